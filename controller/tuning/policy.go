@@ -1,0 +1,256 @@
+package tuning
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Mode is how far the tuner may go with a job.
+type Mode string
+
+// The modes, from least to most.
+const (
+	Observe   Mode = "observe"   // profile and remember, nothing else
+	Recommend Mode = "recommend" // also say what would be better
+	Apply     Mode = "apply"     // also do it
+)
+
+// Modes lists the modes from least to most.
+func Modes() []Mode { return []Mode{Observe, Recommend, Apply} }
+
+// AtMost returns the lesser of both modes.
+func (m Mode) AtMost(limit Mode) Mode {
+	if slices.Index(Modes(), m) > slices.Index(Modes(), limit) {
+		return limit
+	}
+	return m
+}
+
+// Objective is what a job is tuned for; all are minimised.
+type Objective string
+
+// The objectives.
+const (
+	Energy Objective = "energy" // joules per epoch
+	Time   Objective = "time"   // seconds per epoch
+	EDP    Objective = "edp"    // joules times seconds
+	Blend  Objective = "blend"  // weighted sum of both log ratios to the untuned job
+)
+
+// Objectives lists the objectives.
+func Objectives() []Objective { return []Objective{Energy, Time, EDP, Blend} }
+
+// Policy is what one job's owner allows, with every default filled in, and after
+// Narrow what its site allows too.
+type Policy struct {
+	Mode        Mode        `json:"mode"`
+	Objective   Objective   `json:"objective"`
+	Weight      float64     `json:"weight"`       // share of energy in Blend, 0 to 1
+	MaxSlowdown float64     `json:"max_slowdown"` // seconds per epoch at most this many times the untuned; 0 = unbounded
+	Knobs       []Knob      `json:"knobs"`        // in the order written
+	Progress    Progress    `json:"progress"`
+	Quality     *Quality    `json:"quality,omitempty"`
+	Profile     ProfileSpec `json:"profile"`
+	Checkpoint  *Checkpoint `json:"checkpoint,omitempty"`
+	Budget      Budget      `json:"budget"`
+}
+
+// System knobs: the drivers know them, and they do not change what a job learns.
+const (
+	Cores      = "cores"
+	Memory     = "memory"
+	Threads    = "threads"
+	GPUs       = "gpus"
+	PowerLimit = "power_limit"
+)
+
+// SystemKnobs lists the system knobs.
+func SystemKnobs() []string { return []string{Cores, Memory, Threads, GPUs, PowerLimit} }
+
+// IsSystem tells whether a knob of this name leaves the result of the job alone.
+func IsSystem(name string) bool { return slices.Contains(SystemKnobs(), name) }
+
+// Scale is how the values between Min and Max are spaced.
+type Scale string
+
+// The scales.
+const (
+	Linear Scale = "linear"
+	Log    Scale = "log"
+	Pow2   Scale = "pow2"
+)
+
+// Scales lists the scales.
+func Scales() []Scale { return []Scale{Linear, Log, Pow2} }
+
+// Knob is one thing that may be set, and what it may be set to: either Values or
+// the range from Min to Max.
+type Knob struct {
+	Name    string  `json:"name"`
+	Env     string  `json:"env,omitempty"`     // environment variable that carries it
+	Arg     string  `json:"arg,omitempty"`     // command-line flag that carries it
+	Live    bool    `json:"live,omitempty"`    // through the settings file, while the job runs
+	Follows string  `json:"follows,omitempty"` // always equal to this other knob
+	Values  []Value `json:"values,omitempty"`
+	Min     Value   `json:"min"`
+	Max     Value   `json:"max"`
+	Scale   Scale   `json:"scale,omitempty"`
+	Default Value   `json:"default"` // the untuned value, where the job file does not show it
+}
+
+// Allows tells whether the owner's stanza permits the value.
+func (k Knob) Allows(v Value) bool {
+	if !v.IsSet() {
+		return false
+	}
+	if len(k.Values) > 0 {
+		return slices.Contains(k.Values, v)
+	}
+	if !k.Min.IsSet() && !k.Max.IsSet() {
+		return k.Follows != ""
+	}
+	return v.IsNumber() &&
+		(!k.Min.IsSet() || v.Float() >= k.Min.Float()) &&
+		(!k.Max.IsSet() || v.Float() <= k.Max.Float())
+}
+
+// Candidates lists the values to consider: all of Values, or at most n spaced
+// over the range by Scale, ends included.
+func (k Knob) Candidates(n int) []Value {
+	if len(k.Values) > 0 {
+		return slices.Clone(k.Values)
+	}
+	if !k.Min.IsSet() || !k.Max.IsSet() || n < 2 {
+		return nil
+	}
+	lo, hi := k.Min.Float(), k.Max.Float()
+	if k.Scale == Pow2 {
+		var out []Value
+		for v := lo; v <= hi && v > 0; v *= 2 {
+			out = append(out, Number(v))
+		}
+		return out
+	}
+	out := make([]Value, 0, n)
+	for i := range n {
+		t := float64(i) / float64(n-1)
+		v := lo + t*(hi-lo)
+		if k.Scale == Log && lo > 0 {
+			v = math.Exp(math.Log(lo) + t*(math.Log(hi)-math.Log(lo)))
+		}
+		if IsSystem(k.Name) {
+			v = math.Round(v)
+		}
+		out = append(out, Number(min(max(v, lo), hi)))
+	}
+	return slices.Compact(out)
+}
+
+// Progress tells how a job says that an epoch ended.
+type Progress struct {
+	Pattern string `json:"pattern,omitempty"` // regular expression with groups epoch, total, loss, quality
+	File    string `json:"file,omitempty"`    // where the lines are; empty = the job's output
+	Report  bool   `json:"report,omitempty"`  // the job writes to the exporter's socket itself
+	Total   int    `json:"total,omitempty"`   // epochs in all, where no line says it
+}
+
+// IsSet tells whether the job reports progress at all.
+func (p Progress) IsSet() bool { return p.Pattern != "" || p.Report }
+
+// Quality guards hyperparameters.
+type Quality struct {
+	Direction string  `json:"direction"` // max or min
+	MaxLoss   float64 `json:"max_loss"`  // how much worse a tuned job may be, as a share of the untuned quality
+}
+
+// ProfileSpec tells which epochs make the profile.
+type ProfileSpec struct {
+	WarmupEpochs int `json:"warmup_epochs"`
+	Epochs       int `json:"epochs"`
+}
+
+// Checkpoint tells how a job is asked to save and leave.
+type Checkpoint struct {
+	Signal string        `json:"signal"`         // with SIG
+	Grace  time.Duration `json:"grace"`          // after this the move is abandoned and the job runs on
+	Exit   int           `json:"exit,omitempty"` // the exit status that means "saved, start me again"
+	Done   string        `json:"done,omitempty"` // or: a pattern the job prints when it has saved, and goes on
+}
+
+// Budget bounds what tuning may cost over all attempts of a job. Its end stops
+// tuning, never the job.
+type Budget struct {
+	Energy   Joules        `json:"energy,omitempty"` // 0 = unbounded
+	Time     time.Duration `json:"time,omitempty"`   // 0 = unbounded
+	Restarts int           `json:"restarts"`         // moves and roll-backs
+	Probes   int           `json:"probes"`           // settings tried on the early epochs
+}
+
+// The defaults of a stanza.
+const (
+	DefaultMode         = Recommend
+	DefaultObjective    = Time
+	DefaultWeight       = 0.5
+	DefaultWarmupEpochs = 1
+	DefaultEpochs       = 2
+	DefaultRestarts     = 2
+	DefaultProbes       = 4
+	DefaultGrace        = 60 * time.Second
+	DefaultSignal       = "SIGUSR1"
+	DefaultMaxLoss      = 0.01
+)
+
+// DefaultPolicy is the policy of an empty stanza.
+func DefaultPolicy() Policy {
+	return Policy{
+		Mode:      DefaultMode,
+		Objective: DefaultObjective,
+		Weight:    DefaultWeight,
+		Profile:   ProfileSpec{WarmupEpochs: DefaultWarmupEpochs, Epochs: DefaultEpochs},
+		Budget:    Budget{Restarts: DefaultRestarts, Probes: DefaultProbes},
+	}
+}
+
+// Knob returns the knob of this name.
+func (p Policy) Knob(name string) (Knob, bool) {
+	i := slices.IndexFunc(p.Knobs, func(k Knob) bool { return k.Name == name })
+	if i < 0 {
+		return Knob{}, false
+	}
+	return p.Knobs[i], true
+}
+
+// Complete returns s with every following knob set equal to the one it follows.
+func (p Policy) Complete(s Settings) Settings {
+	out := s.Clone()
+	for _, k := range p.Knobs {
+		if k.Follows != "" {
+			if v, ok := out[k.Follows]; ok {
+				out[k.Name] = v
+			}
+		}
+	}
+	return out
+}
+
+// Permits tells whether every value in s that differs from the owner's own
+// settings is one that the stanza allows, and names the first that is not.
+func (p Policy) Permits(own, s Settings) (knob string, ok bool) {
+	for _, name := range own.Diff(s) {
+		k, found := p.Knob(name)
+		if !found || !k.permits(p, s) {
+			return name, false
+		}
+	}
+	return "", true
+}
+
+func (k Knob) permits(p Policy, s Settings) bool {
+	v := s[k.Name]
+	if k.Follows == "" {
+		return k.Allows(v)
+	}
+	lead, ok := p.Knob(k.Follows)
+	return ok && v == s[k.Follows] && (len(k.Values) == 0 && !k.Min.IsSet() || k.Allows(v)) && lead.Allows(v)
+}

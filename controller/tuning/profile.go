@@ -1,0 +1,71 @@
+package tuning
+
+import "time"
+
+// JobKind names jobs that are runs of the same thing: same owner, same name,
+// same command with inputs and knobs left out.
+type JobKind struct {
+	Owner       string `json:"owner"`
+	Name        string `json:"name"`
+	Fingerprint string `json:"fingerprint"` // of the command, inputs and knob values left out
+}
+
+// String is a canonical text: "alice/train@1f2e3d4c".
+func (k JobKind) String() string { return k.Owner + "/" + k.Name + "@" + k.Fingerprint }
+
+// Epoch is one epoch of one attempt as it was measured.
+type Epoch struct {
+	Number   int       `json:"number"`  // as the job counts them, from 1
+	Attempt  int       `json:"attempt"` // from 1
+	Start    time.Time `json:"start"`
+	End      time.Time `json:"end"`
+	Loss     *float64  `json:"loss,omitempty"`
+	Quality  *float64  `json:"quality,omitempty"`
+	Joules   *Joules   `json:"joules,omitempty"` // nil: not measured, which is not zero
+	Source   string    `json:"source,omitempty"` // rapl, perf-power, gpu, bmc, modelled, replayed
+	Settings Settings  `json:"settings"`
+	Warmup   bool      `json:"warmup,omitempty"`   // among the first of its attempt
+	Polluted bool      `json:"polluted,omitempty"` // other work on the node disturbed it
+}
+
+// Seconds is the epoch's length.
+func (e Epoch) Seconds() float64 { return e.End.Sub(e.Start).Seconds() }
+
+// Flag says what limits the worth of a profile.
+type Flag string
+
+// The quality flags of a profile.
+const (
+	FlagFewSamples  Flag = "few-samples" // fewer than three samples in its windows
+	FlagContended   Flag = "contended"   // others used the node's CPUs, or the hypervisor took them
+	FlagMultiplexed Flag = "multiplexed" // perf counters shared the PMU for much of the time
+	FlagNoPerf      Flag = "no-perf"     // no perf events at all; the schema says so too
+)
+
+// Profile is what the early epochs of a job looked like under given settings.
+// Features are ratios and rates in natural logs where they span decades; a name
+// that is not in the map is missing, which is not zero.
+type Profile struct {
+	Schema   string             `json:"schema"` // name and version of the feature set, such as "sw/1"
+	Features map[string]float64 `json:"features"`
+	Settings Settings           `json:"settings"` // cores and threads it was taken under
+	Machine  string             `json:"machine"`  // kind of machine: CPU model and core count
+	Epochs   int                `json:"epochs"`   // epochs that went in
+	Samples  int                `json:"samples"`  // samples that went in
+	Seconds  float64            `json:"seconds"`  // time covered
+	PeakRSS  Bytes              `json:"peak_rss"` // largest resident memory seen, 0 = unknown
+	Flags    []Flag             `json:"flags,omitempty"`
+}
+
+// Class is what a profile resembles, or honestly nothing.
+type Class struct {
+	ID        string  `json:"id"`     // empty when unknown
+	Reason    Reason  `json:"reason"` // why this class, or why none
+	Distance  float64 `json:"distance"`
+	Radius    float64 `json:"radius"`     // of the nearest class; further away is unknown
+	NearestID string  `json:"nearest_id"` // the nearest class, even when too far
+	Model     string  `json:"model"`      // which fit of the model said so
+}
+
+// Known tells whether the profile belongs to a class.
+func (c Class) Known() bool { return c.ID != "" }

@@ -1,0 +1,167 @@
+package tuning
+
+// Reason says why a branch was taken, "do nothing" included. The list is closed:
+// a reason that is not in it does not exist.
+type Reason string
+
+// The reasons. Sentence holds the text that a user reads.
+const (
+	ReasonNone Reason = ""
+
+	// Not ours to touch.
+	ReasonNoStanza     Reason = "no-stanza"
+	ReasonBadStanza    Reason = "bad-stanza"
+	ReasonOff          Reason = "off"
+	ReasonPaused       Reason = "paused"
+	ReasonControlGroup Reason = "control-group"
+	ReasonObserveMode  Reason = "observe-mode"
+	ReasonRecommend    Reason = "recommend-mode"
+	ReasonSiteForbids  Reason = "site-forbids"
+	ReasonSiteCap      Reason = "site-cap"
+	ReasonDryRun       Reason = "dry-run"
+	ReasonUnsupported  Reason = "unsupported"
+
+	// Not enough known.
+	ReasonWarmingUp      Reason = "warming-up"
+	ReasonProfiling      Reason = "profiling"
+	ReasonNoProgress     Reason = "no-progress"
+	ReasonNoTotal        Reason = "no-total"
+	ReasonNoCheckpoint   Reason = "no-checkpoint"
+	ReasonNoSamples      Reason = "no-samples"
+	ReasonPolluted       Reason = "polluted"
+	ReasonNoKnobs        Reason = "no-knobs"
+	ReasonNoModel        Reason = "no-model"
+	ReasonTooFar         Reason = "too-far"
+	ReasonAmbiguous      Reason = "ambiguous"
+	ReasonSchemaMismatch Reason = "schema-mismatch"
+	ReasonOtherSettings  Reason = "other-settings"
+	ReasonNearest        Reason = "nearest-class"
+	ReasonFirstSeen      Reason = "first-seen"
+
+	// Worth it, or not.
+	ReasonTooShort       Reason = "too-short"
+	ReasonWorthless      Reason = "worthless"
+	ReasonAlreadyBest    Reason = "already-best"
+	ReasonRecalled       Reason = "recalled"
+	ReasonClassKnown     Reason = "class-known"
+	ReasonUnknownProbe   Reason = "unknown-probe"
+	ReasonProbeNext      Reason = "probe-next"
+	ReasonProbesDone     Reason = "probes-done"
+	ReasonProbeWon       Reason = "probe-won"
+	ReasonProbesNoGain   Reason = "probes-no-gain"
+	ReasonBudgetEnergy   Reason = "budget-energy"
+	ReasonBudgetTime     Reason = "budget-time"
+	ReasonBudgetRestarts Reason = "budget-restarts"
+	ReasonBudgetProbes   Reason = "budget-probes"
+	ReasonNearLimit      Reason = "near-time-limit"
+	ReasonNoQualityGuard Reason = "no-quality-guard"
+	ReasonQualityLost    Reason = "quality-lost"
+	ReasonSlower         Reason = "slower-than-allowed"
+	ReasonRemembered     Reason = "remembered-regression"
+
+	// After a move.
+	ReasonImproved     Reason = "improved"
+	ReasonRegressed    Reason = "regressed"
+	ReasonNeutral      Reason = "neutral"
+	ReasonInconclusive Reason = "inconclusive"
+	ReasonGraceExpired Reason = "grace-expired"
+	ReasonOutOfMemory  Reason = "out-of-memory"
+	ReasonAttemptDied  Reason = "attempt-died"
+
+	// About the job or the scheduler.
+	ReasonFinished      Reason = "finished"
+	ReasonFailed        Reason = "failed"
+	ReasonCancelled     Reason = "cancelled"
+	ReasonLost          Reason = "lost"
+	ReasonOwnerChanged  Reason = "owner-changed"
+	ReasonUnreachable   Reason = "unreachable"
+	ReasonDenied        Reason = "denied"
+	ReasonDriverFailure Reason = "driver-failure"
+)
+
+// Reasons lists every reason with the sentence that a user reads, in the order
+// of the documentation.
+func Reasons() []ReasonText {
+	return []ReasonText{
+		{ReasonNoStanza, "the job has no tuning stanza, so it is left alone"},
+		{ReasonBadStanza, "the tuning stanza has errors, so the job runs as it is"},
+		{ReasonOff, "its owner switched tuning off for this job"},
+		{ReasonPaused, "tuning is paused"},
+		{ReasonControlGroup, "it was drawn into the share of jobs that stays untuned for comparison"},
+		{ReasonObserveMode, "its mode is observe: it is profiled and nothing is changed"},
+		{ReasonRecommend, "its mode is recommend: the better setting is named, not applied"},
+		{ReasonSiteForbids, "the site's policy does not allow it"},
+		{ReasonSiteCap, "a cap of the site's policy is reached"},
+		{ReasonDryRun, "the site runs the tuner dry: the decision is recorded, not carried out"},
+		{ReasonUnsupported, "the scheduler cannot make this change"},
+
+		{ReasonWarmingUp, "its first epochs are warm-up and are not judged"},
+		{ReasonProfiling, "its early epochs are being measured"},
+		{ReasonNoProgress, "it reports no progress, so its epochs cannot be told apart"},
+		{ReasonNoTotal, "nothing says how many epochs it has, so the remaining work is unknown"},
+		{ReasonNoCheckpoint, "it has no checkpoint, so it is never touched while it runs"},
+		{ReasonNoSamples, "the exporter has no samples of it"},
+		{ReasonPolluted, "other work on the node disturbed the measurement"},
+		{ReasonNoKnobs, "no knob has another value that its owner and the site allow"},
+		{ReasonNoModel, "nothing has been learned yet to compare it with"},
+		{ReasonTooFar, "it resembles no known class"},
+		{ReasonAmbiguous, "it resembles two classes equally that want different settings"},
+		{ReasonSchemaMismatch, "its counters are not those that the classes were learned with"},
+		{ReasonOtherSettings, "no class was learned under settings that can be compared with its own"},
+		{ReasonNearest, "its profile lies within the radius of this class"},
+		{ReasonFirstSeen, "no job of this kind has run before"},
+
+		{ReasonTooShort, "what remains of it is shorter than a restart would be worth"},
+		{ReasonWorthless, "the predicted saving does not exceed the cost of a restart by the margin"},
+		{ReasonAlreadyBest, "it already runs under the best setting known for it"},
+		{ReasonRecalled, "jobs of this kind have run before and their best setting is known"},
+		{ReasonClassKnown, "its class is known and has a better setting"},
+		{ReasonUnknownProbe, "it is unknown, so some of its early epochs try other settings"},
+		{ReasonProbeNext, "the next setting is tried on its next epochs"},
+		{ReasonProbesDone, "every planned setting was tried"},
+		{ReasonProbeWon, "of the settings tried, this one is better than its own by more than the noise"},
+		{ReasonProbesNoGain, "no setting tried was better than its own by more than the noise"},
+		{ReasonBudgetEnergy, "its energy budget is used up, so tuning ends and the job runs on"},
+		{ReasonBudgetTime, "its time budget is used up, so tuning ends and the job runs on"},
+		{ReasonBudgetRestarts, "its restarts are used up, so tuning ends and the job runs on"},
+		{ReasonBudgetProbes, "its probes are used up"},
+		{ReasonNearLimit, "its time limit is too near for a restart"},
+		{ReasonNoQualityGuard, "it has no quality guard, so its hyperparameters are only recommended"},
+		{ReasonQualityLost, "the quality of its result fell by more than its owner allows"},
+		{ReasonSlower, "the setting is slower than its owner allows"},
+		{ReasonRemembered, "this setting made jobs of its kind worse before"},
+
+		{ReasonImproved, "it is better than untuned, with the interval clear of no effect"},
+		{ReasonRegressed, "it is worse than untuned, with the interval clear of no effect"},
+		{ReasonNeutral, "the effect lies within the margin that counts as none"},
+		{ReasonInconclusive, "the measurements so far cannot tell better from worse"},
+		{ReasonGraceExpired, "it did not save a checkpoint in time, so the move was abandoned and the job runs on"},
+		{ReasonOutOfMemory, "it ran out of memory under a tuned limit, so its owner's value is back"},
+		{ReasonAttemptDied, "the tuned attempt failed, so its owner's settings are back"},
+
+		{ReasonFinished, "it finished its work"},
+		{ReasonFailed, "it failed by itself"},
+		{ReasonCancelled, "it was cancelled"},
+		{ReasonLost, "the scheduler lost it"},
+		{ReasonOwnerChanged, "its owner changed it, so the plan no longer applies"},
+		{ReasonUnreachable, "the scheduler cannot be reached"},
+		{ReasonDenied, "the scheduler refused the change"},
+		{ReasonDriverFailure, "the change could not be carried out"},
+	}
+}
+
+// ReasonText is a reason and its sentence.
+type ReasonText struct {
+	Reason   Reason `json:"reason"`
+	Sentence string `json:"sentence"`
+}
+
+// Sentence returns the text that a user reads.
+func (r Reason) Sentence() string {
+	for _, t := range Reasons() {
+		if t.Reason == r {
+			return t.Sentence
+		}
+	}
+	return string(r)
+}

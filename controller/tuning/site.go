@@ -1,0 +1,96 @@
+package tuning
+
+import (
+	"slices"
+	"time"
+)
+
+// Site is the administrator's policy as it applies to one job, after cluster,
+// partition, account and QOS were resolved. A stanza can only narrow it.
+type Site struct {
+	MaxMode       Mode          `json:"max_mode"`
+	Knobs         []string      `json:"knobs"`    // knobs that may be changed; nil = all
+	Ceilings      Settings      `json:"ceilings"` // highest value per knob
+	AboveRequest  bool          `json:"above_request"`
+	MayRestart    bool          `json:"may_restart"`
+	DryRun        bool          `json:"dry_run"`
+	Control       float64       `json:"control"`        // share of eligible jobs that stays untuned, 0 to 1
+	JobRestarts   int           `json:"job_restarts"`   // per job, 0 = the stanza's
+	UserRestarts  int           `json:"user_restarts"`  // per user and hour, 0 = unbounded
+	TotalRestarts int           `json:"total_restarts"` // in all per hour, 0 = unbounded
+	MaxTuned      int           `json:"max_tuned"`      // jobs tuned at a time, 0 = unbounded
+	ProbeShare    float64       `json:"probe_share"`    // largest share of a job's epochs spent on probes
+	LimitReserve  time.Duration `json:"limit_reserve"`  // no restart this near to the time limit
+	Margin        float64       `json:"margin"`         // the predicted saving must exceed the cost of the restart times this
+	EnforceModel  bool          `json:"enforce_model"`  // modelled joules may support claims and budgets
+	PauseAfter    int           `json:"pause_after"`    // regressions until the tuner pauses itself, 0 = never
+}
+
+// DefaultSite is the policy of a site that wrote none.
+func DefaultSite() Site {
+	return Site{
+		MaxMode:       Recommend,
+		MayRestart:    true,
+		Control:       0.10,
+		UserRestarts:  60,
+		TotalRestarts: 600,
+		ProbeShare:    0.5,
+		LimitReserve:  5 * time.Minute,
+		Margin:        1.5,
+		PauseAfter:    5,
+	}
+}
+
+// Narrow returns the policy with everything that the site does not allow taken
+// away; own are the job's own settings, which bound cores, memory and GPUs unless
+// the site opts in to more.
+func (s Site) Narrow(p Policy, own Settings) Policy {
+	out := p
+	out.Mode = p.Mode.AtMost(s.MaxMode)
+	if s.JobRestarts > 0 {
+		out.Budget.Restarts = min(out.Budget.Restarts, s.JobRestarts)
+	}
+	if !s.MayRestart {
+		out.Checkpoint = nil
+	}
+	out.Knobs = nil
+	for _, k := range p.Knobs {
+		if s.Knobs != nil && !slices.Contains(s.Knobs, k.Name) {
+			continue
+		}
+		if ceiling, ok := s.ceiling(k.Name, own); ok {
+			k = k.atMost(ceiling)
+		}
+		out.Knobs = append(out.Knobs, k)
+	}
+	return out
+}
+
+// ceiling is the highest value that the site allows for a knob of a job whose
+// owner asked for own.
+func (s Site) ceiling(name string, own Settings) (Value, bool) {
+	limit, bounded := s.Ceilings[name]
+	asked, known := own[name]
+	requested := name == Cores || name == Memory || name == GPUs
+	if requested && known && asked.IsNumber() && !s.AboveRequest {
+		if !bounded || asked.Float() < limit.Float() {
+			return asked, true
+		}
+	}
+	return limit, bounded
+}
+
+func (k Knob) atMost(limit Value) Knob {
+	over := func(v Value) bool { return v.IsNumber() && v.Float() > limit.Float() }
+	if len(k.Values) > 0 {
+		k.Values = slices.DeleteFunc(slices.Clone(k.Values), over)
+		if len(k.Values) == 0 {
+			k.Min, k.Max = limit, limit // a range that holds nothing but the ceiling itself
+		}
+		return k
+	}
+	if over(k.Max) || !k.Max.IsSet() && k.Min.IsSet() {
+		k.Max = limit
+	}
+	return k
+}

@@ -1,0 +1,257 @@
+package driver
+
+import (
+	"context"
+	"io"
+	"time"
+)
+
+// JobID names a job at its scheduler and is kept across attempts where the
+// driver can (Capabilities.KeepsID).
+type JobID string
+
+// RequestID makes Start repeatable: the same request never creates a second job.
+type RequestID string
+
+// Driver runs jobs on one scheduler. All methods are safe for concurrent use,
+// except that the caller never advances two intents of one job at a time.
+type Driver interface {
+	// Name is the scheduler's name: local, sim, slurm, nomad.
+	Name() string
+
+	// Capabilities tells what the scheduler can do.
+	Capabilities() Capabilities
+
+	// Start creates a job. Repeated with the same request id it returns the job
+	// that exists already, whatever has become of it. A job file that cannot be
+	// run is ErrInvalid, and nothing was created.
+	Start(ctx context.Context, id RequestID, spec Spec) (Job, error)
+
+	// Advance takes at most one repeatable step towards the intent and tells
+	// where that left the job. It never makes a job run twice, and never touches a
+	// job that ended or that its owner changed.
+	Advance(ctx context.Context, intent Intent) (Step, error)
+
+	// Check is the dry run of Advance: nil when the scheduler would accept the
+	// change, ErrUnsupported or ErrDenied with the reason when not.
+	Check(ctx context.Context, intent Intent) error
+
+	// Watch sends an event whenever a job may have changed, and first one for each
+	// job that exists. Events may be merged and repeated, so they are a reason to
+	// look, not the news. The channel is closed when ctx ends or the stream
+	// breaks; after a break the caller watches again.
+	Watch(ctx context.Context) (<-chan Event, error)
+
+	// Get returns one job, ended ones included for as long as the scheduler
+	// remembers them, or ErrNotFound.
+	Get(ctx context.Context, id JobID) (Job, error)
+
+	// List returns every job that the scheduler remembers, oldest first.
+	List(ctx context.Context) ([]Job, error)
+
+	// Stop cancels a job. Stopping an ended job does nothing.
+	Stop(ctx context.Context, id JobID) error
+
+	// Logs returns the job's output from byte offset on, as far as it is written.
+	// The caller closes it.
+	Logs(ctx context.Context, id JobID, offset int64) (io.ReadCloser, error)
+}
+
+// Capabilities tells what a scheduler can do to a job.
+type Capabilities struct {
+	KeepsID    bool // the job id survives a restart under other settings
+	LiveResize bool // cores and memory can change without a restart
+	Env        bool // a restart can carry other environment variables
+	Args       bool // a restart can carry other command-line arguments
+	Memory     bool // memory limits are enforced
+	Cores      bool // CPUs are confined
+}
+
+// Spec is a job to create.
+type Spec struct {
+	Owner     string            // user name
+	Filename  string            // for messages
+	Source    []byte            // the job file as the user wrote it
+	Variables map[string]string // for job files that have variables
+	Dir       string            // directory relative paths in the job file refer to
+	Env       map[string]string // added to the job's environment
+	Progress  Progress          // what the listener inside the job looks for
+
+	// NotBefore keeps the job pending until then, so that the tuner can change it
+	// before it starts; an Advance of the job ends the wait. The zero time means at
+	// once. The wait always ends by itself: a controller that dies holds nothing.
+	NotBefore time.Time
+}
+
+// Progress tells the listener that runs inside the job what to report.
+type Progress struct {
+	Pattern string // regular expression with named groups; empty = no listener
+	File    string // empty = the job's output
+	Total   int    // epochs in all, where no line says it
+}
+
+// Change is what an attempt differs in from the job file. Zero fields and
+// missing keys stay as the job file has them.
+type Change struct {
+	Cores       int               `json:"cores,omitempty"`
+	MemoryBytes int64             `json:"memory_bytes,omitempty"`
+	TimeLimit   time.Duration     `json:"time_limit,omitempty"`
+	Env         map[string]string `json:"env,omitempty"`
+	Args        map[string]string `json:"args,omitempty"` // flag → value: replaces "--k v" or "--k=v", else appended
+}
+
+// Checkpoint tells how a running attempt is asked to save and leave.
+type Checkpoint struct {
+	Signal string        `json:"signal"` // with SIG
+	Grace  time.Duration `json:"grace"`
+	Exit   int           `json:"exit,omitempty"` // exit status that means "saved"
+	Done   string        `json:"done,omitempty"` // or: pattern of the output line that means "saved"
+}
+
+// Intent is one wish of the controller. It replaces the whole Change of the job,
+// so that the empty Change is the return to the owner's own settings.
+type Intent struct {
+	ID          string      `json:"id"` // unique for ever
+	Job         JobID       `json:"job"`
+	Attempt     int         `json:"attempt"`     // the attempt that it was made for; 0 = pending, never started
+	Fingerprint string      `json:"fingerprint"` // Job.Fingerprint when it was made
+	Change      Change      `json:"change"`
+	Checkpoint  *Checkpoint `json:"checkpoint,omitempty"` // nil: a running attempt is not touched
+	Note        string      `json:"note,omitempty"`       // one line for the job's own output
+}
+
+// StepKind tells where an Advance left the job.
+type StepKind string
+
+// The steps. Started, Finished, Superseded and Abandoned end an intent.
+const (
+	StepRunning       StepKind = "running"       // the old attempt runs; nothing was done yet
+	StepCheckpointing StepKind = "checkpointing" // it was asked to save
+	StepStopped       StepKind = "stopped"       // it saved and left; nothing runs
+	StepChanged       StepKind = "changed"       // the next attempt has the new settings
+	StepStarted       StepKind = "started"       // the next attempt is queued or runs
+	StepFinished      StepKind = "finished"      // the job ended before the change
+	StepSuperseded    StepKind = "superseded"    // its owner or another intent changed the job
+	StepAbandoned     StepKind = "abandoned"     // it did not save in time and runs on
+)
+
+// StepKinds lists the steps.
+func StepKinds() []StepKind {
+	return []StepKind{
+		StepRunning, StepCheckpointing, StepStopped, StepChanged, StepStarted,
+		StepFinished, StepSuperseded, StepAbandoned,
+	}
+}
+
+// Done tells whether the intent needs no further Advance.
+func (k StepKind) Done() bool {
+	switch k {
+	case StepStarted, StepFinished, StepSuperseded, StepAbandoned:
+		return true
+	case StepRunning, StepCheckpointing, StepStopped, StepChanged:
+	}
+	return false
+}
+
+// Step is what Advance did.
+type Step struct {
+	Kind    StepKind `json:"kind"`
+	Attempt int      `json:"attempt"` // the attempt that the job is in now
+	Detail  string   `json:"detail,omitempty"`
+}
+
+// State is where a job is at its scheduler.
+type State string
+
+// The states. Those after Stopped are final.
+const (
+	Pending        State = "pending"         // waits for room, or for NotBefore
+	Running        State = "running"         // an attempt runs
+	Stopped        State = "stopped"         // between two attempts, held by an intent
+	Succeeded      State = "succeeded"       // exit status 0
+	Failed         State = "failed"          // another exit status, or a signal of its own
+	MemoryExceeded State = "memory-exceeded" // killed for memory under its owner's own limit
+	TimeExceeded   State = "time-exceeded"   // killed at its time limit
+	NotStarted     State = "not-started"     // the command is missing or may not run
+	Cancelled      State = "cancelled"       // stopped on request
+	Lost           State = "lost"            // its supervisor died: nobody knows how it ended
+)
+
+// States lists the states.
+func States() []State {
+	return []State{
+		Pending, Running, Stopped, Succeeded, Failed, MemoryExceeded,
+		TimeExceeded, NotStarted, Cancelled, Lost,
+	}
+}
+
+// Ended tells whether the state is final.
+func (s State) Ended() bool {
+	switch s {
+	case Succeeded, Failed, MemoryExceeded, TimeExceeded, NotStarted, Cancelled, Lost:
+		return true
+	case Pending, Running, Stopped:
+	}
+	return false
+}
+
+// Job is a job as its scheduler sees it.
+type Job struct {
+	ID          JobID     `json:"id"`
+	Request     RequestID `json:"request,omitempty"`
+	Name        string    `json:"name"`
+	Owner       string    `json:"owner"`
+	Partition   string    `json:"partition,omitempty"` // or namespace
+	Account     string    `json:"account,omitempty"`
+	State       State     `json:"state"`
+	Detail      string    `json:"detail,omitempty"` // why it is pending, or how it ended
+	ExitCode    int       `json:"exit_code"`        // of the last attempt, -1 unknown
+	Attempt     int       `json:"attempt"`          // 0 before the first start
+	Attempts    []Attempt `json:"attempts,omitempty"`
+	Fingerprint string    `json:"fingerprint"` // of what the owner wrote: job file and variables
+	Filename    string    `json:"filename,omitempty"`
+	Source      []byte    `json:"source,omitempty"`
+	Submitted   time.Time `json:"submitted"`
+	Started     time.Time `json:"started,omitzero"` // of the first attempt
+	Ended       time.Time `json:"ended,omitzero"`
+
+	Resources Resources `json:"resources"` // that the owner asked for
+	Change    Change    `json:"change"`    // that the present attempt has instead
+	Node      string    `json:"node,omitempty"`
+}
+
+// Resources are what a job asks its scheduler for.
+type Resources struct {
+	Cores       int               `json:"cores"`
+	MemoryBytes int64             `json:"memory_bytes"`         // 0 = no limit
+	TimeLimit   time.Duration     `json:"time_limit,omitempty"` // 0 = none
+	Env         map[string]string `json:"env,omitempty"`        // that the job file sets
+	Args        []string          `json:"args,omitempty"`       // command line, where the job file has one
+	Command     string            `json:"command,omitempty"`    // identity of the command: inputs and numbers left out
+}
+
+// Attempt is one run of a job.
+type Attempt struct {
+	Number   int       `json:"number"` // from 1
+	Started  time.Time `json:"started"`
+	Ended    time.Time `json:"ended,omitzero"`
+	ExitCode int       `json:"exit_code"` // -1 while it runs or unknown
+	Change   Change    `json:"change"`
+	Cause    Cause     `json:"cause,omitempty"` // why it was started
+	Intent   string    `json:"intent,omitempty"`
+}
+
+// Cause says why an attempt was started.
+type Cause string
+
+// The causes.
+const (
+	CauseSubmitted Cause = "submitted"     // its owner's submission
+	CauseIntent    Cause = "intent"        // a change
+	CauseMemory    Cause = "memory-return" // killed under a tuned memory limit: the owner's limit returned
+)
+
+// Event says that a job may have changed.
+type Event struct {
+	Job JobID
+}

@@ -1,0 +1,26 @@
+package driver
+
+import "errors"
+
+// Errors that a caller can act on. Drivers wrap them with what was attempted.
+
+// The job is not there, or not as expected: re-read before anything else.
+var (
+	ErrNotFound = errors.New("job not found")
+	ErrConflict = errors.New("job changed meanwhile")
+)
+
+// The request can never succeed as it is.
+var (
+	ErrInvalid     = errors.New("invalid job")
+	ErrUnsupported = errors.New("not supported by the scheduler")
+	ErrDenied      = errors.New("denied by the scheduler")
+)
+
+// The request may succeed later.
+var (
+	ErrTransient = errors.New("scheduler unavailable")
+	// ErrUnknown means that nobody knows whether the step was taken, as after a
+	// time-out: look before acting again.
+	ErrUnknown = errors.New("outcome unknown")
+)

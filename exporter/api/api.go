@@ -1,0 +1,114 @@
+package api
+
+import "time"
+
+// Paths of the exporter's socket.
+const (
+	PathNode     = "/v1/node"             // GET Node
+	PathJobs     = "/v1/jobs"             // GET []Job
+	PathSamples  = "/v1/jobs/{id}/window" // GET Window; ?after=SEQ leaves out older samples; ?attempt=N
+	PathProgress = "/v1/progress"         // POST Report → 204; the caller's cgroup names the job
+)
+
+// DefaultSocket is where the exporter listens unless told otherwise.
+const DefaultSocket = "/run/pitchpipe/exporter.sock"
+
+// Support is a probe's answer.
+type Support string
+
+// The three answers, which are three different things.
+const (
+	Supported   Support = "supported"
+	Unsupported Support = "unsupported"
+	Denied      Support = "denied"
+)
+
+// Source is one thing that the node can or cannot measure.
+type Source struct {
+	Name    string  `json:"name"` // such as perf/task-clock, cgroup/memory, energy/powercap
+	Support Support `json:"support"`
+	Reason  string  `json:"reason,omitempty"` // why not, or by what means
+}
+
+// Node says what machine this is and what it can measure.
+type Node struct {
+	Hostname     string   `json:"hostname"`
+	CPUModel     string   `json:"cpu_model"`
+	Cores        int      `json:"cores"`
+	MemoryBytes  int64    `json:"memory_bytes"`
+	MachineKind  string   `json:"machine_kind"` // equal on machines whose profiles may be compared
+	Schema       string   `json:"schema"`       // counter columns of its samples, name and version
+	Sources      []Source `json:"sources"`
+	EnergySource string   `json:"energy_source"` // rapl, perf-power, gpu, bmc, modelled, replayed, or empty
+	IntervalSecs float64  `json:"interval_seconds"`
+}
+
+// Job is one job that the exporter sees on the node.
+type Job struct {
+	Manager string    `json:"manager"` // local, slurm, nomad
+	ID      string    `json:"id"`
+	Attempt int       `json:"attempt"`
+	UID     uint32    `json:"uid"`
+	Cgroup  string    `json:"cgroup,omitempty"`
+	Started time.Time `json:"started"` // when the exporter first saw it
+	Ended   bool      `json:"ended"`
+}
+
+// Columns of a sample. Counters only grow within an attempt; gauges are marked.
+// A column that is not in Sample.Values is missing, which is not zero.
+const (
+	ColUserSeconds    = "cpu_user_seconds"
+	ColSystemSeconds  = "cpu_system_seconds"
+	ColCPUSeconds     = "cpu_seconds"        // user + system
+	ColTaskClock      = "task_clock_seconds" // perf
+	ColContextSwitch  = "context_switches"   // perf
+	ColMigrations     = "cpu_migrations"     // perf
+	ColMinorFaults    = "minor_faults"       // perf
+	ColMajorFaults    = "major_faults"       // perf
+	ColVoluntary      = "voluntary_switches" // of the threads that live
+	ColInvoluntary    = "involuntary_switches"
+	ColReadChars      = "read_chars" // of the processes that live
+	ColWriteChars     = "write_chars"
+	ColReadBytes      = "read_bytes" // that reached the storage
+	ColWriteBytes     = "write_bytes"
+	ColRSS            = "memory_rss_bytes"  // gauge
+	ColCache          = "memory_file_bytes" // gauge
+	ColPeak           = "memory_peak_bytes" // gauge, only grows
+	ColThreads        = "threads"           // gauge
+	ColProcesses      = "processes"         // gauge
+	ColCPUPressure    = "cpu_pressure_seconds"
+	ColMemoryPressure = "memory_pressure_seconds"
+	ColIOPressure     = "io_pressure_seconds"
+	ColJoules         = "energy_joules"        // this job's share, from Node.EnergySource
+	ColNodeBusy       = "node_busy_seconds"    // CPU seconds of the whole node, all cores
+	ColNodeSteal      = "node_steal_seconds"   // CPU seconds the hypervisor took
+	ColPerfRunning    = "perf_running_seconds" // less than perf_enabled_seconds: multiplexed
+	ColPerfEnabled    = "perf_enabled_seconds"
+	ColAllocatedCores = "allocated_cores" // gauge: size of the job's cpuset
+)
+
+// Sample is one reading of a job's counters, cumulative since its attempt began.
+type Sample struct {
+	Seq    uint64             `json:"seq"`
+	Time   time.Time          `json:"time"`
+	Values map[string]float64 `json:"values"`
+	Mark   *Report            `json:"mark,omitempty"` // set on the snapshot taken at a progress mark
+}
+
+// Report is one progress mark: this epoch ended.
+type Report struct {
+	Epoch   int       `json:"epoch"` // as the job counts, from 1
+	Total   int       `json:"total,omitempty"`
+	Loss    *float64  `json:"loss,omitempty"`
+	Quality *float64  `json:"quality,omitempty"`
+	Time    time.Time `json:"time"` // when the line was read
+}
+
+// Window is what the ring of one attempt of a job holds, oldest first.
+type Window struct {
+	Job     Job      `json:"job"`
+	Schema  string   `json:"schema"`
+	Source  string   `json:"energy_source"`
+	Samples []Sample `json:"samples"`
+	Dropped uint64   `json:"dropped"` // samples that the ring had to forget
+}
