@@ -1,0 +1,127 @@
+package jobfile
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Format names a job file format.
+type Format string
+
+// The formats.
+const (
+	Sbatch   Format = "sbatch"
+	NomadHCL Format = "nomadhcl"
+)
+
+// Pos is a place in a job file. Line and Column count from 1, Column in bytes.
+type Pos struct {
+	Filename string
+	Line     int
+	Column   int
+}
+
+// String prints file:line:column.
+func (p Pos) String() string { return fmt.Sprintf("%s:%d:%d", p.Filename, p.Line, p.Column) }
+
+// Error is one fault of a job file.
+type Error struct {
+	Pos   Pos
+	Found string // what stands there, such as `unknown key "knobb"`
+	Want  string // what is allowed there, and the nearest known word where one is near
+}
+
+// Error prints one line: file:line:column: found; want.
+func (e Error) Error() string {
+	if e.Want == "" {
+		return e.Pos.String() + ": " + e.Found
+	}
+	return e.Pos.String() + ": " + e.Found + "; " + e.Want
+}
+
+// Errors are all faults of a job file, in the order of their places.
+type Errors []Error
+
+// Error prints one fault a line.
+func (es Errors) Error() string {
+	lines := make([]string, len(es))
+	for i, e := range es {
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Job is what a job file asks for.
+type Job struct {
+	Format      Format
+	Name        string
+	Partition   string // or namespace
+	Account     string
+	Cores       int           // 1 where the file says nothing
+	MemoryBytes int64         // 0 = no limit
+	TimeLimit   time.Duration // 0 = none
+	Dir         string        // empty = where it was submitted
+	Output      string        // pattern of the output file, empty = the driver's choice
+	NoRequeue   bool          // the owner refuses restarts
+
+	Script []byte   // an sbatch script, run by its own interpreter
+	Argv   []string // or a command and its arguments
+
+	Env  map[string]string // that the file sets, as far as it can be read without running it
+	Meta map[string]string
+
+	// Command identifies what is run with inputs and numbers left out: equal for
+	// two runs of the same thing on different inputs or under other settings.
+	Command string
+
+	// Stanza is the tuning block, nil where there is none.
+	Stanza *Block
+}
+
+// Block is one block of a tuning stanza as it was written: the top level has no
+// Type.
+type Block struct {
+	Type   string // knob, progress, quality, profile, checkpoint, budget
+	Label  string // the knob's name
+	Pos    Pos
+	Attrs  []Attr
+	Blocks []*Block
+}
+
+// Attr is one key of a block.
+type Attr struct {
+	Name     string
+	Pos      Pos
+	Value    Value
+	ValuePos Pos
+}
+
+// Value is what was written: exactly one of the fields counts, by Kind.
+type Value struct {
+	Kind   Kind
+	Text   string // as written for String; the literal for Number
+	Number float64
+	Bool   bool
+	List   []Item
+}
+
+// Item is one element of a list.
+type Item struct {
+	Pos   Pos
+	Value Value
+}
+
+// Kind is the type of a Value.
+type Kind uint8
+
+// The kinds. Bare is a word or number of a #TUNE line, which has no types of its
+// own: the key decides what it is read as.
+const (
+	String Kind = iota
+	Number
+	Bool
+	List
+	Bare
+	Other // null, an object, or an expression that cannot be known before the job runs
+)
