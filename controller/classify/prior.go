@@ -1,0 +1,44 @@
+package classify
+
+import "slices"
+
+// Prior is what is known of a feature before anything is learned.
+type Prior struct {
+	Feature string
+	Noise   float64 // standard deviation between averaged profiles of two runs of one kind, other inputs included
+	Weight  float64 // how much it counts; features that say nearly the same share a weight
+	Why     string
+}
+
+// DefaultPriors lists the features of package profile (schemas sw/1 and acct/1).
+// Faults, switches and the system share vary by about one log unit within a kind
+// in windows of one second; profiles are averaged over several.
+func DefaultPriors() []Prior {
+	return []Prior{
+		{"minor_faults", 0.9, 1, "one log unit in windows of 1 s, less when averaged, but the input moves it too"},
+		{"major_faults", 1, 0.25, "rare, and a cold page cache looks the same in any kind"},
+		{"context_switches", 0.7, 1, "half to one log unit"},
+		{"voluntary_ratio", 0.8, 0.5, "noise of both rates; the same voluntary switches count above"},
+		{"cpu_migrations", 1, 0.25, "small counts that depend on what else runs"},
+		{"system_share", 0.9, 1, "one log unit in windows of 1 s"},
+		{"cpu_utilisation", 0.1, 0.5, "barriers and waits show, and so does a busy node"},
+		{"read_chars", 1, 1, "near constant for what computes, by many log units more for what reads"},
+		{"write_chars", 1, 0.5, "progress lines and checkpoints move it"},
+		{"read_bytes", 2, 0.25, "a warm page cache hides it"},
+		{"write_bytes", 2, 0.25, "written back whenever the kernel likes"},
+		{"rss", 1, 0.25, "depends mostly on the size of the input"},
+		{"rss_growth", 0.3, 0.25, "garbage collection makes it swing"},
+		{"threads_per_core", 0.4, 0.25, "run-times keep threads that sleep"},
+		{"cpu_pressure", 0.15, 0.25, "depends on what else runs"},
+		{"memory_pressure", 0.1, 0.25, "depends on the limit as much as on the kind"},
+		{"io_pressure", 0.15, 0.25, "depends on the page cache"},
+	}
+}
+
+// prior finds a feature; one that nobody knows counts little.
+func (c Config) prior(feature string) Prior {
+	if i := slices.IndexFunc(c.Priors, func(p Prior) bool { return p.Feature == feature }); i >= 0 {
+		return c.Priors[i]
+	}
+	return Prior{Feature: feature, Noise: 1, Weight: 0.25}
+}

@@ -1,0 +1,224 @@
+package profile_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"pitchpipe/controller/profile"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/exporter/api"
+)
+
+// line is an epoch in one line: number, start-end, joules, w for warm-up, p for
+// polluted.
+func line(e tuning.Epoch) string {
+	joules := "?"
+	if e.Joules != nil {
+		joules = fmt.Sprintf("%.4g", float64(*e.Joules))
+	}
+	s := fmt.Sprintf("%d: %.4g-%.4g %sJ", e.Number, e.Start.Sub(epoch0).Seconds(), e.End.Sub(epoch0).Seconds(), joules)
+	if e.Warmup {
+		s += " w"
+	}
+	if e.Polluted {
+		s += " p"
+	}
+	return s
+}
+
+func TestMarksCutAWindowIntoEpochs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		window api.Window
+		spec   profile.Spec
+		want   []string
+	}{
+		"without marks there are none": {window: steady().window(5)},
+		"an empty window has none":     {},
+		"each lasts from mark to mark, the first from the start": {
+			window: steady().window(7, ended(1, 2), ended(2, 3.2), ended(3, 5)),
+			want:   []string{"1: 0-2 60J w", "2: 2-3.2 36J", "3: 3.2-5 54J"},
+		},
+		"warm-up is what the stanza says": {
+			window: steady().window(7, every(1, 4)...),
+			spec:   profile.Spec{WarmupEpochs: 2},
+			want:   []string{"1: 0-1 30J w", "2: 1-2 30J w", "3: 2-3 30J", "4: 3-4 30J"},
+		},
+		"an attempt that resumes warms up again": {
+			window: steady().window(7, ended(6, 2), ended(7, 3)),
+			want:   []string{"6: 0-2 60J w", "7: 2-3 30J"},
+		},
+		"a mark without a snapshot is interpolated": {
+			window: steady().window(7, ended(1, 2), unsampled(2, 3.25), ended(3, 5)),
+			want:   []string{"1: 0-2 60J w", "2: 2-3.25 37.5J", "3: 3.25-5 52.5J"},
+		},
+		"a mark behind the last snapshot has no joules": {
+			window: steady().window(3, ended(1, 2), unsampled(2, 3.25)),
+			want:   []string{"1: 0-2 60J w", "2: 2-3.25 ?J"},
+		},
+		"without an energy column joules are missing": {
+			window: steady().without(api.ColJoules).window(4, ended(1, 2), ended(2, 3)),
+			want:   []string{"1: 0-2 ?J w", "2: 2-3 ?J"},
+		},
+		"of two marks for one epoch the last wins": {
+			window: steady().window(7, ended(1, 2), ended(2, 3), ended(2, 3.5), ended(3, 5)),
+			want:   []string{"1: 0-2 60J w", "2: 2-3.5 45J", "3: 3.5-5 45J"},
+		},
+		"a number that goes back is ignored": {
+			window: steady().window(7, ended(1, 2), ended(2, 3), ended(1, 3.5), ended(3, 5)),
+			want:   []string{"1: 0-2 60J w", "2: 2-3 30J", "3: 3-5 60J"},
+		},
+		"numbers that cannot be are ignored": {
+			window: steady().window(7, ended(-3, 1), ended(0, 1.2), ended(1, 2), ended(1e6, 2.5), ended(2, 3)),
+			want:   []string{"1: 0-2 60J w", "2: 2-3 30J"},
+		},
+		"an epoch beyond the total is ignored": {
+			window: steady().window(7, ended(1, 2), ended(9, 2.5), ended(2, 3)),
+			spec:   profile.Spec{Total: 8},
+			want:   []string{"1: 0-2 60J w", "2: 2-3 30J"},
+		},
+		"numbers that are skipped share the time": {
+			window: steady().window(7, ended(1, 2), ended(4, 5)),
+			want:   []string{"1: 0-2 60J w", "2: 2-3 30J", "3: 3-4 30J", "4: 4-5 30J"},
+		},
+		"lines written in one go share the time": {
+			window: steady().window(7, ended(1, 2), ended(2, 3.998), ended(3, 3.999), ended(4, 4)),
+			want:   []string{"1: 0-2 60J w", "2: 2-2.667 20J", "3: 2.667-3.333 20J", "4: 3.333-4 20J"},
+		},
+		"after the ring dropped samples the first mark is a beginning": {
+			window: forgotten(steady().window(7, ended(5, 2), ended(6, 3), ended(7, 4))),
+			spec:   profile.Spec{WarmupEpochs: 2},
+			want:   []string{"6: 2-3 30J w", "7: 3-4 30J"},
+		},
+		"the first epoch is known even if it outlives the ring": {
+			window: forgotten(steady().window(7, ended(1, 2), ended(2, 3))),
+			want:   []string{"1: 0-2 ?J w", "2: 2-3 30J"},
+		},
+		"an unknown start is the first sample": {
+			window: unstarted(steady().window(7, ended(1, 2), ended(2, 3))),
+			want:   []string{"1: 0.5-2 45J w", "2: 2-3 30J"},
+		},
+		"samples out of order are put in order": {
+			window: reversed(steady().window(7, ended(1, 2), ended(2, 3))),
+			want:   []string{"1: 0-2 60J w", "2: 2-3 30J"},
+		},
+		"readings that are none are left out": {
+			window: broken(steady().window(7, ended(1, 2), ended(2, 3))),
+			want:   []string{"1: 0-2 60J w", "2: 2-3 30J"},
+		},
+		"others on its cores pollute an epoch that the node's readings cover": {
+			window: steady().with(api.ColNodeBusy, 4.5).window(7, ended(1, 2), ended(2, 3)),
+			spec:   profile.Spec{NodeCores: 4},
+			want:   []string{"1: 0-2 60J w", "2: 2-3 30J p"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, e := range profile.Epochs(c.window, c.spec) {
+				got = append(got, line(e))
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("epochs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func forgotten(w api.Window) api.Window { w.Dropped, w.Samples = 1, w.Samples[1:]; return w }
+func unstarted(w api.Window) api.Window { w.Job.Started = time.Time{}; return w }
+func reversed(w api.Window) api.Window  { slices.Reverse(w.Samples); return w }
+
+func broken(w api.Window) api.Window {
+	for i, v := range []float64{math.NaN(), math.Inf(1), -5} {
+		w.Samples = append(w.Samples, api.Sample{Time: at(0.6 + float64(i)/10), Values: map[string]float64{api.ColJoules: v}})
+	}
+	return w
+}
+
+func TestAnEpochCarriesWhatItsMarkSaid(t *testing.T) {
+	t.Parallel()
+	loss, quality := 0.25, 0.9
+	m := ended(2, 3)
+	m.Mark.Loss, m.Mark.Quality = &loss, &quality
+	w := steady().window(5, ended(1, 2), m)
+	w.Job.Attempt = 3
+	got := profile.Epochs(w, profile.Spec{Settings: twoCores()})
+	joules := tuning.Joules(30)
+	want := tuning.Epoch{
+		Number: 2, Attempt: 3, Start: at(2), End: at(3), Loss: &loss, Quality: &quality,
+		Joules: &joules, Source: "rapl", Settings: twoCores(),
+	}
+	if diff := cmp.Diff(want, got[1]); diff != "" {
+		t.Errorf("epoch 2 (-want +got):\n%s", diff)
+	}
+}
+
+func TestMarksThatAreNotBelievedAreNamed(t *testing.T) {
+	t.Parallel()
+	forged := ended(3, 6)
+	forged.Mark.Total = 2
+	w := steady().window(8, ended(0, 1), ended(1, 2), ended(1e6, 2.7), ended(2, 3), ended(1, 4), ended(99, 5), forged)
+	var got []string
+	for _, r := range profile.Refused(w, profile.Spec{Total: 50}) {
+		got = append(got, fmt.Sprintf("%d %d: %s", r.Seq, r.Report.Epoch, r.Fault))
+	}
+	want := []string{
+		"2 0: " + string(profile.FaultNumber),
+		"6 1000000: " + string(profile.FaultTotal),
+		"9 1: " + string(profile.FaultBackwards),
+		"11 99: " + string(profile.FaultTotal),
+		"13 3: " + string(profile.FaultTotal),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+	jump := profile.Refused(steady().window(8, ended(1, 1), ended(5000, 2)), profile.Spec{})
+	if len(jump) != 1 || jump[0].Fault != profile.FaultJump {
+		t.Errorf("a jump of 4999 epochs: %+v", jump)
+	}
+}
+
+func TestEpochsShareOutAllTimeAndJoulesWhateverIsReported(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var reports []api.Sample
+		now := 0.0
+		for range rapid.IntRange(0, 12).Draw(t, "marks") {
+			now += rapid.Float64Range(0.0001, 2).Draw(t, "pause")
+			n := rapid.IntRange(-2, 30).Draw(t, "epoch")
+			if rapid.Bool().Draw(t, "snapshot") {
+				reports = append(reports, ended(n, now))
+			} else {
+				reports = append(reports, unsampled(n, now))
+			}
+		}
+		w := steady().window(now+2, reports...)
+		spec := profile.Spec{Total: rapid.IntRange(0, 30).Draw(t, "total"), WarmupEpochs: rapid.IntRange(0, 3).Draw(t, "warmup")}
+		epochs := profile.Epochs(w, spec)
+		total := 0.0
+		for i, e := range epochs {
+			if i > 0 && (e.Number != epochs[i-1].Number+1 || !e.Start.Equal(epochs[i-1].End)) {
+				t.Fatalf("epoch %s does not follow %s", line(e), line(epochs[i-1]))
+			}
+			if e.Number < 1 || spec.Total > 0 && e.Number > spec.Total || e.Seconds() < 0 || e.Joules == nil || *e.Joules < -1e-9 {
+				t.Fatalf("an epoch that cannot be: %s", line(e))
+			}
+			if e.Warmup != (i < max(1, spec.WarmupEpochs)) {
+				t.Fatalf("warm-up is wrong at %d: %s", i, line(e))
+			}
+			total += float64(*e.Joules)
+		}
+		if n := len(epochs); n > 0 {
+			if want := 30 * epochs[n-1].End.Sub(epoch0).Seconds(); math.Abs(total-want) > 1e-3 {
+				t.Fatalf("%v J in all epochs, the job used %v", total, want)
+			}
+		}
+	})
+}

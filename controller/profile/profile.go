@@ -1,0 +1,207 @@
+package profile
+
+import (
+	"maps"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"pitchpipe/controller/tuning"
+	"pitchpipe/exporter/api"
+)
+
+const (
+	enoughSamples = 3    // in a window, those at both ends included
+	contended     = 0.25 // share of disturbed epochs from which a profile is called contended
+	multiplexed   = 0.9  // least share of the time that the perf counters ran
+)
+
+// Profile makes one profile of the epochs of one attempt, as Epochs returns them;
+// epochs of other attempts or under other cores and threads are left out.
+//
+// Warm-up and disturbed epochs are discarded. Neighbouring epochs are merged
+// until a window holds three samples; what is left over at the end joins the
+// window before. Each window gives one value of each feature, and the profile
+// holds their mean after the lowest and highest quarter are taken away (at least
+// one of each from three windows on), so that one strange window does not count.
+//
+// The reason is ReasonNone when the profile can be used; ReasonNoSamples without
+// any reading; ReasonWarmingUp before the first epoch that counts;
+// ReasonProfiling while more epochs or samples are needed; ReasonPolluted where
+// there would be enough epochs had they not been disturbed. A job that has ended
+// gets what there is, with its flags. With a reason the profile holds what is
+// known so far, for the curious.
+func Profile(w api.Window, epochs []tuning.Epoch, spec Spec) (tuning.Profile, tuning.Reason) {
+	r := read(w)
+	p := tuning.Profile{
+		Schema:   SchemaAccounting,
+		Features: map[string]float64{},
+		Settings: shape(spec.Settings),
+		Machine:  spec.Machine,
+		PeakRSS:  tuning.Bytes(r.peak()),
+	}
+	if !slices.ContainsFunc(r.samples, counts) {
+		return p, tuning.ReasonNoSamples
+	}
+	judged := judgeable(w, epochs, spec)
+	clean := slices.DeleteFunc(slices.Clone(judged), func(e tuning.Epoch) bool { return e.Polluted })
+	windows := r.merge(clean, spec)
+	full := slices.DeleteFunc(slices.Clone(windows), func(x window) bool { return x.samples < enoughSamples })
+	reason := verdict(w, spec, len(judged), len(clean), len(windows), covered(full))
+	if len(full) > 0 {
+		windows = full
+	}
+	fill(&p, r, windows)
+	p.Flags = flags(p, r, windows, float64(len(judged)-len(clean))/float64(max(1, len(judged))))
+	return p, reason
+}
+
+func verdict(w api.Window, spec Spec, judged, clean, windows, covered int) tuning.Reason {
+	switch {
+	case judged == 0:
+		return tuning.ReasonWarmingUp
+	case covered >= spec.wanted(), w.Job.Ended && windows > 0:
+		return tuning.ReasonNone
+	case clean < spec.wanted() && judged >= spec.wanted(), clean == 0 && w.Job.Ended:
+		return tuning.ReasonPolluted
+	case w.Job.Ended:
+		return tuning.ReasonNoSamples
+	}
+	return tuning.ReasonProfiling
+}
+
+// judgeable are the epochs of this attempt that are past warm-up, in order.
+func judgeable(w api.Window, epochs []tuning.Epoch, spec Spec) []tuning.Epoch {
+	var out []tuning.Epoch
+	for _, e := range epochs {
+		if e.Attempt == w.Job.Attempt && !e.Warmup && shape(e.Settings).Equal(shape(spec.Settings)) {
+			out = append(out, e)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b tuning.Epoch) int { return a.Start.Compare(b.Start) })
+	return out
+}
+
+// window is a run of neighbouring epochs and what was read in it.
+type window struct {
+	stretch
+	epochs, samples int
+}
+
+// merge joins neighbouring epochs into windows of enough samples. The last of a
+// run may hold fewer where there is none before that it could join.
+func (r *readings) merge(clean []tuning.Epoch, spec Spec) []window {
+	var out []window
+	for len(clean) > 0 {
+		run := 1
+		for run < len(clean) && clean[run].Start.Equal(clean[run-1].End) {
+			run++
+		}
+		out = append(out, r.mergeRun(clean[:run], spec)...)
+		clean = clean[run:]
+	}
+	return out
+}
+
+func (r *readings) mergeRun(run []tuning.Epoch, spec Spec) []window {
+	var out []window
+	first := 0
+	for i := range run {
+		x, ok := r.window(run[first:i+1], spec)
+		last := i == len(run)-1
+		switch {
+		case !ok:
+			if last {
+				return out
+			}
+		case x.samples >= enoughSamples:
+			out = append(out, x)
+			first = i + 1
+		case last && len(out) > 0:
+			joined, _ := r.window(run[first-out[len(out)-1].epochs:], spec)
+			out[len(out)-1] = joined
+		case last:
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+func (r *readings) window(run []tuning.Epoch, spec Spec) (window, bool) {
+	from, to := r.seconds(run[0].Start), r.seconds(run[len(run)-1].End)
+	s, ok := r.stretch(from, to, spec)
+	return window{s, len(run), r.count(from, to)}, ok
+}
+
+func covered(windows []window) int {
+	n := 0
+	for _, x := range windows {
+		n += x.epochs
+	}
+	return n
+}
+
+// fill averages the windows into the profile.
+func fill(p *tuning.Profile, r *readings, windows []window) {
+	values := map[string][]float64{}
+	perf := len(windows) > 0
+	for _, x := range windows {
+		p.Epochs += x.epochs
+		p.Samples += x.samples
+		p.Seconds += x.wall()
+		for name, v := range x.features() {
+			values[name] = append(values[name], v)
+		}
+		_, faults := r.delta(api.ColMinorFaults, x.from, x.to)
+		_, switches := r.delta(api.ColContextSwitch, x.from, x.to)
+		perf = perf && faults && switches
+	}
+	if perf {
+		p.Schema = SchemaPerf
+	}
+	for name := range maps.Keys(values) {
+		p.Features[name] = trimmed(values[name])
+	}
+}
+
+// trimmed is the mean without the lowest and the highest quarter.
+func trimmed(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	if len(v) >= 3 {
+		cut := max(1, len(v)/4)
+		v = v[cut : len(v)-cut]
+	}
+	return floats.Sum(v) / float64(len(v))
+}
+
+func flags(p tuning.Profile, r *readings, windows []window, disturbed float64) []tuning.Flag {
+	var out []tuning.Flag
+	if slices.ContainsFunc(windows, func(x window) bool { return x.samples < enoughSamples }) {
+		out = append(out, tuning.FlagFewSamples)
+	}
+	if disturbed >= contended {
+		out = append(out, tuning.FlagContended)
+	}
+	running, enabled := 0.0, 0.0
+	for _, x := range windows {
+		a, okA := r.delta(api.ColPerfRunning, x.from, x.to)
+		b, okB := r.delta(api.ColPerfEnabled, x.from, x.to)
+		if okA && okB {
+			running, enabled = running+a, enabled+b
+		}
+	}
+	if running < multiplexed*enabled {
+		out = append(out, tuning.FlagMultiplexed)
+	}
+	if len(windows) > 0 && p.Schema != SchemaPerf {
+		out = append(out, tuning.FlagNoPerf)
+	}
+	return out
+}
+
+// peak is the largest resident memory that can be told: of what was sampled, and
+// of the kernel's own peak, which counts file pages too, what these cannot
+// explain.
+func (r *readings) peak() float64 {
+	return max(r.highest(api.ColRSS), r.highest(api.ColPeak)-r.highest(api.ColCache))
+}
