@@ -1,0 +1,241 @@
+package plan_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"pitchpipe/controller/plan"
+	"pitchpipe/controller/tuning"
+)
+
+func cores(n float64) tuning.Settings {
+	return tuning.Settings{tuning.Cores: tuning.Number(n), tuning.Threads: tuning.Number(n)}
+}
+
+// running is a job on one core that was profiled, is unknown, has 36 epochs of
+// one second left, and may be probed on two cores.
+func running() tuning.State {
+	p := tuning.DefaultPolicy()
+	p.Mode = tuning.Apply
+	p.Knobs = []tuning.Knob{
+		{Name: tuning.Cores, Values: []tuning.Value{tuning.Number(1), tuning.Number(2)}},
+		{Name: tuning.Threads, Env: "THREADS", Follows: tuning.Cores},
+		{Name: "batch_size", Env: "BATCH_SIZE", Values: []tuning.Value{tuning.Number(8), tuning.Number(64)}},
+		{Name: tuning.Memory, Min: tuning.Number(64 << 20), Max: tuning.Number(8 << 30)},
+	}
+	p.Progress.Pattern = "epoch (?P<epoch>[0-9]+)"
+	p.Checkpoint = &tuning.Checkpoint{Signal: "SIGUSR1", Grace: time.Minute, Exit: 85}
+	p.Quality = &tuning.Quality{Direction: "max", MaxLoss: 0.01}
+	site := tuning.DefaultSite()
+	site.MaxMode, site.AboveRequest = tuning.Apply, true
+	own := cores(1)
+	return tuning.State{
+		Now: time.Unix(1000, 0), Policy: p, Site: site, Own: own, Current: own,
+		EpochsDone: 4, EpochsTotal: 40, EpochSeconds: 1, RestartCost: time.Second,
+		Class: &tuning.Class{Reason: tuning.ReasonNoModel}, Next: cores(2),
+		Trials: []tuning.Trial{{Settings: own, Epochs: 3, Seconds: 1, Reference: true}},
+	}
+}
+
+func probed() tuning.State {
+	s := running()
+	s.Current, s.Probes, s.Next, s.NextReason = cores(2), 1, nil, tuning.ReasonProbesDone
+	s.Trials = append(s.Trials, tuning.Trial{Settings: cores(2), Epochs: 2, Seconds: 0.5})
+	s.Best, s.BestGain, s.BestError = &s.Trials[1], -0.6, 0.05
+	return s
+}
+
+func pending() tuning.State {
+	s := running()
+	s.Pending, s.EpochsDone, s.EpochsTotal, s.EpochSeconds, s.Trials, s.Class = true, 0, 0, 0, nil, nil
+	s.Measured = tuning.ReasonWarmingUp
+	return s
+}
+
+func effect(s tuning.Settings, logRatio float64) tuning.Effect {
+	return tuning.Effect{Settings: s, LogRatio: logRatio, LogTime: logRatio, SD: 0.05, Runs: 2}
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	two := tuning.Settings{tuning.Cores: tuning.Number(2)}
+	for _, c := range []struct {
+		name   string
+		state  func() tuning.State
+		change func(*tuning.State)
+		action tuning.Action
+		reason tuning.Reason
+		target tuning.Settings // nil: not looked at
+	}{
+		{"an unknown job is probed", running, nil, tuning.Probe, tuning.ReasonUnknownProbe, cores(2)},
+		{"a closed gate outranks everything", running, func(s *tuning.State) { s.Gate = tuning.ReasonPaused }, tuning.Hold, tuning.ReasonPaused, nil},
+		{"observe mode only watches", running, func(s *tuning.State) { s.Policy.Mode = tuning.Observe }, tuning.Hold, tuning.ReasonObserveMode, nil},
+		{"recommend mode only says", running, func(s *tuning.State) { s.Policy.Mode = tuning.Recommend }, tuning.Hold, tuning.ReasonRecommend, nil},
+		{"a dry run only records", running, func(s *tuning.State) { s.Site.DryRun = true }, tuning.Hold, tuning.ReasonDryRun, nil},
+		{"without knobs there is nothing to do", running, func(s *tuning.State) { s.Policy.Knobs = nil }, tuning.Hold, tuning.ReasonNoKnobs, nil},
+		{"a job that reports no progress is left alone", running, func(s *tuning.State) { s.Policy.Progress = tuning.Progress{} }, tuning.Hold, tuning.ReasonNoProgress, nil},
+		{"a job without a checkpoint is never touched while it runs", running, func(s *tuning.State) { s.Policy.Checkpoint = nil }, tuning.Hold, tuning.ReasonNoCheckpoint, nil},
+		{"a site may forbid restarts", running, func(s *tuning.State) { s.Policy.Checkpoint = nil; s.Site.MayRestart = false }, tuning.Hold, tuning.ReasonSiteForbids, nil},
+		{"a spent time budget ends tuning", running, func(s *tuning.State) { s.Policy.Budget.Time, s.Elapsed = time.Hour, time.Hour }, tuning.Hold, tuning.ReasonBudgetTime, nil},
+		{"a spent energy budget ends tuning", running, func(s *tuning.State) {
+			j := tuning.Joules(5)
+			s.Policy.Budget.Energy, s.Joules, s.JoulesSource = 5, &j, "rapl"
+		}, tuning.Hold, tuning.ReasonBudgetEnergy, nil},
+		{"modelled joules enforce no budget", running, func(s *tuning.State) {
+			j := tuning.Joules(5)
+			s.Policy.Budget.Energy, s.Joules, s.JoulesSource = 5, &j, "modelled"
+		}, tuning.Probe, tuning.ReasonUnknownProbe, nil},
+		{"unless the site opts in", running, func(s *tuning.State) {
+			j := tuning.Joules(5)
+			s.Policy.Budget.Energy, s.Joules, s.JoulesSource, s.Site.EnforceModel = 5, &j, "modelled", true
+		}, tuning.Hold, tuning.ReasonBudgetEnergy, nil},
+		{"the time limit is near", running, func(s *tuning.State) { s.LimitLeft = time.Minute }, tuning.Hold, tuning.ReasonNearLimit, nil},
+		{"the remaining work is unknown", running, func(s *tuning.State) { s.EpochsTotal = 0 }, tuning.Hold, tuning.ReasonNoTotal, nil},
+		{"warm-up is waited for", running, func(s *tuning.State) { s.Measured = tuning.ReasonWarmingUp }, tuning.Hold, tuning.ReasonWarmingUp, nil},
+		{"a short job is not worth a probe", running, func(s *tuning.State) { s.EpochsTotal = 8 }, tuning.Hold, tuning.ReasonTooShort, nil},
+		{"no probes left", running, func(s *tuning.State) { s.Policy.Budget.Probes = 0 }, tuning.Hold, tuning.ReasonProbesNoGain, nil},
+		{"probes may use only their share of the epochs", running, func(s *tuning.State) { s.Site.ProbeShare = 0.05 }, tuning.Hold, tuning.ReasonProbesNoGain, nil},
+		{"a probe outside of the stanza is refused", running, func(s *tuning.State) { s.Next = cores(4) }, tuning.Hold, tuning.ReasonSiteForbids, nil},
+
+		{"the next setting is probed", probed, func(s *tuning.State) {
+			s.Next, s.NextReason = cores(2).With("batch_size", tuning.Number(64)), tuning.ReasonNone
+		}, tuning.Probe, tuning.ReasonProbeNext, cores(2).With("batch_size", tuning.Number(64))},
+		{"the last probe was the best and stays", probed, nil, tuning.Hold, tuning.ReasonAlreadyBest, nil},
+		{"an earlier probe was the best", probed, func(s *tuning.State) {
+			slow := cores(2).With("batch_size", tuning.Number(64))
+			s.Current = slow
+			s.Trials = append(s.Trials, tuning.Trial{Settings: slow, Epochs: 2, Seconds: 0.9})
+		}, tuning.Move, tuning.ReasonProbeWon, cores(2)},
+		{"a gain within the noise is none", probed, func(s *tuning.State) { s.BestError = 0.4; s.Trials[1].Seconds = 1.2 }, tuning.RollBack, tuning.ReasonProbesNoGain, cores(1)},
+		{"going back is not worth it for a loss this small", probed, func(s *tuning.State) { s.BestError = 0.4; s.Trials[1].Seconds = 1.01 }, tuning.Hold, tuning.ReasonWorthless, nil},
+		{"no restart is left to go back", probed, func(s *tuning.State) {
+			s.BestError, s.Trials[1].Seconds, s.Restarts = 0.4, 1.3, 2
+		}, tuning.Hold, tuning.ReasonBudgetRestarts, nil},
+
+		{"a known class supplies the setting", running, func(s *tuning.State) {
+			s.Class = &tuning.Class{ID: "c1", Reason: tuning.ReasonNearest}
+			s.ClassEffects = []tuning.Effect{effect(two, -0.5)}
+		}, tuning.Move, tuning.ReasonClassKnown, cores(2)},
+		{"a known class with nothing better is probed all the same", running, func(s *tuning.State) {
+			s.Class = &tuning.Class{ID: "c1", Reason: tuning.ReasonNearest}
+			s.ClassEffects = []tuning.Effect{effect(two, 0.1)}
+		}, tuning.Probe, tuning.ReasonUnknownProbe, nil},
+		{"an unknown job takes nothing from classes", running, func(s *tuning.State) { s.ClassEffects = []tuning.Effect{effect(two, -0.5)} }, tuning.Probe, tuning.ReasonUnknownProbe, nil},
+		{"a move that does not repay its restart is not made", running, func(s *tuning.State) {
+			s.KindEffects = []tuning.Effect{effect(two, -0.5)}
+			s.RestartCost = 12 * time.Second
+		}, tuning.Hold, tuning.ReasonTooShort, nil},
+		{"a small saving is worthless rather than the job short", running, func(s *tuning.State) {
+			s.KindEffects = []tuning.Effect{effect(two, -0.06)}
+			s.RestartCost = 2 * time.Second
+		}, tuning.Hold, tuning.ReasonWorthless, nil},
+		{"no restart is left for a known setting", running, func(s *tuning.State) {
+			s.KindEffects, s.Restarts = []tuning.Effect{effect(two, -0.5)}, 2
+		}, tuning.Hold, tuning.ReasonBudgetRestarts, nil},
+		{"the known setting is in place already", running, func(s *tuning.State) {
+			s.KindEffects, s.Current = []tuning.Effect{effect(two, -0.5)}, cores(2)
+		}, tuning.Hold, tuning.ReasonAlreadyBest, nil},
+		{"a remembered regression is not repeated", running, func(s *tuning.State) {
+			s.KindEffects, s.Regressed = []tuning.Effect{effect(two, -0.5)}, []tuning.Settings{cores(2)}
+			s.Next, s.NextReason = nil, tuning.ReasonProbesDone
+		}, tuning.Hold, tuning.ReasonProbesNoGain, nil},
+
+		{"a pending job of a known kind is changed before it starts", pending, func(s *tuning.State) { s.KindEffects = []tuning.Effect{effect(two, -0.5)} }, tuning.Move, tuning.ReasonRecalled, cores(2)},
+		{"a pending job of a new kind starts as it is", pending, nil, tuning.Hold, tuning.ReasonFirstSeen, nil},
+		{"a pending job that is best as it is starts as it is", pending, func(s *tuning.State) { s.KindEffects = []tuning.Effect{effect(two, 0.2)} }, tuning.Hold, tuning.ReasonAlreadyBest, nil},
+		{"an effect that is slower than allowed is not taken", pending, func(s *tuning.State) {
+			e := effect(two, -0.5)
+			e.LogTime, s.Policy.MaxSlowdown = math.Log(1.3), 1.1
+			s.KindEffects = []tuning.Effect{e}
+		}, tuning.Hold, tuning.ReasonAlreadyBest, nil},
+		{"runs that disagree support nothing", pending, func(s *tuning.State) {
+			e := effect(two, -0.1)
+			e.SD = 0.3
+			s.KindEffects = []tuning.Effect{e}
+		}, tuning.Hold, tuning.ReasonAlreadyBest, nil},
+		{"hyperparameters are not recalled without a quality guard", pending, func(s *tuning.State) {
+			s.Policy.Quality = nil
+			s.KindEffects = []tuning.Effect{effect(tuning.Settings{"batch_size": tuning.Number(64)}, -0.5)}
+		}, tuning.Hold, tuning.ReasonAlreadyBest, nil},
+		{"too much memory is given up, with a reserve", pending, func(s *tuning.State) {
+			s.Own = s.Own.With(tuning.Memory, tuning.Number(8<<30))
+			s.PeakRSS, s.PeakRuns = 100<<20, 3
+		}, tuning.Move, tuning.ReasonRecalled, cores(1).With(tuning.Memory, tuning.Number(125<<20))},
+		{"with few runs seen the reserve is larger", pending, func(s *tuning.State) {
+			s.Own = s.Own.With(tuning.Memory, tuning.Number(8<<30))
+			s.PeakRSS, s.PeakRuns = 100<<20, 1
+		}, tuning.Move, tuning.ReasonRecalled, cores(1).With(tuning.Memory, tuning.Number(150<<20))},
+		{"memory that ran out before is not tried again", pending, func(s *tuning.State) {
+			s.Own = s.Own.With(tuning.Memory, tuning.Number(8<<30))
+			s.PeakRSS, s.PeakRuns = 100<<20, 3
+			s.Regressed = []tuning.Settings{cores(1).With(tuning.Memory, tuning.Number(200<<20))}
+		}, tuning.Hold, tuning.ReasonFirstSeen, nil},
+
+		{"a regression rolls back", probed, func(s *tuning.State) {
+			s.Outcome = &tuning.Outcome{Verdict: tuning.Regressed, Reason: tuning.ReasonRegressed, LogRatio: 0.3, Low: 0.1, High: 0.5}
+		}, tuning.RollBack, tuning.ReasonRegressed, cores(1)},
+		{"a regression with no restart left is borne", probed, func(s *tuning.State) {
+			s.Outcome, s.Restarts = &tuning.Outcome{Verdict: tuning.Regressed, LogRatio: 0.3}, 2
+		}, tuning.Hold, tuning.ReasonBudgetRestarts, nil},
+		{"a regression at the very end is borne", probed, func(s *tuning.State) {
+			s.Outcome, s.EpochsDone = &tuning.Outcome{Verdict: tuning.Regressed, LogRatio: 0.3}, 39
+		}, tuning.Hold, tuning.ReasonWorthless, nil},
+		{"a regression without a checkpoint is borne", probed, func(s *tuning.State) {
+			s.Outcome, s.Policy.Checkpoint = &tuning.Outcome{Verdict: tuning.Regressed, LogRatio: 0.3}, nil
+		}, tuning.Hold, tuning.ReasonNoCheckpoint, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := c.state()
+			if c.change != nil {
+				c.change(&s)
+			}
+			d := plan.Decide(s)
+			if d.Action != c.action || d.Reason != c.reason {
+				t.Fatalf("got %s because %s (%v), want %s because %s", d.Action, d.Reason, d.Evidence, c.action, c.reason)
+			}
+			if c.target != nil && !d.Settings.Equal(c.target) {
+				t.Errorf("target: got %s, want %s", d.Settings, c.target)
+			}
+			if d.Action == tuning.Hold && len(d.Settings) > 0 {
+				t.Errorf("a hold names settings: %s", d.Settings)
+			}
+			if !d.At.Equal(s.Now) {
+				t.Errorf("decided at %v, want %v", d.At, s.Now)
+			}
+		})
+	}
+}
+
+func TestAdviceIsGivenWhereNothingMayBeDone(t *testing.T) {
+	t.Parallel()
+	two := tuning.Settings{tuning.Cores: tuning.Number(2)}
+	for name, change := range map[string]func(*tuning.State){
+		"without a checkpoint": func(s *tuning.State) { s.Policy.Checkpoint = nil },
+		"in recommend mode":    func(s *tuning.State) { s.Policy.Mode = tuning.Recommend },
+		"in a dry run":         func(s *tuning.State) { s.Site.DryRun = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := running()
+			s.KindEffects = []tuning.Effect{effect(two, -0.5)}
+			change(&s)
+			if d := plan.Decide(s); d.Action != tuning.Hold || !d.Advice.Equal(cores(2)) {
+				t.Errorf("got %s with advice %s, want hold with advice %s", d.Action, d.Advice, cores(2))
+			}
+		})
+	}
+}
+
+func TestWaitsOnlyForWhatPassesWithTime(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[tuning.Reason]bool{
+		tuning.ReasonWarmingUp: true, tuning.ReasonPaused: true, tuning.ReasonNoSamples: true,
+		tuning.ReasonOff: false, tuning.ReasonTooShort: false, tuning.ReasonNoCheckpoint: false,
+	} {
+		if got := plan.Waits(reason); got != want {
+			t.Errorf("Waits(%s) = %v, want %v", reason, got, want)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package plan
+
+import (
+	"math"
+	"slices"
+
+	"pitchpipe/controller/tuning"
+)
+
+// Memory is never set below this multiple of the largest peak seen, and with
+// few runs seen the reserve is larger: the next input may be bigger.
+const (
+	memoryReserve    = 1.25
+	memoryReserveFew = 1.5
+	memoryFewRuns    = 3
+)
+
+// recall changes a job before its start to what jobs of its kind taught.
+func recall(s view) tuning.Decision {
+	target := s.Own.Clone()
+	reason := tuning.ReasonFirstSeen
+	var evidence []tuning.Evidence
+	if e, ok := bestEffect(s, s.KindEffects); ok {
+		target = s.target(e.Settings)
+		reason = tuning.ReasonRecalled
+		evidence = effectEvidence(e)
+	} else if len(s.KindEffects) > 0 {
+		reason = tuning.ReasonAlreadyBest
+	}
+	if memory, ok := rightSize(s); ok {
+		target = target.With(tuning.Memory, memory)
+		if reason != tuning.ReasonRecalled {
+			reason = tuning.ReasonRecalled
+		}
+		evidence = append(evidence,
+			tuning.Evidence{Name: "memory_peak_bytes", Value: float64(s.PeakRSS)},
+			tuning.Evidence{Name: "memory_runs_seen", Value: float64(s.PeakRuns)})
+	}
+	if target.Equal(s.Own) {
+		return hold(s, reason, evidence...)
+	}
+	return decide(s, tuning.Move, reason, target, evidence...)
+}
+
+// rightSize is the memory that the owner could give up, from the peak of earlier
+// runs.
+func rightSize(s view) (tuning.Value, bool) {
+	k, ok := s.Policy.Knob(tuning.Memory)
+	own, asked := s.Own[tuning.Memory]
+	if !ok || !asked || s.PeakRSS <= 0 || s.PeakRuns == 0 {
+		return tuning.Value{}, false
+	}
+	reserve := memoryReserve
+	if s.PeakRuns < memoryFewRuns {
+		reserve = memoryReserveFew
+	}
+	const mib = 1 << 20
+	need := math.Ceil(float64(s.PeakRSS)*reserve/mib) * mib
+	if k.Min.IsSet() {
+		need = math.Max(need, k.Min.Float())
+	}
+	for _, v := range slices.SortedFunc(slices.Values(k.Values), byNumber) {
+		if v.Float() >= need {
+			need = v.Float()
+			break
+		}
+	}
+	v := tuning.Number(need)
+	refused := slices.ContainsFunc(s.Regressed, func(r tuning.Settings) bool {
+		bad, ok := r[tuning.Memory]
+		return ok && need <= bad.Float()
+	})
+	return v, !refused && k.Allows(v) && need < own.Float()
+}
+
+func byNumber(a, b tuning.Value) int {
+	switch {
+	case a.Float() < b.Float():
+		return -1
+	case a.Float() > b.Float():
+		return 1
+	}
+	return 0
+}
+
+// bestEffect is the effect with the lowest log ratio that is permitted, not
+// remembered as bad, within the allowed slowdown, and clear of noise.
+func bestEffect(s view, effects []tuning.Effect) (tuning.Effect, bool) {
+	var best tuning.Effect
+	found := false
+	for _, e := range effects {
+		e.Settings = s.usable(e.Settings)
+		if len(e.Settings) == 0 || !s.allowed(e) {
+			continue
+		}
+		if !found || e.LogRatio < best.LogRatio {
+			best, found = e, true
+		}
+	}
+	return best, found
+}

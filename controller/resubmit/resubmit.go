@@ -1,0 +1,131 @@
+package resubmit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+// ErrNoCarrier means that a knob has no way to reach the job.
+var ErrNoCarrier = errors.New("knob has no carrier")
+
+// Change says in the driver's terms what target differs in from the owner's own
+// settings. Equal settings give the empty Change.
+func Change(p tuning.Policy, own, target tuning.Settings) (driver.Change, error) {
+	var c driver.Change
+	for _, name := range own.Diff(target) {
+		v, ok := target[name]
+		if !ok {
+			continue // not set in the target: as the job file has it
+		}
+		if err := put(&c, p, name, v); err != nil {
+			return driver.Change{}, err
+		}
+	}
+	return c, nil
+}
+
+func put(c *driver.Change, p tuning.Policy, name string, v tuning.Value) error {
+	k, known := p.Knob(name)
+	carried := false
+	switch name {
+	case tuning.Cores:
+		c.Cores, carried = v.Int(), true
+	case tuning.Memory:
+		c.MemoryBytes, carried = int64(v.Float()), true
+	}
+	if known && k.Env != "" {
+		if c.Env == nil {
+			c.Env = map[string]string{}
+		}
+		c.Env[k.Env], carried = v.String(), true
+	}
+	if known && k.Arg != "" {
+		if c.Args == nil {
+			c.Args = map[string]string{}
+		}
+		c.Args[k.Arg], carried = v.String(), true
+	}
+	if !carried {
+		return fmt.Errorf("knob %q: %w", name, ErrNoCarrier)
+	}
+	return nil
+}
+
+// Settings says in the tuner's terms what an attempt with this change runs under:
+// the inverse of Change.
+func Settings(p tuning.Policy, own tuning.Settings, c driver.Change) tuning.Settings {
+	out := own.Clone()
+	if c.Cores > 0 {
+		out[tuning.Cores] = tuning.Number(float64(c.Cores))
+	}
+	if c.MemoryBytes > 0 {
+		out[tuning.Memory] = tuning.Number(float64(c.MemoryBytes))
+	}
+	for _, k := range p.Knobs {
+		if v, ok := c.Env[k.Env]; ok && k.Env != "" {
+			out[k.Name] = tuning.ParseValue(v)
+		}
+		if v, ok := c.Args[k.Arg]; ok && k.Arg != "" {
+			out[k.Name] = tuning.ParseValue(v)
+		}
+	}
+	return out
+}
+
+// Intent makes the wish that moves job from its present attempt to target.
+func Intent(id string, job driver.Job, p tuning.Policy, own, target tuning.Settings, note string) (driver.Intent, error) {
+	change, err := Change(p, own, target)
+	if err != nil {
+		return driver.Intent{}, err
+	}
+	in := driver.Intent{
+		ID: id, Job: job.ID, Attempt: job.Attempt, Fingerprint: job.Fingerprint, Change: change, Note: note,
+	}
+	if c := p.Checkpoint; c != nil {
+		in.Checkpoint = &driver.Checkpoint{Signal: c.Signal, Grace: c.Grace, Exit: c.Exit, Done: c.Done}
+	}
+	return in, nil
+}
+
+// Advancer is the part of a driver that takes steps.
+type Advancer interface {
+	Advance(ctx context.Context, intent driver.Intent) (driver.Step, error)
+}
+
+// Step takes one step. The Reason is ReasonNone while the intent goes on or has
+// been carried out, and says why where it has ended otherwise. An error means
+// that the step must be taken again; nothing was decided by it.
+func Step(ctx context.Context, d Advancer, in driver.Intent) (driver.Step, tuning.Reason, error) {
+	step, err := d.Advance(ctx, in)
+	switch {
+	case err == nil:
+	case errors.Is(err, driver.ErrDenied):
+		return ended(in, err), tuning.ReasonDenied, nil
+	case errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrInvalid):
+		return ended(in, err), tuning.ReasonUnsupported, nil
+	case errors.Is(err, driver.ErrConflict):
+		return ended(in, err), tuning.ReasonOwnerChanged, nil
+	case errors.Is(err, driver.ErrNotFound):
+		return ended(in, err), tuning.ReasonLost, nil
+	default: // ErrTransient, ErrUnknown and what has no name: look again
+		return driver.Step{}, tuning.ReasonNone, fmt.Errorf("advance %s: %w", in.Job, err)
+	}
+	switch step.Kind {
+	case driver.StepAbandoned:
+		return step, tuning.ReasonGraceExpired, nil
+	case driver.StepFinished:
+		return step, tuning.ReasonFinished, nil
+	case driver.StepSuperseded:
+		return step, tuning.ReasonOwnerChanged, nil
+	case driver.StepRunning, driver.StepCheckpointing, driver.StepStopped, driver.StepChanged, driver.StepStarted:
+	}
+	return step, tuning.ReasonNone, nil
+}
+
+func ended(in driver.Intent, err error) driver.Step {
+	return driver.Step{Kind: driver.StepSuperseded, Attempt: in.Attempt, Detail: err.Error()}
+}

@@ -1,0 +1,51 @@
+package tuning
+
+import "time"
+
+// State is everything the planner may look at, gathered at one moment. It is a
+// value: the same State gives the same Decision.
+type State struct {
+	Now    time.Time `json:"now"`
+	Policy Policy    `json:"policy"` // already narrowed by the site
+	Site   Site      `json:"site"`
+	Gate   Reason    `json:"gate"` // why nothing may be done now (paused, off, a cap, …); ReasonNone = open
+
+	Own     Settings `json:"own"`     // what the owner asked for
+	Current Settings `json:"current"` // what the present attempt runs under
+	Pending bool     `json:"pending"` // not started yet
+
+	EpochsDone   int           `json:"epochs_done"`
+	EpochsTotal  int           `json:"epochs_total"`  // 0 = unknown
+	EpochSeconds float64       `json:"epoch_seconds"` // mean under the owner's settings where measured, else the present ones; 0 = unknown
+	Elapsed      time.Duration `json:"elapsed"`       // over all attempts
+	Joules       *Joules       `json:"joules,omitempty"`
+	JoulesSource string        `json:"joules_source,omitempty"`
+	LimitLeft    time.Duration `json:"limit_left"` // until the time limit of the attempt; 0 = none
+	Restarts     int           `json:"restarts"`   // moves and roll-backs so far
+	Probes       int           `json:"probes"`     // probes so far
+	ProbeEpochs  int           `json:"probe_epochs"`
+	RestartCost  time.Duration `json:"restart_cost"` // measured, else estimated
+
+	Measured Reason  `json:"measured"` // ReasonNone when the present attempt is profiled; else what is missing
+	Class    *Class  `json:"class,omitempty"`
+	Trials   []Trial `json:"trials,omitempty"`
+
+	KindEffects  []Effect   `json:"kind_effects,omitempty"`  // of jobs of the same kind
+	ClassEffects []Effect   `json:"class_effects,omitempty"` // of jobs of the same class, system knobs only
+	Regressed    []Settings `json:"regressed,omitempty"`     // remembered to have made this kind worse
+	PeakRSS      Bytes      `json:"peak_rss,omitempty"`      // largest seen in jobs of this kind; 0 = unknown
+	PeakRuns     int        `json:"peak_runs,omitempty"`     // jobs of this kind in which it was seen
+
+	Next       Settings `json:"next,omitempty"` // the setting that the search would probe next
+	NextReason Reason   `json:"next_reason,omitempty"`
+	Best       *Trial   `json:"best,omitempty"` // the best trial of this job, the owner's own included
+	BestGain   float64  `json:"best_gain"`      // its log ratio to the owner's own, shrunk for selection
+	BestError  float64  `json:"best_error"`     // standard error of BestGain
+
+	Outcome *Outcome `json:"outcome,omitempty"` // of the last move, as far as measured
+}
+
+// Remaining is the work that is left, in seconds at EpochSeconds; 0 when unknown.
+func (s State) Remaining() float64 {
+	return max(0, float64(s.EpochsTotal-s.EpochsDone)*s.EpochSeconds)
+}

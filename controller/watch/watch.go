@@ -1,0 +1,80 @@
+package watch
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"pitchpipe/driver"
+)
+
+// Source is the part of a driver that is watched.
+type Source interface {
+	Watch(ctx context.Context) (<-chan driver.Event, error)
+	List(ctx context.Context) ([]driver.Job, error)
+}
+
+// Watcher feeds a Queue from a driver.
+type Watcher struct {
+	Source Source
+	Queue  *Queue
+	Resync time.Duration // how often every job is looked at, default one minute
+	Retry  time.Duration // pause before a broken stream is opened again, default one second
+	Log    *slog.Logger
+}
+
+// Run feeds the queue until ctx ends.
+func (w *Watcher) Run(ctx context.Context) error {
+	resync := time.NewTicker(orElse(w.Resync, time.Minute))
+	defer resync.Stop()
+	for ctx.Err() == nil {
+		events, err := w.Source.Watch(ctx)
+		if err != nil {
+			w.Log.Warn("watch failed, will retry", "error", err)
+		}
+		w.list(ctx)
+		w.drain(ctx, events, resync.C)
+		select {
+		case <-ctx.Done():
+		case <-time.After(orElse(w.Retry, time.Second)):
+		}
+	}
+	return ctx.Err()
+}
+
+// drain reads events until the stream ends; without a stream it returns at once.
+func (w *Watcher) drain(ctx context.Context, events <-chan driver.Event, resync <-chan time.Time) {
+	for events != nil {
+		select {
+		case <-ctx.Done():
+			return
+		case e, ok := <-events:
+			if !ok {
+				return
+			}
+			w.Queue.Add(e.Job)
+		case <-resync:
+			w.list(ctx)
+		}
+	}
+}
+
+func (w *Watcher) list(ctx context.Context) {
+	jobs, err := w.Source.List(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			w.Log.Warn("list failed, will retry", "error", err)
+		}
+		return
+	}
+	for _, j := range jobs {
+		w.Queue.Add(j.ID)
+	}
+}
+
+func orElse(d, fallback time.Duration) time.Duration {
+	if d <= 0 {
+		return fallback
+	}
+	return d
+}
