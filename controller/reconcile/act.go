@@ -1,0 +1,245 @@
+package reconcile
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+// act takes one step of the intent under way, or makes one decision.
+func (p *pass) act() error {
+	switch p.rec.Phase {
+	case Recalled, Probing, Moving, RollingBack:
+		return p.advance()
+	case Eligible:
+		return p.eligible()
+	case Held:
+		return p.held()
+	case Profiling, Classified:
+		return p.profiled()
+	case Verifying, Settled:
+		return p.verify()
+	case Ignored, Failed, Seen, Suspended, Ended, Cancelled:
+	}
+	return nil
+}
+
+// eligible decides about a job that has not been profiled yet.
+func (p *pass) eligible() error {
+	if p.job.State != driver.Pending {
+		p.again = p.cfg.Tick
+		return p.to(Profiling, JobStarted, Entry{Attempt: p.job.Attempt})
+	}
+	d, err := p.decide()
+	if err != nil {
+		return err
+	}
+	if d.Action != tuning.Hold {
+		return p.begin(Recalled, KnownKind, d)
+	}
+	if d.Reason != p.rec.Reason {
+		p.rec.Reason, p.dirty = d.Reason, true
+		p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: d.Reason, Decision: &d})
+	}
+	p.again = p.cfg.Tick
+	return nil
+}
+
+// held looks again at a job whose hold may end by itself. Nothing is written
+// while the answer stays the same.
+func (p *pass) held() error {
+	p.again = p.cfg.Tick
+	if p.rec.Final {
+		p.again = 4 * p.cfg.Tick // its epochs are still measured, for the next such job
+		p.classify()
+		return nil
+	}
+	d, err := p.decide()
+	if err != nil {
+		return err
+	}
+	if d.Action == tuning.Hold {
+		p.note(d)
+		p.rec.Final = !p.stages.Waits(d.Reason)
+		return nil
+	}
+	if err := p.to(Profiling, LookAgain, Entry{Reason: d.Reason}); err != nil {
+		return err
+	}
+	return p.profiled()
+}
+
+// profiled decides about a running job.
+func (p *pass) profiled() error {
+	p.again = p.cfg.Tick
+	if p.rec.Phase == Profiling && p.measured == tuning.ReasonNone {
+		p.classify()
+		if err := p.to(Classified, ProfileReady, Entry{Class: p.rec.Class, Attempt: p.job.Attempt}); err != nil {
+			return err
+		}
+	}
+	d, err := p.decide()
+	if err != nil {
+		return err
+	}
+	switch d.Action {
+	case tuning.Probe:
+		return p.begin(Probing, ToldToProbe, d)
+	case tuning.Move:
+		return p.begin(Moving, ToldToMove, d)
+	case tuning.RollBack:
+		return p.begin(RollingBack, ToldToReturn, d)
+	case tuning.Hold:
+	}
+	if p.rec.Phase == Profiling {
+		if p.stages.Waits(d.Reason) {
+			p.note(d)
+			return nil
+		}
+		p.rec.Final = true
+		return p.to(Held, ToldToHold, Entry{Reason: d.Reason, Decision: &d})
+	}
+	if current := p.rec.Settings(p.job.Attempt); !current.Equal(p.rec.Own) && d.Reason == tuning.ReasonAlreadyBest {
+		p.rec.Settle = p.now
+		return p.to(Verifying, ToldToHold, Entry{Reason: d.Reason, Decision: &d})
+	}
+	p.rec.Final = !p.stages.Waits(d.Reason)
+	return p.to(Held, ToldToHold, Entry{Reason: d.Reason, Decision: &d})
+}
+
+// note keeps the reason of a wait, once per reason.
+func (p *pass) note(d tuning.Decision) {
+	if d.Reason != p.rec.Reason {
+		p.rec.Reason, p.dirty = d.Reason, true
+	}
+}
+
+// decide gathers the state and asks the planner.
+func (p *pass) decide() (tuning.Decision, error) {
+	s, err := p.state()
+	if err != nil {
+		return tuning.Decision{}, err
+	}
+	return p.stages.Decide(s), nil
+}
+
+// begin makes the intent durable. Nothing has happened to the job when it
+// returns; the next pass takes the first step.
+func (p *pass) begin(phase Phase, by Trigger, d tuning.Decision) error {
+	if r := p.caps.admit(p.now, p.rec, phase, p.stages.Site(p.job)); r != tuning.ReasonNone {
+		held := d
+		held.Action, held.Reason = tuning.Hold, r
+		p.note(held)
+		return nil
+	}
+	id := fmt.Sprintf("%s/%d", p.job.ID, len(p.rec.Runs)+len(p.rec.History)+1)
+	in, err := p.stages.Intent(id, p.job, p.rec.Policy, p.rec.Own, d.Settings, note(d))
+	if err != nil {
+		return p.to(Failed, OurFault, Entry{Reason: tuning.ReasonUnsupported, Detail: err.Error(), Decision: &d})
+	}
+	p.rec.Move = &Intent{Driver: in, Decision: d, Made: p.now}
+	before := p.rec.Settings(p.job.Attempt)
+	if err := p.to(phase, by, Entry{Reason: d.Reason, Decision: &d, Attempt: p.job.Attempt}); err != nil {
+		return err
+	}
+	if err := p.stages.Audit(p.ctx, Audit{
+		At: p.now, Actor: "tuner", Job: string(p.job.ID), Action: string(d.Action), Before: before, After: d.Settings,
+		Reason: d.Reason, Intent: id,
+	}); err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	p.again = time.Millisecond
+	return p.store()
+}
+
+func note(d tuning.Decision) string {
+	return fmt.Sprintf("%s to %s: %s", d.Action, d.Settings, d.Reason.Sentence())
+}
+
+// advance takes one step of the intent under way.
+func (p *pass) advance() error {
+	m := p.rec.Move
+	if m == nil {
+		return p.to(Failed, OurFault, Entry{Reason: tuning.ReasonDriverFailure, Detail: "the intent is missing"})
+	}
+	// A pause stops what has had no effect yet; what was stopped is started again.
+	untouched := m.Step == "" || m.Step == driver.StepRunning
+	if r := p.gate(); r != tuning.ReasonNone && untouched {
+		if p.job.Attempt == m.Driver.Attempt && p.job.State != driver.Stopped {
+			return p.void(driver.Step{Kind: driver.StepAbandoned, Attempt: p.job.Attempt}, r)
+		}
+	}
+	step, reason, err := p.stages.Step(p.ctx, m.Driver)
+	if err != nil {
+		return err
+	}
+	if step.Kind != m.Step {
+		m.Step, p.dirty = step.Kind, true
+	}
+	switch {
+	case reason == tuning.ReasonFinished:
+		p.again = time.Millisecond // the next look finds the ending
+		return nil
+	case reason != tuning.ReasonNone:
+		return p.void(step, reason)
+	case step.Kind == driver.StepStarted:
+		return p.started(step)
+	}
+	p.again = p.cfg.Step
+	return nil
+}
+
+// started closes an intent that was carried out.
+func (p *pass) started(step driver.Step) error {
+	m := p.rec.Move
+	phase := p.rec.Phase
+	d := m.Decision
+	attempt := max(step.Attempt, 1)
+	if !slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == attempt }) {
+		p.rec.Runs = append(p.rec.Runs, Run{Attempt: attempt, Settings: d.Settings, Action: d.Action, Intent: m.Driver.ID})
+	}
+	p.rec.Move, p.rec.Settle, p.again = nil, p.now, p.cfg.Tick
+	switch phase { //nolint:exhaustive // only the acting phases come here
+	case Probing:
+		p.rec.Probed = append(p.rec.Probed, p.now)
+		p.caps.count(p.now, p.rec)
+		return p.to(Profiling, IntentDone, Entry{Attempt: attempt})
+	case Recalled:
+		return p.to(Verifying, IntentDone, Entry{Attempt: attempt})
+	case RollingBack:
+		p.rec.Restarts = append(p.rec.Restarts, p.now)
+		p.caps.count(p.now, p.rec)
+		return p.to(Settled, IntentDone, Entry{Attempt: attempt})
+	}
+	p.rec.Restarts = append(p.rec.Restarts, p.now)
+	p.caps.count(p.now, p.rec)
+	return p.to(Verifying, IntentDone, Entry{Attempt: attempt})
+}
+
+// void closes an intent that changed nothing.
+func (p *pass) void(step driver.Step, reason tuning.Reason) error {
+	to := Profiling
+	switch p.rec.Phase { //nolint:exhaustive // only the acting phases come here
+	case RollingBack:
+		to = Settled
+	case Recalled:
+		to = Eligible
+	}
+	p.rec.Move = nil
+	p.again = p.cfg.Tick
+	if len(p.rec.Restarts)+len(p.rec.Probed) == 0 {
+		p.caps.release(p.rec.Job)
+	}
+	if err := p.to(to, IntentVoid, Entry{Reason: reason, Detail: step.Detail, Attempt: step.Attempt}); err != nil {
+		return err
+	}
+	if to != Settled && !p.stages.Waits(reason) {
+		// Asking again would be refused again.
+		p.rec.Final = true
+		return p.to(Held, ToldToHold, Entry{Reason: reason})
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package reconcile
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+// caps counts what the site bounds across jobs. It is rebuilt from the records,
+// so that a restart of the controller forgets nothing.
+type caps struct {
+	mu       sync.Mutex
+	restarts []restart
+	active   map[driver.JobID]bool // live jobs that were touched
+	worse    int
+}
+
+type restart struct {
+	at   time.Time
+	user string
+}
+
+func (c *caps) restore(records []*Record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.restarts, c.active, c.worse = nil, map[driver.JobID]bool{}, 0
+	for _, r := range records {
+		for _, at := range slices.Concat(r.Restarts, r.Probed) {
+			c.restarts = append(c.restarts, restart{at, r.Owner})
+		}
+		if !r.Phase.Over() && (r.Phase.Acting() || len(r.Restarts)+len(r.Probed) > 0) {
+			c.active[r.Job] = true
+		}
+	}
+}
+
+// admit tells why the job may not begin an intent now, or counts it as active. A
+// change before the start costs no restart; a roll-back is never refused for the
+// number of jobs tuned at a time.
+func (c *caps) admit(now time.Time, r *Record, phase Phase, site tuning.Site) tuning.Reason {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.active == nil {
+		c.active = map[driver.JobID]bool{}
+	}
+	hour := now.Add(-time.Hour)
+	c.restarts = slices.DeleteFunc(c.restarts, func(x restart) bool { return x.at.Before(hour) })
+	if phase != Recalled {
+		mine := 0
+		for _, x := range c.restarts {
+			if x.user == r.Owner {
+				mine++
+			}
+		}
+		if site.UserRestarts > 0 && mine >= site.UserRestarts || site.TotalRestarts > 0 && len(c.restarts) >= site.TotalRestarts {
+			return tuning.ReasonSiteCap
+		}
+	}
+	if site.MaxTuned > 0 && phase != RollingBack && !c.active[r.Job] && len(c.active) >= site.MaxTuned {
+		return tuning.ReasonSiteCap
+	}
+	c.active[r.Job] = true
+	return tuning.ReasonNone
+}
+
+func (c *caps) count(now time.Time, r *Record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.restarts = append(c.restarts, restart{now, r.Owner})
+}
+
+func (c *caps) release(id driver.JobID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.active, id)
+}
+
+func (c *caps) regressed() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.worse++
+	return c.worse
+}
+
+func (c *caps) forgive() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.worse = 0
+}

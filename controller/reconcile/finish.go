@@ -1,0 +1,174 @@
+package reconcile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+// linger is how long the last marks of an ended job are waited for.
+const linger = 2 * time.Second
+
+// verify compares tuned with untuned and returns a job that got worse.
+func (p *pass) verify() error {
+	p.again = p.cfg.Tick
+	p.classify()
+	if slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == p.job.Attempt && r.Action == tuning.Hold && p.job.Attempt > 1 }) &&
+		p.rec.Phase == Verifying {
+		// An attempt came that was not ours, such as the return of memory.
+		return p.to(Profiling, LookAgain, Entry{Attempt: p.job.Attempt})
+	}
+	outcome, ok := p.compare()
+	if !ok {
+		return nil
+	}
+	p.rec.Outcome = &outcome
+	if outcome.Verdict == tuning.Inconclusive {
+		return nil
+	}
+	if p.rec.Phase == Verifying {
+		if err := p.to(Settled, OutcomeKnown, Entry{Reason: outcome.Reason, Outcome: &outcome}); err != nil {
+			return err
+		}
+	}
+	if outcome.Verdict != tuning.Regressed {
+		return nil
+	}
+	d, err := p.decide()
+	if err != nil {
+		return err
+	}
+	if d.Action == tuning.RollBack {
+		return p.begin(RollingBack, Worse, d)
+	}
+	p.note(d)
+	return nil
+}
+
+// compare is the outcome of the present setting against the owner's own; not ok
+// while there is nothing to compare.
+func (p *pass) compare() (tuning.Outcome, bool) {
+	current := p.rec.Settings(p.job.Attempt)
+	if current.Equal(p.rec.Own) {
+		return tuning.Outcome{}, false
+	}
+	c := Comparison{
+		Policy: p.rec.Policy, Site: p.stages.Site(p.job), Own: p.rec.Own, Tuned: current, Now: p.now,
+	}
+	for _, e := range p.rec.Epochs {
+		switch {
+		case e.Settings.Equal(p.rec.Own):
+			c.Before = append(c.Before, e)
+		case e.Settings.Equal(current) && !e.Start.Before(p.rec.Settle):
+			c.After = append(c.After, e)
+		}
+	}
+	if len(c.After) == 0 {
+		return tuning.Outcome{}, false
+	}
+	return p.stages.Compare(c), true
+}
+
+// finish closes the story of an ended job and learns from it.
+func (p *pass) finish() error {
+	if late := p.now.Sub(p.job.Ended); p.rec.Done() < p.rec.Total && p.job.State == driver.Succeeded && late < linger {
+		p.again = p.cfg.Step
+		return nil
+	}
+	current := p.rec.Settings(p.job.Attempt)
+	if p.job.State == driver.Failed || p.job.State == driver.NotStarted {
+		if !current.Equal(p.rec.Own) && len(p.rec.Runs) > 0 && !p.rec.Learned {
+			p.rec.Hurt = append(p.rec.Hurt, current)
+		}
+	}
+	if len(p.rec.Runs) > 0 {
+		p.classify()
+	}
+	if !p.rec.Learned {
+		if err := p.learn(); err != nil {
+			return err
+		}
+		p.rec.Learned, p.dirty = true, true
+	}
+	p.rec.Ended, p.rec.Move = p.job.Ended, nil
+	phase, by, reason := Ended, JobEnded, endReason(p.job.State)
+	if p.job.State == driver.Cancelled {
+		phase, by = Cancelled, JobCancelled
+	}
+	entry := Entry{Detail: p.job.Detail, Outcome: p.rec.Outcome, Attempt: p.job.Attempt}
+	why := p.rec.Reason
+	if err := p.to(phase, by, entry); err != nil {
+		return err
+	}
+	if why == tuning.ReasonNone || phase == Cancelled || p.job.State != driver.Succeeded {
+		p.rec.Reason = reason
+	}
+	p.caps.release(p.rec.Job)
+	return p.pauseIfHarmful()
+}
+
+func (p *pass) learn() error {
+	if p.rec.Phase == Ignored || len(p.rec.Epochs) == 0 && p.rec.Peak == 0 {
+		return nil
+	}
+	if o, ok := p.compare(); ok {
+		p.rec.Outcome = &o
+	}
+	lesson := Lesson{
+		Job: string(p.rec.Job), Owner: p.rec.Owner, Kind: p.rec.Kind, Trials: tuning.TrialsOf(p.rec.Epochs, p.rec.Own),
+		Outcome: p.rec.Outcome, Peak: p.rec.Peak, RestartCost: p.rec.RestartCosts, At: p.now,
+		Regressed: slices.Clone(p.rec.Hurt),
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.rec.Profiles)) {
+		lesson.Profiles = append(lesson.Profiles, p.rec.Profiles[key])
+	}
+	if o := p.rec.Outcome; o != nil && o.Verdict == tuning.Regressed {
+		lesson.Regressed = append(lesson.Regressed, o.Tuned)
+	}
+	if err := p.stages.Learn(p.ctx, lesson); err != nil {
+		return fmt.Errorf("learn from %s: %w", p.rec.Job, err)
+	}
+	return nil
+}
+
+// pauseIfHarmful stops the tuner that hurts: after the site's number of
+// regressions, or one lost job that it had touched.
+func (p *pass) pauseIfHarmful() error {
+	site := p.stages.Site(p.job)
+	touched := len(p.rec.Restarts)+len(p.rec.Probed) > 0
+	if p.job.State == driver.Lost && touched {
+		return p.pause(fmt.Sprintf("job %s was lost after it had been moved", p.rec.Job))
+	}
+	if o := p.rec.Outcome; o != nil && o.Verdict == tuning.Regressed && site.PauseAfter > 0 {
+		if n := p.caps.regressed(); n >= site.PauseAfter {
+			return p.pause(fmt.Sprintf("%d tuned jobs regressed, the latest was %s", n, p.rec.Job))
+		}
+	}
+	return nil
+}
+
+func (p *pass) pause(why string) error {
+	p.caps.forgive()
+	if err := p.stages.Pause(p.ctx, why); err != nil {
+		return fmt.Errorf("pause: %w", err)
+	}
+	return nil
+}
+
+func endReason(s driver.State) tuning.Reason {
+	switch s {
+	case driver.Succeeded:
+		return tuning.ReasonFinished
+	case driver.Cancelled:
+		return tuning.ReasonCancelled
+	case driver.Lost:
+		return tuning.ReasonLost
+	case driver.Failed, driver.MemoryExceeded, driver.TimeExceeded, driver.NotStarted,
+		driver.Pending, driver.Running, driver.Stopped:
+	}
+	return tuning.ReasonFailed
+}

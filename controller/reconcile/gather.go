@@ -1,0 +1,109 @@
+package reconcile
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"time"
+
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+// state gathers everything the planner may look at.
+func (p *pass) state() (tuning.State, error) {
+	site := p.stages.Site(p.job)
+	policy := site.Narrow(p.rec.Policy, p.rec.Own)
+	trials := tuning.TrialsOf(p.rec.Epochs, p.rec.Own)
+	known, err := p.stages.Recall(p.ctx, Question{Kind: p.rec.Kind, Class: p.rec.Class, Own: p.rec.Own, Policy: policy})
+	if err != nil {
+		return tuning.State{}, fmt.Errorf("recall %s: %w", p.rec.Kind, err)
+	}
+	current := p.rec.Settings(p.job.Attempt)
+	s := tuning.State{
+		Now: p.now, Policy: policy, Site: site, Gate: p.gate(),
+		Own: p.rec.Own, Current: current, Pending: p.job.State == driver.Pending && p.job.Attempt == 0,
+		EpochsDone: p.rec.Done(), EpochsTotal: p.rec.Total, EpochSeconds: epochSeconds(trials, current),
+		Restarts: len(p.rec.Restarts), Probes: len(p.rec.Probed), ProbeEpochs: p.probeEpochs(),
+		RestartCost: p.cost(known), Measured: p.measured, Class: p.rec.Class, Trials: trials,
+		KindEffects: known.KindEffects, ClassEffects: known.ClassEffects, Regressed: append(known.Regressed, p.rec.Hurt...),
+		PeakRSS: known.PeakRSS, PeakRuns: known.PeakRuns, Outcome: p.rec.Outcome,
+	}
+	if !p.rec.Started.IsZero() {
+		s.Elapsed = p.now.Sub(p.rec.Started)
+	}
+	s.Joules, s.JoulesSource = p.rec.Joules()
+	s.LimitLeft = limitLeft(p.job, p.now)
+	proposal := p.stages.Propose(ProposeRequest{Policy: policy, Own: p.rec.Own, Trials: trials, Avoid: s.Regressed})
+	s.Next, s.NextReason = proposal.Next, proposal.Reason
+	s.Best, s.BestGain, s.BestError = proposal.Best, proposal.Gain, proposal.GainSE
+	return s, nil
+}
+
+func (p *pass) gate() tuning.Reason {
+	if r := p.stages.Gate(p.job); r != tuning.ReasonNone {
+		return r
+	}
+	if p.rec.Control {
+		return tuning.ReasonControlGroup
+	}
+	return tuning.ReasonNone
+}
+
+// epochSeconds is the mean under the owner's own settings, else under the present.
+func epochSeconds(trials []tuning.Trial, current tuning.Settings) float64 {
+	if t, ok := tuning.Reference(trials); ok {
+		return t.Seconds
+	}
+	for _, t := range trials {
+		if t.Settings.Equal(current) {
+			return t.Seconds
+		}
+	}
+	return 0
+}
+
+func (p *pass) probeEpochs() int {
+	n := 0
+	for _, e := range p.rec.Epochs {
+		for _, r := range p.rec.Runs {
+			if r.Attempt == e.Attempt && r.Action == tuning.Probe {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// cost is the dearest restart of this job so far, else the mean of others, else
+// what the configuration assumes.
+func (p *pass) cost(known Recollection) time.Duration {
+	var worst time.Duration
+	for _, c := range p.rec.RestartCosts {
+		worst = max(worst, c)
+	}
+	switch {
+	case worst > 0:
+		return worst
+	case known.RestartCost > 0:
+		return known.RestartCost
+	}
+	return p.cfg.RestartCost
+}
+
+func limitLeft(job driver.Job, now time.Time) time.Duration {
+	limit := job.Resources.TimeLimit
+	if limit <= 0 || len(job.Attempts) == 0 {
+		return 0
+	}
+	return max(time.Nanosecond, job.Attempts[len(job.Attempts)-1].Started.Add(limit).Sub(now))
+}
+
+// drawn tells whether a job belongs to the untuned share: the same answer
+// whenever it is asked, and random over jobs.
+func drawn(id string, share float64) bool {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte("control/" + id))
+	// FNV's high bits are weak for short keys; a multiply spreads them.
+	return float64((h.Sum64()*0x9e3779b97f4a7c15)>>11)/math.Pow(2, 53) < share
+}

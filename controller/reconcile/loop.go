@@ -1,0 +1,144 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"pitchpipe/driver"
+)
+
+// Scheduler is the part of a driver that the loop reads.
+type Scheduler interface {
+	Get(ctx context.Context, id driver.JobID) (driver.Job, error)
+	Capabilities() driver.Capabilities
+}
+
+// Queue hands out the keys of jobs to look at.
+type Queue interface {
+	Get(ctx context.Context) (driver.JobID, error)
+	Done(id driver.JobID)
+	AddAfter(id driver.JobID, d time.Duration)
+}
+
+// Config is what a Loop needs.
+type Config struct {
+	Scheduler Scheduler
+	Records   Records
+	Queue     Queue
+	Stages    Stages
+	Log       *slog.Logger
+	Workers   int           // default 4
+	Tick      time.Duration // how often a running job is measured, default 500 ms
+	Step      time.Duration // how often an intent is advanced, default 100 ms
+	// RestartCost is assumed until one was measured; default 3 s.
+	RestartCost time.Duration
+
+	// AfterSave is called after each durable write, with the job's phase and the
+	// last step of its intent. It is nil outside of crash tests.
+	AfterSave func(phase Phase, step driver.StepKind)
+}
+
+// Loop reconciles jobs. Use New.
+type Loop struct {
+	cfg      Config
+	stages   Stages
+	mu       sync.Mutex
+	failures map[driver.JobID]int
+	caps     caps
+}
+
+// New makes a Loop; it does nothing before Run.
+func New(cfg Config) *Loop {
+	if cfg.Workers <= 0 {
+		cfg.Workers = 4
+	}
+	if cfg.Tick <= 0 {
+		cfg.Tick = 500 * time.Millisecond
+	}
+	if cfg.Step <= 0 {
+		cfg.Step = 100 * time.Millisecond
+	}
+	if cfg.RestartCost <= 0 {
+		cfg.RestartCost = 3 * time.Second
+	}
+	return &Loop{cfg: cfg, stages: cfg.Stages, failures: map[driver.JobID]int{}}
+}
+
+// Run works until ctx ends and returns its error; what it was doing then is
+// durable and goes on at the next Run.
+func (l *Loop) Run(ctx context.Context) error {
+	records, err := l.cfg.Records.All(ctx)
+	if err != nil {
+		return fmt.Errorf("read the records: %w", err)
+	}
+	l.caps.restore(records)
+	var workers sync.WaitGroup
+	for range l.cfg.Workers {
+		workers.Go(func() {
+			for l.work(ctx) {
+			}
+		})
+	}
+	workers.Wait()
+	return ctx.Err()
+}
+
+func (l *Loop) work(ctx context.Context) bool {
+	id, err := l.cfg.Queue.Get(ctx)
+	if err != nil {
+		return false
+	}
+	defer l.cfg.Queue.Done(id)
+	again, err := l.safely(ctx, id)
+	l.mu.Lock()
+	if err == nil {
+		delete(l.failures, id)
+	} else {
+		l.failures[id]++
+		again = backoff(l.failures[id])
+	}
+	l.mu.Unlock()
+	if err != nil && ctx.Err() == nil {
+		l.cfg.Log.Warn("job will be looked at again", "job", id, "after", again, "error", err)
+	}
+	if again > 0 {
+		l.cfg.Queue.AddAfter(id, again)
+	}
+	return true
+}
+
+// safely keeps one bad job from stopping the others.
+func (l *Loop) safely(ctx context.Context, id driver.JobID) (again time.Duration, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.cfg.Log.Error("panic while reconciling", "job", id, "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("%w: %v", errPanic, p)
+		}
+	}()
+	return l.Reconcile(ctx, id)
+}
+
+var errPanic = errors.New("panic")
+
+func backoff(failures int) time.Duration {
+	return min(time.Minute, 200*time.Millisecond<<min(failures, 9))
+}
+
+func (l *Loop) save(ctx context.Context, r *Record) error {
+	if err := l.cfg.Records.Save(ctx, r); err != nil {
+		return fmt.Errorf("save the record of %s: %w", r.Job, err)
+	}
+	if l.cfg.AfterSave != nil {
+		step := driver.StepKind("")
+		if r.Move != nil {
+			step = r.Move.Step
+		}
+		l.cfg.AfterSave(r.Phase, step)
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+// pass is one look at one job.
+type pass struct {
+	*Loop
+	ctx context.Context //nolint:containedctx // a pass lives no longer than the call that made it
+	now time.Time
+	job driver.Job
+	rec *Record
+	// dirty is set when the record has something that must be durable.
+	dirty bool
+	again time.Duration
+	// reason is why the present attempt has no usable profile yet.
+	measured tuning.Reason
+}
+
+// Reconcile looks at one job and takes at most one step with it. It returns after
+// how long to look again, 0 for not before the job changes.
+func (l *Loop) Reconcile(ctx context.Context, id driver.JobID) (time.Duration, error) {
+	p := &pass{Loop: l, ctx: ctx, now: time.Now(), measured: tuning.ReasonNoSamples}
+	// 1. What is the job at its scheduler, and what do we know of it?
+	if done, err := p.look(id); done || err != nil {
+		return p.again, err
+	}
+	// 2. Did its owner change it meanwhile? Then everything starts anew.
+	if err := p.superseded(); err != nil {
+		return 0, err
+	}
+	// 3. What does it allow?
+	if err := p.read(); err != nil {
+		return 0, err
+	}
+	// 4. Which attempts are there, and what did they do so far?
+	p.adopt()
+	if err := p.measure(); err != nil {
+		return 0, err
+	}
+	// 5. It ended: compare, learn, close.
+	if p.job.State.Ended() {
+		err := p.finish()
+		return p.again, errors.Join(err, p.store())
+	}
+	// 6. One step of what is under way, or one decision.
+	if err := p.act(); err != nil {
+		return p.again, errors.Join(err, p.store())
+	}
+	return p.again, p.store()
+}
+
+func (p *pass) store() error {
+	if !p.dirty {
+		return nil
+	}
+	p.dirty = false
+	return p.save(p.ctx, p.rec)
+}
+
+func (p *pass) to(phase Phase, by Trigger, e Entry) error {
+	if err := p.rec.to(p.now, phase, by, e); err != nil {
+		p.cfg.Log.Error("transition refused", "job", p.rec.Job, "error", err)
+		return err
+	}
+	p.dirty = true
+	p.cfg.Log.Info("phase", "job", p.rec.Job, "phase", phase, "trigger", by, "reason", e.Reason)
+	return nil
+}
+
+func (p *pass) look(id driver.JobID) (done bool, err error) {
+	p.rec, err = p.cfg.Records.Load(p.ctx, id)
+	if err != nil && !errors.Is(err, ErrNoRecord) {
+		return false, fmt.Errorf("load the record of %s: %w", id, err)
+	}
+	if p.rec != nil && p.rec.Phase.Over() {
+		return true, nil
+	}
+	p.job, err = p.cfg.Scheduler.Get(p.ctx, id)
+	switch {
+	case err == nil:
+	case errors.Is(err, driver.ErrNotFound) && p.rec != nil:
+		if err := p.to(Ended, JobEnded, Entry{Reason: tuning.ReasonLost, Detail: "the scheduler no longer knows the job"}); err != nil {
+			return true, err
+		}
+		return true, p.store()
+	case errors.Is(err, driver.ErrNotFound):
+		return true, nil
+	case p.rec != nil && p.rec.Phase != Suspended && !errors.Is(err, context.Canceled):
+		terr := p.to(Suspended, Unreachable, Entry{Reason: tuning.ReasonUnreachable, Detail: err.Error()})
+		return true, errors.Join(err, terr, p.store())
+	default:
+		return true, fmt.Errorf("get job %s: %w", id, err)
+	}
+	if p.rec == nil {
+		p.rec = &Record{
+			Job: p.job.ID, Name: p.job.Name, Owner: p.job.Owner, Phase: Seen, Fingerprint: p.job.Fingerprint,
+			Submitted: p.job.Submitted,
+		}
+		p.dirty = true
+	}
+	if p.rec.Phase == Suspended {
+		if err := p.to(p.rec.Before, Reachable, Entry{}); err != nil {
+			return true, err
+		}
+	}
+	if p.rec.State != p.job.State {
+		p.rec.State, p.dirty = p.job.State, true
+	}
+	if p.rec.Started.IsZero() && !p.job.Started.IsZero() {
+		p.rec.Started, p.dirty = p.job.Started, true
+	}
+	return false, nil
+}
+
+func (p *pass) superseded() error {
+	if p.rec.Fingerprint == p.job.Fingerprint {
+		return nil
+	}
+	p.rec.Fingerprint = p.job.Fingerprint
+	p.rec.Move, p.rec.Final, p.rec.Outcome, p.rec.Class, p.rec.Runs = nil, false, nil, nil, nil
+	return p.to(Seen, OwnerCame, Entry{Reason: tuning.ReasonOwnerChanged})
+}
+
+func (p *pass) read() error {
+	if p.rec.Phase != Seen {
+		return nil
+	}
+	reading := p.stages.Read(p.ctx, p.job)
+	p.rec.Kind = reading.Kind
+	if reading.Reason != tuning.ReasonNone {
+		p.rec.Own = reading.Own
+		return p.to(Ignored, NoStanza, Entry{Reason: reading.Reason, Detail: reading.Detail})
+	}
+	p.rec.Policy, p.rec.Own, p.rec.Total = reading.Policy, reading.Own, reading.Policy.Progress.Total
+	site := p.stages.Site(p.job)
+	p.rec.Control = reading.Policy.Mode == tuning.Apply && drawn(string(p.job.ID), site.Control)
+	return p.to(Eligible, StanzaRead, Entry{})
+}
+
+// adopt records each attempt once, ours or not, with what it runs under.
+func (p *pass) adopt() {
+	for _, a := range p.job.Attempts {
+		if slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == a.Number }) {
+			continue
+		}
+		run := Run{Attempt: a.Number, Action: tuning.Hold, Intent: a.Intent}
+		run.Settings = p.stages.Settings(p.rec.Policy, p.rec.Own, a.Change)
+		if m := p.rec.Move; m != nil && m.Driver.ID == a.Intent {
+			run.Action = m.Decision.Action
+		}
+		p.rec.Runs = append(p.rec.Runs, run)
+		p.dirty = true
+		if a.Cause == driver.CauseMemory {
+			p.remember(tuning.ReasonOutOfMemory, a.Number)
+		}
+	}
+}
+
+// remember notes that the settings of the attempt before the given one hurt.
+func (p *pass) remember(why tuning.Reason, attempt int) {
+	p.rec.Hurt = append(p.rec.Hurt, p.rec.Settings(attempt-1))
+	p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: why, Attempt: attempt})
+	p.rec.Reason, p.dirty = why, true
+}

@@ -1,0 +1,136 @@
+package reconcile
+
+import (
+	"time"
+
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+// Record is the durable story of one job.
+type Record struct {
+	Job         driver.JobID    `json:"job"`
+	Name        string          `json:"name"`
+	Owner       string          `json:"owner"`
+	Kind        tuning.JobKind  `json:"kind"`
+	Fingerprint string          `json:"fingerprint"` // of the owner's spec when it was read
+	Phase       Phase           `json:"phase"`
+	Before      Phase           `json:"before,omitempty"` // the phase before Suspended
+	Reason      tuning.Reason   `json:"reason"`           // of the latest decision or ending
+	Detail      string          `json:"detail,omitempty"`
+	State       driver.State    `json:"state"`             // of the job when last seen
+	Final       bool            `json:"final,omitempty"`   // a hold that nothing of this job will change
+	Control     bool            `json:"control,omitempty"` // drawn into the untuned share
+	Submitted   time.Time       `json:"submitted"`
+	Started     time.Time       `json:"started,omitzero"`
+	Ended       time.Time       `json:"ended,omitzero"`
+	Policy      tuning.Policy   `json:"policy"` // the stanza's, before the site narrowed it
+	Own         tuning.Settings `json:"own"`
+	Runs        []Run           `json:"runs,omitempty"` // one per attempt
+	Total       int             `json:"total"`          // epochs in all, 0 unknown
+
+	Epochs   []tuning.Epoch            `json:"epochs,omitempty"`   // measured, of all attempts, each number once
+	Profiles map[string]tuning.Profile `json:"profiles,omitempty"` // by the key of the settings
+	Class    *tuning.Class             `json:"class,omitempty"`
+	ClassAt  tuning.Settings           `json:"class_at,omitempty"` // the settings that it was classified under
+	Peak     tuning.Bytes              `json:"peak,omitempty"`
+
+	Move    *Intent         `json:"move,omitempty"`    // under way
+	Settle  time.Time       `json:"settle,omitzero"`   // epochs that began later did not choose the setting
+	Outcome *tuning.Outcome `json:"outcome,omitempty"` // of the last move
+	Learned bool            `json:"learned,omitempty"`
+	// Hurt are settings under which the job could not run.
+	Hurt []tuning.Settings `json:"hurt,omitempty"`
+
+	Restarts     []time.Time     `json:"restarts,omitempty"` // moves and roll-backs carried out
+	Probed       []time.Time     `json:"probed,omitempty"`
+	RestartCosts []time.Duration `json:"restart_costs,omitempty"`
+	History      []Entry         `json:"history,omitempty"`
+}
+
+// Run is one attempt as the tuner sees it.
+type Run struct {
+	Attempt  int             `json:"attempt"`
+	Settings tuning.Settings `json:"settings"`
+	Action   tuning.Action   `json:"action"` // hold: the owner's own submission
+	Intent   string          `json:"intent,omitempty"`
+}
+
+// Intent is a decision on its way to the scheduler. It is durable before its
+// first step, and after every step.
+type Intent struct {
+	Driver   driver.Intent   `json:"driver"`
+	Decision tuning.Decision `json:"decision"`
+	Step     driver.StepKind `json:"step,omitempty"` // the last one taken; empty = none yet
+	Made     time.Time       `json:"made"`
+}
+
+// Entry is one line of a job's history.
+type Entry struct {
+	At       time.Time        `json:"at"`
+	From     Phase            `json:"from,omitempty"`
+	To       Phase            `json:"to,omitempty"`
+	Trigger  Trigger          `json:"trigger,omitempty"`
+	Reason   tuning.Reason    `json:"reason,omitempty"`
+	Detail   string           `json:"detail,omitempty"`
+	Attempt  int              `json:"attempt,omitempty"`
+	Decision *tuning.Decision `json:"decision,omitempty"`
+	Class    *tuning.Class    `json:"class,omitempty"`
+	Outcome  *tuning.Outcome  `json:"outcome,omitempty"`
+}
+
+// Settings are what the given attempt runs under.
+func (r *Record) Settings(attempt int) tuning.Settings {
+	for i := len(r.Runs) - 1; i >= 0; i-- {
+		if r.Runs[i].Attempt <= attempt || attempt == 0 {
+			return r.Runs[i].Settings
+		}
+	}
+	return r.Own
+}
+
+// Done is the number of epochs that ended, over all attempts.
+func (r *Record) Done() int {
+	done := 0
+	for _, e := range r.Epochs {
+		done = max(done, e.Number)
+	}
+	return done
+}
+
+// Joules are those of the measured epochs; nil where any epoch lacks them.
+func (r *Record) Joules() (*tuning.Joules, string) {
+	var sum tuning.Joules
+	source := ""
+	for _, e := range r.Epochs {
+		if e.Joules == nil {
+			return nil, ""
+		}
+		sum += *e.Joules
+		source = e.Source
+	}
+	if len(r.Epochs) == 0 {
+		return nil, ""
+	}
+	return &sum, source
+}
+
+// to moves the record along an arrow of the table and writes the history.
+func (r *Record) to(at time.Time, to Phase, by Trigger, e Entry) error {
+	if err := permitted(r.Phase, to, by); err != nil {
+		return err
+	}
+	e.At, e.From, e.To, e.Trigger = at, r.Phase, to, by
+	if r.Phase != Suspended {
+		r.Before = r.Phase
+	}
+	r.Phase = to
+	if e.Reason != tuning.ReasonNone {
+		r.Reason = e.Reason
+	}
+	if e.Detail != "" {
+		r.Detail = e.Detail
+	}
+	r.History = append(r.History, e)
+	return nil
+}

@@ -1,0 +1,136 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+// ErrNoRecord means that the job has not been seen before.
+var ErrNoRecord = errors.New("no record of this job")
+
+// Records is where the stories are kept. Save is durable when it returns.
+type Records interface {
+	Load(ctx context.Context, id driver.JobID) (*Record, error) // ErrNoRecord
+	Save(ctx context.Context, r *Record) error
+	All(ctx context.Context) ([]*Record, error)
+}
+
+// Reading is what a job file says to the tuner.
+type Reading struct {
+	Policy tuning.Policy
+	Own    tuning.Settings
+	Kind   tuning.JobKind
+	Reason tuning.Reason // ReasonNoStanza or ReasonBadStanza where there is no policy
+	Detail string        // the errors of a bad stanza
+}
+
+// Measurement is what the exporter knows of one attempt.
+type Measurement struct {
+	Epochs  []tuning.Epoch
+	Total   int // epochs in all, as the job says; 0 unknown
+	Profile tuning.Profile
+	Reason  tuning.Reason // ReasonNone: the profile can be used
+}
+
+// MeasureRequest names what to measure.
+type MeasureRequest struct {
+	Job      driver.JobID
+	Attempt  int
+	Settings tuning.Settings
+	Policy   tuning.Policy
+}
+
+// Question is what the knowledge is asked.
+type Question struct {
+	Kind   tuning.JobKind
+	Class  *tuning.Class // nil = not classified
+	Own    tuning.Settings
+	Policy tuning.Policy
+}
+
+// Recollection is what the knowledge says about a job.
+type Recollection struct {
+	KindEffects  []tuning.Effect
+	ClassEffects []tuning.Effect
+	Regressed    []tuning.Settings
+	PeakRSS      tuning.Bytes
+	PeakRuns     int
+	RestartCost  time.Duration // mean of those measured; 0 = none yet
+}
+
+// Lesson is what a job taught.
+type Lesson struct {
+	Job         string
+	Owner       string
+	Kind        tuning.JobKind
+	Profiles    []tuning.Profile // one per setting that was profiled
+	Trials      []tuning.Trial
+	Outcome     *tuning.Outcome
+	Regressed   []tuning.Settings
+	Peak        tuning.Bytes
+	RestartCost []time.Duration
+	At          time.Time
+}
+
+// ProposeRequest is what the search is asked.
+type ProposeRequest struct {
+	Policy tuning.Policy
+	Own    tuning.Settings
+	Trials []tuning.Trial
+	Avoid  []tuning.Settings // that made this job or its kind worse
+}
+
+// Proposal is what the search would do with a job.
+type Proposal struct {
+	Next   tuning.Settings
+	Reason tuning.Reason // ReasonNone: Next is to be tried
+	Best   *tuning.Trial
+	Gain   float64 // its log ratio to the owner's own, shrunk for the choice among many
+	GainSE float64
+}
+
+// Comparison is what the verifier compares.
+type Comparison struct {
+	Policy     tuning.Policy
+	Site       tuning.Site
+	Before     []tuning.Epoch // under the owner's own settings
+	After      []tuning.Epoch // under the tuned ones, none of which chose them
+	Own, Tuned tuning.Settings
+	Now        time.Time
+}
+
+// Stages are the rooms on the way, as far as the loop knows them.
+type Stages struct {
+	Read     func(ctx context.Context, job driver.Job) Reading
+	Site     func(job driver.Job) tuning.Site
+	Measure  func(ctx context.Context, r MeasureRequest) (Measurement, error)
+	Classify func(p tuning.Profile) tuning.Class
+	Recall   func(ctx context.Context, q Question) (Recollection, error)
+	Propose  func(q ProposeRequest) Proposal
+	Decide   func(s tuning.State) tuning.Decision
+	Waits    func(r tuning.Reason) bool
+	Intent   func(id string, job driver.Job, p tuning.Policy, own, target tuning.Settings, note string) (driver.Intent, error)
+	Settings func(p tuning.Policy, own tuning.Settings, c driver.Change) tuning.Settings
+	Step     func(ctx context.Context, in driver.Intent) (driver.Step, tuning.Reason, error)
+	Compare  func(c Comparison) tuning.Outcome
+	Learn    func(ctx context.Context, l Lesson) error
+	Gate     func(job driver.Job) tuning.Reason // paused, and by whom it may be asked
+	Pause    func(ctx context.Context, why string) error
+	Audit    func(ctx context.Context, a Audit) error
+}
+
+// Audit is one line of the append-only audit.
+type Audit struct {
+	At     time.Time       `json:"at"`
+	Actor  string          `json:"actor"` // tuner, or the user who asked
+	Job    string          `json:"job"`
+	Action string          `json:"action"`
+	Before tuning.Settings `json:"before,omitempty"`
+	After  tuning.Settings `json:"after,omitempty"`
+	Reason tuning.Reason   `json:"reason,omitempty"`
+	Intent string          `json:"intent,omitempty"`
+}
