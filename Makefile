@@ -1,0 +1,64 @@
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+TOOL := go tool -modfile=scripts/tools/go.mod
+export PATH := $(CURDIR)/.build/tools:$(PATH)
+
+# How long each fuzz target runs, how often each benchmark runs, and more flags
+# for go test: make test TESTFLAGS=-v
+FUZZTIME ?= 20s
+COUNT ?= 6
+TESTFLAGS ?=
+export FUZZTIME COUNT
+
+.PHONY: help build demo test check lint fmt generate bench e2e fuzz cover clean
+
+help: ## list what make can do
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build the programs into bin/
+	@scripts/build
+
+demo: build ## show the whole way of a job on this machine, about eight minutes
+	@bin/pitchpipe demo
+
+test: ## install what the tests need, where it is missing, and run them
+	@scripts/setup-test
+	@echo "testing, the first time the programs are compiled with the race detector"
+	@go test -race -shuffle=on -timeout 14m $(TESTFLAGS) ./...
+
+check: ## every gate: format, lint, vet, tests, rules, generated pages, coverage, scripts
+	@scripts/setup-check
+	@echo "format"; $(TOOL) golangci-lint fmt --diff
+	@echo "lint"; $(TOOL) golangci-lint run
+	@echo "vet"; go vet ./...
+	@echo "scripts"; scripts/check-scripts
+	@echo "generated pages"; scripts/check-generated
+	@PITCHPIPE_REQUIRE_TOOLS=1 $(MAKE) test
+	@$(MAKE) cover
+
+lint: ## run the linters that .golangci.yml names
+	@$(TOOL) golangci-lint run
+
+fmt: ## format the code and sort the imports
+	@$(TOOL) golangci-lint fmt
+
+generate: ## rewrite the pages that are made from tables in the code
+	@scripts/generate
+
+bench: ## run the benchmarks and compare them with the run before
+	@scripts/bench
+
+e2e: ## run the end-to-end tests, with real schedulers where they are on PATH
+	@scripts/e2e
+
+fuzz: ## run every fuzz target for FUZZTIME, 20s unless told
+	@scripts/fuzz
+
+cover: ## fail where a pure package has under 90 % statement coverage
+	@scripts/cover
+
+clean: ## remove what was built
+	@rm -rf bin .build

@@ -1,0 +1,264 @@
+package config
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+	"golang.org/x/tools/txtar"
+)
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func parsed(t *testing.T, args ...string) *pflag.FlagSet {
+	t.Helper()
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	Flags(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return flags
+}
+
+func TestDefaultsDependOnWhoRuns(t *testing.T) {
+	t.Parallel()
+	common := func(c Config) Config {
+		c.Driver, c.Listen = "local", "127.0.0.1:9821"
+		c.Exporter.Socket = "/run/pitchpipe/exporter.sock"
+		c.Local.Cluster = "local"
+		c.Log = Log{Level: slog.LevelInfo, Format: "text"}
+		c.Resync = 30 * time.Second
+		return c
+	}
+	for _, tc := range []struct {
+		name string
+		euid int
+		env  []string
+		want Config
+	}{
+		{
+			"root gets the directories of the system", 0,
+			[]string{"XDG_RUNTIME_DIR=/run/user/0", "XDG_STATE_HOME=/state", "HOME=/home/r"},
+			Config{Socket: "/run/pitchpipe/controller.sock", State: "/var/lib/pitchpipe", Local: Local{Dir: "/var/lib/pitchpipe/local"}},
+		},
+		{
+			"a user gets the directories of the session", 1000,
+			[]string{"XDG_RUNTIME_DIR=/run/user/1000", "XDG_STATE_HOME=/home/u/.state", "HOME=/home/u"},
+			Config{Socket: "/run/user/1000/pitchpipe/controller.sock", State: "/home/u/.state/pitchpipe", Local: Local{Dir: "/home/u/.state/pitchpipe/local"}},
+		},
+		{
+			"a user without a session gets the home directory and never a shared one", 1000,
+			[]string{"HOME=/home/u", "XDG_STATE_HOME=relative"},
+			Config{Socket: "/home/u/.local/state/pitchpipe/controller.sock", State: "/home/u/.local/state/pitchpipe", Local: Local{Dir: "/home/u/.local/state/pitchpipe/local"}},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := load(nil, tc.env, "", tc.euid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.Site = "" // exists on some machines
+			if diff := cmp.Diff(common(tc.want), got); diff != "" {
+				t.Errorf("load(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWithoutAHomeTheDefaultIsRefusedAndNamed(t *testing.T) {
+	t.Parallel()
+	_, err := load(nil, nil, "", 1000)
+	if err == nil || !strings.Contains(err.Error(), "state") {
+		t.Fatalf("load without HOME = %v, want an error about state", err)
+	}
+}
+
+func TestFlagsStandOverEnvironmentOverFileOverDefaults(t *testing.T) {
+	t.Parallel()
+	// For every key four values that its default is not.
+	values := map[string][3]string{
+		"socket":          {"/f.sock", "/e.sock", "/g.sock"},
+		"state":           {"/f", "/e", "/g"},
+		"driver":          {"local", "local", "local"},
+		"listen":          {"127.0.0.1:1", "127.0.0.1:2", ""},
+		"exporter.socket": {"/f.sock", "/e.sock", "/g.sock"},
+		"local.cluster":   {"f", "e", "g"},
+		"local.cores":     {"1", "2", "3"},
+		"local.memory":    {"1GiB", "2GiB", "3GiB"},
+		"local.dir":       {"/f", "/e", "/g"},
+		"log.level":       {"debug", "warn", "error"},
+		"log.format":      {"json", "text", "json"},
+		"resync":          {"1s", "2s", "3s"},
+		"site":            {"/f", "", "/g"},
+	}
+	read := func(t *testing.T, flags *pflag.FlagSet, env []string, path string) Config {
+		t.Helper()
+		c, err := load(flags, append(env, "HOME=/home/u"), path, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for _, k := range keys() {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			v, ok := values[k.name]
+			if !ok {
+				t.Fatalf("no values to try for the key %q: add them to this test", k.name)
+			}
+			file := "# nothing\n"
+			parts := strings.Split(k.name, ".")
+			for i, part := range parts {
+				file += strings.Repeat("  ", i) + part + ":"
+				if i == len(parts)-1 {
+					file += " \"" + v[0] + "\""
+				}
+				file += "\n"
+			}
+			path := write(t, "controller.yaml", file)
+			env := []string{k.variable() + "=" + v[1]}
+			flags := parsed(t, "--"+k.name+"="+v[2])
+
+			base := read(t, parsed(t), nil, "")
+			for i, got := range []Config{
+				read(t, parsed(t), nil, path), // a flag that was not given has no say
+				read(t, nil, env, path),
+				read(t, flags, env, path),
+			} {
+				want := base
+				if err := k.set(&want, v[i]); err != nil {
+					t.Fatal(err)
+				}
+				if k.name == "state" {
+					want.Local.Dir = filepath.Join(want.State, "local")
+				}
+				if k.name == "state" && v[i] != "" {
+					want.Socket = got.Socket // the user's socket follows the state's default, not state
+				}
+				if k.name == "site" {
+					want.Site = v[i]
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("layer %d (-want +got):\n%s", i, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestAFileThatIsNamedHasToExist(t *testing.T) {
+	t.Parallel()
+	if _, err := Load(nil, nil, "/nonexistent/controller.yaml"); !os.IsNotExist(unwrapAll(err)) {
+		t.Fatalf("Load = %v, want a missing file", err)
+	}
+}
+
+func unwrapAll(err error) error {
+	for {
+		u, ok := err.(interface{ Unwrap() error })
+		if !ok {
+			return err
+		}
+		err = u.Unwrap()
+	}
+}
+
+func TestFileIsTheNamedThenTheUsersThenNone(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	own := filepath.Join(home, "pitchpipe", "controller.yaml")
+	if err := os.Mkdir(filepath.Dir(own), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(own, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name, want string
+		env        []string
+	}{
+		{"the variable names it, even a missing one", "/missing.yaml", []string{"PITCHPIPE_CONFIG=/missing.yaml", "XDG_CONFIG_HOME=" + home}},
+		{"an empty variable means none", "", []string{"PITCHPIPE_CONFIG=", "XDG_CONFIG_HOME=" + home}},
+		{"the user's own is found", own, []string{"XDG_CONFIG_HOME=" + home}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if got := File(tc.env); got != tc.want {
+				t.Errorf("File(%q) = %q, want %q", tc.env, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestFaultsOfTheController reads testdata/config/*.txtar: a file, environment and
+// flags, and the faults that they have.
+func TestFaultsOfTheController(t *testing.T) {
+	t.Parallel()
+	for _, g := range goldens(t, "testdata/config/*.txtar", 15) {
+		t.Run(g.name, func(t *testing.T) {
+			t.Parallel()
+			env := append(strings.Fields(g.section("env")), "HOME=/home/u")
+			path, dir := "", ""
+			if g.has("controller.yaml") {
+				path = write(t, "controller.yaml", g.section("controller.yaml"))
+				dir = filepath.Dir(path) + "/"
+			}
+			_, err := load(parsed(t, strings.Fields(g.section("flags"))...), env, path, 1000)
+			if err == nil {
+				t.Fatal("load took it, want faults")
+			}
+			text := err.Error() + "\n"
+			if dir != "" {
+				text = strings.ReplaceAll(text, dir, "")
+			}
+			g.want(t, "faults", text)
+		})
+	}
+}
+
+func TestReferenceIsUpToDate(t *testing.T) {
+	t.Parallel()
+	compare(t, "REFERENCE.md", Reference())
+}
+
+func FuzzControllerFile(f *testing.F) {
+	archives, err := filepath.Glob("testdata/config/*.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range archives {
+		a, err := txtar.ParseFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range a.Files {
+			f.Add(file.Data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		values, faults := parseFile("x.yaml", data)
+		for _, fault := range faults {
+			if !strings.HasPrefix(fault.Where, "x.yaml") || fault.Found == "" {
+				t.Errorf("a fault without place or text: %+v", fault)
+			}
+		}
+		for name := range values {
+			if !isKey(name) {
+				t.Errorf("accepted the unknown key %q", name)
+			}
+		}
+	})
+}

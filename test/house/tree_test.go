@@ -1,0 +1,143 @@
+package house
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "pitchpipe"
+
+// source is one Go file.
+type source struct {
+	path string // from the root, with slashes
+	dir  string
+	test bool
+	ast  *ast.File
+	fset *token.FileSet
+	text []byte
+}
+
+func (s source) cmd() bool { return strings.Contains("/"+s.dir+"/", "/cmd/") }
+
+func (s source) at(n ast.Node) string {
+	return s.path + ":" + strconv.Itoa(s.fset.Position(n.Pos()).Line)
+}
+
+// imports lists what the file imports.
+func (s source) imports() []string {
+	var out []string
+	for _, i := range s.ast.Imports {
+		name, err := strconv.Unquote(i.Path.Value)
+		if err == nil {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// root is the folder that holds go.mod.
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			t.Fatal("no go.mod above the test")
+		}
+		dir = up
+	}
+}
+
+// files lists what belongs to the repository, from the root and with slashes:
+// everything but what git ignores, or without git everything outside the folders
+// that are built.
+func files(t *testing.T) []string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	cmd.Dir = root(t)
+	if out, err := cmd.Output(); err == nil {
+		var list []string
+		for name := range strings.SplitSeq(strings.Trim(string(out), "\x00"), "\x00") {
+			if _, err := os.Stat(filepath.Join(cmd.Dir, name)); err == nil {
+				list = append(list, name)
+			}
+		}
+		slices.Sort(list)
+		return list
+	}
+	var list []string
+	err := fs.WalkDir(os.DirFS(root(t)), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (name == "bin" || name == ".build" || name == ".git"):
+			return fs.SkipDir
+		case d.Type().IsRegular():
+			list = append(list, name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// sources parses every Go file, testdata left out.
+func sources(t *testing.T) []source {
+	t.Helper()
+	var out []source
+	for _, name := range files(t) {
+		if path.Ext(name) != ".go" || strings.Contains("/"+name, "/testdata/") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root(t), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		out = append(out, source{name, path.Dir(name), strings.HasSuffix(name, "_test.go"), f, fset, text})
+	}
+	if len(out) < 10 {
+		t.Fatalf("found %d Go files; the test looks at the wrong place", len(out))
+	}
+	return out
+}
+
+// read returns a file of the root, and false where there is none.
+func read(t *testing.T, name string) (string, bool) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root(t), name))
+	if os.IsNotExist(err) {
+		return "", false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text), true
+}
+
+// binary tells whether a file is not text.
+func binary(text []byte) bool { return bytes.IndexByte(text[:min(len(text), 8000)], 0) >= 0 }
