@@ -211,9 +211,11 @@ type Job struct {
 	Fingerprint string    `json:"fingerprint"` // of what the owner wrote: job file and variables
 	Filename    string    `json:"filename,omitempty"`
 	Source      []byte    `json:"source,omitempty"`
-	Submitted   time.Time `json:"submitted"`
-	Started     time.Time `json:"started,omitzero"` // of the first attempt
-	Ended       time.Time `json:"ended,omitzero"`
+	// Variables are those that the job was submitted with.
+	Variables map[string]string `json:"variables,omitempty"`
+	Submitted time.Time         `json:"submitted"`
+	Started   time.Time         `json:"started,omitzero"` // of the first attempt
+	Ended     time.Time         `json:"ended,omitzero"`
 
 	Resources Resources `json:"resources"` // that the owner asked for
 	Change    Change    `json:"change"`    // that the present attempt has instead
@@ -225,7 +227,7 @@ type Resources struct {
 	Cores       int               `json:"cores"`
 	MemoryBytes int64             `json:"memory_bytes"`         // 0 = no limit
 	TimeLimit   time.Duration     `json:"time_limit,omitempty"` // 0 = none
-	Env         map[string]string `json:"env,omitempty"`        // that the job file sets
+	Env         map[string]string `json:"env,omitempty"`        // that the job file and the submission set
 	Args        []string          `json:"args,omitempty"`       // command line, where the job file has one
 	Command     string            `json:"command,omitempty"`    // identity of the command: inputs and numbers left out
 }

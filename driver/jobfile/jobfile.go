@@ -71,6 +71,11 @@ type Job struct {
 	Env  map[string]string // that the file sets, as far as it can be read without running it
 	Meta map[string]string
 
+	// Fixed are the variables of Env that an sbatch script sets to a literal,
+	// whatever its environment says, and where: to set them from outside changes
+	// nothing.
+	Fixed map[string]Pos
+
 	// Command identifies what is run with inputs and numbers left out: equal for
 	// two runs of the same thing on different inputs or under other settings.
 	Command string
@@ -87,6 +92,8 @@ type Block struct {
 	Pos    Pos
 	Attrs  []Attr
 	Blocks []*Block
+
+	LabelPos Pos // of Label, where there is one
 }
 
 // Attr is one key of a block.

@@ -54,6 +54,12 @@ type Job struct {
 	Ended   bool      `json:"ended"`
 }
 
+// Schemas of samples. Those of different schemas are never compared.
+const (
+	SchemaSoftware   = "sw/1"   // accounting and perf's software events
+	SchemaAccounting = "acct/1" // accounting alone: faults are those that /proc counts
+)
+
 // Columns of a sample. Counters only grow within an attempt; gauges are marked.
 // A column that is not in Sample.Values is missing, which is not zero.
 const (
@@ -92,7 +98,8 @@ type Sample struct {
 	Seq    uint64             `json:"seq"`
 	Time   time.Time          `json:"time"`
 	Values map[string]float64 `json:"values"`
-	Mark   *Report            `json:"mark,omitempty"` // set on the snapshot taken at a progress mark
+	Mark   *Report            `json:"mark,omitempty"`  // set on the snapshot taken at a progress mark
+	Ended  bool               `json:"ended,omitempty"` // the last sample: the job is gone
 }
 
 // Report is one progress mark: this epoch ended.

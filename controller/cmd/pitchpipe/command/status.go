@@ -1,0 +1,161 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"pitchpipe/controller/daemon/api"
+)
+
+func (a *app) status() *cobra.Command {
+	var watch bool
+	cmd := &cobra.Command{
+		Use: "status [JOB…]", Short: "Show jobs and where they are on their way",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client := a.client()
+			defer client.Close()
+			if !watch {
+				jobs, err := fetch(cmd.Context(), client, args)
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.printJSON(jobs)
+				}
+				return a.table(jobs)
+			}
+			show := a.screen()
+			for {
+				jobs, err := fetch(cmd.Context(), client, args)
+				if err != nil {
+					return err
+				}
+				if a.json {
+					err = a.printJSON(jobs)
+				} else {
+					show.update(jobs)
+				}
+				if err != nil || allEnded(jobs) {
+					return err
+				}
+				select {
+				case <-cmd.Context().Done():
+					return nil
+				case <-time.After(500 * time.Millisecond):
+				}
+			}
+		},
+	}
+	cmd.Flags().BoolVar(&watch, "watch", false, "keep showing until every job has ended")
+	return cmd
+}
+
+func allEnded(jobs []api.Job) bool {
+	for _, j := range jobs {
+		if !j.Ended {
+			return false
+		}
+	}
+	return true
+}
+
+func fetch(ctx context.Context, client *api.Client, ids []string) ([]api.Job, error) {
+	if len(ids) == 0 {
+		return client.Jobs(ctx)
+	}
+	var jobs []api.Job
+	for _, id := range ids {
+		j, err := client.Job(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs, nil
+}
+
+func (a *app) table(jobs []api.Job) error {
+	w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "JOB\tNAME\tSTATE\tPHASE\tEPOCH\tSECONDS\tENERGY\tCLASS\tMOVES\tSETTINGS\tREASON")
+	for _, j := range jobs {
+		class := "–"
+		if j.Class != nil {
+			class = "unknown"
+			if j.Class.Known() {
+				class = j.Class.ID
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d/%s\t%.1f\t%s\t%s\t%d\t%s\t%s\n", j.ID, j.Name, j.State, j.Phase, j.Epoch,
+			total(j.Total), j.Seconds, joules(j.Joules, j.Source), class, j.Restarts+j.Probes, j.Current, j.Reason)
+	}
+	return w.Flush()
+}
+
+func total(n int) string {
+	if n <= 0 {
+		return "?"
+	}
+	return fmt.Sprint(n)
+}
+
+func (a *app) explain() *cobra.Command {
+	return &cobra.Command{
+		Use: "explain JOB", Short: "Tell the story of a job, with the numbers behind each decision",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client := a.client()
+			defer client.Close()
+			s, err := client.Explain(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(s)
+			}
+			for _, l := range s.Lines {
+				a.printf("%s  %s\n", a.colour("2", l.At.Local().Format("15:04:05.0")), l.Text)
+				for _, why := range l.Why {
+					a.printf("            %s\n", a.colour("2", why))
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) history() *cobra.Command {
+	return &cobra.Command{
+		Use: "history", Short: "Show what happened to all jobs, newest last", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client := a.client()
+			defer client.Close()
+			events, err := client.History(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(events)
+			}
+			for _, e := range events {
+				a.printf("%s  %s %s: %s\n", e.At.Local().Format(time.DateTime), e.Job, e.Name, e.Text)
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) logs() *cobra.Command {
+	return &cobra.Command{
+		Use: "logs JOB", Short: "Print a job's output", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client := a.client()
+			defer client.Close()
+			_, err := client.Logs(cmd.Context(), args[0], 0, a.Stdout)
+			return err
+		},
+	}
+}

@@ -1,0 +1,145 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"pitchpipe/controller/daemon/api"
+)
+
+// scope reads "[cluster|partition NAME|user NAME|job ID]".
+func scope(args []string) (scope, name string, err error) {
+	switch {
+	case len(args) == 0, len(args) == 1 && args[0] == "cluster":
+		return "cluster", "", nil
+	case len(args) == 2 && args[0] != "cluster":
+		return args[0], args[1], nil
+	}
+	return "", "", fmt.Errorf("%w scope: want cluster, partition NAME, user NAME or job ID", errInvalid)
+}
+
+func (a *app) pause() *cobra.Command {
+	var why string
+	var list bool
+	cmd := &cobra.Command{
+		Use: "pause [cluster|partition NAME|user NAME|job ID]", Short: "Stop all effects of the tuner in a scope",
+		Long: "Nothing is changed in the scope until `pitchpipe resume`. Jobs go on as they are; a change that\n" +
+			"had already stopped a job is finished, so that nothing is left held. A pause survives restarts.",
+		Args: cobra.MaximumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client := a.client()
+			defer client.Close()
+			if !list {
+				s, name, err := scope(args)
+				if err != nil {
+					return err
+				}
+				if err := client.Pause(cmd.Context(), api.Pause{Scope: s, Name: name, Why: why}); err != nil {
+					return err
+				}
+			}
+			ps, err := client.Pauses(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(ps)
+			}
+			for _, p := range ps {
+				a.printf("paused: %s %s by %s %s\n", p.Scope, p.Name, p.By, p.Why)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&why, "why", "", "a reason that others read")
+	cmd.Flags().BoolVar(&list, "list", false, "only list the pauses in force")
+	return cmd
+}
+
+func (a *app) resume() *cobra.Command {
+	return &cobra.Command{
+		Use: "resume [cluster|partition NAME|user NAME|job ID]", Short: "End a pause", Args: cobra.MaximumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, name, err := scope(args)
+			if err != nil {
+				return err
+			}
+			client := a.client()
+			defer client.Close()
+			if err := client.Resume(cmd.Context(), s, name); err != nil {
+				return err
+			}
+			return a.said(map[string]string{"resumed": s, "name": name}, "resumed: %s %s\n", s, name)
+		},
+	}
+}
+
+func (a *app) off() *cobra.Command {
+	return &cobra.Command{
+		Use: "off JOB", Short: "Switch tuning off for a job of yours", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client := a.client()
+			defer client.Close()
+			if err := client.Off(cmd.Context(), args[0]); err != nil {
+				return err
+			}
+			return a.said(map[string]string{"off": args[0]}, "tuning is off for %s; it runs on as it is\n", args[0])
+		},
+	}
+}
+
+func (a *app) stop() *cobra.Command {
+	return &cobra.Command{
+		Use: "stop JOB", Short: "Cancel a job of yours", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client := a.client()
+			defer client.Close()
+			if err := client.Stop(cmd.Context(), args[0]); err != nil {
+				return err
+			}
+			return a.said(map[string]string{"stopped": args[0]}, "stopping %s\n", args[0])
+		},
+	}
+}
+
+// said answers in JSON or in words.
+func (a *app) said(v any, format string, args ...any) error {
+	if a.json {
+		return a.printJSON(v)
+	}
+	a.printf(format, args...)
+	return nil
+}
+
+func (a *app) knowledge() *cobra.Command {
+	return &cobra.Command{
+		Use: "knowledge", Short: "Show what was learned", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client := a.client()
+			defer client.Close()
+			k, err := client.Knowledge(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(k)
+			}
+			a.printf("%d classes, effects on %s relative to each job's own settings\n", k.Classes, k.Objective)
+			for _, kind := range k.Kinds {
+				a.printf("%s: %d runs, class %s, peak memory %s\n", kind.Kind, kind.Runs, orDash(kind.Class), kind.Peak.Human())
+				for _, e := range kind.Effects {
+					a.printf("    %-40s %+.1f %% over %d runs, newest %.0f days ago\n", e.Settings, percent(e.LogRatio), e.Runs, e.Age)
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}

@@ -1,0 +1,182 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"text/tabwriter"
+
+	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/tuning"
+)
+
+// Report is what the demo found.
+type Report struct {
+	Jobs       []Row `json:"jobs"`
+	Lost       int   `json:"lost"`       // jobs that did not succeed, or did not do every epoch
+	Duplicated int   `json:"duplicated"` // epochs that were done more than once
+
+	GeometricMean float64  `json:"geometric_mean"` // of tuned over untuned seconds, over the pairs
+	Machine       string   `json:"machine"`
+	Schema        string   `json:"schema"` // which counters there were
+	EnergySource  string   `json:"energy_source"`
+	Sources       []string `json:"sources"`
+}
+
+// Row is one kind: its first encounter, and the pair when it returned. Numbers
+// that do not exist are null.
+type Row struct {
+	Name              string   `json:"name"`
+	Kind              string   `json:"kind"`
+	Class             string   `json:"class"` // unknown where it resembles nothing
+	Recognised        bool     `json:"recognised"`
+	Regret            *float64 `json:"regret"` // cost of its setting over the best that its kind's probes found
+	BaselineSeconds   *float64 `json:"baseline_seconds"`
+	RecognisedSeconds *float64 `json:"recognised_seconds"`
+	FirstSeconds      *float64 `json:"first_seconds"`
+	BaselineJoules    *float64 `json:"baseline_joules"`
+	RecognisedJoules  *float64 `json:"recognised_joules"`
+	EnergySource      string   `json:"energy_source"`
+	BaselineQuality   *float64 `json:"baseline_quality"`
+	RecognisedQuality *float64 `json:"recognised_quality"`
+	Epochs            int      `json:"epochs"`
+	BaselineEpochs    int      `json:"baseline_epochs"`
+	Resubmissions     int      `json:"resubmissions"` // of all its runs, first encounter included
+	Own               string   `json:"own"`
+	Setting           string   `json:"setting"`
+	Reason            string   `json:"reason"`
+}
+
+func compare(kind string, first, tuned, untuned api.Job) Row {
+	return Row{
+		Name: kind, Kind: kind, Class: class(tuned), Recognised: tuned.Recalled, Regret: regret(first, tuned),
+		BaselineSeconds: &untuned.Seconds, RecognisedSeconds: &tuned.Seconds, FirstSeconds: &first.Seconds,
+		BaselineJoules: untuned.Joules, RecognisedJoules: tuned.Joules, EnergySource: tuned.Source,
+		BaselineQuality: untuned.Quality, RecognisedQuality: tuned.Quality,
+		Epochs: tuned.Epoch, BaselineEpochs: untuned.Epoch,
+		Resubmissions: first.Restarts + first.Probes + tuned.Restarts + tuned.Probes,
+		Own:           untuned.Own.String(), Setting: tuned.Current.String(), Reason: reason(tuned),
+	}
+}
+
+// alone is the row of a job that has no pair.
+func alone(name, kind string, j api.Job) Row {
+	return Row{
+		Name: name, Kind: kind, Class: class(j), Recognised: j.Recalled || j.Class != nil && j.Class.Known(),
+		FirstSeconds: &j.Seconds, EnergySource: j.Source, Epochs: j.Epoch, Resubmissions: j.Restarts + j.Probes,
+		Own: j.Own.String(), Setting: j.Current.String(), Reason: reason(j),
+	}
+}
+
+func class(j api.Job) string {
+	switch {
+	case j.Class == nil:
+		return "not classified"
+	case j.Class.Known():
+		return j.Class.ID
+	}
+	return "unknown"
+}
+
+func reason(j api.Job) string {
+	if j.Recalled {
+		return tuning.ReasonRecalled.Sentence()
+	}
+	return j.Sentence
+}
+
+// regret compares the setting of the returning job with what the first
+// encounter measured; nil where it was not measured there.
+func regret(first, tuned api.Job) *float64 {
+	best, own := math.Inf(1), math.NaN()
+	for _, t := range first.Trials {
+		best = math.Min(best, t.Seconds)
+		if without(t.Settings).Equal(without(tuned.Current)) {
+			own = t.Seconds
+		}
+	}
+	r := own / best
+	if math.IsNaN(r) || math.IsInf(r, 0) {
+		return nil
+	}
+	return &r
+}
+
+var epochLine = regexp.MustCompile(`(?m)^epoch (\d+)/`)
+
+// account checks in the job's own output that every epoch was done once.
+func (r *Report) account(ctx context.Context, client *api.Client, j api.Job) {
+	var out bytes.Buffer
+	if _, err := client.Logs(ctx, j.ID, 0, &out); err != nil {
+		r.Lost++
+		return
+	}
+	done := map[string]int{}
+	for _, m := range epochLine.FindAllStringSubmatch(out.String(), -1) {
+		done[m[1]]++
+		if done[m[1]] > 1 {
+			r.Duplicated++
+		}
+	}
+	if j.State != "succeeded" || len(done) < j.Total || j.Total == 0 {
+		r.Lost++
+	}
+}
+
+func (r *Report) finish() {
+	sum, n := 0.0, 0
+	for _, row := range r.Jobs {
+		if row.BaselineSeconds != nil && row.RecognisedSeconds != nil && *row.BaselineSeconds > 0 {
+			sum += math.Log(*row.RecognisedSeconds / *row.BaselineSeconds)
+			n++
+		}
+	}
+	if n > 0 {
+		r.GeometricMean = math.Exp(sum / float64(n))
+	}
+}
+
+// Print writes the report as a table.
+func (r *Report) Print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "JOB\tCLASS\tSECONDS user → tuned\tEPOCHS\tQUALITY\tJOULES ("+orNone(r.EnergySource)+")\tSETTINGS user → tuned\tMOVES\tREASON")
+	for _, row := range r.Jobs {
+		seconds := arrow("%.1f", row.BaselineSeconds, row.RecognisedSeconds)
+		if row.BaselineSeconds == nil {
+			seconds = arrow("%.1f", row.FirstSeconds, nil)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s → %s\t%d\t%s\n", row.Name, row.Class, seconds, row.Epochs,
+			arrow("%.4g", row.BaselineQuality, row.RecognisedQuality), arrow("%.0f", row.BaselineJoules, row.RecognisedJoules),
+			row.Own, row.Setting, row.Resubmissions, row.Reason)
+	}
+	if err := t.Flush(); err != nil {
+		return fmt.Errorf("print the table: %w", err)
+	}
+	fmt.Fprintf(w, "\nReturning jobs took %.2f of their untuned time (geometric mean of the pairs, restarts included). Lost %d, duplicated %d.\n",
+		r.GeometricMean, r.Lost, r.Duplicated)
+	fmt.Fprintf(w, "Machine %s, counters %s. Joules that are modelled are an estimate and support no claim.\n", r.Machine, r.Schema)
+	return nil
+}
+
+func arrow(format string, from, to *float64) string {
+	one := func(v *float64) string {
+		if v == nil {
+			return "–"
+		}
+		return fmt.Sprintf(format, *v)
+	}
+	if to == nil {
+		return one(from)
+	}
+	return one(from) + " → " + one(to)
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "not measured"
+	}
+	return s
+}

@@ -1,0 +1,146 @@
+package daemon_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/daemon/daemontest"
+	"pitchpipe/controller/daemon/peer"
+)
+
+// requests are one for every path of the API.
+func requests(id string) []struct{ method, path, body string } {
+	return []struct{ method, path, body string }{
+		{"GET", "/v1/jobs", ""},
+		{"POST", "/v1/jobs", `{"filename":"job.sh","source":"IyEvYmluL3NoCg=="}`},
+		{"GET", "/v1/jobs/" + id, ""},
+		{"GET", "/v1/explain/" + id, ""},
+		{"GET", "/v1/logs/" + id, ""},
+		{"POST", "/v1/off/" + id, ""},
+		{"POST", "/v1/stop/" + id, ""},
+		{"GET", "/v1/history", ""},
+		{"GET", "/v1/knowledge", ""},
+		{"GET", "/v1/pauses", ""},
+		{"POST", "/v1/pauses", `{"scope":"cluster"}`},
+		{"DELETE", "/v1/pauses?scope=cluster", ""},
+	}
+}
+
+// as asks in process, as a given caller.
+func as(t *testing.T, c *daemontest.Controller, who peer.Peer, method, path, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	req := httptest.NewRequestWithContext(peer.NewContext(t.Context(), who), method, path, strings.NewReader(body))
+	w := httptest.NewRecorder()
+	c.Daemon.Handler().ServeHTTP(w, req)
+	return w
+}
+
+func TestACallerWithoutPeerCredentialsIsDenied(t *testing.T) {
+	t.Parallel()
+	c := daemontest.New(t, daemontest.Options{})
+	server := httptest.NewServer(c.Daemon.Handler()) // TCP: nobody knows who calls
+	defer server.Close()
+	for _, r := range requests("sim-1") {
+		req, err := http.NewRequestWithContext(t.Context(), r.method, server.URL+r.path, strings.NewReader(r.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := server.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p api.Problem
+		err = json.NewDecoder(resp.Body).Decode(&p)
+		if resp.Body.Close() != nil || err != nil || resp.StatusCode != http.StatusForbidden || p.Kind != "denied" {
+			t.Errorf("%s %s: status %d, problem %+v (%v); want denied", r.method, r.path, resp.StatusCode, p, err)
+		}
+	}
+	if jobs, err := c.Cluster.List(t.Context()); err != nil || len(jobs) != 0 {
+		t.Errorf("a denied submission left %+v (%v)", jobs, err)
+	}
+}
+
+func TestUsersSeeAndSteerTheirOwnJobsOnly(t *testing.T) {
+	t.Parallel()
+	c := daemontest.New(t, daemontest.Options{})
+	alice, bob, root := peer.Peer{UID: 4242, Name: "alice"}, peer.Peer{UID: 4243, Name: "bob"}, peer.Peer{Name: "root"}
+	body, err := json.Marshal(api.Submission{
+		Request: "r", Filename: "job.sh", Source: daemontest.Script("secret", 1000, 1, daemontest.Tuned("apply")...),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var job api.Job
+	w := as(t, c, alice, "POST", "/v1/jobs", string(body))
+	if err := json.Unmarshal(w.Body.Bytes(), &job); err != nil || w.Code != http.StatusOK || job.Owner != "alice" {
+		t.Fatalf("alice submitted: %d %s", w.Code, w.Body)
+	}
+	for _, x := range []struct {
+		name         string
+		who          peer.Peer
+		method, path string
+		body         string
+		code         int
+	}{
+		{"the owner sees the job", alice, "GET", "/v1/jobs/" + job.ID, "", 200},
+		{"another does not", bob, "GET", "/v1/jobs/" + job.ID, "", 403},
+		{"nor its story", bob, "GET", "/v1/explain/" + job.ID, "", 403},
+		{"nor its output", bob, "GET", "/v1/logs/" + job.ID, "", 403},
+		{"nor switches it off", bob, "POST", "/v1/off/" + job.ID, "", 403},
+		{"nor stops it", bob, "POST", "/v1/stop/" + job.ID, "", 403},
+		{"nor pauses it", bob, "POST", "/v1/pauses", `{"scope":"job","name":"` + job.ID + `"}`, 403},
+		{"nor its owner", bob, "POST", "/v1/pauses", `{"scope":"user","name":"alice"}`, 403},
+		{"nor everybody", bob, "POST", "/v1/pauses", `{"scope":"cluster"}`, 403},
+		{"nor a partition", alice, "POST", "/v1/pauses", `{"scope":"partition","name":"batch"}`, 403},
+		{"an offset that is no number", alice, "GET", "/v1/logs/" + job.ID + "?offset=x", "", 400},
+		{"an offset below zero", alice, "GET", "/v1/logs/" + job.ID + "?offset=-1", "", 400},
+		{"a submission that is not JSON", alice, "POST", "/v1/jobs", "{", 400},
+		{"a pause that is not JSON", alice, "POST", "/v1/pauses", "{", 400},
+		{"a method that the path does not have", alice, "PUT", "/v1/jobs", "{}", 405},
+		{"a path that does not exist", alice, "GET", "/v1/nothing", "", 404},
+		{"the owner pauses the job", alice, "POST", "/v1/pauses", `{"scope":"job","name":"` + job.ID + `"}`, 204},
+		{"and resumes it", alice, "DELETE", "/v1/pauses?scope=job&name=" + job.ID, "", 204},
+		{"and all of her jobs", alice, "POST", "/v1/pauses", `{"scope":"user","name":"alice"}`, 204},
+		{"and resumes them", alice, "DELETE", "/v1/pauses?scope=user&name=alice", "", 204},
+		{"root pauses her", root, "POST", "/v1/pauses", `{"scope":"user","name":"alice"}`, 204},
+		{"which she does not lift", alice, "DELETE", "/v1/pauses?scope=user&name=alice", "", 403},
+		{"nor make her own", alice, "POST", "/v1/pauses", `{"scope":"user","name":"alice"}`, 403},
+		{"root lifts it", root, "DELETE", "/v1/pauses?scope=user&name=alice", "", 204},
+		{"the owner switches it off", alice, "POST", "/v1/off/" + job.ID, "", 204},
+		{"root stops it", root, "POST", "/v1/stop/" + job.ID, "", 204},
+	} {
+		if w := as(t, c, x.who, x.method, x.path, x.body); w.Code != x.code {
+			t.Errorf("%s: status %d (%s), want %d", x.name, w.Code, w.Body, x.code)
+		}
+	}
+	for _, path := range []string{"/v1/jobs", "/v1/history"} {
+		if w := as(t, c, bob, "GET", path, ""); strings.TrimSpace(w.Body.String()) != "[]" {
+			t.Errorf("bob sees at %s: %s", path, w.Body)
+		}
+	}
+}
+
+func TestTheRequestIDsOfTwoUsersNeverMeet(t *testing.T) {
+	t.Parallel()
+	c := daemontest.New(t, daemontest.Options{})
+	var ids [2]string
+	for i, name := range []string{"alice", "bob"} {
+		body, err := json.Marshal(api.Submission{Request: "same", Filename: "job.sh", Source: daemontest.Script("job", 1000, 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var job api.Job
+		w := as(t, c, peer.Peer{UID: uint32(4242 + i), Name: name}, "POST", "/v1/jobs", string(body))
+		if err := json.Unmarshal(w.Body.Bytes(), &job); err != nil || job.Owner != name {
+			t.Fatalf("%s got %s (%v)", name, w.Body, err)
+		}
+		ids[i] = job.ID
+	}
+	if ids[0] == ids[1] {
+		t.Errorf("both users got the job %s", ids[0])
+	}
+}

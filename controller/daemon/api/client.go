@@ -1,0 +1,182 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Errors of the client.
+var (
+	ErrUnavailable = errors.New("controller not reachable")
+	ErrInvalid     = errors.New("invalid")
+	ErrNotFound    = errors.New("not found")
+	ErrDenied      = errors.New("denied")
+)
+
+// Client talks to a controller. Use NewClient.
+type Client struct {
+	socket string
+	http   *http.Client
+}
+
+// NewClient makes a client for the controller at the Unix socket.
+func NewClient(socket string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", socket)
+	}
+	return &Client{socket: socket, http: &http.Client{
+		Transport: &http.Transport{DialContext: dial},
+		// An id such as ".." would lead elsewhere.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Close drops idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Submit runs a job file.
+func (c *Client) Submit(ctx context.Context, s Submission) (Job, error) {
+	var j Job
+	return j, c.do(ctx, http.MethodPost, PathJobs, s, &j)
+}
+
+// Jobs lists the jobs, oldest first.
+func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
+	var js []Job
+	return js, c.do(ctx, http.MethodGet, PathJobs, nil, &js)
+}
+
+// Job returns one job.
+func (c *Client) Job(ctx context.Context, id string) (Job, error) {
+	var j Job
+	return j, c.do(ctx, http.MethodGet, path(PathJob, id), nil, &j)
+}
+
+// Explain returns a job's story.
+func (c *Client) Explain(ctx context.Context, id string) (Story, error) {
+	var s Story
+	return s, c.do(ctx, http.MethodGet, path(PathExplain, id), nil, &s)
+}
+
+// History returns what happened, newest last.
+func (c *Client) History(ctx context.Context) ([]Event, error) {
+	var es []Event
+	return es, c.do(ctx, http.MethodGet, PathHistory, nil, &es)
+}
+
+// Knowledge returns what was learned.
+func (c *Client) Knowledge(ctx context.Context) (Knowledge, error) {
+	var k Knowledge
+	return k, c.do(ctx, http.MethodGet, PathKnowledge, nil, &k)
+}
+
+// Off switches tuning off for a job.
+func (c *Client) Off(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodPost, path(PathOff, id), nil, nil)
+}
+
+// Stop cancels a job.
+func (c *Client) Stop(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodPost, path(PathStop, id), nil, nil)
+}
+
+// Pauses lists the pauses in force.
+func (c *Client) Pauses(ctx context.Context) ([]Pause, error) {
+	var ps []Pause
+	return ps, c.do(ctx, http.MethodGet, PathPauses, nil, &ps)
+}
+
+// Pause stops all effects in a scope.
+func (c *Client) Pause(ctx context.Context, p Pause) error {
+	return c.do(ctx, http.MethodPost, PathPauses, p, nil)
+}
+
+// Resume ends a pause.
+func (c *Client) Resume(ctx context.Context, scope, name string) error {
+	q := url.Values{"scope": {scope}, "name": {name}}
+	return c.do(ctx, http.MethodDelete, PathPauses+"?"+q.Encode(), nil, nil)
+}
+
+// Logs copies a job's output from offset on to w and returns how much it wrote.
+func (c *Client) Logs(ctx context.Context, id string, offset int64, w io.Writer) (int64, error) {
+	resp, err := c.send(ctx, http.MethodGet, path(PathLogs, id)+"?offset="+strconv.FormatInt(offset, 10), nil)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	return io.Copy(w, resp.Body)
+}
+
+func path(pattern, id string) string {
+	return strings.Replace(pattern, "{id...}", (&url.URL{Path: id}).EscapedPath(), 1)
+}
+
+func (c *Client) do(ctx context.Context, method, target string, in, out any) error {
+	resp, err := c.send(ctx, method, target, in)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if out == nil {
+		return nil
+	}
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		return fmt.Errorf("read the controller's answer: %w", err)
+	}
+	return nil
+}
+
+func (c *Client) send(ctx context.Context, method, target string, in any) (*http.Response, error) {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return nil, fmt.Errorf("encode the request: %w", err)
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://controller"+target, body)
+	if err != nil {
+		return nil, fmt.Errorf("make the request: %w", err)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("%w at %s: is `pitchpipe controller` running? (%w)", ErrUnavailable, c.socket, err)
+	}
+	if resp.StatusCode < 300 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	var p Problem
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&p); err != nil || p.Error == "" {
+		p.Error = resp.Status
+	}
+	return nil, fmt.Errorf("%w: %s", errorOf(p.Kind, resp.StatusCode), p.Error)
+}
+
+// errorOf is the error of an answer: by its kind, and by its status where it has
+// none, as where it is not a controller's.
+func errorOf(kind string, status int) error {
+	switch {
+	case kind == "invalid", kind == "" && status == http.StatusBadRequest:
+		return ErrInvalid
+	case kind == "not-found", kind == "" && (status == http.StatusNotFound || status/100 == 3):
+		return ErrNotFound
+	case kind == "denied", kind == "" && status == http.StatusForbidden:
+		return ErrDenied
+	}
+	return ErrUnavailable
+}

@@ -1,0 +1,253 @@
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+
+	"pitchpipe/controller/config"
+	"pitchpipe/controller/daemon/peer"
+	"pitchpipe/controller/knowledge"
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/watch"
+	"pitchpipe/driver"
+)
+
+// Runner is a driver that needs to run beside the controller, as the embedded
+// scheduler does.
+type Runner interface {
+	driver.Driver
+	Run(ctx context.Context) error
+}
+
+// Parts are what a Daemon is built from.
+type Parts struct {
+	Config config.Config
+	Site   *config.SitePolicy
+	Driver Runner
+	Meter  Meter
+	Log    *slog.Logger
+
+	// Tick and Step are those of reconcile.Config; 0 = its defaults.
+	Tick, Step time.Duration
+	// RestartCost is assumed until one was measured; 0 = the loop's default.
+	RestartCost time.Duration
+	// AfterSave is nil outside of crash tests.
+	AfterSave func(reconcile.Phase, driver.StepKind)
+}
+
+// Daemon is a controller. Use New.
+type Daemon struct {
+	cfg     config.Config
+	driver  Runner
+	store   *knowledge.Store
+	records records
+	pauses  *pauses
+	audit   *auditLog
+	rooms   *rooms
+	queue   *watch.Queue
+	loop    *reconcile.Loop
+	log     *slog.Logger
+}
+
+// New opens the durable state and joins the rooms; nothing runs before Run. The
+// caller closes the Daemon.
+func New(parts Parts) (*Daemon, error) {
+	if err := os.MkdirAll(parts.Config.State, 0o700); err != nil {
+		return nil, fmt.Errorf("make the state directory: %w", err)
+	}
+	store, err := knowledge.Open(filepath.Join(parts.Config.State, "knowledge.db"), knowledge.Options{})
+	if err != nil {
+		return nil, err
+	}
+	d := &Daemon{
+		cfg: parts.Config, driver: parts.Driver, store: store, records: records{store}, log: parts.Log,
+		queue: watch.NewQueue(),
+	}
+	if err := d.join(parts); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+func (d *Daemon) join(parts Parts) (err error) {
+	if d.audit, err = openAudit(filepath.Join(parts.Config.State, "audit.jsonl")); err != nil {
+		return err
+	}
+	if d.pauses, err = loadPauses(d.store); err != nil {
+		return err
+	}
+	d.rooms = &rooms{
+		driver: parts.Driver, meter: parts.Meter, store: d.store, site: parts.Site, pauses: d.pauses,
+		audit: d.audit, log: parts.Log, seed: 1,
+	}
+	if err := d.rooms.loadModel(); err != nil {
+		return err
+	}
+	d.loop = reconcile.New(reconcile.Config{
+		Scheduler: parts.Driver, Records: d.records, Queue: d.queue, Stages: d.rooms.stages(), Log: parts.Log,
+		Tick: parts.Tick, Step: parts.Step, RestartCost: parts.RestartCost, AfterSave: parts.AfterSave,
+	})
+	return nil
+}
+
+// Close releases the durable state.
+func (d *Daemon) Close() error {
+	var err error
+	if d.audit != nil {
+		err = d.audit.close()
+	}
+	return errors.Join(err, d.store.Close())
+}
+
+// Run serves until ctx ends; jobs that run then go on running.
+func (d *Daemon) Run(ctx context.Context) error {
+	metrics := d.metrics()
+	listener, err := listenUnix(ctx, d.cfg.Socket)
+	if err != nil {
+		return err
+	}
+	servers := []*http.Server{d.server(d.handler(metrics))}
+	listeners := []net.Listener{listener}
+	if d.cfg.Listen != "" {
+		var lc net.ListenConfig
+		tcp, err := lc.Listen(ctx, "tcp", d.cfg.Listen)
+		if err != nil {
+			return errors.Join(fmt.Errorf("listen for /metrics: %w", err), listener.Close())
+		}
+		mux := http.NewServeMux()
+		mux.Handle("GET /metrics", metrics)
+		servers, listeners = append(servers, d.server(mux)), append(listeners, tcp)
+	}
+
+	group, gctx := errgroup.WithContext(ctx)
+	for i, s := range servers {
+		group.Go(func() error { return closed(s.Serve(listeners[i])) })
+		group.Go(func() error {
+			<-gctx.Done()
+			// The parent context has ended: the last answers get a fresh one.
+			stop, cancel := context.WithTimeout(context.WithoutCancel(gctx), 2*time.Second)
+			defer cancel()
+			err := s.Shutdown(stop)
+			if errors.Is(err, context.DeadlineExceeded) {
+				return s.Close() // who still has not asked anything gets no answer
+			}
+			return err
+		})
+	}
+	group.Go(func() error { return d.Tune(gctx) })
+	d.log.Info("controller ready", "socket", d.cfg.Socket, "state", d.cfg.State, "driver", d.driver.Name())
+	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+func (d *Daemon) metrics() http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(newCollector(d))
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+}
+
+// Handler is the API without a socket, for a process that serves itself. The
+// caller is who peer.NewContext put into the request's context.
+func (d *Daemon) Handler() http.Handler { return d.handler(d.metrics()) }
+
+// Tune runs the scheduler, the watcher and the loop without serving anything,
+// until ctx ends.
+func (d *Daemon) Tune(ctx context.Context) error {
+	group, gctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return d.driver.Run(gctx) })
+	group.Go(func() error {
+		return (&watch.Watcher{Source: d.driver, Queue: d.queue, Resync: d.cfg.Resync, Log: d.log}).Run(gctx)
+	})
+	group.Go(func() error { return d.loop.Run(gctx) })
+	group.Go(func() error { <-gctx.Done(); d.queue.Close(); return nil })
+	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+func (d *Daemon) server(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: h, ConnContext: peer.ConnContext, ReadHeaderTimeout: 5 * time.Second,
+		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
+	}
+}
+
+func closed(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// listenUnix takes the socket over from a controller that died, and refuses to
+// take it from one that lives.
+func listenUnix(ctx context.Context, path string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("make the socket's directory: %w", err)
+	}
+	if err := freeSocket(ctx, path); err != nil {
+		return nil, err
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("listen on the socket: %w", err)
+	}
+	// Everyone may connect; the peer credentials decide what each may do.
+	if err := os.Chmod(path, 0o666); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the socket to users: %w", err), l.Close())
+	}
+	return l, nil
+}
+
+// freeSocket removes a socket at which nobody listens any more, and nothing else.
+func freeSocket(ctx context.Context, path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at the socket: %w", err)
+	}
+	if info.Mode().Type() != os.ModeSocket {
+		return fmt.Errorf("%s is in the way: not a socket", path)
+	}
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "unix", path)
+	switch {
+	case err == nil:
+		return errors.Join(fmt.Errorf("%w: %s", ErrRunning, path), conn.Close())
+	case !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("ask who serves the socket: %w", err)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove the old socket: %w", err)
+	}
+	return nil
+}
+
+// ErrRunning means that another controller serves this socket.
+var ErrRunning = errors.New("another controller is running")
+
+func newRequestID() string {
+	var b [12]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,190 @@
+package daemontest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pitchpipe/controller/config"
+	"pitchpipe/controller/daemon"
+	"pitchpipe/controller/daemon/api"
+	"pitchpipe/driver/sim"
+)
+
+// Options say what differs from a plain controller; the zero value is one.
+type Options struct {
+	State  string     // directory of the durable state; empty = a new one
+	Socket string     // path of the socket; empty = a new one
+	Listen string     // loopback address of /metrics; empty = none
+	Sim    sim.Config // the simulated cluster
+	Site   string     // text of the site's policy; empty = the site wrote none
+}
+
+// Controller is one that runs.
+type Controller struct {
+	Client  *api.Client
+	Cluster *sim.Cluster
+	Daemon  *daemon.Daemon
+	Config  config.Config
+
+	stop func() error
+}
+
+// runner is a simulated cluster as the embedded scheduler: there is nothing to
+// run beside the controller.
+type runner struct{ *sim.Cluster }
+
+var _ daemon.Runner = runner{}
+
+// Run waits for the end.
+func (runner) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// New builds a controller that does not run yet; it is closed with the test.
+func New(t testing.TB, o Options) *Controller {
+	t.Helper()
+	c, err := build(t, o)
+	if err != nil {
+		t.Fatalf("build a controller: %v", err)
+	}
+	c.stop = sync.OnceValue(func() error {
+		c.Client.Close()
+		c.Cluster.Close()
+		return c.Daemon.Close()
+	})
+	t.Cleanup(func() { c.Stop(t) })
+	return c
+}
+
+// Start builds a controller and runs it until Stop, at the latest until the end
+// of the test. It answers when Start returns.
+func Start(t testing.TB, o Options) *Controller {
+	t.Helper()
+	c := New(t, o)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- c.Daemon.Run(ctx) }()
+	release := c.stop
+	c.stop = sync.OnceValue(func() error {
+		cancel()
+		c.Client.Close()
+		err := <-done
+		if closing := release(); err == nil {
+			err = closing
+		}
+		return err
+	})
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		_, err := c.Client.Pauses(t.Context())
+		if err == nil {
+			return c
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the controller does not answer: %v", err)
+		}
+	}
+}
+
+// Stop ends the controller and waits for it; a second one does nothing.
+func (c *Controller) Stop(t testing.TB) {
+	t.Helper()
+	if err := c.stop(); err != nil {
+		t.Errorf("the controller ended with: %v", err)
+	}
+}
+
+func build(t testing.TB, o Options) (*Controller, error) {
+	t.Helper()
+	dir := t.TempDir()
+	if o.State == "" {
+		o.State = filepath.Join(dir, "state")
+	}
+	if o.Socket == "" {
+		o.Socket = filepath.Join(dir, "s")
+	}
+	c := &Controller{Config: config.Config{
+		Socket: o.Socket, State: o.State, Listen: o.Listen, Driver: "local", Resync: time.Second,
+		Log: config.Log{Level: slog.LevelInfo, Format: "text"},
+	}}
+	site, err := siteOf(dir, o.Site)
+	if err != nil {
+		return nil, err
+	}
+	if c.Cluster, err = sim.New(o.Sim); err != nil {
+		return nil, err
+	}
+	c.Daemon, err = daemon.New(daemon.Parts{
+		Config: c.Config, Site: site, Driver: runner{c.Cluster}, Meter: c.Cluster, Log: slog.New(slog.DiscardHandler),
+		Tick: 20 * time.Millisecond, Step: 5 * time.Millisecond,
+	})
+	if err != nil {
+		c.Cluster.Close()
+		return nil, err
+	}
+	c.Client = api.NewClient(c.Config.Socket)
+	return c, nil
+}
+
+func siteOf(dir, text string) (*config.SitePolicy, error) {
+	if text == "" {
+		return config.LoadSite("")
+	}
+	path := filepath.Join(dir, "site.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	return config.LoadSite(path)
+}
+
+// Until asks for a job until it is as wanted, and fails the test after a time
+// that is far longer than that takes.
+func (c *Controller) Until(t testing.TB, id string, wanted func(api.Job) bool) api.Job {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		j, err := c.Client.Job(t.Context(), id)
+		if err != nil {
+			t.Fatalf("job %s: %v", id, err)
+		}
+		if wanted(j) {
+			return j
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("job %s did not become what was wanted: %+v", id, j)
+		}
+	}
+}
+
+// Ended is for Until.
+func Ended(j api.Job) bool { return j.Ended }
+
+// Script is a tunable job file for the simulated cluster: lines are added to it,
+// such as "#TUNE mode=observe" or "#SIM exit=3".
+func Script(name string, epochs int, seconds float64, lines ...string) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "#!/bin/sh\n#SBATCH --job-name=%s\n#SBATCH --cpus-per-task=1\n#SBATCH --mem=1G\n", name)
+	fmt.Fprintf(&b, "#SIM epochs=%d seconds=%g\n", epochs, seconds)
+	for _, l := range lines {
+		b.WriteString(l + "\n")
+	}
+	b.WriteString("exec ./" + name + "\n")
+	return []byte(b.String())
+}
+
+// Tuned are the #TUNE lines of a job with everything that a move needs.
+func Tuned(mode string) []string {
+	return []string{
+		"#TUNE mode=" + mode,
+		"#TUNE knob cores values=1,2,4",
+		`#TUNE progress pattern='epoch (?P<epoch>\d+)/(?P<total>\d+) loss (?P<loss>\S+)'`,
+		"#TUNE checkpoint signal=USR1 grace=10s exit=85",
+		"#SIM parallel=0.9 checkpoint=5ms",
+	}
+}

@@ -1,0 +1,184 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"pitchpipe/controller/classify"
+	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/knowledge"
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/tuning"
+)
+
+func measureOf(p tuning.Policy) knowledge.Measure {
+	return knowledge.Measure{Objective: p.Objective, Weight: p.Weight}
+}
+
+// recall asks the knowledge about one job.
+func (r *rooms) recall(ctx context.Context, q reconcile.Question) (reconcile.Recollection, error) {
+	var out reconcile.Recollection
+	var err, e error
+	m := measureOf(q.Policy)
+	out.KindEffects, e = r.store.Effects(q.Kind, q.Own, m)
+	err = errors.Join(err, e)
+	if q.Class != nil && q.Class.Known() {
+		out.ClassEffects, e = r.store.ClassEffects(q.Class.ID, r.classOf, q.Own, r.target(ctx), m)
+		err = errors.Join(err, e)
+	}
+	out.Regressed, e = r.store.Regressions(q.Kind)
+	err = errors.Join(err, e)
+	out.PeakRSS, out.PeakRuns, e = r.store.PeakRSS(q.Kind)
+	err = errors.Join(err, e)
+	out.RestartCost, _, e = r.store.RestartCost(q.Kind)
+	return out, errors.Join(err, e)
+}
+
+// target is the machine that effects are asked for; unknown while the exporter
+// does not answer.
+func (r *rooms) target(ctx context.Context) knowledge.Target {
+	node, err := r.machine(ctx)
+	if err != nil {
+		return knowledge.Target{}
+	}
+	return knowledge.Target{Machine: node.MachineKind, Cores: node.Cores}
+}
+
+// classOf is the class of an observation as the present model sees it: that of
+// the profile under the owner's own settings, else of any.
+func (r *rooms) classOf(o knowledge.Observation) string {
+	r.mu.Lock()
+	model := r.model
+	r.mu.Unlock()
+	if model == nil {
+		return ""
+	}
+	own := tuning.Settings{}
+	if t, ok := tuning.Reference(o.Trials); ok {
+		own = t.Settings
+	}
+	id := ""
+	for _, p := range o.Profiles {
+		c := model.Classify(p)
+		if !c.Known() {
+			continue
+		}
+		if agree(p.Settings, own) {
+			return c.ID
+		}
+		id = c.ID
+	}
+	return id
+}
+
+// agree tells whether the profile's settings are those of s where both speak.
+func agree(profile, s tuning.Settings) bool {
+	for name, v := range profile {
+		if w, ok := s[name]; ok && w != v {
+			return false
+		}
+	}
+	return true
+}
+
+// learn keeps what a job taught and fits the classes anew.
+func (r *rooms) learn(ctx context.Context, l reconcile.Lesson) error {
+	o := knowledge.Observation{
+		ID: fmt.Sprintf("%s@%d", l.Job, l.Submitted.Unix()), Job: l.Job, Kind: l.Kind, User: l.Owner, At: l.At, Profiles: l.Profiles, Peak: l.Peak,
+		Trials: l.Trials, Outcome: l.Outcome, Regressed: l.Regressed, RestartCosts: l.RestartCost,
+	}
+	if node, err := r.machine(ctx); err == nil {
+		o.Machine, o.Cores = node.MachineKind, node.Cores
+	}
+	if _, err := r.store.Put(o); err != nil {
+		return err
+	}
+	r.forget(l.Job)
+	return r.refit()
+}
+
+// refit fits the classes anew from everything that was observed.
+func (r *rooms) refit() error {
+	observations, err := r.store.All()
+	if err != nil {
+		return fmt.Errorf("read the observations: %w", err)
+	}
+	var samples []classify.Sample
+	for _, o := range observations {
+		for _, p := range o.Profiles {
+			if o.Polluted || slices.Contains(p.Flags, tuning.FlagContended) {
+				continue
+			}
+			samples = append(samples, classify.Sample{Profile: p, Run: o.Job, Kind: o.Kind.String()})
+		}
+	}
+	if len(samples) == 0 {
+		return nil
+	}
+	r.mu.Lock()
+	old := r.model
+	r.mu.Unlock()
+	// The seed is fixed: the same observations give the same classes.
+	rng := rand.New(rand.NewPCG(r.seed, uint64(len(samples))))
+	model, err := classify.Refit(old, samples, classify.Config{}, rng)
+	if err != nil {
+		return fmt.Errorf("fit the classes: %w", err)
+	}
+	raw, err := model.Encode()
+	if err != nil {
+		return fmt.Errorf("encode the classes: %w", err)
+	}
+	if err := r.store.SaveModel(raw); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.model = model
+	r.mu.Unlock()
+	return nil
+}
+
+// loadModel reads the classes that were fitted last.
+func (r *rooms) loadModel() error {
+	raw, err := r.store.LoadModel()
+	if errors.Is(err, knowledge.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	// A model that cannot be read is fitted anew: it is derived, the
+	// observations are what is kept.
+	model, err := classify.Decode(raw)
+	if err != nil {
+		r.log.Warn("the classes cannot be read and are fitted anew", "error", err)
+		return r.refit()
+	}
+	r.model = model
+	return nil
+}
+
+// shownEffects is how many effects of a kind are shown.
+const shownEffects = 6
+
+// inspect shows what was learned from the jobs of those owners that the caller
+// may see.
+func (r *rooms) inspect(ctx context.Context, may func(owner string) bool) (api.Knowledge, error) {
+	m := knowledge.Measure{Objective: tuning.Time}
+	sum, err := r.store.Inspect(m, r.target(ctx), shownEffects, r.classOf)
+	if err != nil {
+		return api.Knowledge{}, err
+	}
+	out := api.Knowledge{Objective: m.Objective, Classes: len(sum.Classes), Kinds: []api.KnownKind{}}
+	for _, k := range sum.Kinds {
+		if !may(k.Kind.Owner) {
+			continue
+		}
+		out.Kinds = append(out.Kinds, api.KnownKind{
+			Kind: k.Kind.String(), Runs: k.Runs, Class: k.Class, Peak: k.PeakRSS, Effects: k.Effects,
+		})
+	}
+	return out, nil
+}

@@ -1,0 +1,145 @@
+package daemon
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+// Pause says that the tuner does nothing in a scope.
+type Pause = api.Pause
+
+// The scopes of a pause.
+const (
+	ScopeCluster   = "cluster"
+	ScopePartition = "partition"
+	ScopeUser      = "user"
+	ScopeJob       = "job"
+)
+
+// Scopes lists the scopes of a pause, widest first.
+func Scopes() []string { return []string{ScopeCluster, ScopePartition, ScopeUser, ScopeJob} }
+
+// table is a durable map from keys to JSON values; each write is on disk when it
+// returns.
+type table interface {
+	PutJSON(bucket, key string, v any) error
+	Delete(bucket, key string) error
+	ForEachJSON(bucket string, each func(key string, decode func(v any) error) error) error
+}
+
+const (
+	bucketPauses = "pauses"
+	bucketOff    = "off"
+)
+
+// pauses keeps who may not be touched. Reads are from memory, so that a pause is
+// in force the moment it was written.
+type pauses struct {
+	store table
+	mu    sync.RWMutex
+	on    map[string]Pause
+	off   map[string]string // job id or requestKey → who asked
+}
+
+func pauseKey(scope, name string) string { return scope + "/" + name }
+
+func loadPauses(store table) (*pauses, error) {
+	p := &pauses{store: store, on: map[string]Pause{}, off: map[string]string{}}
+	err := store.ForEachJSON(bucketPauses, func(key string, decode func(v any) error) error {
+		var x Pause
+		if err := decode(&x); err != nil {
+			return err
+		}
+		p.on[key] = x
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the pauses: %w", err)
+	}
+	err = store.ForEachJSON(bucketOff, func(key string, decode func(v any) error) error {
+		var by string
+		if err := decode(&by); err != nil {
+			return err
+		}
+		p.off[key] = by
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read which jobs are off: %w", err)
+	}
+	return p, nil
+}
+
+func (p *pauses) put(x Pause) error {
+	key := pauseKey(x.Scope, x.Name)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.on[key] = x // in force even if it cannot be written: the safe side
+	return p.store.PutJSON(bucketPauses, key, x)
+}
+
+func (p *pauses) drop(scope, name string) error {
+	key := pauseKey(scope, name)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.store.Delete(bucketPauses, key); err != nil {
+		return err
+	}
+	delete(p.on, key)
+	return nil
+}
+
+// list is sorted, widest scope first, then by name.
+func (p *pauses) list() []Pause {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	out := slices.AppendSeq(make([]Pause, 0, len(p.on)), maps.Values(p.on))
+	slices.SortFunc(out, func(a, b Pause) int {
+		return cmp.Or(cmp.Compare(slices.Index(Scopes(), a.Scope), slices.Index(Scopes(), b.Scope)), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+func (p *pauses) get(scope, name string) (Pause, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	x, ok := p.on[pauseKey(scope, name)]
+	return x, ok
+}
+
+// requestKey names a job that may not exist yet; it is nobody's job id.
+func requestKey(id driver.RequestID) string { return "request/" + string(id) }
+
+func (p *pauses) switchOff(id, by string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.off[id] = by
+	return p.store.PutJSON(bucketOff, id, by)
+}
+
+// gate tells why the job may not be touched now, or ReasonNone.
+func (p *pauses) gate(job driver.Job) tuning.Reason {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for _, id := range []string{string(job.ID), requestKey(job.Request)} {
+		if _, off := p.off[id]; off {
+			return tuning.ReasonOff
+		}
+	}
+	for _, key := range []string{
+		pauseKey(ScopeCluster, ""), pauseKey(ScopePartition, job.Partition), pauseKey(ScopeUser, job.Owner),
+		pauseKey(ScopeJob, string(job.ID)),
+	} {
+		if _, on := p.on[key]; on {
+			return tuning.ReasonPaused
+		}
+	}
+	return tuning.ReasonNone
+}

@@ -1,0 +1,82 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/user"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrUnknown means that the connection has no peer credentials.
+var ErrUnknown = errors.New("caller unknown: not a Unix socket")
+
+// Peer is a caller.
+type Peer struct {
+	UID  uint32
+	Name string
+}
+
+type key struct{}
+
+// Privileged tells whether the caller may act for others: root, and whoever the
+// controller itself runs as.
+func (p Peer) Privileged() bool { return p.UID == 0 || int(p.UID) == os.Geteuid() }
+
+// May tells whether the caller may see and stop jobs of this owner.
+func (p Peer) May(owner string) bool { return p.Privileged() || p.Name == owner }
+
+// ConnContext is for http.Server: it puts the peer into each request's context.
+func ConnContext(ctx context.Context, conn net.Conn) context.Context {
+	p, err := of(conn)
+	if err != nil {
+		return ctx
+	}
+	return NewContext(ctx, p)
+}
+
+// NewContext puts a peer that is known by other means into the context, as where
+// a process asks itself.
+func NewContext(ctx context.Context, p Peer) context.Context {
+	return context.WithValue(ctx, key{}, p)
+}
+
+// From returns the peer that ConnContext put there.
+func From(ctx context.Context) (Peer, error) {
+	p, ok := ctx.Value(key{}).(Peer)
+	if !ok {
+		return Peer{}, ErrUnknown
+	}
+	return p, nil
+}
+
+func of(conn net.Conn) (Peer, error) {
+	unixConn, ok := conn.(*net.UnixConn)
+	if !ok {
+		return Peer{}, ErrUnknown
+	}
+	raw, err := unixConn.SyscallConn()
+	if err != nil {
+		return Peer{}, fmt.Errorf("peer credentials: %w", err)
+	}
+	var cred *unix.Ucred
+	var credErr error
+	if err := raw.Control(func(fd uintptr) {
+		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return Peer{}, fmt.Errorf("peer credentials: %w", err)
+	}
+	if credErr != nil {
+		return Peer{}, fmt.Errorf("peer credentials: %w", credErr)
+	}
+	id := strconv.FormatUint(uint64(cred.Uid), 10)
+	name := id
+	if u, err := user.LookupId(id); err == nil {
+		name = u.Username
+	}
+	return Peer{UID: cred.Uid, Name: name}, nil
+}

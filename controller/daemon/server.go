@@ -1,0 +1,280 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/daemon/peer"
+	"pitchpipe/controller/daemon/story"
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/stanza"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/jobfile/detect"
+)
+
+// recallWait is how long a tunable job waits before its start for the tuner to
+// change it. The wait ends by itself.
+const recallWait = time.Second
+
+var (
+	errDenied = errors.New("only the job's owner or root may do this")
+	errInput  = errors.New("invalid request")
+)
+
+// handler serves the API of one daemon.
+type handler struct{ d *Daemon }
+
+func (d *Daemon) handler(metrics http.Handler) http.Handler {
+	h := handler{d}
+	mux := http.NewServeMux()
+	for pattern, serve := range map[string]func(*http.Request) (any, error){
+		"GET " + api.PathJobs:      h.jobs,
+		"POST " + api.PathJobs:     h.submit,
+		"GET " + api.PathJob:       h.job,
+		"GET " + api.PathExplain:   h.explain,
+		"POST " + api.PathOff:      h.off,
+		"POST " + api.PathStop:     h.stop,
+		"GET " + api.PathHistory:   h.history,
+		"GET " + api.PathKnowledge: h.knowledge,
+		"GET " + api.PathPauses:    h.pauses,
+		"POST " + api.PathPauses:   h.pause,
+		"DELETE " + api.PathPauses: h.resume,
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) {
+			out, err := serve(req)
+			h.answer(w, out, err)
+		})
+	}
+	mux.HandleFunc("GET "+api.PathLogs, h.logs)
+	mux.Handle("GET "+api.PathMetrics, metrics)
+	return mux
+}
+
+func (h handler) answer(w http.ResponseWriter, out any, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	if err != nil {
+		code, kind := classifyError(err)
+		w.WriteHeader(code)
+		out = api.Problem{Error: err.Error(), Kind: kind}
+	} else if out == nil {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	if err := json.NewEncoder(w).Encode(out); err != nil {
+		h.d.log.Debug("answer not sent", "error", err)
+	}
+}
+
+func classifyError(err error) (code int, kind string) {
+	var faults jobfile.Errors
+	switch {
+	case errors.Is(err, errInput), errors.Is(err, driver.ErrInvalid), errors.As(err, &faults),
+		errors.Is(err, driver.ErrUnsupported):
+		return http.StatusBadRequest, "invalid"
+	case errors.Is(err, driver.ErrNotFound):
+		return http.StatusNotFound, "not-found"
+	case errors.Is(err, errDenied), errors.Is(err, driver.ErrDenied):
+		return http.StatusForbidden, "denied"
+	}
+	return http.StatusServiceUnavailable, "unavailable"
+}
+
+// submit checks the whole job file before anything exists.
+func (h handler) submit(req *http.Request) (any, error) {
+	var s api.Submission
+	if err := json.NewDecoder(io.LimitReader(req.Body, 16<<20)).Decode(&s); err != nil {
+		return nil, fmt.Errorf("%w: %w", errInput, err)
+	}
+	who, err := peer.From(req.Context())
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errDenied, err)
+	}
+	file, err := detect.Parse(s.Filename, s.Source, s.Variables)
+	if err != nil {
+		return nil, err
+	}
+	policy, err := stanza.Policy(file)
+	tuned := err == nil
+	if err != nil && !errors.Is(err, stanza.ErrNone) {
+		return nil, err
+	}
+	spec := driver.Spec{
+		Owner: who.Name, Filename: s.Filename, Source: s.Source, Variables: s.Variables, Dir: s.Dir, Env: s.Env,
+	}
+	if tuned {
+		spec.Progress = driver.Progress{
+			Pattern: policy.Progress.Pattern, File: policy.Progress.File, Total: policy.Progress.Total,
+		}
+		if policy.Mode == tuning.Apply && !s.Off {
+			spec.NotBefore = time.Now().Add(recallWait)
+		}
+	}
+	if s.Request == "" {
+		s.Request = newRequestID()
+	}
+	// With the caller's name in it no two users share a request: none gets
+	// another's job for an answer, or switches it off.
+	request := driver.RequestID(who.Name + "/" + s.Request)
+	if s.Off {
+		// Written before the job exists, so that no look at it comes first.
+		if err := h.d.pauses.switchOff(requestKey(request), who.Name); err != nil {
+			return nil, err
+		}
+	}
+	job, err := h.d.driver.Start(req.Context(), request, spec)
+	if err != nil {
+		return nil, err
+	}
+	h.d.queue.Add(job.ID)
+	return status(job, nil, time.Now()), nil
+}
+
+func (h handler) jobs(req *http.Request) (any, error) {
+	who, err := peer.From(req.Context())
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errDenied, err)
+	}
+	jobs, err := h.d.driver.List(req.Context())
+	if err != nil {
+		return nil, err
+	}
+	out := []api.Job{}
+	for _, j := range jobs {
+		if !who.May(j.Owner) {
+			continue
+		}
+		rec, err := h.record(req.Context(), j.ID)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, status(j, rec, time.Now()))
+	}
+	return out, nil
+}
+
+// record is the job's story, nil where there is none yet.
+func (h handler) record(ctx context.Context, id driver.JobID) (*reconcile.Record, error) {
+	rec, err := h.d.records.Load(ctx, id)
+	if errors.Is(err, reconcile.ErrNoRecord) {
+		return nil, nil //nolint:nilnil // a job that was not looked at yet has no story
+	}
+	return rec, err
+}
+
+// owned returns the job that the path names, if the caller may see it.
+func (h handler) owned(req *http.Request) (driver.Job, peer.Peer, error) {
+	who, err := peer.From(req.Context())
+	if err != nil {
+		return driver.Job{}, who, fmt.Errorf("%w: %w", errDenied, err)
+	}
+	job, err := h.d.driver.Get(req.Context(), driver.JobID(req.PathValue("id")))
+	if err != nil {
+		return driver.Job{}, who, err
+	}
+	if !who.May(job.Owner) {
+		return driver.Job{}, who, errDenied
+	}
+	return job, who, nil
+}
+
+func (h handler) job(req *http.Request) (any, error) {
+	job, _, err := h.owned(req)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := h.record(req.Context(), job.ID)
+	if err != nil {
+		return nil, err
+	}
+	return status(job, rec, time.Now()), nil
+}
+
+func (h handler) explain(req *http.Request) (any, error) {
+	job, _, err := h.owned(req)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := h.record(req.Context(), job.ID)
+	if err != nil {
+		return nil, err
+	}
+	if rec == nil {
+		return api.Story{Job: string(job.ID)}, nil
+	}
+	return story.Tell(rec), nil
+}
+
+func (h handler) logs(w http.ResponseWriter, req *http.Request) {
+	job, _, err := h.owned(req)
+	if err != nil {
+		h.answer(w, nil, err)
+		return
+	}
+	offset, err := strconv.ParseInt(orZero(req.URL.Query().Get("offset")), 10, 64)
+	if err != nil || offset < 0 {
+		h.answer(w, nil, fmt.Errorf("%w: offset wants a number of bytes", errInput))
+		return
+	}
+	out, err := h.d.driver.Logs(req.Context(), job.ID, offset)
+	if err != nil {
+		h.answer(w, nil, err)
+		return
+	}
+	defer out.Close()
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if _, err := io.Copy(w, out); err != nil {
+		h.d.log.Debug("log not sent whole", "job", job.ID, "error", err)
+	}
+}
+
+func orZero(s string) string {
+	if s == "" {
+		return "0"
+	}
+	return s
+}
+
+func (h handler) history(req *http.Request) (any, error) {
+	who, err := peer.From(req.Context())
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errDenied, err)
+	}
+	all, err := h.d.records.All(req.Context())
+	if err != nil {
+		return nil, err
+	}
+	out := []api.Event{}
+	for _, r := range all {
+		if !who.May(r.Owner) {
+			continue
+		}
+		for _, e := range r.History {
+			if text, ok := story.Sentence(r, e); ok {
+				out = append(out, api.Event{
+					At: e.At, Job: string(r.Job), Name: r.Name, Phase: string(e.To), Reason: e.Reason, Text: text,
+				})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b api.Event) int { return a.At.Compare(b.At) })
+	return out, nil
+}
+
+// knowledge shows the kinds of job that the caller may see.
+func (h handler) knowledge(req *http.Request) (any, error) {
+	who, err := peer.From(req.Context())
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errDenied, err)
+	}
+	return h.d.rooms.inspect(req.Context(), who.May)
+}

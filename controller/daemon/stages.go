@@ -1,0 +1,251 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"pitchpipe/controller/classify"
+	"pitchpipe/controller/config"
+	"pitchpipe/controller/knowledge"
+	"pitchpipe/controller/plan"
+	"pitchpipe/controller/profile"
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/resubmit"
+	"pitchpipe/controller/search"
+	"pitchpipe/controller/stanza"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/controller/verify"
+	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/jobfile/detect"
+	"pitchpipe/exporter/api"
+)
+
+// Meter is where samples come from: the exporter, or a simulated one.
+type Meter interface {
+	Node(ctx context.Context) (api.Node, error)
+	Window(ctx context.Context, job string, attempt int, after uint64) (api.Window, error)
+}
+
+// rooms joins the stages. It holds what they share: the knowledge, the newest
+// model, and the windows that were fetched so far.
+type rooms struct {
+	driver driver.Driver
+	meter  Meter
+	store  *knowledge.Store
+	site   *config.SitePolicy
+	pauses *pauses
+	audit  *auditLog
+	log    *slog.Logger
+	seed   uint64
+
+	mu      sync.Mutex
+	node    api.Node
+	nodeAt  time.Time
+	windows map[windowKey]*api.Window
+	model   *classify.Model
+}
+
+type windowKey struct {
+	job     string
+	attempt int
+}
+
+func (r *rooms) stages() reconcile.Stages {
+	return reconcile.Stages{
+		Read: r.read, Site: r.siteFor, Measure: r.measure, Classify: r.classify, Recall: r.recall,
+		Propose: propose, Decide: plan.Decide, Waits: plan.Waits, Intent: resubmit.Intent,
+		Settings: resubmit.Settings, Step: r.step, Compare: compare, Learn: r.learn, Gate: r.gate,
+		Pause: r.pause, Audit: r.audit.append,
+	}
+}
+
+func (r *rooms) read(_ context.Context, job driver.Job) reconcile.Reading {
+	file, err := detect.Parse(job.Filename, job.Source, job.Variables)
+	reading := reconcile.Reading{Kind: tuning.JobKind{Owner: job.Owner, Name: job.Name, Fingerprint: job.Resources.Command}}
+	if err != nil {
+		reading.Reason, reading.Detail = tuning.ReasonBadStanza, err.Error()
+		return reading
+	}
+	policy, err := stanza.Policy(file)
+	switch {
+	case errors.Is(err, stanza.ErrNone):
+		reading.Reason = tuning.ReasonNoStanza
+		return reading
+	case err != nil:
+		reading.Reason, reading.Detail = tuning.ReasonBadStanza, err.Error()
+		return reading
+	}
+	reading.Policy, reading.Own = policy, own(job, file, policy)
+	return reading
+}
+
+// own are the owner's settings: what the job file shows, with the environment
+// that the submission added on top.
+func own(job driver.Job, file *jobfile.Job, p tuning.Policy) tuning.Settings {
+	out := stanza.Own(file, p)
+	for _, k := range p.Knobs {
+		if v, ok := job.Resources.Env[k.Env]; ok && k.Env != "" {
+			out[k.Name] = tuning.ParseValue(v)
+		}
+	}
+	return out
+}
+
+func (r *rooms) siteFor(job driver.Job) tuning.Site {
+	return r.site.For(job.Partition, job.Account, "", job.Owner)
+}
+
+func (r *rooms) gate(job driver.Job) tuning.Reason { return r.pauses.gate(job) }
+
+func (r *rooms) pause(ctx context.Context, why string) error {
+	r.log.Error("the tuner pauses itself", "why", why)
+	now := time.Now()
+	err := r.audit.append(ctx, reconcile.Audit{
+		At: now, Actor: "tuner", Job: ScopeCluster + "/", Action: "pause", Reason: tuning.ReasonPaused,
+	})
+	return errors.Join(err, r.pauses.put(Pause{Scope: ScopeCluster, By: "tuner", Why: why, At: now}))
+}
+
+func (r *rooms) step(ctx context.Context, in driver.Intent) (driver.Step, tuning.Reason, error) {
+	return resubmit.Step(ctx, r.driver, in)
+}
+
+// machine is the node's description, asked for once a minute.
+func (r *rooms) machine(ctx context.Context) (api.Node, error) {
+	r.mu.Lock()
+	node, at := r.node, r.nodeAt
+	r.mu.Unlock()
+	if time.Since(at) < time.Minute && node.Cores > 0 {
+		return node, nil
+	}
+	node, err := r.meter.Node(ctx)
+	if err != nil {
+		return api.Node{}, fmt.Errorf("ask the exporter about the node: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.node, r.nodeAt = node, time.Now()
+	return node, nil
+}
+
+// window returns everything the exporter said about an attempt so far; only what
+// is new crosses the wire.
+func (r *rooms) window(ctx context.Context, job string, attempt int) (api.Window, error) {
+	key := windowKey{job, attempt}
+	r.mu.Lock()
+	var after uint64
+	if w := r.windows[key]; w != nil && len(w.Samples) > 0 {
+		after = w.Samples[len(w.Samples)-1].Seq
+	}
+	r.mu.Unlock()
+	fresh, err := r.meter.Window(ctx, job, attempt, after)
+	if err != nil {
+		return api.Window{}, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.windows == nil {
+		r.windows = map[windowKey]*api.Window{}
+	}
+	w := r.windows[key]
+	if w == nil {
+		w = &api.Window{}
+		r.windows[key] = w
+	}
+	old := w.Samples
+	*w = fresh
+	w.Samples = old
+	for _, s := range fresh.Samples {
+		if len(old) == 0 || s.Seq > old[len(old)-1].Seq {
+			w.Samples = append(w.Samples, s)
+		}
+	}
+	out := *w
+	out.Samples = slices.Clone(w.Samples)
+	return out, nil
+}
+
+func (r *rooms) forget(job string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key := range r.windows {
+		if key.job == job {
+			delete(r.windows, key)
+		}
+	}
+}
+
+func (r *rooms) measure(ctx context.Context, q reconcile.MeasureRequest) (reconcile.Measurement, error) {
+	node, err := r.machine(ctx)
+	if err != nil {
+		return reconcile.Measurement{}, err
+	}
+	w, err := r.window(ctx, string(q.Job), q.Attempt)
+	if err != nil {
+		return reconcile.Measurement{}, err
+	}
+	spec := profile.Spec{
+		WarmupEpochs: q.Policy.Profile.WarmupEpochs, Epochs: q.Policy.Profile.Epochs, Total: q.Policy.Progress.Total,
+		Settings: q.Settings, Machine: node.MachineKind, NodeCores: node.Cores,
+	}
+	m := reconcile.Measurement{Epochs: profile.Epochs(w, spec), Total: q.Policy.Progress.Total}
+	for i := range m.Epochs {
+		m.Epochs[i].Settings = q.Settings
+	}
+	for _, s := range w.Samples {
+		if s.Mark != nil && s.Mark.Total > 0 {
+			m.Total = s.Mark.Total
+		}
+	}
+	m.Profile, m.Reason = profile.Profile(w, m.Epochs, spec)
+	return m, nil
+}
+
+func (r *rooms) classify(p tuning.Profile) tuning.Class {
+	r.mu.Lock()
+	model := r.model
+	r.mu.Unlock()
+	if model == nil {
+		return tuning.Class{Reason: tuning.ReasonNoModel}
+	}
+	return model.Classify(p)
+}
+
+func propose(q reconcile.ProposeRequest) reconcile.Proposal {
+	var out reconcile.Proposal
+	if _, ok := tuning.Reference(q.Trials); !ok {
+		out.Reason = tuning.ReasonProfiling
+		return out
+	}
+	study := search.Study{
+		Policy: q.Policy, Own: q.Own, Space: search.Space(q.Policy, q.Own, candidates), Trials: q.Trials, Avoid: q.Avoid,
+	}
+	out.Next, out.Reason = study.Next()
+	if gain, ok := study.Best(); ok {
+		out.Best, out.Gain, out.GainSE = &gain.Trial, gain.Expected, gain.SE
+	}
+	return out
+}
+
+// candidates is into how many values a range is divided for probing.
+const candidates = 5
+
+func compare(c reconcile.Comparison) tuning.Outcome {
+	in := verify.Input{
+		Objective: c.Policy.Objective, Weight: c.Policy.Weight, MaxSlowdown: c.Policy.MaxSlowdown,
+		Quality: c.Policy.Quality, EnforceModelled: c.Site.EnforceModel, Baseline: c.Own, Tuned: c.Tuned, At: c.Now, Candidates: c.Tried,
+	}
+	for _, e := range c.Before {
+		in.Before = append(in.Before, verify.Epoch{Epoch: e})
+	}
+	for _, e := range c.After {
+		in.After = append(in.After, verify.Epoch{Epoch: e})
+	}
+	return verify.Compare(in)
+}

@@ -1,0 +1,59 @@
+package daemon
+
+import (
+	"time"
+
+	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+// status is a job as its scheduler and the tuner see it together. rec may be nil.
+func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
+	out := api.Job{
+		ID: string(job.ID), Name: job.Name, Owner: job.Owner, State: string(job.State), Detail: job.Detail,
+		Attempt: job.Attempt, ExitCode: job.ExitCode, Submitted: job.Submitted, Started: job.Started,
+		EndedAt: job.Ended, Phase: string(reconcile.Seen),
+	}
+	until := now
+	if !job.Ended.IsZero() {
+		until = job.Ended
+	}
+	out.Seconds = until.Sub(job.Submitted).Seconds()
+	if rec == nil {
+		return out
+	}
+	// Ended means that the tuner is through with it too: its story is complete.
+	out.Ended = job.State.Ended() && rec.Phase.Over()
+	out.Phase, out.Reason, out.Sentence = string(rec.Phase), rec.Reason, rec.Reason.Sentence()
+	if rec.Detail != "" {
+		out.Detail = rec.Detail
+	}
+	out.Class, out.Epoch, out.Total = rec.Class, rec.Done(), rec.Total
+	out.Restarts, out.Probes = len(rec.Restarts), len(rec.Probed)
+	out.Own, out.Current, out.Outcome = rec.Own, rec.Settings(job.Attempt), rec.Outcome
+	out.Trials = tuning.TrialsOf(rec.Epochs, rec.Own)
+	if rec.Policy.Mode != "" { // it has a stanza, and that was read
+		out.Policy = &rec.Policy
+	}
+	if joules, source := rec.Joules(); joules != nil {
+		j := float64(*joules)
+		out.Joules, out.Source = &j, source
+	}
+	if n := len(rec.Epochs); n > 0 {
+		out.Quality = rec.Epochs[n-1].Quality
+	}
+	for _, r := range rec.Runs {
+		if r.Attempt == 1 && r.Action == tuning.Move {
+			out.Recalled = true
+		}
+	}
+	for i := len(rec.History) - 1; i >= 0; i-- {
+		if d := rec.History[i].Decision; d != nil {
+			out.Advice = d.Advice
+			break
+		}
+	}
+	return out
+}

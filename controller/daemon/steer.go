@@ -1,0 +1,115 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	"pitchpipe/controller/daemon/peer"
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+func (h handler) off(req *http.Request) (any, error) {
+	job, who, err := h.owned(req)
+	if err != nil {
+		return nil, err
+	}
+	// An audit that cannot be written is an error, but keeps nobody's job tuned.
+	err = h.d.audit.append(req.Context(), reconcile.Audit{
+		At: time.Now(), Actor: who.Name, Job: string(job.ID), Action: "off", Reason: tuning.ReasonOff,
+	})
+	err = errors.Join(err, h.d.pauses.switchOff(string(job.ID), who.Name))
+	h.d.queue.Add(job.ID)
+	return nil, err
+}
+
+func (h handler) stop(req *http.Request) (any, error) {
+	job, who, err := h.owned(req)
+	if err != nil {
+		return nil, err
+	}
+	err = h.d.audit.append(req.Context(), reconcile.Audit{
+		At: time.Now(), Actor: who.Name, Job: string(job.ID), Action: "stop", Reason: tuning.ReasonCancelled,
+	})
+	return nil, errors.Join(err, h.d.driver.Stop(req.Context(), job.ID))
+}
+
+func (h handler) pauses(req *http.Request) (any, error) {
+	if _, err := peer.From(req.Context()); err != nil {
+		return nil, fmt.Errorf("%w: %w", errDenied, err)
+	}
+	return h.d.pauses.list(), nil
+}
+
+func (h handler) pause(req *http.Request) (any, error) {
+	var x Pause
+	if err := json.NewDecoder(io.LimitReader(req.Body, 1<<16)).Decode(&x); err != nil {
+		return nil, fmt.Errorf("%w: %w", errInput, err)
+	}
+	who, err := h.mayPause(req, x.Scope, x.Name)
+	if err != nil {
+		return nil, err
+	}
+	x.By, x.At = who.Name, time.Now()
+	// An audit that cannot be written is an error, but does not keep the tuner going.
+	err = h.auditPause(req.Context(), who, "pause", x.Scope, x.Name)
+	return nil, errors.Join(err, h.d.pauses.put(x))
+}
+
+func (h handler) resume(req *http.Request) (any, error) {
+	scope, name := req.URL.Query().Get("scope"), req.URL.Query().Get("name")
+	who, err := h.mayPause(req, scope, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.auditPause(req.Context(), who, "resume", scope, name); err != nil {
+		return nil, err
+	}
+	return nil, h.d.pauses.drop(scope, name)
+}
+
+// mayPause tells who asks: root, or whoever runs the controller, pauses
+// anything; others their own jobs, as long as the pause there is their own.
+func (h handler) mayPause(req *http.Request, scope, name string) (peer.Peer, error) {
+	who, err := peer.From(req.Context())
+	if err != nil {
+		return who, fmt.Errorf("%w: %w", errDenied, err)
+	}
+	if !slices.Contains(Scopes(), scope) {
+		return who, fmt.Errorf("%w: scope %q; want one of %v", errInput, scope, Scopes())
+	}
+	if (scope == ScopeCluster) != (name == "") {
+		return who, fmt.Errorf("%w: scope %s and name %q do not go together", errInput, scope, name)
+	}
+	if who.Privileged() {
+		return who, nil
+	}
+	if x, on := h.d.pauses.get(scope, name); on && x.By != who.Name {
+		return who, fmt.Errorf("%w: %s paused it", errDenied, x.By)
+	}
+	switch scope {
+	case ScopeUser:
+		if who.Name == name {
+			return who, nil
+		}
+	case ScopeJob:
+		job, err := h.d.driver.Get(req.Context(), driver.JobID(name))
+		if err == nil && who.May(job.Owner) {
+			return who, nil
+		}
+	}
+	return who, errDenied
+}
+
+func (h handler) auditPause(ctx context.Context, who peer.Peer, action, scope, name string) error {
+	return h.d.audit.append(ctx, reconcile.Audit{
+		At: time.Now(), Actor: who.Name, Job: scope + "/" + name, Action: action, Reason: tuning.ReasonPaused,
+	})
+}

@@ -1,0 +1,25 @@
+// Package knowledge keeps what jobs taught, and whatever else of the controller
+// must survive it.
+//
+// In come observations, one per job and role: its kind, its machine, its
+// profiles, the settings it ran under with what was measured under each, and the
+// outcome of its move. They are kept raw. Out come aggregates derived from them
+// when asked: the effect of a setting for a kind of job or for a class, the
+// largest memory seen, settings that did harm, the cost of a restart. Since
+// nothing derived is stored, classes can be fitted anew at any time.
+//
+// Effects are log ratios within one job, against that job's own other settings,
+// so that a small input does not look like a fast setting. Old observations
+// count for less; none is forgotten by itself. Other users' observations reach a
+// job only through a class, and then only as system knobs.
+//
+// Store is one bbolt file: every write is on disk when the call returns, a write
+// is whole or not there, and only one process has the file open. The file also
+// has a general area of named buckets for the controller's durable records.
+// Store is safe for concurrent use; what it returns is shared and must not be
+// modified.
+//
+// The package never decides what to do with a job, never measures, and never
+// talks to a scheduler or an exporter. What is derived lives in derive.go and
+// class.go as functions of observations and of the time that is handed in.
+package knowledge

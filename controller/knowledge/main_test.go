@@ -1,0 +1,43 @@
+package knowledge
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// writerEnv makes the test binary a process that only writes, for a test to kill.
+const writerEnv = "KNOWLEDGE_TEST_WRITES_TO"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(writerEnv); path != "" {
+		os.Exit(writeUntilKilled(path))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// writeUntilKilled puts one observation and one record after the other, each pair
+// in one change, and says so after each.
+func writeUntilKilled(path string) int {
+	s, err := Open(path, Options{})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	for i := 0; ; i++ {
+		o := observation(fmt.Sprintf("job-%d", i), i)
+		err := s.Update(func(tx *Tx) error {
+			if _, err := tx.Put(o); err != nil {
+				return err
+			}
+			return tx.PutJSON("jobs", o.Job, i)
+		})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		fmt.Fprintln(os.Stdout, i)
+	}
+}

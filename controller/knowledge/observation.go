@@ -1,0 +1,113 @@
+package knowledge
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"pitchpipe/controller/tuning"
+)
+
+// Observation is what one job taught, as it was measured.
+type Observation struct {
+	ID      string         `json:"id"`  // unique: job id, settings and role; a second one of the same ID is ignored
+	Job     string         `json:"job"` // observations of one job count as one run
+	Kind    tuning.JobKind `json:"kind"`
+	User    string         `json:"user,omitempty"`
+	Machine string         `json:"machine,omitempty"` // kind of machine, as in tuning.Profile
+	Cores   int            `json:"cores,omitempty"`   // of the node; 0 = unknown
+	At      time.Time      `json:"at"`
+
+	Profiles []tuning.Profile `json:"profiles,omitempty"` // one per setting that was profiled
+	Peak     tuning.Bytes     `json:"peak,omitempty"`     // largest resident memory; 0 = unknown
+
+	// Trials hold one entry per setting with its means per epoch, that of the
+	// owner's own settings marked as Reference.
+	Trials       []tuning.Trial    `json:"trials,omitempty"`
+	Outcome      *tuning.Outcome   `json:"outcome,omitempty"`
+	Regressed    []tuning.Settings `json:"regressed,omitempty"` // that made the job worse, or under which it could not run
+	RestartCosts []time.Duration   `json:"restart_costs,omitempty"`
+
+	// Polluted marks a job that others disturbed throughout. It teaches no effect.
+	Polluted bool `json:"polluted,omitempty"`
+}
+
+// peak is the largest memory that the observation knows of.
+func (o Observation) peak() tuning.Bytes {
+	p := o.Peak
+	for _, profile := range o.Profiles {
+		p = max(p, profile.PeakRSS)
+	}
+	return p
+}
+
+// unique sorts observations by time and drops those whose ID came before, so
+// that what is derived does not depend on the order they were handed in.
+func unique(obs []Observation) []Observation {
+	out := slices.Clone(obs)
+	slices.SortStableFunc(out, byTime)
+	seen := make(map[string]bool, len(out))
+	return slices.DeleteFunc(out, func(o Observation) bool {
+		again := seen[o.ID]
+		seen[o.ID] = true
+		return again
+	})
+}
+
+func byTime(a, b Observation) int {
+	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
+}
+
+// run is one job with the trials of all its observations.
+type run struct {
+	job     string
+	kind    tuning.JobKind
+	machine string
+	cores   int
+	at      time.Time // of its newest observation
+	trials  []tuning.Trial
+}
+
+// runs joins the observations of each job. Of a setting that several
+// observations speak about, the one with most epochs counts. Polluted
+// observations and failed trials are left out.
+func runs(obs []Observation) []run {
+	type key struct {
+		kind tuning.JobKind
+		job  string
+	}
+	index := map[key]int{}
+	var out []run
+	for _, o := range unique(obs) {
+		if o.Polluted {
+			continue
+		}
+		k := key{o.Kind, o.Job}
+		i, ok := index[k]
+		if !ok {
+			i = len(out)
+			index[k] = i
+			out = append(out, run{job: o.Job, kind: o.Kind})
+		}
+		r := &out[i]
+		r.at, r.machine, r.cores = o.At, o.Machine, o.Cores
+		for _, t := range o.Trials {
+			r.add(t)
+		}
+	}
+	return out
+}
+
+func (r *run) add(t tuning.Trial) {
+	if t.Failed || !(t.Seconds > 0) || t.Epochs < 1 {
+		return
+	}
+	i := slices.IndexFunc(r.trials, func(u tuning.Trial) bool { return u.Settings.Equal(t.Settings) })
+	switch {
+	case i < 0:
+		r.trials = append(r.trials, t)
+	case t.Epochs > r.trials[i].Epochs:
+		t.Reference = t.Reference || r.trials[i].Reference
+		r.trials[i] = t
+	}
+}

@@ -1,0 +1,168 @@
+package search
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"pitchpipe/controller/tuning"
+)
+
+// Score is the natural log of how much of the objective a trial costs per epoch,
+// over the reference: below 0 is better. weight is the share of energy in
+// tuning.Blend. False: the trial failed, or one of both lacks what the objective
+// is measured in, or their joules come from different sources.
+func Score(trial, reference tuning.Trial, objective tuning.Objective, weight float64) (float64, bool) {
+	if trial.Failed || reference.Failed || !(trial.Seconds > 0) || !(reference.Seconds > 0) {
+		return 0, false
+	}
+	wj, ws := weights(objective, weight)
+	v := ws * math.Log(trial.Seconds/reference.Seconds)
+	if wj > 0 {
+		if trial.Joules == nil || reference.Joules == nil || trial.Source != reference.Source ||
+			!(*trial.Joules > 0) || !(*reference.Joules > 0) {
+			return 0, false
+		}
+		v += wj * math.Log(float64(*trial.Joules / *reference.Joules))
+	}
+	return v, !math.IsInf(v, 0) && !math.IsNaN(v)
+}
+
+func weights(o tuning.Objective, weight float64) (joules, seconds float64) {
+	switch o {
+	case tuning.Energy:
+		return 1, 0
+	case tuning.EDP:
+		return 1, 1
+	case tuning.Blend:
+		w := min(max(weight, 0), 1)
+		return w, 1 - w
+	case tuning.Time:
+	}
+	return 0, 1
+}
+
+// Noise of one epoch. Trials are short, so their own spread is shared among them
+// and joined with what is usual, which counts as much as priorDegrees epochs.
+const (
+	priorSD      = 0.05
+	priorDegrees = 4
+	noiseFloor   = 0.005
+	levelOfClear = 0.95
+)
+
+// spread is the standard deviation of ln(seconds) of an epoch over all trials,
+// and its degrees of freedom.
+func spread(trials []tuning.Trial) (sd, degrees float64) {
+	sum, degrees := priorDegrees*priorSD*priorSD, float64(priorDegrees)
+	for _, t := range trials {
+		if t.Epochs > 1 && !t.Failed && t.SDLog >= 0 {
+			sum += float64(t.Epochs-1) * t.SDLog * t.SDLog
+			degrees += float64(t.Epochs - 1)
+		}
+	}
+	return max(math.Sqrt(sum/degrees), noiseFloor), degrees
+}
+
+// standardError is that of the score of a trial against the reference. Joules
+// are taken to vary as the seconds do, and together with them.
+func standardError(trial, reference tuning.Trial, p tuning.Policy, sd float64) float64 {
+	wj, ws := weights(p.Objective, p.Weight)
+	n, m := float64(max(trial.Epochs, 1)), float64(max(reference.Epochs, 1))
+	return (wj + ws) * sd * math.Sqrt(1/n+1/m)
+}
+
+// Gain is what the best trial brings over the reference.
+type Gain struct {
+	Trial tuning.Trial `json:"trial"`
+
+	// LogRatio is the score as measured. It flatters: the best of several was
+	// chosen for its luck too.
+	LogRatio float64 `json:"log_ratio"`
+
+	// SE is the standard error of LogRatio.
+	SE float64 `json:"se"`
+
+	// Candidates is among how many trials the best was chosen.
+	Candidates int `json:"candidates"`
+
+	// Expected is LogRatio without the luck: raised by what the best of that many
+	// trials without any effect would show, and never above 0.
+	Expected float64 `json:"expected"`
+
+	// Clear tells whether the gain is beyond the noise: with the error of 5 %
+	// shared among the candidates (Bonferroni), LogRatio lies below 0.
+	Clear bool `json:"clear"`
+}
+
+// Better picks, of the trials that the policy allows to be used, the one with
+// the lowest score. False: there is none but the reference. That the gain is
+// above 0 or clear of noise is not implied; the caller looks at Gain.
+func Better(trials []tuning.Trial, reference tuning.Trial, p tuning.Policy) (Gain, bool) {
+	sd, degrees := spread(trials)
+	var best Gain
+	for _, t := range trials {
+		v, ok := Score(t, reference, p.Objective, p.Weight)
+		if !ok || t.Reference || !Usable(t, reference, p) {
+			continue
+		}
+		best.Candidates++
+		if best.Candidates == 1 || v < best.LogRatio || v == best.LogRatio && t.Settings.Key() < best.Trial.Settings.Key() {
+			best.Trial, best.LogRatio = t, v
+		}
+	}
+	if best.Candidates == 0 {
+		return Gain{}, false
+	}
+	m := float64(best.Candidates)
+	best.SE = standardError(best.Trial, reference, p, sd)
+	best.Expected = min(best.LogRatio+luck(best.Candidates)*best.SE, 0)
+	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: degrees}
+	best.Clear = best.LogRatio < -t.Quantile(1-(1-levelOfClear)/m)*best.SE
+	return best, true
+}
+
+// luck is the expected largest of m standard normal values, by Blom's formula
+// Φ⁻¹((m-3/8)/(m+1/4)) (Blom, "Statistical Estimates and Transformed
+// Beta-Variables", 1958); 0 for a single one.
+func luck(m int) float64 {
+	return distuv.UnitNormal.Quantile((float64(m) - 0.375) / (float64(m) + 0.25))
+}
+
+// Usable tells whether the owner would accept a trial: it did not fail, is not
+// slower than allowed, changes hyperparameters only under a quality guard, and
+// its quality, where both are known, is not worse than the guard allows. Two
+// trials of one job are at different epochs, where quality has usually risen, so
+// that this catches only what spoils the result at once; verify compares at
+// equal epochs.
+func Usable(trial, reference tuning.Trial, p tuning.Policy) bool {
+	if trial.Failed || !(trial.Seconds > 0) || !(reference.Seconds > 0) {
+		return false
+	}
+	if p.MaxSlowdown > 0 && trial.Seconds > reference.Seconds*p.MaxSlowdown {
+		return false
+	}
+	if p.Quality == nil {
+		for _, name := range reference.Settings.Diff(trial.Settings) {
+			if !tuning.IsSystem(name) && !followsSystem(p, name) {
+				return false
+			}
+		}
+		return true
+	}
+	if trial.Quality == nil || reference.Quality == nil {
+		return true
+	}
+	worse := *reference.Quality - *trial.Quality
+	if p.Quality.Direction == "min" {
+		worse = -worse
+	}
+	return worse <= p.Quality.MaxLoss*math.Abs(*reference.Quality)
+}
+
+// followsSystem tells whether a knob of another name only follows a system knob,
+// as a thread count passed by flag may.
+func followsSystem(p tuning.Policy, name string) bool {
+	k, ok := p.Knob(name)
+	return ok && tuning.IsSystem(k.Follows)
+}

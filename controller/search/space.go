@@ -1,0 +1,100 @@
+package search
+
+import (
+	"cmp"
+	"slices"
+
+	"pitchpipe/controller/tuning"
+)
+
+// Dimension is one knob of a space and the values it may take.
+type Dimension struct {
+	Knob   string         `json:"knob"`
+	System bool           `json:"system"` // leaves the result of the job alone
+	Values []tuning.Value `json:"values"` // numbers ascending, then words as written; the own value included
+	Own    tuning.Value   `json:"own"`    // not set: as the job file has it
+}
+
+// Space lists the knobs that can be searched in the order in which they are:
+// cores, threads, then hyperparameters as written. A range is cut into at most n
+// values. Left out are knobs that follow another, those with nothing but their
+// own value, and memory, GPUs and the power limit. own are the job's settings as
+// its owner submitted it; a knob that it does not name has its default.
+func Space(p tuning.Policy, own tuning.Settings, n int) []Dimension {
+	var out []Dimension
+	for _, k := range p.Knobs {
+		if k.Follows != "" || !searched(k.Name) {
+			continue
+		}
+		d := Dimension{Knob: k.Name, System: tuning.IsSystem(k.Name), Own: own[k.Name]}
+		if !d.Own.IsSet() {
+			d.Own = k.Default
+		}
+		for _, v := range k.Candidates(n) {
+			if k.Allows(v) && allowedByFollowers(p, k.Name, v) {
+				d.Values = append(d.Values, v)
+			}
+		}
+		if d.Own.IsSet() {
+			d.Values = append(d.Values, d.Own)
+		}
+		d.Values = ordered(d.Values)
+		if slices.ContainsFunc(d.Values, func(v tuning.Value) bool { return v != d.Own }) {
+			out = append(out, d)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Dimension) int { return cmp.Compare(rank(a), rank(b)) })
+	return out
+}
+
+// searched tells whether a knob is found out by trying.
+func searched(name string) bool {
+	return name != tuning.Memory && name != tuning.GPUs && name != tuning.PowerLimit
+}
+
+// allowedByFollowers tells whether the knobs that follow this one permit the
+// value too.
+func allowedByFollowers(p tuning.Policy, name string, v tuning.Value) bool {
+	for _, f := range p.Knobs {
+		bounded := len(f.Values) > 0 || f.Min.IsSet() || f.Max.IsSet()
+		if f.Follows == name && bounded && !f.Allows(v) {
+			return false
+		}
+	}
+	return true
+}
+
+func rank(d Dimension) int {
+	switch {
+	case d.Knob == tuning.Cores:
+		return 0
+	case d.System:
+		return 1
+	default:
+		return 2
+	}
+}
+
+// ordered sorts numbers before words, numbers ascending, and drops repetitions.
+func ordered(values []tuning.Value) []tuning.Value {
+	out := slices.Clone(values)
+	slices.SortStableFunc(out, func(a, b tuning.Value) int {
+		switch {
+		case a.IsNumber() && b.IsNumber():
+			return cmp.Compare(a.Float(), b.Float())
+		case a.IsNumber():
+			return -1
+		case b.IsNumber():
+			return 1
+		default:
+			return 0
+		}
+	})
+	var unique []tuning.Value
+	for _, v := range out {
+		if !slices.Contains(unique, v) {
+			unique = append(unique, v)
+		}
+	}
+	return unique
+}

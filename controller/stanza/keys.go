@@ -1,0 +1,241 @@
+package stanza
+
+import (
+	"math"
+	"slices"
+
+	"pitchpipe/controller/tuning"
+)
+
+// Type says how the value of a key is read.
+type Type string
+
+// The types.
+const (
+	TypeWord     Type = "word"      // one of Key.Words
+	TypeText     Type = "text"      // any text without control characters
+	TypePattern  Type = "pattern"   // regular expression (RE2)
+	TypeNumber   Type = "number"    // from Key.Low to Key.High
+	TypeInteger  Type = "integer"   // from Key.Low to Key.High
+	TypeBool     Type = "boolean"   // true or false
+	TypeDuration Type = "time"      // 60s, 90m, 4h
+	TypeEnergy   Type = "energy"    // 2MJ, 0.5kWh
+	TypeSignal   Type = "signal"    // name, with or without SIG
+	TypeEnv      Type = "variable"  // name of an environment variable
+	TypeFlag     Type = "flag"      // command-line flag
+	TypeValue    Type = "value"     // a value of the knob: by its name a number, an amount or a word
+	TypeValues   Type = "values"    // a list of them
+	TypeKnob     Type = "knob name" // name of another knob
+)
+
+// Key describes one key of the stanza.
+type Key struct {
+	Block     string // the block that it stands in; empty = the top level
+	Name      string
+	Type      Type
+	Default   string   // as written; empty = none
+	Words     []string // of TypeWord
+	Low, High float64  // of TypeNumber and TypeInteger
+	Allowed   string   // what is allowed, as errors and the reference say it
+	Meaning   string   // one sentence
+	example   literal
+}
+
+// HCL is an example of the key in a Nomad job file.
+func (k Key) HCL() string { return k.Name + " = " + k.example.hcl() }
+
+// Line is an example of the key in a #TUNE line.
+func (k Key) Line() string { return k.Name + "=" + k.example.line() }
+
+// Blocks lists the block types in the order of the documentation; the first is
+// the top level.
+func Blocks() []string {
+	return []string{"", "knob", "progress", "quality", "profile", "checkpoint", "budget"}
+}
+
+// most is the largest count that is taken for a real one.
+const most = 1e9
+
+// Keys lists every key that a stanza may have, block by block.
+func Keys() []Key {
+	return slices.Concat(topKeys(), knobKeys(), progressKeys(), guardKeys(), checkpointKeys(), budgetKeys())
+}
+
+func topKeys() []Key {
+	return []Key{
+		{
+			Name: "mode", Type: TypeWord, Default: string(tuning.DefaultMode), Words: words(tuning.Modes()),
+			Meaning: "How far the tuner may go: only watch, also say what would be better, or also do it.", example: quoted("apply"),
+		},
+		{
+			Name: "objective", Type: TypeWord, Default: string(tuning.DefaultObjective), Words: words(tuning.Objectives()),
+			Meaning: "What is made small: joules per epoch, seconds per epoch, their product, or a blend of both.", example: quoted("energy"),
+		},
+		{
+			Name: "weight", Type: TypeNumber, Default: "0.5", Low: 0, High: 1, Allowed: "a number from 0 to 1, only with objective blend",
+			Meaning: "The share of energy in the blend; the rest is time.", example: number(0.7),
+		},
+		{
+			Name: "max_slowdown", Type: TypeNumber, Low: 1, High: math.MaxFloat64, Allowed: "a number of at least 1",
+			Meaning: "An epoch may take at most this many times as long as it does untuned; without it there is no bound.", example: number(1.1),
+		},
+	}
+}
+
+func knobKeys() []Key {
+	return []Key{
+		{
+			Block: "knob", Name: "env", Type: TypeEnv,
+			Allowed: "the name of an environment variable, but not PATH, BASH_ENV, LD_*, PYTHON*, SLURM_*, NOMAD_* or PITCHPIPE_*",
+			Meaning: "The environment variable that carries the value to the job.", example: quoted("BATCH_SIZE"),
+		},
+		{
+			Block: "knob", Name: "arg", Type: TypeFlag, Allowed: "a command-line flag such as --learning-rate, not in a batch script",
+			Meaning: "The command-line flag that carries the value: \"--k v\" and \"--k=v\" are replaced, otherwise it is appended.", example: quoted("--learning-rate"),
+		},
+		{
+			Block: "knob", Name: "live", Type: TypeBool, Default: "false", Allowed: "true or false",
+			Meaning: "The value reaches the running job through the file that PITCHPIPE_SETTINGS names.", example: bare("true"),
+		},
+		{
+			Block: "knob", Name: "follows", Type: TypeKnob, Allowed: "the name of another knob that follows none, without values, min, max, scale and default",
+			Meaning: "The knob always equals this other knob.", example: quoted("cores"),
+		},
+		{
+			Block: "knob", Name: "values", Type: TypeValues, Allowed: "a list of different values, without min and max",
+			Meaning: "The values that may be tried.", example: literal{list: true, elements: numbers(32, 64, 128).elements},
+		},
+		{
+			Block: "knob", Name: "min", Type: TypeValue, Allowed: "a number below max, without values",
+			Meaning: "The least value that may be tried.", example: number(0.001),
+		},
+		{
+			Block: "knob", Name: "max", Type: TypeValue, Allowed: "a number above min, without values",
+			Meaning: "The greatest value that may be tried.", example: number(0.1),
+		},
+		{
+			Block: "knob", Name: "scale", Type: TypeWord, Default: string(tuning.Linear), Words: words(tuning.Scales()),
+			Allowed: "linear, log or pow2, only with min and max; log and pow2 need min above 0",
+			Meaning: "How the values between min and max are spaced.", example: quoted("log"),
+		},
+		{
+			Block: "knob", Name: "default", Type: TypeValue, Allowed: "one value, not for cores and memory",
+			Meaning: "The untuned value; a hyperparameter needs it unless the job file shows the value in env or args.", example: number(32),
+		},
+	}
+}
+
+func progressKeys() []Key {
+	return []Key{
+		{
+			Block: "progress", Name: "pattern", Type: TypePattern,
+			Allowed: "a regular expression with the named group epoch, and if wanted total, loss and quality",
+			Meaning: "A line of the job that matches says that this epoch ended.", example: quoted(`epoch (?P<epoch>\d+)/(?P<total>\d+)`),
+		},
+		{
+			Block: "progress", Name: "file", Type: TypeText, Allowed: "a path, only with pattern",
+			Meaning: "The file that the lines stand in, instead of the job's output.", example: quoted("train.log"),
+		},
+		{
+			Block: "progress", Name: "report", Type: TypeBool, Default: "false", Allowed: "true or false, instead of pattern",
+			Meaning: "The job reports its epochs to the exporter's socket itself.", example: bare("true"),
+		},
+		{
+			Block: "progress", Name: "total", Type: TypeInteger, Low: 1, High: most, Allowed: "a whole number of at least 1",
+			Meaning: "The epochs in all, where no line says it.", example: integer(50),
+		},
+	}
+}
+
+func guardKeys() []Key {
+	return []Key{
+		{
+			Block: "quality", Name: "direction", Type: TypeWord, Words: []string{"max", "min"},
+			Meaning: "Whether more or less of the quality is better; needed.", example: quoted("max"),
+		},
+		{
+			Block: "quality", Name: "max_loss", Type: TypeNumber, Default: "0.01", Low: 0, High: 1, Allowed: "a number from 0 to 1",
+			Meaning: "How much worse a tuned job may end, as a share of the untuned quality.", example: number(0.01),
+		},
+		{
+			Block: "profile", Name: "warmup_epochs", Type: TypeInteger, Default: "1", Low: 0, High: most, Allowed: "a whole number of at least 0",
+			Meaning: "The first epochs, which are not judged.", example: integer(1),
+		},
+		{
+			Block: "profile", Name: "epochs", Type: TypeInteger, Default: "2", Low: 1, High: most, Allowed: "a whole number of at least 1",
+			Meaning: "The epochs after them that make the profile.", example: integer(2),
+		},
+	}
+}
+
+func checkpointKeys() []Key {
+	return []Key{
+		{
+			Block: "checkpoint", Name: "signal", Type: TypeSignal, Default: tuning.DefaultSignal,
+			Allowed: "the name of a signal that a job can catch, such as SIGUSR1 or USR1",
+			Meaning: "The signal that asks the job to save.", example: quoted("SIGUSR1"),
+		},
+		{
+			Block: "checkpoint", Name: "grace", Type: TypeDuration, Default: "60s", Allowed: "a time of more than 0s and at most 1h",
+			Meaning: "How long the job may take to save; after that the move is abandoned and the job runs on.", example: quoted("60s"),
+		},
+		{
+			Block: "checkpoint", Name: "exit", Type: TypeInteger, Low: 1, High: 255, Allowed: "a whole number from 1 to 255",
+			Meaning: "The exit status that says: saved, start me again.", example: integer(85),
+		},
+		{
+			Block: "checkpoint", Name: "done", Type: TypePattern, Allowed: "a regular expression",
+			Meaning: "The output line that says: saved, and running on.", example: quoted("checkpoint written"),
+		},
+	}
+}
+
+func budgetKeys() []Key {
+	return []Key{
+		{
+			Block: "budget", Name: "energy", Type: TypeEnergy, Allowed: "an amount of energy above 0 such as 2MJ or 0.5kWh",
+			Meaning: "The joules of all attempts after which tuning ends; without it there is no bound.", example: quoted("2MJ"),
+		},
+		{
+			Block: "budget", Name: "time", Type: TypeDuration, Allowed: "a time above 0 such as 90m or 4h",
+			Meaning: "The time of all attempts after which tuning ends; without it there is no bound.", example: quoted("4h"),
+		},
+		{
+			Block: "budget", Name: "restarts", Type: TypeInteger, Default: "2", Low: 0, High: most, Allowed: "a whole number of at least 0",
+			Meaning: "How often the job may be moved or rolled back.", example: integer(2),
+		},
+		{
+			Block: "budget", Name: "probes", Type: TypeInteger, Default: "4", Low: 0, High: most, Allowed: "a whole number of at least 0",
+			Meaning: "How many settings may be tried on the early epochs.", example: integer(4),
+		},
+	}
+}
+
+func words[T ~string](list []T) []string {
+	out := make([]string, len(list))
+	for i, w := range list {
+		out[i] = string(w)
+	}
+	return out
+}
+
+// keysOf lists the keys of one block.
+func keysOf(block string) []Key {
+	return slices.DeleteFunc(Keys(), func(k Key) bool { return k.Block != block })
+}
+
+func namesOf(keys []Key) []string {
+	out := make([]string, len(keys))
+	for i, k := range keys {
+		out[i] = k.Name
+	}
+	return out
+}
+
+// allowed says what the key may hold.
+func (k Key) allowed() string {
+	if k.Allowed == "" {
+		return oneOf(k.Words)
+	}
+	return k.Allowed
+}

@@ -1,0 +1,277 @@
+package stanza
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/jobfile/nearest"
+)
+
+// longestName bounds the name of a knob.
+const longestName = 64
+
+// knobs judges every knob, then what they say about each other.
+func (j *judge) knobs(blocks []*jobfile.Block) []tuning.Knob {
+	var out []tuning.Knob
+	var read []fields
+	first, carriers := map[string]jobfile.Pos{}, map[string]string{}
+	for _, b := range blocks {
+		at := b.Pos
+		if b.Label != "" {
+			at = b.LabelPos
+		}
+		if old, twice := first[b.Label]; twice && b.Label != "" {
+			j.fail(at, fmt.Sprintf("the knob %q is given twice", b.Label), fmt.Sprintf("the first is at %s", old))
+			continue
+		}
+		first[b.Label] = at
+		if !isKnobName(b.Label) {
+			found := fmt.Sprintf("a knob with the name %q", b.Label)
+			if b.Label == "" {
+				found = "a knob without a name"
+			}
+			j.fail(at, found, "want a name of letters, digits, _ and - that begins with a letter")
+			continue
+		}
+		f := j.read(b)
+		k := tuning.Knob{Name: b.Label}
+		j.carrier(&k, f, at, carriers)
+		j.span(&k, f, at)
+		j.untuned(&k, f, at)
+		out, read = append(out, k), append(read, f)
+	}
+	for i := range out {
+		j.follows(out[i], out, read[i])
+	}
+	return out
+}
+
+func isKnobName(s string) bool {
+	if s == "" || len(s) > longestName {
+		return false
+	}
+	for i, c := range []byte(s) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c != '_' && c != '-' && (c < '0' || c > '9')) {
+			return false
+		}
+	}
+	return true
+}
+
+// carrier judges how the value reaches the job. carriers holds what other knobs
+// use, by "env NAME" or "arg --flag".
+func (j *judge) carrier(k *tuning.Knob, f fields, at jobfile.Pos, carriers map[string]string) {
+	var used []string
+	for _, name := range []string{"env", "arg"} {
+		d, ok := f.get(name)
+		if f.given(name) {
+			used = append(used, name)
+		}
+		if !ok {
+			continue
+		}
+		if other, taken := carriers[name+" "+d.text]; taken {
+			j.fail(d.at, fmt.Sprintf("%s %s carries the knob %q already", name, d.text, other), "want each to carry one knob")
+		}
+		carriers[name+" "+d.text] = k.Name
+		if name == "env" {
+			k.Env = d.text
+			j.env(d)
+		} else {
+			k.Arg = d.text
+			j.arg(d)
+		}
+	}
+	if d, ok := f.get("live"); ok && d.flag || f.bad["live"] {
+		k.Live = true
+		used = append(used, "live")
+	}
+	switch {
+	case len(used) > 1:
+		j.fail(at, fmt.Sprintf("the knob %q has %s", k.Name, strings.Join(used, " and ")), "want one way for the value to reach the job")
+	case len(used) == 0 && !tuning.IsSystem(k.Name) && !f.strange:
+		want := "want env, arg or live = true, which say how the value reaches the job"
+		if j.job.Format == jobfile.Sbatch {
+			want = "want env=NAME or live=true, which say how the value reaches the job"
+		}
+		if near := nearest.Word(k.Name, tuning.SystemKnobs()); near != "" {
+			want += fmt.Sprintf("; did you mean the system knob %q?", near)
+		}
+		j.fail(at, fmt.Sprintf("nothing carries the hyperparameter %q to the job", k.Name), want)
+	}
+}
+
+func (j *judge) env(d datum) {
+	key, _ := keyOf("knob", "env")
+	for i, c := range []byte(d.text) {
+		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			j.fail(d.at, fmt.Sprintf("env is %q", d.text), "want "+key.allowed())
+			return
+		}
+	}
+	denied := slices.Contains([]string{"PATH", "BASH_ENV"}, d.text)
+	for _, prefix := range []string{"LD_", "PYTHON", "SLURM_", "NOMAD_", "PITCHPIPE_"} {
+		denied = denied || strings.HasPrefix(d.text, prefix)
+	}
+	if denied {
+		j.fail(d.at, fmt.Sprintf("env is %q, which is never set by the tuner", d.text), "want "+key.allowed())
+		return
+	}
+	if at, fixed := j.job.Fixed[d.text]; fixed {
+		j.fail(d.at, fmt.Sprintf("the script itself sets %s at line %d, which would undo the knob", d.text, at.Line),
+			fmt.Sprintf("want %s=${%s:-%s} there", d.text, d.text, j.job.Env[d.text]))
+	}
+}
+
+func (j *judge) arg(d datum) {
+	key, _ := keyOf("knob", "arg")
+	name := strings.TrimLeft(d.text, "-")
+	dashes := len(d.text) - len(name)
+	ok := name != "" && (dashes == 1 || dashes == 2)
+	for i, c := range []byte(name) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || !strings.ContainsRune("0123456789_.-", rune(c))) {
+			ok = false
+		}
+	}
+	switch {
+	case !ok:
+		j.fail(d.at, fmt.Sprintf("arg is %q", d.text), "want "+key.allowed())
+	case j.job.Format == jobfile.Sbatch:
+		j.fail(d.key, "arg in a batch script", "want env: a script has no command line of its own that could be changed")
+	}
+}
+
+// span judges what the knob may be set to.
+func (j *judge) span(k *tuning.Knob, f fields, at jobfile.Pos) {
+	low, hasMin := f.get("min")
+	high, hasMax := f.get("max")
+	values, hasValues := f.get("values")
+	scale, hasScale := f.get("scale")
+	if d, ok := f.get("follows"); ok {
+		k.Follows = d.text
+	}
+	if f.given("follows") {
+		for _, name := range []string{"values", "min", "max", "scale", "default"} {
+			if d, ok := f.get(name); ok {
+				j.fail(d.key, name+" of a knob that follows another", "want only its carrier: it has the values of the knob that it follows")
+			}
+		}
+		return
+	}
+	switch {
+	case hasValues && (hasMin || hasMax):
+		j.fail(values.key, "values beside min and max", "want one of them")
+	case f.strange:
+	case !f.given("values") && !f.given("min") && !f.given("max"):
+		j.fail(at, fmt.Sprintf("the knob %q has no values", k.Name), "want values, min and max, or follows")
+	case f.given("min") != f.given("max") && !hasValues:
+		j.fail(at, fmt.Sprintf("the knob %q has only one of min and max", k.Name), "want both")
+	}
+	if hasValues {
+		j.values(k, values)
+		if hasScale {
+			j.fail(scale.key, "scale beside values", "want it only with min and max")
+		}
+		return
+	}
+	k.Min, k.Max = j.bound(k.Name, low, hasMin), j.bound(k.Name, high, hasMax)
+	if hasMin || hasMax {
+		k.Scale = tuning.Linear
+	}
+	if hasScale {
+		k.Scale = tuning.Scale(scale.text)
+	}
+	if k.Min.IsSet() && k.Max.IsSet() && k.Min.Float() >= k.Max.Float() {
+		j.fail(high.at, fmt.Sprintf("max is %s and min is %s", spell(k.Name, k.Max), spell(k.Name, k.Min)), "want min below max")
+	}
+	if hasScale && k.Scale != tuning.Linear && k.Min.IsSet() && k.Min.Float() <= 0 {
+		j.fail(low.at, fmt.Sprintf("min is %s with the scale %s", spell(k.Name, k.Min), k.Scale), "want min above 0")
+	}
+}
+
+// bound reads min or max.
+func (j *judge) bound(name string, d datum, given bool) tuning.Value {
+	if !given {
+		return tuning.Value{}
+	}
+	v := j.value(name, d.items[0])
+	if v.IsSet() && !v.IsNumber() {
+		j.fail(d.at, fmt.Sprintf("a bound of %q is the word %q", name, v), "want a number")
+		return tuning.Value{}
+	}
+	return v
+}
+
+func (j *judge) values(k *tuning.Knob, d datum) {
+	if len(d.items) == 0 {
+		j.fail(d.at, "values is an empty list", "want at least one value")
+	}
+	for _, item := range d.items {
+		v := j.value(k.Name, item)
+		switch {
+		case !v.IsSet():
+		case slices.Contains(k.Values, v):
+			j.fail(item.Pos, fmt.Sprintf("the value %s stands twice", spell(k.Name, v)), "want different values")
+		default:
+			k.Values = append(k.Values, v)
+		}
+	}
+}
+
+// untuned judges the value of the knob where nobody tunes.
+func (j *judge) untuned(k *tuning.Knob, f fields, at jobfile.Pos) {
+	d, ok := f.get("default")
+	if k.Follows != "" || f.given("follows") {
+		return
+	}
+	own := k.Name == tuning.Cores || k.Name == tuning.Memory
+	switch {
+	case ok && own:
+		j.fail(d.key, "default of "+k.Name, "want none: it is what the job asks its scheduler for")
+	case ok:
+		k.Default = j.value(k.Name, d.items[0])
+	case !f.given("default") && !tuning.IsSystem(k.Name) && !f.strange && (k.Env != "" || k.Arg != "" || k.Live):
+		if _, known := shown(j.job, *k); !known {
+			j.fail(at, fmt.Sprintf("the untuned value of %q is not known", k.Name), "want default, or the value in the job file's own env or args")
+		}
+	}
+}
+
+// follows judges the knob that another one follows.
+func (j *judge) follows(k tuning.Knob, all []tuning.Knob, f fields) {
+	d, ok := f.get("follows")
+	if !ok {
+		return
+	}
+	var names []string
+	for _, other := range all {
+		if other.Name != k.Name {
+			names = append(names, other.Name)
+		}
+	}
+	i := slices.IndexFunc(all, func(o tuning.Knob) bool { return o.Name == d.text })
+	switch {
+	case d.text == k.Name:
+		j.fail(d.at, fmt.Sprintf("the knob %q follows itself", k.Name), "want another knob")
+	case i < 0:
+		want := "want another knob of this stanza"
+		if len(names) > 0 {
+			want += ": " + oneOf(names) + didYouMean(d.text, names)
+		}
+		j.fail(d.at, fmt.Sprintf("follows is %q, which is no knob here", d.text), want)
+	case all[i].Follows != "":
+		j.fail(d.at, fmt.Sprintf("follows is %q, which follows another knob itself", d.text), fmt.Sprintf("want %q, or another knob that follows none", all[i].Follows))
+	case tuning.IsSystem(k.Name) && !(isCount(k.Name) && isCount(d.text)):
+		j.fail(d.at, fmt.Sprintf("the system knob %q follows %q", k.Name, d.text), "want one that counts the same: cores, threads or gpus, which follow each other")
+	}
+}
+
+func isCount(name string) bool {
+	return name == tuning.Cores || name == tuning.Threads || name == tuning.GPUs
+}

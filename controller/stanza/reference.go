@@ -1,0 +1,55 @@
+package stanza
+
+import "strings"
+
+// Reference writes the reference page of the stanza, in Markdown, from Keys.
+func Reference() string {
+	var b strings.Builder
+	b.WriteString(`# The tuning stanza
+
+This page is generated from the table of keys that the stanza is judged by. In a Nomad job file the keys stand in a
+` + "`tuning`" + ` block of the job or the group, and blocks in braces; in a batch script they stand in ` + "`#TUNE`" + ` lines before the
+first command, one block a line, and several lines for one block add up.
+`)
+	for _, block := range Blocks() {
+		title, prefix := "The top level", "#TUNE "
+		if block != "" {
+			title, prefix = "Block `"+block+"`", "#TUNE "+block+" "
+		}
+		if block == "knob" {
+			title, prefix = "Block `knob` (with a name)", "#TUNE knob NAME "
+		}
+		b.WriteString("\n## " + title + "\n\n" + blockMeaning(block) + "\n")
+		for _, k := range keysOf(block) {
+			b.WriteString("\n### `" + k.Name + "`\n\n" + k.Meaning + "\n\n")
+			b.WriteString("- type: " + string(k.Type) + "\n- allowed: " + k.allowed() + "\n")
+			if k.Default != "" {
+				b.WriteString("- default: `" + k.Default + "`\n")
+			}
+			b.WriteString("- Nomad: `" + k.HCL() + "`\n")
+			if k.Type != TypeFlag { // a script has no command line of its own
+				b.WriteString("- batch script: `" + prefix + k.Line() + "`\n")
+			}
+		}
+	}
+	return b.String()
+}
+
+func blockMeaning(block string) string {
+	switch block {
+	case "knob":
+		return "One thing that may be set. cores, memory, threads, gpus and power_limit are known to the tuner; every other\n" +
+			"name is a hyperparameter and needs exactly one of env, arg and live. A knob has values, or min and max, or follows\nanother knob."
+	case "progress":
+		return "How the job says that an epoch ended: pattern or report is needed."
+	case "quality":
+		return "Guards hyperparameters; without it they are only recommended."
+	case "profile":
+		return "Which epochs the job is judged by."
+	case "checkpoint":
+		return "How the job is asked to save; exit or done is needed. Without this block a running job is never touched."
+	case "budget":
+		return "What tuning may cost over all attempts. Its end stops tuning, never the job."
+	}
+	return "What the job is tuned for, and how far."
+}

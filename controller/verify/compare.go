@@ -1,0 +1,90 @@
+package verify
+
+import (
+	"math"
+
+	"pitchpipe/controller/tuning"
+)
+
+// Compare judges tuned against untuned. In this order:
+//
+//  1. quality fell by more than its owner allows: regressed, quality-lost;
+//  2. the interval of the time ratio lies wholly above max_slowdown: regressed,
+//     slower-than-allowed;
+//  3. nothing could be compared, or only by modelled joules that the site does
+//     not let support a claim: inconclusive, with what is missing;
+//  4. the interval of the objective's log ratio lies wholly within the margin:
+//     neutral; wholly below 0: improved; wholly above 0: regressed; else
+//     inconclusive.
+//
+// The claims of 2 and 4 share the error where they are made by different
+// measures, so that the level holds for the verdict as a whole. A quality guard
+// is no claim but a precaution: it acts on the numbers as they are.
+func Compare(in Input) tuning.Outcome {
+	in = in.withDefaults()
+	out := tuning.Outcome{
+		Verdict:  tuning.Inconclusive,
+		Reason:   tuning.ReasonInconclusive,
+		Measure:  in.Objective,
+		Level:    in.Level,
+		Baseline: in.Baseline,
+		Tuned:    in.Tuned,
+		At:       in.At,
+	}
+
+	// 1. By what, and at what error.
+	m, both := in.measure()
+	out.Source = m.source
+	alpha := (1 - in.Level) / float64(max(in.Candidates, 1))
+	if in.MaxSlowdown > 0 && m.joules > 0 {
+		alpha /= 2
+	}
+
+	// 2. The objective's interval.
+	e := none()
+	if both {
+		e = in.estimate(m, alpha)
+	}
+	out.LogRatio, out.Low, out.High, out.Pairs = e.value, e.low(), e.high(), e.n
+
+	// 3. What the owner must not lose comes before what he may gain.
+	if in.qualityLost() {
+		out.Verdict, out.Reason = tuning.Regressed, tuning.ReasonQualityLost
+		return out
+	}
+	if in.MaxSlowdown > 0 {
+		t := in.estimate(pace(), alpha)
+		if t.n > 0 && t.low() > math.Log(in.MaxSlowdown) {
+			out.Verdict, out.Reason = tuning.Regressed, tuning.ReasonSlower
+			return out
+		}
+	}
+
+	// 4. The claim.
+	margin := math.Log1p(in.Margin)
+	switch {
+	case e.n == 0:
+		out.Reason = in.why()
+	case m.source == ModelledSource && !in.EnforceModelled:
+		out.Reason = tuning.ReasonModelled
+	case out.Low >= -margin && out.High <= margin:
+		out.Verdict, out.Reason = tuning.Neutral, tuning.ReasonNeutral
+	case out.High < 0:
+		out.Verdict, out.Reason = tuning.Improved, tuning.ReasonImproved
+	case out.Low > 0:
+		out.Verdict, out.Reason = tuning.Regressed, tuning.ReasonRegressed
+	}
+	return out
+}
+
+// measure says what the objective compares by; false: by joules that are not on
+// both sides.
+func (in Input) measure() (measure, bool) {
+	j, s := in.weights()
+	m := measure{joules: j, seconds: s}
+	if j == 0 {
+		return m, true
+	}
+	m.source = in.source()
+	return m, m.source != ""
+}

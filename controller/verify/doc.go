@@ -1,0 +1,21 @@
+// Package verify compares what ran tuned with what ran untuned.
+//
+// In come measured epochs: of one job before and after its move, or of pairs of
+// jobs that did the same work, one tuned and one not. Out comes a
+// tuning.Outcome: a verdict, its reason, and an interval of the log ratio that
+// is valid whenever it is looked at, so that a caller may look after every
+// epoch and stop at the first clear answer without claiming more than the level
+// allows. The verdict is inconclusive until the interval says otherwise.
+//
+// Warm-up epochs, polluted epochs and epochs that chose the setting are left
+// out, on both sides. The variance between runs is part of the interval: two
+// equal jobs differ, and so do two attempts of one job.
+//
+// What no interval repairs: within one job the untuned epochs come first, so an
+// effect of time itself (epochs that get longer as the job goes on) counts as
+// an effect of the setting; only pairs of jobs, compared at matching epochs, are
+// free of it.
+//
+// The package is pure. It never reads a clock, never draws at random, never
+// does I/O, and holds no state.
+package verify

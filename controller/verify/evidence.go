@@ -1,0 +1,200 @@
+package verify
+
+import (
+	"math"
+	"slices"
+
+	"pitchpipe/controller/tuning"
+)
+
+// measure is what is compared: a weighted sum of ln(joules) and ln(seconds).
+type measure struct {
+	joules, seconds float64
+	source          string // of the joules that count
+	uncharged       bool   // the cost of tuning itself is left out
+}
+
+// pace is what max_slowdown bounds: the seconds of the epochs alone.
+func pace() measure { return measure{seconds: 1, uncharged: true} }
+
+// of returns the measure of one epoch; false: it was not measured.
+func (m measure) of(e Epoch) (float64, bool) {
+	s := e.Seconds()
+	if s <= 0 {
+		return 0, false
+	}
+	v := m.seconds * math.Log(s)
+	if m.joules == 0 {
+		return v, true
+	}
+	if e.Joules == nil || *e.Joules <= 0 || e.Source != m.source {
+		return 0, false
+	}
+	return v + m.joules*math.Log(float64(*e.Joules)), true
+}
+
+// counts tells whether an epoch may judge a setting at all.
+func (e Epoch) counts() bool { return !e.Warmup && !e.Polluted && !e.Probe && e.Seconds() > 0 }
+
+func (m measure) logs(epochs []Epoch) []float64 {
+	var out []float64
+	for _, e := range epochs {
+		if v, ok := m.of(e); ok && e.counts() {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// ratios returns the log ratios of a pair at the epochs that both sides did and
+// neither drops, with what tuning cost charged to the tuned side.
+func (m measure) ratios(p Pair) pairRatios {
+	tuned := byNumber(p.Tuned)
+	untuned := byNumber(p.Untuned)
+	var out pairRatios
+	var spentSeconds, spentJoules float64
+	for _, n := range numbers(tuned) {
+		t := tuned[n]
+		u, both := untuned[n]
+		if !both || !t.counts() || !u.counts() {
+			continue
+		}
+		vt, okT := m.of(t)
+		vu, okU := m.of(u)
+		if !okT || !okU {
+			continue
+		}
+		out = append(out, vt-vu)
+		spentSeconds += t.Seconds()
+		if t.Joules != nil {
+			spentJoules += float64(*t.Joules)
+		}
+	}
+	if m.uncharged {
+		return out
+	}
+	charge := m.seconds*charged(p.ChargeSeconds, spentSeconds) + m.joules*charged(float64(p.ChargeJoules), spentJoules)
+	for i := range out {
+		out[i] += charge
+	}
+	return out
+}
+
+// charged is the log of how much more was spent with the charge than without.
+func charged(extra, spent float64) float64 {
+	if extra <= 0 || spent <= 0 {
+		return 0
+	}
+	return math.Log1p(extra / spent)
+}
+
+// byNumber keeps, of an epoch that was done in several attempts, the last.
+func byNumber(epochs []Epoch) map[int]Epoch {
+	out := make(map[int]Epoch, len(epochs))
+	for _, e := range epochs {
+		if old, ok := out[e.Number]; !ok || e.Attempt >= old.Attempt {
+			out[e.Number] = e
+		}
+	}
+	return out
+}
+
+func numbers(epochs map[int]Epoch) []int {
+	out := make([]int, 0, len(epochs))
+	for n := range epochs {
+		out = append(out, n)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// source picks the source of joules by which most can be compared; any measured
+// one goes before modelled joules. Empty: no source is on both sides.
+func (in Input) source() string {
+	best, most := "", 0
+	for _, s := range in.sources() {
+		n := in.comparable(measure{joules: 1, source: s})
+		switch {
+		case n == 0:
+		case best == "",
+			best == ModelledSource,
+			s != ModelledSource && n > most:
+			best, most = s, n
+		}
+	}
+	return best
+}
+
+// comparable counts the epochs that a measure can compare.
+func (in Input) comparable(m measure) int {
+	if len(in.Pairs) == 0 {
+		return min(len(m.logs(in.Before)), len(m.logs(in.After)))
+	}
+	n := 0
+	for _, p := range in.Pairs {
+		n += len(m.ratios(p))
+	}
+	return n
+}
+
+func (in Input) sources() []string {
+	seen := map[string]bool{}
+	note := func(epochs []Epoch) {
+		for _, e := range epochs {
+			if e.Joules != nil && e.Source != "" {
+				seen[e.Source] = true
+			}
+		}
+	}
+	note(in.Before)
+	note(in.After)
+	for _, p := range in.Pairs {
+		note(p.Tuned)
+		note(p.Untuned)
+	}
+	out := make([]string, 0, len(seen))
+	for s := range seen {
+		out = append(out, s)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// estimate compares by one measure, with an interval that errs at most alpha of
+// the time.
+func (in Input) estimate(m measure, alpha float64) estimate {
+	if len(in.Pairs) == 0 {
+		return twoSamples(m.logs(in.Before), m.logs(in.After), in.scale(m)*in.AttemptSD, alpha)
+	}
+	var pairs []pairRatios
+	for _, p := range in.Pairs {
+		if r := m.ratios(p); len(r) > 0 {
+			pairs = append(pairs, r)
+		}
+	}
+	return betweenPairs(pairs, in.scale(m)*in.BetweenSD, alpha)
+}
+
+// scale is how much more a measure varies between runs than the seconds do: a
+// slow run is taken to burn more joules in proportion.
+func (in Input) scale(m measure) float64 { return m.joules + m.seconds }
+
+// why tells what is missing where nothing could be compared.
+func (in Input) why() tuning.Reason {
+	polluted := false
+	judge := func(epochs []Epoch) {
+		for _, e := range epochs {
+			polluted = polluted || e.Polluted && !e.Warmup && !e.Probe
+		}
+	}
+	judge(in.Before)
+	judge(in.After)
+	for _, p := range in.Pairs {
+		judge(p.Tuned)
+		judge(p.Untuned)
+	}
+	if polluted {
+		return tuning.ReasonPolluted
+	}
+	return tuning.ReasonNoSamples
+}

@@ -1,0 +1,133 @@
+package verify
+
+import (
+	"math"
+	"time"
+
+	"pitchpipe/controller/tuning"
+)
+
+// Epoch is one measured epoch as evidence.
+type Epoch struct {
+	tuning.Epoch
+	Probe bool // it had a part in choosing the setting, so it cannot also judge it
+}
+
+// Pair is two jobs that did the same work on the same input, one tuned and one
+// not. Both have ended: a pair that is still growing is not evidence yet.
+type Pair struct {
+	Tuned   []Epoch
+	Untuned []Epoch
+
+	// What probes and restarts cost the tuned job beyond the epochs that are
+	// compared. Charged to the tuned side, spread over those epochs.
+	ChargeSeconds float64
+	ChargeJoules  tuning.Joules
+}
+
+// Input is the evidence and the terms of the comparison. The zero value of each
+// term means its default.
+type Input struct {
+	// Within one job: its epochs under its owner's settings, and those after the
+	// move. Ignored where there are Pairs.
+	Before []Epoch
+	After  []Epoch
+
+	// Between jobs.
+	Pairs []Pair
+
+	Objective   tuning.Objective // tuning.DefaultObjective when empty
+	Weight      float64          // share of energy in tuning.Blend
+	MaxSlowdown float64          // 0 = unbounded
+	Quality     *tuning.Quality  // nil = not guarded
+
+	// EnforceModelled lets modelled joules support a claim.
+	EnforceModelled bool
+
+	// Candidates is among how many settings this one was chosen by comparing them
+	// with the same untuned epochs. The error is shared among them, so that the
+	// choice is paid for. 0 and 1: it was not chosen that way.
+	Candidates int
+
+	Level  float64 // of the interval; default DefaultLevel
+	Margin float64 // an effect smaller than this share counts as none; default DefaultMargin
+
+	// BetweenSD is the standard deviation of ln(seconds) between runs of the same
+	// job, as known before any pair was seen; default DefaultBetweenSD. It weighs
+	// as much as priorRuns runs. Negative: unknown, so that the pairs alone must
+	// show it and a single pair is never conclusive.
+	BetweenSD float64
+
+	// AttemptSD is the same between attempts of one job on one machine; default
+	// DefaultAttemptSD, negative: none, as where a knob changed without a restart.
+	AttemptSD float64
+
+	Baseline tuning.Settings
+	Tuned    tuning.Settings
+	At       time.Time
+}
+
+// The defaults.
+const (
+	DefaultLevel     = 0.95
+	DefaultMargin    = 0.02
+	DefaultBetweenSD = 0.03
+	DefaultAttemptSD = 0.01
+)
+
+// Unbounded is the bound of an interval that has none: a factor of a million.
+// It is finite so that an Outcome can be written as JSON.
+const Unbounded = 6 * math.Ln10
+
+// ModelledSource is the source of joules that were computed, not measured.
+const ModelledSource = "modelled"
+
+func (in Input) withDefaults() Input {
+	if in.Objective == "" {
+		in.Objective = tuning.DefaultObjective
+	}
+	if in.Level <= 0 || in.Level >= 1 || math.IsNaN(in.Level) {
+		in.Level = DefaultLevel
+	}
+	if in.Margin <= 0 {
+		in.Margin = DefaultMargin
+	}
+	if in.BetweenSD == 0 {
+		in.BetweenSD = DefaultBetweenSD
+	}
+	if in.AttemptSD == 0 {
+		in.AttemptSD = DefaultAttemptSD
+	}
+	return in
+}
+
+// weights are those of ln(joules) and of ln(seconds) in the measure.
+func (in Input) weights() (joules, seconds float64) {
+	switch in.Objective {
+	case tuning.Energy:
+		return 1, 0
+	case tuning.EDP:
+		return 1, 1
+	case tuning.Blend:
+		w := min(max(in.Weight, 0), 1)
+		return w, 1 - w
+	case tuning.Time:
+	}
+	return 0, 1
+}
+
+// Split sorts the epochs of one job into those under its owner's settings and
+// those under the tuned ones; all others belong to neither. probe tells which
+// attempts chose the setting; nil: none did.
+func Split(epochs []tuning.Epoch, own, tuned tuning.Settings, probe func(attempt int) bool) (before, after []Epoch) {
+	for _, e := range epochs {
+		v := Epoch{Epoch: e, Probe: probe != nil && probe(e.Attempt)}
+		switch {
+		case e.Settings.Equal(tuned):
+			after = append(after, v)
+		case e.Settings.Equal(own):
+			before = append(before, v)
+		}
+	}
+	return before, after
+}

@@ -1,0 +1,150 @@
+package verify
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pitchpipe/controller/tuning"
+)
+
+func TestCompareByJoules(t *testing.T) {
+	t.Parallel()
+	before := func(source string) []Epoch { return powered(epochs(1, around(8, 10, .02)...), 100, source) }
+	after := func(source string) []Epoch { return powered(epochs(9, around(8, 10, .02)...), 60, source) }
+	bare := func() []Epoch { return epochs(9, around(8, 5, .02)...) }
+	tests := []struct {
+		name     string
+		in       Input
+		verdict  tuning.Verdict
+		reason   tuning.Reason
+		source   string
+		logRatio float64
+	}{
+		{"measured joules support a claim", Input{Before: before("rapl"), After: after("rapl")},
+			tuning.Improved, tuning.ReasonImproved, "rapl", math.Log(.6)},
+		{"modelled joules are printed and support no claim", Input{Before: before("modelled"), After: after("modelled")},
+			tuning.Inconclusive, tuning.ReasonModelled, "modelled", math.Log(.6)},
+		{"modelled joules support a claim where the site opted in",
+			Input{Before: before("modelled"), After: after("modelled"), EnforceModelled: true},
+			tuning.Improved, tuning.ReasonImproved, "modelled", math.Log(.6)},
+		{"joules of different sources are not compared", Input{Before: before("rapl"), After: after("bmc")},
+			tuning.Inconclusive, tuning.ReasonNoSamples, "", 0},
+		{"joules on one side only are not compared", Input{Before: before("rapl"), After: bare()},
+			tuning.Inconclusive, tuning.ReasonNoSamples, "", 0},
+		{"measured joules go before modelled ones", Input{
+			Before: append(before("modelled"), before("rapl")...),
+			After:  append(after("modelled"), powered(epochs(20, around(6, 10, .02)...), 50, "rapl")...),
+		}, tuning.Improved, tuning.ReasonImproved, "rapl", math.Log(.5)},
+		{"of two measured sources the one with more epochs counts", Input{
+			Before: append(before("bmc"), before("rapl")...),
+			After:  append(powered(epochs(20, around(3, 10, .02)...), 90, "bmc"), after("rapl")...),
+		}, tuning.Improved, tuning.ReasonImproved, "rapl", math.Log(.6)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tt.in.Objective = tuning.Energy
+			got := Compare(tt.in)
+			if got.Verdict != tt.verdict || got.Reason != tt.reason || got.Source != tt.source ||
+				math.Abs(got.LogRatio-tt.logRatio) > 1e-6 {
+				t.Errorf("Compare = %+v, want %s (%s) by %q at %.4f", got, tt.verdict, tt.reason, tt.source, tt.logRatio)
+			}
+		})
+	}
+}
+
+func TestTheMeasureFollowsTheObjective(t *testing.T) {
+	t.Parallel()
+	// Half the time at four fifths of the power.
+	in := Input{
+		Before: powered(epochs(1, around(8, 10, .02)...), 100, "rapl"),
+		After:  powered(epochs(9, around(8, 5, .02)...), 80, "rapl"),
+	}
+	slow, hot := math.Log(.5), math.Log(.5*.8)
+	tests := []struct {
+		objective tuning.Objective
+		weight    float64
+		want      float64
+	}{
+		{"", 0, slow},
+		{tuning.Time, 0, slow},
+		{tuning.Energy, 0, hot},
+		{tuning.EDP, 0, slow + hot},
+		{tuning.Blend, .25, .25*hot + .75*slow},
+		{tuning.Blend, 0, slow},
+		{tuning.Blend, 1, hot},
+	}
+	for _, tt := range tests {
+		in := in
+		in.Objective, in.Weight = tt.objective, tt.weight
+		got := Compare(in)
+		if math.Abs(got.LogRatio-tt.want) > 1e-6 {
+			t.Errorf("%s with weight %g: log ratio %.5f, want %.5f", tt.objective, tt.weight, got.LogRatio, tt.want)
+		}
+		if got.Verdict != tuning.Improved {
+			t.Errorf("%s with weight %g: %s (%s)", tt.objective, tt.weight, got.Verdict, got.Reason)
+		}
+	}
+}
+
+func TestChoosingAmongManyWidensTheInterval(t *testing.T) {
+	t.Parallel()
+	in := Input{Before: epochs(1, around(6, 10, .05)...), After: epochs(7, around(6, 8, .05)...)}
+	alone := Compare(in)
+	in.Candidates = 12
+	chosen := Compare(in)
+	if chosen.High-chosen.Low <= alone.High-alone.Low {
+		t.Errorf("interval of one of 12: [%.3f, %.3f], of one alone: [%.3f, %.3f]", chosen.Low, chosen.High, alone.Low, alone.High)
+	}
+}
+
+func TestOneStallDoesNotHideTheEffectOfAllOthers(t *testing.T) {
+	t.Parallel()
+	after := around(20, 8, .02)
+	after[7] = 80
+	got := Compare(Input{Before: epochs(1, around(10, 10, .02)...), After: epochs(11, after...)})
+	if got.Verdict != tuning.Improved {
+		t.Errorf("Compare = %+v, want improved", got)
+	}
+}
+
+func TestSplit(t *testing.T) {
+	t.Parallel()
+	own := tuning.Settings{"cores": tuning.Number(1)}
+	tuned := own.With("cores", tuning.Number(4))
+	other := own.With("cores", tuning.Number(2))
+	es := []tuning.Epoch{
+		{Number: 1, Attempt: 1, Settings: own},
+		{Number: 2, Attempt: 2, Settings: other},
+		{Number: 3, Attempt: 3, Settings: tuned},
+		{Number: 4, Attempt: 4, Settings: tuned},
+	}
+	before, after := Split(es, own, tuned, func(a int) bool { return a == 3 })
+	if len(before) != 1 || before[0].Number != 1 || before[0].Probe {
+		t.Errorf("before = %+v, want epoch 1 alone", before)
+	}
+	if len(after) != 2 || !after[0].Probe || after[1].Probe {
+		t.Errorf("after = %+v, want epochs 3 (a probe) and 4", after)
+	}
+	if _, after := Split(es, own, tuned, nil); after[0].Probe {
+		t.Error("without a probe function an epoch is marked as a probe")
+	}
+}
+
+func TestCompareIsSymmetric(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 50 {
+		var a, b []float64
+		for range 2 + rng.IntN(12) {
+			a = append(a, 5+rng.Float64())
+			b = append(b, 5+2*rng.Float64())
+		}
+		there := Compare(Input{Before: epochs(1, a...), After: epochs(1, b...)})
+		back := Compare(Input{Before: epochs(1, b...), After: epochs(1, a...)})
+		if math.Abs(there.LogRatio+back.LogRatio) > 1e-9 || math.Abs(there.Low+back.High) > 1e-9 {
+			t.Fatalf("there [%g, %g], back [%g, %g]", there.Low, there.High, back.Low, back.High)
+		}
+	}
+}

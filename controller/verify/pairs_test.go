@@ -1,0 +1,123 @@
+package verify
+
+import (
+	"math"
+	"testing"
+
+	"pitchpipe/controller/tuning"
+)
+
+// pair makes two jobs of n epochs whose seconds stand in the given ratio.
+func pair(n int, ratio float64) Pair {
+	return Pair{Untuned: epochs(1, around(n, 10, .02)...), Tuned: epochs(1, around(n, 10*ratio, .02)...)}
+}
+
+func TestComparePairsOfJobs(t *testing.T) {
+	t.Parallel()
+	guard := &tuning.Quality{Direction: "max", MaxLoss: .01}
+	tests := []struct {
+		name    string
+		in      Input
+		verdict tuning.Verdict
+		reason  tuning.Reason
+	}{
+		{"one pair that halves the time is conclusive with the known variance between runs",
+			Input{Pairs: []Pair{pair(10, .5)}}, tuning.Improved, tuning.ReasonImproved},
+		{"one pair is never conclusive where the variance between runs is unknown",
+			Input{Pairs: []Pair{pair(100, .1)}, BetweenSD: -1}, tuning.Inconclusive, tuning.ReasonInconclusive},
+		{"two equal jobs whose runs differ by 3 % are not claimed as different",
+			Input{Pairs: []Pair{pair(200, .97)}}, tuning.Inconclusive, tuning.ReasonInconclusive},
+		{"six pairs that differ by 3 % to either side are not claimed as different",
+			Input{Pairs: []Pair{pair(50, .97), pair(50, 1.03), pair(50, .97), pair(50, 1.03), pair(50, 1.02), pair(50, .98)}},
+			tuning.Inconclusive, tuning.ReasonInconclusive},
+		{"many pairs show their effect without a known variance",
+			Input{Pairs: []Pair{pair(9, .8), pair(9, .82), pair(9, .79), pair(9, .81), pair(9, .8), pair(9, .83)}, BetweenSD: -1},
+			tuning.Improved, tuning.ReasonImproved},
+		{"many pairs show a regression",
+			Input{Pairs: []Pair{pair(9, 1.3), pair(9, 1.28), pair(9, 1.33), pair(9, 1.3)}},
+			tuning.Regressed, tuning.ReasonRegressed},
+		{"what tuning cost is charged to the tuned job",
+			Input{Pairs: []Pair{func() Pair { p := pair(10, .5); p.ChargeSeconds = 60; return p }()}},
+			tuning.Inconclusive, tuning.ReasonInconclusive},
+		{"the charge does not count as slower epochs",
+			Input{Pairs: []Pair{func() Pair { p := pair(10, .9); p.ChargeSeconds = 900; return p }()}, MaxSlowdown: 1.1},
+			tuning.Regressed, tuning.ReasonRegressed},
+		{"epochs that only one job did are not compared",
+			Input{Pairs: []Pair{{Untuned: epochs(1, around(8, 10, .02)...), Tuned: epochs(9, around(8, 5, .02)...)}}},
+			tuning.Inconclusive, tuning.ReasonNoSamples},
+		{"quality is compared at equal epochs",
+			Input{Quality: guard, Pairs: []Pair{{
+				Untuned: graded(epochs(1, around(6, 10, .02)...), .5, .6, .7, .8, .9, .95),
+				Tuned:   graded(epochs(1, around(4, 5, .02)...), .5, .6, .7, .8),
+			}}}, tuning.Improved, tuning.ReasonImproved},
+		{"a lower quality at the last equal epochs is a regression",
+			Input{Quality: guard, Pairs: []Pair{{
+				Untuned: graded(epochs(1, around(6, 10, .02)...), .5, .6, .7, .8, .9, .95),
+				Tuned:   graded(epochs(1, around(6, 5, .02)...), .5, .6, .65, .7, .75, .8),
+			}}}, tuning.Regressed, tuning.ReasonQualityLost},
+		{"a quality that is better when smaller is lost when it is larger",
+			Input{Quality: &tuning.Quality{Direction: "min", MaxLoss: .01}, Pairs: []Pair{{
+				Untuned: graded(epochs(1, around(6, 10, .02)...), .2),
+				Tuned:   graded(epochs(1, around(6, 5, .02)...), .25),
+			}}}, tuning.Regressed, tuning.ReasonQualityLost},
+		{"without any quality measured the guard is silent",
+			Input{Quality: guard, Pairs: []Pair{pair(10, .5)}}, tuning.Improved, tuning.ReasonImproved},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := Compare(tt.in)
+			if got.Verdict != tt.verdict || got.Reason != tt.reason {
+				t.Errorf("Compare = %s (%s) %.3f [%.3f, %.3f], want %s (%s)",
+					got.Verdict, got.Reason, got.LogRatio, got.Low, got.High, tt.verdict, tt.reason)
+			}
+		})
+	}
+}
+
+func TestAPollutedEpochIsDroppedOnBothSides(t *testing.T) {
+	t.Parallel()
+	p := pair(6, .5)
+	p.Untuned[2].Polluted = true
+	p.Tuned[4].Polluted = true
+	p.Tuned[4].End = p.Tuned[4].End.Add(1e12)
+	r := measure{seconds: 1}.ratios(p)
+	if len(r) != 4 {
+		t.Fatalf("%d ratios, want 4", len(r))
+	}
+	for _, x := range r {
+		if math.Abs(x-math.Log(.5)) > 1e-9 {
+			t.Errorf("ratio %g, want ln 0.5", x)
+		}
+	}
+}
+
+func TestOfAnEpochDoneTwiceTheLastAttemptCounts(t *testing.T) {
+	t.Parallel()
+	first := epochs(1, 10, 10)
+	again := epochs(2, 7)
+	again[0].Attempt = 2
+	got := byNumber(append(again, first...))
+	if len(got) != 2 || got[2].Attempt != 2 || got[1].Attempt != 1 {
+		t.Errorf("byNumber = %+v, want epoch 1 of attempt 1 and epoch 2 of attempt 2", got)
+	}
+}
+
+func TestJoulesOfPairsAreCharged(t *testing.T) {
+	t.Parallel()
+	p := pair(10, 1)
+	powered(p.Untuned, 100, "rapl")
+	powered(p.Tuned, 50, "rapl")
+	var spent float64
+	for _, e := range p.Tuned {
+		spent += float64(*e.Joules)
+	}
+	p.ChargeJoules = tuning.Joules(spent)
+	got := Compare(Input{Pairs: []Pair{p}, Objective: tuning.Energy})
+	if math.Abs(got.LogRatio) > 1e-9 {
+		t.Errorf("half the joules plus as much for tuning: log ratio %g, want 0", got.LogRatio)
+	}
+	if got.Pairs != 1 {
+		t.Errorf("pairs %d, want 1", got.Pairs)
+	}
+}

@@ -1,0 +1,155 @@
+package drivertest
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"pitchpipe/driver"
+)
+
+func ignoresSignal(t *testing.T, h *Harness) {
+	job := h.start(t, Behaviour{Epochs: 15, Epoch: 100 * time.Millisecond, IgnoreSignal: true})
+	h.epochs(t, job.ID, 1)
+	in := h.intent(h.get(t, job.ID), "intent", driver.Change{TimeLimit: time.Hour})
+	in.Checkpoint.Grace = 300 * time.Millisecond
+	wantStep(t, h.advance(t, in), driver.StepCheckpointing)
+	wantStep(t, h.drive(t, in, 1), driver.StepAbandoned)
+	wantStep(t, h.advance(t, in), driver.StepAbandoned)
+	h.untouched(t, job.ID, 15)
+}
+
+func savesLate(t *testing.T, h *Harness) {
+	job := h.start(t, Behaviour{Epochs: 4, Epoch: 900 * time.Millisecond, Saves: true})
+	h.epochs(t, job.ID, 1)
+	in := h.intent(h.get(t, job.ID), "intent", driver.Change{TimeLimit: time.Hour})
+	in.Checkpoint.Grace = 100 * time.Millisecond
+	wantStep(t, h.advance(t, in), driver.StepCheckpointing)
+	wantStep(t, h.drive(t, in, 1), driver.StepAbandoned)
+	job = h.ended(t, job.ID)
+	wantState(t, job, driver.Succeeded)
+	if job.Change.TimeLimit != 0 {
+		t.Errorf("change %+v, want the old settings", job.Change)
+	}
+	h.eachEpochOnce(t, job.ID, 4)
+}
+
+func leavesOtherwise(t *testing.T, h *Harness) {
+	b := mover(10_000)
+	b.LeavesWith = 3
+	job := h.start(t, b)
+	h.epochs(t, job.ID, 1)
+	in := h.intent(h.get(t, job.ID), "intent", driver.Change{TimeLimit: time.Hour})
+	wantStep(t, h.drive(t, in, 1), driver.StepFinished)
+	job = h.get(t, job.ID)
+	wantState(t, job, driver.Failed)
+	if job.ExitCode != 3 || len(job.Attempts) != 1 {
+		t.Errorf("exit code %d after %d attempts, want 3 after 1", job.ExitCode, len(job.Attempts))
+	}
+}
+
+func saysSaved(t *testing.T, h *Harness) {
+	b := mover(40)
+	b.SaysSaved = true
+	job := h.start(t, b)
+	h.epochs(t, job.ID, 2)
+	job = h.get(t, job.ID)
+	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
+	in.Checkpoint.Exit, in.Checkpoint.Done = 0, "^saved$"
+	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
+	job = h.ended(t, job.ID)
+	wantState(t, job, driver.Succeeded)
+	if len(job.Attempts) != 2 {
+		t.Errorf("%d attempts, want 2", len(job.Attempts))
+	}
+	// What ran between saving and being stopped is done again: every epoch is
+	// there, and the last attempt went on from where the job saved.
+	seen := map[int]bool{}
+	for _, e := range epochLines(h.logs(t, job.ID, 0)) {
+		seen[e] = true
+	}
+	if len(seen) != 40 {
+		t.Errorf("%d of 40 epochs in the output", len(seen))
+	}
+}
+
+func changeEnv(t *testing.T, h *Harness) {
+	const name = "CONFORMANCE"
+	b := mover(10)
+	b.ShowEnv = name
+	spec := h.Job(t, b)
+	spec.Env = map[string]string{name: "owner"}
+	job := h.startSpec(t, "request", spec)
+	h.epochs(t, job.ID, 2)
+	job = h.get(t, job.ID)
+	if got, ok := line(h.logs(t, job.ID, 0), "env "+name+"="); !ok || got != "owner" {
+		t.Errorf("first attempt has %s=%q, want owner", name, got)
+	}
+	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour, Env: map[string]string{name: "tuned"}})
+	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
+	h.movedOnce(t, job, in, 10)
+	if output := h.logs(t, job.ID, 0); !strings.Contains(output, "env "+name+"=tuned\n") {
+		t.Errorf("second attempt has no %s=tuned; the output:\n%s", name, output)
+	}
+}
+
+func memoryReturn(t *testing.T, h *Harness) {
+	b := mover(3)
+	b.MemoryBytes, b.UseMemory = 512*mebibyte, 300*mebibyte
+	job := h.startHeld(t, b)
+	in := h.intent(job, "intent", driver.Change{MemoryBytes: 128 * mebibyte, TimeLimit: time.Hour})
+	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
+	job = h.ended(t, job.ID)
+	wantState(t, job, driver.Succeeded)
+	if len(job.Attempts) != 2 {
+		t.Fatalf("%d attempts, want 2", len(job.Attempts))
+	}
+	a := job.Attempts[1]
+	if a.Cause != driver.CauseMemory || a.Change.MemoryBytes != 0 || a.Change.TimeLimit != time.Hour {
+		t.Errorf("second attempt %+v, want cause %s, no changed memory, the rest of the change kept", a, driver.CauseMemory)
+	}
+	// Nobody asked the first attempt to save, so its epochs may be there twice.
+	seen := map[int]bool{}
+	for _, e := range epochLines(h.logs(t, job.ID, 0)) {
+		seen[e] = true
+	}
+	if len(seen) != 3 {
+		t.Errorf("%d of 3 epochs in the output", len(seen))
+	}
+}
+
+func changeTooLarge(t *testing.T, h *Harness) {
+	job := h.start(t, mover(6))
+	h.epochs(t, job.ID, 1)
+	in := h.intent(h.get(t, job.ID), "intent", driver.Change{Cores: h.Cores + 1})
+	_, err := h.Driver.Advance(t.Context(), in)
+	wantError(t, "Advance to too many cores", err, driver.ErrInvalid)
+	h.untouched(t, job.ID, 6)
+}
+
+func dryRun(t *testing.T, h *Harness) {
+	job := h.start(t, mover(6))
+	h.epochs(t, job.ID, 1)
+	in := h.intent(h.get(t, job.ID), "intent", driver.Change{TimeLimit: time.Hour})
+	if err := h.Driver.Check(t.Context(), in); err != nil {
+		t.Errorf("Check of a change that would do: %v", err)
+	}
+	in.Checkpoint = nil
+	wantError(t, "Check without a checkpoint", h.Driver.Check(t.Context(), in), driver.ErrUnsupported)
+	in.Job = "nobody"
+	wantError(t, "Check of an unknown job", h.Driver.Check(t.Context(), in), driver.ErrNotFound)
+	h.untouched(t, job.ID, 6)
+}
+
+// reopened waits until the driver that was opened again knows how the job ended.
+func (h *Harness) reopened(t *testing.T, id driver.JobID) driver.Job {
+	t.Helper()
+	var job driver.Job
+	h.Eventually(t, "the new driver sees the end of "+string(id), func(ctx context.Context) bool {
+		var err error
+		job, err = h.Driver.Get(ctx, id)
+		return err == nil && job.State.Ended()
+	})
+	return job
+}

@@ -1,0 +1,176 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pitchpipe/driver"
+)
+
+// start starts a job of the behaviour under the request id "request".
+func (h *Harness) start(t *testing.T, b Behaviour) driver.Job {
+	t.Helper()
+	return h.startSpec(t, "request", h.Job(t, b))
+}
+
+// startHeld starts a job that is pending for an hour unless something ends that.
+func (h *Harness) startHeld(t *testing.T, b Behaviour) driver.Job {
+	t.Helper()
+	spec := h.Job(t, b)
+	spec.NotBefore = h.Now().Add(time.Hour)
+	return h.startSpec(t, "request", spec)
+}
+
+func (h *Harness) startSpec(t *testing.T, id driver.RequestID, spec driver.Spec) driver.Job {
+	t.Helper()
+	job, err := h.Driver.Start(t.Context(), id, spec)
+	if err != nil {
+		t.Fatalf("Start(%s): %v", id, err)
+	}
+	if job.ID == "" || job.Fingerprint == "" {
+		t.Fatalf("Start(%s) returned a job without id or fingerprint: %+v", id, job)
+	}
+	return job
+}
+
+func (h *Harness) get(t *testing.T, id driver.JobID) driver.Job {
+	t.Helper()
+	job, err := h.Driver.Get(t.Context(), id)
+	if err != nil {
+		t.Fatalf("Get(%s): %v", id, err)
+	}
+	return job
+}
+
+// ended waits until the job ended and returns it.
+func (h *Harness) ended(t *testing.T, id driver.JobID) driver.Job {
+	t.Helper()
+	var job driver.Job
+	h.Eventually(t, fmt.Sprintf("job %s ends", id), func(context.Context) bool {
+		job = h.get(t, id)
+		return job.State.Ended()
+	})
+	return job
+}
+
+// epochs waits until the job's output has n lines of ended epochs.
+func (h *Harness) epochs(t *testing.T, id driver.JobID, n int) {
+	t.Helper()
+	h.Eventually(t, fmt.Sprintf("job %s ends its epoch %d", id, n), func(context.Context) bool {
+		return len(epochLines(h.logs(t, id, 0))) >= n
+	})
+}
+
+// logs returns the output of the job from offset on. A job that never ran may
+// have none.
+func (h *Harness) logs(t *testing.T, id driver.JobID, offset int64) string {
+	t.Helper()
+	r, err := h.Driver.Logs(t.Context(), id, offset)
+	if err != nil {
+		t.Fatalf("Logs(%s, %d): %v", id, offset, err)
+	}
+	text, err := io.ReadAll(r)
+	if err = errors.Join(err, r.Close()); err != nil {
+		t.Fatalf("reading the output of %s: %v", id, err)
+	}
+	return string(text)
+}
+
+// epochLines returns the numbers of the epochs that the output says ended.
+func epochLines(output string) []int {
+	var out []int
+	for _, m := range regexp.MustCompile(`(?m)^epoch (\d+)/\d+`).FindAllStringSubmatch(output, -1) {
+		n, err := strconv.Atoi(m[1])
+		if err != nil {
+			return append(out, -1)
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// eachEpochOnce fails the test unless the output tells of every epoch from 1 to
+// n, in order and once.
+func (h *Harness) eachEpochOnce(t *testing.T, id driver.JobID, n int) {
+	t.Helper()
+	output := h.logs(t, id, 0)
+	got := epochLines(output)
+	ok := len(got) == n
+	for i, e := range got {
+		ok = ok && e == i+1
+	}
+	if !ok {
+		t.Errorf("epochs in the output of %s: %v, want each of 1 to %d once; the output:\n%s", id, got, n, output)
+	}
+}
+
+// intent makes an intent for the job as it is now.
+func (h *Harness) intent(job driver.Job, id string, change driver.Change) driver.Intent {
+	cp := h.Checkpoint
+	cp.Grace = 20 * time.Second
+	return driver.Intent{
+		ID: id, Job: job.ID, Attempt: job.Attempt, Fingerprint: job.Fingerprint,
+		Change: change, Checkpoint: &cp, Note: "note of " + id,
+	}
+}
+
+func (h *Harness) advance(t *testing.T, in driver.Intent) driver.Step {
+	t.Helper()
+	got, err := h.Driver.Advance(t.Context(), in)
+	if err != nil {
+		t.Fatalf("Advance(%s of %s): %v", in.ID, in.Job, err)
+	}
+	return got
+}
+
+// drive advances the intent until it is done, times times at each step, and
+// returns the last step.
+func (h *Harness) drive(t *testing.T, in driver.Intent, times int) driver.Step {
+	t.Helper()
+	var last driver.Step
+	h.Eventually(t, fmt.Sprintf("intent %s of %s is done", in.ID, in.Job), func(context.Context) bool {
+		for range times {
+			last = h.advance(t, in)
+		}
+		return last.Kind.Done()
+	})
+	return last
+}
+
+func wantState(t *testing.T, job driver.Job, want driver.State) {
+	t.Helper()
+	if job.State != want {
+		t.Fatalf("job %s is %s (%s, exit code %d), want %s", job.ID, job.State, job.Detail, job.ExitCode, want)
+	}
+}
+
+func wantStep(t *testing.T, got driver.Step, want driver.StepKind) {
+	t.Helper()
+	if got.Kind != want {
+		t.Fatalf("step is %s (%s), want %s", got.Kind, got.Detail, want)
+	}
+}
+
+func wantError(t *testing.T, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: error %v, want %v", what, err, want)
+	}
+}
+
+// line returns the first line of the output with the prefix, without it.
+func line(output, prefix string) (string, bool) {
+	for l := range strings.Lines(output) {
+		if rest, ok := strings.CutPrefix(strings.TrimSuffix(l, "\n"), prefix); ok {
+			return rest, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,106 @@
+package drivertest
+
+import (
+	"testing"
+	"time"
+
+	"pitchpipe/driver"
+)
+
+func endSentences() []sentence {
+	return []sentence{
+		{"a job that ends well has succeeded", nil, succeeds},
+		{"a job with another exit status has failed with that status", nil, fails},
+		{"a job whose command is missing was not started", nil, missing},
+		{"a job over its time limit is time-exceeded", nil, overTime},
+		{"a job over its memory limit is memory-exceeded", needsMemory, overMemory},
+		{"a running job that is stopped is cancelled, and stopping it again does nothing", nil, stopRunning},
+		{"a pending job that is stopped is cancelled and never runs", nil, stopPending},
+		{"stopping a job that ended does nothing", nil, stopEnded},
+	}
+}
+
+func succeeds(t *testing.T, h *Harness) {
+	job := h.start(t, Behaviour{Name: "well", Epochs: 3, Epoch: 30 * time.Millisecond})
+	job = h.ended(t, job.ID)
+	wantState(t, job, driver.Succeeded)
+	if job.Name != "well" || job.Attempt != 1 || job.ExitCode != 0 || len(job.Attempts) != 1 {
+		t.Errorf("name %q, attempt %d of %d, exit code %d; want well, 1 of 1, 0",
+			job.Name, job.Attempt, len(job.Attempts), job.ExitCode)
+	}
+	if job.Submitted.IsZero() || job.Started.Before(job.Submitted) || job.Ended.Before(job.Started) {
+		t.Errorf("submitted %v, started %v, ended %v: not in order", job.Submitted, job.Started, job.Ended)
+	}
+	if a := job.Attempts[0]; a.Number != 1 || a.ExitCode != 0 || a.Cause != driver.CauseSubmitted || a.Ended.IsZero() {
+		t.Errorf("attempt %+v, want number 1, exit code 0, cause %s and an end", a, driver.CauseSubmitted)
+	}
+	h.eachEpochOnce(t, job.ID, 3)
+}
+
+func fails(t *testing.T, h *Harness) {
+	job := h.start(t, Behaviour{Epochs: 1, ExitCode: 7})
+	job = h.ended(t, job.ID)
+	wantState(t, job, driver.Failed)
+	if job.ExitCode != 7 {
+		t.Errorf("exit code %d, want 7", job.ExitCode)
+	}
+}
+
+func missing(t *testing.T, h *Harness) {
+	job := h.start(t, Behaviour{Epochs: 1, MissingCommand: true})
+	wantState(t, h.ended(t, job.ID), driver.NotStarted)
+}
+
+func overTime(t *testing.T, h *Harness) {
+	// No longer than a minute: some schedulers count in minutes.
+	job := h.start(t, Behaviour{Epochs: 10_000, Epoch: 50 * time.Millisecond, TimeLimit: time.Second})
+	wantState(t, h.ended(t, job.ID), driver.TimeExceeded)
+}
+
+func overMemory(t *testing.T, h *Harness) {
+	job := h.start(t, Behaviour{
+		Epochs: 10_000, Epoch: 50 * time.Millisecond,
+		MemoryBytes: 128 * mebibyte, UseMemory: 400 * mebibyte,
+	})
+	wantState(t, h.ended(t, job.ID), driver.MemoryExceeded)
+}
+
+func stopRunning(t *testing.T, h *Harness) {
+	job := h.start(t, Behaviour{Epochs: 10_000, Epoch: 50 * time.Millisecond})
+	h.epochs(t, job.ID, 1)
+	for range 2 {
+		if err := h.Driver.Stop(t.Context(), job.ID); err != nil {
+			t.Fatalf("Stop: %v", err)
+		}
+	}
+	wantState(t, h.ended(t, job.ID), driver.Cancelled)
+	if err := h.Driver.Stop(t.Context(), job.ID); err != nil {
+		t.Errorf("Stop after its end: %v", err)
+	}
+	wantState(t, h.get(t, job.ID), driver.Cancelled)
+}
+
+func stopPending(t *testing.T, h *Harness) {
+	spec := h.Job(t, Behaviour{Epochs: 1, Epoch: 20 * time.Millisecond})
+	spec.NotBefore = h.Now().Add(500 * time.Millisecond)
+	job := h.startSpec(t, "request", spec)
+	if err := h.Driver.Stop(t.Context(), job.ID); err != nil {
+		t.Fatalf("Stop: %v", err)
+	}
+	wantState(t, h.ended(t, job.ID), driver.Cancelled)
+	h.Sleep(t.Context(), time.Second)
+	job = h.get(t, job.ID)
+	wantState(t, job, driver.Cancelled)
+	if job.Attempt != 0 || !job.Started.IsZero() {
+		t.Errorf("attempt %d, started %v: it ran", job.Attempt, job.Started)
+	}
+}
+
+func stopEnded(t *testing.T, h *Harness) {
+	job := h.start(t, Behaviour{Epochs: 1})
+	h.ended(t, job.ID)
+	if err := h.Driver.Stop(t.Context(), job.ID); err != nil {
+		t.Errorf("Stop: %v", err)
+	}
+	wantState(t, h.get(t, job.ID), driver.Succeeded)
+}

@@ -1,0 +1,140 @@
+package drivertest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"pitchpipe/driver"
+)
+
+// Behaviour is what a job does, whatever runs it.
+//
+// A job runs Epochs epochs of Epoch each and writes one line `epoch N/EPOCHS` to
+// its output when epoch N (from 1) ended. It then ends with ExitCode.
+type Behaviour struct {
+	Name  string        // empty = "conformance"
+	Owner string        // empty = the user who runs the test
+	Epoch time.Duration // length of one epoch
+
+	Epochs   int
+	ExitCode int
+
+	Cores       int           // that it asks for; 0 = 1
+	MemoryBytes int64         // limit that it asks for; 0 = none
+	TimeLimit   time.Duration // limit that it asks for; 0 = none
+
+	// UseMemory is what it holds from its first moment on; 0 = next to nothing.
+	UseMemory int64
+
+	// Saves: when Harness.Checkpoint.Signal arrives the job finishes its epoch,
+	// writes the epoch's line, saves, and exits with Harness.Checkpoint.Exit. Its
+	// next attempt goes on with the epoch after it. A job that does not save and
+	// does not ignore the signal dies of it.
+	Saves bool
+
+	// IgnoreSignal: the signal changes nothing; the job runs on.
+	IgnoreSignal bool
+
+	// LeavesWith, where not 0, is the exit status with which the job leaves after
+	// the signal, instead of Harness.Checkpoint.Exit. Only with Saves.
+	LeavesWith int
+
+	// SaysSaved: instead of exiting the job writes a line `saved` to its output
+	// and goes on. Only with Saves.
+	SaysSaved bool
+
+	// MissingCommand: the job's command does not exist.
+	MissingCommand bool
+
+	// ShowEnv names an environment variable. The job writes `env NAME=VALUE` to
+	// its output when an attempt begins, with an empty VALUE where it is not set.
+	ShowEnv string
+}
+
+// Harness is one driver under test.
+type Harness struct {
+	// Driver runs until the test ends.
+	Driver driver.Driver
+
+	// Job makes a job of the behaviour. Job files of equal behaviours are equal.
+	Job func(t *testing.T, b Behaviour) driver.Spec
+
+	// Checkpoint is how a job that Saves is asked to: signal and exit status.
+	// Grace and Done are set by the suite.
+	Checkpoint driver.Checkpoint
+
+	// Cores and MemoryBytes are what the largest possible job may ask for.
+	Cores       int
+	MemoryBytes int64
+
+	// Now and Sleep are the driver's clock; nil = the real one. Sleep returns when
+	// d has passed for the driver, or ctx ended.
+	Now   func() time.Time
+	Sleep func(ctx context.Context, d time.Duration)
+
+	// Reopen ends the driver as a crash would, without telling its jobs, and
+	// returns a new one on the same state. nil = the driver has no such thing.
+	Reopen func(t *testing.T) driver.Driver
+}
+
+// Run runs the suite. newHarness is called once for each sentence, with its t,
+// from parallel tests.
+func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
+	t.Helper()
+	for _, s := range sentences() {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t)
+			if h.Now == nil {
+				h.Now = time.Now
+			}
+			if h.Sleep == nil {
+				h.Sleep = sleep
+			}
+			if s.needs != nil {
+				if why := s.needs(h); why != "" {
+					t.Skip(why)
+				}
+			}
+			s.check(t, &h)
+		})
+	}
+}
+
+// sentence is one thing that must be true of every driver.
+type sentence struct {
+	name  string
+	needs func(h Harness) string // why it does not apply, or empty
+	check func(t *testing.T, h *Harness)
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// Patience is how long the suite waits, by the driver's clock, for what must
+// come.
+const Patience = 30 * time.Second
+
+// step is how often the suite looks.
+const step = 20 * time.Millisecond
+
+// Eventually waits until cond is true, and fails the test after Patience.
+func (h *Harness) Eventually(t *testing.T, what string, cond func(ctx context.Context) bool) {
+	t.Helper()
+	ctx := t.Context()
+	for end := h.Now().Add(Patience); h.Now().Before(end) && ctx.Err() == nil; h.Sleep(ctx, step) {
+		if cond(ctx) {
+			return
+		}
+	}
+	if !cond(ctx) {
+		t.Fatalf("waited %v in vain: %s", Patience, what)
+	}
+}

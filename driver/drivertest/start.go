@@ -1,0 +1,142 @@
+package drivertest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"pitchpipe/driver"
+)
+
+func startSentences() []sentence {
+	return []sentence{
+		{"a repeated start returns the same job and creates no second", nil, repeatedStart},
+		{"another request for the same file is another job", nil, secondRequest},
+		{"a job that cannot be read is invalid and leaves nothing behind", nil, unreadable},
+		{"a job larger than the machine is invalid and leaves nothing behind", needsSize, tooLarge},
+		{"a held job waits and starts by itself when its time has come", nil, notBefore},
+		{"two jobs that do not fit beside each other run one after the other", needsSize, oneAfterTheOther},
+		{"the memory that a job asks for is what it gets", needsMemory, enoughMemory},
+	}
+}
+
+func repeatedStart(t *testing.T, h *Harness) {
+	spec := h.Job(t, Behaviour{Epochs: 2, Epoch: 50 * time.Millisecond})
+	first := h.startSpec(t, "request", spec)
+	if again := h.startSpec(t, "request", spec); again.ID != first.ID {
+		t.Errorf("repeated while it runs: job %s, want %s", again.ID, first.ID)
+	}
+	h.ended(t, first.ID)
+	again := h.startSpec(t, "request", spec)
+	if again.ID != first.ID || again.State != driver.Succeeded {
+		t.Errorf("repeated after its end: job %s %s, want %s %s", again.ID, again.State, first.ID, driver.Succeeded)
+	}
+	h.wantJobs(t, first.ID)
+	h.eachEpochOnce(t, first.ID, 2)
+}
+
+func secondRequest(t *testing.T, h *Harness) {
+	spec := h.Job(t, Behaviour{Epochs: 1, Epoch: 20 * time.Millisecond})
+	a := h.startSpec(t, "request-a", spec)
+	b := h.startSpec(t, "request-b", spec)
+	if a.ID == b.ID {
+		t.Fatalf("both requests are job %s", a.ID)
+	}
+	if a.Fingerprint != b.Fingerprint {
+		t.Errorf("fingerprints of one file differ: %s and %s", a.Fingerprint, b.Fingerprint)
+	}
+	h.wantJobs(t, a.ID, b.ID)
+	wantState(t, h.ended(t, a.ID), driver.Succeeded)
+	wantState(t, h.ended(t, b.ID), driver.Succeeded)
+}
+
+func unreadable(t *testing.T, h *Harness) {
+	spec := h.Job(t, Behaviour{Epochs: 1})
+	spec.Source = []byte("\x00 {{{ no job\n")
+	_, err := h.Driver.Start(t.Context(), "request", spec)
+	wantError(t, "Start of an unreadable file", err, driver.ErrInvalid)
+	h.wantJobs(t)
+	// The request was not used up: a corrected file may be sent under it.
+	job := h.start(t, Behaviour{Epochs: 1})
+	wantState(t, h.ended(t, job.ID), driver.Succeeded)
+}
+
+func tooLarge(t *testing.T, h *Harness) {
+	_, err := h.Driver.Start(t.Context(), "request", h.Job(t, Behaviour{Epochs: 1, Cores: h.Cores + 1}))
+	wantError(t, "Start with too many cores", err, driver.ErrInvalid)
+	if h.MemoryBytes > 0 {
+		_, err = h.Driver.Start(t.Context(), "request", h.Job(t, Behaviour{Epochs: 1, MemoryBytes: 2 * h.MemoryBytes}))
+		wantError(t, "Start with too much memory", err, driver.ErrInvalid)
+	}
+	h.wantJobs(t)
+}
+
+func notBefore(t *testing.T, h *Harness) {
+	spec := h.Job(t, Behaviour{Epochs: 1, Epoch: 20 * time.Millisecond})
+	spec.NotBefore = h.Now().Add(time.Second)
+	job := h.startSpec(t, "request", spec)
+	wantState(t, job, driver.Pending)
+	job = h.ended(t, job.ID)
+	wantState(t, job, driver.Succeeded)
+	if job.Started.Before(spec.NotBefore.Truncate(time.Millisecond)) {
+		t.Errorf("started %v before its time", spec.NotBefore.Sub(job.Started))
+	}
+}
+
+func oneAfterTheOther(t *testing.T, h *Harness) {
+	b := Behaviour{Epochs: 3, Epoch: 100 * time.Millisecond, Cores: h.Cores}
+	first := h.startSpec(t, "request-a", h.Job(t, b))
+	h.epochs(t, first.ID, 1)
+	second := h.startSpec(t, "request-b", h.Job(t, b))
+	wantState(t, second, driver.Pending)
+	first, second = h.ended(t, first.ID), h.ended(t, second.ID)
+	wantState(t, first, driver.Succeeded)
+	wantState(t, second, driver.Succeeded)
+	if second.Started.Before(first.Ended) {
+		t.Errorf("the second started at %v, before the first ended at %v", second.Started, first.Ended)
+	}
+}
+
+func enoughMemory(t *testing.T, h *Harness) {
+	job := h.start(t, Behaviour{
+		Epochs: 2, Epoch: 50 * time.Millisecond,
+		MemoryBytes: 512 * mebibyte, UseMemory: 128 * mebibyte,
+	})
+	job = h.ended(t, job.ID)
+	wantState(t, job, driver.Succeeded)
+	if job.Resources.MemoryBytes != 512*mebibyte {
+		t.Errorf("the job asked for %d bytes, want %d", job.Resources.MemoryBytes, 512*mebibyte)
+	}
+}
+
+// wantJobs fails the test unless the driver lists exactly these jobs.
+func (h *Harness) wantJobs(t *testing.T, want ...driver.JobID) {
+	t.Helper()
+	jobs, err := h.Driver.List(t.Context())
+	if err != nil {
+		t.Fatalf("List: %v", err)
+	}
+	var got []driver.JobID
+	for _, j := range jobs {
+		got = append(got, j.ID)
+	}
+	if len(got) != len(want) {
+		t.Fatalf("jobs %v, want %v", got, want)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("jobs %v, want %v", got, want)
+		}
+	}
+}
+
+// running waits until an attempt of the job runs.
+func (h *Harness) running(t *testing.T, id driver.JobID) driver.Job {
+	t.Helper()
+	var job driver.Job
+	h.Eventually(t, "job "+string(id)+" runs", func(context.Context) bool {
+		job = h.get(t, id)
+		return job.State == driver.Running
+	})
+	return job
+}

@@ -1,0 +1,172 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"pitchpipe/driver"
+)
+
+func viewSentences() []sentence {
+	return []sentence{
+		{"a watcher first hears of every job that exists, and then of changes", nil, watch},
+		{"a watch ends with its context", nil, watchEnds},
+		{"a job that nobody knows is not found", nil, unknownJob},
+		{"jobs are listed oldest first", nil, listOrder},
+		{"the output is read from any offset", nil, logsOffset},
+		{"a driver that is opened again finds its jobs", needsReopen, reopen},
+		{"a move that a crash interrupted is finished by the next driver", needsReopen, reopenMove},
+	}
+}
+
+func watch(t *testing.T, h *Harness) {
+	old := h.start(t, Behaviour{Epochs: 1})
+	h.ended(t, old.ID)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	events, err := h.Driver.Watch(ctx)
+	if err != nil {
+		t.Fatalf("Watch: %v", err)
+	}
+	h.wantEvent(t, events, "the job that exists", func(id driver.JobID) bool { return id == old.ID })
+	job := h.startSpec(t, "second", h.Job(t, Behaviour{Epochs: 2, Epoch: 100 * time.Millisecond}))
+	h.wantEvent(t, events, "the job that was started", func(id driver.JobID) bool { return id == job.ID })
+	h.wantEvent(t, events, "the end of the job", func(id driver.JobID) bool {
+		return id == job.ID && h.get(t, id).State == driver.Succeeded
+	})
+}
+
+func (h *Harness) wantEvent(t *testing.T, events <-chan driver.Event, what string, is func(driver.JobID) bool) {
+	t.Helper()
+	h.Eventually(t, "an event of "+what, func(context.Context) bool {
+		for {
+			select {
+			case e, ok := <-events:
+				if !ok {
+					t.Fatalf("the watch broke while waiting for %s", what)
+				}
+				if is(e.Job) {
+					return true
+				}
+			default:
+				return false
+			}
+		}
+	})
+}
+
+func watchEnds(t *testing.T, h *Harness) {
+	ctx, cancel := context.WithCancel(t.Context())
+	events, err := h.Driver.Watch(ctx)
+	if err != nil {
+		cancel()
+		t.Fatalf("Watch: %v", err)
+	}
+	cancel()
+	h.Eventually(t, "the channel is closed", func(context.Context) bool {
+		for {
+			select {
+			case _, ok := <-events:
+				if !ok {
+					return true
+				}
+			default:
+				return false
+			}
+		}
+	})
+}
+
+func unknownJob(t *testing.T, h *Harness) {
+	ctx := t.Context()
+	const nobody driver.JobID = "nobody"
+	_, err := h.Driver.Get(ctx, nobody)
+	wantError(t, "Get", err, driver.ErrNotFound)
+	wantError(t, "Stop", h.Driver.Stop(ctx, nobody), driver.ErrNotFound)
+	in := h.intent(driver.Job{ID: nobody, Fingerprint: "x"}, "intent", driver.Change{})
+	_, err = h.Driver.Advance(ctx, in)
+	wantError(t, "Advance", err, driver.ErrNotFound)
+	r, err := h.Driver.Logs(ctx, nobody, 0)
+	wantError(t, "Logs", err, driver.ErrNotFound)
+	if err == nil {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func listOrder(t *testing.T, h *Harness) {
+	spec := h.Job(t, Behaviour{Epochs: 1})
+	var want []driver.JobID
+	for _, id := range []driver.RequestID{"c", "a", "b"} {
+		want = append(want, h.startSpec(t, id, spec).ID)
+	}
+	h.wantJobs(t, want...)
+	for _, id := range want {
+		h.ended(t, id)
+	}
+	h.wantJobs(t, want...)
+}
+
+func logsOffset(t *testing.T, h *Harness) {
+	job := h.start(t, Behaviour{Epochs: 3})
+	h.ended(t, job.ID)
+	all := h.logs(t, job.ID, 0)
+	if len(epochLines(all)) != 3 {
+		t.Fatalf("output %q, want three epochs", all)
+	}
+	at := strings.Index(all, "epoch 2/")
+	if got := h.logs(t, job.ID, int64(at)); got != all[at:] {
+		t.Errorf("from offset %d: %q, want %q", at, got, all[at:])
+	}
+	if got := h.logs(t, job.ID, int64(len(all)+10)); got != "" {
+		t.Errorf("from behind the end: %q, want nothing", got)
+	}
+}
+
+func reopen(t *testing.T, h *Harness) {
+	short := h.startSpec(t, "short", h.Job(t, Behaviour{Epochs: 1}))
+	h.ended(t, short.ID)
+	long := h.startSpec(t, "long", h.Job(t, Behaviour{Epochs: 10, Epoch: 100 * time.Millisecond}))
+	h.epochs(t, long.ID, 1)
+	spec := h.Job(t, Behaviour{Epochs: 10, Epoch: 100 * time.Millisecond})
+	h.Driver = h.Reopen(t)
+	h.wantJobs(t, short.ID, long.ID)
+	wantState(t, h.get(t, short.ID), driver.Succeeded)
+	if again := h.startSpec(t, "long", spec); again.ID != long.ID {
+		t.Errorf("the request repeated after the crash is job %s, want %s", again.ID, long.ID)
+	}
+	job := h.reopened(t, long.ID)
+	wantState(t, job, driver.Succeeded)
+	if len(job.Attempts) != 1 {
+		t.Errorf("%d attempts, want 1", len(job.Attempts))
+	}
+	h.eachEpochOnce(t, long.ID, 10)
+}
+
+func reopenMove(t *testing.T, h *Harness) {
+	job := h.start(t, mover(12))
+	h.epochs(t, job.ID, 1)
+	job = h.get(t, job.ID)
+	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
+	// A crash after every single step.
+	h.Eventually(t, "the move ends across crashes", func(ctx context.Context) bool {
+		got, err := h.Driver.Advance(ctx, in)
+		if err != nil && !errors.Is(err, driver.ErrTransient) {
+			t.Fatalf("Advance after a crash: %v", err)
+		}
+		if got.Kind == driver.StepStarted {
+			return true
+		}
+		if got.Kind.Done() {
+			t.Fatalf("step is %s (%s), want %s", got.Kind, got.Detail, driver.StepStarted)
+		}
+		h.Driver = h.Reopen(t)
+		return false
+	})
+	h.reopened(t, job.ID)
+	h.movedOnce(t, job, in, 12)
+}

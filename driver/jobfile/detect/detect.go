@@ -1,0 +1,58 @@
+package detect
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+
+	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/jobfile/nomadhcl"
+	"pitchpipe/driver/jobfile/sbatch"
+)
+
+// Parse reads a job file of either format. The error, if any, is of type
+// jobfile.Errors. Batch scripts have no variables, so that values for some are an
+// error there.
+func Parse(filename string, src []byte, vars map[string]string) (*jobfile.Job, error) {
+	format, err := Format(filename, src)
+	if err != nil {
+		return nil, err
+	}
+	if format == jobfile.NomadHCL {
+		return nomadhcl.Parse(filename, src, vars)
+	}
+	if names := slices.Sorted(maps.Keys(vars)); len(names) > 0 {
+		return nil, jobfile.Errors{{
+			Pos:   jobfile.Pos{Filename: filename, Line: 1, Column: 1},
+			Found: fmt.Sprintf("a value for the variable %q", names[0]),
+			Want:  "a batch script has no variables; set its environment instead",
+		}}
+	}
+	return sbatch.Parse(filename, src)
+}
+
+// Format tells which format a job file has.
+func Format(filename string, src []byte) (jobfile.Format, error) {
+	switch ext := path.Ext(filename); {
+	case ext == ".nomad" || ext == ".hcl":
+		return jobfile.NomadHCL, nil
+	case bytes.HasPrefix(src, []byte("#!")) || hasDirective(src):
+		return jobfile.Sbatch, nil
+	}
+	return "", jobfile.Errors{{
+		Pos:   jobfile.Pos{Filename: filename, Line: 1, Column: 1},
+		Found: "a file of no known format",
+		Want:  "want a Nomad job file (its name ends in .nomad or .hcl) or a batch script (its first line begins with #!)",
+	}}
+}
+
+func hasDirective(src []byte) bool {
+	for line := range bytes.Lines(src) {
+		if bytes.HasPrefix(line, []byte("#SBATCH")) || bytes.HasPrefix(line, []byte("#TUNE")) {
+			return true
+		}
+	}
+	return false
+}

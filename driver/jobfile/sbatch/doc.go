@@ -1,0 +1,36 @@
+// Package sbatch reads Slurm batch scripts: the #! line, the #SBATCH options,
+// the #TUNE lines of the tuning stanza, and the variables that the script sets
+// at its top.
+//
+// In come the bytes of a script, out comes a jobfile.Job, or every fault of the
+// script with line and column. The package never runs or expands anything, never
+// judges the stanza, and never drops an option silently that would change what
+// the job does: what cannot be honoured outside Slurm is refused with the reason.
+//
+// # Where lines count
+//
+// #SBATCH and #TUNE lines count before the first command, at the start of a
+// line. A #TUNE line that is indented or stands behind the first command is an
+// error, because its author would otherwise be left untuned without a word.
+//
+// # The stanza
+//
+// "#TUNE key=value ..." sets keys of the top level, "#TUNE knob NAME key=value
+// ..." those of a knob, "#TUNE BLOCK key=value ..." those of another block.
+// Several lines for the same block add to it. A value is bare, in single quotes
+// (literal) or in double quotes (\" and \\ are the only escapes); commas outside
+// of quotes separate the elements of a list. Nothing is expanded, and no line is
+// continued. Text is normalised to Unicode NFC, as in job files of the other
+// format.
+//
+// # Variables
+//
+// Job.Env holds what can be read without running: from the top on, comments,
+// blank lines, assignments (with and without export), and lines that begin with
+// set, ulimit, umask, cd, module, : or true are read; the first other line ends
+// the reading. A value is read if it is a literal (bare, in single quotes, or in
+// double quotes without $ ` and \), or ${NAME:-default} or ${NAME-default}, whose
+// default is taken for NAME too. ": ${NAME:=default}" counts as well. Any other
+// value makes its variable unknown. Job.Fixed names the variables whose value
+// the script sets to a literal, whatever the environment holds.
+package sbatch

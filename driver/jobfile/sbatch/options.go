@@ -1,0 +1,231 @@
+package sbatch
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"pitchpipe/driver/jobfile/nearest"
+)
+
+// maxMemory is the largest amount that is taken for a real one.
+const maxMemory = math.MaxInt64 / 2
+
+// options reads the options of one #SBATCH line from byte i on.
+func (p *parser) options(number int, line string, i int) {
+	rest, err := words(line, i)
+	var open *openQuote
+	if errors.As(err, &open) {
+		p.fail(number, open.column, open.Error(), "want the closing quote on the same line")
+		return
+	}
+	known := options()
+	for len(rest) > 0 {
+		w := rest[0]
+		rest = rest[1:]
+		switch {
+		case strings.HasPrefix(w.text, "--") && len(w.text) > 2:
+			rest = p.long(number, w, rest, known)
+		case strings.HasPrefix(w.text, "-") && len(w.text) > 1:
+			rest = p.short(number, w, rest, known)
+		case w.text == "hetjob" || w.text == "packjob":
+			p.fail(number, w.column, "several components", "jobs of several components are not run by the local scheduler; submit them to Slurm")
+			return
+		default:
+			p.fail(number, w.column, fmt.Sprintf("the word %q where an option is expected", w.text),
+				"want --option=value or -o value; quote values that hold blanks")
+		}
+	}
+}
+
+// long reads --option, --option=value and --option value.
+func (p *parser) long(number int, w word, rest []word, known []option) []word {
+	name, value, joined := strings.Cut(w.text, "=")
+	at := place{line: number, name: name, column: w.column, value: w.column + len(name) + 1}
+	i := slices.IndexFunc(known, func(o option) bool { return "--"+o.long == name })
+	if i < 0 {
+		p.unknown(at, known)
+		if !joined && len(rest) > 0 && !strings.HasPrefix(rest[0].text, "-") {
+			return rest[1:] // most likely its value: one error is enough
+		}
+		return rest
+	}
+	return p.apply(known[i], at, value, joined, rest)
+}
+
+// short reads -o value, -ovalue, and several letters without values.
+func (p *parser) short(number int, w word, rest []word, known []option) []word {
+	for j := 1; j < len(w.text); j++ {
+		at := place{line: number, name: "-" + w.text[j:j+1], column: w.column, value: w.column + j + 1}
+		i := slices.IndexFunc(known, func(o option) bool { return o.short == w.text[j] })
+		if i < 0 {
+			at.name = w.text
+			p.unknown(at, known)
+			return rest
+		}
+		if known[i].takes == argument {
+			return p.apply(known[i], at, w.text[j+1:], j+1 < len(w.text), rest)
+		}
+		p.apply(known[i], at, "", false, nil)
+	}
+	return rest
+}
+
+// apply fetches the value of an option and uses it.
+func (p *parser) apply(o option, at place, value string, joined bool, rest []word) []word {
+	switch {
+	case o.takes == nothing && joined:
+		p.fail(at.line, at.value, fmt.Sprintf("%s has the value %q", at.name, value), "want no value")
+		return rest
+	case o.takes == argument && !joined && len(rest) == 0:
+		p.fail(at.line, at.column, at.name+" has no value", "want "+at.name+" and a value")
+		return rest
+	case o.takes == argument && !joined:
+		value, at.value = rest[0].text, rest[0].column
+		rest = rest[1:]
+	}
+	switch {
+	case o.why != "":
+		p.fail(at.line, at.column, at.name, o.why)
+	case o.use != nil:
+		o.use(p, at, value)
+	}
+	return rest
+}
+
+func (p *parser) unknown(at place, known []option) {
+	names := make([]string, len(known))
+	for i, o := range known {
+		names[i] = "--" + o.long
+	}
+	want := "want an option of sbatch"
+	if near := nearest.Word(at.name, names); near != "" {
+		want += fmt.Sprintf("; did you mean %q?", near)
+	}
+	p.fail(at.line, at.column, fmt.Sprintf("unknown option %q", at.name), want)
+}
+
+func (p *parser) badValue(at place, value, want string) {
+	p.fail(at.line, at.value, fmt.Sprintf("%s is %q", at.name, value), want)
+}
+
+func (p *parser) cores(at place, value string) {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || n > 1<<20 {
+		p.badValue(at, value, "want a whole number of cores, 1 or more")
+		return
+	}
+	p.job.Cores = n
+}
+
+func (p *parser) memory(at place, value string) {
+	n, ok := memory(value)
+	if !ok {
+		p.badValue(at, value, "want an amount of memory such as 4G or 512M; without a unit it is MiB")
+		return
+	}
+	p.job.MemoryBytes, p.totalGiven = n, true
+}
+
+func (p *parser) memoryPerCore(at place, value string) {
+	n, ok := memory(value)
+	if !ok {
+		p.badValue(at, value, "want an amount of memory such as 4G or 512M; without a unit it is MiB")
+		return
+	}
+	p.perCore, p.perCoreAt = n, p.pos(at.line, at.column)
+}
+
+// memory reads an amount as sbatch does: a whole number, M where no unit stands.
+func memory(s string) (int64, bool) {
+	text := strings.ToUpper(s)
+	if strings.HasSuffix(text, "B") && len(text) > 1 {
+		text = text[:len(text)-1]
+	}
+	shift := 20
+	if i := strings.IndexAny(text, "KMGT"); i >= 0 {
+		if i != len(text)-1 {
+			return 0, false
+		}
+		shift = 10 * (strings.IndexByte("KMGT", text[i]) + 1)
+		text = text[:i]
+	} else if len(text) != len(s) {
+		return 0, false // a lone B is no unit of sbatch
+	}
+	n, err := strconv.ParseUint(text, 10, 62)
+	if err != nil || n > maxMemory>>shift {
+		return 0, false
+	}
+	return int64(n) << shift, true
+}
+
+func (p *parser) timeLimit(at place, value string) {
+	d, ok := limit(value)
+	if !ok {
+		p.badValue(at, value, "want minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS")
+		return
+	}
+	p.job.TimeLimit = d
+}
+
+// limit reads a time limit of Slurm; 0 is none.
+func limit(s string) (time.Duration, bool) {
+	if s == "-1" || strings.EqualFold(s, "UNLIMITED") || strings.EqualFold(s, "INFINITE") {
+		return 0, true
+	}
+	days, clock, hasDays := strings.Cut(s, "-")
+	if !hasDays {
+		days, clock = "0", s
+	}
+	fields := append([]string{days}, strings.Split(clock, ":")...)
+	// A lone number is minutes, but hours behind days; two are minutes and seconds,
+	// but hours and minutes behind days.
+	units := []time.Duration{24 * time.Hour, time.Hour, time.Minute, time.Second}
+	switch {
+	case len(fields) > len(units):
+		return 0, false
+	case !hasDays && len(fields) < len(units):
+		units = append(units[:1], units[2:]...)
+	}
+	var sum time.Duration
+	for i, field := range fields {
+		n, err := strconv.ParseUint(field, 10, 31)
+		if err != nil || n > uint64((math.MaxInt64/8)/int64(units[i])) {
+			return 0, false
+		}
+		sum += time.Duration(n) * units[i]
+	}
+	return sum, true
+}
+
+func (p *parser) name(_ place, value string)      { p.job.Name = value }
+func (p *parser) output(_ place, value string)    { p.job.Output = value }
+func (p *parser) dir(_ place, value string)       { p.job.Dir = value }
+func (p *parser) partition(_ place, value string) { p.job.Partition = value }
+func (p *parser) account(_ place, value string)   { p.job.Account = value }
+func (p *parser) requeue(place, string)           { p.job.NoRequeue = false }
+func (p *parser) noRequeue(place, string)         { p.job.NoRequeue = true }
+
+// onlyOne accepts one node and one task: Slurm starts a script once, and what
+// goes beyond is the work of srun on several nodes.
+func (p *parser) onlyOne(at place, value string) {
+	low, high, isRange := strings.Cut(value, "-")
+	if value == "1" || isRange && low == "1" && high == "1" {
+		return
+	}
+	if n, err := strconv.Atoi(low); err != nil || n < 1 {
+		p.badValue(at, value, "want 1")
+		return
+	}
+	p.badValue(at, value, "want 1: jobs of several nodes or tasks are not run by the local scheduler; submit them to Slurm")
+}
+
+func (p *parser) export(at place, value string) {
+	if strings.Contains(value, "=") {
+		p.badValue(at, value, "want ALL, NONE or names; set variables inside the script with export NAME=${NAME:-value}")
+	}
+}

@@ -1,0 +1,124 @@
+package sbatch
+
+import (
+	"bytes"
+	"path"
+	"strings"
+
+	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/jobfile/identity"
+)
+
+// Parse reads a batch script. The error, if any, is of type jobfile.Errors and
+// holds every fault in the order of the places. The filename serves messages and,
+// without --job-name, names the job.
+func Parse(filename string, src []byte) (*jobfile.Job, error) {
+	p := &parser{
+		filename: filename,
+		job: &jobfile.Job{
+			Format: jobfile.Sbatch,
+			Name:   path.Base(filename),
+			Cores:  1,
+			Script: src,
+		},
+	}
+	p.whole(src)
+	lines := strings.Split(string(src), "\n")
+	p.lines(lines)
+	p.finish()
+	if err := p.errs.Err(); err != nil {
+		return nil, err
+	}
+	p.job.Env, p.job.Fixed = environment(filename, lines)
+	p.job.Command = identity.Script(src)
+	return p.job, nil
+}
+
+// parser gathers what the lines say.
+type parser struct {
+	filename string
+	job      *jobfile.Job
+	errs     jobfile.Errors
+
+	perCore    int64       // bytes of --mem-per-cpu, 0 = not given
+	perCoreAt  jobfile.Pos // where it stands
+	totalGiven bool        // --mem was given
+}
+
+// fail records a fault at a line and column, both counted from 1.
+func (p *parser) fail(line, column int, found, want string) {
+	p.errs = append(p.errs, jobfile.Error{Pos: p.pos(line, column), Found: found, Want: want})
+}
+
+func (p *parser) pos(line, column int) jobfile.Pos {
+	return jobfile.Pos{Filename: p.filename, Line: line, Column: column}
+}
+
+// whole checks what concerns the script as a whole, as sbatch does.
+func (p *parser) whole(src []byte) {
+	if !bytes.HasPrefix(src, []byte("#!")) {
+		p.fail(1, 1, "the script does not start with #!",
+			"want the path of its interpreter in the first line, such as #!/bin/sh")
+	}
+	if i := bytes.Index(src, []byte("\r\n")); i >= 0 {
+		line := bytes.Count(src[:i], []byte("\n")) + 1
+		p.fail(line, i-bytes.LastIndexByte(src[:i], '\n'), "the line ends as under DOS", "want Unix line ends")
+	}
+	if i := bytes.IndexByte(src, 0); i >= 0 {
+		line := bytes.Count(src[:i], []byte("\n")) + 1
+		p.fail(line, i-bytes.LastIndexByte(src[:i], '\n'), "a NUL byte", "want a text file")
+	}
+}
+
+// lines reads the directives. Slurm stops at the first line that is neither
+// blank nor a comment.
+func (p *parser) lines(lines []string) {
+	begun := false
+	for i, raw := range lines {
+		line, number := strings.TrimSuffix(raw, "\r"), i+1
+		text := strings.TrimLeft(line, " \t")
+		rest, tune := directive(text, "#TUNE")
+		switch {
+		case tune && begun:
+			p.fail(number, len(line)-len(text)+1, "#TUNE behind the first command",
+				"want it before the first command, where #SBATCH lines may stand")
+		case tune && len(text) != len(line):
+			p.fail(number, len(line)-len(text)+1, "#TUNE behind blanks", "want it at the start of the line")
+		case tune:
+			p.tune(number, line, len(line)-len(rest))
+		case begun || text == "":
+		case text[0] != '#':
+			begun = true
+		default:
+			if rest, ok := directive(line, "#SBATCH"); ok {
+				p.options(number, line, len(line)-len(rest))
+			}
+		}
+	}
+}
+
+// directive returns what follows the word, if the line begins with it.
+func directive(line, word string) (rest string, ok bool) {
+	rest, ok = strings.CutPrefix(line, word)
+	return rest, ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t')
+}
+
+// finish derives what depends on several options.
+func (p *parser) finish() {
+	if p.perCore == 0 {
+		return
+	}
+	if p.totalGiven {
+		p.errs = append(p.errs, jobfile.Error{
+			Pos: p.perCoreAt, Found: "both --mem and --mem-per-cpu", Want: "want one of them",
+		})
+		return
+	}
+	if p.job.Cores > 0 && p.perCore > maxMemory/int64(p.job.Cores) {
+		p.errs = append(p.errs, jobfile.Error{
+			Pos: p.perCoreAt, Found: "--mem-per-cpu times the cores is more memory than any machine has",
+		})
+		return
+	}
+	p.job.MemoryBytes = p.perCore * int64(p.job.Cores)
+}

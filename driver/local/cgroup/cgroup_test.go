@@ -1,0 +1,255 @@
+package cgroup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitchpipe/driver/local/cgroup"
+)
+
+const mount = "/sys/fs/cgroup"
+
+// fakeTree writes files below a directory that stands for a cgroup mount.
+func fakeTree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	v1 := map[string]string{
+		"cpuset/cpuset.cpus": "0-3\n", "cpuset/cgroup.procs": "",
+		"memory/memory.limit_in_bytes": "9223372036854771712\n", "memory/cgroup.procs": "",
+	}
+	with := func(base map[string]string, more ...string) map[string]string {
+		out := map[string]string{}
+		for k, v := range base {
+			out[k] = v
+		}
+		for i := 0; i < len(more); i += 2 {
+			out[more[i]] = more[i+1]
+		}
+		return out
+	}
+	for _, tt := range []struct {
+		name           string
+		files          map[string]string
+		kind           cgroup.Kind
+		cpuset, memory bool
+		unified        string
+		cpus           []int
+	}{
+		{"a directory without cgroups offers nothing", nil, cgroup.None, false, false, "", nil},
+		{"version 1 offers what is mounted", v1, cgroup.V1, true, true, "", []int{0, 1, 2, 3}},
+		{
+			"a hybrid has a unified hierarchy beside it",
+			with(v1, "unified/cgroup.controllers", "", "unified/cgroup.procs", ""),
+			cgroup.Hybrid, true, true, "unified", []int{0, 1, 2, 3},
+		},
+		{
+			"a unified hierarchy alone is a hybrid without controllers",
+			map[string]string{"unified/cgroup.controllers": "", "unified/cgroup.procs": ""},
+			cgroup.Hybrid, false, false, "unified", nil,
+		},
+		{
+			"version 2 offers what the parent hands down",
+			map[string]string{
+				"cgroup.controllers": "cpuset cpu memory\n", "cgroup.procs": "", "cgroup.subtree_control": "cpuset memory\n",
+				"pitchpipe/cgroup.subtree_control": "cpuset memory\n", "pitchpipe/cpuset.cpus.effective": "2-3\n",
+			},
+			cgroup.V2, true, true, ".", []int{2, 3},
+		},
+		{
+			"version 2 without the memory controller says so",
+			map[string]string{
+				"cgroup.controllers": "cpuset\n", "cgroup.procs": "", "cgroup.subtree_control": "cpuset\n",
+				"pitchpipe/cgroup.subtree_control": "cpuset\n",
+			},
+			cgroup.V2, true, false, ".", nil,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			root := fakeTree(t, tt.files)
+			got := cgroup.Probe(root)
+			unified := ""
+			if tt.unified != "" {
+				unified = filepath.Join(root, tt.unified)
+			}
+			want := cgroup.Tree{Root: root, Kind: tt.kind, Cpuset: tt.cpuset, Memory: tt.memory, Unified: unified, Reason: got.Reason}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("Probe (-want +got):\n%s", d)
+			}
+			if (got.Reason == "") != (got.Cpuset && got.Memory) && got.Kind != cgroup.V1 {
+				t.Errorf("reason %q for cpuset %v, memory %v", got.Reason, got.Cpuset, got.Memory)
+			}
+			if d := cmp.Diff(tt.cpus, got.CPUs()); d != "" {
+				t.Errorf("CPUs (-want +got):\n%s", d)
+			}
+		})
+	}
+	if got := cgroup.Probe(""); got.Kind != cgroup.None || got.Reason == "" {
+		t.Errorf("Probe of nothing: %+v, want none with a reason", got)
+	}
+}
+
+func TestAVersion2LeafIsLimitedThroughItsFiles(t *testing.T) {
+	t.Parallel()
+	root := fakeTree(t, map[string]string{
+		"cgroup.controllers": "cpuset memory\n", "cgroup.procs": "", "cgroup.subtree_control": "cpuset memory\n",
+		"pitchpipe/cgroup.subtree_control": "cpuset memory\n", "pitchpipe/cgroup.controllers": "cpuset memory\n",
+	})
+	leaf, err := cgroup.Probe(root).Create(t.Context(), "local-1.1", cgroup.Limits{CPUs: []int{2, 5}, MemoryBytes: 1 << 28})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(root, cgroup.Parent, "local-1.1")
+	for name, want := range map[string]string{
+		"cpuset.cpus": "2,5", "memory.max": "268435456", "memory.swap.max": "0", "memory.oom.group": "1",
+	} {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || strings.TrimSpace(string(got)) != want {
+			t.Errorf("%s holds %q (%v), want %s", name, got, err, want)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "memory.events"), []byte("low 0\noom 4\noom_kill 3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := leaf.OOMKills(); got != 3 {
+		t.Errorf("%d kills for memory, want 3", got)
+	}
+}
+
+func realTree(t *testing.T) cgroup.Tree {
+	t.Helper()
+	tree := cgroup.Probe(mount)
+	if tree.Kind == cgroup.None {
+		t.Skip("no cgroups that this process may use: ", tree.Reason)
+	}
+	return tree
+}
+
+func TestALeafConfinesAndEnds(t *testing.T) {
+	t.Parallel()
+	tree := realTree(t)
+	name := fmt.Sprintf("leaftest-%d.1", os.Getpid())
+	limits := cgroup.Limits{MemoryBytes: 256 << 20}
+	if cpus := tree.CPUs(); len(cpus) > 0 {
+		limits.CPUs = cpus[len(cpus)-1:]
+	}
+	leaf, err := tree.Create(t.Context(), name, limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(leaf.Kill(context.Background()), leaf.Remove(context.Background())); err != nil {
+			t.Error(err)
+		}
+		if left := leaf.Dirs(); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	})
+	// A process that starts others, some in sessions of their own.
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "read go; sleep 1000 & setsid sleep 1000 & exec sleep 1000")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := leaf.Add(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Write([]byte("go\n")); err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for end := time.Now().Add(10 * time.Second); len(pids) < 3 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if pids, err = leaf.Pids(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(pids) != 3 || !slices.Contains(pids, cmd.Process.Pid) {
+		t.Fatalf("processes %v, want three with %d", pids, cmd.Process.Pid)
+	}
+	if tree.Cpuset && len(limits.CPUs) == 1 {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+		if want := fmt.Sprintf("Cpus_allowed_list:\t%d\n", limits.CPUs[0]); err != nil || !strings.Contains(string(status), want) {
+			t.Errorf("status %s (%v), want %q", status, err, want)
+		}
+	}
+	if _, err := tree.Create(t.Context(), name, limits); !errors.Is(err, cgroup.ErrInUse) {
+		t.Errorf("a second Create: %v, want %v", err, cgroup.ErrInUse)
+	}
+	if err := leaf.Kill(t.Context(), cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	pids, err = leaf.Pids()
+	if err != nil || !slices.Equal(pids, []int{cmd.Process.Pid}) {
+		t.Errorf("processes %v (%v), want only the one that was left out", pids, err)
+	}
+	if err := leaf.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("the process ended well, want killed")
+	}
+}
+
+func TestALeafThatIsNotThereHoldsNothing(t *testing.T) {
+	t.Parallel()
+	leaf := realTree(t).Open("never-made.1")
+	pids, err := leaf.Pids()
+	if err := errors.Join(err, leaf.Kill(t.Context()), leaf.Remove(t.Context())); err != nil || len(pids) > 0 || leaf.OOMKills() != 0 {
+		t.Errorf("pids %v, kills %d, error %v; want nothing", pids, leaf.OOMKills(), err)
+	}
+}
+
+func TestParseListRefusesWhatIsNone(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"a", "1-", "-1", "3-1", "1,,2", "0-99999999"} {
+		if got, err := cgroup.ParseList(text); err == nil {
+			t.Errorf("ParseList(%q) = %v, want an error", text, got)
+		}
+	}
+}
+
+func FuzzParseList(f *testing.F) {
+	for _, text := range []string{"", "0", "0-3,8", "1,3,5-6", "x", "5-2"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if strings.Count(text, ",") > 10 {
+			return
+		}
+		cpus, err := cgroup.ParseList(text)
+		if err != nil {
+			return
+		}
+		again, err := cgroup.ParseList(cgroup.FormatList(cpus))
+		if err != nil || !slices.Equal(cpus, again) {
+			t.Errorf("ParseList(%q) = %v, which printed and read again is %v (%v)", text, cpus, again, err)
+		}
+	})
+}

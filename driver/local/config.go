@@ -1,0 +1,154 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/local/cgroup"
+)
+
+// DefaultCluster names the machine where Config does not.
+const DefaultCluster = "local"
+
+// DefaultHold is how long a job that saved waits for its controller.
+const DefaultHold = 30 * time.Second
+
+// DefaultCgroupRoot is where cgroups are mounted.
+const DefaultCgroupRoot = "/sys/fs/cgroup"
+
+// Causes that only this driver has, beside those of package driver.
+const (
+	// CauseLate: the attempt before saved after its intent was abandoned, or its
+	// controller did not come back within Config.Hold.
+	CauseLate driver.Cause = "intent-late"
+)
+
+// Config is what a Driver needs.
+type Config struct {
+	Dir     string // state; made where missing
+	Cluster string // job ids are CLUSTER-NUMBER, and cgroups are named by them; default local
+
+	Cores       int   // default: the CPUs that this process may use
+	MemoryBytes int64 // default: the machine's memory
+
+	// Supervisor is the argv prefix of a command that calls Supervise with the
+	// arguments that follow, such as {"/usr/bin/pitchpipe", "supervise"}.
+	Supervisor []string
+
+	// Listener is the argv prefix of `pitchpipe listen`; empty = no listener. It
+	// gets --pattern, --file, --offset and --total.
+	Listener    []string
+	ListenerEnv []string
+
+	// Parse reads a job file.
+	Parse func(filename string, src []byte, vars map[string]string) (*jobfile.Job, error)
+
+	// CgroupRoot is where cgroups are mounted; empty = none, and jobs are confined
+	// by affinity, and their memory by looking.
+	CgroupRoot string
+
+	// Hold is how long a job that saved waits for the next Advance; default
+	// DefaultHold.
+	Hold time.Duration
+
+	Logger *slog.Logger // default: nothing is logged
+
+	// AfterStep is called after each durable step with its name. Crash tests end
+	// the process there; production leaves it nil.
+	AfterStep func(step string)
+}
+
+// withDefaults fills in what is not set and refuses what cannot be.
+func (c Config) withDefaults() (Config, []int, cgroup.Tree, error) {
+	none := cgroup.Tree{}
+	if c.Dir == "" || c.Parse == nil || len(c.Supervisor) == 0 {
+		return c, nil, none, errors.New("local driver: Dir, Parse and Supervisor are needed")
+	}
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return c, nil, none, fmt.Errorf("local driver: state directory: %w", err)
+	}
+	c.Dir = dir
+	if c.Cluster == "" {
+		c.Cluster = DefaultCluster
+	}
+	if strings.ContainsAny(c.Cluster, "/. \x00") {
+		return c, nil, none, fmt.Errorf("local driver: cluster name %q: no slash, dot or space", c.Cluster)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.AfterStep == nil {
+		c.AfterStep = func(string) {}
+	}
+	if c.Hold <= 0 {
+		c.Hold = DefaultHold
+	}
+	tree := cgroup.Probe(c.CgroupRoot)
+	cpus, err := allowedCPUs(tree)
+	if err != nil {
+		return c, nil, none, err
+	}
+	if c.Cores == 0 {
+		c.Cores = len(cpus)
+	}
+	if c.Cores < 1 || c.Cores > len(cpus) {
+		return c, nil, none, fmt.Errorf("local driver: %d cores asked for, this process may use %d", c.Cores, len(cpus))
+	}
+	if c.MemoryBytes == 0 {
+		if c.MemoryBytes, err = machineMemory(); err != nil {
+			return c, nil, none, err
+		}
+	}
+	if c.MemoryBytes < 0 {
+		return c, nil, none, fmt.Errorf("local driver: %d bytes of memory", c.MemoryBytes)
+	}
+	return c, cpus[:c.Cores], tree, nil
+}
+
+// allowedCPUs lists the CPUs that this process may use and its jobs can have.
+func allowedCPUs(tree cgroup.Tree) ([]int, error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil, fmt.Errorf("local driver: CPUs of this process: %w", err)
+	}
+	offered := map[int]bool{}
+	for _, c := range tree.CPUs() {
+		offered[c] = true
+	}
+	var out []int
+	for c := range 8 * len(set) * 8 {
+		if set.IsSet(c) && (len(offered) == 0 || offered[c]) {
+			out = append(out, c)
+		}
+	}
+	return out, nil
+}
+
+func machineMemory() (int64, error) {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return 0, fmt.Errorf("local driver: machine memory: %w", err)
+	}
+	return int64(info.Totalram) * int64(info.Unit), nil
+}
+
+// baseEnv is what every job gets from this process.
+func baseEnv() map[string]string {
+	out := map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin"}
+	for _, name := range []string{"PATH", "HOME", "USER", "LANG", "TMPDIR"} {
+		if value, ok := os.LookupEnv(name); ok {
+			out[name] = value
+		}
+	}
+	return out
+}

@@ -1,0 +1,53 @@
+// Package local is the embedded scheduler for one machine.
+//
+// In come job files and intents; out come real processes under a supervisor each,
+// and durable records from which a new Driver on the same directory goes on. The
+// process of the Driver may die at any moment: what runs goes on running, what
+// was asked for under a request id exists once, and a step that was begun is
+// finished by the next call.
+//
+// # The directory
+//
+//	lock                 held while a Driver is open; one at a time
+//	next                 number of the next job
+//	requests/HASH        a request id and the number that it claimed
+//	jobs/ID/job.json     the record of one job, replaced as a whole
+//	jobs/ID/script       an sbatch script
+//	jobs/ID/output.log   its output, unless the job file names another
+//	jobs/ID/attempts/N-L one launch of attempt N; see package supervise
+//
+// Every transition is in job.json before its effect can be seen. An attempt has a
+// second launch only where the first is void: proven, under its lock, never to
+// have started and never to start.
+//
+// # The queue
+//
+// First come, first served, with back-fill that does not delay the head of the
+// queue by the declared time limits; see schedule. A job without a memory limit
+// takes none of the machine's memory. CPUs are handed out one by one, so that two
+// jobs never share one.
+//
+// # Attempts
+//
+// Job.Attempt grows when the next attempt is queued, so that an intent for the
+// attempt before is superseded from then on. A job that saved for an intent waits
+// as Stopped for the next Advance, but not for ever: after Config.Hold it is queued
+// again under its old settings. So is a job that saves after its intent was
+// abandoned, with the cause CauseLate: saving late loses nothing. The time limit is
+// each attempt's own.
+//
+// # What a job finds
+//
+// Its environment is this process's PATH, HOME, USER, LANG and TMPDIR, then what
+// a Nomad job file sets, then Spec.Env, then Change.Env, then PITCHPIPE_JOB_ID,
+// PITCHPIPE_ATTEMPT and what its format promises (SLURM_* or NOMAD_*). An sbatch
+// script that sets a name to a literal would override a change of it, which is
+// therefore refused; a script that is to be tuned writes NAME=${NAME:-default}. Change.Args needs a command line, which only
+// Nomad job files have.
+//
+// A process of the job that is killed for memory ends the attempt as a whole,
+// unless the job ends well before that is noticed.
+//
+// The package never reads knowledge, never decides that a job should change, and
+// never starts an attempt of which it does not know that nothing else runs.
+package local

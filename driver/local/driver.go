@@ -1,0 +1,242 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/local/cgroup"
+	"pitchpipe/driver/local/durable"
+	"pitchpipe/driver/local/supervise"
+)
+
+// Driver is the scheduler. Its records are replaced as a whole under one lock,
+// which is held while they are written: one machine's jobs are few.
+type Driver struct {
+	cfg   Config
+	store store
+	tree  cgroup.Tree
+	cpus  []int
+	room  room
+	env   map[string]string
+	node  string
+	lock  *os.File
+	wake  chan struct{} // the loop has something to do
+	since time.Time     // when this driver was opened
+
+	mu       sync.Mutex
+	closed   bool
+	jobs     map[driver.JobID]*record // never changed in place
+	order    []driver.JobID           // oldest first
+	watchers map[*watcher]struct{}
+
+	// Of this process only.
+	forked   map[driver.JobID]int       // supervisors that are children and not yet known to have ended
+	buried   []int                      // children of ended attempts, to be waited for
+	failures map[driver.JobID]failure   // supervisors in a row that did not start
+	touched  map[driver.JobID]time.Time // the last Advance
+}
+
+var _ driver.Driver = (*Driver)(nil)
+
+// New opens the state directory, which it locks until Run returns or Close is
+// called, and reads what is there. It starts nothing: that is Run's work.
+func New(cfg Config) (*Driver, error) {
+	cfg, cpus, tree, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	node, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("local driver: %w", err)
+	}
+	d := &Driver{
+		cfg: cfg, store: store{cfg.Dir}, tree: tree, cpus: cpus, node: node, env: baseEnv(),
+		room: room{len(cpus), cfg.MemoryBytes}, wake: make(chan struct{}, 1), since: time.Now(),
+		jobs: map[driver.JobID]*record{}, watchers: map[*watcher]struct{}{},
+		forked: map[driver.JobID]int{}, failures: map[driver.JobID]failure{}, touched: map[driver.JobID]time.Time{},
+	}
+	if err := d.store.prepare(); err != nil {
+		return nil, fmt.Errorf("local driver: %w", err)
+	}
+	if d.lock, err = lockDir(cfg.Dir); err != nil {
+		return nil, err
+	}
+	records, err := d.store.load()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("local driver: %w", err), d.lock.Close())
+	}
+	for _, r := range records {
+		d.jobs[r.Job.ID] = r
+		d.order = append(d.order, r.Job.ID)
+	}
+	if tree.Reason != "" {
+		cfg.Logger.Info("cgroups are not all there", "kind", string(tree.Kind), "reason", tree.Reason)
+	}
+	return d, nil
+}
+
+func lockDir(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("local driver: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("local driver: another process has %s open: %w", dir, err), f.Close())
+	}
+	return f, nil
+}
+
+// Close ends the watches and frees the directory. Jobs run on. Run calls it.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil
+	}
+	d.closed = true
+	for w := range d.watchers {
+		w.end()
+	}
+	return d.lock.Close()
+}
+
+// Name is local.
+func (d *Driver) Name() string { return "local" }
+
+// Capabilities tells what this machine offers. Without a cgroup for it memory is
+// still enforced, by looking.
+func (d *Driver) Capabilities() driver.Capabilities {
+	return driver.Capabilities{KeepsID: true, Env: true, Args: true, Memory: true, Cores: true}
+}
+
+// Get returns one job.
+func (d *Driver) Get(_ context.Context, id driver.JobID) (driver.Job, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r, err := d.find(id)
+	if err != nil {
+		return driver.Job{}, fmt.Errorf("get: %w", err)
+	}
+	return cloneJob(r.Job), nil
+}
+
+// List returns every job, oldest first.
+func (d *Driver) List(context.Context) ([]driver.Job, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, fmt.Errorf("list: %w", errClosed)
+	}
+	out := make([]driver.Job, len(d.order))
+	for i, id := range d.order {
+		out[i] = cloneJob(d.jobs[id].Job)
+	}
+	return out, nil
+}
+
+// errClosed is what a driver says that is no longer open.
+var errClosed = fmt.Errorf("local driver is closed: %w", driver.ErrTransient)
+
+func (d *Driver) find(id driver.JobID) (*record, error) {
+	if d.closed {
+		return nil, errClosed
+	}
+	r, ok := d.jobs[id]
+	if !ok {
+		return nil, fmt.Errorf("job %s: %w", id, driver.ErrNotFound)
+	}
+	return r, nil
+}
+
+// commit makes a record durable, then visible, and names the step for the tests
+// that crash there.
+func (d *Driver) commit(r *record, step string) error {
+	if err := d.store.write(r); err != nil {
+		return fmt.Errorf("job %s: %s: %w: %w", r.Job.ID, step, driver.ErrTransient, err)
+	}
+	if _, known := d.jobs[r.Job.ID]; !known {
+		d.order = append(d.order, r.Job.ID)
+	}
+	old := d.jobs[r.Job.ID]
+	d.jobs[r.Job.ID] = r
+	if old == nil || old.Job.State != r.Job.State {
+		d.cfg.Logger.Info("job", "job", string(r.Job.ID), "state", string(r.Job.State),
+			"attempt", r.Job.Attempt, "detail", r.Job.Detail)
+	}
+	for w := range d.watchers {
+		w.add(r.Job.ID)
+	}
+	d.cfg.AfterStep(step)
+	return nil
+}
+
+// nudge lets the loop look.
+func (d *Driver) nudge() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Stop cancels a job. A running one is asked to end, and killed after 5 s.
+func (d *Driver) Stop(_ context.Context, id driver.JobID) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r, err := d.find(id)
+	if err != nil {
+		return fmt.Errorf("stop: %w", err)
+	}
+	if r.Job.State.Ended() {
+		return nil
+	}
+	defer d.nudge()
+	if r.Job.State != driver.Running {
+		c := r.clone()
+		d.close(c, driver.Cancelled, "cancelled before it ran on", time.Now())
+		return d.commit(c, "cancelled")
+	}
+	if !r.Cancel {
+		r = r.clone()
+		r.Cancel = true
+		if err := d.commit(r, "cancelling"); err != nil {
+			return err
+		}
+	}
+	return d.requestStop(r, supervise.StopCancelled)
+}
+
+// requestStop tells the supervisor of the present launch to end it. Repeating it
+// changes nothing.
+func (d *Driver) requestStop(r *record, why supervise.StopReason) error {
+	path := filepath.Join(d.store.launch(r), supervise.StopFile)
+	var have supervise.Stop
+	if err := durable.ReadJSON(path, &have); err == nil && have.Reason == why {
+		return nil
+	}
+	if err := durable.WriteJSON(path, supervise.Stop{Reason: why}, 0o600); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil // not launched yet; the launch looks at the record
+		}
+		return fmt.Errorf("job %s: asking for its end: %w: %w", r.Job.ID, driver.ErrTransient, err)
+	}
+	d.cfg.AfterStep("stop-requested")
+	return nil
+}
+
+// close makes the record that of an ended job.
+func (d *Driver) close(r *record, state driver.State, detail string, now time.Time) {
+	r.Job.State, r.Job.Detail, r.Job.Ended = state, detail, now
+	r.Moving, r.Next, r.CPUs = nil, next{}, nil
+}
+
+// Supervise is the body of the hidden command that Config.Supervisor starts; args
+// are what follows the prefix. It returns the exit status.
+func Supervise(ctx context.Context, args []string) int { return supervise.Main(ctx, args) }

@@ -1,0 +1,117 @@
+package local
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/local/cgroup"
+	"pitchpipe/driver/local/supervise"
+)
+
+// environment makes what the attempt that runs finds, sorted by name.
+func environment(r *record, base map[string]string, s store) []string {
+	env := maps.Clone(base)
+	if r.User != nil {
+		env["HOME"], env["USER"], env["LOGNAME"] = r.Home, r.Job.Owner, r.Job.Owner
+		delete(env, "TMPDIR")
+	}
+	if r.File.Format == jobfile.NomadHCL {
+		maps.Copy(env, r.File.Env)
+	}
+	maps.Copy(env, r.Env)
+	maps.Copy(env, r.Job.Change.Env)
+	env[supervise.JobVariable] = string(r.Job.ID)
+	env["PITCHPIPE_ATTEMPT"] = strconv.Itoa(r.Job.Attempt)
+	want := r.want(r.Job.Change)
+	switch r.File.Format {
+	case jobfile.Sbatch:
+		env["SLURM_JOB_ID"] = string(r.Job.ID)
+		env["SLURM_JOB_NAME"] = r.Job.Name
+		env["SLURM_CPUS_PER_TASK"] = strconv.Itoa(want.Cores)
+		env["SLURM_CPUS_ON_NODE"] = strconv.Itoa(want.Cores)
+		env["SLURM_RESTART_COUNT"] = strconv.Itoa(r.Job.Attempt - 1)
+		env["SLURM_SUBMIT_DIR"] = r.Dir
+		if want.Memory > 0 {
+			env["SLURM_MEM_PER_NODE"] = strconv.FormatInt(want.Memory>>20, 10)
+		}
+	case jobfile.NomadHCL:
+		env["NOMAD_JOB_ID"] = string(r.Job.ID)
+		env["NOMAD_JOB_NAME"] = r.Job.Name
+		// Both are the job's name: a job here has one group of one task.
+		env["NOMAD_GROUP_NAME"] = r.Job.Name
+		env["NOMAD_TASK_NAME"] = r.Job.Name
+		for key, value := range r.File.Meta {
+			env["NOMAD_META_"+key] = value
+		}
+		env["NOMAD_ALLOC_DIR"] = filepath.Join(s.job(r.Job.ID), "alloc")
+		env["NOMAD_TASK_DIR"] = filepath.Join(s.job(r.Job.ID), "local")
+		env["NOMAD_CPU_CORES"] = cgroup.FormatList(r.CPUs)
+		if want.Memory > 0 {
+			env["NOMAD_MEMORY_LIMIT"] = strconv.FormatInt(want.Memory>>20, 10)
+		}
+	}
+	out := make([]string, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		out = append(out, name+"="+env[name])
+	}
+	return out
+}
+
+// withArgs sets flags of a command line: "--k v" and "--k=v" are replaced where
+// they stand, others are appended as two arguments, in the order of their names.
+func withArgs(argv []string, args map[string]string) []string {
+	out := slices.Clone(argv)
+	for _, flag := range slices.Sorted(maps.Keys(args)) {
+		value, found := args[flag], false
+		for i := 1; i < len(out); i++ {
+			switch {
+			case strings.HasPrefix(out[i], flag+"="):
+				out[i], found = flag+"="+value, true
+			case out[i] == flag && i+1 < len(out):
+				out[i+1], found = value, true
+				i++
+			case out[i] == flag:
+				out, found = append(out, value), true
+				i++
+			}
+		}
+		if !found {
+			out = append(out, flag, value)
+		}
+	}
+	return out
+}
+
+// checkChange refuses a change that no attempt of the job can have.
+func (d *Driver) checkChange(r *record, c driver.Change) error {
+	if c.Cores < 0 || c.MemoryBytes < 0 || c.TimeLimit < 0 {
+		return fmt.Errorf("a change to less than nothing: %w", driver.ErrInvalid)
+	}
+	if err := d.fits(r.want(c)); err != nil {
+		return err
+	}
+	for name, value := range c.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
+			return fmt.Errorf("environment variable %q: %w", name, driver.ErrInvalid)
+		}
+		if at, fixed := r.File.Fixed[name]; fixed {
+			return fmt.Errorf("%s: the script sets %s itself; it can be changed where it is written ${%s:-...}: %w",
+				at, name, name, driver.ErrUnsupported)
+		}
+	}
+	if len(c.Args) > 0 && len(r.File.Argv) == 0 {
+		return fmt.Errorf("a batch script has no command line to change: %w", driver.ErrUnsupported)
+	}
+	for flag, value := range c.Args {
+		if flag == "" || strings.ContainsAny(flag, "=\x00") || strings.Contains(value, "\x00") {
+			return fmt.Errorf("argument %q: %w", flag, driver.ErrInvalid)
+		}
+	}
+	return nil
+}

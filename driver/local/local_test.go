@@ -1,0 +1,188 @@
+package local_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/drivertest"
+	"pitchpipe/driver/local"
+	"pitchpipe/driver/local/cgroup"
+	"pitchpipe/driver/local/durable"
+	"pitchpipe/driver/local/supervise"
+)
+
+// fakeListener writes down how it was called and where it runs, waits for the
+// signal that ends it, and says so. With LISTENER_DEAF it never ends by itself.
+func fakeListener(args []string) int {
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, unix.SIGTERM)
+	where, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return 1
+	}
+	out := os.Getenv("LISTENER_OUT")
+	text := fmt.Sprintf("pid %d\nargs %q\n%s", os.Getpid(), args, where)
+	if err := os.WriteFile(out, []byte(text), 0o600); err != nil {
+		return 1
+	}
+	<-term
+	if os.Getenv("LISTENER_DEAF") != "" {
+		time.Sleep(time.Hour)
+	}
+	if err := os.WriteFile(out, []byte(text+"drained\n"), 0o600); err != nil {
+		return 1
+	}
+	return 0
+}
+
+func (b *bench) start(t *testing.T, id driver.RequestID, spec driver.Spec) driver.Job {
+	t.Helper()
+	job, err := b.d.Start(t.Context(), id, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
+func (b *bench) until(t *testing.T, what string, id driver.JobID, is func(driver.Job) bool) driver.Job {
+	t.Helper()
+	var job driver.Job
+	h := b.harness(t)
+	h.Now, h.Sleep = time.Now, func(_ context.Context, d time.Duration) { time.Sleep(d) }
+	h.Eventually(t, what, func(ctx context.Context) bool {
+		var err error
+		if job, err = b.d.Get(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+		return is(job)
+	})
+	return job
+}
+
+func (b *bench) ended(t *testing.T, id driver.JobID, want driver.State) driver.Job {
+	t.Helper()
+	job := b.until(t, "the job ends", id, func(j driver.Job) bool { return j.State.Ended() })
+	if job.State != want {
+		t.Fatalf("job is %s (%s), want %s; output:\n%s", job.State, job.Detail, want, output(t, b.d, id))
+	}
+	return job
+}
+
+func script(lines ...string) driver.Spec {
+	return driver.Spec{Filename: "job.sh", Source: []byte("#!/bin/sh\n" + strings.Join(lines, "\n") + "\n")}
+}
+
+func (b *bench) attemptFile(job driver.Job, name string) string {
+	return filepath.Join(b.cfg.Dir, "jobs", string(job.ID), "attempts", fmt.Sprintf("%d-1", job.Attempt), name)
+}
+
+func TestADeadSupervisorLosesItsJobAndLeavesNothingRunning(t *testing.T) {
+	t.Parallel()
+	for _, root := range []string{local.DefaultCgroupRoot, ""} {
+		t.Run("cgroups at "+root, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, func(c *local.Config) { c.CgroupRoot = root })
+			job := b.start(t, "request", b.job(t, drivertest.Behaviour{Epochs: 10_000, Epoch: 50 * time.Millisecond}))
+			job = b.until(t, "it runs", job.ID, func(j driver.Job) bool { return strings.Contains(output(t, b.d, j.ID), "epoch 1/") })
+			var supervisor, process supervise.Process
+			if err := errors.Join(
+				durable.ReadJSON(b.attemptFile(job, supervise.StartedFile), &supervisor),
+				durable.ReadJSON(b.attemptFile(job, supervise.ProcessFile), &process),
+			); err != nil {
+				t.Fatal(err)
+			}
+			if err := unix.Kill(supervisor.PID, unix.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			job = b.ended(t, job.ID, driver.Lost)
+			if job.ExitCode != -1 || len(job.Attempts) != 1 || job.Attempts[0].Ended.IsZero() {
+				t.Errorf("lost job %+v, want exit code -1 and one ended attempt", job)
+			}
+			if data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process.PID)); err == nil && !strings.Contains(string(data), ") Z ") {
+				t.Errorf("the job's process runs on: %s", data)
+			}
+			if left := b.cgroups(t); len(left) > 0 {
+				t.Errorf("cgroups are left: %v", left)
+			}
+			b.shut(t)
+			b.open(t)
+			if again := b.ended(t, job.ID, driver.Lost); len(again.Attempts) != 1 {
+				t.Errorf("a lost job was started again: %+v", again.Attempts)
+			}
+		})
+	}
+}
+
+func TestWhatRemainsOfAJobEndsWithIt(t *testing.T) {
+	t.Parallel()
+	for _, root := range []string{local.DefaultCgroupRoot, ""} {
+		t.Run("cgroups at "+root, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, func(c *local.Config) { c.CgroupRoot = root })
+			// One in the background, one in a session of its own.
+			job := b.start(t, "request", script("sleep 1000 & echo $!", "setsid sh -c 'echo $$; exec sleep 1000' & sleep 0.2", "exit 0"))
+			b.ended(t, job.ID, driver.Succeeded)
+			pids := strings.Fields(output(t, b.d, job.ID))
+			if len(pids) != 2 {
+				t.Errorf("pids %v, want two", pids)
+			}
+			for _, pid := range pids {
+				if data, err := os.ReadFile("/proc/" + pid + "/stat"); err == nil && !strings.Contains(string(data), ") Z ") {
+					t.Errorf("process is left: %s", data)
+				}
+			}
+		})
+	}
+}
+
+func TestTheListenerRunsBesideTheJob(t *testing.T) {
+	t.Parallel()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, deaf := range []string{"", "1"} {
+		t.Run("deaf "+deaf, func(t *testing.T) {
+			t.Parallel()
+			out := filepath.Join(t.TempDir(), "listener")
+			b := newBench(t, func(c *local.Config) {
+				c.Listener, c.ListenerEnv = []string{exe, "listen"}, []string{"LISTENER_OUT=" + out, "LISTENER_DEAF=" + deaf}
+			})
+			spec := script("until [ -f "+out+" ]; do sleep 0.02; done", "echo epoch 1/1", "exit 3")
+			spec.Progress = driver.Progress{Pattern: "epoch (?P<epoch>\\d+)", Total: 7}
+			job := b.start(t, "request", spec)
+			job = b.ended(t, job.ID, driver.Failed)
+			if job.ExitCode != 3 {
+				t.Errorf("exit code %d, want the job's own 3", job.ExitCode)
+			}
+			data, err := os.ReadFile(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := string(data)
+			file := filepath.Join(b.cfg.Dir, "jobs", string(job.ID), "output.log")
+			want := fmt.Sprintf("args %q\n", []string{"--pattern", spec.Progress.Pattern, "--file", file, "--offset", "0", "--total", "7"})
+			if !strings.Contains(text, want) {
+				t.Errorf("listener:\n%s\nwant %s", text, want)
+			}
+			if (deaf == "") != strings.HasSuffix(text, "drained\n") {
+				t.Errorf("listener:\n%s\nwant drained only where it is not deaf", text)
+			}
+			if tree := cgroup.Probe(local.DefaultCgroupRoot); tree.Kind != cgroup.None {
+				if leaf := "/" + cgroup.Parent + "/" + string(job.ID) + ".1"; !strings.Contains(text, leaf+"\n") {
+					t.Errorf("listener:\n%s\nwant it in %s", text, leaf)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,223 @@
+package local
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/local/durable"
+	"pitchpipe/driver/local/supervise"
+)
+
+// recordVersion is the shape of job.json.
+const recordVersion = 1
+
+// record is everything known of one job: the content of job.json.
+type record struct {
+	Version int        `json:"version"`
+	Number  int64      `json:"number"`
+	Job     driver.Job `json:"job"`
+
+	File     file              `json:"file"`
+	Dir      string            `json:"dir"`    // working directory
+	Output   string            `json:"output"` // absolute
+	OwnOut   bool              `json:"own_output"`
+	Env      map[string]string `json:"env,omitempty"` // Spec.Env
+	Progress driver.Progress   `json:"progress"`
+	User     *supervise.User   `json:"user,omitempty"`
+	Home     string            `json:"home,omitempty"` // of User
+
+	NotBefore time.Time `json:"not_before,omitzero"`
+
+	// The attempt that runs.
+	Launch int   `json:"launch,omitempty"`
+	CPUs   []int `json:"cpus,omitempty"`
+
+	Next   next    `json:"next"`             // the attempt that is queued
+	Moving *moving `json:"moving,omitempty"` // the intent in progress
+
+	// SavedExits are exit statuses that mean "saved" in the present attempt,
+	// because an intent that has been abandoned meanwhile asked for it.
+	SavedExits []int `json:"saved_exits,omitempty"`
+
+	Closed map[string]driver.StepKind `json:"closed,omitempty"` // intents that ended otherwise than applied
+	Cancel bool                       `json:"cancel,omitempty"` // its end was asked for
+}
+
+// file is what is needed of the job file to run it.
+type file struct {
+	Format      jobfile.Format         `json:"format"`
+	Argv        []string               `json:"argv,omitempty"`
+	Env         map[string]string      `json:"env,omitempty"`
+	Meta        map[string]string      `json:"meta,omitempty"`
+	Interpreter []string               `json:"interpreter,omitempty"` // of a script
+	Output      string                 `json:"output,omitempty"`      // pattern
+	Fixed       map[string]jobfile.Pos `json:"fixed,omitempty"`       // variables that a script sets whatever its environment says
+	NoRequeue   bool                   `json:"no_requeue,omitempty"`
+}
+
+// next is what the queued attempt will be.
+type next struct {
+	Change driver.Change `json:"change"`
+	Cause  driver.Cause  `json:"cause"`
+	Intent string        `json:"intent,omitempty"`
+	Note   string        `json:"note,omitempty"`
+}
+
+// phase is how far an intent is.
+type phase string
+
+const (
+	phaseAsking   phase = "asking"   // the job is asked to save
+	phaseStopping phase = "stopping" // it said that it saved and is being ended
+	phaseLeft     phase = "left"     // it left; no Advance has told so yet
+	phaseStopped  phase = "stopped"  // an Advance told so
+	phaseChanged  phase = "changed"  // the next attempt has the new settings
+)
+
+// moving is the intent in progress.
+type moving struct {
+	Intent driver.Intent `json:"intent"`
+	Phase  phase         `json:"phase"`
+	Asked  time.Time     `json:"asked,omitzero"` // when the signal was requested
+	Offset int64         `json:"offset"`         // length of the output then
+	Left   time.Time     `json:"left,omitzero"`  // when the attempt left
+}
+
+// want is what the job's next or present attempt takes of the machine.
+func (r *record) want(c driver.Change) room {
+	w := room{Cores: r.Job.Resources.Cores, Memory: r.Job.Resources.MemoryBytes}
+	if c.Cores > 0 {
+		w.Cores = c.Cores
+	}
+	if c.MemoryBytes > 0 {
+		w.Memory = c.MemoryBytes
+	}
+	return w
+}
+
+func (r *record) limit(c driver.Change) time.Duration {
+	if c.TimeLimit > 0 {
+		return c.TimeLimit
+	}
+	return r.Job.Resources.TimeLimit
+}
+
+// attempt is the present attempt's entry, nil before the first.
+func (r *record) attempt() *driver.Attempt {
+	if len(r.Job.Attempts) == 0 {
+		return nil
+	}
+	return &r.Job.Attempts[len(r.Job.Attempts)-1]
+}
+
+// clone copies the record so that a change of it can fail without a trace.
+func (r *record) clone() *record {
+	c := *r
+	c.Job = cloneJob(r.Job)
+	c.Closed = maps.Clone(r.Closed)
+	c.SavedExits = slices.Clone(r.SavedExits)
+	c.CPUs = slices.Clone(r.CPUs)
+	if r.Moving != nil {
+		m := *r.Moving
+		c.Moving = &m
+	}
+	return &c
+}
+
+func cloneJob(j driver.Job) driver.Job {
+	j.Attempts = slices.Clone(j.Attempts)
+	for i := range j.Attempts {
+		j.Attempts[i].Change = cloneChange(j.Attempts[i].Change)
+	}
+	j.Change = cloneChange(j.Change)
+	j.Source, j.Variables = slices.Clone(j.Source), maps.Clone(j.Variables)
+	j.Resources.Args = slices.Clone(j.Resources.Args)
+	j.Resources.Env = maps.Clone(j.Resources.Env)
+	return j
+}
+
+func cloneChange(c driver.Change) driver.Change {
+	c.Env, c.Args = maps.Clone(c.Env), maps.Clone(c.Args)
+	return c
+}
+
+// store is the state directory.
+type store struct{ dir string }
+
+func (s store) jobs() string                      { return filepath.Join(s.dir, "jobs") }
+func (s store) requests() string                  { return filepath.Join(s.dir, "requests") }
+func (s store) job(id driver.JobID) string        { return filepath.Join(s.jobs(), string(id)) }
+func (s store) script(id driver.JobID) string     { return filepath.Join(s.job(id), "script") }
+func (s store) nextFile() string                  { return filepath.Join(s.dir, "next") }
+func (s store) recordFile(id driver.JobID) string { return filepath.Join(s.job(id), "job.json") }
+
+// launch is the directory of the present launch of the present attempt.
+func (s store) launch(r *record) string {
+	return filepath.Join(s.job(r.Job.ID), "attempts", fmt.Sprintf("%d-%d", r.Job.Attempt, r.Launch))
+}
+
+// write makes the record durable.
+func (s store) write(r *record) error {
+	return durable.WriteJSON(s.recordFile(r.Job.ID), r, 0o600)
+}
+
+// prepare makes the directories. Jobs of other users pass through them, and read
+// nothing.
+func (s store) prepare() error {
+	// The outer ones first: each with its own mode.
+	for _, dir := range []string{s.dir, s.jobs()} {
+		if err := durable.MkdirAll(dir, 0o711); err != nil {
+			return err
+		}
+	}
+	return durable.MkdirAll(s.requests(), 0o700)
+}
+
+// load reads every record, oldest first. A directory without a record is a Start
+// that a crash interrupted; its request is repeated or never was answered.
+func (s store) load() ([]*record, error) {
+	entries, err := os.ReadDir(s.jobs())
+	if err != nil {
+		return nil, fmt.Errorf("reading the state: %w", err)
+	}
+	var out []*record
+	for _, e := range entries {
+		r := &record{}
+		path := s.recordFile(driver.JobID(e.Name()))
+		if _, err := os.Stat(path); os.IsNotExist(err) {
+			continue
+		}
+		if err := durable.ReadJSON(path, r); err != nil {
+			return nil, err
+		}
+		if r.Version != recordVersion {
+			return nil, fmt.Errorf("%s: version %d, want %d", path, r.Version, recordVersion)
+		}
+		out = append(out, r)
+	}
+	slices.SortFunc(out, func(a, b *record) int { return int(a.Number - b.Number) })
+	return out, nil
+}
+
+// number returns the number of the next job and makes durable that it is taken.
+func (s store) number() (int64, error) {
+	n := int64(1)
+	data, err := os.ReadFile(s.nextFile())
+	switch {
+	case os.IsNotExist(err):
+	case err != nil:
+		return 0, fmt.Errorf("reading the state: %w", err)
+	default:
+		if n, err = strconv.ParseInt(string(data), 10, 64); err != nil {
+			return 0, fmt.Errorf("%s: %w", s.nextFile(), err)
+		}
+	}
+	return n, durable.Write(s.nextFile(), []byte(strconv.FormatInt(n+1, 10)), 0o600)
+}

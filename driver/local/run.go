@@ -1,0 +1,189 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/local/supervise"
+)
+
+// lookEvery is how often running attempts are looked at.
+const lookEvery = 50 * time.Millisecond
+
+// idle is how long the loop sleeps where nothing is due.
+const idle = time.Hour
+
+// Run schedules until ctx ends, and then closes the driver. Jobs run on.
+func (d *Driver) Run(ctx context.Context) error {
+	d.recover()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return d.Close()
+		case <-d.wake:
+		case <-timer.C:
+		}
+		timer.Reset(d.pass(ctx, time.Now()))
+	}
+}
+
+// recover repeats requests whose files a crash may have kept from being written.
+func (d *Driver) recover() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, id := range d.order {
+		r := d.jobs[id]
+		if r.Job.State == driver.Running && r.Cancel {
+			d.check(id, d.requestStop(r, supervise.StopCancelled))
+		}
+	}
+}
+
+// pass is one round of the loop, and returns when the next is due.
+func (d *Driver) pass(ctx context.Context, now time.Time) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return idle
+	}
+	// 1. What ended, or never began.
+	d.bury()
+	for _, id := range d.order {
+		if d.jobs[id].Job.State == driver.Running {
+			_, err := d.harvest(ctx, d.jobs[id])
+			d.check(id, err)
+		}
+	}
+	// 2. Intents whose controller does not come back: nothing is held for ever.
+	for _, id := range d.order {
+		if d.jobs[id].Moving != nil {
+			d.check(id, d.expire(d.jobs[id], now))
+		}
+	}
+	// 3. What may start.
+	for _, id := range d.pick(now) {
+		d.check(id, d.begin(d.jobs[id]))
+	}
+	return d.due(now)
+}
+
+// check logs what went wrong with one job; the next round tries again.
+func (d *Driver) check(id driver.JobID, err error) {
+	if err != nil {
+		d.cfg.Logger.Error("job is not handled", "job", string(id), "error", err)
+	}
+}
+
+// pick asks the pure scheduler.
+func (d *Driver) pick(now time.Time) []driver.JobID {
+	free := d.room
+	var queue []waiting
+	var running []busy
+	for _, id := range d.order {
+		r := d.jobs[id]
+		switch r.Job.State {
+		case driver.Running:
+			b := busy{Has: r.want(r.Job.Change)}
+			if limit := r.limit(r.Job.Change); limit > 0 {
+				b.Ends = r.attempt().Started.Add(limit)
+			}
+			running = append(running, b)
+			free = free.minus(b.Has)
+		case driver.Pending:
+			queue = append(queue, waiting{
+				ID: id, Want: r.want(r.Next.Change), Limit: r.limit(r.Next.Change), NotBefore: r.NotBefore,
+			})
+		case driver.Stopped, driver.Succeeded, driver.Failed, driver.MemoryExceeded, driver.TimeExceeded,
+			driver.NotStarted, driver.Cancelled, driver.Lost:
+		}
+	}
+	return schedule(now, free, queue, running)
+}
+
+// due tells when the loop must look again without being asked.
+func (d *Driver) due(now time.Time) time.Duration {
+	wait := idle
+	sooner := func(at time.Time) {
+		if at.After(now) {
+			wait = min(wait, at.Sub(now))
+		}
+	}
+	for _, id := range d.order {
+		r := d.jobs[id]
+		switch r.Job.State {
+		case driver.Running:
+			return lookEvery
+		case driver.Pending:
+			sooner(r.NotBefore)
+		case driver.Stopped:
+			sooner(d.patience(r))
+		case driver.Succeeded, driver.Failed, driver.MemoryExceeded, driver.TimeExceeded,
+			driver.NotStarted, driver.Cancelled, driver.Lost:
+		}
+	}
+	if len(d.buried) > 0 {
+		wait = min(wait, lookEvery)
+	}
+	return wait
+}
+
+// bury waits for supervisors that were children of this process and ended.
+func (d *Driver) bury() {
+	gone := func(pid int) bool {
+		got, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		return got == pid || errors.Is(err, unix.ECHILD)
+	}
+	d.buried = slices.DeleteFunc(d.buried, gone)
+	for id, pid := range d.forked {
+		if gone(pid) {
+			delete(d.forked, id)
+			if r := d.jobs[id]; r.Job.State == driver.Running && !fileExists(filepath.Join(d.store.launch(r), supervise.StartedFile)) {
+				d.failed(id, time.Now())
+			}
+		}
+	}
+}
+
+// patience is until when a job waits for the next Advance of its intent.
+func (d *Driver) patience(r *record) time.Time {
+	from := d.since
+	if r.Moving.Left.After(from) {
+		from = r.Moving.Left
+	}
+	if at := d.touched[r.Job.ID]; at.After(from) {
+		from = at
+	}
+	return from.Add(d.cfg.Hold)
+}
+
+// expire ends an intent that nobody advances any more.
+func (d *Driver) expire(r *record, now time.Time) error {
+	switch r.Moving.Phase {
+	case phaseLeft, phaseStopped, phaseChanged:
+		if r.Job.State != driver.Stopped || now.Before(d.patience(r)) {
+			return nil
+		}
+		c := r.clone()
+		c.forget(driver.StepSuperseded)
+		c.requeue(c.attempt().Change, CauseLate, "the tuner did not come back; running on under the settings before")
+		return d.commit(c, "hold-ended")
+	case phaseAsking:
+		if now.Before(r.Moving.Asked.Add(r.Moving.Intent.Checkpoint.Grace)) || now.Before(d.patience(r)) {
+			return nil
+		}
+		c := r.clone()
+		c.abandon()
+		return d.commit(c, "abandoned")
+	case phaseStopping:
+		// The supervisor ends it in any case.
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package local
+
+import (
+	"slices"
+	"time"
+
+	"pitchpipe/driver"
+)
+
+// room is what a machine has.
+type room struct {
+	Cores  int
+	Memory int64
+}
+
+func (r room) holds(want room) bool { return want.Cores <= r.Cores && want.Memory <= r.Memory }
+
+func (r room) minus(o room) room { return room{r.Cores - o.Cores, r.Memory - o.Memory} }
+
+func (r room) plus(o room) room { return room{r.Cores + o.Cores, r.Memory + o.Memory} }
+
+// waiting is a job in the queue.
+type waiting struct {
+	ID        driver.JobID
+	Want      room // memory 0 = no limit, which takes none of the machine's
+	Limit     time.Duration
+	NotBefore time.Time
+}
+
+// busy is a job that runs.
+type busy struct {
+	Has  room
+	Ends time.Time // by its time limit; zero = nobody knows
+}
+
+// schedule picks the jobs to start now, in order.
+//
+// First come, first served, with back-fill that never makes the head of the queue
+// wait longer than the declared time limits say (the rule known as EASY: Lifka,
+// "The ANL/IBM SP Scheduling System", 1995):
+//
+//  1. Jobs start in the order of the queue while each fits. A job whose time has
+//     not come does not count.
+//  2. The first that does not fit is the head. Its reservation is the earliest
+//     time at which, by the time limits of what runs, it fits.
+//  3. A later job that fits now may start if its own time limit ends it by then,
+//     or if it leaves the head's share of the machine free at that time.
+//  4. Where the limits promise the head no time at all, because what it waits for
+//     has none, a later job may start only if it takes nothing of what the head
+//     may be short of: the head must fit beside it and all that runs, in each of
+//     cores and memory that it takes.
+func schedule(now time.Time, free room, queue []waiting, running []busy) []driver.JobID {
+	var out []driver.JobID
+	running = slices.Clone(running)
+	var head *waiting
+	var reserved time.Time
+	var beside room // free at the head's time, beside the head
+	for i := range queue {
+		w := queue[i]
+		if w.NotBefore.After(now) {
+			continue
+		}
+		fits := free.holds(w.Want)
+		if head == nil && !fits {
+			head = &queue[i]
+			reserved, beside = reservation(free, w.Want, running)
+		}
+		if !fits || head != nil && !harmless(now, w, head.Want, reserved, &beside, free) {
+			continue
+		}
+		out = append(out, w.ID)
+		free = free.minus(w.Want)
+		b := busy{Has: w.Want}
+		if w.Limit > 0 {
+			b.Ends = now.Add(w.Limit)
+		}
+		running = append(running, b)
+	}
+	return out
+}
+
+// reservation tells when the head fits by the time limits of what runs, and what
+// is then free beside it. The zero time means that no limit promises it.
+func reservation(free, head room, running []busy) (time.Time, room) {
+	known := slices.DeleteFunc(slices.Clone(running), func(b busy) bool { return b.Ends.IsZero() })
+	slices.SortStableFunc(known, func(a, b busy) int { return a.Ends.Compare(b.Ends) })
+	for i, b := range known {
+		free = free.plus(b.Has)
+		last := i+1 == len(known) || known[i+1].Ends.After(b.Ends)
+		if last && free.holds(head) {
+			return b.Ends, free.minus(head)
+		}
+	}
+	return time.Time{}, room{}
+}
+
+// harmless tells whether a job that fits now may pass the head, and takes it from
+// what is free beside the head where it will still run then.
+func harmless(now time.Time, w waiting, head room, reserved time.Time, beside *room, free room) bool {
+	if reserved.IsZero() {
+		rest := free.minus(head).minus(w.Want) // beside all that runs
+		return (w.Want.Cores == 0 || rest.Cores >= 0) && (w.Want.Memory == 0 || rest.Memory >= 0)
+	}
+	if w.Limit > 0 && !now.Add(w.Limit).After(reserved) {
+		return true
+	}
+	if !beside.holds(w.Want) {
+		return false
+	}
+	*beside = beside.minus(w.Want)
+	return true
+}

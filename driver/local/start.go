@@ -1,0 +1,251 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/local/durable"
+	"pitchpipe/driver/local/supervise"
+)
+
+// claim is what a request id holds once it is taken.
+type claim struct {
+	Request driver.RequestID `json:"request"`
+	Number  int64            `json:"number"`
+}
+
+// Start creates a job. The request id is claimed before anything of the job
+// exists; a Start that a crash interrupted after that is completed by its
+// repetition, under the same number.
+func (d *Driver) Start(_ context.Context, id driver.RequestID, spec driver.Spec) (driver.Job, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return driver.Job{}, fmt.Errorf("start: %w", errClosed)
+	}
+	if id == "" {
+		return driver.Job{}, fmt.Errorf("start: no request id: %w", driver.ErrInvalid)
+	}
+	// 1. What a repetition finds.
+	hash := sha256.Sum256([]byte(id))
+	path := filepath.Join(d.store.requests(), hex.EncodeToString(hash[:]))
+	var have claim
+	err := durable.ReadJSON(path, &have)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return driver.Job{}, fmt.Errorf("start: %w: %w", driver.ErrTransient, err)
+	}
+	if r, ok := d.jobs[d.jobID(have.Number)]; have.Number > 0 && ok {
+		return cloneJob(r.Job), nil
+	}
+	// 2. Whether it can run at all, before anything is created.
+	r, script, err := d.draft(id, spec)
+	if err != nil {
+		return driver.Job{}, fmt.Errorf("start: %w", err)
+	}
+	// 3. The claim.
+	if have.Number == 0 {
+		if have, err = d.claim(path, id); err != nil {
+			return driver.Job{}, fmt.Errorf("start: %w: %w", driver.ErrTransient, err)
+		}
+	}
+	// 4. The job.
+	r.Number, r.Job.ID = have.Number, d.jobID(have.Number)
+	r.setOutput(d.store)
+	if err := d.makeJob(r, script); err != nil {
+		return driver.Job{}, fmt.Errorf("start: job %s: %w: %w", r.Job.ID, driver.ErrTransient, err)
+	}
+	if err := d.commit(r, "created"); err != nil {
+		return driver.Job{}, fmt.Errorf("start: %w", err)
+	}
+	d.nudge()
+	return cloneJob(r.Job), nil
+}
+
+func (d *Driver) jobID(n int64) driver.JobID {
+	return driver.JobID(fmt.Sprintf("%s-%d", d.cfg.Cluster, n))
+}
+
+func (d *Driver) claim(path string, id driver.RequestID) (claim, error) {
+	n, err := d.store.number()
+	if err != nil {
+		return claim{}, err
+	}
+	d.cfg.AfterStep("numbered")
+	c := claim{Request: id, Number: n}
+	if err := durable.Claim(path, c); err != nil {
+		return claim{}, err
+	}
+	d.cfg.AfterStep("claimed")
+	return c, nil
+}
+
+// draft reads and judges what is to run.
+func (d *Driver) draft(id driver.RequestID, spec driver.Spec) (*record, []byte, error) {
+	job, err := d.cfg.Parse(spec.Filename, spec.Source, spec.Variables)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
+	}
+	owner, err := findOwner(spec.Owner)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &record{
+		Version: recordVersion, User: owner.user, Home: owner.home,
+		File: file{
+			Format: job.Format, Argv: job.Argv, Env: job.Env, Meta: job.Meta, Interpreter: interpreter(job.Script),
+			NoRequeue: job.NoRequeue, Output: job.Output, Fixed: job.Fixed,
+		},
+		Env: maps.Clone(spec.Env), Progress: spec.Progress, NotBefore: spec.NotBefore,
+		Next: next{Cause: driver.CauseSubmitted},
+		Job: driver.Job{
+			Request: id, Name: job.Name, Owner: owner.name, Partition: job.Partition, Account: job.Account,
+			State: driver.Pending, ExitCode: -1, Fingerprint: fingerprint(spec), Filename: spec.Filename,
+			Source: slices.Clone(spec.Source), Variables: maps.Clone(spec.Variables), Submitted: time.Now(), Node: d.node,
+			Resources: driver.Resources{
+				Cores: max(job.Cores, 1), MemoryBytes: job.MemoryBytes, TimeLimit: job.TimeLimit,
+				Env: merged(job.Env, spec.Env), Args: job.Argv, Command: job.Command,
+			},
+		},
+	}
+	if err := d.fits(r.want(driver.Change{})); err != nil {
+		return nil, nil, err
+	}
+	var script []byte
+	if len(job.Argv) == 0 {
+		if len(r.File.Interpreter) == 0 || !bytes.HasPrefix(job.Script, []byte("#!")) {
+			return nil, nil, fmt.Errorf("the script's first line names no interpreter (#!): %w", driver.ErrInvalid)
+		}
+		script = job.Script
+	}
+	if r.Dir, err = workingDir(spec.Dir, job); err != nil {
+		return nil, nil, err
+	}
+	return r, script, nil
+}
+
+// merged is what both set, the second over the first; nil where neither does.
+func merged(base, over map[string]string) map[string]string {
+	if len(base)+len(over) == 0 {
+		return nil
+	}
+	out := map[string]string{}
+	maps.Copy(out, base)
+	maps.Copy(out, over)
+	return out
+}
+
+// fits tells whether the machine could ever run it.
+func (d *Driver) fits(want room) error {
+	if want.Cores > d.room.Cores {
+		return fmt.Errorf("%d cores, this machine has %d for jobs: %w", want.Cores, d.room.Cores, driver.ErrInvalid)
+	}
+	if want.Memory > d.room.Memory {
+		return fmt.Errorf("%d bytes of memory, this machine has %d for jobs: %w", want.Memory, d.room.Memory, driver.ErrInvalid)
+	}
+	if want.Cores < 1 || want.Memory < 0 {
+		return fmt.Errorf("%d cores and %d bytes of memory: %w", want.Cores, want.Memory, driver.ErrInvalid)
+	}
+	return nil
+}
+
+func workingDir(base string, job *jobfile.Job) (string, error) {
+	dir := job.Dir
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(base, dir)
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("working directory: %w: %w", driver.ErrInvalid, err)
+	}
+	return dir, nil
+}
+
+// setOutput decides where the output goes: the job file's own pattern, relative to
+// the working directory, or a file beside the record.
+func (r *record) setOutput(s store) {
+	if r.File.Output == "" {
+		r.Output, r.OwnOut = filepath.Join(s.job(r.Job.ID), "output.log"), true
+		return
+	}
+	path := strings.NewReplacer("%%", "%", "%j", string(r.Job.ID), "%x", r.Job.Name, "%u", r.Job.Owner).Replace(r.File.Output)
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(r.Dir, path)
+	}
+	r.Output = path
+}
+
+// makeJob makes the job's directory and script. It can be repeated.
+func (d *Driver) makeJob(r *record, script []byte) error {
+	dir := d.store.job(r.Job.ID)
+	if err := durable.MkdirAll(dir, 0o711); err != nil {
+		return err
+	}
+	if script != nil {
+		path := d.store.script(r.Job.ID)
+		if err := durable.Write(path, script, 0o500); err != nil {
+			return err
+		}
+		return r.own(path)
+	}
+	for _, sub := range []string{"alloc", "local"} {
+		path := filepath.Join(dir, sub)
+		if err := durable.MkdirAll(path, 0o755); err != nil {
+			return err
+		}
+		if err := r.own(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *record) own(path string) error {
+	if r.User == nil {
+		return nil
+	}
+	return os.Chown(path, int(r.User.UID), int(r.User.GID))
+}
+
+// fingerprint is equal for equal job files with equal variables.
+func fingerprint(spec driver.Spec) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%d\n%s", len(spec.Source), spec.Source)
+	for _, name := range slices.Sorted(maps.Keys(spec.Variables)) {
+		fmt.Fprintf(h, "%q=%q\n", name, spec.Variables[name])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// interpreter splits a script's first line as the kernel does: one command and at
+// most one argument.
+func interpreter(script []byte) []string {
+	first, _, _ := bytes.Cut(script, []byte("\n"))
+	line := strings.TrimSpace(strings.TrimPrefix(string(first), "#!"))
+	if line == "" {
+		return nil
+	}
+	command, arg, ok := strings.Cut(line, " ")
+	if arg = strings.TrimSpace(arg); ok && arg != "" {
+		return []string{command, arg}
+	}
+	return []string{command}
+}
+
+// owner is whom a job runs as.
+type owner struct {
+	name, home string
+	user       *supervise.User // nil = this process's own
+}

@@ -1,0 +1,25 @@
+// Package supervise is the small process beside each attempt of a job: it starts
+// the job in its cgroup, waits, and writes down how it ended, whatever becomes of
+// the scheduler meanwhile.
+//
+// In come the files of one attempt's directory: plan.json (what to run), and while
+// it runs signal.json (ask the job to save) and stop.json (end it). Out come
+// started.json, process.json and exit.json, each whole and durable. The lock on
+// the directory tells whether the supervisor lives:
+//
+//	lock held                          starting or running
+//	lock free, exit.json               ended
+//	lock free, started.json, no exit   the supervisor died: nobody knows
+//	lock free, neither                 never started; whoever takes the lock may
+//	                                   write `void`, after which nobody starts it
+//
+// An attempt is started by whoever finds the lock free and neither void nor
+// started.json, and so at most once.
+//
+// The supervisor is the program's own binary, executed again in a session of its
+// own; the job is first a stage of the same binary, which waits until it is in
+// its cgroups, becomes the job's user, and then executes the job. It never
+// decides what the end of an attempt means for the job, never starts anything a
+// second time, and never ends because somebody asked it politely: only with its
+// job.
+package supervise

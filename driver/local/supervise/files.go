@@ -1,0 +1,191 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pitchpipe/driver/local/cgroup"
+	"pitchpipe/driver/local/durable"
+)
+
+// Files of an attempt's directory.
+const (
+	PlanFile    = "plan.json"
+	StartedFile = "started.json"
+	ProcessFile = "process.json"
+	ExitFile    = "exit.json"
+	SignalFile  = "signal.json"
+	StopFile    = "stop.json"
+	VoidFile    = "void"
+	LockFile    = "lock"
+)
+
+// JobVariable is the environment variable that names the job to its processes.
+const JobVariable = "PITCHPIPE_JOB_ID"
+
+// Plan is what an attempt runs.
+type Plan struct {
+	Job     string   `json:"job"`
+	Attempt int      `json:"attempt"`
+	Self    []string `json:"self"` // argv prefix that starts this package's Main
+
+	Argv  []string `json:"argv"`
+	Dir   string   `json:"dir"`
+	Env   []string `json:"env"`
+	User  *User    `json:"user,omitempty"` // nil = the supervisor's own
+	Notes []string `json:"notes,omitempty"`
+
+	Output string `json:"output"`
+	// Own: the output lies in the scheduler's own directory and is made for the
+	// user. Otherwise the user's own rights must do.
+	Own      bool `json:"own"`
+	Truncate bool `json:"truncate"` // the first attempt starts an empty output
+
+	Tree        cgroup.Tree   `json:"tree"`
+	Leaf        string        `json:"leaf"`
+	CPUs        []int         `json:"cpus"`
+	MemoryBytes int64         `json:"memory_bytes"` // 0 = no limit
+	TimeLimit   time.Duration `json:"time_limit"`   // 0 = none
+
+	Listener    []string `json:"listener,omitempty"` // argv prefix; empty = none
+	ListenerEnv []string `json:"listener_env,omitempty"`
+	Pattern     string   `json:"pattern,omitempty"`
+	File        string   `json:"file,omitempty"` // progress; empty = Output
+	Total       int      `json:"total,omitempty"`
+}
+
+// User is whom the job runs as.
+type User struct {
+	UID    uint32   `json:"uid"`
+	GID    uint32   `json:"gid"`
+	Groups []uint32 `json:"groups"`
+}
+
+// Process names a process for as long as the machine runs.
+type Process struct {
+	PID   int       `json:"pid"`
+	Start uint64    `json:"start"` // field starttime of /proc/PID/stat
+	Boot  string    `json:"boot"`  // the machine's boot id: after another boot the pid says nothing
+	At    time.Time `json:"at"`
+}
+
+// Signal asks the job to save.
+type Signal struct {
+	ID     string    `json:"id"` // each id is sent once
+	Signal string    `json:"signal"`
+	At     time.Time `json:"at"`
+}
+
+// StopReason says why an attempt is ended on request.
+type StopReason string
+
+// The reasons.
+const (
+	StopCancelled StopReason = "cancelled" // its job is no longer wanted
+	StopSaved     StopReason = "saved"     // it saved and is to leave
+)
+
+// Stop asks the supervisor to end the attempt.
+type Stop struct {
+	Reason StopReason `json:"reason"`
+}
+
+// Reason says how an attempt ended.
+type Reason string
+
+// The reasons.
+const (
+	Exited     Reason = "exited"      // by itself, with Code
+	Signalled  Reason = "signalled"   // by a signal of its own
+	Memory     Reason = "memory"      // killed for memory
+	TimeUp     Reason = "time"        // killed at the time limit
+	NotStarted Reason = "not-started" // nothing was executed; Code is 127 or 126 as a shell has it
+	Stopped    Reason = "stopped"     // on request; Stop says why
+)
+
+// Exit is how an attempt ended.
+type Exit struct {
+	Reason  Reason     `json:"reason"`
+	Code    int        `json:"code"` // 128 + signal for a killed process
+	Signal  string     `json:"signal,omitempty"`
+	Stop    StopReason `json:"stop,omitempty"`
+	Detail  string     `json:"detail,omitempty"`
+	Started time.Time  `json:"started"`
+	Ended   time.Time  `json:"ended"`
+}
+
+// Status is what the files of an attempt say.
+type Status string
+
+// The statuses.
+const (
+	Alive  Status = "alive"  // the supervisor starts or runs
+	Ended  Status = "ended"  // exit.json tells how
+	Void   Status = "void"   // it was never started and never will be
+	Nobody Status = "nobody" // it was started, and its supervisor died
+)
+
+// Resolve tells where an attempt is. One that was not started is made void under
+// the lock, so that afterwards nobody starts it.
+func Resolve(dir string) (Status, Exit, error) {
+	var exit Exit
+	if err := durable.ReadJSON(filepath.Join(dir, ExitFile), &exit); err == nil {
+		return Ended, exit, nil
+	}
+	lock, err := lockFile(dir, unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return Alive, exit, nil
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return Void, exit, nil // not even the directory was made
+	}
+	if err != nil {
+		return "", exit, err
+	}
+	status, exit, err := resolveLocked(dir)
+	return status, exit, errors.Join(err, lock.Close())
+}
+
+func resolveLocked(dir string) (Status, Exit, error) {
+	var exit Exit
+	// Again: it may have ended between the first look and the lock.
+	err := durable.ReadJSON(filepath.Join(dir, ExitFile), &exit)
+	if err == nil {
+		return Ended, exit, nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return "", exit, err
+	}
+	if exists(filepath.Join(dir, StartedFile)) {
+		return Nobody, exit, nil
+	}
+	return Void, exit, durable.Write(filepath.Join(dir, VoidFile), nil, 0o600)
+}
+
+// lockFile takes the lock of the attempt; closing the file frees it.
+func lockFile(dir string, how int) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the lock: %w", err)
+	}
+	for {
+		err = unix.Flock(int(f.Fd()), how)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("locking %s: %w", dir, err), f.Close())
+	}
+	return f, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

@@ -1,0 +1,100 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"pitchpipe/driver/local/cgroup"
+)
+
+// helper is the listener beside the job. It never influences how the job ends;
+// a nil helper does nothing.
+type helper struct {
+	cmd    *exec.Cmd
+	waited chan error
+}
+
+// prepareListener makes the listener's command line before the job runs, so that
+// it reads exactly what this attempt writes.
+func (a *attempt) prepareListener() *helper {
+	if len(a.plan.Listener) == 0 || a.plan.Pattern == "" {
+		return nil
+	}
+	file, offset := a.plan.Output, int64(0)
+	if a.plan.File != "" {
+		file = a.plan.File
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(a.plan.Dir, file)
+		}
+	}
+	if info, err := os.Stat(file); err == nil && (file != a.plan.Output || !a.plan.Truncate) {
+		offset = info.Size()
+	}
+	argv := append(append([]string{}, a.plan.Listener...),
+		"--pattern", a.plan.Pattern, "--file", file, "--offset", strconv.FormatInt(offset, 10))
+	if a.plan.Total > 0 {
+		argv = append(argv, "--total", strconv.Itoa(a.plan.Total))
+	}
+	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // it is ended after the job, see end
+	cmd.Env = a.plan.ListenerEnv
+	cmd.Dir = "/"
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if u := a.plan.User; u != nil {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
+	}
+	return &helper{cmd: cmd}
+}
+
+func (h *helper) start(leaf cgroup.Leaf, log *slog.Logger) {
+	if h == nil {
+		return
+	}
+	if err := h.cmd.Start(); err != nil {
+		log.Warn("no listener beside the job", "error", err)
+		return
+	}
+	h.waited = make(chan error, 1)
+	go func() { h.waited <- h.cmd.Wait() }()
+	// The exporter knows the job by the cgroup of whoever reports.
+	if err := leaf.Add(h.cmd.Process.Pid); err != nil {
+		log.Warn("the listener is not in the job's cgroup", "error", err)
+	}
+}
+
+// pid is the listener's process, or 0.
+func (h *helper) pid() int {
+	if h == nil || h.cmd.Process == nil {
+		return 0
+	}
+	return h.cmd.Process.Pid
+}
+
+// end lets the listener read what is left, and then ends it.
+func (h *helper) end(ctx context.Context, log *slog.Logger) {
+	if h == nil || h.waited == nil {
+		return
+	}
+	drain, cancel := context.WithTimeout(ctx, drainGrace)
+	defer cancel()
+	if err := h.cmd.Process.Signal(unix.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		log.Warn("ending the listener", "error", err)
+	}
+	select {
+	case <-h.waited:
+		return
+	case <-drain.Done():
+	}
+	if err := h.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		log.Warn("killing the listener", "error", err)
+	}
+	<-h.waited
+}

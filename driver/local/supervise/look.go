@@ -1,0 +1,172 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pitchpipe/driver/local/cgroup"
+	"pitchpipe/driver/local/durable"
+)
+
+// look takes one look at everything that may end or signal the job.
+func (a *attempt) look(ctx context.Context, now time.Time) {
+	// 1. What the scheduler asks for.
+	var stop Stop
+	if a.read(StopFile, &stop) && (a.ending == "" || a.ending == Stopped) {
+		a.stop = stop.Reason // a later request may say more: cancelled after saved
+		a.end(Stopped, now)
+	}
+	var sig Signal
+	if a.executed && a.ending == "" && a.read(SignalFile, &sig) && sig.ID != a.sent {
+		a.sent = sig.ID
+		a.log.Info("asking the job to save", "signal", sig.Signal, "intent", sig.ID)
+		a.kill(-a.job.Process.Pid, unix.SignalNum(sig.Signal))
+	}
+	// 2. The limits.
+	if a.plan.TimeLimit > 0 && now.Sub(a.began) >= a.plan.TimeLimit {
+		a.end(TimeUp, now)
+	}
+	if a.overMemory(now) {
+		a.end(Memory, now)
+	}
+	// 3. The end of politeness.
+	if a.ending != "" && now.After(a.killAt) {
+		if err := a.signalAll(unix.SIGKILL); err != nil {
+			a.log.Error("killing the job", "error", err)
+		}
+	}
+	if a.plan.Tree.Kind == cgroup.None {
+		a.reapOrphans()
+	}
+	if ctx.Err() != nil {
+		a.log.Warn("the context of a supervisor ended", "error", ctx.Err())
+	}
+}
+
+// read reads a file that the scheduler may have written.
+func (a *attempt) read(name string, v any) bool {
+	err := durable.ReadJSON(filepath.Join(a.dir, name), v)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		a.log.Error("reading a request", "error", err)
+	}
+	return err == nil
+}
+
+// end begins to end the job. The first reason is the one that counts. Nothing
+// polite helps against a lack of memory.
+func (a *attempt) end(why Reason, now time.Time) {
+	if a.ending != "" {
+		return
+	}
+	a.ending, a.killAt = why, now.Add(termGrace)
+	a.log.Info("ending the job", "reason", why)
+	sig := unix.SIGTERM
+	if why == Memory {
+		a.killAt, sig = now, unix.SIGKILL
+	}
+	if err := a.signalAll(sig); err != nil {
+		a.log.Error("ending the job", "error", err)
+	}
+}
+
+// overMemory tells whether the job went over its limit: the kernel says so, or
+// where no cgroup limits memory, the sum of what its processes hold.
+func (a *attempt) overMemory(now time.Time) bool {
+	if a.plan.MemoryBytes <= 0 {
+		return false
+	}
+	if a.plan.Tree.Memory {
+		return a.leaf.OOMKills() > 0
+	}
+	if now.Sub(a.measured) < measureEvery {
+		return false
+	}
+	a.measured = now
+	var sum int64
+	table := processes()
+	for _, pid := range a.pids(table) {
+		sum += table[pid].rss
+	}
+	return sum > a.plan.MemoryBytes
+}
+
+// pids lists the job's processes: those of its leaf, or without one its
+// descendants, the listener left out.
+func (a *attempt) pids(table map[int]process) []int {
+	var out []int
+	if a.plan.Tree.Kind == cgroup.None {
+		for _, p := range descendants(table, os.Getpid()) {
+			if p.pid != a.listener.pid() && p.state != 'Z' {
+				out = append(out, p.pid)
+			}
+		}
+		return out
+	}
+	pids, err := a.leaf.Pids()
+	if err != nil {
+		a.log.Error("processes of the job", "error", err)
+	}
+	for _, pid := range pids {
+		if p, ok := table[pid]; ok && pid != a.listener.pid() && p.state != 'Z' {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+// signalAll signals the job's process group and every other process of it.
+func (a *attempt) signalAll(sig unix.Signal) error {
+	a.kill(-a.job.Process.Pid, sig)
+	var all error
+	table := processes()
+	for _, pid := range a.pids(table) {
+		if table[pid].session == a.job.Process.Pid && sig != unix.SIGKILL {
+			continue // its group has it already
+		}
+		if err := unix.Kill(pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
+			all = errors.Join(all, err)
+		}
+	}
+	return all
+}
+
+func (a *attempt) kill(pid int, sig unix.Signal) {
+	if err := unix.Kill(pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
+		a.log.Error("signalling the job", "signal", unix.SignalName(sig), "error", err)
+	}
+}
+
+// killJob kills until nothing of the job is left.
+func (a *attempt) killJob(ctx context.Context) error {
+	for {
+		left := a.pids(processes())
+		if len(left) == 0 {
+			return nil
+		}
+		for _, pid := range left {
+			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+				return err
+			}
+		}
+		if err := pause(ctx, 5*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// reapOrphans buries what the job left to its subreaper.
+func (a *attempt) reapOrphans() {
+	for _, p := range processes() {
+		if p.state != 'Z' || p.parent != os.Getpid() || p.pid == a.job.Process.Pid || p.pid == a.listener.pid() {
+			continue
+		}
+		if _, err := unix.Wait4(p.pid, nil, unix.WNOHANG, nil); err != nil && !errors.Is(err, unix.ECHILD) {
+			a.log.Warn("reaping an orphan", "error", err)
+		}
+	}
+}

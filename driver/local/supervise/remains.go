@@ -1,0 +1,71 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"pitchpipe/driver/local/cgroup"
+	"pitchpipe/driver/local/durable"
+)
+
+// KillRemains ends what a dead supervisor left of its attempt: the processes of
+// its leaf, or without one those of the job's session, and removes the leaf. It
+// touches a leaf only where the attempt's own files say that it was made.
+func KillRemains(ctx context.Context, dir string) error {
+	var plan Plan
+	var p Process
+	err := errors.Join(
+		durable.ReadJSON(filepath.Join(dir, PlanFile), &plan),
+		durable.ReadJSON(filepath.Join(dir, ProcessFile), &p),
+	)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // the job was never executed
+	}
+	if err != nil {
+		return err
+	}
+	if p.Boot != bootID() {
+		return nil // it ended with the machine
+	}
+	ctx, cancel := context.WithTimeout(ctx, killLimit)
+	defer cancel()
+	if plan.Tree.Kind == cgroup.None {
+		if err := killSession(ctx, p.PID, plan.Job); err != nil {
+			return fmt.Errorf("killing what is left of %s: %w", plan.Leaf, err)
+		}
+		return nil
+	}
+	leaf := plan.Tree.Open(plan.Leaf)
+	if err := leaf.Kill(ctx); err != nil {
+		return err
+	}
+	return leaf.Remove(ctx)
+}
+
+// killSession kills the processes of the session that still carry the job's name.
+// Numbers are used again; both together are not.
+func killSession(ctx context.Context, session int, job string) error {
+	for {
+		left := 0
+		for _, q := range processes() {
+			if q.session != session || q.state == 'Z' || !q.belongsTo(job) {
+				continue
+			}
+			left++
+			if err := unix.Kill(q.pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+				return err
+			}
+		}
+		if left == 0 {
+			return nil
+		}
+		if err := pause(ctx, lookEvery); err != nil {
+			return err
+		}
+	}
+}

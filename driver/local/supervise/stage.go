@@ -1,0 +1,192 @@
+package supervise
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"pitchpipe/driver/local/durable"
+)
+
+// File descriptors that the supervisor hands to the stage. Both close when the
+// job is executed, which is how the supervisor knows.
+const (
+	reportFD = 3
+	goFD     = 4
+)
+
+// Exit statuses of a stage that could not execute the job, as shells have them.
+const (
+	codeCannotRun = 126
+	codeNotFound  = 127
+)
+
+// fault is why the stage could not execute the job.
+type fault struct {
+	Code   int    `json:"code"`
+	Detail string `json:"detail"`
+}
+
+// stage becomes the job. It returns only where it could not, and has told so.
+func stage(dir string) int {
+	unix.CloseOnExec(reportFD)
+	unix.CloseOnExec(goFD)
+	report := os.NewFile(reportFD, "report")
+	err := stageExec(dir, os.NewFile(goFD, "go"))
+	f := fault{Code: codeCannotRun, Detail: err.Error()}
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
+		f.Code = codeNotFound
+	}
+	if err := json.NewEncoder(report).Encode(f); err != nil {
+		return codeCannotRun
+	}
+	return f.Code
+}
+
+func stageExec(dir string, ready io.Reader) error {
+	var plan Plan
+	if err := durable.ReadJSON(filepath.Join(dir, PlanFile), &plan); err != nil {
+		return err
+	}
+	// Until the supervisor has put this process into the job's cgroups and has
+	// written down who it is. End of file means that the supervisor died.
+	if n, err := ready.Read(make([]byte, 1)); n != 1 {
+		return fmt.Errorf("the supervisor went away: %w", err)
+	}
+	// Affinity belongs to the thread that executes the job.
+	runtime.LockOSThread()
+	if err := setAffinity(plan.CPUs); err != nil {
+		return err
+	}
+	if err := plan.User.become(); err != nil {
+		return err
+	}
+	if err := os.Chdir(plan.Dir); err != nil {
+		return fmt.Errorf("working directory: %w", err)
+	}
+	if err := openOutput(plan); err != nil {
+		return err
+	}
+	path, err := lookPath(plan.Argv[0], plan.Env)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Exec(path, plan.Argv, plan.Env); err != nil {
+		return fmt.Errorf("executing %s: %w", path, err)
+	}
+	return nil
+}
+
+func setAffinity(cpus []int) error {
+	if len(cpus) == 0 {
+		return nil
+	}
+	var set unix.CPUSet
+	for _, c := range cpus {
+		set.Set(c)
+	}
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("binding to CPUs %v: %w", cpus, err)
+	}
+	return nil
+}
+
+// become gives up the supervisor's rights for the user's.
+func (u *User) become() error {
+	if u == nil {
+		return nil
+	}
+	groups := make([]int, len(u.Groups))
+	for i, g := range u.Groups {
+		groups[i] = int(g)
+	}
+	if err := syscall.Setgroups(groups); err != nil {
+		return fmt.Errorf("becoming user %d: groups: %w", u.UID, err)
+	}
+	if err := syscall.Setgid(int(u.GID)); err != nil {
+		return fmt.Errorf("becoming user %d: group %d: %w", u.UID, u.GID, err)
+	}
+	if err := syscall.Setuid(int(u.UID)); err != nil {
+		return fmt.Errorf("becoming user %d: %w", u.UID, err)
+	}
+	return nil
+}
+
+// openOutput puts the job's output at its standard output and error. It is
+// opened with the user's rights, and always for appending, so that no attempt
+// overwrites another's lines.
+func openOutput(plan Plan) error {
+	flags := unix.O_WRONLY | unix.O_APPEND | unix.O_CREAT | unix.O_CLOEXEC
+	if plan.Truncate {
+		flags |= unix.O_TRUNC
+	}
+	fd, err := unix.Open(plan.Output, flags, 0o644)
+	if err != nil {
+		return fmt.Errorf("output %s: %w", plan.Output, err)
+	}
+	for _, target := range []int{1, 2} {
+		if err := unix.Dup3(fd, target, 0); err != nil {
+			return fmt.Errorf("output %s: %w", plan.Output, err)
+		}
+	}
+	for _, note := range plan.Notes {
+		if _, err := unix.Write(fd, []byte("pitchpipe: "+note+"\n")); err != nil {
+			return fmt.Errorf("output %s: %w", plan.Output, err)
+		}
+	}
+	return nil
+}
+
+// lookPath finds a command as the job's own PATH has it.
+func lookPath(name string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, executable(name)
+	}
+	denied := error(nil)
+	for _, dir := range filepath.SplitList(lookEnv(env, "PATH")) {
+		path := filepath.Join(dir, name)
+		err := executable(path)
+		if err == nil {
+			return path, nil
+		}
+		if errors.Is(err, os.ErrPermission) {
+			denied = err
+		}
+	}
+	if denied != nil {
+		return "", denied
+	}
+	return "", fmt.Errorf("command %s: %w", name, exec.ErrNotFound)
+}
+
+func executable(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("command: %w", err)
+	}
+	if info.IsDir() {
+		return fmt.Errorf("command %s is a directory: %w", path, os.ErrPermission)
+	}
+	if err := unix.Access(path, unix.X_OK); err != nil {
+		return fmt.Errorf("command %s: %w", path, err)
+	}
+	return nil
+}
+
+func lookEnv(env []string, name string) string {
+	for i := len(env) - 1; i >= 0; i-- {
+		if value, ok := strings.CutPrefix(env[i], name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}

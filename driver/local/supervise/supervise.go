@@ -1,0 +1,103 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pitchpipe/driver/local/durable"
+)
+
+// Exit statuses of Main itself, which nobody waits for but which end up in logs.
+const (
+	statusOK    = 0
+	statusError = 1
+	statusUsage = 2
+)
+
+// Main is the body of the hidden command that Plan.Self starts. Its arguments are
+// the attempt's directory, or the word stage and the directory. It returns the
+// exit status. Ending ctx does not end it: it ends with its job.
+func Main(ctx context.Context, args []string) int {
+	switch {
+	case len(args) == 2 && args[0] == "stage":
+		return stage(args[1])
+	case len(args) == 1:
+	default:
+		return statusUsage
+	}
+	// Whatever a terminal or a service manager sends to a whole group is for
+	// others. Caught, not ignored: the job would inherit an ignored signal.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE,
+		unix.SIGUSR1, unix.SIGUSR2)
+	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if err := run(context.WithoutCancel(ctx), args[0], logger); err != nil {
+		logger.Error("supervisor ends", "dir", args[0], "error", err)
+		return statusError
+	}
+	return statusOK
+}
+
+func run(ctx context.Context, dir string, logger *slog.Logger) (err error) {
+	// 1. Only one supervisor at a time, and only for an attempt that nobody
+	// started or made void.
+	lock, err := lockFile(dir, unix.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	for _, name := range []string{VoidFile, StartedFile} {
+		if exists(filepath.Join(dir, name)) {
+			return fmt.Errorf("not started: %s exists in %s", name, dir)
+		}
+	}
+	var plan Plan
+	if err := durable.ReadJSON(filepath.Join(dir, PlanFile), &plan); err != nil {
+		return err
+	}
+	// 2. From here on the attempt counts as started.
+	started, err := identify(os.Getpid())
+	if err != nil {
+		return err
+	}
+	if err := durable.WriteJSON(filepath.Join(dir, StartedFile), started, 0o600); err != nil {
+		return err
+	}
+	// 3. The attempt itself.
+	a := &attempt{dir: dir, plan: plan, log: logger}
+	exit := a.perform(ctx)
+	if exit.Started.IsZero() {
+		exit.Started = started.At
+	}
+	exit.Ended = time.Now()
+	// 4. How it ended. A full disk may recover; without this file the job is lost.
+	for range 60 {
+		if err = durable.WriteJSON(filepath.Join(dir, ExitFile), exit, 0o600); err == nil {
+			return nil
+		}
+		logger.Warn("cannot write how the attempt ended", "error", err)
+		if pauseErr := pause(ctx, time.Second); pauseErr != nil {
+			break
+		}
+	}
+	return err
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

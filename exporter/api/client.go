@@ -1,0 +1,145 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The largest answer that a client reads: a full ring with its marks is a few
+// megabytes.
+const maxAnswer = 64 << 20
+
+// Client talks to an exporter on this machine. It is safe for concurrent use and
+// keeps a connection open between calls; it never retries.
+type Client struct {
+	socket string
+	http   *http.Client
+}
+
+// NewClient returns a client for the exporter that listens on socket; empty means
+// DefaultSocket. Nothing is dialled before the first call.
+func NewClient(socket string) *Client {
+	if socket == "" {
+		socket = DefaultSocket
+	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", socket)
+	}
+	return &Client{
+		socket: socket,
+		http: &http.Client{Transport: &http.Transport{
+			DialContext:         dial,
+			MaxIdleConnsPerHost: 2,
+			IdleConnTimeout:     30 * time.Second,
+		}},
+	}
+}
+
+// Close drops the connections that are kept open. The client can still be used.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Node asks what machine this is and what it can measure.
+func (c *Client) Node(ctx context.Context) (Node, error) {
+	var n Node
+	err := c.call(ctx, http.MethodGet, PathNode, nil, &n)
+	return n, err
+}
+
+// Jobs lists the jobs that the caller may see, ended ones included for as long as
+// their samples are kept.
+func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
+	var jobs []Job
+	err := c.call(ctx, http.MethodGet, PathJobs, nil, &jobs)
+	return jobs, err
+}
+
+// Window returns the samples of one attempt of a job with a sequence number
+// greater than after; attempt 0 means the newest one. A job that the exporter does
+// not know, or that is not the caller's, is ErrNotFound.
+func (c *Client) Window(ctx context.Context, jobID string, attempt int, after uint64) (Window, error) {
+	query := url.Values{}
+	if attempt > 0 {
+		query.Set("attempt", strconv.Itoa(attempt))
+	}
+	if after > 0 {
+		query.Set("after", strconv.FormatUint(after, 10))
+	}
+	path := strings.Replace(PathSamples, "{id}", url.PathEscape(jobID), 1)
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	var w Window
+	err := c.call(ctx, http.MethodGet, path, nil, &w)
+	return w, err
+}
+
+// Report tells that an epoch ended. The exporter takes the job from the caller's
+// cgroup or environment, so the caller has to run inside the job: elsewhere the
+// call is ErrDenied.
+func (c *Client) Report(ctx context.Context, r Report) error {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("report of epoch %d: %w: %w", r.Epoch, ErrInvalid, err)
+	}
+	return c.call(ctx, http.MethodPost, PathProgress, body, nil)
+}
+
+func (c *Client) call(ctx context.Context, method, path string, body []byte, answer any) error {
+	req, err := http.NewRequestWithContext(ctx, method, "http://exporter"+path, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("%s %s: %w: %w", method, path, ErrInvalid, err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("%s %s on %s: %w: %w", method, path, c.socket, ErrUnavailable, err)
+	}
+	defer func() { _ = res.Body.Close() }() // read to its end or given up: nothing is lost
+	if res.StatusCode/100 != 2 {
+		return fmt.Errorf("%s %s: %w: %s", method, path, sentinel(res.StatusCode), problem(res))
+	}
+	if answer == nil {
+		return nil
+	}
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(answer); err != nil {
+		return fmt.Errorf("%s %s: answer: %w: %w", method, path, ErrUnavailable, err)
+	}
+	return nil
+}
+
+func sentinel(status int) error {
+	switch status {
+	case http.StatusNotFound:
+		return ErrNotFound
+	case http.StatusForbidden, http.StatusUnauthorized:
+		return ErrDenied
+	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge:
+		return ErrInvalid
+	default:
+		return ErrUnavailable
+	}
+}
+
+func problem(res *http.Response) string {
+	text, err := io.ReadAll(io.LimitReader(res.Body, 4<<10))
+	if err != nil {
+		return res.Status
+	}
+	var p Problem
+	if json.Unmarshal(text, &p) == nil && p.Error != "" {
+		return p.Error
+	}
+	return res.Status
+}

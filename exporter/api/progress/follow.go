@@ -1,0 +1,185 @@
+package progress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"pitchpipe/exporter/api"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// Config says what to follow. Only Path and Pattern are required.
+type Config struct {
+	Path    string         // the job's output; it need not exist yet
+	Offset  int64          // where to begin, in bytes: what was there before belongs to earlier attempts
+	Pattern *regexp.Regexp // named groups epoch, total, loss, quality
+	Total   int            // epochs in all where no line says it, 0 = unknown
+
+	Poll   time.Duration // how often to look where no notification comes, 0 = 100 ms
+	Drain  time.Duration // how long to go on delivering after the end, 0 = 3 s
+	Logger *slog.Logger  // nil = silent
+}
+
+// Follow reads the file as it grows and calls report for each line that matches,
+// until ctx ends; then it reads what is there, delivers it, and returns. A report
+// that fails is tried again until Drain after the end, unless the exporter denied
+// it or called it invalid; what could not be delivered is the error. A file that
+// shrinks or is replaced is read from its beginning.
+func Follow(ctx context.Context, cfg Config, report func(context.Context, api.Report) error) error {
+	matcher, err := NewMatcher(cfg.Pattern, cfg.Total)
+	if err != nil {
+		return err
+	}
+	if cfg.Path == "" {
+		return errors.New("progress: no file to follow")
+	}
+	if cfg.Poll <= 0 {
+		cfg.Poll = 100 * time.Millisecond
+	}
+	if cfg.Drain <= 0 {
+		cfg.Drain = 3 * time.Second
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	out := newOutbox(cfg.Logger, cfg.Poll, report)
+	delivered := make(chan error, 1)
+	deliver, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	go func() { delivered <- out.run(deliver) }()
+
+	t := &tail{path: cfg.Path, offset: max(cfg.Offset, 0), seen: func(line []byte) {
+		if r, ok := matcher.Match(string(line)); ok {
+			r.Time = time.Now()
+			out.put(r)
+		}
+	}}
+	defer t.close()
+	readErr := watch(ctx, cfg, t)
+
+	out.finish()
+	end := time.AfterFunc(cfg.Drain, stop)
+	defer end.Stop()
+	return errors.Join(readErr, <-delivered)
+}
+
+// watch reads whenever the file may have grown, and once more at the end.
+func watch(ctx context.Context, cfg Config, t *tail) error {
+	ticker := time.NewTicker(cfg.Poll)
+	defer ticker.Stop()
+	var events chan fsnotify.Event
+	var faults chan error
+	// The directory is watched, since the file may not exist yet. Without a
+	// watcher (limits, network file systems) the ticks alone do the work.
+	if w, err := fsnotify.NewWatcher(); err == nil {
+		defer func() { _ = w.Close() }() // nothing was written through it
+		if err := w.Add(filepath.Dir(cfg.Path)); err == nil {
+			events, faults = w.Events, w.Errors
+		} else {
+			cfg.Logger.Debug("no notifications, polling instead", "path", cfg.Path, "err", err)
+		}
+	}
+	for {
+		if err := t.read(); err != nil {
+			return err
+		}
+		for relevant := false; !relevant; {
+			select {
+			case <-ctx.Done():
+				return t.read()
+			case <-ticker.C:
+				relevant = true
+			case e, ok := <-events:
+				if !ok {
+					events = nil
+				}
+				relevant = e.Name == "" || filepath.Base(e.Name) == filepath.Base(cfg.Path)
+			case _, ok := <-faults:
+				if !ok {
+					faults = nil
+				}
+				relevant = true // an overflow: look
+			}
+		}
+	}
+}
+
+// tail is the file being followed.
+type tail struct {
+	path   string
+	offset int64
+	file   *os.File
+	lines  lines
+	seen   func(line []byte)
+	buf    [32 << 10]byte
+}
+
+// read takes in everything that is there now. A file that does not exist yet, or
+// may not be read yet, is not an error: there is nothing to read.
+func (t *tail) read() error {
+	for {
+		if t.file == nil {
+			f, err := os.Open(t.path)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("progress: open the output: %w", err)
+			}
+			t.file = f
+		}
+		if err := t.take(); err != nil {
+			return fmt.Errorf("progress: read %s: %w", t.path, err)
+		}
+		if !t.replaced() {
+			return nil
+		}
+		t.close()
+		t.offset = 0
+		t.lines.reset()
+	}
+}
+
+func (t *tail) take() error {
+	if st, err := t.file.Stat(); err == nil && st.Mode().IsRegular() && st.Size() < t.offset {
+		t.offset = 0
+		t.lines.reset()
+	}
+	for {
+		n, err := t.file.ReadAt(t.buf[:], t.offset)
+		t.offset += int64(n)
+		t.lines.feed(t.buf[:n], t.seen)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// replaced tells whether the path now leads to another file.
+func (t *tail) replaced() bool {
+	now, err := os.Stat(t.path)
+	if err != nil {
+		return false // gone for the moment: what is open is still the job's
+	}
+	was, err := t.file.Stat()
+	return err == nil && !os.SameFile(was, now)
+}
+
+func (t *tail) close() {
+	if t.file != nil {
+		_ = t.file.Close() // only read
+		t.file = nil
+	}
+}

@@ -1,0 +1,109 @@
+package cgroup
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/collector"
+	"pitchpipe/exporter/hostfs"
+)
+
+// The kernel's USER_HZ, which is 100 on every architecture that is in use.
+const ticksPerSecond = 100
+
+func unifiedCPU(data []byte, out collector.Values) error {
+	stat := hostfs.Keyed(data)
+	if _, ok := stat["usage_usec"]; !ok {
+		return fmt.Errorf("cpu: %w: no usage_usec in %.60q", hostfs.ErrFormat, data)
+	}
+	put(out, api.ColCPUSeconds, stat, "usage_usec", 1e6)
+	put(out, api.ColUserSeconds, stat, "user_usec", 1e6)
+	put(out, api.ColSystemSeconds, stat, "system_usec", 1e6)
+	return nil
+}
+
+func legacyCPU(dir string, out collector.Values) error {
+	usage, err := number(dir, "cpuacct.usage")
+	if err != nil {
+		return fmt.Errorf("cpu: %w", err)
+	}
+	out[api.ColCPUSeconds] = usage / 1e9
+	user, err1 := number(dir, "cpuacct.usage_user")
+	system, err2 := number(dir, "cpuacct.usage_sys")
+	if err1 == nil && err2 == nil {
+		out[api.ColUserSeconds], out[api.ColSystemSeconds] = user/1e9, system/1e9
+		return nil
+	}
+	data, err := hostfs.Read(filepath.Join(dir, "cpuacct.stat"))
+	if err != nil {
+		return fmt.Errorf("cpu: %w", err)
+	}
+	stat := hostfs.Keyed(data)
+	put(out, api.ColUserSeconds, stat, "user", ticksPerSecond)
+	put(out, api.ColSystemSeconds, stat, "system", ticksPerSecond)
+	return nil
+}
+
+// unifiedIO sums the devices of io.stat: "8:0 rbytes=1 wbytes=2 rios=3 …".
+func unifiedIO(data []byte, out collector.Values) {
+	var read, written float64
+	for line := range hostfs.Lines(data) {
+		for field := range strings.FieldsSeq(line) {
+			name, text, ok := strings.Cut(field, "=")
+			if !ok {
+				continue
+			}
+			v, err := strconv.ParseUint(text, 10, 64)
+			if err != nil {
+				continue
+			}
+			switch name {
+			case "rbytes":
+				read += float64(v)
+			case "wbytes":
+				written += float64(v)
+			}
+		}
+	}
+	out[api.ColReadBytes], out[api.ColWriteBytes] = read, written
+}
+
+// legacyIO sums the devices of blkio files: "8:0 Read 1".
+func legacyIO(data []byte, out collector.Values) {
+	var read, written float64
+	for line := range hostfs.Lines(data) {
+		fields := strings.Fields(line)
+		if len(fields) != 3 {
+			continue // the line of the total
+		}
+		v, err := strconv.ParseUint(fields[2], 10, 64)
+		if err != nil {
+			continue
+		}
+		switch fields[1] {
+		case "Read":
+			read += float64(v)
+		case "Write":
+			written += float64(v)
+		}
+	}
+	out[api.ColReadBytes], out[api.ColWriteBytes] = read, written
+}
+
+func put(out collector.Values, column string, stat map[string]uint64, name string, unit float64) {
+	if v, ok := stat[name]; ok {
+		out[column] = float64(v) / unit
+	}
+}
+
+func number(dir, file string) (float64, error) {
+	data, err := hostfs.Read(filepath.Join(dir, file))
+	if err != nil {
+		return 0, err
+	}
+	v, err := hostfs.Number(data)
+	return float64(v), err
+}

@@ -1,0 +1,72 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"time"
+
+	"pitchpipe/exporter/api"
+)
+
+// Values holds readings by column (api.Col…): counters since the attempt began,
+// and gauges.
+type Values map[string]float64
+
+// Target is the job that a reader is opened for.
+type Target struct {
+	Dirs map[string]string // cgroup directory by hierarchy; hostfs.Unified for v2; nil = none
+	CPUs []int             // that the job may use, as far as known
+}
+
+// Moment is when, and of which processes, a reading is taken.
+type Moment struct {
+	Time time.Time
+	Pids []int
+}
+
+// Collector is one source of a job's counters.
+type Collector interface {
+	// Name is the first part of its sources' names.
+	Name() string
+	// Probe tells what it can measure on this machine.
+	Probe(ctx context.Context) []api.Source
+	// Open begins to measure a job. An error says why this job cannot be measured;
+	// the others still can.
+	Open(ctx context.Context, t Target) (Reader, error)
+}
+
+// Reader measures one job.
+type Reader interface {
+	// Read adds the columns that it can read to out. An error concerns what is
+	// missing from out; what is there is good.
+	Read(ctx context.Context, m Moment, out Values) error
+	// Close releases what Open took.
+	Close() error
+}
+
+// ErrUnsupported means that there is nothing to measure with: no file, no event,
+// no cgroup in the right hierarchy.
+var ErrUnsupported = errors.New("not supported here")
+
+// Answer tells denied from unsupported by an error's kind; nil is supported.
+func Answer(err error) api.Support {
+	switch {
+	case err == nil:
+		return api.Supported
+	case errors.Is(err, fs.ErrPermission): // EACCES and EPERM
+		return api.Denied
+	default:
+		return api.Unsupported
+	}
+}
+
+// Source builds a probe's answer from an error; means says by what it measures
+// when there is none.
+func Source(name, means string, err error) api.Source {
+	s := api.Source{Name: name, Support: Answer(err), Reason: means}
+	if err != nil {
+		s.Reason = err.Error()
+	}
+	return s
+}

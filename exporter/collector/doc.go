@@ -1,0 +1,11 @@
+// Package collector is the contract between the sampler and the sources of
+// counters; each source is a package of its own below it, and main lists them.
+//
+// In come a job's cgroup directories, CPUs and processes; out come values by the
+// column names of exporter/api, and for each source one of three answers:
+// supported, unsupported, or denied, with the reason. A collector never keeps a
+// goroutine, never writes to the host, and leaves out what it cannot read: missing
+// is not zero.
+//
+// Collectors and readers are used by one goroutine, the sampler's.
+package collector

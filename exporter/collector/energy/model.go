@@ -1,0 +1,77 @@
+package energy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Model is a machine whose power is linear in its busy share. Two parameters
+// predict a server's power within some ten percent (Fan, Weber, Barroso: Power
+// provisioning for a warehouse-sized computer, 2007), averaged over time.
+type Model struct {
+	Idle float64 // watts without work
+	Max  float64 // watts with all cores busy
+}
+
+// DefaultModel guesses a server from its cores: 20 W and 1.5 W a core idle, 6 W
+// more for each busy core. A site that knows better says so by flags.
+func DefaultModel(cores int) Model {
+	n := float64(max(cores, 1))
+	return Model{Idle: 20 + 1.5*n, Max: 20 + 7.5*n}
+}
+
+// ErrModel means that the parameters describe no machine.
+var ErrModel = errors.New("energy model")
+
+// Or takes the parameters that are set, and those of other where they are 0.
+func (m Model) Or(other Model) (Model, error) {
+	if m.Idle == 0 {
+		m.Idle = other.Idle
+	}
+	if m.Max == 0 {
+		m.Max = max(other.Max, m.Idle)
+	}
+	if m.Idle < 0 || m.Max < m.Idle || math.IsNaN(m.Idle) || math.IsInf(m.Max, 0) || math.IsNaN(m.Max) {
+		return m, fmt.Errorf("%w: want 0 <= idle <= max, got idle %g W and max %g W", ErrModel, m.Idle, m.Max)
+	}
+	return m, nil
+}
+
+// String prints the parameters.
+func (m Model) String() string {
+	return fmt.Sprintf("idle %g W, all cores busy %g W", m.Idle, m.Max)
+}
+
+// Modeller is the meter of a Model.
+type Modeller struct {
+	model Model
+	carry float64 // busy seconds that did not fit their interval
+}
+
+var _ Meter = (*Modeller)(nil)
+
+// NewModeller returns a meter.
+func NewModeller(m Model) *Modeller { return &Modeller{model: m} }
+
+// Source is "modelled".
+func (m *Modeller) Source() string { return Modelled }
+
+// IdleWatts is the parameter.
+func (m *Modeller) IdleWatts() (watts float64, basis string) { return m.model.Idle, "modelled" }
+
+// Step computes the interval. Busy time is counted in ticks, so that a short
+// interval can seem busier than there are cores; what is over counts in the next.
+func (m *Modeller) Step(_ context.Context, a Activity) (Split, bool, error) {
+	if a.Elapsed <= 0 {
+		return Split{}, false, nil
+	}
+	all := a.Elapsed.Seconds() * float64(a.Cores)
+	busy := max(a.Busy, 0) + m.carry
+	m.carry = min(max(busy-all, 0), float64(a.Cores)) // at most a second of each core
+	a.Busy = busy
+	idle := m.model.Idle * a.Elapsed.Seconds()
+	active := (m.model.Max - m.model.Idle) * a.BusyShare() * a.Elapsed.Seconds()
+	return Split{Total: idle + active, Idle: idle}, true, nil
+}

@@ -1,0 +1,201 @@
+package perf_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/collector"
+	"pitchpipe/exporter/collector/perf"
+	"pitchpipe/exporter/hostfs"
+
+	"golang.org/x/sys/unix"
+)
+
+// The test binary is its own worker: with this variable it touches pages and ends.
+const worker = "PITCHPIPE_PERF_TEST_WORKER"
+
+func TestMain(m *testing.M) {
+	if spec := os.Getenv(worker); spec != "" {
+		work(spec)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// work reads "forks threads pages": waits for a line, then touches pages in each
+// thread of itself and of each fork.
+func work(spec string) {
+	var forks, threads, pages int
+	if _, err := fmt.Sscan(spec, &forks, &threads, &pages); err != nil {
+		panic(err)
+	}
+	var line [1]byte
+	if _, err := os.Stdin.Read(line[:]); err != nil {
+		panic(err)
+	}
+	for range forks {
+		c := exec.CommandContext(context.Background(), os.Args[0])
+		c.Env = append(os.Environ(), worker+"="+fmt.Sprintf("0 %d %d", threads, pages))
+		c.Stdin = strings.NewReader("\n")
+		if err := c.Run(); err != nil {
+			panic(err)
+		}
+	}
+	var wg sync.WaitGroup
+	for range threads {
+		wg.Go(func() {
+			size := pages * os.Getpagesize()
+			mem, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+			if err != nil {
+				panic(err)
+			}
+			if err := unix.Madvise(mem, unix.MADV_NOHUGEPAGE); err != nil && !errors.Is(err, unix.EINVAL) {
+				panic(err)
+			}
+			for i := 0; i < size; i += os.Getpagesize() {
+				mem[i] = 1
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// leaf makes a cgroup in perf's hierarchy, or skips and says why.
+func leaf(t *testing.T) string {
+	t.Helper()
+	var root hostfs.Root
+	for _, s := range perf.New(root).Probe(t.Context()) {
+		if s.Support != api.Supported {
+			t.Skipf("%s is %s: %s", s.Name, s.Support, s.Reason)
+		}
+	}
+	for _, h := range root.Hierarchies() {
+		if !h.V2 {
+			continue
+		}
+		dir := filepath.Join(h.Dir, fmt.Sprintf("pptest-perf-%d-%d", os.Getpid(), time.Now().UnixNano()))
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Skipf("cannot make a cgroup: %v", err)
+		}
+		t.Cleanup(func() { _ = os.Remove(dir) })
+		return dir
+	}
+	t.Skip("no v2 hierarchy")
+	return ""
+}
+
+// run counts a worker that begins to work when it is in a cgroup of its own, and
+// returns the counts and the CPU time that the kernel tells its parent.
+func run(t *testing.T, forks, threads, pages int) (collector.Values, time.Duration) {
+	t.Helper()
+	dir := leaf(t)
+	r, err := perf.New(hostfs.Root{}).Open(t.Context(), collector.Target{Dirs: map[string]string{hostfs.Unified: dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	c := exec.CommandContext(t.Context(), os.Args[0])
+	c.Env = append(os.Environ(), fmt.Sprintf("%s=%d %d %d", worker, forks, threads, pages))
+	stdin, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(c.Process.Pid)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stdin.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err) // and yet the events still answer
+	}
+	got := collector.Values{}
+	if err := r.Read(t.Context(), collector.Moment{}, got); err != nil {
+		t.Fatal(err)
+	}
+	return got, c.ProcessState.UserTime() + c.ProcessState.SystemTime()
+}
+
+func TestCountsThreadsAndForksOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes")
+	}
+	for _, tc := range []struct {
+		name                  string
+		forks, threads, pages int
+	}{
+		{name: "one thread", threads: 1, pages: 40000},
+		{name: "eight threads", threads: 8, pages: 5000},
+		{name: "three children with two threads that come and go", forks: 3, threads: 2, pages: 5000},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			idle, _ := run(t, tc.forks, tc.threads, 1) // what the runtime's own start costs
+			got, used := run(t, tc.forks, tc.threads, tc.pages)
+			truth := float64((1 + tc.forks) * tc.threads * (tc.pages - 1))
+			faults := got[api.ColMinorFaults] - idle[api.ColMinorFaults]
+			if math.Abs(faults-truth) > 0.08*truth { // starting a runtime is not always equally dear
+				t.Errorf("minor faults %v, pages touched %v", faults, truth)
+			}
+			if clock := got[api.ColTaskClock]; math.Abs(clock-used.Seconds()) > 0.25*used.Seconds()+0.05 {
+				t.Errorf("task clock %v s, CPU time %v", clock, used)
+			}
+			if got[api.ColContextSwitch] <= 0 {
+				t.Errorf("context switches %v", got[api.ColContextSwitch])
+			}
+			if e, r := got[api.ColPerfEnabled], got[api.ColPerfRunning]; e <= 0 || math.Abs(e-r) > 1e-3*e {
+				t.Errorf("enabled %v s, running %v s: software events are never multiplexed", e, r)
+			}
+		})
+	}
+}
+
+func TestOnlyAJobWithACgroupInPerfsHierarchyIsCounted(t *testing.T) {
+	t.Parallel()
+	for name, target := range map[string]collector.Target{
+		"no cgroup":              {},
+		"in other hierarchies":   {Dirs: map[string]string{"memory": "/nowhere"}},
+		"a cgroup that is gone":  {Dirs: map[string]string{hostfs.Unified: filepath.Join(t.TempDir(), "gone")}},
+		"a directory that isn't": {Dirs: map[string]string{hostfs.Unified: t.TempDir()}},
+	} {
+		r, err := perf.New(hostfs.Root{}).Open(t.Context(), target)
+		if err == nil {
+			t.Errorf("%s: opened", name)
+			_ = r.Close()
+		}
+	}
+}
+
+func TestProbeSaysThatATreeWithoutCgroupsHasNone(t *testing.T) {
+	t.Parallel()
+	sources := perf.New(hostfs.Root{CgroupFS: t.TempDir()}).Probe(t.Context())
+	if len(sources) != 5 {
+		t.Errorf("%d sources, want 5", len(sources))
+	}
+	for _, s := range sources {
+		if s.Support != api.Unsupported || s.Reason == "" {
+			t.Errorf("%+v, want unsupported with a reason", s)
+		}
+	}
+}

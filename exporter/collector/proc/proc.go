@@ -1,0 +1,310 @@
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/collector"
+	"pitchpipe/exporter/hostfs"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// The kernel's USER_HZ, which is 100 on every architecture that is in use.
+	ticksPerSecond = 100
+	// Beyond this many threads the switches are left out: reading them would take
+	// more of the node than they are worth.
+	maxThreads = 8192
+)
+
+// Collector adds up /proc.
+type Collector struct {
+	root hostfs.Root
+}
+
+var _ collector.Collector = (*Collector)(nil)
+
+// New returns a collector for the /proc below root.
+func New(root hostfs.Root) *Collector { return &Collector{root: root} }
+
+// Name is "proc".
+func (c *Collector) Name() string { return "proc" }
+
+// Probe reads the exporter's own process and, for io, which only the owner and
+// root may read, the first process.
+func (c *Collector) Probe(context.Context) []api.Source {
+	self := os.Getpid()
+	_, stat := hostfs.Read(c.root.Pid(self, "stat"))
+	_, status := hostfs.Read(c.root.Pid(self, "status"))
+	io := collector.Source("proc/io", "per process", nil)
+	if _, err := hostfs.Read(c.root.Pid(self, "io")); err != nil {
+		io = collector.Source("proc/io", "", err)
+	} else if _, err := hostfs.Read(c.root.Pid(1, "io")); os.Geteuid() != 0 && errors.Is(err, fs.ErrPermission) {
+		io.Reason = "own processes only: others need CAP_SYS_PTRACE"
+	}
+	return []api.Source{
+		collector.Source("proc/stat", "per process", stat),
+		collector.Source("proc/switches", "per thread", status),
+		io,
+	}
+}
+
+// Open begins to add up one job.
+func (c *Collector) Open(context.Context, collector.Target) (collector.Reader, error) {
+	return &reader{root: c.root, alive: map[int]*process{}, page: float64(unix.Getpagesize())}, nil
+}
+
+// process is what was last seen of one.
+type process struct {
+	stat     Stat
+	io       IO
+	threads  map[int]Switches
+	finished Switches // of threads that are gone
+	seen     bool
+}
+
+// totals are the counters of processes that are gone.
+type totals struct {
+	stat     Stat
+	io       IO
+	switches Switches
+}
+
+type reader struct {
+	root  hostfs.Root
+	alive map[int]*process
+	gone  totals
+	last  collector.Values // counters never go below what was said before
+	page  float64
+	peak  float64
+}
+
+// Close has nothing to release.
+func (r *reader) Close() error { return nil }
+
+// Read looks at each process and adds up. Processes that end meanwhile are no
+// error; an error is that what a process counts may not be read.
+func (r *reader) Read(ctx context.Context, m collector.Moment, out collector.Values) error {
+	for _, p := range r.alive {
+		p.seen = false
+	}
+	var errs []error
+	threads, noIO, noSwitches := 0, false, false
+	for _, pid := range m.Pids {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		p, err := r.stat(pid)
+		if err != nil {
+			errs = append(errs, ignoreGone(err))
+			continue
+		}
+		threads += int(p.stat.Threads)
+		if err := ignoreGone(r.readIO(pid, p)); err != nil {
+			noIO, errs = true, append(errs, err)
+		}
+		if threads > maxThreads {
+			noSwitches = true
+		} else if err := ignoreGone(r.readThreads(pid, p)); err != nil {
+			noSwitches, errs = true, append(errs, err)
+		}
+	}
+	r.bury()
+	r.sum(out, noIO, noSwitches)
+	if n := r.allowed(m.Pids); n > 0 {
+		out[api.ColAllocatedCores] = float64(n)
+	}
+	return errors.Join(errs...)
+}
+
+// A process that is gone, or whose directory is there but answers "no such
+// process", ended while it was read.
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	return err
+}
+
+func (r *reader) stat(pid int) (*process, error) {
+	data, err := hostfs.Read(r.root.Pid(pid, "stat"))
+	if err != nil {
+		return nil, err
+	}
+	s, err := ParseStat(data)
+	if err != nil {
+		return nil, fmt.Errorf("pid %d: %w", pid, err)
+	}
+	p := r.alive[pid]
+	if p != nil && p.stat.StartTicks != s.StartTicks {
+		r.retire(p) // another process under the same id
+		p = nil
+	}
+	if p == nil {
+		p = &process{threads: map[int]Switches{}}
+		r.alive[pid] = p
+	}
+	p.stat, p.seen = s, true
+	return p, nil
+}
+
+func (r *reader) readIO(pid int, p *process) error {
+	data, err := hostfs.Read(r.root.Pid(pid, "io"))
+	if err != nil {
+		return err
+	}
+	io, err := ParseIO(data)
+	if err == nil {
+		p.io = io
+	}
+	return err
+}
+
+func (r *reader) readThreads(pid int, p *process) error {
+	names := []string{strconv.Itoa(pid)} // the main thread, most often the only one
+	if p.stat.Threads != 1 {
+		dir, err := os.Open(r.root.Pid(pid, "task"))
+		if err != nil {
+			return err
+		}
+		names, err = dir.Readdirnames(-1)
+		_ = dir.Close() // only read
+		if err != nil {
+			return err
+		}
+	}
+	now := make(map[int]Switches, len(names))
+	for _, name := range names {
+		tid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		data, err := hostfs.Read(r.root.Pid(pid, "task", name, "status"))
+		if err != nil {
+			if ignoreGone(err) != nil {
+				return err
+			}
+			continue
+		}
+		if now[tid], err = ParseSwitches(data); err != nil {
+			return err
+		}
+	}
+	for tid, was := range p.threads {
+		// A smaller count under the same number is another thread.
+		if is, ok := now[tid]; !ok || is.Voluntary < was.Voluntary || is.Involuntary < was.Involuntary {
+			p.finished.Voluntary += was.Voluntary
+			p.finished.Involuntary += was.Involuntary
+		}
+	}
+	p.threads = now
+	return nil
+}
+
+// bury moves what the processes that are gone had counted to the totals.
+func (r *reader) bury() {
+	for pid, p := range r.alive {
+		if p.seen {
+			continue
+		}
+		if parent := r.alive[p.stat.Parent]; parent != nil && parent.seen {
+			p.io = IO{} // the kernel added it to the parent that waited
+		}
+		r.retire(p)
+		delete(r.alive, pid)
+	}
+}
+
+func (r *reader) retire(p *process) {
+	g := &r.gone
+	g.stat.UserTicks += p.stat.UserTicks
+	g.stat.SystemTicks += p.stat.SystemTicks
+	g.stat.MinorFaults += p.stat.MinorFaults
+	g.stat.MajorFaults += p.stat.MajorFaults
+	g.io = g.io.plus(p.io)
+	s := p.switches()
+	g.switches.Voluntary += s.Voluntary
+	g.switches.Involuntary += s.Involuntary
+}
+
+func (p *process) switches() Switches {
+	s := p.finished
+	for _, t := range p.threads {
+		s.Voluntary += t.Voluntary
+		s.Involuntary += t.Involuntary
+	}
+	return s
+}
+
+func (r *reader) sum(out collector.Values, noIO, noSwitches bool) {
+	t := r.gone
+	var threads, pages uint64
+	for _, p := range r.alive {
+		t.stat.UserTicks += p.stat.UserTicks
+		t.stat.SystemTicks += p.stat.SystemTicks
+		t.stat.MinorFaults += p.stat.MinorFaults
+		t.stat.MajorFaults += p.stat.MajorFaults
+		t.io = t.io.plus(p.io)
+		s := p.switches()
+		t.switches.Voluntary += s.Voluntary
+		t.switches.Involuntary += s.Involuntary
+		threads += p.stat.Threads
+		pages += p.stat.RSSPages
+	}
+	rss := float64(pages) * r.page
+	r.peak = max(r.peak, rss)
+	counters := collector.Values{
+		api.ColUserSeconds:   float64(t.stat.UserTicks) / ticksPerSecond,
+		api.ColSystemSeconds: float64(t.stat.SystemTicks) / ticksPerSecond,
+		api.ColCPUSeconds:    float64(t.stat.UserTicks+t.stat.SystemTicks) / ticksPerSecond,
+		api.ColMinorFaults:   float64(t.stat.MinorFaults),
+		api.ColMajorFaults:   float64(t.stat.MajorFaults),
+	}
+	if !noIO {
+		counters[api.ColReadChars], counters[api.ColWriteChars] = float64(t.io.ReadChars), float64(t.io.WriteChars)
+		counters[api.ColReadBytes], counters[api.ColWriteBytes] = float64(t.io.ReadBytes), float64(t.io.WriteBytes)
+	}
+	if !noSwitches {
+		counters[api.ColVoluntary], counters[api.ColInvoluntary] = float64(t.switches.Voluntary), float64(t.switches.Involuntary)
+	}
+	for column, v := range counters {
+		counters[column] = max(v, r.last[column])
+		out[column] = counters[column]
+	}
+	for column, v := range r.last {
+		if _, ok := counters[column]; !ok {
+			counters[column] = v // missing now, and to be continued
+		}
+	}
+	r.last = counters
+	out[api.ColRSS], out[api.ColPeak] = rss, r.peak
+	out[api.ColThreads], out[api.ColProcesses] = float64(threads), float64(len(r.alive))
+}
+
+// allowed is how many CPUs the job's processes are confined to; 0 where they may
+// use them all, which is no allocation.
+func (r *reader) allowed(pids []int) int {
+	online, err := r.root.OnlineCPUs()
+	if err != nil {
+		return 0
+	}
+	most := 0
+	// The processes of a job share one mask nearly always; two tell.
+	for _, pid := range pids[:min(len(pids), 2)] {
+		data, err := hostfs.Read(r.root.Pid(pid, "status"))
+		if err != nil {
+			continue
+		}
+		most = max(most, Allowed(data))
+	}
+	if most >= len(online) {
+		return 0
+	}
+	return most
+}

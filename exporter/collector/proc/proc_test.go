@@ -1,0 +1,230 @@
+package proc_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/collector"
+	"pitchpipe/exporter/collector/proc"
+	"pitchpipe/exporter/hostfs"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
+)
+
+// fake is a process on a generated tree.
+type fake struct {
+	parent, start            int
+	minor, user, system, rss uint64
+	read, written            uint64
+	threads                  map[int][2]uint64 // voluntary, involuntary
+}
+
+func (f fake) write(t testing.TB, root hostfs.Root, pid int) {
+	t.Helper()
+	files := map[string]string{
+		"stat": fmt.Sprintf("%d (a ) b) S %d 1 1 0 -1 4194304 %d 9 2 8 %d %d 7 7 20 0 %d 0 %d 1000 %d 18446744073709551615 1 1 1",
+			pid, f.parent, f.minor, f.user, f.system, len(f.threads), f.start, f.rss),
+		"io":     fmt.Sprintf("rchar: %d\nwchar: %d\nsyscr: 1\nsyscw: 1\nread_bytes: %d\nwrite_bytes: 0\ncancelled_write_bytes: 0\n", f.read, f.written, f.read/2),
+		"status": "Name:\ta\nCpus_allowed_list:\t0-1\n",
+	}
+	for tid, s := range f.threads {
+		files[fmt.Sprintf("task/%d/status", tid)] = fmt.Sprintf("Name:\ta\nvoluntary_ctxt_switches:\t%d\nnonvoluntary_ctxt_switches:\t%d\n", s[0], s[1])
+	}
+	dir := root.Pid(pid)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func open(t testing.TB, root hostfs.Root) collector.Reader {
+	t.Helper()
+	r, err := proc.New(root).Open(t.Context(), collector.Target{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func read(t testing.TB, r collector.Reader, pids ...int) collector.Values {
+	t.Helper()
+	out := collector.Values{}
+	if err := r.Read(t.Context(), collector.Moment{Pids: pids}, out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func newRoot(t testing.TB) hostfs.Root {
+	t.Helper()
+	dir := t.TempDir()
+	online := filepath.Join(dir, "sys/devices/system/cpu/online")
+	if err := os.MkdirAll(filepath.Dir(online), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(online, []byte("0-3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return hostfs.Root{ProcFS: filepath.Join(dir, "proc"), SysFS: filepath.Join(dir, "sys")}
+}
+
+func TestAddsUpTheProcessesOfAJob(t *testing.T) {
+	t.Parallel()
+	root := newRoot(t)
+	fake{parent: 1, start: 5, minor: 10, user: 100, system: 50, rss: 3, read: 1000, written: 10, threads: map[int][2]uint64{10: {5, 1}, 11: {7, 2}}}.write(t, root, 10)
+	fake{parent: 10, start: 6, minor: 1, user: 20, system: 5, rss: 2, read: 100, written: 1, threads: map[int][2]uint64{20: {3, 0}}}.write(t, root, 20)
+	got := read(t, open(t, root), 10, 20, 99) // 99 has ended
+	page := float64(unix.Getpagesize())
+	want := collector.Values{
+		api.ColUserSeconds: 1.2, api.ColSystemSeconds: 0.55, api.ColCPUSeconds: 1.75, api.ColMinorFaults: 11, api.ColMajorFaults: 4,
+		api.ColRSS: 5 * page, api.ColPeak: 5 * page, api.ColThreads: 3, api.ColProcesses: 2,
+		api.ColVoluntary: 15, api.ColInvoluntary: 3, api.ColReadChars: 1100, api.ColWriteChars: 11, api.ColReadBytes: 550, api.ColWriteBytes: 0,
+		api.ColAllocatedCores: 2,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("values (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatEndedStaysCounted(t *testing.T) {
+	t.Parallel()
+	root := newRoot(t)
+	r := open(t, root)
+	fake{parent: 1, start: 5, user: 100, read: 1000, threads: map[int][2]uint64{10: {5, 1}, 11: {7, 2}}}.write(t, root, 10)
+	fake{parent: 1, start: 6, user: 20, read: 100, threads: map[int][2]uint64{20: {3, 0}}}.write(t, root, 20)
+	read(t, r, 10, 20)
+	fake{parent: 1, start: 5, user: 110, read: 1000, threads: map[int][2]uint64{10: {6, 1}}}.write(t, root, 10) // thread 11 ended
+	fake{parent: 1, start: 99, user: 1, read: 5, threads: map[int][2]uint64{20: {1, 0}}}.write(t, root, 20)     // another process 20
+	got := read(t, r, 10, 20)
+	for column, want := range map[string]float64{
+		api.ColUserSeconds: 1.31, api.ColReadChars: 1105, api.ColVoluntary: 6 + 7 + 3 + 1, api.ColInvoluntary: 3, api.ColProcesses: 2,
+	} {
+		if got[column] != want {
+			t.Errorf("%s = %v, want %v", column, got[column], want)
+		}
+	}
+	got = read(t, r)
+	for column, want := range map[string]float64{
+		api.ColUserSeconds: 1.31, api.ColReadChars: 1105, api.ColVoluntary: 17, api.ColProcesses: 0, api.ColRSS: 0,
+	} {
+		if got[column] != want {
+			t.Errorf("after all ended: %s = %v, want %v", column, got[column], want)
+		}
+	}
+}
+
+func TestAWaitedForChildsIOIsNotCountedTwice(t *testing.T) {
+	t.Parallel()
+	root := newRoot(t)
+	r := open(t, root)
+	fake{parent: 1, start: 5, read: 1000, threads: map[int][2]uint64{10: {1, 1}}}.write(t, root, 10)
+	fake{parent: 10, start: 6, read: 500, threads: map[int][2]uint64{20: {1, 1}}}.write(t, root, 20)
+	if got := read(t, r, 10, 20)[api.ColReadChars]; got != 1500 {
+		t.Fatalf("read_chars = %v, want 1500", got)
+	}
+	// The child read 100 more and was waited for: the kernel gave its 600 to the parent.
+	fake{parent: 1, start: 5, read: 1600, threads: map[int][2]uint64{10: {1, 1}}}.write(t, root, 10)
+	if got := read(t, r, 10)[api.ColReadChars]; got != 1600 {
+		t.Errorf("read_chars = %v, want 1600", got)
+	}
+}
+
+func TestCountersNeverDecrease(t *testing.T) {
+	t.Parallel()
+	gauges := map[string]bool{api.ColRSS: true, api.ColThreads: true, api.ColProcesses: true, api.ColAllocatedCores: true}
+	root := newRoot(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		r := open(t, root)
+		last := collector.Values{}
+		for range rapid.IntRange(1, 6).Draw(rt, "rounds") {
+			var pids []int
+			for pid := 10; pid < 14; pid++ {
+				if !rapid.Bool().Draw(rt, "lives") {
+					continue
+				}
+				pids = append(pids, pid)
+				n := rapid.Uint64Range(0, 1000)
+				fake{
+					parent: rapid.IntRange(9, 14).Draw(rt, "parent"), start: rapid.IntRange(1, 3).Draw(rt, "start"),
+					user: n.Draw(rt, "user"), read: n.Draw(rt, "read"), minor: n.Draw(rt, "minor"),
+					threads: map[int][2]uint64{pid: {n.Draw(rt, "v"), n.Draw(rt, "i")}, rapid.IntRange(1, 3).Draw(rt, "tid"): {n.Draw(rt, "v2"), 1}},
+				}.write(t, root, pid)
+			}
+			got := read(t, r, pids...)
+			for column, was := range last {
+				if !gauges[column] && got[column] < was {
+					rt.Fatalf("%s went from %v to %v", column, was, got[column])
+				}
+			}
+			last = got
+		}
+	})
+}
+
+func TestIOThatMayNotBeReadIsMissingAndNotZero(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() == 0 {
+		t.Log("root reads everything: a directory in the file's place stands for the refusal")
+	}
+	root := newRoot(t)
+	fake{parent: 1, start: 5, user: 100, threads: map[int][2]uint64{10: {1, 1}}}.write(t, root, 10)
+	if err := os.Remove(root.Pid(10, "io")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(root.Pid(10, "io"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out := collector.Values{}
+	err := open(t, root).Read(t.Context(), collector.Moment{Pids: []int{10}}, out)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v, want one about io", err)
+	}
+	if _, ok := out[api.ColReadChars]; ok {
+		t.Error("read_chars is there")
+	}
+	if out[api.ColUserSeconds] != 1 {
+		t.Errorf("user seconds = %v, want 1", out[api.ColUserSeconds])
+	}
+}
+
+func TestReadsTheMachineItself(t *testing.T) {
+	t.Parallel()
+	got := read(t, open(t, hostfs.Root{}), os.Getpid())
+	for _, column := range []string{api.ColCPUSeconds, api.ColRSS, api.ColThreads, api.ColReadChars, api.ColVoluntary, api.ColMinorFaults} {
+		if _, ok := got[column]; !ok {
+			t.Errorf("%s is missing: %v", column, got)
+		}
+	}
+	if got[api.ColRSS] < 1<<20 {
+		t.Errorf("resident %v bytes", got[api.ColRSS])
+	}
+}
+
+func FuzzParsers(f *testing.F) {
+	f.Add([]byte("9532 (cat) R 9521 9521 5058 0 -1 4194304 103 0 0 0 0 0 0 0 20 0 1 0 115536 3133440 407 1"))
+	f.Add([]byte("rchar: 6976\nwchar: 0\n"))
+	f.Add([]byte("voluntary_ctxt_switches:\t1\nnonvoluntary_ctxt_switches:\t2\nCpus_allowed_list:\t0-1\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_, _ = proc.ParseStat(data)
+		_, _ = proc.ParseIO(data)
+		_, _ = proc.ParseSwitches(data)
+		if n := proc.Allowed(data); n < 0 {
+			t.Errorf("Allowed(%q) = %d", data, n)
+		}
+	})
+}

@@ -1,0 +1,107 @@
+package hostfs
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Unified is the name under which the v2 hierarchy stands among controllers.
+const Unified = "unified"
+
+// Hierarchy is one mounted cgroup tree.
+type Hierarchy struct {
+	Name        string   // its directory's name, Unified for v2
+	Dir         string   // where its root is
+	V2          bool     // the unified hierarchy
+	Controllers []string // of v1: cpuacct, memory, …, systemd; of v2 the enabled ones
+}
+
+// Hierarchies finds the cgroup trees by their shape: v2 at the root, or v2 at
+// unified/ beside v1 trees named by their controllers. It returns nothing where
+// there are none.
+func (r Root) Hierarchies() []Hierarchy {
+	var out []Hierarchy
+	if h, ok := unified(r.Cgroup()); ok {
+		return append(out, h)
+	}
+	if h, ok := unified(r.Cgroup(Unified)); ok {
+		out = append(out, h)
+	}
+	entries, err := os.ReadDir(r.Cgroup())
+	if err != nil {
+		return out
+	}
+	seen := map[string]bool{}
+	for _, e := range entries {
+		// cpu and cpuacct are often links to one tree called cpu,cpuacct.
+		dir, err := filepath.EvalSymlinks(r.Cgroup(e.Name()))
+		if err != nil || seen[dir] || e.Name() == Unified {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(dir, "cgroup.procs")); err != nil {
+			continue
+		}
+		seen[dir] = true
+		name := filepath.Base(dir)
+		out = append(out, Hierarchy{Name: name, Dir: dir, Controllers: strings.Split(name, ",")})
+	}
+	return out
+}
+
+func unified(dir string) (Hierarchy, bool) {
+	data, err := Read(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return Hierarchy{}, false
+	}
+	return Hierarchy{Name: Unified, Dir: dir, V2: true, Controllers: strings.Fields(string(data))}, true
+}
+
+// Has tells whether a controller lives in the hierarchy.
+func (h Hierarchy) Has(controller string) bool { return slices.Contains(h.Controllers, controller) }
+
+// Membership is one line of /proc/<pid>/cgroup.
+type Membership struct {
+	Controllers []string // empty for v2
+	Path        string   // below the hierarchy's root, beginning with a slash
+}
+
+// V2 tells whether the line is about the unified hierarchy.
+func (m Membership) V2() bool { return len(m.Controllers) == 0 }
+
+// In tells whether the line is about h.
+func (m Membership) In(h Hierarchy) bool {
+	if h.V2 || m.V2() {
+		return h.V2 == m.V2()
+	}
+	return slices.ContainsFunc(m.Controllers, func(c string) bool {
+		return h.Has(strings.TrimPrefix(c, "name="))
+	})
+}
+
+// ParseMemberships reads /proc/<pid>/cgroup; lines of another form are left out.
+func ParseMemberships(data []byte) []Membership {
+	var out []Membership
+	for line := range Lines(data) {
+		parts := strings.SplitN(line, ":", 3)
+		if len(parts) != 3 || !strings.HasPrefix(parts[2], "/") {
+			continue
+		}
+		m := Membership{Path: parts[2]}
+		if parts[1] != "" {
+			m.Controllers = strings.Split(parts[1], ",")
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// Memberships reads the cgroups of a process.
+func (r Root) Memberships(pid int) ([]Membership, error) {
+	data, err := Read(r.Pid(pid, "cgroup"))
+	if err != nil {
+		return nil, err
+	}
+	return ParseMemberships(data), nil
+}

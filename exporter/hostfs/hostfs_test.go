@@ -1,0 +1,166 @@
+package hostfs_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pitchpipe/exporter/hostfs"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func plant(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTheZeroRootIsTheMachine(t *testing.T) {
+	t.Parallel()
+	var r hostfs.Root
+	got := []string{r.Proc("stat"), r.Sys("class"), r.Cgroup("memory"), r.Pid(7, "io")}
+	want := []string{"/proc/stat", "/sys/class", "/sys/fs/cgroup/memory", "/proc/7/io"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("paths (-want +got):\n%s", diff)
+	}
+}
+
+func TestHierarchiesAreFoundByTheirShape(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name  string
+		files map[string]string
+		links map[string]string
+		want  map[string]string // name → controllers
+	}{
+		{"nothing mounted", nil, nil, map[string]string{}},
+		{
+			"v2 at the root hides what else there is",
+			map[string]string{"cgroup.controllers": "cpu memory\n", "memory/cgroup.procs": ""},
+			nil,
+			map[string]string{"unified": "cpu memory"},
+		},
+		{
+			"a hybrid has v1 trees and a unified one",
+			map[string]string{"unified/cgroup.controllers": "", "memory/cgroup.procs": "", "systemd/cgroup.procs": "", "other/file": ""},
+			nil,
+			map[string]string{"unified": "", "memory": "memory", "systemd": "systemd"},
+		},
+		{
+			"linked controllers are one tree",
+			map[string]string{"cpu,cpuacct/cgroup.procs": ""},
+			map[string]string{"cpu": "cpu,cpuacct", "cpuacct": "cpu,cpuacct"},
+			map[string]string{"cpu,cpuacct": "cpu cpuacct"},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			plant(t, dir, tc.files)
+			for from, to := range tc.links {
+				if err := os.Symlink(to, filepath.Join(dir, from)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := map[string]string{}
+			for _, h := range (hostfs.Root{CgroupFS: dir}).Hierarchies() {
+				got[h.Name] = strings.Join(h.Controllers, " ")
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("hierarchies (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCPUList(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		text string
+		want []int
+		err  error
+	}{
+		{"0-3,8,10-11\n", []int{0, 1, 2, 3, 8, 10, 11}, nil},
+		{"1,0,1", []int{0, 1}, nil},
+		{"\n", nil, nil},
+		{"3-1", nil, hostfs.ErrFormat},
+		{"0-99999999", nil, hostfs.ErrFormat},
+		{"a", nil, hostfs.ErrFormat},
+		{"-1", nil, hostfs.ErrFormat},
+	} {
+		got, err := hostfs.CPUList(tc.text)
+		if !errors.Is(err, tc.err) || !cmp.Equal(got, tc.want) {
+			t.Errorf("CPUList(%q) = %v, %v; want %v, %v", tc.text, got, err, tc.want, tc.err)
+		}
+	}
+}
+
+func TestPressureTotal(t *testing.T) {
+	t.Parallel()
+	const text = "some avg10=0.00 avg60=0.00 avg300=0.00 total=1234\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=99\n"
+	if got, err := hostfs.PressureTotal([]byte(text)); err != nil || got != 1234 {
+		t.Errorf("got %d, %v; want 1234", got, err)
+	}
+	for _, bad := range []string{"", "full total=3", "some total=x", "some avg10=0"} {
+		if _, err := hostfs.PressureTotal([]byte(bad)); !errors.Is(err, hostfs.ErrFormat) {
+			t.Errorf("PressureTotal(%q): got %v, want %v", bad, err, hostfs.ErrFormat)
+		}
+	}
+}
+
+func TestKeyedLeavesOutWhatIsNotACount(t *testing.T) {
+	t.Parallel()
+	got := hostfs.Keyed([]byte("usage_usec 12\nempty\nrchar: 5\nneg -3\nbig 18446744073709551615\nover 18446744073709551616\n"))
+	want := map[string]uint64{"usage_usec": 12, "rchar": 5, "big": 1<<64 - 1}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("keyed (-want +got):\n%s", diff)
+	}
+}
+
+func TestReadRefusesEndlessFiles(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "big")
+	if err := os.WriteFile(path, make([]byte, 5<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hostfs.Read(path); err == nil {
+		t.Error("read 5 MiB without an error")
+	}
+}
+
+func FuzzFormats(f *testing.F) {
+	f.Add([]byte("some avg10=0.00 total=1234\n"))
+	f.Add([]byte("0-3,8"))
+	f.Add([]byte("9:cpu,cpuacct:/a:b\n0::/x\n"))
+	f.Add([]byte("usage_usec 12\nuser_usec 3"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_, _ = hostfs.PressureTotal(data)
+		_, _ = hostfs.Number(data)
+		for name := range hostfs.Keyed(data) {
+			if strings.ContainsAny(name, "\n ") {
+				t.Errorf("key %q", name)
+			}
+		}
+		cpus, err := hostfs.CPUList(string(data))
+		for i, c := range cpus {
+			if err != nil || c < 0 || i > 0 && cpus[i-1] >= c {
+				t.Errorf("CPUList(%q) = %v, %v", data, cpus, err)
+			}
+		}
+		for _, m := range hostfs.ParseMemberships(data) {
+			if !strings.HasPrefix(m.Path, "/") {
+				t.Errorf("membership %+v", m)
+			}
+		}
+	})
+}

@@ -1,0 +1,88 @@
+package metrics
+
+import (
+	"fmt"
+	"strings"
+
+	"pitchpipe/exporter/api"
+)
+
+// Metric describes one family.
+type Metric struct {
+	Name   string
+	Kind   string // counter or gauge
+	Help   string
+	Labels []string
+	Column string // of the sample that it shows, empty = none
+}
+
+func job(more ...string) []string { return append([]string{"manager", "job_id", "attempt"}, more...) }
+
+// Table lists all families in the order in which they are documented.
+func Table() []Metric {
+	return []Metric{
+		{"pitchpipe_build_info", "gauge", "Version of the exporter; always 1.", []string{"version", "goversion"}, ""},
+		{"pitchpipe_source_up", "gauge", "1 where a source can be measured, 0 where it is unsupported or denied; the reason says by what means or why not.", []string{"source", "support", "reason"}, ""},
+		{"pitchpipe_node_info", "gauge", "What machine this is; always 1.", []string{"cpu_model", "machine_kind", "energy_source"}, ""},
+		{"pitchpipe_node_cores", "gauge", "Cores that are online.", nil, ""},
+		{"pitchpipe_node_memory_bytes", "gauge", "Memory of the machine.", nil, ""},
+		{"pitchpipe_node_cpu_busy_seconds_total", "counter", "Busy CPU time of all cores since boot.", nil, ""},
+		{"pitchpipe_node_cpu_steal_seconds_total", "counter", "CPU time that the hypervisor took since boot.", nil, ""},
+		{"pitchpipe_node_load1", "gauge", "Load average of the last minute.", nil, ""},
+		{"pitchpipe_node_energy_joules_total", "counter", "Energy of the node since the exporter began.", []string{"source", "kind"}, ""},
+		{"pitchpipe_system_energy_joules_total", "counter", "Part of the node's energy that no job is charged with; jobs and system sum to the node.", []string{"source", "kind"}, ""},
+		{"pitchpipe_node_idle_watts", "gauge", "What the node is taken to consume without work.", []string{"basis"}, ""},
+		{"pitchpipe_jobs_running", "gauge", "Jobs that are being sampled.", nil, ""},
+		{"pitchpipe_job_info", "gauge", "One series a job attempt; always 1.", job("uid", "cgroup"), ""},
+		{"pitchpipe_job_start_time_seconds", "gauge", "When the exporter first saw the attempt.", job(), ""},
+		{"pitchpipe_job_ended", "gauge", "1 after the attempt ended; its values then stand still until it is forgotten.", job(), ""},
+		{"pitchpipe_job_energy_joules_total", "counter", "Energy attributed to the attempt, active and idle.", job("source"), api.ColJoules},
+		{"pitchpipe_job_energy_idle_joules_total", "counter", "Part of the attempt's energy that its allocated cores take without work.", job("source"), ""},
+		{"pitchpipe_job_cpu_user_seconds_total", "counter", "CPU time in user mode.", job(), api.ColUserSeconds},
+		{"pitchpipe_job_cpu_system_seconds_total", "counter", "CPU time in kernel mode.", job(), api.ColSystemSeconds},
+		{"pitchpipe_job_cpu_seconds_total", "counter", "CPU time.", job(), api.ColCPUSeconds},
+		{"pitchpipe_job_allocated_cores", "gauge", "Cores that the attempt's cpuset or affinity allows.", job(), api.ColAllocatedCores},
+		{"pitchpipe_job_memory_rss_bytes", "gauge", "Resident anonymous memory.", job(), api.ColRSS},
+		{"pitchpipe_job_memory_file_bytes", "gauge", "Page cache charged to the attempt.", job(), api.ColCache},
+		{"pitchpipe_job_memory_peak_bytes", "gauge", "Largest memory use so far.", job(), api.ColPeak},
+		{"pitchpipe_job_processes", "gauge", "Processes that live.", job(), api.ColProcesses},
+		{"pitchpipe_job_threads", "gauge", "Threads that live.", job(), api.ColThreads},
+		{"pitchpipe_job_voluntary_switches_total", "counter", "Context switches that threads asked for by waiting.", job(), api.ColVoluntary},
+		{"pitchpipe_job_involuntary_switches_total", "counter", "Context switches forced on threads.", job(), api.ColInvoluntary},
+		{"pitchpipe_job_read_chars_bytes_total", "counter", "Bytes read by system calls, cached or not.", job(), api.ColReadChars},
+		{"pitchpipe_job_write_chars_bytes_total", "counter", "Bytes written by system calls, cached or not.", job(), api.ColWriteChars},
+		{"pitchpipe_job_read_bytes_total", "counter", "Bytes read from storage.", job(), api.ColReadBytes},
+		{"pitchpipe_job_written_bytes_total", "counter", "Bytes written to storage.", job(), api.ColWriteBytes},
+		{"pitchpipe_job_cpu_pressure_seconds_total", "counter", "Time in which some task waited for a CPU.", job(), api.ColCPUPressure},
+		{"pitchpipe_job_memory_pressure_seconds_total", "counter", "Time in which some task waited for memory.", job(), api.ColMemoryPressure},
+		{"pitchpipe_job_io_pressure_seconds_total", "counter", "Time in which some task waited for IO.", job(), api.ColIOPressure},
+		{"pitchpipe_job_perf_task_clock_seconds_total", "counter", "CPU time as perf's task clock counts it.", job(), api.ColTaskClock},
+		{"pitchpipe_job_perf_context_switches_total", "counter", "Context switches, counted by perf.", job(), api.ColContextSwitch},
+		{"pitchpipe_job_perf_cpu_migrations_total", "counter", "Moves from one CPU to another, counted by perf.", job(), api.ColMigrations},
+		{"pitchpipe_job_minor_faults_total", "counter", "Page faults that needed no IO; counted by perf where it can be.", job(), api.ColMinorFaults},
+		{"pitchpipe_job_major_faults_total", "counter", "Page faults that needed IO; counted by perf where it can be.", job(), api.ColMajorFaults},
+		{"pitchpipe_job_perf_enabled_seconds_total", "counter", "Time for which perf events were enabled, summed over CPUs.", job(), api.ColPerfEnabled},
+		{"pitchpipe_job_perf_running_seconds_total", "counter", "Time for which perf events counted; less than enabled where they were multiplexed.", job(), api.ColPerfRunning},
+		{"pitchpipe_exporter_ticks_total", "counter", "Samples of the node taken.", nil, ""},
+		{"pitchpipe_exporter_tick_seconds_total", "counter", "Time that sampling took.", nil, ""},
+		{"pitchpipe_exporter_read_errors_total", "counter", "Readings that were incomplete.", nil, ""},
+		{"pitchpipe_exporter_marks_total", "counter", "Progress marks by what became of them: snapshot, bare (above the rate), refused (from no job).", []string{"result"}, ""},
+		{"pitchpipe_exporter_jobs_refused_total", "counter", "Jobs not sampled because as many as are held run already.", nil, ""},
+	}
+}
+
+// Page prints the table as the reference page.
+func Page() string {
+	var b strings.Builder
+	b.WriteString("# Metrics of pitchpipe-exporter\n\nGenerated from `exporter/metrics/table.go` by `go test ./exporter/metrics -update`. " +
+		"Base units only; counters of a job begin at 0 with its attempt. No label is called `job`.\n\n" +
+		"| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	for _, m := range Table() {
+		labels := make([]string, 0, len(m.Labels))
+		for _, l := range m.Labels {
+			labels = append(labels, "`"+l+"`")
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, m.Kind, strings.Join(labels, " "), m.Help)
+	}
+	return b.String()
+}

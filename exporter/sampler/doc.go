@@ -1,0 +1,16 @@
+// Package sampler is the exporter's heart: one goroutine that finds jobs, reads
+// their counters on its own timer, attributes the node's energy, and writes it all
+// to the store.
+//
+// In come what the scanner finds, what the collectors read, and marks of epochs
+// that ended; out go samples to the window store and a snapshot of the node. Jobs
+// are looked for several times a second, so that a short one is seen and its perf
+// events are opened early. A mark takes a snapshot of its job at once, at most so
+// many a second; a mark above that is recorded without one.
+//
+// Nothing is measured on request: readers of the store see what the timer saw. The
+// joules on the snapshot of a mark are carried forward from the last tick at the
+// last interval's rates; the next tick sets them right.
+//
+// Everything but Mark and Snapshot belongs to the goroutine of Run.
+package sampler

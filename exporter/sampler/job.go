@@ -1,0 +1,258 @@
+package sampler
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector"
+	"pitchpipe/exporter/collector/cgroup"
+	"pitchpipe/exporter/collector/energy"
+	"pitchpipe/exporter/collector/node"
+)
+
+const (
+	// A job without a cgroup is gone when it was missed this many scans in a row:
+	// its last process may be between two states.
+	missedScans = 2
+	// A cgroup whose last process left this long ago is a leftover.
+	leftoverAfter = 5 * time.Second
+)
+
+// job is one attempt that is being sampled.
+type job struct {
+	found  attrib.Found
+	stored attrib.Key // with the attempt's true number
+	first  time.Time
+	base   node.CPU // when it was first seen
+
+	uid     uint32
+	readers []named
+	claims  map[string]string // column → the collector that supplies it
+	values  collector.Values  // newest of each column
+
+	pids     []int
+	hadPids  bool
+	emptyAt  time.Time // since when it has no process
+	missed   int
+	gone     bool // to be ended at the next tick
+	goneAt   time.Time
+	vanished bool // the scanner does not find it any more
+	over     bool // ended, and its leftovers are still there
+
+	joules      energy.Joules
+	chargedCPU  float64 // CPU seconds that were charged
+	clockAtRead float64 // task clock when CPU seconds were last read
+	bucket      bucket
+}
+
+type named struct {
+	name   string
+	reader collector.Reader
+}
+
+// discover looks for jobs and takes up the new ones at once.
+func (s *Sampler) discover(ctx context.Context) {
+	now := time.Now()
+	seen := map[attrib.Key]bool{}
+	for _, f := range s.finder.Scan(ctx) {
+		seen[f.Key] = true
+		j := s.jobs[f.Key]
+		switch {
+		case j == nil:
+			s.take(ctx, f, now)
+		case j.over:
+		default:
+			j.missed, j.vanished = 0, false
+			if j.gone && len(f.Dirs) == 0 {
+				j.gone = false
+			}
+			changed := !maps.Equal(j.found.Dirs, f.Dirs)
+			j.found = f
+			if changed {
+				s.open(ctx, j)
+			}
+			s.checkEmpty(j, now)
+		}
+	}
+	if ctx.Err() != nil {
+		return // the scan was cut short: what is missing need not be gone
+	}
+	for key, j := range s.jobs {
+		if seen[key] {
+			continue
+		}
+		j.vanished = true
+		j.missed++
+		switch {
+		case j.over:
+			delete(s.jobs, key)
+		case !j.gone && (len(j.found.Dirs) > 0 || j.missed >= missedScans):
+			j.gone, j.goneAt = true, now
+		}
+	}
+}
+
+func (s *Sampler) checkEmpty(j *job, now time.Time) {
+	j.pids = j.found.Processes()
+	switch {
+	case len(j.pids) > 0:
+		j.hadPids, j.emptyAt, j.gone = true, time.Time{}, false
+	case !j.hadPids || j.gone:
+	case j.emptyAt.IsZero():
+		j.emptyAt = now
+	case now.Sub(j.emptyAt) >= leftoverAfter:
+		j.gone, j.goneAt = true, j.emptyAt
+	}
+}
+
+// take begins to sample a job.
+func (s *Sampler) take(ctx context.Context, f attrib.Found, now time.Time) {
+	j := &job{found: f, stored: f.Key, first: now, base: s.cpu, uid: f.UID, bucket: newBucket(s.cfg.MarkRate, now)}
+	if f.Key.Manager != attrib.Local {
+		j.stored.Attempt = s.store.NextAttempt(f.Key.Manager, f.Key.ID)
+	}
+	if cpu, err := s.node.CPU(); err == nil {
+		j.base = cpu
+	}
+	wire := api.Job{
+		Manager: j.stored.Manager, ID: j.stored.ID, Attempt: j.stored.Attempt, UID: j.uid, Cgroup: firstDir(f), Started: now,
+	}
+	if err := s.store.Begin(j.stored, wire, api.SchemaAccounting, s.meter.Source()); err != nil {
+		s.stats.JobsRefused++
+		s.log.Warn("job not sampled", "job", j.stored.String(), "err", err)
+		return
+	}
+	s.jobs[f.Key] = j
+	s.stats.JobsSeen++
+	s.open(ctx, j)
+	s.checkEmpty(j, now)
+	s.read(ctx, j)
+	if !s.started {
+		// What it did before the exporter began is nobody's interval.
+		j.settled()
+	}
+	s.store.Append(j.stored, now, s.complete(j, 0), nil)
+	s.log.Info("job seen", "job", j.stored.String(), "uid", j.uid, "cgroup", wire.Cgroup)
+}
+
+// open opens the readers that the job's cgroups allow, and keeps those of perf and
+// proc that are open, since what they counted so far is in them alone.
+func (s *Sampler) open(ctx context.Context, j *job) {
+	target := collector.Target{Dirs: j.found.Dirs, CPUs: cgroup.CPUs(j.found.Dirs)}
+	old := j.readers
+	j.readers, j.claims = nil, map[string]string{}
+	for _, c := range s.collectors {
+		i := slices.IndexFunc(old, func(n named) bool { return n.name == c.Name() })
+		if i >= 0 && c.Name() != "cgroup" {
+			j.readers = append(j.readers, old[i])
+			continue
+		}
+		if i >= 0 {
+			_ = old[i].reader.Close() // it is replaced
+		}
+		r, err := c.Open(ctx, target)
+		if err != nil {
+			s.log.Info("source not available for job", "job", j.stored.String(), "collector", c.Name(), "answer", string(collector.Answer(err)), "err", err)
+			continue
+		}
+		j.readers = append(j.readers, named{c.Name(), r})
+	}
+	s.describe(j)
+}
+
+func (s *Sampler) describe(j *job) {
+	schema := api.SchemaAccounting
+	if slices.ContainsFunc(j.readers, func(n named) bool { return n.name == "perf" }) {
+		schema = api.SchemaSoftware
+	}
+	s.store.Describe(j.stored, j.uid, firstDir(j.found), schema)
+}
+
+// read takes the readings of one job. A column belongs to the first collector that
+// supplied it, so that it never changes its source, and with it its level.
+func (s *Sampler) read(ctx context.Context, j *job) {
+	j.pids = j.found.Processes()
+	if j.uid == 0 && !j.found.HasUID {
+		if uid, ok := s.finder.User(j.pids); ok && uid != 0 {
+			j.uid = uid
+			s.describe(j)
+		}
+	}
+	moment := collector.Moment{Time: time.Now(), Pids: j.pids}
+	if j.values == nil {
+		j.values = collector.Values{}
+	}
+	fresh := map[string]bool{}
+	for _, n := range j.readers {
+		out := collector.Values{}
+		if err := n.reader.Read(ctx, moment, out); err != nil && !j.gone {
+			s.stats.ReadErrors++
+			s.log.Debug("reading incomplete", "job", j.stored.String(), "collector", n.name, "err", err)
+		}
+		for column, v := range out {
+			owner, claimed := j.claims[column]
+			if !claimed {
+				j.claims[column], owner = n.name, n.name
+			}
+			if owner != n.name || j.gone && n.name == "proc" {
+				continue // the processes of a job that is gone say nothing about it
+			}
+			j.values[column] = v
+			fresh[column] = true
+		}
+	}
+	if fresh[api.ColCPUSeconds] {
+		j.clockAtRead = j.values[api.ColTaskClock]
+		return
+	}
+	// The cgroup is gone, but perf's events outlive it: the task clock knows what
+	// the job did between the last reading and its end.
+	if fresh[api.ColTaskClock] {
+		j.values[api.ColCPUSeconds] += max(j.values[api.ColTaskClock]-j.clockAtRead, 0)
+		j.clockAtRead = j.values[api.ColTaskClock]
+	}
+}
+
+// use is what the job did since it was last charged; from is when that was.
+func (j *job) use(from, now time.Time) energy.Use {
+	u := energy.Use{CPUSeconds: max(j.values[api.ColCPUSeconds]-j.chargedCPU, 0)}
+	span := now.Sub(from).Seconds()
+	if span <= 0 {
+		return u
+	}
+	end := now
+	if j.gone {
+		end = j.goneAt
+	}
+	present := max(end.Sub(later(from, j.first)).Seconds(), 0)
+	if cores, ok := j.values[api.ColAllocatedCores]; ok {
+		u.Cores = cores * min(present/span, 1)
+	} else {
+		u.Cores = u.CPUSeconds / span // the cores that it used
+	}
+	return u
+}
+
+func (j *job) settled() { j.chargedCPU = j.values[api.ColCPUSeconds] }
+
+func (j *job) close() {
+	errs := make([]error, 0, len(j.readers))
+	for _, n := range j.readers {
+		errs = append(errs, n.reader.Close())
+	}
+	_ = errors.Join(errs...) // descriptors of a job that is gone: nothing to be done
+	j.readers = nil
+}
+
+// firstDir is the cgroup that stands for the job: v2's where it has one.
+func firstDir(f attrib.Found) string {
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(f.Dirs))) {
+		return f.Dirs[name] // "unified" sorts last
+	}
+	return ""
+}

@@ -1,0 +1,103 @@
+package sampler
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/attrib"
+)
+
+// The oldest time that a mark may carry: listeners deliver late when the exporter
+// was away.
+const oldestMark = 15 * time.Minute
+
+type markRequest struct {
+	pid    int
+	uid    uint32
+	report api.Report
+	reply  chan error
+}
+
+// Mark records that an epoch of the job in which the process is has ended, with a
+// snapshot of the job's counters where the rate allows. It waits for the sampler;
+// a process in no job, or in one of another user that only its environment names,
+// is ErrNoJob.
+func (s *Sampler) Mark(ctx context.Context, pid int, uid uint32, report api.Report) error {
+	m := markRequest{pid: pid, uid: uid, report: report, reply: make(chan error, 1)}
+	select {
+	case s.marks <- m:
+	case <-ctx.Done():
+		return fmt.Errorf("mark of epoch %d: %w", report.Epoch, ctx.Err())
+	}
+	select {
+	case err := <-m.reply:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("mark of epoch %d: %w", report.Epoch, ctx.Err())
+	}
+}
+
+func (s *Sampler) mark(ctx context.Context, m markRequest) error {
+	now := time.Now()
+	j := s.locate(m)
+	if j == nil {
+		s.discover(ctx) // it may have begun just now
+		j = s.locate(m)
+	}
+	if j == nil {
+		s.stats.MarksRefused++
+		return fmt.Errorf("%w: pid %d", ErrNoJob, m.pid)
+	}
+	report := m.report
+	if report.Time.IsZero() || report.Time.After(now) || report.Time.Before(now.Add(-oldestMark)) {
+		report.Time = now
+	}
+	s.stats.Marks++
+	if !j.bucket.take(now) {
+		s.stats.MarksBare++
+		s.store.Append(j.stored, now, nil, &report)
+		return nil
+	}
+	s.readNode()
+	s.read(ctx, j)
+	at := time.Now()
+	s.store.Append(j.stored, at, s.complete(j, s.ledger.ahead(j, at)), &report)
+	return nil
+}
+
+func (s *Sampler) locate(m markRequest) *job {
+	key, ok := s.finder.Locate(m.pid, m.uid)
+	if !ok {
+		return nil
+	}
+	j := s.jobs[key]
+	if j == nil || j.over {
+		return nil
+	}
+	return j
+}
+
+var _ Finder = (*attrib.Scanner)(nil)
+
+// bucket allows a burst of one second and then a steady rate.
+type bucket struct {
+	rate   float64
+	tokens float64
+	last   time.Time
+}
+
+func newBucket(perSecond int, now time.Time) bucket {
+	return bucket{rate: float64(perSecond), tokens: float64(perSecond), last: now}
+}
+
+func (b *bucket) take(now time.Time) bool {
+	b.tokens = min(b.tokens+b.rate*max(now.Sub(b.last).Seconds(), 0), b.rate)
+	b.last = now
+	if b.tokens < 1 {
+		return false
+	}
+	b.tokens--
+	return true
+}

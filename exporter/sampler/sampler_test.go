@@ -1,0 +1,390 @@
+package sampler_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector"
+	"pitchpipe/exporter/collector/energy"
+	"pitchpipe/exporter/collector/node"
+	"pitchpipe/exporter/sampler"
+	"pitchpipe/exporter/window"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a node in virtual time: each job burns one core while it lives.
+type world struct {
+	mu     sync.Mutex
+	start  time.Time
+	others float64              // cores that no job uses
+	jobs   map[attrib.Key]*burn // what the scanner finds
+	pids   map[int]attrib.Key   // who is where
+	failed bool                 // node counters are unreadable
+}
+
+// change is how a test changes the world while the sampler runs.
+func (w *world) change(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f()
+}
+
+type burn struct {
+	from  time.Time
+	to    time.Time // zero = still
+	cores float64   // of its cpuset
+	dirs  map[string]string
+}
+
+func (b *burn) cpu(now time.Time) float64 {
+	if !b.to.IsZero() && now.After(b.to) {
+		now = b.to
+	}
+	return max(now.Sub(b.from).Seconds(), 0)
+}
+
+func newWorld() *world {
+	return &world{start: time.Now(), jobs: map[attrib.Key]*burn{}, pids: map[int]attrib.Key{}}
+}
+
+func (w *world) Scan(context.Context) []attrib.Found {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []attrib.Found
+	for key, b := range w.jobs {
+		if b.to.IsZero() {
+			out = append(out, attrib.Found{Key: key, UID: 1000, HasUID: true, Dirs: b.dirs, Pids: []int{1}})
+		}
+	}
+	return out
+}
+
+func (w *world) Locate(pid int, _ uint32) (attrib.Key, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key, ok := w.pids[pid]
+	return key, ok
+}
+
+func (w *world) User([]int) (uint32, bool) { return 1000, true }
+
+func (w *world) CPU() (node.CPU, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failed {
+		return node.CPU{}, errors.New("unreadable")
+	}
+	busy := w.others * time.Since(w.start).Seconds()
+	for _, b := range w.jobs {
+		busy += b.cpu(time.Now())
+	}
+	return node.CPU{Busy: busy}, nil
+}
+
+func (w *world) Load() (float64, error) { return 1, nil }
+
+// counter is a collector that reads the world; its target's directory names the job.
+type counter struct {
+	w *world
+}
+
+func (c counter) Name() string { return "perf" }
+
+func (c counter) Probe(context.Context) []api.Source { return nil }
+
+func (c counter) Open(_ context.Context, t collector.Target) (collector.Reader, error) {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	for key, b := range c.w.jobs {
+		if dir := t.Dirs["unified"]; dir != "" && b.dirs["unified"] == dir {
+			return reader{c.w, key}, nil
+		}
+	}
+	return nil, collector.ErrUnsupported
+}
+
+type reader struct {
+	w   *world
+	key attrib.Key
+}
+
+func (r reader) Read(_ context.Context, m collector.Moment, out collector.Values) error {
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	b := r.w.jobs[r.key]
+	out[api.ColTaskClock] = b.cpu(m.Time)
+	if !b.to.IsZero() {
+		return errors.New("the cgroup is gone") // perf's events answer, the rest does not
+	}
+	out[api.ColCPUSeconds] = b.cpu(m.Time)
+	out[api.ColAllocatedCores] = b.cores
+	return nil
+}
+
+func (r reader) Close() error { return nil }
+
+func local(id string) attrib.Key { return attrib.Key{Manager: attrib.Local, ID: id, Attempt: 1} }
+
+func (w *world) begin(id string, cores float64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.jobs[local(id)] = &burn{from: time.Now(), cores: cores, dirs: map[string]string{"unified": "/" + id}}
+}
+
+func (w *world) end(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.jobs[local(id)].to = time.Now()
+}
+
+// run starts a sampler on the world; everything is in one bubble, so that the world
+// may be changed whenever all goroutines wait.
+func run(t *testing.T, w *world) (*sampler.Sampler, *window.Store) {
+	t.Helper()
+	store := window.New(window.Config{})
+	meter := energy.NewModeller(energy.Model{Idle: 40, Max: 120})
+	s := sampler.New(sampler.Config{Cores: 4}, w, []collector.Collector{counter{w}}, w, meter, store)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	synctest.Wait()
+	return s, store
+}
+
+func wait(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func see(t *testing.T, store *window.Store, id string) api.Window {
+	t.Helper()
+	win, ok := store.Window(id, 0, 0, func(api.Job) bool { return true })
+	if !ok {
+		t.Fatalf("job %s is not in the store", id)
+	}
+	return win
+}
+
+func TestSamplesEachSecondAndAtEachMark(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.pids[77] = local("7")
+		s, store := run(t, w)
+		wait(2100 * time.Millisecond)
+		w.begin("7", 1)
+		wait(3 * time.Second) // seen at 2.25 s, ticks at 3, 4 and 5 s
+		read := time.Now().Add(-30 * time.Millisecond)
+		if err := s.Mark(t.Context(), 77, 1000, api.Report{Epoch: 1, Time: read}); err != nil {
+			t.Fatal(err)
+		}
+		win := see(t, store, "7")
+		if len(win.Samples) != 5 || win.Schema != api.SchemaSoftware {
+			t.Fatalf("%d samples of schema %s, want 5: %+v", len(win.Samples), win.Schema, win.Samples)
+		}
+		for i, want := range []float64{0.15, 0.9, 1.9, 2.9, 3} {
+			if got := win.Samples[i].Values[api.ColCPUSeconds]; math.Abs(got-want) > 1e-9 {
+				t.Errorf("sample %d: %v CPU seconds, want %v", i, got, want)
+			}
+		}
+		mark := win.Samples[4].Mark
+		if mark == nil || mark.Epoch != 1 || !mark.Time.Equal(read) {
+			t.Errorf("mark %+v, want epoch 1 at the time its line was read", mark)
+		}
+		// 40 W idle, a quarter of it held for 2.75 s (from when it was seen); 20 W a busy core.
+		if got, want := win.Samples[3].Values[api.ColJoules], 10*2.75+20*2.9; math.Abs(got-want) > 1e-6 {
+			t.Errorf("%v J after 5 s, want %v", got, want)
+		}
+		if got, want := win.Samples[4].Values[api.ColJoules], 10*2.85+20*3; math.Abs(got-want) > 1e-6 {
+			t.Errorf("%v J at the mark, want %v", got, want)
+		}
+	})
+}
+
+func TestAJobThatEndsKeepsItsLastWorkAndTheBookCloses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.others = 0.5
+		s, store := run(t, w)
+		w.begin("a", 2)
+		w.begin("b", 1)
+		wait(5300 * time.Millisecond)
+		w.end("a")
+		wait(10 * time.Second)
+		a, b := see(t, store, "a"), see(t, store, "b")
+		last := a.Samples[len(a.Samples)-1]
+		if !a.Job.Ended || !last.Ended || b.Job.Ended {
+			t.Errorf("ended: a %v (sample %v), b %v", a.Job.Ended, last.Ended, b.Job.Ended)
+		}
+		if got := last.Values[api.ColCPUSeconds]; math.Abs(got-5.3) > 1e-9 {
+			t.Errorf("a used %v CPU seconds, want 5.3: what it did after the last tick is in its task clock", got)
+		}
+		snap := s.Snapshot()
+		sum := snap.Book.System.Total()
+		for _, j := range snap.JobJoules {
+			sum += j.Total()
+		}
+		if node := snap.Book.Node.Total(); math.Abs(sum-node) > 1e-3*node || node < 15*40 {
+			t.Errorf("jobs and system %v J, node %v J", sum, node)
+		}
+		if got := snap.JobJoules[local("a")].Active; math.Abs(got-20*5.3) > 1e-6 {
+			t.Errorf("a's active joules %v, want %v", got, 20*5.3)
+		}
+		if snap.Running != 1 {
+			t.Errorf("%d jobs run, want 1", snap.Running)
+		}
+	})
+}
+
+func TestAJobOfASecondIsSeen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		_, store := run(t, w)
+		wait(1010 * time.Millisecond)
+		w.begin("short", 1)
+		wait(900 * time.Millisecond)
+		w.end("short")
+		wait(2 * time.Second)
+		win := see(t, store, "short")
+		last := win.Samples[len(win.Samples)-1]
+		if !win.Job.Ended || math.Abs(last.Values[api.ColTaskClock]-0.9) > 1e-9 {
+			t.Errorf("ended %v, last sample %+v", win.Job.Ended, last)
+		}
+	})
+}
+
+func TestMarksAboveTheRateAreRecordedWithoutASnapshot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.pids[77] = local("7")
+		w.begin("7", 1)
+		s, store := run(t, w)
+		for epoch := 1; epoch <= 25; epoch++ {
+			if err := s.Mark(t.Context(), 77, 1000, api.Report{Epoch: epoch}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		bare, epochs := 0, 0
+		for _, sample := range see(t, store, "7").Samples {
+			if sample.Mark == nil {
+				continue
+			}
+			epochs++
+			if len(sample.Values) == 0 {
+				bare++
+			}
+			if sample.Mark.Epoch != epochs || sample.Mark.Time.IsZero() {
+				t.Errorf("mark %+v, want epoch %d with a time", sample.Mark, epochs)
+			}
+		}
+		if epochs != 25 || bare != 5 {
+			t.Errorf("%d marks, %d of them without a snapshot; want 25 and 5", epochs, bare)
+		}
+	})
+}
+
+func TestAMarkFromOutsideEveryJobIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.pids[78] = local("gone")
+		s, _ := run(t, w)
+		for _, pid := range []int{77, 78} {
+			if err := s.Mark(t.Context(), pid, 1000, api.Report{Epoch: 1}); !errors.Is(err, sampler.ErrNoJob) {
+				t.Errorf("pid %d: got %v, want %v", pid, err, sampler.ErrNoJob)
+			}
+		}
+		// A job that began just now is looked for at once.
+		w.begin("7", 1)
+		w.change(func() { w.pids[77] = local("7") })
+		if err := s.Mark(t.Context(), 77, 1000, api.Report{Epoch: 1}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestARequeuedSlurmJobIsANewAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		key := attrib.Key{Manager: attrib.Slurm, ID: "42", Attempt: 1}
+		w.jobs[key] = &burn{from: time.Now(), cores: 1, dirs: map[string]string{"unified": "/42"}}
+		_, store := run(t, w)
+		wait(2500 * time.Millisecond)
+		w.change(func() { w.jobs[key].to = time.Now() })
+		wait(3 * time.Second)
+		w.change(func() { w.jobs[key] = &burn{from: time.Now(), cores: 1, dirs: map[string]string{"unified": "/42"}} })
+		wait(2 * time.Second)
+		if win := see(t, store, "42"); win.Job.Attempt != 2 || win.Job.Ended {
+			t.Errorf("job %+v, want a running attempt 2", win.Job)
+		}
+		if win, ok := store.Window("42", 1, 0, func(api.Job) bool { return true }); !ok || !win.Job.Ended {
+			t.Errorf("attempt 1: %v %+v", ok, win.Job)
+		}
+	})
+}
+
+func TestUnreadableNodeCountersAreMissingAndNotZero(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.begin("7", 1)
+		s, store := run(t, w)
+		wait(2500 * time.Millisecond)
+		w.change(func() { w.failed = true })
+		wait(2 * time.Second)
+		samples := see(t, store, "7").Samples
+		if v, ok := samples[len(samples)-1].Values[api.ColNodeBusy]; ok {
+			t.Errorf("node_busy_seconds = %v", v)
+		}
+		w.change(func() { w.failed = false })
+		wait(2 * time.Second)
+		// The dark interval is charged with the next one: nothing is lost.
+		if got, want := s.Snapshot().Book.Node.Idle, 40*6.0; math.Abs(got-want) > 1e-6 {
+			t.Errorf("idle joules %v, want %v", got, want)
+		}
+	})
+}
+
+func TestACgroupThatIsMadeLateIsMeasuredFromThenOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		_, store := run(t, w)
+		w.change(func() {
+			w.jobs[local("7")] = &burn{from: time.Now(), cores: 1, dirs: map[string]string{"memory": "/m"}}
+		})
+		wait(300 * time.Millisecond)
+		if win := see(t, store, "7"); win.Schema != api.SchemaAccounting {
+			t.Errorf("schema %s before there is a cgroup for perf", win.Schema)
+		}
+		w.change(func() {
+			w.jobs[local("7")].dirs = map[string]string{"memory": "/m", "unified": "/7"}
+		})
+		wait(2 * time.Second)
+		win := see(t, store, "7")
+		last := win.Samples[len(win.Samples)-1]
+		if win.Schema != api.SchemaSoftware || last.Values[api.ColCPUSeconds] <= 0 {
+			t.Errorf("schema %s, last sample %+v", win.Schema, last)
+		}
+	})
+}

@@ -1,0 +1,63 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"pitchpipe/exporter/api"
+
+	"golang.org/x/sys/unix"
+)
+
+// peer is who opened a connection, as the kernel says.
+type peer struct {
+	pid int
+	uid uint32
+}
+
+func (p peer) sees(j api.Job) bool { return p.uid == 0 || p.uid == j.UID }
+
+type peerKey struct{}
+
+type peerResult struct {
+	peer peer
+	err  error
+}
+
+// withPeer asks the kernel once per connection, when it is opened.
+func withPeer(ctx context.Context, c net.Conn) context.Context {
+	p, err := credentials(c)
+	return context.WithValue(ctx, peerKey{}, peerResult{p, err})
+}
+
+func credentials(c net.Conn) (peer, error) {
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return peer{}, errors.New("not a Unix socket")
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return peer{}, fmt.Errorf("peer credentials: %w", err)
+	}
+	var cred *unix.Ucred
+	var credErr error
+	if err := raw.Control(func(fd uintptr) {
+		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return peer{}, fmt.Errorf("peer credentials: %w", err)
+	}
+	if credErr != nil {
+		return peer{}, fmt.Errorf("peer credentials: %w", credErr)
+	}
+	return peer{pid: int(cred.Pid), uid: cred.Uid}, nil
+}
+
+func peerOf(ctx context.Context) (peer, error) {
+	r, ok := ctx.Value(peerKey{}).(peerResult)
+	if !ok {
+		return peer{}, errors.New("no peer credentials")
+	}
+	return r.peer, r.err
+}

@@ -1,0 +1,252 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/sampler"
+	"pitchpipe/exporter/window"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Marker accepts progress marks; *sampler.Sampler is the real one.
+type Marker interface {
+	Mark(ctx context.Context, pid int, uid uint32, report api.Report) error
+}
+
+// Config says where to listen.
+type Config struct {
+	Socket  string       // Unix socket, required
+	Metrics string       // loopback address for /metrics, empty = none
+	Logger  *slog.Logger // default: none
+}
+
+// Server serves one node.
+type Server struct {
+	cfg     Config
+	log     *slog.Logger
+	node    api.Node
+	store   *window.Store
+	marker  Marker
+	metrics http.Handler
+}
+
+// ErrAddress means that an address is not one to serve metrics on.
+var ErrAddress = errors.New("metrics address")
+
+// New builds a server. It fails with ErrAddress where cfg.Metrics is not loopback:
+// whoever can reach the address reads every user's energy, and without TLS and
+// authentication that is for this machine alone.
+func New(cfg Config, node api.Node, store *window.Store, marker Marker, metrics http.Handler) (*Server, error) {
+	if cfg.Socket == "" {
+		return nil, errors.New("server: no socket to listen on")
+	}
+	if cfg.Metrics != "" {
+		host, _, err := net.SplitHostPort(cfg.Metrics)
+		if err != nil {
+			return nil, fmt.Errorf("%w %q: %w", ErrAddress, cfg.Metrics, err)
+		}
+		ip, err := netip.ParseAddr(host)
+		if host != "localhost" && (err != nil || !ip.IsLoopback()) {
+			return nil, fmt.Errorf("%w %q: want a loopback address such as 127.0.0.1:9820, or none: beyond it TLS and authentication are needed, which are not there yet", ErrAddress, cfg.Metrics)
+		}
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Server{cfg: cfg, log: cfg.Logger, node: node, store: store, marker: marker, metrics: metrics}, nil
+}
+
+// Run serves until ctx ends and then lets open requests finish for two seconds.
+func (s *Server) Run(ctx context.Context) error {
+	unixListener, err := s.listenUnix(ctx)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	serve(ctx, group, &http.Server{
+		Handler: s.Handler(), ConnContext: withPeer, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+	}, unixListener)
+	s.log.Info("listening", "socket", s.cfg.Socket)
+	if s.cfg.Metrics != "" {
+		var lc net.ListenConfig
+		tcp, err := lc.Listen(ctx, "tcp", s.cfg.Metrics)
+		if err != nil {
+			// The jobs' samples matter more than the scrape.
+			s.log.Error("metrics are on the socket only", "address", s.cfg.Metrics, "err", err)
+			return group.Wait()
+		}
+		mux := http.NewServeMux()
+		mux.Handle("GET /metrics", s.metrics)
+		serve(ctx, group, &http.Server{
+			Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+		}, tcp)
+		s.log.Info("listening", "address", tcp.Addr().String())
+	}
+	return group.Wait()
+}
+
+func serve(ctx context.Context, group *errgroup.Group, srv *http.Server, l net.Listener) {
+	group.Go(func() error {
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve %s: %w", l.Addr(), err)
+		}
+		return nil
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		if err := srv.Shutdown(grace); err != nil {
+			return srv.Close()
+		}
+		return nil
+	})
+}
+
+// listenUnix replaces a socket that nobody answers on; one that answers is another
+// exporter's, which keeps it.
+func (s *Server) listenUnix(ctx context.Context) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(s.cfg.Socket), 0o755); err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	if st, err := os.Lstat(s.cfg.Socket); err == nil {
+		if st.Mode().Type() != fs.ModeSocket {
+			return nil, fmt.Errorf("socket: %s exists and is no socket", s.cfg.Socket)
+		}
+		var d net.Dialer
+		if c, err := d.DialContext(ctx, "unix", s.cfg.Socket); err == nil {
+			_ = c.Close()
+			return nil, fmt.Errorf("socket: another exporter listens on %s", s.cfg.Socket)
+		}
+		if err := os.Remove(s.cfg.Socket); err != nil {
+			return nil, fmt.Errorf("socket: %w", err)
+		}
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "unix", s.cfg.Socket)
+	if err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	// Anybody may connect: the credentials decide what he sees.
+	if err := os.Chmod(s.cfg.Socket, 0o666); err != nil {
+		return nil, errors.Join(fmt.Errorf("socket: %w", err), l.Close())
+	}
+	return l, nil
+}
+
+// Handler answers requests whose context carries a peer.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+api.PathNode, func(w http.ResponseWriter, _ *http.Request) { s.answer(w, s.node) })
+	mux.HandleFunc("GET "+api.PathJobs, s.jobs)
+	mux.HandleFunc("GET "+api.PathSamples, s.window)
+	mux.HandleFunc("POST "+api.PathProgress, s.progress)
+	mux.Handle("GET /metrics", s.metrics)
+	return mux
+}
+
+func (s *Server) jobs(w http.ResponseWriter, r *http.Request) {
+	p, err := peerOf(r.Context())
+	if err != nil {
+		s.refuse(w, http.StatusForbidden, err)
+		return
+	}
+	s.answer(w, s.store.Jobs(p.sees))
+}
+
+func (s *Server) window(w http.ResponseWriter, r *http.Request) {
+	p, err := peerOf(r.Context())
+	if err != nil {
+		s.refuse(w, http.StatusForbidden, err)
+		return
+	}
+	query := r.URL.Query()
+	attempt, err1 := count(query.Get("attempt"), 31)
+	after, err2 := count(query.Get("after"), 64)
+	if err := errors.Join(err1, err2); err != nil {
+		s.refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	// A job of another user and one that does not exist look the same.
+	win, ok := s.store.Window(r.PathValue("id"), int(attempt), after, p.sees)
+	if !ok {
+		s.refuse(w, http.StatusNotFound, fmt.Errorf("no job %q that you may see", r.PathValue("id")))
+		return
+	}
+	s.answer(w, win)
+}
+
+func count(text string, bits int) (uint64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	v, err := strconv.ParseUint(text, 10, bits)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number", text)
+	}
+	return v, nil
+}
+
+const maxReport = 4 << 10
+
+func (s *Server) progress(w http.ResponseWriter, r *http.Request) {
+	p, err := peerOf(r.Context())
+	if err != nil {
+		s.refuse(w, http.StatusForbidden, err)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReport))
+	if err != nil {
+		s.refuse(w, http.StatusRequestEntityTooLarge, err)
+		return
+	}
+	var report api.Report
+	if err := json.Unmarshal(body, &report); err != nil {
+		s.refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	if report.Epoch < 1 || report.Total < 0 {
+		s.refuse(w, http.StatusBadRequest, fmt.Errorf("epoch %d of %d: epochs count from 1", report.Epoch, report.Total))
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+	defer cancel()
+	switch err := s.marker.Mark(ctx, p.pid, p.uid, report); {
+	case err == nil:
+		w.WriteHeader(http.StatusNoContent)
+	case errors.Is(err, sampler.ErrNoJob):
+		s.refuse(w, http.StatusForbidden, err)
+	default:
+		s.refuse(w, http.StatusServiceUnavailable, err)
+	}
+}
+
+func (s *Server) answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(v); err != nil {
+		s.log.Debug("answer not sent", "err", err)
+	}
+}
+
+func (s *Server) refuse(w http.ResponseWriter, status int, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if err := json.NewEncoder(w).Encode(api.Problem{Error: err.Error()}); err != nil {
+		s.log.Debug("answer not sent", "err", err)
+	}
+}

@@ -1,0 +1,271 @@
+package window
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/attrib"
+)
+
+// ErrFull means that as many jobs run as the store holds.
+var ErrFull = errors.New("too many jobs")
+
+// Config bounds a store; zero fields take the defaults.
+type Config struct {
+	Samples int           // per attempt, default 1800
+	Jobs    int           // attempts in all, default 512
+	Keep    time.Duration // how long an ended attempt is kept, default 15 min
+}
+
+// Store holds a ring for each attempt.
+type Store struct {
+	cfg     Config
+	columns []Column
+	index   map[string]int
+
+	mu   sync.RWMutex
+	jobs map[attrib.Key]*attempt
+}
+
+type attempt struct {
+	job      api.Job
+	schema   string
+	source   string
+	ring     []row // grows to Config.Samples, then turns
+	first    int   // index of the oldest row
+	next     uint64
+	dropped  uint64
+	last     []float64 // newest value of each column, NaN = never seen
+	endedAt  time.Time
+	lastTime time.Time
+}
+
+// row holds values in the order of Columns; NaN = missing.
+type row struct {
+	seq    uint64
+	time   time.Time
+	values []float64
+	mark   *api.Report
+	ended  bool
+}
+
+// New returns an empty store.
+func New(cfg Config) *Store {
+	s := &Store{
+		cfg: Config{
+			Samples: cmp.Or(max(cfg.Samples, 0), 1800),
+			Jobs:    cmp.Or(max(cfg.Jobs, 0), 512),
+			Keep:    cmp.Or(max(cfg.Keep, 0), 15*time.Minute),
+		},
+		columns: Columns(),
+		index:   map[string]int{},
+		jobs:    map[attrib.Key]*attempt{},
+	}
+	for i, c := range s.columns {
+		s.index[c.Name] = i
+	}
+	return s
+}
+
+// Begin opens the ring of an attempt. Where one exists under the key, a running one
+// goes on and an ended one is replaced. When the store is full the attempt that
+// ended first is forgotten; with none ended, it is ErrFull.
+func (s *Store) Begin(key attrib.Key, job api.Job, schema, source string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.jobs[key]; a != nil && !a.job.Ended {
+		return nil
+	}
+	delete(s.jobs, key)
+	if len(s.jobs) >= s.cfg.Jobs {
+		var oldest attrib.Key
+		var at time.Time
+		for k, a := range s.jobs {
+			if a.job.Ended && (at.IsZero() || a.endedAt.Before(at)) {
+				oldest, at = k, a.endedAt
+			}
+		}
+		if at.IsZero() {
+			return fmt.Errorf("%w: %d run already", ErrFull, len(s.jobs))
+		}
+		delete(s.jobs, oldest)
+	}
+	last := make([]float64, len(s.columns))
+	for i := range last {
+		last[i] = math.NaN()
+	}
+	s.jobs[key] = &attempt{job: job, schema: schema, source: source, last: last, next: 1}
+	return nil
+}
+
+// Describe changes what became known after the beginning: the user, the cgroup,
+// and the schema.
+func (s *Store) Describe(key attrib.Key, uid uint32, cgroup, schema string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.jobs[key]; a != nil {
+		a.job.UID, a.job.Cgroup, a.schema = uid, cgroup, schema
+	}
+}
+
+// Append adds a reading; values may be empty, as on a mark without a snapshot.
+// Unknown columns are left out. An attempt that is not there, or has ended, takes
+// nothing.
+func (s *Store) Append(key attrib.Key, at time.Time, values map[string]float64, mark *api.Report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.append(key, at, values, mark, false)
+}
+
+// End adds the last reading, after which the attempt takes no more.
+func (s *Store) End(key attrib.Key, at time.Time, values map[string]float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.append(key, at, values, nil, true)
+	if a := s.jobs[key]; a != nil && !a.job.Ended {
+		a.job.Ended, a.endedAt = true, at
+	}
+}
+
+func (s *Store) append(key attrib.Key, at time.Time, values map[string]float64, mark *api.Report, ended bool) {
+	a := s.jobs[key]
+	if a == nil || a.job.Ended {
+		return
+	}
+	if at.Before(a.lastTime) {
+		at = a.lastTime // the wall clock was set back
+	}
+	a.lastTime = at
+	r := row{seq: a.next, time: at, mark: mark, ended: ended}
+	a.next++
+	if len(values) > 0 {
+		r.values = make([]float64, len(s.columns))
+		for i, c := range s.columns {
+			v, ok := values[c.Name]
+			if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
+				r.values[i] = math.NaN()
+				continue
+			}
+			if !c.Gauge && v < a.last[i] {
+				v = a.last[i]
+			}
+			r.values[i], a.last[i] = v, v
+		}
+	}
+	if len(a.ring) < s.cfg.Samples {
+		a.ring = append(a.ring, r)
+		return
+	}
+	a.ring[a.first] = r
+	a.first = (a.first + 1) % len(a.ring)
+	a.dropped++
+}
+
+// Prune forgets the attempts that ended long enough ago.
+func (s *Store) Prune(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.jobs, func(_ attrib.Key, a *attempt) bool {
+		return a.job.Ended && now.Sub(a.endedAt) > s.cfg.Keep
+	})
+}
+
+// NextAttempt is the number that a new attempt of a job gets whose cgroup does not
+// tell: one more than the newest that ended, the newest itself while it runs.
+func (s *Store) NextAttempt(manager, id string) int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	n := 1
+	for k, a := range s.jobs {
+		if k.Manager != manager || k.ID != id {
+			continue
+		}
+		if a.job.Ended {
+			n = max(n, k.Attempt+1)
+		} else {
+			n = max(n, k.Attempt)
+		}
+	}
+	return n
+}
+
+// Jobs lists the attempts that are visible, oldest first.
+func (s *Store) Jobs(visible func(api.Job) bool) []api.Job {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := make([]api.Job, 0, len(s.jobs))
+	for _, a := range s.jobs {
+		if visible(a.job) {
+			out = append(out, a.job)
+		}
+	}
+	slices.SortFunc(out, func(a, b api.Job) int {
+		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.Manager, b.Manager), cmp.Compare(a.ID, b.ID), a.Attempt-b.Attempt)
+	})
+	return out
+}
+
+// Window returns the samples of an attempt that are newer than after; attempt 0
+// means the newest. Where two managers know the id, the newer job is meant.
+func (s *Store) Window(id string, number int, after uint64, visible func(api.Job) bool) (api.Window, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var a *attempt
+	for key, c := range s.jobs {
+		if key.ID != id || number > 0 && key.Attempt != number || !visible(c.job) {
+			continue
+		}
+		if a == nil || cmp.Or(c.job.Started.Compare(a.job.Started), c.job.Attempt-a.job.Attempt) > 0 {
+			a = c
+		}
+	}
+	if a == nil {
+		return api.Window{}, false
+	}
+	w := api.Window{Job: a.job, Schema: a.schema, Source: a.source, Samples: []api.Sample{}, Dropped: a.dropped}
+	for i := range a.ring {
+		r := a.ring[(a.first+i)%len(a.ring)]
+		if r.seq > after {
+			w.Samples = append(w.Samples, api.Sample{Seq: r.seq, Time: r.time, Values: s.values(r.values), Mark: r.mark, Ended: r.ended})
+		}
+	}
+	return w, true
+}
+
+func (s *Store) values(row []float64) map[string]float64 {
+	out := make(map[string]float64, len(row))
+	for i, v := range row {
+		if !math.IsNaN(v) {
+			out[s.columns[i].Name] = v
+		}
+	}
+	return out
+}
+
+// Latest is the newest value of each column of an attempt.
+type Latest struct {
+	Job    api.Job
+	Source string
+	Values map[string]float64
+}
+
+// Latest returns the newest values of all attempts, oldest first.
+func (s *Store) Latest() []Latest {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := make([]Latest, 0, len(s.jobs))
+	for _, a := range s.jobs {
+		out = append(out, Latest{Job: a.job, Source: a.source, Values: s.values(a.last)})
+	}
+	slices.SortFunc(out, func(a, b Latest) int {
+		return cmp.Or(a.Job.Started.Compare(b.Job.Started), cmp.Compare(a.Job.ID, b.Job.ID), a.Job.Attempt-b.Job.Attempt)
+	})
+	return out
+}

@@ -1,0 +1,165 @@
+package window_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/window"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func key(id string, attempt int) attrib.Key {
+	return attrib.Key{Manager: attrib.Local, ID: id, Attempt: attempt}
+}
+
+func at(second int) time.Time { return time.Unix(int64(second), 0) }
+
+func all(api.Job) bool { return true }
+
+func begin(t testing.TB, s *window.Store, id string, attempt, second int) {
+	t.Helper()
+	job := api.Job{Manager: attrib.Local, ID: id, Attempt: attempt, Started: at(second)}
+	if err := s.Begin(key(id, attempt), job, api.SchemaSoftware, "modelled"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheRingForgetsTheOldestAndSaysHowMany(t *testing.T) {
+	t.Parallel()
+	s := window.New(window.Config{Samples: 3})
+	begin(t, s, "7", 1, 0)
+	for i := 1; i <= 5; i++ {
+		s.Append(key("7", 1), at(i), map[string]float64{api.ColCPUSeconds: float64(i), "unknown": 1, api.ColRSS: math.NaN()}, nil)
+	}
+	w, ok := s.Window("7", 1, 0, all)
+	if !ok || w.Dropped != 2 || w.Schema != api.SchemaSoftware || w.Source != "modelled" {
+		t.Errorf("ok %v, window %+v", ok, w)
+	}
+	var want []api.Sample
+	for i := 3; i <= 5; i++ {
+		want = append(want, api.Sample{Seq: uint64(i), Time: at(i), Values: map[string]float64{api.ColCPUSeconds: float64(i)}})
+	}
+	if diff := cmp.Diff(want, w.Samples); diff != "" {
+		t.Errorf("samples (-want +got):\n%s", diff)
+	}
+	w, _ = s.Window("7", 0, 4, all)
+	if diff := cmp.Diff(want[2:], w.Samples); diff != "" {
+		t.Errorf("samples after 4 (-want +got):\n%s", diff)
+	}
+}
+
+func TestCountersNeverGoDownAndGaugesMay(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		s := window.New(window.Config{})
+		begin(t, s, "7", 1, 0)
+		var gauge []float64
+		for i := range rapid.IntRange(1, 20).Draw(rt, "n") {
+			v := rapid.Float64Range(0, 100).Draw(rt, "v")
+			gauge = append(gauge, v)
+			s.Append(key("7", 1), at(rapid.IntRange(0, 5).Draw(rt, "t")), map[string]float64{api.ColCPUSeconds: v, api.ColRSS: v}, nil)
+			_ = i
+		}
+		w, _ := s.Window("7", 1, 0, all)
+		for i, sample := range w.Samples {
+			if sample.Values[api.ColRSS] != gauge[i] {
+				rt.Fatalf("gauge %v, want %v", sample.Values[api.ColRSS], gauge[i])
+			}
+			if i > 0 && (sample.Values[api.ColCPUSeconds] < w.Samples[i-1].Values[api.ColCPUSeconds] || sample.Time.Before(w.Samples[i-1].Time)) {
+				rt.Fatalf("sample %d went back: %+v after %+v", i, sample, w.Samples[i-1])
+			}
+		}
+	})
+}
+
+func TestAMarkWithoutASnapshotIsStillAMark(t *testing.T) {
+	t.Parallel()
+	s := window.New(window.Config{})
+	begin(t, s, "7", 1, 0)
+	s.Append(key("7", 1), at(1), nil, &api.Report{Epoch: 4})
+	w, _ := s.Window("7", 1, 0, all)
+	if len(w.Samples) != 1 || w.Samples[0].Mark.Epoch != 4 || len(w.Samples[0].Values) != 0 {
+		t.Errorf("samples %+v", w.Samples)
+	}
+}
+
+func TestAnEndedAttemptKeepsItsValuesForAWhile(t *testing.T) {
+	t.Parallel()
+	s := window.New(window.Config{Keep: 10 * time.Minute})
+	begin(t, s, "7", 1, 0)
+	s.End(key("7", 1), at(5), map[string]float64{api.ColCPUSeconds: 9})
+	s.Append(key("7", 1), at(6), map[string]float64{api.ColCPUSeconds: 10}, nil)
+	s.Prune(at(5 + 600))
+	w, ok := s.Window("7", 1, 0, all)
+	if !ok || !w.Job.Ended || len(w.Samples) != 1 || !w.Samples[0].Ended || w.Samples[0].Values[api.ColCPUSeconds] != 9 {
+		t.Errorf("ok %v, window %+v", ok, w)
+	}
+	if n := s.NextAttempt(attrib.Local, "7"); n != 2 {
+		t.Errorf("next attempt %d, want 2", n)
+	}
+	s.Prune(at(5 + 601))
+	if _, ok := s.Window("7", 1, 0, all); ok {
+		t.Error("still there after its time")
+	}
+}
+
+func TestWhatIsNotVisibleIsNotThere(t *testing.T) {
+	t.Parallel()
+	s := window.New(window.Config{})
+	begin(t, s, "7", 1, 0)
+	none := func(api.Job) bool { return false }
+	if _, ok := s.Window("7", 1, 0, none); ok || len(s.Jobs(none)) != 0 {
+		t.Error("seen")
+	}
+	if len(s.Jobs(all)) != 1 {
+		t.Error("not seen by who may")
+	}
+}
+
+func TestAttemptZeroIsTheNewest(t *testing.T) {
+	t.Parallel()
+	s := window.New(window.Config{})
+	begin(t, s, "7", 2, 5)
+	begin(t, s, "7", 1, 0)
+	if w, _ := s.Window("7", 0, 0, all); w.Job.Attempt != 2 {
+		t.Errorf("attempt %d, want 2", w.Job.Attempt)
+	}
+}
+
+func TestAFullStoreForgetsEndedAttemptsAndNoRunningOne(t *testing.T) {
+	t.Parallel()
+	s := window.New(window.Config{Jobs: 3})
+	for i := range 3 {
+		begin(t, s, fmt.Sprint(i), 1, i)
+	}
+	if err := s.Begin(key("9", 1), api.Job{ID: "9", Attempt: 1}, "", ""); !errors.Is(err, window.ErrFull) {
+		t.Errorf("got %v, want %v", err, window.ErrFull)
+	}
+	s.End(key("2", 1), at(1), nil)
+	s.End(key("1", 1), at(2), nil)
+	begin(t, s, "9", 1, 9)
+	if _, ok := s.Window("2", 1, 0, all); ok {
+		t.Error("the attempt that ended first is still there")
+	}
+	if _, ok := s.Window("1", 1, 0, all); !ok {
+		t.Error("the attempt that ended last is gone")
+	}
+}
+
+func TestColumnsAreNamedOnce(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, c := range window.Columns() {
+		if seen[c.Name] || c.Help == "" {
+			t.Errorf("column %+v", c)
+		}
+		seen[c.Name] = true
+	}
+}

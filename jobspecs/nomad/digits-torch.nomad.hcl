@@ -1,0 +1,121 @@
+# A convolutional network learns to read the digits that scikit-learn ships. How many threads are best depends
+# on the batch. Needs python3-torch and python3-sklearn on the node, and digits.py at a path that it can read.
+#
+# For a job of your own, change:
+#   config, env           to your program and what it needs
+#   knob "cores"          to the numbers of cores worth trying. A number above resources.cores is used only
+#                         where the site's policy says above_request
+#   knob "threads"        to the variable that tells your program its threads, such as OMP_NUM_THREADS
+#   knob "batch_size"     to the batches that your program can learn with
+#   quality               to direction = "min" where less is better; max_loss is the share that may be lost
+#   knob "memory"         to the least and the most that you would ever give it
+#   progress              to the line that your program prints after each epoch or time step
+#   checkpoint            to the signal that makes it save and the status that it then exits with; without
+#                         this block nothing is done to a running job, only to the next one
+#   state_dir             to a folder that the job finds again wherever it is restarted
+#
+# "pitchpipe run" takes the file as it is. Nomad itself refuses a tuning block: for "nomad job run" put it
+# into the group's scaling { enabled = false  min = 1  max = 1  policy { tuning { ... } } }.
+
+variable "input" {
+  type        = number
+  default     = 1
+  description = "which input to work on"
+}
+
+variable "epochs" {
+  type        = number
+  default     = 40
+  description = "epochs in all"
+}
+
+variable "seed" {
+  type        = number
+  default     = 1
+  description = "seed of everything random"
+}
+
+variable "state_dir" {
+  type        = string
+  default     = "/var/tmp"
+  description = "where the checkpoint is kept"
+}
+
+variable "script" {
+  type        = string
+  default     = "/usr/local/share/pitchpipe/digits.py"
+  description = "path of digits.py"
+}
+
+job "digits-torch" {
+  type = "batch"
+
+  group "work" {
+    tuning {
+      mode      = "apply"
+      objective = "time"
+
+      knob "cores" {
+        values = [1, 2]
+      }
+      knob "threads" {
+        env     = "OMP_NUM_THREADS"
+        follows = "cores"
+      }
+      knob "batch_size" {
+        env    = "BATCH_SIZE"
+        values = [16, 32, 64, 128]
+      }
+      knob "memory" {
+        min = "512MiB"
+        max = "8GiB"
+      }
+
+      progress {
+        pattern = "epoch (?P<epoch>\\d+)/(?P<total>\\d+) loss (?P<loss>\\S+) acc (?P<quality>\\S+)"
+      }
+      quality {
+        direction = "max"
+        max_loss  = 0.01
+      }
+      profile {
+        warmup_epochs = 1
+        epochs        = 3
+      }
+      checkpoint {
+        signal = "SIGUSR1"
+        grace  = "30s"
+        exit   = 85
+      }
+      budget {
+        restarts = 3
+        probes   = 4
+      }
+    }
+
+    task "digits-torch" {
+      driver = "raw_exec"
+
+      config {
+        command = "/usr/bin/python3"
+        args = [
+          "${var.script}",
+          "--epochs", "${var.epochs}",
+          "--input", "${var.input}",
+          "--seed", "${var.seed}",
+          "--state", "${var.state_dir}/digits-${NOMAD_JOB_ID}-${var.input}.ckpt",
+        ]
+      }
+
+      env {
+        OMP_NUM_THREADS = "1"
+        BATCH_SIZE      = "16"
+      }
+
+      resources {
+        cores  = 1
+        memory = 8192
+      }
+    }
+  }
+}

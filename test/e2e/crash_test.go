@@ -1,0 +1,315 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"pitchpipe/controller/daemon/api"
+	exporterapi "pitchpipe/exporter/api"
+)
+
+// site lets the tuner do all it can.
+const site = `default:
+  max_mode: apply
+  above_request: true
+  control: 0
+  probe_share: 1
+  user_restarts: 0
+  total_restarts: 0
+  pause_after: 0
+  margin: 1
+`
+
+// script is a job of short epochs that notes each one in a journal. Its knob does
+// nothing, so that every job tries several settings: each is a real move.
+const script = `#!/bin/sh
+#SBATCH --job-name=%s
+#SBATCH --cpus-per-task=1
+#SBATCH --mem=256M
+#TUNE mode=apply objective=time
+#TUNE knob threads env=THREADS values=1,2,3
+#TUNE progress pattern='epoch (?P<epoch>\d+)/(?P<total>\d+) loss (?P<loss>\S+) acc (?P<quality>\S+)'
+#TUNE checkpoint signal=USR1 grace=20s exit=85
+#TUNE profile warmup_epochs=0 epochs=2
+#TUNE budget restarts=4 probes=2
+export THREADS=${THREADS:-1}
+exec %s tick --epochs %d --epoch-seconds 0.08 --journal %s --state %s
+`
+
+// stage is one machine under test.
+type stage struct {
+	t      *testing.T
+	dir    string
+	env    []string
+	client *api.Client
+	ctl    *exec.Cmd
+	ended  chan error
+	log    *bytes.Buffer
+	lives  int
+}
+
+func newStage(t *testing.T, progs programs, env ...string) *stage {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("the crash tests need root, for cgroups of their own; the driver's suite runs without")
+	}
+	dir, err := os.MkdirTemp("", "pp") // short: a socket's path has 107 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.WriteFile(filepath.Join(dir, "site.yaml"), []byte(site), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{t: t, dir: dir, env: env, log: &bytes.Buffer{}, client: api.NewClient(filepath.Join(dir, "controller.sock"))}
+	t.Cleanup(s.client.Close)
+	socket := filepath.Join(dir, "exporter.sock")
+	exporter := exec.Command(progs.path("pitchpipe-exporter"), "--socket", socket, "--web.listen-address=",
+		"--sampling.interval=250ms", "--sampling.discover=50ms", "--log.level=error")
+	if err := exporter.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = exporter.Process.Signal(syscall.SIGTERM); _ = exporter.Wait() })
+	meter := exporterapi.NewClient(socket)
+	defer meter.Close()
+	s.await("the exporter", 20*time.Second, func() error { _, err := meter.Node(t.Context()); return err })
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("controller log, last lines:\n%s", tail(s.log.String(), 60))
+		}
+	})
+	t.Cleanup(s.kill)
+	return s
+}
+
+func tail(s string, n int) string {
+	lines := strings.Split(s, "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+func (s *stage) await(what string, patience time.Duration, ask func() error) {
+	s.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := ask()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("%s: %v", what, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// start begins a life of the controller.
+func (s *stage) start() {
+	s.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.lives++
+	cmd := exec.Command(self, roleController)
+	cmd.Env = append(append(os.Environ(), envDir+"="+s.dir), s.env...)
+	cmd.Stdout, cmd.Stderr = s.log, s.log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	s.ctl, s.ended = cmd, ended
+}
+
+// alive tells whether the controller still runs.
+func (s *stage) alive() bool {
+	select {
+	case err := <-s.ended:
+		s.ended <- err
+		return false
+	default:
+		return true
+	}
+}
+
+func (s *stage) kill() {
+	if s.ctl == nil {
+		return
+	}
+	_ = s.ctl.Process.Signal(syscall.SIGKILL)
+	s.ended <- <-s.ended
+}
+
+// submit repeats the same request until the controller, which may be dead,
+// answers.
+func (s *stage) submit(ctx context.Context, name string, progs programs, epochs int) {
+	s.t.Helper()
+	work := filepath.Join(s.dir, "work", name)
+	if err := os.MkdirAll(work, 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	source := fmt.Sprintf(script, name, progs.path("workload"), epochs, filepath.Join(work, "journal"), filepath.Join(work, "state"))
+	s.await("submit "+name, time.Minute, func() error {
+		if !s.alive() {
+			s.start()
+		}
+		_, err := s.client.Submit(ctx, api.Submission{
+			Request: "request-" + name, Filename: name + ".sbatch", Source: []byte(source), Dir: work,
+		})
+		if err != nil && !errors.Is(err, api.ErrUnavailable) {
+			s.t.Fatalf("submit %s: %v", name, err)
+		}
+		return err
+	})
+}
+
+// check holds what must hold whatever was killed: each job once, to its end,
+// every epoch once and in order.
+func (s *stage) check(jobs []api.Job, names []string, epochs int) (moves int) {
+	s.t.Helper()
+	byName := map[string][]api.Job{}
+	for _, j := range jobs {
+		byName[j.Name] = append(byName[j.Name], j)
+	}
+	for _, name := range names {
+		js := byName[name]
+		if len(js) != 1 {
+			s.t.Errorf("%s: %d jobs, want one", name, len(js))
+			continue
+		}
+		j := js[0]
+		if j.State != "succeeded" {
+			s.t.Errorf("%s: ended as %s (%s), want succeeded", name, j.State, j.Detail)
+		}
+		moves += j.Attempt - 1
+		journal, err := os.ReadFile(filepath.Join(s.dir, "work", name, "journal"))
+		if err != nil {
+			s.t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var want strings.Builder
+		for e := 1; e <= epochs; e++ {
+			fmt.Fprintln(&want, e)
+		}
+		if string(journal) != want.String() {
+			s.t.Errorf("%s: epochs done: %v, want each of 1 to %d once and in order", name, strings.Fields(string(journal)), epochs)
+		}
+	}
+	return moves
+}
+
+// finished waits until every job ended, and keeps the controller alive meanwhile.
+func (s *stage) finished(ctx context.Context, n int, patience time.Duration) []api.Job {
+	s.t.Helper()
+	var jobs []api.Job
+	s.await(fmt.Sprintf("%d jobs to end", n), patience, func() error {
+		if !s.alive() {
+			s.start()
+		}
+		var err error
+		if jobs, err = s.client.Jobs(ctx); err != nil {
+			return err
+		}
+		open := 0
+		for _, j := range jobs {
+			if !j.Ended {
+				open++
+			}
+		}
+		if open > 0 || len(jobs) < n {
+			return fmt.Errorf("%d of %d are open", open, len(jobs))
+		}
+		return nil
+	})
+	return jobs
+}
+
+// tell logs a job's story.
+func (s *stage) tell(id string) {
+	s.t.Helper()
+	story, err := s.client.Explain(s.t.Context(), id)
+	if err != nil {
+		s.t.Logf("explain: %v", err)
+	}
+	for _, l := range story.Lines {
+		s.t.Logf("%s %s %v", l.At.Format("05.000"), l.Text, l.Why)
+	}
+}
+
+func TestEveryDurableStepSurvivesAKill(t *testing.T) {
+	progs := build(t)
+	s := newStage(t, progs, envDeadly+"=1")
+	s.start()
+	const epochs = 30
+	names := []string{"a", "b", "c", "d"}
+	for _, name := range names {
+		s.submit(t.Context(), name, progs, epochs)
+	}
+	jobs := s.finished(t.Context(), len(names), 150*time.Second)
+	moves := s.check(jobs, names, epochs)
+	deaths, err := os.ReadFile(filepath.Join(s.dir, "deaths"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	died := strings.Split(strings.TrimSpace(string(deaths)), "\n")
+	for _, step := range []string{
+		"driver claimed", "driver created", "driver planned", "driver forked", "driver running",
+		"saved probing ", "driver asking", "driver signal-requested", "saved probing checkpointing", "driver stopped",
+		"saved probing stopped", "driver changed", "saved probing changed", "driver queued", "driver ended",
+	} {
+		if !slices.Contains(died, step) {
+			t.Errorf("the controller was not killed at %q; it was at %q", step, died)
+		}
+	}
+	if moves == 0 {
+		s.tell(jobs[0].ID)
+	}
+	t.Logf("killed at %d durable steps over %d lives, %d moves", len(died), s.lives, moves)
+}
+
+func TestAHundredRandomKillsLoseNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes two minutes")
+	}
+	progs := build(t)
+	s := newStage(t, progs)
+	s.start()
+	const jobs, kills, epochs = 30, 100, 50
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	var names []string
+	for i := range jobs {
+		names = append(names, fmt.Sprintf("job%02d", i))
+	}
+	next := 0
+	start := time.Now()
+	for kill := range kills {
+		// Jobs come as a stream, so that kills meet submissions too.
+		for next < jobs && next <= kill*jobs/(kills/4) {
+			s.submit(t.Context(), names[next], progs, epochs)
+			next++
+		}
+		time.Sleep(time.Duration(150+rng.IntN(700)) * time.Millisecond)
+		s.kill()
+		s.start()
+	}
+	all := s.finished(t.Context(), jobs, 100*time.Second)
+	moves := s.check(all, names, epochs)
+	if moves == 0 {
+		t.Error("no job was moved, so the kills proved little")
+	}
+	t.Logf("%d kills, %d lives, %d moves, %.0f s", kills, s.lives, moves, time.Since(start).Seconds())
+}

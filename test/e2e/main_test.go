@@ -1,0 +1,184 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"pitchpipe/controller/cmd/pitchpipe/command"
+	"pitchpipe/controller/config"
+	"pitchpipe/controller/daemon"
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile/detect"
+	"pitchpipe/driver/local"
+	exporterapi "pitchpipe/exporter/api"
+)
+
+// The test binary is the controller, the supervisor and the listener too, so
+// that what is killed is what is tested.
+const (
+	roleController = "e2e-controller"
+	envDir         = "E2E_DIR"
+	envDeadly      = "E2E_DEADLY" // die once at each durable step
+)
+
+// programs is the folder of the programs that the tests build.
+type programs struct{ dir string }
+
+func (p programs) path(name string) string { return filepath.Join(p.dir, name) }
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "supervise":
+			os.Exit(local.Supervise(context.Background(), os.Args[2:]))
+		case "listen":
+			os.Exit(command.Run(context.Background(), command.World{
+				Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+			}))
+		case roleController:
+			os.Exit(controller())
+		}
+	}
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+// build compiles the programs that the tests start, once for all tests.
+func build(t *testing.T) programs {
+	t.Helper()
+	dir := t.TempDir()
+	for name, pkg := range map[string]string{
+		"pitchpipe-exporter": "pitchpipe/exporter/cmd/pitchpipe-exporter",
+		"workload":           "pitchpipe/test/workloads/cmd/workload",
+	} {
+		out, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, name), pkg).CombinedOutput()
+		if err != nil {
+			t.Fatalf("build %s: %v\n%s", pkg, err, out)
+		}
+	}
+	return programs{dir}
+}
+
+// controller is the process that the crash tests kill.
+func controller() int {
+	dir := os.Getenv(envDir)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	die := func(string) {}
+	if os.Getenv(envDeadly) != "" {
+		die = dieOnce(filepath.Join(dir, "deaths"))
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if err := serve(ctx, dir, die, log); err != nil {
+		log.Error("controller ended", "error", err)
+		return 1
+	}
+	return 0
+}
+
+// dieOnce ends the process with SIGKILL the first time each step is reached, over
+// all lives of the controller: the file remembers.
+func dieOnce(path string) func(step string) {
+	var mu sync.Mutex
+	return func(step string) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			panic(err)
+		}
+		for line := range strings.Lines(string(seen)) {
+			if strings.TrimSpace(line) == step {
+				return
+			}
+		}
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			panic(err)
+		}
+		if _, err := fmt.Fprintln(f, step); err != nil {
+			panic(err)
+		}
+		if err := f.Sync(); err != nil {
+			panic(err)
+		}
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {} // the signal is on its way
+	}
+}
+
+func serve(ctx context.Context, dir string, die func(string), log *slog.Logger) (err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	site, err := config.LoadSite(filepath.Join(dir, "site.yaml"))
+	if err != nil {
+		return err
+	}
+	socket := filepath.Join(dir, "exporter.sock")
+	drv, err := local.New(local.Config{
+		Dir: filepath.Join(dir, "jobs"), Cluster: cluster(dir), Supervisor: []string{self, "supervise"},
+		Listener: []string{self, "listen", "--socket", socket}, Parse: detect.Parse,
+		CgroupRoot: local.DefaultCgroupRoot, Logger: log, AfterStep: func(step string) { die("driver " + step) },
+	})
+	if err != nil {
+		return err
+	}
+	meter := exporterapi.NewClient(socket)
+	defer meter.Close()
+	d, err := daemon.New(daemon.Parts{
+		Config: config.Config{
+			Socket: filepath.Join(dir, "controller.sock"), State: filepath.Join(dir, "state"), Resync: 2 * time.Second,
+		},
+		Site: site, Driver: drv, Meter: calm{meter}, Log: log, Tick: 150 * time.Millisecond, Step: 30 * time.Millisecond,
+		RestartCost: 50 * time.Millisecond,
+		AfterSave: func(phase reconcile.Phase, step driver.StepKind) {
+			if phase.Acting() {
+				die(fmt.Sprintf("saved %s %s", phase, step))
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	return d.Run(ctx)
+}
+
+// calm hides what others do on the node: the machine that runs these tests is
+// busy with others, and every epoch would count as disturbed.
+type calm struct{ *exporterapi.Client }
+
+func (c calm) Window(ctx context.Context, job string, attempt int, after uint64) (exporterapi.Window, error) {
+	w, err := c.Client.Window(ctx, job, attempt, after)
+	for _, s := range w.Samples {
+		delete(s.Values, exporterapi.ColNodeBusy)
+		delete(s.Values, exporterapi.ColNodeSteal)
+		delete(s.Values, exporterapi.ColCPUPressure)
+	}
+	return w, err
+}
+
+// cluster is a name that no other test on this machine has.
+func cluster(dir string) string {
+	return "e2e-" + strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, filepath.Base(filepath.Dir(dir))+filepath.Base(dir)) + fmt.Sprint(os.Getppid())
+}
