@@ -56,7 +56,9 @@ func tune(t *testing.T, text string, f func(t *testing.T, c *daemontest.Controll
 	synctest.Test(t, func(t *testing.T) {
 		state := filepath.Join(t.TempDir(), "state")
 		a := &advances{audit: filepath.Join(state, "audit.jsonl")}
-		c := daemontest.New(t, daemontest.Options{State: state, Site: text, Sim: sim.Config{Faults: a.faults}})
+		c := daemontest.New(t, daemontest.Options{
+			State: state, Site: text, Sim: sim.Config{Faults: a.faults}, Tick: 4 * time.Second,
+		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- c.Daemon.Tune(ctx) }()
@@ -106,15 +108,15 @@ func ask(t *testing.T, c *daemontest.Controller, id string) api.Job {
 }
 
 func tunable() []byte {
-	return daemontest.Script("work", 200, 10, daemontest.Tuned("apply")...)
+	return daemontest.Script("work", 20, 10, daemontest.Tuned("apply")...)
 }
 
 func TestEachEffectIsInTheAuditBeforeItHappens(t *testing.T) {
 	t.Parallel()
 	tune(t, site, func(t *testing.T, c *daemontest.Controller, a *advances) {
 		job := submitAs(t, c, peer.Peer{UID: 4242, Name: "alice"}, api.Submission{Filename: "job.sh", Source: tunable()})
-		time.Sleep(time.Hour)
-		if got := ask(t, c, job.ID); !got.Ended || got.State != "succeeded" || got.Probes+got.Restarts == 0 || got.Epoch != 200 {
+		time.Sleep(5 * time.Minute)
+		if got := ask(t, c, job.ID); !got.Ended || got.State != "succeeded" || got.Probes+got.Restarts == 0 || got.Epoch != 20 {
 			t.Fatalf("the job is not one that was tuned: %+v", got)
 		}
 		whole, err := os.ReadFile(a.audit)
@@ -157,14 +159,14 @@ func TestAJobSubmittedAsOffIsNeverAdvanced(t *testing.T) {
 	tune(t, site, func(t *testing.T, c *daemontest.Controller, a *advances) {
 		alice := peer.Peer{UID: 4242, Name: "alice"}
 		job := submitAs(t, c, alice, api.Submission{Request: "r", Filename: "job.sh", Source: tunable(), Off: true})
-		time.Sleep(time.Hour)
+		time.Sleep(5 * time.Minute)
 		got := ask(t, c, job.ID)
 		if a.count() != 0 || !got.Ended || got.Attempt != 1 || got.Reason != "off" {
 			t.Errorf("%d steps; the job %+v", a.count(), got)
 		}
 		// A request of another user under the same id is not off.
 		other := submitAs(t, c, peer.Peer{UID: 4243, Name: "bob"}, api.Submission{Request: "r", Filename: "job.sh", Source: tunable()})
-		time.Sleep(time.Hour)
+		time.Sleep(5 * time.Minute)
 		if got := ask(t, c, other.ID); got.Attempt == 1 {
 			t.Errorf("bob's job was not tuned: %+v", got)
 		}
@@ -180,7 +182,7 @@ func TestAPausedControllerTakesNoStep(t *testing.T) {
 			}
 			source := bytes.Replace(tunable(), []byte("#SBATCH --mem"), []byte("#SBATCH --partition=batch\n#SBATCH --mem"), 1)
 			job := submitAs(t, c, peer.Peer{UID: 4242, Name: "alice"}, api.Submission{Filename: "job.sh", Source: source})
-			time.Sleep(time.Hour)
+			time.Sleep(5 * time.Minute)
 			got := ask(t, c, job.ID)
 			if a.count() != 0 || !got.Ended || got.Attempt != 1 || got.State != "succeeded" {
 				t.Errorf("%s: %d steps; the job %+v", scope, a.count(), got)
@@ -200,7 +202,7 @@ func TestASiteThatWroteNoPolicyOnlyRecommends(t *testing.T) {
 	t.Parallel()
 	tune(t, "", func(t *testing.T, c *daemontest.Controller, a *advances) {
 		job := submitAs(t, c, peer.Peer{UID: 4242, Name: "alice"}, api.Submission{Filename: "job.sh", Source: tunable()})
-		time.Sleep(time.Hour)
+		time.Sleep(5 * time.Minute)
 		if got := ask(t, c, job.ID); a.count() != 0 || !got.Ended || got.Attempt != 1 {
 			t.Errorf("%d steps; the job %+v", a.count(), got)
 		}

@@ -16,6 +16,10 @@ const (
 	// measured error says: six probes of nothing save a few percent by selection.
 	noise = 0.03
 
+	// classRuns is in how many jobs of a class an effect must have been seen before
+	// it is used for another kind of job: one job's experience is not a class's.
+	classRuns = 2
+
 	// sigmas is how many standard errors a probe's gain must exceed.
 	sigmas = 2
 )
@@ -47,7 +51,7 @@ func Decide(state tuning.State) tuning.Decision {
 		return advise(s, r)
 	}
 	if s.Measured != tuning.ReasonNone {
-		return hold(s, s.Measured)
+		return unmeasured(s)
 	}
 	// 5. Known settings are used, unknown ones are probed.
 	return restrain(s, choose(s))
@@ -115,6 +119,22 @@ func touchable(s view) tuning.Reason {
 	return tuning.ReasonNone
 }
 
+// patience is how many times the epochs of a probe are waited for where others
+// disturb them.
+const patience = 4
+
+// unmeasured waits for a profile. A probe that cannot be judged because others
+// disturb it is not a place to stay: the job returns to its owner's settings.
+func unmeasured(s view) tuning.Decision {
+	disturbed := s.Measured == tuning.ReasonPolluted && s.AttemptEpochs >= patience*s.epochsPerProbe()
+	if !disturbed || s.Current.Equal(s.Own) || s.Restarts >= s.Policy.Budget.Restarts ||
+		s.Remaining() <= s.Site.Margin*s.RestartCost.Seconds() {
+		return hold(s, s.Measured)
+	}
+	return restrain(s, decide(s, tuning.RollBack, tuning.ReasonPolluted, s.Own,
+		tuning.Evidence{Name: "disturbed_epochs", Value: float64(s.AttemptEpochs)}))
+}
+
 // choose decides about a job that runs, is profiled, and may be touched.
 func choose(s view) tuning.Decision {
 	// What its own kind or its class taught comes before trying.
@@ -126,6 +146,11 @@ func choose(s view) tuning.Decision {
 	if s.NextReason == tuning.ReasonNone && len(s.Next) > 0 {
 		return probe(s)
 	}
+	if s.NextReason == tuning.ReasonNoKnobs || s.NextReason == tuning.ReasonNoQualityGuard {
+		if s.Probes == 0 && s.Current.Equal(s.Own) {
+			return hold(s, s.NextReason, classEvidence(s.Class)...) // nothing was tried, nothing can be
+		}
+	}
 	return settle(s)
 }
 
@@ -135,7 +160,7 @@ func known(s view) (tuning.Effect, tuning.Reason, bool) {
 		return e, tuning.ReasonRecalled, true
 	}
 	if s.Class != nil && s.Class.Known() {
-		if e, ok := bestEffect(s, s.ClassEffects); ok {
+		if e, ok := bestEffect(s, supported(s.ClassEffects)); ok {
 			return e, tuning.ReasonClassKnown, true
 		}
 	}
@@ -161,26 +186,33 @@ func adopt(s view, e tuning.Effect, reason tuning.Reason) tuning.Decision {
 
 func probe(s view) tuning.Decision {
 	evidence := classEvidence(s.Class)
-	switch {
-	case s.Probes >= s.Policy.Budget.Probes:
-		return settle(s)
-	case s.EpochsTotal > 0 && float64(s.ProbeEpochs+s.epochsPerProbe()) > s.Site.ProbeShare*float64(s.EpochsTotal):
-		return settle(s)
-	}
 	// Probing pays only if what comes after can repay it: this probe's restart
 	// and the one that would leave it, on top of what was spent.
 	after := float64(s.EpochsTotal-s.EpochsDone-s.epochsPerProbe()) * s.EpochSeconds
 	saving := max(0, after) * optimism
 	evidence = append(evidence, worth(s, saving, 2)...)
-	if saving <= s.Site.Margin*2*s.RestartCost.Seconds() {
+	stop := tuning.ReasonNone
+	switch {
+	case s.Probes >= s.Policy.Budget.Probes:
+		stop = tuning.ReasonBudgetProbes
+	case s.Restarts >= s.Policy.Budget.Restarts:
+		stop = tuning.ReasonBudgetRestarts // a probe that loses could not be undone
+	case saving <= s.Site.Margin*2*s.RestartCost.Seconds(),
+		s.EpochsTotal > 0 && float64(s.ProbeEpochs+s.epochsPerProbe()) > s.Site.ProbeShare*float64(s.EpochsTotal):
+		stop = tuning.ReasonTooShort
+	}
+	if stop != tuning.ReasonNone {
 		if s.Probes > 0 {
 			return settle(s)
 		}
-		return hold(s, tuning.ReasonTooShort, evidence...)
+		return hold(s, stop, evidence...)
 	}
 	reason := tuning.ReasonUnknownProbe
-	if s.Probes > 0 {
+	switch {
+	case s.Probes > 0:
 		reason = tuning.ReasonProbeNext
+	case s.Class != nil && s.Class.Known():
+		reason = tuning.ReasonClassProbe
 	}
 	return decide(s, tuning.Probe, reason, s.target(s.Next), evidence...)
 }

@@ -94,8 +94,14 @@ func TestDecide(t *testing.T) {
 		{"the remaining work is unknown", running, func(s *tuning.State) { s.EpochsTotal = 0 }, tuning.Hold, tuning.ReasonNoTotal, nil},
 		{"warm-up is waited for", running, func(s *tuning.State) { s.Measured = tuning.ReasonWarmingUp }, tuning.Hold, tuning.ReasonWarmingUp, nil},
 		{"a short job is not worth a probe", running, func(s *tuning.State) { s.EpochsTotal = 8 }, tuning.Hold, tuning.ReasonTooShort, nil},
-		{"no probes left", running, func(s *tuning.State) { s.Policy.Budget.Probes = 0 }, tuning.Hold, tuning.ReasonProbesNoGain, nil},
-		{"probes may use only their share of the epochs", running, func(s *tuning.State) { s.Site.ProbeShare = 0.05 }, tuning.Hold, tuning.ReasonProbesNoGain, nil},
+		{"no probes left", running, func(s *tuning.State) { s.Policy.Budget.Probes = 0 }, tuning.Hold, tuning.ReasonBudgetProbes, nil},
+		{"probes may use only their share of the epochs", running, func(s *tuning.State) { s.Site.ProbeShare = 0.05 }, tuning.Hold, tuning.ReasonTooShort, nil},
+		{"the share of a second probe is spent", probed, func(s *tuning.State) {
+			s.Next, s.NextReason, s.ProbeEpochs = cores(2).With("batch_size", tuning.Number(64)), tuning.ReasonNone, 19
+		}, tuning.Hold, tuning.ReasonAlreadyBest, nil},
+		{"a disturbed probe is waited for", probed, func(s *tuning.State) { s.Measured, s.AttemptEpochs = tuning.ReasonPolluted, 3 }, tuning.Hold, tuning.ReasonPolluted, nil},
+		{"a probe that stays disturbed is given up", probed, func(s *tuning.State) { s.Measured, s.AttemptEpochs = tuning.ReasonPolluted, 12 }, tuning.RollBack, tuning.ReasonPolluted, cores(1)},
+		{"a disturbed job under its own settings is left alone", running, func(s *tuning.State) { s.Measured, s.AttemptEpochs = tuning.ReasonPolluted, 30 }, tuning.Hold, tuning.ReasonPolluted, nil},
 		{"a probe outside of the stanza is refused", running, func(s *tuning.State) { s.Next = cores(4) }, tuning.Hold, tuning.ReasonSiteForbids, nil},
 
 		{"the next setting is probed", probed, func(s *tuning.State) {
@@ -120,7 +126,13 @@ func TestDecide(t *testing.T) {
 		{"a known class with nothing better is probed all the same", running, func(s *tuning.State) {
 			s.Class = &tuning.Class{ID: "c1", Reason: tuning.ReasonNearest}
 			s.ClassEffects = []tuning.Effect{effect(two, 0.1)}
-		}, tuning.Probe, tuning.ReasonUnknownProbe, nil},
+		}, tuning.Probe, tuning.ReasonClassProbe, nil},
+		{"one job's experience is not a class's", running, func(s *tuning.State) {
+			s.Class = &tuning.Class{ID: "c1", Reason: tuning.ReasonNearest}
+			e := effect(two, -0.5)
+			e.Runs = 1
+			s.ClassEffects = []tuning.Effect{e}
+		}, tuning.Probe, tuning.ReasonClassProbe, nil},
 		{"an unknown job takes nothing from classes", running, func(s *tuning.State) { s.ClassEffects = []tuning.Effect{effect(two, -0.5)} }, tuning.Probe, tuning.ReasonUnknownProbe, nil},
 		{"a move that does not repay its restart is not made", running, func(s *tuning.State) {
 			s.KindEffects = []tuning.Effect{effect(two, -0.5)}

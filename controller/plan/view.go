@@ -41,6 +41,17 @@ func (s view) allowed(e tuning.Effect) bool {
 	return !slices.ContainsFunc(s.Regressed, s.target(e.Settings).Equal)
 }
 
+// supported keeps the effects that enough jobs of the class have shown.
+func supported(effects []tuning.Effect) []tuning.Effect {
+	var out []tuning.Effect
+	for _, e := range effects {
+		if e.Runs >= classRuns {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
 func (s view) overEnergy() bool {
 	return s.Joules != nil && *s.Joules >= s.Policy.Budget.Energy && (s.JoulesSource != "modelled" || s.Site.EnforceModel)
 }
@@ -137,7 +148,10 @@ func classEvidence(c *tuning.Class) []tuning.Evidence {
 	if c == nil {
 		return nil
 	}
-	out := []tuning.Evidence{{Name: "class", Text: c.ID}, {Name: "class_reason", Text: string(c.Reason)}}
+	out := []tuning.Evidence{{Name: "class_reason", Text: string(c.Reason)}}
+	if c.Known() {
+		out = append(out, tuning.Evidence{Name: "class", Text: c.ID})
+	}
 	if c.NearestID != "" {
 		out = append(out, tuning.Evidence{Name: "distance", Value: c.Distance}, tuning.Evidence{Name: "radius", Value: c.Radius})
 	}

@@ -11,6 +11,11 @@ import (
 
 // act takes one step of the intent under way, or makes one decision.
 func (p *pass) act() error {
+	if !p.rec.Phase.Acting() && p.job.Attempt > 0 && p.job.State != driver.Running {
+		// Between two attempts there is nothing to decide by.
+		p.again = p.cfg.Tick
+		return nil
+	}
 	switch p.rec.Phase {
 	case Recalled, Probing, Moving, RollingBack:
 		return p.advance()
@@ -140,16 +145,17 @@ func (p *pass) begin(phase Phase, by Trigger, d tuning.Decision) error {
 	if err != nil {
 		return p.to(Failed, OurFault, Entry{Reason: tuning.ReasonUnsupported, Detail: err.Error(), Decision: &d})
 	}
+	// The audit comes first: what cannot be audited is not even wanted.
+	if err := p.stages.Audit(p.ctx, Audit{
+		At: p.now, Actor: "tuner", Job: string(p.job.ID), Action: string(d.Action),
+		Before: p.rec.Settings(p.job.Attempt), After: d.Settings, Reason: d.Reason, Intent: id,
+	}); err != nil {
+		p.caps.drop(p.rec.Job)
+		return fmt.Errorf("audit: %w", err)
+	}
 	p.rec.Move = &Intent{Driver: in, Decision: d, Made: p.now}
-	before := p.rec.Settings(p.job.Attempt)
 	if err := p.to(phase, by, Entry{Reason: d.Reason, Decision: &d, Attempt: p.job.Attempt}); err != nil {
 		return err
-	}
-	if err := p.stages.Audit(p.ctx, Audit{
-		At: p.now, Actor: "tuner", Job: string(p.job.ID), Action: string(d.Action), Before: before, After: d.Settings,
-		Reason: d.Reason, Intent: id,
-	}); err != nil {
-		return fmt.Errorf("audit: %w", err)
 	}
 	p.again = time.Millisecond
 	return p.store()
@@ -166,10 +172,22 @@ func (p *pass) advance() error {
 		return p.to(Failed, OurFault, Entry{Reason: tuning.ReasonDriverFailure, Detail: "the intent is missing"})
 	}
 	// A pause stops what has had no effect yet; what was stopped is started again.
+	// After a first try nobody knows whether it had one, since the answer may have
+	// been lost: the intent stays open, so that a job which leaves is started again.
 	untouched := m.Step == "" || m.Step == driver.StepRunning
 	if r := p.gate(); r != tuning.ReasonNone && untouched {
-		if p.job.Attempt == m.Driver.Attempt && p.job.State != driver.Stopped {
+		if !m.Tried {
 			return p.void(driver.Step{Kind: driver.StepAbandoned, Attempt: p.job.Attempt}, r)
+		}
+		if p.job.Attempt == m.Driver.Attempt && p.job.State != driver.Stopped {
+			p.again = p.cfg.Step
+			return nil
+		}
+	}
+	if !m.Tried {
+		m.Tried, p.dirty = true, true
+		if err := p.store(); err != nil {
+			return err
 		}
 	}
 	step, reason, err := p.stages.Step(p.ctx, m.Driver)
@@ -197,10 +215,16 @@ func (p *pass) started(step driver.Step) error {
 	m := p.rec.Move
 	phase := p.rec.Phase
 	d := m.Decision
-	attempt := max(step.Attempt, 1)
-	if !slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == attempt }) {
-		p.rec.Runs = append(p.rec.Runs, Run{Attempt: attempt, Settings: d.Settings, Action: d.Action, Intent: m.Driver.ID})
+	run := Run{Attempt: max(step.Attempt, 1), Settings: d.Settings, Action: d.Action, Intent: m.Driver.ID}
+	switch {
+	case slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Intent == run.Intent }): // already adopted
+	case slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == run.Attempt }):
+		run.Attempt++ // it waits for room
+		p.rec.Queued = &run
+	default:
+		p.rec.Runs = append(p.rec.Runs, run)
 	}
+	attempt := run.Attempt
 	p.rec.Move, p.rec.Settle, p.again = nil, p.now, p.cfg.Tick
 	switch phase { //nolint:exhaustive // only the acting phases come here
 	case Probing:
@@ -230,6 +254,7 @@ func (p *pass) void(step driver.Step, reason tuning.Reason) error {
 	}
 	p.rec.Move = nil
 	p.again = p.cfg.Tick
+	p.caps.drop(p.rec.Job)
 	if len(p.rec.Restarts)+len(p.rec.Probed) == 0 {
 		p.caps.release(p.rec.Job)
 	}

@@ -14,7 +14,8 @@ import (
 type caps struct {
 	mu       sync.Mutex
 	restarts []restart
-	active   map[driver.JobID]bool // live jobs that were touched
+	active   map[driver.JobID]bool   // live jobs that were touched
+	begun    map[driver.JobID]string // restarts under way, which count as done, by user
 	worse    int
 }
 
@@ -26,13 +27,17 @@ type restart struct {
 func (c *caps) restore(records []*Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.restarts, c.active, c.worse = nil, map[driver.JobID]bool{}, 0
+	c.restarts, c.active, c.begun, c.worse = nil, map[driver.JobID]bool{}, map[driver.JobID]string{}, 0
 	for _, r := range records {
 		for _, at := range slices.Concat(r.Restarts, r.Probed) {
 			c.restarts = append(c.restarts, restart{at, r.Owner})
 		}
-		if !r.Phase.Over() && (r.Phase.Acting() || len(r.Restarts)+len(r.Probed) > 0) {
+		ours := slices.ContainsFunc(r.Runs, func(x Run) bool { return x.Action != tuning.Hold })
+		if !r.Phase.Over() && (r.Phase.Acting() || ours || len(r.Restarts)+len(r.Probed) > 0) {
 			c.active[r.Job] = true
+		}
+		if r.Move != nil && r.Phase.Acting() && r.Phase != Recalled {
+			c.begun[r.Job] = r.Owner
 		}
 	}
 }
@@ -44,18 +49,27 @@ func (c *caps) admit(now time.Time, r *Record, phase Phase, site tuning.Site) tu
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.active == nil {
-		c.active = map[driver.JobID]bool{}
+		c.active, c.begun = map[driver.JobID]bool{}, map[driver.JobID]string{}
 	}
 	hour := now.Add(-time.Hour)
 	c.restarts = slices.DeleteFunc(c.restarts, func(x restart) bool { return x.at.Before(hour) })
 	if phase != Recalled {
-		mine := 0
+		mine, all := 0, len(c.restarts)
+		for job, user := range c.begun {
+			if job == r.Job {
+				continue
+			}
+			all++
+			if user == r.Owner {
+				mine++
+			}
+		}
 		for _, x := range c.restarts {
 			if x.user == r.Owner {
 				mine++
 			}
 		}
-		if site.UserRestarts > 0 && mine >= site.UserRestarts || site.TotalRestarts > 0 && len(c.restarts) >= site.TotalRestarts {
+		if site.UserRestarts > 0 && mine >= site.UserRestarts || site.TotalRestarts > 0 && all >= site.TotalRestarts {
 			return tuning.ReasonSiteCap
 		}
 	}
@@ -63,6 +77,9 @@ func (c *caps) admit(now time.Time, r *Record, phase Phase, site tuning.Site) tu
 		return tuning.ReasonSiteCap
 	}
 	c.active[r.Job] = true
+	if phase != Recalled {
+		c.begun[r.Job] = r.Owner
+	}
 	return tuning.ReasonNone
 }
 
@@ -70,12 +87,21 @@ func (c *caps) count(now time.Time, r *Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.restarts = append(c.restarts, restart{now, r.Owner})
+	delete(c.begun, r.Job)
+}
+
+// drop forgets a restart that did not happen.
+func (c *caps) drop(id driver.JobID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.begun, id)
 }
 
 func (c *caps) release(id driver.JobID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.active, id)
+	delete(c.begun, id)
 }
 
 func (c *caps) regressed() int {

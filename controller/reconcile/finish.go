@@ -17,8 +17,7 @@ const linger = 2 * time.Second
 func (p *pass) verify() error {
 	p.again = p.cfg.Tick
 	p.classify()
-	if slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == p.job.Attempt && r.Action == tuning.Hold && p.job.Attempt > 1 }) &&
-		p.rec.Phase == Verifying {
+	if p.rec.Phase == Verifying && p.foreign() {
 		// An attempt came that was not ours, such as the return of memory.
 		return p.to(Profiling, LookAgain, Entry{Attempt: p.job.Attempt})
 	}
@@ -49,6 +48,15 @@ func (p *pass) verify() error {
 	return nil
 }
 
+// foreign tells whether the present attempt is not the tuner's and began after
+// it had settled.
+func (p *pass) foreign() bool {
+	ours := slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == p.job.Attempt && r.Action != tuning.Hold })
+	return !ours && slices.ContainsFunc(p.job.Attempts, func(a driver.Attempt) bool {
+		return a.Number == p.job.Attempt && a.Number > 1 && a.Started.After(p.rec.Settle)
+	})
+}
+
 // compare is the outcome of the present setting against the owner's own; not ok
 // while there is nothing to compare.
 func (p *pass) compare() (tuning.Outcome, bool) {
@@ -58,6 +66,7 @@ func (p *pass) compare() (tuning.Outcome, bool) {
 	}
 	c := Comparison{
 		Policy: p.rec.Policy, Site: p.stages.Site(p.job), Own: p.rec.Own, Tuned: current, Now: p.now,
+		Tried: len(p.rec.Probed),
 	}
 	for _, e := range p.rec.Epochs {
 		switch {
@@ -119,7 +128,7 @@ func (p *pass) learn() error {
 		p.rec.Outcome = &o
 	}
 	lesson := Lesson{
-		Job: string(p.rec.Job), Owner: p.rec.Owner, Kind: p.rec.Kind, Trials: tuning.TrialsOf(p.rec.Epochs, p.rec.Own),
+		Job: string(p.rec.Job), Submitted: p.rec.Submitted, Owner: p.rec.Owner, Kind: p.rec.Kind, Trials: tuning.TrialsOf(p.rec.Epochs, p.rec.Own),
 		Outcome: p.rec.Outcome, Peak: p.rec.Peak, RestartCost: p.rec.RestartCosts, At: p.now,
 		Regressed: slices.Clone(p.rec.Hurt),
 	}

@@ -29,6 +29,11 @@ func (p *pass) state() (tuning.State, error) {
 		KindEffects: known.KindEffects, ClassEffects: known.ClassEffects, Regressed: append(known.Regressed, p.rec.Hurt...),
 		PeakRSS: known.PeakRSS, PeakRuns: known.PeakRuns, Outcome: p.rec.Outcome,
 	}
+	for _, e := range p.rec.Epochs {
+		if e.Attempt == p.job.Attempt {
+			s.AttemptEpochs++
+		}
+	}
 	if !p.rec.Started.IsZero() {
 		s.Elapsed = p.now.Sub(p.rec.Started)
 	}

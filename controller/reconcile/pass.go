@@ -91,6 +91,8 @@ func (p *pass) look(id driver.JobID) (done bool, err error) {
 		if err := p.to(Ended, JobEnded, Entry{Reason: tuning.ReasonLost, Detail: "the scheduler no longer knows the job"}); err != nil {
 			return true, err
 		}
+		p.rec.Move = nil
+		p.caps.release(id)
 		return true, p.store()
 	case errors.Is(err, driver.ErrNotFound):
 		return true, nil
@@ -126,7 +128,7 @@ func (p *pass) superseded() error {
 		return nil
 	}
 	p.rec.Fingerprint = p.job.Fingerprint
-	p.rec.Move, p.rec.Final, p.rec.Outcome, p.rec.Class, p.rec.Runs = nil, false, nil, nil, nil
+	p.rec.Move, p.rec.Queued, p.rec.Final, p.rec.Outcome, p.rec.Class, p.rec.Runs = nil, nil, false, nil, nil, nil
 	return p.to(Seen, OwnerCame, Entry{Reason: tuning.ReasonOwnerChanged})
 }
 
@@ -156,6 +158,9 @@ func (p *pass) adopt() {
 		run.Settings = p.stages.Settings(p.rec.Policy, p.rec.Own, a.Change)
 		if m := p.rec.Move; m != nil && m.Driver.ID == a.Intent {
 			run.Action = m.Decision.Action
+		}
+		if q := p.rec.Queued; q != nil && q.Intent == a.Intent {
+			run.Action, p.rec.Queued = q.Action, nil
 		}
 		p.rec.Runs = append(p.rec.Runs, run)
 		p.dirty = true

@@ -120,8 +120,14 @@ func Arrows() []Arrow {
 			arrows = append(arrows, Arrow{from, Seen, OwnerCame})
 		}
 	}
-	arrows = append(arrows, Arrow{Failed, Ended, JobEnded}, Arrow{Failed, Cancelled, JobCancelled})
-	return arrows
+	return append(
+		arrows,
+		Arrow{Failed, Ended, JobEnded},
+		Arrow{Failed, Cancelled, JobCancelled},
+		Arrow{Failed, Seen, OwnerCame},
+		Arrow{Failed, Suspended, Unreachable},
+		Arrow{Suspended, Failed, Reachable},
+	)
 }
 
 // Live lists the phases in which the job may still be acted upon.

@@ -26,8 +26,9 @@ type Record struct {
 	Ended       time.Time       `json:"ended,omitzero"`
 	Policy      tuning.Policy   `json:"policy"` // the stanza's, before the site narrowed it
 	Own         tuning.Settings `json:"own"`
-	Runs        []Run           `json:"runs,omitempty"` // one per attempt
-	Total       int             `json:"total"`          // epochs in all, 0 unknown
+	Runs        []Run           `json:"runs,omitempty"`   // one per attempt
+	Queued      *Run            `json:"queued,omitempty"` // carried out, and its attempt has not begun
+	Total       int             `json:"total"`            // epochs in all, 0 unknown
 
 	Epochs   []tuning.Epoch            `json:"epochs,omitempty"`   // measured, of all attempts, each number once
 	Profiles map[string]tuning.Profile `json:"profiles,omitempty"` // by the key of the settings
@@ -61,7 +62,8 @@ type Run struct {
 type Intent struct {
 	Driver   driver.Intent   `json:"driver"`
 	Decision tuning.Decision `json:"decision"`
-	Step     driver.StepKind `json:"step,omitempty"` // the last one taken; empty = none yet
+	Step     driver.StepKind `json:"step,omitempty"`  // the last one taken; empty = none yet
+	Tried    bool            `json:"tried,omitempty"` // a step was asked for: it may have had an effect
 	Made     time.Time       `json:"made"`
 }
 

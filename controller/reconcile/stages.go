@@ -65,6 +65,7 @@ type Recollection struct {
 // Lesson is what a job taught.
 type Lesson struct {
 	Job         string
+	Submitted   time.Time // tells jobs of one id apart where a scheduler counts anew
 	Owner       string
 	Kind        tuning.JobKind
 	Profiles    []tuning.Profile // one per setting that was profiled
@@ -100,6 +101,7 @@ type Comparison struct {
 	Before     []tuning.Epoch // under the owner's own settings
 	After      []tuning.Epoch // under the tuned ones, none of which chose them
 	Own, Tuned tuning.Settings
+	Tried      int // settings that were compared with Before when this one was chosen
 	Now        time.Time
 }
 

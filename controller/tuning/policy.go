@@ -116,7 +116,9 @@ func (k Knob) Allows(v Value) bool {
 }
 
 // Candidates lists the values to consider: all of Values, or at most n spaced
-// over the range by Scale, ends included.
+// over the range by Scale, ends included; for Pow2 the upper end is the highest
+// doubling of Min. System knobs take whole numbers only. Where n is below 2, or
+// an end is open, there are none.
 func (k Knob) Candidates(n int) []Value {
 	if len(k.Values) > 0 {
 		return slices.Clone(k.Values)
@@ -125,12 +127,14 @@ func (k Knob) Candidates(n int) []Value {
 		return nil
 	}
 	lo, hi := k.Min.Float(), k.Max.Float()
+	if IsSystem(k.Name) {
+		lo, hi = math.Ceil(lo), math.Floor(hi)
+	}
+	if lo > hi {
+		return nil
+	}
 	if k.Scale == Pow2 {
-		var out []Value
-		for v := lo; v <= hi && v > 0; v *= 2 {
-			out = append(out, Number(v))
-		}
-		return out
+		return doublings(lo, hi, n)
 	}
 	out := make([]Value, 0, n)
 	for i := range n {
@@ -142,9 +146,32 @@ func (k Knob) Candidates(n int) []Value {
 		if IsSystem(k.Name) {
 			v = math.Round(v)
 		}
+		switch i { // the ends are exact, whatever the arithmetic between them does
+		case 0:
+			v = lo
+		case n - 1:
+			v = hi
+		}
 		out = append(out, Number(min(max(v, lo), hi)))
 	}
 	return slices.Compact(out)
+}
+
+// doublings are lo, 2·lo, 4·lo and so on up to hi, at most n of them evenly
+// chosen with the first and the last.
+func doublings(lo, hi float64, n int) []Value {
+	var all []Value
+	for v := lo; v <= hi && v > 0; v *= 2 {
+		all = append(all, Number(v))
+	}
+	if len(all) <= n {
+		return all
+	}
+	out := make([]Value, 0, n)
+	for i := range n {
+		out = append(out, all[int(math.Round(float64(i)*float64(len(all)-1)/float64(n-1)))])
+	}
+	return out
 }
 
 // Progress tells how a job says that an epoch ended.
@@ -252,5 +279,5 @@ func (k Knob) permits(p Policy, s Settings) bool {
 		return k.Allows(v)
 	}
 	lead, ok := p.Knob(k.Follows)
-	return ok && v == s[k.Follows] && (len(k.Values) == 0 && !k.Min.IsSet() || k.Allows(v)) && lead.Allows(v)
+	return ok && v == s[k.Follows] && k.Allows(v) && lead.Allows(v)
 }

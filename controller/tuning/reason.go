@@ -45,6 +45,7 @@ const (
 	ReasonRecalled       Reason = "recalled"
 	ReasonClassKnown     Reason = "class-known"
 	ReasonUnknownProbe   Reason = "unknown-probe"
+	ReasonClassProbe     Reason = "class-probe"
 	ReasonProbeNext      Reason = "probe-next"
 	ReasonProbesDone     Reason = "probes-done"
 	ReasonProbeWon       Reason = "probe-won"
@@ -64,6 +65,7 @@ const (
 	ReasonRegressed    Reason = "regressed"
 	ReasonNeutral      Reason = "neutral"
 	ReasonInconclusive Reason = "inconclusive"
+	ReasonModelled     Reason = "modelled-energy"
 	ReasonGraceExpired Reason = "grace-expired"
 	ReasonOutOfMemory  Reason = "out-of-memory"
 	ReasonAttemptDied  Reason = "attempt-died"
@@ -117,6 +119,7 @@ func Reasons() []ReasonText {
 		{ReasonRecalled, "jobs of this kind have run before and their best setting is known"},
 		{ReasonClassKnown, "its class is known and has a better setting"},
 		{ReasonUnknownProbe, "it is unknown, so some of its early epochs try other settings"},
+		{ReasonClassProbe, "its class is known but no setting is yet that is better for it, so some of its early epochs try others"},
 		{ReasonProbeNext, "the next setting is tried on its next epochs"},
 		{ReasonProbesDone, "every planned setting was tried"},
 		{ReasonProbeWon, "of the settings tried, this one is better than its own by more than the noise"},
@@ -135,6 +138,7 @@ func Reasons() []ReasonText {
 		{ReasonRegressed, "it is worse than untuned, with the interval clear of no effect"},
 		{ReasonNeutral, "the effect lies within the margin that counts as none"},
 		{ReasonInconclusive, "the measurements so far cannot tell better from worse"},
+		{ReasonModelled, "its energy is modelled, not measured, which supports no claim"},
 		{ReasonGraceExpired, "it did not save a checkpoint in time, so the move was abandoned and the job runs on"},
 		{ReasonOutOfMemory, "it ran out of memory under a tuned limit, so its owner's value is back"},
 		{ReasonAttemptDied, "the tuned attempt failed, so its owner's settings are back"},

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Value is one value of a knob: a number or a word. The zero Value means "not
@@ -140,14 +141,15 @@ func (s Settings) Only(keep func(name string) bool) Settings {
 }
 
 // Key is a canonical text, equal exactly when the settings are:
-// "batch_size=32 cores=2". It serves as a map key and in messages.
+// "batch_size=32 cores=2". Words that would read as something else stand in
+// double quotes. It serves as a map key and in messages.
 func (s Settings) Key() string {
 	var b strings.Builder
 	for i, name := range slices.Sorted(maps.Keys(s)) {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(name + "=" + s.text(name))
+		b.WriteString(quoteIf(ambiguous(name), name) + "=" + s.text(name))
 	}
 	return b.String()
 }
@@ -157,20 +159,40 @@ func (s Settings) String() string { return s.Key() }
 
 func (s Settings) text(name string) string {
 	v := s[name]
-	if name == Memory && v.IsNumber() {
-		return Bytes(v.Float()).String()
+	if v.kind == isWord {
+		_, notNumber := strconv.ParseFloat(v.word, 64)
+		_, notBytes := ParseBytes(v.word)
+		return quoteIf(ambiguous(v.word) || notNumber == nil || name == Memory && notBytes == nil, v.word)
+	}
+	if f := v.Float(); name == Memory && v.IsNumber() && f == math.Trunc(f) && f >= 0 && f <= maxBytes {
+		return Bytes(f).String()
 	}
 	return v.String()
+}
+
+// ambiguous tells whether a text could be taken for more or less than itself.
+func ambiguous(text string) bool {
+	return text == "" || strings.ContainsFunc(text, func(r rune) bool {
+		return r == '=' || r == '"' || unicode.IsSpace(r) || !unicode.IsPrint(r)
+	})
+}
+
+func quoteIf(quote bool, text string) string {
+	if quote {
+		return strconv.Quote(text)
+	}
+	return text
 }
 
 // Equal tells whether both hold the same knobs with the same values.
 func (s Settings) Equal(o Settings) bool { return maps.Equal(s, o) }
 
-// Diff lists the knobs whose values differ, sorted by name.
+// Diff lists the knobs whose values differ, sorted by name; it is empty exactly
+// when both are Equal.
 func (s Settings) Diff(o Settings) []string {
 	var names []string
 	for k, v := range o {
-		if s[k] != v {
+		if w, ok := s[k]; !ok || w != v {
 			names = append(names, k)
 		}
 	}

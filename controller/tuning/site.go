@@ -43,7 +43,7 @@ func DefaultSite() Site {
 
 // Narrow returns the policy with everything that the site does not allow taken
 // away; own are the job's own settings, which bound cores, memory and GPUs unless
-// the site opts in to more.
+// the site opts in to more. A knob of which no value is left is taken away too.
 func (s Site) Narrow(p Policy, own Settings) Policy {
 	out := p
 	out.Mode = p.Mode.AtMost(s.MaxMode)
@@ -58,10 +58,13 @@ func (s Site) Narrow(p Policy, own Settings) Policy {
 		if s.Knobs != nil && !slices.Contains(s.Knobs, k.Name) {
 			continue
 		}
+		some := true
 		if ceiling, ok := s.ceiling(k.Name, own); ok {
-			k = k.atMost(ceiling)
+			k, some = k.atMost(ceiling)
 		}
-		out.Knobs = append(out.Knobs, k)
+		if some {
+			out.Knobs = append(out.Knobs, k)
+		}
 	}
 	return out
 }
@@ -80,17 +83,18 @@ func (s Site) ceiling(name string, own Settings) (Value, bool) {
 	return limit, bounded
 }
 
-func (k Knob) atMost(limit Value) Knob {
+// atMost returns the knob without its values above the limit; not ok where none
+// is left.
+func (k Knob) atMost(limit Value) (narrowed Knob, ok bool) {
 	over := func(v Value) bool { return v.IsNumber() && v.Float() > limit.Float() }
 	if len(k.Values) > 0 {
 		k.Values = slices.DeleteFunc(slices.Clone(k.Values), over)
-		if len(k.Values) == 0 {
-			k.Min, k.Max = limit, limit // a range that holds nothing but the ceiling itself
-		}
-		return k
+		return k, len(k.Values) > 0
 	}
-	if over(k.Max) || !k.Max.IsSet() && k.Min.IsSet() {
+	// A knob that follows another has no range of its own until now; one with
+	// neither values nor range allows nothing, and must not begin to.
+	if over(k.Max) || !k.Max.IsSet() && (k.Min.IsSet() || k.Follows != "") {
 		k.Max = limit
 	}
-	return k
+	return k, !k.Min.IsSet() || k.Min.Float() <= k.Max.Float()
 }

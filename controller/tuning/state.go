@@ -24,7 +24,11 @@ type State struct {
 	Restarts     int           `json:"restarts"`   // moves and roll-backs so far
 	Probes       int           `json:"probes"`     // probes so far
 	ProbeEpochs  int           `json:"probe_epochs"`
-	RestartCost  time.Duration `json:"restart_cost"` // measured, else estimated
+
+	// AttemptEpochs are those of the present attempt so far.
+	AttemptEpochs int `json:"attempt_epochs"`
+
+	RestartCost time.Duration `json:"restart_cost"` // measured, else estimated
 
 	Measured Reason  `json:"measured"` // ReasonNone when the present attempt is profiled; else what is missing
 	Class    *Class  `json:"class,omitempty"`

@@ -46,14 +46,35 @@ func energyUnits() []unit {
 // ParseBytes reads "256MiB", "4GiB", "16G" (binary, as schedulers mean it),
 // "1.5GB" (decimal) or a plain number of bytes.
 func ParseBytes(s string) (Bytes, error) {
+	if b, ok := wholeBytes(strings.TrimSpace(s)); ok {
+		return b, nil
+	}
 	v, err := parseQuantity(s, byteUnits())
 	if err != nil {
 		return 0, fmt.Errorf("%w: want an amount of memory such as 256MiB or 4GiB", err)
 	}
-	if v > math.MaxInt64/2 {
+	if v > maxBytes {
 		return 0, fmt.Errorf("%w: %q is more memory than any machine has", ErrUnit, s)
 	}
 	return Bytes(math.Round(v)), nil
+}
+
+const maxBytes = math.MaxInt64 / 2
+
+// wholeBytes reads whole numbers without a detour through float64, which holds
+// 53 bits only.
+func wholeBytes(text string) (Bytes, bool) {
+	for _, u := range byteUnits() {
+		number, ok := strings.CutSuffix(text, u.name)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
+		if err == nil && n >= 0 && n <= maxBytes/int64(u.factor) {
+			return Bytes(n * int64(u.factor)), true
+		}
+	}
+	return 0, false
 }
 
 // ParseJoules reads "2MJ", "500kJ", "0.5kWh" or a plain number of joules.
@@ -79,6 +100,9 @@ func parseQuantity(s string, units []unit) (float64, error) {
 		if v < 0 {
 			return 0, fmt.Errorf("%w: %q is negative", ErrUnit, s)
 		}
+		if math.IsInf(v*u.factor, 0) {
+			return 0, fmt.Errorf("%w: %q is too large", ErrUnit, s)
+		}
 		return v * u.factor, nil
 	}
 	return 0, fmt.Errorf("%w: %q", ErrUnit, s)
@@ -92,7 +116,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	if err != nil {
 		number, isDays := strings.CutSuffix(text, "d")
 		v, ferr := strconv.ParseFloat(number, 64)
-		if ferr != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		if ferr != nil || math.IsNaN(v) || math.IsInf(v, 0) || strings.ContainsAny(number, "xXpP_") {
 			return 0, fmt.Errorf("%w: %q: want a time such as 60s, 90m or 4h", ErrUnit, s)
 		}
 		scale := float64(time.Second)
@@ -102,7 +126,7 @@ func ParseDuration(s string) (time.Duration, error) {
 		if v*scale > math.MaxInt64/2 {
 			return 0, fmt.Errorf("%w: %q is longer than 146 years", ErrUnit, s)
 		}
-		d = time.Duration(v * scale)
+		d = time.Duration(math.Round(max(v, -1) * scale)) // -1 is as negative as any other
 	}
 	if d < 0 {
 		return 0, fmt.Errorf("%w: %q is negative", ErrUnit, s)
@@ -121,21 +145,28 @@ func (b Bytes) String() string {
 	return strconv.FormatInt(int64(b), 10) + "B"
 }
 
-// Human prints the amount rounded for reading, "1.4 GiB".
+// Human prints the amount rounded for reading, "1.4 GiB": three digits, and all
+// of those before the point.
 func (b Bytes) Human() string {
 	for _, u := range []unit{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
 		if float64(b) >= u.factor {
-			return strconv.FormatFloat(float64(b)/u.factor, 'g', 3, 64) + " " + u.name
+			v := float64(b) / u.factor
+			if v >= 999.5 { // 'g' would print 1e+03
+				return strconv.FormatFloat(v, 'f', 0, 64) + " " + u.name
+			}
+			return strconv.FormatFloat(v, 'g', 3, 64) + " " + u.name
 		}
 	}
 	return strconv.FormatInt(int64(b), 10) + " B"
 }
 
-// String prints an amount that ParseJoules reads back.
+// String prints an amount that ParseJoules reads back, exactly: in the largest
+// unit that loses nothing.
 func (j Joules) String() string {
 	for _, u := range []unit{{"GJ", 1e9}, {"MJ", 1e6}, {"kJ", 1e3}} {
-		if math.Abs(float64(j)) >= u.factor {
-			return strconv.FormatFloat(float64(j)/u.factor, 'g', -1, 64) + u.name
+		v := float64(j) / u.factor
+		if math.Abs(v) >= 1 && v*u.factor == float64(j) {
+			return strconv.FormatFloat(v, 'g', -1, 64) + u.name
 		}
 	}
 	return strconv.FormatFloat(float64(j), 'g', -1, 64) + "J"

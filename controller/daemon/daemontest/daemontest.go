@@ -24,6 +24,9 @@ type Options struct {
 	Listen string     // loopback address of /metrics; empty = none
 	Sim    sim.Config // the simulated cluster
 	Site   string     // text of the site's policy; empty = the site wrote none
+	// Tick is how often a job is looked at; 0 = 20 ms, which in virtual time is
+	// much work.
+	Tick time.Duration
 }
 
 // Controller is one that runs.
@@ -107,6 +110,9 @@ func build(t testing.TB, o Options) (*Controller, error) {
 	if o.State == "" {
 		o.State = filepath.Join(dir, "state")
 	}
+	if o.Tick <= 0 {
+		o.Tick = 20 * time.Millisecond
+	}
 	if o.Socket == "" {
 		o.Socket = filepath.Join(dir, "s")
 	}
@@ -123,7 +129,7 @@ func build(t testing.TB, o Options) (*Controller, error) {
 	}
 	c.Daemon, err = daemon.New(daemon.Parts{
 		Config: c.Config, Site: site, Driver: runner{c.Cluster}, Meter: c.Cluster, Log: slog.New(slog.DiscardHandler),
-		Tick: 20 * time.Millisecond, Step: 5 * time.Millisecond,
+		Tick: o.Tick, Step: o.Tick / 4,
 	})
 	if err != nil {
 		c.Cluster.Close()
@@ -184,7 +190,7 @@ func Tuned(mode string) []string {
 		"#TUNE mode=" + mode,
 		"#TUNE knob cores values=1,2,4",
 		`#TUNE progress pattern='epoch (?P<epoch>\d+)/(?P<total>\d+) loss (?P<loss>\S+)'`,
-		"#TUNE checkpoint signal=USR1 grace=10s exit=85",
+		"#TUNE checkpoint signal=USR1 grace=60s exit=85",
 		"#SIM parallel=0.9 checkpoint=5ms",
 	}
 }

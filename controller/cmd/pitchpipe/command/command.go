@@ -25,6 +25,7 @@ type World struct {
 	Stdin   io.Reader
 	Stdout  io.Writer
 	Stderr  io.Writer
+	Version string // that --version prints
 }
 
 // The exit statuses.
@@ -58,6 +59,8 @@ type app struct {
 	json bool
 	file string
 	cfg  config.Config
+	// began is set once the command line is understood: errors before are in it.
+	began bool
 }
 
 // Run executes one command line and returns its exit status.
@@ -71,6 +74,10 @@ func Run(ctx context.Context, w World) int {
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return ExitOK
+	}
+	if !a.began {
+		// cobra spreads its suggestions over lines.
+		err = fmt.Errorf("%w command line: %s", errInvalid, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	if !errors.Is(err, errShown) {
 		fmt.Fprintln(w.Stderr, "pitchpipe: "+strings.ReplaceAll(err.Error(), "\n", "\npitchpipe: "))
@@ -97,14 +104,13 @@ func exitStatus(err error) int {
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "pitchpipe",
+		Use: "pitchpipe", Version: a.Version,
 		Short: "Gives batch jobs their pitch: profiles early epochs and resubmits with better settings",
 		Long: "Pitchpipe listens to the first epochs of a batch job, knows its kind by its counters,\n" +
 			"and resubmits it with the cores, memory, threads and hyperparameters that suit it.\n\n" + exitHelp,
 		SilenceUsage: true, SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w flag: %w", errInvalid, err) })
 	flags := root.PersistentFlags()
 	config.Flags(flags)
 	flags.StringVar(&a.file, "config", config.File(a.Environ), "configuration file")
@@ -117,12 +123,19 @@ func (a *app) root() *cobra.Command {
 }
 
 func (a *app) configure(cmd *cobra.Command) error {
-	if cmd.Name() == "supervise" || cmd.Name() == "listen" || cmd.Name() == "validate" {
+	a.began = true
+	if parent := cmd.Parent(); parent != nil && parent.Name() == "completion" {
+		return nil
+	}
+	switch cmd.Name() {
+	case "supervise", "listen", "validate", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
 		return nil // they run inside jobs or without a controller: its configuration is not theirs
 	}
 	var err error
-	a.cfg, err = config.Load(cmd.Flags(), a.Environ, a.file)
-	return err
+	if a.cfg, err = config.Load(cmd.Flags(), a.Environ, a.file); err != nil {
+		return fmt.Errorf("%w configuration: %w", errInvalid, err)
+	}
+	return nil
 }
 
 func (a *app) client() *api.Client { return api.NewClient(a.cfg.Socket) }

@@ -27,7 +27,7 @@ func (a *app) controller() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			site, err := config.LoadSite(a.cfg.Site)
 			if err != nil {
-				return err
+				return fmt.Errorf("%w site policy: %w", errInvalid, err)
 			}
 			self, err := os.Executable()
 			if err != nil {

@@ -36,7 +36,7 @@ func (a *app) run() *cobra.Command {
 			}
 			source, err := os.ReadFile(args[0])
 			if err != nil {
-				return fmt.Errorf("%w: %w", errInvalid, err)
+				return fmt.Errorf("%w job file: %w", errInvalid, err)
 			}
 			if dir == "" {
 				dir = filepath.Dir(args[0])

@@ -51,9 +51,10 @@ func (p *screen) close() { p.lines = 0 }
 
 func (p *screen) line(j api.Job, width int) string {
 	text := summary(j)
-	bar := min(24, width-len(text)-3)
+	letters := []rune(text)
+	bar := min(24, width-len(letters)-3)
 	if j.Total <= 0 || bar < 6 {
-		return text[:min(len(text), max(0, width-1))]
+		return string(letters[:min(len(letters), max(0, width-1))])
 	}
 	full := bar * min(j.Epoch, j.Total) / j.Total
 	return p.app.colour("32", strings.Repeat("█", full)) + strings.Repeat("░", bar-full) + " " + text

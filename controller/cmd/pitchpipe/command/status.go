@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -154,8 +155,15 @@ func (a *app) logs() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client := a.client()
 			defer client.Close()
-			_, err := client.Logs(cmd.Context(), args[0], 0, a.Stdout)
-			return err
+			if !a.json {
+				_, err := client.Logs(cmd.Context(), args[0], 0, a.Stdout)
+				return err
+			}
+			var output strings.Builder
+			if _, err := client.Logs(cmd.Context(), args[0], 0, &output); err != nil {
+				return err
+			}
+			return a.printJSON(map[string]string{"job": args[0], "output": output.String()})
 		},
 	}
 }

@@ -1,0 +1,203 @@
+package command_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"pitchpipe/controller/cmd/pitchpipe/command"
+	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/daemon/daemontest"
+	"pitchpipe/driver/sim"
+)
+
+func TestTheWayOfAJobThroughTheCommands(t *testing.T) {
+	t.Parallel()
+	c := daemontest.Start(t, daemontest.Options{Sim: sim.Config{EnergySource: "rapl"}})
+	at := func(args ...string) []string { return append(args, "--socket", c.Config.Socket) }
+	file := jobFile(t, "train", 4, 0.05, daemontest.Tuned("observe")...)
+
+	// Submitted, and repeated without a second job.
+	id := strings.TrimSpace(ok(t, at("run", file, "--request", "once")...))
+	var again api.Job
+	decoded(t, &again, at("run", file, "--request", "once")...)
+	if again.ID != id || again.Name != "train" {
+		t.Fatalf("run printed %q and then %+v", id, again)
+	}
+	c.Until(t, id, daemontest.Ended)
+
+	var one, all []api.Job
+	decoded(t, &one, at("status", id)...)
+	decoded(t, &all, at("status")...)
+	if len(one) != 1 || len(all) != 1 || one[0].ID != id || one[0].Epoch != 4 || one[0].State != "succeeded" || all[0].ID != id {
+		t.Errorf("status of one %+v and of all %+v", one, all)
+	}
+	table := strings.Split(ok(t, at("status")...), "\n")
+	if len(table) != 3 || !strings.HasPrefix(table[0], "JOB") || !strings.Contains(table[1], "train") || !strings.Contains(table[1], "4/4") || !strings.Contains(table[1], "(rapl)") {
+		t.Errorf("status table %q", table)
+	}
+	if watched := ok(t, at("status", "--watch")...); !strings.Contains(watched, "epoch 4/4") {
+		t.Errorf("status --watch of a job that ended: %q", watched)
+	}
+
+	var story api.Story
+	decoded(t, &story, at("explain", id)...)
+	if story.Job != id || len(story.Lines) < 2 {
+		t.Errorf("story %+v", story)
+	}
+	if text := ok(t, at("explain", id)...); !strings.Contains(text, story.Lines[0].Text) || !strings.Contains(text, "It finished its work") {
+		t.Errorf("explain printed %q", text)
+	}
+
+	var events []api.Event
+	decoded(t, &events, at("history")...)
+	if len(events) == 0 || events[0].Job != id {
+		t.Errorf("history %+v", events)
+	}
+	if text := ok(t, at("history")...); strings.Count(text, "\n") != len(events) || !strings.Contains(text, events[0].Text) {
+		t.Errorf("history printed %q", text)
+	}
+
+	if text := ok(t, at("logs", id)...); !strings.Contains(text, "epoch 4/4 loss") {
+		t.Errorf("logs %q", text)
+	}
+	var logs struct{ Job, Output string }
+	if decoded(t, &logs, at("logs", id)...); logs.Job != id || !strings.Contains(logs.Output, "epoch 4/4 loss") {
+		t.Errorf("logs %+v", logs)
+	}
+
+	var known api.Knowledge
+	decoded(t, &known, at("knowledge")...)
+	if len(known.Kinds) != 1 || known.Kinds[0].Runs != 1 {
+		t.Errorf("knowledge %+v", known)
+	}
+	if text := ok(t, at("knowledge")...); !strings.Contains(text, "/train@") || !strings.Contains(text, "1 runs") {
+		t.Errorf("knowledge printed %q", text)
+	}
+}
+
+func TestWaitTellsHowTheJobEnded(t *testing.T) {
+	t.Parallel()
+	c := daemontest.Start(t, daemontest.Options{})
+	good := jobFile(t, "good", 3, 0.05, daemontest.Tuned("observe")...)
+	bad := jobFile(t, "bad", 2, 0.02, "#SIM exit=3")
+
+	text := ok(t, "run", good, "--wait", "--socket", c.Config.Socket)
+	if !strings.Contains(text, "epoch 3/3") || !strings.Contains(text, "succeeded") {
+		t.Errorf("run --wait printed %q", text)
+	}
+	var job api.Job
+	if decoded(t, &job, "run", good, "--wait", "--off", "--socket", c.Config.Socket); !job.Ended || job.State != "succeeded" || job.Reason != "off" {
+		t.Errorf("run --wait --off: %+v", job)
+	}
+
+	r := pitchpipe(t, "run", bad, "--wait", "--socket", c.Config.Socket)
+	if r.code != command.ExitFailed || !strings.Contains(r.errors, "ended as failed (exit 3)") {
+		t.Errorf("a job that failed: exit %d, errors %q", r.code, r.errors)
+	}
+	r = pitchpipe(t, "run", bad, "--wait", "--json", "--socket", c.Config.Socket)
+	if err := json.Unmarshal([]byte(r.out), &job); err != nil || r.code != command.ExitFailed || job.ExitCode != 3 || job.State != "failed" {
+		t.Errorf("a job that failed, as JSON: exit %d, %v, %s", r.code, err, r.out)
+	}
+}
+
+func TestWaitEndsWithItsCaller(t *testing.T) {
+	t.Parallel()
+	c := daemontest.Start(t, daemontest.Options{})
+	file := jobFile(t, "long", 1000, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	code := command.Run(ctx, command.World{
+		Args: []string{"run", file, "--wait", "--socket", c.Config.Socket}, Stdout: &strings.Builder{}, Stderr: &strings.Builder{},
+	})
+	if code != command.ExitFailed {
+		t.Errorf("exit %d, want %d", code, command.ExitFailed)
+	}
+	if jobs, err := c.Client.Jobs(t.Context()); err != nil || len(jobs) != 1 || jobs[0].State != "running" {
+		t.Errorf("the job did not go on: %+v (%v)", jobs, err)
+	}
+}
+
+func TestSteeringAJob(t *testing.T) {
+	t.Parallel()
+	c := daemontest.Start(t, daemontest.Options{})
+	at := func(args ...string) []string { return append(args, "--socket", c.Config.Socket) }
+	id := strings.TrimSpace(ok(t, at("run", jobFile(t, "long", 1000, 1, daemontest.Tuned("apply")...))...))
+
+	var pauses []api.Pause
+	decoded(t, &pauses, at("pause", "--why", "reboot")...)
+	if len(pauses) != 1 || pauses[0].Scope != "cluster" || pauses[0].Why != "reboot" || pauses[0].By == "" {
+		t.Errorf("pauses %+v", pauses)
+	}
+	if text := ok(t, at("pause", "job", id)...); !strings.Contains(text, "paused: cluster") || !strings.Contains(text, "paused: job "+id) {
+		t.Errorf("pause printed %q", text)
+	}
+	if text := ok(t, at("resume")...); !strings.Contains(text, "resumed: cluster") {
+		t.Errorf("resume printed %q", text)
+	}
+	var resumed map[string]string
+	if decoded(t, &resumed, at("resume", "job", id)...); resumed["resumed"] != "job" || resumed["name"] != id {
+		t.Errorf("resume as JSON: %v", resumed)
+	}
+	if decoded(t, &pauses, at("pause", "--list")...); len(pauses) != 0 {
+		t.Errorf("pauses left: %+v", pauses)
+	}
+
+	var off map[string]string
+	if decoded(t, &off, at("off", id)...); off["off"] != id {
+		t.Errorf("off as JSON: %v", off)
+	}
+	c.Until(t, id, func(j api.Job) bool { return j.Reason == "off" })
+	if text := ok(t, at("off", id)...); !strings.Contains(text, id) {
+		t.Errorf("off printed %q", text)
+	}
+	if text := ok(t, at("stop", id)...); !strings.Contains(text, "stopping "+id) {
+		t.Errorf("stop printed %q", text)
+	}
+	if j := c.Until(t, id, daemontest.Ended); j.State != "cancelled" {
+		t.Errorf("after stop: %+v", j)
+	}
+	var stopped map[string]string
+	if decoded(t, &stopped, at("stop", id)...); stopped["stopped"] != id {
+		t.Errorf("stop as JSON: %v", stopped)
+	}
+}
+
+func TestTheControllersAnswersHaveTheirExitStatus(t *testing.T) {
+	t.Parallel()
+	c := daemontest.Start(t, daemontest.Options{})
+	at := func(args ...string) []string { return append(args, "--socket", c.Config.Socket) }
+	for _, args := range [][]string{{"status", "77"}, {"explain", "77"}, {"logs", "77"}, {"logs", "77", "--json"}, {"off", "77"}, {"stop", "77"}} {
+		if r := pitchpipe(t, at(args...)...); r.code != command.ExitNotFound || r.out != "" || strings.Count(r.errors, "\n") != 1 {
+			t.Errorf("%v: exit %d, output %q, errors %q; want %d", args, r.code, r.out, r.errors, command.ExitNotFound)
+		}
+	}
+	bad := jobFile(t, "bad", 2, 0.1, "#TUNE mod=apply", "#TUNE objective=speed")
+	r := pitchpipe(t, at("run", bad)...)
+	if r.code != command.ExitInvalid || !strings.Contains(r.errors, bad+":6:7:") || !strings.Contains(r.errors, bad+":7:") {
+		t.Errorf("a stanza with errors: exit %d, errors %q", r.code, r.errors)
+	}
+	if r := pitchpipe(t, at("pause", "galaxy", "x")...); r.code != command.ExitInvalid || !strings.Contains(r.errors, "galaxy") {
+		t.Errorf("a scope that does not exist: exit %d, errors %q", r.code, r.errors)
+	}
+	var jobs []api.Job
+	if decoded(t, &jobs, at("status")...); len(jobs) != 0 {
+		t.Errorf("jobs were left behind: %+v", jobs)
+	}
+	if text := strings.TrimSpace(ok(t, at("status", "--json")...)); text != "[]" {
+		t.Errorf("no jobs as JSON are %q", text)
+	}
+}
+
+func TestRunHandsTheEnvironmentOn(t *testing.T) {
+	t.Parallel()
+	c := daemontest.Start(t, daemontest.Options{})
+	file := jobFile(t, "show", 1, 0.01, "#SIM show_env=COLOUR")
+	id := strings.TrimSpace(ok(t, "run", file, "--env", "COLOUR=blue=green", "--socket", c.Config.Socket))
+	c.Until(t, id, daemontest.Ended)
+	if text := ok(t, "logs", id, "--socket", c.Config.Socket); !strings.Contains(text, "env COLOUR=blue=green") {
+		t.Errorf("the environment did not reach the job: %q", text)
+	}
+}

@@ -1,0 +1,74 @@
+package command_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"pitchpipe/controller/cmd/pitchpipe/command"
+	"pitchpipe/controller/daemon/daemontest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// result is what a command line left behind.
+type result struct {
+	code        int
+	out, errors string
+}
+
+// pitchpipe runs one command line in process, without any environment.
+func pitchpipe(t *testing.T, args ...string) result {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code := command.Run(t.Context(), command.World{
+		Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Version: "1.2.3-test",
+	})
+	for name, text := range map[string]string{"output": out.String(), "errors": errs.String()} {
+		if strings.ContainsRune(text, '\x1b') {
+			t.Errorf("pitchpipe %s: the %s is no terminal and has escape codes: %q", strings.Join(args, " "), name, text)
+		}
+	}
+	return result{code, out.String(), errs.String()}
+}
+
+// ok runs a command line that has to succeed.
+func ok(t *testing.T, args ...string) string {
+	t.Helper()
+	r := pitchpipe(t, args...)
+	if r.code != command.ExitOK || r.errors != "" {
+		t.Fatalf("pitchpipe %s: exit %d, errors %q", strings.Join(args, " "), r.code, r.errors)
+	}
+	return r.out
+}
+
+// decoded runs a command line with --json and reads its output into v, which has
+// to take all of it.
+func decoded(t *testing.T, v any, args ...string) {
+	t.Helper()
+	text := ok(t, append(args, "--json")...)
+	d := json.NewDecoder(strings.NewReader(text))
+	if err := d.Decode(v); err != nil || d.More() {
+		t.Fatalf("pitchpipe %s --json: %v in %s", strings.Join(args, " "), err, text)
+	}
+}
+
+// jobFile writes a job for the simulated cluster.
+func jobFile(t *testing.T, name string, epochs int, seconds float64, lines ...string) string {
+	t.Helper()
+	return write(t, name+".sbatch", string(daemontest.Script(name, epochs, seconds, lines...)))
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

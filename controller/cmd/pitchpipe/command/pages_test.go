@@ -1,0 +1,117 @@
+package command
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// page is the reference of the commands, made from the commands themselves.
+func page(root *cobra.Command) string {
+	var b strings.Builder
+	b.WriteString("# The commands of pitchpipe\n\n" +
+		"This page is generated from the commands: `go test ./controller/cmd/pitchpipe/command -update`.\n\n" +
+		exitHelp[:strings.IndexByte(exitHelp, '\n')] + "\n\n| status | meaning |\n|---|---|\n")
+	for line := range strings.Lines(exitHelp[strings.IndexByte(exitHelp, '\n')+1:]) {
+		code, meaning, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		fmt.Fprintf(&b, "| %s | %s |\n", code, meaning)
+	}
+	b.WriteString("\n| command | what it does |\n|---|---|\n")
+	for _, c := range root.Commands() {
+		if !c.Hidden {
+			fmt.Fprintf(&b, "| [`%s`](#pitchpipe-%s) | %s |\n", c.Name(), c.Name(), c.Short)
+		}
+	}
+	for _, c := range root.Commands() {
+		if !c.Hidden {
+			section(&b, c)
+		}
+	}
+	b.WriteString("\n## Shell completion and version\n\n`pitchpipe completion bash` prints a completion script; zsh, fish and powershell " +
+		"have theirs. `pitchpipe --version`\nprints the version.\n")
+	b.WriteString("\n## Flags of every command\n\n`listen` and `validate` need no controller and ignore its configuration. " +
+		"The same keys stand in the configuration\nfile and, as PITCHPIPE_…, in the environment.\n\n")
+	flags(&b, root.PersistentFlags())
+	return b.String()
+}
+
+func section(b *strings.Builder, c *cobra.Command) {
+	usage := c.CommandPath() + strings.TrimPrefix(c.Use, c.Name())
+	if c.HasAvailableLocalFlags() {
+		usage += " [flags]"
+	}
+	fmt.Fprintf(b, "\n## %s\n\n    %s\n\n%s.\n", c.CommandPath(), usage, c.Short)
+	if c.Long != "" {
+		fmt.Fprintf(b, "\n%s\n", c.Long)
+	}
+	if c.HasAvailableLocalFlags() {
+		b.WriteString("\n")
+		flags(b, c.LocalFlags())
+	}
+}
+
+func flags(b *strings.Builder, set *pflag.FlagSet) {
+	b.WriteString("| flag | meaning |\n|---|---|\n")
+	set.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		kind := " " + f.Value.Type()
+		if f.Value.Type() == "bool" {
+			kind = ""
+		}
+		fmt.Fprintf(b, "| `--%s%s` | %s |\n", f.Name, kind, strings.ReplaceAll(f.Usage, "|", `\|`))
+	})
+}
+
+func TestCommandsPage(t *testing.T) {
+	t.Parallel()
+	a := &app{World: World{Stdout: io.Discard, Stderr: io.Discard}}
+	got := page(a.root())
+	const path = "../COMMANDS.md"
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(have), got); diff != "" {
+		t.Errorf("%s (-have +want):\n%s", path, diff)
+	}
+}
+
+func TestEveryCommandExplainsItself(t *testing.T) {
+	t.Parallel()
+	a := &app{World: World{Stdout: io.Discard, Stderr: io.Discard}}
+	for _, c := range a.root().Commands() {
+		if c.Short == "" || strings.HasSuffix(c.Short, ".") || c.RunE == nil || c.Args == nil && c.Name() != "status" && !c.DisableFlagParsing {
+			t.Errorf("%s: short %q, runs %v, checks its arguments %v", c.Name(), c.Short, c.RunE != nil, c.Args != nil)
+		}
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" {
+				t.Errorf("%s --%s has no explanation", c.Name(), f.Name)
+			}
+		})
+	}
+}
+
+func TestTheExitStatusesAreThoseOfTheHelp(t *testing.T) {
+	t.Parallel()
+	for code := range ExitNotFound + 1 {
+		if !strings.Contains(exitHelp, fmt.Sprintf("\n  %d  ", code)) {
+			t.Errorf("the help does not explain the exit status %d", code)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package command_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pitchpipe/controller/cmd/pitchpipe/command"
+)
+
+func TestWrongCommandLinesExitWithTwoAndOneLine(t *testing.T) {
+	t.Parallel()
+	absent := filepath.Join(t.TempDir(), "absent")
+	for _, c := range []struct {
+		name string
+		args []string
+		says string
+	}{
+		{"a command that does not exist", []string{"dance"}, `unknown command "dance"`},
+		{"a command that is misspelt", []string{"stauts"}, "status"},
+		{"a flag that does not exist", []string{"status", "--colour"}, "--colour"},
+		{"a flag of the root that does not exist", []string{"--colour"}, "--colour"},
+		{"a flag without its value", []string{"run", "x", "--dir"}, "--dir"},
+		{"a value of the wrong kind", []string{"status", "--watch=perhaps"}, "perhaps"},
+		{"too few arguments", []string{"explain"}, "1 arg"},
+		{"too many arguments", []string{"explain", "1", "2"}, "1 arg"},
+		{"no file to validate", []string{"validate"}, "1 arg"},
+		{"arguments where none belong", []string{"history", "x"}, `"x"`},
+		{"a configuration key with a wrong value", []string{"status", "--resync=never"}, "resync"},
+		{"a configuration file that is not there", []string{"status", "--config", absent}, "absent"},
+		{"a socket with a relative path", []string{"status", "--socket=s"}, "absolute"},
+		{"a variable without a value", []string{"run", absent, "--var", "x"}, "name=value"},
+		{"an environment without a name", []string{"run", absent, "--env", "=x"}, "name=value"},
+		{"a job file that is not there", []string{"run", absent}, "absent"},
+		{"a scope that is incomplete", []string{"pause", "user"}, "user NAME"},
+		{"a cluster with a name", []string{"resume", "cluster", "x"}, "cluster"},
+		{"a pattern that is no regular expression", []string{"listen", "--pattern", "(", "--file", absent}, "pattern"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := pitchpipe(t, c.args...)
+			if r.code != command.ExitInvalid || r.out != "" {
+				t.Errorf("exit %d, output %q; want %d and none", r.code, r.out, command.ExitInvalid)
+			}
+			if strings.Count(r.errors, "\n") != 1 || !strings.HasPrefix(r.errors, "pitchpipe: invalid ") || !strings.Contains(r.errors, c.says) {
+				t.Errorf("errors %q; want one line with %q", r.errors, c.says)
+			}
+		})
+	}
+}
+
+func TestAConfigurationWithErrorsExitsWithTwoAndNamesEach(t *testing.T) {
+	t.Parallel()
+	path := write(t, "pitchpipe.yaml", "resync: never\nsockett: /run/x\n")
+	r := pitchpipe(t, "status", "--config", path)
+	if r.code != command.ExitInvalid || !strings.Contains(r.errors, "pitchpipe.yaml:1:") || !strings.Contains(r.errors, "pitchpipe.yaml:2:") {
+		t.Errorf("exit %d: %s", r.code, r.errors)
+	}
+	for line := range strings.Lines(r.errors) {
+		if !strings.HasPrefix(line, "pitchpipe: ") {
+			t.Errorf("line %q does not say whose it is", line)
+		}
+	}
+	// What needs no controller needs no configuration either.
+	good := jobFile(t, "job", 2, 0.1, "#TUNE mode=observe")
+	ok(t, "validate", good, "--config", path)
+	ok(t, "completion", "bash", "--config", path)
+}
+
+func TestASitePolicyWithErrorsStopsTheController(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	site := write(t, "site.yaml", "default:\n  max_mood: apply\n")
+	r := pitchpipe(t, "controller", "--site", site, "--state", filepath.Join(dir, "state"), "--socket", filepath.Join(dir, "s"), "--listen=")
+	if r.code != command.ExitInvalid || !strings.Contains(r.errors, "max_mood") {
+		t.Errorf("exit %d: %s", r.code, r.errors)
+	}
+}
+
+func TestAControllerThatIsNotThereExitsWithThree(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(t.TempDir(), "absent")
+	file := jobFile(t, "job", 2, 0.1)
+	for _, args := range [][]string{
+		{"run", file}, {"run", file, "--wait"}, {"status"}, {"status", "7"}, {"status", "--watch"}, {"explain", "7"}, {"history"}, {"knowledge"},
+		{"pause"}, {"pause", "--list"}, {"resume"}, {"off", "7"}, {"stop", "7"}, {"logs", "7"},
+	} {
+		for _, more := range [][]string{nil, {"--json"}} {
+			r := pitchpipe(t, append(append(args, "--socket", socket), more...)...)
+			if r.code != command.ExitUnavailable || r.out != "" || strings.Count(r.errors, "\n") != 1 || !strings.Contains(r.errors, socket) {
+				t.Errorf("%v: exit %d, output %q, errors %q", args, r.code, r.out, r.errors)
+			}
+		}
+	}
+}
+
+func TestVersionHelpAndCompletion(t *testing.T) {
+	t.Parallel()
+	if got := ok(t, "--version"); got != "pitchpipe version 1.2.3-test\n" {
+		t.Errorf("version %q", got)
+	}
+	help := ok(t, "--help")
+	for _, want := range []string{"Exit status:", "controller", "explain", "demo", "--config", "--json"} {
+		if !strings.Contains(help, want) {
+			t.Errorf("the help does not have %q", want)
+		}
+	}
+	if strings.Contains(help, "supervise") {
+		t.Error("the help shows what only the scheduler starts")
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if script := ok(t, "completion", shell); !strings.Contains(script, "pitchpipe") || len(script) < 1000 {
+			t.Errorf("completion for %s: %.100q", shell, script)
+		}
+	}
+	if r := pitchpipe(t, "__complete", "sta"); r.code != command.ExitOK || !strings.Contains(r.out, "status") {
+		t.Errorf("completing sta: exit %d, %q", r.code, r.out)
+	}
+}

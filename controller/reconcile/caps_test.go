@@ -1,0 +1,163 @@
+package reconcile_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+	"pitchpipe/driver/sim"
+)
+
+// together looks at several jobs in turn until all are over.
+func (w *world) together(t *testing.T, ids ...driver.JobID) (tuned []int) {
+	t.Helper()
+	most := make([]int, 2) // most at a time, and restarts in all
+	for range 4000 {
+		now, over := 0, 0
+		for _, id := range ids {
+			if _, err := w.loop.Reconcile(w.ctx, id); err != nil {
+				t.Fatal(err)
+			}
+			r, err := w.records.Load(w.ctx, id)
+			if err != nil {
+				continue
+			}
+			switch {
+			case r.Phase.Over():
+				over++
+			case r.Phase.Acting() || len(r.Probed)+len(r.Restarts) > 0:
+				now++
+			}
+		}
+		most[0] = max(most[0], now)
+		if over == len(ids) {
+			for _, id := range ids {
+				r, err := w.records.Load(w.ctx, id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				most[1] += len(r.Probed) + len(r.Restarts)
+				for _, text := range w.wrong(id) {
+					t.Error(text)
+				}
+			}
+			return most
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	t.Fatal("they are never over")
+	return nil
+}
+
+func TestTheSiteBoundsWhatHappensAcrossJobs(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name             string
+		site             func(*tuning.Site)
+		atATime, restart int
+	}{
+		{"without caps", func(*tuning.Site) {}, 3, 6},
+		{"two restarts of a user in an hour", func(s *tuning.Site) { s.UserRestarts = 2 }, 2, 2},
+		{"three restarts in all in an hour", func(s *tuning.Site) { s.TotalRestarts = 3 }, 3, 3},
+		// b comes first, and a ends while it waits.
+		{"one job at a time", func(s *tuning.Site) { s.MaxTuned = 1 }, 1, 4},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+				tc.site(&w.site)
+				w.decide = probeThenMove
+				a := w.mustSubmit(t, "a", usual)
+				b := w.mustSubmit(t, "b", "epochs=24 seconds=2 checkpoint=500ms")
+				c := w.mustSubmit(t, "c", "epochs=40 seconds=2 checkpoint=500ms")
+				got := w.together(t, a, b, c)
+				if got[0] > tc.atATime || got[1] != tc.restart {
+					t.Errorf("%d at a time and %d restarts, want at most %d and %d", got[0], got[1], tc.atATime, tc.restart)
+				}
+			})
+		})
+	}
+}
+
+func TestTheTunerPausesItselfAfterSoManyRegressions(t *testing.T) {
+	t.Parallel()
+	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+		w.site.PauseAfter = 2
+		w.decide, w.compare = full, worse
+		for i, name := range []string{"a", "b", "c", "d"} {
+			rec, _ := w.end(t, w.mustSubmit(t, name, usual))
+			if rec.Outcome == nil || rec.Outcome.Verdict != tuning.Regressed {
+				t.Fatalf("job %s has outcome %+v, want a regression", name, rec.Outcome)
+			}
+			if want := (i + 1) / 2; len(w.pauses) != want {
+				t.Errorf("after %d regressions %d pauses, want %d", i+1, len(w.pauses), want)
+			}
+			if len(w.lessons[i].Regressed) == 0 {
+				t.Errorf("the regression of %s is not in its lesson", name)
+			}
+		}
+	})
+}
+
+func TestTheTunerPausesItselfAfterALostJobThatItTouched(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name   string
+		decide func(tuning.State) tuning.Decision
+		pauses int
+	}{
+		{"touched", probeThenMove, 1},
+		{"never touched", func(tuning.State) tuning.Decision { return hold(tuning.ReasonTooShort) }, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+				w.decide = tc.decide
+				_, job := w.end(t, w.mustSubmit(t, "a", "epochs=60 seconds=2 checkpoint=500ms dies_at=20s"))
+				if job.State != driver.Lost || len(w.pauses) != tc.pauses {
+					t.Errorf("the job is %s, %d pauses; want lost, %d", job.State, len(w.pauses), tc.pauses)
+				}
+			})
+		})
+	}
+}
+
+func TestAJobThatFailedUnderATunedSettingTeachesThat(t *testing.T) {
+	t.Parallel()
+	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+		w.decide = probeThenMove
+		rec, job := w.end(t, w.mustSubmit(t, "a", usual+" exit=3 at=8"))
+		if job.State != driver.Failed || rec.Reason != tuning.ReasonFailed {
+			t.Errorf("the job is %s because of %s", job.State, rec.Reason)
+		}
+		if len(w.lessons) != 1 || !slices.ContainsFunc(w.lessons[0].Regressed, rec.Settings(job.Attempt).Equal) {
+			t.Errorf("lessons %+v, want %s as one that hurt", w.lessons, rec.Settings(job.Attempt))
+		}
+	})
+}
+
+func TestAnUnreachableSchedulerSuspendsAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+		w.decide = probeThenMove
+		id := w.mustSubmit(t, "a", usual)
+		w.until(t, id, func(r *reconcile.Record) bool { return r.Phase == reconcile.Profiling })
+		w.fault(sim.OpGet, driver.ErrTransient)
+		for range 5 {
+			if err := w.look(id); err == nil {
+				t.Fatal("no error while the scheduler is away")
+			}
+		}
+		rec, err := w.records.Load(w.ctx, id)
+		if err != nil || rec.Phase != reconcile.Suspended || rec.Before != reconcile.Profiling {
+			t.Fatalf("phase %s, before %s, error %v; want suspended from profiling", rec.Phase, rec.Before, err)
+		}
+		w.fault(sim.OpGet, nil)
+		if _, job := w.end(t, id); len(job.Attempts) != 3 {
+			t.Errorf("%d attempts, want 3", len(job.Attempts))
+		}
+	})
+}

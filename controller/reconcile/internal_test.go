@@ -1,0 +1,123 @@
+package reconcile
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+// The control group is a fixed function of the job's id; over many jobs its share
+// is the site's, within five standard deviations of a fair draw, for ids of every
+// form that schedulers give.
+func TestTheControlGroupHasTheShareThatTheSiteWants(t *testing.T) {
+	t.Parallel()
+	const jobs = 10_000
+	for _, form := range []string{"%d", "local-%06d", "job/%x/0"} {
+		for _, share := range []float64{0, 0.01, 0.1, 0.5, 0.9, 1} {
+			n := 0
+			for i := range jobs {
+				id := fmt.Sprintf(form, i)
+				first := drawn(id, share)
+				if first != drawn(id, share) {
+					t.Fatalf("%s: drawn and not drawn", id)
+				}
+				if first {
+					n++
+				}
+				if first && !drawn(id, min(1, share+0.05)) {
+					t.Errorf("%s: drawn at %g and not at a larger share", id, share)
+				}
+			}
+			mean, variance := jobs*share, jobs*share*(1-share)
+			if d := float64(n) - mean; d*d > 25*variance {
+				t.Errorf("ids %s, share %g: %d of %d drawn, want %g within 5 standard deviations (variance %g)", form, share, n, jobs, mean, variance)
+			}
+		}
+	}
+}
+
+func TestCapsAreCountedOverTheRightTimeAndPeople(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	after := func(d time.Duration) time.Time { return start.Add(d) }
+	of := func(id, owner string) *Record { return &Record{Job: driver.JobID(id), Owner: owner} }
+	for _, tc := range []struct {
+		name  string
+		site  tuning.Site
+		done  []restart
+		busy  []string // other jobs that are tuned now
+		phase Phase
+		at    time.Duration
+		want  tuning.Reason
+	}{
+		{"nothing yet", tuning.Site{UserRestarts: 1, TotalRestarts: 1, MaxTuned: 1}, nil, nil, Moving, 0, tuning.ReasonNone},
+		{"no caps at all", tuning.Site{}, []restart{{start, "alice"}, {start, "alice"}}, []string{"x", "y"}, Moving, 0, tuning.ReasonNone},
+		{"the user's hour is full", tuning.Site{UserRestarts: 2}, []restart{{start, "alice"}, {start, "alice"}}, nil, Probing, time.Minute, tuning.ReasonSiteCap},
+		{"others fill their own hour", tuning.Site{UserRestarts: 2}, []restart{{start, "bob"}, {start, "bob"}, {start, "alice"}}, nil, Probing, time.Minute, tuning.ReasonNone},
+		{"all users fill the cluster's hour", tuning.Site{TotalRestarts: 2}, []restart{{start, "bob"}, {start, "carol"}}, nil, Moving, time.Minute, tuning.ReasonSiteCap},
+		{"an hour later it is free", tuning.Site{UserRestarts: 1, TotalRestarts: 1}, []restart{{start, "alice"}}, nil, Moving, time.Hour + time.Second, tuning.ReasonNone},
+		{"just before the hour it is not", tuning.Site{UserRestarts: 1}, []restart{{start, "alice"}}, nil, Moving, time.Hour - time.Second, tuning.ReasonSiteCap},
+		{"a change before the start costs no restart", tuning.Site{UserRestarts: 1, TotalRestarts: 1}, []restart{{start, "alice"}}, nil, Recalled, 0, tuning.ReasonNone},
+		{"too many are tuned at a time", tuning.Site{MaxTuned: 2}, nil, []string{"x", "y"}, Probing, 0, tuning.ReasonSiteCap},
+		{"too many, before the start too", tuning.Site{MaxTuned: 1}, nil, []string{"x"}, Recalled, 0, tuning.ReasonSiteCap},
+		{"a job that is tuned already goes on", tuning.Site{MaxTuned: 1}, nil, []string{"1"}, Moving, 0, tuning.ReasonNone},
+		{"a return is never refused for their number", tuning.Site{MaxTuned: 1}, nil, []string{"x"}, RollingBack, 0, tuning.ReasonNone},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			c := caps{restarts: tc.done, active: map[driver.JobID]bool{}, begun: map[driver.JobID]string{}}
+			for _, id := range tc.busy {
+				c.active[driver.JobID(id)] = true
+			}
+			if got := c.admit(after(tc.at), of("1", "alice"), tc.phase, tc.site); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if got := c.active["1"]; got != (tc.want == tuning.ReasonNone) {
+				t.Errorf("counted as tuned: %t", got)
+			}
+		})
+	}
+}
+
+func TestCapsAreRestoredFromTheRecords(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	own := Run{Attempt: 1, Action: tuning.Hold}
+	var c caps
+	c.restore([]*Record{
+		{Job: "moving", Owner: "alice", Phase: Moving},
+		{Job: "probed", Owner: "alice", Phase: Profiling, Probed: []time.Time{at}},
+		{Job: "recalled", Owner: "bob", Phase: Verifying, Runs: []Run{{Attempt: 1, Action: tuning.Move}}},
+		{Job: "left alone", Owner: "bob", Phase: Held, Runs: []Run{own}},
+		{Job: "over", Owner: "bob", Phase: Ended, Restarts: []time.Time{at, at}},
+	})
+	for id, want := range map[driver.JobID]bool{"moving": true, "probed": true, "recalled": true, "left alone": false, "over": false} {
+		if c.active[id] != want {
+			t.Errorf("%s counts as tuned: %t, want %t", id, c.active[id], want)
+		}
+	}
+	if len(c.restarts) != 3 {
+		t.Errorf("%d restarts, want 3", len(c.restarts))
+	}
+	if got := c.admit(at, &Record{Job: "new", Owner: "bob"}, Moving, tuning.Site{UserRestarts: 2}); got != tuning.ReasonSiteCap {
+		t.Errorf("after the restart bob's hour is forgotten: %q", got)
+	}
+}
+
+func TestTheDelayOfAFailingJobGrowsToAMinute(t *testing.T) {
+	t.Parallel()
+	last := time.Duration(0)
+	for failures := 1; failures < 100; failures++ {
+		d := backoff(failures)
+		if d < last || d <= 0 || d > time.Minute {
+			t.Fatalf("after %d failures %s, before it was %s", failures, d, last)
+		}
+		last = d
+	}
+	if last != time.Minute {
+		t.Errorf("it grows to %s, want a minute", last)
+	}
+}

@@ -1,0 +1,113 @@
+package reconcile_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/controller/watch"
+	"pitchpipe/driver"
+	"pitchpipe/driver/sim"
+)
+
+// guarded lets several workers share records.
+type guarded struct {
+	mu sync.Mutex
+	m  *memory
+}
+
+func (g *guarded) Load(ctx context.Context, id driver.JobID) (*reconcile.Record, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.m.Load(ctx, id)
+}
+
+func (g *guarded) Save(ctx context.Context, r *reconcile.Record) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.m.Save(ctx, r)
+}
+
+func (g *guarded) All(ctx context.Context) ([]*reconcile.Record, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.m.All(ctx)
+}
+
+// A job at which every look panics, one at which every look fails, and one that
+// is well: the well one ends as if the others were not there, the others are
+// looked at ever more rarely, and Run ends with its context.
+func TestOneBadJobNeverStopsTheOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cluster, err := sim.New(sim.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cluster.Close()
+		records := &guarded{m: &memory{saved: map[driver.JobID][]byte{}}}
+		queue := watch.NewQueue()
+		looks := map[string]int{}
+		var mu sync.Mutex
+		loop := reconcile.New(reconcile.Config{
+			Scheduler: cluster, Records: records, Queue: queue, Log: slog.New(slog.DiscardHandler), Workers: 2,
+			Stages: reconcile.Stages{
+				Read: func(_ context.Context, job driver.Job) reconcile.Reading {
+					return reconcile.Reading{Policy: policy(), Own: own(job)}
+				},
+				Site: func(driver.Job) tuning.Site { return tuning.Site{} },
+				Measure: func(context.Context, reconcile.MeasureRequest) (reconcile.Measurement, error) {
+					return reconcile.Measurement{Reason: tuning.ReasonNoSamples}, nil
+				},
+				Recall: func(context.Context, reconcile.Question) (reconcile.Recollection, error) {
+					return reconcile.Recollection{}, nil
+				},
+				Propose: func(reconcile.ProposeRequest) reconcile.Proposal { return reconcile.Proposal{} },
+				Decide: func(tuning.State) tuning.Decision {
+					return tuning.Decision{Action: tuning.Hold, Reason: tuning.ReasonNoSamples}
+				},
+				Waits: func(tuning.Reason) bool { return true },
+				Gate: func(job driver.Job) tuning.Reason {
+					mu.Lock()
+					looks[job.Name]++
+					mu.Unlock()
+					if job.Name == "panics" {
+						panic("at every look")
+					}
+					return tuning.ReasonNone
+				},
+				Settings: func(_ tuning.Policy, own tuning.Settings, _ driver.Change) tuning.Settings { return own },
+				Learn:    func(context.Context, reconcile.Lesson) error { return nil },
+			},
+		})
+		w := &world{ctx: ctx, cluster: cluster}
+		well := w.mustSubmit(t, "well", "epochs=10 seconds=2")
+		queue.Add(w.mustSubmit(t, "panics", "epochs=1000 seconds=2"))
+		queue.Add(well)
+		var running sync.WaitGroup
+		var ended error
+		running.Go(func() { ended = loop.Run(ctx) })
+		time.Sleep(5 * time.Minute)
+		r, err := records.Load(ctx, well)
+		if err != nil || r.Phase != reconcile.Ended {
+			t.Errorf("the well job is %+v, error %v; want ended", r, err)
+		}
+		mu.Lock()
+		if n := looks["panics"]; n < 5 || n > 20 {
+			t.Errorf("the bad job was looked at %d times in 5 minutes, want ever more rarely up to once a minute", n)
+		}
+		mu.Unlock()
+		cancel()
+		running.Wait()
+		queue.Close()
+		if ended == nil {
+			t.Error("Run ended without the error of its context")
+		}
+	})
+}

@@ -1,0 +1,406 @@
+package reconcile_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"pitchpipe/controller/plan"
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/resubmit"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+	"pitchpipe/driver/sim"
+)
+
+var errInjected = errors.New("injected")
+
+// memory keeps records as JSON, so that nobody shares a pointer with the past.
+type memory struct {
+	saved map[driver.JobID][]byte
+	saves int
+	// before and after are asked around each save; an error of before is what the
+	// caller gets, and nothing is kept.
+	before, after func(r *reconcile.Record) error
+	failNext      bool // the next save fails
+}
+
+func (m *memory) Load(_ context.Context, id driver.JobID) (*reconcile.Record, error) {
+	raw, ok := m.saved[id]
+	if !ok {
+		return nil, reconcile.ErrNoRecord
+	}
+	var r reconcile.Record
+	return &r, json.Unmarshal(raw, &r)
+}
+
+func (m *memory) Save(_ context.Context, r *reconcile.Record) error {
+	if m.failNext {
+		m.failNext = false
+		return errInjected
+	}
+	if m.before != nil {
+		if err := m.before(r); err != nil {
+			return err
+		}
+	}
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	m.saved[r.Job] = raw
+	m.saves++
+	if m.after != nil {
+		return m.after(r)
+	}
+	return nil
+}
+
+func (m *memory) All(ctx context.Context) ([]*reconcile.Record, error) {
+	var out []*reconcile.Record
+	for id := range m.saved {
+		r, err := m.Load(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	slices.SortFunc(out, func(a, b *reconcile.Record) int { return a.Submitted.Compare(b.Submitted) })
+	return out, nil
+}
+
+// idle is a queue that nobody fills: these tests call Reconcile themselves.
+type idle struct{}
+
+func (idle) Get(ctx context.Context) (driver.JobID, error) { <-ctx.Done(); return "", ctx.Err() }
+func (idle) Done(driver.JobID)                             {}
+func (idle) AddAfter(driver.JobID, time.Duration)          {}
+
+// world is a simulated cluster, durable records, and rooms that do as they are
+// told. All of it outlives a loop. It is used by one goroutine inside a bubble.
+type world struct {
+	ctx     context.Context
+	cluster *sim.Cluster
+	records *memory
+	loop    *reconcile.Loop
+
+	mu     sync.Mutex // for faults, which the cluster asks for
+	faults map[string]error
+
+	policy  tuning.Policy
+	site    tuning.Site
+	gate    tuning.Reason
+	decide  func(tuning.State) tuning.Decision
+	compare func(reconcile.Comparison) tuning.Outcome
+	read    func(driver.Job) reconcile.Reading
+
+	auditFails bool
+
+	audits  []reconcile.Audit
+	lessons []reconcile.Lesson
+	pauses  []string
+	// trace is what happened in order: "audit ID", "save ID", "advance ID STATE",
+	// and "gated advance ID STATE" while a gate was closed.
+	trace []string
+}
+
+func newWorld(ctx context.Context, cfg sim.Config) (*world, error) {
+	w := &world{
+		ctx: ctx, records: &memory{saved: map[driver.JobID][]byte{}}, faults: map[string]error{},
+		policy: policy(), site: tuning.DefaultSite(),
+	}
+	w.site.MaxMode, w.site.Control = tuning.Apply, 0
+	w.records.before = func(r *reconcile.Record) error {
+		if r.Move != nil {
+			w.note("save %s", r.Move.Driver.ID)
+		}
+		return nil
+	}
+	cfg.Faults = func(op string, _ driver.JobID) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.faults[op]
+	}
+	var err error
+	w.cluster, err = sim.New(cfg)
+	w.restart()
+	return w, err
+}
+
+// policy allows everything that these tests do.
+func policy() tuning.Policy {
+	p := tuning.DefaultPolicy()
+	p.Mode = tuning.Apply
+	p.Knobs = []tuning.Knob{{Name: tuning.Cores, Values: []tuning.Value{tuning.Number(1), tuning.Number(2), tuning.Number(4)}}}
+	p.Progress = tuning.Progress{Pattern: pattern}
+	p.Checkpoint = &tuning.Checkpoint{Signal: "SIGUSR1", Grace: 10 * time.Second, Exit: 85}
+	p.Budget = tuning.Budget{Restarts: 10, Probes: 10}
+	return p
+}
+
+const pattern = `^epoch (?P<epoch>\d+)/(?P<total>\d+)`
+
+func (w *world) note(format string, args ...any) {
+	w.trace = append(w.trace, fmt.Sprintf(format, args...))
+}
+
+// restart is a crash: a new loop over what was durable.
+func (w *world) restart() {
+	w.loop = reconcile.New(reconcile.Config{
+		Scheduler: w.cluster, Records: w.records, Queue: idle{}, Stages: w.stages(), Log: slog.New(slog.DiscardHandler),
+		Tick: time.Second, Step: 200 * time.Millisecond,
+	})
+	ended, cancel := context.WithCancel(w.ctx)
+	cancel()
+	_ = w.loop.Run(ended) // restores what counts across jobs, and ends
+}
+
+func (w *world) stages() reconcile.Stages {
+	return reconcile.Stages{
+		Read:     w.reading,
+		Site:     func(driver.Job) tuning.Site { return w.site },
+		Measure:  w.measure,
+		Classify: func(tuning.Profile) tuning.Class { return tuning.Class{Reason: tuning.ReasonNoModel} },
+		Recall: func(context.Context, reconcile.Question) (reconcile.Recollection, error) {
+			return reconcile.Recollection{}, nil
+		},
+		Propose: func(reconcile.ProposeRequest) reconcile.Proposal {
+			return reconcile.Proposal{Reason: tuning.ReasonProbesDone}
+		},
+		Decide:   w.deciding,
+		Waits:    plan.Waits,
+		Intent:   resubmit.Intent,
+		Settings: resubmit.Settings,
+		Step:     w.step,
+		Compare: func(c reconcile.Comparison) tuning.Outcome {
+			if w.compare == nil {
+				return tuning.Outcome{Verdict: tuning.Inconclusive, Reason: tuning.ReasonInconclusive}
+			}
+			return w.compare(c)
+		},
+		Learn: func(_ context.Context, l reconcile.Lesson) error { w.lessons = append(w.lessons, l); return nil },
+		Gate:  func(driver.Job) tuning.Reason { return w.gate },
+		Pause: func(_ context.Context, why string) error { w.pauses = append(w.pauses, why); return nil },
+		Audit: func(_ context.Context, a reconcile.Audit) error {
+			if w.auditFails {
+				return errInjected
+			}
+			w.audits = append(w.audits, a)
+			w.note("audit %s", a.Intent)
+			return nil
+		},
+	}
+}
+
+func (w *world) reading(_ context.Context, job driver.Job) reconcile.Reading {
+	if w.read != nil {
+		return w.read(job)
+	}
+	return reconcile.Reading{
+		Policy: w.policy, Own: own(job), Kind: tuning.JobKind{Owner: job.Owner, Name: job.Name},
+	}
+}
+
+func own(job driver.Job) tuning.Settings {
+	return tuning.Settings{tuning.Cores: tuning.Number(float64(job.Resources.Cores))}
+}
+
+func cores(n int) tuning.Settings { return tuning.Settings{tuning.Cores: tuning.Number(float64(n))} }
+
+// deciding puts the planner's first rule before whatever a test wants: a closed
+// gate holds.
+func (w *world) deciding(s tuning.State) tuning.Decision {
+	if s.Gate != tuning.ReasonNone {
+		return tuning.Decision{Action: tuning.Hold, Reason: s.Gate, At: s.Now}
+	}
+	return w.decide(s)
+}
+
+func (w *world) step(ctx context.Context, in driver.Intent) (driver.Step, tuning.Reason, error) {
+	state := driver.State("unknown")
+	w.mu.Lock()
+	faults := w.faults
+	w.faults = nil
+	w.mu.Unlock()
+	if job, err := w.cluster.Get(ctx, in.Job); err == nil {
+		state = job.State
+	}
+	w.mu.Lock()
+	w.faults = faults
+	w.mu.Unlock()
+	gated := ""
+	if w.gate != tuning.ReasonNone {
+		gated = "gated "
+	}
+	w.note("%sadvance %s %s", gated, in.ID, state)
+	return resubmit.Step(ctx, w.cluster, in)
+}
+
+// measure reads the marks alone: one epoch of warm-up and one that counts make a
+// profile. What a profile holds does not matter here.
+func (w *world) measure(ctx context.Context, q reconcile.MeasureRequest) (reconcile.Measurement, error) {
+	window, err := w.cluster.Window(ctx, string(q.Job), q.Attempt, 0)
+	if err != nil {
+		return reconcile.Measurement{}, err
+	}
+	m := reconcile.Measurement{Reason: tuning.ReasonProfiling}
+	last := window.Job.Started
+	for _, s := range window.Samples {
+		if s.Mark == nil {
+			continue
+		}
+		m.Total = s.Mark.Total
+		m.Epochs = append(m.Epochs, tuning.Epoch{
+			Number: s.Mark.Epoch, Attempt: q.Attempt, Start: last, End: s.Time, Settings: q.Settings, Warmup: len(m.Epochs) == 0,
+		})
+		last = s.Time
+	}
+	if len(m.Epochs) > 1 {
+		m.Reason = tuning.ReasonNone
+		m.Profile = tuning.Profile{Schema: "test/1", Settings: q.Settings, PeakRSS: 1 << 20}
+	}
+	return m, nil
+}
+
+// fault lets every such operation fail; nil ends that.
+func (w *world) fault(op string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.faults == nil {
+		w.faults = map[string]error{}
+	}
+	w.faults[op] = err
+}
+
+// submit starts a job that behaves as the #SIM words say, held for a second.
+func (w *world) submit(name, behaviour string) (driver.Job, error) {
+	source := fmt.Sprintf("#!/bin/sh\n#SBATCH --job-name=%s\n#SBATCH --cpus-per-task=4\n#SIM %s\nexec ./%s\n", name, behaviour, name)
+	return w.cluster.Start(w.ctx, driver.RequestID(name), driver.Spec{
+		Owner: "alice", Filename: name + ".sbatch", Source: []byte(source), Progress: driver.Progress{Pattern: pattern},
+		NotBefore: time.Now().Add(time.Second),
+	})
+}
+
+// look reconciles once and lets the time pass until the next look.
+func (w *world) look(id driver.JobID) error {
+	again, err := w.loop.Reconcile(w.ctx, id)
+	if err != nil || again == 0 { // 0: not before the job changes, which these tests do not hear of
+		again = 500 * time.Millisecond
+	}
+	time.Sleep(min(max(again, time.Millisecond), time.Second))
+	return err
+}
+
+// drive looks at a job until it is over for the tuner; an error says that it
+// never was.
+func (w *world) drive(id driver.JobID) error {
+	var last error
+	for range 2000 {
+		last = w.look(id)
+		if r, err := w.records.Load(w.ctx, id); err == nil && r.Phase.Over() {
+			return nil
+		}
+	}
+	job, err := w.cluster.Get(w.ctx, id)
+	return fmt.Errorf("job %s is %s and never over; last error: %w", id, job.State, errors.Join(last, err))
+}
+
+// wrong lists what must never be, about one job at its end.
+func (w *world) wrong(id driver.JobID) []string {
+	var out []string
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	job, err := w.cluster.Get(w.ctx, id)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	if !job.State.Ended() {
+		add("job %s was left %s", id, job.State)
+	}
+	rec, err := w.records.Load(w.ctx, id)
+	if err != nil {
+		return append(out, err.Error())
+	}
+	// A job that saves for an intent which is void by then goes on by itself, as
+	// what it was before.
+	goesOn := slices.ContainsFunc(rec.History, func(e reconcile.Entry) bool {
+		return e.Trigger == reconcile.IntentVoid || e.Trigger == reconcile.OwnerCame
+	})
+	intents := map[string]int{}
+	for i, a := range job.Attempts {
+		if a.Cause != driver.CauseIntent {
+			continue
+		}
+		if before := intents[a.Intent]; before != 0 && (!goesOn || before != i || !reflect.DeepEqual(job.Attempts[i-1].Change, a.Change)) {
+			add("intent %s made attempts %d and %d", a.Intent, before, a.Number)
+		}
+		intents[a.Intent] = a.Number
+	}
+	endings := 0
+	for i, e := range rec.History {
+		if e.Trigger == "" {
+			continue
+		}
+		if !slices.Contains(reconcile.Arrows(), reconcile.Arrow{From: e.From, To: e.To, By: e.Trigger}) {
+			add("history[%d]: %s to %s by %q is not in the table", i, e.From, e.To, e.Trigger)
+		}
+		if e.To.Over() {
+			endings++
+		}
+	}
+	if endings != 1 || !rec.Phase.Over() {
+		add("the story has %d endings and is %s", endings, rec.Phase)
+	}
+	if rec.Move != nil {
+		add("intent %s is still open", rec.Move.Driver.ID)
+	}
+	ownerCame := slices.ContainsFunc(rec.History, func(e reconcile.Entry) bool { return e.Trigger == reconcile.OwnerCame })
+	for number := range intents {
+		if !ownerCame && !slices.ContainsFunc(rec.Runs, func(r reconcile.Run) bool { return r.Intent == number && r.Action != tuning.Hold }) {
+			add("the record does not know that attempt %d was its own", intents[number])
+		}
+	}
+	return append(out, w.disorder()...)
+}
+
+// disorder lists effects that came before they were durable and in the audit.
+func (w *world) disorder() []string {
+	var out []string
+	audited, saved := map[string]bool{}, map[string]bool{}
+	for _, line := range w.trace {
+		var verb, id, state string
+		if _, err := fmt.Sscanf(line, "gated advance %s %s", &id, &state); err == nil {
+			verb = "advance"
+		} else if _, err := fmt.Sscanf(line, "%s %s", &verb, &id); err != nil {
+			out = append(out, "trace: "+line)
+		}
+		switch verb {
+		case "audit":
+			audited[id] = true
+		case "save":
+			if !audited[id] {
+				out = append(out, "saved before it was audited: "+id)
+			}
+			saved[id] = true
+		case "advance":
+			if !saved[id] || !audited[id] {
+				out = append(out, "advanced before it was saved and audited: "+id)
+			}
+		}
+	}
+	return out
+}
+
+// verdicts gives one after the other.
+func verdicts(list []tuning.Verdict, next *int) func(reconcile.Comparison) tuning.Outcome {
+	return func(c reconcile.Comparison) tuning.Outcome {
+		v := list[*next%len(list)]
+		*next++
+		return tuning.Outcome{Verdict: v, Reason: tuning.Reason(v), Tuned: c.Tuned}
+	}
+}
