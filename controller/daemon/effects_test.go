@@ -130,7 +130,7 @@ func TestEachEffectIsInTheAuditBeforeItHappens(t *testing.T) {
 			}
 		}
 		// Each attempt after the first was announced before the scheduler was asked.
-		real, err := c.Cluster.Get(t.Context(), driver.JobID(job.ID))
+		inside, err := c.Cluster.Get(t.Context(), driver.JobID(job.ID))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func TestEachEffectIsInTheAuditBeforeItHappens(t *testing.T) {
 		for _, e := range all {
 			intents[e.Intent] = true
 		}
-		for _, attempt := range real.Attempts[1:] {
+		for _, attempt := range inside.Attempts[1:] {
 			if !intents[attempt.Intent] {
 				t.Errorf("attempt %d by the intent %q is not in the audit", attempt.Number, attempt.Intent)
 			}

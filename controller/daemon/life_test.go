@@ -92,7 +92,7 @@ func TestASilentConnectionDoesNotKeepTheControllerFromEnding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	c.Stop(t) // fails the test where the end is an error
 }
 
@@ -103,7 +103,7 @@ func TestAnAddressThatIsTakenIsAnErrorAndFreesTheSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	defer func() { _ = taken.Close() }()
 	c := daemontest.New(t, daemontest.Options{Listen: taken.Addr().String()})
 	if err := run(t, c); err == nil {
 		t.Error("two processes listen at one address")
@@ -156,6 +156,6 @@ func freeAddress(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	return l.Addr().String()
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/plan"
-	"pitchpipe/controller/profile"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/resubmit"
 	"pitchpipe/controller/search"
@@ -47,13 +45,8 @@ type rooms struct {
 	mu      sync.Mutex
 	node    api.Node
 	nodeAt  time.Time
-	windows map[windowKey]*api.Window
+	windows map[windowKey]*listening
 	model   *classify.Model
-}
-
-type windowKey struct {
-	job     string
-	attempt int
 }
 
 func (r *rooms) stages() reconcile.Stages {
@@ -132,79 +125,6 @@ func (r *rooms) machine(ctx context.Context) (api.Node, error) {
 	defer r.mu.Unlock()
 	r.node, r.nodeAt = node, time.Now()
 	return node, nil
-}
-
-// window returns everything the exporter said about an attempt so far; only what
-// is new crosses the wire.
-func (r *rooms) window(ctx context.Context, job string, attempt int) (api.Window, error) {
-	key := windowKey{job, attempt}
-	r.mu.Lock()
-	var after uint64
-	if w := r.windows[key]; w != nil && len(w.Samples) > 0 {
-		after = w.Samples[len(w.Samples)-1].Seq
-	}
-	r.mu.Unlock()
-	fresh, err := r.meter.Window(ctx, job, attempt, after)
-	if err != nil {
-		return api.Window{}, err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.windows == nil {
-		r.windows = map[windowKey]*api.Window{}
-	}
-	w := r.windows[key]
-	if w == nil {
-		w = &api.Window{}
-		r.windows[key] = w
-	}
-	old := w.Samples
-	*w = fresh
-	w.Samples = old
-	for _, s := range fresh.Samples {
-		if len(old) == 0 || s.Seq > old[len(old)-1].Seq {
-			w.Samples = append(w.Samples, s)
-		}
-	}
-	out := *w
-	out.Samples = slices.Clone(w.Samples)
-	return out, nil
-}
-
-func (r *rooms) forget(job string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for key := range r.windows {
-		if key.job == job {
-			delete(r.windows, key)
-		}
-	}
-}
-
-func (r *rooms) measure(ctx context.Context, q reconcile.MeasureRequest) (reconcile.Measurement, error) {
-	node, err := r.machine(ctx)
-	if err != nil {
-		return reconcile.Measurement{}, err
-	}
-	w, err := r.window(ctx, string(q.Job), q.Attempt)
-	if err != nil {
-		return reconcile.Measurement{}, err
-	}
-	spec := profile.Spec{
-		WarmupEpochs: q.Policy.Profile.WarmupEpochs, Epochs: q.Policy.Profile.Epochs, Total: q.Policy.Progress.Total,
-		Settings: q.Settings, Machine: node.MachineKind, NodeCores: node.Cores,
-	}
-	m := reconcile.Measurement{Epochs: profile.Epochs(w, spec), Total: q.Policy.Progress.Total}
-	for i := range m.Epochs {
-		m.Epochs[i].Settings = q.Settings
-	}
-	for _, s := range w.Samples {
-		if s.Mark != nil && s.Mark.Total > 0 {
-			m.Total = s.Mark.Total
-		}
-	}
-	m.Profile, m.Reason = profile.Profile(w, m.Epochs, spec)
-	return m, nil
 }
 
 func (r *rooms) classify(p tuning.Profile) tuning.Class {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"slices"
 	"time"
 
 	"pitchpipe/controller/daemon/api"
@@ -49,8 +50,8 @@ func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 			out.Recalled = true
 		}
 	}
-	for i := len(rec.History) - 1; i >= 0; i-- {
-		if d := rec.History[i].Decision; d != nil {
+	for _, v := range slices.Backward(rec.History) {
+		if d := v.Decision; d != nil {
 			out.Advice = d.Advice
 			break
 		}

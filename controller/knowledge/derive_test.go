@@ -63,72 +63,96 @@ func TestEffectsOfAKind(t *testing.T) {
 	}{
 		{"nothing observed teaches nothing", nil, nil, byTimeAlone(), nil},
 		{
-			"one run gives its own ratio, with the noise within it", []Observation{observation("a", 0)}, nil, byTimeAlone(),
+			"one run gives its own ratio, with the noise within it",
+			[]Observation{observation("a", 0)},
+			nil, byTimeAlone(),
 			[]tuning.Effect{{Settings: onCores(2), LogRatio: math.Log(.5), LogTime: math.Log(.5), SD: within, Runs: 1, Age: 10}},
 		},
 		{
-			"energy is compared by joules, its time is told too", []Observation{observation("a", 0)}, nil, Measure{Objective: tuning.Energy},
+			"energy is compared by joules, its time is told too",
+			[]Observation{observation("a", 0)},
+			nil,
+			Measure{Objective: tuning.Energy},
 			[]tuning.Effect{{Settings: onCores(2), LogRatio: math.Log(.9), LogTime: math.Log(.5), SD: within, Runs: 1, Age: 10}},
 		},
 		{
-			"edp and blend combine both", []Observation{observation("a", 0)}, nil, Measure{Objective: tuning.Blend, Weight: .25},
+			"edp and blend combine both",
+			[]Observation{observation("a", 0)},
+			nil,
+			Measure{Objective: tuning.Blend, Weight: .25},
 			[]tuning.Effect{{
 				Settings: onCores(2), LogRatio: .25*math.Log(.9) + .75*math.Log(.5), LogTime: math.Log(.5), SD: within, Runs: 1, Age: 10,
 			}},
 		},
 		{
-			"another input makes no difference", []Observation{
+			"another input makes no difference",
+			[]Observation{
 				observation("a", 10),
 				with(observation("b", 10), func(o *Observation) {
 					o.Trials = []tuning.Trial{reference(trial(onCores(1), 1000, 0)), trial(onCores(2), 500, 0)}
 				}),
-			}, nil, byTimeAlone(),
+			},
+			nil, byTimeAlone(),
 			[]tuning.Effect{{Settings: onCores(2), LogRatio: math.Log(.5), LogTime: math.Log(.5), SD: within, Runs: 2, Age: 0}},
 		},
 		{
-			"a polluted job teaches nothing", []Observation{with(observation("a", 0), func(o *Observation) { o.Polluted = true })},
+			"a polluted job teaches nothing",
+			[]Observation{with(observation("a", 0), func(o *Observation) { o.Polluted = true })},
 			nil, byTimeAlone(), nil,
 		},
 		{
 			"a job that only ran tuned teaches nothing by itself",
-			[]Observation{with(observation("a", 0), func(o *Observation) { o.Trials = o.Trials[1:] })}, nil, byTimeAlone(), nil,
+			[]Observation{with(observation("a", 0), func(o *Observation) { o.Trials = o.Trials[1:] })},
+			nil, byTimeAlone(), nil,
 		},
 		{
 			"a failed trial teaches no effect",
-			[]Observation{with(observation("a", 0), func(o *Observation) { o.Trials[1].Failed = true })}, nil, byTimeAlone(), nil,
+			[]Observation{with(observation("a", 0), func(o *Observation) { o.Trials[1].Failed = true })},
+			nil, byTimeAlone(), nil,
 		},
 		{
 			"joules of two sources are not compared",
 			[]Observation{with(observation("a", 0), func(o *Observation) { o.Trials[1].Source = "modelled" })},
-			nil, Measure{Objective: tuning.EDP}, nil,
+			nil,
+			Measure{Objective: tuning.EDP},
+			nil,
 		},
 		{
 			"other kinds are other kinds",
-			[]Observation{with(observation("a", 0), func(o *Observation) { o.Kind = kind("other") })}, nil, byTimeAlone(), nil,
+			[]Observation{with(observation("a", 0), func(o *Observation) { o.Kind = kind("other") })},
+			nil, byTimeAlone(), nil,
 		},
 		{
-			"memory is not part of a setting", []Observation{with(observation("a", 10), func(o *Observation) {
+			"memory is not part of a setting",
+			[]Observation{with(observation("a", 10), func(o *Observation) {
 				o.Trials[0].Settings = onCores(1).With(tuning.Memory, tuning.Number(1<<30))
 				o.Trials[1].Settings = onCores(2).With(tuning.Memory, tuning.Number(1<<20))
-			})}, nil, byTimeAlone(),
+			})},
+			nil, byTimeAlone(),
 			[]tuning.Effect{{Settings: onCores(2), LogRatio: math.Log(.5), LogTime: math.Log(.5), SD: within, Runs: 1}},
 		},
 		{
-			"who asks from two cores is compared with two cores", []Observation{observation("a", 10)}, onCores(2), byTimeAlone(),
+			"who asks from two cores is compared with two cores",
+			[]Observation{observation("a", 10)},
+			onCores(2), byTimeAlone(),
 			[]tuning.Effect{{Settings: onCores(1), LogRatio: math.Log(2), LogTime: math.Log(2), SD: within, Runs: 1}},
 		},
 		{"who asks from settings never seen learns nothing", []Observation{observation("a", 10)}, onCores(3), byTimeAlone(), nil},
 		{
-			"observations of one job count as one run", []Observation{
+			"observations of one job count as one run",
+			[]Observation{
 				with(observation("a", 10), func(o *Observation) { o.Trials = o.Trials[:1] }),
 				with(observation("a", 10), func(o *Observation) { o.ID = "a/probe"; o.Trials = o.Trials[1:] }),
-			}, nil, byTimeAlone(),
+			},
+			nil, byTimeAlone(),
 			[]tuning.Effect{{Settings: onCores(2), LogRatio: math.Log(.5), LogTime: math.Log(.5), SD: within, Runs: 1}},
 		},
 		{
-			"the best effect comes first", []Observation{with(observation("a", 10), func(o *Observation) {
+			"the best effect comes first",
+			[]Observation{with(observation("a", 10), func(o *Observation) {
 				o.Trials = append(o.Trials, trial(onCores(4), 20, 0), trial(onCores(8), 2.5, 0))
-			})}, nil, byTimeAlone(),
+			})},
+			nil, byTimeAlone(),
 			[]tuning.Effect{
 				{Settings: onCores(8), LogRatio: math.Log(.25), LogTime: math.Log(.25), SD: within, Runs: 1},
 				{Settings: onCores(2), LogRatio: math.Log(.5), LogTime: math.Log(.5), SD: within, Runs: 1},
@@ -217,7 +241,10 @@ func TestClassEffects(t *testing.T) {
 		{"on a machine twice the size shares stay", []Observation{observation("a", 0)}, nil, Target{"n/16", 16}, map[string]float64{"cores=4": .5}},
 		{
 			"on a smaller machine at least one core remains, so that the effect vanishes",
-			[]Observation{observation("a", 0)}, nil, Target{"n/2", 2}, map[string]float64{},
+			[]Observation{observation("a", 0)},
+			nil,
+			Target{"n/2", 2},
+			map[string]float64{},
 		},
 		{"a machine of unknown size teaches nothing elsewhere", []Observation{unknown}, nil, Target{"n/2", 2}, map[string]float64{}},
 		{"other kinds of the class count", []Observation{threaded}, nil, Target{"m/8", 8}, map[string]float64{"cores=2 threads=2": .5}},
@@ -225,8 +252,11 @@ func TestClassEffects(t *testing.T) {
 		{"hyperparameters and memory do not travel", []Observation{sized}, nil, Target{"m/8", 8}, map[string]float64{"cores=2": .5}},
 		{"who asks from two cores is compared with two cores", []Observation{sized}, onCores(2), Target{"m/8", 8}, map[string]float64{"cores=1": 2}},
 		{
-			"who asks with threads is compared by what both name", []Observation{observation("a", 0)},
-			tuning.Settings{"cores": tuning.Number(2), "threads": tuning.Number(2)}, Target{"m/8", 8}, map[string]float64{"cores=1": 2},
+			"who asks with threads is compared by what both name",
+			[]Observation{observation("a", 0)},
+			tuning.Settings{"cores": tuning.Number(2), "threads": tuning.Number(2)},
+			Target{"m/8", 8},
+			map[string]float64{"cores=1": 2},
 		},
 		{"who asks from cores never seen learns nothing", []Observation{observation("a", 0)}, onCores(8), Target{"m/8", 8}, map[string]float64{}},
 	}

@@ -38,6 +38,6 @@ func writeUntilKilled(path string) int {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		fmt.Fprintln(os.Stdout, i)
+		_, _ = fmt.Fprintln(os.Stdout, i)
 	}
 }

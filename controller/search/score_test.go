@@ -14,7 +14,7 @@ func trialOf(coreCount, seconds, joules float64) tuning.Trial {
 		Reference: coreCount == 1,
 	}
 	if joules > 0 {
-		t.Joules = ptr(tuning.Joules(joules))
+		t.Joules = new(tuning.Joules(joules))
 	}
 	return t
 }
@@ -58,10 +58,10 @@ func TestScore(t *testing.T) {
 func TestUsable(t *testing.T) {
 	t.Parallel()
 	ref := trialOf(1, 10, 100)
-	ref.Quality = ptr(.9)
+	ref.Quality = new(.9)
 	with := func(f func(*tuning.Trial)) tuning.Trial { c := trialOf(2, 10.5, 50); f(&c); return c }
 	quality := func(q float64) func(*tuning.Trial) {
-		return func(t *tuning.Trial) { t.Settings = t.Settings.With("batch", tuning.Number(64)); t.Quality = ptr(q) }
+		return func(t *tuning.Trial) { t.Settings = t.Settings.With("batch", tuning.Number(64)); t.Quality = new(q) }
 	}
 	plain := policy()
 	slow := policy()

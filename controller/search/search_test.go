@@ -9,8 +9,7 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-func ptr[T any](v T) *T { return &v }
-
+//go:fix inline
 func nums(xs ...float64) []tuning.Value {
 	out := make([]tuning.Value, 0, len(xs))
 	for _, x := range xs {
@@ -73,7 +72,8 @@ func TestSpace(t *testing.T) {
 		{"a knob with nothing but the own value is left out", policy(cores(1)), own(), nil},
 		{
 			"a knob that the job file does not show has its default",
-			policy(batch(64)), tuning.Settings{},
+			policy(batch(64)),
+			tuning.Settings{},
 			[]Dimension{{Knob: "batch", Values: nums(32, 64), Own: tuning.Number(32)}},
 		},
 		{
@@ -122,7 +122,7 @@ type world func(s tuning.Settings) (seconds, joules float64)
 func (w world) trial(s, own tuning.Settings) tuning.Trial {
 	sec, j := w(s)
 	return tuning.Trial{
-		Settings: s, Epochs: 2, Seconds: sec, SDLog: .01, Joules: ptr(tuning.Joules(j)), Source: "rapl", Reference: s.Equal(own),
+		Settings: s, Epochs: 2, Seconds: sec, SDLog: .01, Joules: new(tuning.Joules(j)), Source: "rapl", Reference: s.Equal(own),
 	}
 }
 
@@ -170,38 +170,46 @@ func TestTheOrderOfProbes(t *testing.T) {
 		{
 			"parallel work begins with the most cores and then fewer, until fewer are worse",
 			policy(cores(1, 2, 4, 8)), own(), amdahl(1),
-			[]string{"batch=32 cores=8", "batch=32 cores=4"}, tuning.ReasonProbesDone,
+			[]string{"batch=32 cores=8", "batch=32 cores=4"},
+			tuning.ReasonProbesDone,
 		},
 		{
 			"serial work on few cores finds that more do not help",
 			energy(policy(cores(1, 2, 4))), own(), amdahl(0),
-			[]string{"batch=32 cores=4", "batch=32 cores=2"}, tuning.ReasonProbesDone,
+			[]string{"batch=32 cores=4", "batch=32 cores=2"},
+			tuning.ReasonProbesDone,
 		},
 		{
 			"going down ends where fewer cores are slower than allowed",
 			func() tuning.Policy { p := energy(policy(cores(1, 2, 4, 8))); p.MaxSlowdown = 1.5; return p }(),
 			own().With(tuning.Cores, tuning.Number(8)), amdahl(1),
-			[]string{"batch=32 cores=4"}, tuning.ReasonProbesDone,
+			[]string{"batch=32 cores=4"},
+			tuning.ReasonProbesDone,
 		},
 		{
 			"hyperparameters come after cores, outwards from the own value, on the best cores found",
 			limit(guarded(policy(batch(16, 32, 64, 128), cores(1, 2))), 10), own(), amdahl(1),
-			[]string{"batch=32 cores=2", "batch=64 cores=2", "batch=128 cores=2"}, tuning.ReasonProbesDone,
+			[]string{"batch=32 cores=2", "batch=64 cores=2", "batch=128 cores=2"},
+			tuning.ReasonProbesDone,
 		},
 		{
 			"a value that hardly lost is tried again when another knob has moved",
 			limit(guarded(policy(batch(32, 64), cores(1, 2))), 10), own(), amdahl(.1),
-			[]string{"batch=32 cores=2", "batch=64 cores=2", "batch=64 cores=1"}, tuning.ReasonProbesDone,
+			[]string{"batch=32 cores=2", "batch=64 cores=2", "batch=64 cores=1"},
+			tuning.ReasonProbesDone,
 		},
 		{
 			"the budget ends the probes", limit(guarded(policy(cores(1, 2, 4), batch(32, 64, 128))), 2), own(), amdahl(1),
-			[]string{"batch=32 cores=4", "batch=32 cores=2"}, tuning.ReasonBudgetProbes,
+			[]string{"batch=32 cores=4", "batch=32 cores=2"},
+			tuning.ReasonBudgetProbes,
 		},
 		{
 			"threads that follow the cores go with them",
 			policy(cores(1, 2), tuning.Knob{Name: tuning.Threads, Env: "OMP_NUM_THREADS", Follows: tuning.Cores}),
-			tuning.Settings{tuning.Cores: tuning.Number(1), tuning.Threads: tuning.Number(1)}, amdahl(1),
-			[]string{"cores=2 threads=2"}, tuning.ReasonProbesDone,
+			tuning.Settings{tuning.Cores: tuning.Number(1), tuning.Threads: tuning.Number(1)},
+			amdahl(1),
+			[]string{"cores=2 threads=2"},
+			tuning.ReasonProbesDone,
 		},
 	}
 	for _, tt := range tests {

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/tools/txtar"
-
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
 
 	"pitchpipe/controller/stanza"
 	"pitchpipe/driver/jobfile"

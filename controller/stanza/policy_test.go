@@ -164,7 +164,9 @@ func TestOwn(t *testing.T) {
 		},
 		{
 			"no memory limit is no setting",
-			&jobfile.Job{Cores: 1}, tuning.Policy{}, tuning.Settings{"cores": n(1)},
+			&jobfile.Job{Cores: 1},
+			tuning.Policy{},
+			tuning.Settings{"cores": n(1)},
 		},
 		{
 			"the environment stands over the default",

@@ -215,8 +215,10 @@ func TestPermits(t *testing.T) {
 	t.Parallel()
 	n := tuning.Number
 	p := tuning.Policy{Knobs: []tuning.Knob{
-		{Name: "cores", Values: numbers(1, 2, 4)}, {Name: "threads", Follows: "cores"},
-		{Name: "workers", Follows: "cores", Max: n(2)}, {Name: "stray", Follows: "absent"},
+		{Name: "cores", Values: numbers(1, 2, 4)},
+		{Name: "threads", Follows: "cores"},
+		{Name: "workers", Follows: "cores", Max: n(2)},
+		{Name: "stray", Follows: "absent"},
 		{Name: "lr", Min: n(0.1), Max: n(1)},
 	}}
 	own := tuning.Settings{"cores": n(3), "threads": n(3), "lr": n(5), "seed": n(1)}

@@ -30,16 +30,35 @@ type unit struct {
 // Longer names stand first, so that "MiB" is not read as "B".
 func byteUnits() []unit {
 	return []unit{
-		{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
-		{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
-		{"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"T", 1 << 40}, {"B", 1}, {"", 1},
+		{"KiB", 1 << 10},
+		{"MiB", 1 << 20},
+		{"GiB", 1 << 30},
+		{"TiB", 1 << 40},
+		{"kB", 1e3},
+		{"KB", 1e3},
+		{"MB", 1e6},
+		{"GB", 1e9},
+		{"TB", 1e12},
+		{"K", 1 << 10},
+		{"M", 1 << 20},
+		{"G", 1 << 30},
+		{"T", 1 << 40},
+		{"B", 1},
+		{"", 1},
 	}
 }
 
 func energyUnits() []unit {
 	return []unit{
-		{"MWh", 3.6e9}, {"kWh", 3.6e6}, {"Wh", 3600},
-		{"GJ", 1e9}, {"MJ", 1e6}, {"kJ", 1e3}, {"KJ", 1e3}, {"J", 1}, {"", 1},
+		{"MWh", 3.6e9},
+		{"kWh", 3.6e6},
+		{"Wh", 3600},
+		{"GJ", 1e9},
+		{"MJ", 1e6},
+		{"kJ", 1e3},
+		{"KJ", 1e3},
+		{"J", 1},
+		{"", 1},
 	}
 }
 

@@ -8,8 +8,7 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-func ptr[T any](v T) *T { return &v }
-
+//go:fix inline
 // epochs makes epochs of the given seconds, numbered from first.
 func epochs(first int, seconds ...float64) []Epoch {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -33,7 +32,7 @@ func around(n int, mean, share float64) []float64 {
 
 func powered(es []Epoch, watts float64, source string) []Epoch {
 	for i := range es {
-		es[i].Joules = ptr(tuning.Joules(es[i].Seconds() * watts))
+		es[i].Joules = new(tuning.Joules(es[i].Seconds() * watts))
 		es[i].Source = source
 	}
 	return es
@@ -41,7 +40,7 @@ func powered(es []Epoch, watts float64, source string) []Epoch {
 
 func graded(es []Epoch, quality ...float64) []Epoch {
 	for i := range es {
-		es[i].Quality = ptr(quality[min(i, len(quality)-1)])
+		es[i].Quality = new(quality[min(i, len(quality)-1)])
 	}
 	return es
 }

@@ -21,17 +21,31 @@ func TestCompareByJoules(t *testing.T) {
 		source   string
 		logRatio float64
 	}{
-		{"measured joules support a claim", Input{Before: before("rapl"), After: after("rapl")},
-			tuning.Improved, tuning.ReasonImproved, "rapl", math.Log(.6)},
-		{"modelled joules are printed and support no claim", Input{Before: before("modelled"), After: after("modelled")},
-			tuning.Inconclusive, tuning.ReasonModelled, "modelled", math.Log(.6)},
-		{"modelled joules support a claim where the site opted in",
+		{
+			"measured joules support a claim",
+			Input{Before: before("rapl"), After: after("rapl")},
+			tuning.Improved, tuning.ReasonImproved, "rapl", math.Log(.6),
+		},
+		{
+			"modelled joules are printed and support no claim",
+			Input{Before: before("modelled"), After: after("modelled")},
+			tuning.Inconclusive, tuning.ReasonModelled, "modelled", math.Log(.6),
+		},
+		{
+			"modelled joules support a claim where the site opted in",
 			Input{Before: before("modelled"), After: after("modelled"), EnforceModelled: true},
-			tuning.Improved, tuning.ReasonImproved, "modelled", math.Log(.6)},
-		{"joules of different sources are not compared", Input{Before: before("rapl"), After: after("bmc")},
-			tuning.Inconclusive, tuning.ReasonNoSamples, "", 0},
-		{"joules on one side only are not compared", Input{Before: before("rapl"), After: bare()},
-			tuning.Inconclusive, tuning.ReasonNoSamples, "", 0},
+			tuning.Improved, tuning.ReasonImproved, "modelled", math.Log(.6),
+		},
+		{
+			"joules of different sources are not compared",
+			Input{Before: before("rapl"), After: after("bmc")},
+			tuning.Inconclusive, tuning.ReasonNoSamples, "", 0,
+		},
+		{
+			"joules on one side only are not compared",
+			Input{Before: before("rapl"), After: bare()},
+			tuning.Inconclusive, tuning.ReasonNoSamples, "", 0,
+		},
 		{"measured joules go before modelled ones", Input{
 			Before: append(before("modelled"), before("rapl")...),
 			After:  append(after("modelled"), powered(epochs(20, around(6, 10, .02)...), 50, "rapl")...),

@@ -21,47 +21,80 @@ func TestComparePairsOfJobs(t *testing.T) {
 		verdict tuning.Verdict
 		reason  tuning.Reason
 	}{
-		{"one pair that halves the time is conclusive with the known variance between runs",
-			Input{Pairs: []Pair{pair(10, .5)}}, tuning.Improved, tuning.ReasonImproved},
-		{"one pair is never conclusive where the variance between runs is unknown",
-			Input{Pairs: []Pair{pair(100, .1)}, BetweenSD: -1}, tuning.Inconclusive, tuning.ReasonInconclusive},
-		{"two equal jobs whose runs differ by 3 % are not claimed as different",
-			Input{Pairs: []Pair{pair(200, .97)}}, tuning.Inconclusive, tuning.ReasonInconclusive},
-		{"six pairs that differ by 3 % to either side are not claimed as different",
+		{
+			"one pair that halves the time is conclusive with the known variance between runs",
+			Input{Pairs: []Pair{pair(10, .5)}},
+			tuning.Improved, tuning.ReasonImproved,
+		},
+		{
+			"one pair is never conclusive where the variance between runs is unknown",
+			Input{Pairs: []Pair{pair(100, .1)}, BetweenSD: -1},
+			tuning.Inconclusive, tuning.ReasonInconclusive,
+		},
+		{
+			"two equal jobs whose runs differ by 3 % are not claimed as different",
+			Input{Pairs: []Pair{pair(200, .97)}},
+			tuning.Inconclusive, tuning.ReasonInconclusive,
+		},
+		{
+			"six pairs that differ by 3 % to either side are not claimed as different",
 			Input{Pairs: []Pair{pair(50, .97), pair(50, 1.03), pair(50, .97), pair(50, 1.03), pair(50, 1.02), pair(50, .98)}},
-			tuning.Inconclusive, tuning.ReasonInconclusive},
-		{"many pairs show their effect without a known variance",
+			tuning.Inconclusive, tuning.ReasonInconclusive,
+		},
+		{
+			"many pairs show their effect without a known variance",
 			Input{Pairs: []Pair{pair(9, .8), pair(9, .82), pair(9, .79), pair(9, .81), pair(9, .8), pair(9, .83)}, BetweenSD: -1},
-			tuning.Improved, tuning.ReasonImproved},
-		{"many pairs show a regression",
+			tuning.Improved, tuning.ReasonImproved,
+		},
+		{
+			"many pairs show a regression",
 			Input{Pairs: []Pair{pair(9, 1.3), pair(9, 1.28), pair(9, 1.33), pair(9, 1.3)}},
-			tuning.Regressed, tuning.ReasonRegressed},
-		{"what tuning cost is charged to the tuned job",
+			tuning.Regressed, tuning.ReasonRegressed,
+		},
+		{
+			"what tuning cost is charged to the tuned job",
 			Input{Pairs: []Pair{func() Pair { p := pair(10, .5); p.ChargeSeconds = 60; return p }()}},
-			tuning.Inconclusive, tuning.ReasonInconclusive},
-		{"the charge does not count as slower epochs",
+			tuning.Inconclusive, tuning.ReasonInconclusive,
+		},
+		{
+			"the charge does not count as slower epochs",
 			Input{Pairs: []Pair{func() Pair { p := pair(10, .9); p.ChargeSeconds = 900; return p }()}, MaxSlowdown: 1.1},
-			tuning.Regressed, tuning.ReasonRegressed},
-		{"epochs that only one job did are not compared",
+			tuning.Regressed, tuning.ReasonRegressed,
+		},
+		{
+			"epochs that only one job did are not compared",
 			Input{Pairs: []Pair{{Untuned: epochs(1, around(8, 10, .02)...), Tuned: epochs(9, around(8, 5, .02)...)}}},
-			tuning.Inconclusive, tuning.ReasonNoSamples},
-		{"quality is compared at equal epochs",
+			tuning.Inconclusive, tuning.ReasonNoSamples,
+		},
+		{
+			"quality is compared at equal epochs",
 			Input{Quality: guard, Pairs: []Pair{{
 				Untuned: graded(epochs(1, around(6, 10, .02)...), .5, .6, .7, .8, .9, .95),
 				Tuned:   graded(epochs(1, around(4, 5, .02)...), .5, .6, .7, .8),
-			}}}, tuning.Improved, tuning.ReasonImproved},
-		{"a lower quality at the last equal epochs is a regression",
+			}}},
+			tuning.Improved, tuning.ReasonImproved,
+		},
+		{
+			"a lower quality at the last equal epochs is a regression",
 			Input{Quality: guard, Pairs: []Pair{{
 				Untuned: graded(epochs(1, around(6, 10, .02)...), .5, .6, .7, .8, .9, .95),
 				Tuned:   graded(epochs(1, around(6, 5, .02)...), .5, .6, .65, .7, .75, .8),
-			}}}, tuning.Regressed, tuning.ReasonQualityLost},
-		{"a quality that is better when smaller is lost when it is larger",
+			}}},
+			tuning.Regressed, tuning.ReasonQualityLost,
+		},
+		{
+			"a quality that is better when smaller is lost when it is larger",
 			Input{Quality: &tuning.Quality{Direction: "min", MaxLoss: .01}, Pairs: []Pair{{
 				Untuned: graded(epochs(1, around(6, 10, .02)...), .2),
 				Tuned:   graded(epochs(1, around(6, 5, .02)...), .25),
-			}}}, tuning.Regressed, tuning.ReasonQualityLost},
-		{"without any quality measured the guard is silent",
-			Input{Quality: guard, Pairs: []Pair{pair(10, .5)}}, tuning.Improved, tuning.ReasonImproved},
+			}}},
+			tuning.Regressed, tuning.ReasonQualityLost,
+		},
+		{
+			"without any quality measured the guard is silent",
+			Input{Quality: guard, Pairs: []Pair{pair(10, .5)}},
+			tuning.Improved, tuning.ReasonImproved,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -34,7 +34,7 @@ func looks() []int {
 	return append(out, 200)
 }
 
-func sequences(t *testing.T) int {
+func sequences() int {
 	if testing.Short() {
 		return 400
 	}
@@ -64,7 +64,7 @@ func TestWhoeverStopsAtTheFirstClearAnswerIsRarelyWrong(t *testing.T) {
 				t.Parallel()
 				rng := rand.New(rand.NewPCG(7, uint64(len(noiseName)+len(d.name))))
 				noise := makeNoise(rng)
-				wrong, n := 0, sequences(t)
+				wrong, n := 0, sequences()
 				before, after := make([]float64, 200), make([]float64, 200)
 				for range n {
 					for i := range before {
@@ -91,7 +91,7 @@ func TestAnotherAttemptOfTheSameSettingsIsRarelyClaimed(t *testing.T) {
 	t.Parallel()
 	const alpha, attemptSD = 0.05, 0.01
 	rng := rand.New(rand.NewPCG(3, 4))
-	wrong, n := 0, sequences(t)
+	wrong, n := 0, sequences()
 	before, after := make([]float64, 6), make([]float64, 200)
 	for range n {
 		b, a := attemptSD*rng.NormFloat64(), attemptSD*rng.NormFloat64()
@@ -130,7 +130,7 @@ func TestPairsOfEqualJobsAreRarelyClaimed(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(11, 12))
-			wrong, n := 0, sequences(t)
+			wrong, n := 0, sequences()
 			for range n {
 				var pairs []pairRatios
 				for range 40 {

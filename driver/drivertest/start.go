@@ -1,7 +1,6 @@
 package drivertest
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -128,15 +127,4 @@ func (h *Harness) wantJobs(t *testing.T, want ...driver.JobID) {
 			t.Fatalf("jobs %v, want %v", got, want)
 		}
 	}
-}
-
-// running waits until an attempt of the job runs.
-func (h *Harness) running(t *testing.T, id driver.JobID) driver.Job {
-	t.Helper()
-	var job driver.Job
-	h.Eventually(t, "job "+string(id)+" runs", func(context.Context) bool {
-		job = h.get(t, id)
-		return job.State == driver.Running
-	})
-	return job
 }

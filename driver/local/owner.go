@@ -21,8 +21,7 @@ func findOwner(name string) (owner, error) {
 		return owner{name: self.Username, home: self.HomeDir}, nil
 	}
 	u, err := user.Lookup(name)
-	var unknown user.UnknownUserError
-	if errors.As(err, &unknown) {
+	if _, ok := errors.AsType[user.UnknownUserError](err); ok {
 		return owner{}, fmt.Errorf("user %q is unknown: %w", name, driver.ErrInvalid)
 	}
 	if err != nil {

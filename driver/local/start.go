@@ -222,9 +222,9 @@ func (r *record) own(path string) error {
 // fingerprint is equal for equal job files with equal variables.
 func fingerprint(spec driver.Spec) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%d\n%s", len(spec.Source), spec.Source)
+	_, _ = fmt.Fprintf(h, "%d\n%s", len(spec.Source), spec.Source)
 	for _, name := range slices.Sorted(maps.Keys(spec.Variables)) {
-		fmt.Fprintf(h, "%q=%q\n", name, spec.Variables[name])
+		_, _ = fmt.Fprintf(h, "%q=%q\n", name, spec.Variables[name])
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

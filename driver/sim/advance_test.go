@@ -76,57 +76,70 @@ func TestAdvanceEndsAs(t *testing.T) {
 	}{
 		{
 			"a job in its last epoch ends", "", "epochs=3 seconds=10 checkpoint=1s", 25 * time.Second, nil,
-			[]driver.StepKind{driver.StepCheckpointing, driver.StepFinished}, driver.Succeeded, 1,
+			[]driver.StepKind{driver.StepCheckpointing, driver.StepFinished},
+			driver.Succeeded, 1,
 		},
 		{
 			"a job that ignores the signal runs on", "", "epochs=20 seconds=10 ignore_signal=true", 5 * time.Second, nil,
-			[]driver.StepKind{driver.StepCheckpointing, driver.StepAbandoned}, driver.Succeeded, 1,
+			[]driver.StepKind{driver.StepCheckpointing, driver.StepAbandoned},
+			driver.Succeeded, 1,
 		},
 		{
 			"a job that hangs is left alone", "time=00:10:00", "epochs=20 seconds=10 checkpoint=1s hang_at=2", 15 * time.Second, nil,
-			[]driver.StepKind{driver.StepCheckpointing, driver.StepAbandoned}, driver.TimeExceeded, 1,
+			[]driver.StepKind{driver.StepCheckpointing, driver.StepAbandoned},
+			driver.TimeExceeded, 1,
 		},
 		{
 			"a job that saves too late goes on by itself", "", "epochs=6 seconds=10 checkpoint=90s", 5 * time.Second, nil,
-			[]driver.StepKind{driver.StepCheckpointing, driver.StepAbandoned}, driver.Succeeded, 2,
+			[]driver.StepKind{driver.StepCheckpointing, driver.StepAbandoned},
+			driver.Succeeded, 2,
 		},
 		{
 			"a job that knows no checkpoint dies of the signal", "", "epochs=6 seconds=10", 5 * time.Second, nil,
-			[]driver.StepKind{driver.StepFinished}, driver.Failed, 1,
+			[]driver.StepKind{driver.StepFinished},
+			driver.Failed, 1,
 		},
 		{
 			"a job that leaves with another status has ended", "", "epochs=6 seconds=10 checkpoint=1s checkpoint_exit=9", 5 * time.Second, nil,
-			[]driver.StepKind{driver.StepCheckpointing, driver.StepFinished}, driver.Failed, 1,
+			[]driver.StepKind{driver.StepCheckpointing, driver.StepFinished},
+			driver.Failed, 1,
 		},
 		{
 			"a job that says saved is stopped", "", "epochs=6 seconds=10 checkpoint=1s checkpoint_exit=none", 5 * time.Second,
 			func(in *driver.Intent) { in.Checkpoint.Exit, in.Checkpoint.Done = 0, "^saved$" },
-			[]driver.StepKind{driver.StepCheckpointing, driver.StepStopped, driver.StepChanged, driver.StepStarted}, driver.Succeeded, 2,
+			[]driver.StepKind{driver.StepCheckpointing, driver.StepStopped, driver.StepChanged, driver.StepStarted},
+			driver.Succeeded, 2,
 		},
 		{
 			"a job that says saved to nobody runs on", "", "epochs=12 seconds=10 checkpoint=1s checkpoint_exit=none", 5 * time.Second, nil,
-			[]driver.StepKind{driver.StepCheckpointing, driver.StepAbandoned}, driver.Succeeded, 1,
+			[]driver.StepKind{driver.StepCheckpointing, driver.StepAbandoned},
+			driver.Succeeded, 1,
 		},
 		{
 			"a job is asked while it starts up", "", "epochs=6 seconds=10 checkpoint=1s start=10s", 5 * time.Second, nil,
-			[]driver.StepKind{driver.StepCheckpointing, driver.StepStopped, driver.StepChanged, driver.StepStarted}, driver.Succeeded, 2,
+			[]driver.StepKind{driver.StepCheckpointing, driver.StepStopped, driver.StepChanged, driver.StepStarted},
+			driver.Succeeded, 2,
 		},
 		{
 			"the owner changed the job before the intent", "", "epochs=6 seconds=10 checkpoint=1s owner_changes_at=3s", 5 * time.Second,
 			func(in *driver.Intent) { in.Fingerprint = "of before" },
-			[]driver.StepKind{driver.StepSuperseded}, driver.Succeeded, 1,
+			[]driver.StepKind{driver.StepSuperseded},
+			driver.Succeeded, 1,
 		},
 		{
 			"the owner changes the job while it saves", "", "epochs=6 seconds=10 checkpoint=9s owner_changes_at=12s", 5 * time.Second, nil,
-			[]driver.StepKind{driver.StepCheckpointing, driver.StepSuperseded}, driver.Succeeded, 2,
+			[]driver.StepKind{driver.StepCheckpointing, driver.StepSuperseded},
+			driver.Succeeded, 2,
 		},
 		{
 			"the supervisor dies while it saves", "", "epochs=6 seconds=10 checkpoint=9s dies_at=12s", 5 * time.Second, nil,
-			[]driver.StepKind{driver.StepCheckpointing, driver.StepFinished}, driver.Lost, 1,
+			[]driver.StepKind{driver.StepCheckpointing, driver.StepFinished},
+			driver.Lost, 1,
 		},
 		{
 			"the time limit comes while it saves", "time=00:00:12", "epochs=6 seconds=10 checkpoint=9s", 5 * time.Second, nil,
-			[]driver.StepKind{driver.StepCheckpointing, driver.StepFinished}, driver.TimeExceeded, 1,
+			[]driver.StepKind{driver.StepCheckpointing, driver.StepFinished},
+			driver.TimeExceeded, 1,
 		},
 	}
 	for _, tt := range tests {

@@ -79,9 +79,9 @@ func requested(file *jobfile.Job, env map[string]string) driver.Resources {
 // fingerprint identifies what the owner wrote.
 func fingerprint(src []byte, vars map[string]string) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%d\n%s", len(src), src)
+	_, _ = fmt.Fprintf(h, "%d\n%s", len(src), src)
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
-		fmt.Fprintf(h, "%q=%q\n", name, vars[name])
+		_, _ = fmt.Fprintf(h, "%q=%q\n", name, vars[name])
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

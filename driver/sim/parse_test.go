@@ -63,8 +63,7 @@ func TestParseBehaviourErrors(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := sim.ParseBehaviour("f", []byte(tt.src))
-			var errs jobfile.Errors
-			if !errors.As(err, &errs) {
+			if _, ok := errors.AsType[jobfile.Errors](err); !ok {
 				t.Fatalf("error %v, want jobfile.Errors", err)
 			}
 			if diff := cmp.Diff(tt.want, err.Error()); diff != "" {

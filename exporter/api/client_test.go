@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"pitchpipe/exporter/api"
-
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"pitchpipe/exporter/api"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

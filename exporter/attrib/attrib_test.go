@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/hostfs"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 const alloc = "8a7f2c1e-0b1d-4c56-9c3e-1f2e3d4c5b6a"

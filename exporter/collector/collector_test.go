@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector"
-
-	"golang.org/x/sys/unix"
 )
 
 func TestDeniedIsNotUnsupported(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"pitchpipe/exporter/hostfs"
-
 	"github.com/google/go-cmp/cmp"
+
+	"pitchpipe/exporter/hostfs"
 )
 
 func plant(t *testing.T, dir string, files map[string]string) {

@@ -3,16 +3,17 @@ package metrics
 import (
 	"net/http"
 	"runtime"
+	"slices"
 	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/window"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 // Collector is a prometheus.Collector.
@@ -104,7 +105,7 @@ func (c *Collector) collectNode(emit emitter, snap *sampler.Snapshot) {
 
 func (c *Collector) collectJob(emit emitter, l window.Latest, joules energy.Joules, known bool) {
 	labels := []string{l.Job.Manager, l.Job.ID, strconv.Itoa(l.Job.Attempt)}
-	with := func(more ...string) []string { return append(labels[:len(labels):len(labels)], more...) }
+	with := func(more ...string) []string { return append(slices.Clip(labels), more...) }
 	emit("pitchpipe_job_info", 1, with(strconv.FormatUint(uint64(l.Job.UID), 10), l.Job.Cgroup)...)
 	emit("pitchpipe_job_start_time_seconds", float64(l.Job.Started.UnixMilli())/1e3, labels...)
 	emit("pitchpipe_job_ended", truth(l.Job.Ended), labels...)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -207,9 +208,7 @@ func (s *Sampler) end(j *job) {
 // complete adds the node's columns to a job's readings.
 func (s *Sampler) complete(j *job, joules float64) collector.Values {
 	out := make(collector.Values, len(j.values)+3)
-	for column, v := range j.values {
-		out[column] = v
-	}
+	maps.Copy(out, j.values)
 	if s.readable() {
 		out[api.ColNodeBusy] = s.cpu.Busy - j.base.Busy
 		out[api.ColNodeSteal] = s.cpu.Steal - j.base.Steal

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector"
@@ -16,8 +18,6 @@ import (
 	"pitchpipe/exporter/collector/node"
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/window"
-
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

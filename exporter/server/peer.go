@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"net"
 
-	"pitchpipe/exporter/api"
-
 	"golang.org/x/sys/unix"
+
+	"pitchpipe/exporter/api"
 )
 
 // peer is who opened a connection, as the kernel says.

@@ -16,11 +16,11 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/window"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Marker accepts progress marks; *sampler.Sampler is the real one.

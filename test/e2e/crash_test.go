@@ -64,7 +64,7 @@ func newStage(t *testing.T, progs programs, env ...string) *stage {
 	if os.Geteuid() != 0 {
 		t.Skip("the crash tests need root, for cgroups of their own; the driver's suite runs without")
 	}
-	dir, err := os.MkdirTemp("", "pp") // short: a socket's path has 107 bytes
+	dir, err := os.MkdirTemp("", "pp") //nolint:usetesting // short: a socket's path has 107 bytes at most
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func newStage(t *testing.T, progs programs, env ...string) *stage {
 	s := &stage{t: t, dir: dir, env: env, log: &bytes.Buffer{}, client: api.NewClient(filepath.Join(dir, "controller.sock"))}
 	t.Cleanup(s.client.Close)
 	socket := filepath.Join(dir, "exporter.sock")
-	exporter := exec.Command(progs.path("pitchpipe-exporter"), "--socket", socket, "--web.listen-address=",
+	exporter := exec.CommandContext(context.WithoutCancel(t.Context()), progs.path("pitchpipe-exporter"), "--socket", socket, "--web.listen-address=",
 		"--sampling.interval=250ms", "--sampling.discover=50ms", "--log.level=error")
 	if err := exporter.Start(); err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func (s *stage) start() {
 		s.t.Fatal(err)
 	}
 	s.lives++
-	cmd := exec.Command(self, roleController)
+	cmd := exec.CommandContext(context.WithoutCancel(s.t.Context()), self, roleController)
 	cmd.Env = append(append(os.Environ(), envDir+"="+s.dir), s.env...)
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

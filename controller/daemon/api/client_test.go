@@ -37,7 +37,9 @@ func serve(t *testing.T, h http.HandlerFunc) *api.Client {
 		if err := server.Close(); err != nil {
 			t.Error(err)
 		}
-		<-done
+		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
 	})
 	return client
 }
@@ -73,7 +75,7 @@ func TestAnswersThatAreErrorsHaveTheirKind(t *testing.T) {
 			})
 			_, err := client.Job(t.Context(), "x")
 			for _, kind := range kinds {
-				if errors.Is(err, kind) != (kind == c.want) {
+				if errors.Is(err, kind) != errors.Is(kind, c.want) {
 					t.Errorf("error %v: is %v %v, want %v", err, kind, errors.Is(err, kind), c.want)
 				}
 			}

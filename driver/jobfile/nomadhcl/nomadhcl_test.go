@@ -217,8 +217,7 @@ func TestFaults(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := nomadhcl.Parse("job.hcl", []byte(tt.src), tt.vars)
-			var faults jobfile.Errors
-			if !errors.As(err, &faults) {
+			if _, ok := errors.AsType[jobfile.Errors](err); !ok {
 				t.Fatalf("error %v, want jobfile.Errors", err)
 			}
 			if !strings.HasPrefix(err.Error(), "job.hcl:"+tt.want) {
@@ -232,8 +231,7 @@ func TestSeveralFaultsComeInTheOrderOfTheirPlaces(t *testing.T) {
 	t.Parallel()
 	_, err := nomadhcl.Parse("job.hcl", []byte(with("job: x = 1", "group: count = 2\nnetwork {}", "task: resources { cores = 0 }")), nil)
 	var at []string
-	var faults jobfile.Errors
-	if errors.As(err, &faults) {
+	if faults, ok := errors.AsType[jobfile.Errors](err); ok {
 		for _, f := range faults {
 			at = append(at, f.Pos.String())
 		}

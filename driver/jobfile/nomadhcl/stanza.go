@@ -64,8 +64,7 @@ func (p *parser) tuningExpr(at jobfile.Pos, e hclsyntax.Expression) {
 			p.job.Stanza, err = jsontree.Build(n)
 		}
 	}
-	var faults jobfile.Errors
-	if errors.As(err, &faults) {
+	if faults, ok := errors.AsType[jobfile.Errors](err); ok {
 		p.errs = append(p.errs, faults...)
 	}
 }

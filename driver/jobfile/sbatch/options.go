@@ -18,8 +18,7 @@ const maxMemory = math.MaxInt64 / 2
 // options reads the options of one #SBATCH line from byte i on.
 func (p *parser) options(number int, line string, i int) {
 	rest, err := words(line, i)
-	var open *openQuote
-	if errors.As(err, &open) {
+	if open, ok := errors.AsType[*openQuote](err); ok {
 		p.fail(number, open.column, open.Error(), "want the closing quote on the same line")
 		return
 	}

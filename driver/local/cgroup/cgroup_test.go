@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,9 +44,7 @@ func TestProbe(t *testing.T) {
 	}
 	with := func(base map[string]string, more ...string) map[string]string {
 		out := map[string]string{}
-		for k, v := range base {
-			out[k] = v
-		}
+		maps.Copy(out, base)
 		for i := 0; i < len(more); i += 2 {
 			out[more[i]] = more[i+1]
 		}
@@ -64,7 +63,8 @@ func TestProbe(t *testing.T) {
 		{
 			"a hybrid has a unified hierarchy beside it",
 			with(v1, "unified/cgroup.controllers", "", "unified/cgroup.procs", ""),
-			cgroup.Hybrid, true, true, "unified", []int{0, 1, 2, 3},
+			cgroup.Hybrid, true, true, "unified",
+			[]int{0, 1, 2, 3},
 		},
 		{
 			"a unified hierarchy alone is a hybrid without controllers",
@@ -77,7 +77,8 @@ func TestProbe(t *testing.T) {
 				"cgroup.controllers": "cpuset cpu memory\n", "cgroup.procs": "", "cgroup.subtree_control": "cpuset memory\n",
 				"pitchpipe/cgroup.subtree_control": "cpuset memory\n", "pitchpipe/cpuset.cpus.effective": "2-3\n",
 			},
-			cgroup.V2, true, true, ".", []int{2, 3},
+			cgroup.V2, true, true, ".",
+			[]int{2, 3},
 		},
 		{
 			"version 2 without the memory controller says so",

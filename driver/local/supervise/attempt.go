@@ -171,7 +171,7 @@ func (a *attempt) watch(ctx context.Context) Exit {
 		case f := <-a.reported:
 			a.reported = nil
 			if f.Detail != "" {
-				<-a.waited
+				<-a.waited //nolint:errcheck // its end is known: it was never executed
 				return a.notExecuted(f)
 			}
 			a.executed = true

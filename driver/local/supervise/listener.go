@@ -89,12 +89,12 @@ func (h *helper) end(ctx context.Context, log *slog.Logger) {
 		log.Warn("ending the listener", "error", err)
 	}
 	select {
-	case <-h.waited:
+	case <-h.waited: //nolint:errcheck // how it ended does not matter to the job
 		return
 	case <-drain.Done():
 	}
 	if err := h.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		log.Warn("killing the listener", "error", err)
 	}
-	<-h.waited
+	<-h.waited //nolint:errcheck // how it ended does not matter to the job
 }

@@ -12,9 +12,9 @@ import (
 	"regexp"
 	"time"
 
-	"pitchpipe/exporter/api"
-
 	"github.com/fsnotify/fsnotify"
+
+	"pitchpipe/exporter/api"
 )
 
 // Config says what to follow. Only Path and Pattern are required.

@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"pitchpipe/exporter/api"
-	"pitchpipe/exporter/api/progress"
-
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/progress"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -26,8 +26,7 @@ func full() *regexp.Regexp {
 	return regexp.MustCompile(`epoch (?P<epoch>\S+?)(?:/(?P<total>\S+))?(?: loss (?P<loss>\S+))?(?: acc (?P<quality>\S+))?$`)
 }
 
-func number(v float64) *float64 { return &v }
-
+//go:fix inline
 func TestMatcherReadsWhatALineSays(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -36,10 +35,10 @@ func TestMatcherReadsWhatALineSays(t *testing.T) {
 		want api.Report
 		ok   bool
 	}{
-		{"everything", "epoch 3/10 loss 0.25 acc 0.9", api.Report{Epoch: 3, Total: 10, Loss: number(0.25), Quality: number(0.9)}, true},
-		{"no total takes the configured one", "epoch 3 loss 1e-3", api.Report{Epoch: 3, Total: 7, Loss: number(0.001)}, true},
+		{"everything", "epoch 3/10 loss 0.25 acc 0.9", api.Report{Epoch: 3, Total: 10, Loss: new(0.25), Quality: new(0.9)}, true},
+		{"no total takes the configured one", "epoch 3 loss 1e-3", api.Report{Epoch: 3, Total: 7, Loss: new(0.001)}, true},
 		{"a comma after the number is not part of it", "epoch 3, loss 0.5, x", api.Report{}, false},
-		{"percent stays the number printed", "epoch 03/10 acc 93.5%", api.Report{Epoch: 3, Total: 10, Quality: number(93.5)}, true},
+		{"percent stays the number printed", "epoch 03/10 acc 93.5%", api.Report{Epoch: 3, Total: 10, Quality: new(93.5)}, true},
 		{"a loss that is no number is missing", "epoch 2 loss n/a", api.Report{Epoch: 2, Total: 7}, true},
 		{"NaN is missing, not a number", "epoch 2 loss nan", api.Report{Epoch: 2, Total: 7}, true},
 		{"infinity is missing", "epoch 2 loss -inf", api.Report{Epoch: 2, Total: 7}, true},
@@ -75,7 +74,7 @@ func TestMatcherStripsPunctuation(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, ok := m.Match("1: 0.25, (0.75)")
-	want := api.Report{Epoch: 1, Loss: number(0.25), Quality: number(0.75)}
+	want := api.Report{Epoch: 1, Loss: new(0.25), Quality: new(0.75)}
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
 		t.Errorf("ok %v (-want +got):\n%s", ok, diff)
 	}

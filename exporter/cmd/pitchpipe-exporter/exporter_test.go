@@ -16,11 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/api/progress"
 	"pitchpipe/exporter/hostfs"
-
-	"go.uber.org/goleak"
 )
 
 // The test binary is its own job: with this variable it works through epochs, and
@@ -313,8 +313,13 @@ func TestANodeOnAGeneratedTreeSaysWhatItLacks(t *testing.T) {
 
 func TestBadFlagsAreErrors(t *testing.T) {
 	for _, args := range [][]string{
-		{"--web.listen-address=0.0.0.0:9820"}, {"--sampling.interval=1ms"}, {"--log.level=loud"},
-		{"--energy.model.idle-watts=50", "--energy.model.max-watts=10"}, {"--path.procfs=/nonexistent"}, {"--unknown"}, {"argument"},
+		{"--web.listen-address=0.0.0.0:9820"},
+		{"--sampling.interval=1ms"},
+		{"--log.level=loud"},
+		{"--energy.model.idle-watts=50", "--energy.model.max-watts=10"},
+		{"--path.procfs=/nonexistent"},
+		{"--unknown"},
+		{"argument"},
 	} {
 		cmd := command()
 		cmd.SetArgs(append([]string{"--socket", filepath.Join(t.TempDir(), "s")}, args...))

@@ -10,6 +10,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector"
@@ -23,10 +27,6 @@ import (
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/server"
 	"pitchpipe/exporter/window"
-
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 )
 
 type options struct {

@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/cgroup"
 	"pitchpipe/exporter/hostfs"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func plant(t testing.TB, dir string, files map[string]string) {

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/hostfs"
-
-	"pgregory.net/rapid"
 )
 
 // tree is a powercap tree whose counters wrap as the hardware's do.

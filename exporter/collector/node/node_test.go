@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector/node"
 	"pitchpipe/exporter/hostfs"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 const stat = "cpu  1000 100 500 9000 400 30 20 50 7 0\ncpu0 1 1 1 1 1 1 1 1 0 0\ncpu1 1 1 1 1 1 1 1 1 0 0\nintr 5\n"

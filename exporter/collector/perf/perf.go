@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"os"
 
+	perfutils "github.com/hodgesds/perf-utils"
+	"golang.org/x/sys/unix"
+
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/hostfs"
-
-	perfutils "github.com/hodgesds/perf-utils"
-	"golang.org/x/sys/unix"
 )
 
 // Collector opens software events on cgroups.

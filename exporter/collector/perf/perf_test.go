@@ -15,12 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/perf"
 	"pitchpipe/exporter/hostfs"
-
-	"golang.org/x/sys/unix"
 )
 
 // The test binary is its own worker: with this variable it touches pages and ends.

@@ -7,11 +7,11 @@ import (
 	"os"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/hostfs"
-
-	"golang.org/x/sys/unix"
 )
 
 // In cgroup mode the process id is the descriptor of the cgroup's directory.

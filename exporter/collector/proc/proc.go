@@ -8,11 +8,11 @@ import (
 	"os"
 	"strconv"
 
+	"golang.org/x/sys/unix"
+
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/hostfs"
-
-	"golang.org/x/sys/unix"
 )
 
 const (

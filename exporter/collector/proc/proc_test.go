@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
+
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/proc"
 	"pitchpipe/exporter/hostfs"
-
-	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
-	"pgregory.net/rapid"
 )
 
 // fake is a process on a generated tree.

@@ -82,8 +82,20 @@ func TestAControllerThatIsNotThereExitsWithThree(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "absent")
 	file := jobFile(t, "job", 2, 0.1)
 	for _, args := range [][]string{
-		{"run", file}, {"run", file, "--wait"}, {"status"}, {"status", "7"}, {"status", "--watch"}, {"explain", "7"}, {"history"}, {"knowledge"},
-		{"pause"}, {"pause", "--list"}, {"resume"}, {"off", "7"}, {"stop", "7"}, {"logs", "7"},
+		{"run", file},
+		{"run", file, "--wait"},
+		{"status"},
+		{"status", "7"},
+		{"status", "--watch"},
+		{"explain", "7"},
+		{"history"},
+		{"knowledge"},
+		{"pause"},
+		{"pause", "--list"},
+		{"resume"},
+		{"off", "7"},
+		{"stop", "7"},
+		{"logs", "7"},
 	} {
 		for _, more := range [][]string{nil, {"--json"}} {
 			r := pitchpipe(t, append(append(args, "--socket", socket), more...)...)

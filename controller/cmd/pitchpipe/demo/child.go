@@ -22,7 +22,7 @@ func launch(ctx context.Context, log, program string, args ...string) (*child, e
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }() // the child has its own
 	// Its end is ours to choose: the controller must outlive a cancelled context
 	// until its jobs are stopped.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, args...)

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"pitchpipe/controller/daemon/api"
@@ -49,7 +51,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		if err != nil {
 			return Report{}, fmt.Errorf("make a directory: %w", err)
 		}
-		defer os.RemoveAll(tmp)
+		defer func() { _ = os.RemoveAll(tmp) }() // what stays behind is in the temporary folder
 		dir = tmp
 	}
 	stage := &stage{cfg: cfg, dir: dir}
@@ -148,8 +150,8 @@ func (s *stage) stop() {
 	if s.client != nil {
 		s.client.Close()
 	}
-	for i := len(s.children) - 1; i >= 0; i-- {
-		s.children[i].stop()
+	for _, v := range slices.Backward(s.children) {
+		v.stop()
 	}
 }
 
@@ -221,9 +223,7 @@ func (s *stage) runJob(ctx context.Context, j job) (api.Job, error) {
 		return api.Job{}, fmt.Errorf("make the job's directory: %w", err)
 	}
 	env := map[string]string{"PITCHPIPE_WORKLOAD": s.cfg.Workload, "INPUT": fmt.Sprint(j.input)}
-	for k, v := range j.env {
-		env[k] = v
-	}
+	maps.Copy(env, j.env)
 	sub, err := s.client.Submit(ctx, api.Submission{
 		Request: "demo-" + j.name, Filename: file, Source: source, Dir: work, Env: env, Off: j.off,
 	})

@@ -1,0 +1,130 @@
+package daemon
+
+import (
+	"context"
+	"slices"
+
+	"pitchpipe/controller/profile"
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/exporter/api"
+)
+
+const (
+	// keptSamples bounds what is remembered of one attempt: when it is passed,
+	// the older half is thinned to its progress marks, which hold the epochs.
+	keptSamples = 4096
+)
+
+type windowKey struct {
+	job     string
+	attempt int
+}
+
+// listening is what was heard of one attempt so far, and what was made of it.
+type listening struct {
+	window   api.Window
+	settings tuning.Settings
+	measured *reconcile.Measurement // nil when something came since
+}
+
+// measure asks for what is new about an attempt and measures it anew; while
+// nothing is new the last answer stands.
+func (r *rooms) measure(ctx context.Context, q reconcile.MeasureRequest) (reconcile.Measurement, error) {
+	node, err := r.machine(ctx)
+	if err != nil {
+		return reconcile.Measurement{}, err
+	}
+	key := windowKey{string(q.Job), q.Attempt}
+	r.mu.Lock()
+	var known listening
+	if l := r.windows[key]; l != nil {
+		known = *l
+	}
+	r.mu.Unlock()
+	fresh, err := r.meter.Window(ctx, key.job, key.attempt, known.settled())
+	if err == nil && !fresh.Job.Started.Equal(known.window.Job.Started) && len(known.window.Samples) > 0 {
+		// The exporter was restarted and counts from the beginning again.
+		known = listening{}
+		fresh, err = r.meter.Window(ctx, key.job, key.attempt, 0)
+	}
+	if err != nil {
+		return reconcile.Measurement{}, err
+	}
+	known.hear(fresh)
+	if known.measured == nil || !known.settings.Equal(q.Settings) {
+		m := read(known.window, q, node)
+		known.measured, known.settings = &m, q.Settings
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.windows == nil {
+		r.windows = map[windowKey]*listening{}
+	}
+	r.windows[key] = &known
+	m := *known.measured
+	m.Epochs = slices.Clone(m.Epochs)
+	return m, nil
+}
+
+// settled is the newest sample behind which nothing changes any more: the joules
+// of a progress mark are set right at the next tick.
+func (l *listening) settled() uint64 {
+	for _, s := range slices.Backward(l.window.Samples) {
+		if s.Mark == nil {
+			return s.Seq
+		}
+	}
+	return 0
+}
+
+// hear adds what is new. The samples are copied: older answers share nothing.
+func (l *listening) hear(fresh api.Window) {
+	settled := l.settled()
+	newer := func(s api.Sample) bool { return s.Seq > settled }
+	samples := slices.DeleteFunc(slices.Clone(l.window.Samples), newer)
+	for _, s := range fresh.Samples {
+		if newer(s) {
+			samples = append(samples, s)
+		}
+	}
+	if len(samples) != len(l.window.Samples) || fresh.Job.Ended != l.window.Job.Ended {
+		l.measured = nil
+	}
+	if len(samples) > keptSamples {
+		half := len(samples) / 2
+		marks := slices.DeleteFunc(samples[:half:half], func(s api.Sample) bool { return s.Mark == nil })
+		samples = append(marks, samples[half:]...)
+	}
+	l.window = fresh
+	l.window.Samples = samples
+}
+
+// read makes epochs and a profile of a window.
+func read(w api.Window, q reconcile.MeasureRequest, node api.Node) reconcile.Measurement {
+	spec := profile.Spec{
+		WarmupEpochs: q.Policy.Profile.WarmupEpochs, Epochs: q.Policy.Profile.Epochs, Total: q.Policy.Progress.Total,
+		Settings: q.Settings, Machine: node.MachineKind, NodeCores: node.Cores,
+	}
+	m := reconcile.Measurement{Epochs: profile.Epochs(w, spec), Total: q.Policy.Progress.Total}
+	for i := range m.Epochs {
+		m.Epochs[i].Settings = q.Settings
+	}
+	for _, s := range w.Samples {
+		if s.Mark != nil && s.Mark.Total > 0 {
+			m.Total = s.Mark.Total
+		}
+	}
+	m.Profile, m.Reason = profile.Profile(w, m.Epochs, spec)
+	return m
+}
+
+func (r *rooms) forget(job string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key := range r.windows {
+		if key.job == job {
+			delete(r.windows, key)
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package story_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/daemon/story"
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden stories")
+
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func at(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+
+func cores(n int) tuning.Settings { return tuning.Settings{tuning.Cores: tuning.Number(float64(n))} }
+
+// epochs are n epochs of two seconds with joules from a source, or none.
+func epochs(n int, joules float64, source string) []tuning.Epoch {
+	out := make([]tuning.Epoch, n)
+	for i := range out {
+		out[i] = tuning.Epoch{Number: i + 1, Attempt: 1, Start: at(2 * i), End: at(2*i + 2), Settings: cores(8)}
+		if source != "" {
+			j := tuning.Joules(joules)
+			out[i].Joules, out[i].Source = &j, source
+		}
+	}
+	return out
+}
+
+// tuned is a job that was probed, moved, got worse and was rolled back.
+func tuned() *reconcile.Record {
+	probe := tuning.Decision{Action: tuning.Probe, Reason: tuning.ReasonUnknownProbe, Settings: cores(4), Evidence: []tuning.Evidence{
+		{Name: "class_reason", Text: "too-far"}, {Name: "remaining_seconds", Value: 120}, {Name: "margin", Value: 1.5},
+	}}
+	move := tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonProbeWon, Settings: cores(2), Evidence: []tuning.Evidence{
+		{Name: "best_log_ratio", Value: -0.25}, {Name: "settings_tried", Value: 3},
+	}}
+	back := tuning.Decision{Action: tuning.RollBack, Reason: tuning.ReasonRegressed, Settings: cores(8)}
+	class := tuning.Class{Reason: tuning.ReasonTooFar, NearestID: "c1", Distance: 4.5, Radius: 2.25}
+	worse := tuning.Outcome{
+		Verdict: tuning.Regressed, Reason: tuning.ReasonRegressed, Measure: tuning.Energy, LogRatio: 0.1, Low: 0.05, High: 0.15, Level: 0.95, Pairs: 7,
+	}
+	return &reconcile.Record{
+		Job: "7", Name: "train", Owner: "alice", Own: cores(8), Submitted: start, Ended: at(200), State: driver.Succeeded, Phase: reconcile.Ended,
+		Runs:     []reconcile.Run{{Attempt: 1, Settings: cores(8)}, {Attempt: 2, Settings: cores(4)}, {Attempt: 3, Settings: cores(2)}, {Attempt: 4, Settings: cores(8)}},
+		Epochs:   epochs(50, 12.5, "rapl"),
+		Restarts: []time.Time{at(40), at(80)}, Probed: []time.Time{at(20)},
+		History: []reconcile.Entry{
+			{At: at(0), From: reconcile.Seen, To: reconcile.Eligible, Trigger: reconcile.StanzaRead},
+			{At: at(0), Reason: tuning.ReasonFirstSeen, Decision: &tuning.Decision{Action: tuning.Hold, Reason: tuning.ReasonFirstSeen}},
+			{At: at(10), Reason: class.Reason, Class: &class},
+			{At: at(10), From: reconcile.Classified, To: reconcile.Probing, Trigger: reconcile.ToldToProbe, Decision: &probe},
+			{At: at(20), From: reconcile.Probing, To: reconcile.Profiling, Trigger: reconcile.IntentDone, Attempt: 2},
+			{At: at(30), From: reconcile.Classified, To: reconcile.Moving, Trigger: reconcile.ToldToMove, Decision: &move},
+			{At: at(40), From: reconcile.Moving, To: reconcile.Verifying, Trigger: reconcile.IntentDone, Attempt: 3},
+			{At: at(70), From: reconcile.Verifying, To: reconcile.Settled, Trigger: reconcile.OutcomeKnown, Reason: worse.Reason, Outcome: &worse},
+			{At: at(70), From: reconcile.Settled, To: reconcile.RollingBack, Trigger: reconcile.Worse, Decision: &back},
+			{At: at(80), From: reconcile.RollingBack, To: reconcile.Settled, Trigger: reconcile.IntentDone, Attempt: 4},
+			{At: at(200), From: reconcile.Settled, To: reconcile.Ended, Trigger: reconcile.JobEnded, Outcome: &worse},
+		},
+	}
+}
+
+// troubled is a job that nothing went well with.
+func troubled() *reconcile.Record {
+	return &reconcile.Record{
+		Job: "8", Name: "big run", Owner: "bob", Submitted: start, Ended: at(90), State: driver.MemoryExceeded, Phase: reconcile.Ended,
+		Epochs: epochs(3, 0, ""),
+		History: []reconcile.Entry{
+			{At: at(1), From: reconcile.Profiling, To: reconcile.Suspended, Trigger: reconcile.Unreachable, Reason: tuning.ReasonUnreachable, Detail: "connection refused"},
+			{At: at(9), From: reconcile.Suspended, To: reconcile.Profiling, Trigger: reconcile.Reachable},
+			{At: at(12), From: reconcile.Probing, To: reconcile.Profiling, Trigger: reconcile.IntentVoid, Reason: tuning.ReasonGraceExpired},
+			{At: at(13), Reason: tuning.ReasonOutOfMemory, Attempt: 2},
+			{At: at(20), From: reconcile.Held, To: reconcile.Seen, Trigger: reconcile.OwnerCame, Reason: tuning.ReasonOwnerChanged},
+			{
+				At: at(30), From: reconcile.Classified, To: reconcile.Held, Trigger: reconcile.ToldToHold, Reason: tuning.ReasonRecommend,
+				Decision: &tuning.Decision{Action: tuning.Hold, Reason: tuning.ReasonRecommend, Advice: cores(2)},
+			},
+			{At: at(40), From: reconcile.Held, To: reconcile.Failed, Trigger: reconcile.OurFault, Reason: tuning.ReasonUnsupported, Detail: "no carrier"},
+			{At: at(90), From: reconcile.Failed, To: reconcile.Ended, Trigger: reconcile.JobEnded},
+		},
+	}
+}
+
+func TestStoriesReadAsTheyShould(t *testing.T) {
+	t.Parallel()
+	for name, r := range map[string]*reconcile.Record{"tuned": tuned(), "troubled": troubled()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := story.Tell(r)
+			if s.Job != string(r.Job) {
+				t.Errorf("the story is about job %s, want %s", s.Job, r.Job)
+			}
+			got := text(s)
+			path := filepath.Join("testdata", name+".golden")
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("the story reads otherwise (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func text(s api.Story) string {
+	var b strings.Builder
+	for _, l := range s.Lines {
+		fmt.Fprintf(&b, "%s %s\n", l.At.Format("15:04:05"), l.Text)
+		for _, why := range l.Why {
+			fmt.Fprintf(&b, "         %s\n", why)
+		}
+	}
+	return b.String()
+}
+
+func TestAnEndingSaysWhatIsKnownAndWhatIsNot(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name      string
+		state     driver.State
+		epochs    []tuning.Epoch
+		want, not string
+	}{
+		{"measured", driver.Succeeded, epochs(4, 2.5, "rapl"), "with 10 J (rapl)", "not measured"},
+		{"energy not measured", driver.Succeeded, epochs(4, 0, ""), "its energy was not measured throughout", " J ("},
+		{"energy measured in part", driver.Succeeded, append(epochs(1, 5, "rapl"), epochs(2, 0, "")[1:]...), "its energy was not measured throughout", " J ("},
+		{"no epoch at all", driver.NotStarted, nil, "could not be started", "energy"},
+		{"cancelled", driver.Cancelled, nil, "It was cancelled", ""},
+		{"lost", driver.Lost, nil, "Its scheduler lost it", ""},
+		{"too long", driver.TimeExceeded, nil, "reached its time limit", ""},
+		{"by itself", driver.Failed, nil, "It failed", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r := &reconcile.Record{Submitted: start, Ended: at(10), State: tc.state, Epochs: tc.epochs}
+			got, ok := story.Sentence(r, reconcile.Entry{To: reconcile.Ended, Trigger: reconcile.JobEnded})
+			if !ok || !strings.Contains(got, tc.want) || tc.not != "" && strings.Contains(got, tc.not) {
+				t.Errorf("got %q, want %q in it and %q not", got, tc.want, tc.not)
+			}
+			if !strings.Contains(got, "after 10.0 s") {
+				t.Errorf("got %q, want the time that it took", got)
+			}
+		})
+	}
+}
+
+// Whatever the record holds, what is told is whole sentences, in the order of the
+// history, and each acting decision is told with the settings that it wanted.
+func TestEveryEntryIsToldInSentences(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := &reconcile.Record{Job: "1", Name: "n", Owner: "o", Submitted: start, State: rapid.SampledFrom(driver.States()).Draw(t, "state")}
+		arrows := reconcile.Arrows()
+		var reasons []tuning.Reason
+		for _, x := range tuning.Reasons() {
+			reasons = append(reasons, x.Reason)
+		}
+		for i := range rapid.IntRange(0, 8).Draw(t, "entries") {
+			a := rapid.SampledFrom(arrows).Draw(t, "arrow")
+			e := reconcile.Entry{At: at(i), From: a.From, To: a.To, Trigger: a.By, Reason: rapid.SampledFrom(reasons).Draw(t, "reason"), Attempt: i}
+			if rapid.Bool().Draw(t, "decided") {
+				e.Decision = &tuning.Decision{
+					Action: rapid.SampledFrom(tuning.Actions()).Draw(t, "action"), Reason: e.Reason, Settings: cores(i + 11),
+					Evidence: []tuning.Evidence{{Name: "log_ratio", Value: 0.5}, {Name: "pairs", Value: 3}, {Name: "knob", Text: "lr"}},
+				}
+			}
+			r.History = append(r.History, e)
+		}
+		s := story.Tell(r)
+		if len(s.Lines) == 0 || !s.Lines[0].At.Equal(start) {
+			t.Fatalf("the story does not begin with the submission: %+v", s.Lines)
+		}
+		all := text(s)
+		for i, l := range s.Lines {
+			if len(l.Text) < 10 || !strings.HasSuffix(l.Text, ".") || strings.ToUpper(l.Text[:1]) != l.Text[:1] && i > 0 {
+				t.Errorf("no sentence: %q", l.Text)
+			}
+			if i > 0 && l.At.Before(s.Lines[i-1].At) {
+				t.Errorf("line %d is earlier than the one before it", i)
+			}
+		}
+		if strings.Contains(all, "%!") || strings.Contains(all, "map[") {
+			t.Errorf("badly printed: %s", all)
+		}
+		for i, e := range r.History {
+			if d := e.Decision; d != nil && d.Action != tuning.Hold && !strings.Contains(all, d.Settings.String()) {
+				t.Errorf("entry %d wants %s, which is not told:\n%s", i, d.Settings, all)
+			}
+			if d := e.Decision; d != nil && !strings.Contains(all, e.Reason.Sentence()) {
+				t.Errorf("entry %d is for the reason %q, which is not told:\n%s", i, e.Reason.Sentence(), all)
+			}
+		}
+	})
+}
