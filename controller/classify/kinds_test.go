@@ -42,8 +42,16 @@ type quietFeature struct {
 // quiet lists the features in which these kinds do not differ.
 func quiet() []quietFeature {
 	return []quietFeature{
-		{"major_faults", 0, 0.1}, {"cpu_migrations", 1.5, 0.7}, {"write_chars", 4, 0.7}, {"read_bytes", 0, 0.1}, {"write_bytes", 2, 2},
-		{"rss_growth", 0, 0.1}, {"threads_per_core", 1.2, 0.15}, {"cpu_pressure", 0.03, 0.03}, {"memory_pressure", 0, 0.001}, {"io_pressure", 0, 0.01},
+		{"major_faults", 0, 0.1},
+		{"cpu_migrations", 1.5, 0.7},
+		{"write_chars", 4, 0.7},
+		{"read_bytes", 0, 0.1},
+		{"write_bytes", 2, 2},
+		{"rss_growth", 0, 0.1},
+		{"threads_per_core", 1.2, 0.15},
+		{"cpu_pressure", 0.03, 0.03},
+		{"memory_pressure", 0, 0.001},
+		{"io_pressure", 0, 0.01},
 	}
 }
 
@@ -165,9 +173,13 @@ func TestSecondRunsAreRecognisedAndAStrangerIsUnknown(t *testing.T) {
 		windows   int
 		asserted  bool
 	}{
-		{0.3, false, 4, true}, {0.3, true, 4, true},
-		{0.5, false, 4, true}, {0.5, true, 4, true},
-		{0.7, true, 4, true}, {0.5, true, 2, false}, {0.9, true, 4, false},
+		{0.3, false, 4, true},
+		{0.3, true, 4, true},
+		{0.5, false, 4, true},
+		{0.5, true, 4, true},
+		{0.7, true, 4, true},
+		{0.5, true, 2, false},
+		{0.9, true, 4, false},
 	} {
 		t.Run(fmt.Sprintf("%.0f%% of the variance from the input, %d windows, quiet features %v", 100*c.sizeShare, c.windows, c.quietOnes), func(t *testing.T) {
 			t.Parallel()

@@ -20,7 +20,10 @@ const (
 	// it is used for another kind of job: one job's experience is not a class's.
 	classRuns = 2
 
-	// sigmas is how many standard errors a probe's gain must exceed.
+	// betweenRuns is the log ratio by which two runs of the same job usually differ.
+	betweenRuns = 0.04
+
+	// sigmas is how many standard errors a gain must exceed.
 	sigmas = 2
 )
 
@@ -75,8 +78,10 @@ func rollBack(s view) (tuning.Decision, bool) {
 		return tuning.Decision{}, false
 	}
 	evidence := []tuning.Evidence{
-		{Name: "log_ratio", Value: o.LogRatio}, {Name: "log_ratio_low", Value: o.Low},
-		{Name: "log_ratio_high", Value: o.High}, {Name: "pairs", Value: float64(o.Pairs)},
+		{Name: "log_ratio", Value: o.LogRatio},
+		{Name: "log_ratio_low", Value: o.Low},
+		{Name: "log_ratio_high", Value: o.High},
+		{Name: "pairs", Value: float64(o.Pairs)},
 	}
 	if r := touchable(s); r != tuning.ReasonNone {
 		return hold(s, r, evidence...), true
@@ -221,7 +226,8 @@ func probe(s view) tuning.Decision {
 // where nothing was better.
 func settle(s view) tuning.Decision {
 	evidence := []tuning.Evidence{
-		{Name: "best_log_ratio", Value: s.BestGain}, {Name: "best_standard_error", Value: s.BestError},
+		{Name: "best_log_ratio", Value: s.BestGain},
+		{Name: "best_standard_error", Value: s.BestError},
 		{Name: "settings_tried", Value: float64(len(s.Trials))},
 	}
 	gained := s.Best != nil && s.BestGain < -math.Max(noise, sigmas*s.BestError)

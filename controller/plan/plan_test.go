@@ -139,7 +139,9 @@ func TestDecide(t *testing.T) {
 			s.RestartCost = 12 * time.Second
 		}, tuning.Hold, tuning.ReasonTooShort, nil},
 		{"a small saving is worthless rather than the job short", running, func(s *tuning.State) {
-			s.KindEffects = []tuning.Effect{effect(two, -0.06)}
+			small := effect(two, -0.06)
+			small.Runs = 20
+			s.KindEffects = []tuning.Effect{small}
 			s.RestartCost = 2 * time.Second
 		}, tuning.Hold, tuning.ReasonWorthless, nil},
 		{"no restart is left for a known setting", running, func(s *tuning.State) {
@@ -159,6 +161,11 @@ func TestDecide(t *testing.T) {
 		{"an effect that is slower than allowed is not taken", pending, func(s *tuning.State) {
 			e := effect(two, -0.5)
 			e.LogTime, s.Policy.MaxSlowdown = math.Log(1.3), 1.1
+			s.KindEffects = []tuning.Effect{e}
+		}, tuning.Hold, tuning.ReasonAlreadyBest, nil},
+		{"one run supports no small effect", pending, func(s *tuning.State) {
+			e := effect(two, -0.07)
+			e.Runs, e.SD = 1, 0.001
 			s.KindEffects = []tuning.Effect{e}
 		}, tuning.Hold, tuning.ReasonAlreadyBest, nil},
 		{"runs that disagree support nothing", pending, func(s *tuning.State) {

@@ -31,8 +31,9 @@ func (s view) allowed(e tuning.Effect) bool {
 	if e.Runs < 1 || e.LogRatio > -noise {
 		return false
 	}
-	// With few runs the spread between them is all the doubt there is.
-	if e.LogRatio+e.SD/math.Sqrt(float64(e.Runs)) >= 0 {
+	// The spread within a run says little about that between runs, so with few
+	// runs the doubt is at least what runs usually differ by.
+	if se := math.Hypot(e.SD, betweenRuns) / math.Sqrt(float64(e.Runs)); e.LogRatio+sigmas*se >= 0 {
 		return false
 	}
 	if s.Policy.MaxSlowdown > 0 && e.LogTime > math.Log(s.Policy.MaxSlowdown) {

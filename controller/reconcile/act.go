@@ -246,6 +246,8 @@ func (p *pass) started(step driver.Step) error {
 // void closes an intent that changed nothing.
 func (p *pass) void(step driver.Step, reason tuning.Reason) error {
 	to := Profiling
+	// The job started by itself before it could be changed: its owner did nothing.
+	overtaken := p.rec.Phase == Recalled && p.job.Attempt > 0 && reason == tuning.ReasonOwnerChanged
 	switch p.rec.Phase { //nolint:exhaustive // only the acting phases come here
 	case RollingBack:
 		to = Settled
@@ -261,7 +263,7 @@ func (p *pass) void(step driver.Step, reason tuning.Reason) error {
 	if err := p.to(to, IntentVoid, Entry{Reason: reason, Detail: step.Detail, Attempt: step.Attempt}); err != nil {
 		return err
 	}
-	if to != Settled && !p.stages.Waits(reason) {
+	if to != Settled && !overtaken && !p.stages.Waits(reason) {
 		// Asking again would be refused again.
 		p.rec.Final = true
 		return p.to(Held, ToldToHold, Entry{Reason: reason})

@@ -39,9 +39,8 @@ func (g *guarded) All(ctx context.Context) ([]*reconcile.Record, error) {
 	return g.m.All(ctx)
 }
 
-// A job at which every look panics, one at which every look fails, and one that
-// is well: the well one ends as if the others were not there, the others are
-// looked at ever more rarely, and Run ends with its context.
+// The well job ends as if the other were not there, the one at which every look
+// panics is looked at ever more rarely, and Run ends with its context.
 func TestOneBadJobNeverStopsTheOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -31,7 +31,7 @@ type event struct {
 
 func drawFate(t *rapid.T) fate {
 	f := fate{behaviour: fmt.Sprintf("epochs=%d seconds=%d start=%dms%s",
-		rapid.IntRange(4, 15).Draw(t, "epochs"), rapid.IntRange(2, 12).Draw(t, "seconds"), rapid.IntRange(0, 2000).Draw(t, "start_ms"),
+		rapid.IntRange(4, 10).Draw(t, "epochs"), rapid.IntRange(2, 8).Draw(t, "seconds"), rapid.IntRange(0, 2000).Draw(t, "start_ms"),
 		rapid.SampledFrom([]string{
 			" checkpoint=500ms", " checkpoint=500ms", " checkpoint=3s", " checkpoint=15s", " checkpoint=1s owner_changes_at=9s",
 			" ignore_signal=true", " checkpoint=1s exit=3 at=4", " checkpoint=1s dies_at=7s", " checkpoint=1s missing=true",

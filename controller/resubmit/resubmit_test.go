@@ -44,11 +44,15 @@ func TestChangeSaysOnlyWhatDiffers(t *testing.T) {
 		want   driver.Change
 	}{
 		{"the owner's own settings are no change", own(), driver.Change{}},
-		{"cores carry their threads", own().With(tuning.Cores, tuning.Number(2)).With(tuning.Threads, tuning.Number(2)),
-			driver.Change{Cores: 2, Env: map[string]string{"OMP_NUM_THREADS": "2"}}},
+		{
+			"cores carry their threads", own().With(tuning.Cores, tuning.Number(2)).With(tuning.Threads, tuning.Number(2)),
+			driver.Change{Cores: 2, Env: map[string]string{"OMP_NUM_THREADS": "2"}},
+		},
 		{"memory is in bytes", own().With(tuning.Memory, tuning.Number(64<<20)), driver.Change{MemoryBytes: 64 << 20}},
-		{"a hyperparameter travels in its variable", own().With("batch_size", tuning.Number(64)),
-			driver.Change{Env: map[string]string{"BATCH_SIZE": "64"}}},
+		{
+			"a hyperparameter travels in its variable", own().With("batch_size", tuning.Number(64)),
+			driver.Change{Env: map[string]string{"BATCH_SIZE": "64"}},
+		},
 		{"or in its flag", own().With("lr", tuning.Number(0.1)), driver.Change{Args: map[string]string{"--lr": "0.1"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,9 +1,9 @@
 package scenario
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"pitchpipe/controller/reconcile"
@@ -65,14 +65,13 @@ func (p *play) intents(t told, audit []reconcile.Audit) {
 	}
 }
 
-var epochLine = regexp.MustCompile(`(?m)^epoch (\d+)/`)
-
 // epochs: none was worked on twice, and a job that succeeded did them all.
 func (p *play) epochs(t told) {
 	p.Helper()
+	line := regexp.MustCompile(`(?m)^epoch (\d+)/`)
 	next := 1
-	for _, found := range epochLine.FindAllStringSubmatch(t.log, -1) {
-		if found[1] != fmt.Sprint(next) {
+	for _, found := range line.FindAllStringSubmatch(t.log, -1) {
+		if found[1] != strconv.Itoa(next) {
 			p.Errorf("job %s: epoch %s came where %d was due", t.name, found[1], next)
 			return
 		}

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestStories(t *testing.T) {
 	t.Parallel()
-	paths, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
+	paths, err := filepath.Glob("*.txtar")
 	if err != nil || len(paths) < 14 {
 		t.Fatalf("found %d stories, error %v", len(paths), err)
 	}

@@ -1,0 +1,124 @@
+package reconcile_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+	"pitchpipe/driver/sim"
+)
+
+func TestWhatCannotBeAuditedIsNotDone(t *testing.T) {
+	t.Parallel()
+	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+		w.decide = probeThenMove
+		w.auditFails = true
+		rec, job := w.end(t, w.mustSubmit(t, "train", usual))
+		if len(job.Attempts) != 1 || len(rec.Probed) != 0 || slices.ContainsFunc(w.trace, func(s string) bool { return strings.Contains(s, "advance") }) {
+			t.Errorf("%d attempts, %d probes, trace %q; want nothing done", len(job.Attempts), len(rec.Probed), w.trace)
+		}
+	})
+}
+
+func TestWhatCannotBeSavedIsNotDone(t *testing.T) {
+	t.Parallel()
+	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+		w.decide = probeThenMove
+		w.records.before = func(r *reconcile.Record) error {
+			if r.Move != nil {
+				return errInjected
+			}
+			return nil
+		}
+		_, job := w.end(t, w.mustSubmit(t, "train", usual))
+		if len(job.Attempts) != 1 || slices.ContainsFunc(w.trace, func(s string) bool { return strings.Contains(s, "advance") }) {
+			t.Errorf("%d attempts, trace %q; want nothing done", len(job.Attempts), w.trace)
+		}
+	})
+}
+
+func TestADecisionThatNoDriverCanCarryOutFailsOurHandlingNotTheJob(t *testing.T) {
+	t.Parallel()
+	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+		w.decide = func(s tuning.State) tuning.Decision {
+			if s.Pending {
+				return hold(tuning.ReasonFirstSeen)
+			}
+			return tuning.Decision{Action: tuning.Move, Settings: tuning.Settings{"colour": tuning.Word("red")}}
+		}
+		rec, job := w.end(t, w.mustSubmit(t, "train", usual+" owner_changes_at=12s"))
+		if job.State != driver.Succeeded || !slices.ContainsFunc(rec.History, func(e reconcile.Entry) bool { return e.To == reconcile.Failed }) {
+			t.Errorf("the job is %s, its history %+v; want succeeded and failed", job.State, rec.History)
+		}
+	})
+}
+
+func TestAJobThatWaitsForRoomBetweenTwoAttemptsIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	inWorld(t, sim.Config{Nodes: []sim.NodeSpec{{Name: "n", Cores: 4, MemoryBytes: 1 << 30}}}, func(t *testing.T, w *world) {
+		w.decide = probeThenMove
+		id := w.mustSubmit(t, "train", usual)
+		w.until(t, id, func(r *reconcile.Record) bool { return r.Phase == reconcile.Probing })
+		w.read = func(j driver.Job) reconcile.Reading {
+			return reconcile.Reading{Reason: tuning.ReasonNoStanza, Own: own(j)}
+		}
+		w.mustSubmit(t, "filler", "epochs=10 seconds=6")
+		rec, job := w.end(t, id)
+		if len(rec.Probed) != 1 || len(job.Attempts) != 3 {
+			t.Errorf("%d probes, %d attempts; want 1 and 3: a waiting job has nothing to decide by", len(rec.Probed), len(job.Attempts))
+		}
+		if i := slices.IndexFunc(rec.Runs, func(r reconcile.Run) bool { return r.Attempt == 2 }); i < 0 || rec.Runs[i].Action != tuning.Probe {
+			t.Errorf("the second attempt is not known as a probe: %+v", rec.Runs)
+		}
+	})
+}
+
+func TestAnAttemptThatWasNotOursIsLookedAtOnce(t *testing.T) {
+	t.Parallel()
+	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+		w.policy.Knobs = append(w.policy.Knobs, tuning.Knob{Name: tuning.Memory, Min: tuning.Number(1 << 20), Max: tuning.Number(1 << 40)})
+		small := cores(2).With(tuning.Memory, tuning.Number(1<<20))
+		w.decide = func(s tuning.State) tuning.Decision {
+			if s.Pending {
+				return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonRecalled, Settings: small}
+			}
+			if s.Measured != tuning.ReasonNone {
+				return hold(tuning.ReasonProfiling)
+			}
+			return hold(tuning.ReasonAlreadyBest)
+		}
+		rec, job := w.end(t, w.mustSubmit(t, "train", usual+" memory=64MiB"))
+		if len(job.Attempts) != 2 || job.Attempts[1].Cause != driver.CauseMemory || job.State != driver.Succeeded {
+			t.Fatalf("attempts %+v, %s; want a second one with the owner's memory", job.Attempts, job.State)
+		}
+		if len(rec.Hurt) != 1 || !rec.Hurt[0].Equal(small) || len(w.lessons) != 1 || len(w.lessons[0].Regressed) == 0 {
+			t.Errorf("hurt by %v, lessons %+v; want the small memory remembered", rec.Hurt, w.lessons)
+		}
+		looks := 0
+		for _, e := range rec.History {
+			if e.Trigger == reconcile.LookAgain {
+				looks++
+			}
+		}
+		if looks != 1 {
+			t.Errorf("looked again %d times, want once", looks)
+		}
+	})
+}
+
+func TestAJobThatDoesNotSaveInTimeRunsOnAndIsNotAskedAgain(t *testing.T) {
+	t.Parallel()
+	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+		w.decide = probeThenMove
+		rec, job := w.end(t, w.mustSubmit(t, "train", "epochs=30 seconds=2 ignore_signal=true"))
+		if len(job.Attempts) != 1 || job.State != driver.Succeeded || rec.Reason != tuning.ReasonGraceExpired {
+			t.Errorf("%d attempts, %s, reason %s; want 1, succeeded, grace-expired", len(job.Attempts), job.State, rec.Reason)
+		}
+		if len(w.audits) != 1 || len(rec.Probed) != 0 {
+			t.Errorf("%d intents, %d probes; want one intent that came to nothing", len(w.audits), len(rec.Probed))
+		}
+	})
+}

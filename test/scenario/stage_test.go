@@ -1,0 +1,222 @@
+package scenario
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"pitchpipe/controller/config"
+	"pitchpipe/controller/daemon"
+	"pitchpipe/controller/daemon/peer"
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/driver"
+	"pitchpipe/driver/sim"
+	exporter "pitchpipe/exporter/api"
+)
+
+// patience is how long, in virtual time, a story waits for anything.
+const patience = 4 * time.Hour
+
+// tick is how often a running job is looked at: epochs here last some seconds.
+const tick = 2 * time.Second
+
+// play is a story while it happens.
+type play struct {
+	testing.TB
+	files   map[string][]byte
+	began   time.Time
+	cluster *sim.Cluster
+	config  config.Config
+	site    *config.SitePolicy
+	log     *complaints
+
+	names []string // of the jobs, by submission
+	ids   map[string]driver.JobID
+	users map[string]string
+
+	daemon *daemon.Daemon
+	api    http.Handler
+	end    context.CancelFunc // of the present controller
+	gone   chan struct{}      // closed when it is
+
+	mu     sync.Mutex
+	faults []struck
+	broken map[driver.JobID]bool
+	crash  *crash
+}
+
+// struck is a fault in force.
+type struck struct {
+	fault
+	until time.Time
+}
+
+// crash waits for the moment to end the controller.
+type crash struct {
+	phase reconcile.Phase
+	step  driver.StepKind
+}
+
+// runner is the cluster as the controller wants it: it needs nothing to run.
+type runner struct{ *sim.Cluster }
+
+// Run implements daemon.Runner.
+func (runner) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// meter is the cluster's exporter, with jobs that break it.
+type meter struct{ p *play }
+
+// Node implements daemon.Meter.
+func (m meter) Node(ctx context.Context) (exporter.Node, error) { return m.p.cluster.Node(ctx) }
+
+// Window implements daemon.Meter.
+func (m meter) Window(ctx context.Context, job string, attempt int, after uint64) (exporter.Window, error) {
+	m.p.mu.Lock()
+	broken := m.p.broken[driver.JobID(job)]
+	m.p.mu.Unlock()
+	if broken {
+		panic("measurements of job " + job + " are broken")
+	}
+	return m.p.cluster.Window(ctx, job, attempt, after)
+}
+
+// complaints are the errors that were logged.
+type complaints struct {
+	slog.Handler
+	mu    sync.Mutex
+	texts []string
+}
+
+// Enabled implements slog.Handler.
+func (*complaints) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
+
+// Handle implements slog.Handler.
+func (c *complaints) Handle(_ context.Context, r slog.Record) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.Message != "the tuner pauses itself" { // that is for the operator, and a story may be about it
+		c.texts = append(c.texts, r.Message)
+	}
+	return nil
+}
+
+func (p *play) start() {
+	p.Helper()
+	d, err := daemon.New(daemon.Parts{
+		Config: p.config, Site: p.site, Driver: runner{p.cluster}, Meter: meter{p}, Log: slog.New(p.log), AfterSave: p.saved,
+		Tick: tick,
+	})
+	if err != nil {
+		p.Fatalf("open the controller: %v", err)
+	}
+	ctx, cancel := context.WithCancel(p.Context())
+	gone := make(chan struct{})
+	p.mu.Lock()
+	p.daemon, p.api, p.end, p.gone = d, d.Handler(), cancel, gone
+	p.mu.Unlock()
+	go func() {
+		defer close(gone)
+		if err := d.Tune(ctx); err != nil {
+			p.Errorf("the controller ended: %v", err)
+		}
+	}()
+}
+
+func (p *play) close() {
+	p.Helper()
+	p.end()
+	<-p.gone
+	if err := p.daemon.Close(); err != nil {
+		p.Fatalf("close the controller: %v", err)
+	}
+}
+
+// leave ends what a story that failed has left running.
+func (p *play) leave() {
+	p.end()
+	<-p.gone
+	p.cluster.Close()
+}
+
+// saved ends the controller where the story wants it to crash. What it would do
+// next fails, since its context has ended.
+func (p *play) saved(phase reconcile.Phase, step driver.StepKind) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.crash != nil && p.crash.phase == phase && p.crash.step == step {
+		p.crash = nil
+		p.end()
+	}
+}
+
+// fails is the cluster's Config.Faults.
+func (p *play) fails(op string, id driver.JobID) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.faults {
+		if time.Now().Before(f.until) && (f.op == "any" || f.op == op) && (f.job == "" || p.ids[f.job] == id) {
+			return f.err
+		}
+	}
+	return nil
+}
+
+// ask calls the controller's API as a user.
+func (p *play) ask(user, method, path string, body, answer any) int {
+	p.Helper()
+	raw, err := json.Marshal(body)
+	if err != nil {
+		p.Fatal(err)
+	}
+	uid := uint32(4242) // nobody's: not the one that the controller runs as
+	if user == "root" {
+		uid = 0
+	}
+	ctx := peer.NewContext(p.Context(), peer.Peer{UID: uid, Name: user})
+	req := httptest.NewRequestWithContext(ctx, method, path, bytes.NewReader(raw))
+	rec := httptest.NewRecorder()
+	p.api.ServeHTTP(rec, req)
+	if answer != nil && rec.Code < http.StatusMultipleChoices {
+		if err := json.Unmarshal(rec.Body.Bytes(), answer); err != nil {
+			p.Fatalf("%s %s: %v in %s", method, path, err, rec.Body)
+		}
+	}
+	return rec.Code
+}
+
+func (p *play) id(name string) driver.JobID {
+	p.Helper()
+	id, ok := p.ids[name]
+	if !ok {
+		p.Fatalf("no job %q was submitted", name)
+	}
+	return id
+}
+
+// newPlay makes the stage; the caller is inside a bubble.
+func newPlay(t testing.TB, files map[string][]byte, state string, site *config.SitePolicy, cluster sim.Config) *play {
+	t.Helper()
+	p := &play{
+		TB: t, files: files, began: time.Now(), site: site,
+		config: config.Config{State: filepath.Join(state, "controller"), Resync: time.Minute},
+		log:    &complaints{Handler: slog.DiscardHandler},
+		ids:    map[string]driver.JobID{}, users: map[string]string{}, broken: map[driver.JobID]bool{},
+	}
+	cluster.Faults = p.fails
+	var err error
+	if p.cluster, err = sim.New(cluster); err != nil {
+		t.Fatal(fmt.Errorf("the simulated cluster: %w", err))
+	}
+	return p
+}
