@@ -180,11 +180,11 @@ func TestDecide(t *testing.T) {
 		{"too much memory is given up, with a reserve", pending, func(s *tuning.State) {
 			s.Own = s.Own.With(tuning.Memory, tuning.Number(8<<30))
 			s.PeakRSS, s.PeakRuns = 100<<20, 3
-		}, tuning.Move, tuning.ReasonRecalled, cores(1).With(tuning.Memory, tuning.Number(125<<20))},
+		}, tuning.Move, tuning.ReasonRecalled, cores(1).With(tuning.Memory, tuning.Number(150<<20))},
 		{"with few runs seen the reserve is larger", pending, func(s *tuning.State) {
 			s.Own = s.Own.With(tuning.Memory, tuning.Number(8<<30))
 			s.PeakRSS, s.PeakRuns = 100<<20, 1
-		}, tuning.Move, tuning.ReasonRecalled, cores(1).With(tuning.Memory, tuning.Number(150<<20))},
+		}, tuning.Move, tuning.ReasonRecalled, cores(1).With(tuning.Memory, tuning.Number(300<<20))},
 		{"memory that ran out before is not tried again", pending, func(s *tuning.State) {
 			s.Own = s.Own.With(tuning.Memory, tuning.Number(8<<30))
 			s.PeakRSS, s.PeakRuns = 100<<20, 3

@@ -7,11 +7,12 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// Memory is never set below this multiple of the largest peak seen, and with
-// few runs seen the reserve is larger: the next input may be bigger.
+// Memory is never set below a multiple of the largest peak seen. The next input
+// may be bigger than all before, and a job that is killed for memory loses what it
+// did since its last checkpoint, so the reserve is wide, and wider with few runs.
 const (
-	memoryReserve    = 1.25
-	memoryReserveFew = 1.5
+	memoryReserve    = 1.5
+	memoryReserveFew = 3
 	memoryFewRuns    = 3
 )
 

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -10,7 +11,7 @@ import (
 )
 
 // act takes one step of the intent under way, or makes one decision.
-func (p *pass) act() error {
+func (p *pass) act(ctx context.Context) error {
 	if !p.rec.Phase.Acting() && p.job.Attempt > 0 && p.job.State != driver.Running {
 		// Between two attempts there is nothing to decide by.
 		p.again = p.cfg.Tick
@@ -18,32 +19,32 @@ func (p *pass) act() error {
 	}
 	switch p.rec.Phase {
 	case Recalled, Probing, Moving, RollingBack:
-		return p.advance()
+		return p.advance(ctx)
 	case Eligible:
-		return p.eligible()
+		return p.eligible(ctx)
 	case Held:
-		return p.held()
+		return p.held(ctx)
 	case Profiling, Classified:
-		return p.profiled()
+		return p.profiled(ctx)
 	case Verifying, Settled:
-		return p.verify()
+		return p.verify(ctx)
 	case Ignored, Failed, Seen, Suspended, Ended, Cancelled:
 	}
 	return nil
 }
 
 // eligible decides about a job that has not been profiled yet.
-func (p *pass) eligible() error {
+func (p *pass) eligible(ctx context.Context) error {
 	if p.job.State != driver.Pending {
 		p.again = p.cfg.Tick
 		return p.to(Profiling, JobStarted, Entry{Attempt: p.job.Attempt})
 	}
-	d, err := p.decide()
+	d, err := p.decide(ctx)
 	if err != nil {
 		return err
 	}
 	if d.Action != tuning.Hold {
-		return p.begin(Recalled, KnownKind, d)
+		return p.begin(ctx, Recalled, KnownKind, d)
 	}
 	if d.Reason != p.rec.Reason {
 		p.rec.Reason, p.dirty = d.Reason, true
@@ -55,14 +56,14 @@ func (p *pass) eligible() error {
 
 // held looks again at a job whose hold may end by itself. Nothing is written
 // while the answer stays the same.
-func (p *pass) held() error {
-	p.again = p.cfg.Tick
+func (p *pass) held(ctx context.Context) error {
+	p.again = p.tick()
 	if p.rec.Final {
-		p.again = 4 * p.cfg.Tick // its epochs are still measured, for the next such job
+		p.again = 4 * p.tick() // its epochs are still measured, for the next such job
 		p.classify()
 		return nil
 	}
-	d, err := p.decide()
+	d, err := p.decide(ctx)
 	if err != nil {
 		return err
 	}
@@ -74,29 +75,29 @@ func (p *pass) held() error {
 	if err := p.to(Profiling, LookAgain, Entry{Reason: d.Reason}); err != nil {
 		return err
 	}
-	return p.profiled()
+	return p.profiled(ctx)
 }
 
 // profiled decides about a running job.
-func (p *pass) profiled() error {
-	p.again = p.cfg.Tick
+func (p *pass) profiled(ctx context.Context) error {
+	p.again = p.tick()
 	if p.rec.Phase == Profiling && p.measured == tuning.ReasonNone {
 		p.classify()
 		if err := p.to(Classified, ProfileReady, Entry{Class: p.rec.Class, Attempt: p.job.Attempt}); err != nil {
 			return err
 		}
 	}
-	d, err := p.decide()
+	d, err := p.decide(ctx)
 	if err != nil {
 		return err
 	}
 	switch d.Action {
 	case tuning.Probe:
-		return p.begin(Probing, ToldToProbe, d)
+		return p.begin(ctx, Probing, ToldToProbe, d)
 	case tuning.Move:
-		return p.begin(Moving, ToldToMove, d)
+		return p.begin(ctx, Moving, ToldToMove, d)
 	case tuning.RollBack:
-		return p.begin(RollingBack, ToldToReturn, d)
+		return p.begin(ctx, RollingBack, ToldToReturn, d)
 	case tuning.Hold:
 	}
 	if p.rec.Phase == Profiling {
@@ -123,8 +124,8 @@ func (p *pass) note(d tuning.Decision) {
 }
 
 // decide gathers the state and asks the planner.
-func (p *pass) decide() (tuning.Decision, error) {
-	s, err := p.state()
+func (p *pass) decide(ctx context.Context) (tuning.Decision, error) {
+	s, err := p.state(ctx)
 	if err != nil {
 		return tuning.Decision{}, err
 	}
@@ -133,7 +134,7 @@ func (p *pass) decide() (tuning.Decision, error) {
 
 // begin makes the intent durable. Nothing has happened to the job when it
 // returns; the next pass takes the first step.
-func (p *pass) begin(phase Phase, by Trigger, d tuning.Decision) error {
+func (p *pass) begin(ctx context.Context, phase Phase, by Trigger, d tuning.Decision) error {
 	if r := p.caps.admit(p.now, p.rec, phase, p.stages.Site(p.job)); r != tuning.ReasonNone {
 		held := d
 		held.Action, held.Reason = tuning.Hold, r
@@ -146,7 +147,7 @@ func (p *pass) begin(phase Phase, by Trigger, d tuning.Decision) error {
 		return p.to(Failed, OurFault, Entry{Reason: tuning.ReasonUnsupported, Detail: err.Error(), Decision: &d})
 	}
 	// The audit comes first: what cannot be audited is not even wanted.
-	if err := p.stages.Audit(p.ctx, Audit{
+	if err := p.stages.Audit(ctx, Audit{
 		At: p.now, Actor: "tuner", Job: string(p.job.ID), Action: string(d.Action),
 		Before: p.rec.Settings(p.job.Attempt), After: d.Settings, Reason: d.Reason, Intent: id,
 	}); err != nil {
@@ -158,7 +159,7 @@ func (p *pass) begin(phase Phase, by Trigger, d tuning.Decision) error {
 		return err
 	}
 	p.again = time.Millisecond
-	return p.store()
+	return p.store(ctx)
 }
 
 func note(d tuning.Decision) string {
@@ -166,7 +167,7 @@ func note(d tuning.Decision) string {
 }
 
 // advance takes one step of the intent under way.
-func (p *pass) advance() error {
+func (p *pass) advance(ctx context.Context) error {
 	m := p.rec.Move
 	if m == nil {
 		return p.to(Failed, OurFault, Entry{Reason: tuning.ReasonDriverFailure, Detail: "the intent is missing"})
@@ -186,11 +187,11 @@ func (p *pass) advance() error {
 	}
 	if !m.Tried {
 		m.Tried, p.dirty = true, true
-		if err := p.store(); err != nil {
+		if err := p.store(ctx); err != nil {
 			return err
 		}
 	}
-	step, reason, err := p.stages.Step(p.ctx, m.Driver)
+	step, reason, err := p.stages.Step(ctx, m.Driver)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,8 +15,8 @@ import (
 const linger = 2 * time.Second
 
 // verify compares tuned with untuned and returns a job that got worse.
-func (p *pass) verify() error {
-	p.again = p.cfg.Tick
+func (p *pass) verify(ctx context.Context) error {
+	p.again = p.tick()
 	p.classify()
 	if p.rec.Phase == Verifying && p.foreign() {
 		// An attempt came that was not ours, such as the return of memory.
@@ -37,12 +38,12 @@ func (p *pass) verify() error {
 	if outcome.Verdict != tuning.Regressed {
 		return nil
 	}
-	d, err := p.decide()
+	d, err := p.decide(ctx)
 	if err != nil {
 		return err
 	}
 	if d.Action == tuning.RollBack {
-		return p.begin(RollingBack, Worse, d)
+		return p.begin(ctx, RollingBack, Worse, d)
 	}
 	p.note(d)
 	return nil
@@ -83,7 +84,7 @@ func (p *pass) compare() (tuning.Outcome, bool) {
 }
 
 // finish closes the story of an ended job and learns from it.
-func (p *pass) finish() error {
+func (p *pass) finish(ctx context.Context) error {
 	if late := p.now.Sub(p.job.Ended); p.rec.Done() < p.rec.Total && p.job.State == driver.Succeeded && late < linger {
 		p.again = p.cfg.Step
 		return nil
@@ -98,7 +99,7 @@ func (p *pass) finish() error {
 		p.classify()
 	}
 	if !p.rec.Learned {
-		if err := p.learn(); err != nil {
+		if err := p.learn(ctx); err != nil {
 			return err
 		}
 		p.rec.Learned, p.dirty = true, true
@@ -117,10 +118,10 @@ func (p *pass) finish() error {
 		p.rec.Reason = reason
 	}
 	p.caps.release(p.rec.Job)
-	return p.pauseIfHarmful()
+	return p.pauseIfHarmful(ctx)
 }
 
-func (p *pass) learn() error {
+func (p *pass) learn(ctx context.Context) error {
 	if p.rec.Phase == Ignored || len(p.rec.Epochs) == 0 && p.rec.Peak == 0 {
 		return nil
 	}
@@ -138,7 +139,7 @@ func (p *pass) learn() error {
 	if o := p.rec.Outcome; o != nil && o.Verdict == tuning.Regressed {
 		lesson.Regressed = append(lesson.Regressed, o.Tuned)
 	}
-	if err := p.stages.Learn(p.ctx, lesson); err != nil {
+	if err := p.stages.Learn(ctx, lesson); err != nil {
 		return fmt.Errorf("learn from %s: %w", p.rec.Job, err)
 	}
 	return nil
@@ -146,23 +147,23 @@ func (p *pass) learn() error {
 
 // pauseIfHarmful stops the tuner that hurts: after the site's number of
 // regressions, or one lost job that it had touched.
-func (p *pass) pauseIfHarmful() error {
+func (p *pass) pauseIfHarmful(ctx context.Context) error {
 	site := p.stages.Site(p.job)
 	touched := len(p.rec.Restarts)+len(p.rec.Probed) > 0
 	if p.job.State == driver.Lost && touched {
-		return p.pause(fmt.Sprintf("job %s was lost after it had been moved", p.rec.Job))
+		return p.pause(ctx, fmt.Sprintf("job %s was lost after it had been moved", p.rec.Job))
 	}
 	if o := p.rec.Outcome; o != nil && o.Verdict == tuning.Regressed && site.PauseAfter > 0 {
 		if n := p.caps.regressed(); n >= site.PauseAfter {
-			return p.pause(fmt.Sprintf("%d tuned jobs regressed, the latest was %s", n, p.rec.Job))
+			return p.pause(ctx, fmt.Sprintf("%d tuned jobs regressed, the latest was %s", n, p.rec.Job))
 		}
 	}
 	return nil
 }
 
-func (p *pass) pause(why string) error {
+func (p *pass) pause(ctx context.Context, why string) error {
 	p.caps.forgive()
-	if err := p.stages.Pause(p.ctx, why); err != nil {
+	if err := p.stages.Pause(ctx, why); err != nil {
 		return fmt.Errorf("pause: %w", err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -11,11 +12,11 @@ import (
 )
 
 // state gathers everything the planner may look at.
-func (p *pass) state() (tuning.State, error) {
+func (p *pass) state(ctx context.Context) (tuning.State, error) {
 	site := p.stages.Site(p.job)
 	policy := site.Narrow(p.rec.Policy, p.rec.Own)
 	trials := tuning.TrialsOf(p.rec.Epochs, p.rec.Own)
-	known, err := p.stages.Recall(p.ctx, Question{Kind: p.rec.Kind, Class: p.rec.Class, Own: p.rec.Own, Policy: policy})
+	known, err := p.stages.Recall(ctx, Question{Kind: p.rec.Kind, Class: p.rec.Class, Own: p.rec.Own, Policy: policy})
 	if err != nil {
 		return tuning.State{}, fmt.Errorf("recall %s: %w", p.rec.Kind, err)
 	}

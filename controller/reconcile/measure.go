@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
@@ -10,18 +11,18 @@ import (
 
 // measure brings the record's epochs up to date: those of the present attempt
 // and, since its last epochs may have come late, of the one before.
-func (p *pass) measure() error {
+func (p *pass) measure(ctx context.Context) {
 	switch {
 	case !p.rec.Policy.Progress.IsSet():
 		p.measured = tuning.ReasonNoProgress
-		return nil
+		return
 	case p.job.Attempt == 0:
 		p.measured = tuning.ReasonWarmingUp
-		return nil
+		return
 	}
 	for attempt := max(1, p.job.Attempt-1); attempt <= p.job.Attempt; attempt++ {
 		settings := p.rec.Settings(attempt)
-		m, err := p.stages.Measure(p.ctx, MeasureRequest{
+		m, err := p.stages.Measure(ctx, MeasureRequest{
 			Job: p.job.ID, Attempt: attempt, Settings: settings, Policy: p.rec.Policy,
 		})
 		if err != nil {
@@ -41,15 +42,28 @@ func (p *pass) measure() error {
 		}
 		p.rec.Peak = max(p.rec.Peak, m.Profile.PeakRSS)
 	}
-	return nil
+}
+
+// tick is how long to wait before the job is measured again: the longer an
+// attempt runs, the less a moment matters, and the more there is to read.
+func (p *pass) tick() time.Duration {
+	age := time.Duration(0)
+	if n := len(p.job.Attempts); n > 0 {
+		age = p.now.Sub(p.job.Attempts[n-1].Started)
+	}
+	return min(max(p.cfg.Tick, age/200), max(p.cfg.Tick, 30*time.Second))
 }
 
 // merge replaces what was known of the attempt's epochs. The window of an attempt
 // only grows, unless the exporter restarted: then the longer story stays.
 func (p *pass) merge(attempt int, m Measurement) {
 	old := len(p.rec.Epochs)
+	fresh := make(map[int]bool, len(m.Epochs))
+	for _, e := range m.Epochs {
+		fresh[e.Number] = true
+	}
 	keep := slices.DeleteFunc(slices.Clone(p.rec.Epochs), func(e tuning.Epoch) bool {
-		return e.Attempt == attempt && slices.ContainsFunc(m.Epochs, func(n tuning.Epoch) bool { return n.Number == e.Number })
+		return e.Attempt == attempt && fresh[e.Number]
 	})
 	p.rec.Epochs = append(keep, m.Epochs...)
 	slices.SortFunc(p.rec.Epochs, func(a, b tuning.Epoch) int {

@@ -14,7 +14,6 @@ import (
 // pass is one look at one job.
 type pass struct {
 	*Loop
-	ctx context.Context //nolint:containedctx // a pass lives no longer than the call that made it
 	now time.Time
 	job driver.Job
 	rec *Record
@@ -28,9 +27,9 @@ type pass struct {
 // Reconcile looks at one job and takes at most one step with it. It returns after
 // how long to look again, 0 for not before the job changes.
 func (l *Loop) Reconcile(ctx context.Context, id driver.JobID) (time.Duration, error) {
-	p := &pass{Loop: l, ctx: ctx, now: time.Now(), measured: tuning.ReasonNoSamples}
+	p := &pass{Loop: l, now: time.Now(), measured: tuning.ReasonNoSamples}
 	// 1. What is the job at its scheduler, and what do we know of it?
-	if done, err := p.look(id); done || err != nil {
+	if done, err := p.look(ctx, id); done || err != nil {
 		return p.again, err
 	}
 	// 2. Did its owner change it meanwhile? Then everything starts anew.
@@ -38,32 +37,30 @@ func (l *Loop) Reconcile(ctx context.Context, id driver.JobID) (time.Duration, e
 		return 0, err
 	}
 	// 3. What does it allow?
-	if err := p.read(); err != nil {
+	if err := p.read(ctx); err != nil {
 		return 0, err
 	}
 	// 4. Which attempts are there, and what did they do so far?
 	p.adopt()
-	if err := p.measure(); err != nil {
-		return 0, err
-	}
+	p.measure(ctx)
 	// 5. It ended: compare, learn, close.
 	if p.job.State.Ended() {
-		err := p.finish()
-		return p.again, errors.Join(err, p.store())
+		err := p.finish(ctx)
+		return p.again, errors.Join(err, p.store(ctx))
 	}
 	// 6. One step of what is under way, or one decision.
-	if err := p.act(); err != nil {
-		return p.again, errors.Join(err, p.store())
+	if err := p.act(ctx); err != nil {
+		return p.again, errors.Join(err, p.store(ctx))
 	}
-	return p.again, p.store()
+	return p.again, p.store(ctx)
 }
 
-func (p *pass) store() error {
+func (p *pass) store(ctx context.Context) error {
 	if !p.dirty {
 		return nil
 	}
 	p.dirty = false
-	return p.save(p.ctx, p.rec)
+	return p.save(ctx, p.rec)
 }
 
 func (p *pass) to(phase Phase, by Trigger, e Entry) error {
@@ -76,15 +73,15 @@ func (p *pass) to(phase Phase, by Trigger, e Entry) error {
 	return nil
 }
 
-func (p *pass) look(id driver.JobID) (done bool, err error) {
-	p.rec, err = p.cfg.Records.Load(p.ctx, id)
+func (p *pass) look(ctx context.Context, id driver.JobID) (done bool, err error) {
+	p.rec, err = p.cfg.Records.Load(ctx, id)
 	if err != nil && !errors.Is(err, ErrNoRecord) {
 		return false, fmt.Errorf("load the record of %s: %w", id, err)
 	}
 	if p.rec != nil && p.rec.Phase.Over() {
 		return true, nil
 	}
-	p.job, err = p.cfg.Scheduler.Get(p.ctx, id)
+	p.job, err = p.cfg.Scheduler.Get(ctx, id)
 	switch {
 	case err == nil:
 	case errors.Is(err, driver.ErrNotFound) && p.rec != nil:
@@ -93,12 +90,12 @@ func (p *pass) look(id driver.JobID) (done bool, err error) {
 		}
 		p.rec.Move = nil
 		p.caps.release(id)
-		return true, p.store()
+		return true, p.store(ctx)
 	case errors.Is(err, driver.ErrNotFound):
 		return true, nil
 	case p.rec != nil && p.rec.Phase != Suspended && !errors.Is(err, context.Canceled):
 		terr := p.to(Suspended, Unreachable, Entry{Reason: tuning.ReasonUnreachable, Detail: err.Error()})
-		return true, errors.Join(err, terr, p.store())
+		return true, errors.Join(err, terr, p.store(ctx))
 	default:
 		return true, fmt.Errorf("get job %s: %w", id, err)
 	}
@@ -132,11 +129,11 @@ func (p *pass) superseded() error {
 	return p.to(Seen, OwnerCame, Entry{Reason: tuning.ReasonOwnerChanged})
 }
 
-func (p *pass) read() error {
+func (p *pass) read(ctx context.Context) error {
 	if p.rec.Phase != Seen {
 		return nil
 	}
-	reading := p.stages.Read(p.ctx, p.job)
+	reading := p.stages.Read(ctx, p.job)
 	p.rec.Kind = reading.Kind
 	if reading.Reason != tuning.ReasonNone {
 		p.rec.Own = reading.Own

@@ -26,7 +26,6 @@ type fate struct {
 type event struct {
 	wait time.Duration
 	kind string
-	job  int
 }
 
 func drawFate(t *rapid.T) fate {

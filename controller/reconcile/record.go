@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"slices"
 	"time"
 
 	"pitchpipe/controller/tuning"
@@ -83,9 +84,9 @@ type Entry struct {
 
 // Settings are what the given attempt runs under.
 func (r *Record) Settings(attempt int) tuning.Settings {
-	for i := len(r.Runs) - 1; i >= 0; i-- {
-		if r.Runs[i].Attempt <= attempt || attempt == 0 {
-			return r.Runs[i].Settings
+	for _, v := range slices.Backward(r.Runs) {
+		if v.Attempt <= attempt || attempt == 0 {
+			return v.Settings
 		}
 	}
 	return r.Own

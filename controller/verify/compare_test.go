@@ -8,8 +8,9 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-//go:fix inline
 // epochs makes epochs of the given seconds, numbered from first.
+//
+//go:fix inline
 func epochs(first int, seconds ...float64) []Epoch {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	out := make([]Epoch, 0, len(seconds))
