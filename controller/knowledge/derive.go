@@ -122,32 +122,7 @@ func (r run) collect(sums map[string]*tally, base tuning.Trial, view func(tuning
 
 // ratio is the log ratio of the measure per epoch.
 func (m Measure) ratio(t, base tuning.Trial) (float64, bool) {
-	if !(t.Seconds > 0) || !(base.Seconds > 0) {
-		return 0, false
-	}
-	wj, ws := m.weights()
-	v := ws * math.Log(t.Seconds/base.Seconds)
-	if wj > 0 {
-		if t.Joules == nil || base.Joules == nil || t.Source != base.Source || !(*t.Joules > 0) || !(*base.Joules > 0) {
-			return 0, false
-		}
-		v += wj * math.Log(float64(*t.Joules / *base.Joules))
-	}
-	return v, !math.IsNaN(v) && !math.IsInf(v, 0)
-}
-
-func (m Measure) weights() (joules, seconds float64) {
-	switch m.Objective {
-	case tuning.Energy:
-		return 1, 0
-	case tuning.EDP:
-		return 1, 1
-	case tuning.Blend:
-		w := min(max(m.Weight, 0), 1)
-		return w, 1 - w
-	case tuning.Time:
-	}
-	return 0, 1
+	return t.LogRatio(base, m.Objective, m.Weight)
 }
 
 // tally gathers the runs of one setting.

@@ -8,40 +8,6 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// Score is the natural log of how much of the objective a trial costs per epoch,
-// over the reference: below 0 is better. weight is the share of energy in
-// tuning.Blend. False: the trial failed, or one of both lacks what the objective
-// is measured in, or their joules come from different sources.
-func Score(trial, reference tuning.Trial, objective tuning.Objective, weight float64) (float64, bool) {
-	if trial.Failed || reference.Failed || !(trial.Seconds > 0) || !(reference.Seconds > 0) {
-		return 0, false
-	}
-	wj, ws := weights(objective, weight)
-	v := ws * math.Log(trial.Seconds/reference.Seconds)
-	if wj > 0 {
-		if trial.Joules == nil || reference.Joules == nil || trial.Source != reference.Source ||
-			!(*trial.Joules > 0) || !(*reference.Joules > 0) {
-			return 0, false
-		}
-		v += wj * math.Log(float64(*trial.Joules / *reference.Joules))
-	}
-	return v, !math.IsInf(v, 0) && !math.IsNaN(v)
-}
-
-func weights(o tuning.Objective, weight float64) (joules, seconds float64) {
-	switch o {
-	case tuning.Energy:
-		return 1, 0
-	case tuning.EDP:
-		return 1, 1
-	case tuning.Blend:
-		w := min(max(weight, 0), 1)
-		return w, 1 - w
-	case tuning.Time:
-	}
-	return 0, 1
-}
-
 // Noise of one epoch. Trials are short, so their own spread is shared among them
 // and joined with what is usual, which counts as much as priorDegrees epochs.
 const (
@@ -67,7 +33,7 @@ func spread(trials []tuning.Trial) (sd, degrees float64) {
 // standardError is that of the score of a trial against the reference. Joules
 // are taken to vary as the seconds do, and together with them.
 func standardError(trial, reference tuning.Trial, p tuning.Policy, sd float64) float64 {
-	wj, ws := weights(p.Objective, p.Weight)
+	wj, ws := p.Objective.Weights(p.Weight)
 	n, m := float64(max(trial.Epochs, 1)), float64(max(reference.Epochs, 1))
 	return (wj + ws) * sd * math.Sqrt(1/n+1/m)
 }
@@ -102,7 +68,7 @@ func Better(trials []tuning.Trial, reference tuning.Trial, p tuning.Policy) (Gai
 	sd, degrees := spread(trials)
 	var best Gain
 	for _, t := range trials {
-		v, ok := Score(t, reference, p.Objective, p.Weight)
+		v, ok := t.LogRatio(reference, p.Objective, p.Weight)
 		if !ok || t.Reference || !Usable(t, reference, p) {
 			continue
 		}

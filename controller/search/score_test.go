@@ -19,42 +19,6 @@ func trialOf(coreCount, seconds, joules float64) tuning.Trial {
 	return t
 }
 
-func TestScore(t *testing.T) {
-	t.Parallel()
-	ref := trialOf(1, 10, 100)
-	half := trialOf(2, 5, 80)
-	bare := trialOf(2, 5, 0)
-	failed := half
-	failed.Failed = true
-	otherSource := half
-	otherSource.Source = "modelled"
-	tests := []struct {
-		name      string
-		trial     tuning.Trial
-		objective tuning.Objective
-		weight    float64
-		want      float64
-		ok        bool
-	}{
-		{"time is the log ratio of seconds", half, tuning.Time, 0, math.Log(.5), true},
-		{"energy is the log ratio of joules", half, tuning.Energy, 0, math.Log(.8), true},
-		{"edp is the sum of both", half, tuning.EDP, 0, math.Log(.4), true},
-		{"blend weighs both", half, tuning.Blend, .25, .25*math.Log(.8) + .75*math.Log(.5), true},
-		{"time needs no joules", bare, tuning.Time, 0, math.Log(.5), true},
-		{"blend without energy needs no joules", bare, tuning.Blend, 0, math.Log(.5), true},
-		{"energy without joules has no score", bare, tuning.Energy, 0, 0, false},
-		{"joules of another source have no score", otherSource, tuning.Energy, 0, 0, false},
-		{"a failed trial has no score", failed, tuning.Time, 0, 0, false},
-		{"a trial without time has no score", tuning.Trial{}, tuning.Time, 0, 0, false},
-	}
-	for _, tt := range tests {
-		got, ok := Score(tt.trial, ref, tt.objective, tt.weight)
-		if ok != tt.ok || math.Abs(got-tt.want) > 1e-12 {
-			t.Errorf("%s: Score = %g, %t, want %g, %t", tt.name, got, ok, tt.want, tt.ok)
-		}
-	}
-}
-
 func TestUsable(t *testing.T) {
 	t.Parallel()
 	ref := trialOf(1, 10, 100)

@@ -226,7 +226,7 @@ func (s Study) shadowed(dims []Dimension, base point, i int, v tuning.Value) boo
 		if !Usable(t, reference, s.Policy) {
 			return true
 		}
-		if worse, ok := Score(t, at, s.Policy.Objective, s.Policy.Weight); ok && worse > standardError(t, at, s.Policy, sd) {
+		if worse, ok := t.LogRatio(at, s.Policy.Objective, s.Policy.Weight); ok && worse > standardError(t, at, s.Policy, sd) {
 			return true
 		}
 	}
@@ -249,7 +249,7 @@ func (s Study) lost(dims []Dimension, base point, i int, v tuning.Value) bool {
 		if !ok {
 			continue
 		}
-		worse, ok := Score(t, other, s.Policy.Objective, s.Policy.Weight)
+		worse, ok := t.LogRatio(other, s.Policy.Objective, s.Policy.Weight)
 		if ok && worse > clearLoss*standardError(t, other, s.Policy, sd) {
 			return true
 		}

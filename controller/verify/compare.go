@@ -80,7 +80,7 @@ func Compare(in Input) tuning.Outcome {
 // measure says what the objective compares by; false: by joules that are not on
 // both sides.
 func (in Input) measure() (measure, bool) {
-	j, s := in.weights()
+	j, s := in.Objective.Weights(in.Weight)
 	m := measure{joules: j, seconds: s}
 	if j == 0 {
 		return m, true

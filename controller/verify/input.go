@@ -101,21 +101,6 @@ func (in Input) withDefaults() Input {
 	return in
 }
 
-// weights are those of ln(joules) and of ln(seconds) in the measure.
-func (in Input) weights() (joules, seconds float64) {
-	switch in.Objective {
-	case tuning.Energy:
-		return 1, 0
-	case tuning.EDP:
-		return 1, 1
-	case tuning.Blend:
-		w := min(max(in.Weight, 0), 1)
-		return w, 1 - w
-	case tuning.Time:
-	}
-	return 0, 1
-}
-
 // Split sorts the epochs of one job into those under its owner's settings and
 // those under the tuned ones; all others belong to neither. probe tells which
 // attempts chose the setting; nil: none did.
