@@ -1,35 +1,19 @@
 package e2e_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"pitchpipe/controller/daemon/api"
-	exporterapi "pitchpipe/exporter/api"
 )
-
-// site lets the tuner do all it can.
-const site = `default:
-  max_mode: apply
-  above_request: true
-  control: 0
-  probe_share: 1
-  user_restarts: 0
-  total_restarts: 0
-  pause_after: 0
-  margin: 1
-`
 
 // script is a job of short epochs that notes each one in a journal. Its knob does
 // nothing, so that every job tries several settings: each is a real move.
@@ -46,111 +30,6 @@ const script = `#!/bin/sh
 export THREADS=${THREADS:-1}
 exec %s tick --epochs %d --epoch-seconds 0.08 --journal %s --state %s
 `
-
-// stage is one machine under test.
-type stage struct {
-	t      *testing.T
-	dir    string
-	env    []string
-	client *api.Client
-	ctl    *exec.Cmd
-	ended  chan error
-	log    *bytes.Buffer
-	lives  int
-}
-
-func newStage(t *testing.T, progs programs, env ...string) *stage {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("the crash tests need root, for cgroups of their own; the driver's suite runs without")
-	}
-	dir, err := os.MkdirTemp("", "pp") //nolint:usetesting // short: a socket's path has 107 bytes at most
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.WriteFile(filepath.Join(dir, "site.yaml"), []byte(site), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s := &stage{t: t, dir: dir, env: env, log: &bytes.Buffer{}, client: api.NewClient(filepath.Join(dir, "controller.sock"))}
-	t.Cleanup(s.client.Close)
-	socket := filepath.Join(dir, "exporter.sock")
-	exporter := exec.CommandContext(context.WithoutCancel(t.Context()), progs.path("pitchpipe-exporter"), "--socket", socket, "--web.listen-address=",
-		"--sampling.interval=250ms", "--sampling.discover=50ms", "--log.level=error")
-	if err := exporter.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = exporter.Process.Signal(syscall.SIGTERM); _ = exporter.Wait() })
-	meter := exporterapi.NewClient(socket)
-	defer meter.Close()
-	s.await("the exporter", 20*time.Second, func() error { _, err := meter.Node(t.Context()); return err })
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("controller log, last lines:\n%s", tail(s.log.String(), 60))
-		}
-	})
-	t.Cleanup(s.kill)
-	return s
-}
-
-func tail(s string, n int) string {
-	lines := strings.Split(s, "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
-}
-
-func (s *stage) await(what string, patience time.Duration, ask func() error) {
-	s.t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := ask()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("%s: %v", what, err)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
-// start begins a life of the controller.
-func (s *stage) start() {
-	s.t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.lives++
-	cmd := exec.CommandContext(context.WithoutCancel(s.t.Context()), self, roleController)
-	cmd.Env = append(append(os.Environ(), envDir+"="+s.dir), s.env...)
-	cmd.Stdout, cmd.Stderr = s.log, s.log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	s.ctl, s.ended = cmd, ended
-}
-
-// alive tells whether the controller still runs.
-func (s *stage) alive() bool {
-	select {
-	case err := <-s.ended:
-		s.ended <- err
-		return false
-	default:
-		return true
-	}
-}
-
-func (s *stage) kill() {
-	if s.ctl == nil {
-		return
-	}
-	_ = s.ctl.Process.Signal(syscall.SIGKILL)
-	s.ended <- <-s.ended
-}
 
 // submit repeats the same request until the controller, which may be dead,
 // answers.

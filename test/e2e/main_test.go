@@ -53,23 +53,49 @@ func TestMain(m *testing.M) {
 		}
 	}
 	flag.Parse()
-	os.Exit(m.Run())
+	status := m.Run()
+	shop.clear()
+	os.Exit(status)
+}
+
+// workshop makes the programs when the first test asks for them.
+type workshop struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+var shop workshop
+
+func (w *workshop) make() {
+	if w.dir, w.err = os.MkdirTemp("", "pitchpipe-e2e-"); w.err != nil {
+		return
+	}
+	// Some tests act as another user, who has to find the programs.
+	if w.err = os.Chmod(w.dir, 0o755); w.err != nil {
+		return
+	}
+	out, err := exec.CommandContext(context.Background(), "go", "build", "-o", w.dir, "pitchpipe/controller/cmd/pitchpipe",
+		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/workloads/cmd/workload").CombinedOutput()
+	if err != nil {
+		w.err = fmt.Errorf("go build: %w\n%s", err, out)
+	}
+}
+
+func (w *workshop) clear() {
+	if w.dir != "" {
+		_ = os.RemoveAll(w.dir)
+	}
 }
 
 // build compiles the programs that the tests start, once for all tests.
 func build(t *testing.T) programs {
 	t.Helper()
-	dir := t.TempDir()
-	for name, pkg := range map[string]string{
-		"pitchpipe-exporter": "pitchpipe/exporter/cmd/pitchpipe-exporter",
-		"workload":           "pitchpipe/test/workloads/cmd/workload",
-	} {
-		out, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, name), pkg).CombinedOutput()
-		if err != nil {
-			t.Fatalf("build %s: %v\n%s", pkg, err, out)
-		}
+	shop.once.Do(shop.make)
+	if shop.err != nil {
+		t.Fatal(shop.err)
 	}
-	return programs{dir}
+	return programs{shop.dir}
 }
 
 // controller is the process that the crash tests kill.

@@ -55,7 +55,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		dir = tmp
 	}
 	stage := &stage{cfg: cfg, dir: dir}
-	defer stage.stop()
+	defer stage.stop(context.WithoutCancel(ctx))
 	if err := stage.start(ctx); err != nil {
 		return Report{}, err
 	}
@@ -146,12 +146,40 @@ func (s *stage) await(ctx context.Context, what string, c *child, ask func() err
 	}
 }
 
-func (s *stage) stop() {
+// stop ends what still runs: a job outlives its controller, so an interrupted
+// demo cancels its job first.
+func (s *stage) stop(ctx context.Context) {
 	if s.client != nil {
+		s.cancelJobs(ctx)
 		s.client.Close()
 	}
 	for _, v := range slices.Backward(s.children) {
 		v.stop()
+	}
+}
+
+func (s *stage) cancelJobs(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for ctx.Err() == nil {
+		jobs, err := s.client.Jobs(ctx)
+		if err != nil {
+			return // the controller never came up, or is gone
+		}
+		open := 0
+		for _, j := range jobs {
+			if j.EndedAt.IsZero() {
+				open++
+				_ = s.client.Stop(ctx, j.ID) // asked again until it has ended
+			}
+		}
+		if open == 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(200 * time.Millisecond):
+		}
 	}
 }
 
