@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"pitchpipe/controller/profile"
@@ -31,6 +32,30 @@ type listening struct {
 // measure asks for what is new about an attempt and measures it anew; while
 // nothing is new the last answer stands.
 func (r *rooms) measure(ctx context.Context, q reconcile.MeasureRequest) (reconcile.Measurement, error) {
+	m, err := r.listen(ctx, q)
+	if ctx.Err() == nil {
+		r.heard(err)
+	}
+	return m, err
+}
+
+// heard tells the operator when the exporter falls silent and when it is back: for
+// the jobs that is only a measurement that is missing.
+func (r *rooms) heard(err error) {
+	silent := errors.Is(err, api.ErrUnavailable)
+	r.mu.Lock()
+	changed := silent != r.silent
+	r.silent = silent
+	r.mu.Unlock()
+	switch {
+	case changed && silent:
+		r.log.Warn("the exporter does not answer; jobs run on and are not tuned", "error", err)
+	case changed:
+		r.log.Info("the exporter answers again")
+	}
+}
+
+func (r *rooms) listen(ctx context.Context, q reconcile.MeasureRequest) (reconcile.Measurement, error) {
 	node, err := r.machine(ctx)
 	if err != nil {
 		return reconcile.Measurement{}, err

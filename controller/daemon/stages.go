@@ -47,6 +47,7 @@ type rooms struct {
 	nodeAt  time.Time
 	windows map[windowKey]*listening
 	model   *classify.Model
+	silent  bool // the exporter did not answer when it was asked last
 }
 
 func (r *rooms) stages() reconcile.Stages {

@@ -1,5 +1,6 @@
 // Package e2e runs the real programs together: exporter, controller, embedded
-// scheduler and real jobs, killed at the worst moments.
+// scheduler and real jobs, steered through the command line and killed at the worst
+// moments.
 //
 // It holds only tests. What they need beyond the Go tool is built by them; what
 // a machine cannot offer, such as cgroups, is said where a test skips.

@@ -40,6 +40,9 @@ func (a *app) controller() *cobra.Command {
 				Listener: []string{self, "listen", "--socket", a.cfg.Exporter.Socket},
 				Parse:    detect.Parse, CgroupRoot: local.DefaultCgroupRoot, Logger: log.With("service", "scheduler"),
 			})
+			if errors.Is(err, local.ErrConfig) {
+				return fmt.Errorf("%w %w", errInvalid, err)
+			}
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,112 @@
+package e2e_test
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"pitchpipe/controller/cmd/pitchpipe/command"
+	"pitchpipe/controller/daemon/api"
+)
+
+// TestAPauseStopsEveryEffect needs a job that is probed although the machine is
+// busy with others, so its controller is the one that does not see those.
+func TestAPauseStopsEveryEffect(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, build(t))
+	s.open()
+	const epochs = 260
+	file := s.ticking("probed", epochs)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// More to try than can be tried before the pause.
+	many := strings.NewReplacer("values=1,2,3", "values=1,2,3,4,5,6", "restarts=4 probes=2", "restarts=9 probes=5").Replace(string(text))
+	id := strings.TrimSpace(s.ok("run", s.write("probed.sbatch", many)))
+	s.until(id, "to be probed", 40*time.Second, func(j api.Job) bool { return j.Phase == "probing" || j.Probes > 0 })
+
+	s.ok("pause", "cluster", "--why", "a test")
+	paused := s.job(id)
+	quiet := time.Now().Add(5 * time.Second)
+	s.quit()
+	if a := s.pitchpipe("pause", "--list"); a.code != command.ExitUnavailable {
+		t.Errorf("without a controller: exit %d, %q", a.code, a.errors)
+	}
+	s.start()
+	s.ready()
+	if p := told[[]api.Pause](s, "pause", "--list"); len(p) != 1 || p[0].Scope != "cluster" || p[0].Why != "a test" {
+		t.Errorf("after a restart the pauses are %+v", p)
+	}
+	time.Sleep(time.Until(quiet))
+	still := s.job(id)
+	if still.State != "running" {
+		t.Errorf("5 s after the pause the job is %s (%s): it is held", still.State, still.Phase)
+	}
+	if still.Attempt > paused.Attempt+1 { // one that had begun may be finished
+		t.Errorf("under the pause the job went from attempt %d to %d", paused.Attempt, still.Attempt)
+	}
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		j := s.job(id)
+		if j.Attempt != still.Attempt || j.State != "running" || !j.Current.Equal(still.Current) {
+			t.Fatalf("an effect under a pause: %s, attempt %d with %s; was attempt %d with %s", j.State, j.Attempt, j.Current, still.Attempt, still.Current)
+		}
+	}
+	if now := s.job(id); now.Epoch <= still.Epoch {
+		t.Errorf("the job did not go on under the pause: epoch %d, then %d", still.Epoch, now.Epoch)
+	}
+	s.ok("resume", "cluster")
+	s.until(id, "to be moved again", 20*time.Second, func(j api.Job) bool { return j.Attempt > still.Attempt })
+	s.until(id, "to end", 60*time.Second, ended)
+	s.whole(id, epochs)
+	if text := s.ok("explain", id); !strings.Contains(text, "tuning is paused") {
+		t.Errorf("explain does not tell of the pause:\n%s", text)
+	}
+}
+
+func TestTheOwnerSwitchesTuningOffAndStops(t *testing.T) {
+	t.Parallel()
+	s := newFlow(t)
+	s.open()
+	if err := os.Chmod(s.dir, 0o711); err != nil { // the other user has to reach the socket
+		t.Fatal(err)
+	}
+	id := strings.TrimSpace(s.ok("run", s.ticking("mine", 600)))
+	s.until(id, "to run", 20*time.Second, func(j api.Job) bool { return j.Epoch > 0 })
+
+	nobody := &syscall.Credential{Uid: 65534, Gid: 65534}
+	for _, args := range [][]string{{"off", id}, {"stop", id}, {"explain", id}, {"logs", id}, {"pause", "job", id}, {"pause", "cluster"}} {
+		if a := s.as(nobody, args...); a.code != command.ExitDenied || a.out != "" || strings.Contains(a.errors, "mine") {
+			t.Errorf("another user's %v: exit %d, %q, %q", args, a.code, a.out, a.errors)
+		}
+	}
+	if a := s.as(nobody, "status"); a.code != command.ExitOK || strings.Contains(a.out, id) {
+		t.Errorf("another user sees %q", a.out)
+	}
+
+	if said := told[map[string]string](s, "off", id); said["off"] != id {
+		t.Errorf("off: %v", said)
+	}
+	off := s.until(id, "to be left alone", 10*time.Second, func(j api.Job) bool { return j.Reason == "off" })
+	if off.State != "running" {
+		t.Errorf("a job that was switched off is %s", off.State)
+	}
+	s.until(id, "to go on", 10*time.Second, func(j api.Job) bool { return len(s.journal("mine")) > off.Epoch+5 })
+	if j := s.job(id); j.Attempt != off.Attempt {
+		t.Errorf("attempt %d after it was switched off in attempt %d", j.Attempt, off.Attempt)
+	}
+	untuned := told[api.Job](s, "run", "--wait", "--off", s.ticking("untuned", 5))
+	if untuned.State != "succeeded" || untuned.Reason != "off" || untuned.Attempt != 1 {
+		t.Errorf("run --off: %+v", untuned)
+	}
+
+	s.ok("stop", id)
+	if j := s.until(id, "to end", 20*time.Second, ended); j.State != "cancelled" {
+		t.Errorf("after stop it is %s", j.State)
+	}
+	if a := s.pitchpipe("off", "nothing-1"); a.code != command.ExitNotFound {
+		t.Errorf("off for no job: exit %d, %s", a.code, a.errors)
+	}
+}
