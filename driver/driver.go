@@ -65,6 +65,7 @@ type Capabilities struct {
 	Args       bool // a restart can carry other command-line arguments
 	Memory     bool // memory limits are enforced
 	Cores      bool // CPUs are confined
+	Accounts   bool // partition and account of a job were verified, not merely claimed
 }
 
 // Spec is a job to create.

@@ -103,6 +103,11 @@ func siteKeys() []siteKey {
 			read: one(readBool, func(s *tuning.Site, v bool) { s.EnforceModel = v }),
 		},
 		{
+			name: "share_classes", want: "true or false",
+			doc:  "what jobs of other users taught about a class may move this one, by system knobs only",
+			read: one(readBool, func(s *tuning.Site, v bool) { s.ShareClasses = v }),
+		},
+		{
 			name: "pause_after", want: "a whole number", wide: true,
 			doc:  "regressions until the tuner pauses itself; 0 for never",
 			read: one(readCount, func(s *tuning.Site, v int) { s.PauseAfter = v }),

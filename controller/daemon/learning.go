@@ -23,10 +23,19 @@ func (r *rooms) recall(ctx context.Context, q reconcile.Question) (reconcile.Rec
 	var out reconcile.Recollection
 	var err, e error
 	m := measureOf(q.Policy)
-	out.KindEffects, e = r.store.Effects(q.Kind, q.Own, m)
-	err = errors.Join(err, e)
-	if q.Class != nil && q.Class.Known() {
-		out.ClassEffects, e = r.store.ClassEffects(q.Class.ID, r.classOf, q.Own, r.target(ctx), m)
+	joules, _ := m.Objective.Weights(m.Weight)
+	usable := true
+	if joules > 0 && !q.Site.EnforceModel {
+		// Effects on computed joules are no effects; where the node is unknown, hold.
+		node, err := r.machine(ctx)
+		usable = err == nil && node.EnergySource != tuning.Modelled
+	}
+	if usable {
+		out.KindEffects, e = r.store.Effects(q.Kind, q.Own, m)
+		err = errors.Join(err, e)
+	}
+	if usable && q.Class != nil && q.Class.Known() {
+		out.ClassEffects, e = r.store.ClassEffects(q.Class.ID, r.teachers(q), q.Own, r.target(ctx), m)
 		err = errors.Join(err, e)
 	}
 	out.Regressed, e = r.store.Regressions(q.Kind)
@@ -35,6 +44,16 @@ func (r *rooms) recall(ctx context.Context, q reconcile.Question) (reconcile.Rec
 	err = errors.Join(err, e)
 	out.RestartCost, _, e = r.store.RestartCost(q.Kind)
 	return out, errors.Join(err, e)
+}
+
+// teachers is classOf for those jobs whose experience may move the one that asks.
+func (r *rooms) teachers(q reconcile.Question) func(knowledge.Observation) string {
+	return func(o knowledge.Observation) string {
+		if !q.Site.ShareClasses && o.Kind.Owner != q.Kind.Owner {
+			return ""
+		}
+		return r.classOf(o)
+	}
 }
 
 // target is the machine that effects are asked for; unknown while the exporter
@@ -102,6 +121,8 @@ func (r *rooms) learn(ctx context.Context, l reconcile.Lesson) error {
 
 // refit fits the classes anew from everything that was observed.
 func (r *rooms) refit() error {
+	r.refitting.Lock() // one at a time: each carries the class ids of the one before on
+	defer r.refitting.Unlock()
 	observations, err := r.store.All()
 	if err != nil {
 		return fmt.Errorf("read the observations: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"pitchpipe/controller/profile"
 	"pitchpipe/controller/reconcile"
@@ -16,6 +17,10 @@ const (
 	// the older half is thinned to its progress marks, which hold the epochs.
 	keptSamples = 4096
 )
+
+// meterPatience is how long an exporter is waited for: one that hangs must not
+// hold up the jobs.
+const meterPatience = 2 * time.Second
 
 type windowKey struct {
 	job     string
@@ -60,6 +65,8 @@ func (r *rooms) listen(ctx context.Context, q reconcile.MeasureRequest) (reconci
 	if err != nil {
 		return reconcile.Measurement{}, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, meterPatience)
+	defer cancel()
 	key := windowKey{string(q.Job), q.Attempt}
 	r.mu.Lock()
 	var known listening

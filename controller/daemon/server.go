@@ -115,7 +115,7 @@ func (h handler) submit(req *http.Request) (any, error) {
 		spec.Progress = driver.Progress{
 			Pattern: policy.Progress.Pattern, File: policy.Progress.File, Total: policy.Progress.Total,
 		}
-		if policy.Mode == tuning.Apply && !s.Off {
+		if h.d.mayApply(policy, who.Name) && !s.Off {
 			spec.NotBefore = time.Now().Add(recallWait)
 		}
 	}
@@ -160,6 +160,13 @@ func (h handler) jobs(req *http.Request) (any, error) {
 		out = append(out, status(j, rec, time.Now()))
 	}
 	return out, nil
+}
+
+// mayApply tells whether it is worth to wait before the start: the tuner may
+// change such a job at all.
+func (d *Daemon) mayApply(p tuning.Policy, owner string) bool {
+	site := d.rooms.site.For("", "", "", owner)
+	return p.Mode.AtMost(site.MaxMode) == tuning.Apply && !site.DryRun
 }
 
 // record is the job's story, nil where there is none yet.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -42,18 +43,19 @@ type rooms struct {
 	log    *slog.Logger
 	seed   uint64
 
-	mu      sync.Mutex
-	node    api.Node
-	nodeAt  time.Time
-	windows map[windowKey]*listening
-	model   *classify.Model
-	silent  bool // the exporter did not answer when it was asked last
+	refitting sync.Mutex
+	mu        sync.Mutex
+	node      api.Node
+	nodeAt    time.Time
+	windows   map[windowKey]*listening
+	model     *classify.Model
+	silent    bool // the exporter did not answer when it was asked last
 }
 
 func (r *rooms) stages() reconcile.Stages {
 	return reconcile.Stages{
 		Read: r.read, Site: r.siteFor, Measure: r.measure, Classify: r.classify, Recall: r.recall,
-		Propose: propose, Decide: plan.Decide, Waits: plan.Waits, Intent: resubmit.Intent,
+		Propose: propose, Refused: refused, Decide: plan.Decide, Waits: plan.Waits, Intent: resubmit.Intent,
 		Settings: resubmit.Settings, Step: r.step, Compare: compare, Learn: r.learn, Gate: r.gate,
 		Pause: r.pause, Audit: r.audit.append,
 	}
@@ -82,16 +84,27 @@ func (r *rooms) read(_ context.Context, job driver.Job) reconcile.Reading {
 // own are the owner's settings: what the job file shows, with the environment
 // that the submission added on top.
 func own(job driver.Job, file *jobfile.Job, p tuning.Policy) tuning.Settings {
-	out := stanza.Own(file, p)
-	for _, k := range p.Knobs {
-		if v, ok := job.Resources.Env[k.Env]; ok && k.Env != "" {
-			out[k.Name] = tuning.ParseValue(v)
+	shown := *file
+	shown.Env = maps.Clone(file.Env)
+	if shown.Env == nil {
+		shown.Env = map[string]string{}
+	}
+	for name, v := range job.Resources.Env {
+		if _, fixed := file.Fixed[name]; !fixed {
+			shown.Env[name] = v // what the script sets itself stands over the submission's
 		}
+	}
+	out := stanza.Own(&shown, p)
+	if _, known := out[tuning.Cores]; !known && job.Resources.Cores > 0 {
+		out[tuning.Cores] = tuning.Number(float64(job.Resources.Cores)) // what the scheduler gave where the file says nothing
 	}
 	return out
 }
 
 func (r *rooms) siteFor(job driver.Job) tuning.Site {
+	if !r.driver.Capabilities().Accounts {
+		return r.site.For("", "", "", job.Owner) // a job file may claim any partition and account
+	}
 	return r.site.For(job.Partition, job.Account, "", job.Owner)
 }
 
@@ -118,6 +131,8 @@ func (r *rooms) machine(ctx context.Context) (api.Node, error) {
 	if time.Since(at) < time.Minute && node.Cores > 0 {
 		return node, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, meterPatience)
+	defer cancel()
 	node, err := r.meter.Node(ctx)
 	if err != nil {
 		return api.Node{}, fmt.Errorf("ask the exporter about the node: %w", err)
@@ -152,6 +167,20 @@ func propose(q reconcile.ProposeRequest) reconcile.Proposal {
 		out.Best, out.Gain, out.GainSE = &gain.Trial, gain.Expected, gain.SE
 	}
 	return out
+}
+
+// refused says why the owner would not accept a setting, as far as it was tried.
+func refused(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.Reason {
+	reference, ok := tuning.Reference(trials)
+	if !ok {
+		return tuning.ReasonNone
+	}
+	for _, t := range trials {
+		if !t.Reference && t.Settings.Equal(s) {
+			return search.Refusal(t, reference, p)
+		}
+	}
+	return tuning.ReasonNone
 }
 
 // candidates is into how many values a range is divided for probing.

@@ -56,6 +56,9 @@ func Decide(state tuning.State) tuning.Decision {
 	if s.Measured != tuning.ReasonNone {
 		return unmeasured(s)
 	}
+	if modelled(s) {
+		return advise(s, tuning.ReasonModelled)
+	}
 	// 5. Known settings are used, unknown ones are probed.
 	return restrain(s, choose(s))
 }
@@ -72,6 +75,13 @@ func Waits(r tuning.Reason) bool {
 	return false
 }
 
+// modelled tells whether the objective counts joules that are only computed: they
+// are right on average and wrong on this job, so nothing is moved by them.
+func modelled(s view) bool {
+	joules, _ := s.Policy.Objective.Weights(s.Policy.Weight)
+	return joules > 0 && s.JoulesSource == tuning.Modelled && !s.Site.EnforceModel
+}
+
 func rollBack(s view) (tuning.Decision, bool) {
 	o := s.Outcome
 	if o == nil || o.Verdict != tuning.Regressed || s.Pending || s.Current.Equal(s.Own) {
@@ -86,8 +96,8 @@ func rollBack(s view) (tuning.Decision, bool) {
 	if r := touchable(s); r != tuning.ReasonNone {
 		return hold(s, r, evidence...), true
 	}
-	if s.Restarts >= s.Policy.Budget.Restarts {
-		return hold(s, tuning.ReasonBudgetRestarts, evidence...), true
+	if r := s.spent(); r != tuning.ReasonNone {
+		return hold(s, r, evidence...), true
 	}
 	reason := o.Reason
 	if reason == tuning.ReasonNone {
@@ -132,7 +142,7 @@ const patience = 4
 // disturb it is not a place to stay: the job returns to its owner's settings.
 func unmeasured(s view) tuning.Decision {
 	disturbed := s.Measured == tuning.ReasonPolluted && s.AttemptEpochs >= patience*s.epochsPerProbe()
-	if !disturbed || s.Current.Equal(s.Own) || s.Restarts >= s.Policy.Budget.Restarts ||
+	if !disturbed || s.Current.Equal(s.Own) || s.spent() != tuning.ReasonNone ||
 		s.Remaining() <= s.Site.Margin*s.RestartCost.Seconds() {
 		return hold(s, s.Measured)
 	}
@@ -178,8 +188,8 @@ func adopt(s view, e tuning.Effect, reason tuning.Reason) tuning.Decision {
 	if target.Equal(s.Current) {
 		return hold(s, tuning.ReasonAlreadyBest, evidence...)
 	}
-	if s.Restarts >= s.Policy.Budget.Restarts {
-		return hold(s, tuning.ReasonBudgetRestarts, evidence...)
+	if r := s.spent(); r != tuning.ReasonNone {
+		return hold(s, r, evidence...)
 	}
 	saving := s.Remaining() * -math.Expm1(e.LogRatio)
 	evidence = append(evidence, worth(s, saving, 1)...)
@@ -200,6 +210,8 @@ func probe(s view) tuning.Decision {
 	switch {
 	case s.Probes >= s.Policy.Budget.Probes:
 		stop = tuning.ReasonBudgetProbes
+	case s.Site.JobRestarts > 0 && s.Restarts+s.Probes+1 >= s.Site.JobRestarts:
+		stop = tuning.ReasonSiteCap // a probe is a restart too, and one stays for the way back
 	case s.Restarts >= s.Policy.Budget.Restarts:
 		stop = tuning.ReasonBudgetRestarts // a probe that loses could not be undone
 	case saving <= s.Site.Margin*2*s.RestartCost.Seconds(),
@@ -242,8 +254,12 @@ func settle(s view) tuning.Decision {
 		}
 		return hold(s, reason, evidence...)
 	}
-	if s.Restarts >= s.Policy.Budget.Restarts {
-		return hold(s, tuning.ReasonBudgetRestarts, evidence...)
+	if r := s.spent(); r != tuning.ReasonNone {
+		return hold(s, r, evidence...)
+	}
+	if s.Refused != tuning.ReasonNone && action == tuning.RollBack {
+		// What its owner would not accept is left whatever the way back costs.
+		return decide(s, action, s.Refused, target, evidence...)
 	}
 	// The gain of leaving the present setting, not that over the owner's own.
 	saving := s.Remaining() * (math.Exp(s.currentGain()) - math.Exp(s.gainOf(gained)))

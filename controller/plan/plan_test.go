@@ -191,6 +191,19 @@ func TestDecide(t *testing.T) {
 			s.Regressed = []tuning.Settings{cores(1).With(tuning.Memory, tuning.Number(200<<20))}
 		}, tuning.Hold, tuning.ReasonFirstSeen, nil},
 
+		{"a probe that cost too much quality is left, however fast it was", probed, func(s *tuning.State) {
+			s.Refused, s.Best, s.BestGain = tuning.ReasonQualityLost, nil, 0
+		}, tuning.RollBack, tuning.ReasonQualityLost, cores(1)},
+		{"modelled joules move nothing", running, func(s *tuning.State) {
+			s.Policy.Objective, s.JoulesSource = tuning.Energy, tuning.Modelled
+		}, tuning.Hold, tuning.ReasonModelled, nil},
+		{"unless the site believes the model", running, func(s *tuning.State) {
+			s.Policy.Objective, s.JoulesSource, s.Site.EnforceModel = tuning.Energy, tuning.Modelled, true
+		}, tuning.Probe, tuning.ReasonUnknownProbe, nil},
+		{"to the site a probe is a restart too", running, func(s *tuning.State) { s.Site.JobRestarts = 1 }, tuning.Hold, tuning.ReasonSiteCap, nil},
+		{"the site's restarts are used up by probes", probed, func(s *tuning.State) {
+			s.Site.JobRestarts, s.Best, s.BestGain, s.Trials[1].Seconds = 1, nil, 0, 1.5
+		}, tuning.Hold, tuning.ReasonSiteCap, nil},
 		{"a regression rolls back", probed, func(s *tuning.State) {
 			s.Outcome = &tuning.Outcome{Verdict: tuning.Regressed, Reason: tuning.ReasonRegressed, LogRatio: 0.3, Low: 0.1, High: 0.5}
 		}, tuning.RollBack, tuning.ReasonRegressed, cores(1)},

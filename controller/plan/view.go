@@ -54,28 +54,38 @@ func supported(effects []tuning.Effect) []tuning.Effect {
 }
 
 func (s view) overEnergy() bool {
-	return s.Joules != nil && *s.Joules >= s.Policy.Budget.Energy && (s.JoulesSource != "modelled" || s.Site.EnforceModel)
+	return s.Joules != nil && *s.Joules >= s.Policy.Budget.Energy && (s.JoulesSource != tuning.Modelled || s.Site.EnforceModel)
 }
 
 func (s view) epochsPerProbe() int {
 	return s.Policy.Profile.WarmupEpochs + s.Policy.Profile.Epochs
 }
 
+// spent says why no further restart is allowed, or ReasonNone. To the site every
+// probe is a restart of the job too.
+func (s view) spent() tuning.Reason {
+	switch {
+	case s.Restarts >= s.Policy.Budget.Restarts:
+		return tuning.ReasonBudgetRestarts
+	case s.Site.JobRestarts > 0 && s.Restarts+s.Probes >= s.Site.JobRestarts:
+		return tuning.ReasonSiteCap
+	}
+	return tuning.ReasonNone
+}
+
 // currentGain is the measured log ratio of the present setting to the owner's.
 func (s view) currentGain() float64 {
-	var own, current float64
-	for _, t := range s.Trials {
-		if t.Reference {
-			own = t.Seconds
-		}
-		if t.Settings.Equal(s.Current) {
-			current = t.Seconds
-		}
-	}
-	if own <= 0 || current <= 0 {
+	own, ok := tuning.Reference(s.Trials)
+	if !ok {
 		return 0
 	}
-	return math.Log(current / own)
+	for _, t := range s.Trials {
+		if t.Settings.Equal(s.Current) {
+			gain, _ := t.LogRatio(own, s.Policy.Objective, s.Policy.Weight)
+			return gain
+		}
+	}
+	return 0
 }
 
 func (s view) gainOf(gained bool) float64 {

@@ -14,7 +14,8 @@ import (
 // the attempt's start, and it is always warm-up. Where marks skip numbers, the
 // time and joules between are shared out evenly. Where the ring has dropped
 // samples, the first mark left is only a beginning, unless it is that of epoch 1.
-// Joules is nil where the energy column does not reach over the epoch.
+// Joules is nil where the energy column does not reach over the epoch. Between
+// marks of which one came late the epochs are polluted: nobody saw when they ended.
 func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 	r := read(w)
 	found, _ := marks(r, spec)
@@ -44,7 +45,7 @@ func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 					joules := tuning.Joules(j)
 					e.Joules, e.Source = &joules, w.Source
 				}
-				e.Polluted = r.disturbance(e, spec) != ""
+				e.Polluted = last.late || m.late || r.disturbance(e, spec) != ""
 				out = append(out, e)
 			}
 		}

@@ -16,11 +16,21 @@ const (
 	FaultBackwards Fault = "a later epoch has ended before"
 	FaultTotal     Fault = "the job has fewer epochs"
 	FaultJump      Fault = "too many epochs since the last mark"
+	FaultMany      Fault = "too many epochs in one attempt"
 )
 
 // maxGap bounds how many epochs may end between two marks: more is no progress
 // but a slip or a forgery.
-const maxGap = 1000
+const maxGap = 64
+
+// maxEpochs bounds the epochs of one attempt: what is reported costs memory and
+// time of whoever reads it.
+const maxEpochs = 10_000
+
+// punctual is how long after its line was read a mark is taken at the latest. A
+// mark that waited longer, since the exporter was away or busy, has a snapshot of
+// some other moment.
+const punctual = time.Second
 
 // burst is how close two marks are when the job wrote its lines in one go, long
 // after the first of these epochs ended.
@@ -37,6 +47,7 @@ type Refusal struct {
 type mark struct {
 	epoch  int
 	at     time.Time
+	late   bool // delivered long after its line was read
 	report api.Report
 }
 
@@ -57,7 +68,8 @@ func marks(r *readings, spec Spec) ([]mark, []Refusal) {
 		if s.Mark == nil {
 			continue
 		}
-		m := mark{epoch: s.Mark.Epoch, at: markTime(r.samples, i), report: *s.Mark}
+		m := mark{epoch: s.Mark.Epoch, late: late(s), report: *s.Mark}
+		m.at = markTime(r, i, out)
 		if fault := judge(out, m, spec); fault != "" {
 			refused = append(refused, Refusal{Seq: s.Seq, Report: *s.Mark, Fault: fault})
 			continue
@@ -85,18 +97,35 @@ func judge(before []mark, m mark, spec Spec) Fault {
 		return FaultBackwards
 	case gap > maxGap:
 		return FaultJump
+	case m.epoch-before[0].epoch >= maxEpochs:
+		return FaultMany
 	}
 	return ""
 }
 
 // markTime is the time of the snapshot, so that what is counted and how long it
 // took belong together. A mark without a snapshot has the time its line was read,
-// where that lies behind the sample before.
-func markTime(samples []api.Sample, i int) time.Time {
-	s := samples[i]
+// where that lies behind the sample before; a late one, where that lies behind the
+// mark before.
+func markTime(r *readings, i int, before []mark) time.Time {
+	s := r.samples[i]
 	told := s.Mark.Time
-	if len(s.Values) > 0 || told.IsZero() || told.After(s.Time) || i > 0 && told.Before(samples[i-1].Time) {
+	if late(s) {
+		from := r.begin()
+		if n := len(before); n > 0 {
+			from = before[n-1].at
+		}
+		if told.After(from) {
+			return told
+		}
+		return s.Time
+	}
+	if len(s.Values) > 0 || told.IsZero() || told.After(s.Time) || i > 0 && told.Before(r.samples[i-1].Time) {
 		return s.Time
 	}
 	return told
+}
+
+func late(s api.Sample) bool {
+	return !s.Mark.Time.IsZero() && s.Time.Sub(s.Mark.Time) > punctual
 }

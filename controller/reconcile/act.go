@@ -175,7 +175,7 @@ func (p *pass) advance(ctx context.Context) error {
 	// A pause stops what has had no effect yet; what was stopped is started again.
 	// After a first try nobody knows whether it had one, since the answer may have
 	// been lost: the intent stays open, so that a job which leaves is started again.
-	untouched := m.Step == "" || m.Step == driver.StepRunning
+	untouched := m.Step == "" || m.Step == driver.StepRunning || m.Step == driver.StepCheckpointing
 	if r := p.gate(); r != tuning.ReasonNone && untouched {
 		if !m.Tried {
 			return p.void(driver.Step{Kind: driver.StepAbandoned, Attempt: p.job.Attempt}, r)
@@ -244,10 +244,19 @@ func (p *pass) started(step driver.Step) error {
 	return p.to(Verifying, IntentDone, Entry{Attempt: attempt})
 }
 
+// expiries is how often a job may fail to save in time before it is left alone.
+const expiries = 3
+
 // void closes an intent that changed nothing.
 func (p *pass) void(step driver.Step, reason tuning.Reason) error {
 	to := Profiling
 	// The job started by itself before it could be changed: its owner did nothing.
+	if reason == tuning.ReasonGraceExpired {
+		p.rec.Expired++
+	}
+	// Off a setting that is not its owner's the way is tried again, but not for ever.
+	retry := reason == tuning.ReasonGraceExpired && p.rec.Expired < expiries &&
+		!p.rec.Settings(p.job.Attempt).Equal(p.rec.Own)
 	overtaken := p.rec.Phase == Recalled && p.job.Attempt > 0 && reason == tuning.ReasonOwnerChanged
 	switch p.rec.Phase { //nolint:exhaustive // only the acting phases come here
 	case RollingBack:
@@ -264,7 +273,7 @@ func (p *pass) void(step driver.Step, reason tuning.Reason) error {
 	if err := p.to(to, IntentVoid, Entry{Reason: reason, Detail: step.Detail, Attempt: step.Attempt}); err != nil {
 		return err
 	}
-	if to != Settled && !overtaken && !p.stages.Waits(reason) {
+	if to != Settled && !overtaken && !retry && !p.stages.Waits(reason) {
 		// Asking again would be refused again.
 		p.rec.Final = true
 		return p.to(Held, ToldToHold, Entry{Reason: reason})

@@ -38,6 +38,9 @@ func (p *pass) verify(ctx context.Context) error {
 	if outcome.Verdict != tuning.Regressed {
 		return nil
 	}
+	if p.rec.Expired >= expiries {
+		return nil
+	}
 	d, err := p.decide(ctx)
 	if err != nil {
 		return err
@@ -104,6 +107,10 @@ func (p *pass) finish(ctx context.Context) error {
 		}
 		p.rec.Learned, p.dirty = true, true
 	}
+	if p.rec.Reason == tuning.ReasonNone && p.measured == tuning.ReasonNoSamples && p.rec.Policy.Progress.IsSet() {
+		p.rec.Reason = tuning.ReasonNoSamples
+	}
+	tried := p.rec.Move != nil && p.rec.Move.Tried
 	p.rec.Ended, p.rec.Move = p.job.Ended, nil
 	phase, by, reason := Ended, JobEnded, endReason(p.job.State)
 	if p.job.State == driver.Cancelled {
@@ -118,7 +125,7 @@ func (p *pass) finish(ctx context.Context) error {
 		p.rec.Reason = reason
 	}
 	p.caps.release(p.rec.Job)
-	return p.pauseIfHarmful(ctx)
+	return p.pauseIfHarmful(ctx, tried)
 }
 
 func (p *pass) learn(ctx context.Context) error {
@@ -136,6 +143,11 @@ func (p *pass) learn(ctx context.Context) error {
 	for _, key := range slices.Sorted(maps.Keys(p.rec.Profiles)) {
 		lesson.Profiles = append(lesson.Profiles, p.rec.Profiles[key])
 	}
+	for _, t := range lesson.Trials {
+		if !t.Reference && p.stages.Refused(p.rec.Policy, lesson.Trials, t.Settings) != tuning.ReasonNone {
+			lesson.Regressed = append(lesson.Regressed, t.Settings) // its owner would not accept it next time either
+		}
+	}
 	if o := p.rec.Outcome; o != nil && o.Verdict == tuning.Regressed {
 		lesson.Regressed = append(lesson.Regressed, o.Tuned)
 	}
@@ -147,9 +159,9 @@ func (p *pass) learn(ctx context.Context) error {
 
 // pauseIfHarmful stops the tuner that hurts: after the site's number of
 // regressions, or one lost job that it had touched.
-func (p *pass) pauseIfHarmful(ctx context.Context) error {
+func (p *pass) pauseIfHarmful(ctx context.Context, tried bool) error {
 	site := p.stages.Site(p.job)
-	touched := len(p.rec.Restarts)+len(p.rec.Probed) > 0
+	touched := slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Action != tuning.Hold }) || tried
 	if p.job.State == driver.Lost && touched {
 		return p.pause(ctx, fmt.Sprintf("job %s was lost after it had been moved", p.rec.Job))
 	}

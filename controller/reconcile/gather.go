@@ -16,7 +16,7 @@ func (p *pass) state(ctx context.Context) (tuning.State, error) {
 	site := p.stages.Site(p.job)
 	policy := site.Narrow(p.rec.Policy, p.rec.Own)
 	trials := tuning.TrialsOf(p.rec.Epochs, p.rec.Own)
-	known, err := p.stages.Recall(ctx, Question{Kind: p.rec.Kind, Class: p.rec.Class, Own: p.rec.Own, Policy: policy})
+	known, err := p.stages.Recall(ctx, Question{Kind: p.rec.Kind, Class: p.rec.Class, Own: p.rec.Own, Policy: policy, Site: site})
 	if err != nil {
 		return tuning.State{}, fmt.Errorf("recall %s: %w", p.rec.Kind, err)
 	}
@@ -40,6 +40,7 @@ func (p *pass) state(ctx context.Context) (tuning.State, error) {
 	}
 	s.Joules, s.JoulesSource = p.rec.Joules()
 	s.LimitLeft = limitLeft(p.job, p.now)
+	s.Refused = p.stages.Refused(policy, trials, current)
 	proposal := p.stages.Propose(ProposeRequest{Policy: policy, Own: p.rec.Own, Trials: trials, Avoid: s.Regressed})
 	s.Next, s.NextReason = proposal.Next, proposal.Reason
 	s.Best, s.BestGain, s.BestError = proposal.Best, proposal.Gain, proposal.GainSE

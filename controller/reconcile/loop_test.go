@@ -67,6 +67,7 @@ func TestOneBadJobNeverStopsTheOthers(t *testing.T) {
 				Recall: func(context.Context, reconcile.Question) (reconcile.Recollection, error) {
 					return reconcile.Recollection{}, nil
 				},
+				Refused: func(tuning.Policy, []tuning.Trial, tuning.Settings) tuning.Reason { return tuning.ReasonNone },
 				Propose: func(reconcile.ProposeRequest) reconcile.Proposal { return reconcile.Proposal{} },
 				Decide: func(tuning.State) tuning.Decision {
 					return tuning.Decision{Action: tuning.Hold, Reason: tuning.ReasonNoSamples}

@@ -41,7 +41,7 @@ func (l *Loop) Reconcile(ctx context.Context, id driver.JobID) (time.Duration, e
 		return 0, err
 	}
 	// 4. Which attempts are there, and what did they do so far?
-	p.adopt()
+	p.adopt(ctx)
 	p.measure(ctx)
 	// 5. It ended: compare, learn, close.
 	if p.job.State.Ended() {
@@ -146,7 +146,7 @@ func (p *pass) read(ctx context.Context) error {
 }
 
 // adopt records each attempt once, ours or not, with what it runs under.
-func (p *pass) adopt() {
+func (p *pass) adopt(ctx context.Context) {
 	for _, a := range p.job.Attempts {
 		if slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == a.Number }) {
 			continue
@@ -161,8 +161,19 @@ func (p *pass) adopt() {
 		}
 		p.rec.Runs = append(p.rec.Runs, run)
 		p.dirty = true
+		if a.Number > 1 && a.Cause != driver.CauseIntent && a.Cause != driver.CauseMemory {
+			// It saved after its move was abandoned: a restart all the same.
+			p.rec.Restarts = append(p.rec.Restarts, a.Started)
+		}
 		if a.Cause == driver.CauseMemory {
 			p.remember(tuning.ReasonOutOfMemory, a.Number)
+			// The scheduler did this at once and by itself; it is written down all the same.
+			if err := p.stages.Audit(ctx, Audit{
+				At: p.now, Actor: "scheduler", Job: string(p.job.ID), Action: "memory-return",
+				Before: p.rec.Settings(a.Number - 1), After: run.Settings, Reason: tuning.ReasonOutOfMemory,
+			}); err != nil {
+				p.cfg.Log.Error("the return of memory is not in the audit", "job", p.job.ID, "error", err)
+			}
 		}
 	}
 }

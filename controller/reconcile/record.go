@@ -46,6 +46,7 @@ type Record struct {
 
 	Restarts     []time.Time     `json:"restarts,omitempty"` // moves and roll-backs carried out
 	Probed       []time.Time     `json:"probed,omitempty"`
+	Expired      int             `json:"expired,omitempty"` // moves abandoned because it did not save in time
 	RestartCosts []time.Duration `json:"restart_costs,omitempty"`
 	History      []Entry         `json:"history,omitempty"`
 }

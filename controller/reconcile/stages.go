@@ -50,6 +50,7 @@ type Question struct {
 	Class  *tuning.Class // nil = not classified
 	Own    tuning.Settings
 	Policy tuning.Policy
+	Site   tuning.Site
 }
 
 // Recollection is what the knowledge says about a job.
@@ -113,6 +114,7 @@ type Stages struct {
 	Classify func(p tuning.Profile) tuning.Class
 	Recall   func(ctx context.Context, q Question) (Recollection, error)
 	Propose  func(q ProposeRequest) Proposal
+	Refused  func(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.Reason
 	Decide   func(s tuning.State) tuning.Decision
 	Waits    func(r tuning.Reason) bool
 	Intent   func(id string, job driver.Job, p tuning.Policy, own, target tuning.Settings, note string) (driver.Intent, error)

@@ -169,6 +169,7 @@ func (w *world) stages() reconcile.Stages {
 		Recall: func(context.Context, reconcile.Question) (reconcile.Recollection, error) {
 			return reconcile.Recollection{}, nil
 		},
+		Refused: func(tuning.Policy, []tuning.Trial, tuning.Settings) tuning.Reason { return tuning.ReasonNone },
 		Propose: func(reconcile.ProposeRequest) reconcile.Proposal {
 			return reconcile.Proposal{Reason: tuning.ReasonProbesDone}
 		},
@@ -191,7 +192,9 @@ func (w *world) stages() reconcile.Stages {
 				return errInjected
 			}
 			w.audits = append(w.audits, a)
-			w.note("audit %s", a.Intent)
+			if a.Actor == "tuner" { // what the scheduler did by itself has no intent
+				w.note("audit %s", a.Intent)
+			}
 			return nil
 		},
 	}

@@ -102,28 +102,36 @@ func luck(m int) float64 {
 // that this catches only what spoils the result at once; verify compares at
 // equal epochs.
 func Usable(trial, reference tuning.Trial, p tuning.Policy) bool {
+	return Refusal(trial, reference, p) == tuning.ReasonNone
+}
+
+// Refusal says why the owner would not accept a trial, or ReasonNone; see Usable.
+func Refusal(trial, reference tuning.Trial, p tuning.Policy) tuning.Reason {
 	if trial.Failed || !(trial.Seconds > 0) || !(reference.Seconds > 0) {
-		return false
+		return tuning.ReasonFailed
 	}
 	if p.MaxSlowdown > 0 && trial.Seconds > reference.Seconds*p.MaxSlowdown {
-		return false
+		return tuning.ReasonSlower
 	}
 	if p.Quality == nil {
 		for _, name := range reference.Settings.Diff(trial.Settings) {
 			if !tuning.IsSystem(name) && !followsSystem(p, name) {
-				return false
+				return tuning.ReasonNoQualityGuard
 			}
 		}
-		return true
+		return tuning.ReasonNone
 	}
 	if trial.Quality == nil || reference.Quality == nil {
-		return true
+		return tuning.ReasonNone
 	}
 	worse := *reference.Quality - *trial.Quality
 	if p.Quality.Direction == "min" {
 		worse = -worse
 	}
-	return worse <= p.Quality.MaxLoss*math.Abs(*reference.Quality)
+	if worse > p.Quality.MaxLoss*math.Abs(*reference.Quality) {
+		return tuning.ReasonQualityLost
+	}
+	return tuning.ReasonNone
 }
 
 // followsSystem tells whether a knob of another name only follows a system knob,

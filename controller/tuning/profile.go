@@ -28,6 +28,10 @@ type Epoch struct {
 	Polluted bool      `json:"polluted,omitempty"` // other work on the node disturbed it
 }
 
+// Modelled is the source of joules that were computed, not measured. They support
+// no claim and enforce no budget unless the site opts in.
+const Modelled = "modelled"
+
 // Seconds is the epoch's length.
 func (e Epoch) Seconds() float64 { return e.End.Sub(e.Start).Seconds() }
 

@@ -23,6 +23,7 @@ type Site struct {
 	LimitReserve  time.Duration `json:"limit_reserve"`  // no restart this near to the time limit
 	Margin        float64       `json:"margin"`         // the predicted saving must exceed the cost of the restart times this
 	EnforceModel  bool          `json:"enforce_model"`  // modelled joules may support claims and budgets
+	ShareClasses  bool          `json:"share_classes"`  // class effects from other users' jobs count
 	PauseAfter    int           `json:"pause_after"`    // regressions until the tuner pauses itself, 0 = never
 }
 
@@ -37,6 +38,7 @@ func DefaultSite() Site {
 		ProbeShare:    0.5,
 		LimitReserve:  5 * time.Minute,
 		Margin:        1.5,
+		ShareClasses:  true,
 		PauseAfter:    5,
 	}
 }

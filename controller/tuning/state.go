@@ -46,6 +46,10 @@ type State struct {
 	BestGain   float64  `json:"best_gain"`      // its log ratio to the owner's own, shrunk for selection
 	BestError  float64  `json:"best_error"`     // standard error of BestGain
 
+	// Refused says why the owner would not accept the present setting, as far as
+	// its trial shows: ReasonQualityLost, ReasonSlower, or ReasonNone.
+	Refused Reason `json:"refused,omitempty"`
+
 	Outcome *Outcome `json:"outcome,omitempty"` // of the last move, as far as measured
 }
 
