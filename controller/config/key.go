@@ -86,7 +86,7 @@ func keys() []key {
 			set:      func(c *Config, s string) error { return setSocket(&c.Exporter.Socket, s) },
 		},
 		{
-			name: "local.cluster", want: "want a name of letters, digits, dots, dashes and underscores",
+			name: "local.cluster", want: "want a name of letters, digits, dashes and underscores",
 			fallback: func(surroundings, Config) string { return "local" },
 			doc:      "name of the embedded scheduler's cluster",
 			set:      func(c *Config, s string) error { return setName(&c.Local.Cluster, s) },
@@ -186,10 +186,10 @@ func setWord(to *string, s string, words []string) error {
 
 func setName(to *string, s string) error {
 	odd := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-", r)
 	}
 	if s == "" || len(s) > 64 || strings.ContainsFunc(s, odd) {
-		return errors.New("want a name of at most 64 letters, digits, dots, dashes and underscores")
+		return errors.New("want a name of at most 64 letters, digits, dashes and underscores")
 	}
 	*to = s
 	return nil
