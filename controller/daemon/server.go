@@ -216,7 +216,7 @@ func (h handler) explain(req *http.Request) (any, error) {
 		return nil, err
 	}
 	if rec == nil {
-		return api.Story{Job: string(job.ID)}, nil
+		return api.Story{Job: string(job.ID), Lines: []api.Line{}}, nil
 	}
 	return story.Tell(rec), nil
 }

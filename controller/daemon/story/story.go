@@ -116,8 +116,18 @@ func ending(r *reconcile.Record) string {
 	case r.Done() > 0:
 		b.WriteString("; its energy was not measured throughout")
 	}
-	fmt.Fprintf(&b, ". It was moved %d times and probed %d times.", len(r.Restarts), len(r.Probed))
+	fmt.Fprintf(&b, ". It was moved %s and probed %s.", times(len(r.Restarts)), times(len(r.Probed)))
 	return b.String()
+}
+
+func times(n int) string {
+	switch n {
+	case 0:
+		return "never"
+	case 1:
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 func classified(c tuning.Class) (string, []string) {
@@ -145,8 +155,8 @@ func evidence(es []tuning.Evidence) []string {
 	for _, e := range es {
 		name := strings.ReplaceAll(e.Name, "_", " ")
 		switch {
-		case strings.HasSuffix(e.Name, "log_ratio"):
-			out = append(out, fmt.Sprintf("%s: %s", strings.TrimSuffix(name, "log ratio")+"effect", percent(e.Value)))
+		case strings.Contains(e.Name, "log_ratio"):
+			out = append(out, fmt.Sprintf("%s: %s", strings.Replace(name, "log ratio", "effect", 1), percent(e.Value)))
 		case e.Text != "":
 			out = append(out, name+": "+e.Text)
 		default:

@@ -117,6 +117,9 @@ func (a *app) explain() *cobra.Command {
 			if a.json {
 				return a.printJSON(s)
 			}
+			if len(s.Lines) == 0 {
+				a.printf("nothing has happened to %s yet\n", s.Job)
+			}
 			for _, l := range s.Lines {
 				a.printf("%s  %s\n", a.colour("2", l.At.Local().Format("15:04:05.0")), l.Text)
 				for _, why := range l.Why {
