@@ -91,6 +91,18 @@ func TestMarksCutAWindowIntoEpochs(t *testing.T) {
 			window: steady().window(7, ended(1, 2), ended(2, 3.998), ended(3, 3.999), ended(4, 4)),
 			want:   []string{"1: 0-2 60J w", "2: 2-2.667 20J", "3: 2.667-3.333 20J", "4: 3.333-4 20J"},
 		},
+		"marks that are delivered late end when they were told, and teach nothing": {
+			window: steady().window(9, ended(1, 2), delivered(2, 3, 6), delivered(3, 4, 6.01), delivered(4, 5, 6.02), ended(5, 7), ended(6, 8)),
+			want:   []string{"1: 0-2 60J w", "2: 2-3 30J p", "3: 3-4 30J p", "4: 4-5 30J p", "5: 5-7 60J p", "6: 7-8 30J"},
+		},
+		"a late mark that was told before the one before it has its snapshot's time": {
+			window: steady().window(9, ended(1, 2), delivered(2, 1, 6), ended(3, 7), ended(4, 8)),
+			want:   []string{"1: 0-2 60J w", "2: 2-6 120J p", "3: 6-7 30J p", "4: 7-8 30J"},
+		},
+		"a mark of a moment ago is not late": {
+			window: steady().window(9, ended(1, 2), delivered(2, 3, 4), ended(3, 5)),
+			want:   []string{"1: 0-2 60J w", "2: 2-4 60J", "3: 4-5 30J"},
+		},
 		"after the ring dropped samples the first mark is a beginning": {
 			window: forgotten(steady().window(7, ended(5, 2), ended(6, 3), ended(7, 4))),
 			spec:   profile.Spec{WarmupEpochs: 2},
@@ -182,6 +194,26 @@ func TestMarksThatAreNotBelievedAreNamed(t *testing.T) {
 	jump := profile.Refused(steady().window(8, ended(1, 1), ended(5000, 2)), profile.Spec{})
 	if len(jump) != 1 || jump[0].Fault != profile.FaultJump {
 		t.Errorf("a jump of 4999 epochs: %+v", jump)
+	}
+	jumps := profile.Refused(steady().window(8, ended(1, 1), ended(65, 2), ended(130, 3)), profile.Spec{})
+	if len(jumps) != 1 || jumps[0].Report.Epoch != 130 || jumps[0].Fault != profile.FaultJump {
+		t.Errorf("jumps of 64 and 65 epochs: %+v", jumps)
+	}
+}
+
+func TestAnAttemptHasNoMoreEpochsThanCanBeRead(t *testing.T) {
+	t.Parallel()
+	var reports []api.Sample
+	for k := range 160 {
+		reports = append(reports, ended(1+64*k, 0.1*float64(k+1)))
+	}
+	w := steady().window(20, reports...)
+	if got := len(profile.Epochs(w, profile.Spec{})); got != 1+64*156 {
+		t.Errorf("%d epochs, want %d", got, 1+64*156)
+	}
+	refused := profile.Refused(w, profile.Spec{})
+	if len(refused) != 3 || refused[0].Report.Epoch != 1+64*157 || refused[0].Fault != profile.FaultMany {
+		t.Errorf("refused %+v, want the three beyond 10000", refused)
 	}
 }
 

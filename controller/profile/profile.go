@@ -28,10 +28,10 @@ const (
 // The reason is ReasonNone when the profile can be used; ReasonNoSamples without
 // any reading; ReasonWarmingUp before the first epoch that counts;
 // ReasonProfiling while more epochs or samples are needed; ReasonPolluted where
-// there would be enough epochs had they not been disturbed, or where so many were
-// that the profile is flagged as contended. A job that has ended gets what there
-// is, with its flags. With a reason the profile holds what is
-// known so far, for the curious.
+// there would be enough epochs had they not been disturbed. Disturbed epochs are
+// left out, so a profile of enough others can be used although it is flagged as
+// contended. A job that has ended gets what there is, with its flags. With
+// a reason the profile holds what is known so far, for the curious.
 func Profile(w api.Window, epochs []tuning.Epoch, spec Spec) (tuning.Profile, tuning.Reason) {
 	r := read(w)
 	p := tuning.Profile{
@@ -50,9 +50,6 @@ func Profile(w api.Window, epochs []tuning.Epoch, spec Spec) (tuning.Profile, tu
 	full := slices.DeleteFunc(slices.Clone(windows), func(x window) bool { return x.samples < enoughSamples })
 	disturbed := float64(len(judged)-len(clean)) / float64(max(1, len(judged)))
 	reason := verdict(w, spec, len(judged), len(clean), len(windows), covered(full))
-	if reason == tuning.ReasonNone && disturbed >= contended && !w.Job.Ended {
-		reason = tuning.ReasonPolluted
-	}
 	if len(full) > 0 {
 		windows = full
 	}

@@ -172,6 +172,10 @@ func TestDisturbedEpochsAreLeftOutAndCounted(t *testing.T) {
 	if reason != tuning.ReasonNone || p.Epochs != 4 || p.Seconds != 8 {
 		t.Errorf("reason %q, %d epochs, %v s; want 4 epochs of 8 s", reason, p.Epochs, p.Seconds)
 	}
+	epochs[4].Polluted = false
+	if p, reason := profile.Profile(w, epochs, s); reason != tuning.ReasonNone || len(p.Flags) != 0 {
+		t.Errorf("reason %q, flags %v where one of six was disturbed", reason, p.Flags)
+	}
 	if !slices.Equal(p.Flags, []tuning.Flag{tuning.FlagContended}) {
 		t.Errorf("flags %v: two of six epochs were disturbed", p.Flags)
 	}

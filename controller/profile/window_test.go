@@ -102,6 +102,13 @@ func unsampled(epoch int, seconds float64) api.Sample {
 	return s
 }
 
+// delivered is the snapshot at a mark whose line was read earlier.
+func delivered(epoch int, told, seconds float64) api.Sample {
+	s := ended(epoch, seconds)
+	s.Mark.Time = at(told)
+	return s
+}
+
 func every(seconds float64, epochs int) []api.Sample {
 	var out []api.Sample
 	for n := range epochs {

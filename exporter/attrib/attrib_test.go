@@ -129,6 +129,7 @@ func TestScanFindsJobsInEveryHierarchy(t *testing.T) {
 		"10/environ": envOf("7", "2"), "10/cgroup": "0::/pitchpipe/7.2\n", "10/stat": "10 (a b) S 1 1",
 		"50/environ": envOf("55", "3"), "50/cgroup": "0::/user.slice\n", "50/stat": "50 (x) S 1 1",
 		"51/environ": "", "51/cgroup": "0::/user.slice\n", "51/stat": "51 (a) b) S 50 50", // its parent is in the job
+		"70/environ": envOf("7", "2"), "70/cgroup": "0::/user.slice\n", "70/stat": "70 (z) S 1 1",
 		"60/environ": "HOME=/\x00", "60/cgroup": "0::/\n", "60/stat": "60 (y) S 1 1",
 		"66/cgroup": "0::/system.slice/a.service/pitchpipe/9.1\n", "66/environ": "", "66/stat": "66 (y) S 1 1",
 		"21/cgroup": "4:memory:/slurm/uid_1001/job_42/step_0/task_0\n0::/\n", "21/environ": "",
@@ -173,6 +174,7 @@ func TestScanFindsJobsInEveryHierarchy(t *testing.T) {
 		{"by its environment", 50, me, "local/55.3"},
 		{"by its parent's environment", 51, me, "local/55.3"},
 		{"not by an environment that another user wrote", 50, me + 1, ""},
+		{"not by an environment that names a job with a cgroup", 70, me, ""},
 		{"not by a look-alike in somebody's own subtree", 66, me, ""},
 		{"not where nothing names a job", 60, me, ""},
 		{"not where there is no process", 999, me, ""},

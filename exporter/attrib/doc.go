@@ -12,7 +12,8 @@
 // his own could otherwise build another's job there. Processes outside such cgroups
 // belong to the job that PITCHPIPE_JOB_ID and PITCHPIPE_ATTEMPT in their environment
 // name; since anybody can write an environment, such a job belongs to the user who
-// was seen in it first, and others' processes do not count.
+// was seen in it first, and others' processes do not count. An environment never
+// leads to a job that has a cgroup.
 //
 // A Scanner is not safe for concurrent use; the sampler owns it.
 package attrib

@@ -137,14 +137,29 @@ func (s *Scanner) walk(jobs map[Key]*Found, h hostfs.Hierarchy, rel string) {
 
 // Locate tells which job of the last scan a process is in: by its cgroup, else by
 // its environment. uid is the user that the kernel named for the process; it has
-// to own a job that only the environment names.
+// to own a job that only the environment names. A job that has a cgroup is named
+// by that alone: anybody can write an environment.
 func (s *Scanner) Locate(pid int, uid uint32) (Key, bool) {
 	if members, err := s.root.Memberships(pid); err == nil {
 		if key, ok := s.byCgroup(members); ok {
 			return key, true
 		}
 	}
-	return s.environ.locate(pid, uid)
+	key, ok := s.environ.locate(pid, uid)
+	if !ok || s.hasCgroup(key) {
+		return Key{}, false
+	}
+	return key, true
+}
+
+// hasCgroup tells whether the last scan found a cgroup of the job.
+func (s *Scanner) hasCgroup(key Key) bool {
+	for _, owner := range s.dirs {
+		if owner == key {
+			return true
+		}
+	}
+	return false
 }
 
 // byCgroup tells which job of the last scan owns one of the cgroups. A path that

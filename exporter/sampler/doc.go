@@ -6,7 +6,12 @@
 // that ended; out go samples to the window store and a snapshot of the node. Jobs
 // are looked for several times a second, so that a short one is seen and its perf
 // events are opened early. A mark takes a snapshot of its job at once, at most so
-// many a second; a mark above that is recorded without one.
+// many a second; a mark above that is recorded without one. A mark from outside
+// every job makes the sampler look again, though not more often than every 100 ms.
+//
+// A job that only the environment of processes names is a claim: it never goes on
+// with a job of a cgroup or of another user, nor replaces one that ended, and it
+// ends where another user's cgroup comes under its name.
 //
 // Nothing is measured on request: readers of the store see what the timer saw. The
 // joules on the snapshot of a mark are carried forward from the last tick at the

@@ -58,14 +58,28 @@ type named struct {
 // discover looks for jobs and takes up the new ones at once.
 func (s *Sampler) discover(ctx context.Context) {
 	now := time.Now()
+	s.discovered = now
 	seen := map[attrib.Key]bool{}
 	for _, f := range s.finder.Scan(ctx) {
-		seen[f.Key] = true
 		j := s.jobs[f.Key]
+		if j != nil && j.claimed(f) {
+			continue // the job itself is not there
+		}
+		seen[f.Key] = true
 		switch {
 		case j == nil:
+			if s.kept(f) {
+				s.log.Debug("job not taken for one that ended", "job", f.Key.String(), "uid", f.UID)
+				continue
+			}
 			s.take(ctx, f, now)
 		case j.over:
+		case s.usurped(j, f):
+			// What ran under the job's name before was not the job.
+			s.log.Info("job begins again in its cgroup", "job", j.stored.String(), "uid", j.uid)
+			j.gone, j.goneAt, j.vanished = true, now, true
+			s.end(j)
+			s.take(ctx, f, now)
 		default:
 			j.missed, j.vanished = 0, false
 			if j.gone && len(f.Dirs) == 0 {

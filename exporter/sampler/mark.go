@@ -2,6 +2,7 @@ package sampler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,37 +14,63 @@ import (
 // was away.
 const oldestMark = 15 * time.Minute
 
+// A look for jobs reads all processes of the node, and whoever reports from outside
+// every job causes one: this is how long after the last one a further one may come.
+const lookAgain = 100 * time.Millisecond
+
+// errLook asks the reporter to come again after lookAgain.
+var errLook = errors.New("looked for jobs just now")
+
 type markRequest struct {
 	pid    int
 	uid    uint32
 	report api.Report
+	asked  time.Time
 	reply  chan error
 }
 
 // Mark records that an epoch of the job in which the process is has ended, with a
 // snapshot of the job's counters where the rate allows. It waits for the sampler;
 // a process in no job, or in one of another user that only its environment names,
-// is ErrNoJob.
+// is ErrNoJob, once jobs have been looked for since.
 func (s *Sampler) Mark(ctx context.Context, pid int, uid uint32, report api.Report) error {
-	m := markRequest{pid: pid, uid: uid, report: report, reply: make(chan error, 1)}
+	m := markRequest{pid: pid, uid: uid, report: report, asked: time.Now(), reply: make(chan error, 1)}
+	for {
+		err := s.ask(ctx, m)
+		if !errors.Is(err, errLook) {
+			return err
+		}
+		// The wait is the reporter's own: the sampler samples on.
+		select {
+		case <-time.After(lookAgain):
+		case <-ctx.Done():
+			return fmt.Errorf("mark of epoch %d: %w", report.Epoch, ctx.Err())
+		}
+	}
+}
+
+func (s *Sampler) ask(ctx context.Context, m markRequest) error {
 	select {
 	case s.marks <- m:
 	case <-ctx.Done():
-		return fmt.Errorf("mark of epoch %d: %w", report.Epoch, ctx.Err())
+		return fmt.Errorf("mark of epoch %d: %w", m.report.Epoch, ctx.Err())
 	}
 	select {
 	case err := <-m.reply:
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("mark of epoch %d: %w", report.Epoch, ctx.Err())
+		return fmt.Errorf("mark of epoch %d: %w", m.report.Epoch, ctx.Err())
 	}
 }
 
 func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 	now := time.Now()
 	j := s.locate(m)
-	if j == nil {
-		s.discover(ctx) // it may have begun just now
+	if j == nil && !s.discovered.After(m.asked) { // it may have begun just now
+		if since := now.Sub(s.discovered); since >= 0 && since < lookAgain {
+			return errLook
+		}
+		s.discover(ctx)
 		j = s.locate(m)
 	}
 	if j == nil {
@@ -73,7 +100,7 @@ func (s *Sampler) locate(m markRequest) *job {
 		return nil
 	}
 	j := s.jobs[key]
-	if j == nil || j.over {
+	if j == nil || j.over || j.vanished {
 		return nil
 	}
 	return j

@@ -56,14 +56,15 @@ type Sampler struct {
 	snapshot atomic.Pointer[Snapshot]
 
 	// Of Run's goroutine.
-	jobs    map[attrib.Key]*job
-	ended   map[attrib.Key]energy.Joules
-	started bool // the first scan is over: what is new now began now
-	cpu     node.CPU
-	cpuErr  string
-	load    float64
-	ledger  ledger
-	stats   Stats
+	jobs       map[attrib.Key]*job
+	ended      map[attrib.Key]energy.Joules
+	started    bool      // the first scan is over: what is new now began now
+	discovered time.Time // when the last scan began
+	cpu        node.CPU
+	cpuErr     string
+	load       float64
+	ledger     ledger
+	stats      Stats
 }
 
 // Stats count what the sampler did since it began.

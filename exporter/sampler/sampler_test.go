@@ -1,6 +1,7 @@
 package sampler_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -30,6 +31,7 @@ type world struct {
 	jobs   map[attrib.Key]*burn // what the scanner finds
 	pids   map[int]attrib.Key   // who is where
 	failed bool                 // node counters are unreadable
+	scans  int
 }
 
 // change is how a test changes the world while the sampler runs.
@@ -44,6 +46,7 @@ type burn struct {
 	to    time.Time // zero = still
 	cores float64   // of its cpuset
 	dirs  map[string]string
+	uid   uint32 // 0 = 1000
 }
 
 func (b *burn) cpu(now time.Time) float64 {
@@ -60,10 +63,11 @@ func newWorld() *world {
 func (w *world) Scan(context.Context) []attrib.Found {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.scans++
 	var out []attrib.Found
 	for key, b := range w.jobs {
 		if b.to.IsZero() {
-			out = append(out, attrib.Found{Key: key, UID: 1000, HasUID: true, Dirs: b.dirs, Pids: []int{1}})
+			out = append(out, attrib.Found{Key: key, UID: cmp.Or(b.uid, 1000), HasUID: true, Dirs: b.dirs, Pids: []int{1}})
 		}
 	}
 	return out
@@ -320,6 +324,114 @@ func TestAMarkFromOutsideEveryJobIsRefused(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestReportsFromOutsideEveryJobDoNotMakeItLookMoreOften(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		s, _ := run(t, w)
+		wait(260 * time.Millisecond) // just after a regular look
+		before := 0
+		w.change(func() { before = w.scans })
+		var all sync.WaitGroup
+		for range 200 {
+			all.Go(func() {
+				if err := s.Mark(t.Context(), 99, 1000, api.Report{Epoch: 1}); !errors.Is(err, sampler.ErrNoJob) {
+					t.Errorf("got %v, want %v", err, sampler.ErrNoJob)
+				}
+			})
+		}
+		all.Wait()
+		w.change(func() {
+			if got := w.scans - before; got != 1 {
+				t.Errorf("200 reports at once made it look %d times, want 1", got)
+			}
+		})
+	})
+}
+
+func TestAClaimToAFutureJobDoesNotCaptureItsCgroup(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.pids[66] = local("7")
+		w.jobs[local("7")] = &burn{from: time.Now(), uid: 666}
+		s, store := run(t, w)
+		wait(1500 * time.Millisecond)
+		if err := s.Mark(t.Context(), 66, 666, api.Report{Epoch: 40}); err != nil {
+			t.Fatal(err)
+		}
+		w.begin("7", 1)
+		wait(1300 * time.Millisecond)
+		win := see(t, store, "7")
+		if win.Job.UID != 1000 || win.Job.Cgroup != "/7" || win.Job.Ended {
+			t.Errorf("job %+v, want one of user 1000 that runs in its cgroup", win.Job)
+		}
+		for _, sample := range win.Samples {
+			if sample.Mark != nil {
+				t.Errorf("the claimant's mark %+v is the job's", sample.Mark)
+			}
+		}
+	})
+}
+
+func TestAJobGoesOnInACgroupOfItsOwnUser(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.pids[77] = local("7")
+		w.jobs[local("7")] = &burn{from: time.Now()}
+		s, store := run(t, w)
+		if err := s.Mark(t.Context(), 77, 1000, api.Report{Epoch: 1}); err != nil {
+			t.Fatal(err)
+		}
+		w.begin("7", 1)
+		wait(300 * time.Millisecond)
+		win := see(t, store, "7")
+		marks := 0
+		for _, sample := range win.Samples {
+			if sample.Mark != nil {
+				marks++
+			}
+		}
+		if win.Job.Cgroup != "/7" || marks != 1 {
+			t.Errorf("job %+v with %d marks, want its cgroup and 1", win.Job, marks)
+		}
+	})
+}
+
+func TestAJobThatIsGoneIsNotTakenOverByWhoeverNamesIt(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		dirs     map[string]string
+		claimant uint32
+	}{
+		"of a cgroup, by another user":       {map[string]string{"unified": "/7"}, 666},
+		"of a cgroup, by its own user":       {map[string]string{"unified": "/7"}, 1000},
+		"of an environment, by another user": {nil, 666},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.pids[66] = local("7")
+				w.jobs[local("7")] = &burn{from: time.Now(), dirs: tc.dirs}
+				s, store := run(t, w)
+				wait(1500 * time.Millisecond)
+				w.change(func() { w.jobs[local("7")] = &burn{from: time.Now(), uid: tc.claimant} })
+				for range 20 {
+					wait(270 * time.Millisecond)
+					if err := s.Mark(t.Context(), 66, tc.claimant, api.Report{Epoch: 40}); !errors.Is(err, sampler.ErrNoJob) {
+						t.Fatalf("the claimant's mark: got %v, want %v", err, sampler.ErrNoJob)
+					}
+				}
+				if win := see(t, store, "7"); !win.Job.Ended || win.Job.UID != 1000 {
+					t.Errorf("job %+v, want the one of user 1000 that ended", win.Job)
+				}
+			})
+		})
+	}
 }
 
 func TestARequeuedSlurmJobIsANewAttempt(t *testing.T) {

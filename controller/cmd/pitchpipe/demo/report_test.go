@@ -57,7 +57,7 @@ func TestWhatIsMissingIsNotPrintedAsZero(t *testing.T) {
 	if err := r.Print(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"4.0 → 1.0", "– → –", "JOULES (not measured)", "not classified"} {
+	for _, want := range []string{"4.0 → 1.0", "0       –        –", "JOULES (not measured)", "not classified"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, b.String())
 		}
