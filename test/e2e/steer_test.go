@@ -93,7 +93,7 @@ func TestTheOwnerSwitchesTuningOffAndStops(t *testing.T) {
 	if off.State != "running" {
 		t.Errorf("a job that was switched off is %s", off.State)
 	}
-	s.until(id, "to go on", 10*time.Second, func(j api.Job) bool { return len(s.journal("mine")) > off.Epoch+5 })
+	s.until(id, "to go on", 10*time.Second, func(api.Job) bool { return len(s.journal("mine")) > off.Epoch+5 })
 	if j := s.job(id); j.Attempt != off.Attempt {
 		t.Errorf("attempt %d after it was switched off in attempt %d", j.Attempt, off.Attempt)
 	}
