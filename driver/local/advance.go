@@ -104,7 +104,7 @@ func (d *Driver) proceed(r *record) (driver.Step, error) {
 	case phaseAsking:
 		return d.awaitSaved(r)
 	case phaseStopping:
-		return driver.Step{Kind: driver.StepCheckpointing, Detail: "saved; being ended"}, d.requestStop(r, supervise.StopSaved)
+		return d.stopSaved(r)
 	case phaseLeft:
 		c := r.clone()
 		c.Moving.Phase = phaseStopped
@@ -156,7 +156,8 @@ func (d *Driver) awaitSaved(r *record) (driver.Step, error) {
 		return driver.Step{}, err
 	}
 	cp := r.Moving.Intent.Checkpoint
-	if cp.Done != "" {
+	late := time.Since(asked) >= cp.Grace
+	if cp.Done != "" && !late { // later it has worked on since, and would lose that
 		done, err := r.saidDone(cp.Done, r.Moving.Offset)
 		if err != nil {
 			return driver.Step{}, err
@@ -167,15 +168,38 @@ func (d *Driver) awaitSaved(r *record) (driver.Step, error) {
 			if err := d.commit(c, "stopping"); err != nil {
 				return driver.Step{}, err
 			}
-			return driver.Step{Kind: driver.StepCheckpointing, Detail: "saved; being ended"}, d.requestStop(c, supervise.StopSaved)
+			return d.stopSaved(c)
 		}
 	}
-	if time.Since(asked) < cp.Grace {
+	if !late {
 		return driver.Step{Kind: driver.StepCheckpointing, Detail: "has not saved yet"}, nil
 	}
 	c := r.clone()
 	c.abandon()
 	return driver.Step{Kind: driver.StepAbandoned, Detail: fmt.Sprintf("did not save within %v", cp.Grace)}, d.commit(c, "abandoned")
+}
+
+// stopSaved has a job ended that said that it saved. Where that was not asked for
+// in time, because this process was gone meanwhile, the job has worked on since and
+// would lose it: the intent is abandoned.
+func (d *Driver) stopSaved(r *record) (driver.Step, error) {
+	ending := driver.Step{Kind: driver.StepCheckpointing, Detail: "saved; being ended"}
+	var have supervise.Stop
+	if err := durable.ReadJSON(filepath.Join(d.store.launch(r), supervise.StopFile), &have); err == nil {
+		return ending, nil
+	}
+	asked, err := d.ask(r)
+	if err != nil {
+		return driver.Step{}, err
+	}
+	grace := r.Moving.Intent.Checkpoint.Grace
+	if time.Since(asked) < grace {
+		return ending, d.requestStop(r, supervise.StopSaved)
+	}
+	c := r.clone()
+	c.abandon()
+	return driver.Step{Kind: driver.StepAbandoned, Detail: fmt.Sprintf("not ended within %v of being asked to save", grace)},
+		d.commit(c, "abandoned")
 }
 
 // Check is the dry run of Advance.

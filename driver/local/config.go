@@ -25,11 +25,17 @@ const DefaultHold = 30 * time.Second
 // DefaultCgroupRoot is where cgroups are mounted.
 const DefaultCgroupRoot = "/sys/fs/cgroup"
 
+// ErrConfig is wrapped by New where its Config cannot be used on this machine.
+var ErrConfig = errors.New("configuration of the local driver")
+
 // Causes that only this driver has, beside those of package driver.
 const (
 	// CauseLate: the attempt before saved after its intent was abandoned, or its
 	// controller did not come back within Config.Hold.
 	CauseLate driver.Cause = "intent-late"
+	// CauseRoom: the change that was queued no longer fits the machine, which has
+	// less room than before.
+	CauseRoom driver.Cause = "room"
 )
 
 // Config is what a Driver needs.
@@ -82,7 +88,7 @@ func (c Config) withDefaults() (Config, []int, cgroup.Tree, error) {
 		c.Cluster = DefaultCluster
 	}
 	if strings.ContainsAny(c.Cluster, "/. \x00") {
-		return c, nil, none, fmt.Errorf("local driver: cluster name %q: no slash, dot or space", c.Cluster)
+		return c, nil, none, fmt.Errorf("%w: cluster name %q: no slash, dot or space", ErrConfig, c.Cluster)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -102,7 +108,7 @@ func (c Config) withDefaults() (Config, []int, cgroup.Tree, error) {
 		c.Cores = len(cpus)
 	}
 	if c.Cores < 1 || c.Cores > len(cpus) {
-		return c, nil, none, fmt.Errorf("local driver: %d cores asked for, this process may use %d", c.Cores, len(cpus))
+		return c, nil, none, fmt.Errorf("%w: %d cores asked for, this process may use %d", ErrConfig, c.Cores, len(cpus))
 	}
 	if c.MemoryBytes == 0 {
 		if c.MemoryBytes, err = machineMemory(); err != nil {
@@ -110,7 +116,7 @@ func (c Config) withDefaults() (Config, []int, cgroup.Tree, error) {
 		}
 	}
 	if c.MemoryBytes < 0 {
-		return c, nil, none, fmt.Errorf("local driver: %d bytes of memory", c.MemoryBytes)
+		return c, nil, none, fmt.Errorf("%w: %d bytes of memory", ErrConfig, c.MemoryBytes)
 	}
 	return c, cpus[:c.Cores], tree, nil
 }

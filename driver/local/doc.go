@@ -17,8 +17,9 @@
 //	jobs/ID/attempts/N-L one launch of attempt N; see package supervise
 //
 // Every transition is in job.json before its effect can be seen. An attempt has a
-// second launch only where the first is void: proven, under its lock, never to
-// have started and never to start.
+// second launch only where the first is proven never to have executed the job and
+// never to do so: void, under its lock, or begun by a supervisor that ended without
+// process.json, which is durable before the job is let go.
 //
 // # The queue
 //
@@ -26,6 +27,10 @@
 // queue by the declared time limits; see schedule. A job without a memory limit
 // takes none of the machine's memory. CPUs are handed out one by one, so that two
 // jobs never share one.
+//
+// A job between two attempts keeps its room, and a job that ran before is first in the queue. A job that no longer fits, because the
+// machine has less room than when it was accepted, waits and holds up nobody; a
+// change that no longer fits is dropped.
 //
 // # Attempts
 //
@@ -46,7 +51,9 @@
 // Nomad job files have.
 //
 // A process of the job that is killed for memory ends the attempt as a whole,
-// unless the job ends well before that is noticed.
+// unless the job ends well before that is noticed. Under a change it runs again,
+// first with its own memory, then with its own settings: only under these does a
+// lack of memory end the job.
 //
 // The package never reads knowledge, never decides that a job should change, and
 // never starts an attempt of which it does not know that nothing else runs.

@@ -21,18 +21,20 @@ import (
 const (
 	maxFailures  = 4
 	failureDelay = 500 * time.Millisecond
+	maxDoublings = 6 // of the delay
 )
 
 // failure counts the supervisors of a job that died before they started it.
 type failure struct {
-	count int
-	again time.Time // when the next may be tried
+	count  int
+	again  time.Time // when the next may be tried
+	launch int       // the last one that retry counted
 }
 
 // failed notes one more.
 func (d *Driver) failed(id driver.JobID, now time.Time) {
 	f := d.failures[id]
-	f.again = now.Add(failureDelay << f.count)
+	f.again = now.Add(failureDelay << min(f.count, maxDoublings))
 	f.count++
 	d.failures[id] = f
 }
@@ -151,6 +153,37 @@ func (r *record) notes() []string {
 		return nil
 	}
 	return []string{r.Next.Note}
+}
+
+// retry launches an attempt again whose supervisor began but never let the job go:
+// process.json, which is durable before that, is missing. The machine may have been
+// full. After maxFailures in a row the job is not started, for the reason given.
+func (d *Driver) retry(r *record, why string, code int) (*record, error) {
+	id, now := r.Job.ID, time.Now()
+	if d.failures[id].launch != r.Launch {
+		if pid, ours := d.forked[id]; ours {
+			d.buried = append(d.buried, pid)
+			delete(d.forked, id)
+		}
+		d.failed(id, now)
+		f := d.failures[id]
+		f.launch = r.Launch
+		d.failures[id] = f
+		d.cfg.Logger.Warn("attempt did not start", "job", string(id), "attempt", r.Job.Attempt, "launch", r.Launch, "reason", why)
+	}
+	var err error
+	switch f := d.failures[id]; {
+	case r.Cancel:
+		err = d.relaunch(r) // which ends it
+	case f.count >= maxFailures:
+		c := r.clone()
+		c.endAttempt(now, code)
+		d.close(c, driver.NotStarted, why, now)
+		err = d.commit(c, "ended")
+	case !now.Before(f.again):
+		err = d.relaunch(r)
+	}
+	return d.jobs[id], err
 }
 
 // relaunch starts an attempt again of which it is proven that it never started.

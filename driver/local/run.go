@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -41,8 +42,13 @@ func (d *Driver) recover() {
 	defer d.mu.Unlock()
 	for _, id := range d.order {
 		r := d.jobs[id]
-		if r.Job.State == driver.Running && r.Cancel {
+		switch {
+		case r.Job.State != driver.Running:
+		case r.Cancel:
 			d.check(id, d.requestStop(r, supervise.StopCancelled))
+		case r.Moving != nil && r.Moving.Phase == phaseStopping:
+			_, err := d.stopSaved(r)
+			d.check(id, err)
 		}
 	}
 }
@@ -68,7 +74,12 @@ func (d *Driver) pass(ctx context.Context, now time.Time) time.Duration {
 			d.check(id, d.expire(d.jobs[id], now))
 		}
 	}
-	// 3. What may start.
+	// 3. What no longer fits, and what may start.
+	for _, id := range d.order {
+		if d.jobs[id].Job.State == driver.Pending {
+			d.check(id, d.refit(d.jobs[id]))
+		}
+	}
 	for _, id := range d.pick(now) {
 		d.check(id, d.begin(d.jobs[id]))
 	}
@@ -82,10 +93,11 @@ func (d *Driver) check(id driver.JobID, err error) {
 	}
 }
 
-// pick asks the pure scheduler.
+// pick asks the pure scheduler. A job between two attempts keeps its room, and a
+// job that ran already comes before those that did not.
 func (d *Driver) pick(now time.Time) []driver.JobID {
 	free := d.room
-	var queue []waiting
+	var again, queue []waiting
 	var running []busy
 	for _, id := range d.order {
 		r := d.jobs[id]
@@ -97,15 +109,70 @@ func (d *Driver) pick(now time.Time) []driver.JobID {
 			}
 			running = append(running, b)
 			free = free.minus(b.Has)
+		case driver.Stopped:
+			b := d.between(r)
+			running = append(running, b)
+			free = free.minus(b.Has)
 		case driver.Pending:
-			queue = append(queue, waiting{
-				ID: id, Want: r.want(r.Next.Change), Limit: r.limit(r.Next.Change), NotBefore: r.NotBefore,
-			})
-		case driver.Stopped, driver.Succeeded, driver.Failed, driver.MemoryExceeded, driver.TimeExceeded,
+			w := waiting{ID: id, Want: r.want(r.Next.Change), Limit: r.limit(r.Next.Change), NotBefore: r.NotBefore}
+			switch {
+			case d.fits(w.Want) != nil: // it would hold up everybody for ever
+			case r.Job.Attempt > 1:
+				again = append(again, w)
+			default:
+				queue = append(queue, w)
+			}
+		case driver.Succeeded, driver.Failed, driver.MemoryExceeded, driver.TimeExceeded,
 			driver.NotStarted, driver.Cancelled, driver.Lost:
 		}
 	}
-	return schedule(now, free, queue, running)
+	return schedule(now, free, append(again, queue...), running)
+}
+
+// between is what a job holds that is between two attempts: what it had and what
+// it will have, whichever is more, at the latest until Hold has passed and the
+// next attempt has used up its time.
+func (d *Driver) between(r *record) busy {
+	had, will := r.want(r.Job.Change), r.want(r.Moving.Intent.Change)
+	b := busy{Has: room{Cores: max(had.Cores, will.Cores), Memory: max(had.Memory, will.Memory)}}
+	before, after := r.limit(r.Job.Change), r.limit(r.Moving.Intent.Change)
+	if before > 0 && after > 0 {
+		b.Ends = d.patience(r).Add(max(before, after))
+	}
+	return b
+}
+
+// waitsForRoom begins the Detail of a job that this machine cannot run.
+const waitsForRoom = "waits for a larger machine: "
+
+// refit looks whether a queued job fits the machine, which may have less room than
+// when the job was accepted. A change that is too large is dropped.
+func (d *Driver) refit(r *record) error {
+	tooLarge := d.fits(r.want(r.Next.Change))
+	detail := r.Job.Detail
+	switch {
+	case tooLarge == nil:
+		if strings.HasPrefix(detail, waitsForRoom) {
+			detail = ""
+		}
+	case d.fits(r.want(driver.Change{})) == nil:
+		c := r.clone()
+		c.forget(driver.StepSuperseded)
+		c.Next = next{Cause: driver.CauseSubmitted, Note: oneLine("its change no longer fits the machine; running under its own settings: " + tooLarge.Error())}
+		if c.Job.Attempt > 1 {
+			c.Next.Cause = CauseRoom
+		}
+		c.Job.Detail = c.Next.Note
+		return d.commit(c, "unfit")
+	default:
+		detail = waitsForRoom + tooLarge.Error()
+	}
+	if detail == r.Job.Detail {
+		return nil
+	}
+	c := r.clone()
+	c.Job.Detail = detail
+	return d.commit(c, "unfit")
 }
 
 // due tells when the loop must look again without being asked.
@@ -183,7 +250,9 @@ func (d *Driver) expire(r *record, now time.Time) error {
 		c.abandon()
 		return d.commit(c, "abandoned")
 	case phaseStopping:
-		// The supervisor ends it in any case.
+		// The supervisor ends it once it is asked to.
+		_, err := d.stopSaved(r)
+		return err
 	}
 	return nil
 }

@@ -13,7 +13,11 @@ type room struct {
 	Memory int64
 }
 
-func (r room) holds(want room) bool { return want.Cores <= r.Cores && want.Memory <= r.Memory }
+// holds tells whether it fits. What is free may be less than nothing, which does
+// not matter to a job that takes none of it.
+func (r room) holds(want room) bool {
+	return want.Cores <= r.Cores && (want.Memory == 0 || want.Memory <= r.Memory)
+}
 
 func (r room) minus(o room) room { return room{r.Cores - o.Cores, r.Memory - o.Memory} }
 
@@ -27,7 +31,7 @@ type waiting struct {
 	NotBefore time.Time
 }
 
-// busy is a job that runs.
+// busy is a job that runs, or will run again.
 type busy struct {
 	Has  room
 	Ends time.Time // by its time limit; zero = nobody knows

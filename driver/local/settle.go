@@ -35,15 +35,26 @@ func (d *Driver) harvest(ctx context.Context, r *record) (*record, error) {
 		}
 		err = d.relaunch(r)
 	case supervise.Nobody:
+		if !fileExists(filepath.Join(dir, supervise.ProcessFile)) {
+			return d.retry(r, "its supervisor died before it started the job", -1)
+		}
+		now := time.Now()
+		if now.Before(d.failures[id].again) {
+			return r, nil
+		}
 		if err := supervise.KillRemains(ctx, dir); err != nil {
+			d.failed(id, now)
 			return r, err // not lost while something of it may run
 		}
+		delete(d.failures, id)
 		c := r.clone()
-		now := time.Now()
 		c.endAttempt(now, -1)
 		d.close(c, driver.Lost, "its supervisor died; what was left of it was ended", now)
 		err = d.commit(c, "lost")
 	case supervise.Ended:
+		if exit.Reason == supervise.NotStarted && !r.Cancel && !fileExists(filepath.Join(dir, supervise.ProcessFile)) {
+			return d.retry(r, exit.Detail, exit.Code)
+		}
 		c := r.clone()
 		d.settle(c, exit)
 		err = d.commit(c, "ended")
@@ -68,12 +79,9 @@ func (d *Driver) settle(r *record, exit supervise.Exit) {
 		d.close(r, driver.Cancelled, exit.Detail, exit.Ended)
 	case r.saved(exit):
 		r.leave(exit.Ended)
-	case exit.Reason == supervise.Memory && r.tunedMemory():
+	case exit.Reason == supervise.Memory && !unchanged(r.Job.Change):
 		r.forget(driver.StepSuperseded)
-		change := cloneChange(r.Job.Change)
-		change.MemoryBytes = 0
-		r.requeue(change, driver.CauseMemory, fmt.Sprintf(
-			"killed for memory at the tuned limit of %d bytes; the owner's limit returns", r.Job.Change.MemoryBytes))
+		r.returnMemory()
 	default:
 		d.close(r, stateOf(exit), exit.Detail, exit.Ended)
 	}
@@ -123,6 +131,26 @@ func (r *record) leave(at time.Time) {
 	}
 	r.Moving.Phase, r.Moving.Left = phaseLeft, at
 	r.Job.State, r.Job.Detail, r.CPUs = driver.Stopped, "saved; waits for its change", nil
+}
+
+// returnMemory queues a job that was killed for memory under a change: it may live
+// without. A tuned limit goes first, alone; then everything, since more threads or
+// a larger batch need more memory too.
+func (r *record) returnMemory() {
+	if r.tunedMemory() {
+		change := cloneChange(r.Job.Change)
+		change.MemoryBytes = 0
+		r.requeue(change, driver.CauseMemory, fmt.Sprintf(
+			"killed for memory at the tuned limit of %d bytes; the owner's limit returns", r.Job.Change.MemoryBytes))
+		return
+	}
+	r.requeue(driver.Change{}, driver.CauseMemory, "killed for memory under changed settings; the owner's settings return")
+	r.Next.Intent = "" // nothing of it is left
+}
+
+// unchanged tells whether a change leaves everything to the owner.
+func unchanged(c driver.Change) bool {
+	return c.Cores == 0 && c.MemoryBytes == 0 && c.TimeLimit == 0 && len(c.Env) == 0 && len(c.Args) == 0
 }
 
 // tunedMemory tells whether the present attempt has less memory than its owner

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -13,9 +14,13 @@ import (
 	"pitchpipe/driver/local/durable"
 )
 
+// remainsLimit bounds one try: its caller has more to do, and tries again.
+const remainsLimit = 200 * time.Millisecond
+
 // KillRemains ends what a dead supervisor left of its attempt: the processes of
 // its leaf, or without one those of the job's session, and removes the leaf. It
-// touches a leaf only where the attempt's own files say that it was made.
+// touches a leaf only where the attempt's own files say that it was made. It takes
+// at most 200 ms, and can be repeated after an error.
 func KillRemains(ctx context.Context, dir string) error {
 	var plan Plan
 	var p Process
@@ -32,7 +37,7 @@ func KillRemains(ctx context.Context, dir string) error {
 	if p.Boot != bootID() {
 		return nil // it ended with the machine
 	}
-	ctx, cancel := context.WithTimeout(ctx, killLimit)
+	ctx, cancel := context.WithTimeout(ctx, remainsLimit)
 	defer cancel()
 	if plan.Tree.Kind == cgroup.None {
 		if err := killSession(ctx, p.PID, plan.Job); err != nil {
