@@ -28,9 +28,10 @@
 // takes none of the machine's memory. CPUs are handed out one by one, so that two
 // jobs never share one.
 //
-// A job between two attempts keeps its room, and a job that ran before is first in the queue. A job that no longer fits, because the
-// machine has less room than when it was accepted, waits and holds up nobody; a
-// change that no longer fits is dropped.
+// A job between two attempts keeps its room, and a job that ran before is first in
+// the queue. A job that no longer fits, because the machine has less room than when
+// it was accepted, waits and holds up nobody; a change that no longer fits is
+// dropped.
 //
 // # Attempts
 //

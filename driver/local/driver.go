@@ -105,7 +105,9 @@ func (d *Driver) Close() error {
 	for w := range d.watchers {
 		w.end()
 	}
-	return d.lock.Close()
+	// Unlocked first: a supervisor that is just being forked may still have a copy
+	// of the descriptor.
+	return errors.Join(unix.Flock(int(d.lock.Fd()), unix.LOCK_UN), d.lock.Close())
 }
 
 // Name is local.
