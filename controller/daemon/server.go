@@ -89,15 +89,24 @@ func classifyError(err error) (code int, kind string) {
 	return http.StatusServiceUnavailable, "unavailable"
 }
 
+// caller names who asks, as the kernel says; whom it cannot name it denies.
+func caller(req *http.Request) (peer.Peer, error) {
+	who, err := peer.From(req.Context())
+	if err != nil {
+		return who, fmt.Errorf("%w: %w", errDenied, err)
+	}
+	return who, nil
+}
+
 // submit checks the whole job file before anything exists.
 func (h handler) submit(req *http.Request) (any, error) {
 	var s api.Submission
 	if err := json.NewDecoder(io.LimitReader(req.Body, 16<<20)).Decode(&s); err != nil {
 		return nil, fmt.Errorf("%w: %w", errInput, err)
 	}
-	who, err := peer.From(req.Context())
+	who, err := caller(req)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errDenied, err)
+		return nil, err
 	}
 	file, err := detect.Parse(s.Filename, s.Source, s.Variables)
 	if err != nil {
@@ -140,9 +149,9 @@ func (h handler) submit(req *http.Request) (any, error) {
 }
 
 func (h handler) jobs(req *http.Request) (any, error) {
-	who, err := peer.From(req.Context())
+	who, err := caller(req)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errDenied, err)
+		return nil, err
 	}
 	jobs, err := h.d.driver.List(req.Context())
 	if err != nil {
@@ -180,9 +189,9 @@ func (h handler) record(ctx context.Context, id driver.JobID) (*reconcile.Record
 
 // owned returns the job that the path names, if the caller may see it.
 func (h handler) owned(req *http.Request) (driver.Job, peer.Peer, error) {
-	who, err := peer.From(req.Context())
+	who, err := caller(req)
 	if err != nil {
-		return driver.Job{}, who, fmt.Errorf("%w: %w", errDenied, err)
+		return driver.Job{}, who, err
 	}
 	job, err := h.d.driver.Get(req.Context(), driver.JobID(req.PathValue("id")))
 	if err != nil {
@@ -252,9 +261,9 @@ func orZero(s string) string {
 }
 
 func (h handler) history(req *http.Request) (any, error) {
-	who, err := peer.From(req.Context())
+	who, err := caller(req)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errDenied, err)
+		return nil, err
 	}
 	all, err := h.d.records.All(req.Context())
 	if err != nil {
@@ -279,9 +288,9 @@ func (h handler) history(req *http.Request) (any, error) {
 
 // knowledge shows the kinds of job that the caller may see.
 func (h handler) knowledge(req *http.Request) (any, error) {
-	who, err := peer.From(req.Context())
+	who, err := caller(req)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errDenied, err)
+		return nil, err
 	}
 	return h.d.rooms.inspect(req.Context(), who.May)
 }

@@ -42,8 +42,8 @@ func (h handler) stop(req *http.Request) (any, error) {
 }
 
 func (h handler) pauses(req *http.Request) (any, error) {
-	if _, err := peer.From(req.Context()); err != nil {
-		return nil, fmt.Errorf("%w: %w", errDenied, err)
+	if _, err := caller(req); err != nil {
+		return nil, err
 	}
 	return h.d.pauses.list(), nil
 }
@@ -78,9 +78,9 @@ func (h handler) resume(req *http.Request) (any, error) {
 // mayPause tells who asks: root, or whoever runs the controller, pauses
 // anything; others their own jobs, as long as the pause there is their own.
 func (h handler) mayPause(req *http.Request, scope, name string) (peer.Peer, error) {
-	who, err := peer.From(req.Context())
+	who, err := caller(req)
 	if err != nil {
-		return who, fmt.Errorf("%w: %w", errDenied, err)
+		return who, err
 	}
 	if !slices.Contains(Scopes(), scope) {
 		return who, fmt.Errorf("%w: scope %q; want one of %v", errInput, scope, Scopes())

@@ -65,7 +65,7 @@ func Compare(in Input) tuning.Outcome {
 	switch {
 	case e.n == 0:
 		out.Reason = in.why()
-	case m.source == ModelledSource && !in.EnforceModelled:
+	case m.source == tuning.Modelled && !in.EnforceModelled:
 		out.Reason = tuning.ReasonModelled
 	case out.Low >= -margin && out.High <= margin:
 		out.Verdict, out.Reason = tuning.Neutral, tuning.ReasonNeutral

@@ -117,8 +117,8 @@ func (in Input) source() string {
 		switch {
 		case n == 0:
 		case best == "",
-			best == ModelledSource,
-			s != ModelledSource && n > most:
+			best == tuning.Modelled,
+			s != tuning.Modelled && n > most:
 			best, most = s, n
 		}
 	}

@@ -79,9 +79,6 @@ const (
 // It is finite so that an Outcome can be written as JSON.
 const Unbounded = 6 * math.Ln10
 
-// ModelledSource is the source of joules that were computed, not measured.
-const ModelledSource = "modelled"
-
 func (in Input) withDefaults() Input {
 	if in.Objective == "" {
 		in.Objective = tuning.DefaultObjective
