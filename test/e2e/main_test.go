@@ -31,7 +31,7 @@ import (
 const (
 	roleController = "e2e-controller"
 	envDir         = "E2E_DIR"
-	envDeadly      = "E2E_DEADLY" // die once at each durable step
+	envDeadly      = "E2E_DEADLY" // die once at each durable step; the file remembers them
 )
 
 // programs is the folder of the programs that the tests build.
@@ -104,8 +104,8 @@ func controller() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	die := func(string) {}
-	if os.Getenv(envDeadly) != "" {
-		die = dieOnce(filepath.Join(dir, "deaths"))
+	if deaths := os.Getenv(envDeadly); deaths != "" {
+		die = dieOnce(deaths)
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	if err := serve(ctx, dir, die, log); err != nil {
@@ -127,7 +127,7 @@ func dieOnce(path string) func(step string) {
 			panic(err)
 		}
 		for line := range strings.Lines(string(seen)) {
-			if strings.TrimSpace(line) == step {
+			if strings.TrimSuffix(line, "\n") == step {
 				return
 			}
 		}

@@ -160,8 +160,14 @@ func (f *follower) waitFor(t *testing.T, n int) {
 
 func follow(t *testing.T, cfg progress.Config) *follower {
 	t.Helper()
+	return followFailing(t, cfg, nil)
+}
+
+// followFailing begins with an exporter that answers with fail.
+func followFailing(t *testing.T, cfg progress.Config, fail error) *follower {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	f := &follower{cancel: cancel, done: make(chan error, 1)}
+	f := &follower{fail: fail, cancel: cancel, done: make(chan error, 1)}
 	cfg.Pattern = full()
 	cfg.Poll = 5 * time.Millisecond
 	go func() { f.done <- progress.Follow(ctx, cfg, f.report) }()
@@ -294,8 +300,7 @@ func TestFollowSkipsLinesThatAreTooLong(t *testing.T) {
 func TestReportsWaitForAnExporterThatIsAway(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "out")
-	f := follow(t, progress.Config{Path: path})
-	f.setFail(api.ErrUnavailable)
+	f := followFailing(t, progress.Config{Path: path}, api.ErrUnavailable)
 	write(t, path, "epoch 1\nepoch 2\n")
 	time.Sleep(30 * time.Millisecond)
 	f.setFail(nil)
@@ -321,9 +326,7 @@ func TestReportsThatCannotBeDeliveredAreAnError(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			f := follow(t, progress.Config{Path: path, Drain: 50 * time.Millisecond})
-			f.setFail(tc.fail)
-			time.Sleep(20 * time.Millisecond)
+			f := followFailing(t, progress.Config{Path: path, Drain: 50 * time.Millisecond}, tc.fail)
 			if err := f.end(t); !errors.Is(err, tc.fail) {
 				t.Errorf("got %v, want %v", err, tc.fail)
 			}
