@@ -36,6 +36,10 @@ type Driver interface {
 	// change, ErrUnsupported or ErrDenied with the reason when not.
 	Check(ctx context.Context, intent Intent) error
 
+	// Outlook tells what the scheduler expects for the job if it were restarted now.
+	// A scheduler that cannot tell returns the zero Outlook.
+	Outlook(ctx context.Context, id JobID) (Outlook, error)
+
 	// Watch sends an event whenever a job may have changed, and first one for each
 	// job that exists. Events may be merged and repeated, so they are a reason to
 	// look, not the news. The channel is closed when ctx ends or the stream
@@ -63,9 +67,10 @@ type Capabilities struct {
 	LiveResize bool // cores and memory can change without a restart
 	Env        bool // a restart can carry other environment variables
 	Args       bool // a restart can carry other command-line arguments
+	Live       bool // a restart can carry the settings file of PITCHPIPE_SETTINGS
 	Memory     bool // memory limits are enforced
 	Cores      bool // CPUs are confined
-	Accounts   bool // partition and account of a job were verified, not merely claimed
+	Accounts   bool // partition, account and QOS of a job were verified, not merely claimed
 }
 
 // Spec is a job to create.
@@ -99,6 +104,22 @@ type Change struct {
 	TimeLimit   time.Duration     `json:"time_limit,omitempty"`
 	Env         map[string]string `json:"env,omitempty"`
 	Args        map[string]string `json:"args,omitempty"` // flag → value: replaces "--k v" or "--k=v", else appended
+
+	// Live are knob names and values for the settings file that PITCHPIPE_SETTINGS
+	// names in the job's environment: one JSON object {"revision": N, "settings":
+	// {name: value}}, replaced atomically before an attempt starts.
+	Live map[string]string `json:"live,omitempty"`
+}
+
+// Outlook is what a restart of a job would meet.
+type Outlook struct {
+	// Wait is how long the next attempt would wait for room; nil: nobody can tell.
+	Wait *time.Duration `json:"wait,omitempty"`
+	// Closed is when a reservation or maintenance next takes the job's nodes; zero:
+	// none is planned.
+	Closed time.Time `json:"closed,omitzero"`
+	// ClosedBy is the name of that reservation or maintenance.
+	ClosedBy string `json:"closed_by,omitempty"`
 }
 
 // Checkpoint tells how a running attempt is asked to save and leave.
@@ -204,6 +225,7 @@ type Job struct {
 	Owner       string    `json:"owner"`
 	Partition   string    `json:"partition,omitempty"` // or namespace
 	Account     string    `json:"account,omitempty"`
+	QOS         string    `json:"qos,omitempty"`
 	State       State     `json:"state"`
 	Detail      string    `json:"detail,omitempty"` // why it is pending, or how it ended
 	ExitCode    int       `json:"exit_code"`        // of the last attempt, -1 unknown

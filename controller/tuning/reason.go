@@ -55,6 +55,8 @@ const (
 	ReasonBudgetRestarts Reason = "budget-restarts"
 	ReasonBudgetProbes   Reason = "budget-probes"
 	ReasonNearLimit      Reason = "near-time-limit"
+	ReasonNearClosing    Reason = "near-reservation"
+	ReasonLongQueue      Reason = "long-queue"
 	ReasonNoQualityGuard Reason = "no-quality-guard"
 	ReasonQualityLost    Reason = "quality-lost"
 	ReasonSlower         Reason = "slower-than-allowed"
@@ -67,6 +69,7 @@ const (
 	ReasonInconclusive Reason = "inconclusive"
 	ReasonModelled     Reason = "modelled-energy"
 	ReasonGraceExpired Reason = "grace-expired"
+	ReasonDoubted      Reason = "doubted"
 	ReasonOutOfMemory  Reason = "out-of-memory"
 	ReasonAttemptDied  Reason = "attempt-died"
 
@@ -129,6 +132,8 @@ func Reasons() []ReasonText {
 		{ReasonBudgetRestarts, "its restarts are used up, so tuning ends and the job runs on"},
 		{ReasonBudgetProbes, "its probes are used up"},
 		{ReasonNearLimit, "its time limit is too near for a restart"},
+		{ReasonNearClosing, "a reservation or maintenance takes its nodes too soon for a restart"},
+		{ReasonLongQueue, "a restart would wait longer in the queue than it would save"},
 		{ReasonNoQualityGuard, "it has no quality guard, so its hyperparameters are only recommended"},
 		{ReasonQualityLost, "the quality of its result fell by more than its owner allows"},
 		{ReasonSlower, "the setting is slower than its owner allows"},
@@ -140,6 +145,7 @@ func Reasons() []ReasonText {
 		{ReasonInconclusive, "the measurements so far cannot tell better from worse"},
 		{ReasonModelled, "its energy is modelled, not measured, which supports no claim"},
 		{ReasonGraceExpired, "it did not save a checkpoint in time, so the move was abandoned and the job runs on"},
+		{ReasonDoubted, "it runs slower than jobs of its kind did untuned, so its owner's settings are tried on its next epochs"},
 		{ReasonOutOfMemory, "it ran out of memory under a tuned limit, so its owner's value is back"},
 		{ReasonAttemptDied, "the tuned attempt failed, so its owner's settings are back"},
 

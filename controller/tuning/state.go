@@ -28,7 +28,12 @@ type State struct {
 	// AttemptEpochs are those of the present attempt so far.
 	AttemptEpochs int `json:"attempt_epochs"`
 
-	RestartCost time.Duration `json:"restart_cost"` // measured, else estimated
+	RestartCost time.Duration `json:"restart_cost"` // measured, else estimated; without the wait in the queue
+
+	// What the scheduler expects of a restart now.
+	Wait     time.Duration `json:"wait,omitempty"`      // in the queue; 0 = none, or unknown
+	ClosedIn time.Duration `json:"closed_in,omitempty"` // until a reservation or maintenance takes the job's nodes; 0 = none planned
+	ClosedBy string        `json:"closed_by,omitempty"`
 
 	Measured Reason  `json:"measured"` // ReasonNone when the present attempt is profiled; else what is missing
 	Class    *Class  `json:"class,omitempty"`
@@ -37,6 +42,12 @@ type State struct {
 	KindEffects  []Effect   `json:"kind_effects,omitempty"`  // of jobs of the same kind
 	ClassEffects []Effect   `json:"class_effects,omitempty"` // of jobs of the same class, system knobs only
 	Regressed    []Settings `json:"regressed,omitempty"`     // remembered to have made this kind worse
+
+	// KindSeconds is the median of the seconds per epoch that jobs of this kind took
+	// under the very settings Own, over KindRuns runs; 0 = none ran so. Another input
+	// may be larger, so it raises a doubt and supports no verdict.
+	KindSeconds float64 `json:"kind_seconds,omitempty"`
+	KindRuns    int     `json:"kind_runs,omitempty"`
 	PeakRSS      Bytes      `json:"peak_rss,omitempty"`      // largest seen in jobs of this kind; 0 = unknown
 	PeakRuns     int        `json:"peak_runs,omitempty"`     // jobs of this kind in which it was seen
 
