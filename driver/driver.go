@@ -61,6 +61,16 @@ type Driver interface {
 	Logs(ctx context.Context, id JobID, offset int64) (io.ReadCloser, error)
 }
 
+// Listener is a driver that does not start a job's processes itself, so that it
+// has to be told to start the listener inside an attempt.
+type Listener interface {
+	// Listen starts the listener for the progress of a running attempt, inside the
+	// job and as the job's user. Repeated for the same attempt it does nothing. It
+	// is ErrUnsupported where the scheduler cannot do so, and ErrConflict when the
+	// attempt does not run.
+	Listen(ctx context.Context, id JobID, attempt int, p Progress) error
+}
+
 // Capabilities tells what a scheduler can do to a job.
 type Capabilities struct {
 	KeepsID    bool // the job id survives a restart under other settings

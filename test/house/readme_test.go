@@ -116,17 +116,20 @@ func unknown(t *testing.T, text string) string {
 	return ""
 }
 
-func TestTheCommandLinesOfTheReadmeExist(t *testing.T) {
+func TestTheCommandLinesOfThePagesExist(t *testing.T) {
 	t.Parallel()
-	text, _ := read(t, "README.md")
-	lines := commandLines(text)
-	for _, c := range lines {
-		if missing := unknown(t, c.text); missing != "" {
-			t.Errorf("README.md:%d: %q: there is no such thing as %s", c.line, c.text, missing)
+	found := 0
+	for _, page := range pages() {
+		text, _ := read(t, page)
+		for _, c := range commandLines(text) {
+			found++
+			if missing := unknown(t, c.text); missing != "" {
+				t.Errorf("%s:%d: %q: there is no such thing as %s", page, c.line, c.text, missing)
+			}
 		}
 	}
-	if len(lines) < 4 {
-		t.Errorf("found %d command lines; the test looks past them", len(lines))
+	if found < 4 {
+		t.Errorf("found %d command lines; the test looks past them", found)
 	}
 	for line, want := range map[string]string{
 		"pitchpipe tune job.sbatch":            "the command pitchpipe tune",
