@@ -13,5 +13,8 @@
 // the first Advance and calls Advance with the same Intent until it is done; after
 // a crash it simply goes on calling.
 //
+// What an attempt has instead of its owner's settings is one Change. Live settings
+// travel in a file that the job reads; EncodeSettings says what it holds.
+//
 // The package imports only the standard library.
 package driver

@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"io"
+	"maps"
 	"time"
 )
 
@@ -37,7 +38,7 @@ type Driver interface {
 	Check(ctx context.Context, intent Intent) error
 
 	// Outlook tells what the scheduler expects for the job if it were restarted now.
-	// A scheduler that cannot tell returns the zero Outlook.
+	// A scheduler that cannot tell, or whose job has ended, returns the zero Outlook.
 	Outlook(ctx context.Context, id JobID) (Outlook, error)
 
 	// Watch sends an event whenever a job may have changed, and first one for each
@@ -115,10 +116,20 @@ type Change struct {
 	Env         map[string]string `json:"env,omitempty"`
 	Args        map[string]string `json:"args,omitempty"` // flag → value: replaces "--k v" or "--k=v", else appended
 
-	// Live are knob names and values for the settings file that PITCHPIPE_SETTINGS
-	// names in the job's environment: one JSON object {"revision": N, "settings":
-	// {name: value}}, replaced atomically before an attempt starts.
+	// Live are knob names and values for the settings file; see EncodeSettings.
 	Live map[string]string `json:"live,omitempty"`
+}
+
+// Clone copies the change, its maps included.
+func (c Change) Clone() Change {
+	c.Env, c.Args, c.Live = maps.Clone(c.Env), maps.Clone(c.Args), maps.Clone(c.Live)
+	return c
+}
+
+// Empty tells whether the change leaves everything as the owner has it.
+func (c Change) Empty() bool {
+	return c.Cores == 0 && c.MemoryBytes == 0 && c.TimeLimit == 0 &&
+		len(c.Env) == 0 && len(c.Args) == 0 && len(c.Live) == 0
 }
 
 // Outlook is what a restart of a job would meet.
@@ -155,13 +166,15 @@ type Intent struct {
 // StepKind tells where an Advance left the job.
 type StepKind string
 
-// The steps. Started, Finished, Superseded and Abandoned end an intent.
+// The steps. Started, Finished, Superseded and Abandoned end an intent. An intent
+// that was applied stays applied: once it was Started it is answered with Started
+// again, whatever became of the attempt, the change or the job since.
 const (
 	StepRunning       StepKind = "running"       // the old attempt runs; nothing was done yet
 	StepCheckpointing StepKind = "checkpointing" // it was asked to save
 	StepStopped       StepKind = "stopped"       // it saved and left; nothing runs
 	StepChanged       StepKind = "changed"       // the next attempt has the new settings
-	StepStarted       StepKind = "started"       // the next attempt is queued or runs
+	StepStarted       StepKind = "started"       // the next attempt with the change is queued or runs, or did
 	StepFinished      StepKind = "finished"      // the job ended before the change
 	StepSuperseded    StepKind = "superseded"    // its owner or another intent changed the job
 	StepAbandoned     StepKind = "abandoned"     // it did not save in time and runs on
@@ -202,7 +215,7 @@ const (
 	Stopped        State = "stopped"         // between two attempts, held by an intent
 	Succeeded      State = "succeeded"       // exit status 0
 	Failed         State = "failed"          // another exit status, or a signal of its own
-	MemoryExceeded State = "memory-exceeded" // killed for memory under its owner's own limit
+	MemoryExceeded State = "memory-exceeded" // killed for memory under its owner's own settings
 	TimeExceeded   State = "time-exceeded"   // killed at its time limit
 	NotStarted     State = "not-started"     // the command is missing or may not run
 	Cancelled      State = "cancelled"       // stopped on request
@@ -273,7 +286,10 @@ type Attempt struct {
 	ExitCode int       `json:"exit_code"` // -1 while it runs or unknown
 	Change   Change    `json:"change"`
 	Cause    Cause     `json:"cause,omitempty"` // why it was started
-	Intent   string    `json:"intent,omitempty"`
+
+	// Intent is the intent whose whole Change the attempt has; empty where it has
+	// none, as after a return of memory, which takes back part of the Change or all.
+	Intent string `json:"intent,omitempty"`
 }
 
 // Cause says why an attempt was started.
@@ -281,9 +297,14 @@ type Cause string
 
 // The causes.
 const (
-	CauseSubmitted Cause = "submitted"     // its owner's submission
-	CauseIntent    Cause = "intent"        // a change
-	CauseMemory    Cause = "memory-return" // killed under a tuned memory limit: the owner's limit returned
+	CauseSubmitted Cause = "submitted" // its owner's submission
+	CauseIntent    Cause = "intent"    // a change
+	// CauseMemory: the attempt before was killed for memory under a change,
+	// whatever the change was of: more threads or a larger batch need more memory
+	// too. Where the change had less memory than the owner asked for, the owner's
+	// memory returns first and the rest of the change is kept; else, and when that
+	// was not enough, all of the owner's settings return.
+	CauseMemory Cause = "memory-return"
 )
 
 // Event says that a job may have changed.

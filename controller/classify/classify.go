@@ -1,10 +1,19 @@
 package classify
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"pitchpipe/controller/tuning"
 )
+
+// likelier is how many times as probable the profile must be under its class as
+// under any other within whose radius it lies. A ratio of 3 is what is commonly
+// called barely worth mentioning (Jeffreys, "Theory of Probability", 1961: √10). In
+// the simulations of this package's tests it calls up to two of 100 second runs
+// ambiguous, about half of which would have gone to another kind's class.
+const likelier = 3
 
 // Classify tells which class the profile belongs to: of those within whose
 // radius it lies, the one where it lies deepest. Features that are missing on
@@ -12,44 +21,110 @@ import (
 // remain.
 //
 // The reasons: ReasonNearest with a class; without one ReasonTooFar (outside
-// every radius), ReasonNoModel (nothing learned on such machines),
-// ReasonSchemaMismatch (learned with other counters, or too few in common) and
-// ReasonOtherSettings (learned only under other cores or threads). A nil model
-// knows nothing.
+// every radius), ReasonAmbiguous (within two radii, and not clearly nearer to one
+// of them; RunnerUpID is the other), ReasonNoModel (nothing learned on such
+// machines), ReasonSchemaMismatch (learned with other counters, or too few in
+// common), ReasonOtherSettings (learned only under other cores or threads) and
+// ReasonThinProfile (fewer samples than the noise of the features is known for).
+// Whether two ambiguous classes want different settings is not known here, so
+// that two which want the same are called ambiguous too. A nil model knows
+// nothing.
+//
+// A profile that is flagged otherwise is classified, and the flags are named as
+// cautions: what contention and multiplexing do to a feature is more noise, which
+// the radius bounds.
 func (m *Model) Classify(p tuning.Profile) tuning.Class {
 	s, ok := m.stratum(KeyOf(p))
-	if m == nil {
+	switch {
+	case m == nil:
 		return tuning.Class{Reason: tuning.ReasonNoModel}
-	}
-	if !ok {
+	case slices.Contains(p.Flags, tuning.FlagFewSamples):
+		return tuning.Class{Reason: tuning.ReasonThinProfile, Model: m.ID, Cautions: slices.Clone(p.Flags)}
+	case !ok:
 		return tuning.Class{Reason: m.without(KeyOf(p)), Model: m.ID}
 	}
 	out := tuning.Class{Reason: tuning.ReasonNoModel, Model: m.ID}
 	if len(s.Groups) > 0 {
 		out.Reason = tuning.ReasonSchemaMismatch
 	}
-	deepest, widest := math.Inf(1), 0.0
+	near := m.candidates(s, p.Features)
+	if len(near) == 0 {
+		return out
+	}
+	first := near[0]
+	out.NearestID, out.Distance, out.Radius, out.Support = first.group.ID, first.distance, first.reach, len(first.group.Runs)
+	out.Cautions = cautions(p)
+	switch {
+	case first.depth() > 1:
+		out.Reason = tuning.ReasonTooFar
+	case alike(first, near[1:]) != "":
+		out.Reason, out.RunnerUpID = tuning.ReasonAmbiguous, alike(first, near[1:])
+	default:
+		out.ID, out.Reason = first.group.ID, tuning.ReasonNearest
+	}
+	return out
+}
+
+// alike is the most probable of the other classes where the first cannot be told
+// from it, else empty.
+func alike(first candidate, others []candidate) string {
+	id, least := "", first.surprise()+math.Log(likelier)
+	for _, c := range others {
+		if v := c.surprise(); c.depth() <= 1 && v < least {
+			id, least = c.group.ID, v
+		}
+	}
+	return id
+}
+
+// cautions are the flags of a profile that a reader of its class should know. That
+// there are no perf events is no caution: the schema says so, and is compared.
+func cautions(p tuning.Profile) []tuning.Flag {
+	var out []tuning.Flag
+	for _, f := range p.Flags {
+		if f != tuning.FlagNoPerf {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// candidate is a class that a profile can be compared with.
+type candidate struct {
+	group    Group
+	distance float64
+	reach    float64 // radius
+	share    float64 // of the weight that could be compared
+	freedom  float64
+}
+
+// depth is below 1 within the radius.
+func (c candidate) depth() float64 { return c.distance / c.reach }
+
+// surprise is the negative logarithm of how probable a run of the class at this
+// distance is, but for a constant: normal noise of as many features, around a
+// centre that is itself the mean of few runs.
+func (c candidate) surprise() float64 {
+	variance := c.group.Spread * (1 + 1/float64(len(c.group.Runs)))
+	return c.freedom / 2 * (c.distance*c.distance/variance + math.Log(variance))
+}
+
+// candidates are the classes of a stratum that share enough features with a
+// profile, the one where it lies deepest first. Of classes equally deep, the one
+// that shares more features is better founded.
+func (m *Model) candidates(s Stratum, features map[string]float64) []candidate {
+	var out []candidate
 	for _, g := range s.Groups {
-		d, share := s.distance(p.Features, g.Center)
+		d, share := s.distance(features, g.Center)
 		if share < enoughShare {
 			continue
 		}
-		reach := radius(m, g, freedom(s.common(p.Features, g.Center)))
-		depth := d / reach
-		// Of classes equally deep, the one that shares more features is better founded.
-		if depth > deepest || depth == deepest && share <= widest {
-			continue
-		}
-		deepest, widest = depth, share
-		out.NearestID, out.Distance, out.Radius = g.ID, d, reach
+		free := freedom(s.common(features, g.Center))
+		out = append(out, candidate{g, d, radius(m, g, free), share, free})
 	}
-	switch {
-	case out.NearestID == "":
-	case deepest <= 1:
-		out.ID, out.Reason = out.NearestID, tuning.ReasonNearest
-	default:
-		out.Reason = tuning.ReasonTooFar
-	}
+	slices.SortStableFunc(out, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.depth(), b.depth()), cmp.Compare(b.share, a.share))
+	})
 	return out
 }
 

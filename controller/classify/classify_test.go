@@ -256,3 +256,69 @@ func TestAnIdIsGivenToOneClassOnly(t *testing.T) {
 		t.Errorf("ids %q and %q: the nearer of both is c1", a, b)
 	}
 }
+
+func TestFlagsOfAProfileAreNotOverlooked(t *testing.T) {
+	t.Parallel()
+	known := fit(t, classify.Config{}, sample("a", "dense", at(3)), sample("b", "sort", at(9)))
+	flagged := func(flags ...tuning.Flag) tuning.Profile { p := at(3); p.Flags = flags; return p }
+	for name, c := range map[string]struct {
+		profile  tuning.Profile
+		id       string
+		want     tuning.Reason
+		cautions []tuning.Flag
+	}{
+		"a clean profile has no caution":                {flagged(), "c1", tuning.ReasonNearest, nil},
+		"few samples are not classified":                {flagged(tuning.FlagFewSamples), "", tuning.ReasonThinProfile, []tuning.Flag{tuning.FlagFewSamples}},
+		"nor with another flag":                         {flagged(tuning.FlagContended, tuning.FlagFewSamples), "", tuning.ReasonThinProfile, []tuning.Flag{tuning.FlagContended, tuning.FlagFewSamples}},
+		"multiplexed counters are named":                {flagged(tuning.FlagMultiplexed), "c1", tuning.ReasonNearest, []tuning.Flag{tuning.FlagMultiplexed}},
+		"contention is named":                           {flagged(tuning.FlagContended), "c1", tuning.ReasonNearest, []tuning.Flag{tuning.FlagContended}},
+		"that there is no perf is the schema's to tell": {flagged(tuning.FlagNoPerf), "c1", tuning.ReasonNearest, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := known.Classify(c.profile)
+			if got.ID != c.id || got.Reason != c.want || !slices.Equal(got.Cautions, c.cautions) {
+				t.Errorf("got %+v, want %q because %s with the cautions %v", got, c.id, c.want, c.cautions)
+			}
+		})
+	}
+	for flag, want := range map[tuning.Flag]int{
+		tuning.FlagFewSamples: 0, tuning.FlagContended: 0, tuning.FlagMultiplexed: 1, tuning.FlagNoPerf: 1,
+	} {
+		if got := len(partition(fit(t, classify.Config{}, sample("a", "", flagged(flag))))); got != want {
+			t.Errorf("a profile with the flag %s makes %d classes, want %d", flag, got, want)
+		}
+	}
+}
+
+func TestWhatLiesBetweenTwoClassesIsAmbiguous(t *testing.T) {
+	t.Parallel()
+	// Two classes of one run each, further apart than noise explains and near
+	// enough for their radii to meet.
+	m := fit(t, classify.Config{}, sample("a", "dense", at(3)), sample("b", "sort", at(5.4)))
+	if got := len(partition(m)); got != 2 {
+		t.Fatalf("%d classes, want 2", got)
+	}
+	for name, c := range map[string]struct {
+		at                  float64
+		id, nearest, second string
+		reason              tuning.Reason
+	}{
+		"half-way":                    {4.2, "", "c1", "c2", tuning.ReasonAmbiguous},
+		"a little nearer to one":      {4.3, "", "c2", "c1", tuning.ReasonAmbiguous},
+		"clearly nearer to the first": {3.6, "c1", "c1", "", tuning.ReasonNearest},
+		"clearly nearer to the other": {4.8, "c2", "c2", "", tuning.ReasonNearest},
+		"outside of both":             {40, "", "c2", "", tuning.ReasonTooFar},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := m.Classify(at(c.at))
+			if got.ID != c.id || got.NearestID != c.nearest || got.RunnerUpID != c.second || got.Reason != c.reason {
+				t.Errorf("got %+v, want %q, nearest %q, next %q, %s", got, c.id, c.nearest, c.second, c.reason)
+			}
+			if got.Support != 1 {
+				t.Errorf("support %d, want one run", got.Support)
+			}
+		})
+	}
+}

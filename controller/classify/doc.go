@@ -9,6 +9,11 @@
 // profile differs between two runs of the same kind (PRIORS.md), learned from
 // the samples where there are enough.
 //
+// A profile with too few samples is neither learned from nor classified, a
+// contended one is not learned from, and whatever else flags a profile is named
+// with its class as a caution. Of two classes that cannot be told apart neither is
+// the answer.
+//
 // The package is pure: no I/O, no clock, no randomness of its own. It never
 // takes a missing feature for zero, never forces a profile into the nearest
 // class, and never decides what to do with a class.

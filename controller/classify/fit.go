@@ -18,8 +18,9 @@ type Sample struct {
 	Kind    string // what was run, such as tuning.JobKind prints it; may be empty
 }
 
-// Fit learns classes from samples. Without samples the model knows nothing and
-// says so. Equal samples in any order and an equal source give an equal model.
+// Fit learns classes from samples, but for those whose profile has few samples or
+// was contended: they show noise, or others' work. Without samples the model
+// knows nothing and says so. Equal samples in any order and an equal source give an equal model.
 func Fit(samples []Sample, cfg Config, rng *rand.Rand) (*Model, error) {
 	return Refit(nil, samples, cfg, rng)
 }
@@ -75,6 +76,9 @@ func gather(samples []Sample) (map[Key][]run, error) {
 		if s.Run == "" {
 			return nil, fmt.Errorf("%w: sample %d names no run", ErrSample, i)
 		}
+		if slices.ContainsFunc(s.Profile.Flags, spoils) {
+			continue
+		}
 		at := member{KeyOf(s.Profile), s.Run}
 		profiles[at] = append(profiles[at], s)
 	}
@@ -102,6 +106,12 @@ func gather(samples []Sample) (map[Key][]run, error) {
 		slices.SortFunc(runs, compareRuns)
 	}
 	return out, nil
+}
+
+// spoils tells whether a profile that has this flag is not learned from. Counters
+// that were multiplexed are scaled up by the time they ran: right on average.
+func spoils(f tuning.Flag) bool {
+	return f == tuning.FlagFewSamples || f == tuning.FlagContended
 }
 
 // learn makes the stratum of one key; its classes have no ids yet.

@@ -234,3 +234,95 @@ func TestAWholeSortOfProgramsThatWasNotLearnedIsMostlyUnknown(t *testing.T) {
 		t.Errorf("%d of %d are taken for something else", known, asked)
 	}
 }
+
+// support is what becomes of one more run of each kind, and of strangers of a sort
+// that was not learned, where each kind was learned from so many runs.
+type support struct{ own, other, ambiguous, ambiguousWrong, questions, strangers, taken float64 }
+
+func supported(t *testing.T, runs, minRuns int) support {
+	t.Helper()
+	stranger := []string{"bfs", "sort", "hash"}
+	var sum support
+	for seed := range uint64(60) {
+		sim := simulate(seed, 0.5, true, 4)
+		var samples []classify.Sample
+		for _, k := range kinds() {
+			for r := range runs {
+				if !slices.Contains(stranger, k.name) {
+					samples = append(samples, classify.Sample{Profile: sim.profile(k, sim.rng.IntN(3)), Run: fmt.Sprintf("%s-%d", k.name, r), Kind: k.name})
+				}
+			}
+		}
+		m, err := classify.Fit(samples, classify.Config{MinRuns: minRuns}, sim.rng)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := func(id string) []string {
+			for _, g := range m.Strata[0].Groups {
+				if g.ID == id {
+					return g.Kinds
+				}
+			}
+			return nil
+		}
+		for _, k := range kinds() {
+			c := m.Classify(sim.profile(k, sim.rng.IntN(3)))
+			switch {
+			case slices.Contains(stranger, k.name):
+				sum.strangers++
+				if c.Known() {
+					sum.taken++
+				}
+				continue
+			case c.Reason == tuning.ReasonAmbiguous:
+				sum.ambiguous++
+				if !slices.Contains(of(c.NearestID), k.name) {
+					sum.ambiguousWrong++
+				}
+			case c.Known() && slices.Contains(of(c.ID), k.name):
+				sum.own++
+			case c.Known():
+				sum.other++
+			}
+			sum.questions++
+		}
+	}
+	t.Logf("%d runs of each, %d make a class: own %.3f, another %.3f, ambiguous %.3f (of which wrong %.3f); strangers taken %.3f", runs, minRuns,
+		sum.own/sum.questions, sum.other/sum.questions, sum.ambiguous/sum.questions, sum.ambiguousWrong/sum.questions, sum.taken/sum.strangers)
+	return sum
+}
+
+// This is why a single run makes a class: see DefaultMinRuns.
+func TestASupportOfTwoRunsCostsMoreRecognitionThanItKeepsStrangersOut(t *testing.T) {
+	t.Parallel()
+	one, two := supported(t, 1, 1), supported(t, 1, 2)
+	if one.own-two.own < 0.05*one.questions {
+		t.Errorf("second runs recognised: %v with a support of one, %v of two, of %v", one.own, two.own, one.questions)
+	}
+	if one.taken > 0.05*one.strangers {
+		t.Errorf("%v of %v strangers are taken for a class of one run", one.taken, one.strangers)
+	}
+	if one.other > two.other+0.01*one.questions {
+		t.Errorf("in another class: %v with a support of one, %v of two", one.other, two.other)
+	}
+	if later := supported(t, 3, 1); later.taken > 0.01*later.strangers {
+		t.Errorf("%v of %v strangers are taken for something else when each class has runs", later.taken, later.strangers)
+	}
+}
+
+func TestAmbiguityIsRareAndOftenSparesAWrongClass(t *testing.T) {
+	t.Parallel()
+	var all support
+	for runs := 1; runs <= 3; runs++ {
+		s := supported(t, runs, 1)
+		all.ambiguous += s.ambiguous
+		all.ambiguousWrong += s.ambiguousWrong
+		all.questions += s.questions
+	}
+	if all.ambiguous == 0 || all.ambiguous > 0.03*all.questions {
+		t.Errorf("%v of %v runs are ambiguous", all.ambiguous, all.questions)
+	}
+	if all.ambiguousWrong < 0.3*all.ambiguous {
+		t.Errorf("of %v ambiguous runs only %v would have gone wrong", all.ambiguous, all.ambiguousWrong)
+	}
+}

@@ -71,8 +71,9 @@ func TestWhateverIsLearnedHolds(t *testing.T) {
 					}
 				}
 				p.Features = g.Center
-				// A centre that lacks much of the weight can be compared with nothing.
-				if got := ask(p); got.ID != g.ID && got.Reason != tuning.ReasonSchemaMismatch {
+				// A centre that lacks much of the weight can be compared with nothing, and
+				// that of a broad class may lie in a narrow one.
+				if got := ask(p); got.ID != g.ID && got.Reason != tuning.ReasonSchemaMismatch && got.Reason != tuning.ReasonAmbiguous {
 					t.Fatalf("the centre of %s is %+v in\n%s", g.ID, got, text)
 				}
 				p.Features = map[string]float64{}

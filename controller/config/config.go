@@ -23,6 +23,10 @@ type Config struct {
 	Log      Log           // what is logged and how
 	Resync   time.Duration // how often every job is looked at without an event
 	Site     string        // file of the site's policy; empty = there is none
+
+	// Given says where each setting was given, by key: file:line:column, a variable or
+	// a flag. A key that is not in it has its default.
+	Given map[string]string
 }
 
 // Exporter is how the node's exporter is reached.
@@ -122,6 +126,7 @@ func load(flags *pflag.FlagSet, environ []string, path string, euid int) (Config
 	if len(faults) > 0 {
 		return Config{}, faults.sorted()
 	}
+	c.Given = origin
 	for _, k := range keys() {
 		if _, given := origin[k.name]; given {
 			continue

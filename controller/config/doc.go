@@ -12,6 +12,6 @@
 // a misspelt limit is no limit. One table of keys makes the flags, the names of
 // the environment variables, the checks and REFERENCE.md.
 //
-// The package never watches a file, never writes one, creates no directory and
-// keeps no state: to read again, call Load again.
+// The package never watches a file, never writes one, creates no directory but
+// that of the state (MakeState), and keeps no state of its own: to read again, call Load again.
 package config

@@ -26,6 +26,7 @@ type Error struct {
 	Found string
 	Want  string // what is allowed there, and the nearest known word where one is near
 	at    place  // for sorting; zero where it is not in a file
+	cause error  // of a path that cannot be used, else nil
 }
 
 // Error prints one line: where: key: found; want.
@@ -42,8 +43,13 @@ func (e Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns ErrInvalid.
-func (e Error) Unwrap() error { return ErrInvalid }
+// Unwrap returns ErrInvalid, and what the system said where a path cannot be used.
+func (e Error) Unwrap() []error {
+	if e.cause != nil {
+		return []error{ErrInvalid, e.cause}
+	}
+	return []error{ErrInvalid}
+}
 
 // Errors are all faults, those of a file in the order of their places.
 type Errors []Error

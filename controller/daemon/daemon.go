@@ -54,7 +54,7 @@ type Daemon struct {
 	cfg     config.Config
 	driver  Runner
 	store   *knowledge.Store
-	records records
+	records *records
 	pauses  *pauses
 	audit   *auditLog
 	rooms   *rooms
@@ -74,8 +74,7 @@ func New(parts Parts) (*Daemon, error) {
 		return nil, err
 	}
 	d := &Daemon{
-		cfg: parts.Config, driver: parts.Driver, store: store, records: records{store}, log: parts.Log,
-		queue: watch.NewQueue(),
+		cfg: parts.Config, driver: parts.Driver, store: store, log: parts.Log, queue: watch.NewQueue(),
 	}
 	if err := d.join(parts); err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -88,6 +87,9 @@ func (d *Daemon) join(parts Parts) (err error) {
 		return err
 	}
 	if d.pauses, err = loadPauses(d.store); err != nil {
+		return err
+	}
+	if d.records, err = loadRecords(d.store); err != nil {
 		return err
 	}
 	d.rooms = &rooms{
@@ -175,6 +177,7 @@ func (d *Daemon) Tune(ctx context.Context) error {
 		return (&watch.Watcher{Source: d.driver, Queue: d.queue, Resync: d.cfg.Resync, Log: d.log}).Run(gctx)
 	})
 	group.Go(func() error { return d.loop.Run(gctx) })
+	group.Go(func() error { return d.pruneLoop(gctx) })
 	group.Go(func() error { <-gctx.Done(); d.queue.Close(); return nil })
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err

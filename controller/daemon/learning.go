@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"pitchpipe/controller/classify"
-	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
@@ -42,6 +41,15 @@ func (r *rooms) recall(ctx context.Context, q reconcile.Question) (reconcile.Rec
 	err = errors.Join(err, e)
 	out.PeakRSS, out.PeakRuns, e = r.store.PeakRSS(q.Kind)
 	err = errors.Join(err, e)
+	out.KindSeconds, out.KindRuns, e = r.store.KindSeconds(q.Kind, q.Own)
+	err = errors.Join(err, e)
+	if q.Epochs > 0 {
+		quality, jobs, e := r.store.FinalQuality(q.Kind, q.Taught, q.Epochs)
+		err = errors.Join(err, e)
+		if jobs > 0 {
+			out.Quality = &quality
+		}
+	}
 	out.RestartCost, _, e = r.store.RestartCost(q.Kind)
 	return out, errors.Join(err, e)
 }
@@ -66,15 +74,35 @@ func (r *rooms) target(ctx context.Context) knowledge.Target {
 	return knowledge.Target{Machine: node.MachineKind, Cores: node.Cores}
 }
 
+// judged are the classes of observations under one model: observations do not
+// change, so each is classified once per fit.
+type judged struct {
+	model   *classify.Model
+	classes map[string]string // by observation id; empty = none
+}
+
 // classOf is the class of an observation as the present model sees it: that of
 // the profile under the owner's own settings, else of any.
 func (r *rooms) classOf(o knowledge.Observation) string {
 	r.mu.Lock()
 	model := r.model
-	r.mu.Unlock()
-	if model == nil {
-		return ""
+	if r.judged.model != model {
+		r.judged = judged{model, map[string]string{}}
 	}
+	known := r.judged
+	id, ok := known.classes[o.ID]
+	r.mu.Unlock()
+	if model == nil || ok {
+		return id
+	}
+	id = classIn(model, o)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known.classes[o.ID] = id // of this model, even when another one came meanwhile
+	return id
+}
+
+func classIn(model *classify.Model, o knowledge.Observation) string {
 	own := tuning.Settings{}
 	if t, ok := tuning.Reference(o.Trials); ok {
 		own = t.Settings
@@ -108,6 +136,10 @@ func (r *rooms) learn(ctx context.Context, l reconcile.Lesson) error {
 	o := knowledge.Observation{
 		ID: fmt.Sprintf("%s@%d", l.Job, l.Submitted.Unix()), Job: l.Job, Kind: l.Kind, User: l.Owner, At: l.At, Profiles: l.Profiles, Peak: l.Peak,
 		Trials: l.Trials, Outcome: l.Outcome, Regressed: l.Regressed, RestartCosts: l.RestartCost,
+		Polluted: l.Polluted,
+	}
+	if f := l.Final; f != nil {
+		o.Final = &knowledge.Final{Settings: f.Settings, Epochs: f.Epochs, Quality: f.Quality}
 	}
 	if node, err := r.machine(ctx); err == nil {
 		o.Machine, o.Cores = node.MachineKind, node.Cores
@@ -179,27 +211,4 @@ func (r *rooms) loadModel() error {
 	}
 	r.model = model
 	return nil
-}
-
-// shownEffects is how many effects of a kind are shown.
-const shownEffects = 6
-
-// inspect shows what was learned from the jobs of those owners that the caller
-// may see.
-func (r *rooms) inspect(ctx context.Context, may func(owner string) bool) (api.Knowledge, error) {
-	m := knowledge.Measure{Objective: tuning.Time}
-	sum, err := r.store.Inspect(m, r.target(ctx), shownEffects, r.classOf)
-	if err != nil {
-		return api.Knowledge{}, err
-	}
-	out := api.Knowledge{Objective: m.Objective, Classes: len(sum.Classes), Kinds: []api.KnownKind{}}
-	for _, k := range sum.Kinds {
-		if !may(k.Kind.Owner) {
-			continue
-		}
-		out.Kinds = append(out.Kinds, api.KnownKind{
-			Kind: k.Kind.String(), Runs: k.Runs, Class: k.Class, Peak: k.PeakRSS, Effects: k.Effects,
-		})
-	}
-	return out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sort"
 	"time"
 
 	"pitchpipe/controller/profile"
@@ -32,6 +33,7 @@ type listening struct {
 	window   api.Window
 	settings tuning.Settings
 	measured *reconcile.Measurement // nil when something came since
+	early    *tuning.Profile        // of its first epochs under settings, once there are enough
 }
 
 // measure asks for what is new about an attempt and measures it anew; while
@@ -84,9 +86,15 @@ func (r *rooms) listen(ctx context.Context, q reconcile.MeasureRequest) (reconci
 		return reconcile.Measurement{}, err
 	}
 	known.hear(fresh)
-	if known.measured == nil || !known.settings.Equal(q.Settings) {
-		m := read(known.window, q, node)
+	if !known.settings.Equal(q.Settings) {
+		known.measured, known.early = nil, nil
+	}
+	if known.measured == nil {
+		m := read(known.window, q, node, known.early)
 		known.measured, known.settings = &m, q.Settings
+		if m.Reason == tuning.ReasonNone && !known.window.Job.Ended {
+			known.early = &m.Profile
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,8 +140,11 @@ func (l *listening) hear(fresh api.Window) {
 	l.window.Samples = samples
 }
 
-// read makes epochs and a profile of a window.
-func read(w api.Window, q reconcile.MeasureRequest, node api.Node) reconcile.Measurement {
+// read makes epochs and a profile of a window. The profile is that of the first
+// epochs that make one: jobs are asked about early, so what is learned of them
+// must be as early to be like it. Where it was made before, it is handed in, since
+// the samples of those epochs may be gone by now.
+func read(w api.Window, q reconcile.MeasureRequest, node api.Node, early *tuning.Profile) reconcile.Measurement {
 	spec := profile.Spec{
 		WarmupEpochs: q.Policy.Profile.WarmupEpochs, Epochs: q.Policy.Profile.Epochs, Total: q.Policy.Progress.Total,
 		Settings: q.Settings, Machine: node.MachineKind, NodeCores: node.Cores,
@@ -148,7 +159,29 @@ func read(w api.Window, q reconcile.MeasureRequest, node api.Node) reconcile.Mea
 		}
 	}
 	m.Profile, m.Reason = profile.Profile(w, m.Epochs, spec)
+	m.Peak = m.Profile.PeakRSS
+	if early == nil && m.Reason == tuning.ReasonNone {
+		early = firstProfile(w, m.Epochs, spec)
+	}
+	if early != nil {
+		m.Profile, m.Reason = *early, tuning.ReasonNone
+	}
 	return m
+}
+
+// firstProfile is that of the fewest epochs from the beginning that make one; nil
+// where an attempt was too short for any and has only what there is.
+func firstProfile(w api.Window, epochs []tuning.Epoch, spec profile.Spec) *tuning.Profile {
+	w.Job.Ended = false // an attempt that ended gets a profile of anything
+	n := sort.Search(len(epochs), func(i int) bool {
+		_, reason := profile.Profile(w, epochs[:i+1], spec)
+		return reason == tuning.ReasonNone
+	})
+	if n == len(epochs) {
+		return nil
+	}
+	p, _ := profile.Profile(w, epochs[:n+1], spec)
+	return &p
 }
 
 func (r *rooms) forget(job string) {

@@ -1,16 +1,14 @@
 package daemon
 
 import (
-	"context"
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
 )
 
-// collector turns the records into metrics when it is scraped.
+// collector turns what is counted of the records into metrics when it is scraped;
+// it decodes none.
 type collector struct {
 	d         *Daemon
 	jobs      *prometheus.Desc
@@ -29,7 +27,7 @@ func newCollector(d *Daemon) *collector {
 	}
 	return &collector{
 		d:         d,
-		jobs:      desc("jobs", "Jobs by the phase they are in.", "phase"),
+		jobs:      desc("jobs", "Jobs by the phase they are in, ended ones as long as their story is kept.", "phase"),
 		attention: desc("jobs_attention", "Jobs whose handling failed, or whose scheduler cannot be reached."),
 		restarts:  desc("restarts_total", "Moves and roll-backs carried out."),
 		probes:    desc("probes_total", "Probes carried out."),
@@ -45,8 +43,6 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeBy
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
@@ -54,36 +50,22 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
 	}
 	gauge(c.paused, float64(len(c.d.pauses.list())))
-	all, err := c.d.records.All(ctx)
-	if err != nil {
+	if err := c.d.records.readable(); err != nil {
 		gauge(c.up, 0)
 		return
 	}
 	gauge(c.up, 1)
-	phases := map[reconcile.Phase]int{}
-	verdicts := map[tuning.Verdict]int{}
-	attention, restarts, probes := 0, 0, 0
-	for _, r := range all {
-		phases[r.Phase]++
-		restarts += len(r.Restarts)
-		probes += len(r.Probed)
-		if r.Phase == reconcile.Failed || r.Phase == reconcile.Suspended {
-			attention++
-		}
-		if r.Phase.Over() && r.Outcome != nil {
-			verdicts[r.Outcome.Verdict]++
-		}
-	}
+	phases, sum := c.d.records.totals()
 	for _, p := range append(reconcile.Live(), reconcile.Ended, reconcile.Cancelled, reconcile.Failed) {
 		gauge(c.jobs, float64(phases[p]), string(p))
 	}
 	for _, v := range []tuning.Verdict{tuning.Improved, tuning.Neutral, tuning.Regressed, tuning.Inconclusive} {
-		counter(c.outcomes, float64(verdicts[v]), string(v))
+		counter(c.outcomes, float64(sum.Outcomes[v]), string(v))
 	}
-	gauge(c.attention, float64(attention))
-	counter(c.restarts, float64(restarts))
-	counter(c.probes, float64(probes))
-	if n, err := c.d.store.All(); err == nil {
-		gauge(c.observed, float64(len(n)))
+	gauge(c.attention, float64(phases[reconcile.Failed]+phases[reconcile.Suspended]))
+	counter(c.restarts, float64(sum.Restarts))
+	counter(c.probes, float64(sum.Probes))
+	if n, err := c.d.store.Count(); err == nil {
+		gauge(c.observed, float64(n))
 	}
 }

@@ -2,10 +2,12 @@ package daemon
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/tuning"
@@ -37,7 +39,12 @@ type table interface {
 const (
 	bucketPauses = "pauses"
 	bucketOff    = "off"
+	bucketMarks  = "marks"
+	keyCleared   = "cleared"
 )
+
+// byTuner is who pauses when the tuner stops itself.
+const byTuner = "tuner"
 
 // pauses keeps who may not be touched. Reads are from memory, so that a pause is
 // in force the moment it was written.
@@ -46,6 +53,8 @@ type pauses struct {
 	mu    sync.RWMutex
 	on    map[string]Pause
 	off   map[string]string // job id or requestKey → who asked
+	// cleared is when the tuner last paused itself, or when that pause was lifted.
+	cleared time.Time
 }
 
 func pauseKey(scope, name string) string { return scope + "/" + name }
@@ -74,7 +83,34 @@ func loadPauses(store table) (*pauses, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read which jobs are off: %w", err)
 	}
+	err = store.ForEachJSON(bucketMarks, func(key string, decode func(v any) error) error {
+		if key != keyCleared {
+			return nil
+		}
+		return decode(&p.cleared)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read when the tuner paused itself: %w", err)
+	}
 	return p, nil
+}
+
+// automatic tells whether the tuner stopped itself: a user of its name cannot
+// pause the cluster.
+func automatic(x Pause) bool { return x.By == byTuner && x.Scope == ScopeCluster }
+
+// clearedAt is reconcile.Stages.Cleared.
+func (p *pauses) clearedAt() time.Time {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.cleared
+}
+
+// clear begins to count regressions anew, in force even if it cannot be written.
+// The caller holds mu.
+func (p *pauses) clear(at time.Time) error {
+	p.cleared = at
+	return p.store.PutJSON(bucketMarks, keyCleared, at)
 }
 
 func (p *pauses) put(x Pause) error {
@@ -82,7 +118,11 @@ func (p *pauses) put(x Pause) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.on[key] = x // in force even if it cannot be written: the safe side
-	return p.store.PutJSON(bucketPauses, key, x)
+	err := p.store.PutJSON(bucketPauses, key, x)
+	if automatic(x) {
+		err = errors.Join(err, p.clear(x.At))
+	}
+	return err
 }
 
 func (p *pauses) drop(scope, name string) error {
@@ -92,7 +132,11 @@ func (p *pauses) drop(scope, name string) error {
 	if err := p.store.Delete(bucketPauses, key); err != nil {
 		return err
 	}
+	lifted := p.on[key]
 	delete(p.on, key)
+	if automatic(lifted) {
+		return p.clear(time.Now())
+	}
 	return nil
 }
 

@@ -3,21 +3,110 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"sync"
+	"time"
 
+	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/daemon/story"
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
 
-const bucketRecords = "records"
+const (
+	bucketRecords = "records"
+	keyPruned     = "pruned" // in bucketMarks: what pruned records counted
+)
 
-// records keeps the jobs' stories in the store.
-type records struct{ store *knowledge.Store }
+// records keeps the jobs' stories in the store, and in memory what is counted and
+// told across all of them, so that nobody has to decode them all for a scrape.
+type records struct {
+	store *knowledge.Store
 
-var _ reconcile.Records = records{}
+	mu      sync.RWMutex
+	digests map[driver.JobID]digest
+	pruned  counts
+}
 
-func (r records) Load(_ context.Context, id driver.JobID) (*reconcile.Record, error) {
+var _ reconcile.Records = (*records)(nil)
+
+// digest is what is kept in memory of one record.
+type digest struct {
+	owner            string
+	submitted, over  time.Time // over: zero while its story goes on
+	phase            reconcile.Phase
+	restarts, probes int
+	verdict          tuning.Verdict // of an outcome, once it is over
+	pruned           bool
+	events           []api.Event
+}
+
+// counts are the totals that only grow.
+type counts struct {
+	Restarts int                    `json:"restarts"`
+	Probes   int                    `json:"probes"`
+	Outcomes map[tuning.Verdict]int `json:"outcomes"`
+}
+
+func (c *counts) add(d digest) {
+	c.Restarts += d.restarts
+	c.Probes += d.probes
+	if d.verdict != "" {
+		if c.Outcomes == nil {
+			c.Outcomes = map[tuning.Verdict]int{}
+		}
+		c.Outcomes[d.verdict]++
+	}
+}
+
+func (c counts) clone() counts {
+	c.Outcomes = maps.Clone(c.Outcomes)
+	return c
+}
+
+// loadRecords reads all stories once.
+func loadRecords(store *knowledge.Store) (*records, error) {
+	r := &records{store: store, digests: map[driver.JobID]digest{}}
+	all, err := r.All(context.Background())
+	if err != nil {
+		return nil, fmt.Errorf("read the records: %w", err)
+	}
+	for _, rec := range all {
+		r.digests[rec.Job] = digestOf(rec)
+	}
+	if err := store.GetJSON(bucketMarks, keyPruned, &r.pruned); err != nil && !errors.Is(err, knowledge.ErrNotFound) {
+		return nil, fmt.Errorf("read what pruned records counted: %w", err)
+	}
+	return r, nil
+}
+
+func digestOf(rec *reconcile.Record) digest {
+	d := digest{
+		owner: rec.Owner, submitted: rec.Submitted, phase: rec.Phase, restarts: len(rec.Restarts), probes: len(rec.Probed),
+		pruned: rec.Pruned,
+	}
+	if rec.Phase.Over() {
+		d.over = rec.OverAt()
+		if rec.Outcome != nil {
+			d.verdict = rec.Outcome.Verdict
+		}
+	}
+	for _, e := range rec.History {
+		if text, ok := story.Sentence(rec, e); ok {
+			d.events = append(d.events, api.Event{
+				At: e.At, Job: string(rec.Job), Name: rec.Name, Phase: string(e.To), Reason: e.Reason, Text: text,
+			})
+		}
+	}
+	return d
+}
+
+// Load implements reconcile.Records.
+func (r *records) Load(_ context.Context, id driver.JobID) (*reconcile.Record, error) {
 	var rec reconcile.Record
 	switch err := r.store.GetJSON(bucketRecords, string(id), &rec); {
 	case errors.Is(err, knowledge.ErrNotFound):
@@ -28,11 +117,21 @@ func (r records) Load(_ context.Context, id driver.JobID) (*reconcile.Record, er
 	return &rec, nil
 }
 
-func (r records) Save(_ context.Context, rec *reconcile.Record) error {
-	return r.store.PutJSON(bucketRecords, string(rec.Job), rec)
+// Save implements reconcile.Records.
+func (r *records) Save(_ context.Context, rec *reconcile.Record) error {
+	if err := r.store.PutJSON(bucketRecords, string(rec.Job), rec); err != nil {
+		return err
+	}
+	d := digestOf(rec)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.digests[rec.Job] = d
+	return nil
 }
 
-func (r records) All(_ context.Context) ([]*reconcile.Record, error) {
+// All implements reconcile.Records. It decodes every record: for what is counted
+// and told use totals and events.
+func (r *records) All(_ context.Context) ([]*reconcile.Record, error) {
 	var all []*reconcile.Record
 	err := r.store.ForEachJSON(bucketRecords, func(_ string, decode func(v any) error) error {
 		var rec reconcile.Record
@@ -44,4 +143,44 @@ func (r records) All(_ context.Context) ([]*reconcile.Record, error) {
 	})
 	slices.SortStableFunc(all, func(a, b *reconcile.Record) int { return a.Submitted.Compare(b.Submitted) })
 	return all, err
+}
+
+// events are the sentences about the jobs of those owners that the caller may
+// see, the newest last. It decodes nothing.
+func (r *records) events(may func(owner string) bool) []api.Event {
+	out := []api.Event{}
+	r.mu.RLock()
+	ids := slices.SortedFunc(maps.Keys(r.digests), func(a, b driver.JobID) int {
+		return r.digests[a].submitted.Compare(r.digests[b].submitted)
+	})
+	for _, id := range ids {
+		if d := r.digests[id]; may(d.owner) {
+			out = append(out, d.events...)
+		}
+	}
+	r.mu.RUnlock()
+	slices.SortStableFunc(out, func(a, b api.Event) int { return a.At.Compare(b.At) })
+	return out
+}
+
+// totals are the jobs by phase, and what was done to all jobs that there ever
+// were, pruned ones included.
+func (r *records) totals() (map[reconcile.Phase]int, counts) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	phases, sum := map[reconcile.Phase]int{}, r.pruned.clone()
+	for _, d := range r.digests {
+		phases[d.phase]++
+		sum.add(d)
+	}
+	return phases, sum
+}
+
+// readable asks the store for something small.
+func (r *records) readable() error {
+	var c counts
+	if err := r.store.GetJSON(bucketMarks, keyPruned, &c); err != nil && !errors.Is(err, knowledge.ErrNotFound) {
+		return err
+	}
+	return nil
 }

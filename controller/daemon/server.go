@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -40,12 +39,14 @@ func (d *Daemon) handler(metrics http.Handler) http.Handler {
 	for pattern, serve := range map[string]func(*http.Request) (any, error){
 		"GET " + api.PathJobs:      h.jobs,
 		"POST " + api.PathJobs:     h.submit,
+		"POST " + api.PathValidate: h.validate,
 		"GET " + api.PathJob:       h.job,
 		"GET " + api.PathExplain:   h.explain,
 		"POST " + api.PathOff:      h.off,
 		"POST " + api.PathStop:     h.stop,
 		"GET " + api.PathHistory:   h.history,
 		"GET " + api.PathKnowledge: h.knowledge,
+		"GET " + api.PathReport:    h.report,
 		"GET " + api.PathPauses:    h.pauses,
 		"POST " + api.PathPauses:   h.pause,
 		"DELETE " + api.PathPauses: h.resume,
@@ -56,6 +57,7 @@ func (d *Daemon) handler(metrics http.Handler) http.Handler {
 		})
 	}
 	mux.HandleFunc("GET "+api.PathLogs, h.logs)
+	mux.HandleFunc("GET "+api.PathObservations, h.observe)
 	mux.Handle("GET "+api.PathMetrics, metrics)
 	return mux
 }
@@ -134,18 +136,29 @@ func (h handler) submit(req *http.Request) (any, error) {
 	// With the caller's name in it no two users share a request: none gets
 	// another's job for an answer, or switches it off.
 	request := driver.RequestID(who.Name + "/" + s.Request)
-	if s.Off {
+	undo := func() error { return nil }
+	if s.Off && !h.d.pauses.isOff(requestKey(request)) {
 		// Written before the job exists, so that no look at it comes first.
 		if err := h.d.pauses.switchOff(requestKey(request), who.Name); err != nil {
 			return nil, err
 		}
+		undo = func() error { return h.d.pauses.switchOn(requestKey(request)) }
 	}
 	job, err := h.d.driver.Start(req.Context(), request, spec)
+	if refusedForGood(err) {
+		return nil, errors.Join(err, undo())
+	}
 	if err != nil {
 		return nil, err
 	}
 	h.d.queue.Add(job.ID)
 	return status(job, nil, time.Now()), nil
+}
+
+// refusedForGood tells whether certainly no job came of a submission. After any
+// other error one may exist, or the same request may be repeated.
+func refusedForGood(err error) bool {
+	return errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrUnsupported) || errors.Is(err, driver.ErrDenied)
 }
 
 func (h handler) jobs(req *http.Request) (any, error) {
@@ -265,32 +278,5 @@ func (h handler) history(req *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := h.d.records.All(req.Context())
-	if err != nil {
-		return nil, err
-	}
-	out := []api.Event{}
-	for _, r := range all {
-		if !who.May(r.Owner) {
-			continue
-		}
-		for _, e := range r.History {
-			if text, ok := story.Sentence(r, e); ok {
-				out = append(out, api.Event{
-					At: e.At, Job: string(r.Job), Name: r.Name, Phase: string(e.To), Reason: e.Reason, Text: text,
-				})
-			}
-		}
-	}
-	slices.SortStableFunc(out, func(a, b api.Event) int { return a.At.Compare(b.At) })
-	return out, nil
-}
-
-// knowledge shows the kinds of job that the caller may see.
-func (h handler) knowledge(req *http.Request) (any, error) {
-	who, err := caller(req)
-	if err != nil {
-		return nil, err
-	}
-	return h.d.rooms.inspect(req.Context(), who.May)
+	return h.d.records.events(who.May), nil
 }

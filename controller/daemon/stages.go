@@ -49,6 +49,7 @@ type rooms struct {
 	nodeAt    time.Time
 	windows   map[windowKey]*listening
 	model     *classify.Model
+	judged    judged
 	silent    bool // the exporter did not answer when it was asked last
 }
 
@@ -57,7 +58,7 @@ func (r *rooms) stages() reconcile.Stages {
 		Read: r.read, Site: r.siteFor, Measure: r.measure, Classify: r.classify, Recall: r.recall,
 		Propose: propose, Refused: refused, Decide: plan.Decide, Waits: plan.Waits, Intent: resubmit.Intent,
 		Settings: resubmit.Settings, Step: r.step, Compare: compare, Learn: r.learn, Gate: r.gate,
-		Pause: r.pause, Audit: r.audit.append,
+		Outlook: r.driver.Outlook, Pause: r.pause, Cleared: r.pauses.clearedAt, Audit: r.audit.append,
 	}
 }
 
@@ -103,9 +104,9 @@ func own(job driver.Job, file *jobfile.Job, p tuning.Policy) tuning.Settings {
 
 func (r *rooms) siteFor(job driver.Job) tuning.Site {
 	if !r.driver.Capabilities().Accounts {
-		return r.site.For("", "", "", job.Owner) // a job file may claim any partition and account
+		return r.site.For("", "", "", job.Owner) // a job file may claim any partition, account and QOS
 	}
-	return r.site.For(job.Partition, job.Account, "", job.Owner)
+	return r.site.For(job.Partition, job.Account, job.QOS, job.Owner)
 }
 
 func (r *rooms) gate(job driver.Job) tuning.Reason { return r.pauses.gate(job) }
@@ -116,7 +117,7 @@ func (r *rooms) pause(ctx context.Context, why string) error {
 	err := r.audit.append(ctx, reconcile.Audit{
 		At: now, Actor: "tuner", Job: ScopeCluster + "/", Action: "pause", Reason: tuning.ReasonPaused,
 	})
-	return errors.Join(err, r.pauses.put(Pause{Scope: ScopeCluster, By: "tuner", Why: why, At: now}))
+	return errors.Join(err, r.pauses.put(Pause{Scope: ScopeCluster, By: byTuner, Why: why, At: now}))
 }
 
 func (r *rooms) step(ctx context.Context, in driver.Intent) (driver.Step, tuning.Reason, error) {

@@ -45,11 +45,7 @@ func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 	if n := len(rec.Epochs); n > 0 {
 		out.Quality = rec.Epochs[n-1].Quality
 	}
-	for _, r := range rec.Runs {
-		if r.Attempt == 1 && r.Action == tuning.Move {
-			out.Recalled = true
-		}
-	}
+	out.Recalled, out.RightSized = recalled(rec)
 	for _, v := range slices.Backward(rec.History) {
 		if d := v.Decision; d != nil {
 			out.Advice = d.Advice
@@ -57,4 +53,25 @@ func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 		}
 	}
 	return out
+}
+
+// recalled tells whether the job was changed before its start, and whether in
+// memory alone. Until its first attempt began that is on its way or queued.
+func recalled(rec *reconcile.Record) (changed, memoryOnly bool) {
+	var to tuning.Settings
+	switch {
+	case len(rec.Runs) > 0:
+		if first := rec.Runs[0]; first.Attempt == 1 && first.Action == tuning.Move {
+			to = first.Settings
+		}
+	case rec.Queued != nil:
+		to = rec.Queued.Settings
+	case rec.Phase == reconcile.Recalled && rec.Move != nil:
+		to = rec.Move.Decision.Settings
+	}
+	if to == nil {
+		return false, false
+	}
+	diff := rec.Own.Diff(to)
+	return true, len(diff) == 1 && diff[0] == tuning.Memory
 }

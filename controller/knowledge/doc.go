@@ -5,7 +5,8 @@
 // profiles, the settings it ran under with what was measured under each, and the
 // outcome of its move. They are kept raw. Out come aggregates derived from them
 // when asked: the effect of a setting for a kind of job or for a class, the
-// largest memory seen, settings that did harm, the cost of a restart. Since
+// largest memory seen, settings that did harm, the cost of a restart, how long an
+// untuned epoch takes and what quality was reached. Since
 // nothing derived is stored, classes can be fitted anew at any time.
 //
 // Effects are log ratios within one job, against that job's own other settings,

@@ -64,6 +64,33 @@ func LastReference(obs []Observation, kind tuning.JobKind) (tuning.Trial, bool) 
 	return tuning.Trial{}, false
 }
 
+// KindSeconds is the median of the seconds per epoch that jobs of the kind took
+// under the very settings own as their owner's, and in how many jobs; 0 and 0
+// where none ran so. Jobs that others disturbed are left out.
+func KindSeconds(obs []Observation, kind tuning.JobKind, own tuning.Settings) (seconds float64, jobs int) {
+	var all []float64
+	for _, r := range runs(ofKind(obs, kind)) {
+		for _, t := range r.trials {
+			if t.Reference && t.Settings.Equal(own) {
+				all = append(all, t.Seconds)
+			}
+		}
+	}
+	return middle(all), len(all)
+}
+
+// FinalQuality is the median of the quality that jobs of the kind reached after as
+// many epochs under these hyperparameters, and of how many jobs.
+func FinalQuality(obs []Observation, kind tuning.JobKind, settings tuning.Settings, epochs int) (quality float64, jobs int) {
+	var all []float64
+	for _, o := range unique(ofKind(obs, kind)) {
+		if f := o.Final; f != nil && f.Epochs == epochs && f.Settings.Equal(settings) {
+			all = append(all, f.Quality)
+		}
+	}
+	return middle(all), len(all)
+}
+
 // RestartCost is the median cost of a restart of jobs of the kind, and of how
 // many restarts; where the kind has none, of all jobs.
 func RestartCost(obs []Observation, kind tuning.JobKind) (cost time.Duration, restarts int) {
@@ -75,16 +102,17 @@ func RestartCost(obs []Observation, kind tuning.JobKind) (cost time.Duration, re
 		}
 	}
 	if len(own) > 0 {
-		return median(own), len(own)
+		return middle(own), len(own)
 	}
-	return median(all), len(all)
+	return middle(all), len(all)
 }
 
-func median(ds []time.Duration) time.Duration {
-	if len(ds) == 0 {
+// middle is the median, 0 of nothing.
+func middle[T time.Duration | float64](xs []T) T {
+	if len(xs) == 0 {
 		return 0
 	}
-	s := slices.Sorted(slices.Values(ds))
+	s := slices.Sorted(slices.Values(xs))
 	n := len(s)
 	return (s[(n-1)/2] + s[n/2]) / 2
 }

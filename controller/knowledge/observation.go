@@ -28,8 +28,20 @@ type Observation struct {
 	Regressed    []tuning.Settings `json:"regressed,omitempty"` // that made the job worse, or under which it could not run
 	RestartCosts []time.Duration   `json:"restart_costs,omitempty"`
 
-	// Polluted marks a job that others disturbed throughout. It teaches no effect.
+	// Final is what the job reached; nil: it did not end well, or its
+	// hyperparameters changed on the way.
+	Final *Final `json:"final,omitempty"`
+
+	// Polluted marks a job of which others disturbed most epochs. It teaches no
+	// effect and no time; its memory, its quality and what hurt it count.
 	Polluted bool `json:"polluted,omitempty"`
+}
+
+// Final is the quality that a job reached after all its epochs.
+type Final struct {
+	Settings tuning.Settings `json:"settings"` // its hyperparameters
+	Epochs   int             `json:"epochs"`   // in all
+	Quality  float64         `json:"quality"`
 }
 
 // peak is the largest memory that the observation knows of.

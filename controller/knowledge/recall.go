@@ -41,6 +41,28 @@ func (s *Store) PeakRSS(kind tuning.JobKind) (peak tuning.Bytes, jobs int, err e
 	return peak, jobs, nil
 }
 
+// KindSeconds are those of an epoch of untuned jobs of the kind; see the function
+// KindSeconds.
+func (s *Store) KindSeconds(kind tuning.JobKind, own tuning.Settings) (seconds float64, jobs int, err error) {
+	obs, err := s.Observations(kind)
+	if err != nil {
+		return 0, 0, err
+	}
+	seconds, jobs = KindSeconds(obs, kind, own)
+	return seconds, jobs, nil
+}
+
+// FinalQuality is what jobs of the kind reached under these hyperparameters; see
+// the function FinalQuality.
+func (s *Store) FinalQuality(kind tuning.JobKind, settings tuning.Settings, epochs int) (quality float64, jobs int, err error) {
+	obs, err := s.Observations(kind)
+	if err != nil {
+		return 0, 0, err
+	}
+	quality, jobs = FinalQuality(obs, kind, settings, epochs)
+	return quality, jobs, nil
+}
+
 // Regressions are the settings that made jobs of the kind worse.
 func (s *Store) Regressions(kind tuning.JobKind) ([]tuning.Settings, error) {
 	obs, err := s.Observations(kind)

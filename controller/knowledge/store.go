@@ -156,6 +156,19 @@ func (s *Store) All() ([]Observation, error) {
 	return out, nil
 }
 
+// Count is how many observations there are.
+func (s *Store) Count() (int, error) {
+	all, err := s.load()
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, obs := range all {
+		n += len(obs)
+	}
+	return n, nil
+}
+
 // load returns the observations by kind, from the cache where it is current.
 func (s *Store) load() (map[tuning.JobKind][]Observation, error) {
 	s.mu.Lock()

@@ -1,36 +1,13 @@
 package plan
 
 import (
-	"math"
-
 	"pitchpipe/controller/tuning"
-)
-
-const (
-	// optimism is the saving assumed before anything was tried: a job whose
-	// remaining work would not repay its probes even if it ran twice as fast
-	// afterwards is not probed.
-	optimism = 0.5
-
-	// noise is the smallest log ratio that counts as a gain, whatever the
-	// measured error says: six probes of nothing save a few percent by selection.
-	noise = 0.03
-
-	// classRuns is in how many jobs of a class an effect must have been seen before
-	// it is used for another kind of job: one job's experience is not a class's.
-	classRuns = 2
-
-	// betweenRuns is the log ratio by which two runs of the same job usually differ.
-	betweenRuns = 0.04
-
-	// sigmas is how many standard errors a gain must exceed.
-	sigmas = 2
 )
 
 // Decide returns what to do now. The steps stand in the order of the reasons
 // that outrank each other.
 func Decide(state tuning.State) tuning.Decision {
-	s := view{state}
+	s := view{state}.withOutcome()
 	// 1. Nothing may be done at all.
 	if s.Gate != tuning.ReasonNone {
 		return hold(s, s.Gate)
@@ -51,25 +28,34 @@ func Decide(state tuning.State) tuning.Decision {
 	}
 	// 4. A running job is touched only where it can be, and measured first.
 	if r := touchable(s); r != tuning.ReasonNone {
-		return advise(s, r)
+		if d, ok := conclude(s, r); ok {
+			return restrain(s, d)
+		}
+		return advise(s, r, s.outlook(r)...)
 	}
 	if s.Measured != tuning.ReasonNone {
 		return unmeasured(s)
 	}
+	// 5. What came from memory is doubted before it is built upon.
+	if d, ok := doubt(s); ok {
+		return restrain(s, d)
+	}
 	if modelled(s) {
 		return advise(s, tuning.ReasonModelled)
 	}
-	// 5. Known settings are used, unknown ones are probed.
+	// 6. Known settings are used, unknown ones are probed.
 	return restrain(s, choose(s))
 }
 
 // Waits tells whether a hold for this reason may end by itself: the job is
-// looked at again. Other holds stand until the job or the site changes.
+// looked at again. Other holds stand until the job or the site changes. A queue
+// grows shorter, and a reservation is moved, lifted, or passes by a job that
+// outlives it elsewhere.
 func Waits(r tuning.Reason) bool {
 	switch r { //nolint:exhaustive // a closed list of the few reasons that pass with time
 	case tuning.ReasonWarmingUp, tuning.ReasonProfiling, tuning.ReasonPolluted, tuning.ReasonNoSamples,
 		tuning.ReasonPaused, tuning.ReasonSiteCap, tuning.ReasonFirstSeen, tuning.ReasonUnreachable,
-		tuning.ReasonNoTotal:
+		tuning.ReasonNoTotal, tuning.ReasonLongQueue, tuning.ReasonNearClosing:
 		return true
 	}
 	return false
@@ -82,35 +68,9 @@ func modelled(s view) bool {
 	return joules > 0 && s.JoulesSource == tuning.Modelled && !s.Site.EnforceModel
 }
 
-func rollBack(s view) (tuning.Decision, bool) {
-	o := s.Outcome
-	if o == nil || o.Verdict != tuning.Regressed || s.Pending || s.Current.Equal(s.Own) {
-		return tuning.Decision{}, false
-	}
-	evidence := []tuning.Evidence{
-		{Name: "log_ratio", Value: o.LogRatio},
-		{Name: "log_ratio_low", Value: o.Low},
-		{Name: "log_ratio_high", Value: o.High},
-		{Name: "pairs", Value: float64(o.Pairs)},
-	}
-	if r := touchable(s); r != tuning.ReasonNone {
-		return hold(s, r, evidence...), true
-	}
-	if r := s.spent(); r != tuning.ReasonNone {
-		return hold(s, r, evidence...), true
-	}
-	reason := o.Reason
-	if reason == tuning.ReasonNone {
-		reason = tuning.ReasonRegressed
-	}
-	// What is left must be worth the way back as well.
-	if saving := s.Remaining() * (math.Exp(max(o.LogRatio, 0)) - 1); saving < s.RestartCost.Seconds() {
-		return hold(s, tuning.ReasonWorthless, append(evidence, worth(s, saving, 1)...)...), true
-	}
-	return decide(s, tuning.RollBack, reason, s.Own, evidence...), true
-}
-
-// touchable tells why a running job must be left alone, or ReasonNone.
+// touchable tells why a running job must be left alone, or ReasonNone. The queue
+// does not count against the time limit, which is the attempt's: it must suffice
+// for saving. A reservation takes the nodes whether the job runs or waits.
 func touchable(s view) tuning.Reason {
 	b := s.Policy.Budget
 	switch {
@@ -128,10 +88,93 @@ func touchable(s view) tuning.Reason {
 		return tuning.ReasonBudgetEnergy
 	case s.LimitLeft > 0 && s.LimitLeft <= s.RestartCost+s.Site.LimitReserve:
 		return tuning.ReasonNearLimit
+	case s.ClosedIn > 0 && s.ClosedIn <= s.RestartCost+s.Wait+s.Site.LimitReserve:
+		return tuning.ReasonNearClosing
 	case s.EpochsTotal == 0 && s.EpochsDone > 0:
 		return tuning.ReasonNoTotal
 	}
 	return tuning.ReasonNone
+}
+
+// unbudgeted is the state without its budgets of time and energy: their end stops
+// tuning, and the way back to the owner's settings is the end of tuning.
+func (s view) unbudgeted() view {
+	s.Policy.Budget.Time, s.Policy.Budget.Energy = 0, 0
+	return s
+}
+
+// conclude ends the tuning of a job whose budget of time or energy ran out while
+// it was under a setting that is being tried: the setting is judged first, and
+// left where it is worse than the owner's own. Nothing else is tried or adopted.
+func conclude(s view, r tuning.Reason) (tuning.Decision, bool) {
+	if touchable(s.unbudgeted()) != tuning.ReasonNone || s.Current.Equal(s.Own) {
+		return tuning.Decision{}, false
+	}
+	if _, measured := tuning.Reference(s.Trials); !measured || s.spent() != tuning.ReasonNone {
+		return tuning.Decision{}, false
+	}
+	if s.Measured != tuning.ReasonNone && !s.judged(s.Current) {
+		return unmeasured(s), true
+	}
+	if s.Refused != tuning.ReasonNone {
+		return s.leave(s.Refused, nil), true
+	}
+	loss := s.presentEffect().LogRatio
+	saving := s.left(loss, 0)
+	if !(loss > noise) {
+		return tuning.Decision{}, false
+	}
+	evidence := append([]tuning.Evidence{{Name: "log_ratio", Value: loss}}, worth(s, saving, 1)...)
+	if why := s.repays(saving, s.Site.Margin, r); why != tuning.ReasonNone {
+		return hold(s, why, evidence...), true
+	}
+	return decide(s, tuning.RollBack, r, s.Own, evidence...), true
+}
+
+// rollBack returns a job whose last move got worse. What its owner would not
+// accept at all is left as long as more remains than the restart costs, however
+// long the queue: a bound is not weighed against time. A setting that is merely
+// worse is left where what is left of the job repays the way back.
+func rollBack(s view) (tuning.Decision, bool) {
+	o := s.Outcome
+	if o == nil || o.Verdict != tuning.Regressed || s.Pending || s.Current.Equal(s.Own) {
+		return tuning.Decision{}, false
+	}
+	if len(o.Tuned) > 0 && !o.Tuned.Equal(s.Current) {
+		return tuning.Decision{}, false // it tells of a setting that was left
+	}
+	reason := o.Reason
+	if reason == tuning.ReasonNone {
+		reason = tuning.ReasonRegressed
+	}
+	evidence := []tuning.Evidence{
+		{Name: "log_ratio", Value: o.LogRatio},
+		{Name: "log_ratio_low", Value: o.Low},
+		{Name: "log_ratio_high", Value: o.High},
+		{Name: "pairs", Value: float64(o.Pairs)},
+	}
+	if r := touchable(s.unbudgeted()); r != tuning.ReasonNone {
+		return hold(s, r, append(evidence, s.outlook(r)...)...), true
+	}
+	if r := s.spent(); r != tuning.ReasonNone {
+		return hold(s, r, evidence...), true
+	}
+	if reason == tuning.ReasonQualityLost || reason == tuning.ReasonSlower {
+		return s.leave(reason, evidence), true
+	}
+	saving := s.Remaining() * growth(o.LogRatio)
+	if r := s.repays(saving, 1, tuning.ReasonWorthless); r != tuning.ReasonNone {
+		return hold(s, r, append(evidence, worth(s, saving, 1)...)...), true
+	}
+	return decide(s, tuning.RollBack, reason, s.Own, evidence...), true
+}
+
+// leave is the way back from a setting that the owner would not accept.
+func (s view) leave(reason tuning.Reason, evidence []tuning.Evidence) tuning.Decision {
+	if !(s.Remaining() > s.RestartCost.Seconds()) {
+		return hold(s, tuning.ReasonTooShort, append(evidence, worth(s, s.Remaining(), 1)...)...)
+	}
+	return decide(s, tuning.RollBack, reason, s.Own, evidence...)
 }
 
 // patience is how many times the epochs of a probe are waited for where others
@@ -139,133 +182,16 @@ func touchable(s view) tuning.Reason {
 const patience = 4
 
 // unmeasured waits for a profile. A probe that cannot be judged because others
-// disturb it is not a place to stay: the job returns to its owner's settings.
+// disturb it is not a place to stay: the job returns to its owner's settings. A
+// setting that was judged before, or that came from memory, is no such probe.
 func unmeasured(s view) tuning.Decision {
 	disturbed := s.Measured == tuning.ReasonPolluted && s.AttemptEpochs >= patience*s.epochsPerProbe()
-	if !disturbed || s.Current.Equal(s.Own) || s.spent() != tuning.ReasonNone ||
-		s.Remaining() <= s.Site.Margin*s.RestartCost.Seconds() {
+	if !disturbed || s.Probes == 0 || s.Current.Equal(s.Own) || s.judged(s.Current) || s.spent() != tuning.ReasonNone {
 		return hold(s, s.Measured)
+	}
+	if r := s.repays(s.Remaining(), s.Site.Margin, s.Measured); r != tuning.ReasonNone {
+		return hold(s, r, worth(s, s.Remaining(), 1)...)
 	}
 	return restrain(s, decide(s, tuning.RollBack, tuning.ReasonPolluted, s.Own,
 		tuning.Evidence{Name: "disturbed_epochs", Value: float64(s.AttemptEpochs)}))
-}
-
-// choose decides about a job that runs, is profiled, and may be touched.
-func choose(s view) tuning.Decision {
-	// What its own kind or its class taught comes before trying.
-	if len(s.Trials) <= 1 {
-		if e, reason, ok := known(s); ok {
-			return adopt(s, e, reason)
-		}
-	}
-	if s.NextReason == tuning.ReasonNone && len(s.Next) > 0 {
-		return probe(s)
-	}
-	if s.NextReason == tuning.ReasonNoKnobs || s.NextReason == tuning.ReasonNoQualityGuard {
-		if s.Probes == 0 && s.Current.Equal(s.Own) {
-			return hold(s, s.NextReason, classEvidence(s.Class)...) // nothing was tried, nothing can be
-		}
-	}
-	return settle(s)
-}
-
-// known is the best effect of the kind, else of the class.
-func known(s view) (tuning.Effect, tuning.Reason, bool) {
-	if e, ok := bestEffect(s, s.KindEffects); ok {
-		return e, tuning.ReasonRecalled, true
-	}
-	if s.Class != nil && s.Class.Known() {
-		if e, ok := bestEffect(s, supported(s.ClassEffects)); ok {
-			return e, tuning.ReasonClassKnown, true
-		}
-	}
-	return tuning.Effect{}, tuning.ReasonNone, false
-}
-
-func adopt(s view, e tuning.Effect, reason tuning.Reason) tuning.Decision {
-	target := s.target(e.Settings)
-	evidence := append(effectEvidence(e), classEvidence(s.Class)...)
-	if target.Equal(s.Current) {
-		return hold(s, tuning.ReasonAlreadyBest, evidence...)
-	}
-	if r := s.spent(); r != tuning.ReasonNone {
-		return hold(s, r, evidence...)
-	}
-	saving := s.Remaining() * -math.Expm1(e.LogRatio)
-	evidence = append(evidence, worth(s, saving, 1)...)
-	if saving <= s.Site.Margin*s.RestartCost.Seconds() {
-		return hold(s, worthless(s), evidence...)
-	}
-	return decide(s, tuning.Move, reason, target, evidence...)
-}
-
-func probe(s view) tuning.Decision {
-	evidence := classEvidence(s.Class)
-	// Probing pays only if what comes after can repay it: this probe's restart
-	// and the one that would leave it, on top of what was spent.
-	after := float64(s.EpochsTotal-s.EpochsDone-s.epochsPerProbe()) * s.EpochSeconds
-	saving := max(0, after) * optimism
-	evidence = append(evidence, worth(s, saving, 2)...)
-	stop := tuning.ReasonNone
-	switch {
-	case s.Probes >= s.Policy.Budget.Probes:
-		stop = tuning.ReasonBudgetProbes
-	case s.Site.JobRestarts > 0 && s.Restarts+s.Probes+1 >= s.Site.JobRestarts:
-		stop = tuning.ReasonSiteCap // a probe is a restart too, and one stays for the way back
-	case s.Restarts >= s.Policy.Budget.Restarts:
-		stop = tuning.ReasonBudgetRestarts // a probe that loses could not be undone
-	case saving <= s.Site.Margin*2*s.RestartCost.Seconds(),
-		s.EpochsTotal > 0 && float64(s.ProbeEpochs+s.epochsPerProbe()) > s.Site.ProbeShare*float64(s.EpochsTotal):
-		stop = tuning.ReasonTooShort
-	}
-	if stop != tuning.ReasonNone {
-		if s.Probes > 0 {
-			return settle(s)
-		}
-		return hold(s, stop, evidence...)
-	}
-	reason := tuning.ReasonUnknownProbe
-	switch {
-	case s.Probes > 0:
-		reason = tuning.ReasonProbeNext
-	case s.Class != nil && s.Class.Known():
-		reason = tuning.ReasonClassProbe
-	}
-	return decide(s, tuning.Probe, reason, s.target(s.Next), evidence...)
-}
-
-// settle ends the probes: the best setting stays or is taken, the owner's own
-// where nothing was better.
-func settle(s view) tuning.Decision {
-	evidence := []tuning.Evidence{
-		{Name: "best_log_ratio", Value: s.BestGain},
-		{Name: "best_standard_error", Value: s.BestError},
-		{Name: "settings_tried", Value: float64(len(s.Trials))},
-	}
-	gained := s.Best != nil && s.BestGain < -math.Max(noise, sigmas*s.BestError)
-	target, reason, action := s.Own, tuning.ReasonProbesNoGain, tuning.RollBack
-	if gained {
-		target, reason, action = s.target(s.Best.Settings), tuning.ReasonProbeWon, tuning.Move
-		evidence = append(evidence, tuning.Evidence{Name: "best", Text: s.Best.Settings.String()})
-	}
-	if target.Equal(s.Current) {
-		if gained {
-			reason = tuning.ReasonAlreadyBest
-		}
-		return hold(s, reason, evidence...)
-	}
-	if r := s.spent(); r != tuning.ReasonNone {
-		return hold(s, r, evidence...)
-	}
-	if s.Refused != tuning.ReasonNone && action == tuning.RollBack {
-		// What its owner would not accept is left whatever the way back costs.
-		return decide(s, action, s.Refused, target, evidence...)
-	}
-	// The gain of leaving the present setting, not that over the owner's own.
-	saving := s.Remaining() * (math.Exp(s.currentGain()) - math.Exp(s.gainOf(gained)))
-	evidence = append(evidence, worth(s, saving, 1)...)
-	if saving <= s.Site.Margin*s.RestartCost.Seconds() {
-		return hold(s, tuning.ReasonWorthless, evidence...)
-	}
-	return decide(s, action, reason, target, evidence...)
 }

@@ -100,7 +100,9 @@ func TestDecide(t *testing.T) {
 			s.Next, s.NextReason, s.ProbeEpochs = cores(2).With("batch_size", tuning.Number(64)), tuning.ReasonNone, 19
 		}, tuning.Hold, tuning.ReasonAlreadyBest, nil},
 		{"a disturbed probe is waited for", probed, func(s *tuning.State) { s.Measured, s.AttemptEpochs = tuning.ReasonPolluted, 3 }, tuning.Hold, tuning.ReasonPolluted, nil},
-		{"a probe that stays disturbed is given up", probed, func(s *tuning.State) { s.Measured, s.AttemptEpochs = tuning.ReasonPolluted, 12 }, tuning.RollBack, tuning.ReasonPolluted, cores(1)},
+		{"a probe that stays disturbed is given up", probed, func(s *tuning.State) {
+			s.Measured, s.AttemptEpochs, s.Trials = tuning.ReasonPolluted, 12, s.Trials[:1]
+		}, tuning.RollBack, tuning.ReasonPolluted, cores(1)},
 		{"a disturbed job under its own settings is left alone", running, func(s *tuning.State) { s.Measured, s.AttemptEpochs = tuning.ReasonPolluted, 30 }, tuning.Hold, tuning.ReasonPolluted, nil},
 		{"a probe outside of the stanza is refused", running, func(s *tuning.State) { s.Next = cores(4) }, tuning.Hold, tuning.ReasonSiteForbids, nil},
 
@@ -153,6 +155,13 @@ func TestDecide(t *testing.T) {
 		{"a remembered regression is not repeated", running, func(s *tuning.State) {
 			s.KindEffects, s.Regressed = []tuning.Effect{effect(two, -0.5)}, []tuning.Settings{cores(2)}
 			s.Next, s.NextReason = nil, tuning.ReasonProbesDone
+		}, tuning.Hold, tuning.ReasonRemembered, nil},
+		{"where a known setting hurt before, others are still tried", running, func(s *tuning.State) {
+			s.KindEffects, s.Regressed = []tuning.Effect{effect(two, -0.5)}, []tuning.Settings{cores(2)}
+			s.Next = cores(1).With("batch_size", tuning.Number(64))
+		}, tuning.Probe, tuning.ReasonUnknownProbe, nil},
+		{"a search that has nothing to try and nothing tried says so", running, func(s *tuning.State) {
+			s.Next, s.NextReason = nil, tuning.ReasonProbesDone
 		}, tuning.Hold, tuning.ReasonProbesNoGain, nil},
 
 		{"a pending job of a known kind is changed before it starts", pending, func(s *tuning.State) { s.KindEffects = []tuning.Effect{effect(two, -0.5)} }, tuning.Move, tuning.ReasonRecalled, cores(2)},
@@ -180,11 +189,11 @@ func TestDecide(t *testing.T) {
 		{"too much memory is given up, with a reserve", pending, func(s *tuning.State) {
 			s.Own = s.Own.With(tuning.Memory, tuning.Number(8<<30))
 			s.PeakRSS, s.PeakRuns = 100<<20, 3
-		}, tuning.Move, tuning.ReasonRecalled, cores(1).With(tuning.Memory, tuning.Number(150<<20))},
+		}, tuning.Move, tuning.ReasonRightSized, cores(1).With(tuning.Memory, tuning.Number(150<<20))},
 		{"with few runs seen the reserve is larger", pending, func(s *tuning.State) {
 			s.Own = s.Own.With(tuning.Memory, tuning.Number(8<<30))
 			s.PeakRSS, s.PeakRuns = 100<<20, 1
-		}, tuning.Move, tuning.ReasonRecalled, cores(1).With(tuning.Memory, tuning.Number(300<<20))},
+		}, tuning.Move, tuning.ReasonRightSized, cores(1).With(tuning.Memory, tuning.Number(300<<20))},
 		{"memory that ran out before is not tried again", pending, func(s *tuning.State) {
 			s.Own = s.Own.With(tuning.Memory, tuning.Number(8<<30))
 			s.PeakRSS, s.PeakRuns = 100<<20, 3

@@ -1,9 +1,13 @@
 package plan_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"math"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"pitchpipe/controller/plan"
@@ -41,6 +45,22 @@ func anyState(t *rapid.T) tuning.State {
 	s.NextReason = rapid.SampledFrom([]tuning.Reason{"", tuning.ReasonProbesDone}).Draw(t, "next reason")
 	s.RestartCost = time.Duration(rapid.IntRange(0, 20).Draw(t, "cost")) * time.Second
 	s.KindEffects = []tuning.Effect{effect(settings("effect"), rapid.Float64Range(-1, 1).Draw(t, "effect size"))}
+	s.Wait = time.Duration(rapid.SampledFrom([]int{0, 0, 1, 60, 3600}).Draw(t, "wait")) * time.Second
+	s.ClosedIn = time.Duration(rapid.SampledFrom([]int{0, 0, 60, 600}).Draw(t, "closed in")) * time.Second
+	s.LimitLeft = time.Duration(rapid.SampledFrom([]int{0, 0, 60, 600}).Draw(t, "limit left")) * time.Second
+	s.KindSeconds, s.KindRuns = rapid.Float64Range(0, 2).Draw(t, "kind seconds"), rapid.IntRange(0, 3).Draw(t, "kind runs")
+	s.Trials = nil
+	for i := range rapid.IntRange(0, 3).Draw(t, "trials") {
+		trial := tuning.Trial{
+			Settings: settings(fmt.Sprintf("trial %d", i)), Epochs: rapid.IntRange(1, 5).Draw(t, "epochs"),
+			Seconds: rapid.Float64Range(0.1, 10).Draw(t, "seconds"),
+		}
+		trial.Reference = trial.Settings.Equal(s.Own)
+		s.Trials = append(s.Trials, trial)
+	}
+	if rapid.Bool().Draw(t, "regressed before") {
+		s.Regressed = []tuning.Settings{settings("regressed")}
+	}
 	s.BestGain = rapid.Float64Range(-1, 0).Draw(t, "gain")
 	s.Best = &tuning.Trial{Settings: settings("best"), Epochs: 2, Seconds: 1}
 	if rapid.Bool().Draw(t, "has outcome") {
@@ -75,8 +95,21 @@ func TestNoDecisionLeavesItsBounds(t *testing.T) {
 		if d.Settings.Equal(s.Current) && !s.Pending {
 			t.Fatalf("%s to where it is already: %s", d.Action, d.Settings)
 		}
+		// No setting drawn is a hundred times slower than another.
+		if !s.Pending && 100*s.Remaining() < s.Wait.Seconds() {
+			t.Fatalf("%s waits %v for a job of %v s", d.Action, s.Wait, s.Remaining())
+		}
+		if !s.Pending && s.ClosedIn > 0 && s.ClosedIn <= s.RestartCost+s.Wait+s.Site.LimitReserve {
+			t.Fatalf("%s although the nodes close in %v", d.Action, s.ClosedIn)
+		}
+		if d.Reason == tuning.ReasonDoubted && d.Action != tuning.Probe {
+			t.Fatalf("a doubt is a probe, not a %s", d.Action)
+		}
 		switch d.Action {
 		case tuning.Probe:
+			if !s.Pending && d.Reason == tuning.ReasonDoubted != d.Settings.Equal(s.Own) {
+				t.Fatalf("probe of %s, own %s, because %s", d.Settings, s.Own, d.Reason)
+			}
 			if s.Probes >= s.Policy.Budget.Probes {
 				t.Fatalf("probe %d of %d", s.Probes+1, s.Policy.Budget.Probes)
 			}
@@ -85,6 +118,44 @@ func TestNoDecisionLeavesItsBounds(t *testing.T) {
 				t.Fatalf("restart %d of %d", s.Restarts+1, s.Policy.Budget.Restarts)
 			}
 		case tuning.Hold:
+		}
+	})
+}
+
+func TestNumbersThatAreNoneMoveNothingAndCanBeStored(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := anyState(t)
+		wild := func(name string) float64 {
+			return rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, 0, 1e308, 1e-308}).Draw(t, name)
+		}
+		if rapid.Bool().Draw(t, "wild epochs") {
+			s.EpochSeconds, s.KindSeconds = wild("epoch seconds"), wild("kind seconds")
+		}
+		if rapid.Bool().Draw(t, "wild gain") {
+			s.BestGain, s.BestError = wild("gain"), wild("error")
+		}
+		if rapid.Bool().Draw(t, "wild effect") {
+			s.KindEffects[0].LogRatio, s.KindEffects[0].LogTime, s.KindEffects[0].SD = wild("ratio"), wild("time"), wild("sd")
+			s.KindEffects[0].Age = wild("age")
+		}
+		if s.Outcome != nil && rapid.Bool().Draw(t, "wild outcome") {
+			s.Outcome.LogRatio, s.Outcome.Low, s.Outcome.High = wild("outcome"), wild("low"), wild("high")
+		}
+		for i := range s.Trials {
+			if rapid.Bool().Draw(t, "wild trial") {
+				s.Trials[i].Seconds = wild("trial seconds")
+			}
+		}
+		d := plan.Decide(s)
+		if _, err := json.Marshal(d); err != nil {
+			t.Fatalf("%s because %s cannot be stored: %v", d.Action, d.Reason, err)
+		}
+		if d.Reason == tuning.ReasonRecalled && !(s.KindEffects[0].LogRatio < 0 && s.KindEffects[0].LogRatio > -1e3) {
+			t.Fatalf("moved by an effect of %v", s.KindEffects[0].LogRatio)
+		}
+		if !s.Pending && d.Action != tuning.Hold && math.IsNaN(s.EpochSeconds) && d.Reason != tuning.ReasonDoubted {
+			t.Fatalf("%s because %s although nobody knows what remains", d.Action, d.Reason)
 		}
 	})
 }
@@ -98,4 +169,152 @@ func TestTheSameStateGivesTheSameDecision(t *testing.T) {
 			t.Fatalf("first %+v, then %+v", a, b)
 		}
 	})
+}
+
+// world is a job as it would run: the loop does what is decided, and the job's
+// epochs are as long as they truly are under what it runs under.
+type world struct {
+	state   tuning.State
+	seconds map[string]float64 // per epoch by settings
+	noise   func() float64
+	began   int // epochs of the present attempt
+	doubts  int
+	visits  []string // what it ran under, in order
+}
+
+func (w *world) epoch() {
+	s := &w.state
+	s.EpochsDone++
+	w.began++
+	s.AttemptEpochs = w.began
+	if w.began <= s.Policy.Profile.WarmupEpochs {
+		s.Measured = tuning.ReasonWarmingUp
+		return
+	}
+	i := -1
+	for j, x := range s.Trials {
+		if x.Settings.Equal(s.Current) {
+			i = j
+		}
+	}
+	if i < 0 {
+		s.Trials = append(s.Trials, tuning.Trial{Settings: s.Current, Reference: s.Current.Equal(s.Own)})
+		i = len(s.Trials) - 1
+	}
+	x := &s.Trials[i]
+	x.Seconds = (x.Seconds*float64(x.Epochs) + w.seconds[s.Current.Key()]*w.noise()) / float64(x.Epochs+1)
+	x.Epochs++
+	s.Measured = tuning.ReasonNone
+	if x.Epochs < s.Policy.Profile.Epochs {
+		s.Measured = tuning.ReasonProfiling
+	}
+}
+
+// look fills in what the search and the verifier would say.
+func (w *world) look() {
+	s := &w.state
+	s.Best, s.BestGain, s.BestError, s.Outcome = nil, 0, 0, nil
+	s.Next, s.NextReason = nil, tuning.ReasonProfiling
+	own, ok := tuning.Reference(s.Trials)
+	s.EpochSeconds = s.Trials[0].Seconds
+	if !ok {
+		return
+	}
+	s.EpochSeconds = own.Seconds
+	s.NextReason = tuning.ReasonProbesDone
+	for i, x := range s.Trials {
+		gain, _ := x.LogRatio(own, tuning.Time, 0)
+		if !x.Reference && (s.Best == nil || gain < s.BestGain) {
+			s.Best, s.BestGain, s.BestError = &s.Trials[i], math.Min(gain, 0), 0.03
+		}
+		if x.Settings.Equal(s.Current) && !x.Reference && x.Epochs > 4 && gain > 0.1 {
+			s.Outcome = &tuning.Outcome{Verdict: tuning.Regressed, Reason: tuning.ReasonRegressed, LogRatio: gain, Tuned: s.Current}
+		}
+	}
+}
+
+// fataler is a test, or one case of a property.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+func (w *world) act(t fataler, d tuning.Decision) {
+	t.Helper()
+	s := &w.state
+	switch d.Action {
+	case tuning.Hold:
+		return
+	case tuning.Probe:
+		s.Probes++
+		s.ProbeEpochs += s.Policy.Profile.WarmupEpochs + s.Policy.Profile.Epochs
+	case tuning.Move, tuning.RollBack:
+		s.Restarts++
+	}
+	if d.Reason == tuning.ReasonDoubted {
+		w.doubts++
+	}
+	s.Current, w.began = d.Settings, 0
+	w.visits = append(w.visits, d.Settings.String()+" because "+string(d.Reason))
+	if len(w.visits) > s.Policy.Budget.Probes+s.Policy.Budget.Restarts+1 {
+		t.Fatalf("it never comes to rest: %q", w.visits)
+	}
+}
+
+// live runs a recalled job to its end and returns it.
+func live(t fataler, restarts, probes int, size, effect float64, noise func() float64) *world {
+	t.Helper()
+	w := &world{state: recalled(), noise: noise}
+	s := &w.state
+	s.EpochsDone, s.EpochsTotal, s.Trials = 0, 200, nil
+	s.Policy.Budget.Restarts, s.Policy.Budget.Probes = restarts, probes
+	w.seconds = map[string]float64{cores(1).Key(): size, cores(2).Key(): size * effect}
+	w.visits = []string{s.Current.String()}
+	for s.EpochsDone < s.EpochsTotal {
+		w.epoch()
+		if len(s.Trials) > 0 {
+			w.look()
+			w.act(t, plan.Decide(*s))
+		}
+	}
+	return w
+}
+
+func TestADoubtIsRaisedOnceAndTheJobComesToRest(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		restarts, probes := rapid.IntRange(0, 5).Draw(t, "restarts"), rapid.IntRange(0, 5).Draw(t, "probes")
+		size, effect := rapid.Float64Range(0.5, 4).Draw(t, "size of the input"), rapid.Float64Range(0.4, 2).Draw(t, "true effect")
+		w := live(t, restarts, probes, size, effect, func() float64 { return rapid.Float64Range(0.95, 1.05).Draw(t, "noise") })
+		switch {
+		case w.doubts > 1:
+			t.Fatalf("doubted %d times: %q", w.doubts, w.visits)
+		case w.doubts == 0 && len(w.visits) > 1:
+			t.Fatalf("moved without a doubt: %q", w.visits)
+		case w.doubts == 1 && (restarts > 0 && effect < 0.8 && !w.state.Current.Equal(cores(2)) || effect > 1.3 && !w.state.Current.Equal(cores(1))):
+			t.Fatalf("the recalled setting takes %.2f times as long, and the job ended under %s: %q", effect, w.state.Current, w.visits)
+		}
+	})
+}
+
+func TestTheLifeOfADoubtedJob(t *testing.T) {
+	t.Parallel()
+	one, two := cores(1).String(), cores(2).String()
+	for name, c := range map[string]struct {
+		size, effect float64
+		want         []string
+	}{
+		"a larger input: it looks, and goes back": {4, 0.5, []string{two, one + " because doubted", two + " because probe-won"}},
+		"a wrong setting: it looks, and stays":    {1, 2, []string{two, one + " because doubted"}},
+		"no effect: it looks, and stays":          {4, 1, []string{two, one + " because doubted"}},
+		"as its kind: nothing happens":            {1, 0.6, []string{two}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := live(t, 2, 4, c.size, c.effect, func() float64 { return 1 })
+			if diff := cmp.Diff(c.want, w.visits); diff != "" {
+				t.Errorf("it ran under (-want +got):\n%s", diff)
+			}
+		})
+	}
 }

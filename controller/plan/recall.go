@@ -16,7 +16,9 @@ const (
 	memoryFewRuns    = 3
 )
 
-// recall changes a job before its start to what jobs of its kind taught.
+// recall changes a job before its start to what jobs of its kind taught. Memory
+// that is given up changes nothing about the job, so it is told apart from an
+// effect. A queue or a reservation is no concern: nothing is restarted.
 func recall(s view) tuning.Decision {
 	target := s.Own.Clone()
 	reason := tuning.ReasonFirstSeen
@@ -27,12 +29,15 @@ func recall(s view) tuning.Decision {
 		evidence = effectEvidence(e)
 	} else if len(s.KindEffects) > 0 {
 		reason = tuning.ReasonAlreadyBest
+		if remembered(s) {
+			reason = tuning.ReasonRemembered
+		}
 	}
 	if memory, ok := rightSize(s); ok {
-		target = target.With(tuning.Memory, memory)
-		if reason != tuning.ReasonRecalled {
-			reason = tuning.ReasonRecalled
+		if target.Equal(s.Own) {
+			reason = tuning.ReasonRightSized
 		}
+		target = target.With(tuning.Memory, memory)
 		evidence = append(evidence,
 			tuning.Evidence{Name: "memory_peak_bytes", Value: float64(s.PeakRSS)},
 			tuning.Evidence{Name: "memory_runs_seen", Value: float64(s.PeakRuns)})
@@ -67,11 +72,7 @@ func rightSize(s view) (tuning.Value, bool) {
 		}
 	}
 	v := tuning.Number(need)
-	refused := slices.ContainsFunc(s.Regressed, func(r tuning.Settings) bool {
-		bad, ok := r[tuning.Memory]
-		return ok && need <= bad.Float()
-	})
-	return v, !refused && k.Allows(v) && need < own.Float()
+	return v, !s.ranOut(v) && k.Allows(v) && need < own.Float()
 }
 
 func byNumber(a, b tuning.Value) int {
@@ -82,21 +83,4 @@ func byNumber(a, b tuning.Value) int {
 		return 1
 	}
 	return 0
-}
-
-// bestEffect is the effect with the lowest log ratio that is permitted, not
-// remembered as bad, within the allowed slowdown, and clear of noise.
-func bestEffect(s view, effects []tuning.Effect) (tuning.Effect, bool) {
-	var best tuning.Effect
-	found := false
-	for _, e := range effects {
-		e.Settings = s.usable(e.Settings)
-		if len(e.Settings) == 0 || !s.allowed(e) {
-			continue
-		}
-		if !found || e.LogRatio < best.LogRatio {
-			best, found = e, true
-		}
-	}
-	return best, found
 }

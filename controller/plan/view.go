@@ -16,6 +16,17 @@ func (s view) target(t tuning.Settings) tuning.Settings {
 	return s.Policy.Complete(s.Own.Merge(t))
 }
 
+// goal is target for a job that runs: memory stays as it is now, since a change
+// of it alone is not worth a restart.
+func (s view) goal(t tuning.Settings) tuning.Settings {
+	out := s.target(t)
+	now, ok := s.Current[tuning.Memory]
+	if k, found := s.Policy.Knob(tuning.Memory); ok && found && k.Allows(now) {
+		out[tuning.Memory] = now
+	}
+	return out
+}
+
 // usable keeps the settings that this job's policy allows, and hyperparameters
 // only under a quality guard.
 func (s view) usable(t tuning.Settings) tuning.Settings {
@@ -24,33 +35,6 @@ func (s view) usable(t tuning.Settings) tuning.Settings {
 		return ok && k.Follows == "" && k.Allows(t[name]) && name != tuning.Memory &&
 			(tuning.IsSystem(name) || s.Policy.Quality != nil)
 	})
-}
-
-// allowed tells whether an effect may be relied on.
-func (s view) allowed(e tuning.Effect) bool {
-	if e.Runs < 1 || e.LogRatio > -noise {
-		return false
-	}
-	// The spread within a run says little about that between runs, so with few
-	// runs the doubt is at least what runs usually differ by.
-	if se := math.Hypot(e.SD, betweenRuns) / math.Sqrt(float64(e.Runs)); e.LogRatio+sigmas*se >= 0 {
-		return false
-	}
-	if s.Policy.MaxSlowdown > 0 && e.LogTime > math.Log(s.Policy.MaxSlowdown) {
-		return false
-	}
-	return !slices.ContainsFunc(s.Regressed, s.target(e.Settings).Equal)
-}
-
-// supported keeps the effects that enough jobs of the class have shown.
-func supported(effects []tuning.Effect) []tuning.Effect {
-	var out []tuning.Effect
-	for _, e := range effects {
-		if e.Runs >= classRuns {
-			out = append(out, e)
-		}
-	}
-	return out
 }
 
 func (s view) overEnergy() bool {
@@ -73,51 +57,81 @@ func (s view) spent() tuning.Reason {
 	return tuning.ReasonNone
 }
 
-// currentGain is the measured log ratio of the present setting to the owner's.
-func (s view) currentGain() float64 {
-	own, ok := tuning.Reference(s.Trials)
-	if !ok {
-		return 0
+// trialOf is what was measured under a setting in this job.
+func (s view) trialOf(t tuning.Settings) (tuning.Trial, bool) {
+	i := slices.IndexFunc(s.Trials, func(x tuning.Trial) bool { return x.Settings.Equal(t) })
+	if i < 0 {
+		return tuning.Trial{}, false
 	}
-	for _, t := range s.Trials {
-		if t.Settings.Equal(s.Current) {
-			gain, _ := t.LogRatio(own, s.Policy.Objective, s.Policy.Weight)
-			return gain
+	return s.Trials[i], true
+}
+
+// ranUnder tells whether this job has measured a setting, whatever its memory.
+func (s view) ranUnder(t tuning.Settings) bool {
+	return slices.ContainsFunc(s.Trials, func(x tuning.Trial) bool { return sameButMemory(x.Settings, t) })
+}
+
+// judged tells whether enough epochs were measured under a setting.
+func (s view) judged(t tuning.Settings) bool {
+	x, ok := s.trialOf(t)
+	return ok && x.Epochs >= s.Policy.Profile.Epochs
+}
+
+// presentEffect is what the present setting does compared with the owner's: as
+// this job measured it, else as its kind knows it.
+func (s view) presentEffect() tuning.Effect {
+	own, measured := tuning.Reference(s.Trials)
+	if t, ok := s.trialOf(s.Current); ok && measured {
+		e := tuning.Effect{Settings: s.Current}
+		e.LogRatio, _ = t.LogRatio(own, s.Policy.Objective, s.Policy.Weight)
+		if t.Seconds > 0 && own.Seconds > 0 {
+			e.LogTime = math.Log(t.Seconds / own.Seconds)
+		}
+		return e
+	}
+	for _, e := range s.KindEffects {
+		if !s.Current.Equal(s.Own) && sameButMemory(s.target(s.usable(e.Settings)), s.Current) {
+			return e
 		}
 	}
-	return 0
+	return tuning.Effect{}
 }
 
-func (s view) gainOf(gained bool) float64 {
-	if gained {
-		return s.BestGain
-	}
-	return 0
-}
-
-func worthless(s view) tuning.Reason {
-	if s.Remaining()*optimism <= s.Site.Margin*s.RestartCost.Seconds() {
-		return tuning.ReasonTooShort
-	}
-	return tuning.ReasonWorthless
+// sameButMemory tells whether two settings do the same work: memory only bounds it.
+func sameButMemory(a, b tuning.Settings) bool {
+	rest := func(name string) bool { return name != tuning.Memory }
+	return a.Only(rest).Equal(b.Only(rest))
 }
 
 func hold(s view, r tuning.Reason, evidence ...tuning.Evidence) tuning.Decision {
-	return tuning.Decision{Action: tuning.Hold, Reason: r, Evidence: evidence, At: s.Now}
+	return tuning.Decision{Action: tuning.Hold, Reason: r, Evidence: legible(evidence), At: s.Now}
 }
 
 // advise holds, and names what would be better where that is known.
-func advise(s view, r tuning.Reason) tuning.Decision {
-	d := hold(s, r)
+func advise(s view, r tuning.Reason, evidence ...tuning.Evidence) tuning.Decision {
+	d := hold(s, r, evidence...)
 	if e, _, ok := known(s); ok {
-		d.Advice = s.target(e.Settings)
-		d.Evidence = effectEvidence(e)
+		if target := s.goal(e.Settings); !target.Equal(s.Current) {
+			d.Advice = target
+			d.Evidence = append(d.Evidence, legible(effectEvidence(e))...)
+		}
 	}
 	return d
 }
 
+// legible says in words what is no finite number: a decision must be stored, and
+// JSON has none.
+func legible(evidence []tuning.Evidence) []tuning.Evidence {
+	for i, e := range evidence {
+		if math.IsNaN(e.Value) || math.IsInf(e.Value, 0) {
+			evidence[i].Value, evidence[i].Text = 0, "not a number"
+		}
+	}
+	return evidence
+}
+
 func decide(s view, a tuning.Action, r tuning.Reason, to tuning.Settings, evidence ...tuning.Evidence) tuning.Decision {
-	return tuning.Decision{Action: a, Reason: r, Settings: to, Evidence: evidence, At: s.Now}
+	return tuning.Decision{Action: a, Reason: r, Settings: to, Evidence: legible(evidence), At: s.Now}
 }
 
 // restrain turns what may not be done into advice, and refuses what no policy
@@ -163,18 +177,17 @@ func classEvidence(c *tuning.Class) []tuning.Evidence {
 	if c.Known() {
 		out = append(out, tuning.Evidence{Name: "class", Text: c.ID})
 	}
+	if c.RunnerUpID != "" {
+		out = append(out, tuning.Evidence{Name: "classes_alike", Text: c.NearestID + " " + c.RunnerUpID})
+	}
+	if c.Support > 0 {
+		out = append(out, tuning.Evidence{Name: "class_runs", Value: float64(c.Support)})
+	}
+	for _, f := range c.Cautions {
+		out = append(out, tuning.Evidence{Name: "profile_caution", Text: string(f)})
+	}
 	if c.NearestID != "" {
 		out = append(out, tuning.Evidence{Name: "distance", Value: c.Distance}, tuning.Evidence{Name: "radius", Value: c.Radius})
 	}
 	return out
-}
-
-// worth is the evidence of the comparison of a saving with its restarts.
-func worth(s view, saving float64, restarts int) []tuning.Evidence {
-	return []tuning.Evidence{
-		{Name: "remaining_seconds", Value: s.Remaining()},
-		{Name: "predicted_saving_seconds", Value: saving},
-		{Name: "restart_cost_seconds", Value: float64(restarts) * s.RestartCost.Seconds()},
-		{Name: "margin", Value: s.Site.Margin},
-	}
 }

@@ -129,6 +129,14 @@ func (p *pass) decide(ctx context.Context) (tuning.Decision, error) {
 	if err != nil {
 		return tuning.Decision{}, err
 	}
+	d := p.stages.Decide(s)
+	if d.Action == tuning.Hold || s.Pending {
+		return d, nil
+	}
+	// It would act. Only now is the scheduler asked what a restart would meet, since
+	// that costs it more than a look at the job.
+	p.foresee(ctx, &s)
+	p.wait = s.Wait
 	return p.stages.Decide(s), nil
 }
 
@@ -154,7 +162,7 @@ func (p *pass) begin(ctx context.Context, phase Phase, by Trigger, d tuning.Deci
 		p.caps.drop(p.rec.Job)
 		return fmt.Errorf("audit: %w", err)
 	}
-	p.rec.Move = &Intent{Driver: in, Decision: d, Made: p.now}
+	p.rec.Move = &Intent{Driver: in, Decision: d, Made: p.now, Wait: p.wait}
 	if err := p.to(phase, by, Entry{Reason: d.Reason, Decision: &d, Attempt: p.job.Attempt}); err != nil {
 		return err
 	}
@@ -216,7 +224,7 @@ func (p *pass) started(step driver.Step) error {
 	m := p.rec.Move
 	phase := p.rec.Phase
 	d := m.Decision
-	run := Run{Attempt: max(step.Attempt, 1), Settings: d.Settings, Action: d.Action, Intent: m.Driver.ID}
+	run := Run{Attempt: max(step.Attempt, 1), Settings: d.Settings, Action: d.Action, Intent: m.Driver.ID, Wait: m.Wait}
 	switch {
 	case slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Intent == run.Intent }): // already adopted
 	case slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == run.Attempt }):

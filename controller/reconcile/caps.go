@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -14,9 +15,9 @@ import (
 type caps struct {
 	mu       sync.Mutex
 	restarts []restart
-	active   map[driver.JobID]bool   // live jobs that were touched
-	begun    map[driver.JobID]string // restarts under way, which count as done, by user
-	worse    int
+	active   map[driver.JobID]bool      // live jobs that were touched
+	begun    map[driver.JobID]string    // restarts under way, which count as done, by user
+	worse    map[driver.JobID]time.Time // tuned jobs that regressed, and when they ended
 }
 
 type restart struct {
@@ -27,7 +28,7 @@ type restart struct {
 func (c *caps) restore(records []*Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.restarts, c.active, c.begun, c.worse = nil, map[driver.JobID]bool{}, map[driver.JobID]string{}, 0
+	c.restarts, c.active, c.begun, c.worse = nil, map[driver.JobID]bool{}, map[driver.JobID]string{}, map[driver.JobID]time.Time{}
 	for _, r := range records {
 		for _, at := range slices.Concat(r.Restarts, r.Probed) {
 			c.restarts = append(c.restarts, restart{at, r.Owner})
@@ -38,6 +39,9 @@ func (c *caps) restore(records []*Record) {
 		}
 		if r.Move != nil && r.Phase.Acting() && r.Phase != Recalled {
 			c.begun[r.Job] = r.Owner
+		}
+		if r.Phase.Over() && r.regressed() {
+			c.worse[r.Job] = r.OverAt()
 		}
 	}
 }
@@ -104,15 +108,15 @@ func (c *caps) release(id driver.JobID) {
 	delete(c.begun, id)
 }
 
-func (c *caps) regressed() int {
+// regressed counts a regression, once per job, and tells how many there were
+// after the given time.
+func (c *caps) regressed(id driver.JobID, at, after time.Time) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.worse++
-	return c.worse
-}
-
-func (c *caps) forgive() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.worse = 0
+	if c.worse == nil {
+		c.worse = map[driver.JobID]time.Time{}
+	}
+	c.worse[id] = at
+	maps.DeleteFunc(c.worse, func(_ driver.JobID, at time.Time) bool { return !at.After(after) })
+	return len(c.worse)
 }

@@ -88,6 +88,7 @@ func TestACrashAfterOrInsteadOfAnySaveLosesNothing(t *testing.T) {
 	}{
 		{"probed and moved", probeThenMove, nil, 3},
 		{"recalled and rolled back", full, worse, 2},
+		{"recalled, doubted and moved back", doubting(true), nil, 3},
 	} {
 		saves, _, job := play(t, way.decide, way.compare, 0, false)
 		if len(job.Attempts) != way.attempts || job.State != driver.Succeeded {

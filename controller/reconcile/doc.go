@@ -9,6 +9,18 @@
 // durably as an intent before its first step; a Record per job that tells its
 // whole story; lessons for the knowledge; and audit entries.
 //
+// Some things it asks for only when they matter: what a restart would meet at the
+// scheduler, when the planner would act on a running job; the attempt before the
+// present one, until its last epochs are in. A job that was changed before its
+// start has nothing of its own to be compared with: while it runs the planner may
+// doubt it, and its owner's settings are probed; at its end its quality is held
+// against that of untuned jobs of its kind. What was worse is in its lesson.
+//
+// Regressions are counted from the records, so that neither a restart nor a crash
+// of the controller forgets any; the stage Cleared says from when on they count.
+// Joules that are missing for some epochs are no claim, and still a lower bound
+// for the job's budget.
+//
 // The package never parses, measures, classifies, plans or compares by itself:
 // the stages come in through the small interfaces of Stages. It never holds a
 // job: when it stops, or is paused, what runs goes on and what it had stopped is

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,11 +24,13 @@ func (p *pass) verify(ctx context.Context) error {
 		return p.to(Profiling, LookAgain, Entry{Attempt: p.job.Attempt})
 	}
 	outcome, ok := p.compare()
-	if !ok {
-		return nil
+	if ok {
+		p.rec.Outcome = &outcome
 	}
-	p.rec.Outcome = &outcome
-	if outcome.Verdict == tuning.Inconclusive {
+	if !ok || outcome.Verdict == tuning.Inconclusive {
+		if p.unproven() {
+			return p.doubt(ctx)
+		}
 		return nil
 	}
 	if p.rec.Phase == Verifying {
@@ -68,15 +71,21 @@ func (p *pass) compare() (tuning.Outcome, bool) {
 	if current.Equal(p.rec.Own) {
 		return tuning.Outcome{}, false
 	}
+	return p.compareWith(current, p.rec.Settle)
+}
+
+// compareWith compares the epochs under a setting that began after it was chosen
+// with those under the owner's own.
+func (p *pass) compareWith(tuned tuning.Settings, chosen time.Time) (tuning.Outcome, bool) {
 	c := Comparison{
-		Policy: p.rec.Policy, Site: p.stages.Site(p.job), Own: p.rec.Own, Tuned: current, Now: p.now,
+		Policy: p.rec.Policy, Site: p.stages.Site(p.job), Own: p.rec.Own, Tuned: tuned, Now: p.now,
 		Tried: len(p.rec.Probed),
 	}
 	for _, e := range p.rec.Epochs {
 		switch {
 		case e.Settings.Equal(p.rec.Own):
 			c.Before = append(c.Before, e)
-		case e.Settings.Equal(current) && !e.Start.Before(p.rec.Settle):
+		case e.Settings.Equal(tuned) && !e.Start.Before(chosen):
 			c.After = append(c.After, e)
 		}
 	}
@@ -124,7 +133,7 @@ func (p *pass) finish(ctx context.Context) error {
 	if why == tuning.ReasonNone || phase == Cancelled || p.job.State != driver.Succeeded {
 		p.rec.Reason = reason
 	}
-	p.caps.release(p.rec.Job)
+	p.leave()
 	return p.pauseIfHarmful(ctx, tried)
 }
 
@@ -135,21 +144,27 @@ func (p *pass) learn(ctx context.Context) error {
 	if o, ok := p.compare(); ok {
 		p.rec.Outcome = &o
 	}
+	if err := p.hindsight(ctx); err != nil {
+		return err
+	}
 	lesson := Lesson{
 		Job: string(p.rec.Job), Submitted: p.rec.Submitted, Owner: p.rec.Owner, Kind: p.rec.Kind, Trials: tuning.TrialsOf(p.rec.Epochs, p.rec.Own),
 		Outcome: p.rec.Outcome, Peak: p.rec.Peak, RestartCost: p.rec.RestartCosts, At: p.now,
-		Regressed: slices.Clone(p.rec.Hurt),
+		Regressed: slices.Clone(p.rec.Hurt), Final: p.final(), Polluted: p.polluted(),
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.rec.Profiles)) {
 		lesson.Profiles = append(lesson.Profiles, p.rec.Profiles[key])
 	}
 	for _, t := range lesson.Trials {
 		if !t.Reference && p.stages.Refused(p.rec.Policy, lesson.Trials, t.Settings) != tuning.ReasonNone {
-			lesson.Regressed = append(lesson.Regressed, t.Settings) // its owner would not accept it next time either
+			lesson.Regressed = append(lesson.Regressed, besideMemory(t.Settings)) // its owner would not accept it next time either
 		}
 	}
-	if o := p.rec.Outcome; o != nil && o.Verdict == tuning.Regressed {
-		lesson.Regressed = append(lesson.Regressed, o.Tuned)
+	if p.rec.regressed() {
+		lesson.Regressed = append(lesson.Regressed, besideMemory(p.rec.Outcome.Tuned))
+	}
+	if s, ok := p.disproved(lesson.Trials); ok && !slices.ContainsFunc(lesson.Regressed, besideMemory(s).Equal) {
+		lesson.Regressed = append(lesson.Regressed, besideMemory(s))
 	}
 	if err := p.stages.Learn(ctx, lesson); err != nil {
 		return fmt.Errorf("learn from %s: %w", p.rec.Job, err)
@@ -157,24 +172,63 @@ func (p *pass) learn(ctx context.Context) error {
 	return nil
 }
 
+// leave forgets what is kept of a live job.
+func (p *pass) leave() {
+	p.caps.release(p.rec.Job)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.outlooks, p.rec.Job)
+}
+
+// gone closes the story of a job that the scheduler forgot. One that was not seen
+// to end is lost, and losing one that was moved pauses the tuner.
+func (p *pass) gone(ctx context.Context) error {
+	p.job = driver.Job{ID: p.rec.Job, Name: p.rec.Name, Owner: p.rec.Owner, State: p.rec.State}
+	reason := tuning.ReasonLost
+	if p.rec.State.Ended() {
+		reason = endReason(p.rec.State)
+	} else {
+		p.job.State, p.rec.State = driver.Lost, driver.Lost
+	}
+	if !p.rec.Learned {
+		if err := p.learn(ctx); err != nil {
+			return err
+		}
+		p.rec.Learned, p.dirty = true, true
+	}
+	tried := p.rec.Move != nil && p.rec.Move.Tried
+	if err := p.to(Ended, JobEnded, Entry{Reason: reason, Detail: "the scheduler no longer knows the job"}); err != nil {
+		return err
+	}
+	p.rec.Move = nil
+	p.leave()
+	return errors.Join(p.pauseIfHarmful(ctx, tried), p.store(ctx))
+}
+
+// besideMemory leaves the memory out of a setting that was worse: how much was
+// reserved made nothing slower. What a job died of keeps it.
+func besideMemory(s tuning.Settings) tuning.Settings {
+	return s.Only(func(name string) bool { return name != tuning.Memory })
+}
+
 // pauseIfHarmful stops the tuner that hurts: after the site's number of
 // regressions, or one lost job that it had touched.
 func (p *pass) pauseIfHarmful(ctx context.Context, tried bool) error {
-	site := p.stages.Site(p.job)
 	touched := slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Action != tuning.Hold }) || tried
 	if p.job.State == driver.Lost && touched {
 		return p.pause(ctx, fmt.Sprintf("job %s was lost after it had been moved", p.rec.Job))
 	}
-	if o := p.rec.Outcome; o != nil && o.Verdict == tuning.Regressed && site.PauseAfter > 0 {
-		if n := p.caps.regressed(); n >= site.PauseAfter {
-			return p.pause(ctx, fmt.Sprintf("%d tuned jobs regressed, the latest was %s", n, p.rec.Job))
-		}
+	if !p.rec.regressed() {
+		return nil
+	}
+	n := p.caps.regressed(p.rec.Job, p.rec.OverAt(), p.stages.Cleared())
+	if limit := p.stages.Site(p.job).PauseAfter; limit > 0 && n >= limit {
+		return p.pause(ctx, fmt.Sprintf("%d tuned jobs regressed, the latest was %s", n, p.rec.Job))
 	}
 	return nil
 }
 
 func (p *pass) pause(ctx context.Context, why string) error {
-	p.caps.forgive()
 	if err := p.stages.Pause(ctx, why); err != nil {
 		return fmt.Errorf("pause: %w", err)
 	}

@@ -28,6 +28,7 @@ func (p *pass) state(ctx context.Context) (tuning.State, error) {
 		Restarts: len(p.rec.Restarts), Probes: len(p.rec.Probed), ProbeEpochs: p.probeEpochs(),
 		RestartCost: p.cost(known), Measured: p.measured, Class: p.rec.Class, Trials: trials,
 		KindEffects: known.KindEffects, ClassEffects: known.ClassEffects, Regressed: append(known.Regressed, p.rec.Hurt...),
+		KindSeconds: known.KindSeconds, KindRuns: known.KindRuns,
 		PeakRSS: known.PeakRSS, PeakRuns: known.PeakRuns, Outcome: p.rec.Outcome,
 	}
 	for _, e := range p.rec.Epochs {
@@ -38,7 +39,7 @@ func (p *pass) state(ctx context.Context) (tuning.State, error) {
 	if !p.rec.Started.IsZero() {
 		s.Elapsed = p.now.Sub(p.rec.Started)
 	}
-	s.Joules, s.JoulesSource = p.rec.Joules()
+	s.Joules, s.JoulesSource = p.rec.SpentJoules(site.EnforceModel)
 	s.LimitLeft = limitLeft(p.job, p.now)
 	s.Refused = p.stages.Refused(policy, trials, current)
 	proposal := p.stages.Propose(ProposeRequest{Policy: policy, Own: p.rec.Own, Trials: trials, Avoid: s.Regressed})

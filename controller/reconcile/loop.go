@@ -49,6 +49,7 @@ type Loop struct {
 	stages   Stages
 	mu       sync.Mutex
 	failures map[driver.JobID]int
+	outlooks map[driver.JobID]outlook
 	caps     caps
 }
 
@@ -66,7 +67,7 @@ func New(cfg Config) *Loop {
 	if cfg.RestartCost <= 0 {
 		cfg.RestartCost = 3 * time.Second
 	}
-	return &Loop{cfg: cfg, stages: cfg.Stages, failures: map[driver.JobID]int{}}
+	return &Loop{cfg: cfg, stages: cfg.Stages, failures: map[driver.JobID]int{}, outlooks: map[driver.JobID]outlook{}}
 }
 
 // Run works until ctx ends and returns its error; what it was doing then is

@@ -21,6 +21,9 @@ func (p *pass) measure(ctx context.Context) {
 		return
 	}
 	for attempt := max(1, p.job.Attempt-1); attempt <= p.job.Attempt; attempt++ {
+		if attempt < p.job.Attempt && p.complete(attempt) {
+			continue
+		}
 		settings := p.rec.Settings(attempt)
 		m, err := p.stages.Measure(ctx, MeasureRequest{
 			Job: p.job.ID, Attempt: attempt, Settings: settings, Policy: p.rec.Policy,
@@ -38,10 +41,50 @@ func (p *pass) measure(ctx context.Context) {
 			if p.rec.Profiles == nil {
 				p.rec.Profiles = map[string]tuning.Profile{}
 			}
-			p.rec.Profiles[settings.Key()] = m.Profile
+			// The first stays, which is the one that was classified: like is learned
+			// to be compared with like.
+			if _, known := p.rec.Profiles[settings.Key()]; !known {
+				p.rec.Profiles[settings.Key()] = m.Profile
+			}
 		}
-		p.rec.Peak = max(p.rec.Peak, m.Profile.PeakRSS)
+		p.rec.Peak = max(p.rec.Peak, m.Peak, m.Profile.PeakRSS)
+		if attempt < p.job.Attempt {
+			p.heard(attempt)
+		}
 	}
+}
+
+const (
+	// lastWords is how long after a change the last marks of the attempt before are
+	// waited for; a successful answer after that ends its story.
+	lastWords = 10 * time.Second
+	// silence is how long an attempt that ended is asked for in vain.
+	silence = 2 * time.Minute
+)
+
+// complete tells whether an earlier attempt needs not to be asked for any more.
+func (p *pass) complete(attempt int) bool {
+	i := slices.IndexFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == attempt })
+	return i < 0 || p.rec.Runs[i].Read || p.since(attempt) > silence
+}
+
+// heard notes that an earlier attempt answered, which is its last answer once its
+// last words had the time to come in.
+func (p *pass) heard(attempt int) {
+	i := slices.IndexFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == attempt })
+	if i >= 0 && p.since(attempt) > lastWords {
+		p.rec.Runs[i].Read, p.dirty = true, true
+	}
+}
+
+// since is for how long an attempt has been followed by another.
+func (p *pass) since(attempt int) time.Duration {
+	for _, a := range p.job.Attempts {
+		if a.Number == attempt+1 && !a.Started.IsZero() {
+			return p.now.Sub(a.Started)
+		}
+	}
+	return 0
 }
 
 // tick is how long to wait before the job is measured again: the longer an
@@ -79,7 +122,8 @@ func (p *pass) merge(attempt int, m Measurement) {
 }
 
 // restartCost measures what the change to this attempt cost: the time between
-// the last epoch before and the first after, less one epoch.
+// the last epoch before and the first after, less one epoch and less the wait in
+// the queue that the scheduler had announced, which it announces each time.
 func (p *pass) restartCost(attempt int) {
 	if attempt < 2 || len(p.rec.RestartCosts) >= attempt-1 {
 		return
@@ -100,7 +144,25 @@ func (p *pass) restartCost(attempt int) {
 		return
 	}
 	gap := first.End.Sub(last.End) - time.Duration(typical*float64(time.Second))
-	p.rec.RestartCosts = append(p.rec.RestartCosts, max(0, gap))
+	p.rec.RestartCosts = append(p.rec.RestartCosts, max(0, gap-p.queued(attempt)))
+}
+
+// queued is how long an attempt waited for room, as far as that was announced.
+func (p *pass) queued(attempt int) time.Duration {
+	var ended, started time.Time
+	for _, a := range p.job.Attempts {
+		switch a.Number {
+		case attempt - 1:
+			ended = a.Ended
+		case attempt:
+			started = a.Started
+		}
+	}
+	i := slices.IndexFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == attempt })
+	if i < 0 || ended.IsZero() || started.Before(ended) {
+		return 0
+	}
+	return min(p.rec.Runs[i].Wait, started.Sub(ended))
 }
 
 // classify asks once what the job resembles: under the settings of its first

@@ -22,6 +22,8 @@ type pass struct {
 	again time.Duration
 	// reason is why the present attempt has no usable profile yet.
 	measured tuning.Reason
+	// wait is how long a restart would queue, as far as that was asked for.
+	wait time.Duration
 }
 
 // Reconcile looks at one job and takes at most one step with it. It returns after
@@ -85,12 +87,7 @@ func (p *pass) look(ctx context.Context, id driver.JobID) (done bool, err error)
 	switch {
 	case err == nil:
 	case errors.Is(err, driver.ErrNotFound) && p.rec != nil:
-		if err := p.to(Ended, JobEnded, Entry{Reason: tuning.ReasonLost, Detail: "the scheduler no longer knows the job"}); err != nil {
-			return true, err
-		}
-		p.rec.Move = nil
-		p.caps.release(id)
-		return true, p.store(ctx)
+		return true, p.gone(ctx)
 	case errors.Is(err, driver.ErrNotFound):
 		return true, nil
 	case p.rec != nil && p.rec.Phase != Suspended && !errors.Is(err, context.Canceled):
@@ -154,10 +151,10 @@ func (p *pass) adopt(ctx context.Context) {
 		run := Run{Attempt: a.Number, Action: tuning.Hold, Intent: a.Intent}
 		run.Settings = p.stages.Settings(p.rec.Policy, p.rec.Own, a.Change)
 		if m := p.rec.Move; m != nil && m.Driver.ID == a.Intent {
-			run.Action = m.Decision.Action
+			run.Action, run.Wait = m.Decision.Action, m.Wait
 		}
 		if q := p.rec.Queued; q != nil && q.Intent == a.Intent {
-			run.Action, p.rec.Queued = q.Action, nil
+			run.Action, run.Wait, p.rec.Queued = q.Action, q.Wait, nil
 		}
 		p.rec.Runs = append(p.rec.Runs, run)
 		p.dirty = true

@@ -101,6 +101,7 @@ func Arrows() []Arrow {
 
 		{Verifying, Settled, OutcomeKnown},
 		{Verifying, RollingBack, Worse},
+		{Verifying, Probing, ToldToProbe}, // a recalled setting is doubted: its owner's are tried
 		{Verifying, Profiling, LookAgain}, // an attempt came that was not ours
 		{Settled, RollingBack, Worse},
 		{Settled, Profiling, LookAgain},

@@ -39,7 +39,7 @@ func drawFate(t *rapid.T) fate {
 		d := tuning.Decision{
 			Action: rapid.SampledFrom([]tuning.Action{tuning.Hold, tuning.Probe, tuning.Move, tuning.RollBack}).Draw(t, "action"),
 			Reason: rapid.SampledFrom([]tuning.Reason{
-				tuning.ReasonProfiling, tuning.ReasonTooShort, tuning.ReasonAlreadyBest, tuning.ReasonFirstSeen,
+				tuning.ReasonProfiling, tuning.ReasonTooShort, tuning.ReasonAlreadyBest, tuning.ReasonFirstSeen, tuning.ReasonDoubted,
 			}).Draw(t, "reason"),
 		}
 		if d.Action != tuning.Hold {
@@ -125,8 +125,9 @@ func (w *world) happen(kind string, id driver.JobID) {
 		w.fault(sim.OpAdvance, driver.ErrTransient)
 	case "measurements away":
 		w.fault(sim.OpWindow, driver.ErrTransient)
+		w.fault(sim.OpOutlook, driver.ErrTransient)
 	case "all well":
-		for _, op := range []string{sim.OpAdvance, sim.OpGet, sim.OpWindow} {
+		for _, op := range []string{sim.OpAdvance, sim.OpGet, sim.OpWindow, sim.OpOutlook} {
 			w.fault(op, nil)
 		}
 	case "next save fails":

@@ -49,6 +49,9 @@ type Record struct {
 	Expired      int             `json:"expired,omitempty"` // moves abandoned because it did not save in time
 	RestartCosts []time.Duration `json:"restart_costs,omitempty"`
 	History      []Entry         `json:"history,omitempty"`
+
+	// Pruned means that nothing is left but that the job was seen and is over.
+	Pruned bool `json:"pruned,omitempty"`
 }
 
 // Run is one attempt as the tuner sees it.
@@ -57,6 +60,10 @@ type Run struct {
 	Settings tuning.Settings `json:"settings"`
 	Action   tuning.Action   `json:"action"` // hold: the owner's own submission
 	Intent   string          `json:"intent,omitempty"`
+	// Wait is how long the scheduler said that it would wait in the queue.
+	Wait time.Duration `json:"wait,omitempty"`
+	// Read means that its story is complete: the exporter is not asked again.
+	Read bool `json:"read,omitempty"`
 }
 
 // Intent is a decision on its way to the scheduler. It is durable before its
@@ -67,6 +74,7 @@ type Intent struct {
 	Step     driver.StepKind `json:"step,omitempty"`  // the last one taken; empty = none yet
 	Tried    bool            `json:"tried,omitempty"` // a step was asked for: it may have had an effect
 	Made     time.Time       `json:"made"`
+	Wait     time.Duration   `json:"wait,omitempty"` // in the queue, as the scheduler saw it then
 }
 
 // Entry is one line of a job's history.
@@ -102,7 +110,8 @@ func (r *Record) Done() int {
 	return done
 }
 
-// Joules are those of the measured epochs; nil where any epoch lacks them.
+// Joules are those of the measured epochs; nil where any epoch lacks them. The
+// source is modelled as soon as any of them is.
 func (r *Record) Joules() (*tuning.Joules, string) {
 	var sum tuning.Joules
 	source := ""
@@ -111,12 +120,77 @@ func (r *Record) Joules() (*tuning.Joules, string) {
 			return nil, ""
 		}
 		sum += *e.Joules
-		source = e.Source
+		if source != tuning.Modelled {
+			source = e.Source
+		}
 	}
 	if len(r.Epochs) == 0 {
 		return nil, ""
 	}
 	return &sum, source
+}
+
+// SpentJoules are at least what the job used so far, for its budget: the sum of
+// the epochs that have joules. What is missing is not zero, so the truth is no
+// less, and a lower bound above the budget is above the budget. Computed joules
+// are added to measured ones only where modelled allows it; alone they are
+// returned as what they are. Nil: no epoch has any.
+func (r *Record) SpentJoules(modelled bool) (*tuning.Joules, string) {
+	var measured, computed tuning.Joules
+	source, model := "", ""
+	for _, e := range r.Epochs {
+		switch {
+		case e.Joules == nil:
+		case e.Source == tuning.Modelled:
+			computed += *e.Joules
+			model = e.Source
+		default:
+			measured += *e.Joules
+			source = e.Source
+		}
+	}
+	switch {
+	case source != "" && modelled:
+		measured += computed
+		return &measured, source
+	case source != "":
+		return &measured, source
+	case model != "":
+		return &computed, model
+	}
+	return nil, ""
+}
+
+// Recalled tells whether the job was given what its kind had taught before it
+// started: another setting than its owner's in more than its memory, which
+// follows from the peak and changes nothing but what is reserved.
+func (r *Record) Recalled() bool {
+	i := slices.IndexFunc(r.Runs, func(x Run) bool { return x.Attempt == 1 })
+	if i < 0 || r.Runs[i].Action == tuning.Hold {
+		return false
+	}
+	return slices.ContainsFunc(r.Own.Diff(r.Runs[i].Settings), func(knob string) bool { return knob != tuning.Memory })
+}
+
+// regressed tells whether the job's last move made it worse.
+func (r *Record) regressed() bool { return r.Outcome != nil && r.Outcome.Verdict == tuning.Regressed }
+
+// Rest is what remains of the record of an ended job when its story is old.
+func (r *Record) Rest() *Record {
+	return &Record{
+		Job: r.Job, Name: r.Name, Owner: r.Owner, Kind: r.Kind, Fingerprint: r.Fingerprint, Phase: r.Phase, Reason: r.Reason,
+		State: r.State, Control: r.Control, Submitted: r.Submitted, Started: r.Started, Ended: r.OverAt(), Learned: r.Learned,
+		Pruned: true,
+	}
+}
+
+// OverAt is when the story ended; of a story that goes on, when it was last added
+// to.
+func (r *Record) OverAt() time.Time {
+	if n := len(r.History); n > 0 {
+		return r.History[n-1].At
+	}
+	return r.Ended
 }
 
 // to moves the record along an arrow of the table and writes the history.

@@ -16,6 +16,8 @@ var ErrNoRecord = errors.New("no record of this job")
 type Records interface {
 	Load(ctx context.Context, id driver.JobID) (*Record, error) // ErrNoRecord
 	Save(ctx context.Context, r *Record) error
+	// All are for what is counted and told across jobs: their epochs and profiles
+	// may be left out, and nobody may change them.
 	All(ctx context.Context) ([]*Record, error)
 }
 
@@ -31,9 +33,10 @@ type Reading struct {
 // Measurement is what the exporter knows of one attempt.
 type Measurement struct {
 	Epochs  []tuning.Epoch
-	Total   int // epochs in all, as the job says; 0 unknown
-	Profile tuning.Profile
-	Reason  tuning.Reason // ReasonNone: the profile can be used
+	Total   int            // epochs in all, as the job says; 0 unknown
+	Profile tuning.Profile // of its early epochs
+	Peak    tuning.Bytes   // largest resident memory of the whole attempt; 0 unknown
+	Reason  tuning.Reason  // ReasonNone: the profile can be used
 }
 
 // MeasureRequest names what to measure.
@@ -51,6 +54,11 @@ type Question struct {
 	Own    tuning.Settings
 	Policy tuning.Policy
 	Site   tuning.Site
+
+	// Epochs and Taught ask for the quality that such jobs reached after so many
+	// epochs in all under these hyperparameters; 0 = it is not asked for.
+	Epochs int
+	Taught tuning.Settings
 }
 
 // Recollection is what the knowledge says about a job.
@@ -61,6 +69,21 @@ type Recollection struct {
 	PeakRSS      tuning.Bytes
 	PeakRuns     int
 	RestartCost  time.Duration // mean of those measured; 0 = none yet
+
+	// KindSeconds is the median of the seconds per epoch of earlier jobs of the kind
+	// under the very settings Own, over KindRuns of them.
+	KindSeconds float64
+	KindRuns    int
+	// Quality is the median of what earlier jobs of the kind reached as was asked;
+	// nil: none did.
+	Quality *float64
+}
+
+// Final is the quality that a job reached in the end.
+type Final struct {
+	Settings tuning.Settings // the hyperparameters, the same in all attempts
+	Epochs   int             // in all
+	Quality  float64
 }
 
 // Lesson is what a job taught.
@@ -75,6 +98,8 @@ type Lesson struct {
 	Regressed   []tuning.Settings
 	Peak        tuning.Bytes
 	RestartCost []time.Duration
+	Final       *Final // nil: it did not end well, or its hyperparameters changed on the way
+	Polluted    bool   // others disturbed most of its epochs
 	At          time.Time
 }
 
@@ -123,8 +148,13 @@ type Stages struct {
 	Compare  func(c Comparison) tuning.Outcome
 	Learn    func(ctx context.Context, l Lesson) error
 	Gate     func(job driver.Job) tuning.Reason // paused, and by whom it may be asked
-	Pause    func(ctx context.Context, why string) error
-	Audit    func(ctx context.Context, a Audit) error
+	// Outlook is asked only when a running job is about to be acted upon.
+	Outlook func(ctx context.Context, id driver.JobID) (driver.Outlook, error)
+	Pause   func(ctx context.Context, why string) error
+	// Cleared is when the tuner last paused itself, or when that pause was lifted:
+	// regressions before it count no more. Zero: never.
+	Cleared func() time.Time
+	Audit   func(ctx context.Context, a Audit) error
 }
 
 // Audit is one line of the append-only audit.

@@ -99,6 +99,15 @@ type world struct {
 	compare func(reconcile.Comparison) tuning.Outcome
 	read    func(driver.Job) reconcile.Reading
 
+	// outlook answers in the scheduler's place; nil asks the cluster.
+	outlook func(driver.JobID) (driver.Outlook, error)
+	recall  func(reconcile.Question) reconcile.Recollection
+	refused func(tuning.Policy, []tuning.Trial, tuning.Settings) tuning.Reason
+	cleared time.Time // durable, as the controller's pauses are
+	epoch   func(e *tuning.Epoch)
+	profile func(m *reconcile.Measurement) // of usable ones
+	asked   map[int]int                    // measurements by attempt
+
 	auditFails bool
 
 	audits  []reconcile.Audit
@@ -166,10 +175,18 @@ func (w *world) stages() reconcile.Stages {
 		Site:     func(driver.Job) tuning.Site { return w.site },
 		Measure:  w.measure,
 		Classify: func(tuning.Profile) tuning.Class { return tuning.Class{Reason: tuning.ReasonNoModel} },
-		Recall: func(context.Context, reconcile.Question) (reconcile.Recollection, error) {
-			return reconcile.Recollection{}, nil
+		Recall: func(_ context.Context, q reconcile.Question) (reconcile.Recollection, error) {
+			if w.recall == nil {
+				return reconcile.Recollection{}, nil
+			}
+			return w.recall(q), nil
 		},
-		Refused: func(tuning.Policy, []tuning.Trial, tuning.Settings) tuning.Reason { return tuning.ReasonNone },
+		Refused: func(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.Reason {
+			if w.refused == nil {
+				return tuning.ReasonNone
+			}
+			return w.refused(p, trials, s)
+		},
 		Propose: func(reconcile.ProposeRequest) reconcile.Proposal {
 			return reconcile.Proposal{Reason: tuning.ReasonProbesDone}
 		},
@@ -186,7 +203,17 @@ func (w *world) stages() reconcile.Stages {
 		},
 		Learn: func(_ context.Context, l reconcile.Lesson) error { w.lessons = append(w.lessons, l); return nil },
 		Gate:  func(driver.Job) tuning.Reason { return w.gate },
-		Pause: func(_ context.Context, why string) error { w.pauses = append(w.pauses, why); return nil },
+		Outlook: func(ctx context.Context, id driver.JobID) (driver.Outlook, error) {
+			if w.outlook == nil {
+				return w.cluster.Outlook(ctx, id)
+			}
+			return w.outlook(id)
+		},
+		Pause: func(_ context.Context, why string) error {
+			w.pauses, w.cleared = append(w.pauses, why), time.Now()
+			return nil
+		},
+		Cleared: func() time.Time { return w.cleared },
 		Audit: func(_ context.Context, a reconcile.Audit) error {
 			if w.auditFails {
 				return errInjected
@@ -263,9 +290,21 @@ func (w *world) measure(ctx context.Context, q reconcile.MeasureRequest) (reconc
 		})
 		last = s.Time
 	}
+	if w.asked == nil {
+		w.asked = map[int]int{}
+	}
+	w.asked[q.Attempt]++
+	if w.epoch != nil {
+		for i := range m.Epochs {
+			w.epoch(&m.Epochs[i])
+		}
+	}
 	if len(m.Epochs) > 1 {
 		m.Reason = tuning.ReasonNone
 		m.Profile = tuning.Profile{Schema: "test/1", Settings: q.Settings, PeakRSS: 1 << 20}
+		if w.profile != nil {
+			w.profile(&m)
+		}
 	}
 	return m, nil
 }

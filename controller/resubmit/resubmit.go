@@ -13,7 +13,9 @@ import (
 var ErrNoCarrier = errors.New("knob has no carrier")
 
 // Change says in the driver's terms what target differs in from the owner's own
-// settings. Equal settings give the empty Change.
+// settings: cores and memory as such, any other knob in its variable, its flag or,
+// where it is live, in the settings file under its name. Equal settings give the
+// empty Change.
 func Change(p tuning.Policy, own, target tuning.Settings) (driver.Change, error) {
 	var c driver.Change
 	for _, name := range own.Diff(target) {
@@ -49,6 +51,12 @@ func put(c *driver.Change, p tuning.Policy, name string, v tuning.Value) error {
 		}
 		c.Args[k.Arg], carried = v.String(), true
 	}
+	if known && k.Live {
+		if c.Live == nil {
+			c.Live = map[string]string{}
+		}
+		c.Live[name], carried = v.String(), true
+	}
 	if !carried {
 		return fmt.Errorf("knob %q: %w", name, ErrNoCarrier)
 	}
@@ -70,6 +78,9 @@ func Settings(p tuning.Policy, own tuning.Settings, c driver.Change) tuning.Sett
 			out[k.Name] = tuning.ParseValue(v)
 		}
 		if v, ok := c.Args[k.Arg]; ok && k.Arg != "" {
+			out[k.Name] = tuning.ParseValue(v)
+		}
+		if v, ok := c.Live[k.Name]; ok {
 			out[k.Name] = tuning.ParseValue(v)
 		}
 	}

@@ -24,6 +24,8 @@ func policy() tuning.Policy {
 		{Name: "batch_size", Env: "BATCH_SIZE", Values: []tuning.Value{tuning.Number(8), tuning.Number(64)}},
 		{Name: "lr", Arg: "--lr", Min: tuning.Number(0.001), Max: tuning.Number(0.1)},
 		{Name: "depth", Live: true, Values: []tuning.Value{tuning.Number(1), tuning.Number(2)}},
+		{Name: "mode", Live: true, Env: "MODE", Values: []tuning.Value{tuning.Word("slow"), tuning.Word("fast")}},
+		{Name: tuning.GPUs},
 	}
 	p.Checkpoint = &tuning.Checkpoint{Signal: "SIGUSR1", Grace: time.Minute, Exit: 85}
 	return p
@@ -32,7 +34,7 @@ func policy() tuning.Policy {
 func own() tuning.Settings {
 	return tuning.Settings{
 		tuning.Cores: tuning.Number(1), tuning.Threads: tuning.Number(1), tuning.Memory: tuning.Number(1 << 30),
-		"batch_size": tuning.Number(8), "lr": tuning.Number(0.01),
+		"batch_size": tuning.Number(8), "lr": tuning.Number(0.01), "depth": tuning.Number(1), "mode": tuning.Word("slow"),
 	}
 }
 
@@ -53,6 +55,14 @@ func TestChangeSaysOnlyWhatDiffers(t *testing.T) {
 			"a hyperparameter travels in its variable", own().With("batch_size", tuning.Number(64)),
 			driver.Change{Env: map[string]string{"BATCH_SIZE": "64"}},
 		},
+		{
+			"or in the settings file", own().With("depth", tuning.Number(2)),
+			driver.Change{Live: map[string]string{"depth": "2"}},
+		},
+		{
+			"a live knob with a variable travels in both", own().With("mode", tuning.Word("fast")),
+			driver.Change{Env: map[string]string{"MODE": "fast"}, Live: map[string]string{"mode": "fast"}},
+		},
 		{"or in its flag", own().With("lr", tuning.Number(0.1)), driver.Change{Args: map[string]string{"--lr": "0.1"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -70,7 +80,7 @@ func TestChangeSaysOnlyWhatDiffers(t *testing.T) {
 
 func TestAKnobWithoutACarrierIsAnError(t *testing.T) {
 	t.Parallel()
-	_, err := resubmit.Change(policy(), own(), own().With("depth", tuning.Number(2)))
+	_, err := resubmit.Change(policy(), own(), own().With(tuning.GPUs, tuning.Number(2)))
 	if !errors.Is(err, resubmit.ErrNoCarrier) {
 		t.Fatalf("got %v, want ErrNoCarrier", err)
 	}
@@ -90,6 +100,10 @@ func TestSettingsIsTheInverseOfChange(t *testing.T) {
 		pick(tuning.Memory, 1<<20, 3<<20, 1<<30)
 		pick("batch_size", 8, 64)
 		pick("lr", 0.001, 0.05, 0.1)
+		pick("depth", 1, 2, 1e-7, 1e20)
+		if rapid.Bool().Draw(t, "mode differs") {
+			target["mode"] = tuning.Word("fast")
+		}
 		change, err := resubmit.Change(policy(), own(), target)
 		if err != nil {
 			t.Fatal(err)

@@ -246,20 +246,3 @@ func TestAFailedTrialSaysNothingAboutItsNeighbours(t *testing.T) {
 		t.Errorf("Next = %v, want cores=1", next)
 	}
 }
-
-func TestProbesBeginWithNextAndStayWithinTheLimit(t *testing.T) {
-	t.Parallel()
-	p := guarded(policy(cores(1, 2, 4), batch(32, 64)))
-	s := Study{Policy: p, Own: own(), Space: Space(p, own(), 4)}
-	next, _ := s.Next()
-	got := s.Probes(3)
-	if len(got) != 3 || !got[0].Equal(next) {
-		t.Errorf("Probes(3) = %v, want three, the first %v", got, next)
-	}
-	if got := s.Probes(-1); len(got) != 0 {
-		t.Errorf("Probes(-1) = %v, want none", got)
-	}
-	if got := (Study{}).Probes(3); got != nil {
-		t.Errorf("Probes of an empty space = %v", got)
-	}
-}

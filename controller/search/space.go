@@ -23,8 +23,8 @@ type Dimension struct {
 func Space(p tuning.Policy, own tuning.Settings, n int) []Dimension {
 	var out []Dimension
 	for _, k := range p.Knobs {
-		if k.Follows != "" || !searched(k.Name) || k.Live && k.Env == "" && k.Arg == "" {
-			continue // live knobs reach no job yet: they are only recommended
+		if k.Follows != "" || !searched(k.Name) {
+			continue
 		}
 		d := Dimension{Knob: k.Name, System: tuning.IsSystem(k.Name), Own: own[k.Name]}
 		if !d.Own.IsSet() {

@@ -37,18 +37,6 @@ func (s Study) Next() (tuning.Settings, tuning.Reason) {
 	return order[0], tuning.ReasonNone
 }
 
-// Probes returns what would be tried next if nothing of it turned out better
-// than what is known: at most limit settings, in order. The first is that of
-// Next; the rest changes with what is measured.
-func (s Study) Probes(limit int) []tuning.Settings {
-	dims, reason := s.dimensions()
-	if reason != tuning.ReasonNone {
-		return nil
-	}
-	order := s.order(dims)
-	return order[:min(max(limit, 0), len(order))]
-}
-
 // Best returns the best trial and its gain over the owner's settings. False: none
 // but the owner's was measured, or the owner's was not.
 func (s Study) Best() (Gain, bool) {

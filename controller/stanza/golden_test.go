@@ -127,6 +127,25 @@ func TestReferenceIsCurrent(t *testing.T) {
 	}
 }
 
+// TestLuaTableIsCurrent holds the table of the submission plugin to the keys.
+func TestLuaTableIsCurrent(t *testing.T) {
+	t.Parallel()
+	const file = "../../scripts/slurm/pitchpipe_keys.lua"
+	got := stanza.LuaTable()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s is not current, run the test with -update (-want +got):\n%s", file, diff)
+	}
+}
+
 // TestEveryExampleOfTheReferenceIsAccepted holds the table to its word: an
 // example may fail only for what stands around it, never by itself.
 func TestEveryExampleOfTheReferenceIsAccepted(t *testing.T) {

@@ -105,6 +105,14 @@ func (j *judge) carrier(k *tuning.Knob, f fields, at jobfile.Pos, carriers map[s
 	}
 }
 
+// deniedNames are variables that the tuner never sets.
+func deniedNames() []string { return []string{"PATH", "BASH_ENV"} }
+
+// deniedPrefixes begin the names of variables that the tuner never sets.
+func deniedPrefixes() []string {
+	return []string{"LD_", "PYTHON", "SLURM_", "NOMAD_", "PITCHPIPE_"}
+}
+
 func (j *judge) env(d datum) {
 	key, _ := keyOf("knob", "env")
 	for i, c := range []byte(d.text) {
@@ -114,8 +122,8 @@ func (j *judge) env(d datum) {
 			return
 		}
 	}
-	denied := slices.Contains([]string{"PATH", "BASH_ENV"}, d.text)
-	for _, prefix := range []string{"LD_", "PYTHON", "SLURM_", "NOMAD_", "PITCHPIPE_"} {
+	denied := slices.Contains(deniedNames(), d.text)
+	for _, prefix := range deniedPrefixes() {
 		denied = denied || strings.HasPrefix(d.text, prefix)
 	}
 	if denied {
@@ -268,10 +276,11 @@ func (j *judge) follows(k tuning.Knob, all []tuning.Knob, f fields) {
 	case all[i].Follows != "":
 		j.fail(d.at, fmt.Sprintf("follows is %q, which follows another knob itself", d.text), fmt.Sprintf("want %q, or another knob that follows none", all[i].Follows))
 	case tuning.IsSystem(k.Name) && !(isCount(k.Name) && isCount(d.text)):
-		j.fail(d.at, fmt.Sprintf("the system knob %q follows %q", k.Name, d.text), "want one that counts the same: cores, threads or gpus, which follow each other")
+		j.fail(d.at, fmt.Sprintf("the system knob %q follows %q", k.Name, d.text), "want one that counts the same: "+oneOf(counts())+", which follow each other")
 	}
 }
 
-func isCount(name string) bool {
-	return name == tuning.Cores || name == tuning.Threads || name == tuning.GPUs
-}
+// counts are the knobs that count the same, and so may follow each other.
+func counts() []string { return []string{tuning.Cores, tuning.Threads, tuning.GPUs} }
+
+func isCount(name string) bool { return slices.Contains(counts(), name) }

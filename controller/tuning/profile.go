@@ -69,6 +69,16 @@ type Class struct {
 	Radius    float64 `json:"radius"`     // of the nearest class; further away is unknown
 	NearestID string  `json:"nearest_id"` // the nearest class, even when too far
 	Model     string  `json:"model"`      // which fit of the model said so
+
+	// RunnerUpID is the class that it resembles next, where that cannot be told from
+	// the nearest (ReasonAmbiguous); empty otherwise.
+	RunnerUpID string `json:"runner_up_id,omitempty"`
+	// Support is how many runs the nearest class was learned from. A class of one
+	// run has a name and no experience yet: what only one job showed moves no other
+	// kind of job.
+	Support int `json:"support,omitempty"`
+	// Cautions are the flags of the profile that the answer rests on.
+	Cautions []Flag `json:"cautions,omitempty"`
 }
 
 // Known tells whether the profile belongs to a class.

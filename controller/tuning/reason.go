@@ -33,6 +33,7 @@ const (
 	ReasonNoModel        Reason = "no-model"
 	ReasonTooFar         Reason = "too-far"
 	ReasonAmbiguous      Reason = "ambiguous"
+	ReasonThinProfile    Reason = "thin-profile"
 	ReasonSchemaMismatch Reason = "schema-mismatch"
 	ReasonOtherSettings  Reason = "other-settings"
 	ReasonNearest        Reason = "nearest-class"
@@ -43,6 +44,7 @@ const (
 	ReasonWorthless      Reason = "worthless"
 	ReasonAlreadyBest    Reason = "already-best"
 	ReasonRecalled       Reason = "recalled"
+	ReasonRightSized     Reason = "memory-right-sized"
 	ReasonClassKnown     Reason = "class-known"
 	ReasonUnknownProbe   Reason = "unknown-probe"
 	ReasonClassProbe     Reason = "class-probe"
@@ -110,7 +112,8 @@ func Reasons() []ReasonText {
 		{ReasonNoKnobs, "no knob has another value that its owner and the site allow"},
 		{ReasonNoModel, "nothing has been learned yet to compare it with"},
 		{ReasonTooFar, "it resembles no known class"},
-		{ReasonAmbiguous, "it resembles two classes equally that want different settings"},
+		{ReasonAmbiguous, "it resembles two classes so equally that they cannot be told apart"},
+		{ReasonThinProfile, "its profile holds too few samples to be compared with the classes"},
 		{ReasonSchemaMismatch, "its counters are not those that the classes were learned with"},
 		{ReasonOtherSettings, "no class was learned under settings that can be compared with its own"},
 		{ReasonNearest, "its profile lies within the radius of this class"},
@@ -120,6 +123,7 @@ func Reasons() []ReasonText {
 		{ReasonWorthless, "the predicted saving does not exceed the cost of a restart by the margin"},
 		{ReasonAlreadyBest, "it already runs under the best setting known for it"},
 		{ReasonRecalled, "jobs of this kind have run before and their best setting is known"},
+		{ReasonRightSized, "jobs of this kind have run before and needed far less memory than it asks for"},
 		{ReasonClassKnown, "its class is known and has a better setting"},
 		{ReasonUnknownProbe, "it is unknown, so some of its early epochs try other settings"},
 		{ReasonClassProbe, "its class is known but no setting is yet that is better for it, so some of its early epochs try others"},

@@ -48,8 +48,8 @@ type State struct {
 	// may be larger, so it raises a doubt and supports no verdict.
 	KindSeconds float64 `json:"kind_seconds,omitempty"`
 	KindRuns    int     `json:"kind_runs,omitempty"`
-	PeakRSS      Bytes      `json:"peak_rss,omitempty"`      // largest seen in jobs of this kind; 0 = unknown
-	PeakRuns     int        `json:"peak_runs,omitempty"`     // jobs of this kind in which it was seen
+	PeakRSS     Bytes   `json:"peak_rss,omitempty"`  // largest seen in jobs of this kind; 0 = unknown
+	PeakRuns    int     `json:"peak_runs,omitempty"` // jobs of this kind in which it was seen
 
 	Next       Settings `json:"next,omitempty"` // the setting that the search would probe next
 	NextReason Reason   `json:"next_reason,omitempty"`

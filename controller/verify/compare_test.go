@@ -9,8 +9,6 @@ import (
 )
 
 // epochs makes epochs of the given seconds, numbered from first.
-//
-//go:fix inline
 func epochs(first int, seconds ...float64) []Epoch {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	out := make([]Epoch, 0, len(seconds))

@@ -11,6 +11,10 @@
 // out, on both sides. The variance between runs is part of the interval: two
 // equal jobs differ, and so do two attempts of one job.
 //
+// Where the two jobs of a pair may have had different inputs, nothing is assumed
+// about how they differ but what chance guarantees: Pair says how pairs are built,
+// and Input.InputsDiffer asks for that comparison.
+//
 // What no interval repairs: within one job the untuned epochs come first, so an
 // effect of time itself (epochs that get longer as the job goes on) counts as
 // an effect of the setting; only pairs of jobs, compared at matching epochs, are

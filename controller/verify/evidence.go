@@ -172,6 +172,9 @@ func (in Input) estimate(m measure, alpha float64) estimate {
 			pairs = append(pairs, r)
 		}
 	}
+	if in.InputsDiffer {
+		return symmetricPairs(pairs, alpha)
+	}
 	return betweenPairs(pairs, in.scale(m)*in.BetweenSD, alpha)
 }
 

@@ -13,8 +13,29 @@ type Epoch struct {
 	Probe bool // it had a part in choosing the setting, so it cannot also judge it
 }
 
-// Pair is two jobs that did the same work on the same input, one tuned and one
-// not. Both have ended: a pair that is still growing is not evidence yet.
+// Pair is two jobs that did the same work, one tuned and one not. Both have ended:
+// a pair that is still growing is not evidence yet.
+//
+// How pairs are built decides what they show, more than any formula after it:
+//
+//   - Chance alone has chosen who stays untuned: the site's untuned share. Jobs whose
+//     owners switched tuning off differ in more than that.
+//   - Equal work: the same kind, the same number of epochs, all of them done, the
+//     same settings asked for, the same kind of machine. The input should be the
+//     same too; where nobody knows it, InputsDiffer must be set: pairs of
+//     few inputs clump, and a formula that takes them for normal claims too much.
+//   - The rule that pairs them looks at no result. Each job is used once, with a
+//     partner near in time, since machines and neighbours change.
+//   - A pair stays as it is once it was made, and pairs stand in the order in which
+//     they were made: the interval holds at all times only over a sequence that
+//     grows and is never shuffled again.
+//   - A tuned job counts whatever became of it: probed for nothing, returned to its
+//     owner's settings, slower. Its probe epochs are marked as such, and what they
+//     and the restarts cost beyond the untuned job's same epochs is the charge, with
+//     the warm-up that each restart begins with.
+//
+// The pair counts as its mean log ratio over the epochs that both did and neither
+// drops: seconds (or joules) of epoch n tuned over those of epoch n untuned.
 type Pair struct {
 	Tuned   []Epoch
 	Untuned []Epoch
@@ -36,6 +57,11 @@ type Input struct {
 	// Between jobs.
 	Pairs []Pair
 
+	// InputsDiffer: the jobs of a pair may have worked on different inputs. Only that
+	// chance chose which of them is tuned is relied upon then, and BetweenSD is not:
+	// the claim takes eight pairs or more.
+	InputsDiffer bool
+
 	Objective   tuning.Objective // tuning.DefaultObjective when empty
 	Weight      float64          // share of energy in tuning.Blend
 	MaxSlowdown float64          // 0 = unbounded
@@ -55,7 +81,8 @@ type Input struct {
 	// BetweenSD is the standard deviation of ln(seconds) between runs of the same
 	// job, as known before any pair was seen; default DefaultBetweenSD. It weighs
 	// as much as priorRuns runs. Negative: unknown, so that the pairs alone must
-	// show it and a single pair is never conclusive.
+	// show it and a single pair is never conclusive; it is still taken to be normal,
+	// which different inputs are not (InputsDiffer).
 	BetweenSD float64
 
 	// AttemptSD is the same between attempts of one job on one machine; default
@@ -96,20 +123,4 @@ func (in Input) withDefaults() Input {
 		in.AttemptSD = DefaultAttemptSD
 	}
 	return in
-}
-
-// Split sorts the epochs of one job into those under its owner's settings and
-// those under the tuned ones; all others belong to neither. probe tells which
-// attempts chose the setting; nil: none did.
-func Split(epochs []tuning.Epoch, own, tuned tuning.Settings, probe func(attempt int) bool) (before, after []Epoch) {
-	for _, e := range epochs {
-		v := Epoch{Epoch: e, Probe: probe != nil && probe(e.Attempt)}
-		switch {
-		case e.Settings.Equal(tuned):
-			after = append(after, v)
-		case e.Settings.Equal(own):
-			before = append(before, v)
-		}
-	}
-	return before, after
 }

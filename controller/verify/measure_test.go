@@ -123,29 +123,6 @@ func TestOneStallDoesNotHideTheEffectOfAllOthers(t *testing.T) {
 	}
 }
 
-func TestSplit(t *testing.T) {
-	t.Parallel()
-	own := tuning.Settings{"cores": tuning.Number(1)}
-	tuned := own.With("cores", tuning.Number(4))
-	other := own.With("cores", tuning.Number(2))
-	es := []tuning.Epoch{
-		{Number: 1, Attempt: 1, Settings: own},
-		{Number: 2, Attempt: 2, Settings: other},
-		{Number: 3, Attempt: 3, Settings: tuned},
-		{Number: 4, Attempt: 4, Settings: tuned},
-	}
-	before, after := Split(es, own, tuned, func(a int) bool { return a == 3 })
-	if len(before) != 1 || before[0].Number != 1 || before[0].Probe {
-		t.Errorf("before = %+v, want epoch 1 alone", before)
-	}
-	if len(after) != 2 || !after[0].Probe || after[1].Probe {
-		t.Errorf("after = %+v, want epochs 3 (a probe) and 4", after)
-	}
-	if _, after := Split(es, own, tuned, nil); after[0].Probe {
-		t.Error("without a probe function an epoch is marked as a probe")
-	}
-}
-
 func TestCompareIsSymmetric(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))

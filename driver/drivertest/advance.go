@@ -25,7 +25,12 @@ func advanceSentences() []sentence {
 		{"a job that leaves with another status has ended", nil, leavesOtherwise},
 		{"a job that says that it saved is stopped and goes on from there", nil, saysSaved},
 		{"a change of the environment reaches the next attempt", needsEnv, changeEnv},
+		{"a live change reaches the next attempt, and is gone after the return to the owner's settings", needsLive, changeLive},
+		{"a live change is refused where no restart carries one", needsNoLive, refuseLive},
 		{"an attempt killed under a tuned memory limit runs again under its owner's", needsMemory, memoryReturn},
+		{"an attempt killed for memory under any change runs again under its owner's settings", needsMemory, settingsReturn},
+		{"what is killed for memory under a change gets its owner's memory first, then everything", needsMemory, allReturns},
+		{"an intent stays applied after the return of memory", needsMemory, appliedBeforeReturn},
 		{"a change that the machine cannot hold is invalid and changes nothing", needsSize, changeTooLarge},
 		{"a dry run tells of the same faults and changes nothing", nil, dryRun},
 	}
@@ -33,7 +38,7 @@ func advanceSentences() []sentence {
 
 // mover is a job that can be moved, of n epochs.
 func mover(n int) Behaviour {
-	return Behaviour{Epochs: n, Epoch: 60 * time.Millisecond, Saves: true}
+	return Behaviour{Epochs: n, Epoch: epoch, Saves: true}
 }
 
 func changePending(t *testing.T, h *Harness) {
@@ -55,16 +60,17 @@ func changePending(t *testing.T, h *Harness) {
 }
 
 func moveRunning(t *testing.T, h *Harness) {
-	job := h.start(t, mover(10))
+	job := h.start(t, mover(long))
 	h.epochs(t, job.ID, 2)
 	job = h.get(t, job.ID)
 	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
 	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
-	h.movedOnce(t, job, in, 10)
+	h.movedOnce(t, job, in)
 }
 
-// movedOnce waits for the end of a job that was moved once by the intent.
-func (h *Harness) movedOnce(t *testing.T, before driver.Job, in driver.Intent, epochs int) {
+// movedOnce waits for the end of a mover of long epochs that was moved once by the
+// intent.
+func (h *Harness) movedOnce(t *testing.T, before driver.Job, in driver.Intent) {
 	t.Helper()
 	job := h.ended(t, before.ID)
 	wantState(t, job, driver.Succeeded)
@@ -78,34 +84,34 @@ func (h *Harness) movedOnce(t *testing.T, before driver.Job, in driver.Intent, e
 	if old.Ended.IsZero() || a.Started.Before(old.Ended) {
 		t.Errorf("attempt %d ended at %v, attempt %d started at %v: two ran at a time", old.Number, old.Ended, a.Number, a.Started)
 	}
-	h.eachEpochOnce(t, job.ID, epochs)
+	h.eachEpochOnce(t, job.ID, long)
 }
 
 func stepsTwice(t *testing.T, h *Harness) {
-	job := h.start(t, mover(10))
+	job := h.start(t, mover(long))
 	h.epochs(t, job.ID, 2)
 	job = h.get(t, job.ID)
 	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
 	wantStep(t, h.drive(t, in, 2), driver.StepStarted)
-	h.movedOnce(t, job, in, 10)
+	h.movedOnce(t, job, in)
 }
 
 func appliedAgain(t *testing.T, h *Harness) {
-	job := h.start(t, mover(20))
+	job := h.start(t, mover(long))
 	h.epochs(t, job.ID, 1)
 	job = h.get(t, job.ID)
 	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
 	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
 	wantStep(t, h.advance(t, in), driver.StepStarted)
-	h.epochs(t, job.ID, 8)
+	h.epochs(t, job.ID, 6)
 	wantStep(t, h.advance(t, in), driver.StepStarted)
-	h.movedOnce(t, job, in, 20)
+	h.movedOnce(t, job, in)
 	// Finished would say that the job ended before the change.
 	wantStep(t, h.advance(t, in), driver.StepStarted)
 }
 
 func emptyChange(t *testing.T, h *Harness) {
-	job := h.startHeld(t, mover(10))
+	job := h.startHeld(t, mover(long))
 	first := h.intent(job, "first", driver.Change{TimeLimit: time.Hour})
 	wantStep(t, h.drive(t, first, 1), driver.StepStarted)
 	h.epochs(t, job.ID, 2)
@@ -119,14 +125,13 @@ func emptyChange(t *testing.T, h *Harness) {
 	if job.Change.TimeLimit != 0 || job.Attempts[len(job.Attempts)-1].Change.TimeLimit != 0 {
 		t.Errorf("change %+v, want none", job.Change)
 	}
-	h.eachEpochOnce(t, job.ID, 10)
+	h.eachEpochOnce(t, job.ID, long)
 }
 
 func twoMoves(t *testing.T, h *Harness) {
-	const epochs = 16
-	job := h.start(t, mover(epochs))
+	job := h.start(t, mover(long))
 	for i, id := range []string{"one", "two"} {
-		h.epochs(t, job.ID, 3+5*i)
+		h.epochs(t, job.ID, 2+4*i)
 		h.Eventually(t, "the next attempt runs", func(context.Context) bool {
 			job = h.get(t, job.ID)
 			return job.State == driver.Running && job.Attempt == i+1
@@ -139,26 +144,26 @@ func twoMoves(t *testing.T, h *Harness) {
 	if len(job.Attempts) != 3 || job.Change.TimeLimit != 2*time.Hour {
 		t.Errorf("%d attempts, change %+v; want 3 and the second change", len(job.Attempts), job.Change)
 	}
-	h.eachEpochOnce(t, job.ID, epochs)
+	h.eachEpochOnce(t, job.ID, long)
 }
 
 func olderAttempt(t *testing.T, h *Harness) {
-	job := h.start(t, mover(10))
+	job := h.start(t, mover(long))
 	h.epochs(t, job.ID, 1)
 	job = h.get(t, job.ID)
 	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
 	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
 	wantStep(t, h.drive(t, h.intent(job, "late", driver.Change{TimeLimit: 2 * time.Hour}), 1), driver.StepSuperseded)
-	h.movedOnce(t, job, in, 10)
+	h.movedOnce(t, job, in)
 }
 
 func otherFingerprint(t *testing.T, h *Harness) {
-	job := h.start(t, mover(6))
+	job := h.start(t, mover(long))
 	h.epochs(t, job.ID, 1)
 	in := h.intent(h.get(t, job.ID), "intent", driver.Change{TimeLimit: time.Hour})
 	in.Fingerprint = "another"
 	wantStep(t, h.drive(t, in, 1), driver.StepSuperseded)
-	h.untouched(t, job.ID, 6)
+	h.untouched(t, job.ID, long)
 }
 
 // untouched waits for the end of a job that must succeed in its first attempt.
@@ -181,11 +186,11 @@ func advanceEnded(t *testing.T, h *Harness) {
 }
 
 func noCheckpoint(t *testing.T, h *Harness) {
-	job := h.start(t, mover(6))
+	job := h.start(t, mover(long))
 	h.epochs(t, job.ID, 1)
 	in := h.intent(h.get(t, job.ID), "intent", driver.Change{TimeLimit: time.Hour})
 	in.Checkpoint = nil
 	_, err := h.Driver.Advance(t.Context(), in)
 	wantError(t, "Advance of a running job without a checkpoint", err, driver.ErrUnsupported)
-	h.untouched(t, job.ID, 6)
+	h.untouched(t, job.ID, long)
 }

@@ -10,18 +10,18 @@ import (
 )
 
 func ignoresSignal(t *testing.T, h *Harness) {
-	job := h.start(t, Behaviour{Epochs: 15, Epoch: 100 * time.Millisecond, IgnoreSignal: true})
+	job := h.start(t, Behaviour{Epochs: long, Epoch: epoch, IgnoreSignal: true})
 	h.epochs(t, job.ID, 1)
 	in := h.intent(h.get(t, job.ID), "intent", driver.Change{TimeLimit: time.Hour})
 	in.Checkpoint.Grace = 300 * time.Millisecond
 	wantStep(t, h.advance(t, in), driver.StepCheckpointing)
 	wantStep(t, h.drive(t, in, 1), driver.StepAbandoned)
 	wantStep(t, h.advance(t, in), driver.StepAbandoned)
-	h.untouched(t, job.ID, 15)
+	h.untouched(t, job.ID, long)
 }
 
 func savesLate(t *testing.T, h *Harness) {
-	job := h.start(t, Behaviour{Epochs: 4, Epoch: 900 * time.Millisecond, Saves: true})
+	job := h.start(t, Behaviour{Epochs: 3, Epoch: 3 * time.Second, Saves: true})
 	h.epochs(t, job.ID, 1)
 	in := h.intent(h.get(t, job.ID), "intent", driver.Change{TimeLimit: time.Hour})
 	in.Checkpoint.Grace = 100 * time.Millisecond
@@ -32,7 +32,7 @@ func savesLate(t *testing.T, h *Harness) {
 	if job.Change.TimeLimit != 0 {
 		t.Errorf("change %+v, want the old settings", job.Change)
 	}
-	h.eachEpochOnce(t, job.ID, 4)
+	h.eachEpochOnce(t, job.ID, 3)
 }
 
 func leavesOtherwise(t *testing.T, h *Harness) {
@@ -50,7 +50,7 @@ func leavesOtherwise(t *testing.T, h *Harness) {
 }
 
 func saysSaved(t *testing.T, h *Harness) {
-	b := mover(40)
+	b := mover(long)
 	b.SaysSaved = true
 	job := h.start(t, b)
 	h.epochs(t, job.ID, 2)
@@ -69,14 +69,14 @@ func saysSaved(t *testing.T, h *Harness) {
 	for _, e := range epochLines(h.logs(t, job.ID, 0)) {
 		seen[e] = true
 	}
-	if len(seen) != 40 {
-		t.Errorf("%d of 40 epochs in the output", len(seen))
+	if len(seen) != long {
+		t.Errorf("%d of %d epochs in the output", len(seen), long)
 	}
 }
 
 func changeEnv(t *testing.T, h *Harness) {
 	const name = "CONFORMANCE"
-	b := mover(10)
+	b := mover(long)
 	b.ShowEnv = name
 	spec := h.Job(t, b)
 	spec.Env = map[string]string{name: "owner"}
@@ -88,7 +88,7 @@ func changeEnv(t *testing.T, h *Harness) {
 	}
 	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour, Env: map[string]string{name: "tuned"}})
 	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
-	h.movedOnce(t, job, in, 10)
+	h.movedOnce(t, job, in)
 	if output := h.logs(t, job.ID, 0); !strings.Contains(output, "env "+name+"=tuned\n") {
 		t.Errorf("second attempt has no %s=tuned; the output:\n%s", name, output)
 	}
@@ -106,8 +106,8 @@ func memoryReturn(t *testing.T, h *Harness) {
 		t.Fatalf("%d attempts, want 2", len(job.Attempts))
 	}
 	a := job.Attempts[1]
-	if a.Cause != driver.CauseMemory || a.Change.MemoryBytes != 0 || a.Change.TimeLimit != time.Hour {
-		t.Errorf("second attempt %+v, want cause %s, no changed memory, the rest of the change kept", a, driver.CauseMemory)
+	if a.Cause != driver.CauseMemory || a.Change.MemoryBytes != 0 || a.Change.TimeLimit != time.Hour || a.Intent != "" {
+		t.Errorf("second attempt %+v, want cause %s, no changed memory, the rest of the change kept, no intent", a, driver.CauseMemory)
 	}
 	// Nobody asked the first attempt to save, so its epochs may be there twice.
 	seen := map[int]bool{}
@@ -120,16 +120,16 @@ func memoryReturn(t *testing.T, h *Harness) {
 }
 
 func changeTooLarge(t *testing.T, h *Harness) {
-	job := h.start(t, mover(6))
+	job := h.start(t, mover(long))
 	h.epochs(t, job.ID, 1)
 	in := h.intent(h.get(t, job.ID), "intent", driver.Change{Cores: h.Cores + 1})
 	_, err := h.Driver.Advance(t.Context(), in)
 	wantError(t, "Advance to too many cores", err, driver.ErrInvalid)
-	h.untouched(t, job.ID, 6)
+	h.untouched(t, job.ID, long)
 }
 
 func dryRun(t *testing.T, h *Harness) {
-	job := h.start(t, mover(6))
+	job := h.start(t, mover(long))
 	h.epochs(t, job.ID, 1)
 	in := h.intent(h.get(t, job.ID), "intent", driver.Change{TimeLimit: time.Hour})
 	if err := h.Driver.Check(t.Context(), in); err != nil {
@@ -139,7 +139,7 @@ func dryRun(t *testing.T, h *Harness) {
 	wantError(t, "Check without a checkpoint", h.Driver.Check(t.Context(), in), driver.ErrUnsupported)
 	in.Job = "nobody"
 	wantError(t, "Check of an unknown job", h.Driver.Check(t.Context(), in), driver.ErrNotFound)
-	h.untouched(t, job.ID, 6)
+	h.untouched(t, job.ID, long)
 }
 
 // reopened waits until the driver that was opened again knows how the job ended.

@@ -82,13 +82,13 @@ func stopRunning(t *testing.T, h *Harness) {
 
 func stopPending(t *testing.T, h *Harness) {
 	spec := h.Job(t, Behaviour{Epochs: 1, Epoch: 20 * time.Millisecond})
-	spec.NotBefore = h.Now().Add(500 * time.Millisecond)
+	spec.NotBefore = h.Now().Add(4 * time.Second)
 	job := h.startSpec(t, "request", spec)
 	if err := h.Driver.Stop(t.Context(), job.ID); err != nil {
 		t.Fatalf("Stop: %v", err)
 	}
 	wantState(t, h.ended(t, job.ID), driver.Cancelled)
-	h.Sleep(t.Context(), time.Second)
+	h.Sleep(t.Context(), spec.NotBefore.Sub(h.Now())+500*time.Millisecond)
 	job = h.get(t, job.ID)
 	wantState(t, job, driver.Cancelled)
 	if job.Attempt != 0 || !job.Started.IsZero() {

@@ -50,6 +50,12 @@ type Behaviour struct {
 	// ShowEnv names an environment variable. The job writes `env NAME=VALUE` to
 	// its output when an attempt begins, with an empty VALUE where it is not set.
 	ShowEnv string
+
+	// ShowSettings: when an attempt begins the job writes one line `settings JSON`
+	// to its output, where JSON is the content of the file that PITCHPIPE_SETTINGS
+	// names, without its line breaks, or `settings none` where the variable is not
+	// set. Only where the driver has Capabilities.Live.
+	ShowSettings bool
 }
 
 // Harness is one driver under test.
@@ -119,8 +125,8 @@ func sleep(ctx context.Context, d time.Duration) {
 }
 
 // Patience is how long the suite waits, by the driver's clock, for what must
-// come.
-const Patience = 30 * time.Second
+// come. It is long: only a test that fails waits for it.
+const Patience = 2 * time.Minute
 
 // step is how often the suite looks.
 const step = 20 * time.Millisecond

@@ -2,12 +2,16 @@ package drivertest
 
 import (
 	"slices"
+	"time"
 )
 
-// Settings of the suite's jobs: short enough for real processes, long enough for
-// the suite to act while an epoch runs.
+const mebibyte = 1 << 20
+
+// Lengths of the suite's jobs. A job that the suite acts upon while it runs has
+// several seconds left to run then: on a busy machine the suite is late.
 const (
-	mebibyte = 1 << 20
+	epoch = 300 * time.Millisecond
+	long  = 18 // epochs
 )
 
 func sentences() []sentence {
@@ -17,6 +21,20 @@ func sentences() []sentence {
 func needsMemory(h Harness) string {
 	if !h.Driver.Capabilities().Memory {
 		return "the driver enforces no memory limits"
+	}
+	return ""
+}
+
+func needsLive(h Harness) string {
+	if !h.Driver.Capabilities().Live {
+		return "a restart carries no settings file here"
+	}
+	return ""
+}
+
+func needsNoLive(h Harness) string {
+	if h.Driver.Capabilities().Live {
+		return "a restart carries a settings file here"
 	}
 	return ""
 }

@@ -72,7 +72,7 @@ func tooLarge(t *testing.T, h *Harness) {
 
 func notBefore(t *testing.T, h *Harness) {
 	spec := h.Job(t, Behaviour{Epochs: 1, Epoch: 20 * time.Millisecond})
-	spec.NotBefore = h.Now().Add(time.Second)
+	spec.NotBefore = h.Now().Add(3 * time.Second)
 	job := h.startSpec(t, "request", spec)
 	wantState(t, job, driver.Pending)
 	job = h.ended(t, job.ID)
@@ -83,10 +83,9 @@ func notBefore(t *testing.T, h *Harness) {
 }
 
 func oneAfterTheOther(t *testing.T, h *Harness) {
-	b := Behaviour{Epochs: 3, Epoch: 100 * time.Millisecond, Cores: h.Cores}
-	first := h.startSpec(t, "request-a", h.Job(t, b))
+	first := h.startSpec(t, "request-a", h.Job(t, Behaviour{Epochs: long, Epoch: epoch, Cores: h.Cores}))
 	h.epochs(t, first.ID, 1)
-	second := h.startSpec(t, "request-b", h.Job(t, b))
+	second := h.startSpec(t, "request-b", h.Job(t, Behaviour{Epochs: 1, Epoch: epoch, Cores: h.Cores}))
 	wantState(t, second, driver.Pending)
 	first, second = h.ended(t, first.ID), h.ended(t, second.ID)
 	wantState(t, first, driver.Succeeded)

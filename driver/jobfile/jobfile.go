@@ -2,6 +2,7 @@ package jobfile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -82,6 +83,24 @@ type Job struct {
 
 	// Stanza is the tuning block, nil where there is none.
 	Stanza *Block
+}
+
+// Live tells whether the tuning block names a knob that reaches the job through
+// its settings file.
+func (j *Job) Live() bool {
+	if j.Stanza == nil {
+		return false
+	}
+	for _, knob := range j.Stanza.Blocks {
+		if knob.Type == "knob" && slices.ContainsFunc(knob.Attrs, Attr.live) {
+			return true
+		}
+	}
+	return false
+}
+
+func (a Attr) live() bool {
+	return a.Name == "live" && (a.Value.Kind == Bool && a.Value.Bool || a.Value.Kind == Bare && a.Value.Text == "true")
 }
 
 // Block is one block of a tuning stanza as it was written: the top level has no

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,8 +79,8 @@ func (r *record) position(in driver.Intent) (driver.StepKind, string) {
 	if r.Job.State == driver.Pending && r.Next.Intent == in.ID {
 		return driver.StepStarted, "the next attempt is queued"
 	}
-	if a := r.attempt(); a != nil && a.Number == r.Job.Attempt && a.Intent == in.ID {
-		return driver.StepStarted, "the attempt has the settings of the intent"
+	if slices.ContainsFunc(r.Job.Attempts, func(a driver.Attempt) bool { return a.Intent == in.ID }) {
+		return driver.StepStarted, "the intent was applied"
 	}
 	if kind, ok := r.Closed[in.ID]; ok && !r.Job.State.Ended() {
 		return kind, "the intent has been given up"
@@ -125,7 +126,7 @@ func (d *Driver) proceed(r *record) (driver.Step, error) {
 
 // change gives the next attempt the settings of the intent.
 func (d *Driver) change(c *record, in driver.Intent) (driver.Step, error) {
-	c.Next = next{Change: cloneChange(in.Change), Cause: driver.CauseIntent, Intent: in.ID, Note: oneLine(in.Note)}
+	c.Next = next{Change: in.Change.Clone(), Cause: driver.CauseIntent, Intent: in.ID, Note: oneLine(in.Note)}
 	if c.Moving == nil {
 		c.Moving = &moving{Intent: in}
 	}

@@ -23,7 +23,7 @@ import (
 	"pitchpipe/driver/local/durable"
 )
 
-const crashEpochs = 12
+const crashEpochs = 15
 
 // TestCrashAtEveryStep kills the process of a driver at each durable step of the
 // life of a job that is moved once. The next process goes on with the same
@@ -58,7 +58,7 @@ func crashAt(t *testing.T, cluster, step string) (crashes int) {
 		Parse: detect.Parse, CgroupRoot: local.DefaultCgroupRoot, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	script := filepath.Join(b.dir, "job.sh")
-	spec := b.job(t, drivertest.Behaviour{Epochs: crashEpochs, Epoch: 60 * time.Millisecond, Saves: true})
+	spec := b.job(t, drivertest.Behaviour{Epochs: crashEpochs, Epoch: 400 * time.Millisecond, Saves: true})
 	if err := os.WriteFile(script, spec.Source, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func crashAt(t *testing.T, cluster, step string) (crashes int) {
 		if run >= 2 {
 			at = "never"
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 		out, err := exec.CommandContext(ctx, exe, "crash", b.dir, cluster, at).CombinedOutput()
 		cancel()
 		var exit *exec.ExitError
@@ -154,7 +154,7 @@ func crashRun(dir, cluster, at string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- d.Run(ctx) }()
@@ -213,7 +213,7 @@ func crashIntent(ctx context.Context, d *local.Driver, id driver.JobID, path str
 	in = driver.Intent{
 		ID: "move", Job: id, Attempt: job.Attempt, Fingerprint: job.Fingerprint,
 		Change:     driver.Change{TimeLimit: time.Hour},
-		Checkpoint: &driver.Checkpoint{Signal: "USR1", Grace: 20 * time.Second, Exit: savedExit},
+		Checkpoint: &driver.Checkpoint{Signal: "USR1", Grace: patience, Exit: savedExit},
 		Note:       "moved by a test",
 	}
 	return in, durable.WriteJSON(path, in, 0o600)

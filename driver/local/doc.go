@@ -14,12 +14,16 @@
 //	jobs/ID/job.json     the record of one job, replaced as a whole
 //	jobs/ID/script       an sbatch script
 //	jobs/ID/output.log   its output, unless the job file names another
+//	jobs/ID/settings.json  what PITCHPIPE_SETTINGS names, where the job has it
 //	jobs/ID/attempts/N-L one launch of attempt N; see package supervise
 //
 // Every transition is in job.json before its effect can be seen. An attempt has a
 // second launch only where the first is proven never to have executed the job and
 // never to do so: void, under its lock, or begun by a supervisor that ended without
 // process.json, which is durable before the job is let go.
+//
+// A disk that is full refuses what is asked for meanwhile, and delays what is due:
+// nothing is given up for it, and what a supervisor has to tell it keeps for a day.
 //
 // # The queue
 //
@@ -48,8 +52,20 @@
 // a Nomad job file sets, then Spec.Env, then Change.Env, then PITCHPIPE_JOB_ID,
 // PITCHPIPE_ATTEMPT and what its format promises (SLURM_* or NOMAD_*). An sbatch
 // script that sets a name to a literal would override a change of it, which is
-// therefore refused; a script that is to be tuned writes NAME=${NAME:-default}. Change.Args needs a command line, which only
-// Nomad job files have.
+// therefore refused; a script that is to be tuned writes NAME=${NAME:-default}.
+// Change.Args needs a command line, which only Nomad job files have.
+//
+// In a Nomad job file ${NAME}, ${env["NAME"]}, ${node.unique.name},
+// ${attr.unique.hostname}, ${attr.kernel.name} and ${attr.cpu.arch} are replaced as
+// Nomad does it: in env by what comes from outside of the task, in command, args
+// and work_dir by the whole environment. What only Nomad could know is refused when
+// the job is started; a ${NAME} that is nobody's may be a shell's and stays. Each
+// attempt is an allocation of its own. What a change sets is never interpolated.
+//
+// PITCHPIPE_SETTINGS is set where the job file's stanza names a live knob, and from
+// the first attempt with a live change on. The file is then there in every attempt,
+// readable by the job's user alone, with the attempt's number as its revision; the
+// owner's own settings are no settings at all.
 //
 // A process of the job that is killed for memory ends the attempt as a whole,
 // unless the job ends well before that is noticed. Under a change it runs again,

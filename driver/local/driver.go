@@ -42,6 +42,7 @@ type Driver struct {
 	buried   []int                      // children of ended attempts, to be waited for
 	failures map[driver.JobID]failure   // supervisors in a row that did not start
 	touched  map[driver.JobID]time.Time // the last Advance
+	trouble  bool                       // something went wrong in this round of the loop
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -116,7 +117,7 @@ func (d *Driver) Name() string { return "local" }
 // Capabilities tells what this machine offers. Without a cgroup for it memory is
 // still enforced, by looking.
 func (d *Driver) Capabilities() driver.Capabilities {
-	return driver.Capabilities{KeepsID: true, Env: true, Args: true, Memory: true, Cores: true}
+	return driver.Capabilities{KeepsID: true, Env: true, Args: true, Live: true, Memory: true, Cores: true}
 }
 
 // Get returns one job.

@@ -3,59 +3,63 @@ package local
 import (
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/local/cgroup"
 	"pitchpipe/driver/local/supervise"
 )
 
-// environment makes what the attempt that runs finds, sorted by name.
-func environment(r *record, base map[string]string, s store) []string {
+// environment makes what the attempt that runs finds. What a Nomad job file sets
+// is interpolated from all that Nomad itself would set.
+func environment(r *record, base map[string]string, s store) map[string]string {
 	env := maps.Clone(base)
 	if r.User != nil {
 		env["HOME"], env["USER"], env["LOGNAME"] = r.Home, r.Job.Owner, r.Job.Owner
 		delete(env, "TMPDIR")
 	}
-	if r.File.Format == jobfile.NomadHCL {
-		maps.Copy(env, r.File.Env)
+	own := map[string]string{
+		supervise.JobVariable: string(r.Job.ID),
+		"PITCHPIPE_ATTEMPT":   strconv.Itoa(r.Job.Attempt),
+	}
+	switch r.File.Format {
+	case jobfile.Sbatch:
+		r.slurm(own)
+	case jobfile.NomadHCL:
+		r.nomad(own, s)
+		known := maps.Clone(env)
+		maps.Copy(known, own)
+		for name, text := range r.File.Env {
+			env[name] = interpolate(text, known, r.Job.Node)
+		}
 	}
 	maps.Copy(env, r.Env)
 	maps.Copy(env, r.Job.Change.Env)
-	env[supervise.JobVariable] = string(r.Job.ID)
-	env["PITCHPIPE_ATTEMPT"] = strconv.Itoa(r.Job.Attempt)
-	want := r.want(r.Job.Change)
-	switch r.File.Format {
-	case jobfile.Sbatch:
-		env["SLURM_JOB_ID"] = string(r.Job.ID)
-		env["SLURM_JOB_NAME"] = r.Job.Name
-		env["SLURM_CPUS_PER_TASK"] = strconv.Itoa(want.Cores)
-		env["SLURM_CPUS_ON_NODE"] = strconv.Itoa(want.Cores)
-		env["SLURM_RESTART_COUNT"] = strconv.Itoa(r.Job.Attempt - 1)
-		env["SLURM_SUBMIT_DIR"] = r.Dir
-		if want.Memory > 0 {
-			env["SLURM_MEM_PER_NODE"] = strconv.FormatInt(want.Memory>>20, 10)
-		}
-	case jobfile.NomadHCL:
-		env["NOMAD_JOB_ID"] = string(r.Job.ID)
-		env["NOMAD_JOB_NAME"] = r.Job.Name
-		// Both are the job's name: a job here has one group of one task.
-		env["NOMAD_GROUP_NAME"] = r.Job.Name
-		env["NOMAD_TASK_NAME"] = r.Job.Name
-		for key, value := range r.File.Meta {
-			env["NOMAD_META_"+key] = value
-		}
-		env["NOMAD_ALLOC_DIR"] = filepath.Join(s.job(r.Job.ID), "alloc")
-		env["NOMAD_TASK_DIR"] = filepath.Join(s.job(r.Job.ID), "local")
-		env["NOMAD_CPU_CORES"] = cgroup.FormatList(r.CPUs)
-		if want.Memory > 0 {
-			env["NOMAD_MEMORY_LIMIT"] = strconv.FormatInt(want.Memory>>20, 10)
-		}
+	maps.Copy(env, own)
+	delete(env, driver.SettingsVariable)
+	if r.live() {
+		env[driver.SettingsVariable] = s.settings(r.Job.ID)
 	}
+	return env
+}
+
+func (r *record) slurm(env map[string]string) {
+	want := r.want(r.Job.Change)
+	env["SLURM_JOB_ID"] = string(r.Job.ID)
+	env["SLURM_JOB_NAME"] = r.Job.Name
+	env["SLURM_CPUS_PER_TASK"] = strconv.Itoa(want.Cores)
+	env["SLURM_CPUS_ON_NODE"] = strconv.Itoa(want.Cores)
+	env["SLURM_RESTART_COUNT"] = strconv.Itoa(r.Job.Attempt - 1)
+	env["SLURM_SUBMIT_DIR"] = r.Dir
+	if want.Memory > 0 {
+		env["SLURM_MEM_PER_NODE"] = strconv.FormatInt(want.Memory>>20, 10)
+	}
+}
+
+// listed is an environment as the kernel takes it, sorted by name.
+func listed(env map[string]string) []string {
 	out := make([]string, 0, len(env))
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		out = append(out, name+"="+env[name])
@@ -94,6 +98,9 @@ func (d *Driver) checkChange(r *record, c driver.Change) error {
 		return fmt.Errorf("a change to less than nothing: %w", driver.ErrInvalid)
 	}
 	if err := d.fits(r.want(c)); err != nil {
+		return err
+	}
+	if _, err := driver.EncodeSettings(1, c.Live); err != nil {
 		return err
 	}
 	for name, value := range c.Env {

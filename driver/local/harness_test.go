@@ -20,12 +20,16 @@ import (
 
 const savedExit = 85
 
+// patience is how long these tests wait for what must come. Only a test that fails
+// waits so long.
+const patience = 2 * time.Minute
+
 // bench is one driver of a test, with its directory.
 type bench struct {
 	dir  string
 	cfg  local.Config
 	d    *local.Driver
-	done chan error
+	done chan error // how Run ended; nil = it does not run
 	end  context.CancelFunc
 }
 
@@ -62,25 +66,51 @@ func newBench(t *testing.T, change func(*local.Config)) *bench {
 
 func (b *bench) open(t *testing.T) {
 	t.Helper()
+	if err := b.tryOpen(); err != nil {
+		t.Fatalf("opening the driver: %v", err)
+	}
+}
+
+func (b *bench) tryOpen() error {
 	d, err := local.New(b.cfg)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	b.d, b.done, b.end = d, make(chan error, 1), cancel
-	go func() { b.done <- d.Run(ctx) }()
+	done := make(chan error, 1)
+	b.d, b.done, b.end = d, done, cancel
+	go func() { done <- d.Run(ctx) }()
+	return nil
 }
 
+// shut ends the driver as a crash would, where it is open. Its jobs run on.
 func (b *bench) shut(t *testing.T) {
 	t.Helper()
-	b.end()
-	if err := <-b.done; err != nil {
-		t.Errorf("Run: %v", err)
+	if b.done == nil {
+		return
 	}
+	b.end()
+	select {
+	case err := <-b.done:
+		if err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	case <-time.After(patience):
+		t.Errorf("Run does not return within %v of the end of its context", patience)
+	}
+	b.done = nil
 }
 
-// cleanUp ends every job and checks that nothing of them is left.
+// cleanUp ends every job and checks that nothing of them is left. A test that
+// failed between two drivers left none open: another is opened to end its jobs.
 func (b *bench) cleanUp(t *testing.T) {
+	if b.done == nil {
+		if err := b.tryOpen(); err != nil {
+			t.Errorf("the jobs of this test are not ended, since the driver cannot be opened: %v", err)
+			b.dump(t)
+			return
+		}
+	}
 	ctx := context.Background()
 	jobs, err := b.d.List(ctx)
 	if err != nil {
@@ -92,9 +122,10 @@ func (b *bench) cleanUp(t *testing.T) {
 		}
 	}
 	for _, j := range jobs {
-		for end := time.Now().Add(15 * time.Second); !j.State.Ended() && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(patience); !j.State.Ended() && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			if j, err = b.d.Get(ctx, j.ID); err != nil {
 				t.Errorf("Get: %v", err)
+				break
 			}
 		}
 		if !j.State.Ended() {
@@ -172,6 +203,9 @@ func (b *bench) job(t *testing.T, be drivertest.Behaviour) driver.Spec {
 	}
 	if be.ShowEnv != "" {
 		line(`echo "env %s=$%s"`, be.ShowEnv, be.ShowEnv)
+	}
+	if be.ShowSettings {
+		line(`if [ -n "$PITCHPIPE_SETTINGS" ]; then echo "settings $(tr -d '\n' <"$PITCHPIPE_SETTINGS")"; else echo settings none; fi`)
 	}
 	line("hog=")
 	if be.UseMemory > 0 {

@@ -17,7 +17,7 @@ import (
 // saysSaved starts a job that says saved and works on, and has it asked to.
 func (b *bench) saysSaved(t *testing.T, grace time.Duration) (driver.Job, driver.Intent) {
 	t.Helper()
-	job := b.start(t, "request", b.job(t, drivertest.Behaviour{Epochs: 40, Epoch: 50 * time.Millisecond, Saves: true, SaysSaved: true}))
+	job := b.start(t, "request", b.job(t, drivertest.Behaviour{Epochs: 80, Epoch: 200 * time.Millisecond, Saves: true, SaysSaved: true}))
 	job = b.until(t, "it runs", job.ID, func(j driver.Job) bool { return strings.Contains(output(t, b.d, j.ID), "epoch 2/") })
 	in := driver.Intent{
 		ID: "intent", Job: job.ID, Attempt: job.Attempt, Fingerprint: job.Fingerprint,
@@ -42,7 +42,7 @@ func (b *bench) wantAbandoned(t *testing.T, in driver.Intent) {
 
 func TestAJobThatSaidSavedLongAgoIsNotStopped(t *testing.T) {
 	t.Parallel()
-	const grace = 600 * time.Millisecond
+	const grace = 4 * time.Second
 	t.Run("nobody asked until the grace was over", func(t *testing.T) {
 		t.Parallel()
 		b := newBench(t, nil)
@@ -60,7 +60,7 @@ func TestAJobThatSaidSavedLongAgoIsNotStopped(t *testing.T) {
 				}
 			}
 		})
-		job, in := b.saysSaved(t, 2*grace)
+		job, in := b.saysSaved(t, grace)
 		path := b.attemptFile(job, supervise.StopFile)
 		block = func() { // by a directory, no file can be written
 			if err := os.MkdirAll(filepath.Join(path, "full"), 0o700); err != nil {
@@ -74,7 +74,7 @@ func TestAJobThatSaidSavedLongAgoIsNotStopped(t *testing.T) {
 		if err := os.RemoveAll(path); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * grace)
+		time.Sleep(grace)
 		b.open(t)
 		b.wantAbandoned(t, in)
 	})

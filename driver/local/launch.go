@@ -27,6 +27,7 @@ const (
 // failure counts the supervisors of a job that died before they started it.
 type failure struct {
 	count  int
+	delays int       // launches whose files could not be written; these end no job
 	again  time.Time // when the next may be tried
 	launch int       // the last one that retry counted
 }
@@ -36,6 +37,15 @@ func (d *Driver) failed(id driver.JobID, now time.Time) {
 	f := d.failures[id]
 	f.again = now.Add(failureDelay << min(f.count, maxDoublings))
 	f.count++
+	d.failures[id] = f
+}
+
+// delayed notes that a launch could not be prepared, as on a full disk, which is no
+// fault of the job: it waits, longer each time.
+func (d *Driver) delayed(id driver.JobID, now time.Time) {
+	f := d.failures[id]
+	f.again = now.Add(failureDelay << min(f.delays, maxDoublings))
+	f.delays++
 	d.failures[id] = f
 }
 
@@ -49,7 +59,7 @@ func (d *Driver) begin(r *record) error {
 	c.Job.State, c.Job.Detail, c.Job.Change, c.Job.ExitCode = driver.Running, "", c.Next.Change, -1
 	c.Job.Attempts = append(c.Job.Attempts, driver.Attempt{
 		Number: c.Job.Attempt, Started: now, ExitCode: -1,
-		Change: cloneChange(c.Next.Change), Cause: c.Next.Cause, Intent: c.Next.Intent,
+		Change: c.Next.Change.Clone(), Cause: c.Next.Cause, Intent: c.Next.Intent,
 	})
 	if c.Job.Started.IsZero() {
 		c.Job.Started = now
@@ -86,13 +96,8 @@ func (d *Driver) allot(n int) []int {
 // launch writes the plan of the present launch and forks its supervisor.
 func (d *Driver) launch(r *record) error {
 	dir := d.store.launch(r)
-	if err := durable.MkdirAll(filepath.Dir(dir), 0o711); err != nil {
-		return err
-	}
-	if err := durable.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	if err := durable.WriteJSON(filepath.Join(dir, supervise.PlanFile), d.plan(r), 0o600); err != nil {
+	if err := d.prepare(r, dir); err != nil {
+		d.delayed(r.Job.ID, time.Now())
 		return err
 	}
 	d.cfg.AfterStep("planned")
@@ -104,6 +109,20 @@ func (d *Driver) launch(r *record) error {
 	d.forked[r.Job.ID] = pid
 	d.cfg.AfterStep("forked")
 	return nil
+}
+
+// prepare writes what a launch needs.
+func (d *Driver) prepare(r *record, dir string) error {
+	if err := durable.MkdirAll(filepath.Dir(dir), 0o711); err != nil {
+		return err
+	}
+	if err := durable.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := r.writeSettings(d.store); err != nil {
+		return err
+	}
+	return durable.WriteJSON(filepath.Join(dir, supervise.PlanFile), d.plan(r), 0o600)
 }
 
 // fork starts the supervisor in a session of its own, so that nothing that ends
@@ -129,13 +148,14 @@ func (d *Driver) fork(dir string) (pid int, err error) {
 
 // plan says what the attempt runs.
 func (d *Driver) plan(r *record) supervise.Plan {
-	argv := withArgs(r.File.Argv, r.Job.Change.Args)
+	env := environment(r, d.env, d.store)
+	argv := withArgs(r.argv(env), r.Job.Change.Args)
 	if len(argv) == 0 {
 		argv = append(slices.Clone(r.File.Interpreter), d.store.script(r.Job.ID))
 	}
 	p := supervise.Plan{
 		Job: string(r.Job.ID), Attempt: r.Job.Attempt, Self: d.cfg.Supervisor,
-		Argv: argv, Dir: r.Dir, Env: environment(r, d.env, d.store), User: r.User, Notes: r.notes(),
+		Argv: argv, Dir: r.workDir(env), Env: listed(env), User: r.User, Notes: r.notes(),
 		Output: r.Output, Own: r.OwnOut, Truncate: r.Job.Attempt == 1,
 		Tree: d.tree, Leaf: fmt.Sprintf("%s.%d", r.Job.ID, r.Job.Attempt),
 		CPUs: r.CPUs, MemoryBytes: r.want(r.Job.Change).Memory, TimeLimit: r.limit(r.Job.Change),

@@ -130,7 +130,9 @@ func TestWhatRemainsOfAJobEndsWithIt(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, func(c *local.Config) { c.CgroupRoot = root })
 			// One in the background, one in a session of its own.
-			job := b.start(t, "request", script("sleep 1000 & echo $!", "setsid sh -c 'echo $$; exec sleep 1000' & sleep 0.2", "exit 0"))
+			ready := filepath.Join(b.dir, "ready")
+			job := b.start(t, "request", script("sleep 1000 & echo $!",
+				"setsid sh -c 'echo $$; : >"+ready+"; exec sleep 1000' &", "until [ -f "+ready+" ]; do sleep 0.02; done", "exit 0"))
 			b.ended(t, job.ID, driver.Succeeded)
 			pids := strings.Fields(output(t, b.d, job.ID))
 			if len(pids) != 2 {

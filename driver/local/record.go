@@ -60,6 +60,8 @@ type file struct {
 	Output      string                 `json:"output,omitempty"`      // pattern
 	Fixed       map[string]jobfile.Pos `json:"fixed,omitempty"`       // variables that a script sets whatever its environment says
 	NoRequeue   bool                   `json:"no_requeue,omitempty"`
+	Live        bool                   `json:"live,omitempty"` // its stanza names a live knob
+	Dir         string                 `json:"dir,omitempty"`  // working directory, where it is to be interpolated
 }
 
 // next is what the queued attempt will be.
@@ -134,18 +136,13 @@ func (r *record) clone() *record {
 func cloneJob(j driver.Job) driver.Job {
 	j.Attempts = slices.Clone(j.Attempts)
 	for i := range j.Attempts {
-		j.Attempts[i].Change = cloneChange(j.Attempts[i].Change)
+		j.Attempts[i].Change = j.Attempts[i].Change.Clone()
 	}
-	j.Change = cloneChange(j.Change)
+	j.Change = j.Change.Clone()
 	j.Source, j.Variables = slices.Clone(j.Source), maps.Clone(j.Variables)
 	j.Resources.Args = slices.Clone(j.Resources.Args)
 	j.Resources.Env = maps.Clone(j.Resources.Env)
 	return j
-}
-
-func cloneChange(c driver.Change) driver.Change {
-	c.Env, c.Args = maps.Clone(c.Env), maps.Clone(c.Args)
-	return c
 }
 
 // store is the state directory.
@@ -155,6 +152,7 @@ func (s store) jobs() string                      { return filepath.Join(s.dir, 
 func (s store) requests() string                  { return filepath.Join(s.dir, "requests") }
 func (s store) job(id driver.JobID) string        { return filepath.Join(s.jobs(), string(id)) }
 func (s store) script(id driver.JobID) string     { return filepath.Join(s.job(id), "script") }
+func (s store) settings(id driver.JobID) string   { return filepath.Join(s.job(id), "settings.json") }
 func (s store) nextFile() string                  { return filepath.Join(s.dir, "next") }
 func (s store) recordFile(id driver.JobID) string { return filepath.Join(s.job(id), "job.json") }
 

@@ -26,7 +26,7 @@ func TestAnAttemptThatCouldNotBeginIsLaunchedAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
 	spec := script("echo once")
-	spec.NotBefore = time.Now().Add(300 * time.Millisecond)
+	spec.NotBefore = time.Now().Add(3 * time.Second)
 	job := b.start(t, "request", spec)
 	// The supervisor cannot make the output, for a while.
 	path := filepath.Join(b.cfg.Dir, "jobs", string(job.ID), "output.log")
@@ -64,7 +64,7 @@ func TestAMachineWithLessRoomThanBefore(t *testing.T) {
 	t.Parallel()
 	const mebibyte = 1 << 20
 	b := newBench(t, func(c *local.Config) { c.MemoryBytes = 1024 * mebibyte })
-	soon := time.Now().Add(time.Second)
+	soon := time.Now().Add(6 * time.Second)
 	large, tuned := script("#SBATCH --mem=512M", "echo once"), script("#SBATCH --mem=128M", "echo once")
 	large.NotBefore, tuned.NotBefore = soon, soon
 	first := b.start(t, "large", large)

@@ -97,7 +97,7 @@ func TestTwoSchedulersOfOneNameDoNotShareACgroup(t *testing.T) {
 	if caps := len(b.cgroups(t)); caps != 0 {
 		t.Fatalf("%d cgroups before anything ran", caps)
 	}
-	first := b.start(t, "request", script("echo up; sleep 30"))
+	first := b.start(t, "request", script("echo up; sleep 1000"))
 	b.until(t, "it runs", first.ID, func(j driver.Job) bool { return output(t, b.d, j.ID) != "" })
 	if len(b.cgroups(t)) == 0 {
 		t.Skip("no cgroups here")
@@ -105,6 +105,7 @@ func TestTwoSchedulersOfOneNameDoNotShareACgroup(t *testing.T) {
 	other := *b
 	other.cfg.Dir = filepath.Join(t.TempDir(), "state")
 	other.open(t)
+	defer other.shut(t)
 	second, err := other.d.Start(t.Context(), "request", script("exit 0"))
 	if err != nil {
 		t.Fatal(err)
@@ -250,13 +251,13 @@ func TestAJobThatSavedIsNotHeldForEver(t *testing.T) {
 	for _, advances := range []int{1, 2, 3} {
 		t.Run(fmt.Sprintf("%d steps after it was asked", advances-1), func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, func(c *local.Config) { c.Hold = 400 * time.Millisecond })
-			job := b.start(t, "request", b.job(t, drivertest.Behaviour{Epochs: 12, Epoch: 50 * time.Millisecond, Saves: true}))
+			b := newBench(t, func(c *local.Config) { c.Hold = 4 * time.Second })
+			job := b.start(t, "request", b.job(t, drivertest.Behaviour{Epochs: 12, Epoch: 400 * time.Millisecond, Saves: true}))
 			job = b.until(t, "it runs", job.ID, func(j driver.Job) bool { return strings.Contains(output(t, b.d, j.ID), "epoch 2/") })
 			in := driver.Intent{
 				ID: "intent", Job: job.ID, Attempt: job.Attempt, Fingerprint: job.Fingerprint,
 				Change:     driver.Change{TimeLimit: time.Hour},
-				Checkpoint: &driver.Checkpoint{Signal: "SIGUSR1", Grace: 10 * time.Second, Exit: savedExit},
+				Checkpoint: &driver.Checkpoint{Signal: "SIGUSR1", Grace: patience, Exit: savedExit},
 			}
 			for i := range advances {
 				step, err := b.d.Advance(t.Context(), in)

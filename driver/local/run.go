@@ -17,6 +17,9 @@ import (
 // lookEvery is how often running attempts are looked at.
 const lookEvery = 50 * time.Millisecond
 
+// tryAgain is how long the loop waits after something went wrong.
+const tryAgain = time.Second
+
 // idle is how long the loop sleeps where nothing is due.
 const idle = time.Hour
 
@@ -60,12 +63,16 @@ func (d *Driver) pass(ctx context.Context, now time.Time) time.Duration {
 	if d.closed {
 		return idle
 	}
-	// 1. What ended, or never began.
+	d.trouble = false
+	// 1. What ended, or never began, or is to end and may not have been told.
 	d.bury()
 	for _, id := range d.order {
 		if d.jobs[id].Job.State == driver.Running {
 			_, err := d.harvest(ctx, d.jobs[id])
 			d.check(id, err)
+		}
+		if r := d.jobs[id]; r.Job.State == driver.Running && r.Cancel {
+			d.check(id, d.requestStop(r, supervise.StopCancelled))
 		}
 	}
 	// 2. Intents whose controller does not come back: nothing is held for ever.
@@ -86,9 +93,11 @@ func (d *Driver) pass(ctx context.Context, now time.Time) time.Duration {
 	return d.due(now)
 }
 
-// check logs what went wrong with one job; the next round tries again.
+// check logs what went wrong with one job; the next round, which comes soon then,
+// tries again.
 func (d *Driver) check(id driver.JobID, err error) {
 	if err != nil {
+		d.trouble = true
 		d.cfg.Logger.Error("job is not handled", "job", string(id), "error", err)
 	}
 }
@@ -198,6 +207,9 @@ func (d *Driver) due(now time.Time) time.Duration {
 	}
 	if len(d.buried) > 0 {
 		wait = min(wait, lookEvery)
+	}
+	if d.trouble {
+		wait = min(wait, tryAgain)
 	}
 	return wait
 }

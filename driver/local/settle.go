@@ -79,7 +79,7 @@ func (d *Driver) settle(r *record, exit supervise.Exit) {
 		d.close(r, driver.Cancelled, exit.Detail, exit.Ended)
 	case r.saved(exit):
 		r.leave(exit.Ended)
-	case exit.Reason == supervise.Memory && !unchanged(r.Job.Change):
+	case exit.Reason == supervise.Memory && !r.Job.Change.Empty():
 		r.forget(driver.StepSuperseded)
 		r.returnMemory()
 	default:
@@ -135,22 +135,16 @@ func (r *record) leave(at time.Time) {
 
 // returnMemory queues a job that was killed for memory under a change: it may live
 // without. A tuned limit goes first, alone; then everything, since more threads or
-// a larger batch need more memory too.
+// a larger batch need more memory too. The attempt is no longer the intent's.
 func (r *record) returnMemory() {
+	change, note := driver.Change{}, "killed for memory under changed settings; the owner's settings return"
 	if r.tunedMemory() {
-		change := cloneChange(r.Job.Change)
+		change = r.Job.Change.Clone()
 		change.MemoryBytes = 0
-		r.requeue(change, driver.CauseMemory, fmt.Sprintf(
-			"killed for memory at the tuned limit of %d bytes; the owner's limit returns", r.Job.Change.MemoryBytes))
-		return
+		note = fmt.Sprintf("killed for memory at the tuned limit of %d bytes; the owner's limit returns", r.Job.Change.MemoryBytes)
 	}
-	r.requeue(driver.Change{}, driver.CauseMemory, "killed for memory under changed settings; the owner's settings return")
-	r.Next.Intent = "" // nothing of it is left
-}
-
-// unchanged tells whether a change leaves everything to the owner.
-func unchanged(c driver.Change) bool {
-	return c.Cores == 0 && c.MemoryBytes == 0 && c.TimeLimit == 0 && len(c.Env) == 0 && len(c.Args) == 0
+	r.requeue(change, driver.CauseMemory, note)
+	r.Next.Intent = ""
 }
 
 // tunedMemory tells whether the present attempt has less memory than its owner
@@ -162,7 +156,7 @@ func (r *record) tunedMemory() bool {
 
 // requeue queues the next attempt. It keeps the intent that its change is from.
 func (r *record) requeue(c driver.Change, cause driver.Cause, note string) {
-	r.Next = next{Change: cloneChange(c), Cause: cause, Intent: r.attempt().Intent, Note: note}
+	r.Next = next{Change: c.Clone(), Cause: cause, Intent: r.attempt().Intent, Note: note}
 	r.queue(note)
 }
 

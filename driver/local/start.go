@@ -106,7 +106,7 @@ func (d *Driver) draft(id driver.RequestID, spec driver.Spec) (*record, []byte, 
 		Version: recordVersion, User: owner.user, Home: owner.home,
 		File: file{
 			Format: job.Format, Argv: job.Argv, Env: job.Env, Meta: job.Meta, Interpreter: interpreter(job.Script),
-			NoRequeue: job.NoRequeue, Output: job.Output, Fixed: job.Fixed,
+			NoRequeue: job.NoRequeue, Output: job.Output, Fixed: job.Fixed, Live: job.Live(),
 		},
 		Env: maps.Clone(spec.Env), Progress: spec.Progress, NotBefore: spec.NotBefore,
 		Next: next{Cause: driver.CauseSubmitted},
@@ -131,6 +131,9 @@ func (d *Driver) draft(id driver.RequestID, spec driver.Spec) (*record, []byte, 
 		script = job.Script
 	}
 	if r.Dir, err = workingDir(spec.Dir, job); err != nil {
+		return nil, nil, err
+	}
+	if err := d.interpolates(r, job.Dir); err != nil {
 		return nil, nil, err
 	}
 	return r, script, nil
@@ -200,9 +203,13 @@ func (d *Driver) makeJob(r *record, script []byte) error {
 		}
 		return r.own(path)
 	}
-	for _, sub := range []string{"alloc", "local"} {
+	for _, sub := range []string{"alloc", "local", "secrets"} {
 		path := filepath.Join(dir, sub)
-		if err := durable.MkdirAll(path, 0o755); err != nil {
+		mode := os.FileMode(0o755)
+		if sub == "secrets" {
+			mode = 0o700
+		}
+		if err := durable.MkdirAll(path, mode); err != nil {
 			return err
 		}
 		if err := r.own(path); err != nil {

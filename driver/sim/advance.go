@@ -133,6 +133,9 @@ func (c *Cluster) feasible(j *job, in driver.Intent) error {
 	if len(ch.Args) > 0 {
 		return fmt.Errorf("%w: a batch script has no arguments to change", driver.ErrUnsupported)
 	}
+	if _, err := driver.EncodeSettings(1, ch.Live); err != nil {
+		return err
+	}
 	if err := c.canHold(j.resources(ch)); err != nil {
 		return err
 	}
@@ -182,7 +185,7 @@ func (c *Cluster) signal(j *job, in driver.Intent) (driver.StepKind, string, err
 
 // change gives the next attempt its settings.
 func (c *Cluster) change(j *job, in driver.Intent) (driver.StepKind, string, error) {
-	j.view.Change = cloneChange(in.Change)
+	j.view.Change = in.Change.Clone()
 	j.cause, j.intent, j.note = driver.CauseIntent, in.ID, in.Note
 	j.move.stage = changed
 	c.changed(j)
@@ -196,7 +199,9 @@ func (c *Cluster) release(j *job) (driver.StepKind, string, error) {
 	if j.view.State == driver.Stopped {
 		c.enqueue(j, driver.CauseIntent, id)
 	} else {
-		j.notBefore = c.now
+		if j.view.Attempt == 0 { // the queue does not move up for an intent
+			j.notBefore = c.now
+		}
 		c.changed(j)
 		c.schedule()
 	}

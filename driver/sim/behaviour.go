@@ -46,9 +46,15 @@ type Behaviour struct {
 	Missing bool
 	ShowEnv string
 
+	ShowSettings bool
+
 	Contended      []Span
 	OwnerChangesAt time.Duration // since its submission; 0 = never
 	DiesAt         time.Duration // since the attempt began; 0 = never
+
+	QueueWait time.Duration // of each attempt after the first, before it may start
+	ClosedAt  time.Duration // since its submission; 0 = never
+	ClosedBy  string
 
 	WattsIdle    float64 // of the whole node
 	WattsCore    float64 // of one busy core

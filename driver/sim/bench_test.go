@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"io"
 	"os/user"
 	"regexp"
@@ -19,7 +20,14 @@ import (
 	"pitchpipe/driver/sim"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// Most of these tests wait for the clock, and hardly use a CPU.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "64"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // pattern is what the jobs of these tests print at the end of an epoch.
 const pattern = `^epoch (?P<epoch>\d+)/(?P<total>\d+) loss (?P<loss>\S+) acc (?P<quality>\S+)`

@@ -166,6 +166,10 @@ func (c *Cluster) next() (*job, *node) {
 func (c *Cluster) enqueue(j *job, cause driver.Cause, intent string) {
 	j.view.State, j.view.Node, j.view.Detail = driver.Pending, "", ""
 	j.cause, j.intent = cause, intent
+	if d := j.act.QueueWait; d > 0 && j.view.Attempt > 0 {
+		j.notBefore = c.now.Add(d)
+		c.at(j.notBefore, c.schedule)
+	}
 	c.queue = append(c.queue, j)
 	c.changed(j)
 	c.schedule()

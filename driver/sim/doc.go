@@ -20,7 +20,7 @@
 // Jobs wait in one queue and start first come first served; the first that finds
 // no room keeps those behind it waiting. A job held by Spec.NotBefore keeps its
 // place and holds nobody up. A job that goes on after a checkpoint queues again
-// at the end. Requests for cores and memory are never oversubscribed. A job
+// at the end, and loses its room to those before it. Requests for cores and memory are never oversubscribed. A job
 // without a memory limit takes no memory from its node.
 //
 // A job that is asked to save finishes its epoch, needs checkpoint= to save,
@@ -31,11 +31,30 @@
 // checkpoint= and without ignore_signal= dies of the signal.
 //
 // A job that outgrows its memory limit is killed in the middle of its first
-// epoch. Where a tuned limit was to blame, it runs again under its owner's.
+// epoch. Under a change it runs again, first with its owner's memory where the
+// change had less, then with all of its owner's settings: only under these does a
+// lack of memory end the job.
 //
 // The output of all attempts is one text, with one line for each epoch:
 //
 //	epoch 3/40 loss 1.7294 acc 0.2814
+//
+// # Outlook
+//
+// Cluster.Outlook says how long the job would queue if its attempt saved and left
+// now: the queue is played through in the order in which it is served, with the
+// declared time limits of what runs and of what starts before the job. Where what
+// it waits for has no limit, nobody can tell, and Wait is nil. With queue_wait=
+// the cluster says that instead, and keeps its word: each attempt after the first
+// waits so long before it may start. closed_at= and closed_by= are only told:
+// nothing happens when the time comes.
+//
+// # The settings file
+//
+// Change.Live is kept for each attempt. A simulated job reads it as a job that
+// looks into the file of PITCHPIPE_SETTINGS: where threads= or batch= is a name in
+// the file, that value counts. The file is there where the job file names a live
+// knob, and from the first live change on; its revision is the attempt's number.
 //
 // # The #SIM lines
 //
@@ -72,9 +91,13 @@
 //	hang_at               0                epoch that never ends; 0 = none
 //	missing               false            the command does not exist
 //	show_env              none             variable that each attempt writes as "env NAME=VALUE"
+//	show_settings         false            each attempt writes "settings JSON", the content of its settings file, or "settings none"
 //	contended             none             epochs such as 3-5,8 in which others take a fifth of the node (steal), so that they take 1.25 times as long
 //	owner_changes_at      never            time after submission at which the owner edits the job
 //	dies_at               never            time after the start of an attempt at which its supervisor dies
+//	queue_wait            by the queue     time that each attempt after the first waits before it may start
+//	closed_at             never            time after submission at which a reservation or maintenance takes the nodes
+//	closed_by             none             its name
 //	watts_idle            40               power of the whole idle node, of which the job bears the share of its cores
 //	watts_core            8                power of one busy core
 //	energy_source         the cluster's    rapl, perf-power, gpu, bmc, modelled or replayed

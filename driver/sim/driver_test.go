@@ -60,6 +60,9 @@ func conformanceJob(t *testing.T, b drivertest.Behaviour) driver.Spec {
 	case b.LeavesWith != 0:
 		words = append(words, fmt.Sprintf("checkpoint_exit=%d", b.LeavesWith))
 	}
+	if b.ShowSettings {
+		words = append(words, "show_settings=true")
+	}
 	if b.ShowEnv != "" {
 		words = append(words, "show_env="+b.ShowEnv)
 	}

@@ -15,6 +15,7 @@ const (
 	OpStart   = "start"
 	OpAdvance = "advance"
 	OpCheck   = "check"
+	OpOutlook = "outlook"
 	OpWatch   = "watch"
 	OpEvent   = "event"
 	OpGet     = "get"

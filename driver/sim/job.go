@@ -23,6 +23,7 @@ type job struct {
 	env       map[string]string // of the file and the submission
 	fixed     map[string]string // what the script sets whatever its environment says
 	noRequeue bool
+	live      bool           // its attempts have a settings file
 	progress  *regexp.Regexp // nil = no listener
 	notBefore time.Time
 
@@ -46,7 +47,7 @@ func (c *Cluster) newJob(request driver.RequestID, spec driver.Spec) (*job, erro
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
 	}
-	j := &job{act: act, spec: spec, noRequeue: file.NoRequeue, notBefore: spec.NotBefore, over: make(map[string]driver.StepKind)}
+	j := &job{act: act, spec: spec, noRequeue: file.NoRequeue, live: file.Live(), notBefore: spec.NotBefore, over: make(map[string]driver.StepKind)}
 	if spec.Progress.Pattern != "" {
 		if j.progress, err = regexp.Compile(spec.Progress.Pattern); err != nil {
 			return nil, fmt.Errorf("%w: progress pattern: %w", driver.ErrInvalid, err)
@@ -101,12 +102,32 @@ func (j *job) resources(change driver.Change) driver.Resources {
 	return r
 }
 
-// environment is what an attempt under the change sees.
+// environment is what an attempt under the change sees. A name in its settings
+// file counts before the variable of that name.
 func (j *job) environment(change driver.Change) map[string]string {
 	env := maps.Clone(j.env)
 	maps.Copy(env, change.Env)
 	maps.Copy(env, j.fixed)
+	maps.Copy(env, change.Live)
 	return env
+}
+
+// printSettings writes what the attempt finds in its settings file. It has one
+// where the job file names a live knob, and from the first live change on.
+func (j *job) printSettings(r *run) error {
+	j.live = j.live || len(j.view.Change.Live) > 0
+	if !j.act.ShowSettings {
+		return nil
+	}
+	text := []byte("none")
+	if j.live {
+		var err error
+		if text, err = driver.EncodeSettings(r.number, j.view.Change.Live); err != nil {
+			return err
+		}
+	}
+	j.print("settings " + strings.TrimSpace(string(text)))
+	return nil
 }
 
 // current is the attempt that runs, nil where none does.
@@ -122,19 +143,14 @@ func (j *job) snapshot() driver.Job {
 	v := j.view
 	v.Source = slices.Clone(v.Source)
 	v.Variables = maps.Clone(v.Variables)
-	v.Change = cloneChange(v.Change)
+	v.Change = v.Change.Clone()
 	v.Resources.Env = maps.Clone(v.Resources.Env)
 	v.Resources.Args = slices.Clone(v.Resources.Args)
 	v.Attempts = slices.Clone(v.Attempts)
 	for i := range v.Attempts {
-		v.Attempts[i].Change = cloneChange(v.Attempts[i].Change)
+		v.Attempts[i].Change = v.Attempts[i].Change.Clone()
 	}
 	return v
-}
-
-func cloneChange(ch driver.Change) driver.Change {
-	ch.Env, ch.Args = maps.Clone(ch.Env), maps.Clone(ch.Args)
-	return ch
 }
 
 // print appends one line to the job's output.

@@ -89,7 +89,7 @@ func TestTableOfKeysIsComplete(t *testing.T) {
 	for _, row := range regexp.MustCompile(`(?m)^//\t(\w+) {2,}(.+?)(?: {2,}|$)`).FindAllStringSubmatch(table, -1) {
 		described[row[1]] = row[2]
 	}
-	b, err := sim.ParseBehaviour("f", []byte("#SIM epochs=1 seconds=1 batch=B checkpoint=1s contended=1 show_env=E energy_source=rapl"))
+	b, err := sim.ParseBehaviour("f", []byte("#SIM epochs=1 seconds=1 batch=B checkpoint=1s contended=1 show_env=E energy_source=rapl closed_by=m"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func (c *Cluster) begin(j *job, n *node) {
 	}
 	v.Attempts = append(v.Attempts, driver.Attempt{
 		Number: v.Attempt, Started: c.now, ExitCode: exitUnknown,
-		Change: cloneChange(v.Change), Cause: j.cause, Intent: j.intent,
+		Change: v.Change.Clone(), Cause: j.cause, Intent: j.intent,
 	})
 	if j.move != nil && j.move.stage == changed {
 		// It started by itself between the change and the release.
@@ -70,6 +70,11 @@ func (c *Cluster) begin(j *job, n *node) {
 	}
 	if name := j.act.ShowEnv; name != "" {
 		j.print("env " + name + "=" + r.env[name])
+	}
+	if err := j.printSettings(r); err != nil {
+		c.phase(r, idle())
+		c.end(r, driver.NotStarted, exitMissing, err.Error())
+		return
 	}
 	j.print(fmt.Sprintf("attempt %d on %s with %d cores, %d threads, batch %s, %d of %d done",
 		r.number, n.spec.Name, want.Cores, r.set.threads, strconv.FormatFloat(r.set.batch, 'g', -1, 64), r.epoch, j.act.Epochs))
@@ -197,13 +202,14 @@ func (c *Cluster) saved(r *run, code int) {
 	c.enqueue(j, was.Cause, was.Intent)
 }
 
-// outOfMemory ends an attempt that outgrew its limit. A tuned limit that was
-// tighter than the owner's is taken back at once.
+// outOfMemory ends an attempt that outgrew its limit. Under a change the job runs
+// again: a limit tighter than the owner's goes first, alone, and then the rest of
+// the change.
 func (c *Cluster) outOfMemory(r *run) {
 	j := r.job
 	j.print(fmt.Sprintf("killed: over its memory limit of %d bytes", r.took.MemoryBytes))
-	own := j.view.Resources.MemoryBytes
-	if tuned := j.view.Change.MemoryBytes; tuned == 0 || own != 0 && tuned >= own {
+	change := &j.view.Change
+	if change.Empty() {
 		c.end(r, driver.MemoryExceeded, exitKilled, "memory limit")
 		return
 	}
@@ -211,7 +217,12 @@ func (c *Cluster) outOfMemory(r *run) {
 	if j.move != nil {
 		j.settle(driver.StepSuperseded)
 	}
-	j.view.Change.MemoryBytes = 0
+	own := j.view.Resources.MemoryBytes
+	if tuned := change.MemoryBytes; tuned > 0 && (own == 0 || tuned < own) {
+		change.MemoryBytes = 0
+	} else {
+		*change = driver.Change{}
+	}
 	c.enqueue(j, driver.CauseMemory, "")
 }
 

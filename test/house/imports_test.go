@@ -30,6 +30,7 @@ func pure() map[string][]string {
 		"controller/forecast": numbers,
 		"controller/search":   numbers,
 		"controller/plan":     numbers,
+		"controller/report":   {module + "/controller/tuning"},
 		"controller/verify":   numbers,
 	}
 }

@@ -154,7 +154,7 @@ func parseFault(words []string) (fault, error) {
 	f := fault{op: words[0]}
 	ops := []string{
 		sim.OpStart, sim.OpAdvance, sim.OpCheck, sim.OpWatch, sim.OpEvent, sim.OpGet, sim.OpList, sim.OpStop,
-		sim.OpWindow, sim.OpNode, "any",
+		sim.OpWindow, sim.OpNode, sim.OpOutlook, "any",
 	}
 	if !slices.Contains(ops, f.op) {
 		return f, fmt.Errorf("no operation %q", f.op)

@@ -14,10 +14,14 @@ const (
 	PathLogs      = "/v1/logs/{id...}"    // GET text; ?offset=N
 	PathOff       = "/v1/off/{id...}"     // POST → 204
 	PathStop      = "/v1/stop/{id...}"    // POST → 204
+	PathValidate  = "/v1/validate"        // POST Draft → Verdict, also where the file has errors
 	PathHistory   = "/v1/history"         // GET []Event, newest last
 	PathKnowledge = "/v1/knowledge"       // GET Knowledge
-	PathPauses    = "/v1/pauses"          // GET []Pause; POST Pause → 204; DELETE ?scope=&name= → 204
-	PathMetrics   = "/metrics"            // GET, Prometheus text
+	// PathObservations: GET, one JSON observation a line.
+	PathObservations = "/v1/observations"
+	PathReport       = "/v1/report" // GET report.Table; ?since=30d&by=user
+	PathPauses       = "/v1/pauses" // GET []Pause; POST Pause → 204; DELETE ?scope=&name= → 204
+	PathMetrics      = "/metrics"   // GET, Prometheus text
 )
 
 // Submission is a job file to run.
@@ -31,38 +35,67 @@ type Submission struct {
 	Off       bool              `json:"off,omitempty"` // run it untuned
 }
 
+// Draft is a job file to judge; nothing is run.
+type Draft struct {
+	Filename  string            `json:"filename"`
+	Source    []byte            `json:"source"`
+	Variables map[string]string `json:"variables,omitempty"`
+}
+
+// Verdict is what a job file means to the tuner.
+type Verdict struct {
+	File   string         `json:"file"`
+	Valid  bool           `json:"valid"`
+	Policy *tuning.Policy `json:"policy,omitempty"` // defaults included
+	Text   string         `json:"text,omitempty"`   // the policy as a stanza
+	Errors []Fault        `json:"errors,omitempty"`
+	Note   string         `json:"note,omitempty"`
+}
+
+// Fault is one error of a job file. Line and column count from 1, 0 = the whole file.
+type Fault struct {
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	Found  string `json:"found"`
+	Want   string `json:"want,omitempty"`
+}
+
 // Job is one job's status.
 type Job struct {
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
-	Owner     string          `json:"owner"`
-	State     string          `json:"state"` // at its scheduler
-	Phase     string          `json:"phase"` // in the tuner
-	Reason    tuning.Reason   `json:"reason,omitempty"`
-	Sentence  string          `json:"sentence,omitempty"` // the reason in words
-	Detail    string          `json:"detail,omitempty"`
-	Class     *tuning.Class   `json:"class,omitempty"`
-	Epoch     int             `json:"epoch"`
-	Total     int             `json:"total"` // 0 = unknown
-	Seconds   float64         `json:"seconds"`
-	Joules    *float64        `json:"joules"` // null: not measured
-	Source    string          `json:"energy_source,omitempty"`
-	Quality   *float64        `json:"quality,omitempty"`
-	Attempt   int             `json:"attempt"`
-	Restarts  int             `json:"restarts"`
-	Probes    int             `json:"probes"`
-	ExitCode  int             `json:"exit_code"`
-	Ended     bool            `json:"ended"` // at its scheduler, and the tuner is through with it
-	Policy    *tuning.Policy  `json:"policy,omitempty"`
-	Own       tuning.Settings `json:"own,omitempty"`
-	Current   tuning.Settings `json:"current,omitempty"`
-	Advice    tuning.Settings `json:"advice,omitempty"`
-	Recalled  bool            `json:"recalled,omitempty"` // changed before its start
-	Trials    []tuning.Trial  `json:"trials,omitempty"`
-	Outcome   *tuning.Outcome `json:"outcome,omitempty"`
-	Submitted time.Time       `json:"submitted"`
-	Started   time.Time       `json:"started,omitzero"`
-	EndedAt   time.Time       `json:"ended_at,omitzero"`
+	ID       string          `json:"id"`
+	Name     string          `json:"name"`
+	Owner    string          `json:"owner"`
+	State    string          `json:"state"` // at its scheduler
+	Phase    string          `json:"phase"` // in the tuner
+	Reason   tuning.Reason   `json:"reason,omitempty"`
+	Sentence string          `json:"sentence,omitempty"` // the reason in words
+	Detail   string          `json:"detail,omitempty"`
+	Class    *tuning.Class   `json:"class,omitempty"`
+	Epoch    int             `json:"epoch"`
+	Total    int             `json:"total"` // 0 = unknown
+	Seconds  float64         `json:"seconds"`
+	Joules   *float64        `json:"joules"` // null: not measured
+	Source   string          `json:"energy_source,omitempty"`
+	Quality  *float64        `json:"quality,omitempty"`
+	Attempt  int             `json:"attempt"`
+	Restarts int             `json:"restarts"`
+	Probes   int             `json:"probes"`
+	ExitCode int             `json:"exit_code"`
+	Ended    bool            `json:"ended"` // at its scheduler, and the tuner is through with it
+	Policy   *tuning.Policy  `json:"policy,omitempty"`
+	Own      tuning.Settings `json:"own,omitempty"`
+	Current  tuning.Settings `json:"current,omitempty"`
+	Advice   tuning.Settings `json:"advice,omitempty"`
+	Recalled bool            `json:"recalled,omitempty"` // changed before its start
+	// RightSized: changed before its start in memory alone, since jobs of its kind
+	// needed less than its owner asked for.
+	RightSized bool            `json:"right_sized,omitempty"`
+	Trials     []tuning.Trial  `json:"trials,omitempty"`
+	Outcome    *tuning.Outcome `json:"outcome,omitempty"`
+	Submitted  time.Time       `json:"submitted"`
+	Started    time.Time       `json:"started,omitzero"`
+	EndedAt    time.Time       `json:"ended_at,omitzero"`
 }
 
 // Line is one sentence of a job's story.
@@ -88,21 +121,58 @@ type Event struct {
 	Text   string        `json:"text"`
 }
 
+// KnownEffects are what settings do for one objective.
+type KnownEffects struct {
+	Objective tuning.Objective `json:"objective"`
+	Sources   []string         `json:"energy_sources,omitempty"` // of the joules in it
+	Effects   []tuning.Effect  `json:"effects"`                  // the best first
+}
+
 // KnownKind is what was learned about jobs of one kind.
 type KnownKind struct {
-	Kind    string          `json:"kind"`
-	Runs    int             `json:"runs"`
-	Class   string          `json:"class,omitempty"`
-	Peak    tuning.Bytes    `json:"peak_rss_bytes,omitempty"`
-	Effects []tuning.Effect `json:"effects,omitempty"`
+	Kind      string            `json:"kind"`
+	Runs      int               `json:"runs"`
+	Newest    time.Time         `json:"newest,omitzero"`
+	Class     string            `json:"class,omitempty"` // of its newest run
+	Peak      tuning.Bytes      `json:"peak_rss_bytes,omitempty"`
+	Effects   []KnownEffects    `json:"effects,omitempty"` // against its owner's settings; one per objective that has data
+	Regressed []tuning.Settings `json:"regressed,omitempty"`
+}
+
+// KnownClass is what was learned about jobs of one class: system knobs only.
+type KnownClass struct {
+	ID      string         `json:"id"`
+	Runs    int            `json:"runs"`
+	Kinds   []string       `json:"kinds"`
+	Effects []KnownEffects `json:"effects,omitempty"`
+}
+
+// KnownModel is the model that tells classes apart.
+type KnownModel struct {
+	Name       string         `json:"name"`
+	Version    int            `json:"version"`    // of its form
+	Fits       int            `json:"fits"`       // of which it is the last
+	Confidence float64        `json:"confidence"` // share of a class's runs within its radius; farther away is unknown
+	Strata     []KnownStratum `json:"strata"`
+}
+
+// KnownStratum are the classes of profiles that can be compared with each other.
+type KnownStratum struct {
+	Schema     string  `json:"schema"`
+	Machine    string  `json:"machine"`
+	Settings   string  `json:"settings"` // cores and threads of the profiles
+	K          int     `json:"k"`
+	Runs       int     `json:"runs"`
+	Silhouette float64 `json:"silhouette"` // how well they are apart, up to 1; 0 with fewer than two classes
 }
 
 // Knowledge is what was learned.
 type Knowledge struct {
-	Objective tuning.Objective `json:"objective"` // that the effects are given for
-	Kinds     []KnownKind      `json:"kinds"`
-	Classes   int              `json:"classes"`
-	Model     string           `json:"model,omitempty"`
+	Schema       int          `json:"schema"` // of the store
+	Observations int          `json:"observations"`
+	Kinds        []KnownKind  `json:"kinds"`
+	Classes      []KnownClass `json:"classes"`
+	Model        *KnownModel  `json:"model"` // null: none was fitted yet
 }
 
 // Pause says that the tuner does nothing in a scope.

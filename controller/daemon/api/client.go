@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"pitchpipe/controller/report"
 )
 
 // Errors of the client.
@@ -50,6 +52,12 @@ func (c *Client) Submit(ctx context.Context, s Submission) (Job, error) {
 	return j, c.do(ctx, http.MethodPost, PathJobs, s, &j)
 }
 
+// Validate judges a job file. A file with errors is an answer, not an error.
+func (c *Client) Validate(ctx context.Context, d Draft) (Verdict, error) {
+	var v Verdict
+	return v, c.do(ctx, http.MethodPost, PathValidate, d, &v)
+}
+
 // Jobs lists the jobs, oldest first.
 func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
 	var js []Job
@@ -78,6 +86,28 @@ func (c *Client) History(ctx context.Context) ([]Event, error) {
 func (c *Client) Knowledge(ctx context.Context) (Knowledge, error) {
 	var k Knowledge
 	return k, c.do(ctx, http.MethodGet, PathKnowledge, nil, &k)
+}
+
+// Observations copies what the jobs taught, as it was measured, to w: one JSON
+// object a line.
+func (c *Client) Observations(ctx context.Context, w io.Writer) error {
+	resp, err := c.send(ctx, http.MethodGet, PathObservations, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(w, resp.Body); err != nil {
+		return fmt.Errorf("read the observations: %w", err)
+	}
+	return nil
+}
+
+// Report sums up the jobs of the last time, such as "30d", by what report.By
+// lists; both may be empty.
+func (c *Client) Report(ctx context.Context, since string, by report.By) (report.Table, error) {
+	q := url.Values{"since": {since}, "by": {string(by)}}
+	var t report.Table
+	return t, c.do(ctx, http.MethodGet, PathReport+"?"+q.Encode(), nil, &t)
 }
 
 // Off switches tuning off for a job.

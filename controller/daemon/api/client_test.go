@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/report"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -140,6 +141,15 @@ func TestEachCallAsksItsOwnPath(t *testing.T) {
 		{"GET /v1/logs/7?offset=12 ", func() error { _, err := client.Logs(ctx, "7", 12, &bytes.Buffer{}); return err }},
 		{"GET /v1/history ", func() error { _, err := client.History(ctx); return err }},
 		{"GET /v1/knowledge ", func() error { _, err := client.Knowledge(ctx); return err }},
+		{"GET /v1/observations ", func() error { return client.Observations(ctx, &bytes.Buffer{}) }},
+		{"GET /v1/report?by=user&since=7d ", func() error { _, err := client.Report(ctx, "7d", report.ByUser); return err }},
+		{
+			`POST /v1/validate {"filename":"f","source":"eA=="}`,
+			func() error {
+				_, err := client.Validate(ctx, api.Draft{Filename: "f", Source: []byte("x")})
+				return err
+			},
+		},
 		{"GET /v1/pauses ", func() error { _, err := client.Pauses(ctx); return err }},
 		{"POST /v1/off/7 ", func() error { return client.Off(ctx, "7") }},
 		{"POST /v1/stop/7 ", func() error { return client.Stop(ctx, "7") }},

@@ -68,6 +68,9 @@ func acted(e reconcile.Entry) string {
 	target := settingsText(d.Settings)
 	switch d.Action {
 	case tuning.Probe:
+		if d.Reason == tuning.ReasonDoubted { // its sentence says already what is tried
+			return fmt.Sprintf("Its owner's %s return for a while: %s.", target, d.Reason.Sentence())
+		}
 		return fmt.Sprintf("Its next epochs try %s: %s.", target, d.Reason.Sentence())
 	case tuning.Move:
 		if e.To == reconcile.Recalled {
@@ -108,30 +111,32 @@ func ending(r *reconcile.Record) string {
 		b.WriteString("It failed")
 	}
 	if !r.Ended.IsZero() {
-		fmt.Fprintf(&b, " after %.1f s and %d epochs", r.Ended.Sub(r.Submitted).Seconds(), r.Done())
+		fmt.Fprintf(&b, " after %s and %s", duration(r.Ended.Sub(r.Submitted).Seconds()), number(float64(r.Done()), "epoch"))
 	}
 	switch joules, source := r.Joules(); {
 	case joules != nil:
-		fmt.Fprintf(&b, ", with %.0f J (%s) in its epochs", float64(*joules), source)
+		fmt.Fprintf(&b, ", with %s (%s) in its epochs", energy(float64(*joules)), source)
 	case r.Done() > 0:
 		b.WriteString("; its energy was not measured throughout")
 	}
-	fmt.Fprintf(&b, ". It was moved %s and probed %s.", times(len(r.Restarts)), times(len(r.Probed)))
+	fmt.Fprintf(&b, ". It was %s and %s.", times("moved", len(r.Restarts)), times("probed", len(r.Probed)))
 	return b.String()
 }
 
-func times(n int) string {
+func times(what string, n int) string {
 	switch n {
 	case 0:
-		return "never"
+		return "never " + what
 	case 1:
-		return "once"
+		return what + " once"
+	case 2:
+		return what + " twice"
 	}
-	return fmt.Sprintf("%d times", n)
+	return fmt.Sprintf("%s %d times", what, n)
 }
 
 func classified(c tuning.Class) (string, []string) {
-	why := []string{fmt.Sprintf("distance %.2f, radius %.2f, nearest class %s", c.Distance, c.Radius, orNone(c.NearestID))}
+	why := []string{fmt.Sprintf("it is %.2f away from class %s, whose radius is %.2f", c.Distance, c.NearestID, c.Radius)}
 	if c.NearestID == "" {
 		why = nil
 	}
@@ -142,29 +147,34 @@ func classified(c tuning.Class) (string, []string) {
 }
 
 func outcome(o tuning.Outcome) (string, []string) {
-	return fmt.Sprintf("Compared with its owner's settings: %s.", o.Reason.Sentence()), []string{
-		fmt.Sprintf("%s changed by %s (%g %% interval %s to %s, %d pairs of epochs)", o.Measure,
-			percent(o.LogRatio), o.Level*100, percent(o.Low), percent(o.High), o.Pairs),
+	text := fmt.Sprintf("Compared with its owner's settings: %s.", o.Reason.Sentence())
+	if o.Pairs == 0 {
+		return text, nil // there is no number
 	}
+	why := fmt.Sprintf("%s changed by %s (%g %% interval %s to %s) over %s", measureText(o.Measure),
+		percent(o.LogRatio), o.Level*100, bound(o.Low), bound(o.High), number(float64(o.Pairs), "pair of epochs"))
+	if o.Source != "" {
+		why += ", joules by " + o.Source
+	}
+	return text, []string{why}
+}
+
+// measureText is what an objective measures.
+func measureText(o tuning.Objective) string {
+	switch o {
+	case tuning.Energy:
+		return "joules per epoch"
+	case tuning.Time:
+		return "seconds per epoch"
+	case tuning.EDP:
+		return "joules times seconds per epoch"
+	case tuning.Blend:
+		return "the blend of joules and seconds per epoch"
+	}
+	return string(o)
 }
 
 func percent(logRatio float64) string { return fmt.Sprintf("%+.1f %%", math.Expm1(logRatio)*100) }
-
-func evidence(es []tuning.Evidence) []string {
-	out := make([]string, 0, len(es))
-	for _, e := range es {
-		name := strings.ReplaceAll(e.Name, "_", " ")
-		switch {
-		case strings.Contains(e.Name, "log_ratio"):
-			out = append(out, fmt.Sprintf("%s: %s", strings.Replace(name, "log ratio", "effect", 1), percent(e.Value)))
-		case e.Text != "":
-			out = append(out, name+": "+e.Text)
-		default:
-			out = append(out, fmt.Sprintf("%s: %.4g", name, e.Value))
-		}
-	}
-	return out
-}
 
 func sentence(text, detail string) string {
 	if text == "" {
@@ -182,11 +192,4 @@ func settingsText(s tuning.Settings) string {
 		return "the settings of its job file"
 	}
 	return s.String()
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
 }

@@ -157,7 +157,7 @@ func TestAnEndingSaysWhatIsKnownAndWhatIsNot(t *testing.T) {
 			if !ok || !strings.Contains(got, tc.want) || tc.not != "" && strings.Contains(got, tc.not) {
 				t.Errorf("got %q, want %q in it and %q not", got, tc.want, tc.not)
 			}
-			if !strings.Contains(got, "after 10.0 s") {
+			if !strings.Contains(got, "after 10.0 s and ") {
 				t.Errorf("got %q, want the time that it took", got)
 			}
 		})

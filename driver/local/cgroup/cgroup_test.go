@@ -116,28 +116,124 @@ func TestProbe(t *testing.T) {
 
 func TestAVersion2LeafIsLimitedThroughItsFiles(t *testing.T) {
 	t.Parallel()
-	root := fakeTree(t, map[string]string{
-		"cgroup.controllers": "cpuset memory\n", "cgroup.procs": "", "cgroup.subtree_control": "cpuset memory\n",
-		"pitchpipe/cgroup.subtree_control": "cpuset memory\n", "pitchpipe/cgroup.controllers": "cpuset memory\n",
+	all := []string{"cpuset.cpus", "memory.max", "memory.swap.max", "memory.oom.group"}
+	limits := map[string]string{"cpuset.cpus": "2,5", "memory.max": "268435456", "memory.swap.max": "0", "memory.oom.group": "1"}
+	for _, tt := range []struct {
+		name  string
+		files []string // that the kernel made
+		fails bool
+	}{
+		{"all of them", all, false},
+		{"a kernel without swap", []string{"cpuset.cpus", "memory.max", "memory.oom.group"}, false},
+		{"a kernel that kills one by one", []string{"cpuset.cpus", "memory.max", "memory.swap.max"}, false},
+		{"a leaf without the memory controller", []string{"cpuset.cpus"}, true},
+		{"a leaf without the cpuset controller", []string{"memory.max"}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			files := map[string]string{
+				"cgroup.controllers": "cpuset memory\n", "cgroup.procs": "", "cgroup.subtree_control": "cpuset memory\n",
+				"pitchpipe/cgroup.subtree_control": "cpuset memory\n", "pitchpipe/cgroup.controllers": "cpuset memory\n",
+			}
+			for _, name := range tt.files {
+				files["pitchpipe/local-1.1/"+name] = ""
+			}
+			root := fakeTree(t, files)
+			tree, dir := cgroup.Probe(root), filepath.Join(root, cgroup.Parent, "local-1.1")
+			err := tree.LimitV2(dir, cgroup.Limits{CPUs: []int{2, 5}, MemoryBytes: 1 << 28})
+			if tt.fails {
+				if !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("error %v, want %v: a leaf that confines nothing is none", err, os.ErrNotExist)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range all {
+				got, err := os.ReadFile(filepath.Join(dir, name))
+				if made := slices.Contains(tt.files, name); made != (err == nil) || made && string(got) != limits[name] {
+					t.Errorf("%s holds %q (%v), want %s where it exists", name, got, err, limits[name])
+				}
+			}
+			if err := os.WriteFile(filepath.Join(dir, "memory.events"), []byte("low 0\noom 4\noom_kill 3\noom_group_kill 1\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got := tree.Open("local-1.1").OOMKills(); got != 3 {
+				t.Errorf("%d kills for memory, want 3", got)
+			}
+		})
+	}
+}
+
+// realV2 makes a cgroup in a real hierarchy of version 2 and takes it for the root,
+// as one that was delegated is. Which controllers it has is the machine's matter.
+func realV2(t *testing.T) string {
+	t.Helper()
+	base := mount
+	if _, err := os.Stat(filepath.Join(base, "cgroup.controllers")); err != nil {
+		base = filepath.Join(mount, "unified")
+	}
+	root := filepath.Join(base, fmt.Sprintf("leaftest-v2-%d", os.Getpid()))
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Skip("no version 2 that this process may use: ", err)
+	}
+	t.Cleanup(func() {
+		for _, dir := range []string{filepath.Join(root, cgroup.Parent), root} {
+			if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+				t.Error(err)
+			}
+		}
 	})
-	leaf, err := cgroup.Probe(root).Create(t.Context(), "local-1.1", cgroup.Limits{CPUs: []int{2, 5}, MemoryBytes: 1 << 28})
+	return root
+}
+
+func TestALeafOfARealVersion2ConfinesWhatItCan(t *testing.T) {
+	t.Parallel()
+	tree := cgroup.Probe(realV2(t))
+	if tree.Kind != cgroup.V2 || (tree.Cpuset && tree.Memory) != (tree.Reason == "") {
+		t.Fatalf("tree %+v, want version 2, with a reason where something lacks", tree)
+	}
+	limits := cgroup.Limits{CPUs: tree.CPUs(), MemoryBytes: 256 << 20}
+	leaf, err := tree.Create(t.Context(), "job.1", limits)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(root, cgroup.Parent, "local-1.1")
-	for name, want := range map[string]string{
-		"cpuset.cpus": "2,5", "memory.max": "268435456", "memory.swap.max": "0", "memory.oom.group": "1",
-	} {
-		got, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil || strings.TrimSpace(string(got)) != want {
-			t.Errorf("%s holds %q (%v), want %s", name, got, err, want)
-		}
-	}
-	if err := os.WriteFile(filepath.Join(dir, "memory.events"), []byte("low 0\noom 4\noom_kill 3\n"), 0o600); err != nil {
+	// Its session survives the end of what started it, and the leaf does not care.
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "read go; setsid sleep 1000 & exec sleep 1000")
+	in, err := cmd.StdinPipe()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got := leaf.OOMKills(); got != 3 {
-		t.Errorf("%d kills for memory, want 3", got)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := leaf.Add(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Write([]byte("go\n")); err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for end := time.Now().Add(time.Minute); len(pids) < 2 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if pids, err = leaf.Pids(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(pids) != 2 {
+		t.Errorf("processes %v, want two", pids)
+	}
+	if _, err := tree.Create(t.Context(), "job.1", limits); !errors.Is(err, cgroup.ErrInUse) {
+		t.Errorf("a second Create: %v, want %v", err, cgroup.ErrInUse)
+	}
+	if err := leaf.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("the process ended well, want killed")
+	}
+	if err := leaf.Remove(t.Context()); err != nil || len(leaf.Dirs()) > 0 {
+		t.Errorf("left: %v (%v)", leaf.Dirs(), err)
 	}
 }
 
@@ -186,7 +282,7 @@ func TestALeafConfinesAndEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	var pids []int
-	for end := time.Now().Add(10 * time.Second); len(pids) < 3 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); len(pids) < 3 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if pids, err = leaf.Pids(); err != nil {
 			t.Fatal(err)
 		}

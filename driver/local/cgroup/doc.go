@@ -9,11 +9,16 @@
 // hierarchy, which perf counts by, always gets a leaf too. What a machine does
 // not offer is said in Tree, and is not an error.
 //
-// Leaves are made and limited by containerd/cgroups, which knows the order in
-// which kernels want this done. Killing, out-of-memory counters and the leaf of
-// the unified hierarchy are plain files: the library reads dozens of files for
-// one counter, and takes its mount points for version 2 from the machine rather
-// than from the caller.
+// Leaves of version 1 are made and limited by containerd/cgroups, which knows the
+// order in which kernels want this done. All else is plain files: for one counter
+// the library reads dozens, for version 2 it takes its mount points from the
+// machine rather than from the caller, wants the cpu controller with cpuset, and
+// gives up where a kernel has no limit of swap.
+//
+// Of version 2 the kernel demands that a cgroup other than the real root has
+// either processes or children with controllers. The parent has no process of its
+// own; a root that is not the real one, as in a container, must have none either,
+// and where it has, Tree says so and nothing is confined.
 //
 // It never touches a leaf that holds processes of somebody else, and never kills
 // by process group or name.

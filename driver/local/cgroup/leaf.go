@@ -11,7 +11,6 @@ import (
 	"strconv"
 
 	"github.com/containerd/cgroups/v3/cgroup1"
-	"github.com/containerd/cgroups/v3/cgroup2"
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 )
@@ -70,18 +69,57 @@ func (l Leaf) create(limits Limits) error {
 		}
 		return os.Mkdir(filepath.Join(t.Unified, Parent, l.name), 0o755)
 	case V2:
-		res := &cgroup2.Resources{}
-		if t.Cpuset && len(limits.CPUs) > 0 {
-			res.CPU = &cgroup2.CPU{Cpus: FormatList(limits.CPUs)}
-		}
-		if t.Memory && limits.MemoryBytes > 0 {
-			none, group := int64(0), true
-			res.Memory = &cgroup2.Memory{Max: &limits.MemoryBytes, Swap: &none, OOMGroup: &group}
-		}
-		_, err := cgroup2.NewManager(t.Unified, filepath.Join("/", Parent, l.name), res)
-		return err
+		return l.createV2(limits)
 	}
 	return fmt.Errorf("cgroups of kind %q", t.Kind)
+}
+
+// createV2 makes and limits the leaf of the one hierarchy of version 2.
+func (l Leaf) createV2(limits Limits) error {
+	// Again: whoever found the parent empty may have removed it since Probe.
+	if err := errors.Join(l.tree.handDownAll()...); err != nil && (l.tree.Cpuset || l.tree.Memory) {
+		handed := l.tree.handed()
+		if l.tree.Cpuset && !slices.Contains(handed, "cpuset") || l.tree.Memory && !slices.Contains(handed, "memory") {
+			return err
+		}
+	}
+	dir := filepath.Join(l.tree.Unified, Parent, l.name)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	return l.tree.limitV2(dir, limits)
+}
+
+// limitV2 writes the limits into the files that the kernel made with the leaf.
+func (t Tree) limitV2(dir string, limits Limits) error {
+	write := func(name, text string) error {
+		// Not os.WriteFile: what the kernel did not make is not to be made.
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteString(text)
+		return errors.Join(err, f.Close())
+	}
+	if t.Cpuset && len(limits.CPUs) > 0 {
+		if err := write("cpuset.cpus", FormatList(limits.CPUs)); err != nil {
+			return err
+		}
+	}
+	if !t.Memory || limits.MemoryBytes <= 0 {
+		return nil
+	}
+	if err := write("memory.max", strconv.FormatInt(limits.MemoryBytes, 10)); err != nil {
+		return err
+	}
+	// Kernels without swap have no limit of it; those before 4.19 kill one process
+	// at a time, and the supervisor the rest.
+	for name, text := range map[string]string{"memory.swap.max": "0", "memory.oom.group": "1"} {
+		if err := write(name, text); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // subsystems lists the version 1 controllers that a leaf is made in.
@@ -195,7 +233,8 @@ func readPids(path string) ([]int, error) {
 		}
 	}
 	err = lines.Err()
-	if errors.Is(err, unix.ENODEV) {
+	// One that became threaded lists its processes in the domain above it.
+	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EOPNOTSUPP) {
 		err = nil
 	}
 	return out, errors.Join(err, f.Close())

@@ -70,8 +70,26 @@ func probeV2(t Tree) Tree {
 		t.Reason = sentence(why)
 		return t
 	}
+	// To be moved into a leaf, a process must be allowed to leave where it is: in a
+	// delegated tree whoever may write the root's own list moves what is below it.
+	if err := unix.Access(filepath.Join(t.Root, "cgroup.procs"), unix.W_OK); err != nil {
+		t.Reason = fmt.Sprintf("moving processes in %s: %v", t.Root, err)
+		return t
+	}
 	t.Kind, t.Unified = V2, t.Root
-	// A controller reaches the leaves when root and parent hand it down.
+	why = t.handDownAll()
+	handed := t.handed()
+	t.Cpuset, t.Memory = slices.Contains(handed, "cpuset"), slices.Contains(handed, "memory")
+	t.Reason = sentence(why)
+	return t
+}
+
+// handDownAll has root and parent hand the controllers down, which is how these
+// reach the leaves, and tells what could not be.
+func (t Tree) handDownAll() (why []error) {
+	if err := os.Mkdir(filepath.Join(t.Root, Parent), 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return []error{err}
+	}
 	for _, dir := range []string{t.Root, filepath.Join(t.Root, Parent)} {
 		for _, c := range []string{"cpuset", "memory"} {
 			if err := handDown(dir, c); err != nil {
@@ -79,10 +97,12 @@ func probeV2(t Tree) Tree {
 			}
 		}
 	}
-	handed := words(filepath.Join(t.Root, Parent, "cgroup.subtree_control"))
-	t.Cpuset, t.Memory = slices.Contains(handed, "cpuset"), slices.Contains(handed, "memory")
-	t.Reason = sentence(why)
-	return t
+	return why
+}
+
+// handed lists the controllers that leaves have.
+func (t Tree) handed() []string {
+	return words(filepath.Join(t.Root, Parent, "cgroup.subtree_control"))
 }
 
 func handDown(dir, controller string) error {
@@ -93,7 +113,12 @@ func handDown(dir, controller string) error {
 	if !slices.Contains(words(filepath.Join(dir, "cgroup.controllers")), controller) {
 		return fmt.Errorf("no controller %s in %s", controller, dir)
 	}
-	if err := os.WriteFile(file, []byte("+"+controller), 0o644); err != nil {
+	err := os.WriteFile(file, []byte("+"+controller), 0o644)
+	if errors.Is(err, unix.EBUSY) {
+		// Only the real root may have both processes and children with controllers.
+		return fmt.Errorf("handing down %s: %w: processes are in %s itself; start them in a cgroup below it", controller, err, dir)
+	}
+	if err != nil {
 		return fmt.Errorf("handing down %s: %w", controller, err)
 	}
 	return nil

@@ -20,9 +20,21 @@ func WriteJSON(path string, v any, mode os.FileMode) error {
 
 // Write replaces path by data, as WriteJSON does.
 func Write(path string, data []byte, mode os.FileMode) error {
+	return WriteFor(path, data, mode, -1, -1)
+}
+
+// WriteFor is Write of a file that belongs to the user and group, where these are
+// not -1, before it has its name.
+func WriteFor(path string, data []byte, mode os.FileMode, uid, gid int) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	if uid >= 0 || gid >= 0 {
+		err = f.Chown(uid, gid)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("writing %s: %w", path, err), f.Close(), os.Remove(f.Name()))
 	}
 	if err := fill(f, data, mode); err != nil {
 		return errors.Join(fmt.Errorf("writing %s: %w", path, err), os.Remove(f.Name()))

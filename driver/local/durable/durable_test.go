@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"pitchpipe/driver/local/durable"
@@ -71,6 +72,31 @@ func TestWriteLeavesTheOldFileWhereItFails(t *testing.T) {
 	}
 	if got := names(t, dir); len(got) != 2 {
 		t.Errorf("files %v, want no temporary one", got)
+	}
+}
+
+func TestWriteForGivesTheFileAway(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "file")
+	if os.Geteuid() != 0 {
+		if err := durable.WriteFor(path, nil, 0o400, 12345, 12345); !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("giving a file away: %v, want %v", err, fs.ErrPermission)
+		}
+		if got := names(t, filepath.Dir(path)); len(got) != 0 {
+			t.Errorf("files %v, want none", got)
+		}
+		return
+	}
+	if err := durable.WriteFor(path, []byte("x"), 0o400, 12345, 12346); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || stat.Uid != 12345 || stat.Gid != 12346 || info.Mode().Perm() != 0o400 {
+		t.Errorf("%+v with mode %v, want user 12345, group 12346 and 0400", stat, info.Mode())
 	}
 }
 

@@ -24,7 +24,7 @@ const (
 	lookEvery    = 50 * time.Millisecond
 	measureEvery = 200 * time.Millisecond
 	termGrace    = 5 * time.Second
-	drainGrace   = 2 * time.Second
+	drainGrace   = 5 * time.Second
 	killLimit    = 20 * time.Second
 )
 
@@ -220,6 +220,9 @@ func (a *attempt) exit(err error) Exit {
 	case "", Exited, Signalled, NotStarted:
 	case Memory:
 		e.Reason, e.Detail = Memory, fmt.Sprintf("over the memory limit of %d bytes", a.plan.MemoryBytes)
+		if a.plan.MemoryBytes <= 0 {
+			e.Detail = "killed by the kernel for memory, without a limit of its own: the machine was full"
+		}
 	case TimeUp:
 		e.Reason, e.Detail = TimeUp, fmt.Sprintf("over the time limit of %v", a.plan.TimeLimit)
 	case Stopped:

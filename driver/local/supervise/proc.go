@@ -102,11 +102,12 @@ func bootID() string {
 }
 
 // belongsTo tells whether the process was started with the job's name in its
-// environment.
-func (p process) belongsTo(job string) bool {
+// environment. That is not known where the environment is empty, as it is while the
+// process executes another program.
+func (p process) belongsTo(job string) (belongs, known bool) {
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.pid), "environ"))
 	if err != nil {
-		return false
+		return false, true
 	}
-	return slices.Contains(strings.Split(string(data), "\x00"), JobVariable+"="+job)
+	return slices.Contains(strings.Split(string(data), "\x00"), JobVariable+"="+job), len(data) > 0
 }

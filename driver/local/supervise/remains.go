@@ -40,7 +40,7 @@ func KillRemains(ctx context.Context, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, remainsLimit)
 	defer cancel()
 	if plan.Tree.Kind == cgroup.None {
-		if err := killSession(ctx, p.PID, plan.Job); err != nil {
+		if err := killSession(ctx, p, plan.Job); err != nil {
 			return fmt.Errorf("killing what is left of %s: %w", plan.Leaf, err)
 		}
 		return nil
@@ -52,13 +52,25 @@ func KillRemains(ctx context.Context, dir string) error {
 	return leaf.Remove(ctx)
 }
 
-// killSession kills the processes of the session that still carry the job's name.
-// Numbers are used again; both together are not.
-func killSession(ctx context.Context, session int, job string) error {
+// killSession kills the processes of the session that the process began: all of
+// them while it lives, since its number names nothing else then; after that those
+// that carry the job's name. Numbers are used again; both together are not. It
+// returns only when there is none of which it does not know.
+func killSession(ctx context.Context, leader Process, job string) error {
 	for {
 		left := 0
-		for _, q := range processes() {
-			if q.session != session || q.state == 'Z' || !q.belongsTo(job) {
+		table := processes()
+		first, lives := table[leader.PID]
+		ours := lives && first.start == leader.Start
+		for _, q := range table {
+			if q.session != leader.PID || q.state == 'Z' {
+				continue
+			}
+			belongs, known := q.belongsTo(job)
+			if !ours && !belongs {
+				if !known {
+					left++ // look again
+				}
 				continue
 			}
 			left++

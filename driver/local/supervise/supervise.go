@@ -71,24 +71,38 @@ func run(ctx context.Context, dir string, logger *slog.Logger) (err error) {
 	if err := durable.WriteJSON(filepath.Join(dir, StartedFile), started, 0o600); err != nil {
 		return err
 	}
-	// 3. The attempt itself.
+	// 3. The attempt itself, and how it ended.
 	a := &attempt{dir: dir, plan: plan, log: logger}
 	exit := a.perform(ctx)
 	if exit.Started.IsZero() {
 		exit.Started = started.At
 	}
 	exit.Ended = time.Now()
-	// 4. How it ended. A full disk may recover; without this file the job is lost.
-	for range 60 {
-		if err = durable.WriteJSON(filepath.Join(dir, ExitFile), exit, 0o600); err == nil {
+	return tell(ctx, dir, exit, logger)
+}
+
+// tellPatience is how long a supervisor tries to write how its attempt ended.
+const tellPatience = 24 * time.Hour
+
+// tell writes how the attempt ended. Without this file the job is lost, and a full
+// disk is found full for hours: the supervisor waits, unless nobody can ever read
+// it.
+func tell(ctx context.Context, dir string, exit Exit, logger *slog.Logger) error {
+	path := filepath.Join(dir, ExitFile)
+	wait := time.Second
+	for end := time.Now().Add(tellPatience); ; wait = min(2*wait, 30*time.Second) {
+		err := durable.WriteJSON(path, exit, 0o600)
+		if err == nil {
 			return nil
 		}
+		if !exists(dir) || time.Now().After(end) {
+			return err
+		}
 		logger.Warn("cannot write how the attempt ended", "error", err)
-		if pauseErr := pause(ctx, time.Second); pauseErr != nil {
-			break
+		if pauseErr := pause(ctx, wait); pauseErr != nil {
+			return errors.Join(err, pauseErr)
 		}
 	}
-	return err
 }
 
 func pause(ctx context.Context, d time.Duration) error {

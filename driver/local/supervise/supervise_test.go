@@ -65,6 +65,20 @@ func supervisor(ctx context.Context, t *testing.T, dir string) *exec.Cmd {
 	return cmd
 }
 
+// patience is how long these tests wait for what must come.
+const patience = 2 * time.Minute
+
+// await waits until a file is there.
+func await(t *testing.T, path string) {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+	}
+	t.Fatalf("waited %v in vain for %s", patience, path)
+}
+
 func exit(t *testing.T, dir string) supervise.Exit {
 	t.Helper()
 	var e supervise.Exit
@@ -126,11 +140,10 @@ func TestResolve(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
+		await(t, filepath.Join(dir, supervise.ProcessFile))
 		var p supervise.Process
-		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			if durable.ReadJSON(filepath.Join(dir, supervise.ProcessFile), &p) == nil {
-				break
-			}
+		if err := durable.ReadJSON(filepath.Join(dir, supervise.ProcessFile), &p); err != nil {
+			t.Fatal(err)
 		}
 		resolve(t, dir, supervise.Alive)
 		if err := cmd.Process.Kill(); err != nil {
@@ -140,7 +153,12 @@ func TestResolve(t *testing.T) {
 			t.Error("a killed supervisor ended well")
 		}
 		resolve(t, dir, supervise.Nobody)
-		if err := supervise.KillRemains(t.Context(), dir); err != nil {
+		// One try is bounded, and repeated.
+		err := supervise.KillRemains(t.Context(), dir)
+		for end := time.Now().Add(patience); err != nil && time.Now().Before(end); {
+			err = supervise.KillRemains(t.Context(), dir)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		if data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID)); err == nil && !strings.Contains(string(data), ") Z ") {
@@ -151,20 +169,19 @@ func TestResolve(t *testing.T) {
 
 func TestASupervisorSurvivesWhatTheJobWouldNot(t *testing.T) {
 	t.Parallel()
-	dir := attempt(t, nil, "sleep", "1")
+	dir := attempt(t, nil, "sh", "-c", "until [ -f go ]; do sleep 0.05; done")
 	cmd := supervisor(t.Context(), t, dir)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Stat(filepath.Join(dir, supervise.ProcessFile)); err == nil {
-			break
-		}
-	}
+	await(t, filepath.Join(dir, supervise.ProcessFile))
 	for _, sig := range []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGUSR1} {
 		if err := cmd.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
@@ -215,16 +232,16 @@ func TestHowAnAttemptEnds(t *testing.T) {
 		},
 		{
 			name: "over its time and deaf to a polite word", argv: []string{"sh", "-c", "trap '' TERM; sleep 1000"},
-			change: func(p *supervise.Plan) { p.TimeLimit = 200 * time.Millisecond },
+			change: func(p *supervise.Plan) { p.TimeLimit = 4 * time.Second },
 			want:   supervise.Exit{Reason: supervise.TimeUp, Code: 137},
 		},
 		{
-			name: "stopped", argv: []string{"sleep", "1000"}, before: stop(supervise.StopCancelled),
+			name: "stopped", argv: []string{"sh", "-c", ": >ready; exec sleep 1000"}, before: stop(supervise.StopCancelled),
 			want: supervise.Exit{Reason: supervise.Stopped, Stop: supervise.StopCancelled, Code: 143},
 		},
 		{
 			name: "asked to save, with the status that it likes", before: signal,
-			argv: []string{"sh", "-c", "trap 'exit 85' USR1; while :; do sleep 0.05; done"},
+			argv: []string{"sh", "-c", "trap 'exit 85' USR1; : >ready; while :; do sleep 0.05; done"},
 			want: supervise.Exit{Reason: supervise.Exited, Code: 85},
 		},
 	} {
@@ -236,7 +253,7 @@ func TestHowAnAttemptEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tt.before != nil {
-				time.Sleep(300 * time.Millisecond) // let the shell set its trap
+				await(t, filepath.Join(dir, "ready"))
 				tt.before(t, dir)
 			}
 			if err := cmd.Wait(); err != nil {

@@ -116,7 +116,7 @@ func (a *app) root() *cobra.Command {
 	flags.StringVar(&a.file, "config", config.File(a.Environ), "configuration file")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(
-		a.controller(), a.run(), a.status(), a.explain(), a.history(), a.validate(), a.knowledge(),
+		a.controller(), a.run(), a.status(), a.explain(), a.history(), a.validate(), a.knowledge(), a.report(),
 		a.pause(), a.resume(), a.off(), a.stop(), a.logs(), a.demo(), a.listen(), a.supervise(),
 	)
 	return root

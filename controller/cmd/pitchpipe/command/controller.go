@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/local"
@@ -25,9 +24,12 @@ func (a *app) controller() *cobra.Command {
 		Use: "controller", Short: "Run the controller and, with the local driver, its embedded scheduler",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			site, err := config.LoadSite(a.cfg.Site)
+			site, err := a.cfg.LoadSite()
 			if err != nil {
 				return fmt.Errorf("%w site policy: %w", errInvalid, err)
+			}
+			if err := a.cfg.MakeState(); err != nil {
+				return fmt.Errorf("%w configuration: %w", errInvalid, err)
 			}
 			self, err := os.Executable()
 			if err != nil {

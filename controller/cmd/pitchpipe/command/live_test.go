@@ -73,7 +73,7 @@ func TestTheWayOfAJobThroughTheCommands(t *testing.T) {
 	if len(known.Kinds) != 1 || known.Kinds[0].Runs != 1 {
 		t.Errorf("knowledge %+v", known)
 	}
-	if text := ok(t, at("knowledge")...); !strings.Contains(text, "/train@") || !strings.Contains(text, "1 runs") {
+	if text := ok(t, at("knowledge")...); !strings.Contains(text, "/train@") || !strings.Contains(text, "1 run,") {
 		t.Errorf("knowledge printed %q", text)
 	}
 }

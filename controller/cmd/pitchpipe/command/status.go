@@ -16,6 +16,7 @@ func (a *app) status() *cobra.Command {
 	var watch bool
 	cmd := &cobra.Command{
 		Use: "status [JOB…]", Short: "Show jobs and where they are on their way",
+		ValidArgsFunction: a.jobIDs(false, anyJob),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client := a.client()
 			defer client.Close()
@@ -90,10 +91,22 @@ func (a *app) table(jobs []api.Job) error {
 				class = j.Class.ID
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d/%s\t%.1f\t%s\t%s\t%d\t%s\t%s\n", j.ID, j.Name, j.State, j.Phase, j.Epoch,
-			total(j.Total), j.Seconds, joules(j.Joules, j.Source), class, j.Restarts+j.Probes, j.Current, j.Reason)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d/%s\t%.1f\t%s\t%s\t%s\t%s\t%s\n", j.ID, j.Name, j.State, j.Phase, j.Epoch,
+			total(j.Total), j.Seconds, joules(j.Joules, j.Source), class, moves(j), j.Current, j.Reason)
 	}
 	return w.Flush()
+}
+
+// moves counts what was done to a job while it ran, and says what was done before.
+func moves(j api.Job) string {
+	n := fmt.Sprint(j.Restarts + j.Probes)
+	switch {
+	case j.RightSized:
+		return n + ", right-sized"
+	case j.Recalled:
+		return n + ", recalled"
+	}
+	return n
 }
 
 func total(n int) string {
@@ -106,7 +119,7 @@ func total(n int) string {
 func (a *app) explain() *cobra.Command {
 	return &cobra.Command{
 		Use: "explain JOB", Short: "Tell the story of a job, with the numbers behind each decision",
-		Args: cobra.ExactArgs(1),
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.jobIDs(true, anyJob),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client := a.client()
 			defer client.Close()
@@ -155,6 +168,7 @@ func (a *app) history() *cobra.Command {
 func (a *app) logs() *cobra.Command {
 	return &cobra.Command{
 		Use: "logs JOB", Short: "Print a job's output", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: a.jobIDs(true, anyJob),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client := a.client()
 			defer client.Close()

@@ -26,7 +26,7 @@ func (a *app) pause() *cobra.Command {
 		Use: "pause [cluster|partition NAME|user NAME|job ID]", Short: "Stop all effects of the tuner in a scope",
 		Long: "Nothing is changed in the scope until `pitchpipe resume`. Jobs go on as they are; a change that\n" +
 			"had already stopped a job is finished, so that nothing is left held. A pause survives restarts.",
-		Args: cobra.MaximumNArgs(2),
+		Args: cobra.MaximumNArgs(2), ValidArgsFunction: a.scopes,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client := a.client()
 			defer client.Close()
@@ -60,6 +60,7 @@ func (a *app) pause() *cobra.Command {
 func (a *app) resume() *cobra.Command {
 	return &cobra.Command{
 		Use: "resume [cluster|partition NAME|user NAME|job ID]", Short: "End a pause", Args: cobra.MaximumNArgs(2),
+		ValidArgsFunction: a.scopes,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, name, err := scope(args)
 			if err != nil {
@@ -78,6 +79,7 @@ func (a *app) resume() *cobra.Command {
 func (a *app) off() *cobra.Command {
 	return &cobra.Command{
 		Use: "off JOB", Short: "Switch tuning off for a job of yours", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: a.jobIDs(true, notEnded),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client := a.client()
 			defer client.Close()
@@ -92,6 +94,7 @@ func (a *app) off() *cobra.Command {
 func (a *app) stop() *cobra.Command {
 	return &cobra.Command{
 		Use: "stop JOB", Short: "Cancel a job of yours", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: a.jobIDs(true, notEnded),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client := a.client()
 			defer client.Close()
@@ -110,36 +113,4 @@ func (a *app) said(v any, format string, args ...any) error {
 	}
 	a.printf(format, args...)
 	return nil
-}
-
-func (a *app) knowledge() *cobra.Command {
-	return &cobra.Command{
-		Use: "knowledge", Short: "Show what was learned", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client := a.client()
-			defer client.Close()
-			k, err := client.Knowledge(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.printJSON(k)
-			}
-			a.printf("%d classes, effects on %s relative to each job's own settings\n", k.Classes, k.Objective)
-			for _, kind := range k.Kinds {
-				a.printf("%s: %d runs, class %s, peak memory %s\n", kind.Kind, kind.Runs, orDash(kind.Class), kind.Peak.Human())
-				for _, e := range kind.Effects {
-					a.printf("    %-40s %+.1f %% over %d runs, newest %.0f days ago\n", e.Settings, percent(e.LogRatio), e.Runs, e.Age)
-				}
-			}
-			return nil
-		},
-	}
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "–"
-	}
-	return s
 }

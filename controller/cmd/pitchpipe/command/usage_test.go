@@ -34,6 +34,9 @@ func TestWrongCommandLinesExitWithTwoAndOneLine(t *testing.T) {
 		{"a job file that is not there", []string{"run", absent}, "absent"},
 		{"a scope that is incomplete", []string{"pause", "user"}, "user NAME"},
 		{"a cluster with a name", []string{"resume", "cluster", "x"}, "cluster"},
+		{"a sum over what nothing is summed over", []string{"report", "--by", "planet"}, "want one of job, user"},
+		{"a period that is none", []string{"report", "--since", "soon"}, "want a time"},
+		{"a report in two forms", []string{"report", "--csv", "--json"}, "exclude"},
 		{"a pattern that is no regular expression", []string{"listen", "--pattern", "(", "--file", absent}, "pattern"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -77,6 +80,23 @@ func TestASitePolicyWithErrorsStopsTheController(t *testing.T) {
 	}
 }
 
+func TestAPathThatTheControllerCannotUseIsToldWithItsSetting(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	site := filepath.Join(dir, "etc", "pitchpipe", "site.yaml")
+	path := write(t, "pitchpipe.yaml", "listen: \"\"\nsite: "+site+"\n")
+	r := pitchpipe(t, "controller", "--config", path, "--state", filepath.Join(dir, "state"), "--socket", filepath.Join(dir, "s"))
+	if r.code != command.ExitInvalid || !strings.Contains(r.errors, "pitchpipe.yaml:2:7: site: ") || !strings.Contains(r.errors, site) ||
+		!strings.Contains(r.errors, "the folder "+filepath.Join(dir, "etc")+" does not exist") {
+		t.Errorf("exit %d: %s", r.code, r.errors)
+	}
+	file := write(t, "plain", "")
+	r = pitchpipe(t, "controller", "--listen=", "--site=", "--state", filepath.Join(file, "state"), "--socket", filepath.Join(dir, "s"))
+	if r.code != command.ExitInvalid || !strings.Contains(r.errors, "--state: state: ") || !strings.Contains(r.errors, "not a directory") {
+		t.Errorf("exit %d: %s", r.code, r.errors)
+	}
+}
+
 func TestAControllerThatIsNotThereExitsWithThree(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "absent")
@@ -90,6 +110,8 @@ func TestAControllerThatIsNotThereExitsWithThree(t *testing.T) {
 		{"explain", "7"},
 		{"history"},
 		{"knowledge"},
+		{"knowledge", "--raw"},
+		{"report"},
 		{"pause"},
 		{"pause", "--list"},
 		{"resume"},

@@ -8,30 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pitchpipe/controller/stanza"
-	"pitchpipe/controller/tuning"
-	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/jobfile/detect"
+	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/daemon/verdict"
 )
 
 func percent(logRatio float64) float64 { return math.Expm1(logRatio) * 100 }
-
-// verdict is what validate says about one file.
-type verdict struct {
-	File   string         `json:"file"`
-	Valid  bool           `json:"valid"`
-	Policy *tuning.Policy `json:"policy,omitempty"`
-	Errors []fault        `json:"errors,omitempty"`
-	Note   string         `json:"note,omitempty"`
-}
-
-type fault struct {
-	File   string `json:"file"`
-	Line   int    `json:"line"`
-	Column int    `json:"column"`
-	Found  string `json:"found"`
-	Want   string `json:"want,omitempty"`
-}
 
 func (a *app) validate() *cobra.Command {
 	var vars []string
@@ -43,9 +24,9 @@ func (a *app) validate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			verdicts, bad := []verdict{}, false
+			verdicts, bad := []api.Verdict{}, false
 			for _, path := range args {
-				v, text, err := judge(path, variables)
+				v, err := judge(path, variables)
 				verdicts = append(verdicts, v)
 				bad = bad || err != nil
 				switch {
@@ -53,7 +34,7 @@ func (a *app) validate() *cobra.Command {
 				case err != nil:
 					fmt.Fprintln(a.Stderr, err)
 				default:
-					a.printf("%s: %s\n%s", path, v.Note, text)
+					a.printf("%s: %s\n%s", path, v.Note, v.Text)
 				}
 			}
 			if a.json {
@@ -71,33 +52,10 @@ func (a *app) validate() *cobra.Command {
 	return cmd
 }
 
-func judge(path string, variables map[string]string) (verdict, string, error) {
-	v := verdict{File: path}
+func judge(path string, variables map[string]string) (api.Verdict, error) {
 	source, err := os.ReadFile(path)
 	if err != nil {
-		v.Errors = []fault{{File: path, Found: err.Error()}}
-		return v, "", err
+		return api.Verdict{File: path, Errors: []api.Fault{{File: path, Found: err.Error()}}}, err
 	}
-	file, err := detect.Parse(path, source, variables)
-	var policy tuning.Policy
-	if err == nil {
-		policy, err = stanza.Policy(file)
-	}
-	if errors.Is(err, stanza.ErrNone) {
-		v.Valid, v.Note = true, "no tuning stanza, so this job is left alone"
-		return v, "", nil
-	}
-	var faults jobfile.Errors
-	switch {
-	case err == nil:
-		v.Valid, v.Policy, v.Note = true, &policy, "valid"
-		return v, stanza.Print(policy), nil
-	case errors.As(err, &faults):
-		for _, f := range faults {
-			v.Errors = append(v.Errors, fault{f.Pos.Filename, f.Pos.Line, f.Pos.Column, f.Found, f.Want})
-		}
-	default:
-		v.Errors = []fault{{File: path, Found: err.Error()}}
-	}
-	return v, "", err
+	return verdict.Of(path, source, variables)
 }

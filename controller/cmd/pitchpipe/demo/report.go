@@ -82,7 +82,10 @@ func class(j api.Job) string {
 }
 
 func reason(j api.Job) string {
-	if j.Recalled {
+	switch {
+	case j.RightSized:
+		return tuning.ReasonRightSized.Sentence()
+	case j.Recalled:
 		return tuning.ReasonRecalled.Sentence()
 	}
 	return j.Sentence

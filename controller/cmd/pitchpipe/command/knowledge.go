@@ -1,0 +1,141 @@
+package command
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/tuning"
+)
+
+func (a *app) knowledge() *cobra.Command {
+	var raw bool
+	cmd := &cobra.Command{
+		Use: "knowledge", Short: "Show what was learned", Args: cobra.NoArgs,
+		Long: "For each kind of job and each class: what settings do to seconds, joules and their product, compared\n" +
+			"with the owner's own settings; settings that made it worse; and the model that tells classes apart.\n" +
+			"An effect is the mean over runs, the newer counting more; the spread is that between runs.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client := a.client()
+			defer client.Close()
+			if raw {
+				return client.Observations(cmd.Context(), a.Stdout)
+			}
+			k, err := client.Knowledge(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(k)
+			}
+			a.printf("%s", knowledgeText(k))
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&raw, "raw", false, "print the observations as they were measured, one JSON object a line")
+	return cmd
+}
+
+func knowledgeText(k api.Knowledge) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Learned from %s of %s.\n", count(k.Observations, "observation"), count(len(k.Kinds), "kind"))
+	b.WriteString(modelText(k.Model))
+	for _, kind := range k.Kinds {
+		fmt.Fprintf(&b, "\n%s: %s, %s, peak memory %s\n", kind.Kind, count(kind.Runs, "run"), classText(kind.Class), peak(kind.Peak))
+		effects(&b, kind.Effects)
+		for _, s := range kind.Regressed {
+			fmt.Fprintf(&b, "    made it worse: %s\n", s)
+		}
+	}
+	for _, c := range k.Classes {
+		fmt.Fprintf(&b, "\nclass %s: %s of %s\n", c.ID, count(c.Runs, "run"), strings.Join(c.Kinds, ", "))
+		effects(&b, c.Effects)
+	}
+	return b.String()
+}
+
+func modelText(m *api.KnownModel) string {
+	if m == nil {
+		return "No classes yet.\n"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Model %s (version %d): unknown is what lies outside the radius within which %g %% of a class's runs are expected.\n",
+		m.Name, m.Version, 100*m.Confidence)
+	for _, s := range m.Strata {
+		fmt.Fprintf(&b, "    %s on %s with %s: %s from %s", s.Schema, s.Machine, orDash(s.Settings), classes(s.K), count(s.Runs, "run"))
+		if s.K > 1 {
+			fmt.Fprintf(&b, ", silhouette %.2f", s.Silhouette)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func classes(k int) string {
+	switch k {
+	case 0:
+		return "no class"
+	case 1:
+		return "1 class"
+	}
+	return fmt.Sprintf("%d classes", k)
+}
+
+func effects(b *strings.Builder, list []api.KnownEffects) {
+	if len(list) == 0 {
+		b.WriteString("    no other setting was tried yet\n")
+	}
+	for _, of := range list {
+		by := ""
+		if len(of.Sources) > 0 {
+			by = ", joules by " + strings.Join(of.Sources, ", ")
+		}
+		fmt.Fprintf(b, "    %s%s:\n", of.Objective, by)
+		for _, e := range of.Effects {
+			fmt.Fprintf(b, "        %-32s %+6.1f %%  spread %.1f %%  %s, newest %s\n",
+				e.Settings, percent(e.LogRatio), percent(e.SD), count(e.Runs, "run"), age(e.Age))
+		}
+	}
+}
+
+func age(days float64) string {
+	switch d := math.Floor(days); d {
+	case 0:
+		return "today"
+	case 1:
+		return "yesterday"
+	default:
+		return fmt.Sprintf("%.0f days ago", d)
+	}
+}
+
+func peak(b tuning.Bytes) string {
+	if b == 0 {
+		return "not measured"
+	}
+	return b.Human()
+}
+
+func classText(id string) string {
+	if id == "" {
+		return "class unknown"
+	}
+	return "class " + id
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}

@@ -1,0 +1,119 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"pitchpipe/controller/report"
+	"pitchpipe/controller/report/sacct"
+	"pitchpipe/controller/tuning"
+)
+
+func (a *app) report() *cobra.Command {
+	var since, by, file string
+	var asCSV bool
+	cmd := &cobra.Command{
+		Use: "report", Short: "Sum up what jobs used and what tuning saved",
+		Long: "Seconds, core-hours, joules with their source, restarts, probes and epochs of the jobs that ended\n" +
+			"in the period or still run. What was not measured is \"-\", never 0; modelled joules stand apart and\n" +
+			"support no saving. Savings compare tuned jobs with those that the site drew at random to stay\n" +
+			"untuned: pairs of jobs of the same kind, objective, number of epochs and settings asked for, each\n" +
+			"job used once, the nearest in time. Restarts and probes are charged to the tuned side.\n\n" +
+			"With --from-sacct no controller is asked: from what `sacct -P` printed it tells how much of the cores\n" +
+			"and memory jobs used, and which return. That is what tuning could bring at most, not a saving:\n" +
+			"    sacct -aP -S 2026-01-01 -o JobID,User,Account,JobName,State,Elapsed,AllocCPUS,NNodes,TotalCPU,ReqMem,MaxRSS,NTasks",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file != "" {
+				return a.fromSacct(cmd, file, by)
+			}
+			if !slices.Contains(report.Bys(), report.By(by)) {
+				return fmt.Errorf("%w --by %q: want one of %s", errInvalid, by, strings.Join(bys(), ", "))
+			}
+			if _, err := tuning.ParseDuration(since); err != nil {
+				return fmt.Errorf("%w --since: %w", errInvalid, err)
+			}
+			if asCSV && a.json {
+				return fmt.Errorf("%w flags: --csv and --json exclude each other", errInvalid)
+			}
+			client := a.client()
+			defer client.Close()
+			t, err := client.Report(cmd.Context(), since, report.By(by))
+			switch {
+			case err != nil:
+				return err
+			case a.json:
+				return a.printJSON(t)
+			case asCSV:
+				a.printf("%s", report.CSV(t))
+			default:
+				a.printf("%s", report.Text(t))
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&since, "since", "30d", "length of the period, up to now, such as 12h or 30d")
+	f.StringVar(&by, "by", string(report.ByJob), "what lines are summed over: "+strings.Join(bys(), ", "))
+	f.BoolVar(&asCSV, "csv", false, "print the lines as CSV, the total last")
+	f.StringVar(&file, "from-sacct", "", "read what sacct -P printed, - for the standard input, and ask no controller")
+	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(bys(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// mostSacct bounds what is read of an accounting: some ten million lines.
+const mostSacct = 1 << 30
+
+func (a *app) fromSacct(cmd *cobra.Command, file, by string) error {
+	flags := cmd.Flags()
+	for _, other := range []string{"since", "csv"} {
+		if flags.Changed(other) {
+			return fmt.Errorf("%w flags: --from-sacct and --%s exclude each other", errInvalid, other)
+		}
+	}
+	if !flags.Changed("by") {
+		by = ""
+	}
+	if by != "" && !slices.Contains(sacct.Tables(), by) {
+		return fmt.Errorf("%w --by %q: with --from-sacct want one of %s", errInvalid, by, strings.Join(sacct.Tables(), ", "))
+	}
+	in := a.Stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return fmt.Errorf("%w accounting: %w", errInvalid, err)
+		}
+		defer f.Close() //nolint:errcheck // it was only read
+		in = f
+	}
+	text, err := io.ReadAll(io.LimitReader(in, mostSacct+1))
+	if err != nil {
+		return fmt.Errorf("read the accounting: %w", err)
+	}
+	if len(text) > mostSacct {
+		return fmt.Errorf("%w accounting: %s is larger than 1 GiB; ask sacct for a shorter period", errInvalid, file)
+	}
+	jobs, err := sacct.Parse(string(text))
+	if err != nil {
+		return fmt.Errorf("%w accounting %s: %w", errInvalid, file, err)
+	}
+	s := sacct.Summarise(jobs)
+	if a.json {
+		return a.printJSON(s)
+	}
+	a.printf("%s", sacct.Text(s, by))
+	return nil
+}
+
+func bys() []string {
+	out := make([]string, 0, len(report.Bys()))
+	for _, by := range report.Bys() {
+		out = append(out, string(by))
+	}
+	return out
+}

@@ -1,0 +1,114 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"pitchpipe/controller/knowledge"
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/driver"
+)
+
+const (
+	// keepRecords is how long the story of an ended job can be told. What it taught
+	// is in the observations, which stay.
+	keepRecords = 30 * 24 * time.Hour
+	// keepEnded is of how many ended jobs the stories are kept at most.
+	keepEnded = 10_000
+	// pruneEvery is how often old stories are looked for.
+	pruneEvery = time.Hour
+)
+
+// pruneLoop prunes until ctx ends. What fails is tried again.
+func (d *Daemon) pruneLoop(ctx context.Context) error {
+	for wait := time.Minute; ; wait = pruneEvery {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+		if err := d.prune(ctx); err != nil && ctx.Err() == nil {
+			d.log.Warn("old records are not pruned", "error", err)
+		}
+	}
+}
+
+func (d *Daemon) prune(ctx context.Context) error {
+	jobs, err := d.driver.List(ctx)
+	if err != nil {
+		return fmt.Errorf("list the jobs: %w", err)
+	}
+	known := make(map[driver.JobID]bool, len(jobs))
+	for _, j := range jobs {
+		known[j.ID] = true
+	}
+	n, err := d.records.prune(time.Now().Add(-keepRecords), keepEnded, func(id driver.JobID) bool { return known[id] })
+	if n > 0 {
+		d.log.Info("old records pruned", "records", n)
+	}
+	return err
+}
+
+// prune drops the stories of jobs that were over before the given time, and the
+// oldest beyond most. Of a job that its scheduler still knows there remains that
+// it is over, or it would be taken for a new one. It returns how many it dropped.
+func (r *records) prune(before time.Time, most int, known func(driver.JobID) bool) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var over []driver.JobID // the newest first
+	var old []driver.JobID
+	for id, d := range r.digests {
+		switch {
+		case d.pruned && !known(id):
+			old = append(old, id)
+		case !d.pruned && d.phase.Over():
+			over = append(over, id)
+		}
+	}
+	slices.SortFunc(over, func(a, b driver.JobID) int { return r.digests[b].over.Compare(r.digests[a].over) })
+	for i, id := range over {
+		if i >= most || r.digests[id].over.Before(before) {
+			old = append(old, id)
+		}
+	}
+	if len(old) == 0 {
+		return 0, nil
+	}
+	sum := r.pruned.clone()
+	rest := map[driver.JobID]*reconcile.Record{}
+	err := r.store.Update(func(tx *knowledge.Tx) error {
+		for _, id := range old {
+			if !r.digests[id].pruned {
+				sum.add(r.digests[id])
+			}
+			if !known(id) {
+				if err := tx.Delete(bucketRecords, string(id)); err != nil {
+					return err
+				}
+				continue
+			}
+			var rec reconcile.Record
+			if err := tx.GetJSON(bucketRecords, string(id), &rec); err != nil {
+				return err
+			}
+			rest[id] = rec.Rest()
+			if err := tx.PutJSON(bucketRecords, string(id), rest[id]); err != nil {
+				return err
+			}
+		}
+		return tx.PutJSON(bucketMarks, keyPruned, sum)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("prune the records: %w", err)
+	}
+	r.pruned = sum
+	for _, id := range old {
+		delete(r.digests, id)
+		if rec := rest[id]; rec != nil {
+			r.digests[id] = digestOf(rec)
+		}
+	}
+	return len(old), nil
+}

@@ -1,0 +1,165 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/report"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/controller/verify"
+	"pitchpipe/driver"
+)
+
+// reportPeriod is what is reported where nobody says since when.
+const reportPeriod = 30 * 24 * time.Hour
+
+// report sums up the jobs that the caller may see.
+func (h handler) report(req *http.Request) (any, error) {
+	who, err := caller(req)
+	if err != nil {
+		return nil, err
+	}
+	q, err := reportQuery(req, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	rows, err := h.d.reportRows(req.Context(), who.May, q.Until)
+	if err != nil {
+		return nil, err
+	}
+	t := report.Build(rows, q)
+	if (q.By == report.ByAccount || q.By == report.ByPartition) && !h.d.driver.Capabilities().Accounts {
+		t.Notes = append(t.Notes, "Partitions and accounts are those that the job files name: this scheduler does not verify them.")
+	}
+	if q.Since.Before(q.Until.Add(-keepRecords)) {
+		t.Notes = append(t.Notes, fmt.Sprintf("Jobs that ended more than %d days ago may be forgotten: the period reaches back further.", int(keepRecords.Hours()/24)))
+	}
+	return t, nil
+}
+
+func reportQuery(req *http.Request, now time.Time) (report.Query, error) {
+	q := report.Query{Since: now.Add(-reportPeriod), Until: now, By: report.ByJob, Compare: compareJobs}
+	if text := req.URL.Query().Get("since"); text != "" {
+		ago, err := tuning.ParseDuration(text)
+		if err != nil {
+			return q, fmt.Errorf("%w: since: %w", errInput, err)
+		}
+		q.Since = now.Add(-ago)
+	}
+	if by := req.URL.Query().Get("by"); by != "" {
+		q.By = report.By(by)
+	}
+	if !slices.Contains(report.Bys(), q.By) {
+		words := make([]string, 0, len(report.Bys()))
+		for _, by := range report.Bys() {
+			words = append(words, string(by))
+		}
+		return q, fmt.Errorf("%w: by: %q; want one of %s", errInput, q.By, strings.Join(words, ", "))
+	}
+	return q, nil
+}
+
+// reportRows joins what the tuner remembers of each job with what its scheduler
+// still knows. A job without a record was not looked at yet.
+func (d *Daemon) reportRows(ctx context.Context, may func(owner string) bool, now time.Time) ([]report.Row, error) {
+	jobs, err := d.driver.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[driver.JobID]driver.Job, len(jobs))
+	for _, j := range jobs {
+		known[j.ID] = j
+	}
+	records, err := d.records.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows := []report.Row{}
+	for _, r := range records {
+		if !may(r.Owner) {
+			continue
+		}
+		job, ok := known[r.Job]
+		if ok && !job.Submitted.Equal(r.Submitted) {
+			ok = false // a scheduler that counts anew gave the id to another job
+		}
+		row := rowOf(r)
+		if ok {
+			row.Account, row.Partition = job.Account, job.Partition
+			row.Spans = spans(job, now)
+			row.Ended = cmp.Or(row.Ended, job.Ended)
+			row.State, row.Succeeded = string(job.State), job.State == driver.Succeeded
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+func rowOf(r *reconcile.Record) report.Row {
+	row := report.Row{
+		Job: string(r.Job), Name: r.Name, User: r.Owner, Kind: r.Kind, State: string(r.State),
+		Succeeded: r.State == driver.Succeeded, Submitted: r.Submitted, Ended: r.Ended, Policy: r.Policy, Own: r.Own,
+		Total: r.Total, Epochs: r.Epochs, Restarts: len(r.Restarts), Probes: len(r.Probed),
+		Control: r.Control,
+	}
+	for _, run := range r.Runs {
+		if run.Action == tuning.Probe {
+			row.Probed = append(row.Probed, run.Attempt)
+		}
+		if run.Action != tuning.Hold && !run.Settings.Equal(r.Own) {
+			row.Tuned = true
+		}
+	}
+	if row.Ended.IsZero() && r.Phase.Over() && len(r.History) > 0 {
+		row.Ended = r.History[len(r.History)-1].At // its scheduler forgot it: that was noticed then
+	}
+	// What its scheduler forgot the record tells only where it was one attempt.
+	if len(r.Runs) == 1 && !r.Started.IsZero() && !r.Ended.IsZero() {
+		row.Spans = []report.Span{{Start: r.Started, End: r.Ended, Cores: r.Runs[0].Settings[tuning.Cores].Int()}}
+	}
+	return row
+}
+
+func spans(job driver.Job, now time.Time) []report.Span {
+	out := []report.Span{}
+	for _, a := range job.Attempts {
+		s := report.Span{Start: a.Started, End: a.Ended, Cores: cmp.Or(a.Change.Cores, job.Resources.Cores)}
+		if s.End.IsZero() {
+			s.End = now
+			if job.State.Ended() {
+				s.End = job.Ended
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// compareJobs is report.Compare.
+func compareJobs(pairs []report.Pair, t report.Terms) tuning.Outcome {
+	in := verify.Input{
+		Objective: t.Objective, Weight: t.Weight, MaxSlowdown: t.MaxSlowdown, Quality: t.Quality, At: t.At,
+		InputsDiffer: true,
+	}
+	for _, p := range pairs {
+		in.Pairs = append(in.Pairs, verify.Pair{
+			Tuned: evidence(p.Tuned), Untuned: evidence(p.Untuned),
+			ChargeSeconds: p.ChargeSeconds, ChargeJoules: p.ChargeJoules,
+		})
+	}
+	return verify.Compare(in)
+}
+
+func evidence(r report.Row) []verify.Epoch {
+	out := make([]verify.Epoch, 0, len(r.Epochs))
+	for _, e := range r.Epochs {
+		out = append(out, verify.Epoch{Epoch: e, Probe: slices.Contains(r.Probed, e.Attempt)})
+	}
+	return out
+}

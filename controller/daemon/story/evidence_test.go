@@ -1,0 +1,91 @@
+package story_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitchpipe/controller/daemon/story"
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/tuning"
+)
+
+func whyOf(action tuning.Action, reason tuning.Reason, es ...tuning.Evidence) []string {
+	s := story.Tell(&reconcile.Record{Owner: "o", Name: "n", History: []reconcile.Entry{{
+		Decision: &tuning.Decision{Action: action, Reason: reason, Settings: cores(2), Evidence: es},
+	}}})
+	return append([]string{s.Lines[1].Text}, s.Lines[1].Why...)
+}
+
+func TestEveryDecisionHasItsNumbersInWords(t *testing.T) {
+	t.Parallel()
+	number := func(name string, v float64) tuning.Evidence { return tuning.Evidence{Name: name, Value: v} }
+	word := func(name, text string) tuning.Evidence { return tuning.Evidence{Name: name, Text: text} }
+	for _, c := range []struct {
+		name   string
+		action tuning.Action
+		reason tuning.Reason
+		es     []tuning.Evidence
+		want   []string
+	}{
+		{
+			"the queue is longer than the saving", tuning.Hold, tuning.ReasonLongQueue,
+			[]tuning.Evidence{number("remaining_seconds", 5400), number("predicted_saving_seconds", 250.4), number("restart_cost_seconds", 4.2), number("queue_wait_seconds", 7265), number("margin", 1.5)},
+			[]string{
+				"its remaining epochs take about 1 h 30 min", "predicted to save 4 min 10 s", "restarting it costs about 4.2 s",
+				"it would wait about 2 h 1 min in the queue", "the saving must be 1.5 times the cost",
+			},
+		},
+		{
+			"a reservation is near", tuning.Hold, tuning.ReasonNearClosing,
+			[]tuning.Evidence{number("closed_in_seconds", 0.25), word("closed_by", "yearly"), number("reserve_seconds", 300)},
+			[]string{"its nodes are taken in 250 ms", "by the reservation or maintenance yearly", "the site wants 5 min left before that"},
+		},
+		{
+			"a recalled setting is doubted", tuning.Probe, tuning.ReasonDoubted,
+			[]tuning.Evidence{number("epoch_seconds", 12), number("kind_untuned_epoch_seconds", 10), number("kind_untuned_runs", 1), number("doubted_above_seconds", 11), number("epochs_measured", 2)},
+			[]string{
+				"an epoch takes 12.0 s", "untuned, jobs of its kind took 10.0 s an epoch", "seen in 1 untuned run",
+				"more than 11.0 s an epoch is doubtful", "measured over 2 epochs",
+			},
+		},
+		{
+			"memory is right-sized", tuning.Move, tuning.ReasonRightSized,
+			[]tuning.Evidence{number("memory_peak_bytes", 1.5*(1<<30)), number("memory_runs_seen", 3)},
+			[]string{"jobs of its kind needed at most 1.5 GiB", "seen in 3 runs"},
+		},
+		{
+			"a comparison", tuning.RollBack, tuning.ReasonRegressed,
+			[]tuning.Evidence{number("log_ratio", 0.1), number("log_ratio_low", 0.05), number("log_ratio_high", 13.8), number("pairs", 7)},
+			[]string{"its objective changed by +10.5 %", "at least by +5.1 %", "at most by any amount", "from 7 pairs of epochs"},
+		},
+		{
+			"what would be done in another mode", tuning.Hold, tuning.ReasonRecommend,
+			[]tuning.Evidence{word("would", "move"), word("because", "class-known"), word("class", "c2"), number("class_runs", 4), number("distance", 1.234), number("radius", 2)},
+			[]string{
+				"otherwise it would move", "since its class is known and has a better setting", "it resembles the jobs of class c2",
+				"that class was learned from 4 runs", "it is 1.23 away from the nearest class", "that class reaches 2.00 far",
+			},
+		},
+		{
+			"numbers that nobody foresaw", tuning.Hold, tuning.ReasonWorthless,
+			[]tuning.Evidence{
+				number("cooling_seconds", 200000), number("cache_bytes", 2048), number("spent_joules", 25000), number("odd_log_ratio", -0.1),
+				number("colour", 3), word("mood", "blue"),
+			},
+			[]string{"cooling: 2 days 8 h", "cache: 2 KiB", "spent: 25.0 kJ", "odd effect: -9.5 %", "colour: 3", "mood: blue"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got := whyOf(c.action, c.reason, c.es...)
+			if diff := cmp.Diff(c.want, got[1:]); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if !strings.Contains(got[0], c.reason.Sentence()) || strings.Contains(strings.Join(got, ""), "_") {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}

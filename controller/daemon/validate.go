@@ -1,0 +1,25 @@
+package daemon
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/daemon/verdict"
+)
+
+// validate judges a job file as the command does. The file may have errors: that
+// is the answer, not an error of the request.
+func (h handler) validate(req *http.Request) (any, error) {
+	var d api.Draft
+	if err := json.NewDecoder(io.LimitReader(req.Body, 16<<20)).Decode(&d); err != nil {
+		return nil, fmt.Errorf("%w: %w", errInput, err)
+	}
+	if _, err := caller(req); err != nil {
+		return nil, err
+	}
+	v, _ := verdict.Of(d.Filename, d.Source, d.Variables) // the error is in it
+	return v, nil
+}

@@ -1,0 +1,119 @@
+package knowledge
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"pitchpipe/controller/tuning"
+)
+
+func TestHowLongUntunedJobsOfAKindTook(t *testing.T) {
+	t.Parallel()
+	took := func(job string, seconds float64, change ...func(*Observation)) Observation {
+		o := observation(job, 0)
+		o.Trials = []tuning.Trial{reference(trial(onCores(1), seconds, 0)), trial(onCores(2), 1, 0)}
+		for _, f := range change {
+			f(&o)
+		}
+		return o
+	}
+	for _, tc := range []struct {
+		name    string
+		obs     []Observation
+		own     tuning.Settings
+		seconds float64
+		jobs    int
+	}{
+		{"nothing is known of a kind that never ran", nil, onCores(1), 0, 0},
+		{"the middle of three counts", []Observation{took("a", 10), took("b", 50), took("c", 11)}, onCores(1), 11, 3},
+		{"of two the mean", []Observation{took("a", 10), took("b", 20)}, onCores(1), 15, 2},
+		{"other settings of the owner are another thing", []Observation{took("a", 10)}, onCores(2), 0, 0},
+		{"more memory is another setting too", []Observation{took("a", 10)}, onCores(1).With(tuning.Memory, tuning.Number(1)), 0, 0},
+		{
+			"a disturbed job does not count",
+			[]Observation{took("a", 10), took("b", 90, func(o *Observation) { o.Polluted = true })},
+			onCores(1), 10, 1,
+		},
+		{
+			"a tuned trial of the same settings does not count",
+			[]Observation{took("a", 10, func(o *Observation) { o.Trials[0].Reference = false })},
+			onCores(1), 0, 0,
+		},
+		{
+			"another kind does not count",
+			[]Observation{took("a", 10, func(o *Observation) { o.Kind = kind("other") })},
+			onCores(1), 0, 0,
+		},
+	} {
+		if seconds, jobs := KindSeconds(tc.obs, kind("train"), tc.own); seconds != tc.seconds || jobs != tc.jobs {
+			t.Errorf("%s: %g s over %d jobs, want %g over %d", tc.name, seconds, jobs, tc.seconds, tc.jobs)
+		}
+	}
+}
+
+func TestTheQualityThatJobsOfAKindReached(t *testing.T) {
+	t.Parallel()
+	batch := func(n float64) tuning.Settings { return tuning.Settings{"batch": tuning.Number(n)} }
+	reached := func(job string, quality float64, epochs int, s tuning.Settings) Observation {
+		o := observation(job, 0)
+		o.Final = &Final{Settings: s, Epochs: epochs, Quality: quality}
+		return o
+	}
+	polluted := reached("p", 0.7, 20, batch(32))
+	polluted.Polluted = true
+	for _, tc := range []struct {
+		name    string
+		obs     []Observation
+		quality float64
+		jobs    int
+	}{
+		{"nobody ended", []Observation{observation("a", 0)}, 0, 0},
+		{
+			"the middle of three counts",
+			[]Observation{reached("a", 0.9, 20, batch(32)), reached("b", 0.1, 20, batch(32)), reached("c", 0.8, 20, batch(32))},
+			0.8, 3,
+		},
+		{"other epochs are no match", []Observation{reached("a", 0.9, 10, batch(32))}, 0, 0},
+		{"other hyperparameters are no match", []Observation{reached("a", 0.9, 20, batch(64))}, 0, 0},
+		{"who was disturbed learned all the same", []Observation{polluted}, 0.7, 1},
+		{"the same observation counts once", []Observation{reached("a", 0.5, 20, batch(32)), reached("a", 0.5, 20, batch(32))}, 0.5, 1},
+	} {
+		if quality, jobs := FinalQuality(tc.obs, kind("train"), batch(32), 20); quality != tc.quality || jobs != tc.jobs {
+			t.Errorf("%s: %g over %d jobs, want %g over %d", tc.name, quality, jobs, tc.quality, tc.jobs)
+		}
+	}
+}
+
+// What one job put is what the next is told, from the file too.
+func TestTheStoreTellsWhatWasReached(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "k.db")
+	for _, put := range []bool{true, false} {
+		store, err := Open(path, Options{Wait: 30 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if put {
+			o := observation("a", 0)
+			o.Final = &Final{Settings: tuning.Settings{}, Epochs: 20, Quality: 0.25}
+			if _, err := store.Put(o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		seconds, runs, err := store.KindSeconds(kind("train"), onCores(1))
+		if err != nil || seconds != 10 || runs != 1 {
+			t.Errorf("%g s over %d runs (%v), want 10 over 1", seconds, runs, err)
+		}
+		quality, jobs, err := store.FinalQuality(kind("train"), nil, 20)
+		if err != nil || quality != 0.25 || jobs != 1 {
+			t.Errorf("quality %g over %d jobs (%v), want 0.25 over 1", quality, jobs, err)
+		}
+		if n, err := store.Count(); err != nil || n != 1 {
+			t.Errorf("%d observations (%v), want 1", n, err)
+		}
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package plan
+
+import (
+	"math"
+
+	"pitchpipe/controller/tuning"
+)
+
+const (
+	// optimism is the saving assumed before anything was tried: a job whose
+	// remaining work would not repay its probes even if it ran twice as fast
+	// afterwards is not probed.
+	optimism = 0.5
+
+	// noise is the smallest log ratio that counts as a gain, whatever the
+	// measured error says: six probes of nothing save a few percent by selection.
+	noise = 0.03
+
+	// sigmas is how many standard errors a gain must exceed.
+	sigmas = 2
+)
+
+// choose decides about a job that runs, is profiled, and may be touched.
+func choose(s view) tuning.Decision {
+	if _, ok := tuning.Reference(s.Trials); !ok {
+		switch {
+		case !s.Current.Equal(s.Own):
+			return trusted(s)
+		case len(s.Trials) > 0:
+			// Under its owner's settings, which are not measured yet: what else it ran
+			// under cannot be judged before.
+			return hold(s, tuning.ReasonProfiling)
+		}
+	}
+	if s.answered() {
+		return settle(s)
+	}
+	// What its own kind or its class taught comes before trying.
+	if s.Probes == 0 || len(s.Trials) <= 1 {
+		if e, reason, ok := known(s); ok {
+			return adopt(s, e, reason)
+		}
+	}
+	if s.NextReason == tuning.ReasonNone && len(s.Next) > 0 {
+		return probe(s)
+	}
+	if s.Probes == 0 && s.Current.Equal(s.Own) { // nothing was tried, nothing can be
+		switch {
+		case remembered(s):
+			return hold(s, tuning.ReasonRemembered, classEvidence(s.Class)...)
+		case s.NextReason == tuning.ReasonNoKnobs || s.NextReason == tuning.ReasonNoQualityGuard:
+			return hold(s, s.NextReason, classEvidence(s.Class)...)
+		}
+	}
+	return settle(s)
+}
+
+// trusted is a job that was changed before its start and gives no reason for
+// doubt. It stays, unless its kind has taught something much better since.
+func trusted(s view) tuning.Decision {
+	if e, reason, ok := known(s); ok {
+		return adopt(s, e, reason)
+	}
+	return hold(s, tuning.ReasonAlreadyBest, classEvidence(s.Class)...)
+}
+
+// answered tells whether this job has measured what its knowledge named against
+// its owner's settings, without a search: after a doubt, or after a restart that
+// was not the tuner's. Its own numbers then outrank those of others, in either
+// direction, and the question is not asked again.
+func (s view) answered() bool {
+	if len(s.Trials) < 2 {
+		return false
+	}
+	if s.Probes == 1 && !s.Trials[0].Reference {
+		return true // it began under a setting from memory, and the one probe was the doubt
+	}
+	e, _, ok := known(s)
+	return ok && s.Probes == 0 && s.ranUnder(s.target(e.Settings))
+}
+
+// adopt moves to a setting that is known, where that is worth it from where the
+// job stands.
+func adopt(s view, e tuning.Effect, reason tuning.Reason) tuning.Decision {
+	target := s.goal(e.Settings)
+	evidence := append(effectEvidence(e), classEvidence(s.Class)...)
+	if target.Equal(s.Current) {
+		return hold(s, tuning.ReasonAlreadyBest, evidence...)
+	}
+	if r := s.spent(); r != tuning.ReasonNone {
+		return hold(s, r, evidence...)
+	}
+	at := s.presentEffect()
+	if s.overruns(math.Exp(e.LogTime - at.LogTime)) {
+		return hold(s, tuning.ReasonSlower, append(evidence, s.limit()...)...)
+	}
+	saving := s.left(at.LogRatio, e.LogRatio)
+	evidence = append(evidence, worth(s, saving, 1)...)
+	if r := s.repays(saving, s.Site.Margin, s.worthless()); r != tuning.ReasonNone {
+		return hold(s, r, evidence...)
+	}
+	return decide(s, tuning.Move, reason, target, evidence...)
+}
+
+func probe(s view) tuning.Decision {
+	target := s.target(s.Next)
+	switch {
+	case target.Equal(s.Current):
+		return hold(s, tuning.ReasonProfiling) // it runs there already and has no trial of it yet
+	case target.Equal(s.Own):
+		return settle(s) // that is no search, and its owner's settings were measured
+	}
+	// Probing pays only if what comes after can repay it: this probe's restart
+	// and the one that would leave it, on top of what was spent.
+	saving := s.epochsAfterProbe() * s.EpochSeconds * optimism
+	evidence := append(classEvidence(s.Class), worth(s, saving, 2)...)
+	if stop := s.mayProbe(saving); stop != tuning.ReasonNone {
+		if s.Probes > 0 {
+			return settle(s)
+		}
+		return hold(s, stop, evidence...)
+	}
+	reason := tuning.ReasonUnknownProbe
+	switch {
+	case s.Probes > 0:
+		reason = tuning.ReasonProbeNext
+	case s.Class != nil && s.Class.Known():
+		reason = tuning.ReasonClassProbe
+	}
+	return decide(s, tuning.Probe, reason, target, evidence...)
+}
+
+// mayProbe says why no probe is made that could save so many seconds, or
+// ReasonNone. A probe needs two restarts: there, and away from it.
+func (s view) mayProbe(saving float64) tuning.Reason {
+	switch {
+	case s.Probes >= s.Policy.Budget.Probes:
+		return tuning.ReasonBudgetProbes
+	case s.Site.JobRestarts > 0 && s.Restarts+s.Probes+1 >= s.Site.JobRestarts:
+		return tuning.ReasonSiteCap // a probe is a restart too, and one stays for the way back
+	case s.Restarts >= s.Policy.Budget.Restarts:
+		return tuning.ReasonBudgetRestarts // a probe that loses could not be undone
+	case s.EpochsTotal > 0 && float64(s.ProbeEpochs+s.epochsPerProbe()) > s.Site.ProbeShare*float64(s.EpochsTotal):
+		return tuning.ReasonTooShort
+	}
+	return s.repays(saving, 2*s.Site.Margin, tuning.ReasonTooShort)
+}
+
+// settle ends the probes: the best setting stays or is taken, the owner's own
+// where nothing was better.
+func settle(s view) tuning.Decision {
+	evidence := []tuning.Evidence{
+		{Name: "best_log_ratio", Value: s.BestGain},
+		{Name: "best_standard_error", Value: s.BestError},
+		{Name: "settings_tried", Value: float64(len(s.Trials))},
+	}
+	best, gained := s.winner()
+	target, reason, action := s.Own, tuning.ReasonProbesNoGain, tuning.RollBack
+	if gained {
+		target, reason, action = best, tuning.ReasonProbeWon, tuning.Move
+		evidence = append(evidence, tuning.Evidence{Name: "best", Text: best.String()})
+	}
+	if target.Equal(s.Current) {
+		if gained {
+			reason = tuning.ReasonAlreadyBest
+		}
+		return hold(s, reason, evidence...)
+	}
+	if r := s.spent(); r != tuning.ReasonNone {
+		return hold(s, r, evidence...)
+	}
+	if s.Refused != tuning.ReasonNone && action == tuning.RollBack {
+		return s.leave(s.Refused, evidence) // what its owner would not accept
+	}
+	if gained && s.overruns(s.Best.Seconds/s.presentSeconds()) {
+		return hold(s, tuning.ReasonSlower, append(evidence, s.limit()...)...)
+	}
+	// The gain of leaving the present setting, not that over the owner's own.
+	gain := 0.0
+	if gained {
+		gain = s.BestGain
+	}
+	saving := s.left(s.presentEffect().LogRatio, gain)
+	evidence = append(evidence, worth(s, saving, 1)...)
+	if r := s.repays(saving, s.Site.Margin, tuning.ReasonWorthless); r != tuning.ReasonNone {
+		return hold(s, r, evidence...)
+	}
+	return decide(s, action, reason, target, evidence...)
+}
+
+// winner is where the best trial of this job would be run, if its gain is clear
+// of noise and it is not remembered to hurt. Memory that hurt is not returned to:
+// the job ran out of it, or ran out of less.
+func (s view) winner() (tuning.Settings, bool) {
+	if s.Best == nil || !(s.BestGain < -math.Max(noise, sigmas*s.BestError)) {
+		return nil, false
+	}
+	target := s.target(s.Best.Settings)
+	if m, ok := target[tuning.Memory]; ok && s.ranOut(m) {
+		target = target.With(tuning.Memory, s.Own[tuning.Memory])
+	}
+	return target, !s.hurt(target)
+}

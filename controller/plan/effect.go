@@ -1,0 +1,121 @@
+package plan
+
+import (
+	"math"
+	"slices"
+
+	"pitchpipe/controller/tuning"
+)
+
+const (
+	// classRuns is in how many jobs of a class an effect must have been seen before
+	// it is used for another kind of job: one job's experience is not a class's.
+	classRuns = 2
+
+	// betweenRuns is the log ratio by which two runs of the same job usually differ.
+	betweenRuns = 0.04
+
+	// halfLife is after how many days without a new run an effect counts as if half
+	// of its runs were gone, which makes its standard error grow by the root of two.
+	// Machines, libraries and inputs drift; a large effect outlives that, a small
+	// one is measured again.
+	halfLife = 90
+)
+
+// known is the best effect of the kind, else of the class.
+func known(s view) (tuning.Effect, tuning.Reason, bool) {
+	if e, ok := bestEffect(s, s.KindEffects); ok {
+		return e, tuning.ReasonRecalled, true
+	}
+	if s.Class != nil && s.Class.Known() {
+		if e, ok := bestEffect(s, supported(s.ClassEffects)); ok {
+			return e, tuning.ReasonClassKnown, true
+		}
+	}
+	return tuning.Effect{}, tuning.ReasonNone, false
+}
+
+// remembered tells whether an effect of the kind would be used, were it not
+// remembered to have made its jobs worse.
+func remembered(s view) bool {
+	forgetful := s
+	forgetful.Regressed = nil
+	_, now := bestEffect(s, s.KindEffects)
+	_, then := bestEffect(forgetful, s.KindEffects)
+	return then && !now
+}
+
+// bestEffect is the effect with the lowest log ratio that is permitted, not
+// remembered as bad, within the allowed slowdown, and clear of noise.
+func bestEffect(s view, effects []tuning.Effect) (tuning.Effect, bool) {
+	var best tuning.Effect
+	found := false
+	for _, e := range effects {
+		e.Settings = s.usable(e.Settings)
+		if len(e.Settings) == 0 || !s.allowed(e) {
+			continue
+		}
+		if !found || e.LogRatio < best.LogRatio {
+			best, found = e, true
+		}
+	}
+	return best, found
+}
+
+// allowed tells whether an effect may be relied on. What is no number is not.
+func (s view) allowed(e tuning.Effect) bool {
+	if e.Runs < 1 || math.IsInf(e.LogRatio, 0) || !(e.LogRatio <= -noise) || !(e.LogRatio+sigmas*standardError(e) < 0) {
+		return false
+	}
+	if s.Policy.MaxSlowdown > 0 && !(e.LogTime <= math.Log(s.Policy.MaxSlowdown)) {
+		return false
+	}
+	return !s.hurt(s.target(e.Settings))
+}
+
+// standardError is that of an effect. The spread within a run says little about
+// that between runs, so with few runs the doubt is at least what runs usually
+// differ by; and it grows with age.
+func standardError(e tuning.Effect) float64 {
+	runs := float64(e.Runs) * math.Exp2(-max(e.Age, 0)/halfLife)
+	return math.Hypot(e.SD, betweenRuns) / math.Sqrt(runs)
+}
+
+// supported keeps the effects that enough jobs of the class have shown.
+func supported(effects []tuning.Effect) []tuning.Effect {
+	var out []tuning.Effect
+	for _, e := range effects {
+		if e.Runs >= classRuns {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// withOutcome remembers what the last move of this very job showed to be worse, so
+// that a job which was returned is not sent there again.
+func (s view) withOutcome() view {
+	if o := s.Outcome; o != nil && o.Verdict == tuning.Regressed && len(o.Tuned) > 0 {
+		bad := o.Tuned.Only(func(name string) bool { return name != tuning.Memory })
+		s.Regressed = append(slices.Clone(s.Regressed), bad)
+	}
+	return s
+}
+
+// hurt tells whether a setting is remembered to have made jobs worse, with no
+// less memory than now: what failed with less may have failed for that.
+func (s view) hurt(t tuning.Settings) bool {
+	now, bounded := t[tuning.Memory]
+	return slices.ContainsFunc(s.Regressed, func(r tuning.Settings) bool {
+		then, ok := r[tuning.Memory]
+		return sameButMemory(r, t) && (!ok || !bounded || now.Float() <= then.Float())
+	})
+}
+
+// ranOut tells whether so much memory, or more, was part of what made jobs worse.
+func (s view) ranOut(memory tuning.Value) bool {
+	return slices.ContainsFunc(s.Regressed, func(r tuning.Settings) bool {
+		then, ok := r[tuning.Memory]
+		return ok && memory.Float() <= then.Float()
+	})
+}

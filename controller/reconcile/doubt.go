@@ -1,0 +1,189 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+// unproven tells whether the job runs under what its kind taught, and nothing of
+// its own owner's settings was measured in it: no comparison within the job can
+// show that it is worse.
+func (p *pass) unproven() bool {
+	return p.rec.Phase == Verifying && p.rec.Recalled() && p.rec.Expired < expiries &&
+		!slices.ContainsFunc(p.rec.Epochs, func(e tuning.Epoch) bool { return e.Settings.Equal(p.rec.Own) })
+}
+
+// doubt asks the planner whether a recalled setting is to be held against the
+// owner's own, by a probe of those. From there on the way is that of any probe.
+func (p *pass) doubt(ctx context.Context) error {
+	d, err := p.decide(ctx)
+	if err != nil {
+		return err
+	}
+	if d.Action == tuning.Probe && d.Reason == tuning.ReasonDoubted {
+		return p.begin(ctx, Probing, ToldToProbe, d)
+	}
+	return nil
+}
+
+// hindsight judges at the end what could not be judged on the way: a setting that
+// was doubted and left, and the quality of a job that was recalled with other
+// hyperparameters.
+func (p *pass) hindsight(ctx context.Context) error {
+	if !p.rec.Recalled() {
+		return nil
+	}
+	current := p.rec.Settings(p.job.Attempt)
+	if current.Equal(p.rec.Own) {
+		if o, ok := p.compareWith(p.rec.Settings(1), time.Time{}); ok && o.Verdict == tuning.Regressed {
+			p.rec.Outcome = &o
+		}
+		return nil
+	}
+	lost, err := p.lostQuality(ctx, current)
+	if err != nil || !lost {
+		return err
+	}
+	o := tuning.Outcome{Measure: p.rec.Policy.Objective, Baseline: p.rec.Own, Tuned: current, At: p.now}
+	if p.rec.Outcome != nil && p.rec.Outcome.Tuned.Equal(current) {
+		o = *p.rec.Outcome // with what was measured of time and joules
+	}
+	o.Verdict, o.Reason = tuning.Regressed, tuning.ReasonQualityLost
+	p.rec.Outcome, p.dirty = &o, true
+	return nil
+}
+
+// lostQuality tells whether the job ended worse than untuned jobs of its kind did
+// after as many epochs, by more than its owner accepts.
+func (p *pass) lostQuality(ctx context.Context, current tuning.Settings) (bool, error) {
+	policy, final := p.rec.Policy, p.final()
+	if policy.Quality == nil || final == nil || final.Settings.Equal(taught(policy, p.rec.Own)) {
+		return false, nil
+	}
+	known, err := p.stages.Recall(ctx, Question{
+		Kind: p.rec.Kind, Own: p.rec.Own, Policy: policy, Site: p.stages.Site(p.job),
+		Epochs: final.Epochs, Taught: taught(policy, p.rec.Own),
+	})
+	if err != nil {
+		return false, fmt.Errorf("recall the quality of %s: %w", p.rec.Kind, err)
+	}
+	if known.Quality == nil {
+		return false, nil
+	}
+	// At equal time, so that quality alone is judged.
+	trials := []tuning.Trial{
+		{Settings: p.rec.Own, Epochs: 1, Seconds: 1, Quality: known.Quality, Reference: true},
+		{Settings: current, Epochs: 1, Seconds: 1, Quality: &final.Quality},
+	}
+	return p.stages.Refused(policy, trials, current) == tuning.ReasonQualityLost, nil
+}
+
+// taught are the settings that change what a job learns: its hyperparameters,
+// without those that only follow a system knob.
+func taught(policy tuning.Policy, s tuning.Settings) tuning.Settings {
+	return s.Only(func(name string) bool {
+		k, _ := policy.Knob(name)
+		return !tuning.IsSystem(name) && !tuning.IsSystem(k.Follows)
+	})
+}
+
+// final is the quality that the job reached in its last epoch, where it ended
+// well and had one set of hyperparameters all the way.
+func (p *pass) final() *Final {
+	if p.job.State != driver.Succeeded || p.rec.Total <= 0 || len(p.rec.Runs) == 0 {
+		return nil
+	}
+	settings := taught(p.rec.Policy, p.rec.Runs[0].Settings)
+	for _, r := range p.rec.Runs {
+		if !taught(p.rec.Policy, r.Settings).Equal(settings) {
+			return nil
+		}
+	}
+	for _, e := range slices.Backward(p.rec.Epochs) {
+		if e.Number == p.rec.Total && e.Quality != nil {
+			return &Final{Settings: settings, Epochs: e.Number, Quality: *e.Quality}
+		}
+	}
+	return nil
+}
+
+// polluted tells whether most of the epochs that would count were disturbed.
+func (p *pass) polluted() bool {
+	judged, disturbed := 0, 0
+	for _, e := range p.rec.Epochs {
+		switch {
+		case e.Warmup:
+		case e.Polluted:
+			disturbed++
+			judged++
+		default:
+			judged++
+		}
+	}
+	return 2*disturbed > judged
+}
+
+// clearly is the log ratio from which a setting counts as worse than another in
+// one job that was doubted already: two attempts of one job differ by less.
+const clearly = 0.03
+
+// disproved is the recalled setting of a job that was doubted, where the epochs
+// under its owner's settings were clearly better and it stayed with those. The
+// next such job is not given it.
+func (p *pass) disproved(trials []tuning.Trial) (tuning.Settings, bool) {
+	own, measured := tuning.Reference(trials)
+	if !p.rec.Recalled() || !measured || !p.rec.Settings(p.job.Attempt).Equal(p.rec.Own) {
+		return nil, false
+	}
+	recalled := p.rec.Settings(1)
+	for _, t := range trials {
+		if t.Settings.Equal(recalled) {
+			ratio, ok := t.LogRatio(own, p.rec.Policy.Objective, p.rec.Policy.Weight)
+			return recalled, ok && ratio > clearly
+		}
+	}
+	return nil, false
+}
+
+// outlookAge is for how long an answer of the scheduler stands: a job that would
+// be moved but for its queue asks again at every look.
+const outlookAge = 10 * time.Second
+
+// outlook is what the scheduler said, or that it could not.
+type outlook struct {
+	driver.Outlook
+	at time.Time
+}
+
+// foresee adds to the state what a restart would meet now. What cannot be found
+// out is unknown, and unknown is nothing to wait for.
+func (p *pass) foresee(ctx context.Context, s *tuning.State) {
+	p.mu.Lock()
+	o, asked := p.outlooks[p.rec.Job]
+	p.mu.Unlock()
+	if !asked || p.now.Sub(o.at) >= outlookAge {
+		answer, err := p.stages.Outlook(ctx, p.rec.Job)
+		if err != nil {
+			answer = driver.Outlook{}
+			if !errors.Is(err, driver.ErrUnsupported) {
+				p.cfg.Log.Warn("what a restart would meet is not known", "job", p.rec.Job, "error", err)
+			}
+		}
+		o = outlook{answer, p.now}
+		p.mu.Lock()
+		p.outlooks[p.rec.Job] = o
+		p.mu.Unlock()
+	}
+	if o.Wait != nil {
+		s.Wait = *o.Wait
+	}
+	if !o.Closed.IsZero() {
+		s.ClosedIn, s.ClosedBy = max(time.Nanosecond, o.Closed.Sub(p.now)), o.ClosedBy
+	}
+}

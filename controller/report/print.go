@@ -1,0 +1,221 @@
+package report
+
+import (
+	"encoding/csv"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"pitchpipe/controller/tuning"
+)
+
+// Text prints the table for people.
+func Text(t Table) string {
+	var b strings.Builder
+	const layout = "2006-01-02 15:04"
+	fmt.Fprintf(&b, "Jobs that ended from %s to %s UTC, and those that have not ended yet\n\n",
+		t.Since.UTC().Format(layout), t.Until.UTC().Format(layout))
+	if t.Total.Jobs == 0 {
+		b.WriteString("There are none.\n")
+		return b.String()
+	}
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	if t.By == ByJob {
+		_, _ = fmt.Fprintln(w, "JOB\tNAME\tUSER\tSTATE\tSECONDS\tCORE-HOURS\tENERGY\tMODELLED\tRESTARTS\tPROBES\tEPOCHS")
+	} else {
+		_, _ = fmt.Fprintln(w, strings.ToUpper(string(t.By))+"\tJOBS\tTUNED\tUNTUNED SHARE\tSECONDS\tCORE-HOURS\tENERGY\tMODELLED\tRESTARTS\tPROBES\tEPOCHS")
+	}
+	for _, l := range t.Lines {
+		l.print(w, t.By)
+	}
+	if t.By == ByJob {
+		total := t.Total
+		total.Name = fmt.Sprintf("%d jobs", total.Jobs)
+		total.print(w, t.By)
+	} else {
+		t.Total.print(w, t.By)
+	}
+	_ = w.Flush() // a Builder takes everything
+	printSavings(&b, t.Savings)
+	for _, n := range t.Notes {
+		b.WriteString("\n" + n + "\n")
+	}
+	return b.String()
+}
+
+func (l Line) print(w *tabwriter.Writer, by By) {
+	head := []string{clean(l.Key), strconv.Itoa(l.Jobs), strconv.Itoa(l.Tuned), strconv.Itoa(l.Untuned)}
+	if by == ByJob {
+		head = []string{clean(l.Key), clean(l.Name), clean(l.User), clean(l.State)}
+	}
+	measured, sources, ok := l.Measured()
+	energy := number(pointer(measured, ok), Energies, 0, l.Jobs)
+	if ok {
+		energy += " (" + sources + ")"
+	}
+	modelled, isModelled := l.Modelled()
+	if l.NoEnergy > 0 && l.NoEnergy < l.Jobs {
+		energy += fmt.Sprintf(", %d unmeasured", l.NoEnergy)
+	}
+	cells := append(head,
+		number(l.Seconds, oneDigit, l.NoSeconds, l.Jobs), number(l.CoreHours, twoDigits, l.NoCoreHours, l.Jobs), energy,
+		number(pointer(modelled, isModelled), Energies, 0, l.Jobs),
+		strconv.Itoa(l.Restarts), strconv.Itoa(l.Probes), strconv.Itoa(l.Epochs))
+	_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
+}
+
+func pointer(v float64, ok bool) *float64 {
+	if !ok {
+		return nil
+	}
+	return &v
+}
+
+// number prints a sum, "-" where there is none, and of how many jobs it is where
+// some lack it.
+func number(v *float64, form func(float64) string, without, jobs int) string {
+	switch {
+	case v == nil:
+		return Unknown
+	case without > 0:
+		return fmt.Sprintf("%s in %d of %d", form(*v), jobs-without, jobs)
+	}
+	return form(*v)
+}
+
+func oneDigit(v float64) string  { return strconv.FormatFloat(v, 'f', 1, 64) }
+func twoDigits(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
+
+// Energies prints joules for reading: three digits and a unit.
+func Energies(j float64) string {
+	for _, u := range []struct {
+		name   string
+		factor float64
+	}{{"GJ", 1e9}, {"MJ", 1e6}, {"kJ", 1e3}} {
+		if math.Abs(j) >= u.factor {
+			return strconv.FormatFloat(j/u.factor, 'f', 2, 64) + " " + u.name
+		}
+	}
+	return strconv.FormatFloat(j, 'f', 1, 64) + " J"
+}
+
+// clean keeps a name that a user chose from steering the terminal or the columns.
+func clean(s string) string {
+	if s == "" {
+		return Unknown
+	}
+	return legible(s)
+}
+
+func legible(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+func printSavings(b *strings.Builder, savings []Saving) {
+	b.WriteString("\nWhat tuning saved, against jobs of the same work that were drawn to stay untuned:\n")
+	if len(savings) == 0 {
+		b.WriteString("  no job in apply mode has ended, tuned or untuned, so there is nothing to compare\n")
+	}
+	for _, s := range savings {
+		kind := "all kinds"
+		if s.Kind != "" {
+			kind = fmt.Sprintf("%s, %d epochs", clean(s.Kind), s.Epochs)
+		}
+		fmt.Fprintf(b, "  %s, %s: %s\n", s.Objective, kind, s.Sentence())
+		if s.TunedUnfinished+s.UntunedUnfinished > 0 {
+			fmt.Fprintf(b, "    not compared, since they did not finish: %d tuned, %d untuned\n", s.TunedUnfinished, s.UntunedUnfinished)
+		}
+	}
+}
+
+// Sentence says the saving in words.
+func (s Saving) Sentence() string {
+	o := s.Outcome
+	if o == nil {
+		return fmt.Sprintf("%s (%s tuned, %d untuned)", s.Note, count1(s.Tuned, "job"), s.Untuned)
+	}
+	text := string(o.Verdict)
+	if o.Pairs == 0 {
+		return fmt.Sprintf("%s: %s (%s)", text, o.Reason.Sentence(), count1(s.Pairs, "pair"))
+	}
+	if o.Source != "" {
+		text += ", joules by " + o.Source
+	}
+	if o.Low < -far && o.High > far {
+		verb := "are"
+		if o.Pairs == 1 {
+			verb = "is"
+		}
+		return fmt.Sprintf("%s: %s per epoch, and %s %s too few for an interval; %s",
+			text, percent(o.LogRatio), count1(o.Pairs, "pair"), verb, o.Reason.Sentence())
+	}
+	return fmt.Sprintf("%s: %s per epoch (%g %% interval %s), %s; %s",
+		text, percent(o.LogRatio), 100*o.Level, interval(*o), count1(o.Pairs, "pair"), o.Reason.Sentence())
+}
+
+// far is a bound that means nothing any more, in natural logs: a factor of 150.
+const far = 5
+
+// interval prints the bounds; those that are too far away to mean anything are
+// called open.
+func interval(o tuning.Outcome) string {
+	low, high := percent(o.Low), percent(o.High)
+	if o.Low < -far {
+		low = "open"
+	}
+	if o.High > far {
+		high = "open"
+	}
+	return low + " to " + high
+}
+
+func percent(logRatio float64) string { return fmt.Sprintf("%+.1f %%", math.Expm1(logRatio)*100) }
+
+func count1(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// CSV prints the lines, the total last, and no savings. A number that is missing
+// is an empty field.
+func CSV(t Table) string {
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	rows := [][]string{{
+		string(t.By), "name", "user", "state", "since", "until", "jobs", "running", "tuned", "untuned_share", "seconds", "core_hours",
+		"joules", "joules_source", "joules_modelled", "restarts", "probes", "epochs",
+		"jobs_without_seconds", "jobs_without_core_hours", "jobs_without_energy",
+	}}
+	for _, l := range append(slices.Clip(t.Lines), t.Total) {
+		measured, sources, ok := l.Measured()
+		modelled, isModelled := l.Modelled()
+		rows = append(rows, []string{
+			legible(l.Key), legible(l.Name), legible(l.User), l.State, t.Since.UTC().Format(time.RFC3339), t.Until.UTC().Format(time.RFC3339),
+			strconv.Itoa(l.Jobs), strconv.Itoa(l.Running), strconv.Itoa(l.Tuned), strconv.Itoa(l.Untuned),
+			field(l.Seconds), field(l.CoreHours), field(pointer(measured, ok)), sources, field(pointer(modelled, isModelled)),
+			strconv.Itoa(l.Restarts), strconv.Itoa(l.Probes), strconv.Itoa(l.Epochs),
+			strconv.Itoa(l.NoSeconds), strconv.Itoa(l.NoCoreHours), strconv.Itoa(l.NoEnergy),
+		})
+	}
+	_ = w.WriteAll(rows) // a Builder takes everything
+	return b.String()
+}
+
+func field(v *float64) string {
+	if v == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*v, 'g', -1, 64)
+}

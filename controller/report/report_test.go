@@ -1,0 +1,203 @@
+package report_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"pitchpipe/controller/report"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/controller/verify"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func noon() time.Time { return time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC) }
+
+// job is one that ran ten minutes on two cores, ending the given minutes after noon.
+func job(id string, minute int, change ...func(*report.Row)) report.Row {
+	end := noon().Add(time.Duration(minute) * time.Minute)
+	start := end.Add(-10 * time.Minute)
+	r := report.Row{
+		Job: id, Name: "train", User: "alice", Account: "physics", Partition: "cpu", State: "succeeded", Succeeded: true,
+		Kind:      tuning.JobKind{Owner: "alice", Name: "train", Fingerprint: "f1"},
+		Submitted: start.Add(-time.Minute), Ended: end, Total: 4,
+		Spans:  []report.Span{{Start: start, End: end, Cores: 2}},
+		Policy: tuning.Policy{Mode: tuning.Apply, Objective: tuning.Time},
+		Own:    tuning.Settings{"cores": tuning.Number(2)},
+	}
+	r.Epochs = epochs(r.Own, start, 150, 300, "rapl")
+	for _, f := range change {
+		f(&r)
+	}
+	return r
+}
+
+// epochs are four of equal length; no source: without joules.
+func epochs(s tuning.Settings, start time.Time, seconds, joules float64, source string) []tuning.Epoch {
+	var out []tuning.Epoch
+	for n := range 4 {
+		e := tuning.Epoch{
+			Number: n + 1, Attempt: 1, Settings: s, Warmup: n == 0, Source: source,
+			Start: start.Add(time.Duration(float64(n) * seconds * float64(time.Second))),
+			End:   start.Add(time.Duration(float64(n+1) * seconds * float64(time.Second))),
+		}
+		if source != "" {
+			j := tuning.Joules(joules)
+			e.Joules = &j
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func untuned(r *report.Row) { r.Control = true }
+
+// tuned is a job whose epochs took the given share of an untuned one's.
+func tuned(share float64) func(*report.Row) {
+	return func(r *report.Row) {
+		r.Tuned = true
+		start := r.Spans[0].Start
+		r.Epochs = epochs(tuning.Settings{"cores": tuning.Number(4)}, start, 150*share, 300*share, "rapl")
+	}
+}
+
+func unmeasured(r *report.Row) { r.Epochs = epochs(r.Own, noon(), 150, 0, "") }
+func modelled(r *report.Row)   { r.Epochs = epochs(r.Own, noon(), 150, 200, tuning.Modelled) }
+
+func by(user, account string) func(*report.Row) {
+	return func(r *report.Row) { r.User, r.Account, r.Kind.Owner = user, account, user }
+}
+
+func query(by report.By) report.Query {
+	return report.Query{Since: noon().Add(-24 * time.Hour), Until: noon().Add(48 * time.Hour), By: by, Compare: compare}
+}
+
+// compare is the verifier, as the daemon calls it.
+func compare(pairs []report.Pair, t report.Terms) tuning.Outcome {
+	in := verify.Input{Objective: t.Objective, Weight: t.Weight, MaxSlowdown: t.MaxSlowdown, Quality: t.Quality, At: t.At, InputsDiffer: true}
+	of := func(r report.Row) []verify.Epoch {
+		var out []verify.Epoch
+		for _, e := range r.Epochs {
+			out = append(out, verify.Epoch{Epoch: e})
+		}
+		return out
+	}
+	for _, p := range pairs {
+		in.Pairs = append(in.Pairs, verify.Pair{Tuned: of(p.Tuned), Untuned: of(p.Untuned), ChargeSeconds: p.ChargeSeconds, ChargeJoules: p.ChargeJoules})
+	}
+	return verify.Compare(in)
+}
+
+// site is a mixture of everything that a table has to show.
+func site() []report.Row {
+	rows := []report.Row{
+		job("a1", 0), job("a2", 20, modelled), job("b1", 40, by("bob", "")), job("b2", 60, by("bob", ""), unmeasured),
+		job("b3", 3000-60*20, by("bob", ""), func(r *report.Row) { r.Name, r.State, r.Succeeded = "up\x1b[31m", "failed", false }),
+		job("c1", 80, by("carol", "physics"), func(r *report.Row) { r.Spans = nil }),
+		job("c2", 90, by("carol", "physics"), func(r *report.Row) {
+			r.Ended, r.State, r.Succeeded, r.Restarts, r.Probes = time.Time{}, "running", false, 1, 2
+			r.Spans[0].Cores = 0
+		}),
+		job("old", -2000),
+	}
+	for i := range 10 {
+		energy := func(r *report.Row) { r.Policy.Objective, r.Name, r.Kind.Name = tuning.Energy, "solve", "solve" }
+		rows = append(rows,
+			job(fmt.Sprintf("t%d", i), 100+i, energy, tuned(0.70+0.005*float64(i))), job(fmt.Sprintf("u%d", i), 100+i, energy, untuned))
+	}
+	return append(rows, job("alone", 200, tuned(0.5)))
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+func TestTablesAsPeopleAndProgramsReadThem(t *testing.T) {
+	t.Parallel()
+	for _, by := range report.Bys() {
+		table := report.Build(site(), query(by))
+		table.Notes = []string{"A note."}
+		golden(t, "by-"+string(by)+".txt", report.Text(table))
+		golden(t, "by-"+string(by)+".csv", report.CSV(table))
+	}
+	empty := query(report.ByUser)
+	golden(t, "empty.txt", report.Text(report.Build(nil, empty)))
+}
+
+func TestNothingThatAUserNamedReachesTheTerminalUnprinted(t *testing.T) {
+	t.Parallel()
+	if text := report.Text(report.Build(site(), query(report.ByJob))); strings.ContainsAny(text, "\x1b\t") {
+		t.Errorf("%q", text)
+	}
+}
+
+func TestMissingNumbersAreMissing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		rows []report.Row
+		want report.Line
+	}{
+		{
+			"a job without joules has none",
+			[]report.Row{job("1", 0, unmeasured)},
+			report.Line{Jobs: 1, Seconds: new(600.0), CoreHours: new(1. / 3), NoEnergy: 1, Epochs: 4},
+		},
+		{
+			"one epoch without joules takes them from its job",
+			[]report.Row{job("1", 0, func(r *report.Row) { r.Epochs[2].Joules = nil })},
+			report.Line{Jobs: 1, Seconds: new(600.0), CoreHours: new(1. / 3), NoEnergy: 1, Epochs: 4},
+		},
+		{
+			"a job of which nobody knows when it ran",
+			[]report.Row{job("1", 0, func(r *report.Row) { r.Spans = nil })},
+			report.Line{Jobs: 1, NoSeconds: 1, NoCoreHours: 1, Energy: []report.Energy{{Source: "rapl", Joules: 1200}}, Epochs: 4},
+		},
+		{
+			"measured and modelled joules are not added up",
+			[]report.Row{job("1", 0), job("2", 1, modelled), job("3", 2)},
+			report.Line{
+				Jobs: 3, Seconds: new(1800.0), CoreHours: new(1.0), Epochs: 12,
+				Energy: []report.Energy{{Source: "modelled", Joules: 800}, {Source: "rapl", Joules: 2400}},
+			},
+		},
+		{
+			"an attempt on an unknown number of cores",
+			[]report.Row{job("1", 0, func(r *report.Row) { r.Spans[0].Cores = 0 }), job("2", 0)},
+			report.Line{
+				Jobs: 2, Seconds: new(1200.0), CoreHours: new(1. / 3), NoCoreHours: 1, Epochs: 8,
+				Energy: []report.Energy{{Source: "rapl", Joules: 2400}},
+			},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.want.Key = "total"
+			got := report.Build(c.rows, query(report.ByUser)).Total
+			if diff := cmp.Diff(c.want, got, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

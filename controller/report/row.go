@@ -1,0 +1,119 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"pitchpipe/controller/tuning"
+)
+
+// Row is one job as its scheduler and the tuner know it.
+type Row struct {
+	Job, Name, User    string
+	Account, Partition string // empty: not known
+	Kind               tuning.JobKind
+	State              string // at its scheduler
+	Succeeded          bool
+	Submitted          time.Time
+	Ended              time.Time // zero while it runs
+	Spans              []Span    // when it ran; nil: not known
+	Policy             tuning.Policy
+	Own                tuning.Settings
+	Total              int // epochs in all, 0 unknown
+	Epochs             []tuning.Epoch
+	Probed             []int // attempts that tried a setting
+	Restarts, Probes   int
+
+	Control bool // drawn into the untuned share
+	Tuned   bool // some attempt ran under other settings than its owner's
+}
+
+// Span is the time that one attempt ran.
+type Span struct {
+	Start, End time.Time
+	Cores      int // 0 = not known
+}
+
+// epochs are the numbers of those that the row's job did, each once, with the
+// last attempt at it: in the order of their numbers.
+func (r Row) epochs() []tuning.Epoch {
+	last := map[int]tuning.Epoch{}
+	for _, e := range r.Epochs {
+		if old, ok := last[e.Number]; !ok || e.Attempt >= old.Attempt {
+			last[e.Number] = e
+		}
+	}
+	out := make([]tuning.Epoch, 0, len(last))
+	for _, e := range last {
+		out = append(out, e)
+	}
+	slices.SortFunc(out, func(a, b tuning.Epoch) int { return cmp.Compare(a.Number, b.Number) })
+	return out
+}
+
+func (r Row) done() int {
+	n := 0
+	for _, e := range r.Epochs {
+		n = max(n, e.Number)
+	}
+	return n
+}
+
+// seconds are those that its attempts ran; not ok where nobody knows.
+func (r Row) seconds() (float64, bool) {
+	if r.Spans == nil {
+		return 0, false
+	}
+	sum := 0.0
+	for _, s := range r.Spans {
+		sum += max(0, s.End.Sub(s.Start).Seconds())
+	}
+	return sum, true
+}
+
+func (r Row) coreHours() (float64, bool) {
+	if r.Spans == nil {
+		return 0, false
+	}
+	sum := 0.0
+	for _, s := range r.Spans {
+		if s.Cores <= 0 {
+			return 0, false
+		}
+		sum += float64(s.Cores) * max(0, s.End.Sub(s.Start).Hours())
+	}
+	return sum, true
+}
+
+// joules are those of all its epochs, by source; not ok where one lacks them.
+func (r Row) joules() ([]Energy, bool) {
+	var out []Energy
+	for _, e := range r.Epochs {
+		if e.Joules == nil {
+			return nil, false
+		}
+		out = add(out, Energy{Source: e.Source, Joules: float64(*e.Joules)})
+	}
+	return out, len(out) > 0
+}
+
+// Energy is what was used according to one source.
+type Energy struct {
+	Source string  `json:"source"` // as in tuning.Epoch; tuning.Modelled is computed, not measured
+	Joules float64 `json:"joules"`
+}
+
+func add(list []Energy, more ...Energy) []Energy {
+	for _, e := range more {
+		i, found := slices.BinarySearchFunc(list, e.Source, func(have Energy, source string) int {
+			return cmp.Compare(have.Source, source)
+		})
+		if found {
+			list[i].Joules += e.Joules
+		} else {
+			list = slices.Insert(list, i, e)
+		}
+	}
+	return list
+}

@@ -1,0 +1,258 @@
+package sacct
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"pitchpipe/controller/tuning"
+)
+
+// ErrFormat is what every error of Parse wraps: the text is not what sacct -P prints.
+var ErrFormat = errors.New("not the output of sacct -P")
+
+// Fault is one error, by line and field.
+type Fault struct {
+	Line  int
+	Field string // empty: the whole line
+	Found string
+	Want  string
+}
+
+// Error prints one line.
+func (f Fault) Error() string {
+	where := fmt.Sprintf("line %d", f.Line)
+	if f.Field != "" {
+		where += ": " + f.Field
+	}
+	return fmt.Sprintf("%s: found %s; want %s", where, f.Found, f.Want)
+}
+
+// Unwrap returns ErrFormat.
+func (f Fault) Unwrap() error { return ErrFormat }
+
+// Job is one run of a job. Nil and 0 mean that the text does not say.
+type Job struct {
+	ID, User, Account, Partition, Name, State string
+
+	Elapsed *time.Duration
+	CPUs    int // allocated
+	Nodes   int
+	CPU     *time.Duration // that its processes used, user and system
+	Asked   tuning.Bytes   // memory, of the whole job
+	Peak    tuning.Bytes   // largest resident memory of a step, over its tasks
+}
+
+// Ended tells whether the run is over, so that its numbers are final.
+func (j Job) Ended() bool {
+	word, _, _ := strings.Cut(j.State, " ") // "CANCELLED by 1000"
+	return slices.Contains([]string{
+		"COMPLETED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "CANCELLED", "NODE_FAIL", "PREEMPTED", "DEADLINE", "BOOT_FAIL",
+		"REQUEUED", "REVOKED",
+	}, strings.TrimSuffix(word, "+"))
+}
+
+// maxFaults is after how many errors the rest is not told: they are likely alike.
+const maxFaults = 10
+
+// Parse reads what `sacct -P` printed: fields between bars, their names in the
+// first line, in any order. JobID is needed; fields that nothing here uses are
+// left alone. Steps (123.batch, 123.extern, 123.0) are merged into their job, and
+// a job that was requeued counts once a run, as with --duplicates.
+func Parse(text string) ([]Job, error) {
+	lines := strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n")
+	columns, err := header(strings.TrimSuffix(lines[0], "\r"))
+	if err != nil {
+		return nil, err
+	}
+	var jobs []Job
+	var faults []error
+	last := map[string]int{} // job id → its newest run
+	for i, line := range lines[1:] {
+		line = strings.TrimSuffix(line, "\r")
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		r := record{line: i + 2, columns: columns, fields: strings.Split(line, "|")}
+		if err := r.into(&jobs, last); err != nil {
+			faults = append(faults, err)
+		}
+		if len(faults) >= maxFaults {
+			faults = append(faults, fmt.Errorf("%w: and perhaps more", ErrFormat))
+			break
+		}
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	return jobs, nil
+}
+
+func header(line string) ([]string, error) {
+	columns := strings.Split(line, "|")
+	if len(columns) > 1 && columns[len(columns)-1] == "" {
+		columns = columns[:len(columns)-1] // --parsable ends each line with a bar, --parsable2 does not
+	}
+	seen := map[string]int{}
+	for i, c := range columns {
+		name := strings.ToLower(strings.TrimSpace(c))
+		columns[i] = name
+		seen[name]++
+		if seen[name] > 1 && name != "" {
+			return nil, Fault{1, c, "it twice", "each field once"}
+		}
+	}
+	if seen["jobid"] == 0 {
+		return nil, Fault{1, "", quote(line), "the names of the fields between bars, JobID among them, as `sacct -P -o JobID,User,…` prints"}
+	}
+	return columns, nil
+}
+
+// record is one line.
+type record struct {
+	line    int
+	columns []string
+	fields  []string
+	err     error // the first
+}
+
+func (r *record) into(jobs *[]Job, last map[string]int) error {
+	if n := len(r.fields); n == len(r.columns)+1 && r.fields[n-1] == "" {
+		r.fields = r.fields[:n-1]
+	}
+	if len(r.fields) != len(r.columns) {
+		return Fault{r.line, "", fmt.Sprintf("%d fields", len(r.fields)), fmt.Sprintf("%d as in the header; a name with a bar in it breaks the line: leave JobName out, or ask for it as the last of all with another --delimiter", len(r.columns))}
+	}
+	id := r.get("jobid")
+	base, step, isStep := strings.Cut(id, ".")
+	if base == "" || base[0] < '0' || base[0] > '9' || isStep && step == "" {
+		return Fault{r.line, "JobID", quote(id), "a number such as 123, 123_4 or 123.batch"}
+	}
+	at, known := last[base]
+	if isStep {
+		if !known {
+			return Fault{r.line, "JobID", quote(id), "the line of job " + base + " before its steps; leave --state and similar filters of steps out"}
+		}
+		j := &(*jobs)[at]
+		tasks := max(1, r.number("ntasks"))
+		peak := r.bytes("maxrss", "K")
+		if peak <= math.MaxInt64/tuning.Bytes(tasks) {
+			j.Peak = max(j.Peak, peak*tuning.Bytes(tasks))
+		}
+		return r.err
+	}
+	j := Job{
+		ID: base, User: r.get("user"), Account: r.get("account"), Partition: r.get("partition"), Name: r.get("jobname"), State: r.get("state"),
+		Elapsed: r.duration("elapsed"), CPUs: cpus(r), Nodes: max(r.number("nnodes"), r.number("allocnodes")),
+		CPU: r.duration("totalcpu"), Peak: r.bytes("maxrss", "K"),
+	}
+	if raw := r.number("elapsedraw"); j.Elapsed == nil && r.get("elapsedraw") != "" {
+		d := time.Duration(raw) * time.Second
+		j.Elapsed = &d
+	}
+	if j.CPU != nil && *j.CPU == 0 {
+		j.CPU = nil // nothing runs without any: it was not gathered
+	}
+	j.Asked = r.memory(j)
+	*jobs = append(*jobs, j)
+	last[base] = len(*jobs) - 1
+	return r.err
+}
+
+func cpus(r *record) int { return max(r.number("alloccpus"), r.number("ncpus")) }
+
+func (r *record) get(column string) string {
+	if i := slices.Index(r.columns, column); i >= 0 {
+		return strings.TrimSpace(r.fields[i])
+	}
+	return ""
+}
+
+func (r *record) fail(field, found, want string) {
+	if r.err == nil {
+		r.err = Fault{r.line, field, quote(found), want}
+	}
+}
+
+// absent tells whether the field says nothing.
+func absent(text string) bool {
+	return text == "" || slices.Contains([]string{"Unknown", "INVALID", "?", "None", "N/A"}, text)
+}
+
+func (r *record) number(column string) int {
+	text := r.get(column)
+	if absent(text) {
+		return 0
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 0 {
+		r.fail(column, text, "a whole number")
+		return 0
+	}
+	return int(n)
+}
+
+// duration reads [days-][hours:]minutes:seconds[.fraction].
+func (r *record) duration(column string) *time.Duration {
+	text := r.get(column)
+	if absent(text) {
+		return nil
+	}
+	d, ok := clock(text)
+	if !ok {
+		r.fail(column, text, "a time such as 1-02:03:04, 02:03:04 or 03:04.567")
+		return nil
+	}
+	return &d
+}
+
+// bytes reads an amount such as 1234K or 1.5G; without a unit it is in the given
+// one. 0 is what is printed where nothing was seen.
+func (r *record) bytes(column, unit string) tuning.Bytes {
+	text := r.get(column)
+	if absent(text) {
+		return 0
+	}
+	b, ok := amount(text, unit)
+	if !ok {
+		r.fail(column, text, "an amount of memory such as 1234K or 1.5G")
+	}
+	return b
+}
+
+// memory is what the whole job asked for: older versions print it per core (4Gc)
+// or per node (4Gn), later ones for all of it.
+func (r *record) memory(j Job) tuning.Bytes {
+	text := r.get("reqmem")
+	if absent(text) || text == "0" {
+		return 0
+	}
+	times := 1
+	if per, ok := strings.CutSuffix(text, "c"); ok {
+		text, times = per, j.CPUs
+	} else if per, ok := strings.CutSuffix(text, "n"); ok {
+		text, times = per, j.Nodes
+	}
+	if absent(text) {
+		r.fail("ReqMem", r.get("reqmem"), "an amount of memory such as 4G, 4Gc or 4Gn")
+		return 0
+	}
+	b, ok := amount(text, "M")
+	if !ok || times > 0 && b > math.MaxInt64/tuning.Bytes(times) {
+		r.fail("ReqMem", r.get("reqmem"), "an amount of memory such as 4G, 4Gc or 4Gn")
+		return 0
+	}
+	return b * tuning.Bytes(times)
+}
+
+func quote(s string) string {
+	const most = 60
+	if len(s) > most {
+		s = s[:most] + "…"
+	}
+	return strconv.Quote(s)
+}

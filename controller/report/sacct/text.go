@@ -1,0 +1,105 @@
+package sacct
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+)
+
+// mostLines is how many lines of a table are printed for people.
+const mostLines = 20
+
+// Tables are the names of the tables that Text prints.
+func Tables() []string { return []string{"user", "account", "kind"} }
+
+// Text prints the summary for people: all tables, or the one that is named.
+func Text(s Summary, only string) string {
+	var b strings.Builder
+	runs := "runs"
+	if s.Total.Runs == 1 {
+		runs = "run"
+	}
+	fmt.Fprintf(&b, "%d %s that ended", s.Total.Runs, runs)
+	if s.Open > 0 {
+		fmt.Fprintf(&b, "; %d that have not, or of unknown state, are left out", s.Open)
+	}
+	b.WriteString("\n")
+	for i, lines := range [][]Line{s.Users, s.Groups, s.Names} {
+		if name := Tables()[i]; only == "" || only == name {
+			table(&b, strings.ToUpper(name), lines, s.Total)
+		}
+	}
+	b.WriteString("\n" + could(s.Total))
+	return b.String()
+}
+
+func table(b *strings.Builder, head string, lines []Line, total Line) {
+	b.WriteString("\n")
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, head+"\tRUNS\tCORE-HOURS\tUSED\tCPU EFFICIENCY\tMEMORY NEEDED\tRETURNING")
+	for _, l := range append(lines[:min(len(lines), mostLines):min(len(lines), mostLines)], total) {
+		hours, used := "-", "-"
+		if l.Timed > 0 {
+			hours = fmt.Sprintf("%.1f", l.CoreHours) + of(l.Timed, l.Runs)
+		}
+		if l.CPURuns > 0 {
+			used = fmt.Sprintf("%.1f", l.Used) + of(l.CPURuns, l.Runs)
+		}
+		memory := share(l.Needed())
+		if l.MemoryRuns > 0 {
+			memory += of(l.MemoryRuns, l.Runs)
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", legible(l.Key), l.Runs, hours, used, share(l.Efficiency()), memory, share(l.ReturningShare()))
+	}
+	_ = w.Flush() // a Builder takes everything
+	if more := len(lines) - mostLines; more > 0 {
+		fmt.Fprintf(b, "and %d more, with fewer unused core-hours\n", more)
+	}
+}
+
+// of says of how many runs a number is, where that is not all.
+func of(n, all int) string {
+	if n == all {
+		return ""
+	}
+	return fmt.Sprintf(" in %d of %d", n, all)
+}
+
+func share(v float64, ok bool) string {
+	if !ok {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f %%", 100*v)
+}
+
+// could says in words what there is to gain at most, and what it does not mean.
+func could(l Line) string {
+	var b strings.Builder
+	if l.CPURuns > 0 {
+		fmt.Fprintf(&b, "%.1f of %.1f core-hours were allocated and not used. Fewer cores could free a part of them;\n"+
+			"what waits for memory or input is in them too, and no history tells how much.\n", l.Unused(), l.Allocated)
+	} else {
+		b.WriteString("Processor time is not known: ask sacct for Elapsed, AllocCPUS and TotalCPU.\n")
+	}
+	if l.MemoryRuns > 0 {
+		fmt.Fprintf(&b, "%.1f of %.1f GiB-hours were asked for above 1.25 times the peak, and could be asked for less.\n", l.Spare, l.Asked)
+	} else {
+		b.WriteString("Memory is not known: ask sacct for ReqMem and MaxRSS, with the steps, since a peak is a step's.\n")
+	}
+	if v, ok := l.ReturningShare(); ok {
+		fmt.Fprintf(&b, "%.0f %% of the core-hours are of runs whose user and name ran before: these could be recognised and\n"+
+			"changed before they start.\n", 100*v)
+	}
+	b.WriteString("None of this is a saving: that is measured only against jobs that stay untuned.\n")
+	return b.String()
+}
+
+func legible(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,270 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pitchpipe/controller/tuning"
+)
+
+// Pair is a tuned and an untuned job that did the same amount of work.
+type Pair struct {
+	Tuned, Untuned Row
+	// What probes and restarts cost the tuned job beyond the epochs that are
+	// compared: see Match.
+	ChargeSeconds float64
+	ChargeJoules  tuning.Joules
+}
+
+// Terms are those that a comparison is made under.
+type Terms struct {
+	Objective   tuning.Objective
+	Weight      float64
+	MaxSlowdown float64         // 0 = unbounded
+	Quality     *tuning.Quality // nil = not guarded
+	At          time.Time
+}
+
+// Compare judges pairs at matching epochs. Epochs of attempts in Row.Probed are
+// probes. The jobs of a pair may have had different inputs, so nothing may be
+// assumed about how much two runs differ, and modelled joules support no claim.
+type Compare func(pairs []Pair, t Terms) tuning.Outcome
+
+// Saving is what tuning brought to jobs of one kind, or to all that are tuned for
+// one objective.
+type Saving struct {
+	Kind      string           `json:"kind,omitempty"` // empty: all kinds
+	Objective tuning.Objective `json:"objective"`
+	Weight    float64          `json:"weight,omitempty"` // share of energy in tuning.Blend
+	Epochs    int              `json:"epochs,omitempty"` // that each job of the kind did
+	Tuned     int              `json:"tuned"`            // ended jobs that could be paired
+	Untuned   int              `json:"untuned"`
+	Pairs     int              `json:"pairs"`
+	Outcome   *tuning.Outcome  `json:"outcome"`        // null: there was nothing to compare
+	Note      string           `json:"note,omitempty"` // why not
+	// Jobs that were begun alike and did not finish all their epochs: these are not
+	// compared, so more of them on one side would flatter it.
+	TunedUnfinished   int `json:"tuned_unfinished"`
+	UntunedUnfinished int `json:"untuned_unfinished"`
+}
+
+// NoUntuned is the note where nothing can be said for want of an untuned job.
+const NoUntuned = "no untuned job to compare with"
+
+// stratum holds jobs that may be paired.
+type stratum struct {
+	kind      tuning.JobKind
+	objective tuning.Objective
+	weight    float64
+	epochs    int
+	own       string // key of the settings that the owner asked for
+}
+
+func (s stratum) compare(o stratum) int {
+	return cmp.Or(
+		strings.Compare(string(s.objective), string(o.objective)), cmp.Compare(s.weight, o.weight),
+		strings.Compare(s.kind.String(), o.kind.String()), cmp.Compare(s.epochs, o.epochs), strings.Compare(s.own, o.own),
+	)
+}
+
+func (r Row) stratum() stratum {
+	s := stratum{kind: r.Kind, objective: r.Policy.Objective, epochs: r.Total, own: r.Own.Key()}
+	if s.objective == tuning.Blend {
+		s.weight = r.Policy.Weight
+	}
+	return s
+}
+
+// takesPart tells whether the job is on one of the two sides: tuned, or drawn to
+// stay untuned. Others, such as jobs that their owner switched off, chose not to
+// be tuned and are no measure.
+func (r Row) takesPart() bool { return r.Control != r.Tuned && r.Policy.Mode == tuning.Apply }
+
+// finished tells whether it did all the work that it was begun for.
+func (r Row) finished() bool { return r.Succeeded && r.Total > 0 && r.done() >= r.Total }
+
+// Match pairs jobs that did the same work. Both have ended, with success and all
+// their epochs; one is tuned (an attempt ran under other settings than its
+// owner's), the other was drawn at random to stay untuned. Both are of the same
+// kind, for the same objective, of the same number of epochs, and their owner
+// asked for the same settings. Inputs may differ: the kind leaves them out.
+//
+// The jobs are taken in the order in which they ended. Each is paired with the
+// job of the other side that ended last before it and is still free; if there is
+// none it waits. So each job is used at most once, pairs are near in time, and a
+// pair never changes when later jobs end, as an interval needs that holds
+// whenever it is looked at.
+//
+// The tuned job is charged what tuning cost it beyond the compared epochs: the
+// time between the last epoch of an attempt and the beginning of the next, and
+// for each epoch that was a probe, or warm-up after a restart, the difference to
+// the same epoch of the untuned job. What was burnt between two attempts is not
+// measured; it is charged at the mean power of the job's epochs.
+func Match(rows []Row) []Pair {
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r Row) bool {
+		return !r.takesPart() || r.Ended.IsZero() || !r.finished()
+	})
+	slices.SortStableFunc(rows, func(a, b Row) int {
+		return cmp.Or(a.Ended.Compare(b.Ended), cmp.Compare(a.Job, b.Job))
+	})
+	type side struct {
+		stratum
+		tuned bool
+	}
+	waiting := map[side][]Row{}
+	var out []Pair
+	for _, r := range rows {
+		other := side{r.stratum(), !r.Tuned}
+		free := waiting[other]
+		if len(free) == 0 {
+			own := side{r.stratum(), r.Tuned}
+			waiting[own] = append(waiting[own], r)
+			continue
+		}
+		partner := free[len(free)-1]
+		waiting[other] = free[:len(free)-1]
+		if r.Tuned {
+			out = append(out, pairUp(r, partner))
+		} else {
+			out = append(out, pairUp(partner, r))
+		}
+	}
+	return out
+}
+
+func pairUp(tuned, untuned Row) Pair {
+	p := Pair{Tuned: tuned, Untuned: untuned}
+	same := map[int]tuning.Epoch{}
+	for _, e := range untuned.epochs() {
+		same[e.Number] = e
+	}
+	var seconds, joules float64 // of the tuned job's epochs
+	whole := true
+	for _, e := range tuned.epochs() {
+		seconds += e.Seconds()
+		if e.Joules == nil {
+			whole = false
+		} else {
+			joules += float64(*e.Joules)
+		}
+		u, both := same[e.Number]
+		if !both || !slices.Contains(tuned.Probed, e.Attempt) && (e.Attempt < 2 || !e.Warmup) {
+			continue
+		}
+		p.ChargeSeconds += e.Seconds() - u.Seconds()
+		if e.Joules != nil && u.Joules != nil && e.Source == u.Source {
+			p.ChargeJoules += *e.Joules - *u.Joules
+		}
+	}
+	between := tuned.between().Seconds()
+	p.ChargeSeconds += between
+	if whole && seconds > 0 {
+		p.ChargeJoules += tuning.Joules(between * joules / seconds)
+	}
+	p.ChargeSeconds, p.ChargeJoules = max(0, p.ChargeSeconds), max(0, p.ChargeJoules)
+	return p
+}
+
+// between is the time between attempts, from the last epoch that one ended to the
+// beginning of the next.
+func (r Row) between() time.Duration {
+	var sum time.Duration
+	var last tuning.Epoch
+	for _, e := range slices.SortedStableFunc(slices.Values(r.Epochs), func(a, b tuning.Epoch) int {
+		return cmp.Or(cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Number, b.Number))
+	}) {
+		if last.Attempt > 0 && e.Attempt != last.Attempt {
+			sum += max(0, e.Start.Sub(last.End))
+		}
+		last = e
+	}
+	return sum
+}
+
+// savings compares per kind, and per objective where it has several kinds. All
+// jobs are paired, and of the pairs those count whose jobs both ended in the
+// period: another period never pairs them otherwise.
+func savings(rows []Row, q Query) []Saving {
+	groups := map[stratum]*Saving{}
+	var order []stratum
+	at := func(s stratum) *Saving {
+		v := groups[s]
+		if v == nil {
+			v = &Saving{Kind: s.kind.String(), Objective: s.objective, Weight: s.weight, Epochs: s.epochs}
+			groups[s], order = v, append(order, s)
+		}
+		return v
+	}
+	for _, r := range rows {
+		if !r.takesPart() || r.Ended.IsZero() || !q.covers(r) {
+			continue
+		}
+		count(at(r.stratum()), r)
+	}
+	pairs := map[stratum][]Pair{}
+	for _, p := range Match(rows) {
+		if q.covers(p.Tuned) && q.covers(p.Untuned) {
+			pairs[p.Tuned.stratum()] = append(pairs[p.Tuned.stratum()], p)
+		}
+	}
+	slices.SortFunc(order, stratum.compare)
+	out := []Saving{}
+	for i := 0; i < len(order); {
+		s, first := order[i], len(out)
+		var together []Pair
+		sum := Saving{Objective: s.objective, Weight: s.weight}
+		for ; i < len(order) && order[i].objective == s.objective && order[i].weight == s.weight; i++ {
+			v, own := groups[order[i]], pairs[order[i]]
+			v.judge(own, q, true)
+			together = append(together, own...)
+			sum.Tuned, sum.Untuned = sum.Tuned+v.Tuned, sum.Untuned+v.Untuned
+			sum.TunedUnfinished, sum.UntunedUnfinished = sum.TunedUnfinished+v.TunedUnfinished, sum.UntunedUnfinished+v.UntunedUnfinished
+			out = append(out, *v)
+		}
+		if len(out)-first > 1 {
+			sum.judge(together, q, false)
+			out = slices.Insert(out, first, sum)
+		}
+	}
+	return out
+}
+
+func count(s *Saving, r Row) {
+	switch {
+	case r.Tuned && r.finished():
+		s.Tuned++
+	case r.Tuned:
+		s.TunedUnfinished++
+	case r.finished():
+		s.Untuned++
+	default:
+		s.UntunedUnfinished++
+	}
+}
+
+// judge compares the pairs. What an owner guards (quality, slowdown) is judged
+// per kind only: over several kinds it has no one meaning.
+func (s *Saving) judge(pairs []Pair, q Query, guarded bool) {
+	s.Pairs = len(pairs)
+	switch {
+	case len(pairs) > 0:
+		t := Terms{Objective: s.Objective, Weight: s.Weight, At: q.Until}
+		if guarded {
+			newest := pairs[len(pairs)-1].Tuned.Policy
+			t.MaxSlowdown, t.Quality = newest.MaxSlowdown, newest.Quality
+		}
+		o := q.Compare(pairs, t)
+		s.Outcome = &o
+	case s.Tuned == 0:
+		s.Note = "no tuned job has finished"
+	case s.Kind == "":
+		s.Note = NoUntuned
+	case s.Untuned == 0:
+		s.Note = fmt.Sprintf("%s: none of this kind, with as many epochs and the same settings asked for, was drawn and finished", NoUntuned)
+	default:
+		s.Note = NoUntuned + ": those of the period were paired with jobs that ended before it"
+	}
+}

@@ -1,0 +1,221 @@
+package report_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"pitchpipe/controller/report"
+	"pitchpipe/controller/tuning"
+)
+
+func pairNames(pairs []report.Pair) []string {
+	out := []string{}
+	for _, p := range pairs {
+		out = append(out, p.Tuned.Job+"+"+p.Untuned.Job)
+	}
+	return out
+}
+
+func TestWhichJobsArePaired(t *testing.T) {
+	t.Parallel()
+	other := func(f func(*report.Row)) func(*report.Row) { return f }
+	for _, c := range []struct {
+		name string
+		rows []report.Row
+		want []string
+	}{
+		{"a tuned and an untuned job", []report.Row{job("t", 0, tuned(.5)), job("u", 9, untuned)}, []string{"t+u"}},
+		{"the nearest before, each once", []report.Row{job("t1", 0, tuned(.5)), job("t2", 5, tuned(.5)), job("u1", 9, untuned), job("u2", 10, untuned)}, []string{"t2+u1", "t1+u2"}},
+		{"one that waited", []report.Row{job("u", 0, untuned), job("t1", 5, tuned(.5)), job("t2", 9, tuned(.5))}, []string{"t1+u"}},
+		{"of another kind", []report.Row{job("t", 0, tuned(.5)), job("u", 9, untuned, by("bob", ""))}, []string{}},
+		{"for another objective", []report.Row{job("t", 0, tuned(.5)), job("u", 9, untuned, other(func(r *report.Row) { r.Policy.Objective = tuning.Energy }))}, []string{}},
+		{"of more epochs", []report.Row{job("t", 0, tuned(.5)), job("u", 9, untuned, other(func(r *report.Row) {
+			r.Total, r.Epochs = 5, append(r.Epochs, tuning.Epoch{Number: 5, Attempt: 1})
+		}))}, []string{}},
+		{"whose owner asked for other settings", []report.Row{job("t", 0, tuned(.5)), job("u", 9, untuned, other(func(r *report.Row) { r.Own = tuning.Settings{"cores": tuning.Number(1)} }))}, []string{}},
+		{"that did not finish", []report.Row{job("t", 0, tuned(.5)), job("u", 9, untuned, other(func(r *report.Row) { r.Epochs = r.Epochs[:3] }))}, []string{}},
+		{"that failed", []report.Row{job("t", 0, tuned(.5)), job("u", 9, untuned, other(func(r *report.Row) { r.Succeeded = false }))}, []string{}},
+		{"that runs", []report.Row{job("t", 0, tuned(.5)), job("u", 9, untuned, other(func(r *report.Row) { r.Ended = time.Time{} }))}, []string{}},
+		{"that was neither changed nor drawn", []report.Row{job("t", 0, tuned(.5)), job("held", 9)}, []string{}},
+		{"that was drawn and yet changed", []report.Row{job("t", 0, tuned(.5)), job("u", 9, untuned, tuned(.5))}, []string{}},
+		{"that is only observed", []report.Row{job("t", 0, tuned(.5)), job("u", 9, untuned, other(func(r *report.Row) { r.Policy.Mode = tuning.Observe }))}, []string{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(c.want, pairNames(report.Match(c.rows))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func drawRows(t *rapid.T) []report.Row {
+	var rows []report.Row
+	for i := range rapid.IntRange(0, 30).Draw(t, "n") {
+		r := job(fmt.Sprintf("j%02d", i), rapid.IntRange(0, 40).Draw(t, "minute"))
+		r.Kind.Name = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "kind")
+		switch rapid.IntRange(0, 3).Draw(t, "side") {
+		case 0:
+			untuned(&r)
+		case 1, 2:
+			tuned(.7)(&r)
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+func TestAPairStaysWhateverEndsLater(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		rows := drawRows(t)
+		all := report.Match(rapid.Permutation(rows).Draw(t, "order"))
+		if diff := cmp.Diff(pairNames(report.Match(rows)), pairNames(all)); diff != "" {
+			t.Fatalf("the order of the rows matters: %s", diff)
+		}
+		used := map[string]bool{}
+		for _, p := range all {
+			for _, r := range []report.Row{p.Tuned, p.Untuned} {
+				if used[r.Job] {
+					t.Fatalf("%s is used twice", r.Job)
+				}
+				used[r.Job] = true
+			}
+			if p.Tuned.Kind != p.Untuned.Kind || !p.Tuned.Tuned || !p.Untuned.Control {
+				t.Fatalf("%s and %s do not belong together", p.Tuned.Job, p.Untuned.Job)
+			}
+		}
+		// The jobs that ended until some moment give the first of all pairs.
+		until := noon().Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "until")) * time.Minute)
+		var early []report.Row
+		for _, r := range rows {
+			if !r.Ended.After(until) {
+				early = append(early, r)
+			}
+		}
+		before := pairNames(report.Match(early))
+		if diff := cmp.Diff(before, pairNames(all)[:min(len(before), len(all))]); diff != "" {
+			t.Fatalf("later jobs changed a pair: %s", diff)
+		}
+	})
+}
+
+// A tuned job that probed, restarted twice, and repeated an epoch at the end.
+func TestWhatTuningCostIsCharged(t *testing.T) {
+	t.Parallel()
+	at := func(s float64) time.Time { return noon().Add(time.Duration(s * float64(time.Second))) }
+	epoch := func(n, attempt int, from, to, joules float64, warmup bool) tuning.Epoch {
+		j := tuning.Joules(joules)
+		return tuning.Epoch{Number: n, Attempt: attempt, Start: at(from), End: at(to), Joules: &j, Source: "rapl", Warmup: warmup}
+	}
+	plain := job("u", 9, untuned, func(r *report.Row) {
+		r.Epochs = []tuning.Epoch{epoch(1, 1, 0, 10, 100, true), epoch(2, 1, 10, 20, 100, false), epoch(3, 1, 20, 30, 100, false), epoch(4, 1, 30, 40, 100, false)}
+	})
+	moved := job("t", 0, tuned(1), func(r *report.Row) {
+		r.Probed = []int{2}
+		r.Epochs = []tuning.Epoch{
+			epoch(1, 1, 0, 10, 100, true),
+			epoch(2, 2, 13, 27, 150, true), // a probe, 4 s and 50 J more; 3 s passed before it
+			epoch(3, 3, 29, 40, 110, true), // warm-up after the second restart: 1 s and 10 J more; 2 s passed
+			epoch(4, 3, 40, 45, 40, false),
+		}
+	})
+	got := report.Match([]report.Row{plain, moved})
+	if len(got) != 1 {
+		t.Fatalf("%d pairs", len(got))
+	}
+	// 5 s between attempts at 400 J in 40 s of epochs.
+	if p := got[0]; p.ChargeSeconds != 3+4+2+1 || p.ChargeJoules != 50+10+5*10 {
+		t.Errorf("charged %g s and %g J", p.ChargeSeconds, float64(p.ChargeJoules))
+	}
+	if p := report.Match([]report.Row{job("u", 0, untuned), job("t", 9, tuned(.5))}); p[0].ChargeSeconds != 0 || p[0].ChargeJoules != 0 {
+		t.Errorf("one that was tuned before it started is charged %g s", p[0].ChargeSeconds)
+	}
+}
+
+func TestSavings(t *testing.T) {
+	t.Parallel()
+	var better, equal, modelledOnly []report.Row
+	for i := range 8 {
+		wobble := 1 + 0.01*float64(i%3)
+		energy := func(r *report.Row) { r.Policy.Objective = tuning.Energy }
+		source := func(r *report.Row) {
+			for i := range r.Epochs {
+				r.Epochs[i].Source = tuning.Modelled
+			}
+		}
+		id := func(side string) string { return fmt.Sprintf("%s%d", side, i) }
+		better = append(better, job(id("t"), i, tuned(.7*wobble)), job(id("u"), i, untuned))
+		equal = append(equal, job(id("t"), i, tuned(.97+.03*wobble*float64(i%2))), job(id("u"), i, untuned))
+		modelledOnly = append(modelledOnly, job(id("t"), i, energy, tuned(.7*wobble), source), job(id("u"), i, energy, untuned, source))
+	}
+	second := func(r *report.Row) { r.Kind.Name = "other" }
+	for _, c := range []struct {
+		name    string
+		rows    []report.Row
+		verdict tuning.Verdict // of the first
+		says    []string       // one a saving
+	}{
+		{"nothing ran", nil, "", []string{}},
+		{"only held jobs ran", []report.Row{job("1", 0), job("2", 1)}, "", []string{}},
+		{"nothing was drawn", []report.Row{job("1", 0, tuned(.5))}, "", []string{report.NoUntuned}},
+		{"nothing was tuned", []report.Row{job("1", 0, untuned)}, "", []string{"no tuned job has finished"}},
+		{"a single pair proves nothing", better[:2], tuning.Inconclusive, []string{"1 pair is too few for an interval"}},
+		{"many pairs that agree", better, tuning.Improved, []string{"8 pairs"}},
+		{"many pairs without an effect", equal, tuning.Inconclusive, []string{"cannot tell"}},
+		{"modelled joules claim nothing", modelledOnly, tuning.Inconclusive, []string{"modelled, not measured"}},
+		{
+			"several kinds, and all together before them",
+			append([]report.Row{job("x", 0, tuned(.5), second)}, better...),
+			tuning.Improved,
+			[]string{"8 pairs", report.NoUntuned, "8 pairs"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			table := report.Build(c.rows, query(report.ByJob))
+			if len(table.Savings) != len(c.says) {
+				t.Fatalf("%d savings, want %d: %+v", len(table.Savings), len(c.says), table.Savings)
+			}
+			for i, s := range table.Savings {
+				if !strings.Contains(s.Sentence(), c.says[i]) {
+					t.Errorf("%q does not say %q", s.Sentence(), c.says[i])
+				}
+			}
+			if c.verdict == "" {
+				return
+			}
+			if o := table.Savings[0].Outcome; o == nil || o.Verdict != c.verdict {
+				t.Errorf("outcome %+v, want %s", o, c.verdict)
+			}
+		})
+	}
+}
+
+func TestAPeriodPairsNoJobOtherwiseThanTheWholeDoes(t *testing.T) {
+	t.Parallel()
+	rows := []report.Row{job("old", 0, tuned(.5)), job("u", 60, untuned), job("new", 120, tuned(.5))}
+	q := query(report.ByJob)
+	q.Since = noon().Add(30 * time.Minute)
+	s := report.Build(rows, q).Savings
+	if len(s) != 1 || s[0].Pairs != 0 || s[0].Tuned != 1 || s[0].Untuned != 1 || !strings.Contains(s[0].Note, "before it") {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestJobsThatDidNotFinishAreCounted(t *testing.T) {
+	t.Parallel()
+	died := func(r *report.Row) { r.Succeeded = false }
+	table := report.Build([]report.Row{job("1", 0, tuned(.5), died), job("2", 1, tuned(.5)), job("3", 2, untuned)}, query(report.ByJob))
+	if s := table.Savings[0]; s.TunedUnfinished != 1 || s.UntunedUnfinished != 0 || s.Pairs != 1 {
+		t.Errorf("%+v", s)
+	}
+	if text := report.Text(table); !strings.Contains(text, "did not finish: 1 tuned, 0 untuned") {
+		t.Errorf("%s", text)
+	}
+}

@@ -1,0 +1,209 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"pitchpipe/controller/tuning"
+)
+
+// By is what the lines of a table are summed over.
+type By string
+
+// What lines can be summed over.
+const (
+	ByJob       By = "job"
+	ByUser      By = "user"
+	ByAccount   By = "account"
+	ByPartition By = "partition"
+	ByKind      By = "kind"
+	ByDay       By = "day"   // in which the job ended, UTC
+	ByMonth     By = "month" // likewise
+)
+
+// Bys lists what lines can be summed over.
+func Bys() []By { return []By{ByJob, ByUser, ByAccount, ByPartition, ByKind, ByDay, ByMonth} }
+
+// Unknown is the key of what has none, such as a job without an account.
+const Unknown = "-"
+
+// Query says what to report. A job belongs to the period if it ended in it or
+// has not ended yet.
+type Query struct {
+	Since, Until time.Time
+	By           By
+	Compare      Compare // nil: no savings
+}
+
+// Table is a report.
+type Table struct {
+	Since   time.Time `json:"since"`
+	Until   time.Time `json:"until"`
+	By      By        `json:"by"`
+	Lines   []Line    `json:"lines"`
+	Total   Line      `json:"total"`
+	Savings []Saving  `json:"savings"`
+	Notes   []string  `json:"notes,omitempty"` // what a reader has to know of the numbers
+}
+
+// Line is one job, or the sum of several. A sum over jobs of which some lack the
+// number is that of the others, and says how many lack it; null: all do.
+type Line struct {
+	Key       string   `json:"key"`
+	Name      string   `json:"name,omitempty"`  // of a single job
+	User      string   `json:"user,omitempty"`  // likewise
+	State     string   `json:"state,omitempty"` // likewise
+	Jobs      int      `json:"jobs"`
+	Running   int      `json:"running"` // that have not ended: their numbers grow
+	Tuned     int      `json:"tuned"`
+	Untuned   int      `json:"untuned_share"` // drawn to stay untuned
+	Seconds   *float64 `json:"seconds"`       // that attempts ran, waiting left out
+	CoreHours *float64 `json:"core_hours"`    // cores that were allocated times hours
+	Energy    []Energy `json:"energy"`        // of the epochs, by source, never added up over modelled and measured; null: none
+	Restarts  int      `json:"restarts"`
+	Probes    int      `json:"probes"`
+	Epochs    int      `json:"epochs"`
+
+	NoSeconds   int `json:"jobs_without_seconds"`
+	NoCoreHours int `json:"jobs_without_core_hours"`
+	NoEnergy    int `json:"jobs_without_energy"` // an epoch was not measured, or there was none
+}
+
+// Build sums the rows up. It needs no order of them.
+func Build(rows []Row, q Query) Table {
+	rows = slices.Clone(rows)
+	slices.SortStableFunc(rows, func(a, b Row) int {
+		return cmp.Or(a.Submitted.Compare(b.Submitted), cmp.Compare(a.Job, b.Job))
+	})
+	t := Table{Since: q.Since, Until: q.Until, By: q.By, Lines: []Line{}, Savings: []Saving{}, Total: Line{Key: "total"}}
+	lines := map[string]*Line{}
+	var order []string
+	for _, r := range rows {
+		if !q.covers(r) {
+			continue
+		}
+		key := q.By.key(r)
+		l := lines[key]
+		if l == nil {
+			l = &Line{Key: key}
+			lines[key], order = l, append(order, key)
+		}
+		if q.By == ByJob {
+			l.Name, l.User, l.State = r.Name, r.User, r.State
+		}
+		l.add(r)
+		t.Total.add(r)
+	}
+	if q.By != ByJob { // jobs stand in the order of their submission
+		order = slices.Sorted(maps.Keys(lines))
+	}
+	for _, key := range order {
+		t.Lines = append(t.Lines, *lines[key])
+	}
+	if q.Compare != nil {
+		t.Savings = savings(rows, q)
+	}
+	return t
+}
+
+func (q Query) covers(r Row) bool {
+	if r.Ended.IsZero() {
+		return !r.Submitted.After(q.Until)
+	}
+	return !r.Ended.Before(q.Since) && !r.Ended.After(q.Until)
+}
+
+func (by By) key(r Row) string {
+	key := ""
+	switch by {
+	case ByUser:
+		key = r.User
+	case ByAccount:
+		key = r.Account
+	case ByPartition:
+		key = r.Partition
+	case ByKind:
+		key = r.Kind.String()
+	case ByDay:
+		key = ended(r, time.DateOnly)
+	case ByMonth:
+		key = ended(r, "2006-01")
+	case ByJob:
+		key = r.Job
+	}
+	if key == "" {
+		return Unknown
+	}
+	return key
+}
+
+func ended(r Row, layout string) string {
+	if r.Ended.IsZero() {
+		return "running"
+	}
+	return r.Ended.UTC().Format(layout)
+}
+
+func (l *Line) add(r Row) {
+	l.Jobs++
+	if r.Ended.IsZero() {
+		l.Running++
+	}
+	if r.Tuned {
+		l.Tuned++
+	}
+	if r.Control {
+		l.Untuned++
+	}
+	l.Restarts += r.Restarts
+	l.Probes += r.Probes
+	l.Epochs += r.done()
+	if v, ok := r.seconds(); ok {
+		l.Seconds = plus(l.Seconds, v)
+	} else {
+		l.NoSeconds++
+	}
+	if v, ok := r.coreHours(); ok {
+		l.CoreHours = plus(l.CoreHours, v)
+	} else {
+		l.NoCoreHours++
+	}
+	if v, ok := r.joules(); ok {
+		l.Energy = add(l.Energy, v...)
+	} else {
+		l.NoEnergy++
+	}
+}
+
+func plus(sum *float64, v float64) *float64 {
+	if sum != nil {
+		v += *sum
+	}
+	return &v
+}
+
+// Measured is the energy that was measured, its sources joined with "+"; not ok
+// where there is none.
+func (l Line) Measured() (joules float64, sources string, ok bool) {
+	var names []string
+	for _, e := range l.Energy {
+		if e.Source != tuning.Modelled {
+			joules += e.Joules
+			names = append(names, e.Source)
+		}
+	}
+	return joules, strings.Join(names, "+"), len(names) > 0
+}
+
+// Modelled is the energy that was computed; not ok where there is none.
+func (l Line) Modelled() (joules float64, ok bool) {
+	for _, e := range l.Energy {
+		if e.Source == tuning.Modelled {
+			return e.Joules, true
+		}
+	}
+	return 0, false
+}

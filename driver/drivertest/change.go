@@ -1,0 +1,144 @@
+package drivertest
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pitchpipe/driver"
+)
+
+// settingsFile is what a job finds in the file of PITCHPIPE_SETTINGS.
+type settingsFile struct {
+	Revision int            `json:"revision"`
+	Settings map[string]any `json:"settings"`
+}
+
+// settings reads what each attempt of the job wrote of its settings file, nil for
+// one that has none.
+func (h *Harness) settings(t *testing.T, id driver.JobID) []*settingsFile {
+	t.Helper()
+	var out []*settingsFile
+	for l := range strings.Lines(h.logs(t, id, 0)) {
+		text, ok := strings.CutPrefix(strings.TrimSpace(l), "settings ")
+		switch {
+		case !ok:
+		case text == "none":
+			out = append(out, nil)
+		default:
+			f := &settingsFile{}
+			if err := json.Unmarshal([]byte(text), f); err != nil {
+				t.Fatalf("settings file of %s: %q: %v", id, text, err)
+			}
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func changeLive(t *testing.T, h *Harness) {
+	b := mover(long)
+	b.ShowSettings = true
+	job := h.start(t, b)
+	live := map[string]string{"rate": "0.25", "mode": "fast"}
+	for i, change := range []driver.Change{{TimeLimit: time.Hour, Live: live}, {}} {
+		h.epochs(t, job.ID, 2+4*i)
+		h.Eventually(t, "the next attempt runs", func(context.Context) bool {
+			job = h.get(t, job.ID)
+			return job.State == driver.Running && job.Attempt == i+1
+		})
+		in := h.intent(job, []string{"live", "back"}[i], change)
+		if err := h.Driver.Check(t.Context(), in); err != nil {
+			t.Errorf("Check: %v", err)
+		}
+		wantStep(t, h.drive(t, in, 1), driver.StepStarted)
+	}
+	job = h.ended(t, job.ID)
+	wantState(t, job, driver.Succeeded)
+	h.eachEpochOnce(t, job.ID, long)
+	if len(job.Attempts) != 3 {
+		t.Fatalf("%d attempts, want 3", len(job.Attempts))
+	}
+	if got := job.Attempts[1].Change.Live; len(got) != 2 || got["rate"] != "0.25" || got["mode"] != "fast" {
+		t.Errorf("live change of the second attempt: %v, want %v", got, live)
+	}
+	got := h.settings(t, job.ID)
+	if len(got) != 3 {
+		t.Fatalf("%d attempts wrote of their settings file, want 3", len(got))
+	}
+	if got[0] != nil {
+		t.Errorf("settings of the first attempt: %+v, want none", got[0])
+	}
+	if f := got[1]; f == nil || len(f.Settings) != 2 || f.Settings["rate"] != 0.25 || f.Settings["mode"] != "fast" {
+		t.Fatalf("settings of the second attempt: %+v, want a number and a word", f)
+	}
+	// The file stays where it was once named, so that a job may rely on it.
+	if f := got[2]; f == nil || len(f.Settings) != 0 || f.Revision <= got[1].Revision || got[1].Revision < 1 {
+		t.Errorf("settings of the third attempt: %+v, want none in a later revision than %d", f, got[1].Revision)
+	}
+}
+
+func refuseLive(t *testing.T, h *Harness) {
+	job := h.startHeld(t, Behaviour{Epochs: 1})
+	in := h.intent(job, "intent", driver.Change{Live: map[string]string{"rate": "0.25"}})
+	wantError(t, "Check of a live change", h.Driver.Check(t.Context(), in), driver.ErrUnsupported)
+	_, err := h.Driver.Advance(t.Context(), in)
+	wantError(t, "Advance to a live change", err, driver.ErrUnsupported)
+	wantState(t, h.get(t, job.ID), driver.Pending)
+}
+
+// hungry is a job that needs more memory than its owner asked for.
+func hungry() Behaviour {
+	b := mover(10_000)
+	b.MemoryBytes, b.UseMemory = 128*mebibyte, 400*mebibyte
+	return b
+}
+
+func settingsReturn(t *testing.T, h *Harness) {
+	job := h.startHeld(t, hungry())
+	wantStep(t, h.drive(t, h.intent(job, "intent", driver.Change{TimeLimit: time.Hour}), 1), driver.StepStarted)
+	h.wantReturns(t, job.ID, driver.Change{TimeLimit: time.Hour}, driver.Change{})
+}
+
+func allReturns(t *testing.T, h *Harness) {
+	job := h.startHeld(t, hungry())
+	change := driver.Change{MemoryBytes: 64 * mebibyte, TimeLimit: time.Hour}
+	wantStep(t, h.drive(t, h.intent(job, "intent", change), 1), driver.StepStarted)
+	h.wantReturns(t, job.ID, change, driver.Change{TimeLimit: time.Hour}, driver.Change{})
+}
+
+// wantReturns waits until a job ends for lack of memory and compares what its
+// attempts ran under: the change, and what was left of it after each kill.
+func (h *Harness) wantReturns(t *testing.T, id driver.JobID, want ...driver.Change) {
+	t.Helper()
+	job := h.ended(t, id)
+	wantState(t, job, driver.MemoryExceeded)
+	if len(job.Attempts) != len(want) {
+		t.Fatalf("%d attempts, want %d: %+v", len(job.Attempts), len(want), job.Attempts)
+	}
+	for i, a := range job.Attempts {
+		cause, intent := driver.CauseMemory, ""
+		if i == 0 {
+			cause, intent = driver.CauseIntent, "intent"
+		}
+		same := a.Change.MemoryBytes == want[i].MemoryBytes && a.Change.TimeLimit == want[i].TimeLimit
+		if !same || a.Cause != cause || a.Intent != intent {
+			t.Errorf("attempt %+v, want change %+v, cause %s, intent %q", a, want[i], cause, intent)
+		}
+	}
+}
+
+func appliedBeforeReturn(t *testing.T, h *Harness) {
+	job := h.startHeld(t, hungry())
+	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
+	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
+	h.Eventually(t, "its owner's settings return", func(context.Context) bool {
+		return slices.ContainsFunc(h.get(t, job.ID).Attempts, func(a driver.Attempt) bool { return a.Cause == driver.CauseMemory })
+	})
+	wantStep(t, h.advance(t, in), driver.StepStarted)
+	wantState(t, h.ended(t, job.ID), driver.MemoryExceeded)
+	wantStep(t, h.advance(t, in), driver.StepStarted)
+}

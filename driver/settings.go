@@ -1,0 +1,53 @@
+package driver
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+)
+
+// SettingsVariable names the settings file in a job's environment. Where it is
+// set the file is there from the attempt's first moment on.
+const SettingsVariable = "PITCHPIPE_SETTINGS"
+
+// EncodeSettings makes the content of the settings file: one JSON object
+// {"revision": N, "settings": {name: value}} and a newline. The revision is
+// positive and never falls during a job, so that the job can say which one it has
+// read. A value whose text is a number as JSON writes it is a number, any other a
+// string; no settings are {}. A driver writes the file beside its place, syncs it,
+// and renames it there, readable by the job's user alone. The error is ErrInvalid.
+func EncodeSettings(revision int, live map[string]string) ([]byte, error) {
+	content := struct {
+		Revision int            `json:"revision"`
+		Settings map[string]any `json:"settings"`
+	}{Revision: revision, Settings: make(map[string]any, len(live))}
+	for name, value := range live {
+		if name == "" || !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return nil, fmt.Errorf("setting %q=%q: want a name and valid UTF-8: %w", name, value, ErrInvalid)
+		}
+		content.Settings[name] = value
+		if isNumber(value) {
+			content.Settings[name] = json.Number(value)
+		}
+	}
+	data, err := json.Marshal(content)
+	if err != nil {
+		return nil, fmt.Errorf("settings file: %w: %w", ErrInvalid, err)
+	}
+	return append(data, '\n'), nil
+}
+
+// isNumber tells whether a text is a number to JSON and to whoever reads it as a
+// float64.
+func isNumber(text string) bool {
+	if text == "" || text[0] != '-' && (text[0] < '0' || text[0] > '9') || !json.Valid([]byte(text)) {
+		return false
+	}
+	last := text[len(text)-1] // JSON allows white space around a value
+	if last < '0' || last > '9' {
+		return false
+	}
+	_, err := strconv.ParseFloat(text, 64)
+	return err == nil
+}
