@@ -6,9 +6,13 @@ import "time"
 const (
 	PathNode     = "/v1/node"             // GET Node
 	PathJobs     = "/v1/jobs"             // GET []Job
-	PathSamples  = "/v1/jobs/{id}/window" // GET Window; ?after=SEQ leaves out older samples; ?attempt=N
-	PathProgress = "/v1/progress"         // POST Report → 204; the caller's cgroup names the job
+	PathSamples  = "/v1/jobs/{id}/window" // GET Window; id or manager%2Fid; ?after=SEQ leaves out older samples; ?attempt=N
+	PathProgress = "/v1/progress"         // POST Report, as JSON or as words → 204; where the caller runs names the job
 )
+
+// EnvSocket names the exporter's socket to a job that reports its progress itself.
+// Whoever starts the job sets it: the local scheduler, or Slurm's TaskProlog.
+const EnvSocket = "PITCHPIPE_EXPORTER"
 
 // DefaultSocket is where the exporter listens unless told otherwise.
 const DefaultSocket = "/run/pitchpipe/exporter.sock"
@@ -46,12 +50,15 @@ type Node struct {
 // Job is one job that the exporter sees on the node.
 type Job struct {
 	Manager string    `json:"manager"` // local, slurm, nomad
-	ID      string    `json:"id"`
-	Attempt int       `json:"attempt"`
+	ID      string    `json:"id"`      // of Slurm the job's number, of Nomad <allocation>.<task>
+	Attempt int       `json:"attempt"` // of Slurm one more than its restart count, where that can be known
 	UID     uint32    `json:"uid"`
 	Cgroup  string    `json:"cgroup,omitempty"`
 	Started time.Time `json:"started"` // when the exporter first saw it
 	Ended   bool      `json:"ended"`
+	// Absent are sources that the node has and that cannot measure this job, with
+	// the reason: a job without a cgroup in perf's hierarchy has no perf.
+	Absent []Source `json:"absent,omitempty"`
 }
 
 // Schemas of samples. Those of different schemas are never compared.

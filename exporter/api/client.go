@@ -64,8 +64,10 @@ func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
 }
 
 // Window returns the samples of one attempt of a job with a sequence number
-// greater than after; attempt 0 means the newest one. A job that the exporter does
-// not know, or that is not the caller's, is ErrNotFound.
+// greater than after; attempt 0 means the newest one. jobID is the manager's own id,
+// or "<manager>/<id>", such as slurm/42, where a node has several managers; of an
+// array's task it is the number that is its own (squeue's %A). A job that the
+// exporter does not know, or that is not the caller's, is ErrNotFound.
 func (c *Client) Window(ctx context.Context, jobID string, attempt int, after uint64) (Window, error) {
 	query := url.Values{}
 	if attempt > 0 {

@@ -5,4 +5,29 @@
 // samples and marks, and what the node can measure. Everything is JSON over HTTP
 // on a Unix socket whose peer credentials name the caller: users see their own
 // jobs, root sees all. The package never measures anything.
+//
+// # Reports without a listener
+//
+// A job whose stanza says progress { report = true } tells by itself that an epoch
+// ended. It finds the socket in PITCHPIPE_EXPORTER and posts one line, which is
+// either JSON, as Report has it, or words:
+//
+//	epoch=3 total=10 loss=0.41 quality=0.93
+//
+// Only epoch is needed, and epochs count from 1; epoch=3/10 says the total too. Loss
+// and quality that are no finite number are left out. From a shell:
+//
+//	curl -sf --unix-socket "$PITCHPIPE_EXPORTER" -d "epoch=$e/$n loss=$loss" http://exporter/v1/progress
+//
+// and from Python:
+//
+//	s = socket.socket(socket.AF_UNIX); s.connect(os.environ["PITCHPIPE_EXPORTER"])
+//	line = f"epoch={e}/{n} loss={loss}"
+//	s.sendall(f"POST /v1/progress HTTP/1.0\r\nContent-Length: {len(line)}\r\n\r\n{line}".encode()); s.recv(99)
+//
+// The answer comes when the exporter has taken the counters of that moment, so that
+// the call should be waited for; 204 means that it has, 403 that the caller is in no
+// job. Which job is meant is never said: it is the one in which the caller runs, by
+// its cgroup, by Slurm's step daemon above it, or by its environment where that is
+// believed.
 package api

@@ -33,7 +33,7 @@ func TestPathsNameTheirJob(t *testing.T) {
 		{"a Slurm step under v2", "/system.slice/slurmstepd.scope/job_42/step_batch/user/task_0", attrib.Owner{Key: key("slurm", "42", 1), Base: "/system.slice/slurmstepd.scope/job_42"}},
 		{"one of several slurmd under v2", "/system.slice/node1_slurmstepd.scope/job_42", attrib.Owner{Key: key("slurm", "42", 1), Base: "/system.slice/node1_slurmstepd.scope/job_42"}},
 		{"a configured slice", "/hpc.slice/slurmstepd.scope/job_42", attrib.Owner{Key: key("slurm", "42", 1), Base: "/hpc.slice/slurmstepd.scope/job_42"}},
-		{"a Slurm job named by its SLUID", "/system.slice/slurmstepd.scope/s5K1KKYAYG5D00/step_0", attrib.Owner{Key: key("slurm", "s5K1KKYAYG5D00", 1), Base: "/system.slice/slurmstepd.scope/s5K1KKYAYG5D00"}},
+		{"a Slurm job named by its SLUID", "/system.slice/slurmstepd.scope/s5K1KKYAYG5D00/step_0", attrib.Owner{Key: key("slurm", "s5K1KKYAYG5D00", 1), Base: "/system.slice/slurmstepd.scope/s5K1KKYAYG5D00", SLUID: true}},
 		{"a Nomad task on shared cores", "/nomad.slice/share.slice/" + alloc + ".train.scope", attrib.Owner{Key: key("nomad", alloc+".train", 1), Base: "/nomad.slice/share.slice/" + alloc + ".train.scope"}},
 		{"a Nomad task on reserved cores", "/nomad.slice/reserve.slice/" + alloc + ".train.scope/x", attrib.Owner{Key: key("nomad", alloc+".train", 1), Base: "/nomad.slice/reserve.slice/" + alloc + ".train.scope"}},
 		{"a task of an older Nomad", "/nomad.slice/" + alloc + "-train.scope", attrib.Owner{Key: key("nomad", alloc+".train", 1), Base: "/nomad.slice/" + alloc + "-train.scope"}},
@@ -134,7 +134,7 @@ func TestScanFindsJobsInEveryHierarchy(t *testing.T) {
 		"66/cgroup": "0::/system.slice/a.service/pitchpipe/9.1\n", "66/environ": "", "66/stat": "66 (y) S 1 1",
 		"21/cgroup": "4:memory:/slurm/uid_1001/job_42/step_0/task_0\n0::/\n", "21/environ": "",
 	})
-	s := attrib.NewScanner(root)
+	s := attrib.NewScanner(root, attrib.TrustAny)
 	s.Scan(t.Context())
 	got := map[string]attrib.Found{}
 	pids := map[string][]int{}
@@ -198,7 +198,7 @@ func TestScanForgetsJobsThatAreGone(t *testing.T) {
 	plant(t, root.Proc(), map[string]string{
 		"50/environ": envOf("55", "3"), "50/cgroup": "0::/user.slice\n", "50/stat": "50 (x) S 1 1",
 	})
-	s := attrib.NewScanner(root)
+	s := attrib.NewScanner(root, attrib.TrustAny)
 	if got := s.Scan(t.Context()); len(got) != 1 {
 		t.Fatalf("got %+v, want one job", got)
 	}

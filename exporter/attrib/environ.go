@@ -2,11 +2,10 @@ package attrib
 
 import (
 	"bytes"
-	"context"
+	"errors"
+	"fmt"
 	"os"
-	"strconv"
 	"strings"
-	"syscall"
 
 	"pitchpipe/exporter/hostfs"
 )
@@ -17,118 +16,51 @@ const (
 	EnvAttempt = "PITCHPIPE_ATTEMPT"
 )
 
-// A process's environment changes with exec, which follows soon after the fork or
-// never, so that "no job" is believed after this many scans.
-const settleScans = 12
+// Trust says whose environments may name a job. It matters only for processes that
+// are in no job's cgroup and below no step daemon of Slurm.
+type Trust int
 
-// environs remembers what the environments of processes say, so that each is read
-// a few times in its life and not with each scan.
-type environs struct {
-	root   hostfs.Root
-	cgroup func([]hostfs.Membership) (Key, bool) // the job whose cgroup it is
-	known  map[int]*process
-	owners map[Key]uint32 // who was first seen in a job
+const (
+	// TrustOwn believes processes of the exporter's own user, setuid programs
+	// excepted: whoever can write those environments can do all that the exporter
+	// can. It is the zero value.
+	TrustOwn Trust = iota
+	// TrustAny believes all, so that any user can name any job: he who is seen in a
+	// job first has it, and others' processes do not count. For nodes without
+	// cgroups whose users are trusted not to spoil each other's measurements.
+	TrustAny
+	// TrustNone believes nobody.
+	TrustNone
+)
+
+// ErrTrust means that a text names no Trust.
+var ErrTrust = errors.New("want own, any or off")
+
+// ParseTrust reads "own", "any" or "off".
+func ParseTrust(text string) (Trust, error) {
+	switch text {
+	case "own":
+		return TrustOwn, nil
+	case "any":
+		return TrustAny, nil
+	case "off":
+		return TrustNone, nil
+	}
+	return TrustNone, fmt.Errorf("%w, not %q", ErrTrust, text)
 }
 
-type process struct {
-	key   Key
-	isJob bool
-	uid   uint32
-	looks int
-}
-
-func newEnvirons(root hostfs.Root, cgroup func([]hostfs.Membership) (Key, bool)) *environs {
-	return &environs{root: root, cgroup: cgroup, known: map[int]*process{}, owners: map[Key]uint32{}}
-}
-
-// scan looks at all processes and returns the jobs that their environments name.
-func (e *environs) scan(ctx context.Context) map[Key]*Found {
-	jobs := map[Key]*Found{}
-	dir, err := os.Open(e.root.Proc())
-	if err != nil {
-		return jobs
-	}
-	names, err := dir.Readdirnames(-1)
-	_ = dir.Close() // only read
-	if err != nil {
-		return jobs
-	}
-	alive := make(map[int]bool, len(names))
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil || pid <= 0 {
-			continue
+// named tells which job a process's environment names, where it is believed.
+func (e *procs) named(pid int, uid uint32) (Key, bool) {
+	switch e.trust {
+	case TrustAny:
+	case TrustOwn:
+		// The environment of a setuid program was written by whoever started it.
+		if uid != e.self || e.setuid(pid) {
+			return Key{}, false
 		}
-		if ctx.Err() != nil {
-			return jobs
-		}
-		alive[pid] = true
-		p := e.known[pid]
-		if p == nil {
-			p = &process{}
-			e.known[pid] = p
-		}
-		if !p.isJob && p.looks < settleScans {
-			p.looks++
-			e.look(pid, p)
-		}
-		if !p.isJob {
-			continue
-		}
-		if owner, seen := e.owners[p.key]; seen && owner != p.uid {
-			continue
-		}
-		e.owners[p.key] = p.uid
-		f := jobs[p.key]
-		if f == nil {
-			f = &Found{Key: p.key, UID: p.uid, HasUID: true}
-			jobs[p.key] = f
-		}
-		f.Pids = append(f.Pids, pid)
+	case TrustNone:
+		return Key{}, false
 	}
-	for pid := range e.known {
-		if !alive[pid] {
-			delete(e.known, pid)
-		}
-	}
-	for key := range e.owners {
-		if jobs[key] == nil {
-			delete(e.owners, key)
-		}
-	}
-	return jobs
-}
-
-// look reads one process: its own environment, or that a known process of a job
-// is its parent. A process in a job's cgroup is left to the cgroup.
-func (e *environs) look(pid int, p *process) {
-	st, err := os.Stat(e.root.Pid(pid))
-	if err != nil {
-		return
-	}
-	sys, ok := st.Sys().(*syscall.Stat_t)
-	if !ok {
-		return
-	}
-	key, found := e.environment(pid)
-	if !found {
-		parent := e.known[e.parent(pid)]
-		if parent == nil || !parent.isJob || parent.uid != sys.Uid {
-			return
-		}
-		key = parent.key
-	}
-	members, err := e.root.Memberships(pid)
-	if err != nil {
-		return
-	}
-	if _, ok := e.cgroup(members); ok {
-		return
-	}
-	p.key, p.uid, p.isJob = key, sys.Uid, true
-}
-
-func (e *environs) environment(pid int) (Key, bool) {
 	data, err := hostfs.Read(e.root.Pid(pid, "environ"))
 	if err != nil {
 		return Key{}, false
@@ -136,34 +68,12 @@ func (e *environs) environment(pid int) (Key, bool) {
 	return ParseEnviron(data)
 }
 
-func (e *environs) parent(pid int) int {
-	data, err := hostfs.Read(e.root.Pid(pid, "stat"))
-	if err != nil {
-		return 0
-	}
-	_, rest, ok := bytes.Cut(data[bytes.LastIndexByte(data, ')')+1:], []byte{' '})
-	fields := bytes.Fields(rest)
-	if !ok || len(fields) < 2 {
-		return 0
-	}
-	ppid, err := strconv.Atoi(string(fields[1]))
-	if err != nil {
-		return 0
-	}
-	return ppid
-}
-
-// locate tells the job that the process's environment names, if its user owns it.
-func (e *environs) locate(pid int, uid uint32) (Key, bool) {
-	key, ok := e.environment(pid)
-	if p := e.known[pid]; !ok && p != nil && p.isJob {
-		key, ok = p.key, true
-	}
-	if !ok {
-		return Key{}, false
-	}
-	owner, seen := e.owners[key]
-	return key, seen && owner == uid
+// setuid tells whether the process runs a file that gives its starter another's
+// rights. A process whose file cannot be told is none: it has no environment that
+// could be read either.
+func (e *procs) setuid(pid int) bool {
+	st, err := os.Stat(e.root.Pid(pid, "exe"))
+	return err == nil && st.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0
 }
 
 // ParseEnviron reads the job's name off /proc/<pid>/environ. A missing attempt is

@@ -28,6 +28,7 @@ type Owner struct {
 	Base   string // path of the job's own cgroup, of which the given one may be a descendant
 	UID    uint32
 	HasUID bool // Slurm writes the user into the v1 path
+	SLUID  bool // the id is not the job's number but the name that newer Slurm gives
 }
 
 // ParsePath tells which job owns the cgroup at path, which is relative to the root
@@ -55,10 +56,10 @@ func match(s []string) (Owner, int, bool) {
 	case len(s) >= 3 && isSlurmRoot(s[0]) && strings.HasPrefix(s[1], "uid_"):
 		uid, err := strconv.ParseUint(s[1][len("uid_"):], 10, 32)
 		id, ok := slurmName(s[2])
-		return Owner{Key: Key{Slurm, id, 1}, UID: uint32(uid), HasUID: true}, 3, ok && err == nil
+		return Owner{Key: Key{Slurm, id, 1}, UID: uint32(uid), HasUID: true, SLUID: isSLUID(s[2])}, 3, ok && err == nil
 	case len(s) >= 2 && isStepd(s[0]):
 		id, ok := slurmName(s[1])
-		return Owner{Key: Key{Slurm, id, 1}}, 2, ok
+		return Owner{Key: Key{Slurm, id, 1}, SLUID: isSLUID(s[1])}, 2, ok
 	case len(s) >= 3 && s[0] == "nomad.slice" && (s[1] == "share.slice" || s[1] == "reserve.slice"):
 		id, ok := nomadScope(s[2])
 		return Owner{Key: Key{Nomad, id, 1}}, 3, ok
@@ -129,15 +130,11 @@ func slurmName(name string) (string, bool) {
 		_, err := strconv.ParseUint(id, 10, 64)
 		return id, err == nil
 	}
-	if len(name) != 14 || name[0] != 's' {
-		return "", false
-	}
-	for _, c := range name[1:] {
-		if !strings.ContainsRune("0123456789ABCDEFGHJKMNPQRSTVWXYZ", c) {
-			return "", false
-		}
-	}
-	return name, true
+	return name, isSLUID(name)
+}
+
+func isSLUID(name string) bool {
+	return len(name) == 14 && name[0] == 's' && strings.Trim(name[1:], "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == ""
 }
 
 func nomadScope(name string) (string, bool) {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/hostfs"
 )
@@ -22,22 +24,44 @@ type Found struct {
 	UID    uint32
 	HasUID bool
 	Dirs   map[string]string // its cgroup by the hierarchy's name; nil = it has none
-	Pids   []int             // its processes, where the environment named them
+	Pids   []int             // its processes, where it has no cgroup
+
+	// Confirmed means that a cgroup or a step daemon named the job, and not only
+	// what somebody wrote into an environment.
+	Confirmed bool
+	// Birth tells the cgroups of one start of a Slurm job from those of the next, by
+	// hierarchy.
+	Birth map[string]uint64
+	// Attempt is what Slurm says about how often the job was started, from 1; 0 =
+	// not known (yet). For others Key has the attempt.
+	Attempt int
+
+	batch []int // processes of Slurm's batch step, where it has no cgroup
 }
+
+// Reborn tells whether f's cgroups were made anew since was found.
+func (f Found) Reborn(was Found) bool { return reborn(was.Birth, f.Birth) }
 
 // Scanner finds the jobs of the node.
 type Scanner struct {
-	root    hostfs.Root
-	environ *environs
+	root  hostfs.Root
+	procs *procs
 
 	hierarchies []hostfs.Hierarchy // of the last scan
 	dirs        map[string]Key     // cgroup directory → job, of the last scan
+
+	sluids       map[string]string // Slurm's newer names → job numbers
+	waits        map[string]int    // scans in which a name's number was looked for in vain
+	waiting      map[string]bool   // names that the scan saw
+	incarnations map[Key]*incarnation
 }
 
-// NewScanner reads below root. Nothing is read before the first call.
-func NewScanner(root hostfs.Root) *Scanner {
-	s := &Scanner{root: root, dirs: map[string]Key{}}
-	s.environ = newEnvirons(root, s.byCgroup)
+// NewScanner reads below root. Nothing is read before the first call. trust says
+// whose environments may name a job.
+func NewScanner(root hostfs.Root, trust Trust) *Scanner {
+	s := &Scanner{root: root, dirs: map[string]Key{}, sluids: map[string]string{}, waits: map[string]int{}, waiting: map[string]bool{}, incarnations: map[Key]*incarnation{}}
+	s.procs = newProcs(root, s.byCgroup)
+	s.procs.trust = trust
 	return s
 }
 
@@ -54,13 +78,49 @@ func (s *Scanner) Sources() []api.Source {
 		slices.Sort(names)
 		cgroups.Reason = strings.Join(names, " ")
 	}
-	environ := api.Source{Name: "attrib/environ", Support: api.Supported}
-	if _, err := hostfs.Read(s.root.Pid(os.Getpid(), "environ")); err != nil {
-		environ.Support, environ.Reason = api.Unsupported, err.Error()
-	} else if os.Geteuid() != 0 {
-		environ.Reason = "own processes only: others need CAP_SYS_PTRACE"
+	return []api.Source{cgroups, s.stepdSource(), s.environSource()}
+}
+
+// stepdSource answers for the step daemons of Slurm: only who may trace processes
+// may see what they run.
+func (s *Scanner) stepdSource() api.Source {
+	if !mayTrace() {
+		return api.Source{Name: "attrib/slurmstepd", Support: api.Denied, Reason: "Slurm jobs without a cgroup are not seen: needs root or CAP_SYS_PTRACE"}
 	}
-	return []api.Source{cgroups, environ}
+	return api.Source{Name: "attrib/slurmstepd", Support: api.Supported, Reason: "ancestry"}
+}
+
+// mayTrace tells whether the exporter has CAP_SYS_PTRACE.
+func mayTrace() bool {
+	data, err := hostfs.Read("/proc/self/status")
+	if err != nil {
+		return false
+	}
+	for line := range hostfs.Lines(data) {
+		if text, ok := strings.CutPrefix(line, "CapEff:"); ok {
+			set, err := strconv.ParseUint(strings.TrimSpace(text), 16, 64)
+			return err == nil && set&(1<<unix.CAP_SYS_PTRACE) != 0
+		}
+	}
+	return false
+}
+
+func (s *Scanner) environSource() api.Source {
+	src := api.Source{Name: "attrib/environ", Support: api.Supported}
+	_, err := hostfs.Read(s.root.Pid(s.root.Self(), "environ"))
+	switch {
+	case s.procs.trust == TrustNone:
+		src.Support, src.Reason = api.Unsupported, "turned off"
+	case err != nil:
+		src.Support, src.Reason = api.Unsupported, err.Error()
+	case s.procs.trust == TrustOwn:
+		src.Reason = "processes of the exporter's own user"
+	case os.Geteuid() != 0:
+		src.Reason = "own processes only: others need CAP_SYS_PTRACE"
+	default:
+		src.Reason = "processes of all users, who are believed"
+	}
+	return src
 }
 
 // Scan lists the jobs of the node, in the order of their keys.
@@ -68,7 +128,7 @@ func (s *Scanner) Scan(ctx context.Context) []Found {
 	jobs := map[Key]*Found{}
 	clear(s.dirs)
 	s.hierarchies = s.root.Hierarchies()
-	self, err := s.root.Memberships(os.Getpid())
+	self, err := s.root.Memberships(s.root.Self())
 	if err != nil {
 		self = nil // a generated tree: only the roots are looked at
 	}
@@ -86,67 +146,49 @@ func (s *Scanner) Scan(ctx context.Context) []Found {
 			}
 		}
 	}
-	for key, f := range s.environ.scan(ctx) {
+	for key, f := range s.procs.scan(ctx) {
 		if jobs[key] == nil {
 			jobs[key] = f
 		}
 	}
 	out := make([]Found, 0, len(jobs))
 	for _, f := range jobs {
+		if f.Key.Manager == Slurm {
+			s.restarts(f)
+		}
 		out = append(out, *f)
 	}
+	s.forget(ctx, jobs)
 	slices.SortFunc(out, func(a, b Found) int {
 		return cmp.Or(cmp.Compare(a.Key.Manager, b.Key.Manager), cmp.Compare(a.Key.ID, b.Key.ID), a.Key.Attempt-b.Key.Attempt)
 	})
 	return out
 }
 
-func (s *Scanner) walk(jobs map[Key]*Found, h hostfs.Hierarchy, rel string) {
-	entries, err := os.ReadDir(filepath.Join(h.Dir, rel))
-	if err != nil {
-		return // not there, or gone meanwhile
+// forget drops what was remembered of Slurm jobs that are gone.
+func (s *Scanner) forget(ctx context.Context, jobs map[Key]*Found) {
+	if ctx.Err() != nil {
+		return // the scan was cut short: what is missing need not be gone
 	}
-	for _, e := range entries {
-		if !e.IsDir() {
-			continue
-		}
-		child := rel + "/" + e.Name()
-		owner, ok := ParsePath(child)
-		if !ok {
-			if leads(child) {
-				s.walk(jobs, h, child)
-			}
-			continue
-		}
-		if owner.Base != child {
-			continue
-		}
-		f := jobs[owner.Key]
-		if f == nil {
-			f = &Found{Key: owner.Key, Dirs: map[string]string{}}
-			jobs[owner.Key] = f
-		}
-		if owner.HasUID {
-			f.UID, f.HasUID = owner.UID, true
-		}
-		dir := filepath.Join(h.Dir, child)
-		f.Dirs[h.Name] = dir
-		s.dirs[dir] = owner.Key
-	}
+	maps.DeleteFunc(s.incarnations, func(k Key, _ *incarnation) bool { return jobs[k] == nil })
+	maps.DeleteFunc(s.sluids, func(_, id string) bool { return jobs[Key{Slurm, id, 1}] == nil })
+	maps.DeleteFunc(s.waits, func(name string, _ int) bool { return !s.waiting[name] })
+	clear(s.waiting)
 }
 
 // Locate tells which job of the last scan a process is in: by its cgroup, else by
-// its environment. uid is the user that the kernel named for the process; it has
-// to own a job that only the environment names. A job that has a cgroup is named
-// by that alone: anybody can write an environment.
+// the step daemon of Slurm among its ancestors, else by its environment. uid is the
+// user that the kernel named for the process; it has to own a job that only the
+// environment names. A job that has a cgroup is not named by an environment:
+// anybody can write one.
 func (s *Scanner) Locate(pid int, uid uint32) (Key, bool) {
 	if members, err := s.root.Memberships(pid); err == nil {
 		if key, ok := s.byCgroup(members); ok {
 			return key, true
 		}
 	}
-	key, ok := s.environ.locate(pid, uid)
-	if !ok || s.hasCgroup(key) {
+	key, confirmed, ok := s.procs.locate(pid, uid)
+	if !ok || !confirmed && s.hasCgroup(key) {
 		return Key{}, false
 	}
 	return key, true
@@ -215,34 +257,4 @@ func (s *Scanner) User(pids []int) (uid uint32, ok bool) {
 		}
 	}
 	return uid, ok
-}
-
-// maxDepth bounds how deep job cgroups nest: Slurm has job/step/user/task.
-const maxDepth = 6
-
-func processes(dir string, depth int) []int {
-	data, err := hostfs.Read(filepath.Join(dir, "cgroup.procs"))
-	if err != nil {
-		return nil
-	}
-	var pids []int
-	for line := range hostfs.Lines(data) {
-		// Processes outside our own pid namespace are listed as 0.
-		if pid, err := strconv.Atoi(line); err == nil && pid > 0 {
-			pids = append(pids, pid)
-		}
-	}
-	if depth >= maxDepth {
-		return pids
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return pids
-	}
-	for _, e := range entries {
-		if e.IsDir() {
-			pids = append(pids, processes(filepath.Join(dir, e.Name()), depth+1)...)
-		}
-	}
-	return pids
 }

@@ -17,6 +17,7 @@ type Values map[string]float64
 type Target struct {
 	Dirs map[string]string // cgroup directory by hierarchy; hostfs.Unified for v2; nil = none
 	CPUs []int             // that the job may use, as far as known
+	Leaf string            // a v2 cgroup that holds its processes and limits nothing, where Dirs has none
 }
 
 // Moment is when, and of which processes, a reading is taken.
@@ -43,6 +44,13 @@ type Reader interface {
 	Read(ctx context.Context, m Moment, out Values) error
 	// Close releases what Open took.
 	Close() error
+}
+
+// Follower is a reader that stays open when the job's cgroups or CPUs change.
+type Follower interface {
+	// Follow goes on with the target as it is now; counters go on from where they
+	// are. An error says what is not counted from now on; what was is kept.
+	Follow(ctx context.Context, t Target) error
 }
 
 // ErrUnsupported means that there is nothing to measure with: no file, no event,

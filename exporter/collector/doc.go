@@ -7,5 +7,8 @@
 // goroutine, never writes to the host, and leaves out what it cannot read: missing
 // is not zero.
 //
+// A reader that is also a Follower stays open, and goes on counting, when the job's
+// cgroups or CPUs change; the others are opened anew.
+//
 // Collectors and readers are used by one goroutine, the sampler's.
 package collector

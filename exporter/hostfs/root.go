@@ -20,6 +20,32 @@ type Root struct {
 	CgroupFS string // empty = SysFS/fs/cgroup
 }
 
+// Below returns r with the pseudo file systems that it does not name taken from
+// below rootfs, where a container has its host's root; "" and "/" change nothing.
+func (r Root) Below(rootfs string) Root {
+	if rootfs == "" || filepath.Clean(rootfs) == "/" {
+		return r
+	}
+	if r.ProcFS == "" {
+		r.ProcFS = filepath.Join(rootfs, "proc")
+	}
+	if r.SysFS == "" {
+		r.SysFS = filepath.Join(rootfs, "sys")
+	}
+	return r
+}
+
+// Self is the exporter's own process as this /proc numbers it, which in a container
+// with its host's /proc is not what the exporter is called inside.
+func (r Root) Self() int {
+	if target, err := os.Readlink(r.Proc("self")); err == nil {
+		if pid, err := strconv.Atoi(target); err == nil {
+			return pid
+		}
+	}
+	return os.Getpid()
+}
+
 // Proc is a path below /proc.
 func (r Root) Proc(parts ...string) string { return below(r.ProcFS, "/proc", parts) }
 

@@ -99,6 +99,9 @@ func (c *Collector) collectNode(emit emitter, snap *sampler.Snapshot) {
 		emit(name, j.Active, snap.Source, "active")
 		emit(name, j.Idle, snap.Source, "idle")
 	}
+	for _, z := range snap.Zones {
+		emit("pitchpipe_node_zone_energy_joules_total", z.Joules, z.Name, z.ID, strconv.FormatBool(z.Counted))
+	}
 	emit("pitchpipe_node_idle_watts", snap.IdleWatts, snap.IdleBasis)
 	emit("pitchpipe_jobs_running", float64(snap.Running))
 }

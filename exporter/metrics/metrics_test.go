@@ -56,6 +56,7 @@ func full(t *testing.T) *metrics.Collector {
 	store.Append(key, time.Unix(101, 0), values, nil)
 	snap := &sampler.Snapshot{
 		Source: energy.RAPL, IdleBasis: "observed", IdleWatts: 30, Running: 1,
+		Zones:     []energy.Zone{{ID: "intel-rapl:0", Name: "package-0", Counted: true, Joules: 30}},
 		Book:      energy.Book{Node: energy.Joules{Active: 10, Idle: 20}, System: energy.Joules{Active: 1, Idle: 2}},
 		JobJoules: map[attrib.Key]energy.Joules{key: {Active: 9, Idle: 18}},
 	}

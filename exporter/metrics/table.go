@@ -31,6 +31,7 @@ func Table() []Metric {
 		{"pitchpipe_node_load1", "gauge", "Load average of the last minute.", nil, ""},
 		{"pitchpipe_node_energy_joules_total", "counter", "Energy of the node since the exporter began.", []string{"source", "kind"}, ""},
 		{"pitchpipe_system_energy_joules_total", "counter", "Part of the node's energy that no job is charged with; jobs and system sum to the node.", []string{"source", "kind"}, ""},
+		{"pitchpipe_node_zone_energy_joules_total", "counter", "Energy of one powercap zone since the exporter began, wraps repaired; counted says whether it is part of the node's.", []string{"zone", "path", "counted"}, ""},
 		{"pitchpipe_node_idle_watts", "gauge", "What the node is taken to consume without work.", []string{"basis"}, ""},
 		{"pitchpipe_jobs_running", "gauge", "Jobs that are being sampled.", nil, ""},
 		{"pitchpipe_job_info", "gauge", "One series a job attempt; always 1.", job("uid", "cgroup"), ""},

@@ -63,7 +63,7 @@ func tree(tb testing.TB, jobs int) hostfs.Root {
 func BenchmarkTick(b *testing.B) {
 	root := tree(b, 10)
 	n := node.New(root)
-	s := New(Config{Cores: 64}, attrib.NewScanner(root), []collector.Collector{cgroup.New(root), proc.New(root)},
+	s := New(Config{Cores: 64}, attrib.NewScanner(root, attrib.TrustOwn), []collector.Collector{cgroup.New(root), proc.New(root)},
 		n, energy.NewModeller(energy.DefaultModel(64)), window.New(window.Config{}))
 	s.discover(b.Context())
 	if len(s.jobs) != 10 {
@@ -81,7 +81,7 @@ func BenchmarkTick(b *testing.B) {
 // BenchmarkDiscover is one look for jobs on a node with ten of them.
 func BenchmarkDiscover(b *testing.B) {
 	root := tree(b, 10)
-	scanner := attrib.NewScanner(root)
+	scanner := attrib.NewScanner(root, attrib.TrustOwn)
 	for b.Loop() {
 		if got := scanner.Scan(b.Context()); len(got) != 10 {
 			b.Fatalf("%d jobs, want 10", len(got))

@@ -8,13 +8,13 @@ import (
 // claimed tells whether f is only a claim to the job: an environment names it, but
 // the job has a cgroup or is another user's.
 func (j *job) claimed(f attrib.Found) bool {
-	return len(f.Dirs) == 0 && (len(j.found.Dirs) > 0 || f.UID != j.uid)
+	return !f.Confirmed && len(f.Dirs) == 0 && (len(j.found.Dirs) > 0 || j.found.Confirmed || f.UID != j.uid)
 }
 
 // usurped tells whether j was found by the environment of somebody else than the
 // user whose cgroup has come now. Where nobody is in that yet, it is held against j.
 func (s *Sampler) usurped(j *job, f attrib.Found) bool {
-	if len(j.found.Dirs) > 0 || len(f.Dirs) == 0 {
+	if len(j.found.Dirs) > 0 || j.found.Confirmed || len(f.Dirs) == 0 {
 		return false
 	}
 	uid, ok := f.UID, f.HasUID
@@ -27,7 +27,7 @@ func (s *Sampler) usurped(j *job, f attrib.Found) bool {
 // kept tells whether f, which only an environment names, would replace an attempt
 // that ended and that had a cgroup or was another user's.
 func (s *Sampler) kept(f attrib.Found) bool {
-	if len(f.Dirs) > 0 {
+	if len(f.Dirs) > 0 || f.Confirmed {
 		return false
 	}
 	return len(s.store.Jobs(func(j api.Job) bool {

@@ -2,7 +2,7 @@
 // their counters on its own timer, attributes the node's energy, and writes it all
 // to the store.
 //
-// In come what the scanner finds, what the collectors read, and marks of epochs
+// In come what the scanner finds, what the collectors read, what an earlier one left, and marks of epochs
 // that ended; out go samples to the window store and a snapshot of the node. Jobs
 // are looked for several times a second, so that a short one is seen and its perf
 // events are opened early. A mark takes a snapshot of its job at once, at most so
@@ -12,6 +12,15 @@
 // A job that only the environment of processes names is a claim: it never goes on
 // with a job of a cgroup or of another user, nor replaces one that ended, and it
 // ends where another user's cgroup comes under its name.
+//
+// An attempt of a Slurm job has the number that Slurm counts, as soon as the scanner
+// knows it, and until then the next one that is free here. When its cgroups are made
+// anew or the count goes on, the attempt has ended and another began. When a job's
+// CPUs or cgroups change, readers that can (collector.Follower) go on counting.
+//
+// What the snapshot says about jobs (Config.Keep) lets the next sampler go on: a job
+// in the same cgroup of the same boot keeps its joules, and attempts that ended stay
+// readable. Its other counters begin anew, and so does its time of start.
 //
 // Nothing is measured on request: readers of the store see what the timer saw. The
 // joules on the snapshot of a mark are carried forward from the last tick at the

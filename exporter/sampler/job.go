@@ -28,7 +28,13 @@ type job struct {
 	found  attrib.Found
 	stored attrib.Key // with the attempt's true number
 	first  time.Time
-	base   node.CPU // when it was first seen
+
+	counted bool         // that number is the scheduler's own
+	cpus    []int        // that its cpuset gave it when it was last looked at
+	leaf    string       // the v2 cgroup that it was given, empty = none
+	leafErr string       // what was last wrong with that
+	absent  []api.Source // that cannot measure it
+	base    node.CPU     // when it was first seen
 
 	uid     uint32
 	readers []named
@@ -44,6 +50,7 @@ type job struct {
 	vanished bool // the scanner does not find it any more
 	over     bool // ended, and its leftovers are still there
 
+	inode       inode // of the cgroup that stands for it
 	joules      energy.Joules
 	chargedCPU  float64 // CPU seconds that were charged
 	clockAtRead float64 // task clock when CPU seconds were last read
@@ -73,22 +80,31 @@ func (s *Sampler) discover(ctx context.Context) {
 				continue
 			}
 			s.take(ctx, f, now)
+		case j.restarted(f):
+			s.replace(ctx, j, f, now)
 		case j.over:
 		case s.usurped(j, f):
 			// What ran under the job's name before was not the job.
 			s.log.Info("job begins again in its cgroup", "job", j.stored.String(), "uid", j.uid)
-			j.gone, j.goneAt, j.vanished = true, now, true
-			s.end(j)
-			s.take(ctx, f, now)
+			s.replace(ctx, j, f, now)
 		default:
 			j.missed, j.vanished = 0, false
 			if j.gone && len(f.Dirs) == 0 {
 				j.gone = false
 			}
+			s.number(j, f)
 			changed := !maps.Equal(j.found.Dirs, f.Dirs)
 			j.found = f
-			if changed {
+			if f.Confirmed && f.HasUID && f.UID != 0 && j.uid == 0 {
+				j.uid = f.UID // the first process that was seen was root's
+				s.describe(j)
+			}
+			changed = s.leaf(j) || changed
+			switch {
+			case changed:
 				s.open(ctx, j)
+			case !slices.Equal(j.cpus, cgroup.CPUs(f.Dirs)):
+				s.follow(ctx, j)
 			}
 			s.checkEmpty(j, now)
 		}
@@ -111,6 +127,17 @@ func (s *Sampler) discover(ctx context.Context) {
 	}
 }
 
+// replace ends what was sampled under a name and begins with what is there now. The
+// old one is not read again: its cgroup's path leads to the new one's.
+func (s *Sampler) replace(ctx context.Context, j *job, f attrib.Found, now time.Time) {
+	if !j.over {
+		j.gone, j.goneAt = true, now
+		s.end(j)
+	}
+	delete(s.jobs, f.Key)
+	s.take(ctx, f, now)
+}
+
 func (s *Sampler) checkEmpty(j *job, now time.Time) {
 	j.pids = j.found.Processes()
 	switch {
@@ -127,12 +154,16 @@ func (s *Sampler) checkEmpty(j *job, now time.Time) {
 // take begins to sample a job.
 func (s *Sampler) take(ctx context.Context, f attrib.Found, now time.Time) {
 	j := &job{found: f, stored: f.Key, first: now, base: s.cpu, uid: f.UID, bucket: newBucket(s.cfg.MarkRate, now)}
-	if f.Key.Manager != attrib.Local {
+	switch {
+	case f.Attempt > 0:
+		j.stored.Attempt, j.counted = f.Attempt, true
+	case f.Key.Manager != attrib.Local:
 		j.stored.Attempt = s.store.NextAttempt(f.Key.Manager, f.Key.ID)
 	}
 	if cpu, err := s.node.CPU(); err == nil {
 		j.base = cpu
 	}
+	s.resume(j)
 	wire := api.Job{
 		Manager: j.stored.Manager, ID: j.stored.ID, Attempt: j.stored.Attempt, UID: j.uid, Cgroup: firstDir(f), Started: now,
 	}
@@ -143,6 +174,7 @@ func (s *Sampler) take(ctx context.Context, f attrib.Found, now time.Time) {
 	}
 	s.jobs[f.Key] = j
 	s.stats.JobsSeen++
+	s.leaf(j)
 	s.open(ctx, j)
 	s.checkEmpty(j, now)
 	s.read(ctx, j)
@@ -154,82 +186,12 @@ func (s *Sampler) take(ctx context.Context, f attrib.Found, now time.Time) {
 	s.log.Info("job seen", "job", j.stored.String(), "uid", j.uid, "cgroup", wire.Cgroup)
 }
 
-// open opens the readers that the job's cgroups allow, and keeps those of perf and
-// proc that are open, since what they counted so far is in them alone.
-func (s *Sampler) open(ctx context.Context, j *job) {
-	target := collector.Target{Dirs: j.found.Dirs, CPUs: cgroup.CPUs(j.found.Dirs)}
-	old := j.readers
-	j.readers, j.claims = nil, map[string]string{}
-	for _, c := range s.collectors {
-		i := slices.IndexFunc(old, func(n named) bool { return n.name == c.Name() })
-		if i >= 0 && c.Name() != "cgroup" {
-			j.readers = append(j.readers, old[i])
-			continue
-		}
-		if i >= 0 {
-			_ = old[i].reader.Close() // it is replaced
-		}
-		r, err := c.Open(ctx, target)
-		if err != nil {
-			s.log.Info("source not available for job", "job", j.stored.String(), "collector", c.Name(), "answer", string(collector.Answer(err)), "err", err)
-			continue
-		}
-		j.readers = append(j.readers, named{c.Name(), r})
-	}
-	s.describe(j)
-}
-
 func (s *Sampler) describe(j *job) {
 	schema := api.SchemaAccounting
 	if slices.ContainsFunc(j.readers, func(n named) bool { return n.name == "perf" }) {
 		schema = api.SchemaSoftware
 	}
-	s.store.Describe(j.stored, j.uid, firstDir(j.found), schema)
-}
-
-// read takes the readings of one job. A column belongs to the first collector that
-// supplied it, so that it never changes its source, and with it its level.
-func (s *Sampler) read(ctx context.Context, j *job) {
-	j.pids = j.found.Processes()
-	if j.uid == 0 && !j.found.HasUID {
-		if uid, ok := s.finder.User(j.pids); ok && uid != 0 {
-			j.uid = uid
-			s.describe(j)
-		}
-	}
-	moment := collector.Moment{Time: time.Now(), Pids: j.pids}
-	if j.values == nil {
-		j.values = collector.Values{}
-	}
-	fresh := map[string]bool{}
-	for _, n := range j.readers {
-		out := collector.Values{}
-		if err := n.reader.Read(ctx, moment, out); err != nil && !j.gone {
-			s.stats.ReadErrors++
-			s.log.Debug("reading incomplete", "job", j.stored.String(), "collector", n.name, "err", err)
-		}
-		for column, v := range out {
-			owner, claimed := j.claims[column]
-			if !claimed {
-				j.claims[column], owner = n.name, n.name
-			}
-			if owner != n.name || j.gone && n.name == "proc" {
-				continue // the processes of a job that is gone say nothing about it
-			}
-			j.values[column] = v
-			fresh[column] = true
-		}
-	}
-	if fresh[api.ColCPUSeconds] {
-		j.clockAtRead = j.values[api.ColTaskClock]
-		return
-	}
-	// The cgroup is gone, but perf's events outlive it: the task clock knows what
-	// the job did between the last reading and its end.
-	if fresh[api.ColTaskClock] {
-		j.values[api.ColCPUSeconds] += max(j.values[api.ColTaskClock]-j.clockAtRead, 0)
-		j.clockAtRead = j.values[api.ColTaskClock]
-	}
+	s.store.Describe(j.stored, j.uid, firstDir(j.found), schema, slices.Clone(j.absent))
 }
 
 // use is what the job did since it was last charged; from is when that was.

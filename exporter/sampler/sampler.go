@@ -14,6 +14,7 @@ import (
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/collector/node"
+	"pitchpipe/exporter/state"
 	"pitchpipe/exporter/window"
 )
 
@@ -33,12 +34,22 @@ type NodeReader interface {
 	Load() (float64, error)
 }
 
+// Leaves gives jobs without a v2 cgroup one; *leaf.Maker is the real one.
+type Leaves interface {
+	Put(name string, pids []int) (dir string, err error)
+	Remove(name string) error
+}
+
 // Config bounds a sampler; zero fields take the defaults.
 type Config struct {
 	Interval time.Duration // between samples, default 1 s
 	Discover time.Duration // between looks for jobs, default 250 ms
 	MarkRate int           // snapshots a second and job, default 20
 	Cores    int           // of the node
+	Leaves   Leaves        // default: jobs keep the cgroups that they have
+	Keep     bool          // snapshots hold what the next exporter has to know
+	Earlier  state.State   // what an earlier exporter left
+	Boot     string        // of the machine, by which that is believed about jobs that run
 	Logger   *slog.Logger  // default: none
 }
 
@@ -58,6 +69,7 @@ type Sampler struct {
 	// Of Run's goroutine.
 	jobs       map[attrib.Key]*job
 	ended      map[attrib.Key]energy.Joules
+	earlier    map[inode]state.Job
 	started    bool      // the first scan is over: what is new now began now
 	discovered time.Time // when the last scan began
 	cpu        node.CPU
@@ -87,11 +99,13 @@ type Snapshot struct {
 	Book      energy.Book
 	JobJoules map[attrib.Key]energy.Joules
 	Source    string
+	Zones     []energy.Zone // of the meter, where it has some
 	IdleWatts float64
 	IdleBasis string
 	EnergyErr string // why the last interval has no energy; empty = it has
 	Stats     Stats
 	Running   int
+	State     state.State // what the next exporter would have to know
 }
 
 // New builds a sampler. Collectors that stand earlier win where two know the same
@@ -106,9 +120,10 @@ func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeRead
 	}
 	s := &Sampler{
 		cfg: cfg, log: cfg.Logger, finder: finder, collectors: collectors, node: n, meter: meter, store: store,
-		marks: make(chan markRequest), jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]energy.Joules{},
+		marks: make(chan markRequest), jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]energy.Joules{}, earlier: map[inode]state.Job{},
 	}
-	s.snapshot.Store(&Snapshot{Source: meter.Source()})
+	s.restore(cfg.Earlier)
+	s.snapshot.Store(&Snapshot{Source: meter.Source(), State: cfg.Earlier})
 	return s
 }
 
@@ -199,6 +214,7 @@ func (s *Sampler) end(j *job) {
 	s.store.End(j.stored, j.goneAt, s.complete(j, j.joules.Total()))
 	s.ended[j.stored] = j.joules
 	j.close()
+	s.fell(j)
 	j.over = true
 	s.log.Info("job ended", "job", j.stored.String(), "cpu_seconds", j.values[api.ColCPUSeconds], "joules", j.joules.Total())
 	if j.vanished {
@@ -234,11 +250,17 @@ func (s *Sampler) publish() {
 		}
 	}
 	s.ended = kept
+	if s.cfg.Keep {
+		snap.State = s.state(s.store.Latest(), kept)
+	}
 	for _, j := range s.jobs {
 		snap.JobJoules[j.stored] = j.joules
 		if !j.over {
 			snap.Running++
 		}
+	}
+	if z, ok := s.meter.(energy.Zoned); ok {
+		snap.Zones = z.Zones()
 	}
 	snap.IdleWatts, snap.IdleBasis = s.meter.IdleWatts()
 	s.snapshot.Store(snap)

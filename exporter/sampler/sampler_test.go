@@ -47,6 +47,10 @@ type burn struct {
 	cores float64   // of its cpuset
 	dirs  map[string]string
 	uid   uint32 // 0 = 1000
+
+	birth     uint64 // of its cgroups
+	attempt   int    // as the scheduler counts
+	confirmed bool
 }
 
 func (b *burn) cpu(now time.Time) float64 {
@@ -67,7 +71,10 @@ func (w *world) Scan(context.Context) []attrib.Found {
 	var out []attrib.Found
 	for key, b := range w.jobs {
 		if b.to.IsZero() {
-			out = append(out, attrib.Found{Key: key, UID: cmp.Or(b.uid, 1000), HasUID: true, Dirs: b.dirs, Pids: []int{1}})
+			out = append(out, attrib.Found{
+				Key: key, UID: cmp.Or(b.uid, 1000), HasUID: true, Dirs: b.dirs, Pids: []int{1},
+				Birth: map[string]uint64{"unified": b.birth}, Attempt: b.attempt, Confirmed: b.confirmed,
+			})
 		}
 	}
 	return out
@@ -155,9 +162,15 @@ func (w *world) end(id string) {
 // may be changed whenever all goroutines wait.
 func run(t *testing.T, w *world) (*sampler.Sampler, *window.Store) {
 	t.Helper()
+	return runWith(t, w, sampler.Config{})
+}
+
+func runWith(t *testing.T, w *world, cfg sampler.Config) (*sampler.Sampler, *window.Store) {
+	t.Helper()
 	store := window.New(window.Config{})
 	meter := energy.NewModeller(energy.Model{Idle: 40, Max: 120})
-	s := sampler.New(sampler.Config{Cores: 4}, w, []collector.Collector{counter{w}}, w, meter, store)
+	cfg.Cores = 4
+	s := sampler.New(cfg, w, []collector.Collector{counter{w}}, w, meter, store)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
@@ -451,6 +464,88 @@ func TestARequeuedSlurmJobIsANewAttempt(t *testing.T) {
 		}
 		if win, ok := store.Window("42", 1, 0, func(api.Job) bool { return true }); !ok || !win.Job.Ended {
 			t.Errorf("attempt 1: %v %+v", ok, win.Job)
+		}
+	})
+}
+
+func slurm(id string) attrib.Key { return attrib.Key{Manager: attrib.Slurm, ID: id, Attempt: 1} }
+
+func TestASlurmJobThatIsRequeuedBetweenTwoLooksIsANewAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.pids[77] = slurm("42")
+		dirs := map[string]string{"unified": "/42"}
+		w.jobs[slurm("42")] = &burn{from: time.Now(), cores: 1, dirs: dirs, birth: 5, attempt: 1, confirmed: true}
+		s, store := run(t, w)
+		wait(2500 * time.Millisecond)
+		w.change(func() {
+			w.jobs[slurm("42")] = &burn{from: time.Now(), cores: 1, dirs: dirs, birth: 6, confirmed: true}
+		})
+		wait(300 * time.Millisecond)
+		if err := s.Mark(t.Context(), 77, 1000, api.Report{Epoch: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if win := see(t, store, "42"); win.Job.Attempt != 2 || win.Job.Ended {
+			t.Errorf("job %+v, want a running attempt 2", win.Job)
+		}
+		w.change(func() { w.jobs[slurm("42")].attempt = 2 })
+		wait(2 * time.Second)
+		first, ok := store.Window("42", 1, 0, func(api.Job) bool { return true })
+		if !ok || !first.Job.Ended || first.Samples[len(first.Samples)-1].Values[api.ColCPUSeconds] > 2.6 {
+			t.Errorf("attempt 1: %v %+v", ok, first.Job)
+		}
+		second := see(t, store, "42")
+		if last := second.Samples[len(second.Samples)-1].Values[api.ColCPUSeconds]; last < 1 || last > 2.4 {
+			t.Errorf("attempt 2 used %v CPU seconds since its start, want about 2", last)
+		}
+		w.change(func() { w.jobs[slurm("42")].attempt = 3 }) // no cgroup tells it, the count does
+		wait(300 * time.Millisecond)
+		if win := see(t, store, "42"); win.Job.Attempt != 3 || win.Job.Ended {
+			t.Errorf("job %+v, want a running attempt 3", win.Job)
+		}
+	})
+}
+
+func TestTheSchedulersCountReplacesAGuessedAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.jobs[slurm("42")] = &burn{from: time.Now(), cores: 1, dirs: map[string]string{"unified": "/42"}, birth: 5, confirmed: true}
+		_, store := run(t, w)
+		wait(1500 * time.Millisecond)
+		if win := see(t, store, "42"); win.Job.Attempt != 1 {
+			t.Fatalf("job %+v, want a guessed attempt 1", win.Job)
+		}
+		w.change(func() { w.jobs[slurm("42")].attempt = 4 })
+		wait(1500 * time.Millisecond)
+		win := see(t, store, "42")
+		if win.Job.Attempt != 4 || win.Job.Ended || len(win.Samples) < 4 || win.Samples[0].Seq != 1 {
+			t.Errorf("job %+v with %d samples, want attempt 4 with all of them", win.Job, len(win.Samples))
+		}
+		if n := len(store.Jobs(func(api.Job) bool { return true })); n != 1 {
+			t.Errorf("%d attempts in the store, want 1", n)
+		}
+	})
+}
+
+func TestAJobThatAStepDaemonNamedIsNotOverriddenByAClaim(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.jobs[slurm("42")] = &burn{from: time.Now(), confirmed: true, attempt: 1}
+		_, store := run(t, w)
+		wait(1300 * time.Millisecond)
+		w.change(func() { w.jobs[slurm("42")] = &burn{from: time.Now(), uid: 666} })
+		wait(2 * time.Second)
+		win := see(t, store, "42")
+		if win.Job.UID != 1000 || !win.Job.Ended {
+			t.Errorf("job %+v, want the one of user 1000, ended", win.Job)
+		}
+		w.change(func() { w.jobs[slurm("42")] = &burn{from: time.Now(), confirmed: true, attempt: 2} })
+		wait(2 * time.Second)
+		if win := see(t, store, "42"); win.Job.Attempt != 2 || win.Job.Ended {
+			t.Errorf("job %+v, want a running attempt 2", win.Job)
 		}
 	})
 }

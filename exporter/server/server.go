@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,6 +34,10 @@ type Config struct {
 	Socket  string       // Unix socket, required
 	Metrics string       // loopback address for /metrics, empty = none
 	Logger  *slog.Logger // default: none
+	// Blind says why the kernel's word on who reports cannot be understood here, and
+	// refuses all reports: a number that means another process would credit them to
+	// its job. Empty = it can.
+	Blind string
 }
 
 // Server serves one node.
@@ -210,18 +215,18 @@ func (s *Server) progress(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusForbidden, err)
 		return
 	}
+	if s.cfg.Blind != "" || p.pid <= 0 {
+		s.refuse(w, http.StatusForbidden, fmt.Errorf("the caller's process is not known: %s", cmp.Or(s.cfg.Blind, "it is in a process namespace that the exporter does not see")))
+		return
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReport))
 	if err != nil {
 		s.refuse(w, http.StatusRequestEntityTooLarge, err)
 		return
 	}
-	var report api.Report
-	if err := json.Unmarshal(body, &report); err != nil {
+	report, err := api.ParseReport(body)
+	if err != nil {
 		s.refuse(w, http.StatusBadRequest, err)
-		return
-	}
-	if report.Epoch < 1 || report.Total < 0 {
-		s.refuse(w, http.StatusBadRequest, fmt.Errorf("epoch %d of %d: epochs count from 1", report.Epoch, report.Total))
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)

@@ -44,10 +44,16 @@ func (m *marker) Mark(_ context.Context, pid int, uid uint32, r api.Report) erro
 
 func start(t *testing.T, store *window.Store, m *marker) *api.Client {
 	t.Helper()
+	return startWith(t, store, m, server.Config{})
+}
+
+func startWith(t *testing.T, store *window.Store, m *marker, cfg server.Config) *api.Client {
+	t.Helper()
 	socket := filepath.Join(t.TempDir(), "run", "s")
+	cfg.Socket, cfg.Logger = socket, slog.New(slog.DiscardHandler)
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics\n") })
 	node := api.Node{Hostname: "n1", Cores: 2}
-	s, err := server.New(server.Config{Socket: socket, Logger: slog.New(slog.DiscardHandler)}, node, store, m, metrics)
+	s, err := server.New(cfg, node, store, m, metrics)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +71,7 @@ func start(t *testing.T, store *window.Store, m *marker) *api.Client {
 			t.Errorf("the socket is still there: %v", err)
 		}
 	})
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		_, err := client.Node(t.Context())
 		if err == nil {
@@ -113,6 +119,12 @@ func TestUsersSeeTheirOwnJobsAndRootAll(t *testing.T) {
 	if err != nil || len(w.Samples) != 1 || w.Samples[0].Values[api.ColCPUSeconds] != 2 {
 		t.Errorf("window %+v, %v", w, err)
 	}
+	if w, err := c.Window(t.Context(), "local/mine", 1, 0); err != nil || w.Job.ID != "mine" {
+		t.Errorf("window by manager %+v, %v", w.Job, err)
+	}
+	if _, err := c.Window(t.Context(), "slurm/mine", 1, 0); !errors.Is(err, api.ErrNotFound) {
+		t.Errorf("another manager's job: got %v, want %v", err, api.ErrNotFound)
+	}
 	if _, err := c.Window(t.Context(), "nobody's", 0, 0); !errors.Is(err, api.ErrNotFound) {
 		t.Errorf("unknown job: got %v, want %v", err, api.ErrNotFound)
 	}
@@ -148,6 +160,18 @@ func TestProgressCarriesTheKernelsWordOnTheSender(t *testing.T) {
 		if err := c.Report(t.Context(), api.Report{Epoch: 1}); !errors.Is(err, want) {
 			t.Errorf("%v: got %v, want %v", fail, err, want)
 		}
+	}
+}
+
+func TestReportsAreRefusedWhereProcessNumbersMeanNothing(t *testing.T) {
+	t.Parallel()
+	m := &marker{}
+	c := startWith(t, window.New(window.Config{}), m, server.Config{Blind: "a namespace of its own"})
+	if err := c.Report(t.Context(), api.Report{Epoch: 1}); !errors.Is(err, api.ErrDenied) || !strings.Contains(err.Error(), "a namespace of its own") {
+		t.Errorf("got %v, want it denied with the reason", err)
+	}
+	if len(m.got) != 0 {
+		t.Errorf("passed on %+v", m.got)
 	}
 }
 
@@ -209,7 +233,7 @@ func TestASocketInUseIsLeftAlone(t *testing.T) {
 	stop, done := run(socket)
 	c := api.NewClient(socket)
 	defer c.Close()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		if _, err := c.Node(t.Context()); err == nil {
 			break
 		} else if time.Now().After(deadline) {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -105,14 +106,30 @@ func (s *Store) Begin(key attrib.Key, job api.Job, schema, source string) error 
 	return nil
 }
 
-// Describe changes what became known after the beginning: the user, the cgroup,
-// and the schema.
-func (s *Store) Describe(key attrib.Key, uid uint32, cgroup, schema string) {
+// Describe changes what became known after the beginning: the user, the cgroup, the
+// schema, and which sources cannot measure the job.
+func (s *Store) Describe(key attrib.Key, uid uint32, cgroup, schema string, absent []api.Source) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a := s.jobs[key]; a != nil {
-		a.job.UID, a.job.Cgroup, a.schema = uid, cgroup, schema
+		a.job.UID, a.job.Cgroup, a.schema, a.job.Absent = uid, cgroup, schema, absent
 	}
+}
+
+// Renumber gives an attempt the number that it turned out to have. One that ended
+// under that number is forgotten; one that runs keeps it, and false is returned.
+func (s *Store) Renumber(key attrib.Key, attempt int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.jobs[key]
+	to := attrib.Key{Manager: key.Manager, ID: key.ID, Attempt: attempt}
+	if other := s.jobs[to]; a == nil || other != nil && !other.job.Ended {
+		return false
+	}
+	delete(s.jobs, key)
+	a.job.Attempt = attempt
+	s.jobs[to] = a
+	return true
 }
 
 // Append adds a reading; values may be empty, as on a mark without a snapshot.
@@ -213,13 +230,18 @@ func (s *Store) Jobs(visible func(api.Job) bool) []api.Job {
 }
 
 // Window returns the samples of an attempt that are newer than after; attempt 0
-// means the newest. Where two managers know the id, the newer job is meant.
+// means the newest. "slurm/42" is Slurm's job 42; where two managers know the bare
+// id, the newer job is meant.
 func (s *Store) Window(id string, number int, after uint64, visible func(api.Job) bool) (api.Window, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	manager := ""
+	if before, after, ok := strings.Cut(id, "/"); ok { // no id has a slash
+		manager, id = before, after
+	}
 	var a *attempt
 	for key, c := range s.jobs {
-		if key.ID != id || number > 0 && key.Attempt != number || !visible(c.job) {
+		if key.ID != id || manager != "" && key.Manager != manager || number > 0 && key.Attempt != number || !visible(c.job) {
 			continue
 		}
 		if a == nil || cmp.Or(c.job.Started.Compare(a.job.Started), c.job.Attempt-a.job.Attempt) > 0 {
@@ -252,8 +274,10 @@ func (s *Store) values(row []float64) map[string]float64 {
 // Latest is the newest value of each column of an attempt.
 type Latest struct {
 	Job    api.Job
+	Schema string
 	Source string
 	Values map[string]float64
+	Ended  time.Time // zero while it runs
 }
 
 // Latest returns the newest values of all attempts, oldest first.
@@ -262,7 +286,7 @@ func (s *Store) Latest() []Latest {
 	defer s.mu.RUnlock()
 	out := make([]Latest, 0, len(s.jobs))
 	for _, a := range s.jobs {
-		out = append(out, Latest{Job: a.job, Source: a.source, Values: s.values(a.last)})
+		out = append(out, Latest{Job: a.job, Schema: a.schema, Source: a.source, Values: s.values(a.last), Ended: a.endedAt})
 	}
 	slices.SortFunc(out, func(a, b Latest) int {
 		return cmp.Or(a.Job.Started.Compare(b.Job.Started), cmp.Compare(a.Job.ID, b.Job.ID), a.Job.Attempt-b.Job.Attempt)

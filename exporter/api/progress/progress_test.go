@@ -117,6 +117,7 @@ type follower struct {
 	mu     sync.Mutex
 	got    []api.Report
 	fail   error
+	failed int // reports that were refused
 	cancel context.CancelFunc
 	done   chan error
 }
@@ -125,6 +126,7 @@ func (f *follower) report(_ context.Context, r api.Report) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.fail != nil {
+		f.failed++
 		return f.fail
 	}
 	f.got = append(f.got, r)
@@ -135,6 +137,12 @@ func (f *follower) setFail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.fail = err
+}
+
+func (f *follower) refused() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failed
 }
 
 func (f *follower) epochs() []int {
@@ -149,7 +157,7 @@ func (f *follower) epochs() []int {
 
 func (f *follower) waitFor(t *testing.T, n int) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for len(f.epochs()) < n {
 		if time.Now().After(deadline) {
 			t.Fatalf("got epochs %v, want %d of them", f.epochs(), n)
@@ -181,7 +189,7 @@ func (f *follower) end(t *testing.T) error {
 	select {
 	case err := <-f.done:
 		return err
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("Follow did not end")
 		return nil
 	}
@@ -302,7 +310,11 @@ func TestReportsWaitForAnExporterThatIsAway(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out")
 	f := followFailing(t, progress.Config{Path: path}, api.ErrUnavailable)
 	write(t, path, "epoch 1\nepoch 2\n")
-	time.Sleep(30 * time.Millisecond)
+	for deadline := time.Now().Add(time.Minute); f.refused() == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing was reported")
+		}
+	}
 	f.setFail(nil)
 	f.waitFor(t, 2)
 	if err := f.end(t); err != nil {
@@ -318,15 +330,16 @@ func TestReportsThatCannotBeDeliveredAreAnError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out")
 	write(t, path, "epoch 1\nepoch 2\n")
 	for _, tc := range []struct {
-		name string
-		fail error
+		name  string
+		fail  error
+		drain time.Duration
 	}{
-		{"an exporter that stays away", api.ErrUnavailable},
-		{"an exporter that refuses", api.ErrDenied},
+		{"an exporter that stays away", api.ErrUnavailable, 50 * time.Millisecond},
+		{"an exporter that refuses", api.ErrDenied, time.Minute}, // it is asked before that
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			f := followFailing(t, progress.Config{Path: path, Drain: 50 * time.Millisecond}, tc.fail)
+			f := followFailing(t, progress.Config{Path: path, Drain: tc.drain}, tc.fail)
 			if err := f.end(t); !errors.Is(err, tc.fail) {
 				t.Errorf("got %v, want %v", err, tc.fail)
 			}

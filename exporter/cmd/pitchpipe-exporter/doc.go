@@ -1,4 +1,16 @@
 // Command pitchpipe-exporter samples the jobs of a node and serves jobs, samples,
 // progress marks and metrics. It runs without root with fewer sources, and says
-// which ones are missing and why.
+// which ones are missing and why; pitchpipe-exporter doctor says it to people, with
+// the command that mends each.
+//
+// What further sources take, all of it opt-in: CAP_PERFMON for perf; CAP_SYS_PTRACE
+// for the environments, IO and programs of others' processes, by which Slurm jobs
+// without cgroups are found; read access to energy_uj for RAPL. --perf.leaf moves
+// schedulers' jobs on hybrid hosts to v2 cgroups (see exporter/leaf) and needs root.
+// --attrib.environ=any lets every user name any job in his processes' environments,
+// which only a node without cgroups, with users who trust each other, has a use for.
+//
+// In a container: mount the host's root, say at /host, read-only, give
+// --path.rootfs=/host, and share the host's process namespace, without which the
+// kernel cannot tell the exporter who reports.
 package main

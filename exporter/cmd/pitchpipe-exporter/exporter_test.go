@@ -13,9 +13,11 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"pitchpipe/exporter/api"
@@ -28,8 +30,15 @@ import (
 const jobSocket = "PITCHPIPE_TEST_JOB_SOCKET"
 
 func TestMain(m *testing.M) {
-	if socket := os.Getenv(jobSocket); socket != "" {
-		if err := work(socket); err != nil {
+	for _, role := range []struct {
+		variable string
+		play     func(string) error
+	}{{stepUser, stepDaemon}, {reporter, reportOnce}, {jobSocket, work}} {
+		value := os.Getenv(role.variable)
+		if value == "" {
+			continue
+		}
+		if err := role.play(value); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -40,7 +49,18 @@ func TestMain(m *testing.M) {
 
 const epochs = 6
 
-// work prints an epoch's line after each 250 ms of computing, and follows its own
+// Computing of one epoch, in CPU time: on the clock it may take any time.
+const epochWork = 80 * time.Millisecond
+
+func used() (time.Duration, error) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0, err
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
+}
+
+// work prints an epoch's line after each piece of computing, and follows its own
 // output as the listener inside a job does.
 func work(socket string) error {
 	var start [1]byte
@@ -63,9 +83,16 @@ func work(socket string) error {
 	}()
 	memory := make([]byte, 64<<20)
 	for epoch := 1; epoch <= epochs; epoch++ {
-		for began := time.Now(); time.Since(began) < 250*time.Millisecond; {
-			for i := range memory {
+		began, err := used()
+		if err != nil {
+			return err
+		}
+		for now := began; now < began+epochWork; {
+			for i := 0; i < len(memory); i += 256 {
 				memory[i] += byte(i)
+			}
+			if now, err = used(); err != nil {
+				return err
 			}
 		}
 		if _, err := fmt.Fprintf(out, "epoch %d/%d loss %g\n", epoch, epochs, 1/float64(epoch)); err != nil {
@@ -95,9 +122,9 @@ func exporter(t *testing.T, more ...string) (client *api.Client, socket string) 
 			t.Error(err)
 		}
 	})
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		_, err := client.Node(t.Context())
-		if err == nil {
+		if err == nil && ticks(t, socket) >= 3 { // energy is known from the second one on
 			return client, socket
 		}
 		if time.Now().After(deadline) {
@@ -156,7 +183,7 @@ func start(t *testing.T, socket string, env ...string) (pid int, wait func() err
 
 func ended(t *testing.T, client *api.Client, id string, attempt int) api.Window {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		w, err := client.Window(t.Context(), id, attempt, 0)
 		if err == nil && w.Job.Ended {
 			return w
@@ -195,8 +222,8 @@ func check(t *testing.T, w api.Window, columns ...string) {
 	if epoch != epochs {
 		t.Errorf("%d marks, want %d", epoch, epochs)
 	}
-	// Six epochs of at least 250 ms on the clock; a shared machine gives less of the CPU.
-	if cpu := last.Values[api.ColCPUSeconds]; cpu < 0.2 || cpu > 60 {
+	// The last mark's snapshot has all epochs but their ends' ticks.
+	if cpu := last.Values[api.ColCPUSeconds]; cpu < 0.8*epochs*epochWork.Seconds() || cpu > 60 {
 		t.Errorf("%v CPU seconds", cpu)
 	}
 	if joules := last.Values[api.ColJoules]; joules <= 0 || w.Source == "" {
@@ -269,23 +296,39 @@ func TestAReportFromOutsideEveryJobIsDenied(t *testing.T) {
 	}
 }
 
-func TestANodeOnAGeneratedTreeSaysWhatItLacks(t *testing.T) {
-	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"proc/stat":                                           "cpu  1 0 1 1 0 0 0 0 0 0\ncpu0 1 0 1 1 0 0 0 0 0 0\n",
-		"proc/loadavg":                                        "0 0 0 1/1 1\n",
-		"sys/class/powercap/intel-rapl:0/name":                "package-0\n",
-		"sys/class/powercap/intel-rapl:0/energy_uj":           "5\n",
-		"sys/class/powercap/intel-rapl:0/max_energy_range_uj": "65532610987\n",
-	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+func TestAJobReportsFromItsShellWithoutAListener(t *testing.T) {
+	curl, err := exec.LookPath("curl")
+	if err != nil {
+		t.Skip("no curl")
+	}
+	client, socket := exporter(t)
+	id := fmt.Sprintf("curl-%d", os.Getpid())
+	// As the page of exporter/api has it.
+	script := `for e in 1 2 3; do ` + curl + ` -sf --unix-socket "$PITCHPIPE_EXPORTER" -d "epoch=$e/3 loss=0.$e" http://exporter/v1/progress || exit 1; done`
+	c := exec.CommandContext(t.Context(), "sh", "-c", script)
+	c.Env = append(os.Environ(), api.EnvSocket+"="+socket, "PITCHPIPE_JOB_ID="+id)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	w := ended(t, client, id, 1)
+	var got []string
+	for _, s := range w.Samples {
+		if s.Mark != nil {
+			got = append(got, fmt.Sprintf("%d/%d %v", s.Mark.Epoch, s.Mark.Total, *s.Mark.Loss))
 		}
 	}
+	if diff := cmp.Diff([]string{"1/3 0.1", "2/3 0.2", "3/3 0.3"}, got); diff != "" {
+		t.Errorf("marks (-want +got):\n%s", diff)
+	}
+	outside := exec.CommandContext(t.Context(), "sh", "-c", script)
+	outside.Env = append(os.Environ(), api.EnvSocket+"="+socket)
+	if out, err := outside.CombinedOutput(); err == nil {
+		t.Errorf("a report from outside every job was taken: %s", out)
+	}
+}
+
+func TestANodeOnAGeneratedTreeSaysWhatItLacks(t *testing.T) {
+	dir := plantNode(t)
 	client, _ := exporter(t, "--path.procfs", filepath.Join(dir, "proc"), "--path.sysfs", filepath.Join(dir, "sys"))
 	n, err := client.Node(t.Context())
 	if err != nil {
@@ -318,6 +361,9 @@ func TestBadFlagsAreErrors(t *testing.T) {
 		{"--log.level=loud"},
 		{"--energy.model.idle-watts=50", "--energy.model.max-watts=10"},
 		{"--path.procfs=/nonexistent"},
+		{"--path.rootfs=/nonexistent"},
+		{"--attrib.environ=yes"},
+		{"--sampling.interval=1m"},
 		{"--unknown"},
 		{"argument"},
 	} {
@@ -328,6 +374,21 @@ func TestBadFlagsAreErrors(t *testing.T) {
 			t.Errorf("%v: accepted", args)
 		}
 	}
+}
+
+func ticks(t *testing.T, socket string) int {
+	t.Helper()
+	const name = "\npitchpipe_exporter_ticks_total "
+	_, rest, ok := strings.Cut(scrape(t, socket), name)
+	if !ok {
+		t.Fatalf("no %q in the metrics", name)
+	}
+	text, _, _ := strings.Cut(rest, "\n")
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func scrape(t *testing.T, socket string) string {

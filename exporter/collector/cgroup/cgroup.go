@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,7 +69,7 @@ func (c *Collector) Open(_ context.Context, t collector.Target) (collector.Reade
 	if len(t.Dirs) == 0 {
 		return nil, fmt.Errorf("%w: the job has no cgroup", collector.ErrUnsupported)
 	}
-	r := &reader{unified: t.Dirs[hostfs.Unified], legacy: map[string]string{}}
+	r := &reader{unified: t.Dirs[hostfs.Unified], pressed: cmp.Or(t.Dirs[hostfs.Unified], t.Leaf), legacy: map[string]string{}}
 	for _, name := range slices.Sorted(maps.Keys(t.Dirs)) {
 		if name == hostfs.Unified {
 			continue
@@ -82,6 +83,7 @@ func (c *Collector) Open(_ context.Context, t collector.Target) (collector.Reade
 
 type reader struct {
 	unified string            // v2 directory, empty = none
+	pressed string            // the same, or the leaf that tells pressure in its place
 	legacy  map[string]string // v1 directories by controller
 	peak    float64           // largest use seen, where the kernel keeps none
 }
@@ -173,7 +175,7 @@ func (r *reader) io(out collector.Values) error {
 }
 
 func (r *reader) pressure(out collector.Values) error {
-	if r.unified == "" {
+	if r.pressed == "" {
 		return nil
 	}
 	var errs []error
@@ -182,7 +184,7 @@ func (r *reader) pressure(out collector.Values) error {
 		"memory.pressure": api.ColMemoryPressure,
 		"io.pressure":     api.ColIOPressure,
 	} {
-		data, err := hostfs.Read(filepath.Join(r.unified, file))
+		data, err := hostfs.Read(filepath.Join(r.pressed, file))
 		if err != nil {
 			errs = append(errs, err)
 			continue

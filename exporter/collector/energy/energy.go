@@ -51,6 +51,11 @@ type Meter interface {
 	IdleWatts() (watts float64, basis string)
 }
 
+// Zoned is a meter that reads several counters.
+type Zoned interface {
+	Zones() []Zone
+}
+
 // Probe answers for each source and says what is missing.
 func Probe(r *Powercap, err error, m Model) []api.Source {
 	rapl := collector.Source("energy/rapl", "", err)

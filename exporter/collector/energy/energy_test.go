@@ -101,6 +101,16 @@ func TestPowercapAccumulatesAcrossWrapsAndTheBookCloses(t *testing.T) {
 			jobs += j.Total()
 		}
 	}
+	zones := map[string]energy.Zone{}
+	for _, z := range p.Zones() {
+		zones[z.ID] = z
+	}
+	if z := zones["intel-rapl:2"]; len(zones) != 6 || z.Name != "psys" || z.Counted || math.Abs(z.Joules-333_000) > 1e-3 {
+		t.Errorf("zones %+v, want psys shown with 333 kJ", zones)
+	}
+	if sum := zones["intel-rapl:0"].Joules + zones["intel-rapl:1"].Joules + zones["intel-rapl:0:1"].Joules; math.Abs(sum-truth) > 1e-6*truth {
+		t.Errorf("the zones that count sum to %v J, truth %v J", sum, truth)
+	}
 	if got := book.Node.Total(); math.Abs(got-truth) > 1e-6*truth {
 		t.Errorf("node %v J, truth %v J", got, truth)
 	}
@@ -109,6 +119,110 @@ func TestPowercapAccumulatesAcrossWrapsAndTheBookCloses(t *testing.T) {
 	}
 	if idle, basis := p.IdleWatts(); basis != "modelled" || idle != 116 {
 		t.Errorf("idle %v W, %s", idle, basis)
+	}
+}
+
+func TestADayOfWrapsLosesNothing(t *testing.T) {
+	t.Parallel()
+	const (
+		intel = 262_143_328_850
+		amd   = 65_532_610_987
+	)
+	for _, tc := range []struct {
+		name  string
+		watts float64
+		wrap  uint64
+		read  []time.Duration
+	}{
+		{"an Intel package at 150 W", 150, intel, []time.Duration{15 * time.Second, 2 * time.Minute}},
+		{"an Intel package at 350 W", 350, intel, []time.Duration{time.Minute}},
+		{"an AMD package at 280 W", 280, amd, []time.Duration{30 * time.Second}},
+		{"an AMD package at 500 W", 500, amd, []time.Duration{15 * time.Second, 2 * time.Minute}},
+	} {
+		for _, every := range tc.read {
+			t.Run(tc.name+" each "+every.String(), func(t *testing.T) {
+				t.Parallel()
+				s := newTree(t, map[string]string{"intel-rapl:0": "package-0"}, tc.wrap)
+				p, err := energy.NewPowercap(s.root(), energy.DefaultModel(64))
+				if err != nil {
+					t.Fatal(err)
+				}
+				rng := rand.New(rand.NewPCG(3, uint64(tc.watts)))
+				act := energy.Activity{Elapsed: every, Busy: 40, Cores: 64}
+				if _, _, err := p.Step(t.Context(), act); err != nil {
+					t.Fatal(err)
+				}
+				var truth, got, naive float64
+				for at := every; at <= 24*time.Hour; at += every {
+					joules := tc.watts * (0.95 + 0.1*rng.Float64()) * every.Seconds()
+					before := s.zones["intel-rapl:0"].value
+					s.add("intel-rapl:0", joules)
+					truth += joules
+					// What a counter that is taken as reset by each wrap shows.
+					if now := s.zones["intel-rapl:0"].value; now >= before {
+						naive += float64(now-before) / 1e6
+					} else {
+						naive += float64(now) / 1e6
+					}
+					split, ok, err := p.Step(t.Context(), act)
+					if err != nil || !ok {
+						t.Fatalf("ok %v, err %v", ok, err)
+					}
+					got += split.Total
+				}
+				if math.Abs(got-truth) > 1e-3*truth {
+					t.Errorf("got %v J of %v J", got, truth)
+				}
+				if naive > 0.998*truth {
+					t.Errorf("a naive reader has %v J of %v J: the counter did not wrap", naive, truth)
+				}
+			})
+		}
+	}
+}
+
+func TestAPackageThatOnlyMMIOCountsIsCounted(t *testing.T) {
+	t.Parallel()
+	s := newTree(t, map[string]string{"intel-rapl-mmio:0": "package-0", "intel-rapl:0": "psys"}, 1e12)
+	p, err := energy.NewPowercap(s.root(), energy.DefaultModel(4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	act := energy.Activity{Elapsed: time.Second, Cores: 4}
+	if _, _, err := p.Step(t.Context(), act); err != nil {
+		t.Fatal(err)
+	}
+	s.add("intel-rapl-mmio:0", 10)
+	s.add("intel-rapl:0", 25)
+	if got, ok, err := p.Step(t.Context(), act); err != nil || !ok || got.Total != 10 {
+		t.Errorf("got %+v, %v, %v; want 10 J", got, ok, err)
+	}
+}
+
+func TestAZoneThatIsOnlyShownTakesNothingDownWithIt(t *testing.T) {
+	t.Parallel()
+	s := newTree(t, map[string]string{"intel-rapl:0": "package-0", "intel-rapl:1": "psys"}, 1e12)
+	p, err := energy.NewPowercap(s.root(), energy.DefaultModel(4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	act := energy.Activity{Elapsed: time.Second, Cores: 4}
+	if _, _, err := p.Step(t.Context(), act); err != nil {
+		t.Fatal(err)
+	}
+	s.add("intel-rapl:0", 10)
+	s.write("intel-rapl:1", "energy_uj", "nonsense")
+	if got, ok, err := p.Step(t.Context(), act); err != nil || !ok || got.Total != 10 {
+		t.Errorf("got %+v, %v, %v; want 10 J", got, ok, err)
+	}
+	s.add("intel-rapl:1", 40)
+	if _, _, err := p.Step(t.Context(), act); err != nil {
+		t.Fatal(err)
+	}
+	for _, z := range p.Zones() {
+		if z.Name == "psys" && z.Joules != 40 {
+			t.Errorf("psys %v J, want 40", z.Joules)
+		}
 	}
 }
 
@@ -169,7 +283,7 @@ func TestWhyThereIsNoRAPL(t *testing.T) {
 	if sources[0].Support != api.Unsupported || sources[0].Reason == "" || sources[1].Support != api.Supported {
 		t.Errorf("sources %+v", sources)
 	}
-	s := newTree(t, map[string]string{"intel-rapl-mmio:0": "package-0", "intel-rapl:0": "psys"}, 1)
+	s := newTree(t, map[string]string{"intel-rapl:0:0": "core", "intel-rapl:0": "psys"}, 1)
 	if _, err := energy.NewPowercap(s.root(), model); !errors.Is(err, collector.ErrUnsupported) {
 		t.Errorf("no package zone: got %v", err)
 	}

@@ -16,14 +16,27 @@ import (
 
 // zone is one energy counter of the powercap tree.
 type zone struct {
-	name string // package-0, dram
-	path string
-	wrap uint64 // its largest value, 0 = not readable
-	last uint64
-	seen bool
+	id      string // intel-rapl:0:1
+	name    string // package-0, dram
+	path    string
+	counted bool   // in the node's total; the others are shown only
+	wrap    uint64 // its largest value, 0 = not readable
+	last    uint64
+	seen    bool
+	total   uint64 // microjoules since the first reading
 }
 
-// Powercap measures the package and DRAM zones of a powercap tree.
+// Zone is what one counter of the powercap tree counted since the exporter began.
+type Zone struct {
+	ID      string // its directory, such as intel-rapl:0:1
+	Name    string // package-0, core, dram, psys
+	Counted bool   // it is part of the node's total
+	Joules  float64
+}
+
+// Powercap measures the package and DRAM zones of a powercap tree, and shows the
+// others: core and uncore are part of package, psys is beside all of them, and
+// intel-rapl-mmio counts a package a second time, unless it is the only one to.
 type Powercap struct {
 	zones    []*zone
 	model    Model
@@ -45,37 +58,68 @@ func NewPowercap(root hostfs.Root, model Model) (*Powercap, error) {
 		return nil, fmt.Errorf("powercap: %w", err)
 	}
 	p := &Powercap{model: model}
-	for _, e := range entries {
-		// intel-rapl-mmio counts package-0 a second time.
-		if !strings.HasPrefix(e.Name(), "intel-rapl:") {
+	for _, e := range entries { // sorted, so that intel-rapl-mmio: comes before intel-rapl:
+		if z, ok := newZone(top, e.Name()); ok {
+			p.zones = append(p.zones, z)
+		}
+	}
+	for _, z := range p.zones {
+		if z.counted = p.counts(z); !z.counted {
 			continue
 		}
-		dir := filepath.Join(top, e.Name())
-		data, err := hostfs.Read(filepath.Join(dir, "name"))
-		if err != nil {
-			continue // a zone without a name is none
-		}
-		name := strings.TrimSpace(string(data))
-		// Core and uncore are part of package; psys is beside all of them.
-		if !strings.HasPrefix(name, "package") && name != "dram" {
-			continue
-		}
-		z := &zone{name: name, path: filepath.Join(dir, "energy_uj")}
 		if _, err := z.read(); err != nil {
 			return nil, fmt.Errorf("powercap: %w", err)
 		}
-		// A zone whose range is unreadable is still good between two wraps.
-		if data, err := hostfs.Read(filepath.Join(dir, "max_energy_range_uj")); err == nil {
-			if wrap, err := hostfs.Number(data); err == nil {
-				z.wrap = wrap
-			}
-		}
-		p.zones = append(p.zones, z)
 	}
-	if !slices.ContainsFunc(p.zones, func(z *zone) bool { return strings.HasPrefix(z.name, "package") }) {
+	if !slices.ContainsFunc(p.zones, func(z *zone) bool { return z.counted && z.isPackage() }) {
 		return nil, fmt.Errorf("%w: no package zone below %s", collector.ErrUnsupported, top)
 	}
 	return p, nil
+}
+
+func newZone(top, id string) (*zone, bool) {
+	if !strings.HasPrefix(id, "intel-rapl:") && !strings.HasPrefix(id, mmio) {
+		return nil, false
+	}
+	dir := filepath.Join(top, id)
+	data, err := hostfs.Read(filepath.Join(dir, "name"))
+	if err != nil {
+		return nil, false // a zone without a name is none
+	}
+	z := &zone{id: id, name: strings.TrimSpace(string(data)), path: filepath.Join(dir, "energy_uj")}
+	// A zone whose range is unreadable is still good between two wraps.
+	if data, err := hostfs.Read(filepath.Join(dir, "max_energy_range_uj")); err == nil {
+		if wrap, err := hostfs.Number(data); err == nil {
+			z.wrap = wrap
+		}
+	}
+	return z, true
+}
+
+const mmio = "intel-rapl-mmio:"
+
+func (z *zone) isPackage() bool { return strings.HasPrefix(z.name, "package") }
+
+func (p *Powercap) counts(z *zone) bool {
+	if !z.isPackage() && z.name != "dram" {
+		return false
+	}
+	if !strings.HasPrefix(z.id, mmio) {
+		return true
+	}
+	// Of two interfaces to one counter the first one counts.
+	return !slices.ContainsFunc(p.zones, func(o *zone) bool {
+		return !strings.HasPrefix(o.id, mmio) && (o.name == z.name || o.isPackage())
+	})
+}
+
+// Zones lists what each zone counted, in the order of their directories.
+func (p *Powercap) Zones() []Zone {
+	out := make([]Zone, 0, len(p.zones))
+	for _, z := range p.zones {
+		out = append(out, Zone{ID: z.id, Name: z.name, Counted: z.counted, Joules: float64(z.total) / 1e6})
+	}
+	return out
 }
 
 func (z *zone) read() (uint64, error) {
@@ -95,16 +139,19 @@ func (z *zone) step() (uint64, bool, error) {
 	}
 	last, seen := z.last, z.seen
 	z.last, z.seen = now, true
+	var uj uint64
 	switch {
 	case !seen:
 		return 0, false, nil
 	case now >= last:
-		return now - last, true, nil
+		uj = now - last
 	case z.wrap >= last:
-		return z.wrap - last + now, true, nil
+		uj = z.wrap - last + now
 	default: // its range is not known: what it counted since zero is a lower bound
-		return now, true, nil
+		uj = now
 	}
+	z.total += uj
+	return uj, true, nil
 }
 
 // Source is "rapl".
@@ -118,29 +165,28 @@ func (p *Powercap) IdleWatts() (watts float64, basis string) {
 	return p.model.Idle, "modelled"
 }
 
-// Step reads the zones. Where one cannot be read the interval has no total; the
-// next one that can be read covers both.
+// Step reads the zones. Where one that counts cannot be read the interval has no
+// total; the next one that can be read covers both. One that is only shown stands
+// still meanwhile.
 func (p *Powercap) Step(_ context.Context, a Activity) (Split, bool, error) {
-	type reading struct {
-		last uint64
-		seen bool
-	}
-	before := make([]reading, len(p.zones))
+	before := make([]zone, len(p.zones))
 	for i, z := range p.zones {
-		before[i] = reading{z.last, z.seen}
+		before[i] = *z
 	}
 	var uj uint64
 	complete := true
 	for _, z := range p.zones {
 		d, ok, err := z.step()
-		if err != nil {
+		if err != nil && z.counted {
 			for i, z := range p.zones {
-				z.last, z.seen = before[i].last, before[i].seen
+				*z = before[i]
 			}
 			return Split{}, false, err
 		}
-		complete = complete && ok
-		uj += d
+		if z.counted {
+			complete = complete && ok
+			uj += d
+		}
 	}
 	if !complete || a.Elapsed <= 0 {
 		return Split{}, false, nil
@@ -154,11 +200,21 @@ func (p *Powercap) Step(_ context.Context, a Activity) (Split, bool, error) {
 	return Split{Total: total, Idle: min(idle*a.Elapsed.Seconds(), total)}, true, nil
 }
 
+// zonesText names the zones that count, and behind a colon those that are shown.
 func (p *Powercap) zonesText() string {
-	names := make([]string, 0, len(p.zones))
+	var counted, shown []string
 	for _, z := range p.zones {
-		names = append(names, z.name)
+		if z.counted {
+			counted = append(counted, z.name)
+		} else {
+			shown = append(shown, z.name)
+		}
 	}
-	slices.Sort(names)
-	return strings.Join(names, " ")
+	slices.Sort(counted)
+	slices.Sort(shown)
+	text := strings.Join(counted, " ")
+	if len(shown) > 0 {
+		text += "; shown: " + strings.Join(shown, " ")
+	}
+	return text
 }

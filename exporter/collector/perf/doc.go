@@ -8,6 +8,9 @@
 // misses threads that exist and counts forked children twice. Nothing is sampled,
 // no addresses and no data of the job are read.
 //
+// When the job's CPUs change the reader follows: it opens events on the new ones and
+// lets go of the others after one more reading, and the counters go on.
+//
 // Groups are opened, read and closed through hodgesds/perf-utils, which takes a
 // cgroup's descriptor and flags. Its errors hide the error number, so that a probe
 // and a failed open ask the kernel themselves (probe.go) to tell denied from

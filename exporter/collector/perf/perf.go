@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	perfutils "github.com/hodgesds/perf-utils"
 	"golang.org/x/sys/unix"
@@ -30,50 +31,88 @@ func (c *Collector) Name() string { return "perf" }
 // Open opens one group of events on each of the job's CPUs, or on all that are
 // online where the job's are not known. What the job did before is not counted, so
 // that it is to be called as soon as the job is seen.
-func (c *Collector) Open(_ context.Context, t collector.Target) (collector.Reader, error) {
+func (c *Collector) Open(ctx context.Context, t collector.Target) (collector.Reader, error) {
 	h, err := c.hierarchy()
 	if err != nil {
 		return nil, err
 	}
 	dir := t.Dirs[h.Name]
+	if dir == "" && h.V2 {
+		dir = t.Leaf
+	}
 	if dir == "" {
-		return nil, fmt.Errorf("%w: the job has no cgroup in %s, perf's hierarchy", collector.ErrUnsupported, h.Name)
+		return nil, fmt.Errorf("%w: the job has no cgroup in %s, perf's hierarchy; see --perf.leaf", collector.ErrUnsupported, h.Name)
 	}
-	cpus := t.CPUs
-	if len(cpus) == 0 {
-		if cpus, err = c.root.OnlineCPUs(); err != nil {
-			return nil, err
-		}
-	}
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, fmt.Errorf("perf: %w", err)
-	}
-	defer func() { _ = f.Close() }() // the events keep the cgroup by themselves
-	r := &reader{events: events(), totals: make([]float64, len(events()))}
-	for _, cpu := range cpus {
-		if err := r.add(f, cpu); err != nil {
-			// The kernel's own answer tells denied from unsupported.
-			if why := try(dir, cpu, r.events[0].config); why != nil {
-				err = why
-			}
-			return nil, errors.Join(fmt.Errorf("perf: CPU %d: %w", cpu, err), r.Close())
-		}
+	r := &reader{root: c.root, dir: dir, events: events(), totals: make([]float64, len(events()))}
+	if err := r.Follow(ctx, t); err != nil {
+		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
 }
 
 type reader struct {
+	root             hostfs.Root
+	dir              string // the job's cgroup in perf's hierarchy
 	events           []event
 	groups           []*group
+	leaving          []*group // of CPUs that are not the job's any more, read once more
 	totals           []float64
 	enabled, running float64
 }
 
 // group is the events of one CPU.
 type group struct {
+	cpu      int
 	profiler perfutils.GroupProfiler
 	last     perfutils.GroupProfileValue
+}
+
+var _ collector.Follower = (*reader)(nil)
+
+// Follow opens events on the CPUs that are the job's now and were not, and lets go
+// of the others after one more reading: the kernel moves what runs there at once,
+// and what it counted meanwhile is not lost. What the job does on a new CPU before
+// that is; the sampler looks for it several times a second.
+func (r *reader) Follow(_ context.Context, t collector.Target) error {
+	cpus := t.CPUs
+	if len(cpus) == 0 {
+		var err error
+		if cpus, err = r.root.OnlineCPUs(); err != nil {
+			return err
+		}
+	}
+	r.groups = slices.DeleteFunc(r.groups, func(g *group) bool {
+		gone := !slices.Contains(cpus, g.cpu)
+		if gone {
+			r.leaving = append(r.leaving, g)
+		}
+		return gone
+	})
+	f, err := os.Open(r.dir)
+	if err != nil {
+		return fmt.Errorf("perf: %w", err)
+	}
+	defer func() { _ = f.Close() }() // the events keep the cgroup by themselves
+	var errs []error
+	for _, cpu := range cpus {
+		if slices.ContainsFunc(r.groups, func(g *group) bool { return g.cpu == cpu }) {
+			continue
+		}
+		// A CPU may come back before its last reading.
+		if i := slices.IndexFunc(r.leaving, func(g *group) bool { return g.cpu == cpu }); i >= 0 {
+			r.groups = append(r.groups, r.leaving[i])
+			r.leaving = slices.Delete(r.leaving, i, i+1)
+			continue
+		}
+		if err := r.add(f, cpu); err != nil {
+			// The kernel's own answer tells denied from unsupported.
+			if why := try(r.dir, cpu, r.events[0].config); why != nil {
+				err = why
+			}
+			errs = append(errs, fmt.Errorf("perf: CPU %d: %w", cpu, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (r *reader) add(cgroup *os.File, cpu int) error {
@@ -85,8 +124,11 @@ func (r *reader) add(cgroup *os.File, cpu int) error {
 	if err != nil {
 		return err
 	}
-	r.groups = append(r.groups, &group{profiler: p, last: perfutils.GroupProfileValue{Values: make([]uint64, len(r.events))}})
-	return p.Start()
+	if err := p.Start(); err != nil {
+		return errors.Join(err, p.Close())
+	}
+	r.groups = append(r.groups, &group{cpu: cpu, profiler: p, last: perfutils.GroupProfileValue{Values: make([]uint64, len(r.events))}})
+	return nil
 }
 
 // Read adds what each CPU counted since the last reading, scaled up where the
@@ -94,10 +136,13 @@ func (r *reader) add(cgroup *os.File, cpu int) error {
 // the last reading of a job is complete.
 func (r *reader) Read(_ context.Context, _ collector.Moment, out collector.Values) error {
 	var errs []error
-	for _, g := range r.groups {
+	failed := 0
+	all := append(slices.Clip(r.groups), r.leaving...)
+	for _, g := range all {
 		var now perfutils.GroupProfileValue
 		if err := g.profiler.Profile(&now); err != nil {
 			errs = append(errs, fmt.Errorf("perf: %w", err))
+			failed++
 			continue
 		}
 		enabled := float64(now.TimeEnabled - g.last.TimeEnabled)
@@ -115,7 +160,11 @@ func (r *reader) Read(_ context.Context, _ collector.Moment, out collector.Value
 		r.running += running / 1e9
 		g.last = now
 	}
-	if len(errs) == len(r.groups) {
+	for _, g := range r.leaving {
+		errs = append(errs, g.profiler.Close())
+	}
+	r.leaving = nil
+	if failed == len(all) {
 		return errors.Join(errs...)
 	}
 	for i, e := range r.events {
@@ -128,9 +177,9 @@ func (r *reader) Read(_ context.Context, _ collector.Moment, out collector.Value
 // Close closes the events.
 func (r *reader) Close() error {
 	var errs []error
-	for _, g := range r.groups {
+	for _, g := range append(r.groups, r.leaving...) {
 		errs = append(errs, g.profiler.Close())
 	}
-	r.groups = nil
+	r.groups, r.leaving = nil, nil
 	return errors.Join(errs...)
 }

@@ -39,7 +39,7 @@ func (c *Collector) Name() string { return "proc" }
 // Probe reads the exporter's own process and, for io, which only the owner and
 // root may read, the first process.
 func (c *Collector) Probe(context.Context) []api.Source {
-	self := os.Getpid()
+	self := c.root.Self()
 	_, stat := hostfs.Read(c.root.Pid(self, "stat"))
 	_, status := hostfs.Read(c.root.Pid(self, "status"))
 	io := collector.Source("proc/io", "per process", nil)
@@ -84,6 +84,9 @@ type reader struct {
 	page  float64
 	peak  float64
 }
+
+// Follow has nothing to do: processes are named with each reading.
+func (r *reader) Follow(context.Context, collector.Target) error { return nil }
 
 // Close has nothing to release.
 func (r *reader) Close() error { return nil }

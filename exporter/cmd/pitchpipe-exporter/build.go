@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector"
+	"pitchpipe/exporter/collector/cgroup"
+	"pitchpipe/exporter/collector/energy"
+	"pitchpipe/exporter/collector/node"
+	"pitchpipe/exporter/collector/perf"
+	"pitchpipe/exporter/collector/proc"
+	"pitchpipe/exporter/leaf"
+	"pitchpipe/exporter/metrics"
+	"pitchpipe/exporter/sampler"
+	"pitchpipe/exporter/server"
+	"pitchpipe/exporter/state"
+	"pitchpipe/exporter/window"
+)
+
+// equipment is what the exporter finds to work with on this node.
+type equipment struct {
+	machine *node.Node
+	scanner *attrib.Scanner
+	sources []collector.Collector // in the order of precedence
+	meter   energy.Meter
+	about   api.Node
+}
+
+// inspect looks what machine this is and what can be measured.
+func inspect(ctx context.Context, o options) (equipment, error) {
+	trust, err := attrib.ParseTrust(o.environ)
+	if err != nil {
+		return equipment{}, fmt.Errorf("--attrib.environ: %w", err)
+	}
+	machine := node.New(o.root)
+	is, err := machine.Machine()
+	if err != nil {
+		return equipment{}, err
+	}
+	model, err := o.model.Or(energy.DefaultModel(is.Cores))
+	if err != nil {
+		return equipment{}, err
+	}
+	e := equipment{
+		machine: machine, scanner: attrib.NewScanner(o.root, trust), meter: energy.NewModeller(model),
+		// The order is the precedence where two know the same column.
+		sources: []collector.Collector{cgroup.New(o.root), perf.New(o.root), proc.New(o.root)},
+	}
+	rapl, raplErr := energy.NewPowercap(o.root, model)
+	if raplErr == nil {
+		e.meter = rapl
+	}
+	e.about = api.Node{
+		Hostname: is.Hostname, CPUModel: is.CPUModel, Cores: is.Cores, MemoryBytes: is.MemoryBytes, MachineKind: is.Kind(),
+		Schema: api.SchemaAccounting, EnergySource: e.meter.Source(), IntervalSecs: o.interval.Seconds(),
+		Sources: append(e.scanner.Sources(), machine.Probe(ctx)...),
+	}
+	for _, c := range e.sources {
+		e.about.Sources = append(e.about.Sources, c.Probe(ctx)...)
+	}
+	e.about.Sources = append(e.about.Sources, energy.Probe(rapl, raplErr, model)...)
+	for _, s := range e.about.Sources {
+		if s.Name == "perf/task-clock" && s.Support == api.Supported {
+			e.about.Schema = api.SchemaSoftware
+		}
+	}
+	return e, nil
+}
+
+func run(ctx context.Context, o options) error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.level)); err != nil {
+		return fmt.Errorf("--log.level: %w", err)
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	if o.interval < 50*time.Millisecond || o.interval > maxInterval || o.discover < 10*time.Millisecond {
+		return fmt.Errorf("--sampling.interval %v, --sampling.discover %v: want 50ms to %v, and at least 10ms", o.interval, o.discover, maxInterval)
+	}
+
+	// 1. What machine is this, and what can be measured?
+	with, err := inspect(ctx, o)
+	if err != nil {
+		return err
+	}
+	for _, s := range with.about.Sources {
+		log.Info("source", "name", s.Name, "support", string(s.Support), "reason", s.Reason)
+	}
+
+	// 2. Wire.
+	store := window.New(window.Config{Samples: o.samples, Keep: o.keep})
+	cfg := sampler.Config{Interval: o.interval, Discover: o.discover, Cores: with.about.Cores, Logger: log}
+	if o.state != "" {
+		cfg.Keep, cfg.Boot = true, state.Boot(o.root)
+		if cfg.Earlier, err = state.Load(o.state); err != nil {
+			log.Warn("jobs begin at 0", "err", err)
+		}
+	}
+	if o.leaf {
+		m, err := leaf.New(o.root)
+		switch {
+		case err == nil:
+			cfg.Leaves = m
+			defer func() { _ = m.Close() }() // jobs that run on stay in their leaves
+		case errors.Is(err, leaf.ErrNowhere):
+			log.Info("no leaves are needed", "err", err)
+		default:
+			return fmt.Errorf("--perf.leaf: %w", err)
+		}
+	}
+	sample := sampler.New(cfg, with.scanner, with.sources, with.machine, with.meter, store)
+	shown, err := metrics.Handler(metrics.New(version(), with.about, store, sample.Snapshot),
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if err != nil {
+		return fmt.Errorf("metrics: %w", err)
+	}
+	blind := ""
+	if o.root.Self() != os.Getpid() {
+		blind = "the exporter is in a process namespace of its own"
+		log.Warn("no reports are taken", "reason", blind)
+	}
+	serve, err := server.New(server.Config{Socket: o.socket, Metrics: o.address, Blind: blind, Logger: log}, with.about, store, sample, shown)
+	if err != nil {
+		return err
+	}
+
+	// 3. Run until told to stop.
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return sample.Run(ctx) })
+	group.Go(func() error { return serve.Run(ctx) })
+	if o.state != "" {
+		group.Go(func() error {
+			keep(ctx, o.state, sample, log)
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// keep writes down now and then, and at the end, what the next exporter has to know.
+// A state that cannot be written keeps nobody from sampling.
+func keep(ctx context.Context, path string, sample *sampler.Sampler, log *slog.Logger) {
+	tick := time.NewTicker(10 * time.Second)
+	defer tick.Stop()
+	failed := ""
+	save := func() {
+		text := ""
+		if err := state.Save(path, sample.Snapshot().State); err != nil {
+			text = err.Error()
+		}
+		if text != failed {
+			log.Warn("state changed", "err", text)
+		}
+		failed = text
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			save()
+			return
+		case <-tick.C:
+			save()
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"pitchpipe/exporter/doctor"
+)
+
+// node plants a node of one core with a RAPL counter.
+func plantNode(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range map[string]string{
+		"proc/stat":                                           "cpu  1 0 1 1 0 0 0 0 0 0\ncpu0 1 0 1 1 0 0 0 0 0 0\n",
+		"proc/loadavg":                                        "0 0 0 1/1 1\n",
+		"sys/class/powercap/intel-rapl:0/name":                "package-0\n",
+		"sys/class/powercap/intel-rapl:0/energy_uj":           "5\n",
+		"sys/class/powercap/intel-rapl:0/max_energy_range_uj": "65532610987\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func consultDoctor(t *testing.T, args ...string) ([]doctor.Finding, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := command()
+	cmd.SetArgs(append([]string{"doctor", "--json"}, args...))
+	cmd.SetOut(&out)
+	err := cmd.ExecuteContext(t.Context())
+	var findings []doctor.Finding
+	if jsonErr := json.Unmarshal(out.Bytes(), &findings); jsonErr != nil {
+		t.Fatalf("%v; %s", errors.Join(err, jsonErr), &out)
+	}
+	return findings, err
+}
+
+func TestTheDoctorExaminesTheNodeThatTheFlagsName(t *testing.T) {
+	findings, err := consultDoctor(t, "--path.rootfs", plantNode(t), "--socket", filepath.Join(t.TempDir(), "s"))
+	states := map[string]doctor.State{}
+	for _, f := range findings {
+		states[f.Name] = f.State
+	}
+	for name, want := range map[string]doctor.State{
+		"energy/rapl": doctor.Works, "energy": doctor.Works, "attrib/cgroup": doctor.Absent, "perf/task-clock": doctor.Absent, "exporter": doctor.Limited,
+	} {
+		if states[name] != want {
+			t.Errorf("%s is %q, want %q", name, states[name], want)
+		}
+	}
+	if v, ok := errors.AsType[verdict](err); !ok || v != verdict(doctor.Mendable) {
+		t.Errorf("got %v, want the verdict that something can be mended", err)
+	}
+}
+
+func TestTheDoctorKnowsAnExporterThatRunsAndOneThatCannot(t *testing.T) {
+	_, socket := exporter(t)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]doctor.State{socket: doctor.Works, filepath.Join(file, "s"): doctor.Broken} {
+		findings, err := consultDoctor(t, "--socket", path)
+		for _, f := range findings {
+			if f.Name == "exporter" && f.State != want {
+				t.Errorf("%s: %+v, want %s", path, f, want)
+			}
+		}
+		if v, ok := errors.AsType[verdict](err); want == doctor.Broken && (!ok || v != verdict(doctor.Ill)) {
+			t.Errorf("%s: got %v, want the verdict that it cannot work", path, err)
+		}
+	}
+}
+
+func TestAStateThatIsCutShortKeepsNobodyFromSampling(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.json")
+	if err := os.WriteFile(path, []byte(`{"version":1,"jobs":[{"job`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("exporter", func(t *testing.T) { // which ends with it
+		client, _ := exporter(t, "--state.file", path)
+		if _, err := client.Jobs(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !json.Valid(data) {
+		t.Errorf("the state that was left is %q", data)
+	}
+}

@@ -1,0 +1,209 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"pitchpipe/exporter/api"
+)
+
+// State says how a thing stands.
+type State string
+
+// The states, from good to bad.
+const (
+	Works   State = "works"
+	Limited State = "limited" // works for some; Why says for whom
+	Absent  State = "absent"  // the node does not have it
+	Denied  State = "denied"  // it is there, and the exporter may not use it
+	Broken  State = "broken"  // the exporter cannot do its work
+)
+
+// Finding is what is to be said about one thing.
+type Finding struct {
+	Name  string `json:"name"`
+	State State  `json:"state"`
+	Why   string `json:"why,omitempty"`  // or by what means it works
+	Mend  string `json:"mend,omitempty"` // one command, or one flag of the exporter
+}
+
+// Facts are what a doctor has to know beside the probes.
+type Facts struct {
+	Node      api.Node
+	Program   string // path of the exporter
+	Root      bool   // the examination ran as root
+	Leaf      bool   // --perf.leaf is given
+	Hybrid    bool   // leaves could be made: v1 trees with a v2 one beside them
+	Managers  []string
+	Socket    string
+	SocketErr error // why no exporter answers there, nil = one does
+	Listening error // why the socket could not be made, nil = it could
+	OwnPids   bool  // the exporter's process numbers are not those of this /proc
+	NVIDIA    bool  // the node has NVIDIA devices
+}
+
+// Examine judges the facts: the sources in the order of the probes, and then what
+// concerns the exporter as a whole.
+func Examine(f Facts) []Finding {
+	out := make([]Finding, 0, len(f.Node.Sources)+6)
+	for _, s := range f.Node.Sources {
+		out = append(out, source(s, f))
+	}
+	out = append(out, energy(f), leaves(f), identity(f), socket(f), jobs(f))
+	if f.NVIDIA {
+		out = append(out, Finding{Name: "gpu/nvidia", State: Absent, Why: "the node has NVIDIA devices, whose energy this version does not count"})
+	}
+	return out
+}
+
+func source(s api.Source, f Facts) Finding {
+	out := Finding{Name: s.Name, State: Works, Why: s.Reason}
+	switch s.Support {
+	case api.Supported:
+		if strings.Contains(s.Reason, "own processes only") {
+			out.State, out.Mend = Limited, capability(f, "cap_sys_ptrace")
+		}
+	case api.Unsupported:
+		out.State = Absent
+	case api.Denied:
+		out.State, out.Mend = Denied, mend(s.Name, f)
+	default:
+		out.State, out.Why = Absent, fmt.Sprintf("the probe answered %q", s.Support)
+	}
+	return out
+}
+
+func mend(name string, f Facts) string {
+	kind, _, _ := strings.Cut(name, "/")
+	switch {
+	case kind == "perf" && f.Root:
+		return "sysctl -w kernel.perf_event_paranoid=2"
+	case kind == "perf":
+		return capability(f, "cap_perfmon")
+	case name == "energy/rapl":
+		return "chmod o+r /sys/class/powercap/intel-rapl*/energy_uj"
+	case kind == "attrib", kind == "proc":
+		return capability(f, "cap_sys_ptrace")
+	default:
+		return "sudo " + f.Program
+	}
+}
+
+func capability(f Facts, name string) string {
+	return "setcap " + name + "+ep " + cmp.Or(f.Program, "pitchpipe-exporter")
+}
+
+func energy(f Facts) Finding {
+	out := Finding{Name: "energy", State: Works, Why: "measured by " + f.Node.EnergySource}
+	if f.Node.EnergySource == "modelled" {
+		out.State = Limited
+		out.Why = "modelled from the busy share of the cores: right on average, wrong on any one job"
+		out.Mend = "--energy.model.idle-watts and --energy.model.max-watts, from a power meter or the data sheet"
+	}
+	return out
+}
+
+// leaves concerns the schedulers' jobs whose cgroups perf cannot use.
+func leaves(f Facts) Finding {
+	out := Finding{Name: "perf for schedulers' jobs", State: Works, Why: "their cgroups are where perf looks"}
+	switch {
+	case f.Node.Schema != api.SchemaSoftware:
+		out.State, out.Why = Absent, "no perf on this node"
+	case f.Hybrid && f.Leaf:
+		out.Why = "they are moved to cgroups where perf looks"
+	case f.Hybrid:
+		out.State, out.Mend = Limited, "--perf.leaf"
+		out.Why = "on this hybrid host Slurm and Nomad make v1 cgroups, which perf does not use: their jobs have accounting alone"
+	}
+	return out
+}
+
+func identity(f Facts) Finding {
+	if !f.OwnPids {
+		return Finding{Name: "progress reports", State: Works, Why: "processes are numbered as in this /proc"}
+	}
+	return Finding{
+		Name: "progress reports", State: Broken,
+		Why:  "the exporter is in a process namespace of its own, so that the kernel cannot name whoever reports",
+		Mend: "run the container in its host's process namespace (hostPID, --pid=host)",
+	}
+}
+
+func socket(f Facts) Finding {
+	out := Finding{Name: "exporter", State: Works, Why: "answers on " + f.Socket}
+	switch {
+	case f.SocketErr == nil:
+	case f.Listening != nil:
+		out.State, out.Why = Broken, f.Listening.Error()
+		out.Mend = "--socket, with a path in a directory that its user may write"
+	default:
+		out.State, out.Why, out.Mend = Limited, "none answers on "+f.Socket, "systemctl start pitchpipe-exporter"
+	}
+	return out
+}
+
+func jobs(f Facts) Finding {
+	if len(f.Managers) == 0 {
+		return Finding{Name: "jobs", State: Works, Why: "none runs now"}
+	}
+	return Finding{Name: "jobs", State: Works, Why: "found now: " + strings.Join(f.Managers, ", ")}
+}
+
+// Verdict is the exit status that sums up.
+type Verdict int
+
+// The verdicts. An error of the examination itself is 1.
+const (
+	Healthy  Verdict = 0 // everything that this node has is in use, or is absent
+	Mendable Verdict = 2 // something is limited or denied, and a command mends it
+	Ill      Verdict = 3 // the exporter cannot do its work here
+)
+
+// Judge sums up findings.
+func Judge(findings []Finding) Verdict {
+	v := Healthy
+	for _, f := range findings {
+		switch f.State {
+		case Works, Absent:
+		case Limited, Denied:
+			v = max(v, Mendable)
+		case Broken:
+			v = Ill
+		}
+	}
+	return v
+}
+
+// Print writes findings as a table, and below it what mends them.
+func Print(w io.Writer, findings []Finding) error {
+	table := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	for _, f := range findings {
+		if _, err := fmt.Fprintf(table, "%s\t%s\t%s\n", f.State, f.Name, f.Why); err != nil {
+			return err
+		}
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	said := []string{}
+	for _, f := range findings {
+		line := f.Mend
+		if line == "" || slices.Contains(said, line) {
+			continue
+		}
+		if len(said) == 0 {
+			if _, err := fmt.Fprintln(w, "\nWhat mends it:"); err != nil {
+				return err
+			}
+		}
+		said = append(said, line)
+		if _, err := fmt.Fprintf(w, "  %s\n      %s\n", f.Name, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

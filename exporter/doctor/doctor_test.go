@@ -1,0 +1,98 @@
+package doctor_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/doctor"
+)
+
+func facts(change func(*doctor.Facts)) doctor.Facts {
+	f := doctor.Facts{
+		Node: api.Node{Schema: api.SchemaSoftware, EnergySource: "rapl", Sources: []api.Source{
+			{Name: "perf/task-clock", Support: api.Supported, Reason: "cgroup mode on unified"},
+			{Name: "energy/rapl", Support: api.Supported, Reason: "package-0"},
+			{Name: "cgroup/io", Support: api.Unsupported, Reason: "no hierarchy with io"},
+		}},
+		Program: "/usr/bin/pitchpipe-exporter", Root: true, Socket: "/run/s",
+	}
+	if change != nil {
+		change(&f)
+	}
+	return f
+}
+
+func TestEachTroubleHasItsStateItsReasonAndItsCommand(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name    string
+		change  func(*doctor.Facts)
+		about   string
+		state   doctor.State
+		mend    string
+		verdict doctor.Verdict
+	}{
+		{"all is well", nil, "energy/rapl", doctor.Works, "", doctor.Healthy},
+		{"what the node does not have needs no mending", nil, "cgroup/io", doctor.Absent, "", doctor.Healthy},
+		{"perf is denied", func(f *doctor.Facts) {
+			f.Root, f.Node.Sources[0] = false, api.Source{Name: "perf/task-clock", Support: api.Denied, Reason: "EACCES"}
+		}, "perf/task-clock", doctor.Denied, "setcap cap_perfmon+ep /usr/bin/pitchpipe-exporter", doctor.Mendable},
+		{"perf is denied to root", func(f *doctor.Facts) {
+			f.Node.Sources[0] = api.Source{Name: "perf/task-clock", Support: api.Denied, Reason: "EACCES"}
+		}, "perf/task-clock", doctor.Denied, "sysctl -w kernel.perf_event_paranoid=2", doctor.Mendable},
+		{"the counters of RAPL are closed", func(f *doctor.Facts) {
+			f.Node.Sources[1] = api.Source{Name: "energy/rapl", Support: api.Denied, Reason: "EACCES"}
+		}, "energy/rapl", doctor.Denied, "chmod o+r /sys/class/powercap/intel-rapl*/energy_uj", doctor.Mendable},
+		{"step daemons cannot be looked at", func(f *doctor.Facts) {
+			f.Node.Sources[0] = api.Source{Name: "attrib/slurmstepd", Support: api.Denied, Reason: "EACCES"}
+		}, "attrib/slurmstepd", doctor.Denied, "setcap cap_sys_ptrace+ep /usr/bin/pitchpipe-exporter", doctor.Mendable},
+		{"only some processes can be read", func(f *doctor.Facts) {
+			f.Node.Sources[0] = api.Source{Name: "proc/io", Support: api.Supported, Reason: "own processes only: others need CAP_SYS_PTRACE"}
+		}, "proc/io", doctor.Limited, "setcap cap_sys_ptrace+ep /usr/bin/pitchpipe-exporter", doctor.Mendable},
+		{"energy is modelled", func(f *doctor.Facts) { f.Node.EnergySource = "modelled" }, "energy", doctor.Limited, "--energy.model.idle-watts", doctor.Mendable},
+		{"a hybrid host without leaves", func(f *doctor.Facts) { f.Hybrid = true }, "perf for schedulers' jobs", doctor.Limited, "--perf.leaf", doctor.Mendable},
+		{"a hybrid host with leaves", func(f *doctor.Facts) { f.Hybrid, f.Leaf = true, true }, "perf for schedulers' jobs", doctor.Works, "", doctor.Healthy},
+		{"a container of its own", func(f *doctor.Facts) { f.OwnPids = true }, "progress reports", doctor.Broken, "hostPID", doctor.Ill},
+		{"no exporter runs", func(f *doctor.Facts) { f.SocketErr = errors.New("refused") }, "exporter", doctor.Limited, "systemctl start", doctor.Mendable},
+		{"none can run", func(f *doctor.Facts) {
+			f.SocketErr, f.Listening = errors.New("refused"), errors.New("read-only file system")
+		}, "exporter", doctor.Broken, "--socket", doctor.Ill},
+		{"graphics cards", func(f *doctor.Facts) { f.NVIDIA = true }, "gpu/nvidia", doctor.Absent, "", doctor.Healthy},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			findings := doctor.Examine(facts(tc.change))
+			seen := false
+			for _, f := range findings {
+				if f.Why == "" {
+					t.Errorf("%s has no reason", f.Name)
+				}
+				if (f.State == doctor.Denied || f.State == doctor.Limited || f.State == doctor.Broken) != (f.Mend != "") {
+					t.Errorf("%s is %s, and what mends it is %q", f.Name, f.State, f.Mend)
+				}
+				if f.Name != tc.about {
+					continue
+				}
+				seen = true
+				if f.State != tc.state || !strings.Contains(f.Mend, tc.mend) {
+					t.Errorf("%+v; want %s, mended by %q", f, tc.state, tc.mend)
+				}
+			}
+			if !seen {
+				t.Errorf("nothing about %s", tc.about)
+			}
+			if got := doctor.Judge(findings); got != tc.verdict {
+				t.Errorf("verdict %d, want %d", got, tc.verdict)
+			}
+			var page strings.Builder
+			if err := doctor.Print(&page, findings); err != nil {
+				t.Fatal(err)
+			}
+			if tc.mend != "" && !strings.Contains(page.String(), tc.mend) {
+				t.Errorf("the page does not say %q:\n%s", tc.mend, &page)
+			}
+		})
+	}
+}

@@ -1,0 +1,145 @@
+package leaf_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pitchpipe/exporter/hostfs"
+	"pitchpipe/exporter/leaf"
+)
+
+func plant(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestLeavesAreForHybridHostsOnly(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name  string
+		files map[string]string
+		err   error
+	}{
+		{"no cgroups", nil, leaf.ErrNowhere},
+		{"v2 alone, where jobs have their own", map[string]string{"cgroup.controllers": "cpu"}, leaf.ErrNowhere},
+		{"v1 alone", map[string]string{"memory/cgroup.procs": ""}, leaf.ErrNowhere},
+		{"a v1 tree of perf", map[string]string{"unified/cgroup.controllers": "", "perf_event/cgroup.procs": ""}, leaf.ErrNowhere},
+		{"hybrid", map[string]string{"unified/cgroup.controllers": "", "memory/cgroup.procs": ""}, nil},
+	} {
+		dir := t.TempDir()
+		plant(t, dir, tc.files)
+		m, err := leaf.New(hostfs.Root{CgroupFS: dir})
+		if !errors.Is(err, tc.err) || (m == nil) != (tc.err != nil) {
+			t.Errorf("%s: got %v, want %v", tc.name, err, tc.err)
+		}
+	}
+}
+
+func TestNamesThatLeadElsewhereAreRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	plant(t, dir, map[string]string{"unified/cgroup.controllers": "", "memory/cgroup.procs": ""})
+	m, err := leaf.New(hostfs.Root{CgroupFS: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"", "..", "a/b", "../../x", ".hidden"} {
+		if dir, err := m.Put(name, nil); err == nil {
+			t.Errorf("%q: made %s", name, dir)
+		}
+	}
+}
+
+func TestProcessesAndWhatTheyStartAreInTheLeaf(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("making cgroups needs root")
+	}
+	m, err := leaf.New(hostfs.Root{})
+	if err != nil {
+		t.Skipf("no leaves here: %v", err)
+	}
+	c := exec.CommandContext(t.Context(), "sh", "-c", "read line; sleep 60 & wait")
+	stdin, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("pptest-%d-%d", os.Getpid(), time.Now().UnixNano())
+	ended := exec.CommandContext(t.Context(), "true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := m.Put(name, []int{c.Process.Pid, ended.Process.Pid})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stdin.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	var pids []string
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pids = strings.Fields(string(data)); len(pids) == 2 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("processes %v, want the shell and what it started", pids)
+		}
+	}
+	if !slices.Contains(pids, strconv.Itoa(c.Process.Pid)) {
+		t.Errorf("processes %v, want %d among them", pids, c.Process.Pid)
+	}
+	if err := m.Remove(name); err == nil {
+		t.Error("a leaf that is in use was removed")
+	}
+	for _, text := range pids {
+		pid, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := os.FindProcess(pid)
+		if err == nil {
+			err = p.Kill()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	_ = c.Wait() // it was killed
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		err := m.Remove(name)
+		if err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the leaf is still there: %v", err)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+}

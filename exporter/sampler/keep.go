@@ -1,0 +1,91 @@
+package sampler
+
+import (
+	"os"
+	"syscall"
+
+	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector/energy"
+	"pitchpipe/exporter/state"
+	"pitchpipe/exporter/window"
+)
+
+// restore puts the jobs that ended back into the store and keeps what the others
+// had for when they are seen again; those of another boot are gone.
+func (s *Sampler) restore(saved state.State) {
+	for _, j := range saved.Jobs {
+		key := attrib.Key{Manager: j.Job.Manager, ID: j.Job.ID, Attempt: j.Job.Attempt}
+		if j.Ended.IsZero() {
+			if j.Inode != 0 && saved.Boot == s.cfg.Boot {
+				s.earlier[inode{j.Job.Cgroup, j.Inode}] = j
+			}
+			continue
+		}
+		job := j.Job
+		job.Ended = false
+		if err := s.store.Begin(key, job, j.Schema, j.Source); err != nil {
+			continue // as many as there is room for
+		}
+		s.store.End(key, j.Ended, j.Values)
+		s.ended[key] = j.Joules
+	}
+}
+
+// inode names a cgroup for as long as it lives.
+type inode struct {
+	dir    string
+	number uint64
+}
+
+func inodeOf(dir string) inode {
+	st, err := os.Stat(dir)
+	if err != nil {
+		return inode{}
+	}
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	if !ok {
+		return inode{}
+	}
+	return inode{dir, sys.Ino}
+}
+
+// resume gives a job the joules that an earlier exporter counted for it.
+func (s *Sampler) resume(j *job) {
+	if dir := firstDir(j.found); dir != "" {
+		j.inode = inodeOf(dir)
+	}
+	was, ok := s.earlier[j.inode]
+	if !ok || was.Job.Manager != j.stored.Manager || was.Job.ID != j.stored.ID {
+		return
+	}
+	delete(s.earlier, j.inode)
+	j.joules = was.Joules
+	if !j.counted && was.Job.Attempt > 0 && j.stored.Manager != attrib.Local {
+		j.stored.Attempt = was.Job.Attempt
+	}
+	s.log.Info("job goes on with what was counted before", "job", j.stored.String(), "joules", j.joules.Total())
+}
+
+// state is what the next exporter has to know.
+func (s *Sampler) state(latest []window.Latest, ended map[attrib.Key]energy.Joules) state.State {
+	out := state.State{Boot: s.cfg.Boot, Jobs: make([]state.Job, 0, len(latest))}
+	running := make(map[attrib.Key]*job, len(s.jobs))
+	for _, j := range s.jobs {
+		running[j.stored] = j
+	}
+	for _, l := range latest {
+		key := attrib.Key{Manager: l.Job.Manager, ID: l.Job.ID, Attempt: l.Job.Attempt}
+		kept := state.Job{Job: l.Job, Schema: l.Schema, Source: l.Source, Values: l.Values}
+		switch j := running[key]; {
+		case l.Job.Ended:
+			kept.Ended, kept.Joules = l.Ended, ended[key]
+		case j != nil && j.inode.number != 0:
+			kept.Inode, kept.Joules = j.inode.number, j.joules
+			kept.Values = nil
+		default:
+			continue // nothing to know it again by
+		}
+		out.Jobs = append(out.Jobs, kept)
+	}
+	return out
+}

@@ -1,0 +1,144 @@
+package sampler_test
+
+import (
+	"errors"
+	"math"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/sampler"
+	"pitchpipe/exporter/state"
+	"pitchpipe/exporter/window"
+)
+
+func joules(t *testing.T, store *window.Store, id string) float64 {
+	t.Helper()
+	samples := see(t, store, id).Samples
+	return samples[len(samples)-1].Values[api.ColJoules]
+}
+
+func TestAJobsJoulesSurviveARestartOfTheExporter(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name  string
+		alter func(*state.State, *sampler.Config)
+		kept  bool
+	}{
+		{"as it was", func(*state.State, *sampler.Config) {}, true},
+		{"after a boot", func(_ *state.State, c *sampler.Config) { c.Boot = "another" }, false},
+		{"when the cgroup is another one of its name", func(s *state.State, _ *sampler.Config) { s.Jobs[0].Inode++ }, false},
+		{"when another job has the cgroup", func(s *state.State, _ *sampler.Config) { s.Jobs[0].Job.ID = "8" }, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.jobs[slurm("42")] = &burn{from: time.Now(), cores: 2, dirs: map[string]string{"unified": dir}, confirmed: true, attempt: 3}
+				s, store := runWith(t, w, sampler.Config{Keep: true, Boot: "this"})
+				wait(10*time.Second + time.Millisecond)
+				before, saved := joules(t, store, "42"), s.Snapshot().State
+				if len(saved.Jobs) != 1 || before < 100 {
+					t.Fatalf("saved %+v after %v J", saved, before)
+				}
+				w.change(func() { w.jobs[slurm("42")].attempt = 0 }) // it is not told any more
+				cfg := sampler.Config{Keep: true, Boot: "this"}
+				tc.alter(&saved, &cfg)
+				cfg.Earlier = saved
+				_, again := runWith(t, w, cfg)
+				wait(10*time.Second + time.Millisecond)
+				got, want := joules(t, again, "42"), 2*before
+				if !tc.kept {
+					want = before
+				}
+				if math.Abs(got-want) > 0.02*want {
+					t.Errorf("%v J after as long again, %v J before; want %v", got, before, want)
+				}
+				if attempt := see(t, again, "42").Job.Attempt; tc.kept && attempt != 3 {
+					t.Errorf("attempt %d, want 3 as before", attempt)
+				}
+			})
+		})
+	}
+}
+
+func TestTheLastValuesOfAJobOutliveTheExporter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.begin("7", 1)
+		s, store := runWith(t, w, sampler.Config{Keep: true})
+		wait(5 * time.Second)
+		w.end("7")
+		wait(3 * time.Second)
+		want := joules(t, store, "7")
+		saved := s.Snapshot().State
+		if len(saved.Jobs) != 1 || saved.Jobs[0].Ended.IsZero() || want <= 0 {
+			t.Fatalf("saved %+v after %v J", saved, want)
+		}
+		next, again := runWith(t, newWorld(), sampler.Config{Keep: true, Earlier: saved})
+		if got := next.Snapshot(); len(got.State.Jobs) != 1 {
+			t.Errorf("state %+v right after the start, want what was saved", got.State)
+		}
+		wait(2 * time.Second)
+		win := see(t, again, "7")
+		if !win.Job.Ended || joules(t, again, "7") != want || len(next.Snapshot().JobJoules) != 1 {
+			t.Errorf("job %+v with %v J, want it ended with %v J", win.Job, joules(t, again, "7"), want)
+		}
+		wait(20 * time.Minute) // as long as it is kept
+		if _, ok := again.Window("7", 0, 0, func(api.Job) bool { return true }); ok {
+			t.Error("the job is still there")
+		}
+	})
+}
+
+// leaves records what is asked of it.
+type leaves struct {
+	mu      sync.Mutex
+	dir     string
+	fail    error
+	put     map[string]int
+	removed []string
+}
+
+func (l *leaves) Put(name string, pids []int) (string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.put[name] += len(pids)
+	return l.dir, l.fail
+}
+
+func (l *leaves) Remove(name string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.removed = append(l.removed, name)
+	return nil
+}
+
+func TestSchedulersJobsWithoutAV2CgroupGetALeaf(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		l := &leaves{dir: "/leaf", fail: errors.New("one process is another kernel's"), put: map[string]int{}}
+		key := slurm("42")
+		w.jobs[key] = &burn{from: time.Now(), confirmed: true, attempt: 1}
+		w.jobs[slurm("43")] = &burn{from: time.Now(), confirmed: true, dirs: map[string]string{"unified": "/43"}}
+		w.jobs[attrib.Key{Manager: attrib.Local, ID: "7", Attempt: 1}] = &burn{from: time.Now()}
+		runWith(t, w, sampler.Config{Leaves: l})
+		wait(3 * time.Second)
+		w.change(func() { delete(w.jobs, key) })
+		wait(3 * time.Second)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.put["slurm-42"] < 5 || len(l.put) != 1 {
+			t.Errorf("put %v, want slurm-42 alone and again and again", l.put)
+		}
+		if len(l.removed) != 1 || l.removed[0] != "slurm-42" {
+			t.Errorf("removed %v, want slurm-42", l.removed)
+		}
+	})
+}

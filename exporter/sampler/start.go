@@ -1,0 +1,68 @@
+package sampler
+
+import (
+	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/hostfs"
+)
+
+// restarted tells whether f is a later start of a job that keeps its id: the
+// scheduler counts another one, or the cgroups were made anew.
+func (j *job) restarted(f attrib.Found) bool {
+	return f.Reborn(j.found) || j.counted && f.Attempt > 0 && f.Attempt != j.stored.Attempt
+}
+
+// number takes over the attempt's number when the scheduler's own becomes known.
+func (s *Sampler) number(j *job, f attrib.Found) {
+	if j.counted || f.Attempt == 0 {
+		return
+	}
+	j.counted = true
+	if f.Attempt == j.stored.Attempt {
+		return
+	}
+	if !s.store.Renumber(j.stored, f.Attempt) {
+		s.log.Warn("attempt keeps its own number", "job", j.stored.String(), "attempt", f.Attempt)
+		return
+	}
+	s.log.Info("attempt is told by its job", "job", j.stored.String(), "attempt", f.Attempt)
+	j.stored.Attempt = f.Attempt
+}
+
+// leaf sees to it that the processes of a scheduler's job are in a v2 cgroup, where
+// that is wanted, and tells whether the job got one just now. The local scheduler
+// makes its own.
+func (s *Sampler) leaf(j *job) bool {
+	if s.cfg.Leaves == nil || !j.found.Confirmed || j.found.Key.Manager == attrib.Local || j.found.Dirs[hostfs.Unified] != "" {
+		return false
+	}
+	dir, err := s.cfg.Leaves.Put(leafName(j), j.found.Processes())
+	text := ""
+	if err != nil {
+		s.stats.ReadErrors++
+		text = err.Error()
+	}
+	if text != j.leafErr && text != "" {
+		s.log.Warn("job is not wholly in its leaf", "job", j.stored.String(), "err", err)
+	}
+	j.leafErr = text
+	if dir == "" || dir == j.leaf {
+		return false
+	}
+	j.leaf = dir
+	return true
+}
+
+// fell takes the leaf of a job away that is over.
+func (s *Sampler) fell(j *job) {
+	if j.leaf == "" {
+		return
+	}
+	if err := s.cfg.Leaves.Remove(leafName(j)); err != nil {
+		s.log.Debug("leaf stays", "job", j.stored.String(), "err", err)
+	}
+	j.leaf = ""
+}
+
+// leafName does not hold the attempt, whose number may become known later: of one
+// job one attempt runs.
+func leafName(j *job) string { return j.found.Key.Manager + "-" + j.found.Key.ID }

@@ -1,0 +1,9 @@
+// Package state is what an exporter leaves to the next one, so that a job's joules
+// survive its restart and the last values of jobs that ended can still be read.
+//
+// In comes the state of the jobs; out goes a file that is whole or not there: it is
+// written beside and renamed. A file that cannot be read, is cut short, or is of
+// another version is an error that the caller logs and goes on without. The package
+// decides nothing about jobs: whether one that runs is the one in the file is for
+// the sampler to say. What the node took while no exporter ran is nobody's.
+package state

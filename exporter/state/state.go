@@ -1,0 +1,90 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/collector/energy"
+	"pitchpipe/exporter/hostfs"
+)
+
+const version = 1
+
+// State is all jobs that an exporter knows.
+type State struct {
+	Version int    `json:"version"`
+	Boot    string `json:"boot"` // of the machine when it was written
+	Jobs    []Job  `json:"jobs"`
+}
+
+// Job is one attempt.
+type Job struct {
+	Job    api.Job            `json:"job"`
+	Schema string             `json:"schema"`
+	Source string             `json:"source"`
+	Inode  uint64             `json:"inode,omitempty"` // of Job.Cgroup, by which it is known again; 0 = none
+	Joules energy.Joules      `json:"joules"`
+	Values map[string]float64 `json:"values"`
+	Ended  time.Time          `json:"ended,omitzero"`
+}
+
+// ErrState means that a file is there and is no state.
+var ErrState = errors.New("state")
+
+// Boot tells the machine's boots apart; empty where it does not say.
+func Boot(root hostfs.Root) string {
+	data, err := hostfs.Read(root.Proc("sys", "kernel", "random", "boot_id"))
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}
+
+// Load reads a state. A file that is not there is an empty one.
+func Load(path string) (State, error) {
+	data, err := hostfs.Read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return State{Version: version}, nil
+	}
+	if err != nil {
+		return State{}, fmt.Errorf("%w: %w", ErrState, err)
+	}
+	var s State
+	if err := json.Unmarshal(data, &s); err != nil {
+		return State{}, fmt.Errorf("%w: %s: %w", ErrState, path, err)
+	}
+	if s.Version != version {
+		return State{}, fmt.Errorf("%w: %s is of version %d, want %d", ErrState, path, s.Version, version)
+	}
+	return s, nil
+}
+
+// Save writes a state in the place of the one before.
+func Save(path string, s State) error {
+	s.Version = version
+	data, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrState, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return fmt.Errorf("%w: %w", ErrState, err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrState, err)
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("%w: %w", ErrState, err), os.Remove(f.Name()))
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package powercapsim_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pitchpipe/exporter/collector/energy"
+	"pitchpipe/exporter/hostfs"
+	"pitchpipe/test/powercapsim"
+)
+
+func TestTheExporterReadsWhatTheTreeTook(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name string
+		cfg  powercapsim.Config
+	}{
+		{"one package", powercapsim.Config{Cores: 4}},
+		{"two packages with DRAM and psys", powercapsim.Config{Cores: 64, Packages: 2, DRAM: true, PSys: true, IdleWatts: 120, MaxWatts: 700}},
+		{"an AMD counter", powercapsim.Config{Cores: 64, MaxWatts: 500, IdleWatts: 90, Wrap: powercapsim.WrapAMD}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			cfg := tc.cfg
+			cfg.Dir = t.TempDir()
+			sim, err := powercapsim.New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			meter, err := energy.NewPowercap(hostfs.Root{SysFS: cfg.Dir}, energy.DefaultModel(cfg.Cores))
+			if err != nil {
+				t.Fatal(err)
+			}
+			act := energy.Activity{Elapsed: 30 * time.Second, Cores: cfg.Cores}
+			if _, _, err := meter.Step(t.Context(), act); err != nil {
+				t.Fatal(err)
+			}
+			got := 0.0
+			for i := range 500 {
+				if err := sim.Step(act.Elapsed, float64(i%5)/4*30*float64(cfg.Cores)); err != nil {
+					t.Fatal(err)
+				}
+				split, ok, err := meter.Step(t.Context(), act)
+				if err != nil || !ok {
+					t.Fatalf("ok %v, err %v", ok, err)
+				}
+				got += split.Total
+			}
+			if want := sim.Joules(); math.Abs(got-want) > 1e-4*want {
+				t.Errorf("read %v J of %v J", got, want)
+			}
+			scale := 1.0
+			if cfg.DRAM {
+				scale += powercapsim.DRAMShare
+			}
+			idle, top := cfg.IdleWatts, cfg.MaxWatts
+			if top == 0 {
+				idle, top = 20, 100
+			}
+			if want := scale * (idle + top) / 2 * 500 * 30; math.Abs(sim.Joules()-want) > 1e-6*want {
+				t.Errorf("took %v J, half busy on average that is %v J", sim.Joules(), want)
+			}
+		})
+	}
+}
+
+func TestRunFollowsTheLoad(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sim, err := powercapsim.New(powercapsim.Config{Dir: t.TempDir(), Cores: 2, IdleWatts: 10, MaxWatts: 30})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			done <- sim.Run(ctx, 100*time.Millisecond, func() (float64, error) { return time.Since(began).Seconds(), nil }) // one of two cores
+		}()
+		time.Sleep(10*time.Second + time.Millisecond)
+		cancel()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if got := sim.Joules(); math.Abs(got-200) > 1e-6 {
+			t.Errorf("%v J in 10 s at 20 W", got)
+		}
+	})
+}
+
+func TestMachinesThatCannotBeAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, cfg := range []powercapsim.Config{{}, {Dir: t.TempDir(), IdleWatts: 50, MaxWatts: 20}, {Dir: t.TempDir(), IdleWatts: -1, MaxWatts: 5}, {Dir: t.TempDir(), MaxWatts: math.NaN()}} {
+		if _, err := powercapsim.New(cfg); !errors.Is(err, powercapsim.ErrConfig) {
+			t.Errorf("%+v: got %v, want %v", cfg, err, powercapsim.ErrConfig)
+		}
+	}
+	lost := errors.New("lost")
+	sim, err := powercapsim.New(powercapsim.Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sim.Run(t.Context(), time.Hour, func() (float64, error) { return 0, lost }); !errors.Is(err, lost) {
+		t.Errorf("got %v, want %v", err, lost)
+	}
+}
