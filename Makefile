@@ -13,7 +13,7 @@ COUNT ?= 6
 TESTFLAGS ?=
 export FUZZTIME COUNT
 
-.PHONY: help build demo test check lint fmt generate bench e2e fuzz cover clean
+.PHONY: help build demo test check lint fmt generate bench e2e e2e-slurm fuzz cover package clean
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,7 @@ demo: build ## show the whole way of a job on this machine, about five minutes
 
 test: ## install what the tests need, where it is missing, and run them
 	@scripts/setup-test
+	@scripts/setup-slurm
 	@echo "testing, the first time the programs are compiled with the race detector"
 	@go test -race -shuffle=on -timeout 14m $(TESTFLAGS) ./...
 
@@ -54,11 +55,17 @@ bench: ## run the benchmarks and compare them with the run before
 e2e: ## run the end-to-end tests, with real schedulers where they are on PATH
 	@scripts/e2e
 
+e2e-slurm: ## run what needs a real Slurm, on a private one on loopback
+	@scripts/e2e-slurm
+
 fuzz: ## run every fuzz target for FUZZTIME, 20s unless told
 	@scripts/fuzz
 
 cover: ## fail where a pure package has under 90 % statement coverage
 	@scripts/cover
+
+package: ## build the deb and rpm packages into .build/packages
+	@scripts/package/build
 
 clean: ## remove what was built
 	@rm -rf bin .build

@@ -81,7 +81,11 @@ type Capabilities struct {
 	Live       bool // a restart can carry the settings file of PITCHPIPE_SETTINGS
 	Memory     bool // memory limits are enforced
 	Cores      bool // CPUs are confined
-	Accounts   bool // partition, account and QOS of a job were verified, not merely claimed
+
+	// MemoryReturns: an attempt that was killed for memory under a change runs again
+	// with its owner's. Where it does not, a limit is never lowered.
+	MemoryReturns bool
+	Accounts      bool // partition, account and QOS of a job were verified, not merely claimed
 }
 
 // Spec is a job to create.

@@ -20,6 +20,7 @@ type Config struct {
 	Listen   string        // TCP address of /metrics; empty = none
 	Exporter Exporter      // how the node's exporter is reached
 	Local    Local         // the embedded scheduler
+	Slurm    Slurm         // a Slurm cluster
 	Log      Log           // what is logged and how
 	Resync   time.Duration // how often every job is looked at without an event
 	Site     string        // file of the site's policy; empty = there is none
@@ -40,6 +41,17 @@ type Local struct {
 	Cores   int          // cores it may give to jobs; 0 = all of the machine
 	Memory  tuning.Bytes // memory it may give to jobs; 0 = all of the machine
 	Dir     string       // directory of its jobs
+}
+
+// Slurm is how a Slurm cluster is reached, as the user whose jobs are tuned.
+type Slurm struct {
+	Dir        string        // directory of the journal of its jobs
+	Bin        string        // directory of Slurm's commands; empty = found by PATH
+	Conf       string        // slurm.conf; empty = SLURM_CONF, or the site's
+	Interval   time.Duration // how often squeue is asked
+	Partitions []string      // whose jobs are seen; none = all
+	TaskProlog bool          // the site runs the shipped TaskProlog
+	Settings   string        // directory of the files that the TaskProlog reads
 }
 
 // Log is what is logged and how.

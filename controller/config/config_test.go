@@ -39,6 +39,7 @@ func TestDefaultsDependOnWhoRuns(t *testing.T) {
 		c.Driver, c.Listen = "local", "127.0.0.1:9821"
 		c.Exporter.Socket = "/run/pitchpipe/exporter.sock"
 		c.Local.Cluster = "local"
+		c.Slurm = Slurm{Dir: filepath.Join(c.State, "slurm"), Interval: 2 * time.Second, Settings: filepath.Join(c.State, "slurm-env")}
 		c.Log = Log{Level: slog.LevelInfo, Format: "text"}
 		c.Resync = 30 * time.Second
 		return c
@@ -94,19 +95,26 @@ func TestFlagsStandOverEnvironmentOverFileOverDefaults(t *testing.T) {
 	t.Parallel()
 	// For every key four values that its default is not.
 	values := map[string][3]string{
-		"socket":          {"/f.sock", "/e.sock", "/g.sock"},
-		"state":           {"/f", "/e", "/g"},
-		"driver":          {"local", "local", "local"},
-		"listen":          {"127.0.0.1:1", "127.0.0.1:2", ""},
-		"exporter.socket": {"/f.sock", "/e.sock", "/g.sock"},
-		"local.cluster":   {"f", "e", "g"},
-		"local.cores":     {"1", "2", "3"},
-		"local.memory":    {"1GiB", "2GiB", "3GiB"},
-		"local.dir":       {"/f", "/e", "/g"},
-		"log.level":       {"debug", "warn", "error"},
-		"log.format":      {"json", "text", "json"},
-		"resync":          {"1s", "2s", "3s"},
-		"site":            {"/f", "", "/g"},
+		"socket":            {"/f.sock", "/e.sock", "/g.sock"},
+		"state":             {"/f", "/e", "/g"},
+		"driver":            {"slurm", "local", "slurm"},
+		"listen":            {"127.0.0.1:1", "127.0.0.1:2", ""},
+		"exporter.socket":   {"/f.sock", "/e.sock", "/g.sock"},
+		"local.cluster":     {"f", "e", "g"},
+		"local.cores":       {"1", "2", "3"},
+		"local.memory":      {"1GiB", "2GiB", "3GiB"},
+		"local.dir":         {"/f", "/e", "/g"},
+		"slurm.dir":         {"/f", "/e", "/g"},
+		"slurm.bin":         {"/f", "/e", ""},
+		"slurm.conf":        {"/f", "/e", ""},
+		"slurm.interval":    {"1s", "3s", "4s"},
+		"slurm.partitions":  {"a", "b,c", ""},
+		"slurm.task_prolog": {"true", "1", "false"},
+		"slurm.settings":    {"/f", "/e", "/g"},
+		"log.level":         {"debug", "warn", "error"},
+		"log.format":        {"json", "text", "json"},
+		"resync":            {"1s", "2s", "3s"},
+		"site":              {"/f", "", "/g"},
 	}
 	read := func(t *testing.T, flags *pflag.FlagSet, env []string, path string) Config {
 		t.Helper()
@@ -148,6 +156,8 @@ func TestFlagsStandOverEnvironmentOverFileOverDefaults(t *testing.T) {
 				}
 				if k.name == "state" {
 					want.Local.Dir = filepath.Join(want.State, "local")
+					want.Slurm.Dir = filepath.Join(want.State, "slurm")
+					want.Slurm.Settings = filepath.Join(want.State, "slurm-env")
 				}
 				if k.name == "state" && v[i] != "" {
 					want.Socket = got.Socket // the user's socket follows the state's default, not state

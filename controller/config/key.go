@@ -44,7 +44,7 @@ func (k key) shown() string {
 }
 
 // Drivers lists the schedulers that the key driver knows.
-func Drivers() []string { return []string{"local"} }
+func Drivers() []string { return []string{"local", "slurm"} }
 
 // LogFormats lists the formats of the log.
 func LogFormats() []string { return []string{"text", "json"} }
@@ -52,6 +52,10 @@ func LogFormats() []string { return []string{"text", "json"} }
 // keys lists every setting in the order of the reference. A default may use the
 // settings above it.
 func keys() []key {
+	return slices.Concat(commonKeys(), slurmKeys(), otherKeys())
+}
+
+func commonKeys() []key {
 	return []key{
 		{
 			name: "socket", want: "want an absolute path of at most 107 bytes",
@@ -113,6 +117,11 @@ func keys() []key {
 			doc:      "directory of the embedded scheduler's jobs",
 			set:      func(c *Config, s string) error { return setPath(&c.Local.Dir, s) },
 		},
+	}
+}
+
+func otherKeys() []key {
+	return []key{
 		{
 			name: "log.level", want: "want one of debug, info, warn, error",
 			fallback: func(surroundings, Config) string { return "info" },
@@ -242,13 +251,5 @@ func setLevel(c *Config, s string) error {
 }
 
 func setResync(c *Config, s string) error {
-	d, err := tuning.ParseDuration(s)
-	if err != nil {
-		return err
-	}
-	if d < time.Second || d > 24*time.Hour {
-		return errors.New("want a time from 1s to 24h")
-	}
-	c.Resync = d
-	return nil
+	return setPeriod(&c.Resync, s, time.Second, 24*time.Hour)
 }

@@ -24,12 +24,12 @@ import (
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/watch"
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile/detect"
 )
 
-// Runner is a driver that needs to run beside the controller, as the embedded
-// scheduler does.
-type Runner interface {
-	driver.Driver
+// runner is a driver that runs beside the controller, as the embedded scheduler
+// does.
+type runner interface {
 	Run(ctx context.Context) error
 }
 
@@ -37,7 +37,7 @@ type Runner interface {
 type Parts struct {
 	Config config.Config
 	Site   *config.SitePolicy
-	Driver Runner
+	Driver driver.Driver
 	Meter  Meter
 	Log    *slog.Logger
 
@@ -52,7 +52,8 @@ type Parts struct {
 // Daemon is a controller. Use New.
 type Daemon struct {
 	cfg     config.Config
-	driver  Runner
+	driver  driver.Driver
+	parse   detect.Parser
 	store   *knowledge.Store
 	records *records
 	pauses  *pauses
@@ -92,8 +93,9 @@ func (d *Daemon) join(parts Parts) (err error) {
 	if d.records, err = loadRecords(d.store); err != nil {
 		return err
 	}
+	d.parse = detect.For(parts.Driver.Name())
 	d.rooms = &rooms{
-		driver: parts.Driver, meter: parts.Meter, store: d.store, site: parts.Site, pauses: d.pauses,
+		driver: parts.Driver, parse: d.parse, meter: parts.Meter, store: d.store, site: parts.Site, pauses: d.pauses,
 		audit: d.audit, log: parts.Log, seed: 1,
 	}
 	if err := d.rooms.loadModel(); err != nil {
@@ -172,7 +174,9 @@ func (d *Daemon) Handler() http.Handler { return d.handler(d.metrics()) }
 // until ctx ends.
 func (d *Daemon) Tune(ctx context.Context) error {
 	group, gctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return d.driver.Run(gctx) })
+	if r, ok := d.driver.(runner); ok {
+		group.Go(func() error { return r.Run(gctx) })
+	}
 	group.Go(func() error {
 		return (&watch.Watcher{Source: d.driver, Queue: d.queue, Resync: d.cfg.Resync, Log: d.log}).Run(gctx)
 	})

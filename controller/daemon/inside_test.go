@@ -176,7 +176,7 @@ func TestOldStoriesAreDroppedAndStillCounted(t *testing.T) {
 
 // listing is a scheduler that knows one job, or does not answer.
 type listing struct {
-	Runner
+	driver.Driver
 	err error
 }
 
@@ -249,3 +249,6 @@ func TestWhatIsToldAcrossJobsIsThatOfTheirRecords(t *testing.T) {
 		}
 	}
 }
+
+// Name implements driver.Driver.
+func (listing) Name() string { return "listing" }

@@ -76,11 +76,13 @@ func (r *rooms) listen(ctx context.Context, q reconcile.MeasureRequest) (reconci
 		known = *l
 	}
 	r.mu.Unlock()
-	fresh, err := r.meter.Window(ctx, key.job, key.attempt, known.settled())
+	// By scheduler and id: another scheduler of the node may count its jobs alike.
+	name := r.driver.Name() + "/" + key.job
+	fresh, err := r.meter.Window(ctx, name, key.attempt, known.settled())
 	if err == nil && !fresh.Job.Started.Equal(known.window.Job.Started) && len(known.window.Samples) > 0 {
 		// The exporter was restarted and counts from the beginning again.
 		known = listening{}
-		fresh, err = r.meter.Window(ctx, key.job, key.attempt, 0)
+		fresh, err = r.meter.Window(ctx, name, key.attempt, 0)
 	}
 	if err != nil {
 		return reconcile.Measurement{}, err

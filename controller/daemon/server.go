@@ -18,7 +18,6 @@ import (
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/jobfile/detect"
 )
 
 // recallWait is how long a tunable job waits before its start for the tuner to
@@ -110,7 +109,7 @@ func (h handler) submit(req *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := detect.Parse(s.Filename, s.Source, s.Variables)
+	file, err := h.d.parse(s.Filename, s.Source, s.Variables)
 	if err != nil {
 		return nil, err
 	}
@@ -123,9 +122,7 @@ func (h handler) submit(req *http.Request) (any, error) {
 		Owner: who.Name, Filename: s.Filename, Source: s.Source, Variables: s.Variables, Dir: s.Dir, Env: s.Env,
 	}
 	if tuned {
-		spec.Progress = driver.Progress{
-			Pattern: policy.Progress.Pattern, File: policy.Progress.File, Total: policy.Progress.Total,
-		}
+		spec.Progress = progress(policy.Progress)
 		if h.d.mayApply(policy, who.Name) && !s.Off {
 			spec.NotBefore = time.Now().Add(recallWait)
 		}

@@ -25,7 +25,7 @@ func TestTheOperatorHearsOnceThatTheExporterIsSilent(t *testing.T) {
 	t.Parallel()
 	var said strings.Builder
 	meter := &broken{}
-	r := &rooms{meter: meter, log: slog.New(slog.NewTextHandler(&said, nil))}
+	r := &rooms{driver: listing{}, meter: meter, log: slog.New(slog.NewTextHandler(&said, nil))}
 	unavailable := fmt.Errorf("%w: no socket", api.ErrUnavailable)
 	for _, c := range []struct {
 		name  string

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,6 +36,7 @@ type Meter interface {
 // model, and the windows that were fetched so far.
 type rooms struct {
 	driver driver.Driver
+	parse  detect.Parser
 	meter  Meter
 	store  *knowledge.Store
 	site   *config.SitePolicy
@@ -54,16 +56,22 @@ type rooms struct {
 }
 
 func (r *rooms) stages() reconcile.Stages {
-	return reconcile.Stages{
+	s := reconcile.Stages{
 		Read: r.read, Site: r.siteFor, Measure: r.measure, Classify: r.classify, Recall: r.recall,
 		Propose: propose, Refused: refused, Decide: plan.Decide, Waits: plan.Waits, Intent: resubmit.Intent,
 		Settings: resubmit.Settings, Step: r.step, Compare: compare, Learn: r.learn, Gate: r.gate,
 		Outlook: r.driver.Outlook, Pause: r.pause, Cleared: r.pauses.clearedAt, Audit: r.audit.append,
 	}
+	if l, ok := r.driver.(driver.Listener); ok {
+		s.Listen = func(ctx context.Context, id driver.JobID, attempt int, p tuning.Progress) error {
+			return l.Listen(ctx, id, attempt, progress(p))
+		}
+	}
+	return s
 }
 
 func (r *rooms) read(_ context.Context, job driver.Job) reconcile.Reading {
-	file, err := detect.Parse(job.Filename, job.Source, job.Variables)
+	file, err := r.parse(job.Filename, job.Source, job.Variables)
 	reading := reconcile.Reading{Kind: tuning.JobKind{Owner: job.Owner, Name: job.Name, Fingerprint: job.Resources.Command}}
 	if err != nil {
 		reading.Reason, reading.Detail = tuning.ReasonBadStanza, err.Error()
@@ -78,7 +86,12 @@ func (r *rooms) read(_ context.Context, job driver.Job) reconcile.Reading {
 		reading.Reason, reading.Detail = tuning.ReasonBadStanza, err.Error()
 		return reading
 	}
-	reading.Policy, reading.Own = policy, own(job, file, policy)
+	reading.Own = own(job, file, policy)
+	var left []string
+	reading.Policy, left = resubmit.Carried(policy, r.driver.Capabilities())
+	if len(left) > 0 {
+		reading.Detail = fmt.Sprintf("%s cannot set %s of a job, so that is left alone", r.driver.Name(), strings.Join(left, ", "))
+	}
 	return reading
 }
 
@@ -107,6 +120,11 @@ func (r *rooms) siteFor(job driver.Job) tuning.Site {
 		return r.site.For("", "", "", job.Owner) // a job file may claim any partition, account and QOS
 	}
 	return r.site.For(job.Partition, job.Account, job.QOS, job.Owner)
+}
+
+// progress says in the driver's terms what a listener looks for.
+func progress(p tuning.Progress) driver.Progress {
+	return driver.Progress{Pattern: p.Pattern, File: p.File, Total: p.Total}
 }
 
 func (r *rooms) gate(job driver.Job) tuning.Reason { return r.pauses.gate(job) }

@@ -20,6 +20,6 @@ func (h handler) validate(req *http.Request) (any, error) {
 	if _, err := caller(req); err != nil {
 		return nil, err
 	}
-	v, _ := verdict.Of(d.Filename, d.Source, d.Variables) // the error is in it
+	v, _ := verdict.Of(h.d.parse, d.Filename, d.Source, d.Variables) // the error is in it
 	return v, nil
 }

@@ -178,6 +178,7 @@ func (p *pass) leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.outlooks, p.rec.Job)
+	delete(p.hearings, p.rec.Job)
 }
 
 // gone closes the story of a job that the scheduler forgot. One that was not seen

@@ -50,6 +50,7 @@ type Loop struct {
 	mu       sync.Mutex
 	failures map[driver.JobID]int
 	outlooks map[driver.JobID]outlook
+	hearings map[driver.JobID]hearing
 	caps     caps
 }
 
@@ -67,7 +68,10 @@ func New(cfg Config) *Loop {
 	if cfg.RestartCost <= 0 {
 		cfg.RestartCost = 3 * time.Second
 	}
-	return &Loop{cfg: cfg, stages: cfg.Stages, failures: map[driver.JobID]int{}, outlooks: map[driver.JobID]outlook{}}
+	return &Loop{
+		cfg: cfg, stages: cfg.Stages, failures: map[driver.JobID]int{},
+		outlooks: map[driver.JobID]outlook{}, hearings: map[driver.JobID]hearing{},
+	}
 }
 
 // Run works until ctx ends and returns its error; what it was doing then is

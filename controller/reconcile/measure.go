@@ -3,10 +3,12 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
 )
 
 // measure brings the record's epochs up to date: those of the present attempt
@@ -20,6 +22,7 @@ func (p *pass) measure(ctx context.Context) {
 		p.measured = tuning.ReasonWarmingUp
 		return
 	}
+	p.hear(ctx)
 	for attempt := max(1, p.job.Attempt-1); attempt <= p.job.Attempt; attempt++ {
 		if attempt < p.job.Attempt && p.complete(attempt) {
 			continue
@@ -85,6 +88,47 @@ func (p *pass) since(attempt int) time.Duration {
 		}
 	}
 	return 0
+}
+
+// hearing is the listener that was asked for last, and when to look for it again.
+type hearing struct {
+	attempt int
+	again   time.Time
+}
+
+// How long until a listener is looked for again: soon after it was started, since
+// that is when it fails.
+const (
+	hearSoon  = time.Minute
+	hearAgain = 5 * time.Minute
+)
+
+// hear has the listener started inside an attempt that runs. One that died is found
+// missing and started again.
+func (p *pass) hear(ctx context.Context) {
+	progress := p.rec.Policy.Progress
+	if p.stages.Listen == nil || progress.Pattern == "" || p.job.State != driver.Running {
+		return
+	}
+	p.mu.Lock()
+	last := p.hearings[p.rec.Job]
+	p.mu.Unlock()
+	if last.attempt == p.job.Attempt && p.now.Before(last.again) {
+		return
+	}
+	wait := hearAgain
+	switch err := p.stages.Listen(ctx, p.rec.Job, p.job.Attempt, progress); {
+	case errors.Is(err, driver.ErrUnsupported):
+		p.cfg.Log.Warn("no listener in this job, so its epochs are not seen", "job", p.rec.Job, "error", err)
+	case err != nil:
+		p.cfg.Log.Warn("the listener was not started", "job", p.rec.Job, "attempt", p.job.Attempt, "error", err)
+		return
+	case last.attempt != p.job.Attempt:
+		wait = hearSoon
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hearings[p.rec.Job] = hearing{p.job.Attempt, p.now.Add(wait)}
 }
 
 // tick is how long to wait before the job is measured again: the longer an

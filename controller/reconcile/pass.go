@@ -139,7 +139,7 @@ func (p *pass) read(ctx context.Context) error {
 	p.rec.Policy, p.rec.Own, p.rec.Total = reading.Policy, reading.Own, reading.Policy.Progress.Total
 	site := p.stages.Site(p.job)
 	p.rec.Control = reading.Policy.Mode == tuning.Apply && drawn(string(p.job.ID), site.Control)
-	return p.to(Eligible, StanzaRead, Entry{})
+	return p.to(Eligible, StanzaRead, Entry{Detail: reading.Detail})
 }
 
 // adopt records each attempt once, ours or not, with what it runs under.

@@ -133,9 +133,12 @@ type Comparison struct {
 
 // Stages are the rooms on the way, as far as the loop knows them.
 type Stages struct {
-	Read     func(ctx context.Context, job driver.Job) Reading
-	Site     func(job driver.Job) tuning.Site
-	Measure  func(ctx context.Context, r MeasureRequest) (Measurement, error)
+	Read    func(ctx context.Context, job driver.Job) Reading
+	Site    func(job driver.Job) tuning.Site
+	Measure func(ctx context.Context, r MeasureRequest) (Measurement, error)
+	// Listen starts the listener inside a running attempt, where the scheduler does
+	// not do so by itself; nil where it does. driver.ErrUnsupported: never.
+	Listen   func(ctx context.Context, id driver.JobID, attempt int, p tuning.Progress) error
 	Classify func(p tuning.Profile) tuning.Class
 	Recall   func(ctx context.Context, q Question) (Recollection, error)
 	Propose  func(q ProposeRequest) Proposal

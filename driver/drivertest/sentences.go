@@ -25,6 +25,13 @@ func needsMemory(h Harness) string {
 	return ""
 }
 
+func needsMemoryReturn(h Harness) string {
+	if !h.Driver.Capabilities().MemoryReturns {
+		return "an attempt that was killed for memory has ended here"
+	}
+	return ""
+}
+
 func needsLive(h Harness) string {
 	if !h.Driver.Capabilities().Live {
 		return "a restart carries no settings file here"

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,6 +55,10 @@ type Config struct {
 	// gets --pattern, --file, --offset and --total.
 	Listener    []string
 	ListenerEnv []string
+
+	// Env is given to every job, such as where the exporter hears reports. The job
+	// file and the submission stand over it.
+	Env map[string]string
 
 	// Parse reads a job file.
 	Parse func(filename string, src []byte, vars map[string]string) (*jobfile.Job, error)
@@ -148,13 +153,14 @@ func machineMemory() (int64, error) {
 	return int64(info.Totalram) * int64(info.Unit), nil
 }
 
-// baseEnv is what every job gets from this process.
-func baseEnv() map[string]string {
+// baseEnv is what every job gets from this process, and the given.
+func baseEnv(given map[string]string) map[string]string {
 	out := map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin"}
 	for _, name := range []string{"PATH", "HOME", "USER", "LANG", "TMPDIR"} {
 		if value, ok := os.LookupEnv(name); ok {
 			out[name] = value
 		}
 	}
+	maps.Copy(out, given)
 	return out
 }

@@ -59,7 +59,7 @@ func New(cfg Config) (*Driver, error) {
 		return nil, fmt.Errorf("local driver: %w", err)
 	}
 	d := &Driver{
-		cfg: cfg, store: store{cfg.Dir}, tree: tree, cpus: cpus, node: node, env: baseEnv(),
+		cfg: cfg, store: store{cfg.Dir}, tree: tree, cpus: cpus, node: node, env: baseEnv(cfg.Env),
 		room: room{len(cpus), cfg.MemoryBytes}, wake: make(chan struct{}, 1), since: time.Now(),
 		jobs: map[driver.JobID]*record{}, watchers: map[*watcher]struct{}{},
 		forked: map[driver.JobID]int{}, failures: map[driver.JobID]failure{}, touched: map[driver.JobID]time.Time{},
@@ -117,7 +117,7 @@ func (d *Driver) Name() string { return "local" }
 // Capabilities tells what this machine offers. Without a cgroup for it memory is
 // still enforced, by looking.
 func (d *Driver) Capabilities() driver.Capabilities {
-	return driver.Capabilities{KeepsID: true, Env: true, Args: true, Live: true, Memory: true, Cores: true}
+	return driver.Capabilities{KeepsID: true, Env: true, Args: true, Live: true, Memory: true, MemoryReturns: true, Cores: true}
 }
 
 // Get returns one job.

@@ -59,10 +59,11 @@ func (r *run) mark(now time.Time, line string) {
 // Window is what an exporter on the job's node would answer: samples at 1 Hz
 // since the attempt began, a snapshot at each progress mark, and one when the
 // attempt is gone. Attempt 0 is the latest. Samples up to the sequence number
-// after are left out. An attempt that never began is driver.ErrNotFound.
+// after are left out. An attempt that never began is driver.ErrNotFound. A job is
+// named by its id, or by scheduler and id as in sim/1.
 func (c *Cluster) Window(ctx context.Context, job string, attempt int, after uint64) (api.Window, error) {
 	var out api.Window
-	id := driver.JobID(job)
+	id := driver.JobID(strings.TrimPrefix(job, c.Name()+"/"))
 	err := c.do(ctx, OpWindow, id, func() error {
 		j, err := c.find(id)
 		if err != nil {

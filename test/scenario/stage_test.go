@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -65,15 +66,6 @@ type crash struct {
 	step  driver.StepKind
 }
 
-// runner is the cluster as the controller wants it: it needs nothing to run.
-type runner struct{ *sim.Cluster }
-
-// Run implements daemon.Runner.
-func (runner) Run(ctx context.Context) error {
-	<-ctx.Done()
-	return ctx.Err()
-}
-
 // meter is the cluster's exporter, with jobs that break it.
 type meter struct{ p *play }
 
@@ -83,7 +75,7 @@ func (m meter) Node(ctx context.Context) (exporter.Node, error) { return m.p.clu
 // Window implements daemon.Meter.
 func (m meter) Window(ctx context.Context, job string, attempt int, after uint64) (exporter.Window, error) {
 	m.p.mu.Lock()
-	broken := m.p.broken[driver.JobID(job)]
+	broken := m.p.broken[driver.JobID(strings.TrimPrefix(job, "sim/"))]
 	m.p.mu.Unlock()
 	if broken {
 		panic("measurements of job " + job + " are broken")
@@ -114,7 +106,7 @@ func (c *complaints) Handle(_ context.Context, r slog.Record) error {
 func (p *play) start() {
 	p.Helper()
 	d, err := daemon.New(daemon.Parts{
-		Config: p.config, Site: p.site, Driver: runner{p.cluster}, Meter: meter{p}, Log: slog.New(p.log), AfterSave: p.saved,
+		Config: p.config, Site: p.site, Driver: p.cluster, Meter: meter{p}, Log: slog.New(p.log), AfterSave: p.saved,
 		Tick: tick,
 	})
 	if err != nil {

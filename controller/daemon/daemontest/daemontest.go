@@ -39,18 +39,6 @@ type Controller struct {
 	stop func() error
 }
 
-// runner is a simulated cluster as the embedded scheduler: there is nothing to
-// run beside the controller.
-type runner struct{ *sim.Cluster }
-
-var _ daemon.Runner = runner{}
-
-// Run waits for the end.
-func (runner) Run(ctx context.Context) error {
-	<-ctx.Done()
-	return ctx.Err()
-}
-
 // New builds a controller that does not run yet; it is closed with the test.
 func New(t testing.TB, o Options) *Controller {
 	t.Helper()
@@ -128,7 +116,7 @@ func build(t testing.TB, o Options) (*Controller, error) {
 		return nil, err
 	}
 	c.Daemon, err = daemon.New(daemon.Parts{
-		Config: c.Config, Site: site, Driver: runner{c.Cluster}, Meter: c.Cluster, Log: slog.New(slog.DiscardHandler),
+		Config: c.Config, Site: site, Driver: c.Cluster, Meter: c.Cluster, Log: slog.New(slog.DiscardHandler),
 		Tick: o.Tick, Step: o.Tick / 4,
 	})
 	if err != nil {

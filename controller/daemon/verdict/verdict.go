@@ -10,11 +10,11 @@ import (
 	"pitchpipe/driver/jobfile/detect"
 )
 
-// Of judges a job file. The error is the one behind Verdict.Errors, nil where the
+// Of judges a job file as read by parse. The error is the one behind Verdict.Errors, nil where the
 // file is valid; a file without a stanza is.
-func Of(filename string, source []byte, variables map[string]string) (api.Verdict, error) {
+func Of(parse detect.Parser, filename string, source []byte, variables map[string]string) (api.Verdict, error) {
 	v := api.Verdict{File: filename}
-	file, err := detect.Parse(filename, source, variables)
+	file, err := parse(filename, source, variables)
 	var policy tuning.Policy
 	if err == nil {
 		policy, err = stanza.Policy(file)

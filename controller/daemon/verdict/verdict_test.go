@@ -7,6 +7,7 @@ import (
 	"pitchpipe/controller/daemon/verdict"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/jobfile/detect"
 )
 
 func TestAJobFileIsJudged(t *testing.T) {
@@ -23,7 +24,7 @@ func TestAJobFileIsJudged(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			v, err := verdict.Of("job.sh", []byte(c.text), nil)
+			v, err := verdict.Of(detect.Parse, "job.sh", []byte(c.text), nil)
 			if v.Valid != c.valid || (err == nil) != c.valid || len(v.Errors) != c.faults || v.File != "job.sh" {
 				t.Fatalf("%+v (%v)", v, err)
 			}

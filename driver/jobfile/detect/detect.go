@@ -12,10 +12,31 @@ import (
 	"pitchpipe/driver/jobfile/sbatch"
 )
 
+// Parser reads a job file; see Parse.
+type Parser func(filename string, src []byte, vars map[string]string) (*jobfile.Job, error)
+
+// For is the parser for job files that the named driver runs.
+func For(driver string) Parser {
+	if driver == "slurm" {
+		return ParseForSlurm
+	}
+	return Parse
+}
+
 // Parse reads a job file of either format. The error, if any, is of type
 // jobfile.Errors. Batch scripts have no variables, so that values for some are an
 // error there.
 func Parse(filename string, src []byte, vars map[string]string) (*jobfile.Job, error) {
+	return parse(filename, src, vars, sbatch.Parse)
+}
+
+// ParseForSlurm reads a job file as Parse does, but takes what of a batch script
+// only Slurm itself can run.
+func ParseForSlurm(filename string, src []byte, vars map[string]string) (*jobfile.Job, error) {
+	return parse(filename, src, vars, sbatch.ParseForSlurm)
+}
+
+func parse(filename string, src []byte, vars map[string]string, script func(string, []byte) (*jobfile.Job, error)) (*jobfile.Job, error) {
 	format, err := Format(filename, src)
 	if err != nil {
 		return nil, err
@@ -30,7 +51,7 @@ func Parse(filename string, src []byte, vars map[string]string) (*jobfile.Job, e
 			Want:  "a batch script has no variables; set its environment instead",
 		}}
 	}
-	return sbatch.Parse(filename, src)
+	return script(filename, src)
 }
 
 // Format tells which format a job file has.

@@ -32,6 +32,9 @@ func (p *parser) options(number int, line string, i int) {
 		case strings.HasPrefix(w.text, "-") && len(w.text) > 1:
 			rest = p.short(number, w, rest, known)
 		case w.text == "hetjob" || w.text == "packjob":
+			if p.slurm {
+				return // the options of another component
+			}
 			p.fail(number, w.column, "several components", "jobs of several components are not run by the local scheduler; submit them to Slurm")
 			return
 		default:
@@ -88,7 +91,7 @@ func (p *parser) apply(o option, at place, value string, joined bool, rest []wor
 		rest = rest[1:]
 	}
 	switch {
-	case o.why != "":
+	case o.why != "" && !(p.slurm && o.slurms):
 		p.fail(at.line, at.column, at.name, o.why)
 	case o.use != nil:
 		o.use(p, at, value)
@@ -220,11 +223,14 @@ func (p *parser) onlyOne(at place, value string) {
 		p.badValue(at, value, "want 1")
 		return
 	}
+	if p.slurm {
+		return
+	}
 	p.badValue(at, value, "want 1: jobs of several nodes or tasks are not run by the local scheduler; submit them to Slurm")
 }
 
 func (p *parser) export(at place, value string) {
-	if strings.Contains(value, "=") {
+	if strings.Contains(value, "=") && !p.slurm {
 		p.badValue(at, value, "want ALL, NONE or names; set variables inside the script with export NAME=${NAME:-value}")
 	}
 }

@@ -12,9 +12,19 @@ import (
 // Parse reads a batch script. The error, if any, is of type jobfile.Errors and
 // holds every fault in the order of the places. The filename serves messages and,
 // without --job-name, names the job.
-func Parse(filename string, src []byte) (*jobfile.Job, error) {
+//
+// What only Slurm can do is a fault: it is for the embedded scheduler.
+func Parse(filename string, src []byte) (*jobfile.Job, error) { return read(filename, src, false) }
+
+// ParseForSlurm reads a batch script that Slurm itself runs: arrays, dependencies,
+// several nodes and tasks and the like are accepted, and left to Slurm.
+func ParseForSlurm(filename string, src []byte) (*jobfile.Job, error) {
+	return read(filename, src, true)
+}
+
+func read(filename string, src []byte, slurm bool) (*jobfile.Job, error) {
 	p := &parser{
-		filename: filename,
+		filename: filename, slurm: slurm,
 		job: &jobfile.Job{
 			Format: jobfile.Sbatch,
 			Name:   path.Base(filename),
@@ -37,6 +47,7 @@ func Parse(filename string, src []byte) (*jobfile.Job, error) {
 // parser gathers what the lines say.
 type parser struct {
 	filename string
+	slurm    bool // Slurm runs the script
 	job      *jobfile.Job
 	errs     jobfile.Errors
 

@@ -16,6 +16,8 @@ type option struct {
 	takes takes
 	use   func(p *parser, at place, value string) // nil = accepted and ignored
 	why   string                                  // not empty: refused for this reason
+
+	slurms bool // refused only where Slurm does not run the script
 }
 
 // place is where an option and its value stand.
@@ -29,10 +31,10 @@ type place struct {
 // change what a job does on one machine, or only where its output's errors, mail
 // or accounting go.
 func options() []option {
-	return append(read(), append(refused(), ignored()...)...)
+	return append(taken(), append(refused(), ignored()...)...)
 }
 
-func read() []option {
+func taken() []option {
 	return []option{
 		{long: "cpus-per-task", short: 'c', takes: argument, use: (*parser).cores},
 		{long: "mem", takes: argument, use: (*parser).memory},
@@ -55,14 +57,14 @@ func read() []option {
 func refused() []option {
 	const toSlurm = "; submit them to Slurm"
 	return []option{
-		{long: "array", short: 'a', takes: argument, why: "arrays are not run by the local scheduler" + toSlurm},
-		{long: "dependency", short: 'd', takes: argument, why: "dependencies are not known to the local scheduler" + toSlurm},
-		{long: "begin", short: 'b', takes: argument, why: "deferred starts are not known to the local scheduler" + toSlurm},
-		{long: "hold", short: 'H', why: "held jobs are not known to the local scheduler" + toSlurm},
-		{long: "clusters", short: 'M', takes: argument, why: "other clusters are not known to the local scheduler" + toSlurm},
-		{long: "input", short: 'i', takes: argument, why: "the input is not connected by the local scheduler; redirect it inside the script with <"},
-		{long: "container", takes: argument, why: "containers are not run by the local scheduler" + toSlurm},
-		{long: "export-file", takes: argument, why: "an environment file is not read; set the variables inside the script"},
+		{long: "array", short: 'a', takes: argument, why: "arrays are not run by the local scheduler" + toSlurm, slurms: true},
+		{long: "dependency", short: 'd', takes: argument, why: "dependencies are not known to the local scheduler" + toSlurm, slurms: true},
+		{long: "begin", short: 'b', takes: argument, why: "deferred starts are not known to the local scheduler" + toSlurm, slurms: true},
+		{long: "hold", short: 'H', why: "held jobs are not known to the local scheduler" + toSlurm, slurms: true},
+		{long: "clusters", short: 'M', takes: argument, why: "other clusters are not known to the local scheduler" + toSlurm, slurms: true},
+		{long: "input", short: 'i', takes: argument, why: "the input is not connected by the local scheduler; redirect it inside the script with <", slurms: true},
+		{long: "container", takes: argument, why: "containers are not run by the local scheduler" + toSlurm, slurms: true},
+		{long: "export-file", takes: argument, why: "an environment file is not read; set the variables inside the script", slurms: true},
 		{long: "wrap", takes: argument, why: "a script has its commands in its lines; leave the option out"},
 	}
 }

@@ -118,7 +118,7 @@ func run(ctx context.Context, o options) error {
 		}
 	}
 	sample := sampler.New(cfg, with.scanner, with.sources, with.machine, with.meter, store)
-	shown, err := metrics.Handler(metrics.New(version(), with.about, store, sample.Snapshot),
+	shown, err := metrics.Handler(metrics.New(release(), with.about, store, sample.Snapshot),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if err != nil {
 		return fmt.Errorf("metrics: %w", err)

@@ -57,7 +57,7 @@ func command() *cobra.Command {
 		Use:              "pitchpipe-exporter",
 		Short:            "Samples the jobs of this node and serves them to the controller and to Prometheus",
 		Args:             cobra.NoArgs,
-		Version:          version(),
+		Version:          release(),
 		SilenceUsage:     true,
 		SilenceErrors:    true,
 		PersistentPreRun: func(*cobra.Command, []string) { o.root = o.root.Below(o.rootfs) },
@@ -84,7 +84,14 @@ func command() *cobra.Command {
 	return cmd
 }
 
-func version() string {
+// version is stamped by the build: -X main.version=…
+var version = ""
+
+// release is the version of this program.
+func release() string {
+	if version != "" {
+		return version
+	}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
 	}

@@ -1,8 +1,10 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -10,14 +12,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/daemon"
+	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/local"
+	"pitchpipe/driver/slurm"
+	"pitchpipe/driver/slurm/command"
 	exporterapi "pitchpipe/exporter/api"
 )
 
 // localRestart is what a restart costs in the embedded scheduler, which has no
 // queue to speak of, until one was measured.
 const localRestart = time.Second
+
+// slurmRestart is the same for Slurm, whose nodes and scheduler take their time.
+const slurmRestart = 10 * time.Second
 
 func (a *app) controller() *cobra.Command {
 	return &cobra.Command{
@@ -31,27 +39,17 @@ func (a *app) controller() *cobra.Command {
 			if err := a.cfg.MakeState(); err != nil {
 				return fmt.Errorf("%w configuration: %w", errInvalid, err)
 			}
-			self, err := os.Executable()
-			if err != nil {
-				return fmt.Errorf("find this program: %w", err)
-			}
-			log := a.logger()
-			drv, err := local.New(local.Config{
-				Dir: a.cfg.Local.Dir, Cluster: a.cfg.Local.Cluster, Cores: a.cfg.Local.Cores,
-				MemoryBytes: int64(a.cfg.Local.Memory), Supervisor: []string{self, "supervise"},
-				Listener: []string{self, "listen", "--socket", a.cfg.Exporter.Socket},
-				Parse:    detect.Parse, CgroupRoot: local.DefaultCgroupRoot, Logger: log.With("service", "scheduler"),
-			})
-			if errors.Is(err, local.ErrConfig) {
-				return fmt.Errorf("%w %w", errInvalid, err)
-			}
+			drv, cost, err := a.driver(cmd.Context())
 			if err != nil {
 				return err
+			}
+			if c, ok := drv.(io.Closer); ok {
+				defer func() { err = errors.Join(err, c.Close()) }()
 			}
 			meter := exporterapi.NewClient(a.cfg.Exporter.Socket)
 			defer meter.Close()
 			d, err := daemon.New(daemon.Parts{
-				Config: a.cfg, Site: site, Driver: drv, Meter: meter, Log: log, RestartCost: localRestart,
+				Config: a.cfg, Site: site, Driver: drv, Meter: meter, Log: a.logger(), RestartCost: cost,
 			})
 			if err != nil {
 				return err
@@ -60,6 +58,39 @@ func (a *app) controller() *cobra.Command {
 			return d.Run(cmd.Context())
 		},
 	}
+}
+
+// driver opens the scheduler that the configuration names, and tells what a restart
+// costs there until one was measured.
+func (a *app) driver(ctx context.Context) (driver.Driver, time.Duration, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, 0, fmt.Errorf("find this program: %w", err)
+	}
+	log := a.logger().With("service", "scheduler")
+	listener := []string{self, "listen", "--socket", a.cfg.Exporter.Socket}
+	var drv driver.Driver
+	cost := localRestart
+	switch a.cfg.Driver {
+	case "slurm":
+		cost = slurmRestart
+		drv, err = slurm.New(ctx, slurm.Config{
+			Dir: a.cfg.Slurm.Dir, Partitions: a.cfg.Slurm.Partitions, Interval: a.cfg.Slurm.Interval,
+			Commands: command.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf}, Listener: listener,
+			TaskProlog: a.cfg.Slurm.TaskProlog, SettingsDir: a.cfg.Slurm.Settings, Parse: detect.ParseForSlurm, Logger: log,
+		})
+	default:
+		drv, err = local.New(local.Config{
+			Dir: a.cfg.Local.Dir, Cluster: a.cfg.Local.Cluster, Cores: a.cfg.Local.Cores,
+			MemoryBytes: int64(a.cfg.Local.Memory), Supervisor: []string{self, "supervise"}, Listener: listener,
+			Env:   map[string]string{exporterapi.EnvSocket: a.cfg.Exporter.Socket},
+			Parse: detect.Parse, CgroupRoot: local.DefaultCgroupRoot, Logger: log,
+		})
+	}
+	if errors.Is(err, local.ErrConfig) || errors.Is(err, slurm.ErrConfig) {
+		err = fmt.Errorf("%w %w", errInvalid, err)
+	}
+	return drv, cost, err
 }
 
 func absolute(path string) (string, error) {

@@ -10,6 +10,7 @@ import (
 
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/verdict"
+	"pitchpipe/driver/jobfile/detect"
 )
 
 func percent(logRatio float64) float64 { return math.Expm1(logRatio) * 100 }
@@ -26,7 +27,7 @@ func (a *app) validate() *cobra.Command {
 			}
 			verdicts, bad := []api.Verdict{}, false
 			for _, path := range args {
-				v, err := judge(path, variables)
+				v, err := a.judge(path, variables)
 				verdicts = append(verdicts, v)
 				bad = bad || err != nil
 				switch {
@@ -52,10 +53,10 @@ func (a *app) validate() *cobra.Command {
 	return cmd
 }
 
-func judge(path string, variables map[string]string) (api.Verdict, error) {
+func (a *app) judge(path string, variables map[string]string) (api.Verdict, error) {
 	source, err := os.ReadFile(path)
 	if err != nil {
 		return api.Verdict{File: path, Errors: []api.Fault{{File: path, Found: err.Error()}}}, err
 	}
-	return verdict.Of(path, source, variables)
+	return verdict.Of(detect.For(a.cfg.Driver), path, source, variables)
 }

@@ -1,0 +1,225 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/journal"
+	"pitchpipe/driver/slurm/parse"
+)
+
+// Advance takes at most one step towards the intent. The steps of a running job
+// are Checkpointing until it left, Stopped, Changed, Started; those of a waiting
+// one Changed and Started.
+func (d *Driver) Advance(ctx context.Context, in driver.Intent) (driver.Step, error) {
+	if in.ID == "" {
+		return driver.Step{}, fmt.Errorf("advance %s: an intent without id: %w", in.Job, driver.ErrInvalid)
+	}
+	defer d.hold(in.Job)()
+	step, err := d.advance(ctx, in)
+	if err != nil {
+		return driver.Step{}, fmt.Errorf("advance %s of %s: %w", in.ID, in.Job, err)
+	}
+	return step, nil
+}
+
+func (d *Driver) advance(ctx context.Context, in driver.Intent) (driver.Step, error) {
+	j, r, err := d.observe(ctx, in.Job)
+	if errors.Is(err, driver.ErrNotFound) && number(in.Job) {
+		job, err := d.past(ctx, in.Job)
+		return over(job, in), err
+	}
+	if err != nil {
+		return driver.Step{}, err
+	}
+	if r == nil {
+		if r, err = d.open(ctx, j); err != nil {
+			return driver.Step{}, err
+		}
+	}
+	m := move{d: d, j: j, r: r}
+	if r.Moving != nil && r.Moving.Intent.ID == in.ID {
+		return m.proceed(ctx)
+	}
+	job, err := d.view(ctx, j, r)
+	if err != nil {
+		return driver.Step{}, err
+	}
+	if step, done := position(job, r, in); done {
+		return step, nil
+	}
+	if err := d.judge(ctx, j, r, in); err != nil {
+		return driver.Step{}, err
+	}
+	return m.begin(ctx, in)
+}
+
+// over is where an intent stands whose job slurmctld has forgotten.
+func over(job driver.Job, in driver.Intent) driver.Step {
+	if n := len(job.Attempts); n > 0 && job.Attempts[n-1].Intent == in.ID {
+		return driver.Step{Kind: driver.StepStarted, Attempt: job.Attempt, Detail: "the attempt had the settings of the intent"}
+	}
+	return driver.Step{Kind: driver.StepFinished, Attempt: job.Attempt, Detail: string(job.State)}
+}
+
+// position tells where the intent stands where nothing is to be done for it.
+func position(job driver.Job, r *journal.Record, in driver.Intent) (driver.Step, bool) {
+	step := func(kind driver.StepKind, detail string) (driver.Step, bool) {
+		return driver.Step{Kind: kind, Attempt: job.Attempt, Detail: detail}, true
+	}
+	if r.Next != nil && r.Next.Intent == in.ID && !job.State.Ended() {
+		return step(driver.StepStarted, "the next attempt is queued")
+	}
+	if n := len(job.Attempts); n > 0 && job.Attempts[n-1].Intent == in.ID {
+		return step(driver.StepStarted, "the attempt has the settings of the intent")
+	}
+	if kind, ok := r.Closed[in.ID]; ok && !job.State.Ended() {
+		return step(kind, "the intent has been given up")
+	}
+	switch {
+	case job.State.Ended():
+		return step(driver.StepFinished, string(job.State))
+	case in.Fingerprint != job.Fingerprint:
+		return step(driver.StepSuperseded, "the job file is another")
+	case in.Attempt != job.Attempt:
+		return step(driver.StepSuperseded, fmt.Sprintf("the job is in attempt %d", job.Attempt))
+	case r.Moving != nil:
+		return step(driver.StepSuperseded, "intent "+r.Moving.Intent.ID+" is in progress")
+	}
+	return driver.Step{}, false
+}
+
+// move takes one step of one intent. Its job was read in this call.
+type move struct {
+	d *Driver
+	j parse.Job
+	r *journal.Record
+}
+
+// step says where the job is.
+func (m move) step(kind driver.StepKind, detail string) driver.Step {
+	return driver.Step{Kind: kind, Attempt: m.d.sketch(m.j, m.r).Attempt, Detail: detail}
+}
+
+// begin makes the intent durable before anything is done for it.
+func (m move) begin(ctx context.Context, in driver.Intent) (driver.Step, error) {
+	moving := &journal.Moving{Intent: in, Phase: journal.Asking, Restarts: m.j.Restarts, Before: sizeOf(m.j)}
+	if waiting(m.j.State) {
+		moving.Phase, moving.Queued, moving.Restarts = journal.Stopped, true, m.j.Restarts-1
+		m.r.Moving = moving
+		return m.change(ctx)
+	}
+	if m.j.State == "COMPLETING" {
+		return m.step(driver.StepRunning, "the attempt is just ending"), nil
+	}
+	moving.Asked, moving.Offset = time.Now(), m.d.outputSize(m.j)
+	m.r.Moving = moving
+	if err := m.d.write(m.r, "asking"); err != nil {
+		return driver.Step{}, err
+	}
+	return m.step(driver.StepCheckpointing, "asked to save with "+in.Checkpoint.Signal), m.signal(ctx)
+}
+
+// signal asks the job to save. A crash between the signal and its record sends it
+// again; that is why a job's handler must bear a second one.
+func (m move) signal(ctx context.Context) error {
+	name := signalName(m.r.Moving.Intent.Checkpoint.Signal)[len("SIG"):]
+	// --full: the batch shell, its children, and the steps.
+	if err := m.d.effect(ctx, "scancel", "--full", "--signal="+name, string(m.r.Job)); err != nil {
+		return err
+	}
+	m.d.cfg.AfterStep("signal-sent")
+	m.r.Moving.Signalled = true
+	return m.d.write(m.r, "signalled")
+}
+
+// proceed takes the next step of the intent in progress.
+func (m move) proceed(ctx context.Context) (driver.Step, error) {
+	moving := m.r.Moving
+	switch {
+	case ended(m.j.State):
+		return m.close(ctx, driver.StepFinished, "the job has ended")
+	case m.j.Restarts > moving.Restarts+1:
+		return m.close(ctx, driver.StepSuperseded, "the job was put back into the queue by another")
+	case running(m.j.State) && !leaving(m.j, time.Now()) && m.j.Restarts > moving.Restarts:
+		return m.running(ctx)
+	}
+	switch moving.Phase {
+	case journal.Asking, journal.Stopping:
+		return m.leave(ctx)
+	case journal.Stopped, journal.Changed:
+		if !waiting(m.j.State) {
+			return m.step(driver.StepStopped, "its processes are being ended"), nil
+		}
+		if detail := m.ownersWord(); detail != "" {
+			return m.giveBack(ctx, detail)
+		}
+		if moving.Phase == journal.Stopped || !same(m.want(), sizeOf(m.j)) {
+			return m.change(ctx)
+		}
+		return m.start(ctx)
+	}
+	return driver.Step{}, fmt.Errorf("phase %q of its record: %w", moving.Phase, driver.ErrInvalid)
+}
+
+// running: the next attempt runs already, under the new settings or without them.
+func (m move) running(ctx context.Context) (driver.Step, error) {
+	if n := len(m.r.Attempts); n > 0 && m.r.Attempts[n-1].Intent == m.r.Moving.Intent.ID {
+		m.r.Moving = nil
+		return m.step(driver.StepStarted, "runs"), m.d.write(m.r, "started")
+	}
+	return m.close(ctx, driver.StepSuperseded, "the next attempt began before it was changed")
+}
+
+// want is the size that the intent gives the job.
+func (m move) want() journal.Size { return target(m.r.Own, m.r.Moving.Intent.Change) }
+
+// ownersWord tells what the owner did to the waiting job meanwhile.
+func (m move) ownersWord() string {
+	have := sizeOf(m.j)
+	switch {
+	case !unchanged(m.r.Moving.Before, have) && !same(m.want(), have):
+		return fmt.Sprintf("the job's owner changed it from %+v to %+v", m.r.Moving.Before, have)
+	case m.j.Held && !m.r.Moving.Queued && m.j.State != "SPECIAL_EXIT":
+		return "the job's owner holds it"
+	case !m.j.Requeue && !m.r.Moving.Queued:
+		return "the job's owner forbids restarts"
+	}
+	return ""
+}
+
+// giveBack ends an intent after its owner's word: what we made wait goes on, what
+// he holds stays.
+func (m move) giveBack(ctx context.Context, detail string) (driver.Step, error) {
+	if !unchanged(m.r.Moving.Before, sizeOf(m.j)) {
+		m.r.Own = sizeOf(m.j)
+	}
+	if !m.r.Moving.Queued && !m.j.Held {
+		if err := m.d.resume(ctx, m.j, m.r); err != nil {
+			return driver.Step{}, err
+		}
+	}
+	return m.close(ctx, driver.StepSuperseded, detail)
+}
+
+// close ends an intent that came to nothing.
+func (m move) close(_ context.Context, kind driver.StepKind, detail string) (driver.Step, error) {
+	if m.r.Closed == nil {
+		m.r.Closed = map[string]driver.StepKind{}
+	}
+	m.r.Closed[m.r.Moving.Intent.ID] = kind
+	m.r.Moving, m.r.Next = nil, nil
+	if kind == driver.StepSuperseded {
+		var kept driver.Change
+		if n := len(m.r.Attempts); n > 0 {
+			kept = m.r.Attempts[n-1].Change
+		}
+		if err := m.d.writeSettings(m.r, m.j.Restarts+1, kept); err != nil {
+			return driver.Step{}, err
+		}
+	}
+	return m.step(kind, detail), m.d.write(m.r, string(kind))
+}

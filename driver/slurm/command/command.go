@@ -1,0 +1,200 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"pitchpipe/driver"
+)
+
+// DefaultTimeout bounds a call where Exec does not say.
+const DefaultTimeout = 30 * time.Second
+
+// Call is one command.
+type Call struct {
+	Name  string // squeue, scontrol, …
+	Args  []string
+	Stdin []byte
+
+	// Effect: the command changes something, so that a call that was cut off may
+	// have had its effect.
+	Effect bool
+
+	// Env replaces the environment, for sbatch, which gives its own to the job.
+	Env []string
+}
+
+// String is the command line.
+func (c Call) String() string { return c.Name + " " + strings.Join(c.Args, " ") }
+
+// Output is what a command printed.
+type Output struct {
+	Stdout []byte
+	Stderr []byte
+}
+
+// Runner runs a call.
+type Runner interface {
+	// Run returns what was printed. Its errors wrap one of package driver's, and
+	// are a *Failed where the command ended with another status than 0.
+	Run(ctx context.Context, c Call) (Output, error)
+}
+
+// Launcher starts a command that outlives the call, and this process.
+type Launcher interface {
+	// Launch returns when the command was started. How it ends is not told.
+	Launch(c Call) error
+}
+
+// Failed is a command that ended with another status than 0.
+type Failed struct {
+	Call   Call
+	Status int
+	Stderr string
+	Cause  error // one of package driver's
+}
+
+// Error is one line.
+func (f *Failed) Error() string {
+	text := strings.Join(strings.Fields(f.Stderr), " ")
+	if len(text) > 300 {
+		text = text[:300] + "…"
+	}
+	return fmt.Sprintf("%s: %s (status %d): %v", f.Call.Name, text, f.Status, f.Cause)
+}
+
+// Unwrap is one of package driver's errors.
+func (f *Failed) Unwrap() error { return f.Cause }
+
+// Exec runs the commands that are installed.
+type Exec struct {
+	Bin     string        // directory of the commands; empty = found by PATH
+	Conf    string        // SLURM_CONF; empty = that of this process, or the site's
+	Timeout time.Duration // 0 = DefaultTimeout
+
+	// Credential, where not nil, is the user that the commands run as. Only root
+	// has a choice.
+	Credential *syscall.Credential
+}
+
+// Run runs the call.
+func (e Exec) Run(ctx context.Context, c Call) (Output, error) {
+	limit := e.Timeout
+	if limit <= 0 {
+		limit = DefaultTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, e.path(c.Name), c.Args...)
+	cmd.Stdin = bytes.NewReader(c.Stdin)
+	cmd.Env = e.env(c)
+	cmd.Dir = "/"
+	cmd.WaitDelay = time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: e.Credential}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	out := Output{Stdout: stdout.Bytes(), Stderr: stderr.Bytes()}
+	if err == nil {
+		return out, nil
+	}
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil && c.Effect:
+		return out, fmt.Errorf("%s: cut off: %w: %w", c.Name, driver.ErrUnknown, context.Cause(ctx))
+	case ctx.Err() != nil:
+		return out, fmt.Errorf("%s: cut off: %w: %w", c.Name, driver.ErrTransient, context.Cause(ctx))
+	case errors.As(err, &exit):
+		return out, &Failed{Call: c, Status: exit.ExitCode(), Stderr: stderr.String(), Cause: Cause(stderr.String(), c.Effect)}
+	}
+	return out, fmt.Errorf("%s: %w: %w", c.Name, driver.ErrTransient, err)
+}
+
+// Launch starts the call in a session of its own.
+func (e Exec) Launch(c Call) error {
+	cmd := exec.Command(e.path(c.Name), c.Args...) //nolint:noctx // it is not this process's to end
+	cmd.Env = e.env(c)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: e.Credential, Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("%s: %w: %w", c.Name, driver.ErrTransient, err)
+	}
+	go func() { _ = cmd.Wait() }() // so that nothing is left of it when it ends
+	return nil
+}
+
+func (e Exec) path(name string) string {
+	if e.Bin != "" {
+		return e.Bin + "/" + name
+	}
+	return name
+}
+
+func (e Exec) env(c Call) []string {
+	env := c.Env
+	if env == nil {
+		env = []string{"PATH=" + Path(), "LC_ALL=C", "TZ=UTC", "SLURM_TIME_FORMAT=standard"}
+		for _, name := range []string{"HOME", "USER", "LOGNAME"} {
+			if v, ok := os.LookupEnv(name); ok {
+				env = append(env, name+"="+v)
+			}
+		}
+	}
+	conf := e.Conf
+	if conf == "" {
+		conf = os.Getenv("SLURM_CONF")
+	}
+	if conf != "" {
+		env = append(env, "SLURM_CONF="+conf)
+	}
+	return env
+}
+
+// Path is this process's PATH, or the usual one.
+func Path() string {
+	if v := os.Getenv("PATH"); v != "" {
+		return v
+	}
+	return "/usr/local/bin:/usr/bin:/bin"
+}
+
+// Cause tells which of package driver's errors a command's message is. A message
+// that is not known is driver.ErrTransient: to look again does no harm.
+func Cause(stderr string, effect bool) error {
+	says := func(texts ...string) bool {
+		for _, t := range texts {
+			if strings.Contains(strings.ToLower(stderr), strings.ToLower(t)) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case says("Invalid job id", "Invalid job_id", "Invalid job array ID"):
+		return driver.ErrNotFound
+	case says("Socket timed out", "Zero Bytes were transmitted", "Unexpected message received", "Connection reset"):
+		if effect {
+			return driver.ErrUnknown
+		}
+		return driver.ErrTransient
+	case says("Unable to contact", "connect failure", "Connection refused", "standby mode", "Munge", "temporarily unable", "try again"):
+		return driver.ErrTransient
+	case says("denied", "Invalid user id", "disabled", "not permitted", "User does not have", "Invalid account or account/partition",
+		"Invalid qos", "violates accounting"):
+		return driver.ErrDenied
+	case says("no longer pending", "already completing or completed", "is pending execution", "already finished",
+		"not heterogeneous job leader", "in progress"):
+		return driver.ErrConflict
+	case says("not available", "can not be satisfied", "does not look like a batch script", "invalid", "unrecognized option",
+		"Unable to open file", "too large", "exceeds", "DOS line breaks", "contains a NUL character", "ambiguous option"):
+		return driver.ErrInvalid
+	}
+	return driver.ErrTransient
+}

@@ -1,0 +1,139 @@
+package slurm
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/slurm/command"
+)
+
+// Defaults of Config.
+const (
+	DefaultInterval = 2 * time.Second
+	DefaultWindow   = 2 * time.Minute
+	DefaultQuiet    = 2 * time.Minute
+	DefaultKeep     = 30 * 24 * time.Hour
+)
+
+// ErrConfig is wrapped by New where its Config cannot be used here.
+var ErrConfig = errors.New("configuration of the slurm driver")
+
+// CauseRequeue is the cause of an attempt that this driver did not bring about:
+// the job's owner, an administrator, a preemption or a failed node put the job
+// back into the queue.
+const CauseRequeue driver.Cause = "requeue"
+
+// Config is what a Driver needs.
+type Config struct {
+	Dir string // state; made where missing
+
+	// User is whose jobs are seen and changed; default the user of this process.
+	User string
+
+	// Partitions are those whose jobs are seen; none = all. A job that Start
+	// creates goes to the first, unless its file names one.
+	Partitions []string
+
+	// Commands runs Slurm's commands; default those that are installed.
+	Commands command.Runner
+
+	// Parse reads a job file.
+	Parse func(filename string, src []byte, vars map[string]string) (*jobfile.Job, error)
+
+	// Interval is how often a watch asks squeue; default DefaultInterval.
+	Interval time.Duration
+
+	// Window is for how long a job that was put back into the queue waits for its
+	// new settings before it starts again by itself; default DefaultWindow. Slurm's
+	// own is about two minutes.
+	Window time.Duration
+
+	// Quiet is for how long after an sbatch whose outcome is unknown its job is
+	// looked for before another is submitted; default DefaultQuiet. A slurmctld was
+	// seen to stall for 76 s.
+	Quiet time.Duration
+
+	// Keep is how long the record of an ended job is kept; default DefaultKeep.
+	Keep time.Duration
+
+	// TaskProlog tells that the site runs the shipped TaskProlog, which exports the
+	// variables of SettingsDir/JOBID into the job.
+	TaskProlog  bool
+	SettingsDir string // default Dir/slurm-env
+
+	// Listener is the argv prefix of `pitchpipe listen`, which is started as a step
+	// inside each job that reports progress; empty = no listener. It gets --pattern,
+	// --file, --offset and --total.
+	Listener []string
+
+	// ReadOutput tells that the jobs' output files may be opened: they are this
+	// user's own. Default: when User is the user of this process.
+	ReadOutput *bool
+
+	Logger *slog.Logger // default: nothing is logged
+
+	// AfterStep is called after each durable step with its name. Crash tests end
+	// the process there; production leaves it nil.
+	AfterStep func(step string)
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Dir == "" || c.Parse == nil {
+		return c, fmt.Errorf("%w: Dir and Parse are needed", ErrConfig)
+	}
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return c, fmt.Errorf("%w: state directory: %w", ErrConfig, err)
+	}
+	c.Dir = dir
+	self, err := user.Current()
+	if err != nil {
+		return c, fmt.Errorf("%w: who runs this driver: %w", ErrConfig, err)
+	}
+	if c.User == "" {
+		c.User = self.Username
+	}
+	for _, p := range c.Partitions {
+		if p == "" || strings.ContainsAny(p, ", |\n") {
+			return c, fmt.Errorf("%w: partition %q", ErrConfig, p)
+		}
+	}
+	if c.Commands == nil {
+		c.Commands = command.Exec{}
+	}
+	if c.ReadOutput == nil {
+		own := c.User == self.Username
+		c.ReadOutput = &own
+	}
+	for _, d := range []struct {
+		have     *time.Duration
+		standard time.Duration
+	}{{&c.Interval, DefaultInterval}, {&c.Window, DefaultWindow}, {&c.Quiet, DefaultQuiet}, {&c.Keep, DefaultKeep}} {
+		if *d.have <= 0 {
+			*d.have = d.standard
+		}
+	}
+	if c.SettingsDir == "" {
+		c.SettingsDir = filepath.Join(dir, "slurm-env")
+	}
+	if c.TaskProlog {
+		if err := os.MkdirAll(c.SettingsDir, 0o755); err != nil {
+			return c, fmt.Errorf("%w: %w", ErrConfig, err)
+		}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.AfterStep == nil {
+		c.AfterStep = func(string) {}
+	}
+	return c, nil
+}

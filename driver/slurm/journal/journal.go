@@ -1,0 +1,208 @@
+package journal
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/local/durable"
+)
+
+// version of the records.
+const version = 1
+
+// Request is a claimed request id.
+type Request struct {
+	Version int              `json:"version"`
+	ID      driver.RequestID `json:"id"`
+	Marker  string           `json:"marker"`        // stands in the job's comment
+	Tried   time.Time        `json:"tried"`         // when sbatch was last called
+	Job     driver.JobID     `json:"job,omitempty"` // empty: not known to exist
+}
+
+// Phase is how far an intent got.
+type Phase string
+
+// The phases, in order.
+const (
+	Asking   Phase = "asking"   // it is asked to save
+	Stopping Phase = "stopping" // it saved; it is being put back into the queue
+	Stopped  Phase = "stopped"  // it waits in the queue
+	Changed  Phase = "changed"  // with the new settings
+)
+
+// Moving is the intent in progress.
+type Moving struct {
+	Intent    driver.Intent `json:"intent"`
+	Phase     Phase         `json:"phase"`
+	Asked     time.Time     `json:"asked,omitzero"`
+	Signalled bool          `json:"signalled,omitempty"` // the signal was sent, for certain
+	Requeued  bool          `json:"requeued,omitempty"`  // the requeue was acknowledged
+	Queued    bool          `json:"queued,omitempty"`    // the job waited in the queue when the intent came
+	Offset    int64         `json:"offset,omitempty"`    // of the output when it was asked
+	Restarts  int           `json:"restarts"`            // that Slurm counted when the intent came
+	Before    Size          `json:"before"`              // that the job had when the intent came
+}
+
+// Size is what Slurm can change of a job.
+type Size struct {
+	Cores        int           `json:"cores"`
+	MemoryBytes  int64         `json:"memory_bytes"` // as Slurm counts it: a node, or a CPU
+	MemoryPerCPU bool          `json:"memory_per_cpu,omitempty"`
+	TimeLimit    time.Duration `json:"time_limit"`
+}
+
+// Next is what the next attempt differs in, and why.
+type Next struct {
+	Number int           `json:"number"` // of the attempt
+	Change driver.Change `json:"change"`
+	Intent string        `json:"intent"`
+	Size   Size          `json:"size"` // that it must have, else it is not this
+	Output Mark          `json:"output,omitzero"`
+}
+
+// Mark is a place in a job's output.
+type Mark struct {
+	Offset int64  `json:"offset"`
+	Tail   []byte `json:"tail,omitempty"` // what stood before it, to know the place again
+}
+
+// Listening is the listener that was started last.
+type Listening struct {
+	Attempt int       `json:"attempt"`
+	At      time.Time `json:"at"`
+}
+
+// Record is what is known of one job beside what Slurm says.
+type Record struct {
+	Version   int                        `json:"version"`
+	Job       driver.JobID               `json:"job"`
+	Request   driver.RequestID           `json:"request,omitempty"`
+	Filename  string                     `json:"filename,omitempty"`
+	Script    []byte                     `json:"script"`
+	Env       map[string]string          `json:"env,omitempty"`     // that the submission set
+	Submitted time.Time                  `json:"submitted"`         // first
+	Own       Size                       `json:"own"`               // what the owner asked for
+	Delayed   bool                       `json:"delayed,omitempty"` // its wait is ours to end
+	Moving    *Moving                    `json:"moving,omitempty"`
+	Next      *Next                      `json:"next,omitempty"`
+	Listening *Listening                 `json:"listening,omitempty"`
+	Attempts  []driver.Attempt           `json:"attempts,omitempty"`
+	Closed    map[string]driver.StepKind `json:"closed,omitempty"` // intents that came to nothing
+	Last      *driver.Job                `json:"last,omitempty"`   // how it ended
+}
+
+// Journal is a directory of records.
+type Journal struct{ dir string }
+
+// Open makes the directory where it is missing.
+func Open(dir string) (Journal, error) {
+	for _, sub := range []string{"requests", "jobs"} {
+		if err := durable.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
+			return Journal{}, fmt.Errorf("journal: %w", err)
+		}
+	}
+	return Journal{dir}, nil
+}
+
+func (j Journal) request(id driver.RequestID) string {
+	return filepath.Join(j.dir, "requests", digest(string(id)))
+}
+
+func digest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:])
+}
+
+// Marker is what names a request in a job's comment. It tells of the journal too,
+// since two controllers may use the same request id.
+func (j Journal) Marker(id driver.RequestID) string {
+	return "pitchpipe-request=" + digest(j.dir + "\x00" + string(id))[:24]
+}
+
+// Request returns what is known of a request id. Its error is fs.ErrNotExist where
+// it is new.
+func (j Journal) Request(id driver.RequestID) (Request, error) {
+	var r Request
+	err := durable.ReadJSON(j.request(id), &r)
+	if err == nil && r.Version != version {
+		err = fmt.Errorf("request %s: version %d of the journal is not known: %w", id, r.Version, driver.ErrInvalid)
+	}
+	return r, err
+}
+
+// Claim makes a request id this caller's, before anything of its job exists. Its
+// error is fs.ErrExist where another was first.
+func (j Journal) Claim(r Request) error {
+	r.Version = version
+	return durable.Claim(j.request(r.ID), r)
+}
+
+// Keep replaces what is known of a request.
+func (j Journal) Keep(r Request) error {
+	r.Version = version
+	return durable.WriteJSON(j.request(r.ID), r, 0o600)
+}
+
+// Free forgets a request that certainly made no job.
+func (j Journal) Free(id driver.RequestID) error {
+	if err := os.Remove(j.request(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("journal: freeing a request: %w", err)
+	}
+	return durable.SyncDir(filepath.Join(j.dir, "requests"))
+}
+
+func (j Journal) path(id driver.JobID) string {
+	return filepath.Join(j.dir, "jobs", string(id)+".json")
+}
+
+// Read returns the record of a job. Its error is fs.ErrNotExist where there is
+// none.
+func (j Journal) Read(id driver.JobID) (*Record, error) {
+	var r Record
+	if err := durable.ReadJSON(j.path(id), &r); err != nil {
+		return nil, err
+	}
+	if r.Version != version || r.Job != id {
+		return nil, fmt.Errorf("record of job %s: version %d of job %q is not known: %w", id, r.Version, r.Job, driver.ErrInvalid)
+	}
+	return &r, nil
+}
+
+// Write replaces the record of a job.
+func (j Journal) Write(r *Record) error {
+	r.Version = version
+	return durable.WriteJSON(j.path(r.Job), r, 0o600)
+}
+
+// Jobs lists the jobs that have a record.
+func (j Journal) Jobs() ([]driver.JobID, error) {
+	entries, err := os.ReadDir(filepath.Join(j.dir, "jobs"))
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	var out []driver.JobID
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".json"); ok {
+			out = append(out, driver.JobID(name))
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// Forget removes the record of a job.
+func (j Journal) Forget(id driver.JobID) error {
+	if err := os.Remove(j.path(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("journal: forgetting job %s: %w", id, err)
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package journal_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/journal"
+)
+
+func open(t *testing.T) (journal.Journal, string) {
+	t.Helper()
+	dir := t.TempDir()
+	j, err := journal.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j, dir
+}
+
+func TestARequestIsClaimedOnce(t *testing.T) {
+	t.Parallel()
+	j, _ := open(t)
+	if _, err := j.Request("r"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a new request: %v, want %v", err, fs.ErrNotExist)
+	}
+	if err := j.Claim(journal.Request{ID: "r", Marker: "m"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Claim(journal.Request{ID: "r", Marker: "other"}); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a second claim: %v, want %v", err, fs.ErrExist)
+	}
+	if err := j.Keep(journal.Request{ID: "r", Marker: "m", Job: "7"}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := j.Request("r"); err != nil || r.Job != "7" || r.Marker != "m" {
+		t.Errorf("request %+v (%v), want the first claim with its job", r, err)
+	}
+	if err := j.Free("r"); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Claim(journal.Request{ID: "r"}); err != nil {
+		t.Errorf("claim of a freed request: %v", err)
+	}
+}
+
+func TestTwoJournalsMarkTheSameRequestDifferently(t *testing.T) {
+	t.Parallel()
+	a, _ := open(t)
+	b, _ := open(t)
+	if a.Marker("r") == b.Marker("r") || a.Marker("r") == a.Marker("s") || a.Marker("r") != a.Marker("r") { //nolint:staticcheck // asked twice
+		t.Errorf("markers %s, %s, %s", a.Marker("r"), b.Marker("r"), a.Marker("s"))
+	}
+}
+
+func TestARecordComesBackAsItWas(t *testing.T) {
+	t.Parallel()
+	j, dir := open(t)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	want := &journal.Record{
+		Job: "9_1", Request: "r", Script: []byte("#!/bin/sh\n\xff"), Submitted: at, Own: journal.Size{Cores: 2, MemoryPerCPU: true},
+		Moving: &journal.Moving{Intent: driver.Intent{ID: "i", Checkpoint: &driver.Checkpoint{Signal: "USR1"}}, Phase: journal.Stopping, Asked: at},
+		Next:   &journal.Next{Number: 2, Change: driver.Change{Env: map[string]string{"A": "b"}}},
+		Closed: map[string]driver.StepKind{"h": driver.StepAbandoned},
+	}
+	if err := j.Write(want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := j.Read("9_1")
+	if err != nil || !cmp.Equal(want, got) {
+		t.Errorf("record (%v): %s", err, cmp.Diff(want, got))
+	}
+	if ids, err := j.Jobs(); err != nil || len(ids) != 1 || ids[0] != "9_1" {
+		t.Errorf("jobs %v (%v), want 9_1", ids, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "jobs", "5.json"), []byte(`{"version":9,"job":"5"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Read("5"); !errors.Is(err, driver.ErrInvalid) {
+		t.Errorf("a record of another version: %v, want %v", err, driver.ErrInvalid)
+	}
+	if err := j.Forget("9_1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Read("9_1"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a forgotten record: %v, want %v", err, fs.ErrNotExist)
+	}
+}

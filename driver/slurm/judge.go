@@ -1,0 +1,177 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/journal"
+	"pitchpipe/driver/slurm/parse"
+)
+
+// Check is the dry run of Advance.
+func (d *Driver) Check(ctx context.Context, in driver.Intent) error {
+	defer d.hold(in.Job)()
+	j, r, err := d.observe(ctx, in.Job)
+	if errors.Is(err, driver.ErrNotFound) && number(in.Job) {
+		if _, err := d.past(ctx, in.Job); err != nil {
+			return fmt.Errorf("check: %w", err)
+		}
+		return fmt.Errorf("check: job %s has ended: %w", in.Job, driver.ErrConflict)
+	}
+	if err != nil {
+		return fmt.Errorf("check: %w", err)
+	}
+	if ended(j.State) {
+		return fmt.Errorf("check: job %s has ended: %w", in.Job, driver.ErrConflict)
+	}
+	if r == nil {
+		if r, err = d.open(ctx, j); err != nil {
+			return fmt.Errorf("check: %w", err)
+		}
+	}
+	if err := d.judge(ctx, j, r, in); err != nil {
+		return fmt.Errorf("check: job %s: %w", in.Job, err)
+	}
+	return nil
+}
+
+// open is the record of a job of which there was none.
+func (d *Driver) open(ctx context.Context, j parse.Job) (*journal.Record, error) {
+	t, err := d.script(ctx, j, nil)
+	if err != nil {
+		return nil, err
+	}
+	r := &journal.Record{Job: jobID(j.ID, j.ArrayJob, j.ArrayTask), Script: t.script, Submitted: j.Submitted, Own: sizeOf(j)}
+	follow(r, j, time.Now())
+	return r, nil
+}
+
+// judge refuses an intent that this cluster or this job cannot follow.
+func (d *Driver) judge(ctx context.Context, j parse.Job, r *journal.Record, in driver.Intent) error {
+	if why := observedOnly(j); why != "" {
+		return fmt.Errorf("%s: %w", why, driver.ErrUnsupported)
+	}
+	if err := d.judgeChange(ctx, j, r, in.Change); err != nil {
+		return err
+	}
+	if waiting(j.State) {
+		return nil
+	}
+	return d.judgeMove(j, in.Checkpoint)
+}
+
+// observedOnly says why a job is seen but not changed.
+func observedOnly(j parse.Job) string {
+	switch {
+	case !j.Batch:
+		return "only jobs of sbatch are changed: this one has no script to run again"
+	case j.ArrayJob != "":
+		return "tasks of arrays are observed, not changed"
+	case j.HetJob != "":
+		return "heterogeneous jobs are observed, not changed"
+	case j.Nodes > 1:
+		return "jobs on several nodes are observed, not changed"
+	case j.Tasks > 1:
+		return "jobs of several tasks are observed, not changed"
+	}
+	return ""
+}
+
+func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *journal.Record, c driver.Change) error {
+	switch {
+	case len(c.Args) > 0:
+		return fmt.Errorf("the command line is inside the script, which Slurm does not change: %w", driver.ErrUnsupported)
+	case len(c.Env)+len(c.Live) > 0 && !d.cfg.TaskProlog:
+		return fmt.Errorf("a job that is put back into the queue keeps its environment; the site's TaskProlog could change that and is not known to be ours: %w",
+			driver.ErrUnsupported)
+	case c.Cores < 0 || c.MemoryBytes < 0 || c.TimeLimit < 0:
+		return fmt.Errorf("less than nothing: %w", driver.ErrInvalid)
+	}
+	// A job that is killed for memory has ended, and its dependants with it: there
+	// is no way back to the owner's limit.
+	if own := total(r.Own); c.MemoryBytes > 0 && c.MemoryBytes < own || c.MemoryBytes > 0 && own == 0 {
+		return fmt.Errorf("a kill for memory ends a job of Slurm for good, so that its limit is not lowered: %w", driver.ErrUnsupported)
+	}
+	t, _ := d.known(j, r)
+	for name := range c.Env {
+		if _, ok := t.fixed[name]; ok {
+			return fmt.Errorf("the script sets %s to a literal, whatever its environment says: %w", name, driver.ErrUnsupported)
+		}
+	}
+	if err := judgeEnv(c.Env); err != nil {
+		return err
+	}
+	if _, err := driver.EncodeSettings(1, c.Live); err != nil {
+		return err
+	}
+	if c.Cores == 0 && c.MemoryBytes == 0 {
+		return nil
+	}
+	size := target(r.Own, c)
+	return d.fits(ctx, firstPartition(j), size.Cores, total(size))
+}
+
+func firstPartition(j parse.Job) string {
+	p, _, _ := strings.Cut(j.Partition, ",")
+	return p
+}
+
+func (d *Driver) judgeMove(j parse.Job, cp *driver.Checkpoint) error {
+	switch {
+	case cp == nil:
+		return fmt.Errorf("a running job is not touched without a checkpoint: %w", driver.ErrUnsupported)
+	case !j.Requeue:
+		return fmt.Errorf("its owner forbids restarts (--no-requeue): %w", driver.ErrDenied)
+	case unix.SignalNum(signalName(cp.Signal)) == 0:
+		return fmt.Errorf("signal %q: %w", cp.Signal, driver.ErrInvalid)
+	case cp.Exit == 0 && cp.Done == "":
+		return fmt.Errorf("a checkpoint that says neither by which exit status nor by which line it is known: %w", driver.ErrInvalid)
+	case cp.Done != "" && !*d.cfg.ReadOutput:
+		return fmt.Errorf("the job's output is not this user's to read, so that no line of it tells of a checkpoint: %w", driver.ErrUnsupported)
+	case cp.Done == "" && !slices.Contains(d.site.requeue, cp.Exit):
+		return fmt.Errorf("a job that leaves with status %d has ended here, and its dependants with it, since neither RequeueExitHold nor RequeueExit of this cluster names it; "+
+			"let the job say that it saved and go on (checkpoint done=...): %w", cp.Exit, driver.ErrUnsupported)
+	}
+	if _, err := regexp.Compile(cp.Done); err != nil {
+		return fmt.Errorf("checkpoint: %w: %w", driver.ErrInvalid, err)
+	}
+	return nil
+}
+
+// signalName adds the SIG that people leave out.
+func signalName(name string) string {
+	name = strings.ToUpper(name)
+	if !strings.HasPrefix(name, "SIG") {
+		name = "SIG" + name
+	}
+	return name
+}
+
+// target is the size that a change gives a job. Slurm counts memory in MiB and
+// time in minutes; both are rounded up. Where the owner asked for memory by CPU
+// and the CPUs change, his total stays.
+func target(own journal.Size, c driver.Change) journal.Size {
+	s := own
+	if c.Cores > 0 {
+		s.Cores = c.Cores
+	}
+	if own.MemoryPerCPU && s.Cores != own.Cores {
+		s.MemoryBytes, s.MemoryPerCPU = total(own), false
+	}
+	if c.MemoryBytes > 0 {
+		const mebibyte = 1 << 20
+		s.MemoryBytes, s.MemoryPerCPU = (c.MemoryBytes+mebibyte-1)/mebibyte*mebibyte, false
+	}
+	if c.TimeLimit > 0 {
+		s.TimeLimit = (c.TimeLimit + time.Minute - 1).Truncate(time.Minute)
+	}
+	return s
+}

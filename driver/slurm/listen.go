@@ -1,0 +1,149 @@
+package slurm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/command"
+	"pitchpipe/driver/slurm/journal"
+	"pitchpipe/driver/slurm/parse"
+)
+
+// listenStep is the name of the step that listens.
+const listenStep = "pitchpipe-listen"
+
+// arrival is how long a step that was started may take to be seen.
+const arrival = 30 * time.Second
+
+var _ driver.Listener = (*Driver)(nil)
+
+// Listen starts the listener as a step of its own inside the job, which overlaps
+// the job's other steps, counts among its processes and ends with it. Which
+// attempts have one is durable; where that is old news, Slurm is asked for the
+// step, so that a listener that died is started again.
+func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p driver.Progress) error {
+	launcher, ok := d.cfg.Commands.(command.Launcher)
+	if len(d.cfg.Listener) == 0 || !ok || p.Pattern == "" {
+		return fmt.Errorf("listen: job %s: no listener: %w", id, driver.ErrUnsupported)
+	}
+	defer d.hold(id)()
+	j, r, err := d.observe(ctx, id)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	if j.State != "RUNNING" || j.Restarts+1 != attempt {
+		return fmt.Errorf("listen: job %s: attempt %d does not run: %w", id, attempt, driver.ErrConflict)
+	}
+	if r == nil {
+		if r, err = d.open(ctx, j); err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+	}
+	if l := r.Listening; l != nil && l.Attempt == attempt {
+		there, err := d.listens(ctx, j)
+		if err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+		if there || time.Since(l.At) < arrival {
+			return nil
+		}
+	}
+	// Durable first: a second listener would report each epoch twice.
+	r.Listening = &journal.Listening{Attempt: attempt, At: time.Now()}
+	if err := d.write(r, "listening"); err != nil {
+		return err
+	}
+	args := []string{
+		"--jobid=" + j.ID, "--overlap", "--nodes=1", "--ntasks=1", "--cpus-per-task=1", "--mem=0", "--cpu-bind=none",
+		"--job-name=" + listenStep, "--chdir=" + j.WorkDir, "--input=none", "--output=none", "--error=none", "--quiet",
+	}
+	args = append(append(args, d.cfg.Listener...), "--pattern", p.Pattern)
+	file := p.File
+	if file == "" {
+		file = j.StdOut
+		args = append(args, "--offset", strconv.FormatInt(d.began(j, r, attempt), 10))
+	} else if !filepath.IsAbs(file) {
+		file = filepath.Join(j.WorkDir, file)
+	}
+	args = append(args, "--file", file)
+	if p.Total > 0 {
+		args = append(args, "--total", strconv.Itoa(p.Total))
+	}
+	call := command.Call{Name: "srun", Args: args, Effect: true}
+	d.cfg.Logger.Info("slurm", "command", call.String())
+	if err := launcher.Launch(call); err != nil {
+		return fmt.Errorf("listen: job %s: %w", id, err)
+	}
+	return nil
+}
+
+// listens tells whether the job has a step that listens.
+func (d *Driver) listens(ctx context.Context, j parse.Job) (bool, error) {
+	out, err := d.ask(ctx, "squeue", "-h", "--steps", "-j", j.ID, "-o", "%j")
+	if err != nil {
+		return false, err
+	}
+	for line := range strings.Lines(string(out)) {
+		if strings.TrimSpace(line) == listenStep {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// maxMark is how much of an output is kept to know the place again.
+const maxMark = 64
+
+// mark is where the output of the attempt that ends now ends.
+func (d *Driver) mark(j parse.Job) journal.Mark {
+	m := journal.Mark{Offset: d.outputSize(j)}
+	from := max(0, m.Offset-maxMark)
+	m.Tail = d.piece(j, from, m.Offset-from)
+	return m
+}
+
+func (d *Driver) piece(j parse.Job, from, n int64) []byte {
+	if !*d.cfg.ReadOutput || n <= 0 {
+		return nil
+	}
+	f, err := d.openOutput(j.StdOut, j.User)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			d.cfg.Logger.Debug("the output cannot be read", "job", j.ID, "error", err)
+		}
+		return nil
+	}
+	defer func() { _ = f.Close() }() // only read
+	data, err := io.ReadAll(io.NewSectionReader(f, from, n))
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// began is the byte of the output at which the attempt began. Whether Slurm
+// appends to an output or begins it anew is the job's own choice, so the place is
+// known by what stands before it. Where it is not known, what is there already is
+// passed over: epochs of an earlier attempt must not be reported again.
+func (d *Driver) began(j parse.Job, r *journal.Record, attempt int) int64 {
+	switch {
+	case attempt == 1:
+		return 0
+	case r.Next == nil || r.Next.Number != attempt:
+		return d.outputSize(j)
+	}
+	m := r.Next.Output
+	if n := int64(len(m.Tail)); !bytes.Equal(m.Tail, d.piece(j, m.Offset-n, n)) {
+		return 0
+	}
+	return m.Offset
+}

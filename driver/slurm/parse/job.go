@@ -1,0 +1,133 @@
+package parse
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Job is one record of `scontrol -o show job`.
+type Job struct {
+	ID        string // the number; of an array's task its own
+	ArrayJob  string // empty outside of arrays
+	ArrayTask string // one number, or a set such as 3-5 where tasks wait
+	HetJob    string // leader of a heterogeneous job
+
+	Name, User, Account, QOS, Partition string
+	State, Reason                       string
+	Dependency                          string
+	Comment, Reservation                string
+	Node                                string // the batch host, empty where it never ran
+	WorkDir, StdOut, StdErr, Command    string
+
+	Requeue, Batch bool
+	Held           bool // its priority is 0
+	Restarts       int
+	Exit           Status
+
+	Nodes, CPUs, Tasks, CPUsPerTask int
+	MemoryBytes                     int64 // a node, or a CPU where MemoryPerCPU; 0 = none asked for
+	MemoryPerCPU                    bool
+	TimeLimit                       time.Duration // 0 = none
+
+	Submitted, Eligible, Started, Ended time.Time // Submitted is that of the last requeue
+}
+
+// Jobs reads `scontrol -o show job`: one record a line. It returns every record
+// that it could read, and what was wrong with the others: one job's odd name hides
+// no other job.
+func Jobs(output []byte) ([]Job, error) {
+	var out []Job
+	var faults []error
+	for text := range strings.SplitSeq(string(output), "\nJobId=") {
+		text = strings.TrimSpace(strings.TrimPrefix(text, "JobId="))
+		if text == "" || text == "No jobs in the system" {
+			continue
+		}
+		j, err := job("JobId=" + text)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		out = append(out, j)
+	}
+	return out, errors.Join(faults...)
+}
+
+func job(line string) (Job, error) {
+	f, err := record(line, jobKeys())
+	if err != nil {
+		return Job{}, fmt.Errorf("job %.20q: %w", line, err)
+	}
+	r := reader{fields: f}
+	j := Job{
+		ID: r.text("JobId"), ArrayJob: none(f["ArrayJobId"]), ArrayTask: none(f["ArrayTaskId"]), HetJob: none(f["HetJobId"]),
+		Name: r.text("JobName"), Account: none(f["Account"]), QOS: none(f["QOS"]), Partition: r.text("Partition"),
+		Reason: none(f["Reason"]), Dependency: none(f["Dependency"]), Comment: f["Comment"], Reservation: none(f["Reservation"]),
+		Node: none(f["BatchHost"]), WorkDir: none(f["WorkDir"]), StdOut: none(f["StdOut"]), StdErr: none(f["StdErr"]), Command: none(f["Command"]),
+		Requeue: r.flag("Requeue"), Batch: r.flag("BatchFlag"), Held: f["Priority"] == "0",
+		Restarts: r.number("Restarts", count), Nodes: r.number("NumNodes", low), CPUs: r.number("NumCPUs", low),
+	}
+	j.User, _, _ = strings.Cut(r.text("UserId"), "(")
+	if tasks := f["NumTasks"]; none(tasks) != "" {
+		j.Tasks = r.number("NumTasks", low)
+	}
+	if per := f["CPUs/Task"]; none(per) != "" {
+		j.CPUsPerTask = r.number("CPUs/Task", count)
+	}
+	if _, ok := f["MinMemoryCPU"]; ok {
+		j.MemoryPerCPU, j.MemoryBytes = true, read(&r, "MinMemoryCPU", Memory)
+	} else {
+		j.MemoryBytes = read(&r, "MinMemoryNode", Memory)
+	}
+	j.State = read(&r, "JobState", state)
+	j.Exit = read(&r, "ExitCode", ExitStatus)
+	j.TimeLimit = read(&r, "TimeLimit", Limit)
+	j.Submitted, j.Eligible = read(&r, "SubmitTime", Instant), read(&r, "EligibleTime", Instant)
+	j.Started, j.Ended = read(&r, "StartTime", Instant), read(&r, "EndTime", Instant)
+	if r.err == nil && strings.Trim(j.ID, "0123456789") != "" {
+		r.err = badValue("JobId", j.ID)
+	}
+	return j, r.err
+}
+
+// reader keeps the first error of many fields.
+type reader struct {
+	fields map[string]string
+	err    error
+}
+
+func (r *reader) text(key string) string {
+	v, ok := r.fields[key]
+	if (!ok || v == "") && r.err == nil {
+		r.err = fmt.Errorf("%w: no field %s", ErrFormat, key)
+	}
+	return v
+}
+
+func (r *reader) flag(key string) bool {
+	v := r.text(key)
+	if v != "0" && v != "1" && r.err == nil {
+		r.err = badValue(key, v)
+	}
+	return v == "1"
+}
+
+func (r *reader) number(key string, as func(field, s string) (int, error)) int {
+	return read(r, key, as)
+}
+
+func read[T any](r *reader, key string, as func(field, s string) (T, error)) T {
+	var zero T
+	text := r.text(key)
+	if r.err != nil {
+		return zero
+	}
+	v, err := as(key, text)
+	if err != nil {
+		r.err = err
+		return zero
+	}
+	return v
+}

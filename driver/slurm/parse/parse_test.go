@@ -1,0 +1,216 @@
+package parse_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"pitchpipe/driver/slurm/parse"
+)
+
+// recorded is an output of Slurm 22.05.8, with other names.
+func recorded(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestARecordedQueue(t *testing.T) {
+	t.Parallel()
+	lines, err := parse.Queue(recorded(t, "squeue.txt"))
+	if err != nil || len(lines) != 9 {
+		t.Fatalf("%d lines (%v), want 9", len(lines), err)
+	}
+	waiting, task, het, running := lines[0], lines[8], lines[3], lines[7]
+	if waiting.ID != "21" || waiting.State != "PENDING" || waiting.ArrayTask != "" || waiting.Partition != "main" {
+		t.Errorf("waiting job %+v", waiting)
+	}
+	if task.ID != "28" || task.ArrayJob != "22" || task.ArrayTask != "1" {
+		t.Errorf("task of an array %+v, want task 1 of 22", task)
+	}
+	if lines[1].ArrayTask != "2-3%1" {
+		t.Errorf("waiting tasks %+v, want 2-3%%1", lines[1])
+	}
+	if het.ID != "24" || het.HetJob != "23" {
+		t.Errorf("component %+v, want one of 23", het)
+	}
+	if running.State != "RUNNING" || running.Restarts != 0 {
+		t.Errorf("running job %+v", running)
+	}
+}
+
+func TestRecordedJobs(t *testing.T) {
+	t.Parallel()
+	jobs, err := parse.Jobs(recorded(t, "scontrol-jobs.txt"))
+	if !errors.Is(err, parse.ErrFormat) || len(jobs) != 8 {
+		t.Fatalf("%d jobs (%v), want 8 and an error for the job whose name imitates a field", len(jobs), err)
+	}
+	byID := map[string]parse.Job{}
+	for _, j := range jobs {
+		byID[j.ID] = j
+	}
+	if _, ok := byID["20"]; ok {
+		t.Error("the job whose name imitates a field was read")
+	}
+	j := byID["21"]
+	if !j.MemoryPerCPU || j.MemoryBytes != 20<<20 || j.CPUsPerTask != 3 || j.TimeLimit != 26*time.Hour+3*time.Minute {
+		t.Errorf("job 21 is %+v, want 20 MiB for each of 3 CPUs and 1-02:03:00", j)
+	}
+	if j.User != "alice" || !j.Batch || !j.Requeue || j.Held || j.WorkDir != "/home/alice" || j.StdOut != "/home/alice/slurm-21.out" {
+		t.Errorf("job 21 is %+v", j)
+	}
+	if byID["25"].Nodes != 2 || byID["24"].HetJob != "23" || byID["28"].ArrayJob != "22" || byID["28"].ArrayTask != "1" {
+		t.Errorf("nodes %d, leader %q, array %q", byID["25"].Nodes, byID["24"].HetJob, byID["28"].ArrayJob)
+	}
+}
+
+func TestARequeuedJob(t *testing.T) {
+	t.Parallel()
+	const line = `JobId=2 JobName=two words UserId=a(1) GroupId=a(1) MCS_label=N/A Priority=0 Nice=0 Account=(null) QOS=normal ` +
+		`JobState=COMPLETING Reason=job_requeued_in_held_state Dependency=(null) Requeue=1 Restarts=1 BatchFlag=1 Reboot=0 ExitCode=85:0 ` +
+		`RunTime=00:00:00 TimeLimit=UNLIMITED TimeMin=N/A SubmitTime=2026-11-21T05:21:40 EligibleTime=Unknown StartTime=2026-11-21T05:21:44 ` +
+		`EndTime=Unknown Partition=main AllocNode:Sid=h:1 NodeList=n1 BatchHost=n1 NumNodes=1 NumCPUs=2 NumTasks=N/A CPUs/Task=N/A ` +
+		`MinMemoryNode=0 Command=(null) WorkDir=/a b Comment=x = y StdErr=/o StdIn=/dev/null StdOut=/o Power= `
+	jobs, err := parse.Jobs([]byte(line))
+	if err != nil || len(jobs) != 1 {
+		t.Fatalf("%d jobs (%v), want 1", len(jobs), err)
+	}
+	j := jobs[0]
+	if j.Name != "two words" || j.WorkDir != "/a b" || j.Comment != "x = y" || !j.Held || j.Restarts != 1 || j.Exit.Code() != 85 || !j.Ended.IsZero() {
+		t.Errorf("job %+v", j)
+	}
+	for _, field := range []string{"JobState=COMPLETING ", "Restarts=1 ", "NumNodes=1 ", "TimeLimit=UNLIMITED ", "Requeue=1 "} {
+		if _, err := parse.Jobs([]byte(strings.Replace(line, field, "", 1))); !errors.Is(err, parse.ErrFormat) {
+			t.Errorf("without %s: %v, want %v", field, err, parse.ErrFormat)
+		}
+	}
+	for _, bad := range []string{"Restarts=-1 ", "Restarts=x ", "Restarts= "} {
+		if _, err := parse.Jobs([]byte(strings.Replace(line, "Restarts=1 ", bad, 1))); !errors.Is(err, parse.ErrFormat) {
+			t.Errorf("%s: %v, want %v", bad, err, parse.ErrFormat)
+		}
+	}
+}
+
+func TestWhatElseWasRecorded(t *testing.T) {
+	t.Parallel()
+	past, err := parse.Accounting(recorded(t, "sacct.txt"))
+	if err != nil || len(past) < 10 {
+		t.Fatalf("%d jobs (%v) of the accounting, want 10 or more", len(past), err)
+	}
+	if p := past[0]; p.ID != "1" || p.Name != "exp" || p.State != "FAILED" || p.Exit.Exit != 85 || p.MemoryBytes != 100<<20 {
+		t.Errorf("job of the accounting %+v", p)
+	}
+	if p := past[1]; p.State != "CANCELLED" || p.TimeLimit != 20*time.Minute {
+		t.Errorf("cancelled job of the accounting %+v", p)
+	}
+	nodes, err := parse.Partitions(recorded(t, "sinfo.txt"))
+	if err != nil || len(nodes) != 1 || nodes[0] != (parse.Nodes{Partition: "main", Cores: 16, MemoryBytes: 20000 << 20}) {
+		t.Errorf("nodes %+v (%v)", nodes, err)
+	}
+	res, err := parse.Reservations(recorded(t, "scontrol-reservation.txt"))
+	if err != nil || len(res) != 1 || res[0].Name != "maint" || res[0].Nodes != "n1" || res[0].End.Sub(res[0].Start) != time.Hour {
+		t.Errorf("reservations %+v (%v)", res, err)
+	}
+	conf := parse.Config(recorded(t, "scontrol-config.txt"))
+	if conf["SLURM_VERSION"] != "22.05.8" || conf["RequeueExitHold"] != "" || conf["AccountingStorageType"] != "accounting_storage/slurmdbd" {
+		t.Errorf("version %q, RequeueExitHold %q", conf["SLURM_VERSION"], conf["RequeueExitHold"])
+	}
+	if start, err := parse.ExpectedStart(recorded(t, "sbatch-test-only.txt")); err != nil || start.Year() < 2026 {
+		t.Errorf("start %v (%v)", start, err)
+	}
+	comments := parse.Comments(recorded(t, "squeue-comments.txt"))
+	found := false
+	for _, c := range comments {
+		found = found || c == [2]string{"20", "free text | with = signs"}
+	}
+	if !found {
+		t.Errorf("comments %v, want that of job 20 with its bar", comments)
+	}
+}
+
+func TestValues(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]time.Duration{
+		"10:00": 10 * time.Minute, "1:00": time.Minute, "01:02:03": time.Hour + 2*time.Minute + 3*time.Second,
+		"365-00:00:00": 365 * 24 * time.Hour, "UNLIMITED": 0, "Partition_Limit": 0,
+	} {
+		if got, err := parse.Limit("TimeLimit", s); err != nil || got != want {
+			t.Errorf("limit %q is %v (%v), want %v", s, got, err, want)
+		}
+	}
+	for s, want := range map[string]int64{"100M": 100 << 20, "0": 0, "1.50G": 3 << 29, "64K": 64 << 10, "20": 20 << 20} {
+		if got, err := parse.Memory("MinMemoryNode", s); err != nil || got != want {
+			t.Errorf("memory %q is %d (%v), want %d", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"", "x", "1:2:3:4", "1-2", "-1:00"} {
+		if got, err := parse.Limit("TimeLimit", s); s != "" && !errors.Is(err, parse.ErrFormat) {
+			t.Errorf("limit %q is %v (%v), want an error", s, got, err)
+		}
+	}
+	for _, s := range []string{"", "M", "-1M", "NaN", "Inf", "1e400", "100Q", "0x10"} {
+		if got, err := parse.Memory("MinMemoryNode", s); !errors.Is(err, parse.ErrFormat) {
+			t.Errorf("memory %q is %d (%v), want an error", s, got, err)
+		}
+	}
+}
+
+func FuzzJobs(f *testing.F) {
+	f.Add(string(recorded(f, "scontrol-jobs.txt")))
+	f.Add("JobId=1 JobName=x JobState=RUNNING JobState=FAILED")
+	f.Fuzz(func(t *testing.T, s string) {
+		jobs, _ := parse.Jobs([]byte(s))
+		for _, j := range jobs {
+			if j.ID == "" || strings.Trim(j.ID, "0123456789") != "" || j.State == "" || j.Restarts < 0 || j.MemoryBytes < 0 || j.TimeLimit < 0 {
+				t.Errorf("an impossible job: %+v", j)
+			}
+		}
+	})
+}
+
+func FuzzQueue(f *testing.F) {
+	f.Add(string(recorded(f, "squeue.txt")))
+	f.Fuzz(func(t *testing.T, s string) {
+		lines, err := parse.Queue([]byte(s))
+		for _, l := range lines {
+			if err == nil && (l.ID == "" || l.State == "" || !strings.Contains(s, l.Print)) {
+				t.Errorf("an impossible line: %+v", l)
+			}
+		}
+	})
+}
+
+func FuzzSites(f *testing.F) {
+	f.Add(string(recorded(f, "sacct.txt")))
+	f.Add(string(recorded(f, "scontrol-reservation.txt")))
+	f.Add(string(recorded(f, "sinfo.txt")))
+	f.Fuzz(func(t *testing.T, s string) {
+		if past, err := parse.Accounting([]byte(s)); err == nil {
+			for _, p := range past {
+				if p.ID == "" || p.State == "" || p.MemoryBytes < 0 {
+					t.Errorf("an impossible job: %+v", p)
+				}
+			}
+		}
+		if nodes, err := parse.Partitions([]byte(s)); err == nil {
+			for _, n := range nodes {
+				if n.Cores < 0 || n.MemoryBytes < 0 {
+					t.Errorf("impossible nodes: %+v", n)
+				}
+			}
+		}
+		if res, err := parse.Reservations([]byte(s)); err == nil {
+			for _, r := range res {
+				if r.Name == "" {
+					t.Errorf("a reservation without a name: %+v", r)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,70 @@
+package parse
+
+import (
+	"fmt"
+	"strings"
+)
+
+// QueueFormat is what squeue -O is asked for: only what tells whether a job has
+// to be looked at, and no text that a user wrote.
+const QueueFormat = "JobID:|,ArrayJobID:|,ArrayTaskID:|,HetJobID:|,State:|,Reason:|,RestartCnt:|,NumCPUs:|,MinMemory:|,TimeLimit:|,Partition:|"
+
+// QueueLine is one line of squeue.
+type QueueLine struct {
+	ID        string // the number
+	ArrayJob  string // equal to ID, or that of the array
+	ArrayTask string // empty outside of arrays
+	HetJob    string
+	State     string
+	Restarts  int
+	Partition string
+	Print     string // the whole line: equal as long as nothing changed
+}
+
+// Queue reads the output of squeue under QueueFormat.
+func Queue(output []byte) ([]QueueLine, error) {
+	var out []QueueLine
+	for line := range strings.Lines(string(output)) {
+		line = strings.TrimRight(line, "\n")
+		if line == "" {
+			continue
+		}
+		f := strings.Split(line, "|")
+		if len(f) != strings.Count(QueueFormat, "|")+1 {
+			return nil, fmt.Errorf("%w: squeue: %d fields in %q", ErrFormat, len(f), line)
+		}
+		if f[0] == "" || strings.Trim(f[0], "0123456789") != "" {
+			return nil, badValue("JobID", f[0])
+		}
+		word, err := state("State", f[4])
+		if err != nil {
+			return nil, err
+		}
+		restarts, err := count("RestartCnt", f[6])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, QueueLine{
+			ID: f[0], ArrayJob: f[1], ArrayTask: none(f[2]), HetJob: none(f[3]), State: word,
+			Restarts: restarts, Partition: f[10], Print: line,
+		})
+	}
+	return out, nil
+}
+
+// CommentFormat is what squeue -o is asked for to find a request's job: free
+// text comes last.
+const CommentFormat = "%i|%k"
+
+// Comments reads the output of squeue under CommentFormat: for each job its id
+// and comment. A line of a comment that goes on over several lines is left out.
+func Comments(output []byte) [][2]string {
+	var out [][2]string
+	for line := range strings.Lines(string(output)) {
+		id, comment, ok := strings.Cut(strings.TrimRight(line, "\n"), "|")
+		if ok && id != "" && strings.Trim(id, "0123456789_[]-,%") == "" {
+			out = append(out, [2]string{id, comment})
+		}
+	}
+	return out
+}

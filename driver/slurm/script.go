@@ -1,0 +1,95 @@
+package slurm
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/slurm/journal"
+	"pitchpipe/driver/slurm/parse"
+)
+
+// text is what a job's script says.
+type text struct {
+	key         string // of the job that has it: numbers come round
+	script      []byte
+	fingerprint string
+	command     string
+	env         map[string]string
+	fixed       map[string]jobfile.Pos
+}
+
+// textKey tells a job from another that has its number later.
+func textKey(j parse.Job) string { return j.Command + "\x00" + j.Name + "\x00" + j.WorkDir }
+
+// known returns what is known of a job's script without asking Slurm.
+func (d *Driver) known(j parse.Job, r *journal.Record) (text, bool) {
+	id := jobID(j.ID, j.ArrayJob, j.ArrayTask)
+	d.mu.Lock()
+	t, ok := d.texts[id]
+	d.mu.Unlock()
+	switch {
+	case ok && (t.key == textKey(j) || r != nil && string(t.script) == string(r.Script)):
+		return t, true
+	case r != nil:
+		return d.learn(j, r.Script), true
+	}
+	return text{}, false
+}
+
+// script reads a job's batch script, where it is not known. Jobs that were not
+// submitted with sbatch have none.
+func (d *Driver) script(ctx context.Context, j parse.Job, r *journal.Record) (text, error) {
+	if t, ok := d.known(j, r); ok || !j.Batch {
+		return t, nil
+	}
+	out, err := d.ask(ctx, "scontrol", "write", "batch_script", j.ID, "-")
+	if errors.Is(err, driver.ErrNotFound) && j.ArrayJob != "" {
+		out, err = d.ask(ctx, "scontrol", "write", "batch_script", j.ArrayJob, "-")
+	}
+	if err != nil {
+		return text{}, fmt.Errorf("script of job %s: %w", j.ID, err)
+	}
+	return d.learn(j, out), nil
+}
+
+// learn keeps what a script says. A script that this module cannot read is a job
+// without a stanza: its reader says so to whoever asks for it.
+func (d *Driver) learn(j parse.Job, script []byte) text {
+	t := text{key: textKey(j), script: script, fingerprint: fingerprint(script)}
+	if file, err := d.cfg.Parse(j.Name, script, nil); err == nil {
+		t.command, t.env, t.fixed = file.Command, file.Env, file.Fixed
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.texts[jobID(j.ID, j.ArrayJob, j.ArrayTask)] = t
+	return t
+}
+
+// fingerprint is equal for equal scripts. Slurm ends the last line where its
+// author did not.
+func fingerprint(script []byte) string {
+	if n := len(script); n > 0 && script[n-1] != '\n' {
+		script = append(script[:n:n], '\n')
+	}
+	h := sha256.New()
+	_, _ = fmt.Fprintf(h, "%d\n%s", len(script), script)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func merged(a, b map[string]string) map[string]string {
+	if len(a) == 0 && len(b) == 0 {
+		return nil
+	}
+	out := maps.Clone(a)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, b)
+	return out
+}

@@ -1,0 +1,248 @@
+package slurm
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/journal"
+	"pitchpipe/driver/slurm/parse"
+)
+
+// running tells whether a state of Slurm is that of a job whose processes are
+// there.
+func running(state string) bool {
+	switch state {
+	case "RUNNING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING", "COMPLETING":
+		return true
+	}
+	return false
+}
+
+// ended tells whether a state of Slurm is final.
+func ended(state string) bool { return !running(state) && !waiting(state) }
+
+// waiting tells whether a state of Slurm is that of a job in the queue.
+func waiting(state string) bool {
+	switch state {
+	case "PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD":
+		return true
+	}
+	return false
+}
+
+// leaving tells of a job that was put back into the queue and whose processes are
+// still being ended. Slurm counts the restart at once, and shows the end of a
+// COMPLETING job that will not run again in the past.
+func leaving(j parse.Job, now time.Time) bool {
+	return j.State == "COMPLETING" && j.Restarts > 0 && (j.Ended.IsZero() || j.Ended.After(now.Add(2*time.Second)))
+}
+
+// begun is how many attempts of a job have been started.
+func begun(j parse.Job, now time.Time) int {
+	switch {
+	case waiting(j.State), leaving(j, now), ended(j.State) && j.Node == "":
+		return j.Restarts
+	}
+	return j.Restarts + 1
+}
+
+// final translates a final state.
+func final(j parse.Job) driver.State {
+	switch j.State {
+	case "COMPLETED":
+		return driver.Succeeded
+	case "OUT_OF_MEMORY":
+		return driver.MemoryExceeded
+	case "TIMEOUT", "DEADLINE":
+		return driver.TimeExceeded
+	case "CANCELLED", "REVOKED", "PREEMPTED":
+		return driver.Cancelled
+	case "FAILED", "LAUNCH_FAILED", "RECONFIG_FAIL":
+		return driver.Failed
+	}
+	return driver.Lost // BOOT_FAIL, NODE_FAIL, and what is not known
+}
+
+// sizeOf is what Slurm gives a job of what can be changed.
+func sizeOf(j parse.Job) journal.Size {
+	s := journal.Size{Cores: j.CPUsPerTask, MemoryBytes: j.MemoryBytes, MemoryPerCPU: j.MemoryPerCPU, TimeLimit: j.TimeLimit}
+	if s.Cores == 0 {
+		s.Cores = max(j.CPUs, 1)
+	}
+	if s.TimeLimit == aYear {
+		s.TimeLimit = 0
+	}
+	return s
+}
+
+// aYear is what Slurm's backfill writes for the limit of a job that has none.
+const aYear = 365 * 24 * time.Hour
+
+// unchanged tells whether a job still has the size that it had. A limit that
+// nobody asked for is shown while the job runs, and not while it waits.
+func unchanged(before, have journal.Size) bool {
+	if have.TimeLimit == 0 {
+		have.TimeLimit = before.TimeLimit
+	}
+	return before == have
+}
+
+// same tells whether a job has the size that was wanted. A limit that nobody asked
+// for is the partition's, and is known once the job runs.
+func same(want, have journal.Size) bool {
+	return want.Cores == have.Cores && want.MemoryBytes == have.MemoryBytes && want.MemoryPerCPU == have.MemoryPerCPU &&
+		(want.TimeLimit == 0 || want.TimeLimit == have.TimeLimit)
+}
+
+// total is the memory of the whole job; 0 = none asked for.
+func total(s journal.Size) int64 {
+	if s.MemoryPerCPU {
+		return s.MemoryBytes * int64(s.Cores)
+	}
+	return s.MemoryBytes
+}
+
+// follow brings the attempts of a record up to what Slurm says, and tells whether
+// anything changed.
+func follow(r *journal.Record, j parse.Job, now time.Time) bool {
+	changed := false
+	number := begun(j, now)
+	for n := len(r.Attempts) + 1; n <= number; n++ {
+		r.Attempts = append(r.Attempts, begin(r, j, n, n == number))
+		changed = true
+	}
+	for i := range r.Attempts {
+		a := &r.Attempts[i]
+		last := a.Number == number
+		if !a.Ended.IsZero() || last && running(j.State) && !leaving(j, now) {
+			continue
+		}
+		a.Ended, changed = now.UTC(), true
+		if last && ended(j.State) {
+			a.Ended = j.Ended
+		}
+		if last && (j.Exit.Exit != 0 || ended(j.State)) {
+			a.ExitCode = j.Exit.Code()
+		}
+	}
+	if ended(j.State) && r.Moving != nil {
+		r.Moving, changed = nil, true
+	}
+	return changed || ended(j.State) && r.Last == nil
+}
+
+// begin is a new attempt.
+func begin(r *journal.Record, j parse.Job, n int, present bool) driver.Attempt {
+	a := driver.Attempt{Number: n, ExitCode: -1, Cause: driver.CauseSubmitted}
+	if n > 1 {
+		a.Cause = CauseRequeue
+		before := &r.Attempts[n-2]
+		a.Change = before.Change
+		if present && (before.Ended.IsZero() || before.Ended.After(j.Started)) {
+			before.Ended = j.Started
+		}
+	}
+	if present {
+		a.Started = j.Started
+	}
+	if next := r.Next; next != nil && next.Number <= n {
+		switch {
+		case next.Number == n && (!present || same(next.Size, sizeOf(j))):
+			a.Change, a.Cause, a.Intent = next.Change, driver.CauseIntent, next.Intent
+		case present && same(r.Own, sizeOf(j)):
+			a.Change = driver.Change{}
+		}
+		r.Next = nil
+	}
+	if n == 1 {
+		r.Delayed = false
+	}
+	return a
+}
+
+// view is a job with its script.
+func (d *Driver) view(ctx context.Context, j parse.Job, r *journal.Record) (driver.Job, error) {
+	if _, err := d.script(ctx, j, r); err != nil {
+		return driver.Job{}, err
+	}
+	return d.sketch(j, r), nil
+}
+
+// sketch is a job with as much of its script as is known.
+func (d *Driver) sketch(j parse.Job, r *journal.Record) driver.Job {
+	now := time.Now()
+	number := begun(j, now)
+	job := driver.Job{
+		ID: jobID(j.ID, j.ArrayJob, j.ArrayTask), Name: j.Name, Owner: j.User, Partition: j.Partition, Account: j.Account,
+		QOS: j.QOS, Detail: detail(j), ExitCode: -1, Attempt: number, Filename: j.Name, Submitted: j.Submitted, Node: j.Node,
+		Resources: resources(sizeOf(j)),
+	}
+	switch {
+	case running(j.State):
+		job.State = driver.Running
+	case waiting(j.State):
+		job.State = driver.Pending
+	default:
+		job.State, job.Ended, job.ExitCode = final(j), j.Ended, j.Exit.Code()
+		if number == j.Restarts {
+			job.ExitCode = -1
+		}
+		if job.State == driver.Failed && d.neverStarted(j) {
+			job.State = driver.NotStarted
+		}
+	}
+	if number > 0 && !waiting(j.State) {
+		job.Started = j.Started
+	}
+	if t, ok := d.known(j, r); ok {
+		job.Source, job.Fingerprint = t.script, t.fingerprint
+		job.Resources.Env, job.Resources.Command = t.env, t.command
+	}
+	if r == nil {
+		r = &journal.Record{Own: sizeOf(j), Submitted: j.Submitted}
+		follow(r, j, now)
+	} else {
+		job.Request, job.Submitted = r.Request, r.Submitted
+		job.Resources.Env = merged(job.Resources.Env, r.Env)
+		if r.Filename != "" {
+			job.Filename = r.Filename
+		}
+		own := resources(r.Own)
+		job.Resources.Cores, job.Resources.MemoryBytes, job.Resources.TimeLimit = own.Cores, own.MemoryBytes, own.TimeLimit
+	}
+	job.Attempts = slices.Clone(r.Attempts)
+	if len(job.Attempts) > 0 {
+		job.Change = job.Attempts[len(job.Attempts)-1].Change
+		job.Started = job.Attempts[0].Started
+	}
+	switch between := waiting(j.State) || leaving(j, now); {
+	case between && moved(r, j):
+		job.State = driver.Stopped
+	case between && j.Restarts > 0:
+		job.State, job.Attempt = driver.Pending, j.Restarts+1
+	}
+	if r.Next != nil && job.State == driver.Pending {
+		job.Change = r.Next.Change
+	}
+	return job
+}
+
+// moved tells whether a waiting job waits for the intent in progress.
+func moved(r *journal.Record, j parse.Job) bool {
+	return r.Moving != nil && !r.Moving.Queued && j.Restarts == r.Moving.Restarts+1
+}
+
+func resources(s journal.Size) driver.Resources {
+	return driver.Resources{Cores: s.Cores, MemoryBytes: total(s), TimeLimit: s.TimeLimit}
+}
+
+func detail(j parse.Job) string {
+	word := strings.ToLower(strings.ReplaceAll(j.State, "_", " "))
+	if j.Reason != "" {
+		word += ": " + j.Reason
+	}
+	return word
+}

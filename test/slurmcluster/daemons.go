@@ -1,0 +1,344 @@
+package slurmcluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// daemon is a process of the cluster that this process started.
+type daemon struct {
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when it was waited for
+}
+
+func (d *daemon) alive() bool {
+	select {
+	case <-d.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// end signals the daemon, waits, and kills it where it does not leave.
+func (d *daemon) end(sig syscall.Signal, wait time.Duration) {
+	_ = d.cmd.Process.Signal(sig)
+	select {
+	case <-d.ended:
+		return
+	case <-time.After(wait):
+	}
+	_ = d.cmd.Process.Kill()
+	<-d.ended
+}
+
+// spawn starts a daemon as the user. What it says before it has a log goes to
+// log/NAME.out.
+func (c *Cluster) spawn(name, owner, program string, args ...string) error {
+	path, err := find(program)
+	if err != nil {
+		return err
+	}
+	who, err := lookup(owner)
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(c.path("log", name+".out"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	// Daemons live until Stop ends them by their ids.
+	cmd := exec.CommandContext(context.Background(), path, args...)
+	cmd.Dir = c.dir
+	cmd.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=" + c.dir, marker + "=" + c.dir}, c.Env()...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who, Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	d := &daemon{cmd: cmd, ended: make(chan struct{})}
+	go func() { _ = cmd.Wait(); close(d.ended) }()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.daemons[name] = d
+	return nil
+}
+
+func (c *Cluster) daemon(name string) *daemon {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.daemons[name]
+}
+
+// await asks until the answer is nil, the daemon is gone or patience ends. One question
+// takes seconds at most: Slurm's clients try for a minute where nobody listens yet.
+func (c *Cluster) await(ctx context.Context, name string, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		err := c.ask(ctx, name, ask)
+		if err == nil {
+			return nil
+		}
+		if d := c.daemon(name); d != nil && !d.alive() {
+			return fmt.Errorf("%s ended: %v: %w", name, d.cmd.ProcessState, err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w: %w", name, ctx.Err(), err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// ask asks once, for as long as the daemon lives.
+func (c *Cluster) ask(ctx context.Context, name string, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if d := c.daemon(name); d != nil {
+		go func() {
+			select {
+			case <-d.ended:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ask(ctx)
+}
+
+func dial(ctx context.Context, network, address string) error {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+func (c *Cluster) startMunge(ctx context.Context) error {
+	socket := c.path("munge", "s")
+	// --force: the folder is below /tmp, which munge rightly warns about.
+	err := c.spawn("munged", mungeUser, "munged", "--foreground", "--force", "--num-threads=2", "--socket="+socket, "--key-file="+c.path("munge", "key"),
+		"--log-file="+c.path("munge", "log"), "--pid-file="+c.path("munge", "pid"), "--seed-file="+c.path("munge", "seed"))
+	if err != nil {
+		return err
+	}
+	return c.await(ctx, "munged", func(ctx context.Context) error { return dial(ctx, "unix", socket) })
+}
+
+// startDatabase makes an empty database, which only the user slurm and slurmdbd with
+// a password made for this cluster can open.
+func (c *Cluster) startDatabase(ctx context.Context) error {
+	install, err := find("mariadb-install-db")
+	if err != nil {
+		return err
+	}
+	data := c.path("db", "data")
+	who, err := lookup(slurmUser)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, install, "--no-defaults", "--datadir="+data, "--skip-test-db", "--skip-name-resolve",
+		"--auth-root-authentication-method=socket", "--auth-root-socket-user="+slurmUser, "--innodb-buffer-pool-size=8M", "--innodb-log-file-size=4M")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who}
+	cmd.Dir = c.path("db")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("mariadb-install-db: %w: %s", err, out)
+	}
+	first := c.path("db", "first.sql")
+	sql := "CREATE DATABASE slurm_acct;\nCREATE USER slurm@'127.0.0.1' IDENTIFIED BY '" + c.password + "';\nGRANT ALL ON slurm_acct.* TO slurm@'127.0.0.1';\n"
+	if err := os.WriteFile(first, []byte(sql), 0o600); err != nil {
+		return err
+	}
+	if err := os.Chown(first, int(who.Uid), int(who.Gid)); err != nil {
+		return err
+	}
+	err = c.spawn("mariadbd", slurmUser, "mariadbd", "--no-defaults", "--datadir="+data, "--socket="+c.path("db", "s"), "--pid-file="+c.path("db", "pid"),
+		"--bind-address=127.0.0.1", "--port="+strconv.Itoa(c.ports[2]), "--skip-name-resolve", "--init-file="+first, "--performance-schema=off",
+		"--innodb-buffer-pool-size=32M", "--innodb-log-file-size=8M", "--innodb-flush-log-at-trx-commit=0", "--key-buffer-size=1M", "--aria-pagecache-buffer-size=8M")
+	if err != nil {
+		return err
+	}
+	return c.await(ctx, "mariadbd", func(ctx context.Context) error { return dial(ctx, "tcp", loopback(c.ports[2])) })
+}
+
+// accounts makes the accounts of the users, so that sacct and limits mean something.
+func (c *Cluster) accounts(ctx context.Context) error {
+	for _, args := range [][]string{
+		{"add", "cluster", clusterName},
+		{"add", "account", AlphaAccount + "," + BetaAccount, "cluster=" + clusterName},
+		{"add", "user", Alpha, "account=" + AlphaAccount, "cluster=" + clusterName},
+		{"add", "user", Beta, "account=" + BetaAccount, "cluster=" + clusterName},
+		{"add", "user", Operator, "account=" + AlphaAccount, "cluster=" + clusterName, "adminlevel=operator"},
+	} {
+		if _, err := c.Run(ctx, slurmUser, "sacctmgr", append([]string{"-i", "-Q"}, args...)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) startCtld() error { return c.spawn("slurmctld", slurmUser, "slurmctld", "-D") }
+
+func (c *Cluster) startNode(i int) error {
+	return c.spawn(c.nodes[i], "root", "slurmd", "-D", "-N", c.nodes[i])
+}
+
+// StartDbd starts slurmdbd and waits until it answers.
+func (c *Cluster) StartDbd(ctx context.Context) error {
+	if err := c.running("slurmdbd"); err != nil {
+		return err
+	}
+	if err := c.spawn("slurmdbd", slurmUser, "slurmdbd", "-D"); err != nil {
+		return err
+	}
+	return c.await(ctx, "slurmdbd", func(ctx context.Context) error {
+		if err := dial(ctx, "tcp", loopback(c.ports[1])); err != nil {
+			return err
+		}
+		_, err := c.Run(ctx, slurmUser, "sacctmgr", "-n", "-P", "-Q", "show", "cluster")
+		return err
+	})
+}
+
+// running refuses to start what runs.
+func (c *Cluster) running(name string) error {
+	if d := c.daemon(name); d != nil && d.alive() {
+		return fmt.Errorf("%s runs already", name)
+	}
+	return nil
+}
+
+// StartCtld starts slurmctld after KillCtld or StopCtld and waits until it answers.
+func (c *Cluster) StartCtld(ctx context.Context) error {
+	if err := c.running("slurmctld"); err != nil {
+		return err
+	}
+	if err := c.startCtld(); err != nil {
+		return err
+	}
+	return c.await(ctx, "slurmctld", func(ctx context.Context) error {
+		if err := dial(ctx, "tcp", loopback(c.ports[0])); err != nil {
+			return err
+		}
+		_, err := c.Run(ctx, slurmUser, "squeue", "-h", "-o", "%i")
+		return err
+	})
+}
+
+// StartNode starts the slurmd of a node, counted from 0, after KillNode.
+func (c *Cluster) StartNode(_ context.Context, i int) error {
+	if err := c.running(c.nodes[i]); err != nil {
+		return err
+	}
+	return c.startNode(i)
+}
+
+// KillCtld kills slurmctld with SIGKILL: what it acknowledged within the last seconds
+// may be lost.
+func (c *Cluster) KillCtld() { c.kill("slurmctld") }
+
+// StopCtld ends slurmctld with SIGTERM: it saves its state.
+func (c *Cluster) StopCtld() {
+	if d := c.daemon("slurmctld"); d != nil {
+		d.end(syscall.SIGTERM, patience)
+	}
+}
+
+// KillNode kills the slurmd of a node; its jobs run on.
+func (c *Cluster) KillNode(i int) { c.kill(c.nodes[i]) }
+
+// KillDbd kills slurmdbd.
+func (c *Cluster) KillDbd() { c.kill("slurmdbd") }
+
+func (c *Cluster) kill(name string) {
+	if d := c.daemon(name); d != nil {
+		d.end(syscall.SIGKILL, patience)
+	}
+}
+
+// Ready waits until every node takes jobs.
+func (c *Cluster) Ready(ctx context.Context) error {
+	return c.await(ctx, "slurmctld", func(ctx context.Context) error {
+		if err := dial(ctx, "tcp", loopback(c.ports[0])); err != nil {
+			return err
+		}
+		for _, n := range c.nodes {
+			if d := c.daemon(n); d == nil || !d.alive() {
+				return fmt.Errorf("slurmd of %s does not run", n)
+			}
+		}
+		out, err := c.Run(ctx, slurmUser, "sinfo", "-h", "-N", "-o", "%T")
+		if err != nil {
+			return err
+		}
+		states := strings.Fields(out)
+		if len(states) < len(c.nodes) {
+			return fmt.Errorf("nodes are %q", out)
+		}
+		for _, s := range states {
+			if s != "idle" && s != "mixed" && s != "allocated" {
+				return fmt.Errorf("nodes are %q", out)
+			}
+		}
+		return nil
+	})
+}
+
+// Logs are the last lines of what each daemon said, for a failure.
+func (c *Cluster) Logs() string {
+	found, err := filepath.Glob(c.path("log", "*"))
+	if err != nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, f := range found {
+		text, err := os.ReadFile(f)
+		if err != nil || len(text) == 0 {
+			continue
+		}
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		fmt.Fprintf(&b, "\n== %s\n%s", filepath.Base(f), strings.Join(lines[max(0, len(lines)-40):], "\n"))
+	}
+	return b.String()
+}
+
+// Daemons are the processes that the cluster consists of, by name: their ids.
+func (c *Cluster) Daemons() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := map[string]int{}
+	for name, d := range c.daemons {
+		if d.alive() {
+			out[name] = d.cmd.Process.Pid
+		}
+	}
+	return out
+}
+
+// Stop ends every process of the cluster, jobs included, and removes its cgroups and
+// its folder. A second call finds nothing to do.
+func (c *Cluster) Stop(ctx context.Context) error {
+	// slurmctld first, so that it starts nothing new; then the nodes, then what ran
+	// on them, and last what all of them needed.
+	c.kill("slurmctld")
+	for _, n := range c.nodes {
+		c.kill(n)
+	}
+	for name := range c.Daemons() {
+		c.kill(name)
+	}
+	return remove(ctx, c.dir, c.nodes)
+}

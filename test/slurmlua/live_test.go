@@ -1,0 +1,226 @@
+package slurmlua_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"pitchpipe/controller/stanza"
+	"pitchpipe/test/slurmcluster"
+)
+
+// live is a running Slurm with the plugin and the prolog.
+type live struct {
+	*slurmcluster.Cluster
+
+	site  site
+	clock time.Time // of the last job_submit.lua: Slurm loads it again when it is newer
+}
+
+func newLive(t *testing.T) *live {
+	t.Helper()
+	if err := slurmcluster.Available(slurmcluster.Options{}); err != nil {
+		slurmcluster.Need(t, nil, err)
+	}
+	l := &live{site: newSite(t, false), clock: time.Now()}
+	c, err := slurmcluster.Start(t.Context(), slurmcluster.Options{
+		JobSubmitLua: filepath.Join(plugin, "job_submit.lua"),
+		TaskProlog:   l.site.prolog,
+	})
+	l.Cluster = slurmcluster.Need(t, c, err)
+	t.Cleanup(func() {
+		if err := l.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// install makes the plugin the cluster's.
+func (l *live) install(t *testing.T, choice string, edit func(name, text string) string) {
+	t.Helper()
+	file := install(t, choice, edit)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// slurmctld runs as another user, to whom a test's own folders are closed.
+	names, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*.lua"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if err := os.Chmod(name, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	openTo(t, filepath.Dir(file))
+	l.clock = l.clock.Add(10 * time.Second)
+	path := filepath.Join(filepath.Dir(l.Conf()), "job_submit.lua")
+	next := path + ".new"
+	l.site.write(t, next, string(text), 0, 0o644)
+	if err := os.Chtimes(next, l.clock, l.clock); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(next, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sbatch submits a held job and returns its id, "" where it was refused, and what the
+// user saw.
+func (l *live) sbatch(t *testing.T, script string) (id, seen string) {
+	t.Helper()
+	cmd, err := l.Command(t.Context(), slurmcluster.Alpha, "sbatch", "--parsable", "--hold", "--output=%j.out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdin = strings.NewReader(script)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err = cmd.Run()
+	if _, refused := errors.AsType[*exec.ExitError](err); err != nil && !refused {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(stdout.String()), stderr.String()
+}
+
+// comment is the admin comment of a job.
+func (l *live) comment(t *testing.T, id string) string {
+	t.Helper()
+	out, err := l.Run(t.Context(), "root", "scontrol", "-o", "show", "job", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for word := range strings.FieldsSeq(out) {
+		if text, ok := strings.CutPrefix(word, "AdminComment="); ok {
+			return text
+		}
+	}
+	return ""
+}
+
+// output releases a job and returns what it wrote.
+func (l *live) output(t *testing.T, id string) string {
+	t.Helper()
+	if _, err := l.Run(t.Context(), slurmcluster.Alpha, "scontrol", "release", id); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(l.Home(slurmcluster.Alpha), id+".out")
+	var text []byte
+	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		text, _ = os.ReadFile(path)
+		if strings.Contains(string(text), "the end\n") {
+			return string(text)
+		}
+	}
+	t.Fatalf("the job did not end; it wrote %q", text)
+	return ""
+}
+
+func (l *live) log(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(l.Dir(), "log", "slurmctld.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+const printer = "printf 'T<%s> B<%s> S<%s>\\n' \"$OMP_NUM_THREADS\" \"$BATCH\" \"$PITCHPIPE_SETTINGS\"\n" +
+	"srun sh -c 'echo step T=$OMP_NUM_THREADS'\necho mark=${PITCHPIPE_JOB-none}\necho the end\n"
+
+// TestOnARunningSlurm does what an administrator and a user do, one after the other.
+func TestOnARunningSlurm(t *testing.T) {
+	t.Parallel()
+	l := newLive(t)
+	good := strings.ReplaceAll(goodScript, "./train\n", printer)
+
+	l.install(t, "reject", nil)
+	plain, seen := l.sbatch(t, "#!/bin/sh\n"+printer)
+	if plain == "" || seen != "" || l.comment(t, plain) != "" {
+		t.Errorf("a job without a stanza: id %q, comment %q, seen %q", plain, l.comment(t, plain), seen)
+	}
+	tuned, seen := l.sbatch(t, good)
+	if tuned == "" || seen != "" || !strings.HasPrefix(l.comment(t, tuned), `pitchpipe:1:{"mode":"apply"`) {
+		t.Fatalf("a good stanza: id %q, comment %q, seen %q", tuned, l.comment(t, tuned), seen)
+	}
+	untuned, _ := l.sbatch(t, good)
+	spoiled, _ := l.sbatch(t, good)
+	for _, id := range []string{plain, tuned} {
+		l.site.write(t, filepath.Join(l.site.dir, id), "OMP_NUM_THREADS=2\nBATCH=it's a \"b\" $(c) 100%\n", nobody, 0o644)
+	}
+	l.site.write(t, filepath.Join(l.site.dir, spoiled), "BATCH=8\n", stranger, 0o644)
+	const notice = "pitchpipe: the settings chosen for this job are not applied: the file is not a plain file that only the controller may write\n"
+	for _, tt := range []struct{ what, id, want string }{
+		{"a job with settings", tuned, "T<2> B<it's a \"b\" $(c) 100%> S<>\nstep T=2\nmark=1:OMP_NUM_THREADS+BATCH:\nthe end\n"},
+		{"a job with a stanza and without settings", untuned, "T<> B<> S<>\nstep T=\nmark=1:OMP_NUM_THREADS+BATCH:\nthe end\n"},
+		{"a job whose file another user wrote", spoiled, notice + "T<> B<> S<>\n" + notice + "step T=\nmark=1:OMP_NUM_THREADS+BATCH:\nthe end\n"},
+		{"a job without a stanza, though a file stands there", plain, "T<> B<> S<>\nstep T=\nmark=none\nthe end\n"},
+	} {
+		if got := l.output(t, tt.id); got != tt.want {
+			t.Errorf("%s wrote\n%s\nwant\n%s", tt.what, got, tt.want)
+		}
+	}
+
+	refused := 0
+	for _, s := range corpus(t) {
+		_, faults, err := judged(s.script)
+		if err != nil && !errors.Is(err, stanza.ErrNone) {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		if len(faults) == 0 || strings.HasPrefix(faults[0].Found, "#TUNE behind the first") || refused == 25 {
+			continue
+		}
+		id, seen := l.sbatch(t, s.script)
+		if id != "" || !strings.Contains(seen, "line ") || !strings.Contains(seen, faults[0].Found) {
+			t.Errorf("%s: id %q, the user saw %q, want %v", s.name, id, seen, faults)
+		}
+		refused++
+	}
+	if refused < 20 {
+		t.Errorf("only %d faulty stanzas were tried", refused)
+	}
+
+	l.install(t, "warn", nil)
+	id, seen := l.sbatch(t, badScript)
+	if id == "" || l.comment(t, id) != "" || !strings.Contains(seen, "runs untuned") || !strings.Contains(seen, "line 3, column 7: unknown key \"mod\"") {
+		t.Errorf("a faulty stanza that is warned of: id %q, comment %q, seen %q", id, l.comment(t, id), seen)
+	}
+
+	for what, edit := range map[string]func(name, text string) string{
+		"jobs are accepted untuned": func(name, text string) string {
+			if name == "pitchpipe_judge.lua" {
+				return text + "\nthis is no Lua\n"
+			}
+			return text
+		},
+		"attempt to perform arithmetic": func(name, text string) string {
+			if name == "pitchpipe_script.lua" {
+				return replace(t, text, "function script.read(text)", "function script.read(text) text = nil + 1")
+			}
+			return text
+		},
+		"too much work for one job": func(name, text string) string {
+			if name == "pitchpipe_script.lua" {
+				return replace(t, text, "function script.read(text)", "function script.read(text) while true do end")
+			}
+			return text
+		},
+	} {
+		l.install(t, "reject", edit)
+		id, seen := l.sbatch(t, good)
+		if id == "" || l.comment(t, id) != "" || seen != "" {
+			t.Errorf("%s: id %q, comment %q, seen %q", what, id, l.comment(t, id), seen)
+		}
+		if !strings.Contains(l.log(t), what) {
+			t.Errorf("%q is not in the log of slurmctld", what)
+		}
+	}
+}

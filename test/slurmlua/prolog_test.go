@@ -1,0 +1,351 @@
+package slurmlua_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Any two users that are neither root nor anyone who could be logged in.
+const (
+	owner    = 64801
+	stranger = 64802
+)
+
+// site is a folder with the prolog, its configuration and the folder of settings.
+type site struct {
+	root, prolog, conf, dir string
+}
+
+// newSite installs the prolog as for a site whose controller runs as nobody, or with
+// owner for users who run their own. It needs root, for files of several users.
+func newSite(t *testing.T, own bool) site {
+	t.Helper()
+	if os.Getuid() != 0 {
+		missing(t, "the right to make files of other users")
+	}
+	root := t.TempDir()
+	openTo(t, root)
+	s := site{root: root, prolog: filepath.Join(root, "task_prolog"), conf: filepath.Join(root, "conf"), dir: filepath.Join(root, "slurm-env")}
+	src, err := os.ReadFile(filepath.Join(plugin, "task_prolog"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := replace(t, string(src), "\nconf=/etc/pitchpipe/task_prolog.conf\n", "\nconf="+s.conf+"\n")
+	text = replace(t, text, "timeout -s KILL 1 ", "timeout -s KILL 60 ") // a machine that runs tests may be slow
+	s.write(t, s.prolog, text, 0, 0o755)
+	conf, uid := "site_dir="+s.dir+"\nsite_user=nobody\n", nobody
+	if own {
+		conf, uid = "# ours\nowner_dir="+filepath.Base(s.dir), owner
+	}
+	s.write(t, s.conf, conf, 0, 0o644)
+	if err := os.Mkdir(s.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(s.dir, uid, uid); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// openTo opens a folder of the test, and those above it, to other users.
+func openTo(t *testing.T, dir string) {
+	t.Helper()
+	for ; strings.HasPrefix(dir, filepath.Clean(os.TempDir())+"/"); dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// nobody is the account of that name on every Linux.
+const nobody = 65534
+
+func (s site) write(t *testing.T, path, text string, uid int, mode os.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(path, uid, uid); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs the prolog as the job's user and returns what it prints.
+func (s site) run(t *testing.T, env ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), s.prolog)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: owner, Gid: owner}}
+	cmd.Env = append([]string{"PATH=/nowhere", "HOME=" + s.root, "SLURM_JOB_ID=42", "PITCHPIPE_JOB=1:OMP_NUM_THREADS+BATCH+PATH+LD_PRELOAD:"}, env...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil || stderr.Len() > 0 {
+		t.Fatalf("%v, and on standard error %q", err, stderr.String())
+	}
+	return string(out)
+}
+
+const applied = "OMP_NUM_THREADS=2\nBATCH= it's \"a\" $(touch x) `b` \\n;é\n"
+
+func TestTheProlog(t *testing.T) {
+	t.Parallel()
+	const (
+		notApplied = "print pitchpipe: the settings chosen for this job are not applied: "
+		exported   = "export OMP_NUM_THREADS=2\nexport BATCH= it's \"a\" $(touch x) `b` \\n;é\n"
+	)
+	tests := []struct {
+		name    string
+		text    string
+		uid     int
+		mode    os.FileMode
+		env     []string
+		prepare func(t *testing.T, s site)
+		want    string
+	}{
+		{name: "exports what the controller wrote, word for word", text: applied, uid: nobody, want: exported},
+		{name: "takes a last line without its end", text: "BATCH=1", uid: nobody, want: "export BATCH=1\n"},
+		{name: "takes an empty value", text: "BATCH=\n", uid: nobody, want: "export BATCH=\n"},
+		{name: "does nothing for an empty file", text: "", uid: nobody},
+		{name: "leaves at once without the mark", text: applied, uid: nobody, env: []string{"PITCHPIPE_JOB="}},
+		{name: "leaves at once with the mark of another version", text: applied, uid: nobody, env: []string{"PITCHPIPE_JOB=2:BATCH:"}},
+		{name: "leaves where the job has no number", text: applied, uid: nobody, env: []string{"SLURM_JOB_ID=../42"}},
+		{name: "does nothing where no file stands", text: applied, uid: nobody, env: []string{"SLURM_JOB_ID=43"}},
+		{name: "refuses a file of the job's own user", text: applied, uid: owner, want: notApplied + "the file is not a plain file that only the controller may write\n"},
+		{name: "refuses a file of another user", text: applied, uid: stranger, want: notApplied + "the file is not a plain file that only the controller may write\n"},
+		{name: "refuses a file of root", text: applied, uid: 0, want: notApplied + "the file is not a plain file that only the controller may write\n"},
+		{name: "refuses a file that its group may write", text: applied, uid: nobody, mode: 0o664, want: notApplied + "the file is not a plain file that only the controller may write\n"},
+		{name: "refuses a file that anyone may write", text: applied, uid: nobody, mode: 0o646, want: notApplied + "the file is not a plain file that only the controller may write\n"},
+		{name: "says it once and not for each task", text: applied, uid: owner, env: []string{"SLURM_PROCID=3"}},
+		{name: "says that the file cannot be read", text: applied, uid: nobody, mode: 0o600, want: notApplied + "the file cannot be read\n"},
+		{name: "refuses a name that is not declared", text: "OTHER=1\n", uid: nobody, want: notApplied + "OTHER is not declared by the stanza\n"},
+		{name: "refuses a part of a declared name", text: "OMP=1\n", uid: nobody, want: notApplied + "OMP is not declared by the stanza\n"},
+		{name: "refuses all where one line is refused", text: "BATCH=1\nOTHER=1\n", uid: nobody, want: notApplied + "OTHER is not declared by the stanza\n"},
+		{name: "refuses PATH though it is declared", text: "PATH=/x\n", uid: nobody, want: notApplied + "PATH is never set\n"},
+		{name: "refuses the linker's variables though they are declared", text: "LD_PRELOAD=/x\n", uid: nobody, want: notApplied + "LD_PRELOAD is never set\n"},
+		{name: "refuses a line without an equals sign", text: "BATCH\n", uid: nobody, want: notApplied + "line 1 has no equals sign\n"},
+		{name: "refuses a name with a blank", text: "export BATCH=1\n", uid: nobody, want: notApplied + "line 1 does not begin with the name of a variable\n"},
+		{name: "refuses a line without a name", text: "BATCH=1\n=1\n", uid: nobody, want: notApplied + "line 2 does not begin with the name of a variable\n"},
+		{name: "refuses control characters", text: "BATCH=a\rb\n", uid: nobody, want: notApplied + "line 1 holds control characters\n"},
+		{name: "refuses a long file", text: strings.Repeat("BATCH=1\n", 65), uid: nobody, want: notApplied + "the file is too long\n"},
+		{name: "refuses a long line", text: "BATCH=" + strings.Repeat("x", 1100), uid: nobody, want: notApplied + "the file is too long\n"},
+		{
+			name: "refuses a symbolic link", text: applied, uid: nobody,
+			prepare: func(t *testing.T, s site) {
+				t.Helper()
+				path := filepath.Join(s.dir, "42")
+				if err := os.Rename(path, path+".real"); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Symlink(path+".real", path); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Lchown(path, nobody, nobody); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: notApplied + "the file is not a plain file that only the controller may write\n",
+		},
+		{
+			name: "refuses a file that hangs who reads it", text: applied, uid: nobody,
+			prepare: func(t *testing.T, s site) {
+				t.Helper()
+				path := filepath.Join(s.dir, "42")
+				if err := os.Remove(path); err != nil {
+					t.Fatal(err)
+				}
+				fifo(t, path, nobody)
+			},
+			want: notApplied + "the file is not a plain file that only the controller may write\n",
+		},
+		{
+			name: "gives up after a second where reading hangs", text: applied, uid: nobody,
+			prepare: func(t *testing.T, s site) {
+				t.Helper()
+				if err := os.Remove(s.conf); err != nil {
+					t.Fatal(err)
+				}
+				fifo(t, s.conf, 0)
+				slow, err := os.ReadFile(s.prolog)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.write(t, s.prolog, replace(t, string(slow), "timeout -s KILL 60 ", "timeout -s KILL 1 "), 0, 0o755)
+			},
+			want: notApplied + "they could not be read within a second\n",
+		},
+		{
+			name: "refuses a folder that others may write", text: applied, uid: nobody,
+			prepare: func(t *testing.T, s site) {
+				t.Helper()
+				if err := os.Chmod(s.dir, 0o777); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: notApplied + "others than the controller may write its folder\n",
+		},
+		{
+			name: "refuses a folder of another user", text: applied, uid: nobody,
+			prepare: func(t *testing.T, s site) {
+				t.Helper()
+				if err := os.Chown(s.dir, stranger, stranger); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: notApplied + "others than the controller may write its folder\n",
+		},
+		{
+			name: "takes a folder of root", text: applied, uid: nobody,
+			prepare: func(t *testing.T, s site) {
+				t.Helper()
+				if err := os.Chown(s.dir, 0, 0); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: exported,
+		},
+		{
+			name: "does nothing without its configuration", text: applied, uid: nobody,
+			prepare: func(t *testing.T, s site) {
+				t.Helper()
+				if err := os.Remove(s.conf); err != nil {
+					t.Fatal(err)
+				}
+			},
+		},
+		{
+			name: "refuses where the account is not known", text: applied, uid: nobody,
+			prepare: func(t *testing.T, s site) {
+				t.Helper()
+				s.write(t, s.conf, "site_dir="+s.dir+"\nsite_user=no-such-account\n", 0, 0o644)
+			},
+			want: notApplied + "the account of the controller is not known here\n",
+		},
+		{
+			name: "names the file of live settings", text: applied, uid: nobody, env: []string{"PITCHPIPE_JOB=1:OMP_NUM_THREADS+BATCH:live"},
+			prepare: func(t *testing.T, s site) {
+				t.Helper()
+				s.write(t, filepath.Join(s.dir, "42.json"), "{}", nobody, 0o644)
+			},
+			want: exported + "export PITCHPIPE_SETTINGS=DIR/42.json\n",
+		},
+		{
+			name: "refuses a file of live settings of another user", text: applied, uid: nobody, env: []string{"PITCHPIPE_JOB=1:OMP_NUM_THREADS+BATCH:live"},
+			prepare: func(t *testing.T, s site) {
+				t.Helper()
+				s.write(t, filepath.Join(s.dir, "42.json"), "{}", stranger, 0o644)
+			},
+			want: notApplied + "the file of live settings is not a plain file that only the controller may write\n",
+		},
+		{
+			name: "names no file of live settings to a job without live knobs", text: applied, uid: nobody,
+			prepare: func(t *testing.T, s site) {
+				t.Helper()
+				s.write(t, filepath.Join(s.dir, "42.json"), "{}", nobody, 0o644)
+			},
+			want: exported,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, false)
+			if tt.mode == 0 {
+				tt.mode = 0o644
+			}
+			s.write(t, filepath.Join(s.dir, "42"), tt.text, tt.uid, tt.mode)
+			if tt.prepare != nil {
+				tt.prepare(t, s)
+			}
+			if diff := cmp.Diff(strings.ReplaceAll(tt.want, "DIR", s.dir), s.run(t, tt.env...)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTheProlog of owner mode: the folder and the file are the job's own user's.
+func TestTheProlog_ofAUserWithAControllerOfHisOwn(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		uid  int
+		want string
+	}{
+		{owner, "export BATCH=1\n"},
+		{stranger, "print pitchpipe: the settings chosen for this job are not applied: the file is not a plain file that only the controller may write\n"},
+		{nobody, "print pitchpipe: the settings chosen for this job are not applied: the file is not a plain file that only the controller may write\n"},
+	} {
+		t.Run(strconv.Itoa(tt.uid), func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, true)
+			s.write(t, filepath.Join(s.dir, "42"), "BATCH=1\n", tt.uid, 0o644)
+			if diff := cmp.Diff(tt.want, s.run(t)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTheProlog_takesTheSiteFirst has both folders and a file in each.
+func TestTheProlog_takesTheSiteFirst(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, false)
+	home := filepath.Join(s.root, "home")
+	if err := os.Mkdir(home, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(home, owner, owner); err != nil {
+		t.Fatal(err)
+	}
+	s.write(t, s.conf, fmt.Sprintf("site_dir=%s\nsite_user=nobody\nowner_dir=%s\n", s.dir, "home"), 0, 0o644)
+	s.write(t, filepath.Join(home, "42"), "BATCH=own\n", owner, 0o644)
+	if diff := cmp.Diff("export BATCH=own\n", s.run(t)); diff != "" {
+		t.Errorf("the user's own alone (-want +got):\n%s", diff)
+	}
+	s.write(t, filepath.Join(s.dir, "42"), "BATCH=site\n", nobody, 0o644)
+	if diff := cmp.Diff("export BATCH=site\n", s.run(t)); diff != "" {
+		t.Errorf("both (-want +got):\n%s", diff)
+	}
+}
+
+// fifo makes a pipe that blocks who opens it for reading; the test's end opens it.
+func fifo(t *testing.T, path string, uid int) {
+	t.Helper()
+	if err := syscall.Mkfifo(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(path, uid, uid); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// Nobody may be left waiting: a process that waited would be seen here.
+		deadline := time.Now().Add(30 * time.Second)
+		for {
+			fd, err := syscall.Open(path, syscall.O_WRONLY|syscall.O_NONBLOCK, 0)
+			if err != nil {
+				return // no reader
+			}
+			_ = syscall.Close(fd)
+			if time.Now().After(deadline) {
+				t.Errorf("somebody still reads %s", path)
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+}
