@@ -90,6 +90,11 @@ func adopt(s view, e tuning.Effect, reason tuning.Reason) tuning.Decision {
 	if r := s.spent(); r != tuning.ReasonNone {
 		return hold(s, r, evidence...)
 	}
+	// What others taught is trusted only as long as this job can still show that it
+	// was wrong for it, and be returned.
+	if left := s.EpochsTotal - s.EpochsDone; left <= s.epochsPerProbe() {
+		return hold(s, tuning.ReasonTooShort, append(evidence, tuning.Evidence{Name: "epochs_left", Value: float64(left)})...)
+	}
 	at := s.presentEffect()
 	if s.overruns(math.Exp(e.LogTime - at.LogTime)) {
 		return hold(s, tuning.ReasonSlower, append(evidence, s.limit()...)...)

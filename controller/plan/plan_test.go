@@ -125,6 +125,11 @@ func TestDecide(t *testing.T) {
 			s.Class = &tuning.Class{ID: "c1", Reason: tuning.ReasonNearest}
 			s.ClassEffects = []tuning.Effect{effect(two, -0.5)}
 		}, tuning.Move, tuning.ReasonClassKnown, cores(2)},
+		{"a known class moves no job that could not show afterwards that it was wrong", running, func(s *tuning.State) {
+			s.Class = &tuning.Class{ID: "c1", Reason: tuning.ReasonNearest}
+			s.ClassEffects = []tuning.Effect{effect(two, -0.5)}
+			s.EpochsTotal, s.EpochSeconds, s.RestartCost = s.EpochsDone+3, 1000, time.Millisecond
+		}, tuning.Hold, tuning.ReasonTooShort, nil},
 		{"a known class with nothing better is probed all the same", running, func(s *tuning.State) {
 			s.Class = &tuning.Class{ID: "c1", Reason: tuning.ReasonNearest}
 			s.ClassEffects = []tuning.Effect{effect(two, 0.1)}

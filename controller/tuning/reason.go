@@ -119,7 +119,7 @@ func Reasons() []ReasonText {
 		{ReasonNearest, "its profile lies within the radius of this class"},
 		{ReasonFirstSeen, "no job of this kind has run before"},
 
-		{ReasonTooShort, "what remains of it is shorter than a restart would be worth"},
+		{ReasonTooShort, "what remains of it is too short for a restart"},
 		{ReasonWorthless, "the predicted saving does not exceed the cost of a restart by the margin"},
 		{ReasonAlreadyBest, "it already runs under the best setting known for it"},
 		{ReasonRecalled, "jobs of this kind have run before and their best setting is known"},

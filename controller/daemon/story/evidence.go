@@ -75,6 +75,8 @@ func said(e tuning.Evidence) string {
 		return "seen in " + number(e.Value, "untuned run")
 	case "doubted_above_seconds":
 		return "more than " + seconds + " an epoch is doubtful"
+	case "epochs_left":
+		return number(e.Value, "epoch") + " left, too few to see whether it helps"
 	case "epochs_measured":
 		return "measured over " + number(e.Value, "epoch")
 	case "disturbed_epochs":
