@@ -90,7 +90,7 @@ func (r *rooms) read(_ context.Context, job driver.Job) reconcile.Reading {
 	var left []string
 	reading.Policy, left = resubmit.Carried(policy, r.driver.Capabilities())
 	if len(left) > 0 {
-		reading.Detail = fmt.Sprintf("%s cannot set %s of a job, so that is left alone", r.driver.Name(), strings.Join(left, ", "))
+		reading.Detail = fmt.Sprintf("The driver for %s cannot bring its knobs to it: %s stay as they are", r.driver.Name(), strings.Join(left, ", "))
 	}
 	return reading
 }

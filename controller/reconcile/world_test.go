@@ -99,6 +99,8 @@ type world struct {
 	compare func(reconcile.Comparison) tuning.Outcome
 	read    func(driver.Job) reconcile.Reading
 
+	// listen starts listeners; nil: the scheduler does so itself.
+	listen func(id driver.JobID, attempt int) error
 	// outlook answers in the scheduler's place; nil asks the cluster.
 	outlook func(driver.JobID) (driver.Outlook, error)
 	recall  func(reconcile.Question) reconcile.Recollection
@@ -171,6 +173,12 @@ func (w *world) restart() {
 
 func (w *world) stages() reconcile.Stages {
 	return reconcile.Stages{
+		Listen: func(_ context.Context, id driver.JobID, attempt int, _ tuning.Progress) error {
+			if w.listen == nil {
+				return nil
+			}
+			return w.listen(id, attempt)
+		},
 		Read:     w.reading,
 		Site:     func(driver.Job) tuning.Site { return w.site },
 		Measure:  w.measure,

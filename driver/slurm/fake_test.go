@@ -22,6 +22,7 @@ type fake struct {
 	conf  string
 	jobs  map[int]*fakeJob
 	calls []string
+	steps map[int]bool // jobs that have a listener's step
 
 	// cut is asked before and after each call that has an effect; an error is what
 	// the caller gets.
@@ -45,7 +46,7 @@ func newFake(t *testing.T) *fake {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &fake{user: u.Username, conf: "SLURM_VERSION = 22.05.8\nRequeueExitHold = (null)\n", jobs: map[int]*fakeJob{}}
+	return &fake{user: u.Username, conf: "SLURM_VERSION = 22.05.8\nRequeueExitHold = (null)\n", jobs: map[int]*fakeJob{}, steps: map[int]bool{}}
 }
 
 func (f *fake) Run(_ context.Context, c command.Call) (command.Output, error) {
@@ -69,6 +70,20 @@ func (f *fake) Run(_ context.Context, c command.Call) (command.Output, error) {
 	return command.Output{Stdout: []byte(out)}, nil
 }
 
+// Launch starts a step.
+func (f *fake) Launch(c command.Call) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, c.String())
+	for _, a := range c.Args {
+		id := 0
+		if n, err := fmt.Sscanf(a, "--jobid=%d", &id); n == 1 && err == nil {
+			f.steps[id] = true
+		}
+	}
+	return nil
+}
+
 func (f *fake) answer(c command.Call) (out, stderr string) {
 	line := strings.Join(c.Args, " ")
 	switch {
@@ -78,6 +93,11 @@ func (f *fake) answer(c command.Call) (out, stderr string) {
 		return f.submit(c), ""
 	case line == "show config":
 		return f.conf, ""
+	case c.Name == "squeue" && strings.Contains(line, "--steps"):
+		if j := f.job(c); j != nil && f.steps[j.id] {
+			return "batch\npitchpipe-listen\n", ""
+		}
+		return "batch\n", ""
 	case c.Name == "squeue" && strings.Contains(line, "%i|%k"):
 		return f.each(func(j *fakeJob) string { return fmt.Sprintf("%d|%s\n", j.id, j.comment) }), ""
 	case c.Name == "squeue":
@@ -229,4 +249,16 @@ func (f *fake) count(prefix string) int {
 		}
 	}
 	return n
+}
+
+// last is the latest call that began so.
+func (f *fake) last(prefix string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range slices.Backward(f.calls) {
+		if strings.HasPrefix(c, prefix) {
+			return c
+		}
+	}
+	return ""
 }

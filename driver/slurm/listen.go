@@ -103,9 +103,9 @@ func (d *Driver) listens(ctx context.Context, j parse.Job) (bool, error) {
 // maxMark is how much of an output is kept to know the place again.
 const maxMark = 64
 
-// mark is where the output of the attempt that ends now ends.
-func (d *Driver) mark(j parse.Job) journal.Mark {
-	m := journal.Mark{Offset: d.outputSize(j)}
+// mark is where the output ends before the given attempt.
+func (d *Driver) mark(j parse.Job, attempt int) *journal.Mark {
+	m := &journal.Mark{Attempt: attempt, Offset: d.outputSize(j)}
 	from := max(0, m.Offset-maxMark)
 	m.Tail = d.piece(j, from, m.Offset-from)
 	return m
@@ -138,10 +138,10 @@ func (d *Driver) began(j parse.Job, r *journal.Record, attempt int) int64 {
 	switch {
 	case attempt == 1:
 		return 0
-	case r.Next == nil || r.Next.Number != attempt:
+	case r.Output == nil || r.Output.Attempt != attempt:
 		return d.outputSize(j)
 	}
-	m := r.Next.Output
+	m := r.Output
 	if n := int64(len(m.Tail)); !bytes.Equal(m.Tail, d.piece(j, m.Offset-n, n)) {
 		return 0
 	}

@@ -122,8 +122,8 @@ func (m move) change(ctx context.Context) (driver.Step, error) {
 	moving.Phase = journal.Changed
 	m.r.Next = &journal.Next{
 		Number: m.j.Restarts + 1, Change: moving.Intent.Change, Intent: moving.Intent.ID, Size: want,
-		Output: m.d.mark(m.j),
 	}
+	m.r.Output = m.d.mark(m.j, m.r.Next.Number)
 	if err := m.d.write(m.r, "changing"); err != nil {
 		return driver.Step{}, err
 	}

@@ -52,6 +52,8 @@ func tell(r *reconcile.Record, e reconcile.Entry) (api.Line, bool) {
 		line.Text, line.Why = outcome(*e.Outcome)
 	case e.Class != nil && e.To == "":
 		line.Text, line.Why = classified(*e.Class)
+	case e.Trigger == reconcile.StanzaRead && e.Detail != "":
+		line.Text = e.Detail + "."
 	case e.Trigger == reconcile.IntentDone:
 		line.Text = fmt.Sprintf("Attempt %d was started with %s.", e.Attempt, settingsText(r.Settings(e.Attempt)))
 	case e.Trigger == reconcile.NoStanza, e.Trigger == reconcile.IntentVoid, e.Trigger == reconcile.OwnerCame,

@@ -80,6 +80,7 @@ func troubled() *reconcile.Record {
 		Job: "8", Name: "big run", Owner: "bob", Submitted: start, Ended: at(90), State: driver.MemoryExceeded, Phase: reconcile.Ended,
 		Epochs: epochs(3, 0, ""),
 		History: []reconcile.Entry{
+			{At: at(0), From: reconcile.Seen, To: reconcile.Eligible, Trigger: reconcile.StanzaRead, Detail: "The driver for slurm cannot bring its knobs to it: threads stay as they are"},
 			{At: at(1), From: reconcile.Profiling, To: reconcile.Suspended, Trigger: reconcile.Unreachable, Reason: tuning.ReasonUnreachable, Detail: "connection refused"},
 			{At: at(9), From: reconcile.Suspended, To: reconcile.Profiling, Trigger: reconcile.Reachable},
 			{At: at(12), From: reconcile.Probing, To: reconcile.Profiling, Trigger: reconcile.IntentVoid, Reason: tuning.ReasonGraceExpired},

@@ -66,13 +66,13 @@ type Next struct {
 	Change driver.Change `json:"change"`
 	Intent string        `json:"intent"`
 	Size   Size          `json:"size"` // that it must have, else it is not this
-	Output Mark          `json:"output,omitzero"`
 }
 
-// Mark is a place in a job's output.
+// Mark is the place in a job's output where an attempt begins.
 type Mark struct {
-	Offset int64  `json:"offset"`
-	Tail   []byte `json:"tail,omitempty"` // what stood before it, to know the place again
+	Attempt int    `json:"attempt"`
+	Offset  int64  `json:"offset"`
+	Tail    []byte `json:"tail,omitempty"` // what stood before it, to know the place again
 }
 
 // Listening is the listener that was started last.
@@ -95,6 +95,7 @@ type Record struct {
 	Moving    *Moving                    `json:"moving,omitempty"`
 	Next      *Next                      `json:"next,omitempty"`
 	Listening *Listening                 `json:"listening,omitempty"`
+	Output    *Mark                      `json:"output,omitempty"` // of the latest attempt that an intent brought about
 	Attempts  []driver.Attempt           `json:"attempts,omitempty"`
 	Closed    map[string]driver.StepKind `json:"closed,omitempty"` // intents that came to nothing
 	Last      *driver.Job                `json:"last,omitempty"`   // how it ended

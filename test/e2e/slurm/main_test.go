@@ -123,7 +123,7 @@ func controller(dir string) (err error) {
 	}
 	drv, err := slurm.New(ctx, slurm.Config{
 		Listener: []string{filepath.Join(filepath.Dir(self), "pitchpipe"), "listen", "--socket", os.Getenv(exporterSocket)},
-		Dir: filepath.Join(dir, "jobs"), Parse: detect.ParseForSlurm, Interval: 300 * time.Millisecond, Logger: log,
+		Dir:      filepath.Join(dir, "jobs"), Parse: detect.ParseForSlurm, Interval: 300 * time.Millisecond, Logger: log,
 	})
 	if err != nil {
 		return err

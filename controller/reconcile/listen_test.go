@@ -1,0 +1,55 @@
+package reconcile_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+	"pitchpipe/driver/sim"
+)
+
+func TestAListenerIsAskedForOnceAnAttemptAndLookedForAgain(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name    string
+		seconds int
+		answer  func(call int) error
+		want    []int // the attempts of the calls
+	}{
+		{"a short job", 2, func(int) error { return nil }, []int{1, 2}},
+		{"one that could not be started is tried at the next look", 2, func(call int) error {
+			if call == 0 {
+				return driver.ErrTransient
+			}
+			return nil
+		}, []int{1, 1, 2}},
+		{"one that is not to be had is not asked for again soon", 2, func(int) error { return driver.ErrUnsupported }, []int{1, 2}},
+		{"in a long job it is looked for soon, then now and then", 60, func(int) error { return nil }, []int{1, 1, 2, 2, 2}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+				w.decide = func(s tuning.State) tuning.Decision {
+					switch {
+					case s.Measured != tuning.ReasonNone:
+						return hold(tuning.ReasonProfiling)
+					case s.Restarts == 0:
+						return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonClassKnown, Settings: cores(1)}
+					}
+					return hold(tuning.ReasonAlreadyBest)
+				}
+				var calls []int
+				w.listen = func(_ driver.JobID, attempt int) error {
+					calls = append(calls, attempt)
+					return tc.answer(len(calls) - 1)
+				}
+				w.end(t, w.mustSubmit(t, "train", fmt.Sprintf("epochs=10 seconds=%d checkpoint=500ms", tc.seconds)))
+				if !slices.Equal(calls, tc.want) {
+					t.Errorf("asked for in attempts %v, want %v", calls, tc.want)
+				}
+			})
+		})
+	}
+}
