@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/local/durable"
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/local/supervise"
 )
 

@@ -18,9 +18,9 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/drivertest"
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/local"
-	"pitchpipe/driver/local/durable"
 )
 
 const crashEpochs = 15

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/local/cgroup"
-	"pitchpipe/driver/local/durable"
 	"pitchpipe/driver/local/supervise"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/local/durable"
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/local/supervise"
 )
 

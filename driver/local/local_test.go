@@ -15,9 +15,9 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/drivertest"
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/local"
 	"pitchpipe/driver/local/cgroup"
-	"pitchpipe/driver/local/durable"
 	"pitchpipe/driver/local/supervise"
 )
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/local/durable"
+	"pitchpipe/driver/durable"
 )
 
 // live tells whether the attempt that runs has a settings file: where the job's

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/local/durable"
 	"pitchpipe/driver/local/supervise"
 )
 

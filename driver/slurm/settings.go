@@ -13,8 +13,8 @@ import (
 	"unicode"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/local/durable"
 	"pitchpipe/driver/slurm/journal"
 )
 

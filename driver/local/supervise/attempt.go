@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/local/cgroup"
-	"pitchpipe/driver/local/durable"
 )
 
 // How often the supervisor looks, and how long it is polite.

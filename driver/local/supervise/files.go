@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/local/cgroup"
-	"pitchpipe/driver/local/durable"
 )
 
 // Files of an attempt's directory.

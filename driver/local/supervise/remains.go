@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/local/cgroup"
-	"pitchpipe/driver/local/durable"
 )
 
 // remainsLimit bounds one try: its caller has more to do, and tries again.

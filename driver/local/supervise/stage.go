@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"pitchpipe/driver/local/durable"
+	"pitchpipe/driver/durable"
 )
 
 // File descriptors that the supervisor hands to the stage. Both close when the

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"pitchpipe/driver/local/durable"
+	"pitchpipe/driver/durable"
 )
 
 // Exit statuses of Main itself, which nobody waits for but which end up in logs.

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
-	"pitchpipe/driver/local/durable"
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/local/supervise"
 )
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/local/durable"
+	"pitchpipe/driver/durable"
 )
 
 // version of the records.

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"pitchpipe/driver/local/durable"
+	"pitchpipe/driver/durable"
 )
 
 func names(t *testing.T, dir string) []string {
