@@ -46,13 +46,17 @@ func (r *rooms) recall(ctx context.Context, q reconcile.Question) (reconcile.Rec
 	if q.Epochs > 0 {
 		quality, jobs, e := r.store.FinalQuality(q.Kind, q.Taught, q.Epochs)
 		err = errors.Join(err, e)
-		if jobs > 0 {
+		if jobs >= qualityRuns {
 			out.Quality = &quality
 		}
 	}
 	out.RestartCost, _, e = r.store.RestartCost(q.Kind)
 	return out, errors.Join(err, e)
 }
+
+// qualityRuns is in how many untuned jobs of the kind a quality must have been seen
+// before another job is held against it: two runs differ by their seeds alone.
+const qualityRuns = 3
 
 // teachers is classOf for those jobs whose experience may move the one that asks.
 func (r *rooms) teachers(q reconcile.Question) func(knowledge.Observation) string {

@@ -34,10 +34,14 @@ func Regressions(obs []Observation, kind tuning.JobKind) []tuning.Settings {
 	}
 	for _, o := range unique(ofKind(obs, kind)) {
 		if c := o.Outcome; c != nil && len(c.Tuned) > 0 {
+			// How much memory was reserved made nothing slower. What a job died of is
+			// remembered with its memory, below.
+			tuned := c.Tuned.Only(func(name string) bool { return name != tuning.Memory })
 			switch c.Verdict {
 			case tuning.Regressed:
-				remember(c.Tuned)
+				remember(tuned)
 			case tuning.Improved:
+				forget(tuned)
 				forget(c.Tuned)
 			case tuning.Neutral, tuning.Inconclusive:
 			}

@@ -130,8 +130,9 @@ func (p *pass) polluted() bool {
 }
 
 // clearly is the log ratio from which a setting counts as worse than another in
-// one job that was doubted already: two attempts of one job differ by less.
-const clearly = 0.03
+// one job that was doubted already: twice by what two attempts of one job usually
+// differ.
+const clearly = 0.08
 
 // disproved is the recalled setting of a job that was doubted, where the epochs
 // under its owner's settings were clearly better and it stayed with those. The

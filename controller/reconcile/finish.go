@@ -101,11 +101,8 @@ func (p *pass) finish(ctx context.Context) error {
 		p.again = p.cfg.Step
 		return nil
 	}
-	current := p.rec.Settings(p.job.Attempt)
-	if p.job.State == driver.Failed || p.job.State == driver.NotStarted {
-		if !current.Equal(p.rec.Own) && len(p.rec.Runs) > 0 && !p.rec.Learned {
-			p.rec.Hurt = append(p.rec.Hurt, current)
-		}
+	if len(p.rec.Runs) > 0 && !p.rec.Learned && p.diedTuned() {
+		p.rec.Hurt = append(p.rec.Hurt, p.rec.Settings(p.job.Attempt))
 	}
 	if len(p.rec.Runs) > 0 {
 		p.classify()
@@ -146,6 +143,14 @@ func (p *pass) learn(ctx context.Context) error {
 	}
 	if err := p.hindsight(ctx); err != nil {
 		return err
+	}
+	if p.killed() {
+		o := tuning.Outcome{Measure: p.rec.Policy.Objective, Baseline: p.rec.Own, At: p.now}
+		if p.rec.Outcome != nil {
+			o = *p.rec.Outcome // with what was measured before
+		}
+		o.Verdict, o.Reason, o.Tuned = tuning.Regressed, tuning.ReasonKilled, p.rec.Settings(p.job.Attempt)
+		p.rec.Outcome = &o
 	}
 	lesson := Lesson{
 		Job: string(p.rec.Job), Submitted: p.rec.Submitted, Owner: p.rec.Owner, Kind: p.rec.Kind, Trials: tuning.TrialsOf(p.rec.Epochs, p.rec.Own),
@@ -204,6 +209,38 @@ func (p *pass) gone(ctx context.Context) error {
 	p.rec.Move = nil
 	p.leave()
 	return errors.Join(p.pauseIfHarmful(ctx, tried), p.store(ctx))
+}
+
+// diedTuned tells whether the job ended badly under other settings than its owner's,
+// in a way that they may have brought about. Where a job of its kind dies again of
+// what it asked for itself, nothing was lost by the caution.
+func (p *pass) diedTuned() bool {
+	current := p.rec.Settings(p.job.Attempt)
+	if current.Equal(p.rec.Own) {
+		return false
+	}
+	switch p.job.State { //nolint:exhaustive // the others are no fault, or nobody's
+	case driver.Failed, driver.NotStarted, driver.MemoryExceeded:
+		return true
+	case driver.TimeExceeded:
+		return !p.faster(current)
+	}
+	return false
+}
+
+// faster tells whether the job was measured to be faster under the settings than
+// under its owner's.
+func (p *pass) faster(s tuning.Settings) bool {
+	trials := tuning.TrialsOf(p.rec.Epochs, p.rec.Own)
+	own, ok := tuning.Reference(trials)
+	return ok && slices.ContainsFunc(trials, func(t tuning.Trial) bool {
+		return t.Settings.Equal(s) && t.Seconds < own.Seconds
+	})
+}
+
+// killed tells whether a limit of its scheduler ended the job under tuned settings.
+func (p *pass) killed() bool {
+	return (p.job.State == driver.MemoryExceeded || p.job.State == driver.TimeExceeded) && p.diedTuned()
 }
 
 // besideMemory leaves the memory out of a setting that was worse: how much was

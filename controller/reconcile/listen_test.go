@@ -19,12 +19,12 @@ func TestAListenerIsAskedForOnceAnAttemptAndLookedForAgain(t *testing.T) {
 		want    []int // the attempts of the calls
 	}{
 		{"a short job", 2, func(int) error { return nil }, []int{1, 2}},
-		{"one that could not be started is tried at the next look", 2, func(call int) error {
+		{"one that could not be started is tried again, though not at once", 10, func(call int) error {
 			if call == 0 {
 				return driver.ErrTransient
 			}
 			return nil
-		}, []int{1, 1, 2}},
+		}, []int{1, 1, 2, 2}},
 		{"one that is not to be had is not asked for again soon", 2, func(int) error { return driver.ErrUnsupported }, []int{1, 2}},
 		{"in a long job it is looked for soon, then now and then", 60, func(int) error { return nil }, []int{1, 1, 2, 2, 2}},
 	} {

@@ -99,6 +99,7 @@ type hearing struct {
 // How long until a listener is looked for again: soon after it was started, since
 // that is when it fails.
 const (
+	hearRetry = 10 * time.Second
 	hearSoon  = time.Minute
 	hearAgain = 5 * time.Minute
 )
@@ -120,9 +121,11 @@ func (p *pass) hear(ctx context.Context) {
 	switch err := p.stages.Listen(ctx, p.rec.Job, p.job.Attempt, progress); {
 	case errors.Is(err, driver.ErrUnsupported):
 		p.cfg.Log.Warn("no listener in this job, so its epochs are not seen", "job", p.rec.Job, "error", err)
+	case errors.Is(err, driver.ErrConflict): // it has just ended, or is another attempt
+		return
 	case err != nil:
 		p.cfg.Log.Warn("the listener was not started", "job", p.rec.Job, "attempt", p.job.Attempt, "error", err)
-		return
+		wait = hearRetry
 	case last.attempt != p.job.Attempt:
 		wait = hearSoon
 	}

@@ -74,6 +74,7 @@ const (
 	ReasonDoubted      Reason = "doubted"
 	ReasonOutOfMemory  Reason = "out-of-memory"
 	ReasonAttemptDied  Reason = "attempt-died"
+	ReasonKilled       Reason = "killed-at-limit"
 
 	// About the job or the scheduler.
 	ReasonFinished      Reason = "finished"
@@ -152,6 +153,7 @@ func Reasons() []ReasonText {
 		{ReasonDoubted, "it runs slower than jobs of its kind did untuned, so its owner's settings are tried on its next epochs"},
 		{ReasonOutOfMemory, "it ran out of memory under a tuned limit, so its owner's value is back"},
 		{ReasonAttemptDied, "the tuned attempt failed, so its owner's settings are back"},
+		{ReasonKilled, "a limit of its scheduler ended it under tuned settings, which are not given to such a job again"},
 
 		{ReasonFinished, "it finished its work"},
 		{ReasonFailed, "it failed by itself"},

@@ -144,7 +144,7 @@ func processes(dir string, nodes []string) []int {
 }
 
 // belongs tells whether a process is a daemon of the cluster, by the marker, a
-// process of a job, by the node that Slurm told it or by its cgroup, or slurmstepd,
+// process of a job, by the node that Slurm told it or by its cgroup, an srun, or slurmstepd,
 // which writes its title over its environment, by the logs that it has open.
 func belongs(pid int, dir string, nodes []string) bool {
 	proc := fmt.Sprintf("/proc/%d/", pid)
@@ -154,7 +154,9 @@ func belongs(pid int, dir string, nodes []string) bool {
 	}
 	for kv := range bytes.SplitSeq(env, []byte{0}) {
 		name, value, _ := strings.Cut(string(kv), "=")
-		if name == marker && value == dir || name == "SLURMD_NODENAME" && slices.Contains(nodes, value) {
+		// A step that somebody waits for has an srun that may outlive the cluster.
+		waits := name == "SLURM_CONF" && strings.HasPrefix(value, dir+"/") && command(proc) == "srun"
+		if waits || name == marker && value == dir || name == "SLURMD_NODENAME" && slices.Contains(nodes, value) {
 			return !zombie(pid)
 		}
 	}
@@ -169,8 +171,7 @@ func belongs(pid int, dir string, nodes []string) bool {
 			}
 		}
 	}
-	comm, err := os.ReadFile(proc + "comm")
-	if err != nil || strings.TrimSpace(string(comm)) != "slurmstepd" {
+	if command(proc) != "slurmstepd" {
 		return false
 	}
 	fds, err := os.ReadDir(proc + "fd")
@@ -181,6 +182,15 @@ func belongs(pid int, dir string, nodes []string) bool {
 		to, err := os.Readlink(proc + "fd/" + e.Name())
 		return err == nil && strings.HasPrefix(to, dir+"/")
 	})
+}
+
+// command is the name of the program that a process runs; empty where it is gone.
+func command(proc string) string {
+	comm, err := os.ReadFile(proc + "comm")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(comm))
 }
 
 // zombie tells whether a process is dead and only waited for.

@@ -104,6 +104,11 @@ func (s *stage) spawn(cmd *exec.Cmd, to string) {
 	}
 	s.t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
+		late := time.AfterFunc(30*time.Second, func() {
+			s.t.Errorf("%s does not end when it is told to", cmd.Path)
+			_ = cmd.Process.Kill()
+		})
+		defer late.Stop()
 		if err := cmd.Wait(); err != nil {
 			s.t.Logf("%s: %v", cmd.Path, err)
 		}
