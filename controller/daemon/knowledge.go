@@ -18,7 +18,9 @@ import (
 const shownEffects = 6
 
 // knowledge shows what the jobs taught that the caller may see. Effects on a
-// class are derived from these jobs alone too: what others' jobs did is theirs.
+// class are derived from these jobs alone too: what others' jobs did is theirs. Of
+// the model, which is fitted from all jobs, users see where their own stand: on
+// which machines and with how many cores others work is not theirs to know.
 func (h handler) knowledge(req *http.Request) (any, error) {
 	who, err := caller(req)
 	if err != nil {
@@ -28,7 +30,11 @@ func (h handler) knowledge(req *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.d.rooms.known(req.Context(), obs, time.Now()), nil
+	known := h.d.rooms.known(req.Context(), obs, time.Now())
+	if known.Model != nil && !who.Privileged() {
+		known.Model.Strata = strataOf(known.Model.Strata, obs)
+	}
+	return known, nil
 }
 
 // observe sends the raw observations as JSON lines, oldest first.
@@ -138,4 +144,14 @@ func modelOf(m *classify.Model) *api.KnownModel {
 		})
 	}
 	return out
+}
+
+// strataOf are those that a profile of these observations belongs to.
+func strataOf(strata []api.KnownStratum, obs []knowledge.Observation) []api.KnownStratum {
+	return slices.DeleteFunc(strata, func(s api.KnownStratum) bool {
+		key := classify.Key{Schema: s.Schema, Machine: s.Machine, Settings: s.Settings}
+		return !slices.ContainsFunc(obs, func(o knowledge.Observation) bool {
+			return slices.ContainsFunc(o.Profiles, func(p tuning.Profile) bool { return classify.KeyOf(p) == key })
+		})
+	})
 }

@@ -76,15 +76,12 @@ func (d *Daemon) reportRows(ctx context.Context, may func(owner string) bool, no
 	for _, j := range jobs {
 		known[j.ID] = j
 	}
-	records, err := d.records.All(ctx)
+	records, err := d.records.owned(ctx, may)
 	if err != nil {
 		return nil, err
 	}
 	rows := []report.Row{}
 	for _, r := range records {
-		if !may(r.Owner) {
-			continue
-		}
 		job, ok := known[r.Job]
 		if ok && !job.Submitted.Equal(r.Submitted) {
 			ok = false // a scheduler that counts anew gave the id to another job
@@ -106,7 +103,7 @@ func rowOf(r *reconcile.Record) report.Row {
 		Job: string(r.Job), Name: r.Name, User: r.Owner, Kind: r.Kind, State: string(r.State),
 		Succeeded: r.State == driver.Succeeded, Submitted: r.Submitted, Ended: r.Ended, Policy: r.Policy, Own: r.Own,
 		Total: r.Total, Epochs: r.Epochs, Restarts: len(r.Restarts), Probes: len(r.Probed),
-		Control: r.Control,
+		Control: r.Control, Forgotten: r.Pruned,
 	}
 	for _, run := range r.Runs {
 		if run.Action == tuning.Probe {
@@ -126,15 +123,20 @@ func rowOf(r *reconcile.Record) report.Row {
 	return row
 }
 
+// spans are when the attempts ran; nil where that is not known of one, since a
+// missing moment would make it run for centuries, or not at all.
 func spans(job driver.Job, now time.Time) []report.Span {
 	out := []report.Span{}
-	for _, a := range job.Attempts {
+	for i, a := range job.Attempts {
 		s := report.Span{Start: a.Started, End: a.Ended, Cores: cmp.Or(a.Change.Cores, job.Resources.Cores)}
-		if s.End.IsZero() {
+		if s.End.IsZero() && i == len(job.Attempts)-1 {
 			s.End = now
 			if job.State.Ended() {
 				s.End = job.Ended
 			}
+		}
+		if s.Start.IsZero() || s.End.IsZero() {
+			return nil
 		}
 		out = append(out, s)
 	}
@@ -151,6 +153,7 @@ func compareJobs(pairs []report.Pair, t report.Terms) tuning.Outcome {
 		in.Pairs = append(in.Pairs, verify.Pair{
 			Tuned: evidence(p.Tuned), Untuned: evidence(p.Untuned),
 			ChargeSeconds: p.ChargeSeconds, ChargeJoules: p.ChargeJoules,
+			ChargeSource: p.ChargeSource, JoulesUnknown: p.JoulesUnknown,
 		})
 	}
 	return verify.Compare(in)

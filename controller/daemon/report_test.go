@@ -50,7 +50,7 @@ func TestTheReportComparesTunedJobsWithTheUntunedShare(t *testing.T) {
 			tuned += l.Tuned
 			untuned += l.Untuned
 			got := ask(t, c, l.Key)
-			if l.Restarts != got.Restarts || l.Probes != got.Probes || l.Epochs != 20 || l.State != "succeeded" || l.Tuned == l.Untuned {
+			if l.Restarts == nil || *l.Restarts != got.Restarts || *l.Probes != got.Probes || *l.Epochs != 20 || l.State != "succeeded" || l.Tuned == l.Untuned {
 				t.Errorf("line %+v of the job %+v", l, got)
 			}
 			ran := got.EndedAt.Sub(got.Started).Seconds()
@@ -135,7 +135,14 @@ func TestKnowledgeOnEachObjectiveThatHasData(t *testing.T) {
 			t.Errorf("effects on %v", objectives)
 		}
 		if m := k.Model; m == nil || m.Name == "" || m.Confidence <= 0 || len(m.Strata) == 0 || m.Strata[0].Schema == "" || m.Strata[0].Runs == 0 {
-			t.Errorf("model %+v", m)
+			t.Fatalf("model %+v", m)
+		}
+		for who, strata := range map[peer.Peer]int{{UID: 4243, Name: "bob"}: 0, {Name: "root"}: len(k.Model.Strata)} {
+			var seen api.Knowledge
+			w := as(t, c, who, "GET", "/v1/knowledge", "")
+			if err := json.Unmarshal(w.Body.Bytes(), &seen); err != nil || seen.Model == nil || len(seen.Model.Strata) != strata {
+				t.Errorf("%s sees %s (%v)", who.Name, w.Body, err)
+			}
 		}
 		if len(k.Classes) > 0 && (k.Classes[0].ID == "" || len(k.Classes[0].Kinds) != 1) {
 			t.Errorf("classes %+v", k.Classes)

@@ -49,7 +49,11 @@ func Text(t Table) string {
 }
 
 func (l Line) print(w *tabwriter.Writer, by By) {
-	head := []string{clean(l.Key), strconv.Itoa(l.Jobs), strconv.Itoa(l.Tuned), strconv.Itoa(l.Untuned)}
+	tuned, untuned := strconv.Itoa(l.Tuned), strconv.Itoa(l.Untuned)
+	if l.Jobs > 0 && l.Forgotten == l.Jobs {
+		tuned, untuned = Unknown, Unknown
+	}
+	head := []string{clean(l.Key), strconv.Itoa(l.Jobs), tuned, untuned}
 	if by == ByJob {
 		head = []string{clean(l.Key), clean(l.Name), clean(l.User), clean(l.State)}
 	}
@@ -65,7 +69,7 @@ func (l Line) print(w *tabwriter.Writer, by By) {
 	cells := append(head,
 		number(l.Seconds, oneDigit, l.NoSeconds, l.Jobs), number(l.CoreHours, twoDigits, l.NoCoreHours, l.Jobs), energy,
 		number(pointer(modelled, isModelled), Energies, 0, l.Jobs),
-		strconv.Itoa(l.Restarts), strconv.Itoa(l.Probes), strconv.Itoa(l.Epochs))
+		whole(l.Restarts, Unknown), whole(l.Probes, Unknown), whole(l.Epochs, Unknown))
 	_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
 }
 
@@ -86,6 +90,14 @@ func number(v *float64, form func(float64) string, without, jobs int) string {
 		return fmt.Sprintf("%s in %d of %d", form(*v), jobs-without, jobs)
 	}
 	return form(*v)
+}
+
+// whole prints a count; of how many jobs it is the note on forgotten ones says.
+func whole(v *int, missing string) string {
+	if v == nil {
+		return missing
+	}
+	return strconv.Itoa(*v)
 }
 
 func oneDigit(v float64) string  { return strconv.FormatFloat(v, 'f', 1, 64) }
@@ -196,7 +208,7 @@ func CSV(t Table) string {
 	rows := [][]string{{
 		string(t.By), "name", "user", "state", "since", "until", "jobs", "running", "tuned", "untuned_share", "seconds", "core_hours",
 		"joules", "joules_source", "joules_modelled", "restarts", "probes", "epochs",
-		"jobs_without_seconds", "jobs_without_core_hours", "jobs_without_energy",
+		"jobs_without_seconds", "jobs_without_core_hours", "jobs_without_energy", "jobs_forgotten",
 	}}
 	for _, l := range append(slices.Clip(t.Lines), t.Total) {
 		measured, sources, ok := l.Measured()
@@ -205,8 +217,8 @@ func CSV(t Table) string {
 			legible(l.Key), legible(l.Name), legible(l.User), l.State, t.Since.UTC().Format(time.RFC3339), t.Until.UTC().Format(time.RFC3339),
 			strconv.Itoa(l.Jobs), strconv.Itoa(l.Running), strconv.Itoa(l.Tuned), strconv.Itoa(l.Untuned),
 			field(l.Seconds), field(l.CoreHours), field(pointer(measured, ok)), sources, field(pointer(modelled, isModelled)),
-			strconv.Itoa(l.Restarts), strconv.Itoa(l.Probes), strconv.Itoa(l.Epochs),
-			strconv.Itoa(l.NoSeconds), strconv.Itoa(l.NoCoreHours), strconv.Itoa(l.NoEnergy),
+			whole(l.Restarts, ""), whole(l.Probes, ""), whole(l.Epochs, ""),
+			strconv.Itoa(l.NoSeconds), strconv.Itoa(l.NoCoreHours), strconv.Itoa(l.NoEnergy), strconv.Itoa(l.Forgotten),
 		})
 	}
 	_ = w.WriteAll(rows) // a Builder takes everything

@@ -91,7 +91,7 @@ func compare(pairs []report.Pair, t report.Terms) tuning.Outcome {
 		return out
 	}
 	for _, p := range pairs {
-		in.Pairs = append(in.Pairs, verify.Pair{Tuned: of(p.Tuned), Untuned: of(p.Untuned), ChargeSeconds: p.ChargeSeconds, ChargeJoules: p.ChargeJoules})
+		in.Pairs = append(in.Pairs, verify.Pair{Tuned: of(p.Tuned), Untuned: of(p.Untuned), ChargeSeconds: p.ChargeSeconds, ChargeJoules: p.ChargeJoules, ChargeSource: p.ChargeSource, JoulesUnknown: p.JoulesUnknown})
 	}
 	return verify.Compare(in)
 }
@@ -162,23 +162,23 @@ func TestMissingNumbersAreMissing(t *testing.T) {
 		{
 			"a job without joules has none",
 			[]report.Row{job("1", 0, unmeasured)},
-			report.Line{Jobs: 1, Seconds: new(600.0), CoreHours: new(1. / 3), NoEnergy: 1, Epochs: 4},
+			report.Line{Jobs: 1, Seconds: new(600.0), CoreHours: new(1. / 3), NoEnergy: 1, Epochs: new(4), Restarts: new(0), Probes: new(0)},
 		},
 		{
 			"one epoch without joules takes them from its job",
 			[]report.Row{job("1", 0, func(r *report.Row) { r.Epochs[2].Joules = nil })},
-			report.Line{Jobs: 1, Seconds: new(600.0), CoreHours: new(1. / 3), NoEnergy: 1, Epochs: 4},
+			report.Line{Jobs: 1, Seconds: new(600.0), CoreHours: new(1. / 3), NoEnergy: 1, Epochs: new(4), Restarts: new(0), Probes: new(0)},
 		},
 		{
 			"a job of which nobody knows when it ran",
 			[]report.Row{job("1", 0, func(r *report.Row) { r.Spans = nil })},
-			report.Line{Jobs: 1, NoSeconds: 1, NoCoreHours: 1, Energy: []report.Energy{{Source: "rapl", Joules: 1200}}, Epochs: 4},
+			report.Line{Jobs: 1, NoSeconds: 1, NoCoreHours: 1, Energy: []report.Energy{{Source: "rapl", Joules: 1200}}, Epochs: new(4), Restarts: new(0), Probes: new(0)},
 		},
 		{
 			"measured and modelled joules are not added up",
 			[]report.Row{job("1", 0), job("2", 1, modelled), job("3", 2)},
 			report.Line{
-				Jobs: 3, Seconds: new(1800.0), CoreHours: new(1.0), Epochs: 12,
+				Jobs: 3, Seconds: new(1800.0), CoreHours: new(1.0), Epochs: new(12), Restarts: new(0), Probes: new(0),
 				Energy: []report.Energy{{Source: "modelled", Joules: 800}, {Source: "rapl", Joules: 2400}},
 			},
 		},
@@ -186,7 +186,7 @@ func TestMissingNumbersAreMissing(t *testing.T) {
 			"an attempt on an unknown number of cores",
 			[]report.Row{job("1", 0, func(r *report.Row) { r.Spans[0].Cores = 0 }), job("2", 0)},
 			report.Line{
-				Jobs: 2, Seconds: new(1200.0), CoreHours: new(1. / 3), NoCoreHours: 1, Epochs: 8,
+				Jobs: 2, Seconds: new(1200.0), CoreHours: new(1. / 3), NoCoreHours: 1, Epochs: new(8), Restarts: new(0), Probes: new(0),
 				Energy: []report.Energy{{Source: "rapl", Joules: 2400}},
 			},
 		},
@@ -199,5 +199,42 @@ func TestMissingNumbersAreMissing(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func forgotten(r *report.Row) {
+	r.Forgotten, r.Tuned, r.Control, r.Policy, r.Own, r.Epochs, r.Total = true, false, true, tuning.Policy{}, nil, nil, 0
+}
+
+func TestOfAForgottenJobNobodyKnowsWhatWasDoneToIt(t *testing.T) {
+	t.Parallel()
+	one := report.Build([]report.Row{job("1", 0, forgotten)}, query(report.ByUser))
+	want := report.Line{Key: "total", Jobs: 1, Seconds: new(600.0), CoreHours: new(1. / 3), NoEnergy: 1, Forgotten: 1}
+	if diff := cmp.Diff(want, one.Total, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(one.Notes) != 1 || !strings.HasPrefix(one.Notes[0], "1 job of the period is forgotten in detail") {
+		t.Errorf("notes %q", one.Notes)
+	}
+	if text := report.Text(one); !strings.Contains(text, "alice  1     -      -              600.0    0.33        -       -         -         -       -") {
+		t.Errorf("%s", text)
+	}
+	if lines := strings.Split(report.CSV(one), "\n"); !strings.HasSuffix(lines[1], ",,,,,,0,0,1,1") {
+		t.Errorf("%q", lines[1])
+	}
+	many := report.Build([]report.Row{job("1", 0, forgotten), job("2", 1, forgotten), job("3", 2, tuned(.5)), job("old", -2000, forgotten)}, query(report.ByUser))
+	if l := many.Total; l.Jobs != 3 || l.Tuned != 1 || l.Untuned != 0 || l.Epochs == nil || *l.Epochs != 4 || l.Forgotten != 2 {
+		t.Errorf("total %+v", l)
+	}
+	if len(many.Notes) != 1 || !strings.HasPrefix(many.Notes[0], "2 jobs of the period are forgotten in detail") {
+		t.Errorf("notes %q", many.Notes)
+	}
+}
+
+func TestAForgottenJobIsInNoPair(t *testing.T) {
+	t.Parallel()
+	gone := func(r *report.Row) { r.Forgotten = true }
+	if p := report.Match([]report.Row{job("t", 0, tuned(.5)), job("u", 9, untuned, gone)}); len(p) != 0 {
+		t.Errorf("%d pairs", len(p))
 	}
 }

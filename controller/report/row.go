@@ -27,6 +27,10 @@ type Row struct {
 
 	Control bool // drawn into the untuned share
 	Tuned   bool // some attempt ran under other settings than its owner's
+
+	// Forgotten: what the tuner did to it is not known any more, and neither are its
+	// epochs. When it ran and on how many cores may be.
+	Forgotten bool
 }
 
 // Span is the time that one attempt ran.

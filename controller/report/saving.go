@@ -17,6 +17,8 @@ type Pair struct {
 	// compared: see Match.
 	ChargeSeconds float64
 	ChargeJoules  tuning.Joules
+	ChargeSource  string // of these joules; empty: none were charged
+	JoulesUnknown bool   // joules were spent that nobody measured: the pair says nothing of them
 }
 
 // Terms are those that a comparison is made under.
@@ -81,7 +83,9 @@ func (r Row) stratum() stratum {
 // takesPart tells whether the job is on one of the two sides: tuned, or drawn to
 // stay untuned. Others, such as jobs that their owner switched off, chose not to
 // be tuned and are no measure.
-func (r Row) takesPart() bool { return r.Control != r.Tuned && r.Policy.Mode == tuning.Apply }
+func (r Row) takesPart() bool {
+	return !r.Forgotten && r.Control != r.Tuned && r.Policy.Mode == tuning.Apply
+}
 
 // finished tells whether it did all the work that it was begun for.
 func (r Row) finished() bool { return r.Succeeded && r.Total > 0 && r.done() >= r.Total }
@@ -102,7 +106,9 @@ func (r Row) finished() bool { return r.Succeeded && r.Total > 0 && r.done() >= 
 // time between the last epoch of an attempt and the beginning of the next, and
 // for each epoch that was a probe, or warm-up after a restart, the difference to
 // the same epoch of the untuned job. What was burnt between two attempts is not
-// measured; it is charged at the mean power of the job's epochs.
+// measured; it is charged at the mean power of the job's epochs. Joules that
+// were not measured, or by another source than the others, cannot be charged, and
+// are not taken for none: see Pair.JoulesUnknown.
 func Match(rows []Row) []Pair {
 	rows = slices.DeleteFunc(slices.Clone(rows), func(r Row) bool {
 		return !r.takesPart() || r.Ended.IsZero() || !r.finished()
@@ -141,31 +147,61 @@ func pairUp(tuned, untuned Row) Pair {
 	for _, e := range untuned.epochs() {
 		same[e.Number] = e
 	}
-	var seconds, joules float64 // of the tuned job's epochs
-	whole := true
+	var bill bill
 	for _, e := range tuned.epochs() {
-		seconds += e.Seconds()
-		if e.Joules == nil {
-			whole = false
-		} else {
-			joules += float64(*e.Joules)
-		}
-		u, both := same[e.Number]
-		if !both || !slices.Contains(tuned.Probed, e.Attempt) && (e.Attempt < 2 || !e.Warmup) {
+		if !slices.Contains(tuned.Probed, e.Attempt) && (e.Attempt < 2 || !e.Warmup) {
 			continue
 		}
-		p.ChargeSeconds += e.Seconds() - u.Seconds()
-		if e.Joules != nil && u.Joules != nil && e.Source == u.Source {
-			p.ChargeJoules += *e.Joules - *u.Joules
+		u, both := same[e.Number]
+		if both {
+			p.ChargeSeconds += e.Seconds() - u.Seconds()
 		}
+		bill.add(e, 1)
+		bill.add(u, -1) // where the untuned job lacks the epoch, nobody knows its joules
 	}
-	between := tuned.between().Seconds()
-	p.ChargeSeconds += between
-	if whole && seconds > 0 {
-		p.ChargeJoules += tuning.Joules(between * joules / seconds)
+	if between := tuned.between().Seconds(); between > 0 {
+		p.ChargeSeconds += between
+		bill.between(tuned.epochs(), between)
 	}
-	p.ChargeSeconds, p.ChargeJoules = max(0, p.ChargeSeconds), max(0, p.ChargeJoules)
+	p.ChargeSeconds = max(0, p.ChargeSeconds)
+	p.ChargeJoules, p.ChargeSource, p.JoulesUnknown = max(0, bill.joules), bill.source, bill.unknown
+	if bill.unknown {
+		p.ChargeJoules, p.ChargeSource = 0, ""
+	}
 	return p
+}
+
+// bill sums joules up that are all of one source.
+type bill struct {
+	joules  tuning.Joules
+	source  string // empty: of none yet
+	unknown bool
+}
+
+// add adds the given share of an epoch's joules.
+func (b *bill) add(e tuning.Epoch, share float64) {
+	if e.Joules == nil || e.Source == "" || b.source != "" && b.source != e.Source {
+		b.unknown = true
+		return
+	}
+	b.joules += tuning.Joules(share) * *e.Joules
+	b.source = e.Source
+}
+
+// between adds what was burnt in so many seconds at the mean power of the epochs.
+func (b *bill) between(epochs []tuning.Epoch, seconds float64) {
+	sum := bill{source: b.source}
+	var lasted float64
+	for _, e := range epochs {
+		sum.add(e, 1)
+		lasted += e.Seconds()
+	}
+	if sum.unknown || lasted <= 0 {
+		b.unknown = true
+		return
+	}
+	b.joules += sum.joules * tuning.Joules(seconds/lasted)
+	b.source = sum.source
 }
 
 // between is the time between attempts, from the last epoch that one ended to the

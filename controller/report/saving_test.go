@@ -105,18 +105,17 @@ func TestAPairStaysWhateverEndsLater(t *testing.T) {
 	})
 }
 
-// A tuned job that probed, restarted twice, and repeated an epoch at the end.
-func TestWhatTuningCostIsCharged(t *testing.T) {
-	t.Parallel()
+// charged are an untuned job, and a tuned one that probed and restarted twice.
+func charged() (plain, moved report.Row) {
 	at := func(s float64) time.Time { return noon().Add(time.Duration(s * float64(time.Second))) }
 	epoch := func(n, attempt int, from, to, joules float64, warmup bool) tuning.Epoch {
 		j := tuning.Joules(joules)
 		return tuning.Epoch{Number: n, Attempt: attempt, Start: at(from), End: at(to), Joules: &j, Source: "rapl", Warmup: warmup}
 	}
-	plain := job("u", 9, untuned, func(r *report.Row) {
+	plain = job("u", 9, untuned, func(r *report.Row) {
 		r.Epochs = []tuning.Epoch{epoch(1, 1, 0, 10, 100, true), epoch(2, 1, 10, 20, 100, false), epoch(3, 1, 20, 30, 100, false), epoch(4, 1, 30, 40, 100, false)}
 	})
-	moved := job("t", 0, tuned(1), func(r *report.Row) {
+	moved = job("t", 0, tuned(1), func(r *report.Row) {
 		r.Probed = []int{2}
 		r.Epochs = []tuning.Epoch{
 			epoch(1, 1, 0, 10, 100, true),
@@ -125,12 +124,18 @@ func TestWhatTuningCostIsCharged(t *testing.T) {
 			epoch(4, 3, 40, 45, 40, false),
 		}
 	})
+	return plain, moved
+}
+
+func TestWhatTuningCostIsCharged(t *testing.T) {
+	t.Parallel()
+	plain, moved := charged()
 	got := report.Match([]report.Row{plain, moved})
 	if len(got) != 1 {
 		t.Fatalf("%d pairs", len(got))
 	}
 	// 5 s between attempts at 400 J in 40 s of epochs.
-	if p := got[0]; p.ChargeSeconds != 3+4+2+1 || p.ChargeJoules != 50+10+5*10 {
+	if p := got[0]; p.ChargeSeconds != 3+4+2+1 || p.ChargeJoules != 50+10+5*10 || p.ChargeSource != "rapl" || p.JoulesUnknown {
 		t.Errorf("charged %g s and %g J", p.ChargeSeconds, float64(p.ChargeJoules))
 	}
 	if p := report.Match([]report.Row{job("u", 0, untuned), job("t", 9, tuned(.5))}); p[0].ChargeSeconds != 0 || p[0].ChargeJoules != 0 {
@@ -217,5 +222,60 @@ func TestJobsThatDidNotFinishAreCounted(t *testing.T) {
 	}
 	if text := report.Text(table); !strings.Contains(text, "did not finish: 1 tuned, 0 untuned") {
 		t.Errorf("%s", text)
+	}
+}
+
+func TestJoulesOfTuningThatNobodyMeasuredAreNotTakenForNone(t *testing.T) {
+	t.Parallel()
+	without := func(e *tuning.Epoch) { e.Joules, e.Source = nil, "" }
+	computed := func(e *tuning.Epoch) { e.Source = tuning.Modelled }
+	for _, c := range []struct {
+		name           string
+		spoil          func(*tuning.Epoch)
+		tuned, untuned int // the epoch that is spoilt, 0 = none
+		unknown        bool
+	}{
+		{"all measured", without, 0, 0, false},
+		{"a probe without joules", without, 2, 0, true},
+		{"the partner of a probe without joules", without, 0, 2, true},
+		{"a warm-up without joules", without, 3, 0, true},
+		{"a probe of another source than its partner", computed, 2, 0, true},
+		{"an epoch that gives the mean power without joules", without, 4, 0, true},
+		{"modelled joules in the mean power", computed, 1, 0, true},
+		{"an epoch that nothing is charged for", without, 0, 1, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			plain, moved := charged()
+			if c.tuned > 0 {
+				c.spoil(&moved.Epochs[c.tuned-1])
+			}
+			if c.untuned > 0 {
+				c.spoil(&plain.Epochs[c.untuned-1])
+			}
+			p := report.Match([]report.Row{plain, moved})
+			if len(p) != 1 || p[0].JoulesUnknown != c.unknown || p[0].ChargeSeconds != 10 {
+				t.Fatalf("pairs %+v", p)
+			}
+			if joules := p[0].ChargeJoules; c.unknown != (joules == 0) || !c.unknown && joules != 110 {
+				t.Errorf("charged %g J", float64(joules))
+			}
+			for objective, pairs := range map[tuning.Objective]int{tuning.Time: 1, tuning.Energy: 1} {
+				if c.unknown && objective == tuning.Energy {
+					pairs = 0
+				}
+				if o := compare(p, report.Terms{Objective: objective}); o.Pairs != pairs {
+					t.Errorf("%s compared on %d pairs, want %d", objective, o.Pairs, pairs)
+				}
+			}
+		})
+	}
+}
+
+func TestAJobThatWasTunedFromItsBeginningIsChargedNothingWhateverIsMissing(t *testing.T) {
+	t.Parallel()
+	p := report.Match([]report.Row{job("u", 0, untuned), job("t", 9, tuned(.5), func(r *report.Row) { r.Epochs[2].Joules = nil })})
+	if len(p) != 1 || p[0].JoulesUnknown || p[0].ChargeJoules != 0 {
+		t.Errorf("%+v", p)
 	}
 }

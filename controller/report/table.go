@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -57,16 +58,17 @@ type Line struct {
 	User      string   `json:"user,omitempty"`  // likewise
 	State     string   `json:"state,omitempty"` // likewise
 	Jobs      int      `json:"jobs"`
-	Running   int      `json:"running"` // that have not ended: their numbers grow
-	Tuned     int      `json:"tuned"`
-	Untuned   int      `json:"untuned_share"` // drawn to stay untuned
+	Running   int      `json:"running"`       // that have not ended: their numbers grow
+	Tuned     int      `json:"tuned"`         // of those that are not forgotten
+	Untuned   int      `json:"untuned_share"` // drawn to stay untuned, likewise
 	Seconds   *float64 `json:"seconds"`       // that attempts ran, waiting left out
 	CoreHours *float64 `json:"core_hours"`    // cores that were allocated times hours
 	Energy    []Energy `json:"energy"`        // of the epochs, by source, never added up over modelled and measured; null: none
-	Restarts  int      `json:"restarts"`
-	Probes    int      `json:"probes"`
-	Epochs    int      `json:"epochs"`
+	Restarts  *int     `json:"restarts"`
+	Probes    *int     `json:"probes"`
+	Epochs    *int     `json:"epochs"`
 
+	Forgotten   int `json:"jobs_forgotten"` // nobody knows any more what was done to them: no restarts, probes, epochs
 	NoSeconds   int `json:"jobs_without_seconds"`
 	NoCoreHours int `json:"jobs_without_core_hours"`
 	NoEnergy    int `json:"jobs_without_energy"` // an epoch was not measured, or there was none
@@ -102,6 +104,13 @@ func Build(rows []Row, q Query) Table {
 	}
 	for _, key := range order {
 		t.Lines = append(t.Lines, *lines[key])
+	}
+	switch n := t.Total.Forgotten; n {
+	case 0:
+	case 1:
+		t.Notes = append(t.Notes, "1 job of the period is forgotten in detail: whether it was tuned and how is not known any more.")
+	default:
+		t.Notes = append(t.Notes, fmt.Sprintf("%d jobs of the period are forgotten in detail: whether they were tuned and how is not known any more.", n))
 	}
 	if q.Compare != nil {
 		t.Savings = savings(rows, q)
@@ -152,15 +161,11 @@ func (l *Line) add(r Row) {
 	if r.Ended.IsZero() {
 		l.Running++
 	}
-	if r.Tuned {
-		l.Tuned++
+	if r.Forgotten {
+		l.Forgotten++
+	} else {
+		l.addTuning(r)
 	}
-	if r.Control {
-		l.Untuned++
-	}
-	l.Restarts += r.Restarts
-	l.Probes += r.Probes
-	l.Epochs += r.done()
 	if v, ok := r.seconds(); ok {
 		l.Seconds = plus(l.Seconds, v)
 	} else {
@@ -178,7 +183,18 @@ func (l *Line) add(r Row) {
 	}
 }
 
-func plus(sum *float64, v float64) *float64 {
+// addTuning adds what only the tuner knows.
+func (l *Line) addTuning(r Row) {
+	if r.Tuned {
+		l.Tuned++
+	}
+	if r.Control {
+		l.Untuned++
+	}
+	l.Restarts, l.Probes, l.Epochs = plus(l.Restarts, r.Restarts), plus(l.Probes, r.Probes), plus(l.Epochs, r.done())
+}
+
+func plus[N int | float64](sum *N, v N) *N {
 	if sum != nil {
 		v += *sum
 	}

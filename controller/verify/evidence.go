@@ -49,6 +49,9 @@ func (m measure) logs(epochs []Epoch) []float64 {
 // ratios returns the log ratios of a pair at the epochs that both sides did and
 // neither drops, with what tuning cost charged to the tuned side.
 func (m measure) ratios(p Pair) pairRatios {
+	if m.joules != 0 && !m.uncharged && !p.chargedBy(m.source) {
+		return nil
+	}
 	tuned := byNumber(p.Tuned)
 	untuned := byNumber(p.Untuned)
 	var out pairRatios
@@ -78,6 +81,11 @@ func (m measure) ratios(p Pair) pairRatios {
 		out[i] += charge
 	}
 	return out
+}
+
+// chargedBy tells whether the joules that tuning cost are known by this source.
+func (p Pair) chargedBy(source string) bool {
+	return !p.JoulesUnknown && (p.ChargeSource == "" || p.ChargeSource == source)
 }
 
 // charged is the log of how much more was spent with the charge than without.

@@ -44,6 +44,10 @@ type Pair struct {
 	// compared. Charged to the tuned side, spread over those epochs.
 	ChargeSeconds float64
 	ChargeJoules  tuning.Joules
+	ChargeSource  string // of ChargeJoules; empty: that of the epochs that are compared
+	// JoulesUnknown: tuning cost joules that were not measured. The pair is then left
+	// out wherever joules count, since taking them for none would flatter tuning.
+	JoulesUnknown bool
 }
 
 // Input is the evidence and the terms of the comparison. The zero value of each

@@ -154,3 +154,21 @@ func TestJoulesOfPairsAreCharged(t *testing.T) {
 		t.Errorf("pairs %d, want 1", got.Pairs)
 	}
 }
+
+func TestAPairWhoseChargeIsNotKnownSaysNothingOfJoules(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*Pair){
+		"not measured":      func(p *Pair) { p.JoulesUnknown = true },
+		"by another source": func(p *Pair) { p.ChargeJoules, p.ChargeSource = 100, tuning.Modelled },
+	} {
+		p := pair(10, .5)
+		powered(p.Untuned, 100, "rapl")
+		powered(p.Tuned, 100, "rapl")
+		spoil(&p)
+		for objective, pairs := range map[tuning.Objective]int{tuning.Time: 1, tuning.Energy: 0, tuning.EDP: 0} {
+			if got := Compare(Input{Pairs: []Pair{p}, Objective: objective}); got.Pairs != pairs {
+				t.Errorf("%s: %s was compared on %d pairs, want %d", name, objective, got.Pairs, pairs)
+			}
+		}
+	}
+}

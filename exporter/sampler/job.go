@@ -163,7 +163,7 @@ func (s *Sampler) take(ctx context.Context, f attrib.Found, now time.Time) {
 	if cpu, err := s.node.CPU(); err == nil {
 		j.base = cpu
 	}
-	s.resume(j)
+	goesOn := s.resume(j)
 	wire := api.Job{
 		Manager: j.stored.Manager, ID: j.stored.ID, Attempt: j.stored.Attempt, UID: j.uid, Cgroup: firstDir(f), Started: now,
 	}
@@ -174,15 +174,20 @@ func (s *Sampler) take(ctx context.Context, f attrib.Found, now time.Time) {
 	}
 	s.jobs[f.Key] = j
 	s.stats.JobsSeen++
+	if goesOn {
+		delete(s.earlier, j.inode) // not before: one that is refused is tried again
+		s.log.Info("job goes on with what was counted before", "job", j.stored.String(), "joules", j.joules.Total())
+	}
 	s.leaf(j)
 	s.open(ctx, j)
 	s.checkEmpty(j, now)
 	s.read(ctx, j)
-	if !s.started {
-		// What it did before the exporter began is nobody's interval.
+	if !s.started || goesOn {
+		// What it did before the exporter began is nobody's interval, and what an
+		// earlier exporter counted is charged already.
 		j.settled()
 	}
-	s.store.Append(j.stored, now, s.complete(j, 0), nil)
+	s.store.Append(j.stored, now, s.complete(j, j.joules.Total()), nil)
 	s.log.Info("job seen", "job", j.stored.String(), "uid", j.uid, "cgroup", wire.Cgroup)
 }
 

@@ -49,21 +49,21 @@ func inodeOf(dir string) inode {
 	return inode{dir, sys.Ino}
 }
 
-// resume gives a job the joules that an earlier exporter counted for it.
-func (s *Sampler) resume(j *job) {
+// resume gives a job the joules that an earlier exporter counted for it, and tells
+// whether there were any. It does not forget them.
+func (s *Sampler) resume(j *job) bool {
 	if dir := firstDir(j.found); dir != "" {
 		j.inode = inodeOf(dir)
 	}
 	was, ok := s.earlier[j.inode]
 	if !ok || was.Job.Manager != j.stored.Manager || was.Job.ID != j.stored.ID {
-		return
+		return false
 	}
-	delete(s.earlier, j.inode)
 	j.joules = was.Joules
 	if !j.counted && was.Job.Attempt > 0 && j.stored.Manager != attrib.Local {
 		j.stored.Attempt = was.Job.Attempt
 	}
-	s.log.Info("job goes on with what was counted before", "job", j.stored.String(), "joules", j.joules.Total())
+	return true
 }
 
 // state is what the next exporter has to know.

@@ -66,6 +66,67 @@ func TestAJobsJoulesSurviveARestartOfTheExporter(t *testing.T) {
 	}
 }
 
+// One that is found late, as where its user's directory was not readable at first.
+func TestAJobThatIsFoundLateAfterARestartPaysForNothingTwice(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		b := &burn{from: time.Now(), cores: 2, dirs: map[string]string{"unified": dir}, confirmed: true, attempt: 1}
+		w.jobs[slurm("42")] = b
+		s, store := runWith(t, w, sampler.Config{Keep: true, Boot: "this"})
+		wait(10*time.Second + time.Millisecond)
+		before, saved := joules(t, store, "42"), s.Snapshot().State
+		w = newWorld() // of the next exporter
+		w.begin("7", 1)
+		_, again := runWith(t, w, sampler.Config{Keep: true, Boot: "this", Earlier: saved})
+		wait(10*time.Second + time.Millisecond)
+		w.change(func() { w.jobs[slurm("42")] = b })
+		wait(5 * time.Second)
+		samples := see(t, again, "42").Samples
+		if len(samples) < 3 {
+			t.Fatalf("%d samples", len(samples))
+		}
+		first := samples[0].Values[api.ColJoules]
+		if math.Abs(first-before) > 0.02*before {
+			t.Errorf("the first sample has %v J, want the %v J of before", first, before)
+		}
+		for i, later := range samples[1:] {
+			if got := later.Values[api.ColJoules] - samples[i].Values[api.ColJoules]; got > before/5 { // it would take them from the other job
+				t.Errorf("%v J in interval %d, after %v J in 10 s", got, i, before)
+			}
+		}
+	})
+}
+
+func TestAJobThatThereWasNoRoomForKeepsItsEarlierJoules(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		b := &burn{from: time.Now(), cores: 2, dirs: map[string]string{"unified": dir}, confirmed: true, attempt: 1}
+		w.jobs[slurm("42")] = b
+		s, store := runWith(t, w, sampler.Config{Keep: true, Boot: "this"})
+		wait(10*time.Second + time.Millisecond)
+		before, saved := joules(t, store, "42"), s.Snapshot().State
+		w = newWorld() // of the next exporter
+		w.begin("7", 1)
+		small := window.New(window.Config{Jobs: 1})
+		runIn(t, w, small, sampler.Config{Keep: true, Boot: "this", Earlier: saved})
+		wait(3 * time.Second)
+		w.change(func() { w.jobs[slurm("42")] = b })
+		wait(3 * time.Second)
+		if _, ok := small.Window("42", 0, 0, func(api.Job) bool { return true }); ok {
+			t.Fatal("there was room")
+		}
+		w.end("7")
+		wait(5 * time.Second)
+		if got := joules(t, small, "42"); got < before {
+			t.Errorf("%v J in the end, want the %v J of before in it", got, before)
+		}
+	})
+}
+
 func TestTheLastValuesOfAJobOutliveTheExporter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

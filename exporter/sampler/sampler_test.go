@@ -168,6 +168,11 @@ func run(t *testing.T, w *world) (*sampler.Sampler, *window.Store) {
 func runWith(t *testing.T, w *world, cfg sampler.Config) (*sampler.Sampler, *window.Store) {
 	t.Helper()
 	store := window.New(window.Config{})
+	return runIn(t, w, store, cfg), store
+}
+
+func runIn(t *testing.T, w *world, store *window.Store, cfg sampler.Config) *sampler.Sampler {
+	t.Helper()
 	meter := energy.NewModeller(energy.Model{Idle: 40, Max: 120})
 	cfg.Cores = 4
 	s := sampler.New(cfg, w, []collector.Collector{counter{w}}, w, meter, store)
@@ -181,7 +186,7 @@ func runWith(t *testing.T, w *world, cfg sampler.Config) (*sampler.Sampler, *win
 		}
 	})
 	synctest.Wait()
-	return s, store
+	return s
 }
 
 func wait(d time.Duration) {

@@ -56,9 +56,23 @@ func KillRemains(ctx context.Context, dir string) error {
 // them while it lives, since its number names nothing else then; after that those
 // that carry the job's name. Numbers are used again; both together are not. It
 // returns only when there is none of which it does not know.
+//
+// An environment that is empty is looked at again until ctx ends: the process may
+// be about to execute another program. One that was empty all that time, from one
+// look to the next, stays so (env -i), and then nothing says that the process is
+// the job's: its session's number may long be another's. It is taken for foreign
+// and left alone, since to kill a stranger is worse than to leave an orphan, and
+// to wait for it would keep the job open for as long as it runs.
 func killSession(ctx context.Context, leader Process, job string) error {
+	type name struct {
+		pid   int
+		start uint64
+	}
+	nameless := map[name]bool{} // at the last look
 	for {
-		left := 0
+		left, before := 0, nameless
+		nameless = map[name]bool{}
+		lasting := true
 		table := processes()
 		first, lives := table[leader.PID]
 		ours := lives && first.start == leader.Start
@@ -69,7 +83,8 @@ func killSession(ctx context.Context, leader Process, job string) error {
 			belongs, known := q.belongsTo(job)
 			if !ours && !belongs {
 				if !known {
-					left++ // look again
+					n := name{q.pid, q.start}
+					nameless[n], lasting = true, lasting && before[n]
 				}
 				continue
 			}
@@ -78,10 +93,13 @@ func killSession(ctx context.Context, leader Process, job string) error {
 				return err
 			}
 		}
-		if left == 0 {
+		if left == 0 && len(nameless) == 0 {
 			return nil
 		}
 		if err := pause(ctx, lookEvery); err != nil {
+			if left == 0 && lasting && errors.Is(err, context.DeadlineExceeded) {
+				return nil
+			}
 			return err
 		}
 	}

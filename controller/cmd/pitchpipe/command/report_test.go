@@ -31,7 +31,7 @@ func TestTheReportInItsThreeForms(t *testing.T) {
 		t.Fatalf("report %+v", table)
 	}
 	l := table.Lines[0]
-	if l.Key != id || l.Name != "train" || l.Epochs != 3 || l.Seconds == nil || *l.Seconds <= 0 || *l.Seconds > done.Seconds+1 ||
+	if l.Key != id || l.Name != "train" || l.Epochs == nil || *l.Epochs != 3 || l.Seconds == nil || *l.Seconds <= 0 || *l.Seconds > done.Seconds+1 ||
 		l.CoreHours == nil || len(l.Energy) != 1 || l.Energy[0].Source != "rapl" || l.Energy[0].Joules != *done.Joules {
 		t.Errorf("line %+v of the job %+v", l, done)
 	}

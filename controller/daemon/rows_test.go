@@ -1,0 +1,107 @@
+package daemon
+
+import (
+	"testing"
+	"time"
+
+	"pitchpipe/controller/classify"
+	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/knowledge"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+func TestWhenAttemptsRanIsKnownOfAllOrOfNone(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	at := func(minute int) time.Time { return noon.Add(time.Duration(minute) * time.Minute) }
+	for _, c := range []struct {
+		name    string
+		job     driver.Job
+		minutes float64 // negative: not known
+	}{
+		{"none began", driver.Job{State: driver.Pending}, 0},
+		{"two that ended", driver.Job{State: driver.Succeeded, Ended: at(9), Attempts: []driver.Attempt{{Started: at(0), Ended: at(2)}, {Started: at(4), Ended: at(9)}}}, 7},
+		{"one that runs", driver.Job{State: driver.Running, Attempts: []driver.Attempt{{Started: at(0), Ended: at(2)}, {Started: at(4)}}}, 8},
+		{"the last without an end is as long as its job", driver.Job{State: driver.Failed, Ended: at(5), Attempts: []driver.Attempt{{Started: at(1)}}}, 4},
+		{"one that ended and has no beginning", driver.Job{State: driver.Cancelled, Ended: at(9), Attempts: []driver.Attempt{{Started: at(0), Ended: at(2)}, {Ended: at(9)}}}, -1},
+		{"one that has neither", driver.Job{State: driver.Running, Attempts: []driver.Attempt{{}}}, -1},
+		{"one before the last without an end", driver.Job{State: driver.Running, Attempts: []driver.Attempt{{Started: at(0)}, {Started: at(4)}}}, -1},
+		{"one of a job that ended nobody knows when", driver.Job{State: driver.Lost, Attempts: []driver.Attempt{{Started: at(0)}}}, -1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got := spans(c.job, at(10))
+			if known := got != nil; known != (c.minutes >= 0) {
+				t.Fatalf("spans %+v", got)
+			}
+			sum := 0.0
+			for _, s := range got {
+				sum += s.End.Sub(s.Start).Minutes()
+			}
+			if sum != max(0, c.minutes) {
+				t.Errorf("ran %g minutes, want %g", sum, c.minutes)
+			}
+		})
+	}
+}
+
+func TestAPrunedRecordIsAForgottenRow(t *testing.T) {
+	t.Parallel()
+	rec := ended("7", time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC))
+	if rowOf(rec).Forgotten || !rowOf(rec.Rest()).Forgotten {
+		t.Errorf("before %+v, after %+v", rowOf(rec), rowOf(rec.Rest()))
+	}
+}
+
+func TestTheRecordsOfOthersAreNotDecoded(t *testing.T) {
+	t.Parallel()
+	store := openStore(t, t.TempDir())
+	defer store.Close() //nolint:errcheck // the test is over
+	r, err := loadRecords(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	for i, who := range []string{"alice", "bob", "alice"} {
+		rec := ended(string(rune('1'+i)), at)
+		rec.Owner, rec.Submitted = who, at.Add(-time.Duration(i)*time.Hour)
+		if err := r.Save(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.PutJSON(bucketRecords, "2", "no record"); err != nil {
+		t.Fatal(err)
+	}
+	mine, err := r.owned(t.Context(), func(owner string) bool { return owner == "alice" })
+	if err != nil || len(mine) != 2 || mine[0].Job != "3" || mine[1].Job != "1" {
+		t.Errorf("records %+v (%v)", mine, err)
+	}
+	if _, err := r.owned(t.Context(), func(string) bool { return true }); err == nil {
+		t.Error("a record that cannot be read is not missed")
+	}
+	d := &Daemon{driver: listing{}, records: r}
+	if rows, err := d.reportRows(t.Context(), func(owner string) bool { return owner == "alice" }, at); err != nil || len(rows) != 2 {
+		t.Errorf("rows %+v (%v)", rows, err)
+	}
+}
+
+func TestUsersSeeTheStrataOfTheirOwnJobs(t *testing.T) {
+	t.Parallel()
+	profile := tuning.Profile{Schema: "s", Machine: "m", Settings: tuning.Settings{tuning.Cores: tuning.Number(2), "batch": tuning.Number(9)}}
+	key := classify.KeyOf(profile)
+	strata := func() []api.KnownStratum {
+		return []api.KnownStratum{
+			{Schema: "s", Machine: "another", Settings: key.Settings},
+			{Schema: "s", Machine: "m", Settings: key.Settings, Runs: 3},
+			{Schema: "s", Machine: "m", Settings: "cores=8"},
+		}
+	}
+	got := strataOf(strata(), []knowledge.Observation{{}, {Profiles: []tuning.Profile{profile}}})
+	if len(got) != 1 || got[0].Machine != "m" || got[0].Runs != 3 {
+		t.Errorf("strata %+v", got)
+	}
+	if got := strataOf(strata(), nil); got == nil || len(got) != 0 {
+		t.Errorf("one without a job sees %+v", got)
+	}
+}
