@@ -106,6 +106,7 @@ func (m move) step(kind driver.StepKind, detail string) driver.Step {
 
 // begin makes the intent durable before anything is done for it.
 func (m move) begin(ctx context.Context, in driver.Intent) (driver.Step, error) {
+	m.r.Late = nil
 	moving := &journal.Moving{Intent: in, Phase: journal.Asking, Restarts: m.j.Restarts, Before: sizeOf(m.j)}
 	if waiting(m.j.State) {
 		moving.Phase, moving.Queued, moving.Restarts = journal.Stopped, true, m.j.Restarts-1
@@ -211,6 +212,9 @@ func (m move) close(_ context.Context, kind driver.StepKind, detail string) (dri
 		m.r.Closed = map[string]driver.StepKind{}
 	}
 	m.r.Closed[m.r.Moving.Intent.ID] = kind
+	if cp := m.r.Moving.Intent.Checkpoint; m.r.Moving.Signalled && cp != nil && cp.Exit != 0 {
+		m.r.Late = &journal.Late{Restarts: m.r.Moving.Restarts + 1, Exit: cp.Exit}
+	}
 	m.r.Moving, m.r.Next = nil, nil
 	if kind == driver.StepSuperseded {
 		var kept driver.Change

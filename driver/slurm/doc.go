@@ -19,8 +19,10 @@
 // A request id is claimed on disk before sbatch is called, and its job carries a
 // marker of it in its comment, behind the script's own. Where it is not known
 // whether an sbatch had its effect, the marker is looked for during Config.Quiet
-// before another is submitted. Spec.NotBefore is sbatch --begin: the wait ends by
-// itself.
+// before another is submitted. Where slurmctld may have forgotten the job by then
+// (MinJobAge), or does not say for how long it remembers, none is submitted again:
+// a person must look. Spec.NotBefore is sbatch --begin: the wait ends by itself. A
+// script that names its own --begin keeps it.
 //
 // # Moving
 //
@@ -62,11 +64,16 @@
 // crash of slurmctld undid is seen there, and the attempt has cause CauseRequeue.
 // Of attempts that nobody saw, start and end are unknown.
 //
+// While no intent is in progress and none waits for its attempt, cores and memory
+// of a waiting job and a time limit that change are the owner's or the site's word:
+// later intents start from them.
+//
 // # Environment
 //
 // A requeued job keeps its environment. Where the site runs the shipped
 // TaskProlog, Change.Env goes to Config.SettingsDir/JOBID, lines KEY=VALUE, and
-// Change.Live to JOBID.json beside it; Start marks jobs that have a stanza. The
+// Change.Live to JOBID.json beside it; Start marks jobs that have a stanza. A
+// job that was not submitted here gets neither, unless the site marks it. The
 // Note of an intent is written nowhere: the output is the job's own.
 //
 // The package never acts for another user, never touches priority, never holds a

@@ -1,6 +1,7 @@
 package slurm_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -17,12 +18,13 @@ import (
 
 // fake answers as Slurm 22.05.8 was seen to, for jobs that do what the test says.
 type fake struct {
-	mu    sync.Mutex
-	user  string
-	conf  string
-	jobs  map[int]*fakeJob
-	calls []string
-	steps map[int]bool // jobs that have a listener's step
+	mu     sync.Mutex
+	user   string
+	conf   string
+	stdout string
+	jobs   map[int]*fakeJob
+	calls  []string
+	steps  map[int]bool // jobs that have a listener's step
 
 	// cut is asked before and after each call that has an effect; an error is what
 	// the caller gets.
@@ -38,6 +40,7 @@ type fakeJob struct {
 	held, noRequeue             bool
 	submitted, started, ended   time.Time
 	out                         string
+	partition, admin            string
 }
 
 func newFake(t *testing.T) *fake {
@@ -46,7 +49,7 @@ func newFake(t *testing.T) *fake {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &fake{user: u.Username, conf: "SLURM_VERSION = 22.05.8\nRequeueExitHold = (null)\n", jobs: map[int]*fakeJob{}, steps: map[int]bool{}}
+	return &fake{user: u.Username, conf: "SLURM_VERSION = 22.05.8\nMinJobAge = 300 sec\nRequeueExitHold = (null)\n", jobs: map[int]*fakeJob{}, steps: map[int]bool{}}
 }
 
 func (f *fake) Run(_ context.Context, c command.Call) (command.Output, error) {
@@ -98,7 +101,7 @@ func (f *fake) answer(c command.Call) (out, stderr string) {
 			return "batch\npitchpipe-listen\n", ""
 		}
 		return "batch\n", ""
-	case c.Name == "squeue" && strings.Contains(line, "%i|%k"):
+	case c.Name == "squeue" && strings.Contains(line, "%A|%k"):
 		return f.each(func(j *fakeJob) string { return fmt.Sprintf("%d|%s\n", j.id, j.comment) }), ""
 	case c.Name == "squeue":
 		return f.each(func(j *fakeJob) string {
@@ -115,6 +118,7 @@ func (f *fake) answer(c command.Call) (out, stderr string) {
 		return f.record(j), ""
 	case strings.HasPrefix(line, "write batch_script"):
 		return string(j.script), ""
+	case strings.HasPrefix(line, "release"):
 	case strings.HasPrefix(line, "requeue Incomplete"):
 		f.requeue(j)
 	case c.Name == "scancel" && strings.Contains(line, "--signal"):
@@ -148,7 +152,7 @@ func (f *fake) job(c command.Call) *fakeJob {
 
 func (f *fake) submit(c command.Call) string {
 	j := &fakeJob{
-		id: len(f.jobs) + 1, state: "PENDING", script: slices.Clone(c.Stdin), cores: 1, mem: 100,
+		id: len(f.jobs) + 1, state: "PENDING", out: f.stdout, script: slices.Clone(c.Stdin), cores: 1, mem: 100,
 		submitted: time.Now().UTC().Truncate(time.Second),
 	}
 	for _, a := range c.Args {
@@ -179,7 +183,7 @@ func (f *fake) update(j *fakeJob, args []string) string {
 		key, value, _ := strings.Cut(a, "=")
 		n := 0
 		_, _ = fmt.Sscanf(value, "%d", &n)
-		if j.state != "PENDING" {
+		if j.state != "PENDING" && j.state != "SPECIAL_EXIT" {
 			return "Job is no longer pending execution for job"
 		}
 		switch key {
@@ -217,10 +221,10 @@ func (f *fake) record(j *fakeJob) string {
 	}
 	return fmt.Sprintf("JobId=%d JobName=%s UserId=%s(1) GroupId=g(1) Priority=%d Account=(null) QOS=normal JobState=%s Reason=None "+
 		"Dependency=(null) Requeue=%d Restarts=%d BatchFlag=1 Reboot=0 ExitCode=%d:0 TimeLimit=%s SubmitTime=%s EligibleTime=%s "+
-		"StartTime=%s EndTime=%s Partition=main NodeList=n1 %sNumNodes=1 NumCPUs=%d NumTasks=1 CPUs/Task=%d MinMemoryNode=%dM "+
-		"Command=(null) WorkDir=/ Comment=%s StdErr=%s StdIn=/dev/null StdOut=%s Power= \n",
+		"StartTime=%s EndTime=%s Partition=%s NodeList=n1 %sNumNodes=1 NumCPUs=%d NumTasks=1 CPUs/Task=%d MinMemoryNode=%dM "+
+		"Command=(null) WorkDir=/ AdminComment=%s Comment=%s StdErr=%s StdIn=/dev/null StdOut=%s Power= \n",
 		j.id, j.name, f.user, priority, j.state, requeue, j.restarts, j.exit, limit, stamp(j.submitted), stamp(j.submitted),
-		stamp(j.started), stamp(j.ended), host, j.cores, j.cores, j.mem, j.comment, j.out, j.out)
+		stamp(j.started), stamp(j.ended), cmp.Or(j.partition, "main"), host, j.cores, j.cores, j.mem, j.admin, j.comment, j.out, j.out)
 }
 
 // run lets a waiting job start.

@@ -50,6 +50,11 @@ func (d *Driver) open(ctx context.Context, j parse.Job) (*journal.Record, error)
 		return nil, err
 	}
 	r := &journal.Record{Job: jobID(j.ID, j.ArrayJob, j.ArrayTask), Script: t.script, Submitted: j.Submitted, Own: sizeOf(j)}
+	have := r.Own
+	r.Set = &have
+	if waiting(j.State) && *d.cfg.ReadOutput {
+		r.Output = d.mark(j, j.Restarts+1)
+	}
 	follow(r, j, time.Now())
 	return r, nil
 }
@@ -92,6 +97,9 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *journal.Record
 	case len(c.Env)+len(c.Live) > 0 && !d.cfg.TaskProlog:
 		return fmt.Errorf("a job that is put back into the queue keeps its environment; the site's TaskProlog could change that and is not known to be ours: %w",
 			driver.ErrUnsupported)
+	case len(c.Env)+len(c.Live) > 0 && r.Request == "" && !slices.ContainsFunc(strings.Fields(j.AdminComment), isMark):
+		return fmt.Errorf("the TaskProlog sets nothing for a job that is not marked; submit it with pitchpipe run, or let the site's job_submit plugin mark it: %w",
+			driver.ErrUnsupported)
 	case c.Cores < 0 || c.MemoryBytes < 0 || c.TimeLimit < 0:
 		return fmt.Errorf("less than nothing: %w", driver.ErrInvalid)
 	}
@@ -118,6 +126,10 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *journal.Record
 	size := target(r.Own, c)
 	return d.fits(ctx, firstPartition(j), size.Cores, total(size))
 }
+
+// isMark tells the word by which the site's submission plugin marks a job that has
+// a stanza.
+func isMark(word string) bool { return strings.HasPrefix(word, "pitchpipe:1:") }
 
 func firstPartition(j parse.Job) string {
 	p, _, _ := strings.Cut(j.Partition, ",")

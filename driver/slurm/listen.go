@@ -48,12 +48,13 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 			return fmt.Errorf("listen: %w", err)
 		}
 	}
-	if l := r.Listening; l != nil && l.Attempt == attempt {
+	again := r.Listening != nil && r.Listening.Attempt == attempt
+	if again {
 		there, err := d.listens(ctx, j)
 		if err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}
-		if there || time.Since(l.At) < arrival {
+		if there || time.Since(r.Listening.At) < arrival {
 			return nil
 		}
 	}
@@ -63,18 +64,24 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 		return err
 	}
 	args := []string{
-		"--jobid=" + j.ID, "--overlap", "--nodes=1", "--ntasks=1", "--cpus-per-task=1", "--mem=0", "--cpu-bind=none",
+		"--jobid=" + j.ID, "--overlap", "--immediate=20", "--nodes=1", "--ntasks=1", "--cpus-per-task=1", "--mem=0", "--cpu-bind=none",
 		"--job-name=" + listenStep, "--chdir=" + j.WorkDir, "--input=none", "--output=none", "--error=none", "--quiet",
 	}
 	args = append(append(args, d.cfg.Listener...), "--pattern", p.Pattern)
 	file := p.File
-	if file == "" {
+	switch {
+	case file == "":
 		file = j.StdOut
-		args = append(args, "--offset", strconv.FormatInt(d.began(j, r, attempt), 10))
-	} else if !filepath.IsAbs(file) {
+	case !filepath.IsAbs(file):
 		file = filepath.Join(j.WorkDir, file)
 	}
-	args = append(args, "--file", file)
+	// What stands there already would be reported as of now: only where it is known
+	// to be this attempt's, and not told yet, is it read.
+	offset := fileSize(file)
+	if p.File == "" && !again {
+		offset = d.began(j, r, attempt)
+	}
+	args = append(args, "--offset", strconv.FormatInt(offset, 10), "--file", file)
 	if p.Total > 0 {
 		args = append(args, "--total", strconv.Itoa(p.Total))
 	}
@@ -136,7 +143,7 @@ func (d *Driver) piece(j parse.Job, from, n int64) []byte {
 // passed over: epochs of an earlier attempt must not be reported again.
 func (d *Driver) began(j parse.Job, r *journal.Record, attempt int) int64 {
 	switch {
-	case attempt == 1:
+	case attempt == 1 && r.Output == nil: // first seen when it ran: Slurm's own way is to begin anew
 		return 0
 	case r.Output == nil || r.Output.Attempt != attempt:
 		return d.outputSize(j)

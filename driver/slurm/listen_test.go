@@ -7,9 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm"
+	"pitchpipe/driver/slurm/journal"
 )
 
 func listening(c *slurm.Config) { c.Listener = []string{"/bin/pitchpipe", "listen"} }
@@ -110,5 +112,67 @@ func TestTheNextAttemptIsListenedToFromWhereItsOutputBegins(t *testing.T) {
 				t.Errorf("%s\nlacks %s", call, want)
 			}
 		})
+	}
+}
+
+func TestAListenerDoesNotReadWhatIsNotThisAttempts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, listening)
+	dir := t.TempDir()
+	out, file := filepath.Join(dir, "out"), filepath.Join(dir, "progress")
+	for _, path := range []string{out, file} {
+		if err := os.WriteFile(path, []byte("epoch of an earlier job\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.f.stdout = out
+	for i, p := range []driver.Progress{{Pattern: "epoch"}, {Pattern: "epoch", File: file}} {
+		job, err := r.d.Start(t.Context(), driver.RequestID(fmt.Sprint("request ", i)), spec())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.f.run(job.ID)
+		if err := r.d.Listen(t.Context(), job.ID, 1, p); err != nil {
+			t.Fatal(err)
+		}
+		if call := r.f.last("srun"); !strings.Contains(call, "--offset 24 ") {
+			t.Errorf("%s\nreads epochs of an earlier job", call)
+		}
+	}
+}
+
+func TestAListenerThatDiedGoesOnBehindWhatIsThere(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, listening)
+	r.f.stdout = filepath.Join(t.TempDir(), "out")
+	job := r.start(t)
+	r.f.run(job.ID)
+	progress := driver.Progress{Pattern: "epoch"}
+	if err := r.d.Listen(t.Context(), job.ID, 1, progress); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(r.f.stdout, []byte("epoch 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.f.mu.Lock()
+	clear(r.f.steps)
+	r.f.mu.Unlock()
+	j, err := journal.Open(r.cfg.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := j.Read(job.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record.Listening.At = record.Listening.At.Add(-time.Hour)
+	if err := j.Write(record); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.d.Listen(t.Context(), job.ID, 1, progress); err != nil {
+		t.Fatal(err)
+	}
+	if call := r.f.last("srun"); r.f.count("srun") != 2 || !strings.Contains(call, "--offset 8 ") {
+		t.Errorf("%d listeners, the last %s\nwant a second one behind the epoch that was told", r.f.count("srun"), call)
 	}
 }

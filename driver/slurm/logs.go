@@ -74,8 +74,11 @@ func (d *Driver) openOutput(path, name string) (*os.File, error) {
 }
 
 // outputSize is how long the output is, 0 where there is none.
-func (d *Driver) outputSize(j parse.Job) int64 {
-	info, err := os.Stat(j.StdOut)
+func (d *Driver) outputSize(j parse.Job) int64 { return fileSize(j.StdOut) }
+
+// fileSize is how long a file is, 0 where there is none or it cannot be seen.
+func fileSize(path string) int64 {
+	info, err := os.Stat(path)
 	if err != nil {
 		return 0
 	}

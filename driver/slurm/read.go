@@ -30,9 +30,22 @@ func jobID(id, array, task string) driver.JobID {
 	return driver.JobID(id)
 }
 
-// read asks scontrol for one job. Of an array whose tasks wait it returns the
-// record of those.
+// read returns one job of the partitions that are watched. One that has a record
+// is ours wherever it was moved to.
 func (d *Driver) read(ctx context.Context, id driver.JobID) (parse.Job, error) {
+	j, err := d.look(ctx, id)
+	if err != nil || d.mine(j.User, j.Partition) {
+		return j, err
+	}
+	if _, ok, err := d.record(id); err != nil || ok {
+		return j, err
+	}
+	return parse.Job{}, fmt.Errorf("job %s: %w", id, driver.ErrNotFound)
+}
+
+// look asks scontrol for one job, in whichever partition. Of an array whose tasks
+// wait it returns the record of those.
+func (d *Driver) look(ctx context.Context, id driver.JobID) (parse.Job, error) {
 	if !number(id) {
 		return parse.Job{}, fmt.Errorf("job %q: %w", id, driver.ErrNotFound)
 	}
@@ -48,7 +61,7 @@ func (d *Driver) read(ctx context.Context, id driver.JobID) (parse.Job, error) {
 	if i < 0 && unreadable != nil {
 		return parse.Job{}, fmt.Errorf("job %s: %w: %w", id, driver.ErrUnsupported, unreadable)
 	}
-	if i < 0 || !d.mine(jobs[i].User, jobs[i].Partition) {
+	if i < 0 || jobs[i].User != d.cfg.User {
 		return parse.Job{}, fmt.Errorf("job %s: %w", id, driver.ErrNotFound)
 	}
 	return jobs[i], nil
@@ -101,7 +114,8 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (parse.Job, *jour
 		// Another job under a number that came round.
 		return j, nil, nil
 	}
-	if follow(r, j, time.Now()) {
+	heard := d.listenToOwner(r, j)
+	if follow(r, j, time.Now()) || heard {
 		if ended(j.State) {
 			last, err := d.view(ctx, j, r)
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
@@ -14,7 +15,8 @@ import (
 type site struct {
 	version    string
 	accounting bool
-	requeue    []int // exit statuses after which a job is put back into the queue
+	age        time.Duration // for which an ended job is remembered; 0 = for good, negative = not known
+	requeue    []int         // exit statuses after which a job is put back into the queue
 }
 
 func readSite(ctx context.Context, c command.Runner) (site, error) {
@@ -24,6 +26,10 @@ func readSite(ctx context.Context, c command.Runner) (site, error) {
 	}
 	conf := parse.Config(out.Stdout)
 	s := site{version: conf["SLURM_VERSION"], accounting: conf["AccountingStorageType"] == "accounting_storage/slurmdbd"}
+	s.age = -1
+	if n, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(conf["MinJobAge"], "sec"))); err == nil {
+		s.age = time.Duration(n) * time.Second
+	}
 	for _, key := range []string{"RequeueExit", "RequeueExitHold"} {
 		for part := range strings.SplitSeq(conf[key], ",") {
 			low, high, _ := strings.Cut(part, "-")

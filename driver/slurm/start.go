@@ -42,6 +42,10 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spe
 			return driver.Job{}, fmt.Errorf("start: request %s was submitted with an unknown outcome, and is looked for during another %v: %w",
 				id, left.Round(time.Second), driver.ErrUnknown)
 		}
+		if d.site.age < 0 || d.site.age > 0 && time.Since(req.Tried) >= d.site.age {
+			return driver.Job{}, fmt.Errorf("start: request %s was submitted with an unknown outcome, and slurmctld may have forgotten its job by now; "+
+				"see whether it ran, and submit under another request if it did not: %w", id, driver.ErrUnknown)
+		}
 	case !errors.Is(err, fs.ErrNotExist):
 		return driver.Job{}, fmt.Errorf("start: %w: %w", driver.ErrTransient, err)
 	}
@@ -74,7 +78,7 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spe
 // refused frees a request that certainly made no job.
 func (d *Driver) refused(id driver.RequestID, err error) error {
 	var failed *command.Failed
-	if errors.As(err, &failed) && !errors.Is(err, driver.ErrUnknown) {
+	if errors.As(err, &failed) && (errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrDenied) || failed.Unreached()) {
 		if free := d.journal.Free(id); free != nil {
 			return fmt.Errorf("start: %w: %w", err, free)
 		}
@@ -99,14 +103,19 @@ func (d *Driver) find(ctx context.Context, req journal.Request, spec driver.Spec
 // adopt makes the record of a job that a request made. It can be repeated.
 func (d *Driver) adopt(ctx context.Context, req journal.Request, id driver.JobID, spec driver.Spec) (driver.Job, error) {
 	release := d.hold(id)
-	j, err := d.read(ctx, id)
+	j, err := d.look(ctx, id)
 	if err != nil {
 		release()
-		return driver.Job{}, fmt.Errorf("start: request %s made job %s: %w: %w", req.ID, id, driver.ErrUnknown, err)
+		return driver.Job{}, fmt.Errorf("start: request %s made job %s: %w: %v", req.ID, id, driver.ErrUnknown, err) //nolint:errorlint // not found would have it submitted again
 	}
 	r := &journal.Record{
 		Job: id, Request: req.ID, Filename: spec.Filename, Script: spec.Source, Env: maps.Clone(spec.Env),
-		Submitted: j.Submitted, Own: sizeOf(j), Delayed: !spec.NotBefore.IsZero(),
+		Submitted: j.Submitted, Own: sizeOf(j), Delayed: !spec.NotBefore.IsZero() && !ownBegin(spec.Source),
+	}
+	have := r.Own
+	r.Set = &have
+	if waiting(j.State) && *d.cfg.ReadOutput {
+		r.Output = d.mark(j, j.Restarts+1)
 	}
 	err = d.write(r, "created")
 	release()
@@ -153,7 +162,7 @@ func (d *Driver) submission(ctx context.Context, id driver.RequestID, spec drive
 	if spec.Dir != "" && file.Dir == "" {
 		args = append(args, "--chdir="+spec.Dir)
 	}
-	if wait := time.Until(spec.NotBefore); wait > 0 {
+	if wait := time.Until(spec.NotBefore); wait > 0 && !ownBegin(spec.Source) {
 		// sbatch counts whole seconds, from the one that has begun.
 		args = append(args, fmt.Sprintf("--begin=now+%dseconds", int(math.Ceil(wait.Seconds()))+1))
 	}
@@ -195,6 +204,12 @@ func ownComment(script []byte) string {
 		return ""
 	}
 	return string(m[1]) + string(m[2]) + string(m[3])
+}
+
+// ownBegin tells whether a script says itself when it is to begin. An option of
+// sbatch would replace that, and the wait is its owner's.
+func ownBegin(script []byte) bool {
+	return regexp.MustCompile(`(?m)^#SBATCH\s(?:.*\s)?(?:--begin[=\s]|-b\s*\S)`).Match(script)
 }
 
 // fits refuses what no node of a partition has. Slurm itself accepts some such

@@ -124,10 +124,11 @@ func (m move) change(ctx context.Context) (driver.Step, error) {
 		Number: m.j.Restarts + 1, Change: moving.Intent.Change, Intent: moving.Intent.ID, Size: want,
 	}
 	m.r.Output = m.d.mark(m.j, m.r.Next.Number)
-	if err := m.d.write(m.r, "changing"); err != nil {
+	// The settings first: an attempt must not be credited with what was not there.
+	if err := m.d.writeSettings(m.r, m.r.Next.Number, moving.Intent.Change); err != nil {
 		return driver.Step{}, err
 	}
-	if err := m.d.writeSettings(m.r, m.r.Next.Number, moving.Intent.Change); err != nil {
+	if err := m.d.write(m.r, "changing"); err != nil {
 		return driver.Step{}, err
 	}
 	args := difference(sizeOf(m.j), want)
@@ -197,10 +198,21 @@ func (m move) start(ctx context.Context) (driver.Step, error) {
 }
 
 // settle lets a job go that the cluster holds because it saved for an intent of
-// ours that was given up: saving late loses nothing.
+// ours that was given up: saving late loses nothing. What its owner or the site
+// holds stays.
 func (d *Driver) settle(ctx context.Context, j parse.Job, r *journal.Record) error {
-	if r == nil || j.State != "SPECIAL_EXIT" || r.Moving != nil || len(r.Closed) == 0 {
+	if r == nil || j.State != "SPECIAL_EXIT" || r.Moving != nil || r.Late == nil {
 		return nil
 	}
-	return d.resume(ctx, j, r)
+	if j.Restarts == r.Late.Restarts && j.Exit.Exit == r.Late.Exit {
+		err := d.resume(ctx, j, r)
+		if err != nil && !errors.Is(err, driver.ErrDenied) {
+			return err
+		}
+		if err != nil {
+			d.cfg.Logger.Warn("a job that saved late is not ours to let go", "job", string(r.Job), "error", err)
+		}
+	}
+	r.Late = nil
+	return d.write(r, "settled")
 }

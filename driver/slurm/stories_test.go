@@ -99,6 +99,7 @@ func stories() []story {
 		{"a limit is not lowered, since a kill for memory could not be taken back", notLowered},
 		{"arrays, heterogeneous jobs and jobs of several tasks are seen and not changed", observedOnly},
 		{"another user's jobs are not seen", othersUnseen},
+		{"a listener runs as a step of the job", listenerIsAStep},
 		{"a slurmctld that is gone is transient, and its restart loses nothing", slurmctldRestarts},
 	}
 }
@@ -314,5 +315,25 @@ func slurmctldRestarts(t *testing.T, _ *cluster) {
 	}
 	if got := b.ended(t, job.ID); got.State != driver.Succeeded || got.Attempts[len(got.Attempts)-1].Intent != in.ID {
 		t.Errorf("the job is %s with attempts %+v, want %s under the intent", got.State, got.Attempts, driver.Succeeded)
+	}
+}
+
+func listenerIsAStep(t *testing.T, c *cluster) {
+	b := newBench(t, c, func(cfg *slurm.Config) {
+		cfg.Listener = []string{"/bin/sh", "-c", "echo \"$SLURM_STEP_ID $*\" >heard.part && mv heard.part heard", "listener"}
+	})
+	job := b.start(t, saver(600))
+	b.says(t, job.ID, "epoch 2/")
+	if err := b.d.Listen(t.Context(), job.ID, 1, driver.Progress{Pattern: "epoch"}); err != nil {
+		t.Fatal(err)
+	}
+	var heard string
+	await(t, "the listener", func() bool {
+		data, err := os.ReadFile(filepath.Join(b.dir, "heard"))
+		heard = string(data)
+		return err == nil
+	})
+	if want := "0 --pattern epoch --offset 0 --file "; !strings.HasPrefix(heard, want) {
+		t.Errorf("step and arguments %q, want %q", heard, want)
 	}
 }

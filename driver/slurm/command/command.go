@@ -70,6 +70,12 @@ func (f *Failed) Error() string {
 	return fmt.Sprintf("%s: %s (status %d): %v", f.Call.Name, text, f.Status, f.Cause)
 }
 
+// Unreached tells of a command that certainly had no effect: slurmctld could not
+// even be connected to.
+func (f *Failed) Unreached() bool {
+	return errors.Is(f.Cause, driver.ErrTransient) && (strings.Contains(f.Stderr, "connect failure") || strings.Contains(f.Stderr, "Connection refused"))
+}
+
 // Unwrap is one of package driver's errors.
 func (f *Failed) Unwrap() error { return f.Cause }
 
@@ -97,7 +103,8 @@ func (e Exec) Run(ctx context.Context, c Call) (Output, error) {
 	cmd.Env = e.env(c)
 	cmd.Dir = "/"
 	cmd.WaitDelay = time.Second
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: e.Credential}
+	// A group of its own: Ctrl-C at the terminal of this process is not for it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: e.Credential, Setpgid: true}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -111,6 +118,8 @@ func (e Exec) Run(ctx context.Context, c Call) (Output, error) {
 		return out, fmt.Errorf("%s: cut off: %w: %w", c.Name, driver.ErrUnknown, context.Cause(ctx))
 	case ctx.Err() != nil:
 		return out, fmt.Errorf("%s: cut off: %w: %w", c.Name, driver.ErrTransient, context.Cause(ctx))
+	case errors.As(err, &exit) && exit.ExitCode() < 0 && c.Effect: // a signal: nobody knows how far it came
+		return out, &Failed{Call: c, Status: exit.ExitCode(), Stderr: stderr.String(), Cause: driver.ErrUnknown}
 	case errors.As(err, &exit):
 		return out, &Failed{Call: c, Status: exit.ExitCode(), Stderr: stderr.String(), Cause: Cause(stderr.String(), c.Effect)}
 	}
@@ -166,7 +175,8 @@ func Path() string {
 }
 
 // Cause tells which of package driver's errors a command's message is. A message
-// that is not known is driver.ErrTransient: to look again does no harm.
+// that is not known is driver.ErrTransient: to look again does no harm. Of a
+// command that has an effect it is driver.ErrUnknown.
 func Cause(stderr string, effect bool) error {
 	says := func(texts ...string) bool {
 		for _, t := range texts {
@@ -195,6 +205,9 @@ func Cause(stderr string, effect bool) error {
 	case says("not available", "can not be satisfied", "does not look like a batch script", "invalid", "unrecognized option",
 		"Unable to open file", "too large", "exceeds", "DOS line breaks", "contains a NUL character", "ambiguous option"):
 		return driver.ErrInvalid
+	}
+	if effect {
+		return driver.ErrUnknown
 	}
 	return driver.ErrTransient
 }

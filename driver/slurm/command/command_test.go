@@ -29,7 +29,8 @@ func TestWhatAMessageMeans(t *testing.T) {
 		{"Job is no longer pending execution for job 2", true, driver.ErrConflict},
 		{"Requested partition configuration not available now for job 3", true, driver.ErrInvalid},
 		{"sbatch: error: This does not look like a batch script.", true, driver.ErrInvalid},
-		{"something that nobody has seen", true, driver.ErrTransient},
+		{"something that nobody has seen", false, driver.ErrTransient},
+		{"something that nobody has seen", true, driver.ErrUnknown},
 	} {
 		if got := command.Cause(tt.says, tt.effect); !errors.Is(got, tt.want) {
 			t.Errorf("%q is %v, want %v", tt.says, got, tt.want)
@@ -70,6 +71,16 @@ func TestACommandThatHangsIsCutOff(t *testing.T) {
 	e.Timeout = 50 * time.Millisecond
 	for effect, want := range map[bool]error{true: driver.ErrUnknown, false: driver.ErrTransient} {
 		if _, err := e.Run(t.Context(), command.Call{Name: "tool", Effect: effect}); !errors.Is(err, want) {
+			t.Errorf("effect %t: %v, want %v", effect, err, want)
+		}
+	}
+}
+
+func TestACommandThatDiesByASignalMayHaveHadItsEffect(t *testing.T) {
+	t.Parallel()
+	for effect, want := range map[bool]error{true: driver.ErrUnknown, false: driver.ErrDenied} {
+		_, err := tool(t, "echo Access/permission denied >&2; kill -9 $$").Run(t.Context(), command.Call{Name: "tool", Effect: effect})
+		if !errors.Is(err, want) {
 			t.Errorf("effect %t: %v, want %v", effect, err, want)
 		}
 	}

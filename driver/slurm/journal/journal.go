@@ -75,6 +75,13 @@ type Mark struct {
 	Tail    []byte `json:"tail,omitempty"` // what stood before it, to know the place again
 }
 
+// Late is a job that was asked to save, and whose intent was given up before it
+// did: where it leaves after all, it is ours to let go.
+type Late struct {
+	Restarts int `json:"restarts"` // that Slurm counts then
+	Exit     int `json:"exit"`     // status with which it leaves
+}
+
 // Listening is the listener that was started last.
 type Listening struct {
 	Attempt int       `json:"attempt"`
@@ -88,9 +95,11 @@ type Record struct {
 	Request   driver.RequestID           `json:"request,omitempty"`
 	Filename  string                     `json:"filename,omitempty"`
 	Script    []byte                     `json:"script"`
-	Env       map[string]string          `json:"env,omitempty"`     // that the submission set
-	Submitted time.Time                  `json:"submitted"`         // first
-	Own       Size                       `json:"own"`               // what the owner asked for
+	Env       map[string]string          `json:"env,omitempty"` // that the submission set
+	Submitted time.Time                  `json:"submitted"`     // first
+	Own       Size                       `json:"own"`           // what the owner asked for
+	Set       *Size                      `json:"set,omitempty"` // that it had when it was last seen, our changes included
+	Late      *Late                      `json:"late,omitempty"`
 	Delayed   bool                       `json:"delayed,omitempty"` // its wait is ours to end
 	Moving    *Moving                    `json:"moving,omitempty"`
 	Next      *Next                      `json:"next,omitempty"`

@@ -17,7 +17,7 @@ type Job struct {
 	Name, User, Account, QOS, Partition string
 	State, Reason                       string
 	Dependency                          string
-	Comment, Reservation                string
+	Comment, AdminComment, Reservation  string
 	Node                                string // the batch host, empty where it never ran
 	WorkDir, StdOut, StdErr, Command    string
 
@@ -64,7 +64,7 @@ func job(line string) (Job, error) {
 	j := Job{
 		ID: r.text("JobId"), ArrayJob: none(f["ArrayJobId"]), ArrayTask: none(f["ArrayTaskId"]), HetJob: none(f["HetJobId"]),
 		Name: r.text("JobName"), Account: none(f["Account"]), QOS: none(f["QOS"]), Partition: r.text("Partition"),
-		Reason: none(f["Reason"]), Dependency: none(f["Dependency"]), Comment: f["Comment"], Reservation: none(f["Reservation"]),
+		Reason: none(f["Reason"]), Dependency: none(f["Dependency"]), Comment: f["Comment"], AdminComment: none(f["AdminComment"]), Reservation: none(f["Reservation"]),
 		Node: none(f["BatchHost"]), WorkDir: none(f["WorkDir"]), StdOut: none(f["StdOut"]), StdErr: none(f["StdErr"]), Command: none(f["Command"]),
 		Requeue: r.flag("Requeue"), Batch: r.flag("BatchFlag"), Held: f["Priority"] == "0",
 		Restarts: r.number("Restarts", count), Nodes: r.number("NumNodes", low), CPUs: r.number("NumCPUs", low),

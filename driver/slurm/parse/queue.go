@@ -53,8 +53,8 @@ func Queue(output []byte) ([]QueueLine, error) {
 }
 
 // CommentFormat is what squeue -o is asked for to find a request's job: free
-// text comes last.
-const CommentFormat = "%i|%k"
+// text comes last. Of an array it is the number.
+const CommentFormat = "%A|%k"
 
 // Comments reads the output of squeue under CommentFormat: for each job its id
 // and comment. A line of a comment that goes on over several lines is left out.

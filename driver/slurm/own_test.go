@@ -1,0 +1,221 @@
+package slurm_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile/detect"
+	"pitchpipe/driver/slurm"
+	"pitchpipe/driver/slurm/command"
+)
+
+func TestWhatTheOwnerChangesIsKeptByTheNextIntent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	job := r.start(t)
+	r.f.with(job.ID, func(j *fakeJob) { j.mem, j.limit = 600, 30 })
+	job = r.job(t, job.ID)
+	if job.Resources.MemoryBytes != 600<<20 || job.Resources.TimeLimit != 30*time.Minute {
+		t.Errorf("resources %+v, want what the owner changed them to", job.Resources)
+	}
+	r.f.run(job.ID)
+	r.f.with(job.ID, func(j *fakeJob) { j.limit = 90 }) // an administrator extends it
+	job = r.job(t, job.ID)
+	if job.Resources.TimeLimit != 90*time.Minute {
+		t.Errorf("limit %v, want the extended one", job.Resources.TimeLimit)
+	}
+	r.f.with(job.ID, func(j *fakeJob) { j.state, j.restarts = "PENDING", 1 })
+	job = r.job(t, job.ID)
+	in := intent(job, nil)
+	for range 5 {
+		step, err := r.d.Advance(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if step.Kind.Done() {
+			break
+		}
+	}
+	r.f.with(job.ID, func(j *fakeJob) {
+		if j.cores != 2 || j.mem != 600 || j.limit != 90 {
+			t.Errorf("%d cores, %d MiB, %d minutes, want 2, 600, 90", j.cores, j.mem, j.limit)
+		}
+	})
+	r.f.run(job.ID)
+	if got := r.job(t, job.ID).Resources.Cores; got != 1 {
+		t.Errorf("the owner asks for %d cores, want 1: two are ours", got)
+	}
+}
+
+func TestALimitThatAppearsAtTheStartIsNotTheOwners(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	job := r.start(t)
+	r.f.run(job.ID)
+	r.f.with(job.ID, func(j *fakeJob) { j.limit = 60 })
+	if got := r.job(t, job.ID).Resources.TimeLimit; got != 0 {
+		t.Errorf("limit %v, want none", got)
+	}
+}
+
+// unknown has sbatch have its effect, and nobody learn of it.
+func unknown(c command.Call, after bool) error {
+	if c.Name == "sbatch" && after {
+		return &command.Failed{Call: c, Status: -1, Cause: driver.ErrUnknown}
+	}
+	return nil
+}
+
+func TestASubmissionThatMayBeForgottenIsNeverRepeated(t *testing.T) {
+	t.Parallel()
+	for name, conf := range map[string]string{"long ago": "MinJobAge = 1 sec\n", "for how long is not known": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, func(c *slurm.Config) { c.Quiet = time.Nanosecond })
+			r.f.conf = conf
+			r.reopen(t)
+			r.f.cut = unknown
+			if _, err := r.d.Start(t.Context(), "request", spec()); !errors.Is(err, driver.ErrUnknown) {
+				t.Fatalf("Start: %v, want %v", err, driver.ErrUnknown)
+			}
+			r.f.mu.Lock()
+			clear(r.f.jobs) // it ran, and is forgotten
+			r.f.mu.Unlock()
+			time.Sleep(1100 * time.Millisecond)
+			if _, err := r.d.Start(t.Context(), "request", spec()); !errors.Is(err, driver.ErrUnknown) {
+				t.Errorf("Start: %v, want %v", err, driver.ErrUnknown)
+			}
+			if n := r.f.count("sbatch"); n != 1 {
+				t.Errorf("%d submissions, want 1", n)
+			}
+		})
+	}
+}
+
+func TestASubmittedJobInAnotherPartitionIsFound(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *slurm.Config) { c.Quiet = time.Nanosecond; c.Partitions = []string{"main"} })
+	r.f.cut = unknown
+	if _, err := r.d.Start(t.Context(), "request", spec()); !errors.Is(err, driver.ErrUnknown) {
+		t.Fatalf("Start: %v, want %v", err, driver.ErrUnknown)
+	}
+	r.f.with("1", func(j *fakeJob) { j.partition = "night" })
+	if job := r.start(t); job.ID != "1" || job.State != driver.Pending || r.f.count("sbatch") != 1 {
+		t.Errorf("job %s is %s after %d submissions, want 1 pending after one", job.ID, job.State, r.f.count("sbatch"))
+	}
+}
+
+func TestWhatTheOwnerHoldsIsNotReleased(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		exit int
+		want int // releases
+	}{{"it left with another status", 86, 0}, {"it saved late", 85, 1}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.f.conf = "RequeueExitHold = 85,86\n"
+			r.reopen(t)
+			job := r.start(t)
+			r.f.run(job.ID)
+			in := intent(r.job(t, job.ID), &driver.Checkpoint{Signal: "USR1", Grace: time.Nanosecond, Exit: 85})
+			for range 5 {
+				step, err := r.d.Advance(t.Context(), in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if step.Kind.Done() {
+					break
+				}
+			}
+			r.f.with(job.ID, func(j *fakeJob) { j.state, j.restarts, j.exit, j.held = "SPECIAL_EXIT", 1, c.exit, true })
+			for range 2 {
+				r.job(t, job.ID)
+			}
+			if n := r.f.count("scontrol release"); n != c.want {
+				t.Errorf("%d releases, want %d", n, c.want)
+			}
+		})
+	}
+}
+
+func TestAScriptThatSaysWhenToBeginIsNotDelayed(t *testing.T) {
+	t.Parallel()
+	for option, passed := range map[string]bool{"--begin=now+1hour": false, "-b now+1hour": false, "--job-name=b": true} {
+		r := newRig(t, func(c *slurm.Config) { c.Parse = detect.ParseForSlurm })
+		s := driver.Spec{Filename: "a.sh", Source: []byte("#!/bin/sh\n#SBATCH " + option + "\ntrue\n"), NotBefore: time.Now().Add(time.Hour)}
+		if _, err := r.d.Start(t.Context(), "request", s); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(r.f.last("sbatch"), "--begin="); got != passed {
+			t.Errorf("%s: our own --begin %t, want %t", option, got, passed)
+		}
+	}
+}
+
+func TestOnlyAMarkedJobGetsVariables(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *slurm.Config) { c.TaskProlog = true })
+	job := r.start(t)
+	if err := r.d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.cfg.Dir = filepath.Join(t.TempDir(), "another") // which has not submitted it
+	if err := os.Mkdir(r.cfg.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.open(t)
+	in := intent(r.job(t, job.ID), nil)
+	in.Change = driver.Change{Env: map[string]string{"RATE": "1"}}
+	if err := r.d.Check(t.Context(), in); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "pitchpipe run") {
+		t.Errorf("not marked: %v, want %v and a remedy", err, driver.ErrUnsupported)
+	}
+	r.f.with(job.ID, func(j *fakeJob) { j.admin = "site pitchpipe:1:RATE:" })
+	if err := r.d.Check(t.Context(), in); err != nil {
+		t.Errorf("marked: %v", err)
+	}
+}
+
+func TestAnAnswerOfSbatchThatNobodyKnowsKeepsItsRequest(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.f.cut = func(c command.Call, after bool) error {
+		if c.Name != "sbatch" || !after {
+			return nil
+		}
+		const says = "sbatch: error: something that nobody has seen"
+		return &command.Failed{Call: c, Status: 1, Stderr: says, Cause: command.Cause(says, true)}
+	}
+	if _, err := r.d.Start(t.Context(), "request", spec()); !errors.Is(err, driver.ErrUnknown) {
+		t.Fatalf("Start: %v, want %v", err, driver.ErrUnknown)
+	}
+	if job := r.start(t); job.ID != "1" || r.f.count("sbatch") != 1 {
+		t.Errorf("job %s after %d submissions, want 1 after one", job.ID, r.f.count("sbatch"))
+	}
+}
+
+func TestSettingsAreThereBeforeAnAttemptIsCreditedWithThem(t *testing.T) {
+	t.Parallel()
+	var steps []string
+	r := newRig(t, func(c *slurm.Config) {
+		c.TaskProlog = true
+		c.AfterStep = func(step string) { steps = append(steps, step) }
+	})
+	job := r.start(t)
+	in := intent(job, nil)
+	in.Change = driver.Change{Env: map[string]string{"RATE": "1"}}
+	steps = nil
+	if _, err := r.d.Advance(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	if written, credited := slices.Index(steps, "settings"), slices.Index(steps, "changing"); written < 0 || credited < written {
+		t.Errorf("steps %v, want the settings before the change is durable", steps)
+	}
+}
