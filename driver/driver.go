@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"maps"
+	"strings"
 	"time"
 )
 
@@ -153,6 +154,15 @@ type Checkpoint struct {
 	Grace  time.Duration `json:"grace"`
 	Exit   int           `json:"exit,omitempty"` // exit status that means "saved"
 	Done   string        `json:"done,omitempty"` // or: pattern of the output line that means "saved"
+}
+
+// SignalName is the signal with the SIG that people leave out.
+func (c Checkpoint) SignalName() string {
+	name := strings.ToUpper(c.Signal)
+	if !strings.HasPrefix(name, "SIG") {
+		name = "SIG" + name
+	}
+	return name
 }
 
 // Intent is one wish of the controller. It replaces the whole Change of the job,

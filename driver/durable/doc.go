@@ -3,5 +3,5 @@
 //
 // In come values and paths; what comes out survives the loss of the process and
 // of the machine once the call returned. It never leaves a half-written file
-// under its final name, and keeps nothing open.
+// under its final name, and keeps nothing open but a Lock.
 package durable

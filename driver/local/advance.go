@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -142,7 +141,7 @@ func (d *Driver) ask(r *record) (time.Time, error) {
 	if err := durable.ReadJSON(path, &have); err == nil && have.ID == r.Moving.Intent.ID {
 		return have.At, nil
 	}
-	sig := supervise.Signal{ID: r.Moving.Intent.ID, Signal: signalName(r.Moving.Intent.Checkpoint.Signal), At: time.Now()}
+	sig := supervise.Signal{ID: r.Moving.Intent.ID, Signal: r.Moving.Intent.Checkpoint.SignalName(), At: time.Now()}
 	if err := durable.WriteJSON(path, sig, 0o600); err != nil {
 		return sig.At, fmt.Errorf("asking it to save: %w: %w", driver.ErrTransient, err)
 	}
@@ -235,7 +234,7 @@ func (d *Driver) judge(r *record, in driver.Intent) error {
 	if r.File.NoRequeue {
 		return fmt.Errorf("the job file forbids restarts: %w", driver.ErrDenied)
 	}
-	if unix.SignalNum(signalName(cp.Signal)) == 0 {
+	if unix.SignalNum(cp.SignalName()) == 0 {
 		return fmt.Errorf("signal %q: %w", cp.Signal, driver.ErrInvalid)
 	}
 	if cp.Exit == 0 && cp.Done == "" {
@@ -245,15 +244,6 @@ func (d *Driver) judge(r *record, in driver.Intent) error {
 		return fmt.Errorf("checkpoint: %w: %w", driver.ErrInvalid, err)
 	}
 	return nil
-}
-
-// signalName adds the SIG that people leave out.
-func signalName(name string) string {
-	name = strings.ToUpper(name)
-	if !strings.HasPrefix(name, "SIG") {
-		name = "SIG" + name
-	}
-	return name
 }
 
 func fileExists(path string) bool {

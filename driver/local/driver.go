@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"pitchpipe/driver"
 	"pitchpipe/driver/durable"
 	"pitchpipe/driver/local/cgroup"
@@ -67,8 +65,8 @@ func New(cfg Config) (*Driver, error) {
 	if err := d.store.prepare(); err != nil {
 		return nil, fmt.Errorf("local driver: %w", err)
 	}
-	if d.lock, err = lockDir(cfg.Dir); err != nil {
-		return nil, err
+	if d.lock, err = durable.Lock(cfg.Dir); err != nil {
+		return nil, fmt.Errorf("local driver: %w", err)
 	}
 	records, err := d.store.load()
 	if err != nil {
@@ -84,17 +82,6 @@ func New(cfg Config) (*Driver, error) {
 	return d, nil
 }
 
-func lockDir(dir string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("local driver: %w", err)
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("local driver: another process has %s open: %w", dir, err), f.Close())
-	}
-	return f, nil
-}
-
 // Close ends the watches and frees the directory. Jobs run on. Run calls it.
 func (d *Driver) Close() error {
 	d.mu.Lock()
@@ -106,9 +93,7 @@ func (d *Driver) Close() error {
 	for w := range d.watchers {
 		w.end()
 	}
-	// Unlocked first: a supervisor that is just being forked may still have a copy
-	// of the descriptor.
-	return errors.Join(unix.Flock(int(d.lock.Fd()), unix.LOCK_UN), d.lock.Close())
+	return durable.Unlock(d.lock)
 }
 
 // Name is local.

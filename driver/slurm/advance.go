@@ -127,7 +127,7 @@ func (m move) begin(ctx context.Context, in driver.Intent) (driver.Step, error) 
 // signal asks the job to save. A crash between the signal and its record sends it
 // again; that is why a job's handler must bear a second one.
 func (m move) signal(ctx context.Context) error {
-	name := signalName(m.r.Moving.Intent.Checkpoint.Signal)[len("SIG"):]
+	name := m.r.Moving.Intent.Checkpoint.SignalName()[len("SIG"):]
 	// --full: the batch shell, its children, and the steps.
 	if err := m.d.effect(ctx, "scancel", "--full", "--signal="+name, string(m.r.Job)); err != nil {
 		return err

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"pitchpipe/driver"
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
@@ -53,8 +51,8 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	if d.journal, err = journal.Open(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("slurm driver: %w", err)
 	}
-	if d.lock, err = lockDir(cfg.Dir); err != nil {
-		return nil, err
+	if d.lock, err = durable.Lock(cfg.Dir); err != nil {
+		return nil, fmt.Errorf("slurm driver: %w", err)
 	}
 	if d.site, err = readSite(ctx, cfg.Commands); err != nil {
 		return nil, errors.Join(fmt.Errorf("slurm driver: %w", err), d.Close())
@@ -65,22 +63,9 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	return d, nil
 }
 
-func lockDir(dir string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("slurm driver: %w", err)
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("slurm driver: another process has %s open: %w", dir, err), f.Close())
-	}
-	return f, nil
-}
-
 // Close frees the state directory. Jobs run on.
 func (d *Driver) Close() error {
-	// Unlocked first: a command that is just being started may have a copy of the
-	// descriptor.
-	return errors.Join(unix.Flock(int(d.lock.Fd()), unix.LOCK_UN), d.lock.Close())
+	return durable.Unlock(d.lock)
 }
 
 // prune forgets jobs that ended long ago.

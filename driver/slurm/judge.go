@@ -142,7 +142,7 @@ func (d *Driver) judgeMove(j parse.Job, cp *driver.Checkpoint) error {
 		return fmt.Errorf("a running job is not touched without a checkpoint: %w", driver.ErrUnsupported)
 	case !j.Requeue:
 		return fmt.Errorf("its owner forbids restarts (--no-requeue): %w", driver.ErrDenied)
-	case unix.SignalNum(signalName(cp.Signal)) == 0:
+	case unix.SignalNum(cp.SignalName()) == 0:
 		return fmt.Errorf("signal %q: %w", cp.Signal, driver.ErrInvalid)
 	case cp.Exit == 0 && cp.Done == "":
 		return fmt.Errorf("a checkpoint that says neither by which exit status nor by which line it is known: %w", driver.ErrInvalid)
@@ -156,15 +156,6 @@ func (d *Driver) judgeMove(j parse.Job, cp *driver.Checkpoint) error {
 		return fmt.Errorf("checkpoint: %w: %w", driver.ErrInvalid, err)
 	}
 	return nil
-}
-
-// signalName adds the SIG that people leave out.
-func signalName(name string) string {
-	name = strings.ToUpper(name)
-	if !strings.HasPrefix(name, "SIG") {
-		name = "SIG" + name
-	}
-	return name
 }
 
 // target is the size that a change gives a job. Slurm counts memory in MiB and
