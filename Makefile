@@ -13,10 +13,10 @@ COUNT ?= 6
 TESTFLAGS ?=
 export FUZZTIME COUNT
 
-.PHONY: help build demo test check lint fmt generate bench e2e e2e-slurm fuzz cover package clean
+.PHONY: help build demo test check lint fmt generate bench bench-slurm e2e e2e-slurm fault-slurm fuzz cover package clean
 
 help: ## list what make can do
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build the programs into bin/
 	@scripts/build
@@ -55,8 +55,14 @@ bench: ## run the benchmarks and compare them with the run before
 e2e: ## run the end-to-end tests, with real schedulers where they are on PATH
 	@scripts/e2e
 
-e2e-slurm: ## run what needs a real Slurm, on a private one on loopback
+e2e-slurm: ## tune jobs on a private Slurm in both modes, end with the table
 	@scripts/e2e-slurm
+
+fault-slurm: ## up to 200 faults in a private Slurm and the controllers, and what became of every job
+	@scripts/fault-slurm
+
+bench-slurm: ## what it costs to watch 10,000 queued jobs, and how soon a new one is seen
+	@scripts/bench-slurm
 
 fuzz: ## run every fuzz target for FUZZTIME, 20s unless told
 	@scripts/fuzz

@@ -87,6 +87,9 @@ type Capabilities struct {
 	// with its owner's. Where it does not, a limit is never lowered.
 	MemoryReturns bool
 	Accounts      bool // partition, account and QOS of a job were verified, not merely claimed
+
+	// UsersSubmit: everybody submits his jobs himself, as Start cannot for others.
+	UsersSubmit bool
 }
 
 // Spec is a job to create.
@@ -280,6 +283,10 @@ type Job struct {
 	Resources Resources `json:"resources"` // that the owner asked for
 	Change    Change    `json:"change"`    // that the present attempt has instead
 	Node      string    `json:"node,omitempty"`
+
+	// Alias is the id under which the scheduler's processes and exporters know the
+	// job, where that is another than ID: the number of an array's task.
+	Alias string `json:"alias,omitempty"`
 }
 
 // Resources are what a job asks its scheduler for.

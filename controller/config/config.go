@@ -18,9 +18,10 @@ type Config struct {
 	State    string        // directory of the durable state
 	Driver   string        // the scheduler, such as local
 	Listen   string        // TCP address of /metrics; empty = none
-	Exporter Exporter      // how the node's exporter is reached
+	Exporter Exporter      // how the exporters are reached
 	Local    Local         // the embedded scheduler
 	Slurm    Slurm         // a Slurm cluster
+	Broker   Broker        // what acts for the controller of a Slurm site
 	Log      Log           // what is logged and how
 	Resync   time.Duration // how often every job is looked at without an event
 	Site     string        // file of the site's policy; empty = there is none
@@ -28,11 +29,6 @@ type Config struct {
 	// Given says where each setting was given, by key: file:line:column, a variable or
 	// a flag. A key that is not in it has its default.
 	Given map[string]string
-}
-
-// Exporter is how the node's exporter is reached.
-type Exporter struct {
-	Socket string // path of its Unix socket
 }
 
 // Local bounds the embedded scheduler.
@@ -43,12 +39,16 @@ type Local struct {
 	Dir     string       // directory of its jobs
 }
 
-// Slurm is how a Slurm cluster is reached, as the user whose jobs are tuned.
+// Slurm is how a Slurm cluster is reached.
 type Slurm struct {
+	Mode       string        // owner: the jobs of this process's user; site: those of everybody, through the broker
+	Broker     string        // path of the broker's Unix socket
+	Plugin     bool          // the site runs the shipped submission plugin, so that only jobs that it marked are seen
 	Dir        string        // directory of the journal of its jobs
 	Bin        string        // directory of Slurm's commands; empty = found by PATH
 	Conf       string        // slurm.conf; empty = SLURM_CONF, or the site's
 	Interval   time.Duration // how often squeue is asked
+	Wake       string        // file that the site's hooks touch; empty = none
 	Partitions []string      // whose jobs are seen; none = all
 	TaskProlog bool          // the site runs the shipped TaskProlog
 	Settings   string        // directory of the files that the TaskProlog reads

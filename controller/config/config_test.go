@@ -42,6 +42,8 @@ func TestDefaultsDependOnWhoRuns(t *testing.T) {
 		c.Slurm = Slurm{Dir: filepath.Join(c.State, "slurm"), Interval: 2 * time.Second, Settings: filepath.Join(c.State, "slurm-env")}
 		c.Log = Log{Level: slog.LevelInfo, Format: "text"}
 		c.Resync = 30 * time.Second
+		c.Slurm.Mode, c.Slurm.Broker = "owner", "/run/pitchpipe-broker/broker.sock"
+		c.Broker = Broker{Socket: c.Slurm.Broker, Dir: "/var/lib/pitchpipe-broker", Controller: []string{"pitchpipe"}, Accept: "plugin", Restarts: 20}
 		return c
 	}
 	for _, tc := range []struct {
@@ -100,17 +102,31 @@ func TestFlagsStandOverEnvironmentOverFileOverDefaults(t *testing.T) {
 		"driver":            {"slurm", "local", "slurm"},
 		"listen":            {"127.0.0.1:1", "127.0.0.1:2", ""},
 		"exporter.socket":   {"/f.sock", "/e.sock", "/g.sock"},
+		"exporter.nodes":    {"unix:/run/{node}.sock", "https://{node}:9836", ""},
+		"exporter.cert":     {"/f.crt", "/e.crt", ""},
+		"exporter.key":      {"/f.key", "/e.key", ""},
+		"exporter.ca":       {"/f.crt", "/e.crt", ""},
 		"local.cluster":     {"f", "e", "g"},
 		"local.cores":       {"1", "2", "3"},
 		"local.memory":      {"1GiB", "2GiB", "3GiB"},
 		"local.dir":         {"/f", "/e", "/g"},
+		"slurm.mode":        {"site", "owner", "site"},
+		"slurm.broker":      {"/f.sock", "/e.sock", "/g.sock"},
+		"slurm.plugin":      {"true", "1", "false"},
 		"slurm.dir":         {"/f", "/e", "/g"},
 		"slurm.bin":         {"/f", "/e", ""},
 		"slurm.conf":        {"/f", "/e", ""},
 		"slurm.interval":    {"1s", "3s", "4s"},
+		"slurm.wake":        {"/f", "/e", ""},
 		"slurm.partitions":  {"a", "b,c", ""},
 		"slurm.task_prolog": {"true", "1", "false"},
 		"slurm.settings":    {"/f", "/e", "/g"},
+		"broker.socket":     {"/f.sock", "/e.sock", "/g.sock"},
+		"broker.dir":        {"/f", "/e", "/g"},
+		"broker.controller": {"a", "b,c", "d"},
+		"broker.accept":     {"script", "plugin", "script"},
+		"broker.above":      {"a", "b,c", ""},
+		"broker.restarts":   {"1", "2", "3"},
 		"log.level":         {"debug", "warn", "error"},
 		"log.format":        {"json", "text", "json"},
 		"resync":            {"1s", "2s", "3s"},

@@ -13,7 +13,6 @@ import (
 
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver/jobfile/nearest"
-	"pitchpipe/exporter/api"
 )
 
 // maxSocketPath is the longest path that fits into the kernel's sockaddr_un with
@@ -52,7 +51,7 @@ func LogFormats() []string { return []string{"text", "json"} }
 // keys lists every setting in the order of the reference. A default may use the
 // settings above it.
 func keys() []key {
-	return slices.Concat(commonKeys(), slurmKeys(), otherKeys())
+	return slices.Concat(commonKeys(), exporterKeys(), slurmKeys(), brokerKeys(), otherKeys())
 }
 
 func commonKeys() []key {
@@ -82,12 +81,6 @@ func commonKeys() []key {
 			fallback: func(surroundings, Config) string { return "127.0.0.1:9821" },
 			doc:      "TCP address of /metrics; empty for none",
 			set:      func(c *Config, s string) error { return setLoopback(&c.Listen, s) },
-		},
-		{
-			name: "exporter.socket", want: "want an absolute path of at most 107 bytes",
-			fallback: func(surroundings, Config) string { return api.DefaultSocket },
-			doc:      "Unix socket of the node's exporter",
-			set:      func(c *Config, s string) error { return setSocket(&c.Exporter.Socket, s) },
 		},
 		{
 			name: "local.cluster", want: "want a name of letters, digits, dashes and underscores",

@@ -15,6 +15,33 @@ import (
 func slurmKeys() []key {
 	return []key{
 		{
+			name: "slurm.mode", want: "want owner or site",
+			fallback: func(surroundings, Config) string { return "owner" },
+			doc:      "whose jobs are tuned: those of the user who runs the controller (owner), or everybody's, through the broker (site)",
+			set: func(c *Config, s string) error {
+				if s != "owner" && s != "site" {
+					return errors.New("want owner or site")
+				}
+				c.Slurm.Mode = s
+				return nil
+			},
+		},
+		{
+			name: "slurm.broker", want: "want an absolute path",
+			fallback: func(surroundings, Config) string { return "/run/pitchpipe-broker/broker.sock" },
+			doc:      "socket of the broker, which acts for the controller of a site",
+			set:      func(c *Config, s string) error { return setPath(&c.Slurm.Broker, s) },
+		},
+		{
+			name: "slurm.plugin", want: "want true or false",
+			fallback: func(surroundings, Config) string { return "false" },
+			doc:      "the site runs the shipped submission plugin, so that only jobs that it marked are seen; the scripts of others are not read",
+			set: func(c *Config, s string) (err error) {
+				c.Slurm.Plugin, err = strconv.ParseBool(s)
+				return err
+			},
+		},
+		{
 			name: "slurm.dir", want: "want an absolute path",
 			fallback: func(_ surroundings, c Config) string { return filepath.Join(c.State, "slurm") },
 			printed:  "the folder slurm of state",
@@ -38,10 +65,17 @@ func slurmKeys() []key {
 		{
 			name: "slurm.interval", want: "want a time from 100ms to 1m, such as 2s",
 			fallback: func(surroundings, Config) string { return "2s" },
-			doc:      "how often squeue is asked",
+			doc:      "how often squeue is asked, unless that costs more than a hundredth of a core",
 			set: func(c *Config, s string) error {
 				return setPeriod(&c.Slurm.Interval, s, 100*time.Millisecond, time.Minute)
 			},
+		},
+		{
+			name: "slurm.wake", want: "want an absolute path, or nothing",
+			fallback: func(surroundings, Config) string { return "" },
+			printed:  "none",
+			doc:      "file that the site's hooks touch when a job begins or ends, so that it is seen sooner",
+			set:      func(c *Config, s string) error { return setMaybePath(&c.Slurm.Wake, s) },
 		},
 		{
 			name: "slurm.partitions", want: "want names of partitions with commas between them, or nothing",

@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/daemontest"
 	"pitchpipe/controller/daemon/peer"
+	"pitchpipe/driver"
 )
 
 // requests are one for every path of the API.
@@ -120,10 +122,41 @@ func TestUsersSeeAndSteerTheirOwnJobsOnly(t *testing.T) {
 			t.Errorf("%s: status %d (%s), want %d", x.name, w.Code, w.Body, x.code)
 		}
 	}
-	for _, path := range []string{"/v1/jobs", "/v1/history"} {
+	if w := as(t, c, alice, "POST", "/v1/pauses", `{"scope":"job","name":"`+job.ID+`","why":"secret"}`); w.Code != 204 {
+		t.Errorf("alice pauses her job: %d", w.Code)
+	}
+	if w := as(t, c, alice, "GET", "/v1/pauses", ""); !strings.Contains(w.Body.String(), "secret") {
+		t.Errorf("alice does not see her own pause: %s", w.Body)
+	}
+	for _, path := range []string{"/v1/jobs", "/v1/history", "/v1/pauses"} {
 		if w := as(t, c, bob, "GET", path, ""); strings.TrimSpace(w.Body.String()) != "[]" {
 			t.Errorf("bob sees at %s: %s", path, w.Body)
 		}
+	}
+}
+
+// forUsers is a scheduler whose users submit their jobs themselves.
+type forUsers struct{ driver.Driver }
+
+func (f forUsers) Capabilities() driver.Capabilities {
+	c := f.Driver.Capabilities()
+	c.UsersSubmit = true
+	return c
+}
+
+func TestWhereUsersSubmitAGoodJobFileIsHandedBackAndABadOneRefused(t *testing.T) {
+	t.Parallel()
+	c := daemontest.Start(t, daemontest.Options{Driver: func(d driver.Driver) driver.Driver { return forUsers{d} }})
+	good := daemontest.Script("job", 10, 1, daemontest.Tuned("apply")...)
+	if _, err := c.Client.Submit(t.Context(), api.Submission{Filename: "job.sh", Source: good}); !errors.Is(err, api.ErrUsersSubmit) {
+		t.Errorf("a good file: %v, want %v", err, api.ErrUsersSubmit)
+	}
+	bad := daemontest.Script("job", 10, 1, "#TUNE mod=apply")
+	if _, err := c.Client.Submit(t.Context(), api.Submission{Filename: "job.sh", Source: bad}); !errors.Is(err, api.ErrInvalid) {
+		t.Errorf("a bad file: %v, want %v", err, api.ErrInvalid)
+	}
+	if jobs, err := c.Cluster.List(t.Context()); err != nil || len(jobs) != 0 {
+		t.Errorf("jobs %+v (%v), want none", jobs, err)
 	}
 }
 

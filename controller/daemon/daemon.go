@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"pitchpipe/controller/config"
+	"pitchpipe/controller/daemon/nodes"
 	"pitchpipe/controller/daemon/peer"
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
@@ -38,8 +39,10 @@ type Parts struct {
 	Config config.Config
 	Site   *config.SitePolicy
 	Driver driver.Driver
-	Meter  Meter
-	Log    *slog.Logger
+	// Exporters are those of the nodes; the caller closes them. Nil = Meter knows all.
+	Exporters *nodes.Exporters
+	Meter     Meter
+	Log       *slog.Logger
 
 	// Tick and Step are those of reconcile.Config; 0 = its defaults.
 	Tick, Step time.Duration
@@ -61,6 +64,7 @@ type Daemon struct {
 	rooms   *rooms
 	queue   *watch.Queue
 	loop    *reconcile.Loop
+	meter   *nodes.Exporters // nil where they are the caller's
 	log     *slog.Logger
 }
 
@@ -94,8 +98,13 @@ func (d *Daemon) join(parts Parts) (err error) {
 		return err
 	}
 	d.parse = detect.For(parts.Driver.Name())
+	exporters := parts.Exporters
+	if exporters == nil {
+		d.meter = nodes.One(parts.Meter, parts.Log)
+		exporters = d.meter
+	}
 	d.rooms = &rooms{
-		driver: parts.Driver, parse: d.parse, meter: parts.Meter, store: d.store, site: parts.Site, pauses: d.pauses,
+		driver: parts.Driver, parse: d.parse, nodes: exporters, store: d.store, site: parts.Site, pauses: d.pauses,
 		audit: d.audit, log: parts.Log, seed: 1,
 	}
 	if err := d.rooms.loadModel(); err != nil {
@@ -111,6 +120,9 @@ func (d *Daemon) join(parts Parts) (err error) {
 // Close releases the durable state.
 func (d *Daemon) Close() error {
 	var err error
+	if d.meter != nil {
+		d.meter.Close()
+	}
 	if d.audit != nil {
 		err = d.audit.close()
 	}

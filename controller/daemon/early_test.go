@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pitchpipe/controller/daemon/nodes"
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
@@ -41,7 +42,7 @@ func TestTheProfileIsThatOfTheEarlyEpochsWheneverItIsMade(t *testing.T) {
 		q := reconcile.MeasureRequest{
 			Job: job.ID, Attempt: 1, Policy: policy, Settings: tuning.Settings{tuning.Cores: tuning.Number(2)},
 		}
-		watching := &rooms{driver: cluster, meter: cluster, log: slog.New(slog.DiscardHandler)}
+		watching := &rooms{driver: cluster, nodes: nodes.One(cluster, nil), log: slog.New(slog.DiscardHandler)}
 		ask := func(r *rooms) reconcile.Measurement {
 			t.Helper()
 			m, err := r.measure(t.Context(), q)
@@ -64,7 +65,7 @@ func TestTheProfileIsThatOfTheEarlyEpochsWheneverItIsMade(t *testing.T) {
 		if first == nil || first.Epochs != 2 {
 			t.Fatalf("the first profile is %+v, want one of two epochs", first)
 		}
-		for name, r := range map[string]*rooms{"watched from the beginning": watching, "found at its end": {driver: cluster, meter: cluster, log: watching.log}} {
+		for name, r := range map[string]*rooms{"watched from the beginning": watching, "found at its end": {driver: cluster, nodes: nodes.One(cluster, nil), log: watching.log}} {
 			m := ask(r)
 			if len(m.Epochs) != 20 || m.Reason != tuning.ReasonNone {
 				t.Errorf("%s: %d epochs, %q; want 20 and a profile", name, len(m.Epochs), m.Reason)

@@ -76,7 +76,7 @@ func (r *rooms) known(ctx context.Context, obs []knowledge.Observation, now time
 	out := api.Knowledge{
 		Schema: knowledge.SchemaVersion, Observations: len(obs), Kinds: []api.KnownKind{}, Classes: []api.KnownClass{},
 	}
-	target := r.target(ctx)
+	target := r.target(ctx, "") // for no job in particular
 	byClass := map[string][]knowledge.Observation{}
 	for _, o := range obs {
 		id := r.classOf(o)

@@ -26,7 +26,7 @@ func (r *rooms) recall(ctx context.Context, q reconcile.Question) (reconcile.Rec
 	usable := true
 	if joules > 0 && !q.Site.EnforceModel {
 		// Effects on computed joules are no effects; where the node is unknown, hold.
-		node, err := r.machine(ctx)
+		node, err := r.nodes.Node(ctx, q.Node)
 		usable = err == nil && node.EnergySource != tuning.Modelled
 	}
 	if usable {
@@ -34,7 +34,7 @@ func (r *rooms) recall(ctx context.Context, q reconcile.Question) (reconcile.Rec
 		err = errors.Join(err, e)
 	}
 	if usable && q.Class != nil && q.Class.Known() {
-		out.ClassEffects, e = r.store.ClassEffects(q.Class.ID, r.teachers(q), q.Own, r.target(ctx), m)
+		out.ClassEffects, e = r.store.ClassEffects(q.Class.ID, r.teachers(q), q.Own, r.target(ctx, q.Node), m)
 		err = errors.Join(err, e)
 	}
 	out.Regressed, e = r.store.Regressions(q.Kind)
@@ -68,10 +68,10 @@ func (r *rooms) teachers(q reconcile.Question) func(knowledge.Observation) strin
 	}
 }
 
-// target is the machine that effects are asked for; unknown while the exporter
-// does not answer.
-func (r *rooms) target(ctx context.Context) knowledge.Target {
-	node, err := r.machine(ctx)
+// target is the machine that effects are asked for; unknown while its exporter does
+// not answer.
+func (r *rooms) target(ctx context.Context, name string) knowledge.Target {
+	node, err := r.nodes.Node(ctx, name)
 	if err != nil {
 		return knowledge.Target{}
 	}
@@ -145,7 +145,7 @@ func (r *rooms) learn(ctx context.Context, l reconcile.Lesson) error {
 	if f := l.Final; f != nil {
 		o.Final = &knowledge.Final{Settings: f.Settings, Epochs: f.Epochs, Quality: f.Quality}
 	}
-	if node, err := r.machine(ctx); err == nil {
+	if node, err := r.nodes.Node(ctx, l.Node); err == nil {
 		o.Machine, o.Cores = node.MachineKind, node.Cores
 	}
 	if _, err := r.store.Put(o); err != nil {

@@ -1,11 +1,10 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"sort"
-	"time"
 
 	"pitchpipe/controller/profile"
 	"pitchpipe/controller/reconcile"
@@ -18,10 +17,6 @@ const (
 	// the older half is thinned to its progress marks, which hold the epochs.
 	keptSamples = 4096
 )
-
-// meterPatience is how long an exporter is waited for: one that hangs must not
-// hold up the jobs.
-const meterPatience = 2 * time.Second
 
 type windowKey struct {
 	job     string
@@ -39,36 +34,10 @@ type listening struct {
 // measure asks for what is new about an attempt and measures it anew; while
 // nothing is new the last answer stands.
 func (r *rooms) measure(ctx context.Context, q reconcile.MeasureRequest) (reconcile.Measurement, error) {
-	m, err := r.listen(ctx, q)
-	if ctx.Err() == nil {
-		r.heard(err)
-	}
-	return m, err
-}
-
-// heard tells the operator when the exporter falls silent and when it is back: for
-// the jobs that is only a measurement that is missing.
-func (r *rooms) heard(err error) {
-	silent := errors.Is(err, api.ErrUnavailable)
-	r.mu.Lock()
-	changed := silent != r.silent
-	r.silent = silent
-	r.mu.Unlock()
-	switch {
-	case changed && silent:
-		r.log.Warn("the exporter does not answer; jobs run on and are not tuned", "error", err)
-	case changed:
-		r.log.Info("the exporter answers again")
-	}
-}
-
-func (r *rooms) listen(ctx context.Context, q reconcile.MeasureRequest) (reconcile.Measurement, error) {
-	node, err := r.machine(ctx)
+	node, err := r.nodes.Node(ctx, q.Node)
 	if err != nil {
 		return reconcile.Measurement{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, meterPatience)
-	defer cancel()
 	key := windowKey{string(q.Job), q.Attempt}
 	r.mu.Lock()
 	var known listening
@@ -77,12 +46,12 @@ func (r *rooms) listen(ctx context.Context, q reconcile.MeasureRequest) (reconci
 	}
 	r.mu.Unlock()
 	// By scheduler and id: another scheduler of the node may count its jobs alike.
-	name := r.driver.Name() + "/" + key.job
-	fresh, err := r.meter.Window(ctx, name, key.attempt, known.settled())
+	name := r.driver.Name() + "/" + cmp.Or(q.Alias, key.job)
+	fresh, err := r.nodes.Window(ctx, q.Node, name, key.attempt, known.settled())
 	if err == nil && !fresh.Job.Started.Equal(known.window.Job.Started) && len(known.window.Samples) > 0 {
 		// The exporter was restarted and counts from the beginning again.
 		known = listening{}
-		fresh, err = r.meter.Window(ctx, name, key.attempt, 0)
+		fresh, err = r.nodes.Window(ctx, q.Node, name, key.attempt, 0)
 	}
 	if err != nil {
 		return reconcile.Measurement{}, err

@@ -19,6 +19,7 @@ type collector struct {
 	paused    *prometheus.Desc
 	observed  *prometheus.Desc
 	up        *prometheus.Desc
+	exporters *prometheus.Desc
 }
 
 func newCollector(d *Daemon) *collector {
@@ -35,6 +36,7 @@ func newCollector(d *Daemon) *collector {
 		paused:    desc("pauses", "Pauses in force."),
 		observed:  desc("observations", "Observations in the knowledge."),
 		up:        desc("records_readable", "1 when the durable state can be read."),
+		exporters: desc("exporters", "Exporters of nodes that were asked lately, by how they took it.", "state"),
 	}
 }
 
@@ -50,6 +52,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
 	}
 	gauge(c.paused, float64(len(c.d.pauses.list())))
+	for state, n := range c.d.rooms.nodes.Count() {
+		gauge(c.exporters, float64(n), state)
+	}
 	if err := c.d.records.readable(); err != nil {
 		gauge(c.up, 0)
 		return

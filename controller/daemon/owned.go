@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"pitchpipe/controller/reconcile"
+	"pitchpipe/driver"
 )
 
 // owned are the records of the jobs of those owners that the caller may see, the
@@ -35,4 +36,11 @@ func (r *records) owned(_ context.Context, may func(owner string) bool) ([]*reco
 	})
 	slices.SortStableFunc(out, func(a, b *reconcile.Record) int { return a.Submitted.Compare(b.Submitted) })
 	return out, err
+}
+
+// owner is whose job a record is; empty where there is none.
+func (r *records) owner(id driver.JobID) string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.digests[id].owner
 }

@@ -27,6 +27,8 @@ const recallWait = time.Second
 var (
 	errDenied = errors.New("only the job's owner or root may do this")
 	errInput  = errors.New("invalid request")
+
+	errUsersSubmit = errors.New("the job file is good, and its user submits it himself")
 )
 
 // handler serves the API of one daemon.
@@ -86,6 +88,8 @@ func classifyError(err error) (code int, kind string) {
 		return http.StatusNotFound, "not-found"
 	case errors.Is(err, errDenied), errors.Is(err, driver.ErrDenied):
 		return http.StatusForbidden, "denied"
+	case errors.Is(err, errUsersSubmit):
+		return http.StatusConflict, "users-submit"
 	}
 	return http.StatusServiceUnavailable, "unavailable"
 }
@@ -117,6 +121,9 @@ func (h handler) submit(req *http.Request) (any, error) {
 	tuned := err == nil
 	if err != nil && !errors.Is(err, stanza.ErrNone) {
 		return nil, err
+	}
+	if h.d.driver.Capabilities().UsersSubmit {
+		return nil, errUsersSubmit
 	}
 	spec := driver.Spec{
 		Owner: who.Name, Filename: s.Filename, Source: s.Source, Variables: s.Variables, Dir: s.Dir, Env: s.Env,
@@ -221,6 +228,9 @@ func (h handler) job(req *http.Request) (any, error) {
 	rec, err := h.record(req.Context(), job.ID)
 	if err != nil {
 		return nil, err
+	}
+	if rec == nil { // asked for before it was seen: no need to wait for that
+		h.d.queue.Add(job.ID)
 	}
 	return status(job, rec, time.Now()), nil
 }

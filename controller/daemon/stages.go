@@ -12,6 +12,7 @@ import (
 
 	"pitchpipe/controller/classify"
 	"pitchpipe/controller/config"
+	"pitchpipe/controller/daemon/nodes"
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/plan"
 	"pitchpipe/controller/reconcile"
@@ -23,21 +24,17 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/detect"
-	"pitchpipe/exporter/api"
 )
 
-// Meter is where samples come from: the exporter, or a simulated one.
-type Meter interface {
-	Node(ctx context.Context) (api.Node, error)
-	Window(ctx context.Context, job string, attempt int, after uint64) (api.Window, error)
-}
+// Meter is where the samples of all jobs come from: an exporter, or a simulated one.
+type Meter = nodes.Meter
 
 // rooms joins the stages. It holds what they share: the knowledge, the newest
 // model, and the windows that were fetched so far.
 type rooms struct {
 	driver driver.Driver
 	parse  detect.Parser
-	meter  Meter
+	nodes  *nodes.Exporters
 	store  *knowledge.Store
 	site   *config.SitePolicy
 	pauses *pauses
@@ -47,12 +44,9 @@ type rooms struct {
 
 	refitting sync.Mutex
 	mu        sync.Mutex
-	node      api.Node
-	nodeAt    time.Time
 	windows   map[windowKey]*listening
 	model     *classify.Model
 	judged    judged
-	silent    bool // the exporter did not answer when it was asked last
 }
 
 func (r *rooms) stages() reconcile.Stages {
@@ -140,26 +134,6 @@ func (r *rooms) pause(ctx context.Context, why string) error {
 
 func (r *rooms) step(ctx context.Context, in driver.Intent) (driver.Step, tuning.Reason, error) {
 	return resubmit.Step(ctx, r.driver, in)
-}
-
-// machine is the node's description, asked for once a minute.
-func (r *rooms) machine(ctx context.Context) (api.Node, error) {
-	r.mu.Lock()
-	node, at := r.node, r.nodeAt
-	r.mu.Unlock()
-	if time.Since(at) < time.Minute && node.Cores > 0 {
-		return node, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, meterPatience)
-	defer cancel()
-	node, err := r.meter.Node(ctx)
-	if err != nil {
-		return api.Node{}, fmt.Errorf("ask the exporter about the node: %w", err)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.node, r.nodeAt = node, time.Now()
-	return node, nil
 }
 
 func (r *rooms) classify(p tuning.Profile) tuning.Class {

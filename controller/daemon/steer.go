@@ -42,10 +42,20 @@ func (h handler) stop(req *http.Request) (any, error) {
 }
 
 func (h handler) pauses(req *http.Request) (any, error) {
-	if _, err := caller(req); err != nil {
+	who, err := caller(req)
+	if err != nil {
 		return nil, err
 	}
-	return h.d.pauses.list(), nil
+	// What others paused of their own is theirs to know.
+	return slices.DeleteFunc(h.d.pauses.list(), func(x Pause) bool {
+		switch x.Scope {
+		case ScopeUser:
+			return !who.May(x.Name)
+		case ScopeJob:
+			return x.By != who.Name && !who.May(h.d.records.owner(driver.JobID(x.Name)))
+		}
+		return false
+	}), nil
 }
 
 func (h handler) pause(req *http.Request) (any, error) {
@@ -91,21 +101,21 @@ func (h handler) mayPause(req *http.Request, scope, name string) (peer.Peer, err
 	if who.Privileged() {
 		return who, nil
 	}
+	own := false
+	switch scope {
+	case ScopeUser:
+		own = who.Name == name
+	case ScopeJob:
+		job, err := h.d.driver.Get(req.Context(), driver.JobID(name))
+		own = err == nil && who.May(job.Owner)
+	}
+	if !own {
+		return who, errDenied
+	}
 	if x, on := h.d.pauses.get(scope, name); on && x.By != who.Name {
 		return who, fmt.Errorf("%w: %s paused it", errDenied, x.By)
 	}
-	switch scope {
-	case ScopeUser:
-		if who.Name == name {
-			return who, nil
-		}
-	case ScopeJob:
-		job, err := h.d.driver.Get(req.Context(), driver.JobID(name))
-		if err == nil && who.May(job.Owner) {
-			return who, nil
-		}
-	}
-	return who, errDenied
+	return who, nil
 }
 
 func (h handler) auditPause(ctx context.Context, who peer.Peer, action, scope, name string) error {

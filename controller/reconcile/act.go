@@ -50,7 +50,7 @@ func (p *pass) eligible(ctx context.Context) error {
 		p.rec.Reason, p.dirty = d.Reason, true
 		p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: d.Reason, Decision: &d})
 	}
-	p.again = p.cfg.Tick
+	p.again = p.patience()
 	return nil
 }
 

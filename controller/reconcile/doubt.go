@@ -68,7 +68,7 @@ func (p *pass) lostQuality(ctx context.Context, current tuning.Settings) (bool, 
 	}
 	known, err := p.stages.Recall(ctx, Question{
 		Kind: p.rec.Kind, Own: p.rec.Own, Policy: policy, Site: p.stages.Site(p.job),
-		Epochs: final.Epochs, Taught: taught(policy, p.rec.Own),
+		Node: p.rec.Node(p.job.Attempt), Epochs: final.Epochs, Taught: taught(policy, p.rec.Own),
 	})
 	if err != nil {
 		return false, fmt.Errorf("recall the quality of %s: %w", p.rec.Kind, err)

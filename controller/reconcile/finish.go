@@ -156,6 +156,7 @@ func (p *pass) learn(ctx context.Context) error {
 		Job: string(p.rec.Job), Submitted: p.rec.Submitted, Owner: p.rec.Owner, Kind: p.rec.Kind, Trials: tuning.TrialsOf(p.rec.Epochs, p.rec.Own),
 		Outcome: p.rec.Outcome, Peak: p.rec.Peak, RestartCost: p.rec.RestartCosts, At: p.now,
 		Regressed: slices.Clone(p.rec.Hurt), Final: p.final(), Polluted: p.polluted(),
+		Node: p.rec.Node(p.job.Attempt),
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.rec.Profiles)) {
 		lesson.Profiles = append(lesson.Profiles, p.rec.Profiles[key])

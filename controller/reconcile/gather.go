@@ -16,7 +16,9 @@ func (p *pass) state(ctx context.Context) (tuning.State, error) {
 	site := p.stages.Site(p.job)
 	policy := site.Narrow(p.rec.Policy, p.rec.Own)
 	trials := tuning.TrialsOf(p.rec.Epochs, p.rec.Own)
-	known, err := p.stages.Recall(ctx, Question{Kind: p.rec.Kind, Class: p.rec.Class, Own: p.rec.Own, Policy: policy, Site: site})
+	known, err := p.stages.Recall(ctx, Question{
+		Kind: p.rec.Kind, Class: p.rec.Class, Own: p.rec.Own, Policy: policy, Site: site, Node: p.rec.Node(p.job.Attempt),
+	})
 	if err != nil {
 		return tuning.State{}, fmt.Errorf("recall %s: %w", p.rec.Kind, err)
 	}

@@ -134,6 +134,15 @@ func backoff(failures int) time.Duration {
 	return min(time.Minute, 200*time.Millisecond<<min(failures, 9))
 }
 
+// patience is after how long a job that waits for its start is decided about again.
+// What could have come meanwhile is knowledge of its kind, and the longer the job has
+// waited, the less a little more matters; in a long queue most have waited long. Its
+// start is an event.
+func (p *pass) patience() time.Duration {
+	waited := p.now.Sub(p.job.Submitted)
+	return min(max(p.cfg.Tick, waited/10), max(p.cfg.Tick, time.Minute))
+}
+
 func (l *Loop) save(ctx context.Context, r *Record) error {
 	if err := l.cfg.Records.Save(ctx, r); err != nil {
 		return fmt.Errorf("save the record of %s: %w", r.Job, err)

@@ -44,6 +44,7 @@ func (l *Loop) Reconcile(ctx context.Context, id driver.JobID) (time.Duration, e
 	}
 	// 4. Which attempts are there, and what did they do so far?
 	p.adopt(ctx)
+	p.place()
 	p.measure(ctx)
 	// 5. It ended: compare, learn, close.
 	if p.job.State.Ended() {
@@ -173,6 +174,19 @@ func (p *pass) adopt(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// place notes where the present attempt runs: once it waits for the next one, or has
+// ended, the scheduler may not tell any more.
+func (p *pass) place() {
+	if p.job.Alias != "" && p.job.Alias != p.rec.Alias {
+		p.rec.Alias, p.dirty = p.job.Alias, true
+	}
+	i := slices.IndexFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == p.job.Attempt })
+	if p.job.Node == "" || i < 0 || p.rec.Runs[i].Node == p.job.Node || p.rec.Runs[i].Node != "" && p.job.State != driver.Running {
+		return
+	}
+	p.rec.Runs[i].Node, p.dirty = p.job.Node, true
 }
 
 // remember notes that the settings of the attempt before the given one hurt.

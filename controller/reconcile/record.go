@@ -30,6 +30,7 @@ type Record struct {
 	Runs        []Run           `json:"runs,omitempty"`   // one per attempt
 	Queued      *Run            `json:"queued,omitempty"` // carried out, and its attempt has not begun
 	Total       int             `json:"total"`            // epochs in all, 0 unknown
+	Alias       string          `json:"alias,omitempty"`  // by which exporters know it, where not by its id
 
 	Epochs   []tuning.Epoch            `json:"epochs,omitempty"`   // measured, of all attempts, each number once
 	Profiles map[string]tuning.Profile `json:"profiles,omitempty"` // by the key of the settings
@@ -58,7 +59,8 @@ type Record struct {
 type Run struct {
 	Attempt  int             `json:"attempt"`
 	Settings tuning.Settings `json:"settings"`
-	Action   tuning.Action   `json:"action"` // hold: the owner's own submission
+	Action   tuning.Action   `json:"action"`         // hold: the owner's own submission
+	Node     string          `json:"node,omitempty"` // where it runs or ran, as far as the scheduler said so
 	Intent   string          `json:"intent,omitempty"`
 	// Wait is how long the scheduler said that it would wait in the queue.
 	Wait time.Duration `json:"wait,omitempty"`
@@ -99,6 +101,15 @@ func (r *Record) Settings(attempt int) tuning.Settings {
 		}
 	}
 	return r.Own
+}
+
+// Node is where the given attempt runs or ran; empty = not known.
+func (r *Record) Node(attempt int) string {
+	i := slices.IndexFunc(r.Runs, func(run Run) bool { return run.Attempt == attempt })
+	if i < 0 {
+		return ""
+	}
+	return r.Runs[i].Node
 }
 
 // Done is the number of epochs that ended, over all attempts.

@@ -43,6 +43,8 @@ type Measurement struct {
 type MeasureRequest struct {
 	Job      driver.JobID
 	Attempt  int
+	Alias    string // by which exporters know the job; empty = by its id
+	Node     string // where the attempt runs or ran; empty = not known
 	Settings tuning.Settings
 	Policy   tuning.Policy
 }
@@ -54,6 +56,7 @@ type Question struct {
 	Own    tuning.Settings
 	Policy tuning.Policy
 	Site   tuning.Site
+	Node   string // where the job runs; empty = that is open
 
 	// Epochs and Taught ask for the quality that such jobs reached after so many
 	// epochs in all under these hyperparameters; 0 = it is not asked for.
@@ -100,6 +103,7 @@ type Lesson struct {
 	RestartCost []time.Duration
 	Final       *Final // nil: it did not end well, or its hyperparameters changed on the way
 	Polluted    bool   // others disturbed most of its epochs
+	Node        string // where its last attempt ran; empty = not known
 	At          time.Time
 }
 

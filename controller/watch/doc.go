@@ -5,5 +5,6 @@
 // come keys, each at most once at a time: a key that is added again while it is
 // worked on comes back after Done. A stream that ends is opened again after a
 // pause, and the resync lists every job, so a lost event costs time and nothing
-// else. The package never looks at a job.
+// else: a job that runs, or of which the list says something new, is looked at, and
+// after every tenth list each of them. The package never looks at a job.
 package watch

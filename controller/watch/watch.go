@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"pitchpipe/driver"
@@ -18,10 +19,16 @@ type Source interface {
 type Watcher struct {
 	Source Source
 	Queue  *Queue
-	Resync time.Duration // how often every job is looked at, default one minute
+	Resync time.Duration // how often every job is listed, default one minute
 	Retry  time.Duration // pause before a broken stream is opened again, default one second
 	Log    *slog.Logger
+
+	listed map[driver.JobID]driver.Job // what the last list said of jobs that do not run
+	lists  int                         // since the stream was opened
 }
+
+// every is how many lists there are to one after which every job is looked at.
+const every = 10
 
 // Run feeds the queue until ctx ends.
 func (w *Watcher) Run(ctx context.Context) error {
@@ -32,6 +39,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		if err != nil {
 			w.Log.Warn("watch failed, will retry", "error", err)
 		}
+		w.lists = 0
 		w.list(ctx)
 		w.drain(ctx, events, resync.C)
 		select {
@@ -67,9 +75,19 @@ func (w *Watcher) list(ctx context.Context) {
 		}
 		return
 	}
+	whole := w.lists%every == 0
+	w.lists++
+	listed := make(map[driver.JobID]driver.Job, len(jobs))
 	for _, j := range jobs {
-		w.Queue.Add(j.ID)
+		before, known := w.listed[j.ID]
+		if j.State != driver.Running {
+			listed[j.ID] = j
+		}
+		if whole || !known || !reflect.DeepEqual(before, j) {
+			w.Queue.Add(j.ID)
+		}
 	}
+	w.listed = listed
 }
 
 func orElse(d, fallback time.Duration) time.Duration {

@@ -103,6 +103,8 @@ type source struct {
 	streams []chan driver.Event
 	opened  int
 	fail    error
+	state   driver.State
+	detail  string
 }
 
 func (s *source) Watch(context.Context) (<-chan driver.Event, error) {
@@ -123,13 +125,55 @@ func (s *source) List(context.Context) ([]driver.Job, error) {
 	if s.fail != nil {
 		return nil, s.fail
 	}
-	return []driver.Job{{ID: "listed"}}, nil
+	return []driver.Job{{ID: "listed", State: s.state, Detail: s.detail}}, nil
+}
+
+func (s *source) set(state driver.State, detail string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state, s.detail = state, detail
+}
+
+func TestAResyncLooksAtWhatRunsOrIsNewAndAtAllNowAndThen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{state: driver.Pending}
+		q := watch.NewQueue()
+		ctx, cancel := context.WithCancel(t.Context())
+		w := &watch.Watcher{Source: s, Queue: q, Resync: time.Minute, Log: slog.New(slog.DiscardHandler)}
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = w.Run(ctx) })
+		looked := func() { q.Done(get(t, q)) }
+		looked() // when the stream was opened
+		next := func() { time.Sleep(time.Minute); synctest.Wait() }
+		next()
+		empty(t, q) // it waits as before
+		s.set(driver.Pending, "held")
+		next()
+		looked() // the list says something new
+		s.set(driver.Running, "")
+		for range 3 {
+			next()
+			looked() // it runs
+		}
+		s.set(driver.Succeeded, "")
+		next()
+		looked()
+		for range 3 {
+			next()
+			empty(t, q)
+		}
+		next()
+		looked() // the tenth list
+		cancel()
+		wg.Wait()
+	})
 }
 
 func TestABrokenStreamIsOpenedAgainAndTheListFillsTheGap(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &source{}
+		s := &source{state: driver.Running}
 		q := watch.NewQueue()
 		ctx, cancel := context.WithCancel(t.Context())
 		w := &watch.Watcher{Source: s, Queue: q, Resync: time.Hour, Log: slog.New(slog.DiscardHandler)}

@@ -136,6 +136,7 @@ func twoMoves(t *testing.T, h *Harness) {
 			job = h.get(t, job.ID)
 			return job.State == driver.Running && job.Attempt == i+1
 		})
+		h.another(t, job.ID)
 		in := h.intent(job, id, driver.Change{TimeLimit: time.Duration(i+1) * time.Hour})
 		wantStep(t, h.drive(t, in, 1), driver.StepStarted)
 	}

@@ -68,6 +68,13 @@ func (h *Harness) epochs(t *testing.T, id driver.JobID, n int) {
 	})
 }
 
+// another waits until the job has ended one more epoch than by now: an attempt that
+// has just begun cannot be asked to save yet.
+func (h *Harness) another(t *testing.T, id driver.JobID) {
+	t.Helper()
+	h.epochs(t, id, len(epochLines(h.logs(t, id, 0)))+1)
+}
+
 // logs returns the output of the job from offset on. A job that never ran may
 // have none.
 func (h *Harness) logs(t *testing.T, id driver.JobID, offset int64) string {

@@ -50,6 +50,7 @@ func changeLive(t *testing.T, h *Harness) {
 			job = h.get(t, job.ID)
 			return job.State == driver.Running && job.Attempt == i+1
 		})
+		h.another(t, job.ID)
 		in := h.intent(job, []string{"live", "back"}[i], change)
 		if err := h.Driver.Check(t.Context(), in); err != nil {
 			t.Errorf("Check: %v", err)

@@ -48,7 +48,11 @@ func fails(t *testing.T, h *Harness) {
 
 func missing(t *testing.T, h *Harness) {
 	job := h.start(t, Behaviour{Epochs: 1, MissingCommand: true})
-	wantState(t, h.ended(t, job.ID), driver.NotStarted)
+	want := driver.NotStarted
+	if h.Blind {
+		want = driver.Failed
+	}
+	wantState(t, h.ended(t, job.ID), want)
 }
 
 func overTime(t *testing.T, h *Harness) {

@@ -74,6 +74,10 @@ type Harness struct {
 	Cores       int
 	MemoryBytes int64
 
+	// Blind: the driver may not read the jobs' outputs, and its scheduler tells only
+	// there that a job could not be started.
+	Blind bool
+
 	// Now and Sleep are the driver's clock; nil = the real one. Sleep returns when
 	// d has passed for the driver, or ctx ended.
 	Now   func() time.Time

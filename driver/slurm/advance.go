@@ -76,7 +76,9 @@ func position(job driver.Job, r *journal.Record, in driver.Intent) (driver.Step,
 	if n := len(job.Attempts); n > 0 && job.Attempts[n-1].Intent == in.ID {
 		return step(driver.StepStarted, "the attempt has the settings of the intent")
 	}
-	if kind, ok := r.Closed[in.ID]; ok && !job.State.Ended() {
+	if kind, ok := r.Closed[in.ID]; ok && kind == driver.StepStarted {
+		return step(kind, "its owner has changed the job since")
+	} else if ok && !job.State.Ended() {
 		return step(kind, "the intent has been given up")
 	}
 	switch {
@@ -106,17 +108,26 @@ func (m move) step(kind driver.StepKind, detail string) driver.Step {
 
 // begin makes the intent durable before anything is done for it.
 func (m move) begin(ctx context.Context, in driver.Intent) (driver.Step, error) {
-	m.r.Late = nil
 	moving := &journal.Moving{Intent: in, Phase: journal.Asking, Restarts: m.j.Restarts, Before: sizeOf(m.j)}
-	if waiting(m.j.State) {
+	if parse.Waiting(m.j.State) {
 		moving.Phase, moving.Queued, moving.Restarts = journal.Stopped, true, m.j.Restarts-1
 		m.r.Moving = moving
+		if err := m.d.write(m.r, "beginning"); err != nil {
+			return driver.Step{}, err
+		}
 		return m.change(ctx)
 	}
 	if m.j.State == "COMPLETING" {
 		return m.step(driver.StepRunning, "the attempt is just ending"), nil
 	}
 	moving.Asked, moving.Offset = time.Now(), m.d.outputSize(m.j)
+	if in.Checkpoint.Done != "" && !*m.d.cfg.ReadOutput {
+		saves, err := m.d.cfg.Saves(ctx, m.j.Node, driver.JobID(m.j.ID), m.j.Restarts+1)
+		if err != nil {
+			return driver.Step{}, fmt.Errorf("how often it saved before: %w: %w", driver.ErrTransient, err)
+		}
+		moving.Saves = saves
+	}
 	m.r.Moving = moving
 	if err := m.d.write(m.r, "asking"); err != nil {
 		return driver.Step{}, err
@@ -127,9 +138,11 @@ func (m move) begin(ctx context.Context, in driver.Intent) (driver.Step, error) 
 // signal asks the job to save. A crash between the signal and its record sends it
 // again; that is why a job's handler must bear a second one.
 func (m move) signal(ctx context.Context) error {
-	name := m.r.Moving.Intent.Checkpoint.SignalName()[len("SIG"):]
-	// --full: the batch shell, its children, and the steps.
-	if err := m.d.effect(ctx, "scancel", "--full", "--signal="+name, string(m.r.Job)); err != nil {
+	send, name := m.signalTask, m.r.Moving.Intent.Checkpoint.SignalName()
+	if m.j.ArrayJob == "" {
+		send = func(ctx context.Context, name string) error { return m.d.cfg.Actor.Signal(ctx, string(m.r.Job), name) }
+	}
+	if err := send(ctx, name); err != nil {
 		return err
 	}
 	m.d.cfg.AfterStep("signal-sent")
@@ -141,18 +154,18 @@ func (m move) signal(ctx context.Context) error {
 func (m move) proceed(ctx context.Context) (driver.Step, error) {
 	moving := m.r.Moving
 	switch {
-	case ended(m.j.State):
+	case parse.Ended(m.j.State):
 		return m.close(ctx, driver.StepFinished, "the job has ended")
 	case m.j.Restarts > moving.Restarts+1:
 		return m.close(ctx, driver.StepSuperseded, "the job was put back into the queue by another")
-	case running(m.j.State) && !leaving(m.j, time.Now()) && m.j.Restarts > moving.Restarts:
+	case parse.Running(m.j.State) && !leaving(m.j, time.Now()) && m.j.Restarts > moving.Restarts:
 		return m.running(ctx)
 	}
 	switch moving.Phase {
 	case journal.Asking, journal.Stopping:
 		return m.leave(ctx)
 	case journal.Stopped, journal.Changed:
-		if !waiting(m.j.State) {
+		if !parse.Waiting(m.j.State) {
 			return m.step(driver.StepStopped, "its processes are being ended"), nil
 		}
 		if detail := m.ownersWord(); detail != "" {
@@ -169,6 +182,7 @@ func (m move) proceed(ctx context.Context) (driver.Step, error) {
 // running: the next attempt runs already, under the new settings or without them.
 func (m move) running(ctx context.Context) (driver.Step, error) {
 	if n := len(m.r.Attempts); n > 0 && m.r.Attempts[n-1].Intent == m.r.Moving.Intent.ID {
+		m.late()
 		m.r.Moving = nil
 		return m.step(driver.StepStarted, "runs"), m.d.write(m.r, "started")
 	}
@@ -192,16 +206,14 @@ func (m move) ownersWord() string {
 	return ""
 }
 
-// giveBack ends an intent after its owner's word: what we made wait goes on, what
-// he holds stays.
+// giveBack ends an intent after its owner's word: what we made wait goes on. What he
+// holds stays held, and does not wait for us once he lets it go.
 func (m move) giveBack(ctx context.Context, detail string) (driver.Step, error) {
 	if !unchanged(m.r.Moving.Before, sizeOf(m.j)) {
 		m.r.Own = sizeOf(m.j)
 	}
-	if !m.r.Moving.Queued && !m.j.Held {
-		if err := m.d.resume(ctx, m.j, m.r); err != nil {
-			return driver.Step{}, err
-		}
+	if err := m.letGo(ctx); err != nil {
+		return driver.Step{}, err
 	}
 	return m.close(ctx, driver.StepSuperseded, detail)
 }
@@ -212,18 +224,20 @@ func (m move) close(_ context.Context, kind driver.StepKind, detail string) (dri
 		m.r.Closed = map[string]driver.StepKind{}
 	}
 	m.r.Closed[m.r.Moving.Intent.ID] = kind
-	if cp := m.r.Moving.Intent.Checkpoint; m.r.Moving.Signalled && cp != nil && cp.Exit != 0 {
-		m.r.Late = &journal.Late{Restarts: m.r.Moving.Restarts + 1, Exit: cp.Exit}
-	}
+	m.late()
 	m.r.Moving, m.r.Next = nil, nil
 	if kind == driver.StepSuperseded {
-		var kept driver.Change
-		if n := len(m.r.Attempts); n > 0 {
-			kept = m.r.Attempts[n-1].Change
-		}
-		if err := m.d.writeSettings(m.r, m.j.Restarts+1, kept); err != nil {
+		if err := m.keepSettings(); err != nil {
 			return driver.Step{}, err
 		}
 	}
 	return m.step(kind, detail), m.d.write(m.r, string(kind))
+}
+
+// late notes that the job was asked to save: whenever it is seen to have left for that
+// reason it is ours to let go, even when slurmctld forgot that it was.
+func (m move) late() {
+	if cp := m.r.Moving.Intent.Checkpoint; m.r.Moving.Signalled && cp != nil && cp.Exit != 0 {
+		m.r.Late = &journal.Late{Restarts: m.r.Moving.Restarts + 1, Exit: cp.Exit}
+	}
 }

@@ -58,14 +58,15 @@ func newCluster(t *testing.T) *cluster {
 	self, err := user.Current()
 	err = errors.Join(err,
 		os.Chmod(dir, 0o755), os.Mkdir(settings, 0o755),
+		os.WriteFile(filepath.Join(dir, "job_submit.lua"), []byte(markAll), 0o644),
 		os.WriteFile(filepath.Join(dir, "conf"), []byte("site_dir="+settings+"\nsite_user="+self.Username+"\n"), 0o644),
 		os.WriteFile(filepath.Join(dir, "prolog"), []byte(strings.Replace(string(prolog), conf, "conf="+dir+"/conf", 1)), 0o755))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{settings: settings, turns: make(chan struct{}, 4)}
+	c := &cluster{settings: settings, turns: make(chan struct{}, 8)}
 	c.shared.Options = slurmcluster.Options{
-		CPUs: clusterCPUs, Nodes: 2, Accounting: true, TaskProlog: filepath.Join(dir, "prolog"),
+		CPUs: clusterCPUs, Nodes: 2, Accounting: true, TaskProlog: filepath.Join(dir, "prolog"), JobSubmitLua: filepath.Join(dir, "job_submit.lua"),
 		Lines: []string{
 			"RequeueExitHold=85", "MinJobAge=300",
 			"SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,sched_min_interval=0",
@@ -73,6 +74,15 @@ func newCluster(t *testing.T) *cluster {
 	}
 	return c
 }
+
+// markAll marks every job as the submission plugin marks those that have a stanza.
+const markAll = `function slurm_job_submit(job_desc, part_list, submit_uid)
+  job_desc.admin_comment = "pitchpipe:1:{}"
+  return slurm.SUCCESS
+end
+function slurm_job_modify(job_desc, job_rec, part_list, modify_uid) return slurm.SUCCESS end
+return slurm.SUCCESS
+`
 
 const (
 	clusterCPUs     = 16
@@ -241,9 +251,17 @@ func TestOnACluster(t *testing.T) {
 		}
 	})
 	t.Run("conformance", func(t *testing.T) {
+		t.Parallel()
 		drivertest.Run(t, func(t *testing.T) drivertest.Harness {
 			t.Helper()
 			return newBench(t, c, nil).harness(t)
+		})
+	})
+	t.Run("conformance of a site", func(t *testing.T) {
+		t.Parallel()
+		drivertest.Run(t, func(t *testing.T) drivertest.Harness {
+			t.Helper()
+			return newBench(t, c, nil).site(t)
 		})
 	})
 	for _, s := range stories() {

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/command"
 )
 
@@ -45,11 +47,35 @@ type Config struct {
 	// Commands runs Slurm's commands; default those that are installed.
 	Commands command.Runner
 
+	// Actor changes jobs and reads their scripts; default by Commands. Where it acts
+	// for others (Everyone) it is a broker.
+	Actor act.Actor
+
+	// Everyone: the jobs of all users are seen, and changed by the Actor's rights.
+	// Their users submit them, so that Start is not supported; their output is theirs,
+	// so that Saves tells of checkpoints; and the site's TaskProlog starts the
+	// listener.
+	Everyone bool
+
+	// Marked: only jobs are seen that the site's submission plugin marked as having a
+	// stanza. Without it the script of every job is read once.
+	Marked bool
+
+	// Saves returns how often an attempt has said so far, through the listener, that
+	// it saved: lines that match Checkpoint.Done. It serves where the output is not
+	// this user's to read; nil = nobody tells.
+	Saves func(ctx context.Context, node string, job driver.JobID, attempt int) (int, error)
+
 	// Parse reads a job file.
 	Parse func(filename string, src []byte, vars map[string]string) (*jobfile.Job, error)
 
-	// Interval is how often a watch asks squeue; default DefaultInterval.
+	// Interval is how often a watch asks squeue, unless that costs more than a hundredth
+	// of a core; default DefaultInterval.
 	Interval time.Duration
+
+	// Wake is a file that the site's hooks touch when a job begins or ends, so that a
+	// watch looks sooner; empty = there is none.
+	Wake string
 
 	// Window is for how long a job that was put back into the queue waits for its
 	// new settings before it starts again by itself; default DefaultWindow. Slurm's
@@ -106,11 +132,17 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("%w: partition %q", ErrConfig, p)
 		}
 	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
 	if c.Commands == nil {
 		c.Commands = command.Exec{}
 	}
+	if c.Actor == nil {
+		c.Actor = act.Commands{Runner: c.Commands, Logger: c.Logger}
+	}
 	if c.ReadOutput == nil {
-		own := c.User == self.Username
+		own := c.User == self.Username && !c.Everyone
 		c.ReadOutput = &own
 	}
 	for _, d := range []struct {
@@ -128,9 +160,6 @@ func (c Config) withDefaults() (Config, error) {
 		if err := os.MkdirAll(c.SettingsDir, 0o755); err != nil {
 			return c, fmt.Errorf("%w: %w", ErrConfig, err)
 		}
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.AfterStep == nil {
 		c.AfterStep = func(string) {}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io/fs"
 	"os"
 	"sync"
@@ -13,7 +14,6 @@ import (
 	"pitchpipe/driver/durable"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/journal"
-	"pitchpipe/driver/slurm/parse"
 )
 
 // Driver is one user's view of one Slurm cluster.
@@ -23,17 +23,19 @@ type Driver struct {
 	lock    *os.File
 	site    site
 
-	mu    sync.Mutex
-	locks map[driver.JobID]*sync.Mutex // of jobs whose record is being changed
-	seen  map[driver.JobID]seen        // what was read, by what squeue said then
-	texts map[driver.JobID]text        // scripts of jobs without a record
-}
+	hashes  maphash.Seed
+	polling sync.Mutex // one look at the whole queue at a time
 
-// seen is a record of scontrol that need not be read again as long as squeue
-// prints the same.
-type seen struct {
-	print string
-	job   parse.Job
+	mu        sync.Mutex
+	locks     map[driver.JobID]*lock      // of jobs that are being looked at or changed
+	lines     map[driver.JobID]uint64     // what squeue said last of each job that is seen; replaced, never changed
+	seen      map[driver.JobID]seen       // what was read of them
+	strangers map[string]time.Time        // numbers of jobs that are none of ours, and since when
+	doubted   map[driver.JobID]time.Time  // when something was done here to a job
+	until     time.Time                   // until when seen counts
+	whole     time.Time                   // when the last of what squeue does not print was read
+	over      map[driver.JobID]driver.Job // that slurmctld has forgotten, without their scripts
+	texts     map[driver.JobID]text       // scripts of jobs without a record
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -46,7 +48,8 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{
-		cfg: cfg, locks: map[driver.JobID]*sync.Mutex{}, seen: map[driver.JobID]seen{}, texts: map[driver.JobID]text{},
+		cfg: cfg, hashes: maphash.MakeSeed(), locks: map[driver.JobID]*lock{}, seen: map[driver.JobID]seen{},
+		doubted: map[driver.JobID]time.Time{}, strangers: map[string]time.Time{}, over: map[driver.JobID]driver.Job{}, texts: map[driver.JobID]text{},
 	}
 	if d.journal, err = journal.Open(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("slurm driver: %w", err)
@@ -83,16 +86,22 @@ func (d *Driver) prune(before time.Time) error {
 		if r.Last == nil || r.Last.Ended.After(before) {
 			continue
 		}
+		if err := d.dropSettings(r); err != nil {
+			return err
+		}
 		if err := d.journal.Forget(id); err != nil {
 			return err
 		}
-		if r.Request != "" {
+		d.mu.Lock()
+		delete(d.over, id)
+		d.mu.Unlock()
+		if req, err := d.journal.Request(r.Request); err == nil && req.Job == id { // of an array its first task's
 			if err := d.journal.Free(r.Request); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	return d.pruneArrays(before)
 }
 
 // Name is slurm.
@@ -101,33 +110,21 @@ func (d *Driver) Name() string { return "slurm" }
 // Capabilities tells what Slurm can do to a job. That memory and cores are
 // confined is the site's word (cgroups).
 func (d *Driver) Capabilities() driver.Capabilities {
-	return driver.Capabilities{KeepsID: true, Env: d.cfg.TaskProlog, Live: d.cfg.TaskProlog, Memory: true, Cores: true, Accounts: true}
-}
-
-// hold serialises what changes one job's record, and returns the release.
-func (d *Driver) hold(id driver.JobID) func() {
-	d.mu.Lock()
-	l, ok := d.locks[id]
-	if !ok {
-		l = &sync.Mutex{}
-		d.locks[id] = l
+	return driver.Capabilities{
+		KeepsID: true, Env: d.cfg.TaskProlog, Live: d.cfg.TaskProlog, Memory: true, Cores: true, Accounts: true, UsersSubmit: d.cfg.Everyone,
 	}
-	d.mu.Unlock()
-	l.Lock()
-	return l.Unlock
 }
 
 // ask runs a command that changes nothing.
 func (d *Driver) ask(ctx context.Context, name string, args ...string) ([]byte, error) {
-	out, err := d.cfg.Commands.Run(ctx, command.Call{Name: name, Args: args})
-	return out.Stdout, err
+	out, _, err := d.paid(ctx, name, args...)
+	return out, err
 }
 
-// effect runs a command that changes something.
-func (d *Driver) effect(ctx context.Context, name string, args ...string) error {
-	d.cfg.Logger.Info("slurm", "command", command.Call{Name: name, Args: args}.String())
-	_, err := d.cfg.Commands.Run(ctx, command.Call{Name: name, Args: args, Effect: true})
-	return err
+// paid runs a command that changes nothing, and tells what CPU that took.
+func (d *Driver) paid(ctx context.Context, name string, args ...string) ([]byte, time.Duration, error) {
+	out, err := d.cfg.Commands.Run(ctx, command.Call{Name: name, Args: args})
+	return out.Stdout, out.CPU, err
 }
 
 // record reads the record of a job; nil without an error is not an answer, so the
@@ -154,6 +151,8 @@ func (d *Driver) write(r *journal.Record, step string) error {
 
 // Stop cancels a job. Stopping an ended job does nothing.
 func (d *Driver) Stop(ctx context.Context, id driver.JobID) error {
+	d.doubt(id)
+	defer d.doubt(id)
 	job, err := d.Get(ctx, id)
 	if err != nil {
 		return fmt.Errorf("stop: %w", err)
@@ -161,7 +160,12 @@ func (d *Driver) Stop(ctx context.Context, id driver.JobID) error {
 	if job.State.Ended() {
 		return nil
 	}
-	if err := d.effect(ctx, "scancel", string(id)); err != nil {
+	if arrayOf(id) != "" {
+		if err := d.enter(ctx, id); err != nil {
+			return fmt.Errorf("stop: %w", err)
+		}
+	}
+	if err := d.cfg.Actor.Cancel(ctx, string(id)); err != nil {
 		return fmt.Errorf("stop: job %s: %w", id, err)
 	}
 	d.cfg.AfterStep("cancelled")

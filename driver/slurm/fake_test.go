@@ -1,11 +1,11 @@
 package slurm_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"os/user"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -32,13 +32,16 @@ type fake struct {
 }
 
 type fakeJob struct {
-	id                          int
+	id                          int // of its own; that of an array's task counts once it is numbered
+	array, task                 int // of a task
+	numbered                    bool
 	state, comment, name        string
 	script                      []byte
 	restarts, cores, mem, limit int
 	exit                        int
 	held, noRequeue             bool
 	submitted, started, ended   time.Time
+	eligible                    time.Time // zero: when it was submitted
 	out                         string
 	partition, admin            string
 }
@@ -52,7 +55,11 @@ func newFake(t *testing.T) *fake {
 	return &fake{user: u.Username, conf: "SLURM_VERSION = 22.05.8\nMinJobAge = 300 sec\nRequeueExitHold = (null)\n", jobs: map[int]*fakeJob{}, steps: map[int]bool{}}
 }
 
-func (f *fake) Run(_ context.Context, c command.Call) (command.Output, error) {
+func (f *fake) Run(ctx context.Context, c command.Call) (command.Output, error) {
+	if f.hangs(c) {
+		<-ctx.Done()
+		return command.Output{}, fmt.Errorf("%s: %w", c.Name, driver.ErrUnknown)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls = append(f.calls, c.String())
@@ -66,6 +73,9 @@ func (f *fake) Run(_ context.Context, c command.Call) (command.Output, error) {
 		if err := f.cut(c, true); err != nil {
 			return command.Output{}, err
 		}
+	}
+	if strings.HasSuffix(out, " not found") { // so says scontrol of a task
+		return command.Output{Stdout: []byte(out)}, &command.Failed{Call: c, Status: 1, Cause: command.Cause("", c.Effect)}
 	}
 	if stderr != "" {
 		return command.Output{}, &command.Failed{Call: c, Status: 1, Stderr: stderr, Cause: command.Cause(stderr, c.Effect)}
@@ -102,16 +112,35 @@ func (f *fake) answer(c command.Call) (out, stderr string) {
 		}
 		return "batch\n", ""
 	case c.Name == "squeue" && strings.Contains(line, "%A|%k"):
-		return f.each(func(j *fakeJob) string { return fmt.Sprintf("%d|%s\n", j.id, j.comment) }), ""
+		return f.each(func(j *fakeJob) string { return fmt.Sprintf("%d|%s\n", j.number(), j.comment) }), ""
 	case c.Name == "squeue":
 		return f.each(func(j *fakeJob) string {
-			return fmt.Sprintf("%d|%d|N/A|N/A|%s|None|%d|%d|%dM|%d:00|main|\n", j.id, j.id, j.state, j.restarts, j.cores, j.mem, j.limit)
+			array, task := j.number(), "N/A"
+			if j.array > 0 {
+				array, task = j.array, fmt.Sprint(j.task)
+			}
+			return fmt.Sprintf("%d|%d|%s|N/A|%s|None|%d|%d|%dM|%d:00|main|\n", j.number(), array, task, j.state, j.restarts, j.cores, j.mem, j.limit)
 		}), ""
 	case line == "-o show job":
-		return f.each(f.record), ""
+		return f.records(0), ""
+	}
+	if array, ok := f.isArray(c); ok && strings.HasPrefix(line, "-o show job") {
+		return f.records(array), ""
 	}
 	j := f.job(c)
+	if j == nil && strings.HasPrefix(line, "write batch_script") { // of an array as of its tasks
+		j = f.named(c.Args[2] + "_3")
+	}
+	if j != nil && c.Effect && j.array > 0 {
+		if c.Name == "scancel" && !j.numbered && !strings.Contains(line, "--signal") {
+			delete(f.jobs, j.id) // nothing is left of it
+			return "", ""
+		}
+		j.numbered = true
+	}
 	switch {
+	case j == nil && strings.HasPrefix(line, "-o show job") && strings.Contains(c.Args[3], "_"):
+		return "Job " + c.Args[3] + " not found", ""
 	case j == nil:
 		return "", "slurm_load_jobs error: Invalid job id specified"
 	case strings.HasPrefix(line, "-o show job"):
@@ -119,6 +148,7 @@ func (f *fake) answer(c command.Call) (out, stderr string) {
 	case strings.HasPrefix(line, "write batch_script"):
 		return string(j.script), ""
 	case strings.HasPrefix(line, "release"):
+		j.state, j.held = "PENDING", false
 	case strings.HasPrefix(line, "requeue Incomplete"):
 		f.requeue(j)
 	case c.Name == "scancel" && strings.Contains(line, "--signal"):
@@ -143,8 +173,26 @@ func (f *fake) each(text func(*fakeJob) string) string {
 func (f *fake) job(c command.Call) *fakeJob {
 	for _, a := range c.Args {
 		id := 0
-		if n, err := fmt.Sscanf(strings.TrimPrefix(a, "JobId="), "%d", &id); n == 1 && err == nil {
-			return f.jobs[id]
+		a = strings.TrimPrefix(a, "JobId=")
+		if n, err := fmt.Sscanf(a, "%d", &id); n == 1 && err == nil {
+			return f.named(a)
+		}
+	}
+	return nil
+}
+
+// named is the job of a number, or the task ARRAY_TASK.
+func (f *fake) named(id string) *fakeJob {
+	n, task := 0, 0
+	if _, err := fmt.Sscanf(id, "%d_%d", &n, &task); err != nil {
+		if j := f.jobs[n]; j != nil && (j.array == 0 || j.numbered) {
+			return j
+		}
+		return nil
+	}
+	for _, j := range f.jobs {
+		if j.array == n && j.task == task {
+			return j
 		}
 	}
 	return nil
@@ -162,9 +210,24 @@ func (f *fake) submit(c command.Call) string {
 		if v, ok := strings.CutPrefix(a, "--job-name="); ok {
 			j.name = v
 		}
+		if v, ok := strings.CutPrefix(a, "--begin="); ok {
+			j.wait(v)
+		}
+	}
+	array, n := j.id, 0
+	if m := regexp.MustCompile(`(?m)^#SBATCH --array=1-(\d+)`).FindSubmatch(c.Stdin); m != nil {
+		_, _ = fmt.Sscan(string(m[1]), &n)
+	}
+	for task := 1; task < n; task++ { // the last has the number of the array
+		one := *j
+		one.id, one.array, one.task = array+task, array, task
+		f.jobs[one.id] = &one
+	}
+	if n > 0 {
+		j.array, j.task = array, n
 	}
 	f.jobs[j.id] = j
-	return fmt.Sprintln(j.id)
+	return fmt.Sprintln(array)
 }
 
 func (f *fake) requeue(j *fakeJob) {
@@ -193,53 +256,24 @@ func (f *fake) update(j *fakeJob, args []string) string {
 			j.mem = n
 		case "TimeLimit":
 			j.limit = n
+		case "StartTime":
+			j.wait(value)
 		}
 	}
 	return ""
 }
 
-func (f *fake) record(j *fakeJob) string {
-	stamp := func(t time.Time) string {
-		if t.IsZero() {
-			return "Unknown"
-		}
-		return t.Format("2006-01-02T15:04:05")
-	}
-	host, limit := "", "UNLIMITED"
-	if j.state != "PENDING" && !j.started.IsZero() {
-		host = "BatchHost=n1 "
-	}
-	if j.limit > 0 {
-		limit = fmt.Sprintf("%02d:%02d:00", j.limit/60, j.limit%60)
-	}
-	priority, requeue := 1, 1
-	if j.held {
-		priority = 0
-	}
-	if j.noRequeue {
-		requeue = 0
-	}
-	return fmt.Sprintf("JobId=%d JobName=%s UserId=%s(1) GroupId=g(1) Priority=%d Account=(null) QOS=normal JobState=%s Reason=None "+
-		"Dependency=(null) Requeue=%d Restarts=%d BatchFlag=1 Reboot=0 ExitCode=%d:0 TimeLimit=%s SubmitTime=%s EligibleTime=%s "+
-		"StartTime=%s EndTime=%s Partition=%s NodeList=n1 %sNumNodes=1 NumCPUs=%d NumTasks=1 CPUs/Task=%d MinMemoryNode=%dM "+
-		"Command=(null) WorkDir=/ AdminComment=%s Comment=%s StdErr=%s StdIn=/dev/null StdOut=%s Power= \n",
-		j.id, j.name, f.user, priority, j.state, requeue, j.restarts, j.exit, limit, stamp(j.submitted), stamp(j.submitted),
-		stamp(j.started), stamp(j.ended), cmp.Or(j.partition, "main"), host, j.cores, j.cores, j.mem, j.admin, j.comment, j.out, j.out)
-}
-
 // run lets a waiting job start.
 func (f *fake) run(id driver.JobID) {
 	f.with(id, func(j *fakeJob) {
-		j.state, j.started = "RUNNING", time.Now().UTC().Truncate(time.Second)
+		j.state, j.started, j.numbered = "RUNNING", time.Now().UTC().Truncate(time.Second), true
 	})
 }
 
 func (f *fake) with(id driver.JobID, do func(*fakeJob)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n := 0
-	_, _ = fmt.Sscan(string(id), &n)
-	do(f.jobs[n])
+	do(f.named(string(id)))
 }
 
 // count is how many calls began so.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
@@ -29,7 +30,7 @@ func (d *Driver) Check(ctx context.Context, in driver.Intent) error {
 	if err != nil {
 		return fmt.Errorf("check: %w", err)
 	}
-	if ended(j.State) {
+	if parse.Ended(j.State) {
 		return fmt.Errorf("check: job %s has ended: %w", in.Job, driver.ErrConflict)
 	}
 	if r == nil {
@@ -49,14 +50,21 @@ func (d *Driver) open(ctx context.Context, j parse.Job) (*journal.Record, error)
 	if err != nil {
 		return nil, err
 	}
-	r := &journal.Record{Job: jobID(j.ID, j.ArrayJob, j.ArrayTask), Script: t.script, Submitted: j.Submitted, Own: sizeOf(j)}
-	have := r.Own
-	r.Set = &have
-	if waiting(j.State) && *d.cfg.ReadOutput {
-		r.Output = d.mark(j, j.Restarts+1)
-	}
+	r := d.first(j)
+	r.Script = t.script
+	r.Delayed = parse.Waiting(j.State) && j.Restarts == 0 && slices.Contains(strings.Fields(j.Comment), act.HeadStart)
 	follow(r, j, time.Now())
 	return r, nil
+}
+
+// first is what a record says of a job that is seen for the first time.
+func (d *Driver) first(j parse.Job) *journal.Record {
+	have := sizeOf(j)
+	r := &journal.Record{Job: nameOf(j), User: j.User, Submitted: j.Submitted, Own: have, Set: &have}
+	if parse.Waiting(j.State) && *d.cfg.ReadOutput {
+		r.Output = d.mark(j, j.Restarts+1)
+	}
+	return r
 }
 
 // judge refuses an intent that this cluster or this job cannot follow.
@@ -64,10 +72,13 @@ func (d *Driver) judge(ctx context.Context, j parse.Job, r *journal.Record, in d
 	if why := observedOnly(j); why != "" {
 		return fmt.Errorf("%s: %w", why, driver.ErrUnsupported)
 	}
+	if d.cfg.Everyone && j.ArrayJob != "" {
+		return fmt.Errorf("tasks of arrays are changed for their own users only, not for a site: %w", driver.ErrUnsupported)
+	}
 	if err := d.judgeChange(ctx, j, r, in.Change); err != nil {
 		return err
 	}
-	if waiting(j.State) {
+	if parse.Waiting(j.State) {
 		return nil
 	}
 	return d.judgeMove(j, in.Checkpoint)
@@ -78,8 +89,6 @@ func observedOnly(j parse.Job) string {
 	switch {
 	case !j.Batch:
 		return "only jobs of sbatch are changed: this one has no script to run again"
-	case j.ArrayJob != "":
-		return "tasks of arrays are observed, not changed"
 	case j.HetJob != "":
 		return "heterogeneous jobs are observed, not changed"
 	case j.Nodes > 1:
@@ -97,7 +106,7 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *journal.Record
 	case len(c.Env)+len(c.Live) > 0 && !d.cfg.TaskProlog:
 		return fmt.Errorf("a job that is put back into the queue keeps its environment; the site's TaskProlog could change that and is not known to be ours: %w",
 			driver.ErrUnsupported)
-	case len(c.Env)+len(c.Live) > 0 && r.Request == "" && !slices.ContainsFunc(strings.Fields(j.AdminComment), isMark):
+	case len(c.Env)+len(c.Live) > 0 && r.Request == "" && !marked(j):
 		return fmt.Errorf("the TaskProlog sets nothing for a job that is not marked; submit it with pitchpipe run, or let the site's job_submit plugin mark it: %w",
 			driver.ErrUnsupported)
 	case c.Cores < 0 || c.MemoryBytes < 0 || c.TimeLimit < 0:
@@ -120,16 +129,25 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *journal.Record
 	if _, err := driver.EncodeSettings(1, c.Live); err != nil {
 		return err
 	}
-	if c.Cores == 0 && c.MemoryBytes == 0 {
-		return nil
-	}
 	size := target(r.Own, c)
-	return d.fits(ctx, firstPartition(j), size.Cores, total(size))
+	if c.Cores > 0 || c.MemoryBytes > 0 {
+		if err := d.fits(ctx, firstPartition(j), size.Cores, total(size)); err != nil {
+			return err
+		}
+	}
+	// A broker that would refuse the size is asked before the job is stopped for it.
+	broker, ok := d.cfg.Actor.(act.Judge)
+	if update := difference(sizeOf(j), size); ok && !update.Empty() {
+		return broker.May(ctx, j.ID, update)
+	}
+	return nil
 }
 
-// isMark tells the word by which the site's submission plugin marks a job that has
-// a stanza.
-func isMark(word string) bool { return strings.HasPrefix(word, "pitchpipe:1:") }
+// marked tells whether the site's submission plugin marked a job as one that has a
+// stanza. Its owner cannot do so.
+func marked(j parse.Job) bool {
+	return slices.ContainsFunc(strings.Fields(j.AdminComment), func(word string) bool { return strings.HasPrefix(word, "pitchpipe:1:") })
+}
 
 func firstPartition(j parse.Job) string {
 	p, _, _ := strings.Cut(j.Partition, ",")
@@ -146,7 +164,7 @@ func (d *Driver) judgeMove(j parse.Job, cp *driver.Checkpoint) error {
 		return fmt.Errorf("signal %q: %w", cp.Signal, driver.ErrInvalid)
 	case cp.Exit == 0 && cp.Done == "":
 		return fmt.Errorf("a checkpoint that says neither by which exit status nor by which line it is known: %w", driver.ErrInvalid)
-	case cp.Done != "" && !*d.cfg.ReadOutput:
+	case cp.Done != "" && !*d.cfg.ReadOutput && d.cfg.Saves == nil:
 		return fmt.Errorf("the job's output is not this user's to read, so that no line of it tells of a checkpoint: %w", driver.ErrUnsupported)
 	case cp.Done == "" && !slices.Contains(d.site.requeue, cp.Exit):
 		return fmt.Errorf("a job that leaves with status %d has ended here, and its dependants with it, since neither RequeueExitHold nor RequeueExit of this cluster names it; "+

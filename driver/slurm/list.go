@@ -1,55 +1,67 @@
 package slurm
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/parse"
 )
 
 // List returns every job that slurmctld or the journal remembers, oldest first. A
-// job's script is there once it was read by Get.
+// job's script is there once it was read by Get, as long as slurmctld remembers the
+// job. While a watch runs its last look is the list.
 func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
-	lines, err := d.queue(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list: %w", err)
-	}
-	details, err := d.details(ctx, lines)
-	if err != nil {
-		return nil, fmt.Errorf("list: %w", err)
-	}
-	var out []driver.Job
-	var have []driver.JobID
-	for _, j := range details {
-		id := jobID(j.ID, j.ArrayJob, j.ArrayTask)
-		have = append(have, id)
-		r, _, err := d.record(id)
-		if err != nil {
+	if !d.trusted() {
+		if _, err := d.survey(ctx); err != nil {
 			return nil, fmt.Errorf("list: %w", err)
 		}
-		out = append(out, d.sketch(j, r))
 	}
-	known, err := d.journal.Jobs()
+	kept, err := d.journal.Jobs()
 	if err != nil {
 		return nil, fmt.Errorf("list: %w: %w", driver.ErrTransient, err)
 	}
-	slices.Sort(have)
-	for _, id := range known {
-		if _, ok := slices.BinarySearch(have, id); ok {
+	onRecord := make(map[driver.JobID]bool, len(kept))
+	for _, id := range kept {
+		onRecord[id] = true
+	}
+	d.mu.Lock()
+	there, lines := maps.Clone(d.seen), d.lines
+	d.mu.Unlock()
+	var out []driver.Job
+	for id, s := range there {
+		job, err := d.listed(id, s, onRecord[id])
+		if err != nil { // one job's record never hides the others
+			d.cfg.Logger.Warn("a job is left out of the list", "job", string(id), "error", err)
 			continue
 		}
-		job, err := d.Get(ctx, id)
-		if errors.Is(err, driver.ErrNotFound) {
+		out = append(out, job)
+	}
+	rest := slices.Collect(maps.Keys(lines)) // what something was done to
+	rest = append(rest, kept...)
+	for _, id := range rest {
+		if _, ok := there[id]; ok {
 			continue
+		}
+		there[id] = seen{}
+		job, err := d.older(ctx, id)
+		if errors.Is(err, driver.ErrNotFound) || errors.Is(err, driver.ErrUnsupported) {
+			continue
+		}
+		if err != nil && ctx.Err() != nil {
+			return nil, fmt.Errorf("list: %w", err)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("list: %w", err)
+			d.cfg.Logger.Warn("a job is left out of the list", "job", string(id), "error", err)
+			continue
 		}
 		out = append(out, job)
 	}
@@ -57,6 +69,40 @@ func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
 		return cmp.Or(a.Submitted.Compare(b.Submitted), cmp.Compare(ordinal(a.ID), ordinal(b.ID)), cmp.Compare(a.ID, b.ID))
 	})
 	return out, nil
+}
+
+// listed is a job as it was seen.
+func (d *Driver) listed(id driver.JobID, s seen, onRecord bool) (driver.Job, error) {
+	if s.answer != nil {
+		return copied(*s.answer), nil
+	}
+	if !onRecord {
+		r, _, err := d.inherit(s.job)
+		return d.sketch(s.job, r), err
+	}
+	r, _, err := d.record(id)
+	return d.sketch(s.job, r), err
+}
+
+// older is a job that squeue does not show. Nothing changes any more of one that
+// ended and that slurmctld has forgotten.
+func (d *Driver) older(ctx context.Context, id driver.JobID) (driver.Job, error) {
+	d.mu.Lock()
+	job, ok := d.over[id]
+	_, shown := d.lines[id]
+	d.mu.Unlock()
+	if ok && !shown {
+		return copied(job), nil
+	}
+	job, err := d.Get(ctx, id)
+	if err == nil && job.State.Ended() && !shown {
+		short := copied(job)
+		short.Source, short.Resources.Env = nil, nil
+		d.mu.Lock()
+		d.over[id] = short
+		d.mu.Unlock()
+	}
+	return job, err
 }
 
 func ordinal(id driver.JobID) int {
@@ -68,91 +114,240 @@ func ordinal(id driver.JobID) int {
 	return i
 }
 
-// queue asks squeue for every job of the user, those included that ended a short
-// while ago.
-func (d *Driver) queue(ctx context.Context) ([]parse.QueueLine, error) {
-	args := []string{"-h", "-a", "-t", "all", "-u", d.cfg.User, "-O", parse.QueueFormat}
+// queue asks squeue for every job, of one user or of all, those included that ended
+// a short while ago, and tells what CPU that took.
+func (d *Driver) queue(ctx context.Context) ([]parse.QueueLine, time.Duration, error) {
+	args := []string{"-h", "-a", "-r", "-t", "all", "-O", parse.QueueFormat}
+	if !d.cfg.Everyone {
+		args = append(args, "-u", d.cfg.User)
+	}
 	if len(d.cfg.Partitions) > 0 {
 		args = append(args, "-p", strings.Join(d.cfg.Partitions, ","))
 	}
-	out, err := d.ask(ctx, "squeue", args...)
+	out, cost, err := d.paid(ctx, "squeue", args...)
 	if err != nil {
-		return nil, err
+		return nil, cost, err
 	}
+	begin := time.Now()
 	lines, err := parse.Queue(out)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", driver.ErrTransient, err)
+		return nil, cost, fmt.Errorf("%w: %w", driver.ErrTransient, err)
 	}
-	return lines, nil
+	for i := range lines { // a number is kept for long, and would keep all that was printed
+		lines[i].ID = strings.Clone(lines[i].ID)
+	}
+	// On a busy machine the clock runs on while others compute.
+	return lines, cost + min(cost, time.Since(begin)), nil
 }
 
-// few is up to how many jobs are read one by one: reading all jobs of a cluster
-// costs as much as some tens of calls.
-const few = 20
+// survey is what a look at the whole queue found.
+type survey struct {
+	lines map[driver.JobID]uint64 // of each job that is seen, by what squeue printed; not to be changed
+	next  int                     // above the number of every job
+	queue time.Duration           // of CPU, for squeue
+	spent time.Duration           // of CPU, with reading what is new
+}
 
-// details reads the jobs of which squeue says something new.
-func (d *Driver) details(ctx context.Context, lines []parse.QueueLine) ([]parse.Job, error) {
-	var stale []parse.QueueLine
-	var out []parse.Job
-	d.mu.Lock()
+// survey looks at the whole queue and reads the jobs of which squeue says something
+// new.
+func (d *Driver) survey(ctx context.Context) (survey, error) {
+	d.polling.Lock()
+	defer d.polling.Unlock()
+	begin := time.Now()
+	lines, cost, err := d.queue(ctx)
+	if err != nil {
+		return survey{}, err
+	}
+	s := survey{lines: make(map[driver.JobID]uint64, len(lines)), queue: cost, spent: cost}
+	stale, whole := d.compare(&s, lines, begin)
+	fresh, cost, err := d.details(ctx, stale, len(lines))
+	if err != nil {
+		return survey{}, err
+	}
+	s.spent += cost
+	numbers := make(map[string]bool, len(lines))
 	for _, l := range lines {
-		if s, ok := d.seen[jobID(l.ID, l.ArrayJob, l.ArrayTask)]; ok && s.print == l.Print {
-			out = append(out, s.job)
-		} else {
-			stale = append(stale, l)
-		}
+		numbers[l.ID] = true
+		s.next = max(s.next, ordinal(driver.JobID(l.ID))+1)
 	}
-	d.mu.Unlock()
-	fresh := map[string]parse.Job{}
-	if len(stale) > few {
-		all, err := d.ask(ctx, "scontrol", "-o", "show", "job")
-		if err != nil {
-			return nil, err
-		}
-		jobs, err := parse.Jobs(all)
-		if err != nil {
-			d.cfg.Logger.Debug("jobs that cannot be read", "error", err)
-		}
-		for _, j := range jobs {
-			fresh[j.ID] = j
-		}
-	}
-	now := make(map[driver.JobID]seen, len(lines))
-	for _, l := range stale {
-		j, ok := fresh[l.ID]
-		if !ok {
-			var err error
-			j, err = d.read(ctx, driver.JobID(l.ID))
-			if errors.Is(err, driver.ErrUnsupported) {
-				d.cfg.Logger.Warn("a job cannot be read", "job", l.ID, "error", err)
-				continue
-			}
-			if errors.Is(err, driver.ErrNotFound) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-		if !d.mine(j.User, j.Partition) {
-			continue
-		}
-		now[jobID(j.ID, j.ArrayJob, j.ArrayTask)] = seen{print: l.Print, job: j}
-		out = append(out, j)
+	ours := make(map[string]bool, len(fresh))
+	for number, j := range fresh {
+		ours[number] = d.ours(j)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, l := range lines {
+	for _, l := range stale {
 		id := jobID(l.ID, l.ArrayJob, l.ArrayTask)
-		if s, ok := d.seen[id]; ok && s.print == l.Print {
-			now[id] = s
+		j, ok := fresh[l.ID]
+		switch {
+		case !ok: // nobody can read it, or it is gone
+			delete(d.seen, id)
+		case !ours[l.ID]:
+			d.strangers[l.ID] = begin
+			delete(s.lines, id)
+			delete(d.seen, id)
+		default:
+			delete(d.strangers, l.ID)
+			if l.ArrayTask != "" {
+				j = j.Task(l.ArrayTask)
+			}
+			d.remember(id, seen{print: s.lines[id], at: begin, job: j})
 		}
 	}
-	d.seen = now
+	if whole {
+		d.whole = begin
+	}
+	d.lines = s.lines
+	d.forget(begin, numbers)
+	return s, nil
+}
+
+// compare fills in what squeue printed, and returns the jobs that have to be read:
+// those of which it printed something new, or all.
+func (d *Driver) compare(s *survey, lines []parse.QueueLine, at time.Time) (stale []parse.QueueLine, whole bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	whole = at.Sub(d.whole) >= anew
+	for _, l := range lines {
+		if _, stranger := d.strangers[l.ID]; stranger && !whole {
+			continue
+		}
+		id, now := jobID(l.ID, l.ArrayJob, l.ArrayTask), d.print(l)
+		s.lines[id] = now
+		if have, ok := d.seen[id]; !ok || have.print != now || whole {
+			stale = append(stale, l)
+		}
+	}
+	return stale, whole
+}
+
+// anew is how often everything is read anew, since squeue does not print all that
+// can change.
+const anew = 10 * time.Minute
+
+// forget drops what is known of jobs that are gone. Those that were met after the
+// look had begun are not. The caller has d.mu.
+func (d *Driver) forget(begin time.Time, numbers map[string]bool) {
+	for id, s := range d.seen {
+		if _, ok := d.lines[id]; !ok && s.at.Before(begin) {
+			delete(d.seen, id)
+		}
+	}
+	for number, since := range d.strangers {
+		if !numbers[number] && since.Before(begin) {
+			delete(d.strangers, number)
+		}
+	}
+	arrays := map[driver.JobID]bool{}
+	for id := range d.lines {
+		arrays[driver.JobID(arrayOf(id))] = true
+	}
 	for id := range d.texts {
-		if _, ok := now[id]; !ok {
+		_, shown := d.lines[id]
+		if _, ok := d.seen[id]; !ok && !shown && !arrays[id] {
 			delete(d.texts, id)
 		}
 	}
-	return out, nil
+	for id, at := range d.doubted {
+		if begin.Sub(at) > anew { // no reading takes as long
+			delete(d.doubted, id)
+		}
+	}
+}
+
+// ours tells whether a job is one of those that are seen, or was when something was
+// done to it.
+func (d *Driver) ours(j parse.Job) bool {
+	if d.mine(j) {
+		return true
+	}
+	if !d.of(j.User) {
+		return false
+	}
+	_, known, err := d.record(jobID(j.ID, j.ArrayJob, j.ArrayTask))
+	return known || err != nil
+}
+
+// few is up to how many jobs are read one by one. To read all of a cluster costs as
+// much as reading every hundredth by itself.
+func few(all int) int { return max(20, all/100) }
+
+// details reads jobs, by their numbers, and tells what CPU that took.
+func (d *Driver) details(ctx context.Context, stale []parse.QueueLine, all int) (map[string]parse.Job, time.Duration, error) {
+	fresh := make(map[string]parse.Job, len(stale))
+	var cost time.Duration
+	if len(stale) > few(all) {
+		want := make(map[string]bool, len(stale))
+		for _, l := range stale {
+			want[l.ID] = true
+		}
+		out, paid, err := d.paid(ctx, "scontrol", "-o", "show", "job")
+		cost += paid
+		if err != nil {
+			return nil, cost, err
+		}
+		begin := time.Now()
+		d.pick(out, want, fresh)
+		cost += min(paid, time.Since(begin))
+	}
+	for _, l := range stale {
+		if _, ok := fresh[l.ID]; ok {
+			continue
+		}
+		j, paid, err := d.one(ctx, l.ID)
+		cost += paid
+		switch {
+		case errors.Is(err, driver.ErrUnsupported):
+			d.cfg.Logger.Warn("a job cannot be read", "job", l.ID, "error", err)
+		case errors.Is(err, driver.ErrNotFound):
+		case err != nil && ctx.Err() != nil:
+			return nil, cost, err
+		case err != nil: // whoever asks for it reads it by itself
+			d.cfg.Logger.Warn("a job could not be read", "job", l.ID, "error", err)
+		default:
+			fresh[l.ID] = j
+		}
+	}
+	return fresh, cost, nil
+}
+
+// pick reads those records of `scontrol -o show job` that are wanted. Each is read
+// from a copy of its own, or one job would keep the text of all in memory. A number
+// that stands there twice is left out: texts that users write are printed as they are,
+// and one of the two may be such a text. It is then read by itself.
+func (d *Driver) pick(out []byte, want map[string]bool, into map[string]parse.Job) {
+	times := make(map[string]int, len(want))
+	for record := range bytes.SplitSeq(out, []byte("\nJobId=")) {
+		record = bytes.TrimPrefix(record, []byte("JobId="))
+		number, _, _ := bytes.Cut(record, []byte(" "))
+		if !want[string(number)] {
+			continue
+		}
+		if times[string(number)]++; times[string(number)] > 1 {
+			delete(into, string(number))
+			continue
+		}
+		jobs, err := parse.Jobs(append([]byte("JobId="), record...))
+		if err != nil || len(jobs) != 1 {
+			d.cfg.Logger.Debug("a job cannot be read", "job", string(number), "error", err)
+			continue
+		}
+		into[string(number)] = jobs[0]
+	}
+}
+
+// one reads the job of a number, whoever's it is.
+func (d *Driver) one(ctx context.Context, number string) (parse.Job, time.Duration, error) {
+	out, cost, err := d.paid(ctx, "scontrol", "-o", "show", "job", number)
+	if err != nil {
+		return parse.Job{}, cost, fmt.Errorf("job %s: %w", number, err)
+	}
+	jobs, unreadable := parse.Jobs(out)
+	if i := slices.IndexFunc(jobs, func(j parse.Job) bool { return j.ID == number }); i >= 0 {
+		return jobs[i], cost, nil
+	}
+	if unreadable != nil {
+		return parse.Job{}, cost, fmt.Errorf("job %s: %w: %w", number, driver.ErrUnsupported, unreadable)
+	}
+	return parse.Job{}, cost, fmt.Errorf("job %s: %w", number, driver.ErrNotFound)
 }

@@ -31,6 +31,9 @@ var _ driver.Listener = (*Driver)(nil)
 // attempts have one is durable; where that is old news, Slurm is asked for the
 // step, so that a listener that died is started again.
 func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p driver.Progress) error {
+	if d.cfg.Everyone {
+		return nil // the site's TaskProlog has started it
+	}
 	launcher, ok := d.cfg.Commands.(command.Launcher)
 	if len(d.cfg.Listener) == 0 || !ok || p.Pattern == "" {
 		return fmt.Errorf("listen: job %s: no listener: %w", id, driver.ErrUnsupported)

@@ -59,7 +59,7 @@ func (d *Driver) openOutput(path, name string) (*os.File, error) {
 		return nil, errors.Join(fmt.Errorf("output: %w", err), f.Close())
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	switch owner, lookup := user.Lookup(name); {
+	switch owner, lookup := account(name); {
 	case !info.Mode().IsRegular():
 		err = fmt.Errorf("output %s is no plain file: %w", path, driver.ErrUnsupported)
 	case lookup != nil:
@@ -71,6 +71,15 @@ func (d *Driver) openOutput(path, name string) (*os.File, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// account is a user of this machine. A static program reads /etc/passwd alone, so that
+// of a user whom a directory service knows it knows itself.
+func account(name string) (*user.User, error) {
+	if self, err := user.Current(); err == nil && self.Username == name {
+		return self, nil
+	}
+	return user.Lookup(name)
 }
 
 // outputSize is how long the output is, 0 where there is none.

@@ -17,7 +17,9 @@ import (
 // queue now, and which reservation takes the job's node next. Where no other job
 // waits for room in its partition, its own room is still there. Else Slurm is asked
 // when a job of this size would start if it were submitted now, which is an estimate
-// from above: the room that the job itself leaves is not counted.
+// from above: the room that the job itself leaves is not counted. A task of an array
+// of which only some may run at a time would leave its turn to another, and nobody
+// can tell when one is free again: the array as a whole loses nothing by that.
 func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, error) {
 	j, err := d.read(ctx, id)
 	if errors.Is(err, driver.ErrNotFound) && number(id) {
@@ -28,43 +30,60 @@ func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, 
 		return driver.Outlook{}, fmt.Errorf("outlook: %w", err)
 	}
 	var out driver.Outlook
-	if ended(j.State) {
+	if parse.Ended(j.State) {
 		return out, nil
 	}
-	queued, err := d.queued(ctx, j)
+	queued, turns, err := d.queued(ctx, j)
 	if err != nil {
 		return out, fmt.Errorf("outlook: %w", err)
 	}
-	if !queued && !waiting(j.State) {
-		out.Wait = new(time.Duration)
-	} else if start, err := d.expected(ctx, j); err == nil {
-		wait := min(max(time.Until(start), 0), longest)
-		out.Wait = &wait
-	} else if ctx.Err() != nil {
-		return out, fmt.Errorf("outlook: %w", err)
+	if !turns {
+		if out.Wait, err = d.room(ctx, j, queued); err != nil {
+			return out, fmt.Errorf("outlook: %w", err)
+		}
 	}
 	out.Closed, out.ClosedBy, err = d.closed(ctx, j, time.Now())
 	return out, err
+}
+
+// room is how long the job would wait for room; nil where nobody can tell.
+func (d *Driver) room(ctx context.Context, j parse.Job, queued bool) (*time.Duration, error) {
+	if !queued && !parse.Waiting(j.State) {
+		return new(time.Duration), nil
+	}
+	start, err := d.expected(ctx, j)
+	if err != nil {
+		return nil, ctx.Err()
+	}
+	wait := min(max(time.Until(start), 0), longest)
+	return &wait, nil
 }
 
 // longest is the longest wait that is told: Slurm answers with a year and more where
 // a job without a time limit runs.
 const longest = 365 * 24 * time.Hour
 
-// queued tells whether another job waits for room in the job's partition. One that
-// waits for its dependency, its time or its owner is not in the way.
-func (d *Driver) queued(ctx context.Context, j parse.Job) (bool, error) {
-	out, err := d.ask(ctx, "squeue", "-h", "-a", "-t", "PENDING", "-p", j.Partition, "-o", "%i %r")
+// queued tells whether another job waits for room in the job's partition, and whether
+// another task of its array waits for its turn. One that waits for its dependency,
+// its time or its owner is not in the way.
+func (d *Driver) queued(ctx context.Context, j parse.Job) (queued, turns bool, err error) {
+	out, err := d.ask(ctx, "squeue", "-h", "-a", "-r", "-t", "PENDING", "-p", j.Partition, "-o", "%i %r")
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	for line := range strings.Lines(string(out)) {
 		id, why, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if id != j.ID && (why == "Resources" || why == "Priority" || why == "None") {
-			return true, nil
+		if id == string(nameOf(j)) {
+			continue
+		}
+		switch why {
+		case "Resources", "Priority", "None":
+			queued = true
+		case "JobArrayTaskLimit":
+			turns = turns || j.ArrayJob != "" && arrayOf(driver.JobID(id)) == j.ArrayJob
 		}
 	}
-	return false, nil
+	return queued, turns, nil
 }
 
 // expected asks for the start of a job like this one, without creating it.
@@ -85,7 +104,7 @@ func (d *Driver) expected(ctx context.Context, j parse.Job) (time.Time, error) {
 	if j.QOS != "" {
 		args = append(args, "--qos="+j.QOS)
 	}
-	env := append(d.environment(nil), "TZ=UTC", "LC_ALL=C")
+	env := append(environment(nil), "TZ=UTC", "LC_ALL=C")
 	out, err := d.cfg.Commands.Run(ctx, command.Call{Name: "sbatch", Args: args, Env: env})
 	if err != nil {
 		return time.Time{}, err

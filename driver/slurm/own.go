@@ -1,24 +1,34 @@
 package slurm
 
 import (
+	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
 
 // listenToOwner takes what the job's owner or an administrator changed for what the
 // owner asks for, and tells whether the record changed. While an intent is in
-// progress, or its attempt has not begun, the sizes are ours.
+// progress the sizes are ours; between its last step and the start of its attempt
+// they are what the intent gave the job, and anything else is the owner's.
 func (d *Driver) listenToOwner(r *journal.Record, j parse.Job) bool {
 	have := sizeOf(j)
-	if r.Set == nil || r.Moving != nil || r.Next != nil {
+	if r.Set == nil || r.Moving != nil {
 		r.Set = &have
 		return false
 	}
-	if ended(j.State) {
+	if parse.Ended(j.State) {
 		return false
 	}
+	if r.Next != nil {
+		return d.overrules(r, j)
+	}
+	if parse.Waiting(j.State) && given(r, have) {
+		changed := *r.Set != have
+		r.Set = &have
+		return changed
+	}
 	set, own := *r.Set, r.Own
-	if waiting(j.State) { // these cannot be changed later; an allocation may round them
+	if parse.Waiting(j.State) { // these cannot be changed later; an allocation may round them
 		if have.Cores != set.Cores {
 			own.Cores = have.Cores
 		}
@@ -28,7 +38,7 @@ func (d *Driver) listenToOwner(r *journal.Record, j parse.Job) bool {
 		set.Cores, set.MemoryBytes, set.MemoryPerCPU = have.Cores, have.MemoryBytes, have.MemoryPerCPU
 	}
 	// A limit that nobody asked for appears at the start, and goes at a requeue.
-	if asked := set.TimeLimit != 0 || waiting(j.State) && j.Restarts == 0; asked && have.TimeLimit != 0 {
+	if asked := set.TimeLimit != 0 || parse.Waiting(j.State) && j.Restarts == 0; asked && have.TimeLimit != 0 {
 		if have.TimeLimit != set.TimeLimit {
 			own.TimeLimit = have.TimeLimit
 		}
@@ -39,5 +49,36 @@ func (d *Driver) listenToOwner(r *journal.Record, j parse.Job) bool {
 	}
 	d.cfg.Logger.Info("the job was changed by its owner or the site", "job", string(r.Job), "before", r.Own, "after", own)
 	r.Set, r.Own = &set, own
+	return true
+}
+
+// overrules tells whether the owner changed a job that waits for the attempt which an
+// intent has set up. What he changed is his from now on, and what he left is still
+// the intent's, which counts as applied. A size that slurmctld lost in a crash is that
+// before the intent: it is not taken for his word.
+func (d *Driver) overrules(r *journal.Record, j parse.Job) bool {
+	next, have := r.Next, sizeOf(j)
+	want := next.Size
+	limited := have.TimeLimit != want.TimeLimit && (want.TimeLimit != 0 || have.TimeLimit != 0 && j.Restarts == 0)
+	if next.Before == nil || !parse.Waiting(j.State) || same(want, have) && !limited || unchanged(*next.Before, have) || given(r, have) && !limited {
+		return false
+	}
+	own := r.Own
+	if have.Cores != want.Cores {
+		own.Cores, next.Change.Cores = have.Cores, 0
+	}
+	if have.MemoryBytes != want.MemoryBytes || have.MemoryPerCPU != want.MemoryPerCPU {
+		own.MemoryBytes, own.MemoryPerCPU, next.Change.MemoryBytes = have.MemoryBytes, have.MemoryPerCPU, 0
+	}
+	if limited {
+		own.TimeLimit, next.Change.TimeLimit = have.TimeLimit, 0
+	}
+	d.cfg.Logger.Info("the job was changed by its owner or the site", "job", string(r.Job), "before", r.Own, "after", own)
+	next.Size, next.Overruled = have, true
+	r.Own, r.Set = own, &have
+	if r.Closed == nil {
+		r.Closed = map[string]driver.StepKind{}
+	}
+	r.Closed[next.Intent] = driver.StepStarted
 	return true
 }

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ func jobID(id, array, task string) driver.JobID {
 // is ours wherever it was moved to.
 func (d *Driver) read(ctx context.Context, id driver.JobID) (parse.Job, error) {
 	j, err := d.look(ctx, id)
-	if err != nil || d.mine(j.User, j.Partition) {
+	if err != nil || d.mine(j) {
 		return j, err
 	}
 	if _, ok, err := d.record(id); err != nil || ok {
@@ -43,32 +44,44 @@ func (d *Driver) read(ctx context.Context, id driver.JobID) (parse.Job, error) {
 	return parse.Job{}, fmt.Errorf("job %s: %w", id, driver.ErrNotFound)
 }
 
-// look asks scontrol for one job, in whichever partition. Of an array whose tasks
-// wait it returns the record of those.
+// look asks scontrol for one job, in whichever partition. An array is not one job:
+// only its tasks are.
 func (d *Driver) look(ctx context.Context, id driver.JobID) (parse.Job, error) {
 	if !number(id) {
 		return parse.Job{}, fmt.Errorf("job %q: %w", id, driver.ErrNotFound)
 	}
 	out, err := d.ask(ctx, "scontrol", "-o", "show", "job", string(id))
+	if noSuchTask(out, err) {
+		return parse.Job{}, fmt.Errorf("job %s: %w", id, driver.ErrNotFound)
+	}
 	if err != nil {
 		return parse.Job{}, fmt.Errorf("job %s: %w", id, err)
 	}
-	jobs, unreadable := parse.Jobs(out)
-	i := slices.IndexFunc(jobs, func(j parse.Job) bool { return jobID(j.ID, j.ArrayJob, j.ArrayTask) == id })
-	if i < 0 {
-		i = slices.IndexFunc(jobs, func(j parse.Job) bool { return j.ID == string(id) })
+	printed, unreadable := parse.Jobs(out)
+	jobs := tasks(printed)
+	i := slices.IndexFunc(jobs, func(j parse.Job) bool { return nameOf(j) == id })
+	if i < 0 && len(jobs) > 0 && d.of(jobs[0].User) {
+		return parse.Job{}, fmt.Errorf("job %s is an array or a task of one, whose ids are like %s: %w", id, nameOf(jobs[0]), driver.ErrNotFound)
 	}
 	if i < 0 && unreadable != nil {
 		return parse.Job{}, fmt.Errorf("job %s: %w: %w", id, driver.ErrUnsupported, unreadable)
 	}
-	if i < 0 || jobs[i].User != d.cfg.User {
+	if i < 0 || !d.of(jobs[i].User) {
 		return parse.Job{}, fmt.Errorf("job %s: %w", id, driver.ErrNotFound)
 	}
 	return jobs[i], nil
 }
 
-func (d *Driver) mine(user, partition string) bool {
-	if user != d.cfg.User {
+// of tells whether the jobs of a user are seen.
+func (d *Driver) of(user string) bool { return d.cfg.Everyone || user == d.cfg.User }
+
+// mine tells whether a job is one of those that are seen.
+func (d *Driver) mine(j parse.Job) bool {
+	return d.watched(j.User, j.Partition) && (!d.cfg.Marked || marked(j))
+}
+
+func (d *Driver) watched(user, partition string) bool {
+	if !d.of(user) {
 		return false
 	}
 	if len(d.cfg.Partitions) == 0 {
@@ -82,23 +95,6 @@ func (d *Driver) mine(user, partition string) bool {
 	return false
 }
 
-// Get returns one job: as slurmctld has it, as it was seen last where slurmctld
-// has forgotten it, or as the accounting remembers it.
-func (d *Driver) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
-	defer d.hold(id)()
-	j, r, err := d.observe(ctx, id)
-	if errors.Is(err, driver.ErrNotFound) && number(id) {
-		return d.past(ctx, id)
-	}
-	if err != nil {
-		return driver.Job{}, fmt.Errorf("get: %w", err)
-	}
-	if err := d.settle(ctx, j, r); err != nil {
-		return driver.Job{}, fmt.Errorf("get: job %s: %w", id, err)
-	}
-	return d.view(ctx, j, r)
-}
-
 // observe reads a job and brings its record up to date. The record is nil where
 // there is none. The caller holds the job.
 func (d *Driver) observe(ctx context.Context, id driver.JobID) (parse.Job, *journal.Record, error) {
@@ -107,22 +103,24 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (parse.Job, *jour
 		return j, nil, err
 	}
 	r, ok, err := d.record(id)
+	if err == nil && !ok {
+		r, ok, err = d.inherit(j)
+	}
 	if err != nil || !ok {
 		return j, nil, err
 	}
-	if j.Submitted.Before(r.Submitted.Add(-time.Minute)) || r.Last != nil && !ended(j.State) && len(r.Attempts) > j.Restarts+1 {
-		// Another job under a number that came round.
+	if another(j, r) {
 		return j, nil, nil
 	}
 	heard := d.listenToOwner(r, j)
 	if follow(r, j, time.Now()) || heard {
-		if ended(j.State) {
+		if parse.Ended(j.State) {
 			last, err := d.view(ctx, j, r)
 			if err != nil {
 				return j, r, err
 			}
 			r.Last = &last
-			if err := d.dropSettings(r.Job); err != nil {
+			if err := d.dropSettings(r); err != nil {
 				return j, r, err
 			}
 		}
@@ -131,6 +129,18 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (parse.Job, *jour
 		}
 	}
 	return j, r, nil
+}
+
+// another tells of another job under a number that came round. A job whose end
+// slurmctld forgot has the time of its submission still.
+func another(j parse.Job, r *journal.Record) bool {
+	switch {
+	case r.User != "" && r.User != j.User, j.Submitted.Before(r.Submitted.Add(-time.Minute)):
+		return true
+	case r.Last == nil || parse.Ended(j.State):
+		return false
+	}
+	return len(r.Attempts) > j.Restarts+1 || j.Restarts == 0 && j.Submitted.After(r.Last.Ended)
 }
 
 // past returns a job that slurmctld no longer knows.
@@ -149,14 +159,20 @@ func (d *Driver) past(ctx context.Context, id driver.JobID) (driver.Job, error) 
 		}
 	}
 	if ok {
-		return d.lost(r)
+		return d.forgotten(id, r)
 	}
 	return driver.Job{}, fmt.Errorf("get: job %s: %w", id, driver.ErrNotFound)
 }
 
 // accounted asks the accounting for a job.
 func (d *Driver) accounted(ctx context.Context, id driver.JobID, r *journal.Record) (driver.Job, error) {
-	out, err := d.ask(ctx, "sacct", "-n", "-P", "-X", "-j", string(id), "-u", d.cfg.User, "-S", "1970-01-01", "-o", parse.SacctFields)
+	args := []string{"-n", "-P", "-X", "-j", string(id), "-S", "1970-01-01", "-o", parse.SacctFields}
+	if d.cfg.Everyone {
+		args = append(args, "-a")
+	} else {
+		args = append(args, "-u", d.cfg.User)
+	}
+	out, err := d.ask(ctx, "sacct", args...)
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("get: job %s: accounting: %w", id, err)
 	}
@@ -164,12 +180,20 @@ func (d *Driver) accounted(ctx context.Context, id driver.JobID, r *journal.Reco
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("get: job %s: %w: %w", id, driver.ErrTransient, err)
 	}
-	if len(jobs) == 0 || !d.mine(jobs[0].User, jobs[0].Partition) {
+	array, task, isTask := strings.Cut(string(id), "_")
+	if !isTask { // asked for an array, sacct prints its tasks
+		array = ""
+		if slices.ContainsFunc(jobs, func(p parse.Past) bool { return p.ID != string(id) }) {
+			jobs = nil
+		}
+	}
+	// The accounting does not say whether it was marked: it was seen then, or is none.
+	if len(jobs) == 0 || !d.watched(jobs[0].User, jobs[0].Partition) || d.cfg.Marked && r == nil {
 		return driver.Job{}, fmt.Errorf("get: job %s: %w", id, driver.ErrNotFound)
 	}
 	p := jobs[len(jobs)-1]
 	j := parse.Job{
-		ID: p.ID, Name: p.Name, User: p.User, Partition: p.Partition, Account: p.Account, QOS: p.QOS, State: p.State,
+		ID: p.ID, ArrayJob: array, ArrayTask: task, Name: p.Name, User: p.User, Partition: p.Partition, Account: p.Account, QOS: p.QOS, State: p.State,
 		Exit: p.Exit, Submitted: p.Submitted, Started: p.Started, Ended: p.Ended, Node: "accounted", Nodes: p.Nodes,
 		CPUs: p.CPUs, Tasks: 1, CPUsPerTask: p.CPUs, MemoryBytes: p.MemoryBytes, TimeLimit: p.TimeLimit,
 	}
@@ -183,18 +207,37 @@ func (d *Driver) accounted(ctx context.Context, id driver.JobID, r *journal.Reco
 		job = d.sketch(j, r)
 		job.Node = ""
 		r.Last = &job
+		if err := d.dropSettings(r); err != nil {
+			return job, err
+		}
 		return job, d.write(r, "accounted")
 	}
 	return job, nil
 }
 
-// lost is a job of ours that nobody remembers.
-func (d *Driver) lost(r *journal.Record) (driver.Job, error) {
-	job := d.sketch(parse.Job{
-		ID: string(r.Job), State: "NODE_FAIL", User: d.cfg.User, Submitted: r.Submitted, Ended: time.Now().UTC(),
+// forgotten is a job on record that nobody remembers. It has ended, and how is not
+// known: where an intent of ours was in progress it counts as lost by us, else it is
+// as one of which its owner has disposed, neither a success nor a failure.
+func (d *Driver) forgotten(id driver.JobID, r *journal.Record) (driver.Job, error) {
+	j := parse.Job{
+		ID: string(id), State: "CANCELLED", User: r.User, Submitted: r.Submitted, Ended: time.Now().UTC(),
 		Restarts: max(len(r.Attempts)-1, 0), Node: "?", Tasks: 1,
-	}, r)
-	job.Node, job.Detail, job.ExitCode = "", "slurmctld does not know it any more", -1
-	r.Last, r.Moving = &job, nil
-	return job, d.write(r, "lost")
+	}
+	detail := "it has ended, and slurmctld does not remember how"
+	switch {
+	case r.Moving != nil:
+		j.State, detail = "NODE_FAIL", "slurmctld does not know it any more, while it was being changed"
+	case len(r.Attempts) == 0:
+		j.Node = ""
+	}
+	if array := arrayOf(id); array != "" {
+		j.ID, j.ArrayJob, j.ArrayTask = cmp.Or(r.Number, array), array, strings.TrimPrefix(string(id), array+"_")
+	}
+	job := d.sketch(j, r)
+	job.Node, job.Detail, job.ExitCode = "", detail, -1
+	r.Last, r.Moving, r.Next = &job, nil, nil
+	if err := d.dropSettings(r); err != nil {
+		return job, err
+	}
+	return job, d.write(r, "forgotten")
 }

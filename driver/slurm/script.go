@@ -10,6 +10,7 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/jobfile/sbatch"
 	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
@@ -24,12 +25,15 @@ type text struct {
 	fixed       map[string]jobfile.Pos
 }
 
-// textKey tells a job from another that has its number later.
-func textKey(j parse.Job) string { return j.Command + "\x00" + j.Name + "\x00" + j.WorkDir }
+// textKey tells a job from another that has its number later, and what its owner
+// says in its comment from what he said before.
+func textKey(j parse.Job) string {
+	return j.Command + "\x00" + j.Name + "\x00" + j.WorkDir + "\x00" + string(sbatch.WithComment(nil, j.Comment))
+}
 
 // known returns what is known of a job's script without asking Slurm.
 func (d *Driver) known(j parse.Job, r *journal.Record) (text, bool) {
-	id := jobID(j.ID, j.ArrayJob, j.ArrayTask)
+	id := scriptID(j)
 	d.mu.Lock()
 	t, ok := d.texts[id]
 	d.mu.Unlock()
@@ -48,14 +52,14 @@ func (d *Driver) script(ctx context.Context, j parse.Job, r *journal.Record) (te
 	if t, ok := d.known(j, r); ok || !j.Batch {
 		return t, nil
 	}
-	out, err := d.ask(ctx, "scontrol", "write", "batch_script", j.ID, "-")
+	out, err := d.cfg.Actor.Script(ctx, j.ID)
 	if errors.Is(err, driver.ErrNotFound) && j.ArrayJob != "" {
-		out, err = d.ask(ctx, "scontrol", "write", "batch_script", j.ArrayJob, "-")
+		out, err = d.cfg.Actor.Script(ctx, j.ArrayJob)
 	}
 	if err != nil {
 		return text{}, fmt.Errorf("script of job %s: %w", j.ID, err)
 	}
-	return d.learn(j, out), nil
+	return d.learn(j, sbatch.WithComment(out, j.Comment)), nil
 }
 
 // learn keeps what a script says. A script that this module cannot read is a job
@@ -67,7 +71,7 @@ func (d *Driver) learn(j parse.Job, script []byte) text {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.texts[jobID(j.ID, j.ArrayJob, j.ArrayTask)] = t
+	d.texts[scriptID(j)] = t
 	return t
 }
 

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -61,23 +62,46 @@ func mark(file *jobfile.Job) string {
 	return "1:" + strings.Join(names, "+") + ":" + live
 }
 
-func (d *Driver) settingsPath(id driver.JobID) string {
-	return filepath.Join(d.cfg.SettingsDir, string(id))
+// settingsPath is the file of a job, by its number: that is what the TaskProlog
+// knows.
+func (d *Driver) settingsPath(r *journal.Record) string {
+	return filepath.Join(d.cfg.SettingsDir, cmp.Or(r.Number, string(r.Job)))
+}
+
+// maxNote bounds what is said in a job's output; bytes.
+const maxNote = 200
+
+// noteLine is the first line of a settings file, which the TaskProlog prints into the
+// job's output.
+func noteLine(note string) string {
+	note = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(note, "?"))
+	if len(note) > maxNote {
+		note = strings.ToValidUTF8(note[:maxNote], "") + "…"
+	}
+	return "# " + strings.TrimSpace(note) + "\n"
 }
 
 // writeSettings replaces the files from which the TaskProlog sets up the next
-// attempt: the variables, and the settings of live knobs, which stay once they
-// were there.
-func (d *Driver) writeSettings(r *journal.Record, number int, c driver.Change) error {
+// attempt: what is said of it in the job's output, the variables, and the settings of
+// live knobs, which stay once they were there.
+func (d *Driver) writeSettings(r *journal.Record, number int, c driver.Change, note string) error {
 	if !d.cfg.TaskProlog {
 		return nil
 	}
-	path := d.settingsPath(r.Job)
+	path := d.settingsPath(r)
 	var err error
-	if len(c.Env) == 0 {
+	if len(c.Env) == 0 && note == "" {
 		err = remove(path)
 	} else {
 		var b strings.Builder
+		if note != "" {
+			b.WriteString(noteLine(note))
+		}
 		for _, name := range slices.Sorted(maps.Keys(c.Env)) {
 			b.WriteString(name + "=" + c.Env[name] + "\n")
 		}
@@ -101,12 +125,12 @@ func (d *Driver) writeSettings(r *journal.Record, number int, c driver.Change) e
 }
 
 // dropSettings removes the files of a job that ended.
-func (d *Driver) dropSettings(id driver.JobID) error {
+func (d *Driver) dropSettings(r *journal.Record) error {
 	if !d.cfg.TaskProlog {
 		return nil
 	}
-	if err := errors.Join(remove(d.settingsPath(id)), remove(d.settingsPath(id)+".json")); err != nil {
-		return fmt.Errorf("settings of job %s: %w: %w", id, driver.ErrTransient, err)
+	if err := errors.Join(remove(d.settingsPath(r)), remove(d.settingsPath(r)+".json")); err != nil {
+		return fmt.Errorf("settings of job %s: %w: %w", r.Job, driver.ErrTransient, err)
 	}
 	return nil
 }

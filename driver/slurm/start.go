@@ -5,10 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
-	"math"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -23,10 +19,14 @@ import (
 // Start submits a job. The request id is claimed before sbatch is called, and the
 // job carries a marker of the request in its comment: where it is not known
 // whether sbatch had its effect, the marker is looked for, and nothing is
-// submitted again before Config.Quiet has passed.
+// submitted again before Config.Quiet has passed. Of an array the job of its first
+// task is returned.
 func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spec) (driver.Job, error) {
 	if id == "" {
 		return driver.Job{}, fmt.Errorf("start: no request id: %w", driver.ErrInvalid)
+	}
+	if d.cfg.Everyone {
+		return driver.Job{}, fmt.Errorf("start: a controller for everybody submits nobody's jobs: their users do, with sbatch: %w", driver.ErrUnsupported)
 	}
 	defer d.hold(driver.JobID("request " + string(id)))()
 	req, err := d.journal.Request(id)
@@ -45,6 +45,9 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spe
 		if d.site.age < 0 || d.site.age > 0 && time.Since(req.Tried) >= d.site.age {
 			return driver.Job{}, fmt.Errorf("start: request %s was submitted with an unknown outcome, and slurmctld may have forgotten its job by now; "+
 				"see whether it ran, and submit under another request if it did not: %w", id, driver.ErrUnknown)
+		}
+		if err := d.suspect(ctx, req, spec); err != nil {
+			return driver.Job{}, err
 		}
 	case !errors.Is(err, fs.ErrNotExist):
 		return driver.Job{}, fmt.Errorf("start: %w: %w", driver.ErrTransient, err)
@@ -86,49 +89,6 @@ func (d *Driver) refused(id driver.RequestID, err error) error {
 	return fmt.Errorf("start: %w", err)
 }
 
-// find looks for the job that a request made.
-func (d *Driver) find(ctx context.Context, req journal.Request, spec driver.Spec) (driver.Job, error) {
-	out, err := d.ask(ctx, "squeue", "-h", "-a", "-t", "all", "-u", d.cfg.User, "-o", parse.CommentFormat)
-	if err != nil {
-		return driver.Job{}, fmt.Errorf("start: looking for request %s: %w", req.ID, err)
-	}
-	for _, c := range parse.Comments(out) {
-		if slices.Contains(strings.Fields(c[1]), req.Marker) {
-			return d.adopt(ctx, req, driver.JobID(c[0]), spec)
-		}
-	}
-	return driver.Job{}, fmt.Errorf("start: request %s: %w", req.ID, driver.ErrNotFound)
-}
-
-// adopt makes the record of a job that a request made. It can be repeated.
-func (d *Driver) adopt(ctx context.Context, req journal.Request, id driver.JobID, spec driver.Spec) (driver.Job, error) {
-	release := d.hold(id)
-	j, err := d.look(ctx, id)
-	if err != nil {
-		release()
-		return driver.Job{}, fmt.Errorf("start: request %s made job %s: %w: %v", req.ID, id, driver.ErrUnknown, err) //nolint:errorlint // not found would have it submitted again
-	}
-	r := &journal.Record{
-		Job: id, Request: req.ID, Filename: spec.Filename, Script: spec.Source, Env: maps.Clone(spec.Env),
-		Submitted: j.Submitted, Own: sizeOf(j), Delayed: !spec.NotBefore.IsZero() && !ownBegin(spec.Source),
-	}
-	have := r.Own
-	r.Set = &have
-	if waiting(j.State) && *d.cfg.ReadOutput {
-		r.Output = d.mark(j, j.Restarts+1)
-	}
-	err = d.write(r, "created")
-	release()
-	if err != nil {
-		return driver.Job{}, fmt.Errorf("start: %w", err)
-	}
-	req.Job = id
-	if err := d.journal.Keep(req); err != nil {
-		return driver.Job{}, fmt.Errorf("start: %w: %w", driver.ErrTransient, err)
-	}
-	return d.Get(ctx, id)
-}
-
 // submission judges a job and makes the call of sbatch.
 func (d *Driver) submission(ctx context.Context, id driver.RequestID, spec driver.Spec) (command.Call, error) {
 	file, err := d.cfg.Parse(spec.Filename, spec.Source, spec.Variables)
@@ -151,65 +111,8 @@ func (d *Driver) submission(ctx context.Context, id driver.RequestID, spec drive
 	if err := d.fits(ctx, partition, file.Cores, file.MemoryBytes); err != nil {
 		return command.Call{}, err
 	}
-	comment := strings.TrimSpace(ownComment(spec.Source) + " " + d.journal.Marker(id))
-	args := []string{"--parsable", "--open-mode=append", "--comment=" + comment, "--job-name=" + file.Name}
-	if !file.NoRequeue {
-		args = append(args, "--requeue")
-	}
-	if partition != "" {
-		args = append(args, "--partition="+partition)
-	}
-	if spec.Dir != "" && file.Dir == "" {
-		args = append(args, "--chdir="+spec.Dir)
-	}
-	if wait := time.Until(spec.NotBefore); wait > 0 && !ownBegin(spec.Source) {
-		// sbatch counts whole seconds, from the one that has begun.
-		args = append(args, fmt.Sprintf("--begin=now+%dseconds", int(math.Ceil(wait.Seconds()))+1))
-	}
-	return command.Call{Name: "sbatch", Args: args, Stdin: spec.Source, Effect: true, Env: d.environment(merged(marked(file), spec.Env))}, nil
-}
-
-// marked is the variable that tells the TaskProlog of a job with a stanza. Where
-// the site's submission plugin sets it, it sets the same.
-func marked(file *jobfile.Job) map[string]string {
-	m := mark(file)
-	if m == "" {
-		return nil
-	}
-	return map[string]string{"PITCHPIPE_JOB": m}
-}
-
-// environment is what a submitted job finds: the usual of this process, and what
-// the submission sets.
-func (d *Driver) environment(set map[string]string) []string {
-	env := map[string]string{"PATH": command.Path()}
-	for _, name := range []string{"HOME", "USER", "LANG", "TMPDIR"} {
-		if v, ok := os.LookupEnv(name); ok {
-			env[name] = v
-		}
-	}
-	maps.Copy(env, set)
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		out = append(out, name+"="+env[name])
-	}
-	return out
-}
-
-// ownComment is the comment that a script gives itself, which an option of sbatch
-// would replace.
-func ownComment(script []byte) string {
-	m := regexp.MustCompile(`(?m)^#SBATCH\s(?:.*\s)?--comment[= ](?:"([^"\n]*)"|'([^'\n]*)'|(\S+))`).FindSubmatch(script)
-	if m == nil {
-		return ""
-	}
-	return string(m[1]) + string(m[2]) + string(m[3])
-}
-
-// ownBegin tells whether a script says itself when it is to begin. An option of
-// sbatch would replace that, and the wait is its owner's.
-func ownBegin(script []byte) bool {
-	return regexp.MustCompile(`(?m)^#SBATCH\s(?:.*\s)?(?:--begin[=\s]|-b\s*\S)`).Match(script)
+	args := options(file, spec, d.journal.Marker(id), partition)
+	return command.Call{Name: "sbatch", Args: args, Stdin: spec.Source, Effect: true, Env: environment(merged(markOf(file), spec.Env))}, nil
 }
 
 // fits refuses what no node of a partition has. Slurm itself accepts some such

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
@@ -15,11 +16,11 @@ import (
 func (m move) leave(ctx context.Context) (driver.Step, error) {
 	moving := m.r.Moving
 	switch {
-	case m.j.Restarts > moving.Restarts && waiting(m.j.State):
+	case m.j.Restarts > moving.Restarts && parse.Waiting(m.j.State):
 		return m.left(ctx)
 	case leaving(m.j, time.Now()), m.j.State == "COMPLETING":
 		return m.step(driver.StepCheckpointing, "its processes are being ended"), nil
-	case waiting(m.j.State):
+	case parse.Waiting(m.j.State):
 		// The restart was not counted: slurmctld lost what it knew.
 		return m.close(ctx, driver.StepSuperseded, "slurmctld took the attempt back")
 	case moving.Phase == journal.Stopping:
@@ -30,7 +31,7 @@ func (m move) leave(ctx context.Context) (driver.Step, error) {
 	cp := moving.Intent.Checkpoint
 	late := time.Since(moving.Asked) >= cp.Grace
 	if cp.Done != "" && !late { // later it has worked on since, and would lose that
-		done, err := m.d.saidDone(m.j, cp.Done, moving.Offset)
+		done, err := m.saved(ctx)
 		if err != nil {
 			return driver.Step{}, err
 		}
@@ -48,6 +49,20 @@ func (m move) leave(ctx context.Context) (driver.Step, error) {
 	return m.close(ctx, driver.StepAbandoned, fmt.Sprintf("did not save within %v", cp.Grace))
 }
 
+// saved tells whether the job has said since it was asked that it saved.
+func (m move) saved(ctx context.Context) (bool, error) {
+	moving := m.r.Moving
+	if *m.d.cfg.ReadOutput {
+		return m.d.saidDone(m.j, moving.Intent.Checkpoint.Done, moving.Offset)
+	}
+	saves, err := m.d.cfg.Saves(ctx, m.j.Node, driver.JobID(m.j.ID), m.j.Restarts+1)
+	if err != nil {
+		m.d.cfg.Logger.Warn("nobody tells whether the job saved", "job", string(m.r.Job), "error", err)
+		return false, nil
+	}
+	return saves > moving.Saves, nil
+}
+
 // requeue puts a job that saved back into the queue: same id, same dependants. It
 // waits there for about two minutes and then starts by itself, so that nothing is
 // held by a controller that dies. Incomplete: nothing happens to a job that has
@@ -60,7 +75,7 @@ func (m move) requeue(ctx context.Context) (driver.Step, error) {
 	if !moving.Requeued && time.Since(moving.Asked) >= moving.Intent.Checkpoint.Grace {
 		return m.close(ctx, driver.StepAbandoned, "not ended within the grace of being asked to save")
 	}
-	if err := m.d.effect(ctx, "scontrol", "requeue", "Incomplete", string(m.r.Job)); err != nil {
+	if err := m.d.cfg.Actor.Requeue(ctx, string(m.r.Job)); err != nil {
 		return driver.Step{}, err
 	}
 	m.d.cfg.AfterStep("requeued")
@@ -80,18 +95,15 @@ func (m move) left(ctx context.Context) (driver.Step, error) {
 
 // delay has a waiting job start by itself after a time, 0 = now.
 func (d *Driver) delay(ctx context.Context, j parse.Job, wait time.Duration) error {
-	when := "StartTime=now"
-	if wait > 0 {
-		when = fmt.Sprintf("StartTime=now+%d", int(wait.Seconds()))
-	}
-	if err := d.effect(ctx, "scontrol", "update", "JobId="+j.ID, when); err != nil {
+	wait = max(wait, 0)
+	if err := d.cfg.Actor.Update(ctx, string(nameOf(j)), act.Update{Start: &wait}); err != nil {
 		return err
 	}
 	d.cfg.AfterStep("delayed")
 	if j.State != "SPECIAL_EXIT" {
 		return nil
 	}
-	if err := d.effect(ctx, "scontrol", "release", j.ID); err != nil {
+	if err := d.cfg.Actor.Release(ctx, string(nameOf(j))); err != nil {
 		return err
 	}
 	d.cfg.AfterStep("released")
@@ -119,24 +131,37 @@ func (d *Driver) resume(ctx context.Context, j parse.Job, r *journal.Record) err
 // be is durable first.
 func (m move) change(ctx context.Context) (driver.Step, error) {
 	moving, want := m.r.Moving, m.want()
+	if m.j.Unnumbered() {
+		c := moving.Intent.Change
+		if !moving.Split && m.d.cfg.TaskProlog && len(c.Env)+len(c.Live) > 0 {
+			return m.split(ctx)
+		}
+		if moving.Split { // the last of its array, which keeps its number
+			m.r.Number = m.j.ID
+		}
+	}
 	moving.Phase = journal.Changed
 	m.r.Next = &journal.Next{
-		Number: m.j.Restarts + 1, Change: moving.Intent.Change, Intent: moving.Intent.ID, Size: want,
+		Number: m.j.Restarts + 1, Change: moving.Intent.Change, Intent: moving.Intent.ID, Size: want, Before: &moving.Before, At: time.Now().UTC(),
 	}
 	m.r.Output = m.d.mark(m.j, m.r.Next.Number)
+	note := moving.Intent.Note
+	if m.j.Unnumbered() && m.r.Number == "" {
+		note = "" // the TaskProlog knows a task by its number, which this one has not yet
+	}
 	// The settings first: an attempt must not be credited with what was not there.
-	if err := m.d.writeSettings(m.r, m.r.Next.Number, moving.Intent.Change); err != nil {
+	if err := m.d.writeSettings(m.r, m.r.Next.Number, moving.Intent.Change, note); err != nil {
 		return driver.Step{}, err
 	}
 	if err := m.d.write(m.r, "changing"); err != nil {
 		return driver.Step{}, err
 	}
-	args := difference(sizeOf(m.j), want)
+	update := difference(sizeOf(m.j), want)
 	if !moving.Queued {
-		args = append(args, fmt.Sprintf("StartTime=now+%d", int(m.d.cfg.Window.Seconds())))
+		update.Start = &m.d.cfg.Window
 	}
-	if len(args) > 0 {
-		err := m.d.effect(ctx, "scontrol", append([]string{"update", "JobId=" + m.j.ID}, args...)...)
+	if !update.Empty() {
+		err := m.d.cfg.Actor.Update(ctx, string(m.r.Job), update)
 		if errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrInvalid) {
 			return m.refused(ctx, err)
 		}
@@ -151,10 +176,8 @@ func (m move) change(ctx context.Context) (driver.Step, error) {
 // refused ends an intent whose change Slurm does not take: the job goes on under
 // its old settings, and nothing waits for us.
 func (m move) refused(ctx context.Context, why error) (driver.Step, error) {
-	if !m.r.Moving.Queued {
-		if err := m.d.resume(ctx, m.j, m.r); err != nil {
-			return driver.Step{}, err
-		}
+	if err := m.letGo(ctx); err != nil {
+		return driver.Step{}, err
 	}
 	if _, err := m.close(ctx, driver.StepSuperseded, why.Error()); err != nil {
 		return driver.Step{}, err
@@ -162,28 +185,41 @@ func (m move) refused(ctx context.Context, why error) (driver.Step, error) {
 	return driver.Step{}, why
 }
 
-// difference is what scontrol is told. The CPUs of the job and those of its one
-// task are set together, since either alone leaves the other.
-func difference(have, want journal.Size) []string {
-	var args []string
+// letGo has a job that we made wait go on under the settings that it had. They are in
+// their place first: an attempt of the old size must not meet the new threads.
+func (m move) letGo(ctx context.Context) error {
+	if err := m.keepSettings(); err != nil {
+		return err
+	}
+	m.d.cfg.AfterStep("settings-kept")
+	if m.r.Moving.Queued {
+		return nil
+	}
+	return m.d.resume(ctx, m.j, m.r)
+}
+
+// keepSettings puts the settings of the last attempt back.
+func (m move) keepSettings() error {
+	var kept driver.Change
+	if n := len(m.r.Attempts); n > 0 {
+		kept = m.r.Attempts[n-1].Change
+	}
+	return m.d.writeSettings(m.r, m.j.Restarts+1, kept, "")
+}
+
+// difference is what Slurm is told, so that a job gets the wanted size.
+func difference(have, want journal.Size) act.Update {
+	var u act.Update
 	if have.Cores != want.Cores {
-		args = append(args, fmt.Sprintf("NumCPUs=%d", want.Cores), fmt.Sprintf("CpusPerTask=%d", want.Cores))
+		u.Cores = &want.Cores
 	}
 	if have.MemoryBytes != want.MemoryBytes || have.MemoryPerCPU != want.MemoryPerCPU {
-		key := "MinMemoryNode"
-		if want.MemoryPerCPU {
-			key = "MinMemoryCPU"
-		}
-		args = append(args, fmt.Sprintf("%s=%d", key, want.MemoryBytes>>20))
+		u.Memory = &act.Memory{Bytes: want.MemoryBytes, PerCPU: want.MemoryPerCPU}
 	}
 	if have.TimeLimit != want.TimeLimit {
-		limit := "UNLIMITED"
-		if want.TimeLimit > 0 {
-			limit = fmt.Sprint(int(want.TimeLimit.Minutes()))
-		}
-		args = append(args, "TimeLimit="+limit)
+		u.TimeLimit = &want.TimeLimit
 	}
-	return args
+	return u
 }
 
 // start ends the wait of the changed job.
@@ -193,26 +229,32 @@ func (m move) start(ctx context.Context) (driver.Step, error) {
 			return driver.Step{}, err
 		}
 	}
+	m.late()
 	m.r.Moving, m.r.Delayed = nil, false
 	return m.step(driver.StepStarted, "queued"), m.d.write(m.r, "queued")
 }
 
-// settle lets a job go that the cluster holds because it saved for an intent of
-// ours that was given up: saving late loses nothing. What its owner or the site
-// holds stays.
-func (d *Driver) settle(ctx context.Context, j parse.Job, r *journal.Record) error {
-	if r == nil || j.State != "SPECIAL_EXIT" || r.Moving != nil || r.Late == nil {
+// wake ends the wait of a job that is ours to end, once its time has come. It would
+// end by itself: where it cannot be ended nothing is lost but time.
+func (d *Driver) wake(ctx context.Context, j parse.Job, r *journal.Record) error {
+	if parse.Waiting(j.State) && (j.Held || j.Eligible.IsZero() || j.Eligible.After(time.Now())) {
 		return nil
 	}
-	if j.Restarts == r.Late.Restarts && j.Exit.Exit == r.Late.Exit {
-		err := d.resume(ctx, j, r)
-		if err != nil && !errors.Is(err, driver.ErrDenied) {
-			return err
-		}
-		if err != nil {
-			d.cfg.Logger.Warn("a job that saved late is not ours to let go", "job", string(r.Job), "error", err)
+	if j.Unnumbered() {
+		// One of them is enough to have slurmctld look at all.
+		if req, err := d.journal.Request(r.Request); err != nil || req.Job != r.Job {
+			return nil //nolint:nilerr // then it is left to slurmctld
 		}
 	}
-	r.Late = nil
-	return d.write(r, "settled")
+	if parse.Waiting(j.State) {
+		err := d.resume(ctx, j, r)
+		if errors.Is(err, driver.ErrTransient) || errors.Is(err, driver.ErrUnknown) {
+			return nil //nolint:nilerr // whoever asks next tries again
+		}
+		if err != nil {
+			d.cfg.Logger.Warn("a wait that is over is not ours to end", "job", string(r.Job), "error", err)
+		}
+	}
+	r.Delayed = false
+	return d.write(r, "woken")
 }

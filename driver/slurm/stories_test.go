@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -94,10 +95,14 @@ func stories() []story {
 	return []story{
 		{"memory limits are enforced, and what a job asks for is what it gets", memoryIsEnforced},
 		{"cores and memory of a moved job are what the next attempt has, and its dependants wait for that", movedForReal},
+		{"a job that asked for several CPUs runs on one where it is given one", loweredForReal},
 		{"a job whose owner forbids restarts is not asked to save", noRequeue},
 		{"an owner who holds or changes the waiting job meanwhile keeps the last word", ownersWord},
 		{"a limit is not lowered, since a kill for memory could not be taken back", notLowered},
-		{"arrays, heterogeneous jobs and jobs of several tasks are seen and not changed", observedOnly},
+		{"jobs of several tasks are seen and not changed", observedOnly},
+		{"each task of an array is tuned by itself and runs to its end once", tasksAreJobs},
+		{"sbatch --wait and dependants of an array wait for all its tasks, the changed ones too", arrayIsWaitedFor},
+		{"a task that waits is stopped by itself", waitingTaskStops},
 		{"another user's jobs are not seen", othersUnseen},
 		{"a listener runs as a step of the job", listenerIsAStep},
 		{"a slurmctld that is gone is transient, and its restart loses nothing", slurmctldRestarts},
@@ -121,6 +126,26 @@ func memoryIsEnforced(t *testing.T, c *cluster) {
 			t.Errorf("%s: %s (%s) with %d bytes, want %s with %d", tt.id, job.State, job.Detail, job.Resources.MemoryBytes, tt.want, tt.reserved)
 		}
 	}
+}
+
+// A job that was submitted with --cpus-per-task keeps that many CPUs of its node
+// unless it is told otherwise, whatever else is said of its CPUs.
+func loweredForReal(t *testing.T, c *cluster) {
+	b := newBench(t, c, nil)
+	be := saver(60)
+	be.Cores = 3
+	job := b.start(t, be)
+	b.says(t, job.ID, "epoch 2/")
+	in := b.intent(b.get(t, job.ID), driver.Change{Cores: 1})
+	if step := b.drive(t, in, driver.StepStarted); step.Kind != driver.StepStarted || step.Attempt != 2 {
+		t.Fatalf("step %+v, want %s in attempt 2", step, driver.StepStarted)
+	}
+	await(t, "the second attempt runs", func() bool { return b.get(t, job.ID).State == driver.Running })
+	record := mustRun(t, b.c, slurmcluster.Alpha, "scontrol", "-d", "-o", "show", "job", string(job.ID))
+	if m := regexp.MustCompile(`CPU_IDs=(\S+)`).FindStringSubmatch(record); m == nil || strings.ContainsAny(m[1], "-,") {
+		t.Errorf("the second attempt has the CPUs %q, want one:\n%s", m, record)
+	}
+	mustRun(t, b.c, slurmcluster.Alpha, "scancel", string(job.ID))
 }
 
 func movedForReal(t *testing.T, c *cluster) {
@@ -219,7 +244,6 @@ func ownersWord(t *testing.T, c *cluster) {
 			// In the second of the requeue its node would refuse it: "Job credential revoked".
 			pause(t.Context(), 3*time.Second)
 			mustRun(t, b.c, slurmcluster.Alpha, "scontrol", "release", string(job.ID))
-			mustRun(t, b.c, slurmcluster.Alpha, "scontrol", "update", "StartTime=now", "jobid="+string(job.ID))
 		}
 		got := b.ended(t, job.ID)
 		if got.State != driver.Succeeded || got.Change.Cores != 0 || len(got.Attempts) != 2 || got.Attempts[1].Cause != slurm.CauseRequeue {
@@ -257,8 +281,8 @@ func observedOnly(t *testing.T, c *cluster) {
 		return mustRun(t, b.c, slurmcluster.Alpha, "sbatch", args...)
 	}
 	for what, id := range map[string]string{
-		"a task of an array": submit("-a", "1", "--wrap", "true") + "_1",
-		"several tasks":      submit("-n", "2", "--wrap", "true"),
+		"several tasks":             submit("-n", "2", "--wrap", "true"),
+		"several tasks of an array": submit("-n", "2", "-a", "1", "--wrap", "true") + "_1",
 	} {
 		job := b.get(t, driver.JobID(id))
 		if job.ID != driver.JobID(id) || job.State != driver.Pending || !strings.Contains(string(job.Source), "true") {

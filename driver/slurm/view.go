@@ -11,28 +11,6 @@ import (
 	"pitchpipe/driver/slurm/parse"
 )
 
-// running tells whether a state of Slurm is that of a job whose processes are
-// there.
-func running(state string) bool {
-	switch state {
-	case "RUNNING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING", "COMPLETING":
-		return true
-	}
-	return false
-}
-
-// ended tells whether a state of Slurm is final.
-func ended(state string) bool { return !running(state) && !waiting(state) }
-
-// waiting tells whether a state of Slurm is that of a job in the queue.
-func waiting(state string) bool {
-	switch state {
-	case "PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD":
-		return true
-	}
-	return false
-}
-
 // leaving tells of a job that was put back into the queue and whose processes are
 // still being ended. Slurm counts the restart at once, and shows the end of a
 // COMPLETING job that will not run again in the past.
@@ -43,7 +21,7 @@ func leaving(j parse.Job, now time.Time) bool {
 // begun is how many attempts of a job have been started.
 func begun(j parse.Job, now time.Time) int {
 	switch {
-	case waiting(j.State), leaving(j, now), ended(j.State) && j.Node == "":
+	case parse.Waiting(j.State), leaving(j, now), parse.Ended(j.State) && j.Node == "":
 		return j.Restarts
 	}
 	return j.Restarts + 1
@@ -68,18 +46,8 @@ func final(j parse.Job) driver.State {
 
 // sizeOf is what Slurm gives a job of what can be changed.
 func sizeOf(j parse.Job) journal.Size {
-	s := journal.Size{Cores: j.CPUsPerTask, MemoryBytes: j.MemoryBytes, MemoryPerCPU: j.MemoryPerCPU, TimeLimit: j.TimeLimit}
-	if s.Cores == 0 {
-		s.Cores = max(j.CPUs, 1)
-	}
-	if s.TimeLimit == aYear {
-		s.TimeLimit = 0
-	}
-	return s
+	return journal.Size{Cores: j.Cores(), MemoryBytes: j.MemoryBytes, MemoryPerCPU: j.MemoryPerCPU, TimeLimit: j.Limit()}
 }
-
-// aYear is what Slurm's backfill writes for the limit of a job that has none.
-const aYear = 365 * 24 * time.Hour
 
 // unchanged tells whether a job still has the size that it had. A limit that
 // nobody asked for is shown while the job runs, and not while it waits.
@@ -109,7 +77,11 @@ func total(s journal.Size) int64 {
 // anything changed.
 func follow(r *journal.Record, j parse.Job, now time.Time) bool {
 	changed := false
+	if own := numberOf(j); own != "" && r.Number != own {
+		r.Number, changed = own, true
+	}
 	number := begun(j, now)
+	changed = unbegin(r, j, number) || changed
 	for n := len(r.Attempts) + 1; n <= number; n++ {
 		r.Attempts = append(r.Attempts, begin(r, j, n, n == number))
 		changed = true
@@ -117,21 +89,21 @@ func follow(r *journal.Record, j parse.Job, now time.Time) bool {
 	for i := range r.Attempts {
 		a := &r.Attempts[i]
 		last := a.Number == number
-		if !a.Ended.IsZero() || last && running(j.State) && !leaving(j, now) {
+		if !a.Ended.IsZero() || last && parse.Running(j.State) && !leaving(j, now) {
 			continue
 		}
 		a.Ended, changed = now.UTC(), true
-		if last && ended(j.State) {
+		if last && parse.Ended(j.State) {
 			a.Ended = j.Ended
 		}
-		if last && (j.Exit.Exit != 0 || ended(j.State)) {
+		if last && (j.Exit.Exit != 0 || parse.Ended(j.State)) {
 			a.ExitCode = j.Exit.Code()
 		}
 	}
-	if ended(j.State) && r.Moving != nil {
+	if parse.Ended(j.State) && r.Moving != nil {
 		r.Moving, changed = nil, true
 	}
-	return changed || ended(j.State) && r.Last == nil
+	return changed || parse.Ended(j.State) && r.Last == nil
 }
 
 // begin is a new attempt.
@@ -150,6 +122,8 @@ func begin(r *journal.Record, j parse.Job, n int, present bool) driver.Attempt {
 	}
 	if next := r.Next; next != nil && next.Number <= n {
 		switch {
+		case next.Number == n && next.Overruled && (!present || same(next.Size, sizeOf(j))):
+			a.Change = next.Change
 		case next.Number == n && (!present || same(next.Size, sizeOf(j))):
 			a.Change, a.Cause, a.Intent = next.Change, driver.CauseIntent, next.Intent
 		case present && same(r.Own, sizeOf(j)):
@@ -181,9 +155,9 @@ func (d *Driver) sketch(j parse.Job, r *journal.Record) driver.Job {
 		Resources: resources(sizeOf(j)),
 	}
 	switch {
-	case running(j.State):
+	case parse.Running(j.State):
 		job.State = driver.Running
-	case waiting(j.State):
+	case parse.Waiting(j.State):
 		job.State = driver.Pending
 	default:
 		job.State, job.Ended, job.ExitCode = final(j), j.Ended, j.Exit.Code()
@@ -194,8 +168,11 @@ func (d *Driver) sketch(j parse.Job, r *journal.Record) driver.Job {
 			job.State = driver.NotStarted
 		}
 	}
-	if number > 0 && !waiting(j.State) {
+	if number > 0 && !parse.Waiting(j.State) {
 		job.Started = j.Started
+	}
+	if own := numberOf(j); own != string(job.ID) {
+		job.Alias = own
 	}
 	if t, ok := d.known(j, r); ok {
 		job.Source, job.Fingerprint = t.script, t.fingerprint
@@ -218,7 +195,7 @@ func (d *Driver) sketch(j parse.Job, r *journal.Record) driver.Job {
 		job.Change = job.Attempts[len(job.Attempts)-1].Change
 		job.Started = job.Attempts[0].Started
 	}
-	switch between := waiting(j.State) || leaving(j, now); {
+	switch between := parse.Waiting(j.State) || leaving(j, now); {
 	case between && moved(r, j):
 		job.State = driver.Stopped
 	case between && j.Restarts > 0:

@@ -56,6 +56,8 @@ type Job struct {
 	Cgroup  string    `json:"cgroup,omitempty"`
 	Started time.Time `json:"started"` // when the exporter first saw it
 	Ended   bool      `json:"ended"`
+	// Saves is how often the attempt has said that it saved a checkpoint.
+	Saves int `json:"saves,omitempty"`
 	// Absent are sources that the node has and that cannot measure this job, with
 	// the reason: a job without a cgroup in perf's hierarchy has no perf.
 	Absent []Source `json:"absent,omitempty"`
@@ -109,8 +111,10 @@ type Sample struct {
 	Ended  bool               `json:"ended,omitempty"` // the last sample: the job is gone
 }
 
-// Report is one progress mark: this epoch ended.
+// Report is one progress mark: this epoch ended, or with Saved, which has no epoch:
+// the job saved a checkpoint.
 type Report struct {
+	Saved   bool      `json:"saved,omitempty"`
 	Epoch   int       `json:"epoch"` // as the job counts, from 1
 	Total   int       `json:"total,omitempty"`
 	Loss    *float64  `json:"loss,omitempty"`

@@ -18,15 +18,16 @@ import (
 // megabytes.
 const maxAnswer = 64 << 20
 
-// Client talks to an exporter on this machine. It is safe for concurrent use and
-// keeps a connection open between calls; it never retries.
+// Client talks to an exporter. It is safe for concurrent use and keeps a connection
+// open between calls; it never retries.
 type Client struct {
-	socket string
-	http   *http.Client
+	where string // the socket, or the address
+	base  string // what paths are put behind
+	http  *http.Client
 }
 
-// NewClient returns a client for the exporter that listens on socket; empty means
-// DefaultSocket. Nothing is dialled before the first call.
+// NewClient returns a client for the exporter of this machine that listens on socket;
+// empty means DefaultSocket. Nothing is dialled before the first call.
 func NewClient(socket string) *Client {
 	if socket == "" {
 		socket = DefaultSocket
@@ -35,14 +36,16 @@ func NewClient(socket string) *Client {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", socket)
 	}
-	return &Client{
-		socket: socket,
-		http: &http.Client{Transport: &http.Transport{
-			DialContext:         dial,
-			MaxIdleConnsPerHost: 2,
-			IdleConnTimeout:     30 * time.Second,
-		}},
-	}
+	return newClient(socket, "http://exporter", &http.Transport{DialContext: dial})
+}
+
+func newClient(where, base string, t *http.Transport) *Client {
+	t.MaxIdleConnsPerHost, t.IdleConnTimeout = 2, 30*time.Second
+	return &Client{where: where, base: base, http: &http.Client{
+		Transport: t,
+		// An exporter sends nobody elsewhere.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
 }
 
 // Close drops the connections that are kept open. The client can still be used.
@@ -97,7 +100,7 @@ func (c *Client) Report(ctx context.Context, r Report) error {
 }
 
 func (c *Client) call(ctx context.Context, method, path string, body []byte, answer any) error {
-	req, err := http.NewRequestWithContext(ctx, method, "http://exporter"+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("%s %s: %w: %w", method, path, ErrInvalid, err)
 	}
@@ -106,7 +109,7 @@ func (c *Client) call(ctx context.Context, method, path string, body []byte, ans
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return fmt.Errorf("%s %s on %s: %w: %w", method, path, c.socket, ErrUnavailable, err)
+		return fmt.Errorf("%s %s on %s: %w: %w", method, path, c.where, ErrUnavailable, err)
 	}
 	defer func() { _ = res.Body.Close() }() // read to its end or given up: nothing is lost
 	if res.StatusCode/100 != 2 {
@@ -123,8 +126,8 @@ func (c *Client) call(ctx context.Context, method, path string, body []byte, ans
 
 func sentinel(status int) error {
 	switch status {
-	case http.StatusNotFound:
-		return ErrNotFound
+	case http.StatusNotFound, http.StatusMovedPermanently, http.StatusTemporaryRedirect:
+		return ErrNotFound // what is asked for is not at that path
 	case http.StatusForbidden, http.StatusUnauthorized:
 		return ErrDenied
 	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge:

@@ -10,7 +10,8 @@ import (
 )
 
 // ParseReport reads the body of a progress report: JSON, or words of the form
-// key=value. Every error is ErrInvalid.
+// key=value, or the one word saved. A report tells of an epoch or of a checkpoint,
+// never of both. Every error is ErrInvalid.
 func ParseReport(body []byte) (Report, error) {
 	body = bytes.TrimSpace(body)
 	var r Report
@@ -23,7 +24,10 @@ func ParseReport(body []byte) (Report, error) {
 	if err != nil {
 		return Report{}, fmt.Errorf("report: %w: %w", ErrInvalid, err)
 	}
-	if r.Epoch < 1 || r.Total < 0 {
+	switch {
+	case r.Saved && (r.Epoch != 0 || r.Total != 0 || r.Loss != nil || r.Quality != nil):
+		return Report{}, fmt.Errorf("report: %w: saved beside an epoch: want one of them", ErrInvalid)
+	case !r.Saved && (r.Epoch < 1 || r.Total < 0):
 		return Report{}, fmt.Errorf("report: %w: epoch %d of %d: epochs count from 1", ErrInvalid, r.Epoch, r.Total)
 	}
 	return r, nil
@@ -33,6 +37,10 @@ func parseWords(text string) (Report, error) {
 	var r Report
 	for word := range strings.FieldsSeq(text) {
 		key, value, ok := strings.Cut(word, "=")
+		if word == "saved" {
+			r.Saved = true
+			continue
+		}
 		if !ok {
 			return r, fmt.Errorf("%.40q is not of the form key=value", word)
 		}

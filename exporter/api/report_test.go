@@ -19,6 +19,10 @@ func TestReportsAreJSONOrWords(t *testing.T) {
 		" epoch=3/10 loss=0.5 quality=1e-2\n":       {Epoch: 3, Total: 10, Loss: number(0.5), Quality: number(0.01)},
 		"loss=nan quality=+Inf\ttotal=10 epoch=3\n": {Epoch: 3, Total: 10},
 		"loss=1e999 epoch=3":                        {Epoch: 3},
+		"saved":                                     {Saved: true},
+		" saved\n":                                  {Saved: true},
+		`{"saved":true}`:                            {Saved: true},
+		`{"saved":true,"epoch":0,"time":"0001-01-01T00:00:00Z"}`: {Saved: true}, // as the client writes it
 	} {
 		got, err := api.ParseReport([]byte(text))
 		if err != nil {
@@ -30,6 +34,8 @@ func TestReportsAreJSONOrWords(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", "{", "{}", `{"epoch":0}`, `{"epoch":1,"total":-1}`, "epoch", "epoch=0", "epoch=-1", "epoch=1.5", "epoch=3/", "epoch=3/x",
+		"saved epoch=3", "saved loss=0.5", "saved total=3", "saved=1", "saving", `{"saved":true,"epoch":1}`, `{"saved":true,"quality":1}`, `{"saved":false}`,
+		`{"saved":true,"epoch":-1}`, `{"saved":1}`,
 		"epoch=1 job=7", "loss=0.5", "epoch=1 loss=low", "epoch=99999999999",
 	} {
 		if got, err := api.ParseReport([]byte(text)); !errors.Is(err, api.ErrInvalid) {
@@ -41,6 +47,8 @@ func TestReportsAreJSONOrWords(t *testing.T) {
 func FuzzParseReport(f *testing.F) {
 	f.Add([]byte(`{"epoch":3,"total":10,"loss":0.5}`))
 	f.Add([]byte("epoch=3/10 loss=0.5 quality=nan"))
+	f.Add([]byte("saved"))
+	f.Add([]byte(`{"saved":true,"epoch":0}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r, err := api.ParseReport(body)
 		if err != nil {
@@ -49,11 +57,20 @@ func FuzzParseReport(f *testing.F) {
 			}
 			return
 		}
-		if r.Epoch < 1 || r.Total < 0 {
+		if r.Saved != (r.Epoch == 0) || r.Epoch < 0 || r.Total < 0 || r.Saved && (r.Total > 0 || r.Loss != nil || r.Quality != nil) {
 			t.Errorf("%q: %+v", body, r)
 		}
-		if _, err := json.Marshal(r); err != nil {
-			t.Errorf("%q: %v", body, err)
+		// What the client sends for it is read as the same.
+		sent, err := json.Marshal(r)
+		if err != nil {
+			t.Fatalf("%q: %v", body, err)
+		}
+		again, err := api.ParseReport(sent)
+		if err != nil {
+			t.Errorf("%q, sent as %q: %v", body, sent, err)
+		}
+		if diff := cmp.Diff(r, again); diff != "" {
+			t.Errorf("%q, sent as %q (-want +got):\n%s", body, sent, diff)
 		}
 	})
 }

@@ -15,10 +15,11 @@
 // build another's job there.
 //
 // Where Slurm makes no cgroups (proctrack/linuxproc), a job is all processes below a
-// step daemon, which is a process of root's that runs a file slurmstepd of root's
+// step daemon, which is a process of root's that runs a file slurmstepd (or slurmstepd-…) of root's
 // and is titled "slurmstepd: [<job>.<step>]"; a title alone is nothing, and
-// SLURM_JOB_ID in an environment is less. To see what file a process runs takes
-// CAP_SYS_PTRACE. The daemon's title is also what turns an SLUID into the job's
+// SLURM_JOB_ID in an environment is less. They are the processes that scontrol
+// listpids prints, for which nothing has to be started. To see what file a process
+// runs takes CAP_SYS_PTRACE. The daemon's title is also what turns an SLUID into the job's
 // number, the one that squeue prints as its job id (%A); a name whose number nobody
 // tells within some scans stays the id.
 //

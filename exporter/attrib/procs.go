@@ -211,6 +211,24 @@ func (e *procs) descent(pid int) (parent int, start uint64, ok bool) {
 	return parent, start, true
 }
 
+// ownWord tells the Slurm job that a process names in its environment, where processes
+// of the same user are in it below a step daemon. A listener that the task prolog
+// started is such a one: it has left its daemon, and where Slurm makes no cgroups
+// nothing else ties it to the job. It speaks for a job of its own user alone.
+func (e *procs) ownWord(pid int, uid uint32) (Key, bool) {
+	data, err := hostfs.Read(e.root.Pid(pid, "environ"))
+	if err != nil || uid == 0 || e.trust == TrustNone {
+		return Key{}, false
+	}
+	job, _, _ := ParseRestarts(data)
+	for _, p := range e.known {
+		if p.isJob && p.confirmed && p.uid == uid && p.key.Manager == Slurm && p.key.ID == job {
+			return p.key, true
+		}
+	}
+	return Key{}, false
+}
+
 // locate tells the job of a process that is in no job's cgroup: by the step daemon
 // among its ancestors, else by its environment if uid owns the job that it names.
 // confirmed tells the former from the latter.
@@ -231,6 +249,9 @@ func (e *procs) locate(pid int, uid uint32) (key Key, confirmed, ok bool) {
 			break
 		}
 		at = parent
+	}
+	if key, ok := e.ownWord(pid, uid); ok {
+		return key, true, true
 	}
 	key, ok = e.named(pid, uid)
 	if p := e.known[pid]; !ok && p != nil && p.isJob && !p.confirmed {

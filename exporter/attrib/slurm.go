@@ -95,7 +95,7 @@ func (d stepds) is(pid int) (step, bool) {
 	}
 	exe := d.root.Pid(pid, "exe")
 	target, err := os.Readlink(exe)
-	if err != nil || path.Base(strings.TrimSuffix(target, " (deleted)")) != stepdName {
+	if err != nil || !isDaemonFile(path.Base(strings.TrimSuffix(target, " (deleted)"))) {
 		return step{}, false
 	}
 	file, err := os.Stat(exe)
@@ -106,6 +106,11 @@ func (d stepds) is(pid int) (step, bool) {
 		return step{}, false
 	}
 	return step{job: job, name: name}, true
+}
+
+// isDaemonFile tells the file of a step daemon by its name. Debian's is slurmstepd-wlm.
+func isDaemonFile(name string) bool {
+	return name == stepdName || strings.HasPrefix(name, stepdName+"-")
 }
 
 // bornBy tells whether the real and the saved user of a process are uid. The

@@ -266,7 +266,7 @@ func TestAJobWithoutACgroupIsFoundBelowItsStepDaemon(t *testing.T) {
 	h.process(proc{pid: 202, parent: 201, uid: 1000, environ: envOf("7", "1")}) // names another job
 	h.daemon(210, "42.0")
 	h.process(proc{pid: 211, parent: 210, uid: 1000, environ: slurmEnv("42", "")})
-	h.process(proc{pid: 100, parent: 1, uid: 1000, environ: slurmEnv("42", "")}) // only says so
+	h.process(proc{pid: 100, parent: 1, uid: 1000, environ: slurmEnv("42", "")}) // only says so: it may speak for the job, and is none of its processes
 	s := h.scanner(attrib.TrustAny)
 	scan(t, s)
 	jobs := scan(t, s)
@@ -283,7 +283,10 @@ func TestAJobWithoutACgroupIsFoundBelowItsStepDaemon(t *testing.T) {
 	}
 	h.process(proc{pid: 300, parent: 202, uid: 1000})                           // began after the scan
 	h.process(proc{pid: 301, parent: 100, uid: 1000, environ: envOf("42", "")}) // names a Slurm job as if it were local
-	for pid, want := range map[int]string{202: "slurm/42.1", 300: "slurm/42.1", 100: "", 301: ""} {
+	if key, ok := s.Locate(100, 1001); ok {
+		t.Errorf("another user speaks for %v", key)
+	}
+	for pid, want := range map[int]string{202: "slurm/42.1", 300: "slurm/42.1", 100: "slurm/42.1", 301: ""} {
 		key, ok := s.Locate(pid, 1000)
 		if ok != (want != "") || ok && key.String() != want {
 			t.Errorf("Locate(%d) = %v, %v; want %q", pid, key, ok, want)

@@ -8,6 +8,10 @@
 // events are opened early. A mark takes a snapshot of its job at once, at most so
 // many a second; a mark above that is recorded without one. A mark from outside
 // every job makes the sampler look again, though not more often than every 100 ms.
+// A mark of a checkpoint is counted and nothing more. What one process told and
+// another repeats (two listeners on one output) is dropped: the same numbers for the
+// newest epoch, an older epoch, a checkpoint within two seconds. One process may tell
+// the same again: a job may report several times within an epoch.
 //
 // A job that only the environment of processes names is a claim: it never goes on
 // with a job of a cgroup or of another user, nor replaces one that ended, and it
@@ -19,7 +23,7 @@
 // CPUs or cgroups change, readers that can (collector.Follower) go on counting.
 //
 // What the snapshot says about jobs (Config.Keep) lets the next sampler go on: a job
-// in the same cgroup of the same boot keeps its joules, and attempts that ended stay
+// in the same cgroup of the same boot keeps its joules and the count of its checkpoints, and attempts that ended stay
 // readable. Its other counters begin anew, and so does its time of start.
 //
 // Nothing is measured on request: readers of the store see what the timer saw. The

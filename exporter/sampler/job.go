@@ -55,6 +55,8 @@ type job struct {
 	chargedCPU  float64 // CPU seconds that were charged
 	clockAtRead float64 // task clock when CPU seconds were last read
 	bucket      bucket
+	told        told
+	saves       int // that it told an earlier exporter
 }
 
 type named struct {
@@ -166,6 +168,7 @@ func (s *Sampler) take(ctx context.Context, f attrib.Found, now time.Time) {
 	goesOn := s.resume(j)
 	wire := api.Job{
 		Manager: j.stored.Manager, ID: j.stored.ID, Attempt: j.stored.Attempt, UID: j.uid, Cgroup: firstDir(f), Started: now,
+		Saves: j.saves,
 	}
 	if err := s.store.Begin(j.stored, wire, api.SchemaAccounting, s.meter.Source()); err != nil {
 		s.stats.JobsRefused++

@@ -59,7 +59,7 @@ func (s *Sampler) resume(j *job) bool {
 	if !ok || was.Job.Manager != j.stored.Manager || was.Job.ID != j.stored.ID {
 		return false
 	}
-	j.joules = was.Joules
+	j.joules, j.saves = was.Joules, was.Job.Saves
 	if !j.counted && was.Job.Attempt > 0 && j.stored.Manager != attrib.Local {
 		j.stored.Attempt = was.Job.Attempt
 	}

@@ -29,8 +29,17 @@ type markRequest struct {
 	reply  chan error
 }
 
+func (m markRequest) what() string {
+	if m.report.Saved {
+		return "a checkpoint"
+	}
+	return fmt.Sprintf("epoch %d", m.report.Epoch)
+}
+
 // Mark records that an epoch of the job in which the process is has ended, with a
-// snapshot of the job's counters where the rate allows. It waits for the sampler;
+// snapshot of the job's counters where the rate allows; or that the job saved a
+// checkpoint, which only counts. What another process has told before is taken and
+// changes nothing. It waits for the sampler;
 // a process in no job, or in one of another user that only its environment names,
 // is ErrNoJob, once jobs have been looked for since.
 func (s *Sampler) Mark(ctx context.Context, pid int, uid uint32, report api.Report) error {
@@ -44,7 +53,7 @@ func (s *Sampler) Mark(ctx context.Context, pid int, uid uint32, report api.Repo
 		select {
 		case <-time.After(lookAgain):
 		case <-ctx.Done():
-			return fmt.Errorf("mark of epoch %d: %w", report.Epoch, ctx.Err())
+			return fmt.Errorf("mark of %s: %w", m.what(), ctx.Err())
 		}
 	}
 }
@@ -53,13 +62,13 @@ func (s *Sampler) ask(ctx context.Context, m markRequest) error {
 	select {
 	case s.marks <- m:
 	case <-ctx.Done():
-		return fmt.Errorf("mark of epoch %d: %w", m.report.Epoch, ctx.Err())
+		return fmt.Errorf("mark of %s: %w", m.what(), ctx.Err())
 	}
 	select {
 	case err := <-m.reply:
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("mark of epoch %d: %w", m.report.Epoch, ctx.Err())
+		return fmt.Errorf("mark of %s: %w", m.what(), ctx.Err())
 	}
 }
 
@@ -77,9 +86,20 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 		s.stats.MarksRefused++
 		return fmt.Errorf("%w: pid %d", ErrNoJob, m.pid)
 	}
+	j.told.by(m.pid, m.uid)
 	report := m.report
 	if report.Time.IsZero() || report.Time.After(now) || report.Time.Before(now.Add(-oldestMark)) {
 		report.Time = now
+	}
+	switch {
+	case j.told.repeated(m.pid, report):
+		s.stats.MarksRepeated++
+		s.log.Debug("told before by another process", "job", j.stored.String(), "epoch", report.Epoch, "saved", report.Saved, "pid", m.pid)
+		return nil
+	case report.Saved:
+		s.stats.Saves++
+		s.log.Info("job saved", "job", j.stored.String(), "saves", s.store.Saved(j.stored))
+		return nil
 	}
 	s.stats.Marks++
 	if !j.bucket.take(now) {
@@ -94,17 +114,27 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 	return nil
 }
 
+// locate tells in which job the reporter is. Slurm kills what is left of a job as soon
+// as its script has ended, and with it a listener that has just sent the last epoch:
+// where a process is not to be found it is in the job in which it was before.
 func (s *Sampler) locate(m markRequest) *job {
 	key, ok := s.finder.Locate(m.pid, m.uid)
-	if !ok {
+	if ok {
+		if j := s.jobs[key]; j != nil && j.takes() {
+			return j
+		}
 		return nil
 	}
-	j := s.jobs[key]
-	if j == nil || j.over || j.vanished {
-		return nil
+	for _, j := range s.jobs {
+		if j.takes() && j.told.knows(m.pid, m.uid) {
+			return j
+		}
 	}
-	return j
+	return nil
 }
+
+// takes tells whether the job is there to take marks.
+func (j *job) takes() bool { return !j.over && !j.vanished }
 
 var _ Finder = (*attrib.Scanner)(nil)
 

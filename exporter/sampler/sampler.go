@@ -85,6 +85,8 @@ type Stats struct {
 	Marks         uint64 // recorded
 	MarksBare     uint64 // of these without a snapshot
 	MarksRefused  uint64 // from processes in no job
+	MarksRepeated uint64 // that another process had told before
+	Saves         uint64 // checkpoints that were told
 	ReadErrors    uint64
 	JobsSeen      uint64
 	JobsRefused   uint64  // because the store was full

@@ -38,6 +38,10 @@ type Config struct {
 	// refuses all reports: a number that means another process would credit them to
 	// its job. Empty = it can.
 	Blind string
+	// Readers are the users beside root who may see the jobs of everybody.
+	Readers []uint32
+	// Remote serves callers on other machines; without an address there are none.
+	Remote Remote
 }
 
 // Server serves one node.
@@ -48,6 +52,7 @@ type Server struct {
 	store   *window.Store
 	marker  Marker
 	metrics http.Handler
+	remote  *remote // nil = nobody on another machine is served
 }
 
 // ErrAddress means that an address is not one to serve metrics on.
@@ -55,7 +60,8 @@ var ErrAddress = errors.New("metrics address")
 
 // New builds a server. It fails with ErrAddress where cfg.Metrics is not loopback:
 // whoever can reach the address reads every user's energy, and without TLS and
-// authentication that is for this machine alone.
+// authentication that is for this machine alone; and with ErrRemote where cfg.Remote
+// has an address and lacks what makes that safe.
 func New(cfg Config, node api.Node, store *window.Store, marker Marker, metrics http.Handler) (*Server, error) {
 	if cfg.Socket == "" {
 		return nil, errors.New("server: no socket to listen on")
@@ -67,13 +73,20 @@ func New(cfg Config, node api.Node, store *window.Store, marker Marker, metrics 
 		}
 		ip, err := netip.ParseAddr(host)
 		if host != "localhost" && (err != nil || !ip.IsLoopback()) {
-			return nil, fmt.Errorf("%w %q: want a loopback address such as 127.0.0.1:9820, or none: beyond it TLS and authentication are needed, which are not there yet", ErrAddress, cfg.Metrics)
+			return nil, fmt.Errorf("%w %q: want a loopback address such as 127.0.0.1:9820, or none: beyond it scrape the address of the API, which asks for a certificate", ErrAddress, cfg.Metrics)
 		}
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Server{cfg: cfg, log: cfg.Logger, node: node, store: store, marker: marker, metrics: metrics}, nil
+	s := &Server{cfg: cfg, log: cfg.Logger, node: node, store: store, marker: marker, metrics: metrics}
+	if cfg.Remote.asked() {
+		var err error
+		if s.remote, err = s.newRemote(cfg.Remote); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
 }
 
 // Run serves until ctx ends and then lets open requests finish for two seconds.
@@ -84,9 +97,13 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	serve(ctx, group, &http.Server{
-		Handler: s.Handler(), ConnContext: withPeer, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+		Handler: s.Handler(), ConnContext: s.withPeer, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: readPatience,
+		WriteTimeout: writePatience, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 	}, unixListener)
 	s.log.Info("listening", "socket", s.cfg.Socket)
+	if s.remote != nil {
+		group.Go(func() error { return s.remote.run(ctx) })
+	}
 	if s.cfg.Metrics != "" {
 		var lc net.ListenConfig
 		tcp, err := lc.Listen(ctx, "tcp", s.cfg.Metrics)
@@ -157,11 +174,8 @@ func (s *Server) listenUnix(ctx context.Context) (net.Listener, error) {
 // Handler answers requests whose context carries a peer.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+api.PathNode, func(w http.ResponseWriter, _ *http.Request) { s.answer(w, s.node) })
-	mux.HandleFunc("GET "+api.PathJobs, s.jobs)
-	mux.HandleFunc("GET "+api.PathSamples, s.window)
+	s.questions(mux)
 	mux.HandleFunc("POST "+api.PathProgress, s.progress)
-	mux.Handle("GET /metrics", s.metrics)
 	return mux
 }
 
@@ -229,7 +243,9 @@ func (s *Server) progress(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusBadRequest, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+	// What was sent counts, though its sender may be gone by now: a job's end takes the
+	// listener with it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 5*time.Second)
 	defer cancel()
 	switch err := s.marker.Mark(ctx, p.pid, p.uid, report); {
 	case err == nil:

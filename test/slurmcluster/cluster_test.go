@@ -112,6 +112,27 @@ func TestTwoUsersSubmitAndSacctKnowsBoth(t *testing.T) {
 	}
 }
 
+func TestTheAccountOfASitesControllerHasNoRightOverJobs(t *testing.T) {
+	t.Parallel()
+	c := shared.Get(t)
+	for user, want := range map[string]string{slurmcluster.Controller: "None", slurmcluster.Operator: "Operator", slurmcluster.Alpha: "None"} {
+		if got := run(t, c, "slurm", "sacctmgr", "-n", "-P", "show", "user", user, "format=adminlevel"); got != want {
+			t.Errorf("admin level of %s: %q, want %q", user, got, want)
+		}
+	}
+	id := submit(t, c, slurmcluster.Alpha, "true\n", "--hold")
+	for _, args := range [][]string{{"update", "JobId=" + id, "TimeLimit=1"}, {"release", id}} {
+		if out, err := c.Run(t.Context(), slurmcluster.Controller, "scontrol", args...); err == nil {
+			t.Errorf("scontrol %s was done: %q", strings.Join(args, " "), out)
+		}
+	}
+	// scontrol ends well where it may not read a script.
+	if out, err := c.Run(t.Context(), slurmcluster.Controller, "scontrol", "write", "batch_script", id, "-"); out != "" {
+		t.Errorf("the script was read: %q, %v", out, err)
+	}
+	run(t, c, slurmcluster.Alpha, "scancel", id)
+}
+
 func TestARequeuedJobKeepsItsIDAndItsDependantRunsOnceAfterIt(t *testing.T) {
 	t.Parallel()
 	c := shared.Get(t)

@@ -51,6 +51,8 @@ func (c *Cluster) slurmConf() (string, error) {
 		"SlurmctldHost=" + host + "(127.0.0.1)",
 		fmt.Sprintf("SlurmctldPort=%d", c.ports[0]),
 		"SlurmUser=" + slurmUser,
+		// An exporter of the machine knows jobs by their numbers, whichever cluster's.
+		fmt.Sprintf("FirstJobId=%d", c.ports[0]*1000),
 		"AuthType=auth/munge",
 		"AuthInfo=socket=" + c.path("munge", "s"),
 		// Without these the daemons listen on every address of the machine.
@@ -174,6 +176,7 @@ func (c *Cluster) folders() error {
 		{"home/" + Alpha, Alpha, 0o700},
 		{"home/" + Beta, Beta, 0o700},
 		{"home/" + Operator, Operator, 0o700},
+		{"home/" + Controller, Controller, 0o700},
 	}
 	for _, d := range owned {
 		if err := c.mkdir(c.path(d.path), d.owner, d.mode); err != nil {

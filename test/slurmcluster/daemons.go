@@ -182,6 +182,7 @@ func (c *Cluster) accounts(ctx context.Context) error {
 		{"add", "user", Alpha, "account=" + AlphaAccount, "cluster=" + clusterName},
 		{"add", "user", Beta, "account=" + BetaAccount, "cluster=" + clusterName},
 		{"add", "user", Operator, "account=" + AlphaAccount, "cluster=" + clusterName, "adminlevel=operator"},
+		{"add", "user", Controller, "account=" + AlphaAccount, "cluster=" + clusterName},
 	} {
 		if _, err := c.Run(ctx, slurmUser, "sacctmgr", append([]string{"-i", "-Q"}, args...)...); err != nil {
 			return err

@@ -22,12 +22,13 @@ var (
 )
 
 // The users that scripts/setup-slurm makes. The first two are ordinary; with
-// accounting each has an account of his own, and Operator has Slurm's administrator
-// level Operator.
+// accounting each has an account of his own, Operator has Slurm's administrator level
+// Operator, and Controller, who runs the controller of a site, has none.
 const (
-	Alpha    = "pitchpipe-u1"
-	Beta     = "pitchpipe-u2"
-	Operator = "pitchpipe-op"
+	Alpha      = "pitchpipe-u1"
+	Beta       = "pitchpipe-u2"
+	Operator   = "pitchpipe-op"
+	Controller = "pitchpipe-ctl"
 )
 
 // Accounts of Alpha and Beta, in a cluster with accounting.
@@ -148,7 +149,7 @@ func Available(o Options) error {
 			return err
 		}
 	}
-	for _, name := range []string{"slurm", "munge", Alpha, Beta, Operator} {
+	for _, name := range []string{"slurm", "munge", Alpha, Beta, Operator, Controller} {
 		if _, err := user.Lookup(name); err != nil {
 			return fmt.Errorf("%w: no user %s: scripts/setup-slurm makes it", ErrUnavailable, name)
 		}

@@ -5,5 +5,6 @@
 // random ones; the plugin must come to the same verdict at the same places as
 // `pitchpipe validate`, must touch nothing but what it says, and must survive
 // faults of its own. The prolog is run as several users against files that it must
-// refuse. Nothing here is imported by other packages.
+// refuse, and in a running Slurm with a node's exporter, where it starts a copy of the
+// test's own program as the listener. Nothing here is imported by other packages.
 package slurmlua

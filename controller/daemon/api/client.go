@@ -22,6 +22,8 @@ var (
 	ErrInvalid     = errors.New("invalid")
 	ErrNotFound    = errors.New("not found")
 	ErrDenied      = errors.New("denied")
+	// ErrUsersSubmit: the job file is good, and its user submits it himself.
+	ErrUsersSubmit = errors.New("not the controller's to submit")
 )
 
 // Client talks to a controller. Use NewClient.
@@ -207,6 +209,8 @@ func errorOf(kind string, status int) error {
 		return ErrNotFound
 	case kind == "denied", kind == "" && status == http.StatusForbidden:
 		return ErrDenied
+	case kind == "users-submit":
+		return ErrUsersSubmit
 	}
 	return ErrUnavailable
 }

@@ -14,6 +14,7 @@ import (
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon"
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/driver"
 	"pitchpipe/driver/sim"
 )
 
@@ -27,6 +28,8 @@ type Options struct {
 	// Tick is how often a job is looked at; 0 = 20 ms, which in virtual time is
 	// much work.
 	Tick time.Duration
+	// Driver, where not nil, stands between the controller and the cluster.
+	Driver func(driver.Driver) driver.Driver
 }
 
 // Controller is one that runs.
@@ -115,8 +118,12 @@ func build(t testing.TB, o Options) (*Controller, error) {
 	if c.Cluster, err = sim.New(o.Sim); err != nil {
 		return nil, err
 	}
+	var drv driver.Driver = c.Cluster
+	if o.Driver != nil {
+		drv = o.Driver(drv)
+	}
 	c.Daemon, err = daemon.New(daemon.Parts{
-		Config: c.Config, Site: site, Driver: c.Cluster, Meter: c.Cluster, Log: slog.New(slog.DiscardHandler),
+		Config: c.Config, Site: site, Driver: drv, Meter: c.Cluster, Log: slog.New(slog.DiscardHandler),
 		Tick: o.Tick, Step: o.Tick / 4,
 	})
 	if err != nil {

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"os/user"
 	"strconv"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -54,6 +57,18 @@ func From(ctx context.Context) (Peer, error) {
 	return p, nil
 }
 
+// directory asks the machine's directory service for the name of a user who is not in
+// /etc/passwd, which is all that a static program reads; empty where it knows none.
+func directory(id string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "id", "-un", "--", id).Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
 func of(conn net.Conn) (Peer, error) {
 	unixConn, ok := conn.(*net.UnixConn)
 	if !ok {
@@ -77,6 +92,8 @@ func of(conn net.Conn) (Peer, error) {
 	name := id
 	if u, err := user.LookupId(id); err == nil {
 		name = u.Username
+	} else if found := directory(id); found != "" {
+		name = found
 	}
 	return Peer{UID: cred.Uid, Name: name}, nil
 }

@@ -38,6 +38,7 @@ func (c Call) String() string { return c.Name + " " + strings.Join(c.Args, " ") 
 type Output struct {
 	Stdout []byte
 	Stderr []byte
+	CPU    time.Duration // that the command took, user and system; 0 where nobody knows
 }
 
 // Runner runs a call.
@@ -109,6 +110,9 @@ func (e Exec) Run(ctx context.Context, c Call) (Output, error) {
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	out := Output{Stdout: stdout.Bytes(), Stderr: stderr.Bytes()}
+	if cmd.ProcessState != nil {
+		out.CPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
 	if err == nil {
 		return out, nil
 	}
@@ -149,7 +153,7 @@ func (e Exec) path(name string) string {
 func (e Exec) env(c Call) []string {
 	env := c.Env
 	if env == nil {
-		env = []string{"PATH=" + Path(), "LC_ALL=C", "TZ=UTC", "SLURM_TIME_FORMAT=standard"}
+		env = []string{"PATH=" + Path(), "LC_ALL=C", "TZ=UTC", "SLURM_TIME_FORMAT=standard", "SLURM_BITSTR_LEN=0"}
 		for _, name := range []string{"HOME", "USER", "LOGNAME"} {
 			if v, ok := os.LookupEnv(name); ok {
 				env = append(env, name+"="+v)

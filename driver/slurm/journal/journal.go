@@ -48,6 +48,8 @@ type Moving struct {
 	Requeued  bool          `json:"requeued,omitempty"`  // the requeue was acknowledged
 	Queued    bool          `json:"queued,omitempty"`    // the job waited in the queue when the intent came
 	Offset    int64         `json:"offset,omitempty"`    // of the output when it was asked
+	Saves     int           `json:"saves,omitempty"`     // that it had told of when it was asked
+	Split     bool          `json:"split,omitempty"`     // the array's task has a number of its own, for certain
 	Restarts  int           `json:"restarts"`            // that Slurm counted when the intent came
 	Before    Size          `json:"before"`              // that the job had when the intent came
 }
@@ -65,7 +67,11 @@ type Next struct {
 	Number int           `json:"number"` // of the attempt
 	Change driver.Change `json:"change"`
 	Intent string        `json:"intent"`
-	Size   Size          `json:"size"` // that it must have, else it is not this
+	Size   Size          `json:"size"`             // that it must have, else it is not this
+	Before *Size         `json:"before,omitempty"` // that the job had when the intent came
+
+	At        time.Time `json:"at,omitzero"`         // when Slurm was told
+	Overruled bool      `json:"overruled,omitempty"` // its owner has changed part of it since
 }
 
 // Mark is the place in a job's output where an attempt begins.
@@ -75,8 +81,8 @@ type Mark struct {
 	Tail    []byte `json:"tail,omitempty"` // what stood before it, to know the place again
 }
 
-// Late is a job that was asked to save, and whose intent was given up before it
-// did: where it leaves after all, it is ours to let go.
+// Late is a job that was asked to save, whether its intent was carried out since or
+// given up: where it is seen to have left for that reason, it is ours to let go.
 type Late struct {
 	Restarts int `json:"restarts"` // that Slurm counts then
 	Exit     int `json:"exit"`     // status with which it leaves
@@ -92,6 +98,8 @@ type Listening struct {
 type Record struct {
 	Version   int                        `json:"version"`
 	Job       driver.JobID               `json:"job"`
+	Number    string                     `json:"number,omitempty"` // of an array's task, once it has one of its own
+	User      string                     `json:"user,omitempty"`
 	Request   driver.RequestID           `json:"request,omitempty"`
 	Filename  string                     `json:"filename,omitempty"`
 	Script    []byte                     `json:"script"`
@@ -115,7 +123,7 @@ type Journal struct{ dir string }
 
 // Open makes the directory where it is missing.
 func Open(dir string) (Journal, error) {
-	for _, sub := range []string{"requests", "jobs"} {
+	for _, sub := range []string{"requests", "jobs", "arrays"} {
 		if err := durable.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			return Journal{}, fmt.Errorf("journal: %w", err)
 		}
@@ -132,10 +140,13 @@ func digest(s string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// MarkerKey is how the markers of all requests begin.
+const MarkerKey = "pitchpipe-request="
+
 // Marker is what names a request in a job's comment. It tells of the journal too,
 // since two controllers may use the same request id.
 func (j Journal) Marker(id driver.RequestID) string {
-	return "pitchpipe-request=" + digest(j.dir + "\x00" + string(id))[:24]
+	return MarkerKey + digest(j.dir + "\x00" + string(id))[:24]
 }
 
 // Request returns what is known of a request id. Its error is fs.ErrNotExist where
@@ -174,11 +185,22 @@ func (j Journal) path(id driver.JobID) string {
 	return filepath.Join(j.dir, "jobs", string(id)+".json")
 }
 
+// array is where stands what is common to the tasks of an array.
+func (j Journal) array(id driver.JobID) string {
+	return filepath.Join(j.dir, "arrays", string(id)+".json")
+}
+
 // Read returns the record of a job. Its error is fs.ErrNotExist where there is
 // none.
-func (j Journal) Read(id driver.JobID) (*Record, error) {
+func (j Journal) Read(id driver.JobID) (*Record, error) { return read(j.path(id), id) }
+
+// ReadArray returns what the tasks of an array have in common that was submitted
+// here. Its error is fs.ErrNotExist where there is nothing.
+func (j Journal) ReadArray(id driver.JobID) (*Record, error) { return read(j.array(id), id) }
+
+func read(path string, id driver.JobID) (*Record, error) {
 	var r Record
-	if err := durable.ReadJSON(j.path(id), &r); err != nil {
+	if err := durable.ReadJSON(path, &r); err != nil {
 		return nil, err
 	}
 	if r.Version != version || r.Job != id {
@@ -193,9 +215,20 @@ func (j Journal) Write(r *Record) error {
 	return durable.WriteJSON(j.path(r.Job), r, 0o600)
 }
 
+// WriteArray replaces what the tasks of an array have in common.
+func (j Journal) WriteArray(r *Record) error {
+	r.Version = version
+	return durable.WriteJSON(j.array(r.Job), r, 0o600)
+}
+
 // Jobs lists the jobs that have a record.
-func (j Journal) Jobs() ([]driver.JobID, error) {
-	entries, err := os.ReadDir(filepath.Join(j.dir, "jobs"))
+func (j Journal) Jobs() ([]driver.JobID, error) { return j.list("jobs") }
+
+// Arrays lists the arrays that were submitted here.
+func (j Journal) Arrays() ([]driver.JobID, error) { return j.list("arrays") }
+
+func (j Journal) list(sub string) ([]driver.JobID, error) {
+	entries, err := os.ReadDir(filepath.Join(j.dir, sub))
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
@@ -213,6 +246,14 @@ func (j Journal) Jobs() ([]driver.JobID, error) {
 func (j Journal) Forget(id driver.JobID) error {
 	if err := os.Remove(j.path(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("journal: forgetting job %s: %w", id, err)
+	}
+	return nil
+}
+
+// ForgetArray removes what the tasks of an array have in common.
+func (j Journal) ForgetArray(id driver.JobID) error {
+	if err := os.Remove(j.array(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("journal: forgetting array %s: %w", id, err)
 	}
 	return nil
 }

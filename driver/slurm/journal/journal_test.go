@@ -92,3 +92,35 @@ func TestARecordComesBackAsItWas(t *testing.T) {
 		t.Errorf("a forgotten record: %v, want %v", err, fs.ErrNotExist)
 	}
 }
+
+func TestWhatTasksHaveInCommonIsNoJob(t *testing.T) {
+	t.Parallel()
+	j, _ := open(t)
+	if _, err := j.ReadArray("7"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an array that there is not: %v, want %v", err, fs.ErrNotExist)
+	}
+	common := &journal.Record{Job: "7", Request: "request", Script: []byte("true\n")}
+	task := &journal.Record{Job: "7_1", Number: "8"}
+	if err := errors.Join(j.WriteArray(common), j.Write(task)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := j.ReadArray("7"); err != nil || got.Request != "request" || string(got.Script) != "true\n" {
+		t.Errorf("read %+v (%v), want %+v", got, err, common)
+	}
+	if got, err := j.Read("7_1"); err != nil || got.Number != "8" {
+		t.Errorf("read %+v (%v), want %+v", got, err, task)
+	}
+	jobs, err := j.Jobs()
+	arrays, err2 := j.Arrays()
+	if err := errors.Join(err, err2); err != nil || len(jobs) != 1 || len(arrays) != 1 || jobs[0] != "7_1" || arrays[0] != "7" {
+		t.Errorf("jobs %v and arrays %v (%v), want 7_1 and 7", jobs, arrays, err)
+	}
+	for range 2 {
+		if err := j.ForgetArray("7"); err != nil {
+			t.Error(err)
+		}
+	}
+	if arrays, err := j.Arrays(); err != nil || len(arrays) != 0 {
+		t.Errorf("arrays %v (%v), want none", arrays, err)
+	}
+}

@@ -11,7 +11,7 @@ import (
 type Job struct {
 	ID        string // the number; of an array's task its own
 	ArrayJob  string // empty outside of arrays
-	ArrayTask string // one number, or a set such as 3-5 where tasks wait
+	ArrayTask string // one number, or a set such as 3-5%2 where tasks wait; see EachTask
 	HetJob    string // leader of a heterogeneous job
 
 	Name, User, Account, QOS, Partition string
@@ -70,6 +70,9 @@ func job(line string) (Job, error) {
 		Restarts: r.number("Restarts", count), Nodes: r.number("NumNodes", low), CPUs: r.number("NumCPUs", low),
 	}
 	j.User, _, _ = strings.Cut(r.text("UserId"), "(")
+	if r.err == nil && j.ArrayTask != "" {
+		_, r.err = Tasks("ArrayTaskId", j.ArrayTask)
+	}
 	if tasks := f["NumTasks"]; none(tasks) != "" {
 		j.Tasks = r.number("NumTasks", low)
 	}
@@ -86,9 +89,10 @@ func job(line string) (Job, error) {
 	j.TimeLimit = read(&r, "TimeLimit", Limit)
 	j.Submitted, j.Eligible = read(&r, "SubmitTime", Instant), read(&r, "EligibleTime", Instant)
 	j.Started, j.Ended = read(&r, "StartTime", Instant), read(&r, "EndTime", Instant)
-	if r.err == nil && strings.Trim(j.ID, "0123456789") != "" {
-		r.err = badValue("JobId", j.ID)
+	if r.err == nil && strings.Trim(j.ID+j.ArrayJob, "0123456789") != "" {
+		r.err = badValue("JobId", j.ID+" of "+j.ArrayJob)
 	}
+	j.StdOut, j.StdErr = padded(j.StdOut, j), padded(j.StdErr, j)
 	return j, r.err
 }
 

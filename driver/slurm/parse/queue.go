@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// QueueFormat is what squeue -O is asked for: only what tells whether a job has
-// to be looked at, and no text that a user wrote.
+// QueueFormat is what squeue -r -O is asked for: only what tells whether a job has
+// to be looked at, and no text that a user wrote. Without -r squeue prints tasks of
+// an array that wait in one line, with the size of one of them.
 const QueueFormat = "JobID:|,ArrayJobID:|,ArrayTaskID:|,HetJobID:|,State:|,Reason:|,RestartCnt:|,NumCPUs:|,MinMemory:|,TimeLimit:|,Partition:|"
 
 // QueueLine is one line of squeue.
 type QueueLine struct {
 	ID        string // the number
 	ArrayJob  string // equal to ID, or that of the array
-	ArrayTask string // empty outside of arrays
+	ArrayTask string // empty outside of arrays, else one number
 	HetJob    string
 	State     string
 	Restarts  int
@@ -21,9 +22,11 @@ type QueueLine struct {
 	Print     string // the whole line: equal as long as nothing changed
 }
 
-// Queue reads the output of squeue under QueueFormat.
+// Queue reads the output of squeue under QueueFormat. Of the tasks of one array that
+// have no number of their own yet MaxTasks are returned.
 func Queue(output []byte) ([]QueueLine, error) {
 	var out []QueueLine
+	unnumbered := map[string]int{} // tasks, by their array
 	for line := range strings.Lines(string(output)) {
 		line = strings.TrimRight(line, "\n")
 		if line == "" {
@@ -43,6 +46,11 @@ func Queue(output []byte) ([]QueueLine, error) {
 		restarts, err := count("RestartCnt", f[6])
 		if err != nil {
 			return nil, err
+		}
+		if f[0] == f[1] && none(f[2]) != "" && restarts == 0 {
+			if unnumbered[f[1]]++; unnumbered[f[1]] > MaxTasks {
+				continue
+			}
 		}
 		out = append(out, QueueLine{
 			ID: f[0], ArrayJob: f[1], ArrayTask: none(f[2]), HetJob: none(f[3]), State: word,

@@ -17,11 +17,12 @@ import (
 	"pitchpipe/exporter/api"
 )
 
-// Config says what to follow. Only Path and Pattern are required.
+// Config says what to follow. Path is required, and Pattern or Done or both.
 type Config struct {
 	Path    string         // the job's output; it need not exist yet
 	Offset  int64          // where to begin, in bytes: what was there before belongs to earlier attempts
-	Pattern *regexp.Regexp // named groups epoch, total, loss, quality
+	Pattern *regexp.Regexp // named groups epoch, total, loss, quality; nil = no epochs are reported
+	Done    *regexp.Regexp // of a line that says that the job saved a checkpoint; nil = none says so
 	Total   int            // epochs in all where no line says it, 0 = unknown
 
 	Poll   time.Duration // how often to look where no notification comes, 0 = 100 ms
@@ -29,13 +30,13 @@ type Config struct {
 	Logger *slog.Logger  // nil = silent
 }
 
-// Follow reads the file as it grows and calls report for each line that matches,
-// until ctx ends; then it reads what is there, delivers it, and returns. A report
+// Follow reads the file as it grows and calls report for each line that matches
+// Pattern, Done or both, until ctx ends; then it reads what is there, delivers it, and returns. A report
 // that fails is tried again until Drain after the end, unless the exporter denied
 // it or called it invalid; what could not be delivered is the error. A file that
 // shrinks or is replaced is read from its beginning.
 func Follow(ctx context.Context, cfg Config, report func(context.Context, api.Report) error) error {
-	matcher, err := NewMatcher(cfg.Pattern, cfg.Total)
+	heard, err := cfg.hearer()
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func Follow(ctx context.Context, cfg Config, report func(context.Context, api.Re
 	go func() { delivered <- out.run(deliver) }()
 
 	t := &tail{path: cfg.Path, offset: max(cfg.Offset, 0), seen: func(line []byte) {
-		if r, ok := matcher.Match(string(line)); ok {
+		for _, r := range heard(line) {
 			r.Time = time.Now()
 			out.put(r)
 		}
@@ -70,6 +71,29 @@ func Follow(ctx context.Context, cfg Config, report func(context.Context, api.Re
 	end := time.AfterFunc(cfg.Drain, stop)
 	defer end.Stop()
 	return errors.Join(readErr, <-delivered)
+}
+
+// hearer returns what reads one line.
+func (c Config) hearer() (func(line []byte) []api.Report, error) {
+	var m *Matcher
+	if c.Pattern != nil || c.Done == nil {
+		var err error
+		if m, err = NewMatcher(c.Pattern, c.Total); err != nil {
+			return nil, err
+		}
+	}
+	return func(line []byte) []api.Report {
+		var out []api.Report
+		if m != nil {
+			if r, ok := m.Match(string(line)); ok {
+				out = append(out, r)
+			}
+		}
+		if c.Done != nil && c.Done.Match(line) {
+			out = append(out, api.Report{Saved: true})
+		}
+		return out
+	}, nil
 }
 
 // watch reads whenever the file may have grown, and once more at the end.

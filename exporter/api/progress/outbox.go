@@ -92,9 +92,9 @@ func (o *outbox) run(ctx context.Context) error {
 			return errors.Join(refused, o.losses(1), err)
 		case refused == nil:
 			refused = err
-			o.log.Warn("progress report refused", "epoch", r.Epoch, "err", err)
+			o.log.Warn("progress report refused", "epoch", r.Epoch, "saved", r.Saved, "err", err)
 		default:
-			o.log.Debug("progress report refused", "epoch", r.Epoch, "err", err)
+			o.log.Debug("progress report refused", "epoch", r.Epoch, "saved", r.Saved, "err", err)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func (o *outbox) deliver(ctx context.Context, r api.Report) error {
 			return err
 		}
 		if attempt == 1 {
-			o.log.Info("progress report waits for the exporter", "epoch", r.Epoch, "err", err)
+			o.log.Info("progress report waits for the exporter", "epoch", r.Epoch, "saved", r.Saved, "err", err)
 		}
 		select {
 		case <-ctx.Done():

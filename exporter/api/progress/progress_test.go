@@ -346,3 +346,57 @@ func TestReportsThatCannotBeDeliveredAreAnError(t *testing.T) {
 		})
 	}
 }
+
+func TestFollowTellsOfEachLineThatSaysThatTheJobSaved(t *testing.T) {
+	t.Parallel()
+	done := regexp.MustCompile(`^saved\b`)
+	both := regexp.MustCompile(`^saved epoch (?P<epoch>\d+)`)
+	const text = "epoch 1\nsaved epoch 2\nnot saved\nsaved\nsav\r\nsaved early\r\nepoch 3\nsaved: the line has no end"
+	for _, tc := range []struct {
+		name    string
+		pattern *regexp.Regexp
+		want    []string
+	}{
+		{"beside the epochs, in the order of the lines", full(), []string{"1", "2", "saved", "saved", "saved", "3"}},
+		{"alone", nil, []string{"saved", "saved", "saved"}},
+		{"where one line says both, the epoch first", both, []string{"2", "saved", "saved", "saved"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "out")
+			write(t, path, text)
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			f := &follower{}
+			before := time.Now()
+			if err := progress.Follow(ctx, progress.Config{Path: path, Pattern: tc.pattern, Done: done, Total: 9}, f.report); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, r := range f.got {
+				if !r.Saved {
+					got = append(got, fmt.Sprint(r.Epoch))
+					continue
+				}
+				got = append(got, "saved")
+				if r.Time.Before(before) || r.Epoch != 0 || r.Total != 0 || r.Loss != nil || r.Quality != nil {
+					t.Errorf("%+v, want the time of reading and nothing else", r)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatIsFollowedForNothingIsRefused(t *testing.T) {
+	t.Parallel()
+	if err := progress.Follow(t.Context(), progress.Config{Path: "x"}, nil); !errors.Is(err, progress.ErrPattern) {
+		t.Errorf("neither pattern nor done: %v, want %v", err, progress.ErrPattern)
+	}
+	bad := progress.Config{Path: "x", Pattern: regexp.MustCompile("no epoch"), Done: regexp.MustCompile("saved")}
+	if err := progress.Follow(t.Context(), bad, nil); !errors.Is(err, progress.ErrPattern) {
+		t.Errorf("a pattern without epochs beside done: %v, want %v", err, progress.ErrPattern)
+	}
+}

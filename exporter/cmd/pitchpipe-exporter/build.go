@@ -87,6 +87,11 @@ func run(ctx context.Context, o options) error {
 		return fmt.Errorf("--sampling.interval %v, --sampling.discover %v: want 50ms to %v, and at least 10ms", o.interval, o.discover, maxInterval)
 	}
 
+	readers, err := parseReaders(o.readers)
+	if err != nil {
+		return fmt.Errorf("--api.readers: %w", err)
+	}
+
 	// 1. What machine is this, and what can be measured?
 	with, err := inspect(ctx, o)
 	if err != nil {
@@ -128,7 +133,9 @@ func run(ctx context.Context, o options) error {
 		blind = "the exporter is in a process namespace of its own"
 		log.Warn("no reports are taken", "reason", blind)
 	}
-	serve, err := server.New(server.Config{Socket: o.socket, Metrics: o.address, Blind: blind, Logger: log}, with.about, store, sample, shown)
+	serve, err := server.New(server.Config{
+		Socket: o.socket, Metrics: o.address, Blind: blind, Logger: log, Readers: readers, Remote: o.remote,
+	}, with.about, store, sample, shown)
 	if err != nil {
 		return err
 	}

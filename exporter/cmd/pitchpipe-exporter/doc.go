@@ -10,6 +10,10 @@
 // --attrib.environ=any lets every user name any job in his processes' environments,
 // which only a node without cgroups, with users who trust each other, has a use for.
 //
+// Who reads beside root: each user his own jobs; the accounts of --api.readers, on the
+// socket, all; and the certificates of --api.clients, on --api.listen-address, all (see
+// exporter/server/REMOTE.md).
+//
 // In a container: mount the host's root, say at /host, read-only, give
 // --path.rootfs=/host, and share the host's process namespace, without which the
 // kernel cannot tell the exporter who reports.

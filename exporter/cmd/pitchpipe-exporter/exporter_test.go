@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	for _, role := range []struct {
 		variable string
 		play     func(string) error
-	}{{stepUser, stepDaemon}, {reporter, reportOnce}, {jobSocket, work}} {
+	}{{stepUser, stepDaemon}, {reporter, reportOnce}, {viewer, view}, {jobSocket, work}} {
 		value := os.Getenv(role.variable)
 		if value == "" {
 			continue
@@ -107,6 +107,12 @@ func work(socket string) error {
 func exporter(t *testing.T, more ...string) (client *api.Client, socket string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "s")
+	return exporterOn(t, socket, more...), socket
+}
+
+// exporterOn is exporter with a socket of the caller's.
+func exporterOn(t *testing.T, socket string, more ...string) *api.Client {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cmd := command()
 	cmd.SetArgs(append([]string{
@@ -114,7 +120,7 @@ func exporter(t *testing.T, more ...string) (client *api.Client, socket string) 
 	}, more...))
 	done := make(chan error, 1)
 	go func() { done <- cmd.ExecuteContext(ctx) }()
-	client = api.NewClient(socket)
+	client := api.NewClient(socket)
 	t.Cleanup(func() {
 		client.Close()
 		cancel()
@@ -125,7 +131,7 @@ func exporter(t *testing.T, more ...string) (client *api.Client, socket string) 
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		_, err := client.Node(t.Context())
 		if err == nil && ticks(t, socket) >= 3 { // energy is known from the second one on
-			return client, socket
+			return client
 		}
 		if time.Now().After(deadline) {
 			t.Fatal(err)

@@ -4,11 +4,9 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,10 +17,8 @@ import (
 	"pitchpipe/test/slurmcluster"
 )
 
-const exporterSocket = "E2E_EXPORTER"
-
-// site lets the tuner do all it can.
-const site = `default:
+// policy lets the tuner do all it can.
+const policy = `default:
   max_mode: apply
   above_request: true
   control: 0
@@ -33,67 +29,43 @@ const site = `default:
   margin: 1
 `
 
-// stage is a cluster with an exporter on its node and a controller of Alpha's.
+// stage is a cluster with an exporter on its machine, as one test uses it.
 type stage struct {
-	t        *testing.T
-	c        *slurmcluster.Cluster
-	programs string
-	dir      string // the controller's
-	socket   string // the exporter's
-	client   *api.Client
-	log      string // the controller's, a file
+	t      *testing.T
+	w      *world
+	c      *slurmcluster.Cluster
+	socket string // the exporter's
 }
 
+// newStage starts the exporter, as root, for the cluster's nodes.
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	c := shared.cluster.Get(t)
-	s := &stage{t: t, c: c, programs: shared.programs(t)}
-	own, err := os.MkdirTemp(shared.dir, "x") //nolint:usetesting // every user has to reach it
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.socket = filepath.Join(own, "exporter.sock")
-	if err := os.Chmod(own, 0o755); err != nil { //nolint:gosec // jobs of every user report to the socket in it
-		t.Fatal(err)
-	}
-	exporter := exec.CommandContext(context.WithoutCancel(t.Context()), s.program("pitchpipe-exporter"), "--socket", s.socket,
-		"--web.listen-address=", "--sampling.interval=250ms", "--sampling.discover=50ms", "--log.level=error")
-	s.spawn(exporter, filepath.Join(own, "exporter.log"))
+	c := shared.get(t)
+	s := &stage{t: t, w: shared, c: c, socket: shared.path("exporter.sock")}
+	exporter := exec.CommandContext(context.WithoutCancel(t.Context()), s.w.path("pitchpipe-exporter"), "--socket", s.socket,
+		"--web.listen-address=", "--api.readers="+slurmcluster.Controller, "--sampling.interval=250ms", "--sampling.discover=50ms", "--log.level=error")
+	s.spawn(exporter, "exporter.log")
 	meter := exporterapi.NewClient(s.socket)
-	defer meter.Close()
+	t.Cleanup(meter.Close)
 	s.await("the exporter", func() error { _, err := meter.Node(t.Context()); return err })
-
-	s.dir = filepath.Join(c.Home(slurmcluster.Alpha), "ctl")
-	s.as(slurmcluster.Alpha, "mkdir", "-m", "700", s.dir)
-	if err := os.WriteFile(filepath.Join(s.dir, "site.yaml"), []byte(site), 0o644); err != nil { //nolint:gosec // Alpha's controller reads it
-		t.Fatal(err)
-	}
-	ctl, err := c.Command(context.WithoutCancel(t.Context()), slurmcluster.Alpha, s.program("controller"), roleController, s.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctl.Env = append(ctl.Env, exporterSocket+"="+s.socket)
-	s.log = filepath.Join(own, "controller.log")
-	s.spawn(ctl, s.log)
-	t.Cleanup(func() {
-		if t.Failed() {
-			text, err := os.ReadFile(s.log)
-			lines := strings.Split(string(text), "\n")
-			t.Logf("controller: %v\n%s%s", err, strings.Join(lines[max(0, len(lines)-80):], "\n"), c.Logs())
-		}
-	})
-	s.client = api.NewClient(filepath.Join(s.dir, "controller.sock"))
-	t.Cleanup(s.client.Close)
-	s.await("the controller", func() error { _, err := s.client.Jobs(t.Context()); return err })
 	return s
 }
 
-func (s *stage) program(name string) string { return filepath.Join(s.programs, name) }
+// in is the same stage for a part of the test.
+func (s *stage) in(t *testing.T) *stage {
+	out := *s
+	out.t = t
+	return &out
+}
+
+// node is the name of a node, counted from 1.
+func (s *stage) node(n int) string { return s.c.Nodes()[n-1] }
 
 // spawn starts a process that ends with the test and writes to the file.
-func (s *stage) spawn(cmd *exec.Cmd, to string) {
+func (s *stage) spawn(cmd *exec.Cmd, log string) {
 	s.t.Helper()
-	out, err := os.Create(to)
+	path := s.w.path(log)
+	out, err := os.Create(path)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -112,12 +84,20 @@ func (s *stage) spawn(cmd *exec.Cmd, to string) {
 		if err := cmd.Wait(); err != nil {
 			s.t.Logf("%s: %v", cmd.Path, err)
 		}
+		if s.t.Failed() {
+			text, err := os.ReadFile(path)
+			lines := strings.Split(string(text), "\n")
+			s.t.Logf("%s: %v\n%s", log, err, strings.Join(lines[max(0, len(lines)-120):], "\n"))
+		}
 	})
 }
 
+// patience is how long anything may take on a machine that is busy with others.
+const patience = 6 * time.Minute
+
 func (s *stage) await(what string, ask func() error) {
 	s.t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(patience)
 	for {
 		err := ask()
 		if err == nil {
@@ -161,52 +141,22 @@ func (s *stage) read(user, name string) string {
 	return string(text)
 }
 
-// job is a batch script whose epochs wait and are noted in a journal. Its knob
-// changes nothing about them, so that settings are tried one after another: each is a
-// real move.
-type job struct {
-	user, name string
-	epochs     int
-	status     int  // that it ends with
-	untuned    bool // without a stanza
-}
-
-const pattern = `epoch (?P<epoch>\d+)/(?P<total>\d+) loss (?P<loss>\S+) acc (?P<quality>\S+)`
-
-func (s *stage) script(j job) string {
-	stanza := "#TUNE mode=apply objective=time\n#TUNE knob cores values=1,2,3\n#TUNE progress pattern='" + pattern + "'\n" +
-		"#TUNE checkpoint signal=USR1 grace=30s exit=85\n#TUNE profile warmup_epochs=0 epochs=2\n#TUNE budget restarts=2 probes=2\n"
-	if j.untuned {
-		stanza = ""
-	}
-	return fmt.Sprintf(`#!/bin/sh
-#SBATCH --job-name=%[1]s --output=%[1]s.out --open-mode=append --requeue
-#SBATCH --cpus-per-task=1 --mem=256M --time=00:20:00
-%[2]s
-trap : USR1
-echo "attempt ${SLURM_RESTART_COUNT:-0} on $SLURM_CPUS_ON_NODE" >>%[1]s.attempts
-%[3]s tick --epochs %[4]d --epoch-seconds 0.2 --journal %[1]s.journal --state %[1]s.state
-status=$?
-[ $status -ne 0 ] || status=%[5]d
-exit $status
-`, j.name, stanza, s.program("workload"), j.epochs, j.status)
-}
-
-// submission is an sbatch --wait that goes on in the background.
+// submission is an sbatch, which with --wait goes on in the background.
 type submission struct {
-	job
-	id    string
-	ended chan error
+	user, name, id string
+	ended          chan error
 }
 
-// submit calls sbatch --wait as the job's user and returns when the job has an id.
-func (s *stage) submit(j job, args ...string) submission {
+// sbatch submits a script as its user, with more of an environment, and returns when
+// the job has an id.
+func (s *stage) sbatch(user, name, script string, env []string, args ...string) submission {
 	s.t.Helper()
-	cmd, err := s.c.Command(s.t.Context(), j.user, "sbatch", append([]string{"--wait", "--parsable"}, args...)...)
+	cmd, err := s.c.Command(s.t.Context(), user, "sbatch", append([]string{"--parsable"}, args...)...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	cmd.Stdin = strings.NewReader(s.script(j))
+	cmd.Env = append(cmd.Env, env...)
+	cmd.Stdin = strings.NewReader(script)
 	cmd.Stderr = s.t.Output()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -222,7 +172,7 @@ func (s *stage) submit(j job, args ...string) submission {
 	id, _, _ := strings.Cut(strings.TrimSpace(line), ";")
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	return submission{job: j, id: id, ended: ended}
+	return submission{user: user, name: name, id: id, ended: ended}
 }
 
 // status is what sbatch --wait ended with.
@@ -238,36 +188,40 @@ func (s *stage) status(sub submission) int {
 			return exit.ExitCode()
 		}
 		return 0
-	case <-time.After(4 * time.Minute):
+	case <-time.After(patience):
 		s.t.Fatalf("sbatch --wait of job %s does not end: %v", sub.id, s.record(sub.id))
 		return -1
 	}
 }
 
-// whole fails the test unless every epoch was done once and in order.
-func (s *stage) whole(j job) {
+// succeeded waits until a job, or each task of an array, has ended, and fails the test
+// where one was no success. sbatch --wait would look for its end every few seconds only.
+func (s *stage) succeeded(sub submission) {
 	s.t.Helper()
-	var want strings.Builder
-	for e := 1; e <= j.epochs; e++ {
-		want.WriteString(strconv.Itoa(e) + "\n")
-	}
-	if got := s.read(j.user, j.name+".journal"); got != want.String() {
-		s.t.Errorf("%s: epochs done: %q, want each of 1 to %d once and in order", j.name, strings.Fields(got), j.epochs)
+	s.await("the end of "+sub.name, func() error {
+		if states := s.as("slurm", "squeue", "-h", "-j", sub.id, "-o", "%i %T %r"); states != "" {
+			return errors.New(states)
+		}
+		return nil
+	})
+	for record := range strings.SplitSeq(s.as("slurm", "scontrol", "-o", "show", "job", sub.id), "\n") {
+		if !strings.Contains(record, " JobState=COMPLETED ") || !strings.Contains(record, " ExitCode=0:0 ") {
+			s.t.Errorf("%s did not succeed: %s", sub.name, record)
+		}
 	}
 }
 
 // tell logs what the controller says about a job and what the job said, where the
 // test failed.
-func (s *stage) tell(sub submission) {
+func (s *stage) tell(client *api.Client, sub submission) {
 	s.t.Helper()
 	if !s.t.Failed() {
 		return
 	}
-	id := sub.id
-	s.t.Logf("%s, job %s:\n%s%s", sub.name, id, s.read(sub.user, sub.name+".attempts"), s.read(sub.user, sub.name+".out"))
-	story, err := s.client.Explain(context.WithoutCancel(s.t.Context()), id)
+	s.t.Logf("%s, job %s:\n%s%s", sub.name, sub.id, s.read(sub.user, sub.id+".attempts"), s.read(sub.user, sub.id+".out"))
+	story, err := client.Explain(context.WithoutCancel(s.t.Context()), sub.id)
 	if err != nil {
-		s.t.Logf("explain %s: %v", id, err)
+		s.t.Logf("explain %s: %v", sub.id, err)
 	}
 	for _, l := range story.Lines {
 		s.t.Logf("%s %s %v", l.At.Format("05.000"), l.Text, l.Why)

@@ -12,10 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/daemon"
+	"pitchpipe/controller/daemon/nodes"
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/local"
 	"pitchpipe/driver/slurm"
+	"pitchpipe/driver/slurm/broker"
 	"pitchpipe/driver/slurm/command"
 	exporterapi "pitchpipe/exporter/api"
 )
@@ -39,17 +41,20 @@ func (a *app) controller() *cobra.Command {
 			if err := a.cfg.MakeState(); err != nil {
 				return fmt.Errorf("%w configuration: %w", errInvalid, err)
 			}
-			drv, cost, err := a.driver(cmd.Context())
+			exporters, err := a.exporters()
+			if err != nil {
+				return err
+			}
+			defer exporters.Close()
+			drv, cost, err := a.driver(cmd.Context(), exporters)
 			if err != nil {
 				return err
 			}
 			if c, ok := drv.(io.Closer); ok {
 				defer func() { err = errors.Join(err, c.Close()) }()
 			}
-			meter := exporterapi.NewClient(a.cfg.Exporter.Socket)
-			defer meter.Close()
 			d, err := daemon.New(daemon.Parts{
-				Config: a.cfg, Site: site, Driver: drv, Meter: meter, Log: a.logger(), RestartCost: cost,
+				Config: a.cfg, Site: site, Driver: drv, Exporters: exporters, Log: a.logger(), RestartCost: cost,
 			})
 			if err != nil {
 				return err
@@ -60,9 +65,22 @@ func (a *app) controller() *cobra.Command {
 	}
 }
 
+// exporters are those of the nodes that the configuration names.
+func (a *app) exporters() (*nodes.Exporters, error) {
+	with := a.cfg.Exporter
+	e, err := nodes.New(nodes.Config{
+		Pattern: with.Nodes, Socket: with.Socket, Cert: with.Cert, Key: with.Key, CA: with.CA,
+		Log: a.logger().With("service", "exporters"),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w configuration: exporter: %w", errInvalid, err)
+	}
+	return e, nil
+}
+
 // driver opens the scheduler that the configuration names, and tells what a restart
 // costs there until one was measured.
-func (a *app) driver(ctx context.Context) (driver.Driver, time.Duration, error) {
+func (a *app) driver(ctx context.Context, exporters *nodes.Exporters) (driver.Driver, time.Duration, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, 0, fmt.Errorf("find this program: %w", err)
@@ -74,11 +92,18 @@ func (a *app) driver(ctx context.Context) (driver.Driver, time.Duration, error) 
 	switch a.cfg.Driver {
 	case "slurm":
 		cost = slurmRestart
-		drv, err = slurm.New(ctx, slurm.Config{
-			Dir: a.cfg.Slurm.Dir, Partitions: a.cfg.Slurm.Partitions, Interval: a.cfg.Slurm.Interval,
+		cfg := slurm.Config{
+			Dir: a.cfg.Slurm.Dir, Partitions: a.cfg.Slurm.Partitions, Interval: a.cfg.Slurm.Interval, Marked: a.cfg.Slurm.Plugin, Wake: a.cfg.Slurm.Wake,
 			Commands: command.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf}, Listener: listener,
 			TaskProlog: a.cfg.Slurm.TaskProlog, SettingsDir: a.cfg.Slurm.Settings, Parse: detect.ParseForSlurm, Logger: log,
-		})
+		}
+		if a.cfg.Slurm.Mode == "site" {
+			cfg.Everyone, cfg.Actor = true, broker.NewClient(a.cfg.Slurm.Broker)
+			cfg.Saves = func(ctx context.Context, node string, job driver.JobID, attempt int) (int, error) {
+				return exporters.Saves(ctx, node, "slurm/"+string(job), attempt)
+			}
+		}
+		drv, err = slurm.New(ctx, cfg)
 	default:
 		drv, err = local.New(local.Config{
 			Dir: a.cfg.Local.Dir, Cluster: a.cfg.Local.Cluster, Cores: a.cfg.Local.Cores,

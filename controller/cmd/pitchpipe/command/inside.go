@@ -3,45 +3,111 @@ package command
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"regexp"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"pitchpipe/driver/local"
+	"pitchpipe/driver/slurm/command"
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/api/progress"
 )
 
+// listening is what the flags of listen say.
+type listening struct {
+	socket, pattern, done, file string
+	offset                      int64
+	total, task                 int
+	slurm                       bool
+}
+
 // listen runs inside a job as its user and reports its epochs.
 func (a *app) listen() *cobra.Command {
-	var socket, pattern, file string
-	var offset int64
-	var total int
+	var l listening
 	cmd := &cobra.Command{
 		Use: "listen", Short: "Report a job's progress to the exporter, from inside the job",
 		Long: "Reads the lines that a job writes and tells the node's exporter which epoch ended.\n" +
-			"Schedulers start it inside the job as the job's user; a job may start it by itself too.",
+			"Schedulers start it inside the job as the job's user; a job may start it by itself too.\n" +
+			"With --slurm it asks Slurm for the job's script and follows its output as the stanza says,\n" +
+			"until the script ends; for a job without a stanza it ends at once.\n" +
+			"It logs nothing unless --log.level is given.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			re, err := regexp.Compile(pattern)
+			log, err := a.listenLog(cmd)
 			if err != nil {
+				return err
+			}
+			if told := a.env(api.EnvSocket); told != "" && !cmd.Flags().Changed("socket") {
+				l.socket = told
+			}
+			client := api.NewClient(l.socket)
+			defer client.Close()
+			report := func(ctx context.Context, r api.Report) error {
+				return client.Report(ctx, r) // Follow tries again: a missing exporter may come back
+			}
+			if l.slurm {
+				for _, name := range []string{"pattern", "done", "file", "offset", "total"} {
+					if cmd.Flags().Changed(name) {
+						return fmt.Errorf("%w command line: --slurm and --%s exclude each other: the job's stanza says what is read", errInvalid, name)
+					}
+				}
+				return a.listenInJob(cmd.Context(), l, log, report)
+			}
+			cfg := progress.Config{Path: l.file, Offset: l.offset, Total: l.total, Logger: log}
+			if cfg.Pattern, err = regexp.Compile(l.pattern); err != nil {
 				return fmt.Errorf("%w pattern: %w", errInvalid, err)
 			}
-			client := api.NewClient(socket)
-			defer client.Close()
-			cfg := progress.Config{Path: file, Offset: offset, Pattern: re, Total: total}
-			return progress.Follow(cmd.Context(), cfg, func(ctx context.Context, r api.Report) error {
-				return client.Report(ctx, r) // Follow tries again: a missing exporter may come back
-			})
+			if l.done != "" {
+				if cfg.Done, err = regexp.Compile(l.done); err != nil {
+					return fmt.Errorf("%w pattern of a saved checkpoint: %w", errInvalid, err)
+				}
+				if l.pattern == "" {
+					cfg.Pattern = nil
+				}
+			}
+			return progress.Follow(cmd.Context(), cfg, report)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&socket, "socket", api.DefaultSocket, "the exporter's socket")
-	f.StringVar(&pattern, "pattern", "", "regular expression with groups epoch, total, loss, quality")
-	f.StringVar(&file, "file", "", "file to read")
-	f.Int64Var(&offset, "offset", 0, "byte to begin at")
-	f.IntVar(&total, "total", 0, "epochs in all, where no line says it")
+	f.StringVar(&l.socket, "socket", api.DefaultSocket, "the exporter's socket; where it is not given, what PITCHPIPE_EXPORTER says goes first")
+	f.StringVar(&l.pattern, "pattern", "", "regular expression with groups epoch, total, loss, quality")
+	f.StringVar(&l.done, "done", "", "regular expression of a line that says that the job saved a checkpoint")
+	f.StringVar(&l.file, "file", "", "file to read")
+	f.Int64Var(&l.offset, "offset", 0, "byte to begin at")
+	f.IntVar(&l.total, "total", 0, "epochs in all, where no line says it")
+	f.BoolVar(&l.slurm, "slurm", false, "ask Slurm what to read, from inside a job")
+	f.IntVar(&l.task, "task", 0, "with --slurm: the process of the batch script; 0 = SLURM_TASK_PID")
 	return cmd
+}
+
+// listenInJob takes the job from the environment that Slurm gave it.
+func (a *app) listenInJob(ctx context.Context, l listening, log *slog.Logger, report func(context.Context, api.Report) error) error {
+	job := a.env("SLURM_JOB_ID")
+	if job == "" || strings.Trim(job, "0123456789") != "" {
+		return fmt.Errorf("%w: SLURM_JOB_ID %q: --slurm is for inside a job", errInvalid, job)
+	}
+	pid, err := scriptPID(l.task, a.env("SLURM_TASK_PID"))
+	if err != nil {
+		return err
+	}
+	return inJob{
+		id: job, array: a.env("SLURM_ARRAY_JOB_ID"), pid: pid, slurm: command.Exec{}, report: report, log: log,
+	}.run(ctx)
+}
+
+// listenLog is silent unless a level is asked for: beside a job nobody reads it.
+func (a *app) listenLog(cmd *cobra.Command) (*slog.Logger, error) {
+	flag := cmd.Flags().Lookup("log.level")
+	if flag == nil || !flag.Changed {
+		return slog.New(slog.DiscardHandler), nil
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(flag.Value.String())); err != nil {
+		return nil, fmt.Errorf("%w --log.level: %w", errInvalid, err)
+	}
+	return slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: level})), nil
 }
 
 // supervise is started by the embedded scheduler, never by hand.

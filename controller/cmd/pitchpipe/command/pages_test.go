@@ -26,12 +26,13 @@ func page(root *cobra.Command) string {
 		fmt.Fprintf(&b, "| %s | %s |\n", code, meaning)
 	}
 	b.WriteString("\n| command | what it does |\n|---|---|\n")
-	for _, c := range root.Commands() {
+	for _, c := range leaves(root) {
 		if !c.Hidden {
-			fmt.Fprintf(&b, "| [`%s`](#pitchpipe-%s) | %s |\n", c.Name(), c.Name(), c.Short)
+			name := strings.TrimPrefix(c.CommandPath(), "pitchpipe ")
+			fmt.Fprintf(&b, "| [`%s`](#pitchpipe-%s) | %s |\n", name, strings.ReplaceAll(name, " ", "-"), c.Short)
 		}
 	}
-	for _, c := range root.Commands() {
+	for _, c := range leaves(root) {
 		if !c.Hidden {
 			section(&b, c)
 		}
@@ -42,6 +43,19 @@ func page(root *cobra.Command) string {
 		"The same keys stand in the configuration\nfile and, as PITCHPIPE_…, in the environment.\n\n")
 	flags(&b, root.PersistentFlags())
 	return b.String()
+}
+
+// leaves are the commands that do something: those of a group stand for it.
+func leaves(root *cobra.Command) []*cobra.Command {
+	var out []*cobra.Command
+	for _, c := range root.Commands() {
+		if c.HasSubCommands() {
+			out = append(out, leaves(c)...)
+		} else {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 func section(b *strings.Builder, c *cobra.Command) {
@@ -95,7 +109,7 @@ func TestCommandsPage(t *testing.T) {
 func TestEveryCommandExplainsItself(t *testing.T) {
 	t.Parallel()
 	a := &app{World: World{Stdout: io.Discard, Stderr: io.Discard}}
-	for _, c := range a.root().Commands() {
+	for _, c := range leaves(a.root()) {
 		if c.Short == "" || strings.HasSuffix(c.Short, ".") || c.RunE == nil || c.Args == nil && c.Name() != "status" && !c.DisableFlagParsing {
 			t.Errorf("%s: short %q, runs %v, checks its arguments %v", c.Name(), c.Short, c.RunE != nil, c.Args != nil)
 		}

@@ -44,17 +44,25 @@ func (a *app) run() *cobra.Command {
 			if dir, err = absolute(dir); err != nil {
 				return err
 			}
-			if request == "" {
+			chosen := request != ""
+			if !chosen {
 				var b [12]byte
 				_, _ = rand.Read(b[:])
 				request = hex.EncodeToString(b[:])
 			}
 			client := a.client()
 			defer client.Close()
-			job, err := client.Submit(cmd.Context(), api.Submission{
+			s := api.Submission{
 				Request: request, Filename: args[0], Source: source, Variables: variables, Dir: dir,
 				Env: environment, Off: off,
-			})
+			}
+			job, err := client.Submit(cmd.Context(), s)
+			if errors.Is(err, api.ErrUsersSubmit) {
+				if chosen {
+					return fmt.Errorf("%w --request: the controller of this cluster submits no jobs, so that nobody knows requests by their names", errInvalid)
+				}
+				job, err = a.submit(cmd.Context(), client, s)
+			}
 			if err != nil {
 				return err
 			}

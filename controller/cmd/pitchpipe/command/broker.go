@@ -1,0 +1,145 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os/user"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"pitchpipe/controller/stanza"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/jobfile/detect"
+	"pitchpipe/driver/jobfile/jsontree"
+	"pitchpipe/driver/slurm/act"
+	"pitchpipe/driver/slurm/broker"
+	slurmcommand "pitchpipe/driver/slurm/command"
+)
+
+// broker runs under the account that has Slurm's administrator level Operator.
+func (a *app) broker() *cobra.Command {
+	return &cobra.Command{
+		Use: "broker", Short: "Act for the controller of a Slurm site, within the rights that each job's owner gave",
+		Long: "Runs under an account with Slurm's administrator level Operator and answers the site's\n" +
+			"controller alone. It acts only for jobs with an accepted stanza, and never gives a job\n" +
+			"more than its owner asked for, but in the partitions of broker.above.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			server, err := a.newBroker()
+			if err != nil {
+				return err
+			}
+			return server.Run(cmd.Context())
+		},
+	}
+}
+
+func (a *app) newBroker() (*broker.Server, error) {
+	with := a.cfg.Broker
+	controllers, err := uids(with.Controller)
+	if err != nil {
+		return nil, fmt.Errorf("%w configuration: broker.controller: %w", errInvalid, err)
+	}
+	log := a.logger().With("service", "broker")
+	run := slurmcommand.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf}
+	s, err := broker.New(broker.Config{
+		Socket: with.Socket, Dir: with.Dir, Actor: act.Commands{Runner: run, Logger: log}, Runner: run,
+		Controllers: controllers, Above: with.Above, Restarts: with.Restarts, Scripts: with.Accept == "script",
+		Record: recordedStanza, Script: writtenStanza, Logger: log,
+	})
+	if errors.Is(err, broker.ErrConfig) {
+		err = fmt.Errorf("%w %w", errInvalid, err)
+	}
+	return s, err
+}
+
+func uids(names []string) ([]uint32, error) {
+	var out []uint32
+	for _, name := range names {
+		u, err := user.Lookup(name)
+		if err != nil {
+			return nil, err
+		}
+		uid, err := strconv.ParseUint(u.Uid, 10, 32)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, uint32(uid))
+	}
+	return out, nil
+}
+
+// recordedStanza judges what the submission plugin recorded.
+func recordedStanza(json []byte) (broker.Stanza, error) {
+	block, err := jsontree.Parse("record", json)
+	if err != nil {
+		return broker.Stanza{}, err
+	}
+	return judgedStanza(&jobfile.Job{Format: jobfile.Sbatch, Stanza: block})
+}
+
+// writtenStanza judges that of a batch script.
+func writtenStanza(name string, script []byte) (broker.Stanza, error) {
+	job, err := detect.ParseForSlurm(name, script, nil)
+	if err != nil {
+		return broker.Stanza{}, err
+	}
+	return judgedStanza(job)
+}
+
+func judgedStanza(job *jobfile.Job) (broker.Stanza, error) {
+	policy, err := stanza.Policy(job)
+	if err != nil {
+		return broker.Stanza{}, err
+	}
+	out := broker.Stanza{
+		Apply: policy.Mode == tuning.Apply,
+		Cores: allowed(policy, tuning.Cores, 1), Memory: allowed(policy, tuning.Memory, mebibyte),
+	}
+	if c := policy.Checkpoint; c != nil {
+		out.Signal, out.Exit, out.Done = c.Signal, c.Exit, c.Done != ""
+	}
+	return out, nil
+}
+
+// mebibyte is what Slurm counts memory in.
+const mebibyte = 1 << 20
+
+// allowed is what the stanza allows of a knob, in whole units as the driver rounds its
+// values up. A knob that follows another is allowed what that one is.
+func allowed(p tuning.Policy, name string, unit float64) broker.Knob {
+	k, ok := p.Knob(name)
+	for range p.Knobs {
+		if !ok || k.Follows == "" || len(k.Values) > 0 || k.Min.IsSet() || k.Max.IsSet() {
+			break
+		}
+		k, ok = p.Knob(k.Follows)
+	}
+	whole := func(v tuning.Value) int64 {
+		const most = 1 << 62 // far above what there is, and a whole number of units
+		return int64(min(math.Ceil(v.Float()/unit)*unit, most))
+	}
+	var out broker.Knob
+	if !ok {
+		return out
+	}
+	for _, v := range k.Values {
+		if v.IsNumber() {
+			out.Values = append(out.Values, whole(v))
+		}
+	}
+	if len(k.Values) > 0 || !k.Min.IsSet() && !k.Max.IsSet() {
+		return out
+	}
+	out.Min, out.Max = 1, math.MaxInt64
+	if k.Min.IsSet() {
+		out.Min = whole(k.Min)
+	}
+	if k.Max.IsSet() {
+		out.Max = whole(k.Max)
+	}
+	return out
+}

@@ -1,0 +1,207 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"pitchpipe/controller/stanza"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile/detect"
+	"pitchpipe/driver/jobfile/sbatch"
+	"pitchpipe/driver/slurm/act"
+	"pitchpipe/driver/slurm/command"
+	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/progress"
+	"pitchpipe/exporter/api/progress/task"
+)
+
+// errNothing means that the job tells of nothing that could be listened to.
+var errNothing = errors.New("nothing to listen to")
+
+// inJob listens inside a job of Slurm, as its user: it asks Slurm what the job is, and
+// follows what its batch script writes until that ends.
+type inJob struct {
+	id, array string // the job's number, and that of the array it is of
+	pid       int    // of the batch script, 0 = not known
+	slurm     command.Runner
+	report    func(context.Context, api.Report) error
+	log       *slog.Logger
+}
+
+// place is what a batch script writes to.
+type place struct {
+	path   string
+	offset int64
+}
+
+// run returns when the batch script has ended and all is told.
+func (l inJob) run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	script, err := task.Find(l.pid)
+	if err != nil {
+		return fmt.Errorf("batch script of job %s: %w", l.id, err)
+	}
+	defer func() { _ = script.Close() }() // nothing was written
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer stop()
+		if err := script.Wait(ctx); ctx.Err() == nil {
+			return err
+		}
+		return nil
+	})
+	group.Go(func() error {
+		defer stop()
+		return l.follow(ctx, script)
+	})
+	return group.Wait()
+}
+
+func (l inJob) follow(ctx context.Context, script *task.Task) error {
+	// The place first: what the script writes until Slurm has answered counts.
+	path, offset, err := script.Output(ctx)
+	if err != nil && !errors.Is(err, task.ErrHidden) {
+		return err
+	}
+	out := place{path, offset}
+	job, policy, err := l.ask(ctx)
+	if errors.Is(err, errNothing) {
+		l.log.DebugContext(ctx, "not listening", "job", l.id, "reason", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if out.path == "" {
+		out = place{job.StdOut, script.Begin(job.StdOut)}
+	}
+	files, err := listenTo(policy, job, out, script.Begin)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, cfg := range files {
+		cfg.Logger = l.log
+		l.log.InfoContext(ctx, "listening", "job", job.ID, "attempt", job.Restarts+1, "path", cfg.Path, "offset", cfg.Offset, "pattern", cfg.Pattern, "done", cfg.Done)
+		group.Go(func() error { return progress.Follow(ctx, cfg, l.report) })
+	}
+	return group.Wait()
+}
+
+// listenTo says which files are followed for what. out is the script's own output.
+func listenTo(p tuning.Policy, job parse.Job, out place, begin func(path string) int64) ([]progress.Config, error) {
+	var pattern, done *regexp.Regexp
+	var err error
+	if p.Progress.Pattern != "" {
+		if pattern, err = regexp.Compile(p.Progress.Pattern); err != nil {
+			return nil, fmt.Errorf("%w pattern: %w", errInvalid, err)
+		}
+	}
+	if p.Checkpoint != nil && p.Checkpoint.Done != "" {
+		if done, err = regexp.Compile(p.Checkpoint.Done); err != nil {
+			return nil, fmt.Errorf("%w pattern of a saved checkpoint: %w", errInvalid, err)
+		}
+	}
+	epochs := out
+	if p.Progress.File != "" {
+		epochs.path = p.Progress.File
+		if !filepath.IsAbs(epochs.path) {
+			epochs.path = filepath.Join(job.WorkDir, epochs.path)
+		}
+		epochs.offset = begin(epochs.path)
+	}
+	var list []progress.Config
+	switch {
+	case pattern != nil && epochs.path == out.path:
+		list = append(list, progress.Config{Path: out.path, Offset: out.offset, Pattern: pattern, Done: done, Total: p.Progress.Total})
+	default:
+		if pattern != nil {
+			list = append(list, progress.Config{Path: epochs.path, Offset: epochs.offset, Pattern: pattern, Total: p.Progress.Total})
+		}
+		if done != nil {
+			list = append(list, progress.Config{Path: out.path, Offset: out.offset, Done: done})
+		}
+	}
+	return list, nil
+}
+
+// How long to wait before Slurm is asked again: a controller of Slurm's that is away
+// comes back, and all jobs of a cluster must not ask it at once.
+const (
+	firstPause = time.Second
+	lastPause  = time.Minute
+)
+
+// ask returns the job and what its stanza says. It asks again for as long as Slurm
+// does not answer. errNothing means that nobody need listen.
+func (l inJob) ask(ctx context.Context) (parse.Job, tuning.Policy, error) {
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		job, policy, err := l.read(ctx)
+		if err == nil || !errors.Is(err, driver.ErrTransient) {
+			return job, policy, err
+		}
+		l.log.InfoContext(ctx, "Slurm does not answer", "job", l.id, "err", err)
+		select {
+		case <-ctx.Done():
+			return job, policy, fmt.Errorf("job %s: %w", l.id, ctx.Err())
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (l inJob) read(ctx context.Context) (parse.Job, tuning.Policy, error) {
+	var none tuning.Policy
+	out, err := l.slurm.Run(ctx, command.Call{Name: "scontrol", Args: []string{"-o", "show", "job", l.id}})
+	if err != nil {
+		return parse.Job{}, none, fmt.Errorf("job %s: %w", l.id, err)
+	}
+	jobs, err := parse.Jobs(out.Stdout)
+	if len(jobs) == 0 {
+		return parse.Job{}, none, fmt.Errorf("job %s: not one record: %w", l.id, errors.Join(err, driver.ErrUnsupported))
+	}
+	job := jobs[0] // of an array's task there is its own
+	hand := act.Commands{Runner: l.slurm}
+	script, err := hand.Script(ctx, l.id)
+	if err != nil && l.array != "" && !errors.Is(err, driver.ErrTransient) {
+		script, err = hand.Script(ctx, l.array)
+	}
+	if err != nil {
+		return job, none, fmt.Errorf("script of job %s: %w", l.id, err)
+	}
+	file, err := detect.ParseForSlurm(job.Name, sbatch.WithComment(script, job.Comment), nil)
+	if err != nil {
+		return job, none, fmt.Errorf("%w: its script cannot be read: %w", errNothing, err)
+	}
+	policy, err := stanza.Policy(file)
+	switch {
+	case err != nil:
+		return job, none, fmt.Errorf("%w: %w", errNothing, err)
+	case policy.Progress.Pattern == "" && (policy.Checkpoint == nil || policy.Checkpoint.Done == ""):
+		return job, none, fmt.Errorf("%w: it names no line", errNothing)
+	}
+	return job, policy, nil
+}
+
+// scriptPID is the process of the batch script: what --task says, else what Slurm says
+// in the environment.
+func scriptPID(flag int, environ string) (int, error) {
+	if flag > 0 {
+		return flag, nil
+	}
+	pid, err := strconv.Atoi(environ)
+	if err != nil || pid <= 0 {
+		return 0, fmt.Errorf("%w: SLURM_TASK_PID %q: --slurm is for inside a job", errInvalid, environ)
+	}
+	return pid, nil
+}

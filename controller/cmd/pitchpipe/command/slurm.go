@@ -1,0 +1,159 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"pitchpipe/controller/daemon/nodes"
+	"pitchpipe/driver/slurm/check"
+	"pitchpipe/driver/slurm/check/look"
+	"pitchpipe/scripts"
+)
+
+func (a *app) slurm() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "slurm", Short: "Look after a Slurm cluster",
+		Args: cobra.NoArgs, // so that a misspelt command is an error
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.slurmCheck())
+	return cmd
+}
+
+// checking are the flags of slurm check.
+type checking struct {
+	mode, user, broker, as string
+	try                    bool
+}
+
+func (a *app) slurmCheck() *cobra.Command {
+	var c checking
+	cmd := &cobra.Command{
+		Use: "check", Short: "Tell what a Slurm cluster lacks, and what to change in which file", Args: cobra.NoArgs,
+		Long: "Looks at the settings of the cluster, the submission plugin, the task prolog, the accounts, the\n" +
+			"exporter of each node, the broker, and what the controller was told of them, and prints what to\n" +
+			"change, grouped by file. It changes nothing. Any user may run it: what he may not see is told as\n" +
+			"unseen, not as wrong. Run it as root on the machine of slurmctld and on a node to see all.\n\n" +
+			"With --try it submits two tiny jobs, one with a faulty stanza and one with a good one, tells what\n" +
+			"became of them, and cancels what is left of them. The good one takes one core for some seconds.\n\n" +
+			"It exits with 0 where nothing is missing or wrong that the mode needs, else with 1.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			facts, err := a.facts(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			report := check.Judge(facts)
+			if a.json {
+				err = a.printJSON(report)
+			} else {
+				a.printf("%s", check.Text(report))
+			}
+			if err == nil && !report.Passed {
+				err = errShown
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.mode, "mode", "", "owner or site: what the cluster is checked for (default: slurm.mode)")
+	f.StringVar(&c.user, "user", "", "account that the controller runs under (default: the caller; in mode site the site_user of the task prolog)")
+	f.StringVar(&c.broker, "broker-user", "", "account that the broker runs under (default: the owner of its socket)")
+	f.BoolVar(&c.try, "try", false, "submit two tiny jobs and tell what became of them")
+	f.StringVar(&c.as, "as", "", "account that submits the jobs of --try; only root has a choice (default: the caller)")
+	modes := []string{string(check.Owner), string(check.Site)}
+	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(modes, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// facts gathers what is judged.
+func (a *app) facts(ctx context.Context, c checking) (check.Facts, error) {
+	mode := check.Mode(a.cfg.Slurm.Mode)
+	if c.mode != "" {
+		mode = check.Mode(c.mode)
+	}
+	if mode != check.Owner && mode != check.Site {
+		return check.Facts{}, fmt.Errorf("%w --mode %q: want owner or site", errInvalid, c.mode)
+	}
+	caller, err := user.Current()
+	if err != nil {
+		return check.Facts{}, fmt.Errorf("who runs this: %w", err)
+	}
+	if c.as != "" && (!c.try || caller.Uid != "0" && c.as != caller.Username) {
+		return check.Facts{}, fmt.Errorf("%w --as %q: it goes with --try, and only root can submit as another", errInvalid, c.as)
+	}
+	shipped, err := scripts.Slurm()
+	if err != nil {
+		return check.Facts{}, fmt.Errorf("the files of this version: %w", err)
+	}
+	asks := a.cfg.Exporter
+	exporters, err := nodes.New(nodes.Config{Pattern: asks.Nodes, Socket: asks.Socket, Cert: asks.Cert, Key: asks.Key, CA: asks.CA})
+	if err != nil {
+		return check.Facts{}, fmt.Errorf("%w configuration: exporter: %w", errInvalid, err)
+	}
+	defer exporters.Close()
+	with := look.Config{
+		Mode: mode, Caller: caller.Username, Controller: controllerOf(mode, c.user, caller), BrokerUser: c.broker,
+		Told: a.told(caller), Broker: a.cfg.Slurm.Broker, Shipped: shipped, Runner: a.commands(nil), AskBroker: askBroker,
+		Exporter: func(ctx context.Context, node string, here bool) check.Exporter {
+			return a.askExporter(ctx, exporters, node, here)
+		},
+	}
+	if u, err := user.Lookup(with.Controller); err == nil {
+		with.Home, with.UID = u.HomeDir, u.Uid
+		if caller.Uid == "0" && u.Uid != "0" {
+			credential, err := credentialOf(u)
+			if err != nil {
+				return check.Facts{}, err
+			}
+			with.AsController = a.commands(credential)
+		}
+	}
+	if home := a.env("HOME"); home != "" && with.Controller == caller.Username {
+		with.Home = home // as the task prolog has it
+	}
+	facts, err := look.Cluster(ctx, with)
+	if err == nil && c.try {
+		facts.Proof, err = a.prove(ctx, c, facts, caller, exporters)
+	}
+	return facts, err
+}
+
+// controllerOf is the account that the controller runs under, as far as one can know.
+func controllerOf(mode check.Mode, given string, caller *user.User) string {
+	if given != "" {
+		return given
+	}
+	if mode == check.Site {
+		if text, err := os.ReadFile(check.PrologConfPlace); err == nil {
+			if name := check.ReadPrologConf(string(text)).SiteUser; name != "" {
+				return name
+			}
+		}
+	}
+	return caller.Username
+}
+
+func (a *app) told(caller *user.User) check.Config {
+	file := a.file
+	if file == "" {
+		file = "/etc/pitchpipe/controller.yaml"
+		if caller.Uid != "0" {
+			home := a.env("HOME")
+			if home == "" {
+				home = caller.HomeDir
+			}
+			file = filepath.Join(home, ".config", "pitchpipe", "controller.yaml")
+		}
+		file += " (not there yet)"
+	}
+	s := a.cfg.Slurm
+	return check.Config{
+		File: file, Driver: a.cfg.Driver, Mode: check.Mode(s.Mode), Scripts: a.cfg.Broker.Accept == "script", Plugin: s.Plugin, TaskProlog: s.TaskProlog, Settings: s.Settings, Partitions: s.Partitions,
+		Exporter: a.cfg.Exporter.Socket,
+	}
+}

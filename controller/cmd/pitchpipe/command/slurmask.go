@@ -1,0 +1,163 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/user"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"pitchpipe/controller/daemon/nodes"
+	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/broker"
+	"pitchpipe/driver/slurm/check"
+	"pitchpipe/driver/slurm/check/prove"
+	slurmcommand "pitchpipe/driver/slurm/command"
+	exporterapi "pitchpipe/exporter/api"
+)
+
+const commandPatience = 20 * time.Second // for one of Slurm's commands
+
+func (a *app) commands(as *syscall.Credential) slurmcommand.Exec {
+	return slurmcommand.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf, Timeout: commandPatience, Credential: as}
+}
+
+func credentialOf(u *user.User) (*syscall.Credential, error) {
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("the number of %s: %w", u.Username, err)
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("the group of %s: %w", u.Username, err)
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid), Groups: []uint32{uint32(gid)}}, nil
+}
+
+// askExporter asks that of a node what it is.
+func (a *app) askExporter(ctx context.Context, exporters *nodes.Exporters, node string, here bool) check.Exporter {
+	e := check.Exporter{Node: node, Address: strings.ReplaceAll(a.cfg.Exporter.Nodes, nodes.Placeholder, node)}
+	if e.Address == "" && here {
+		e.Address = a.cfg.Exporter.Socket
+	}
+	if e.Address == "" {
+		return e
+	}
+	about, err := exporters.Node(ctx, node)
+	switch {
+	case err == nil:
+		e.Answer = check.Answers
+	case errors.Is(err, exporterapi.ErrDenied), errors.Is(err, fs.ErrPermission):
+		e.Answer, e.Text = check.Denies, reason(err)
+	default:
+		e.Answer, e.Text = check.Silent, reason(err)
+	}
+	e.Energy = about.EnergySource
+	e.Steps = "it does not say how it finds them"
+	for _, s := range about.Sources {
+		if s.Name == "attrib/slurmstepd" {
+			if e.Steps = string(s.Support); s.Support != exporterapi.Supported {
+				e.Steps += ": " + s.Reason
+			}
+		}
+	}
+	return e
+}
+
+// askBroker asks for the script of a job that no cluster has.
+func askBroker(ctx context.Context, socket string) (check.Answer, string) {
+	client := broker.NewClient(socket)
+	client.Timeout = commandPatience
+	_, err := client.Script(ctx, "0")
+	switch {
+	case errors.Is(err, driver.ErrDenied), errors.Is(err, fs.ErrPermission):
+		return check.Denies, reason(err)
+	case errors.Is(err, driver.ErrTransient):
+		return check.Silent, reason(err)
+	}
+	return check.Answers, ""
+}
+
+// reason is why a socket or an address gives no answer, as short as it can be said.
+func reason(err error) string {
+	var errno syscall.Errno
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "there is no such socket"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nobody listens there"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time"
+	case errors.As(err, &errno):
+		return errno.Error()
+	}
+	return err.Error()
+}
+
+// prove submits the two jobs.
+func (a *app) prove(ctx context.Context, c checking, facts check.Facts, caller *user.User, exporters *nodes.Exporters) (*check.Proof, error) {
+	as := caller
+	if c.as != "" {
+		var err error
+		if as, err = user.Lookup(c.as); err != nil {
+			return nil, fmt.Errorf("%w --as: %w", errInvalid, err)
+		}
+	}
+	home := as.HomeDir
+	if as.Username == facts.Controller && facts.Here.Home != "" {
+		home = facts.Here.Home // as the task prolog has it
+	}
+	with := prove.Config{
+		Account: as.Username, Runner: a.commands(nil),
+		Environ:  []string{"PATH=" + slurmcommand.Path(), "HOME=" + home, "USER=" + as.Username, "LOGNAME=" + as.Username, "LC_ALL=C"},
+		Settings: settingsOf(facts),
+		Measured: func(ctx context.Context, node, job string) (bool, error) {
+			_, err := exporters.Window(ctx, node, "slurm/"+job, 0, ^uint64(0))
+			if errors.Is(err, exporterapi.ErrNotFound) {
+				return false, nil
+			}
+			return err == nil, err
+		},
+	}
+	if len(a.cfg.Slurm.Partitions) > 0 {
+		with.Partition = a.cfg.Slurm.Partitions[0]
+	}
+	if as.Uid != caller.Uid {
+		credential, err := credentialOf(as)
+		if err != nil {
+			return nil, err
+		}
+		with.Runner = a.commands(credential)
+	}
+	if !a.json {
+		fmt.Fprintf(a.Stderr, "submitting two tiny jobs as %s; this takes up to %v\n", as.Username, prove.DefaultWait)
+	}
+	p, err := prove.Cluster(ctx, with)
+	return &p, err
+}
+
+// settingsOf is where the task prolog of the cluster reads for this controller; nil =
+// nowhere that is known.
+func settingsOf(facts check.Facts) *prove.Settings {
+	conf := check.ReadPrologConf(facts.PrologConf.Text)
+	account := facts.Controller
+	if facts.Mode == check.Site {
+		account = conf.SiteUser
+	}
+	dir := conf.SettingsDir(facts.Mode, facts.Here.Home)
+	u, err := user.Lookup(account)
+	if dir == "" || err != nil {
+		return nil
+	}
+	credential, err := credentialOf(u)
+	if err != nil {
+		return nil
+	}
+	return &prove.Settings{
+		Dir: dir, UID: int(credential.Uid), GID: int(credential.Gid), Account: account, Make: facts.Mode == check.Owner,
+	}
+}

@@ -1,0 +1,222 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/certs"
+)
+
+// Meter is one exporter, or a simulated one.
+type Meter interface {
+	Node(ctx context.Context) (api.Node, error)
+	Window(ctx context.Context, job string, attempt int, after uint64) (api.Window, error)
+}
+
+// Config says where the exporters are.
+type Config struct {
+	// Pattern has {node} where the name of a node belongs: unix:/PATH/{node}.sock or
+	// https://{node}:PORT. Empty = the exporter at Socket knows everything.
+	Pattern string
+	Socket  string // empty = the exporter's default
+	// Cert, Key and CA are files: the controller's certificate and its key, and the
+	// authority whose certificates of nodes are believed. Only https needs them.
+	Cert, Key, CA string
+	Log           *slog.Logger // default: none
+}
+
+// Exporters are those of a cluster. It is safe for concurrent use. Use New or One.
+type Exporters struct {
+	cfg  Config
+	log  *slog.Logger
+	own  *certs.Store                             // nil where it is not needed
+	open func(node string) (Meter, func(), error) // makes a client and what closes it
+
+	trying sync.WaitGroup
+	mu     sync.Mutex
+	known  map[string]*exporter
+	tries  int // under way
+	swept  time.Time
+	kinds  map[kind]time.Time // machines that were told of, and when last
+	closed bool
+}
+
+// New checks the configuration and reads the certificates; nothing is dialled.
+func New(cfg Config) (*Exporters, error) {
+	e := start(cfg)
+	if cfg.Pattern != "" {
+		if err := checkPattern(cfg.Pattern); err != nil {
+			return nil, err
+		}
+	}
+	if byTLS(cfg.Pattern) {
+		var err error
+		if e.own, err = certs.Open(certs.Files{Cert: cfg.Cert, Key: cfg.Key, CA: cfg.CA}, e.log); err != nil {
+			return nil, fmt.Errorf("%s: %w", cfg.Pattern, err)
+		}
+	}
+	e.open = e.dial
+	return e, nil
+}
+
+// One is a cluster whose every job is known to one meter.
+func One(m Meter, log *slog.Logger) *Exporters {
+	e := start(Config{Log: log})
+	e.open = func(string) (Meter, func(), error) { return m, func() {}, nil }
+	return e
+}
+
+func start(cfg Config) *Exporters {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Exporters{cfg: cfg, log: cfg.Log, known: map[string]*exporter{}, kinds: map[kind]time.Time{}}
+}
+
+// Close ends what is under way and drops the connections.
+func (e *Exporters) Close() {
+	e.mu.Lock()
+	e.closed = true
+	for _, x := range e.known {
+		x.stop()
+		x.close()
+	}
+	e.mu.Unlock()
+	e.trying.Wait()
+}
+
+// factsAge is for how long a node's description is believed.
+const factsAge = time.Minute
+
+// Node describes the machine with that name, asked for once a minute. Where the name
+// is not known yet, as of a job that waits, and all machines that were told of lately
+// are of one kind, it is that kind; else it is ErrNode.
+func (e *Exporters) Node(ctx context.Context, node string) (api.Node, error) {
+	if node == "" && e.cfg.Pattern != "" {
+		return e.common()
+	}
+	if about, ok := e.remembered(node); ok {
+		return about, nil
+	}
+	var about api.Node
+	err := e.ask(ctx, node, func(ctx context.Context, m Meter) (err error) {
+		about, err = m.Node(ctx)
+		return err
+	})
+	if err != nil {
+		return api.Node{}, fmt.Errorf("ask the exporter about the node: %w", err)
+	}
+	e.remember(node, about)
+	return about, nil
+}
+
+// Window are the samples of one attempt of a job that runs, or ran, on a node: see
+// api.Client.Window.
+func (e *Exporters) Window(ctx context.Context, node, job string, attempt int, after uint64) (w api.Window, err error) {
+	err = e.ask(ctx, node, func(ctx context.Context, m Meter) (err error) {
+		w, err = m.Window(ctx, job, attempt, after)
+		return err
+	})
+	return w, err
+}
+
+// Saves is how often an attempt has told its node's exporter that it saved.
+func (e *Exporters) Saves(ctx context.Context, node, job string, attempt int) (int, error) {
+	// No sample has that number: only what is said of the job is wanted.
+	w, err := e.Window(ctx, node, job, attempt, ^uint64(0))
+	return w.Job.Saves, err
+}
+
+// ask lets one call through to a node's exporter, with a time limit, unless it is
+// silent.
+func (e *Exporters) ask(ctx context.Context, node string, call func(context.Context, Meter) error) error {
+	x, err := e.enter(ctx, node)
+	if err != nil {
+		return err
+	}
+	left := false
+	defer func() {
+		if !left { // the call panicked
+			e.leave(x, nil, false)
+		}
+	}()
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = call(limited, x.meter)
+	// A call that its caller gave up says nothing of the exporter.
+	left = true
+	e.leave(x, err, ctx.Err() == nil)
+	if err != nil && x.name != "" {
+		return fmt.Errorf("exporter of node %s: %w", x.name, err)
+	}
+	return err
+}
+
+// kind is what decides whether what was learned on a machine counts on another.
+type kind struct {
+	machine string
+	cores   int
+	energy  string
+}
+
+// kindsAge is for how long a kind of machine counts that nobody tells of any more.
+const kindsAge = 24 * time.Hour
+
+func (e *Exporters) remembered(node string) (api.Node, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x := e.known[e.key(node)]
+	if x == nil || x.about.Cores == 0 || time.Since(x.aboutAt) >= factsAge {
+		return api.Node{}, false
+	}
+	x.used = time.Now()
+	return x.about, true
+}
+
+func (e *Exporters) remember(node string, about api.Node) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := time.Now()
+	if x := e.known[e.key(node)]; x != nil {
+		x.about, x.aboutAt = about, now
+	}
+	e.kinds[kind{about.MachineKind, about.Cores, about.EnergySource}] = now
+}
+
+func (e *Exporters) common() (api.Node, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for k, told := range e.kinds {
+		if time.Since(told) > kindsAge {
+			delete(e.kinds, k)
+		}
+	}
+	if len(e.kinds) != 1 {
+		return api.Node{}, fmt.Errorf("%w: it is open where the job will run, and %d kinds of machines are known", ErrNode, len(e.kinds))
+	}
+	for k := range e.kinds {
+		return api.Node{MachineKind: k.machine, Cores: k.cores, EnergySource: k.energy}, nil
+	}
+	return api.Node{}, ErrNode
+}
+
+// key is what the exporter of a node is known by.
+func (e *Exporters) key(node string) string {
+	if e.cfg.Pattern == "" {
+		return ""
+	}
+	// Hosts are named alike in both cases, sockets are not.
+	if byTLS(e.cfg.Pattern) {
+		return strings.ToLower(node)
+	}
+	return node
+}
+
+// errClosed means that the program ends.
+var errClosed = errors.New("the exporters are not asked any more")

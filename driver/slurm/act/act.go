@@ -1,0 +1,141 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/command"
+)
+
+// Actor does something to a job. A job is named as scontrol takes it: by its
+// number, or a task of an array by ARRAY_TASK.
+type Actor interface {
+	// Script returns the batch script; others than the job's owner need Slurm's
+	// administrator level Operator for it.
+	Script(ctx context.Context, job string) ([]byte, error)
+	// Signal sends a signal, with SIG, to the batch shell, its children, and the steps.
+	Signal(ctx context.Context, job, signal string) error
+	// Requeue ends the running attempt and puts the job back into the queue. It does
+	// nothing to a job that has ended.
+	Requeue(ctx context.Context, job string) error
+	// Update changes a job that waits.
+	Update(ctx context.Context, job string, u Update) error
+	// Release lets a job go that the cluster holds.
+	Release(ctx context.Context, job string) error
+	// Cancel ends a job for good.
+	Cancel(ctx context.Context, job string) error
+}
+
+// HeadStart is the word in a job's comment by which its owner says that its begin time
+// is only there so that the job can be changed before it starts, and may be ended.
+const HeadStart = "pitchpipe:head-start"
+
+// Update is what is changed of a job that waits; what is nil stays as it is.
+type Update struct {
+	Cores     *int           `json:"cores,omitempty"` // of its one task, and of the job
+	Memory    *Memory        `json:"memory,omitempty"`
+	TimeLimit *time.Duration `json:"time_limit,omitempty"` // whole minutes; 0 = none
+	Start     *time.Duration `json:"start,omitempty"`      // from now on; 0 = now
+}
+
+// Judge is an Actor that can be asked beforehand.
+type Judge interface {
+	// May tells whether an update of a size would be refused if the job waited.
+	May(ctx context.Context, job string, u Update) error
+}
+
+// Memory is a limit as Slurm counts it: of a node, or of a CPU.
+type Memory struct {
+	Bytes  int64 `json:"bytes"` // whole MiB
+	PerCPU bool  `json:"per_cpu,omitempty"`
+}
+
+// Empty tells whether nothing is changed.
+func (u Update) Empty() bool { return u == Update{} }
+
+// Args are those of scontrol update. The CPUs of the job, of its one task and the
+// least of its one node are set together: each alone leaves the others, and a job that
+// was submitted with --cpus-per-task would get that many again.
+func (u Update) Args() []string {
+	var args []string
+	if u.Cores != nil {
+		args = append(args, fmt.Sprintf("NumCPUs=%d", *u.Cores), fmt.Sprintf("CpusPerTask=%d", *u.Cores), fmt.Sprintf("MinCPUsNode=%d", *u.Cores))
+	}
+	if u.Memory != nil {
+		key := "MinMemoryNode"
+		if u.Memory.PerCPU {
+			key = "MinMemoryCPU"
+		}
+		args = append(args, fmt.Sprintf("%s=%d", key, u.Memory.Bytes>>20))
+	}
+	if u.TimeLimit != nil {
+		limit := "UNLIMITED"
+		if *u.TimeLimit > 0 {
+			limit = fmt.Sprint(int(u.TimeLimit.Minutes()))
+		}
+		args = append(args, "TimeLimit="+limit)
+	}
+	switch {
+	case u.Start == nil:
+	case *u.Start <= 0:
+		args = append(args, "StartTime=now")
+	default:
+		args = append(args, fmt.Sprintf("StartTime=now+%d", int(u.Start.Seconds())))
+	}
+	return args
+}
+
+// Commands acts by Slurm's commands, with the rights of whoever runs them.
+type Commands struct {
+	Runner command.Runner
+	Logger *slog.Logger // nil: nothing is logged
+}
+
+var _ Actor = Commands{}
+
+// Script asks scontrol.
+func (c Commands) Script(ctx context.Context, job string) ([]byte, error) {
+	out, err := c.Runner.Run(ctx, command.Call{Name: "scontrol", Args: []string{"write", "batch_script", job, "-"}})
+	return out.Stdout, err
+}
+
+// Signal is scancel --full --signal.
+func (c Commands) Signal(ctx context.Context, job, signal string) error {
+	return c.effect(ctx, "scancel", "--full", "--signal="+strings.TrimPrefix(signal, "SIG"), job)
+}
+
+// Requeue is scontrol requeue Incomplete.
+func (c Commands) Requeue(ctx context.Context, job string) error {
+	return c.effect(ctx, "scontrol", "requeue", "Incomplete", job)
+}
+
+// Update is scontrol update.
+func (c Commands) Update(ctx context.Context, job string, u Update) error {
+	if u.Empty() {
+		return fmt.Errorf("an update of nothing: %w", driver.ErrInvalid)
+	}
+	return c.effect(ctx, "scontrol", append([]string{"update", "JobId=" + job}, u.Args()...)...)
+}
+
+// Release is scontrol release.
+func (c Commands) Release(ctx context.Context, job string) error {
+	return c.effect(ctx, "scontrol", "release", job)
+}
+
+// Cancel is scancel.
+func (c Commands) Cancel(ctx context.Context, job string) error {
+	return c.effect(ctx, "scancel", job)
+}
+
+func (c Commands) effect(ctx context.Context, name string, args ...string) error {
+	call := command.Call{Name: name, Args: args, Effect: true}
+	if c.Logger != nil {
+		c.Logger.Info("slurm", "command", call.String())
+	}
+	_, err := c.Runner.Run(ctx, call)
+	return err
+}

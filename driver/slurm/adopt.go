@@ -1,0 +1,137 @@
+package slurm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/journal"
+	"pitchpipe/driver/slurm/parse"
+)
+
+// find looks for the job that a request made.
+func (d *Driver) find(ctx context.Context, req journal.Request, spec driver.Spec) (driver.Job, error) {
+	out, err := d.ask(ctx, "squeue", "-h", "-a", "-t", "all", "-u", d.cfg.User, "-o", parse.CommentFormat)
+	if err != nil {
+		return driver.Job{}, fmt.Errorf("start: looking for request %s: %w", req.ID, err)
+	}
+	for _, c := range parse.Comments(out) {
+		if slices.Contains(strings.Fields(c[1]), req.Marker) {
+			return d.adopt(ctx, req, driver.JobID(c[0]), spec)
+		}
+	}
+	return driver.Job{}, fmt.Errorf("start: request %s: %w", req.ID, driver.ErrNotFound)
+}
+
+// margin is by how much the clock of slurmctld may differ.
+const margin = time.Minute
+
+// suspect looks for a job that the request may have made although it does not carry
+// its marker: its owner can edit the comment. One of the same name and script that
+// was submitted since and is nobody else's is a reason not to submit again.
+func (d *Driver) suspect(ctx context.Context, req journal.Request, spec driver.Spec) error {
+	file, err := d.cfg.Parse(spec.Filename, spec.Source, spec.Variables)
+	if err != nil {
+		return nil //nolint:nilerr // such a job is not submitted, and Start says why
+	}
+	out, err := d.ask(ctx, "scontrol", "-o", "show", "job")
+	if err != nil {
+		return fmt.Errorf("start: looking for request %s: %w", req.ID, err)
+	}
+	jobs, _ := parse.Jobs(out) // one that cannot be read hides no other
+	for _, j := range jobs {
+		if j.User != d.cfg.User || j.Name != file.Name || !j.Batch || j.Submitted.Before(req.Tried.Add(-margin)) || strings.Contains(j.Comment, journal.MarkerKey) {
+			continue
+		}
+		if r, ok, err := d.record(nameOf(j)); err == nil && ok && r.Request != "" && r.Request != req.ID {
+			continue
+		}
+		script, err := d.cfg.Actor.Script(ctx, j.ID)
+		if errors.Is(err, driver.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("start: looking for request %s: script of job %s: %w", req.ID, j.ID, err)
+		}
+		if fingerprint(script) == fingerprint(spec.Source) {
+			return fmt.Errorf("start: request %s was submitted with an unknown outcome, and job %s, which does not say whose it is, has its name and script; "+
+				"see whether it is the one, and submit under another request if it is not: %w", req.ID, nameOf(j), driver.ErrUnknown)
+		}
+	}
+	return nil
+}
+
+// submitted returns the job of a number that sbatch gave: of an array its first task.
+func (d *Driver) submitted(ctx context.Context, number string) (parse.Job, error) {
+	out, err := d.ask(ctx, "scontrol", "-o", "show", "job", number)
+	if err != nil {
+		return parse.Job{}, err
+	}
+	printed, unreadable := parse.Jobs(out)
+	jobs := slices.DeleteFunc(tasks(printed), func(j parse.Job) bool { return !d.of(j.User) })
+	if len(jobs) == 0 {
+		return parse.Job{}, errors.Join(fmt.Errorf("job %s: %w", number, driver.ErrNotFound), unreadable)
+	}
+	if array := jobs[0].ArrayJob; array != "" && array != number { // one of its tasks was found
+		if first, err := d.submitted(ctx, array); err == nil {
+			return first, nil
+		}
+	}
+	return slices.MinFunc(jobs, func(a, b parse.Job) int { return cmp.Compare(taskOf(a), taskOf(b)) }), nil
+}
+
+// taskOf is the number of a job within its array.
+func taskOf(j parse.Job) int {
+	n, err := strconv.Atoi(j.ArrayTask)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// adopt makes the record of a job that a request made, and of an array what its
+// tasks have in common. It can be repeated.
+func (d *Driver) adopt(ctx context.Context, req journal.Request, number driver.JobID, spec driver.Spec) (driver.Job, error) {
+	j, err := d.submitted(ctx, string(number))
+	if err != nil {
+		return driver.Job{}, fmt.Errorf("start: request %s made job %s: %w: %v", req.ID, number, driver.ErrUnknown, err) //nolint:errorlint // not found would have it submitted again
+	}
+	id := nameOf(j)
+	release := d.hold(id)
+	r := d.first(j)
+	r.Request, r.Filename, r.Script, r.Env = req.ID, spec.Filename, spec.Source, maps.Clone(spec.Env)
+	r.Delayed = !spec.NotBefore.IsZero() && !ownBegin(spec.Source)
+	if j.ArrayJob != "" {
+		common := *r
+		common.Job, common.Own, common.Set, common.Output = driver.JobID(j.ArrayJob), journal.Size{}, nil, nil
+		err = d.journal.WriteArray(&common)
+	}
+	// The watch may have met the job before its request was known to have made it, and
+	// an intent may have begun: what is on record of those stays.
+	if known, ok, bad := d.record(id); bad != nil {
+		err = errors.Join(err, bad)
+	} else if ok && !another(j, known) {
+		known.Request, known.Filename, known.Script, known.Env = r.Request, r.Filename, r.Script, r.Env
+		known.Delayed = known.Delayed || r.Delayed && len(known.Attempts) == 0 && known.Moving == nil && known.Next == nil
+		r = known
+	}
+	if err == nil {
+		err = d.write(r, "created")
+	}
+	release()
+	if err != nil {
+		return driver.Job{}, fmt.Errorf("start: %w: %w", driver.ErrTransient, err)
+	}
+	req.Job = id
+	if err := d.journal.Keep(req); err != nil {
+		return driver.Job{}, fmt.Errorf("start: %w: %w", driver.ErrTransient, err)
+	}
+	return d.Get(ctx, id)
+}

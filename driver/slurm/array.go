@@ -1,0 +1,175 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"strings"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/act"
+	"pitchpipe/driver/slurm/command"
+	"pitchpipe/driver/slurm/journal"
+	"pitchpipe/driver/slurm/parse"
+)
+
+// nameOf names a job as its owner does.
+func nameOf(j parse.Job) driver.JobID { return jobID(j.ID, j.ArrayJob, j.ArrayTask) }
+
+// arrayOf is the array that an id is a task of; empty where it is none.
+func arrayOf(id driver.JobID) string {
+	array, _, isTask := strings.Cut(string(id), "_")
+	if !isTask {
+		return ""
+	}
+	return array
+}
+
+// numberOf is the number of its own that an array's task has; empty where it has
+// none yet, and for other jobs.
+func numberOf(j parse.Job) string {
+	if j.ArrayJob == "" || j.Unnumbered() {
+		return ""
+	}
+	return j.ID
+}
+
+// scriptID is the job whose script a job has: all tasks of an array have one.
+func scriptID(j parse.Job) driver.JobID {
+	if j.ArrayJob != "" {
+		return driver.JobID(j.ArrayJob)
+	}
+	return driver.JobID(j.ID)
+}
+
+// tasks are the jobs among those of scontrol: the tasks of an array for what stands
+// for several.
+func tasks(jobs []parse.Job) []parse.Job {
+	out := make([]parse.Job, 0, len(jobs))
+	for _, j := range jobs {
+		out = append(out, j.EachTask()...)
+	}
+	return out
+}
+
+// noSuchTask tells of the answer of scontrol to the id of a task that its array does
+// not have, or not any more. It says so where others print their jobs.
+func noSuchTask(printed []byte, err error) bool {
+	var failed *command.Failed
+	return errors.As(err, &failed) && strings.HasSuffix(strings.TrimSpace(string(printed)), " not found")
+}
+
+// inherit is the record of an array's task of which there is none, where the array
+// was submitted here. It is not written yet.
+func (d *Driver) inherit(j parse.Job) (*journal.Record, bool, error) {
+	if j.ArrayJob == "" {
+		return nil, false, nil
+	}
+	a, err := d.journal.ReadArray(driver.JobID(j.ArrayJob))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: %w", driver.ErrTransient, err)
+	}
+	if j.Submitted.Before(a.Submitted.Add(-time.Minute)) {
+		return nil, false, nil
+	}
+	r := d.first(j)
+	r.Request, r.Filename, r.Script, r.Env, r.Submitted = a.Request, a.Filename, a.Script, maps.Clone(a.Env), a.Submitted
+	r.Delayed = a.Delayed && parse.Waiting(j.State) && j.Restarts == 0
+	return r, true, nil
+}
+
+// enter makes the record of an array's task that is about to be stopped: slurmctld
+// keeps nothing of one that has no number yet.
+func (d *Driver) enter(ctx context.Context, id driver.JobID) error {
+	defer d.hold(id)()
+	j, r, err := d.observe(ctx, id)
+	if err == nil && r == nil {
+		r, err = d.open(ctx, j)
+	}
+	if err != nil {
+		return err
+	}
+	return d.write(r, "entered")
+}
+
+// pruneArrays forgets arrays that were submitted long ago and have no task on record
+// any more.
+func (d *Driver) pruneArrays(before time.Time) error {
+	arrays, err := d.journal.Arrays()
+	if err != nil || len(arrays) == 0 {
+		return err
+	}
+	jobs, err := d.journal.Jobs()
+	if err != nil {
+		return err
+	}
+	known := map[driver.JobID]bool{}
+	for _, id := range jobs {
+		known[driver.JobID(arrayOf(id))] = true
+	}
+	for _, id := range arrays {
+		a, err := d.journal.ReadArray(id)
+		if err != nil {
+			d.cfg.Logger.Warn("a record cannot be read", "array", string(id), "error", err)
+			continue
+		}
+		if known[id] || a.Submitted.After(before) {
+			continue
+		}
+		if err := d.journal.ForgetArray(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// split gives a waiting task a number of its own, by which the TaskProlog finds its
+// settings. It is done by having it wait for the window, so that it does not start
+// before they are there; where it waits for a time of its owner's that is left
+// alone.
+func (m move) split(ctx context.Context) (driver.Step, error) {
+	own := m.j.Eligible.After(time.Now().Add(ample))
+	u := act.Update{Start: &m.d.cfg.Window}
+	if own {
+		cores := sizeOf(m.j).Cores
+		u = act.Update{Cores: &cores}
+	}
+	m.r.Delayed = m.r.Delayed || !own
+	if err := m.d.write(m.r, "splitting"); err != nil {
+		return driver.Step{}, err
+	}
+	if err := m.d.cfg.Actor.Update(ctx, string(m.r.Job), u); err != nil {
+		return driver.Step{}, err
+	}
+	m.d.cfg.AfterStep("split")
+	m.r.Moving.Split = true
+	return m.step(driver.StepStopped, "has a record of its own"), m.d.write(m.r, "split-acknowledged")
+}
+
+// ample is how long a job must still have to wait for its own reasons that nothing
+// more is done to have it wait.
+const ample = 30 * time.Second
+
+// once is how long a signal to a task of an array may take: while other tasks of its
+// array wait, slurmctld delivers it and answers that it may be tried again, which
+// scancel does after five seconds, for a minute.
+const once = 4 * time.Second
+
+// signalTask sends a signal to a task of an array. That it was cut off while scancel
+// waited to repeat it is the usual; where slurmctld itself hangs the job is not asked,
+// does not save, and the move is abandoned.
+func (m move) signalTask(ctx context.Context, signal string) error {
+	short, cancel := context.WithTimeout(ctx, once)
+	defer cancel()
+	err := m.d.cfg.Actor.Signal(short, string(m.r.Job), signal)
+	if errors.Is(err, driver.ErrUnknown) && short.Err() != nil && ctx.Err() == nil {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,156 @@
+package broker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/act"
+)
+
+// DefaultTimeout bounds one request of a Client.
+const DefaultTimeout = 2 * time.Minute
+
+// Client asks a broker. It has the verbs of act.Actor, but for Cancel, which no broker
+// has. Its errors wrap package driver's: ErrTransient where the broker was not reached,
+// ErrUnknown where it was and nobody knows what came of it.
+type Client struct {
+	// Timeout bounds one request; 0 = DefaultTimeout.
+	Timeout time.Duration
+
+	http *http.Client
+}
+
+var (
+	_ act.Actor = (*Client)(nil)
+	_ act.Judge = (*Client)(nil)
+)
+
+// unreached is an error of a request that was not sent.
+type unreached struct{ error }
+
+// Unwrap is the error of the connection.
+func (u unreached) Unwrap() error { return u.error }
+
+// NewClient returns a client of the broker on this socket.
+func NewClient(socket string) *Client {
+	var d net.Dialer
+	return &Client{http: &http.Client{
+		Transport: &http.Transport{
+			// One request a connection: of a connection that breaks nobody knows whether
+			// the broker had read the request.
+			DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				conn, err := d.DialContext(ctx, "unix", socket)
+				if err != nil {
+					return nil, unreached{err}
+				}
+				return conn, nil
+			},
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Script returns the batch script of a job that has a stanza. Of one that has none it
+// returns the first line.
+func (c *Client) Script(ctx context.Context, job string) ([]byte, error) {
+	r, err := c.ask(ctx, verbScript, request{Job: job})
+	return r.Script, err
+}
+
+// Signal sends the signal that the job's stanza names.
+func (c *Client) Signal(ctx context.Context, job, signal string) error {
+	_, err := c.ask(ctx, verbSignal, request{Job: job, Signal: signal})
+	return err
+}
+
+// Requeue puts a job that was asked to save back into the queue.
+func (c *Client) Requeue(ctx context.Context, job string) error {
+	_, err := c.ask(ctx, verbRequeue, request{Job: job})
+	return err
+}
+
+// Update changes a job that waits.
+func (c *Client) Update(ctx context.Context, job string, u act.Update) error {
+	_, err := c.ask(ctx, verbUpdate, request{Job: job, Update: &u})
+	return err
+}
+
+// May asks whether Update would be refused once the job waits, so that a job that runs
+// is not stopped for nothing. Its answer is of now; nothing is done.
+func (c *Client) May(ctx context.Context, job string, u act.Update) error {
+	_, err := c.ask(ctx, verbMay, request{Job: job, Update: &u})
+	return err
+}
+
+// Release lets a job go that the cluster holds because it saved for us.
+func (c *Client) Release(ctx context.Context, job string) error {
+	_, err := c.ask(ctx, verbRelease, request{Job: job})
+	return err
+}
+
+// Cancel is nothing that a broker does.
+func (c *Client) Cancel(_ context.Context, job string) error {
+	return fmt.Errorf("the broker ends no job; the owner of job %s cancels it with scancel: %w", job, driver.ErrDenied)
+}
+
+func (c *Client) ask(ctx context.Context, verb string, req request) (response, error) {
+	limit := c.Timeout
+	if limit <= 0 {
+		limit = DefaultTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	body, err := json.Marshal(req)
+	if err != nil {
+		return response{}, fmt.Errorf("broker: %w: %w", driver.ErrInvalid, err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://broker/v1/"+verb, bytes.NewReader(body))
+	if err != nil {
+		return response{}, fmt.Errorf("broker: %w: %w", driver.ErrInvalid, err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return response{}, lost(verb, err)
+	}
+	var out response
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxResponse))
+	err = errors.Join(err, answer.Body.Close())
+	if err == nil {
+		err = json.Unmarshal(text, &out)
+	}
+	if err != nil {
+		return response{}, lost(verb, err)
+	}
+	if answer.StatusCode == http.StatusOK {
+		return out, nil
+	}
+	return response{}, refusal(verb, out)
+}
+
+// lost is the error of a request whose answer did not come.
+func lost(verb string, err error) error {
+	var u unreached
+	if verb == verbScript || verb == verbMay || errors.As(err, &u) {
+		return fmt.Errorf("broker: %s: %w: %w", verb, driver.ErrTransient, err)
+	}
+	return fmt.Errorf("broker: %s: %w: %w", verb, driver.ErrUnknown, err)
+}
+
+func refusal(verb string, r response) error {
+	for _, k := range kinds() {
+		if k.word == r.Kind {
+			return &remote{text: r.Error, cause: k.err}
+		}
+	}
+	return lost(verb, fmt.Errorf("an answer of kind %q", r.Kind))
+}

@@ -1,0 +1,250 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/act"
+	"pitchpipe/driver/slurm/broker/ledger"
+	"pitchpipe/driver/slurm/parse"
+)
+
+// effect is one request that changes something: what is known of it so far.
+type effect struct {
+	s    *Server
+	peer uint32
+	verb string
+	req  request
+
+	job    sighting
+	stanza Stanza
+	record ledger.Record
+	after  *ledger.Size // that the job is given
+	detail string
+}
+
+// plan judges one verb, writes into the record what is about to be done, and returns
+// what does it.
+type plan func(ctx context.Context, e *effect) (do func(context.Context) error, err error)
+
+// plans are the verbs that change something.
+func plans() map[string]plan {
+	return map[string]plan{verbSignal: planSignal, verbRequeue: planRequeue, verbUpdate: planUpdate, verbRelease: planRelease}
+}
+
+// effect judges a request, makes durable what it is about to change, and does it.
+func (s *Server) effect(ctx context.Context, peer uint32, verb string, req request, p plan) error {
+	defer s.take(req.Job)()
+	e := &effect{s: s, peer: peer, verb: verb, req: req}
+	if u := req.Update; verb == verbUpdate && u != nil && (u.Cores != nil || u.Memory != nil || u.TimeLimit != nil) {
+		leave, err := s.enter(ctx)
+		if err != nil {
+			return e.refused(err)
+		}
+		defer leave()
+	}
+	do, err := e.judge(ctx, p)
+	if err != nil {
+		return e.refused(err)
+	}
+	if err := s.ledger.Write(e.record); err != nil {
+		return e.refused(err)
+	}
+	if err := s.ledger.Audit(e.entry(nil)); err != nil {
+		return fmt.Errorf("job %s: nothing is done that cannot be written down: %w", req.Job, err)
+	}
+	s.cfg.AfterStep(verb + "-recorded")
+	s.cfg.Logger.Info("acting", "verb", verb, "job", req.Job, "user", e.job.User, "detail", e.detail)
+	if err := do(ctx); err != nil {
+		return fmt.Errorf("job %s: %w", req.Job, err)
+	}
+	s.cfg.AfterStep(verb + "-done")
+	return nil
+}
+
+// enter has changes of sizes wait for each other, and returns what lets the next one in.
+func (s *Server) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case s.sizing <- struct{}{}:
+		return func() { <-s.sizing }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("other jobs are being changed: %w: %w", driver.ErrTransient, ctx.Err())
+	}
+}
+
+func (e *effect) judge(ctx context.Context, p plan) (func(context.Context) error, error) {
+	var err error
+	if e.job, err = e.s.look(ctx, e.req.Job); err != nil {
+		return nil, err
+	}
+	if err := movable(e.job); err != nil {
+		return nil, err
+	}
+	if e.stanza, err = e.s.stanza(ctx, e.job); err != nil {
+		return nil, err
+	}
+	if !e.stanza.Apply {
+		return nil, fmt.Errorf("its stanza does not say mode=apply: %w", driver.ErrDenied)
+	}
+	id := ledger.Identity{Job: e.job.ID, UID: e.job.uid, Restarts: e.job.Restarts, Submitted: e.job.Submitted}
+	if e.record, err = e.s.ledger.Read(id, e.job.size, time.Now()); err != nil {
+		return nil, err
+	}
+	return p(ctx, e)
+}
+
+// refused writes a refusal down, which may fail without harm.
+func (e *effect) refused(why error) error {
+	if err := e.s.ledger.Audit(e.entry(why)); err != nil {
+		e.s.cfg.Logger.Warn("a refusal is not in the audit file", "error", err)
+	}
+	e.s.cfg.Logger.Warn("refused", "verb", e.verb, "job", e.req.Job, "peer", e.peer, "reason", why)
+	return fmt.Errorf("job %s: %w", e.req.Job, why)
+}
+
+func (e *effect) entry(refused error) ledger.Entry {
+	out := ledger.Entry{Time: time.Now().UTC(), Peer: e.peer, Verb: e.verb, Job: e.req.Job, User: e.job.User, After: e.after, Detail: e.detail, Allowed: refused == nil}
+	if e.job.ID != "" {
+		out.Before = &e.job.size
+	}
+	if refused != nil {
+		out.Refused = refused.Error()
+	}
+	return out
+}
+
+// planSignal: the signal that the owner named, to what runs.
+func planSignal(_ context.Context, e *effect) (func(context.Context) error, error) {
+	name := driver.Checkpoint{Signal: e.req.Signal}.SignalName()
+	e.detail = name
+	switch {
+	case e.stanza.Signal == "":
+		return nil, fmt.Errorf("its stanza names no signal by which it saves: %w", driver.ErrDenied)
+	case name != e.stanza.Signal:
+		return nil, fmt.Errorf("its stanza names %s and not %.20q: %w", e.stanza.Signal, name, driver.ErrDenied)
+	case e.job.State != "RUNNING":
+		return nil, fmt.Errorf("it does not run (%s): %w", e.job.State, driver.ErrConflict)
+	}
+	e.record.Asking(e.job.Restarts)
+	if most := e.s.cfg.Restarts; e.record.Moves > most {
+		return nil, fmt.Errorf("it was asked to save in %d attempts, which is the most: %w", most, driver.ErrDenied)
+	}
+	return func(ctx context.Context) error { return e.s.cfg.Actor.Signal(ctx, e.job.ID, name) }, nil
+}
+
+// planRequeue: a job that was asked to save, if its owner allows restarts.
+func planRequeue(_ context.Context, e *effect) (func(context.Context) error, error) {
+	switch {
+	case e.job.State != "RUNNING":
+		return nil, fmt.Errorf("it does not run (%s): %w", e.job.State, driver.ErrConflict)
+	case e.stanza.Signal == "":
+		return nil, fmt.Errorf("its stanza has no checkpoint, so that a restart would lose its work: %w", driver.ErrDenied)
+	case !e.stanza.Done:
+		return nil, fmt.Errorf("it leaves by itself once it saved, and a requeue would only cut that off: %w", driver.ErrDenied)
+	case !e.job.Requeue:
+		return nil, fmt.Errorf("its owner forbids restarts (--no-requeue): %w", driver.ErrDenied)
+	case !e.record.WasAsked(e.job.Restarts):
+		return nil, fmt.Errorf("it was not asked to save in this attempt: %w", driver.ErrDenied)
+	}
+	return func(ctx context.Context) error { return e.s.cfg.Actor.Requeue(ctx, e.job.ID) }, nil
+}
+
+// planRelease: a job that the cluster holds because it left with the status that its
+// stanza says, after our signal.
+func planRelease(_ context.Context, e *effect) (func(context.Context) error, error) {
+	switch {
+	case e.job.State != "SPECIAL_EXIT":
+		return nil, fmt.Errorf("the cluster does not hold it (%s), and what its owner or the site holds stays: %w", e.job.State, driver.ErrDenied)
+	case e.stanza.Exit == 0 || e.job.Exit.Exit != e.stanza.Exit || e.job.Exit.Signal != 0:
+		return nil, fmt.Errorf("it left with status %d, which is not that of its checkpoint: %w", e.job.Exit.Code(), driver.ErrDenied)
+	case !e.record.Ours(e.job.Restarts):
+		return nil, fmt.Errorf("it was not asked to save before it left: %w", driver.ErrDenied)
+	case e.job.Reason != "JobHeldUser" && e.job.Reason != "job_requeued_in_held_state" && e.job.Reason != "":
+		return nil, fmt.Errorf("it is held for another reason (%s): %w", e.job.Reason, driver.ErrDenied)
+	}
+	return func(ctx context.Context) error { return e.s.cfg.Actor.Release(ctx, e.job.ID) }, nil
+}
+
+// planUpdate: a job that waits, to no more than its owner asked for.
+func planUpdate(ctx context.Context, e *effect) (func(context.Context) error, error) {
+	u := e.req.Update
+	if u == nil || u.Empty() {
+		return nil, fmt.Errorf("an update of nothing: %w", driver.ErrInvalid)
+	}
+	if !parse.Waiting(e.job.State) {
+		return nil, fmt.Errorf("it does not wait (%s), and what runs is not changed: %w", e.job.State, driver.ErrConflict)
+	}
+	after, err := changed(e.job.size, *u)
+	if err != nil {
+		return nil, err
+	}
+	e.after = &after
+	if u.Start != nil {
+		e.detail = "start in " + u.Start.String()
+	}
+	if err := errors.Join(e.ceiling(*u, after), e.within(*u, after), e.wait(u.Start)); err != nil {
+		return nil, err
+	}
+	send := *u
+	if after == e.job.size {
+		// It has that size. To set it once more would free the job from its limits.
+		send.Cores, send.Memory, send.TimeLimit = nil, nil, nil
+		if send.Empty() {
+			return func(context.Context) error { return nil }, nil
+		}
+	} else {
+		if err := e.room(ctx, *u, after); err != nil {
+			return nil, err
+		}
+		e.record.Setting(after, time.Now())
+	}
+	return func(ctx context.Context) error { return e.s.cfg.Actor.Update(ctx, e.job.ID, send) }, nil
+}
+
+// may judges an update of a job that runs or waits, and does nothing.
+func (s *Server) may(ctx context.Context, peer uint32, req request) error {
+	e := &effect{s: s, peer: peer, verb: verbMay, req: req}
+	if _, err := e.judge(ctx, planNothing); err != nil {
+		return fmt.Errorf("job %s: %w", req.Job, err)
+	}
+	return nil
+}
+
+// planNothing asks what planUpdate asks of a size.
+func planNothing(ctx context.Context, e *effect) (func(context.Context) error, error) {
+	u := e.req.Update
+	if u == nil || u.Start != nil {
+		return nil, fmt.Errorf("want a size: %w", driver.ErrInvalid)
+	}
+	after, err := changed(e.job.size, *u)
+	if err == nil {
+		err = errors.Join(e.ceiling(*u, after), e.within(*u, after))
+	}
+	if err == nil {
+		err = e.room(ctx, *u, after)
+	}
+	return nil, err
+}
+
+// changed is the size after an update.
+func changed(s ledger.Size, u act.Update) (ledger.Size, error) {
+	if u.Cores != nil {
+		if s.Cores = *u.Cores; s.Cores < 1 {
+			return s, fmt.Errorf("%d cores: %w", s.Cores, driver.ErrInvalid)
+		}
+	}
+	if u.Memory != nil {
+		if s.Memory = ledger.Memory(*u.Memory); s.Memory.Bytes < 0 || s.Memory.Bytes%(1<<20) != 0 {
+			return s, fmt.Errorf("%d bytes of memory: want whole MiB: %w", s.Memory.Bytes, driver.ErrInvalid)
+		}
+	}
+	if u.TimeLimit != nil {
+		if s.TimeLimit = *u.TimeLimit; s.TimeLimit < 0 || s.TimeLimit%time.Minute != 0 {
+			return s, fmt.Errorf("a time limit of %v: want whole minutes: %w", s.TimeLimit, driver.ErrInvalid)
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,357 @@
+package broker_test
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/act"
+	"pitchpipe/driver/slurm/broker"
+	"pitchpipe/driver/slurm/broker/ledger"
+	"pitchpipe/driver/slurm/command"
+)
+
+// fake is a Slurm with one job, number 7, and where second is set another, number 8.
+// It prints as 22.05.8 was seen to.
+type fake struct {
+	mu      sync.Mutex
+	job     fakeJob
+	second  *fakeJob
+	config  string
+	assoc   string // empty: assoc_mgr does not answer
+	broken  bool   // nothing answers
+	actions []string
+	fail    error  // of the next action
+	pause   func() // before a signal
+}
+
+type fakeJob struct {
+	state, reason, admin, comment, folder, account, qos, extra string
+	name                                                       string
+	uid, cores, mib, minutes, restarts, exit, nodes, tasks     int
+	perCPU, noRequeue, noBatch, gone                           bool
+	least                                                      int
+	submitted, eligible                                        time.Time
+	script                                                     string
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "Unknown"
+	}
+	return t.UTC().Format("2006-01-02T15:04:05")
+}
+
+func (j fakeJob) limit() string {
+	if j.minutes == 0 {
+		return "UNLIMITED"
+	}
+	return fmt.Sprintf("%02d:%02d:00", j.minutes/60, j.minutes%60)
+}
+
+func (j fakeJob) record(id string) string {
+	memory, requeue, batch := "MinMemoryNode", 1, 1
+	if j.perCPU {
+		memory = "MinMemoryCPU"
+	}
+	if j.noRequeue {
+		requeue = 0
+	}
+	if j.noBatch {
+		batch = 0
+	}
+	admin, comment := "", ""
+	if j.admin != "" {
+		admin = "AdminComment=" + j.admin + " "
+	}
+	if j.comment != "" {
+		comment = "Comment=" + j.comment + " "
+	}
+	return fmt.Sprintf("JobId=%s %sJobName=%s UserId=alice(%d) GroupId=g(1) Priority=1 Account=%s QOS=%s JobState=%s Reason=%s "+
+		"Dependency=(null) Requeue=%d Restarts=%d BatchFlag=%d Reboot=0 ExitCode=%d:0 TimeLimit=%s SubmitTime=%s EligibleTime=%s "+
+		"StartTime=Unknown EndTime=Unknown Partition=main NodeList=n1 NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d MinCPUsNode=%d %s=%dM "+
+		"Command=(null) WorkDir=%s %s%sStdErr=/o StdIn=/dev/null StdOut=/o Power= \n",
+		id, j.extra, cmp.Or(j.name, "train"), j.uid, j.account, j.qos, j.state, j.reason, requeue, j.restarts, batch, j.exit, j.limit(), stamp(j.submitted), stamp(j.eligible),
+		max(j.nodes, 1), j.cores, max(j.tasks, 1), j.cores, max(j.least, 1), memory, j.mib, j.folder, admin, comment)
+}
+
+func (f *fake) Run(_ context.Context, c command.Call) (command.Output, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	line := c.Name + " " + strings.Join(c.Args, " ")
+	id := "7"
+	if strings.Contains(line, " -j 8 ") || strings.HasSuffix(line, " show job 8") {
+		id = "8"
+	}
+	j := *f.at(id)
+	if f.broken {
+		return command.Output{}, fmt.Errorf("slurmctld is away: %w", driver.ErrTransient)
+	}
+	switch {
+	case strings.HasPrefix(line, "squeue -h -a -t all -j"):
+		if j.gone || c.Args[5] != id {
+			return command.Output{}, fmt.Errorf("Invalid job id: %w", driver.ErrNotFound)
+		}
+		return text(fmt.Sprintf("%s|%d|%s|%d|%dM|%s|%d|%s|N/A|main|%s|%s|%s\n", id, j.uid, j.state, j.cores, j.mib, j.limit(), j.restarts, id, j.account, j.qos, j.folder))
+	case strings.HasPrefix(line, "squeue -h -a -t all -O JobID:|,State:|,UserID:|,Account:|"):
+		lines := f.job.besideLine("7")
+		if f.second != nil {
+			lines += f.second.besideLine("8")
+		}
+		return text(lines)
+	case strings.HasPrefix(line, "squeue -h -a -t all -O JobID:"):
+		if j.gone {
+			return text("")
+		}
+		return text("7\n")
+	case strings.HasPrefix(line, "scontrol -o show job"):
+		return text(j.record(id))
+	case line == "scontrol show config":
+		return text(f.config)
+	case line == "scontrol -o show partition":
+		return text("PartitionName=main QoS=N/A MaxTime=UNLIMITED\n")
+	case strings.HasPrefix(line, "scontrol -o show assoc_mgr"):
+		if f.assoc == "" {
+			return command.Output{}, fmt.Errorf("away: %w", driver.ErrTransient)
+		}
+		return text(f.assoc)
+	}
+	return command.Output{}, errors.New("what is " + line)
+}
+
+// at is a job by its number.
+func (f *fake) at(id string) *fakeJob {
+	if id == "8" && f.second != nil {
+		return f.second
+	}
+	return &f.job
+}
+
+func (j fakeJob) besideLine(id string) string {
+	return fmt.Sprintf("%s|%s|%d|%s|%s|main|%d|%dM|%s|\n", id, j.state, j.uid, j.account, j.qos, j.cores, j.mib, j.limit())
+}
+
+func text(s string) (command.Output, error) { return command.Output{Stdout: []byte(s)}, nil }
+
+func (f *fake) with(change func(*fakeJob)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(&f.job)
+}
+
+func (f *fake) done(action string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.fail; err != nil {
+		f.fail = nil
+		return err
+	}
+	f.actions = append(f.actions, action)
+	return nil
+}
+
+func (f *fake) did() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.actions)
+}
+
+func (f *fake) Script(context.Context, string) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return []byte(f.job.script), nil
+}
+
+func (f *fake) Signal(_ context.Context, job, signal string) error {
+	f.mu.Lock()
+	pause := f.pause
+	f.mu.Unlock()
+	if pause != nil {
+		pause()
+	}
+	return f.done("signal " + job + " " + signal)
+}
+
+func (f *fake) Requeue(_ context.Context, job string) error {
+	if err := f.done("requeue " + job); err != nil {
+		return err
+	}
+	f.with(func(j *fakeJob) {
+		j.state, j.restarts = "PENDING", j.restarts+1
+		j.submitted = j.submitted.Add(time.Minute)
+	})
+	return nil
+}
+
+func (f *fake) Update(_ context.Context, job string, u act.Update) error {
+	if err := f.done("update " + job + " " + strings.Join(u.Args(), " ")); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	j := f.at(job)
+	if u.Cores != nil {
+		j.cores = *u.Cores
+	}
+	if u.Memory != nil {
+		j.mib, j.perCPU = int(u.Memory.Bytes>>20), u.Memory.PerCPU
+	}
+	if u.TimeLimit != nil {
+		j.minutes = int(u.TimeLimit.Minutes())
+	}
+	return nil
+}
+
+func (f *fake) Release(_ context.Context, job string) error { return f.done("release " + job) }
+
+func (f *fake) Cancel(_ context.Context, job string) error { return f.done("cancel " + job) }
+
+// rig is a broker that serves, on a fake of a Slurm, and a client of it.
+type rig struct {
+	f      *fake
+	cfg    broker.Config
+	client *broker.Client
+	stop   func()
+}
+
+const accepted = `pitchpipe:1:{"mode":"apply"}`
+
+func newRig(t *testing.T, change func(*broker.Config)) *rig {
+	t.Helper()
+	now := time.Now().UTC().Truncate(time.Second)
+	r := &rig{f: &fake{
+		config: "AccountingStorageEnforce = none\n",
+		job: fakeJob{
+			state: "RUNNING", reason: "None", admin: accepted, folder: "/home/alice", account: "physics", qos: "normal",
+			uid: 7, cores: 4, mib: 100, minutes: 60, submitted: now.Add(-time.Minute), eligible: now, script: "#!/bin/sh\ntrue\n",
+		},
+	}}
+	// The path of a socket has to be short.
+	dir, err := os.MkdirTemp("", "pp-broker-") //nolint:usetesting // see above
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	r.cfg = broker.Config{
+		Socket: filepath.Join(dir, "s"), Dir: filepath.Join(dir, "state"), Actor: r.f, Runner: r.f, Controllers: []uint32{uint32(os.Geteuid())},
+		Record: judged, Script: func(_ string, script []byte) (broker.Stanza, error) { return judged(script) },
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+	if change != nil {
+		change(&r.cfg)
+	}
+	r.stop = r.serve(t)
+	r.client = broker.NewClient(r.cfg.Socket)
+	return r
+}
+
+// judged is a stanza of which the mode counts, and which saves at SIGUSR1 unless it
+// says otherwise.
+func judged(text []byte) (broker.Stanza, error) {
+	s := string(text)
+	cores, memory := broker.Knob{Min: 1, Max: 64}, broker.Knob{Values: []int64{60 << 20, 900 << 20}}
+	switch {
+	case strings.Contains(s, "observe"):
+		return broker.Stanza{Signal: "SIGUSR1", Exit: 85}, nil
+	case strings.Contains(s, "apply") && strings.Contains(s, "nosave"):
+		return broker.Stanza{Apply: true}, nil
+	case strings.Contains(s, "apply") && strings.Contains(s, "noknob"):
+		return broker.Stanza{Apply: true, Signal: "SIGUSR1", Exit: 85}, nil
+	case strings.Contains(s, "apply") && strings.Contains(s, "few"):
+		return broker.Stanza{Apply: true, Signal: "SIGUSR1", Done: true, Cores: broker.Knob{Values: []int64{2}}}, nil
+	case strings.Contains(s, "apply"):
+		return broker.Stanza{Apply: true, Signal: "SIGUSR1", Exit: 85, Done: true, Cores: cores, Memory: memory}, nil
+	}
+	return broker.Stanza{}, errors.New("no tuning stanza")
+}
+
+// serve runs the broker until the test ends, and returns what ends it before.
+func (r *rig) serve(t *testing.T) (stop func()) {
+	t.Helper()
+	s, err := broker.New(r.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the broker ended with %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		if conn, err := new(net.Dialer).DialContext(t.Context(), "unix", r.cfg.Socket); err == nil {
+			if err := conn.Close(); err != nil {
+				t.Error(err)
+			}
+			return stop
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the broker does not listen")
+		}
+	}
+}
+
+// entries is the audit file.
+func (r *rig) entries(t *testing.T) []ledger.Entry {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(r.cfg.Dir, "audit.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []ledger.Entry
+	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+		var e ledger.Entry
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// waits makes the job one that we put back into the queue.
+func (r *rig) waits(t *testing.T) {
+	t.Helper()
+	if err := errors.Join(r.client.Signal(t.Context(), "7", "SIGUSR1"), r.client.Requeue(t.Context(), "7")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func size(cores, mib, minutes int) act.Update {
+	var u act.Update
+	if cores > 0 {
+		u.Cores = &cores
+	}
+	if mib > 0 {
+		u.Memory = &act.Memory{Bytes: int64(mib) << 20}
+	}
+	if minutes > 0 {
+		limit := time.Duration(minutes) * time.Minute
+		u.TimeLimit = &limit
+	}
+	return u
+}
+
+func start(in time.Duration) act.Update { return act.Update{Start: &in} }

@@ -1,0 +1,224 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/durable"
+)
+
+// version of the records.
+const version = 1
+
+// Memory is an amount as Slurm counts it: of a node, or of a CPU.
+type Memory struct {
+	Bytes  int64 `json:"bytes"` // 0 = none asked for
+	PerCPU bool  `json:"per_cpu,omitempty"`
+}
+
+// Of is the memory of a job that has so many cores.
+func (m Memory) Of(cores int) int64 {
+	if m.PerCPU {
+		return m.Bytes * int64(cores)
+	}
+	return m.Bytes
+}
+
+// Size is what is changed of a job.
+type Size struct {
+	Cores     int           `json:"cores"`
+	Memory    Memory        `json:"memory"`
+	TimeLimit time.Duration `json:"time_limit"` // 0 = none asked for
+}
+
+// Set is a size that was set, or was about to be.
+type Set struct {
+	Size Size      `json:"size"`
+	At   time.Time `json:"at"`
+}
+
+// Identity tells a job from another that has its number later.
+type Identity struct {
+	Job       string    `json:"job"`
+	UID       uint32    `json:"uid"`
+	Restarts  int       `json:"restarts"`
+	Submitted time.Time `json:"submitted"` // last: a requeue sets it anew, to a later time
+}
+
+// Record is what is known of one job.
+type Record struct {
+	Version int `json:"version"`
+	Identity
+	First time.Time `json:"first,omitzero"` // when it was submitted, where it was seen before its first restart
+
+	Asked Size  `json:"asked"` // by its owner
+	Sets  []Set `json:"sets,omitempty"`
+
+	// Signalled is one more than the number of restarts of the attempt that was last
+	// asked to save; 0 = none was. Moves is how many attempts were.
+	Signalled int `json:"signalled,omitempty"`
+	Moves     int `json:"moves,omitempty"`
+}
+
+// Ledger is a directory of records.
+type Ledger struct{ dir string }
+
+// Open makes the directory where it is missing.
+func Open(dir string) (Ledger, error) {
+	dir = filepath.Join(dir, "jobs")
+	if err := durable.MkdirAll(dir, 0o700); err != nil {
+		return Ledger{}, fmt.Errorf("ledger: %w", err)
+	}
+	return Ledger{dir}, nil
+}
+
+func (l Ledger) path(job string) string { return filepath.Join(l.dir, job+".json") }
+
+// Read returns the record of the job as it is seen now, brought up to date with its
+// size: a new one where there is none or where it is another job's. What is returned
+// is not yet durable.
+func (l Ledger) Read(id Identity, have Size, now time.Time) (Record, error) {
+	fresh := Record{Version: version, Identity: id, Asked: have}
+	if id.Restarts == 0 {
+		fresh.First = id.Submitted
+	}
+	var r Record
+	err := durable.ReadJSON(l.path(id.Job), &r)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fresh, nil
+	case err != nil:
+		return Record{}, fmt.Errorf("ledger: job %s: %w: %w", id.Job, driver.ErrTransient, err)
+	case r.Version != version || r.Job != id.Job:
+		return Record{}, fmt.Errorf("ledger: job %s: version %d of job %q is not known: %w", id.Job, r.Version, r.Job, driver.ErrTransient)
+	case r.another(id):
+		return fresh, nil
+	}
+	r.follow(have, now)
+	r.Identity = id
+	return r, nil
+}
+
+// another tells that the number came round, or that slurmctld began to count anew. A
+// slurmctld that died may go back behind a restart, and then to the time before it.
+func (r *Record) another(id Identity) bool {
+	switch {
+	case r.UID != id.UID:
+		return true
+	case id.Restarts == 0 && !r.First.IsZero():
+		return !id.Submitted.Equal(r.First)
+	}
+	return id.Restarts < r.Restarts && id.Submitted.After(r.Submitted)
+}
+
+// Write makes a record durable.
+func (l Ledger) Write(r Record) error {
+	if err := durable.WriteJSON(l.path(r.Job), r, 0o600); err != nil {
+		return fmt.Errorf("ledger: job %s: %w: %w", r.Job, driver.ErrTransient, err)
+	}
+	return nil
+}
+
+// Jobs are those that have a record.
+func (l Ledger) Jobs() ([]string, error) {
+	entries, err := os.ReadDir(l.dir)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w: %w", driver.ErrTransient, err)
+	}
+	var out []string
+	for _, e := range entries {
+		if job, ok := strings.CutSuffix(e.Name(), ".json"); ok {
+			out = append(out, job)
+		}
+	}
+	return out, nil
+}
+
+// Forget removes the record of a job.
+func (l Ledger) Forget(job string) error {
+	if err := os.Remove(l.path(job)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("ledger: forgetting job %s: %w: %w", job, driver.ErrTransient, err)
+	}
+	return nil
+}
+
+// LastSet is the size that was set last, or was about to be, of a job of this user; ok
+// tells whether there is one.
+func (l Ledger) LastSet(job string, uid uint32) (last Size, ok bool, err error) {
+	var r Record
+	switch err := durable.ReadJSON(l.path(job), &r); {
+	case errors.Is(err, fs.ErrNotExist):
+		return Size{}, false, nil
+	case err != nil:
+		return Size{}, false, fmt.Errorf("ledger: job %s: %w: %w", job, driver.ErrTransient, err)
+	case r.Version != version || r.Job != job:
+		return Size{}, false, fmt.Errorf("ledger: job %s: version %d of job %q is not known: %w", job, r.Version, r.Job, driver.ErrTransient)
+	case r.UID != uid || len(r.Sets) == 0:
+		return Size{}, false, nil
+	}
+	return r.Sets[len(r.Sets)-1].Size, true, nil
+}
+
+// lasting is for how long a size that another has replaced may still be seen:
+// slurmctld writes down seconds later what it acknowledged, and where it dies before
+// it comes back with what was.
+const lasting = 10 * time.Minute
+
+// follow takes a value that nobody set here for its owner's new word.
+func (r *Record) follow(have Size, now time.Time) {
+	var sets []Set
+	for i, s := range r.Sets {
+		if i == len(r.Sets)-1 || now.Sub(r.Sets[i+1].At) < lasting {
+			sets = append(sets, s)
+		}
+	}
+	r.Sets = sets
+	known := func(same func(Size) bool) bool {
+		if same(r.Asked) {
+			return true
+		}
+		for _, s := range sets {
+			if same(s.Size) {
+				return true
+			}
+		}
+		return false
+	}
+	if !known(func(s Size) bool { return s.Cores == have.Cores }) {
+		r.Asked.Cores = have.Cores
+	}
+	if !known(func(s Size) bool { return s.Memory == have.Memory }) {
+		r.Asked.Memory = have.Memory
+	}
+	if !known(func(s Size) bool { return s.TimeLimit == have.TimeLimit }) {
+		r.Asked.TimeLimit = have.TimeLimit
+	}
+}
+
+// Setting adds a size that is about to be set.
+func (r *Record) Setting(s Size, now time.Time) {
+	if n := len(r.Sets); n > 0 && r.Sets[n-1].Size == s {
+		return
+	}
+	r.Sets = append(r.Sets, Set{Size: s, At: now})
+}
+
+// Asking notes that the attempt is about to be asked to save. A repeat counts once.
+func (r *Record) Asking(restarts int) {
+	if !r.WasAsked(restarts) {
+		r.Signalled, r.Moves = restarts+1, r.Moves+1
+	}
+}
+
+// WasAsked tells whether the attempt was asked to save.
+func (r *Record) WasAsked(restarts int) bool { return r.Signalled == restarts+1 }
+
+// Ours tells whether the wait of a job is of our making: the attempt before it was
+// asked to save.
+func (r *Record) Ours(restarts int) bool { return restarts > 0 && r.Signalled == restarts }

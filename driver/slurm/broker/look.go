@@ -1,0 +1,206 @@
+package broker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/broker/ledger"
+	"pitchpipe/driver/slurm/command"
+	"pitchpipe/driver/slurm/parse"
+)
+
+// numbersFormat is what squeue is asked for. No field but the last, the job's folder,
+// holds text that a user wrote.
+const numbersFormat = "JobID:|,UserID:|,State:|,NumCPUs:|,MinMemory:|,TimeLimit:|,RestartCnt:|,ArrayJobID:|,HetJobID:|,Partition:|,Account:|,QOS:|,WorkDir:"
+
+// sighting is a job as it was seen: what scontrol says, in agreement with squeue.
+type sighting struct {
+	parse.Job
+	uid   uint32
+	size  ledger.Size
+	least int  // CPUs of a node that it gets at least
+	alone bool // scontrol printed one line, of which nothing is left unread
+}
+
+// looks is how often a job is read that changes between the two readings.
+const looks = 4
+
+// look reads a job. Its numbers and its mark cannot be imitated by texts of its owner.
+func (s *Server) look(ctx context.Context, id string) (j sighting, err error) {
+	for range looks {
+		if j, err = s.sight(ctx, id); !errors.Is(err, driver.ErrConflict) {
+			return j, err
+		}
+	}
+	return j, err
+}
+
+func (s *Server) sight(ctx context.Context, id string) (sighting, error) {
+	if id == "" || len(id) > 10 || strings.Trim(id, "0123456789") != "" {
+		return sighting{}, fmt.Errorf("job %q: a job is named by its number: %w", id, driver.ErrInvalid)
+	}
+	lines, err := s.read(ctx, "squeue", "-h", "-a", "-t", "all", "-j", id, "-O", numbersFormat)
+	if err != nil {
+		return sighting{}, fmt.Errorf("job %s: %w", id, err)
+	}
+	record, err := s.read(ctx, "scontrol", "-o", "show", "job", id)
+	if err != nil {
+		return sighting{}, fmt.Errorf("job %s: %w", id, err)
+	}
+	numbers, err := numbersOf(lines, id)
+	if err != nil {
+		return sighting{}, fmt.Errorf("job %s: %w", id, err)
+	}
+	jobs, unreadable := parse.Jobs(record)
+	i := slices.IndexFunc(jobs, func(j parse.Job) bool { return j.ID == id })
+	if i < 0 {
+		return sighting{}, fmt.Errorf("job %s: scontrol's record of it cannot be read: %w", id, errors.Join(driver.ErrUnsupported, unreadable))
+	}
+	j := jobs[i]
+	if err := numbers.agree(j); err != nil {
+		return sighting{}, fmt.Errorf("job %s: %w", id, err)
+	}
+	if j.AdminComment, err = mark(string(record), j, numbers.folder); err != nil {
+		return sighting{}, fmt.Errorf("job %s: %w", id, err)
+	}
+	least, err := only(string(record), "MinCPUsNode")
+	if err != nil {
+		return sighting{}, fmt.Errorf("job %s: %w", id, err)
+	}
+	alone := unreadable == nil && len(jobs) == 1 && !bytes.ContainsAny(bytes.TrimSpace(record), "\n\r")
+	return sighting{Job: j, uid: numbers.uid, size: sizeOf(j), least: least, alone: alone}, nil
+}
+
+func (s *Server) read(ctx context.Context, name string, args ...string) ([]byte, error) {
+	out, err := s.cfg.Runner.Run(ctx, command.Call{Name: name, Args: args})
+	return out.Stdout, err
+}
+
+// numbers are what squeue says of a job, each as it printed it.
+type numbers struct {
+	uid                                                                   uint32
+	state, cpus, memory, limit, restarts, partition, account, qos, folder string
+}
+
+func numbersOf(output []byte, id string) (numbers, error) {
+	var own []string
+	for line := range strings.Lines(string(output)) {
+		if strings.HasPrefix(line, id+"|") { // an array's tasks are listed with it
+			own = append(own, strings.TrimRight(line, "\n"))
+		}
+	}
+	if len(own) == 0 {
+		return numbers{}, driver.ErrNotFound
+	}
+	text := own[0]
+	f := strings.SplitN(text, "|", strings.Count(numbersFormat, "|")+1)
+	if len(own) > 1 || len(f) != strings.Count(numbersFormat, "|")+1 {
+		return numbers{}, fmt.Errorf("squeue says of it %.200q: %w", own, driver.ErrUnsupported)
+	}
+	uid, err := strconv.ParseUint(f[1], 10, 32)
+	if err != nil {
+		return numbers{}, fmt.Errorf("squeue says of it %.200q: %w", text, driver.ErrUnsupported)
+	}
+	return numbers{uint32(uid), f[2], f[3], f[4], f[5], f[6], f[9], f[10], f[11], f[12]}, nil
+}
+
+// agree compares what squeue says with scontrol's record. A job that changes in between
+// looks the same as one whose texts imitate fields: the caller looks again.
+func (n numbers) agree(j parse.Job) error {
+	memory, err := parse.Memory("MinMemory", n.memory)
+	if err != nil {
+		return fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
+	}
+	limit, err := parse.Limit("TimeLimit", n.limit)
+	if err != nil {
+		return fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
+	}
+	for _, f := range []struct{ name, squeue, scontrol string }{
+		{"state", n.state, j.State},
+		{"CPUs", n.cpus, strconv.Itoa(j.CPUs)},
+		{"restarts", n.restarts, strconv.Itoa(j.Restarts)},
+		{"partition", n.partition, j.Partition},
+		{"account", named(n.account), j.Account},
+		{"QOS", named(n.qos), j.QOS},
+		{"memory", fmt.Sprint(memory), fmt.Sprint(j.MemoryBytes)},
+		{"time limit", limit.String(), j.TimeLimit.String()},
+	} {
+		if f.squeue != f.scontrol {
+			return fmt.Errorf("squeue says %s %s and scontrol %s: %w", f.name, f.squeue, f.scontrol, driver.ErrConflict)
+		}
+	}
+	return nil
+}
+
+// named empties what Slurm writes for nothing.
+func named(s string) string {
+	if s == "(null)" || s == "N/A" {
+		return ""
+	}
+	return s
+}
+
+// only reads a field that stands in each record, and so twice where a text imitates it,
+// which parse.Jobs has refused by then. Of memory by node and by CPU one stands there.
+func only(record, key string) (int, error) {
+	if strings.Contains(record, " MinMemoryNode=") && strings.Contains(record, " MinMemoryCPU=") {
+		return 0, fmt.Errorf("a text of its owner imitates a field of scontrol: %w", driver.ErrDenied)
+	}
+	_, rest, ok := strings.Cut(record, " "+key+"=")
+	word, _, _ := strings.Cut(rest, " ")
+	n, err := strconv.Atoi(word)
+	if !ok || err != nil || n < 0 {
+		return 0, fmt.Errorf("%s is %.20q: %w", key, word, driver.ErrUnsupported)
+	}
+	return n, nil
+}
+
+// mark is the job's AdminComment, where it is certain that scontrol printed it as such:
+// behind the job's folder, which squeue names, and before what its owner wrote.
+func mark(record string, j parse.Job, folder string) (string, error) {
+	if j.AdminComment == "" {
+		return "", nil
+	}
+	const key = " AdminComment="
+	if strings.Contains(folder, key) {
+		return "", fmt.Errorf("the name of its folder imitates a field of scontrol: %w", driver.ErrDenied)
+	}
+	if _, rest, ok := strings.Cut(record, " WorkDir="+folder+key); !ok || strings.Count(record, key) != 1 || !strings.HasPrefix(rest, j.AdminComment) {
+		return "", fmt.Errorf("a text of its owner imitates a field of scontrol: %w", driver.ErrDenied)
+	}
+	return j.AdminComment, nil
+}
+
+func sizeOf(j parse.Job) ledger.Size {
+	return ledger.Size{Cores: j.Cores(), Memory: ledger.Memory{Bytes: j.MemoryBytes, PerCPU: j.MemoryPerCPU}, TimeLimit: j.Limit()}
+}
+
+// movable says why a job is none that is moved.
+func movable(j sighting) error {
+	switch {
+	case j.uid == 0:
+		return fmt.Errorf("root's jobs are not touched: %w", driver.ErrDenied)
+	case parse.Ended(j.State):
+		return fmt.Errorf("it has ended (%s): %w", strings.ToLower(j.State), driver.ErrConflict)
+	case !j.Batch:
+		return fmt.Errorf("it has no script to run again: %w", driver.ErrUnsupported)
+	case j.ArrayJob != "":
+		return fmt.Errorf("tasks of arrays are observed, not changed: %w", driver.ErrUnsupported)
+	case !j.alone:
+		return fmt.Errorf("scontrol prints more than one line of it, as where a text of its owner imitates a record: %w", driver.ErrDenied)
+	case j.HetJob != "":
+		return fmt.Errorf("heterogeneous jobs are observed, not changed: %w", driver.ErrUnsupported)
+	case j.Nodes > 1 || j.Tasks > 1:
+		return fmt.Errorf("jobs of several nodes or tasks are observed, not changed: %w", driver.ErrUnsupported)
+	}
+	return nil
+}
+
+// gone tells of a job that slurmctld does not know.
+func gone(err error) bool { return errors.Is(err, driver.ErrNotFound) }

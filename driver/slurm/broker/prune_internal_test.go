@@ -1,0 +1,56 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/act"
+	"pitchpipe/driver/slurm/broker/ledger"
+	"pitchpipe/driver/slurm/command"
+)
+
+// forgetful is a slurmctld that knows no job.
+type forgetful struct{ asked func() }
+
+func (f forgetful) Run(context.Context, command.Call) (command.Output, error) {
+	f.asked()
+	return command.Output{}, fmt.Errorf("Invalid job id: %w", driver.ErrNotFound)
+}
+
+func TestARecordIsNotRemovedBelowARequestAboutItsJob(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	none := func([]byte) (Stanza, error) { return Stanza{}, nil }
+	written := make(chan error, 1)
+	var s *Server
+	runner := forgetful{asked: func() {
+		// A new job of that number is asked about while the old one is looked for. Its
+		// request has to wait, and its record to stay.
+		go func() {
+			defer s.take("7")()
+			written <- s.ledger.Write(ledger.Record{Version: 1, Identity: ledger.Identity{Job: "7", UID: 9}})
+		}()
+	}}
+	s, err := New(Config{
+		Socket: filepath.Join(dir, "s"), Dir: dir, Actor: act.Commands{Runner: runner}, Runner: runner, Record: none,
+		Script: func(string, []byte) (Stanza, error) { return Stanza{}, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.ledger.Write(ledger.Record{Version: 1, Identity: ledger.Identity{Job: "7", UID: 8}}); err != nil {
+		t.Fatal(err)
+	}
+	if forgotten, err := s.forget(t.Context(), "7"); !forgotten || err != nil {
+		t.Errorf("forgotten: %t, %v", forgotten, err)
+	}
+	if err := <-written; err != nil {
+		t.Fatal(err)
+	}
+	if jobs, err := s.ledger.Jobs(); err != nil || len(jobs) != 1 {
+		t.Errorf("the records are of %v (%v), want the new job's to be there", jobs, err)
+	}
+}

@@ -1,0 +1,102 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/act"
+)
+
+func TestWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	ctx := func(t *testing.T) context.Context { t.Helper(); return t.Context() }
+	signal := func(t *testing.T, r *rig) error { t.Helper(); return r.client.Signal(ctx(t), "7", "SIGUSR1") }
+	requeue := func(t *testing.T, r *rig) error { t.Helper(); return r.client.Requeue(ctx(t), "7") }
+	update := func(u act.Update) func(*testing.T, *rig) error {
+		return func(t *testing.T, r *rig) error { t.Helper(); return r.client.Update(ctx(t), "7", u) }
+	}
+	release := func(t *testing.T, r *rig) error { t.Helper(); return r.client.Release(ctx(t), "7") }
+	waiting := func(j *fakeJob) { j.state = "PENDING" }
+	nothing := func(*fakeJob) {}
+	for _, c := range []struct {
+		name  string
+		job   func(*fakeJob)
+		ask   func(*testing.T, *rig) error
+		err   error
+		words string
+	}{
+		{"a job that is not there", func(j *fakeJob) { j.gone = true }, signal, driver.ErrNotFound, ""},
+		{"what is no number of a job", nothing, func(t *testing.T, r *rig) error { t.Helper(); return r.client.Requeue(ctx(t), "7 8") }, driver.ErrInvalid, "named by its number"},
+		{"a job of root", func(j *fakeJob) { j.uid = 0 }, signal, driver.ErrDenied, "root's jobs are not touched"},
+		{"a job that has ended", func(j *fakeJob) { j.state = "COMPLETED" }, requeue, driver.ErrConflict, "it has ended (completed)"},
+		{"a job without a script", func(j *fakeJob) { j.noBatch = true }, signal, driver.ErrUnsupported, "no script to run again"},
+		{"a task of an array", func(j *fakeJob) { j.extra = "ArrayJobId=5 ArrayTaskId=1 " }, signal, driver.ErrUnsupported, "tasks of arrays"},
+		{"a component of a heterogeneous job", func(j *fakeJob) { j.extra = "HetJobId=5 " }, signal, driver.ErrUnsupported, "heterogeneous"},
+		{"a job on two nodes", func(j *fakeJob) { j.nodes = 2 }, signal, driver.ErrUnsupported, "several nodes"},
+		{"a job that nobody accepted", func(j *fakeJob) { j.admin = "" }, signal, driver.ErrDenied, "accepted no stanza"},
+		{"a comment of another plugin", func(j *fakeJob) { j.admin = "billing:7" }, signal, driver.ErrDenied, "accepted no stanza"},
+		{"a stanza that does not allow it", func(j *fakeJob) { j.admin = `pitchpipe:1:{"mode":"observe"}` }, signal, driver.ErrDenied, "mode=apply"},
+		{"a record that is not good", func(j *fakeJob) { j.admin = "pitchpipe:1:{}" }, signal, driver.ErrDenied, "not good"},
+		{"a long stanza whose script has none", func(j *fakeJob) { j.admin = "pitchpipe:1:-" }, signal, driver.ErrDenied, "no good stanza"},
+		{"a mark that stands in the owner's comment", func(j *fakeJob) { j.admin, j.comment = "", "x AdminComment="+accepted }, signal, driver.ErrDenied, "imitates"},
+		{"a mark that stands in the name of the folder", func(j *fakeJob) { j.admin, j.folder = "", "/home/alice/x AdminComment="+accepted }, signal, driver.ErrDenied, "imitates"},
+		{"a memory that stands in the owner's comment", func(j *fakeJob) { j.comment = "x MinMemoryCPU=100M" }, signal, driver.ErrDenied, "imitates"},
+		{"another amount that stands there", func(j *fakeJob) { j.comment = "x MinMemoryCPU=900G" }, signal, driver.ErrConflict, "memory"},
+
+		{"a signal that the stanza does not name", nothing, func(t *testing.T, r *rig) error { t.Helper(); return r.client.Signal(ctx(t), "7", "SIGKILL") }, driver.ErrDenied, "names SIGUSR1"},
+		{"a signal to what waits", waiting, signal, driver.ErrConflict, "does not run"},
+		{"a signal to what saves at none", func(j *fakeJob) { j.admin = "pitchpipe:1:{apply,nosave}" }, signal, driver.ErrDenied, "no signal"},
+
+		{"a requeue before the job was asked to save", nothing, requeue, driver.ErrDenied, "not asked to save"},
+		{"a requeue against the owner's word", func(j *fakeJob) { j.noRequeue = true }, requeue, driver.ErrDenied, "--no-requeue"},
+		{"a requeue of what cannot save", func(j *fakeJob) { j.admin = "pitchpipe:1:{apply,nosave}" }, requeue, driver.ErrDenied, "no checkpoint"},
+
+		{"a requeue of what leaves by itself", func(j *fakeJob) { j.admin = "pitchpipe:1:{apply,noknob}" }, requeue, driver.ErrDenied, "leaves by itself"},
+
+		{"a change of what runs", nothing, update(size(2, 0, 0)), driver.ErrConflict, "does not wait"},
+		{"more cores", waiting, update(size(5, 0, 0)), driver.ErrDenied, "5 cores are more than the 4"},
+		{"more memory", waiting, update(size(0, 101, 0)), driver.ErrDenied, "101 MiB of memory are more than the 100"},
+		{"memory by CPU that is more in all", waiting, update(act.Update{Memory: &act.Memory{Bytes: 26 << 20, PerCPU: true}}), driver.ErrDenied, "104 MiB"},
+		{"a longer time limit", waiting, update(size(0, 0, 61)), driver.ErrDenied, "more than the 1h0m0s"},
+		{"no time limit", waiting, update(act.Update{TimeLimit: new(time.Duration)}), driver.ErrDenied, "unlimited of time limit"},
+		{"all memory", waiting, update(act.Update{Memory: &act.Memory{}}), driver.ErrDenied, "100 MiB"},
+		{"no cores", waiting, update(act.Update{Cores: new(int)}), driver.ErrInvalid, "0 cores"},
+		{"an odd amount", waiting, update(act.Update{Memory: &act.Memory{Bytes: 1000}}), driver.ErrInvalid, "whole MiB"},
+		{"nothing", waiting, update(act.Update{}), driver.ErrInvalid, "nothing"},
+		{"a time limit where there was none", func(j *fakeJob) { j.state, j.minutes = "PENDING", 0 }, update(size(0, 0, 5)), driver.ErrDenied, "no time limit"},
+		{"cores that are no knob", func(j *fakeJob) { waiting(j); j.admin = "pitchpipe:1:{apply,noknob}" }, update(size(2, 0, 0)), driver.ErrDenied, "does not allow 2 cores"},
+		{"cores that the knob does not have", func(j *fakeJob) { waiting(j); j.admin = "pitchpipe:1:{apply,few}" }, update(size(3, 0, 0)), driver.ErrDenied, "does not allow 3 cores"},
+		{"less memory, of a knob that has it", waiting, update(size(0, 60, 0)), driver.ErrDenied, "60 MiB of memory are less"},
+		{"a MiB of memory", waiting, update(size(0, 1, 0)), driver.ErrDenied, "1 MiB of memory are less"},
+		{
+			"less memory by fewer CPUs", func(j *fakeJob) { waiting(j); j.perCPU = true },
+			update(size(2, 0, 0)), driver.ErrDenied, "200 MiB of memory are less",
+		},
+		{"a shorter time limit", waiting, update(size(0, 0, 1)), driver.ErrDenied, "a time limit of 1m0s is less than the 1h0m0s"},
+		{"a start that the owner set", waiting, update(start(0)), driver.ErrDenied, "its owner's word"},
+		{"a start long ahead", waiting, update(start(time.Hour)), driver.ErrInvalid, "at most 10m0s"},
+
+		{"the release of what runs", nothing, release, driver.ErrDenied, "does not hold it"},
+		{"the release of what its owner holds", waiting, release, driver.ErrDenied, "holds stays"},
+		{"the release of what was not asked to save", func(j *fakeJob) { j.state, j.exit, j.restarts = "SPECIAL_EXIT", 85, 1 }, release, driver.ErrDenied, "not asked to save"},
+		{"the release of what left with another status", func(j *fakeJob) { j.state, j.exit, j.restarts = "SPECIAL_EXIT", 1, 1 }, release, driver.ErrDenied, "status 1"},
+		{"a cancel", nothing, func(t *testing.T, r *rig) error { t.Helper(); return r.client.Cancel(ctx(t), "7") }, driver.ErrDenied, "scancel"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.f.with(c.job)
+			err := c.ask(t, r)
+			if !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.words) {
+				t.Errorf("%v, want %v with the words %q", err, c.err, c.words)
+			}
+			if did := r.f.did(); len(did) > 0 {
+				t.Errorf("done all the same: %q", did)
+			}
+		})
+	}
+}

@@ -1,0 +1,80 @@
+package broker
+
+import (
+	"errors"
+	"net/http"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/act"
+)
+
+// The verbs, which are paths too: POST /v1/VERB.
+const (
+	verbScript  = "script"
+	verbSignal  = "signal"
+	verbRequeue = "requeue"
+	verbUpdate  = "update"
+	verbRelease = "release"
+	verbMay     = "may"
+)
+
+// Bounds of what is sent.
+const (
+	maxRequest  = 16 << 10
+	maxResponse = 16 << 20 // Slurm takes scripts of 4 MiB
+)
+
+type request struct {
+	Job    string      `json:"job"`
+	Signal string      `json:"signal,omitempty"`
+	Update *act.Update `json:"update,omitempty"`
+}
+
+type response struct {
+	Script []byte `json:"script,omitempty"`
+	Kind   string `json:"kind,omitempty"` // of the error
+	Error  string `json:"error,omitempty"`
+}
+
+// kind is one of package driver's errors as it goes over the socket.
+type kind struct {
+	word   string
+	status int
+	err    error
+}
+
+func kinds() []kind {
+	return []kind{
+		{"not-found", http.StatusNotFound, driver.ErrNotFound},
+		{"conflict", http.StatusConflict, driver.ErrConflict},
+		{"invalid", http.StatusBadRequest, driver.ErrInvalid},
+		{"unsupported", http.StatusUnprocessableEntity, driver.ErrUnsupported},
+		{"denied", http.StatusForbidden, driver.ErrDenied},
+		{"unknown", http.StatusGatewayTimeout, driver.ErrUnknown},
+		{"transient", http.StatusServiceUnavailable, driver.ErrTransient},
+	}
+}
+
+// kindOf is the kind of an error. One that is none of package driver's is transient:
+// nothing was done for it.
+func kindOf(err error) kind {
+	all := kinds()
+	for _, k := range all {
+		if errors.Is(err, k.err) {
+			return k
+		}
+	}
+	return all[len(all)-1]
+}
+
+// remote is an error that came over the socket.
+type remote struct {
+	text  string
+	cause error
+}
+
+// Error is what the broker said.
+func (r *remote) Error() string { return "broker: " + r.text }
+
+// Unwrap is one of package driver's errors.
+func (r *remote) Unwrap() error { return r.cause }

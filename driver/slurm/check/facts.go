@@ -1,0 +1,144 @@
+package check
+
+import (
+	"io/fs"
+	"time"
+)
+
+// Seen tells whether a file could be looked at.
+type Seen string
+
+// What became of a look.
+const (
+	NotLooked Seen = ""        // nothing names it
+	Present   Seen = "present" // it is there
+	Absent    Seen = "absent"  // on this machine
+	Closed    Seen = "closed"  // this user may not look
+)
+
+// Facts are what a cluster shows of itself. The zero value of each part says that it
+// is not known.
+type Facts struct {
+	Mode       Mode
+	Caller     string // the account that looks
+	Controller string // the account that the controller runs under
+	Config     Config
+	Here       Here
+
+	Slurm      map[string]string // scontrol show config
+	Skew       *time.Duration    // this machine's clock less slurmctld's
+	Nodes      []Node
+	Partitions []Partition
+	Accounts   Accounts
+	Jobs       *Jobs
+
+	Submit     File   // job_submit.lua
+	Modules    []File // of the plugin, in the folder that job_submit.lua names
+	Prolog     File
+	PrologConf File
+	Listener   File // the program that reports the progress of jobs
+	Folder     File // of the settings, where task_prolog.conf or the controller's configuration says
+
+	Broker    Broker
+	Exporters []Exporter
+	Options   File // of the exporter of this machine: /etc/default/pitchpipe-exporter
+	Proof     *Proof
+
+	Shipped Shipped
+}
+
+// Config is what the controller was told.
+type Config struct {
+	File       string // its path; empty = none was read
+	Driver     string
+	Mode       Mode
+	Plugin     bool
+	Scripts    bool // the broker takes the script's word where the plugin recorded nothing
+	TaskProlog bool
+	Settings   string
+	Partitions []string
+	Exporter   string // its socket on each node
+}
+
+// Here is the machine that looks.
+type Here struct {
+	Host  string
+	Ctld  bool     // slurmctld runs here
+	Nodes []string // those that this machine is
+	Home  string   // of the account that the controller runs under
+	UID   string   // its number
+}
+
+// File is one file or folder as it was found.
+type File struct {
+	Path  string
+	Seen  Seen
+	Owner string      // the account, or its number
+	Mode  fs.FileMode // permissions, and whether it is a folder
+	Open  bool        // every account can enter the folders above it
+	FS    string      // kind of the filesystem, such as ext4 or nfs
+	Text  string      // what is in it; empty where it is a folder or too long
+}
+
+// Accounts is what the accounting knows.
+type Accounts struct {
+	Asked  bool // there is an accounting to ask
+	Denied string
+	Users  []User
+	Assocs []Association
+}
+
+// Jobs are how many each account sees.
+type Jobs struct {
+	Seen         int
+	BySite       int  // seen under the controller's account
+	ByController bool // BySite was asked for
+}
+
+// Broker is the socket of the broker.
+type Broker struct {
+	Socket  File
+	Account string // that runs it; the owner of the socket
+	Answer  Answer
+	Text    string // of the answer, where it is not the expected one
+}
+
+// Answer is how somebody who was asked answered.
+type Answer string
+
+// The answers.
+const (
+	NotAsked Answer = ""
+	Answers  Answer = "answers"
+	Silent   Answer = "silent" // nobody is there
+	Denies   Answer = "denies" // somebody is there, who does not answer to this account
+)
+
+// Exporter is that of one node.
+type Exporter struct {
+	Node    string
+	Address string // empty = the controller's configuration leads to none
+	Answer  Answer
+	Text    string // why it is silent
+	Steps   string // how it finds the jobs that have no cgroup: supported, or why not
+	Energy  string // source of joules; empty = none
+}
+
+// Proof is what two tiny jobs showed.
+type Proof struct {
+	Account   string
+	Bad       string // what sbatch said about the faulty stanza; the job was refused
+	Accepted  bool   // it was not refused
+	Failed    string // why the good job could not be submitted
+	Job       string
+	Comment   string // its AdminComment
+	Variable  Answer // the TaskProlog set the variable of the settings file
+	Measured  Answer // an exporter has it in its list
+	Unstarted string // why it did not run, or was not waited for
+}
+
+// Shipped are the files of this version.
+type Shipped struct {
+	Modules map[string]string // name of each file of the plugin, and its text
+	Prolog  string
+}

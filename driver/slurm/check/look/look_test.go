@@ -1,0 +1,192 @@
+package look
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/check"
+	"pitchpipe/driver/slurm/command"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// answers is a cluster that answers by the beginning of the command line.
+type answers map[string]string
+
+func (a answers) Run(_ context.Context, c command.Call) (command.Output, error) {
+	line := c.String()
+	for begin, text := range a {
+		if strings.HasPrefix(line, begin) {
+			if text == "denied" {
+				return command.Output{}, &command.Failed{Call: c, Status: 1, Stderr: "Access denied", Cause: driver.ErrDenied}
+			}
+			return command.Output{Stdout: []byte(text)}, nil
+		}
+	}
+	return command.Output{}, &command.Failed{Call: c, Status: 1, Stderr: "no answer to " + line, Cause: driver.ErrTransient}
+}
+
+func shippedFS() fstest.MapFS {
+	return fstest.MapFS{
+		"pitchpipe.lua": {Data: []byte("lua")}, "job_submit.lua": {Data: []byte("submit")}, "task_prolog": {Data: []byte("prolog")},
+	}
+}
+
+// cluster is a configuration for a small cluster whose files are in a folder.
+func cluster(t *testing.T, dir string) (Config, answers) {
+	t.Helper()
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	host = short(host)
+	a := answers{
+		"scontrol show config": "Configuration data as of " + time.Now().UTC().Format("2006-01-02T15:04:05") + "\nSLURM_VERSION = 22.05.8\nClusterName = c\n" +
+			"SlurmctldHost[0] = " + host + "(127.0.0.1)\nSLURM_CONF = " + dir + "/slurm.conf\nTaskProlog = " + dir + "/task_prolog\n" +
+			"AccountingStorageType = accounting_storage/slurmdbd\nJobSubmitPlugins = lua\n",
+		"sinfo":                         "n1|idle|" + host + ".example|127.0.0.1|22.05.8\nn2|idle|elsewhere|192.0.2.1|22.05.8\n",
+		"scontrol -a -o show partition": "PartitionName=main State=UP\n",
+		"squeue":                        "1\n2\n",
+		"sacctmgr -nP show user":        "ctl|None\n",
+		"sacctmgr -nP show assoc":       "c|physics|ctl\n",
+	}
+	return Config{Mode: check.Site, Caller: "root", Controller: "ctl", Shipped: shippedFS(), Runner: a, Broker: filepath.Join(dir, "broker.sock")}, a
+}
+
+func write(t *testing.T, dir, name, text string, mode os.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheFactsOfACluster(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "job_submit.lua", `local pitchpipe_folder = "`+dir+`"`, 0o644)
+	write(t, dir, "pitchpipe.lua", "lua", 0o644)
+	write(t, dir, "task_prolog", "#!/bin/sh\nconf="+dir+"/conf\n", 0o755)
+	write(t, dir, "conf", "site_dir="+dir+"\nsite_user=ctl\nlistener="+dir+"/absent\n", 0o644)
+	cfg, a := cluster(t, dir)
+	cfg.AsController = answers{"squeue": "1\n"}
+	cfg.Exporter = func(_ context.Context, node string, here bool) check.Exporter {
+		e := check.Exporter{Node: node}
+		if here {
+			e.Address = "here"
+		}
+		return e
+	}
+	f, err := Cluster(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch {
+	case !f.Here.Ctld || len(f.Here.Nodes) != 1 || f.Here.Nodes[0] != "n1":
+		t.Errorf("this machine %+v", f.Here)
+	case f.Skew == nil || *f.Skew > 2*time.Second:
+		t.Errorf("skew %v", f.Skew)
+	case len(f.Modules) != 1 || f.Modules[0].Text != "lua" || f.Modules[0].Seen != check.Present:
+		t.Errorf("modules %+v", f.Modules)
+	case f.Prolog.Seen != check.Present || f.Prolog.Mode.Perm() != 0o755 || f.PrologConf.Seen != check.Present:
+		t.Errorf("prolog %+v, its configuration %+v", f.Prolog, f.PrologConf)
+	case f.Folder.Path != dir || !f.Folder.Mode.IsDir() || f.Folder.FS == "":
+		t.Errorf("folder %+v", f.Folder)
+	case f.Listener.Seen != check.Absent || f.Broker.Socket.Seen != check.Absent:
+		t.Errorf("listener %+v, broker %+v", f.Listener, f.Broker)
+	case f.Jobs == nil || f.Jobs.Seen != 2 || !f.Jobs.ByController || f.Jobs.BySite != 1:
+		t.Errorf("jobs %+v", f.Jobs)
+	case len(f.Accounts.Users) != 1 || len(f.Accounts.Assocs) != 1 || f.Accounts.Denied != "":
+		t.Errorf("accounts %+v", f.Accounts)
+	case len(f.Exporters) != 2 || f.Exporters[0].Address != "here" || f.Exporters[1].Address != "":
+		t.Errorf("exporters %+v", f.Exporters)
+	}
+	a["sacctmgr -nP show user"] = "denied"
+	if f, err = Cluster(t.Context(), cfg); err != nil || !strings.Contains(f.Accounts.Denied, "Access denied") {
+		t.Errorf("denied accounts: %v, %+v", err, f.Accounts)
+	}
+	a["sacctmgr -nP show user"] = "garbage\n"
+	if _, err = Cluster(t.Context(), cfg); !errors.Is(err, check.ErrFormat) {
+		t.Errorf("garbage: %v", err)
+	}
+}
+
+func TestWithoutAClusterThereIsOneError(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Mode: check.Owner, Shipped: shippedFS(), Runner: command.Exec{Bin: t.TempDir()}}
+	if _, err := Cluster(t.Context(), cfg); !errors.Is(err, ErrNoSlurm) {
+		t.Errorf("no commands: %v", err)
+	}
+	cfg.Runner = answers{}
+	if _, err := Cluster(t.Context(), cfg); !errors.Is(err, ErrSilent) {
+		t.Errorf("no answer: %v", err)
+	}
+	cfg.Runner = answers{"scontrol show config": "hello\n"}
+	if _, err := Cluster(t.Context(), cfg); !errors.Is(err, check.ErrFormat) {
+		t.Errorf("no configuration: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	cfg.Runner = answers{}
+	if _, err := Cluster(ctx, cfg); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+}
+
+func TestAFileIsToldAsItIs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "f", "text", 0o600)
+	if f := file(t.Context(), filepath.Join(dir, "f")); f.Text != "text" || f.Mode.Perm() != 0o600 || f.Owner == "" {
+		t.Errorf("%+v", f)
+	}
+	if f := file(t.Context(), filepath.Join(dir, "g")); f.Seen != check.Absent {
+		t.Errorf("absent: %+v", f)
+	}
+	if f := file(t.Context(), ""); f.Seen != check.NotLooked {
+		t.Errorf("none: %+v", f)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "closed"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "closed/f", "", 0o644)
+	if open(filepath.Join(dir, "closed", "f")) {
+		t.Error("a folder with mode 0700 is open to all")
+	}
+	write(t, dir, "long", strings.Repeat("x", mostText+1), 0o644)
+	if f := file(t.Context(), filepath.Join(dir, "long")); len(f.Text) != mostText {
+		t.Errorf("%d bytes were read", len(f.Text))
+	}
+	if os.Geteuid() != 0 {
+		if f := file(t.Context(), "/root/f"); f.Seen != check.Closed {
+			t.Errorf("closed: %+v", f)
+		}
+	}
+}
+
+func TestTheClockIsOffOnlyOutsideOfTheQuestion(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, c := range []struct {
+		name          string
+		before, after time.Duration
+		want          time.Duration
+	}{
+		{"asked within the second that is shown", 200 * time.Millisecond, 300 * time.Millisecond, 0},
+		{"asked across the second", -time.Second, time.Second, 0},
+		{"this machine is ahead", 61 * time.Second, 62 * time.Second, time.Minute},
+		{"this machine is behind", -62 * time.Second, -61 * time.Second, -61 * time.Second},
+	} {
+		if got := between(at.Add(c.before), at.Add(c.after), at); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/journal"
+	"pitchpipe/driver/slurm/parse"
+)
+
+// A slurmctld that is killed forgets what it acknowledged in its last seconds.
+
+// unbegin takes back the start of an attempt that slurmctld has forgotten: the job
+// waits for it again, as its intent has set it up.
+func unbegin(r *journal.Record, j parse.Job, number int) bool {
+	if !parse.Waiting(j.State) || len(r.Attempts) != number+1 {
+		return false
+	}
+	a := r.Attempts[number]
+	r.Attempts = r.Attempts[:number]
+	if a.Intent != "" && r.Next == nil && r.Moving == nil {
+		have := sizeOf(j)
+		r.Next = &journal.Next{Number: a.Number, Change: a.Change, Intent: a.Intent, Size: target(r.Own, a.Change), Before: &have, At: a.Started}
+	}
+	return true
+}
+
+// given tells whether a size is one that an attempt of the job had by our word, or the
+// owner's own: that it is shown again is not his change.
+func given(r *journal.Record, have journal.Size) bool {
+	if unchanged(r.Own, have) {
+		return true
+	}
+	for _, a := range r.Attempts {
+		if !a.Change.Empty() && same(target(r.Own, a.Change), have) {
+			return true
+		}
+	}
+	return false
+}
+
+// redo gives a job the size again that its next attempt was to have, where slurmctld
+// was started since and has forgotten it: else it was the owner who took it back. It
+// tells whether it did.
+func (d *Driver) redo(ctx context.Context, j parse.Job, r *journal.Record) (bool, error) {
+	n, have := r.Next, sizeOf(j)
+	if n == nil || n.Overruled || n.Before == nil || !parse.Waiting(j.State) || j.Restarts+1 != n.Number ||
+		same(n.Size, have) || !unchanged(*n.Before, have) && !given(r, have) {
+		return false, nil
+	}
+	booted, err := d.booted(ctx)
+	if err != nil || booted.Before(n.At.Add(-skew)) {
+		return false, err
+	}
+	err = d.cfg.Actor.Update(ctx, string(r.Job), difference(have, n.Size))
+	if errors.Is(err, driver.ErrTransient) || errors.Is(err, driver.ErrUnknown) {
+		return false, err
+	}
+	if err != nil {
+		d.cfg.Logger.Warn("what slurmctld forgot cannot be given again", "job", string(r.Job), "error", err)
+		return false, nil
+	}
+	d.cfg.AfterStep("redone")
+	n.At = time.Now().UTC()
+	return true, d.write(r, "redone-acknowledged")
+}
+
+// skew is how much the clock of slurmctld may be behind.
+const skew = 2 * time.Second
+
+// booted is when slurmctld was started; zero where it does not say.
+func (d *Driver) booted(ctx context.Context) (time.Time, error) {
+	out, err := d.ask(ctx, "scontrol", "show", "config")
+	if err != nil {
+		return time.Time{}, err
+	}
+	at, err := parse.Instant("BOOT_TIME", parse.Config(out)["BOOT_TIME"])
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%w: %w", driver.ErrTransient, err)
+	}
+	return at, nil
+}
+
+// settle does what is left to be done for a job that no intent is about. It lets a
+// job go that the cluster holds because it saved for an intent of ours, be it given
+// up since, or carried out and forgotten by slurmctld: saving late loses nothing.
+// What its owner or the site holds stays. A wait that is ours and over is ended, since
+// slurmctld looks at such a job again only at its next full pass, which may take it a
+// minute.
+func (d *Driver) settle(ctx context.Context, j parse.Job, r *journal.Record) error {
+	switch {
+	case r == nil || r.Moving != nil || parse.Ended(j.State):
+		return nil
+	case r.Delayed:
+		return d.wake(ctx, j, r)
+	}
+	redone, err := d.redo(ctx, j, r)
+	if err != nil {
+		return err
+	}
+	late := r.Late
+	special := j.State == "SPECIAL_EXIT"
+	saved := special && late != nil && j.Restarts <= late.Restarts && j.Exit.Exit == late.Exit
+	if saved || redone && j.Restarts > 0 && !j.Held {
+		err := d.resume(ctx, j, r)
+		if err != nil && !errors.Is(err, driver.ErrDenied) {
+			return err
+		}
+		if err == nil {
+			return nil
+		}
+		d.cfg.Logger.Warn("a job that saved is not ours to let go", "job", string(r.Job), "error", err)
+	}
+	if late == nil || !special && j.Restarts <= late.Restarts {
+		return nil
+	}
+	r.Late = nil
+	return d.write(r, "settled")
+}

@@ -1,0 +1,160 @@
+package slurm
+
+import (
+	"hash/maphash"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/parse"
+)
+
+// seen is what is known of one job. It counts as long as squeue prints the same of
+// the job and nothing was done to it here.
+type seen struct {
+	print  uint64    // of what squeue said before the job was read; 0 = nothing yet
+	at     time.Time // when the reading began
+	job    parse.Job
+	answer *driver.Job // what Get made of it; nil: it was not asked since
+}
+
+// lock is one job's, for as long as somebody holds it or waits for it.
+type lock struct {
+	mu    sync.Mutex
+	users int
+}
+
+// serial takes the lock of one job and returns its release.
+func (d *Driver) serial(id driver.JobID) func() {
+	d.mu.Lock()
+	l, ok := d.locks[id]
+	if !ok {
+		l = &lock{}
+		d.locks[id] = l
+	}
+	l.users++
+	d.mu.Unlock()
+	l.mu.Lock()
+	return func() {
+		l.mu.Unlock()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if l.users--; l.users == 0 {
+			delete(d.locks, id)
+		}
+	}
+}
+
+// hold serialises what changes one job or its record, and returns the release. What
+// was seen of the job before does not count any more.
+func (d *Driver) hold(id driver.JobID) func() {
+	release := d.serial(id)
+	d.doubt(id)
+	return func() {
+		d.doubt(id)
+		release()
+	}
+}
+
+// doubt has the job read anew by whoever asks next; a reading that is under way
+// does not count.
+func (d *Driver) doubt(id driver.JobID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.seen, id)
+	d.doubted[id] = time.Now()
+}
+
+// remember takes what was read of a job, unless something was done to it or newer was
+// read since the reading began. The caller has d.mu.
+func (d *Driver) remember(id driver.JobID, s seen) {
+	if s.at.After(d.doubted[id]) && !d.seen[id].at.After(s.at) {
+		d.seen[id] = s
+	}
+}
+
+// recall is the answer of an earlier Get, where it still counts. It is as old as an
+// event would be late.
+func (d *Driver) recall(id driver.JobID) (driver.Job, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, ok := d.seen[id]
+	if !ok || s.answer == nil || !time.Now().Before(d.until) {
+		return driver.Job{}, false
+	}
+	return copied(*s.answer), true
+}
+
+func copied(job driver.Job) driver.Job {
+	job.Change, job.Attempts = job.Change.Clone(), slices.Clone(job.Attempts)
+	for i := range job.Attempts {
+		job.Attempts[i].Change = job.Attempts[i].Change.Clone()
+	}
+	return job
+}
+
+// bulk is what was read of a job together with others, where it still counts.
+func (d *Driver) bulk(id driver.JobID) (seen, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, ok := d.seen[id]
+	return s, ok && time.Now().Before(d.until)
+}
+
+// printed is what squeue said of a job last.
+func (d *Driver) printed(id driver.JobID) uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.lines[id]
+}
+
+// keep remembers an answer of Get, by what squeue said before the reading began.
+func (d *Driver) keep(id driver.JobID, s seen, answer driver.Job) {
+	answer = copied(answer)
+	s.answer = &answer
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if time.Now().Before(d.until) {
+		d.remember(id, s)
+	}
+}
+
+// trust says until when what was seen counts: until the watch would have looked
+// again. The zero time has everything read anew.
+func (d *Driver) trust(until time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.until = until
+}
+
+// trusted tells whether a watch runs that saw the queue lately.
+func (d *Driver) trusted() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return time.Now().Before(d.until)
+}
+
+// print is what tells whether a job has to be looked at. Why a job waits is left
+// out, since that changes with every look of the scheduler at its queue, but for
+// whether it is held. It is never 0.
+func (d *Driver) print(l parse.QueueLine) uint64 {
+	var h maphash.Hash
+	h.SetSeed(d.hashes)
+	line := l.Print
+	for range reasonField {
+		i := strings.IndexByte(line, '|') + 1
+		_, _ = h.WriteString(line[:i])
+		line = line[i:]
+	}
+	reason, rest, _ := strings.Cut(line, "|")
+	if strings.Contains(reason, "Held") || strings.Contains(reason, "held") {
+		_, _ = h.WriteString(reason)
+	}
+	_, _ = h.WriteString(rest)
+	return h.Sum64() | 1
+}
+
+// reasonField is how many fields of parse.QueueFormat stand before the reason.
+const reasonField = 5

@@ -1,0 +1,98 @@
+package slurm
+
+import (
+	"hash/maphash"
+	"testing"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/parse"
+)
+
+func TestHowOftenTheQueueIsLookedAt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name             string
+		cost, spent      time.Duration
+		dear             bool
+		due, limit, next time.Duration
+	}{
+		{"a look that costs nothing", 0, 0, false, 2 * time.Second, 2 * time.Second, time.Second / 2},
+		{"a small queue", 9 * time.Millisecond, 9 * time.Millisecond, false, 2 * time.Second, 2 * time.Second, time.Second / 2},
+		{"ten thousand jobs", 60 * time.Millisecond, 60 * time.Millisecond, true, 6 * time.Second, 10 * time.Second, time.Second / 2},
+		{"ten thousand jobs, many of them new", 60 * time.Millisecond, 400 * time.Millisecond, true, 10 * time.Second, 10 * time.Second, time.Second / 2},
+		{"a hundred thousand jobs", 600 * time.Millisecond, 700 * time.Millisecond, true, time.Minute, time.Minute, time.Second / 2},
+	} {
+		w := watcher{d: &Driver{cfg: Config{Interval: 2 * time.Second}}, cost: c.cost, spent: c.spent, looked: time.Now()}
+		if w.dear() != c.dear || w.due() != c.due || w.limit() != c.limit || w.pause(w.looked) != c.next {
+			t.Errorf("%s: dear %v, due after %v and %v, next step after %v; want %v, %v, %v, %v",
+				c.name, w.dear(), w.due(), w.limit(), w.pause(w.looked), c.dear, c.due, c.limit, c.next)
+		}
+	}
+}
+
+func TestAHooksWordSavesTheRestOfTheInterval(t *testing.T) {
+	t.Parallel()
+	w := watcher{d: &Driver{cfg: Config{Interval: 2 * time.Second}}, cost: 9 * time.Millisecond, spent: 9 * time.Millisecond, woken: true}
+	if got := w.due(); got != 900*time.Millisecond {
+		t.Errorf("due after %v, want 900ms: when the last look is paid for", got)
+	}
+	w.cost, w.spent = 60*time.Millisecond, 60*time.Millisecond
+	if got := w.due(); got != 6*time.Second {
+		t.Errorf("where looks are dear due after %v, want 6s", got)
+	}
+}
+
+func TestWhatOfALineOfSqueueSaysThatAJobHasToBeLookedAt(t *testing.T) {
+	t.Parallel()
+	d := &Driver{hashes: maphash.MakeSeed()}
+	line := func(text string) parse.QueueLine {
+		t.Helper()
+		lines, err := parse.Queue([]byte(text + "\n"))
+		if err != nil || len(lines) != 1 {
+			t.Fatalf("%q: %v", text, err)
+		}
+		return lines[0]
+	}
+	base := line("7|7|N/A|N/A|PENDING|Priority|0|1|100M|10:00|main|")
+	for text, same := range map[string]bool{
+		"7|7|N/A|N/A|PENDING|Priority|0|1|100M|10:00|main|":    true,
+		"7|7|N/A|N/A|PENDING|Resources|0|1|100M|10:00|main|":   true,
+		"7|7|N/A|N/A|PENDING|JobHeldUser|0|1|100M|10:00|main|": false,
+		"7|7|N/A|N/A|RUNNING|None|0|1|100M|10:00|main|":        false,
+		"7|7|N/A|N/A|PENDING|Priority|1|1|100M|10:00|main|":    false,
+		"7|7|N/A|N/A|PENDING|Priority|0|2|100M|10:00|main|":    false,
+		"7|7|N/A|N/A|PENDING|Priority|0|1|200M|10:00|main|":    false,
+		"7|7|N/A|N/A|PENDING|Priority|0|1|100M|20:00|main|":    false,
+		"7|7|N/A|N/A|PENDING|Priority|0|1|100M|10:00|other|":   false,
+	} {
+		if got := d.print(line(text)) == d.print(base); got != same {
+			t.Errorf("%s: the same is %v, want %v", text, got, same)
+		}
+	}
+}
+
+func TestAReadingThatWasUnderWayWhenSomethingWasDoneDoesNotCount(t *testing.T) {
+	t.Parallel()
+	d := &Driver{
+		locks: map[driver.JobID]*lock{}, seen: map[driver.JobID]seen{}, doubted: map[driver.JobID]time.Time{},
+		until: time.Now().Add(time.Hour),
+	}
+	began := time.Now()
+	d.hold("1")()
+	d.keep("1", seen{at: began}, driver.Job{ID: "1"})
+	if _, ok := d.recall("1"); ok {
+		t.Error("an answer from before counts")
+	}
+	d.keep("1", seen{at: time.Now().Add(time.Millisecond)}, driver.Job{ID: "1"})
+	if _, ok := d.recall("1"); !ok {
+		t.Error("an answer from after does not count")
+	}
+	if len(d.locks) != 0 {
+		t.Errorf("%d locks are left", len(d.locks))
+	}
+	d.trust(time.Time{})
+	if _, ok := d.recall("1"); ok {
+		t.Error("an answer counts although nobody watches")
+	}
+}

@@ -1,0 +1,173 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrHidden means that the process is there and does not show its files: it runs what
+// its user may not read, or /proc is closed.
+var ErrHidden = errors.New("the process does not show its files")
+
+// look is how often a process is looked at that has not begun to run its script. Each
+// line that it writes before it is seen may be lost.
+const look = time.Millisecond
+
+// Task is a process.
+type Task struct {
+	pid   int
+	fd    int       // of the process, so that no other under its number is meant
+	began time.Time // of the process that it was made by, which opened its output
+}
+
+// Find returns the process of that number. Close it.
+func Find(pid int) (*Task, error) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return nil, fmt.Errorf("process %d: %w", pid, err)
+	}
+	t := &Task{pid: pid, fd: fd}
+	parent, began, err := birth(pid)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("process %d: %w", pid, err), t.Close())
+	}
+	t.began = began
+	// Of a process that init has adopted the parent says nothing.
+	if _, made, err := birth(parent); err == nil && parent > 1 {
+		t.began = made
+	}
+	return t, nil
+}
+
+// Close lets go of the process.
+func (t *Task) Close() error {
+	if err := unix.Close(t.fd); err != nil {
+		return fmt.Errorf("process %d: %w", t.pid, err)
+	}
+	return nil
+}
+
+// Wait returns when the process has ended, or with the context's error.
+func (t *Task) Wait(ctx context.Context) error {
+	for {
+		fds := []unix.PollFd{{Fd: int32(t.fd), Events: unix.POLLIN}} //nolint:gosec // a descriptor is small
+		n, err := unix.Poll(fds, 200)
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("process %d: %w", t.pid, ctx.Err())
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return fmt.Errorf("process %d: wait: %w", t.pid, err)
+		case n > 0:
+			return nil
+		}
+	}
+}
+
+// Output waits until the process runs what its scheduler made it for, and returns the
+// file that its standard output goes to, and the size of that when this attempt began:
+// what stands before it belongs to others. The path is empty where it is no plain file.
+// A process that ends before is fs.ErrNotExist.
+func (t *Task) Output(ctx context.Context) (path string, offset int64, err error) {
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	link := t.proc("fd", "1")
+	for {
+		path, err = os.Readlink(link)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrPermission) {
+			return "", 0, fmt.Errorf("output of process %d: %w", t.pid, err)
+		}
+		if t.runs() {
+			return "", 0, fmt.Errorf("output of process %d: %w: %w", t.pid, ErrHidden, err)
+		}
+		select {
+		case <-ctx.Done():
+			return "", 0, fmt.Errorf("output of process %d: %w", t.pid, ctx.Err())
+		case <-ticker.C:
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return "", 0, nil //nolint:nilerr // a pipe, a device, or a file that is gone: nothing to follow
+	}
+	return path, t.Begin(path), nil
+}
+
+// Begin is the size that a file had when the attempt began: 0 where it was made since,
+// else what it is now, which is right where nobody has written to it yet.
+func (t *Task) Begin(path string) int64 {
+	var st unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_SIZE|unix.STATX_BTIME, &st); err != nil {
+		return 0
+	}
+	if st.Mask&unix.STATX_BTIME != 0 && !time.Unix(st.Btime.Sec, int64(st.Btime.Nsec)).Before(t.began) {
+		return 0
+	}
+	return int64(st.Size) //nolint:gosec // no file is that long
+}
+
+// Dir is the working directory of the process, empty where that is not to be seen.
+func (t *Task) Dir() string {
+	dir, err := os.Readlink(t.proc("cwd"))
+	if err != nil {
+		return ""
+	}
+	return dir
+}
+
+// runs tells whether the process is no longer the scheduler's own.
+func (t *Task) runs() bool {
+	title, err := os.ReadFile(t.proc("cmdline"))
+	return err == nil && len(title) > 0 && !strings.HasPrefix(string(title), "slurmstepd")
+}
+
+func (t *Task) proc(name ...string) string {
+	return filepath.Join(append([]string{"/proc", strconv.Itoa(t.pid)}, name...)...)
+}
+
+// ticksPerSecond is what the kernel counts the start of a process in, on every Linux.
+const ticksPerSecond = 100
+
+// slack is how much older a file looks that was made when a process began: file systems
+// have the time of the last tick, and starts are counted in hundredths of a second.
+const slack = 50 * time.Millisecond
+
+// birth tells the parent of a process and when it began.
+func birth(pid int) (parent int, began time.Time, err error) {
+	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	// The second field is the name in parentheses, which may hold anything.
+	text := string(data)
+	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+	if len(fields) < 20 {
+		return 0, time.Time{}, fmt.Errorf("stat of %d: %d fields", pid, len(fields))
+	}
+	parent, err = strconv.Atoi(fields[1])
+	if err != nil {
+		return 0, time.Time{}, fmt.Errorf("stat of %d: parent: %w", pid, err)
+	}
+	ticks, err := strconv.ParseInt(fields[19], 10, 64)
+	if err != nil {
+		return 0, time.Time{}, fmt.Errorf("stat of %d: start: %w", pid, err)
+	}
+	var up unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {
+		return 0, time.Time{}, fmt.Errorf("time since boot: %w", err)
+	}
+	booted := time.Now().Add(-time.Duration(up.Nano()))
+	return parent, booted.Add(time.Duration(ticks) * time.Second / ticksPerSecond).Add(-slack), nil
+}

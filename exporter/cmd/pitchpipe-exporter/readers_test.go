@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitchpipe/exporter/api"
+)
+
+// With this variable the test binary prints the jobs that it sees on the socket.
+const viewer = "PITCHPIPE_TEST_VIEWER"
+
+func view(socket string) error {
+	client := api.NewClient(socket)
+	defer client.Close()
+	jobs, err := client.Jobs(context.Background())
+	for _, j := range jobs {
+		_, _ = io.WriteString(os.Stdout, j.ID+"\n")
+	}
+	return err
+}
+
+func TestReadersAreNamesOrNumbers(t *testing.T) {
+	t.Parallel()
+	self, err := user.Current()
+	if err != nil {
+		t.Skipf("who runs this test is not known: %v", err)
+	}
+	uid, err := strconv.ParseUint(self.Uid, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := parseReaders([]string{self.Username, "61001"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]uint32{uint32(uid), 61001}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, account := range []string{"", "no such user", "-1", "4294967296"} {
+		if got, err := parseReaders([]string{account}); err == nil || !strings.Contains(err.Error(), strconv.Quote(account)) {
+			t.Errorf("%q: got %v, %v; want an error that names it", account, got, err)
+		}
+	}
+}
+
+func TestWhatCannotBeServedKeepsTheExporterFromStarting(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name string
+		args []string
+		says string
+	}{
+		{"a reader whom nobody knows", []string{"--api.readers=root,nosuchuser"}, `--api.readers: "nosuchuser": user: unknown user nosuchuser`},
+		{"an address without certificates", []string{"--api.listen-address=127.0.0.1:0", "--api.clients=c"}, "on loopback too"},
+		{"certificates without an address", []string{"--api.cert=/x", "--api.key=/x", "--api.client-ca=/x", "--api.clients=c"}, "missing port"},
+		{"files that are not there", []string{"--api.listen-address=:0", "--api.cert=/nonexistent/c", "--api.key=/nonexistent/k", "--api.client-ca=/nonexistent/a", "--api.clients=c"}, "no such file"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := command()
+			cmd.SetArgs(append([]string{"--socket", filepath.Join(t.TempDir(), "s"), "--web.listen-address=", "--log.level=error"}, tc.args...))
+			if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("got %v, want an error that says %q", err, tc.says)
+			}
+		})
+	}
+}
+
+func TestTheAccountOfASitesControllerSeesEverybodysJobs(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("to be another user needs root")
+	}
+	const reader, stranger = 61001, 61002
+	dir, err := os.MkdirTemp("", "pitchpipe-*") //nolint:usetesting // others cannot enter the folder above a test's own
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // others have to reach the socket
+		t.Fatal(err)
+	}
+	socket := filepath.Join(dir, "s")
+	client := exporterOn(t, socket, "--api.readers", strconv.Itoa(reader))
+	id := "readers-" + strconv.Itoa(os.Getpid())
+	_, wait := start(t, socket, "PITCHPIPE_JOB_ID="+id)
+	defer func() {
+		if err := wait(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if _, err := client.Window(t.Context(), id, 0, 0); err == nil {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	for uid, want := range map[uint32]bool{reader: true, stranger: false} {
+		c := exec.CommandContext(t.Context(), "/proc/self/exe")
+		c.Env = append(os.Environ(), viewer+"="+socket)
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		out, err := c.Output()
+		if err != nil {
+			if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+				t.Fatalf("user %d: %v\n%s", uid, err, exit.Stderr)
+			}
+			t.Fatal(err)
+		}
+		if got := bytes.Contains(out, []byte(id+"\n")); got != want {
+			t.Errorf("user %d saw the job of root: %v, want %v:\n%s", uid, got, want, out)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package sampler
+
+import (
+	"time"
+
+	"pitchpipe/exporter/api"
+)
+
+const (
+	// Two listeners that read the same line do so within a poll of the file and some
+	// load of the node.
+	sameSave = 2 * time.Second
+	// As many reports of one epoch are remembered; a job that says more within an
+	// epoch is believed each time.
+	maxSayings = 64
+	// And as many processes that reported.
+	maxReporters = 64
+)
+
+// told is what an attempt has told so far, as far as it takes to know a report that
+// another process makes of the same line: a site's listener and a user's own may both
+// follow one output. One process that tells twice means it.
+type told struct {
+	epoch   int      // the newest
+	pid     int      // that told it last
+	sayings []saying // about the newest epoch, those of repeats left out
+
+	reporters map[int]uint32 // processes that reported, and their users
+
+	saver   int // the process that told of the last save that counted, 0 = none did
+	savedAt time.Time
+}
+
+type saying struct {
+	pid    int
+	report api.Report
+}
+
+// by remembers a process that was in the job when it reported.
+func (t *told) by(pid int, uid uint32) {
+	if t.reporters == nil || len(t.reporters) >= maxReporters {
+		t.reporters = map[int]uint32{}
+	}
+	t.reporters[pid] = uid
+}
+
+// knows tells whether the process was in the job when it reported before. A number is
+// another process's sooner or later: it has to be one of the same user, and so can
+// spoil nobody's job but its own user's.
+func (t *told) knows(pid int, uid uint32) bool {
+	was, ok := t.reporters[pid]
+	return ok && was == uid
+}
+
+// repeated tells whether another process has told the same already. For an epoch that
+// is: the same numbers for the newest epoch, or an older epoch; for a checkpoint: one
+// at the same time. What is none is remembered.
+func (t *told) repeated(pid int, r api.Report) bool {
+	if r.Saved {
+		return t.savedBefore(pid, r.Time)
+	}
+	if r.Epoch < t.epoch && pid != t.pid {
+		return true
+	}
+	if r.Epoch != t.epoch {
+		t.epoch, t.sayings = r.Epoch, t.sayings[:0]
+	}
+	for _, s := range t.sayings {
+		if s.pid != pid && sameNumbers(s.report, r) {
+			return true
+		}
+	}
+	t.pid = pid
+	if len(t.sayings) < maxSayings {
+		t.sayings = append(t.sayings, saying{pid, r})
+	}
+	return false
+}
+
+func (t *told) savedBefore(pid int, at time.Time) bool {
+	apart := at.Sub(t.savedAt).Abs()
+	if t.saver != 0 && t.saver != pid && apart < sameSave {
+		return true
+	}
+	t.saver, t.savedAt = pid, at
+	return false
+}
+
+func sameNumbers(a, b api.Report) bool {
+	return a.Epoch == b.Epoch && a.Total == b.Total && same(a.Loss, b.Loss) && same(a.Quality, b.Quality)
+}
+
+func same(a, b *float64) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}

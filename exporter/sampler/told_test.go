@@ -1,0 +1,176 @@
+package sampler_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/sampler"
+	"pitchpipe/exporter/window"
+)
+
+// marked lists the epochs of a job's marks, in order, with the loss where there is one.
+func marked(t *testing.T, store *window.Store, id string) string {
+	t.Helper()
+	var out []string
+	for _, s := range see(t, store, id).Samples {
+		switch {
+		case s.Mark == nil:
+		case s.Mark.Loss != nil:
+			out = append(out, fmt.Sprintf("%d(%v)", s.Mark.Epoch, *s.Mark.Loss))
+		default:
+			out = append(out, fmt.Sprint(s.Mark.Epoch))
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// Two listeners on one output, a job that reports by itself, or both: what is said
+// twice by different processes counts once.
+func TestWhatAnotherProcessHasToldCountsOnce(t *testing.T) {
+	t.Parallel()
+	type say struct {
+		pid   int
+		epoch int // 0 = it saved
+		loss  float64
+		after time.Duration // that the line was read after the one before
+	}
+	const a, b, c = 77, 78, 79
+	for _, tc := range []struct {
+		name  string
+		says  []say
+		marks string
+		saves int
+	}{
+		{"one process may tell an epoch twice", []say{{pid: a, epoch: 1}, {pid: a, epoch: 1}}, "1 1", 0},
+		{"two tell each epoch", []say{{pid: a, epoch: 1}, {pid: b, epoch: 1}, {pid: b, epoch: 2}, {pid: a, epoch: 2}, {pid: a, epoch: 3}, {pid: b, epoch: 3}}, "1 2 3", 0},
+		{"the second begins late and from the start", []say{{pid: a, epoch: 1}, {pid: a, epoch: 2}, {pid: a, epoch: 3}, {pid: b, epoch: 1}, {pid: b, epoch: 2}, {pid: b, epoch: 3}, {pid: b, epoch: 4}, {pid: a, epoch: 4}}, "1 2 3 4", 0},
+		{"two tell an epoch's training and its validation", []say{{pid: a, epoch: 1, loss: .5}, {pid: a, epoch: 1, loss: .4}, {pid: b, epoch: 1, loss: .5}, {pid: b, epoch: 1, loss: .4}}, "1(0.5) 1(0.4)", 0},
+		{"what differs is no repeat", []say{{pid: a, epoch: 1, loss: .5}, {pid: b, epoch: 1, loss: .4}, {pid: c, epoch: 1}}, "1(0.5) 1(0.4) 1", 0},
+		{"a job that begins again at the first epoch is believed", []say{{pid: a, epoch: 1}, {pid: a, epoch: 2}, {pid: a, epoch: 1}, {pid: b, epoch: 1}}, "1 2 1", 0},
+		{"each save counts", []say{{pid: a}, {pid: a, after: time.Millisecond}, {pid: a, after: time.Hour}}, "", 3},
+		{"two tell each save", []say{{pid: a}, {pid: b, after: 100 * time.Millisecond}, {pid: a, after: time.Minute}, {pid: b}}, "", 2},
+		{"two tell saves that follow each other closely", []say{{pid: a}, {pid: b}, {pid: a, after: 50 * time.Millisecond}, {pid: b}}, "", 2},
+		{"different processes save one after the other", []say{{pid: a}, {pid: b, after: 3 * time.Second}, {pid: c, after: 3 * time.Second}}, "", 3},
+		{"a save is no epoch", []say{{pid: a, epoch: 1}, {pid: a}, {pid: a, epoch: 2}}, "1 2", 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				for _, pid := range []int{a, b, c} {
+					w.pids[pid] = local("7")
+				}
+				w.begin("7", 1)
+				s, store := run(t, w)
+				for _, say := range tc.says {
+					time.Sleep(say.after)
+					r := api.Report{Saved: say.epoch == 0, Epoch: say.epoch, Time: time.Now()}
+					if say.loss > 0 {
+						r.Loss = &say.loss
+					}
+					if err := s.Mark(t.Context(), say.pid, 1000, r); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if diff := cmp.Diff(tc.marks, marked(t, store, "7")); diff != "" {
+					t.Errorf("marks (-want +got):\n%s", diff)
+				}
+				if got := see(t, store, "7").Job.Saves; got != tc.saves {
+					t.Errorf("%d saves, want %d", got, tc.saves)
+				}
+				wait(time.Second + time.Millisecond)
+				stats := s.Snapshot().Stats
+				if all := stats.Marks + stats.Saves + stats.MarksRepeated; all != uint64(len(tc.says)) || stats.Saves != uint64(tc.saves) {
+					t.Errorf("%d marks, %d saves and %d repeats of %d reports", stats.Marks, stats.Saves, stats.MarksRepeated, len(tc.says))
+				}
+			})
+		})
+	}
+}
+
+// Slurm kills the listener as soon as the script has ended: its last report is read
+// when its process is gone.
+func TestTheLastReportOfAProcessThatIsGoneCounts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.pids[77] = local("7")
+		w.begin("7", 1)
+		s, store := run(t, w)
+		mark := func(pid int, uid uint32, epoch int) error {
+			return s.Mark(t.Context(), pid, uid, api.Report{Epoch: epoch})
+		}
+		if err := mark(77, 1000, 1); err != nil {
+			t.Fatal(err)
+		}
+		w.change(func() { delete(w.pids, 77) })
+		if err := mark(77, 1000, 2); err != nil {
+			t.Errorf("the last epoch: %v", err)
+		}
+		for name, err := range map[string]error{
+			"of another user under its number": mark(77, 1001, 3),
+			"that never was in the job":        mark(78, 1000, 3),
+		} {
+			if !errors.Is(err, sampler.ErrNoJob) {
+				t.Errorf("a process %s: %v, want %v", name, err, sampler.ErrNoJob)
+			}
+		}
+		w.end("7")
+		wait(3 * time.Second)
+		if err := mark(77, 1000, 3); !errors.Is(err, sampler.ErrNoJob) {
+			t.Errorf("after the job: %v, want %v", err, sampler.ErrNoJob)
+		}
+		if got := marked(t, store, "7"); got != "1 2" {
+			t.Errorf("marks %s, want 1 2", got)
+		}
+	})
+}
+
+func TestSavesAreCountedForEachAttemptAndSurviveARestartOfTheExporter(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.jobs[slurm("42")] = &burn{from: time.Now(), cores: 2, dirs: map[string]string{"unified": dir}, confirmed: true, attempt: 1}
+		w.pids[77] = slurm("42")
+		store := window.New(window.Config{})
+		s := runIn(t, w, store, sampler.Config{Keep: true, Boot: "this"})
+		save := func(s *sampler.Sampler) {
+			t.Helper()
+			if err := s.Mark(t.Context(), 77, 1000, api.Report{Saved: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		saves := func(store *window.Store, attempt int) int {
+			t.Helper()
+			win, ok := store.Window("slurm/42", attempt, 0, func(api.Job) bool { return true })
+			if !ok {
+				t.Fatalf("no attempt %d", attempt)
+			}
+			return win.Job.Saves
+		}
+		save(s)
+		save(s)
+		w.change(func() { w.jobs[slurm("42")].attempt, w.jobs[slurm("42")].birth = 2, 2 })
+		wait(time.Second)
+		save(s)
+		if one, two := saves(store, 1), saves(store, 2); one != 2 || two != 1 {
+			t.Errorf("%d saves of the first attempt and %d of the second, want 2 and 1", one, two)
+		}
+		wait(time.Second + time.Millisecond)
+
+		again := window.New(window.Config{})
+		next := runIn(t, w, again, sampler.Config{Keep: true, Boot: "this", Earlier: s.Snapshot().State})
+		save(next)
+		if one, two := saves(again, 1), saves(again, 2); one != 2 || two != 2 {
+			t.Errorf("after the restart %d saves of the first attempt and %d of the second, want 2 and 2", one, two)
+		}
+	})
+}

@@ -1,0 +1,209 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/certs"
+)
+
+// Remote is how callers on other machines are served: over TLS with certificates on
+// both sides. They read and never report.
+type Remote struct {
+	Address string // HOST:PORT; empty, with all else, = nobody is served
+	// Certs are the exporter's certificate and key, and the authority that a caller's
+	// certificate has to come from.
+	Certs certs.Files
+	// Clients are the names that may read the jobs of everybody: the common name of a
+	// caller's certificate, or one of its DNS names.
+	Clients []string
+}
+
+func (c Remote) asked() bool {
+	return c.Address != "" || c.Certs != (certs.Files{}) || len(c.Clients) > 0
+}
+
+// ErrRemote means that callers on other machines cannot be served as was asked.
+var ErrRemote = errors.New("serving the API over TLS")
+
+const (
+	// A call asks for a window of a few megabytes at most.
+	readPatience  = 10 * time.Second
+	writePatience = 30 * time.Second
+	maxRequest    = 4 << 10
+	// maxCallers is how many connections there are at a time: each controller keeps
+	// two.
+	maxCallers = 64
+	// bindAgain is after how long an address is tried again that cannot be listened on:
+	// at boot it may not be there yet.
+	bindAgain = 5 * time.Second
+	// vouchAgain is how often the certificate of an open connection is looked at: it
+	// may expire, or its authority may no longer be believed.
+	vouchAgain = time.Minute
+)
+
+// remote serves one address.
+type remote struct {
+	*Server
+	cfg     Remote
+	own     *certs.Store
+	refused *complaints
+}
+
+func (s *Server) newRemote(cfg Remote) (*remote, error) {
+	if _, _, err := net.SplitHostPort(cfg.Address); err != nil {
+		return nil, fmt.Errorf("%w on %q: %w", ErrRemote, cfg.Address, err)
+	}
+	if cfg.Certs.Cert == "" || cfg.Certs.Key == "" || cfg.Certs.CA == "" {
+		return nil, fmt.Errorf("%w on %s: a certificate, its key and the authority of the callers are needed, on loopback too: whoever has a process on this machine reaches that", ErrRemote, cfg.Address)
+	}
+	if len(cfg.Clients) == 0 || slices.Contains(cfg.Clients, "") {
+		return nil, fmt.Errorf("%w on %s: the names of those who may read are needed", ErrRemote, cfg.Address)
+	}
+	own, err := certs.Open(cfg.Certs, s.log)
+	if err != nil {
+		return nil, fmt.Errorf("%w on %s: %w", ErrRemote, cfg.Address, err)
+	}
+	return &remote{Server: s, cfg: cfg, own: own, refused: &complaints{log: s.log}}, nil
+}
+
+// run listens, and tries again where that fails: the jobs' samples matter more.
+func (m *remote) run(ctx context.Context) error {
+	var lc net.ListenConfig
+	failed := ""
+	for {
+		l, err := lc.Listen(ctx, "tcp", m.cfg.Address)
+		if err == nil {
+			m.log.Info("listening", "address", l.Addr().String(), "over", "TLS", "clients", m.cfg.Clients)
+			return m.serve(ctx, l)
+		}
+		if text := err.Error(); text != failed && ctx.Err() == nil {
+			failed = text
+			m.log.Error("the API is on the socket only", "address", m.cfg.Address, "again_in", bindAgain, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(bindAgain):
+		}
+	}
+}
+
+// serve answers on a listener until ctx ends.
+func (m *remote) serve(ctx context.Context, l net.Listener) error {
+	group, ctx := errgroup.WithContext(ctx)
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	serve(ctx, group, &http.Server{
+		Handler: m.handler(), ConnContext: withLink, ErrorLog: slog.NewLogLogger(m.refused, slog.LevelWarn), Protocols: protocols,
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: readPatience, WriteTimeout: writePatience,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+	}, tls.NewListener(newBounded(l, maxCallers), &tls.Config{
+		MinVersion: tls.VersionTLS13, GetConfigForClient: m.config,
+	}))
+	return group.Wait()
+}
+
+// config is that of one handshake, with what the files hold now.
+func (m *remote) config(*tls.ClientHelloInfo) (*tls.Config, error) {
+	now := m.own.Current()
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{now.Certificate},
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: now.CA, NextProtos: []string{"http/1.1"},
+		SessionTicketsDisabled: true,
+	}, nil
+}
+
+func (m *remote) handler() http.Handler {
+	mux := http.NewServeMux()
+	m.questions(mux)
+	limited := http.MaxBytesHandler(mux, maxRequest)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := m.vouch(r); err != nil {
+			m.refused.add(r.RemoteAddr, err)
+			w.Header().Set("Connection", "close")
+			m.refuse(w, http.StatusForbidden, err)
+			return
+		}
+		known := peerResult{peer: peer{all: true}}
+		limited.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), peerKey{}, known)))
+	})
+}
+
+// link is one connection.
+type link struct {
+	mu sync.Mutex
+	ca *x509.CertPool // that vouched for the caller
+	at time.Time
+}
+
+type linkKey struct{}
+
+func withLink(ctx context.Context, _ net.Conn) context.Context {
+	return context.WithValue(ctx, linkKey{}, new(link))
+}
+
+// vouch tells whether the caller may read. The handshake has verified him; a
+// connection may be older than what the files say now.
+func (m *remote) vouch(r *http.Request) error {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return errors.New("no certificate")
+	}
+	leaf := r.TLS.PeerCertificates[0]
+	if !m.listed(leaf) {
+		return fmt.Errorf("the certificate of %q is good, and the name is not one that may read here", names(leaf))
+	}
+	l, ok := r.Context().Value(linkKey{}).(*link)
+	if !ok {
+		return errors.New("no connection")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now, ca := time.Now(), m.own.Current().CA
+	if l.ca == ca && now.Sub(l.at) < vouchAgain && now.Before(leaf.NotAfter) {
+		return nil
+	}
+	options := x509.VerifyOptions{
+		Roots: ca, Intermediates: x509.NewCertPool(), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	for _, c := range r.TLS.PeerCertificates[1:] {
+		options.Intermediates.AddCert(c)
+	}
+	if _, err := leaf.Verify(options); err != nil {
+		return fmt.Errorf("the certificate of %q: %w", names(leaf), err)
+	}
+	l.ca, l.at = ca, now
+	return nil
+}
+
+func (m *remote) listed(leaf *x509.Certificate) bool {
+	return slices.ContainsFunc(m.cfg.Clients, func(name string) bool {
+		return name == leaf.Subject.CommonName ||
+			slices.ContainsFunc(leaf.DNSNames, func(dns string) bool { return strings.EqualFold(name, dns) })
+	})
+}
+
+func names(leaf *x509.Certificate) []string {
+	return append([]string{leaf.Subject.CommonName}, leaf.DNSNames...)
+}
+
+// questions are what callers on every side may ask.
+func (s *Server) questions(mux *http.ServeMux) {
+	mux.HandleFunc("GET "+api.PathNode, func(w http.ResponseWriter, _ *http.Request) { s.answer(w, s.node) })
+	mux.HandleFunc("GET "+api.PathJobs, s.jobs)
+	mux.HandleFunc("GET "+api.PathSamples, s.window)
+	mux.Handle("GET /metrics", s.metrics)
+}

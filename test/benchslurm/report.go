@@ -1,0 +1,128 @@
+package benchslurm
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"pitchpipe/test/slurmcluster"
+)
+
+// Report is what was measured.
+type Report struct {
+	Machine   Machine
+	Version   string // of Slurm
+	Jobs      int
+	Filled    time.Duration // that it took to submit them
+	Alone     Cost          // slurmctld before the controller was there, nothing happens
+	AloneBusy Cost          // the same while others submit a job every second
+	Arrived   Cost          // the controller from its start until it only watches
+	Quiet     Cost          // nothing happens
+	Busy      Cost          // others submit a job every second
+	SeenQuiet []time.Duration
+	SeenBusy  []time.Duration // both sorted
+
+	Controller, Broker, Slurmctld Use
+	Largest                       int64 // peak bytes of the controller, or of the largest of its children
+}
+
+// Machine is where it was measured.
+type Machine struct {
+	CPU               string
+	Cores             int
+	Load, LoadAfter   string // of one, five and fifteen minutes
+	Kernel, GoVersion string
+}
+
+func machine() Machine {
+	m := Machine{Cores: runtime.NumCPU(), Load: load(), GoVersion: runtime.Version(), CPU: "unknown"}
+	if text, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		m.Kernel = strings.TrimSpace(string(text))
+	}
+	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range strings.Lines(string(text)) {
+			if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+				m.CPU = strings.TrimSpace(value)
+				break
+			}
+		}
+	}
+	return m
+}
+
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	f := strings.Fields(string(text))
+	return strings.Join(f[:min(3, len(f))], " ")
+}
+
+func version(ctx context.Context, c *slurmcluster.Cluster) string {
+	out, err := c.Run(ctx, "root", "squeue", "--version")
+	if err != nil {
+		return "unknown"
+	}
+	return out
+}
+
+// Print writes the report as tables.
+func (r Report) Print(to io.Writer) error {
+	w := tabwriter.NewWriter(to, 0, 8, 2, ' ', 0)
+	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) } // Flush tells
+	line("%s, %d cores of %s, Linux %s, %s", r.Version, r.Machine.Cores, r.Machine.CPU, r.Machine.Kernel, r.Machine.GoVersion)
+	line("load average before %s, after %s", r.Machine.Load, r.Machine.LoadAfter)
+	line("%d queued jobs of two users, one in %d with a stanza, submitted at %.0f a second", r.Jobs, share, float64(r.Jobs)/r.Filled.Seconds())
+	line("")
+	line("CPU\tcontroller and broker with their children\t\tof it children\tslurmctld\t\tover")
+	cost := func(name string, c Cost, ours bool) {
+		mine := "-\t\t"
+		if ours {
+			mine = perMinute(c, c.Controller) + fmt.Sprintf("\t%.2f %%", c.Share(c.Children))
+		}
+		line("%s\t%s\t%s\t%v", name, mine, perMinute(c, c.Slurmctld), c.Over.Round(time.Second))
+	}
+	cost("nothing happens", r.Quiet, true)
+	cost("others submit 1 a second", r.Busy, true)
+	cost("nothing happens, no controller", r.Alone, false)
+	cost("others submit 1 a second, no controller", r.AloneBusy, false)
+	line("start of the two\t%.2f s in all\t\t%.2f s\t\t\t%v", r.Arrived.Controller.Seconds(), r.Arrived.Children.Seconds(), r.Arrived.Over.Round(time.Second))
+	line("")
+	line("memory\tnow\tpeak")
+	line("controller\t%d MiB\t%d MiB", r.Controller.RSS>>20, r.Controller.Peak>>20)
+	line("broker\t%d MiB\t%d MiB", r.Broker.RSS>>20, r.Broker.Peak>>20)
+	line("the larger of the controller and its children\t\t%d MiB", r.Largest>>20)
+	line("slurmctld\t%d MiB\t%d MiB", r.Slurmctld.RSS>>20, r.Slurmctld.Peak>>20)
+	line("")
+	line("from sbatch to seen\tjobs\tmedian\t95 %%\tlongest")
+	for _, row := range []struct {
+		name  string
+		times []time.Duration
+	}{{"nothing else happens", r.SeenQuiet}, {"others submit 1 a second", r.SeenBusy}} {
+		line("%s\t%d\t%s\t%s\t%s", row.name, len(row.times), seconds(row.times, 0.5), seconds(row.times, 0.95), seconds(row.times, 1))
+	}
+	line("")
+	line("asked for: at most %v to seen and at most %d %% of a core; found: %.2f s and %.2f %%", askedSeen, askedShare,
+		max(quantile(r.SeenQuiet, 1), quantile(r.SeenBusy, 1)).Seconds(), max(r.Quiet.Share(r.Quiet.Controller), r.Busy.Share(r.Busy.Controller)))
+	return w.Flush()
+}
+
+// What is asked for, of 10,000 jobs.
+const (
+	askedSeen  = 2 * time.Second
+	askedShare = 3
+)
+
+func perMinute(c Cost, cpu time.Duration) string {
+	return fmt.Sprintf("%.2f s/min\t%.2f %% of a core", cpu.Seconds()*60/c.Over.Seconds(), c.Share(cpu))
+}
+
+func seconds(times []time.Duration, part float64) string {
+	return fmt.Sprintf("%.2f s", quantile(times, part).Seconds())
+}

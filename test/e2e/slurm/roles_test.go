@@ -1,0 +1,148 @@
+package slurm_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"pitchpipe/controller/config"
+	"pitchpipe/controller/daemon"
+	"pitchpipe/driver/jobfile/detect"
+	"pitchpipe/driver/slurm"
+	exporterapi "pitchpipe/exporter/api"
+)
+
+// What the test binary is beside a test: a process of another user.
+const (
+	roleController = "e2e-controller"
+	roleCalm       = "e2e-calm"
+)
+
+func roles() map[string]func(args []string) error {
+	return map[string]func(args []string) error{roleController: playController, roleCalm: playCalm}
+}
+
+// ownerDir is the folder of a user's own controller, below his home.
+const ownerDir = "ctl"
+
+// playController is a user's own controller, in a process of his: the one of the
+// pitchpipe program, but for the times and for what a busy machine would make of every
+// epoch. Its arguments are its folder,
+// the exporter's socket and the file of the hook.
+func playController(args []string) (err error) {
+	dir, socket, wake := args[0], args[1], args[2]
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	site, err := config.LoadSite(filepath.Join(dir, "site.yaml"))
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	drv, err := slurm.New(ctx, slurm.Config{
+		Listener:   []string{filepath.Join(filepath.Dir(self), "pitchpipe"), "listen", "--socket", socket},
+		Partitions: []string{ownerPartition}, TaskProlog: true, SettingsDir: filepath.Join(dir, "settings"),
+		Dir: filepath.Join(dir, "jobs"), Parse: detect.ParseForSlurm, Interval: 300 * time.Millisecond, Wake: wake, Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, drv.Close()) }()
+	meter := exporterapi.NewClient(socket)
+	defer meter.Close()
+	d, err := daemon.New(daemon.Parts{
+		Config: config.Config{
+			Socket: filepath.Join(dir, "controller.sock"), State: filepath.Join(dir, "state"), Resync: 2 * time.Second,
+		},
+		Site: site, Driver: drv, Meter: calm{meter}, Log: log, Tick: 200 * time.Millisecond, Step: 100 * time.Millisecond,
+		RestartCost: 50 * time.Millisecond,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	return d.Run(ctx)
+}
+
+// calm hides what others do on the node: the machine that runs these tests is busy
+// with others, and every epoch would count as disturbed.
+type calm struct{ *exporterapi.Client }
+
+func (c calm) Window(ctx context.Context, job string, attempt int, after uint64) (exporterapi.Window, error) {
+	w, err := c.Client.Window(ctx, job, attempt, after)
+	quieten(&w)
+	return w, err
+}
+
+func quieten(w *exporterapi.Window) {
+	for _, s := range w.Samples {
+		delete(s.Values, exporterapi.ColNodeBusy)
+		delete(s.Values, exporterapi.ColNodeSteal)
+		delete(s.Values, exporterapi.ColCPUPressure)
+	}
+}
+
+// playCalm stands between a controller and the exporter and hides the same from a
+// program that cannot be changed. It runs as the controller's user, so that the exporter
+// shows what that user may see. Its arguments are its socket and the exporter's.
+func playCalm(args []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	to := args[1]
+	var dialer net.Dialer
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "exporter"}) },
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", to)
+		}},
+		ModifyResponse: soothe,
+	}
+	var listen net.ListenConfig
+	l, err := listen.Listen(ctx, "unix", args[0])
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: proxy, ReadHeaderTimeout: 10 * time.Second}
+	go func() { <-ctx.Done(); _ = server.Close() }()
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// soothe takes what others do on the node out of an answer with samples.
+func soothe(r *http.Response) error {
+	if r.StatusCode != http.StatusOK || !strings.HasSuffix(r.Request.URL.Path, "/window") {
+		return nil
+	}
+	var w exporterapi.Window
+	if err := errors.Join(json.NewDecoder(r.Body).Decode(&w), r.Body.Close()); err != nil {
+		return fmt.Errorf("the exporter's answer: %w", err)
+	}
+	quieten(&w)
+	body, err := json.Marshal(w)
+	if err != nil {
+		return err
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	r.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	return nil
+}

@@ -1,0 +1,195 @@
+package slurm_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pitchpipe/controller/daemon/api"
+	"pitchpipe/test/slurmcluster"
+)
+
+// siteStory: the controller of a site, which is neither root nor slurm and has no right
+// over anybody's job, tunes the jobs of two users through the broker, and neither user
+// sees or steers the other's.
+func (s *stage) siteStory(h house) {
+	t := s.t
+	alpha, beta := slurmcluster.Alpha, slurmcluster.Beta
+	here := []string{"--partition=" + h.partition, "--nodelist=" + s.node(2)}
+	hisJob, herJob := ticks{user: alpha, name: "his", epochs: 120}, ticks{user: beta, name: "hers", epochs: 120, status: 3, live: true}
+	nextJob, plainJob := ticks{user: alpha, name: "next", epochs: 2, untuned: true}, ticks{user: beta, name: "plain", epochs: 20, untuned: true}
+	keptJob := ticks{user: beta, name: "kept", epochs: 5}
+	his, hers := s.submit(hisJob, here...), s.submit(herJob, here...)
+	hisBefore, hersBefore := s.record(his.id), s.record(hers.id)
+	next := s.submit(nextJob, "--partition="+laterPartition, "--dependency=afterok:"+his.id)
+	left := s.submit(ticks{user: alpha, name: "left", epochs: 100000}, here...)
+	plain := s.submit(plainJob, here...)
+	kept := s.submit(keptJob, append(here, "--hold")...)
+	s.follow(h, his, hers, left, kept)
+
+	for _, sub := range []submission{his, hers, left} {
+		s.await("the first move of "+sub.name, func() error { return s.moved(sub) })
+	}
+	t.Run("pitchpipe run submits as its caller", func(t *testing.T) { s.in(t).runs(h) })
+	t.Run("neither user sees or steers the other's job", func(t *testing.T) { s.in(t).apart(h, his, hers) })
+	s.onlyTheOwnerCancels(left, beta)
+	t.Run("what its owner holds stays held", func(t *testing.T) {
+		s := s.in(t)
+		if r := s.record(kept.id); r["JobState"] != "PENDING" || r["Reason"] != "JobHeldUser" {
+			t.Errorf("state %s, reason %s", r["JobState"], r["Reason"])
+		}
+		s.as(beta, "scontrol", "release", kept.id)
+	})
+	s.ended(kept, keptJob, 0)
+	s.ended(plain, plainJob, 0)
+	s.ended(his, hisJob, 0)
+	s.returns(h, hisJob, his)
+	s.ended(hers, herJob, 3)
+	s.ended(next, nextJob, 0)
+	s.status(left)
+
+	t.Run("what identifies the jobs is the same before and after", func(t *testing.T) {
+		s.in(t).same(hisBefore, his)
+		s.in(t).same(hersBefore, hers)
+	})
+	t.Run("what was chosen reached the jobs", func(t *testing.T) {
+		s.in(t).reached(his, "team %s live none")
+		s.in(t).reached(hers, `"threads":%s}`)
+	})
+	t.Run("accounting has one record a run, all of one job and owner", func(t *testing.T) {
+		s.in(t).accounted(his, slurmcluster.AlphaAccount)
+	})
+	t.Run("the dependant ran once and after the last attempt", func(t *testing.T) { s.in(t).onceAfter(his, next) })
+	t.Run("a job that its owner cancelled stays cancelled", func(t *testing.T) { s.in(t).staysCancelled(h, left) })
+	t.Run("a job without a stanza is neither seen nor touched", func(t *testing.T) {
+		s.in(t).untouched(plain)
+		s.in(t).unknown(h, plain)
+	})
+	t.Run("the broker's audit tells of each effect", func(t *testing.T) { s.in(t).audited(his, hers, plain) })
+}
+
+// runs: the controller submits nobody's job, so the command does, as its caller.
+func (s *stage) runs(h house) {
+	s.t.Helper()
+	j := ticks{user: slurmcluster.Alpha, name: "run", epochs: 3}
+	script := strings.Replace(s.script(j), "#SBATCH ", "#SBATCH --partition="+h.partition+" --nodelist="+s.node(2)+"\n#SBATCH ", 1)
+	path := filepath.Join(s.c.Home(j.user), "run.sbatch")
+	if err := os.WriteFile(path, []byte(script), 0o644); err != nil { //nolint:gosec // its user reads it
+		s.t.Fatal(err)
+	}
+	id := strings.TrimSpace(s.as(j.user, s.w.path("pitchpipe"), "run", "--socket", h.socket, path))
+	if _, err := strconv.Atoi(id); err != nil {
+		s.t.Fatalf("pitchpipe run printed %q, want a job's number", id)
+	}
+	s.await("the job of pitchpipe run to end", func() error {
+		if r := s.record(id); r["JobState"] != "COMPLETED" || !strings.HasPrefix(r["UserId"], j.user+"(") {
+			return fmt.Errorf("%v", r)
+		}
+		return nil
+	})
+	s.whole(submission{user: j.user, name: j.name, id: id}, j)
+}
+
+// apart: through the controller's socket each user has his own job, and of the other's
+// there is none.
+func (s *stage) apart(h house, his, hers submission) {
+	s.t.Helper()
+	for _, c := range []struct{ mine, other submission }{{his, hers}, {hers, his}} {
+		ask := func(args ...string) (string, error) {
+			return s.c.Run(s.t.Context(), c.mine.user, s.w.path("pitchpipe"), append(args, "--socket", h.socket)...)
+		}
+		list, err := ask("status", "--json")
+		var jobs []api.Job
+		if err := errors.Join(err, json.Unmarshal([]byte(list), &jobs)); err != nil {
+			s.t.Errorf("%s: status: %v: %s", c.mine.user, err, list)
+		}
+		if !slices.ContainsFunc(jobs, func(j api.Job) bool { return j.ID == c.mine.id }) {
+			s.t.Errorf("%s does not see his job", c.mine.user)
+		}
+		for _, j := range jobs {
+			if j.Owner != c.mine.user {
+				s.t.Errorf("%s sees the job %s of %s", c.mine.user, j.ID, j.Owner)
+			}
+		}
+		if out, err := ask("explain", c.mine.id); err != nil {
+			s.t.Errorf("%s: explain of his job: %v: %s", c.mine.user, err, out)
+		}
+		for _, args := range [][]string{
+			{"status", c.other.id},
+			{"logs", c.other.id},
+			{"explain", c.other.id},
+			{"off", c.other.id},
+			{"stop", c.other.id},
+			{"pause", "job", c.other.id},
+			{"pause", "user", c.other.user},
+			{"pause"},
+		} {
+			if out, err := ask(args...); err == nil {
+				s.t.Errorf("%s: pitchpipe %s was answered: %s", c.mine.user, strings.Join(args, " "), out)
+			}
+		}
+		if r := s.record(c.other.id); r["JobState"] == "CANCELLED" {
+			s.t.Errorf("%s stopped the other's job: %s", c.mine.user, r["JobState"])
+		}
+	}
+}
+
+// unknown: the controller does not know the job, although it may see everybody's.
+func (s *stage) unknown(h house, sub submission) {
+	s.t.Helper()
+	list, err := s.c.Run(s.t.Context(), slurmcluster.Controller, s.w.path("pitchpipe"), "status", "--json", "--socket", h.socket)
+	var jobs []api.Job
+	if err := errors.Join(err, json.Unmarshal([]byte(list), &jobs)); err != nil || len(jobs) == 0 {
+		s.t.Errorf("status: %v: %s", err, list)
+	}
+	if slices.ContainsFunc(jobs, func(j api.Job) bool { return j.ID == sub.id }) {
+		s.t.Errorf("the controller knows the job %s", sub.name)
+	}
+}
+
+// audited: the broker wrote down each requeue and each update of the jobs that were
+// moved, and nothing of one that it has nothing to do with.
+func (s *stage) audited(his, hers, plain submission) {
+	s.t.Helper()
+	f, err := os.Open(filepath.Join(s.w.path("broker"), "audit.jsonl"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	done := map[string]map[string]int{}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var entry struct {
+			Job     string `json:"job"`
+			Verb    string `json:"verb"`
+			Allowed bool   `json:"allowed"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &entry); err != nil {
+			s.t.Fatalf("%v: %s", err, lines.Text())
+		}
+		if done[entry.Job] == nil {
+			done[entry.Job] = map[string]int{}
+		}
+		if entry.Allowed {
+			done[entry.Job][entry.Verb]++
+		}
+	}
+	for _, sub := range []submission{his, hers} {
+		verbs := done[sub.id]
+		restarts, err := strconv.Atoi(s.record(sub.id)["Restarts"])
+		// The cluster itself puts back what leaves with its status, and that is let go. A
+		// step is repeated where its answer was lost.
+		if err != nil || verbs["signal"] < restarts || verbs["requeue"]+verbs["release"] < restarts || verbs["update"] < restarts {
+			s.t.Errorf("%s was restarted %d times (%v), the audit has %v", sub.name, restarts, err, verbs)
+		}
+	}
+	if len(done[plain.id]) > 0 {
+		s.t.Errorf("the audit has %v of %s", done[plain.id], plain.name)
+	}
+}

@@ -1,0 +1,29 @@
+package slurm_test
+
+import (
+	"testing"
+)
+
+// The whole of it: the job files that ship run as they are; then a user's own
+// controller and a site's tune jobs at the same time, each in a partition of its own,
+// while the job files are tuned in both modes, one after the other and alone on their
+// node, which gives the table.
+func TestJobsAreTunedOnSlurmInBothModes(t *testing.T) {
+	s := newStage(t)
+	t.Run("the job files that ship run as they are", func(t *testing.T) { s.in(t).jobFiles() })
+	own, site := s.ownHouse(), s.siteHouse()
+	t.Run("tuning", func(t *testing.T) {
+		t.Run("by a user's own controller", func(t *testing.T) {
+			t.Parallel()
+			s.in(t).ownerStory(own)
+		})
+		t.Run("by the controller of a site", func(t *testing.T) {
+			t.Parallel()
+			s.in(t).siteStory(site)
+		})
+		t.Run("of the job files", func(t *testing.T) {
+			t.Parallel()
+			s.in(t).table(own, site)
+		})
+	})
+}

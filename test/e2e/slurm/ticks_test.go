@@ -1,0 +1,74 @@
+package slurm_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ticks is a batch script whose epochs wait and are noted in a journal: the more
+// threads it is told of, the shorter, whatever the machine is busy with. Its files
+// carry its job's number.
+type ticks struct {
+	user, name string
+	epochs     int
+	status     int  // that it ends with
+	live       bool // it is told its threads by a file, else by its environment
+	untuned    bool // without a stanza
+}
+
+// epochSeconds is an epoch of one thread.
+const epochSeconds = 0.6
+
+const pattern = `epoch (?P<epoch>\d+)/(?P<total>\d+) loss (?P<loss>\S+) acc (?P<quality>\S+)`
+
+func (s *stage) script(j ticks) string {
+	way := "env=TEAM"
+	if j.live {
+		way = "live=true"
+	}
+	stanza := "#TUNE mode=apply objective=time\n#TUNE knob cores values=1,2,3\n#TUNE knob threads " + way + " follows=cores\n" +
+		"#TUNE progress pattern='" + pattern + "'\n#TUNE checkpoint signal=USR1 grace=30s done='^saved, and waiting$'\n" +
+		"#TUNE profile warmup_epochs=0 epochs=2\n#TUNE budget restarts=2 probes=2\n"
+	if j.untuned {
+		stanza = ""
+	}
+	return fmt.Sprintf(`#!/bin/sh
+#SBATCH --job-name=%[1]s --output=%%j.out --open-mode=append --requeue
+#SBATCH --cpus-per-task=1 --mem=256M --time=00:20:00
+%[2]s
+trap : USR1
+live=$(tr -d ' \n' <"${PITCHPIPE_SETTINGS:-/dev/null}")
+team=${TEAM:-$(echo "$live" | sed -n 's/.*"threads":\([0-9]*\).*/\1/p')}
+echo "attempt ${SLURM_RESTART_COUNT:-0} on $SLURM_CPUS_ON_NODE team ${TEAM:-none} live ${live:-none}" >>$SLURM_JOB_ID.attempts
+# It says that it saved and waits to be put back into the queue: so it neither ends in
+# Slurm's eyes, nor works on for nothing. Where nobody comes it goes on.
+while :; do
+	%[3]s tick --epochs %[4]d --epoch-seconds "$(awk "BEGIN { print %[6]g / ${team:-1} }")" --journal $SLURM_JOB_ID.journal --state $SLURM_JOB_ID.state
+	status=$?
+	[ $status -eq 85 ] || break
+	echo "saved, and waiting"
+	sleep 60
+done
+[ $status -ne 0 ] || status=%[5]d
+exit $status
+`, j.name, stanza, s.w.path("workload"), j.epochs, j.status, epochSeconds)
+}
+
+// submit calls sbatch --wait as the job's user.
+func (s *stage) submit(j ticks, args ...string) submission {
+	s.t.Helper()
+	return s.sbatch(j.user, j.name, s.script(j), nil, append([]string{"--wait"}, args...)...)
+}
+
+// whole fails the test unless every epoch was done once and in order.
+func (s *stage) whole(sub submission, j ticks) {
+	s.t.Helper()
+	var want strings.Builder
+	for e := 1; e <= j.epochs; e++ {
+		want.WriteString(strconv.Itoa(e) + "\n")
+	}
+	if got := s.read(j.user, sub.id+".journal"); got != want.String() {
+		s.t.Errorf("%s: epochs done: %q, want each of 1 to %d once and in order", j.name, strings.Fields(got), j.epochs)
+	}
+}

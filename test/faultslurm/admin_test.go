@@ -1,0 +1,145 @@
+package faultslurm_test
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"strings"
+	"time"
+)
+
+// administer does what an administrator would after a crash of slurmctld: nodes that
+// it drained are resumed, and jobs that it holds after a launch failed are released.
+func (w *world) administer() (stop func()) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			w.reviveCtld(ctx)
+			w.resumeNodes(ctx)
+			w.releaseJobs(ctx)
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// reviveCtld starts a slurmctld that ended by itself, as systemd would.
+func (w *world) reviveCtld(ctx context.Context) {
+	w.ctld.Lock()
+	defer w.ctld.Unlock()
+	if _, ok := w.c.Daemons()["slurmctld"]; ok {
+		return
+	}
+	at := time.Now()
+	err := w.c.StartCtld(ctx)
+	w.t.Logf("%s slurmctld had ended by itself and is started again: %v", at.Format("15:04:05.000"), err)
+}
+
+// resumeNodes takes nodes back that slurmctld drained since they had jobs that it did
+// not know.
+func (w *world) resumeNodes(ctx context.Context) {
+	out, err := w.c.Run(ctx, "slurm", "sinfo", "-h", "-N", "-o", "%N %T")
+	if err != nil {
+		return // slurmctld is away
+	}
+	for line := range strings.Lines(out) {
+		node, state, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if !strings.HasPrefix(state, "drain") && !strings.HasPrefix(state, "down") {
+			continue
+		}
+		_, err := w.c.Run(ctx, "root", "scontrol", "update", "NodeName="+node, "State=RESUME")
+		w.t.Logf("%s node %s was %s and is resumed: %v", time.Now().Format("15:04:05.000"), node, state, err)
+	}
+}
+
+// releaseJobs lets jobs go that Slurm holds by itself.
+func (w *world) releaseJobs(ctx context.Context) {
+	out, err := w.c.Run(ctx, "slurm", "squeue", "-h", "-t", "PENDING,SPECIAL_EXIT", "-o", "%i %r")
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(out) {
+		id, why, _ := strings.Cut(strings.TrimSpace(line), " ")
+		// Nobody here holds as an administrator: Slurm does, of itself.
+		if !strings.Contains(why, "launch failed") && why != "JobHeldAdmin" {
+			continue
+		}
+		w.fates.add(id, why)
+		_, err := w.c.Run(ctx, "root", "scontrol", "release", id)
+		if err == nil {
+			w.t.Logf("%s", grep(w.c.Dir()+"/log/slurmctld.log", id))
+		}
+		w.t.Logf("%s job %s (%s) is released: %v", time.Now().Format("15:04:05.000"), id, why, err)
+	}
+}
+
+// remains fails the test where something is left of the jobs, or where a controller
+// ended by a fault of its own.
+func (w *world) remains() {
+	w.t.Helper()
+	if out, err := w.run("slurm", "squeue", "-h", "-a"); err != nil || out != "" {
+		w.t.Errorf("jobs are left: %q, %v", out, err)
+	}
+	for _, o := range w.owners {
+		for _, k := range []*keeper{o.controller, o.broker} {
+			if k == nil {
+				continue
+			}
+			w.t.Logf("%s ended %d times unplanned", k.name, k.unplanned())
+			for _, word := range []string{"panic:", "fatal error:", "DATA RACE"} {
+				if found := grep(k.log, word); found != "" {
+					w.t.Errorf("%s says:\n%s", k.name, found)
+				}
+			}
+		}
+	}
+}
+
+// grep are the last lines of a file that hold a word.
+func grep(path, word string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	defer func() { _ = f.Close() }()
+	var found []string
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), word) {
+			found = append(found, lines.Text()+"\n")
+		}
+	}
+	return strings.Join(found[max(0, len(found)-40):], "")
+}
+
+// tail are the last lines of a file.
+func tail(path string, n int) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// shorten leaves out epochs between the first and the last of a run of them.
+func shorten(journal string) string {
+	lines := strings.SplitAfter(journal, "\n")
+	var b strings.Builder
+	for i, l := range lines {
+		inside := i > 0 && i < len(lines)-1 && strings.Contains(l, " epoch ") && strings.Contains(lines[i-1], " epoch ") && strings.Contains(lines[i+1], " epoch ")
+		if !inside {
+			b.WriteString(l)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,14 @@
+// Command faultjob is a job that knows what became of it: it waits in epochs and
+// writes down each of them, each attempt, and what it was asked.
+//
+//	faultjob --journal FILE --epochs N [--epoch 150ms] [--way leave|say|end] [--hurry FILE]
+//
+// SIGUSR1 asks it to save. With leave it saves and exits with 85, with say it saves,
+// prints "saved" and goes on, with end it saves, prints "saved" and comes to its own
+// end within --late: its end falls into the move that asked. The journal is the
+// checkpoint, too: an attempt goes on behind the last epoch that was saved. Where an
+// attempt before still runs it waits for it and notes that there were two at a time.
+//
+// Exit status: 0 done, 1 the journal cannot be used, 2 a flag is not usable, 85 saved
+// and left, that of --status where it is done and one was asked for.
+package main

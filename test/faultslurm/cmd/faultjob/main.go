@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const saved = 85
+
+type options struct {
+	journal, hurry, way  string
+	epochs, status       int
+	epoch, late, patient time.Duration
+}
+
+func main() {
+	var o options
+	fs := flag.NewFlagSet("faultjob", flag.ExitOnError) // leaves with 2
+	fs.StringVar(&o.journal, "journal", "", "`file` of what was done, which is the checkpoint too")
+	fs.IntVar(&o.epochs, "epochs", 100, "epochs in all")
+	fs.DurationVar(&o.epoch, "epoch", 150*time.Millisecond, "length of an epoch")
+	fs.StringVar(&o.way, "way", "leave", "what SIGUSR1 does: leave, say or end")
+	fs.DurationVar(&o.late, "late", 0, "with --way=end: how long after the signal the job ends")
+	fs.StringVar(&o.hurry, "hurry", "", "`file`: while it is there epochs take no time")
+	fs.IntVar(&o.status, "status", 0, "exit status of a job that is done")
+	_ = fs.Parse(os.Args[1:]) // does not return where there is an error
+	if o.journal == "" || o.epochs < 1 || o.way != "leave" && o.way != "say" && o.way != "end" {
+		fs.Usage()
+		os.Exit(2)
+	}
+	o.patient = 30 * time.Second
+	asked := make(chan os.Signal, 8)
+	signal.Notify(asked, syscall.SIGUSR1)
+	status, err := run(o, asked)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "faultjob:", err)
+		status = 1
+	}
+	os.Exit(status)
+}
+
+// attempt is one run of the job.
+type attempt struct {
+	o       options
+	journal *os.File
+	token   string // unlike that of any other attempt
+	done    int    // epochs
+}
+
+func run(o options, asked <-chan os.Signal) (status int, err error) {
+	f, err := os.OpenFile(o.journal, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	a := attempt{o: o, journal: f, token: strconv.Itoa(os.Getpid()) + "." + strconv.FormatInt(time.Now().UnixMilli(), 10)}
+	alone, err := a.lock()
+	if err != nil {
+		return 0, err
+	}
+	if a.done, err = last(f); err != nil {
+		return 0, err
+	}
+	if !alone {
+		if err := a.note("beside"); err != nil {
+			return 0, err
+		}
+	}
+	if err := a.note("begin %d restart=%s cpus=%s batch=%s", a.done, env("SLURM_RESTART_COUNT"), env("SLURM_CPUS_ON_NODE"), env("BATCH_SIZE")); err != nil {
+		return 0, err
+	}
+	return a.work(asked)
+}
+
+// env is a variable, "-" where it is not set.
+func env(name string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return "-"
+}
+
+// lock makes the journal this attempt's, and tells whether nobody else had it.
+func (a *attempt) lock() (alone bool, err error) {
+	alone = true
+	for end := time.Now().Add(a.o.patient); ; time.Sleep(50 * time.Millisecond) {
+		err := unix.Flock(int(a.journal.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return alone, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(end) {
+			return false, fmt.Errorf("lock %s: %w", a.o.journal, err)
+		}
+		alone = false
+	}
+}
+
+// last is the last epoch that was saved.
+func last(f *os.File) (int, error) {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return 0, err
+	}
+	n := 0
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		words := strings.Fields(lines.Text())
+		if len(words) == 3 && words[1] == "saved" {
+			v, err := strconv.Atoi(words[2])
+			if err != nil {
+				return 0, fmt.Errorf("journal: %w", err)
+			}
+			n = v
+		}
+	}
+	return n, lines.Err()
+}
+
+// note appends a line with one write.
+func (a *attempt) note(format string, args ...any) error {
+	_, err := fmt.Fprintf(a.journal, "%s %s\n", a.token, fmt.Sprintf(format, args...))
+	return err
+}
+
+func (a *attempt) work(asked <-chan os.Signal) (int, error) {
+	var end time.Time // when the job comes to its own end, once it was asked
+	for a.done < a.o.epochs {
+		// Epochs are not alike, so that nobody is certain of what a setting does.
+		length := a.o.epoch/2 + rand.N(a.o.epoch)
+		if _, err := os.Stat(a.o.hurry); a.o.hurry != "" && err == nil {
+			length = time.Millisecond
+		}
+		if !end.IsZero() {
+			length = max(time.Until(end)/time.Duration(a.o.epochs-a.done), time.Millisecond)
+		}
+		wanted := pause(length, asked)
+		a.done++
+		if err := a.note("epoch %d", a.done); err != nil {
+			return 0, err
+		}
+		fmt.Printf("epoch %d/%d loss %.4f acc %.4f\n", a.done, a.o.epochs, 1-float64(a.done)/float64(a.o.epochs), float64(a.done)/float64(a.o.epochs))
+		if !wanted || a.done == a.o.epochs {
+			continue
+		}
+		if err := a.note("saved %d", a.done); err != nil {
+			return 0, err
+		}
+		if a.o.way == "leave" {
+			return saved, a.note("leave %d", time.Now().UnixMilli())
+		}
+		if a.o.way == "end" && end.IsZero() {
+			end = time.Now().Add(a.o.late)
+		}
+		fmt.Println("saved")
+	}
+	fmt.Printf("done after %d epochs\n", a.done)
+	return a.o.status, a.note("end %d", time.Now().UnixMilli())
+}
+
+// pause lets an epoch pass and tells whether the job was asked to save meanwhile.
+func pause(length time.Duration, asked <-chan os.Signal) (wanted bool) {
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	for {
+		select {
+		case <-asked:
+			wanted = true
+		case <-timer.C:
+			return wanted
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package faultslurm_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"pitchpipe/controller/config"
+	"pitchpipe/controller/daemon"
+	"pitchpipe/controller/daemon/nodes"
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/stanza"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/jobfile/detect"
+	"pitchpipe/driver/jobfile/jsontree"
+	"pitchpipe/driver/slurm"
+	"pitchpipe/driver/slurm/act"
+	"pitchpipe/driver/slurm/broker"
+	"pitchpipe/driver/slurm/command"
+	exporterapi "pitchpipe/exporter/api"
+)
+
+// The environment of the roles that this binary plays.
+const (
+	roleController = "fault-controller"
+	roleBroker     = "fault-broker"
+	envExporter    = "FAULT_EXPORTER"
+	envOrders      = "FAULT_ORDERS"
+	envPartition   = "FAULT_PARTITION"
+	envBroker      = "FAULT_BROKER"     // socket; empty in owner mode
+	envController  = "FAULT_CONTROLLER" // uid whom the broker answers
+	brokerSocket   = "broker.sock"
+)
+
+// patient is how long one command of Slurm may take: short, so that a slurmctld that
+// stands still is a time-out.
+const patient = 6 * time.Second
+
+// controller runs in a process of its own as the user whose jobs it tunes. It is the
+// one of the pitchpipe program but for its haste and for dying where it is told to.
+func controller(dir string) (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	site, err := config.LoadSite(filepath.Join(os.Getenv(envOrders), "site.yaml"))
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	socket := os.Getenv(envExporter)
+	meter := exporterapi.NewClient(socket)
+	defer meter.Close()
+	h := &hook{dir: os.Getenv(envOrders), jobs: filepath.Join(dir, "jobs", "jobs")}
+	run := command.Exec{Timeout: patient}
+	cfg := slurm.Config{
+		Listener: []string{filepath.Join(filepath.Dir(self), "pitchpipe"), "listen", "--socket", socket},
+		Dir:      filepath.Join(dir, "jobs"), Parse: detect.ParseForSlurm, Interval: 300 * time.Millisecond, Logger: log,
+		Commands: run, Actor: marking{act.Commands{Runner: run, Logger: log}, h}, AfterStep: h.reached,
+		Partitions: []string{os.Getenv(envPartition)}, TaskProlog: true, SettingsDir: filepath.Join(dir, "env"), Quiet: 5 * time.Second, Window: 20 * time.Second,
+	}
+	exporters := nodes.One(calm{meter}, log)
+	defer exporters.Close()
+	if broker := os.Getenv(envBroker); broker != "" {
+		asSite(&cfg, broker, h, exporters)
+	}
+	drv, err := slurm.New(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, drv.Close()) }()
+	d, err := daemon.New(daemon.Parts{
+		Config: config.Config{
+			Socket: filepath.Join(dir, "controller.sock"), State: filepath.Join(dir, "state"), Resync: 2 * time.Second,
+		},
+		Site: site, Driver: drv, Exporters: exporters, Meter: calm{meter}, Log: log, Tick: 200 * time.Millisecond, Step: 100 * time.Millisecond,
+		RestartCost: 50 * time.Millisecond,
+		AfterSave:   func(p reconcile.Phase, k driver.StepKind) { h.reached("saved:" + string(p) + ":" + string(k)) },
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	return d.Run(ctx)
+}
+
+// asSite makes the driver one of everybody's jobs, who acts by the hand of a broker.
+func asSite(cfg *slurm.Config, socket string, h *hook, exporters *nodes.Exporters) {
+	client := broker.NewClient(socket)
+	client.Timeout = 2 * patient
+	cfg.Everyone, cfg.Marked, cfg.Actor = true, true, marking{client, h}
+	cfg.Saves = func(ctx context.Context, node string, job driver.JobID, attempt int) (int, error) {
+		return exporters.Saves(ctx, node, "slurm/"+string(job), attempt)
+	}
+}
+
+// serveBroker is the broker of the pitchpipe program, but for dying where it is told to.
+func serveBroker(dir string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	uid, err := strconv.ParseUint(os.Getenv(envController), 10, 32)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	run := command.Exec{Timeout: patient}
+	h := &hook{dir: os.Getenv(envOrders)}
+	s, err := broker.New(broker.Config{
+		Socket: filepath.Join(dir, brokerSocket), Dir: filepath.Join(dir, "state"), Actor: marking{act.Commands{Runner: run, Logger: log}, h}, Runner: run,
+		Controllers: []uint32{uint32(uid)}, Above: []string{sitePartition}, Restarts: 100, Record: recorded, Logger: log, AfterStep: h.reached,
+		Script: func(string, []byte) (broker.Stanza, error) {
+			return broker.Stanza{}, errors.New("the plugin records them")
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return s.Run(ctx)
+}
+
+// recorded judges what the submission plugin recorded, as the pitchpipe program does.
+func recorded(json []byte) (broker.Stanza, error) {
+	block, err := jsontree.Parse("record", json)
+	if err != nil {
+		return broker.Stanza{}, err
+	}
+	policy, err := stanza.Policy(&jobfile.Job{Format: jobfile.Sbatch, Stanza: block})
+	if err != nil {
+		return broker.Stanza{}, err
+	}
+	// The jobs of these tests have one knob of the two that a broker looks at.
+	out := broker.Stanza{Apply: policy.Mode == tuning.Apply, Cores: broker.Knob{Values: []int64{1, 2, 3}}}
+	if c := policy.Checkpoint; c != nil {
+		out.Signal, out.Exit, out.Done = c.Signal, c.Exit, c.Done != ""
+	}
+	return out, nil
+}
+
+// marking notes for whom an effect is, and can be struck before it.
+type marking struct {
+	act.Actor
+
+	hook *hook
+}
+
+func (m marking) before(job, verb string) {
+	m.hook.acting(job)
+	m.hook.reached("before:" + verb)
+}
+
+func (m marking) Signal(ctx context.Context, job, signal string) error {
+	m.before(job, "signal")
+	return m.Actor.Signal(ctx, job, signal)
+}
+
+func (m marking) Requeue(ctx context.Context, job string) error {
+	m.before(job, "requeue")
+	return m.Actor.Requeue(ctx, job)
+}
+
+func (m marking) Update(ctx context.Context, job string, u act.Update) error {
+	m.before(job, "update")
+	return m.Actor.Update(ctx, job, u)
+}
+
+func (m marking) Release(ctx context.Context, job string) error {
+	m.before(job, "release")
+	return m.Actor.Release(ctx, job)
+}
+
+// calm hides what others do on the node: the machine that runs these tests is busy
+// with others, and every epoch would count as disturbed.
+type calm struct{ *exporterapi.Client }
+
+// Window leaves out what the neighbours did.
+func (c calm) Window(ctx context.Context, job string, attempt int, after uint64) (exporterapi.Window, error) {
+	w, err := c.Client.Window(ctx, job, attempt, after)
+	for _, s := range w.Samples {
+		delete(s.Values, exporterapi.ColNodeBusy)
+		delete(s.Values, exporterapi.ColNodeSteal)
+		delete(s.Values, exporterapi.ColCPUPressure)
+	}
+	return w, err
+}

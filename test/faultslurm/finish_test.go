@@ -1,0 +1,127 @@
+package faultslurm_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"time"
+)
+
+// finish has the jobs come to their end and says what became of them.
+func (r *round) finish() (map[string]verdict, error) {
+	r.pending.Wait()
+	if err := os.WriteFile(r.hurry(), nil, 0o644); err != nil { //nolint:gosec // the jobs look for it
+		return nil, err
+	}
+	records, err := r.ended()
+	if err != nil {
+		return nil, err
+	}
+	verdicts := map[string]verdict{}
+	for _, j := range r.jobs {
+		verdicts[j.id] = r.w.judge(j, records[j.id])
+	}
+	return verdicts, nil
+}
+
+// ended waits until Slurm is through with every job, or nothing happens any more.
+func (r *round) ended() (map[string]record, error) {
+	told, idle := time.Now(), 0
+	since := map[string]time.Time{}
+	for end := time.Now().Add(patience); ; time.Sleep(500 * time.Millisecond) {
+		records, err := r.w.jobs()
+		if err != nil {
+			return nil, err
+		}
+		r.hasten(records, since)
+		open := 0
+		for _, j := range r.jobs {
+			if !records[j.id].ended() {
+				open++
+				if time.Since(told) > 15*time.Second {
+					r.w.t.Logf("%s job %s: %s", time.Now().Format("15:04:05.000"), j.id, records[j.id].show())
+				}
+			}
+		}
+		if time.Since(told) > 15*time.Second {
+			told = time.Now()
+		}
+		if r.stuck(records) {
+			idle++
+		} else {
+			idle = 0
+		}
+		if idle > 40 {
+			return records, nil
+		}
+		if open == 0 || time.Now().After(end) {
+			return records, nil
+		}
+	}
+}
+
+// hasten ends waits that are Slurm's: two minutes after a requeue of its own. An owner
+// whose release was forgotten releases again.
+func (r *round) hasten(records map[string]record, since map[string]time.Time) {
+	for _, j := range r.jobs {
+		rec := records[j.id]
+		state := rec["JobState"] + rec["Reason"] + rec["Restarts"]
+		switch at, ok := since[j.id+state]; {
+		case !ok:
+			since[j.id+state] = time.Now()
+		case time.Since(at) < 5*time.Second || rec["JobState"] != "PENDING":
+		case j.held && rec["Reason"] == "JobHeldUser":
+			if err := j.release(); err != nil && !refused(err) {
+				r.complain("release %s: %v", j.id, err)
+			}
+		case rec["Reason"] == "BeginTime" && rec.restarts() > 0:
+			if _, err := r.w.run("root", "scontrol", "update", "JobId="+j.id, "StartTime=now"); err != nil && !refused(err) {
+				r.complain("start %s: %v", j.id, err)
+			}
+		}
+	}
+}
+
+// stuck tells whether those that have not ended are only jobs that somebody holds, and
+// those that wait for them.
+func (r *round) stuck(records map[string]record) bool {
+	for _, j := range r.jobs {
+		rec := records[j.id]
+		if !rec.ended() && rec["JobState"] != "SPECIAL_EXIT" && !strings.HasPrefix(rec["Reason"], "JobHeld") && rec["Reason"] != "Dependency" {
+			return false
+		}
+	}
+	return true
+}
+
+// passive are the faults that nobody inflicts: jobs that came to their end in the
+// move that asked them to save.
+func (r *round) passive() []strike {
+	var out []strike
+	for i, o := range r.w.owners {
+		for _, j := range r.jobs {
+			told := readJournal(j.journal(), j.epochs)
+			if n := len(told.attempts); j.owner == o && j.way == wayEnd && told.ends == 1 && told.attempts[n-1].saved > 0 {
+				out = append(out, strike{fault: fault{kind: kindEnd, owner: i}, touched: []string{j.id}})
+			}
+		}
+	}
+	return out
+}
+
+// clear cancels what is left of the round.
+func (r *round) clear() error {
+	var errs []error
+	for _, j := range r.jobs {
+		if _, err := r.w.c.Run(context.WithoutCancel(r.w.t.Context()), "root", "scancel", j.id); err != nil && !refused(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// patience is how long the jobs of a round may take to end once nothing meets them any
+// more: a machine that does other things, and a slurmctld that lost its database, take
+// their time.
+const patience = 5 * time.Minute

@@ -1,0 +1,171 @@
+package faultslurm_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Ways in which a job answers when it is asked to save.
+const (
+	wayLeave = "leave"
+	waySay   = "say"
+	wayEnd   = "end"
+)
+
+// job is a batch script, and what is to become of it.
+type job struct {
+	owner  *owner
+	name   string
+	way    string        // how it answers when it is asked to save
+	exit   bool          // its stanza promises to leave; else to say so
+	late   time.Duration // with wayEnd: how long after the signal it ends
+	epochs int
+	status int  // that it ends with
+	plain  bool // without a stanza
+	after  *job // it runs once this one succeeded
+	wait   bool // sbatch --wait
+	by     bool // submitted by the controller
+
+	id     string
+	waited chan error // how sbatch --wait ended
+
+	// What the harness did to it.
+	cancelled bool
+	held      bool
+	limit     string // time limit that its owner set
+}
+
+const (
+	epoch   = 150 * time.Millisecond
+	pattern = `epoch (?P<epoch>\d+)/(?P<total>\d+) loss (?P<loss>\S+) acc (?P<quality>\S+)`
+)
+
+func (j *job) path(suffix string) string { return filepath.Join(j.owner.home, j.name+suffix) }
+
+// script is a job whose knobs change nothing about its epochs, so that settings are
+// tried one after another: each is a real move.
+func (j *job) script(hurry string) string {
+	checkpoint := "#TUNE checkpoint signal=USR1 grace=20s done='^saved$'\n"
+	if j.exit {
+		checkpoint = "#TUNE checkpoint signal=USR1 grace=20s exit=85\n"
+	}
+	stanza := "#TUNE mode=apply objective=time\n#TUNE knob cores values=1,2,3\n#TUNE knob batch_size env=BATCH_SIZE values=1,2,3 default=1\n" +
+		"#TUNE progress pattern='" + pattern + "'\n" + checkpoint +
+		"#TUNE quality direction=max max_loss=1\n#TUNE profile warmup_epochs=0 epochs=2\n#TUNE budget restarts=8 probes=8\n"
+	if j.plain {
+		stanza = ""
+	}
+	return fmt.Sprintf(`#!/bin/sh
+#SBATCH --job-name=%[1]s --output=%[2]s --open-mode=append --requeue
+#SBATCH --partition=%[12]s --cpus-per-task=1 --mem=256M --time=00:20:00
+%[3]s
+exec %[4]s --journal %[5]s --epochs %[6]d --epoch %[7]v --way %[8]s --late %[9]v --status %[10]d --hurry %[11]s
+`, j.name, j.path(".out"), stanza, j.owner.w.program("faultjob"), j.path(".journal"), j.epochs, epoch, j.way, j.late, j.status, hurry, j.owner.partition)
+}
+
+// submit makes the job, once.
+func (j *job) submit(hurry string) error {
+	script := j.script(hurry)
+	if j.by {
+		return j.submitBy(script)
+	}
+	args := []string{"--parsable"}
+	if j.after != nil {
+		args = append(args, "--dependency=afterok:"+j.after.id)
+	}
+	if j.wait {
+		args = append(args, "--wait")
+	}
+	cmd, err := j.owner.background("sbatch", args...)
+	if err != nil {
+		return err
+	}
+	cmd.Stdin = strings.NewReader(script)
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("sbatch: %w: %s", errors.Join(err, cmd.Wait()), said.String())
+	}
+	j.id, _, _ = strings.Cut(strings.TrimSpace(line), ";")
+	j.waited = make(chan error, 1)
+	go func() { j.waited <- cmd.Wait() }()
+	return nil
+}
+
+// submitBy has the controller submit the job. Who does not know the outcome asks
+// again: the same request never makes a second job.
+func (j *job) submitBy(script string) error {
+	file := j.path(".sbatch")
+	if err := os.WriteFile(file, []byte(script), 0o644); err != nil { //nolint:gosec // its owner reads it
+		return err
+	}
+	for end := time.Now().Add(90 * time.Second); ; time.Sleep(300 * time.Millisecond) {
+		cmd, err := j.owner.background(j.owner.w.program("pitchpipe"), "run", "--config=", "--socket="+filepath.Join(j.owner.dir, "controller.sock"), "--request="+j.name, file)
+		if err != nil {
+			return err
+		}
+		out, err := cmd.Output()
+		if err == nil {
+			j.id = strings.TrimSpace(string(out))
+			return nil
+		}
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			err = fmt.Errorf("%w: %s", err, exit.Stderr)
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("submit %s: %w", j.name, err)
+		}
+	}
+}
+
+// release ends the owner's hold.
+func (j *job) release() error {
+	_, err := j.owner.as("scontrol", "release", j.id)
+	return err
+}
+
+// code is what sbatch --wait ended with; ok is false where it has not yet.
+func (j *job) code(limit time.Duration) (code int, ok bool) {
+	select {
+	case err := <-j.waited:
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			return exit.ExitCode(), true
+		}
+		return 0, err == nil
+	case <-time.After(limit):
+		return 0, false
+	}
+}
+
+// journal is what the job noted; empty where it never ran.
+func (j *job) journal() string {
+	text, err := os.ReadFile(j.path(".journal"))
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// said is the end of the job's output.
+func (j *job) said() string {
+	text, err := os.ReadFile(j.path(".out"))
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-12):], "\n") + "\n"
+}

@@ -1,0 +1,237 @@
+package faultslurm_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// errMissed: nothing was in the middle of anything that the fault could meet.
+var errMissed = errors.New("it met nothing")
+
+// opportunity is how long a fault waits for something that it can meet.
+const opportunity = 5 * time.Second
+
+// inflict does a fault and returns the jobs that it touched.
+func (r *round) inflict(f fault) ([]string, error) {
+	o := r.w.owners[f.owner]
+	switch f.kind {
+	case kindAfter, kindBefore, kindSaved:
+		return r.killAt(o, o.controller, o.orders, f.point)
+	case kindAnywhere:
+		return r.killAnywhere(o, o.controller)
+	case kindBroker, kindBrokerAny:
+		o = r.w.owners[1]
+		if f.kind == kindBrokerAny {
+			return r.killAnywhere(o, o.broker)
+		}
+		return r.killAt(o, o.broker, o.brokerOrders(), f.point)
+	case kindCancel, kindHold, kindUpdate:
+		return r.meddle(o, f)
+	case kindDisk:
+		return r.fillDisk(o)
+	case kindSettings:
+		return r.distrust(o, f.action)
+	case kindCtldKill, kindCtldTerm:
+		return r.restartCtld(f.kind == kindCtldKill)
+	case kindCtldStop:
+		return r.stopCtld()
+	case kindNode:
+		return r.restartNode()
+	}
+	return nil, fmt.Errorf("no such fault: %s", f.kind)
+}
+
+// hit waits until the process was struck.
+func (r *round) hit(orders, point, action string) (hit, error) {
+	if err := arm(orders, order{Point: point, Action: action}); err != nil {
+		return hit{}, err
+	}
+	for end := time.Now().Add(opportunity); ; time.Sleep(20 * time.Millisecond) {
+		if h, ok := struck(orders); ok {
+			return h, nil
+		}
+		if time.Now().After(end) || r.over() {
+			if err := os.Remove(filepath.Join(orders, armFile)); err == nil {
+				return hit{}, errMissed
+			}
+			// It is being carried out just now.
+			time.Sleep(100 * time.Millisecond)
+			if h, ok := struck(orders); ok {
+				return h, nil
+			}
+			return hit{}, errMissed
+		}
+	}
+}
+
+func (r *round) killAt(o *owner, k *keeper, orders, point string) ([]string, error) {
+	p := k.plan()
+	h, err := r.hit(orders, point, actionKill)
+	if err != nil {
+		k.unplan(p)
+		return nil, err
+	}
+	<-p.ended
+	touched := o.moving()
+	if r.byID(h.Job) != nil {
+		touched[h.Job] = ""
+	}
+	return slices.Sorted(maps.Keys(touched)), r.awake(o)
+}
+
+// met waits until a job of one of the owners is being moved.
+func (r *round) met(owners ...*owner) ([]string, error) {
+	for end := time.Now().Add(opportunity); ; time.Sleep(30 * time.Millisecond) {
+		var out []string
+		for _, o := range owners {
+			for id := range o.moving() {
+				if r.byID(id) != nil {
+					out = append(out, id)
+				}
+			}
+		}
+		if len(out) > 0 {
+			slices.Sort(out)
+			return out, nil
+		}
+		if time.Now().After(end) || r.over() {
+			return nil, errMissed
+		}
+	}
+}
+
+func (r *round) killAnywhere(o *owner, k *keeper) ([]string, error) {
+	if _, err := r.met(o); err != nil {
+		return nil, err
+	}
+	time.Sleep(time.Duration(r.random(700)) * time.Millisecond)
+	k.crash()
+	touched := o.moving()
+	if len(touched) == 0 {
+		return nil, errors.Join(errMissed, r.awake(o))
+	}
+	return slices.Sorted(maps.Keys(touched)), r.awake(o)
+}
+
+// awake waits until the controller is there again.
+func (r *round) awake(o *owner) error {
+	for end := time.Now().Add(90 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		_, err := o.client.Jobs(r.w.t.Context())
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("the controller of %s does not come back: %w\n%s", o.name, err, tail(o.log(), 20))
+		}
+	}
+}
+
+// meddle has the owner do something to a job that is just between two steps.
+func (r *round) meddle(o *owner, f fault) ([]string, error) {
+	h, err := r.hit(o.orders, f.point, actionPause)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.WriteFile(filepath.Join(o.orders, goFile), nil, 0o600) }()
+	j := r.byID(h.Job)
+	if j == nil || j.plain || f.kind == kindCancel && (j.by || r.needed(j)) {
+		return nil, errMissed
+	}
+	switch f.kind {
+	case kindCancel:
+		j.cancelled = true // whatever scancel says of it
+		_, err = o.as("scancel", j.id)
+	case kindHold:
+		if _, err = o.as("scontrol", "hold", j.id); err == nil {
+			j.held = true
+			r.later(3*time.Second, j.release)
+		}
+	default:
+		if _, err = o.as("scontrol", "update", "JobId="+j.id, f.action); err == nil && strings.HasPrefix(f.action, "TimeLimit") {
+			_, j.limit, _ = strings.Cut(f.action, "=")
+		}
+	}
+	if err != nil && refused(err) {
+		return nil, errMissed
+	}
+	return []string{j.id}, err
+}
+
+// refused tells of a command that came too late, or too early, for the job's state.
+func refused(err error) bool {
+	for _, text := range []string{"no longer pending", "already completing", "already finished", "Invalid job id", "is disabled"} {
+		if strings.Contains(err.Error(), text) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *round) fillDisk(o *owner) ([]string, error) {
+	if _, err := r.met(o); err != nil {
+		return nil, err
+	}
+	free, err := o.fill()
+	if err != nil {
+		return nil, err
+	}
+	time.Sleep(time.Duration(1500+r.random(1500)) * time.Millisecond)
+	touched := o.moving()
+	if err := errors.Join(free(), r.awake(o)); err != nil || len(touched) == 0 {
+		return nil, errors.Join(err, errMissed)
+	}
+	return slices.Sorted(maps.Keys(touched)), nil
+}
+
+// distrust makes the folder of the settings one that nobody should believe, until an
+// attempt began.
+func (r *round) distrust(o *owner, how string) ([]string, error) {
+	dir := filepath.Join(o.dir, filepath.Base(settingsFolder))
+	var err error
+	switch how {
+	case "writable":
+		err = os.Chmod(dir, 0o777)
+	case "foreign":
+		err = os.Chown(dir, 65534, -1)
+	default:
+		err = os.Chmod(dir, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	from := time.Now()
+	var touched []string
+	for end := from.Add(opportunity); len(touched) == 0 && time.Now().Before(end) && !r.over(); time.Sleep(100 * time.Millisecond) {
+		for _, j := range r.jobs {
+			if j.owner == o && !j.plain && r.beganSince(j, from) {
+				touched = append(touched, j.id)
+			}
+		}
+	}
+	until := time.Now()
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Chown(dir, o.uid, -1)); err != nil || len(touched) == 0 { //nolint:gosec // the TaskProlog reads it
+		return nil, errors.Join(err, errMissed)
+	}
+	for _, j := range r.jobs {
+		told := readJournal(j.journal(), j.epochs)
+		for _, a := range told.attempts {
+			if j.owner == o && a.began.After(from.Add(time.Second)) && a.began.Before(until) && a.batch != "-" {
+				r.complain("job %s: an attempt took BATCH_SIZE=%s out of a folder that is not to be trusted (%s)", j.id, a.batch, how)
+			}
+		}
+	}
+	return touched, nil
+}
+
+// beganSince tells whether an attempt that is not the first began after a time.
+func (r *round) beganSince(j *job, from time.Time) bool {
+	told := readJournal(j.journal(), j.epochs)
+	n := len(told.attempts)
+	return n > 1 && told.attempts[n-1].began.After(from)
+}

@@ -1,0 +1,145 @@
+package faultslurm_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// fates are jobs of which a killed slurmctld forgot something that it had
+// acknowledged, and what.
+type fates struct {
+	mu  sync.Mutex
+	why map[string][]string
+}
+
+func (f *fates) add(id, why string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.why == nil {
+		f.why = map[string][]string{}
+	}
+	f.why[id] = append(f.why[id], why)
+}
+
+func (f *fates) of(id string) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.why[id])
+}
+
+// judge says what became of a job that should be through by now.
+func (w *world) judge(j *job, r record) verdict {
+	v := verdict{job: j}
+	say := func(flag *bool, format string, args ...any) {
+		*flag = true
+		v.why = append(v.why, fmt.Sprintf(format, args...))
+	}
+	told := readJournal(j.journal(), j.epochs)
+	if j.plain && j.after != nil && j.after.status != 0 {
+		return v
+	}
+	if len(told.twice) > 0 {
+		say(&v.twice, "%s", strings.Join(told.twice, "; "))
+	}
+	if len(told.epochs) > 0 {
+		say(&v.epochs, "%s", strings.Join(told.epochs, "; "))
+	}
+	var state bool
+	switch {
+	case !r.ended():
+		say(&v.lost, "it has not ended: %s", r.show())
+	case j.cancelled && r["JobState"] == "CANCELLED":
+		state = true
+	case r["JobState"] == "COMPLETED" && j.status == 0, r["JobState"] == "FAILED" && j.status != 0 && r["ExitCode"] == fmt.Sprintf("%d:0", j.status):
+		if state = told.ends == 1+told.again; !state {
+			say(&v.lost, "Slurm says %s, and the job came to its end %d times", r["JobState"], told.ends)
+		}
+	default:
+		say(&v.lost, "it ended as %s", r.show())
+	}
+	if j.limit != "" && r.ended() && r["TimeLimit"] != j.limit {
+		v.why = append(v.why, fmt.Sprintf("its owner set the time limit %s, and it is %s", j.limit, r["TimeLimit"]))
+		state = false
+	}
+	if told.again > 0 {
+		say(&v.again, "it came to its end between its save and the requeue: the rest was done again")
+	}
+	w.judgeRecords(j, r, say, &v)
+	if j.wait {
+		code, ok := j.code(90 * time.Second)
+		if !ok {
+			say(&v.waited, "sbatch --wait does not end")
+		} else if code == 85 && j.way == wayLeave {
+			w.early.Add(1)
+		} else if code != j.status && !j.cancelled {
+			say(&v.waited, "sbatch --wait returned %d, want %d", code, j.status)
+		}
+	}
+	if j.after != nil {
+		w.judgeAfter(j, told, say, &v)
+	}
+	right := state && !v.lost && !v.twice && !v.epochs && !v.waited && !v.dependa
+	v.once = right && !v.again
+	// A job that is left behind is nobody's fate but ours.
+	if why := w.fates.of(j.id); !right && r.ended() && len(why) > 0 {
+		v.slurms = true
+		v.why = append(v.why, "slurmctld forgot: "+strings.Join(why, "; "))
+	}
+	v.fine = right || v.slurms
+	return v
+}
+
+// judgeRecords holds what accounting remembers against the job's state.
+func (w *world) judgeRecords(j *job, r record, say func(*bool, string, ...any), v *verdict) {
+	var lines []string
+	for end := time.Now().Add(30 * time.Second); r.ended(); time.Sleep(300 * time.Millisecond) {
+		out, err := w.run("slurm", "sacct", "-D", "-X", "-n", "-P", "-j", j.id, "-o", "state")
+		lines = strings.Fields(strings.ReplaceAll(out, "CANCELLED by ", "CANCELLED+"))
+		if err == nil && len(lines) > 0 && strings.HasPrefix(lines[len(lines)-1], r["JobState"]) {
+			break
+		}
+		if time.Now().After(end) {
+			say(&v.lost, "accounting says %q of a job that is %s (%v)", lines, r["JobState"], err)
+			return
+		}
+	}
+	for i, state := range lines {
+		if i < len(lines)-1 && state != "REQUEUED" {
+			say(&v.twice, "accounting has the runs %q", lines)
+			return
+		}
+	}
+}
+
+// judgeAfter tells whether a dependant ran once and after what it depends on.
+func (w *world) judgeAfter(j *job, own told, say func(*bool, string, ...any), v *verdict) {
+	before := readJournal(j.after.journal(), j.after.epochs)
+	switch {
+	case len(own.attempts) != 1:
+		say(&v.dependa, "a dependant ran %d times", len(own.attempts))
+	case before.ends != 1+before.again:
+		say(&v.dependa, "what it depends on came to its end %d times", before.ends)
+	case own.attempts[0].began.Before(before.ended):
+		say(&v.dependa, "it began %v before the end of what it depends on", before.ended.Sub(own.attempts[0].began))
+	}
+}
+
+// explain is what a person needs who looks for the cause.
+func (w *world) explain(v verdict) string {
+	var b strings.Builder
+	j := v.job
+	fmt.Fprintf(&b, "job %s (%s, %s of %s): %s\n-- journal\n%s-- output\n%s", j.id, j.name, j.way, j.owner.name, strings.Join(v.why, "; "), shorten(j.journal()), j.said())
+	story, err := j.owner.client.Explain(w.t.Context(), j.id)
+	fmt.Fprintf(&b, "-- explain %v\n", err)
+	for _, l := range story.Lines {
+		fmt.Fprintf(&b, "%s %s %v\n", l.At.Format("15:04:05.000"), l.Text, l.Why)
+	}
+	for _, name := range []string{"slurmctld.log", w.c.Nodes()[0] + ".log", w.c.Nodes()[1] + ".log"} {
+		fmt.Fprintf(&b, "-- %s\n%s", name, grep(w.c.Dir()+"/log/"+name, j.id))
+	}
+	fmt.Fprintf(&b, "-- controller\n%s", grep(j.owner.log(), j.id))
+	return b.String()
+}

@@ -1,0 +1,303 @@
+package faultslurm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	exporterapi "pitchpipe/exporter/api"
+	"pitchpipe/test/slurmcluster"
+)
+
+// policy lets the tuner do all it can.
+const policy = `default:
+  max_mode: apply
+  above_request: true
+  control: 0
+  probe_share: 1
+  user_restarts: 0
+  total_restarts: 0
+  pause_after: 0
+  margin: 1
+`
+
+// What a user's controller has, below his home.
+const (
+	stateFolder    = "ctl"
+	settingsFolder = stateFolder + "/env"
+)
+
+// Partitions: one of jobs that their owner's controller tunes, one of the site's.
+const (
+	ownPartition  = "own"
+	sitePartition = "site"
+)
+
+const (
+	clusterCPUs     = 96 // of each node: jobs mostly wait, and none of them for another
+	clusterMemoryMB = 65536
+
+	// After this, and ten seconds, slurmctld believes a node that it has no process of a job.
+	batchStart = 2 * time.Second
+)
+
+// world is one cluster with everything that works in it.
+type world struct {
+	t        *testing.T
+	c        *slurmcluster.Cluster
+	dir      string // of the programs, orders and logs; all users can reach it
+	exporter string // socket
+	owners   []*owner
+	fates    fates
+	early    atomic.Int64 // sbatch --wait that took leaving for the end
+	ctld     sync.Mutex   // of who ends and starts slurmctld
+}
+
+// newWorld brings everything up; nothing is left of it after the test.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	options := slurmcluster.Options{Nodes: 2, CPUs: clusterCPUs, MemoryMB: clusterMemoryMB, Accounting: true}
+	if err := slurmcluster.Available(options); err != nil {
+		slurmcluster.Need(t, nil, err)
+	}
+	if err := sweep(); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := newFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, dir: dir, exporter: filepath.Join(dir, "exporter.sock")}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	w.programs()
+	options.JobSubmitLua, options.Files = w.plugin()
+	options.TaskProlog = w.prolog()
+	options.Lines = []string{
+		// The exporter sees the jobs of every cluster on this machine, by their numbers.
+		fmt.Sprintf("FirstJobId=%d", 1_000_000+os.Getpid()%50_000*1000),
+		"RequeueExitHold=85", "MinJobAge=300", "KillWait=3", fmt.Sprintf("BatchStartTimeout=%d", int(batchStart.Seconds())),
+		"PartitionName=" + ownPartition + " Nodes=ALL Default=YES MaxTime=INFINITE State=UP", "PartitionName=" + sitePartition + " Nodes=ALL MaxTime=INFINITE State=UP",
+		"SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,sched_min_interval=0",
+	}
+	c, err := slurmcluster.Start(t.Context(), options)
+	w.c = slurmcluster.Need(t, c, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(c.Logs())
+		}
+		if err := c.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	w.startExporter()
+	w.owners = append(w.owners, newOwner(w, slurmcluster.Alpha, false))
+	w.owners = append(w.owners, newOwner(w, slurmcluster.Beta, true))
+	return w
+}
+
+// programs builds what jobs and controllers run.
+func (w *world) programs() {
+	w.t.Helper()
+	out, err := exec.CommandContext(w.t.Context(), "go", "build", "-o", w.dir, "pitchpipe/controller/cmd/pitchpipe",
+		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/faultslurm/cmd/faultjob").CombinedOutput()
+	if err != nil {
+		w.t.Fatalf("go build: %v\n%s", err, out)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := copyFile(self, w.program("controller"), 0o755); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) program(name string) string { return filepath.Join(w.dir, name) }
+
+func copyFile(from, to string, mode os.FileMode) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+const scripts = "../../scripts/slurm"
+
+// plugin is the shipped submission plugin as a site installs it.
+func (w *world) plugin() (submit string, modules []string) {
+	w.t.Helper()
+	dir := filepath.Join(w.dir, "lua")
+	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // slurmctld reads it
+		w.t.Fatal(err)
+	}
+	found, err := filepath.Glob(filepath.Join(scripts, "pitchpipe*.lua"))
+	if err != nil || len(found) == 0 {
+		w.t.Fatalf("modules of the plugin: %v, %v", found, err)
+	}
+	for _, f := range found {
+		if err := copyFile(f, filepath.Join(dir, filepath.Base(f)), 0o644); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	submit = filepath.Join(dir, "job_submit.lua")
+	w.edit(filepath.Join(scripts, "job_submit.lua"), submit, "/etc/slurm/pitchpipe", dir)
+	return submit, nil
+}
+
+// siteDir is the folder of the site's controller.
+func (w *world) siteDir() string { return filepath.Join(w.dir, "state-site") }
+
+// prolog is the shipped TaskProlog, once for each partition: the site's starts the
+// listeners, too, and a user's own controller does that itself.
+func (w *world) prolog() string {
+	w.t.Helper()
+	for partition, conf := range map[string]string{
+		ownPartition: "owner_dir=" + settingsFolder + "\n",
+		sitePartition: "site_dir=" + filepath.Join(w.siteDir(), filepath.Base(settingsFolder)) + "\nsite_user=" + slurmcluster.Controller +
+			"\nexporter=" + w.exporter + "\nlistener=" + w.program("pitchpipe") + "\n",
+	} {
+		name := filepath.Join(w.dir, "prolog-"+partition)
+		if err := os.WriteFile(name+".conf", []byte(conf), 0o644); err != nil { //nolint:gosec // all jobs read it
+			w.t.Fatal(err)
+		}
+		w.edit(filepath.Join(scripts, "task_prolog"), name, "\nconf=/etc/pitchpipe/task_prolog.conf", "\nconf="+name+".conf")
+		if err := os.Chmod(name, 0o755); err != nil { //nolint:gosec // it is a program
+			w.t.Fatal(err)
+		}
+	}
+	prolog := filepath.Join(w.dir, "task_prolog")
+	text := "#!/bin/sh\nexec " + filepath.Join(w.dir, "prolog-") + "$SLURM_JOB_PARTITION\n"
+	if err := os.WriteFile(prolog, []byte(text), 0o755); err != nil { //nolint:gosec // it is a program
+		w.t.Fatal(err)
+	}
+	return prolog
+}
+
+// edit copies a text with one place of it changed.
+func (w *world) edit(from, to, before, after string) {
+	w.t.Helper()
+	text, err := os.ReadFile(from)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if !strings.Contains(string(text), before) {
+		w.t.Fatalf("%s does not hold %q", from, before)
+	}
+	if err := os.WriteFile(to, []byte(strings.Replace(string(text), before, after, 1)), 0o644); err != nil { //nolint:gosec // daemons read it
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) startExporter() {
+	w.t.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), w.program("pitchpipe-exporter"), "--socket", w.exporter,
+		"--web.listen-address=", "--sampling.interval=500ms", "--sampling.discover=100ms", "--log.level=error", "--api.readers="+slurmcluster.Controller)
+	p := start(w.t, cmd, filepath.Join(w.dir, "exporter.log"))
+	w.t.Cleanup(func() { p.end(w.t) })
+	meter := exporterapi.NewClient(w.exporter)
+	defer meter.Close()
+	await(w.t, "the exporter", func() error { _, err := meter.Node(w.t.Context()); return err })
+}
+
+// await waits for what must come, however loaded the machine is.
+func await(t *testing.T, what string, ask func() error) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		err := ask()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+// run runs a command in the cluster as a user, and once more where slurmctld did not
+// answer.
+func (w *world) run(user, program string, args ...string) (string, error) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		out, err := w.c.Run(w.t.Context(), user, program, args...)
+		if err == nil || time.Now().After(end) || !unreached(err) {
+			return out, err
+		}
+	}
+}
+
+// unreached tells of a command that slurmctld did not answer.
+func unreached(err error) bool {
+	for _, text := range []string{"connect failure", "Connection refused", "Socket timed out", "Zero Bytes", "Unable to contact", "Connection reset", "timed out"} {
+		if strings.Contains(err.Error(), text) {
+			return true
+		}
+	}
+	return false
+}
+
+// jobs is what scontrol shows of every job, by its id.
+func (w *world) jobs() (map[string]record, error) {
+	out, err := w.run("slurm", "scontrol", "-o", "show", "job")
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]record{}
+	for line := range strings.Lines(out) {
+		r := record{}
+		for word := range strings.FieldsSeq(line) {
+			if key, value, ok := strings.Cut(word, "="); ok && r[key] == "" {
+				r[key] = value
+			}
+		}
+		if id := r["JobId"]; id != "" {
+			all[id] = r
+		}
+	}
+	return all, nil
+}
+
+// record is what scontrol shows of a job.
+type record map[string]string
+
+func (r record) restarts() int {
+	n, err := strconv.Atoi(r["Restarts"])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// ended tells whether Slurm has done with a job.
+func (r record) ended() bool {
+	switch r["JobState"] {
+	case "PENDING", "RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING", "REQUEUED", "SPECIAL_EXIT", "REQUEUE_HOLD", "":
+		return false
+	}
+	return true
+}
+
+// show is one line for a failure.
+func (r record) show() string {
+	return fmt.Sprintf("%s %s restarts %s exit %s cpus %s limit %s start %s end %s", r["JobState"], r["Reason"], r["Restarts"], r["ExitCode"],
+		r["NumCPUs"], r["TimeLimit"], r["StartTime"], r["EndTime"])
+}

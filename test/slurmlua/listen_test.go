@@ -1,0 +1,352 @@
+package slurmlua_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector"
+	"pitchpipe/exporter/collector/cgroup"
+	"pitchpipe/exporter/collector/energy"
+	"pitchpipe/exporter/collector/node"
+	"pitchpipe/exporter/hostfs"
+	"pitchpipe/exporter/sampler"
+	"pitchpipe/exporter/server"
+	"pitchpipe/exporter/window"
+	"pitchpipe/test/slurmcluster"
+)
+
+// stage is a running Slurm whose prolog starts a listener, and a node's exporter.
+type stage struct {
+	*slurmcluster.Cluster
+
+	site     site
+	socket   string
+	listener string
+	store    *window.Store
+}
+
+func newStage(t *testing.T, o slurmcluster.Options) *stage {
+	t.Helper()
+	if err := slurmcluster.Available(slurmcluster.Options{}); err != nil {
+		slurmcluster.Need(t, nil, err)
+	}
+	s := &stage{site: newSite(t, false)}
+	s.socket, s.listener = filepath.Join(s.site.root, "exporter.sock"), filepath.Join(s.site.root, "listener")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.site.write(t, s.listener, string(text), 0, 0o755)
+	s.site.write(t, s.site.conf, "site_dir="+s.site.dir+"\nsite_user=nobody\nexporter="+s.socket+"\nlistener="+s.listener+"\n", 0, 0o644)
+	s.export(t)
+
+	// The numbers of the jobs are no other cluster's on this machine: the exporter sees all.
+	o.TaskProlog = s.site.prolog
+	o.Lines = append(o.Lines, "FirstJobId="+strconv.Itoa(2_000_000+100*os.Getpid()%40_000_000))
+	c, err := slurmcluster.Start(t.Context(), o)
+	s.Cluster = slurmcluster.Need(t, c, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(s.Logs())
+		}
+		if err := s.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// export runs the node's exporter.
+func (s *stage) export(t *testing.T) {
+	t.Helper()
+	root := hostfs.Root{}
+	machine := node.New(root)
+	s.store = window.New(window.Config{})
+	marks := sampler.New(sampler.Config{Interval: 250 * time.Millisecond, Discover: 50 * time.Millisecond, Cores: 2},
+		attrib.NewScanner(root, attrib.TrustNone), []collector.Collector{cgroup.New(root)}, machine, energy.NewModeller(energy.Model{Idle: 40, Max: 120}), s.store)
+	serve, err := server.New(server.Config{Socket: s.socket}, api.Node{Hostname: "n1"}, s.store, marks, http.NotFoundHandler())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 2)
+	go func() { done <- marks.Run(ctx) }()
+	go func() { done <- serve.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// submit submits a script of Alpha's with what the plugin would have marked it with.
+func (s *stage) submit(t *testing.T, script string, args ...string) string {
+	t.Helper()
+	cmd, err := s.Command(t.Context(), slurmcluster.Alpha, "sbatch", append([]string{"--parsable", "--output=%j.out", "--mem=512"}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(cmd.Env, "PITCHPIPE_JOB=1::", "SLURM_STEP_ID=7") // as where a step's shell submits
+	cmd.Stdin = strings.NewReader(script)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("sbatch: %v: %s", err, stderr.String())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func (s *stage) as(t *testing.T, user, program string, args ...string) string {
+	t.Helper()
+	out, err := s.Run(t.Context(), user, program, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (s *stage) home(name string) string { return filepath.Join(s.Home(slurmcluster.Alpha), name) }
+
+// let makes the file that a job waits for.
+func (s *stage) let(t *testing.T, name string) {
+	t.Helper()
+	if err := os.WriteFile(s.home(name), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// told is what an attempt has told.
+type told struct {
+	Epochs []int
+	Saves  int
+	Ended  bool
+}
+
+func (s *stage) told(id string, attempt int) told {
+	w, ok := s.store.Window("slurm/"+id, attempt, 0, func(api.Job) bool { return true })
+	if !ok || w.Job.Attempt != attempt {
+		return told{}
+	}
+	out := told{Saves: w.Job.Saves, Ended: w.Job.Ended}
+	for _, sample := range w.Samples {
+		if sample.Mark != nil {
+			out.Epochs = append(out.Epochs, sample.Mark.Epoch)
+		}
+	}
+	return out
+}
+
+func (s *stage) await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in two minutes: %s", what)
+		}
+	}
+}
+
+func (s *stage) awaitTold(t *testing.T, id string, attempt int, want told) {
+	t.Helper()
+	deadline := time.Now().Add(2 * time.Minute)
+	for {
+		diff := cmp.Diff(want, s.told(id, attempt))
+		if diff == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			out, _ := os.ReadFile(s.home(id + ".out"))
+			t.Fatalf("attempt %d (-want +got):\n%s\nits output:\n%s", attempt, diff, out)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// listeners are the processes that listen for a job.
+func (s *stage) listeners(t *testing.T, id string) []int {
+	t.Helper()
+	names, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []int
+	for _, dir := range names {
+		line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if err != nil || !bytes.HasPrefix(line, []byte(s.listener+"\x00")) {
+			continue
+		}
+		environ, err := os.ReadFile(filepath.Join(dir, "environ"))
+		if err != nil || !bytes.Contains(environ, []byte("SLURM_JOB_ID="+id+"\x00")) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, pid)
+	}
+	return out
+}
+
+// awaitListening waits until a listener of the job has its output open: what an
+// attempt writes before may be lost.
+func (s *stage) awaitListening(t *testing.T, id, output string) {
+	t.Helper()
+	s.await(t, "a listener has the output open", func() bool {
+		for _, pid := range s.listeners(t, id) {
+			names, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+			for _, name := range names {
+				if to, err := os.Readlink(name); err == nil && to == output {
+					return true
+				}
+			}
+		}
+		return false
+	})
+}
+
+func (s *stage) ends(t *testing.T, id string) {
+	t.Helper()
+	s.await(t, "job "+id+" is gone", func() bool {
+		out := s.as(t, "root", "squeue", "-h", "-t", "all", "-j", id, "-o", "%T")
+		return out == "COMPLETED" || out == "FAILED" || out == "CANCELLED"
+	})
+	s.await(t, "its listener is gone", func() bool { return len(s.listeners(t, id)) == 0 })
+}
+
+const script = `#!/bin/sh
+#SBATCH --requeue
+#TUNE mode=apply
+#TUNE knob cores values=1,2
+#TUNE progress pattern='^epoch (?P<epoch>\d+)$'
+#TUNE checkpoint signal=USR1 grace=20s done='^saved$'
+n=${SLURM_RESTART_COUNT:-0}
+echo "exporter $PITCHPIPE_EXPORTER, script $SLURM_TASK_PID is $$"
+until [ -e begin$n ]; do sleep 0.05; done
+for i in 1 2 3; do echo epoch $((3 * n + i)); sleep 0.1; done
+srun --overlap --ntasks=1 echo one step
+echo saved
+echo saved
+until [ -e go$n ]; do sleep 0.05; done
+echo epoch $((3 * n + 4))
+until [ -e end$n ]; do sleep 0.05; done
+`
+
+func TestTheListenerThatThePrologStartsTellsEachAttemptsEpochsAndSaves(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, slurmcluster.Options{CPUs: 4})
+	for _, tt := range []struct {
+		name string
+		args []string
+	}{
+		{"where each attempt begins the output anew", nil},
+		{"where each attempt appends to it", []string{"--open-mode=append"}},
+		{"where errors go elsewhere", []string{"--error=%j.err", "--open-mode=append"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := s.sub(t, tt.name)
+			id := s.submit(t, script, append([]string{"--chdir=" + dir}, tt.args...)...)
+			s.awaitListening(t, id, filepath.Join(dir, id+".out"))
+			s.let(t, filepath.Join(filepath.Base(dir), "begin0"))
+			s.awaitTold(t, id, 1, told{Epochs: []int{1, 2, 3}, Saves: 2})
+			if n := len(s.listeners(t, id)); n != 1 {
+				t.Errorf("%d listeners, want one and none for the step", n)
+			}
+			s.let(t, filepath.Join(filepath.Base(dir), "go0"))
+			s.awaitTold(t, id, 1, told{Epochs: []int{1, 2, 3, 4}, Saves: 2})
+			// By SLURM_TASK_PID a listener that the script starts by itself finds it too.
+			text, err := os.ReadFile(filepath.Join(dir, id+".out"))
+			if found := regexp.MustCompile(`(?m)^exporter (\S+), script (\d+) is (\d+)$`).FindSubmatch(text); found == nil ||
+				string(found[1]) != s.socket || !bytes.Equal(found[2], found[3]) {
+				t.Errorf("the job did not see the exporter's socket, or not its own process (%v):\n%s", err, text)
+			}
+			s.requeue(t, id)
+			s.awaitListening(t, id, filepath.Join(dir, id+".out"))
+			s.let(t, filepath.Join(filepath.Base(dir), "begin1"))
+			s.awaitTold(t, id, 2, told{Epochs: []int{4, 5, 6}, Saves: 2})
+			if n := len(s.listeners(t, id)); n != 1 {
+				t.Errorf("%d listeners of the second attempt, want one", n)
+			}
+			s.let(t, filepath.Join(filepath.Base(dir), "go1"))
+			s.let(t, filepath.Join(filepath.Base(dir), "end1"))
+			s.ends(t, id)
+			s.await(t, "the attempt has ended", func() bool { return s.told(id, 2).Ended })
+			if got := s.told(id, 1); !got.Ended || fmt.Sprint(got.Epochs) != "[1 2 3 4]" {
+				t.Errorf("the first attempt has told %+v since", got)
+			}
+		})
+	}
+}
+
+// Without cgroups the listener is no part of the job once the prolog has ended. It must
+// neither stay nor be in the way.
+func TestWhereSlurmMakesNoCgroupsTheListenerEndsWithTheScript(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, slurmcluster.Options{CPUs: 4, Track: slurmcluster.TrackLinux})
+	dir := s.sub(t, "linuxproc")
+	id := s.submit(t, script, "--chdir="+dir)
+	s.awaitListening(t, id, filepath.Join(dir, id+".out"))
+	for _, name := range []string{"begin0", "go0", "end0"} {
+		s.let(t, filepath.Join(filepath.Base(dir), name))
+	}
+	s.ends(t, id)
+	if state := s.as(t, "root", "squeue", "-h", "-t", "all", "-j", id, "-o", "%T"); state != "COMPLETED" {
+		t.Errorf("the job is %s", state)
+	}
+
+	// And a job without a mark has none, nor one whose script names no line for long.
+	cmd, err := s.Command(t.Context(), slurmcluster.Alpha, "sbatch", "--parsable", "--wait", "--output=%j.out", "--wrap", "echo \"exporter <$PITCHPIPE_EXPORTER>\"")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := strings.TrimSpace(string(out))
+	if text, err := os.ReadFile(s.home(plain + ".out")); string(text) != "exporter <>\n" {
+		t.Errorf("a job without a mark wrote %q (%v)", text, err)
+	}
+	id = s.submit(t, "#!/bin/sh\nuntil [ -e enough ]; do sleep 0.05; done\n", "--chdir="+dir)
+	s.await(t, "the job runs", func() bool { return s.as(t, "root", "squeue", "-h", "-t", "all", "-j", id, "-o", "%T") == "RUNNING" })
+	s.await(t, "there is no listener for a job without a stanza", func() bool { return len(s.listeners(t, id)) == 0 })
+	s.let(t, filepath.Join(filepath.Base(dir), "enough"))
+	s.ends(t, id)
+}
+
+// requeue puts a running job back and has it start again soon: Slurm by itself waits
+// for two minutes.
+func (s *stage) requeue(t *testing.T, id string) {
+	t.Helper()
+	s.as(t, slurmcluster.Alpha, "scontrol", "requeue", id)
+	s.await(t, "the job waits", func() bool { return s.as(t, "root", "squeue", "-h", "-j", id, "-o", "%T") == "PENDING" })
+	s.as(t, "root", "scontrol", "update", "JobId="+id, "StartTime=now+2")
+}
+
+// sub is a folder of Alpha's.
+func (s *stage) sub(t *testing.T, name string) string {
+	t.Helper()
+	dir := s.home(strings.ReplaceAll(name, " ", "-"))
+	s.as(t, slurmcluster.Alpha, "mkdir", "-p", dir)
+	return dir
+}
