@@ -57,9 +57,7 @@ func newStage(t *testing.T, o slurmcluster.Options) *stage {
 	s.site.write(t, s.site.conf, "site_dir="+s.site.dir+"\nsite_user=nobody\nexporter="+s.socket+"\nlistener="+s.listener+"\n", 0, 0o644)
 	s.export(t)
 
-	// The numbers of the jobs are no other cluster's on this machine: the exporter sees all.
 	o.TaskProlog = s.site.prolog
-	o.Lines = append(o.Lines, "FirstJobId="+strconv.Itoa(2_000_000+100*os.Getpid()%40_000_000))
 	c, err := slurmcluster.Start(t.Context(), o)
 	s.Cluster = slurmcluster.Need(t, c, err)
 	t.Cleanup(func() {
