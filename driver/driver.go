@@ -311,6 +311,11 @@ type Attempt struct {
 	// Intent is the intent whose whole Change the attempt has; empty where it has
 	// none, as after a return of memory, which takes back part of the Change or all.
 	Intent string `json:"intent,omitempty"`
+
+	// Unit is the id under which the scheduler's processes and exporters know this
+	// attempt alone, as their first attempt of it, where each has an id of its own:
+	// ALLOCATION.TASK under Nomad.
+	Unit string `json:"unit,omitempty"`
 }
 
 // Cause says why an attempt was started.

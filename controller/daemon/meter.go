@@ -46,12 +46,15 @@ func (r *rooms) measure(ctx context.Context, q reconcile.MeasureRequest) (reconc
 	}
 	r.mu.Unlock()
 	// By scheduler and id: another scheduler of the node may count its jobs alike.
-	name := r.driver.Name() + "/" + cmp.Or(q.Alias, key.job)
-	fresh, err := r.nodes.Window(ctx, q.Node, name, key.attempt, known.settled())
+	name, attempt := r.driver.Name()+"/"+cmp.Or(q.Unit, q.Alias, key.job), key.attempt
+	if q.Unit != "" {
+		attempt = 1
+	}
+	fresh, err := r.nodes.Window(ctx, q.Node, name, attempt, known.settled())
 	if err == nil && !fresh.Job.Started.Equal(known.window.Job.Started) && len(known.window.Samples) > 0 {
 		// The exporter was restarted and counts from the beginning again.
 		known = listening{}
-		fresh, err = r.nodes.Window(ctx, q.Node, name, key.attempt, 0)
+		fresh, err = r.nodes.Window(ctx, q.Node, name, attempt, 0)
 	}
 	if err != nil {
 		return reconcile.Measurement{}, err

@@ -182,6 +182,12 @@ func (p *pass) place() {
 	if p.job.Alias != "" && p.job.Alias != p.rec.Alias {
 		p.rec.Alias, p.dirty = p.job.Alias, true
 	}
+	for _, a := range p.job.Attempts {
+		i := slices.IndexFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == a.Number })
+		if i >= 0 && a.Unit != p.rec.Runs[i].Unit && a.Unit != "" {
+			p.rec.Runs[i].Unit, p.dirty = a.Unit, true
+		}
+	}
 	i := slices.IndexFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == p.job.Attempt })
 	if p.job.Node == "" || i < 0 || p.rec.Runs[i].Node == p.job.Node || p.rec.Runs[i].Node != "" && p.job.State != driver.Running {
 		return

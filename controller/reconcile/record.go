@@ -61,6 +61,7 @@ type Run struct {
 	Settings tuning.Settings `json:"settings"`
 	Action   tuning.Action   `json:"action"`         // hold: the owner's own submission
 	Node     string          `json:"node,omitempty"` // where it runs or ran, as far as the scheduler said so
+	Unit     string          `json:"unit,omitempty"` // by which exporters know it alone; see driver.Attempt.Unit
 	Intent   string          `json:"intent,omitempty"`
 	// Wait is how long the scheduler said that it would wait in the queue.
 	Wait time.Duration `json:"wait,omitempty"`
@@ -104,12 +105,15 @@ func (r *Record) Settings(attempt int) tuning.Settings {
 }
 
 // Node is where the given attempt runs or ran; empty = not known.
-func (r *Record) Node(attempt int) string {
+func (r *Record) Node(attempt int) string { return r.run(attempt).Node }
+
+// run is the given attempt, the zero Run where it is not known.
+func (r *Record) run(attempt int) Run {
 	i := slices.IndexFunc(r.Runs, func(run Run) bool { return run.Attempt == attempt })
 	if i < 0 {
-		return ""
+		return Run{}
 	}
-	return r.Runs[i].Node
+	return r.Runs[i]
 }
 
 // Done is the number of epochs that ended, over all attempts.

@@ -44,6 +44,7 @@ type MeasureRequest struct {
 	Job      driver.JobID
 	Attempt  int
 	Alias    string // by which exporters know the job; empty = by its id
+	Unit     string // by which exporters know the attempt, as the first of that id; empty = by job and number
 	Node     string // where the attempt runs or ran; empty = not known
 	Settings tuning.Settings
 	Policy   tuning.Policy

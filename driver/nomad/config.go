@@ -1,0 +1,49 @@
+package nomad
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
+)
+
+// ErrConfig means that a Config cannot work.
+var ErrConfig = errors.New("invalid configuration")
+
+// ErrNoRecord means that the journal holds nothing under that name.
+var ErrNoRecord = errors.New("no record")
+
+// Config says how a Driver works.
+type Config struct {
+	// Client reaches the cluster with the rights of the controller. Required.
+	Client *api.Client
+	// Namespaces are those whose jobs are seen; none = that of the Client.
+	Namespaces []string
+	// Journal is what survives this process. Required.
+	Journal Journal
+	// Parse reads a job file and a registered job. Required.
+	Parse func(filename string, src []byte, vars map[string]string) (*jobfile.Job, error)
+	// Listen follows the output of a running attempt until it ends and reports each
+	// epoch to the exporter of the node; unit is driver.Attempt.Unit. Nil: Listen is
+	// ErrUnsupported.
+	Listen func(ctx context.Context, node, unit string, p driver.Progress, output io.Reader) error
+	// Resync is how often everything is read anew, 0 = 30 s.
+	Resync time.Duration
+	// Logger is told what was done; nil = silent.
+	Logger *slog.Logger
+}
+
+// Journal keeps small records, durable when Save returns. Its methods are safe for
+// concurrent use.
+type Journal interface {
+	Load(ctx context.Context, name string) ([]byte, error) // ErrNoRecord
+	Save(ctx context.Context, name string, record []byte) error
+	Delete(ctx context.Context, name string) error
+	List(ctx context.Context) ([]string, error)
+}
