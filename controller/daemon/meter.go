@@ -123,7 +123,7 @@ func read(w api.Window, q reconcile.MeasureRequest, node api.Node, early *tuning
 		WarmupEpochs: q.Policy.Profile.WarmupEpochs, Epochs: q.Policy.Profile.Epochs, Total: q.Policy.Progress.Total,
 		Settings: q.Settings, Machine: node.MachineKind, NodeCores: node.Cores,
 	}
-	m := reconcile.Measurement{Epochs: profile.Epochs(w, spec), Total: q.Policy.Progress.Total}
+	m := reconcile.Measurement{Epochs: profile.Epochs(w, spec), Total: q.Policy.Progress.Total, Ended: w.Job.Ended}
 	for i := range m.Epochs {
 		m.Epochs[i].Settings = q.Settings
 	}

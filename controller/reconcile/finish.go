@@ -12,8 +12,14 @@ import (
 	"pitchpipe/driver"
 )
 
-// linger is how long the last marks of an ended job are waited for.
-const linger = 2 * time.Second
+const (
+	// linger is how long the last marks of an ended job are waited for where its
+	// exporter is not known to have any.
+	linger = 2 * time.Second
+	// lingerHeard is the same where its exporter had told of it, and not yet that it
+	// saw the end: on a busy node that takes its time.
+	lingerHeard = 20 * time.Second
+)
 
 // verify compares tuned with untuned and returns a job that got worse.
 func (p *pass) verify(ctx context.Context) error {
@@ -97,7 +103,7 @@ func (p *pass) compareWith(tuned tuning.Settings, chosen time.Time) (tuning.Outc
 
 // finish closes the story of an ended job and learns from it.
 func (p *pass) finish(ctx context.Context) error {
-	if late := p.now.Sub(p.job.Ended); p.rec.Done() < p.rec.Total && p.job.State == driver.Succeeded && late < linger {
+	if p.rec.Done() < p.rec.Total && p.job.State == driver.Succeeded && p.now.Sub(p.job.Ended) < p.hearing() {
 		p.again = p.cfg.Step
 		return nil
 	}
@@ -132,6 +138,14 @@ func (p *pass) finish(ctx context.Context) error {
 	}
 	p.leave()
 	return p.pauseIfHarmful(ctx, tried)
+}
+
+// hearing is how long after its end a job's last marks are waited for.
+func (p *pass) hearing() time.Duration {
+	if p.toldEnd || len(p.rec.Epochs) == 0 {
+		return linger
+	}
+	return lingerHeard
 }
 
 func (p *pass) learn(ctx context.Context) error {

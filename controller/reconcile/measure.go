@@ -39,7 +39,7 @@ func (p *pass) measure(ctx context.Context) {
 		}
 		p.merge(attempt, m)
 		if attempt == p.job.Attempt {
-			p.measured = m.Reason
+			p.measured, p.toldEnd = m.Reason, m.Ended
 		}
 		if m.Reason == tuning.ReasonNone {
 			if p.rec.Profiles == nil {

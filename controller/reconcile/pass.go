@@ -22,6 +22,7 @@ type pass struct {
 	again time.Duration
 	// reason is why the present attempt has no usable profile yet.
 	measured tuning.Reason
+	toldEnd  bool // the exporter has seen the end of the present attempt
 	// wait is how long a restart would queue, as far as that was asked for.
 	wait time.Duration
 }

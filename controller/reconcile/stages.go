@@ -37,6 +37,7 @@ type Measurement struct {
 	Profile tuning.Profile // of its early epochs
 	Peak    tuning.Bytes   // largest resident memory of the whole attempt; 0 unknown
 	Reason  tuning.Reason  // ReasonNone: the profile can be used
+	Ended   bool           // the exporter has seen its end: no more epochs come
 }
 
 // MeasureRequest names what to measure.

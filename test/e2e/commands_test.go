@@ -48,7 +48,7 @@ func (s *stage) open() {
 
 func (s *stage) ready() {
 	s.t.Helper()
-	s.await("the controller", 20*time.Second, func() error {
+	s.await("the controller", func() error {
 		a := s.pitchpipe("status")
 		if a.code != command.ExitOK {
 			return errors.New(a.errors)
@@ -69,7 +69,7 @@ func (s *stage) sweep() {
 			s.ok("stop", j.ID)
 		}
 	}
-	s.finished(context.WithoutCancel(s.t.Context()), len(jobs), 20*time.Second)
+	s.finished(context.WithoutCancel(s.t.Context()), len(jobs))
 	s.quit()
 }
 
@@ -146,9 +146,9 @@ func (s *stage) job(id string) api.Job {
 }
 
 // until waits for something to be true of a job.
-func (s *stage) until(id, what string, patience time.Duration, is func(api.Job) bool) (j api.Job) {
+func (s *stage) until(id, what string, is func(api.Job) bool) (j api.Job) {
 	s.t.Helper()
-	s.await(id+" "+what, patience, func() error {
+	s.await(id+" "+what, func() error {
 		if j = s.job(id); !is(j) {
 			return fmt.Errorf("it is %s, %s (%s), epoch %d/%d, attempt %d", j.State, j.Phase, j.Reason, j.Epoch, j.Total, j.Attempt)
 		}

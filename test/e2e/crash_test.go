@@ -90,10 +90,10 @@ func (s *stage) check(jobs []api.Job, names []string, epochs int) (moves int) {
 }
 
 // finished waits until every job ended, and keeps the controller alive meanwhile.
-func (s *stage) finished(ctx context.Context, n int, patience time.Duration) []api.Job {
+func (s *stage) finished(ctx context.Context, n int) []api.Job {
 	s.t.Helper()
 	var jobs []api.Job
-	s.await(fmt.Sprintf("%d jobs to end", n), patience, func() error {
+	s.await(fmt.Sprintf("%d jobs to end", n), func() error {
 		if !s.alive() {
 			s.start()
 		}
@@ -165,7 +165,7 @@ func deadlyRound(t *testing.T, progs programs, deaths string) int {
 	for _, name := range names {
 		s.submit(t.Context(), name, progs, epochs)
 	}
-	jobs := s.finished(t.Context(), len(names), 150*time.Second)
+	jobs := s.finished(t.Context(), len(names))
 	moves := s.check(jobs, names, epochs)
 	if moves == 0 {
 		s.tell(jobs[0].ID)
@@ -201,7 +201,7 @@ func TestAHundredRandomKillsLoseNothing(t *testing.T) {
 		s.kill()
 		s.start()
 	}
-	all := s.finished(t.Context(), jobs, 100*time.Second)
+	all := s.finished(t.Context(), jobs)
 	moves := s.check(all, names, epochs)
 	if moves == 0 {
 		t.Error("no job was moved, so the kills proved little")

@@ -55,7 +55,7 @@ func TestJobFilesThatShipRunToSuccess(t *testing.T) {
 	}
 	batch := strings.TrimSpace(s.ok("run", jobspec(t, "slurm/jacobi.sbatch"), "--dir", work,
 		"--env", "PITCHPIPE_WORKLOAD="+workload, "--env", fmt.Sprintf("EPOCHS=%d", epochs)))
-	first := s.until(batch, "to reach an epoch", 30*time.Second, func(j api.Job) bool { return j.Epoch > 0 || j.Ended })
+	first := s.until(batch, "to reach an epoch", func(j api.Job) bool { return j.Epoch > 0 || j.Ended })
 	if first.State != "running" || first.Policy == nil || first.Policy.Mode != "apply" || first.Owner == "" {
 		t.Errorf("the job that runs: %+v", first)
 	}
@@ -74,7 +74,7 @@ func TestJobFilesThatShipRunToSuccess(t *testing.T) {
 
 	waited := told[api.Job](s, "run", "--wait", jobspec(t, "nomad/jacobi.nomad.hcl"), "--dir", work,
 		"--var", "workload="+workload, "--var", "state_dir="+work, "--var", fmt.Sprintf("epochs=%d", epochs))
-	s.until(batch, "to end", 60*time.Second, ended)
+	s.until(batch, "to end", ended)
 	s.whole(batch, epochs)
 	s.whole(waited.ID, epochs)
 	if waited.State != "succeeded" || waited.Name != "jacobi" || waited.Joules == nil || *waited.Joules <= 0 || waited.Source == "" {
@@ -201,7 +201,7 @@ func TestEachBadEndHasItsName(t *testing.T) {
 		{"missing.nomad.hcl", "not-started", "could not be started"},
 		{"fails.sbatch", "failed", "It failed"},
 	} {
-		j := s.until(ids[c.file], "to end", 40*time.Second, ended)
+		j := s.until(ids[c.file], "to end", ended)
 		if j.State != c.state {
 			t.Errorf("%s ended as %s (%s), want %s", c.file, j.State, j.Detail, c.state)
 		}
@@ -291,21 +291,21 @@ func TestJobsGoOnWithoutAController(t *testing.T) {
 	s.open()
 	const epochs = 60
 	id := strings.TrimSpace(s.ok("run", s.ticking("goes-on", epochs)))
-	s.until(id, "to run", 20*time.Second, func(j api.Job) bool { return j.Epoch >= 2 })
+	s.until(id, "to run", func(j api.Job) bool { return j.Epoch >= 2 })
 	short := strings.TrimSpace(s.ok("run", s.ticking("ends-alone", 5)))
-	s.until(short, "to run", 20*time.Second, func(j api.Job) bool { return j.State == "running" })
+	s.until(short, "to run", func(j api.Job) bool { return j.State == "running" })
 	s.quit()
 	if a := s.pitchpipe("status"); a.code != command.ExitUnavailable || !strings.Contains(a.errors, "pitchpipe controller") {
 		t.Errorf("without a controller: exit %d, %q", a.code, a.errors)
 	}
 	before := len(s.journal("goes-on"))
-	s.await("the short job to end alone", 10*time.Second, func() error {
+	s.await("the short job to end alone", func() error {
 		if n := len(s.journal("ends-alone")); n < 5 {
 			return fmt.Errorf("%d epochs", n)
 		}
 		return nil
 	})
-	s.await("the long job to go on", 10*time.Second, func() error {
+	s.await("the long job to go on", func() error {
 		if n := len(s.journal("goes-on")); n < before+5 {
 			return fmt.Errorf("%d epochs, were %d", n, before)
 		}
@@ -313,8 +313,8 @@ func TestJobsGoOnWithoutAController(t *testing.T) {
 	})
 	s.start()
 	s.ready()
-	s.until(id, "to end", 60*time.Second, ended)
-	s.until(short, "to end", 10*time.Second, ended)
+	s.until(id, "to end", ended)
+	s.until(short, "to end", ended)
 	s.whole(id, epochs)
 	s.whole(short, 5)
 	for _, id := range []string{id, short} {

@@ -76,7 +76,7 @@ func newStage(t *testing.T, progs programs, env ...string) *stage {
 	t.Cleanup(func() { _ = exporter.Process.Signal(syscall.SIGTERM); _ = exporter.Wait() })
 	meter := exporterapi.NewClient(socket)
 	defer meter.Close()
-	s.await("the exporter", 20*time.Second, func() error { _, err := meter.Node(t.Context()); return err })
+	s.await("the exporter", func() error { _, err := meter.Node(t.Context()); return err })
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("controller log, last lines:\n%s", tail(s.log.String(), 60))
@@ -91,7 +91,11 @@ func tail(s string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-func (s *stage) await(what string, patience time.Duration, ask func() error) {
+// patience is how long the tests wait for what must come. It is long, for machines
+// that are busy: only a test that fails waits for it.
+const patience = 3 * time.Minute
+
+func (s *stage) await(what string, ask func() error) {
 	s.t.Helper()
 	deadline := time.Now().Add(patience)
 	for {

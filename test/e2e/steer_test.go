@@ -26,7 +26,7 @@ func TestAPauseStopsEveryEffect(t *testing.T) {
 	// More to try than can be tried before the pause.
 	many := strings.NewReplacer("values=1,2,3", "values=1,2,3,4,5,6", "restarts=4 probes=2", "restarts=9 probes=5").Replace(string(text))
 	id := strings.TrimSpace(s.ok("run", s.write("probed.sbatch", many)))
-	s.until(id, "to be probed", 40*time.Second, func(j api.Job) bool { return j.Phase == "probing" || j.Probes > 0 })
+	s.until(id, "to be probed", func(j api.Job) bool { return j.Phase == "probing" || j.Probes > 0 })
 
 	s.ok("pause", "cluster", "--why", "a test")
 	paused := s.job(id)
@@ -58,8 +58,8 @@ func TestAPauseStopsEveryEffect(t *testing.T) {
 		t.Errorf("the job did not go on under the pause: epoch %d, then %d", still.Epoch, now.Epoch)
 	}
 	s.ok("resume", "cluster")
-	s.until(id, "to be moved again", 20*time.Second, func(j api.Job) bool { return j.Attempt > still.Attempt })
-	s.until(id, "to end", 60*time.Second, ended)
+	s.until(id, "to be moved again", func(j api.Job) bool { return j.Attempt > still.Attempt })
+	s.until(id, "to end", ended)
 	s.whole(id, epochs)
 	if text := s.ok("explain", id); !strings.Contains(text, "tuning is paused") {
 		t.Errorf("explain does not tell of the pause:\n%s", text)
@@ -74,7 +74,7 @@ func TestTheOwnerSwitchesTuningOffAndStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := strings.TrimSpace(s.ok("run", s.ticking("mine", 600)))
-	s.until(id, "to run", 20*time.Second, func(j api.Job) bool { return j.Epoch > 0 })
+	s.until(id, "to run", func(j api.Job) bool { return j.Epoch > 0 })
 
 	nobody := &syscall.Credential{Uid: 65534, Gid: 65534}
 	for _, args := range [][]string{{"off", id}, {"stop", id}, {"explain", id}, {"logs", id}, {"pause", "job", id}, {"pause", "cluster"}} {
@@ -89,11 +89,11 @@ func TestTheOwnerSwitchesTuningOffAndStops(t *testing.T) {
 	if said := told[map[string]string](s, "off", id); said["off"] != id {
 		t.Errorf("off: %v", said)
 	}
-	off := s.until(id, "to be left alone", 10*time.Second, func(j api.Job) bool { return j.Reason == "off" })
+	off := s.until(id, "to be left alone", func(j api.Job) bool { return j.Reason == "off" })
 	if off.State != "running" {
 		t.Errorf("a job that was switched off is %s", off.State)
 	}
-	s.until(id, "to go on", 10*time.Second, func(api.Job) bool { return len(s.journal("mine")) > off.Epoch+5 })
+	s.until(id, "to go on", func(api.Job) bool { return len(s.journal("mine")) > off.Epoch+5 })
 	if j := s.job(id); j.Attempt != off.Attempt {
 		t.Errorf("attempt %d after it was switched off in attempt %d", j.Attempt, off.Attempt)
 	}
@@ -103,7 +103,7 @@ func TestTheOwnerSwitchesTuningOffAndStops(t *testing.T) {
 	}
 
 	s.ok("stop", id)
-	if j := s.until(id, "to end", 20*time.Second, ended); j.State != "cancelled" {
+	if j := s.until(id, "to end", ended); j.State != "cancelled" {
 		t.Errorf("after stop it is %s", j.State)
 	}
 	if a := s.pitchpipe("off", "nothing-1"); a.code != command.ExitNotFound {
