@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/test/measure"
 	"pitchpipe/test/slurmcluster"
 )
 
@@ -46,7 +47,7 @@ func Run(ctx context.Context, o Options) (r Report, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, c.Stop(context.WithoutCancel(ctx))) }()
-	r = Report{Jobs: o.Jobs, Machine: machine(), Version: version(ctx, c)}
+	r = Report{Jobs: o.Jobs, Machine: measure.ThisMachine(), Version: version(ctx, c)}
 	say("submitting %d jobs", o.Jobs)
 	begin := time.Now()
 	if err := fill(ctx, c, o.Jobs); err != nil {
@@ -55,7 +56,7 @@ func Run(ctx context.Context, o Options) (r Report, err error) {
 	r.Filled = time.Since(begin)
 	s := subject{slurmctld: c.Daemons()["slurmctld"]}
 	say("slurmctld alone for twice %v", o.Over/2)
-	if err := pause(ctx, min(o.Over, 10*time.Second)); err != nil { // it saves its state after a while
+	if err := measure.Pause(ctx, min(o.Over, 10*time.Second)); err != nil { // it saves its state after a while
 		return r, err
 	}
 	if r.Alone, err = s.over(ctx, o.Over/2); err != nil {
@@ -104,13 +105,13 @@ func (r *Report) watch(ctx context.Context, c *slurmcluster.Cluster, s subject, 
 	if r.SeenBusy, err = seen(ctx, c, client, o.Seen); err != nil {
 		return err
 	}
-	if r.Controller, err = used(s.ours[0]); err != nil {
+	if r.Controller, err = measure.Used(s.ours[0]); err != nil {
 		return err
 	}
-	if r.Broker, err = used(s.ours[1]); err != nil {
+	if r.Broker, err = measure.Used(s.ours[1]); err != nil {
 		return err
 	}
-	r.Slurmctld, err = used(s.slurmctld)
-	r.Machine.LoadAfter = load()
+	r.Slurmctld, err = measure.Used(s.slurmctld)
+	r.Machine.LoadAfter = measure.Load()
 	return err
 }

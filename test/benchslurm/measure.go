@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/test/measure"
 	"pitchpipe/test/slurmcluster"
 )
 
@@ -24,18 +25,18 @@ func (s subject) over(ctx context.Context, d time.Duration) (Cost, error) {
 	if err != nil {
 		return Cost{}, err
 	}
-	ctld1, err := used(s.slurmctld)
+	ctld1, err := measure.Used(s.slurmctld)
 	if err != nil {
 		return Cost{}, err
 	}
-	if err := pause(ctx, d); err != nil {
+	if err := measure.Pause(ctx, d); err != nil {
 		return Cost{}, err
 	}
 	all2, children2, err := s.spent()
 	if err != nil {
 		return Cost{}, err
 	}
-	ctld2, err := used(s.slurmctld)
+	ctld2, err := measure.Used(s.slurmctld)
 	return Cost{
 		Over: time.Since(begin), Controller: all2 - all1, Children: children2 - children1, Slurmctld: ctld2.CPU - ctld1.CPU,
 	}, err
@@ -44,24 +45,13 @@ func (s subject) over(ctx context.Context, d time.Duration) (Cost, error) {
 // spent is the CPU of our processes so far, and what of it is their children's.
 func (s subject) spent() (all, children time.Duration, err error) {
 	for _, pid := range s.ours {
-		u, err := used(pid)
+		u, err := measure.Used(pid)
 		if err != nil {
 			return 0, 0, err
 		}
 		all, children = all+u.CPU, children+u.Children
 	}
 	return all, children, nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 // patience is how long the controller may take to know every job at its start, and
@@ -85,7 +75,7 @@ func (s subject) calm(ctx context.Context, client *api.Client, want int, window 
 		if known >= want {
 			break
 		}
-		if err := pause(ctx, time.Second); err != nil {
+		if err := measure.Pause(ctx, time.Second); err != nil {
 			return fmt.Errorf("the controller knows %d of %d jobs: %w", known, want, err)
 		}
 	}
@@ -115,7 +105,7 @@ func told(ctx context.Context, client *api.Client, id string) error {
 		if known, err := tells(ctx, client, id); known || err != nil {
 			return err
 		}
-		if err := pause(ctx, look); err != nil {
+		if err := measure.Pause(ctx, look); err != nil {
 			return fmt.Errorf("it is not seen: %w", err)
 		}
 	}
@@ -133,7 +123,7 @@ func tells(ctx context.Context, client *api.Client, id string) (bool, error) {
 func seen(ctx context.Context, c *slurmcluster.Cluster, client *api.Client, jobs int) ([]time.Duration, error) {
 	var out []time.Duration
 	for i := range jobs {
-		if err := pause(ctx, time.Duration(rand.Int64N(int64(3*time.Second)))); err != nil { //nolint:gosec // any time will do
+		if err := measure.Pause(ctx, time.Duration(rand.Int64N(int64(3*time.Second)))); err != nil { //nolint:gosec // any time will do
 			return nil, err
 		}
 		user := []string{slurmcluster.Alpha, slurmcluster.Beta}[i%2]
@@ -150,15 +140,6 @@ func seen(ctx context.Context, c *slurmcluster.Cluster, client *api.Client, jobs
 	return out, nil
 }
 
-// quantile of sorted times: the smallest that is not below the part.
-func quantile(sorted []time.Duration, part float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	i := int(part*float64(len(sorted))+0.999999) - 1
-	return sorted[min(max(i, 0), len(sorted)-1)]
-}
-
 // others submits a job without a stanza every second until it is told to stop.
 func others(ctx context.Context, c *slurmcluster.Cluster) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -169,7 +150,7 @@ func others(ctx context.Context, c *slurmcluster.Cluster) (stop func() error) {
 				ended <- err
 				return
 			}
-			if pause(ctx, time.Second) != nil {
+			if measure.Pause(ctx, time.Second) != nil {
 				ended <- nil
 				return
 			}

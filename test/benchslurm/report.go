@@ -4,18 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"runtime"
-	"strings"
 	"text/tabwriter"
 	"time"
 
+	"pitchpipe/test/measure"
 	"pitchpipe/test/slurmcluster"
 )
 
 // Report is what was measured.
 type Report struct {
-	Machine   Machine
+	Machine   measure.Machine
 	Version   string // of Slurm
 	Jobs      int
 	Filled    time.Duration // that it took to submit them
@@ -27,41 +25,8 @@ type Report struct {
 	SeenQuiet []time.Duration
 	SeenBusy  []time.Duration // both sorted
 
-	Controller, Broker, Slurmctld Use
+	Controller, Broker, Slurmctld measure.Use
 	Largest                       int64 // peak bytes of the controller, or of the largest of its children
-}
-
-// Machine is where it was measured.
-type Machine struct {
-	CPU               string
-	Cores             int
-	Load, LoadAfter   string // of one, five and fifteen minutes
-	Kernel, GoVersion string
-}
-
-func machine() Machine {
-	m := Machine{Cores: runtime.NumCPU(), Load: load(), GoVersion: runtime.Version(), CPU: "unknown"}
-	if text, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
-		m.Kernel = strings.TrimSpace(string(text))
-	}
-	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for line := range strings.Lines(string(text)) {
-			if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
-				m.CPU = strings.TrimSpace(value)
-				break
-			}
-		}
-	}
-	return m
-}
-
-func load() string {
-	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	f := strings.Fields(string(text))
-	return strings.Join(f[:min(3, len(f))], " ")
 }
 
 func version(ctx context.Context, c *slurmcluster.Cluster) string {
@@ -109,7 +74,7 @@ func (r Report) Print(to io.Writer) error {
 	}
 	line("")
 	line("asked for: at most %v to seen and at most %d %% of a core; found: %.2f s and %.2f %%", askedSeen, askedShare,
-		max(quantile(r.SeenQuiet, 1), quantile(r.SeenBusy, 1)).Seconds(), max(r.Quiet.Share(r.Quiet.Controller), r.Busy.Share(r.Busy.Controller)))
+		max(measure.Quantile(r.SeenQuiet, 1), measure.Quantile(r.SeenBusy, 1)).Seconds(), max(r.Quiet.Share(r.Quiet.Controller), r.Busy.Share(r.Busy.Controller)))
 	return w.Flush()
 }
 
@@ -124,5 +89,5 @@ func perMinute(c Cost, cpu time.Duration) string {
 }
 
 func seconds(times []time.Duration, part float64) string {
-	return fmt.Sprintf("%.2f s", quantile(times, part).Seconds())
+	return fmt.Sprintf("%.2f s", measure.Quantile(times, part).Seconds())
 }

@@ -40,7 +40,7 @@ func (s *stage) submit(ctx context.Context, name string, progs programs, epochs 
 		s.t.Fatal(err)
 	}
 	source := fmt.Sprintf(script, name, progs.path("workload"), epochs, filepath.Join(work, "journal"), filepath.Join(work, "state"))
-	s.await("submit "+name, time.Minute, func() error {
+	s.await("submit "+name, func() error {
 		if !s.alive() {
 			s.start()
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"pitchpipe/test/e2e/table"
 	"pitchpipe/test/slurmcluster"
 )
 
@@ -90,20 +91,6 @@ func (s *stage) outputs(f shipped, sub submission) []string {
 	return out
 }
 
-// lostAndTwice counts the epochs that are missing in an output, and those that were
-// done more than once.
-func lostAndTwice(output string, epochs int) (lost, twice int) {
-	for e := 1; e <= epochs; e++ {
-		switch n := strings.Count("\n"+output, fmt.Sprintf("\nepoch %d/%d ", e, epochs)); {
-		case n == 0:
-			lost++
-		case n > 1:
-			twice += n - 1
-		}
-	}
-	return lost, twice
-}
-
 // jobFiles runs each job file for two epochs, where no controller looks.
 func (s *stage) jobFiles() {
 	for _, f := range shippedFiles() {
@@ -115,7 +102,7 @@ func (s *stage) jobFiles() {
 			sub := s.send(f, slurmcluster.Beta, []string{fmt.Sprintf("EPOCHS=%d", epochs)}, "--partition="+plainPartition)
 			s.succeeded(sub)
 			for i, output := range s.outputs(f, sub) {
-				lost, twice := lostAndTwice(output, epochs)
+				lost, twice := table.LostAndTwice(output, epochs)
 				if lost+twice > 0 || !strings.HasSuffix(strings.TrimSpace(output), fmt.Sprintf("done after %d epochs", epochs)) {
 					t.Errorf("output %d: %q", i+1, output)
 				}

@@ -1,22 +1,12 @@
 package slurm_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
-	"net"
-	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -25,6 +15,7 @@ import (
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/slurm"
 	exporterapi "pitchpipe/exporter/api"
+	"pitchpipe/test/calm"
 )
 
 // What the test binary is beside a test: a process of another user.
@@ -72,7 +63,7 @@ func playController(args []string) (err error) {
 		Config: config.Config{
 			Socket: filepath.Join(dir, "controller.sock"), State: filepath.Join(dir, "state"), Resync: 2 * time.Second,
 		},
-		Site: site, Driver: drv, Meter: calm{meter}, Log: log, Tick: 200 * time.Millisecond, Step: 100 * time.Millisecond,
+		Site: site, Driver: drv, Meter: quiet{meter}, Log: log, Tick: 200 * time.Millisecond, Step: 100 * time.Millisecond,
 		RestartCost: 50 * time.Millisecond,
 	})
 	if err != nil {
@@ -82,22 +73,14 @@ func playController(args []string) (err error) {
 	return d.Run(ctx)
 }
 
-// calm hides what others do on the node: the machine that runs these tests is busy
+// quiet hides what others do on the node: the machine that runs these tests is busy
 // with others, and every epoch would count as disturbed.
-type calm struct{ *exporterapi.Client }
+type quiet struct{ *exporterapi.Client }
 
-func (c calm) Window(ctx context.Context, job string, attempt int, after uint64) (exporterapi.Window, error) {
+func (c quiet) Window(ctx context.Context, job string, attempt int, after uint64) (exporterapi.Window, error) {
 	w, err := c.Client.Window(ctx, job, attempt, after)
-	quieten(&w)
+	calm.Quieten(&w)
 	return w, err
-}
-
-func quieten(w *exporterapi.Window) {
-	for _, s := range w.Samples {
-		delete(s.Values, exporterapi.ColNodeBusy)
-		delete(s.Values, exporterapi.ColNodeSteal)
-		delete(s.Values, exporterapi.ColCPUPressure)
-	}
 }
 
 // playCalm stands between a controller and the exporter and hides the same from a
@@ -106,43 +89,5 @@ func quieten(w *exporterapi.Window) {
 func playCalm(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	to := args[1]
-	var dialer net.Dialer
-	proxy := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "exporter"}) },
-		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dialer.DialContext(ctx, "unix", to)
-		}},
-		ModifyResponse: soothe,
-	}
-	var listen net.ListenConfig
-	l, err := listen.Listen(ctx, "unix", args[0])
-	if err != nil {
-		return err
-	}
-	server := &http.Server{Handler: proxy, ReadHeaderTimeout: 10 * time.Second}
-	go func() { <-ctx.Done(); _ = server.Close() }()
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
-}
-
-// soothe takes what others do on the node out of an answer with samples.
-func soothe(r *http.Response) error {
-	if r.StatusCode != http.StatusOK || !strings.HasSuffix(r.Request.URL.Path, "/window") {
-		return nil
-	}
-	var w exporterapi.Window
-	if err := errors.Join(json.NewDecoder(r.Body).Decode(&w), r.Body.Close()); err != nil {
-		return fmt.Errorf("the exporter's answer: %w", err)
-	}
-	quieten(&w)
-	body, err := json.Marshal(w)
-	if err != nil {
-		return err
-	}
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	r.Header.Set("Content-Length", strconv.Itoa(len(body)))
-	return nil
+	return calm.Serve(ctx, args[0], args[1])
 }

@@ -33,6 +33,8 @@ func (s *stage) siteStory(h house) {
 	plain := s.submit(plainJob, here...)
 	kept := s.submit(keptJob, append(here, "--hold")...)
 	s.follow(h, his, hers, left, kept)
+	sweepJob := ticks{user: beta, name: "sweep", epochs: 60}
+	sweep := s.submit(sweepJob, append(here, fmt.Sprintf("--array=1-%d%%2", sweepTasks))...)
 
 	for _, sub := range []submission{his, hers, left} {
 		s.await("the first move of "+sub.name, func() error { return s.moved(sub) })
@@ -52,6 +54,7 @@ func (s *stage) siteStory(h house) {
 	s.ended(his, hisJob, 0)
 	s.returns(h, hisJob, his)
 	s.ended(hers, herJob, 3)
+	t.Run("each task of an array is tuned by itself", func(t *testing.T) { s.in(t).swept(h, sweep, sweepJob) })
 	s.ended(next, nextJob, 0)
 	s.status(left)
 
@@ -158,6 +161,24 @@ func (s *stage) unknown(h house, sub submission) {
 // moved, and nothing of one that it has nothing to do with.
 func (s *stage) audited(his, hers, plain submission) {
 	s.t.Helper()
+	done := s.audit()
+	for _, sub := range []submission{his, hers} {
+		verbs := done[sub.id]
+		restarts, err := strconv.Atoi(s.record(sub.id)["Restarts"])
+		// The cluster itself puts back what leaves with its status, and that is let go. A
+		// step is repeated where its answer was lost.
+		if err != nil || verbs["signal"] < restarts || verbs["requeue"]+verbs["release"] < restarts || verbs["update"] < restarts {
+			s.t.Errorf("%s was restarted %d times (%v), the audit has %v", sub.name, restarts, err, verbs)
+		}
+	}
+	if len(done[plain.id]) > 0 {
+		s.t.Errorf("the audit has %v of %s", done[plain.id], plain.name)
+	}
+}
+
+// audit counts what the broker did, by job and verb.
+func (s *stage) audit() map[string]map[string]int {
+	s.t.Helper()
 	f, err := os.Open(filepath.Join(s.w.path("broker"), "audit.jsonl"))
 	if err != nil {
 		s.t.Fatal(err)
@@ -180,16 +201,41 @@ func (s *stage) audited(his, hers, plain submission) {
 			done[entry.Job][entry.Verb]++
 		}
 	}
-	for _, sub := range []submission{his, hers} {
-		verbs := done[sub.id]
-		restarts, err := strconv.Atoi(s.record(sub.id)["Restarts"])
-		// The cluster itself puts back what leaves with its status, and that is let go. A
-		// step is repeated where its answer was lost.
-		if err != nil || verbs["signal"] < restarts || verbs["requeue"]+verbs["release"] < restarts || verbs["update"] < restarts {
-			s.t.Errorf("%s was restarted %d times (%v), the audit has %v", sub.name, restarts, err, verbs)
+	return done
+}
+
+// sweepTasks is how many tasks the array of the site's story has.
+const sweepTasks = 3
+
+// swept: every task of an array ran to its end once, those that were moved by the
+// broker's hand and under their own names, and the array as a whole was left alone.
+func (s *stage) swept(h house, array submission, j ticks) {
+	s.t.Helper()
+	if got := s.status(array); got != 0 {
+		s.t.Errorf("sbatch --wait of the array ended with %d, want 0", got)
+	}
+	done, moved := s.audit(), 0
+	for n := range sweepTasks {
+		task := fmt.Sprintf("%s_%d", array.id, n+1)
+		r := s.record(task)
+		if r["JobState"] != "COMPLETED" || r["ArrayJobId"] != array.id || !strings.HasPrefix(r["UserId"], j.user+"(") || r["Account"] != slurmcluster.BetaAccount {
+			s.t.Errorf("task %s: %v", task, r)
+		}
+		s.whole(submission{user: j.user, name: task, id: r["JobId"]}, j)
+		if r["Restarts"] != "0" {
+			moved++
+			if done[task]["signal"] == 0 || done[task]["update"] == 0 {
+				s.t.Errorf("task %s was restarted %s times, the audit has %v", task, r["Restarts"], done[task])
+			}
+		}
+		if _, err := h.client.Job(s.t.Context(), task); err != nil {
+			s.t.Errorf("the controller does not know task %s: %v", task, err)
 		}
 	}
-	if len(done[plain.id]) > 0 {
-		s.t.Errorf("the audit has %v of %s", done[plain.id], plain.name)
+	if moved == 0 {
+		s.t.Error("no task was ever moved, so that nothing was shown")
+	}
+	if len(done[array.id]) > 0 {
+		s.t.Errorf("the audit has %v of the whole array", done[array.id])
 	}
 }

@@ -1,4 +1,4 @@
-package benchslurm
+package measure
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ func TestTheCPUOfAProcessIsItsOwnAndThatOfItsChildren(t *testing.T) {
 			t.Errorf("%q: %v and %v (%v), want %v", stat, own, children, err, want)
 		}
 	}
-	u, err := used(os.Getpid())
+	u, err := Used(os.Getpid())
 	if err != nil || u.RSS <= 0 || u.Peak < u.RSS {
 		t.Errorf("this process: %+v (%v)", u, err)
 	}
@@ -35,11 +35,11 @@ func TestAQuantileIsOneOfTheTimes(t *testing.T) {
 		times = append(times, time.Duration(i+1))
 	}
 	for part, want := range map[float64]time.Duration{0: 1, 0.05: 1, 0.5: 10, 0.95: 19, 1: 20} {
-		if got := quantile(times, part); got != want {
+		if got := Quantile(times, part); got != want {
 			t.Errorf("%v of 1 to 20: %d, want %d", part, got, want)
 		}
 	}
-	if got := quantile(nil, 0.5); got != 0 {
+	if got := Quantile(nil, 0.5); got != 0 {
 		t.Errorf("of nothing: %v", got)
 	}
 }
