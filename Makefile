@@ -13,7 +13,7 @@ COUNT ?= 6
 TESTFLAGS ?=
 export FUZZTIME COUNT
 
-.PHONY: help build demo test check lint fmt generate bench bench-slurm e2e e2e-slurm fault-slurm fuzz cover package clean
+.PHONY: help build demo test check lint fmt generate bench bench-nomad bench-slurm e2e e2e-nomad e2e-slurm fault-slurm fuzz cover package clean
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,11 +58,17 @@ e2e: ## run the end-to-end tests, with real schedulers where they are on PATH
 e2e-slurm: ## tune jobs on a private Slurm in both modes, end with the table
 	@scripts/e2e-slurm
 
+e2e-nomad: ## tune the job files that ship on Nomad, the real agent where nomad is on PATH
+	@scripts/e2e-nomad
+
 fault-slurm: ## up to 200 faults in a private Slurm and the controllers, and what became of every job
 	@scripts/fault-slurm
 
 bench-slurm: ## what it costs to watch 10,000 queued jobs, and how soon a new one is seen
 	@scripts/bench-slurm
+
+bench-nomad: ## what it costs to watch 1,000 jobs of Nomad, and how soon a new one is seen
+	@scripts/bench-nomad
 
 fuzz: ## run every fuzz target for FUZZTIME, 20s unless told
 	@scripts/fuzz

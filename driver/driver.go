@@ -106,6 +106,10 @@ type Spec struct {
 	// before it starts; an Advance of the job ends the wait. The zero time means at
 	// once. The wait always ends by itself: a controller that dies holds nothing.
 	NotBefore time.Time
+
+	// Off: the owner wants it untuned, and where the scheduler can carry that it is
+	// Job.Off from the beginning.
+	Off bool
 }
 
 // Progress tells the listener that runs inside the job what to report.
@@ -287,6 +291,9 @@ type Job struct {
 	// Alias is the id under which the scheduler's processes and exporters know the
 	// job, where that is another than ID: the number of an array's task.
 	Alias string `json:"alias,omitempty"`
+
+	// Off: the job itself says that its owner wants it untuned.
+	Off bool `json:"off,omitempty"`
 }
 
 // Resources are what a job asks its scheduler for.

@@ -22,6 +22,8 @@ type Config struct {
 	Local    Local         // the embedded scheduler
 	Slurm    Slurm         // a Slurm cluster
 	Broker   Broker        // what acts for the controller of a Slurm site
+	Nomad    Nomad         // a Nomad cluster
+	Store    Store         // where several controllers share their state
 	Log      Log           // what is logged and how
 	Resync   time.Duration // how often every job is looked at without an event
 	Site     string        // file of the site's policy; empty = there is none

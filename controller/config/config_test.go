@@ -38,12 +38,15 @@ func TestDefaultsDependOnWhoRuns(t *testing.T) {
 	common := func(c Config) Config {
 		c.Driver, c.Listen = "local", "127.0.0.1:9821"
 		c.Exporter.Socket = "/run/pitchpipe/exporter.sock"
+		c.Exporter.Discovery, c.Exporter.Service = "static", "pitchpipe-exporter"
 		c.Local.Cluster = "local"
 		c.Slurm = Slurm{Dir: filepath.Join(c.State, "slurm"), Interval: 2 * time.Second, Settings: filepath.Join(c.State, "slurm-env")}
 		c.Log = Log{Level: slog.LevelInfo, Format: "text"}
 		c.Resync = 30 * time.Second
 		c.Slurm.Mode, c.Slurm.Broker = "owner", "/run/pitchpipe-broker/broker.sock"
 		c.Broker = Broker{Socket: c.Slurm.Broker, Dir: "/var/lib/pitchpipe-broker", Controller: []string{"pitchpipe"}, Accept: "plugin", Restarts: 20}
+		c.Nomad = Nomad{Dir: filepath.Join(c.State, "nomad"), Resync: 30 * time.Second}
+		c.Store = Store{Kind: "none", Prefix: "pitchpipe", TTL: 15 * time.Second, Delay: 5 * time.Second}
 		return c
 	}
 	for _, tc := range []struct {
@@ -97,40 +100,58 @@ func TestFlagsStandOverEnvironmentOverFileOverDefaults(t *testing.T) {
 	t.Parallel()
 	// For every key four values that its default is not.
 	values := map[string][3]string{
-		"socket":            {"/f.sock", "/e.sock", "/g.sock"},
-		"state":             {"/f", "/e", "/g"},
-		"driver":            {"slurm", "local", "slurm"},
-		"listen":            {"127.0.0.1:1", "127.0.0.1:2", ""},
-		"exporter.socket":   {"/f.sock", "/e.sock", "/g.sock"},
-		"exporter.nodes":    {"unix:/run/{node}.sock", "https://{node}:9836", ""},
-		"exporter.cert":     {"/f.crt", "/e.crt", ""},
-		"exporter.key":      {"/f.key", "/e.key", ""},
-		"exporter.ca":       {"/f.crt", "/e.crt", ""},
-		"local.cluster":     {"f", "e", "g"},
-		"local.cores":       {"1", "2", "3"},
-		"local.memory":      {"1GiB", "2GiB", "3GiB"},
-		"local.dir":         {"/f", "/e", "/g"},
-		"slurm.mode":        {"site", "owner", "site"},
-		"slurm.broker":      {"/f.sock", "/e.sock", "/g.sock"},
-		"slurm.plugin":      {"true", "1", "false"},
-		"slurm.dir":         {"/f", "/e", "/g"},
-		"slurm.bin":         {"/f", "/e", ""},
-		"slurm.conf":        {"/f", "/e", ""},
-		"slurm.interval":    {"1s", "3s", "4s"},
-		"slurm.wake":        {"/f", "/e", ""},
-		"slurm.partitions":  {"a", "b,c", ""},
-		"slurm.task_prolog": {"true", "1", "false"},
-		"slurm.settings":    {"/f", "/e", "/g"},
-		"broker.socket":     {"/f.sock", "/e.sock", "/g.sock"},
-		"broker.dir":        {"/f", "/e", "/g"},
-		"broker.controller": {"a", "b,c", "d"},
-		"broker.accept":     {"script", "plugin", "script"},
-		"broker.above":      {"a", "b,c", ""},
-		"broker.restarts":   {"1", "2", "3"},
-		"log.level":         {"debug", "warn", "error"},
-		"log.format":        {"json", "text", "json"},
-		"resync":            {"1s", "2s", "3s"},
-		"site":              {"/f", "", "/g"},
+		"socket":             {"/f.sock", "/e.sock", "/g.sock"},
+		"state":              {"/f", "/e", "/g"},
+		"driver":             {"slurm", "local", "slurm"},
+		"listen":             {"127.0.0.1:1", "127.0.0.1:2", ""},
+		"exporter.socket":    {"/f.sock", "/e.sock", "/g.sock"},
+		"exporter.nodes":     {"unix:/run/{node}.sock", "https://{node}:9836", ""},
+		"exporter.cert":      {"/f.crt", "/e.crt", ""},
+		"exporter.key":       {"/f.key", "/e.key", ""},
+		"exporter.ca":        {"/f.crt", "/e.crt", ""},
+		"exporter.discovery": {"nomad", "consul", "static"},
+		"exporter.service":   {"f", "e@n", "g.h-i_j"},
+		"local.cluster":      {"f", "e", "g"},
+		"local.cores":        {"1", "2", "3"},
+		"local.memory":       {"1GiB", "2GiB", "3GiB"},
+		"local.dir":          {"/f", "/e", "/g"},
+		"slurm.mode":         {"site", "owner", "site"},
+		"slurm.broker":       {"/f.sock", "/e.sock", "/g.sock"},
+		"slurm.plugin":       {"true", "1", "false"},
+		"slurm.dir":          {"/f", "/e", "/g"},
+		"slurm.bin":          {"/f", "/e", ""},
+		"slurm.conf":         {"/f", "/e", ""},
+		"slurm.interval":     {"1s", "3s", "4s"},
+		"slurm.wake":         {"/f", "/e", ""},
+		"slurm.partitions":   {"a", "b,c", ""},
+		"slurm.task_prolog":  {"true", "1", "false"},
+		"slurm.settings":     {"/f", "/e", "/g"},
+		"broker.socket":      {"/f.sock", "/e.sock", "/g.sock"},
+		"broker.dir":         {"/f", "/e", "/g"},
+		"broker.controller":  {"a", "b,c", "d"},
+		"broker.accept":      {"script", "plugin", "script"},
+		"broker.above":       {"a", "b,c", ""},
+		"broker.restarts":    {"1", "2", "3"},
+		"nomad.address":      {"https://f:4646", "unix:///e.sock", ""},
+		"nomad.namespaces":   {"a", "b,c", "*"},
+		"nomad.token_file":   {"/f", "/e", ""},
+		"nomad.ca":           {"/f", "/e", ""},
+		"nomad.cert":         {"/f", "/e", ""},
+		"nomad.key":          {"/f", "/e", ""},
+		"nomad.dir":          {"/f", "/e", "/g"},
+		"nomad.resync":       {"1s", "2s", "3s"},
+		"store.kind":         {"file", "nomad", "consul"},
+		"store.path":         {"/f", "/e", "/g"},
+		"store.prefix":       {"f", "e/e", "g"},
+		"store.address":      {"http://f", "http://e", ""},
+		"store.namespace":    {"f", "e", ""},
+		"store.token_file":   {"/f", "/e", ""},
+		"store.ttl":          {"10s", "20s", "10m"},
+		"store.delay":        {"1s", "2s", "1m"},
+		"log.level":          {"debug", "warn", "error"},
+		"log.format":         {"json", "text", "json"},
+		"resync":             {"1s", "2s", "3s"},
+		"site":               {"/f", "", "/g"},
 	}
 	read := func(t *testing.T, flags *pflag.FlagSet, env []string, path string) Config {
 		t.Helper()
@@ -174,6 +195,7 @@ func TestFlagsStandOverEnvironmentOverFileOverDefaults(t *testing.T) {
 					want.Local.Dir = filepath.Join(want.State, "local")
 					want.Slurm.Dir = filepath.Join(want.State, "slurm")
 					want.Slurm.Settings = filepath.Join(want.State, "slurm-env")
+					want.Nomad.Dir = filepath.Join(want.State, "nomad")
 				}
 				if k.name == "state" && v[i] != "" {
 					want.Socket = got.Socket // the user's socket follows the state's default, not state

@@ -17,7 +17,14 @@ type Exporter struct {
 	Cert  string // file of the controller's certificate, for https; empty = none
 	Key   string // file of its private key
 	CA    string // file of the authority whose certificates of nodes are believed
+	// Discovery is who knows where the exporter of each node is: static (Nodes does),
+	// nomad or consul, where Service is registered.
+	Discovery string
+	Service   string // NAME, or of Nomad NAME@NAMESPACE
 }
+
+// Discoveries lists who may know where the exporters are.
+func Discoveries() []string { return []string{"static", "nomad", "consul"} }
 
 const nodePlaceholder = "{node}"
 
@@ -60,7 +67,33 @@ func exporterKeys() []key {
 			doc:      "certificate of the authority that the exporters' own certificates have to come from",
 			set:      func(c *Config, s string) error { return setMaybePath(&c.Exporter.CA, s) },
 		},
+		{
+			name: "exporter.discovery", want: "want one of " + strings.Join(Discoveries(), ", "),
+			fallback: func(surroundings, Config) string { return "static" },
+			doc:      "who knows where the exporter of each node is: exporter.nodes, or the service discovery of Nomad or Consul; those that are found are asked over TLS, and each shows a certificate for the name of its node",
+			set:      func(c *Config, s string) error { return setWord(&c.Exporter.Discovery, s, Discoveries()) },
+		},
+		{
+			name: "exporter.service", want: errService.Error(),
+			fallback: func(surroundings, Config) string { return "pitchpipe-exporter" },
+			doc:      "name of the exporters' service where exporter.discovery is nomad or consul; of Nomad also NAME@NAMESPACE",
+			set:      func(c *Config, s string) error { return setService(&c.Exporter.Service, s) },
+		},
 	}
+}
+
+var errService = errors.New("want the name of a service, or NAME@NAMESPACE")
+
+func setService(to *string, s string) error {
+	name, namespace, in := strings.Cut(s, "@")
+	odd := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_.-", r)
+	}
+	if name == "" || in && namespace == "" || strings.ContainsFunc(name+namespace, odd) {
+		return errService
+	}
+	*to = s
+	return nil
 }
 
 func setNodes(to *string, s string) error {

@@ -43,7 +43,7 @@ func (k key) shown() string {
 }
 
 // Drivers lists the schedulers that the key driver knows.
-func Drivers() []string { return []string{"local", "slurm"} }
+func Drivers() []string { return []string{"local", "slurm", "nomad"} }
 
 // LogFormats lists the formats of the log.
 func LogFormats() []string { return []string{"text", "json"} }
@@ -51,7 +51,7 @@ func LogFormats() []string { return []string{"text", "json"} }
 // keys lists every setting in the order of the reference. A default may use the
 // settings above it.
 func keys() []key {
-	return slices.Concat(commonKeys(), exporterKeys(), slurmKeys(), brokerKeys(), otherKeys())
+	return slices.Concat(commonKeys(), exporterKeys(), slurmKeys(), brokerKeys(), nomadKeys(), storeKeys(), otherKeys())
 }
 
 func commonKeys() []key {

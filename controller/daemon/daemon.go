@@ -44,6 +44,10 @@ type Parts struct {
 	Meter     Meter
 	Log       *slog.Logger
 
+	// Seat is this controller's part of a store that several share, of whom one leads;
+	// the caller closes it after the Daemon. Nil = this one is alone.
+	Seat *Seat
+
 	// Tick and Step are those of reconcile.Config; 0 = its defaults.
 	Tick, Step time.Duration
 	// RestartCost is assumed until one was measured; 0 = the loop's default.
@@ -65,6 +69,7 @@ type Daemon struct {
 	queue   *watch.Queue
 	loop    *reconcile.Loop
 	meter   *nodes.Exporters // nil where they are the caller's
+	seat    *Seat            // nil: this controller is alone
 	log     *slog.Logger
 }
 
@@ -74,17 +79,26 @@ func New(parts Parts) (*Daemon, error) {
 	if err := os.MkdirAll(parts.Config.State, 0o700); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w", err)
 	}
-	store, err := knowledge.Open(filepath.Join(parts.Config.State, "knowledge.db"), knowledge.Options{})
-	if err != nil {
-		return nil, err
-	}
-	d := &Daemon{
-		cfg: parts.Config, driver: parts.Driver, store: store, log: parts.Log, queue: watch.NewQueue(),
+	d := &Daemon{cfg: parts.Config, driver: parts.Driver, log: parts.Log, queue: watch.NewQueue()}
+	if err := d.open(parts); err != nil {
+		return nil, errors.Join(err, d.Close())
 	}
 	if err := d.join(parts); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
+}
+
+// open opens the durable state. The file of a controller that shares its state is a
+// working copy, and another one than that of a controller that is alone: neither is
+// ever made the other's.
+func (d *Daemon) open(parts Parts) (err error) {
+	file, options := "knowledge.db", knowledge.Options{}
+	if d.seat = parts.Seat; d.seat != nil {
+		file, options.Mirror = "copy.db", d.seat.mirror
+	}
+	d.store, err = knowledge.Open(filepath.Join(parts.Config.State, file), options)
+	return err
 }
 
 func (d *Daemon) join(parts Parts) (err error) {
@@ -105,9 +119,9 @@ func (d *Daemon) join(parts Parts) (err error) {
 	}
 	d.rooms = &rooms{
 		driver: parts.Driver, parse: d.parse, nodes: exporters, store: d.store, site: parts.Site, pauses: d.pauses,
-		audit: d.audit, log: parts.Log, seed: 1,
+		audit: d.audit, seat: d.seat, log: parts.Log, seed: 1,
 	}
-	if err := d.rooms.loadModel(); err != nil {
+	if err := d.rooms.loadModel(); err != nil && !errors.Is(err, knowledge.ErrStale) {
 		return err
 	}
 	d.loop = reconcile.New(reconcile.Config{
@@ -126,7 +140,10 @@ func (d *Daemon) Close() error {
 	if d.audit != nil {
 		err = d.audit.close()
 	}
-	return errors.Join(err, d.store.Close())
+	if d.store != nil {
+		err = errors.Join(err, d.store.Close())
+	}
+	return err
 }
 
 // Run serves until ctx ends; jobs that run then go on running.
@@ -137,7 +154,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return err
 	}
 	servers := []*http.Server{d.server(d.handler(metrics))}
-	listeners := []net.Listener{listener}
+	listeners := []net.Listener{d.door(listener)}
 	if d.cfg.Listen != "" {
 		var lc net.ListenConfig
 		tcp, err := lc.Listen(ctx, "tcp", d.cfg.Listen)
@@ -183,8 +200,21 @@ func (d *Daemon) metrics() http.Handler {
 func (d *Daemon) Handler() http.Handler { return d.handler(d.metrics()) }
 
 // Tune runs the scheduler, the watcher and the loop without serving anything,
-// until ctx ends.
+// until ctx ends. Where the state is shared it waits for the leadership first, and
+// ends with ErrDeposed when it loses that.
 func (d *Daemon) Tune(ctx context.Context) error {
+	run := d.tune
+	if d.seat != nil {
+		run = d.lead
+	}
+	if err := run(ctx); err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
+		return err
+	}
+	return nil
+}
+
+// tune is what only one controller does.
+func (d *Daemon) tune(ctx context.Context) error {
 	group, gctx := errgroup.WithContext(ctx)
 	if r, ok := d.driver.(runner); ok {
 		group.Go(func() error { return r.Run(gctx) })

@@ -213,6 +213,8 @@ func (r *rooms) loadModel() error {
 		r.log.Warn("the classes cannot be read and are fitted anew", "error", err)
 		return r.refit()
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.model = model
 	return nil
 }

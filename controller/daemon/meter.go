@@ -125,7 +125,7 @@ func read(w api.Window, q reconcile.MeasureRequest, node api.Node, early *tuning
 	}
 	m := reconcile.Measurement{Epochs: profile.Epochs(w, spec), Total: q.Policy.Progress.Total, Ended: w.Job.Ended}
 	for i := range m.Epochs {
-		m.Epochs[i].Settings = q.Settings
+		m.Epochs[i].Settings, m.Epochs[i].Machine = q.Settings, node.MachineKind
 	}
 	for _, s := range w.Samples {
 		if s.Mark != nil && s.Mark.Total > 0 {

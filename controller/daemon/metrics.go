@@ -20,6 +20,7 @@ type collector struct {
 	observed  *prometheus.Desc
 	up        *prometheus.Desc
 	exporters *prometheus.Desc
+	leader    *prometheus.Desc
 }
 
 func newCollector(d *Daemon) *collector {
@@ -37,6 +38,7 @@ func newCollector(d *Daemon) *collector {
 		observed:  desc("observations", "Observations in the knowledge."),
 		up:        desc("records_readable", "1 when the durable state can be read."),
 		exporters: desc("exporters", "Exporters of nodes that were asked lately, by how they took it.", "state"),
+		leader:    prometheus.NewDesc("pitchpipe_leader", "1 where this controller leads, 0 where it stands by for another.", nil, nil),
 	}
 }
 
@@ -51,6 +53,11 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	counter := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
 	}
+	leads := 0.0
+	if c.d.seat.leads() == nil {
+		leads = 1
+	}
+	gauge(c.leader, leads)
 	gauge(c.paused, float64(len(c.d.pauses.list())))
 	for state, n := range c.d.rooms.nodes.Count() {
 		gauge(c.exporters, float64(n), state)

@@ -95,6 +95,18 @@ func loadPauses(store table) (*pauses, error) {
 	return p, nil
 }
 
+// reload reads everything anew, since others wrote it.
+func (p *pauses) reload() error {
+	fresh, err := loadPauses(p.store)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.on, p.off, p.cleared = fresh.on, fresh.off, fresh.cleared
+	return nil
+}
+
 // automatic tells whether the tuner stopped itself: a user of its name cannot
 // pause the cluster.
 func automatic(x Pause) bool { return x.By == byTuner && x.Scope == ScopeCluster }
@@ -170,6 +182,9 @@ func (p *pauses) switchOff(id, by string) error {
 
 // gate tells why the job may not be touched now, or ReasonNone.
 func (p *pauses) gate(job driver.Job) tuning.Reason {
+	if job.Off {
+		return tuning.ReasonOff
+	}
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	for _, id := range []string{string(job.ID), requestKey(job.Request)} {

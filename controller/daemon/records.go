@@ -84,6 +84,18 @@ func loadRecords(store *knowledge.Store) (*records, error) {
 	return r, nil
 }
 
+// reload reads all stories anew, since others wrote them.
+func (r *records) reload() error {
+	fresh, err := loadRecords(r.store)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.digests, r.pruned = fresh.digests, fresh.pruned
+	return nil
+}
+
 func digestOf(rec *reconcile.Record) digest {
 	d := digest{
 		owner: rec.Owner, submitted: rec.Submitted, phase: rec.Phase, restarts: len(rec.Restarts), probes: len(rec.Probed),

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"pitchpipe/controller/daemon/api"
@@ -52,7 +53,15 @@ func (d *Daemon) handler(metrics http.Handler) http.Handler {
 		"POST " + api.PathPauses:   h.pause,
 		"DELETE " + api.PathPauses: h.resume,
 	} {
+		changes := !strings.HasPrefix(pattern, "GET ") && !strings.HasSuffix(pattern, api.PathValidate)
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) {
+			if changes {
+				if err := h.d.seat.mayChange(req.Context()); err != nil {
+					h.answer(w, nil, err)
+					return
+				}
+			}
+			h.d.seat.refresh(req.Context(), h.d)
 			out, err := serve(req)
 			h.answer(w, out, err)
 		})
@@ -90,6 +99,8 @@ func classifyError(err error) (code int, kind string) {
 		return http.StatusForbidden, "denied"
 	case errors.Is(err, errUsersSubmit):
 		return http.StatusConflict, "users-submit"
+	case errors.Is(err, ErrStandby):
+		return http.StatusServiceUnavailable, "standby"
 	}
 	return http.StatusServiceUnavailable, "unavailable"
 }

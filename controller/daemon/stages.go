@@ -39,6 +39,7 @@ type rooms struct {
 	site   *config.SitePolicy
 	pauses *pauses
 	audit  *auditLog
+	seat   *Seat // nil: this controller is alone
 	log    *slog.Logger
 	seed   uint64
 
@@ -58,6 +59,9 @@ func (r *rooms) stages() reconcile.Stages {
 	}
 	if l, ok := r.driver.(driver.Listener); ok {
 		s.Listen = func(ctx context.Context, id driver.JobID, attempt int, p tuning.Progress) error {
+			if err := r.seat.check(ctx); err != nil {
+				return err
+			}
 			return l.Listen(ctx, id, attempt, progress(p))
 		}
 	}
@@ -132,7 +136,13 @@ func (r *rooms) pause(ctx context.Context, why string) error {
 	return errors.Join(err, r.pauses.put(Pause{Scope: ScopeCluster, By: byTuner, Why: why, At: now}))
 }
 
+// step takes a step of an intent, as long as this controller leads: what it thinks of
+// the job may be old otherwise. Between this look and the effect there can be any
+// time, for which the driver's own look at the job's attempt is there.
 func (r *rooms) step(ctx context.Context, in driver.Intent) (driver.Step, tuning.Reason, error) {
+	if err := r.seat.check(ctx); err != nil {
+		return driver.Step{}, tuning.ReasonNone, fmt.Errorf("advance %s: %w", in.Job, err)
+	}
 	return resubmit.Step(ctx, r.driver, in)
 }
 

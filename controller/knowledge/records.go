@@ -12,24 +12,45 @@ import (
 // Tx is one change of the file: all of it becomes durable, or nothing. It is
 // valid only within the function it was handed to, and not for concurrent use.
 type Tx struct {
-	tx    *bolt.Tx
-	added []Observation
+	tx      *bolt.Tx
+	added   []Observation
+	changes map[string][]byte // for the mirror; nil where there is none
 }
 
 // Update runs fn and commits what it wrote, on disk when Update returns nil.
 // When fn returns an error nothing was written and the error comes back. Writers
-// take turns: fn must not use the Store itself.
+// take turns: fn must not use the Store itself. Where there is a mirror it has the
+// change first; one that it refuses was not made here either.
 func (s *Store) Update(fn func(tx *Tx) error) error {
-	var t *Tx
-	err := s.db.Update(func(tx *bolt.Tx) error {
-		t = &Tx{tx: tx}
-		return fn(t)
-	})
+	t, err := s.update(fn)
 	if err != nil {
 		return fmt.Errorf("update knowledge: %w", err)
 	}
 	s.committed(t.added)
 	return nil
+}
+
+func (s *Store) update(fn func(tx *Tx) error) (*Tx, error) {
+	var t *Tx
+	published := false
+	err := s.db.Update(func(tx *bolt.Tx) error {
+		t = &Tx{tx: tx}
+		if s.mirror != nil {
+			t.changes = map[string][]byte{}
+		}
+		if err := fn(t); err != nil {
+			return err
+		}
+		if err := s.publish(t.changes); err != nil {
+			return err
+		}
+		published = len(t.changes) > 0
+		return nil
+	})
+	if err != nil && published { // the disk failed after the mirror had it
+		s.missed()
+	}
+	return t, err
 }
 
 // Put keeps an observation; false: one of this ID was there already and stays.
@@ -54,6 +75,7 @@ func (t *Tx) Put(o Observation) (added bool, err error) {
 	if err := json.Unmarshal(raw, &kept); err != nil {
 		return false, fmt.Errorf("put observation %q: %w: %w", o.ID, ErrInvalid, err)
 	}
+	t.change(mirrorObservations+o.ID, raw)
 	t.added = append(t.added, kept)
 	return true, nil
 }
@@ -75,6 +97,7 @@ func (t *Tx) PutJSON(bucket, key string, v any) error {
 	if err := b.Put([]byte(key), raw); err != nil {
 		return fmt.Errorf("put %s/%s: %w", bucket, key, err)
 	}
+	t.change(mirrorKey(bucket, key), raw)
 	return nil
 }
 
@@ -84,12 +107,13 @@ func (t *Tx) GetJSON(bucket, key string, v any) error { return getJSON(t.tx, buc
 // Delete removes a key. Removing what is not there does nothing.
 func (t *Tx) Delete(bucket, key string) error {
 	b := records(t.tx, bucket)
-	if b == nil {
+	if b == nil || b.Get([]byte(key)) == nil {
 		return nil
 	}
 	if err := b.Delete([]byte(key)); err != nil {
 		return fmt.Errorf("delete %s/%s: %w", bucket, key, err)
 	}
+	t.change(mirrorKey(bucket, key), nil)
 	return nil
 }
 

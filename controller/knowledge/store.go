@@ -37,6 +37,7 @@ type Options struct {
 	HalfLife time.Duration    // of what was observed; default DefaultHalfLife
 	Now      func() time.Time // default time.Now
 	Wait     time.Duration    // for another process to close the file; default one second
+	Mirror   Mirror           // what the file is the working copy of; nil = the file is all there is
 }
 
 // Store is the knowledge in one file.
@@ -44,10 +45,13 @@ type Store struct {
 	db       *bolt.DB
 	halfLife time.Duration
 	now      func() time.Time
+	mirror   Mirror // nil = none
+	shared   bool   // the mirror has a schema; only Adopt and Refresh use it, one at a time
 
 	mu    sync.Mutex
 	gen   uint64                           // counts commits that added observations
 	cache map[tuning.JobKind][]Observation // nil: to be read; slices are never modified
+	stale bool                             // until Adopt: the mirror has what the file has not
 }
 
 // Open opens the file, creating it where it is missing. A file of a newer schema
@@ -74,7 +78,7 @@ func Open(path string, o Options) (*Store, error) {
 	if err := prepare(db); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), db.Close())
 	}
-	return &Store{db: db, halfLife: o.HalfLife, now: o.Now}, nil
+	return &Store{db: db, halfLife: o.HalfLife, now: o.Now, mirror: o.Mirror, stale: o.Mirror != nil}, nil
 }
 
 // prepare checks the schema of a file, or writes it into a new one.
@@ -231,8 +235,9 @@ func (s *Store) SaveModel(model json.RawMessage) error {
 	if !json.Valid(model) {
 		return fmt.Errorf("save model: %w: not JSON", ErrInvalid)
 	}
-	err := s.db.Update(func(tx *bolt.Tx) error {
-		return tx.Bucket([]byte(bucketMeta)).Put([]byte(keyModel), model)
+	_, err := s.update(func(t *Tx) error {
+		t.change(keyModel, model)
+		return t.tx.Bucket([]byte(bucketMeta)).Put([]byte(keyModel), model)
 	})
 	if err != nil {
 		return fmt.Errorf("save model: %w", err)

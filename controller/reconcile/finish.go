@@ -87,7 +87,7 @@ func (p *pass) compareWith(tuned tuning.Settings, chosen time.Time) (tuning.Outc
 		Policy: p.rec.Policy, Site: p.stages.Site(p.job), Own: p.rec.Own, Tuned: tuned, Now: p.now,
 		Tried: len(p.rec.Probed),
 	}
-	for _, e := range p.rec.Epochs {
+	for _, e := range alike(p.rec.Epochs) {
 		switch {
 		case e.Settings.Equal(p.rec.Own):
 			c.Before = append(c.Before, e)
@@ -97,6 +97,12 @@ func (p *pass) compareWith(tuned tuning.Settings, chosen time.Time) (tuning.Outc
 	}
 	if len(c.After) == 0 {
 		return tuning.Outcome{}, false
+	}
+	if len(c.Before) == 0 && p.elsewhere() {
+		return tuning.Outcome{
+			Verdict: tuning.Inconclusive, Reason: tuning.ReasonOtherMachine, Measure: c.Policy.Objective,
+			Baseline: c.Own, Tuned: tuned, At: p.now,
+		}, true
 	}
 	return p.stages.Compare(c), true
 }
@@ -167,7 +173,7 @@ func (p *pass) learn(ctx context.Context) error {
 		p.rec.Outcome = &o
 	}
 	lesson := Lesson{
-		Job: string(p.rec.Job), Submitted: p.rec.Submitted, Owner: p.rec.Owner, Kind: p.rec.Kind, Trials: tuning.TrialsOf(p.rec.Epochs, p.rec.Own),
+		Job: string(p.rec.Job), Submitted: p.rec.Submitted, Owner: p.rec.Owner, Kind: p.rec.Kind, Trials: tuning.TrialsOf(alike(p.rec.Epochs), p.rec.Own),
 		Outcome: p.rec.Outcome, Peak: p.rec.Peak, RestartCost: p.rec.RestartCosts, At: p.now,
 		Regressed: slices.Clone(p.rec.Hurt), Final: p.final(), Polluted: p.polluted(),
 		Node: p.rec.Node(p.job.Attempt),
@@ -246,7 +252,7 @@ func (p *pass) diedTuned() bool {
 // faster tells whether the job was measured to be faster under the settings than
 // under its owner's.
 func (p *pass) faster(s tuning.Settings) bool {
-	trials := tuning.TrialsOf(p.rec.Epochs, p.rec.Own)
+	trials := tuning.TrialsOf(alike(p.rec.Epochs), p.rec.Own)
 	own, ok := tuning.Reference(trials)
 	return ok && slices.ContainsFunc(trials, func(t tuning.Trial) bool {
 		return t.Settings.Equal(s) && t.Seconds < own.Seconds

@@ -15,7 +15,7 @@ import (
 func (p *pass) state(ctx context.Context) (tuning.State, error) {
 	site := p.stages.Site(p.job)
 	policy := site.Narrow(p.rec.Policy, p.rec.Own)
-	trials := tuning.TrialsOf(p.rec.Epochs, p.rec.Own)
+	trials := tuning.TrialsOf(alike(p.rec.Epochs), p.rec.Own)
 	known, err := p.stages.Recall(ctx, Question{
 		Kind: p.rec.Kind, Class: p.rec.Class, Own: p.rec.Own, Policy: policy, Site: site, Node: p.rec.Node(p.job.Attempt),
 	})
@@ -56,6 +56,9 @@ func (p *pass) gate() tuning.Reason {
 	}
 	if p.rec.Control {
 		return tuning.ReasonControlGroup
+	}
+	if p.elsewhere() {
+		return tuning.ReasonOtherMachine
 	}
 	return tuning.ReasonNone
 }

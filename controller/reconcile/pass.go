@@ -83,7 +83,10 @@ func (p *pass) look(ctx context.Context, id driver.JobID) (done bool, err error)
 		return false, fmt.Errorf("load the record of %s: %w", id, err)
 	}
 	if p.rec != nil && p.rec.Phase.Over() {
-		return true, nil
+		if anew, err := p.anew(ctx); err != nil || !anew {
+			return true, err
+		}
+		p.rec = nil
 	}
 	p.job, err = p.cfg.Scheduler.Get(ctx, id)
 	switch {

@@ -89,6 +89,9 @@ type world struct {
 	records *memory
 	loop    *reconcile.Loop
 
+	// scheduler is asked in the cluster's place; nil: the cluster.
+	scheduler reconcile.Scheduler
+
 	mu     sync.Mutex // for faults, which the cluster asks for
 	faults map[string]error
 
@@ -162,8 +165,12 @@ func (w *world) note(format string, args ...any) {
 
 // restart is a crash: a new loop over what was durable.
 func (w *world) restart() {
+	var scheduler reconcile.Scheduler = w.cluster
+	if w.scheduler != nil {
+		scheduler = w.scheduler
+	}
 	w.loop = reconcile.New(reconcile.Config{
-		Scheduler: w.cluster, Records: w.records, Queue: idle{}, Stages: w.stages(), Log: slog.New(slog.DiscardHandler),
+		Scheduler: scheduler, Records: w.records, Queue: idle{}, Stages: w.stages(), Log: slog.New(slog.DiscardHandler),
 		Tick: time.Second, Step: 200 * time.Millisecond,
 	})
 	ended, cancel := context.WithCancel(w.ctx)

@@ -26,6 +26,7 @@ type Epoch struct {
 	Settings Settings  `json:"settings"`
 	Warmup   bool      `json:"warmup,omitempty"`   // among the first of its attempt
 	Polluted bool      `json:"polluted,omitempty"` // other work on the node disturbed it
+	Machine  string    `json:"machine,omitempty"`  // kind of machine that it ran on, as in Profile; empty = not known
 }
 
 // Modelled is the source of joules that were computed, not measured. They support

@@ -36,6 +36,7 @@ const (
 	ReasonThinProfile    Reason = "thin-profile"
 	ReasonSchemaMismatch Reason = "schema-mismatch"
 	ReasonOtherSettings  Reason = "other-settings"
+	ReasonOtherMachine   Reason = "other-machine"
 	ReasonNearest        Reason = "nearest-class"
 	ReasonFirstSeen      Reason = "first-seen"
 
@@ -117,6 +118,7 @@ func Reasons() []ReasonText {
 		{ReasonThinProfile, "its profile holds too few samples to be compared with the classes"},
 		{ReasonSchemaMismatch, "its counters are not those that the classes were learned with"},
 		{ReasonOtherSettings, "no class was learned under settings that can be compared with its own"},
+		{ReasonOtherMachine, "its attempts ran on machines of different kinds, so that their epochs cannot be compared"},
 		{ReasonNearest, "its profile lies within the radius of this class"},
 		{ReasonFirstSeen, "no job of this kind has run before"},
 

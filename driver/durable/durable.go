@@ -26,14 +26,22 @@ func Write(path string, data []byte, mode os.FileMode) error {
 // WriteFor is Write of a file that belongs to the user and group, where these are
 // not -1, before it has its name.
 func WriteFor(path string, data []byte, mode os.FileMode, uid, gid int) error {
+	return WriteWith(path, data, mode, func(f *os.File) error {
+		if uid < 0 && gid < 0 {
+			return nil
+		}
+		return f.Chown(uid, gid)
+	})
+}
+
+// WriteWith is Write of a file to which something is done before it has anything in
+// it, its mode and its name. Where that fails there is no file.
+func WriteWith(path string, data []byte, mode os.FileMode, prepare func(f *os.File) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	if uid >= 0 || gid >= 0 {
-		err = f.Chown(uid, gid)
-	}
-	if err != nil {
+	if err := prepare(f); err != nil {
 		return errors.Join(fmt.Errorf("writing %s: %w", path, err), f.Close(), os.Remove(f.Name()))
 	}
 	if err := fill(f, data, mode); err != nil {

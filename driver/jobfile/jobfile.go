@@ -14,6 +14,8 @@ type Format string
 const (
 	Sbatch   Format = "sbatch"
 	NomadHCL Format = "nomadhcl"
+
+	NomadJSON Format = "nomadjson" // a registered job as Nomad's API shows it
 )
 
 // Pos is a place in a job file. Line and Column count from 1, Column in bytes.

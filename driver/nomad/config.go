@@ -23,7 +23,8 @@ var ErrNoRecord = errors.New("no record")
 type Config struct {
 	// Client reaches the cluster with the rights of the controller. Required.
 	Client *api.Client
-	// Namespaces are those whose jobs are seen; none = that of the Client.
+	// Namespaces are those whose jobs are seen, * for all that the token may read; none =
+	// default. A job file that names none goes to the first.
 	Namespaces []string
 	// Journal is what survives this process. Required.
 	Journal Journal

@@ -138,11 +138,11 @@ func (m move) begin(ctx context.Context, in driver.Intent) (driver.Step, error) 
 // signal asks the job to save. A crash between the signal and its record sends it
 // again; that is why a job's handler must bear a second one.
 func (m move) signal(ctx context.Context) error {
-	send, name := m.signalTask, m.r.Moving.Intent.Checkpoint.SignalName()
-	if m.j.ArrayJob == "" {
-		send = func(ctx context.Context, name string) error { return m.d.cfg.Actor.Signal(ctx, string(m.r.Job), name) }
+	err := m.d.cfg.Actor.Signal(ctx, string(m.r.Job), m.r.Moving.Intent.Checkpoint.SignalName())
+	if errors.Is(err, driver.ErrNotFound) {
+		return nil // so says scancel of a job that has just ended, as the next look shows
 	}
-	if err := send(ctx, name); err != nil {
+	if err != nil {
 		return err
 	}
 	m.d.cfg.AfterStep("signal-sent")

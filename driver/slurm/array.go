@@ -37,7 +37,7 @@ func numberOf(j parse.Job) string {
 	return j.ID
 }
 
-// scriptID is the job whose script a job has: all tasks of an array have one.
+// scriptID is the job under which a job's script is kept: all tasks of an array have one.
 func scriptID(j parse.Job) driver.JobID {
 	if j.ArrayJob != "" {
 		return driver.JobID(j.ArrayJob)
@@ -137,14 +137,19 @@ func (m move) split(ctx context.Context) (driver.Step, error) {
 	own := m.j.Eligible.After(time.Now().Add(ample))
 	u := act.Update{Start: &m.d.cfg.Window}
 	if own {
-		cores := sizeOf(m.j).Cores
-		u = act.Update{Cores: &cores}
+		u = act.Update{Requeue: &m.j.Requeue}
 	}
+	waited := m.r.Delayed
 	m.r.Delayed = m.r.Delayed || !own
 	if err := m.d.write(m.r, "splitting"); err != nil {
 		return driver.Step{}, err
 	}
-	if err := m.d.cfg.Actor.Update(ctx, string(m.r.Job), u); err != nil {
+	err := m.d.cfg.Actor.Update(ctx, string(m.r.Job), u)
+	if errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrInvalid) {
+		m.r.Delayed = waited
+		return m.refused(ctx, err)
+	}
+	if err != nil {
 		return driver.Step{}, err
 	}
 	m.d.cfg.AfterStep("split")
@@ -155,21 +160,3 @@ func (m move) split(ctx context.Context) (driver.Step, error) {
 // ample is how long a job must still have to wait for its own reasons that nothing
 // more is done to have it wait.
 const ample = 30 * time.Second
-
-// once is how long a signal to a task of an array may take: while other tasks of its
-// array wait, slurmctld delivers it and answers that it may be tried again, which
-// scancel does after five seconds, for a minute.
-const once = 4 * time.Second
-
-// signalTask sends a signal to a task of an array. That it was cut off while scancel
-// waited to repeat it is the usual; where slurmctld itself hangs the job is not asked,
-// does not save, and the move is abandoned.
-func (m move) signalTask(ctx context.Context, signal string) error {
-	short, cancel := context.WithTimeout(ctx, once)
-	defer cancel()
-	err := m.d.cfg.Actor.Signal(short, string(m.r.Job), signal)
-	if errors.Is(err, driver.ErrUnknown) && short.Err() != nil && ctx.Err() == nil {
-		return nil
-	}
-	return err
-}

@@ -167,3 +167,75 @@ func waitingTaskStops(t *testing.T, c *cluster) {
 		t.Errorf("a task that there is not: %v, want %v", err, driver.ErrNotFound)
 	}
 }
+
+// tasksForASite: through the broker one task is moved while it runs, two get another size
+// and settings while they wait, and one is left alone.
+func tasksForASite(t *testing.T, c *cluster) {
+	b := newBench(t, c, func(cfg *slurm.Config) { cfg.Parse = detect.ParseForSlurm })
+	d := b.site(t).Driver
+	be := saver(100)
+	be.ShowEnv = "RATE"
+	spec := b.job(t, be)
+	spec.Source = []byte(strings.NewReplacer("#SBATCH --job", "#SBATCH --array=1-4%1\n#SBATCH --job", "values=owner,tuned", "values=owner,two,three").Replace(string(spec.Source)))
+	job, err := d.Start(t.Context(), "request", spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	array := arrayOf(job.ID)
+	b.says(t, job.ID, "epoch 2/")
+	change := func(task, rate string) {
+		t.Helper()
+		job, err := d.Get(t.Context(), driver.JobID(array+task))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := b.intent(job, driver.Change{Cores: 2, Env: map[string]string{"RATE": rate}})
+		in.ID = "intent of " + string(job.ID)
+		if err := d.Check(t.Context(), in); err != nil {
+			t.Fatalf("Check of %s: %v", job.ID, err)
+		}
+		await(t, "the change of "+string(job.ID), func() bool {
+			step, err := d.Advance(t.Context(), in)
+			if err != nil || step.Kind.Done() && step.Kind != driver.StepStarted {
+				t.Fatalf("%s: %+v, %v", job.ID, step, err)
+			}
+			return step.Kind == driver.StepStarted
+		})
+	}
+	change("_2", "two")
+	change("_3", "three")
+	change("_1", "three")
+	want := map[string]struct {
+		rate, cores string
+		attempts    int
+	}{"_1": {"three", "2", 2}, "_2": {"two", "2", 1}, "_3": {"three", "2", 1}, "_4": {"owner", "1", 1}}
+	for task, want := range want {
+		id := driver.JobID(array + task)
+		var job driver.Job
+		await(t, "the end of "+string(id), func() bool {
+			if job, err = d.Get(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+			return job.State.Ended()
+		})
+		if job.State != driver.Succeeded || len(job.Attempts) != want.attempts || job.Owner != slurmcluster.Alpha {
+			t.Errorf("task %s of %s is %s (%s) after %+v, want %s after %d attempts", id, job.Owner, job.State, job.Detail, job.Attempts, driver.Succeeded, want.attempts)
+		}
+		text := b.output(t, id)
+		if n := strings.Count(text, "epoch 100/"); n != 1 {
+			t.Errorf("task %s ran to its end %d times, want once:\n%s", id, n, text)
+		}
+		if env := strings.LastIndex(text, "env RATE="); env < 0 || !strings.HasPrefix(text[env:], "env RATE="+want.rate+"\n") && want.rate != "owner" {
+			t.Errorf("task %s has not the rate %s:\n%s", id, want.rate, text)
+		}
+		if cores := mustRun(t, b.c, slurmcluster.Alpha, "squeue", "-h", "-r", "-t", "all", "-j", string(id), "-O", "NumCPUs:|"); cores != want.cores+"|" {
+			t.Errorf("task %s has %s CPUs, want %s", id, cores, want.cores)
+		}
+	}
+}
+
+// arrayOf is the array of a task.
+func arrayOf(task driver.JobID) string {
+	array, _, _ := strings.Cut(string(task), "_")
+	return array
+}

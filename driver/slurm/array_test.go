@@ -1,8 +1,10 @@
 package slurm_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/slurm"
+	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/command"
 )
 
@@ -246,13 +249,90 @@ func TestOneTaskWakesItsArray(t *testing.T) {
 	}
 }
 
-func TestTasksOfArraysAreOnlySeenForASite(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, func(c *slurm.Config) { c.Parse, c.Everyone = detect.ParseForSlurm, true })
+// named is a broker that writes down by which names it is asked.
+type named struct {
+	act.Actor
+	asked map[string]bool
+	split error // of an update by which a task would get its number
+}
+
+func (n named) Update(ctx context.Context, job string, u act.Update) error {
+	n.asked["update "+job] = true
+	if n.split != nil && u.Cores == nil && (u.Requeue != nil || u.Start != nil && *u.Start > 0) {
+		return n.split
+	}
+	return n.Actor.Update(ctx, job, u)
+}
+
+func (n named) May(_ context.Context, job string, _ act.Update) error {
+	n.asked["may "+job] = true
+	return nil
+}
+
+func (n named) Script(ctx context.Context, job string) ([]byte, error) {
+	n.asked["script "+job] = true
+	return n.Actor.Script(ctx, job)
+}
+
+// siteOfArrays is a site's driver on a Slurm with another user's array of three.
+func siteOfArrays(t *testing.T, split error) (*rig, named) {
+	t.Helper()
+	n := named{asked: map[string]bool{}, split: split}
+	r := newRig(t, func(c *slurm.Config) {
+		n.Actor = act.Commands{Runner: c.Commands}
+		c.Parse, c.Everyone, c.User, c.Actor, c.TaskProlog, c.Marked = detect.ParseForSlurm, true, "controller", n, true, true
+	})
+	r.f.user = "alice"
 	if _, err := r.f.Run(t.Context(), command.Call{Name: "sbatch", Args: []string{"--job-name=a"}, Stdin: arraySpec().Source, Effect: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.d.Check(t.Context(), intent(r.job(t, "1_2"), nil)); !errors.Is(err, driver.ErrUnsupported) {
-		t.Errorf("Check: %v, want %v", err, driver.ErrUnsupported)
+	for _, id := range []driver.JobID{"1_1", "1_2", "1_3"} {
+		r.f.with(id, func(j *fakeJob) { j.admin = "pitchpipe:1:-" })
+	}
+	return r, n
+}
+
+func TestForASiteATaskIsChangedByTheHandOfItsBroker(t *testing.T) {
+	t.Parallel()
+	r, n := siteOfArrays(t, nil)
+	in := intent(r.job(t, "1_2"), nil)
+	in.Change = driver.Change{Cores: 2, Env: map[string]string{"RATE": "2"}}
+	if err := r.d.Check(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	if step := r.settled(t, in); step.Kind != driver.StepStarted {
+		t.Fatalf("step %+v, want %s", step, driver.StepStarted)
+	}
+	want := map[string]bool{"may 1_2": true, "update 1_2": true, "script 1_2": true}
+	if !maps.Equal(n.asked, want) {
+		t.Errorf("the broker was asked for %v, want %v", n.asked, want)
+	}
+	r.f.with("1_2", func(j *fakeJob) {
+		if j.cores != 2 || j.eligible.After(time.Now()) {
+			t.Errorf("the task has %d cores and waits until %v, want 2 at once", j.cores, j.eligible)
+		}
+	})
+	text, err := os.ReadFile(filepath.Join(r.cfg.Dir, "slurm-env", "3"))
+	if err != nil || string(text) != "RATE=2\n" {
+		t.Errorf("its settings are %q (%v)", text, err)
+	}
+}
+
+func TestATaskWhoseNumberTheBrokerRefusesIsLeftAsItIs(t *testing.T) {
+	t.Parallel()
+	for _, until := range []time.Duration{0, time.Hour} {
+		r, _ := siteOfArrays(t, driver.ErrDenied)
+		r.f.with("1_2", func(j *fakeJob) { j.eligible = time.Now().UTC().Add(until).Truncate(time.Second) })
+		in := intent(r.job(t, "1_2"), nil)
+		in.Change = driver.Change{Env: map[string]string{"RATE": "2"}}
+		if _, err := r.d.Advance(t.Context(), in); !errors.Is(err, driver.ErrDenied) {
+			t.Errorf("waiting %v: Advance: %v, want %v", until, err, driver.ErrDenied)
+		}
+		if step, err := r.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepSuperseded {
+			t.Errorf("waiting %v: then step %+v, %v; want %s", until, step, err, driver.StepSuperseded)
+		}
+		if left, err := filepath.Glob(filepath.Join(r.cfg.Dir, "slurm-env", "*")); err != nil || len(left) > 0 {
+			t.Errorf("waiting %v: settings %v (%v) are there all the same", until, left, err)
+		}
 	}
 }

@@ -120,15 +120,19 @@
 // array's. That number is driver.Job.Alias: cgroups, exporters and the TaskProlog
 // know the task by it. So a task that waits is always named by ARRAY_TASK, never by
 // its number, which may be everybody's; and where its next attempt gets settings by
-// a file, it is given its number first, by an update that has it wait for the window.
+// a file, it is given its number first, by an update that has it wait for the window,
+// or where its owner has it begin later by one that changes nothing. So it is for a site's
+// broker, too, which takes the same names.
 //
 // squeue is asked for tasks one by one (-r): else it prints those that wait in one
 // line with the size of one, whatever the others have. scontrol cuts a long set of
-// tasks short unless SLURM_BITSTR_LEN is 0.
+// tasks short unless SLURM_BITSTR_LEN is 0. The script of an array has the array's number
+// and is found by each of its tasks' names; each record has the AdminComment.
 //
 // While other tasks of an array wait, slurmctld answers a signal to one that runs
-// with "try again later" although it has delivered it, and scancel sends it six times
-// within 45 s. The signal to a task is therefore cut off before the second.
+// with "try again later" although it has delivered it, and scancel sends it every five
+// seconds, for 45 s. The signal to a task is therefore cut off before the second
+// (act.Commands).
 //
 // A task that is moved leaves its turn to another where only some may run at a time
 // (%N), and waits for one: the array loses nothing by that, and Outlook does not tell
@@ -137,8 +141,7 @@
 // # What is observed only
 //
 // Heterogeneous jobs, jobs of several nodes or tasks, and allocations without a
-// script are listed, as are tasks of arrays for a site (Config.Everyone); Check and
-// Advance say why they are not changed.
+// script are listed; Check and Advance say why they are not changed.
 //
 // # Attempts
 //

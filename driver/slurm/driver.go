@@ -25,6 +25,7 @@ type Driver struct {
 
 	hashes  maphash.Seed
 	polling sync.Mutex // one look at the whole queue at a time
+	openly  sync.Once  // it was said that everybody can read the settings
 
 	mu        sync.Mutex
 	locks     map[driver.JobID]*lock      // of jobs that are being looked at or changed

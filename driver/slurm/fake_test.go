@@ -258,6 +258,8 @@ func (f *fake) update(j *fakeJob, args []string) string {
 			j.limit = n
 		case "StartTime":
 			j.wait(value)
+		case "Requeue":
+			j.noRequeue = n == 0
 		}
 	}
 	return ""

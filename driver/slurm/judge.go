@@ -52,7 +52,7 @@ func (d *Driver) open(ctx context.Context, j parse.Job) (*journal.Record, error)
 	}
 	r := d.first(j)
 	r.Script = t.script
-	r.Delayed = parse.Waiting(j.State) && j.Restarts == 0 && slices.Contains(strings.Fields(j.Comment), act.HeadStart)
+	r.Delayed = parse.Waiting(j.State) && j.Restarts == 0 && act.Says(j.Comment, act.HeadStart)
 	follow(r, j, time.Now())
 	return r, nil
 }
@@ -71,9 +71,6 @@ func (d *Driver) first(j parse.Job) *journal.Record {
 func (d *Driver) judge(ctx context.Context, j parse.Job, r *journal.Record, in driver.Intent) error {
 	if why := observedOnly(j); why != "" {
 		return fmt.Errorf("%s: %w", why, driver.ErrUnsupported)
-	}
-	if d.cfg.Everyone && j.ArrayJob != "" {
-		return fmt.Errorf("tasks of arrays are changed for their own users only, not for a site: %w", driver.ErrUnsupported)
 	}
 	if err := d.judgeChange(ctx, j, r, in.Change); err != nil {
 		return err
@@ -138,7 +135,7 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *journal.Record
 	// A broker that would refuse the size is asked before the job is stopped for it.
 	broker, ok := d.cfg.Actor.(act.Judge)
 	if update := difference(sizeOf(j), size); ok && !update.Empty() {
-		return broker.May(ctx, j.ID, update)
+		return broker.May(ctx, string(nameOf(j)), update)
 	}
 	return nil
 }

@@ -4,13 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
 
-	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/sbatch"
+	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
@@ -52,12 +51,9 @@ func (d *Driver) script(ctx context.Context, j parse.Job, r *journal.Record) (te
 	if t, ok := d.known(j, r); ok || !j.Batch {
 		return t, nil
 	}
-	out, err := d.cfg.Actor.Script(ctx, j.ID)
-	if errors.Is(err, driver.ErrNotFound) && j.ArrayJob != "" {
-		out, err = d.cfg.Actor.Script(ctx, j.ArrayJob)
-	}
+	out, err := act.ScriptOf(ctx, d.cfg.Actor, string(nameOf(j)), j.ID)
 	if err != nil {
-		return text{}, fmt.Errorf("script of job %s: %w", j.ID, err)
+		return text{}, fmt.Errorf("script of job %s: %w", nameOf(j), err)
 	}
 	return d.learn(j, sbatch.WithComment(out, j.Comment)), nil
 }

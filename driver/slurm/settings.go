@@ -14,9 +14,9 @@ import (
 	"unicode"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/durable"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/slurm/journal"
+	"pitchpipe/driver/slurm/parse"
 )
 
 // What the TaskProlog takes; it refuses the whole file where there is more.
@@ -89,7 +89,7 @@ func noteLine(note string) string {
 // writeSettings replaces the files from which the TaskProlog sets up the next
 // attempt: what is said of it in the job's output, the variables, and the settings of
 // live knobs, which stay once they were there.
-func (d *Driver) writeSettings(r *journal.Record, number int, c driver.Change, note string) error {
+func (d *Driver) writeSettings(j parse.Job, r *journal.Record, c driver.Change, note string) error {
 	if !d.cfg.TaskProlog {
 		return nil
 	}
@@ -105,18 +105,18 @@ func (d *Driver) writeSettings(r *journal.Record, number int, c driver.Change, n
 		for _, name := range slices.Sorted(maps.Keys(c.Env)) {
 			b.WriteString(name + "=" + c.Env[name] + "\n")
 		}
-		err = durable.Write(path, []byte(b.String()), 0o644)
+		err = d.publish(path, []byte(b.String()), j.UID)
 	}
 	if err != nil {
 		return fmt.Errorf("settings of job %s: %w: %w", r.Job, driver.ErrTransient, err)
 	}
 	live := len(c.Live) > 0 || slices.ContainsFunc(r.Attempts, func(a driver.Attempt) bool { return len(a.Change.Live) > 0 })
 	if live {
-		data, err := driver.EncodeSettings(max(number, 1), c.Live)
+		data, err := driver.EncodeSettings(j.Restarts+1, c.Live)
 		if err != nil {
 			return err
 		}
-		if err := durable.Write(path+".json", data, 0o644); err != nil {
+		if err := d.publish(path+".json", data, j.UID); err != nil {
 			return fmt.Errorf("settings of job %s: %w: %w", r.Job, driver.ErrTransient, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"pitchpipe/driver"
@@ -91,7 +92,15 @@ func (b *bench) site(t *testing.T) drivertest.Harness {
 	cfg.Commands = command.Exec{Conf: b.c.Conf(), Credential: credential(t, slurmcluster.Beta)} // any ordinary account
 	cfg.Actor = broker.NewClient(socket)
 	cfg.Saves = func(_ context.Context, _ string, job driver.JobID, _ int) (int, error) {
-		said, err := os.ReadFile(filepath.Join(b.dir, "slurm-"+string(job)+".out"))
+		name := job
+		if task, err := b.c.Run(t.Context(), "root", "squeue", "-h", "-a", "-r", "-t", "all", "-o", "%A|%i"); err == nil {
+			for line := range strings.Lines(task) { // that of an array's task has its name
+				if number, id, _ := strings.Cut(strings.TrimSpace(line), "|"); number == string(job) {
+					name = driver.JobID(id)
+				}
+			}
+		}
+		said, err := os.ReadFile(filepath.Join(b.dir, "slurm-"+string(name)+".out"))
 		return bytes.Count(said, []byte("saved\n")), err
 	}
 	// Its own driver sees to what the user does; the settings are the site's alone.

@@ -150,7 +150,7 @@ func (m move) change(ctx context.Context) (driver.Step, error) {
 		note = "" // the TaskProlog knows a task by its number, which this one has not yet
 	}
 	// The settings first: an attempt must not be credited with what was not there.
-	if err := m.d.writeSettings(m.r, m.r.Next.Number, moving.Intent.Change, note); err != nil {
+	if err := m.d.writeSettings(m.j, m.r, moving.Intent.Change, note); err != nil {
 		return driver.Step{}, err
 	}
 	if err := m.d.write(m.r, "changing"); err != nil {
@@ -204,7 +204,7 @@ func (m move) keepSettings() error {
 	if n := len(m.r.Attempts); n > 0 {
 		kept = m.r.Attempts[n-1].Change
 	}
-	return m.d.writeSettings(m.r, m.j.Restarts+1, kept, "")
+	return m.d.writeSettings(m.j, m.r, kept, "")
 }
 
 // difference is what Slurm is told, so that a job gets the wanted size.

@@ -103,6 +103,7 @@ func stories() []story {
 		{"each task of an array is tuned by itself and runs to its end once", tasksAreJobs},
 		{"sbatch --wait and dependants of an array wait for all its tasks, the changed ones too", arrayIsWaitedFor},
 		{"a task that waits is stopped by itself", waitingTaskStops},
+		{"tasks of a user's array are tuned for a site, each with its own settings", tasksForASite},
 		{"another user's jobs are not seen", othersUnseen},
 		{"a listener runs as a step of the job", listenerIsAStep},
 		{"a slurmctld that is gone is transient, and its restart loses nothing", slurmctldRestarts},

@@ -47,6 +47,9 @@ func Submit(ctx context.Context, run command.Runner, file *jobfile.Job, spec dri
 // anew would lose what the one before wrote.
 func options(file *jobfile.Job, spec driver.Spec, marker, partition string) []string {
 	args := []string{"--parsable", "--open-mode=append", "--job-name=" + file.Name}
+	if spec.Off {
+		marker = strings.TrimSpace(marker + " " + act.Off)
+	}
 	if comment := strings.TrimSpace(ownComment(spec.Source) + " " + marker); comment != "" {
 		args = append(args, "--comment="+comment)
 	}

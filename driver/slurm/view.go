@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
@@ -152,7 +153,7 @@ func (d *Driver) sketch(j parse.Job, r *journal.Record) driver.Job {
 	job := driver.Job{
 		ID: jobID(j.ID, j.ArrayJob, j.ArrayTask), Name: j.Name, Owner: j.User, Partition: j.Partition, Account: j.Account,
 		QOS: j.QOS, Detail: detail(j), ExitCode: -1, Attempt: number, Filename: j.Name, Submitted: j.Submitted, Node: j.Node,
-		Resources: resources(sizeOf(j)),
+		Resources: resources(sizeOf(j)), Off: act.Says(j.Comment, act.Off),
 	}
 	switch {
 	case parse.Running(j.State):

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"pitchpipe/exporter/api/certs"
 )
@@ -49,8 +51,8 @@ func hostPort(address string) (string, error) {
 // NewClientAt returns a client for the exporter at an address that CheckAddress
 // takes. The certificates are for https alone: the caller shows his own, and the
 // exporter's has to be for that host and from their authority. What they hold counts
-// when a connection is made. Progress is reported on sockets only: elsewhere Report
-// is ErrNotFound.
+// when a connection is made. A job reports its own progress on sockets only: elsewhere
+// Report is ErrNotFound, and ReportFor works.
 func NewClientAt(address string, own *certs.Store) (*Client, error) {
 	if err := CheckAddress(address); err != nil {
 		return nil, err
@@ -69,15 +71,64 @@ func NewClientAt(address string, own *certs.Store) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: address: %w", ErrInvalid, err)
 	}
-	return newClient(address, address, &http.Transport{
+	return overTLS(address, address, host, func(context.Context) ([]string, error) { return []string{at}, nil }, own), nil
+}
+
+// NewClientOf returns a client for the exporter of the node with that name, which has to
+// be in the exporter's certificate. Each time when a connection is made, addresses tells
+// where it may be, as HOST:PORT; they are tried one after the other, so that one that is
+// out of date, or that somebody else has taken, leads nowhere and hides none of the
+// others. What addresses fails with is wrapped, in ErrUnavailable too.
+func NewClientOf(node string, addresses func(context.Context) ([]string, error), own *certs.Store) (*Client, error) {
+	base := schemeTLS + node + ":443" // the port is never dialled
+	if _, err := hostPort(base); err != nil {
+		return nil, err
+	}
+	if own == nil {
+		return nil, fmt.Errorf("%w: %s: a certificate, its key and an authority are needed", ErrInvalid, node)
+	}
+	return overTLS("node "+node, base, node, addresses, own), nil
+}
+
+func overTLS(where, base, name string, addresses func(context.Context) ([]string, error), own *certs.Store) *Client {
+	dial := func(ctx context.Context, at string) (net.Conn, error) {
+		m := own.Current()
+		d := tls.Dialer{Config: &tls.Config{
+			MinVersion: tls.VersionTLS13, ServerName: name, RootCAs: m.CA,
+			// Shown to exporters of another authority too: their refusal then says why.
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &m.Certificate, nil },
+		}}
+		return d.DialContext(ctx, "tcp", at)
+	}
+	return newClient(where, base, &http.Transport{
 		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			m := own.Current()
-			d := tls.Dialer{Config: &tls.Config{
-				MinVersion: tls.VersionTLS13, ServerName: host, RootCAs: m.CA,
-				// Shown to exporters of another authority too: their refusal then says why.
-				GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &m.Certificate, nil },
-			}}
-			return d.DialContext(ctx, "tcp", at)
+			all, err := addresses(ctx)
+			if err != nil {
+				return nil, err
+			}
+			errs := make([]error, 0, len(all))
+			for i, at := range all {
+				once, cancel := share(ctx, len(all)-i)
+				conn, err := dial(once, at)
+				cancel()
+				if err == nil {
+					return conn, nil
+				}
+				errs = append(errs, err)
+			}
+			if len(errs) == 0 {
+				return nil, errors.New("no address")
+			}
+			return nil, errors.Join(errs...)
 		},
-	}), nil
+	})
+}
+
+// share is one of n equal parts of the time that is left.
+func share(ctx context.Context, n int) (context.Context, context.CancelFunc) {
+	end, ok := ctx.Deadline()
+	if !ok || n < 2 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(end)/time.Duration(n))
 }

@@ -8,6 +8,8 @@ const (
 	PathJobs     = "/v1/jobs"             // GET []Job
 	PathSamples  = "/v1/jobs/{id}/window" // GET Window; id or manager%2Fid; ?after=SEQ leaves out older samples; ?attempt=N
 	PathProgress = "/v1/progress"         // POST Report, as JSON or as words → 204; where the caller runs names the job
+	// POST Report → 204, for root and readers alone; {id} as for PathSamples, ?attempt=N.
+	PathReport = "/v1/jobs/{id}/progress"
 )
 
 // EnvSocket names the exporter's socket to a job that reports its progress itself.
@@ -120,6 +122,10 @@ type Report struct {
 	Loss    *float64  `json:"loss,omitempty"`
 	Quality *float64  `json:"quality,omitempty"`
 	Time    time.Time `json:"time"` // when the line was read
+	// Nth counts, from 1, the lines of the whole output that told the same kind of
+	// thing, so that on a job's behalf a line is not told twice by a reader that begins
+	// anew; 0 = not counted.
+	Nth int `json:"nth,omitempty"`
 }
 
 // Window is what the ring of one attempt of a job holds, oldest first.

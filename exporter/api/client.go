@@ -99,6 +99,23 @@ func (c *Client) Report(ctx context.Context, r Report) error {
 	return c.call(ctx, http.MethodPost, PathProgress, body, nil)
 }
 
+// ReportFor tells on a job's behalf that an epoch ended or that it saved, from outside
+// the job: root and the exporter's readers may on the socket, and whoever may read
+// over TLS; others get ErrDenied. The job is named as for Window, and attempt 0 means
+// the newest. ErrNotFound: the exporter does not know it; a job that begins just now it
+// knows a few seconds later.
+func (c *Client) ReportFor(ctx context.Context, jobID string, attempt int, r Report) error {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("report of epoch %d: %w: %w", r.Epoch, ErrInvalid, err)
+	}
+	path := strings.Replace(PathReport, "{id}", url.PathEscape(jobID), 1)
+	if attempt > 0 {
+		path += "?attempt=" + strconv.Itoa(attempt)
+	}
+	return c.call(ctx, http.MethodPost, path, body, nil)
+}
+
 func (c *Client) call(ctx context.Context, method, path string, body []byte, answer any) error {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {

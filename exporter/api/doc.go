@@ -4,9 +4,10 @@
 // In come progress reports from inside jobs; out go the jobs of a node, their
 // samples and marks, and what the node can measure. Everything is JSON over HTTP
 // on a Unix socket whose peer credentials name the caller: users see their own
-// jobs, root and the exporter's readers see all. From other machines the same but
-// reports goes over TLS with certificates on both sides, for those who see all. The
-// package never measures anything.
+// jobs, root and the exporter's readers see all. From other machines the same goes over
+// TLS with certificates on both sides, for those who see all. Those alone may also
+// report on behalf of a job that they name (PathReport), as a controller does that
+// reads the job's output through its scheduler. The package never measures anything.
 //
 // # Reports without a listener
 //

@@ -27,6 +27,8 @@ func ParseReport(body []byte) (Report, error) {
 	switch {
 	case r.Saved && (r.Epoch != 0 || r.Total != 0 || r.Loss != nil || r.Quality != nil):
 		return Report{}, fmt.Errorf("report: %w: saved beside an epoch: want one of them", ErrInvalid)
+	case r.Nth < 0:
+		return Report{}, fmt.Errorf("report: %w: line %d: lines count from 1", ErrInvalid, r.Nth)
 	case !r.Saved && (r.Epoch < 1 || r.Total < 0):
 		return Report{}, fmt.Errorf("report: %w: epoch %d of %d: epochs count from 1", ErrInvalid, r.Epoch, r.Total)
 	}

@@ -28,6 +28,9 @@
 // that its cgroups were made anew (Found.Reborn) tells one start from the next before
 // that is known.
 //
+// Each allocation of Nomad is a job of its own with one attempt. A task that its client
+// restarts in place gets its cgroups anew (Found.Reborn) and stays in that attempt.
+//
 // Processes that are in no such cgroup and below no step daemon belong to the local
 // job that PITCHPIPE_JOB_ID and PITCHPIPE_ATTEMPT in their environment name, if Trust
 // says that they are believed: by default only those of the exporter's own user,

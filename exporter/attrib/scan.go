@@ -29,18 +29,32 @@ type Found struct {
 	// Confirmed means that a cgroup or a step daemon named the job, and not only
 	// what somebody wrote into an environment.
 	Confirmed bool
-	// Birth tells the cgroups of one start of a Slurm job from those of the next, by
-	// hierarchy.
+	// Birth tells the cgroups of one start of a job of Slurm or Nomad from those of the
+	// next, by hierarchy.
 	Birth map[string]uint64
 	// Attempt is what Slurm says about how often the job was started, from 1; 0 =
 	// not known (yet). For others Key has the attempt.
 	Attempt int
 
 	batch []int // processes of Slurm's batch step, where it has no cgroup
+	// passer tells a process that is in the cgroup for a moment and is not the job's; nil
+	// = there are none.
+	passer func(pid int) bool
 }
 
 // Reborn tells whether f's cgroups were made anew since was found.
 func (f Found) Reborn(was Found) bool { return reborn(was.Birth, f.Birth) }
+
+// Renewed tells whether one of the job's cgroups is now another one of its name, which
+// the next scan will say too. It looks at the directories alone.
+func (f Found) Renewed() bool {
+	for name, was := range f.Birth {
+		if now, ok := birth(f.Dirs[name]); ok && now != was {
+			return true
+		}
+	}
+	return false
+}
 
 // Scanner finds the jobs of the node.
 type Scanner struct {
@@ -234,6 +248,9 @@ func (f Found) Processes() []int {
 		if pids := processes(f.Dirs[name], 0); len(pids) > len(best) {
 			best = pids
 		}
+	}
+	if f.passer != nil {
+		best = slices.DeleteFunc(best, f.passer)
 	}
 	slices.Sort(best)
 	return slices.Compact(best)

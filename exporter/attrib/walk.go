@@ -56,17 +56,31 @@ func (s *Scanner) note(jobs map[Key]*Found, h hostfs.Hierarchy, owner Owner, dir
 	}
 	f.Dirs[h.Name] = dir
 	s.dirs[dir] = owner.Key
-	if owner.Key.Manager != Slurm {
-		return
+	if owner.Key.Manager == Local {
+		return // each attempt has a name of its own
 	}
-	if st, err := os.Stat(dir); err == nil {
-		if sys, ok := st.Sys().(*syscall.Stat_t); ok {
-			if f.Birth == nil {
-				f.Birth = map[string]uint64{}
-			}
-			f.Birth[h.Name] = sys.Ino
+	if born, ok := birth(dir); ok {
+		if f.Birth == nil {
+			f.Birth = map[string]uint64{}
 		}
+		f.Birth[h.Name] = born
 	}
+	if owner.Key.Manager == Nomad && f.passer == nil && s.young(dir) {
+		f.passer = s.procs.executor
+	}
+}
+
+// birth tells a cgroup from one that is made later under its name.
+func birth(dir string) (uint64, bool) {
+	st, err := os.Stat(dir)
+	if err != nil {
+		return 0, false
+	}
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return sys.Ino, true
 }
 
 // admin tells whether only the administrator can make cgroups in dir: it is owned

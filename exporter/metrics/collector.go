@@ -1,13 +1,11 @@
 package metrics
 
 import (
-	"net/http"
 	"runtime"
 	"slices"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
@@ -25,6 +23,7 @@ type Collector struct {
 	table    []Metric
 	descs    map[string]*prometheus.Desc
 	kinds    map[string]prometheus.ValueType
+	visible  func(api.Job) bool // nil = all jobs are
 }
 
 var _ prometheus.Collector = (*Collector)(nil)
@@ -40,17 +39,6 @@ func New(version string, node api.Node, store *window.Store, snapshot func() *sa
 		c.descs[m.Name] = prometheus.NewDesc(m.Name, m.Help, m.Labels, nil)
 	}
 	return c
-}
-
-// Handler serves the collector beside those of the process and the Go runtime.
-func Handler(c *Collector, more ...prometheus.Collector) (http.Handler, error) {
-	registry := prometheus.NewRegistry()
-	for _, m := range append([]prometheus.Collector{c}, more...) {
-		if err := registry.Register(m); err != nil {
-			return nil, err
-		}
-	}
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}), nil
 }
 
 // Describe lists the families.
@@ -72,6 +60,9 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	snap := c.snapshot()
 	c.collectNode(emit, snap)
 	for _, l := range c.store.Latest() {
+		if c.visible != nil && !c.visible(l.Job) {
+			continue
+		}
 		key := attrib.Key{Manager: l.Job.Manager, ID: l.Job.ID, Attempt: l.Job.Attempt}
 		joules, known := snap.JobJoules[key]
 		c.collectJob(emit, l, joules, known)
@@ -134,6 +125,8 @@ func (c *Collector) collectSelf(emit emitter, s sampler.Stats) {
 	emit("pitchpipe_exporter_marks_total", float64(s.Marks-s.MarksBare), "snapshot")
 	emit("pitchpipe_exporter_marks_total", float64(s.MarksBare), "bare")
 	emit("pitchpipe_exporter_marks_total", float64(s.MarksRefused), "refused")
+	emit("pitchpipe_exporter_marks_total", float64(s.MarksRepeated), "repeated")
+	emit("pitchpipe_exporter_saves_total", float64(s.Saves))
 	emit("pitchpipe_exporter_jobs_refused_total", float64(s.JobsRefused))
 }
 

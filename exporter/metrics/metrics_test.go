@@ -1,7 +1,10 @@
 package metrics_test
 
 import (
+	"context"
 	"flag"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -114,5 +117,29 @@ pitchpipe_source_up{reason="because",source="perf/task-clock",support="denied"} 
 `
 	if err := testutil.CollectAndCompare(full(t), strings.NewReader(want), "pitchpipe_job_energy_joules_total", "pitchpipe_source_up"); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestWhoMaySeeNoJobSeesTheNodeAlone(t *testing.T) {
+	t.Parallel()
+	h, err := metrics.Handler(full(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name    string
+		context context.Context
+		job     bool
+	}{
+		{"everybody unless it is said", t.Context(), true},
+		{"the job's user", metrics.For(t.Context(), func(j api.Job) bool { return j.UID == 1000 }), true},
+		{"another user", metrics.For(t.Context(), func(j api.Job) bool { return j.UID == 1001 }), false},
+	} {
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, httptest.NewRequestWithContext(tc.context, http.MethodGet, "/metrics", nil))
+		text := rec.Body.String()
+		if strings.Contains(text, `job_id="7"`) != tc.job || !strings.Contains(text, "pitchpipe_node_cores 2") || !strings.Contains(text, "pitchpipe_jobs_running 1") {
+			t.Errorf("%s: %d\n%s", tc.name, rec.Code, text)
+		}
 	}
 }

@@ -67,7 +67,8 @@ func Table() []Metric {
 		{"pitchpipe_exporter_ticks_total", "counter", "Samples of the node taken.", nil, ""},
 		{"pitchpipe_exporter_tick_seconds_total", "counter", "Time that sampling took.", nil, ""},
 		{"pitchpipe_exporter_read_errors_total", "counter", "Readings that were incomplete.", nil, ""},
-		{"pitchpipe_exporter_marks_total", "counter", "Progress marks by what became of them: snapshot, bare (above the rate), refused (from no job).", []string{"result"}, ""},
+		{"pitchpipe_exporter_marks_total", "counter", "Progress marks by what became of them: snapshot, bare (above the rate), refused (from no job), repeated (told before, checkpoints included).", []string{"result"}, ""},
+		{"pitchpipe_exporter_saves_total", "counter", "Checkpoints that jobs said they had saved.", nil, ""},
 		{"pitchpipe_exporter_jobs_refused_total", "counter", "Jobs not sampled because as many as are held run already.", nil, ""},
 	}
 }
@@ -76,7 +77,8 @@ func Table() []Metric {
 func Page() string {
 	var b strings.Builder
 	b.WriteString("# Metrics of pitchpipe-exporter\n\nGenerated from `exporter/metrics/table.go` by `go test ./exporter/metrics -update`. " +
-		"Base units only; counters of a job begin at 0 with its attempt. No label is called `job`.\n\n" +
+		"Base units only; counters of a job begin at 0 with its attempt. No label is called `job`. " +
+		"Of jobs each user of the machine sees his own; root, the accounts of `--api.readers` and callers over TLS see all, and with `--web.jobs=all` everybody does.\n\n" +
 		"| metric | type | labels | meaning |\n|---|---|---|---|\n")
 	for _, m := range Table() {
 		labels := make([]string, 0, len(m.Labels))

@@ -11,7 +11,10 @@
 // A mark of a checkpoint is counted and nothing more. What one process told and
 // another repeats (two listeners on one output) is dropped: the same numbers for the
 // newest epoch, an older epoch, a checkpoint within two seconds. One process may tell
-// the same again: a job may report several times within an epoch.
+// the same again: a job may report several times within an epoch. A mark on a job's
+// behalf, from outside it, names the job; its teller counts the lines of the output, so
+// that reading an output anew repeats nothing, and what came with the job's last breath
+// stands at its end.
 //
 // A job that only the environment of processes names is a claim: it never goes on
 // with a job of a cgroup or of another user, nor replaces one that ended, and it

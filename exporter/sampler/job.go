@@ -55,7 +55,7 @@ type job struct {
 	chargedCPU  float64 // CPU seconds that were charged
 	clockAtRead float64 // task clock when CPU seconds were last read
 	bucket      bucket
-	told        told
+	told        *told
 	saves       int // that it told an earlier exporter
 }
 
@@ -155,10 +155,12 @@ func (s *Sampler) checkEmpty(j *job, now time.Time) {
 
 // take begins to sample a job.
 func (s *Sampler) take(ctx context.Context, f attrib.Found, now time.Time) {
-	j := &job{found: f, stored: f.Key, first: now, base: s.cpu, uid: f.UID, bucket: newBucket(s.cfg.MarkRate, now)}
+	j := &job{found: f, stored: f.Key, first: now, base: s.cpu, uid: f.UID, bucket: newBucket(s.cfg.MarkRate, now), told: &told{}}
 	switch {
 	case f.Attempt > 0:
 		j.stored.Attempt, j.counted = f.Attempt, true
+	case f.Key.Manager == attrib.Nomad:
+		s.restartedInPlace(j)
 	case f.Key.Manager != attrib.Local:
 		j.stored.Attempt = s.store.NextAttempt(f.Key.Manager, f.Key.ID)
 	}

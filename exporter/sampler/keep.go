@@ -60,6 +60,7 @@ func (s *Sampler) resume(j *job) bool {
 		return false
 	}
 	j.joules, j.saves = was.Joules, was.Job.Saves
+	j.told.saves = j.saves // a reader that begins anew tells of them again
 	if !j.counted && was.Job.Attempt > 0 && j.stored.Manager != attrib.Local {
 		j.stored.Attempt = was.Job.Attempt
 	}

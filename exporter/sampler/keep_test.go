@@ -203,3 +203,33 @@ func TestSchedulersJobsWithoutAV2CgroupGetALeaf(t *testing.T) {
 		}
 	})
 }
+
+// Nomad's exec makes the v2 cgroup after those of v1, in which nobody is before it.
+func TestAJobThatGetsAV2CgroupLeavesItsLeaf(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		l := &leaves{dir: "/leaf", put: map[string]int{}}
+		key := nomad("5b2c7a94-0000-4000-8000-000000000001.train")
+		b := &burn{from: time.Now(), confirmed: true, empty: true}
+		w.jobs[key] = b
+		runWith(t, w, sampler.Config{Leaves: l})
+		wait(time.Second)
+		if len(l.put) > 0 {
+			t.Errorf("put %v while nobody was in the job", l.put)
+		}
+		w.change(func() { b.empty = false })
+		wait(time.Second)
+		w.change(func() { b.dirs = map[string]string{"unified": "/nomad/5b2c.train"} })
+		wait(time.Second)
+		l.mu.Lock()
+		put := l.put["nomad-"+key.ID]
+		l.mu.Unlock()
+		wait(2 * time.Second)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if put == 0 || l.put["nomad-"+key.ID] != put || len(l.removed) != 1 {
+			t.Errorf("put %d and then %v, removed %v; want nothing put after it was removed once", put, l.put, l.removed)
+		}
+	})
+}

@@ -22,8 +22,9 @@ const lookAgain = 100 * time.Millisecond
 var errLook = errors.New("looked for jobs just now")
 
 type markRequest struct {
-	pid    int
+	pid    int // onBehalf = somebody outside the job, who names it
 	uid    uint32
+	job    wanted
 	report api.Report
 	asked  time.Time
 	reply  chan error
@@ -36,6 +37,13 @@ func (m markRequest) what() string {
 	return fmt.Sprintf("epoch %d", m.report.Epoch)
 }
 
+func (m markRequest) who() string {
+	if m.pid == onBehalf {
+		return m.job.String()
+	}
+	return fmt.Sprintf("pid %d", m.pid)
+}
+
 // Mark records that an epoch of the job in which the process is has ended, with a
 // snapshot of the job's counters where the rate allows; or that the job saved a
 // checkpoint, which only counts. What another process has told before is taken and
@@ -43,7 +51,11 @@ func (m markRequest) what() string {
 // a process in no job, or in one of another user that only its environment names,
 // is ErrNoJob, once jobs have been looked for since.
 func (s *Sampler) Mark(ctx context.Context, pid int, uid uint32, report api.Report) error {
-	m := markRequest{pid: pid, uid: uid, report: report, asked: time.Now(), reply: make(chan error, 1)}
+	return s.place(ctx, markRequest{pid: pid, uid: uid, report: report, asked: time.Now(), reply: make(chan error, 1)})
+}
+
+// place hands a mark over, again where jobs were looked for just now.
+func (s *Sampler) place(ctx context.Context, m markRequest) error {
 	for {
 		err := s.ask(ctx, m)
 		if !errors.Is(err, errLook) {
@@ -75,26 +87,29 @@ func (s *Sampler) ask(ctx context.Context, m markRequest) error {
 func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 	now := time.Now()
 	j := s.locate(m)
-	if j == nil && !s.discovered.After(m.asked) { // it may have begun just now
+	// It may have begun just now, or another start of it, in cgroups of the same names.
+	if (j == nil || j.found.Renewed()) && !s.discovered.After(m.asked) {
 		if since := now.Sub(s.discovered); since >= 0 && since < lookAgain {
 			return errLook
 		}
 		s.discover(ctx)
 		j = s.locate(m)
 	}
-	if j == nil {
-		s.stats.MarksRefused++
-		return fmt.Errorf("%w: pid %d", ErrNoJob, m.pid)
-	}
-	j.told.by(m.pid, m.uid)
 	report := m.report
 	if report.Time.IsZero() || report.Time.After(now) || report.Time.Before(now.Add(-oldestMark)) {
 		report.Time = now
 	}
+	if j == nil {
+		if s.late(m, report) {
+			return nil
+		}
+		s.stats.MarksRefused++
+		return fmt.Errorf("%w: %s", ErrNoJob, m.who())
+	}
+	j.told.by(m.pid, m.uid)
 	switch {
 	case j.told.repeated(m.pid, report):
-		s.stats.MarksRepeated++
-		s.log.Debug("told before by another process", "job", j.stored.String(), "epoch", report.Epoch, "saved", report.Saved, "pid", m.pid)
+		s.repeat(j.stored, m)
 		return nil
 	case report.Saved:
 		s.stats.Saves++
@@ -118,6 +133,9 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 // as its script has ended, and with it a listener that has just sent the last epoch:
 // where a process is not to be found it is in the job in which it was before.
 func (s *Sampler) locate(m markRequest) *job {
+	if m.pid == onBehalf {
+		return s.meant(m.job)
+	}
 	key, ok := s.finder.Locate(m.pid, m.uid)
 	if ok {
 		if j := s.jobs[key]; j != nil && j.takes() {

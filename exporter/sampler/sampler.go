@@ -69,6 +69,7 @@ type Sampler struct {
 	// Of Run's goroutine.
 	jobs       map[attrib.Key]*job
 	ended      map[attrib.Key]energy.Joules
+	last       map[attrib.Key]*told // what those told that ended
 	earlier    map[inode]state.Job
 	started    bool      // the first scan is over: what is new now began now
 	discovered time.Time // when the last scan began
@@ -122,7 +123,7 @@ func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeRead
 	}
 	s := &Sampler{
 		cfg: cfg, log: cfg.Logger, finder: finder, collectors: collectors, node: n, meter: meter, store: store,
-		marks: make(chan markRequest), jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]energy.Joules{}, earlier: map[inode]state.Job{},
+		marks: make(chan markRequest), jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]energy.Joules{}, last: map[attrib.Key]*told{}, earlier: map[inode]state.Job{},
 	}
 	s.restore(cfg.Earlier)
 	s.snapshot.Store(&Snapshot{Source: meter.Source(), State: cfg.Earlier})
@@ -214,7 +215,7 @@ func (s *Sampler) readNode() {
 // end writes the last sample of a job that went.
 func (s *Sampler) end(j *job) {
 	s.store.End(j.stored, j.goneAt, s.complete(j, j.joules.Total()))
-	s.ended[j.stored] = j.joules
+	s.ended[j.stored], s.last[j.stored] = j.joules, j.told
 	j.close()
 	s.fell(j)
 	j.over = true
@@ -252,6 +253,7 @@ func (s *Sampler) publish() {
 		}
 	}
 	s.ended = kept
+	maps.DeleteFunc(s.last, func(k attrib.Key, _ *told) bool { _, there := kept[k]; return !there })
 	if s.cfg.Keep {
 		snap.State = s.state(s.store.Latest(), kept)
 	}

@@ -51,6 +51,7 @@ type burn struct {
 	birth     uint64 // of its cgroups
 	attempt   int    // as the scheduler counts
 	confirmed bool
+	empty     bool // nobody is in it
 }
 
 func (b *burn) cpu(now time.Time) float64 {
@@ -71,8 +72,12 @@ func (w *world) Scan(context.Context) []attrib.Found {
 	var out []attrib.Found
 	for key, b := range w.jobs {
 		if b.to.IsZero() {
+			pids := []int{1}
+			if b.empty {
+				pids = nil
+			}
 			out = append(out, attrib.Found{
-				Key: key, UID: cmp.Or(b.uid, 1000), HasUID: true, Dirs: b.dirs, Pids: []int{1},
+				Key: key, UID: cmp.Or(b.uid, 1000), HasUID: true, Dirs: b.dirs, Pids: pids,
 				Birth: map[string]uint64{"unified": b.birth}, Attempt: b.attempt, Confirmed: b.confirmed,
 			})
 		}

@@ -1,6 +1,7 @@
 package sampler
 
 import (
+	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/hostfs"
 )
@@ -28,14 +29,40 @@ func (s *Sampler) number(j *job, f attrib.Found) {
 	j.stored.Attempt = f.Attempt
 }
 
+// restartedInPlace lets a job of Nomad go on with what an earlier start in the same
+// allocation has used: that is one attempt, whose samples begin anew.
+func (s *Sampler) restartedInPlace(j *job) {
+	if joules, ok := s.ended[j.stored]; ok {
+		j.joules = joules
+	}
+	for _, was := range s.store.Jobs(func(w api.Job) bool {
+		return w.Ended && w.Manager == j.stored.Manager && w.ID == j.stored.ID && w.Attempt == j.stored.Attempt
+	}) {
+		j.saves = was.Saves
+	}
+	if t := s.last[j.stored]; t != nil {
+		// Its output goes on too.
+		j.told.epochs, j.told.saves, j.told.before = t.epochs, t.saves, max(t.epoch, t.before)
+	}
+}
+
 // leaf sees to it that the processes of a scheduler's job are in a v2 cgroup, where
 // that is wanted, and tells whether the job got one just now. The local scheduler
 // makes its own.
 func (s *Sampler) leaf(j *job) bool {
-	if s.cfg.Leaves == nil || !j.found.Confirmed || j.found.Key.Manager == attrib.Local || j.found.Dirs[hostfs.Unified] != "" {
+	if s.cfg.Leaves == nil || !j.found.Confirmed || j.found.Key.Manager == attrib.Local {
 		return false
 	}
-	dir, err := s.cfg.Leaves.Put(leafName(j), j.found.Processes())
+	if j.found.Dirs[hostfs.Unified] != "" { // some make it after the others
+		left := j.leaf != ""
+		s.fell(j)
+		return left
+	}
+	pids := j.found.Processes()
+	if len(pids) == 0 && j.leaf == "" {
+		return false // it is being made
+	}
+	dir, err := s.cfg.Leaves.Put(leafName(j), pids)
 	text := ""
 	if err != nil {
 		s.stats.ReadErrors++

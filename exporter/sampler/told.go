@@ -29,6 +29,9 @@ type told struct {
 
 	saver   int // the process that told of the last save that counted, 0 = none did
 	savedAt time.Time
+
+	epochs, saves int // lines that were told on the job's behalf, by their count
+	before        int // the newest epoch of an earlier start in the same attempt
 }
 
 type saying struct {
@@ -38,6 +41,9 @@ type saying struct {
 
 // by remembers a process that was in the job when it reported.
 func (t *told) by(pid int, uid uint32) {
+	if pid == onBehalf {
+		return // it never was in the job
+	}
 	if t.reporters == nil || len(t.reporters) >= maxReporters {
 		t.reporters = map[int]uint32{}
 	}
@@ -56,17 +62,21 @@ func (t *told) knows(pid int, uid uint32) bool {
 // is: the same numbers for the newest epoch, or an older epoch; for a checkpoint: one
 // at the same time. What is none is remembered.
 func (t *told) repeated(pid int, r api.Report) bool {
+	again := pid == onBehalf && t.again(r)
 	if r.Saved {
-		return t.savedBefore(pid, r.Time)
+		return again || t.savedBefore(pid, r.Time)
 	}
-	if r.Epoch < t.epoch && pid != t.pid {
+	if again && r.Epoch <= t.before {
+		return true
+	}
+	if r.Epoch < t.epoch && (again || pid != t.pid) {
 		return true
 	}
 	if r.Epoch != t.epoch {
 		t.epoch, t.sayings = r.Epoch, t.sayings[:0]
 	}
 	for _, s := range t.sayings {
-		if s.pid != pid && sameNumbers(s.report, r) {
+		if (again || s.pid != pid) && sameNumbers(s.report, r) {
 			return true
 		}
 	}
@@ -75,6 +85,24 @@ func (t *told) repeated(pid int, r api.Report) bool {
 		t.sayings = append(t.sayings, saying{pid, r})
 	}
 	return false
+}
+
+// again tells whether a report on the job's behalf may be of a line that was told
+// before: its reader begins anew with the output when it is restarted. Which line it
+// is, it counts (Report.Nth); without that every line may be.
+func (t *told) again(r api.Report) bool {
+	n := &t.epochs
+	if r.Saved {
+		n = &t.saves
+		if r.Nth == 0 {
+			return false // one that does not count its lines is believed
+		}
+	}
+	if r.Nth > *n {
+		*n = r.Nth
+		return false
+	}
+	return true
 }
 
 func (t *told) savedBefore(pid int, at time.Time) bool {

@@ -28,11 +28,29 @@ type peerResult struct {
 	err  error
 }
 
-// withPeer asks the kernel once per connection, when it is opened.
-func (s *Server) withPeer(ctx context.Context, c net.Conn) context.Context {
+func (s *Server) peer(pid int, uid uint32) peer {
+	return peer{pid: pid, uid: uid, all: uid == 0 || slices.Contains(s.cfg.Readers, uid)}
+}
+
+// String names the user for the log.
+func (p peer) String() string { return fmt.Sprintf("user %d", p.uid) }
+
+// onSocket asks the kernel who opened a connection on the socket.
+func (s *Server) onSocket(c net.Conn) peerResult {
 	p, err := credentials(c)
-	p.all = err == nil && (p.uid == 0 || slices.Contains(s.cfg.Readers, p.uid))
-	return context.WithValue(ctx, peerKey{}, peerResult{p, err})
+	if err != nil {
+		return peerResult{err: err}
+	}
+	return peerResult{peer: s.peer(p.pid, p.uid)}
+}
+
+// withPeer keeps who opened a connection, which was asked when it was accepted.
+func withPeer(ctx context.Context, c net.Conn) context.Context {
+	who := peerResult{err: errors.New("no peer credentials")}
+	if k, ok := c.(*known); ok {
+		who = k.who
+	}
+	return context.WithValue(ctx, peerKey{}, who)
 }
 
 func credentials(c net.Conn) (peer, error) {

@@ -42,6 +42,8 @@ func ask(socket string) int {
 			fmt.Println(id, !errors.Is(err, api.ErrNotFound))
 		}
 	}
+	err = c.ReportFor(context.Background(), "local/theirs", 1, api.Report{Epoch: 1})
+	fmt.Println("reports", !errors.Is(err, api.ErrDenied))
 	return 0
 }
 
@@ -60,15 +62,15 @@ func TestReadersSeeTheJobsOfEverybody(t *testing.T) {
 		t.Fatal(err)
 	}
 	socket := filepath.Join(dir, "s")
-	serveOn(t, socket, server.Config{Readers: []uint32{reader}})
+	m := serveOn(t, socket, server.Config{Readers: []uint32{reader}})
 	for _, tc := range []struct {
 		name string
 		uid  uint32
 		want string
 	}{
-		{"a reader", reader, "mine true\ntheirs true\n"},
-		{"a user who has a job", uint32(os.Getuid()) + 1, "theirs true\nmine false\n"},
-		{"a user without jobs", stranger, "mine false\ntheirs false\n"},
+		{"a reader", reader, "mine true\ntheirs true\nreports true\n"},
+		{"a user who has a job", uint32(os.Getuid()) + 1, "theirs true\nmine false\nreports false\n"},
+		{"a user without jobs", stranger, "mine false\ntheirs false\nreports false\n"},
 	} {
 		c := exec.CommandContext(t.Context(), "/proc/self/exe")
 		c.Env = append(os.Environ(), asking+"="+socket)
@@ -83,14 +85,18 @@ func TestReadersSeeTheJobsOfEverybody(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
 		}
 	}
+	if diff := cmp.Diff([]string{"local theirs 1"}, m.on); diff != "" {
+		t.Errorf("reported on behalf of (-want +got):\n%s", diff)
+	}
 }
 
 // serveOn runs a server with the jobs of two users until the test ends.
-func serveOn(t *testing.T, socket string, cfg server.Config) {
+func serveOn(t *testing.T, socket string, cfg server.Config) *marker {
 	t.Helper()
 	cfg.Socket = socket
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics\n") })
-	s, err := server.New(cfg, api.Node{Hostname: "n1", Cores: 2}, fill(t), &marker{}, metrics)
+	m := &marker{}
+	s, err := server.New(cfg, api.Node{Hostname: "n1", Cores: 2}, fill(t), m, metrics)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,6 +117,7 @@ func serveOn(t *testing.T, socket string, cfg server.Config) {
 		}
 		return err == nil
 	})
+	return m
 }
 
 // A caller who may see everything gets the same answers whichever way he comes.

@@ -21,7 +21,7 @@ import (
 )
 
 // Remote is how callers on other machines are served: over TLS with certificates on
-// both sides. They read and never report.
+// both sides. They read, and report on behalf of jobs that they name.
 type Remote struct {
 	Address string // HOST:PORT; empty, with all else, = nobody is served
 	// Certs are the exporter's certificate and key, and the authority that a caller's
@@ -205,5 +205,6 @@ func (s *Server) questions(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+api.PathNode, func(w http.ResponseWriter, _ *http.Request) { s.answer(w, s.node) })
 	mux.HandleFunc("GET "+api.PathJobs, s.jobs)
 	mux.HandleFunc("GET "+api.PathSamples, s.window)
-	mux.Handle("GET /metrics", s.metrics)
+	mux.HandleFunc("POST "+api.PathReport, s.progressFor)
+	mux.HandleFunc("GET /metrics", s.scrape)
 }

@@ -147,7 +147,8 @@ func TestOverTLSCallersWithoutACertificateAreRefused(t *testing.T) {
 	}
 }
 
-func TestOverTLSNobodyReportsProgress(t *testing.T) {
+// Over TLS a report names its job: where the caller runs says nothing here.
+func TestOverTLSNobodyReportsForTheJobThatHeIsIn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, node())
 	c := s.client(t, s.ca.Files(t, controller(), s.ca))

@@ -1,12 +1,10 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -20,13 +18,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"pitchpipe/exporter/api"
-	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/window"
 )
 
 // Marker accepts progress marks; *sampler.Sampler is the real one.
 type Marker interface {
 	Mark(ctx context.Context, pid int, uid uint32, report api.Report) error
+	MarkFor(ctx context.Context, manager, id string, attempt int, report api.Report) error
 }
 
 // Config says where to listen.
@@ -40,6 +38,9 @@ type Config struct {
 	Blind string
 	// Readers are the users beside root who may see the jobs of everybody.
 	Readers []uint32
+	// ShowJobs shows on /metrics the jobs of everybody to everybody on this machine;
+	// else each sees those that he sees on the socket.
+	ShowJobs bool
 	// Remote serves callers on other machines; without an address there are none.
 	Remote Remote
 }
@@ -52,6 +53,7 @@ type Server struct {
 	store   *window.Store
 	marker  Marker
 	metrics http.Handler
+	rates   *rates
 	remote  *remote // nil = nobody on another machine is served
 }
 
@@ -59,8 +61,8 @@ type Server struct {
 var ErrAddress = errors.New("metrics address")
 
 // New builds a server. It fails with ErrAddress where cfg.Metrics is not loopback:
-// whoever can reach the address reads every user's energy, and without TLS and
-// authentication that is for this machine alone; and with ErrRemote where cfg.Remote
+// whoever can reach the address reads the node's energy, and the kernel says who
+// he is on this machine alone; and with ErrRemote where cfg.Remote
 // has an address and lacks what makes that safe.
 func New(cfg Config, node api.Node, store *window.Store, marker Marker, metrics http.Handler) (*Server, error) {
 	if cfg.Socket == "" {
@@ -79,7 +81,7 @@ func New(cfg Config, node api.Node, store *window.Store, marker Marker, metrics 
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger, node: node, store: store, marker: marker, metrics: metrics}
+	s := &Server{cfg: cfg, log: cfg.Logger, node: node, store: store, marker: marker, metrics: metrics, rates: &rates{users: map[uint32]*rate{}}}
 	if cfg.Remote.asked() {
 		var err error
 		if s.remote, err = s.newRemote(cfg.Remote); err != nil {
@@ -97,9 +99,9 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	serve(ctx, group, &http.Server{
-		Handler: s.Handler(), ConnContext: s.withPeer, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: readPatience,
+		Handler: s.Handler(), ConnContext: withPeer, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: readPatience,
 		WriteTimeout: writePatience, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-	}, unixListener)
+	}, s.fair(unixListener, s.onSocket))
 	s.log.Info("listening", "socket", s.cfg.Socket)
 	if s.remote != nil {
 		group.Go(func() error { return s.remote.run(ctx) })
@@ -113,10 +115,10 @@ func (s *Server) Run(ctx context.Context) error {
 			return group.Wait()
 		}
 		mux := http.NewServeMux()
-		mux.Handle("GET /metrics", s.metrics)
+		mux.HandleFunc("GET /metrics", s.scrape)
 		serve(ctx, group, &http.Server{
-			Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-		}, tcp)
+			Handler: s.rated(mux), ConnContext: withPeer, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+		}, s.fair(tcp, s.onLoopback))
 		s.log.Info("listening", "address", tcp.Addr().String())
 	}
 	return group.Wait()
@@ -176,7 +178,7 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	s.questions(mux)
 	mux.HandleFunc("POST "+api.PathProgress, s.progress)
-	return mux
+	return s.rated(mux)
 }
 
 func (s *Server) jobs(w http.ResponseWriter, r *http.Request) {
@@ -219,42 +221,6 @@ func count(text string, bits int) (uint64, error) {
 		return 0, fmt.Errorf("%q is not a number", text)
 	}
 	return v, nil
-}
-
-const maxReport = 4 << 10
-
-func (s *Server) progress(w http.ResponseWriter, r *http.Request) {
-	p, err := peerOf(r.Context())
-	if err != nil {
-		s.refuse(w, http.StatusForbidden, err)
-		return
-	}
-	if s.cfg.Blind != "" || p.pid <= 0 {
-		s.refuse(w, http.StatusForbidden, fmt.Errorf("the caller's process is not known: %s", cmp.Or(s.cfg.Blind, "it is in a process namespace that the exporter does not see")))
-		return
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReport))
-	if err != nil {
-		s.refuse(w, http.StatusRequestEntityTooLarge, err)
-		return
-	}
-	report, err := api.ParseReport(body)
-	if err != nil {
-		s.refuse(w, http.StatusBadRequest, err)
-		return
-	}
-	// What was sent counts, though its sender may be gone by now: a job's end takes the
-	// listener with it.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 5*time.Second)
-	defer cancel()
-	switch err := s.marker.Mark(ctx, p.pid, p.uid, report); {
-	case err == nil:
-		w.WriteHeader(http.StatusNoContent)
-	case errors.Is(err, sampler.ErrNoJob):
-		s.refuse(w, http.StatusForbidden, err)
-	default:
-		s.refuse(w, http.StatusServiceUnavailable, err)
-	}
 }
 
 func (s *Server) answer(w http.ResponseWriter, v any) {

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -27,6 +28,9 @@ func TestMain(m *testing.M) {
 	if socket := os.Getenv(asking); socket != "" {
 		os.Exit(ask(socket))
 	}
+	if address := os.Getenv(fetching); address != "" {
+		os.Exit(fetch(address))
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -36,7 +40,16 @@ type marker struct {
 	pid  int
 	uid  uint32
 	got  []api.Report
+	on   []string // whose behalf the last ones were on
 	fail error
+}
+
+func (m *marker) MarkFor(_ context.Context, manager, id string, attempt int, r api.Report) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.on = append(m.on, fmt.Sprintf("%s %s %d", manager, id, attempt))
+	m.got = append(m.got, r)
+	return m.fail
 }
 
 func (m *marker) Mark(_ context.Context, pid int, uid uint32, r api.Report) error {
@@ -186,7 +199,7 @@ func TestRequestsWithoutCredentialsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range [][2]string{{"GET", api.PathJobs}, {"GET", "/v1/jobs/mine/window"}, {"POST", api.PathProgress}} {
+	for _, r := range [][2]string{{"GET", api.PathJobs}, {"GET", "/v1/jobs/mine/window"}, {"POST", api.PathProgress}, {"POST", "/v1/jobs/mine/progress"}} {
 		req, err := http.NewRequestWithContext(t.Context(), r[0], r[1], strings.NewReader(`{"epoch":1}`))
 		if err != nil {
 			t.Fatal(err)

@@ -1,7 +1,7 @@
 // Package window keeps the last samples of each attempt of each job in a ring, and
 // the final values of attempts that ended for a while after.
 //
-// In come readings and marks from the sampler; out go copies, as wire types.
+// In come readings and marks from the sampler, marks that come late included; out go copies, as wire types.
 // Counters only grow within an attempt: a reading below the one before is held at
 // it. The package reads no clock and no host, and never forgets a running attempt.
 //

@@ -160,8 +160,7 @@ func (s *Store) append(key attrib.Key, at time.Time, values map[string]float64, 
 		at = a.lastTime // the wall clock was set back
 	}
 	a.lastTime = at
-	r := row{seq: a.next, time: at, mark: mark, ended: ended}
-	a.next++
+	r := row{time: at, mark: mark, ended: ended}
 	if len(values) > 0 {
 		r.values = make([]float64, len(s.columns))
 		for i, c := range s.columns {
@@ -176,6 +175,13 @@ func (s *Store) append(key attrib.Key, at time.Time, values map[string]float64, 
 			r.values[i], a.last[i] = v, v
 		}
 	}
+	s.push(a, r)
+}
+
+// push puts a row into the ring under the next number.
+func (s *Store) push(a *attempt, r row) {
+	r.seq = a.next
+	a.next++
 	if len(a.ring) < s.cfg.Samples {
 		a.ring = append(a.ring, r)
 		return

@@ -12,10 +12,12 @@
 #   progress              to the line that your program prints after each epoch or time step
 #   checkpoint            to the signal that makes it save and the status that it then exits with; without
 #                         this block nothing is done to a running job, only to the next one
-#   state_dir             to a folder that the job finds again wherever it is restarted
+#   state_dir             to a folder that the job finds again wherever it is restarted: one that all nodes
+#                         see. PITCHPIPE_MARKS is where a finished run leaves its mark, so that it is not done
+#                         again where a change meets its end
 #
-# "pitchpipe run" takes the file as it is. Nomad itself refuses a tuning block: for "nomad job run" put it
-# into the group's scaling { enabled = false  min = 1  max = 1  policy { tuning { ... } } }.
+# "pitchpipe run" takes the file as it is, also for Nomad. Nomad itself refuses a tuning block: for "nomad job
+# run" put it into the group's scaling { enabled = false  min = 1  max = 1  policy { tuning { ... } } }.
 
 variable "input" {
   type        = number
@@ -96,7 +98,8 @@ job "jacobi" {
       }
 
       env {
-        THREADS = "1"
+        THREADS         = "1"
+        PITCHPIPE_MARKS = var.state_dir
       }
 
       resources {

@@ -19,6 +19,7 @@ func (w *world) administer() (stop func()) {
 			w.reviveCtld(ctx)
 			w.resumeNodes(ctx)
 			w.releaseJobs(ctx)
+			w.askNodes(ctx)
 			select {
 			case <-ctx.Done():
 			case <-time.After(time.Second):
@@ -60,6 +61,22 @@ func (w *world) resumeNodes(ctx context.Context) {
 	}
 }
 
+// askNodes has them tell what they run, where that is due.
+func (w *world) askNodes(ctx context.Context) {
+	w.mu.Lock()
+	due := len(w.reminders) > 0 && time.Now().After(w.reminders[0])
+	if due {
+		w.reminders = w.reminders[1:]
+	}
+	w.mu.Unlock()
+	if !due {
+		return
+	}
+	if _, err := w.c.Run(ctx, "root", "scontrol", "reconfigure"); err != nil {
+		w.t.Logf("reconfigure: %v", err)
+	}
+}
+
 // releaseJobs lets jobs go that Slurm holds by itself.
 func (w *world) releaseJobs(ctx context.Context) {
 	out, err := w.c.Run(ctx, "slurm", "squeue", "-h", "-t", "PENDING,SPECIAL_EXIT", "-o", "%i %r")
@@ -85,6 +102,9 @@ func (w *world) releaseJobs(ctx context.Context) {
 // ended by a fault of its own.
 func (w *world) remains() {
 	w.t.Helper()
+	if _, err := w.run("root", "scancel", w.bookmark); err != nil {
+		w.t.Error(err)
+	}
 	if out, err := w.run("slurm", "squeue", "-h", "-a"); err != nil || out != "" {
 		w.t.Errorf("jobs are left: %q, %v", out, err)
 	}

@@ -178,17 +178,20 @@ func (m marking) Release(ctx context.Context, job string) error {
 	return m.Actor.Release(ctx, job)
 }
 
-// calm hides what others do on the node: the machine that runs these tests is busy
-// with others, and every epoch would count as disturbed.
+// calm hides what others do on the node, and that the exporter was late: the machine
+// that runs these tests is busy with others, and every epoch would count as disturbed.
 type calm struct{ *exporterapi.Client }
 
-// Window leaves out what the neighbours did.
+// Window leaves out what the neighbours did, and when the lines of marks were read.
 func (c calm) Window(ctx context.Context, job string, attempt int, after uint64) (exporterapi.Window, error) {
 	w, err := c.Client.Window(ctx, job, attempt, after)
 	for _, s := range w.Samples {
 		delete(s.Values, exporterapi.ColNodeBusy)
 		delete(s.Values, exporterapi.ColNodeSteal)
 		delete(s.Values, exporterapi.ColCPUPressure)
+		if s.Mark != nil {
+			s.Mark.Time = time.Time{}
+		}
 	}
 	return w, err
 }

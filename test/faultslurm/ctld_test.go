@@ -1,63 +1,195 @@
 package faultslurm_test
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
 
-// restartCtld restarts slurmctld in the middle of moves. One that is killed loses
-// what it did not save in its last seconds; one that is told to end does not.
-func (r *round) restartCtld(kill bool) ([]string, error) {
-	r.settled()
+// restartCtld restarts slurmctld in the middle of moves. One that is told to end saves
+// what it was told.
+func (r *round) restartCtld(end func()) ([]string, error) {
 	touched, err := r.met(r.w.owners...)
 	if err != nil {
 		return nil, err
 	}
 	time.Sleep(time.Duration(r.random(1000)) * time.Millisecond)
-	before, err := r.w.jobs()
+	r.w.ctld.Lock()
+	defer r.w.ctld.Unlock()
+	end()
+	time.Sleep(time.Duration(r.random(1500)) * time.Millisecond)
+	return touched, r.w.c.StartCtld(r.w.t.Context())
+}
+
+// killBusyCtld kills slurmctld in the middle of its work: what it acknowledged since it
+// last saved is lost, and what becomes of those jobs is Slurm's own.
+func (r *round) killBusyCtld() ([]string, error) {
+	time.Sleep(time.Until(r.submitted.Add(8 * time.Second))) // what is lost is to be lost of moves
+	var before map[string]record
+	var at, saved time.Time
+	touched, err := r.restartCtld(func() {
+		var err error
+		if before, err = r.w.records(); err != nil {
+			r.complain("before slurmctld was killed: %v", err)
+		}
+		at = time.Now()
+		r.w.c.KillCtld()
+		if saved, err = r.w.saved(); err != nil {
+			r.complain("when slurmctld saved: %v", err)
+		}
+	})
 	if err != nil {
+		return nil, err
+	}
+	after, err := r.w.records()
+	if err != nil {
+		return nil, err
+	}
+	r.w.forgotten(saved, at, before, after)
+	r.w.mu.Lock()
+	r.w.kills = append(r.w.kills, kill{saved, time.Now()})
+	r.w.mu.Unlock()
+	r.w.remind()
+	return touched, nil
+}
+
+// killSavedCtld kills slurmctld between two steps of moves, at a moment when it has
+// saved all that it acknowledged. Such a death may cost nobody anything.
+func (r *round) killSavedCtld() ([]string, error) {
+	if _, err := r.met(r.w.owners...); err != nil {
+		return nil, err
+	}
+	thaw := r.w.freeze()
+	defer thaw()
+	if err := r.w.quiet(); err != nil {
 		return nil, err
 	}
 	r.w.ctld.Lock()
 	defer r.w.ctld.Unlock()
-	at := time.Now()
-	if kill {
-		r.w.c.KillCtld()
-	} else {
-		r.w.c.StopCtld()
-	}
+	r.w.c.KillCtld()
+	touched, err := r.met(r.w.owners...)
+	thaw() // they find nobody who answers
 	time.Sleep(time.Duration(r.random(1500)) * time.Millisecond)
-	if err := r.w.c.StartCtld(r.w.t.Context()); err != nil {
-		return nil, err
-	}
-	after, err := r.w.jobs()
-	if err != nil {
-		return nil, err
-	}
-	if kill {
-		r.forgotten(at, before, after)
-		r.remind(batchStart+10*time.Second+2*time.Second, 6*time.Second)
-	}
-	return touched, nil
+	defer r.w.remind()
+	return touched, errors.Join(err, r.w.c.StartCtld(r.w.t.Context()))
 }
 
-// remind has the nodes tell slurmctld which jobs they have: by itself it asks them
-// for that after half an hour, and shows jobs until then that have no process.
-func (r *round) remind(waits ...time.Duration) {
-	r.pending.Go(func() {
-		for _, wait := range waits {
-			time.Sleep(wait)
-			if _, err := r.w.run("root", "scontrol", "reconfigure"); err != nil {
-				r.complain("reconfigure: %v", err)
+// kill is when a slurmctld was killed in its work: what it did between is forgotten.
+type kill struct{ saved, back time.Time }
+
+// requeueForgotten tells whether a job was ended by the signal of a requeue that a killed
+// slurmctld forgot: nobody else sends that signal, and the next slurmctld takes it for
+// the job's own failure.
+func (w *world) requeueForgotten(rec record) bool {
+	at, err := time.ParseInLocation("2006-01-02T15:04:05", rec["EndTime"], time.Local)
+	if err != nil || rec["JobState"] != "FAILED" || rec["ExitCode"] != "0:15" {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.kills, func(k kill) bool { return at.After(k.saved.Add(-time.Second)) && at.Before(k.back.Add(30*time.Second)) })
+}
+
+// freeze has the controllers and the broker stand still, so that slurmctld is not told
+// anything, until thaw is called; calls after the first do nothing.
+func (w *world) freeze() (thaw func()) {
+	var frozen []*process
+	for _, o := range w.owners {
+		for _, k := range []*keeper{o.controller, o.broker} {
+			if k != nil {
+				frozen = append(frozen, k.current())
 			}
 		}
-	})
+	}
+	for _, p := range frozen {
+		_ = p.cmd.Process.Signal(syscall.SIGSTOP)
+	}
+	return func() {
+		for _, p := range frozen {
+			_ = p.cmd.Process.Signal(syscall.SIGCONT)
+		}
+		frozen = nil
+	}
 }
 
-// forgotten finds the jobs of which a killed slurmctld lost something.
-func (r *round) forgotten(at time.Time, before, after map[string]record) {
-	for _, j := range r.jobs {
+// quiet waits until slurmctld has saved the state of its jobs after the last thing that
+// happened to any of them. It saves what is new every five seconds.
+func (w *world) quiet() error {
+	before, err := w.records()
+	if err != nil {
+		return err
+	}
+	asked := time.Time{} // to save
+	changed := time.Now()
+	for end := changed.Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if asked.Before(changed) {
+			if _, err := w.run("root", "scontrol", "update", "JobId="+w.bookmark, "Comment=quiet"); err != nil {
+				return err
+			}
+			asked = time.Now()
+		}
+		now, err := w.records()
+		if err != nil {
+			return err
+		}
+		if !maps.EqualFunc(before, now, record.same) {
+			before, changed = now, time.Now()
+			continue
+		}
+		at, err := w.saved()
+		if err != nil {
+			return err
+		}
+		// What is in the file was gathered before the file was written.
+		if at.Sub(asked) > 500*time.Millisecond {
+			return nil
+		}
+	}
+	return errMissed
+}
+
+// same tells whether nothing happened to a job: some of what is shown of it is the time.
+func (r record) same(other record) bool {
+	a, b := maps.Clone(r), maps.Clone(other)
+	for _, key := range []string{"RunTime", "LastSchedEval", "EndTime", "StartTime"} {
+		if a["JobState"] == b["JobState"] {
+			delete(a, key)
+			delete(b, key)
+		}
+	}
+	return maps.Equal(a, b)
+}
+
+// saved is when slurmctld last wrote down the state of its jobs.
+func (w *world) saved() (time.Time, error) {
+	info, err := os.Stat(filepath.Join(w.c.Dir(), "ctld", "job_state"))
+	if err != nil {
+		return time.Time{}, err
+	}
+	return info.ModTime(), nil
+}
+
+// remind has the nodes tell slurmctld in a while which jobs they have: by itself it asks
+// them for that after half an hour, and shows jobs until then that have no process. It
+// believes them only of jobs that began some time ago, so it is done twice.
+func (w *world) remind() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	w.reminders = []time.Time{now.Add(batchStart + 12*time.Second), now.Add(batchStart + 20*time.Second)}
+}
+
+// forgotten finds the jobs of which a killed slurmctld lost something: what it showed
+// before and not after, or was told after it last saved.
+func (w *world) forgotten(saved, at time.Time, before, after map[string]record) {
+	// Dumping takes a moment, in which it is told more.
+	saved = saved.Add(-time.Second)
+	for _, j := range w.every() {
 		b, a := before[j.id], after[j.id]
 		why := ""
 		switch {
@@ -76,13 +208,13 @@ func (r *round) forgotten(at time.Time, before, after map[string]record) {
 		default:
 			// What a node told it and it had no time to save shows later.
 			for _, t := range readJournal(j.journal(), j.epochs).events {
-				if age := at.Sub(t); age > -time.Second && age < 8*time.Second {
-					why = fmt.Sprintf("what became of an attempt %.1f s before", age.Seconds())
+				if t.After(saved) && t.Before(at.Add(time.Second)) {
+					why = fmt.Sprintf("what became of an attempt %.1f s before", at.Sub(t).Seconds())
 				}
 			}
 		}
 		if why != "" {
-			r.w.fates.add(j.id, why)
+			w.fates.add(j.id, why)
 		}
 	}
 }
@@ -109,5 +241,6 @@ func (r *round) restartNode() ([]string, error) {
 	i := r.random(len(r.w.c.Nodes()))
 	r.w.c.KillNode(i)
 	time.Sleep(time.Duration(r.random(2000)) * time.Millisecond)
+	defer r.w.remind()
 	return touched, r.w.c.StartNode(r.w.t.Context(), i)
 }

@@ -3,6 +3,7 @@ package faultslurm_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -10,35 +11,45 @@ import (
 
 // finish has the jobs come to their end and says what became of them.
 func (r *round) finish() (map[string]verdict, error) {
-	r.pending.Wait()
 	if err := os.WriteFile(r.hurry(), nil, 0o644); err != nil { //nolint:gosec // the jobs look for it
 		return nil, err
 	}
-	records, err := r.ended()
+	told := time.Now()
+	records, at, err := r.ended()
 	if err != nil {
 		return nil, err
 	}
+	r.pending.Wait()
 	verdicts := map[string]verdict{}
 	for _, j := range r.jobs {
-		verdicts[j.id] = r.w.judge(j, records[j.id])
+		v := r.w.judge(j, records[j.id])
+		v.took = max(0, at[j.id].Sub(told))
+		verdicts[j.id] = v
 	}
 	return verdicts, nil
 }
 
-// ended waits until Slurm is through with every job, or nothing happens any more.
-func (r *round) ended() (map[string]record, error) {
+// ended waits until Slurm is through with every job, or nothing happens any more, and
+// tells when it was seen to be.
+func (r *round) ended() (records map[string]record, at map[string]time.Time, err error) {
 	told, idle := time.Now(), 0
 	since := map[string]time.Time{}
-	for end := time.Now().Add(patience); ; time.Sleep(500 * time.Millisecond) {
-		records, err := r.w.jobs()
+	at = map[string]time.Time{}
+	for end := time.Now().Add(patience); ; time.Sleep(time.Second) {
+		records, err := r.w.records()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		r.hasten(records, since)
 		open := 0
 		for _, j := range r.jobs {
-			if !records[j.id].ended() {
+			if records[j.id].ended() {
+				if at[j.id].IsZero() {
+					at[j.id] = time.Now()
+				}
+			} else {
 				open++
+				at[j.id] = time.Time{} // what a slurmctld that was killed forgot
 				if time.Since(told) > 15*time.Second {
 					r.w.t.Logf("%s job %s: %s", time.Now().Format("15:04:05.000"), j.id, records[j.id].show())
 				}
@@ -52,11 +63,8 @@ func (r *round) ended() (map[string]record, error) {
 		} else {
 			idle = 0
 		}
-		if idle > 40 {
-			return records, nil
-		}
-		if open == 0 || time.Now().After(end) {
-			return records, nil
+		if idle > 30 || open == 0 || time.Now().After(end) {
+			return records, at, nil
 		}
 	}
 }
@@ -103,7 +111,7 @@ func (r *round) passive() []strike {
 		for _, j := range r.jobs {
 			told := readJournal(j.journal(), j.epochs)
 			if n := len(told.attempts); j.owner == o && j.way == wayEnd && told.ends == 1 && told.attempts[n-1].saved > 0 {
-				out = append(out, strike{fault: fault{kind: kindEnd, owner: i}, touched: []string{j.id}})
+				out = append(out, strike{fault: fault{kind: kindEnd, owner: i}, round: r.number, touched: []string{j.id}})
 			}
 		}
 	}
@@ -119,6 +127,11 @@ func (r *round) clear() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// progress is a line for a person who waits.
+func progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }
 
 // patience is how long the jobs of a round may take to end once nothing meets them any

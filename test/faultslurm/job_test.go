@@ -42,7 +42,7 @@ type job struct {
 }
 
 const (
-	epoch   = 150 * time.Millisecond
+	epoch   = 400 * time.Millisecond // each is a message to the exporter
 	pattern = `epoch (?P<epoch>\d+)/(?P<total>\d+) loss (?P<loss>\S+) acc (?P<quality>\S+)`
 )
 
@@ -55,9 +55,9 @@ func (j *job) script(hurry string) string {
 	if j.exit {
 		checkpoint = "#TUNE checkpoint signal=USR1 grace=20s exit=85\n"
 	}
-	stanza := "#TUNE mode=apply objective=time\n#TUNE knob cores values=1,2,3\n#TUNE knob batch_size env=BATCH_SIZE values=1,2,3 default=1\n" +
+	stanza := "#TUNE mode=apply objective=time\n#TUNE knob cores values=1,2,3\n#TUNE knob batch_size env=BATCH_SIZE values=1,2,3,4,5,6,7,8 default=1\n" +
 		"#TUNE progress pattern='" + pattern + "'\n" + checkpoint +
-		"#TUNE quality direction=max max_loss=1\n#TUNE profile warmup_epochs=0 epochs=2\n#TUNE budget restarts=8 probes=8\n"
+		"#TUNE quality direction=max max_loss=1\n#TUNE profile warmup_epochs=0 epochs=2\n#TUNE budget restarts=60 probes=50\n"
 	if j.plain {
 		stanza = ""
 	}
@@ -98,12 +98,32 @@ func (j *job) submit(hurry string) error {
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		return fmt.Errorf("sbatch: %w: %s", errors.Join(err, cmd.Wait()), said.String())
+		err = fmt.Errorf("sbatch: %w: %s", errors.Join(err, cmd.Wait()), said.String())
+		return j.find(err)
 	}
 	j.id, _, _ = strings.Cut(strings.TrimSpace(line), ";")
 	j.waited = make(chan error, 1)
 	go func() { j.waited <- cmd.Wait() }()
 	return nil
+}
+
+// find looks for the job after an sbatch that was not answered in time, which may have
+// made it all the same.
+func (j *job) find(why error) error {
+	if !unreached(why) {
+		return why
+	}
+	records, err := j.owner.w.records()
+	if err != nil {
+		return errors.Join(why, err)
+	}
+	for id, rec := range records {
+		if rec["JobName"] == j.name && strings.HasPrefix(rec["UserId"], j.owner.name+"(") {
+			j.id, j.wait = id, false
+			return nil
+		}
+	}
+	return why
 }
 
 // submitBy has the controller submit the job. Who does not know the outcome asks

@@ -42,7 +42,7 @@ type attemptTold struct {
 // fault of the journal.
 func readJournal(text string, total int) told {
 	var out told
-	checkpoint, reached := 0, 0
+	checkpoint, reached, hastened := 0, 0, false
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
 		if len(words) < 2 || !strings.HasSuffix(line, "\n") {
@@ -75,17 +75,22 @@ func readJournal(text string, total int) told {
 			if a.saved != a.done {
 				out.epochs = append(out.epochs, fmt.Sprintf("saved %d after epoch %d", a.saved, a.done))
 			}
+		case "last":
+			if n := number(words); hastened || n < a.done || n > total {
+				out.epochs = append(out.epochs, fmt.Sprintf("its end was brought forward to epoch %d of %d", n, total))
+			}
+			total, hastened = number(words), true
 		case "leave":
 			a.left = true
 			out.event(words)
 		case "end":
 			a.ended = true
 			out.ends++
+			if a.done != total {
+				out.epochs = append(out.epochs, fmt.Sprintf("it ended after %d of %d epochs", a.done, total))
+			}
 			out.ended = out.event(words)
 		}
-	}
-	if out.ends > 0 && reached != total {
-		out.epochs = append(out.epochs, fmt.Sprintf("it ended after %d of %d epochs", reached, total))
 	}
 	if out.ends > 1+out.again {
 		out.twice = append(out.twice, fmt.Sprintf("it came to its end %d times", out.ends))
@@ -169,6 +174,13 @@ func TestAJournalTellsWhatBecameOfItsJob(t *testing.T) {
 		},
 		{name: "a job that ran again after its end", text: first + "1.5 epoch 3\n1.5 end\n2.5 begin 0\n2.5 epoch 1\n", twice: true, epochs: true, ends: 1},
 		{name: "a job that ended before its last epoch", text: first + "1.5 end\n", epochs: true, ends: 1},
+		{name: "a job whose end was brought forward", text: first + "1.5 last 2\n1.5 end\n", ends: 1},
+		{
+			name: "a job that worked on after its save, and whose end was brought forward after that", ends: 1,
+			text: "1.5 begin 0\n1.5 epoch 1\n1.5 saved 1\n1.5 epoch 2\n1.5 epoch 3\n2.5 begin 1\n2.5 epoch 2\n2.5 last 2\n2.5 end\n",
+		},
+		{name: "a job that did more than its last epoch", text: first + "1.5 last 2\n1.5 epoch 3\n1.5 end\n", epochs: true, ends: 1},
+		{name: "a job whose end was brought forward behind itself", text: first + "1.5 last 1\n1.5 end\n", epochs: true, ends: 1},
 		{name: "two attempts at a time", text: first + "2.5 beside\n2.5 begin 0\n", twice: true, epochs: true},
 		{name: "an attempt that wrote after the next began", text: first + "1.5 saved 2\n2.5 begin 2\n1.5 epoch 3\n", twice: true},
 		{name: "an epoch that is missing", text: "1.5 begin 0\n1.5 epoch 1\n1.5 epoch 3\n1.5 end\n", epochs: true, ends: 1},

@@ -82,6 +82,13 @@ func (k *keeper) plan() *process {
 	return k.process
 }
 
+// current is the program as it runs now.
+func (k *keeper) current() *process {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.process
+}
+
 // unplan takes a plan back, where the program still runs.
 func (k *keeper) unplan(p *process) {
 	k.mu.Lock()

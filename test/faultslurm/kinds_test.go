@@ -25,7 +25,8 @@ const (
 	kindUpdate    = "owner updates in the move"
 	kindDisk      = "journal's disk is full"
 	kindSettings  = "settings folder is not to be trusted"
-	kindCtldKill  = "slurmctld killed and restarted"
+	kindCtldSaved = "slurmctld killed when it had saved"
+	kindCtldKill  = "slurmctld killed with work not saved"
 	kindCtldTerm  = "slurmctld ended and restarted"
 	kindCtldStop  = "slurmctld stands still"
 	kindNode      = "slurmd restarted"
@@ -79,7 +80,8 @@ type family struct {
 func families(disk bool) []family {
 	out := []family{
 		{kind: kindAfter, weight: 14, points: steps()},
-		{kind: kindCtldKill, weight: 3},
+		{kind: kindCtldSaved, weight: 2},
+		{kind: kindCtldKill, weight: 1},
 		{kind: kindUpdate, weight: 3, points: between(), action: ownersUpdates()},
 		{kind: kindSettings, weight: 2, action: []string{"writable", "foreign", "closed"}},
 		{kind: kindBefore, weight: 4, points: effects()},
@@ -106,7 +108,6 @@ func (f fault) elsewhere(random func(int) int) fault {
 			f.point = of.points[random(len(of.points))]
 		}
 	}
-	f.owner = 1 - f.owner
 	return f
 }
 

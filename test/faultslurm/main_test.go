@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 // perRound is how many faults meet the jobs of one round.
-const perRound = 26
+const perRound = 34
 
 func TestFaultsLoseNoJobAndRunNoneTwice(t *testing.T) {
 	t.Logf("faults %d, seed %d", *faultsFlag, *seedFlag)
@@ -41,45 +42,42 @@ func TestFaultsLoseNoJobAndRunNoneTwice(t *testing.T) {
 	random := rand.New(rand.NewPCG(*seedFlag, 0))
 	todo := plan(random, families(w.owners[0].disk), *faultsFlag)
 	small := *faultsFlag <= perRound
-	var strikes []strike
-	verdicts := map[string]verdict{}
-	for number := 1; len(strikes) < *faultsFlag && time.Since(began) < *keepFlag; number++ {
+	s := &score{w: w, verdicts: map[string]verdict{}}
+	done := 0
+	for number := 1; done < *faultsFlag && time.Since(began) < *keepFlag; number++ {
 		r := &round{w: w, number: number, dice: rand.New(rand.NewPCG(*seedFlag, uint64(number)))}
 		if err := r.submit(small); err != nil {
-			t.Fatalf("round %d: %v", number, err)
+			t.Errorf("round %d: %v", number, err)
+			break
 		}
 		// A few more than are wanted: some meet nothing.
 		n := min(perRound, len(todo))
-		t.Logf("%s round %d begins", time.Now().Format("15:04:05.000"), number)
 		left := r.inject(todo[:n])
+		for i := range left {
+			left[i].owner = 1 - left[i].owner // there may be something that it can meet
+		}
 		todo = append(todo[n:], left...)
+		done += len(r.strikes)
 		if len(todo) == 0 {
-			todo = plan(random, families(w.owners[0].disk), *faultsFlag-len(strikes)-len(r.strikes)+2)
+			todo = plan(random, families(w.owners[0].disk), *faultsFlag-done+2)
 		}
-		got, err := r.finish()
-		if err != nil {
-			t.Fatalf("round %d: %v", number, err)
-		}
-		strikes = append(append(strikes, r.strikes...), r.passive()...)
-		for id, v := range got {
-			verdicts[id] = v
-			if !v.fine {
-				t.Errorf("round %d: %s", number, w.explain(v))
-			} else if len(v.why) > 0 {
-				t.Logf("round %d: Slurm's: job %s (%s of %s): %s\n%s", number, id, v.job.name, v.job.owner.name, strings.Join(v.why, "; "), shorten(v.job.journal()))
+		progress("round %d: %d faults met %d jobs in %v; %d faults after %v", number, len(r.strikes), len(r.jobs),
+			time.Since(r.submitted).Round(time.Second), done, time.Since(began).Round(time.Second))
+		if os.Getenv("FAULT_DEBUG") != "" {
+			for _, j := range r.jobs {
+				s, err := j.owner.client.Explain(t.Context(), j.id)
+				fmt.Fprintf(os.Stderr, "== %s %s %s %v attempts %d\n", j.id, j.name, j.owner.name, err, len(readJournal(j.journal(), j.epochs).attempts))
+				for _, l := range s.Lines[max(0, len(s.Lines)-2):] {
+					fmt.Fprintf(os.Stderr, "%s %s %v\n", l.At.Format("15:04:05.000"), l.Text, l.Why)
+				}
 			}
 		}
-		for _, c := range r.complaints {
-			t.Errorf("round %d: %s", number, c)
-		}
-		if err := r.clear(); err != nil {
-			t.Errorf("round %d: %v", number, err)
-		}
-		t.Logf("round %d: %d faults so far, %v", number, len(strikes), time.Since(began).Round(time.Second))
+		s.rounds.Go(func() { s.close(r) })
 	}
+	s.rounds.Wait()
 	stop()
 	w.remains()
-	text := fmt.Sprintf("seed %d, %d jobs, %v\n\n%s", *seedFlag, len(verdicts), time.Since(began).Round(time.Second), table(strikes, verdicts)) +
+	text := fmt.Sprintf("seed %d, %d jobs, %v\n\n%s", *seedFlag, len(s.verdicts), time.Since(began).Round(time.Second), table(s.strikes, s.verdicts)) +
 		fmt.Sprintf("sbatch --wait took the status of a job that left (RequeueExitHold) for its end %d times.\n", w.early.Load())
 	t.Log("\n" + text)
 	if path := os.Getenv("FAULT_TABLE"); path != "" {
@@ -87,7 +85,48 @@ func TestFaultsLoseNoJobAndRunNoneTwice(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if len(strikes) < *faultsFlag {
-		t.Errorf("%d faults met something within %v, want %d", len(strikes), *keepFlag, *faultsFlag)
+	if done < *faultsFlag {
+		t.Errorf("%d faults met something within %v, want %d", done, *keepFlag, *faultsFlag)
 	}
+}
+
+// score is what became of all jobs.
+type score struct {
+	w      *world
+	rounds sync.WaitGroup // whose jobs come to their end
+
+	mu       sync.Mutex
+	strikes  []strike
+	verdicts map[string]verdict
+}
+
+// close waits for the end of a round's jobs and takes them in.
+func (s *score) close(r *round) {
+	t := s.w.t
+	got, err := r.finish()
+	if err != nil {
+		t.Errorf("round %d: %v", r.number, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.strikes = append(append(s.strikes, r.strikes...), r.passive()...)
+	fine := 0
+	for id, v := range got {
+		s.verdicts[id] = v
+		if v.right() {
+			fine++
+		}
+		if !v.fine {
+			t.Errorf("round %d: %s", r.number, s.w.explain(v))
+		} else if len(v.why) > 0 {
+			t.Logf("round %d: Slurm's: job %s (%s of %s): %s\n%s", r.number, id, v.job.name, v.job.owner.name, strings.Join(v.why, "; "), shorten(v.job.journal()))
+		}
+	}
+	for _, c := range r.complaints {
+		t.Errorf("round %d: %s", r.number, c)
+	}
+	if err := r.clear(); err != nil {
+		t.Errorf("round %d: %v", r.number, err)
+	}
+	progress("round %d: %d of %d jobs ended exactly once", r.number, fine, len(r.jobs))
 }

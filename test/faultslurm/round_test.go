@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// round is many jobs of two users, and the faults that meet them.
+// round is many jobs of two users, and the faults that meet them. The next begins while
+// Slurm is still about the end of its jobs.
 type round struct {
 	w         *world
 	number    int
@@ -20,7 +21,7 @@ type round struct {
 	mu         sync.Mutex
 	dice       *rand.Rand
 	strikes    []strike
-	latest     time.Time // when one met something
+	latest     time.Time // when one met something, or the first job was moved
 	complaints []string
 	closed     bool // no more faults
 	pending    sync.WaitGroup
@@ -75,18 +76,12 @@ func (r *round) later(wait time.Duration, do func() error) {
 	})
 }
 
-// settled waits until slurmctld has saved what it was told at the submission: what
-// is lost after that is lost of moves.
-func (r *round) settled() {
-	time.Sleep(time.Until(r.submitted.Add(8 * time.Second)))
-}
-
 // perOwner are the jobs of one user in a round.
 func (r *round) perOwner(o *owner, small bool) []*job {
 	named := func(kind string, j job) *job {
 		j.owner, j.name = o, fmt.Sprintf("r%d-%s", r.number, kind)
 		if j.epochs == 0 {
-			j.epochs = 1500
+			j.epochs = 1200
 		}
 		if j.way == "" {
 			j.way = wayLeave
@@ -122,6 +117,7 @@ func (r *round) submit(small bool) error {
 		if err := j.submit(r.hurry()); err != nil {
 			return err
 		}
+		r.w.add(j)
 	}
 	r.submitted = time.Now()
 	return nil
@@ -130,8 +126,9 @@ func (r *round) submit(small bool) error {
 // hurry is the file that has the jobs of this round come to their end.
 func (r *round) hurry() string { return filepath.Join(r.w.dir, fmt.Sprintf("hurry-%d", r.number)) }
 
-// inject does the faults until all are done or too few jobs are left, and returns
-// those that met nothing, to be tried again.
+// inject does the faults until all are done or no job is moved any more, and returns
+// what is left. A fault that met nothing is tried again at another point. The
+// controllers are struck at the same time, each by one fault at a time.
 func (r *round) inject(faults []fault) (left []fault) {
 	queues := [3][]fault{}
 	for _, f := range faults {
@@ -144,30 +141,31 @@ func (r *round) inject(faults []fault) (left []fault) {
 		}
 		queues[i] = append(queues[i], f)
 	}
+	stop := make(chan struct{})
+	begun := make(chan struct{})
+	go r.watch(stop, begun)
+	<-begun
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	for i, queue := range queues {
 		wg.Go(func() {
-			for n, f := range queue {
-				if r.over() {
-					mu.Lock()
-					left = append(left, queue[n:]...)
-					mu.Unlock()
-					return
+			for len(queue) > 0 && !r.over() {
+				f := queue[0]
+				queue = queue[1:]
+				err := r.one(f, i == 2)
+				if err == nil {
+					continue
 				}
-				if err := r.one(f, i == 2); err != nil {
-					if !errors.Is(err, errMissed) {
-						r.complain("%s %s %s: %v", f.kind, f.point, f.action, err)
-					}
-					mu.Lock()
-					left = append(left, f.elsewhere(r.random))
-					mu.Unlock()
+				if !errors.Is(err, errMissed) {
+					r.complain("%s %s %s: %v", f.kind, f.point, f.action, err)
 				}
+				queue = append(queue, f.elsewhere(r.random))
 			}
+			mu.Lock()
+			defer mu.Unlock()
+			left = append(left, queue...)
 		})
 	}
-	stop := make(chan struct{})
-	go r.watch(stop)
 	wg.Wait()
 	close(stop)
 	return left
@@ -175,7 +173,7 @@ func (r *round) inject(faults []fault) (left []fault) {
 
 func (f fault) clusterwide() bool {
 	switch f.kind {
-	case kindCtldKill, kindCtldTerm, kindCtldStop, kindNode:
+	case kindCtldKill, kindCtldSaved, kindCtldTerm, kindCtldStop, kindNode:
 		return true
 	}
 	return false
@@ -202,17 +200,20 @@ func (r *round) one(f fault, alone bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.latest = time.Now()
-	r.strikes = append(r.strikes, strike{fault: f, touched: touched})
+	r.strikes = append(r.strikes, strike{fault: f, round: r.number, touched: touched})
 	return nil
 }
 
-// watch closes the round once few of its jobs are left, or none is moved any more.
-func (r *round) watch(stop <-chan struct{}) {
+// watch closes the round once few of its jobs are left, or are moved so seldom that
+// faults meet nothing any more. It says when the first is.
+func (r *round) watch(stop <-chan struct{}, begun chan<- struct{}) {
+	begin := sync.OnceFunc(func() { close(begun) })
+	defer begin()
 	for {
 		select {
 		case <-stop:
 			return
-		case <-time.After(time.Second):
+		case <-time.After(500 * time.Millisecond):
 		}
 		left := 0
 		for _, j := range r.jobs {
@@ -220,13 +221,32 @@ func (r *round) watch(stop <-chan struct{}) {
 				left++
 			}
 		}
+		moved := r.moved()
 		r.mu.Lock()
-		// Jobs of which all is known are moved no more.
-		r.closed = left <= 2 || !r.latest.IsZero() && time.Since(r.latest) > 2*opportunity || time.Since(r.submitted) > 100*time.Second
+		idle := time.Since(r.submitted) > patience
+		if !r.latest.IsZero() {
+			idle = time.Since(r.latest) > 3*opportunity
+		} else if moved {
+			r.latest = time.Now()
+			begin()
+		}
+		r.closed = left <= 2 || idle
 		closed := r.closed
 		r.mu.Unlock()
 		if closed {
 			return
 		}
 	}
+}
+
+// moved tells whether one of its jobs is.
+func (r *round) moved() bool {
+	for _, o := range r.w.owners {
+		for id := range o.moving() {
+			if r.byID(id) != nil {
+				return true
+			}
+		}
+	}
+	return false
 }

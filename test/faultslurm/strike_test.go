@@ -37,8 +37,12 @@ func (r *round) inflict(f fault) ([]string, error) {
 		return r.fillDisk(o)
 	case kindSettings:
 		return r.distrust(o, f.action)
-	case kindCtldKill, kindCtldTerm:
-		return r.restartCtld(f.kind == kindCtldKill)
+	case kindCtldSaved:
+		return r.killSavedCtld()
+	case kindCtldKill:
+		return r.killBusyCtld()
+	case kindCtldTerm:
+		return r.restartCtld(r.w.c.StopCtld)
 	case kindCtldStop:
 		return r.stopCtld()
 	case kindNode:
@@ -79,7 +83,7 @@ func (r *round) killAt(o *owner, k *keeper, orders, point string) ([]string, err
 	}
 	<-p.ended
 	touched := o.moving()
-	if r.byID(h.Job) != nil {
+	if r.w.byID(h.Job) != nil {
 		touched[h.Job] = ""
 	}
 	return slices.Sorted(maps.Keys(touched)), r.awake(o)
@@ -91,7 +95,7 @@ func (r *round) met(owners ...*owner) ([]string, error) {
 		var out []string
 		for _, o := range owners {
 			for id := range o.moving() {
-				if r.byID(id) != nil {
+				if r.w.byID(id) != nil {
 					out = append(out, id)
 				}
 			}
@@ -165,7 +169,7 @@ func (r *round) meddle(o *owner, f fault) ([]string, error) {
 
 // refused tells of a command that came too late, or too early, for the job's state.
 func refused(err error) bool {
-	for _, text := range []string{"no longer pending", "already completing", "already finished", "Invalid job id", "is disabled"} {
+	for _, text := range []string{"no longer pending", "already completing", "already finished", "Invalid job id", "is disabled", "DB index"} {
 		if strings.Contains(err.Error(), text) {
 			return true
 		}

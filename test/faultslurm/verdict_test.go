@@ -69,7 +69,7 @@ func (w *world) judge(j *job, r record) verdict {
 	}
 	w.judgeRecords(j, r, say, &v)
 	if j.wait {
-		code, ok := j.code(90 * time.Second)
+		code, ok := j.code(patience)
 		if !ok {
 			say(&v.waited, "sbatch --wait does not end")
 		} else if code == 85 && j.way == wayLeave {
@@ -83,6 +83,9 @@ func (w *world) judge(j *job, r record) verdict {
 	}
 	right := state && !v.lost && !v.twice && !v.epochs && !v.waited && !v.dependa
 	v.once = right && !v.again
+	if w.requeueForgotten(r) {
+		w.fates.add(j.id, "that it had requeued the job, whose processes were told to end")
+	}
 	// A job that is left behind is nobody's fate but ours.
 	if why := w.fates.of(j.id); !right && r.ended() && len(why) > 0 {
 		v.slurms = true
@@ -95,7 +98,7 @@ func (w *world) judge(j *job, r record) verdict {
 // judgeRecords holds what accounting remembers against the job's state.
 func (w *world) judgeRecords(j *job, r record, say func(*bool, string, ...any), v *verdict) {
 	var lines []string
-	for end := time.Now().Add(30 * time.Second); r.ended(); time.Sleep(300 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); r.ended(); time.Sleep(300 * time.Millisecond) {
 		out, err := w.run("slurm", "sacct", "-D", "-X", "-n", "-P", "-j", j.id, "-o", "state")
 		lines = strings.Fields(strings.ReplaceAll(out, "CANCELLED by ", "CANCELLED+"))
 		if err == nil && len(lines) > 0 && strings.HasPrefix(lines[len(lines)-1], r["JobState"]) {

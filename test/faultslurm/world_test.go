@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -61,6 +63,12 @@ type world struct {
 	fates    fates
 	early    atomic.Int64 // sbatch --wait that took leaving for the end
 	ctld     sync.Mutex   // of who ends and starts slurmctld
+	bookmark string       // id of a job of nobody, which waits for ever
+
+	mu        sync.Mutex
+	jobs      map[string]*job // of all rounds, by id
+	reminders []time.Time     // when the nodes are to tell what they run
+	kills     []kill          // of a slurmctld with work not saved
 }
 
 // newWorld brings everything up; nothing is left of it after the test.
@@ -89,7 +97,9 @@ func newWorld(t *testing.T) *world {
 	options.Lines = []string{
 		// The exporter sees the jobs of every cluster on this machine, by their numbers.
 		fmt.Sprintf("FirstJobId=%d", 1_000_000+os.Getpid()%50_000*1000),
-		"RequeueExitHold=85", "MinJobAge=300", "KillWait=3", fmt.Sprintf("BatchStartTimeout=%d", int(batchStart.Seconds())),
+		// A job whose end a node could not tell is asked for again after KillWait and twice
+		// MessageTimeout, at the next full minute.
+		"RequeueExitHold=85", "MinJobAge=600", "KillWait=3", "MessageTimeout=10", fmt.Sprintf("BatchStartTimeout=%d", int(batchStart.Seconds())),
 		"PartitionName=" + ownPartition + " Nodes=ALL Default=YES MaxTime=INFINITE State=UP", "PartitionName=" + sitePartition + " Nodes=ALL MaxTime=INFINITE State=UP",
 		"SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,sched_min_interval=0",
 	}
@@ -104,6 +114,10 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	w.startExporter()
+	w.bookmark, err = c.Run(t.Context(), slurmcluster.Alpha, "sbatch", "--parsable", "--hold", "--job-name=bookmark", "--partition="+ownPartition, "--wrap=true")
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.owners = append(w.owners, newOwner(w, slurmcluster.Alpha, false))
 	w.owners = append(w.owners, newOwner(w, slurmcluster.Beta, true))
 	return w
@@ -212,7 +226,7 @@ func (w *world) edit(from, to, before, after string) {
 func (w *world) startExporter() {
 	w.t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), w.program("pitchpipe-exporter"), "--socket", w.exporter,
-		"--web.listen-address=", "--sampling.interval=500ms", "--sampling.discover=100ms", "--log.level=error", "--api.readers="+slurmcluster.Controller)
+		"--web.listen-address=", "--sampling.interval=1s", "--sampling.discover=250ms", "--log.level=error", "--api.readers="+slurmcluster.Controller)
 	p := start(w.t, cmd, filepath.Join(w.dir, "exporter.log"))
 	w.t.Cleanup(func() { p.end(w.t) })
 	meter := exporterapi.NewClient(w.exporter)
@@ -255,8 +269,32 @@ func unreached(err error) bool {
 	return false
 }
 
-// jobs is what scontrol shows of every job, by its id.
-func (w *world) jobs() (map[string]record, error) {
+// add makes a job known to all rounds.
+func (w *world) add(j *job) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.jobs == nil {
+		w.jobs = map[string]*job{}
+	}
+	w.jobs[j.id] = j
+}
+
+// byID is a job of any round, nil where it is none of ours.
+func (w *world) byID(id string) *job {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.jobs[id]
+}
+
+// every are the jobs of all rounds.
+func (w *world) every() []*job {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Values(w.jobs))
+}
+
+// records is what scontrol shows of every job, by its id.
+func (w *world) records() (map[string]record, error) {
 	out, err := w.run("slurm", "scontrol", "-o", "show", "job")
 	if err != nil {
 		return nil, err

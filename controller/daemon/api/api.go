@@ -187,5 +187,5 @@ type Pause struct {
 // Problem is an error as the controller sends it.
 type Problem struct {
 	Error string `json:"error"`
-	Kind  string `json:"kind,omitempty"` // invalid, not-found, denied, users-submit, unavailable
+	Kind  string `json:"kind,omitempty"` // invalid, not-found, denied, users-submit, standby, unavailable
 }

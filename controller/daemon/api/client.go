@@ -24,6 +24,8 @@ var (
 	ErrDenied      = errors.New("denied")
 	// ErrUsersSubmit: the job file is good, and its user submits it himself.
 	ErrUsersSubmit = errors.New("not the controller's to submit")
+	// ErrStandby: another controller leads, and the text names it.
+	ErrStandby = errors.New("nothing was done")
 )
 
 // Client talks to a controller. Use NewClient.
@@ -211,6 +213,8 @@ func errorOf(kind string, status int) error {
 		return ErrDenied
 	case kind == "users-submit":
 		return ErrUsersSubmit
+	case kind == "standby":
+		return ErrStandby
 	}
 	return ErrUnavailable
 }

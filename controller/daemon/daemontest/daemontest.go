@@ -30,6 +30,12 @@ type Options struct {
 	Tick time.Duration
 	// Driver, where not nil, stands between the controller and the cluster.
 	Driver func(driver.Driver) driver.Driver
+
+	// Cluster, where not nil, is one that exists already and outlives the controller:
+	// several controllers may have the same.
+	Cluster *sim.Cluster
+	// Seat is the controller's part of a store that it shares with others.
+	Seat *daemon.Seat
 }
 
 // Controller is one that runs.
@@ -51,7 +57,9 @@ func New(t testing.TB, o Options) *Controller {
 	}
 	c.stop = sync.OnceValue(func() error {
 		c.Client.Close()
-		c.Cluster.Close()
+		if o.Cluster == nil {
+			c.Cluster.Close()
+		}
 		return c.Daemon.Close()
 	})
 	t.Cleanup(func() { c.Stop(t) })
@@ -115,8 +123,10 @@ func build(t testing.TB, o Options) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Cluster, err = sim.New(o.Sim); err != nil {
-		return nil, err
+	if c.Cluster = o.Cluster; c.Cluster == nil {
+		if c.Cluster, err = sim.New(o.Sim); err != nil {
+			return nil, err
+		}
 	}
 	var drv driver.Driver = c.Cluster
 	if o.Driver != nil {
@@ -124,10 +134,12 @@ func build(t testing.TB, o Options) (*Controller, error) {
 	}
 	c.Daemon, err = daemon.New(daemon.Parts{
 		Config: c.Config, Site: site, Driver: drv, Meter: c.Cluster, Log: slog.New(slog.DiscardHandler),
-		Tick: o.Tick, Step: o.Tick / 4,
+		Tick: o.Tick, Step: o.Tick / 4, Seat: o.Seat,
 	})
 	if err != nil {
-		c.Cluster.Close()
+		if o.Cluster == nil {
+			c.Cluster.Close()
+		}
 		return nil, err
 	}
 	c.Client = api.NewClient(c.Config.Socket)

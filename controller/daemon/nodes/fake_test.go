@@ -19,6 +19,7 @@ type fake struct {
 	mute   bool // it describes itself, and hangs when it is asked for samples
 	calls  int
 	closed bool
+	heard  []string // reports
 }
 
 func (f *fake) answer(ctx context.Context) error {
@@ -46,6 +47,16 @@ func (f *fake) Window(ctx context.Context, job string, attempt int, _ uint64) (a
 		return api.Window{}, fmt.Errorf("%w: %w", api.ErrUnavailable, ctx.Err())
 	}
 	return api.Window{Job: api.Job{ID: job, Attempt: attempt, Saves: 3}}, f.answer(ctx)
+}
+
+func (f *fake) ReportFor(ctx context.Context, job string, attempt int, r api.Report) error {
+	if err := f.answer(ctx); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.heard = append(f.heard, fmt.Sprintf("%s.%d epoch %d", job, attempt, r.Epoch))
+	return nil
 }
 
 func (f *fake) set(err error, hangs bool) {

@@ -19,14 +19,22 @@ type Meter interface {
 	Window(ctx context.Context, job string, attempt int, after uint64) (api.Window, error)
 }
 
+// Reporter is a Meter that takes reports on behalf of a job.
+type Reporter interface {
+	ReportFor(ctx context.Context, job string, attempt int, r api.Report) error
+}
+
 // Config says where the exporters are.
 type Config struct {
 	// Pattern has {node} where the name of a node belongs: unix:/PATH/{node}.sock or
 	// https://{node}:PORT. Empty = the exporter at Socket knows everything.
 	Pattern string
 	Socket  string // empty = the exporter's default
+	// Find knows where the exporter of each node is, instead of Pattern. They are reached
+	// over TLS, and each has to have a certificate for the name of its node.
+	Find Finder
 	// Cert, Key and CA are files: the controller's certificate and its key, and the
-	// authority whose certificates of nodes are believed. Only https needs them.
+	// authority whose certificates of nodes are believed. Only https and Find need them.
 	Cert, Key, CA string
 	Log           *slog.Logger // default: none
 }
@@ -36,6 +44,7 @@ type Exporters struct {
 	cfg  Config
 	log  *slog.Logger
 	own  *certs.Store                             // nil where it is not needed
+	dir  *directory                               // nil where nothing has to be found
 	open func(node string) (Meter, func(), error) // makes a client and what closes it
 
 	trying sync.WaitGroup
@@ -55,11 +64,17 @@ func New(cfg Config) (*Exporters, error) {
 			return nil, err
 		}
 	}
-	if byTLS(cfg.Pattern) {
+	if cfg.Pattern != "" && cfg.Find != nil {
+		return nil, fmt.Errorf("%w: exporters that are found, and %q", ErrPattern, cfg.Pattern)
+	}
+	if e.byTLS() {
 		var err error
 		if e.own, err = certs.Open(certs.Files{Cert: cfg.Cert, Key: cfg.Key, CA: cfg.CA}, e.log); err != nil {
-			return nil, fmt.Errorf("%s: %w", cfg.Pattern, err)
+			return nil, fmt.Errorf("%s: %w", e.where(), err)
 		}
+	}
+	if cfg.Find != nil {
+		e.dir = newDirectory(cfg.Find, e.log)
 	}
 	e.open = e.dial
 	return e, nil
@@ -88,7 +103,24 @@ func (e *Exporters) Close() {
 		x.close()
 	}
 	e.mu.Unlock()
+	if e.dir != nil {
+		e.dir.close()
+	}
 	e.trying.Wait()
+}
+
+// many tells that there is an exporter on each node.
+func (e *Exporters) many() bool { return e.cfg.Pattern != "" || e.cfg.Find != nil }
+
+// byTLS tells that the exporters are asked over the network.
+func (e *Exporters) byTLS() bool { return e.cfg.Find != nil || byTLS(e.cfg.Pattern) }
+
+// where says how the exporters are found.
+func (e *Exporters) where() string {
+	if e.cfg.Find != nil {
+		return e.cfg.Find.String()
+	}
+	return e.cfg.Pattern
 }
 
 // factsAge is for how long a node's description is believed.
@@ -98,7 +130,7 @@ const factsAge = time.Minute
 // is not known yet, as of a job that waits, and all machines that were told of lately
 // are of one kind, it is that kind; else it is ErrNode.
 func (e *Exporters) Node(ctx context.Context, node string) (api.Node, error) {
-	if node == "" && e.cfg.Pattern != "" {
+	if node == "" && e.many() {
 		return e.common()
 	}
 	if about, ok := e.remembered(node); ok {
@@ -131,6 +163,21 @@ func (e *Exporters) Saves(ctx context.Context, node, job string, attempt int) (i
 	// No sample has that number: only what is said of the job is wanted.
 	w, err := e.Window(ctx, node, job, attempt, ^uint64(0))
 	return w.Job.Saves, err
+}
+
+// Report tells the exporter of a node on a job's behalf that an epoch ended or that it
+// saved; the job is named as "<manager>/<id>", such as nomad/ALLOCATION.TASK, and attempt
+// 0 means the newest. api.ErrNotFound: that exporter does not know the job, which it may
+// a few seconds after the job began; api.ErrDenied: the controller is not one of its
+// readers; api.ErrUnavailable: it does not answer.
+func (e *Exporters) Report(ctx context.Context, node, job string, attempt int, r api.Report) error {
+	return e.ask(ctx, node, func(ctx context.Context, m Meter) error {
+		to, ok := m.(Reporter)
+		if !ok {
+			return fmt.Errorf("%w: it takes no reports", api.ErrInvalid)
+		}
+		return to.ReportFor(ctx, job, attempt, r)
+	})
 }
 
 // ask lets one call through to a node's exporter, with a time limit, unless it is
@@ -208,11 +255,11 @@ func (e *Exporters) common() (api.Node, error) {
 
 // key is what the exporter of a node is known by.
 func (e *Exporters) key(node string) string {
-	if e.cfg.Pattern == "" {
+	if !e.many() {
 		return ""
 	}
 	// Hosts are named alike in both cases, sockets are not.
-	if byTLS(e.cfg.Pattern) {
+	if e.byTLS() {
 		return strings.ToLower(node)
 	}
 	return node

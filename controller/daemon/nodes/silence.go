@@ -83,7 +83,7 @@ func (e *Exporters) enter(ctx context.Context, node string) (*exporter, error) {
 	key := e.key(node)
 	x := e.known[key]
 	if x == nil {
-		if e.cfg.Pattern != "" {
+		if e.many() {
 			if err := checkName(node); err != nil {
 				return nil, err
 			}
@@ -92,7 +92,7 @@ func (e *Exporters) enter(ctx context.Context, node string) (*exporter, error) {
 		if err != nil {
 			return nil, fmt.Errorf("exporter of node %s: %w", node, err)
 		}
-		x = &exporter{name: key, meter: meter, close: closer, stop: func() {}, trial: e.cfg.Pattern != ""}
+		x = &exporter{name: key, meter: meter, close: closer, stop: func() {}, trial: e.many()}
 		e.known[key] = x
 	}
 	x.used = now

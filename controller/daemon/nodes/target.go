@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -52,8 +53,16 @@ func checkName(node string) error {
 
 // dial makes a client; nothing is sent before the first call.
 func (e *Exporters) dial(node string) (Meter, func(), error) {
-	if e.cfg.Pattern == "" {
+	if !e.many() {
 		c := api.NewClient(e.cfg.Socket)
+		return c, c.Close, nil
+	}
+	if e.dir != nil {
+		where := func(ctx context.Context) ([]string, error) { return e.dir.addresses(ctx, node) }
+		c, err := api.NewClientOf(node, where, e.own)
+		if err != nil {
+			return nil, nil, err
+		}
 		return c, c.Close, nil
 	}
 	c, err := api.NewClientAt(at(e.cfg.Pattern, node), e.own)

@@ -2,8 +2,6 @@ package peer
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -12,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"pitchpipe/driver/door"
 )
 
 // ErrUnknown means that the connection has no peer credentials.
-var ErrUnknown = errors.New("caller unknown: not a Unix socket")
+var ErrUnknown = door.ErrUnknown
 
 // Peer is a caller.
 type Peer struct {
@@ -70,30 +68,16 @@ func directory(id string) string {
 }
 
 func of(conn net.Conn) (Peer, error) {
-	unixConn, ok := conn.(*net.UnixConn)
-	if !ok {
-		return Peer{}, ErrUnknown
-	}
-	raw, err := unixConn.SyscallConn()
+	uid, err := door.UID(conn)
 	if err != nil {
-		return Peer{}, fmt.Errorf("peer credentials: %w", err)
+		return Peer{}, err
 	}
-	var cred *unix.Ucred
-	var credErr error
-	if err := raw.Control(func(fd uintptr) {
-		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil {
-		return Peer{}, fmt.Errorf("peer credentials: %w", err)
-	}
-	if credErr != nil {
-		return Peer{}, fmt.Errorf("peer credentials: %w", credErr)
-	}
-	id := strconv.FormatUint(uint64(cred.Uid), 10)
+	id := strconv.FormatUint(uint64(uid), 10)
 	name := id
 	if u, err := user.LookupId(id); err == nil {
 		name = u.Username
 	} else if found := directory(id); found != "" {
 		name = found
 	}
-	return Peer{UID: cred.Uid, Name: name}, nil
+	return Peer{UID: uid, Name: name}, nil
 }

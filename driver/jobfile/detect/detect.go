@@ -9,6 +9,7 @@ import (
 
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/nomadhcl"
+	"pitchpipe/driver/jobfile/nomadjson"
 	"pitchpipe/driver/jobfile/sbatch"
 )
 
@@ -17,8 +18,11 @@ type Parser func(filename string, src []byte, vars map[string]string) (*jobfile.
 
 // For is the parser for job files that the named driver runs.
 func For(driver string) Parser {
-	if driver == "slurm" {
+	switch driver {
+	case "slurm":
 		return ParseForSlurm
+	case "nomad":
+		return ParseForNomad
 	}
 	return Parse
 }
@@ -27,22 +31,32 @@ func For(driver string) Parser {
 // jobfile.Errors. Batch scripts have no variables, so that values for some are an
 // error there.
 func Parse(filename string, src []byte, vars map[string]string) (*jobfile.Job, error) {
-	return parse(filename, src, vars, sbatch.Parse)
+	return parse(filename, src, vars, nomadhcl.Parse, sbatch.Parse)
 }
 
 // ParseForSlurm reads a job file as Parse does, but takes what of a batch script
 // only Slurm itself can run.
 func ParseForSlurm(filename string, src []byte, vars map[string]string) (*jobfile.Job, error) {
-	return parse(filename, src, vars, sbatch.ParseForSlurm)
+	return parse(filename, src, vars, nomadhcl.Parse, sbatch.ParseForSlurm)
 }
 
-func parse(filename string, src []byte, vars map[string]string, script func(string, []byte) (*jobfile.Job, error)) (*jobfile.Job, error) {
+// ParseForNomad reads a job file as Parse does, but leaves what only a Nomad agent
+// understands to it, and reads registered jobs as its API shows them: their names end
+// in .json.
+func ParseForNomad(filename string, src []byte, vars map[string]string) (*jobfile.Job, error) {
+	if path.Ext(filename) == ".json" {
+		return nomadjson.Parse(filename, src, vars)
+	}
+	return parse(filename, src, vars, nomadhcl.ParseForNomad, sbatch.Parse)
+}
+
+func parse(filename string, src []byte, vars map[string]string, hcl Parser, script func(string, []byte) (*jobfile.Job, error)) (*jobfile.Job, error) {
 	format, err := Format(filename, src)
 	if err != nil {
 		return nil, err
 	}
 	if format == jobfile.NomadHCL {
-		return nomadhcl.Parse(filename, src, vars)
+		return hcl(filename, src, vars)
 	}
 	if names := slices.Sorted(maps.Keys(vars)); len(names) > 0 {
 		return nil, jobfile.Errors{{

@@ -1,8 +1,8 @@
 // Package detect picks the format of a job file and reads it.
 //
 // In come a file name, bytes and the values of variables, out comes a
-// jobfile.Job. A name that ends in .nomad or .hcl is a Nomad job file; otherwise a
-// first line with #!, or a line that begins with #SBATCH or #TUNE, makes a batch
+// jobfile.Job. A name that ends in .nomad or .hcl is a Nomad job file, for Nomad itself
+// one in .json a job as its API shows it; otherwise a first line with #!, or a line that begins with #SBATCH or #TUNE, makes a batch
 // script. It never guesses beyond that: anything else is an error that names both
 // formats.
 package detect

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/tryfunc"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
@@ -29,6 +31,28 @@ func functions() map[string]function.Function {
 		"concat":     stdlib.ConcatFunc,
 		"tostring":   stdlib.MakeToFunc(cty.String),
 		"tonumber":   stdlib.MakeToFunc(cty.Number),
+	}
+}
+
+// moreFunctions are those of Nomad's language that need nothing but their arguments,
+// for files that an agent will read too.
+func moreFunctions() map[string]function.Function {
+	return map[string]function.Function{
+		"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "floor": stdlib.FloorFunc, "log": stdlib.LogFunc, "pow": stdlib.PowFunc,
+		"signum": stdlib.SignumFunc, "parseint": stdlib.ParseIntFunc, "chomp": stdlib.ChompFunc, "indent": stdlib.IndentFunc,
+		"strrev": stdlib.ReverseFunc, "substr": stdlib.SubstrFunc, "title": stdlib.TitleFunc, "trim": stdlib.TrimFunc,
+		"trimprefix": stdlib.TrimPrefixFunc, "trimspace": stdlib.TrimSpaceFunc, "trimsuffix": stdlib.TrimSuffixFunc,
+		"split": stdlib.SplitFunc, "replace": stdlib.ReplaceFunc, "regex": stdlib.RegexFunc, "regex_replace": stdlib.RegexReplaceFunc,
+		"regexall": stdlib.RegexAllFunc, "formatlist": stdlib.FormatListFunc, "formatdate": stdlib.FormatDateFunc,
+		"timeadd": stdlib.TimeAddFunc, "jsondecode": stdlib.JSONDecodeFunc, "csvdecode": stdlib.CSVDecodeFunc,
+		"chunklist": stdlib.ChunklistFunc, "coalesce": stdlib.CoalesceFunc, "coalescelist": stdlib.CoalesceListFunc,
+		"compact": stdlib.CompactFunc, "contains": stdlib.ContainsFunc, "distinct": stdlib.DistinctFunc, "element": stdlib.ElementFunc,
+		"flatten": stdlib.FlattenFunc, "keys": stdlib.KeysFunc, "length": stdlib.LengthFunc, "lookup": stdlib.LookupFunc,
+		"merge": stdlib.MergeFunc, "range": stdlib.RangeFunc, "reverse": stdlib.ReverseListFunc, "setintersection": stdlib.SetIntersectionFunc,
+		"setunion": stdlib.SetUnionFunc, "slice": stdlib.SliceFunc, "sort": stdlib.SortFunc,
+		"values": stdlib.ValuesFunc, "zipmap": stdlib.ZipmapFunc, "strlen": stdlib.StrlenFunc,
+		"try": tryfunc.TryFunc, "can": tryfunc.CanFunc, "convert": typeexpr.ConvertFunc,
+		"tobool": stdlib.MakeToFunc(cty.Bool),
 	}
 }
 

@@ -24,17 +24,7 @@ const (
 // with --var. The error, if any, is of type jobfile.Errors and holds every fault
 // in the order of the places.
 func Parse(filename string, src []byte, vars map[string]string) (*jobfile.Job, error) {
-	p := &parser{
-		filename: filename,
-		src:      src,
-		vars:     vars,
-		job: &jobfile.Job{
-			Format: jobfile.NomadHCL,
-			Cores:  1,
-			Env:    map[string]string{},
-			Meta:   map[string]string{},
-		},
-	}
+	p := newParser(filename, src, vars)
 	if body, ok := p.syntax(); ok {
 		p.file(body)
 	}
@@ -45,11 +35,26 @@ func Parse(filename string, src []byte, vars map[string]string) (*jobfile.Job, e
 	return p.job, nil
 }
 
+func newParser(filename string, src []byte, vars map[string]string) *parser {
+	return &parser{
+		filename: filename,
+		src:      src,
+		vars:     vars,
+		job: &jobfile.Job{
+			Format: jobfile.NomadHCL,
+			Cores:  1,
+			Env:    map[string]string{},
+			Meta:   map[string]string{},
+		},
+	}
+}
+
 // parser gathers what the file says.
 type parser struct {
 	filename string
 	src      []byte
 	vars     map[string]string
+	lenient  bool // what the file alone does not determine is left to Nomad
 	scope    *hcl.EvalContext
 	job      *jobfile.Job
 	errs     jobfile.Errors

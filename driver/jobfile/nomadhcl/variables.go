@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
@@ -18,6 +20,9 @@ import (
 // variables gives every variable its value: the one given, else the default.
 func (p *parser) variables(blocks []*hclsyntax.Block) {
 	p.scope = &hcl.EvalContext{Functions: functions()}
+	if p.lenient {
+		maps.Copy(p.scope.Functions, moreFunctions())
+	}
 	values, first := map[string]cty.Value{}, map[string]jobfile.Pos{}
 	for _, b := range blocks {
 		at := p.pos(b.TypeRange)
@@ -61,6 +66,15 @@ func (p *parser) variable(name string, at jobfile.Pos, body *hclsyntax.Body) (ct
 		switch a.Name {
 		case "type":
 			t, known := variableType(hcl.ExprAsKeyword(a.Expr))
+			if p.lenient {
+				var diags hcl.Diagnostics
+				t, diags = typeexpr.TypeConstraint(a.Expr)
+				if known = !diags.HasErrors(); !known {
+					p.diagnose(diags)
+					ok, want = false, cty.DynamicPseudoType
+					continue
+				}
+			}
 			if !known {
 				p.fail(p.pos(a.Expr.Range()), fmt.Sprintf("the type of the variable %q", name), "want string, number or bool")
 				ok = false
@@ -70,16 +84,22 @@ func (p *parser) variable(name string, at jobfile.Pos, body *hclsyntax.Body) (ct
 			fallback = a
 		case "description":
 		default:
+			if p.lenient {
+				continue
+			}
 			p.fail(p.pos(a.NameRange), fmt.Sprintf("unknown key %q in a variable", a.Name), "want type, default or description")
 			ok = false
 		}
 	}
 	for _, b := range body.Blocks {
+		if p.lenient {
+			break
+		}
 		p.fail(p.pos(b.TypeRange), fmt.Sprintf("the block %q in a variable", b.Type), "want none: conditions are not evaluated here")
 		ok = false
 	}
 	if given, isGiven := p.vars[name]; isGiven && ok {
-		v, err := convert.Convert(cty.StringVal(given), want)
+		v, err := convert.Convert(p.given(given, want), want)
 		if err != nil {
 			p.fail(at, fmt.Sprintf("the variable %q is given as %q", name, given), "want a "+want.FriendlyName())
 		}
@@ -88,6 +108,9 @@ func (p *parser) variable(name string, at jobfile.Pos, body *hclsyntax.Body) (ct
 	if fallback == nil {
 		p.fail(at, fmt.Sprintf("the variable %q has no value and no default", name), fmt.Sprintf("give one with --var %s=VALUE", name))
 		return cty.NilVal, false
+	}
+	if v, known := p.try(fallback.Expr); p.lenient && !known {
+		return v, false
 	}
 	v, evaluated := p.eval(fallback.Expr)
 	if !evaluated || !ok {
@@ -98,6 +121,25 @@ func (p *parser) variable(name string, at jobfile.Pos, body *hclsyntax.Body) (ct
 		p.fail(p.pos(fallback.Expr.Range()), fmt.Sprintf("the default of the variable %q is of another type", name), "want a "+want.FriendlyName())
 	}
 	return converted, err == nil
+}
+
+// given is the value of a variable as --var has it: the text, or for a list, a map or
+// an object the expression that it holds.
+func (p *parser) given(text string, want cty.Type) cty.Value {
+	if !p.lenient || want == cty.DynamicPseudoType || want.IsPrimitiveType() {
+		return cty.StringVal(text)
+	}
+	if depth([]byte(text), p.filename) > maxDepth {
+		return cty.StringVal(text)
+	}
+	e, diags := hclsyntax.ParseExpression([]byte(text), p.filename, hcl.InitialPos)
+	if diags.HasErrors() {
+		return cty.StringVal(text)
+	}
+	if v, diags := e.Value(nil); !diags.HasErrors() {
+		return v
+	}
+	return cty.StringVal(text)
 }
 
 func variableType(keyword string) (cty.Type, bool) {
@@ -165,9 +207,38 @@ func (l *locals) compute(name string) {
 		return // part of a cycle that is reported already
 	}
 	l.p.scope.Variables["local"] = cty.ObjectVal(l.values)
-	v, ok := l.p.eval(a.Expr)
+	evaluate := l.p.eval
+	if l.p.lenient {
+		evaluate = l.p.try
+	}
+	v, ok := evaluate(a.Expr)
 	if !ok {
 		v = cty.DynamicVal
 	}
 	l.values[name] = v
+}
+
+// VariableFile is the values as a file of variables, which an agent takes beside a job
+// file: a text in quotes, or where the file declares a list, a map or an object the
+// expression as it was given, as --var of Nomad's own command has it.
+func VariableFile(filename string, src []byte, vars map[string]string) string {
+	p := newParser(filename, src, nil)
+	complexes := map[string]bool{}
+	if body, ok := p.syntax(); ok {
+		for _, b := range blocksOf(body, "variable") {
+			if a, typed := b.Body.Attributes["type"]; typed {
+				t, diags := typeexpr.TypeConstraint(a.Expr)
+				complexes[name(b)] = !diags.HasErrors() && t != cty.DynamicPseudoType && !t.IsPrimitiveType()
+			}
+		}
+	}
+	out := hclwrite.NewEmptyFile()
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		if complexes[name] {
+			out.Body().SetAttributeRaw(name, hclwrite.Tokens{{Type: hclsyntax.TokenIdent, Bytes: []byte(vars[name])}})
+			continue
+		}
+		out.Body().SetAttributeValue(name, cty.StringVal(vars[name]))
+	}
+	return string(out.Bytes())
 }

@@ -2,8 +2,10 @@ package act
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +20,7 @@ type Actor interface {
 	// administrator level Operator for it.
 	Script(ctx context.Context, job string) ([]byte, error)
 	// Signal sends a signal, with SIG, to the batch shell, its children, and the steps.
+	// Of a task of an array that it was sent is all that is known: see Commands.
 	Signal(ctx context.Context, job, signal string) error
 	// Requeue ends the running attempt and puts the job back into the queue. It does
 	// nothing to a job that has ended.
@@ -30,9 +33,28 @@ type Actor interface {
 	Cancel(ctx context.Context, job string) error
 }
 
+// ScriptOf is the script of a job by its name, or where slurmctld does not know that any
+// more by its number: the script of an array has the number of its last task, which may
+// be forgotten before the others have ended.
+func ScriptOf(ctx context.Context, hand Actor, name, number string) ([]byte, error) {
+	script, err := hand.Script(ctx, name)
+	if errors.Is(err, driver.ErrNotFound) && number != name {
+		if other, again := hand.Script(ctx, number); again == nil {
+			return other, nil
+		}
+	}
+	return script, err
+}
+
 // HeadStart is the word in a job's comment by which its owner says that its begin time
 // is only there so that the job can be changed before it starts, and may be ended.
 const HeadStart = "pitchpipe:head-start"
+
+// Off is the word in a job's comment by which its owner says that it is not to be tuned.
+const Off = "pitchpipe:off"
+
+// Says tells whether a comment has one of these words.
+func Says(comment, word string) bool { return slices.Contains(strings.Fields(comment), word) }
 
 // Update is what is changed of a job that waits; what is nil stays as it is.
 type Update struct {
@@ -40,6 +62,10 @@ type Update struct {
 	Memory    *Memory        `json:"memory,omitempty"`
 	TimeLimit *time.Duration `json:"time_limit,omitempty"` // whole minutes; 0 = none
 	Start     *time.Duration `json:"start,omitempty"`      // from now on; 0 = now
+
+	// Requeue is whether the job's owner allows restarts, as it stands, once more: that
+	// changes nothing, and has a waiting task of an array get a number of its own.
+	Requeue *bool `json:"requeue,omitempty"`
 }
 
 // Judge is an Actor that can be asked beforehand.
@@ -79,6 +105,13 @@ func (u Update) Args() []string {
 		}
 		args = append(args, "TimeLimit="+limit)
 	}
+	if u.Requeue != nil {
+		flag := "0"
+		if *u.Requeue {
+			flag = "1"
+		}
+		args = append(args, "Requeue="+flag)
+	}
 	switch {
 	case u.Start == nil:
 	case *u.Start <= 0:
@@ -103,9 +136,25 @@ func (c Commands) Script(ctx context.Context, job string) ([]byte, error) {
 	return out.Stdout, err
 }
 
-// Signal is scancel --full --signal.
+// once is how long a signal to a task of an array may take: while other tasks of its
+// array wait, slurmctld delivers it and answers that it may be tried again, which
+// scancel does every five seconds, for a minute.
+const once = 4 * time.Second
+
+// Signal is scancel --full --signal. To a task of an array it is cut off before scancel
+// repeats it, and that is no error, since it is the usual: where slurmctld itself hangs
+// the job is not asked, does not save, and its move is abandoned.
 func (c Commands) Signal(ctx context.Context, job, signal string) error {
-	return c.effect(ctx, "scancel", "--full", "--signal="+strings.TrimPrefix(signal, "SIG"), job)
+	short, cancel := ctx, func() {}
+	if strings.Contains(job, "_") {
+		short, cancel = context.WithTimeout(ctx, once)
+	}
+	defer cancel()
+	err := c.effect(short, "scancel", "--full", "--signal="+strings.TrimPrefix(signal, "SIG"), job)
+	if errors.Is(err, driver.ErrUnknown) && short.Err() != nil && ctx.Err() == nil {
+		return nil
+	}
+	return err
 }
 
 // Requeue is scontrol requeue Incomplete.

@@ -8,6 +8,7 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/sbatch"
+	"pitchpipe/driver/slurm/act"
 )
 
 // prefix begins the word that the submission plugin writes into the AdminComment of a
@@ -37,7 +38,7 @@ func (s *Server) stanza(ctx context.Context, j sighting) (Stanza, error) {
 		}
 		return st, nil
 	}
-	script, err := s.cfg.Actor.Script(ctx, j.ID)
+	script, err := act.ScriptOf(ctx, s.cfg.Actor, j.name, j.ID)
 	if err != nil {
 		return Stanza{}, fmt.Errorf("its script cannot be read: %w", err)
 	}
@@ -65,7 +66,7 @@ func (s *Server) script(ctx context.Context, id string) ([]byte, error) {
 	case !marked && !s.cfg.Scripts:
 		return nil, fmt.Errorf("the site's submission plugin accepted no stanza of it: %w", driver.ErrDenied)
 	}
-	script, err := s.cfg.Actor.Script(ctx, id)
+	script, err := act.ScriptOf(ctx, s.cfg.Actor, j.name, j.ID)
 	if err != nil || marked {
 		return script, err
 	}

@@ -12,31 +12,38 @@ import (
 )
 
 // besideFormat holds no text that a user wrote.
-const besideFormat = "JobID:|,State:|,UserID:|,Account:|,QOS:|,Partition:|,NumCPUs:|,MinMemory:|,TimeLimit:|"
+const besideFormat = idsFormat + "State:|,UserID:|,Account:|,QOS:|,Partition:|,NumCPUs:|,MinMemory:|,TimeLimit:|"
 
-// beside are the other jobs, by number, whose size was set here and that wait: each was
+// beside are the other jobs, by name, whose size was set here and that wait: each was
 // freed from its limits by that, for good, and is not among what is in use yet. One that
-// is just ending counts too, since it may have been put back.
+// is just ending counts too, since it may have been put back. Of an array each task counts
+// for itself.
 func (s *Server) beside(ctx context.Context, but string) (map[string]limits.Waiting, error) {
-	printed, err := s.read(ctx, "squeue", "-h", "-a", "-t", "all", "-O", besideFormat)
+	printed, err := s.read(ctx, "squeue", "-h", "-a", "-r", "-t", "all", "-O", besideFormat)
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]limits.Waiting{}
 	for line := range strings.Lines(string(printed)) {
-		f := strings.Split(strings.TrimRight(line, "\n"), "|")
-		if len(f) != strings.Count(besideFormat, "|")+1 || f[0] == "" || strings.Trim(f[0], "0123456789") != "" {
+		line = strings.TrimRight(line, "\n")
+		name, err := nameOf(line)
+		if err != nil {
+			return nil, err
+		}
+		f := strings.Split(line, "|")
+		if len(f) != strings.Count(besideFormat, "|")+1 {
 			return nil, fmt.Errorf("squeue prints %.200q: %w", line, parse.ErrFormat)
 		}
-		if f[0] == but || !parse.Waiting(f[1]) && f[1] != "COMPLETING" {
+		f = f[strings.Count(idsFormat, "|"):]
+		if name == but || !parse.Waiting(f[0]) && f[0] != "COMPLETING" {
 			continue
 		}
-		w, ok, err := s.freed(f)
+		w, ok, err := s.freed(name, f)
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			out[f[0]] = w
+			out[name] = w
 		}
 	}
 	return out, nil
@@ -45,28 +52,28 @@ func (s *Server) beside(ctx context.Context, but string) (map[string]limits.Wait
 // freed is a waiting job with the size that it may start with: the one that was set last
 // here, or where it is more the one that squeue shows. An outcome may not be known, and
 // an owner may have changed his job since.
-func (s *Server) freed(f []string) (w limits.Waiting, ok bool, err error) {
-	uid, err := strconv.ParseUint(f[2], 10, 32)
+func (s *Server) freed(name string, f []string) (w limits.Waiting, ok bool, err error) {
+	uid, err := strconv.ParseUint(f[1], 10, 32)
 	if err != nil {
-		return w, false, fmt.Errorf("%w: the user %.20q", parse.ErrFormat, f[2])
+		return w, false, fmt.Errorf("%w: the user %.20q", parse.ErrFormat, f[1])
 	}
-	set, ok, err := s.ledger.LastSet(f[0], uint32(uid))
+	set, ok, err := s.ledger.LastSet(name, uint32(uid))
 	if err != nil || !ok {
 		return w, false, err
 	}
-	most := f[6] // or a range
+	most := f[5] // or a range
 	if _, high, ok := strings.Cut(most, "-"); ok {
 		most = high
 	}
 	cpus, err := strconv.Atoi(most)
 	if err != nil {
-		return w, false, fmt.Errorf("%w: the CPUs %.20q", parse.ErrFormat, f[6])
+		return w, false, fmt.Errorf("%w: the CPUs %.20q", parse.ErrFormat, f[5])
 	}
-	memory, err := parse.Memory("MinMemory", f[7])
+	memory, err := parse.Memory("MinMemory", f[6])
 	if err != nil {
 		return w, false, err
 	}
-	limit, err := parse.Limit("TimeLimit", f[8])
+	limit, err := parse.Limit("TimeLimit", f[7])
 	if err != nil {
 		return w, false, err
 	}
@@ -78,7 +85,7 @@ func (s *Server) freed(f []string) (w limits.Waiting, ok bool, err error) {
 		limit = set.TimeLimit
 	}
 	return limits.Waiting{
-		UID: uint32(uid), Account: named(f[3]), QOS: named(f[4]), Partitions: strings.Split(f[5], ","),
+		UID: uint32(uid), Account: given(f[2]), QOS: given(f[3]), Partitions: strings.Split(f[4], ","),
 		Size: limits.Size{Cores: cores, MiB: max(memory, set.Memory.Of(cores)) >> 20, Minutes: int64(limit / time.Minute)},
 	}, true, nil
 }

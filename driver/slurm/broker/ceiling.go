@@ -84,8 +84,10 @@ func (e *effect) wait(start *time.Duration) error {
 		return nil
 	case *start < 0 || *start > e.s.cfg.Ahead:
 		return fmt.Errorf("a start in %v: want at most %v: %w", *start, e.s.cfg.Ahead, driver.ErrInvalid)
-	case e.job.Restarts == 0 && *start == 0 && headStart(e.job.Comment):
+	case e.job.Restarts == 0 && *start == 0 && act.Says(e.job.Comment, act.HeadStart):
 		return nil // its owner submitted it so
+	case e.job.Restarts == 0 && e.job.ArrayJob != "":
+		return e.split(*start, time.Now())
 	case !e.record.Ours(e.job.Restarts):
 		return fmt.Errorf("when it begins is its owner's word: we did not put it back into the queue: %w", driver.ErrDenied)
 	case time.Until(e.job.Eligible) > e.s.cfg.Ahead+time.Minute:
@@ -94,5 +96,21 @@ func (e *effect) wait(start *time.Duration) error {
 	return nil
 }
 
-// headStart tells of a job whose begin time its owner gave for a controller to end.
-func headStart(comment string) bool { return slices.Contains(strings.Fields(comment), act.HeadStart) }
+// split has a task of an array wait before its first attempt. Only by an update does such a
+// task get a number, and only by that does the task prolog find its settings: so it may
+// be made to wait until they are there, for Config.Ahead in all, unless its owner has it
+// begin later. A wait that was made so may be ended.
+func (e *effect) split(start time.Duration, now time.Time) error {
+	ahead, since := e.s.cfg.Ahead, e.record.Delayed
+	switch begin := e.job.Eligible; {
+	case since.IsZero() && (start == 0 || !e.job.Unnumbered()):
+		return fmt.Errorf("when it begins is its owner's word: we did not make it wait: %w", driver.ErrDenied)
+	case since.IsZero() && begin.After(now), begin.After(now.Add(ahead+time.Minute)):
+		return fmt.Errorf("its owner has it begin at %s: %w", begin.Format(time.RFC3339), driver.ErrDenied)
+	case since.IsZero():
+		e.record.Delayed = now.UTC()
+	case start > 0 && now.Add(start).After(since.Add(ahead)):
+		return fmt.Errorf("it was made to wait at %s, and may wait for %v in all: %w", since.Format(time.RFC3339), ahead, driver.ErrDenied)
+	}
+	return nil
+}

@@ -257,6 +257,8 @@ func TestOnACluster(t *testing.T) {
 		{"a hold and a begin time of the owner stay", aHold},
 		{"a job that left for our signal is let go", anExit},
 		{"a driver without rights moves a job by the broker's hand", aDriver},
+		{"a task of an array is moved while others run and wait", anArray},
+		{"of an array's waiting tasks each counts", anArraysLimit},
 		{"the broker is killed between its record and the effect", aKill},
 	} {
 		t.Run(story.name, func(t *testing.T) { story.tell(t, s) })

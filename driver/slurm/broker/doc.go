@@ -6,13 +6,14 @@
 // Slurm's own commands, run by an account with Slurm's administrator level Operator,
 // or a refusal with its reason. The client has the verbs of package act and gives
 // package driver's errors back; it can also ask beforehand whether a size would be
-// refused.
+// refused. A job is named by its number, a task of an array by ARRAY_TASK for good: its
+// number is everybody's while it waits. A whole array is nothing that is changed.
 //
 // # What is asked before anything is done
 //
 //  1. Does a controller ask? Others, the jobs' owners included, get ErrDenied.
 //  2. Is there such a job, has it not ended, is it one that is moved: a batch job of an
-//     ordinary user, with one task on one node, in no array and no heterogeneous job?
+//     ordinary user, or a task of an array, with one task on one node, in no heterogeneous job?
 //     Root's jobs are never touched: who could steer them could steer root.
 //  3. Has it a tuning stanza that was accepted, in mode apply? The site's submission
 //     plugin wrote it into the job's AdminComment, or the script says so
@@ -24,21 +25,24 @@
 //     controller's word. An update: while the job waits, to cores and memory that its
 //     stanza allows or its owner asked for, never to less memory or time than that, and to
 //     no more than that but in the partitions of Config.Above. A start time: only where the wait is of our making,
-//     and at most Config.Ahead from now. A release: only of a job that left for our signal
+//     and at most Config.Ahead from now; a task of an array that waits for its first attempt and
+//     has no number yet may be made to wait, for Config.Ahead in all, since only an update
+//     gives it the number by which the task prolog finds its settings. A release: only of a job that left for our signal
 //     with its stanza's exit status, and that the cluster holds for that.
 //  5. Would the changed job pass the limits of its association, its QOS and the QOS of
 //     its partition (package limits), beside what others use now? Slurm 22.05 does not ask
 //     that of an Operator, and does not count a limit any more that an Operator's update
 //     touched: such a job starts although the limit is used up, when it was made smaller,
 //     too. So smaller sizes are asked about as well, other jobs that wait with a size of
-//     ours count as what is used, and sizes are changed one at a time. A size that the job
+//     ours, of an array each task, count as what is used, and sizes are changed one at a time. A size that the job
 //     has is not set once more.
 //
 // # What its owner asked for
 //
 // After the first update squeue shows the broker's own values. So it keeps, durable
 // and before each effect, what the owner asked for and what was set since. A value that
-// is neither is somebody's new word and becomes what he asked for. One line for each
+// is neither is somebody's new word and becomes what he asked for. Each task of an array
+// has a record of its own. One line for each
 // effect and each refusal goes to an audit file, before the effect.
 //
 // # Whose words are believed
@@ -46,7 +50,7 @@
 // scontrol prints texts that users write between its fields. The numbers therefore come
 // from squeue, which prints no such text here but the folder of the job, last; a record
 // of scontrol that says otherwise, that has fields where texts stand, or that is more
-// than one line, is refused.
+// than one line, is refused. Which array a job is a task of is squeue's word, too.
 //
 // Anybody may connect, and is told why he is refused. Few connections of others than the
 // controller are held at a time, and few refusals a minute are logged.

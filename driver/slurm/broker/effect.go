@@ -89,7 +89,7 @@ func (e *effect) judge(ctx context.Context, p plan) (func(context.Context) error
 	if !e.stanza.Apply {
 		return nil, fmt.Errorf("its stanza does not say mode=apply: %w", driver.ErrDenied)
 	}
-	id := ledger.Identity{Job: e.job.ID, UID: e.job.uid, Restarts: e.job.Restarts, Submitted: e.job.Submitted}
+	id := ledger.Identity{Job: e.job.name, UID: e.job.uid, Restarts: e.job.Restarts, Submitted: e.job.Submitted}
 	if e.record, err = e.s.ledger.Read(id, e.job.size, time.Now()); err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (e *effect) refused(why error) error {
 
 func (e *effect) entry(refused error) ledger.Entry {
 	out := ledger.Entry{Time: time.Now().UTC(), Peer: e.peer, Verb: e.verb, Job: e.req.Job, User: e.job.User, After: e.after, Detail: e.detail, Allowed: refused == nil}
-	if e.job.ID != "" {
+	if e.job.name != "" {
 		out.Before = &e.job.size
 	}
 	if refused != nil {
@@ -115,6 +115,10 @@ func (e *effect) entry(refused error) ledger.Entry {
 	}
 	return out
 }
+
+// errOff says that an owner's word stands against a change. What was begun before he gave it
+// can be ended: his own size be given back, the wait be ended.
+var errOff = fmt.Errorf("its owner says %s in its comment: %w", act.Off, driver.ErrDenied)
 
 // planSignal: the signal that the owner named, to what runs.
 func planSignal(_ context.Context, e *effect) (func(context.Context) error, error) {
@@ -127,12 +131,14 @@ func planSignal(_ context.Context, e *effect) (func(context.Context) error, erro
 		return nil, fmt.Errorf("its stanza names %s and not %.20q: %w", e.stanza.Signal, name, driver.ErrDenied)
 	case e.job.State != "RUNNING":
 		return nil, fmt.Errorf("it does not run (%s): %w", e.job.State, driver.ErrConflict)
+	case act.Says(e.job.Comment, act.Off):
+		return nil, errOff
 	}
 	e.record.Asking(e.job.Restarts)
 	if most := e.s.cfg.Restarts; e.record.Moves > most {
 		return nil, fmt.Errorf("it was asked to save in %d attempts, which is the most: %w", most, driver.ErrDenied)
 	}
-	return func(ctx context.Context) error { return e.s.cfg.Actor.Signal(ctx, e.job.ID, name) }, nil
+	return func(ctx context.Context) error { return e.s.cfg.Actor.Signal(ctx, e.job.name, name) }, nil
 }
 
 // planRequeue: a job that was asked to save, if its owner allows restarts.
@@ -149,7 +155,7 @@ func planRequeue(_ context.Context, e *effect) (func(context.Context) error, err
 	case !e.record.WasAsked(e.job.Restarts):
 		return nil, fmt.Errorf("it was not asked to save in this attempt: %w", driver.ErrDenied)
 	}
-	return func(ctx context.Context) error { return e.s.cfg.Actor.Requeue(ctx, e.job.ID) }, nil
+	return func(ctx context.Context) error { return e.s.cfg.Actor.Requeue(ctx, e.job.name) }, nil
 }
 
 // planRelease: a job that the cluster holds because it left with the status that its
@@ -165,7 +171,7 @@ func planRelease(_ context.Context, e *effect) (func(context.Context) error, err
 	case e.job.Reason != "JobHeldUser" && e.job.Reason != "job_requeued_in_held_state" && e.job.Reason != "":
 		return nil, fmt.Errorf("it is held for another reason (%s): %w", e.job.Reason, driver.ErrDenied)
 	}
-	return func(ctx context.Context) error { return e.s.cfg.Actor.Release(ctx, e.job.ID) }, nil
+	return func(ctx context.Context) error { return e.s.cfg.Actor.Release(ctx, e.job.name) }, nil
 }
 
 // planUpdate: a job that waits, to no more than its owner asked for.
@@ -185,6 +191,9 @@ func planUpdate(ctx context.Context, e *effect) (func(context.Context) error, er
 	if u.Start != nil {
 		e.detail = "start in " + u.Start.String()
 	}
+	if u.Requeue != nil && *u.Requeue != e.job.Requeue {
+		return nil, fmt.Errorf("whether it may be restarted is its owner's word: %w", driver.ErrDenied)
+	}
 	if err := errors.Join(e.ceiling(*u, after), e.within(*u, after), e.wait(u.Start)); err != nil {
 		return nil, err
 	}
@@ -201,7 +210,7 @@ func planUpdate(ctx context.Context, e *effect) (func(context.Context) error, er
 		}
 		e.record.Setting(after, time.Now())
 	}
-	return func(ctx context.Context) error { return e.s.cfg.Actor.Update(ctx, e.job.ID, send) }, nil
+	return func(ctx context.Context) error { return e.s.cfg.Actor.Update(ctx, e.job.name, send) }, nil
 }
 
 // may judges an update of a job that runs or waits, and does nothing.
@@ -216,7 +225,7 @@ func (s *Server) may(ctx context.Context, peer uint32, req request) error {
 // planNothing asks what planUpdate asks of a size.
 func planNothing(ctx context.Context, e *effect) (func(context.Context) error, error) {
 	u := e.req.Update
-	if u == nil || u.Start != nil {
+	if u == nil || u.Start != nil || u.Requeue != nil {
 		return nil, fmt.Errorf("want a size: %w", driver.ErrInvalid)
 	}
 	after, err := changed(e.job.size, *u)

@@ -25,8 +25,8 @@ import (
 	"pitchpipe/driver/slurm/command"
 )
 
-// fake is a Slurm with one job, number 7, and where second is set another, number 8.
-// It prints as 22.05.8 was seen to.
+// fake is a Slurm with one job, number 7, and where second is set another, number 8;
+// either may be a task of an array. It prints as 22.05.8 was seen to.
 type fake struct {
 	mu      sync.Mutex
 	job     fakeJob
@@ -40,6 +40,8 @@ type fake struct {
 }
 
 type fakeJob struct {
+	number, array, task                                        string // of a task, and of its array; number is empty for 7 and 8
+	leader                                                     string // of a heterogeneous job
 	state, reason, admin, comment, folder, account, qos, extra string
 	name                                                       string
 	uid, cores, mib, minutes, restarts, exit, nodes, tasks     int
@@ -85,7 +87,7 @@ func (j fakeJob) record(id string) string {
 		"Dependency=(null) Requeue=%d Restarts=%d BatchFlag=%d Reboot=0 ExitCode=%d:0 TimeLimit=%s SubmitTime=%s EligibleTime=%s "+
 		"StartTime=Unknown EndTime=Unknown Partition=main NodeList=n1 NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d MinCPUsNode=%d %s=%dM "+
 		"Command=(null) WorkDir=%s %s%sStdErr=/o StdIn=/dev/null StdOut=/o Power= \n",
-		id, j.extra, cmp.Or(j.name, "train"), j.uid, j.account, j.qos, j.state, j.reason, requeue, j.restarts, batch, j.exit, j.limit(), stamp(j.submitted), stamp(j.eligible),
+		id, j.arrayFields()+j.extra, cmp.Or(j.name, "train"), j.uid, j.account, j.qos, j.state, j.reason, requeue, j.restarts, batch, j.exit, j.limit(), stamp(j.submitted), stamp(j.eligible),
 		max(j.nodes, 1), j.cores, max(j.tasks, 1), j.cores, max(j.least, 1), memory, j.mib, j.folder, admin, comment)
 }
 
@@ -94,32 +96,38 @@ func (f *fake) Run(_ context.Context, c command.Call) (command.Output, error) {
 	defer f.mu.Unlock()
 	line := c.Name + " " + strings.Join(c.Args, " ")
 	id := "7"
-	if strings.Contains(line, " -j 8 ") || strings.HasSuffix(line, " show job 8") {
-		id = "8"
+	if i := slices.Index(c.Args, "-j"); i >= 0 {
+		id = c.Args[i+1]
+	} else if strings.Contains(line, " show job ") {
+		id = c.Args[len(c.Args)-1]
 	}
 	j := *f.at(id)
 	if f.broken {
 		return command.Output{}, fmt.Errorf("slurmctld is away: %w", driver.ErrTransient)
 	}
 	switch {
-	case strings.HasPrefix(line, "squeue -h -a -t all -j"):
-		if j.gone || c.Args[5] != id {
+	case strings.HasPrefix(line, "squeue -h -a -r -t all -j"):
+		lines := f.queue(func(j fakeJob, ids string) string {
+			if j.gone || id != j.called(ids) && id != j.array && !strings.HasPrefix(ids, id+"|") {
+				return ""
+			}
+			return fmt.Sprintf("%s%d|%s|%d|%dM|%s|%d|%s|main|%s|%s|%s\n", ids, j.uid, j.state, j.cores, j.mib, j.limit(), j.restarts, cmp.Or(j.leader, "N/A"), j.account, j.qos, j.folder)
+		})
+		if lines == "" && !strings.Contains(id, "_") { // of a task that there is not it says nothing
 			return command.Output{}, fmt.Errorf("Invalid job id: %w", driver.ErrNotFound)
 		}
-		return text(fmt.Sprintf("%s|%d|%s|%d|%dM|%s|%d|%s|N/A|main|%s|%s|%s\n", id, j.uid, j.state, j.cores, j.mib, j.limit(), j.restarts, id, j.account, j.qos, j.folder))
-	case strings.HasPrefix(line, "squeue -h -a -t all -O JobID:|,State:|,UserID:|,Account:|"):
-		lines := f.job.besideLine("7")
-		if f.second != nil {
-			lines += f.second.besideLine("8")
-		}
 		return text(lines)
-	case strings.HasPrefix(line, "squeue -h -a -t all -O JobID:"):
-		if j.gone {
-			return text("")
-		}
-		return text("7\n")
+	case strings.HasPrefix(line, "squeue -h -a -r -t all -O JobID:|,ArrayJobID:|,ArrayTaskID:|,State:|,UserID:|,Account:|"):
+		return text(f.queue(fakeJob.besideLine))
+	case line == "squeue -h -a -r -t all -O JobID:|,ArrayJobID:|,ArrayTaskID:|":
+		return text(f.queue(func(j fakeJob, ids string) string {
+			if j.gone {
+				return ""
+			}
+			return ids + "\n"
+		}))
 	case strings.HasPrefix(line, "scontrol -o show job"):
-		return text(j.record(id))
+		return text(j.record(cmp.Or(j.number, id)))
 	case line == "scontrol show config":
 		return text(f.config)
 	case line == "scontrol -o show partition":
@@ -133,16 +141,48 @@ func (f *fake) Run(_ context.Context, c command.Call) (command.Output, error) {
 	return command.Output{}, errors.New("what is " + line)
 }
 
-// at is a job by its number.
+// at is a job by its name.
 func (f *fake) at(id string) *fakeJob {
-	if id == "8" && f.second != nil {
-		return f.second
+	if s := f.second; s != nil && id == s.called(s.ids("8")) {
+		return s
 	}
 	return &f.job
 }
 
-func (j fakeJob) besideLine(id string) string {
-	return fmt.Sprintf("%s|%s|%d|%s|%s|main|%d|%dM|%s|\n", id, j.state, j.uid, j.account, j.qos, j.cores, j.mib, j.limit())
+// queue is a line of each job, as squeue -r prints it.
+func (f *fake) queue(line func(j fakeJob, ids string) string) string {
+	out := line(f.job, f.job.ids("7"))
+	if f.second != nil {
+		out += line(*f.second, f.second.ids("8"))
+	}
+	return out
+}
+
+// ids are the first fields of squeue.
+func (j fakeJob) ids(number string) string {
+	number = cmp.Or(j.number, number)
+	return number + "|" + cmp.Or(j.array, number) + "|" + cmp.Or(j.task, "N/A") + "|"
+}
+
+func (j fakeJob) called(ids string) string {
+	if j.array != "" {
+		return j.array + "_" + j.task
+	}
+	return strings.Split(ids, "|")[0]
+}
+
+func (j fakeJob) arrayFields() string {
+	switch {
+	case j.leader != "":
+		return "HetJobId=" + j.leader + " "
+	case j.array == "":
+		return ""
+	}
+	return "ArrayJobId=" + j.array + " ArrayTaskId=" + j.task + " ArrayTaskThrottle=2 "
+}
+
+func (j fakeJob) besideLine(ids string) string {
+	return fmt.Sprintf("%s%s|%d|%s|%s|main|%d|%dM|%s|\n", ids, j.state, j.uid, j.account, j.qos, j.cores, j.mib, j.limit())
 }
 
 func text(s string) (command.Output, error) { return command.Output{Stdout: []byte(s)}, nil }

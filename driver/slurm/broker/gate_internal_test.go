@@ -28,37 +28,6 @@ func TestHowOftenALogTellsOfRefusals(t *testing.T) {
 	}
 }
 
-func TestPlacesOfConnections(t *testing.T) {
-	t.Parallel()
-	g := gate{strangers: map[uint32]int{}}
-	in := 0
-	for uid := range uint32(10) {
-		for range 10 {
-			if g.enter(uid, true) {
-				in++
-			}
-		}
-	}
-	if in != maxStrangers || g.strangers[0] != maxOfOne {
-		t.Errorf("%d strangers are in, of one %d, want %d and %d", in, g.strangers[0], maxStrangers, maxOfOne)
-	}
-	for range maxConnections {
-		if g.enter(99, false) {
-			in++
-		}
-	}
-	if in != maxConnections {
-		t.Errorf("%d are in, want %d", in, maxConnections)
-	}
-	g.left(99, false)
-	for range maxOfOne {
-		g.left(0, true)
-	}
-	if _, there := g.strangers[0]; there || !g.enter(50, true) || !g.enter(99, false) {
-		t.Errorf("there is no room after some left: %+v", g.strangers)
-	}
-}
-
 // TestTheUnitWaitsForWhatBegan keeps the service's time to end above the broker's own.
 func TestTheUnitWaitsForWhatBegan(t *testing.T) {
 	t.Parallel()

@@ -29,6 +29,9 @@ func (k Knob) Allows(n int64) bool {
 // good, so that neither is ever less than he asked for, whatever its knob says.
 func (e *effect) within(u act.Update, after ledger.Size) error {
 	asked := e.record.Asked
+	if after != asked && after != e.job.size && act.Says(e.job.Comment, act.Off) {
+		return errOff
+	}
 	if u.Cores != nil && after.Cores != asked.Cores && !e.stanza.Cores.Allows(int64(after.Cores)) {
 		return fmt.Errorf("its stanza does not allow %d cores, and its owner asked for %d: %w", after.Cores, asked.Cores, driver.ErrDenied)
 	}

@@ -17,11 +17,12 @@ import (
 
 // numbersFormat is what squeue is asked for. No field but the last, the job's folder,
 // holds text that a user wrote.
-const numbersFormat = "JobID:|,UserID:|,State:|,NumCPUs:|,MinMemory:|,TimeLimit:|,RestartCnt:|,ArrayJobID:|,HetJobID:|,Partition:|,Account:|,QOS:|,WorkDir:"
+const numbersFormat = idsFormat + "UserID:|,State:|,NumCPUs:|,MinMemory:|,TimeLimit:|,RestartCnt:|,HetJobID:|,Partition:|,Account:|,QOS:|,WorkDir:"
 
 // sighting is a job as it was seen: what scontrol says, in agreement with squeue.
 type sighting struct {
 	parse.Job
+	name  string // by which it is asked for: its number, or ARRAY_TASK
 	uid   uint32
 	size  ledger.Size
 	least int  // CPUs of a node that it gets at least
@@ -42,14 +43,10 @@ func (s *Server) look(ctx context.Context, id string) (j sighting, err error) {
 }
 
 func (s *Server) sight(ctx context.Context, id string) (sighting, error) {
-	if id == "" || len(id) > 10 || strings.Trim(id, "0123456789") != "" {
-		return sighting{}, fmt.Errorf("job %q: a job is named by its number: %w", id, driver.ErrInvalid)
+	if !named(id) {
+		return sighting{}, fmt.Errorf("job %q: a job is named by its number, and a task of an array by ARRAY_TASK: %w", id, driver.ErrInvalid)
 	}
-	lines, err := s.read(ctx, "squeue", "-h", "-a", "-t", "all", "-j", id, "-O", numbersFormat)
-	if err != nil {
-		return sighting{}, fmt.Errorf("job %s: %w", id, err)
-	}
-	record, err := s.read(ctx, "scontrol", "-o", "show", "job", id)
+	lines, err := s.read(ctx, "squeue", "-h", "-a", "-r", "-t", "all", "-j", id, "-O", numbersFormat)
 	if err != nil {
 		return sighting{}, fmt.Errorf("job %s: %w", id, err)
 	}
@@ -57,8 +54,12 @@ func (s *Server) sight(ctx context.Context, id string) (sighting, error) {
 	if err != nil {
 		return sighting{}, fmt.Errorf("job %s: %w", id, err)
 	}
+	record, err := s.read(ctx, "scontrol", "-o", "show", "job", id)
+	if err != nil {
+		return sighting{}, fmt.Errorf("job %s: %w", id, err)
+	}
 	jobs, unreadable := parse.Jobs(record)
-	i := slices.IndexFunc(jobs, func(j parse.Job) bool { return j.ID == id })
+	i := slices.IndexFunc(jobs, func(j parse.Job) bool { return j.ID == numbers.id })
 	if i < 0 {
 		return sighting{}, fmt.Errorf("job %s: scontrol's record of it cannot be read: %w", id, errors.Join(driver.ErrUnsupported, unreadable))
 	}
@@ -74,7 +75,7 @@ func (s *Server) sight(ctx context.Context, id string) (sighting, error) {
 		return sighting{}, fmt.Errorf("job %s: %w", id, err)
 	}
 	alone := unreadable == nil && len(jobs) == 1 && !bytes.ContainsAny(bytes.TrimSpace(record), "\n\r")
-	return sighting{Job: j, uid: numbers.uid, size: sizeOf(j), least: least, alone: alone}, nil
+	return sighting{Job: j, name: id, uid: numbers.uid, size: sizeOf(j), least: least, alone: alone}, nil
 }
 
 func (s *Server) read(ctx context.Context, name string, args ...string) ([]byte, error) {
@@ -84,18 +85,30 @@ func (s *Server) read(ctx context.Context, name string, args ...string) ([]byte,
 
 // numbers are what squeue says of a job, each as it printed it.
 type numbers struct {
-	uid                                                                   uint32
-	state, cpus, memory, limit, restarts, partition, account, qos, folder string
+	id, array, task                                                            string
+	uid                                                                        uint32
+	state, cpus, memory, limit, restarts, het, partition, account, qos, folder string
 }
 
+// numbersOf is the one line that is about this job.
 func numbersOf(output []byte, id string) (numbers, error) {
-	var own []string
+	var own, tasks []string
 	for line := range strings.Lines(string(output)) {
-		if strings.HasPrefix(line, id+"|") { // an array's tasks are listed with it
-			own = append(own, strings.TrimRight(line, "\n"))
+		line = strings.TrimRight(line, "\n")
+		name, err := nameOf(line)
+		switch {
+		case err != nil:
+			return numbers{}, err
+		case name == id:
+			own = append(own, line)
+		case strings.Contains(name, "_"):
+			tasks = append(tasks, name)
 		}
 	}
-	if len(own) == 0 {
+	switch {
+	case len(own) == 0 && len(tasks) > 0:
+		return numbers{}, fmt.Errorf("it is an array or a task of one, whose names are like %s: %w", tasks[0], driver.ErrInvalid)
+	case len(own) == 0:
 		return numbers{}, driver.ErrNotFound
 	}
 	text := own[0]
@@ -103,11 +116,15 @@ func numbersOf(output []byte, id string) (numbers, error) {
 	if len(own) > 1 || len(f) != strings.Count(numbersFormat, "|")+1 {
 		return numbers{}, fmt.Errorf("squeue says of it %.200q: %w", own, driver.ErrUnsupported)
 	}
-	uid, err := strconv.ParseUint(f[1], 10, 32)
+	uid, err := strconv.ParseUint(f[3], 10, 32)
 	if err != nil {
 		return numbers{}, fmt.Errorf("squeue says of it %.200q: %w", text, driver.ErrUnsupported)
 	}
-	return numbers{uint32(uid), f[2], f[3], f[4], f[5], f[6], f[9], f[10], f[11], f[12]}, nil
+	n := numbers{f[0], f[1], f[2], uint32(uid), f[4], f[5], f[6], f[7], f[8], f[9], f[10], f[11], f[12], f[13]}
+	if n.id == id { // it is no task, and Slurm names itself for an array
+		n.array, n.task = "", ""
+	}
+	return n, nil
 }
 
 // agree compares what squeue says with scontrol's record. A job that changes in between
@@ -122,12 +139,15 @@ func (n numbers) agree(j parse.Job) error {
 		return fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
 	}
 	for _, f := range []struct{ name, squeue, scontrol string }{
+		{"array", n.array, j.ArrayJob},
+		{"task", n.task, j.ArrayTask},
+		{"leader", given(n.het), j.HetJob},
 		{"state", n.state, j.State},
 		{"CPUs", n.cpus, strconv.Itoa(j.CPUs)},
 		{"restarts", n.restarts, strconv.Itoa(j.Restarts)},
 		{"partition", n.partition, j.Partition},
-		{"account", named(n.account), j.Account},
-		{"QOS", named(n.qos), j.QOS},
+		{"account", given(n.account), j.Account},
+		{"QOS", given(n.qos), j.QOS},
 		{"memory", fmt.Sprint(memory), fmt.Sprint(j.MemoryBytes)},
 		{"time limit", limit.String(), j.TimeLimit.String()},
 	} {
@@ -136,14 +156,6 @@ func (n numbers) agree(j parse.Job) error {
 		}
 	}
 	return nil
-}
-
-// named empties what Slurm writes for nothing.
-func named(s string) string {
-	if s == "(null)" || s == "N/A" {
-		return ""
-	}
-	return s
 }
 
 // only reads a field that stands in each record, and so twice where a text imitates it,
@@ -190,8 +202,6 @@ func movable(j sighting) error {
 		return fmt.Errorf("it has ended (%s): %w", strings.ToLower(j.State), driver.ErrConflict)
 	case !j.Batch:
 		return fmt.Errorf("it has no script to run again: %w", driver.ErrUnsupported)
-	case j.ArrayJob != "":
-		return fmt.Errorf("tasks of arrays are observed, not changed: %w", driver.ErrUnsupported)
 	case !j.alone:
 		return fmt.Errorf("scontrol prints more than one line of it, as where a text of its owner imitates a record: %w", driver.ErrDenied)
 	case j.HetJob != "":

@@ -2,12 +2,11 @@ package broker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"syscall"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/door"
 )
 
 // caller is the key of the peer's uid, or of why it is not known, in the context of a
@@ -16,35 +15,11 @@ type caller struct{}
 
 // withCaller keeps who opened a connection.
 func withCaller(ctx context.Context, c net.Conn) context.Context {
-	g, ok := c.(*guest)
-	switch {
-	case !ok:
-		return ctx
-	case g.err != nil:
-		return context.WithValue(ctx, caller{}, g.err)
-	}
-	return context.WithValue(ctx, caller{}, g.uid)
-}
-
-// uidOf asks the kernel who opened a connection.
-func uidOf(c net.Conn) (uint32, error) {
-	sc, ok := c.(syscall.Conn)
-	if !ok {
-		return 0, errors.New("not a socket")
-	}
-	raw, err := sc.SyscallConn()
+	uid, err := door.UID(c)
 	if err != nil {
-		return 0, err
+		return context.WithValue(ctx, caller{}, err)
 	}
-	var uid uint32
-	err2 := errors.New("nobody asked")
-	err = raw.Control(func(fd uintptr) {
-		var cred *syscall.Ucred
-		if cred, err2 = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); err2 == nil {
-			uid = cred.Uid
-		}
-	})
-	return uid, errors.Join(err, err2)
+	return context.WithValue(ctx, caller{}, uid)
 }
 
 // admit tells who asks, where it is somebody who may.
@@ -56,10 +31,7 @@ func (s *Server) admit(ctx context.Context) (uint32, error) {
 		}
 		return who, fmt.Errorf("only the site's controller may ask, and uid %d is not the account that it runs under: %w", who, driver.ErrDenied)
 	case error:
-		return noUID, fmt.Errorf("nobody knows who asks: %w: %w", driver.ErrDenied, who)
+		return door.Nobody, fmt.Errorf("nobody knows who asks: %w: %w", driver.ErrDenied, who)
 	}
-	return noUID, fmt.Errorf("nobody knows who asks: %w", driver.ErrDenied)
+	return door.Nobody, fmt.Errorf("nobody knows who asks: %w", driver.ErrDenied)
 }
-
-// noUID is the uid that the kernel never gives.
-const noUID = ^uint32(0)

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 )
@@ -33,17 +32,17 @@ func (s *Server) prune(ctx context.Context) {
 }
 
 func (s *Server) pruned(ctx context.Context) (int, error) {
-	out, err := s.read(ctx, "squeue", "-h", "-a", "-t", "all", "-O", "JobID:")
+	out, err := s.read(ctx, "squeue", "-h", "-a", "-r", "-t", "all", "-O", strings.TrimSuffix(idsFormat, ","))
 	if err != nil {
 		return 0, err
 	}
 	known := map[string]bool{}
 	for line := range strings.Lines(string(out)) {
-		id := strings.TrimSpace(line)
-		if id == "" || strings.Trim(id, "0123456789") != "" {
-			return 0, errors.New("squeue prints what is no number of a job")
+		name, err := nameOf(strings.TrimRight(line, "\n"))
+		if err != nil {
+			return 0, err
 		}
-		known[id] = true
+		known[name] = true
 	}
 	jobs, err := s.ledger.Jobs()
 	if err != nil {

@@ -33,7 +33,7 @@ func (e *effect) room(ctx context.Context, u act.Update, after ledger.Size) erro
 	case errors.As(why, &exceeded):
 		return fmt.Errorf("%w: %w", driver.ErrDenied, why)
 	case smaller(after, e.job.size) && (e.record.Ours(e.job.Restarts) || !parse.Waiting(e.job.State)):
-		e.s.cfg.Logger.Warn("a job is made smaller although its limits are not known", "job", e.job.ID, "error", why)
+		e.s.cfg.Logger.Warn("a job is made smaller although its limits are not known", "job", e.job.name, "error", why)
 		return nil
 	case errors.Is(why, limits.ErrUnknown):
 		return fmt.Errorf("%w: %w", driver.ErrDenied, why)
@@ -53,7 +53,7 @@ func (s *Server) fits(ctx context.Context, j sighting, u act.Update, after ledge
 		return err
 	}
 	// A job that leaves or starts between these looks is seen in one of them at least.
-	before, err := s.beside(ctx, j.ID)
+	before, err := s.beside(ctx, j.name)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (s *Server) fits(ctx context.Context, j sighting, u act.Update, after ledge
 	if err != nil {
 		return err
 	}
-	later, err := s.beside(ctx, j.ID)
+	later, err := s.beside(ctx, j.name)
 	if err != nil {
 		return err
 	}

@@ -31,12 +31,8 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		Handler: s.handler(), ConnContext: withCaller, ReadTimeout: 10 * time.Second, ReadHeaderTimeout: 5 * time.Second,
 		WriteTimeout: 5 * time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 8 << 10,
 	}
-	door := &gate{
-		Listener: l, known: s.controller, strangers: map[uint32]int{},
-		full: func(uid uint32) { s.turnedAway(uid, "connect", "too many connections at a time") },
-	}
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(door) }()
+	go func() { ended <- server.Serve(s.gate(l)) }()
 	tidying, stop := context.WithCancel(ctx)
 	var housework sync.WaitGroup
 	housework.Go(func() { s.prune(tidying) })

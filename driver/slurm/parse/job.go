@@ -3,6 +3,7 @@ package parse
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -15,6 +16,7 @@ type Job struct {
 	HetJob    string // leader of a heterogeneous job
 
 	Name, User, Account, QOS, Partition string
+	UID                                 uint32 // of the user
 	State, Reason                       string
 	Dependency                          string
 	Comment, AdminComment, Reservation  string
@@ -69,7 +71,7 @@ func job(line string) (Job, error) {
 		Requeue: r.flag("Requeue"), Batch: r.flag("BatchFlag"), Held: f["Priority"] == "0",
 		Restarts: r.number("Restarts", count), Nodes: r.number("NumNodes", low), CPUs: r.number("NumCPUs", low),
 	}
-	j.User, _, _ = strings.Cut(r.text("UserId"), "(")
+	j.User, j.UID = readUser(&r)
 	if r.err == nil && j.ArrayTask != "" {
 		_, r.err = Tasks("ArrayTaskId", j.ArrayTask)
 	}
@@ -94,6 +96,17 @@ func job(line string) (Job, error) {
 	}
 	j.StdOut, j.StdErr = padded(j.StdOut, j), padded(j.StdErr, j)
 	return j, r.err
+}
+
+// readUser reads name(uid).
+func readUser(r *reader) (name string, uid uint32) {
+	text := r.text("UserId")
+	name, number, _ := strings.Cut(text, "(")
+	n, err := strconv.ParseUint(strings.TrimSuffix(number, ")"), 10, 32)
+	if err != nil && r.err == nil {
+		r.err = badValue("UserId", text)
+	}
+	return name, uint32(n)
 }
 
 // reader keeps the first error of many fields.

@@ -7,6 +7,9 @@
 // read. The package never writes to the file, never reports
 // an unfinished line, and never blocks the reading on a slow exporter.
 //
-// Follow runs one goroutine that reads (the caller's) and one that delivers; both
-// have ended when Follow returns.
+// Read does the same for a stream, outside the job: a controller that follows the
+// output through its scheduler's API and reports on the job's behalf.
+//
+// Follow and Read run one goroutine that reads (the caller's) and one that delivers;
+// both have ended when they return.
 package progress

@@ -17,10 +17,10 @@ import (
 	"pitchpipe/exporter/api"
 )
 
-// Config says what to follow. Path is required, and Pattern or Done or both.
+// Config says what to follow. Path is required for Follow, and Pattern or Done or both.
 type Config struct {
-	Path    string         // the job's output; it need not exist yet
-	Offset  int64          // where to begin, in bytes: what was there before belongs to earlier attempts
+	Path    string         // the job's output; it need not exist yet; of no use to Read
+	Offset  int64          // where to begin, in bytes: what was there before belongs to earlier attempts; of no use to Read
 	Pattern *regexp.Regexp // named groups epoch, total, loss, quality; nil = no epochs are reported
 	Done    *regexp.Regexp // of a line that says that the job saved a checkpoint; nil = none says so
 	Total   int            // epochs in all where no line says it, 0 = unknown
@@ -43,30 +43,40 @@ func Follow(ctx context.Context, cfg Config, report func(context.Context, api.Re
 	if cfg.Path == "" {
 		return errors.New("progress: no file to follow")
 	}
-	if cfg.Poll <= 0 {
-		cfg.Poll = 100 * time.Millisecond
+	cfg = cfg.filled()
+	return delivering(ctx, cfg, newOutbox(cfg.Logger, cfg.Poll, report), func(put func(api.Report)) error {
+		t := &tail{path: cfg.Path, offset: max(cfg.Offset, 0), seen: func(line []byte) {
+			for _, r := range heard(line) {
+				r.Time = time.Now()
+				put(r)
+			}
+		}}
+		defer t.close()
+		return watch(ctx, cfg, t)
+	})
+}
+
+func (c Config) filled() Config {
+	if c.Poll <= 0 {
+		c.Poll = 100 * time.Millisecond
 	}
-	if cfg.Drain <= 0 {
-		cfg.Drain = 3 * time.Second
+	if c.Drain <= 0 {
+		c.Drain = 3 * time.Second
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	out := newOutbox(cfg.Logger, cfg.Poll, report)
+	return c
+}
+
+// delivering reads, delivers what was read beside that, and goes on delivering for a
+// while when the reading has ended.
+func delivering(ctx context.Context, cfg Config, out *outbox, read func(put func(api.Report)) error) error {
 	delivered := make(chan error, 1)
 	deliver, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	go func() { delivered <- out.run(deliver) }()
-
-	t := &tail{path: cfg.Path, offset: max(cfg.Offset, 0), seen: func(line []byte) {
-		for _, r := range heard(line) {
-			r.Time = time.Now()
-			out.put(r)
-		}
-	}}
-	defer t.close()
-	readErr := watch(ctx, cfg, t)
-
+	readErr := read(out.put)
 	out.finish()
 	end := time.AfterFunc(cfg.Drain, stop)
 	defer end.Stop()

@@ -20,6 +20,8 @@ type outbox struct {
 	log    *slog.Logger
 	pause  time.Duration
 	report func(context.Context, api.Report) error
+	begins time.Duration // for how long a job that is not known may be beginning; 0 = without end
+	absent bool          // it is not: what comes is tried once
 	wake   chan struct{}
 
 	mu       sync.Mutex
@@ -101,10 +103,17 @@ func (o *outbox) run(ctx context.Context) error {
 
 // deliver tries until the exporter takes or refuses the report, or ctx ends.
 func (o *outbox) deliver(ctx context.Context, r api.Report) error {
-	pause := o.pause
+	pause, since := o.pause, time.Now()
 	for attempt := 1; ; attempt++ {
 		err := o.report(ctx, r)
+		if err == nil {
+			o.absent = false
+		}
 		if err == nil || errors.Is(err, api.ErrDenied) || errors.Is(err, api.ErrInvalid) {
+			return err
+		}
+		if errors.Is(err, api.ErrNotFound) && o.begins > 0 && (o.absent || time.Since(since) >= o.begins) {
+			o.absent = true
 			return err
 		}
 		if attempt == 1 {

@@ -87,6 +87,9 @@ func run(ctx context.Context, o options) error {
 		return fmt.Errorf("--sampling.interval %v, --sampling.discover %v: want 50ms to %v, and at least 10ms", o.interval, o.discover, maxInterval)
 	}
 
+	if o.jobs != "own" && o.jobs != "all" {
+		return fmt.Errorf("--web.jobs %q: want own or all", o.jobs)
+	}
 	readers, err := parseReaders(o.readers)
 	if err != nil {
 		return fmt.Errorf("--api.readers: %w", err)
@@ -134,7 +137,7 @@ func run(ctx context.Context, o options) error {
 		log.Warn("no reports are taken", "reason", blind)
 	}
 	serve, err := server.New(server.Config{
-		Socket: o.socket, Metrics: o.address, Blind: blind, Logger: log, Readers: readers, Remote: o.remote,
+		Socket: o.socket, Metrics: o.address, Blind: blind, Logger: log, Readers: readers, Remote: o.remote, ShowJobs: o.jobs == "all",
 	}, with.about, store, sample, shown)
 	if err != nil {
 		return err

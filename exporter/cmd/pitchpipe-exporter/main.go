@@ -34,6 +34,7 @@ type options struct {
 	level    string
 	readers  []string
 	remote   server.Remote
+	jobs     string
 }
 
 // A counter of 65 kJ wraps within two minutes at 500 W: a quarter of that is how
@@ -69,12 +70,13 @@ func command() *cobra.Command {
 	f := cmd.PersistentFlags()
 	f.StringVar(&o.socket, "socket", api.DefaultSocket, "Unix socket for jobs, samples, progress and metrics")
 	f.StringVar(&o.address, "web.listen-address", "127.0.0.1:9820", "loopback address for /metrics; empty = none")
-	f.StringSliceVar(&o.readers, "api.readers", nil, "accounts beside root that see the jobs of everybody on the socket, such as the site's controller: names in /etc/passwd, or numbers")
-	f.StringVar(&o.remote.Address, "api.listen-address", "", "HOST:PORT on which jobs, samples and metrics, not progress, are served to other machines over TLS with certificates on both sides; empty = none")
+	f.StringVar(&o.jobs, "web.jobs", "own", "whose jobs /metrics shows to users of this machine: own (each sees his own, root and --api.readers, such as the account of a Prometheus, see all) or all (everybody sees those of everybody)")
+	f.StringSliceVar(&o.readers, "api.readers", nil, "accounts beside root that see the jobs of everybody on the socket and on /metrics, and report on their behalf, such as the site's controller: names in /etc/passwd, or numbers")
+	f.StringVar(&o.remote.Address, "api.listen-address", "", "HOST:PORT on which jobs, samples and metrics are served to other machines, and progress is taken on behalf of jobs, over TLS with certificates on both sides; empty = none")
 	f.StringVar(&o.remote.Certs.Cert, "api.cert", "", "PEM file of the exporter's certificate for that address; read again when it changes, as the next two")
 	f.StringVar(&o.remote.Certs.Key, "api.key", "", "PEM file of its private key, which others must not be able to read")
 	f.StringVar(&o.remote.Certs.CA, "api.client-ca", "", "PEM file of the authorities that callers' certificates have to come from")
-	f.StringSliceVar(&o.remote.Clients, "api.clients", nil, "callers that see the jobs of everybody over TLS: common names or DNS names of their certificates")
+	f.StringSliceVar(&o.remote.Clients, "api.clients", nil, "callers that see the jobs of everybody over TLS, and report on their behalf: common names or DNS names of their certificates")
 	f.StringVar(&o.rootfs, "path.rootfs", "/", "where the root of the host is mounted; procfs and sysfs are proc and sys below it")
 	f.StringVar(&o.root.ProcFS, "path.procfs", "", "where procfs is mounted; empty = proc below --path.rootfs")
 	f.StringVar(&o.root.SysFS, "path.sysfs", "", "where sysfs is mounted; empty = sys below --path.rootfs")

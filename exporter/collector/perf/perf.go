@@ -36,14 +36,7 @@ func (c *Collector) Open(ctx context.Context, t collector.Target) (collector.Rea
 	if err != nil {
 		return nil, err
 	}
-	dir := t.Dirs[h.Name]
-	if dir == "" && h.V2 {
-		dir = t.Leaf
-	}
-	if dir == "" {
-		return nil, fmt.Errorf("%w: the job has no cgroup in %s, perf's hierarchy; see --perf.leaf", collector.ErrUnsupported, h.Name)
-	}
-	r := &reader{root: c.root, dir: dir, events: events(), totals: make([]float64, len(events()))}
+	r := &reader{root: c.root, hierarchy: h, events: events(), totals: make([]float64, len(events()))}
 	if err := r.Follow(ctx, t); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -52,16 +45,18 @@ func (c *Collector) Open(ctx context.Context, t collector.Target) (collector.Rea
 
 type reader struct {
 	root             hostfs.Root
-	dir              string // the job's cgroup in perf's hierarchy
+	hierarchy        hostfs.Hierarchy // perf's
+	dir              string           // the job's cgroup there
 	events           []event
 	groups           []*group
-	leaving          []*group // of CPUs that are not the job's any more, read once more
+	leaving          []*group // of CPUs or a cgroup that are not the job's any more, read once more
 	totals           []float64
 	enabled, running float64
 }
 
 // group is the events of one CPU.
 type group struct {
+	dir      string
 	cpu      int
 	profiler perfutils.GroupProfiler
 	last     perfutils.GroupProfileValue
@@ -69,11 +64,19 @@ type group struct {
 
 var _ collector.Follower = (*reader)(nil)
 
-// Follow opens events on the CPUs that are the job's now and were not, and lets go
-// of the others after one more reading: the kernel moves what runs there at once,
+// Follow opens events on the CPUs and in the cgroup that are the job's now and were not,
+// and lets go of the others after one more reading: the kernel moves what runs there at once,
 // and what it counted meanwhile is not lost. What the job does on a new CPU before
 // that is; the sampler looks for it several times a second.
 func (r *reader) Follow(_ context.Context, t collector.Target) error {
+	dir := t.Dirs[r.hierarchy.Name]
+	if dir == "" && r.hierarchy.V2 {
+		dir = t.Leaf
+	}
+	if dir == "" {
+		return fmt.Errorf("%w: the job has no cgroup in %s, perf's hierarchy; see --perf.leaf", collector.ErrUnsupported, r.hierarchy.Name)
+	}
+	r.dir = dir
 	cpus := t.CPUs
 	if len(cpus) == 0 {
 		var err error
@@ -82,7 +85,7 @@ func (r *reader) Follow(_ context.Context, t collector.Target) error {
 		}
 	}
 	r.groups = slices.DeleteFunc(r.groups, func(g *group) bool {
-		gone := !slices.Contains(cpus, g.cpu)
+		gone := g.dir != dir || !slices.Contains(cpus, g.cpu)
 		if gone {
 			r.leaving = append(r.leaving, g)
 		}
@@ -99,7 +102,7 @@ func (r *reader) Follow(_ context.Context, t collector.Target) error {
 			continue
 		}
 		// A CPU may come back before its last reading.
-		if i := slices.IndexFunc(r.leaving, func(g *group) bool { return g.cpu == cpu }); i >= 0 {
+		if i := slices.IndexFunc(r.leaving, func(g *group) bool { return g.cpu == cpu && g.dir == dir }); i >= 0 {
 			r.groups = append(r.groups, r.leaving[i])
 			r.leaving = slices.Delete(r.leaving, i, i+1)
 			continue
@@ -127,7 +130,7 @@ func (r *reader) add(cgroup *os.File, cpu int) error {
 	if err := p.Start(); err != nil {
 		return errors.Join(err, p.Close())
 	}
-	r.groups = append(r.groups, &group{cpu: cpu, profiler: p, last: perfutils.GroupProfileValue{Values: make([]uint64, len(r.events))}})
+	r.groups = append(r.groups, &group{dir: r.dir, cpu: cpu, profiler: p, last: perfutils.GroupProfileValue{Values: make([]uint64, len(r.events))}})
 	return nil
 }
 

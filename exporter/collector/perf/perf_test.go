@@ -188,7 +188,7 @@ func started(t *testing.T, pid int) used {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return used{faults: float64(s.MinorFaults), cpu: time.Duration(s.UserTicks+s.SystemTicks) * 10 * time.Millisecond}
+	return used{faults: float64(s.Own.MinorFaults), cpu: time.Duration(s.Own.UserTicks+s.Own.SystemTicks) * 10 * time.Millisecond}
 }
 
 func TestCountsThreadsAndForksOnce(t *testing.T) {
@@ -226,7 +226,7 @@ func TestCountsThreadsAndForksOnce(t *testing.T) {
 	}
 }
 
-func TestCountersGoOnWhenTheCPUsOfAJobChange(t *testing.T) {
+func TestCountersGoOnWhenTheCPUsOrTheCgroupOfAJobChange(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
 	}
@@ -234,8 +234,8 @@ func TestCountersGoOnWhenTheCPUsOfAJobChange(t *testing.T) {
 	if err != nil || len(cpus) < 2 {
 		t.Skipf("needs two CPUs: %v, %v", cpus, err)
 	}
-	dir := leaf(t)
-	dirs := map[string]string{hostfs.Unified: dir}
+	one, two := leaf(t), leaf(t)
+	dirs := map[string]string{hostfs.Unified: one}
 	r, err := perf.New(hostfs.Root{}).Open(t.Context(), collector.Target{Dirs: dirs, CPUs: cpus[:1]})
 	if err != nil {
 		t.Fatal(err)
@@ -247,9 +247,16 @@ func TestCountersGoOnWhenTheCPUsOfAJobChange(t *testing.T) {
 	}()
 	last := collector.Values{}
 	const pages = 3000
-	// Each worker touches pages on a CPU that the job was given just before.
-	for i, allowed := range [][]int{cpus[:1], cpus[1:2], cpus[:2], cpus[:1], cpus[1:2]} {
-		target := collector.Target{Dirs: dirs, CPUs: allowed}
+	// Each worker touches pages on a CPU and in a cgroup that the job was given just before.
+	for i, step := range []struct {
+		cpus []int
+		dir  string
+	}{{cpus[:1], one}, {cpus[1:2], one}, {cpus[:2], one}, {cpus[:1], one}, {cpus[1:2], one}, {cpus[:2], two}, {cpus[:1], two}, {cpus[:1], one}} {
+		allowed, dir := step.cpus, step.dir
+		target := collector.Target{Leaf: dir, CPUs: allowed} // a leaf, or
+		if i%2 == 0 {
+			target = collector.Target{Dirs: map[string]string{hostfs.Unified: dir}, CPUs: allowed}
+		}
 		if err := r.(collector.Follower).Follow(t.Context(), target); err != nil {
 			t.Fatal(err)
 		}

@@ -3,10 +3,11 @@
 //
 // In come the job's process ids at each reading; out come values by column. What a
 // process or thread had counted when it was last seen stays counted after it is
-// gone, so that counters never decrease; what it did after it was last seen is
-// lost. Switches are those of the threads, since the kernel sums them nowhere. A
-// parent that waits for its child takes over the child's IO in the kernel's own
-// books, so that the child's is then not counted twice.
+// gone, so that counters never decrease. A parent that waits for its child takes over
+// in the kernel's own books what the child used, with what that did after it was last
+// seen and although no reading ever saw it; it is then not counted twice. What is lost
+// is what a process did after it was last seen for which nobody in the job waits.
+// Switches are those of the threads that live, since the kernel sums them nowhere.
 //
 // The package never reads memory maps, which would stall the job, nor anything of
 // a process that is not the job's.

@@ -11,15 +11,24 @@ import (
 
 // Stat is the part of /proc/<pid>/stat that is used.
 type Stat struct {
-	Parent      int
-	MinorFaults uint64
-	MajorFaults uint64
-	UserTicks   uint64
-	SystemTicks uint64
-	Threads     uint64
-	StartTicks  uint64 // after boot: tells apart two processes of one id
-	RSSPages    uint64
+	Parent     int
+	Own        Use
+	Children   Use // of those that it waited for, with theirs
+	Threads    uint64
+	StartTicks uint64 // after boot: tells apart two processes of one id
+	RSSPages   uint64
 }
+
+// Use is what processes took of the machine.
+type Use struct {
+	MinorFaults, MajorFaults, UserTicks, SystemTicks uint64
+}
+
+func (u Use) plus(v Use) Use {
+	return Use{u.MinorFaults + v.MinorFaults, u.MajorFaults + v.MajorFaults, u.UserTicks + v.UserTicks, u.SystemTicks + v.SystemTicks}
+}
+
+func (u Use) ticks() uint64 { return u.UserTicks + u.SystemTicks }
 
 // ParseStat reads /proc/<pid>/stat. The name in it may hold spaces and brackets,
 // so fields are counted from the last bracket.
@@ -43,8 +52,8 @@ func ParseStat(data []byte) (Stat, error) {
 		return v
 	}
 	s.Parent = int(count(4))
-	s.MinorFaults, s.MajorFaults = count(10), count(12)
-	s.UserTicks, s.SystemTicks = count(14), count(15)
+	s.Own = Use{count(10), count(12), count(14), count(15)}
+	s.Children = Use{count(11), count(13), count(16), count(17)}
 	s.Threads, s.StartTicks, s.RSSPages = count(20), count(22), count(24)
 	if err != nil {
 		return Stat{}, err

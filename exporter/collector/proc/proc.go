@@ -67,11 +67,14 @@ type process struct {
 	threads  map[int]Switches
 	finished Switches // of threads that are gone
 	seen     bool
+
+	waited  uint64 // ticks of children that it waited for since the reading before
+	waiting []Use  // of children that ended and for which it has not waited yet
 }
 
 // totals are the counters of processes that are gone.
 type totals struct {
-	stat     Stat
+	use      Use
 	io       IO
 	switches Switches
 }
@@ -145,9 +148,13 @@ func (r *reader) stat(pid int) (*process, error) {
 		return nil, fmt.Errorf("pid %d: %w", pid, err)
 	}
 	p := r.alive[pid]
-	if p != nil && p.stat.StartTicks != s.StartTicks {
+	switch {
+	case p == nil:
+	case p.stat.StartTicks != s.StartTicks:
 		r.retire(p) // another process under the same id
 		p = nil
+	default:
+		p.wait(s.Children.ticks())
 	}
 	if p == nil {
 		p = &process{threads: map[int]Switches{}}
@@ -210,32 +217,6 @@ func (r *reader) readThreads(pid int, p *process) error {
 	return nil
 }
 
-// bury moves what the processes that are gone had counted to the totals.
-func (r *reader) bury() {
-	for pid, p := range r.alive {
-		if p.seen {
-			continue
-		}
-		if parent := r.alive[p.stat.Parent]; parent != nil && parent.seen {
-			p.io = IO{} // the kernel added it to the parent that waited
-		}
-		r.retire(p)
-		delete(r.alive, pid)
-	}
-}
-
-func (r *reader) retire(p *process) {
-	g := &r.gone
-	g.stat.UserTicks += p.stat.UserTicks
-	g.stat.SystemTicks += p.stat.SystemTicks
-	g.stat.MinorFaults += p.stat.MinorFaults
-	g.stat.MajorFaults += p.stat.MajorFaults
-	g.io = g.io.plus(p.io)
-	s := p.switches()
-	g.switches.Voluntary += s.Voluntary
-	g.switches.Involuntary += s.Involuntary
-}
-
 func (p *process) switches() Switches {
 	s := p.finished
 	for _, t := range p.threads {
@@ -249,10 +230,7 @@ func (r *reader) sum(out collector.Values, noIO, noSwitches bool) {
 	t := r.gone
 	var threads, pages uint64
 	for _, p := range r.alive {
-		t.stat.UserTicks += p.stat.UserTicks
-		t.stat.SystemTicks += p.stat.SystemTicks
-		t.stat.MinorFaults += p.stat.MinorFaults
-		t.stat.MajorFaults += p.stat.MajorFaults
+		t.use = t.use.plus(p.use())
 		t.io = t.io.plus(p.io)
 		s := p.switches()
 		t.switches.Voluntary += s.Voluntary
@@ -263,11 +241,11 @@ func (r *reader) sum(out collector.Values, noIO, noSwitches bool) {
 	rss := float64(pages) * r.page
 	r.peak = max(r.peak, rss)
 	counters := collector.Values{
-		api.ColUserSeconds:   float64(t.stat.UserTicks) / ticksPerSecond,
-		api.ColSystemSeconds: float64(t.stat.SystemTicks) / ticksPerSecond,
-		api.ColCPUSeconds:    float64(t.stat.UserTicks+t.stat.SystemTicks) / ticksPerSecond,
-		api.ColMinorFaults:   float64(t.stat.MinorFaults),
-		api.ColMajorFaults:   float64(t.stat.MajorFaults),
+		api.ColUserSeconds:   float64(t.use.UserTicks) / ticksPerSecond,
+		api.ColSystemSeconds: float64(t.use.SystemTicks) / ticksPerSecond,
+		api.ColCPUSeconds:    float64(t.use.UserTicks+t.use.SystemTicks) / ticksPerSecond,
+		api.ColMinorFaults:   float64(t.use.MinorFaults),
+		api.ColMajorFaults:   float64(t.use.MajorFaults),
 	}
 	if !noIO {
 		counters[api.ColReadChars], counters[api.ColWriteChars] = float64(t.io.ReadChars), float64(t.io.WriteChars)

@@ -22,6 +22,7 @@ import (
 type fake struct {
 	parent, start            int
 	minor, user, system, rss uint64
+	children                 uint64 // user ticks of those that it waited for
 	read, written            uint64
 	threads                  map[int][2]uint64 // voluntary, involuntary
 }
@@ -29,8 +30,8 @@ type fake struct {
 func (f fake) write(t testing.TB, root hostfs.Root, pid int) {
 	t.Helper()
 	files := map[string]string{
-		"stat": fmt.Sprintf("%d (a ) b) S %d 1 1 0 -1 4194304 %d 9 2 8 %d %d 7 7 20 0 %d 0 %d 1000 %d 18446744073709551615 1 1 1",
-			pid, f.parent, f.minor, f.user, f.system, len(f.threads), f.start, f.rss),
+		"stat": fmt.Sprintf("%d (a ) b) S %d 1 1 0 -1 4194304 %d 0 2 0 %d %d %d 0 20 0 %d 0 %d 1000 %d 18446744073709551615 1 1 1",
+			pid, f.parent, f.minor, f.user, f.system, f.children, len(f.threads), f.start, f.rss),
 		"io":     fmt.Sprintf("rchar: %d\nwchar: %d\nsyscr: 1\nsyscw: 1\nread_bytes: %d\nwrite_bytes: 0\ncancelled_write_bytes: 0\n", f.read, f.written, f.read/2),
 		"status": "Name:\ta\nCpus_allowed_list:\t0-1\n",
 	}

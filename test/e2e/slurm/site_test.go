@@ -33,7 +33,7 @@ func (s *stage) siteStory(h house) {
 	plain := s.submit(plainJob, here...)
 	kept := s.submit(keptJob, append(here, "--hold")...)
 	s.follow(h, his, hers, left, kept)
-	sweepJob := ticks{user: beta, name: "sweep", epochs: 60}
+	sweepJob := ticks{user: beta, name: "sweep", epochs: 120}
 	sweep := s.submit(sweepJob, append(here, fmt.Sprintf("--array=1-%d%%2", sweepTasks))...)
 
 	for _, sub := range []submission{his, hers, left} {

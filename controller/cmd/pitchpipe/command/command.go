@@ -128,7 +128,16 @@ func (a *app) configure(cmd *cobra.Command) error {
 		return nil
 	}
 	switch cmd.Name() {
-	case "supervise", "listen", "validate", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
+	case "validate":
+		// It needs no controller, and of its configuration only the scheduler: a file with
+		// faults elsewhere is not its affair.
+		cfg, err := config.Load(cmd.Flags(), a.Environ, a.file)
+		if f := cmd.Flags().Lookup("driver"); err != nil && f != nil && f.Changed {
+			return fmt.Errorf("%w configuration: %w", errInvalid, err)
+		}
+		a.cfg.Driver = cfg.Driver
+		return nil
+	case "supervise", "listen", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
 		return nil // they run inside jobs or without a controller: its configuration is not theirs
 	}
 	var err error

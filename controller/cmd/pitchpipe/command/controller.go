@@ -16,6 +16,7 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/local"
+	"pitchpipe/driver/nomad"
 	"pitchpipe/driver/slurm"
 	"pitchpipe/driver/slurm/broker"
 	"pitchpipe/driver/slurm/command"
@@ -46,7 +47,12 @@ func (a *app) controller() *cobra.Command {
 				return err
 			}
 			defer exporters.Close()
-			drv, cost, err := a.driver(cmd.Context(), exporters)
+			seat, err := daemon.OpenSeat(cmd.Context(), a.cfg.Store, a.logger().With("service", "store"))
+			if err != nil {
+				return fmt.Errorf("%w configuration: %w", errInvalid, err)
+			}
+			defer func() { err = errors.Join(err, seat.Close()) }()
+			drv, cost, err := a.driver(cmd.Context(), exporters, seat)
 			if err != nil {
 				return err
 			}
@@ -54,7 +60,7 @@ func (a *app) controller() *cobra.Command {
 				defer func() { err = errors.Join(err, c.Close()) }()
 			}
 			d, err := daemon.New(daemon.Parts{
-				Config: a.cfg, Site: site, Driver: drv, Exporters: exporters, Log: a.logger(), RestartCost: cost,
+				Config: a.cfg, Site: site, Driver: drv, Exporters: exporters, Seat: seat, Log: a.logger(), RestartCost: cost,
 			})
 			if err != nil {
 				return err
@@ -67,10 +73,14 @@ func (a *app) controller() *cobra.Command {
 
 // exporters are those of the nodes that the configuration names.
 func (a *app) exporters() (*nodes.Exporters, error) {
-	with := a.cfg.Exporter
+	with, log := a.cfg.Exporter, a.logger().With("service", "exporters")
+	registry, err := a.finder(log)
+	if err != nil {
+		return nil, err
+	}
 	e, err := nodes.New(nodes.Config{
-		Pattern: with.Nodes, Socket: with.Socket, Cert: with.Cert, Key: with.Key, CA: with.CA,
-		Log: a.logger().With("service", "exporters"),
+		Find: registry, Pattern: with.Nodes, Socket: with.Socket, Cert: with.Cert, Key: with.Key, CA: with.CA,
+		Log: log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w configuration: exporter: %w", errInvalid, err)
@@ -79,8 +89,8 @@ func (a *app) exporters() (*nodes.Exporters, error) {
 }
 
 // driver opens the scheduler that the configuration names, and tells what a restart
-// costs there until one was measured.
-func (a *app) driver(ctx context.Context, exporters *nodes.Exporters) (driver.Driver, time.Duration, error) {
+// costs there until one was measured. Seat is nil where the controller is alone.
+func (a *app) driver(ctx context.Context, exporters *nodes.Exporters, seat *daemon.Seat) (driver.Driver, time.Duration, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, 0, fmt.Errorf("find this program: %w", err)
@@ -104,6 +114,9 @@ func (a *app) driver(ctx context.Context, exporters *nodes.Exporters) (driver.Dr
 			}
 		}
 		drv, err = slurm.New(ctx, cfg)
+	case "nomad":
+		cost = nomadRestart
+		drv, err = a.nomadDriver(ctx, exporters, seat, log)
 	default:
 		drv, err = local.New(local.Config{
 			Dir: a.cfg.Local.Dir, Cluster: a.cfg.Local.Cluster, Cores: a.cfg.Local.Cores,
@@ -112,7 +125,7 @@ func (a *app) driver(ctx context.Context, exporters *nodes.Exporters) (driver.Dr
 			Parse: detect.Parse, CgroupRoot: local.DefaultCgroupRoot, Logger: log,
 		})
 	}
-	if errors.Is(err, local.ErrConfig) || errors.Is(err, slurm.ErrConfig) {
+	if errors.Is(err, local.ErrConfig) || errors.Is(err, slurm.ErrConfig) || errors.Is(err, nomad.ErrConfig) {
 		err = fmt.Errorf("%w %w", errInvalid, err)
 	}
 	return drv, cost, err

@@ -8,6 +8,7 @@ import (
 
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/slurm"
 	"pitchpipe/driver/slurm/command"
@@ -20,16 +21,22 @@ const headStart = 2 * time.Second
 // submit submits a job file as the caller, to a controller that tunes everybody's
 // jobs and submits none. The controller has judged the file.
 func (a *app) submit(ctx context.Context, client *api.Client, s api.Submission) (api.Job, error) {
-	file, err := detect.ParseForSlurm(s.Filename, s.Source, s.Variables)
+	register, parse := a.submitToSlurm, detect.ParseForSlurm
+	if format, err := detect.Format(s.Filename, s.Source); err == nil && format == jobfile.NomadHCL {
+		register, parse = a.submitToNomad, detect.ParseForNomad
+	}
+	file, err := parse(s.Filename, s.Source, s.Variables)
 	if err != nil {
 		return api.Job{}, fmt.Errorf("%w: %w", errInvalid, err)
 	}
-	spec := driver.Spec{Filename: s.Filename, Source: s.Source, Dir: s.Dir, Env: s.Env}
-	if file.Stanza != nil {
+	spec := driver.Spec{Filename: s.Filename, Source: s.Source, Variables: s.Variables, Dir: s.Dir, Env: s.Env}
+	if spec.Off = s.Off && file.Stanza != nil; file.Stanza != nil && !spec.Off {
 		spec.NotBefore = time.Now().Add(headStart)
 	}
-	id, err := slurm.Submit(ctx, command.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf}, file, spec)
-	if errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrDenied) {
+	id, err := register(ctx, file, spec)
+	if faults, ok := errors.AsType[jobfile.Errors](err); ok {
+		err = faults // they say all, with the place of each
+	} else if errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrConflict) {
 		err = fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	if err != nil {
@@ -37,7 +44,7 @@ func (a *app) submit(ctx context.Context, client *api.Client, s api.Submission) 
 	}
 	// From here on the job is there, whatever becomes of the questions about it.
 	unseen := api.Job{ID: string(id), Name: file.Name, State: string(driver.Pending), Submitted: time.Now()}
-	if s.Off && file.Stanza != nil {
+	if spec.Off && file.Format != jobfile.Sbatch { // a job of Slurm says so itself, from its submission on
 		if err := client.Off(ctx, unseen.ID); err != nil {
 			fmt.Fprintf(a.Stderr, "pitchpipe: job %s was submitted, and is not switched off yet: pitchpipe off %s (%v)\n", id, id, err)
 		}
@@ -48,4 +55,8 @@ func (a *app) submit(ctx context.Context, client *api.Client, s api.Submission) 
 		return unseen, nil
 	}
 	return job, nil
+}
+
+func (a *app) submitToSlurm(ctx context.Context, file *jobfile.Job, s driver.Spec) (driver.JobID, error) {
+	return slurm.Submit(ctx, command.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf}, file, s)
 }

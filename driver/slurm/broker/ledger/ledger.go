@@ -45,7 +45,7 @@ type Set struct {
 
 // Identity tells a job from another that has its number later.
 type Identity struct {
-	Job       string    `json:"job"`
+	Job       string    `json:"job"` // its number, or ARRAY_TASK
 	UID       uint32    `json:"uid"`
 	Restarts  int       `json:"restarts"`
 	Submitted time.Time `json:"submitted"` // last: a requeue sets it anew, to a later time
@@ -64,6 +64,9 @@ type Record struct {
 	// asked to save; 0 = none was. Moves is how many attempts were.
 	Signalled int `json:"signalled,omitempty"`
 	Moves     int `json:"moves,omitempty"`
+
+	// Delayed is since when a task of an array was made to wait before its first attempt.
+	Delayed time.Time `json:"delayed,omitzero"`
 }
 
 // Ledger is a directory of records.

@@ -5,7 +5,8 @@
 //
 // SIGUSR1 asks it to save. With leave it saves and exits with 85, with say it saves,
 // prints "saved" and goes on, with end it saves, prints "saved" and comes to its own
-// end within --late: its end falls into the move that asked. The journal is the
+// end within --late: its end falls into the move that asked. A job whose end is brought
+// forward notes which epoch is its last. The journal is the
 // checkpoint, too: an attempt goes on behind the last epoch that was saved. Where an
 // attempt before still runs it waits for it and notes that there were two at a time.
 //

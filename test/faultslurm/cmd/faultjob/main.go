@@ -33,7 +33,7 @@ func main() {
 	fs.DurationVar(&o.epoch, "epoch", 150*time.Millisecond, "length of an epoch")
 	fs.StringVar(&o.way, "way", "leave", "what SIGUSR1 does: leave, say or end")
 	fs.DurationVar(&o.late, "late", 0, "with --way=end: how long after the signal the job ends")
-	fs.StringVar(&o.hurry, "hurry", "", "`file`: while it is there epochs take no time")
+	fs.StringVar(&o.hurry, "hurry", "", "`file`: once it is there the job comes to its end")
 	fs.IntVar(&o.status, "status", 0, "exit status of a job that is done")
 	_ = fs.Parse(os.Args[1:]) // does not return where there is an error
 	if o.journal == "" || o.epochs < 1 || o.way != "leave" && o.way != "say" && o.way != "end" {
@@ -57,6 +57,8 @@ type attempt struct {
 	journal *os.File
 	token   string // unlike that of any other attempt
 	done    int    // epochs
+	total   int    // epochs after which the job is done
+	hurried bool   // it has been told to come to its end earlier
 }
 
 func run(o options, asked <-chan os.Signal) (status int, err error) {
@@ -65,12 +67,12 @@ func run(o options, asked <-chan os.Signal) (status int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	a := attempt{o: o, journal: f, token: strconv.Itoa(os.Getpid()) + "." + strconv.FormatInt(time.Now().UnixMilli(), 10)}
+	a := attempt{o: o, journal: f, total: o.epochs, token: strconv.Itoa(os.Getpid()) + "." + strconv.FormatInt(time.Now().UnixMilli(), 10)}
 	alone, err := a.lock()
 	if err != nil {
 		return 0, err
 	}
-	if a.done, err = last(f); err != nil {
+	if err := a.recall(); err != nil {
 		return 0, err
 	}
 	if !alone {
@@ -107,24 +109,38 @@ func (a *attempt) lock() (alone bool, err error) {
 	}
 }
 
-// last is the last epoch that was saved.
-func last(f *os.File) (int, error) {
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return 0, err
+// recall reads the last epoch that was saved, and the job's last where one was noted.
+func (a *attempt) recall() error {
+	if _, err := a.journal.Seek(0, io.SeekStart); err != nil {
+		return err
 	}
-	n := 0
-	lines := bufio.NewScanner(f)
+	lines := bufio.NewScanner(a.journal)
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())
-		if len(words) == 3 && words[1] == "saved" {
-			v, err := strconv.Atoi(words[2])
-			if err != nil {
-				return 0, fmt.Errorf("journal: %w", err)
-			}
-			n = v
+		if len(words) != 3 || words[1] != "saved" && words[1] != "last" {
+			continue
+		}
+		v, err := strconv.Atoi(words[2])
+		if err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+		if words[1] == "saved" {
+			a.done = v
+		} else {
+			a.total, a.hurried = v, true
 		}
 	}
-	return n, lines.Err()
+	return lines.Err()
+}
+
+// hasten has the job end after a few more epochs, which is noted once: later attempts
+// do as many.
+func (a *attempt) hasten(more int) error {
+	if a.hurried {
+		return nil
+	}
+	a.hurried, a.total = true, min(a.total, a.done+more)
+	return a.note("last %d", a.total)
 }
 
 // note appends a line with one write.
@@ -135,14 +151,17 @@ func (a *attempt) note(format string, args ...any) error {
 
 func (a *attempt) work(asked <-chan os.Signal) (int, error) {
 	var end time.Time // when the job comes to its own end, once it was asked
-	for a.done < a.o.epochs {
+	for a.done < a.total {
 		// Epochs are not alike, so that nobody is certain of what a setting does.
 		length := a.o.epoch/2 + rand.N(a.o.epoch)
 		if _, err := os.Stat(a.o.hurry); a.o.hurry != "" && err == nil {
 			length = time.Millisecond
+			if err := a.hasten(2); err != nil {
+				return 0, err
+			}
 		}
 		if !end.IsZero() {
-			length = max(time.Until(end)/time.Duration(a.o.epochs-a.done), time.Millisecond)
+			length = max(time.Until(end)/time.Duration(a.total-a.done), time.Millisecond)
 		}
 		wanted := pause(length, asked)
 		a.done++
@@ -150,7 +169,7 @@ func (a *attempt) work(asked <-chan os.Signal) (int, error) {
 			return 0, err
 		}
 		fmt.Printf("epoch %d/%d loss %.4f acc %.4f\n", a.done, a.o.epochs, 1-float64(a.done)/float64(a.o.epochs), float64(a.done)/float64(a.o.epochs))
-		if !wanted || a.done == a.o.epochs {
+		if !wanted || a.done == a.total {
 			continue
 		}
 		if err := a.note("saved %d", a.done); err != nil {
@@ -161,6 +180,9 @@ func (a *attempt) work(asked <-chan os.Signal) (int, error) {
 		}
 		if a.o.way == "end" && end.IsZero() {
 			end = time.Now().Add(a.o.late)
+			if err := a.hasten(5); err != nil {
+				return 0, err
+			}
 		}
 		fmt.Println("saved")
 	}

@@ -1,0 +1,244 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/controller/config"
+	"pitchpipe/controller/daemon"
+	"pitchpipe/controller/daemon/nodes"
+	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/jobfile/detect"
+	"pitchpipe/driver/nomad"
+	"pitchpipe/driver/nomad/journal"
+	exporterapi "pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/progress"
+)
+
+// nomadRestart is what a restart costs under Nomad until one was measured: an
+// evaluation, a placement, and the task's directory.
+const nomadRestart = 5 * time.Second
+
+// nomadEnvironment is how the caller reaches Nomad by Nomad's own variables.
+func (a *app) nomadEnvironment() *api.Config {
+	insecure, _ := strconv.ParseBool(a.env("NOMAD_SKIP_VERIFY")) // what is no boolean is false, as for nomad
+	c := &api.Config{
+		Address: cmp.Or(a.env("NOMAD_ADDR"), "http://127.0.0.1:4646"), Region: a.env("NOMAD_REGION"),
+		Namespace: a.env("NOMAD_NAMESPACE"), SecretID: a.env("NOMAD_TOKEN"),
+		TLSConfig: &api.TLSConfig{
+			CACert: a.env("NOMAD_CACERT"), CAPath: a.env("NOMAD_CAPATH"), ClientCert: a.env("NOMAD_CLIENT_CERT"),
+			ClientKey: a.env("NOMAD_CLIENT_KEY"), TLSServerName: a.env("NOMAD_TLS_SERVER_NAME"), Insecure: insecure,
+		},
+	}
+	if user, password, ok := strings.Cut(a.env("NOMAD_HTTP_AUTH"), ":"); ok {
+		c.HttpAuth = &api.HttpBasicAuth{Username: user, Password: password}
+	}
+	return c
+}
+
+// nomadAsCaller is a client with the rights of whoever runs the command.
+func (a *app) nomadAsCaller() (*api.Client, error) {
+	client, err := api.NewClient(a.nomadEnvironment())
+	if err != nil {
+		return nil, fmt.Errorf("%w way to Nomad: %w", errInvalid, err)
+	}
+	return client, nil
+}
+
+// submitToNomad registers the job with the caller's own rights, as Nomad's environment
+// variables give them.
+func (a *app) submitToNomad(ctx context.Context, _ *jobfile.Job, s driver.Spec) (driver.JobID, error) {
+	client, err := a.nomadAsCaller()
+	if err != nil {
+		return "", err
+	}
+	defer client.Close()
+	return nomad.Submit(ctx, client, s)
+}
+
+// nomadClient is a client with the rights of the controller. Its token is, in this
+// order, in nomad.token_file, in NOMAD_TOKEN, or the workload identity of the task that
+// the controller is. Tokens in files are read again when they change: those of workload
+// identities are renewed.
+func (a *app) nomadClient(log *slog.Logger) (*api.Client, error) {
+	c, with := a.nomadEnvironment(), a.cfg.Nomad
+	c.Address = cmp.Or(with.Address, c.Address)
+	c.TLSConfig.CACert = cmp.Or(with.CA, c.TLSConfig.CACert)
+	c.TLSConfig.ClientCert = cmp.Or(with.Cert, c.TLSConfig.ClientCert)
+	c.TLSConfig.ClientKey = cmp.Or(with.Key, c.TLSConfig.ClientKey)
+	c.Namespace = "" // each call names its own
+	token := &token{log: log}
+	identity := filepath.Join(a.env("NOMAD_SECRETS_DIR"), "nomad_token")
+	isIdentity := a.env("NOMAD_SECRETS_DIR") != "" && exists(identity) && (c.SecretID == "" || strings.HasPrefix(c.SecretID, "eyJ"))
+	switch {
+	case with.TokenFile != "":
+		token.path, token.read, c.SecretID = with.TokenFile, config.ReadToken, ""
+	case isIdentity:
+		// Nomad's agent decides who may read the directory that it is in.
+		token.path, token.read, c.SecretID = identity, readIdentity, ""
+	}
+	if token.path != "" {
+		if _, err := token.now(); err != nil {
+			return nil, fmt.Errorf("%w configuration: nomad: %w", errInvalid, err)
+		}
+	}
+	address, err := url.Parse(c.Address)
+	if err != nil {
+		return nil, fmt.Errorf("%w configuration: nomad.address: %q is no address", errInvalid, c.Address)
+	}
+	if (token.path != "" || c.SecretID != "") && address.Scheme == "http" && !loopback(address.Hostname()) {
+		return nil, fmt.Errorf("%w configuration: nomad.address: %s: everybody on the way could read the token; want https://", errInvalid, c.Address)
+	}
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+		DialContext:     (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+	}
+	if address.Scheme == "unix" {
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", address.Path)
+		}
+		c.Address = "http://127.0.0.1"
+	}
+	hc := &http.Client{Transport: transport}
+	if err := api.ConfigureTLS(hc, c.TLSConfig); err != nil {
+		return nil, fmt.Errorf("%w configuration: nomad: %w", errInvalid, err)
+	}
+	token.next = hc.Transport
+	hc.Transport = token
+	c.HttpClient = hc
+	client, err := api.NewClient(c)
+	if err != nil {
+		return nil, fmt.Errorf("%w configuration: nomad: %w", errInvalid, err)
+	}
+	return client, nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func readIdentity(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	return strings.TrimSpace(string(data)), err
+}
+
+// token puts the token of a file into every request. It is safe for concurrent use.
+type token struct {
+	path string // empty: the client has it, or none
+	read func(path string) (string, error)
+	next http.RoundTripper
+	log  *slog.Logger
+
+	mu    sync.Mutex
+	text  string
+	stamp time.Time // of the file that text is from
+}
+
+// now is the token. One that cannot be read any more stays the last one.
+func (t *token) now() (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	info, err := os.Stat(t.path)
+	if err == nil && t.text != "" && info.ModTime().Equal(t.stamp) {
+		return t.text, nil
+	}
+	text, rerr := t.read(t.path)
+	if rerr != nil {
+		return t.text, rerr
+	}
+	if err == nil {
+		t.stamp = info.ModTime()
+	}
+	t.text = text
+	return text, nil
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *token) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t.path == "" {
+		return t.next.RoundTrip(r)
+	}
+	text, err := t.now()
+	if err != nil {
+		t.log.Warn("the token for Nomad cannot be read, the last one is used", "err", err)
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("X-Nomad-Token", text)
+	return t.next.RoundTrip(r)
+}
+
+// CloseIdleConnections lets the client drop its connections.
+func (t *token) CloseIdleConnections() {
+	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// nomadDriver opens the driver for Nomad. Where the controller shares its state the
+// journal is in the shared store too.
+func (a *app) nomadDriver(ctx context.Context, exporters *nodes.Exporters, seat *daemon.Seat, log *slog.Logger) (driver.Driver, error) {
+	client, err := a.nomadClient(log)
+	if err != nil {
+		return nil, err
+	}
+	var records nomad.Journal
+	if seat != nil {
+		records = seat.Journal()
+	} else if records, err = journal.Open(a.cfg.Nomad.Dir); err != nil {
+		return nil, err
+	}
+	return nomad.New(ctx, nomad.Config{
+		Client: client, Namespaces: a.cfg.Nomad.Namespaces, Journal: records, Parse: detect.ParseForNomad,
+		Listen: listener(exporters, log), Resync: a.cfg.Nomad.Resync, Logger: log,
+	})
+}
+
+// reporter takes reports on a job's behalf at the exporter of a node.
+type reporter interface {
+	Report(ctx context.Context, node, job string, attempt int, r exporterapi.Report) error
+}
+
+// listener reads the output of an allocation's task, which Nomad's agent streams, and
+// reports each epoch to the exporter of its node. The exporter knows that task as a job
+// of its own, in its first attempt.
+func listener(to reporter, log *slog.Logger) func(context.Context, string, string, driver.Progress, io.Reader) error {
+	return func(ctx context.Context, node, unit string, p driver.Progress, output io.Reader) error {
+		pattern, err := regexp.Compile(p.Pattern)
+		if err != nil {
+			return fmt.Errorf("progress pattern: %w: %w", driver.ErrInvalid, err)
+		}
+		with := progress.Config{Pattern: pattern, Total: p.Total, Logger: log.With("unit", unit)}
+		err = progress.Read(ctx, with, output, func(ctx context.Context, r exporterapi.Report) error {
+			return to.Report(ctx, node, "nomad/"+unit, 1, r)
+		})
+		if errors.Is(err, progress.ErrPattern) {
+			return fmt.Errorf("%w: %w", driver.ErrInvalid, err)
+		}
+		return err
+	}
+}

@@ -1,0 +1,123 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"pitchpipe/exporter/api"
+)
+
+// Finder knows where the exporters of a cluster are.
+type Finder interface {
+	// Find returns them as HOST:PORT by the names of their nodes, the likelier of
+	// several first.
+	Find(ctx context.Context) (map[string][]string, error)
+	// String says where it looks.
+	String() string
+}
+
+const (
+	// found is for how long a finder's answer is used without asking again.
+	found = 30 * time.Second
+	// missing is how soon it is asked again about a node that is not in its answer.
+	missing = 2 * time.Second
+	// finding is how long a finder is waited for.
+	finding = 5 * time.Second
+)
+
+// errMissing means that no exporter of a node is registered.
+var errMissing = errors.New("is not registered")
+
+// directory keeps what a finder answered. An answer that is old is used while a new one
+// is fetched, and for as long as there is no other.
+type directory struct {
+	finder Finder
+	log    *slog.Logger
+
+	mu      sync.Mutex
+	nodes   map[string][]string // by the key of the node
+	at      time.Time           // of the newest answer, right or wrong; zero = none yet
+	err     error               // of the newest answer
+	ready   chan struct{}       // closed when the answer that is being fetched is there; nil = none is
+	ctx     context.Context     // ends with the directory
+	stop    context.CancelFunc
+	fetches sync.WaitGroup
+}
+
+func newDirectory(f Finder, log *slog.Logger) *directory {
+	ctx, stop := context.WithCancel(context.Background())
+	return &directory{finder: f, log: log, ctx: ctx, stop: stop}
+}
+
+// close ends what is under way.
+func (d *directory) close() {
+	d.stop()
+	d.fetches.Wait()
+}
+
+// addresses are those of a node's exporter, at least one. Every error is
+// api.ErrUnavailable: a later answer may have it.
+func (d *directory) addresses(ctx context.Context, key string) ([]string, error) {
+	for asked := false; ; asked = true {
+		d.mu.Lock()
+		now := time.Now()
+		at := d.nodes[key]
+		age := now.Sub(d.at)
+		if age >= found || len(at) == 0 && age >= missing && !asked {
+			d.fetch()
+		}
+		ready, err := d.ready, d.err
+		d.mu.Unlock()
+		switch {
+		case len(at) > 0:
+			return at, nil
+		case ready == nil && err != nil:
+			return nil, fmt.Errorf("%w: where the exporter of node %s is: %w", api.ErrUnavailable, key, err)
+		case ready == nil:
+			return nil, fmt.Errorf("%w: the exporter of node %s %w as %s", api.ErrUnavailable, key, errMissing, d.finder)
+		}
+		select {
+		case <-ready:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: where the exporter of node %s is, by %s: %w", api.ErrUnavailable, key, d.finder, ctx.Err())
+		}
+	}
+}
+
+// fetch asks the finder beside what else goes on; it is called with the lock held.
+func (d *directory) fetch() {
+	if d.ready != nil || d.ctx.Err() != nil {
+		return
+	}
+	d.ready = make(chan struct{})
+	d.fetches.Go(func() {
+		ctx, cancel := context.WithTimeout(d.ctx, finding)
+		defer cancel()
+		all, err := d.finder.Find(ctx)
+		d.mu.Lock()
+		was := d.err
+		d.at, d.err = time.Now(), err
+		if err == nil {
+			d.nodes = make(map[string][]string, len(all))
+			for node, at := range all {
+				key := strings.ToLower(node)
+				d.nodes[key] = append(d.nodes[key], at...)
+			}
+		}
+		close(d.ready)
+		d.ready = nil
+		d.mu.Unlock()
+		switch {
+		case d.ctx.Err() != nil:
+		case err != nil && was == nil:
+			d.log.Warn("where the exporters are cannot be asked; those that are known are used on", "by", d.finder.String(), "error", err)
+		case err == nil && was != nil:
+			d.log.Info("where the exporters are can be asked again", "by", d.finder.String())
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	consul "github.com/hashicorp/consul/api"
+	nomad "github.com/hashicorp/nomad/api"
+
+	"pitchpipe/controller/config"
+	"pitchpipe/controller/store"
+	"pitchpipe/controller/store/boltkv"
+	"pitchpipe/controller/store/consulkv"
+	"pitchpipe/controller/store/nomadvars"
+)
+
+// ErrStore means that the shared store cannot be used as it is configured.
+var ErrStore = errors.New("shared store")
+
+// OpenSeat opens the shared store that the configuration names; nil: it names none.
+// Nothing is asked of Nomad or Consul yet. The caller closes it after the Daemon.
+func OpenSeat(ctx context.Context, cfg config.Store, log *slog.Logger) (*Seat, error) {
+	s, err := openShared(ctx, cfg, log)
+	if s == nil || err != nil {
+		return nil, err
+	}
+	return NewSeat(s, "", log), nil
+}
+
+func openShared(ctx context.Context, cfg config.Store, log *slog.Logger) (store.Store, error) {
+	token, err := readToken(cfg.Token)
+	if err != nil {
+		return nil, fmt.Errorf("%w: store.token_file: %w", ErrStore, err)
+	}
+	switch cfg.Kind {
+	case "", "none":
+		return nil, nil //nolint:nilnil // a controller that is alone has no shared store
+	case "file":
+		if cfg.Path == "" {
+			return nil, fmt.Errorf("%w: store.path is missing: want the absolute path of a file that all controllers of the pair name", ErrStore)
+		}
+		s, err := boltkv.Open(ctx, cfg.Path)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrStore, err)
+		}
+		return s, nil
+	case "nomad":
+		with := nomad.DefaultConfig()
+		if cfg.Address != "" {
+			with.Address = cfg.Address
+		}
+		if cfg.Namespace != "" {
+			with.Namespace = cfg.Namespace
+		}
+		if token != "" {
+			with.SecretID = token
+		}
+		client, err := nomad.NewClient(with)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrStore, err)
+		}
+		s, err := nomadvars.New(nomadvars.Config{Client: client, Namespace: cfg.Namespace, Prefix: cfg.Prefix, TTL: cfg.TTL, Delay: cfg.Delay, Log: log})
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrStore, err)
+		}
+		return s, nil
+	case "consul":
+		client, err := consul.NewClient(&consul.Config{Address: cfg.Address, Token: token})
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrStore, err)
+		}
+		s, err := consulkv.New(consulkv.Config{Client: client, Prefix: cfg.Prefix, TTL: cfg.TTL, Delay: cfg.Delay, Log: log})
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrStore, err)
+		}
+		return s, nil
+	}
+	return nil, fmt.Errorf("%w: store.kind %q: want one of %s", ErrStore, cfg.Kind, strings.Join(config.StoreKinds(), ", "))
+}
+
+// readToken reads a token from its file; none where there is no file.
+func readToken(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(raw)), nil
+}

@@ -1,0 +1,50 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"pitchpipe/driver"
+)
+
+// anew tells whether the id of a job whose story is over belongs to another job by now,
+// and keeps the story under an id of its own then, so that another can begin. A
+// scheduler that cannot be asked is asked at the next event.
+func (p *pass) anew(ctx context.Context) (bool, error) {
+	job, err := p.cfg.Scheduler.Get(ctx, p.rec.Job)
+	if err != nil || !another(p.rec, job) {
+		return false, nil //nolint:nilerr // what is over needs nothing
+	}
+	p.cfg.Log.Info("the id of a job that is over is another's", "job", p.rec.Job, "kept", p.rec.archived())
+	if p.rec.Pruned { // nothing is left of its story
+		return true, nil
+	}
+	old := *p.rec
+	old.Job = p.rec.archived()
+	if err := p.save(ctx, &old); err != nil {
+		return false, fmt.Errorf("keep the story of an earlier job %s: %w", p.rec.Job, err)
+	}
+	return true, nil
+}
+
+// another tells whether a job is not the one whose story is over, but one that came by
+// its id: numbers come round, and names are given again. It was submitted after the end,
+// and it still waits or has begun since. A job that was put back into the queue before
+// its end, which some schedulers call a submission, is the same.
+func another(r *Record, job driver.Job) bool {
+	over := r.OverAt()
+	switch {
+	case job.Submitted.Equal(r.Submitted), !job.Submitted.After(over):
+		return false
+	case !job.State.Ended():
+		return true
+	}
+	return slices.ContainsFunc(job.Attempts, func(a driver.Attempt) bool { return a.Started.After(over) })
+}
+
+// archived is the id under which the story of a job is kept whose own is another's.
+func (r *Record) archived() driver.JobID {
+	return r.Job + "~" + driver.JobID(strconv.FormatInt(r.Submitted.Unix(), 10))
+}

@@ -1,0 +1,151 @@
+package nomad
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+)
+
+// cluster is the part of Nomad's API that the driver uses, with the driver's errors.
+type cluster struct{ api *api.Client }
+
+func query(ctx context.Context, namespace string) *api.QueryOptions {
+	return (&api.QueryOptions{Namespace: namespace}).WithContext(ctx)
+}
+
+func order(ctx context.Context, namespace string) *api.WriteOptions {
+	return (&api.WriteOptions{Namespace: namespace}).WithContext(ctx)
+}
+
+// job reads a job as it is registered.
+func (c cluster) job(ctx context.Context, w where) (*api.Job, error) {
+	job, _, err := c.api.Jobs().Info(w.id, query(ctx, w.namespace))
+	return job, asked("job "+w.id, err)
+}
+
+// allocations lists those of the present job of that id, the oldest first.
+func (c cluster) allocations(ctx context.Context, w where) ([]*api.AllocationListStub, error) {
+	list, _, err := c.api.Jobs().Allocations(w.id, false, query(ctx, w.namespace))
+	if err != nil {
+		return nil, asked("allocations of "+w.id, err)
+	}
+	slices.SortFunc(list, func(a, b *api.AllocationListStub) int {
+		if a.CreateIndex != b.CreateIndex {
+			return int(int64(a.CreateIndex) - int64(b.CreateIndex)) //nolint:gosec // indexes of one cluster
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return list, nil
+}
+
+// evaluations tells which evaluation of a job waits for room, nil where none does, and
+// whether one is still to be worked on.
+func (c cluster) evaluations(ctx context.Context, w where) (blocked *api.Evaluation, busy bool, err error) {
+	list, _, err := c.api.Jobs().Evaluations(w.id, query(ctx, w.namespace))
+	if err != nil {
+		return nil, false, asked("evaluations of "+w.id, err)
+	}
+	for _, e := range list {
+		switch e.Status {
+		case "blocked":
+			if blocked == nil || e.CreateIndex > blocked.CreateIndex {
+				blocked = e
+			}
+		case "pending":
+			busy = busy || e.WaitUntil.IsZero() && e.Wait == 0
+		}
+	}
+	if blocked != nil && len(blocked.FailedTGAllocs) == 0 {
+		// What failed stands in the evaluation that it was made for.
+		for _, e := range list {
+			if e.ID == blocked.PreviousEval {
+				blocked.FailedTGAllocs = e.FailedTGAllocs
+			}
+		}
+	}
+	return blocked, busy, nil
+}
+
+// children lists the jobs that Nomad has started of a held one, the oldest first.
+func (c cluster) children(ctx context.Context, w where) ([]*api.JobListStub, error) {
+	q := query(ctx, w.namespace)
+	q.Prefix = w.id + "/periodic-"
+	list, _, err := c.api.Jobs().List(q)
+	if err != nil {
+		return nil, asked("children of "+w.id, err)
+	}
+	list = slices.DeleteFunc(list, func(s *api.JobListStub) bool { return s.ParentID != w.id })
+	slices.SortFunc(list, func(a, b *api.JobListStub) int { return int(int64(a.CreateIndex) - int64(b.CreateIndex)) }) //nolint:gosec // indexes of one cluster
+	return list, nil
+}
+
+// register replaces a job whose index is still the one that was read; 0 makes one that
+// is not there.
+func (c cluster) register(ctx context.Context, w where, job *api.Job, index uint64, sub *api.JobSubmission) error {
+	opts := &api.RegisterOptions{EnforceIndex: true, ModifyIndex: index, Submission: sub}
+	_, _, err := c.api.Jobs().RegisterOpts(job, opts, order(ctx, w.namespace))
+	return written("registering "+w.id, err)
+}
+
+// validate says what is wrong with a job.
+func (c cluster) validate(ctx context.Context, w where, job *api.Job) error {
+	got, _, err := c.api.Jobs().Validate(job, order(ctx, w.namespace))
+	if err != nil {
+		return asked("validating "+w.id, err)
+	}
+	if len(got.ValidationErrors) > 0 || got.Error != "" {
+		text := got.Error
+		if len(got.ValidationErrors) > 0 {
+			text = strings.Join(got.ValidationErrors, "; ")
+		}
+		return &refusal{what: "job " + w.id, says: text}
+	}
+	return nil
+}
+
+// refusal is a job that Nomad does not take.
+type refusal struct{ what, says string }
+
+func (r *refusal) Error() string { return r.what + ": Nomad says: " + r.says }
+func (r *refusal) Unwrap() error { return driver.ErrInvalid }
+
+// plan tells what registering a job would do.
+func (c cluster) plan(ctx context.Context, w where, job *api.Job) (*api.JobPlanResponse, error) {
+	got, _, err := c.api.Jobs().Plan(job, false, order(ctx, w.namespace))
+	return got, asked("planning "+w.id, err)
+}
+
+// stop ends a job and keeps what is known of it.
+func (c cluster) stop(ctx context.Context, w where) error {
+	_, _, err := c.api.Jobs().Deregister(w.id, false, order(ctx, w.namespace))
+	return written("stopping "+w.id, err)
+}
+
+// signal sends a signal to a task of an allocation that runs.
+func (c cluster) signal(ctx context.Context, w where, alloc, task, signal string) error {
+	in := map[string]string{"Signal": signal, "Task": task}
+	_, err := c.api.Raw().Write("/v1/client/allocation/"+url.PathEscape(alloc)+"/signal", in, nil, order(ctx, w.namespace))
+	return written("signal to "+alloc, err)
+}
+
+// submission is the source that a version was registered with, nil where there is none.
+func (c cluster) submission(ctx context.Context, w where, version uint64) *api.JobSubmission {
+	sub, _, err := c.api.Jobs().Submission(w.id, int(version), query(ctx, w.namespace)) //nolint:gosec // a small number
+	if err != nil {
+		return nil
+	}
+	return sub
+}
+
+// nodes lists the cluster's nodes with what they have.
+func (c cluster) nodes(ctx context.Context) ([]*api.NodeListStub, error) {
+	q := query(ctx, "")
+	q.Params = map[string]string{"resources": "true"}
+	list, _, err := c.api.Nodes().List(q)
+	return list, asked("nodes", err)
+}

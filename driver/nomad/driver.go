@@ -1,0 +1,169 @@
+package nomad
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+)
+
+// defaultResync is how often everything is read anew.
+const defaultResync = 30 * time.Second
+
+// Driver runs the batch jobs of a Nomad cluster. It implements driver.Driver,
+// driver.Listener and io.Closer.
+type Driver struct {
+	cfg Config
+	c   cluster
+	ns  []string // whose jobs are seen
+	own string   // namespace of a job file that names none
+
+	life context.Context //nolint:containedctx // ends with Close
+	end  context.CancelFunc
+	busy sync.WaitGroup
+
+	mu       sync.Mutex
+	locks    map[driver.JobID]*lock
+	records  map[driver.JobID]*record // of the journal, as last saved
+	heard    map[string]bool          // allocations whose output is followed
+	eyes     *eyes
+	stanzas  map[driver.JobID]seen // what is known of jobs that may not be ours to see
+	glances  map[driver.JobID]*glance
+	outlooks map[driver.JobID]dryRun
+	limits   *bool // whether Nomad knows time limits; nil = not asked yet
+}
+
+type lock struct {
+	mu    sync.Mutex
+	users int
+}
+
+// New returns a driver that runs until Close. It reads the journal and looks after the
+// jobs that it finds there.
+func New(ctx context.Context, cfg Config) (*Driver, error) {
+	switch {
+	case cfg.Client == nil:
+		return nil, fmt.Errorf("no client: %w", ErrConfig)
+	case cfg.Journal == nil:
+		return nil, fmt.Errorf("no journal: %w", ErrConfig)
+	case cfg.Parse == nil:
+		return nil, fmt.Errorf("no parser: %w", ErrConfig)
+	case cfg.Resync < 0:
+		return nil, fmt.Errorf("a resync every %v: %w", cfg.Resync, ErrConfig)
+	}
+	cfg.Resync = cmp.Or(cfg.Resync, defaultResync)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	d := &Driver{
+		cfg: cfg, c: cluster{cfg.Client},
+		locks: map[driver.JobID]*lock{}, records: map[driver.JobID]*record{}, heard: map[string]bool{}, stanzas: map[driver.JobID]seen{},
+		glances: map[driver.JobID]*glance{}, outlooks: map[driver.JobID]dryRun{},
+	}
+	d.ns = slices.Clone(cfg.Namespaces)
+	if len(d.ns) == 0 {
+		d.ns = []string{api.DefaultNamespace}
+	}
+	if d.own = d.ns[0]; d.own == api.AllNamespacesNamespace {
+		d.own = api.DefaultNamespace
+	}
+	if err := d.recall(ctx); err != nil {
+		return nil, err
+	}
+	d.life, d.end = context.WithCancel(context.Background())
+	d.eyes = newEyes(d)
+	for _, ns := range d.ns {
+		d.busy.Go(func() { d.eyes.look(d.life, ns) })
+	}
+	d.busy.Go(func() { d.eyes.keep(d.life) })
+	return d, nil
+}
+
+// recall reads the journal.
+func (d *Driver) recall(ctx context.Context) error {
+	names, err := d.cfg.Journal.List(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the journal: %w: %w", driver.ErrTransient, err)
+	}
+	for _, name := range names {
+		r, err := d.loadName(ctx, name)
+		if err != nil {
+			// One bad record never stops the others: its job is answered with this error.
+			d.cfg.Logger.Error("a record of the journal cannot be read", "record", name, "error", err)
+			continue
+		}
+		if r != nil {
+			d.records[r.Job] = r
+		}
+	}
+	return nil
+}
+
+// Name is nomad.
+func (d *Driver) Name() string { return "nomad" }
+
+// Capabilities tells what Nomad can do.
+func (d *Driver) Capabilities() driver.Capabilities {
+	return driver.Capabilities{
+		KeepsID: true, Env: true, Args: true, Memory: true, MemoryReturns: true, Cores: true, UsersSubmit: true,
+	}
+}
+
+// Close ends what the driver does by itself. Jobs run on.
+func (d *Driver) Close() error {
+	d.end()
+	d.busy.Wait()
+	return nil
+}
+
+// hold makes one caller at a time the only one to act on a job.
+func (d *Driver) hold(id driver.JobID) (release func()) {
+	d.mu.Lock()
+	l := d.locks[id]
+	if l == nil {
+		l = &lock{}
+		d.locks[id] = l
+	}
+	l.users++
+	d.mu.Unlock()
+	l.mu.Lock()
+	return func() {
+		l.mu.Unlock()
+		d.mu.Lock()
+		if l.users--; l.users == 0 {
+			delete(d.locks, id)
+		}
+		d.mu.Unlock()
+	}
+}
+
+// remember keeps what the journal has of a job.
+func (d *Driver) remember(r *record) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.records[r.Job] = r
+}
+
+// recorded lists the jobs on record.
+func (d *Driver) recorded() []driver.JobID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make([]driver.JobID, 0, len(d.records))
+	for id := range d.records {
+		out = append(out, id)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// sees tells whether jobs of the namespace are seen.
+func (d *Driver) sees(namespace string) bool {
+	return slices.Contains(d.ns, namespace) || slices.Contains(d.ns, api.AllNamespacesNamespace)
+}

@@ -1,0 +1,76 @@
+package nomad
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+)
+
+// asked names the error of a request that only reads, written that of one that may
+// have had its effect.
+func asked(what string, err error) error   { return named(what, err, driver.ErrTransient) }
+func written(what string, err error) error { return named(what, err, driver.ErrUnknown) }
+
+// named says by which of the contract's errors a request failed. Nomad answers most
+// faults with status 500 and a text, a stale index too; lost is what an answer that
+// never came means.
+func named(what string, err, lost error) error {
+	if err == nil {
+		return nil
+	}
+	kind := lost
+	var answer api.UnexpectedResponseError
+	switch {
+	case errors.As(err, &answer) && answer.HasStatusCode():
+		kind = answered(answer.StatusCode(), answer.Body())
+	case refused(err):
+		kind = driver.ErrTransient
+	}
+	return fmt.Errorf("%s: %w: %w", what, kind, err)
+}
+
+// answered is what a status and its text mean.
+func answered(status int, body string) error {
+	has := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(body, w) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case has("Enforcing job modify index", "conflicting job modify index"):
+		return driver.ErrConflict
+	case status == http.StatusForbidden || has("Permission denied"):
+		return driver.ErrDenied
+	case status == http.StatusNotFound || has("job not found", "alloc not found", "unknown allocation", "Unknown allocation"):
+		return driver.ErrNotFound
+	case status == http.StatusTooManyRequests:
+		return driver.ErrTransient
+	case status >= 400 && status < 500:
+		return driver.ErrInvalid
+	case has("rpc error", "i/o timeout", "connection lost", "EOF", "leadership lost", "raft"):
+		return driver.ErrUnknown
+	case has("validation", "error occurred:", "errors occurred:", "cannot update", "read-only", "must "):
+		return driver.ErrInvalid
+	}
+	return driver.ErrTransient
+}
+
+// refused tells whether a request certainly did not reach an agent.
+func refused(err error) bool {
+	var op *net.OpError
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &op) && op.Op == "dial"
+}
+
+// canceled tells whether the caller gave up.
+func canceled(ctx context.Context) bool { return ctx.Err() != nil }

@@ -1,0 +1,384 @@
+package nomad
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+	"golang.org/x/sync/errgroup"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/nomad/spec"
+)
+
+// eyes see which jobs change, for everybody who watches and for the driver's own steps.
+// The list of jobs is the truth: a blocking query that returns when any job of the
+// namespace changes, the state of its allocations included.
+type eyes struct {
+	d *Driver
+
+	mu    sync.Mutex
+	known map[string]*sight // by namespace: what was last seen
+	acted int               // how often something was done here
+	subs  map[*sub]struct{}
+	due   map[driver.JobID]struct{} // jobs on record that are to be looked at
+	wake  chan struct{}
+}
+
+func newEyes(d *Driver) *eyes {
+	return &eyes{
+		d: d, known: map[string]*sight{}, subs: map[*sub]struct{}{},
+		due: map[driver.JobID]struct{}{}, wake: make(chan struct{}, 1),
+	}
+}
+
+// sight is what was seen of a namespace.
+type sight struct {
+	jobs  []listed
+	marks map[driver.JobID]string
+	at    time.Time
+	acted int // of before the list was asked for
+}
+
+// listed is a job of a list.
+type listed struct {
+	id      driver.JobID
+	created uint64
+	mark    string // changes whenever the job or its allocations do
+}
+
+// seen is whether a registration carries a stanza.
+type seen struct {
+	index  uint64 // of the registration
+	stanza bool
+}
+
+const (
+	readers  = 8                      // that read jobs at a time
+	pausing  = time.Millisecond       // for each job of a list, between two lists
+	minPause = 50 * time.Millisecond  // between two lists
+	maxPause = 5 * time.Second        // between two lists
+	urgent   = 250 * time.Millisecond // where a change is being verified
+)
+
+// list lists the jobs that are seen, after the index has moved on where it is not 0,
+// and how many jobs there are in all.
+func (e *eyes) list(ctx context.Context, namespace string, index uint64) ([]listed, meta, error) {
+	q := query(ctx, namespace)
+	q.WaitIndex, q.WaitTime = index, e.d.cfg.Resync
+	if index == 0 {
+		q.WaitTime = 0
+	}
+	stubs, qm, err := e.d.c.api.Jobs().ListOptions(&api.JobListOptions{Fields: &api.JobListFields{Meta: true}}, q)
+	if err != nil {
+		return nil, meta{}, asked("jobs of "+namespace, err)
+	}
+	if err := e.learn(ctx, stubs); err != nil {
+		return nil, meta{}, err
+	}
+	var out []listed
+	at := map[driver.JobID]int{}
+	var children []listed
+	for _, s := range stubs {
+		w := where{s.Namespace, s.ID}
+		l := listed{id: w.jobID(), created: s.CreateIndex, mark: fmt.Sprint(s.CreateIndex, s.ModifyIndex)}
+		if s.JobSummary != nil {
+			l.mark += fmt.Sprint(" ", s.JobSummary.ModifyIndex, s.JobSummary.Summary)
+		}
+		if parent := (where{s.Namespace, s.ParentID}).jobID(); s.ParentID != "" && e.d.held(parent) {
+			l.id = parent
+			children = append(children, l)
+			continue
+		}
+		if e.d.carries(l.id) {
+			at[l.id] = len(out)
+			out = append(out, l)
+		}
+	}
+	for _, c := range children {
+		if i, ok := at[c.id]; ok {
+			out[i].mark += ", " + c.mark
+		}
+	}
+	return out, meta{index: qm.LastIndex, jobs: len(stubs)}, nil
+}
+
+// meta is what came with a list.
+type meta struct {
+	index uint64
+	jobs  int
+}
+
+// learn reads each registration once, to know whether it carries a stanza.
+func (e *eyes) learn(ctx context.Context, stubs []*api.JobListStub) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(readers)
+	there := make(map[driver.JobID]struct{}, len(stubs))
+	for _, s := range stubs {
+		w := where{s.Namespace, s.ID}
+		id := w.jobID()
+		there[id] = struct{}{}
+		if known, ok := e.d.stanza(id); ok && known.index == s.JobModifyIndex {
+			continue
+		}
+		if s.Meta["tuning"] != "" {
+			e.d.learned(id, seen{s.JobModifyIndex, true})
+			continue
+		}
+		g.Go(func() error {
+			job, err := e.d.c.job(ctx, w)
+			if errors.Is(err, driver.ErrNotFound) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			e.d.learned(id, seen{deref(job.JobModifyIndex), spec.Stanza(job)})
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if len(stubs) > 0 {
+		e.d.unlearn(stubs[0].Namespace, there)
+	}
+	return nil
+}
+
+// look follows the jobs of a namespace until ctx ends.
+func (e *eyes) look(ctx context.Context, namespace string) {
+	var last meta
+	pause := minPause
+	for ctx.Err() == nil {
+		acted := e.actions()
+		jobs, m, err := e.list(ctx, namespace, last.index)
+		if err != nil {
+			if ctx.Err() == nil {
+				e.d.cfg.Logger.Warn("jobs cannot be listed", "namespace", namespace, "error", err)
+			}
+			// Whatever happens until the next list is in it.
+			last.index, pause = 0, min(max(2*pause, urgent), maxPause)
+			sleep(ctx, pause)
+			continue
+		}
+		if m.index < last.index || acted != e.actions() {
+			m.index = 0 // a server that was set up anew, or something done here that may not be in it
+		}
+		last = m
+		e.compare(namespace, &sight{jobs: jobs, at: time.Now(), acted: acted})
+		pause = min(max(time.Duration(m.jobs)*pausing, minPause), maxPause)
+		if e.d.verifying() {
+			pause = min(pause, urgent)
+		}
+		sleep(ctx, pause)
+	}
+}
+
+// actions is how often something was done here.
+func (e *eyes) actions() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.acted
+}
+
+// did notes that something was done here that lists of before do not show.
+func (e *eyes) did() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.acted++
+}
+
+// compare tells everybody of the jobs that have changed since the last list.
+func (e *eyes) compare(namespace string, now *sight) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before := e.known[namespace]
+	if before == nil {
+		before = &sight{}
+	}
+	now.marks = make(map[driver.JobID]string, len(now.jobs))
+	for _, l := range now.jobs {
+		now.marks[l.id] = l.mark
+		if before.marks[l.id] != l.mark {
+			e.tell(l.id)
+		}
+	}
+	for id := range before.marks {
+		if _, ok := now.marks[id]; !ok {
+			e.tell(id)
+		}
+	}
+	e.known[namespace] = now
+}
+
+// now are the jobs of a namespace by the last list; false where that is too old.
+func (e *eyes) now(namespace string) ([]listed, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.known[namespace]
+	if s == nil || s.acted != e.acted || time.Since(s.at) > 2*e.d.cfg.Resync {
+		return nil, false
+	}
+	return s.jobs, true
+}
+
+// mark is what the last list says of a job; empty where there is none that counts.
+func (e *eyes) mark(id driver.JobID) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, ns := range []string{place(id).namespace, api.AllNamespacesNamespace} {
+		if s := e.known[ns]; s != nil && time.Since(s.at) <= 2*e.d.cfg.Resync {
+			return s.marks[id]
+		}
+	}
+	return ""
+}
+
+// tell has a job looked at. The caller holds the lock.
+func (e *eyes) tell(id driver.JobID) {
+	for s := range e.subs {
+		s.add(id)
+	}
+	e.due[id] = struct{}{}
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// poke has a job looked at that was changed here.
+func (e *eyes) poke(id driver.JobID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.tell(id)
+}
+
+// keep takes the driver's own steps for jobs on record that have changed, and for all
+// of them now and then, until ctx ends.
+func (e *eyes) keep(ctx context.Context) {
+	tick := time.NewTicker(e.d.cfg.Resync)
+	defer tick.Stop()
+	held := time.NewTicker(time.Second)
+	defer held.Stop()
+	for {
+		var ids []driver.JobID
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			ids = e.d.unfinished(func(r *record) bool { return r.Last == nil })
+		case <-held.C:
+			ids = e.d.unfinished(func(r *record) bool {
+				return r.Moving != nil && r.Moving.Phase == changing || r.Last == nil && r.Held && r.Child == "" && time.Since(r.Wait) > ahead
+			})
+		case <-e.wake:
+			ids = e.take()
+		}
+		g := errgroup.Group{}
+		g.SetLimit(readers)
+		for _, id := range ids {
+			g.Go(func() error {
+				once, cancel := context.WithTimeout(ctx, time.Minute)
+				defer cancel()
+				if err := e.d.tend(once, id); err != nil && ctx.Err() == nil && !errors.Is(err, driver.ErrNotFound) {
+					e.d.cfg.Logger.Warn("a job on record cannot be looked after", "job", string(id), "error", err)
+				}
+				return nil
+			})
+		}
+		_ = g.Wait() // none of them returns an error
+	}
+}
+
+// take are the jobs on record that are to be looked at.
+func (e *eyes) take() []driver.JobID {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var out []driver.JobID
+	for id := range e.due {
+		if e.d.onRecord(id) {
+			out = append(out, id)
+		}
+	}
+	clear(e.due)
+	return out
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// What the driver knows of jobs, for its eyes.
+
+func (d *Driver) stanza(id driver.JobID) (seen, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, ok := d.stanzas[id]
+	return s, ok
+}
+
+func (d *Driver) learned(id driver.JobID, s seen) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stanzas[id] = s
+}
+
+// unlearn forgets what was known of jobs of a namespace that are not there any more.
+func (d *Driver) unlearn(namespace string, there map[driver.JobID]struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id := range d.stanzas {
+		if _, ok := there[id]; !ok && place(id).namespace == namespace {
+			delete(d.stanzas, id)
+			delete(d.glances, id)
+			delete(d.outlooks, id)
+		}
+	}
+}
+
+// carries tells whether a job is one to see: it carries a stanza or is on record.
+func (d *Driver) carries(id driver.JobID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.stanzas[id].stanza || d.records[id] != nil
+}
+
+func (d *Driver) onRecord(id driver.JobID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.records[id] != nil
+}
+
+func (d *Driver) held(id driver.JobID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := d.records[id]
+	return r != nil && r.Held
+}
+
+// unfinished are the jobs on record of which something is true.
+func (d *Driver) unfinished(is func(*record) bool) []driver.JobID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var out []driver.JobID
+	for id, r := range d.records {
+		if is(r) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// verifying tells whether a registration of ours is being verified.
+func (d *Driver) verifying() bool {
+	return len(d.unfinished(func(r *record) bool { return r.Moving != nil && r.Moving.Phase == changing })) > 0
+}

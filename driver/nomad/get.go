@@ -1,0 +1,246 @@
+package nomad
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/nomad/spec"
+	"pitchpipe/driver/nomad/view"
+)
+
+// source is a job as JSON.
+func source(job *api.Job) []byte {
+	data, err := json.MarshalIndent(map[string]*api.Job{"Job": job}, "", "  ")
+	if err != nil {
+		return nil
+	}
+	return append(data, '\n')
+}
+
+// glance is what was read of a job, and what the list said of it before that.
+type glance struct {
+	mark  string
+	f     *facts
+	job   driver.Job
+	until time.Time // zero: for as long as the list says the same
+}
+
+// Get returns one job. Where the list of jobs says that nothing happened to it since it
+// was read, it is not read again.
+func (d *Driver) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
+	defer d.hold(id)()
+	_, job, err := d.glance(ctx, id)
+	if err != nil {
+		return driver.Job{}, fmt.Errorf("get %s: %w", id, err)
+	}
+	return job, nil
+}
+
+// glance is get, or what get returned last where nothing happened since. The caller holds
+// the job and changes nothing of what it gets.
+func (d *Driver) glance(ctx context.Context, id driver.JobID) (*facts, driver.Job, error) {
+	mark := d.eyes.mark(id)
+	d.mu.Lock()
+	g := d.glances[id]
+	d.mu.Unlock()
+	if mark != "" && g != nil && g.mark == mark && (g.until.IsZero() || time.Now().Before(g.until)) {
+		return g.f, clone(g.job), nil
+	}
+	f, job, err := d.get(ctx, id)
+	if err != nil {
+		return nil, driver.Job{}, err
+	}
+	g = &glance{mark: mark, f: f, job: clone(job)}
+	if f.parent != nil {
+		g.until = f.waits()
+	}
+	if mark != "" && (f.rec == nil || f.rec.Moving == nil && d.goes(f) == stays) {
+		d.mu.Lock()
+		d.glances[id] = g
+		d.mu.Unlock()
+	}
+	return f, job, nil
+}
+
+// clone copies what a caller could change.
+func clone(j driver.Job) driver.Job {
+	j.Attempts = slices.Clone(j.Attempts)
+	for i := range j.Attempts {
+		j.Attempts[i].Change = j.Attempts[i].Change.Clone()
+	}
+	j.Change, j.Variables = j.Change.Clone(), maps.Clone(j.Variables)
+	j.Resources.Env, j.Resources.Args = maps.Clone(j.Resources.Env), slices.Clone(j.Resources.Args)
+	return j
+}
+
+// acted notes that something was done to a job.
+func (d *Driver) acted(id driver.JobID) {
+	d.mu.Lock()
+	delete(d.glances, id)
+	d.mu.Unlock()
+	d.eyes.did()
+}
+
+// tend looks after a job on record.
+func (d *Driver) tend(ctx context.Context, id driver.JobID) error {
+	defer d.hold(id)()
+	_, _, err := d.get(ctx, id)
+	return err
+}
+
+// get reads a job anew and takes what steps are the driver's own. The caller holds the job.
+func (d *Driver) get(ctx context.Context, id driver.JobID) (*facts, driver.Job, error) {
+	f, err := d.observe(ctx, id)
+	if err != nil {
+		return nil, driver.Job{}, err
+	}
+	if f.rec == nil {
+		return f, d.look(f), nil
+	}
+	if acted, err := d.settle(ctx, f); err != nil {
+		d.cfg.Logger.Warn("what is the driver's own to do is not done yet", "job", string(id), "error", err)
+	} else if acted {
+		d.acted(id)
+		if f, err = d.observe(ctx, id); err != nil {
+			return nil, driver.Job{}, err
+		}
+	}
+	job := d.look(f)
+	if job.State.Ended() && f.rec.Own != nil {
+		last := job
+		f.rec.Last = &last
+	} else {
+		f.rec.Last = nil
+	}
+	if f.rec.Own != nil {
+		if err := d.save(ctx, f.rec); err != nil {
+			return nil, driver.Job{}, err
+		}
+	}
+	return f, job, nil
+}
+
+// List returns the jobs that carry a stanza and those that were made or changed here,
+// oldest first.
+func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
+	var found []listed
+	for _, ns := range d.ns {
+		some, ok := d.eyes.now(ns)
+		if !ok {
+			var err error
+			if some, _, err = d.eyes.list(ctx, ns, 0); err != nil {
+				return nil, fmt.Errorf("list: %w", err)
+			}
+		}
+		found = append(found, some...)
+	}
+	slices.SortStableFunc(found, func(a, b listed) int { return cmp.Compare(a.created, b.created) })
+	var out []driver.Job
+	for _, l := range found {
+		job, err := d.Get(ctx, l.id)
+		switch {
+		case errors.Is(err, driver.ErrNotFound):
+		case err != nil && canceled(ctx):
+			return nil, err
+		case err != nil:
+			// One bad job never hides the others.
+			d.cfg.Logger.Warn("a job cannot be read", "job", string(l.id), "error", err)
+			if errors.Is(err, driver.ErrTransient) || errors.Is(err, driver.ErrDenied) {
+				return nil, err
+			}
+		default:
+			out = append(out, job)
+		}
+	}
+	return out, nil
+}
+
+// Stop cancels a job. What Nomad knows of it stays known.
+func (d *Driver) Stop(ctx context.Context, id driver.JobID) error {
+	defer d.hold(id)()
+	f, job, err := d.get(ctx, id)
+	if err != nil {
+		return fmt.Errorf("stop %s: %w", id, err)
+	}
+	if job.State.Ended() || f.stopped() {
+		return nil
+	}
+	defer d.acted(id)
+	if err := d.c.stop(ctx, f.at); err != nil {
+		return fmt.Errorf("stop %s: %w", id, err)
+	}
+	if f.parent == nil {
+		return nil
+	}
+	// It may have begun just then.
+	if f, err = d.observe(ctx, id); err != nil {
+		return fmt.Errorf("stop %s: %w", id, err)
+	}
+	if f.parent == nil && !f.stopped() {
+		if err := d.c.stop(ctx, f.at); err != nil {
+			return fmt.Errorf("stop %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// outlooks is for how long a dry run counts.
+const outlooks = 10 * time.Second
+
+// Outlook tells that a restart would not wait, where a dry run says that there is room.
+// Nomad does not tell how long one would wait that does.
+func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, error) {
+	defer d.hold(id)()
+	f, job, err := d.glance(ctx, id)
+	if err != nil {
+		return driver.Outlook{}, fmt.Errorf("outlook of %s: %w", id, err)
+	}
+	a := f.latest()
+	if job.State.Ended() || f.parent != nil || a == nil || view.Over(a) {
+		return driver.Outlook{}, nil
+	}
+	d.mu.Lock()
+	known, ok := d.outlooks[id]
+	d.mu.Unlock()
+	if ok && known.alloc == a.ID && time.Since(known.at) < outlooks {
+		return known.outlook(), nil
+	}
+	known = dryRun{alloc: a.ID, at: time.Now()}
+	target, err := d.target(f, spec.Mark{Intent: "outlook", Cause: driver.CauseIntent})
+	if err != nil {
+		return driver.Outlook{}, nil //nolint:nilerr // a job that is only observed is not restarted
+	}
+	plan, err := d.c.plan(ctx, f.at, target)
+	if err != nil && !errors.Is(err, driver.ErrDenied) {
+		return driver.Outlook{}, fmt.Errorf("outlook of %s: %w", id, err)
+	}
+	known.room = err == nil && len(plan.FailedTGAllocs) == 0
+	d.mu.Lock()
+	d.outlooks[id] = known
+	d.mu.Unlock()
+	return known.outlook(), nil
+}
+
+// dryRun is whether there was room for a restart of an allocation.
+type dryRun struct {
+	alloc string
+	at    time.Time
+	room  bool
+}
+
+func (r dryRun) outlook() driver.Outlook {
+	if !r.room {
+		return driver.Outlook{}
+	}
+	var none time.Duration
+	return driver.Outlook{Wait: &none}
+}

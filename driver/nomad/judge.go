@@ -1,0 +1,162 @@
+package nomad
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/hashicorp/nomad/api"
+	"golang.org/x/sys/unix"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/nomad/spec"
+	"pitchpipe/driver/nomad/view"
+)
+
+// Check is the dry run of Advance.
+func (d *Driver) Check(ctx context.Context, in driver.Intent) error {
+	defer d.hold(in.Job)()
+	f, job, err := d.get(ctx, in.Job)
+	if err != nil {
+		return fmt.Errorf("check: %w", err)
+	}
+	if job.State.Ended() {
+		return fmt.Errorf("check: job %s has ended: %w", in.Job, driver.ErrConflict)
+	}
+	if err := d.judge(ctx, f, in); err != nil {
+		return fmt.Errorf("check: job %s: %w", in.Job, err)
+	}
+	return nil
+}
+
+// target is the job to register for a mark, under the id that the job runs under.
+func (d *Driver) target(f *facts, m spec.Mark) (*api.Job, error) {
+	if why := spec.ObservedOnly(f.own); why != "" {
+		return nil, fmt.Errorf("%s: %w", why, driver.ErrUnsupported)
+	}
+	job, err := spec.Apply(f.own, m)
+	if err != nil {
+		return nil, err
+	}
+	f.rename(job)
+	return job, nil
+}
+
+// rename gives a specification the names of the job that runs: the child's of a held
+// job that has begun.
+func (f *facts) rename(job *api.Job) {
+	job.ID, job.Name, job.ParentID, job.Namespace, job.Region = &f.at.id, f.job.Name, f.job.ParentID, f.job.Namespace, f.job.Region
+}
+
+// judge refuses an intent that this cluster or this job cannot follow. Nothing was
+// done yet.
+func (d *Driver) judge(ctx context.Context, f *facts, in driver.Intent) error {
+	if why := spec.ObservedOnly(f.own); why != "" {
+		return fmt.Errorf("%s: %w", why, driver.ErrUnsupported)
+	}
+	if f.foreign {
+		return fmt.Errorf("it was changed by a controller whose journal is not here: register it anew to have it changed: %w", driver.ErrUnsupported)
+	}
+	job, err := d.target(f, markOf(in))
+	if err != nil {
+		return err
+	}
+	if in.Change.TimeLimit > 0 {
+		if err := d.knowsLimits(ctx); err != nil {
+			return err
+		}
+	}
+	if in.Change.Cores > 0 || in.Change.MemoryBytes > 0 {
+		if err := d.fits(ctx, job); err != nil {
+			return err
+		}
+	}
+	if d.queued(f) {
+		return d.c.validate(ctx, f.at, job)
+	}
+	if err := checkpoint(in.Checkpoint); err != nil {
+		return err
+	}
+	return d.room(ctx, f, job)
+}
+
+// room refuses what could not be placed now: Nomad would keep it for the moment when
+// there is room, and end the running attempt then.
+func (d *Driver) room(ctx context.Context, f *facts, job *api.Job) error {
+	plan, err := d.c.plan(ctx, f.at, job)
+	if err != nil {
+		return err
+	}
+	if len(plan.FailedTGAllocs) > 0 {
+		return fmt.Errorf("there is no room for the change now (%s), and the attempt would be ended when there is: %w",
+			view.Failures(plan.FailedTGAllocs), driver.ErrUnsupported)
+	}
+	if plan.Annotations == nil {
+		return nil
+	}
+	for name, u := range plan.Annotations.DesiredTGUpdates {
+		if u.DestructiveUpdate > 1 || u.Place > 1 || u.Migrate > 0 || u.Canary > 0 {
+			return fmt.Errorf("group %s: more than its one allocation would be touched: %w", name, driver.ErrUnsupported)
+		}
+	}
+	return nil
+}
+
+func checkpoint(cp *driver.Checkpoint) error {
+	switch {
+	case cp == nil:
+		return fmt.Errorf("a running job is not touched without a checkpoint: %w", driver.ErrUnsupported)
+	case unix.SignalNum(cp.SignalName()) == 0:
+		return fmt.Errorf("signal %q: %w", cp.Signal, driver.ErrInvalid)
+	case cp.Exit == 0 && cp.Done == "":
+		return fmt.Errorf("a checkpoint that says neither by which exit status nor by which line it is known: %w", driver.ErrInvalid)
+	}
+	if _, err := regexp.Compile(cp.Done); err != nil {
+		return fmt.Errorf("checkpoint: %w: %w", driver.ErrInvalid, err)
+	}
+	return nil
+}
+
+// queued tells whether nothing of a job runs that would have to save first: it waits
+// for room, for its time, or for its next start in place after a failure.
+func (d *Driver) queued(f *facts) bool {
+	a := f.latest()
+	return a == nil || view.Over(a) || view.TaskOf(a, f.task).Waits
+}
+
+// limited is a job with a time limit, which Nomad knows since 2.0. Others drop it.
+const limited = `job "limit" {
+  type = "batch"
+  group "g" {
+    max_run_duration = "1h"
+    task "t" {
+      driver = "raw_exec"
+      config { command = "true" }
+    }
+  }
+}`
+
+// knowsLimits refuses a time limit where Nomad knows none.
+func (d *Driver) knowsLimits(ctx context.Context) error {
+	d.mu.Lock()
+	known := d.limits
+	d.mu.Unlock()
+	if known == nil {
+		in := &api.JobsParseRequest{JobHCL: limited, Canonicalize: true}
+		job := &api.Job{}
+		_, err := d.c.api.Raw().Write("/v1/jobs/parse", in, job, order(ctx, d.own))
+		if err = asked("whether Nomad knows time limits", err); err != nil && !errors.Is(err, driver.ErrInvalid) {
+			return err
+		}
+		yes := err == nil && len(job.TaskGroups) == 1 && job.TaskGroups[0].MaxRunDuration != nil
+		known = &yes
+		d.mu.Lock()
+		d.limits = known
+		d.mu.Unlock()
+	}
+	if !*known {
+		return fmt.Errorf("this Nomad knows no max_run_duration: %w", driver.ErrUnsupported)
+	}
+	return nil
+}

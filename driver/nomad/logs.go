@@ -1,0 +1,125 @@
+package nomad
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/nomad/view"
+)
+
+// Logs returns what the job's attempts wrote to their standard output, one behind the
+// other, from byte offset on, as far as it is written. What Nomad has rotated away or
+// collected is missing.
+func (d *Driver) Logs(ctx context.Context, id driver.JobID, offset int64) (io.ReadCloser, error) {
+	if offset < 0 {
+		return nil, fmt.Errorf("logs of %s: offset %d: %w", id, offset, driver.ErrInvalid)
+	}
+	release := d.hold(id)
+	f, _, err := d.glance(ctx, id)
+	release()
+	if err != nil {
+		return nil, fmt.Errorf("logs of %s: %w", id, err)
+	}
+	var parts []io.ReadCloser
+	for _, a := range f.allocs {
+		// What runs for a moment before Nomad's servers know of it is no attempt yet.
+		if f.rec != nil && slices.Contains(f.rec.Ignored, a.ID) || view.TaskOf(a, f.task).Began.IsZero() {
+			continue
+		}
+		if offset > 0 {
+			size, err := d.outputSize(ctx, f.at, a.ID, f.task)
+			if err != nil {
+				return nil, errors.Join(fmt.Errorf("logs of %s: %w", id, err), closeAll(parts))
+			}
+			if offset >= size {
+				offset -= size
+				continue
+			}
+		}
+		out, err := d.output(ctx, f.at, a.ID, f.task, offset)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("logs of %s: %w", id, err), closeAll(parts))
+		}
+		offset = 0
+		parts = append(parts, out)
+	}
+	readers := make([]io.Reader, len(parts))
+	for i, p := range parts {
+		readers[i] = p
+	}
+	return &joined{Reader: io.MultiReader(readers...), parts: parts}, nil
+}
+
+// joined reads several outputs as one.
+type joined struct {
+	io.Reader
+	parts []io.ReadCloser
+}
+
+func (j *joined) Close() error { return closeAll(j.parts) }
+
+func closeAll(parts []io.ReadCloser) error {
+	var errs []error
+	for _, p := range parts {
+		errs = append(errs, p.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// output reads the standard output of one allocation's task, empty where there is none
+// yet or no more.
+func (d *Driver) output(ctx context.Context, at where, alloc, task string, offset int64) (io.ReadCloser, error) {
+	v := url.Values{
+		"task": {task}, "type": {"stdout"}, "plain": {"true"}, "origin": {"start"}, "offset": {strconv.FormatInt(offset, 10)},
+	}
+	out, err := d.c.api.Raw().Response("/v1/client/fs/logs/"+url.PathEscape(alloc)+"?"+v.Encode(), query(ctx, at.namespace))
+	if err != nil {
+		if err = asked("output of "+alloc, err); absent(err) {
+			return io.NopCloser(strings.NewReader("")), nil
+		}
+		return nil, err
+	}
+	return out, nil
+}
+
+// outputSize is how long the standard output of a task is.
+func (d *Driver) outputSize(ctx context.Context, at where, alloc, task string) (int64, error) {
+	var files []*api.AllocFileInfo
+	path := "/v1/client/fs/ls/" + url.PathEscape(alloc) + "?" + url.Values{"path": {"alloc/logs"}}.Encode()
+	if _, err := d.c.api.Raw().Query(path, &files, query(ctx, at.namespace)); err != nil {
+		if err = asked("output of "+alloc, err); absent(err) {
+			return 0, nil
+		}
+		return 0, err
+	}
+	size := int64(0)
+	for _, f := range files {
+		rest, ok := strings.CutPrefix(f.Name, task+".stdout.")
+		if _, err := strconv.Atoi(rest); ok && err == nil {
+			size += f.Size
+		}
+	}
+	return size, nil
+}
+
+// absent tells whether there is no output, rather than that it could not be read.
+func absent(err error) bool {
+	if errors.Is(err, driver.ErrNotFound) {
+		return true
+	}
+	for _, text := range []string{"not started yet", "no such file", "log entry for task", "state for allocation", "Unknown allocation"} {
+		if strings.Contains(err.Error(), text) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,47 @@
+package nomad_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"pitchpipe/driver/drivertest"
+	"pitchpipe/test/nomadagent"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := program(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path)) //nolint:gosec // made by program
+	}
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			println(err.Error())
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	nomadagent.Both(t, nomadagent.Options{}, func(t *testing.T, a *nomadagent.Agent) {
+		// Jobs as large as the node need one that nobody else uses.
+		var node sync.RWMutex
+		drivertest.Run(t, func(t *testing.T) drivertest.Harness {
+			t.Helper()
+			if strings.Contains(t.Name(), "do_not_fit_beside_each_other") {
+				node.Lock()
+				t.Cleanup(node.Unlock)
+			} else {
+				node.RLock()
+				t.Cleanup(node.RUnlock)
+			}
+			return newBench(t, a.Client(t), nil).harness(t)
+		})
+	})
+}

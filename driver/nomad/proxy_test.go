@@ -1,0 +1,100 @@
+package nomad_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/hashicorp/nomad/api"
+)
+
+// proxy stands between a driver and an agent: tests look at what is asked, act just
+// before it is, and cut answers off.
+type proxy struct {
+	mu     sync.Mutex
+	before func(*http.Request)                        // called with each request
+	cut    func(r *http.Request) (before, after bool) // the request or its answer is lost
+	asked  []string                                   // METHOD PATH of what may change something
+}
+
+// call is a request that changes something: a registration, a stop, a signal.
+func call(r *http.Request) bool {
+	return r.Method != http.MethodGet && !strings.HasSuffix(r.URL.Path, "/plan") && !strings.HasPrefix(r.URL.Path, "/v1/validate") && r.URL.Path != "/v1/jobs/parse"
+}
+
+// registers tells whether the request registers a job.
+func registers(r *http.Request) bool {
+	return r.Method != http.MethodGet && (r.URL.Path == "/v1/jobs" || strings.HasPrefix(r.URL.Path, "/v1/job/") && !strings.HasSuffix(r.URL.Path, "/plan")) && r.Method != http.MethodDelete
+}
+
+// client is one that goes through the proxy to the agent of another.
+func (p *proxy) client(t *testing.T, to *api.Client) *api.Client {
+	t.Helper()
+	target, err := url.Parse(to.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward := httputil.NewSingleHostReverseProxy(target) //nolint:staticcheck // the path stays as it is
+	forward.FlushInterval = -1
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.mu.Lock()
+		before, cut := p.before, p.cut
+		if call(r) {
+			p.asked = append(p.asked, r.Method+" "+r.URL.Path)
+		}
+		p.mu.Unlock()
+		if before != nil {
+			before(r)
+		}
+		lostBefore, lostAfter := false, false
+		if cut != nil {
+			lostBefore, lostAfter = cut(r)
+		}
+		if lostBefore {
+			panic(http.ErrAbortHandler)
+		}
+		if lostAfter {
+			body, _ := io.ReadAll(r.Body) //nolint:errcheck // of a test
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			forward.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	c, err := api.NewClient(&api.Config{Address: server.URL, HttpClient: server.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func (p *proxy) set(f func(*proxy)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f(p)
+}
+
+// count is how often something was asked whose METHOD PATH contains the words.
+func (p *proxy) count(words ...string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, a := range p.asked {
+		all := true
+		for _, w := range words {
+			all = all && strings.Contains(a, w)
+		}
+		if all {
+			n++
+		}
+	}
+	return n
+}

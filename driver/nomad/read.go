@@ -1,0 +1,261 @@
+package nomad
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/nomad/spec"
+	"pitchpipe/driver/nomad/view"
+)
+
+// facts are what was read of one job in one call.
+type facts struct {
+	id     driver.JobID
+	at     where    // of the job that runs: for a held one that has begun, its child
+	job    *api.Job // as it is registered
+	parent *api.Job // of a held job that has not begun: the same as job
+	allocs []*api.AllocationListStub
+	rec    *record // nil: there is none
+
+	own     *api.Job   // what its owner wrote
+	mark    *spec.Mark // of the present version, where it was registered here
+	foreign bool       // it was changed by one whose journal is not here
+	task    string     // the main task's name
+
+	blocked *api.Evaluation
+	busy    bool // an evaluation is to be worked on
+}
+
+// latest is the allocation that the job is in now, nil where there is none.
+func (f *facts) latest() *api.AllocationListStub {
+	for _, a := range slices.Backward(f.allocs) {
+		if f.rec == nil || !slices.Contains(f.rec.Ignored, a.ID) {
+			return a
+		}
+	}
+	return nil
+}
+
+// alloc finds an allocation, nil where Nomad has forgotten it.
+func (f *facts) alloc(id string) *api.AllocationListStub {
+	for _, a := range f.allocs {
+		if a.ID == id {
+			return a
+		}
+	}
+	return nil
+}
+
+func (f *facts) version() uint64 { return deref(f.job.Version) }
+func (f *facts) stopped() bool   { return deref(f.job.Stop) }
+func (f *facts) dead() bool      { return deref(f.job.Status) == "dead" }
+
+// waits is when a held job begins that has not begun.
+func (f *facts) waits() time.Time {
+	if f.parent == nil || f.rec == nil {
+		return time.Time{}
+	}
+	return f.rec.Wait
+}
+
+func deref[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
+
+// observe reads a job and its allocations anew. The caller holds the job.
+func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
+	at := place(id)
+	if !d.sees(at.namespace) {
+		return nil, fmt.Errorf("job %s: namespace %s is not seen here: %w", id, at.namespace, driver.ErrNotFound)
+	}
+	rec, err := d.load(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	job, err := d.c.job(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	if rec != nil && rec.Index == 0 && rec.Own != nil {
+		defer func() { rec.Index = deref(job.CreateIndex) }()
+	}
+	if rec != nil && rec.Index != 0 && rec.Index != deref(job.CreateIndex) {
+		// Its owner purged the job and made another of that id.
+		d.cfg.Logger.Info("another job has the id", "job", string(id))
+		rec = &record{Job: id, Closed: rec.Closed, saved: rec.saved}
+	}
+	f := &facts{id: id, at: at, job: job, rec: rec}
+	if rec != nil && rec.Held {
+		if err := d.begun(ctx, f); err != nil {
+			return nil, err
+		}
+	}
+	if f.allocs, err = d.c.allocations(ctx, f.at); err != nil {
+		return nil, err
+	}
+	if err := d.understand(f); err != nil {
+		return nil, err
+	}
+	if a := f.latest(); a == nil || view.Over(a) || rec != nil && rec.Moving != nil {
+		if !f.dead() || rec != nil && rec.Moving != nil {
+			if f.blocked, f.busy, err = d.c.evaluations(ctx, f.at); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return f, nil
+}
+
+// begun looks whether Nomad has started a held job. What it has started is the job from
+// then on, and the schedule, which has had its one time, is taken away.
+func (d *Driver) begun(ctx context.Context, f *facts) error {
+	children, err := d.c.children(ctx, f.at)
+	if err != nil {
+		return err
+	}
+	if len(children) == 0 && f.rec.Child == "" {
+		f.parent = f.job
+		return nil
+	}
+	if f.rec.Child == "" {
+		f.rec.Child, f.rec.Ours = children[0].ID, nil // its versions begin anew
+		if err := d.save(ctx, f.rec); err != nil {
+			return err
+		}
+	}
+	if !f.stopped() {
+		if err := d.c.stop(ctx, f.at); err != nil {
+			return err
+		}
+	}
+	for _, c := range children {
+		if c.ID != f.rec.Child && !c.Stop {
+			d.cfg.Logger.Warn("a second start of one job is stopped", "job", string(f.id), "child", c.ID)
+			if err := d.c.stop(ctx, where{f.at.namespace, c.ID}); err != nil {
+				return err
+			}
+		}
+	}
+	f.at.id = f.rec.Child
+	job, err := d.c.job(ctx, f.at)
+	if err != nil {
+		return err
+	}
+	f.job = job
+	return nil
+}
+
+// understand tells whose the present version is.
+func (d *Driver) understand(f *facts) error {
+	m, marked := spec.Marked(f.job)
+	owner, err := spec.Owner(f.job)
+	if err != nil {
+		return err
+	}
+	r := f.rec
+	if r != nil && r.Own != nil && marked && r.ours(f, m) {
+		f.mark, f.own = &m, r.Own
+	} else {
+		if r != nil && r.Own != nil && r.Index == 0 && !marked && f.version() == 0 {
+			// What was registered here, as Nomad writes it out.
+			owner.Periodic, owner.Name = r.Own.Periodic, r.Own.Name
+			r.Own = owner
+		}
+		f.own, f.foreign = owner, marked && (r == nil || r.Own == nil)
+		if r != nil && r.Own != nil && (f.parent == nil && !r.Held || !spec.Same(owner, r.Own)) {
+			// A registration of the owner: what he wrote now is his own.
+			if !spec.Same(owner, r.Own) {
+				r.Own, r.Submission = owner, nil
+			}
+			r.Expect = nil
+		}
+		if r != nil && r.Own != nil {
+			f.own = r.Own
+		}
+	}
+	if _, t := spec.Main(f.job); t != nil {
+		f.task = t.Name
+	}
+	return nil
+}
+
+// ours tells whether the present version was registered here, and notes it.
+func (r *record) ours(f *facts, m spec.Mark) bool {
+	v := f.version()
+	if known, ok := r.Ours[v]; ok {
+		return known.Is(m)
+	}
+	e := r.Expect
+	fits := e != nil && e.Mark.Is(m) && (e.Version == v || r.Held && v == 0)
+	if !fits {
+		return false
+	}
+	if r.Ours == nil {
+		r.Ours = map[uint64]spec.Mark{}
+	}
+	r.Ours[v] = m
+	return true
+}
+
+// look makes the job of the facts and keeps what is to be remembered of its attempts.
+func (d *Driver) look(f *facts) driver.Job {
+	in := view.Input{
+		ID: f.id, Job: f.job, Own: f.own, Task: f.task, Waits: f.waits(), Allocs: f.allocs, Blocked: f.blocked,
+	}
+	r := f.rec
+	if r != nil {
+		in.Marks, in.Known, in.Ignored, in.Finished, in.Goes = r.Ours, r.Attempts, r.Ignored, r.Finished, d.goes(f) != stays
+	}
+	j, known := view.Job(in)
+	j.Filename, j.Fingerprint = place(f.id).id+".nomad.json", d.fingerprint(f.own)
+	if r == nil {
+		j.Source = source(f.own)
+		return j
+	}
+	r.Attempts = known
+	j.Request, j.Variables = r.Request, r.Variables
+	if !r.Submitted.IsZero() {
+		j.Submitted = r.Submitted
+	}
+	if j.Source = r.Source; j.Source != nil {
+		j.Filename = r.Filename
+	} else {
+		j.Source = source(f.own)
+	}
+	if n := len(j.Attempts); n == 0 || f.mark != nil && j.State == driver.Pending {
+		if f.mark != nil {
+			j.Change = f.mark.Change.Clone()
+		}
+	}
+	return j
+}
+
+func (d *Driver) fingerprint(own *api.Job) string {
+	sum, err := spec.Fingerprint(own)
+	if err != nil {
+		d.cfg.Logger.Error("a job without a fingerprint", "error", err)
+	}
+	return sum
+}
+
+// forgotten is a job on record that Nomad does not know any more.
+func (d *Driver) forgotten(ctx context.Context, id driver.JobID, err error) (driver.Job, bool) {
+	if !errors.Is(err, driver.ErrNotFound) {
+		return driver.Job{}, false
+	}
+	r, lerr := d.load(ctx, id)
+	if lerr != nil || r == nil || r.Last == nil {
+		return driver.Job{}, false
+	}
+	return *r.Last, true
+}

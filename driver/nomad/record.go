@@ -1,0 +1,168 @@
+package nomad
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/nomad/spec"
+	"pitchpipe/driver/nomad/view"
+)
+
+// recordVersion is that of the records.
+const recordVersion = 1
+
+// phase is how far an intent got.
+type phase string
+
+const (
+	asking   phase = "asking"   // it is asked to save
+	changing phase = "changing" // it saved, or waits: the change is being registered
+)
+
+// moving is the intent in progress.
+type moving struct {
+	Intent    driver.Intent `json:"intent"`
+	Phase     phase         `json:"phase"`
+	Queued    bool          `json:"queued,omitempty"` // nothing ran when the intent came
+	Alloc     string        `json:"alloc,omitempty"`  // that ran when the intent came
+	Since     int64         `json:"since,omitempty"`  // its last event then, by its node's clock
+	Offset    int64         `json:"offset,omitempty"` // of its output then
+	Asked     time.Time     `json:"asked,omitzero"`
+	Signalled bool          `json:"signalled,omitempty"` // for certain
+	Before    uint64        `json:"before"`              // the job's version when the intent came
+	Newest    uint64        `json:"newest,omitempty"`    // creation of the latest allocation then
+	Saved     bool          `json:"saved,omitempty"`
+}
+
+// late is an allocation that was asked to save: where it is seen to have left for that
+// reason, it is ours to have it run again.
+type late struct {
+	Alloc string `json:"alloc"`
+	Since int64  `json:"since"`
+	Exit  int    `json:"exit"`
+}
+
+// expected is the version that the next registration makes.
+type expected struct {
+	Version uint64    `json:"version"`
+	Mark    spec.Mark `json:"mark"`
+}
+
+// record is what is known of one job beside what Nomad says.
+type record struct {
+	Version   int               `json:"version"`
+	Job       driver.JobID      `json:"job"`
+	Index     uint64            `json:"index,omitempty"` // of the job's creation; 0: not seen yet
+	Request   driver.RequestID  `json:"request,omitempty"`
+	Filename  string            `json:"filename,omitempty"`
+	Source    []byte            `json:"source,omitempty"`
+	Variables map[string]string `json:"variables,omitempty"`
+	Submitted time.Time         `json:"submitted,omitzero"`
+
+	Own        *api.Job           `json:"own,omitempty"`
+	Submission *api.JobSubmission `json:"submission,omitempty"` // of the owner
+
+	Held  bool      `json:"held,omitempty"`  // it was registered to begin at a time
+	Wait  time.Time `json:"wait,omitzero"`   // that time
+	Child string    `json:"child,omitempty"` // the job that Nomad made of it then
+
+	Expect   *expected                  `json:"expect,omitempty"`
+	Ours     map[uint64]spec.Mark       `json:"ours,omitempty"` // versions that were registered here
+	Moving   *moving                    `json:"moving,omitempty"`
+	Late     *late                      `json:"late,omitempty"`
+	Closed   map[string]driver.StepKind `json:"closed,omitempty"` // intents that ended, and how
+	Attempts []view.Known               `json:"attempts,omitempty"`
+	Ignored  []string                   `json:"ignored,omitempty"`  // allocations that ran finished work again
+	Finished bool                       `json:"finished,omitempty"` // its work is done; what runs of it is to be stopped
+	Last     *driver.Job                `json:"last,omitempty"`     // how it ended
+
+	saved []byte // as the journal has it
+}
+
+// claim is what is known of a request.
+type claim struct {
+	Version int              `json:"version"`
+	Request driver.RequestID `json:"request"`
+	Job     driver.JobID     `json:"job"`
+}
+
+func recordName(id driver.JobID) string         { return "job-" + digest(string(id), 40) }
+func claimName(request driver.RequestID) string { return "request-" + digest(string(request), 40) }
+
+// load reads a job's record, nil where there is none.
+func (d *Driver) load(ctx context.Context, id driver.JobID) (*record, error) {
+	data, err := d.cfg.Journal.Load(ctx, recordName(id))
+	if errors.Is(err, ErrNoRecord) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("record of job %s: %w: %w", id, driver.ErrTransient, err)
+	}
+	r := &record{}
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, fmt.Errorf("record of job %s: %w", id, err)
+	}
+	if r.Version != recordVersion || r.Job != id {
+		return nil, fmt.Errorf("record of job %s: version %d of job %q is not known: %w", id, r.Version, r.Job, driver.ErrInvalid)
+	}
+	r.saved = data
+	return r, nil
+}
+
+// save makes a record durable. What the journal has already is not written again.
+func (d *Driver) save(ctx context.Context, r *record) error {
+	r.Version = recordVersion
+	data, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("record of job %s: %w", r.Job, err)
+	}
+	if string(data) == string(r.saved) {
+		return nil
+	}
+	if err := d.cfg.Journal.Save(ctx, recordName(r.Job), data); err != nil {
+		return fmt.Errorf("record of job %s: %w: %w", r.Job, driver.ErrTransient, err)
+	}
+	r.saved = data
+	d.remember(r)
+	return nil
+}
+
+// close ends the intent in progress.
+func (r *record) close(kind driver.StepKind) {
+	if r.Closed == nil {
+		r.Closed = map[string]driver.StepKind{}
+	}
+	r.Closed[r.Moving.Intent.ID] = kind
+	m := r.Moving
+	if cp := m.Intent.Checkpoint; m.Signalled && cp != nil && cp.Exit != 0 {
+		r.Late = &late{Alloc: m.Alloc, Since: m.Since, Exit: cp.Exit}
+	}
+	r.Moving = nil
+}
+
+// loadName reads a record by its name in the journal, nil where it is none of a job.
+func (d *Driver) loadName(ctx context.Context, name string) (*record, error) {
+	if !strings.HasPrefix(name, "job-") {
+		return nil, nil
+	}
+	data, err := d.cfg.Journal.Load(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	r := &record{}
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, err
+	}
+	if r.Version != recordVersion || recordName(r.Job) != name {
+		return nil, fmt.Errorf("version %d of job %q is not known: %w", r.Version, r.Job, driver.ErrInvalid)
+	}
+	r.saved = data
+	return r, nil
+}

@@ -1,0 +1,143 @@
+package spec
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile/mark"
+)
+
+// Apply is the owner's job with the change of the mark. It is the job to register
+// whatever was changed before: a change is always one from the owner's own.
+func Apply(own *api.Job, m Mark) (*api.Job, error) {
+	if why := ObservedOnly(own); why != "" {
+		return nil, fmt.Errorf("%s: %w", why, driver.ErrUnsupported)
+	}
+	if err := judge(m.Change); err != nil {
+		return nil, err
+	}
+	job, err := Owner(own)
+	if err != nil {
+		return nil, err
+	}
+	g, t := Main(job)
+	if t.Resources == nil {
+		t.Resources = &api.Resources{}
+	}
+	c := m.Change
+	if c.Cores > 0 {
+		// Nomad refuses both.
+		t.Resources.CPU, t.Resources.Cores = nil, &c.Cores
+	}
+	if c.MemoryBytes > 0 {
+		mib := int((c.MemoryBytes + mebibyte - 1) / mebibyte)
+		t.Resources.MemoryMB = &mib
+		if limit := number(t.Resources.MemoryMaxMB); limit > 0 && limit < mib {
+			t.Resources.MemoryMaxMB = &mib
+		}
+	}
+	if c.TimeLimit > 0 {
+		g.MaxRunDuration = &c.TimeLimit
+	}
+	if t.Env == nil {
+		t.Env = map[string]string{}
+	}
+	maps.Copy(t.Env, c.Env)
+	if err := setArgs(t, c.Args); err != nil {
+		return nil, err
+	}
+	t.Env[Variable] = m.word()
+	return job, write(g, m)
+}
+
+// judge refuses what no job can be given.
+func judge(c driver.Change) error {
+	const largest = 1 << 20
+	switch {
+	case c.Cores < 0 || c.MemoryBytes < 0 || c.TimeLimit < 0:
+		return fmt.Errorf("less than nothing: %w", driver.ErrInvalid)
+	case c.Cores > largest || c.MemoryBytes/mebibyte > 1<<40:
+		return fmt.Errorf("more than any node has: %w", driver.ErrInvalid)
+	case c.TimeLimit > 0 && c.TimeLimit < time.Second:
+		return fmt.Errorf("a time limit of %v: %w", c.TimeLimit, driver.ErrInvalid)
+	case len(c.Live) > 0:
+		return fmt.Errorf("an allocation of Nomad gets no settings file: %w", driver.ErrUnsupported)
+	}
+	for name := range c.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			return fmt.Errorf("variable %q: %w", name, driver.ErrInvalid)
+		}
+		if strings.HasPrefix(name, "NOMAD_") || strings.HasPrefix(name, "PITCHPIPE_") {
+			return fmt.Errorf("variable %s is not a job's to set: %w", name, driver.ErrInvalid)
+		}
+	}
+	for flag := range c.Args {
+		if !strings.HasPrefix(flag, "-") {
+			return fmt.Errorf("flag %q: want one that begins with -: %w", flag, driver.ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// setArgs changes flags of the task's command line.
+func setArgs(t *api.Task, args map[string]string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if Argv(t) == nil && t.Driver != "docker" {
+		return fmt.Errorf("the task has no command line: %w", driver.ErrUnsupported)
+	}
+	if t.Config == nil {
+		t.Config = map[string]any{}
+	}
+	command := text(t.Config["command"])
+	run, inner, list, wrapped := mark.Unwrap(command, words(t.Config["args"]))
+	list = Replace(list, args)
+	if wrapped {
+		_, list = mark.Wrap(run, inner, list)
+	}
+	t.Config["args"] = list
+	return nil
+}
+
+// Replace sets flags of a command line: "--k v" and "--k=v" are replaced where they
+// stand, all of them, and what is not there is appended in the order of the names. What
+// stands behind "--" are no flags.
+func Replace(argv []string, args map[string]string) []string {
+	var out, rest []string
+	flags := argv
+	if i := slices.Index(argv, "--"); i >= 0 {
+		flags, rest = argv[:i], argv[i:]
+	}
+	found := map[string]bool{}
+	for i := 0; i < len(flags); i++ {
+		name, _, joined := strings.Cut(flags[i], "=")
+		value, ok := args[name]
+		switch {
+		case !ok:
+			out = append(out, flags[i])
+		case joined:
+			out = append(out, name+"="+value)
+			found[name] = true
+		case i+1 < len(flags):
+			out = append(out, name, value)
+			found[name] = true
+			i++
+		default: // a flag at the end without its value
+			out = append(out, name, value)
+			found[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		if !found[name] {
+			out = append(out, name, args[name])
+		}
+	}
+	return append(out, rest...)
+}

@@ -1,0 +1,194 @@
+package spec
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+)
+
+// Clone copies a job.
+func Clone(job *api.Job) (*api.Job, error) {
+	data, err := json.Marshal(job)
+	if err != nil {
+		return nil, fmt.Errorf("copying a job: %w: %w", driver.ErrInvalid, err)
+	}
+	return Decode(data)
+}
+
+// Decode reads the JSON of a job: the job itself, or an object whose Job it is, as
+// `nomad job inspect` prints it.
+func Decode(data []byte) (*api.Job, error) {
+	var wrapped struct{ Job *api.Job }
+	if err := json.Unmarshal(data, &wrapped); err != nil {
+		return nil, fmt.Errorf("reading a job: %w: %w", driver.ErrInvalid, err)
+	}
+	job := wrapped.Job
+	if job == nil {
+		job = &api.Job{}
+		if err := json.Unmarshal(data, job); err != nil {
+			return nil, fmt.Errorf("reading a job: %w: %w", driver.ErrInvalid, err)
+		}
+	}
+	for _, g := range job.TaskGroups {
+		if g == nil || slices.Contains(g.Tasks, nil) {
+			return nil, fmt.Errorf("reading a job: a group or task that is null: %w", driver.ErrInvalid)
+		}
+	}
+	return job, nil
+}
+
+// Owner is what the owner of a job wrote: a copy without what servers add to a
+// registered job and without what a change leaves in it. It can be registered.
+func Owner(job *api.Job) (*api.Job, error) {
+	own, err := Clone(job)
+	if err != nil {
+		return nil, err
+	}
+	own.Stop, own.Status, own.StatusDescription, own.Stable = nil, nil, nil, nil
+	own.Version, own.SubmitTime, own.CreateIndex, own.ModifyIndex, own.JobModifyIndex = nil, nil, nil, nil, nil
+	own.NomadTokenID, own.VersionTag = nil, nil
+	for _, g := range own.TaskGroups {
+		unmark(g)
+		if g.Scaling != nil {
+			g.Scaling.ID, g.Scaling.Namespace, g.Scaling.Target = "", "", nil
+			g.Scaling.CreateIndex, g.Scaling.ModifyIndex = 0, 0
+		}
+		g.Constraints = written(g.Constraints)
+		for _, t := range g.Tasks {
+			delete(t.Env, Variable)
+			if len(t.Env) == 0 {
+				t.Env = nil
+			}
+			t.Constraints = written(t.Constraints)
+		}
+	}
+	return own, nil
+}
+
+// implicit are the left sides of constraints that servers add to a job at its
+// registration.
+var implicit = []string{"${attr.os.signals}", "${attr.vault.version}", "${attr.nomad.service_discovery}", "${attr.consul.version}", "${attr.plugins.cni.version.bridge}"}
+
+// written leaves out the constraints that servers add.
+func written(cs []*api.Constraint) []*api.Constraint {
+	out := slices.DeleteFunc(slices.Clone(cs), func(c *api.Constraint) bool {
+		return slices.Contains(implicit, c.LTarget) && (c.Operand == "set_contains" || c.Operand == "semver" || c.Operand == "=")
+	})
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// Fingerprint identifies what the owner wrote, whatever the job's id: equal for a job
+// file and for the job that Nomad made of it.
+func Fingerprint(job *api.Job) (string, error) {
+	written, err := normal(job)
+	if err != nil {
+		return "", err
+	}
+	data, err := json.Marshal(written)
+	if err != nil {
+		return "", fmt.Errorf("encoding a job: %w: %w", driver.ErrInvalid, err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:16]), nil
+}
+
+// Same tells whether two jobs were written alike.
+func Same(a, b *api.Job) bool {
+	fa, err := Fingerprint(a)
+	if err != nil {
+		return false
+	}
+	fb, err := Fingerprint(b)
+	return err == nil && fa == fb
+}
+
+// normal is the owner's job with Nomad's defaults, without what names it or says when
+// it begins, and without what is empty: servers write out what a file leaves out.
+func normal(job *api.Job) (any, error) {
+	own, err := Owner(job)
+	if err != nil {
+		return nil, err
+	}
+	if len(own.Datacenters) == 0 {
+		own.Datacenters = []string{"*"}
+	}
+	own.Canonicalize()
+	own.ID, own.Name, own.ParentID, own.Region, own.Namespace, own.Periodic = nil, nil, nil, nil, nil, nil
+	own.ConsulNamespace, own.VaultNamespace = nil, nil
+	own.Stop, own.Status, own.StatusDescription, own.Stable = nil, nil, nil, nil
+	own.Version, own.SubmitTime, own.CreateIndex, own.ModifyIndex, own.JobModifyIndex, own.NomadTokenID = nil, nil, nil, nil, nil, nil
+	if deref(own.NodePool) == api.NodePoolDefault {
+		own.NodePool = nil
+	}
+	if slices.Equal(own.Datacenters, []string{"*"}) {
+		own.Datacenters = nil
+	}
+	for _, g := range own.TaskGroups {
+		if g.Scaling != nil {
+			g.Scaling.ID, g.Scaling.Namespace, g.Scaling.Target = "", "", nil
+		}
+		for _, t := range g.Tasks {
+			unwrapCommand(t) // it has the name of one run
+			if id := t.Identity; id != nil && id.Name == "default" && !id.Env && !id.File && id.ChangeMode == "" && id.TTL == 0 {
+				t.Identity = nil // each task has it
+			}
+		}
+	}
+	data, err := json.Marshal(own)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a job: %w: %w", driver.ErrInvalid, err)
+	}
+	var tree any
+	if err := json.Unmarshal(data, &tree); err != nil {
+		return nil, fmt.Errorf("encoding a job: %w: %w", driver.ErrInvalid, err)
+	}
+	return prune(tree), nil
+}
+
+// prune leaves out what is empty, nil where nothing is left.
+func prune(v any) any {
+	switch x := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for k, v := range x {
+			if v = prune(v); v != nil {
+				out[k] = v
+			}
+		}
+		if len(out) == 0 {
+			return nil
+		}
+		return out
+	case []any:
+		if len(x) == 0 {
+			return nil
+		}
+		out := make([]any, len(x)) // its elements keep their places
+		for i, v := range x {
+			out[i] = prune(v)
+		}
+		return out
+	case string:
+		if x == "" {
+			return nil
+		}
+	case float64:
+		if x == 0 {
+			return nil
+		}
+	case bool:
+		if !x {
+			return nil
+		}
+	}
+	return v
+}

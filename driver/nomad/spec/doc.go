@@ -1,0 +1,18 @@
+// Package spec reads and rewrites the specification of a Nomad job.
+//
+// In come a job as Nomad shows it and a driver.Change; out come the job with the
+// change, what its owner asked for, the reason why a job is only observed, and a
+// fingerprint that is the same for a job file and for the job that Nomad made of it.
+//
+// # What is written into a changed job
+//
+// Cores go to resources.cores, and cpu is left out then: Nomad refuses both. Memory
+// goes to resources.memory in MiB, and to memory_max where that would be less. A time
+// limit is max_run_duration of the group. Variables go to the task's env; flags
+// replace "--k v" and "--k=v" in config.args, or are appended. Besides, a change leaves
+// a Mark in the scaling policy of the group, the one place of a job whose change
+// restarts nothing, and the variable PITCHPIPE_INTENT in the task's env, so that each
+// change is destructive to Nomad: an allocation has what its version says.
+//
+// The package is pure: it knows no clock and asks nobody.
+package spec

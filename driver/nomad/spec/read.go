@@ -1,0 +1,173 @@
+package spec
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile/identity"
+	"pitchpipe/driver/jobfile/mark"
+)
+
+const mebibyte = 1 << 20
+
+// Main returns the group and the task that do a job's work: those of a job with one
+// group, and in it one task beside prestart hooks and sidecars. Nil: there is no such.
+func Main(job *api.Job) (*api.TaskGroup, *api.Task) {
+	if len(job.TaskGroups) != 1 {
+		return nil, nil
+	}
+	g := job.TaskGroups[0]
+	var main *api.Task
+	for _, t := range g.Tasks {
+		if t.Lifecycle != nil && !t.Lifecycle.Empty() {
+			continue
+		}
+		if main != nil {
+			return g, nil
+		}
+		main = t
+	}
+	return g, main
+}
+
+// drivers are the task drivers whose command line and environment are understood.
+var drivers = []string{"raw_exec", "exec", "docker"}
+
+// ObservedOnly says why a job is seen but not changed; empty where it can be.
+func ObservedOnly(job *api.Job) string {
+	g, t := Main(job)
+	switch {
+	case job.Dispatched || job.ParentID != nil && *job.ParentID != "" && job.ParameterizedJob != nil:
+		return "a dispatched job cannot be changed, Nomad refuses it; tune its parameterized parent, which later dispatches follow"
+	case job.ParameterizedJob != nil:
+		return "a parameterized job runs only as what is dispatched from it, which Nomad lets nobody change"
+	case job.Periodic != nil:
+		return "a periodic job runs only as its children, each of which is a job of its own"
+	case deref(job.Type) != "batch":
+		return fmt.Sprintf("jobs of type %q are observed, not changed: they have no end to be sooner", deref(job.Type))
+	case job.IsMultiregion():
+		return "jobs of several regions are observed, not changed"
+	case len(job.TaskGroups) != 1:
+		return fmt.Sprintf("jobs of %d groups are observed, not changed: a change of one would run finished work of another again", len(job.TaskGroups))
+	case g.Count != nil && *g.Count != 1:
+		return fmt.Sprintf("jobs of count %d are observed, not changed: Nomad would run their finished indexes again", *g.Count)
+	case t == nil:
+		return "groups of several main tasks are observed, not changed"
+	case !slices.Contains(drivers, t.Driver):
+		return fmt.Sprintf("tasks of driver %q are observed, not changed: want raw_exec, exec or docker", t.Driver)
+	}
+	return ""
+}
+
+// Stanza tells whether a job carries a tuning stanza, readable or not.
+func Stanza(job *api.Job) bool {
+	has := func(meta map[string]string) bool { return meta["tuning"] != "" }
+	if has(job.Meta) {
+		return true
+	}
+	for _, g := range job.TaskGroups {
+		if has(g.Meta) || g.Scaling != nil && g.Scaling.Policy["tuning"] != nil {
+			return true
+		}
+		for _, t := range g.Tasks {
+			if has(t.Meta) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Resources are what a job asks for. A job that asks for MHz has one core: they are a
+// share, not a number of cores. The memory is the limit: memory_max where it is set.
+func Resources(job *api.Job) driver.Resources {
+	r := driver.Resources{Cores: 1}
+	g, t := Main(job)
+	if g != nil && g.MaxRunDuration != nil {
+		r.TimeLimit = *g.MaxRunDuration
+	}
+	if t == nil {
+		return r
+	}
+	if res := t.Resources; res != nil {
+		r.Cores = max(number(res.Cores), 1)
+		r.MemoryBytes = int64(max(number(res.MemoryMB), number(res.MemoryMaxMB))) * mebibyte
+		if number(res.MemoryMaxMB) < 0 {
+			r.MemoryBytes = 0
+		}
+	}
+	r.Env = maps.Clone(t.Env)
+	delete(r.Env, Variable)
+	if argv := Argv(t); argv != nil {
+		r.Args = argv
+		r.Command = identity.Argv(argv)
+	}
+	return r
+}
+
+// Argv is the command line of a task as its owner wrote it, nil where it has none.
+func Argv(t *api.Task) []string {
+	command, ok := t.Config["command"].(string)
+	_, command, args, _ := mark.Unwrap(command, words(t.Config["args"]))
+	switch {
+	case ok:
+		return append([]string{command}, args...)
+	case len(args) > 0: // an image's own entry point
+		return append([]string{text(t.Config["image"])}, args...)
+	}
+	return nil
+}
+
+// Wrapped tells whether the main task's command runs once, by the wrapper that writes
+// completion markers.
+func Wrapped(job *api.Job) bool {
+	_, t := Main(job)
+	if t == nil {
+		return false
+	}
+	_, _, _, ok := mark.Unwrap(text(t.Config["command"]), words(t.Config["args"]))
+	return ok
+}
+
+// unwrapCommand takes the wrapper off.
+func unwrapCommand(t *api.Task) {
+	if _, inner, args, ok := mark.Unwrap(text(t.Config["command"]), words(t.Config["args"])); ok {
+		t.Config["command"], t.Config["args"] = inner, args
+	}
+}
+
+// words reads a list of texts as JSON and HCL leave it.
+func words(v any) []string {
+	var out []string
+	switch list := v.(type) {
+	case []string:
+		return slices.Clone(list)
+	case []any:
+		for _, w := range list {
+			s, ok := w.(string)
+			if !ok {
+				s = fmt.Sprint(w)
+			}
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func number(p *int) int {
+	if p == nil {
+		return 0
+	}
+	return *p
+}
+
+func deref(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}

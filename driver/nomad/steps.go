@@ -1,0 +1,289 @@
+package nomad
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/nomad/spec"
+	"pitchpipe/driver/nomad/view"
+)
+
+// proceed takes the next step of the intent in progress.
+func (m *move) proceed(ctx context.Context) (driver.Step, error) {
+	f, moving := m.f, m.f.rec.Moving
+	if f.mark != nil && f.mark.Intent == moving.Intent.ID {
+		return m.verify(ctx)
+	}
+	switch {
+	case m.job.State.Ended():
+		return m.close(ctx, driver.StepFinished, string(m.job.State))
+	case f.version() != moving.Before || m.job.Fingerprint != moving.Intent.Fingerprint:
+		return m.close(ctx, driver.StepSuperseded, "its owner registered the job anew")
+	}
+	if moving.Queued {
+		if !m.d.queued(f) {
+			return m.close(ctx, driver.StepSuperseded, "it began before it was changed")
+		}
+		return m.change(ctx)
+	}
+	return m.leave(ctx)
+}
+
+// leave waits until a job that was asked to save did, and has it changed then.
+func (m *move) leave(ctx context.Context) (driver.Step, error) {
+	f, moving := m.f, m.f.rec.Moving
+	cp := moving.Intent.Checkpoint
+	a := f.alloc(moving.Alloc)
+	if a == nil || f.latest().ID != moving.Alloc {
+		return m.close(ctx, driver.StepSuperseded, "Nomad has replaced its allocation")
+	}
+	if code, left := view.Left(a, f.task, moving.Since); left {
+		return m.left(ctx, a, code)
+	}
+	if !moving.Signalled {
+		if view.Signals(a, f.task, moving.Since) == 0 {
+			return m.step(driver.StepCheckpointing, "asked to save again"), m.signal(ctx)
+		}
+		moving.Signalled = true
+	}
+	late := time.Since(moving.Asked) >= cp.Grace
+	if cp.Done != "" && !late { // later it has worked on since, and would lose that
+		saved, err := m.said(ctx)
+		if err != nil {
+			return driver.Step{}, err
+		}
+		if saved {
+			return m.change(ctx)
+		}
+	}
+	if late {
+		return m.close(ctx, driver.StepAbandoned, fmt.Sprintf("did not save within %v", cp.Grace))
+	}
+	return m.step(driver.StepCheckpointing, "has not saved yet"), m.d.save(ctx, f.rec)
+}
+
+// left: the run that was asked to save has ended.
+func (m *move) left(ctx context.Context, a *api.AllocationListStub, code int) (driver.Step, error) {
+	cp, t := m.f.rec.Moving.Intent.Checkpoint, view.TaskOf(a, m.f.task)
+	m.f.rec.Moving.Signalled = true
+	switch {
+	case cp.Exit != 0 && code == cp.Exit && (t.Waits || view.Over(a)):
+		return m.change(ctx)
+	case t.Exit < 0:
+		return m.close(ctx, driver.StepAbandoned, fmt.Sprintf("it left with status %d and was started again by its restart policy before it was changed", code))
+	case t.Waits:
+		return m.close(ctx, driver.StepAbandoned, fmt.Sprintf("it left with status %d, and its restart policy starts it again", code))
+	case view.Over(a) && m.f.dead():
+		return m.close(ctx, driver.StepFinished, fmt.Sprintf("it left with status %d", code))
+	}
+	return m.step(driver.StepCheckpointing, fmt.Sprintf("it left with status %d; Nomad is clearing up", code)), nil
+}
+
+// said tells whether a whole line of the output since the signal says that it saved.
+func (m *move) said(ctx context.Context) (bool, error) {
+	moving := m.f.rec.Moving
+	re, err := regexp.Compile(moving.Intent.Checkpoint.Done)
+	if err != nil {
+		return false, fmt.Errorf("pattern of a saved checkpoint: %w: %w", driver.ErrInvalid, err)
+	}
+	out, err := m.d.output(ctx, m.f.at, moving.Alloc, m.f.task, moving.Offset)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = out.Close() }() // read only
+	lines := bufio.NewReader(io.LimitReader(out, maxSaid))
+	for {
+		line, err := lines.ReadBytes('\n')
+		if text, whole := bytes.CutSuffix(line, []byte("\n")); whole && re.Match(text) {
+			return true, nil
+		}
+		if errors.Is(err, io.EOF) {
+			return false, nil
+		}
+		if err != nil {
+			return false, asked("output of "+moving.Alloc, err)
+		}
+	}
+}
+
+// maxSaid bounds what is read of an output for the line that says "saved".
+const maxSaid = 16 << 20
+
+// change registers the job with its change. What is to be registered is durable first.
+func (m *move) change(ctx context.Context) (driver.Step, error) {
+	f, moving := m.f, m.f.rec.Moving
+	mark := markOf(moving.Intent)
+	job, err := m.d.target(f, mark)
+	if err != nil {
+		return driver.Step{}, err
+	}
+	if !moving.Queued {
+		switch err := m.d.room(ctx, f, job); {
+		case errors.Is(err, driver.ErrUnsupported):
+			return m.close(ctx, driver.StepSuperseded, err.Error())
+		case err != nil:
+			return driver.Step{}, err
+		}
+	}
+	moving.Phase = changing
+	f.rec.Expect = &expected{Version: f.version() + 1, Mark: mark}
+	if f.parent != nil {
+		// Its wait ends, and it ends by itself as before where nobody comes again.
+		if job, f.rec.Wait, err = spec.Hold(job, soonest(time.Time{})); err != nil {
+			return driver.Step{}, err
+		}
+	}
+	if err := m.d.save(ctx, f.rec); err != nil {
+		return driver.Step{}, err
+	}
+	err = m.d.c.register(ctx, f.at, job, deref(f.job.JobModifyIndex), note(f.rec.Submission, moving.Intent.Note, mark))
+	switch {
+	case errors.Is(err, driver.ErrConflict):
+		return m.step(driver.StepCheckpointing, "the job was registered meanwhile"), nil // the next look tells by whom
+	case errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrDenied):
+		if _, cerr := m.close(ctx, driver.StepSuperseded, err.Error()); cerr != nil {
+			return driver.Step{}, cerr
+		}
+		return driver.Step{}, err
+	case err != nil:
+		return driver.Step{}, err
+	}
+	m.d.cfg.Logger.Info("changed", "job", string(f.id), "intent", moving.Intent.ID)
+	m.d.eyes.poke(f.id)
+	return m.step(driver.StepChanged, ""), nil
+}
+
+// note is the owner's source with what was changed in it, as the submission of a
+// version that he did not write: without one Nomad would show his under its number.
+func note(sub *api.JobSubmission, text string, m spec.Mark) *api.JobSubmission {
+	if sub == nil || sub.Source == "" || sub.Format == "json" {
+		return nil
+	}
+	out := *sub
+	var b strings.Builder
+	line := func(format string, args ...any) {
+		b.WriteString("# " + strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " ") + "\n")
+	}
+	line("Registered by pitchpipe for intent %s: %s", m.Intent, text)
+	c := m.Change
+	if c.Cores > 0 {
+		line("cores = %d", c.Cores)
+	}
+	if c.MemoryBytes > 0 {
+		line("memory = %d bytes", c.MemoryBytes)
+	}
+	if c.TimeLimit > 0 {
+		line("max_run_duration = %s", c.TimeLimit)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
+		line("env %s = %q", name, c.Env[name])
+	}
+	for _, flag := range slices.Sorted(maps.Keys(c.Args)) {
+		line("args %s %q", flag, c.Args[flag])
+	}
+	out.Source = b.String() + sub.Source
+	return &out
+}
+
+// verify looks what became of the registration.
+func (m *move) verify(ctx context.Context) (driver.Step, error) {
+	f, moving := m.f, m.f.rec.Moving
+	var fresh *api.AllocationListStub
+	ending := false // something of a version before is not over
+	for _, a := range f.allocs {
+		switch {
+		case a.JobVersion == f.version() && a.ID != moving.Alloc:
+			fresh = a
+		case a.ID != moving.Alloc && a.CreateIndex <= moving.Newest:
+		case view.Finished(a, f.task):
+			return m.undone(ctx)
+		case !view.Over(a):
+			ending = true
+		}
+	}
+	switch {
+	case ending && f.blocked != nil && fresh == nil:
+		return m.undo(ctx, "there is no room ("+view.Reason(f.blocked)+")")
+	case ending:
+		return m.step(driver.StepChanged, "the attempt before is being ended"), m.d.save(ctx, f.rec)
+	case fresh != nil:
+		return m.close(ctx, driver.StepStarted, "")
+	case f.stopped():
+		return m.close(ctx, driver.StepFinished, "the job was stopped")
+	case f.blocked != nil && m.larger():
+		return m.undo(ctx, "there is no room ("+view.Reason(f.blocked)+")")
+	case f.blocked != nil:
+		return m.close(ctx, driver.StepStarted, view.Reason(f.blocked))
+	}
+	return m.step(driver.StepChanged, ""), m.d.save(ctx, f.rec)
+}
+
+// larger tells whether the change needs more room than the attempt before had.
+func (m *move) larger() bool {
+	before, after := spec.Resources(m.f.own), spec.Resources(m.f.job)
+	if was, ok := m.f.rec.Ours[m.f.rec.Moving.Before]; ok {
+		if job, err := spec.Apply(m.f.own, was); err == nil {
+			before = spec.Resources(job)
+		}
+	}
+	return after.Cores > before.Cores || after.MemoryBytes > before.MemoryBytes
+}
+
+// undo takes a registration back that waits for room: it would end the attempt, or keep
+// it waiting, at a time that nobody chose. To what it had Nomad returns without a
+// restart.
+func (m *move) undo(ctx context.Context, why string) (driver.Step, error) {
+	f, moving := m.f, m.f.rec.Moving
+	job, err := spec.Owner(f.own)
+	if was, ok := f.rec.Ours[moving.Before]; ok {
+		job, err = spec.Apply(f.own, was)
+		f.rec.Expect = &expected{Version: f.version() + 1, Mark: was}
+	}
+	if err != nil {
+		return driver.Step{}, err
+	}
+	f.rename(job)
+	if err := m.d.save(ctx, f.rec); err != nil {
+		return driver.Step{}, err
+	}
+	if err := m.d.c.register(ctx, f.at, job, deref(f.job.JobModifyIndex), f.rec.Submission); err != nil {
+		return driver.Step{}, err
+	}
+	return m.close(ctx, driver.StepSuperseded, why)
+}
+
+// undone: the attempt before had done its work when the change was registered, and
+// Nomad runs the job again. That is stopped at once.
+func (m *move) undone(ctx context.Context) (driver.Step, error) {
+	r := m.f.rec
+	r.Finished = true
+	m.d.cfg.Logger.Warn("finished work was about to run again; stopped", "job", string(m.f.id), "intent", r.Moving.Intent.ID)
+	r.ignore(m.f)
+	if _, err := m.close(ctx, driver.StepFinished, "its work was done before the change; the accidental run of it is stopped"); err != nil {
+		return driver.Step{}, err
+	}
+	step := m.step(driver.StepFinished, "its work was done before the change; the accidental run of it was stopped")
+	return step, m.d.c.stop(ctx, m.f.at)
+}
+
+// ignore notes the allocations that run finished work again.
+func (r *record) ignore(f *facts) {
+	for _, a := range f.allocs {
+		if a.JobVersion == f.version() && !slices.Contains(r.Ignored, a.ID) {
+			r.Ignored = append(r.Ignored, a.ID)
+			r.Attempts = slices.DeleteFunc(r.Attempts, func(k view.Known) bool { return k.Alloc == a.ID })
+		}
+	}
+}

@@ -1,0 +1,663 @@
+package nomad_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/drivertest"
+	"pitchpipe/driver/nomad"
+	"pitchpipe/driver/nomad/view"
+	"pitchpipe/test/nomadagent"
+)
+
+// story is one driver behind a proxy, and an agent.
+type story struct {
+	*bench
+	proxy *proxy
+	agent *nomadagent.Agent
+	clean *api.Client // not through the proxy
+}
+
+// stories runs one test for each trap on one agent of each kind.
+func stories(t *testing.T, tests map[string]func(t *testing.T, s *story)) {
+	t.Helper()
+	nomadagent.Both(t, nomadagent.Options{}, func(t *testing.T, a *nomadagent.Agent) {
+		for name, test := range tests {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				clean := a.Client(t)
+				p := &proxy{}
+				s := &story{proxy: p, agent: a, clean: clean}
+				s.bench = newBench(t, p.client(t, clean), nil)
+				test(t, s)
+			})
+		}
+	})
+}
+
+// eventually waits for what must come.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(drivertest.Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if is() {
+			return
+		}
+	}
+	t.Fatalf("waited in vain: %s", what)
+}
+
+// stanza is what has a job seen that its owner registered.
+const stanza = `    scaling {
+      enabled = false
+      min     = 1
+      max     = 1
+      policy {
+        tuning {
+          mode = "apply"
+        }
+      }
+    }
+    task "main" {`
+
+// register registers a job as its owner does, with a stanza, after a change of its file.
+func (s *story) register(t *testing.T, be drivertest.Behaviour, change func(string) string) driver.JobID {
+	t.Helper()
+	file := strings.Replace(s.file(t, be), `    task "main" {`, stanza, 1)
+	if change != nil {
+		file = change(file)
+	}
+	job, err := s.clean.Jobs().ParseHCL(file, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sub := &api.JobSubmission{Source: file, Format: "hcl2"}
+	if _, _, err := s.clean.Jobs().RegisterOpts(job, &api.RegisterOptions{Submission: sub}, s.write()); err != nil {
+		t.Fatal(err)
+	}
+	return driver.JobID(*job.ID + "@" + s.ns)
+}
+
+func (s *story) write() *api.WriteOptions { return &api.WriteOptions{Namespace: s.ns} }
+func (s *story) read() *api.QueryOptions  { return &api.QueryOptions{Namespace: s.ns} }
+
+func (s *story) get(t *testing.T, id driver.JobID) driver.Job {
+	t.Helper()
+	job, err := s.d.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
+func (s *story) wait(t *testing.T, id driver.JobID, what string, is func(driver.Job) bool) driver.Job {
+	t.Helper()
+	var job driver.Job
+	eventually(t, what, func() bool {
+		job = s.get(t, id)
+		return is(job)
+	})
+	return job
+}
+
+func running(j driver.Job) bool { return j.State == driver.Running }
+func ended(j driver.Job) bool   { return j.State.Ended() }
+
+// epochs waits until the job has ended n epochs.
+func (s *story) epochs(t *testing.T, id driver.JobID, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d epochs of %s", n, id), func() bool { return len(s.output(t, id)) >= n })
+}
+
+// output are the epochs that the job has ended.
+func (s *story) output(t *testing.T, id driver.JobID) []string {
+	t.Helper()
+	r, err := s.d.Logs(t.Context(), id, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(r)
+	if err = errors.Join(err, r.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, m := range regexp.MustCompile(`(?m)^epoch (\d+)/`).FindAllStringSubmatch(string(text), -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+func (s *story) intent(job driver.Job, id string, c driver.Change) driver.Intent {
+	return driver.Intent{
+		ID: id, Job: job.ID, Attempt: job.Attempt, Fingerprint: job.Fingerprint, Change: c,
+		Checkpoint: &driver.Checkpoint{Signal: "USR1", Grace: time.Minute, Exit: savedExit}, Note: "a test",
+	}
+}
+
+// drive advances the intent until it is done.
+func (s *story) drive(t *testing.T, in driver.Intent) driver.Step {
+	t.Helper()
+	var step driver.Step
+	eventually(t, "intent "+in.ID+" is done", func() bool {
+		var err error
+		step, err = s.d.Advance(t.Context(), in)
+		if err != nil && !errors.Is(err, driver.ErrTransient) && !errors.Is(err, driver.ErrUnknown) {
+			t.Fatal(err)
+		}
+		return err == nil && step.Kind.Done()
+	})
+	return step
+}
+
+func (s *story) nomadJob(t *testing.T, id driver.JobID) *api.Job {
+	t.Helper()
+	job, _, err := s.clean.Jobs().Info(strings.TrimSuffix(string(id), "@"+s.ns), s.read())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
+func (s *story) allocs(t *testing.T, id driver.JobID) []*api.AllocationListStub {
+	t.Helper()
+	list, _, err := s.clean.Jobs().Allocations(strings.TrimSuffix(string(id), "@"+s.ns), true, s.read())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+const epoch = 300 * time.Millisecond
+
+func mover(n int) drivertest.Behaviour {
+	return drivertest.Behaviour{Epochs: n, Epoch: epoch, Saves: true}
+}
+
+func sayer(n int) drivertest.Behaviour {
+	b := mover(n)
+	b.SaysSaved = true
+	return b
+}
+
+// asked makes the intent one for a job that says that it saved and goes on.
+func says(in driver.Intent) driver.Intent {
+	in.Checkpoint.Exit, in.Checkpoint.Done = 0, "^saved$"
+	return in
+}
+
+func TestStories(t *testing.T) {
+	t.Parallel()
+	stories(t, map[string]func(*testing.T, *story){
+		"2.2 the compare-and-set does not see completion: finished work that runs again is stopped at once": completionRace,
+		"2.2 a changed registration of a finished job would run it again: it is not made":                   finishedStays,
+		"2.2 count 2 would run finished indexes again: such a job is seen and refused":                      severalRefused,
+		"2.2 a plan that fails is refused before the signal":                                                planFirst,
+		"2.2 a blocked evaluation is undone at once":                                                        blockedIsUndone,
+		"2.2 a version keeps its owner's source with what was changed":                                      submissionStays,
+		"2.2 the owner's settings return after more versions than Nomad keeps":                              manyVersions,
+		"2.2 an owner's own run that undoes tuning supersedes an intent":                                    ownersRun,
+		"2.2 an owner's other file supersedes an intent, and is his own from then on":                       ownersOtherFile,
+		"2.2 an index that moved is a conflict, told by a 500 and its text":                                 staleIndex,
+		"2.3 a dispatched job is refused, its parent too":                                                   dispatched,
+		"2.3 a replacement by alloc stop is another attempt under the same settings":                        allocStop,
+		"2.5 cores take the place of cpu":                                                                   coresForCPU,
+		"a job that was purged and registered anew is another":                                              purged,
+		"a job that lives is not registered over":                                                           submitTwice,
+		"a signal whose answer was lost is not sent again":                                                  signalOnce,
+		"a file that the agent refuses is invalid and leaves nothing":                                       badFile,
+		"progress is heard from an attempt's first line to its end":                                         hears,
+	})
+}
+
+func completionRace(t *testing.T, s *story) {
+	id := s.register(t, sayer(5), nil)
+	s.epochs(t, id, 1)
+	job := s.wait(t, id, "it runs", running)
+	// The registration reaches Nomad when the job has done its work.
+	var once sync.Once
+	s.proxy.set(func(p *proxy) {
+		p.before = func(r *http.Request) {
+			if !registers(r) {
+				return
+			}
+			once.Do(func() {
+				eventually(t, "the job is done", func() bool { return s.allocs(t, id)[0].ClientStatus == "complete" })
+			})
+		}
+	})
+	in := says(s.intent(job, "late", driver.Change{TimeLimit: time.Hour}))
+	step := s.drive(t, in)
+	if step.Kind != driver.StepFinished {
+		t.Fatalf("step %+v, want %s", step, driver.StepFinished)
+	}
+	if s.proxy.count("DELETE") == 0 {
+		t.Error("nothing was stopped: the registration came before the end of the job, so that the test shows nothing")
+	}
+	got := s.wait(t, id, "it has ended", ended)
+	if got.State != driver.Succeeded || len(got.Attempts) != 1 || got.Change.TimeLimit != 0 {
+		t.Errorf("%s after %d attempts, want %s after one", got.State, len(got.Attempts), driver.Succeeded)
+	}
+	eventually(t, "nothing of it runs", func() bool {
+		for _, a := range s.allocs(t, id) {
+			if a.ClientStatus == "running" || a.ClientStatus == "pending" {
+				return false
+			}
+		}
+		return true
+	})
+	if again, err := s.d.Advance(t.Context(), in); err != nil || again.Kind != driver.StepFinished {
+		t.Errorf("asked again: %+v (%v), want %s", again, err, driver.StepFinished)
+	}
+}
+
+func finishedStays(t *testing.T, s *story) {
+	id := s.register(t, drivertest.Behaviour{Epochs: 1}, nil)
+	job := s.wait(t, id, "it ends", ended)
+	for i, in := range []driver.Intent{s.intent(job, "a", driver.Change{TimeLimit: time.Hour}), s.intent(job, "b", driver.Change{})} {
+		if step, err := s.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepFinished {
+			t.Errorf("intent %d: %+v (%v), want %s", i, step, err, driver.StepFinished)
+		}
+	}
+	if err := s.d.Check(t.Context(), s.intent(job, "c", driver.Change{})); !errors.Is(err, driver.ErrConflict) {
+		t.Errorf("Check: %v, want %v", err, driver.ErrConflict)
+	}
+	if n := s.proxy.count("/v1/job"); n != 0 {
+		t.Errorf("%d requests that change something, want none", n)
+	}
+}
+
+func severalRefused(t *testing.T, s *story) {
+	two := func(file string) string {
+		file = strings.Replace(file, "      max     = 1", "      max     = 2", 1)
+		return strings.Replace(file, `group "g" {`, "group \"g\" {\n    count = 2", 1)
+	}
+	id := s.register(t, mover(200), two)
+	s.wantRefused(t, id, "count 2")
+	if jobs, err := s.d.List(t.Context()); err != nil || len(jobs) != 1 || jobs[0].ID != id {
+		t.Errorf("jobs %v (%v), want the one that carries a stanza", jobs, err)
+	}
+}
+
+// wantRefused fails the test unless the job is seen and every change of it refused for
+// the reason.
+func (s *story) wantRefused(t *testing.T, id driver.JobID, reason string) {
+	t.Helper()
+	in := s.intent(s.get(t, id), "refused", driver.Change{TimeLimit: time.Hour})
+	_, err := s.d.Advance(t.Context(), in)
+	for _, err := range []error{err, s.d.Check(t.Context(), in)} {
+		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(fmt.Sprint(err), reason) {
+			t.Errorf("%v, want %v that says %q", err, driver.ErrUnsupported, reason)
+		}
+	}
+	if n := s.proxy.count("PUT /v1/job"); n != 0 {
+		t.Errorf("%d registrations, want none", n)
+	}
+}
+
+func planFirst(t *testing.T, s *story) {
+	id := s.register(t, mover(30), nil)
+	s.epochs(t, id, 1)
+	job := s.wait(t, id, "it runs", running)
+	nodes, _, err := s.clean.Nodes().List(&api.QueryOptions{Params: map[string]string{"resources": "true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As large as the node, beside which something runs that is not this job.
+	other := s.register(t, drivertest.Behaviour{Name: "other", Epochs: 1000, Epoch: epoch}, nil)
+	s.epochs(t, other, 1)
+	in := s.intent(job, "large", driver.Change{MemoryBytes: (nodes[0].NodeResources.Memory.MemoryMB - 64) << 20})
+	if _, err := s.d.Advance(t.Context(), in); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(fmt.Sprint(err), "memory exhausted") {
+		t.Errorf("Advance: %v, want %v that names what is exhausted", err, driver.ErrUnsupported)
+	}
+	if n := s.proxy.count("signal"); n != 0 {
+		t.Errorf("%d signals, want none", n)
+	}
+	if got := s.wait(t, id, "it ends", ended); got.State != driver.Succeeded || len(got.Attempts) != 1 {
+		t.Errorf("%s after %d attempts, want the first to go on", got.State, len(got.Attempts))
+	}
+}
+
+func blockedIsUndone(t *testing.T, s *story) {
+	id := s.register(t, sayer(60), nil)
+	s.epochs(t, id, 1)
+	job := s.wait(t, id, "it runs", running)
+	nodes, _, err := s.clean.Nodes().List(&api.QueryOptions{Params: map[string]string{"resources": "true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := nodes[0].NodeResources.Memory.MemoryMB - 4096
+	// Between the plan and the registration somebody takes the room.
+	var once sync.Once
+	s.proxy.set(func(p *proxy) {
+		p.before = func(r *http.Request) {
+			if !registers(r) {
+				return
+			}
+			once.Do(func() {
+				other := s.register(t, drivertest.Behaviour{Name: "other", Epochs: 1000, Epoch: epoch, MemoryBytes: free / 2 << 20}, nil)
+				eventually(t, "the other is placed", func() bool { return len(s.allocs(t, other)) > 0 })
+			})
+		}
+	})
+	step := s.drive(t, says(s.intent(job, "large", driver.Change{MemoryBytes: free * 3 / 4 << 20})))
+	if step.Kind != driver.StepSuperseded || !strings.Contains(step.Detail, "no room") {
+		t.Errorf("step %+v, want %s for want of room", step, driver.StepSuperseded)
+	}
+	if mib := *s.nomadJob(t, id).TaskGroups[0].Tasks[0].Resources.MemoryMB; mib != 128 {
+		t.Errorf("the job is registered with %d MiB, want the owner's 128", mib)
+	}
+	got := s.wait(t, id, "it ends", ended)
+	if got.State != driver.Succeeded || len(got.Attempts) != 1 || len(s.output(t, id)) != 60 {
+		t.Errorf("%s after %d attempts and %d epochs, want the first attempt to go on", got.State, len(got.Attempts), len(s.output(t, id)))
+	}
+}
+
+func submissionStays(t *testing.T, s *story) {
+	id := s.register(t, mover(30), nil)
+	s.epochs(t, id, 1)
+	job := s.wait(t, id, "it runs", running)
+	if step := s.drive(t, s.intent(job, "moved", driver.Change{TimeLimit: time.Hour})); step.Kind != driver.StepStarted {
+		t.Fatalf("step %+v", step)
+	}
+	registered := s.nomadJob(t, id)
+	sub, _, err := s.clean.Jobs().Submission(*registered.ID, int(*registered.Version), s.read())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(sub.Source, "pitchpipe for intent moved") || !strings.Contains(sub.Source, "max_run_duration = 1h0m0s") || !strings.Contains(sub.Source, `task "main"`) {
+		t.Errorf("source %q, want the owner's and what was changed", sub.Source)
+	}
+}
+
+func manyVersions(t *testing.T, s *story) {
+	id := s.register(t, mover(400), nil)
+	own := s.get(t, id).Fingerprint
+	for i := range 8 {
+		s.epochs(t, id, len(s.output(t, id))+1)
+		job := s.wait(t, id, "the next attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == i+1 })
+		s.epochs(t, id, len(s.output(t, id))+1)
+		c := driver.Change{TimeLimit: time.Duration(i+1) * time.Hour}
+		if i == 7 {
+			c = driver.Change{}
+		}
+		if step := s.drive(t, s.intent(job, fmt.Sprint("intent-", i), c)); step.Kind != driver.StepStarted {
+			t.Fatalf("step %+v of intent %d", step, i)
+		}
+	}
+	job := s.nomadJob(t, id)
+	if *job.Version < 7 {
+		t.Errorf("version %d, want one that Nomad does not remember the first of", *job.Version)
+	}
+	if got := s.get(t, id); got.Fingerprint != own || got.Resources.TimeLimit != 0 {
+		t.Errorf("fingerprint %s and limit %v, want the owner's %s and none", got.Fingerprint, got.Resources.TimeLimit, own)
+	}
+	if job.TaskGroups[0].MaxRunDuration != nil {
+		t.Errorf("time limit %v, want none as its owner", *job.TaskGroups[0].MaxRunDuration)
+	}
+}
+
+func ownersRun(t *testing.T, s *story) {
+	id := s.register(t, mover(60), nil)
+	s.epochs(t, id, 1)
+	job := s.wait(t, id, "it runs", running)
+	if step := s.drive(t, s.intent(job, "first", driver.Change{MemoryBytes: 200 << 20})); step.Kind != driver.StepStarted {
+		t.Fatalf("step %+v", step)
+	}
+	s.epochs(t, id, len(s.output(t, id))+2)
+	job = s.wait(t, id, "the second attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == 2 })
+	if job.Change.MemoryBytes != 200<<20 {
+		t.Errorf("change %+v, want the first intent's", job.Change)
+	}
+	in := s.intent(job, "second", driver.Change{MemoryBytes: 220 << 20})
+	if step, err := s.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing {
+		t.Fatalf("step %+v (%v), want %s", step, err, driver.StepCheckpointing)
+	}
+	s.register(t, mover(60), nil) // his CI runs the same file again
+	if step := s.drive(t, in); step.Kind != driver.StepSuperseded {
+		t.Errorf("step %+v, want %s", step, driver.StepSuperseded)
+	}
+	got := s.wait(t, id, "the third attempt", func(j driver.Job) bool { return j.Attempt == 3 })
+	if got.Change.MemoryBytes != 0 || got.Fingerprint != job.Fingerprint || got.Attempts[2].Cause != driver.CauseSubmitted {
+		t.Errorf("change %+v, cause %s, want none of ours and the same fingerprint", got.Change, got.Attempts[2].Cause)
+	}
+}
+
+func ownersOtherFile(t *testing.T, s *story) {
+	id := s.register(t, mover(60), nil)
+	s.epochs(t, id, 1)
+	job := s.wait(t, id, "it runs", running)
+	in := s.intent(job, "first", driver.Change{MemoryBytes: 200 << 20})
+	if step, err := s.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing {
+		t.Fatalf("step %+v (%v), want %s", step, err, driver.StepCheckpointing)
+	}
+	s.register(t, mover(60), func(file string) string { return strings.Replace(file, "memory = 128", "memory = 150", 1) })
+	if step := s.drive(t, in); step.Kind != driver.StepSuperseded {
+		t.Errorf("step %+v, want %s", step, driver.StepSuperseded)
+	}
+	if got := s.get(t, id); got.Fingerprint == job.Fingerprint || got.Resources.MemoryBytes != 150<<20 {
+		t.Errorf("%d bytes, want what its owner wrote now", got.Resources.MemoryBytes)
+	}
+}
+
+func staleIndex(t *testing.T, s *story) {
+	id := s.register(t, mover(60), nil)
+	s.epochs(t, id, 1)
+	job := s.wait(t, id, "it runs", running)
+	var once sync.Once
+	s.proxy.set(func(p *proxy) {
+		p.before = func(r *http.Request) {
+			if registers(r) {
+				once.Do(func() {
+					s.register(t, mover(60), func(file string) string {
+						return strings.Replace(file, "type      =", "priority = 60\n  type      =", 1)
+					})
+				})
+			}
+		}
+	})
+	if step := s.drive(t, s.intent(job, "late", driver.Change{TimeLimit: time.Hour})); step.Kind != driver.StepSuperseded {
+		t.Errorf("step %+v, want %s", step, driver.StepSuperseded)
+	}
+	if *s.nomadJob(t, id).Priority != 60 {
+		t.Error("what the owner wrote was written over")
+	}
+	if got := s.wait(t, id, "it ends", ended); got.State != driver.Succeeded {
+		t.Errorf("%s, want %s: it had left to save and goes on", got.State, driver.Succeeded)
+	}
+}
+
+func dispatched(t *testing.T, s *story) {
+	parent := s.register(t, mover(200), func(file string) string {
+		return strings.Replace(file, `group "g" {`, "parameterized {}\n  group \"g\" {", 1)
+	})
+	s.wantRefused(t, parent, "dispatched")
+	got, _, err := s.clean.Jobs().Dispatch(strings.TrimSuffix(string(parent), "@"+s.ns), nil, nil, "", s.write())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.wantRefused(t, driver.JobID(got.DispatchedJobID+"@"+s.ns), "tune its parameterized parent")
+}
+
+func allocStop(t *testing.T, s *story) {
+	id := s.register(t, mover(60), nil)
+	s.epochs(t, id, 1)
+	job := s.wait(t, id, "it runs", running)
+	if step := s.drive(t, s.intent(job, "moved", driver.Change{TimeLimit: time.Hour})); step.Kind != driver.StepStarted {
+		t.Fatalf("step %+v", step)
+	}
+	job = s.wait(t, id, "the second attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == 2 })
+	alloc, _, _ := strings.Cut(job.Attempts[1].Unit, ".")
+	if _, err := s.clean.Allocations().Stop(&api.Allocation{ID: alloc}, s.read()); err != nil {
+		t.Fatal(err)
+	}
+	job = s.wait(t, id, "the third attempt", func(j driver.Job) bool { return j.Attempt == 3 })
+	if a := job.Attempts[2]; a.Cause != view.CauseRescheduled || a.Change.TimeLimit != time.Hour {
+		t.Errorf("attempt %+v, want cause %s and the settings of the one before", a, view.CauseRescheduled)
+	}
+	if job.State.Ended() {
+		t.Errorf("%s: a stopped allocation is no end of its job", job.State)
+	}
+}
+
+func coresForCPU(t *testing.T, s *story) {
+	b := mover(20)
+	b.ShowEnv = "NOMAD_CPU_CORES"
+	id := s.register(t, b, nil)
+	s.epochs(t, id, 1)
+	job := s.wait(t, id, "it runs", running)
+	step := s.drive(t, s.intent(job, "cores", driver.Change{Cores: 1}))
+	if step.Kind == driver.StepSuperseded && strings.Contains(step.Detail, "no room") {
+		t.Skip("others have the cores")
+	}
+	if step.Kind != driver.StepStarted {
+		t.Fatalf("step %+v", step)
+	}
+	r := s.nomadJob(t, id).TaskGroups[0].Tasks[0].Resources
+	if *r.Cores != 1 {
+		t.Errorf("cores %d, want 1", *r.Cores)
+	}
+	if got := s.wait(t, id, "it ends", ended); got.State != driver.Succeeded || got.Attempts[1].Change.Cores != 1 {
+		t.Errorf("%s with %+v, want it done with one core", got.State, got.Attempts)
+	}
+}
+
+func purged(t *testing.T, s *story) {
+	id := s.register(t, mover(60), nil)
+	s.epochs(t, id, 1)
+	job := s.wait(t, id, "it runs", running)
+	in := s.intent(job, "first", driver.Change{TimeLimit: time.Hour})
+	if step := s.drive(t, in); step.Kind != driver.StepStarted {
+		t.Fatalf("step %+v", step)
+	}
+	if _, _, err := s.clean.Jobs().Deregister(strings.TrimSuffix(string(id), "@"+s.ns), true, s.write()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.d.Get(t.Context(), id); !errors.Is(err, driver.ErrNotFound) {
+		t.Errorf("Get: %v, want %v", err, driver.ErrNotFound)
+	}
+	s.register(t, drivertest.Behaviour{Epochs: 1}, nil)
+	got := s.wait(t, id, "it ends", ended)
+	if len(got.Attempts) != 1 || got.Attempts[0].Change.TimeLimit != 0 || got.Attempts[0].Cause != driver.CauseSubmitted {
+		t.Errorf("attempts %+v, want one of its own", got.Attempts)
+	}
+}
+
+func submitTwice(t *testing.T, s *story) {
+	spec := s.job(t, mover(200))
+	id, err := nomad.Submit(t.Context(), s.clean, spec)
+	if err != nil || id != driver.JobID("conformance@"+s.ns) {
+		t.Fatalf("Submit: %s (%v)", id, err)
+	}
+	if _, err := nomad.Submit(t.Context(), s.clean, spec); !errors.Is(err, driver.ErrConflict) {
+		t.Errorf("Submit over a job that lives: %v, want %v", err, driver.ErrConflict)
+	}
+	if err := s.d.Stop(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	s.wait(t, id, "it is cancelled", func(j driver.Job) bool { return j.State == driver.Cancelled })
+	eventually(t, "it is submitted again", func() bool {
+		_, err := nomad.Submit(t.Context(), s.clean, spec)
+		return err == nil
+	})
+}
+
+func signalOnce(t *testing.T, s *story) {
+	id := s.register(t, mover(60), nil)
+	s.epochs(t, id, 1)
+	job := s.wait(t, id, "it runs", running)
+	in := s.intent(job, "moved", driver.Change{TimeLimit: time.Hour})
+	var once sync.Once
+	s.proxy.set(func(p *proxy) {
+		p.cut = func(r *http.Request) (bool, bool) {
+			lost := false
+			if strings.HasSuffix(r.URL.Path, "/signal") {
+				once.Do(func() { lost = true })
+			}
+			return false, lost
+		}
+	})
+	if _, err := s.d.Advance(t.Context(), in); !errors.Is(err, driver.ErrUnknown) {
+		t.Errorf("Advance whose signal had no answer: %v, want %v", err, driver.ErrUnknown)
+	}
+	eventually(t, "Nomad tells of the signal", func() bool {
+		for _, a := range s.allocs(t, id) {
+			if view.Signals(a, "main", 0) > 0 {
+				return true
+			}
+		}
+		return false
+	})
+	s.reopen(t)
+	if step := s.drive(t, in); step.Kind != driver.StepStarted {
+		t.Errorf("step %+v, want %s", step, driver.StepStarted)
+	}
+	if n := s.proxy.count("/signal"); n != 1 {
+		t.Errorf("%d signals, want 1", n)
+	}
+}
+
+func badFile(t *testing.T, s *story) {
+	for name, source := range map[string]string{
+		"an unknown block":    strings.Replace(s.file(t, mover(1)), `task "main" {`, "nonsense {}\n    task \"main\" {", 1),
+		"both cpu and cores":  strings.Replace(s.file(t, mover(1)), "cpu = 50", "cpu = 50\n        cores = 1", 1),
+		"JSON without an ID":  `{"Job":{"Name":"x"}}`,
+		"JSON that is broken": `{"Job":`,
+	} {
+		_, err := s.d.Start(t.Context(), "request", driver.Spec{Filename: "bad.nomad.hcl", Source: []byte(source)})
+		if !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("%s: %v, want %v", name, err, driver.ErrInvalid)
+		}
+	}
+	if jobs, err := s.d.List(t.Context()); err != nil || len(jobs) != 0 {
+		t.Errorf("%d jobs (%v), want none", len(jobs), err)
+	}
+}
+
+func hears(t *testing.T, s *story) {
+	var mu sync.Mutex
+	heard, calls, unit := "", 0, ""
+	done := make(chan struct{})
+	if err := s.d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.cfg.Listen = func(_ context.Context, _, of string, _ driver.Progress, output io.Reader) error {
+		text, err := io.ReadAll(output)
+		mu.Lock()
+		defer mu.Unlock()
+		heard, unit = string(text), of
+		calls++
+		close(done)
+		return err
+	}
+	s.open(t)
+	id := s.register(t, drivertest.Behaviour{Epochs: 8, Epoch: epoch}, nil)
+	if err := s.d.Listen(t.Context(), id, 7, driver.Progress{}); !errors.Is(err, driver.ErrConflict) {
+		t.Errorf("Listen to an attempt that is not: %v, want %v", err, driver.ErrConflict)
+	}
+	job := s.wait(t, id, "it runs", running)
+	for range 2 {
+		if err := s.d.Listen(t.Context(), id, 1, driver.Progress{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-done:
+	case <-time.After(drivertest.Patience):
+		t.Fatal("the reader does not end with the attempt")
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if n := strings.Count(heard, "epoch "); n != 8 || calls != 1 || unit != job.Attempts[0].Unit {
+		t.Errorf("%d epochs heard of %s by %d readers, want 8 of %s by one", n, unit, calls, job.Attempts[0].Unit)
+	}
+}

@@ -1,0 +1,111 @@
+package view
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+)
+
+// Task is what the events of an allocation's main task say, those of its last run
+// first of all.
+type Task struct {
+	Name     string
+	State    string // pending, running, dead
+	Failed   bool
+	Began    time.Time // of the first start; zero: it never began
+	Finished time.Time // it ended and is not started again
+	Exit     int       // of the last run that ended; -1 unknown, or none did
+	Killed   bool      // Nomad ended the last run
+	Memory   bool      // the last run was killed for memory
+	Waits    bool      // Nomad starts it again in place, after a delay
+	Runs     int       // starts that the events show
+	Last     int64     // time of the last event by the node's clock, in nanoseconds
+	Why      string    // the last thing that failed, in Nomad's words
+}
+
+// oomStatus is that of a process that was ended by SIGKILL.
+const oomStatus = 137
+
+// TaskOf reads the state of the task.
+func TaskOf(a *api.AllocationListStub, name string) Task {
+	t := Task{Name: name, State: "pending", Exit: -1}
+	s := a.TaskStates[name]
+	if s == nil {
+		return t
+	}
+	t.State, t.Failed, t.Began, t.Finished = s.State, s.Failed, s.StartedAt, s.FinishedAt
+	killing := false
+	for _, e := range s.Events {
+		if e == nil {
+			continue
+		}
+		t.Last = max(t.Last, e.Time)
+		switch e.Type {
+		case api.TaskStarted:
+			at := time.Unix(0, e.Time).UTC()
+			if t.Began.IsZero() || at.Before(t.Began) {
+				t.Began = at
+			}
+			t.Runs++
+			t.Exit, t.Killed, t.Memory, t.Waits, killing = -1, false, false, false, false
+		case api.TaskKilling:
+			killing = true
+		case api.TaskTerminated:
+			t.Exit = exitCode(e)
+			t.Killed = killing
+			t.Memory = e.Details["oom_killed"] == "true" || t.Exit == oomStatus && !killing
+		case api.TaskRestarting:
+			t.Waits = true
+			killing = false
+		case api.TaskDriverFailure, api.TaskSetupFailure, api.TaskFailedValidation, api.TaskArtifactDownloadFailed:
+			t.Why = e.DisplayMessage
+		}
+	}
+	if t.State != "pending" {
+		t.Waits = false
+	}
+	return t
+}
+
+// exitCode is the status with which a task ended, 128 + N for signal N.
+func exitCode(e *api.TaskEvent) int {
+	code, signal := e.ExitCode, e.Signal
+	if n, err := strconv.Atoi(e.Details["exit_code"]); err == nil {
+		code = n
+	}
+	if n, err := strconv.Atoi(e.Details["signal"]); err == nil {
+		signal = n
+	}
+	if code == 0 && signal > 0 {
+		return 128 + signal
+	}
+	return code
+}
+
+// Signals counts the signals that Nomad was asked to send since the time, which is
+// one of the node's clock.
+func Signals(a *api.AllocationListStub, name string, since int64) int {
+	n := 0
+	if s := a.TaskStates[name]; s != nil {
+		for _, e := range s.Events {
+			if e.Type == api.TaskSignaling && e.Time > since {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Left tells with which status the task's run that went on at the time has ended
+// since; false: it goes on.
+func Left(a *api.AllocationListStub, name string, since int64) (int, bool) {
+	if s := a.TaskStates[name]; s != nil {
+		for _, e := range s.Events {
+			if e.Type == api.TaskTerminated && e.Time > since {
+				return exitCode(e), true
+			}
+		}
+	}
+	return -1, false
+}

@@ -1,0 +1,255 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/nomad/spec"
+)
+
+// CauseRescheduled is the cause of an attempt that this driver did not bring about: a
+// failure that the job's own policy answers with another allocation, a node that was
+// lost or drained, somebody's `nomad alloc stop`. It has the settings of the attempt
+// before it.
+const CauseRescheduled driver.Cause = "rescheduled"
+
+// Known is an attempt of which a record is kept, since Nomad forgets allocations.
+type Known struct {
+	Alloc   string         `json:"alloc"`
+	Index   uint64         `json:"index"` // of its creation
+	Attempt driver.Attempt `json:"attempt"`
+	Node    string         `json:"node,omitempty"`
+	Version uint64         `json:"version"` // of the job when it was placed
+}
+
+// Input is what was read of one job.
+type Input struct {
+	ID    driver.JobID
+	Job   *api.Job  // as it is registered
+	Own   *api.Job  // what its owner wrote
+	Task  string    // the main task's name
+	Waits time.Time // it is a held job that begins then, and Job is its parent
+
+	Allocs   []*api.AllocationListStub
+	Blocked  *api.Evaluation      // waits for room; nil: none does
+	Marks    map[uint64]spec.Mark // of versions that were registered here
+	Known    []Known
+	Ignored  []string // allocations that ran finished work again, for a moment
+	Finished bool     // its work was done before it was stopped
+	Goes     bool     // it left for an intent or is given back its owner's memory
+}
+
+// Job is the job with its attempts, and what is now known of these.
+func Job(in Input) (driver.Job, []Known) {
+	known := attempts(in)
+	j := driver.Job{
+		ID: in.ID, Name: deref(in.Own.Name), Owner: namespace(in.Job), Partition: namespace(in.Job),
+		ExitCode: -1, Resources: spec.Resources(in.Own), Submitted: submitted(in.Job),
+	}
+	for _, k := range known {
+		j.Attempts = append(j.Attempts, k.Attempt)
+		j.Node = k.Node
+	}
+	j.Attempt = len(known)
+	if j.Attempt > 0 {
+		last := j.Attempts[j.Attempt-1]
+		j.Started, j.ExitCode, j.Change = j.Attempts[0].Started, last.ExitCode, last.Change
+	}
+	j.State, j.Detail = state(in)
+	switch {
+	case j.State.Ended():
+		j.Ended = ended(in, j)
+	case j.State == driver.Running:
+		j.ExitCode = -1
+	}
+	return j, known
+}
+
+// latest is the allocation that the job is in now, nil where there is none.
+func latest(in Input) *api.AllocationListStub {
+	var last *api.AllocationListStub
+	for _, a := range in.Allocs {
+		if !slices.Contains(in.Ignored, a.ID) && (last == nil || a.CreateIndex > last.CreateIndex) {
+			last = a
+		}
+	}
+	return last
+}
+
+func state(in Input) (driver.State, string) {
+	stopped := in.Job.Stop != nil && *in.Job.Stop
+	a := latest(in)
+	dead := deref(in.Job.Status) == "dead"
+	switch {
+	case a == nil && in.Finished:
+		return driver.Succeeded, ""
+	case a == nil && stopped:
+		return driver.Cancelled, "stopped before it began"
+	case a == nil && !in.Waits.IsZero():
+		return driver.Pending, "begins at " + in.Waits.Format(time.RFC3339)
+	case a == nil && dead && len(in.Known) > 0:
+		return driver.Lost, "Nomad has forgotten its allocations"
+	case a == nil:
+		return driver.Pending, Reason(in.Blocked)
+	}
+	t := TaskOf(a, in.Task)
+	// An allocation that was placed and never began is nothing that happened.
+	if stopped && t.Began.IsZero() && a.ClientStatus != api.AllocClientStatusFailed {
+		return afterStop(in, a)
+	}
+	switch {
+	case in.Finished:
+		return driver.Succeeded, "its work was done; another run of it was stopped"
+	case Finished(a, in.Task):
+		return driver.Succeeded, ""
+	case in.Goes:
+		return driver.Stopped, ""
+	case Over(a) && (dead || stopped):
+		return ending(a, in.Task, spec.Wrapped(in.Job))
+	case Over(a):
+		if r := Reason(in.Blocked); r != "" {
+			return driver.Pending, r
+		}
+		return driver.Pending, "waits for its next allocation"
+	case stopped:
+		return driver.Running, "is being stopped"
+	case a.ClientStatus == api.AllocClientStatusRunning || t.Waits:
+		return driver.Running, ""
+	case a.ClientStatus == api.AllocClientStatusUnknown:
+		return driver.Running, "nobody knows: its node is disconnected"
+	}
+	return driver.Pending, "placed on " + a.NodeName
+}
+
+// afterStop is how a job ended whose last allocation never began.
+func afterStop(in Input, never *api.AllocationListStub) (driver.State, string) {
+	if in.Finished {
+		return driver.Succeeded, ""
+	}
+	rest := in
+	rest.Allocs = slices.DeleteFunc(slices.Clone(in.Allocs), func(a *api.AllocationListStub) bool { return a.ID == never.ID })
+	if last := latest(rest); last != nil {
+		return state(rest)
+	}
+	return driver.Cancelled, "stopped before it began"
+}
+
+// Reason says in one line why a job waits for room.
+func Reason(blocked *api.Evaluation) string {
+	if blocked == nil {
+		return ""
+	}
+	return Failures(blocked.FailedTGAllocs)
+}
+
+// Failures says why groups could not be placed.
+func Failures(failed map[string]*api.AllocationMetric) string {
+	var parts []string
+	for _, group := range slices.Sorted(maps.Keys(failed)) {
+		m := failed[group]
+		if m == nil {
+			continue
+		}
+		for _, d := range slices.Sorted(maps.Keys(m.DimensionExhausted)) {
+			parts = append(parts, fmt.Sprintf("%s exhausted on %d of %d nodes", d, m.DimensionExhausted[d], m.NodesEvaluated))
+		}
+		for _, c := range slices.Sorted(maps.Keys(m.ConstraintFiltered)) {
+			parts = append(parts, fmt.Sprintf("constraint %s filters %d nodes", c, m.ConstraintFiltered[c]))
+		}
+		for _, q := range m.QuotaExhausted {
+			parts = append(parts, "quota exhausted: "+q)
+		}
+		if m.NodesEvaluated == 0 {
+			parts = append(parts, "no node is eligible")
+		}
+	}
+	if len(parts) == 0 {
+		return "waits for room"
+	}
+	return "waits for room: " + strings.Join(parts, ", ")
+}
+
+// attempts are the known attempts, brought up to date, and those that began since.
+func attempts(in Input) []Known {
+	byAlloc := map[string]Known{}
+	for _, k := range in.Known {
+		byAlloc[k.Alloc] = k
+	}
+	for _, a := range in.Allocs {
+		t := TaskOf(a, in.Task)
+		if slices.Contains(in.Ignored, a.ID) || t.Began.IsZero() && (a.ClientStatus != api.AllocClientStatusFailed || a.DesiredStatus == api.AllocDesiredStatusStop) {
+			continue
+		}
+		k, ok := byAlloc[a.ID]
+		if !ok {
+			k = Known{Alloc: a.ID, Index: a.CreateIndex, Version: a.JobVersion, Attempt: driver.Attempt{Unit: a.ID + "." + in.Task}}
+			if m, changed := in.Marks[a.JobVersion]; changed {
+				k.Attempt.Change, k.Attempt.Intent, k.Attempt.Cause = m.Change.Clone(), m.Intent, m.Cause
+			}
+		}
+		k.Node = a.NodeName
+		if k.Attempt.Started.IsZero() || t.Began.Before(k.Attempt.Started) && !t.Began.IsZero() {
+			k.Attempt.Started = t.Began
+		}
+		k.Attempt.ExitCode = -1
+		if Over(a) {
+			k.Attempt.Ended, k.Attempt.ExitCode = t.Finished, t.Exit
+			if k.Attempt.Ended.IsZero() {
+				k.Attempt.Ended = time.Unix(0, a.ModifyTime).UTC()
+			}
+		}
+		byAlloc[a.ID] = k
+	}
+	out := slices.SortedFunc(maps.Values(byAlloc), func(a, b Known) int { return cmp.Compare(a.Index, b.Index) })
+	for i := range out {
+		at := &out[i].Attempt
+		at.Number = i + 1
+		switch {
+		case at.Cause == "" && (i == 0 || out[i].Version != out[i-1].Version):
+			at.Cause = driver.CauseSubmitted // at first, or again
+		case at.Cause == "":
+			at.Cause = CauseRescheduled
+		case i > 0 && out[i].Version == out[i-1].Version:
+			at.Cause = CauseRescheduled
+		}
+	}
+	return out
+}
+
+func ended(in Input, j driver.Job) time.Time {
+	if n := len(j.Attempts); n > 0 && !j.Attempts[n-1].Ended.IsZero() {
+		return j.Attempts[n-1].Ended
+	}
+	if a := latest(in); a != nil {
+		return time.Unix(0, a.ModifyTime).UTC()
+	}
+	return j.Submitted
+}
+
+func submitted(job *api.Job) time.Time {
+	if job.SubmitTime == nil {
+		return time.Time{}
+	}
+	return time.Unix(0, *job.SubmitTime).UTC()
+}
+
+func namespace(job *api.Job) string {
+	if n := deref(job.Namespace); n != "" {
+		return n
+	}
+	return api.DefaultNamespace
+}
+
+func deref(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}

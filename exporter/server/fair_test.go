@@ -1,0 +1,311 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/metrics"
+	"pitchpipe/exporter/sampler"
+	"pitchpipe/exporter/server"
+)
+
+func TestNoUserTakesTheConnectionsOfTheOthers(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(t.TempDir(), "s")
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const me = 1000
+	for _, tc := range []struct {
+		name    string
+		readers []uint32
+		each    int
+		all     int
+		get     int // of five connections
+	}{
+		{"a user has his share", nil, 2, 9, 2},
+		{"all users together have theirs", nil, 9, 3, 3},
+		{"a reader has any number", []uint32{me}, 2, 3, 5},
+	} {
+		t.Run(tc.name, func(t *testing.T) { //nolint:paralleltest // the socket is one
+			s, err := server.New(server.Config{Socket: "unused", Readers: tc.readers}, api.Node{}, fill(t), &marker{}, http.NotFoundHandler())
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkShare(t, server.NewFair(s, l, tc.each, tc.all, me), socket, tc.get)
+		})
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// checkShare opens five connections, of which so many get in; one that leaves makes room.
+func checkShare(t *testing.T, l net.Listener, socket string, get int) {
+	t.Helper()
+	in := make(chan net.Conn, 9)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range get + 1 {
+			c, err := l.Accept()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			in <- c
+		}
+	}()
+	dial := func() net.Conn {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	closed := 0
+	for i := range 5 {
+		c := dial()
+		if i >= get {
+			if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+				t.Errorf("connection %d: %v, want it closed", i+1, err)
+			}
+			closed++
+		}
+	}
+	var first net.Conn
+	for range get {
+		first = <-in
+	}
+	if closed != 5-get || len(in) != 0 {
+		t.Errorf("%d were closed and %d more got in", closed, len(in))
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	dial()
+	second := <-in
+	<-done
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAUsersRequestsAreBoundedAndNoOneElses(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		allow := server.NewRates()
+		now := time.Unix(1e9, 0)
+		for _, kind := range []struct {
+			report            bool
+			perSecond, atOnce int
+		}{{false, server.QuestionsPerSecond, server.QuestionsAtOnce}, {true, server.ReportsPerSecond, server.ReportsAtOnce}} {
+			seconds := rapid.IntRange(0, 5).Draw(t, "seconds")
+			taken := 0
+			for range seconds + 1 {
+				for allow(1000, kind.report, now) {
+					taken++
+				}
+				now = now.Add(time.Second)
+			}
+			if want := kind.atOnce + seconds*kind.perSecond; taken != want {
+				t.Fatalf("%d requests in %d s, want %d", taken, seconds, want)
+			}
+			if !allow(1001, kind.report, now) {
+				t.Fatal("another user is refused")
+			}
+			now = now.Add(time.Hour)
+		}
+	})
+}
+
+func TestWhoAsksTooOftenIsToldToComeAgain(t *testing.T) {
+	t.Parallel()
+	const reader, user = 61001, 61002
+	for _, tc := range []struct {
+		method, path, body string
+		ok, most           int
+	}{
+		{http.MethodGet, api.PathJobs, "", http.StatusOK, server.QuestionsAtOnce},
+		{http.MethodPost, api.PathProgress, "epoch=1", http.StatusNoContent, server.ReportsAtOnce},
+	} {
+		t.Run(tc.method, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s, err := server.New(server.Config{Socket: "unused", Readers: []uint32{reader}}, api.Node{}, fill(t), &marker{}, http.NotFoundHandler())
+				if err != nil {
+					t.Fatal(err)
+				}
+				ask := func(uid uint32) *httptest.ResponseRecorder {
+					rec := httptest.NewRecorder()
+					s.Handler().ServeHTTP(rec, httptest.NewRequestWithContext(s.As(t.Context(), uid), tc.method, tc.path, strings.NewReader(tc.body)))
+					return rec
+				}
+				for range tc.most {
+					if rec := ask(user); rec.Code != tc.ok {
+						t.Fatalf("%d %s", rec.Code, rec.Body)
+					}
+				}
+				if rec := ask(user); rec.Code != http.StatusTooManyRequests || rec.Header().Get("Retry-After") != "1" {
+					t.Errorf("%d %s, want %d", rec.Code, rec.Body, http.StatusTooManyRequests)
+				}
+				for range tc.most + 1 {
+					if rec := ask(reader); rec.Code != tc.ok {
+						t.Fatalf("a reader: %d %s", rec.Code, rec.Body)
+					}
+				}
+				time.Sleep(time.Second)
+				if rec := ask(user); rec.Code != tc.ok {
+					t.Errorf("a second later: %d %s", rec.Code, rec.Body)
+				}
+			})
+		})
+	}
+}
+
+func TestTheKernelSaysWhoseAConnectionIs(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"127.0.0.1:0", "[::1]:0", "[::ffff:127.0.0.1]:0"} {
+		var lc net.ListenConfig
+		l, err := lc.Listen(t.Context(), "tcp", at)
+		if err != nil {
+			t.Logf("%s: %v", at, err)
+			continue
+		}
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if uid, err := server.Owner(c.LocalAddr(), c.RemoteAddr()); err != nil || uid != uint32(os.Getuid()) {
+			t.Errorf("%s: user %d, %v; want %d", at, uid, err, os.Getuid())
+		}
+		local := c.LocalAddr()
+		if err := errors.Join(c.Close(), l.Close()); err != nil {
+			t.Error(err)
+		}
+		if uid, err := server.Owner(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 9), Port: local.(*net.TCPAddr).Port}, l.Addr()); err == nil {
+			t.Errorf("a connection that is none is user %d's", uid)
+		}
+	}
+}
+
+// With this variable the test binary fetches the metrics of the address that it names.
+const fetching = "PITCHPIPE_TEST_FETCH"
+
+func fetch(address string) int {
+	c := &http.Client{}
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		c.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+		}}
+		address = "exporter"
+	}
+	res, err := c.Get("http://" + address + "/metrics") //nolint:noctx // the test bounds it
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	for _, what := range []string{`job_id="mine"`, `job_id="theirs"`, "pitchpipe_node_cores"} {
+		fmt.Print(strings.Contains(string(text), what), " ")
+	}
+	return 0
+}
+
+func TestTheMetricsShowEachUserHisOwnJobs(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("to be another user needs root")
+	}
+	const reader, stranger = 61001, 61002
+	for _, tc := range []struct {
+		show string
+		uid  uint32
+		want string
+	}{
+		{"own", 0, "true true true "},
+		{"own", reader, "true true true "},
+		{"own", 1, "false true true "}, // whose job is theirs
+		{"own", stranger, "false false true "},
+		{"all", stranger, "true true true "},
+	} {
+		t.Run(fmt.Sprintf("%s for user %d", tc.show, tc.uid), func(t *testing.T) {
+			t.Parallel()
+			dir, err := os.MkdirTemp("", "pitchpipe-*") //nolint:usetesting // others cannot enter the folder above a test's own
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.RemoveAll(dir) })
+			if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // others have to reach the socket
+				t.Fatal(err)
+			}
+			store := fill(t)
+			h, err := metrics.Handler(metrics.New("test", api.Node{Cores: 2}, store, func() *sampler.Snapshot {
+				return &sampler.Snapshot{}
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var lc net.ListenConfig
+			l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			address := l.Addr().String()
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			socket := filepath.Join(dir, "s")
+			s, err := server.New(server.Config{Socket: socket, Metrics: address, Readers: []uint32{reader}, ShowJobs: tc.show == "all"}, api.Node{}, store, &marker{}, h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- s.Run(ctx) }()
+			t.Cleanup(func() {
+				cancel()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			})
+			for _, at := range []string{address, "unix:" + socket} {
+				var out []byte
+				until(t, "the metrics come", func() bool {
+					c := exec.CommandContext(t.Context(), "/proc/self/exe")
+					c.Env = append(os.Environ(), fetching+"="+at)
+					c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: tc.uid, Gid: tc.uid}}
+					out, err = c.Output()
+					return err == nil
+				})
+				if string(out) != tc.want {
+					t.Errorf("%s: mine, theirs, node: %s, want %s", at, out, tc.want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,33 @@
+# What a controller of Pitchpipe may do, for Nomad 2.0 and later. README.md says why each line is there; the
+# test of this folder shows that nothing is missing and that nothing can be left out.
+#
+#   nomad acl policy apply -namespace default -job pitchpipe-controller pitchpipe policy.hcl   # for its job
+#   nomad acl policy apply pitchpipe policy.hcl                                                # for a token
+#
+# For another namespace, or several, repeat the block. On a cluster with raw_exec read in README.md first what
+# register-job means.
+
+namespace "default" {
+  capabilities = [
+    "list-jobs",
+    "read-job",
+    "parse-job",
+    "plan-job",
+    "register-job",
+    "deregister-job",
+    "alloc-lifecycle",
+    "read-fs",
+  ]
+
+  # The state that several controllers share (store.kind = nomad). One that is alone needs none of it.
+  variables {
+    path "pitchpipe/*" {
+      capabilities = ["read", "write", "destroy"]
+    }
+  }
+}
+
+# How many cores and how much memory the nodes have, so that nothing is asked for that none has.
+node {
+  policy = "read"
+}

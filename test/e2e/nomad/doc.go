@@ -1,0 +1,8 @@
+// Package nomad runs Pitchpipe against a Nomad on loopback: the real agent where nomad is
+// on PATH, else the in-process server that behaves like it. Job files that ship are
+// submitted by "pitchpipe run" and tuned by the programs that ship. At the end stands a
+// table of the job files, untuned against tuned, which says which Nomad it was.
+//
+// It holds only tests. The agent is test/nomadagent's, of its own for each test. It
+// asserts nothing about how long anything takes.
+package nomad

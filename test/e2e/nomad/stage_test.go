@@ -1,0 +1,190 @@
+package nomad_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	nomadapi "github.com/hashicorp/nomad/api"
+
+	"pitchpipe/controller/daemon/api"
+	exporterapi "pitchpipe/exporter/api"
+	"pitchpipe/jobspecs"
+	"pitchpipe/test/nomadagent"
+)
+
+// policy lets the tuner do all it can.
+const policy = `default:
+  max_mode: apply
+  above_request: true
+  control: 0
+  probe_share: 1
+  user_restarts: 0
+  total_restarts: 0
+  pause_after: 0
+  margin: 1
+`
+
+// patience is how long anything may take on a machine that is busy with others.
+const patience = 4 * time.Minute
+
+// stage is an agent, an exporter on its node, and a controller.
+type stage struct {
+	t      *testing.T
+	dir    string
+	agent  *nomadagent.Agent
+	nomad  *nomadapi.Client
+	client *api.Client
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "ppnomad-e2e-") // the path of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &stage{t: t, dir: dir}
+	s.programs()
+	s.agent = nomadagent.Start(t, nomadagent.Options{})
+	s.nomad = s.agent.Client(t)
+	s.spawn(exec.CommandContext(context.WithoutCancel(t.Context()), s.path("pitchpipe-exporter"), "--socket", s.path("exporter.sock"),
+		"--web.listen-address=", "--sampling.interval=250ms", "--sampling.discover=50ms", "--log.level=error"), "exporter.log")
+	meter := exporterapi.NewClient(s.path("exporter.sock"))
+	t.Cleanup(meter.Close)
+	s.await("the exporter", func() error { _, err := meter.Node(t.Context()); return err })
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.spawn(exec.CommandContext(context.WithoutCancel(t.Context()), self, roleCalm, s.path("calm.sock"), s.path("exporter.sock")), "calm.log")
+	s.await("what hides others", func() error { _, err := os.Stat(s.path("calm.sock")); return err })
+	s.controller()
+	return s
+}
+
+func (s *stage) path(elem ...string) string {
+	return filepath.Join(append([]string{s.dir}, elem...)...)
+}
+
+// in is the same stage for a part of the test.
+func (s *stage) in(t *testing.T) *stage {
+	out := *s
+	out.t = t
+	return &out
+}
+
+func (s *stage) programs() {
+	s.t.Helper()
+	out, err := exec.CommandContext(s.t.Context(), "go", "build", "-o", s.dir, "pitchpipe/controller/cmd/pitchpipe",
+		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/workloads/cmd/workload").CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("go build: %v\n%s", err, out)
+	}
+	if err := os.CopyFS(s.path("jobspecs"), jobspecs.Files()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *stage) controller() {
+	s.t.Helper()
+	if err := os.WriteFile(s.path("site.yaml"), []byte(policy), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	s.spawn(s.command(context.WithoutCancel(s.t.Context()), "controller", "--config=", "--driver=nomad", "--nomad.address="+s.agent.Addr,
+		"--state="+s.path("state"), "--exporter.socket="+s.path("calm.sock"), "--listen=", "--site="+s.path("site.yaml"), "--resync=2s"), "controller.log")
+	s.client = api.NewClient(s.path("controller.sock"))
+	s.t.Cleanup(s.client.Close)
+	s.await("the controller", func() error { _, err := s.client.Jobs(s.t.Context()); return err })
+}
+
+// command is the pitchpipe program as a user of the cluster calls it.
+func (s *stage) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, s.path("pitchpipe"), append([]string{args[0], "--socket=" + s.path("controller.sock")}, args[1:]...)...)
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		return strings.HasPrefix(kv, "NOMAD_") || strings.HasPrefix(kv, "PITCHPIPE_") || strings.HasPrefix(kv, "XDG_")
+	}), "NOMAD_ADDR="+s.agent.Addr, "NOMAD_TOKEN="+s.agent.Token, "HOME="+s.dir, "PITCHPIPE_DRIVER=nomad")
+	return cmd
+}
+
+// spawn starts a process that ends with the test and writes to the file.
+func (s *stage) spawn(cmd *exec.Cmd, log string) {
+	s.t.Helper()
+	out, err := os.Create(s.path(log))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = out.Close() }()
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		late := time.AfterFunc(time.Minute, func() {
+			s.t.Errorf("%s does not end when it is told to", cmd.Path)
+			_ = cmd.Process.Kill()
+		})
+		defer late.Stop()
+		if err := cmd.Wait(); err != nil {
+			s.t.Logf("%s: %v", cmd.Path, err)
+		}
+		if s.t.Failed() {
+			text, err := os.ReadFile(s.path(log))
+			lines := strings.Split(string(text), "\n")
+			s.t.Logf("%s: %v\n%s", log, err, strings.Join(lines[max(0, len(lines)-120):], "\n"))
+		}
+	})
+}
+
+func (s *stage) await(what string, ask func() error) {
+	s.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := ask()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("%s: %v", what, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// run calls the pitchpipe program and returns what it printed.
+func (s *stage) run(args ...string) string {
+	s.t.Helper()
+	cmd := s.command(s.t.Context(), args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		s.t.Fatalf("pitchpipe %s: %v: %s", strings.Join(args, " "), err, stderr.String())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// through waits until the controller is through with a job, and returns what it says.
+func (s *stage) through(id string) (j api.Job) {
+	s.t.Helper()
+	s.await("the end of "+id, func() (err error) {
+		if j, err = s.client.Job(s.t.Context(), id); err == nil && !j.Ended {
+			err = fmt.Errorf("it is %s, %s (%s), epoch %d of %d, attempt %d", j.State, j.Phase, j.Reason, j.Epoch, j.Total, j.Attempt)
+		}
+		return err
+	})
+	return j
+}

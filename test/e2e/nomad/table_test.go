@@ -1,0 +1,187 @@
+package nomad_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	nomadapi "github.com/hashicorp/nomad/api"
+
+	"pitchpipe/test/e2e/table"
+)
+
+// shipped is a job file that ships.
+type shipped struct {
+	name  string
+	vars  []string
+	lacks func() error // why it cannot run here
+	tuned int          // epochs when it is met for the first time and tuned
+}
+
+func shippedFiles() []shipped {
+	return []shipped{{name: "jacobi", tuned: 40}, {name: "dense", tuned: 40}, {name: "digits-torch", lacks: noTorch, tuned: 30}}
+}
+
+func noTorch() error {
+	if out, err := exec.Command("/usr/bin/python3", "-c", "import torch, sklearn").CombinedOutput(); err != nil { //nolint:noctx // it ends by itself
+		return fmt.Errorf("python3-torch or python3-sklearn is missing (scripts/setup-torch): %w: %.200s", err, out)
+	}
+	return nil
+}
+
+// againEpochs are those of a job that returns: there is nothing to be probed.
+const againEpochs = 10
+
+// Each job file runs untuned, is met for the first time and probed, and returns. The one
+// that returns waits for room meanwhile, since another job has the whole node: there it
+// is changed before it starts.
+func TestTheJobFilesThatShipAreTunedOnNomad(t *testing.T) {
+	s := newStage(t)
+	var rows []table.Row
+	for _, f := range shippedFiles() {
+		t.Run(f.name, func(t *testing.T) {
+			if f.lacks != nil {
+				if err := f.lacks(); err != nil {
+					t.Skip(err)
+				}
+			}
+			rows = append(rows, s.in(t).tune(f))
+		})
+	}
+	fmt.Fprintf(&report, "On %s.\n%s", s.agent.Name(), table.Print(rows))
+	for _, r := range rows {
+		for what, run := range map[string]table.Run{"untuned": r.Untuned, "first": r.First, "tuned": r.Tuned} {
+			if run.Lost > 0 || run.Twice > 0 || run.State != "succeeded" || run.Restarts+run.Probes != run.Attempts-1 {
+				t.Errorf("%s, %s (job %s): %s, %d epochs lost, %d twice, %d attempts, %d restarts and %d probes", r.Kind, what, run.ID, run.State, run.Lost, run.Twice, run.Attempts, run.Restarts, run.Probes)
+			}
+		}
+		if r.Untuned.Attempts != 1 || !r.Untuned.Current.Equal(r.Untuned.Own) {
+			t.Errorf("%s: the untuned job was touched: %d attempts under %v", r.Kind, r.Untuned.Attempts, r.Untuned.Current)
+		}
+		if !r.Tuned.Recalled && r.Tuned.Reason != "already-best" {
+			t.Errorf("%s: the job that returned was not recognised while it waited: %s", r.Kind, r.Tuned.Reason)
+		}
+	}
+}
+
+func (s *stage) tune(f shipped) table.Row {
+	s.t.Helper()
+	r := table.Row{Mode: "nomad", Kind: f.name, Epochs: againEpochs}
+	r.Untuned = s.result(s.send(f, againEpochs, "--off"), againEpochs)
+	r.First = s.result(s.send(f, f.tuned), f.tuned)
+	free := s.occupy()
+	again := s.send(f, againEpochs)
+	s.await("the controller to decide about the job that waits", func() error {
+		j, err := s.client.Job(s.t.Context(), again)
+		if err == nil && !j.Recalled && j.Reason != "already-best" {
+			err = fmt.Errorf("phase %s, %s", j.Phase, j.Sentence)
+		}
+		return err
+	})
+	free()
+	r.Tuned = s.result(again, againEpochs)
+	return r
+}
+
+// send submits the job file as it ships, under an id of its own.
+func (s *stage) send(f shipped, epochs int, args ...string) string {
+	s.t.Helper()
+	file := s.path("jobspecs", "nomad", f.name+".nomad.hcl")
+	if f.name == "digits-torch" {
+		args = append(args, "--var", "script="+s.path("jobspecs", "slurm", "digits.py"))
+	} else {
+		args = append(args, "--var", "workload="+s.path("workload"))
+	}
+	state, err := os.MkdirTemp(s.dir, "state-")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	args = append(append([]string{"run"}, args...), "--var", fmt.Sprintf("epochs=%d", epochs), "--var", "state_dir="+state, file)
+	return s.run(append(args, f.vars...)...)
+}
+
+// occupy has a job take every core of the node, and returns what ends it.
+func (s *stage) occupy() (free func()) {
+	s.t.Helper()
+	id := fmt.Sprintf("occupy-%d", len(s.allocations("")))
+	job := nomadapi.NewBatchJob(id, id, "global", 90)
+	job.Datacenters = []string{"*"}
+	task := nomadapi.NewTask("sleep", "raw_exec").SetConfig("command", "/bin/sleep").SetConfig("args", []string{"3600"})
+	nodes, _, err := s.nomad.Nodes().List(nil)
+	if err != nil || len(nodes) != 1 {
+		s.t.Fatalf("%d nodes: %v", len(nodes), err)
+	}
+	node, _, err := s.nomad.Nodes().Info(nodes[0].ID, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cores, memory := int(node.NodeResources.Cpu.TotalCpuCores), 64
+	task.Resources = &nomadapi.Resources{Cores: &cores, MemoryMB: &memory}
+	job.AddTaskGroup(nomadapi.NewTaskGroup("g", 1).AddTask(task))
+	if _, _, err := s.nomad.Jobs().Register(job, nil); err != nil {
+		s.t.Fatal(err)
+	}
+	s.await("the node to be full", func() error {
+		for _, a := range s.allocations(id) {
+			if a.ClientStatus == "running" {
+				return nil
+			}
+		}
+		return errors.New("no allocation runs")
+	})
+	return func() {
+		if _, _, err := s.nomad.Jobs().Deregister(id, true, nil); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// allocations are those of a job, or all, the oldest first.
+func (s *stage) allocations(job string) []*nomadapi.AllocationListStub {
+	s.t.Helper()
+	all, _, err := s.nomad.Allocations().List(nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	all = slices.DeleteFunc(all, func(a *nomadapi.AllocationListStub) bool { return job != "" && a.JobID != job })
+	slices.SortFunc(all, func(a, b *nomadapi.AllocationListStub) int { return int(a.CreateIndex) - int(b.CreateIndex) }) //nolint:gosec // indexes are small here
+	return all
+}
+
+// result waits for a job and reads what it did.
+func (s *stage) result(id string, epochs int) table.Run {
+	s.t.Helper()
+	r := table.Run{Job: s.through(id)}
+	r.Attempts = r.Attempt
+	output := s.run("logs", id)
+	r.Lost, r.Twice = table.LostAndTwice(output, epochs)
+	if !strings.Contains(output, "done after") {
+		s.t.Logf("%s wrote:\n%s", id, output)
+	}
+	r.Seconds = s.seconds(id, r.Attempts)
+	return r
+}
+
+// seconds is from the start of the first to the end of the last of the newest
+// allocations of a job.
+func (s *stage) seconds(id string, attempts int) float64 {
+	s.t.Helper()
+	job, _, _ := strings.Cut(id, "@")
+	all := s.allocations(job)
+	all = all[max(0, len(all)-attempts):]
+	if len(all) == 0 {
+		s.t.Fatalf("%s has no allocation", id)
+	}
+	first, last := all[0].TaskStates, all[len(all)-1].TaskStates
+	for name, begun := range first {
+		if ended, ok := last[name]; ok {
+			return ended.FinishedAt.Sub(begun.StartedAt).Seconds()
+		}
+	}
+	s.t.Fatalf("%s has no task", id)
+	return 0
+}

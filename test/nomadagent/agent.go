@@ -1,0 +1,223 @@
+package nomadagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+)
+
+const patience = 3 * time.Minute // for an agent to be ready or gone, on a machine that is busy
+
+// backend is an agent of either kind.
+type backend interface {
+	addr() string
+	kill(context.Context) error  // as a crash does
+	start(context.Context) error // after kill
+	stop(context.Context) error  // nothing is left
+	logs() string
+}
+
+// Agent is a running Nomad: a server and a client on one node. Its methods are for one
+// goroutine, but for Client and Logs.
+type Agent struct {
+	Addr    string // http://127.0.0.1:port, the same after a restart
+	Token   string // the management token; empty without ACLs
+	Real    bool   // the program nomad, else the server in this process
+	Version string // of Nomad, as the agent says it
+
+	backend backend
+}
+
+// Launch brings an agent up and returns when its node is ready for jobs. The context
+// bounds the bring-up; the agent runs until Stop. Where there can be none the error is
+// ErrUnavailable.
+func Launch(ctx context.Context, o Options) (*Agent, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	launch := launchInProcess
+	if o.Kind == Real {
+		launch = launchReal
+	}
+	b, err := launch(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	a := &Agent{Addr: b.addr(), Real: o.Kind == Real, backend: b}
+	if err := a.up(ctx, o); err != nil {
+		err = fmt.Errorf("%w\n%s", err, tail(b.logs(), 4000))
+		return nil, errors.Join(err, b.stop(context.WithoutCancel(ctx)))
+	}
+	return a, nil
+}
+
+// up makes the token and waits for the node.
+func (a *Agent) up(ctx context.Context, o Options) error {
+	if o.ACL {
+		if err := a.await(ctx, a.bootstrap); err != nil {
+			return fmt.Errorf("bootstrap the ACLs: %w", err)
+		}
+	}
+	if err := a.Ready(ctx); err != nil || a.Real || !o.Oversubscribe {
+		return err
+	}
+	c, err := a.dial()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	config := &api.SchedulerConfiguration{SchedulerAlgorithm: api.SchedulerAlgorithmBinpack, MemoryOversubscriptionEnabled: true}
+	_, _, err = c.Operator().SchedulerSetConfiguration(config, (&api.WriteOptions{}).WithContext(ctx))
+	return err
+}
+
+func (a *Agent) bootstrap(ctx context.Context) error {
+	c, err := a.dial()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	token, _, err := c.ACLTokens().Bootstrap((&api.WriteOptions{}).WithContext(ctx))
+	if err != nil {
+		return err
+	}
+	a.Token = token.SecretID
+	return nil
+}
+
+// Ready waits until there is a leader and the node takes jobs.
+func (a *Agent) Ready(ctx context.Context) error {
+	return a.await(ctx, func(ctx context.Context) error {
+		c, err := a.dial()
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		q := (&api.QueryOptions{}).WithContext(ctx)
+		nodes, _, err := c.Nodes().List(q)
+		if err != nil {
+			return err
+		}
+		if len(nodes) != 1 || nodes[0].Status != api.NodeStatusReady {
+			return fmt.Errorf("%d nodes, the first not ready", len(nodes))
+		}
+		if d := nodes[0].Drivers["raw_exec"]; d == nil || !d.Healthy {
+			return errors.New("raw_exec is not healthy")
+		}
+		a.Version = nodes[0].Version
+		return nil
+	})
+}
+
+// await asks until the answer is nil or patience ends. One question has seconds, since
+// a server without a leader lets its clients wait.
+func (a *Agent) await(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		once, done := context.WithTimeout(ctx, 10*time.Second)
+		err := ask(once)
+		done()
+		if err == nil {
+			return nil
+		}
+		if w, ok := a.backend.(interface{ gone() error }); ok && w.gone() != nil {
+			return fmt.Errorf("%w: %w", w.gone(), err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ctx.Err(), err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// dial makes a client with connections of its own, so that none is left idle in a pool
+// that everybody shares.
+func (a *Agent) dial() (*api.Client, error) {
+	return api.NewClient(&api.Config{Address: a.Addr, SecretID: a.Token, Namespace: api.DefaultNamespace})
+}
+
+// Connect makes a client with the management token. Close it.
+func (a *Agent) Connect() (*api.Client, error) { return a.dial() }
+
+// Client is a client with the management token, closed with the test.
+func (a *Agent) Client(t testing.TB) *api.Client {
+	t.Helper()
+	c, err := a.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// Kill ends the agent as a crash does; the tasks run on. The address answers nobody
+// until Revive.
+func (a *Agent) Kill(ctx context.Context) error { return a.backend.kill(ctx) }
+
+// Revive starts the agent after Kill, with its state and at its address, and waits
+// until the node is ready.
+func (a *Agent) Revive(ctx context.Context) error {
+	if err := a.backend.start(ctx); err != nil {
+		return err
+	}
+	if err := a.Ready(ctx); err != nil {
+		return fmt.Errorf("%w\n%s", err, tail(a.backend.logs(), 4000))
+	}
+	return nil
+}
+
+// Restart is Kill and Revive.
+func (a *Agent) Restart(t testing.TB) {
+	t.Helper()
+	if err := errors.Join(a.Kill(t.Context()), a.Revive(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Stop ends the agent and every process of its jobs, and removes what they left.
+func (a *Agent) Stop(ctx context.Context) error { return a.backend.stop(ctx) }
+
+// Logs is what the agent has said.
+func (a *Agent) Logs() string { return a.backend.logs() }
+
+// Name says which Nomad it is, for tables and reports.
+func (a *Agent) Name() string {
+	if a.Real {
+		return "nomad agent " + a.Version
+	}
+	return "in-process server (as Nomad " + a.Version + ")"
+}
+
+// Do sends a request as it stands, for tests of what the client library hides, and
+// returns the status and the body.
+func (a *Agent) Do(ctx context.Context, method, path, body string) (int, string, error) {
+	r, err := http.NewRequestWithContext(ctx, method, a.Addr+path, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	if a.Token != "" {
+		r.Header.Set("X-Nomad-Token", a.Token)
+	}
+	r.Close = true
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(text), err
+}
+
+func tail(s string, n int) string { return s[max(0, len(s)-n):] }

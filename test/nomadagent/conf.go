@@ -1,0 +1,131 @@
+package nomadagent
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// common is what both configurations begin with. Nothing of it leaves loopback: no
+// check for updates, no Consul, no question to a cloud about the machine.
+func (p *program) common(name string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "name = %q\n", "pitchpipe-"+name)
+	fmt.Fprintf(&b, "data_dir = %q\n", filepath.Join(p.dir, name))
+	b.WriteString(`bind_addr = "127.0.0.1"
+log_level = "INFO"
+disable_update_check = true
+disable_anonymous_signature = true
+leave_on_interrupt = false
+leave_on_terminate = false
+advertise {
+  http = "127.0.0.1"
+  rpc = "127.0.0.1"
+  serf = "127.0.0.1"
+}
+consul {
+  auto_advertise = false
+  server_auto_join = false
+  client_auto_join = false
+}
+`)
+	fmt.Fprintf(&b, "acl {\n  enabled = %t\n  token_ttl = \"1s\"\n  policy_ttl = \"1s\"\n}\n", p.opts.ACL)
+	return b.String()
+}
+
+func (p *program) serverConfig() string {
+	return p.common("server") + fmt.Sprintf(`ports {
+  http = %d
+  rpc = %d
+  serf = %d
+}
+server {
+  enabled = true
+  bootstrap_expect = 1
+  raft_multiplier = 1
+  event_buffer_size = %d
+  default_scheduler_config {
+    memory_oversubscription_enabled = %t
+  }
+}
+`, p.ports[0], p.ports[1], p.ports[2], orElse(p.opts.EventBuffer, 100), p.opts.Oversubscribe)
+}
+
+// clientConfig lets what has ended stay to be looked at, however full the disk is.
+func (p *program) clientConfig() string {
+	var limits strings.Builder
+	if p.opts.MemoryMB > 0 {
+		fmt.Fprintf(&limits, "  memory_total_mb = %d\n", p.opts.MemoryMB)
+	}
+	if n := p.opts.Cores; n > 0 && n < runtime.NumCPU() {
+		fmt.Fprintf(&limits, "  reserved {\n    cores = \"%d-%d\"\n  }\n", n, runtime.NumCPU()-1)
+	}
+	return p.common("client") + fmt.Sprintf(`ports {
+  http = %d
+}
+client {
+  enabled = true
+  servers = ["127.0.0.1:%d"]
+  network_interface = "lo"
+  gc_disk_usage_threshold = 100
+  gc_inode_usage_threshold = 100
+  gc_max_allocs = 5000
+%s  options = {
+    "fingerprint.denylist" = "env_aws,env_azure,env_digitalocean,env_gce,consul,vault,cni,bridge"
+    "driver.allowlist" = "raw_exec,exec,mock_driver"
+  }
+}
+plugin "raw_exec" {
+  config {
+    enabled = true
+  }
+}
+`, p.ports[3], p.ports[1], limits.String())
+}
+
+func orElse(n, otherwise int) int {
+	if n == 0 {
+		return otherwise
+	}
+	return n
+}
+
+// ports finds n loopback ports that nobody listens on, below the range from which the
+// kernel gives ports to clients.
+func ports(n int) ([]int, error) {
+	var out []int
+	for range 200 {
+		var b [2]byte
+		if _, err := rand.Read(b[:]); err != nil {
+			return nil, err
+		}
+		port := 15000 + (int(b[0])<<8|int(b[1]))%17000
+		if slices.Contains(out, port) || !free(port) {
+			continue
+		}
+		if out = append(out, port); len(out) == n {
+			return out, nil
+		}
+	}
+	return nil, errors.New("no free ports on loopback")
+}
+
+// free tells whether a port is free for TCP and for UDP, of which Serf needs both.
+func free(port int) bool {
+	at := net.IPv4(127, 0, 0, 1)
+	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: at, Port: port})
+	if err != nil {
+		return false
+	}
+	u, err := net.ListenUDP("udp4", &net.UDPAddr{IP: at, Port: port})
+	if err != nil {
+		_ = l.Close()
+		return false
+	}
+	return errors.Join(l.Close(), u.Close()) == nil
+}

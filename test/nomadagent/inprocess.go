@@ -1,0 +1,85 @@
+package nomadagent
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"pitchpipe/test/nomadserver"
+)
+
+// inProcess is the server of this process.
+type inProcess struct {
+	*nomadserver.Server
+	said *buffer
+}
+
+func launchInProcess(ctx context.Context, o Options) (backend, error) {
+	said := &buffer{}
+	memory := o.MemoryMB
+	if memory == 0 {
+		var info unix.Sysinfo_t
+		if err := unix.Sysinfo(&info); err != nil {
+			return nil, fmt.Errorf("memory of the machine: %w", err)
+		}
+		memory = int(info.Totalram * uint64(info.Unit) >> 20)
+	}
+	// The server lives until Stop, not until the end of the bring-up.
+	s, err := nomadserver.Start(context.WithoutCancel(ctx), nomadserver.Options{
+		ACL: o.ACL, Cores: orElse(o.Cores, runtime.NumCPU()), MemoryMB: memory, EventBuffer: orElse(o.EventBuffer, 100),
+		Logger: slog.New(slog.NewTextHandler(said, nil)),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &inProcess{Server: s, said: said}, nil
+}
+
+func (s *inProcess) addr() string { return s.Addr() }
+
+// down is a server that can be away for a while.
+type down interface {
+	Down()
+	Up(ctx context.Context) error
+}
+
+func (s *inProcess) kill(context.Context) error {
+	if d, ok := any(s.Server).(down); ok {
+		d.Down()
+	}
+	return nil
+}
+
+func (s *inProcess) start(ctx context.Context) error {
+	if d, ok := any(s.Server).(down); ok {
+		return d.Up(ctx)
+	}
+	return s.Restart(ctx)
+}
+
+func (s *inProcess) stop(context.Context) error { return s.Close() }
+
+func (s *inProcess) logs() string { return s.said.String() }
+
+// buffer is written and read by several.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}

@@ -1,0 +1,170 @@
+package nomadagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// The folder's name leaves room for the sockets below it, whose paths have 107
+	// bytes at most.
+	parent = "/tmp"
+	prefix = "ppnomad"
+)
+
+// program is the real Nomad in its folder: two processes, a server and a client. In one
+// process the client would register before the server has a leader, and try again only
+// after 15 s or more.
+type program struct {
+	opts   Options
+	path   string // of nomad
+	dir    string
+	ports  []int // of the server HTTP, RPC, Serf, of the client HTTP
+	server daemon
+	client daemon
+	room   *room
+}
+
+func launchReal(ctx context.Context, o Options) (backend, error) {
+	path, err := exec.LookPath("nomad")
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return nil, err
+	}
+	if err := sweep(ctx); err != nil {
+		return nil, fmt.Errorf("clear away a dead agent: %w", err)
+	}
+	dir, err := os.MkdirTemp(parent, prefix)
+	if err != nil {
+		return nil, err
+	}
+	p := &program{opts: o, path: path, dir: dir}
+	if err := p.first(ctx); err != nil {
+		return nil, errors.Join(err, p.stop(context.WithoutCancel(ctx)))
+	}
+	return p, nil
+}
+
+// first starts the agent on ports that are free. Another process may take one between
+// the look and the agent's own attempt.
+func (p *program) first(ctx context.Context) error {
+	if err := writeOwner(p.dir); err != nil {
+		return err
+	}
+	var err error
+	if p.room, err = enter(ctx, p.dir); err != nil {
+		return fmt.Errorf("a namespace for the agent: %w", err)
+	}
+	for {
+		var err error
+		if p.ports, err = ports(4); err != nil {
+			return err
+		}
+		for name, text := range map[string]string{"server": p.serverConfig(), "client": p.clientConfig()} {
+			if err := os.WriteFile(filepath.Join(p.dir, name+".hcl"), []byte(text), 0o600); err != nil {
+				return err
+			}
+		}
+		err = p.start(ctx)
+		if err == nil || ctx.Err() != nil || !strings.Contains(p.logs(), "address already in use") {
+			return err
+		}
+		if err := p.kill(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *program) addr() string { return loopback(p.ports[0]) }
+
+func loopback(port int) string { return "http://127.0.0.1:" + strconv.Itoa(port) }
+
+// start starts the server, waits until it leads and has the key with which it signs
+// identities, without which it turns clients away, and starts the client.
+func (p *program) start(ctx context.Context) error {
+	for _, step := range []struct {
+		name, ask, want string
+		d               *daemon
+	}{
+		{"server", p.addr() + "/.well-known/jwks.json", `"kid"`, &p.server},
+		{"client", loopback(p.ports[3]) + "/v1/agent/health?type=client", "", &p.client},
+	} {
+		if err := step.d.start(p.room, p.dir, step.name, p.path, "agent", "-config="+filepath.Join(p.dir, step.name+".hcl")); err != nil {
+			return err
+		}
+		if err := p.answers(ctx, step.d, step.ask, step.want); err != nil {
+			return fmt.Errorf("%w\n%s", err, tail(p.logs(), 4000))
+		}
+	}
+	return nil
+}
+
+// answers waits until a process answers what is wanted, or has ended.
+func (p *program) answers(ctx context.Context, d *daemon, url, want string) error {
+	for {
+		err := ask(ctx, url, want)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-d.over():
+			return d.gone()
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ctx.Err(), err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func ask(ctx context.Context, url, want string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	r.Close = true
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode >= http.StatusInternalServerError || !strings.Contains(string(text), want) {
+		return fmt.Errorf("%s: %s", resp.Status, text)
+	}
+	return nil
+}
+
+func (p *program) gone() error { return errors.Join(p.server.gone(), p.client.gone()) }
+
+func (p *program) kill(context.Context) error { return errors.Join(p.client.kill(), p.server.kill()) }
+
+func (p *program) stop(ctx context.Context) error {
+	return errors.Join(p.kill(ctx), p.room.leave(), remove(ctx, p.dir))
+}
+
+func (p *program) logs() string {
+	var b strings.Builder
+	for _, name := range []string{"server", "client"} {
+		text, err := os.ReadFile(filepath.Join(p.dir, name+".log"))
+		if err == nil {
+			fmt.Fprintf(&b, "--- %s\n%s", name, text)
+		}
+	}
+	return b.String()
+}

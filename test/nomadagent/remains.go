@@ -1,0 +1,257 @@
+package nomadagent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// marker is in the environment of the agent and of all that it starts, with the folder
+// as its value.
+const marker = "PITCHPIPE_NOMADAGENT"
+
+const cgroupRoot = "/sys/fs/cgroup"
+
+// owner is the process that an agent belongs to. An id is used again, an id with its
+// start time is not.
+type owner struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"`
+}
+
+func writeOwner(dir string) error {
+	start, err := startTime(os.Getpid())
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(owner{PID: os.Getpid(), Start: start})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "owner"), text, 0o600)
+}
+
+// stat are the fields of /proc/PID/stat from the state on.
+func stat(pid int) ([]string, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil, err
+	}
+	// The command may hold anything, so count from its closing bracket.
+	_, rest, ok := bytes.Cut(text[max(0, bytes.LastIndexByte(text, ')')):], []byte(") "))
+	fields := strings.Fields(string(rest))
+	if !ok || len(fields) < 20 {
+		return nil, fmt.Errorf("stat of process %d: %q", pid, text)
+	}
+	return fields, nil
+}
+
+// startTime is when a process began, in the kernel's ticks.
+func startTime(pid int) (uint64, error) {
+	fields, err := stat(pid)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(fields[19], 10, 64)
+}
+
+// dead tells whether a process is gone or only waited for.
+func dead(pid int) bool {
+	fields, err := stat(pid)
+	return err != nil || fields[0] == "Z" || fields[0] == "X"
+}
+
+// orphaned tells whether nobody will ever stop the agent in the folder.
+func orphaned(dir string) bool {
+	text, err := os.ReadFile(filepath.Join(dir, "owner"))
+	var o owner
+	if err != nil || json.Unmarshal(text, &o) != nil {
+		// Somebody may be about to write it.
+		info, err := os.Stat(dir)
+		return err == nil && time.Since(info.ModTime()) > time.Minute
+	}
+	start, err := startTime(o.PID)
+	return err != nil || start != o.Start
+}
+
+// sweep clears away agents whose owners died.
+func sweep(ctx context.Context) error {
+	found, err := filepath.Glob(filepath.Join(parent, prefix+"[0-9]*"))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, dir := range found {
+		info, err := os.Lstat(dir)
+		// Only what this user made: anybody can make such a name.
+		if err != nil || !info.IsDir() || info.Sys().(*syscall.Stat_t).Uid != uint32(os.Geteuid()) || !orphaned(dir) {
+			continue
+		}
+		errs = append(errs, remove(ctx, dir))
+	}
+	return errors.Join(errs...)
+}
+
+// remove ends every process of an agent and removes its mounts, its cgroups and its
+// folder.
+func remove(ctx context.Context, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	// The names of the allocations are lost with the folder.
+	allocs := allocations(dir)
+	for {
+		for _, pid := range processes(dir, allocs) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		var err error
+		if len(processes(dir, allocs)) == 0 {
+			err = clearAway(dir, allocs)
+		}
+		rest := leftovers(dir, allocs)
+		if err == nil && len(rest) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("left behind: %s: %w", strings.Join(rest, ", "), ctx.Err()), err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// clearAway removes what is left when no process is. Nothing is removed through a mount,
+// behind which may be anything of the machine.
+func clearAway(dir string, allocs []string) error {
+	list, err := mounts(dir)
+	if err != nil {
+		return err
+	}
+	for _, m := range slices.Backward(list) {
+		if err := syscall.Unmount(m, syscall.MNT_DETACH); err != nil {
+			return fmt.Errorf("unmount %s: %w", m, err)
+		}
+	}
+	for _, cg := range cgroups(allocs) {
+		// The kernel counts a process that was killed for a while.
+		_ = os.WriteFile(filepath.Join(cg, "freezer.state"), []byte("THAWED"), 0) //nolint:gosec // there is such a file in one hierarchy of several, and a frozen process does not die
+		_ = syscall.Rmdir(cg)
+	}
+	if err := removeTree(cpuset(dir)); err != nil {
+		return fmt.Errorf("the cores of %s: %w", dir, err)
+	}
+	return os.RemoveAll(dir)
+}
+
+// mounts are those below the folder in the order in which they were made.
+func mounts(dir string) ([]string, error) {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[4], dir+"/") {
+			out = append(out, f[4])
+		}
+	}
+	return out, nil
+}
+
+// Leftovers lists what there is of the agent in a folder: processes, mounts, cgroups
+// and the folder itself.
+func Leftovers(dir string) []string { return leftovers(dir, allocations(dir)) }
+
+func leftovers(dir string, allocs []string) []string {
+	var out []string
+	for _, pid := range processes(dir, allocs) {
+		cmd, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		out = append(out, fmt.Sprintf("process %d %.60q", pid, cmd))
+	}
+	list, err := mounts(dir)
+	if err != nil {
+		out = append(out, err.Error())
+	}
+	out = append(append(out, list...), cgroups(allocs)...)
+	for _, path := range []string{cpuset(dir), dir} {
+		if _, err := os.Lstat(path); err == nil {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// allocations are the ids of those that the agent has a folder of.
+func allocations(dir string) []string {
+	entries, err := os.ReadDir(filepath.Join(dir, "client", "alloc"))
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+// cgroups are those of the allocations' tasks, in either version's places.
+func cgroups(allocs []string) []string {
+	var out []string
+	for _, place := range []string{"*/nomad", "nomad.slice/share.slice", "nomad.slice/reserve.slice"} {
+		found, err := filepath.Glob(filepath.Join(cgroupRoot, place, "*.*"))
+		if err != nil {
+			continue
+		}
+		for _, cg := range found {
+			id, _, _ := strings.Cut(filepath.Base(cg), ".")
+			if info, err := os.Stat(cg); err == nil && info.IsDir() && slices.Contains(allocs, id) {
+				out = append(out, cg)
+			}
+		}
+	}
+	return out
+}
+
+// processes are those that belong to the agent in the folder: by the marker, which its
+// jobs inherit, or by the cgroup of an allocation, which stays where a job clears its
+// environment.
+func processes(dir string, allocs []string) []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	in := map[int]bool{}
+	for _, cg := range cgroups(allocs) {
+		text, err := os.ReadFile(filepath.Join(cg, "cgroup.procs"))
+		if err != nil {
+			continue
+		}
+		for word := range strings.FieldsSeq(string(text)) {
+			if pid, err := strconv.Atoi(word); err == nil {
+				in[pid] = true
+			}
+		}
+	}
+	var out []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() || !in[pid] && !marked(pid, dir) || dead(pid) {
+			continue
+		}
+		out = append(out, pid)
+	}
+	return out
+}
+
+func marked(pid int, dir string) bool {
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	return err == nil && slices.ContainsFunc(bytes.Split(env, []byte{0}), func(kv []byte) bool { return string(kv) == marker+"="+dir })
+}

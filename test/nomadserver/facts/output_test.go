@@ -1,0 +1,36 @@
+package facts_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"testing"
+)
+
+func rawJSON(text string) json.RawMessage { return json.RawMessage(text) }
+
+func bodyOf(t *testing.T, resp *http.Response) string {
+	t.Helper()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// output is what an allocation's task has written, once it is one of the texts wanted.
+func (c cluster) output(t *testing.T, alloc string, wanted ...string) string {
+	t.Helper()
+	var text string
+	await(t, "the output", func() error {
+		resp := c.get(t, "/v1/client/fs/logs/"+alloc+"?task=t&type=stdout&plain=true")
+		text = bodyOf(t, resp)
+		if resp.StatusCode != http.StatusOK || !slices.Contains(wanted, text) {
+			return fmt.Errorf("it is %d %q, want one of %q", resp.StatusCode, text, wanted)
+		}
+		return nil
+	})
+	return text
+}
