@@ -20,6 +20,12 @@
 // Store is safe for concurrent use; what it returns is shared and must not be
 // modified.
 //
+// Where several controllers share their knowledge (Mirror), the file is a working copy:
+// each change is written to the mirror first, and one that the mirror refuses is not made
+// here either, so that nothing is done on what is known no longer. Adopt loads what the
+// mirror holds when a controller begins to lead. A file alone has no mirror, and costs
+// what it did.
+//
 // The package never decides what to do with a job, never measures, and never
 // talks to a scheduler or an exporter. What is derived lives in derive.go and
 // class.go as functions of observations and of the time that is handed in.

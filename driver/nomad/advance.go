@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"pitchpipe/driver"
@@ -47,6 +48,9 @@ func (d *Driver) advance(ctx context.Context, in driver.Intent) (driver.Step, er
 			return step, nil
 		}
 	}
+	if why := spec.ObservedOnly(f.own); why != "" && !job.State.Ended() {
+		return driver.Step{}, fmt.Errorf("%s: %w", why, driver.ErrUnsupported)
+	}
 	if step, done := m.outside(in); done {
 		return step, nil
 	}
@@ -88,7 +92,7 @@ func (m *move) position(in driver.Intent) (driver.Step, bool) {
 	case ok && kind == driver.StepStarted:
 		return m.step(kind, "applied"), true
 	case ok && (kind == driver.StepFinished || !m.job.State.Ended()):
-		return m.step(kind, "the intent has ended"), true
+		return m.step(kind, r.Why[in.ID]), true
 	case m.job.State.Ended():
 		return m.step(driver.StepFinished, string(m.job.State)), true
 	case r.Moving != nil:
@@ -138,9 +142,7 @@ func (m *move) begin(ctx context.Context, in driver.Intent) (driver.Step, error)
 	case view.TaskOf(a, f.task).Began.IsZero() || a.ClientStatus != "running":
 		return m.step(driver.StepRunning, "its allocation is about to begin"), nil
 	}
-	if err := m.open(ctx); err != nil {
-		return driver.Step{}, err
-	}
+	m.open(ctx)
 	f.rec.Moving = moving
 	if moving.Queued {
 		return m.change(ctx)
@@ -161,7 +163,7 @@ func (m *move) begin(ctx context.Context, in driver.Intent) (driver.Step, error)
 
 // open makes the record of a job of which there is none: what its owner wrote is kept
 // before it is changed for the first time.
-func (m *move) open(ctx context.Context) error {
+func (m *move) open(ctx context.Context) {
 	f := m.f
 	if f.rec == nil {
 		f.rec = &record{Job: f.id}
@@ -169,16 +171,15 @@ func (m *move) open(ctx context.Context) error {
 	r := f.rec
 	if r.Own == nil {
 		r.Own, r.Index, r.Submitted = f.own, deref(f.job.CreateIndex), m.job.Submitted
-		r.Attempts = known(m.d, f)
+		r.Attempts = known(f)
 	}
 	if r.Submission == nil {
 		r.Submission = m.d.c.submission(ctx, f.at, f.version())
 	}
-	return nil
 }
 
 // known are the attempts of a job without a record.
-func known(d *Driver, f *facts) []view.Known {
+func known(f *facts) []view.Known {
 	_, k := view.Job(view.Input{ID: f.id, Job: f.job, Own: f.own, Task: f.task, Allocs: f.allocs})
 	return k
 }
@@ -188,9 +189,8 @@ func known(d *Driver, f *facts) []view.Known {
 func (m *move) signal(ctx context.Context) error {
 	moving := m.f.rec.Moving
 	if err := m.d.c.signal(ctx, m.f.at, moving.Alloc, m.f.task, moving.Intent.Checkpoint.SignalName()); err != nil {
-		if errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrNotFound) {
-			// It does not run any more: the next look tells.
-			return fmt.Errorf("%w: %w", driver.ErrTransient, err)
+		if errors.Is(err, driver.ErrNotFound) || strings.Contains(err.Error(), "not running") {
+			return nil // it has just ended: the next look tells how
 		}
 		return err
 	}
@@ -201,7 +201,7 @@ func (m *move) signal(ctx context.Context) error {
 // close ends the intent in progress.
 func (m *move) close(ctx context.Context, kind driver.StepKind, detail string) (driver.Step, error) {
 	m.d.cfg.Logger.Info("intent ended", "job", string(m.f.id), "intent", m.f.rec.Moving.Intent.ID, "step", string(kind), "detail", detail)
-	m.f.rec.close(kind)
+	m.f.rec.close(kind, detail)
 	return m.step(kind, detail), m.d.save(ctx, m.f.rec)
 }
 

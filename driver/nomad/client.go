@@ -79,7 +79,6 @@ func (c cluster) children(ctx context.Context, w where) ([]*api.JobListStub, err
 	if err != nil {
 		return nil, asked("children of "+w.id, err)
 	}
-	list = slices.DeleteFunc(list, func(s *api.JobListStub) bool { return s.ParentID != w.id })
 	slices.SortFunc(list, func(a, b *api.JobListStub) int { return int(int64(a.CreateIndex) - int64(b.CreateIndex)) }) //nolint:gosec // indexes of one cluster
 	return list, nil
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
@@ -29,10 +30,12 @@ type Driver struct {
 	end  context.CancelFunc
 	busy sync.WaitGroup
 
+	followers atomic.Int64 // outputs that are followed by a stream
+
 	mu       sync.Mutex
 	locks    map[driver.JobID]*lock
-	records  map[driver.JobID]*record // of the journal, as last saved
-	heard    map[string]bool          // allocations whose output is followed
+	records  map[driver.JobID]brief // what the journal has, in short
+	heard    map[string]bool        // allocations whose output is followed
 	eyes     *eyes
 	stanzas  map[driver.JobID]seen // what is known of jobs that may not be ours to see
 	glances  map[driver.JobID]*glance
@@ -64,7 +67,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	}
 	d := &Driver{
 		cfg: cfg, c: cluster{cfg.Client},
-		locks: map[driver.JobID]*lock{}, records: map[driver.JobID]*record{}, heard: map[string]bool{}, stanzas: map[driver.JobID]seen{},
+		locks: map[driver.JobID]*lock{}, records: map[driver.JobID]brief{}, heard: map[string]bool{}, stanzas: map[driver.JobID]seen{},
 		glances: map[driver.JobID]*glance{}, outlooks: map[driver.JobID]dryRun{},
 	}
 	d.ns = slices.Clone(cfg.Namespaces)
@@ -100,7 +103,7 @@ func (d *Driver) recall(ctx context.Context) error {
 			continue
 		}
 		if r != nil {
-			d.records[r.Job] = r
+			d.records[r.Job] = r.brief()
 		}
 	}
 	return nil
@@ -148,19 +151,7 @@ func (d *Driver) hold(id driver.JobID) (release func()) {
 func (d *Driver) remember(r *record) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.records[r.Job] = r
-}
-
-// recorded lists the jobs on record.
-func (d *Driver) recorded() []driver.JobID {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	out := make([]driver.JobID, 0, len(d.records))
-	for id := range d.records {
-		out = append(out, id)
-	}
-	slices.Sort(out)
-	return out
+	d.records[r.Job] = r.brief()
 }
 
 // sees tells whether jobs of the namespace are seen.

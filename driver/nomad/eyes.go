@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -88,8 +89,9 @@ func (e *eyes) list(ctx context.Context, namespace string, index uint64) ([]list
 		if s.JobSummary != nil {
 			l.mark += fmt.Sprint(" ", s.JobSummary.ModifyIndex, s.JobSummary.Summary)
 		}
-		if parent := (where{s.Namespace, s.ParentID}).jobID(); s.ParentID != "" && e.d.held(parent) {
-			l.id = parent
+		// By its name: one that was registered anew names no parent any more.
+		if parent, _, child := strings.Cut(s.ID, "/periodic-"); child && e.d.held(where{s.Namespace, parent}.jobID()) {
+			l.id = where{s.Namespace, parent}.jobID()
 			children = append(children, l)
 			continue
 		}
@@ -270,11 +272,9 @@ func (e *eyes) keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			ids = e.d.unfinished(func(r *record) bool { return r.Last == nil })
+			ids = e.d.unfinished(func(r brief) bool { return !r.ended })
 		case <-held.C:
-			ids = e.d.unfinished(func(r *record) bool {
-				return r.Moving != nil && r.Moving.Phase == changing || r.Last == nil && r.Held && r.Child == "" && time.Since(r.Wait) > ahead
-			})
+			ids = e.d.unfinished(func(r brief) bool { return r.changing || !r.ended && r.waits && time.Since(r.until) > ahead })
 		case <-e.wake:
 			ids = e.take()
 		}
@@ -315,70 +315,4 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	case <-timer.C:
 	}
-}
-
-// What the driver knows of jobs, for its eyes.
-
-func (d *Driver) stanza(id driver.JobID) (seen, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	s, ok := d.stanzas[id]
-	return s, ok
-}
-
-func (d *Driver) learned(id driver.JobID, s seen) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.stanzas[id] = s
-}
-
-// unlearn forgets what was known of jobs of a namespace that are not there any more.
-func (d *Driver) unlearn(namespace string, there map[driver.JobID]struct{}) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for id := range d.stanzas {
-		if _, ok := there[id]; !ok && place(id).namespace == namespace {
-			delete(d.stanzas, id)
-			delete(d.glances, id)
-			delete(d.outlooks, id)
-		}
-	}
-}
-
-// carries tells whether a job is one to see: it carries a stanza or is on record.
-func (d *Driver) carries(id driver.JobID) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.stanzas[id].stanza || d.records[id] != nil
-}
-
-func (d *Driver) onRecord(id driver.JobID) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.records[id] != nil
-}
-
-func (d *Driver) held(id driver.JobID) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	r := d.records[id]
-	return r != nil && r.Held
-}
-
-// unfinished are the jobs on record of which something is true.
-func (d *Driver) unfinished(is func(*record) bool) []driver.JobID {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var out []driver.JobID
-	for id, r := range d.records {
-		if is(r) {
-			out = append(out, id)
-		}
-	}
-	return out
-}
-
-// verifying tells whether a registration of ours is being verified.
-func (d *Driver) verifying() bool {
-	return len(d.unfinished(func(r *record) bool { return r.Moving != nil && r.Moving.Phase == changing })) > 0
 }

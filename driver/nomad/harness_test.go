@@ -29,12 +29,12 @@ const savedExit = 85
 // program is what the jobs of the tests run, built once: a test with the race detector
 // in it would use more memory than the jobs may.
 var program = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "pitchpipe-job-") //nolint:usetesting // for all tests
+	dir, err := os.MkdirTemp("", "pitchpipe-job-")
 	if err != nil {
 		return "", err
 	}
 	path := filepath.Join(dir, "job")
-	out, err := exec.Command("go", "build", "-o", path, "./testdata/job").CombinedOutput() //nolint:noctx // once for all tests
+	out, err := exec.Command("go", "build", "-o", path, "./testdata/job").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}

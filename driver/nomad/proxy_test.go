@@ -40,7 +40,7 @@ func (p *proxy) client(t *testing.T, to *api.Client) *api.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	forward := httputil.NewSingleHostReverseProxy(target) //nolint:staticcheck // the path stays as it is
+	forward := httputil.NewSingleHostReverseProxy(target)
 	forward.FlushInterval = -1
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
@@ -60,7 +60,7 @@ func (p *proxy) client(t *testing.T, to *api.Client) *api.Client {
 			panic(http.ErrAbortHandler)
 		}
 		if lostAfter {
-			body, _ := io.ReadAll(r.Body) //nolint:errcheck // of a test
+			body, _ := io.ReadAll(r.Body)
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			forward.ServeHTTP(httptest.NewRecorder(), r)
 			panic(http.ErrAbortHandler)

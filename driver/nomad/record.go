@@ -78,6 +78,7 @@ type record struct {
 	Moving   *moving                    `json:"moving,omitempty"`
 	Late     *late                      `json:"late,omitempty"`
 	Closed   map[string]driver.StepKind `json:"closed,omitempty"` // intents that ended, and how
+	Why      map[string]string          `json:"why,omitempty"`    // they ended so
 	Attempts []view.Known               `json:"attempts,omitempty"`
 	Ignored  []string                   `json:"ignored,omitempty"`  // allocations that ran finished work again
 	Finished bool                       `json:"finished,omitempty"` // its work is done; what runs of it is to be stopped
@@ -100,7 +101,7 @@ func claimName(request driver.RequestID) string { return "request-" + digest(str
 func (d *Driver) load(ctx context.Context, id driver.JobID) (*record, error) {
 	data, err := d.cfg.Journal.Load(ctx, recordName(id))
 	if errors.Is(err, ErrNoRecord) {
-		return nil, nil
+		return nil, nil //nolint:nilnil // most jobs have none
 	}
 	if err != nil {
 		return nil, fmt.Errorf("record of job %s: %w: %w", id, driver.ErrTransient, err)
@@ -135,11 +136,14 @@ func (d *Driver) save(ctx context.Context, r *record) error {
 }
 
 // close ends the intent in progress.
-func (r *record) close(kind driver.StepKind) {
+func (r *record) close(kind driver.StepKind, why string) {
 	if r.Closed == nil {
 		r.Closed = map[string]driver.StepKind{}
 	}
-	r.Closed[r.Moving.Intent.ID] = kind
+	if r.Why == nil {
+		r.Why = map[string]string{}
+	}
+	r.Closed[r.Moving.Intent.ID], r.Why[r.Moving.Intent.ID] = kind, why
 	m := r.Moving
 	if cp := m.Intent.Checkpoint; m.Signalled && cp != nil && cp.Exit != 0 {
 		r.Late = &late{Alloc: m.Alloc, Since: m.Since, Exit: cp.Exit}
@@ -150,7 +154,7 @@ func (r *record) close(kind driver.StepKind) {
 // loadName reads a record by its name in the journal, nil where it is none of a job.
 func (d *Driver) loadName(ctx context.Context, name string) (*record, error) {
 	if !strings.HasPrefix(name, "job-") {
-		return nil, nil
+		return nil, nil //nolint:nilnil // it is one of a request
 	}
 	data, err := d.cfg.Journal.Load(ctx, name)
 	if err != nil {
@@ -165,4 +169,20 @@ func (d *Driver) loadName(ctx context.Context, name string) (*record, error) {
 	}
 	r.saved = data
 	return r, nil
+}
+
+// brief is what is asked of all records at a time.
+type brief struct {
+	held     bool // it was registered to begin at a time
+	waits    bool // and has not begun
+	until    time.Time
+	ended    bool
+	changing bool // a registration of ours is to be verified
+}
+
+func (r *record) brief() brief {
+	return brief{
+		held: r.Held, waits: r.Held && r.Child == "", until: r.Wait, ended: r.Last != nil,
+		changing: r.Moving != nil && r.Moving.Phase == changing,
+	}
 }

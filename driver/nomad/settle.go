@@ -80,10 +80,8 @@ func (d *Driver) late(ctx context.Context, f *facts) error {
 	if err != nil {
 		return err
 	}
-	mark := spec.Mark{}
 	if f.mark != nil {
-		mark = *f.mark
-		f.rec.Expect = &expected{Version: f.version() + 1, Mark: mark}
+		f.rec.Expect = &expected{Version: f.version() + 1, Mark: *f.mark}
 	}
 	if job, f.rec.Wait, err = spec.Hold(job, soonest(time.Time{})); err != nil {
 		return err
@@ -109,7 +107,7 @@ func (d *Driver) giveBack(ctx context.Context, f *facts) error {
 		return err
 	}
 	if r.Moving != nil {
-		r.close(driver.StepSuperseded)
+		r.close(driver.StepSuperseded, "the attempt was killed for memory under a change")
 	}
 	r.Expect = &expected{Version: f.version() + 1, Mark: mark}
 	if err := d.save(ctx, r); err != nil {

@@ -35,19 +35,24 @@ func (s *sub) take() []driver.JobID {
 	return out
 }
 
+// subscribe has somebody told of changes until he leaves.
+func (e *eyes) subscribe() (s *sub, leave func()) {
+	s = &sub{due: map[driver.JobID]struct{}{}, wake: make(chan struct{}, 1)}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.subs[s] = struct{}{}
+	return s, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.subs, s)
+	}
+}
+
 // Watch sends an event for each job that is seen and then whenever one may have
 // changed. Where Nomad does not answer for a while nothing is missed: the list that it
 // gives next is compared with the last.
 func (d *Driver) Watch(ctx context.Context) (<-chan driver.Event, error) {
-	s := &sub{due: map[driver.JobID]struct{}{}, wake: make(chan struct{}, 1)}
-	d.eyes.mu.Lock()
-	d.eyes.subs[s] = struct{}{}
-	d.eyes.mu.Unlock()
-	leave := func() {
-		d.eyes.mu.Lock()
-		delete(d.eyes.subs, s)
-		d.eyes.mu.Unlock()
-	}
+	s, leave := d.eyes.subscribe()
 	for _, ns := range d.ns {
 		jobs, _, err := d.eyes.list(ctx, ns, 0)
 		if err != nil {

@@ -160,11 +160,17 @@
 //
 // A requeued job keeps its environment. Where the site runs the shipped
 // TaskProlog, Change.Env goes to Config.SettingsDir/NUMBER, lines KEY=VALUE, and
-// Change.Live to NUMBER.json beside it; Start marks jobs that have a stanza. A
+// Change.Live to NUMBER.json beside it, which the job's user alone can read where their
+// filesystem has access lists; Start marks jobs that have a stanza. A
 // job that was not submitted here gets neither, unless the site marks it. The
 // Note of an intent stands in the first line of that file, and the TaskProlog prints it
 // into the output of a marked job; elsewhere it is said nowhere, since the output is
 // the job's own.
+//
+// # An owner's no
+//
+// A job whose comment has the word act.Off is driver.Job.Off: so Submit marks one that its
+// user wants untuned (Spec.Off), and there is no moment in which it could be changed.
 //
 // The package never acts for another user by itself, never touches priority, never
 // holds a job, and opens no file but its own and, where it is the user's own, a

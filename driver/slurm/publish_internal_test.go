@@ -74,7 +74,9 @@ func TestSettingsOfAnOwnJobAreItsOwnersAlone(t *testing.T) {
 func TestWhereThereAreNoAccessListsEverybodyReadsTheSettings(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "7")
-	none := func(f *os.File, _ uint32) error { return &os.PathError{Op: "fsetxattr", Path: f.Name(), Err: unix.ENOTSUP} }
+	none := func(f *os.File, _ uint32) error {
+		return &os.PathError{Op: "fsetxattr", Path: f.Name(), Err: unix.ENOTSUP}
+	}
 	if openly, err := publish(path, []byte("RATE=1\n"), 12345, none); !openly || err != nil {
 		t.Fatal(openly, err)
 	}

@@ -21,6 +21,9 @@ const (
 	schemeTLS  = "https://"
 	// The longest path that fits into the kernel's sockaddr_un with its ending zero.
 	maxSocketPath = 107
+	// dialPatience is for how long an address is tried, dialNext where there are more.
+	dialPatience = 10 * time.Second
+	dialNext     = time.Second
 )
 
 // CheckAddress tells whether an exporter can listen there: unix:/PATH, on this
@@ -108,7 +111,13 @@ func overTLS(where, base, name string, addresses func(context.Context) ([]string
 			}
 			errs := make([]error, 0, len(all))
 			for i, at := range all {
-				once, cancel := share(ctx, len(all)-i)
+				// The transport dials on after a caller has given up, so that his deadline is
+				// not here; what it gets serves the next one.
+				patience := dialPatience
+				if i < len(all)-1 {
+					patience = dialNext
+				}
+				once, cancel := context.WithTimeout(ctx, patience)
 				conn, err := dial(once, at)
 				cancel()
 				if err == nil {
@@ -122,13 +131,4 @@ func overTLS(where, base, name string, addresses func(context.Context) ([]string
 			return nil, errors.Join(errs...)
 		},
 	})
-}
-
-// share is one of n equal parts of the time that is left.
-func share(ctx context.Context, n int) (context.Context, context.CancelFunc) {
-	end, ok := ctx.Deadline()
-	if !ok || n < 2 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, time.Until(end)/time.Duration(n))
 }

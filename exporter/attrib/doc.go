@@ -29,7 +29,8 @@
 // that is known.
 //
 // Each allocation of Nomad is a job of its own with one attempt. A task that its client
-// restarts in place gets its cgroups anew (Found.Reborn) and stays in that attempt.
+// restarts in place keeps its cgroups, as those of raw_exec do under v1, or gets them anew
+// (Found.Reborn); either way it stays in that attempt.
 //
 // Processes that are in no such cgroup and below no step daemon belong to the local
 // job that PITCHPIPE_JOB_ID and PITCHPIPE_ATTEMPT in their environment name, if Trust

@@ -48,12 +48,16 @@ func TestTasksOfNomadAreFoundAsItsClientsPlaceThem(t *testing.T) {
 			[]string{"cpu", "cpuacct", "freezer", "memory", "unified"},
 		},
 		{
-			"shared cores under v2", procs("unified/nomad.slice/share.slice/" + alloc + ".train.scope"),
-			"0::/nomad.slice/share.slice/" + alloc + ".train.scope\n", []string{"unified"},
+			"shared cores under v2",
+			procs("unified/nomad.slice/share.slice/" + alloc + ".train.scope"),
+			"0::/nomad.slice/share.slice/" + alloc + ".train.scope\n",
+			[]string{"unified"},
 		},
 		{
-			"a core of its own under v2", procs("unified/nomad.slice/reserve.slice/" + alloc + ".train.scope"),
-			"0::/nomad.slice/reserve.slice/" + alloc + ".train.scope\n", []string{"unified"},
+			"a core of its own under v2",
+			procs("unified/nomad.slice/reserve.slice/" + alloc + ".train.scope"),
+			"0::/nomad.slice/reserve.slice/" + alloc + ".train.scope\n",
+			[]string{"unified"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -99,7 +99,7 @@ func TestAReportOfAStartThatNoScanHasSeenIsThatStarts(t *testing.T) {
 	}
 }
 
-// Nomad's client restarts a task in place, with cgroups that are made anew: the
+// Where Nomad's client restarts a task in place with cgroups that are made anew, the
 // allocation is still the one attempt that the controller knows.
 func TestATaskThatNomadRestartsInPlaceStaysOneAttempt(t *testing.T) {
 	t.Parallel()

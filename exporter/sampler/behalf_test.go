@@ -59,7 +59,7 @@ func TestWhatIsToldOnAJobsBehalfCountsOnce(t *testing.T) {
 					if say.loss > 0 {
 						r.Loss = &say.loss
 					}
-					err := errors.New("")
+					var err error
 					if say.inside {
 						err = s.Mark(t.Context(), 77, 1000, r)
 					} else {

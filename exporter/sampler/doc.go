@@ -22,7 +22,11 @@
 //
 // An attempt of a Slurm job has the number that Slurm counts, as soon as the scanner
 // knows it, and until then the next one that is free here. When its cgroups are made
-// anew or the count goes on, the attempt has ended and another began. When a job's
+// anew or the count goes on, the attempt has ended and another began; a report that
+// comes before a scan has seen the new cgroups makes the sampler look. A task that Nomad
+// restarts in place stays in the one attempt of its allocation; where its cgroups are
+// made anew its samples begin anew, and it keeps its joules and the count of its
+// checkpoints. When a job's
 // CPUs or cgroups change, readers that can (collector.Follower) go on counting.
 //
 // What the snapshot says about jobs (Config.Keep) lets the next sampler go on: a job

@@ -1,9 +1,11 @@
 package server
 
 import (
+	"bufio"
 	"context"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -47,4 +49,9 @@ func NewRates() func(uid uint32, report bool, now time.Time) bool {
 // As is the context of a request of a user on the socket.
 func (s *Server) As(ctx context.Context, uid uint32) context.Context {
 	return context.WithValue(ctx, peerKey{}, peerResult{peer: s.peer(1, uid)})
+}
+
+// Listed finds a connection in a list in the form of /proc/net/tcp.
+func Listed(list, local, remote string) (uint32, bool) {
+	return listed(bufio.NewScanner(strings.NewReader(list)), local, remote)
 }

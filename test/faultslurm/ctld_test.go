@@ -126,7 +126,7 @@ func (w *world) quiet() error {
 	}
 	asked := time.Time{} // to save
 	changed := time.Now()
-	for end := changed.Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := changed.Add(20 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if asked.Before(changed) {
 			if _, err := w.run("root", "scontrol", "update", "JobId="+w.bookmark, "Comment=quiet"); err != nil {
 				return err
@@ -151,18 +151,6 @@ func (w *world) quiet() error {
 		}
 	}
 	return errMissed
-}
-
-// same tells whether nothing happened to a job: some of what is shown of it is the time.
-func (r record) same(other record) bool {
-	a, b := maps.Clone(r), maps.Clone(other)
-	for _, key := range []string{"RunTime", "LastSchedEval", "EndTime", "StartTime"} {
-		if a["JobState"] == b["JobState"] {
-			delete(a, key)
-			delete(b, key)
-		}
-	}
-	return maps.Equal(a, b)
 }
 
 // saved is when slurmctld last wrote down the state of its jobs.

@@ -5,7 +5,19 @@
 // how often it struck, how many jobs it touched, and how many of them ended exactly
 // once. Every job keeps a journal of its own, which knows of each epoch and each
 // attempt; the verdict is the journal's and Slurm's, never the controller's. A fault
-// that met no job in the middle of anything is not counted.
+// that met no job in the middle of anything is not counted. The next round begins while
+// Slurm is still about the last one's jobs; each round is a line on standard error.
+//
+// A slurmctld that is killed forgets what it acknowledged and had not saved; it saves at
+// most every five seconds. So it is killed in two ways. When it has saved, with the
+// controllers standing still in the middle of moves: then nothing may be lost. And in its
+// work: then a job that did not end once, and of which it forgot something for certain
+// (what it showed before and not after, or was told after it last saved), is Slurm's own
+// and stands in a column of its own.
+//
+// A job whose node was restarted while it was ending stays COMPLETING until slurmctld asks
+// again, which is after KillWait and twice MessageTimeout, at the next full minute: with
+// Slurm's defaults, which are the cluster's here, after about a minute and a half.
 //
 // It holds only tests, and the program that the jobs run. The cluster is
 // test/slurmcluster's; where there can be none the test is skipped and says why. It

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,10 +27,10 @@ const (
 	actionPause = "pause" // until the file go is there
 )
 
-// order says at which point of its work a process is struck.
+// order says at which points of its work a process is struck: at the first it reaches.
 type order struct {
-	Point  string `json:"point"`  // a step of the driver, or before:VERB
-	Action string `json:"action"` // kill or pause
+	Points []string `json:"points"` // steps of the driver, or before:VERB
+	Action string   `json:"action"` // kill or pause
 }
 
 // hit is what the process says of itself when it is struck.
@@ -78,7 +79,7 @@ func (h *hook) claim(point string) string {
 	defer h.mu.Unlock()
 	text, err := os.ReadFile(filepath.Join(h.dir, armFile))
 	var o order
-	if err != nil || json.Unmarshal(text, &o) != nil || o.Point != point {
+	if err != nil || json.Unmarshal(text, &o) != nil || !slices.Contains(o.Points, point) {
 		return ""
 	}
 	if os.Remove(filepath.Join(h.dir, armFile)) != nil {

@@ -51,9 +51,9 @@ func (j *job) path(suffix string) string { return filepath.Join(j.owner.home, j.
 // script is a job whose knobs change nothing about its epochs, so that settings are
 // tried one after another: each is a real move.
 func (j *job) script(hurry string) string {
-	checkpoint := "#TUNE checkpoint signal=USR1 grace=20s done='^saved$'\n"
+	checkpoint := "#TUNE checkpoint signal=USR1 grace=60s done='^saved$'\n"
 	if j.exit {
-		checkpoint = "#TUNE checkpoint signal=USR1 grace=20s exit=85\n"
+		checkpoint = "#TUNE checkpoint signal=USR1 grace=60s exit=85\n"
 	}
 	stanza := "#TUNE mode=apply objective=time\n#TUNE knob cores values=1,2,3\n#TUNE knob batch_size env=BATCH_SIZE values=1,2,3,4,5,6,7,8 default=1\n" +
 		"#TUNE progress pattern='" + pattern + "'\n" + checkpoint +

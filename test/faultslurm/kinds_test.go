@@ -103,12 +103,20 @@ func families(disk bool) []family {
 
 // elsewhere is the same fault at another point, for one that met nothing where it was.
 func (f fault) elsewhere(random func(int) int) fault {
-	for _, of := range families(true) {
-		if of.kind == f.kind && len(of.points) > 0 {
-			f.point = of.points[random(len(of.points))]
-		}
+	if points := pointsOf(f.kind); len(points) > 0 {
+		f.point = points[random(len(points))]
 	}
 	return f
+}
+
+// pointsOf are the points at which a kind can strike.
+func pointsOf(kind string) []string {
+	for _, f := range families(true) {
+		if f.kind == kind {
+			return f.points
+		}
+	}
+	return nil
 }
 
 // plan is a list of n faults: every kind comes before any comes again, and then by

@@ -63,15 +63,6 @@ func TestFaultsLoseNoJobAndRunNoneTwice(t *testing.T) {
 		}
 		progress("round %d: %d faults met %d jobs in %v; %d faults after %v", number, len(r.strikes), len(r.jobs),
 			time.Since(r.submitted).Round(time.Second), done, time.Since(began).Round(time.Second))
-		if os.Getenv("FAULT_DEBUG") != "" {
-			for _, j := range r.jobs {
-				s, err := j.owner.client.Explain(t.Context(), j.id)
-				fmt.Fprintf(os.Stderr, "== %s %s %s %v attempts %d\n", j.id, j.name, j.owner.name, err, len(readJournal(j.journal(), j.epochs).attempts))
-				for _, l := range s.Lines[max(0, len(s.Lines)-2):] {
-					fmt.Fprintf(os.Stderr, "%s %s %v\n", l.At.Format("15:04:05.000"), l.Text, l.Why)
-				}
-			}
-		}
 		s.rounds.Go(func() { s.close(r) })
 	}
 	s.rounds.Wait()

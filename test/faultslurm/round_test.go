@@ -99,7 +99,7 @@ func (r *round) perOwner(o *owner, small bool) []*job {
 		return out
 	}
 	out = append(out, named("fails", job{status: 3, way: waySay, wait: true}), named("ends-too", job{way: wayEnd, exit: true, late: r.lateness()}),
-		named("leaves-3", job{}))
+		named("leaves-3", job{}), named("leaves-4", job{}), named("says-3", job{way: waySay}))
 	if o.broker == nil { // the controller of a site submits nobody's jobs
 		out = append(out, named("asked", job{by: true}))
 	}
@@ -190,7 +190,7 @@ func (r *round) one(f fault, alone bool) error {
 		defer r.cluster.RUnlock()
 	}
 	began := time.Now()
-	touched, err := r.inflict(f)
+	touched, err := r.inflict(&f)
 	took := time.Since(began).Seconds()
 	if err != nil {
 		r.w.t.Logf("%s round %d: %s %s %s of %s after %.1f s: %v", time.Now().Format("15:04:05.000"), r.number, f.kind, f.point, f.action, r.w.owners[f.owner].name, took, err)
@@ -204,11 +204,12 @@ func (r *round) one(f fault, alone bool) error {
 	return nil
 }
 
-// watch closes the round once few of its jobs are left, or are moved so seldom that
-// faults meet nothing any more. It says when the first is.
+// watch closes the round once few of its jobs are left, none has been moved for a while,
+// or they are moved so seldom that faults meet nothing any more. It says when the first is.
 func (r *round) watch(stop <-chan struct{}, begun chan<- struct{}) {
 	begin := sync.OnceFunc(func() { close(begun) })
 	defer begin()
+	var last time.Time // when one was moved
 	for {
 		select {
 		case <-stop:
@@ -221,13 +222,16 @@ func (r *round) watch(stop <-chan struct{}, begun chan<- struct{}) {
 				left++
 			}
 		}
-		moved := r.moved()
+		if r.moved() {
+			last = time.Now()
+		}
 		r.mu.Lock()
 		idle := time.Since(r.submitted) > patience
-		if !r.latest.IsZero() {
-			idle = time.Since(r.latest) > 3*opportunity
-		} else if moved {
-			r.latest = time.Now()
+		switch {
+		case !r.latest.IsZero():
+			idle = time.Since(last) > 3*opportunity || time.Since(r.latest) > 6*opportunity
+		case !last.IsZero():
+			r.latest = last
 			begin()
 		}
 		r.closed = left <= 2 || idle

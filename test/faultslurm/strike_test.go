@@ -18,11 +18,11 @@ var errMissed = errors.New("it met nothing")
 const opportunity = 5 * time.Second
 
 // inflict does a fault and returns the jobs that it touched.
-func (r *round) inflict(f fault) ([]string, error) {
+func (r *round) inflict(f *fault) ([]string, error) {
 	o := r.w.owners[f.owner]
 	switch f.kind {
 	case kindAfter, kindBefore, kindSaved:
-		return r.killAt(o, o.controller, o.orders, f.point)
+		return r.killAt(o, o.controller, o.orders, f)
 	case kindAnywhere:
 		return r.killAnywhere(o, o.controller)
 	case kindBroker, kindBrokerAny:
@@ -30,7 +30,7 @@ func (r *round) inflict(f fault) ([]string, error) {
 		if f.kind == kindBrokerAny {
 			return r.killAnywhere(o, o.broker)
 		}
-		return r.killAt(o, o.broker, o.brokerOrders(), f.point)
+		return r.killAt(o, o.broker, o.brokerOrders(), f)
 	case kindCancel, kindHold, kindUpdate:
 		return r.meddle(o, f)
 	case kindDisk:
@@ -51,9 +51,23 @@ func (r *round) inflict(f fault) ([]string, error) {
 	return nil, fmt.Errorf("no such fault: %s", f.kind)
 }
 
-// hit waits until the process was struck.
-func (r *round) hit(orders, point, action string) (hit, error) {
-	if err := arm(orders, order{Point: point, Action: action}); err != nil {
+// hit waits until the process was struck: at the fault's own point, or where that is not
+// reached in time at any other of its kind, which then becomes its point.
+func (r *round) hit(orders string, f *fault, action string) (hit, error) {
+	for _, points := range [][]string{{f.point}, pointsOf(f.kind)} {
+		h, err := r.hitAt(orders, order{Points: points, Action: action})
+		if err == nil {
+			f.point = h.Point
+		}
+		if err == nil || !errors.Is(err, errMissed) {
+			return h, err
+		}
+	}
+	return hit{}, errMissed
+}
+
+func (r *round) hitAt(orders string, o order) (hit, error) {
+	if err := arm(orders, o); err != nil {
 		return hit{}, err
 	}
 	for end := time.Now().Add(opportunity); ; time.Sleep(20 * time.Millisecond) {
@@ -65,7 +79,7 @@ func (r *round) hit(orders, point, action string) (hit, error) {
 				return hit{}, errMissed
 			}
 			// It is being carried out just now.
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(time.Second)
 			if h, ok := struck(orders); ok {
 				return h, nil
 			}
@@ -74,9 +88,9 @@ func (r *round) hit(orders, point, action string) (hit, error) {
 	}
 }
 
-func (r *round) killAt(o *owner, k *keeper, orders, point string) ([]string, error) {
+func (r *round) killAt(o *owner, k *keeper, orders string, f *fault) ([]string, error) {
 	p := k.plan()
-	h, err := r.hit(orders, point, actionKill)
+	h, err := r.hit(orders, f, actionKill)
 	if err != nil {
 		k.unplan(p)
 		return nil, err
@@ -137,8 +151,8 @@ func (r *round) awake(o *owner) error {
 }
 
 // meddle has the owner do something to a job that is just between two steps.
-func (r *round) meddle(o *owner, f fault) ([]string, error) {
-	h, err := r.hit(o.orders, f.point, actionPause)
+func (r *round) meddle(o *owner, f *fault) ([]string, error) {
+	h, err := r.hit(o.orders, f, actionPause)
 	if err != nil {
 		return nil, err
 	}

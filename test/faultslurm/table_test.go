@@ -87,7 +87,17 @@ func table(strikes []strike, verdicts map[string]verdict) string {
 		line(kind, rows[kind])
 	}
 	line("all faults, every job counted once", &all)
-	b.WriteString("\njobs: that were in the middle of a move when it struck. once: ended exactly once, as they had to. lost: never ended.\n" +
+	points := map[string]int{}
+	for _, s := range strikes {
+		if s.point != "" {
+			points[s.point]++
+		}
+	}
+	b.WriteString("\npoints:")
+	for _, p := range slices.Sorted(maps.Keys(points)) {
+		fmt.Fprintf(&b, " %s %d", p, points[p])
+	}
+	b.WriteString("\n\njobs: that were in the middle of a move when it struck. once: ended exactly once, as they had to. lost: never ended.\n" +
 		"twice: ran beside themselves or again after their end. epochs: missing or repeated. wait: sbatch --wait returned something\n" +
 		"else. after: a dependant did not run once and after it. again: for Slurm and all who wait it ended once; it had saved and\n" +
 		"came to its end before the requeue reached it, so that the work since the save was done again. Slurm's: not once, since a\n" +

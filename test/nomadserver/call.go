@@ -32,9 +32,8 @@ type call struct {
 	s *Server
 	w http.ResponseWriter
 	r *http.Request
-	// name is what the path names: a job, an allocation, an evaluation; sub is what
-	// stands between it and the end, such as a version's tag.
-	name, sub string
+	// name is what the path names: a job, an allocation, an evaluation.
+	name string
 }
 
 // namespace is that of the request, "default" where it names none.
@@ -121,8 +120,7 @@ func (c *call) answer(err error) {
 		return
 	}
 	code := http.StatusInternalServerError
-	var r *refusal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*refusal](err); ok {
 		code = r.code
 	}
 	c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -96,18 +96,18 @@ func dispatchable(parent *api.Job, id state.ID, req *api.JobDispatchRequest) err
 	case parent == nil:
 		return fmt.Errorf("parameterized job not found")
 	case !parent.IsParameterized():
-		return fmt.Errorf("Specified job %q is not a parameterized job", id.Job) //nolint:staticcheck,revive // Nomad's text
+		return fmt.Errorf("Specified job %q is not a parameterized job", id.Job) //nolint:staticcheck // Nomad's text
 	case *parent.Stop:
-		return fmt.Errorf("Specified job %q is stopped", id.Job) //nolint:staticcheck,revive // Nomad's text
+		return fmt.Errorf("Specified job %q is stopped", id.Job) //nolint:staticcheck // Nomad's text
 	}
 	p := parent.ParameterizedJob
 	switch {
 	case p.Payload == "required" && len(req.Payload) == 0:
-		return fmt.Errorf("Payload is not provided but required by parameterized job") //nolint:staticcheck,revive // Nomad's text
+		return fmt.Errorf("Payload is not provided but required by parameterized job") //nolint:staticcheck // Nomad's text
 	case p.Payload == "forbidden" && len(req.Payload) > 0:
-		return fmt.Errorf("Payload provided but forbidden by parameterized job") //nolint:staticcheck,revive // Nomad's text
+		return fmt.Errorf("Payload provided but forbidden by parameterized job") //nolint:staticcheck // Nomad's text
 	case len(req.Payload) > 16<<10:
-		return fmt.Errorf("Payload exceeds maximum size; %d > %d", len(req.Payload), 16<<10) //nolint:staticcheck,revive // Nomad's text
+		return fmt.Errorf("Payload exceeds maximum size; %d > %d", len(req.Payload), 16<<10) //nolint:staticcheck // Nomad's text
 	}
 	var extra, missing []string
 	for k := range req.Meta {
@@ -124,9 +124,9 @@ func dispatchable(parent *api.Job, id state.ID, req *api.JobDispatchRequest) err
 	slices.Sort(missing)
 	switch {
 	case len(extra) > 0:
-		return fmt.Errorf("Dispatch request included unpermitted metadata keys: %v", extra) //nolint:staticcheck,revive // Nomad's text
+		return fmt.Errorf("Dispatch request included unpermitted metadata keys: %v", extra) //nolint:staticcheck // Nomad's text
 	case len(missing) > 0:
-		return fmt.Errorf("Dispatch did not provide required meta keys: %v", missing) //nolint:staticcheck,revive // Nomad's text
+		return fmt.Errorf("Dispatch did not provide required meta keys: %v", missing) //nolint:staticcheck // Nomad's text
 	}
 	return nil
 }

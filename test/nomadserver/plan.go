@@ -95,8 +95,7 @@ func validateJob(c *call) error {
 	out := api.JobValidateResponse{DriverConfigValidated: true, Warnings: jobcheck.Warnings(job, c.s.memoryMax())}
 	if err := jobcheck.Validate(job); err != nil {
 		out.Error = err.Error()
-		var p jobcheck.Problems
-		if errors.As(err, &p) {
+		if p, ok := errors.AsType[jobcheck.Problems](err); ok {
 			out.ValidationErrors = p
 		}
 	}

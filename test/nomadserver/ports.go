@@ -44,8 +44,6 @@ type Authority interface {
 	http.Handler
 	Allows(token, namespace, capability string) bool
 	AllowsVariable(token, namespace, path, capability string) bool
-	// Known tells whether there is such a token.
-	Known(token string) bool
 	// Identify gives a task a token of its own, Forget takes those of an allocation.
 	Identify(acl.Claim) string
 	Forget(alloc string)

@@ -94,10 +94,6 @@ func (s *Server) handler() http.Handler {
 			return
 		}
 		c := &call{s: s, w: w, r: r}
-		if token := c.token(); s.opts.ACL && token != "" && !s.ports.authority.Known(token) {
-			c.answer(refuse(http.StatusForbidden, "ACL token not found"))
-			return
-		}
 		for _, route := range routes {
 			if name, ok := route.fits(r); ok {
 				c.name = name

@@ -2,6 +2,7 @@ package nomadserver
 
 import (
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -164,12 +165,34 @@ func (r *run) spec(g *api.TaskGroup, t *api.Task) task.Spec {
 		out.PrevDir = filepath.Join(r.n.s.opts.Dir, r.alloc.PreviousAllocation)
 	}
 	r.n.s.store.Read(func(tables *state.Tables) { out.CPUs = tables.Reserved(r.id)[t.Name] })
-	if t.Identity != nil && t.Identity.Env && r.n.s.opts.ACL {
-		out.Env = map[string]string{"NOMAD_TOKEN": r.n.s.ports.authority.Identify(acl.Claim{
-			Namespace: *r.alloc.Job.Namespace, Job: *r.alloc.Job.ID, Group: *g.Name, Task: t.Name, Alloc: r.id,
-		})}
+	if token := r.identity(g, t); token != "" && t.Identity.Env {
+		out.Env = map[string]string{"NOMAD_TOKEN": token}
 	}
 	return out
+}
+
+// identity is the token of a task that asks for one; where it asks for a file, it lies
+// in its secrets.
+func (r *run) identity(g *api.TaskGroup, t *api.Task) string {
+	if !r.n.s.opts.ACL || t.Identity == nil || !t.Identity.Env && !t.Identity.File {
+		return ""
+	}
+	claim := acl.Claim{Namespace: *r.alloc.Job.Namespace, Job: *r.alloc.Job.ID, Group: *g.Name, Task: t.Name, Alloc: r.id}
+	if parent := *r.alloc.Job.ParentID; parent != "" {
+		claim.Job = parent
+	}
+	token := r.n.s.ports.authority.Identify(claim)
+	if t.Identity.File {
+		dir := filepath.Join(r.dir(), t.Name, "secrets")
+		err := os.MkdirAll(dir, 0o700)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, "nomad_token"), []byte(token), 0o600)
+		}
+		if err != nil {
+			r.n.s.opts.Logger.Error("an identity has no file", "task", t.Name, "error", err)
+		}
+	}
+	return token
 }
 
 func (r *run) failed(name string) bool {

@@ -106,9 +106,6 @@ func (s *Server) Up(ctx context.Context) error {
 // CutStreams ends every event stream, without an error and without a last line.
 func (s *Server) CutStreams() { s.events.Cut() }
 
-// Stop is Close under the name that others of its kind have.
-func (s *Server) Stop(context.Context) error { return s.Close() }
-
 // Close kills what runs and frees everything.
 func (s *Server) Close() error {
 	s.cancel()

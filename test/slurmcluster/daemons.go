@@ -150,7 +150,7 @@ func (c *Cluster) startDatabase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, install, "--no-defaults", "--datadir="+data, "--skip-test-db", "--skip-name-resolve",
+	cmd := exec.CommandContext(ctx, install, "--no-defaults", "--datadir="+data, "--tmpdir="+c.path("db"), "--skip-test-db", "--skip-name-resolve",
 		"--auth-root-authentication-method=socket", "--auth-root-socket-user="+slurmUser, "--innodb-buffer-pool-size=8M", "--innodb-log-file-size=4M")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who}
 	cmd.Dir = c.path("db")
@@ -165,7 +165,7 @@ func (c *Cluster) startDatabase(ctx context.Context) error {
 	if err := os.Chown(first, int(who.Uid), int(who.Gid)); err != nil {
 		return err
 	}
-	err = c.spawn("mariadbd", slurmUser, "mariadbd", "--no-defaults", "--datadir="+data, "--socket="+c.path("db", "s"), "--pid-file="+c.path("db", "pid"),
+	err = c.spawn("mariadbd", slurmUser, "mariadbd", "--no-defaults", "--datadir="+data, "--tmpdir="+c.path("db"), "--socket="+c.path("db", "s"), "--pid-file="+c.path("db", "pid"),
 		"--bind-address=127.0.0.1", "--port="+strconv.Itoa(c.ports[2]), "--skip-name-resolve", "--init-file="+first, "--performance-schema=off",
 		"--innodb-buffer-pool-size=32M", "--innodb-log-file-size=8M", "--innodb-flush-log-at-trx-commit=0", "--key-buffer-size=1M", "--aria-pagecache-buffer-size=8M")
 	if err != nil {

@@ -44,14 +44,27 @@ type directory struct {
 	at      time.Time           // of the newest answer, right or wrong; zero = none yet
 	err     error               // of the newest answer
 	ready   chan struct{}       // closed when the answer that is being fetched is there; nil = none is
-	ctx     context.Context     // ends with the directory
-	stop    context.CancelFunc
+	over    <-chan struct{}     // closed with the directory
+	stop    context.CancelFunc  // ends what is under way
+	live    func() (context.Context, context.CancelFunc)
 	fetches sync.WaitGroup
 }
 
 func newDirectory(f Finder, log *slog.Logger) *directory {
 	ctx, stop := context.WithCancel(context.Background())
-	return &directory{finder: f, log: log, ctx: ctx, stop: stop}
+	return &directory{
+		finder: f, log: log, over: ctx.Done(), stop: stop,
+		live: func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, finding) },
+	}
+}
+
+func (d *directory) closed() bool {
+	select {
+	case <-d.over:
+		return true
+	default:
+		return false
+	}
 }
 
 // close ends what is under way.
@@ -91,12 +104,12 @@ func (d *directory) addresses(ctx context.Context, key string) ([]string, error)
 
 // fetch asks the finder beside what else goes on; it is called with the lock held.
 func (d *directory) fetch() {
-	if d.ready != nil || d.ctx.Err() != nil {
+	if d.ready != nil || d.closed() {
 		return
 	}
 	d.ready = make(chan struct{})
 	d.fetches.Go(func() {
-		ctx, cancel := context.WithTimeout(d.ctx, finding)
+		ctx, cancel := d.live()
 		defer cancel()
 		all, err := d.finder.Find(ctx)
 		d.mu.Lock()
@@ -113,7 +126,7 @@ func (d *directory) fetch() {
 		d.ready = nil
 		d.mu.Unlock()
 		switch {
-		case d.ctx.Err() != nil:
+		case d.closed():
 		case err != nil && was == nil:
 			d.log.Warn("where the exporters are cannot be asked; those that are known are used on", "by", d.finder.String(), "error", err)
 		case err == nil && was != nil:

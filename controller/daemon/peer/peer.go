@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -14,7 +15,7 @@ import (
 )
 
 // ErrUnknown means that the connection has no peer credentials.
-var ErrUnknown = door.ErrUnknown
+var ErrUnknown = errors.New("caller unknown: not a Unix socket")
 
 // Peer is a caller.
 type Peer struct {

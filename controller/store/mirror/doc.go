@@ -5,8 +5,8 @@
 // is written where it has the version that was last seen of it, so that nothing is ever
 // written over what this process does not know. A change of several keys goes into one
 // entry first, the batch, and from there to the keys; who begins to lead finishes the
-// batch of one that died in between. Values are compressed where that makes them
-// smaller.
+// batch of one that died in between, and rewrites its entry, so that no process that led
+// before can begin another. Values are compressed where that makes them smaller.
 //
 // Once anything was found that another process wrote, the mirror is stale: it refuses
 // every change until it was loaded anew by a process that leads. An answer that did not

@@ -164,8 +164,8 @@ func TestNothingIsWrittenOverWhatAnotherWrote(t *testing.T) {
 				t.Errorf("the next write: %v", err)
 			}
 			_, got := takeOver(t, t, memory.Client(storetest.Faults{}))
-			if got["a"] == "mine" && name != "of several, one of which another has" || got["b"] != "" || got["c"] != "theirs" {
-				t.Errorf("there is %v", got)
+			if diff := cmp.Diff(copied{"a": "theirs", "c": "theirs"}, got); diff != "" {
+				t.Errorf("there is (-want +got):\n%s", diff)
 			}
 		})
 	}

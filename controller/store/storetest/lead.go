@@ -15,19 +15,19 @@ import (
 
 func runLead(t *testing.T, target Target) {
 	for name, test := range map[string]func(t *testing.T, target Target){
-		"one leads at a time and the next after its release":         takeover,
-		"the leader is named as long as there is one":                named,
-		"a lease stands while it is renewed":                         stands,
-		"who waits stops waiting with its context":                   stopsWaiting,
-		"a lease outlives the context that it was got by":            outlives,
+		"one leads at a time and the next after its release":          takeover,
+		"the leader is named as long as there is one":                 named,
+		"a lease stands while it is renewed":                          stands,
+		"who waits stops waiting with its context":                    stopsWaiting,
+		"a lease outlives the context that it was got by":             outlives,
 		"a release with a fresh context works after all others ended": freshRelease,
-		"a released lease is lost and can be released again":         released,
-		"closing the store releases its leases":                      closing,
-		"two names are led at the same time":                         twoNames,
-		"values can be written by who does not lead":                 othersWrite,
-		"of many contenders one leads at any moment":                 contenders,
-		"a leader that went silent is lost and another takes over":   silentLeader,
-		"a leader that could be heard again in time goes on":         shortSilence,
+		"a released lease is lost and can be released again":          released,
+		"closing the store releases its leases":                       closing,
+		"two names are led at the same time":                          twoNames,
+		"values can be written by who does not lead":                  othersWrite,
+		"of many contenders one leads at any moment":                  contenders,
+		"a leader that went silent is lost and another takes over":    silentLeader,
+		"a leader that could be heard again in time goes on":          shortSilence,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -75,11 +75,11 @@ func release(t *testing.T, l store.Lease) {
 	}
 }
 
-// waiting begins to wait for a leadership and returns what came of it.
-func waiting(ctx context.Context, s store.Store, name, holder string) <-chan result {
+// waiting begins to wait for the leadership of "name" and returns what came of it.
+func waiting(ctx context.Context, s store.Store, holder string) <-chan result {
 	out := make(chan result, 1)
 	go func() {
-		l, err := s.Lead(ctx, name, holder)
+		l, err := s.Lead(ctx, "name", holder)
 		out <- result{l, err}
 	}()
 	return out
@@ -101,7 +101,7 @@ func (r result) must(t *testing.T) store.Lease {
 func takeover(t *testing.T, target Target) {
 	b := target.New(t)
 	first := lead(t, client(t, b), "name", "first")
-	next := waiting(short(t), client(t, b), "name", "second")
+	next := waiting(short(t), client(t, b), "second")
 	leads(t, first, "the first")
 	select {
 	case r := <-next:
@@ -137,7 +137,7 @@ func named(t *testing.T, target Target) {
 func stands(t *testing.T, target Target) {
 	b := target.New(t)
 	l := lead(t, client(t, b), "name", "me")
-	other := waiting(short(t), client(t, b), "name", "other")
+	other := waiting(short(t), client(t, b), "other")
 	for range 20 {
 		leads(t, l, "the leader")
 		time.Sleep(50 * time.Millisecond) // the longer the more renewals are seen
@@ -151,7 +151,7 @@ func stopsWaiting(t *testing.T, target Target) {
 	l := lead(t, client(t, b), "name", "me")
 	ctx, cancel := context.WithCancel(t.Context())
 	s := client(t, b)
-	other := waiting(ctx, s, "name", "other")
+	other := waiting(ctx, s, "other")
 	cancel()
 	select {
 	case r := <-other:
@@ -294,7 +294,7 @@ func silentLeader(t *testing.T, target Target) {
 	first := lead(t, silent, "name", "first")
 	leads(t, first, "the first")
 	restore := silent.Silence()
-	next := waiting(short(t), client(t, b), "name", "second")
+	next := waiting(short(t), client(t, b), "second")
 	var second store.Lease
 	select {
 	case r := <-next:

@@ -46,3 +46,30 @@ func TestParse(t *testing.T) {
 		})
 	}
 }
+
+func TestEachDriverReadsWhatItsSchedulerRuns(t *testing.T) {
+	t.Parallel()
+	image := strings.NewReplacer(`"exec"`, `"docker"`, `command = "/bin/true"`, `image = "x"`).Replace(nomad)
+	registered := `{"ID":"j","Type":"batch","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t","Config":{"command":"x"}}]}]}`
+	for _, tt := range []struct {
+		driver, file, src string
+		want              jobfile.Format // empty: refused
+	}{
+		{"nomad", "a.nomad.hcl", image, jobfile.NomadHCL},
+		{"local", "a.nomad.hcl", image, ""},
+		{"nomad", "j.nomad.json", registered, jobfile.NomadJSON},
+		{"local", "j.nomad.json", registered, ""},
+		{"slurm", "j.nomad.json", registered, ""},
+		{"nomad", "a.sh", "#!/bin/sh\n", jobfile.Sbatch},
+	} {
+		job, err := detect.For(tt.driver)(tt.file, []byte(tt.src), nil)
+		switch {
+		case tt.want == "" && err == nil:
+			t.Errorf("%s took %s as %s", tt.driver, tt.file, job.Format)
+		case tt.want != "" && err != nil:
+			t.Errorf("%s: %v", tt.driver, err)
+		case tt.want != "" && job.Format != tt.want:
+			t.Errorf("%s read %s as %s, want %s", tt.driver, tt.file, job.Format, tt.want)
+		}
+	}
+}

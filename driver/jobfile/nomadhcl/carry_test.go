@@ -229,6 +229,8 @@ func FuzzCarry(f *testing.F) {
 		if c.Group != "" && again.Group != "" && strings.Count(src, "job") < 2 {
 			t.Fatalf("a block was left behind:\n%s", c.Source)
 		}
-		c.Faults("input.hcl:3,5-7: A; b")
+		if faults := c.Faults("input.hcl:3,5-7: A; b"); len(faults) != 1 {
+			t.Fatalf("faults %v", faults)
+		}
 	})
 }

@@ -1,4 +1,5 @@
-// Package nomadhcl reads Nomad job files.
+// Package nomadhcl reads Nomad job files, and carries their tuning blocks to where Nomad
+// keeps them (Carry).
 //
 // In come the bytes of a job file and the values of its variables, out comes a
 // jobfile.Job, or every fault of the file with line and column. It reads the part
@@ -9,6 +10,9 @@
 // change nothing here (restart, constraint, logs, ...) is accepted; everything
 // else is refused with the reason, so that a job never runs as something that its
 // author did not write.
+//
+// ParseForNomad reads a file that an agent will read too, and leaves to it what only
+// Nomad understands.
 //
 // Interpolation that Nomad does on the node (${NOMAD_...}, ${env...}, ${attr...},
 // ${node...}, ${meta...}) stays as it stands, as text.

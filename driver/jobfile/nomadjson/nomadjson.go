@@ -217,8 +217,7 @@ func (p *parser) tuning(path string, src []byte) {
 	}
 	p.stanza = path
 	block, err := jsontree.ParseAt(p.at(path), src)
-	var faults jobfile.Errors
-	if errors.As(err, &faults) {
+	if faults, ok := errors.AsType[jobfile.Errors](err); ok {
 		for _, f := range faults {
 			p.fail(path, f.Found, f.Want)
 		}

@@ -165,15 +165,14 @@ func TestOnANode(t *testing.T) {
 		if n := lines(t, file); n != 2 {
 			t.Errorf("begun %d times, want 2", n)
 		}
-		s := all[0].TaskStates["t"]
-		code := -1
-		for _, e := range s.Events {
+		code := ""
+		for _, e := range all[0].TaskStates["t"].Events {
 			if e.Type == api.TaskTerminated {
-				code = e.ExitCode
+				code = e.Details["exit_code"]
 			}
 		}
-		if code != 85 {
-			t.Errorf("the first ended with %d, want 85", code)
+		if code != "85" {
+			t.Errorf("the first ended with %q, want 85", code)
 		}
 	})
 }

@@ -71,14 +71,15 @@ func Owner(job *api.Job) (*api.Job, error) {
 	return own, nil
 }
 
-// implicit are the left sides of constraints that servers add to a job at its
-// registration.
-var implicit = []string{"${attr.os.signals}", "${attr.vault.version}", "${attr.nomad.service_discovery}", "${attr.consul.version}", "${attr.plugins.cni.version.bridge}"}
+// implicit tells whether servers add a constraint on it to a job at its registration.
+func implicit(left string) bool {
+	return slices.Contains([]string{"${attr.os.signals}", "${attr.vault.version}", "${attr.nomad.service_discovery}", "${attr.consul.version}", "${attr.plugins.cni.version.bridge}"}, left)
+}
 
 // written leaves out the constraints that servers add.
 func written(cs []*api.Constraint) []*api.Constraint {
 	out := slices.DeleteFunc(slices.Clone(cs), func(c *api.Constraint) bool {
-		return slices.Contains(implicit, c.LTarget) && (c.Operand == "set_contains" || c.Operand == "semver" || c.Operand == "=")
+		return implicit(c.LTarget) && (c.Operand == "set_contains" || c.Operand == "semver" || c.Operand == "=")
 	})
 	if len(out) == 0 {
 		return nil

@@ -34,8 +34,10 @@ func Main(job *api.Job) (*api.TaskGroup, *api.Task) {
 	return g, main
 }
 
-// drivers are the task drivers whose command line and environment are understood.
-var drivers = []string{"raw_exec", "exec", "docker"}
+// understood tells whether the command line and environment of a task driver are.
+func understood(driver string) bool {
+	return slices.Contains([]string{"raw_exec", "exec", "docker"}, driver)
+}
 
 // ObservedOnly says why a job is seen but not changed; empty where it can be.
 func ObservedOnly(job *api.Job) string {
@@ -57,7 +59,7 @@ func ObservedOnly(job *api.Job) string {
 		return fmt.Sprintf("jobs of count %d are observed, not changed: Nomad would run their finished indexes again", *g.Count)
 	case t == nil:
 		return "groups of several main tasks are observed, not changed"
-	case !slices.Contains(drivers, t.Driver):
+	case !understood(t.Driver):
 		return fmt.Sprintf("tasks of driver %q are observed, not changed: want raw_exec, exec or docker", t.Driver)
 	}
 	return ""

@@ -16,20 +16,17 @@ import (
 	"pitchpipe/driver/nomad/spec"
 )
 
-func text(s string) *string { return &s }
-func number(n int) *int     { return &n }
-
 // batch is a job of one group and one task.
 func batch() *api.Job {
 	job := &api.Job{
-		ID: text("train"), Name: text("train"), Type: text("batch"),
+		ID: new("train"), Name: new("train"), Type: new("batch"),
 		TaskGroups: []*api.TaskGroup{{
-			Name: text("g"), Count: number(1),
+			Name: new("g"), Count: new(1),
 			Tasks: []*api.Task{{
 				Name: "main", Driver: "raw_exec",
 				Config:    map[string]any{"command": "/bin/train", "args": []any{"--lr", "0.1", "--epochs=5"}},
 				Env:       map[string]string{"OMP_NUM_THREADS": "2"},
-				Resources: &api.Resources{CPU: number(500), MemoryMB: number(256)},
+				Resources: &api.Resources{CPU: new(500), MemoryMB: new(256)},
 			}},
 		}},
 	}
@@ -71,8 +68,8 @@ func TestMemoryMaxIsRaisedAlike(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			own := batch()
-			own.TaskGroups[0].Tasks[0].Resources.MemoryMB = number(tt.memory)
-			own.TaskGroups[0].Tasks[0].Resources.MemoryMaxMB = number(tt.limit)
+			own.TaskGroups[0].Tasks[0].Resources.MemoryMB = new(tt.memory)
+			own.TaskGroups[0].Tasks[0].Resources.MemoryMaxMB = new(tt.limit)
 			r := apply(t, own, driver.Change{MemoryBytes: tt.bytes}).TaskGroups[0].Tasks[0].Resources
 			if *r.MemoryMB != tt.wantMemory || *r.MemoryMaxMB != tt.wantMemMax {
 				t.Errorf("memory %d, memory_max %d; want %d and %d", *r.MemoryMB, *r.MemoryMaxMB, tt.wantMemory, tt.wantMemMax)
@@ -143,11 +140,11 @@ func TestWhatNoJobCanBeGivenIsRefused(t *testing.T) {
 func TestJobsThatAreOnlyObserved(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*api.Job){
-		"count 2: Nomad would run finished indexes again": func(j *api.Job) { j.TaskGroups[0].Count = number(2) },
+		"count 2: Nomad would run finished indexes again": func(j *api.Job) { j.TaskGroups[0].Count = new(2) },
 		"two groups":              func(j *api.Job) { j.TaskGroups = append(j.TaskGroups, j.TaskGroups[0]) },
-		"a service":               func(j *api.Job) { j.Type = text("service") },
-		"a system job":            func(j *api.Job) { j.Type = text("system") },
-		"a sysbatch job":          func(j *api.Job) { j.Type = text("sysbatch") },
+		"a service":               func(j *api.Job) { j.Type = new("service") },
+		"a system job":            func(j *api.Job) { j.Type = new("system") },
+		"a sysbatch job":          func(j *api.Job) { j.Type = new("sysbatch") },
 		"a parameterized parent":  func(j *api.Job) { j.ParameterizedJob = &api.ParameterizedJobConfig{} },
 		"a dispatched child":      func(j *api.Job) { j.Dispatched = true },
 		"a periodic parent":       func(j *api.Job) { j.Periodic = &api.PeriodicConfig{} },
@@ -164,7 +161,7 @@ func TestJobsThatAreOnlyObserved(t *testing.T) {
 		}
 	}
 	job := batch()
-	job.ParentID = text("nightly") // what a periodic job has started is a job of its own
+	job.ParentID = new("nightly") // what a periodic job has started is a job of its own
 	job.TaskGroups[0].Tasks = append(job.TaskGroups[0].Tasks, &api.Task{Name: "fetch", Lifecycle: &api.TaskLifecycle{Hook: "prestart"}})
 	if why := spec.ObservedOnly(job); why != "" {
 		t.Errorf("a periodic child with a prestart task: %s", why)
@@ -181,8 +178,8 @@ func registered(t testing.TB, job *api.Job) *api.Job {
 	version, index, at := uint64(3), uint64(17), time.Now().UnixNano()
 	stop, stable := false, false
 	out.Version, out.ModifyIndex, out.JobModifyIndex, out.CreateIndex, out.SubmitTime = &version, &index, &index, &index, &at
-	out.Status, out.Stop, out.Stable, out.NodePool, out.Datacenters = text("running"), &stop, &stable, text("default"), []string{"*"}
-	out.NomadTokenID = text("somebody")
+	out.Status, out.Stop, out.Stable, out.NodePool, out.Datacenters = new("running"), &stop, &stable, new("default"), []string{"*"}
+	out.NomadTokenID = new("somebody")
 	out.VersionTag = &api.JobVersionTag{Name: "orig"}
 	g := out.TaskGroups[0]
 	g.Constraints = append(g.Constraints, &api.Constraint{LTarget: "${attr.os.signals}", RTarget: "SIGTERM", Operand: "set_contains"})
@@ -191,7 +188,7 @@ func registered(t testing.TB, job *api.Job) *api.Job {
 		g.Scaling.CreateIndex, g.Scaling.ModifyIndex = 1, 2
 	}
 	g.Tasks[0].Identity = &api.WorkloadIdentity{Name: "default", Audience: []string{"nomadproject.io"}}
-	g.Tasks[0].Resources.DiskMB, g.Tasks[0].Resources.SecretsMB = number(0), number(0)
+	g.Tasks[0].Resources.DiskMB, g.Tasks[0].Resources.SecretsMB = new(0), new(0)
 	return out
 }
 
@@ -204,7 +201,7 @@ func TestARegisteredJobHasTheFingerprintOfItsFile(t *testing.T) {
 	for name, job := range map[string]*api.Job{
 		"as Nomad shows it":                  registered(t, batch()),
 		"changed by us":                      registered(t, apply(t, batch(), driver.Change{})),
-		"under another id":                   func() *api.Job { j := registered(t, batch()); j.ID, j.Name = text("x"), text("y"); return j }(),
+		"under another id":                   func() *api.Job { j := registered(t, batch()); j.ID, j.Name = new("x"), new("y"); return j }(),
 		"with the wrapper of its completion": wrapped(),
 	} {
 		got, err := spec.Fingerprint(job)

@@ -14,13 +14,11 @@ import (
 	"pitchpipe/driver/nomad/view"
 )
 
-func ptr[T any](v T) *T { return &v }
-
 func job(status string, stop bool) *api.Job {
 	j := &api.Job{
-		ID: ptr("train"), Name: ptr("train"), Type: ptr("batch"), Status: ptr(status), Stop: ptr(stop), Version: ptr(uint64(0)),
-		TaskGroups: []*api.TaskGroup{{Name: ptr("g"), Count: ptr(1), Tasks: []*api.Task{{
-			Name: "main", Driver: "raw_exec", Config: map[string]any{"command": "/bin/train"}, Resources: &api.Resources{MemoryMB: ptr(100)},
+		ID: new("train"), Name: new("train"), Type: new("batch"), Status: new(status), Stop: new(stop), Version: new(uint64(0)),
+		TaskGroups: []*api.TaskGroup{{Name: new("g"), Count: new(1), Tasks: []*api.Task{{
+			Name: "main", Driver: "raw_exec", Config: map[string]any{"command": "/bin/train"}, Resources: &api.Resources{MemoryMB: new(100)},
 		}}}},
 	}
 	return j

@@ -188,3 +188,14 @@ func TestTheRecordOfATaskGoesWithTheTask(t *testing.T) {
 		}
 	}
 }
+
+func TestATaskThatJustBeginsIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	r := taskRig(t, nil)
+	r.f.mu.Lock()
+	r.f.begin = func(j *fakeJob) { j.number, j.state, j.reason = "9", "RUNNING", "None" }
+	r.f.mu.Unlock()
+	if err := r.client.Signal(t.Context(), "5_2", "SIGUSR1"); err != nil {
+		t.Error(err)
+	}
+}

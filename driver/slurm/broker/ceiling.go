@@ -105,7 +105,7 @@ func (e *effect) split(start time.Duration, now time.Time) error {
 	switch begin := e.job.Eligible; {
 	case since.IsZero() && (start == 0 || !e.job.Unnumbered()):
 		return fmt.Errorf("when it begins is its owner's word: we did not make it wait: %w", driver.ErrDenied)
-	case since.IsZero() && begin.After(now), begin.After(now.Add(ahead+time.Minute)):
+	case since.IsZero() && begin.After(now), begin.After(now.Add(ahead + time.Minute)):
 		return fmt.Errorf("its owner has it begin at %s: %w", begin.Format(time.RFC3339), driver.ErrDenied)
 	case since.IsZero():
 		e.record.Delayed = now.UTC()

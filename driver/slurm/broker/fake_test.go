@@ -35,8 +35,9 @@ type fake struct {
 	assoc   string // empty: assoc_mgr does not answer
 	broken  bool   // nothing answers
 	actions []string
-	fail    error  // of the next action
-	pause   func() // before a signal
+	fail    error          // of the next action
+	pause   func()         // before a signal
+	begin   func(*fakeJob) // once, before scontrol shows a job that squeue has shown
 }
 
 type fakeJob struct {
@@ -127,6 +128,10 @@ func (f *fake) Run(_ context.Context, c command.Call) (command.Output, error) {
 			return ids + "\n"
 		}))
 	case strings.HasPrefix(line, "scontrol -o show job"):
+		if f.begin != nil { // between the two readings
+			f.begin(&f.job)
+			f.begin, j = nil, *f.at(id)
+		}
 		return text(j.record(cmp.Or(j.number, id)))
 	case line == "scontrol show config":
 		return text(f.config)
@@ -147,42 +152,6 @@ func (f *fake) at(id string) *fakeJob {
 		return s
 	}
 	return &f.job
-}
-
-// queue is a line of each job, as squeue -r prints it.
-func (f *fake) queue(line func(j fakeJob, ids string) string) string {
-	out := line(f.job, f.job.ids("7"))
-	if f.second != nil {
-		out += line(*f.second, f.second.ids("8"))
-	}
-	return out
-}
-
-// ids are the first fields of squeue.
-func (j fakeJob) ids(number string) string {
-	number = cmp.Or(j.number, number)
-	return number + "|" + cmp.Or(j.array, number) + "|" + cmp.Or(j.task, "N/A") + "|"
-}
-
-func (j fakeJob) called(ids string) string {
-	if j.array != "" {
-		return j.array + "_" + j.task
-	}
-	return strings.Split(ids, "|")[0]
-}
-
-func (j fakeJob) arrayFields() string {
-	switch {
-	case j.leader != "":
-		return "HetJobId=" + j.leader + " "
-	case j.array == "":
-		return ""
-	}
-	return "ArrayJobId=" + j.array + " ArrayTaskId=" + j.task + " ArrayTaskThrottle=2 "
-}
-
-func (j fakeJob) besideLine(ids string) string {
-	return fmt.Sprintf("%s%s|%d|%s|%s|main|%d|%dM|%s|\n", ids, j.state, j.uid, j.account, j.qos, j.cores, j.mib, j.limit())
 }
 
 func text(s string) (command.Output, error) { return command.Output{Stdout: []byte(s)}, nil }

@@ -59,7 +59,7 @@ func (s *Server) sight(ctx context.Context, id string) (sighting, error) {
 		return sighting{}, fmt.Errorf("job %s: %w", id, err)
 	}
 	jobs, unreadable := parse.Jobs(record)
-	i := slices.IndexFunc(jobs, func(j parse.Job) bool { return j.ID == numbers.id })
+	i := slices.IndexFunc(jobs, numbers.about)
 	if i < 0 {
 		return sighting{}, fmt.Errorf("job %s: scontrol's record of it cannot be read: %w", id, errors.Join(driver.ErrUnsupported, unreadable))
 	}
@@ -127,6 +127,12 @@ func numbersOf(output []byte, id string) (numbers, error) {
 	return n, nil
 }
 
+// about tells whether a record is that of the job. A task that began between the two
+// readings has got a number of its own.
+func (n numbers) about(j parse.Job) bool {
+	return j.ID == n.id || n.array != "" && j.ArrayJob == n.array && j.ArrayTask == n.task
+}
+
 // agree compares what squeue says with scontrol's record. A job that changes in between
 // looks the same as one whose texts imitate fields: the caller looks again.
 func (n numbers) agree(j parse.Job) error {
@@ -139,6 +145,7 @@ func (n numbers) agree(j parse.Job) error {
 		return fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
 	}
 	for _, f := range []struct{ name, squeue, scontrol string }{
+		{"number", n.id, j.ID},
 		{"array", n.array, j.ArrayJob},
 		{"task", n.task, j.ArrayTask},
 		{"leader", given(n.het), j.HetJob},

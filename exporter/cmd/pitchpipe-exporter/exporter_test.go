@@ -79,6 +79,7 @@ func work(socket string) error {
 	go func() {
 		done <- progress.Follow(ctx, progress.Config{
 			Path: out.Name(), Pattern: regexp.MustCompile(`epoch (?P<epoch>\d+)/(?P<total>\d+) loss (?P<loss>\S+)`),
+			Drain: time.Minute, // only a machine that is busy takes it
 		}, client.Report)
 	}()
 	memory := make([]byte, 64<<20)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -234,9 +235,9 @@ func wanted(t *testing.T, client *api.Client, unit string, n int) []api.Sample {
 }
 
 func final(w api.Window) map[string]float64 {
-	for i := len(w.Samples) - 1; i >= 0; i-- {
-		if len(w.Samples[i].Values) > 0 {
-			return w.Samples[i].Values
+	for _, s := range slices.Backward(w.Samples) {
+		if len(s.Values) > 0 {
+			return s.Values
 		}
 	}
 	return nil
@@ -273,4 +274,51 @@ func TestEveryEpochOfAShortTaskOfNomadCounts(t *testing.T) {
 	if err != nil || len(left) > 0 && !strings.Contains(strings.Join(left, " "), alloc.ID) {
 		t.Errorf("%v, %v", left, err)
 	}
+}
+
+// Its client leaves the cgroups of a raw_exec task that it restarts in place (2.0.6 under
+// v1), and goes on with its output: for the exporter too it is one attempt that goes on.
+func TestATaskThatNomadRestartsInPlaceGoesOn(t *testing.T) {
+	_, c := anAgent(t)
+	client, _ := exporter(t)
+	memory, little := 256, 100
+	alloc := runTask(t, c, "raw_exec", &nomad.Resources{CPU: &little, MemoryMB: &memory}, "2", "stay")
+	ctx, cancel := context.WithCancel(t.Context())
+	told := make(chan error, 1)
+	go func() { told <- tell(ctx, c, client, alloc) }()
+	defer func() {
+		cancel()
+		if err := <-told; err != nil && t.Failed() {
+			t.Log(err)
+		}
+	}()
+	unit := "nomad/" + alloc.ID + ".train"
+	wanted(t, client, unit, 2)
+	if err := c.Allocations().Restart(alloc, "train", nil); err != nil {
+		t.Fatal(err)
+	}
+	var marks []api.Sample
+	for deadline := time.Now().Add(3 * time.Minute); len(marks) < 4; time.Sleep(20 * time.Millisecond) {
+		w, err := client.Window(t.Context(), unit, 1, 0)
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("%d marks: %+v, %v", len(marks), w.Job, err)
+		}
+		marks = slices.DeleteFunc(w.Samples, func(s api.Sample) bool { return s.Mark == nil })
+	}
+	used := 0.0 // by the first start
+	for i, m := range marks {
+		if i == 2 {
+			used = *marks[1].Mark.Quality
+		}
+		if m.Mark.Epoch != i%2+1 || m.Mark.Nth != i+1 {
+			t.Errorf("mark %d is %+v", i+1, m.Mark)
+		}
+		if own, got := used+*m.Mark.Quality, m.Values[api.ColCPUSeconds]; got < own-0.1 {
+			t.Errorf("mark %d: %v CPU seconds, the starts themselves had %v", i+1, got, own)
+		}
+	}
+	if err := c.Allocations().Signal(alloc, nil, "train", "SIGUSR1"); err != nil {
+		t.Fatal(err)
+	}
+	ended(t, client, unit, 1)
 }

@@ -2,6 +2,7 @@ package nomad_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,8 +23,15 @@ type shipped struct {
 	tuned int          // epochs when it is met for the first time and tuned
 }
 
+// all has every job file run, which takes some minutes more; scripts/e2e-nomad does.
+var all = flag.Bool("all", false, "run every job file, not the first alone")
+
 func shippedFiles() []shipped {
-	return []shipped{{name: "jacobi", tuned: 40}, {name: "dense", tuned: 40}, {name: "digits-torch", lacks: noTorch, tuned: 30}}
+	files := []shipped{{name: "jacobi", tuned: 40}, {name: "dense", tuned: 40}, {name: "digits-torch", lacks: noTorch, tuned: 30}}
+	if !*all {
+		return files[:1]
+	}
+	return files
 }
 
 func noTorch() error {
@@ -143,13 +151,13 @@ func (s *stage) occupy() (free func()) {
 // allocations are those of a job, or all, the oldest first.
 func (s *stage) allocations(job string) []*nomadapi.AllocationListStub {
 	s.t.Helper()
-	all, _, err := s.nomad.Allocations().List(nil)
+	list, _, err := s.nomad.Allocations().List(nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	all = slices.DeleteFunc(all, func(a *nomadapi.AllocationListStub) bool { return job != "" && a.JobID != job })
-	slices.SortFunc(all, func(a, b *nomadapi.AllocationListStub) int { return int(a.CreateIndex) - int(b.CreateIndex) }) //nolint:gosec // indexes are small here
-	return all
+	list = slices.DeleteFunc(list, func(a *nomadapi.AllocationListStub) bool { return job != "" && a.JobID != job })
+	slices.SortFunc(list, func(a, b *nomadapi.AllocationListStub) int { return int(a.CreateIndex) - int(b.CreateIndex) }) //nolint:gosec // indexes are small here
+	return list
 }
 
 // result waits for a job and reads what it did.
@@ -171,12 +179,12 @@ func (s *stage) result(id string, epochs int) table.Run {
 func (s *stage) seconds(id string, attempts int) float64 {
 	s.t.Helper()
 	job, _, _ := strings.Cut(id, "@")
-	all := s.allocations(job)
-	all = all[max(0, len(all)-attempts):]
-	if len(all) == 0 {
+	list := s.allocations(job)
+	list = list[max(0, len(list)-attempts):]
+	if len(list) == 0 {
 		s.t.Fatalf("%s has no allocation", id)
 	}
-	first, last := all[0].TaskStates, all[len(all)-1].TaskStates
+	first, last := list[0].TaskStates, list[len(list)-1].TaskStates
 	for name, begun := range first {
 		if ended, ok := last[name]; ok {
 			return ended.FinishedAt.Sub(begun.StartedAt).Seconds()

@@ -1,6 +1,7 @@
 package acl_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
@@ -20,17 +21,17 @@ import (
 // ask sends a request with a token and returns the status and the body.
 type ask func(token, method, path, body string) (int, string)
 
-func direct(a *acl.ACL) ask {
+func direct(ctx context.Context, a *acl.ACL) ask {
 	return func(token, method, path, body string) (int, string) {
 		w := httptest.NewRecorder()
-		r := httptest.NewRequest(method, path, strings.NewReader(body))
+		r := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
 		r.Header.Set("X-Nomad-Token", token)
 		a.ServeHTTP(w, r)
 		return w.Code, w.Body.String()
 	}
 }
 
-func real(t *testing.T) (ask, string) {
+func agent(t *testing.T) (ask, string) {
 	t.Helper()
 	a := nomadagent.Start(t, nomadagent.Options{Kind: nomadagent.Real, ACL: true})
 	return func(token, method, path, body string) (int, string) {
@@ -126,7 +127,7 @@ func policies() map[string][2]string {
 		"one that denies":                        {"namespace \"*\" { policy = \"write\" }\nnamespace \"default\" { policy = \"deny\" }", ""},
 		"the closest pattern":                    {"namespace \"d*\" { policy = \"read\" }\nnamespace \"defa*\" { capabilities = [\"list-jobs\"] }", "list-jobs"},
 		"JSON":                                   {`{"namespace":{"default":{"capabilities":["list-jobs"],"variables":{"path":{"tuner/a":{"capabilities":["read"]}}}}},"agent":{"policy":"read"}}`, "agent:read,list tuner/a,list-jobs,read tuner/a"},
-		"write brings list along":                {"namespace \"default\" {\n  variables {\n    path \"*\" { capabilities = [\"write\"] }\n  }\n}", "list tuner/a,write tuner/a"},
+		"write brings list along":                {`namespace "default" { variables { path "*" { capabilities = ["write"] } } }`, "list tuner/a,write tuner/a"},
 		"the operator":                           {"operator { policy = \"write\" }\nagent { policy = \"write\" }\nnode { policy = \"deny\" }", "agent:read operator:read operator:write"},
 	}
 }
@@ -172,7 +173,7 @@ func TestAPolicyAllowsWhatItSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := acl.New()
-			send := direct(a)
+			send := direct(t.Context(), a)
 			root := bootstrap(t, send)
 			token := grant(t, send, root, "p", p[0])
 			got := map[string]bool{}
@@ -193,7 +194,7 @@ func TestAPolicyAllowsWhatItSays(t *testing.T) {
 
 func TestARealAgentAllowsTheSame(t *testing.T) {
 	t.Parallel()
-	send, root := real(t)
+	send, root := agent(t)
 	n := 0
 	for name, p := range policies() {
 		n++
@@ -239,7 +240,7 @@ func exchange(t *testing.T, send ask, root string) {
 		{root, "PUT", "/v1/acl/policy/other", policy(`node { policy = "read" }`), 400, "ACL policy name does not match request path"},
 		{root, "PUT", "/v1/acl/policy/bad", policy(`namespace "default" { capabilities = ["fly"] }`), 400, "policy 0 invalid: 1 error occurred:\n\t* failed to parse rules: Invalid namespace capability 'fly': "},
 		{root, "PUT", "/v1/acl/policy/bad", policy(``), 200, ""},
-		{root, "PUT", "/v1/acl/policy/bad", policy("namespace \"default\" {\n  variables {}\n}"), 400, "policy 0 invalid: 1 error occurred:\n\t* failed to parse rules: Invalid variable policy: no variable paths in namespace default\n\n"},
+		{root, "PUT", "/v1/acl/policy/bad", policy(`namespace "default" { variables {} }`), 400, "policy 0 invalid: 1 error occurred:\n\t* failed to parse rules: Invalid variable policy: no variable paths in namespace default\n\n"},
 		{root, "PUT", "/v1/acl/policy/bad", policy("node { policy = \"read\" }\ntuning { policy = \"read\" }"), 400, "policy 0 invalid: 1 error occurred:\n\t* failed to parse rules: Invalid or duplicate policy keys: tuning\n\n"},
 		{root, "PUT", "/v1/acl/policy/bad", policy(`node {`), 400, "policy 0 invalid: 1 error occurred:\n\t* failed to parse rules: Failed to parse ACL Policy: "},
 		{root, "PUT", "/v1/acl/token", `{"Type":"client"}`, 400, "token 0 invalid: 1 error occurred:\n\t* client token missing policies or roles\n\n"},
@@ -259,20 +260,20 @@ func exchange(t *testing.T, send ask, root string) {
 
 func TestPoliciesAndTokensAreKeptAsByNomad(t *testing.T) {
 	t.Parallel()
-	send := direct(acl.New())
+	send := direct(t.Context(), acl.New())
 	exchange(t, send, bootstrap(t, send))
 }
 
 func TestARealAgentKeepsThemTheSame(t *testing.T) {
 	t.Parallel()
-	send, root := real(t)
+	send, root := agent(t)
 	exchange(t, send, root)
 }
 
 func TestAnIdentityMayWhatIsBoundToItsTask(t *testing.T) {
 	t.Parallel()
 	a := acl.New()
-	send := direct(a)
+	send := direct(t.Context(), a)
 	root := bootstrap(t, send)
 	bind := func(name, to, rules string) {
 		body := `{"Name":` + quote(name) + `,"Rules":` + quote(rules) + `,"JobACL":` + to + `}`
@@ -322,7 +323,7 @@ func TestATokenThatExpiredIsNone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := acl.New()
-		send := direct(a)
+		send := direct(t.Context(), a)
 		root := bootstrap(t, send)
 		status, text := send(root, "PUT", "/v1/acl/token", `{"Type":"management","ExpirationTTL":60000000000}`)
 		var token api.ACLToken
@@ -344,7 +345,7 @@ func TestNoPolicyAllowsWhatAnotherDenies(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		a := acl.New()
-		send := direct(a)
+		send := direct(t.Context(), a)
 		root := bootstrap(t, send)
 		var names []string
 		words := rapid.SliceOfN(rapid.SampledFrom([]string{"read", "write", "scale"}), 0, 3).Draw(r, "words")
@@ -378,7 +379,7 @@ func FuzzPolicy(f *testing.F) {
 	f.Add(`namespace "default" { variables { path "/x" { capabilities = ["read"] } } }`)
 	f.Fuzz(func(t *testing.T, rules string) {
 		a := acl.New()
-		send := direct(a)
+		send := direct(t.Context(), a)
 		root := bootstrap(t, send)
 		body, err := json.Marshal(map[string]string{"Name": "p", "Rules": rules})
 		if err != nil {

@@ -33,8 +33,7 @@ func (a *ACL) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := a.serve(r)
 	if err != nil {
 		code := http.StatusInternalServerError
-		var refused *refusal
-		if errors.As(err, &refused) {
+		if refused, ok := errors.AsType[*refusal](err); ok {
 			code = refused.code
 		}
 		w.WriteHeader(code)

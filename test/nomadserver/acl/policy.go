@@ -37,10 +37,10 @@ func parse(text string) (rules, error) {
 	if strings.HasPrefix(strings.TrimSpace(text), "{") {
 		file, diags = hcljson.Parse([]byte(text), "policy.json")
 	} else {
-		file, diags = hclsyntax.ParseConfig([]byte(text), "policy.hcl", hcl.InitialPos)
+		file, diags = hclsyntax.ParseConfig(spread(text), "policy.hcl", hcl.InitialPos)
 	}
 	if diags.HasErrors() {
-		return out, fmt.Errorf("Failed to parse ACL Policy: %w", diags) //nolint:staticcheck,revive // the agent's words
+		return out, fmt.Errorf("Failed to parse ACL Policy: %w", diags) //nolint:staticcheck // the agent's words
 	}
 	singles := []string{"agent", "node", "operator", "quota", "plugin", "sentinel"}
 	s := &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
@@ -54,10 +54,10 @@ func parse(text string) (rules, error) {
 		return out, diags
 	}
 	if extra := unknown(rest); len(extra) > 0 {
-		return out, fmt.Errorf("Invalid or duplicate policy keys: %s", strings.Join(extra, ", ")) //nolint:staticcheck,revive // as above
+		return out, fmt.Errorf("Invalid or duplicate policy keys: %s", strings.Join(extra, ", ")) //nolint:staticcheck // as above
 	}
 	if len(content.Blocks) == 0 {
-		return out, fmt.Errorf("Invalid policy: %s", text) //nolint:staticcheck,revive // as above
+		return out, fmt.Errorf("Invalid policy: %s", text) //nolint:staticcheck // as above
 	}
 	for _, b := range content.Blocks {
 		if err := out.add(b); err != nil {
@@ -65,6 +65,27 @@ func parse(text string) (rules, error) {
 		}
 	}
 	return out, nil
+}
+
+// spread puts every brace on a line of its own: the agent reads policies in the older
+// form of the language, in which blocks within blocks may stand on one line.
+func spread(text string) []byte {
+	tokens, _ := hclsyntax.LexConfig([]byte(text), "policy.hcl", hcl.InitialPos)
+	var out []byte
+	at := 0
+	for _, t := range tokens {
+		out = append(out, text[at:t.Range.Start.Byte]...)
+		at = t.Range.End.Byte
+		switch t.Type {
+		case hclsyntax.TokenOBrace:
+			out = append(out, "{\n"...)
+		case hclsyntax.TokenCBrace:
+			out = append(out, "\n}\n"...)
+		default:
+			out = append(out, t.Bytes...)
+		}
+	}
+	return append(out, text[at:]...)
 }
 
 // unknown are the words of a body that nobody read.
@@ -115,7 +136,7 @@ func (r rules) add(b *hcl.Block) error {
 	}
 	words := []string{"", "read", "write", "deny", "scale"}
 	if !slices.Contains(words, in.Policy) && b.Type != "plugin" {
-		return fmt.Errorf("Invalid %s policy: %s", b.Type, in.Policy) //nolint:staticcheck,revive // the agent's words
+		return fmt.Errorf("Invalid %s policy: %s", b.Type, in.Policy) //nolint:staticcheck // the agent's words
 	}
 	if b.Type != "namespace" {
 		r.words[b.Type] = in.Policy
@@ -123,11 +144,11 @@ func (r rules) add(b *hcl.Block) error {
 	}
 	name := b.Labels[0]
 	if !nameOK.MatchString(name) {
-		return fmt.Errorf("Invalid namespace name: %s", name) //nolint:staticcheck,revive // as above
+		return fmt.Errorf("Invalid namespace name: %s", name) //nolint:staticcheck // as above
 	}
 	for _, c := range in.Capabilities {
 		if !known(c) {
-			return fmt.Errorf("Invalid namespace capability '%s': %s", c, name) //nolint:staticcheck,revive // as above
+			return fmt.Errorf("Invalid namespace capability '%s': %s", c, name) //nolint:staticcheck // as above
 		}
 	}
 	r.namespaces[name] = append(append(r.namespaces[name], in.Capabilities...), ofNamespace(in.Policy)...)
@@ -135,18 +156,18 @@ func (r rules) add(b *hcl.Block) error {
 		return nil
 	}
 	if len(in.Variables.Paths) == 0 {
-		return errors.New("Invalid variable policy: no variable paths in namespace " + name) //nolint:staticcheck,revive // as above
+		return errors.New("Invalid variable policy: no variable paths in namespace " + name)
 	}
 	if r.variables[name] == nil {
 		r.variables[name] = map[string][]string{}
 	}
 	for _, p := range in.Variables.Paths {
 		if strings.HasPrefix(p.Spec, "/") {
-			return fmt.Errorf("Invalid variable path %q in namespace %s: cannot start with a leading '/'`", p.Spec, name) //nolint:staticcheck,revive // as above
+			return fmt.Errorf("Invalid variable path %q in namespace %s: cannot start with a leading '/'`", p.Spec, name) //nolint:staticcheck // as above
 		}
 		for _, c := range p.Capabilities {
 			if !slices.Contains([]string{"list", "read", "write", "destroy", "deny"}, c) {
-				return fmt.Errorf("Invalid variable capability '%s' in namespace %s", c, name) //nolint:staticcheck,revive // as above
+				return fmt.Errorf("Invalid variable capability '%s' in namespace %s", c, name) //nolint:staticcheck // as above
 			}
 		}
 		r.variables[name][p.Spec] = append(r.variables[name][p.Spec], ofVariables(p.Capabilities)...)

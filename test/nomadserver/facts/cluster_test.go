@@ -13,7 +13,6 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/test/nomadagent"
-	"pitchpipe/test/nomadserver"
 )
 
 const patience = 3 * time.Minute
@@ -21,7 +20,7 @@ const patience = 3 * time.Minute
 // cluster is an agent of either kind, and the name of the fact's own job.
 type cluster struct {
 	*api.Client
-	addr, id string
+	addr, id, token string
 }
 
 // fact is a sentence and its proof.
@@ -35,41 +34,29 @@ func hold(t *testing.T, o nomadagent.Options, facts []fact) {
 	t.Helper()
 	t.Run("in-process", func(t *testing.T) {
 		t.Parallel()
-		proveAll(t, inProcess(t, o), facts)
+		o := o
+		o.Kind = nomadagent.InProcess
+		proveAll(t, nomadagent.Start(t, o), facts)
 	})
 	t.Run("real agent", func(t *testing.T) {
 		if testing.Short() {
 			t.Skip("a real agent takes its time")
 		}
+		o := o
 		o.Kind = nomadagent.Real
-		proveAll(t, nomadagent.Start(t, o).Addr, facts)
+		proveAll(t, nomadagent.Start(t, o), facts)
 	})
 }
 
-func inProcess(t *testing.T, o nomadagent.Options) string {
+func proveAll(t *testing.T, a *nomadagent.Agent, facts []fact) {
 	t.Helper()
-	s, err := nomadserver.Start(t.Context(), nomadserver.Options{
-		Cores: o.Cores, MemoryMB: o.MemoryMB, EventBuffer: o.EventBuffer, Oversubscribe: o.Oversubscribe, Dir: t.TempDir(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s.Addr()
-}
-
-func proveAll(t *testing.T, addr string, facts []fact) {
 	for _, f := range facts {
 		t.Run(f.sentence, func(t *testing.T) {
-			client, err := api.NewClient(&api.Config{Address: addr})
+			client, err := a.Connect()
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := cluster{Client: client, addr: addr, id: slug(f.sentence)}
+			c := cluster{Client: client, addr: a.Addr, token: a.Token, id: slug(f.sentence)}
 			t.Cleanup(func() {
 				// What a fact leaves running would take room from the next.
 				jobs, _, err := c.Jobs().PrefixList(c.id)
@@ -233,6 +220,7 @@ func (c cluster) get(t *testing.T, path string) *http.Response {
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Header.Set("X-Nomad-Token", c.token)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

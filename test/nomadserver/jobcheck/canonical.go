@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/nomad/api"
 )
@@ -67,22 +68,11 @@ func implied(g *api.TaskGroup) {
 	}
 	slices.Sort(signals)
 	signals = slices.Compact(signals)
-	want := api.Constraint{LTarget: "${attr.os.signals}", Operand: "set_contains", RTarget: join(signals)}
+	want := api.Constraint{LTarget: "${attr.os.signals}", Operand: "set_contains", RTarget: strings.Join(signals, ",")}
 	for _, c := range g.Constraints {
 		if *c == want {
 			return
 		}
 	}
 	g.Constraints = append(g.Constraints, &want)
-}
-
-func join(list []string) string {
-	out := ""
-	for i, s := range list {
-		if i > 0 {
-			out += ","
-		}
-		out += s
-	}
-	return out
 }

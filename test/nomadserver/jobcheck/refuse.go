@@ -87,8 +87,8 @@ func Validate(j *api.Job) error {
 			add("Job task group %d missing name", i+1)
 			continue
 		}
-		if problems := group(j, g); len(problems) > 0 {
-			add("Task group %s validation failed: %s", *g.Name, Problems(problems).Error())
+		if problems := group(g); len(problems) > 0 {
+			add("Task group %s validation failed: %s", *g.Name, problems.Error())
 		}
 	}
 	if len(p) == 0 {
@@ -97,7 +97,7 @@ func Validate(j *api.Job) error {
 	return p
 }
 
-func group(j *api.Job, g *api.TaskGroup) Problems {
+func group(g *api.TaskGroup) Problems {
 	var p Problems
 	add := func(format string, args ...any) { p = append(p, fmt.Sprintf(format, args...)) }
 	if *g.Count < 0 {
@@ -124,7 +124,7 @@ func group(j *api.Job, g *api.TaskGroup) Problems {
 		}
 		names[t.Name] = struct{}{}
 		if problems := task(t, g); len(problems) > 0 {
-			add("Task %s validation failed: %s", t.Name, Problems(problems).Error())
+			add("Task %s validation failed: %s", t.Name, problems.Error())
 		}
 	}
 	return p

@@ -27,7 +27,7 @@ func Jobs(old, job *api.Job) *api.JobDiff {
 	groups := func(t map[string]any) map[string]map[string]any { return byName(t, "TaskGroups") }
 	ga, gb := groups(a), groups(b)
 	for _, side := range []map[string]any{a, b} {
-		for _, k := range strings.Fields("TaskGroups ID Status StatusDescription Stable Version CreateIndex ModifyIndex JobModifyIndex SubmitTime") {
+		for k := range strings.FieldsSeq("TaskGroups ID Status StatusDescription Stable Version CreateIndex ModifyIndex JobModifyIndex SubmitTime") {
 			delete(side, k)
 		}
 	}

@@ -38,7 +38,7 @@ func (p *parser) check(body hcl.Body, into any) hcl.Diagnostics {
 // taskScaling gives a task's scaling policy the type that its label says. Groups have
 // theirs without a label.
 func taskScaling(v reflect.Value, b *hcl.Block) hcl.Diagnostics {
-	policy, ok := v.Interface().(*api.ScalingPolicy)
+	policy, ok := reflect.TypeAssert[*api.ScalingPolicy](v)
 	if !ok || len(b.Labels) == 0 {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 // complete adds what the parser itself adds, before the job is canonicalised.
 func complete(job *api.Job) {
 	if p := job.Periodic; p != nil && (p.Spec != nil || p.Specs != nil) {
-		p.SpecType = ptr("cron")
+		p.SpecType = new("cron")
 	}
 	for _, g := range job.TaskGroups {
 		ports(g.Networks)
@@ -27,7 +27,7 @@ func complete(job *api.Job) {
 	}
 }
 
-func ptr[T any](v T) *T { return &v }
+//go:fix inline
 
 func orElse[T any](p **T, v T) {
 	if *p == nil {

@@ -157,7 +157,7 @@ func fromFlags(declared map[string]*variable, vars map[string]string) hcl.Diagno
 			})
 			continue
 		}
-		var e hcl.Expression = hcl.StaticExpr(cty.StringVal(vars[name]), hcl.Range{})
+		e := hcl.StaticExpr(cty.StringVal(vars[name]), hcl.Range{})
 		// A text stands for itself; a list or a map is written in the language.
 		if v.typ != cty.NilType && v.typ != cty.String && v.typ != cty.Number {
 			var more hcl.Diagnostics

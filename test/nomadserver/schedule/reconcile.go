@@ -18,7 +18,6 @@ type group struct {
 	room *room
 
 	held  map[string]struct{} // names that need no new allocation
-	stops map[string]string   // reasons for which some stop without a successor
 	next  []wish
 	count *api.DesiredUpdates
 }
@@ -102,7 +101,8 @@ func (g *group) sort() {
 		}
 		switch {
 		case a.ServerTerminalStatus():
-			g.stopped(a)
+			// What is meant to end leaves its name to its successor, ended or not.
+			g.count.Ignore++
 		case a.ClientTerminalStatus():
 			g.ended(a)
 		default:
@@ -124,12 +124,6 @@ func (g *group) sort() {
 		g.count.Place++
 		g.next = append(g.next, wish{name: name})
 	}
-}
-
-// stopped decides about one that is meant to end, whether it has or not. One that
-// alloc stop ended leaves its name to its successor.
-func (g *group) stopped(a *api.Allocation) {
-	g.count.Ignore++
 }
 
 // ended decides about one that came to its end by itself.

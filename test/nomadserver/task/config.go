@@ -45,7 +45,7 @@ func (s Spec) config(env map[string]string) (config, error) {
 		errs = append(errs, errors.New(`Missing required argument: The argument "command" is required, but no definition was found.`)) //nolint:staticcheck,revive // the agent's words
 	}
 	if len(errs) > 0 {
-		return config{}, listed(append([]error{errors.New("failed to parse config: ")}, errs...)) //nolint:staticcheck,revive // the agent's words
+		return config{}, listed(append([]error{errors.New("failed to parse config: ")}, errs...))
 	}
 	c := config{command: str(values["command"]), workDir: str(values["work_dir"]), startError: str(values["start_error"])}
 	list, ok := values["args"].([]any)

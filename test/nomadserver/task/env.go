@@ -80,7 +80,7 @@ func (s Spec) nomad() map[string]string {
 	number("NOMAD_CPU_LIMIT", r.Cpu.CpuShares)
 	number("NOMAD_MEMORY_LIMIT", r.Memory.MemoryMB)
 	number("NOMAD_MEMORY_MAX_LIMIT", r.Memory.MemoryMaxMB)
-	given("NOMAD_CPU_CORES", ranges(s.CPUs))
+	given("NOMAD_CPU_CORES", orElse(ranges(s.CPUs), " ")) // no core is one space
 	return env
 }
 

@@ -21,7 +21,7 @@ var (
 	// ErrSpec says what of the task cannot be run here.
 	ErrSpec = errors.New("task cannot be run")
 	// ErrNotRunning is in the agent's words.
-	ErrNotRunning = errors.New("Task not running") //nolint:staticcheck,revive // the agent's words
+	ErrNotRunning = errors.New("Task not running")
 )
 
 // Spec says what to run.
@@ -172,6 +172,7 @@ func (t *Task) run(ctx context.Context) {
 			next = policy.next(result, triggered, time.Now(), draw)
 		}
 		switch next.action {
+		case finish:
 		case killTask:
 			t.emit(event(api.TaskKilled))
 		case giveUp:

@@ -25,15 +25,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func ptr[T any](v T) *T { return &v }
+//go:fix inline
 
 // job is a batch job of one shell script, as the agent registers it.
 func job(id, script string, change func(*api.Job, *api.TaskGroup, *api.Task)) *api.Job {
 	t := api.NewTask("t", "raw_exec").SetConfig("command", "/bin/sh").SetConfig("args", []string{"-c", script})
-	t.Resources = &api.Resources{CPU: ptr(100), MemoryMB: ptr(64)}
+	t.Resources = &api.Resources{CPU: new(100), MemoryMB: new(64)}
 	g := api.NewTaskGroup("g", 1).AddTask(t)
-	g.RestartPolicy = &api.RestartPolicy{Attempts: ptr(0), Mode: ptr("fail")}
-	g.ReschedulePolicy = &api.ReschedulePolicy{Attempts: ptr(0), Unlimited: ptr(false)}
+	g.RestartPolicy = &api.RestartPolicy{Attempts: new(0), Mode: new("fail")}
+	g.ReschedulePolicy = &api.ReschedulePolicy{Attempts: new(0), Unlimited: new(false)}
 	j := api.NewBatchJob(id, id, "global", 50).AddTaskGroup(g)
 	if change != nil {
 		change(j, g, t)
@@ -243,7 +243,7 @@ func stories() map[string]story {
 		"work that fails until its attempts are used up": {
 			script: "exit 4", failed: true,
 			change: func(_ *api.Job, g *api.TaskGroup, _ *api.Task) {
-				g.RestartPolicy = &api.RestartPolicy{Attempts: ptr(1), Delay: ptr(100 * time.Millisecond), Interval: ptr(time.Hour), Mode: ptr("fail")}
+				g.RestartPolicy = &api.RestartPolicy{Attempts: new(1), Delay: new(100 * time.Millisecond), Interval: new(time.Hour), Mode: new("fail")}
 			},
 			want: []string{
 				received, setup, started, "Terminated: Exit Code: 4 (4, 0, false)", "Restarting: Task restarting in T",
@@ -257,13 +257,13 @@ func stories() map[string]story {
 		"a task that dies of its kill_signal": {
 			script: "echo ready; while :; do sleep 0.1; done", do: killWhenSaid("ready"),
 			change: func(_ *api.Job, _ *api.TaskGroup, t *api.Task) {
-				t.KillSignal, t.KillTimeout = "SIGTERM", ptr(20*time.Second)
+				t.KillSignal, t.KillTimeout = "SIGTERM", new(20*time.Second)
 			},
 			want: []string{received, setup, started, "Killing: Sent interrupt. Waiting 20s before force killing", "Terminated: Exit Code: 143, Signal: 15 (143, 15, false)", killed},
 		},
 		"a task that hears no signal": {
 			script: "trap '' INT; echo ready; while :; do sleep 0.1; done", do: killWhenSaid("ready"),
-			change: func(_ *api.Job, _ *api.TaskGroup, t *api.Task) { t.KillTimeout = ptr(500 * time.Millisecond) },
+			change: func(_ *api.Job, _ *api.TaskGroup, t *api.Task) { t.KillTimeout = new(500 * time.Millisecond) },
 			want:   []string{received, setup, started, "Killing: Sent interrupt. Waiting 500ms before force killing", "Terminated: Exit Code: 137, Signal: 9 (137, 9, false)", killed},
 		},
 		"a task with a shutdown delay": {
@@ -284,6 +284,16 @@ func stories() map[string]story {
 			},
 			want: []string{received, setup, started, "Signaling: Task being sent a signal", "Terminated: Exit Code: 0 (0, 0, false)"}, said: "ready\nheard\n",
 		},
+		"a signal that nobody knows is SIGINT": {
+			script: "echo ready; while :; do sleep 0.1; done", failed: true,
+			do: func(t *testing.T, r running) {
+				await(t, r, "ready", said(r, "ready"))
+				if err := r.signal("USR1"); err != nil {
+					t.Error(err)
+				}
+			},
+			want: []string{received, setup, started, "Signaling: Task being sent a signal", "Terminated: Exit Code: 130, Signal: 2 (130, 2, false)", "Not Restarting: Policy allows no restarts"},
+		},
 		"a restart in place": {
 			script: "test -e $NOMAD_TASK_DIR/was && { echo again; exit 0; }; touch $NOMAD_TASK_DIR/was; echo ready; trap 'exit 5' INT; while :; do sleep 0.1; done",
 			do: func(t *testing.T, r running) {
@@ -302,7 +312,7 @@ func stories() map[string]story {
 			failed: true,
 			change: func(_ *api.Job, g *api.TaskGroup, t *api.Task) {
 				t.Config["command"] = "/no/such/program"
-				g.RestartPolicy.Attempts = ptr(3)
+				g.RestartPolicy.Attempts = new(3)
 			},
 			want: []string{received, setup, "Driver Failure: failed to launch command with executor: rpc error: code = Unknown desc = binary \"/no/such/program\" could not be found", "Not Restarting: Error was unrecoverable"},
 		},
@@ -374,7 +384,7 @@ func environment(t *testing.T, r running) map[string]string {
 	await(t, r, "the environment", said(r, "NOMAD_TASK_NAME=t"))
 	out := map[string]string{}
 	for line := range strings.Lines(r.stdout()) {
-		k, v, ok := strings.Cut(strings.TrimSpace(line), "=")
+		k, v, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 		if !ok || !strings.HasPrefix(k, "NOMAD_") {
 			continue
 		}
@@ -403,7 +413,7 @@ func environmentJob() *api.Job {
 
 func wantedEnvironment() map[string]string {
 	return map[string]string{
-		"NOMAD_ALLOC_DIR": "ALLOC/alloc", "NOMAD_ALLOC_ID": "ALLOC", "NOMAD_ALLOC_INDEX": "0", "NOMAD_ALLOC_NAME": "env.g[0]", "NOMAD_CPU_LIMIT": "100",
+		"NOMAD_ALLOC_DIR": "ALLOC/alloc", "NOMAD_ALLOC_ID": "ALLOC", "NOMAD_ALLOC_INDEX": "0", "NOMAD_ALLOC_NAME": "env.g[0]", "NOMAD_CPU_CORES": " ", "NOMAD_CPU_LIMIT": "100",
 		"NOMAD_DC": "dc1", "NOMAD_GROUP_NAME": "g", "NOMAD_JOB_ID": "env", "NOMAD_JOB_NAME": "env", "NOMAD_MEMORY_LIMIT": "64",
 		"NOMAD_META_MIXED": "t", "NOMAD_META_Mixed": "t", "NOMAD_META_OF.JOB": "1", "NOMAD_META_SHARED": "task", "NOMAD_META_WITH_DASH": "2",
 		"NOMAD_META_of.job": "1", "NOMAD_META_shared": "task", "NOMAD_META_with_dash": "2", "NOMAD_NAMESPACE": "default", "NOMAD_OWN": "task",
@@ -515,7 +525,7 @@ func TestAStickyDiskComesAlong(t *testing.T) {
 	root := t.TempDir()
 	run := func(id, prev, script string) *here {
 		j := job("sticky", script, func(_ *api.Job, g *api.TaskGroup, _ *api.Task) {
-			g.EphemeralDisk = &api.EphemeralDisk{Sticky: ptr(true)}
+			g.EphemeralDisk = &api.EphemeralDisk{Sticky: new(true)}
 		})
 		return startHere(t, task.Spec{
 			AllocID: id, Dir: filepath.Join(root, id), Job: j, Group: j.TaskGroups[0], Task: j.TaskGroups[0].Tasks[0],
@@ -600,7 +610,7 @@ func TestWhatCannotBeRunIsRefused(t *testing.T) {
 	for name, change := range map[string]func(*api.Job, *api.TaskGroup, *api.Task){
 		"another driver": func(_ *api.Job, _ *api.TaskGroup, t *api.Task) { t.Driver = "docker" },
 		"artifacts": func(_ *api.Job, _ *api.TaskGroup, t *api.Task) {
-			t.Artifacts = []*api.TaskArtifact{{GetterSource: ptr("http://127.0.0.1/x")}}
+			t.Artifacts = []*api.TaskArtifact{{GetterSource: new("http://127.0.0.1/x")}}
 		},
 	} {
 		j := job("no", "true", change)

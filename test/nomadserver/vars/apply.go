@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
@@ -198,15 +199,16 @@ func durations(lock api.VariableLock) (ttl, delay time.Duration, err error) {
 	if len(said) == 0 {
 		return ttl, delay, nil
 	}
-	text := fmt.Sprintf("%d error", len(said))
+	var text strings.Builder
+	text.WriteString(fmt.Sprintf("%d error", len(said)))
 	if len(said) > 1 {
-		text += "s"
+		text.WriteString("s")
 	}
-	text += " occurred:"
+	text.WriteString(" occurred:")
 	for _, s := range said {
-		text += "\n\t* " + s
+		text.WriteString("\n\t* " + s)
 	}
-	return 0, 0, invalid(text + "\n\n")
+	return 0, 0, invalid(text.String() + "\n\n")
 }
 
 // release gives a lock back. The variable's items stay.

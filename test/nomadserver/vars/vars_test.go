@@ -1,6 +1,7 @@
 package vars_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -154,17 +155,17 @@ func play(t *testing.T, send ask) {
 	}
 }
 
-func direct(h http.Handler) ask {
+func direct(ctx context.Context, h http.Handler) ask {
 	return func(method, path, body string) (int, string) {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
+		h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body)))
 		return w.Code, w.Body.String()
 	}
 }
 
 func TestWhatIsAskedIsAnsweredAsByNomad(t *testing.T) {
 	t.Parallel()
-	play(t, direct(vars.New(time.Now)))
+	play(t, direct(t.Context(), vars.New(time.Now)))
 }
 
 func TestARealAgentAnswersTheSame(t *testing.T) {
@@ -248,7 +249,7 @@ func lock(t *testing.T, send ask, id string, want int) string {
 func TestALockThatIsNotRenewedIsFreeAfterTwiceItsTimeAndItsDelay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		send := direct(vars.New(time.Now))
+		send := direct(t.Context(), vars.New(time.Now))
 		id := lock(t, send, "", 200)
 		renew := func() int {
 			status, _ := send("PUT", "/v1/var/l?lock-renew", `{"Lock":{"ID":"`+id+`"}}`)
@@ -274,7 +275,7 @@ func TestWhoWaitsIsWokenByAWriteAndByALockThatLapses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		v := vars.New(time.Now)
-		send := direct(v)
+		send := direct(t.Context(), v)
 		send("PUT", "/v1/var/a", item("k", "v"))
 		woken := func(path string) <-chan time.Duration {
 			out := make(chan time.Duration, 1)
@@ -320,7 +321,7 @@ func TestTokensSeeWhatTheyMay(t *testing.T) {
 	})
 	send := func(token, method, path, body string) (int, string) {
 		w := httptest.NewRecorder()
-		r := httptest.NewRequest(method, path, strings.NewReader(body))
+		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 		r.Header.Set("X-Nomad-Token", token)
 		v.ServeHTTP(w, r)
 		return w.Code, w.Body.String()
@@ -353,7 +354,7 @@ func TestTokensSeeWhatTheyMay(t *testing.T) {
 func TestOfManyWritersOfOneIndexOneWins(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		send := direct(vars.New(time.Now))
+		send := direct(t.Context(), vars.New(time.Now))
 		var current uint64
 		for i := range rapid.IntRange(1, 30).Draw(t, "writes") {
 			cas := rapid.Uint64Range(0, current+2).Draw(t, "cas")

@@ -1,0 +1,86 @@
+package command
+
+import (
+	"bytes"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	nomadapi "github.com/hashicorp/nomad/api"
+
+	"pitchpipe/controller/daemon/api"
+	"pitchpipe/driver/jobfile"
+	"pitchpipe/test/nomadagent"
+)
+
+const trained = `variable "lr" { default = "1" }
+job "train" {
+  type = "batch"
+  group "g" {
+    # ü
+    tuning {
+      mode = "observe"
+    }
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/true"
+        args    = [var.lr] # remark
+      }
+      resources {
+        cpu    = 20
+        memory = 20
+      }
+    }
+  }
+}
+`
+
+func TestAJobFileIsSubmittedToNomadAsItsUser(t *testing.T) {
+	t.Parallel()
+	nomadagent.Both(t, nomadagent.Options{}, func(t *testing.T, agent *nomadagent.Agent) {
+		var said bytes.Buffer
+		a := &app{World: World{Environ: []string{"NOMAD_ADDR=" + agent.Addr}, Stderr: &said}}
+		nobody := api.NewClient(filepath.Join(t.TempDir(), "no.sock"))
+		defer nobody.Close()
+		nomad := agent.Client(t)
+		submit := func(src string, vars map[string]string) (api.Job, error) {
+			return a.submit(t.Context(), nobody, api.Submission{Filename: "train.nomad.hcl", Source: []byte(src), Variables: vars})
+		}
+
+		// What is wrong is named in the user's file, and nothing was registered.
+		for _, tt := range []struct{ name, old, new, want string }{
+			{"a block that only the agent judges", "    # ü\n", "    /* ü */ restrt {}\n", "train.nomad.hcl:5:14: "},
+			{"a key behind the stanza", "        command =", "        command =\n", "train.nomad.hcl:12:18: "},
+			{"two stanzas", "  group \"g\" {", "  tuning {}\n  group \"g\" {", "train.nomad.hcl:7:5: a second tuning stanza"},
+		} {
+			_, err := submit(strings.Replace(trained, tt.old, tt.new, 1), nil)
+			if _, ok := errors.AsType[jobfile.Errors](err); !ok || !strings.Contains(err.Error(), tt.want) || exitStatus(err) != ExitInvalid {
+				t.Errorf("%s: error %v, want %s", tt.name, err, tt.want)
+			}
+		}
+		if _, err := submit(trained, map[string]string{"rl": "2"}); err == nil || !strings.Contains(err.Error(), `did you mean "lr"?`) {
+			t.Errorf("an unknown variable: %v", err)
+		}
+		if jobs, _, err := nomad.Jobs().List(nil); err != nil || len(jobs) != 0 {
+			t.Fatalf("registered: %v, %v", jobs, err)
+		}
+
+		job, err := submit(trained, map[string]string{"lr": "2"})
+		if err != nil || job.ID != "train" || !strings.Contains(said.String(), "was submitted") {
+			t.Fatalf("%+v, %v\n%s", job, err, said.String())
+		}
+		there, _, err := nomad.Jobs().Info("train", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := there.TaskGroups[0].Scaling; s == nil || *s.Enabled || *s.Max != 1 || s.Policy["tuning"] == nil {
+			t.Errorf("scaling %+v, want the stanza in its policy", s)
+		}
+		source, _, err := nomad.Jobs().Submission("train", int(*there.Version), &nomadapi.QueryOptions{}) //nolint:gosec // a small number
+		if err != nil || source.Source != trained || source.VariableFlags["lr"] != "2" {
+			t.Errorf("submission %+v, %v, want the user's own file", source, err)
+		}
+	})
+}

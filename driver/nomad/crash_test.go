@@ -1,0 +1,73 @@
+package nomad_test
+
+import (
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pitchpipe/driver"
+)
+
+// A move goes on wherever the controller died: before a request of it reached Nomad,
+// or behind it and before the answer.
+func TestAMoveGoesOnAfterACrashAtEachRequest(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(*testing.T, *story){}
+	for n := range 2 {
+		for _, after := range []bool{false, true} {
+			name := fmt.Sprintf("before request %d", n)
+			if after {
+				name = fmt.Sprintf("behind request %d", n)
+			}
+			tests[name] = func(t *testing.T, s *story) { crashAt(t, s, int64(n), after) }
+		}
+	}
+	stories(t, tests)
+}
+
+func crashAt(t *testing.T, s *story, n int64, after bool) {
+	id := s.register(t, mover(100), nil)
+	s.epochs(t, id, 1)
+	job := s.wait(t, id, "it runs", running)
+	in := s.intent(job, "moved", driver.Change{TimeLimit: time.Hour})
+	var seen atomic.Int64
+	var crashed atomic.Bool
+	s.proxy.set(func(p *proxy) {
+		p.cut = func(r *http.Request) (bool, bool) {
+			if !call(r) || seen.Add(1) != n+1 {
+				return false, false
+			}
+			crashed.Store(true)
+			return !after, after
+		}
+	})
+	var last driver.Step
+	reopened := false
+	eventually(t, "the intent is done", func() bool {
+		step, err := s.d.Advance(t.Context(), in)
+		if crashed.Load() && !reopened {
+			reopened = true
+			s.reopen(t)
+			return false
+		}
+		last = step
+		return err == nil && step.Kind.Done()
+	})
+	if !reopened || last.Kind != driver.StepStarted {
+		t.Fatalf("step %+v, crashed %v; want %s behind a crash", last, reopened, driver.StepStarted)
+	}
+	got := s.wait(t, id, "it ends", ended)
+	if got.State != driver.Succeeded || len(got.Attempts) != 2 || got.Attempts[1].Intent != in.ID || got.Attempts[1].Change.TimeLimit != time.Hour {
+		t.Errorf("%s after %+v, want two attempts, the second with the change", got.State, got.Attempts)
+	}
+	for i, epoch := range s.output(t, id) {
+		if epoch != fmt.Sprint(i+1) {
+			t.Fatalf("epochs %v, want each once", s.output(t, id))
+		}
+	}
+	if v := *s.nomadJob(t, id).Version; v != 1 {
+		t.Errorf("version %d, want 1: one change is one registration", v)
+	}
+}

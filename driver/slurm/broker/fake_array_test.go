@@ -1,0 +1,43 @@
+package broker_test
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// queue is a line of each job, as squeue -r prints it.
+func (f *fake) queue(line func(j fakeJob, ids string) string) string {
+	out := line(f.job, f.job.ids("7"))
+	if f.second != nil {
+		out += line(*f.second, f.second.ids("8"))
+	}
+	return out
+}
+
+// ids are the first fields of squeue.
+func (j fakeJob) ids(number string) string {
+	number = cmp.Or(j.number, number)
+	return number + "|" + cmp.Or(j.array, number) + "|" + cmp.Or(j.task, "N/A") + "|"
+}
+
+func (j fakeJob) called(ids string) string {
+	if j.array != "" {
+		return j.array + "_" + j.task
+	}
+	return strings.Split(ids, "|")[0]
+}
+
+func (j fakeJob) arrayFields() string {
+	switch {
+	case j.leader != "":
+		return "HetJobId=" + j.leader + " "
+	case j.array == "":
+		return ""
+	}
+	return "ArrayJobId=" + j.array + " ArrayTaskId=" + j.task + " ArrayTaskThrottle=2 "
+}
+
+func (j fakeJob) besideLine(ids string) string {
+	return fmt.Sprintf("%s%s|%d|%s|%s|main|%d|%dM|%s|\n", ids, j.state, j.uid, j.account, j.qos, j.cores, j.mib, j.limit())
+}

@@ -1,0 +1,59 @@
+package window_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/window"
+)
+
+func TestWhatComesLateStandsAtTheEndOfItsAttempt(t *testing.T) {
+	t.Parallel()
+	s := window.New(window.Config{Keep: time.Hour})
+	begin(t, s, "7", 1, 0)
+	if s.Late(key("7", 1), api.Report{Epoch: 1}) {
+		t.Error("taken while the attempt runs")
+	}
+	s.End(key("7", 1), at(5), map[string]float64{api.ColCPUSeconds: 9})
+	begin(t, s, "7", 2, 6)
+	s.End(key("7", 2), at(8), nil)
+	begin(t, s, "8", 1, 0)
+	for _, tc := range []struct {
+		manager, id string
+		attempt     int
+		want        int // attempt; 0 = there is none
+	}{
+		{"local", "7", 1, 1}, {"", "7", 1, 1}, {"local", "7", 0, 2}, {"local", "7", 3, 0}, {"nomad", "7", 1, 0}, {"local", "8", 1, 0}, {"", "9", 0, 0},
+	} {
+		got, ok := s.Ended(tc.manager, tc.id, tc.attempt)
+		if ok != (tc.want > 0) || ok && got != (attrib.Key{Manager: attrib.Local, ID: tc.id, Attempt: tc.want}) {
+			t.Errorf("%+v: %v, %v", tc, got, ok)
+		}
+	}
+	for _, r := range []api.Report{{Epoch: 3}, {Saved: true}, {Epoch: 4}} {
+		if !s.Late(key("7", 1), r) || !s.Late(key("7", 2), r) {
+			t.Errorf("%+v was not taken", r)
+		}
+	}
+	for attempt, want := range map[int][]api.Sample{
+		1: {
+			{Seq: 1, Time: at(5), Values: map[string]float64{api.ColCPUSeconds: 9}, Ended: true},
+			{Seq: 2, Time: at(5), Values: map[string]float64{api.ColCPUSeconds: 9}, Mark: &api.Report{Epoch: 3}, Ended: true},
+			{Seq: 3, Time: at(5), Values: map[string]float64{api.ColCPUSeconds: 9}, Mark: &api.Report{Epoch: 4}, Ended: true},
+		},
+		2: { // of which nothing was read
+			{Seq: 1, Time: at(8), Values: map[string]float64{}, Ended: true},
+			{Seq: 2, Time: at(8), Values: map[string]float64{}, Mark: &api.Report{Epoch: 3}, Ended: true},
+			{Seq: 3, Time: at(8), Values: map[string]float64{}, Mark: &api.Report{Epoch: 4}, Ended: true},
+		},
+	} {
+		w, _ := s.Window("7", attempt, 0, all)
+		if diff := cmp.Diff(want, w.Samples); diff != "" || w.Job.Saves != 1 || !w.Job.Ended {
+			t.Errorf("attempt %d: %+v, samples (-want +got):\n%s", attempt, w.Job, diff)
+		}
+	}
+}
