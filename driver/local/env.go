@@ -27,7 +27,7 @@ func environment(r *record, base map[string]string, s store) map[string]string {
 	switch r.File.Format {
 	case jobfile.Sbatch:
 		r.slurm(own)
-	case jobfile.NomadHCL:
+	case jobfile.NomadHCL, jobfile.NomadJSON:
 		r.nomad(own, s)
 		known := maps.Clone(env)
 		maps.Copy(known, own)

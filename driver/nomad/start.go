@@ -98,6 +98,9 @@ func (d *Driver) draft(ctx context.Context, id driver.RequestID, s driver.Spec) 
 	if job.Name == nil {
 		job.Name = job.ID
 	}
+	if s.Off {
+		job.SetMeta(spec.OffMeta, "true")
+	}
 	if ns := deref(job.Namespace); ns != "" && ns != api.DefaultNamespace {
 		at.namespace = ns
 	}

@@ -38,6 +38,9 @@ func Submit(ctx context.Context, client *api.Client, s driver.Spec) (driver.JobI
 	if err := once(job, rand.Text()[:12], slog.New(slog.DiscardHandler)); err != nil {
 		return "", err
 	}
+	if s.Off {
+		job.SetMeta(spec.OffMeta, "true")
+	}
 	c := cluster{client}
 	at := where{namespace: deref(job.Namespace), id: deref(job.ID)}
 	if at.namespace == "" {

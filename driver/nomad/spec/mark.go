@@ -13,6 +13,9 @@ import (
 // Variable names the variable of a changed task's environment that tells its intent.
 const Variable = "PITCHPIPE_INTENT"
 
+// OffMeta is in the meta of a job whose owner submitted it to run untuned.
+const OffMeta = "pitchpipe_off"
+
 // key is the block of a scaling policy in which a Mark stands.
 const key = "pitchpipe"
 

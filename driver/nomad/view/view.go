@@ -52,6 +52,7 @@ func Job(in Input) (driver.Job, []Known) {
 	j := driver.Job{
 		ID: in.ID, Name: deref(in.Own.Name), Owner: namespace(in.Job), Partition: namespace(in.Job),
 		ExitCode: -1, Resources: spec.Resources(in.Own), Submitted: submitted(in.Job),
+		Off: in.Job.Meta[spec.OffMeta] == "true",
 	}
 	for _, k := range known {
 		j.Attempts = append(j.Attempts, k.Attempt)

@@ -47,7 +47,7 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "ppnomad-e2e-") // the path of a socket is short
+	dir, err := os.MkdirTemp("/tmp", "ppnomad-e2e-") //nolint:usetesting // the path of a socket is short
 	if err != nil {
 		t.Fatal(err)
 	}

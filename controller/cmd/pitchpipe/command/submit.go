@@ -44,11 +44,6 @@ func (a *app) submit(ctx context.Context, client *api.Client, s api.Submission) 
 	}
 	// From here on the job is there, whatever becomes of the questions about it.
 	unseen := api.Job{ID: string(id), Name: file.Name, State: string(driver.Pending), Submitted: time.Now()}
-	if spec.Off && file.Format != jobfile.Sbatch { // a job of Slurm says so itself, from its submission on
-		if err := client.Off(ctx, unseen.ID); err != nil {
-			fmt.Fprintf(a.Stderr, "pitchpipe: job %s was submitted, and is not switched off yet: pitchpipe off %s (%v)\n", id, id, err)
-		}
-	}
 	job, err := client.Job(ctx, unseen.ID)
 	if err != nil {
 		fmt.Fprintf(a.Stderr, "pitchpipe: job %s was submitted, and the controller does not tell of it: %v\n", id, err)
