@@ -169,8 +169,8 @@ func (m *move) open(ctx context.Context) {
 		f.rec = &record{Job: f.id}
 	}
 	r := f.rec
-	if r.Own == nil {
-		r.Own, r.Index, r.Submitted = f.own, deref(f.job.CreateIndex), m.job.Submitted
+	if r.Own == nil || r.Submitted.IsZero() {
+		r.Own, r.Index, r.First, r.Submitted = f.own, deref(f.job.CreateIndex), f.first, m.job.Submitted
 		r.Attempts = known(f)
 	}
 	if r.Submission == nil {

@@ -26,6 +26,7 @@ type facts struct {
 	own     *api.Job   // what its owner wrote
 	mark    *spec.Mark // of the present version, where it was registered here
 	foreign bool       // it was changed by one whose journal is not here
+	first   uint64     // version with which its owner last ran it anew
 	task    string     // the main task's name
 
 	blocked *api.Evaluation
@@ -106,6 +107,7 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
 	if err := d.understand(f); err != nil {
 		return nil, err
 	}
+	d.begin(f)
 	if a := f.latest(); a == nil || view.Over(a) || rec != nil && rec.Moving != nil {
 		if !f.dead() || rec != nil && rec.Moving != nil {
 			if f.blocked, f.busy, err = d.c.evaluations(ctx, f.at); err != nil {

@@ -60,6 +60,7 @@ type record struct {
 	Version   int               `json:"version"`
 	Job       driver.JobID      `json:"job"`
 	Index     uint64            `json:"index,omitempty"` // of the job's creation; 0: not seen yet
+	First     uint64            `json:"first,omitempty"` // version with which its owner last ran it anew
 	Request   driver.RequestID  `json:"request,omitempty"`
 	Filename  string            `json:"filename,omitempty"`
 	Source    []byte            `json:"source,omitempty"`

@@ -212,6 +212,7 @@ func TestStories(t *testing.T) {
 		"2.3 a replacement by alloc stop is another attempt under the same settings":                        allocStop,
 		"2.5 cores take the place of cpu":                                                                   coresForCPU,
 		"a job that was purged and registered anew is another":                                              purged,
+		"what its owner runs again after its end is a new job under the same id":                            ranAgain,
 		"a job that lives is not registered over":                                                           submitTwice,
 		"a signal whose answer was lost is not sent again":                                                  signalOnce,
 		"a file that the agent refuses is invalid and leaves nothing":                                       badFile,

@@ -177,11 +177,12 @@ func (s *stage) run(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// through waits until the controller is through with a job, and returns what it says.
-func (s *stage) through(id string) (j api.Job) {
+// through waits until the controller is through with a job, and returns what it says. Of
+// the run that was submitted before, under the same id, it is not about.
+func (s *stage) through(id string, before time.Time) (j api.Job) {
 	s.t.Helper()
 	s.await("the end of "+id, func() (err error) {
-		if j, err = s.client.Job(s.t.Context(), id); err == nil && !j.Ended {
+		if j, err = s.client.Job(s.t.Context(), id); err == nil && (!j.Ended || j.Submitted.Equal(before)) {
 			err = fmt.Errorf("it is %s, %s (%s), epoch %d of %d, attempt %d", j.State, j.Phase, j.Reason, j.Epoch, j.Total, j.Attempt)
 		}
 		return err

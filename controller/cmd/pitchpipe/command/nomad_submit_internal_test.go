@@ -46,7 +46,8 @@ func TestAJobFileIsSubmittedToNomadAsItsUser(t *testing.T) {
 		defer nobody.Close()
 		nomad := agent.Client(t)
 		submit := func(src string, vars map[string]string) (api.Job, error) {
-			return a.submit(t.Context(), nobody, api.Submission{Filename: "train.nomad.hcl", Source: []byte(src), Variables: vars})
+			job, _, err := a.submit(t.Context(), nobody, api.Submission{Filename: "train.nomad.hcl", Source: []byte(src), Variables: vars})
+			return job, err
 		}
 
 		// What is wrong is named in the user's file, and nothing was registered.

@@ -57,11 +57,12 @@ func (a *app) run() *cobra.Command {
 				Env: environment, Off: off,
 			}
 			job, err := client.Submit(cmd.Context(), s)
+			var before time.Time
 			if errors.Is(err, api.ErrUsersSubmit) {
 				if chosen {
 					return fmt.Errorf("%w --request: the controller of this cluster submits no jobs, so that nobody knows requests by their names", errInvalid)
 				}
-				job, err = a.submit(cmd.Context(), client, s)
+				job, before, err = a.submit(cmd.Context(), client, s)
 			}
 			if err != nil {
 				return err
@@ -73,7 +74,7 @@ func (a *app) run() *cobra.Command {
 				a.printf("%s\n", job.ID)
 				return nil
 			}
-			return a.wait(cmd.Context(), client, job)
+			return a.wait(cmd.Context(), client, job, before)
 		},
 	}
 	f := cmd.Flags()
@@ -98,14 +99,16 @@ func pairs(flag string, list []string) (map[string]string, error) {
 	return out, nil
 }
 
-// wait follows a job to its end.
-func (a *app) wait(ctx context.Context, client *api.Client, job api.Job) error {
+// wait follows a job to its end. What is told of one of that id that was submitted
+// before is not about it.
+func (a *app) wait(ctx context.Context, client *api.Client, job api.Job, before time.Time) error {
 	show := a.screen()
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		j, err := client.Job(ctx, job.ID)
 		switch {
+		case err == nil && !before.IsZero() && j.Submitted.Equal(before):
 		case err == nil:
 			job = j
 		case errors.Is(err, api.ErrUnavailable) && ctx.Err() == nil: // it may be restarting; the job goes on

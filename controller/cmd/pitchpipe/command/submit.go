@@ -19,19 +19,31 @@ import (
 const headStart = 2 * time.Second
 
 // submit submits a job file as the caller, to a controller that tunes everybody's
-// jobs and submits none. The controller has judged the file.
-func (a *app) submit(ctx context.Context, client *api.Client, s api.Submission) (api.Job, error) {
+// jobs and submits none. The controller has judged the file. Where a job of that id has
+// run before, before is when that one was submitted: until the controller has seen the
+// new one, it tells of the old.
+func (a *app) submit(ctx context.Context, client *api.Client, s api.Submission) (job api.Job, before time.Time, err error) {
 	register, parse := a.submitToSlurm, detect.ParseForSlurm
 	if format, err := detect.Format(s.Filename, s.Source); err == nil && format == jobfile.NomadHCL {
 		register, parse = a.submitToNomad, detect.ParseForNomad
 	}
 	file, err := parse(s.Filename, s.Source, s.Variables)
 	if err != nil {
-		return api.Job{}, fmt.Errorf("%w: %w", errInvalid, err)
+		return api.Job{}, before, fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	spec := driver.Spec{Filename: s.Filename, Source: s.Source, Variables: s.Variables, Dir: s.Dir, Env: s.Env}
 	if spec.Off = s.Off && file.Stanza != nil; file.Stanza != nil && !spec.Off {
 		spec.NotBefore = time.Now().Add(headStart)
+	}
+	known := map[string]time.Time{}
+	if file.Format == jobfile.NomadHCL {
+		jobs, err := client.Jobs(ctx)
+		if err != nil { // nobody is kept from submitting by that
+			a.logger().Debug("the controller does not tell of earlier runs", "err", err)
+		}
+		for _, j := range jobs {
+			known[j.ID] = j.Submitted
+		}
 	}
 	id, err := register(ctx, file, spec)
 	if faults, ok := errors.AsType[jobfile.Errors](err); ok {
@@ -40,16 +52,20 @@ func (a *app) submit(ctx context.Context, client *api.Client, s api.Submission) 
 		err = fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	if err != nil {
-		return api.Job{}, err
+		return api.Job{}, before, err
 	}
 	// From here on the job is there, whatever becomes of the questions about it.
 	unseen := api.Job{ID: string(id), Name: file.Name, State: string(driver.Pending), Submitted: time.Now()}
-	job, err := client.Job(ctx, unseen.ID)
+	before = known[unseen.ID]
+	job, err = client.Job(ctx, unseen.ID)
 	if err != nil {
 		fmt.Fprintf(a.Stderr, "pitchpipe: job %s was submitted, and the controller does not tell of it: %v\n", id, err)
-		return unseen, nil
+		return unseen, before, nil
 	}
-	return job, nil
+	if !before.IsZero() && job.Submitted.Equal(before) {
+		return unseen, before, nil
+	}
+	return job, before, nil
 }
 
 func (a *app) submitToSlurm(ctx context.Context, file *jobfile.Job, s driver.Spec) (driver.JobID, error) {

@@ -1,0 +1,51 @@
+package nomad
+
+import (
+	"slices"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/nomad/view"
+)
+
+// begin tells with which version the job began that the id stands for now, and leaves out
+// what ran before. A job file that is run again after its job has ended is a new job
+// under the same id: it was submitted then, and has its own attempts. A registration
+// while an attempt runs, and one that is not its owner's, is of the same job.
+func (d *Driver) begin(f *facts) {
+	r := f.rec
+	first := uint64(0)
+	if r != nil {
+		first = r.First
+	}
+	owners := f.mark == nil && !f.foreign && f.parent == nil && (r == nil || !r.Held)
+	if v := f.version(); owners && v != first && !f.stopped() && ended(f.allocs, v, deref(f.job.JobModifyIndex)) {
+		first = v
+		if r != nil && r.Own != nil {
+			d.cfg.Logger.Info("its owner runs it again", "job", string(f.id), "version", v)
+			if r.Moving != nil {
+				r.close(driver.StepSuperseded, "its owner ran it again")
+			}
+			*r = record{Job: r.Job, Index: r.Index, Own: f.own, First: first, Closed: r.Closed, Why: r.Why, saved: r.saved}
+		}
+	}
+	f.first = first
+	f.allocs = slices.DeleteFunc(f.allocs, func(a *api.AllocationListStub) bool { return a.JobVersion < first })
+}
+
+// ended tells whether there were allocations before a version, and all of them were over
+// when it was registered: nothing has happened to them since.
+func ended(allocs []*api.AllocationListStub, version, registered uint64) bool {
+	some := false
+	for _, a := range allocs {
+		if a.JobVersion >= version {
+			continue
+		}
+		if !view.Over(a) || a.ModifyIndex > registered {
+			return false
+		}
+		some = true
+	}
+	return some
+}
