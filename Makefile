@@ -61,7 +61,7 @@ e2e-slurm: ## tune jobs on a private Slurm in both modes, end with the table
 e2e-nomad: ## tune the job files that ship on Nomad, the real agent where nomad is on PATH
 	@scripts/e2e-nomad
 
-fault-slurm: ## up to 200 faults in a private Slurm and the controllers, and what became of every job
+fault-slurm: ## 200 faults in a private Slurm and the controllers, and what became of every job
 	@scripts/fault-slurm
 
 bench-slurm: ## what it costs to watch 10,000 queued jobs, and how soon a new one is seen

@@ -147,7 +147,7 @@ func (p *pair) end(m *member, crash bool) {
 		m.way.cut()
 	}
 	m.cancel()
-	if err := <-m.done; err != nil && !crash && !errors.Is(err, daemon.ErrDeposed) {
+	if err := <-m.done; err != nil && !crash && !errors.Is(err, daemon.ErrDeposed) && !errors.Is(err, store.ErrUnavailable) {
 		p.t.Errorf("%s ended with %v", m.name, err)
 	}
 	m.Stop(p.t)
@@ -370,8 +370,8 @@ func faults(t *testing.T, seed uint64) map[string]int {
 		counts["rounds"]++
 		for i, m := range members {
 			select {
-			case err := <-m.done: // it was deposed, and is started again as by systemd
-				if !errors.Is(err, daemon.ErrDeposed) {
+			case err := <-m.done: // it was deposed or could not take over, and is started again as by systemd
+				if !errors.Is(err, daemon.ErrDeposed) && !errors.Is(err, store.ErrUnavailable) {
 					t.Errorf("%s ended with %v", m.name, err)
 				}
 				counts["deposed"]++

@@ -44,6 +44,38 @@ func another(r *Record, job driver.Job) bool {
 	return slices.ContainsFunc(job.Attempts, func(a driver.Attempt) bool { return a.Started.After(over) })
 }
 
+// replaced tells whether a job is not the one whose story goes on: it was submitted later
+// and its attempts began anew. A job that is put back into the queue keeps them.
+func replaced(r *Record, job driver.Job) bool {
+	if !job.Submitted.After(r.Submitted) {
+		return false
+	}
+	if n := len(r.Runs); n > 0 && job.Attempt < r.Runs[n-1].Attempt {
+		return true
+	}
+	return slices.ContainsFunc(job.Attempts, func(a driver.Attempt) bool {
+		known := r.run(a.Number).Unit
+		return known != "" && a.Unit != "" && a.Unit != known
+	})
+}
+
+// cut ends the story of a job whose id another has before its end was seen. What it did
+// in the end is not known, so that nothing is learned of it.
+func (p *pass) cut(ctx context.Context) error {
+	p.cfg.Log.Info("the id of a job is another's before its end was seen", "job", p.rec.Job, "kept", p.rec.archived())
+	p.rec.Move = nil
+	if err := p.to(Ended, JobEnded, Entry{Detail: "it was run again under its id before its end was seen"}); err != nil {
+		return err
+	}
+	old := *p.rec
+	old.Job = p.rec.archived()
+	if err := p.save(ctx, &old); err != nil {
+		return fmt.Errorf("keep the story of an earlier job %s: %w", p.rec.Job, err)
+	}
+	p.rec, p.dirty = nil, false
+	return nil
+}
+
 // archived is the id under which the story of a job is kept whose own is another's.
 func (r *Record) archived() driver.JobID {
 	return r.Job + "~" + driver.JobID(strconv.FormatInt(r.Submitted.Unix(), 10))

@@ -101,6 +101,11 @@ func (p *pass) look(ctx context.Context, id driver.JobID) (done bool, err error)
 	default:
 		return true, fmt.Errorf("get job %s: %w", id, err)
 	}
+	if p.rec != nil && replaced(p.rec, p.job) {
+		if err := p.cut(ctx); err != nil {
+			return true, err
+		}
+	}
 	if p.rec == nil {
 		p.rec = &Record{
 			Job: p.job.ID, Name: p.job.Name, Owner: p.job.Owner, Phase: Seen, Fingerprint: p.job.Fingerprint,

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
@@ -25,6 +26,7 @@ type run struct {
 
 	stopped  chan struct{}
 	stopOnce sync.Once
+	limited  atomic.Bool // it was stopped at its max_run_duration
 
 	mu         sync.Mutex
 	tasks      map[string]Task
@@ -73,6 +75,14 @@ func (r *run) live() {
 	default:
 	}
 	group := r.alloc.Job.LookupTaskGroup(r.alloc.TaskGroup)
+	if limit := group.MaxRunDuration; limit != nil && *limit > 0 {
+		// It counts from the placement, not from the start of a task.
+		timer := time.AfterFunc(time.Until(time.Unix(0, r.alloc.CreateTime).Add(*limit)), func() {
+			r.limited.Store(true)
+			r.stop()
+		})
+		defer timer.Stop()
+	}
 	for _, stage := range stages(group) {
 		if !r.stage(group, stage) {
 			break
@@ -219,6 +229,9 @@ func (r *run) changed(name string, st api.TaskState) {
 		}
 		a.TaskStates[name] = &st
 		a.ClientStatus, a.ClientDescription = clientStatus(&a)
+		if r.limited.Load() && a.ClientTerminalStatus() {
+			a.ClientStatus, a.ClientDescription = api.AllocClientStatusComplete, "allocation exceeded max_run_duration"
+		}
 		tx.PutAlloc(&a, true)
 		if a.ClientStatus == api.AllocClientStatusFailed && old.ClientStatus != a.ClientStatus {
 			r.reschedule(tx, &a)
