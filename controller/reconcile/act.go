@@ -265,7 +265,7 @@ func (p *pass) void(step driver.Step, reason tuning.Reason) error {
 	// Off a setting that is not its owner's the way is tried again, but not for ever.
 	retry := reason == tuning.ReasonGraceExpired && p.rec.Expired < expiries &&
 		!p.rec.Settings(p.job.Attempt).Equal(p.rec.Own)
-	overtaken := p.rec.Phase == Recalled && p.job.Attempt > 0 && reason == tuning.ReasonOwnerChanged
+	overtaken := p.rec.Phase == Recalled && max(p.job.Attempt, step.Attempt) > 0 && reason == tuning.ReasonOwnerChanged
 	switch p.rec.Phase { //nolint:exhaustive // only the acting phases come here
 	case RollingBack:
 		to = Settled

@@ -5,7 +5,6 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 
-	"pitchpipe/driver"
 	"pitchpipe/driver/nomad/view"
 )
 
@@ -19,15 +18,15 @@ func (d *Driver) begin(f *facts) {
 	if r != nil {
 		first = r.First
 	}
-	owners := f.mark == nil && !f.foreign && f.parent == nil && (r == nil || !r.Held)
+	// What was asked to leave by an intent in progress has not ended.
+	owners := f.mark == nil && !f.foreign && f.parent == nil && (r == nil || !r.Held && r.Moving == nil)
 	if v := f.version(); owners && v != first && !f.stopped() && ended(f.allocs, v, deref(f.job.JobModifyIndex)) {
 		first = v
 		if r != nil && r.Own != nil {
 			d.cfg.Logger.Info("its owner runs it again", "job", string(f.id), "version", v)
-			if r.Moving != nil {
-				r.close(driver.StepSuperseded, "its owner ran it again")
-			}
-			*r = record{Job: r.Job, Index: r.Index, Own: f.own, First: first, Closed: r.Closed, Why: r.Why, saved: r.saved}
+			// Intents of the job before are nobody's any more, and whoever names them by
+			// the job may give one of their names again.
+			*r = record{Job: r.Job, Index: r.Index, Own: f.own, First: first, saved: r.saved}
 		}
 	}
 	f.first = first

@@ -35,12 +35,20 @@ func ranAgain(t *testing.T, s *story) {
 	if second.State != driver.Succeeded || len(second.Attempts) != 2 || second.Attempts[1].Intent != "changed" {
 		t.Errorf("the second run is %s after the attempts %+v", second.State, second.Attempts)
 	}
-	s.register(t, be, other("third"))
-	third := s.wait(t, id, "it runs a third time", func(j driver.Job) bool { return j.Submitted.After(second.Submitted) && j.State.Ended() })
-	if third.State != driver.Succeeded || len(third.Attempts) != 1 || !third.Change.Empty() || third.Attempts[0].Intent != "" {
-		t.Errorf("the third run is %s after the attempts %+v under %+v", third.State, third.Attempts, third.Change)
+	s.register(t, mover(20), other("third"))
+	third := s.wait(t, id, "it runs a third time", func(j driver.Job) bool { return j.Submitted.After(second.Submitted) && j.State == driver.Running })
+	s.epochs(t, id, 2)
+	if step, err := s.d.Advance(t.Context(), s.intent(third, "changed", driver.Change{TimeLimit: time.Hour})); err != nil || step.Kind == driver.StepStarted {
+		t.Errorf("an intent of a name that one of the job before had: %+v (%v), want a step of its own", step, err)
 	}
-	if again := s.get(t, id); len(again.Attempts) != 1 || again.Submitted != third.Submitted {
+	s.drive(t, s.intent(third, "changed", driver.Change{TimeLimit: time.Hour}))
+	third = s.wait(t, id, "its third run ends", ended)
+	s.register(t, be, other("fourth"))
+	fourth := s.wait(t, id, "it runs a fourth time", func(j driver.Job) bool { return j.Submitted.After(third.Submitted) && j.State.Ended() })
+	if fourth.State != driver.Succeeded || len(fourth.Attempts) != 1 || !fourth.Change.Empty() || fourth.Attempts[0].Intent != "" {
+		t.Errorf("the fourth run is %s after the attempts %+v under %+v", fourth.State, fourth.Attempts, fourth.Change)
+	}
+	if again := s.get(t, id); len(again.Attempts) != 1 || again.Submitted != fourth.Submitted {
 		t.Errorf("asked again: %+v", again)
 	}
 }

@@ -33,6 +33,9 @@ func (m *move) proceed(ctx context.Context) (driver.Step, error) {
 		return m.close(ctx, driver.StepSuperseded, "its owner registered the job anew")
 	}
 	if moving.Queued {
+		if !m.d.queued(f) && m.job.Attempt == moving.Intent.Attempt {
+			return m.step(driver.StepRunning, "its allocation is about to begin"), nil
+		}
 		if !m.d.queued(f) {
 			return m.close(ctx, driver.StepSuperseded, "it began before it was changed")
 		}
