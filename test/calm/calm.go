@@ -18,12 +18,16 @@ import (
 	exporterapi "pitchpipe/exporter/api"
 )
 
-// Quieten takes the columns that tell of others out of a window.
+// Quieten takes the columns that tell of others out of a window, and when the lines of
+// its marks were read: the exporter is late where others keep the machine busy.
 func Quieten(w *exporterapi.Window) {
 	for _, s := range w.Samples {
 		delete(s.Values, exporterapi.ColNodeBusy)
 		delete(s.Values, exporterapi.ColNodeSteal)
 		delete(s.Values, exporterapi.ColCPUPressure)
+		if s.Mark != nil {
+			s.Mark.Time = time.Time{}
+		}
 	}
 }
 
