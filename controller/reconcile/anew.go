@@ -21,12 +21,7 @@ func (p *pass) anew(ctx context.Context) (bool, error) {
 	if p.rec.Pruned { // nothing is left of its story
 		return true, nil
 	}
-	old := *p.rec
-	old.Job = p.rec.archived()
-	if err := p.save(ctx, &old); err != nil {
-		return false, fmt.Errorf("keep the story of an earlier job %s: %w", p.rec.Job, err)
-	}
-	return true, nil
+	return true, p.archive(ctx)
 }
 
 // another tells whether a job is not the one whose story is over, but one that came by
@@ -67,12 +62,20 @@ func (p *pass) cut(ctx context.Context) error {
 	if err := p.to(Ended, JobEnded, Entry{Detail: "it was run again under its id before its end was seen"}); err != nil {
 		return err
 	}
+	if err := p.archive(ctx); err != nil {
+		return err
+	}
+	p.rec, p.dirty = nil, false
+	return nil
+}
+
+// archive keeps the story under an id of its own.
+func (p *pass) archive(ctx context.Context) error {
 	old := *p.rec
 	old.Job = p.rec.archived()
 	if err := p.save(ctx, &old); err != nil {
 		return fmt.Errorf("keep the story of an earlier job %s: %w", p.rec.Job, err)
 	}
-	p.rec, p.dirty = nil, false
 	return nil
 }
 

@@ -26,6 +26,7 @@ import (
 	"pitchpipe/driver/slurm/broker"
 	"pitchpipe/driver/slurm/command"
 	exporterapi "pitchpipe/exporter/api"
+	"pitchpipe/test/calm"
 )
 
 // The environment of the roles that this binary plays.
@@ -69,7 +70,7 @@ func controller(dir string) (err error) {
 		Commands: run, Actor: marking{act.Commands{Runner: run, Logger: log}, h}, AfterStep: h.reached,
 		Partitions: []string{os.Getenv(envPartition)}, TaskProlog: true, SettingsDir: filepath.Join(dir, "env"), Quiet: 5 * time.Second, Window: 20 * time.Second,
 	}
-	exporters := nodes.One(calm{meter}, log)
+	exporters := nodes.One(quiet{meter}, log)
 	defer exporters.Close()
 	if broker := os.Getenv(envBroker); broker != "" {
 		asSite(&cfg, broker, h, exporters)
@@ -83,7 +84,7 @@ func controller(dir string) (err error) {
 		Config: config.Config{
 			Socket: filepath.Join(dir, "controller.sock"), State: filepath.Join(dir, "state"), Resync: 2 * time.Second,
 		},
-		Site: site, Driver: drv, Exporters: exporters, Meter: calm{meter}, Log: log, Tick: 200 * time.Millisecond, Step: 100 * time.Millisecond,
+		Site: site, Driver: drv, Exporters: exporters, Meter: quiet{meter}, Log: log, Tick: 200 * time.Millisecond, Step: 100 * time.Millisecond,
 		RestartCost: 50 * time.Millisecond,
 		AfterSave:   func(p reconcile.Phase, k driver.StepKind) { h.reached("saved:" + string(p) + ":" + string(k)) },
 	})
@@ -178,20 +179,12 @@ func (m marking) Release(ctx context.Context, job string) error {
 	return m.Actor.Release(ctx, job)
 }
 
-// calm hides what others do on the node, and that the exporter was late: the machine
-// that runs these tests is busy with others, and every epoch would count as disturbed.
-type calm struct{ *exporterapi.Client }
+// quiet is an exporter behind which package calm stands.
+type quiet struct{ *exporterapi.Client }
 
 // Window leaves out what the neighbours did, and when the lines of marks were read.
-func (c calm) Window(ctx context.Context, job string, attempt int, after uint64) (exporterapi.Window, error) {
-	w, err := c.Client.Window(ctx, job, attempt, after)
-	for _, s := range w.Samples {
-		delete(s.Values, exporterapi.ColNodeBusy)
-		delete(s.Values, exporterapi.ColNodeSteal)
-		delete(s.Values, exporterapi.ColCPUPressure)
-		if s.Mark != nil {
-			s.Mark.Time = time.Time{}
-		}
-	}
+func (q quiet) Window(ctx context.Context, job string, attempt int, after uint64) (exporterapi.Window, error) {
+	w, err := q.Client.Window(ctx, job, attempt, after)
+	calm.Quieten(&w)
 	return w, err
 }
