@@ -258,7 +258,6 @@ const expiries = 3
 // void closes an intent that changed nothing.
 func (p *pass) void(step driver.Step, reason tuning.Reason) error {
 	to := Profiling
-	// The job started by itself before it could be changed: its owner did nothing.
 	if reason == tuning.ReasonGraceExpired {
 		p.rec.Expired++
 	}
@@ -266,6 +265,9 @@ func (p *pass) void(step driver.Step, reason tuning.Reason) error {
 	retry := reason == tuning.ReasonGraceExpired && p.rec.Expired < expiries &&
 		!p.rec.Settings(p.job.Attempt).Equal(p.rec.Own)
 	overtaken := p.rec.Phase == Recalled && max(p.job.Attempt, step.Attempt) > 0 && reason == tuning.ReasonOwnerChanged
+	if overtaken {
+		reason = tuning.ReasonBeganFirst // by itself: its owner did nothing
+	}
 	switch p.rec.Phase { //nolint:exhaustive // only the acting phases come here
 	case RollingBack:
 		to = Settled

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
@@ -119,6 +120,34 @@ func TestAJobThatDoesNotSaveInTimeRunsOnAndIsNotAskedAgain(t *testing.T) {
 		}
 		if len(w.audits) != 1 || len(rec.Probed) != 0 {
 			t.Errorf("%d intents, %d probes; want one intent that came to nothing", len(w.audits), len(rec.Probed))
+		}
+	})
+}
+
+func TestAJobThatBeginsBeforeItIsChangedIsWatchedAsItRuns(t *testing.T) {
+	t.Parallel()
+	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+		w.decide = func(s tuning.State) tuning.Decision {
+			switch {
+			case s.Pending:
+				time.Sleep(3 * time.Second) // it is placed meanwhile
+				return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonRecalled, Settings: cores(2)}
+			case s.Measured != tuning.ReasonNone:
+				return hold(tuning.ReasonProfiling)
+			case s.Restarts == 0:
+				return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonRecalled, Settings: cores(2)}
+			}
+			return hold(tuning.ReasonAlreadyBest)
+		}
+		rec, job := w.end(t, w.mustSubmit(t, "train", usual))
+		if len(job.Attempts) != 2 || job.State != driver.Succeeded || !rec.Settings(0).Equal(cores(2)) {
+			t.Errorf("%d attempts, %s under %s; want 2, succeeded under two cores", len(job.Attempts), job.State, rec.Settings(0))
+		}
+		began := reconcile.Arrow{From: reconcile.Recalled, To: reconcile.Eligible, By: reconcile.IntentVoid}
+		if !slices.ContainsFunc(rec.History, func(e reconcile.Entry) bool {
+			return reconcile.Arrow{From: e.From, To: e.To, By: e.Trigger} == began && e.Reason == tuning.ReasonBeganFirst
+		}) {
+			t.Errorf("the history does not say that it began first: %+v", rec.History)
 		}
 	})
 }

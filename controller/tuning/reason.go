@@ -83,6 +83,7 @@ const (
 	ReasonCancelled     Reason = "cancelled"
 	ReasonLost          Reason = "lost"
 	ReasonOwnerChanged  Reason = "owner-changed"
+	ReasonBeganFirst    Reason = "began-first"
 	ReasonUnreachable   Reason = "unreachable"
 	ReasonDenied        Reason = "denied"
 	ReasonDriverFailure Reason = "driver-failure"
@@ -162,6 +163,7 @@ func Reasons() []ReasonText {
 		{ReasonCancelled, "it was cancelled"},
 		{ReasonLost, "the scheduler lost it"},
 		{ReasonOwnerChanged, "its owner changed it, so the plan no longer applies"},
+		{ReasonBeganFirst, "it began before it could be changed, and is watched as it runs"},
 		{ReasonUnreachable, "the scheduler cannot be reached"},
 		{ReasonDenied, "the scheduler refused the change"},
 		{ReasonDriverFailure, "the change could not be carried out"},

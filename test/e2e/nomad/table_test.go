@@ -13,6 +13,7 @@ import (
 
 	nomadapi "github.com/hashicorp/nomad/api"
 
+	"pitchpipe/controller/reconcile"
 	"pitchpipe/test/e2e/table"
 )
 
@@ -88,7 +89,8 @@ func (s *stage) tune(f shipped) table.Row {
 	again := s.send(f, againEpochs)
 	s.await("the controller to decide about the job that waits", func() error {
 		j, err := s.client.Job(s.t.Context(), again)
-		if err == nil && (j.Submitted.Equal(r.First.Submitted) || !j.Recalled && j.Reason == "") {
+		undecided := j.Phase == string(reconcile.Recalled) || !j.Recalled && j.Reason == ""
+		if err == nil && (j.Submitted.Equal(r.First.Submitted) || undecided) {
 			err = fmt.Errorf("phase %s, %s", j.Phase, j.Sentence)
 		}
 		return err
