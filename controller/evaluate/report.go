@@ -1,0 +1,40 @@
+package evaluate
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+)
+
+// Report is what an evaluation found: rows of one kind and what they sum up to.
+type Report[R, S any] struct {
+	Command string   `json:"command"` // the words behind `pitchpipe`, such as "evaluate tuner"
+	Data    []string `json:"data"`    // the files it was measured on, as they were named
+	Rows    []R      `json:"rows"`
+	Summary S        `json:"summary"`
+}
+
+// Progress is told how many of how many parts are done, and what the next one is.
+type Progress func(done, total int, what string)
+
+// Quiet tells nobody.
+func Quiet(int, int, string) {}
+
+// Columns lines up rows of cells under their heads, two spaces apart.
+func Columns(heads []string, rows [][]string) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, cells := range append([][]string{heads}, rows...) {
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	_ = w.Flush() // to memory
+	return b.String()
+}
+
+// Number prints a figure with a fixed number of digits, and what is missing as "-".
+func Number(v *float64, digits int) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.*f", digits, *v)
+}
