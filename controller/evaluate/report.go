@@ -25,9 +25,9 @@ func Columns(heads []string, rows [][]string) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, cells := range append([][]string{heads}, rows...) {
-		fmt.Fprintln(w, strings.Join(cells, "\t"))
+		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t")) // to memory
 	}
-	_ = w.Flush() // to memory
+	_ = w.Flush()
 	return b.String()
 }
 

@@ -198,8 +198,7 @@ func (p *parser) at(line, column int, format string, args ...any) error {
 
 // broken puts what encoding/csv says about a line into our form.
 func (p *parser) broken(err error) error {
-	var bad *csv.ParseError
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*csv.ParseError](err); ok {
 		return p.at(bad.Line, max(bad.Column, 1), "%v", bad.Err)
 	}
 	return fmt.Errorf("%w: %s: %w", ErrInvalid, p.name, err)

@@ -117,7 +117,7 @@ func (a *app) root() *cobra.Command {
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(
 		a.controller(), a.run(), a.status(), a.explain(), a.history(), a.validate(), a.knowledge(), a.report(),
-		a.pause(), a.resume(), a.off(), a.stop(), a.logs(), a.demo(), a.slurm(), a.broker(), a.listen(), a.supervise(),
+		a.pause(), a.resume(), a.off(), a.stop(), a.logs(), a.demo(), a.slurm(), a.broker(), a.listen(), a.supervise(), a.evaluate(),
 	)
 	return root
 }
