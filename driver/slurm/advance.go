@@ -186,6 +186,7 @@ func (m move) running(ctx context.Context) (driver.Step, error) {
 		m.r.Moving = nil
 		return m.step(driver.StepStarted, "runs"), m.d.write(m.r, "started")
 	}
+	m.heed()
 	return m.close(ctx, driver.StepSuperseded, "the next attempt began before it was changed")
 }
 

@@ -82,3 +82,28 @@ func (d *Driver) overrules(r *journal.Record, j parse.Job) bool {
 	r.Closed[next.Intent] = driver.StepStarted
 	return true
 }
+
+// heed takes for the owner's what he changed of a job that waited for an intent, and
+// that began before the intent could answer him: sizes that are neither those before it
+// nor those that it gives. Of one that waited before the intent an allocation may have
+// rounded cores and memory, and a limit that nobody had asked for appears at the start.
+func (m move) heed() {
+	before, want, have := m.r.Moving.Before, m.want(), sizeOf(m.j)
+	own := m.r.Own
+	if !m.r.Moving.Queued && m.j.CPUsPerTask != 0 && have.Cores != before.Cores && have.Cores != want.Cores {
+		own.Cores = have.Cores
+	}
+	memory := func(s journal.Size) journal.Size {
+		return journal.Size{MemoryBytes: s.MemoryBytes, MemoryPerCPU: s.MemoryPerCPU}
+	}
+	if !m.r.Moving.Queued && memory(have) != memory(before) && memory(have) != memory(want) {
+		own.MemoryBytes, own.MemoryPerCPU = have.MemoryBytes, have.MemoryPerCPU
+	}
+	if before.TimeLimit != 0 && have.TimeLimit != 0 && have.TimeLimit != before.TimeLimit && have.TimeLimit != want.TimeLimit {
+		own.TimeLimit = have.TimeLimit
+	}
+	if own != m.r.Own {
+		m.d.cfg.Logger.Info("the job was changed by its owner or the site", "job", string(m.r.Job), "before", m.r.Own, "after", own)
+		m.r.Own = own
+	}
+}

@@ -53,6 +53,46 @@ func TestWhatTheOwnerChangesIsKeptByTheNextIntent(t *testing.T) {
 	}
 }
 
+// The controller was dead while he changed it, until the wait was over.
+func TestWhatTheOwnerChangesBeforeAnIntentCanAnswerIsKept(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.f.conf = "RequeueExitHold = 85\n"
+	r.reopen(t)
+	job := r.start(t)
+	r.f.with(job.ID, func(j *fakeJob) { j.mem, j.limit = 512, 20 })
+	r.job(t, job.ID)
+	r.f.run(job.ID)
+	leave := func(id string, restarts int) driver.Step {
+		in := intent(r.job(t, job.ID), &driver.Checkpoint{Signal: "USR1", Grace: time.Minute, Exit: 85})
+		in.ID = id
+		if _, err := r.d.Advance(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		r.f.with(job.ID, func(j *fakeJob) { j.state, j.restarts, j.exit, j.held = "SPECIAL_EXIT", restarts, 85, true })
+		step, err := r.d.Advance(t.Context(), in)
+		if err != nil || step.Kind != driver.StepStopped {
+			t.Fatalf("%s: %+v, %v; want %s", id, step, err, driver.StepStopped)
+		}
+		if restarts == 1 {
+			r.f.with(job.ID, func(j *fakeJob) { j.mem, j.limit = 600, 15 })
+			r.f.run(job.ID)
+		}
+		return r.settled(t, in)
+	}
+	if step := leave("late", 1); step.Kind != driver.StepSuperseded {
+		t.Fatalf("step %+v, want %s", step, driver.StepSuperseded)
+	}
+	if step := leave("next", 2); step.Kind != driver.StepStarted {
+		t.Fatalf("step %+v, want %s", step, driver.StepStarted)
+	}
+	r.f.with(job.ID, func(j *fakeJob) {
+		if j.cores != 2 || j.mem != 600 || j.limit != 15 {
+			t.Errorf("%d cores, %d MiB, %d minutes; want 2, and 600 and 15 as its owner said", j.cores, j.mem, j.limit)
+		}
+	})
+}
+
 func TestALimitThatAppearsAtTheStartIsNotTheOwners(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
