@@ -93,6 +93,26 @@ func TestWhatTheOwnerChangesBeforeAnIntentCanAnswerIsKept(t *testing.T) {
 	})
 }
 
+func TestALimitThatTheOwnerSetsAfterAChangeIsHisAndTheRestTheIntents(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	job := r.start(t)
+	r.f.with(job.ID, func(j *fakeJob) { j.limit = 20 })
+	in := intent(r.job(t, job.ID), nil)
+	if step, err := r.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepChanged {
+		t.Fatalf("%+v, %v; want %s", step, err, driver.StepChanged)
+	}
+	r.f.with(job.ID, func(j *fakeJob) { j.limit = 15 })
+	r.f.run(job.ID)
+	if step := r.settled(t, in); step.Kind != driver.StepStarted {
+		t.Errorf("step %+v, want %s", step, driver.StepStarted)
+	}
+	job = r.job(t, job.ID)
+	if a := job.Attempts[0]; job.Resources.TimeLimit != 15*time.Minute || a.Change.Cores != 2 || a.Intent != in.ID {
+		t.Errorf("limit %v, attempt %+v; want 15 minutes, and two cores of the intent", job.Resources.TimeLimit, a)
+	}
+}
+
 func TestALimitThatAppearsAtTheStartIsNotTheOwners(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

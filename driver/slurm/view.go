@@ -66,6 +66,14 @@ func same(want, have journal.Size) bool {
 		(want.TimeLimit == 0 || want.TimeLimit == have.TimeLimit)
 }
 
+// relimited tells whether a job has what an intent gave it but for the limit, which its
+// owner changed after that and nobody saw before the attempt began.
+func relimited(next journal.Next, have journal.Size) bool {
+	size := next.Size
+	size.TimeLimit = have.TimeLimit
+	return same(size, have) && next.Before != nil && next.Before.TimeLimit != 0 && have.TimeLimit != 0 && have.TimeLimit != next.Before.TimeLimit
+}
+
 // total is the memory of the whole job; 0 = none asked for.
 func total(s journal.Size) int64 {
 	if s.MemoryPerCPU {
@@ -127,6 +135,9 @@ func begin(r *journal.Record, j parse.Job, n int, present bool) driver.Attempt {
 			a.Change = next.Change
 		case next.Number == n && (!present || same(next.Size, sizeOf(j))):
 			a.Change, a.Cause, a.Intent = next.Change, driver.CauseIntent, next.Intent
+		case next.Number == n && present && relimited(*next, sizeOf(j)):
+			a.Change, a.Cause, a.Intent = next.Change, driver.CauseIntent, next.Intent
+			a.Change.TimeLimit, r.Own.TimeLimit = 0, sizeOf(j).TimeLimit
 		case present && same(r.Own, sizeOf(j)):
 			a.Change = driver.Change{}
 		}
