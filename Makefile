@@ -13,10 +13,10 @@ COUNT ?= 6
 TESTFLAGS ?=
 export FUZZTIME COUNT
 
-.PHONY: help build demo test check lint fmt generate bench bench-nomad bench-slurm e2e e2e-nomad e2e-slurm fault-slurm fuzz cover package clean
+.PHONY: help build demo test check lint fmt generate bench bench-exporter bench-kmeans bench-nomad bench-slurm e2e e2e-nomad e2e-slurm fault-nomad fault-slurm fuzz cover package clean
 
 help: ## list what make can do
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build the programs into bin/
 	@scripts/build
@@ -64,11 +64,20 @@ e2e-nomad: ## tune the job files that ship on Nomad, the real agent where nomad 
 fault-slurm: ## 200 faults in a private Slurm and the controllers, and what became of every job
 	@scripts/fault-slurm
 
+fault-nomad: ## 200 faults in Nomad and the controllers, and what became of every job
+	@scripts/fault-nomad
+
 bench-slurm: ## what it costs to watch 10,000 queued jobs, and how soon a new one is seen
 	@scripts/bench-slurm
 
+bench-exporter: ## what the exporter costs, beside node_exporter
+	@scripts/bench-exporter
+
 bench-nomad: ## what it costs to watch 1,000 jobs of Nomad, and how soon a new one is seen
 	@scripts/bench-nomad
+
+bench-kmeans: ## k-means beside scikit-learn's, to the same inertia
+	@scripts/bench-kmeans
 
 fuzz: ## run every fuzz target for FUZZTIME, 20s unless told
 	@scripts/fuzz

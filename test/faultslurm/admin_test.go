@@ -1,11 +1,11 @@
 package faultslurm_test
 
 import (
-	"bufio"
 	"context"
-	"os"
 	"strings"
 	"time"
+
+	"pitchpipe/test/fault"
 )
 
 // administer does what an administrator would after a crash of slurmctld: nodes that
@@ -92,7 +92,7 @@ func (w *world) releaseJobs(ctx context.Context) {
 		w.fates.add(id, why)
 		_, err := w.c.Run(ctx, "root", "scontrol", "release", id)
 		if err == nil {
-			w.t.Logf("%s", grep(w.c.Dir()+"/log/slurmctld.log", id))
+			w.t.Logf("%s", fault.Grep(w.c.Dir()+"/log/slurmctld.log", id))
 		}
 		w.t.Logf("%s job %s (%s) is released: %v", time.Now().Format("15:04:05.000"), id, why, err)
 	}
@@ -109,57 +109,16 @@ func (w *world) remains() {
 		w.t.Errorf("jobs are left: %q, %v", out, err)
 	}
 	for _, o := range w.owners {
-		for _, k := range []*keeper{o.controller, o.broker} {
+		for _, k := range []*fault.Keeper{o.controller, o.broker} {
 			if k == nil {
 				continue
 			}
-			w.t.Logf("%s ended %d times unplanned", k.name, k.unplanned())
+			w.t.Logf("%s ended %d times unplanned", k.Name, k.Unplanned())
 			for _, word := range []string{"panic:", "fatal error:", "DATA RACE"} {
-				if found := grep(k.log, word); found != "" {
-					w.t.Errorf("%s says:\n%s", k.name, found)
+				if found := fault.Grep(k.Log, word); found != "" {
+					w.t.Errorf("%s says:\n%s", k.Name, found)
 				}
 			}
 		}
 	}
-}
-
-// grep are the last lines of a file that hold a word.
-func grep(path, word string) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return err.Error() + "\n"
-	}
-	defer func() { _ = f.Close() }()
-	var found []string
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		if strings.Contains(lines.Text(), word) {
-			found = append(found, lines.Text()+"\n")
-		}
-	}
-	return strings.Join(found[max(0, len(found)-40):], "")
-}
-
-// tail are the last lines of a file.
-func tail(path string, n int) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
-}
-
-// shorten leaves out epochs between the first and the last of a run of them.
-func shorten(journal string) string {
-	lines := strings.SplitAfter(journal, "\n")
-	var b strings.Builder
-	for i, l := range lines {
-		inside := i > 0 && i < len(lines)-1 && strings.Contains(l, " epoch ") && strings.Contains(lines[i-1], " epoch ") && strings.Contains(lines[i+1], " epoch ")
-		if !inside {
-			b.WriteString(l)
-		}
-	}
-	return b.String()
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"pitchpipe/test/fault"
 )
 
 // restartCtld restarts slurmctld in the middle of moves. One that is told to end saves
@@ -18,29 +20,29 @@ func (r *round) restartCtld(end func()) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	time.Sleep(time.Duration(r.random(1000)) * time.Millisecond)
+	time.Sleep(time.Duration(r.Random(1000)) * time.Millisecond)
 	r.w.ctld.Lock()
 	defer r.w.ctld.Unlock()
 	end()
-	time.Sleep(time.Duration(r.random(1500)) * time.Millisecond)
+	time.Sleep(time.Duration(r.Random(1500)) * time.Millisecond)
 	return touched, r.w.c.StartCtld(r.w.t.Context())
 }
 
 // killBusyCtld kills slurmctld in the middle of its work: what it acknowledged since it
 // last saved is lost, and what becomes of those jobs is Slurm's own.
 func (r *round) killBusyCtld() ([]string, error) {
-	time.Sleep(time.Until(r.submitted.Add(8 * time.Second))) // what is lost is to be lost of moves
+	time.Sleep(time.Until(r.Began.Add(8 * time.Second))) // what is lost is to be lost of moves
 	var before map[string]record
 	var at, saved time.Time
 	touched, err := r.restartCtld(func() {
 		var err error
 		if before, err = r.w.records(); err != nil {
-			r.complain("before slurmctld was killed: %v", err)
+			r.Complain("before slurmctld was killed: %v", err)
 		}
 		at = time.Now()
 		r.w.c.KillCtld()
 		if saved, err = r.w.saved(); err != nil {
-			r.complain("when slurmctld saved: %v", err)
+			r.Complain("when slurmctld saved: %v", err)
 		}
 	})
 	if err != nil {
@@ -74,7 +76,7 @@ func (r *round) killSavedCtld() ([]string, error) {
 	r.w.c.KillCtld()
 	touched, err := r.met(r.w.owners...)
 	thaw() // they find nobody who answers
-	time.Sleep(time.Duration(r.random(1500)) * time.Millisecond)
+	time.Sleep(time.Duration(r.Random(1500)) * time.Millisecond)
 	defer r.w.remind()
 	return touched, errors.Join(err, r.w.c.StartCtld(r.w.t.Context()))
 }
@@ -98,20 +100,20 @@ func (w *world) requeueForgotten(rec record) bool {
 // freeze has the controllers and the broker stand still, so that slurmctld is not told
 // anything, until thaw is called; calls after the first do nothing.
 func (w *world) freeze() (thaw func()) {
-	var frozen []*process
+	var frozen []*fault.Process
 	for _, o := range w.owners {
-		for _, k := range []*keeper{o.controller, o.broker} {
+		for _, k := range []*fault.Keeper{o.controller, o.broker} {
 			if k != nil {
-				frozen = append(frozen, k.current())
+				frozen = append(frozen, k.Current())
 			}
 		}
 	}
 	for _, p := range frozen {
-		_ = p.cmd.Process.Signal(syscall.SIGSTOP)
+		_ = p.Cmd.Process.Signal(syscall.SIGSTOP)
 	}
 	return func() {
 		for _, p := range frozen {
-			_ = p.cmd.Process.Signal(syscall.SIGCONT)
+			_ = p.Cmd.Process.Signal(syscall.SIGCONT)
 		}
 		frozen = nil
 	}
@@ -150,7 +152,7 @@ func (w *world) quiet() error {
 			return nil
 		}
 	}
-	return errMissed
+	return fault.ErrMissed
 }
 
 // saved is when slurmctld last wrote down the state of its jobs.
@@ -195,7 +197,7 @@ func (w *world) forgotten(saved, at time.Time, before, after map[string]record) 
 			why = "an update"
 		default:
 			// What a node told it and it had no time to save shows later.
-			for _, t := range readJournal(j.journal(), j.epochs).events {
+			for _, t := range fault.Read(j.journal(), j.epochs).Events {
 				if t.After(saved) && t.Before(at.Add(time.Second)) {
 					why = fmt.Sprintf("what became of an attempt %.1f s before", at.Sub(t).Seconds())
 				}
@@ -217,7 +219,7 @@ func (r *round) stopCtld() ([]string, error) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return nil, err
 	}
-	time.Sleep(patient + time.Duration(500+r.random(1500))*time.Millisecond)
+	time.Sleep(patient + time.Duration(500+r.Random(1500))*time.Millisecond)
 	return touched, syscall.Kill(pid, syscall.SIGCONT)
 }
 
@@ -226,9 +228,9 @@ func (r *round) restartNode() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := r.random(len(r.w.c.Nodes()))
+	i := r.Random(len(r.w.c.Nodes()))
 	r.w.c.KillNode(i)
-	time.Sleep(time.Duration(r.random(2000)) * time.Millisecond)
+	time.Sleep(time.Duration(r.Random(2000)) * time.Millisecond)
 	defer r.w.remind()
 	return touched, r.w.c.StartNode(r.w.t.Context(), i)
 }

@@ -19,7 +19,7 @@
 // again, which is after KillWait and twice MessageTimeout, at the next full minute: with
 // Slurm's defaults, which are the cluster's here, after about a minute and a half.
 //
-// It holds only tests, and the program that the jobs run. The cluster is
-// test/slurmcluster's; where there can be none the test is skipped and says why. It
-// never judges how well a job was tuned.
+// It holds only tests. Rounds, journals and the program that the jobs run are package
+// fault's, the cluster is test/slurmcluster's; where there can be none the test is
+// skipped and says why. It never judges how well a job was tuned.
 package faultslurm

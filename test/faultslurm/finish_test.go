@@ -3,10 +3,11 @@ package faultslurm_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"time"
+
+	"pitchpipe/test/fault"
 )
 
 // finish has the jobs come to their end and says what became of them.
@@ -19,7 +20,7 @@ func (r *round) finish() (map[string]verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.pending.Wait()
+	r.Settle()
 	verdicts := map[string]verdict{}
 	for _, j := range r.jobs {
 		v := r.w.judge(j, records[j.id])
@@ -35,7 +36,7 @@ func (r *round) ended() (records map[string]record, at map[string]time.Time, err
 	told, idle := time.Now(), 0
 	since := map[string]time.Time{}
 	at = map[string]time.Time{}
-	for end := time.Now().Add(patience); ; time.Sleep(time.Second) {
+	for end := time.Now().Add(fault.Patience); ; time.Sleep(time.Second) {
 		records, err := r.w.records()
 		if err != nil {
 			return nil, nil, err
@@ -81,11 +82,11 @@ func (r *round) hasten(records map[string]record, since map[string]time.Time) {
 		case time.Since(at) < 5*time.Second || rec["JobState"] != "PENDING":
 		case j.held && rec["Reason"] == "JobHeldUser":
 			if err := j.release(); err != nil && !refused(err) {
-				r.complain("release %s: %v", j.id, err)
+				r.Complain("release %s: %v", j.id, err)
 			}
 		case rec["Reason"] == "BeginTime" && rec.restarts() > 0:
 			if _, err := r.w.run("root", "scontrol", "update", "JobId="+j.id, "StartTime=now"); err != nil && !refused(err) {
-				r.complain("start %s: %v", j.id, err)
+				r.Complain("start %s: %v", j.id, err)
 			}
 		}
 	}
@@ -105,13 +106,13 @@ func (r *round) stuck(records map[string]record) bool {
 
 // passive are the faults that nobody inflicts: jobs that came to their end in the
 // move that asked them to save.
-func (r *round) passive() []strike {
-	var out []strike
+func (r *round) passive() []fault.Strike {
+	var out []fault.Strike
 	for i, o := range r.w.owners {
 		for _, j := range r.jobs {
-			told := readJournal(j.journal(), j.epochs)
-			if n := len(told.attempts); j.owner == o && j.way == wayEnd && told.ends == 1 && told.attempts[n-1].saved > 0 {
-				out = append(out, strike{fault: fault{kind: kindEnd, owner: i}, round: r.number, touched: []string{j.id}})
+			told := fault.Read(j.journal(), j.epochs)
+			if n := len(told.Attempts); j.owner == o && j.way == wayEnd && told.Ends == 1 && told.Attempts[n-1].Saved > 0 {
+				out = append(out, fault.Strike{Fault: fault.Fault{Kind: kindEnd, Owner: i}, Round: r.Number, Touched: []string{j.id}})
 			}
 		}
 	}
@@ -128,13 +129,3 @@ func (r *round) clear() error {
 	}
 	return errors.Join(errs...)
 }
-
-// progress is a line for a person who waits.
-func progress(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05 ")+format+"\n", args...)
-}
-
-// patience is how long the jobs of a round may take to end once nothing meets them any
-// more: a machine that does other things, and a slurmctld that lost its database, take
-// their time.
-const patience = 5 * time.Minute

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"pitchpipe/test/fault"
 )
 
 // What scripts/fault-slurm asks for. Without flags it is a sample for every test run.
@@ -40,12 +42,12 @@ func TestFaultsLoseNoJobAndRunNoneTwice(t *testing.T) {
 	w := newWorld(t)
 	stop := w.administer()
 	random := rand.New(rand.NewPCG(*seedFlag, 0))
-	todo := plan(random, families(w.owners[0].disk), *faultsFlag)
+	todo := fault.Plan(random, families(w.owners[0].disk), 2, *faultsFlag)
 	small := *faultsFlag <= perRound
 	s := &score{w: w, verdicts: map[string]verdict{}}
 	done := 0
 	for number := 1; done < *faultsFlag && time.Since(began) < *keepFlag; number++ {
-		r := &round{w: w, number: number, dice: rand.New(rand.NewPCG(*seedFlag, uint64(number)))}
+		r := &round{Round: fault.NewRound(*seedFlag, number), w: w}
 		if err := r.submit(small); err != nil {
 			t.Errorf("round %d: %v", number, err)
 			break
@@ -54,15 +56,15 @@ func TestFaultsLoseNoJobAndRunNoneTwice(t *testing.T) {
 		n := min(perRound, len(todo))
 		left := r.inject(todo[:n])
 		for i := range left {
-			left[i].owner = 1 - left[i].owner // there may be something that it can meet
+			left[i].Owner = 1 - left[i].Owner // there may be something that it can meet
 		}
 		todo = append(todo[n:], left...)
-		done += len(r.strikes)
+		done += len(r.Strikes())
 		if len(todo) == 0 {
-			todo = plan(random, families(w.owners[0].disk), *faultsFlag-done+2)
+			todo = fault.Plan(random, families(w.owners[0].disk), 2, *faultsFlag-done+2)
 		}
-		progress("round %d: %d faults met %d jobs in %v; %d faults after %v", number, len(r.strikes), len(r.jobs),
-			time.Since(r.submitted).Round(time.Second), done, time.Since(began).Round(time.Second))
+		fault.Progress("round %d: %d faults met %d jobs in %v; %d faults after %v", number, len(r.Strikes()), len(r.jobs),
+			time.Since(r.Began).Round(time.Second), done, time.Since(began).Round(time.Second))
 		s.rounds.Go(func() { s.close(r) })
 	}
 	s.rounds.Wait()
@@ -87,7 +89,7 @@ type score struct {
 	rounds sync.WaitGroup // whose jobs come to their end
 
 	mu       sync.Mutex
-	strikes  []strike
+	strikes  []fault.Strike
 	verdicts map[string]verdict
 }
 
@@ -96,11 +98,11 @@ func (s *score) close(r *round) {
 	t := s.w.t
 	got, err := r.finish()
 	if err != nil {
-		t.Errorf("round %d: %v", r.number, err)
+		t.Errorf("round %d: %v", r.Number, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.strikes = append(append(s.strikes, r.strikes...), r.passive()...)
+	s.strikes = append(append(s.strikes, r.Strikes()...), r.passive()...)
 	fine := 0
 	for id, v := range got {
 		s.verdicts[id] = v
@@ -108,16 +110,16 @@ func (s *score) close(r *round) {
 			fine++
 		}
 		if !v.fine {
-			t.Errorf("round %d: %s", r.number, s.w.explain(v))
+			t.Errorf("round %d: %s", r.Number, s.w.explain(v))
 		} else if len(v.why) > 0 {
-			t.Logf("round %d: Slurm's: job %s (%s of %s): %s\n%s", r.number, id, v.job.name, v.job.owner.name, strings.Join(v.why, "; "), shorten(v.job.journal()))
+			t.Logf("round %d: Slurm's: job %s (%s of %s): %s\n%s", r.Number, id, v.job.name, v.job.owner.name, strings.Join(v.why, "; "), fault.Shorten(v.job.journal()))
 		}
 	}
-	for _, c := range r.complaints {
-		t.Errorf("round %d: %s", r.number, c)
+	for _, c := range r.Complaints() {
+		t.Errorf("round %d: %s", r.Number, c)
 	}
 	if err := r.clear(); err != nil {
-		t.Errorf("round %d: %v", r.number, err)
+		t.Errorf("round %d: %v", r.Number, err)
 	}
-	progress("round %d: %d of %d jobs ended exactly once", r.number, fine, len(r.jobs))
+	fault.Progress("round %d: %d of %d jobs ended exactly once", r.Number, fine, len(r.jobs))
 }

@@ -16,6 +16,7 @@ import (
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/journal"
+	"pitchpipe/test/fault"
 	"pitchpipe/test/slurmcluster"
 )
 
@@ -33,8 +34,8 @@ type owner struct {
 	disk      bool   // dir is a file system of its own
 	client    *api.Client
 
-	controller *keeper
-	broker     *keeper // nil where the controller acts by its own rights
+	controller *fault.Keeper
+	broker     *fault.Keeper // nil where the controller acts by its own rights
 }
 
 // diskBytes is how large the disk of a controller is: large enough for the database
@@ -72,7 +73,7 @@ func newOwner(w *world, name string, site bool) *owner {
 	}
 	o.client = api.NewClient(filepath.Join(o.dir, "controller.sock"))
 	w.t.Cleanup(o.client.Close)
-	o.controller = keep(w.t, "the controller of "+name, o.log(), o.launch)
+	o.controller = fault.Keep(w.t, "the controller of "+name, o.log(), o.launch)
 	o.awaken()
 	return o
 }
@@ -102,7 +103,7 @@ func (o *owner) startBroker() {
 			o.w.t.Fatal(err)
 		}
 	}
-	o.broker = keep(o.w.t, "the broker", filepath.Join(o.w.dir, "broker.log"), func() (*exec.Cmd, error) {
+	o.broker = fault.Keep(o.w.t, "the broker", filepath.Join(o.w.dir, "broker.log"), func() (*exec.Cmd, error) {
 		cmd, err := o.w.c.Command(context.WithoutCancel(o.w.t.Context()), slurmcluster.Operator, o.w.program("controller"), roleBroker, o.brokerDir())
 		if err == nil {
 			cmd.Env = append(cmd.Env, envOrders+"="+o.brokerOrders(), fmt.Sprintf("%s=%d", envController, o.uid))
@@ -150,7 +151,7 @@ func (o *owner) awaken() {
 	await(o.w.t, "the controller of "+o.name, func() error {
 		_, err := o.client.Jobs(o.w.t.Context())
 		if err != nil {
-			err = fmt.Errorf("%w\n%s", err, tail(o.log(), 20))
+			err = fmt.Errorf("%w\n%s", err, fault.Tail(o.log(), 20))
 		}
 		return err
 	})

@@ -1,43 +1,20 @@
 package faultslurm_test
 
 import (
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"path/filepath"
-	"strings"
-	"sync"
 	"time"
+
+	"pitchpipe/test/fault"
 )
 
 // round is many jobs of two users, and the faults that meet them. The next begins while
 // Slurm is still about the end of its jobs.
 type round struct {
-	w         *world
-	number    int
-	jobs      []*job
-	submitted time.Time
+	*fault.Round
 
-	mu         sync.Mutex
-	dice       *rand.Rand
-	strikes    []strike
-	latest     time.Time // when one met something, or the first job was moved
-	complaints []string
-	closed     bool // no more faults
-	pending    sync.WaitGroup
-	cluster    sync.RWMutex // held alone by what befalls all
-}
-
-func (r *round) random(n int) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.dice.IntN(n)
-}
-
-func (r *round) complain(format string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.complaints = append(r.complaints, fmt.Sprintf(format, args...))
+	w    *world
+	jobs []*job
 }
 
 func (r *round) byID(id string) *job {
@@ -59,27 +36,10 @@ func (r *round) needed(j *job) bool {
 	return false
 }
 
-// over tells whether there is nothing left that a fault could meet.
-func (r *round) over() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.closed
-}
-
-// later does something that a fault leaves to be done, such as the end of a hold.
-func (r *round) later(wait time.Duration, do func() error) {
-	r.pending.Go(func() {
-		time.Sleep(wait)
-		if err := do(); err != nil && !refused(err) {
-			r.complain("later: %v", err)
-		}
-	})
-}
-
 // perOwner are the jobs of one user in a round.
 func (r *round) perOwner(o *owner, small bool) []*job {
 	named := func(kind string, j job) *job {
-		j.owner, j.name = o, fmt.Sprintf("r%d-%s", r.number, kind)
+		j.owner, j.name = o, fmt.Sprintf("r%d-%s", r.Number, kind)
 		if j.epochs == 0 {
 			j.epochs = 1200
 		}
@@ -106,7 +66,7 @@ func (r *round) perOwner(o *owner, small bool) []*job {
 	return out
 }
 
-func (r *round) lateness() time.Duration { return time.Duration(r.random(2500)) * time.Millisecond }
+func (r *round) lateness() time.Duration { return time.Duration(r.Random(2500)) * time.Millisecond }
 
 // submit makes the jobs of the round. slurmctld is not touched meanwhile.
 func (r *round) submit(small bool) error {
@@ -119,128 +79,39 @@ func (r *round) submit(small bool) error {
 		}
 		r.w.add(j)
 	}
-	r.submitted = time.Now()
+	r.Began = time.Now()
 	return nil
 }
 
 // hurry is the file that has the jobs of this round come to their end.
-func (r *round) hurry() string { return filepath.Join(r.w.dir, fmt.Sprintf("hurry-%d", r.number)) }
+func (r *round) hurry() string { return filepath.Join(r.w.dir, fmt.Sprintf("hurry-%d", r.Number)) }
 
 // inject does the faults until all are done or no job is moved any more, and returns
-// what is left. A fault that met nothing is tried again at another point. The
-// controllers are struck at the same time, each by one fault at a time.
-func (r *round) inject(faults []fault) (left []fault) {
-	queues := [3][]fault{}
+// what is left. The controllers are struck at the same time, each by one fault at a time.
+func (r *round) inject(faults []fault.Fault) (left []fault.Fault) {
+	queues := make([][]fault.Fault, 3)
 	for _, f := range faults {
-		i := f.owner
+		i := f.Owner
 		switch {
-		case f.clusterwide():
+		case clusterwide(f):
 			i = 2
-		case f.kind == kindBroker || f.kind == kindBrokerAny:
+		case f.Kind == kindBroker || f.Kind == kindBrokerAny:
 			i = 1
 		}
 		queues[i] = append(queues[i], f)
 	}
-	stop := make(chan struct{})
-	begun := make(chan struct{})
-	go r.watch(stop, begun)
-	<-begun
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	for i, queue := range queues {
-		wg.Go(func() {
-			for len(queue) > 0 && !r.over() {
-				f := queue[0]
-				queue = queue[1:]
-				err := r.one(f, i == 2)
-				if err == nil {
-					continue
-				}
-				if !errors.Is(err, errMissed) {
-					r.complain("%s %s %s: %v", f.kind, f.point, f.action, err)
-				}
-				queue = append(queue, f.elsewhere(r.random))
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			left = append(left, queue...)
-		})
-	}
-	wg.Wait()
-	close(stop)
-	return left
+	return r.Inject(fault.Work{Queues: queues, Inflict: r.inflict, Families: families(true), Left: r.left, Moved: r.moved, Log: r.w.t.Logf})
 }
 
-func (f fault) clusterwide() bool {
-	switch f.kind {
-	case kindCtldKill, kindCtldSaved, kindCtldTerm, kindCtldStop, kindNode:
-		return true
-	}
-	return false
-}
-
-// one does one fault. What befalls the whole cluster comes alone, so that it is
-// known what met a job.
-func (r *round) one(f fault, alone bool) error {
-	if alone {
-		r.cluster.Lock()
-		defer r.cluster.Unlock()
-	} else {
-		r.cluster.RLock()
-		defer r.cluster.RUnlock()
-	}
-	began := time.Now()
-	touched, err := r.inflict(&f)
-	took := time.Since(began).Seconds()
-	if err != nil {
-		r.w.t.Logf("%s round %d: %s %s %s of %s after %.1f s: %v", time.Now().Format("15:04:05.000"), r.number, f.kind, f.point, f.action, r.w.owners[f.owner].name, took, err)
-		return err
-	}
-	r.w.t.Logf("%s round %d: %s %s %s of %s after %.1f s: jobs %s", time.Now().Format("15:04:05.000"), r.number, f.kind, f.point, f.action, r.w.owners[f.owner].name, took, strings.Join(touched, " "))
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.latest = time.Now()
-	r.strikes = append(r.strikes, strike{fault: f, round: r.number, touched: touched})
-	return nil
-}
-
-// watch closes the round once few of its jobs are left, none has been moved for a while,
-// or they are moved so seldom that faults meet nothing any more. It says when the first is.
-func (r *round) watch(stop <-chan struct{}, begun chan<- struct{}) {
-	begin := sync.OnceFunc(func() { close(begun) })
-	defer begin()
-	var last time.Time // when one was moved
-	for {
-		select {
-		case <-stop:
-			return
-		case <-time.After(500 * time.Millisecond):
-		}
-		left := 0
-		for _, j := range r.jobs {
-			if !j.plain && readJournal(j.journal(), j.epochs).ends == 0 && !j.cancelled {
-				left++
-			}
-		}
-		if r.moved() {
-			last = time.Now()
-		}
-		r.mu.Lock()
-		idle := time.Since(r.submitted) > patience
-		switch {
-		case !r.latest.IsZero():
-			idle = time.Since(last) > 3*opportunity || time.Since(r.latest) > 6*opportunity
-		case !last.IsZero():
-			r.latest = last
-			begin()
-		}
-		r.closed = left <= 2 || idle
-		closed := r.closed
-		r.mu.Unlock()
-		if closed {
-			return
+// left are the jobs that faults can meet and that are not at their end.
+func (r *round) left() int {
+	n := 0
+	for _, j := range r.jobs {
+		if !j.plain && fault.Read(j.journal(), j.epochs).Ends == 0 && !j.cancelled {
+			n++
 		}
 	}
+	return n
 }
 
 // moved tells whether one of its jobs is.

@@ -9,25 +9,21 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"pitchpipe/test/fault"
 )
 
-// errMissed: nothing was in the middle of anything that the fault could meet.
-var errMissed = errors.New("it met nothing")
-
-// opportunity is how long a fault waits for something that it can meet.
-const opportunity = 5 * time.Second
-
 // inflict does a fault and returns the jobs that it touched.
-func (r *round) inflict(f *fault) ([]string, error) {
-	o := r.w.owners[f.owner]
-	switch f.kind {
+func (r *round) inflict(f *fault.Fault) ([]string, error) {
+	o := r.w.owners[f.Owner]
+	switch f.Kind {
 	case kindAfter, kindBefore, kindSaved:
 		return r.killAt(o, o.controller, o.orders, f)
 	case kindAnywhere:
 		return r.killAnywhere(o, o.controller)
 	case kindBroker, kindBrokerAny:
 		o = r.w.owners[1]
-		if f.kind == kindBrokerAny {
+		if f.Kind == kindBrokerAny {
 			return r.killAnywhere(o, o.broker)
 		}
 		return r.killAt(o, o.broker, o.brokerOrders(), f)
@@ -36,7 +32,7 @@ func (r *round) inflict(f *fault) ([]string, error) {
 	case kindDisk:
 		return r.fillDisk(o)
 	case kindSettings:
-		return r.distrust(o, f.action)
+		return r.distrust(o, f.Action)
 	case kindCtldSaved:
 		return r.killSavedCtld()
 	case kindCtldKill:
@@ -48,54 +44,54 @@ func (r *round) inflict(f *fault) ([]string, error) {
 	case kindNode:
 		return r.restartNode()
 	}
-	return nil, fmt.Errorf("no such fault: %s", f.kind)
+	return nil, fmt.Errorf("no such fault: %s", f.Kind)
 }
 
 // hit waits until the process was struck: at the fault's own point, or where that is not
 // reached in time at any other of its kind, which then becomes its point.
-func (r *round) hit(orders string, f *fault, action string) (hit, error) {
-	for _, points := range [][]string{{f.point}, pointsOf(f.kind)} {
+func (r *round) hit(orders string, f *fault.Fault, action string) (hit, error) {
+	for _, points := range [][]string{{f.Point}, pointsOf(f.Kind)} {
 		h, err := r.hitAt(orders, order{Points: points, Action: action})
 		if err == nil {
-			f.point = h.Point
+			f.Point = h.Point
 		}
-		if err == nil || !errors.Is(err, errMissed) {
+		if err == nil || !errors.Is(err, fault.ErrMissed) {
 			return h, err
 		}
 	}
-	return hit{}, errMissed
+	return hit{}, fault.ErrMissed
 }
 
 func (r *round) hitAt(orders string, o order) (hit, error) {
 	if err := arm(orders, o); err != nil {
 		return hit{}, err
 	}
-	for end := time.Now().Add(opportunity); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(fault.Opportunity); ; time.Sleep(20 * time.Millisecond) {
 		if h, ok := struck(orders); ok {
 			return h, nil
 		}
-		if time.Now().After(end) || r.over() {
+		if time.Now().After(end) || r.Over() {
 			if err := os.Remove(filepath.Join(orders, armFile)); err == nil {
-				return hit{}, errMissed
+				return hit{}, fault.ErrMissed
 			}
 			// It is being carried out just now.
 			time.Sleep(time.Second)
 			if h, ok := struck(orders); ok {
 				return h, nil
 			}
-			return hit{}, errMissed
+			return hit{}, fault.ErrMissed
 		}
 	}
 }
 
-func (r *round) killAt(o *owner, k *keeper, orders string, f *fault) ([]string, error) {
-	p := k.plan()
+func (r *round) killAt(o *owner, k *fault.Keeper, orders string, f *fault.Fault) ([]string, error) {
+	p := k.Plan()
 	h, err := r.hit(orders, f, actionKill)
 	if err != nil {
-		k.unplan(p)
+		k.Unplan(p)
 		return nil, err
 	}
-	<-p.ended
+	<-p.Ended
 	touched := o.moving()
 	if r.w.byID(h.Job) != nil {
 		touched[h.Job] = ""
@@ -105,7 +101,7 @@ func (r *round) killAt(o *owner, k *keeper, orders string, f *fault) ([]string, 
 
 // met waits until a job of one of the owners is being moved.
 func (r *round) met(owners ...*owner) ([]string, error) {
-	for end := time.Now().Add(opportunity); ; time.Sleep(30 * time.Millisecond) {
+	for end := time.Now().Add(fault.Opportunity); ; time.Sleep(30 * time.Millisecond) {
 		var out []string
 		for _, o := range owners {
 			for id := range o.moving() {
@@ -118,21 +114,21 @@ func (r *round) met(owners ...*owner) ([]string, error) {
 			slices.Sort(out)
 			return out, nil
 		}
-		if time.Now().After(end) || r.over() {
-			return nil, errMissed
+		if time.Now().After(end) || r.Over() {
+			return nil, fault.ErrMissed
 		}
 	}
 }
 
-func (r *round) killAnywhere(o *owner, k *keeper) ([]string, error) {
+func (r *round) killAnywhere(o *owner, k *fault.Keeper) ([]string, error) {
 	if _, err := r.met(o); err != nil {
 		return nil, err
 	}
-	time.Sleep(time.Duration(r.random(700)) * time.Millisecond)
-	k.crash()
+	time.Sleep(time.Duration(r.Random(700)) * time.Millisecond)
+	k.Crash()
 	touched := o.moving()
 	if len(touched) == 0 {
-		return nil, errors.Join(errMissed, r.awake(o))
+		return nil, errors.Join(fault.ErrMissed, r.awake(o))
 	}
 	return slices.Sorted(maps.Keys(touched)), r.awake(o)
 }
@@ -145,38 +141,43 @@ func (r *round) awake(o *owner) error {
 			return nil
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("the controller of %s does not come back: %w\n%s", o.name, err, tail(o.log(), 20))
+			return fmt.Errorf("the controller of %s does not come back: %w\n%s", o.name, err, fault.Tail(o.log(), 20))
 		}
 	}
 }
 
 // meddle has the owner do something to a job that is just between two steps.
-func (r *round) meddle(o *owner, f *fault) ([]string, error) {
+func (r *round) meddle(o *owner, f *fault.Fault) ([]string, error) {
 	h, err := r.hit(o.orders, f, actionPause)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.WriteFile(filepath.Join(o.orders, goFile), nil, 0o600) }()
 	j := r.byID(h.Job)
-	if j == nil || j.plain || f.kind == kindCancel && (j.by || r.needed(j)) {
-		return nil, errMissed
+	if j == nil || j.plain || f.Kind == kindCancel && (j.by || r.needed(j)) {
+		return nil, fault.ErrMissed
 	}
-	switch f.kind {
+	switch f.Kind {
 	case kindCancel:
 		j.cancelled = true // whatever scancel says of it
 		_, err = o.as("scancel", j.id)
 	case kindHold:
 		if _, err = o.as("scontrol", "hold", j.id); err == nil {
 			j.held = true
-			r.later(3*time.Second, j.release)
+			r.Later(3*time.Second, func() error {
+				if err := j.release(); err != nil && !refused(err) {
+					return err
+				}
+				return nil
+			})
 		}
 	default:
-		if _, err = o.as("scontrol", "update", "JobId="+j.id, f.action); err == nil && strings.HasPrefix(f.action, "TimeLimit") {
-			_, j.limit, _ = strings.Cut(f.action, "=")
+		if _, err = o.as("scontrol", "update", "JobId="+j.id, f.Action); err == nil && strings.HasPrefix(f.Action, "TimeLimit") {
+			_, j.limit, _ = strings.Cut(f.Action, "=")
 		}
 	}
 	if err != nil && refused(err) {
-		return nil, errMissed
+		return nil, fault.ErrMissed
 	}
 	return []string{j.id}, err
 }
@@ -199,10 +200,10 @@ func (r *round) fillDisk(o *owner) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	time.Sleep(time.Duration(1500+r.random(1500)) * time.Millisecond)
+	time.Sleep(time.Duration(1500+r.Random(1500)) * time.Millisecond)
 	touched := o.moving()
 	if err := errors.Join(free(), r.awake(o)); err != nil || len(touched) == 0 {
-		return nil, errors.Join(err, errMissed)
+		return nil, errors.Join(err, fault.ErrMissed)
 	}
 	return slices.Sorted(maps.Keys(touched)), nil
 }
@@ -225,7 +226,7 @@ func (r *round) distrust(o *owner, how string) ([]string, error) {
 	}
 	from := time.Now()
 	var touched []string
-	for end := from.Add(opportunity); len(touched) == 0 && time.Now().Before(end) && !r.over(); time.Sleep(100 * time.Millisecond) {
+	for end := from.Add(fault.Opportunity); len(touched) == 0 && time.Now().Before(end) && !r.Over(); time.Sleep(100 * time.Millisecond) {
 		for _, j := range r.jobs {
 			if j.owner == o && !j.plain && r.beganSince(j, from) {
 				touched = append(touched, j.id)
@@ -234,13 +235,13 @@ func (r *round) distrust(o *owner, how string) ([]string, error) {
 	}
 	until := time.Now()
 	if err := errors.Join(os.Chmod(dir, 0o755), os.Chown(dir, o.uid, -1)); err != nil || len(touched) == 0 { //nolint:gosec // the TaskProlog reads it
-		return nil, errors.Join(err, errMissed)
+		return nil, errors.Join(err, fault.ErrMissed)
 	}
 	for _, j := range r.jobs {
-		told := readJournal(j.journal(), j.epochs)
-		for _, a := range told.attempts {
-			if j.owner == o && a.began.After(from.Add(time.Second)) && a.began.Before(until) && a.batch != "-" {
-				r.complain("job %s: an attempt took BATCH_SIZE=%s out of a folder that is not to be trusted (%s)", j.id, a.batch, how)
+		told := fault.Read(j.journal(), j.epochs)
+		for _, a := range told.Attempts {
+			if j.owner == o && a.Began.After(from.Add(time.Second)) && a.Began.Before(until) && a.Batch != "-" {
+				r.Complain("job %s: an attempt took BATCH_SIZE=%s out of a folder that is not to be trusted (%s)", j.id, a.Batch, how)
 			}
 		}
 	}
@@ -249,7 +250,7 @@ func (r *round) distrust(o *owner, how string) ([]string, error) {
 
 // beganSince tells whether an attempt that is not the first began after a time.
 func (r *round) beganSince(j *job, from time.Time) bool {
-	told := readJournal(j.journal(), j.epochs)
-	n := len(told.attempts)
-	return n > 1 && told.attempts[n-1].began.After(from)
+	told := fault.Read(j.journal(), j.epochs)
+	n := len(told.Attempts)
+	return n > 1 && told.Attempts[n-1].Began.After(from)
 }

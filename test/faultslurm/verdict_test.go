@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"pitchpipe/test/fault"
 )
 
 // fates are jobs of which a killed slurmctld forgot something that it had
@@ -37,15 +39,15 @@ func (w *world) judge(j *job, r record) verdict {
 		*flag = true
 		v.why = append(v.why, fmt.Sprintf(format, args...))
 	}
-	told := readJournal(j.journal(), j.epochs)
+	told := fault.Read(j.journal(), j.epochs)
 	if j.plain && j.after != nil && j.after.status != 0 {
 		return v
 	}
-	if len(told.twice) > 0 {
-		say(&v.twice, "%s", strings.Join(told.twice, "; "))
+	if len(told.Twice) > 0 {
+		say(&v.twice, "%s", strings.Join(told.Twice, "; "))
 	}
-	if len(told.epochs) > 0 {
-		say(&v.epochs, "%s", strings.Join(told.epochs, "; "))
+	if len(told.Epochs) > 0 {
+		say(&v.epochs, "%s", strings.Join(told.Epochs, "; "))
 	}
 	var state bool
 	switch {
@@ -54,8 +56,8 @@ func (w *world) judge(j *job, r record) verdict {
 	case j.cancelled && r["JobState"] == "CANCELLED":
 		state = true
 	case r["JobState"] == "COMPLETED" && j.status == 0, r["JobState"] == "FAILED" && j.status != 0 && r["ExitCode"] == fmt.Sprintf("%d:0", j.status):
-		if state = told.ends == 1+told.again; !state {
-			say(&v.lost, "Slurm says %s, and the job came to its end %d times", r["JobState"], told.ends)
+		if state = told.Ends == 1+told.Again; !state {
+			say(&v.lost, "Slurm says %s, and the job came to its end %d times", r["JobState"], told.Ends)
 		}
 	default:
 		say(&v.lost, "it ended as %s", r.show())
@@ -64,12 +66,12 @@ func (w *world) judge(j *job, r record) verdict {
 		v.why = append(v.why, fmt.Sprintf("its owner set the time limit %s, and it is %s", j.limit, r["TimeLimit"]))
 		state = false
 	}
-	if told.again > 0 {
+	if told.Again > 0 {
 		say(&v.again, "it came to its end between its save and the requeue: the rest was done again")
 	}
 	w.judgeRecords(j, r, say, &v)
 	if j.wait {
-		code, ok := j.code(patience)
+		code, ok := j.code(fault.Patience)
 		if !ok {
 			say(&v.waited, "sbatch --wait does not end")
 		} else if code == 85 && j.way == wayLeave {
@@ -118,15 +120,15 @@ func (w *world) judgeRecords(j *job, r record, say func(*bool, string, ...any), 
 }
 
 // judgeAfter tells whether a dependant ran once and after what it depends on.
-func (w *world) judgeAfter(j *job, own told, say func(*bool, string, ...any), v *verdict) {
-	before := readJournal(j.after.journal(), j.after.epochs)
+func (w *world) judgeAfter(j *job, own fault.Told, say func(*bool, string, ...any), v *verdict) {
+	before := fault.Read(j.after.journal(), j.after.epochs)
 	switch {
-	case len(own.attempts) != 1:
-		say(&v.dependa, "a dependant ran %d times", len(own.attempts))
-	case before.ends != 1+before.again:
-		say(&v.dependa, "what it depends on came to its end %d times", before.ends)
-	case own.attempts[0].began.Before(before.ended):
-		say(&v.dependa, "it began %v before the end of what it depends on", before.ended.Sub(own.attempts[0].began))
+	case len(own.Attempts) != 1:
+		say(&v.dependa, "a dependant ran %d times", len(own.Attempts))
+	case before.Ends != 1+before.Again:
+		say(&v.dependa, "what it depends on came to its end %d times", before.Ends)
+	case own.Attempts[0].Began.Before(before.Ended):
+		say(&v.dependa, "it began %v before the end of what it depends on", before.Ended.Sub(own.Attempts[0].Began))
 	}
 }
 
@@ -134,15 +136,15 @@ func (w *world) judgeAfter(j *job, own told, say func(*bool, string, ...any), v 
 func (w *world) explain(v verdict) string {
 	var b strings.Builder
 	j := v.job
-	fmt.Fprintf(&b, "job %s (%s, %s of %s): %s\n-- journal\n%s-- output\n%s", j.id, j.name, j.way, j.owner.name, strings.Join(v.why, "; "), shorten(j.journal()), j.said())
+	fmt.Fprintf(&b, "job %s (%s, %s of %s): %s\n-- journal\n%s-- output\n%s", j.id, j.name, j.way, j.owner.name, strings.Join(v.why, "; "), fault.Shorten(j.journal()), j.said())
 	story, err := j.owner.client.Explain(w.t.Context(), j.id)
 	fmt.Fprintf(&b, "-- explain %v\n", err)
 	for _, l := range story.Lines {
 		fmt.Fprintf(&b, "%s %s %v\n", l.At.Format("15:04:05.000"), l.Text, l.Why)
 	}
 	for _, name := range []string{"slurmctld.log", w.c.Nodes()[0] + ".log", w.c.Nodes()[1] + ".log"} {
-		fmt.Fprintf(&b, "-- %s\n%s", name, grep(w.c.Dir()+"/log/"+name, j.id))
+		fmt.Fprintf(&b, "-- %s\n%s", name, fault.Grep(w.c.Dir()+"/log/"+name, j.id))
 	}
-	fmt.Fprintf(&b, "-- controller\n%s", grep(j.owner.log(), j.id))
+	fmt.Fprintf(&b, "-- controller\n%s", fault.Grep(j.owner.log(), j.id))
 	return b.String()
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	exporterapi "pitchpipe/exporter/api"
+	"pitchpipe/test/fault"
 	"pitchpipe/test/slurmcluster"
 )
 
@@ -124,7 +125,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) programs() {
 	w.t.Helper()
 	out, err := exec.CommandContext(w.t.Context(), "go", "build", "-o", w.dir, "pitchpipe/controller/cmd/pitchpipe",
-		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/faultslurm/cmd/faultjob").CombinedOutput()
+		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/fault/cmd/faultjob").CombinedOutput()
 	if err != nil {
 		w.t.Fatalf("go build: %v\n%s", err, out)
 	}
@@ -224,8 +225,8 @@ func (w *world) startExporter() {
 	w.t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), w.program("pitchpipe-exporter"), "--socket", w.exporter,
 		"--web.listen-address=", "--sampling.interval=1s", "--sampling.discover=250ms", "--log.level=error", "--api.readers="+slurmcluster.Controller)
-	p := start(w.t, cmd, filepath.Join(w.dir, "exporter.log"))
-	w.t.Cleanup(func() { p.end(w.t) })
+	p := fault.Start(w.t, cmd, filepath.Join(w.dir, "exporter.log"))
+	w.t.Cleanup(func() { p.End(w.t) })
 	meter := exporterapi.NewClient(w.exporter)
 	defer meter.Close()
 	await(w.t, "the exporter", func() error { _, err := meter.Node(w.t.Context()); return err })

@@ -17,11 +17,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const saved = 85
+// Exit statuses.
+const (
+	saved      = 85
+	terminated = 128 + int(syscall.SIGTERM)
+)
 
 type options struct {
-	journal, hurry, way  string
+	journal, way         string
+	hurry                []string
 	epochs, status       int
+	term, rerun          bool
 	epoch, late, patient time.Duration
 }
 
@@ -33,7 +39,12 @@ func main() {
 	fs.DurationVar(&o.epoch, "epoch", 150*time.Millisecond, "length of an epoch")
 	fs.StringVar(&o.way, "way", "leave", "what SIGUSR1 does: leave, say or end")
 	fs.DurationVar(&o.late, "late", 0, "with --way=end: how long after the signal the job ends")
-	fs.StringVar(&o.hurry, "hurry", "", "`file`: once it is there the job comes to its end")
+	fs.Func("hurry", "`file`: once it is there the job comes to its end; may stand more than once", func(file string) error {
+		o.hurry = append(o.hurry, file)
+		return nil
+	})
+	fs.BoolVar(&o.term, "term", false, "leave on SIGTERM and SIGINT, and save before where it was not asked to in this attempt")
+	fs.BoolVar(&o.rerun, "rerun", false, "an attempt that finds the work done goes on until it is stopped")
 	fs.IntVar(&o.status, "status", 0, "exit status of a job that is done")
 	_ = fs.Parse(os.Args[1:]) // does not return where there is an error
 	if o.journal == "" || o.epochs < 1 || o.way != "leave" && o.way != "say" && o.way != "end" {
@@ -43,7 +54,11 @@ func main() {
 	o.patient = 30 * time.Second
 	asked := make(chan os.Signal, 8)
 	signal.Notify(asked, syscall.SIGUSR1)
-	status, err := run(o, asked)
+	ended := make(chan os.Signal, 8)
+	if o.term {
+		signal.Notify(ended, syscall.SIGTERM, syscall.SIGINT)
+	}
+	status, err := run(o, asked, ended)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "faultjob:", err)
 		status = 1
@@ -59,9 +74,10 @@ type attempt struct {
 	done    int    // epochs
 	total   int    // epochs after which the job is done
 	hurried bool   // it has been told to come to its end earlier
+	over    bool   // an attempt before came to the job's end
 }
 
-func run(o options, asked <-chan os.Signal) (status int, err error) {
+func run(o options, asked, ended <-chan os.Signal) (status int, err error) {
 	f, err := os.OpenFile(o.journal, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
 	if err != nil {
 		return 0, err
@@ -80,10 +96,40 @@ func run(o options, asked <-chan os.Signal) (status int, err error) {
 			return 0, err
 		}
 	}
-	if err := a.note("begin %d restart=%s cpus=%s batch=%s", a.done, env("SLURM_RESTART_COUNT"), env("SLURM_CPUS_ON_NODE"), env("BATCH_SIZE")); err != nil {
+	if a.over && o.rerun {
+		return again(&a, ended)
+	}
+	if err := a.note("begin %d restart=%s cpus=%s batch=%s intent=%s", a.done, env("SLURM_RESTART_COUNT"), env("SLURM_CPUS_ON_NODE"), env("BATCH_SIZE"), env("PITCHPIPE_INTENT")); err != nil {
 		return 0, err
 	}
-	return a.work(asked)
+	return a.work(asked, ended)
+}
+
+// again does finished work again, until it is stopped.
+func again(a *attempt, ended <-chan os.Signal) (int, error) {
+	if err := a.note("rerun %d", time.Now().UnixMilli()); err != nil {
+		return 0, err
+	}
+	for {
+		select {
+		case <-ended:
+			return terminated, a.note("stopped %d", time.Now().UnixMilli())
+		case <-time.After(50 * time.Millisecond):
+			if err := a.note("again %d", time.Now().UnixMilli()); err != nil {
+				return 0, err
+			}
+		}
+	}
+}
+
+// hurries tells whether the job is to come to its end.
+func (o options) hurries() bool {
+	for _, file := range o.hurry {
+		if _, err := os.Stat(file); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // env is a variable, "-" where it is not set.
@@ -103,7 +149,7 @@ func (a *attempt) lock() (alone bool, err error) {
 			return alone, nil
 		}
 		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(end) {
-			return false, fmt.Errorf("lock %s: %w", a.o.journal, err)
+			return false, errors.Join(fmt.Errorf("lock %s: %w", a.o.journal, err), a.note("beside"))
 		}
 		alone = false
 	}
@@ -117,6 +163,7 @@ func (a *attempt) recall() error {
 	lines := bufio.NewScanner(a.journal)
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())
+		a.over = a.over || len(words) > 1 && words[1] == "end"
 		if len(words) != 3 || words[1] != "saved" && words[1] != "last" {
 			continue
 		}
@@ -149,12 +196,13 @@ func (a *attempt) note(format string, args ...any) error {
 	return err
 }
 
-func (a *attempt) work(asked <-chan os.Signal) (int, error) {
+func (a *attempt) work(asked, ended <-chan os.Signal) (int, error) {
 	var end time.Time // when the job comes to its own end, once it was asked
+	kept := false     // it was asked to save, and did
 	for a.done < a.total {
 		// Epochs are not alike, so that nobody is certain of what a setting does.
 		length := a.o.epoch/2 + rand.N(a.o.epoch)
-		if _, err := os.Stat(a.o.hurry); a.o.hurry != "" && err == nil {
+		if a.o.hurries() {
 			length = time.Millisecond
 			if err := a.hasten(2); err != nil {
 				return 0, err
@@ -163,7 +211,10 @@ func (a *attempt) work(asked <-chan os.Signal) (int, error) {
 		if !end.IsZero() {
 			length = max(time.Until(end)/time.Duration(a.total-a.done), time.Millisecond)
 		}
-		wanted := pause(length, asked)
+		wanted, left := pause(length, asked, ended)
+		if left {
+			return terminated, a.leave(kept)
+		}
 		a.done++
 		if err := a.note("epoch %d", a.done); err != nil {
 			return 0, err
@@ -175,6 +226,7 @@ func (a *attempt) work(asked <-chan os.Signal) (int, error) {
 		if err := a.note("saved %d", a.done); err != nil {
 			return 0, err
 		}
+		kept = true
 		if a.o.way == "leave" {
 			return saved, a.note("leave %d", time.Now().UnixMilli())
 		}
@@ -190,16 +242,30 @@ func (a *attempt) work(asked <-chan os.Signal) (int, error) {
 	return a.o.status, a.note("end %d", time.Now().UnixMilli())
 }
 
-// pause lets an epoch pass and tells whether the job was asked to save meanwhile.
-func pause(length time.Duration, asked <-chan os.Signal) (wanted bool) {
+// leave is the end of an attempt that was told to end.
+func (a *attempt) leave(kept bool) error {
+	if kept {
+		return a.note("term %d", time.Now().UnixMilli())
+	}
+	if err := a.note("saved %d", a.done); err != nil {
+		return err
+	}
+	return a.note("leave %d", time.Now().UnixMilli())
+}
+
+// pause lets an epoch pass and tells whether the job was asked to save meanwhile, or was
+// told to end.
+func pause(length time.Duration, asked, ended <-chan os.Signal) (wanted, left bool) {
 	timer := time.NewTimer(length)
 	defer timer.Stop()
 	for {
 		select {
 		case <-asked:
 			wanted = true
+		case <-ended:
+			return wanted, true
 		case <-timer.C:
-			return wanted
+			return wanted, false
 		}
 	}
 }

@@ -2,6 +2,7 @@
 // writes down each of them, each attempt, and what it was asked.
 //
 //	faultjob --journal FILE --epochs N [--epoch 150ms] [--way leave|say|end] [--hurry FILE]
+//	         [--late 1s] [--status N] [--term] [--rerun]
 //
 // SIGUSR1 asks it to save. With leave it saves and exits with 85, with say it saves,
 // prints "saved" and goes on, with end it saves, prints "saved" and comes to its own
@@ -10,6 +11,11 @@
 // checkpoint, too: an attempt goes on behind the last epoch that was saved. Where an
 // attempt before still runs it waits for it and notes that there were two at a time.
 //
+// With --term, SIGTERM and SIGINT end it: an attempt that was never asked saves first, and
+// one that was dies with what it did since. With --rerun an attempt that finds the work
+// done notes that it runs, until somebody stops it; else it goes on behind the last epoch
+// that was saved.
+//
 // Exit status: 0 done, 1 the journal cannot be used, 2 a flag is not usable, 85 saved
-// and left, that of --status where it is done and one was asked for.
+// and left, 143 told to end, that of --status where it is done and one was asked for.
 package main

@@ -1,4 +1,4 @@
-package faultslurm_test
+package fault
 
 import (
 	"context"
@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// keeper starts a program again whenever it ends, as systemd would.
-type keeper struct {
-	t      *testing.T
-	name   string
-	log    string // file
+// Keeper starts a program again whenever it ends, as systemd would.
+type Keeper struct {
+	t      testing.TB
+	Name   string
+	Log    string // file
 	launch func() (*exec.Cmd, error)
 	done   chan struct{}
 
 	mu      sync.Mutex
-	process *process
+	process *Process
 	planned bool // the next end is ours
 	exits   int  // that nobody planned
 }
 
-// keep has the program run until the test ends.
-func keep(t *testing.T, name, log string, launch func() (*exec.Cmd, error)) *keeper {
+// Keep has the program run until the test ends.
+func Keep(t testing.TB, name, log string, launch func() (*exec.Cmd, error)) *Keeper {
 	t.Helper()
-	k := &keeper{t: t, name: name, log: log, launch: launch, done: make(chan struct{})}
+	k := &Keeper{t: t, Name: name, Log: log, launch: launch, done: make(chan struct{})}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	started := make(chan struct{})
 	go k.loop(ctx, started)
@@ -37,18 +37,18 @@ func keep(t *testing.T, name, log string, launch func() (*exec.Cmd, error)) *kee
 	return k
 }
 
-func (k *keeper) loop(ctx context.Context, started chan struct{}) {
+func (k *Keeper) loop(ctx context.Context, started chan struct{}) {
 	defer close(k.done)
 	first := sync.OnceFunc(func() { close(started) })
 	defer first()
 	for ctx.Err() == nil {
 		cmd, err := k.launch()
-		var p *process
+		var p *Process
 		if err == nil {
-			p, err = begin(cmd, k.log)
+			p, err = Begin(cmd, k.Log)
 		}
 		if err != nil {
-			k.t.Errorf("%s: %v", k.name, err)
+			k.t.Errorf("%s: %v", k.Name, err)
 			return
 		}
 		k.mu.Lock()
@@ -56,9 +56,9 @@ func (k *keeper) loop(ctx context.Context, started chan struct{}) {
 		k.mu.Unlock()
 		first()
 		select {
-		case <-p.ended:
+		case <-p.Ended:
 		case <-ctx.Done():
-			p.end(k.t)
+			p.End(k.t)
 			return
 		}
 		k.mu.Lock()
@@ -74,35 +74,35 @@ func (k *keeper) loop(ctx context.Context, started chan struct{}) {
 	}
 }
 
-// plan says that the program is about to die by our hand.
-func (k *keeper) plan() *process {
+// Plan says that the program is about to die by our hand.
+func (k *Keeper) Plan() *Process {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.planned = true
 	return k.process
 }
 
-// current is the program as it runs now.
-func (k *keeper) current() *process {
+// Current is the program as it runs now.
+func (k *Keeper) Current() *Process {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.process
 }
 
-// unplan takes a plan back, where the program still runs.
-func (k *keeper) unplan(p *process) {
+// Unplan takes a plan back, where the program still runs.
+func (k *Keeper) Unplan(p *Process) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.process == p && p.alive() {
+	if k.process == p && p.Alive() {
 		k.planned = false
 	}
 }
 
-// crash kills the program.
-func (k *keeper) crash() { k.plan().kill() }
+// Crash kills the program.
+func (k *Keeper) Crash() { k.Plan().Kill() }
 
-// unplanned is how often it ended by itself.
-func (k *keeper) unplanned() int {
+// Unplanned is how often it ended by itself.
+func (k *Keeper) Unplanned() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.exits

@@ -1,0 +1,58 @@
+package fault
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// Progress is a line on standard error for a person who waits.
+func Progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05 ")+format+"\n", args...)
+}
+
+// Grep are the last lines of a file that hold a word.
+func Grep(path, word string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	defer func() { _ = f.Close() }()
+	var found []string
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), word) {
+			found = append(found, lines.Text()+"\n")
+		}
+	}
+	return strings.Join(found[max(0, len(found)-40):], "")
+}
+
+// Tail are the last lines of a file.
+func Tail(path string, n int) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// Shorten leaves out of a journal the epochs between the first and the last of a run of
+// them.
+func Shorten(journal string) string {
+	lines := strings.SplitAfter(journal, "\n")
+	is := func(i int) bool {
+		return i >= 0 && i < len(lines) && (strings.Contains(lines[i], " epoch ") || strings.Contains(lines[i], " again "))
+	}
+	var b strings.Builder
+	for i, l := range lines {
+		if !is(i) || !is(i-1) || !is(i+1) {
+			b.WriteString(l)
+		}
+	}
+	return b.String()
+}

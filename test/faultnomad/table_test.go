@@ -1,0 +1,35 @@
+package faultnomad_test
+
+import (
+	"fmt"
+	"time"
+
+	"pitchpipe/test/fault"
+)
+
+// table is printed at the end: a row a kind, and one of all jobs, touched or not.
+func table(strikes []fault.Strike, verdicts map[string]verdict) string {
+	counted := map[string]fault.Verdict{}
+	again, ran := 0, 0
+	took, whole := time.Duration(0), time.Duration(0)
+	for id, v := range verdicts {
+		counted[id] = fault.Verdict{Counts: []bool{v.once, v.lost, v.twice, v.epochs, v.cancelled, v.again, v.nomads}, Took: v.whole}
+		if !v.again || v.job.marked {
+			continue
+		}
+		again++
+		if v.took > 0 {
+			ran++
+		}
+		took, whole = max(took, v.took), max(whole, v.whole)
+	}
+	return fault.Table(strikes, counted, []string{"once", "lost", "twice", "epochs", "ended", "again", "Nomad's"}, "longest") + "\n" +
+		fmt.Sprintf("Without the completion marker the finished work of %d jobs was begun again by Nomad, and all of that stopped. In %d of\n"+
+			"them the task had begun; it ran for %.2f s at most. From when Nomad could begin it until it was over it took %.2f s at most.\n\n", again, ran, took.Seconds(), whole.Seconds()) +
+		"jobs: that were in the middle of a move when it struck. once: their work was done exactly once, as it had to be, or until\n" +
+		"their owner stopped them (ended). lost: never ended. twice: ran beside themselves or again after their end, and that was\n" +
+		"not stopped in time and reported. epochs: missing or repeated, beyond what a checkpoint explains. again: Nomad began\n" +
+		"their finished work again, which the completion marker ended at once or the controller stopped and reported. longest:\n" +
+		"from when Nomad could begin it until it was over, less the time in which the harness had the controller or the agent down.\n" +
+		"Nomad's: not once, since a client that was killed while it started their task started it again beside itself.\n"
+}

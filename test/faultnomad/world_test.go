@@ -1,0 +1,264 @@
+package faultnomad_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	nomadapi "github.com/hashicorp/nomad/api"
+
+	exporterapi "pitchpipe/exporter/api"
+	"pitchpipe/test/calm"
+	"pitchpipe/test/fault"
+	"pitchpipe/test/nomadagent"
+)
+
+// policy lets the tuner do all it can.
+const policy = `default:
+  max_mode: apply
+  above_request: true
+  control: 0
+  probe_share: 1
+  user_restarts: 0
+  total_restarts: 0
+  pause_after: 0
+  margin: 1
+`
+
+// nodeMemory is small, so that somebody can take all of it.
+const nodeMemory = 4096
+
+// world is one agent with everything that works in it.
+type world struct {
+	t        *testing.T
+	dir      string
+	agent    *nomadagent.Agent
+	nomad    *nomadapi.Client
+	exporter string // socket, behind what hides the neighbours
+	owners   []*owner
+	down     spans // of the agent
+
+	mu       sync.Mutex
+	jobs     map[string]*job // of all rounds, by id
+	starting map[string]bool // jobs whose task was being started when the client was killed
+}
+
+// newWorld brings everything up; nothing is left of it after the test.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "ppnomad-fault-") //nolint:usetesting // the path of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, dir: dir, exporter: filepath.Join(dir, "calm.sock"), jobs: map[string]*job{}, starting: map[string]bool{}}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "pitchpipe/controller/cmd/pitchpipe",
+		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/fault/cmd/faultjob").CombinedOutput()
+	if err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	if err := os.WriteFile(w.path("site.yaml"), []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kind := nomadagent.Either
+	if *sampleFlag {
+		kind = nomadagent.InProcess
+	}
+	w.agent = nomadagent.Start(t, nomadagent.Options{Kind: kind, MemoryMB: nodeMemory})
+	w.nomad = w.agent.Client(t)
+	w.meter()
+	for _, name := range []string{"alpha", "beta"} {
+		w.owners = append(w.owners, newOwner(w, name))
+	}
+	return w
+}
+
+func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
+
+// meter starts the exporter, and what hides from the controllers that others keep the
+// machine busy.
+func (w *world) meter() {
+	w.t.Helper()
+	socket := w.path("exporter.sock")
+	cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), w.path("pitchpipe-exporter"), "--socket", socket,
+		"--web.listen-address=", "--sampling.interval=1s", "--sampling.discover=250ms", "--log.level=error")
+	p := fault.Start(w.t, cmd, w.path("exporter.log"))
+	w.t.Cleanup(func() { p.End(w.t) })
+	client := exporterapi.NewClient(socket)
+	defer client.Close()
+	w.await("the exporter", func() error { _, err := client.Node(w.t.Context()); return err })
+	ctx, stop := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	served := make(chan error, 1)
+	go func() { served <- calm.Serve(ctx, w.exporter, socket) }()
+	w.t.Cleanup(func() {
+		stop()
+		if err := <-served; err != nil {
+			w.t.Error(err)
+		}
+	})
+	w.await("what hides others", func() error { _, err := os.Stat(w.exporter); return err })
+}
+
+// await waits for what must come, however loaded the machine is.
+func (w *world) await(what string, ask func() error) {
+	w.t.Helper()
+	if err := eventually(ask); err != nil {
+		w.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+func eventually(ask func() error) error {
+	for end := time.Now().Add(fault.Patience); ; time.Sleep(50 * time.Millisecond) {
+		err := ask()
+		if err == nil || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+func (w *world) add(j *job) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.jobs[j.id()] = j
+}
+
+// byID is a job of any round, nil where it is none of ours.
+func (w *world) byID(id string) *job {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.jobs[id]
+}
+
+// starts notes the jobs whose tasks are being started. A client that is killed between a
+// task's start and its own record of that starts the task again, beside itself.
+func (w *world) starts() error {
+	list, _, err := w.nomad.Allocations().List(&nomadapi.QueryOptions{Namespace: nomadapi.AllNamespacesNamespace})
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, a := range list {
+		if a.ClientStatus == nomadapi.AllocClientStatusPending {
+			w.starting[a.JobID+"@"+a.Namespace] = true
+		}
+	}
+	return nil
+}
+
+// beside tells whether Nomad started a job beside itself for that reason: its own journal
+// says that there were two, and its task was being started when the client was killed.
+func (w *world) beside(j *job) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.starting[j.id()] && strings.Contains(j.journal(), " beside\n")
+}
+
+// jobOf is the job of an allocation.
+func (w *world) jobOf(alloc string) string {
+	a, _, err := w.nomad.Allocations().Info(alloc, &nomadapi.QueryOptions{Namespace: nomadapi.AllNamespacesNamespace})
+	if err != nil {
+		return ""
+	}
+	return a.JobID + "@" + a.Namespace
+}
+
+// node is the one that there is.
+func (w *world) node() (string, error) {
+	list, _, err := w.nomad.Nodes().List(nil)
+	if err != nil {
+		return "", err
+	}
+	if len(list) != 1 {
+		return "", errors.New("not one node")
+	}
+	return list[0].ID, nil
+}
+
+// freeMemory is how many MiB of the node no allocation has.
+func (w *world) freeMemory() (int, error) {
+	list, _, err := w.nomad.Allocations().List(&nomadapi.QueryOptions{Namespace: nomadapi.AllNamespacesNamespace, Params: map[string]string{"resources": "true"}})
+	if err != nil {
+		return 0, err
+	}
+	free := nodeMemory
+	for _, a := range list {
+		if terminal(a) || a.AllocatedResources == nil {
+			continue
+		}
+		for _, t := range a.AllocatedResources.Tasks {
+			free -= int(t.Memory.MemoryMB)
+		}
+	}
+	return free, nil
+}
+
+// administer does what an administrator would: jobs that their owners purged are lost to
+// the tuner, which pauses itself for that and is resumed. It pauses for nothing else here.
+func (w *world) administer() (stop func()) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			for _, o := range w.owners {
+				o.resume(ctx)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// remains fails the test where something is left of the jobs, or where a controller ended
+// by a fault of its own.
+func (w *world) remains() {
+	w.t.Helper()
+	list, _, err := w.nomad.Allocations().List(&nomadapi.QueryOptions{Namespace: nomadapi.AllNamespacesNamespace})
+	if err != nil {
+		w.t.Error(err)
+	}
+	for _, a := range list {
+		if !over(a) {
+			w.t.Errorf("allocation %s of %s is left: %s", a.ID, a.JobID, a.ClientStatus)
+		}
+	}
+	for _, o := range w.owners {
+		w.t.Logf("%s ended %d times unplanned", o.controller.Name, o.controller.Unplanned())
+		for _, word := range []string{"panic:", "fatal error:", "DATA RACE"} {
+			if found := fault.Grep(o.controller.Log, word); found != "" {
+				w.t.Errorf("%s says:\n%s", o.controller.Name, found)
+			}
+		}
+	}
+}
+
+// over tells whether nothing of an allocation runs any more, nor will.
+func over(a *nomadapi.AllocationListStub) bool {
+	return terminal(a) || a.DesiredStatus != nomadapi.AllocDesiredStatusRun && a.ClientStatus == nomadapi.AllocClientStatusPending
+}
+
+// terminal tells whether an allocation has ended on its node.
+func terminal(a *nomadapi.AllocationListStub) bool {
+	switch a.ClientStatus {
+	case nomadapi.AllocClientStatusComplete, nomadapi.AllocClientStatusFailed, nomadapi.AllocClientStatusLost:
+		return true
+	}
+	return false
+}
