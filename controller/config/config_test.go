@@ -134,6 +134,7 @@ func TestFlagsStandOverEnvironmentOverFileOverDefaults(t *testing.T) {
 		"broker.restarts":    {"1", "2", "3"},
 		"nomad.address":      {"https://f:4646", "unix:///e.sock", ""},
 		"nomad.namespaces":   {"a", "b,c", "*"},
+		"nomad.people":       {"a=b", "a=b,c=*", ""},
 		"nomad.token_file":   {"/f", "/e", ""},
 		"nomad.ca":           {"/f", "/e", ""},
 		"nomad.cert":         {"/f", "/e", ""},

@@ -23,8 +23,32 @@ type Nomad struct {
 	CA         string        // file of the authority whose servers are believed
 	Cert       string        // file of the controller's certificate
 	Key        string        // file of its private key
+	People     []Person      // who sees and steers the jobs of a namespace
 	Dir        string        // directory of the journal of its jobs
 	Resync     time.Duration // how often everything is read anew
+}
+
+// Person is a user of this machine who counts as an owner of the jobs of a namespace.
+// Nomad knows no owner of a job.
+type Person struct{ Namespace, Name string } // Name * = everybody
+
+const wantPeople = "want NAMESPACE=USER with commas between them, with * for every user, or nothing"
+
+func setPeople(to *[]Person, s string) error {
+	*to = nil
+	for pair := range strings.SplitSeq(s, ",") {
+		if s == "" {
+			return nil
+		}
+		namespace, name, ok := strings.Cut(pair, "=")
+		p := Person{Namespace: namespace, Name: name}
+		var checked string
+		if !ok || setName(&checked, namespace) != nil || name != "*" && setName(&checked, name) != nil {
+			return errors.New(wantPeople)
+		}
+		*to = append(*to, p)
+	}
+	return nil
 }
 
 const wantNomad = "want https://HOST:PORT, http://HOST:PORT or unix:///PATH, or nothing"
@@ -42,6 +66,11 @@ func nomadKeys() []key {
 			name: "nomad.namespaces", want: "want names of namespaces with commas between them, or *, or nothing", fallback: empty, printed: "default",
 			doc: "namespaces whose jobs are tuned; * for all that the token may read",
 			set: func(c *Config, s string) error { return setNamespaces(&c.Nomad.Namespaces, s) },
+		},
+		{
+			name: "nomad.people", want: wantPeople, fallback: empty, printed: "nobody but root, the controller's user, and a user of the namespace's name",
+			doc: "who sees, stops and switches off the jobs of a namespace by this controller, as if they were his own: Nomad knows no owner of a job",
+			set: func(c *Config, s string) error { return setPeople(&c.Nomad.People, s) },
 		},
 		{
 			name: "nomad.token_file", want: "want an absolute path, or nothing", fallback: empty,

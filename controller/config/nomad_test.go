@@ -32,6 +32,18 @@ func TestNamespacesOfNomad(t *testing.T) {
 	}
 }
 
+func TestPeopleOfNomad(t *testing.T) {
+	t.Parallel()
+	for text, ok := range map[string]bool{
+		"": true, "a=b": true, "a=b,a=c,d=*": true, "a": false, "a=": false, "=b": false, "a=b,": false, "*=b": false, "a=b=c": false, "a b=c": false,
+	} {
+		var to []Person
+		if err := setPeople(&to, text); ok != (err == nil) {
+			t.Errorf("%q: %v, want it taken: %v", text, err, ok)
+		}
+	}
+}
+
 func TestATokenIsForItsOwnerAlone(t *testing.T) {
 	t.Parallel()
 	const secret = "5e7ec2e7-0000"

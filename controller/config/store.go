@@ -47,7 +47,7 @@ func storeKeys() []key {
 		{
 			name: "store.address", want: "want an address such as https://nomad.example.org:4646, or nothing",
 			fallback: func(surroundings, Config) string { return "" },
-			printed:  "NOMAD_ADDR or CONSUL_HTTP_ADDR, else this machine's agent",
+			printed:  "nomad.address and NOMAD_ADDR, or CONSUL_HTTP_ADDR, else this machine's agent",
 			doc:      "address of Nomad or Consul",
 			set:      func(c *Config, s string) error { c.Store.Address = s; return nil },
 		},
@@ -67,8 +67,8 @@ func storeKeys() []key {
 		{
 			name: "store.token_file", want: "want an absolute path, or nothing",
 			fallback: func(surroundings, Config) string { return "" },
-			printed:  "NOMAD_TOKEN or CONSUL_HTTP_TOKEN",
-			doc:      "file that holds the token for Nomad or Consul",
+			printed:  "nomad.token_file, NOMAD_TOKEN or the workload identity; CONSUL_HTTP_TOKEN",
+			doc:      "file that holds the token for Nomad or Consul, readable for its owner alone",
 			set: func(c *Config, s string) error {
 				if s == "" {
 					return nil

@@ -63,7 +63,7 @@ func (j *journal) Load(ctx context.Context, name string) ([]byte, error) {
 // not replaced: it has to be loaded first.
 func (j *journal) Save(ctx context.Context, name string, record []byte) error {
 	if err := j.leads(); err != nil {
-		return fmt.Errorf("journal: %s: %w", name, err)
+		return fmt.Errorf("journal: %s: %w: %w", name, nomad.ErrNotLeading, err)
 	}
 	v, err := j.store.Put(ctx, journalKey(name), record, j.version(name))
 	if err != nil {
@@ -77,7 +77,7 @@ func (j *journal) Save(ctx context.Context, name string, record []byte) error {
 // Delete implements nomad.Journal. What is not there is deleted already.
 func (j *journal) Delete(ctx context.Context, name string) error {
 	if err := j.leads(); err != nil {
-		return fmt.Errorf("journal: %s: %w", name, err)
+		return fmt.Errorf("journal: %s: %w: %w", name, nomad.ErrNotLeading, err)
 	}
 	e, err := j.store.Get(ctx, journalKey(name))
 	if err == nil {

@@ -22,7 +22,7 @@ const shownEffects = 6
 // the model, which is fitted from all jobs, users see where their own stand: on
 // which machines and with how many cores others work is not theirs to know.
 func (h handler) knowledge(req *http.Request) (any, error) {
-	who, err := caller(req)
+	who, err := h.caller(req)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (h handler) knowledge(req *http.Request) (any, error) {
 
 // observe sends the raw observations as JSON lines, oldest first.
 func (h handler) observe(w http.ResponseWriter, req *http.Request) {
-	who, err := caller(req)
+	who, err := h.caller(req)
 	if err != nil {
 		h.answer(w, nil, err)
 		return

@@ -120,6 +120,10 @@ func (s *Seat) check(ctx context.Context) error {
 	return s.mirror.Err()
 }
 
+// Leads asks the store whether this process leads, for a driver that takes steps of its
+// own. A nil Seat always leads.
+func (s *Seat) Leads(ctx context.Context) error { return s.check(ctx) }
+
 // leader names who leads, for people.
 func (s *Seat) leader(ctx context.Context) string {
 	call, cancel := context.WithTimeout(ctx, lookUp)

@@ -21,7 +21,7 @@ const reportPeriod = 30 * 24 * time.Hour
 
 // report sums up the jobs that the caller may see.
 func (h handler) report(req *http.Request) (any, error) {
-	who, err := caller(req)
+	who, err := h.caller(req)
 	if err != nil {
 		return nil, err
 	}

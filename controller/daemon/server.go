@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/peer"
 	"pitchpipe/controller/daemon/story"
@@ -105,13 +106,28 @@ func classifyError(err error) (code int, kind string) {
 	return http.StatusServiceUnavailable, "unavailable"
 }
 
-// caller names who asks, as the kernel says; whom it cannot name it denies.
-func caller(req *http.Request) (peer.Peer, error) {
+// caller names who asks, as the kernel says; whom it cannot name it denies. The namespaces
+// of Nomad whose jobs are his too are the configuration's to say: what a job file says of
+// its owner everybody can write.
+func (h handler) caller(req *http.Request) (peer.Peer, error) {
 	who, err := peer.From(req.Context())
 	if err != nil {
 		return who, fmt.Errorf("%w: %w", errDenied, err)
 	}
-	return who, nil
+	return known(h.d.cfg, who), nil
+}
+
+// known is a caller with the namespaces of Nomad that the configuration gives to him.
+func known(cfg config.Config, who peer.Peer) peer.Peer {
+	if cfg.Driver != "nomad" {
+		return who // owners are users there
+	}
+	for _, p := range cfg.Nomad.People {
+		if p.Name == "*" || p.Name == who.Name {
+			who = who.With(p.Namespace)
+		}
+	}
+	return who
 }
 
 // submit checks the whole job file before anything exists.
@@ -120,7 +136,7 @@ func (h handler) submit(req *http.Request) (any, error) {
 	if err := json.NewDecoder(io.LimitReader(req.Body, 16<<20)).Decode(&s); err != nil {
 		return nil, fmt.Errorf("%w: %w", errInput, err)
 	}
-	who, err := caller(req)
+	who, err := h.caller(req)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +193,7 @@ func refusedForGood(err error) bool {
 }
 
 func (h handler) jobs(req *http.Request) (any, error) {
-	who, err := caller(req)
+	who, err := h.caller(req)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +233,7 @@ func (h handler) record(ctx context.Context, id driver.JobID) (*reconcile.Record
 
 // owned returns the job that the path names, if the caller may see it.
 func (h handler) owned(req *http.Request) (driver.Job, peer.Peer, error) {
-	who, err := caller(req)
+	who, err := h.caller(req)
 	if err != nil {
 		return driver.Job{}, who, err
 	}
@@ -292,7 +308,7 @@ func orZero(s string) string {
 }
 
 func (h handler) history(req *http.Request) (any, error) {
-	who, err := caller(req)
+	who, err := h.caller(req)
 	if err != nil {
 		return nil, err
 	}

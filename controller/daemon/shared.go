@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 
 	consul "github.com/hashicorp/consul/api"
@@ -22,20 +21,17 @@ import (
 var ErrStore = errors.New("shared store")
 
 // OpenSeat opens the shared store that the configuration names; nil: it names none.
+// NomadClient makes the client of a store in Nomad, with the rights of the controller.
 // Nothing is asked of Nomad or Consul yet. The caller closes it after the Daemon.
-func OpenSeat(ctx context.Context, cfg config.Store, log *slog.Logger) (*Seat, error) {
-	s, err := openShared(ctx, cfg, log)
+func OpenSeat(ctx context.Context, cfg config.Store, nomadClient func() (*nomad.Client, error), log *slog.Logger) (*Seat, error) {
+	s, err := openShared(ctx, cfg, nomadClient, log)
 	if s == nil || err != nil {
 		return nil, err
 	}
 	return NewSeat(s, "", log), nil
 }
 
-func openShared(ctx context.Context, cfg config.Store, log *slog.Logger) (store.Store, error) {
-	token, err := readToken(cfg.Token)
-	if err != nil {
-		return nil, fmt.Errorf("%w: store.token_file: %w", ErrStore, err)
-	}
+func openShared(ctx context.Context, cfg config.Store, nomadClient func() (*nomad.Client, error), log *slog.Logger) (store.Store, error) {
 	switch cfg.Kind {
 	case "", "none":
 		return nil, nil //nolint:nilnil // a controller that is alone has no shared store
@@ -49,17 +45,7 @@ func openShared(ctx context.Context, cfg config.Store, log *slog.Logger) (store.
 		}
 		return s, nil
 	case "nomad":
-		with := nomad.DefaultConfig()
-		if cfg.Address != "" {
-			with.Address = cfg.Address
-		}
-		if cfg.Namespace != "" {
-			with.Namespace = cfg.Namespace
-		}
-		if token != "" {
-			with.SecretID = token
-		}
-		client, err := nomad.NewClient(with)
+		client, err := nomadClient()
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrStore, err)
 		}
@@ -69,6 +55,14 @@ func openShared(ctx context.Context, cfg config.Store, log *slog.Logger) (store.
 		}
 		return s, nil
 	case "consul":
+		// What is not configured is in Consul's own environment variables.
+		token := ""
+		if cfg.Token != "" {
+			var err error
+			if token, err = config.ReadToken(cfg.Token); err != nil {
+				return nil, fmt.Errorf("%w: %w", ErrStore, err)
+			}
+		}
 		client, err := consul.NewClient(&consul.Config{Address: cfg.Address, Token: token})
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrStore, err)
@@ -80,16 +74,4 @@ func openShared(ctx context.Context, cfg config.Store, log *slog.Logger) (store.
 		return s, nil
 	}
 	return nil, fmt.Errorf("%w: store.kind %q: want one of %s", ErrStore, cfg.Kind, strings.Join(config.StoreKinds(), ", "))
-}
-
-// readToken reads a token from its file; none where there is no file.
-func readToken(path string) (string, error) {
-	if path == "" {
-		return "", nil
-	}
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	return strings.TrimSpace(string(raw)), nil
 }

@@ -42,7 +42,7 @@ func (h handler) stop(req *http.Request) (any, error) {
 }
 
 func (h handler) pauses(req *http.Request) (any, error) {
-	who, err := caller(req)
+	who, err := h.caller(req)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (h handler) resume(req *http.Request) (any, error) {
 // mayPause tells who asks: root, or whoever runs the controller, pauses
 // anything; others their own jobs, as long as the pause there is their own.
 func (h handler) mayPause(req *http.Request, scope, name string) (peer.Peer, error) {
-	who, err := caller(req)
+	who, err := h.caller(req)
 	if err != nil {
 		return who, err
 	}

@@ -17,7 +17,7 @@ func (h handler) validate(req *http.Request) (any, error) {
 	if err := json.NewDecoder(io.LimitReader(req.Body, 16<<20)).Decode(&d); err != nil {
 		return nil, fmt.Errorf("%w: %w", errInput, err)
 	}
-	if _, err := caller(req); err != nil {
+	if _, err := h.caller(req); err != nil {
 		return nil, err
 	}
 	v, _ := verdict.Of(h.d.parse, d.Filename, d.Source, d.Variables) // the error is in it

@@ -192,6 +192,10 @@ func (m *move) signal(ctx context.Context) error {
 		if errors.Is(err, driver.ErrNotFound) || strings.Contains(err.Error(), "not running") {
 			return nil // it has just ended: the next look tells how
 		}
+		if errors.Is(err, driver.ErrDenied) {
+			_, cerr := m.close(ctx, driver.StepSuperseded, err.Error())
+			return errors.Join(err, cerr)
+		}
 		return err
 	}
 	moving.Signalled = true

@@ -2,6 +2,8 @@ package nomad
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -9,10 +11,25 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/nomad/spec"
 )
 
 // cluster is the part of Nomad's API that the driver uses, with the driver's errors.
-type cluster struct{ api *api.Client }
+type cluster struct {
+	api   *api.Client
+	leads func(ctx context.Context) error // nil: always
+}
+
+// mayAct refuses a change where another controller leads.
+func (c cluster) mayAct(ctx context.Context) error {
+	if c.leads == nil {
+		return nil
+	}
+	if err := c.leads(ctx); err != nil {
+		return fmt.Errorf("%w: %w: %w", driver.ErrTransient, ErrNotLeading, err)
+	}
+	return nil
+}
 
 func query(ctx context.Context, namespace string) *api.QueryOptions {
 	return (&api.QueryOptions{Namespace: namespace}).WithContext(ctx)
@@ -25,14 +42,23 @@ func order(ctx context.Context, namespace string) *api.WriteOptions {
 // job reads a job as it is registered.
 func (c cluster) job(ctx context.Context, w where) (*api.Job, error) {
 	job, _, err := c.api.Jobs().Info(w.id, query(ctx, w.namespace))
-	return job, asked("job "+w.id, err)
+	return job, asked("job "+w.id, readJob.in(w.namespace), err)
+}
+
+// whole reads a job as it is registered, and names what of it is not known here.
+func (c cluster) whole(ctx context.Context, w where) (job *api.Job, unknown string, err error) {
+	var data json.RawMessage
+	if _, err := c.api.Raw().Query("/v1/job/"+url.PathEscape(w.id), &data, query(ctx, w.namespace)); err != nil {
+		return nil, "", asked("job "+w.id, readJob.in(w.namespace), err)
+	}
+	return spec.Read(data)
 }
 
 // allocations lists those of the present job of that id, the oldest first.
 func (c cluster) allocations(ctx context.Context, w where) ([]*api.AllocationListStub, error) {
 	list, _, err := c.api.Jobs().Allocations(w.id, false, query(ctx, w.namespace))
 	if err != nil {
-		return nil, asked("allocations of "+w.id, err)
+		return nil, asked("allocations of "+w.id, readJob.in(w.namespace), err)
 	}
 	slices.SortFunc(list, func(a, b *api.AllocationListStub) int {
 		if a.CreateIndex != b.CreateIndex {
@@ -48,7 +74,7 @@ func (c cluster) allocations(ctx context.Context, w where) ([]*api.AllocationLis
 func (c cluster) evaluations(ctx context.Context, w where) (blocked *api.Evaluation, busy bool, err error) {
 	list, _, err := c.api.Jobs().Evaluations(w.id, query(ctx, w.namespace))
 	if err != nil {
-		return nil, false, asked("evaluations of "+w.id, err)
+		return nil, false, asked("evaluations of "+w.id, readJob.in(w.namespace), err)
 	}
 	for _, e := range list {
 		switch e.Status {
@@ -77,34 +103,40 @@ func (c cluster) children(ctx context.Context, w where) ([]*api.JobListStub, err
 	q.Prefix = w.id + "/periodic-"
 	list, _, err := c.api.Jobs().List(q)
 	if err != nil {
-		return nil, asked("children of "+w.id, err)
+		return nil, asked("children of "+w.id, listJobs.in(w.namespace), err)
 	}
 	slices.SortFunc(list, func(a, b *api.JobListStub) int { return int(int64(a.CreateIndex) - int64(b.CreateIndex)) }) //nolint:gosec // indexes of one cluster
 	return list, nil
 }
 
 // register replaces a job whose index is still the one that was read; 0 makes one that
-// is not there.
+// is not there. Without a source of its own Nomad would show that of the version before.
 func (c cluster) register(ctx context.Context, w where, job *api.Job, index uint64, sub *api.JobSubmission) error {
+	if err := c.mayAct(ctx); err != nil {
+		return err
+	}
+	if sub == nil {
+		sub = &api.JobSubmission{Source: string(source(job)), Format: "json"}
+	}
 	opts := &api.RegisterOptions{EnforceIndex: true, ModifyIndex: index, Submission: sub}
 	_, _, err := c.api.Jobs().RegisterOpts(job, opts, order(ctx, w.namespace))
-	return written("registering "+w.id, err)
+	return written("registering "+w.id, registerJob.in(w.namespace), err)
 }
 
-// validate says what is wrong with a job.
-func (c cluster) validate(ctx context.Context, w where, job *api.Job) error {
+// validate says what is wrong with a job, and what Nomad only warns of.
+func (c cluster) validate(ctx context.Context, w where, job *api.Job) (warnings string, err error) {
 	got, _, err := c.api.Jobs().Validate(job, order(ctx, w.namespace))
 	if err != nil {
-		return asked("validating "+w.id, err)
+		return "", asked("validating "+w.id, readJob.in(w.namespace), err)
 	}
 	if len(got.ValidationErrors) > 0 || got.Error != "" {
 		text := got.Error
 		if len(got.ValidationErrors) > 0 {
 			text = strings.Join(got.ValidationErrors, "; ")
 		}
-		return &refusal{what: "job " + w.id, says: text}
+		return "", &refusal{what: "job " + w.id, says: text}
 	}
-	return nil
+	return got.Warnings, nil
 }
 
 // refusal is a job that Nomad does not take.
@@ -116,20 +148,26 @@ func (r *refusal) Unwrap() error { return driver.ErrInvalid }
 // plan tells what registering a job would do.
 func (c cluster) plan(ctx context.Context, w where, job *api.Job) (*api.JobPlanResponse, error) {
 	got, _, err := c.api.Jobs().Plan(job, false, order(ctx, w.namespace))
-	return got, asked("planning "+w.id, err)
+	return got, asked("planning "+w.id, planJob.in(w.namespace), err)
 }
 
 // stop ends a job and keeps what is known of it.
 func (c cluster) stop(ctx context.Context, w where) error {
+	if err := c.mayAct(ctx); err != nil {
+		return err
+	}
 	_, _, err := c.api.Jobs().Deregister(w.id, false, order(ctx, w.namespace))
-	return written("stopping "+w.id, err)
+	return written("stopping "+w.id, deregisterJob.in(w.namespace), err)
 }
 
 // signal sends a signal to a task of an allocation that runs.
 func (c cluster) signal(ctx context.Context, w where, alloc, task, signal string) error {
+	if err := c.mayAct(ctx); err != nil {
+		return err
+	}
 	in := map[string]string{"Signal": signal, "Task": task}
 	_, err := c.api.Raw().Write("/v1/client/allocation/"+url.PathEscape(alloc)+"/signal", in, nil, order(ctx, w.namespace))
-	return written("signal to "+alloc, err)
+	return written("signal to "+alloc, allocLifecycle.in(w.namespace), err)
 }
 
 // submission is the source that a version was registered with, nil where there is none.
@@ -146,5 +184,5 @@ func (c cluster) nodes(ctx context.Context) ([]*api.NodeListStub, error) {
 	q := query(ctx, "")
 	q.Params = map[string]string{"resources": "true"}
 	list, _, err := c.api.Nodes().List(q)
-	return list, asked("nodes", err)
+	return list, asked("nodes", readNodes.in(""), err)
 }

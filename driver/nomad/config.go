@@ -19,6 +19,9 @@ var ErrConfig = errors.New("invalid configuration")
 // ErrNoRecord means that the journal holds nothing under that name.
 var ErrNoRecord = errors.New("no record")
 
+// ErrNotLeading means that another controller leads, and this one changes nothing.
+var ErrNotLeading = errors.New("this controller does not lead")
+
 // Config says how a Driver works.
 type Config struct {
 	// Client reaches the cluster with the rights of the controller. Required.
@@ -34,14 +37,17 @@ type Config struct {
 	// epoch to the exporter of the node; unit is driver.Attempt.Unit. Nil: Listen is
 	// ErrUnsupported.
 	Listen func(ctx context.Context, node, unit string, p driver.Progress, output io.Reader) error
+	// Leads is asked before anything is changed in Nomad: an error and it is not. Nil: this
+	// process is alone. Where it stands by, jobs are only looked at; see Driver.Recall.
+	Leads func(ctx context.Context) error
 	// Resync is how often everything is read anew, 0 = 30 s.
 	Resync time.Duration
 	// Logger is told what was done; nil = silent.
 	Logger *slog.Logger
 }
 
-// Journal keeps small records, durable when Save returns. Its methods are safe for
-// concurrent use.
+// Journal keeps small records, durable when Save returns; a Save is ErrNotLeading where
+// another controller leads. Its methods are safe for concurrent use.
 type Journal interface {
 	Load(ctx context.Context, name string) ([]byte, error) // ErrNoRecord
 	Save(ctx context.Context, name string, record []byte) error

@@ -16,10 +16,14 @@
 //
 // # Seeing
 //
+// TRAPS.md lists what Nomad does that nobody expects, with the test that shows it or the
+// reason for which it cannot matter here.
+//
 // The list of jobs is the truth: a blocking query that returns when any job of the
 // namespace or the count of its allocations by status changes. Each registration is
 // read once, to know whether it carries a stanza; after that a job without one costs
-// its line in the list. Between two lists passes a millisecond for each job in them, at
+// its line in the list, and so it does for a controller that is started again. A
+// namespace that the token may not list, and a job that it may not read, hide no other. Between two lists passes a millisecond for each job in them, at
 // least 50 ms and at most five seconds. Get, List, Logs and Outlook answer from what was
 // read while the list says that nothing happened to the job since; Advance, Check,
 // Listen and Stop read anew.
@@ -80,7 +84,18 @@
 // go on where no controller is there.
 //
 // A running allocation is not touched without a checkpoint, and one that is about to
-// begin is waited for.
+// begin is waited for. Nothing is signalled where the token may not register: that is
+// asked first, since a job that has saved and left could not be started again. A job with
+// settings that this program does not know, as a newer Nomad may have, is not changed,
+// since a registration would drop them.
+//
+// An owner who registers his file again with -preserve-resources keeps the resources of a
+// change, which stay ours to take back.
+//
+// # Several controllers
+//
+// Config.Leads is asked before anything is changed in Nomad. One that stands by looks and
+// answers; Recall reads what the one before noted.
 //
 // # Memory
 //
@@ -91,8 +106,20 @@
 //
 // A revert is not used: it needs a capability of its own, and the owner's specification
 // is registered instead. Tags, forced evaluations and scaling events are not used either.
-// A variable template could change an environment without a registration: it is the
-// author's to write, and nothing of it is done here. Probe jobs are what Start makes.
+//
+// A job that returns is changed before its start where it waits for room, or was made by
+// Start with a time to begin at. Nomad starts others at once and has no way to keep a
+// batch job for a moment that ends by itself and keeps the job's id.
+//
+// Short probe jobs before the registration of a job that cannot be moved are not made:
+// only its author knows how to make its work short, and that it does no harm twice. Start
+// makes any job that somebody asks for, under an id of its own. A job without a checkpoint
+// is profiled and advised, and changed at its next submission.
+//
+// A change of the environment alone is a registration, too. Where its author has a
+// template render Nomad variables, a write to them restarts the task in place: that is
+// seen and the same attempt, but nothing is written here.
+//
 // Time limits need a Nomad that knows max_run_duration.
 //
 // The package reads no file, logs no token, and never runs again what has done its work.

@@ -15,6 +15,9 @@ import (
 	"pitchpipe/driver"
 )
 
+// closing is how long Close may take to write down what was learned.
+const closing = 5 * time.Second
+
 // defaultResync is how often everything is read anew.
 const defaultResync = 30 * time.Second
 
@@ -32,15 +35,18 @@ type Driver struct {
 
 	followers atomic.Int64 // outputs that are followed by a stream
 
-	mu       sync.Mutex
-	locks    map[driver.JobID]*lock
-	records  map[driver.JobID]brief // what the journal has, in short
-	heard    map[string]bool        // allocations whose output is followed
-	eyes     *eyes
-	stanzas  map[driver.JobID]seen // what is known of jobs that may not be ours to see
-	glances  map[driver.JobID]*glance
-	outlooks map[driver.JobID]dryRun
-	limits   *bool // whether Nomad knows time limits; nil = not asked yet
+	mu        sync.Mutex
+	locks     map[driver.JobID]*lock
+	records   map[driver.JobID]brief // what the journal has, in short
+	heard     map[string]bool        // allocations whose output is followed
+	eyes      *eyes
+	stanzas   map[driver.JobID]seen // what is known of jobs that may not be ours to see
+	news      bool                  // the journal does not have all of it
+	kept      time.Time             // when that was written down last
+	glances   map[driver.JobID]*glance
+	outlooks  map[driver.JobID]dryRun
+	registers map[string]time.Time // namespaces in which the token had the right to register, then
+	limits    *bool                // whether Nomad knows time limits; nil = not asked yet
 }
 
 type lock struct {
@@ -66,9 +72,9 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	d := &Driver{
-		cfg: cfg, c: cluster{cfg.Client},
+		cfg: cfg, c: cluster{cfg.Client, cfg.Leads},
 		locks: map[driver.JobID]*lock{}, records: map[driver.JobID]brief{}, heard: map[string]bool{}, stanzas: map[driver.JobID]seen{},
-		glances: map[driver.JobID]*glance{}, outlooks: map[driver.JobID]dryRun{},
+		glances: map[driver.JobID]*glance{}, outlooks: map[driver.JobID]dryRun{}, registers: map[string]time.Time{},
 	}
 	d.ns = slices.Clone(cfg.Namespaces)
 	if len(d.ns) == 0 {
@@ -80,6 +86,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	if err := d.recall(ctx); err != nil {
 		return nil, err
 	}
+	d.relearn(ctx)
 	d.life, d.end = context.WithCancel(context.Background())
 	d.eyes = newEyes(d)
 	for _, ns := range d.ns {
@@ -87,6 +94,23 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	}
 	d.busy.Go(func() { d.eyes.keep(d.life) })
 	return d, nil
+}
+
+// Recall reads the journal anew, which another controller may have written: it is for one
+// that begins to lead. Everything on record is looked at then.
+func (d *Driver) Recall(ctx context.Context) error {
+	d.mu.Lock()
+	clear(d.records)
+	clear(d.glances)
+	d.mu.Unlock()
+	if err := d.recall(ctx); err != nil {
+		return err
+	}
+	d.eyes.did()
+	for _, id := range d.unfinished(func(r brief) bool { return !r.ended }) {
+		d.eyes.poke(id)
+	}
+	return nil
 }
 
 // recall reads the journal.
@@ -103,7 +127,7 @@ func (d *Driver) recall(ctx context.Context) error {
 			continue
 		}
 		if r != nil {
-			d.records[r.Job] = r.brief()
+			d.remember(r)
 		}
 	}
 	return nil
@@ -123,6 +147,9 @@ func (d *Driver) Capabilities() driver.Capabilities {
 func (d *Driver) Close() error {
 	d.end()
 	d.busy.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	d.keepLearned(ctx)
 	return nil
 }
 

@@ -14,15 +14,52 @@ import (
 	"pitchpipe/driver"
 )
 
+// right is what a token needs for a request: a capability of the job's namespace.
+type right string
+
+// The rights that the driver uses; scripts/nomad/README.md says what each is for.
+const (
+	listJobs       right = "list-jobs"
+	readJob        right = "read-job"
+	parseJob       right = "parse-job"
+	planJob        right = "plan-job"
+	registerJob    right = "register-job"
+	deregisterJob  right = "deregister-job"
+	allocLifecycle right = "alloc-lifecycle"
+	readFS         right = "read-fs"
+	readNodes      right = "node"
+)
+
+// lacks says in a sentence what a token has not that was denied something.
+func (r right) lacks(namespace string) string {
+	if r == readNodes {
+		return `the token has not the rule node { policy = "read" }`
+	}
+	or := ""
+	if r == planJob || r == registerJob || r == deregisterJob {
+		or = " (submit-job before Nomad 2.0)"
+	}
+	return fmt.Sprintf("the token has not the capability %s%s in the namespace %s", r, or, namespace)
+}
+
+// in is a right in a namespace.
+func (r right) in(namespace string) needed { return needed{r, namespace} }
+
+type needed struct {
+	right     right
+	namespace string
+}
+
 // asked names the error of a request that only reads, written that of one that may
 // have had its effect.
-func asked(what string, err error) error   { return named(what, err, driver.ErrTransient) }
-func written(what string, err error) error { return named(what, err, driver.ErrUnknown) }
+func asked(what string, n needed, err error) error { return named(what, n, err, driver.ErrTransient) }
 
-// named says by which of the contract's errors a request failed. Nomad answers most
-// faults with status 500 and a text, a stale index too; lost is what an answer that
-// never came means.
-func named(what string, err, lost error) error {
+func written(what string, n needed, err error) error { return named(what, n, err, driver.ErrUnknown) }
+
+// named says by which of the contract's errors a request failed, and of one that was
+// denied which right is missing. Nomad answers most faults with status 500 and a text, a
+// stale index too; lost is what an answer that never came means.
+func named(what string, n needed, err, lost error) error {
 	if err == nil {
 		return nil
 	}
@@ -33,6 +70,9 @@ func named(what string, err, lost error) error {
 		kind = answered(answer.StatusCode(), answer.Body())
 	case refused(err):
 		kind = driver.ErrTransient
+	}
+	if errors.Is(kind, driver.ErrDenied) {
+		return fmt.Errorf("%s: %w: %s: %w", what, kind, n.right.lacks(n.namespace), err)
 	}
 	return fmt.Errorf("%s: %w: %w", what, kind, err)
 }

@@ -53,8 +53,15 @@ type listed struct {
 
 // seen is whether a registration carries a stanza.
 type seen struct {
-	index  uint64 // of the registration
-	stanza bool
+	index     uint64 // of the registration
+	submitted int64  // time of the registration in nanoseconds: indexes of a cluster that is set up anew come again
+	stanza    bool
+	again     time.Time // nobody may read it: when to ask again; zero: it was read
+}
+
+// of tells whether it is about the registration that a list shows.
+func (s seen) of(stub *api.JobListStub) bool {
+	return s.index == stub.JobModifyIndex && s.submitted == stub.SubmitTime && (s.again.IsZero() || time.Now().Before(s.again))
 }
 
 const (
@@ -75,9 +82,9 @@ func (e *eyes) list(ctx context.Context, namespace string, index uint64) ([]list
 	}
 	stubs, qm, err := e.d.c.api.Jobs().ListOptions(&api.JobListOptions{Fields: &api.JobListFields{Meta: true}}, q)
 	if err != nil {
-		return nil, meta{}, asked("jobs of "+namespace, err)
+		return nil, meta{}, asked("jobs of "+namespace, listJobs.in(namespace), err)
 	}
-	if err := e.learn(ctx, stubs); err != nil {
+	if err := e.learn(ctx, namespace, stubs); err != nil {
 		return nil, meta{}, err
 	}
 	var out []listed
@@ -114,8 +121,9 @@ type meta struct {
 	jobs  int
 }
 
-// learn reads each registration once, to know whether it carries a stanza.
-func (e *eyes) learn(ctx context.Context, stubs []*api.JobListStub) error {
+// learn reads each registration once, to know whether it carries a stanza. One that the
+// token may not read hides no other.
+func (e *eyes) learn(ctx context.Context, namespace string, stubs []*api.JobListStub) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(readers)
 	there := make(map[driver.JobID]struct{}, len(stubs))
@@ -123,11 +131,12 @@ func (e *eyes) learn(ctx context.Context, stubs []*api.JobListStub) error {
 		w := where{s.Namespace, s.ID}
 		id := w.jobID()
 		there[id] = struct{}{}
-		if known, ok := e.d.stanza(id); ok && known.index == s.JobModifyIndex {
+		if known, ok := e.d.stanza(id); ok && known.of(s) {
 			continue
 		}
-		if s.Meta["tuning"] != "" {
-			e.d.learned(id, seen{s.JobModifyIndex, true})
+		now := seen{index: s.JobModifyIndex, submitted: s.SubmitTime, stanza: s.Meta["tuning"] != ""}
+		if now.stanza {
+			e.d.learned(id, now)
 			continue
 		}
 		g.Go(func() error {
@@ -135,19 +144,23 @@ func (e *eyes) learn(ctx context.Context, stubs []*api.JobListStub) error {
 			if errors.Is(err, driver.ErrNotFound) {
 				return nil
 			}
+			if errors.Is(err, driver.ErrDenied) {
+				now.again = time.Now().Add(granted)
+				e.d.learned(id, now)
+				e.d.cfg.Logger.Warn("a job may not be read", "job", string(id), "error", err)
+				return nil
+			}
 			if err != nil {
 				return err
 			}
-			e.d.learned(id, seen{deref(job.JobModifyIndex), spec.Stanza(job)})
+			e.d.learned(id, seen{index: deref(job.JobModifyIndex), submitted: deref(job.SubmitTime), stanza: spec.Stanza(job)})
 			return nil
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	if len(stubs) > 0 {
-		e.d.unlearn(stubs[0].Namespace, there)
-	}
+	e.d.unlearn(namespace, there)
 	return nil
 }
 
@@ -272,6 +285,7 @@ func (e *eyes) keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			e.d.keepLearned(ctx)
 			ids = e.d.unfinished(func(r brief) bool { return !r.ended })
 		case <-held.C:
 			ids = e.d.unfinished(func(r brief) bool { return r.changing || !r.ended && r.waits && time.Since(r.until) > ahead })

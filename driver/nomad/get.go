@@ -106,7 +106,9 @@ func (d *Driver) get(ctx context.Context, id driver.JobID) (*facts, driver.Job, 
 	if f.rec == nil {
 		return f, d.look(f), nil
 	}
-	if acted, err := d.settle(ctx, f); err != nil {
+	if acted, err := d.settle(ctx, f); errors.Is(err, ErrNotLeading) {
+		d.cfg.Logger.Debug("what is to be done is the leader's to do", "job", string(id), "error", err)
+	} else if err != nil {
 		d.cfg.Logger.Warn("what is the driver's own to do is not done yet", "job", string(id), "error", err)
 	} else if acted {
 		d.acted(id)
@@ -122,26 +124,45 @@ func (d *Driver) get(ctx context.Context, id driver.JobID) (*facts, driver.Job, 
 		f.rec.Last = nil
 	}
 	if f.rec.Own != nil {
-		if err := d.save(ctx, f.rec); err != nil {
+		if err := d.save(ctx, f.rec); err != nil && !errors.Is(err, ErrNotLeading) {
 			return nil, driver.Job{}, err
 		}
 	}
 	return f, job, nil
 }
 
+// all are the jobs of all namespaces. One that the token may not list hides no other.
+func (d *Driver) all(list func(namespace string) ([]listed, error)) ([]listed, error) {
+	var out []listed
+	var denied []error
+	for _, ns := range d.ns {
+		some, err := list(ns)
+		switch {
+		case errors.Is(err, driver.ErrDenied):
+			denied = append(denied, err)
+		case err != nil:
+			return nil, err
+		}
+		out = append(out, some...)
+	}
+	if len(denied) == len(d.ns) {
+		return nil, errors.Join(denied...)
+	}
+	return out, nil
+}
+
 // List returns the jobs that carry a stanza and those that were made or changed here,
 // oldest first.
 func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
-	var found []listed
-	for _, ns := range d.ns {
-		some, ok := d.eyes.now(ns)
-		if !ok {
-			var err error
-			if some, _, err = d.eyes.list(ctx, ns, 0); err != nil {
-				return nil, fmt.Errorf("list: %w", err)
-			}
+	found, err := d.all(func(ns string) ([]listed, error) {
+		if some, ok := d.eyes.now(ns); ok {
+			return some, nil
 		}
-		found = append(found, some...)
+		some, _, err := d.eyes.list(ctx, ns, 0)
+		return some, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list: %w", err)
 	}
 	slices.SortStableFunc(found, func(a, b listed) int { return cmp.Compare(a.created, b.created) })
 	var out []driver.Job
@@ -154,7 +175,7 @@ func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
 		case err != nil:
 			// One bad job never hides the others.
 			d.cfg.Logger.Warn("a job cannot be read", "job", string(l.id), "error", err)
-			if errors.Is(err, driver.ErrTransient) || errors.Is(err, driver.ErrDenied) {
+			if errors.Is(err, driver.ErrTransient) {
 				return nil, err
 			}
 		default:

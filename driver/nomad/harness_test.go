@@ -104,6 +104,11 @@ func (b *bench) cleanUp(t *testing.T) {
 	if err := b.d.Close(); err != nil {
 		t.Error(err)
 	}
+	b.deregister(t)
+}
+
+func (b *bench) deregister(t *testing.T) {
+	t.Helper()
 	q := &api.QueryOptions{Namespace: b.ns}
 	jobs, _, err := b.client.Jobs().List(q)
 	if err != nil {

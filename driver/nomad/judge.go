@@ -55,6 +55,9 @@ func (d *Driver) judge(ctx context.Context, f *facts, in driver.Intent) error {
 	if why := spec.ObservedOnly(f.own); why != "" {
 		return fmt.Errorf("%s: %w", why, driver.ErrUnsupported)
 	}
+	if f.unknown != "" {
+		return fmt.Errorf("Nomad keeps a setting of it that this version of Pitchpipe does not know, and that a change would drop: %s: %w", f.unknown, driver.ErrUnsupported) //nolint:staticcheck // a name
+	}
 	if f.foreign {
 		return fmt.Errorf("it was changed by a controller whose journal is not here: register it anew to have it changed: %w", driver.ErrUnsupported)
 	}
@@ -63,7 +66,7 @@ func (d *Driver) judge(ctx context.Context, f *facts, in driver.Intent) error {
 		return err
 	}
 	if in.Change.TimeLimit > 0 {
-		if err := d.knowsLimits(ctx); err != nil {
+		if err := d.knowsLimits(ctx, f.at.namespace); err != nil {
 			return err
 		}
 	}
@@ -73,12 +76,16 @@ func (d *Driver) judge(ctx context.Context, f *facts, in driver.Intent) error {
 		}
 	}
 	if d.queued(f) {
-		return d.c.validate(ctx, f.at, job)
+		_, err := d.c.validate(ctx, f.at, job)
+		return err
 	}
 	if err := checkpoint(in.Checkpoint); err != nil {
 		return err
 	}
-	return d.room(ctx, f, job)
+	if err := d.room(ctx, f, job); err != nil {
+		return err
+	}
+	return d.mayRegister(ctx, f.at.namespace)
 }
 
 // room refuses what could not be placed now: Nomad would keep it for the moment when
@@ -138,15 +145,15 @@ const limited = `job "limit" {
 }`
 
 // knowsLimits refuses a time limit where Nomad knows none.
-func (d *Driver) knowsLimits(ctx context.Context) error {
+func (d *Driver) knowsLimits(ctx context.Context, namespace string) error {
 	d.mu.Lock()
 	known := d.limits
 	d.mu.Unlock()
 	if known == nil {
 		in := &api.JobsParseRequest{JobHCL: limited, Canonicalize: true}
 		job := &api.Job{}
-		_, err := d.c.api.Raw().Write("/v1/jobs/parse", in, job, order(ctx, d.own))
-		if err = asked("whether Nomad knows time limits", err); err != nil && !errors.Is(err, driver.ErrInvalid) {
+		_, err := d.c.api.Raw().Write("/v1/jobs/parse", in, job, order(ctx, namespace))
+		if err = asked("whether Nomad knows time limits", parseJob.in(namespace), err); err != nil && !errors.Is(err, driver.ErrInvalid) {
 			return err
 		}
 		yes := err == nil && len(job.TaskGroups) == 1 && job.TaskGroups[0].MaxRunDuration != nil

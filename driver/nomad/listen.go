@@ -220,7 +220,7 @@ func (f *follower) stream(follow bool) (io.ReadCloser, error) {
 		v.Set("limit", strconv.Itoa(1<<20))
 	}
 	in, err := f.d.c.api.Raw().Response("/v1/client/fs/"+kind+"/"+url.PathEscape(f.alloc)+"?"+v.Encode(), query(f.ctx, f.at.namespace))
-	if err = asked("output of "+f.alloc, err); err != nil {
+	if err = asked("output of "+f.alloc, readFS.in(f.at.namespace), err); err != nil {
 		if absent(err) {
 			return nil, fmt.Errorf("%w: %w", driver.ErrNotFound, err)
 		}

@@ -83,7 +83,7 @@ func (d *Driver) output(ctx context.Context, at where, alloc, task string, offse
 	}
 	out, err := d.c.api.Raw().Response("/v1/client/fs/logs/"+url.PathEscape(alloc)+"?"+v.Encode(), query(ctx, at.namespace))
 	if err != nil {
-		if err = asked("output of "+alloc, err); absent(err) {
+		if err = asked("output of "+alloc, readFS.in(at.namespace), err); absent(err) {
 			return io.NopCloser(strings.NewReader("")), nil
 		}
 		return nil, err
@@ -96,7 +96,7 @@ func (d *Driver) outputSize(ctx context.Context, at where, alloc, task string) (
 	var files []*api.AllocFileInfo
 	path := "/v1/client/fs/ls/" + url.PathEscape(alloc) + "?" + url.Values{"path": {"alloc/logs"}}.Encode()
 	if _, err := d.c.api.Raw().Query(path, &files, query(ctx, at.namespace)); err != nil {
-		if err = asked("output of "+alloc, err); absent(err) {
+		if err = asked("output of "+alloc, readFS.in(at.namespace), err); absent(err) {
 			return 0, nil
 		}
 		return 0, err

@@ -2,10 +2,11 @@ package nomad
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 
 	"github.com/hashicorp/nomad/api"
@@ -37,9 +38,9 @@ func parse(ctx context.Context, client *api.Client, namespace string, s driver.S
 		return nil, nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
 	}
 	in := &api.JobsParseRequest{JobHCL: string(carried.Source), Variables: nomadhcl.VariableFile(s.Filename, s.Source, s.Variables)}
-	job := &api.Job{}
-	if _, err := client.Raw().Write("/v1/jobs/parse", in, job, order(ctx, namespace)); err != nil {
-		err = asked(s.Filename, err)
+	var data json.RawMessage
+	if _, err := client.Raw().Write("/v1/jobs/parse", in, &data, order(ctx, namespace)); err != nil {
+		err = asked(s.Filename, parseJob.in(cmp.Or(namespace, api.DefaultNamespace)), err)
 		if errors.Is(err, driver.ErrInvalid) {
 			if faults := carried.Faults(err.Error()); len(faults) > 0 {
 				err = fmt.Errorf("%w: %w", driver.ErrInvalid, faults)
@@ -47,17 +48,24 @@ func parse(ctx context.Context, client *api.Client, namespace string, s driver.S
 		}
 		return nil, nil, err
 	}
+	job, unknown, err := spec.Read(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	if unknown != "" {
+		return nil, nil, fmt.Errorf("%s: this version of Pitchpipe does not know %s, which Nomad does, and would lose it: %w", s.Filename, unknown, driver.ErrInvalid)
+	}
 	return job, &api.JobSubmission{Source: string(s.Source), Format: "hcl2", VariableFlags: maps.Clone(s.Variables)}, nil
 }
 
 // once gives the job its completion marker, and Nomad's defaults.
-func once(job *api.Job, run string, log *slog.Logger) error {
+func once(job *api.Job, run string, warn func(string)) error {
 	warnings, err := mark.Add(job, run)
 	if err != nil {
 		return err
 	}
 	for _, w := range warnings {
-		log.Warn("completion marker", "job", deref(job.ID), "warning", w)
+		warn(w)
 	}
 	job.Canonicalize()
 	return nil

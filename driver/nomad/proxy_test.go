@@ -20,17 +20,21 @@ type proxy struct {
 	mu     sync.Mutex
 	before func(*http.Request)                        // called with each request
 	cut    func(r *http.Request) (before, after bool) // the request or its answer is lost
+	answer func(r *http.Response) error               // changes an answer
 	asked  []string                                   // METHOD PATH of what may change something
 }
 
+// question tells whether the request asks for the right to register, and changes nothing.
+func question(r *http.Request) bool { return r.URL.Path == "/v1/job/pitchpipe-may-register" }
+
 // call is a request that changes something: a registration, a stop, a signal.
 func call(r *http.Request) bool {
-	return r.Method != http.MethodGet && !strings.HasSuffix(r.URL.Path, "/plan") && !strings.HasPrefix(r.URL.Path, "/v1/validate") && r.URL.Path != "/v1/jobs/parse"
+	return !question(r) && r.Method != http.MethodGet && !strings.HasSuffix(r.URL.Path, "/plan") && !strings.HasPrefix(r.URL.Path, "/v1/validate") && r.URL.Path != "/v1/jobs/parse"
 }
 
 // registers tells whether the request registers a job.
 func registers(r *http.Request) bool {
-	return r.Method != http.MethodGet && (r.URL.Path == "/v1/jobs" || strings.HasPrefix(r.URL.Path, "/v1/job/") && !strings.HasSuffix(r.URL.Path, "/plan")) && r.Method != http.MethodDelete
+	return !question(r) && r.Method != http.MethodGet && (r.URL.Path == "/v1/jobs" || strings.HasPrefix(r.URL.Path, "/v1/job/") && !strings.HasSuffix(r.URL.Path, "/plan")) && r.Method != http.MethodDelete
 }
 
 // client is one that goes through the proxy to the agent of another.
@@ -42,6 +46,15 @@ func (p *proxy) client(t *testing.T, to *api.Client) *api.Client {
 	}
 	forward := httputil.NewSingleHostReverseProxy(target)
 	forward.FlushInterval = -1
+	forward.ModifyResponse = func(r *http.Response) error {
+		p.mu.Lock()
+		answer := p.answer
+		p.mu.Unlock()
+		if answer == nil {
+			return nil
+		}
+		return answer(r)
+	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		before, cut := p.before, p.cut

@@ -16,15 +16,17 @@ import (
 
 // facts are what was read of one job in one call.
 type facts struct {
-	id     driver.JobID
-	at     where    // of the job that runs: for a held one that has begun, its child
-	job    *api.Job // as it is registered
-	parent *api.Job // of a held job that has not begun: the same as job
-	allocs []*api.AllocationListStub
-	rec    *record // nil: there is none
+	id      driver.JobID
+	at      where    // of the job that runs: for a held one that has begun, its child
+	job     *api.Job // as it is registered
+	unknown string   // what of it is not known here
+	parent  *api.Job // of a held job that has not begun: the same as job
+	allocs  []*api.AllocationListStub
+	rec     *record // nil: there is none
 
 	own     *api.Job   // what its owner wrote
 	mark    *spec.Mark // of the present version, where it was registered here
+	kept    bool       // its owner registered it, and had Nomad keep the resources of a change
 	foreign bool       // it was changed by one whose journal is not here
 	first   uint64     // version with which its owner last ran it anew
 	task    string     // the main task's name
@@ -83,7 +85,7 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	job, err := d.c.job(ctx, at)
+	job, unknown, err := d.c.whole(ctx, at)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +97,7 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
 		d.cfg.Logger.Info("another job has the id", "job", string(id))
 		rec = &record{Job: id, Closed: rec.Closed, saved: rec.saved}
 	}
-	f := &facts{id: id, at: at, job: job, rec: rec}
+	f := &facts{id: id, at: at, job: job, unknown: unknown, rec: rec}
 	if rec != nil && rec.Held {
 		if err := d.begun(ctx, f); err != nil {
 			return nil, err
@@ -131,47 +133,55 @@ func (d *Driver) begun(ctx context.Context, f *facts) error {
 	}
 	if f.rec.Child == "" {
 		f.rec.Child, f.rec.Ours = children[0].ID, nil // its versions begin anew
-		if err := d.save(ctx, f.rec); err != nil {
+		if err := d.save(ctx, f.rec); err != nil && !errors.Is(err, ErrNotLeading) {
 			return err
 		}
 	}
 	if !f.stopped() {
-		if err := d.c.stop(ctx, f.at); err != nil {
+		if err := d.c.stop(ctx, f.at); err != nil && !errors.Is(err, ErrNotLeading) {
 			return err
 		}
 	}
 	for _, c := range children {
 		if c.ID != f.rec.Child && !c.Stop {
 			d.cfg.Logger.Warn("a second start of one job is stopped", "job", string(f.id), "child", c.ID)
-			if err := d.c.stop(ctx, where{f.at.namespace, c.ID}); err != nil {
+			if err := d.c.stop(ctx, where{f.at.namespace, c.ID}); err != nil && !errors.Is(err, ErrNotLeading) {
 				return err
 			}
 		}
 	}
 	f.at.id = f.rec.Child
-	job, err := d.c.job(ctx, f.at)
+	f.job, f.unknown, err = d.c.whole(ctx, f.at)
 	if err != nil {
 		return err
 	}
-	f.job = job
 	return nil
 }
 
 // understand tells whose the present version is.
 func (d *Driver) understand(f *facts) error {
+	if _, t := spec.Main(f.job); t != nil {
+		f.task = t.Name
+	}
 	m, marked := spec.Marked(f.job)
 	owner, err := spec.Owner(f.job)
 	if err != nil {
 		return err
 	}
 	r := f.rec
-	if r != nil && r.Own != nil && marked && r.ours(f, m) {
+	switch {
+	case r != nil && r.Own != nil && marked && r.ours(f, m):
 		f.mark, f.own = &m, r.Own
-	} else {
+	case r != nil && r.Own != nil && marked && f.stopped() && r.wrote(m):
+		f.own = r.Own // a stop is a version too, and says nothing of what its owner wants
+	default:
 		if r != nil && r.Own != nil && r.Index == 0 && !marked && f.version() == 0 {
 			// What was registered here, as Nomad writes it out.
 			owner.Periodic, owner.Name = r.Own.Periodic, r.Own.Name
 			r.Own = owner
+		}
+		if r != nil && r.Own != nil && !marked && r.preserved(f, owner) {
+			return nil
 		}
 		f.own, f.foreign = owner, marked && (r == nil || r.Own == nil)
 		if r != nil && r.Own != nil && (f.parent == nil && !r.Held || !spec.Same(owner, r.Own)) {
@@ -185,10 +195,41 @@ func (d *Driver) understand(f *facts) error {
 			f.own = r.Own
 		}
 	}
-	if _, t := spec.Main(f.job); t != nil {
-		f.task = t.Name
-	}
 	return nil
+}
+
+// preserved tells whether the present version is its owner's own file with the resources
+// of the last change: he registered it again and had Nomad preserve them. They are still
+// ours to take back.
+func (r *record) preserved(f *facts, owner *api.Job) bool {
+	v := f.version()
+	last, ok := r.Ours[v]
+	for before := v; !ok && before > 0; {
+		before--
+		last, ok = r.Ours[before]
+	}
+	kept := driver.Change{Cores: last.Change.Cores, MemoryBytes: last.Change.MemoryBytes}
+	if !ok || kept.Empty() || spec.Same(owner, r.Own) {
+		return false
+	}
+	m := spec.Mark{Cause: driver.CauseSubmitted, Change: kept}
+	as, err := spec.Apply(r.Own, m)
+	if err != nil || !spec.Same(owner, as) {
+		return false
+	}
+	r.Ours[v], r.Expect = m, nil
+	f.mark, f.own, f.kept = &m, r.Own, true
+	return true
+}
+
+// wrote tells whether a mark is one of a registration from here.
+func (r *record) wrote(m spec.Mark) bool {
+	for _, known := range r.Ours {
+		if known.Is(m) {
+			return true
+		}
+	}
+	return r.Expect != nil && r.Expect.Mark.Is(m)
 }
 
 // ours tells whether the present version was registered here, and notes it.

@@ -19,7 +19,7 @@ func (d *Driver) begin(f *facts) {
 		first = r.First
 	}
 	// What was asked to leave by an intent in progress has not ended.
-	owners := f.mark == nil && !f.foreign && f.parent == nil && (r == nil || !r.Held && r.Moving == nil)
+	owners := (f.mark == nil || f.kept) && !f.foreign && f.parent == nil && (r == nil || !r.Held && r.Moving == nil)
 	if v := f.version(); owners && v != first && !f.stopped() && ended(f.allocs, v, deref(f.job.JobModifyIndex)) {
 		first = v
 		if r != nil && r.Own != nil {

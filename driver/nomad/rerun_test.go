@@ -7,6 +7,7 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/drivertest"
+	"pitchpipe/driver/nomad/view"
 )
 
 // ranAgain: an owner's registration after the end of his job is a new job under the same
@@ -50,5 +51,53 @@ func ranAgain(t *testing.T, s *story) {
 	}
 	if again := s.get(t, id); len(again.Attempts) != 1 || again.Submitted != fourth.Submitted {
 		t.Errorf("asked again: %+v", again)
+	}
+}
+
+// stoppedStays: Nomad makes a version of a stop, in which the change stands like in the
+// one before. It isn't one that the owner wrote.
+func stoppedStays(t *testing.T, s *story) {
+	id := s.register(t, mover(2000), nil)
+	s.epochs(t, id, 1)
+	job := s.wait(t, id, "it runs", running)
+	in := s.intent(job, "changed", driver.Change{Env: map[string]string{"BATCH_SIZE": "2"}})
+	if step := s.drive(t, in); step.Kind != driver.StepStarted {
+		t.Fatalf("step %+v, want %s", step, driver.StepStarted)
+	}
+	s.wait(t, id, "the second attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == 2 })
+	if _, _, err := s.clean.Jobs().Deregister(*s.nomadJob(t, id).ID, false, s.write()); err != nil {
+		t.Fatal(err)
+	}
+	got := s.wait(t, id, "it ends", ended)
+	if got.State != driver.Cancelled || got.Fingerprint != job.Fingerprint || len(got.Attempts) != 2 || got.Attempts[1].Change.Env["BATCH_SIZE"] != "2" {
+		t.Errorf("%s, its owner's file another: %v, after %+v", got.State, got.Fingerprint != job.Fingerprint, got.Attempts)
+	}
+}
+
+// lateStays: the status with which a job left is not that with which it ended where its
+// restart policy was sooner than the change.
+func lateStays(t *testing.T, s *story) {
+	id := s.register(t, mover(15), func(file string) string {
+		return strings.Replace(file, "attempts = 0\n      mode     = \"fail\"", "attempts = 5\n      interval = \"1h\"\n      delay    = \"1s\"\n      mode     = \"fail\"", 1)
+	})
+	s.epochs(t, id, 1)
+	job := s.wait(t, id, "it runs", running)
+	in := s.intent(job, "late", driver.Change{TimeLimit: time.Hour})
+	if step, err := s.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing {
+		t.Fatalf("step %+v (%v), want %s", step, err, driver.StepCheckpointing)
+	}
+	eventually(t, "it left and was started again", func() bool {
+		task := view.TaskOf(s.allocs(t, id)[0], "main")
+		return task.Runs == 2
+	})
+	if step := s.drive(t, in); step.Kind != driver.StepAbandoned {
+		t.Fatalf("step %+v, want %s", step, driver.StepAbandoned)
+	}
+	s.wait(t, id, "it ends", ended)
+	if got := s.get(t, id); got.State != driver.Succeeded || len(got.Attempts) != 1 {
+		t.Errorf("%s after %+v, want %s after one attempt", got.State, got.Attempts, driver.Succeeded)
+	}
+	if n := s.proxy.count("PUT /v1/jobs"); n != 0 || *s.nomadJob(t, id).Version != 0 {
+		t.Errorf("%d registrations, want none", n)
 	}
 }

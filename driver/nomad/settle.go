@@ -27,12 +27,12 @@ func (d *Driver) goes(f *facts) going {
 	}
 	t := view.TaskOf(a, f.task)
 	if m := r.Moving; m != nil && a.ID == m.Alloc && m.Intent.Checkpoint != nil && view.Over(a) {
-		if code, left := view.Left(a, f.task, m.Since); left && code == m.Intent.Checkpoint.Exit && code != 0 {
+		if code, left := view.Left(a, f.task, m.Since); left && code == m.Intent.Checkpoint.Exit && code != 0 && t.Exit == code {
 			return moves
 		}
 	}
 	if l := r.Late; l != nil && a.ID == l.Alloc && view.Over(a) && f.dead() && a.JobVersion == f.version() {
-		if code, left := view.Left(a, f.task, l.Since); left && code == l.Exit {
+		if code, left := view.Left(a, f.task, l.Since); left && code == l.Exit && t.Exit == code { // else it has run again since, and ended otherwise
 			return reruns
 		}
 	}
@@ -48,13 +48,13 @@ func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 	r := f.rec
 	m := &move{d: d, f: f, job: d.look(f)}
 	switch {
-	case r.Finished && !f.stopped() && f.mark != nil:
+	case r.Finished && !f.stopped() && f.mark != nil && !f.kept:
 		r.ignore(f)
 		if err := d.save(ctx, r); err != nil {
 			return false, err
 		}
 		return true, d.c.stop(ctx, f.at)
-	case r.Finished && r.Own != nil && f.mark == nil && !f.stopped():
+	case r.Finished && r.Own != nil && (f.mark == nil || f.kept) && !f.stopped():
 		r.Finished = false // its owner runs it again
 		return true, d.save(ctx, r)
 	case r.Moving != nil && f.mark != nil && f.mark.Intent == r.Moving.Intent.ID:

@@ -119,11 +119,16 @@ func (d *Driver) draft(ctx context.Context, id driver.RequestID, s driver.Spec) 
 		maps.Copy(t.Env, s.Env)
 	}
 	// Repeated it is the same run.
-	if err := once(job, digest(string(at.jobID()), 12), d.cfg.Logger); err != nil {
+	warn := func(text string) { d.cfg.Logger.Warn("a job is started", "job", string(at.jobID()), "warning", text) }
+	if err := once(job, digest(string(at.jobID()), 12), warn); err != nil {
 		return nil, where{}, err
 	}
-	if err := d.c.validate(ctx, at, job); err != nil {
+	warnings, err := d.c.validate(ctx, at, job)
+	if err != nil {
 		return nil, where{}, err
+	}
+	if warnings != "" {
+		warn(warnings)
 	}
 	if err := d.fits(ctx, job); err != nil {
 		return nil, where{}, err

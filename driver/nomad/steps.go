@@ -82,7 +82,7 @@ func (m *move) left(ctx context.Context, a *api.AllocationListStub, code int) (d
 	cp, t := m.f.rec.Moving.Intent.Checkpoint, view.TaskOf(a, m.f.task)
 	m.f.rec.Moving.Signalled = true
 	switch {
-	case cp.Exit != 0 && code == cp.Exit && (t.Waits || view.Over(a)):
+	case cp.Exit != 0 && code == cp.Exit && t.Exit == code && (t.Waits || view.Over(a)):
 		return m.change(ctx)
 	case t.Exit < 0:
 		return m.close(ctx, driver.StepAbandoned, fmt.Sprintf("it left with status %d and was started again by its restart policy before it was changed", code))
@@ -116,7 +116,7 @@ func (m *move) said(ctx context.Context) (bool, error) {
 			return false, nil
 		}
 		if err != nil {
-			return false, asked("output of "+moving.Alloc, err)
+			return false, asked("output of "+moving.Alloc, readFS.in(m.f.at.namespace), err)
 		}
 	}
 }
@@ -172,7 +172,7 @@ func (m *move) change(ctx context.Context) (driver.Step, error) {
 // version that he did not write: without one Nomad would show his under its number.
 func note(sub *api.JobSubmission, text string, m spec.Mark) *api.JobSubmission {
 	if sub == nil || sub.Source == "" || sub.Format == "json" {
-		return nil
+		return nil // in JSON there are no remarks: the version's own text
 	}
 	out := *sub
 	var b strings.Builder

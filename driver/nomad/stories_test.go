@@ -213,6 +213,8 @@ func TestStories(t *testing.T) {
 		"2.5 cores take the place of cpu":                                                                   coresForCPU,
 		"a job that was purged and registered anew is another":                                              purged,
 		"what its owner runs again after its end is a new job under the same id":                            ranAgain,
+		"a job that left too late, was started again by its policy and has finished is not run again":       lateStays,
+		"a changed job that is stopped is still what its owner wrote":                                       stoppedStays,
 		"a job that lives is not registered over":                                                           submitTwice,
 		"a signal whose answer was lost is not sent again":                                                  signalOnce,
 		"a file that the agent refuses is invalid and leaves nothing":                                       badFile,
@@ -558,11 +560,11 @@ func purged(t *testing.T, s *story) {
 
 func submitTwice(t *testing.T, s *story) {
 	spec := s.job(t, mover(200))
-	id, err := nomad.Submit(t.Context(), s.clean, spec)
+	id, err := nomad.Submit(t.Context(), s.clean, spec, nil)
 	if err != nil || id != driver.JobID("conformance@"+s.ns) {
 		t.Fatalf("Submit: %s (%v)", id, err)
 	}
-	if _, err := nomad.Submit(t.Context(), s.clean, spec); !errors.Is(err, driver.ErrConflict) {
+	if _, err := nomad.Submit(t.Context(), s.clean, spec, nil); !errors.Is(err, driver.ErrConflict) {
 		t.Errorf("Submit over a job that lives: %v, want %v", err, driver.ErrConflict)
 	}
 	if err := s.d.Stop(t.Context(), id); err != nil {
@@ -570,7 +572,7 @@ func submitTwice(t *testing.T, s *story) {
 	}
 	s.wait(t, id, "it is cancelled", func(j driver.Job) bool { return j.State == driver.Cancelled })
 	eventually(t, "it is submitted again", func() bool {
-		_, err := nomad.Submit(t.Context(), s.clean, spec)
+		_, err := nomad.Submit(t.Context(), s.clean, spec, nil)
 		return err == nil
 	})
 }

@@ -5,8 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
+	"strings"
 
 	"github.com/hashicorp/nomad/api"
 
@@ -18,8 +18,12 @@ import (
 // job file's own id and with his source as the submission. An id under which a job
 // lives is refused with driver.ErrConflict: to register over it would end what runs, or
 // run again what has ended. Spec.NotBefore is not honoured: the job begins when there is
-// room.
-func Submit(ctx context.Context, client *api.Client, s driver.Spec) (driver.JobID, error) {
+// room. Warn is told, in a sentence each, what its user should know: where the completion
+// marker does not reach, and what Nomad warns of; nil: nobody is.
+func Submit(ctx context.Context, client *api.Client, s driver.Spec, warn func(string)) (driver.JobID, error) {
+	if warn == nil {
+		warn = func(string) {}
+	}
 	job, sub, err := parse(ctx, client, "", s)
 	if err != nil {
 		return "", err
@@ -35,19 +39,23 @@ func Submit(ctx context.Context, client *api.Client, s driver.Spec) (driver.JobI
 		maps.Copy(t.Env, s.Env)
 	}
 	// A submission is a run of its own, whoever repeats it.
-	if err := once(job, rand.Text()[:12], slog.New(slog.DiscardHandler)); err != nil {
+	if err := once(job, rand.Text()[:12], warn); err != nil {
 		return "", err
 	}
 	if s.Off {
 		job.SetMeta(spec.OffMeta, "true")
 	}
-	c := cluster{client}
+	c := cluster{api: client}
 	at := where{namespace: deref(job.Namespace), id: deref(job.ID)}
 	if at.namespace == "" {
 		at.namespace = api.DefaultNamespace
 	}
-	if err := c.validate(ctx, at, job); err != nil {
+	warnings, err := c.validate(ctx, at, job)
+	if err != nil {
 		return "", err
+	}
+	if warnings != "" {
+		warn("Nomad says: " + strings.Join(strings.Fields(warnings), " "))
 	}
 	index := uint64(0)
 	switch there, err := c.job(ctx, at); {

@@ -53,15 +53,16 @@ func (e *eyes) subscribe() (s *sub, leave func()) {
 // gives next is compared with the last.
 func (d *Driver) Watch(ctx context.Context) (<-chan driver.Event, error) {
 	s, leave := d.eyes.subscribe()
-	for _, ns := range d.ns {
-		jobs, _, err := d.eyes.list(ctx, ns, 0)
-		if err != nil {
-			leave()
-			return nil, fmt.Errorf("watch: %w", err)
-		}
-		for _, l := range jobs {
-			s.add(l.id)
-		}
+	jobs, err := d.all(func(ns string) ([]listed, error) {
+		some, _, err := d.eyes.list(ctx, ns, 0)
+		return some, err
+	})
+	if err != nil {
+		leave()
+		return nil, fmt.Errorf("watch: %w", err)
+	}
+	for _, l := range jobs {
+		s.add(l.id)
 	}
 	out := make(chan driver.Event)
 	d.busy.Go(func() {

@@ -24,6 +24,11 @@ func TestASmallClusterIsMeasuredFromRegistrationToSight(t *testing.T) {
 	if a := report.Arrived; a.CPU <= 0 || a.Requests < 1 || a.Bytes < 100 || a.Over <= 0 {
 		t.Errorf("its start cost %+v", a)
 	}
+	// While nothing happens a list is waited for, and no job is asked after: fewer requests in
+	// seconds than there are jobs, however slow the machine is.
+	if q := report.Quiet; q.Requests >= int64(report.Jobs) {
+		t.Errorf("while nothing happens: %d requests in %v, of %d jobs", q.Requests, q.Over, report.Jobs)
+	}
 	if b := report.Busy; b.Over < 3*time.Second || b.Requests < 1 {
 		t.Errorf("while others register: %+v", b)
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"path/filepath"
 	"runtime"
@@ -64,6 +65,16 @@ func (p *program) clientConfig() string {
 	}
 	if n := p.opts.Cores; n > 0 && n < runtime.NumCPU() {
 		fmt.Fprintf(&limits, "  reserved {\n    cores = \"%d-%d\"\n  }\n", n, runtime.NumCPU()-1)
+	}
+	if len(p.opts.Chroot) > 0 {
+		limits.WriteString("  chroot_env {\n")
+		for _, from := range slices.Sorted(maps.Keys(p.opts.Chroot)) {
+			fmt.Fprintf(&limits, "    %q = %q\n", from, p.opts.Chroot[from])
+		}
+		limits.WriteString("  }\n")
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.opts.Volumes)) {
+		fmt.Fprintf(&limits, "  host_volume %q {\n    path = %q\n  }\n", name, p.opts.Volumes[name])
 	}
 	return p.common("client") + fmt.Sprintf(`ports {
   http = %d

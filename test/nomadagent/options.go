@@ -40,6 +40,12 @@ type Options struct {
 	EventBuffer int
 	// Oversubscribe lets memory_max count.
 	Oversubscribe bool
+	// Chroot is what a task of the driver exec of a real agent finds, by its place on the
+	// machine; none = what Nomad's default is, which is most of the machine.
+	Chroot map[string]string
+	// Volumes are folders of the machine that jobs may mount, by their names. Of a real
+	// agent alone.
+	Volumes map[string]string
 }
 
 // withDefaults decides which agent it will be.

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"pitchpipe/test/remains"
 )
 
 const (
@@ -59,7 +61,7 @@ func launchReal(ctx context.Context, o Options) (backend, error) {
 // first starts the agent on ports that are free. Another process may take one between
 // the look and the agent's own attempt.
 func (p *program) first(ctx context.Context) error {
-	if err := writeOwner(p.dir); err != nil {
+	if err := remains.Own(p.dir); err != nil {
 		return err
 	}
 	var err error

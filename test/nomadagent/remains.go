@@ -3,7 +3,6 @@ package nomadagent
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"pitchpipe/test/remains"
 )
 
 // marker is in the environment of the agent and of all that it starts, with the folder
@@ -21,84 +22,9 @@ const marker = "PITCHPIPE_NOMADAGENT"
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// owner is the process that an agent belongs to. An id is used again, an id with its
-// start time is not.
-type owner struct {
-	PID   int    `json:"pid"`
-	Start uint64 `json:"start"`
-}
-
-func writeOwner(dir string) error {
-	start, err := startTime(os.Getpid())
-	if err != nil {
-		return err
-	}
-	text, err := json.Marshal(owner{PID: os.Getpid(), Start: start})
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, "owner"), text, 0o600)
-}
-
-// stat are the fields of /proc/PID/stat from the state on.
-func stat(pid int) ([]string, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return nil, err
-	}
-	// The command may hold anything, so count from its closing bracket.
-	_, rest, ok := bytes.Cut(text[max(0, bytes.LastIndexByte(text, ')')):], []byte(") "))
-	fields := strings.Fields(string(rest))
-	if !ok || len(fields) < 20 {
-		return nil, fmt.Errorf("stat of process %d: %q", pid, text)
-	}
-	return fields, nil
-}
-
-// startTime is when a process began, in the kernel's ticks.
-func startTime(pid int) (uint64, error) {
-	fields, err := stat(pid)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseUint(fields[19], 10, 64)
-}
-
-// dead tells whether a process is gone or only waited for.
-func dead(pid int) bool {
-	fields, err := stat(pid)
-	return err != nil || fields[0] == "Z" || fields[0] == "X"
-}
-
-// orphaned tells whether nobody will ever stop the agent in the folder.
-func orphaned(dir string) bool {
-	text, err := os.ReadFile(filepath.Join(dir, "owner"))
-	var o owner
-	if err != nil || json.Unmarshal(text, &o) != nil {
-		// Somebody may be about to write it.
-		info, err := os.Stat(dir)
-		return err == nil && time.Since(info.ModTime()) > time.Minute
-	}
-	start, err := startTime(o.PID)
-	return err != nil || start != o.Start
-}
-
 // sweep clears away agents whose owners died.
 func sweep(ctx context.Context) error {
-	found, err := filepath.Glob(filepath.Join(parent, prefix+"[0-9]*"))
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, dir := range found {
-		info, err := os.Lstat(dir)
-		// Only what this user made: anybody can make such a name.
-		if err != nil || !info.IsDir() || info.Sys().(*syscall.Stat_t).Uid != uint32(os.Geteuid()) || !orphaned(dir) {
-			continue
-		}
-		errs = append(errs, remove(ctx, dir))
-	}
-	return errors.Join(errs...)
+	return remains.Sweep(filepath.Join(parent, prefix+"[0-9]*"), func(dir string) error { return remove(ctx, dir) })
 }
 
 // remove ends every process of an agent and removes its mounts, its cgroups and its
@@ -243,7 +169,7 @@ func processes(dir string, allocs []string) []int {
 	var out []int
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == os.Getpid() || !in[pid] && !marked(pid, dir) || dead(pid) {
+		if err != nil || pid == os.Getpid() || !in[pid] && !marked(pid, dir) || remains.Dead(pid) {
 			continue
 		}
 		out = append(out, pid)

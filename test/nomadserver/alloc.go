@@ -98,14 +98,15 @@ func stopAlloc(c *call) error {
 	return c.reply(out, index)
 }
 
-// running finds the runner of an allocation that the caller may touch.
-func (c *call) running(capability string) (*api.Allocation, *run, error) {
+// running finds the runner of an allocation that the caller may touch by one of the
+// capabilities.
+func (c *call) running(capabilities ...string) (*api.Allocation, *run, error) {
 	var a *api.Allocation
 	c.s.store.Read(func(t *state.Tables) { a = t.Alloc(c.name) })
 	if a == nil {
 		return nil, nil, refuse(http.StatusNotFound, "Unknown allocation %q", c.name)
 	}
-	if !c.may(a.Namespace, capability) {
+	if !c.may(a.Namespace, capabilities...) {
 		return nil, nil, denied()
 	}
 	r := c.s.node.run(a.ID)

@@ -140,7 +140,7 @@ func (q logQuery) send(w io.Writer, f api.StreamFrame) error {
 func (c *call) logQuery() (logQuery, error) {
 	q := logQuery{follow: c.truth("follow"), plain: c.truth("plain")}
 	task, stream := c.query("task"), c.query("type")
-	a, r, err := c.running("read-logs")
+	a, r, err := c.running("read-logs", "read-fs")
 	if err != nil {
 		return q, err
 	}

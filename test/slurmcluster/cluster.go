@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"pitchpipe/test/remains"
 )
 
 const (
@@ -92,7 +94,7 @@ func nodeNames(dir string, n int) []string {
 
 // up does the bring-up in the order in which the daemons need each other.
 func (c *Cluster) up(ctx context.Context) (err error) {
-	if err := writeOwner(c.dir); err != nil {
+	if err := remains.Own(c.dir); err != nil {
 		return err
 	}
 	if err := os.Chmod(c.dir, 0o755); err != nil {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"pitchpipe/test/remains"
 	"pitchpipe/test/slurmcluster"
 )
 
@@ -270,18 +271,13 @@ func TestStopLeavesNothingWhileJobsRunAndAfterFaults(t *testing.T) {
 			}
 			gone(t, c.Dir(), c.Nodes())
 			await(t, "the job's process", func() error {
-				if err := syscall.Kill(pid, 0); err == nil && !zombie(pid) {
+				if err := syscall.Kill(pid, 0); err == nil && !remains.Dead(pid) {
 					return fmt.Errorf("process %d lives", pid)
 				}
 				return nil
 			})
 		})
 	}
-}
-
-func zombie(pid int) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	return err != nil || strings.Contains(string(text), "State:\tZ")
 }
 
 func TestAClusterWhoseOwnerWasKilledIsClearedAwayByTheNext(t *testing.T) {

@@ -3,7 +3,6 @@ package slurmcluster
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,75 +13,19 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"pitchpipe/test/remains"
 )
 
 // marker is in the environment of the daemons, with the folder as its value. Slurm
 // does not hand it on to jobs, and a person who uses the cluster does not have it.
 const marker = "PITCHPIPE_SLURMCLUSTER"
 
-// owner is the process that a cluster belongs to. An id is used again, an id with its
-// start time is not.
-type owner struct {
-	PID   int    `json:"pid"`
-	Start uint64 `json:"start"`
-}
-
-func writeOwner(dir string) error {
-	start, err := startTime(os.Getpid())
-	if err != nil {
-		return err
-	}
-	text, err := json.Marshal(owner{PID: os.Getpid(), Start: start})
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, "owner"), text, 0o600)
-}
-
-// startTime is when a process began, in the kernel's ticks.
-func startTime(pid int) (uint64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	// The command may hold anything, so count from its closing bracket.
-	_, rest, ok := bytes.Cut(text[max(0, bytes.LastIndexByte(text, ')')):], []byte(") "))
-	fields := strings.Fields(string(rest))
-	if !ok || len(fields) < 20 {
-		return 0, fmt.Errorf("stat of process %d: %q", pid, text)
-	}
-	return strconv.ParseUint(fields[19], 10, 64)
-}
-
-// orphaned tells whether nobody will ever stop the cluster in the folder.
-func orphaned(dir string) bool {
-	text, err := os.ReadFile(filepath.Join(dir, "owner"))
-	var o owner
-	if err != nil || json.Unmarshal(text, &o) != nil {
-		// Somebody may be about to write it.
-		info, err := os.Stat(dir)
-		return err == nil && time.Since(info.ModTime()) > time.Minute
-	}
-	start, err := startTime(o.PID)
-	return err != nil || start != o.Start
-}
-
 // sweep clears away clusters whose owners died.
 func sweep(ctx context.Context) error {
-	found, err := filepath.Glob(filepath.Join(parent, prefix+"[0-9]*"))
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, dir := range found {
-		info, err := os.Lstat(dir)
-		// Only what this user made: anybody can make such a name.
-		if err != nil || !info.IsDir() || info.Sys().(*syscall.Stat_t).Uid != uint32(os.Geteuid()) || !orphaned(dir) {
-			continue
-		}
-		errs = append(errs, remove(ctx, dir, nodeNames(dir, 64)))
-	}
-	return errors.Join(errs...)
+	return remains.Sweep(filepath.Join(parent, prefix+"[0-9]*"), func(dir string) error {
+		return remove(ctx, dir, nodeNames(dir, 64))
+	})
 }
 
 // remove ends every process of a cluster and removes its cgroups and its folder.
@@ -157,7 +100,7 @@ func belongs(pid int, dir string, nodes []string) bool {
 		// A step that somebody waits for has an srun that may outlive the cluster.
 		waits := name == "SLURM_CONF" && strings.HasPrefix(value, dir+"/") && command(proc) == "srun"
 		if waits || name == marker && value == dir || name == "SLURMD_NODENAME" && slices.Contains(nodes, value) {
-			return !zombie(pid)
+			return !remains.Dead(pid)
 		}
 	}
 	groups, err := os.ReadFile(proc + "cgroup")
@@ -167,7 +110,7 @@ func belongs(pid int, dir string, nodes []string) bool {
 	for line := range strings.Lines(string(groups)) {
 		for part := range strings.SplitSeq(strings.TrimSpace(line), "/") {
 			if node, ok := strings.CutPrefix(part, "slurm_"); ok && slices.Contains(nodes, node) {
-				return !zombie(pid)
+				return !remains.Dead(pid)
 			}
 		}
 	}
@@ -191,16 +134,6 @@ func command(proc string) string {
 		return ""
 	}
 	return strings.TrimSpace(string(comm))
-}
-
-// zombie tells whether a process is dead and only waited for.
-func zombie(pid int) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return true
-	}
-	i := bytes.LastIndexByte(text, ')')
-	return i >= 0 && i+2 < len(text) && (text[i+2] == 'Z' || text[i+2] == 'X')
 }
 
 // cgroups are the directories that slurmd made for the nodes.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +22,14 @@ var ErrUnknown = errors.New("caller unknown: not a Unix socket")
 type Peer struct {
 	UID  uint32
 	Name string
+	also string // owners whose jobs are his too, with a comma behind each
+}
+
+// With is the same caller, to whom the jobs of another owner belong too. An owner's name
+// has no comma.
+func (p Peer) With(owner string) Peer {
+	p.also += owner + ","
+	return p
 }
 
 type key struct{}
@@ -30,7 +39,9 @@ type key struct{}
 func (p Peer) Privileged() bool { return p.UID == 0 || int(p.UID) == os.Geteuid() }
 
 // May tells whether the caller may see and stop jobs of this owner.
-func (p Peer) May(owner string) bool { return p.Privileged() || p.Name == owner }
+func (p Peer) May(owner string) bool {
+	return p.Privileged() || p.Name == owner || owner != "" && slices.Contains(strings.Split(p.also, ","), owner)
+}
 
 // ConnContext is for http.Server: it puts the peer into each request's context.
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {

@@ -30,6 +30,9 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"a user sees his own", peer.Peer{UID: other, Name: "alice"}, "alice", false, true},
 		{"a user does not see another's", peer.Peer{UID: other, Name: "bob"}, "alice", false, false},
 		{"the name alone makes nobody root", peer.Peer{UID: other, Name: "root"}, "alice", false, false},
+		{"a user sees those of a namespace that was given to him", peer.Peer{UID: other, Name: "bob"}.With("x").With("team"), "team", false, true},
+		{"and nobody's job is not his for that", peer.Peer{UID: other, Name: "bob"}.With("team"), "", false, false},
+		{"and of no other", peer.Peer{UID: other, Name: "bob"}.With("x").With("team"), "alice", false, false},
 		{"a job without an owner is nobody's", peer.Peer{UID: other, Name: "bob"}, "", false, false},
 	} {
 		if got := c.peer.Privileged(); got != c.privileged {

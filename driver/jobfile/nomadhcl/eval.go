@@ -88,9 +88,15 @@ func (p *parser) literally(e hclsyntax.Expression) hclsyntax.Expression {
 
 // eval computes an expression; on failure the fault is recorded.
 func (p *parser) eval(e hclsyntax.Expression) (cty.Value, bool) {
+	if !p.bounded(e) {
+		return cty.NilVal, false
+	}
 	v, diags := e.Value(p.scope)
 	if diags.HasErrors() {
 		p.diagnose(diags)
+		return cty.NilVal, false
+	}
+	if !p.fits(e, v) {
 		return cty.NilVal, false
 	}
 	v, _ = v.UnmarkDeep()

@@ -229,8 +229,11 @@ func element(v cty.Value, name string) cty.Value {
 
 // try computes what the file alone determines.
 func (p *parser) try(e hclsyntax.Expression) (cty.Value, bool) {
+	if !p.bounded(e) {
+		return cty.NilVal, false
+	}
 	v, diags := e.Value(p.scope)
-	if diags.HasErrors() {
+	if diags.HasErrors() || !p.fits(e, v) {
 		return cty.NilVal, false
 	}
 	v, _ = v.UnmarkDeep()

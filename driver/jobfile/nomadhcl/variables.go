@@ -23,6 +23,9 @@ func (p *parser) variables(blocks []*hclsyntax.Block) {
 	if p.lenient {
 		maps.Copy(p.scope.Functions, moreFunctions())
 	}
+	for name, f := range p.scope.Functions {
+		p.scope.Functions[name] = limited(name, f)
+	}
 	values, first := map[string]cty.Value{}, map[string]jobfile.Pos{}
 	for _, b := range blocks {
 		at := p.pos(b.TypeRange)
@@ -133,7 +136,7 @@ func (p *parser) given(text string, want cty.Type) cty.Value {
 		return cty.StringVal(text)
 	}
 	e, diags := hclsyntax.ParseExpression([]byte(text), p.filename, hcl.InitialPos)
-	if diags.HasErrors() {
+	if diags.HasErrors() || !p.bounded(e) {
 		return cty.StringVal(text)
 	}
 	if v, diags := e.Value(nil); !diags.HasErrors() {

@@ -2,6 +2,7 @@ package facts_test
 
 import (
 	"errors"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -18,6 +19,8 @@ func TestRights(t *testing.T) {
 		{"what the smallest policy leaves out is refused", leftOut},
 		{"deregister-job and alloc-lifecycle let it stop what should not run", mayStop},
 		{"submit-job stands for registering, planning and reverting", submitJob},
+		{"read-fs reads the output of a task too", readsOutput},
+		{"a registration over a version that a job does not have tells of the right to register, and makes nothing", tellsOfTheRight},
 	})
 }
 
@@ -172,4 +175,30 @@ func submitJob(t *testing.T, c cluster) {
 	allowed(t, "reverting", err)
 	_, _, err = old.Jobs().Deregister(c.id, false, nil)
 	allowed(t, "stopping", err)
+}
+
+func readsOutput(t *testing.T, c cluster) {
+	c.register(t, c.job(lasting))
+	a := c.awaitAllocs(t, "running")[0]
+	path := "/v1/client/fs/logs/" + a.ID + "?task=t&type=stdout"
+	if code := c.as(t, `namespace "default" { capabilities = ["read-fs"] }`).get(t, path).StatusCode; code != http.StatusOK {
+		t.Errorf("with read-fs: %d", code)
+	}
+	if code := c.as(t, `namespace "default" { capabilities = ["read-job"] }`).get(t, path).StatusCode; code < 400 { // the node says it as 500
+		t.Errorf("without: %d", code)
+	}
+}
+
+func tellsOfTheRight(t *testing.T, c cluster) {
+	ask := func(rules string) error {
+		_, _, err := c.as(t, rules).Jobs().EnforceRegister(c.job(lasting), math.MaxInt64, nil)
+		return err
+	}
+	forbidden(t, "without register-job", ask(`namespace "default" { capabilities = ["read-job", "plan-job"] }`))
+	for _, right := range []string{"register-job", "submit-job"} {
+		refused(t, ask(`namespace "default" { capabilities = ["`+right+`"] }`), http.StatusInternalServerError, "Enforcing job modify index")
+	}
+	if _, _, err := c.Jobs().Info(c.id, nil); err == nil {
+		t.Error("a job was made")
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	nomadapi "github.com/hashicorp/nomad/api"
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/daemon"
@@ -47,7 +48,8 @@ func (a *app) controller() *cobra.Command {
 				return err
 			}
 			defer exporters.Close()
-			seat, err := daemon.OpenSeat(cmd.Context(), a.cfg.Store, a.logger().With("service", "store"))
+			storeLog := a.logger().With("service", "store")
+			seat, err := daemon.OpenSeat(cmd.Context(), a.cfg.Store, func() (*nomadapi.Client, error) { return a.nomadStore(storeLog) }, storeLog)
 			if err != nil {
 				return fmt.Errorf("%w configuration: %w", errInvalid, err)
 			}

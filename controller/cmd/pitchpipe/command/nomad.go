@@ -71,7 +71,7 @@ func (a *app) submitToNomad(ctx context.Context, _ *jobfile.Job, s driver.Spec) 
 		return "", err
 	}
 	defer client.Close()
-	return nomad.Submit(ctx, client, s)
+	return nomad.Submit(ctx, client, s, func(text string) { fmt.Fprintf(a.Stderr, "pitchpipe: %s: %s\n", s.Filename, text) })
 }
 
 // nomadClient is a client with the rights of the controller. Its token is, in this
@@ -79,12 +79,24 @@ func (a *app) submitToNomad(ctx context.Context, _ *jobfile.Job, s driver.Spec) 
 // the controller is. Tokens in files are read again when they change: those of workload
 // identities are renewed.
 func (a *app) nomadClient(log *slog.Logger) (*api.Client, error) {
-	c, with := a.nomadEnvironment(), a.cfg.Nomad
+	return a.nomadClientTo(a.cfg.Nomad, "", log) // each call names its namespace
+}
+
+// nomadStore is the client of a shared store in Nomad's variables: the controller's own,
+// but for what the store is configured with.
+func (a *app) nomadStore(log *slog.Logger) (*api.Client, error) {
+	with := a.cfg.Nomad
+	with.Address, with.TokenFile = cmp.Or(a.cfg.Store.Address, with.Address), cmp.Or(a.cfg.Store.Token, with.TokenFile)
+	return a.nomadClientTo(with, cmp.Or(a.cfg.Store.Namespace, a.env("NOMAD_NAMESPACE")), log)
+}
+
+func (a *app) nomadClientTo(with config.Nomad, namespace string, log *slog.Logger) (*api.Client, error) {
+	c := a.nomadEnvironment()
 	c.Address = cmp.Or(with.Address, c.Address)
 	c.TLSConfig.CACert = cmp.Or(with.CA, c.TLSConfig.CACert)
 	c.TLSConfig.ClientCert = cmp.Or(with.Cert, c.TLSConfig.ClientCert)
 	c.TLSConfig.ClientKey = cmp.Or(with.Key, c.TLSConfig.ClientKey)
-	c.Namespace = "" // each call names its own
+	c.Namespace = namespace
 	token := &token{log: log}
 	identity := filepath.Join(a.env("NOMAD_SECRETS_DIR"), "nomad_token")
 	isIdentity := a.env("NOMAD_SECRETS_DIR") != "" && exists(identity) && (c.SecretID == "" || strings.HasPrefix(c.SecretID, "eyJ"))
@@ -213,7 +225,7 @@ func (a *app) nomadDriver(ctx context.Context, exporters *nodes.Exporters, seat 
 		return nil, err
 	}
 	return nomad.New(ctx, nomad.Config{
-		Client: client, Namespaces: a.cfg.Nomad.Namespaces, Journal: records, Parse: detect.ParseForNomad,
+		Client: client, Namespaces: a.cfg.Nomad.Namespaces, Journal: records, Parse: detect.ParseForNomad, Leads: seat.Leads,
 		Listen: listener(exporters, log), Resync: a.cfg.Nomad.Resync, Logger: log,
 	})
 }

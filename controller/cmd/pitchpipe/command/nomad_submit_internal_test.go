@@ -72,6 +72,14 @@ func TestAJobFileIsSubmittedToNomadAsItsUser(t *testing.T) {
 		if err != nil || job.ID != "train" || !strings.Contains(said.String(), "was submitted") {
 			t.Fatalf("%+v, %v\n%s", job, err, said.String())
 		}
+		if strings.Contains(said.String(), "train.nomad.hcl: ") {
+			t.Errorf("warned of nothing:\n%s", said.String())
+		}
+		// Where the completion marker does not reach its user is told.
+		alone := strings.NewReplacer(`job "train"`, `job "alone"`, `"raw_exec"`, `"exec"`).Replace(trained)
+		if _, err := submit(alone, nil); err != nil || !strings.Contains(said.String(), "train.nomad.hcl: a task of the driver exec sees no other allocation: set PITCHPIPE_MARKS") {
+			t.Errorf("%v; it was said\n%s", err, said.String())
+		}
 		there, _, err := nomad.Jobs().Info("train", nil)
 		if err != nil {
 			t.Fatal(err)
