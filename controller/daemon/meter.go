@@ -29,6 +29,7 @@ type listening struct {
 	settings tuning.Settings
 	measured *reconcile.Measurement // nil when something came since
 	early    *tuning.Profile        // of its first epochs under settings, once there are enough
+	allowed  allowed                // what the exporter was told that it may use
 }
 
 // measure asks for what is new about an attempt and measures it anew; while
@@ -60,6 +61,7 @@ func (r *rooms) measure(ctx context.Context, q reconcile.MeasureRequest) (reconc
 		return reconcile.Measurement{}, err
 	}
 	known.hear(fresh)
+	known.allowed = r.allow(ctx, known.allowed, q, name, attempt, fresh.Job)
 	if !known.settings.Equal(q.Settings) {
 		known.measured, known.early = nil, nil
 	}

@@ -6,10 +6,12 @@ import (
 	"pitchpipe/exporter/api"
 )
 
-// The schemas: which columns a profile was made of.
+// The schemas: which columns a profile was made of. Where further perf events were
+// counted api.SchemaWith names the schema by them, so that profiles of other events are
+// never compared.
 const (
-	SchemaPerf       = "sw/1"   // with perf's software events
-	SchemaAccounting = "acct/1" // accounting of the kernel alone
+	SchemaPerf       = api.SchemaSoftware   // with perf's software events
+	SchemaAccounting = api.SchemaAccounting // accounting of the kernel alone
 )
 
 // Feature is one number of a profile. Its name is stable: models are stored with
@@ -20,13 +22,23 @@ type Feature struct {
 	Meaning string
 }
 
-// Features lists what a profile may hold, in the order of the documentation.
+// Features lists what a profile may hold on any machine, in the order of the
+// documentation. Of the perf events that a node counts beside, OfEvent is the feature.
 func Features() []Feature {
 	var out []Feature
 	for _, f := range formulas() {
 		out = append(out, f.Feature)
 	}
 	return out
+}
+
+// OfEvent is the feature of a perf event that is not among the software events that are
+// always counted. It has the event's name.
+func OfEvent(name string) Feature { return eventFormula(name).Feature }
+
+func eventFormula(name string) formula {
+	column := api.PerfEvent(name)
+	return formula{Feature{name, "ln(1 + Δ" + column + " / CPU s)", "does so often what the event counts"}, rate(column)}
 }
 
 // formula computes a feature, or tells that a column is missing.
@@ -58,7 +70,11 @@ func (s stretch) wall() float64 { return s.to - s.from }
 // features computes every feature whose columns are there.
 func (s stretch) features() map[string]float64 {
 	out := map[string]float64{}
-	for _, f := range formulas() {
+	all := formulas()
+	for _, name := range s.r.events() {
+		all = append(all, eventFormula(name))
+	}
+	for _, f := range all {
 		if v, ok := f.value(s); ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
 			out[f.Name] = v
 		}

@@ -159,7 +159,7 @@ func fill(p *tuning.Profile, r *readings, windows []window) {
 		perf = perf && faults && switches
 	}
 	if perf {
-		p.Schema = SchemaPerf
+		p.Schema = api.SchemaWith(r.events())
 	}
 	for name := range maps.Keys(values) {
 		p.Features[name] = trimmed(values[name])
@@ -184,21 +184,38 @@ func flags(p tuning.Profile, r *readings, windows []window, disturbed float64) [
 	if disturbed >= contended {
 		out = append(out, tuning.FlagContended)
 	}
-	running, enabled := 0.0, 0.0
-	for _, x := range windows {
-		a, okA := r.delta(api.ColPerfRunning, x.from, x.to)
-		b, okB := r.delta(api.ColPerfEnabled, x.from, x.to)
-		if okA && okB {
-			running, enabled = running+a, enabled+b
-		}
-	}
-	if running < multiplexed*enabled {
+	if r.shared(windows) {
 		out = append(out, tuning.FlagMultiplexed)
 	}
-	if len(windows) > 0 && p.Schema != SchemaPerf {
+	if len(windows) > 0 && p.Schema == SchemaAccounting {
 		out = append(out, tuning.FlagNoPerf)
 	}
 	return out
+}
+
+// shared tells whether some group of perf events, or all of them together, counted for
+// too small a part of the time.
+func (r *readings) shared(windows []window) bool {
+	times := map[string]string{api.ColPerfEnabled: api.ColPerfRunning}
+	for _, c := range r.columns() {
+		if group, ok := api.GroupOf(c); ok {
+			times[c] = api.PerfRunning(group)
+		}
+	}
+	for enabledColumn, runningColumn := range times {
+		running, enabled := 0.0, 0.0
+		for _, x := range windows {
+			a, okA := r.delta(runningColumn, x.from, x.to)
+			b, okB := r.delta(enabledColumn, x.from, x.to)
+			if okA && okB {
+				running, enabled = running+a, enabled+b
+			}
+		}
+		if running < multiplexed*enabled {
+			return true
+		}
+	}
+	return false
 }
 
 // peak is the largest resident memory that can be told: of what was sampled, and

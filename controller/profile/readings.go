@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -94,6 +95,28 @@ func (r *readings) sum(from, to float64, columns ...string) (float64, bool) {
 		total += d
 	}
 	return total, true
+}
+
+// columns are the names of all that were read.
+func (r *readings) columns() []string {
+	seen := map[string]bool{}
+	for _, s := range r.samples {
+		for c := range s.Values {
+			seen[c] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// events are the perf events that were counted beside the software events.
+func (r *readings) events() []string {
+	var out []string
+	for _, c := range r.columns() {
+		if name, ok := api.EventOf(c); ok {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // mean is the mean of a gauge's readings between two times, ends included, or

@@ -30,7 +30,7 @@ func (p *pass) measure(ctx context.Context) {
 		settings := p.rec.Settings(attempt)
 		m, err := p.stages.Measure(ctx, MeasureRequest{
 			Job: p.job.ID, Attempt: attempt, Alias: p.rec.Alias, Unit: p.rec.run(attempt).Unit, Node: p.rec.Node(attempt),
-			Settings: settings, Policy: p.rec.Policy,
+			Settings: settings, Policy: p.rec.Policy, Allowed: p.allowance(attempt),
 		})
 		if err != nil {
 			// Without the exporter nothing can be measured; the job is not to blame.

@@ -49,6 +49,7 @@ type MeasureRequest struct {
 	Node     string // where the attempt runs or ran; empty = not known
 	Settings tuning.Settings
 	Policy   tuning.Policy
+	Allowed  Allowance
 }
 
 // Question is what the knowledge is asked.

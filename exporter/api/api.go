@@ -8,6 +8,9 @@ const (
 	PathJobs     = "/v1/jobs"             // GET []Job
 	PathSamples  = "/v1/jobs/{id}/window" // GET Window; id or manager%2Fid; ?after=SEQ leaves out older samples; ?attempt=N
 	PathProgress = "/v1/progress"         // POST Report, as JSON or as words → 204; where the caller runs names the job
+	// PUT Budget → 204, as JSON or as words, for whoever sees the job; {id} and ?attempt=N
+	// as for PathSamples.
+	PathBudget = "/v1/jobs/{id}/budget"
 	// POST Report → 204, for root and readers alone; {id} as for PathSamples, ?attempt=N.
 	PathReport = "/v1/jobs/{id}/progress"
 )
@@ -34,6 +37,9 @@ type Source struct {
 	Name    string  `json:"name"` // such as perf/task-clock, cgroup/memory, energy/powercap
 	Support Support `json:"support"`
 	Reason  string  `json:"reason,omitempty"` // why not, or by what means
+	// Group of a perf event: events of one group count together, and share its ratio of
+	// running to enabled time.
+	Group string `json:"group,omitempty"`
 }
 
 // Node says what machine this is and what it can measure.
@@ -58,6 +64,10 @@ type Job struct {
 	Cgroup  string    `json:"cgroup,omitempty"`
 	Started time.Time `json:"started"` // when the exporter first saw it
 	Ended   bool      `json:"ended"`
+	// First is when an exporter first saw it: Started, unless an earlier exporter did.
+	First time.Time `json:"first,omitzero"`
+	// Budget is what the job may use; nil = nobody said.
+	Budget *Budget `json:"budget,omitempty"`
 	// Saves is how often the attempt has said that it saved a checkpoint.
 	Saves int `json:"saves,omitempty"`
 	// Absent are sources that the node has and that cannot measure this job, with
@@ -65,14 +75,16 @@ type Job struct {
 	Absent []Source `json:"absent,omitempty"`
 }
 
-// Schemas of samples. Those of different schemas are never compared.
+// Schemas of samples; SchemaWith names further ones. Those of different schemas are
+// never compared.
 const (
 	SchemaSoftware   = "sw/1"   // accounting and perf's software events
 	SchemaAccounting = "acct/1" // accounting alone: faults are those that /proc counts
 )
 
 // Columns of a sample. Counters only grow within an attempt; gauges are marked.
-// A column that is not in Sample.Values is missing, which is not zero.
+// A column that is not in Sample.Values is missing, which is not zero. Further columns
+// are those of PerfEvent, PerfEnabled and PerfRunning.
 const (
 	ColUserSeconds    = "cpu_user_seconds"
 	ColSystemSeconds  = "cpu_system_seconds"
@@ -99,9 +111,13 @@ const (
 	ColJoules         = "energy_joules"        // this job's share, from Node.EnergySource
 	ColNodeBusy       = "node_busy_seconds"    // CPU seconds of the whole node, all cores
 	ColNodeSteal      = "node_steal_seconds"   // CPU seconds the hypervisor took
-	ColPerfRunning    = "perf_running_seconds" // less than perf_enabled_seconds: multiplexed
+	ColPerfRunning    = "perf_running_seconds" // of all groups; less than perf_enabled_seconds: multiplexed
 	ColPerfEnabled    = "perf_enabled_seconds"
-	ColAllocatedCores = "allocated_cores" // gauge: size of the job's cpuset
+	ColAllocatedCores = "allocated_cores"   // gauge: size of the job's cpuset
+	ColGPUJoules      = "gpu_energy_joules" // the job's share of its GPUs
+	ColGPUBusy        = "gpu_busy_seconds"  // of all its GPUs, by share
+	ColGPUMemory      = "gpu_memory_bytes"  // gauge: of its processes
+	ColGPUs           = "gpu_contexts"      // gauge: on how many GPUs each of its processes is, added up
 )
 
 // Sample is one reading of a job's counters, cumulative since its attempt began.

@@ -165,3 +165,20 @@ func problem(res *http.Response) string {
 	}
 	return res.Status
 }
+
+// SetBudget says what a job may use, for the caller's own origin: who sees the jobs of
+// everybody speaks as the controller, a user of his own jobs as their owner. Without
+// joules the caller takes back what he said. The job is named as for Window, and attempt
+// 0 means the newest. ErrNotFound: the exporter does not know it, or it is not the
+// caller's.
+func (c *Client) SetBudget(ctx context.Context, jobID string, attempt int, b Budget) error {
+	body, err := json.Marshal(b)
+	if err != nil {
+		return fmt.Errorf("budget of %s: %w: %w", jobID, ErrInvalid, err)
+	}
+	path := strings.Replace(PathBudget, "{id}", url.PathEscape(jobID), 1)
+	if attempt > 0 {
+		path += "?attempt=" + strconv.Itoa(attempt)
+	}
+	return c.call(ctx, http.MethodPut, path, body, nil)
+}

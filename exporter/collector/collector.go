@@ -10,7 +10,7 @@ import (
 )
 
 // Values holds readings by column (api.Col…): counters since the attempt began,
-// and gauges.
+// and gauges. NaN is a column that is measured and not known at this moment.
 type Values map[string]float64
 
 // Target is the job that a reader is opened for.
@@ -51,6 +51,13 @@ type Follower interface {
 	// Follow goes on with the target as it is now; counters go on from where they
 	// are. An error says what is not counted from now on; what was is kept.
 	Follow(ctx context.Context, t Target) error
+}
+
+// Selective is a reader that counts a choice of events.
+type Selective interface {
+	// Events are those that it counts of the ones that api.SchemaWith names, and as
+	// sources those that it was to count and cannot for this job, with the reason.
+	Events() (counted []string, absent []api.Source)
 }
 
 // ErrUnsupported means that there is nothing to measure with: no file, no event,

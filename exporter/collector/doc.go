@@ -7,6 +7,7 @@
 // goroutine, never writes to the host, and leaves out what it cannot read: missing
 // is not zero.
 //
+// A reader that is also Selective says which events of a choice it counts for its job.
 // A reader that is also a Follower stays open, and goes on counting, when the job's
 // cgroups or CPUs change; the others are opened anew.
 //

@@ -54,9 +54,6 @@ func Examine(f Facts) []Finding {
 		out = append(out, source(s, f))
 	}
 	out = append(out, energy(f), leaves(f), identity(f), socket(f), jobs(f))
-	if f.NVIDIA {
-		out = append(out, Finding{Name: "gpu/nvidia", State: Absent, Why: "the node has NVIDIA devices, whose energy this version does not count"})
-	}
 	return out
 }
 
@@ -69,8 +66,14 @@ func source(s api.Source, f Facts) Finding {
 		}
 	case api.Unsupported:
 		out.State = Absent
+		if s.Name == "gpu/nvidia" && f.NVIDIA {
+			out.State, out.Mend = Limited, "put pitchpipe-gpu beside the exporter, or name it with --gpu.helper"
+		}
 	case api.Denied:
 		out.State, out.Mend = Denied, mend(s.Name, f)
+		if strings.Contains(s.Reason, "filter of system calls") {
+			out.Mend = "SystemCallFilter=perf_event_open for the service, or a seccomp profile that lets a container call it"
+		}
 	default:
 		out.State, out.Why = Absent, fmt.Sprintf("the probe answered %q", s.Support)
 	}
@@ -81,7 +84,7 @@ func mend(name string, f Facts) string {
 	kind, _, _ := strings.Cut(name, "/")
 	switch {
 	case kind == "perf" && f.Root:
-		return "sysctl -w kernel.perf_event_paranoid=2"
+		return "sysctl -w kernel.perf_event_paranoid=0"
 	case kind == "perf":
 		return capability(f, "cap_perfmon")
 	case name == "energy/rapl":
@@ -111,7 +114,7 @@ func energy(f Facts) Finding {
 func leaves(f Facts) Finding {
 	out := Finding{Name: "perf for schedulers' jobs", State: Works, Why: "their cgroups are where perf looks"}
 	switch {
-	case f.Node.Schema != api.SchemaSoftware:
+	case f.Node.Schema == api.SchemaAccounting:
 		out.State, out.Why = Absent, "no perf on this node"
 	case f.Hybrid && f.Leaf:
 		out.Why = "they are moved to cgroups where perf looks"

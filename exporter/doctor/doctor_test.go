@@ -41,7 +41,10 @@ func TestEachTroubleHasItsStateItsReasonAndItsCommand(t *testing.T) {
 		}, "perf/task-clock", doctor.Denied, "setcap cap_perfmon+ep /usr/bin/pitchpipe-exporter", doctor.Mendable},
 		{"perf is denied to root", func(f *doctor.Facts) {
 			f.Node.Sources[0] = api.Source{Name: "perf/task-clock", Support: api.Denied, Reason: "EACCES"}
-		}, "perf/task-clock", doctor.Denied, "sysctl -w kernel.perf_event_paranoid=2", doctor.Mendable},
+		}, "perf/task-clock", doctor.Denied, "sysctl -w kernel.perf_event_paranoid=0", doctor.Mendable},
+		{"perf is filtered", func(f *doctor.Facts) {
+			f.Node.Sources[0] = api.Source{Name: "perf/task-clock", Support: api.Denied, Reason: "EPERM: although the exporter has CAP_PERFMON: a container's filter of system calls refuses"}
+		}, "perf/task-clock", doctor.Denied, "SystemCallFilter=perf_event_open", doctor.Mendable},
 		{"the counters of RAPL are closed", func(f *doctor.Facts) {
 			f.Node.Sources[1] = api.Source{Name: "energy/rapl", Support: api.Denied, Reason: "EACCES"}
 		}, "energy/rapl", doctor.Denied, "chmod o+r /sys/class/powercap/intel-rapl*/energy_uj", doctor.Mendable},
@@ -59,7 +62,12 @@ func TestEachTroubleHasItsStateItsReasonAndItsCommand(t *testing.T) {
 		{"none can run", func(f *doctor.Facts) {
 			f.SocketErr, f.Listening = errors.New("refused"), errors.New("read-only file system")
 		}, "exporter", doctor.Broken, "--socket", doctor.Ill},
-		{"graphics cards", func(f *doctor.Facts) { f.NVIDIA = true }, "gpu/nvidia", doctor.Absent, "", doctor.Healthy},
+		{"graphics cards without a helper", func(f *doctor.Facts) {
+			f.NVIDIA, f.Node.Sources[1] = true, api.Source{Name: "gpu/nvidia", Support: api.Unsupported, Reason: "there is a driver, and nothing to ask it"}
+		}, "gpu/nvidia", doctor.Limited, "--gpu.helper", doctor.Mendable},
+		{"no graphics cards", func(f *doctor.Facts) {
+			f.Node.Sources[1] = api.Source{Name: "gpu/nvidia", Support: api.Unsupported, Reason: "no NVIDIA driver"}
+		}, "gpu/nvidia", doctor.Absent, "", doctor.Healthy},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -5,129 +5,178 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector/energy"
+	"pitchpipe/exporter/collector/gpu"
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/window"
 )
 
-// Collector is a prometheus.Collector.
+// Collector turns what was sampled into text.
 type Collector struct {
 	version  string
 	node     api.Node
 	store    *window.Store
 	snapshot func() *sampler.Snapshot
 	table    []Metric
-	descs    map[string]*prometheus.Desc
-	kinds    map[string]prometheus.ValueType
-	visible  func(api.Job) bool // nil = all jobs are
+	gpus     func() *gpu.Snapshot // nil: none here
 }
-
-var _ prometheus.Collector = (*Collector)(nil)
 
 // New returns a collector.
 func New(version string, node api.Node, store *window.Store, snapshot func() *sampler.Snapshot) *Collector {
-	c := &Collector{version: version, node: node, store: store, snapshot: snapshot, table: Table(), descs: map[string]*prometheus.Desc{}, kinds: map[string]prometheus.ValueType{}}
-	for _, m := range c.table {
-		c.kinds[m.Name] = prometheus.GaugeValue
-		if m.Kind == "counter" {
-			c.kinds[m.Name] = prometheus.CounterValue
-		}
-		c.descs[m.Name] = prometheus.NewDesc(m.Name, m.Help, m.Labels, nil)
-	}
-	return c
+	return &Collector{version: version, node: node, store: store, snapshot: snapshot, table: Table()}
 }
 
-// Describe lists the families.
-func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, m := range c.table {
-		ch <- c.descs[m.Name]
-	}
+// point is one series of a family, its labels written already.
+type point struct {
+	labels []byte
+	value  float64
 }
 
-// Collect shows the newest values.
-func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	emit := func(name string, v float64, labels ...string) {
-		m, err := prometheus.NewConstMetric(c.descs[name], c.kinds[name], v, labels...)
-		if err != nil {
-			m = prometheus.NewInvalidMetric(c.descs[name], err)
-		}
-		ch <- m
-	}
-	snap := c.snapshot()
-	c.collectNode(emit, snap)
-	for _, l := range c.store.Latest() {
-		if c.visible != nil && !c.visible(l.Job) {
+// points are those of the families that no column stands for.
+type points map[string][]point
+
+// add takes the values of a family's labels in their order.
+func (c *Collector) add(p points, name string, v float64, values ...string) {
+	for _, m := range c.table {
+		if m.Name != name {
 			continue
 		}
-		key := attrib.Key{Manager: l.Job.Manager, ID: l.Job.ID, Attempt: l.Job.Attempt}
-		joules, known := snap.JobJoules[key]
-		c.collectJob(emit, l, joules, known)
+		var labels []byte
+		for i, value := range values {
+			labels = label(labels, m.Labels[i], value)
+		}
+		p[name] = append(p[name], point{labels, v})
+		return
 	}
-	c.collectSelf(emit, snap.Stats)
 }
 
-type emitter func(name string, v float64, labels ...string)
-
-func (c *Collector) collectNode(emit emitter, snap *sampler.Snapshot) {
-	emit("pitchpipe_build_info", 1, c.version, runtime.Version())
-	for _, s := range c.node.Sources {
-		emit("pitchpipe_source_up", truth(s.Support == api.Supported), s.Name, string(s.Support), s.Reason)
-	}
-	emit("pitchpipe_node_info", 1, c.node.CPUModel, c.node.MachineKind, c.node.EnergySource)
-	emit("pitchpipe_node_cores", float64(c.node.Cores))
-	emit("pitchpipe_node_memory_bytes", float64(c.node.MemoryBytes))
-	emit("pitchpipe_node_cpu_busy_seconds_total", snap.CPU.Busy)
-	emit("pitchpipe_node_cpu_steal_seconds_total", snap.CPU.Steal)
-	emit("pitchpipe_node_load1", snap.Load)
-	for name, j := range map[string]energy.Joules{
-		"pitchpipe_node_energy_joules_total":   snap.Book.Node,
-		"pitchpipe_system_energy_joules_total": snap.Book.System,
-	} {
-		emit(name, j.Active, snap.Source, "active")
-		emit(name, j.Idle, snap.Source, "idle")
-	}
-	for _, z := range snap.Zones {
-		emit("pitchpipe_node_zone_energy_joules_total", z.Joules, z.Name, z.ID, strconv.FormatBool(z.Counted))
-	}
-	emit("pitchpipe_node_idle_watts", snap.IdleWatts, snap.IdleBasis)
-	emit("pitchpipe_jobs_running", float64(snap.Running))
-}
-
-func (c *Collector) collectJob(emit emitter, l window.Latest, joules energy.Joules, known bool) {
-	labels := []string{l.Job.Manager, l.Job.ID, strconv.Itoa(l.Job.Attempt)}
-	with := func(more ...string) []string { return append(slices.Clip(labels), more...) }
-	emit("pitchpipe_job_info", 1, with(strconv.FormatUint(uint64(l.Job.UID), 10), l.Job.Cgroup)...)
-	emit("pitchpipe_job_start_time_seconds", float64(l.Job.Started.UnixMilli())/1e3, labels...)
-	emit("pitchpipe_job_ended", truth(l.Job.Ended), labels...)
-	if known {
-		emit("pitchpipe_job_energy_idle_joules_total", joules.Idle, with(l.Source)...)
-	}
-	for _, m := range c.table {
-		v, ok := l.Values[m.Column]
-		switch {
-		case !ok:
-		case m.Column == api.ColJoules:
-			emit(m.Name, v, with(l.Source)...)
-		default:
-			emit(m.Name, v, labels...)
+// encode writes the page of who sees what v lets him.
+func (c *Collector) encode(snap *sampler.Snapshot, latest []window.Latest, v View) []byte {
+	p := points{}
+	c.addNode(p, snap, v)
+	c.addSelf(p, snap)
+	shown := make([]window.Latest, 0, len(latest))
+	for _, l := range latest {
+		if v.sees(l.Job.UID) {
+			shown = append(shown, l)
 		}
 	}
+	labels := make([][]byte, len(shown))
+	for i, l := range shown {
+		labels[i] = label(label(label(nil, "manager", l.Job.Manager), "job_id", l.Job.ID), "attempt", strconv.Itoa(l.Job.Attempt))
+		c.addJob(p, snap, l, labels[i])
+	}
+	var t text
+	for _, m := range c.table {
+		begun := false
+		begin := func() {
+			if !begun {
+				t.head(m)
+				begun = true
+			}
+		}
+		for _, s := range p[m.Name] {
+			begin()
+			t.series(m.Name, s.labels, s.value)
+		}
+		if m.Column == "" {
+			continue
+		}
+		for i, l := range shown {
+			value, ok := l.Values[m.Column]
+			if !ok {
+				continue
+			}
+			begin()
+			if m.Column == api.ColJoules {
+				t.series(m.Name, label(slices.Clip(labels[i]), "source", l.Source), value)
+				continue
+			}
+			t.series(m.Name, labels[i], value)
+		}
+	}
+	return t.b
 }
 
-func (c *Collector) collectSelf(emit emitter, s sampler.Stats) {
-	emit("pitchpipe_exporter_ticks_total", float64(s.Ticks))
-	emit("pitchpipe_exporter_tick_seconds_total", s.TickSeconds)
-	emit("pitchpipe_exporter_read_errors_total", float64(s.ReadErrors))
-	emit("pitchpipe_exporter_marks_total", float64(s.Marks-s.MarksBare), "snapshot")
-	emit("pitchpipe_exporter_marks_total", float64(s.MarksBare), "bare")
-	emit("pitchpipe_exporter_marks_total", float64(s.MarksRefused), "refused")
-	emit("pitchpipe_exporter_marks_total", float64(s.MarksRepeated), "repeated")
-	emit("pitchpipe_exporter_saves_total", float64(s.Saves))
-	emit("pitchpipe_exporter_jobs_refused_total", float64(s.JobsRefused))
+func (c *Collector) addNode(p points, snap *sampler.Snapshot, v View) {
+	c.add(p, "pitchpipe_build_info", 1, c.version, runtime.Version())
+	for _, s := range c.node.Sources {
+		c.add(p, "pitchpipe_source_up", truth(s.Support == api.Supported), s.Name, string(s.Support), s.Reason)
+	}
+	c.addPerfNode(p)
+	c.addGPUs(p)
+	c.add(p, "pitchpipe_node_info", 1, c.node.CPUModel, c.node.MachineKind, c.node.EnergySource)
+	c.add(p, "pitchpipe_node_cores", float64(c.node.Cores))
+	c.add(p, "pitchpipe_node_memory_bytes", float64(c.node.MemoryBytes))
+	c.add(p, "pitchpipe_node_cpu_busy_seconds_total", snap.CPU.Busy)
+	c.add(p, "pitchpipe_node_cpu_steal_seconds_total", snap.CPU.Steal)
+	c.add(p, "pitchpipe_node_load1", snap.Load)
+	parts := func(name string, j energy.Joules, before ...string) {
+		c.add(p, name, j.Active, append(before, snap.Source, "active")...)
+		c.add(p, name, j.Idle, append(before, snap.Source, "idle")...)
+	}
+	parts("pitchpipe_node_energy_joules_total", snap.Book.Node)
+	parts("pitchpipe_system_energy_joules_total", snap.Book.System)
+	for _, u := range snap.Users {
+		if v.sees(u.UID) {
+			parts("pitchpipe_user_energy_joules_total", u.Joules, strconv.FormatUint(uint64(u.UID), 10))
+		}
+	}
+	c.add(p, "pitchpipe_node_energy_covered_seconds_total", snap.Covered)
+	for _, z := range snap.Zones {
+		c.add(p, "pitchpipe_node_zone_energy_joules_total", z.Joules, z.Name, z.ID, strconv.FormatBool(z.Counted))
+	}
+	c.add(p, "pitchpipe_node_idle_watts", snap.IdleWatts, snap.IdleBasis)
+	c.add(p, "pitchpipe_jobs_running", float64(snap.Running))
+}
+
+func (c *Collector) addJob(p points, snap *sampler.Snapshot, l window.Latest, labels []byte) {
+	add := func(name string, v float64, more ...string) {
+		b := slices.Clip(labels)
+		for i := 0; i < len(more); i += 2 {
+			b = label(b, more[i], more[i+1])
+		}
+		p[name] = append(p[name], point{b, v})
+	}
+	add("pitchpipe_job_info", 1, "uid", strconv.FormatUint(uint64(l.Job.UID), 10), "cgroup", l.Job.Cgroup)
+	began := l.Job.First
+	if began.IsZero() {
+		began = l.Job.Started
+	}
+	add("pitchpipe_job_start_time_seconds", float64(began.UnixMilli())/1e3)
+	add("pitchpipe_job_ended", truth(l.Job.Ended))
+	key := attrib.Key{Manager: l.Job.Manager, ID: l.Job.ID, Attempt: l.Job.Attempt}
+	if joules, known := snap.JobJoules[key]; known {
+		add("pitchpipe_job_energy_idle_joules_total", joules.Idle, "source", l.Source)
+	}
+	c.addPerfJob(add, l)
+	b := l.Job.Budget
+	if b == nil {
+		return
+	}
+	add("pitchpipe_job_energy_budget_joules", b.Joules, "by", string(b.By), "counts", b.Counts())
+	add("pitchpipe_job_energy_budget_used_joules", b.Used)
+	if b.Seconds > 0 {
+		add("pitchpipe_job_time_budget_seconds", b.Seconds)
+	}
+}
+
+func (c *Collector) addSelf(p points, snap *sampler.Snapshot) {
+	s := snap.Stats
+	if !snap.At.IsZero() {
+		c.add(p, "pitchpipe_exporter_sample_time_seconds", float64(snap.At.UnixMilli())/1e3)
+	}
+	c.add(p, "pitchpipe_exporter_ticks_total", float64(s.Ticks))
+	c.add(p, "pitchpipe_exporter_tick_seconds_total", s.TickSeconds)
+	c.add(p, "pitchpipe_exporter_read_errors_total", float64(s.ReadErrors))
+	c.add(p, "pitchpipe_exporter_marks_total", float64(s.Marks-s.MarksBare), "snapshot")
+	c.add(p, "pitchpipe_exporter_marks_total", float64(s.MarksBare), "bare")
+	c.add(p, "pitchpipe_exporter_marks_total", float64(s.MarksRefused), "refused")
+	c.add(p, "pitchpipe_exporter_marks_total", float64(s.MarksRepeated), "repeated")
+	c.add(p, "pitchpipe_exporter_saves_total", float64(s.Saves))
+	c.add(p, "pitchpipe_exporter_jobs_refused_total", float64(s.JobsRefused))
 }
 
 func truth(b bool) float64 {

@@ -1,7 +1,9 @@
 package metrics_test
 
 import (
+	"compress/gzip"
 	"flag"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,88 +13,155 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"pgregory.net/rapid"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector/energy"
+	"pitchpipe/exporter/collector/gpu"
 	"pitchpipe/exporter/metrics"
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/window"
 )
 
-var update = flag.Bool("update", false, "rewrite exporter/metrics.md")
+var update = flag.Bool("update", false, "rewrite exporter/metrics.md and exporter/rules/compat.scrape.yml")
 
-const page = "../metrics.md"
-
-func TestThePageIsThatOfTheTable(t *testing.T) {
-	got := metrics.Page()
-	if *update {
-		if err := os.WriteFile(page, []byte(got), 0o644); err != nil {
+func TestThePagesAreThoseOfTheTables(t *testing.T) {
+	for path, got := range map[string]string{"../metrics.md": metrics.Page(), "../rules/compat.scrape.yml": metrics.Relabelling()} {
+		if *update {
+			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
 			t.Fatal(err)
 		}
+		if diff := cmp.Diff(string(want), got); diff != "" {
+			t.Errorf("%s is old; run with -update (-want +got):\n%s", path, diff)
+		}
 	}
-	want, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s is old; run with -update (-want +got):\n%s", page, diff)
+}
+
+func TestOtherNamesAreOfMetricsThatExist(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, o := range metrics.Elsewhere() {
+		if !slices.ContainsFunc(metrics.Table(), func(m metrics.Metric) bool { return m.Name == o.Name }) {
+			t.Errorf("%s is no metric", o.Name)
+		}
+		for _, other := range []string{o.NodeExporter, o.CEEMS} {
+			if seen[other] && other != "" {
+				t.Errorf("%s is the name of two", other)
+			}
+			seen[other] = true
+		}
 	}
 }
 
 // full is a collector whose job has every column.
 func full(t *testing.T) *metrics.Collector {
 	t.Helper()
-	store := window.New(window.Config{})
+	c, _, _ := measured(t)
+	return c
+}
+
+// measured is full with the store, and what takes the next sample.
+func measured(t testing.TB) (c *metrics.Collector, store *window.Store, sample func()) {
+	t.Helper()
+	more := append(perfColumns(), window.Column{Name: api.ColGPUJoules}, window.Column{Name: api.ColGPUBusy}, window.Column{Name: api.ColGPUMemory, Gauge: true})
+	store = window.New(window.Config{More: more})
 	key := attrib.Key{Manager: attrib.Local, ID: "7", Attempt: 2}
-	job := api.Job{Manager: attrib.Local, ID: "7", Attempt: 2, UID: 1000, Cgroup: "/c", Started: time.Unix(100, 0)}
+	job := api.Job{Manager: attrib.Local, ID: "7", Attempt: 2, UID: 1000, Cgroup: "/c", Started: time.Unix(100, 0), First: time.Unix(90, 0)}
 	if err := store.Begin(key, job, api.SchemaSoftware, energy.RAPL); err != nil {
 		t.Fatal(err)
 	}
 	values := map[string]float64{}
-	for i, c := range window.Columns() {
+	for i, c := range append(window.Columns(), more...) {
 		values[c.Name] = float64(i + 1)
 	}
 	store.Append(key, time.Unix(101, 0), values, nil)
+	store.Allow(key, api.ByOwner, api.Budget{Joules: 2e6, Used: 5, Seconds: 60})
 	snap := &sampler.Snapshot{
+		At: time.Unix(101, 0), Users: []sampler.UserJoules{{UID: 1000, Joules: energy.Joules{Active: 9, Idle: 18}}},
 		Source: energy.RAPL, IdleBasis: "observed", IdleWatts: 30, Running: 1,
 		Zones:     []energy.Zone{{ID: "intel-rapl:0", Name: "package-0", Counted: true, Joules: 30}},
 		Book:      energy.Book{Node: energy.Joules{Active: 10, Idle: 20}, System: energy.Joules{Active: 1, Idle: 2}},
 		JobJoules: map[attrib.Key]energy.Joules{key: {Active: 9, Idle: 18}},
 	}
 	node := api.Node{CPUModel: "x", MachineKind: "x×2", EnergySource: energy.RAPL, Cores: 2, MemoryBytes: 4, Sources: []api.Source{
-		{Name: "perf/task-clock", Support: api.Denied, Reason: "because"},
+		{Name: "perf/task-clock", Support: api.Denied, Reason: "a \"b\\c\"\nd", Group: "cpu-1"},
 	}}
-	return metrics.New("test", node, store, func() *sampler.Snapshot { return snap })
+	c = metrics.New("test", node, store, func() *sampler.Snapshot { return snap }).WithGPUs(func() *gpu.Snapshot { return twoGPUs() })
+	return c, store, func() { next := *snap; snap = &next }
+}
+
+// scrape is the page as somebody sees it.
+func scrape(t *testing.T, h http.Handler, v *metrics.View) string {
+	t.Helper()
+	rec, ctx := httptest.NewRecorder(), t.Context()
+	if v != nil {
+		ctx = metrics.For(ctx, *v)
+	}
+	h.ServeHTTP(rec, httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil))
+	if rec.Code != http.StatusOK {
+		t.Fatalf("status %d: %s", rec.Code, rec.Body)
+	}
+	return rec.Body.String()
+}
+
+func handler(t *testing.T, c *metrics.Collector) http.Handler {
+	t.Helper()
+	h, err := metrics.Handler(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func parse(t *testing.T, page string) map[string]*dto.MetricFamily {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(page))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, page)
+	}
+	return families
 }
 
 func TestEveryFamilyIsShownAndPassesLint(t *testing.T) {
 	t.Parallel()
-	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(full(t)); err != nil {
-		t.Fatal(err)
-	}
-	problems, err := testutil.GatherAndLint(registry)
+	page := scrape(t, handler(t, full(t)), nil)
+	problems, err := promlint.New(strings.NewReader(page)).Lint()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var got, want []string
-	for _, f := range families {
-		got = append(got, f.GetName())
-		for _, m := range f.GetMetric() {
-			for _, l := range m.GetLabel() {
-				if l.GetName() == "job" {
-					t.Errorf("%s has a label called job", f.GetName())
-				}
+	for name, f := range parse(t, page) {
+		got = append(got, name)
+		i := slices.IndexFunc(metrics.Table(), func(m metrics.Metric) bool { return m.Name == name })
+		if i < 0 {
+			continue
+		}
+		m := metrics.Table()[i]
+		if strings.ToLower(f.GetType().String()) != m.Kind || f.GetHelp() != m.Help {
+			t.Errorf("%s is shown as %s %q", name, f.GetType(), f.GetHelp())
+		}
+		for _, s := range f.GetMetric() {
+			var labels []string
+			for _, l := range s.GetLabel() {
+				labels = append(labels, l.GetName())
+			}
+			if diff := cmp.Diff(m.Labels, labels); diff != "" && len(m.Labels)+len(labels) > 0 || slices.Contains(labels, "job") {
+				t.Errorf("labels of %s (-table +shown):\n%s", name, diff)
 			}
 		}
 	}
@@ -100,6 +169,7 @@ func TestEveryFamilyIsShownAndPassesLint(t *testing.T) {
 		want = append(want, m.Name)
 	}
 	slices.Sort(want)
+	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("families (-table +shown):\n%s", diff)
 	}
@@ -107,39 +177,127 @@ func TestEveryFamilyIsShownAndPassesLint(t *testing.T) {
 
 func TestValuesAreShownWithTheirLabels(t *testing.T) {
 	t.Parallel()
-	const want = `# HELP pitchpipe_job_energy_joules_total Energy attributed to the attempt, active and idle.
-# TYPE pitchpipe_job_energy_joules_total counter
-pitchpipe_job_energy_joules_total{attempt="2",job_id="7",manager="local",source="rapl"} 23
-# HELP pitchpipe_source_up 1 where a source can be measured, 0 where it is unsupported or denied; the reason says by what means or why not.
-# TYPE pitchpipe_source_up gauge
-pitchpipe_source_up{reason="because",source="perf/task-clock",support="denied"} 0
-`
-	if err := testutil.CollectAndCompare(full(t), strings.NewReader(want), "pitchpipe_job_energy_joules_total", "pitchpipe_source_up"); err != nil {
-		t.Error(err)
+	page := scrape(t, handler(t, full(t)), nil)
+	for _, want := range []string{
+		"# HELP pitchpipe_job_energy_joules_total Energy attributed to the attempt, active and idle.\n# TYPE pitchpipe_job_energy_joules_total counter\n" +
+			`pitchpipe_job_energy_joules_total{manager="local",job_id="7",attempt="2",source="rapl"} 23` + "\n",
+		`pitchpipe_source_up{source="perf/task-clock",support="denied",reason="a \"b\\c\"\nd"} 0` + "\n",
+		`pitchpipe_job_energy_budget_joules{manager="local",job_id="7",attempt="2",by="owner",counts="measured"} 2e+06` + "\n",
+		`pitchpipe_job_energy_budget_used_joules{manager="local",job_id="7",attempt="2"} 5` + "\n",
+		`pitchpipe_job_time_budget_seconds{manager="local",job_id="7",attempt="2"} 60` + "\n",
+		`pitchpipe_job_start_time_seconds{manager="local",job_id="7",attempt="2"} 90` + "\n",
+		`pitchpipe_user_energy_joules_total{uid="1000",source="rapl",kind="idle"} 18` + "\n",
+		"pitchpipe_exporter_sample_time_seconds 101\n",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is missing in\n%s", want, page)
+		}
 	}
 }
 
-func TestWhoMaySeeNoJobSeesTheNodeAlone(t *testing.T) {
+func TestThePageIsEncodedOncePerSample(t *testing.T) {
 	t.Parallel()
-	h, err := metrics.Handler(full(t))
+	c, store, sample := measured(t)
+	h := handler(t, c)
+	before := scrape(t, h, nil)
+	key := attrib.Key{Manager: attrib.Local, ID: "7", Attempt: 2}
+	store.Append(key, time.Unix(102, 0), map[string]float64{api.ColJoules: 500}, nil)
+	if scrape(t, h, nil) != before {
+		t.Error("the page changed between two samples")
+	}
+	sample()
+	if after := scrape(t, h, nil); !strings.Contains(after, "} 500\n") {
+		t.Errorf("the next sample is not shown:\n%s", after)
+	}
+}
+
+func TestACompressedPageIsTheSame(t *testing.T) {
+	t.Parallel()
+	h, err := metrics.Handler(full(t), collectors.NewGoCollector())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tc := range []struct {
-		name string
-		uid  uint32 // 0 = nothing is said of the caller
-		job  bool
-	}{
-		{"everybody unless it is said", 0, true}, {"the job's user", 1000, true}, {"another user", 1001, false},
+	plain := scrape(t, h, nil)
+	if !strings.Contains(plain, "go_goroutines ") {
+		t.Error("the metrics of the runtime are missing")
+	}
+	for accept, zipped := range map[string]bool{
+		"gzip": true, "deflate, gzip;q=1.0": true, "br, gzip": true, "gzip;q=0": false, "": false, "identity": false, "gzip;q=x": false,
 	} {
-		rec, ctx := httptest.NewRecorder(), t.Context()
-		if tc.uid > 0 {
-			ctx = metrics.For(ctx, func(j api.Job) bool { return j.UID == tc.uid })
+		rec, req := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
+		req.Header.Set("Accept-Encoding", accept)
+		h.ServeHTTP(rec, req)
+		var body io.Reader = rec.Body
+		if (rec.Header().Get("Content-Encoding") == "gzip") != zipped {
+			t.Errorf("%q: %v", accept, rec.Header())
 		}
-		h.ServeHTTP(rec, httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil))
-		text := rec.Body.String()
-		if strings.Contains(text, `job_id="7"`) != tc.job || !strings.Contains(text, "pitchpipe_node_cores 2") || !strings.Contains(text, "pitchpipe_jobs_running 1") {
-			t.Errorf("%s: %d\n%s", tc.name, rec.Code, text)
+		if zipped {
+			if body, err = gzip.NewReader(rec.Body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := io.ReadAll(body)
+		if err != nil || string(got) != plain {
+			t.Errorf("%q: another page, %v", accept, err)
 		}
 	}
+}
+
+func TestEachSeesHisOwnPage(t *testing.T) {
+	t.Parallel()
+	h := handler(t, full(t))
+	for _, tc := range []struct {
+		name string
+		view *metrics.View
+		job  bool
+	}{
+		{"everybody unless it is said", nil, true},
+		{"who may see all", &metrics.View{All: true}, true},
+		{"the job's user", &metrics.View{Some: true, UID: 1000}, true},
+		{"another user", &metrics.View{Some: true, UID: 1001}, false},
+		{"who is not known", &metrics.View{}, false},
+		{"who is not known and says that he is root", &metrics.View{UID: 0}, false},
+	} {
+		text := scrape(t, h, tc.view)
+		if strings.Contains(text, `job_id="7"`) != tc.job || strings.Contains(text, `uid="1000"`) != tc.job ||
+			!strings.Contains(text, "pitchpipe_node_cores 2") || !strings.Contains(text, "pitchpipe_jobs_running 1") {
+			t.Errorf("%s:\n%s", tc.name, text)
+		}
+	}
+}
+
+// Whatever labels hold, the page can be read and says the same.
+func TestAnyTextSurvivesThePage(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		reason := rapid.String().Draw(rt, "reason")
+		node := api.Node{Sources: []api.Source{{Name: "x", Support: api.Denied, Reason: reason}}}
+		c := metrics.New("v", node, window.New(window.Config{}), func() *sampler.Snapshot { return &sampler.Snapshot{} })
+		f := parse(t, scrape(t, handler(t, c), nil))["pitchpipe_source_up"]
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			if l.GetName() == "reason" && l.GetValue() != reason {
+				rt.Errorf("%q became %q", reason, l.GetValue())
+			}
+		}
+	})
+}
+
+func BenchmarkScrape(b *testing.B) {
+	c, _, sample := measured(b)
+	h, err := metrics.Handler(c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	req := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/metrics", nil)
+	b.Run("from memory", func(b *testing.B) {
+		for b.Loop() {
+			h.ServeHTTP(httptest.NewRecorder(), req)
+		}
+	})
+	b.Run("of a new sample", func(b *testing.B) {
+		for b.Loop() {
+			sample()
+			h.ServeHTTP(httptest.NewRecorder(), req)
+		}
+	})
 }

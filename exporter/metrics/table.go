@@ -20,7 +20,7 @@ func job(more ...string) []string { return append([]string{"manager", "job_id", 
 
 // Table lists all families in the order in which they are documented.
 func Table() []Metric {
-	return []Metric{
+	return append([]Metric{
 		{"pitchpipe_build_info", "gauge", "Version of the exporter; always 1.", []string{"version", "goversion"}, ""},
 		{"pitchpipe_source_up", "gauge", "1 where a source can be measured, 0 where it is unsupported or denied; the reason says by what means or why not.", []string{"source", "support", "reason"}, ""},
 		{"pitchpipe_node_info", "gauge", "What machine this is; always 1.", []string{"cpu_model", "machine_kind", "energy_source"}, ""},
@@ -31,14 +31,19 @@ func Table() []Metric {
 		{"pitchpipe_node_load1", "gauge", "Load average of the last minute.", nil, ""},
 		{"pitchpipe_node_energy_joules_total", "counter", "Energy of the node since the exporter began.", []string{"source", "kind"}, ""},
 		{"pitchpipe_system_energy_joules_total", "counter", "Part of the node's energy that no job is charged with; jobs and system sum to the node.", []string{"source", "kind"}, ""},
+		{"pitchpipe_user_energy_joules_total", "counter", "Energy that the jobs of one user were charged with since the exporter began; it goes on from one of his jobs to the next, so that a rate over it loses none.", []string{"uid", "source", "kind"}, ""},
+		{"pitchpipe_node_energy_covered_seconds_total", "counter", "Time whose energy is in these counters; it grows by one a second while the meter answers.", nil, ""},
 		{"pitchpipe_node_zone_energy_joules_total", "counter", "Energy of one powercap zone since the exporter began, wraps repaired; counted says whether it is part of the node's.", []string{"zone", "path", "counted"}, ""},
 		{"pitchpipe_node_idle_watts", "gauge", "What the node is taken to consume without work.", []string{"basis"}, ""},
 		{"pitchpipe_jobs_running", "gauge", "Jobs that are being sampled.", nil, ""},
 		{"pitchpipe_job_info", "gauge", "One series a job attempt; always 1.", job("uid", "cgroup"), ""},
-		{"pitchpipe_job_start_time_seconds", "gauge", "When the exporter first saw the attempt.", job(), ""},
+		{"pitchpipe_job_start_time_seconds", "gauge", "When an exporter first saw the attempt, earlier ones included where state is kept.", job(), ""},
 		{"pitchpipe_job_ended", "gauge", "1 after the attempt ended; its values then stand still until it is forgotten.", job(), ""},
 		{"pitchpipe_job_energy_joules_total", "counter", "Energy attributed to the attempt, active and idle.", job("source"), api.ColJoules},
 		{"pitchpipe_job_energy_idle_joules_total", "counter", "Part of the attempt's energy that its allocated cores take without work.", job("source"), ""},
+		{"pitchpipe_job_energy_budget_joules", "gauge", "Energy that all attempts of the job may use together: the lowest that an administrator's file, the controller or the job's user said (by); counts says whether modelled joules count against it.", job("by", "counts"), ""},
+		{"pitchpipe_job_energy_budget_used_joules", "gauge", "Part of that budget that earlier attempts used.", job(), ""},
+		{"pitchpipe_job_time_budget_seconds", "gauge", "Wall time that the attempt may take, from its start.", job(), ""},
 		{"pitchpipe_job_cpu_user_seconds_total", "counter", "CPU time in user mode.", job(), api.ColUserSeconds},
 		{"pitchpipe_job_cpu_system_seconds_total", "counter", "CPU time in kernel mode.", job(), api.ColSystemSeconds},
 		{"pitchpipe_job_cpu_seconds_total", "counter", "CPU time.", job(), api.ColCPUSeconds},
@@ -64,21 +69,23 @@ func Table() []Metric {
 		{"pitchpipe_job_major_faults_total", "counter", "Page faults that needed IO; counted by perf where it can be.", job(), api.ColMajorFaults},
 		{"pitchpipe_job_perf_enabled_seconds_total", "counter", "Time for which perf events were enabled, summed over CPUs.", job(), api.ColPerfEnabled},
 		{"pitchpipe_job_perf_running_seconds_total", "counter", "Time for which perf events counted; less than enabled where they were multiplexed.", job(), api.ColPerfRunning},
+		{"pitchpipe_exporter_sample_time_seconds", "gauge", "When the newest sample was taken.", nil, ""},
 		{"pitchpipe_exporter_ticks_total", "counter", "Samples of the node taken.", nil, ""},
 		{"pitchpipe_exporter_tick_seconds_total", "counter", "Time that sampling took.", nil, ""},
 		{"pitchpipe_exporter_read_errors_total", "counter", "Readings that were incomplete.", nil, ""},
 		{"pitchpipe_exporter_marks_total", "counter", "Progress marks by what became of them: snapshot, bare (above the rate), refused (from no job), repeated (told before, checkpoints included).", []string{"result"}, ""},
 		{"pitchpipe_exporter_saves_total", "counter", "Checkpoints that jobs said they had saved.", nil, ""},
 		{"pitchpipe_exporter_jobs_refused_total", "counter", "Jobs not sampled because as many as are held run already.", nil, ""},
-	}
+	}, append(gpuTable(), perfTable()...)...)
 }
 
-// Page prints the table as the reference page.
+// Page prints the tables as the reference page.
 func Page() string {
 	var b strings.Builder
-	b.WriteString("# Metrics of pitchpipe-exporter\n\nGenerated from `exporter/metrics/table.go` by `go test ./exporter/metrics -update`. " +
+	b.WriteString("# Metrics of pitchpipe-exporter\n\nGenerated from `exporter/metrics` by `go test ./exporter/metrics -update`. " +
 		"Base units only; counters of a job begin at 0 with its attempt. No label is called `job`. " +
-		"Of jobs each user of the machine sees his own; root, the accounts of `--api.readers` and callers over TLS see all, and with `--web.jobs=all` everybody does.\n\n" +
+		"Of jobs each user of the machine sees his own; root, the accounts of `--api.readers` and callers over TLS see all, and with `--web.jobs=all` everybody does. " +
+		"The page is made once per sample (`--sampling.interval`) and served from memory: to ask more often shows nothing more and costs next to nothing.\n\n" +
 		"| metric | type | labels | meaning |\n|---|---|---|---|\n")
 	for _, m := range Table() {
 		labels := make([]string, 0, len(m.Labels))
@@ -87,5 +94,6 @@ func Page() string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, m.Kind, strings.Join(labels, " "), m.Help)
 	}
+	b.WriteString(elsewherePage())
 	return b.String()
 }

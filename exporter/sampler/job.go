@@ -9,6 +9,7 @@ import (
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/budget"
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/cgroup"
 	"pitchpipe/exporter/collector/energy"
@@ -56,7 +57,10 @@ type job struct {
 	clockAtRead float64 // task clock when CPU seconds were last read
 	bucket      bucket
 	told        *told
-	saves       int // that it told an earlier exporter
+	saves       int        // that it told an earlier exporter
+	seen        time.Time  // by an earlier exporter; zero = by none
+	budgets     budget.Set // that it had there
+	budgetErr   string     // what was last wrong with the administrator's
 }
 
 type named struct {
@@ -170,7 +174,7 @@ func (s *Sampler) take(ctx context.Context, f attrib.Found, now time.Time) {
 	goesOn := s.resume(j)
 	wire := api.Job{
 		Manager: j.stored.Manager, ID: j.stored.ID, Attempt: j.stored.Attempt, UID: j.uid, Cgroup: firstDir(f), Started: now,
-		Saves: j.saves,
+		First: earliest(j.seen, now), Saves: j.saves,
 	}
 	if err := s.store.Begin(j.stored, wire, api.SchemaAccounting, s.meter.Source()); err != nil {
 		s.stats.JobsRefused++
@@ -178,6 +182,8 @@ func (s *Sampler) take(ctx context.Context, f attrib.Found, now time.Time) {
 		return
 	}
 	s.jobs[f.Key] = j
+	s.store.AllowAll(j.stored, j.budgets)
+	s.budget(j)
 	s.stats.JobsSeen++
 	if goesOn {
 		delete(s.earlier, j.inode) // not before: one that is refused is tried again
@@ -197,11 +203,15 @@ func (s *Sampler) take(ctx context.Context, f attrib.Found, now time.Time) {
 }
 
 func (s *Sampler) describe(j *job) {
-	schema := api.SchemaAccounting
-	if slices.ContainsFunc(j.readers, func(n named) bool { return n.name == "perf" }) {
+	schema, absent := api.SchemaAccounting, slices.Clone(j.absent)
+	if i := slices.IndexFunc(j.readers, func(n named) bool { return n.name == "perf" }); i >= 0 {
 		schema = api.SchemaSoftware
+		if r, ok := j.readers[i].reader.(collector.Selective); ok {
+			events, missing := r.Events()
+			schema, absent = api.SchemaWith(events), append(absent, missing...)
+		}
 	}
-	s.store.Describe(j.stored, j.uid, firstDir(j.found), schema, slices.Clone(j.absent))
+	s.store.Describe(j.stored, j.uid, firstDir(j.found), schema, absent)
 }
 
 // use is what the job did since it was last charged; from is when that was.

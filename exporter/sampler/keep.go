@@ -26,6 +26,7 @@ func (s *Sampler) restore(saved state.State) {
 		if err := s.store.Begin(key, job, j.Schema, j.Source); err != nil {
 			continue // as many as there is room for
 		}
+		s.store.AllowAll(key, j.Budgets)
 		s.store.End(key, j.Ended, j.Values)
 		s.ended[key] = j.Joules
 	}
@@ -59,7 +60,11 @@ func (s *Sampler) resume(j *job) bool {
 	if !ok || was.Job.Manager != j.stored.Manager || was.Job.ID != j.stored.ID {
 		return false
 	}
-	j.joules, j.saves = was.Joules, was.Job.Saves
+	j.joules, j.saves, j.budgets = was.Joules, was.Job.Saves, was.Budgets
+	j.seen = was.Job.First
+	if j.seen.IsZero() { // of an exporter that did not keep it
+		j.seen = was.Job.Started
+	}
 	j.told.saves = j.saves // a reader that begins anew tells of them again
 	if !j.counted && was.Job.Attempt > 0 && j.stored.Manager != attrib.Local {
 		j.stored.Attempt = was.Job.Attempt
@@ -76,7 +81,7 @@ func (s *Sampler) state(latest []window.Latest, ended map[attrib.Key]energy.Joul
 	}
 	for _, l := range latest {
 		key := attrib.Key{Manager: l.Job.Manager, ID: l.Job.ID, Attempt: l.Job.Attempt}
-		kept := state.Job{Job: l.Job, Schema: l.Schema, Source: l.Source, Values: l.Values}
+		kept := state.Job{Job: l.Job, Schema: l.Schema, Source: l.Source, Values: l.Values, Budgets: l.Budgets}
 		switch j := running[key]; {
 		case l.Job.Ended:
 			kept.Ended, kept.Joules = l.Ended, ended[key]

@@ -14,8 +14,10 @@ type ledger struct {
 	book     energy.Book
 	last     time.Time
 	lastBusy float64
-	known    bool   // an interval was settled
-	err      string // why the last one was not
+	known    bool                     // an interval was settled
+	covered  float64                  // seconds that were settled
+	users    map[uint32]energy.Joules // what each user's jobs were charged with
+	err      string                   // why the last one was not
 
 	perCPUSecond float64 // active joules of a busy CPU second in the last interval
 	idleWatts    float64 // of the last interval
@@ -59,7 +61,9 @@ func (l *ledger) settle(ctx context.Context, meter energy.Meter, now time.Time, 
 		charged[i].joules.Active += joules.Active
 		charged[i].joules.Idle += joules.Idle
 		charged[i].settled()
+		l.bill(charged[i].uid, joules)
 	}
+	l.covered += seconds
 	l.last, l.lastBusy, l.known = now, busy, true
 	if work := max(act.Busy, sumCPU); work > 0 {
 		l.perCPUSecond = split.Active() / work

@@ -44,6 +44,7 @@ func (s *Sampler) follow(ctx context.Context, j *job) {
 			s.followed(j, n.name, f.Follow(ctx, target))
 		}
 	}
+	s.describe(j)
 }
 
 func (s *Sampler) followed(j *job, name string, err error) {
@@ -78,6 +79,7 @@ func (s *Sampler) read(ctx context.Context, j *job) {
 		if err := n.reader.Read(ctx, moment, out); err != nil && !j.gone {
 			s.stats.ReadErrors++
 			s.log.Debug("reading incomplete", "job", j.stored.String(), "collector", n.name, "err", err)
+			s.describe(j) // it may measure less from now on
 		}
 		for column, v := range out {
 			owner, claimed := j.claims[column]

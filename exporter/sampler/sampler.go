@@ -40,6 +40,11 @@ type Leaves interface {
 	Remove(name string) error
 }
 
+// Budgets are what the administrator lets jobs use; budget.Folder is the real one.
+type Budgets interface {
+	Budget(manager, id string) (b api.Budget, ok bool, err error)
+}
+
 // Config bounds a sampler; zero fields take the defaults.
 type Config struct {
 	Interval time.Duration // between samples, default 1 s
@@ -50,6 +55,7 @@ type Config struct {
 	Keep     bool          // snapshots hold what the next exporter has to know
 	Earlier  state.State   // what an earlier exporter left
 	Boot     string        // of the machine, by which that is believed about jobs that run
+	Budgets  Budgets       // what the administrator wrote; default: nothing
 	Logger   *slog.Logger  // default: none
 }
 
@@ -108,6 +114,9 @@ type Snapshot struct {
 	EnergyErr string // why the last interval has no energy; empty = it has
 	Stats     Stats
 	Running   int
+	Users     []UserJoules
+	Covered   float64     // seconds whose energy was charged
+	At        time.Time   // of the tick
 	State     state.State // what the next exporter would have to know
 }
 
@@ -167,6 +176,7 @@ func (s *Sampler) tick(ctx context.Context) {
 	for _, j := range s.jobs {
 		if !j.over {
 			s.read(ctx, j)
+			s.budget(j)
 		}
 	}
 	// 3. Who pays for the interval.
@@ -243,6 +253,7 @@ func (s *Sampler) publish() {
 	snap := &Snapshot{
 		CPU: s.cpu, Load: s.load, Book: s.ledger.book, Source: s.meter.Source(), EnergyErr: s.ledger.err,
 		JobJoules: make(map[attrib.Key]energy.Joules, len(s.jobs)), Stats: s.stats,
+		Users: s.userJoules(), Covered: s.ledger.covered, At: s.stats.LastTickBegan,
 	}
 	// Ended jobs keep their joules for as long as the store keeps the job.
 	kept := make(map[attrib.Key]energy.Joules, len(s.ended))

@@ -38,8 +38,9 @@ func (s *Sampler) restartedInPlace(j *job) {
 	for _, was := range s.store.Jobs(func(w api.Job) bool {
 		return w.Ended && w.Manager == j.stored.Manager && w.ID == j.stored.ID && w.Attempt == j.stored.Attempt
 	}) {
-		j.saves = was.Saves
+		j.saves, j.seen = was.Saves, was.First
 	}
+	j.budgets = s.store.Budgets(j.stored)
 	if t := s.last[j.stored]; t != nil {
 		// Its output goes on too.
 		j.told.epochs, j.told.saves, j.told.before = t.epochs, t.saves, max(t.epoch, t.before)

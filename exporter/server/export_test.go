@@ -53,5 +53,5 @@ func (s *Server) As(ctx context.Context, uid uint32) context.Context {
 
 // Listed finds a connection in a list in the form of /proc/net/tcp.
 func Listed(list, local, remote string) (uint32, bool) {
-	return listed(bufio.NewScanner(strings.NewReader(list)), local, remote)
+	return connectionOf(bufio.NewScanner(strings.NewReader(list)), local, remote)
 }

@@ -28,12 +28,14 @@ type Remote struct {
 	// certificate has to come from.
 	Certs certs.Files
 	// Clients are the names that may read the jobs of everybody: the common name of a
-	// caller's certificate, or one of its DNS names.
+	// caller's certificate, or one of its DNS names. They also report and set budgets.
 	Clients []string
+	// Scrapers are those that may read the metrics, of everybody's jobs, and nothing else.
+	Scrapers []string
 }
 
 func (c Remote) asked() bool {
-	return c.Address != "" || c.Certs != (certs.Files{}) || len(c.Clients) > 0
+	return c.Address != "" || c.Certs != (certs.Files{}) || len(c.Clients) > 0 || len(c.Scrapers) > 0
 }
 
 // ErrRemote means that callers on other machines cannot be served as was asked.
@@ -70,7 +72,7 @@ func (s *Server) newRemote(cfg Remote) (*remote, error) {
 	if cfg.Certs.Cert == "" || cfg.Certs.Key == "" || cfg.Certs.CA == "" {
 		return nil, fmt.Errorf("%w on %s: a certificate, its key and the authority of the callers are needed, on loopback too: whoever has a process on this machine reaches that", ErrRemote, cfg.Address)
 	}
-	if len(cfg.Clients) == 0 || slices.Contains(cfg.Clients, "") {
+	if names := slices.Concat(cfg.Clients, cfg.Scrapers); len(names) == 0 || slices.Contains(names, "") {
 		return nil, fmt.Errorf("%w on %s: the names of those who may read are needed", ErrRemote, cfg.Address)
 	}
 	own, err := certs.Open(cfg.Certs, s.log)
@@ -132,7 +134,7 @@ func (m *remote) handler() http.Handler {
 	m.questions(mux)
 	limited := http.MaxBytesHandler(mux, maxRequest)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := m.vouch(r); err != nil {
+		if err := errors.Join(m.vouch(r), m.permitted(r)); err != nil {
 			m.refused.add(r.RemoteAddr, err)
 			w.Header().Set("Connection", "close")
 			m.refuse(w, http.StatusForbidden, err)
@@ -163,7 +165,7 @@ func (m *remote) vouch(r *http.Request) error {
 		return errors.New("no certificate")
 	}
 	leaf := r.TLS.PeerCertificates[0]
-	if !m.listed(leaf) {
+	if !listed(leaf, m.cfg.Clients) && !listed(leaf, m.cfg.Scrapers) {
 		return fmt.Errorf("the certificate of %q is good, and the name is not one that may read here", names(leaf))
 	}
 	l, ok := r.Context().Value(linkKey{}).(*link)
@@ -189,8 +191,21 @@ func (m *remote) vouch(r *http.Request) error {
 	return nil
 }
 
-func (m *remote) listed(leaf *x509.Certificate) bool {
-	return slices.ContainsFunc(m.cfg.Clients, func(name string) bool {
+// permitted tells whether the caller may ask for this: who only scrapes may not ask for
+// anything else, whatever he sends.
+func (m *remote) permitted(r *http.Request) error {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return nil // which vouch refuses
+	}
+	leaf := r.TLS.PeerCertificates[0]
+	if listed(leaf, m.cfg.Clients) || r.Method == http.MethodGet && r.URL.Path == "/metrics" {
+		return nil
+	}
+	return fmt.Errorf("the certificate of %q is for the metrics alone", names(leaf))
+}
+
+func listed(leaf *x509.Certificate, among []string) bool {
+	return slices.ContainsFunc(among, func(name string) bool {
 		return name == leaf.Subject.CommonName ||
 			slices.ContainsFunc(leaf.DNSNames, func(dns string) bool { return strings.EqualFold(name, dns) })
 	})
@@ -206,5 +221,6 @@ func (s *Server) questions(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+api.PathJobs, s.jobs)
 	mux.HandleFunc("GET "+api.PathSamples, s.window)
 	mux.HandleFunc("POST "+api.PathReport, s.progressFor)
+	mux.HandleFunc("PUT "+api.PathBudget, s.budget)
 	mux.HandleFunc("GET /metrics", s.scrape)
 }

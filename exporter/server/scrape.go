@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/metrics"
 )
 
@@ -22,9 +21,9 @@ func (s *Server) scrape(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.cfg.ShowJobs || err == nil && p.all:
 	case err != nil:
-		r = r.WithContext(metrics.For(r.Context(), func(api.Job) bool { return false }))
+		r = r.WithContext(metrics.For(r.Context(), metrics.View{}))
 	default:
-		r = r.WithContext(metrics.For(r.Context(), p.sees))
+		r = r.WithContext(metrics.For(r.Context(), metrics.View{Some: true, UID: p.uid}))
 	}
 	s.metrics.ServeHTTP(w, r)
 }
@@ -55,7 +54,7 @@ func owner(local, remote net.Addr) (uint32, error) {
 		if err != nil {
 			continue // a machine without IPv6
 		}
-		uid, ok := listed(bufio.NewScanner(f), list.hex(from), list.hex(to))
+		uid, ok := connectionOf(bufio.NewScanner(f), list.hex(from), list.hex(to))
 		_ = f.Close() // only read
 		if ok {
 			return uid, nil
@@ -64,9 +63,9 @@ func owner(local, remote net.Addr) (uint32, error) {
 	return 0, errNoSocket
 }
 
-// listed finds a connection in the form of /proc/net/tcp: number, both ends, state, two
+// connectionOf finds one in the form of /proc/net/tcp: number, both ends, state, two
 // queues, a timer, retransmissions, and then the user.
-func listed(lines *bufio.Scanner, local, remote string) (uint32, bool) {
+func connectionOf(lines *bufio.Scanner, local, remote string) (uint32, bool) {
 	if local == "" || remote == "" {
 		return 0, false
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/budget"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/hostfs"
 )
@@ -32,6 +33,8 @@ type Job struct {
 	Joules energy.Joules      `json:"joules"`
 	Values map[string]float64 `json:"values"`
 	Ended  time.Time          `json:"ended,omitzero"`
+	// Budgets are what was said that it may use.
+	Budgets budget.Set `json:"budgets,omitempty"`
 }
 
 // ErrState means that a file is there and is no state.

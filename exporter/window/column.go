@@ -9,7 +9,7 @@ type Column struct {
 	Help  string
 }
 
-// Columns lists the columns in the order in which rings hold them.
+// Columns lists the columns that every ring holds, in their order.
 func Columns() []Column {
 	return []Column{
 		{api.ColUserSeconds, false, "CPU time in user mode."},

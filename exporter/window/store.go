@@ -7,12 +7,12 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/budget"
 )
 
 // ErrFull means that as many jobs run as the store holds.
@@ -23,6 +23,7 @@ type Config struct {
 	Samples int           // per attempt, default 1800
 	Jobs    int           // attempts in all, default 512
 	Keep    time.Duration // how long an ended attempt is kept, default 15 min
+	More    []Column      // beside Columns, such as those of the perf events of this node
 }
 
 // Store holds a ring for each attempt.
@@ -46,6 +47,7 @@ type attempt struct {
 	last     []float64 // newest value of each column, NaN = never seen
 	endedAt  time.Time
 	lastTime time.Time
+	budgets  budget.Set
 }
 
 // row holds values in the order of Columns; NaN = missing.
@@ -65,7 +67,7 @@ func New(cfg Config) *Store {
 			Jobs:    cmp.Or(max(cfg.Jobs, 0), 512),
 			Keep:    cmp.Or(max(cfg.Keep, 0), 15*time.Minute),
 		},
-		columns: Columns(),
+		columns: append(Columns(), cfg.More...),
 		index:   map[string]int{},
 		jobs:    map[attrib.Key]*attempt{},
 	}
@@ -241,19 +243,7 @@ func (s *Store) Jobs(visible func(api.Job) bool) []api.Job {
 func (s *Store) Window(id string, number int, after uint64, visible func(api.Job) bool) (api.Window, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	manager := ""
-	if before, after, ok := strings.Cut(id, "/"); ok { // no id has a slash
-		manager, id = before, after
-	}
-	var a *attempt
-	for key, c := range s.jobs {
-		if key.ID != id || manager != "" && key.Manager != manager || number > 0 && key.Attempt != number || !visible(c.job) {
-			continue
-		}
-		if a == nil || cmp.Or(c.job.Started.Compare(a.job.Started), c.job.Attempt-a.job.Attempt) > 0 {
-			a = c
-		}
-	}
+	_, a := s.find(id, number, visible)
 	if a == nil {
 		return api.Window{}, false
 	}
@@ -284,6 +274,8 @@ type Latest struct {
 	Source string
 	Values map[string]float64
 	Ended  time.Time // zero while it runs
+	// Budgets are all that were said; Job.Budget is the one that counts.
+	Budgets budget.Set
 }
 
 // Latest returns the newest values of all attempts, oldest first.
@@ -292,7 +284,7 @@ func (s *Store) Latest() []Latest {
 	defer s.mu.RUnlock()
 	out := make([]Latest, 0, len(s.jobs))
 	for _, a := range s.jobs {
-		out = append(out, Latest{Job: a.job, Schema: a.schema, Source: a.source, Values: s.values(a.last), Ended: a.endedAt})
+		out = append(out, Latest{Job: a.job, Schema: a.schema, Source: a.source, Values: s.values(a.last), Ended: a.endedAt, Budgets: a.budgets})
 	}
 	slices.SortFunc(out, func(a, b Latest) int {
 		return cmp.Or(a.Job.Started.Compare(b.Job.Started), cmp.Compare(a.Job.ID, b.Job.ID), a.Job.Attempt-b.Job.Attempt)

@@ -24,6 +24,11 @@ type Reporter interface {
 	ReportFor(ctx context.Context, job string, attempt int, r api.Report) error
 }
 
+// Budgeter is a Meter that is told what a job may use.
+type Budgeter interface {
+	SetBudget(ctx context.Context, job string, attempt int, b api.Budget) error
+}
+
 // Config says where the exporters are.
 type Config struct {
 	// Pattern has {node} where the name of a node belongs: unix:/PATH/{node}.sock or
@@ -177,6 +182,19 @@ func (e *Exporters) Report(ctx context.Context, node, job string, attempt int, r
 			return fmt.Errorf("%w: it takes no reports", api.ErrInvalid)
 		}
 		return to.ReportFor(ctx, job, attempt, r)
+	})
+}
+
+// SetBudget tells the exporter of a node what a job may use: see api.Client.SetBudget. The
+// job is named as for Report. A simulated meter shows nobody a budget, so that it is not
+// told.
+func (e *Exporters) SetBudget(ctx context.Context, node, job string, attempt int, b api.Budget) error {
+	return e.ask(ctx, node, func(ctx context.Context, m Meter) error {
+		to, ok := m.(Budgeter)
+		if !ok {
+			return nil
+		}
+		return to.SetBudget(ctx, job, attempt, b)
 	})
 }
 

@@ -13,9 +13,11 @@ import (
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/budget"
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/cgroup"
 	"pitchpipe/exporter/collector/energy"
+	"pitchpipe/exporter/collector/gpu"
 	"pitchpipe/exporter/collector/node"
 	"pitchpipe/exporter/collector/perf"
 	"pitchpipe/exporter/collector/proc"
@@ -33,15 +35,22 @@ type equipment struct {
 	scanner *attrib.Scanner
 	sources []collector.Collector // in the order of precedence
 	meter   energy.Meter
+	columns []window.Column // of the perf events that are counted here, and of GPUs
+	gpus    *gpu.Source     // nil: none here
 	about   api.Node
 }
 
 // inspect looks what machine this is and what can be measured.
-func inspect(ctx context.Context, o options) (equipment, error) {
+func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error) {
 	trust, err := attrib.ParseTrust(o.environ)
 	if err != nil {
 		return equipment{}, fmt.Errorf("--attrib.environ: %w", err)
 	}
+	events, err := perf.Select(o.events)
+	if err != nil {
+		return equipment{}, fmt.Errorf("--perf.events: %w", err)
+	}
+	counted := perf.New(o.root, events...)
 	machine := node.New(o.root)
 	is, err := machine.Machine()
 	if err != nil {
@@ -54,7 +63,7 @@ func inspect(ctx context.Context, o options) (equipment, error) {
 	e := equipment{
 		machine: machine, scanner: attrib.NewScanner(o.root, trust), meter: energy.NewModeller(model),
 		// The order is the precedence where two know the same column.
-		sources: []collector.Collector{cgroup.New(o.root), perf.New(o.root), proc.New(o.root)},
+		sources: []collector.Collector{cgroup.New(o.root), counted, proc.New(o.root)},
 	}
 	rapl, raplErr := energy.NewPowercap(o.root, model)
 	if raplErr == nil {
@@ -69,10 +78,18 @@ func inspect(ctx context.Context, o options) (equipment, error) {
 		e.about.Sources = append(e.about.Sources, c.Probe(ctx)...)
 	}
 	e.about.Sources = append(e.about.Sources, energy.Probe(rapl, raplErr, model)...)
+	source, answers := gpus(ctx, o.gpu, o.root, o.interval, log)
+	e.about.Sources = append(e.about.Sources, answers...)
+	if source != nil {
+		e.gpus, e.sources, e.columns = source, append(e.sources, gpu.New(source)), append(e.columns, gpuColumns()...)
+	}
 	for _, s := range e.about.Sources {
 		if s.Name == "perf/task-clock" && s.Support == api.Supported {
-			e.about.Schema = api.SchemaSoftware
+			e.about.Schema = api.SchemaWith(counted.Events())
 		}
+	}
+	for _, c := range counted.Columns() {
+		e.columns = append(e.columns, window.Column{Name: c.Name, Help: c.Help})
 	}
 	return e, nil
 }
@@ -96,7 +113,7 @@ func run(ctx context.Context, o options) error {
 	}
 
 	// 1. What machine is this, and what can be measured?
-	with, err := inspect(ctx, o)
+	with, err := inspect(ctx, o, log)
 	if err != nil {
 		return err
 	}
@@ -105,8 +122,11 @@ func run(ctx context.Context, o options) error {
 	}
 
 	// 2. Wire.
-	store := window.New(window.Config{Samples: o.samples, Keep: o.keep})
+	store := window.New(window.Config{Samples: o.samples, Keep: o.keep, More: with.columns})
 	cfg := sampler.Config{Interval: o.interval, Discover: o.discover, Cores: with.about.Cores, Logger: log}
+	if o.budgets != "" {
+		cfg.Budgets = budget.Folder{Path: o.budgets, Trusted: []uint32{uint32(os.Geteuid())}}
+	}
 	if o.state != "" {
 		cfg.Keep, cfg.Boot = true, state.Boot(o.root)
 		if cfg.Earlier, err = state.Load(o.state); err != nil {
@@ -126,7 +146,11 @@ func run(ctx context.Context, o options) error {
 		}
 	}
 	sample := sampler.New(cfg, with.scanner, with.sources, with.machine, with.meter, store)
-	shown, err := metrics.Handler(metrics.New(release(), with.about, store, sample.Snapshot),
+	page := metrics.New(release(), with.about, store, sample.Snapshot)
+	if with.gpus != nil {
+		page = page.WithGPUs(with.gpus.Snapshot)
+	}
+	shown, err := metrics.Handler(page,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if err != nil {
 		return fmt.Errorf("metrics: %w", err)
@@ -145,6 +169,9 @@ func run(ctx context.Context, o options) error {
 
 	// 3. Run until told to stop.
 	group, ctx := errgroup.WithContext(ctx)
+	if with.gpus != nil {
+		group.Go(func() error { return with.gpus.Run(ctx) })
+	}
 	group.Go(func() error { return sample.Run(ctx) })
 	group.Go(func() error { return serve.Run(ctx) })
 	if o.state != "" {

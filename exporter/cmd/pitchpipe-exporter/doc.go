@@ -3,6 +3,9 @@
 // which ones are missing and why; pitchpipe-exporter doctor says it to people, with
 // the command that mends each.
 //
+// Which perf events are counted beside the software events --perf.events says; those
+// that the node lacks are left out, and each job's schema names those that are counted.
+//
 // What further sources take, all of it opt-in: CAP_PERFMON for perf; CAP_SYS_PTRACE
 // for the environments, IO and programs of others' processes, by which Slurm jobs
 // without cgroups are found; read access to energy_uj for RAPL. --perf.leaf moves

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,7 +75,7 @@ func examine(ctx context.Context, o options, w io.Writer, asJSON bool) error {
 }
 
 func consult(ctx context.Context, o options) (doctor.Facts, error) {
-	with, err := inspect(ctx, o)
+	with, err := inspect(ctx, o, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return doctor.Facts{}, err
 	}

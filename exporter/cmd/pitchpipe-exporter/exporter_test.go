@@ -262,7 +262,7 @@ func TestAJobInItsCgroupIsSampledWithItsMarks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n.Schema == api.SchemaSoftware {
+	if n.Schema != api.SchemaAccounting {
 		columns = append(columns, api.ColTaskClock, api.ColContextSwitch, api.ColPerfEnabled)
 	}
 	if w.Schema != n.Schema {
@@ -277,7 +277,7 @@ func TestAJobInItsCgroupIsSampledWithItsMarks(t *testing.T) {
 		t.Errorf("peak %v bytes, the job touched 64 MiB", rss)
 	}
 	text := scrape(t, socket)
-	if want := fmt.Sprintf("pitchpipe_job_cpu_seconds_total{attempt=\"3\",job_id=%q,manager=\"local\"} ", id); !strings.Contains(text, want) {
+	if want := fmt.Sprintf("pitchpipe_job_cpu_seconds_total{manager=\"local\",job_id=%q,attempt=\"3\"} ", id); !strings.Contains(text, want) {
 		t.Errorf("no %s in the metrics", want)
 	}
 }

@@ -26,6 +26,7 @@ type options struct {
 	state    string
 	environ  string
 	leaf     bool
+	events   []string
 	interval time.Duration
 	discover time.Duration
 	samples  int
@@ -35,6 +36,8 @@ type options struct {
 	readers  []string
 	remote   server.Remote
 	jobs     string
+	budgets  string
+	gpu      gpuOptions
 }
 
 // A counter of 65 kJ wraps within two minutes at 500 W: a quarter of that is how
@@ -77,19 +80,25 @@ func command() *cobra.Command {
 	f.StringVar(&o.remote.Certs.Key, "api.key", "", "PEM file of its private key, which others must not be able to read")
 	f.StringVar(&o.remote.Certs.CA, "api.client-ca", "", "PEM file of the authorities that callers' certificates have to come from")
 	f.StringSliceVar(&o.remote.Clients, "api.clients", nil, "callers that see the jobs of everybody over TLS, and report on their behalf: common names or DNS names of their certificates")
+	f.StringSliceVar(&o.remote.Scrapers, "api.scrapers", nil, "callers that read the metrics over TLS, of everybody's jobs, and may do nothing else, such as a Prometheus: common names or DNS names of their certificates")
 	f.StringVar(&o.rootfs, "path.rootfs", "/", "where the root of the host is mounted; procfs and sysfs are proc and sys below it")
 	f.StringVar(&o.root.ProcFS, "path.procfs", "", "where procfs is mounted; empty = proc below --path.rootfs")
 	f.StringVar(&o.root.SysFS, "path.sysfs", "", "where sysfs is mounted; empty = sys below --path.rootfs")
 	f.StringVar(&o.root.CgroupFS, "path.cgroupfs", "", "where the cgroup hierarchies are mounted; empty = fs/cgroup below --path.sysfs")
 	f.StringVar(&o.environ, "attrib.environ", "own", "whose environments may name a job (PITCHPIPE_JOB_ID) where it has no cgroup: own (processes of the exporter's user), any (everybody can name any job) or off")
 	f.BoolVar(&o.leaf, "perf.leaf", false, "on hybrid cgroup hosts, move schedulers' jobs to v2 cgroups of their own, below pitchpipe-perf, so that perf events and pressure are counted")
+	f.StringSliceVar(&o.events, "perf.events", []string{"basic"}, "perf events that are counted for each job beside the software events: presets (software = no more, basic, memory, pipetune), names of perf list, PMU/EVENT/ or SYSTEM:TRACEPOINT, separated by commas; what the node lacks is left out, and doctor says why")
 	f.DurationVar(&o.interval, "sampling.interval", time.Second, "time between samples")
 	f.DurationVar(&o.discover, "sampling.discover", 250*time.Millisecond, "time between looks for new jobs")
 	f.IntVar(&o.samples, "sampling.ring", 1800, "samples kept of each attempt of a job")
 	f.DurationVar(&o.keep, "sampling.keep", 15*time.Minute, "how long an ended attempt is kept")
+	f.StringVar(&o.budgets, "budget.dir", "/run/pitchpipe/budgets", "folder in which an administrator or a prolog writes what jobs may use: a file MANAGER/ID such as slurm/42 with joules=2e6 seconds=14400, which only root and the exporter's user can write; empty = nowhere")
 	f.StringVar(&o.state, "state.file", "", "where jobs' joules and last values are kept for the next exporter; empty = nowhere")
 	f.Float64Var(&o.model.Idle, "energy.model.idle-watts", 0, "node without work, for modelled energy and the idle part of measured; 0 = 20 W and 1.5 W a core")
 	f.Float64Var(&o.model.Max, "energy.model.max-watts", 0, "node with all cores busy, for modelled energy; 0 = 20 W and 7.5 W a core")
+	f.StringVar(&o.gpu.helper, "gpu.helper", "", "program that asks NVIDIA's library; empty = pitchpipe-gpu beside this program or on PATH")
+	f.StringVar(&o.gpu.smi, "gpu.nvidia-smi", "", "program that is read where that gives nothing; empty = nvidia-smi on PATH")
+	f.StringVar(&o.gpu.dcgm, "gpu.dcgm-url", "", "page of a dcgm-exporter on this machine, such as http://127.0.0.1:9400/metrics, that is read where neither gives anything; empty = none")
 	f.StringVar(&o.level, "log.level", "info", "debug, info, warn or error")
 	cmd.AddCommand(doctorCommand(&o))
 	return cmd

@@ -4,185 +4,114 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-
-	perfutils "github.com/hodgesds/perf-utils"
-	"golang.org/x/sys/unix"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/hostfs"
 )
 
-// Collector opens software events on cgroups.
+// Collector opens events on cgroups.
 type Collector struct {
-	root hostfs.Root
+	root   hostfs.Root
+	opener Opener
+	chosen []Event // beside those that are always counted
+
+	plans   []plan // nil = not probed yet; the software events first
+	sources []api.Source
 }
 
 var _ collector.Collector = (*Collector)(nil)
 
-// New returns a collector for the cgroups below root.
-func New(root hostfs.Root) *Collector { return &Collector{root: root} }
+// New returns a collector for the cgroups below root. Chosen are what it counts beside
+// the software events that are always counted, as Select returns them.
+func New(root hostfs.Root, chosen ...Event) *Collector { return NewWith(root, Kernel{}, chosen...) }
+
+// NewWith is New with another opener.
+func NewWith(root hostfs.Root, opener Opener, chosen ...Event) *Collector {
+	return &Collector{root: root, opener: opener, chosen: chosen}
+}
 
 // Name is "perf".
 func (c *Collector) Name() string { return "perf" }
 
-// Open opens one group of events on each of the job's CPUs, or on all that are
+// Probe asks the kernel for each event, and on the first call learns how many count
+// together. What it learned then stays.
+func (c *Collector) Probe(ctx context.Context) []api.Source {
+	if c.plans == nil {
+		c.probe(ctx)
+	}
+	return slices.Clone(c.sources)
+}
+
+// Events are the chosen ones that this machine counts, once it was probed.
+func (c *Collector) Events() []string {
+	var out []string
+	for _, p := range c.plans {
+		for _, e := range p.events {
+			if e.further() {
+				out = append(out, e.Name)
+			}
+		}
+	}
+	return out
+}
+
+// Column is one that readers may fill beside those that package api names.
+type Column struct{ Name, Help string }
+
+// Columns are those of the chosen events and of the groups, once the machine was probed.
+func (c *Collector) Columns() []Column {
+	var out []Column
+	for _, p := range c.plans {
+		for _, e := range p.events {
+			if e.further() {
+				out = append(out, Column{e.Column, e.Help})
+			}
+		}
+		out = append(out,
+			Column{api.PerfEnabled(p.name), "Time for which the group " + p.name + " of perf events was enabled, summed over CPUs."},
+			Column{api.PerfRunning(p.name), "Time for which the group " + p.name + " of perf events counted, summed over CPUs."})
+	}
+	return out
+}
+
+// Open opens the groups of events on each of the job's CPUs, or on all that are
 // online where the job's are not known. What the job did before is not counted, so
-// that it is to be called as soon as the job is seen.
+// that it is to be called as soon as the job is seen. Where the software events can be
+// opened there is a reader; which of the others it lacks, it says.
 func (c *Collector) Open(ctx context.Context, t collector.Target) (collector.Reader, error) {
 	h, err := c.hierarchy()
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{root: c.root, hierarchy: h, events: events(), totals: make([]float64, len(events()))}
-	if err := r.Follow(ctx, t); err != nil {
+	if c.plans == nil {
+		c.probe(ctx)
+	}
+	r := &reader{collector: c, hierarchy: h, off: make([]error, len(c.plans))}
+	for _, p := range c.plans {
+		r.tallies = append(r.tallies, &tally{totals: make([]float64, len(p.events))})
+	}
+	if _, err := r.place(t); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
 }
 
-type reader struct {
-	root             hostfs.Root
-	hierarchy        hostfs.Hierarchy // perf's
-	dir              string           // the job's cgroup there
-	events           []event
-	groups           []*group
-	leaving          []*group // of CPUs or a cgroup that are not the job's any more, read once more
-	totals           []float64
-	enabled, running float64
-}
-
-// group is the events of one CPU.
-type group struct {
-	dir      string
-	cpu      int
-	profiler perfutils.GroupProfiler
-	last     perfutils.GroupProfileValue
-}
-
-var _ collector.Follower = (*reader)(nil)
-
-// Follow opens events on the CPUs and in the cgroup that are the job's now and were not,
-// and lets go of the others after one more reading: the kernel moves what runs there at once,
-// and what it counted meanwhile is not lost. What the job does on a new CPU before
-// that is; the sampler looks for it several times a second.
-func (r *reader) Follow(_ context.Context, t collector.Target) error {
-	dir := t.Dirs[r.hierarchy.Name]
-	if dir == "" && r.hierarchy.V2 {
-		dir = t.Leaf
-	}
-	if dir == "" {
-		return fmt.Errorf("%w: the job has no cgroup in %s, perf's hierarchy; see --perf.leaf", collector.ErrUnsupported, r.hierarchy.Name)
-	}
-	r.dir = dir
-	cpus := t.CPUs
-	if len(cpus) == 0 {
-		var err error
-		if cpus, err = r.root.OnlineCPUs(); err != nil {
-			return err
+// hierarchy is where perf looks for cgroups: a v1 tree of its own where one is
+// mounted, else v2.
+func (c *Collector) hierarchy() (hostfs.Hierarchy, error) {
+	var found hostfs.Hierarchy
+	for _, h := range c.root.Hierarchies() {
+		if h.Has("perf_event") && !h.V2 {
+			return h, nil
+		}
+		if h.V2 {
+			found = h
 		}
 	}
-	r.groups = slices.DeleteFunc(r.groups, func(g *group) bool {
-		gone := g.dir != dir || !slices.Contains(cpus, g.cpu)
-		if gone {
-			r.leaving = append(r.leaving, g)
-		}
-		return gone
-	})
-	f, err := os.Open(r.dir)
-	if err != nil {
-		return fmt.Errorf("perf: %w", err)
+	if found.Dir == "" {
+		return found, fmt.Errorf("%w: no cgroup hierarchy that perf uses", collector.ErrUnsupported)
 	}
-	defer func() { _ = f.Close() }() // the events keep the cgroup by themselves
-	var errs []error
-	for _, cpu := range cpus {
-		if slices.ContainsFunc(r.groups, func(g *group) bool { return g.cpu == cpu }) {
-			continue
-		}
-		// A CPU may come back before its last reading.
-		if i := slices.IndexFunc(r.leaving, func(g *group) bool { return g.cpu == cpu && g.dir == dir }); i >= 0 {
-			r.groups = append(r.groups, r.leaving[i])
-			r.leaving = slices.Delete(r.leaving, i, i+1)
-			continue
-		}
-		if err := r.add(f, cpu); err != nil {
-			// The kernel's own answer tells denied from unsupported.
-			if why := try(r.dir, cpu, r.events[0].config); why != nil {
-				err = why
-			}
-			errs = append(errs, fmt.Errorf("perf: CPU %d: %w", cpu, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (r *reader) add(cgroup *os.File, cpu int) error {
-	attrs := make([]unix.PerfEventAttr, len(r.events))
-	for i, e := range r.events {
-		attrs[i] = unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE, Config: e.config}
-	}
-	p, err := perfutils.NewGroupProfiler(int(cgroup.Fd()), cpu, cgroupMode, attrs...)
-	if err != nil {
-		return err
-	}
-	if err := p.Start(); err != nil {
-		return errors.Join(err, p.Close())
-	}
-	r.groups = append(r.groups, &group{dir: r.dir, cpu: cpu, profiler: p, last: perfutils.GroupProfileValue{Values: make([]uint64, len(r.events))}})
-	return nil
-}
-
-// Read adds what each CPU counted since the last reading, scaled up where the
-// events were multiplexed. Events still answer after the cgroup is gone, so that
-// the last reading of a job is complete.
-func (r *reader) Read(_ context.Context, _ collector.Moment, out collector.Values) error {
-	var errs []error
-	failed := 0
-	all := append(slices.Clip(r.groups), r.leaving...)
-	for _, g := range all {
-		var now perfutils.GroupProfileValue
-		if err := g.profiler.Profile(&now); err != nil {
-			errs = append(errs, fmt.Errorf("perf: %w", err))
-			failed++
-			continue
-		}
-		enabled := float64(now.TimeEnabled - g.last.TimeEnabled)
-		running := float64(now.TimeRunning - g.last.TimeRunning)
-		scale := 1.0
-		if running > 0 && running < enabled {
-			scale = enabled / running
-		}
-		for i, v := range now.Values {
-			if v > g.last.Values[i] {
-				r.totals[i] += float64(v-g.last.Values[i]) * scale
-			}
-		}
-		r.enabled += enabled / 1e9
-		r.running += running / 1e9
-		g.last = now
-	}
-	for _, g := range r.leaving {
-		errs = append(errs, g.profiler.Close())
-	}
-	r.leaving = nil
-	if failed == len(all) {
-		return errors.Join(errs...)
-	}
-	for i, e := range r.events {
-		out[e.column] = r.totals[i] / e.unit
-	}
-	out[api.ColPerfEnabled], out[api.ColPerfRunning] = r.enabled, r.running
-	return errors.Join(errs...)
-}
-
-// Close closes the events.
-func (r *reader) Close() error {
-	var errs []error
-	for _, g := range append(r.groups, r.leaving...) {
-		errs = append(errs, g.profiler.Close())
-	}
-	r.groups, r.leaving = nil, nil
-	return errors.Join(errs...)
+	return found, nil
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"unsafe"
+	"slices"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -14,29 +16,9 @@ import (
 	"pitchpipe/exporter/hostfs"
 )
 
-// In cgroup mode the process id is the descriptor of the cgroup's directory.
-const cgroupMode = unix.PERF_FLAG_PID_CGROUP | unix.PERF_FLAG_FD_CLOEXEC
-
-type event struct {
-	name   string
-	config uint64
-	column string
-	unit   float64 // counts per unit of the column
-}
-
-// The first event leads the group.
-func events() []event {
-	return []event{
-		{"task-clock", unix.PERF_COUNT_SW_TASK_CLOCK, api.ColTaskClock, 1e9},
-		{"context-switches", unix.PERF_COUNT_SW_CONTEXT_SWITCHES, api.ColContextSwitch, 1},
-		{"cpu-migrations", unix.PERF_COUNT_SW_CPU_MIGRATIONS, api.ColMigrations, 1},
-		{"minor-faults", unix.PERF_COUNT_SW_PAGE_FAULTS_MIN, api.ColMinorFaults, 1},
-		{"major-faults", unix.PERF_COUNT_SW_PAGE_FAULTS_MAJ, api.ColMajorFaults, 1},
-	}
-}
-
-// Probe opens each event once on the root of perf's hierarchy and closes it.
-func (c *Collector) Probe(context.Context) []api.Source {
+// probe opens each event once on the root of perf's hierarchy and closes it, and
+// divides those that the kernel takes into groups.
+func (c *Collector) probe(ctx context.Context) {
 	root, err := c.hierarchy()
 	cpu := 0
 	if err == nil {
@@ -45,57 +27,139 @@ func (c *Collector) Probe(context.Context) []api.Source {
 			cpu = cpus[0]
 		}
 	}
-	var out []api.Source
-	for _, e := range events() {
-		answer := err
-		if answer == nil {
-			answer = try(root.Dir, cpu, e.config)
+	answers := map[string]error{}
+	ask := func(e resolved) error {
+		if err != nil {
+			return err
 		}
-		out = append(out, collector.Source("perf/"+e.name, "cgroup mode on "+root.Name, answer))
+		return c.explain(e, c.ask(e, root.Dir, cpu))
 	}
-	return out
+	// 1. Which events are there at all? The software events are opened for each job,
+	// whatever is said of them here: another cgroup may answer otherwise.
+	first := plan{name: software}
+	for _, e := range always() {
+		r := resolved{Event: e, attr: e.attr, family: software}
+		first.events = append(first.events, r)
+		answers[e.Name] = ask(r)
+	}
+	var there []resolved
+	for _, e := range c.chosen {
+		r, missing := resolve(c.root, e)
+		if missing == nil {
+			missing = ask(r)
+		}
+		switch answers[e.Name] = missing; {
+		case missing != nil:
+		case r.family == software:
+			first.events = append(first.events, r)
+		default:
+			there = append(there, r)
+		}
+	}
+	// 2. Which count together?
+	more, why := learn(ctx, c.opener, cpu, there)
+	for _, e := range there {
+		if why[e.Name] != nil {
+			answers[e.Name] = c.explain(e, why[e.Name])
+		}
+	}
+	c.plans = append([]plan{first}, more...)
+	// 3. What is to be said of it.
+	groups := map[string]string{}
+	for _, p := range c.plans {
+		for _, e := range p.events {
+			groups[e.Name] = p.name
+		}
+	}
+	c.sources = nil
+	for _, e := range append(always(), c.chosen...) {
+		s := collector.Source("perf/"+e.Name, "cgroup mode on "+root.Name, answers[e.Name])
+		if s.Support == api.Supported {
+			s.Group = groups[e.Name]
+			s.Reason += ", group " + s.Group
+		}
+		c.sources = append(c.sources, s)
+	}
 }
 
-// hierarchy is where perf looks for cgroups: a v1 tree of its own where one is
-// mounted, else v2.
-func (c *Collector) hierarchy() (hostfs.Hierarchy, error) {
-	var found hostfs.Hierarchy
-	for _, h := range c.root.Hierarchies() {
-		if h.Has("perf_event") && !h.V2 {
-			return h, nil
-		}
-		if h.V2 {
-			found = h
-		}
-	}
-	if found.Dir == "" {
-		return found, fmt.Errorf("%w: no cgroup hierarchy that perf uses", collector.ErrUnsupported)
-	}
-	return found, nil
-}
-
-// try asks the kernel whether it would open an event, and why not.
-func try(dir string, cpu int, config uint64) error {
+// ask opens an event on a cgroup and closes it.
+func (c *Collector) ask(e resolved, dir string, cpu int) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }() // only used as a name
-	attr := unix.PerfEventAttr{
-		Type:   unix.PERF_TYPE_SOFTWARE,
-		Config: config,
-		Size:   uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
-		Bits:   unix.PerfBitDisabled | unix.PerfBitExcludeHv,
-	}
-	fd, err := unix.PerfEventOpen(&attr, int(f.Fd()), cpu, -1, cgroupMode)
+	return try(c.opener, []Attr{e.attr}, Where{Cgroup: f, CPU: cpu})
+}
+
+// explain says what an error of the kernel means for an event on this machine.
+func (c *Collector) explain(e resolved, err error) error {
+	hardware := e.attr.Type == unix.PERF_TYPE_HARDWARE || e.attr.Type == unix.PERF_TYPE_HW_CACHE || e.attr.Type == unix.PERF_TYPE_RAW
+	text := ""
 	switch {
 	case err == nil:
-		return unix.Close(fd)
+		return nil
+	case errors.Is(err, collector.ErrUnsupported), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return fmt.Errorf("perf_event_open: %w: needs CAP_PERFMON, or kernel.perf_event_paranoid below 1", err)
-	case errors.Is(err, unix.EBADF), errors.Is(err, unix.EINVAL):
-		return fmt.Errorf("perf_event_open: %w: not a cgroup in perf's hierarchy", err)
+		text = c.denial()
+	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		text = "each event takes a descriptor for each CPU of each job; raise LimitNOFILE, or count fewer events"
+	case hardware && !corePMU(c.root):
+		text = "no PMU on this machine"
+		if c.virtual() {
+			text = "no PMU: this is a virtual machine, whose hypervisor shows none"
+		}
+	case errors.Is(err, unix.EBADF), errors.Is(err, unix.EINVAL) && e.family == software:
+		text = "not a cgroup in perf's hierarchy"
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENODEV):
+		text = "this CPU or kernel has no such event"
+	case errors.Is(err, unix.EINVAL):
+		text = "this CPU or kernel does not count it for a cgroup"
 	default:
-		return fmt.Errorf("perf_event_open: %w", err)
+		return err
 	}
+	return fmt.Errorf("%w: %s", err, text)
+}
+
+// denial says what is missing to be let.
+func (c *Collector) denial() string {
+	level := "?"
+	if data, err := hostfs.Read(c.root.Proc("sys", "kernel", "perf_event_paranoid")); err == nil {
+		level = strings.TrimSpace(string(data))
+	}
+	if c.capable() {
+		return "although the exporter has CAP_PERFMON (kernel.perf_event_paranoid is " + level +
+			"): a container's filter of system calls or a security module refuses"
+	}
+	return "needs CAP_PERFMON, or kernel.perf_event_paranoid below 1; it is " + level
+}
+
+// capable tells whether the exporter has the right to count what others do.
+func (c *Collector) capable() bool {
+	data, err := hostfs.Read(c.root.Proc("self", "status"))
+	if err != nil {
+		return false
+	}
+	for line := range hostfs.Lines(data) {
+		if text, ok := strings.CutPrefix(line, "CapEff:"); ok {
+			set, err := strconv.ParseUint(strings.TrimSpace(text), 16, 64)
+			return err == nil && set&(1<<unix.CAP_PERFMON|1<<unix.CAP_SYS_ADMIN) != 0
+		}
+	}
+	return false
+}
+
+// virtual tells whether the machine says that a hypervisor runs it.
+func (c *Collector) virtual() bool {
+	data, err := hostfs.Read(c.root.Proc("cpuinfo"))
+	if err != nil {
+		return false
+	}
+	for line := range hostfs.Lines(data) {
+		if name, flags, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "flags" {
+			return slices.Contains(strings.Fields(flags), "hypervisor")
+		}
+	}
+	return false
 }

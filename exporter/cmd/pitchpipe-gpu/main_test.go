@@ -1,0 +1,47 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pitchpipe/exporter/collector/gpu/card"
+	"pitchpipe/exporter/nvml"
+)
+
+func TestItWritesLinesThatTheExporterReads(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("gcc is not on PATH, and the fake library is C")
+	}
+	library := filepath.Join(t.TempDir(), "libfake.so")
+	source := filepath.Join("..", "..", "nvml", "testdata", "fake.c")
+	if out, err := exec.CommandContext(t.Context(), "gcc", "-shared", "-fPIC", "-DMIG", "-o", library, source).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var out, diagnostics bytes.Buffer
+	if err := run(t.Context(), []string{"--library", library, "--once"}, &out, &diagnostics); err != nil {
+		t.Fatal(err)
+	}
+	line, rest, _ := strings.Cut(out.String(), "\n")
+	r, err := card.Decode([]byte(line))
+	if err != nil || rest != "" || len(r.Devices) != 2 || len(r.Devices[0].Instances) != 2 || diagnostics.Len() > 0 {
+		t.Errorf("%v: %q, %q", err, out.String(), diagnostics.String())
+	}
+}
+
+func TestItEndsWithAReasonAndWritesNothing(t *testing.T) {
+	t.Parallel()
+	if err := run(t.Context(), []string{"--library", filepath.Join(t.TempDir(), "none")}, &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, nvml.ErrAbsent) {
+		t.Errorf("without the library: %v", err)
+	}
+	for _, args := range [][]string{{"--interval", "1ms"}, {"more"}, {"--no-such-flag"}} {
+		var out bytes.Buffer
+		if err := run(t.Context(), args, &out, &bytes.Buffer{}); err == nil || out.Len() > 0 {
+			t.Errorf("%v: %v, wrote %q", args, err, out.String())
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package gpu_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"pitchpipe/exporter/collector/gpu"
+	"pitchpipe/exporter/collector/gpu/card"
+)
+
+func at(seconds float64) time.Time {
+	return time.Unix(1000, 0).Add(time.Duration(seconds * float64(time.Second)))
+}
+
+// counted is a reading of one GPU with a counter.
+func counted(seconds, joules float64, pids ...int) card.Reading {
+	ps := []card.Process{}
+	for _, p := range pids {
+		ps = append(ps, card.Process{Pid: p})
+	}
+	return card.Reading{At: at(seconds), Devices: []card.Device{{UUID: "GPU-a", Joules: &joules, Busy: new(0.5), Processes: &ps}}}
+}
+
+// powered is one without.
+func powered(seconds, watts float64) card.Reading {
+	return card.Reading{At: at(seconds), Devices: []card.Device{{UUID: "GPU-a", Watts: &watts}}}
+}
+
+func TestJoulesOfAGPU(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name          string
+		readings      []card.Reading
+		used, covered float64
+	}{
+		{"what the counter showed first is not of this time", []card.Reading{counted(0, 5e9)}, 0, 0},
+		{"the counter's difference, however long it took", []card.Reading{counted(0, 100), counted(1, 400), counted(100, 1000)}, 900, 100},
+		{"a counter that begins anew shows what is known since", []card.Reading{counted(0, 1000), counted(1, 1300), counted(2, 50), counted(3, 80)}, 380, 3},
+		{"without a counter the power is integrated", []card.Reading{powered(0, 100), powered(1, 200), powered(2, 200)}, 350, 2},
+		{"a gap is not bridged, and not covered", []card.Reading{powered(0, 100), powered(1, 100), powered(60, 100), powered(61, 100)}, 200, 2},
+		{"an older reading is dropped", []card.Reading{counted(5, 100), counted(4, 50), counted(6, 130)}, 30, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			b := gpu.NewBook(5 * time.Second)
+			for _, r := range tc.readings {
+				b.Add(r)
+			}
+			a := b.Accounts()[0]
+			if math.Abs(a.Used-tc.used) > 1e-9 || math.Abs(a.Covered-tc.covered) > 1e-9 {
+				t.Errorf("%v J in %v s, want %v in %v", a.Used, a.Covered, tc.used, tc.covered)
+			}
+		})
+	}
+}
+
+func TestProcessesShareTheGPUThatTheyAreOn(t *testing.T) {
+	t.Parallel()
+	b := gpu.NewBook(5 * time.Second)
+	b.Add(counted(0, 0, 1))
+	b.Add(counted(1, 100, 1))
+	b.Add(counted(2, 200, 1, 2))
+	b.Add(counted(3, 300))
+	b.Add(counted(4, 400, 2))
+	c := b.Charges()
+	if c[1].Joules != 150 || c[2].Joules != 150 || c[1].BusySeconds != 0.75 {
+		t.Errorf("%+v; want 150 J each, and what passed on the empty GPU nobody's", c)
+	}
+	if c[1].Devices != 0 || c[2].Devices != 1 {
+		t.Errorf("%+v; want the first gone from the GPU and the second on it", c)
+	}
+}
+
+func TestInstancesShareByTheirMultiprocessors(t *testing.T) {
+	t.Parallel()
+	split := func(seconds, joules float64) card.Reading {
+		return card.Reading{At: at(seconds), Devices: []card.Device{{UUID: "GPU-a", Joules: &joules, Instances: []card.Instance{
+			{UUID: "m1", SMs: 20, Processes: &[]card.Process{{Pid: 1}}},
+			{UUID: "m2", SMs: 60, Processes: &[]card.Process{{Pid: 2}, {Pid: 3}}},
+			{UUID: "m3", SMs: 20, Processes: &[]card.Process{}},
+		}}}}
+	}
+	b := gpu.NewBook(5 * time.Second)
+	b.Add(split(0, 0))
+	b.Add(split(1, 80))
+	if c := b.Charges(); c[1].Joules != 20 || c[2].Joules != 30 || c[3].Joules != 30 {
+		t.Errorf("%+v; want 20, 30 and 30: an instance without processes is nobody's", c)
+	}
+}
+
+func TestNobodyIsChargedMoreThanTheGPUsUsed(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b := gpu.NewBook(5 * time.Second)
+		now, joules, before := 0.0, 0.0, 0.0
+		for range rapid.IntRange(2, 20).Draw(t, "readings") {
+			now += rapid.Float64Range(0.1, 10).Draw(t, "seconds")
+			joules += rapid.Float64Range(0, 1e4).Draw(t, "joules")
+			if rapid.IntRange(0, 9).Draw(t, "driver") == 0 {
+				joules = rapid.Float64Range(0, 10).Draw(t, "anew")
+			}
+			b.Add(counted(now, joules, rapid.SliceOfNDistinct(rapid.IntRange(1, 5), 0, 5, rapid.ID[int]).Draw(t, "pids")...))
+			a, charged := b.Accounts()[0], 0.0
+			for _, c := range b.Charges() {
+				charged += c.Joules
+			}
+			if a.Used < before || charged > a.Used*(1+1e-9)+1e-9 {
+				t.Fatalf("used %v after %v, charged %v", a.Used, before, charged)
+			}
+			before = a.Used
+		}
+	})
+}

@@ -1,0 +1,103 @@
+package gpu
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/collector"
+)
+
+// Collector gives jobs their share of what a Source knows.
+type Collector struct {
+	source *Source
+}
+
+var _ collector.Collector = (*Collector)(nil)
+
+// New returns the collector of a source that somebody else runs.
+func New(source *Source) *Collector { return &Collector{source: source} }
+
+// Name is "gpu".
+func (c *Collector) Name() string { return "gpu" }
+
+// Probe says what the last reading could tell. A driver that refuses is "denied".
+func (c *Collector) Probe(context.Context) []api.Source {
+	s := c.source.Snapshot()
+	if s.Backend == "" {
+		support := api.Unsupported
+		if strings.Contains(s.Why, "permission") {
+			support = api.Denied
+		}
+		return []api.Source{{Name: "gpu/nvidia", Support: support, Reason: s.Why}}
+	}
+	energy, processes := true, true
+	for _, a := range s.Accounts {
+		energy = energy && a.Joules != nil
+		_, hidden := a.Missing["processes"]
+		processes = processes && !hidden
+	}
+	out := []api.Source{{Name: "gpu/nvidia", Support: api.Supported, Reason: fmt.Sprintf("%d GPUs by %s", len(s.Accounts), s.Backend)}}
+	counter := api.Source{Name: "gpu/energy", Support: api.Supported, Reason: "the driver's counter"}
+	if !energy {
+		counter.Reason = "integrated from power: no counter for every GPU"
+	}
+	seen := api.Source{Name: "gpu/processes", Support: api.Supported, Reason: "which process is on which GPU"}
+	if !processes {
+		seen.Support, seen.Reason = api.Unsupported, "no processes of every GPU, so that jobs cannot be charged"
+	}
+	return append(out, counter, seen)
+}
+
+// Open begins to charge a job: with what its processes used since each came to a GPU.
+func (c *Collector) Open(context.Context, collector.Target) (collector.Reader, error) {
+	if s := c.source.Snapshot(); s.Backend == "" {
+		return nil, fmt.Errorf("%w: %s", collector.ErrUnsupported, s.Why)
+	}
+	return &reader{source: c.source, seen: map[int]Charge{}}, nil
+}
+
+type reader struct {
+	source       *Source
+	seen         map[int]Charge // of the job's processes, when they were last read
+	joules, busy float64
+}
+
+// Read adds what the job's processes used since the last reading. A job that never was
+// on a GPU has no such columns.
+func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Values) error {
+	s := r.source.Snapshot()
+	if age := m.Time.Sub(s.At); age > r.source.Stale() {
+		return fmt.Errorf("gpu: no reading for %v: %s", age.Round(time.Second), s.Why)
+	}
+	for _, pid := range m.Pids {
+		if _, known := r.seen[pid]; !known {
+			if _, charged := s.Charges[pid]; charged {
+				r.seen[pid] = Charge{}
+			}
+		}
+	}
+	var memory, devices float64
+	for pid, before := range r.seen {
+		c, known := s.Charges[pid]
+		if !known {
+			continue // long gone
+		}
+		r.joules += max(c.Joules-before.Joules, 0)
+		r.busy += max(c.BusySeconds-before.BusySeconds, 0)
+		memory += float64(c.Memory)
+		devices += float64(c.Devices)
+		r.seen[pid] = c
+	}
+	if len(r.seen) == 0 {
+		return nil
+	}
+	out[api.ColGPUJoules], out[api.ColGPUBusy] = r.joules, r.busy
+	out[api.ColGPUMemory], out[api.ColGPUs] = memory, devices
+	return nil
+}
+
+// Close has nothing to release.
+func (r *reader) Close() error { return nil }

@@ -1,0 +1,134 @@
+package gpu_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitchpipe/exporter/collector/gpu"
+	"pitchpipe/exporter/collector/gpu/card"
+)
+
+func TestALineOfNvidiaSMIIsReadInBaseUnits(t *testing.T) {
+	t.Parallel()
+	const why = "nvidia-smi has no energy counter"
+	for _, tc := range []struct {
+		name, line string
+		want       card.Device
+	}{
+		{
+			"everything is told", "0, GPU-1f0c, NVIDIA H100 80GB HBM3, 112.50, 700.00, 35, 5, 81559",
+			card.Device{
+				UUID: "GPU-1f0c", Name: "NVIDIA H100 80GB HBM3", Watts: new(112.5), LimitWatts: new(700.0), Busy: new(0.35),
+				MemoryUsed: new(int64(5) << 20), MemoryTotal: new(int64(81559) << 20), Missing: map[string]string{"joules": why},
+			},
+		},
+		{
+			"what is not available is missing", "3, GPU-2, NVIDIA A2, [N/A], [Not Supported], [N/A], 5, 15356",
+			card.Device{
+				UUID: "GPU-2", Index: 3, Name: "NVIDIA A2", MemoryUsed: new(int64(5) << 20), MemoryTotal: new(int64(15356) << 20),
+				Missing: map[string]string{"joules": why, "watts": "N/A", "limit_watts": "Not Supported", "busy": "N/A"},
+			},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := gpu.ParseSMI(tc.line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestWhatNvidiaSMIWritesInsteadOfFiguresIsAnError(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{
+		"", "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.", "0, GPU-1, x, 1, 2, 3, 4",
+		"x, GPU-1, name, 1, 2, 3, 4, 5", "0, 1, name, 1, 2, 3, 4, 5", "0, GPU-1, name, -1, 2, 3, 4, 5", "0, GPU-1, name, 1, 2, 300, 4, 5",
+		"0, GPU-1, name, 1, 2, 3, NaN, 5",
+	} {
+		if d, err := gpu.ParseSMI(line); err == nil {
+			t.Errorf("%q is %+v", line, d)
+		}
+	}
+}
+
+func TestProcessesAreReadByGPU(t *testing.T) {
+	t.Parallel()
+	got, err := gpu.ParseApps("GPU-1, 4711, 5012\nGPU-2, 4712, [N/A]\n\nGPU-1, 4713, 1\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]card.Process{
+		"GPU-1": {{Pid: 4711, Memory: new(int64(5012) << 20)}, {Pid: 4713, Memory: new(int64(1) << 20)}}, "GPU-2": {{Pid: 4712}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := gpu.ParseApps("GPU-1, none, 1\n"); !errors.Is(err, card.ErrInvalid) {
+		t.Errorf("no process id: %v", err)
+	}
+}
+
+const page = `# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter
+DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu="1",UUID="GPU-b",modelName="NVIDIA A100"} 9000
+DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu="0",UUID="GPU-a",modelName="NVIDIA A100"} 1500
+DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu="0",UUID="GPU-a",modelName="NVIDIA A100",GPU_I_ID="7"} 1500
+# TYPE DCGM_FI_DEV_POWER_USAGE gauge
+DCGM_FI_DEV_POWER_USAGE{gpu="0",UUID="GPU-a"} 55.5
+# TYPE DCGM_FI_DEV_GPU_UTIL gauge
+DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-a"} 20
+`
+
+func TestThePageOfADCGMExporterIsReadForWholeGPUs(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(5, 0)
+	got, err := gpu.ParseDCGM(strings.NewReader(page), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := map[string]string{"processes": "dcgm-exporter does not tell them"}
+	want := card.Reading{At: at, Devices: []card.Device{
+		{UUID: "GPU-a", Name: "NVIDIA A100", Joules: new(1.5), Watts: new(55.5), Busy: new(0.2), Missing: missing},
+		{UUID: "GPU-b", Index: 1, Name: "NVIDIA A100", Joules: new(9.0), Missing: missing},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := gpu.ParseDCGM(strings.NewReader("up 1\n"), at); !errors.Is(err, card.ErrInvalid) {
+		t.Errorf("a page without a GPU: %v", err)
+	}
+}
+
+func FuzzParseSMI(f *testing.F) {
+	f.Add("0, GPU-1f0c, NVIDIA H100 80GB HBM3, 112.50, 700.00, 35, 5, 81559")
+	f.Add("0, GPU-1, \"a, b\", [N/A], 1e308, 3, 4, 5")
+	f.Fuzz(func(t *testing.T, line string) {
+		d, err := gpu.ParseSMI(line)
+		if err == nil && (d.Check() != nil || d.UUID == "") {
+			t.Errorf("%q is %+v", line, d)
+		}
+	})
+}
+
+func FuzzParseDCGM(f *testing.F) {
+	f.Add(page)
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := gpu.ParseDCGM(strings.NewReader(text), time.Unix(5, 0))
+		if err != nil {
+			return
+		}
+		for _, d := range r.Devices {
+			if d.Check() != nil || d.UUID == "" {
+				t.Errorf("%q holds %+v", text, d)
+			}
+		}
+	})
+}

@@ -1,0 +1,148 @@
+package gpu
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"pitchpipe/exporter/collector/gpu/card"
+)
+
+// Backend is a way to readings.
+type Backend interface {
+	Name() string
+	// Run hands on readings until ctx ends or it cannot go on, and says why.
+	Run(ctx context.Context, emit func(card.Reading)) error
+}
+
+// Config is how a Source goes about it; zero fields take the defaults.
+type Config struct {
+	Backends []Backend     // in the order in which they are tried
+	Bridge   time.Duration // longest gap over which power is integrated, default 5 s
+	Stale    time.Duration // after which a reading tells nothing about now, default 30 s
+	Logger   *slog.Logger  // default: none
+}
+
+// Snapshot is what is known after a reading. It is not to be changed.
+type Snapshot struct {
+	Backend  string // that the reading is of; empty = there was none
+	Driver   string
+	At       time.Time
+	Accounts []Account
+	Charges  map[int]Charge
+	Why      string // why there is no reading, or the last that went wrong
+}
+
+// Source keeps readings coming, from the first backend that gives some.
+type Source struct {
+	cfg  Config
+	last atomic.Pointer[Snapshot]
+}
+
+// NewSource returns a source; call Run once.
+func NewSource(cfg Config) *Source {
+	cfg.Bridge = cmp.Or(cfg.Bridge, 5*time.Second)
+	cfg.Stale = cmp.Or(cfg.Stale, 30*time.Second)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Source{cfg: cfg}
+	s.last.Store(&Snapshot{Why: "no reading yet"})
+	return s
+}
+
+// Snapshot returns what the last reading left.
+func (s *Source) Snapshot() *Snapshot { return s.last.Load() }
+
+// Stale is the age from which on a snapshot tells nothing about now.
+func (s *Source) Stale() time.Duration { return s.cfg.Stale }
+
+const (
+	// tries is how often a backend may end without a reading before the next is tried.
+	tries = 3
+	// soonest and latest bound the wait before a backend is started again.
+	soonest = time.Second
+	latest  = time.Minute
+	// again is the wait once no backend has given a reading: there is no GPU, or no driver.
+	again = 5 * time.Minute
+)
+
+// Try takes one reading of the first backend that gives one within patience, so that it
+// is known what there is before Run begins. An error says why there is none.
+func (s *Source) Try(ctx context.Context, patience time.Duration) error {
+	var why []error
+	for _, b := range s.cfg.Backends {
+		within, cancel := context.WithTimeout(ctx, patience)
+		book := NewBook(s.cfg.Bridge)
+		err := b.Run(within, func(r card.Reading) {
+			book.Add(r)
+			s.last.Store(&Snapshot{Backend: b.Name(), Driver: r.Driver, At: r.At, Accounts: book.Accounts(), Charges: map[int]Charge{}})
+			cancel()
+		})
+		cancel()
+		if s.last.Load().Backend != "" {
+			return nil
+		}
+		why = append(why, fmt.Errorf("%s: %w", b.Name(), err))
+	}
+	err := errors.Join(why...)
+	s.last.Store(&Snapshot{Why: strings.ReplaceAll(fmt.Sprint(err), "\n", "; ")})
+	return err
+}
+
+// Run reads until ctx ends. A backend that gave readings and ended is started again; one
+// that gives none makes room for the next, and after the last it begins anew, later.
+func (s *Source) Run(ctx context.Context) error {
+	book := NewBook(s.cfg.Bridge)
+	for ctx.Err() == nil {
+		for _, b := range s.cfg.Backends {
+			s.use(ctx, b, book)
+		}
+		s.wait(ctx, again)
+	}
+	return nil
+}
+
+// use runs one backend until it gives nothing any more.
+func (s *Source) use(ctx context.Context, b Backend, book *Book) {
+	delay := soonest
+	for failed := 0; failed < tries && ctx.Err() == nil; {
+		began, readings := time.Now(), 0
+		err := b.Run(ctx, func(r card.Reading) {
+			readings++
+			book.Add(r)
+			s.last.Store(&Snapshot{Backend: b.Name(), Driver: r.Driver, At: r.At, Accounts: book.Accounts(), Charges: book.Charges()})
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		why := *s.last.Load()
+		why.Why = fmt.Sprintf("%s: %v", b.Name(), err)
+		s.last.Store(&why)
+		s.cfg.Logger.Warn("GPU readings stopped", "backend", b.Name(), "readings", readings, "err", err)
+		switch {
+		case readings == 0:
+			failed++
+		case time.Since(began) > latest:
+			failed, delay = 0, soonest
+		default:
+			failed = 0
+		}
+		if failed < tries {
+			s.wait(ctx, delay)
+			delay = min(2*delay, latest)
+		}
+	}
+}
+
+func (s *Source) wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,248 @@
+package gpu_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/collector"
+	"pitchpipe/exporter/collector/gpu"
+	"pitchpipe/exporter/collector/gpu/card"
+)
+
+// TestMain fails where a goroutine is left behind.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// scripted is a backend that does at its nth start what the test says.
+type scripted struct {
+	name   string
+	starts int
+	do     func(ctx context.Context, start int, emit func(card.Reading)) error
+}
+
+func (s *scripted) Name() string { return s.name }
+func (s *scripted) Run(ctx context.Context, emit func(card.Reading)) error {
+	s.starts++
+	return s.do(ctx, s.starts, emit)
+}
+
+var errGone = errors.New("gone")
+
+func gives(ctx context.Context, n int, emit func(card.Reading)) error {
+	for i := range n {
+		v := float64(i * 100)
+		emit(card.Reading{At: time.Now(), Devices: []card.Device{{UUID: "GPU-a", Joules: &v, Processes: &[]card.Process{{Pid: 7}}}}})
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+	return errGone
+}
+
+func TestABackendThatGivesNothingMakesRoomForTheNext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		never := &scripted{name: "helper", do: func(context.Context, int, func(card.Reading)) error { return errGone }}
+		works := &scripted{name: "nvidia-smi", do: func(ctx context.Context, _ int, emit func(card.Reading)) error { return gives(ctx, 1000, emit) }}
+		s := gpu.NewSource(gpu.Config{Backends: []gpu.Backend{never, works}})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		time.Sleep(10 * time.Second)
+		if got := s.Snapshot(); got.Backend != "nvidia-smi" || never.starts != 3 || works.starts != 1 {
+			t.Errorf("%+v after %d and %d starts; want readings of the second after three tries of the first", got, never.starts, works.starts)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWhatThereIsIsKnownAfterOneReading(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		never := &scripted{name: "helper", do: func(context.Context, int, func(card.Reading)) error { return errGone }}
+		hangs := &scripted{name: "nvidia-smi", do: func(ctx context.Context, _ int, _ func(card.Reading)) error { <-ctx.Done(); return ctx.Err() }}
+		works := &scripted{name: "dcgm-exporter", do: func(ctx context.Context, _ int, emit func(card.Reading)) error { return gives(ctx, 1000, emit) }}
+		s := gpu.NewSource(gpu.Config{Backends: []gpu.Backend{never, hangs, works}})
+		if err := s.Try(t.Context(), 5*time.Second); err != nil || s.Snapshot().Backend != "dcgm-exporter" || works.starts != 1 {
+			t.Errorf("%v, %+v", err, s.Snapshot())
+		}
+		s = gpu.NewSource(gpu.Config{Backends: []gpu.Backend{never, hangs}})
+		if err := s.Try(t.Context(), 5*time.Second); !errors.Is(err, errGone) || s.Snapshot().Why != "helper: gone; nvidia-smi: context deadline exceeded" {
+			t.Errorf("%v, %q", err, s.Snapshot().Why)
+		}
+	})
+}
+
+func TestABackendThatDiesIsStartedAgainAndNothingIsCountedTwice(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &scripted{name: "helper", do: func(ctx context.Context, _ int, emit func(card.Reading)) error { return gives(ctx, 3, emit) }}
+		s := gpu.NewSource(gpu.Config{Backends: []gpu.Backend{b}})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		time.Sleep(6 * time.Second)
+		// 0, 100, 200, gone; anew at 0 as after a new driver, 100, 200.
+		if got := s.Snapshot(); b.starts < 2 || got.Accounts[0].Used != 300 && got.Accounts[0].Used != 400 {
+			t.Errorf("%v J after %d starts; want the differences within each, and no more", got.Accounts[0].Used, b.starts)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAJobIsChargedWithWhatItsProcessesUsed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &scripted{name: "helper", do: func(ctx context.Context, _ int, emit func(card.Reading)) error { return gives(ctx, 5, emit) }}
+		s := gpu.NewSource(gpu.Config{Backends: []gpu.Backend{b}})
+		c := gpu.New(s)
+		if _, err := c.Open(t.Context(), collector.Target{}); !errors.Is(err, collector.ErrUnsupported) {
+			t.Errorf("before the first reading: %v", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		time.Sleep(100 * time.Millisecond)
+		read := func(r collector.Reader, pids ...int) collector.Values {
+			out := collector.Values{}
+			if err := r.Read(t.Context(), collector.Moment{Time: time.Now(), Pids: pids}, out); err != nil {
+				t.Fatal(err)
+			}
+			return out
+		}
+		mine, other := open(t, c), open(t, c)
+		read(mine, 7)
+		time.Sleep(2 * time.Second)
+		if got := read(mine, 7); got[api.ColGPUJoules] != 200 || got[api.ColGPUs] != 1 {
+			t.Errorf("%v; want 200 J of one GPU", got)
+		}
+		if got := read(other, 8); len(got) != 0 {
+			t.Errorf("a job that is on no GPU has %v", got)
+		}
+		time.Sleep(time.Second)
+		if got := read(mine); got[api.ColGPUJoules] != 300 {
+			t.Errorf("%v; want what its process used after it was last seen alive", got)
+		}
+		for _, src := range c.Probe(t.Context()) {
+			if src.Support != api.Supported {
+				t.Errorf("%+v", src)
+			}
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		if err := mine.Read(t.Context(), collector.Moment{Time: time.Now()}, collector.Values{}); err == nil || !strings.Contains(err.Error(), "no reading for 1m") {
+			t.Errorf("a stale reading: %v", err)
+		}
+	})
+}
+
+func open(t *testing.T, c *gpu.Collector) collector.Reader {
+	t.Helper()
+	r, err := c.Open(t.Context(), collector.Target{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// program writes an executable script.
+func program(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700); err != nil { //nolint:gosec // it is to be executed
+		t.Fatal(err)
+	}
+	return path
+}
+
+const line = `{"at":"2026-01-01T00:00:00Z","devices":[{"uuid":"GPU-a","joules":5}]}`
+
+func TestAHelperIsReadUntilItEndsAndSaysWhy(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ name, script, want string }{
+		{"it ends", "echo '" + line + "'\necho no driver any more >&2\nexit 3", "exit status 3: no driver any more"},
+		{"it writes nonsense", "echo '" + line + "'\necho nonsense\nsleep 1000", "invalid reading"},
+		{"there is none", "", "no such file"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			path := program(t, tc.script)
+			if tc.script == "" {
+				path = filepath.Join(t.TempDir(), "none")
+			}
+			var got []card.Reading
+			err := gpu.Helper{Path: path}.Run(t.Context(), func(r card.Reading) { got = append(got, r) })
+			if err == nil || !strings.Contains(err.Error(), tc.want) || tc.script != "" && len(got) != 1 {
+				t.Errorf("%d readings, %v; want one, and %q", len(got), err, tc.want)
+			}
+		})
+	}
+}
+
+// A driver that hangs lets no helper go: whoever reads it goes on all the same.
+func TestAHelperThatHangsIsEndedWithItsChildren(t *testing.T) {
+	t.Parallel()
+	mark := filepath.Join(t.TempDir(), "child")
+	path := program(t, "sleep 1000 & echo $! > "+mark+"\necho '"+line+"'\nwait")
+	readings := 0
+	err := gpu.Helper{Path: path, Interval: 20 * time.Millisecond, Silence: 300 * time.Millisecond}.Run(t.Context(), func(card.Reading) { readings++ })
+	if !errors.Is(err, gpu.ErrSilent) || readings != 1 {
+		t.Fatalf("%d readings, %v; want one and %v", readings, err, gpu.ErrSilent)
+	}
+	pid, err := os.ReadFile(mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3000 {
+		state, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
+		if err != nil || strings.Contains(string(state), ") Z ") {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("its child is still there")
+}
+
+func TestOneNvidiaSMIIsReadRoundByRound(t *testing.T) {
+	t.Parallel()
+	path := program(t, `case "$1" in
+*compute-apps*) echo "GPU-2, 4711, 100" ;;
+*) for i in 1 2 3; do
+	echo "0, GPU-1, A, 100.00, 300.00, 10, 5, 100"
+	echo "1, GPU-2, A, 200.00, 300.00, 20, 5, 100"
+done ;;
+esac
+`)
+	var got []card.Reading
+	if err := (gpu.SMI{Path: path}).Run(t.Context(), func(r card.Reading) { got = append(got, r) }); err == nil {
+		t.Error("it ended without a word")
+	}
+	if len(got) != 2 || len(got[0].Devices) != 2 {
+		t.Fatalf("readings %+v; want two whole rounds, and the third when the fourth begins", got)
+	}
+	if ps := got[0].Devices[1].Processes; ps == nil || len(*ps) != 1 || (*ps)[0].Pid != 4711 {
+		t.Errorf("processes %+v", ps)
+	}
+	if ps := got[0].Devices[0].Processes; ps == nil || len(*ps) != 0 {
+		t.Errorf("processes of the other %+v; want none, which is known", ps)
+	}
+}

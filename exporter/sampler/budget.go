@@ -1,0 +1,93 @@
+package sampler
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/collector/energy"
+)
+
+// budget looks what the administrator lets a job use. What cannot be read keeps what
+// was read before: a file that is being written must not lift a limit.
+func (s *Sampler) budget(j *job) {
+	if s.cfg.Budgets == nil {
+		return
+	}
+	b, _, err := s.cfg.Budgets.Budget(j.stored.Manager, j.stored.ID)
+	text := ""
+	if err != nil {
+		s.stats.ReadErrors++
+		text = err.Error()
+	}
+	if text != j.budgetErr {
+		if j.budgetErr = text; text != "" {
+			s.log.Warn("the budget of a job is not believed", "job", j.stored.String(), "err", err)
+		}
+	}
+	if err == nil && s.store.Budgets(j.stored)[api.ByAdministrator] != stamped(b) {
+		s.store.Allow(j.stored, api.ByAdministrator, b)
+	}
+}
+
+// stamped is a budget as the store holds it, the zero one where there is none.
+func stamped(b api.Budget) api.Budget {
+	if b.Joules <= 0 {
+		return api.Budget{}
+	}
+	b.By = api.ByAdministrator
+	return b
+}
+
+// UserJoules is what the jobs of one user were charged with since the exporter began.
+type UserJoules struct {
+	UID    uint32
+	Joules energy.Joules
+}
+
+// maxUsers is of how many users the joules are counted: a node that as many work on
+// forgets those first that have no job and took least.
+const maxUsers = 256
+
+// bill adds to what a user's jobs took.
+func (l *ledger) bill(uid uint32, j energy.Joules) {
+	if l.users == nil {
+		l.users = map[uint32]energy.Joules{}
+	}
+	was := l.users[uid]
+	l.users[uid] = energy.Joules{Active: was.Active + j.Active, Idle: was.Idle + j.Idle}
+}
+
+// userJoules lists the users by their numbers.
+func (s *Sampler) userJoules() []UserJoules {
+	out := make([]UserJoules, 0, len(s.ledger.users))
+	for _, uid := range slices.Sorted(maps.Keys(s.ledger.users)) {
+		out = append(out, UserJoules{uid, s.ledger.users[uid]})
+	}
+	if len(out) <= maxUsers {
+		return out
+	}
+	busy := map[uint32]int{}
+	for _, j := range s.jobs {
+		busy[j.uid] = 1
+	}
+	slices.SortStableFunc(out, func(a, b UserJoules) int {
+		return cmp.Or(busy[b.UID]-busy[a.UID], cmp.Compare(b.Joules.Total(), a.Joules.Total()))
+	})
+	for _, u := range out[maxUsers:] {
+		delete(s.ledger.users, u.UID)
+	}
+	out = out[:maxUsers]
+	slices.SortFunc(out, func(a, b UserJoules) int { return cmp.Compare(a.UID, b.UID) })
+	return out
+}
+
+// earliest is the first of two times, of which the zero one is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}

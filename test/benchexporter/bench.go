@@ -1,0 +1,282 @@
+package benchexporter
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"pitchpipe/exporter/collector/node"
+	"pitchpipe/exporter/hostfs"
+	"pitchpipe/test/measure"
+	"pitchpipe/test/powercapsim"
+)
+
+// Options say what is measured.
+type Options struct {
+	Exporter     string // the program
+	NodeExporter string // the program; empty = it is not there
+	Jobs         int
+	Processes    int // of each job
+	Scrapes      int
+	Fresh        int           // scrapes that each meet a sample that nobody has asked for
+	Over         time.Duration // for which sampling alone is measured
+	Trace        io.Writer
+}
+
+// Run measures both programs, one after the other, with the same jobs there.
+func Run(ctx context.Context, o Options) (Report, error) {
+	r := Report{Machine: measure.ThisMachine(), Jobs: o.Jobs, Processes: o.Processes}
+	if os.Geteuid() != 0 {
+		return r, errors.New("needs root, for cgroups and perf events")
+	}
+	dir, err := os.MkdirTemp("", "pitchpipe-bench-")
+	if err != nil {
+		return r, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	ctx, cancel := context.WithCancel(ctx)
+	group, gctx := errgroup.WithContext(ctx)
+	defer func() { cancel(); _ = group.Wait() }() // the tree ends with the bench
+	sys, sim, busy, err := tree(dir)
+	if err != nil {
+		return r, err
+	}
+	group.Go(func() error { return sim.Run(gctx, 100*time.Millisecond, busy) })
+
+	_, _ = fmt.Fprintf(o.Trace, "making %d jobs of %d processes\n", o.Jobs, o.Processes)
+	work, err := begin(ctx, o.Jobs, o.Processes)
+	defer work.end()
+	if err != nil {
+		return r, err
+	}
+	at, err := freeAddress(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.Exporter, err = o.measure(ctx, o.Exporter, at, func(page string) bool {
+		r.Seen = strings.Count(page, "\npitchpipe_job_info{")
+		return strings.Count(page, `pitchpipe_job_perf_task_clock_seconds_total{manager="local",job_id="`+prefix()) == o.Jobs && strings.Contains(page, "pitchpipe_node_zone_energy")
+	}, "--socket", filepath.Join(dir, "s"), "--web.listen-address", at, "--path.sysfs", sys, "--path.cgroupfs", "/sys/fs/cgroup", "--log.level=error")
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", o.Exporter, err)
+	}
+	if o.NodeExporter != "" {
+		if at, err = freeAddress(ctx); err != nil {
+			return r, err
+		}
+		other, err := o.measure(ctx, o.NodeExporter, at, func(page string) bool { return strings.Contains(page, "node_rapl_package_joules_total") },
+			"--web.listen-address", at, "--path.sysfs", sys, "--log.level=error", "--collector.disable-defaults", "--collector.cpu", "--collector.meminfo",
+			"--collector.loadavg", "--collector.stat", "--collector.pressure", "--collector.rapl", "--collector.perf")
+		if err != nil {
+			return r, fmt.Errorf("%s: %w", o.NodeExporter, err)
+		}
+		r.NodeExporter = &other
+	}
+	r.Machine.LoadAfter = measure.Load()
+	return r, nil
+}
+
+// tree makes a sysfs with joules that follow the machine.
+func tree(dir string) (sys string, sim *powercapsim.Sim, busy func() (float64, error), err error) {
+	machine := node.New(hostfs.Root{})
+	is, err := machine.Machine()
+	if err != nil {
+		return "", nil, nil, err
+	}
+	sys = filepath.Join(dir, "sys")
+	if sim, err = powercapsim.New(powercapsim.Config{Dir: sys, Cores: is.Cores, Packages: 2, DRAM: true}); err != nil {
+		return "", nil, nil, err
+	}
+	online, err := hostfs.Read(hostfs.Root{}.Sys("devices", "system", "cpu", "online"))
+	if err != nil {
+		return "", nil, nil, err
+	}
+	cpus := filepath.Join(sys, "devices", "system", "cpu")
+	if err := os.MkdirAll(cpus, 0o750); err != nil {
+		return "", nil, nil, err
+	}
+	if err := os.WriteFile(filepath.Join(cpus, "online"), online, 0o600); err != nil {
+		return "", nil, nil, err
+	}
+	return sys, sim, func() (float64, error) {
+		cpu, err := machine.CPU()
+		return cpu.Busy, err
+	}, nil
+}
+
+// measure starts a program, waits until its page is ready, and asks it.
+func (o Options) measure(ctx context.Context, program, at string, ready func(page string) bool, args ...string) (c Cost, err error) {
+	_, _ = fmt.Fprintf(o.Trace, "measuring %s\n", filepath.Base(program))
+	st, err := os.Stat(program)
+	if err != nil {
+		return c, err
+	}
+	c.Binary = st.Size()
+	var said strings.Builder
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		return c, err
+	}
+	defer func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+		_ = cmd.Wait()
+		if err != nil && said.Len() > 0 {
+			err = fmt.Errorf("%w: %.500s", err, said.String())
+		}
+	}()
+	client := newClient("http://" + at + "/metrics")
+	defer client.close()
+	if c.Series, err = client.await(ctx, ready); err != nil {
+		return c, err
+	}
+	pid := cmd.Process.Pid
+	if err := measure.Pause(ctx, settle); err != nil {
+		return c, err
+	}
+
+	// 1. Nobody asks: that is sampling.
+	before, err := cpuOf(pid)
+	if err != nil {
+		return c, err
+	}
+	if err := measure.Pause(ctx, o.Over); err != nil {
+		return c, err
+	}
+	after, err := cpuOf(pid)
+	if err != nil {
+		return c, err
+	}
+	c.Sampling = (after - before).Seconds() / o.Over.Seconds()
+	// 2. One asks as fast as he can, and one with a sample's time between.
+	if c.Fast, err = client.scrapes(ctx, pid, o.Scrapes, 0, c.Sampling); err != nil {
+		return c, err
+	}
+	if c.Spaced, err = client.scrapes(ctx, pid, o.Fresh, 1100*time.Millisecond, c.Sampling); err != nil {
+		return c, err
+	}
+	// 3. What it holds.
+	used, err := measure.Used(pid)
+	if err != nil {
+		return c, err
+	}
+	c.RSS, c.Peak = used.RSS, used.Peak
+	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	c.Descriptors = len(fds)
+	return c, err
+}
+
+// client asks for one page over one connection, compressed as Prometheus does.
+type client struct {
+	page string
+	http *http.Client
+}
+
+func newClient(page string) *client {
+	return &client{page, &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 30 * time.Second}}
+}
+
+func (c *client) close() { c.http.CloseIdleConnections() }
+
+func (c *client) get(ctx context.Context, encoding string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.page, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept-Encoding", encoding)
+	req.Header.Set("Accept", "text/plain;version=0.0.4")
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %d: %.200s", res.StatusCode, body)
+	}
+	return body, err
+}
+
+// settle is how long a program is left alone at first: what it does once about each
+// process is not what it does all the time.
+const settle = 8 * time.Second
+
+// patience is how long a program may take to show what it is asked for.
+const patience = time.Minute
+
+// await asks until the page is ready and counts its series.
+func (c *client) await(ctx context.Context, ready func(page string) bool) (series int, err error) {
+	for began := time.Now(); ; {
+		body, err := c.get(ctx, "identity")
+		if err == nil && ready(string(body)) {
+			for lines := bufio.NewScanner(strings.NewReader(string(body))); lines.Scan(); {
+				if !strings.HasPrefix(lines.Text(), "#") {
+					series++
+				}
+			}
+			return series, nil
+		}
+		if time.Since(began) > patience {
+			return 0, errors.Join(errors.New("its page does not show what is to be measured"), err)
+		}
+		if err := measure.Pause(ctx, 200*time.Millisecond); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// scrapes asks so many times with pauses between. Of the CPU time it leaves out what
+// sampling took meanwhile.
+func (c *client) scrapes(ctx context.Context, pid, count int, pause time.Duration, sampling float64) (s Scrapes, err error) {
+	before, err := cpuOf(pid)
+	if err != nil {
+		return s, err
+	}
+	began := time.Now()
+	for range count {
+		if pause > 0 {
+			if err := measure.Pause(ctx, pause); err != nil {
+				return s, err
+			}
+		}
+		asked := time.Now()
+		body, err := c.get(ctx, "gzip")
+		if err != nil {
+			return s, err
+		}
+		s.Times = append(s.Times, time.Since(asked))
+		s.Bytes = len(body)
+	}
+	over := time.Since(began)
+	after, err := cpuOf(pid)
+	if err != nil {
+		return s, err
+	}
+	slices.Sort(s.Times)
+	if count > 0 {
+		s.CPU = max((after-before).Seconds()-sampling*over.Seconds(), 0) * 1000 / float64(count)
+	}
+	return s, nil
+}
+
+func freeAddress(ctx context.Context) (string, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}

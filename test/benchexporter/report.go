@@ -1,0 +1,125 @@
+package benchexporter
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"pitchpipe/test/measure"
+)
+
+// Scrapes are requests of one kind.
+type Scrapes struct {
+	Times []time.Duration // sorted
+	Bytes int             // of one, compressed
+	CPU   float64         // seconds per 1000, what sampling took left out
+}
+
+// Cost is what one program took.
+type Cost struct {
+	Series      int
+	Sampling    float64 // of a core
+	Fast        Scrapes // one after the other
+	Spaced      Scrapes // more than a second apart
+	RSS, Peak   int64
+	Descriptors int
+	Binary      int64
+}
+
+// Report is what was measured.
+type Report struct {
+	Machine         measure.Machine
+	Jobs, Processes int
+	Seen            int // jobs that the exporter saw, those of others on this machine included
+	Exporter        Cost
+	NodeExporter    *Cost // nil = it is not there
+}
+
+// What is asked for, of 10 jobs of 16 processes.
+const (
+	askedP50      = time.Millisecond
+	askedCPU      = 0.6
+	askedSampling = 0.01
+	askedRSS      = 25e6
+	askedBinary   = 15e6
+)
+
+// Print writes the report as a table.
+func (r Report) Print(to io.Writer) error {
+	w := tabwriter.NewWriter(to, 0, 8, 2, ' ', 0)
+	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) } // Flush tells
+	line("%d cores of %s, Linux %s, %s", r.Machine.Cores, r.Machine.CPU, r.Machine.Kernel, r.Machine.GoVersion)
+	line("load average before %s, after %s", r.Machine.Load, r.Machine.LoadAfter)
+	line("%d jobs of %d processes, perf on, two simulated packages with DRAM", r.Jobs, r.Processes)
+	if r.Seen != r.Jobs {
+		line("the exporter saw %d jobs, those of others on this machine included", r.Seen)
+	}
+	line("")
+	line("\tpitchpipe-exporter\tnode_exporter\tratio\tasked for")
+	ms := func(d time.Duration) float64 { return d.Seconds() * 1e3 }
+	for _, row := range []struct {
+		name, form, asked string
+		of                func(Cost) float64
+	}{
+		{"scrape p50, ms", "%.2f", fmt.Sprintf("%.0f", ms(askedP50)), func(c Cost) float64 { return ms(measure.Quantile(c.Fast.Times, 0.5)) }},
+		{"scrape p99, ms", "%.2f", "", func(c Cost) float64 { return ms(measure.Quantile(c.Fast.Times, 0.99)) }},
+		{"CPU per 1000 scrapes, s", "%.3f", fmt.Sprint(askedCPU), func(c Cost) float64 { return c.Fast.CPU }},
+		{"scrape of a new sample p50, ms", "%.2f", "", func(c Cost) float64 { return ms(measure.Quantile(c.Spaced.Times, 0.5)) }},
+		{"CPU per 1000 of new samples, s", "%.3f", "", func(c Cost) float64 { return c.Spaced.CPU }},
+		{"sampling at 1 Hz, % of a core", "%.2f", fmt.Sprintf("%.0f", 100*askedSampling), func(c Cost) float64 { return 100 * c.Sampling }},
+		{"memory (RSS), MB", "%.1f", fmt.Sprintf("%.0f", askedRSS/1e6), func(c Cost) float64 { return float64(c.RSS) / 1e6 }},
+		{"peak memory, MB", "%.1f", "", func(c Cost) float64 { return float64(c.Peak) / 1e6 }},
+		{"file descriptors", "%.0f", "", func(c Cost) float64 { return float64(c.Descriptors) }},
+		{"program, MB", "%.1f", fmt.Sprintf("%.0f", askedBinary/1e6), func(c Cost) float64 { return float64(c.Binary) / 1e6 }},
+		{"series", "%.0f", "", func(c Cost) float64 { return float64(c.Series) }},
+		{"bytes of a page, compressed", "%.0f", "", func(c Cost) float64 { return float64(c.Fast.Bytes) }},
+	} {
+		other, ratio := "-", "-"
+		if r.NodeExporter != nil {
+			v := row.of(*r.NodeExporter)
+			other = fmt.Sprintf(row.form, v)
+			if v > 0 {
+				ratio = fmt.Sprintf("%.2f", row.of(r.Exporter)/v)
+			}
+		}
+		line("%s\t"+row.form+"\t%s\t%s\t%s", row.name, row.of(r.Exporter), other, ratio, row.asked)
+	}
+	if r.NodeExporter == nil {
+		line("node_exporter is missing; scripts/setup-prometheus fetches it")
+	}
+	return w.Flush()
+}
+
+// cpuOf is the CPU time of a process in the scheduler's nanoseconds; of its threads those
+// that live.
+func cpuOf(pid int) (time.Duration, error) {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil || len(files) == 0 {
+		used, err := measure.Used(pid) // a kernel without schedstat
+		return used.CPU, err
+	}
+	var sum time.Duration
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it has just ended
+		}
+		if err != nil {
+			return 0, err
+		}
+		first, _, _ := strings.Cut(string(text), " ")
+		n, err := strconv.ParseInt(first, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", file, err)
+		}
+		sum += time.Duration(n)
+	}
+	return sum, nil
+}
