@@ -26,7 +26,7 @@ var (
 // two of its jobs have shown.
 const (
 	DefaultMinRuns    = 1    // while knowledge is young
-	DefaultMaxClasses = 16   // in one stratum
+	DefaultMaxClasses = 64   // in one stratum
 	DefaultConfidence = 0.95 // of runs of a class that should lie within its radius
 	DefaultPriorRuns  = 4    // runs that the documented noise is worth
 )

@@ -116,7 +116,7 @@ func spoils(f tuning.Flag) bool {
 
 // learn makes the stratum of one key; its classes have no ids yet.
 func learn(key Key, runs []run, cfg Config, rng *rand.Rand) (Stratum, error) {
-	s := Stratum{Key: key, Axes: axes(runs, cfg), Runs: len(runs)}
+	s := Stratum{Key: key, Axes: axes(key.Schema, runs, cfg), Runs: len(runs)}
 	s.Merge = mergeDistance(freedom(s.Axes))
 	clusters, err := s.partition(runs, cfg, rng)
 	if err != nil {

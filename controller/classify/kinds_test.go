@@ -243,7 +243,7 @@ func supported(t *testing.T, runs, minRuns int) support {
 	t.Helper()
 	stranger := []string{"bfs", "sort", "hash"}
 	var sum support
-	for seed := range uint64(60) {
+	for seed := range uint64(240) {
 		sim := simulate(seed, 0.5, true, 4)
 		var samples []classify.Sample
 		for _, k := range kinds() {

@@ -16,7 +16,7 @@ const (
 )
 
 // axes are the features that at least half of the runs have, sorted by name.
-func axes(runs []run, cfg Config) []Axis {
+func axes(schema string, runs []run, cfg Config) []Axis {
 	values := map[string][]float64{}
 	for _, r := range runs {
 		for f, v := range r.features {
@@ -28,7 +28,7 @@ func axes(runs []run, cfg Config) []Axis {
 		if 2*len(values[f]) < len(runs) {
 			continue
 		}
-		p := cfg.prior(f)
+		p := cfg.prior(schema, f)
 		out = append(out, Axis{Feature: f, Median: quantile(values[f], 0.5), Scale: noise(f, runs, p.Noise, cfg.PriorRuns), Weight: p.Weight})
 	}
 	return out

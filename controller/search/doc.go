@@ -12,6 +12,9 @@
 // searched (it follows from the observed peak), nor are GPUs and the power
 // limit. Hyperparameters are searched only where a quality guard watches them.
 //
+// Package recur below it goes on where a job returns: it learns over runs, from those
+// that ended too. The search here is within one job.
+//
 // The package is pure. It never reads a clock, never draws at random, never does
 // I/O, and holds no state.
 package search

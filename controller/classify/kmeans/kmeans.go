@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/floats"
 )
@@ -39,15 +40,15 @@ type Result struct {
 }
 
 // Cluster partitions points into k clusters. weights may be nil, which means one
-// each. Seeding is k-means++ (Arthur and Vassilvitskii, 2007); iterations are
-// Lloyd's (1982); a cluster that runs empty takes over the point farthest from
+// each. Seeding is greedy k-means++ (Arthur and Vassilvitskii, 2007); iterations are
+// Lloyd's (1982), with the bounds of Hamerly (2010), which change no answer; a cluster that runs empty takes over the point farthest from
 // its centroid. Ties fall to the lower index, so that the answer depends on the
 // input and on rng alone.
 func Cluster(points [][]float64, weights []float64, k int, cfg Config, rng *rand.Rand) (Result, error) {
 	if err := check(points, weights); err != nil {
 		return Result{}, err
 	}
-	if n := distinct(points); k < 1 || k > n {
+	if n := distinct(points, max(k, 1)); k < 1 || k > n {
 		return Result{}, fmt.Errorf("%w: %d of %d distinct points", ErrK, k, n)
 	}
 	if weights == nil {
@@ -60,14 +61,33 @@ func Cluster(points [][]float64, weights []float64, k int, cfg Config, rng *rand
 	if cfg.Iterations < 1 {
 		cfg.Iterations = 100
 	}
-	var best Result
-	for i := range cfg.Restarts {
-		r := lloyd(points, weights, seed(points, weights, k, rng), cfg.Iterations)
-		if i == 0 || r.Inertia < best.Inertia {
+	points = packed(points)
+	// Each seeding draws from a source of its own, so that they can run side by side
+	// and give what they would one after the other.
+	results := make([]Result, cfg.Restarts)
+	var all sync.WaitGroup
+	for i := range results {
+		own := rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64()))
+		all.Go(func() { results[i] = lloyd(points, weights, seed(points, weights, k, own), cfg.Iterations) })
+	}
+	all.Wait()
+	best := results[0]
+	for _, r := range results[1:] {
+		if r.Inertia < best.Inertia {
 			best = r
 		}
 	}
 	return best, nil
+}
+
+// packed lays the points one behind the other in memory.
+func packed(points [][]float64) [][]float64 {
+	flat := slices.Concat(points...)
+	out, dim := make([][]float64, len(points)), len(points[0])
+	for i := range out {
+		out[i] = flat[i*dim : (i+1)*dim : (i+1)*dim]
+	}
+	return out
 }
 
 func check(points [][]float64, weights []float64) error {
@@ -98,27 +118,53 @@ func check(points [][]float64, weights []float64) error {
 	return nil
 }
 
-func distinct(points [][]float64) int {
-	sorted := slices.SortedFunc(slices.Values(points), slices.Compare)
-	return len(slices.CompactFunc(sorted, slices.Equal))
-}
-
-func squared(a, b []float64) float64 {
-	d := floats.Distance(a, b, 2)
-	return d * d
-}
-
-// seed draws k starting points, each with a probability in proportion to its
-// weighted squared distance from those already drawn.
-func seed(points [][]float64, weights []float64, k int, rng *rand.Rand) [][]float64 {
-	centroids := [][]float64{slices.Clone(points[draw(weights, rng)])}
-	far := make([]float64, len(points))
-	for len(centroids) < k {
-		for i, p := range points {
-			_, d := nearest(p, centroids)
-			far[i] = d * weights[i]
+// distinct counts the distinct points, up to enough of them.
+func distinct(points [][]float64, enough int) int {
+	var found [][]float64
+	for _, p := range points {
+		if !slices.ContainsFunc(found, func(q []float64) bool { return slices.Equal(p, q) }) {
+			if found = append(found, p); len(found) == enough {
+				break
+			}
 		}
-		centroids = append(centroids, slices.Clone(points[draw(far, rng)]))
+	}
+	return len(found)
+}
+
+// seed draws k starting points. Each is the best of a few candidates, which are drawn
+// with a probability in proportion to their weighted squared distance from those
+// already there: the one that leaves the least such distance to all.
+func seed(points [][]float64, weights []float64, k int, rng *rand.Rand) [][]float64 {
+	first := points[draw(weights, rng)]
+	centroids := [][]float64{slices.Clone(first)}
+	near, mass := make([]float64, len(points)), make([]float64, len(points))
+	for i, p := range points {
+		near[i] = squared(p, first)
+		mass[i] = near[i] * weights[i]
+	}
+	candidates := make([]int, 2+int(math.Log(float64(k))))
+	left, trials := make([]float64, len(candidates)), make([][]float64, len(candidates))
+	for c := range trials {
+		trials[c] = make([]float64, len(points))
+	}
+	for len(centroids) < k {
+		for c := range candidates {
+			candidates[c], left[c] = draw(mass, rng), 0
+		}
+		// One pass for all of them: the points may not fit into the caches.
+		for i, p := range points {
+			for c, drawn := range candidates {
+				v := min(near[i], squaredBelow(p, points[drawn], near[i]))
+				trials[c][i] = v
+				left[c] += v * weights[i]
+			}
+		}
+		best := slices.Index(left, slices.Min(left))
+		near, trials[best] = trials[best], near
+		for i := range mass {
+			mass[i] = near[i] * weights[i]
+		}
+		centroids = append(centroids, slices.Clone(points[candidates[best]]))
 	}
 	return centroids
 }
@@ -141,93 +187,4 @@ func pick(mass []float64, u float64) int {
 		last = i // where rounding leaves u behind the last mass
 	}
 	return last
-}
-
-func nearest(p []float64, centroids [][]float64) (int, float64) {
-	best, at := math.Inf(1), 0
-	for c := range centroids {
-		if d := squared(p, centroids[c]); d < best {
-			best, at = d, c
-		}
-	}
-	return at, best
-}
-
-func lloyd(points [][]float64, weights []float64, centroids [][]float64, iterations int) Result {
-	r := Result{Centroids: centroids, Labels: make([]int, len(points))}
-	for i := range r.Labels {
-		r.Labels[i] = -1
-	}
-	for range iterations {
-		if !assign(points, &r) {
-			break
-		}
-		fillEmpty(points, weights, &r)
-		recentre(points, weights, &r)
-		r.Trace = append(r.Trace, r.Inertia)
-	}
-	return r
-}
-
-// assign moves each point to its nearest centroid and tells whether any moved.
-func assign(points [][]float64, r *Result) bool {
-	moved := false
-	for i, p := range points {
-		c, d := nearest(p, r.Centroids)
-		// A point stays where it is as near, or equal points would circle.
-		if old := r.Labels[i]; old >= 0 && d >= squared(p, r.Centroids[old]) {
-			c = old
-		}
-		if c != r.Labels[i] {
-			r.Labels[i], moved = c, true
-		}
-	}
-	return moved
-}
-
-// fillEmpty gives each empty cluster the point that is farthest from its own
-// centroid, out of a cluster that keeps another point.
-func fillEmpty(points [][]float64, weights []float64, r *Result) {
-	sizes := make([]int, len(r.Centroids))
-	for _, c := range r.Labels {
-		sizes[c]++
-	}
-	for c := range sizes {
-		if sizes[c] > 0 {
-			continue
-		}
-		farthest, at := -1.0, -1
-		for i, p := range points {
-			own := r.Labels[i]
-			if sizes[own] < 2 {
-				continue
-			}
-			if d := weights[i] * squared(p, r.Centroids[own]); d > farthest {
-				farthest, at = d, i
-			}
-		}
-		// k is at most the number of points, so some cluster has two.
-		sizes[r.Labels[at]]--
-		r.Labels[at], sizes[c] = c, 1
-		copy(r.Centroids[c], points[at])
-	}
-}
-
-// recentre moves each centroid to the mean of its points and sums the inertia.
-func recentre(points [][]float64, weights []float64, r *Result) {
-	sums := make([]float64, len(r.Centroids))
-	for c := range r.Centroids {
-		clear(r.Centroids[c])
-	}
-	for i, p := range points {
-		floats.AddScaled(r.Centroids[r.Labels[i]], weights[i], p)
-		sums[r.Labels[i]] += weights[i]
-	}
-	for c := range r.Centroids {
-		floats.Scale(1/sums[c], r.Centroids[c])
-	}
-	r.Inertia = 0
-	for i, p := range points {
-		r.Inertia += weights[i] * squared(p, r.Centroids[r.Labels[i]])
-	}
 }

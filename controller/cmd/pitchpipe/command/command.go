@@ -15,6 +15,7 @@ import (
 
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/driver/jobfile"
 )
 
@@ -90,7 +91,8 @@ func exitStatus(err error) int {
 	switch {
 	case errors.Is(err, errJobFailed):
 		return ExitFailed
-	case errors.Is(err, errInvalid), errors.Is(err, config.ErrInvalid), errors.Is(err, api.ErrInvalid), errors.As(err, &faults):
+	case errors.Is(err, errInvalid), errors.Is(err, config.ErrInvalid), errors.Is(err, api.ErrInvalid), errors.Is(err, records.ErrInvalid),
+		errors.As(err, &faults):
 		return ExitInvalid
 	case errors.Is(err, api.ErrUnavailable):
 		return ExitUnavailable
@@ -117,7 +119,7 @@ func (a *app) root() *cobra.Command {
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(
 		a.controller(), a.run(), a.status(), a.explain(), a.history(), a.validate(), a.knowledge(), a.report(),
-		a.pause(), a.resume(), a.off(), a.stop(), a.logs(), a.demo(), a.slurm(), a.broker(), a.listen(), a.supervise(), a.evaluate(),
+		a.pause(), a.resume(), a.off(), a.stop(), a.logs(), a.demo(), a.slurm(), a.broker(), a.listen(), a.supervise(), a.evaluate(), a.record(),
 	)
 	return root
 }

@@ -1,0 +1,114 @@
+package forecast
+
+import (
+	"fmt"
+
+	"pitchpipe/controller/evaluate/records"
+	mind "pitchpipe/controller/forecast"
+)
+
+// family is the runs of one workload on one machine, in one measure.
+type family struct {
+	workload, machine, name string
+	runs                    []run
+}
+
+// run is one curve; epochs count from 1 at its first row.
+type run struct {
+	epochs, values []float64
+	seconds        []float64 // empty where one is missing
+	better         func(a, b float64) bool
+}
+
+func familiesOf(t records.Table, measure string) ([]family, error) {
+	var out []family
+	for _, g := range t.Groups() {
+		loss, err := familyOf(t, g, Loss)
+		if err != nil {
+			return nil, err
+		}
+		quality, err := familyOf(t, g, Quality)
+		if err != nil {
+			return nil, err
+		}
+		hasLoss, hasQuality := len(loss.runs) > 0, len(quality.runs) > 0
+		if hasLoss && measure != Quality {
+			out = append(out, loss)
+		}
+		if hasQuality && (measure == Quality || measure == Both || !hasLoss && measure != Loss) {
+			out = append(out, quality)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%w: %s: no row has a value of the measure", ErrInput, t.File)
+	}
+	return out, nil
+}
+
+func familyOf(t records.Table, g records.Group, name string) (family, error) {
+	f := family{workload: g.Workload, machine: g.Machine, name: name}
+	for _, rows := range records.Runs(g.Rows) {
+		r := run{better: func(a, b float64) bool { return a < b }}
+		if name == Quality {
+			r.better = func(a, b float64) bool { return a > b }
+		}
+		var base float64
+		timed := true
+		for _, row := range rows {
+			v, ok := row.Float(name)
+			if !ok {
+				continue
+			}
+			epoch, ok := row.Float("epoch")
+			if !ok {
+				return family{}, fmt.Errorf("%w: %s:%d: the epoch is missing", ErrInput, t.File, row.Line)
+			}
+			if len(r.values) == 0 {
+				base = epoch - 1
+			}
+			if k := len(r.epochs); k > 0 && epoch-base <= r.epochs[k-1] {
+				return family{}, fmt.Errorf("%w: %s:%d: epoch %g of run %s does not come after the one before", ErrInput, t.File, row.Line, epoch, row.Run)
+			}
+			r.epochs, r.values = append(r.epochs, epoch-base), append(r.values, v)
+			s, ok := row.Float("seconds")
+			r.seconds, timed = append(r.seconds, s), timed && ok
+		}
+		if !timed {
+			r.seconds = nil
+		}
+		if len(r.values) > 1 {
+			f.runs = append(f.runs, r)
+		}
+	}
+	return f, nil
+}
+
+// options is what is known about a run from its format: it ends with its last epoch; a
+// loss cannot be below 0 nor a quality above 1.
+func (f family) options(r run) mind.Options {
+	o := mind.Options{Direction: mind.Min, Best: new(0.0), Total: r.epochs[len(r.epochs)-1]}
+	if f.name == Quality {
+		o.Direction, o.Best = mind.Max, new(1.0)
+	}
+	return o
+}
+
+func (r run) cut(n int) mind.Curve {
+	c := mind.Curve{Epochs: r.epochs[:n], Values: r.values[:n]}
+	if len(r.seconds) > 0 {
+		c.Seconds = r.seconds[:n]
+	}
+	return c
+}
+
+// target is the index of the best value between the cut and the middle of the rest.
+// False: it is no better than what was seen.
+func (r run) target(n int) (int, bool) {
+	best, at := r.values[0], -1
+	for i, v := range r.values[:n+(len(r.values)-n+1)/2] {
+		if r.better(v, best) {
+			best, at = v, i
+		}
+	}
+	return at, at >= n
+}

@@ -1,0 +1,197 @@
+package hyper_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/evaluate/hyper"
+	"pitchpipe/controller/evaluate/records"
+)
+
+var update = flag.Bool("update", false, "write the goldens anew")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// curves are two workloads of 12 runs: the error falls to that of the setting, the best
+// of which is 0.01 above the floor at 5, and an epoch costs a second. One run breaks.
+func curves(t *testing.T) records.Table {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("run,workload,machine,knob_x,epoch,seconds,quality\n")
+	for _, w := range []string{"a", "b"} {
+		for x := range 12 {
+			for e := 1; e <= 9; e++ {
+				quality := fmt.Sprintf("%.4f", 0.99-0.02*math.Abs(float64(x-5))-0.3/float64(e*e))
+				if x == 11 && e == 4 {
+					quality = ""
+				}
+				fmt.Fprintf(&b, "%s%d,%s,m,%d,%d,%d,%s\n", w, x, w, x+1, e, e, quality)
+			}
+		}
+	}
+	return table(t, "curves.csv", b.String())
+}
+
+func table(t *testing.T, name, text string) records.Table {
+	t.Helper()
+	out, err := records.Parse(name, strings.NewReader(text), records.Curves)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func run(t *testing.T, in hyper.Input) hyper.Report {
+	t.Helper()
+	r, err := hyper.Run(t.Context(), in, evaluate.Quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestTheReportIsTheSameForTheSameSeed(t *testing.T) {
+	t.Parallel()
+	in := hyper.Input{Tables: []records.Table{curves(t)}, Seconds: 40, Seeds: 3, Seed: 2}
+	report := run(t, in)
+	if diff := cmp.Diff(report, run(t, in)); diff != "" {
+		t.Errorf("run again (-first +second):\n%s", diff)
+	}
+	got, err := json.MarshalIndent(report, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"small.json": string(got) + "\n", "small.txt": hyper.Text(report)} {
+		path := filepath.Join("testdata", name)
+		if *update {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), text); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestNoSearchPaysMoreSecondsThanItMay(t *testing.T) {
+	t.Parallel()
+	for _, seconds := range []float64{0.5, 1, 8.5, 30, 1e4} {
+		for _, r := range run(t, hyper.Input{Tables: []records.Table{curves(t)}, Seconds: seconds, Seeds: 3}).Rows {
+			if *r.Seconds != seconds || *r.SecondsUsedMean > seconds {
+				t.Errorf("%s: %g seconds of %g", r.Method, *r.SecondsUsedMean, seconds)
+			}
+			full := r.Method != hyper.ASHA && r.Method != hyper.ASHAModel && r.Method != hyper.ASHAWarm
+			if seconds == 1e4 && full && *r.RegretMean != 0 {
+				t.Errorf("%s: everything was run and the regret is %g", r.Method, *r.RegretMean)
+			}
+			if seconds < 1 && math.Abs(*r.RegretMean-(0.43-0.01-0.3/81)) > 1e-4 {
+				t.Errorf("%s: nothing could be run and the regret is %g, want that of the worst first epoch", r.Method, *r.RegretMean)
+			}
+		}
+	}
+}
+
+func TestCurvesWithoutSecondsHaveNoRegret(t *testing.T) {
+	t.Parallel()
+	in := hyper.Input{Tables: []records.Table{table(t, "x.csv", "run,workload,machine,knob_x,epoch,seconds,loss\n1,a,m,1,1,,3\n2,a,m,2,1,,4\n")}, Seeds: 1}
+	for _, r := range run(t, in).Rows {
+		if r.RegretMean != nil || r.Seconds != nil {
+			t.Errorf("%+v: what was not recorded is a number", r)
+		}
+	}
+}
+
+func TestBadInputIsOneError(t *testing.T) {
+	t.Parallel()
+	good := curves(t)
+	for _, tc := range []struct {
+		name string
+		in   hyper.Input
+		want string
+	}{
+		{"no file", hyper.Input{Seeds: 1}, "no file: want curves"},
+		{"no seeds", hyper.Input{Tables: []records.Table{good}}, "0 seeds: want 1 at least"},
+		{"seconds below nothing", hyper.Input{Tables: []records.Table{good}, Seconds: -1, Seeds: 1}, "-1 seconds, 10 runs: want more than 0"},
+		{"an unknown method", hyper.Input{Tables: []records.Table{good}, Seeds: 1, Methods: []hyper.Method{"luck"}}, `method "luck": want one of random, grid, latin_hypercube, gaussian_process, asha, asha_gaussian_process, asha_gaussian_process_warm`},
+		{"no outcome", hyper.Input{Tables: []records.Table{table(t, "x.csv", "run,workload,machine,epoch\n1,a,m,1\n")}, Seeds: 1}, "x.csv:1:1: no column quality or loss"},
+		{"a single run", hyper.Input{Tables: []records.Table{table(t, "x.csv", "run,workload,machine,epoch,loss\n1,a,m,1,2\n")}, Seeds: 1}, "x.csv: no workload has two runs with an outcome"},
+		{"seconds that fall", hyper.Input{Tables: []records.Table{table(t, "x.csv", "run,workload,machine,epoch,seconds,loss\n1,a,m,1,5,2\n1,a,m,2,4,2\n")}, Seeds: 1}, `x.csv:3: run "1" has 4 seconds after 5: want seconds since its start, which never fall`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := hyper.Run(t.Context(), tc.in, evaluate.Quiet)
+			if !errors.Is(err, records.ErrInvalid) || err.Error() != "invalid records: "+tc.want {
+				t.Errorf("got  %v\nwant invalid records: %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestACancelledEvaluationEnds(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := hyper.Run(ctx, hyper.Input{Tables: []records.Table{curves(t)}, Seeds: 1}, evaluate.Quiet); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestStoppingEarlyHalvesTheRegretOfRandomRuns states the aim over recorded curves: in
+// the seconds of ten full runs the regret of ASHA is at most half of random's. It has
+// to hold with any one workload left out.
+func TestStoppingEarlyHalvesTheRegretOfRandomRuns(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("replays recorded runs for a while: not with -short")
+	}
+	dir := os.Getenv("PITCHPIPE_DATA")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "..", "shared", "data")
+	}
+	path := filepath.Join(dir, "lcbench", "curves.csv.gz")
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("no recorded runs: %v; PITCHPIPE_DATA names their folder", err)
+	}
+	data, err := records.Read(path, records.Curves)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, hyper.Input{Tables: []records.Table{data}, Seeds: 60, Seed: 1, Methods: []hyper.Method{hyper.Random, hyper.ASHA}})
+	left := []string{""}
+	for _, row := range r.Rows {
+		if !slices.Contains(left, row.Workload) {
+			left = append(left, row.Workload)
+		}
+	}
+	for _, out := range left {
+		sums := map[hyper.Method]float64{}
+		for _, row := range r.Rows {
+			if row.Workload != out {
+				sums[row.Method] += *row.RegretMean
+			}
+		}
+		share := sums[hyper.ASHA] / sums[hyper.Random]
+		t.Logf("without %q: %.2f of random", out, share)
+		if share > 0.5 {
+			t.Errorf("without %q: %.2f of random's regret, want 0.5 at most", out, share)
+		}
+	}
+}

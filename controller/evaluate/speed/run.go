@@ -1,0 +1,272 @@
+package speed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/forecast/speed"
+	"pitchpipe/controller/tuning"
+)
+
+// ErrInput marks choices that cannot be evaluated.
+var ErrInput = errors.New("invalid input")
+
+// Input is what to measure and on what.
+type Input struct {
+	Tables  []records.Table // of trials
+	Outcome string          // a column; a rate where its name ends in _per_second, else a cost
+	Samples int             // settings that are measured of each workload, at least 1
+}
+
+// Row is one workload on one machine.
+type Row struct {
+	Workload  string   `json:"workload"`
+	Machine   string   `json:"machine"`
+	Settings  int      `json:"settings"`   // different ones, failed ones included
+	Samples   int      `json:"samples"`    // measured, at most as many as asked for
+	Failed    int      `json:"failed"`     // of the samples
+	Unseen    int      `json:"unseen"`     // settings that the errors are over
+	ErrorMean *float64 `json:"error_mean"` // of the outcome, as a share of the true one
+	ErrorMax  *float64 `json:"error_max"`
+	Attained  *float64 `json:"attained"` // the outcome of the chosen setting over the best, 1 at most
+	Chosen    string   `json:"chosen"`
+}
+
+// Summary is over all rows.
+type Summary struct {
+	Rows        int      `json:"rows"`
+	ErrorMean   *float64 `json:"error_mean"` // mean of the rows
+	ErrorMax    *float64 `json:"error_mean_max"`
+	AttainedMin *float64 `json:"attained_min"`
+}
+
+// Report is what Run found.
+type Report = evaluate.Report[Row, Summary]
+
+// Run measures every workload.
+func Run(ctx context.Context, in Input, progress evaluate.Progress) (Report, error) {
+	switch {
+	case len(in.Tables) == 0:
+		return Report{}, fmt.Errorf("%w: no trials", ErrInput)
+	case in.Samples < 1:
+		return Report{}, fmt.Errorf("%w: %d samples: want 1 or more", ErrInput, in.Samples)
+	case in.Outcome == "":
+		return Report{}, fmt.Errorf("%w: no outcome", ErrInput)
+	}
+	if progress == nil {
+		progress = evaluate.Quiet
+	}
+	report := Report{Command: "evaluate speed"}
+	var worlds []world
+	for _, t := range in.Tables {
+		report.Data = append(report.Data, t.File)
+		found, err := worldsOf(t, in.Outcome)
+		if err != nil {
+			return Report{}, err
+		}
+		worlds = append(worlds, found...)
+	}
+	for i, w := range worlds {
+		if err := ctx.Err(); err != nil {
+			return Report{}, fmt.Errorf("evaluate speed: %w", err)
+		}
+		progress(i, len(worlds), w.workload+" on "+w.machine)
+		row, err := w.measure(in.Samples)
+		if err != nil {
+			return Report{}, err
+		}
+		report.Rows = append(report.Rows, row)
+	}
+	progress(len(worlds), len(worlds), "workloads")
+	report.Summary = sum(report.Rows)
+	return report, nil
+}
+
+func sum(rows []Row) Summary {
+	s := Summary{Rows: len(rows)}
+	var errs, most []float64
+	for _, r := range rows {
+		if r.ErrorMean != nil {
+			errs = append(errs, *r.ErrorMean)
+		}
+		if r.Attained != nil {
+			most = append(most, -*r.Attained)
+		}
+	}
+	s.ErrorMean, s.ErrorMax = meanAndMax(errs)
+	if _, worst := meanAndMax(most); worst != nil {
+		s.AttainedMin = new(-*worst)
+	}
+	return s
+}
+
+func meanAndMax(x []float64) (mean, most *float64) {
+	if len(x) == 0 {
+		return nil, nil
+	}
+	sum, top := 0.0, math.Inf(-1)
+	for _, v := range x {
+		sum, top = sum+v, max(top, v)
+	}
+	return new(sum / float64(len(x))), &top
+}
+
+// world is what would be measured under each setting of one workload on one machine.
+type world struct {
+	workload, machine, file string
+	rate                    bool // the outcome is one: more is better
+	space                   *speed.Space
+	truths                  []float64 // outcome by setting of the space, mean over repeats; 0: failed
+}
+
+// measure asks for settings until the samples are spent, and compares the rest.
+func (w world) measure(budget int) (Row, error) {
+	row := Row{Workload: w.workload, Machine: w.machine, Settings: len(w.truths)}
+	var samples []speed.Sample
+	taken := map[int]bool{}
+	for len(samples) < budget {
+		i, ok := w.space.Next(samples, budget, w.score)
+		if !ok {
+			break
+		}
+		taken[i] = true
+		sample := speed.Sample{Settings: w.space.Settings()[i], Failed: w.truths[i] == 0}
+		if sample.Failed {
+			row.Failed++
+		} else {
+			sample.Seconds = w.seconds(i, w.truths[i])
+		}
+		samples = append(samples, sample)
+	}
+	row.Samples = len(samples)
+	model, err := w.space.Fit(samples)
+	if errors.Is(err, speed.ErrSamples) && row.Failed == row.Samples {
+		return row, nil // nothing ran: there is nothing to compare
+	}
+	if err != nil {
+		return Row{}, fmt.Errorf("%s: %s on %s: %w", w.file, w.workload, w.machine, err)
+	}
+	w.compare(&row, model, taken)
+	return row, nil
+}
+
+func (w world) compare(row *Row, model *speed.Model, taken map[int]bool) {
+	var errs []float64
+	best, chosen, score := math.Inf(-1), -1, math.Inf(-1)
+	for i, truth := range w.truths {
+		if truth == 0 {
+			continue
+		}
+		seconds := w.seconds(i, truth)
+		best = max(best, w.score(i, seconds))
+		if taken[i] {
+			if s := w.score(i, seconds); s > score {
+				chosen, score = i, s
+			}
+			continue
+		}
+		e, _ := model.At(w.space.Settings()[i])
+		off := 1.0
+		if !e.Fails {
+			off = math.Abs(w.outcome(i, e.Seconds)-truth) / truth
+		}
+		errs = append(errs, off)
+	}
+	row.Unseen = len(errs)
+	row.ErrorMean, row.ErrorMax = meanAndMax(errs)
+	if chosen >= 0 {
+		row.Attained = new(score / best)
+		row.Chosen = w.space.Settings()[chosen].String()
+	}
+}
+
+// steps is how much of the outcome one step is: samples in a batch where the outcome is
+// a rate and the settings say the batch.
+func (w world) steps(i int) float64 {
+	if v, ok := w.space.Settings()[i]["batch_size"]; ok && w.rate && v.IsNumber() && v.Float() > 0 {
+		return v.Float()
+	}
+	return 1
+}
+
+func (w world) seconds(i int, outcome float64) float64 {
+	if w.rate {
+		return w.steps(i) / outcome
+	}
+	return outcome
+}
+
+func (w world) outcome(i int, seconds float64) float64 {
+	if w.rate {
+		return w.steps(i) / seconds
+	}
+	return seconds
+}
+
+// score is what is to be large.
+func (w world) score(i int, seconds float64) float64 {
+	return w.steps(i) / seconds
+}
+
+// placeholder in relative_speed at the least memory stands for a run that does not fit.
+const placeholder = 0.1
+
+func worldsOf(t records.Table, outcome string) ([]world, error) {
+	if !t.Has(outcome) {
+		return nil, fmt.Errorf("%w: %s: there is no column %q", ErrInput, t.File, outcome)
+	}
+	var out []world
+	for _, g := range t.Groups() {
+		w := world{workload: g.Workload, machine: g.Machine, file: t.File, rate: strings.HasSuffix(outcome, "_per_second")}
+		var settings []tuning.Settings
+		sums, counts := map[string]float64{}, map[string]float64{}
+		for _, r := range g.Rows {
+			key := r.Knobs.Key()
+			v, ok := r.Float(outcome)
+			failed, _ := r.Float("failed")
+			switch {
+			case failed != 0 || standIn(r, g.Rows):
+				v = 0
+			case !ok:
+				continue
+			case !(v > 0):
+				return nil, fmt.Errorf("%w: %s:%d: %s is %g: want more than 0", ErrInput, t.File, r.Line, outcome, v)
+			}
+			if counts[key] == 0 {
+				settings = append(settings, r.Knobs)
+			}
+			sums[key], counts[key] = sums[key]+v, counts[key]+1
+		}
+		if len(settings) == 0 {
+			continue
+		}
+		w.space = speed.NewSpace(settings)
+		for _, s := range w.space.Settings() {
+			w.truths = append(w.truths, sums[s.Key()]/counts[s.Key()])
+		}
+		out = append(out, w)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%w: %s: no row has a %s", ErrInput, t.File, outcome)
+	}
+	return out, nil
+}
+
+func standIn(r records.Row, rows []records.Row) bool {
+	v, ok := r.Float("relative_speed")
+	if !ok || v != placeholder {
+		return false
+	}
+	memory := r.Knobs["memory_gib"].Float()
+	for _, other := range rows {
+		if m := other.Knobs["memory_gib"]; m.IsNumber() && m.Float() < memory {
+			return false
+		}
+	}
+	return true
+}

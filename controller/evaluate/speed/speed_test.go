@@ -1,0 +1,219 @@
+package speed_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate/speed"
+)
+
+// small is a table of two workloads: one whose cores share the work up to six of them
+// and that does not fit into the least memory, and one whose runs all failed.
+func small(t testing.TB) records.Table {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("workload,machine,knob_cores,knob_memory_gib,knob_batch_size,samples_per_second,relative_speed,failed\n")
+	for _, c := range []int{1, 2, 3, 4, 6, 9, 12, 24} {
+		for _, m := range []int{8, 16, 32} {
+			rate, relative := 100/(0.5+6/float64(min(c, 6))), 1.0
+			if m == 8 {
+				rate, relative = 10, 0.1
+			}
+			fmt.Fprintf(&b, "sp,box,%d,%d,100,%.6f,%g,\n", c, m, rate, relative)
+		}
+	}
+	b.WriteString("lu,box,1,8,100,,,1\nlu,box,2,8,100,,,1\n")
+	table, err := records.Parse("small.csv", strings.NewReader(b.String()), records.Trials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+func input(tables ...records.Table) speed.Input {
+	return speed.Input{Tables: tables, Outcome: "samples_per_second", Samples: 6}
+}
+
+func run(t testing.TB, in speed.Input) speed.Report {
+	t.Helper()
+	r, err := speed.Run(t.Context(), in, evaluate.Quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestTheTableOfASmallFile(t *testing.T) {
+	t.Parallel()
+	in := input(small(t))
+	got := speed.Text(run(t, in))
+	path := filepath.Join("testdata", "small.txt")
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("UPDATE=1 writes it anew:\n%s", diff)
+	}
+	if again := speed.Text(run(t, in)); again != got {
+		t.Errorf("a second time:\n%s", cmp.Diff(got, again))
+	}
+}
+
+func TestTheKeysOfARow(t *testing.T) {
+	t.Parallel()
+	text, err := json.Marshal(run(t, input(small(t))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Command string           `json:"command"`
+		Rows    []map[string]any `json:"rows"`
+		Summary map[string]any   `json:"summary"`
+	}
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Command != "evaluate speed" || len(got.Rows) != 2 || got.Summary == nil {
+		t.Fatalf("%s", text)
+	}
+	for _, key := range []string{"workload", "machine", "settings", "samples", "error_mean", "attained"} {
+		if _, ok := got.Rows[0][key]; !ok {
+			t.Errorf("a row has no %s", key)
+		}
+	}
+	if lu := got.Rows[1]; lu["failed"] != 2.0 || lu["error_mean"] != nil || lu["attained"] != nil {
+		t.Errorf("where nothing ran: %v, want no figure", lu)
+	}
+}
+
+func TestACostIsForecastAsARateIs(t *testing.T) {
+	t.Parallel()
+	rates := small(t)
+	costs, err := records.Parse("costs.csv", strings.NewReader(costsOf(rates)), records.Trials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := input(costs)
+	in.Outcome = "epoch_seconds"
+	a, b := run(t, input(rates)).Rows[0], run(t, in).Rows[0]
+	if *a.Attained != *b.Attained || a.Chosen == "" || *b.ErrorMean > 0.2 {
+		t.Errorf("as a rate %+v, as a cost %+v", a, b)
+	}
+}
+
+// costsOf is the table with the seconds of a batch instead of the rate.
+func costsOf(t records.Table) string {
+	var b strings.Builder
+	b.WriteString("workload,machine,knob_cores,knob_memory_gib,epoch_seconds,relative_speed,failed\n")
+	for _, r := range t.Rows {
+		rate, ok := r.Float("samples_per_second")
+		if !ok {
+			continue
+		}
+		relative, _ := r.Float("relative_speed")
+		fmt.Fprintf(&b, "sp,box,%s,%s,%.9f,%g,\n", r.Knobs["cores"], r.Knobs["memory_gib"], 100/rate, relative)
+	}
+	return b.String()
+}
+
+func TestBadChoicesAreOneErrorThatSaysWhatIsWanted(t *testing.T) {
+	t.Parallel()
+	good := small(t)
+	none, negative := good, good
+	none.Rows = []records.Row{{Line: 2, Workload: "w", Machine: "m"}}
+	row := records.Row{Line: 5, Workload: "w", Machine: "m"}
+	row.Set("samples_per_second", -1)
+	negative.Rows = []records.Row{row}
+	for _, tc := range []struct {
+		name string
+		in   speed.Input
+		want string
+	}{
+		{"no file", input(), "no trials"},
+		{"no outcome", speed.Input{Tables: []records.Table{good}, Samples: 1}, "no outcome"},
+		{"no samples", speed.Input{Tables: []records.Table{good}, Outcome: "samples_per_second"}, "0 samples: want 1 or more"},
+		{"an outcome that is no column", speed.Input{Tables: []records.Table{good}, Outcome: "luck", Samples: 1}, `small.csv: there is no column "luck"`},
+		{"a file without outcomes", input(none), "small.csv: no row has a samples_per_second"},
+		{"an outcome below 0", input(negative), "small.csv:5: samples_per_second is -1: want more than 0"},
+	} {
+		if _, err := speed.Run(t.Context(), tc.in, nil); !errors.Is(err, speed.ErrInput) || !strings.Contains(fmt.Sprint(err), tc.want) {
+			t.Errorf("%s: %v, want %q", tc.name, err, tc.want)
+		}
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := speed.Run(stopped, input(good), nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped: %v", err)
+	}
+}
+
+// recorded reads tables of recorded runs, or skips.
+func recorded(t testing.TB, files ...string) []records.Table {
+	t.Helper()
+	dir := os.Getenv("PITCHPIPE_DATA")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "..", "shared", "data")
+	}
+	var out []records.Table
+	for _, file := range files {
+		path := filepath.Join(dir, file)
+		if _, err := os.Stat(path); err != nil {
+			t.Skipf("no recorded runs: %v; PITCHPIPE_DATA names their folder", err)
+		}
+		table, err := records.Read(path, records.Trials)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, table)
+	}
+	return out
+}
+
+// TestTheAimsAreMetOnRecordedTrials holds what was reached on the development data. The
+// margins when it was written: synergy 0.00 to 0.10 of error by workload and 0.034 in
+// the mean, adaptdl 0.142 and 0.129, and the best setting attained everywhere. The
+// choice on cifar10 is luck in part: with a quarter of the settings left out at random,
+// in 11 of 12 draws the best was attained, in one 0.67; its error was 0.151 in the mean.
+func TestTheAimsAreMetOnRecordedTrials(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		file string
+		most float64
+	}{{"synergy/trials.csv", 0.10}, {"adaptdl/trials.csv", 0.15}} {
+		t.Run(filepath.Dir(tc.file), func(t *testing.T) {
+			t.Parallel()
+			in := input(recorded(t, tc.file)...)
+			in.Samples = 8
+			r := run(t, in)
+			for _, row := range r.Rows {
+				if *row.Attained < 0.95 || *row.ErrorMean > tc.most || row.Samples != 8 {
+					t.Errorf("%s: error %.3f, attained %.3f with %d samples; want at most %g and at least 0.95 with 8",
+						row.Workload, *row.ErrorMean, *row.Attained, row.Samples, tc.most)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkSpeed(b *testing.B) {
+	in := input(small(b))
+	for b.Loop() {
+		run(b, in)
+	}
+}

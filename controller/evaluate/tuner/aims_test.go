@@ -1,0 +1,111 @@
+package tuner_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"pitchpipe/controller/evaluate/tuner"
+	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/tuning"
+)
+
+// recorded finds a set of measured data, or skips.
+func recorded(t *testing.T, set string) []string {
+	t.Helper()
+	folder := os.Getenv("PITCHPIPE_DATA")
+	if folder == "" {
+		folder = filepath.Join("..", "..", "..", "..", "shared", "data")
+	}
+	file := filepath.Join(folder, set, "trials.csv")
+	if _, err := os.Stat(file); err != nil {
+		t.Skipf("the measured data are not here (PITCHPIPE_DATA): %v", err)
+	}
+	return []string{file}
+}
+
+// perMachine counts, for each machine, the tables and those that reach an aim.
+func perMachine(rows []tuner.Row, reaches func(tuner.Row) bool) (reached, tables map[string]int) {
+	reached, tables = map[string]int{}, map[string]int{}
+	for _, r := range rows {
+		tables[r.Machine]++
+		if reaches(r) {
+			reached[r.Machine]++
+		}
+	}
+	return reached, tables
+}
+
+// allButOne wants an aim reached on all tables of each machine but one.
+func allButOne(t *testing.T, aim string, rows []tuner.Row, reaches func(tuner.Row) bool) {
+	t.Helper()
+	reached, tables := perMachine(rows, reaches)
+	if len(tables) == 0 {
+		t.Errorf("%s: no tables", aim)
+	}
+	for machine, n := range tables {
+		t.Logf("%s on %s: %d of %d", aim, machine, reached[machine], n)
+		if reached[machine] < n-1 {
+			t.Errorf("%s on %s: %d of %d tables, want all but one", aim, machine, reached[machine], n)
+		}
+	}
+}
+
+func TestAsManyReturnsAsThePublishedTunerHadCostNoMoreEnergy(t *testing.T) {
+	t.Parallel()
+	rep := run(t, tuner.Input{Files: recorded(t, "zeus"), Goal: recur.Goal{Objective: tuning.Blend, Weight: .5}})
+	allButOne(t, "joules of all runs at or below the reference", rep.Rows, func(r tuner.Row) bool {
+		return *r.CumulativeEnergyRatio <= *r.ReferenceCumulativeEnergy
+	})
+}
+
+func TestEnergyUnderALimitOfTimeEndsNearTheOracle(t *testing.T) {
+	t.Parallel()
+	rep := run(t, tuner.Input{Files: recorded(t, "zeus"), Goal: recur.Goal{Objective: tuning.Energy, MaxSlowdown: 1.1}})
+	allButOne(t, "final settings within 1.03 of the oracle", rep.Rows, func(r tuner.Row) bool { return r.FinalRatio <= 1.03*r.OracleRatio })
+}
+
+func TestTenReturnsAreEnoughToBeNoWorseThanTheBestPowerLimit(t *testing.T) {
+	t.Parallel()
+	for _, goal := range []recur.Goal{{Objective: tuning.Blend, Weight: .5}, {Objective: tuning.Energy}} {
+		s := run(t, tuner.Input{Files: recorded(t, "zeus"), Goal: goal, Recurrences: 10}).Summary
+		if s.NoWorseThanSystem < s.Tables-2 {
+			t.Errorf("%s: %d of %d tables, want all but two", goal.Objective, s.NoWorseThanSystem, s.Tables)
+		}
+		if s.WorstCumulative > 1.1 || s.WorstFinal > 1.1 {
+			t.Errorf("%s: all runs cost up to %g of the owner's, the final settings %g", goal.Objective, s.WorstCumulative, s.WorstFinal)
+		}
+	}
+}
+
+func TestSixProbesFindTheFewestCoreSeconds(t *testing.T) {
+	t.Parallel()
+	rep := run(t, tuner.Input{
+		Files: recorded(t, "multicores"), Goal: recur.Goal{Cores: true, MaxSlowdown: 1.05, MaxJoules: 1.02}, Probes: 6,
+	})
+	saved, oracle, broken := map[string]float64{}, map[string]float64{}, 0
+	for _, r := range rep.Rows {
+		saved[r.Machine] += 1 - r.FinalRatio
+		oracle[r.Machine] += 1 - r.OracleRatio
+		if r.LimitsBroken > 0 {
+			broken++
+		}
+	}
+	for _, machine := range []string{"xeon", "arm"} {
+		t.Logf("%s: %.3f of %.3f", machine, saved[machine], oracle[machine])
+		if !(saved[machine] >= .8*oracle[machine]) || oracle[machine] == 0 {
+			t.Errorf("%s: saves %.3f in sum, the oracle %.3f", machine, saved[machine], oracle[machine])
+		}
+	}
+	if broken > 1 {
+		t.Errorf("limits are broken on %d tables", broken)
+	}
+}
+
+func TestEightProbesFindTheFewestCoresOfFullSpeed(t *testing.T) {
+	t.Parallel()
+	s := run(t, tuner.Input{Files: recorded(t, "synergy"), Goal: recur.Goal{Cores: true, Attain: .98}, Probes: 8}).Summary
+	if s.WithinOneStep == nil || *s.WithinOneStep != s.Tables || s.Tables == 0 {
+		t.Errorf("%+v", s)
+	}
+}

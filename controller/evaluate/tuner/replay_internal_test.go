@@ -1,0 +1,126 @@
+package tuner
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/tuning"
+)
+
+// drawn is a random table of two batch sizes or more, some runs of which never end.
+func drawn(t *rapid.T, failures bool) []table {
+	var b strings.Builder
+	b.WriteString("workload,machine,knob_batch,knob_power_limit_watts,epochs,epoch_seconds,watts,repeat\n")
+	seconds, watts := rapid.Float64Range(1, 9), rapid.Float64Range(50, 300)
+	batches, limits := rapid.IntRange(2, 5).Draw(t, "batches"), rapid.IntRange(1, 4).Draw(t, "limits")
+	for i := range batches {
+		repeats := rapid.SliceOfN(rapid.IntRange(1, 20), 1, 3).Draw(t, "epochs")
+		for j := range limits {
+			s, w := seconds.Draw(t, "seconds"), watts.Draw(t, "watts")
+			for r, n := range repeats {
+				epochs := fmt.Sprint(n)
+				if failures && i == 0 && r == 0 {
+					epochs = ""
+				}
+				fmt.Fprintf(&b, "a,m,%d,%d,%s,%g,%g,%d\n", 32<<i, 100+50*j, epochs, s, w, r)
+			}
+		}
+	}
+	file, err := records.Parse("drawn.csv", strings.NewReader(b.String()), records.Trials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := tables(file, Input{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func goals() []recur.Goal {
+	return []recur.Goal{
+		{Objective: tuning.Energy},
+		{Objective: tuning.Blend, Weight: .5},
+		{Objective: tuning.Energy, MaxSlowdown: 1.1},
+		{Objective: tuning.EDP},
+		{Cores: true, MaxSlowdown: 1.05},
+	}
+}
+
+func TestWhatIsPaidIsTheSumOfWhatWasMeasured(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		made := drawn(t, rapid.Bool().Draw(t, "failures"))[0]
+		goal := rapid.SampledFrom(goals()).Draw(t, "goal")
+		returns := rapid.IntRange(1, 20).Draw(t, "returns")
+		w := &world{table: made, goal: goal, rng: rngOf(made, 1)}
+		tuner, err := recur.New(made.space, goal, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, final := w.replay(tuner, returns)
+
+		w.rng = rngOf(made, 1)
+		again, err := recur.New(made.space, goal, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var parts recur.Cost
+		for range returns {
+			point := again.Course()
+			for range patience {
+				var one paid
+				_, reached := w.run(again, point, &one)
+				parts = parts.Plus(one.Cost)
+				if reached {
+					break
+				}
+				point = again.Safe()
+			}
+		}
+		if math.Abs(parts.Seconds-whole.Seconds) > 1e-6*whole.Seconds || math.Abs(parts.Joules-whole.Joules) > 1e-6*whole.Joules {
+			t.Fatalf("paid %+v, in parts %+v", whole.Cost, parts)
+		}
+		if final != again.Best() {
+			t.Fatal("the same luck ends with other settings")
+		}
+	})
+}
+
+func TestTheOracleIsNeverBeatenInExpectation(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		made := drawn(t, false)[0]
+		w := &world{table: made, goal: rapid.SampledFrom(goals()).Draw(t, "goal"), rng: rngOf(made, 1)}
+		tuner, err := recur.New(made.space, w.goal, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, final := w.replay(tuner, rapid.IntRange(1, 30).Draw(t, "returns"))
+		oracle := w.oracle(w.all())
+		if w.keeps(final) && w.share(final) < w.share(oracle)-tolerance {
+			t.Fatalf("%s at %g beats the oracle's %s at %g", w.chosen(final), w.share(final), w.chosen(oracle), w.share(oracle))
+		}
+		if w.share(oracle) > 1+tolerance {
+			t.Fatalf("the oracle costs %g of the owner's", w.share(oracle))
+		}
+	})
+}
+
+func FuzzParseRows(f *testing.F) {
+	f.Add("workload,machine,recurrences,zeus_cumulative_energy_ratio\na,m,10,0.5\n")
+	f.Add("workload,machine\n\"a\nb\",m\n")
+	f.Add("")
+	f.Fuzz(func(_ *testing.T, text string) {
+		_ = parseRows("x.csv", strings.NewReader(text), func(r *row) error {
+			_ = r.number(r.column("_cumulative_energy_ratio"))
+			return r.err
+		})
+	})
+}

@@ -1,0 +1,188 @@
+package tuner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate/tuner"
+	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/tuning"
+)
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func run(t *testing.T, in tuner.Input) tuner.Report {
+	t.Helper()
+	if in.Seeds == 0 {
+		in.Seeds = 10
+	}
+	r, err := tuner.Run(t.Context(), in, evaluate.Quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func equal(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
+
+// trained is a job whose best batch size is 64 and whose best power limit is 150: an
+// epoch takes 10 s at 200 W, 11 s at 150 W, and 16 s at the lowest limit, where it draws
+// 120 W.
+func trained(epochs map[int]string) string {
+	var b strings.Builder
+	b.WriteString("workload,machine,knob_batch_size,knob_power_limit_watts,epochs,epoch_seconds,watts,repeat\n")
+	for _, batch := range []int{32, 64, 128, 256} {
+		for _, limit := range []struct{ cap, seconds, watts int }{{100, 16, 120}, {150, 11, 150}, {200, 10, 200}} {
+			for r, n := range strings.Fields(epochs[batch]) {
+				if n == "X" {
+					n = ""
+				}
+				fmt.Fprintf(&b, "a,m,%d,%d,%s,%d,%d,%d\n", batch, limit.cap, n, limit.seconds, limit.watts, r)
+			}
+		}
+	}
+	return b.String()
+}
+
+func TestTheBestSettingsKnownByHandAreFoundAndPaidFor(t *testing.T) {
+	t.Parallel()
+	file := write(t, "trials.csv", trained(map[int]string{32: "12 12", 64: "5 5", 128: "8 8", 256: "10 10"}))
+	r := run(t, tuner.Input{Files: []string{file}, Goal: recur.Goal{Objective: tuning.Energy}, Recurrences: 40}).Rows[0]
+	// The owner's: 256 at 200 W, 10 epochs of 2000 J. The best: 5 epochs of 1650 J.
+	if want := 5 * 1650.0 / 20000; !equal(r.OracleRatio, want) || !equal(r.FinalRatio, want) || r.Final != "batch_size=64 power_limit_watts=150" {
+		t.Errorf("oracle %g, final %g with %s; want %g", r.OracleRatio, r.FinalRatio, r.Final, want)
+	}
+	if r.CumulativeRatio <= r.OracleRatio || r.CumulativeRatio > .5 || !equal(*r.CumulativeEnergyRatio, r.CumulativeRatio) {
+		t.Errorf("all returns cost %g, their joules %g", r.CumulativeRatio, *r.CumulativeEnergyRatio)
+	}
+	if want := .825; !equal(r.SystemKnobOracle, want) {
+		t.Errorf("the best power limit costs %g, want %g", r.SystemKnobOracle, want)
+	}
+	if r.RandomCumulative < r.CumulativeRatio || r.GridCumulative < r.CumulativeRatio || r.SingleKnobCumulative < r.CumulativeRatio {
+		t.Errorf("simpler policies pay less: %+v", r)
+	}
+}
+
+func TestALimitOfTimeIsKept(t *testing.T) {
+	t.Parallel()
+	file := write(t, "trials.csv", trained(map[int]string{32: "20", 64: "20", 128: "9", 256: "10"}))
+	r := run(t, tuner.Input{Files: []string{file}, Goal: recur.Goal{Objective: tuning.Energy, MaxSlowdown: 1.05}, Recurrences: 30}).Rows[0]
+	if r.Final != "batch_size=128 power_limit_watts=150" || r.LimitsBroken != 0 || r.FinalTimeRatio > 1.05 {
+		t.Errorf("final %s takes %g of the time, limits broken in %g", r.Final, r.FinalTimeRatio, r.LimitsBroken)
+	}
+}
+
+func TestARunThatNeverEndsIsStoppedAndPaid(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file := filepath.Join(folder, "trials.csv")
+	text := trained(map[int]string{32: "X X", 64: "X X", 128: "8 8", 256: "10 10"})
+	targets := "workload,machine,max_epochs,default_knob_batch_size,default_knob_power_limit_watts\na,m,1000,128,200\n"
+	reference := "machine,workload,recurrences,oracle_energy_config,x_last5_eta_ratio,x_last5_tta_ratio,x_cumulative_energy_ratio\nm,a,25,64/150,0.8,0.9,0.85\n"
+	for name, text := range map[string]string{"trials.csv": text, "targets.csv": targets, "reference.csv": reference} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := run(t, tuner.Input{Files: []string{file}, Goal: recur.Goal{Objective: tuning.Energy}}).Rows[0]
+	if r.Default != "batch_size=128 power_limit_watts=200" || r.Recurrences != 25 || *r.ReferenceCumulativeEnergy != .85 || *r.ReferenceFinalTime != .9 {
+		t.Errorf("what stands beside the data is not used: %+v", r)
+	}
+	// A run of batch 64 to its 1000 epochs would cost as much as 100 others.
+	if !equal(r.FinalRatio, .825) || r.CumulativeRatio < .825 || r.CumulativeRatio > 1.1 {
+		t.Errorf("final %g, all runs %g", r.FinalRatio, r.CumulativeRatio)
+	}
+}
+
+func TestPlaceholdersAreFailedRunsAndTheFairShareIsTheDefault(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString("workload,machine,knob_gpus,knob_cores,knob_memory_gib,samples_per_second,relative_speed\n")
+	for cores := 1; cores <= 6; cores++ {
+		for _, memory := range []int{20, 60, 120} {
+			speed := float64(min(cores, 5)) / 3
+			if memory == 20 {
+				speed = .1
+			}
+			fmt.Fprintf(&b, "a,m,1,%d,%d,%g,%g\nb,m,1,%d,%d,7,1\n", cores, memory, 100*speed, speed, cores, memory)
+		}
+	}
+	rep := run(t, tuner.Input{Files: []string{write(t, "trials.csv", b.String())}, Goal: recur.Goal{Cores: true, Attain: .98}, Probes: 8})
+	if len(rep.Rows) != 1 || rep.Summary.Skipped != 1 {
+		t.Fatalf("%d rows, %d skipped; want one, since b is constant", len(rep.Rows), rep.Summary.Skipped)
+	}
+	r := rep.Rows[0]
+	if r.Default != "cores=3 memory_gib=60" || r.Final != "cores=5 memory_gib=60" || *r.StepsAbove != 0 || r.CumulativeEnergyRatio != nil {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestTheSameChoicesGiveTheSameText(t *testing.T) {
+	t.Parallel()
+	file := write(t, "trials.csv", "workload,machine,knob_cores,seconds,joules\n"+
+		"sp,xeon,1,40,400\nsp,xeon,2,22,260\nsp,xeon,3,20,250\nsp,xeon,4,20,300\n")
+	in := tuner.Input{Files: []string{file}, Goal: recur.Goal{Cores: true, MaxSlowdown: 1.05, MaxJoules: 1.02}, Recurrences: 5}
+	want := `WORKLOAD  MACHINE  PART  RUNS  ORACLE  FINAL  ALL RUNS  JOULES  REFERENCE  ONE KNOB  HALVING  GRID   RANDOM  BROKEN  SETTINGS
+sp        xeon     -     5     0.750   0.750  0.760     0.873   -          0.760     0.760    0.760  0.709   0 %     cores=3
+
+Minimised: cores, time at most 1.05, joules at most 1.02. Costs are relative to the owner's settings.
+1 tables (0 more have nothing to choose, or lack a number that is needed).
+Final settings within 1.03 of the oracle's cost: 1 of 1; limits broken on 0.
+The oracle saves 0.250 in sum, the final settings 100.0 % of that.
+Final settings no worse than the best system settings alone: 1; all runs no worse than the best tuner of one knob: 1.
+Worst: final 0.750, all runs 0.760.
+`
+	if diff := cmp.Diff(want, tuner.Text(run(t, in))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(run(t, in), run(t, in)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestBadInputIsOneErrorAndNothingElse(t *testing.T) {
+	t.Parallel()
+	good := write(t, "good.csv", "workload,machine,knob_cores,seconds\na,m,1,2\na,m,2,1\n")
+	for _, tc := range []struct {
+		name string
+		in   tuner.Input
+		want error
+		text string
+	}{
+		{"no seeds", tuner.Input{Files: []string{good}, Seeds: -1}, tuner.ErrInput, "want at least 1"},
+		{"a limit below 1", tuner.Input{Files: []string{good}, Seeds: 1, Goal: recur.Goal{MaxSlowdown: .9}}, tuner.ErrInput, "0.9"},
+		{"a share above 1", tuner.Input{Files: []string{good}, Seeds: 1, Goal: recur.Goal{Attain: 1.1}}, tuner.ErrInput, "1.1"},
+		{"no such file", tuner.Input{Files: []string{good + "x"}, Seeds: 1}, records.ErrInvalid, "good.csvx"},
+		{
+			"a row without time",
+			tuner.Input{Files: []string{write(t, "bad.csv", "workload,machine,knob_cores,seconds\na,m,1,2\na,m,2,\n")}, Seeds: 1},
+			records.ErrInvalid, "bad.csv:3:1: it tells no time",
+		},
+	} {
+		if _, err := tuner.Run(t.Context(), tc.in, evaluate.Quiet); !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.text) {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := tuner.Run(ended, tuner.Input{Files: []string{good}, Seeds: 1}, evaluate.Quiet); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v", err)
+	}
+}

@@ -1,0 +1,18 @@
+// Package forecast says how the loss or quality curve of a job goes on: its value at a
+// later epoch, and the epochs and seconds to a target, each with an interval that the
+// truth lies in four times out of five.
+//
+// In come the epochs seen so far (Curve), what is known about the curve (Options), and
+// what forecasts of ended jobs of the same kind were worth (Lesson). Out come a Forecast
+// and, from it, Estimates and Arrivals; or the reason why nothing is known. The forecast
+// is an ensemble: inverse 1/(a k + b) + c with nothing negative, power law, exponential,
+// a one-parameter rule counted from now, and the last value. Each is fitted on prefixes
+// of what was seen and judged by how well it told the rest; what the ensemble got wrong
+// there is partly taken off; and lessons of the kind move weights, value and interval.
+// A single odd epoch is mended, and where the learning rate changed, the fit begins anew.
+//
+// Scaling or shifting the curve scales or shifts the answers. Nothing is ever NaN or
+// infinite, and an interval always holds its value. The package is pure: no clock, no
+// randomness, no I/O, no state; it never takes a missing value for zero, and never
+// decides what to do with a forecast.
+package forecast

@@ -1,0 +1,174 @@
+package forecast
+
+import (
+	"math"
+	"slices"
+)
+
+// Estimate is a forecast value with an interval that holds the truth four times out of
+// five; Low <= Value <= High.
+type Estimate struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+// Word is what one model says, and how much the ensemble heeds it.
+type Word struct {
+	Model  Model   `json:"-"`
+	Name   string  `json:"model"`
+	Value  float64 `json:"value"`
+	Weight float64 `json:"weight"` // 0 to 1; all sum to 1
+}
+
+// Forecast is what is known about a curve. It is a value; the same curve and options
+// give the same forecast.
+type Forecast struct {
+	curve    Curve
+	options  Options
+	u        unit
+	ensemble ensemble
+	weights  [models]float64
+	taught   learned
+	start    float64 // what is subtracted from an epoch so that the fitted piece begins at 1
+	now, end float64 // last seen epoch and total, counted so
+
+	correction, belief float64 // in units
+	low, high          float64 // ends of the interval, in widths
+}
+
+// New makes the forecast of a curve. Known: there is one; else why not.
+func New(c Curve, o Options) (Forecast, Unknown) {
+	if why := c.check(o); why != Known {
+		return Forecast{}, why
+	}
+	n := len(c.Values)
+	f := Forecast{curve: c, options: o, u: unitOf(c.Values, o.Direction)}
+	raw := f.u.all(c.Values)
+	z := mend(raw)
+	floor := f.u.floor(o.Best, z)
+	first := segment(c.Epochs, z, o.Changes)
+	if n-first < fewest && first > 0 {
+		f.fitBefore(z, first, floor)
+	} else {
+		f.start = c.Epochs[first] - 1
+		f.ensemble = fitAll(z[first:], f.from(c.Epochs[first:]), floor)
+	}
+	f.now, f.end = c.Epochs[n-1]-f.start, o.Total-f.start
+	return f.Taught(o.Lessons), Known
+}
+
+// Taught is the same forecast with other lessons.
+func (f *Forecast) Taught(lessons []Lesson) Forecast {
+	out := *f
+	out.taught = learn(lessons, f.curve.Epochs[len(f.curve.Epochs)-1], f.options.Total, f.u)
+	out.weights = out.taught.weigh(f.ensemble.weights)
+	out.correction, out.belief = out.taught.correct(out.blend(f.end))
+	out.low, out.high = out.taught.ends()
+	return out
+}
+
+// fitBefore is for a piece that is too young: it is expected to go on as the one before
+// did, from where it is now.
+func (f *Forecast) fitBefore(z []float64, first int, floor float64) {
+	from := segment(f.curve.Epochs[:first], z[:first], f.options.Changes)
+	if first-from < fewest {
+		from = 0
+	}
+	f.start = f.curve.Epochs[from] - 1
+	f.ensemble = fitAll(z[from:first], f.from(f.curve.Epochs[from:first]), floor)
+	last := f.curve.Epochs[len(z)-1] - f.start
+	for m := range Last + 1 {
+		off := z[len(z)-1] - f.ensemble.models[m].at(last)
+		f.ensemble.models[m].c += off
+	}
+	f.ensemble.bias = 0
+	f.ensemble.back = math.Hypot(f.ensemble.back, 0.5*math.Abs(z[first]-z[first-1]))
+}
+
+func (f *Forecast) from(epochs []float64) []float64 {
+	out := make([]float64, len(epochs))
+	for i, e := range epochs {
+		out[i] = e - f.start
+	}
+	return out
+}
+
+// progress is how far epoch k (counted from the piece) is from now to the end, 0 to 1,
+// in ratios of epochs.
+func (f *Forecast) progress(k float64) float64 {
+	if k <= f.now {
+		return 0
+	}
+	return min(math.Log(k/f.now)/math.Log(f.end/f.now), 1)
+}
+
+// blend is the ensemble without correction by lessons at epoch k, in units.
+func (f *Forecast) blend(k float64) float64 {
+	v := mix(f.ensemble.told(k), f.weights) - biasShare*f.ensemble.bias*f.progress(k)
+	return max(v, f.ensemble.floor)
+}
+
+// value is the forecast at epoch k and the width that its interval is a multiple of, in
+// units.
+func (f *Forecast) value(k float64) (v, width float64) {
+	g := f.progress(k)
+	v = max(f.blend(k)+f.belief*f.correction*g, f.ensemble.floor)
+	e := f.ensemble
+	apart := spread(e.told(k), f.weights, v)
+	return v, math.Sqrt(square(e.noise) + square(apart) + square(e.back*g) + square(leastWidth*g))
+}
+
+// leastWidth is the width where all agree and nothing jitters, in units.
+const leastWidth = 0.01
+
+// Value is the value after an epoch that is still to come.
+func (f *Forecast) Value(epoch float64) (Estimate, Unknown) {
+	n := len(f.curve.Epochs)
+	switch {
+	case !finite(epoch):
+		return Estimate{}, NoNumbers
+	case epoch <= f.curve.Epochs[n-1]:
+		return Estimate{}, NothingLeft
+	case slices.ContainsFunc(f.options.Changes, func(c float64) bool { return c > f.curve.Epochs[n-1] && c <= epoch }):
+		return Estimate{}, ChangeAhead
+	}
+	low, v, high := f.band(epoch - f.start)
+	return f.estimate(low, v, high), Known
+}
+
+// band is value and interval in units; low is the better end.
+func (f *Forecast) band(k float64) (low, v, high float64) {
+	v, width := f.value(k)
+	return max(v+f.low*width, f.ensemble.floor), v, v + f.high*width
+}
+
+func (f *Forecast) estimate(low, v, high float64) Estimate {
+	a, b, mid := f.u.out(low), f.u.out(high), f.u.out(v)
+	return Estimate{Value: mid, Low: min(a, b, mid), High: max(a, b, mid)}
+}
+
+// Words are what the models say about an epoch, without bias and lessons taken off.
+func (f *Forecast) Words(epoch float64) []Word {
+	told := f.ensemble.told(epoch - f.start)
+	out := make([]Word, models)
+	for m := range Last + 1 {
+		out[m] = Word{Model: m, Name: m.String(), Value: f.u.out(told[m]), Weight: f.weights[m]}
+	}
+	return out
+}
+
+// Lesson is what this forecast of the end teaches, once the value there is known.
+func (f *Forecast) Lesson(truth float64) Lesson {
+	n := len(f.curve.Epochs)
+	v, width := f.value(f.end)
+	out := Lesson{
+		Seen: f.curve.Epochs[n-1], Total: f.options.Total, Last: f.u.last, Truth: truth,
+		Blend: f.u.out(f.blend(f.end)), Correction: f.u.sign * f.correction * f.u.width,
+		Value: f.u.out(v), Unit: width * f.u.width,
+	}
+	for m, z := range f.ensemble.told(f.end) {
+		out.Told[m] = f.u.out(z)
+	}
+	return out
+}

@@ -1,0 +1,289 @@
+package forecast_test
+
+import (
+	"math"
+	"testing"
+
+	"pitchpipe/controller/forecast"
+)
+
+// drawn is a curve over epochs 1 to n, ten seconds each after five to begin with.
+func drawn(n int, value func(k float64) float64) forecast.Curve {
+	var c forecast.Curve
+	for k := 1; k <= n; k++ {
+		c.Epochs = append(c.Epochs, float64(k))
+		c.Values = append(c.Values, value(float64(k)))
+		c.Seconds = append(c.Seconds, 5+10*float64(k))
+	}
+	return c
+}
+
+func inverse(k float64) float64     { return 0.3 + 1/(0.5*k+0.4) }
+func power(k float64) float64       { return 0.2 + 1.5*math.Pow(k, -0.7) }
+func exponential(k float64) float64 { return 0.4 + 2*math.Exp(-k/8) }
+
+// fromNow solves k = 1 + (h/l) ln(d/l) for l by halving.
+func fromNow(k float64) float64 {
+	const h, d = 2.0, 3.0
+	lo, hi := 1e-9, d
+	for range 200 {
+		if mid := (lo + hi) / 2; 1+h/mid*math.Log(d/mid) > k {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return (lo + hi) / 2
+}
+
+func loss(total float64) forecast.Options {
+	return forecast.Options{Direction: forecast.Min, Best: new(0.0), Total: total}
+}
+
+func made(t *testing.T, c forecast.Curve, o forecast.Options) forecast.Forecast {
+	t.Helper()
+	f, why := forecast.New(c, o)
+	if why != forecast.Known {
+		t.Fatalf("unknown: %s", why)
+	}
+	return f
+}
+
+func at(t *testing.T, f forecast.Forecast, epoch float64) forecast.Estimate {
+	t.Helper()
+	e, why := f.Value(epoch)
+	if why != forecast.Known {
+		t.Fatalf("unknown: %s", why)
+	}
+	return e
+}
+
+func TestACurveOfAFamilyIsRecognisedByItsModel(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		model forecast.Model
+		curve func(float64) float64
+	}{
+		{forecast.Inverse, inverse},
+		{forecast.Power, power},
+		{forecast.Exponential, exponential},
+		{forecast.FromNow, fromNow},
+	} {
+		t.Run(tc.model.String(), func(t *testing.T) {
+			t.Parallel()
+			f := made(t, drawn(15, tc.curve), loss(50))
+			truth, fallen := tc.curve(50), tc.curve(1)-tc.curve(15)
+			var best forecast.Model
+			var weight float64
+			for _, w := range f.Words(50) {
+				if w.Model == tc.model && math.Abs(w.Value-truth) > 0.002*fallen {
+					t.Errorf("the model says %g, the curve goes to %g", w.Value, truth)
+				}
+				if w.Weight > weight {
+					best, weight = w.Model, w.Weight
+				}
+			}
+			if best != tc.model {
+				t.Errorf("heeded most is %s", best)
+			}
+			e := at(t, f, 50)
+			if math.Abs(e.Value-truth) > 0.03*fallen || truth < e.Low || truth > e.High {
+				t.Errorf("forecast %+v, the curve goes to %g", e, truth)
+			}
+		})
+	}
+}
+
+func TestAQualityIsForecastAsALossUpsideDown(t *testing.T) {
+	t.Parallel()
+	up := at(t, made(t, drawn(12, func(k float64) float64 { return 1 - power(k)/2 }),
+		forecast.Options{Direction: forecast.Max, Best: new(1.0), Total: 40}), 40)
+	down := at(t, made(t, drawn(12, func(k float64) float64 { return power(k) / 2 }), loss(40)), 40)
+	if math.Abs(up.Value-(1-down.Value)) > 1e-6 || math.Abs(up.Low-(1-down.High)) > 1e-6 || math.Abs(up.High-(1-down.Low)) > 1e-6 {
+		t.Errorf("upwards %+v, downwards %+v", up, down)
+	}
+}
+
+func TestASingleOddEpochHardlyMatters(t *testing.T) {
+	t.Parallel()
+	truth := power(40)
+	for odd := 1; odd < 15; odd++ {
+		for _, jump := range []float64{5, -0.9} {
+			c := drawn(15, power)
+			c.Values[odd] += jump
+			if c.Values[odd] < 0 && odd < 14 {
+				c.Values[odd] = 0
+			}
+			if odd == 14 && jump < 0 {
+				continue // a sudden success may be one
+			}
+			if e := at(t, made(t, c, loss(40)), 40); math.Abs(e.Value-truth) > 0.08*(power(1)-power(15)) {
+				t.Errorf("odd by %g in epoch %d: %g, the curve goes to %g", jump, odd+1, e.Value, truth)
+			}
+		}
+	}
+}
+
+// dropped falls to half of what it was after epoch 12, as with another learning rate,
+// and goes on from there.
+func dropped(k float64) float64 {
+	if k <= 12 {
+		return 1 + math.Exp(-k/3)
+	}
+	return 0.4 + 0.2*math.Exp(-(k-12)/6)
+}
+
+func TestTheFitBeginsAnewWhereTheLearningRateChanges(t *testing.T) {
+	t.Parallel()
+	declared := loss(40)
+	declared.Changes = []float64{13}
+	for _, tc := range []struct {
+		name    string
+		seen    int
+		options forecast.Options
+		within  float64
+	}{
+		{"where the change is seen", 20, loss(40), 0.03},
+		{"where the change is declared", 20, declared, 0.03},
+		{"where the new piece is two epochs old", 14, declared, 0.25},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			e := at(t, made(t, drawn(tc.seen, dropped), tc.options), 40)
+			if math.Abs(e.Value-dropped(40)) > tc.within || dropped(40) < e.Low || dropped(40) > e.High {
+				t.Errorf("forecast %+v, the curve goes to %g", e, dropped(40))
+			}
+		})
+	}
+}
+
+func TestWhatIsUnknownSaysWhy(t *testing.T) {
+	t.Parallel()
+	twice := drawn(5, power)
+	twice.Epochs[3] = twice.Epochs[2]
+	wild := drawn(5, power)
+	wild.Values[2] = math.NaN()
+	back := drawn(5, power)
+	back.Seconds[4] = 1
+	for _, tc := range []struct {
+		name  string
+		curve forecast.Curve
+		total float64
+		want  forecast.Unknown
+	}{
+		{"nothing was seen", forecast.Curve{}, 9, forecast.FewEpochs},
+		{"two epochs were seen", drawn(2, power), 9, forecast.FewEpochs},
+		{"an epoch stands twice", twice, 9, forecast.NoNumbers},
+		{"a value is no number", wild, 9, forecast.NoNumbers},
+		{"time runs backwards", back, 9, forecast.NoNumbers},
+		{"the end is no number", drawn(5, power), math.Inf(1), forecast.NoNumbers},
+		{"the job is at its end", drawn(5, power), 5, forecast.NothingLeft},
+		{"all is well", drawn(5, power), 9, forecast.Known},
+	} {
+		if _, why := forecast.New(tc.curve, loss(tc.total)); why != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, why, tc.want)
+		}
+	}
+	o := loss(30)
+	o.Changes = []float64{20}
+	f := made(t, drawn(10, power), o)
+	for _, tc := range []struct {
+		epoch float64
+		want  forecast.Unknown
+	}{{10, forecast.NothingLeft}, {19, forecast.Known}, {20, forecast.ChangeAhead}, {math.NaN(), forecast.NoNumbers}} {
+		if _, why := f.Value(tc.epoch); why != tc.want {
+			t.Errorf("epoch %g: %q, want %q", tc.epoch, why, tc.want)
+		}
+	}
+}
+
+func TestATargetIsReachedWhenTheCurveReachesIt(t *testing.T) {
+	t.Parallel()
+	f := made(t, drawn(12, inverse), loss(40))
+	a, why := f.Reach(inverse(30))
+	if why != forecast.Known || math.Abs(a.Epoch.Value-30) > 4 || a.Epoch.Low > a.Epoch.Value || a.Epoch.High != nil && *a.Epoch.High < 30 {
+		t.Errorf("%+v %s, want epoch 30", a, why)
+	}
+	if a.Seconds == nil || math.Abs(a.Seconds.Value-(5+10*a.Epoch.Value)) > 1e-6 {
+		t.Errorf("seconds %+v, want those of epoch %g", a.Seconds, a.Epoch.Value)
+	}
+	if a, why := f.Reach(inverse(5)); why != forecast.Known || a.Epoch.Value != 5 || a.Seconds.Value != 55 {
+		t.Errorf("%+v %s: the target was reached in epoch 5", a, why)
+	}
+	for _, target := range []float64{0.2, -1} {
+		if a, why := f.Reach(target); why != forecast.Never {
+			t.Errorf("%g: %+v %s, the curve ends above 0.3", target, a, why)
+		}
+	}
+	untimed := drawn(12, inverse)
+	untimed.Seconds = nil
+	g := made(t, untimed, loss(40))
+	if a, why := g.Reach(inverse(30)); why != forecast.Known || a.Seconds != nil || a.Untimed != forecast.NotTimed {
+		t.Errorf("%+v %s: nobody measured the time", a, why)
+	}
+	o := loss(40)
+	o.Changes = []float64{15}
+	h := made(t, drawn(12, inverse), o)
+	if _, why := h.Reach(inverse(30)); why != forecast.ChangeAhead {
+		t.Errorf("%s: another learning rate comes before the target", why)
+	}
+}
+
+// odd is a kind of job that no model expects: it falls to half in its last epochs.
+func oddKind(size float64) func(k float64) float64 {
+	return func(k float64) float64 {
+		v := size * (0.5 + 1/k)
+		if k > 35 {
+			v /= 2
+		}
+		return v
+	}
+}
+
+func TestAKindIsLearned(t *testing.T) {
+	t.Parallel()
+	var lessons []forecast.Lesson
+	var first, last float64
+	for run := range 30 {
+		truth := oddKind(1 + 0.01*float64(run%7))
+		o := loss(40)
+		o.Lessons = lessons
+		f := made(t, drawn(12, truth), o)
+		e := at(t, f, 40)
+		last = math.Abs(e.Value-truth(40)) / truth(40)
+		if run == 0 {
+			first = last
+		} else if run > 10 && (truth(40) < e.Low || truth(40) > e.High) {
+			t.Errorf("run %d: %+v, the truth is %g", run, e, truth(40))
+		}
+		lessons = append(lessons, f.Lesson(truth(40)))
+	}
+	if first < 0.5 || last > 0.05 {
+		t.Errorf("off by %g in the first run and by %g in the last", first, last)
+	}
+}
+
+func TestLessonsThatDoNotFitChangeNothing(t *testing.T) {
+	t.Parallel()
+	f := made(t, drawn(12, power), loss(40))
+	late := f.Lesson(0.1)
+	late.Seen = 30
+	broken := f.Lesson(math.NaN())
+	if a, b := at(t, f, 40), at(t, f.Taught([]forecast.Lesson{late, broken, {}}), 40); a != b {
+		t.Errorf("%+v without lessons, %+v with them", a, b)
+	}
+}
+
+func BenchmarkForecast(b *testing.B) {
+	c := drawn(26, power)
+	o := loss(52)
+	f, _ := forecast.New(c, o)
+	for range 200 {
+		o.Lessons = append(o.Lessons, f.Lesson(0.3))
+	}
+	for b.Loop() {
+		if _, why := forecast.New(c, o); why != forecast.Known {
+			b.Fatal(why)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package forecast
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Lesson is what the forecast of a job was worth, known once the job has ended. Lessons
+// of jobs of the same kind, at about the same share of the way, make the next forecast
+// better: they say which models are right about this kind, by how much the ensemble is
+// off where it said the like, and how wide its interval must be.
+type Lesson struct {
+	Seen       float64         `json:"seen"`  // epoch at which the forecast was made
+	Total      float64         `json:"total"` // epoch it was about: the end
+	Last       float64         `json:"last"`  // value at Seen
+	Told       [models]float64 `json:"told"`  // by each of Models
+	Blend      float64         `json:"blend"` // by the ensemble, before lessons corrected it
+	Correction float64         `json:"correction"`
+	Value      float64         `json:"value"` // what was forecast
+	Unit       float64         `json:"unit"`  // the width that its interval was a multiple of
+	Truth      float64         `json:"truth"`
+}
+
+// How lessons count; one choice for all development curves, whose neighbours do little
+// worse.
+const (
+	sameShare  = 1.3 // lessons made at a share of the way within this ratio count
+	hedge      = 1.0 // how fast models that are wrong about a kind lose their weight
+	alike      = 0.2 // the nearest share of lessons sets the width of "where it said the like"
+	doubt      = 1.0 // lessons in weight against believing a correction
+	gate       = 1.0 // how fast corrections that do not help are given up
+	mostLosses = 3.0 // one lesson's loss is at most this many times the models' mean loss
+)
+
+// learned is what lessons say to one forecast.
+type learned struct {
+	lessons []Lesson
+	u       unit
+}
+
+func learn(all []Lesson, seen, total float64, u unit) learned {
+	l := learned{u: u}
+	for _, x := range all {
+		if x.usable() && math.Abs(math.Log(x.Seen*total/(x.Total*seen))) <= math.Log(sameShare) {
+			l.lessons = append(l.lessons, x)
+		}
+	}
+	return l
+}
+
+func (x Lesson) usable() bool {
+	sum := x.Last + x.Blend + x.Correction + x.Value + x.Unit + x.Truth + x.Seen + x.Total
+	for _, v := range x.Told {
+		sum += v
+	}
+	return finite(sum) && x.Seen > 0 && x.Total > x.Seen && x.Unit > 0
+}
+
+// scale is the models' mean error, which makes lessons of easy and of hard curves count
+// alike; 0: all were right, and nothing is learned about which is better.
+func (x Lesson) scale() float64 {
+	var s float64
+	for _, told := range x.Told {
+		s += math.Abs(told-x.Truth) / float64(models)
+	}
+	return s
+}
+
+// weigh turns the weights of the curve itself by what the kind taught.
+func (l learned) weigh(weights [models]float64) [models]float64 {
+	var loss [models]float64
+	for _, x := range l.lessons {
+		if s := x.scale(); s > 0 {
+			for m := range Last + 1 {
+				loss[m] += math.Abs(x.Told[m]-x.Truth) / s
+			}
+		}
+	}
+	least := slices.Min(loss[:])
+	var sum float64
+	for m := range Last + 1 {
+		weights[m] *= math.Exp(-hedge * (loss[m] - least))
+		sum += weights[m]
+	}
+	if !(sum > 0) {
+		weights = [models]float64{}
+		weights[slices.Index(loss[:], least)] = 1
+		return weights
+	}
+	for m := range Last + 1 {
+		weights[m] /= sum
+	}
+	return weights
+}
+
+// correct is what the ensemble was off in earlier runs that stood where this one stands
+// and were told to move as far, in units; and how much of it is believed, 0 to 1. blend
+// is in units.
+func (l learned) correct(blend float64) (correction, belief float64) {
+	n := len(l.lessons)
+	if n == 0 {
+		return 0, 0
+	}
+	stand, move := make([]float64, n), make([]float64, n)
+	for i, x := range l.lessons {
+		last := l.u.in(x.Last)
+		stand[i] = math.Abs(last) // this run's last value is 0
+		move[i] = math.Abs(l.u.in(x.Blend) - last - blend)
+	}
+	ws, wm := nearest(stand), nearest(move)
+	type weighed struct{ off, weight float64 }
+	offs := make([]weighed, n)
+	var mass float64
+	for i, x := range l.lessons {
+		w := math.Exp(-0.5 * (square(stand[i]/ws) + square(move[i]/wm)))
+		offs[i] = weighed{l.u.in(x.Truth) - l.u.in(x.Blend), w}
+		mass += w
+	}
+	if !(mass > 0) {
+		return 0, 0
+	}
+	slices.SortFunc(offs, func(a, b weighed) int { return cmp.Compare(a.off, b.off) })
+	var sum float64
+	for _, o := range offs {
+		if sum += o.weight; sum >= mass/2 {
+			correction = o.off
+			break
+		}
+	}
+	return correction * mass / (mass + doubt), l.belief()
+}
+
+// belief compares what the forecasts of the kind were worth without, with half and with
+// all of their correction.
+func (l learned) belief() float64 {
+	var none, half, all float64
+	for _, x := range l.lessons {
+		s := x.scale()
+		if !(s > 0) {
+			continue
+		}
+		loss := func(share float64) float64 {
+			return min(math.Abs(x.Blend+share*x.Correction-x.Truth)/s, mostLosses)
+		}
+		none, half, all = none+loss(0), half+loss(0.5), all+loss(1)
+	}
+	least := min(none, half, all)
+	wn, wh, wa := math.Exp(-gate*(none-least)), math.Exp(-gate*(half-least)), math.Exp(-gate*(all-least))
+	return (wa + wh/2) / (wn + wh + wa)
+}
+
+func nearest(distances []float64) float64 {
+	s := slices.Sorted(slices.Values(distances))
+	return max(s[min(len(s)-1, int(alike*float64(len(s))))], smallest)
+}
+
+func square(v float64) float64 { return v * v }
+
+// The interval leaves a tenth of the truths out on each side. Before a kind has taught
+// anything its ends are as many units from the value as on development curves; that
+// counts as much as this many lessons.
+const (
+	tail         = 0.093 // a little less than a tenth: kinds drift while they are learned
+	priorLessons = 10
+	priorLow     = -1.3
+	priorHigh    = 1.3
+)
+
+// ends are how many units below and above the value the interval ends: low at most 0,
+// high at least 0. In units less is better, so low is the better end.
+func (l learned) ends() (low, high float64) {
+	scores := make([]float64, 0, len(l.lessons)+priorLessons)
+	for _, x := range l.lessons {
+		scores = append(scores, l.u.sign*(x.Truth-x.Value)/x.Unit)
+	}
+	for i := range priorLessons {
+		// Evenly spaced over the middle 9/10 of a straight line through both ends.
+		q := (float64(i) + 0.5) / priorLessons
+		scores = append(scores, priorLow+(priorHigh-priorLow)*(q-tail)/(1-2*tail))
+	}
+	n := float64(len(scores))
+	// One more than the scores: the next one may lie beyond all of them.
+	reach := min((1-tail)*(n+1)/n, 1)
+	return min(quantile(scores, 1-reach), 0), max(quantile(scores, reach), 0)
+}

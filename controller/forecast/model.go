@@ -1,0 +1,242 @@
+package forecast
+
+import "math"
+
+// Model is one member of the ensemble.
+type Model int
+
+// The members. Epochs k are counted from the beginning of the fitted piece, from 1.
+const (
+	Inverse     Model = iota // c + a / (k + b): 1/(a k + b) + c
+	Power                    // c + a k^-p
+	Exponential              // c + a exp(-k / t)
+	FromNow                  // k(l) = j + (h/l) ln(d/l), one parameter, through the last value
+	Last                     // the last value
+)
+
+// models is how many there are.
+const models = int(Last) + 1
+
+// Models lists the members.
+func Models() []Model { return []Model{Inverse, Power, Exponential, FromNow, Last} }
+
+func (m Model) String() string {
+	switch m {
+	case Inverse:
+		return "inverse"
+	case Power:
+		return "power"
+	case Exponential:
+		return "exponential"
+	case FromNow:
+		return "from-now"
+	case Last:
+		return "last"
+	}
+	return "unknown"
+}
+
+// fitted is one model with its parameters, in units of the curve.
+type fitted struct {
+	model Model
+	c, a  float64 // limit and size; of FromNow the floor and h
+	shape float64 // b, p or t; of FromNow d
+	shift float64 // of FromNow: what brings the rule to the last value
+}
+
+const (
+	// recency is how much more the newest epoch weighs in a fit than the oldest: what
+	// the curve does now says more about what it will do than how it began.
+	recency = 16
+	shapes  = 16 // shapes tried before the best is refined
+	refined = 12 // steps of that
+)
+
+// shapeOf spaces the shapes by ratio: i from 0 to shapes-1.
+func (m Model) shapeOf(i, n int) float64 {
+	t := float64(i) / (shapes - 1)
+	switch m {
+	case Inverse:
+		return -0.5 + 0.5*math.Pow(8*float64(n), t)
+	case Power:
+		return 0.1 * math.Pow(30, t)
+	default:
+		return 0.5 * math.Pow(4*float64(n), t)
+	}
+}
+
+// basis is the falling part of a model at epoch k, whose logarithm is ln.
+func (m Model) basis(shape, k, ln float64) float64 {
+	switch m {
+	case Inverse:
+		return 1 / (k + shape)
+	case Power:
+		return math.Exp(-shape * ln)
+	default:
+		return math.Exp(-k / shape)
+	}
+}
+
+// fitter holds what the fits of one prefix share.
+type fitter struct {
+	z, k, w []float64 // values in units, epochs from 1, weights
+	ln      []float64 // of the epochs
+	x       []float64 // scratch
+	floor   float64
+}
+
+func newFitter(z, k []float64, floor float64) fitter {
+	f := fitter{z: z, k: k, floor: floor}
+	scratch := make([]float64, 3*len(z))
+	f.w, f.ln, f.x = scratch[:len(z)], scratch[len(z):2*len(z)], scratch[2*len(z):]
+	pace := math.Log(recency) / max(k[len(k)-1]-k[0], 1)
+	for i := range f.w {
+		f.w[i], f.ln[i] = math.Exp(pace*(k[i]-k[0])), math.Log(k[i])
+	}
+	return f
+}
+
+func (f fitter) fit(m Model) fitted {
+	switch m {
+	case Last:
+		return fitted{model: Last, c: f.z[len(f.z)-1]}
+	case FromNow:
+		return f.fromNow()
+	default:
+	}
+	best, at := math.Inf(1), 0
+	var out fitted
+	try := func(shape float64) float64 {
+		got, loss := f.linear(m, shape)
+		if loss < best {
+			best, out = loss, got
+		}
+		return loss
+	}
+	n := len(f.z)
+	for i := range shapes {
+		before := best
+		if try(m.shapeOf(i, n)); best < before {
+			at = i
+		}
+	}
+	lo, hi := m.shapeOf(max(at-1, 0), n), m.shapeOf(min(at+1, shapes-1), n)
+	const golden = 0.618033988749895
+	x1, x2 := hi-golden*(hi-lo), lo+golden*(hi-lo)
+	y1, y2 := try(x1), try(x2)
+	for range refined {
+		if y1 < y2 {
+			hi, x2, y2 = x2, x1, y1
+			x1 = hi - golden*(hi-lo)
+			y1 = try(x1)
+		} else {
+			lo, x1, y1 = x1, x2, y2
+			x2 = lo + golden*(hi-lo)
+			y2 = try(x2)
+		}
+	}
+	return out
+}
+
+// linear fits limit and size for a given shape by weighted least squares, neither the
+// size nor the height of the limit over the floor below 0, and returns the loss.
+func (f fitter) linear(m Model, shape float64) (fitted, float64) {
+	var s0, s1, s2, sy, sxy float64
+	for i, w := range f.w {
+		x := m.basis(shape, f.k[i], f.ln[i])
+		f.x[i] = x
+		s0 += w
+		s1 += w * x
+		s2 += w * x * x
+		sy += w * f.z[i]
+		sxy += w * x * f.z[i]
+	}
+	out := fitted{model: m, shape: shape}
+	if spread := s2*s0 - s1*s1; spread > 1e-14*s2*s0 {
+		out.a = max((sxy*s0-s1*sy)/spread, 0)
+	}
+	out.c = (sy - out.a*s1) / s0
+	if out.c < f.floor {
+		out.c = f.floor
+		out.a = max((sxy-out.c*s1)/s2, 0)
+	}
+	var loss float64
+	for i, w := range f.w {
+		r := f.z[i] - out.c - out.a*f.x[i]
+		loss += w * r * r
+	}
+	return out, loss
+}
+
+// fromNow fits the one parameter h of k(l) = j + (h/l) ln(d/l), where l is the height
+// over the floor, d the largest of it and j the first epoch, and then moves the rule so
+// that it goes through the last value: what remains is counted from now. Without a floor,
+// or where the curve does not fall, it is the last value.
+func (f fitter) fromNow() fitted {
+	n := len(f.z)
+	flat := fitted{model: Last, c: f.z[n-1]}
+	if math.IsInf(f.floor, -1) {
+		return flat
+	}
+	var d float64
+	for _, z := range f.z {
+		d = max(d, z-f.floor)
+	}
+	if !(d > 0) {
+		return flat
+	}
+	steps := func(z float64) float64 {
+		l := max(z-f.floor, 1e-6*d)
+		return math.Log(d/l) / l
+	}
+	var sxy, sxx float64
+	for i, z := range f.z {
+		x := steps(z)
+		sxy += x * (f.k[i] - f.k[0])
+		sxx += x * x
+	}
+	if !(sxx > 0) || !(sxy > 0) {
+		return flat
+	}
+	h := sxy / sxx
+	return fitted{model: FromNow, c: f.floor, a: h, shape: d, shift: h*steps(f.z[n-1]) - f.k[n-1]}
+}
+
+// at is the value of the model at epoch k, in units.
+func (f fitted) at(k float64) float64 {
+	switch f.model {
+	case Last:
+		return f.c
+	case FromNow:
+		return f.c + f.height(k+f.shift)
+	default:
+	}
+	return f.c + f.a*f.model.basis(f.shape, k, math.Log(k))
+}
+
+// height solves steps = (h/l) ln(d/l) for l: with x = ln(d/l) it is x e^x = steps d/h.
+func (f fitted) height(steps float64) float64 {
+	if steps <= 0 {
+		return f.shape
+	}
+	return f.shape * math.Exp(-lambert(steps*f.shape/f.a))
+}
+
+// lambert solves x e^x = y for y above 0, by Halley's steps on a start that is near.
+func lambert(y float64) float64 {
+	x := math.Log1p(y)
+	if y > math.E {
+		l := math.Log(y)
+		x = l - math.Log(l)
+	}
+	for range 6 {
+		e := math.Exp(x)
+		off := x*e - y
+		step := off / (e*(x+1) - (x+2)*off/(2*x+2))
+		x -= step
+		if math.Abs(step) <= 1e-12*(1+math.Abs(x)) {
+			break
+		}
+	}
+	return x
+}

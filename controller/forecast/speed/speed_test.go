@@ -1,0 +1,243 @@
+package speed_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"pitchpipe/controller/forecast/speed"
+	"pitchpipe/controller/tuning"
+)
+
+// cluster is settings of cores and memory.
+func cluster() []tuning.Settings {
+	var out []tuning.Settings
+	for _, c := range []float64{1, 2, 3, 4, 6, 8, 12, 16, 24} {
+		for _, m := range []float64{1, 4, 16} {
+			out = append(out, tuning.Settings{tuning.Cores: tuning.Number(c), tuning.Memory: tuning.Number(m * (1 << 30))})
+		}
+	}
+	return out
+}
+
+// farm is settings of nodes, workers and the batch of one.
+func farm() []tuning.Settings {
+	var out []tuning.Settings
+	for _, n := range []float64{1, 2, 4, 8} {
+		for _, each := range []float64{1, 2, 4} {
+			for _, b := range []float64{16, 64, 256} {
+				out = append(out, tuning.Settings{
+					"nodes": tuning.Number(n), "replicas": tuning.Number(n * each), "local_batch_size": tuning.Number(b),
+				})
+			}
+		}
+	}
+	return out
+}
+
+func shared(s tuning.Settings) float64 { // work that cores share, up to eight of them
+	return 0.2 + 3/min(s[tuning.Cores].Float(), 8)
+}
+
+func spread(s tuning.Settings) float64 { // in the manner of Optimus
+	t := 0.05 + 0.002*s["local_batch_size"].Float()
+	if s["nodes"].Float() > 1 {
+		t += 0.1 + 0.004*s["replicas"].Float()
+	}
+	return t
+}
+
+// explore measures a budget of settings as the space asks for them.
+func explore(t testing.TB, settings []tuning.Settings, truth func(tuning.Settings) float64, budget int) (*speed.Space, []speed.Sample, *speed.Model) {
+	t.Helper()
+	space := speed.NewSpace(settings)
+	var samples []speed.Sample
+	for range budget {
+		i, ok := space.Next(samples, budget, func(_ int, seconds float64) float64 { return 1 / seconds })
+		if !ok {
+			break
+		}
+		s := space.Settings()[i]
+		samples = append(samples, speed.Sample{Settings: s, Seconds: truth(s)})
+	}
+	model, err := space.Fit(samples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return space, samples, model
+}
+
+func TestSettingsThatWereNotMeasuredAreForecast(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name     string
+		settings []tuning.Settings
+		truth    func(tuning.Settings) float64
+		most     float64
+	}{
+		{"where cores share the work up to eight of them", cluster(), shared, 0.10},
+		{"where workers on several nodes talk", farm(), spread, 0.10},
+		{"where nothing matters", cluster(), func(tuning.Settings) float64 { return 7 }, 1e-3},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			space, _, model := explore(t, tc.settings, tc.truth, 8)
+			var sum float64
+			for _, s := range space.Settings() {
+				e, ok := model.At(s)
+				if !ok || !(e.Seconds > 0) || e.Fails || e.Measured && e.Seconds != tc.truth(s) || !e.Measured && e.SE <= 0 {
+					t.Errorf("%s: %+v, truly %g", s, e, tc.truth(s))
+				}
+				sum += math.Abs(e.Seconds-tc.truth(s)) / tc.truth(s)
+			}
+			if mean := sum / float64(len(space.Settings())); mean > tc.most {
+				t.Errorf("mean error %.3f, want at most %.3f", mean, tc.most)
+			}
+		})
+	}
+}
+
+func TestWhatDoesNotFitIsToldToFailWithLessMemoryToo(t *testing.T) {
+	t.Parallel()
+	space := speed.NewSpace(cluster())
+	at := func(cores, gib float64) tuning.Settings {
+		return tuning.Settings{tuning.Cores: tuning.Number(cores), tuning.Memory: tuning.Number(gib * (1 << 30))}
+	}
+	model, err := space.Fit([]speed.Sample{{Settings: at(8, 4), Failed: true}, {Settings: at(8, 16), Seconds: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		settings tuning.Settings
+		fails    bool
+	}{{at(8, 4), true}, {at(2, 4), true}, {at(24, 1), true}, {at(24, 16), false}} {
+		if e, _ := model.At(tc.settings); e.Fails != tc.fails {
+			t.Errorf("%s: fails is %t", tc.settings, e.Fails)
+		}
+	}
+	if _, ok := model.At(at(5, 16)); ok {
+		t.Error("a setting outside the space is forecast")
+	}
+}
+
+func TestBadSamplesAreRefused(t *testing.T) {
+	t.Parallel()
+	space := speed.NewSpace(cluster())
+	inside := space.Settings()[0]
+	for _, tc := range []struct {
+		name    string
+		samples []speed.Sample
+	}{
+		{"none", nil},
+		{"none that ran", []speed.Sample{{Settings: inside, Failed: true}}},
+		{"of a setting outside the space", []speed.Sample{{Settings: tuning.Settings{}, Seconds: 1}}},
+		{"of no time", []speed.Sample{{Settings: inside}}},
+		{"of no number", []speed.Sample{{Settings: inside, Seconds: math.NaN()}}},
+		{"of no end", []speed.Sample{{Settings: inside, Seconds: math.Inf(1)}}},
+	} {
+		if _, err := space.Fit(tc.samples); !errors.Is(err, speed.ErrSamples) {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+	}
+}
+
+func TestTheSettingsMeasuredAreOffTheDiagonalAndNotTheLeastMemory(t *testing.T) {
+	t.Parallel()
+	_, samples, _ := explore(t, cluster(), shared, 6)
+	few, many := false, false
+	for _, s := range samples {
+		c, m := s.Settings[tuning.Cores].Float(), s.Settings[tuning.Memory].Float()/(1<<30)
+		if m == 1 {
+			t.Errorf("%s has the least memory", s.Settings)
+		}
+		few = few || c <= 2 && m == 16
+		many = many || c >= 12 && m == 4
+	}
+	if !few || !many {
+		t.Errorf("few cores with much memory: %t; many with little: %t", few, many)
+	}
+}
+
+func TestEverySettingIsAskedForOnce(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		settings := cluster()
+		if rapid.Bool().Draw(rt, "farm") {
+			settings = farm()
+		}
+		settings = settings[:rapid.IntRange(1, len(settings)).Draw(rt, "settings")]
+		space := speed.NewSpace(append(settings, settings...))
+		if len(space.Settings()) != len(settings) {
+			rt.Fatalf("%d settings, want %d", len(space.Settings()), len(settings))
+		}
+		asked := map[int]bool{}
+		var samples []speed.Sample
+		for {
+			i, ok := space.Next(samples, 8, func(_ int, seconds float64) float64 { return 1 / seconds })
+			if !ok {
+				break
+			}
+			if asked[i] {
+				rt.Fatalf("setting %d is asked for again", i)
+			}
+			asked[i] = true
+			x := speed.Sample{Settings: space.Settings()[i], Seconds: rapid.Float64Range(0.01, 100).Draw(rt, "seconds")}
+			x.Failed = rapid.IntRange(0, 5).Draw(rt, "fails") == 0
+			samples = append(samples, x)
+		}
+		if len(asked) != len(settings) {
+			rt.Fatalf("%d of %d settings were asked for", len(asked), len(settings))
+		}
+	})
+}
+
+func TestOtherUnitsOfTimeScaleTheForecast(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		settings := cluster()
+		if rapid.Bool().Draw(t, "farm") {
+			settings = farm()
+		}
+		space := speed.NewSpace(settings)
+		scale := rapid.SampledFrom([]float64{1e-3, 60, 1e6}).Draw(t, "scale")
+		var a, b []speed.Sample
+		for range rapid.IntRange(1, 10).Draw(t, "samples") {
+			x := speed.Sample{
+				Settings: rapid.SampledFrom(settings).Draw(t, "settings"),
+				Seconds:  rapid.Float64Range(0.01, 100).Draw(t, "seconds"),
+			}
+			a = append(a, x)
+			x.Seconds *= scale
+			b = append(b, x)
+		}
+		m, err := space.Fit(a)
+		n, also := space.Fit(b)
+		if err != nil || also != nil {
+			t.Fatal(err, also)
+		}
+		for _, s := range settings {
+			x, _ := m.At(s)
+			y, _ := n.At(s)
+			if !(x.Seconds > 0) || math.IsInf(x.Seconds, 0) || math.Abs(x.Seconds*scale-y.Seconds) > 1e-3*y.Seconds || math.IsNaN(x.SE) {
+				t.Fatalf("%s: %+v becomes %+v", s, x, y)
+			}
+		}
+	})
+}
+
+func BenchmarkFitAndForecast(b *testing.B) {
+	space, samples, _ := explore(b, farm(), spread, 8)
+	for b.Loop() {
+		m, err := space.Fit(samples)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, s := range space.Settings() {
+			if _, ok := m.At(s); !ok {
+				b.Fatal(s)
+			}
+		}
+	}
+}

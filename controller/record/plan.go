@@ -1,0 +1,272 @@
+package record
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"pitchpipe/controller/tuning"
+	"pitchpipe/exporter/api/progress"
+)
+
+// ErrPlan marks a plan that cannot be run.
+var ErrPlan = errors.New("invalid plan")
+
+// Defaults of a plan.
+const (
+	DefaultRepeats  = 2
+	DefaultTimeout  = time.Hour
+	DefaultProgress = `[Ee]poch[ :=]+(?P<epoch>\d+)(?:\s*/\s*(?P<total>\d+))?(?:.*?\bloss[ :=]+(?P<loss>[-+.\deE]+))?(?:.*?\bacc[a-z]*[ :=]+(?P<quality>[-+.\deE]+))?`
+)
+
+// mostRuns bounds a plan: more is a mistake in it.
+const mostRuns = 100_000
+
+// Plan is what to run.
+type Plan struct {
+	Workloads []Workload          `json:"workloads" yaml:"workloads"`
+	Knobs     map[string][]string `json:"knobs" yaml:"knobs"` // values by name; "cores" also binds the command to so many CPUs
+	Repeats   int                 `json:"repeats" yaml:"repeats"`
+	Progress  string              `json:"progress" yaml:"progress"` // pattern of the lines that end an epoch, with the groups epoch, total, loss, quality
+	Timeout   string              `json:"timeout" yaml:"timeout"`   // of one run
+	Seed      uint64              `json:"seed" yaml:"seed"`         // of the order
+	Machine   string              `json:"machine" yaml:"machine"`   // empty = as the meter calls it
+}
+
+// Workload is one program with its inputs.
+type Workload struct {
+	Name    string            `json:"name" yaml:"name"`
+	Command []string          `json:"command" yaml:"command"` // {KNOB}, {input} and {dir} are replaced
+	Env     map[string]string `json:"env" yaml:"env"`         // beside the caller's; replaced likewise
+	Inputs  []string          `json:"inputs" yaml:"inputs"`   // none = one without a name
+}
+
+// Cell is one run of the plan.
+type Cell struct {
+	ID       string            `json:"id"` // names the run, in letters that a file name may have
+	Workload string            `json:"workload"`
+	Input    int               `json:"input"` // which, from 1; 0 = the workload has none
+	Word     string            `json:"word"`  // the input as the plan has it
+	Knobs    map[string]string `json:"knobs"`
+	Repeat   int               `json:"repeat"` // from 0
+}
+
+// Parse reads a plan in YAML; name stands in its errors.
+func Parse(name string, text []byte) (Plan, error) {
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	var p Plan
+	if err := d.Decode(&p); err != nil {
+		if errors.Is(err, io.EOF) {
+			return Plan{}, fmt.Errorf("%w: %s:1:1: it is empty", ErrPlan, name)
+		}
+		return Plan{}, fmt.Errorf("%w: %s", ErrPlan, located(name, err))
+	}
+	if err := d.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
+		return Plan{}, fmt.Errorf("%w: %s: want one document", ErrPlan, name)
+	}
+	if err := p.Check(); err != nil {
+		return Plan{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return p, nil
+}
+
+// located puts file and line before what the decoder says. It names no columns.
+func located(name string, err error) string {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	text = strings.TrimPrefix(text, "unmarshal errors:\n  ")
+	if m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(text); m != nil {
+		return name + ":" + m[1] + ":1: " + strings.ReplaceAll(text[len(m[0]):], "\n", ";")
+	}
+	return name + ":1:1: " + strings.ReplaceAll(text, "\n", ";")
+}
+
+// Check says what is wrong with a plan, and nothing where nothing is.
+func (p Plan) Check() error {
+	if len(p.Workloads) == 0 {
+		return fmt.Errorf("%w: it has no workloads", ErrPlan)
+	}
+	names := map[string]bool{}
+	for i, w := range p.Workloads {
+		switch {
+		case w.Name == "" || names[w.Name]:
+			return fmt.Errorf("%w: workload %d: want a name of its own, got %q", ErrPlan, i+1, w.Name)
+		case len(w.Command) == 0 || w.Command[0] == "":
+			return fmt.Errorf("%w: workload %q has no command", ErrPlan, w.Name)
+		}
+		names[w.Name] = true
+		if err := p.holes(w); err != nil {
+			return err
+		}
+	}
+	runs := max(p.Repeats, 1)
+	for _, name := range slices.Sorted(maps.Keys(p.Knobs)) {
+		values := p.Knobs[name]
+		if !knobName().MatchString(name) || name == "input" || name == "dir" {
+			return fmt.Errorf("%w: knob %q: want a name of lower-case letters, digits and _, and not input or dir", ErrPlan, name)
+		}
+		if len(values) == 0 || slices.Contains(values, "") {
+			return fmt.Errorf("%w: knob %s: want values, none of them empty", ErrPlan, name)
+		}
+		if len(slices.Compact(slices.Sorted(slices.Values(values)))) < len(values) {
+			return fmt.Errorf("%w: knob %s has a value twice", ErrPlan, name)
+		}
+		for _, v := range values {
+			if n, err := strconv.Atoi(v); name == tuning.Cores && (err != nil || n < 1) {
+				return fmt.Errorf("%w: knob cores: want whole numbers from 1, got %q", ErrPlan, v)
+			}
+		}
+		if runs *= len(values); runs > mostRuns {
+			return fmt.Errorf("%w: more than %d runs of each workload", ErrPlan, mostRuns)
+		}
+	}
+	if p.Repeats < 0 {
+		return fmt.Errorf("%w: repeats: want 1 or more, got %d", ErrPlan, p.Repeats)
+	}
+	if _, err := p.timeout(); err != nil {
+		return err
+	}
+	_, err := p.matcher()
+	return err
+}
+
+func knobName() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_]*$`) }
+
+func hole() *regexp.Regexp { return regexp.MustCompile(`\{[a-z][a-z0-9_]*\}`) }
+
+// holes checks that all that is to be replaced can be.
+func (p Plan) holes(w Workload) error {
+	texts := slices.Clone(w.Command)
+	for _, name := range slices.Sorted(maps.Keys(w.Env)) {
+		texts = append(texts, w.Env[name])
+	}
+	for _, text := range texts {
+		for _, found := range hole().FindAllString(text, -1) {
+			name := strings.Trim(found, "{}")
+			if _, ok := p.Knobs[name]; !ok && name != "dir" && (name != "input" || len(w.Inputs) == 0) {
+				return fmt.Errorf("%w: workload %q: %s in %q is no knob, nor {input} or {dir}", ErrPlan, w.Name, found, text)
+			}
+		}
+	}
+	return nil
+}
+
+func (p Plan) timeout() (time.Duration, error) {
+	if p.Timeout == "" {
+		return DefaultTimeout, nil
+	}
+	d, err := time.ParseDuration(p.Timeout)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("%w: timeout: want a duration such as 90s or 10m, got %q", ErrPlan, p.Timeout)
+	}
+	return d, nil
+}
+
+func (p Plan) matcher() (*progress.Matcher, error) {
+	text := p.Progress
+	if text == "" {
+		text = DefaultProgress
+	}
+	pattern, err := regexp.Compile(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w: progress: %w", ErrPlan, err)
+	}
+	m, err := progress.NewMatcher(pattern, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPlan, err)
+	}
+	return m, nil
+}
+
+// Cells are the runs of the plan in the order in which they are made: all runs of the
+// first repeat in random order, then those of the next, so that what drifts on the
+// machine falls on all settings alike.
+func (p Plan) Cells() []Cell {
+	settings := []map[string]string{{}}
+	for _, name := range slices.Sorted(maps.Keys(p.Knobs)) {
+		var next []map[string]string
+		for _, s := range settings {
+			for _, v := range p.Knobs[name] {
+				one := maps.Clone(s)
+				one[name] = v
+				next = append(next, one)
+			}
+		}
+		settings = next
+	}
+	repeats := p.Repeats
+	if repeats == 0 {
+		repeats = DefaultRepeats
+	}
+	rng := rand.New(rand.NewPCG(p.Seed, 1))
+	var out []Cell
+	for repeat := range repeats {
+		var round []Cell
+		for _, w := range p.Workloads {
+			for i := range max(1, len(w.Inputs)) {
+				for _, s := range settings {
+					c := Cell{Workload: w.Name, Knobs: s, Repeat: repeat}
+					if len(w.Inputs) > 0 {
+						c.Input, c.Word = i+1, w.Inputs[i]
+					}
+					c.ID = c.name()
+					round = append(round, c)
+				}
+			}
+		}
+		rng.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
+		out = append(out, round...)
+	}
+	return out
+}
+
+// name is made of the letters that every file system and the exporter take. Two cells
+// whose words differ in other letters alone differ in a sum of them.
+func (c Cell) name() string {
+	parts := []string{c.Workload}
+	if c.Input > 0 {
+		parts = append(parts, "i"+strconv.Itoa(c.Input))
+	}
+	for _, knob := range slices.Sorted(maps.Keys(c.Knobs)) {
+		parts = append(parts, knob+c.Knobs[knob])
+	}
+	text := strings.Join(append(parts, "r"+strconv.Itoa(c.Repeat)), "-")
+	clean := regexp.MustCompile(`[^A-Za-z0-9_.-]`).ReplaceAllString(text, "_")
+	if clean != text || len(clean) > 100 {
+		clean = fmt.Sprintf("%.80s-%08x", clean, sum(text))
+	}
+	return clean
+}
+
+// settings are the knobs as the records have them.
+func (c Cell) settings() tuning.Settings {
+	out := tuning.Settings{}
+	for name, v := range c.Knobs {
+		out[name] = tuning.ParseValue(v)
+	}
+	return out
+}
+
+// fill replaces what stands in braces.
+func (c Cell) fill(text, dir string) string {
+	return hole().ReplaceAllStringFunc(text, func(found string) string {
+		switch name := strings.Trim(found, "{}"); name {
+		case "input":
+			return c.Word
+		case "dir":
+			return dir
+		default:
+			return c.Knobs[name]
+		}
+	})
+}

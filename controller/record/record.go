@@ -1,0 +1,137 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"time"
+
+	"pitchpipe/controller/tuning"
+	"pitchpipe/exporter/api"
+)
+
+// Meter counts for jobs by the id that stands in their environment; *api.Client is
+// one.
+type Meter interface {
+	Node(ctx context.Context) (api.Node, error)
+	Window(ctx context.Context, jobID string, attempt int, after uint64) (api.Window, error)
+}
+
+// Config is what a recording needs beside its plan.
+type Config struct {
+	Dir      string   // of the tables; made where it is not there
+	Meter    Meter    // nil: only times and epochs are measured
+	Environ  []string // that commands inherit
+	CPUs     []int    // that commands may use, in the order in which the knob cores takes them
+	Progress func(done, total int, what string)
+	Log      *slog.Logger
+}
+
+// Run is one run that has ended.
+type Run struct {
+	Cell    Cell         `json:"cell"`
+	Machine string       `json:"machine"`
+	Start   time.Time    `json:"start"`
+	Seconds float64      `json:"seconds"`
+	Failed  string       `json:"failed,omitempty"` // why it is no measurement
+	Epochs  []Epoch      `json:"epochs,omitempty"`
+	Source  string       `json:"energy_source,omitempty"`
+	Samples []api.Sample `json:"samples,omitempty"`
+	Missing []string     `json:"missing,omitempty"` // what could not be measured, and why
+}
+
+// Epoch is a line of progress.
+type Epoch struct {
+	Number  int      `json:"number"`
+	Seconds float64  `json:"seconds"` // since the start
+	Loss    *float64 `json:"loss,omitempty"`
+	Quality *float64 `json:"quality,omitempty"`
+}
+
+// Result is what a recording came to.
+type Result struct {
+	Files   []string `json:"files"`
+	Runs    int      `json:"runs"`   // of the plan
+	Made    int      `json:"made"`   // now
+	Kept    int      `json:"kept"`   // from before
+	Failed  int      `json:"failed"` // among both
+	Missing []string `json:"missing,omitempty"`
+}
+
+// Record makes the runs of the plan that the folder does not hold yet, and writes the
+// tables. Where ctx ends, the run under way is dropped, the tables of what there is are
+// written, and the error is that of ctx.
+func Record(ctx context.Context, p Plan, cfg Config) (Result, error) {
+	if err := p.Check(); err != nil {
+		return Result{}, err
+	}
+	if err := fits(p, cfg.CPUs); err != nil {
+		return Result{}, err
+	}
+	f := folder{cfg.Dir}
+	if err := f.open(p); err != nil {
+		return Result{}, err
+	}
+	cells := p.Cells()
+	out := Result{Runs: len(cells)}
+	machine := p.Machine
+	if cfg.Meter != nil && machine == "" {
+		node, err := cfg.Meter.Node(ctx)
+		if err != nil {
+			return out, fmt.Errorf("ask the meter: %w", err)
+		}
+		machine = node.MachineKind
+	}
+	if machine == "" {
+		machine = "unknown/" + strconv.Itoa(len(cfg.CPUs))
+	}
+	var runs []Run
+	var ended error
+	for i, c := range cells {
+		r, ok, err := f.load(c)
+		if err != nil {
+			return out, err
+		}
+		if ok {
+			out.Kept++
+		} else {
+			cfg.Progress(i, len(cells), c.ID)
+			if r, err = execute(ctx, p, c, cfg); err != nil {
+				ended = err
+				break
+			}
+			r.Machine = machine
+			if err := f.save(r); err != nil {
+				return out, err
+			}
+			out.Made++
+		}
+		if r.Failed != "" {
+			out.Failed++
+			cfg.Log.Warn("a run failed", "run", c.ID, "why", r.Failed)
+		}
+		out.Missing = append(out.Missing, r.Missing...)
+		runs = append(runs, r)
+	}
+	slices.Sort(out.Missing)
+	out.Missing = slices.Compact(out.Missing)
+	var err error
+	out.Files, err = f.tables(tables(p, runs))
+	if ended == nil {
+		cfg.Progress(len(cells), len(cells), "done")
+	}
+	return out, errors.Join(ended, err)
+}
+
+// fits checks that the machine has the cores that the plan asks for.
+func fits(p Plan, cpus []int) error {
+	for _, v := range p.Knobs[tuning.Cores] {
+		if n, err := strconv.Atoi(v); err == nil && n > len(cpus) {
+			return fmt.Errorf("%w: knob cores: %d, and this process may use %d CPUs", ErrPlan, n, len(cpus))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,226 @@
+package record_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/record"
+	"pitchpipe/exporter/api"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// counted is a meter that has counted the same for every run.
+type counted struct {
+	mu     sync.Mutex
+	source string
+	begun  time.Time
+	asked  []string
+}
+
+func (c *counted) Node(context.Context) (api.Node, error) {
+	return api.Node{MachineKind: "drawn×2"}, nil
+}
+
+func (c *counted) Window(_ context.Context, id string, _ int, _ uint64) (api.Window, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = append(c.asked, id)
+	if strings.HasPrefix(id, "unseen") {
+		return api.Window{}, fmt.Errorf("%w: %s", api.ErrNotFound, id)
+	}
+	w := api.Window{Source: c.source, Job: api.Job{Ended: true, Absent: []api.Source{{Name: "perf", Reason: "no cgroup"}}}}
+	for i := range 3 {
+		n := float64(i + 1)
+		w.Samples = append(w.Samples, api.Sample{Time: c.begun.Add(time.Duration(i) * time.Second), Values: map[string]float64{
+			api.ColCPUSeconds: 2 * n, api.ColRSS: 100 * n, api.ColJoules: 5 * n, api.ColNodeBusy: 1000 + n, api.PerfEvent("instructions"): 7 * n,
+		}})
+	}
+	return w, nil
+}
+
+func shell(t *testing.T, name, script string) record.Workload {
+	t.Helper()
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("no shell:", err)
+	}
+	return record.Workload{Name: name, Command: []string{sh, "-c", script}}
+}
+
+func config(dir string, m record.Meter) record.Config {
+	return record.Config{Dir: dir, Meter: m, Environ: os.Environ(), Progress: func(int, int, string) {}, Log: slog.New(slog.DiscardHandler)}
+}
+
+func table(t *testing.T, dir string, f records.Format) records.Table {
+	t.Helper()
+	out, err := records.Read(filepath.Join(dir, string(f)+".csv"), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func number(t *testing.T, r records.Row, column string) float64 {
+	t.Helper()
+	v, ok := r.Float(column)
+	if !ok {
+		t.Errorf("%s of line %d is missing", column, r.Line)
+	}
+	return v
+}
+
+func TestAFactorialBecomesTheTables(t *testing.T) {
+	t.Parallel()
+	w := shell(t, "learn", `echo "epoch 1/2 loss 0.5 acc 0.8"; echo "epoch 2/2 loss 0.25 acc $HELLO"`)
+	w.Env, w.Inputs = map[string]string{"HELLO": "0.{size}{input}"}, []string{"1", "2"}
+	p := record.Plan{Workloads: []record.Workload{w}, Knobs: map[string][]string{"size": {"3", "4"}}, Repeats: 2}
+	dir := t.TempDir()
+	m := &counted{source: "rapl", begun: time.Now()}
+	got, err := record.Record(t.Context(), p, config(dir, m))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Runs != 8 || got.Made != 8 || got.Failed != 0 || len(got.Files) != 3 {
+		t.Errorf("result %+v", got)
+	}
+	if diff := cmp.Diff([]string{"perf: no cgroup"}, got.Missing); diff != "" {
+		t.Errorf("missing (-want +got):\n%s", diff)
+	}
+	trials, curves, samples := table(t, dir, records.Trials), table(t, dir, records.Curves), table(t, dir, records.Samples)
+	if len(trials.Rows) != 8 || len(curves.Rows) != 16 || len(samples.Rows) != 24 {
+		t.Fatalf("%d trials, %d epochs, %d samples", len(trials.Rows), len(curves.Rows), len(samples.Rows))
+	}
+	for _, r := range trials.Rows {
+		want := (number(t, r, "input") + 10*r.Knobs["size"].Float()) / 100
+		if q := number(t, r, "quality"); q != want || number(t, r, "loss") != 0.25 || number(t, r, "epochs") != 2 {
+			t.Errorf("quality %v of line %d, want %v", q, r.Line, want)
+		}
+		if number(t, r, "joules") != 15 || number(t, r, "cpu_seconds") != 6 || number(t, r, "seconds") <= 0 || r.Machine != "drawn×2" {
+			t.Errorf("line %d is %+v", r.Line, r)
+		}
+	}
+	for i, r := range samples.Rows {
+		if number(t, r, "cpu_seconds") != 2 || number(t, r, "instructions") != 7 || number(t, r, api.ColRSS) != float64(100*(i%3+1)) {
+			t.Errorf("line %d is %+v", r.Line, r)
+		}
+		if _, ok := r.Float(api.ColNodeBusy); ok != (i%3 > 0) {
+			t.Errorf("the node's counter of line %d is there: %t; it does not begin with the run", r.Line, ok)
+		}
+	}
+}
+
+func TestWhatIsNotMeasuredIsMissingAndTold(t *testing.T) {
+	t.Parallel()
+	silent := shell(t, "silent", "true")
+	for name, c := range map[string]struct {
+		meter record.Meter
+		plan  record.Plan
+		want  string
+	}{
+		"without an exporter there are no counters": {nil, record.Plan{Workloads: []record.Workload{silent}}, "counters and joules: there is no exporter"},
+		"a command that tells no progress":          {nil, record.Plan{Workloads: []record.Workload{silent}}, "epochs: no line of silent's output tells progress"},
+		"modelled joules":                           {&counted{source: "modelled"}, record.Plan{Workloads: []record.Workload{silent}}, "joules: they are modelled, which is no measurement"},
+		"a run that the exporter did not see": {
+			&counted{},
+			record.Plan{Workloads: []record.Workload{shell(t, "unseen", "true")}},
+			"counters and joules: the exporter did not see a run: it was too short, or its environment is not believed",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			got, err := record.Record(t.Context(), c.plan, config(dir, c.meter))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(strings.Join(got.Missing, "\n"), c.want) {
+				t.Errorf("%q does not tell %q", got.Missing, c.want)
+			}
+			trials := table(t, dir, records.Trials)
+			if trials.Has("joules") || trials.Has("epochs") || len(trials.Rows) != record.DefaultRepeats {
+				t.Errorf("columns %v", trials.Columns)
+			}
+		})
+	}
+}
+
+func TestAFailedRunIsNoMeasurementAndEndsNoOther(t *testing.T) {
+	t.Parallel()
+	p := record.Plan{
+		Workloads: []record.Workload{
+			shell(t, "fine", "echo epoch 1"), shell(t, "broken", "echo epoch 1; echo sorry >&2; exit 3"),
+			shell(t, "stuck", "sleep 1000"),
+			{Name: "absent", Command: []string{"/nonexistent/program"}},
+		},
+		Repeats: 1, Timeout: "300ms",
+	}
+	dir := t.TempDir()
+	got, err := record.Record(t.Context(), p, config(dir, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Made != 4 || got.Failed < 3 {
+		t.Errorf("result %+v", got)
+	}
+	for _, r := range table(t, dir, records.Trials).Rows {
+		if _, ok := r.Float("seconds"); ok && r.Workload != "fine" {
+			t.Errorf("%s has seconds", r.Workload)
+		}
+	}
+}
+
+func TestAnInterruptedRecordingGoesOn(t *testing.T) {
+	t.Parallel()
+	p := record.Plan{Workloads: []record.Workload{shell(t, "w", "echo epoch 1")}, Knobs: map[string][]string{"x": {"1", "2", "3"}}, Repeats: 1}
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	cfg := config(dir, nil)
+	cfg.Progress = func(done, _ int, _ string) {
+		if done == 2 {
+			cancel()
+		}
+	}
+	got, err := record.Record(ctx, p, cfg)
+	if !errors.Is(err, context.Canceled) || got.Made != 2 || len(table(t, dir, records.Trials).Rows) != 2 {
+		t.Fatalf("result %+v, %v", got, err)
+	}
+	got, err = record.Record(t.Context(), p, config(dir, nil))
+	if err != nil || got.Made != 1 || got.Kept != 2 || len(table(t, dir, records.Trials).Rows) != 3 {
+		t.Errorf("result %+v, %v", got, err)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*", ".new-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	p.Repeats = 2
+	if _, err := record.Record(t.Context(), p, config(dir, nil)); !errors.Is(err, record.ErrFolder) {
+		t.Errorf("another plan in the same folder: %v", err)
+	}
+}
+
+func TestCoresThatTheMachineLacksAreRefusedBeforeAnythingRuns(t *testing.T) {
+	t.Parallel()
+	p := record.Plan{Workloads: []record.Workload{shell(t, "w", "true")}, Knobs: map[string][]string{"cores": {"1", "3"}}}
+	cfg := config(filepath.Join(t.TempDir(), "new"), nil)
+	cfg.CPUs = []int{0, 1}
+	if _, err := record.Record(t.Context(), p, cfg); !errors.Is(err, record.ErrPlan) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(cfg.Dir); err == nil {
+		t.Error("the folder was made")
+	}
+}

@@ -1,0 +1,260 @@
+package recur
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// What is taken to be usual before anything was measured. The spread of ln(epochs)
+// between runs of one course counts as much as priorDegrees runs.
+const (
+	priorSD      = 0.1
+	priorDegrees = 4
+
+	// few are the runs that are expected still to come where none was seen.
+	few = 4
+
+	// allowance is the share of all runs that may be lost to courses that turn out worse
+	// than the owner's; what others saved pays for more.
+	allowance = 0.15
+
+	// severity is how much a broken limit counts between courses: one percent too slow
+	// weighs like so many percent of cost. It steers the search; what breaks a limit is
+	// never best.
+	severity = 3
+
+	// stride is how far an untried course may lie from one that reached its end, in
+	// octaves, where there is a nearer one: the cost of what is far is anybody's guess.
+	stride = 1
+)
+
+// spread is the variance of ln(epochs) between runs of one course.
+func (t *Tuner) spread() float64 {
+	sum, degrees := priorDegrees*priorSD*priorSD, float64(priorDegrees)
+	for _, a := range t.arms {
+		if a.reached > 1 {
+			sum += a.squares
+			degrees += float64(a.reached - 1)
+		}
+	}
+	return sum / degrees
+}
+
+// standing is what the runs of a course say.
+type standing struct {
+	choice   // its best point, with failures and broken limits counted in
+	course   int
+	variance float64 // of the score
+	plain    float64 // the score without failures
+}
+
+// standings are those of the courses that were run.
+func (t *Tuner) standings() []standing {
+	var out []standing
+	noise := t.spread()
+	wj, ws := t.weights()
+	least := math.Inf(1)
+	for c, a := range t.arms {
+		if a.reached == 0 {
+			continue
+		}
+		p, ok := t.pick(c, a.epochs/float64(a.reached))
+		if !ok {
+			continue
+		}
+		p.score += severity * p.excess
+		if math.IsInf(p.score, 1) {
+			continue
+		}
+		least = min(least, p.score)
+		out = append(out, standing{p, c, (wj + ws) * (wj + ws) * noise / float64(a.reached), p.score})
+	}
+	// A run that failed cost Beta times the best, and the best once more.
+	loss := least + t.octave()*math.Log(Beta+1)/math.Log(Beta)
+	for i, s := range out {
+		if a := t.arms[s.course]; a.failed > 0 {
+			q := float64(a.failed) / float64(a.runs())
+			out[i].score = logSum(s.score, loss, q)
+		}
+	}
+	for c, a := range t.arms {
+		if a.reached == 0 && a.failed > 0 {
+			out = append(out, standing{choice{-1, loss, 0}, c, noise, loss})
+		}
+	}
+	return out
+}
+
+func (t *Tuner) weights() (joules, seconds float64) { return t.goal.Objective.Weights(t.goal.Weight) }
+
+// logSum is ln((1-q)·eᵃ + q·eᵇ).
+func logSum(a, b, q float64) float64 {
+	m := max(a, b)
+	return m + math.Log((1-q)*math.Exp(a-m)+q*math.Exp(b-m))
+}
+
+// best is the best point of the courses that reached their end, its score that of what
+// is believed of its course: one lucky run does not make a course the best.
+func (t *Tuner) best() (choice, bool) {
+	if t.goal.Least() {
+		return t.bestLeast()
+	}
+	l := t.leader()
+	return l.choice, l.point >= 0
+}
+
+// lead is the standing of the best course, and what is believed of all; the point is
+// below 0 where none reached its end.
+type lead struct {
+	standing
+	belief *belief
+}
+
+func (t *Tuner) leader() lead {
+	if t.led == nil {
+		l := t.findLeader()
+		t.led = &l
+	}
+	return *t.led
+}
+
+func (t *Tuner) findLeader() lead {
+	best := lead{standing: standing{choice: none()}}
+	known := t.standings()
+	if len(known) == 0 {
+		return best
+	}
+	best.belief = newBelief(t.courses, known)
+	for _, s := range known {
+		if s.point < 0 {
+			continue
+		}
+		s.score, _ = best.belief.at(t.courses[s.course].at)
+		if best.point < 0 || s.before(best.choice) {
+			best.standing = s
+		}
+	}
+	return best
+}
+
+// Safe is a point of the course to run where the run must not fail: the best one.
+func (t *Tuner) Safe() int {
+	if b, ok := t.best(); ok && b.point >= 0 {
+		return b.point
+	}
+	return t.Own
+}
+
+// Course is a point of the course that the next run takes.
+func (t *Tuner) Course() int {
+	own := t.of[t.Own]
+	if t.arms[own].reached == 0 || t.goal.Least() || len(t.courses) == 1 {
+		return t.Own
+	}
+	best := t.leader()
+	if best.point < 0 {
+		return t.Own
+	}
+	if t.goal.Limited() && float64(t.arms[own].reached) < 1+math.Log2(float64(1+t.runs)) {
+		return t.Own // what the limits are measured by is to be known as well
+	}
+	if c, ok := t.worthwhile(best); ok {
+		return t.courses[c].points[0]
+	}
+	return best.point
+}
+
+// worthwhile is the course that is worth a run although another one is expected to be
+// the best: what it may turn out to save over the runs to come outweighs what it is
+// expected to cost more now.
+func (t *Tuner) worthwhile(best lead) (int, bool) {
+	noise := t.spread()
+	lost, own := t.lost(best.score)
+	at, most := -1, 0.0
+	for c := range t.courses {
+		if c == best.course || !t.near(c) || t.exhausted(c) {
+			continue
+		}
+		m, v := best.belief.at(t.courses[c].at)
+		// How far the mean may move by one run: the knowledge gradient.
+		s := v / math.Sqrt(v+noise)
+		gap := m - best.score
+		dearer := min(math.Exp(gap+v/2), Beta+1) - 1
+		gain := t.horizon()*improvement(gap, s) - dearer
+		if gain > most && lost+math.Exp(best.score-own)*(1+dearer)-1 <= allowance*float64(t.runs+1) {
+			at, most = c, gain
+		}
+	}
+	return at, at >= 0
+}
+
+// lost is what all runs are believed to have cost more than as many of the owner's
+// course, in those; below 0: less.
+func (t *Tuner) lost(best float64) (runs, own float64) {
+	known := t.standings()
+	for _, s := range known {
+		if s.course == t.of[t.Own] {
+			own = s.score
+		}
+	}
+	for _, s := range known {
+		a := t.arms[s.course]
+		if s.point >= 0 {
+			runs += float64(a.reached) * (math.Exp(s.plain-own) - 1)
+		}
+		runs += float64(a.failed) * Beta * math.Exp(best-own)
+	}
+	return runs, own
+}
+
+// horizon is how many runs are expected still to come.
+func (t *Tuner) horizon() float64 { return few + float64(t.runs) }
+
+// near tells whether a course was run, or lies within a stride of one that reached its
+// end, or nearer to them than all other untried ones.
+func (t *Tuner) near(c int) bool {
+	if t.arms[c].runs() > 0 {
+		return true
+	}
+	mine := t.reach(c)
+	if mine <= stride {
+		return true
+	}
+	for d := range t.courses {
+		if t.arms[d].runs() == 0 && t.reach(d) < mine {
+			return false
+		}
+	}
+	return true
+}
+
+// reach is the distance of a course from the nearest one that reached its end.
+func (t *Tuner) reach(c int) float64 {
+	least := math.Inf(1)
+	for d, a := range t.arms {
+		if a.reached > 0 {
+			least = min(least, distance(t.courses[c].at, t.courses[d].at))
+		}
+	}
+	return least
+}
+
+// exhausted tells whether a course cannot be run within the number of points that may be
+// tried.
+func (t *Tuner) exhausted(c int) bool {
+	if t.limit == 0 || t.tried() < t.limit {
+		return false
+	}
+	_, ok := t.pick(c, 1)
+	return !ok
+}
+
+// improvement is the expected value of what lies below 0 of a normal variable.
+func improvement(mean, sd float64) float64 {
+	if !(sd > 0) {
+		return max(-mean, 0)
+	}
+	z := -mean / sd
+	return sd * (z*distuv.UnitNormal.CDF(z) + distuv.UnitNormal.Prob(z))
+}

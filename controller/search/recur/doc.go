@@ -1,0 +1,22 @@
+// Package recur tunes jobs that return: the same kind of job runs again and again to
+// the same end, and each run may be started under other settings.
+//
+// In come the points of a space, a goal, and what was paid for: the cost of epochs, and
+// of runs that reached their end, were stopped, or failed. Out come the course of the
+// next run, the point of its next epoch, whether it is stopped, and the best point
+// known. Knobs are of two sorts. System knobs (cores, memory, a power limit) change what
+// an epoch costs and nothing else: they are measured within a run, one epoch each, and
+// an ordered one is taken to have a single valley, or a single threshold where the goal
+// is to need as little as the limits allow. All others make up the course of a run: they
+// change how many epochs it takes, which is noisy and costs a run to learn. The epochs
+// of a course are shared by all its system settings.
+//
+// The next course is the one whose expected gain over the runs still to come outweighs
+// what it is expected to cost now. Nobody knows how many are still to come: as many as
+// there were, and a few. What an untried course costs is a Gaussian process over the
+// logarithms of its knobs, fitted to the courses that were run.
+//
+// The owner's settings come first and are never stopped. Nothing that was not measured
+// is ever called best. The same history gives the same answer. A Tuner holds nothing but
+// its history; it draws no random number, reads no clock and does no I/O.
+package recur

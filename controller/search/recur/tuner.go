@@ -1,0 +1,148 @@
+package recur
+
+import (
+	"math"
+)
+
+// Beta is how many times the cost of the best course a run may cost before it is
+// stopped.
+const Beta = 2
+
+// Tuner is what is known about one kind of job. It is not safe for concurrent use.
+type Tuner struct {
+	layout
+	goal  Goal
+	limit int // of points measured besides the owner's; 0: none
+
+	cells []cell // by point
+	arms  []arm  // by course
+	runs  int    // that ended
+
+	led *lead // what leader found; nil: something was learned since
+}
+
+// cell is what was measured at one point, per epoch.
+type cell struct {
+	n      int
+	sum    Cost
+	failed bool
+}
+
+func (c cell) known() bool { return c.n > 0 || c.failed }
+func (c cell) cost() Cost  { return c.sum.Times(1 / float64(c.n)) }
+
+// arm is what the runs of one course took.
+type arm struct {
+	reached, failed int
+	epochs          float64 // sum over those that reached the end
+	squares         float64 // sum of squared deviations of ln(epochs), by Welford's way
+	logs            float64 // mean of ln(epochs)
+}
+
+func (a arm) runs() int { return a.reached + a.failed }
+
+// New begins with an empty history. At most probes points besides the owner's are ever
+// tried; 0: no limit.
+func New(s Space, g Goal, probes int) (*Tuner, error) {
+	l, err := newLayout(s)
+	if err != nil {
+		return nil, err
+	}
+	return &Tuner{
+		layout: l, goal: g, limit: probes,
+		cells: make([]cell, len(l.Points)), arms: make([]arm, len(l.courses)),
+	}, nil
+}
+
+// Measured notes what an epoch under a point cost.
+func (t *Tuner) Measured(point int, c Cost) {
+	if t.cells[point].n == 0 {
+		t.led = nil
+	}
+	t.cells[point].n++
+	t.cells[point].sum = t.cells[point].sum.Plus(c)
+}
+
+// Failed notes that a job did not run under a point.
+func (t *Tuner) Failed(point int) { t.cells[point].failed, t.led = true, nil }
+
+// Reached notes that a run of the course of a point came to its end after so many
+// epochs.
+func (t *Tuner) Reached(point int, epochs float64) {
+	t.runs++
+	t.led = nil
+	a := &t.arms[t.of[point]]
+	a.reached++
+	a.epochs += epochs
+	d := math.Log(epochs) - a.logs
+	a.logs += d / float64(a.reached)
+	a.squares += d * (math.Log(epochs) - a.logs)
+}
+
+// Missed notes that a run of the course of a point was stopped, or ended short of its
+// end. What it cost is known from its epochs.
+func (t *Tuner) Missed(point int) {
+	t.arms[t.of[point]].failed++
+	t.led = nil
+}
+
+// Stops tells whether a run of the course of a point, which has cost this much and has
+// not ended, is stopped: it costs Beta times what the best known course does, or takes
+// Beta times as long as the limits allow. A run of the owner's course is never stopped.
+func (t *Tuner) Stops(point int, spent Cost) bool {
+	c := t.of[point]
+	if c == t.of[t.Own] || t.goal.Least() {
+		return false
+	}
+	best, ok := t.best()
+	if !ok {
+		return false
+	}
+	if t.goal.Score(spent, t.cores[point]) > best.score+t.octave() {
+		return true
+	}
+	own, ok := t.ownCost()
+	return ok && t.goal.Excess(spent, own) > math.Log(Beta)
+}
+
+// octave is Beta in the units of the score, which EDP counts twice.
+func (t *Tuner) octave() float64 {
+	wj, ws := t.goal.Objective.Weights(t.goal.Weight)
+	return (wj + ws) * math.Log(Beta)
+}
+
+// ownCost is the mean cost of a run under the owner's settings. False: not known.
+func (t *Tuner) ownCost() (Cost, bool) {
+	a, c := t.arms[t.of[t.Own]], t.cells[t.Own]
+	if a.reached == 0 || c.n == 0 {
+		return Cost{}, false
+	}
+	return c.cost().Times(a.epochs / float64(a.reached)), true
+}
+
+// choice is a point with its score and by how much it breaks the limits, both as
+// natural logarithms.
+type choice struct {
+	point         int
+	score, excess float64
+}
+
+func none() choice { return choice{-1, math.Inf(1), math.Inf(1)} }
+
+// before tells which of two is to be preferred: the one that breaks the limits less,
+// and where both keep them the cheaper one.
+func (c choice) before(o choice) bool {
+	if c.excess != o.excess {
+		return c.excess < o.excess
+	}
+	return c.score < o.score
+}
+
+// Best is the best point known: it was measured, runs of its course reached their end,
+// and it keeps the limits. The owner's until another one is.
+func (t *Tuner) Best() int {
+	if b, ok := t.best(); ok && b.excess == 0 {
+		return b.point
+	}
+	return t.Own
+}
