@@ -28,7 +28,8 @@ test: ## install what the tests need, where it is missing, and run them
 	@scripts/setup-test
 	@scripts/setup-slurm
 	@echo "testing, the first time the programs are compiled with the race detector"
-	@go test -race -shuffle=on -timeout 14m $(TESTFLAGS) ./...
+	@# Many packages wait for schedulers most of the time: three of them share two cores.
+	@go test -race -shuffle=on -timeout 14m -p 3 $(TESTFLAGS) ./...
 
 check: ## every gate: format, lint, vet, tests, rules, generated pages, coverage, scripts
 	@scripts/setup-check

@@ -201,7 +201,7 @@ func (r *Round) watch(w Work, stop <-chan struct{}, begun chan<- struct{}) {
 		idle := time.Since(r.Began) > Patience
 		switch {
 		case !r.latest.IsZero():
-			idle = time.Since(last) > 3*Opportunity || time.Since(r.latest) > 6*Opportunity
+			idle = time.Since(last) > 3*Opportunity || time.Since(r.latest) > 4*Opportunity
 		case !last.IsZero():
 			r.latest = last
 			begin()

@@ -15,9 +15,10 @@
 // Half of the jobs have the completion marker and half have not, as after a plain "nomad
 // job run". With it no work is done again, whatever happens. Without it Nomad's
 // compare-and-set does not see that a job has just finished, and the work begins again:
-// such a run is to be stopped within two seconds and reported: from when Nomad could begin
-// it, which is when it knows of the job's end, until it is over; less the time in which the
-// harness had its controller or the agent down, since nobody could stop it then.
+// such a run may work for two seconds at most, less the time in which the harness had its
+// controller or the agent down, and is to be reported. Printed beside that is the time
+// from when Nomad could begin it, which is when it knows of the job's end, until it was
+// over; in that lie the connections that the harness cut.
 //
 // A client of the agent that is killed between the start of a task and its own record of
 // that starts the task again, beside the first. Such a job, by its own journal and by what

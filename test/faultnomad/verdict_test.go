@@ -123,7 +123,7 @@ func (w *world) judge(j *job, open error) verdict {
 		say(&v.twice, "it has the completion marker, and its work began again %d times", len(told.Reruns))
 	case v.again && !j.reported():
 		say(&v.twice, "its work began again, and nobody reported it")
-	case v.again && !j.marked && *withinFlag > 0 && v.whole > *withinFlag:
+	case v.again && !j.marked && *withinFlag > 0 && v.took > *withinFlag:
 		say(&v.twice, "its work began again, went on for %v and was over after %v", v.took, v.whole)
 	}
 	v.once = len(v.why) == 0
