@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,6 +13,7 @@ import (
 
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/classifier"
+	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/tuning"
 )
@@ -224,26 +223,12 @@ func TestTheClassesSettingSuitsAnInputThatWasLeftOut(t *testing.T) {
 	}
 }
 
-// data finds recorded data that stand beside the repository.
-func data(t *testing.T, parts ...string) string {
-	t.Helper()
-	dir := os.Getenv("PITCHPIPE_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "..", "shared", "data")
-	}
-	path := filepath.Join(append([]string{dir}, parts...)...)
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("no recorded data, set PITCHPIPE_DATA:", err)
-	}
-	return path
-}
-
 func TestRecordedProgramsReachTheAims(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("it learns classes some seventy times")
 	}
-	table, err := records.Read(data(t, "armpm", "samples.csv.gz"), records.Samples)
+	table, err := records.Read(evaluatetest.Path(t, "armpm", "samples.csv.gz"), records.Samples)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/forecast"
 	"pitchpipe/controller/evaluate/records"
 )
@@ -178,28 +179,6 @@ func TestBadChoicesAreOneErrorThatSaysWhatIsWanted(t *testing.T) {
 	}
 }
 
-// recorded reads tables of recorded runs, or skips.
-func recorded(t testing.TB, files ...string) []records.Table {
-	t.Helper()
-	dir := os.Getenv("PITCHPIPE_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "..", "shared", "data")
-	}
-	var out []records.Table
-	for _, file := range files {
-		path := filepath.Join(dir, file)
-		if _, err := os.Stat(path); err != nil {
-			t.Skipf("no recorded runs: %v; PITCHPIPE_DATA names their folder", err)
-		}
-		table, err := records.Read(path, records.Curves)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, table)
-	}
-	return out
-}
-
 func BenchmarkForecasts(b *testing.B) {
 	in := forecast.Input{Tables: []records.Table{small(b)}, Seen: []float64{0.2, 0.3, 0.5}, Measure: forecast.Both}
 	for b.Loop() {
@@ -215,7 +194,7 @@ func BenchmarkForecasts(b *testing.B) {
 func TestTheAimsAreMetOnRecordedCurves(t *testing.T) {
 	t.Parallel()
 	in := forecast.Input{
-		Tables: recorded(t, "lcbench/curves.csv.gz", "adaptdl/curves.csv"), Seen: []float64{0.2, 0.3, 0.5}, Measure: forecast.Both,
+		Tables: evaluatetest.Recorded(t, records.Curves, "lcbench/curves.csv.gz", "adaptdl/curves.csv"), Seen: []float64{0.2, 0.3, 0.5}, Measure: forecast.Both,
 	}
 	for _, row := range run(t, in).Rows {
 		most := 1.02

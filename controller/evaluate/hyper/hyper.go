@@ -5,13 +5,9 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-
-	"golang.org/x/sync/errgroup"
 
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/records"
@@ -97,7 +93,10 @@ func Run(ctx context.Context, in Input, tell evaluate.Progress) (Report, error) 
 		}
 		all = append(all, files[i]...)
 	}
-	if err := in.work(ctx, all, tell); err != nil {
+	err := evaluate.Each(ctx, len(all), tell, func(ctx context.Context, i int) (string, error) {
+		return all[i].problem.workload + ", " + string(all[i].method), in.do(ctx, all[i])
+	})
+	if err != nil {
 		return Report{}, err
 	}
 	for i, tasks := range files {
@@ -132,25 +131,6 @@ func names() []string {
 		out = append(out, string(m))
 	}
 	return out
-}
-
-// work does the tasks on all processors.
-func (in Input) work(ctx context.Context, tasks []*task, tell evaluate.Progress) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	var mu sync.Mutex
-	done := 0
-	for _, t := range tasks {
-		group.Go(func() error {
-			err := in.do(ctx, t)
-			mu.Lock()
-			defer mu.Unlock()
-			done++
-			tell(done, len(tasks), t.problem.workload+", "+string(t.method))
-			return err
-		})
-	}
-	return group.Wait()
 }
 
 func (in Input) do(ctx context.Context, t *task) error {

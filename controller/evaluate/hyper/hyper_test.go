@@ -7,8 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/hyper"
 	"pitchpipe/controller/evaluate/records"
 )
@@ -75,19 +74,7 @@ func TestTheReportIsTheSameForTheSameSeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{"small.json": string(got) + "\n", "small.txt": hyper.Text(report)} {
-		path := filepath.Join("testdata", name)
-		if *update {
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), text); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		evaluatetest.Golden(t, *update, name, text)
 	}
 }
 
@@ -159,22 +146,7 @@ func TestACancelledEvaluationEnds(t *testing.T) {
 // to hold with any one workload left out.
 func TestStoppingEarlyHalvesTheRegretOfRandomRuns(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("replays recorded runs for a while: not with -short")
-	}
-	dir := os.Getenv("PITCHPIPE_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "..", "shared", "data")
-	}
-	path := filepath.Join(dir, "lcbench", "curves.csv.gz")
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("no recorded runs: %v; PITCHPIPE_DATA names their folder", err)
-	}
-	data, err := records.Read(path, records.Curves)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := run(t, hyper.Input{Tables: []records.Table{data}, Seeds: 60, Seed: 1, Methods: []hyper.Method{hyper.Random, hyper.ASHA}})
+	r := run(t, hyper.Input{Tables: evaluatetest.Recorded(t, records.Curves, "lcbench/curves.csv.gz"), Seeds: 60, Seed: 1, Methods: []hyper.Method{hyper.Random, hyper.ASHA}})
 	left := []string{""}
 	for _, row := range r.Rows {
 		if !slices.Contains(left, row.Workload) {

@@ -6,12 +6,8 @@ import (
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
-
-	"golang.org/x/sync/errgroup"
 
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/records"
@@ -88,7 +84,6 @@ func Run(ctx context.Context, in Input, tell evaluate.Progress) (Report, error) 
 	}
 	out := Report{Command: "evaluate search", Summary: Summary{Seed: in.Seed, LeftOut: []LeftOut{}}}
 	files := make([][]*task, len(in.Tables))
-	total := 0
 	for i, t := range in.Tables {
 		out.Data = append(out.Data, t.File)
 		problems, left, err := in.problems(t)
@@ -99,11 +94,15 @@ func Run(ctx context.Context, in Input, tell evaluate.Progress) (Report, error) 
 		for _, p := range problems {
 			for _, m := range in.Methods {
 				files[i] = append(files[i], &task{problem: p, method: m})
-				total++
 			}
 		}
 	}
-	if err := in.work(ctx, slices.Concat(files...), total, tell); err != nil {
+	all := slices.Concat(files...)
+	err = evaluate.Each(ctx, len(all), tell, func(ctx context.Context, i int) (string, error) {
+		what := strings.TrimSpace(all[i].problem.workload+" "+all[i].problem.machine) + ", " + string(all[i].method)
+		return what, in.do(ctx, all[i])
+	})
+	if err != nil {
 		return Report{}, err
 	}
 	for i, tasks := range files {
@@ -160,25 +159,6 @@ func (in Input) problems(t records.Table) ([]problem, []LeftOut, error) {
 		}
 	}
 	return problems, left, nil
-}
-
-// work does the tasks on all processors.
-func (in Input) work(ctx context.Context, tasks []*task, total int, tell evaluate.Progress) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	var mu sync.Mutex
-	done := 0
-	for _, t := range tasks {
-		group.Go(func() error {
-			err := in.do(ctx, t)
-			mu.Lock()
-			defer mu.Unlock()
-			done++
-			tell(done, total, strings.TrimSpace(t.problem.workload+" "+t.problem.machine)+", "+string(t.method))
-			return err
-		})
-	}
-	return group.Wait()
 }
 
 // do searches one problem with one method and all seeds.

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"flag"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/evaluate/search"
 )
@@ -78,19 +77,7 @@ func TestTheReportIsTheSameForTheSameSeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{"small.json": string(got) + "\n", "small.txt": search.Text(report)} {
-		path := filepath.Join("testdata", name)
-		if *update {
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), text); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		evaluatetest.Golden(t, *update, name, text)
 	}
 }
 
@@ -219,27 +206,6 @@ func TestACancelledEvaluationEnds(t *testing.T) {
 	}
 }
 
-// recorded reads one of the sets of recorded runs beside the repository, or skips.
-func recorded(t *testing.T, name string, f records.Format) records.Table {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("replays recorded runs for a while: not with -short")
-	}
-	dir := os.Getenv("PITCHPIPE_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "..", "shared", "data")
-	}
-	path := filepath.Join(dir, name)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("no recorded runs: %v; PITCHPIPE_DATA names their folder", err)
-	}
-	out, err := records.Read(path, f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
 // TestTenMeasurementsComeTwiceAsNearAsRandomOnes states the aim over recorded runs: after ten
 // measurements the mean log ratio to the best setting is at most half of random's. It
 // has to hold with any one workload left out.
@@ -256,7 +222,7 @@ func TestTenMeasurementsComeTwiceAsNearAsRandomOnes(t *testing.T) {
 		t.Run(tc.file, func(t *testing.T) {
 			t.Parallel()
 			r := run(t, search.Input{
-				Tables: []records.Table{recorded(t, tc.file, tc.format)}, Outcome: tc.outcome, Budgets: []int{10}, Seeds: 10, Seed: 1,
+				Tables: evaluatetest.Recorded(t, tc.format, tc.file), Outcome: tc.outcome, Budgets: []int{10}, Seeds: 10, Seed: 1,
 				Methods: []search.Method{search.Random, search.GaussianProcess, search.WarmStart},
 			})
 			left := []string{""}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/evaluate/speed"
 )
@@ -163,28 +164,6 @@ func TestBadChoicesAreOneErrorThatSaysWhatIsWanted(t *testing.T) {
 	}
 }
 
-// recorded reads tables of recorded runs, or skips.
-func recorded(t testing.TB, files ...string) []records.Table {
-	t.Helper()
-	dir := os.Getenv("PITCHPIPE_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "..", "shared", "data")
-	}
-	var out []records.Table
-	for _, file := range files {
-		path := filepath.Join(dir, file)
-		if _, err := os.Stat(path); err != nil {
-			t.Skipf("no recorded runs: %v; PITCHPIPE_DATA names their folder", err)
-		}
-		table, err := records.Read(path, records.Trials)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, table)
-	}
-	return out
-}
-
 // TestTheAimsAreMetOnRecordedTrials holds what was reached on the development data. The
 // margins when it was written: synergy 0.00 to 0.10 of error by workload and 0.034 in
 // the mean, adaptdl 0.142 and 0.129, and the best setting attained everywhere. The
@@ -198,7 +177,7 @@ func TestTheAimsAreMetOnRecordedTrials(t *testing.T) {
 	}{{"synergy/trials.csv", 0.10}, {"adaptdl/trials.csv", 0.15}} {
 		t.Run(filepath.Dir(tc.file), func(t *testing.T) {
 			t.Parallel()
-			in := input(recorded(t, tc.file)...)
+			in := input(evaluatetest.Recorded(t, records.Trials, tc.file)...)
 			in.Samples = 8
 			r := run(t, in)
 			for _, row := range r.Rows {

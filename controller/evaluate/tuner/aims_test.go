@@ -1,28 +1,13 @@
 package tuner_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
+	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/tuner"
 	"pitchpipe/controller/search/recur"
 	"pitchpipe/controller/tuning"
 )
-
-// recorded finds a set of measured data, or skips.
-func recorded(t *testing.T, set string) []string {
-	t.Helper()
-	folder := os.Getenv("PITCHPIPE_DATA")
-	if folder == "" {
-		folder = filepath.Join("..", "..", "..", "..", "shared", "data")
-	}
-	file := filepath.Join(folder, set, "trials.csv")
-	if _, err := os.Stat(file); err != nil {
-		t.Skipf("the measured data are not here (PITCHPIPE_DATA): %v", err)
-	}
-	return []string{file}
-}
 
 // perMachine counts, for each machine, the tables and those that reach an aim.
 func perMachine(rows []tuner.Row, reaches func(tuner.Row) bool) (reached, tables map[string]int) {
@@ -53,7 +38,7 @@ func allButOne(t *testing.T, aim string, rows []tuner.Row, reaches func(tuner.Ro
 
 func TestAsManyReturnsAsThePublishedTunerHadCostNoMoreEnergy(t *testing.T) {
 	t.Parallel()
-	rep := run(t, tuner.Input{Files: recorded(t, "zeus"), Goal: recur.Goal{Objective: tuning.Blend, Weight: .5}})
+	rep := run(t, tuner.Input{Files: []string{evaluatetest.Path(t, "zeus", "trials.csv")}, Goal: recur.Goal{Objective: tuning.Blend, Weight: .5}})
 	allButOne(t, "joules of all runs at or below the reference", rep.Rows, func(r tuner.Row) bool {
 		return *r.CumulativeEnergyRatio <= *r.ReferenceCumulativeEnergy
 	})
@@ -61,14 +46,14 @@ func TestAsManyReturnsAsThePublishedTunerHadCostNoMoreEnergy(t *testing.T) {
 
 func TestEnergyUnderALimitOfTimeEndsNearTheOracle(t *testing.T) {
 	t.Parallel()
-	rep := run(t, tuner.Input{Files: recorded(t, "zeus"), Goal: recur.Goal{Objective: tuning.Energy, MaxSlowdown: 1.1}})
+	rep := run(t, tuner.Input{Files: []string{evaluatetest.Path(t, "zeus", "trials.csv")}, Goal: recur.Goal{Objective: tuning.Energy, MaxSlowdown: 1.1}})
 	allButOne(t, "final settings within 1.03 of the oracle", rep.Rows, func(r tuner.Row) bool { return r.FinalRatio <= 1.03*r.OracleRatio })
 }
 
 func TestTenReturnsAreEnoughToBeNoWorseThanTheBestPowerLimit(t *testing.T) {
 	t.Parallel()
 	for _, goal := range []recur.Goal{{Objective: tuning.Blend, Weight: .5}, {Objective: tuning.Energy}} {
-		s := run(t, tuner.Input{Files: recorded(t, "zeus"), Goal: goal, Recurrences: 10}).Summary
+		s := run(t, tuner.Input{Files: []string{evaluatetest.Path(t, "zeus", "trials.csv")}, Goal: goal, Recurrences: 10}).Summary
 		if s.NoWorseThanSystem < s.Tables-2 {
 			t.Errorf("%s: %d of %d tables, want all but two", goal.Objective, s.NoWorseThanSystem, s.Tables)
 		}
@@ -81,7 +66,7 @@ func TestTenReturnsAreEnoughToBeNoWorseThanTheBestPowerLimit(t *testing.T) {
 func TestSixProbesFindTheFewestCoreSeconds(t *testing.T) {
 	t.Parallel()
 	rep := run(t, tuner.Input{
-		Files: recorded(t, "multicores"), Goal: recur.Goal{Cores: true, MaxSlowdown: 1.05, MaxJoules: 1.02}, Probes: 6,
+		Files: []string{evaluatetest.Path(t, "multicores", "trials.csv")}, Goal: recur.Goal{Cores: true, MaxSlowdown: 1.05, MaxJoules: 1.02}, Probes: 6,
 	})
 	saved, oracle, broken := map[string]float64{}, map[string]float64{}, 0
 	for _, r := range rep.Rows {
@@ -104,7 +89,7 @@ func TestSixProbesFindTheFewestCoreSeconds(t *testing.T) {
 
 func TestEightProbesFindTheFewestCoresOfFullSpeed(t *testing.T) {
 	t.Parallel()
-	s := run(t, tuner.Input{Files: recorded(t, "synergy"), Goal: recur.Goal{Cores: true, Attain: .98}, Probes: 8}).Summary
+	s := run(t, tuner.Input{Files: []string{evaluatetest.Path(t, "synergy", "trials.csv")}, Goal: recur.Goal{Cores: true, Attain: .98}, Probes: 8}).Summary
 	if s.WithinOneStep == nil || *s.WithinOneStep != s.Tables || s.Tables == 0 {
 		t.Errorf("%+v", s)
 	}

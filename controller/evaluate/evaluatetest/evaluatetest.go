@@ -1,0 +1,63 @@
+package evaluatetest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitchpipe/controller/evaluate/records"
+)
+
+// Path is where a file of recorded runs stands: in the folder that PITCHPIPE_DATA names,
+// else beside the repository. The test is skipped where there is none, and with -short,
+// since replaying them takes a while.
+func Path(t testing.TB, parts ...string) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("replays recorded runs for a while: not with -short")
+	}
+	folder := os.Getenv("PITCHPIPE_DATA")
+	if folder == "" {
+		folder = filepath.Join("..", "..", "..", "..", "shared", "data")
+	}
+	path := filepath.Join(append([]string{folder}, parts...)...)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("no recorded runs: %v; PITCHPIPE_DATA names their folder", err)
+	}
+	return path
+}
+
+// Recorded reads files of recorded runs, or skips the test as Path does.
+func Recorded(t testing.TB, f records.Format, files ...string) []records.Table {
+	t.Helper()
+	var out []records.Table
+	for _, file := range files {
+		table, err := records.Read(Path(t, file), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, table)
+	}
+	return out
+}
+
+// Golden compares a text with the file testdata/name, which it writes anew where update
+// is set.
+func Golden(t testing.TB, update bool, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path) //nolint:gosec // a test names it
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
