@@ -48,6 +48,9 @@ func tell(r *reconcile.Record, e reconcile.Entry) (api.Line, bool) {
 		line.Why = evidence(e.Decision.Evidence)
 	case e.To == reconcile.Ended || e.To == reconcile.Cancelled:
 		line.Text = ending(r)
+		if e.Detail != "" {
+			line.Why = []string{e.Detail}
+		}
 	case e.Outcome != nil:
 		line.Text, line.Why = outcome(*e.Outcome)
 	case e.Class != nil && e.To == "":

@@ -69,7 +69,7 @@ func tuned() *reconcile.Record {
 			{At: at(70), From: reconcile.Verifying, To: reconcile.Settled, Trigger: reconcile.OutcomeKnown, Reason: worse.Reason, Outcome: &worse},
 			{At: at(70), From: reconcile.Settled, To: reconcile.RollingBack, Trigger: reconcile.Worse, Decision: &back},
 			{At: at(80), From: reconcile.RollingBack, To: reconcile.Settled, Trigger: reconcile.IntentDone, Attempt: 4},
-			{At: at(200), From: reconcile.Settled, To: reconcile.Ended, Trigger: reconcile.JobEnded, Outcome: &worse},
+			{At: at(200), From: reconcile.Settled, To: reconcile.Ended, Trigger: reconcile.JobEnded, Outcome: &worse, Detail: "its work was done; another run of it was stopped"},
 		},
 	}
 }
