@@ -97,6 +97,22 @@ func (c cluster) evaluations(ctx context.Context, w where) (blocked *api.Evaluat
 	return blocked, busy, nil
 }
 
+// deregistered tells whether the last that was done to a job was to take it out.
+func (c cluster) deregistered(ctx context.Context, w where) (bool, error) {
+	list, _, err := c.api.Jobs().Evaluations(w.id, query(ctx, w.namespace))
+	if err != nil {
+		return false, asked("evaluations of "+w.id, readJob.in(w.namespace), err)
+	}
+	var newest uint64
+	out := false
+	for _, e := range list {
+		if by := e.TriggeredBy; (by == "job-register" || by == "job-deregister") && e.CreateIndex >= newest {
+			newest, out = e.CreateIndex, by == "job-deregister"
+		}
+	}
+	return out, nil
+}
+
 // children lists the jobs that Nomad has started of a held one, the oldest first.
 func (c cluster) children(ctx context.Context, w where) ([]*api.JobListStub, error) {
 	q := query(ctx, w.namespace)

@@ -39,10 +39,39 @@ type glance struct {
 func (d *Driver) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
 	defer d.hold(id)()
 	_, job, err := d.glance(ctx, id)
+	if last, ok := d.purged(ctx, id, err); ok {
+		return last, nil
+	}
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("get %s: %w", id, err)
 	}
 	return job, nil
+}
+
+// purged is a job that had not ended and that somebody took out of Nomad: its evaluations
+// outlive it for some hours and say that it was deregistered. Without them nobody knows
+// what became of it.
+func (d *Driver) purged(ctx context.Context, id driver.JobID, err error) (driver.Job, bool) {
+	if !errors.Is(err, driver.ErrNotFound) {
+		return driver.Job{}, false
+	}
+	r, err := d.load(ctx, id)
+	if err != nil || r == nil || r.Own == nil || r.Last != nil {
+		return driver.Job{}, false
+	}
+	if out, err := d.c.deregistered(ctx, place(id)); err != nil || !out {
+		return driver.Job{}, false
+	}
+	return d.cancelled(r, "it was purged"), true
+}
+
+// cancelled is a job on record that Nomad has not any more.
+func (d *Driver) cancelled(r *record, detail string) driver.Job {
+	return driver.Job{
+		ID: r.Job, Request: r.Request, Name: deref(r.Own.Name), Owner: place(r.Job).namespace, State: driver.Cancelled,
+		Detail: detail, ExitCode: -1, Filename: r.Filename, Source: r.Source, Submitted: r.Submitted,
+		Fingerprint: d.fingerprint(r.Own), Resources: spec.Resources(r.Own),
+	}
 }
 
 // glance is get, or what get returned last where nothing happened since. The caller holds

@@ -79,11 +79,7 @@ func (d *Driver) started(ctx context.Context, id driver.JobID) (driver.Job, erro
 		return driver.Job{}, fmt.Errorf("job %s: its record is lost: %w", id, driver.ErrUnknown)
 	case r.Index != 0 || len(r.Attempts) > 0 || r.Child != "":
 		// It was there, and its owner purged it.
-		return driver.Job{
-			ID: id, Request: r.Request, Name: deref(r.Own.Name), Owner: place(id).namespace, State: driver.Cancelled,
-			Detail: "Nomad has forgotten it", ExitCode: -1, Filename: r.Filename, Source: r.Source, Submitted: r.Submitted,
-			Fingerprint: d.fingerprint(r.Own), Resources: spec.Resources(r.Own),
-		}, nil
+		return d.cancelled(r, "Nomad has forgotten it"), nil
 	}
 	return d.registered(ctx, r, place(id))
 }

@@ -548,8 +548,8 @@ func purged(t *testing.T, s *story) {
 	if _, _, err := s.clean.Jobs().Deregister(strings.TrimSuffix(string(id), "@"+s.ns), true, s.write()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.d.Get(t.Context(), id); !errors.Is(err, driver.ErrNotFound) {
-		t.Errorf("Get: %v, want %v", err, driver.ErrNotFound)
+	if got, err := s.d.Get(t.Context(), id); err != nil || got.State != driver.Cancelled || got.Detail != "it was purged" {
+		t.Errorf("Get: %+v, %v; want a job that was cancelled", got, err)
 	}
 	s.register(t, drivertest.Behaviour{Epochs: 1}, nil)
 	got := s.wait(t, id, "it ends", ended)

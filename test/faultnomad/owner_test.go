@@ -129,23 +129,15 @@ func (o *owner) meets(job string) []string {
 func (o *owner) read() *nomadapi.QueryOptions  { return &nomadapi.QueryOptions{Namespace: o.name} }
 func (o *owner) write() *nomadapi.WriteOptions { return &nomadapi.WriteOptions{Namespace: o.name} }
 
-// resume ends a pause of the tuner's own for a job that its owner purged.
+// resume ends a pause of the tuner's own, for which there is no reason here: a job that its
+// owner purges is cancelled and not lost.
 func (o *owner) resume(ctx context.Context) {
 	pauses, err := o.client.Pauses(ctx)
 	if err != nil {
 		return // it is away
 	}
 	for _, p := range pauses {
-		words := strings.Fields(p.Why) // job ID was lost after it had been moved
-		purged := false
-		if len(words) > 1 {
-			if j := o.w.byID(words[1]); j != nil {
-				_, purged = j.was()
-			}
-		}
-		if !purged {
-			o.w.t.Errorf("the controller of %s paused %s %s: %s", o.name, p.Scope, p.Name, p.Why)
-		}
+		o.w.t.Errorf("the controller of %s paused %s %s: %s", o.name, p.Scope, p.Name, p.Why)
 		o.w.t.Logf("%s resumed after: %s (%v)", time.Now().Format("15:04:05.000"), p.Why, o.client.Resume(ctx, p.Scope, p.Name))
 	}
 }

@@ -203,8 +203,8 @@ func (w *world) freeMemory() (int, error) {
 	return free, nil
 }
 
-// administer does what an administrator would: jobs that their owners purged are lost to
-// the tuner, which pauses itself for that and is resumed. It pauses for nothing else here.
+// administer sees that no controller pauses itself, and resumes one that did, so that the
+// rest is still struck.
 func (w *world) administer() (stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan struct{})
