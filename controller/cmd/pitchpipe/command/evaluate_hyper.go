@@ -14,6 +14,7 @@ func (a *app) evaluateHyper() *cobra.Command {
 	in := hyper.Input{}
 	cmd := &cobra.Command{
 		Use: "hyper [FILE...]", Short: "What do hyperparameter searches reach in the same seconds?",
+		Args: cobra.ArbitraryArgs,
 		Long: "Replay searches over the recorded learning curves of each workload and machine, epoch by epoch: random,\n" +
 			"grid, Latin hypercube and Gaussian process over full runs, and ASHA, which stops what falls behind, alone,\n" +
 			"with a Gaussian process, and with the other workloads of the file as its history. A run that goes on\n" +

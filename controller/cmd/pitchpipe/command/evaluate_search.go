@@ -15,6 +15,7 @@ func (a *app) evaluateSearch() *cobra.Command {
 	in := search.Input{}
 	cmd := &cobra.Command{
 		Use: "search [FILE...]", Short: "How near to the best do searches come with few measurements?",
+		Args: cobra.ArbitraryArgs,
 		Long: "Replay searches over the settings recorded for each workload and machine: random, grid, Latin\n" +
 			"hypercube, Gaussian process (cold, and warm with the other workloads of the file as its history) and\n" +
 			"bandit. A measurement brings one recorded run of a setting; a run without an outcome failed. Told is the\n" +
