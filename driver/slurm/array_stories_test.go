@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/drivertest"
@@ -125,19 +126,21 @@ func arrayIsWaitedFor(t *testing.T, c *cluster) {
 		b.change(t, driver.JobID(array+task), driver.Change{Cores: 2})
 	}
 	mustRun(t, b.c, slurmcluster.Alpha, "touch", gate)
+	var last time.Time
 	for i := range 3 {
 		id := driver.JobID(fmt.Sprintf("%s_%d", array, i+1))
-		if got := b.ended(t, id); got.State != driver.Failed || got.ExitCode != i+1 {
+		got := b.ended(t, id)
+		if got.State != driver.Failed || got.ExitCode != i+1 {
 			t.Errorf("task %s is %s with %d, want %s with %d", id, got.State, got.ExitCode, driver.Failed, i+1)
 		}
-		if i < 2 {
-			if got := b.get(t, after); got.State != driver.Pending {
-				t.Errorf("the dependant is %s after task %s, want it to wait", got.State, id)
-			}
-		}
+		last = got.Ended
 	}
-	if got := b.ended(t, after); got.State != driver.Succeeded {
+	got := b.ended(t, after)
+	if got.State != driver.Succeeded {
 		t.Errorf("the dependant is %s (%s), want %s", got.State, got.Detail, driver.Succeeded)
+	}
+	if len(got.Attempts) != 1 || got.Attempts[0].Started.Before(last) {
+		t.Errorf("the dependant has attempts %+v; want one that began after %v, when the last task ended", got.Attempts, last)
 	}
 	if r := <-done; r.code != 3 {
 		t.Errorf("sbatch --wait returned %d (%s), want the highest status 3", r.code, r.text)

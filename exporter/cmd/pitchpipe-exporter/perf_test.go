@@ -56,7 +56,8 @@ func TestTheEventsThatAnAdministratorChoseReachSamplesAndMetrics(t *testing.T) {
 	pages := api.PerfEvent("page-faults")
 	check(t, w, pages, api.PerfEnabled("software"), api.PerfRunning("software"))
 	last := w.Samples[len(w.Samples)-1].Values
-	if all, want := last[pages], last[api.ColMinorFaults]+last[api.ColMajorFaults]; math.Abs(all-want) > 1e-9*want || all < 1000 {
+	// The three are read one after the other.
+	if all, want := last[pages], last[api.ColMinorFaults]+last[api.ColMajorFaults]; math.Abs(all-want) > 1e-3*want || all < 1000 {
 		t.Errorf("%v page faults, want %v and at least those of 64 MiB", all, want)
 	}
 	page := scrape(t, socket)
