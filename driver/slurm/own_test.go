@@ -113,6 +113,32 @@ func TestALimitThatTheOwnerSetsAfterAChangeIsHisAndTheRestTheIntents(t *testing.
 	}
 }
 
+// Its processes take seconds to go, and its node revokes the attempt when they have gone.
+func TestTheNextAttemptDoesNotBeginInTheSecondInWhichTheLastWasRevoked(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.f.conf = "RequeueExitHold = 85\n"
+	r.reopen(t)
+	job := r.start(t)
+	r.f.run(job.ID)
+	in := intent(r.job(t, job.ID), &driver.Checkpoint{Signal: "USR1", Grace: time.Minute, Exit: 85})
+	if _, err := r.d.Advance(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	r.f.with(job.ID, func(j *fakeJob) { j.state, j.restarts = "COMPLETING", 1 })
+	if got := r.job(t, job.ID); got.Attempts[0].Ended.IsZero() {
+		t.Fatalf("attempts %+v; want the first to count as ended", got.Attempts)
+	}
+	time.Sleep(2100 * time.Millisecond)
+	r.f.with(job.ID, func(j *fakeJob) { j.state, j.exit, j.held = "SPECIAL_EXIT", 85, true })
+	if step := r.settled(t, in); step.Kind != driver.StepStarted {
+		t.Fatalf("step %+v, want %s", step, driver.StepStarted)
+	}
+	if got := r.f.last("scontrol update"); !strings.Contains(got, "StartTime=now+2") && !strings.Contains(got, "StartTime=now+3") {
+		t.Errorf("%q; want a start in two seconds", got)
+	}
+}
+
 func TestALimitThatAppearsAtTheStartIsNotTheOwners(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -89,7 +89,7 @@ func (m move) left(ctx context.Context) (driver.Step, error) {
 	if err := m.d.delay(ctx, m.j, m.d.cfg.Window); err != nil {
 		return driver.Step{}, err
 	}
-	m.r.Moving.Phase = journal.Stopped
+	m.r.Moving.Phase, m.r.Moving.Left = journal.Stopped, time.Now().UTC()
 	return m.step(driver.StepStopped, ""), m.d.write(m.r, "stopped")
 }
 
@@ -112,7 +112,8 @@ func (d *Driver) delay(ctx context.Context, j parse.Job, wait time.Duration) err
 
 // restart is the least time between the end of an attempt and the start of the
 // next. Slurm's nodes refuse what was launched in the second in which the attempt
-// before was revoked, and the job fails.
+// before was revoked, and the job fails; or the node waits for a prolog that it never
+// runs, fails the job after two minutes and is drained.
 const restart = 2 * time.Second
 
 // resume ends the wait of a job whose next attempt may start.
@@ -120,6 +121,11 @@ func (d *Driver) resume(ctx context.Context, j parse.Job, r *journal.Record) err
 	var wait time.Duration
 	if n := len(r.Attempts); n > 0 {
 		wait = time.Until(r.Attempts[n-1].Ended.Add(restart))
+	}
+	// An attempt counts as ended when its processes are told to go. The node revokes it
+	// when they have gone, which is before the job is back in the queue.
+	if r.Moving != nil {
+		wait = max(wait, time.Until(r.Moving.Left.Add(restart)))
 	}
 	if wait > 0 {
 		wait = wait.Truncate(time.Second) + time.Second

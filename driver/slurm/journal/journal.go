@@ -50,6 +50,7 @@ type Moving struct {
 	Offset    int64         `json:"offset,omitempty"`    // of the output when it was asked
 	Saves     int           `json:"saves,omitempty"`     // that it had told of when it was asked
 	Split     bool          `json:"split,omitempty"`     // the array's task has a number of its own, for certain
+	Left      time.Time     `json:"left,omitzero"`       // when it was seen to wait in the queue again
 	Restarts  int           `json:"restarts"`            // that Slurm counted when the intent came
 	Before    Size          `json:"before"`              // that the job had when the intent came
 }
