@@ -3,6 +3,7 @@ package evaluatetest
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,6 +40,16 @@ func Recorded(t testing.TB, f records.Format, files ...string) []records.Table {
 			t.Fatal(err)
 		}
 		out = append(out, table)
+	}
+	return out
+}
+
+// Table parses a table that stands in the test.
+func Table(t testing.TB, name, text string, f records.Format) records.Table {
+	t.Helper()
+	out, err := records.Parse(name, strings.NewReader(text), f)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return out
 }

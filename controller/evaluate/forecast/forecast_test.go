@@ -4,10 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,6 +17,8 @@ import (
 	"pitchpipe/controller/evaluate/forecast"
 	"pitchpipe/controller/evaluate/records"
 )
+
+var update = flag.Bool("update", false, "write the goldens anew")
 
 // small is a table of two workloads: one with loss, quality and seconds, and one of
 // two epochs, about which nothing can be known.
@@ -53,19 +54,7 @@ func TestTheTableOfASmallFile(t *testing.T) {
 	t.Parallel()
 	in := forecast.Input{Tables: []records.Table{small(t)}, Seen: []float64{0.5}, Measure: forecast.Both}
 	got := forecast.Text(run(t, in))
-	path := filepath.Join("testdata", "small.txt")
-	if os.Getenv("UPDATE") != "" {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("UPDATE=1 writes it anew:\n%s", diff)
-	}
+	evaluatetest.Golden(t, *update, "small.txt", got)
 	if again := forecast.Text(run(t, in)); again != got {
 		t.Errorf("a second time:\n%s", cmp.Diff(got, again))
 	}

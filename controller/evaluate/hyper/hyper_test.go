@@ -41,16 +41,7 @@ func curves(t *testing.T) records.Table {
 			}
 		}
 	}
-	return table(t, "curves.csv", b.String())
-}
-
-func table(t *testing.T, name, text string) records.Table {
-	t.Helper()
-	out, err := records.Parse(name, strings.NewReader(text), records.Curves)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return evaluatetest.Table(t, "curves.csv", b.String(), records.Curves)
 }
 
 func run(t *testing.T, in hyper.Input) hyper.Report {
@@ -98,7 +89,7 @@ func TestNoSearchPaysMoreSecondsThanItMay(t *testing.T) {
 
 func TestCurvesWithoutSecondsHaveNoRegret(t *testing.T) {
 	t.Parallel()
-	in := hyper.Input{Tables: []records.Table{table(t, "x.csv", "run,workload,machine,knob_x,epoch,seconds,loss\n1,a,m,1,1,,3\n2,a,m,2,1,,4\n")}, Seeds: 1}
+	in := hyper.Input{Tables: []records.Table{evaluatetest.Table(t, "x.csv", "run,workload,machine,knob_x,epoch,seconds,loss\n1,a,m,1,1,,3\n2,a,m,2,1,,4\n", records.Curves)}, Seeds: 1}
 	for _, r := range run(t, in).Rows {
 		if r.RegretMean != nil || r.Seconds != nil {
 			t.Errorf("%+v: what was not recorded is a number", r)
@@ -118,9 +109,9 @@ func TestBadInputIsOneError(t *testing.T) {
 		{"no seeds", hyper.Input{Tables: []records.Table{good}}, "0 seeds: want 1 at least"},
 		{"seconds below nothing", hyper.Input{Tables: []records.Table{good}, Seconds: -1, Seeds: 1}, "-1 seconds, 10 runs: want more than 0"},
 		{"an unknown method", hyper.Input{Tables: []records.Table{good}, Seeds: 1, Methods: []hyper.Method{"luck"}}, `method "luck": want one of random, grid, latin_hypercube, gaussian_process, asha, asha_gaussian_process, asha_gaussian_process_warm`},
-		{"no outcome", hyper.Input{Tables: []records.Table{table(t, "x.csv", "run,workload,machine,epoch\n1,a,m,1\n")}, Seeds: 1}, "x.csv:1:1: no column quality or loss"},
-		{"a single run", hyper.Input{Tables: []records.Table{table(t, "x.csv", "run,workload,machine,epoch,loss\n1,a,m,1,2\n")}, Seeds: 1}, "x.csv: no workload has two runs with an outcome"},
-		{"seconds that fall", hyper.Input{Tables: []records.Table{table(t, "x.csv", "run,workload,machine,epoch,seconds,loss\n1,a,m,1,5,2\n1,a,m,2,4,2\n")}, Seeds: 1}, `x.csv:3: run "1" has 4 seconds after 5: want seconds since its start, which never fall`},
+		{"no outcome", hyper.Input{Tables: []records.Table{evaluatetest.Table(t, "x.csv", "run,workload,machine,epoch\n1,a,m,1\n", records.Curves)}, Seeds: 1}, "x.csv:1:1: no column quality or loss"},
+		{"a single run", hyper.Input{Tables: []records.Table{evaluatetest.Table(t, "x.csv", "run,workload,machine,epoch,loss\n1,a,m,1,2\n", records.Curves)}, Seeds: 1}, "x.csv: no workload has two runs with an outcome"},
+		{"seconds that fall", hyper.Input{Tables: []records.Table{evaluatetest.Table(t, "x.csv", "run,workload,machine,epoch,seconds,loss\n1,a,m,1,5,2\n1,a,m,2,4,2\n", records.Curves)}, Seeds: 1}, `x.csv:3: run "1" has 4 seconds after 5: want seconds since its start, which never fall`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -28,6 +28,10 @@ const (
 	Adaptations Format = "adaptations"
 )
 
+// Placeholder is the relative_speed that stands for a run that did not fit the memory: it
+// was not measured.
+const Placeholder = 0.1
+
 // ErrInvalid marks a file that is not in the format asked for.
 var ErrInvalid = errors.New("invalid records")
 

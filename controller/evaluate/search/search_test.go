@@ -7,7 +7,6 @@ import (
 	"flag"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,15 +21,6 @@ import (
 var update = flag.Bool("update", false, "write the goldens anew")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func table(t *testing.T, name, text string, f records.Format) records.Table {
-	t.Helper()
-	out, err := records.Parse(name, strings.NewReader(text), f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
 
 // two workloads of six settings, the best of them at 200; one setting fails now and
 // then, and one always.
@@ -62,7 +52,7 @@ func run(t *testing.T, in search.Input) search.Report {
 }
 
 func small(t *testing.T) search.Input {
-	return search.Input{Tables: []records.Table{table(t, "trials.csv", trials, records.Trials)}, Budgets: []int{3, 1, 9}, Seeds: 4, Seed: 5}
+	return search.Input{Tables: []records.Table{evaluatetest.Table(t, "trials.csv", trials, records.Trials)}, Budgets: []int{3, 1, 9}, Seeds: 4, Seed: 5}
 }
 
 func TestTheReportIsTheSameForTheSameSeed(t *testing.T) {
@@ -110,7 +100,7 @@ func TestEverySearchOfAllSettingsFindsWhatWasMeasuredBest(t *testing.T) {
 func TestAFailedRunCountsAsTheWorst(t *testing.T) {
 	t.Parallel()
 	in := small(t)
-	in.Tables = []records.Table{table(t, "trials.csv", "workload,machine,knob_x,joules\na,m,1,10\na,m,2,\na,m,3,40\n", records.Trials)}
+	in.Tables = []records.Table{evaluatetest.Table(t, "trials.csv", "workload,machine,knob_x,joules\na,m,1,10\na,m,2,\na,m,3,40\n", records.Trials)}
 	in.Budgets, in.Seeds, in.Methods = []int{1, 2}, 200, []search.Method{search.Random}
 	rows := run(t, in).Rows
 	// One of three is measured: 10, nothing (40) or 40. Of two the best remains: twice
@@ -145,7 +135,7 @@ func TestTheOutcomeComesFromTheColumns(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			in := search.Input{
-				Tables: []records.Table{table(t, "x.csv", tc.text, tc.format)}, Outcome: tc.asked, Budgets: []int{9}, Seeds: 1,
+				Tables: []records.Table{evaluatetest.Table(t, "x.csv", tc.text, tc.format)}, Outcome: tc.asked, Budgets: []int{9}, Seeds: 1,
 				Methods: []search.Method{search.Random},
 			}
 			r := run(t, in)
@@ -159,7 +149,7 @@ func TestTheOutcomeComesFromTheColumns(t *testing.T) {
 func TestWorkloadsOfOneFileMayHaveOutcomesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	text := "run,workload,machine,knob_x,epoch,loss,quality\n1,a,m,1,1,,0.5\n2,a,m,2,1,,0.6\n3,b,m,1,1,5,\n4,b,m,2,1,6,\n5,c,m,1,1,,\n6,c,m,2,1,,\n"
-	in := search.Input{Tables: []records.Table{table(t, "x.csv", text, records.Curves)}, Budgets: []int{2}, Seeds: 1, Methods: []search.Method{search.Random}}
+	in := search.Input{Tables: []records.Table{evaluatetest.Table(t, "x.csv", text, records.Curves)}, Budgets: []int{2}, Seeds: 1, Methods: []search.Method{search.Random}}
 	r := run(t, in)
 	var got []string
 	for _, m := range r.Summary.Means {
@@ -172,7 +162,7 @@ func TestWorkloadsOfOneFileMayHaveOutcomesOfTheirOwn(t *testing.T) {
 
 func TestBadInputIsOneError(t *testing.T) {
 	t.Parallel()
-	good := table(t, "x.csv", trials, records.Trials)
+	good := evaluatetest.Table(t, "x.csv", trials, records.Trials)
 	for _, tc := range []struct {
 		name string
 		in   search.Input
@@ -184,8 +174,8 @@ func TestBadInputIsOneError(t *testing.T) {
 		{"an unknown outcome", search.Input{Tables: []records.Table{good}, Seeds: 1, Outcome: "joy"}, `outcome "joy": want one of joules, seconds, edp, epoch_seconds, samples_per_second, error, loss`},
 		{"an unknown method", search.Input{Tables: []records.Table{good}, Seeds: 1, Methods: []search.Method{"luck"}}, `method "luck": want one of random, grid, latin_hypercube, gaussian_process, gaussian_process_warm, bandit`},
 		{"an outcome without a column", search.Input{Tables: []records.Table{good}, Seeds: 1, Outcome: "error"}, `x.csv:1:1: no column "quality", which the outcome error needs`},
-		{"no outcome at all", search.Input{Tables: []records.Table{table(t, "x.csv", "workload,machine,knob_x\na,m,1\n", records.Trials)}, Seeds: 1}, "x.csv:1:1: no column of an outcome: want one of joules, seconds, samples_per_second, epoch_seconds, quality, loss"},
-		{"a single setting", search.Input{Tables: []records.Table{table(t, "x.csv", "workload,machine,knob_x,joules\na,m,1,1\n", records.Trials)}, Seeds: 1}, "x.csv: no workload can be searched: of a, it has a single setting"},
+		{"no outcome at all", search.Input{Tables: []records.Table{evaluatetest.Table(t, "x.csv", "workload,machine,knob_x\na,m,1\n", records.Trials)}, Seeds: 1}, "x.csv:1:1: no column of an outcome: want one of joules, seconds, samples_per_second, epoch_seconds, quality, loss"},
+		{"a single setting", search.Input{Tables: []records.Table{evaluatetest.Table(t, "x.csv", "workload,machine,knob_x,joules\na,m,1,1\n", records.Trials)}, Seeds: 1}, "x.csv: no workload can be searched: of a, it has a single setting"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -213,9 +213,6 @@ func (w world) score(i int, seconds float64) float64 {
 	return w.steps(i) / seconds
 }
 
-// placeholder in relative_speed at the least memory stands for a run that does not fit.
-const placeholder = 0.1
-
 func worldsOf(t records.Table, outcome string) ([]world, error) {
 	if !t.Has(outcome) {
 		return nil, fmt.Errorf("%w: %s: there is no column %q", ErrInput, t.File, outcome)
@@ -259,7 +256,7 @@ func worldsOf(t records.Table, outcome string) ([]world, error) {
 
 func standIn(r records.Row, rows []records.Row) bool {
 	v, ok := r.Float("relative_speed")
-	if !ok || v != placeholder {
+	if !ok || v != records.Placeholder {
 		return false
 	}
 	memory := r.Knobs["memory_gib"].Float()

@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,6 +17,8 @@ import (
 	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/evaluate/speed"
 )
+
+var update = flag.Bool("update", false, "write the goldens anew")
 
 // small is a table of two workloads: one whose cores share the work up to six of them
 // and that does not fit into the least memory, and one whose runs all failed.
@@ -58,19 +60,7 @@ func TestTheTableOfASmallFile(t *testing.T) {
 	t.Parallel()
 	in := input(small(t))
 	got := speed.Text(run(t, in))
-	path := filepath.Join("testdata", "small.txt")
-	if os.Getenv("UPDATE") != "" {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("UPDATE=1 writes it anew:\n%s", diff)
-	}
+	evaluatetest.Golden(t, *update, "small.txt", got)
 	if again := speed.Text(run(t, in)); again != got {
 		t.Errorf("a second time:\n%s", cmp.Diff(got, again))
 	}

@@ -123,7 +123,7 @@ func cellOf(t records.Table, r records.Row, counted bool) (cell, error) {
 	c := cell{epoch: recur.Cost{Seconds: value("seconds"), Joules: value("joules")}, watts: value("watts")}
 	failed, _ := r.Float("failed")
 	speed, ok := r.Float("relative_speed")
-	c.failed = failed > 0 || ok && speed <= placeholder
+	c.failed = failed > 0 || ok && speed <= records.Placeholder
 	n := 1.0
 	if counted {
 		if n = value("epochs"); math.IsNaN(n) {
@@ -147,9 +147,6 @@ func cellOf(t records.Table, r records.Row, counted bool) (cell, error) {
 	c.repeats = []float64{n}
 	return c, nil
 }
-
-// placeholder is the relative speed that stands for "does not fit".
-const placeholder = 0.1
 
 // join adds a repeat; the cost of an epoch is the mean over repeats.
 func (c *cell) join(o cell) {
