@@ -51,6 +51,7 @@ type Slurm struct {
 	Conf       string        // slurm.conf; empty = SLURM_CONF, or the site's
 	Interval   time.Duration // how often squeue is asked
 	Wake       string        // file that the site's hooks touch; empty = none
+	Rest       string        // socket of a slurmrestd; empty = none
 	Partitions []string      // whose jobs are seen; none = all
 	TaskProlog bool          // the site runs the shipped TaskProlog
 	Settings   string        // directory of the files that the TaskProlog reads

@@ -78,6 +78,13 @@ func slurmKeys() []key {
 			set:      func(c *Config, s string) error { return setMaybePath(&c.Slurm.Wake, s) },
 		},
 		{
+			name: "slurm.rest", want: "want an absolute path, or nothing",
+			fallback: func(surroundings, Config) string { return "" },
+			printed:  "none, and sdiag is asked",
+			doc:      "socket of a slurmrestd that runs as the controller's user, which is asked in place of sdiag whether anything happened",
+			set:      func(c *Config, s string) error { return setMaybePath(&c.Slurm.Rest, s) },
+		},
+		{
 			name: "slurm.partitions", want: "want names of partitions with commas between them, or nothing",
 			fallback: func(surroundings, Config) string { return "" },
 			printed:  "all",

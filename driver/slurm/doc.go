@@ -38,10 +38,11 @@
 // such as its comment, is read anew every ten minutes. With Config.Marked a job
 // without the mark is read once and remembered by its number: it makes no event.
 //
-// slurmrestd is not asked. Its 304 to GET jobs?update_time costs little (19 ms at
-// 10,000 jobs), but is given only while no job at all has changed, and the scheduler
-// changes some at each look at its queue; the other answer is every job as JSON,
-// which took it 3 s. What is left, its form of sdiag, would save the 3 ms.
+// Where a slurmrestd of this user runs (Config.Rest) it is asked in place of sdiag, over
+// a connection that stays open; where it does not answer, sdiag is. Its jobs are not asked
+// for: the 304 to GET jobs?update_time costs little (19 ms at 10,000 jobs), but is given
+// only while no job at all has changed, and the scheduler changes some at each look at
+// its queue; the other answer is every job as JSON, which took it 3 s.
 //
 // # Starting
 //

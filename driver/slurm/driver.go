@@ -14,6 +14,7 @@ import (
 	"pitchpipe/driver/durable"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/journal"
+	"pitchpipe/driver/slurm/rest"
 )
 
 // Driver is one user's view of one Slurm cluster.
@@ -22,6 +23,7 @@ type Driver struct {
 	journal journal.Journal
 	lock    *os.File
 	site    site
+	rest    *rest.Client // nil = sdiag is asked
 
 	hashes  maphash.Seed
 	polling sync.Mutex // one look at the whole queue at a time
@@ -52,6 +54,9 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		cfg: cfg, hashes: maphash.MakeSeed(), locks: map[driver.JobID]*lock{}, seen: map[driver.JobID]seen{},
 		doubted: map[driver.JobID]time.Time{}, strangers: map[string]time.Time{}, over: map[driver.JobID]driver.Job{}, texts: map[driver.JobID]text{},
 	}
+	if cfg.Rest != "" {
+		d.rest = rest.New(cfg.Rest)
+	}
 	if d.journal, err = journal.Open(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("slurm driver: %w", err)
 	}
@@ -69,6 +74,9 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 
 // Close frees the state directory. Jobs run on.
 func (d *Driver) Close() error {
+	if d.rest != nil {
+		d.rest.Close()
+	}
 	return durable.Unlock(d.lock)
 }
 

@@ -21,9 +21,9 @@ const (
 	truth = 10 * time.Second
 	// beats is how often slurmctld is asked what it counted, in one Config.Interval.
 	beats = 4
-	// rest is how long the watch is trusted beyond the time when it should have
+	// grace is how long the watch is trusted beyond the time when it should have
 	// looked again: squeue takes its time on a busy machine.
-	rest = 10 * time.Second
+	grace = 10 * time.Second
 	// pruning is how often the journal is looked through for old records.
 	pruning = time.Hour
 )
@@ -67,13 +67,16 @@ type watcher struct {
 	looked time.Time      // when the last look at the whole queue began
 	cost   time.Duration  // of CPU, of that look's squeue alone
 	spent  time.Duration  // of CPU, since then and with it
+	call   time.Duration  // of CPU, of the last scontrol that read one job or the configuration
 	moved  bool           // something happened since then
 	woken  bool           // and a hook said so
 	next   int            // number that no job had then
 	met    []driver.JobID // since then, by their numbers
 	count  *parse.Activity
 	beaten time.Time // when that was asked last
-	pruned time.Time
+
+	restless time.Time // when slurmrestd did not answer last
+	pruned   time.Time
 }
 
 func (w *watcher) run(ctx context.Context, changed []driver.JobID, events chan<- driver.Event) {
@@ -187,6 +190,6 @@ func (w *watcher) look(ctx context.Context) ([]driver.JobID, error) {
 	w.met = nil
 	w.lines = all.lines
 	slices.SortFunc(changed, func(a, b driver.JobID) int { return ordinal(a) - ordinal(b) })
-	w.d.trust(time.Now().Add(w.limit() + rest))
+	w.d.trust(time.Now().Add(w.limit() + grace))
 	return changed, nil
 }

@@ -68,12 +68,20 @@ func Run(ctx context.Context, o Options) (r Report, err error) {
 		return r, err
 	}
 	say("starting the controller")
-	w, err := start(ctx, c, program, o.Trace)
+	socket, err := c.StartRest(ctx, slurmcluster.Controller)
+	if err != nil && !errors.Is(err, slurmcluster.ErrUnavailable) {
+		return r, err
+	}
+	w, err := start(ctx, c, program, socket, o.Trace)
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, w.stop(&r)) }()
 	s.ours = []int{w.controller.Process.Pid, w.broker.Process.Pid}
+	if socket != "" { // it runs for the controller alone, so it counts as ours
+		r.Rest = true
+		s.ours = append(s.ours, c.Daemons()[slurmcluster.Rest(slurmcluster.Controller)])
+	}
 	begin = time.Now()
 	if err := s.calm(ctx, w.client, (o.Jobs+share-1)/share, min(max(o.Over/10, time.Second), 10*time.Second)); err != nil {
 		return r, err

@@ -15,6 +15,7 @@ import (
 type Report struct {
 	Machine   measure.Machine
 	Version   string // of Slurm
+	Rest      bool   // slurmrestd is asked in place of sdiag
 	Jobs      int
 	Filled    time.Duration // that it took to submit them
 	Alone     Cost          // slurmctld before the controller was there, nothing happens
@@ -44,6 +45,12 @@ func (r Report) Print(to io.Writer) error {
 	line("%s, %d cores of %s, Linux %s, %s", r.Version, r.Machine.Cores, r.Machine.CPU, r.Machine.Kernel, r.Machine.GoVersion)
 	line("load average before %s, after %s", r.Machine.Load, r.Machine.LoadAfter)
 	line("%d queued jobs of two users, one in %d with a stanza, submitted at %.0f a second", r.Jobs, share, float64(r.Jobs)/r.Filled.Seconds())
+	line("")
+	if r.Rest {
+		line("slurmrestd is asked in place of sdiag, and is counted as one of ours")
+	} else {
+		line("sdiag is asked: there is no slurmrestd here")
+	}
 	line("")
 	line("CPU\tcontroller and broker with their children\t\tof it children\tslurmctld\t\tover")
 	cost := func(name string, c Cost, ours bool) {

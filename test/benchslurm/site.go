@@ -40,8 +40,9 @@ func build(ctx context.Context, root, dir string) (string, error) {
 }
 
 // start runs the controller under its own ordinary account, and the broker as root,
-// since a cluster without accounting has no operators.
-func start(ctx context.Context, c *slurmcluster.Cluster, program string, trace io.Writer) (s *site, err error) {
+// since a cluster without accounting has no operators. Rest is the socket of a slurmrestd,
+// or empty.
+func start(ctx context.Context, c *slurmcluster.Cluster, program, rest string, trace io.Writer) (s *site, err error) {
 	s = &site{}
 	if s.dir, err = os.MkdirTemp("", "pitchpipe-bench-site-"); err != nil {
 		return nil, err
@@ -67,6 +68,7 @@ func start(ctx context.Context, c *slurmcluster.Cluster, program string, trace i
 	s.controller, err = c.Command(ctx, slurmcluster.Controller, program, append([]string{
 		"controller", "--driver", "slurm", "--slurm.mode", "site", "--slurm.plugin", "true", "--slurm.broker", at("broker.sock"),
 		"--socket", filepath.Join(state, "controller.sock"), "--state", state, "--site", at("site.yaml"),
+		"--slurm.rest", rest,
 	}, common...)...)
 	if err != nil {
 		return s, err

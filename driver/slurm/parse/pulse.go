@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -52,4 +53,57 @@ func Diagnostics(output []byte) (Activity, error) {
 // NextJob is the number that slurmctld gives next, by `scontrol show config`.
 func NextJob(output []byte) (int, error) {
 	return count("NEXT_JOB_ID", Config(output)["NEXT_JOB_ID"])
+}
+
+// Statistics reads the same from slurmrestd's answer to GET diag. Numbers are plain up
+// to its version 0.0.38, and later objects that also say whether they are set.
+func Statistics(answer []byte) (Activity, error) {
+	var doc struct {
+		Statistics map[string]json.RawMessage `json:"statistics"`
+	}
+	if err := json.Unmarshal(answer, &doc); err != nil {
+		return Activity{}, fmt.Errorf("%w: diag: %w", ErrFormat, err)
+	}
+	number := func(name string) (int, error) {
+		raw, ok := doc.Statistics[name]
+		if !ok {
+			return 0, fmt.Errorf("%w: diag: %s is missing", ErrFormat, name)
+		}
+		var n int
+		if json.Unmarshal(raw, &n) != nil {
+			var o struct {
+				Set    bool `json:"set"`
+				Number *int `json:"number"`
+			}
+			if json.Unmarshal(raw, &o) != nil || o.Number == nil || !o.Set {
+				return 0, badValue(name, string(raw))
+			}
+			n = *o.Number
+		}
+		if n < 0 {
+			return 0, badValue(name, string(raw))
+		}
+		return n, nil
+	}
+	var a Activity
+	since, err := number("req_time_start")
+	if err == nil && since == 0 {
+		err = badValue("req_time_start", "0")
+	}
+	a.Since = int64(since)
+	for _, c := range []struct {
+		name string
+		to   *int
+	}{
+		{"jobs_submitted", &a.Submitted}, {"jobs_started", &a.Started}, {"jobs_completed", &a.Completed},
+		{"jobs_canceled", &a.Canceled}, {"jobs_failed", &a.Failed},
+	} {
+		if err == nil {
+			*c.to, err = number(c.name)
+		}
+	}
+	if err != nil {
+		return Activity{}, err
+	}
+	return a, nil
 }

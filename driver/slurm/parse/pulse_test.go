@@ -91,3 +91,50 @@ func FuzzDiagnostics(f *testing.F) {
 		}
 	})
 }
+
+// statistics are what slurmrestd of 22.05.8 answered to GET diag, shortened.
+const statistics = `{"meta":{"Slurm":{"release":"22.05.8"}},"errors":[],"statistics":{"parts_packed":1,"req_time":1795249851,
+"req_time_start":1795249791,"server_thread_count":3,"jobs_submitted":10000,"jobs_started":7,"jobs_completed":5,"jobs_canceled":2,
+"jobs_failed":1,"jobs_pending":10000,"jobs_running":0}}`
+
+func TestWhatSlurmrestdCountsIsReadOrRefused(t *testing.T) {
+	t.Parallel()
+	want := parse.Activity{Since: 1795249791, Submitted: 10000, Started: 7, Completed: 5, Canceled: 2, Failed: 1}
+	for name, text := range map[string]string{
+		"numbers": statistics,
+		"numbers that say that they are set": strings.Replace(statistics, `"req_time_start":1795249791`,
+			`"req_time_start":{"set":true,"infinite":false,"number":1795249791}`, 1),
+	} {
+		if got, err := parse.Statistics([]byte(text)); err != nil || got != want {
+			t.Errorf("%s: %+v (%v), want %+v", name, got, err, want)
+		}
+	}
+	for name, text := range map[string]string{
+		"nothing":                   "",
+		"no statistics":             `{"errors":[{"error":"no"}]}`,
+		"a counter is missing":      strings.Replace(statistics, `"jobs_failed":1,`, "", 1),
+		"a counter is no number":    strings.Replace(statistics, `"jobs_failed":1`, `"jobs_failed":"1"`, 1),
+		"a counter is negative":     strings.Replace(statistics, `"jobs_failed":1`, `"jobs_failed":-1`, 1),
+		"a counter is not set":      strings.Replace(statistics, `"jobs_failed":1`, `"jobs_failed":{"set":false,"number":0}`, 1),
+		"the counting never began":  strings.Replace(statistics, `"req_time_start":1795249791`, `"req_time_start":0`, 1),
+		"the beginning is infinite": strings.Replace(statistics, `"req_time_start":1795249791`, `"req_time_start":{"infinite":true}`, 1),
+	} {
+		if got, err := parse.Statistics([]byte(text)); !errors.Is(err, parse.ErrFormat) || got != (parse.Activity{}) {
+			t.Errorf("%s: %+v (%v), want %v", name, got, err, parse.ErrFormat)
+		}
+	}
+}
+
+func FuzzStatistics(f *testing.F) {
+	f.Add([]byte(statistics))
+	f.Add([]byte(`{"statistics":{"req_time_start":{"set":true,"number":1}}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		a, err := parse.Statistics(text)
+		if err != nil && (!errors.Is(err, parse.ErrFormat) || a != (parse.Activity{})) {
+			t.Errorf("%+v: %v", a, err)
+		}
+		if err == nil && (a.Since <= 0 || min(a.Submitted, a.Started, a.Completed, a.Canceled, a.Failed) < 0) {
+			t.Errorf("%+v", a)
+		}
+	})
+}
