@@ -25,10 +25,10 @@
 // scontrol for one job, took 3 ms and hardly anything of slurmctld's. So the whole
 // queue is looked at only as often as a hundredth of a core allows, at the earliest
 // after Config.Interval and, up to 10,000 jobs, at the latest after ten seconds.
-// Between two looks sdiag tells, four times in an interval, whether slurmctld counted
-// anything. Where it counted a submission, `scontrol show config` says which number
-// comes next, and the few jobs up to there are read by their numbers: that is how a
-// new job is seen in time. A burst of them waits for the next look. A file that the
+// Between two looks sdiag tells, three times in an interval, whether slurmctld counted
+// anything. Where it counted submissions, the jobs of the next numbers are read, and where
+// one of those is not a new job `scontrol show config` says which number comes next: that
+// is how a new job is seen in time. A burst of them waits for the next look. A file that the
 // site's hooks touch (Config.Wake) makes that look as soon as the last is paid for.
 //
 // While a watch runs, Get and List answer from what it saw, which is as old as an
@@ -39,7 +39,8 @@
 // without the mark is read once and remembered by its number: it makes no event.
 //
 // Where a slurmrestd of this user runs (Config.Rest) it is asked in place of sdiag, over
-// a connection that stays open; where it does not answer, sdiag is. Its jobs are not asked
+// a connection that stays open: a question took it 2 ms of CPU, where sdiag took 3.6 ms and
+// a process was started for it. Where it does not answer, sdiag is asked. Its jobs are not asked
 // for: the 304 to GET jobs?update_time costs little (19 ms at 10,000 jobs), but is given
 // only while no job at all has changed, and the scheduler changes some at each look at
 // its queue; the other answer is every job as JSON, which took it 3 s.
