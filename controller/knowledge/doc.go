@@ -14,6 +14,11 @@
 // count for less; none is forgotten by itself. Other users' observations reach a
 // job only through a class, and then only as system knobs.
 //
+// Beside effects, the runs of a kind are told whole (PastRuns): what each began under,
+// whether that was a try, what it measured and how it ended. What older versions did not
+// write is not known, which is neither zero nor a failure. A scheduler whose jobs have
+// names runs a returning job under one id; the time of submission tells its runs apart.
+//
 // Store is one bbolt file: every write is on disk when the call returns, a write
 // is whole or not there, and only one process has the file open. The file also
 // has a general area of named buckets for the controller's durable records.

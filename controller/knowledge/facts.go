@@ -14,7 +14,7 @@ func PeakRSS(obs []Observation, kind tuning.JobKind) (peak tuning.Bytes, jobs in
 	for _, o := range ofKind(obs, kind) {
 		if p := o.peak(); p > 0 {
 			peak = max(peak, p)
-			seen[o.Job] = true
+			seen[o.run()] = true
 		}
 	}
 	return peak, len(seen)
@@ -129,7 +129,7 @@ func Jobs(obs []Observation) int {
 	}
 	seen := map[key]bool{}
 	for _, o := range obs {
-		seen[key{o.Kind, o.Job}] = true
+		seen[key{o.Kind, o.run()}] = true
 	}
 	return len(seen)
 }

@@ -3,6 +3,7 @@ package knowledge
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"time"
 
 	"pitchpipe/controller/tuning"
@@ -11,12 +12,16 @@ import (
 // Observation is what one job taught, as it was measured.
 type Observation struct {
 	ID      string         `json:"id"`  // unique: job id, settings and role; a second one of the same ID is ignored
-	Job     string         `json:"job"` // observations of one job count as one run
+	Job     string         `json:"job"` // observations of one job count as one run, see Submitted
 	Kind    tuning.JobKind `json:"kind"`
 	User    string         `json:"user,omitempty"`
 	Machine string         `json:"machine,omitempty"` // kind of machine, as in tuning.Profile
 	Cores   int            `json:"cores,omitempty"`   // of the node; 0 = unknown
 	At      time.Time      `json:"at"`
+
+	// Submitted tells runs apart that come again under the job's id, as those of a
+	// scheduler whose jobs have names. Observations of older versions lack it.
+	Submitted time.Time `json:"submitted,omitzero"`
 
 	Profiles []tuning.Profile `json:"profiles,omitempty"` // one per setting that was profiled
 	Peak     tuning.Bytes     `json:"peak,omitempty"`     // largest resident memory; 0 = unknown
@@ -31,6 +36,13 @@ type Observation struct {
 	// Final is what the job reached; nil: it did not end well, or its
 	// hyperparameters changed on the way.
 	Final *Final `json:"final,omitempty"`
+
+	// How the run went as a whole. Observations of older versions have none of it, which
+	// is not to say that it went badly.
+	Began  tuning.Settings `json:"began,omitempty"`  // what its first attempt ran under
+	Trying bool            `json:"trying,omitempty"` // to see what that brings
+	Epochs int             `json:"epochs,omitempty"` // that it did in all; 0 = not known
+	End    tuning.End      `json:"end,omitempty"`
 
 	// Polluted marks a job of which others disturbed most epochs. It teaches no
 	// effect and no time; its memory, its quality and what hurt it count.
@@ -51,6 +63,14 @@ func (o Observation) peak() tuning.Bytes {
 		p = max(p, profile.PeakRSS)
 	}
 	return p
+}
+
+// run names the run of the job that the observation tells of.
+func (o Observation) run() string {
+	if o.Submitted.IsZero() {
+		return o.Job
+	}
+	return o.Job + "@" + strconv.FormatInt(o.Submitted.Unix(), 10)
 }
 
 // unique sorts observations by time and drops those whose ID came before, so
@@ -94,12 +114,12 @@ func runs(obs []Observation) []run {
 		if o.Polluted {
 			continue
 		}
-		k := key{o.Kind, o.Job}
+		k := key{o.Kind, o.run()}
 		i, ok := index[k]
 		if !ok {
 			i = len(out)
 			index[k] = i
-			out = append(out, run{job: o.Job, kind: o.Kind})
+			out = append(out, run{job: o.run(), kind: o.Kind})
 		}
 		r := &out[i]
 		r.at, r.machine, r.cores = o.At, o.Machine, o.Cores

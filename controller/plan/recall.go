@@ -23,15 +23,20 @@ func recall(s view) tuning.Decision {
 	target := s.Own.Clone()
 	reason := tuning.ReasonFirstSeen
 	var evidence []tuning.Evidence
-	if e, ok := bestEffect(s, s.KindEffects); ok {
+	if d, ok := tryReturn(s); ok {
+		return d
+	}
+	if e, ok := bestEffect(s, s.kindEffects()); ok {
 		target = s.target(e.Settings)
 		reason = tuning.ReasonRecalled
-		evidence = effectEvidence(e)
+		evidence = append(effectEvidence(e), s.returnsEvidence()...)
 	} else if len(s.KindEffects) > 0 {
 		reason = tuning.ReasonAlreadyBest
 		if remembered(s) {
 			reason = tuning.ReasonRemembered
 		}
+	} else if s.returning() {
+		reason, evidence = s.untriable(), s.returnsEvidence()
 	}
 	if memory, ok := rightSize(s); ok {
 		if target.Equal(s.Own) {

@@ -12,8 +12,24 @@
 // searched (it follows from the observed peak), nor are GPUs and the power
 // limit. Hyperparameters are searched only where a quality guard watches them.
 //
-// Package recur below it goes on where a job returns: it learns over runs, from those
-// that ended too. The search here is within one job.
+// # Returns
+//
+// A job that returns, and above all one that cannot be moved, is tuned over its
+// returns: a run as a whole has one setting from its start (Returning). Package
+// recur decides; what stands here turns a policy and the past runs of a kind into
+// its terms. In come those runs with what they measured, how they ended and
+// whether they were tries, what hurt before, and what other runs try at this
+// moment. Out come a setting that this run should try, or why none, and the best
+// setting that is known.
+//
+// Nothing is remembered between two questions: the runs that were tries are told
+// as such, and counted each time, so that a budget cannot be lost with a process.
+// A run measured its seconds and joules under one machine kind and by one source;
+// others are not compared with it, but for the machine, which is given a level of
+// its own where both ran untuned. Computed joules decide only where the site says
+// so. Hyperparameters are tried only once three untuned runs have shown what
+// quality is usual, since before that the guard cannot tell a loss; they are best
+// only where runs were seen to end with that quality.
 //
 // The package is pure. It never reads a clock, never draws at random, never does
 // I/O, and holds no state.

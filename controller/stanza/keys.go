@@ -208,6 +208,11 @@ func budgetKeys() []Key {
 			Block: "budget", Name: "probes", Type: TypeInteger, Default: "4", Low: 0, High: most, Allowed: "a whole number of at least 0",
 			Meaning: "How many settings may be tried on the early epochs.", example: integer(4),
 		},
+		{
+			Block: "budget", Name: "returns", Type: TypeInteger, Default: "0", Low: 0, High: most, Allowed: "a whole number of at least 0",
+			Meaning: "How many runs of this kind of job may run as a whole under a setting that is not known to be better yet, so that those after them profit. " +
+				"It is how a job that cannot be moved is tuned. 0: only what is known is used.", example: integer(6),
+		},
 	}
 }
 

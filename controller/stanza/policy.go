@@ -210,4 +210,7 @@ func (j *judge) budget(p *tuning.Policy, b *jobfile.Block) {
 	if d, ok := f.get("probes"); ok {
 		p.Budget.Probes = int(d.number)
 	}
+	if d, ok := f.get("returns"); ok {
+		p.Budget.Returns = int(d.number)
+	}
 }

@@ -54,6 +54,7 @@ const (
     time     = "4h"
     restarts = 2
     probes   = 4
+    returns  = 6
   }
 }
 `
@@ -67,7 +68,7 @@ const (
 #TUNE quality direction=max max_loss=0.01
 #TUNE profile warmup_epochs=1 epochs=2
 #TUNE checkpoint signal=USR1 grace=60s exit=85
-#TUNE budget energy=2MJ time=4h restarts=2 probes=4
+#TUNE budget energy=2MJ time=4h restarts=2 probes=4 returns=6
 `
 	exampleJSON = `{"mode": "apply", "objective": "energy", "max_slowdown": 1.10,
   "knob": {
@@ -80,7 +81,7 @@ const (
   "quality": {"direction": "max", "max_loss": 0.01},
   "profile": {"warmup_epochs": 1, "epochs": 2},
   "checkpoint": {"signal": "SIGUSR1", "grace": "60s", "exit": 85},
-  "budget": {"energy": "2MJ", "time": "4h", "restarts": 2, "probes": 4}}
+  "budget": {"energy": "2MJ", "time": "4h", "restarts": 2, "probes": 4, "returns": 6}}
 `
 )
 
@@ -98,7 +99,7 @@ func example() tuning.Policy {
 		Quality:    &tuning.Quality{Direction: "max", MaxLoss: 0.01},
 		Profile:    tuning.ProfileSpec{WarmupEpochs: 1, Epochs: 2},
 		Checkpoint: &tuning.Checkpoint{Signal: "SIGUSR1", Grace: time.Minute, Exit: 85},
-		Budget:     tuning.Budget{Energy: 2e6, Time: 4 * time.Hour, Restarts: 2, Probes: 4},
+		Budget:     tuning.Budget{Energy: 2e6, Time: 4 * time.Hour, Restarts: 2, Probes: 4, Returns: 6},
 	}
 }
 

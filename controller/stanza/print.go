@@ -123,6 +123,7 @@ func sections(p tuning.Policy) []section {
 	s.addIf(p.Budget.Time != 0, "time", quoted(duration(p.Budget.Time)), "time: unbounded")
 	s.add("restarts", integer(p.Budget.Restarts))
 	s.add("probes", integer(p.Budget.Probes))
+	s.addIf(p.Budget.Returns != 0, "returns", integer(p.Budget.Returns), "")
 	return append(out, s)
 }
 

@@ -106,6 +106,7 @@ func policies() *rapid.Generator[tuning.Policy] {
 			Time:     time.Duration(rapid.Int64Range(0, int64(1e6*time.Hour)).Draw(t, "time")),
 			Restarts: count.Draw(t, "restarts"),
 			Probes:   count.Draw(t, "probes"),
+			Returns:  count.Draw(t, "returns"),
 		}
 		return p
 	})

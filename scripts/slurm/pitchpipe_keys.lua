@@ -161,6 +161,12 @@ return {
       allowed = "a whole number of at least 0",
       line = "probes=4",
     },
+    {
+      block = "budget", name = "returns", type = "integer",
+      low = 0, high = 1e+09,
+      allowed = "a whole number of at least 0",
+      line = "returns=6",
+    },
   },
   blocks = { "", "knob", "progress", "quality", "profile", "checkpoint", "budget" },
   defaults = { objective = "time" },

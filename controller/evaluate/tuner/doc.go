@@ -7,6 +7,14 @@
 // as part of it. A run that does not reach its end is stopped by rule, paid, and run
 // again under the best settings known, paid too, since its owner wants the result.
 //
+// Beside that, each table is replayed as a job that cannot be moved: every return runs as a
+// whole under one point, at most as many of them as there are probes try one, and never
+// more than half. That is recur.Whole, by which the controller gives settings to a job
+// before it starts (search.Returning turns its policy and history into the same terms; a
+// test holds both to the same choices). Within a run the tuner itself is replayed, epoch by
+// epoch: the controller has no use for that, since a move costs a checkpoint there, and
+// probes by package search.
+//
 // The tuner is the code of controller/search/recur. It sees what it paid for and nothing
 // else; only the replay knows the table. The same files, choices and seed give the same
 // report.

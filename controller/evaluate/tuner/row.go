@@ -34,6 +34,13 @@ type Row struct {
 	SingleKnobFinal      float64 `json:"single_knob_final_ratio"`
 	SystemKnobOracle     float64 `json:"system_knob_oracle_ratio"` // of the best system settings, everything else as the owner's
 
+	// A job that cannot be moved while it runs: each return runs as a whole under one
+	// setting. Null where the goal is least cores.
+	WholeCumulative   *float64 `json:"whole_cumulative_ratio"`
+	WholeFinal        *float64 `json:"whole_final_ratio"`
+	WholeTried        *float64 `json:"whole_tried"` // returns that tried a setting
+	WholeLimitsBroken *float64 `json:"whole_limits_broken"`
+
 	LimitsBroken float64  `json:"limits_broken"` // share of the seeds that end with a setting that breaks a limit in expectation
 	StepsAbove   *float64 `json:"steps_above"`   // where a share of speed is to be attained: core steps above the fewest that do
 	Default      string   `json:"default"`

@@ -78,13 +78,14 @@ func Text(rep Report) string {
 			r.Workload, orDash(r.Machine), orDash(r.Part), fmt.Sprint(r.Recurrences),
 			figure(r.OracleRatio), figure(r.FinalRatio), figure(r.CumulativeRatio),
 			evaluate.Number(r.CumulativeEnergyRatio, 3), evaluate.Number(r.ReferenceCumulativeEnergy, 3),
+			evaluate.Number(r.WholeFinal, 3), evaluate.Number(r.WholeCumulative, 3),
 			figure(r.SingleKnobCumulative), figure(r.HalvingCumulative), figure(r.GridCumulative), figure(r.RandomCumulative),
 			fmt.Sprintf("%.0f %%", 100*r.LimitsBroken), r.Final,
 		})
 	}
 	heads := []string{
 		"WORKLOAD", "MACHINE", "PART", "RUNS", "ORACLE", "FINAL", "ALL RUNS", "JOULES", "REFERENCE",
-		"ONE KNOB", "HALVING", "GRID", "RANDOM", "BROKEN", "SETTINGS",
+		"WHOLE FINAL", "WHOLE ALL", "ONE KNOB", "HALVING", "GRID", "RANDOM", "BROKEN", "SETTINGS",
 	}
 	return evaluate.Columns(heads, rows) + "\n" + rep.Summary.text()
 }

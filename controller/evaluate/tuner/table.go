@@ -51,7 +51,7 @@ func tables(t records.Table, in Input) ([]table, error) {
 	}
 	own := in.Default
 	if own == nil {
-		own = fairShare(t)
+		own = FairShare(t)
 	}
 	var out []table
 	for _, g := range t.Groups() {
@@ -217,10 +217,10 @@ func ownPoint(s recur.Space, own tuning.Settings) int {
 	return best
 }
 
-// fairShare is the default of a file that tells speeds relative to it: the least setting
+// FairShare is the default of a file that tells speeds relative to it: the least setting
 // whose relative speed is 1 in every table. Nil: there is none, and the default is the
 // most of everything.
-func fairShare(t records.Table) tuning.Settings {
+func FairShare(t records.Table) tuning.Settings {
 	if !t.Has("relative_speed") {
 		return nil
 	}

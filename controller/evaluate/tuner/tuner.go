@@ -151,6 +151,9 @@ func (in Input) rowOf(t table) (Row, bool, error) {
 	if in.Goal.Attain > 0 {
 		r.StepsAbove = &steps
 	}
+	if err := in.fillWhole(&r, w, n); err != nil {
+		return Row{}, false, err
+	}
 	return r, true, in.compare(&r, w, n)
 }
 

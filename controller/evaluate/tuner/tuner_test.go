@@ -139,8 +139,8 @@ func TestTheSameChoicesGiveTheSameText(t *testing.T) {
 	file := write(t, "trials.csv", "workload,machine,knob_cores,seconds,joules\n"+
 		"sp,xeon,1,40,400\nsp,xeon,2,22,260\nsp,xeon,3,20,250\nsp,xeon,4,20,300\n")
 	in := tuner.Input{Files: []string{file}, Goal: recur.Goal{Cores: true, MaxSlowdown: 1.05, MaxJoules: 1.02}, Recurrences: 5}
-	want := `WORKLOAD  MACHINE  PART  RUNS  ORACLE  FINAL  ALL RUNS  JOULES  REFERENCE  ONE KNOB  HALVING  GRID   RANDOM  BROKEN  SETTINGS
-sp        xeon     -     5     0.750   0.750  0.760     0.873   -          0.760     0.760    0.760  0.709   0 %     cores=3
+	want := `WORKLOAD  MACHINE  PART  RUNS  ORACLE  FINAL  ALL RUNS  JOULES  REFERENCE  WHOLE FINAL  WHOLE ALL  ONE KNOB  HALVING  GRID   RANDOM  BROKEN  SETTINGS
+sp        xeon     -     5     0.750   0.750  0.760     0.873   -          -            -          0.760     0.760    0.760  0.709   0 %     cores=3
 
 Minimised: cores, time at most 1.05, joules at most 1.02. Costs are relative to the owner's settings.
 1 tables (0 more have nothing to choose, or lack a number that is needed).

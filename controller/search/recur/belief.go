@@ -26,9 +26,8 @@ type belief struct {
 	alpha *mat.VecDense
 }
 
-func newBelief(courses []course, known []standing) *belief {
+func newBelief(courses []course, known []standing, level float64) *belief {
 	n := len(known)
-	level := known[0].score
 	b := &belief{level: level, alpha: mat.NewVecDense(n, nil)}
 	k, y := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
 	for _, s := range known {

@@ -29,8 +29,12 @@ const (
 	stride = 1
 )
 
-// spread is the variance of ln(epochs) between runs of one course.
+// spread is the variance of ln(epochs) between runs of one course; of the score of whole
+// runs where those were weighed.
 func (t *Tuner) spread() float64 {
+	if t.weighed != nil {
+		return t.weighed.between
+	}
 	sum, degrees := priorDegrees*priorSD*priorSD, float64(priorDegrees)
 	for _, a := range t.arms {
 		if a.reached > 1 {
@@ -68,7 +72,11 @@ func (t *Tuner) standings() []standing {
 			continue
 		}
 		least = min(least, p.score)
-		out = append(out, standing{p, c, (wj + ws) * (wj + ws) * noise / float64(a.reached), p.score})
+		variance := (wj + ws) * (wj + ws) * noise / float64(a.reached)
+		if t.weighed != nil {
+			variance = t.weighed.variance[c]
+		}
+		out = append(out, standing{p, c, variance, p.score})
 	}
 	// A run that failed cost Beta times the best, and the best once more.
 	loss := least + t.octave()*math.Log(Beta+1)/math.Log(Beta)
@@ -125,9 +133,13 @@ func (t *Tuner) findLeader() lead {
 	if len(known) == 0 {
 		return best
 	}
-	best.belief = newBelief(t.courses, known)
+	level := known[0].score
+	if t.weighed != nil {
+		level = 0 // the owner's, whose cost is 1
+	}
+	best.belief = newBelief(t.courses, known, level)
 	for _, s := range known {
-		if s.point < 0 {
+		if s.point < 0 || t.weighed.unfit(s.course) {
 			continue
 		}
 		s.score, _ = best.belief.at(t.courses[s.course].at)
@@ -171,9 +183,10 @@ func (t *Tuner) Course() int {
 func (t *Tuner) worthwhile(best lead) (int, bool) {
 	noise := t.spread()
 	lost, own := t.lost(best.score)
+	reach := t.reach()
 	at, most := -1, 0.0
 	for c := range t.courses {
-		if c == best.course || !t.near(c) || t.exhausted(c) {
+		if c == best.course || t.weighed.barred(c) || !t.near(c, reach) || t.exhausted(c) {
 			continue
 		}
 		m, v := best.belief.at(t.courses[c].at)
@@ -182,11 +195,20 @@ func (t *Tuner) worthwhile(best lead) (int, bool) {
 		gap := m - best.score
 		dearer := min(math.Exp(gap+v/2), Beta+1) - 1
 		gain := t.horizon()*improvement(gap, s) - dearer
-		if gain > most && lost+math.Exp(best.score-own)*(1+dearer)-1 <= allowance*float64(t.runs+1) {
+		if t.rather(gain, c, most, at) && lost+math.Exp(best.score-own)*(1+dearer)-1 <= allowance*float64(t.runs+1) {
 			at, most = c, gain
 		}
 	}
 	return at, at >= 0
+}
+
+// rather tells whether a course with the one gain is taken before another one with the
+// other. Of whole runs the answer must not depend on the order of the points.
+func (t *Tuner) rather(gain float64, c int, most float64, at int) bool {
+	if t.weighed == nil || at < 0 || math.Abs(gain-most) > 1e-9 {
+		return gain > most
+	}
+	return t.Points[t.courses[c].points[0]].Key() < t.Points[t.courses[at].points[0]].Key()
 }
 
 // lost is what all runs are believed to have cost more than as many of the owner's
@@ -213,31 +235,30 @@ func (t *Tuner) horizon() float64 { return few + float64(t.runs) }
 
 // near tells whether a course was run, or lies within a stride of one that reached its
 // end, or nearer to them than all other untried ones.
-func (t *Tuner) near(c int) bool {
-	if t.arms[c].runs() > 0 {
-		return true
-	}
-	mine := t.reach(c)
-	if mine <= stride {
+func (t *Tuner) near(c int, reach []float64) bool {
+	if t.arms[c].runs() > 0 || reach[c] <= stride {
 		return true
 	}
 	for d := range t.courses {
-		if t.arms[d].runs() == 0 && t.reach(d) < mine {
+		if t.arms[d].runs() == 0 && reach[d] < reach[c] && !t.weighed.barred(d) {
 			return false
 		}
 	}
 	return true
 }
 
-// reach is the distance of a course from the nearest one that reached its end.
-func (t *Tuner) reach(c int) float64 {
-	least := math.Inf(1)
-	for d, a := range t.arms {
-		if a.reached > 0 {
-			least = min(least, distance(t.courses[c].at, t.courses[d].at))
+// reach is the distance of each course from the nearest one that reached its end.
+func (t *Tuner) reach() []float64 {
+	out := make([]float64, len(t.courses))
+	for c := range t.courses {
+		out[c] = math.Inf(1)
+		for d, a := range t.arms {
+			if a.reached > 0 {
+				out[c] = min(out[c], distance(t.courses[c].at, t.courses[d].at))
+			}
 		}
 	}
-	return least
+	return out
 }
 
 // exhausted tells whether a course cannot be run within the number of points that may be

@@ -19,6 +19,8 @@ type Tuner struct {
 	runs  int    // that ended
 
 	led *lead // what leader found; nil: something was learned since
+
+	weighed *verdicts // nil unless runs are whole, see Whole
 }
 
 // cell is what was measured at one point, per epoch.

@@ -1,0 +1,90 @@
+package plan
+
+import (
+	"math"
+
+	"pitchpipe/controller/tuning"
+)
+
+// returning tells whether the owner lets runs of this kind try settings, and there were
+// runs that say something.
+func (s view) returning() bool {
+	return s.Policy.Budget.Returns > 0 && s.Returns != nil
+}
+
+// tryReturn runs a job as a whole under a setting that may be better. Nothing is weighed
+// here against a restart, for there is none: that the setting is worth a run was weighed
+// by the search, over the runs to come. Here stands what bounds it. In a mode that does
+// nothing, or at a site that runs dry, nothing is tried, for nothing would be learned.
+func tryReturn(s view) (tuning.Decision, bool) {
+	if !s.returning() || s.untriable() != tuning.ReasonNone {
+		return tuning.Decision{}, false
+	}
+	r := s.Returns
+	target := s.target(s.usable(r.Next))
+	if memory, ok := rightSize(s); ok {
+		target = target.With(tuning.Memory, memory)
+	}
+	return decide(s, tuning.Move, tuning.ReasonTryingReturn, target, s.returnsEvidence()...), true
+}
+
+// untriable says why a job that returns tries nothing, or ReasonNone.
+func (s view) untriable() tuning.Reason {
+	r := s.Returns
+	switch {
+	case s.Policy.Mode != tuning.Apply:
+		return tuning.ReasonRecommend
+	case s.Site.DryRun:
+		return tuning.ReasonDryRun
+	case r.Reason != tuning.ReasonNone:
+		return r.Reason
+	case r.Spent >= s.Policy.Budget.Returns:
+		return tuning.ReasonBudgetReturns
+	case float64(r.Spent+1) > s.Site.ProbeShare*float64(r.Runs+1):
+		return tuning.ReasonSiteCap // of the work of its kind, this run's included
+	case math.IsNaN(r.Expected) || math.IsNaN(r.Error):
+		return tuning.ReasonAlreadyBest
+	}
+	target := s.target(s.usable(r.Next))
+	switch {
+	case sameButMemory(target, s.Own):
+		return tuning.ReasonAlreadyBest
+	case s.hurt(target):
+		return tuning.ReasonRemembered
+	}
+	return tuning.ReasonNone
+}
+
+// kindEffects are those measured within jobs of the kind, and the best that is known from
+// whole runs.
+func (s view) kindEffects() []tuning.Effect {
+	if s.Returns == nil || s.Returns.Best == nil {
+		return s.KindEffects
+	}
+	out := make([]tuning.Effect, 0, len(s.KindEffects)+1)
+	return append(append(out, s.KindEffects...), *s.Returns.Best)
+}
+
+// returnsEvidence is what the earlier runs say, of a job that may try settings.
+func (s view) returnsEvidence() []tuning.Evidence {
+	if !s.returning() {
+		return nil
+	}
+	r := s.Returns
+	out := []tuning.Evidence{
+		{Name: "returns_seen", Value: float64(r.Runs)},
+		{Name: "returns_tried", Value: float64(r.Spent)},
+		{Name: "returns_allowed", Value: float64(s.Policy.Budget.Returns)},
+	}
+	if len(r.Next) == 0 {
+		return out
+	}
+	return append(
+		out,
+		tuning.Evidence{Name: "return_setting", Text: r.Next.String()},
+		tuning.Evidence{Name: "return_setting_runs", Value: float64(r.Again)},
+		tuning.Evidence{Name: "return_expected_log_ratio", Value: r.Expected},
+		tuning.Evidence{Name: "return_standard_error", Value: r.Error},
+		tuning.Evidence{Name: "returns_differ", Value: r.Between},
+	)
+}

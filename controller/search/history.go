@@ -1,0 +1,238 @@
+package search
+
+import (
+	"math"
+	"slices"
+
+	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/tuning"
+)
+
+// history is a Returning as points of a grid.
+type history struct {
+	Returning
+	study  Study
+	dims   []Dimension
+	points []point // the owner's first
+}
+
+// grid gathers the points that matter now: the owner's, those that were measured, and all
+// that differ from one of these in one knob. What is further away comes into sight when
+// something nearer was measured.
+func (h *history) grid() {
+	h.points = []point{h.study.pointOf(h.dims, h.Own)}
+	for _, p := range h.Past {
+		for _, t := range p.Trials {
+			if h.comparable(t.Settings) {
+				h.add(h.study.pointOf(h.dims, t.Settings))
+			}
+		}
+	}
+	for _, at := range slices.Clone(h.points) {
+		for i, d := range h.dims {
+			for _, v := range d.Values {
+				h.add(at.with(i, v))
+			}
+		}
+	}
+}
+
+func (h *history) add(p point) {
+	if h.index(p) < 0 {
+		h.points = append(h.points, p)
+	}
+}
+
+func (h *history) index(p point) int {
+	return slices.IndexFunc(h.points, func(q point) bool { return slices.Equal(p, q) })
+}
+
+// comparable tells whether settings differ from the owner's in nothing but the knobs that
+// are searched, those that follow them, and memory, which only bounds a job.
+func (h *history) comparable(s tuning.Settings) bool {
+	free := func(name string) bool {
+		k, ok := h.Policy.Knob(name)
+		return name == tuning.Memory || ok && k.Follows != "" ||
+			slices.ContainsFunc(h.dims, func(d Dimension) bool { return d.Knob == name })
+	}
+	for _, name := range h.Own.Diff(s) {
+		if free(name) {
+			continue
+		}
+		k, _ := h.Policy.Knob(name)
+		a, b := h.Own[name], s[name]
+		if !a.IsSet() {
+			a = k.Default
+		}
+		if !b.IsSet() {
+			b = k.Default
+		}
+		if a != b {
+			return false
+		}
+	}
+	return true
+}
+
+// whole is the history in the terms of the tuner.
+func (h *history) whole() recur.Whole {
+	w := recur.Whole{
+		Space:  recur.Space{},
+		Goal:   recur.GoalOf(h.Policy),
+		Barred: make([]bool, len(h.points)),
+	}
+	for _, d := range h.dims {
+		w.Space.Knobs = append(w.Space.Knobs, recur.Knob{Name: d.Knob, System: d.System})
+	}
+	for i, p := range h.points {
+		values := tuning.Settings{}
+		for j, d := range h.dims {
+			values[d.Knob] = p[j]
+		}
+		w.Space.Points = append(w.Space.Points, values)
+		_, permitted := h.Policy.Permits(h.Own, h.study.settings(h.dims, p))
+		w.Barred[i] = !permitted
+	}
+	for _, s := range slices.Concat(h.Avoid, h.Underway) {
+		if i := h.index(h.study.pointOf(h.dims, s)); i > 0 && len(s) > 0 {
+			w.Barred[i] = true
+		}
+	}
+	source := h.source()
+	for _, p := range h.Past {
+		if run, ok := h.run(p, source); ok {
+			w.Runs = append(w.Runs, run)
+		}
+		if i := h.index(h.study.pointOf(h.dims, p.Began)); p.End == tuning.EndFailed && len(p.Began) > 0 && h.comparable(p.Began) && i >= 0 {
+			w.Failed = append(w.Failed, i)
+		}
+	}
+	h.refuse(&w)
+	return w
+}
+
+// run is a past run in the terms of the tuner. False: nothing of it can be compared.
+func (h *history) run(p tuning.PastRun, source string) (recur.Run, bool) {
+	out := recur.Run{Place: p.Machine, Weight: math.Exp2(-max(p.Age, 0) / halfLife)}
+	for _, t := range p.Trials {
+		if t.Failed || !(t.Seconds > 0) || t.Epochs < 1 || !h.comparable(t.Settings) {
+			continue
+		}
+		cost := recur.Cost{Seconds: t.Seconds, Joules: math.NaN()}
+		if t.Joules != nil && t.Source == source {
+			cost.Joules = float64(*t.Joules)
+		}
+		out.Parts = append(out.Parts, recur.Part{
+			Point: h.index(h.study.pointOf(h.dims, t.Settings)), Epochs: float64(t.Epochs), Cost: cost,
+		})
+	}
+	if p.End == tuning.EndReached && (h.taughtAlike(p.Began) || p.Quality != nil) {
+		out.Epochs = float64(p.Epochs)
+	}
+	return out, len(out.Parts) > 0 && out.Weight > 0
+}
+
+// source is where the joules come from that are compared: where most runs have them from.
+// Computed ones are right on average and wrong on this job, so that they count only where
+// the site says so, and only where no others are.
+func (h *history) source() string {
+	runs := map[string]int{}
+	for _, p := range h.Past {
+		for _, t := range p.Trials {
+			if t.Joules != nil && (t.Source != tuning.Modelled || h.Modelled) {
+				runs[t.Source]++
+			}
+		}
+	}
+	best := ""
+	for s, n := range runs {
+		measured, before := s != tuning.Modelled, best != tuning.Modelled
+		if best == "" || measured && !before || measured == before && (n > runs[best] || n == runs[best] && s < best) {
+			best = s
+		}
+	}
+	return best
+}
+
+// unmeasured says why the owner's settings have nothing that others could be held against.
+func (h *history) unmeasured() tuning.Reason {
+	joules, _ := h.Policy.Objective.Weights(h.Policy.Weight)
+	modelled := slices.ContainsFunc(h.Past, func(p tuning.PastRun) bool {
+		return slices.ContainsFunc(p.Trials, func(t tuning.Trial) bool { return t.Source == tuning.Modelled })
+	})
+	switch {
+	case len(h.Past) == 0:
+		return tuning.ReasonFirstSeen
+	case joules > 0 && modelled && !h.Modelled:
+		return tuning.ReasonModelled
+	}
+	return tuning.ReasonOwnFirst
+}
+
+// refuse bars the hyperparameters that a run ended worse with than its owner accepts. Runs
+// are compared at their ends, not at equal epochs.
+func (h *history) refuse(w *recur.Whole) {
+	q := h.Policy.Quality
+	usual, known := h.usualQuality()
+	if q == nil || !known || !slices.ContainsFunc(h.dims, func(d Dimension) bool { return !d.System }) {
+		return
+	}
+	for _, p := range h.Past {
+		if p.Quality == nil || p.End != tuning.EndReached || h.taughtAlike(p.Began) || !h.comparable(p.Began) {
+			continue
+		}
+		worse := usual - *p.Quality
+		if q.Direction == "min" {
+			worse = -worse
+		}
+		if worse <= q.MaxLoss*math.Abs(usual) {
+			continue
+		}
+		bad := h.study.pointOf(h.dims, p.Began)
+		for i, at := range h.points {
+			w.Barred[i] = w.Barred[i] || i > 0 && h.sameTaught(at, bad)
+		}
+	}
+}
+
+// usualQuality is the median of what untuned runs ended with.
+func (h *history) usualQuality() (float64, bool) {
+	var untuned []float64
+	for _, p := range h.Past {
+		if p.End == tuning.EndReached && p.Quality != nil && h.taughtAlike(p.Began) {
+			untuned = append(untuned, *p.Quality)
+		}
+	}
+	if len(untuned) == 0 {
+		return 0, false
+	}
+	slices.Sort(untuned)
+	return untuned[len(untuned)/2], true
+}
+
+func (h *history) sameTaught(a, b point) bool {
+	for i, d := range h.dims {
+		if !d.System && a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// effect is what is known of the best setting.
+func (h *history) effect(a recur.Advice) *tuning.Effect {
+	s := h.study.settings(h.dims, h.points[a.Best])
+	age := math.Inf(1)
+	for _, p := range h.Past {
+		for _, t := range p.Trials {
+			if h.comparable(t.Settings) && slices.Equal(h.study.pointOf(h.dims, t.Settings), h.points[a.Best]) {
+				age = min(age, p.Age)
+			}
+		}
+	}
+	return &tuning.Effect{
+		Settings: s.Only(func(name string) bool { return name != tuning.Memory }),
+		LogRatio: a.BestRatio, SD: a.BestSE * math.Sqrt(float64(a.BestRuns)), LogTime: a.BestSeconds,
+		Runs: a.BestRuns, Age: age,
+	}
+}

@@ -1,0 +1,297 @@
+package recur_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/tuning"
+)
+
+// cores is a space of one system knob with the given values.
+func cores(own int, values ...float64) recur.Space {
+	s := recur.Space{Knobs: []recur.Knob{{Name: tuning.Cores, System: true}}, Own: own}
+	for _, v := range values {
+		s.Points = append(s.Points, tuning.Settings{tuning.Cores: tuning.Number(v)})
+	}
+	return s
+}
+
+// whole is a run of ten epochs under one point.
+func whole(point int, seconds float64) recur.Run {
+	return recur.Run{Weight: 1, Epochs: 10, Parts: []recur.Part{{
+		Point: point, Epochs: 10, Cost: recur.Cost{Seconds: seconds, Joules: math.NaN()},
+	}}}
+}
+
+// within is a run that was moved: so many epochs under each point.
+func within(seconds map[int]float64) recur.Run {
+	r := recur.Run{Weight: 1, Epochs: 10}
+	for p := range 8 {
+		if s, ok := seconds[p]; ok {
+			r.Parts = append(r.Parts, recur.Part{Point: p, Epochs: 3, Cost: recur.Cost{Seconds: s, Joules: math.NaN()}})
+		}
+	}
+	return r
+}
+
+func repeat(n int, r recur.Run) []recur.Run {
+	var out []recur.Run
+	for range n {
+		out = append(out, r)
+	}
+	return out
+}
+
+func join(runs ...[]recur.Run) []recur.Run {
+	var out []recur.Run
+	for _, r := range runs {
+		out = append(out, r...)
+	}
+	return out
+}
+
+func TestWhatPastRunsSayAboutTheNext(t *testing.T) {
+	t.Parallel()
+	faster := recur.Goal{Objective: tuning.Time}
+	space := cores(3, 1, 2, 4, 8)
+	for _, tc := range []struct {
+		name   string
+		w      recur.Whole
+		want   int // the next point
+		trying bool
+		best   int
+	}{
+		{"nothing was measured: the owner's", recur.Whole{}, 3, false, 3},
+		{"the owner's was never measured: it comes first", recur.Whole{Runs: repeat(3, whole(1, 1))}, 3, false, 3},
+		{"the owner's was measured: its neighbour is tried", recur.Whole{Runs: repeat(1, whole(3, 10))}, 2, true, 3},
+		{
+			"one lucky run is no proof and is repeated",
+			recur.Whole{
+				Runs:   join(repeat(2, whole(3, 10)), repeat(1, whole(2, 8.5))),
+				Barred: []bool{true, true, false, false},
+			},
+			2, true, 3,
+		},
+		{
+			"many runs are a proof",
+			recur.Whole{Runs: join(repeat(6, whole(3, 10)), repeat(6, whole(2, 8)), repeat(1, whole(1, 20)))},
+			2, false, 2,
+		},
+		{
+			"a comparison within two runs is a proof too, whatever their inputs",
+			recur.Whole{Runs: []recur.Run{within(map[int]float64{3: 10, 2: 8, 1: 20}), within(map[int]float64{3: 30, 2: 24, 1: 60})}},
+			2, false, 2,
+		},
+		{
+			"what differs as runs of one setting do is no proof",
+			recur.Whole{
+				Runs:   join([]recur.Run{whole(3, 5), whole(3, 20), whole(3, 10), whole(3, 9)}, repeat(2, whole(2, 6))),
+				Barred: []bool{true, true, false, false},
+			},
+			2, true, 3,
+		},
+		{
+			"what was clearly worse is not tried again",
+			recur.Whole{Runs: join(repeat(5, whole(3, 10)), repeat(1, whole(2, 15)))},
+			3, false, 3,
+		},
+		{
+			"what a run failed under is not tried again",
+			recur.Whole{Runs: repeat(3, whole(3, 10)), Failed: []int{2}, Barred: []bool{true, true, false, false}},
+			3, false, 3,
+		},
+		{
+			"what is barred is neither tried nor best",
+			recur.Whole{Runs: join(repeat(6, whole(3, 10)), repeat(6, whole(2, 5))), Barred: []bool{true, true, true, false}},
+			3, false, 3,
+		},
+		{
+			"runs on another machine say nothing of this one's seconds",
+			recur.Whole{
+				Runs:   join(repeat(4, whole(3, 10)), elsewhere(repeat(4, whole(2, 1)))),
+				Barred: []bool{true, true, false, false},
+			},
+			2, true, 3,
+		},
+		{
+			"runs on two machines are compared on each",
+			recur.Whole{Runs: join(
+				repeat(3, whole(3, 10)), repeat(3, whole(2, 5)), repeat(1, whole(1, 20)), elsewhere(join(repeat(3, whole(3, 2)), repeat(3, whole(2, 1)))),
+			)},
+			2, false, 2,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			tc.w.Space, tc.w.Goal = space, faster
+			got, err := tc.w.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Point != tc.want || got.Trying != tc.trying || got.Best != tc.best {
+				t.Errorf("got %+v, want point %d, trying %v, best %d", got, tc.want, tc.trying, tc.best)
+			}
+		})
+	}
+}
+
+func elsewhere(runs []recur.Run) []recur.Run {
+	out := append([]recur.Run(nil), runs...)
+	for i := range out {
+		out[i].Place = "another"
+	}
+	return out
+}
+
+func TestASettingThatBreaksTheLimitOfTimeIsNeverTheBest(t *testing.T) {
+	t.Parallel()
+	w := recur.Whole{Space: cores(1, 4, 8), Goal: recur.Goal{Objective: tuning.Energy, MaxSlowdown: 1.1}}
+	for range 8 {
+		for p, c := range []recur.Cost{{Seconds: 13, Joules: 50}, {Seconds: 10, Joules: 100}} {
+			w.Runs = append(w.Runs, recur.Run{Weight: 1, Epochs: 10, Parts: []recur.Part{{Point: p, Epochs: 10, Cost: c}}})
+		}
+	}
+	got, err := w.Next()
+	if err != nil || got.Best != 1 {
+		t.Errorf("got %+v, error %v", got, err)
+	}
+}
+
+func TestHyperparametersAreComparedByWholeRunsAndNotByEpochs(t *testing.T) {
+	t.Parallel()
+	w := recur.Whole{Space: batches(2, 0), Goal: recur.Goal{Objective: tuning.Time}}
+	longer := whole(1, 5) // half the time an epoch, three times the epochs
+	longer.Epochs = 30
+	w.Runs = join(repeat(6, whole(0, 10)), repeat(6, longer))
+	if got, err := w.Next(); err != nil || got.Best != 0 {
+		t.Errorf("got %+v, error %v", got, err)
+	}
+	unfinished := whole(1, 2)
+	unfinished.Epochs = 0
+	w.Runs = join(repeat(6, whole(0, 10)), repeat(6, unfinished))
+	if got, err := w.Next(); err != nil || got.Best != 0 {
+		t.Errorf("no run of it was seen to end: got %+v, error %v", got, err)
+	}
+}
+
+func TestOldRunsCountForLess(t *testing.T) {
+	t.Parallel()
+	best := func(weight float64) int {
+		old := repeat(4, whole(0, 8))
+		for i := range old {
+			old[i].Weight = weight
+		}
+		w := recur.Whole{Space: cores(1, 4, 8), Goal: recur.Goal{Objective: tuning.Time}, Runs: join(repeat(4, whole(1, 10)), old)}
+		got, err := w.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Best
+	}
+	if best(1) != 0 || best(0.01) != 1 {
+		t.Errorf("the best is %d by fresh runs, %d by old ones", best(1), best(0.01))
+	}
+}
+
+// The promise of whole runs: with no true effect anywhere, hardly any job is ever given
+// another setting for good.
+func TestWithoutATrueEffectNothingBecomesTheBest(t *testing.T) {
+	t.Parallel()
+	wrong, looked := 0, 0
+	for seed := range 200 {
+		rng := rand.New(rand.NewPCG(1, uint64(seed)))
+		w := recur.Whole{Space: cores(3, 1, 2, 4, 8), Goal: recur.Goal{Objective: tuning.Time}}
+		for n := range 16 {
+			got, err := w.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			point := got.Best
+			if got.Trying && n%2 == 1 {
+				point = got.Point
+			}
+			w.Runs = append(w.Runs, whole(point, 10*math.Exp(0.1*rng.NormFloat64())))
+		}
+		looked++
+		if got, err := w.Next(); err != nil || got.Best != w.Space.Own {
+			wrong++
+		}
+	}
+	if wrong > looked/20 {
+		t.Errorf("%d of %d jobs ended with another setting that is no better", wrong, looked)
+	}
+	t.Logf("%d of %d", wrong, looked)
+}
+
+func TestTheNextReturnStaysInItsSpaceAndIsTheSameEachTime(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := recur.Space{Knobs: []recur.Knob{{Name: tuning.Cores, System: true}, {Name: "batch"}}}
+		for b := range rapid.IntRange(1, 3).Draw(t, "batches") {
+			for c := range rapid.IntRange(1, 4).Draw(t, "cores") {
+				s.Points = append(s.Points, tuning.Settings{
+					tuning.Cores: tuning.Number(float64(c + 1)), "batch": tuning.Number(math.Exp2(float64(b))),
+				})
+			}
+		}
+		point := rapid.IntRange(0, len(s.Points)-1)
+		s.Own = point.Draw(t, "own")
+		w := recur.Whole{Space: s, Barred: make([]bool, len(s.Points)), Goal: rapid.SampledFrom([]recur.Goal{
+			{Objective: tuning.Energy},
+			{Objective: tuning.Time},
+			{Objective: tuning.EDP},
+			{Objective: tuning.Blend, Weight: .5},
+			{Objective: tuning.Energy, MaxSlowdown: 1.1},
+			{Cores: true, MaxSlowdown: 1.05},
+		}).Draw(t, "goal")}
+		for i := range w.Barred {
+			w.Barred[i] = rapid.IntRange(0, 3).Draw(t, "barred") == 0
+		}
+		positive := rapid.SampledFrom([]float64{.01, .5, 1, 1.1, 2, 70, math.NaN(), 0, math.Inf(1)})
+		measured := map[int]bool{}
+		for range rapid.IntRange(0, 12).Draw(t, "runs") {
+			r := recur.Run{
+				Weight: rapid.Float64Range(0, 1).Draw(t, "weight"), Epochs: rapid.Float64Range(0, 50).Draw(t, "epochs"),
+				Place: rapid.SampledFrom([]string{"", "a"}).Draw(t, "place"),
+			}
+			for range rapid.IntRange(1, 3).Draw(t, "parts") {
+				p := point.Draw(t, "point")
+				measured[p] = true
+				r.Parts = append(r.Parts, recur.Part{
+					Point: p, Epochs: rapid.Float64Range(0, 5).Draw(t, "measured"),
+					Cost: recur.Cost{Seconds: positive.Draw(t, "seconds"), Joules: positive.Draw(t, "joules")},
+				})
+			}
+			w.Runs = append(w.Runs, r)
+		}
+		w.Failed = rapid.SliceOfN(point, 0, 2).Draw(t, "failed")
+		got, err := w.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, _ := w.Next()
+		if got != again {
+			t.Fatalf("%+v and then %+v", got, again)
+		}
+		for _, p := range []int{got.Point, got.Best} {
+			if p < 0 || p >= len(s.Points) || w.Barred[p] && p != s.Own {
+				t.Fatalf("point %d is outside, or barred: %+v", p, got)
+			}
+			for _, f := range w.Failed {
+				if p == f && p != s.Own {
+					t.Fatalf("point %d failed: %+v", p, got)
+				}
+			}
+		}
+		if got.Best != s.Own && !measured[got.Best] || got.Trying && !got.Measured {
+			t.Fatalf("what was not measured is the best, or tried before the owner's: %+v", got)
+		}
+		if !got.Trying && got.Point != got.Best {
+			t.Fatalf("it is neither tried nor the best: %+v", got)
+		}
+	})
+}

@@ -1,0 +1,252 @@
+package search
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"pitchpipe/controller/tuning"
+)
+
+func joulesOf(v float64) *tuning.Joules {
+	j := tuning.Joules(v)
+	return &j
+}
+
+// past is a whole run of ten epochs under so many cores.
+func past(cores, seconds, joules float64, source string) tuning.PastRun {
+	s := tuning.Settings{tuning.Cores: tuning.Number(cores)}
+	return tuning.PastRun{
+		Began: s, End: tuning.EndReached, Epochs: 10,
+		Trials: []tuning.Trial{{Settings: s, Epochs: 9, Seconds: seconds, Joules: joulesOf(joules), Source: source}},
+	}
+}
+
+func times(n int, p tuning.PastRun) []tuning.PastRun {
+	return slices.Repeat([]tuning.PastRun{p}, n)
+}
+
+// returning is a job that asks for eight cores and may have fewer, six returns of which
+// may try.
+func returning(runs ...[]tuning.PastRun) Returning {
+	p := policy(tuning.Knob{Name: tuning.Cores, Values: nums(1, 2, 4, 8)}, tuning.Knob{Name: tuning.Threads, Env: "T", Follows: tuning.Cores})
+	p.Objective, p.Budget.Returns = tuning.Energy, 6
+	own := tuning.Settings{tuning.Cores: tuning.Number(8), tuning.Threads: tuning.Number(8)}
+	return Returning{Policy: p, Own: own, Space: Space(p, own, 5), Past: slices.Concat(runs...)}
+}
+
+func TestWhatTheNextReturnMayTry(t *testing.T) {
+	t.Parallel()
+	untuned := times(6, past(8, 10, 100, "rapl"))
+	cheaper := times(6, past(4, 12, 60, "rapl"))
+	tried := func(n int) func(*Returning) {
+		return func(r *Returning) {
+			for i := range n {
+				r.Past[i].Trying = true
+			}
+		}
+	}
+	for _, tc := range []struct {
+		name   string
+		r      Returning
+		change func(*Returning)
+		next   string // settings, empty = none
+		reason tuning.Reason
+		best   string
+	}{
+		{"no run was seen: nothing", returning(), nil, "", tuning.ReasonFirstSeen, ""},
+		{"the owner's settings come first", returning(cheaper), nil, "", tuning.ReasonOwnFirst, ""},
+		{"half the cores are tried next, and what follows them", returning(untuned), nil, "cores=4 threads=4", "", ""},
+		{"what is known to be better is told", returning(untuned, cheaper, times(1, past(2, 30, 200, "rapl"))), nil, "", tuning.ReasonAlreadyBest, "cores=4 threads=4"},
+		{"every return that may try has tried", returning(untuned), tried(6), "", tuning.ReasonBudgetReturns, ""},
+		{"those under way count as tries", returning(untuned), func(r *Returning) {
+			r.Policy.Budget.Returns = 1
+			r.Underway = []tuning.Settings{{tuning.Cores: tuning.Number(4)}}
+		}, "", tuning.ReasonBudgetReturns, ""},
+		{"what another tries now is not tried twice", returning(untuned), func(r *Returning) {
+			r.Underway = []tuning.Settings{{tuning.Cores: tuning.Number(4)}}
+		}, "cores=2 threads=2", "", ""},
+		{"without a budget nothing is tried, and what is known is told", returning(untuned, cheaper), func(r *Returning) { r.Policy.Budget.Returns = 0 }, "", tuning.ReasonBudgetReturns, "cores=4 threads=4"},
+		{"what hurt is not tried", returning(untuned), func(r *Returning) {
+			r.Avoid = []tuning.Settings{{tuning.Cores: tuning.Number(4)}, {tuning.Cores: tuning.Number(2)}, {tuning.Cores: tuning.Number(1)}}
+		}, "", tuning.ReasonAlreadyBest, ""},
+		{"what a run failed under is not tried", returning(untuned, []tuning.PastRun{{
+			Began: tuning.Settings{tuning.Cores: tuning.Number(4)}, End: tuning.EndFailed, Trying: true,
+		}}), func(r *Returning) {
+			r.Avoid = []tuning.Settings{{tuning.Cores: tuning.Number(2)}, {tuning.Cores: tuning.Number(1)}}
+		}, "", tuning.ReasonAlreadyBest, ""},
+		{"computed joules decide nothing", returning(times(6, past(8, 10, 100, tuning.Modelled)), times(6, past(4, 12, 60, tuning.Modelled))), nil, "", tuning.ReasonModelled, ""},
+		{"unless the site says so", returning(times(6, past(8, 10, 100, tuning.Modelled)), times(6, past(4, 12, 60, tuning.Modelled)), times(1, past(2, 30, 200, tuning.Modelled))), func(r *Returning) {
+			r.Modelled = true
+		}, "", tuning.ReasonAlreadyBest, "cores=4 threads=4"},
+		{"joules of two sources are not compared", returning(untuned, times(4, past(4, 10, 10, "bmc"))), nil, "cores=4 threads=4", "", ""},
+		{"other memory is the same setting", returning(untuned, times(6, tuning.PastRun{
+			Began: tuning.Settings{tuning.Cores: tuning.Number(4), tuning.Memory: tuning.Number(1 << 30)}, End: tuning.EndReached,
+			Trials: []tuning.Trial{{Settings: tuning.Settings{tuning.Cores: tuning.Number(4), tuning.Memory: tuning.Number(1 << 30)}, Epochs: 9, Seconds: 10, Joules: joulesOf(60), Source: "rapl"}},
+		}), times(1, past(2, 30, 200, "rapl"))), nil, "", tuning.ReasonAlreadyBest, "cores=4 threads=4"},
+		{"another value of a knob that is not searched is another job", returning(untuned, times(6, tuning.PastRun{
+			Trials: []tuning.Trial{{Settings: tuning.Settings{tuning.Cores: tuning.Number(4), tuning.GPUs: tuning.Number(1)}, Epochs: 9, Seconds: 1, Joules: joulesOf(1), Source: "rapl"}},
+		})), nil, "cores=4 threads=4", "", ""},
+		{"the site allows no such value any more", returning(untuned, cheaper, times(1, past(2, 30, 200, "rapl"))), func(r *Returning) {
+			r.Policy.Knobs[0].Values = nums(1, 8)
+			r.Space = Space(r.Policy, r.Own, 5)
+		}, "", tuning.ReasonAlreadyBest, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r := tc.r
+			r.Past = slices.Clone(r.Past)
+			r.Policy.Knobs = slices.Clone(r.Policy.Knobs)
+			if tc.change != nil {
+				tc.change(&r)
+			}
+			got := r.Propose()
+			best := ""
+			if got.Best != nil {
+				best = got.Best.Settings.Key()
+			}
+			if got.Next.Key() != tc.next || got.Reason != tc.reason || best != tc.best {
+				t.Errorf("got %+v (best %s), want next %q, reason %q, best %q", got, best, tc.next, tc.reason, tc.best)
+			}
+		})
+	}
+}
+
+func TestHyperparametersWaitForTheirGuard(t *testing.T) {
+	t.Parallel()
+	p := policy(tuning.Knob{Name: "batch", Env: "B", Values: nums(32, 64), Default: tuning.Number(32)})
+	p.Objective, p.Budget.Returns = tuning.Time, 4
+	own := tuning.Settings{tuning.Cores: tuning.Number(2), "batch": tuning.Number(32)}
+	run := func(batch, seconds, quality float64) tuning.PastRun {
+		s := own.With("batch", tuning.Number(batch))
+		return tuning.PastRun{
+			Began: s, End: tuning.EndReached, Epochs: 10, Quality: &quality,
+			Trials: []tuning.Trial{{Settings: s, Epochs: 9, Seconds: seconds}},
+		}
+	}
+	ask := func(p tuning.Policy, runs ...[]tuning.PastRun) tuning.Returns {
+		return Returning{Policy: p, Own: own, Space: Space(p, own, 5), Past: slices.Concat(runs...)}.Propose()
+	}
+	if got := ask(p, times(6, run(32, 10, .9))); got.Reason != tuning.ReasonNoQualityGuard {
+		t.Errorf("without a guard: %+v", got)
+	}
+	p = guarded(p)
+	if got := ask(p, times(2, run(32, 10, .9))); len(got.Next) > 0 {
+		t.Errorf("two runs tell no usual quality: %+v", got)
+	}
+	if got := ask(p, times(3, run(32, 10, .9))); got.Next["batch"] != tuning.Number(64) {
+		t.Errorf("three do: %+v", got)
+	}
+	if got := ask(p, times(6, run(32, 10, .9)), times(6, run(64, 5, .9))); got.Best == nil {
+		t.Errorf("a batch that is faster and as good: %+v", got)
+	}
+	if got := ask(p, times(6, run(32, 10, .9)), times(6, run(64, 5, .7))); got.Best != nil || len(got.Next) > 0 {
+		t.Errorf("a batch that is faster and worse: %+v", got)
+	}
+	silent := run(64, 5, 0)
+	silent.Quality = nil
+	if got := ask(p, times(6, run(32, 10, .9)), times(6, silent)); got.Best != nil {
+		t.Errorf("a batch whose quality nobody saw: %+v", got)
+	}
+	old := run(64, 5, 0)
+	old.Quality, old.End, old.Epochs, old.Began = nil, tuning.EndUnknown, 0, nil
+	if got := ask(p, times(6, run(32, 10, .9)), times(6, old)); got.Best != nil {
+		t.Errorf("runs of an older version tell no end: %+v", got)
+	}
+}
+
+func TestAProposalKeepsItsBounds(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		p, own := drawPolicy(t)
+		p.Budget.Returns = rapid.IntRange(0, 5).Draw(t, "returns")
+		r := Returning{Policy: p, Own: own, Space: Space(p, own, 5), Modelled: rapid.Bool().Draw(t, "modelled")}
+		setting := func(name string) tuning.Settings {
+			s := own.Clone()
+			for _, d := range r.Space {
+				if rapid.Bool().Draw(t, name+" has "+d.Knob) {
+					s[d.Knob] = rapid.SampledFrom(d.Values).Draw(t, name+" "+d.Knob)
+				}
+			}
+			return p.Complete(s)
+		}
+		measured := map[string]bool{}
+		for range rapid.IntRange(0, 10).Draw(t, "runs") {
+			run := tuning.PastRun{
+				Began: setting("began"), Trying: rapid.IntRange(0, 3).Draw(t, "trying") == 0, Epochs: rapid.IntRange(0, 9).Draw(t, "epochs"),
+				End:     rapid.SampledFrom([]tuning.End{"", tuning.EndReached, tuning.EndReached, tuning.EndFailed, tuning.EndCut}).Draw(t, "end"),
+				Machine: rapid.SampledFrom([]string{"", "m"}).Draw(t, "machine"), Age: rapid.Float64Range(0, 500).Draw(t, "age"),
+			}
+			if rapid.Bool().Draw(t, "has quality") {
+				q := rapid.SampledFrom([]float64{.5, .9}).Draw(t, "quality")
+				run.Quality = &q
+			}
+			for range rapid.IntRange(0, 2).Draw(t, "trials") {
+				s := setting("trial")
+				measured[s.Key()] = true
+				run.Trials = append(run.Trials, tuning.Trial{
+					Settings: s, Epochs: rapid.IntRange(0, 5).Draw(t, "measured"), Seconds: rapid.SampledFrom([]float64{0, 1, 2, 50}).Draw(t, "seconds"),
+					Joules: joulesOf(rapid.SampledFrom([]float64{0, 1, 2, 50}).Draw(t, "joules")),
+					Source: rapid.SampledFrom([]string{"rapl", tuning.Modelled}).Draw(t, "source"),
+				})
+			}
+			r.Past = append(r.Past, run)
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "avoid") {
+			r.Avoid = append(r.Avoid, setting("bad"))
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "underway") {
+			r.Underway = append(r.Underway, setting("underway"))
+		}
+		got, again := r.Propose(), r.Propose()
+		if !got.Next.Equal(again.Next) || got.Expected != again.Expected || got.Reason != again.Reason {
+			t.Fatalf("%+v and then %+v", got, again)
+		}
+		spent := len(r.Underway)
+		for _, run := range r.Past {
+			if run.Trying {
+				spent++
+			}
+		}
+		if got.Spent != spent {
+			t.Fatalf("spent %d, want %d", got.Spent, spent)
+		}
+		if got.Best != nil {
+			r.within(t, got.Best.Settings)
+			if !measured[got.Best.Settings.Key()] {
+				t.Fatalf("%v is the best and was never measured", got.Best)
+			}
+		}
+		if len(got.Next) == 0 {
+			if got.Reason == tuning.ReasonNone {
+				t.Fatal("nothing to try, and no reason")
+			}
+			return
+		}
+		if spent >= p.Budget.Returns || got.Reason != tuning.ReasonNone || math.IsNaN(got.Expected) || math.IsNaN(got.Error) {
+			t.Fatalf("%+v beyond the budget of %d", got, p.Budget.Returns)
+		}
+		r.within(t, got.Next)
+	})
+}
+
+// within fails where settings are none that a return may be given.
+func (r Returning) within(t *rapid.T, s tuning.Settings) {
+	t.Helper()
+	if knob, ok := r.Policy.Permits(r.Own, s); !ok {
+		t.Fatalf("%v: %s is outside of what the policy permits", s, knob)
+	}
+	for _, bad := range slices.Concat(r.Avoid, r.Underway) {
+		if s.Equal(bad) && !s.Equal(r.Own) {
+			t.Fatalf("%v made jobs worse, or is tried by another", s)
+		}
+	}
+	for _, name := range r.Own.Diff(s) {
+		k, _ := r.Policy.Knob(name)
+		if name == tuning.Memory || !tuning.IsSystem(name) && !tuning.IsSystem(k.Follows) && r.Policy.Quality == nil {
+			t.Fatalf("%v: %s is not to be tried", s, name)
+		}
+	}
+}
