@@ -15,6 +15,9 @@ import (
 // ambiguous, about half of which would have gone to another kind's class.
 const likelier = 3
 
+// neighbours is how many of the nearest classes are named with an answer.
+const neighbours = 3
+
 // Classify tells which class the profile belongs to: of those within whose
 // radius it lies, the one where it lies deepest. Features that are missing on
 // either side are left out of the comparison, at least half of the weight must
@@ -54,6 +57,9 @@ func (m *Model) Classify(p tuning.Profile) tuning.Class {
 	first := near[0]
 	out.NearestID, out.Distance, out.Radius, out.Support = first.group.ID, first.distance, first.reach, len(first.group.Runs)
 	out.Cautions = cautions(p)
+	for _, c := range near[:min(len(near), neighbours)] {
+		out.Neighbours = append(out.Neighbours, tuning.Neighbour{ID: c.group.ID, Distance: c.distance, Radius: c.reach})
+	}
 	switch {
 	case first.depth() > 1:
 		out.Reason = tuning.ReasonTooFar

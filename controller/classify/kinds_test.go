@@ -292,37 +292,41 @@ func supported(t *testing.T, runs, minRuns int) support {
 	return sum
 }
 
-// This is why a single run makes a class: see DefaultMinRuns.
-func TestASupportOfTwoRunsCostsMoreRecognitionThanItKeepsStrangersOut(t *testing.T) {
+// Each number of runs is simulated once for all that is asked about it.
+func TestHowManyRunsSupportAClass(t *testing.T) {
 	t.Parallel()
 	one, two := supported(t, 1, 1), supported(t, 1, 2)
-	if one.own-two.own < 0.05*one.questions {
-		t.Errorf("second runs recognised: %v with a support of one, %v of two, of %v", one.own, two.own, one.questions)
-	}
-	if one.taken > 0.05*one.strangers {
-		t.Errorf("%v of %v strangers are taken for a class of one run", one.taken, one.strangers)
-	}
-	if one.other > two.other+0.01*one.questions {
-		t.Errorf("in another class: %v with a support of one, %v of two", one.other, two.other)
-	}
-	if later := supported(t, 3, 1); later.taken > 0.01*later.strangers {
-		t.Errorf("%v of %v strangers are taken for something else when each class has runs", later.taken, later.strangers)
-	}
-}
+	more := []support{one, supported(t, 2, 1), supported(t, 3, 1)}
 
-func TestAmbiguityIsRareAndOftenSparesAWrongClass(t *testing.T) {
-	t.Parallel()
-	var all support
-	for runs := 1; runs <= 3; runs++ {
-		s := supported(t, runs, 1)
-		all.ambiguous += s.ambiguous
-		all.ambiguousWrong += s.ambiguousWrong
-		all.questions += s.questions
-	}
-	if all.ambiguous == 0 || all.ambiguous > 0.03*all.questions {
-		t.Errorf("%v of %v runs are ambiguous", all.ambiguous, all.questions)
-	}
-	if all.ambiguousWrong < 0.3*all.ambiguous {
-		t.Errorf("of %v ambiguous runs only %v would have gone wrong", all.ambiguous, all.ambiguousWrong)
-	}
+	// This is why a single run makes a class: see DefaultMinRuns.
+	t.Run("a support of two runs costs more recognition than it keeps strangers out", func(t *testing.T) {
+		t.Parallel()
+		if one.own-two.own < 0.05*one.questions {
+			t.Errorf("second runs recognised: %v with a support of one, %v of two, of %v", one.own, two.own, one.questions)
+		}
+		if one.taken > 0.05*one.strangers {
+			t.Errorf("%v of %v strangers are taken for a class of one run", one.taken, one.strangers)
+		}
+		if one.other > two.other+0.01*one.questions {
+			t.Errorf("in another class: %v with a support of one, %v of two", one.other, two.other)
+		}
+		if later := more[2]; later.taken > 0.01*later.strangers {
+			t.Errorf("%v of %v strangers are taken for something else when each class has runs", later.taken, later.strangers)
+		}
+	})
+	t.Run("ambiguity is rare and often spares a wrong class", func(t *testing.T) {
+		t.Parallel()
+		var all support
+		for _, s := range more {
+			all.ambiguous += s.ambiguous
+			all.ambiguousWrong += s.ambiguousWrong
+			all.questions += s.questions
+		}
+		if all.ambiguous == 0 || all.ambiguous > 0.03*all.questions {
+			t.Errorf("%v of %v runs are ambiguous", all.ambiguous, all.questions)
+		}
+		if all.ambiguousWrong < 0.3*all.ambiguous {
+			t.Errorf("of %v ambiguous runs only %v would have gone wrong", all.ambiguous, all.ambiguousWrong)
+		}
+	})
 }

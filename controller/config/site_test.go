@@ -329,7 +329,7 @@ func FuzzSite(f *testing.F) {
 			}
 		}
 		if !slices.Contains(tuning.Modes(), s.MaxMode) || s.LimitReserve < 0 || !(s.Margin >= 1) ||
-			min(s.JobRestarts, s.UserRestarts, s.TotalRestarts, s.MaxTuned, s.PauseAfter) < 0 {
+			min(s.JobRestarts, s.KindReturns, s.UserRestarts, s.TotalRestarts, s.MaxTuned, s.PauseAfter) < 0 {
 			t.Errorf("accepted %+v", s)
 		}
 	})

@@ -68,6 +68,11 @@ func siteKeys() []siteKey {
 			read: one(readCount, func(s *tuning.Site, v int) { s.JobRestarts = v }),
 		},
 		{
+			name: "kind_returns", want: "a whole number",
+			doc:  "most runs of one kind of job that may try a setting from their start; 0 for what its stanza says",
+			read: one(readCount, func(s *tuning.Site, v int) { s.KindReturns = v }),
+		},
+		{
 			name: "user_restarts", want: "a whole number",
 			doc:  "most restarts of one user's jobs in an hour; 0 for no limit",
 			read: one(readCount, func(s *tuning.Site, v int) { s.UserRestarts = v }),
@@ -84,7 +89,7 @@ func siteKeys() []siteKey {
 		},
 		{
 			name: "probe_share", want: "a number from 0 to 1",
-			doc:  "largest share of a job's epochs that is spent on probes",
+			doc:  "largest share of a job's epochs that is spent on probes, and of the runs of a kind that try a setting from their start; 0 for none",
 			read: one(readShare, func(s *tuning.Site, v float64) { s.ProbeShare = v }),
 		},
 		{
@@ -96,6 +101,11 @@ func siteKeys() []siteKey {
 			name: "margin", want: "a number of at least 1",
 			doc:  "the predicted saving has to exceed the cost of the restart this many times",
 			read: one(readMargin, func(s *tuning.Site, v float64) { s.Margin = v }),
+		},
+		{
+			name: "expected_saving", want: "a number from 0 to 1",
+			doc:  "share of a job's remaining cost that a setting is expected to save which nobody has measured; the more, the sooner one is probed",
+			read: one(readShare, func(s *tuning.Site, v float64) { s.ExpectedSaving = v }),
 		},
 		{
 			name: "enforce_model", want: "true or false",

@@ -43,6 +43,12 @@ func (r *rooms) recall(ctx context.Context, q reconcile.Question) (reconcile.Rec
 	err = errors.Join(err, e)
 	out.KindSeconds, out.KindRuns, e = r.store.KindSeconds(q.Kind, q.Own)
 	err = errors.Join(err, e)
+	switch last, e := r.store.LastReference(q.Kind); {
+	case e == nil:
+		out.Reference = &last
+	case !errors.Is(e, knowledge.ErrNotFound):
+		err = errors.Join(err, e)
+	}
 	if q.Epochs > 0 {
 		quality, jobs, e := r.store.FinalQuality(q.Kind, q.Taught, q.Epochs)
 		err = errors.Join(err, e)
@@ -138,9 +144,9 @@ func agree(profile, s tuning.Settings) bool {
 // learn keeps what a job taught and fits the classes anew.
 func (r *rooms) learn(ctx context.Context, l reconcile.Lesson) error {
 	o := knowledge.Observation{
-		ID: fmt.Sprintf("%s@%d", l.Job, l.Submitted.Unix()), Job: l.Job, Kind: l.Kind, User: l.Owner, At: l.At, Profiles: l.Profiles, Peak: l.Peak,
+		ID: fmt.Sprintf("%s@%d", l.Job, l.Submitted.Unix()), Job: l.Job, Submitted: l.Submitted, Kind: l.Kind, User: l.Owner, At: l.At, Profiles: l.Profiles, Peak: l.Peak,
 		Trials: l.Trials, Outcome: l.Outcome, Regressed: l.Regressed, RestartCosts: l.RestartCost,
-		Polluted: l.Polluted,
+		Polluted: l.Polluted, Began: l.Began, Trying: l.Trying, Epochs: l.Epochs, End: l.End,
 	}
 	if f := l.Final; f != nil {
 		o.Final = &knowledge.Final{Settings: f.Settings, Epochs: f.Epochs, Quality: f.Quality}
@@ -169,7 +175,7 @@ func (r *rooms) refit() error {
 			if o.Polluted || slices.Contains(p.Flags, tuning.FlagContended) {
 				continue
 			}
-			samples = append(samples, classify.Sample{Profile: p, Run: o.Job, Kind: o.Kind.String()})
+			samples = append(samples, classify.Sample{Profile: p, Run: o.ID, Kind: o.Kind.String()})
 		}
 	}
 	if len(samples) == 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sort"
+	"time"
 
 	"pitchpipe/controller/profile"
 	"pitchpipe/controller/reconcile"
@@ -60,6 +61,8 @@ func (r *rooms) measure(ctx context.Context, q reconcile.MeasureRequest) (reconc
 	if err != nil {
 		return reconcile.Measurement{}, err
 	}
+	fresh = within(fresh, q.From, q.To)
+	fresh.Job.Attempt = key.attempt // not as the exporter counts those of a unit
 	known.hear(fresh)
 	known.allowed = r.allow(ctx, known.allowed, q, name, attempt, fresh.Job)
 	if !known.settings.Equal(q.Settings) {
@@ -81,6 +84,18 @@ func (r *rooms) measure(ctx context.Context, q reconcile.MeasureRequest) (reconc
 	m := *known.measured
 	m.Epochs = slices.Clone(m.Epochs)
 	return m, nil
+}
+
+// within leaves out of a window what was before or behind an attempt; zero times bound
+// nothing.
+func within(w api.Window, from, to time.Time) api.Window {
+	if w.Job.Started.Before(from) {
+		w.Dropped++ // what is left does not count from the attempt's start
+	}
+	w.Samples = slices.DeleteFunc(slices.Clone(w.Samples), func(s api.Sample) bool {
+		return s.Time.Before(from) || !to.IsZero() && !s.Time.Before(to)
+	})
+	return w
 }
 
 // settled is the newest sample behind which nothing changes any more: the joules

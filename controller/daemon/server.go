@@ -274,7 +274,11 @@ func (h handler) explain(req *http.Request) (any, error) {
 	if rec == nil {
 		return api.Story{Job: string(job.ID), Lines: []api.Line{}}, nil
 	}
-	return story.Tell(rec), nil
+	out := story.Tell(rec)
+	if req.URL.Query().Get("replay") != "" {
+		story.AddReplays(&out, rec, h.d.rooms.stages().Decide)
+	}
+	return out, nil
 }
 
 func (h handler) logs(w http.ResponseWriter, req *http.Request) {

@@ -14,13 +14,11 @@ import (
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon/nodes"
 	"pitchpipe/controller/knowledge"
-	"pitchpipe/controller/plan"
 	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/reconcile/stages"
 	"pitchpipe/controller/resubmit"
-	"pitchpipe/controller/search"
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
-	"pitchpipe/controller/verify"
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/detect"
@@ -51,12 +49,11 @@ type rooms struct {
 }
 
 func (r *rooms) stages() reconcile.Stages {
-	s := reconcile.Stages{
-		Read: r.read, Site: r.siteFor, Measure: r.measure, Classify: r.classify, Recall: r.recall,
-		Propose: propose, Refused: refused, Decide: plan.Decide, Waits: plan.Waits, Intent: resubmit.Intent,
-		Settings: resubmit.Settings, Step: r.step, Compare: compare, Learn: r.learn, Gate: r.gate,
-		Outlook: r.driver.Outlook, Pause: r.pause, Cleared: r.pauses.clearedAt, Audit: r.audit.append,
-	}
+	s := stages.Pure()
+	s.Read, s.Site, s.Measure, s.Classify, s.Recall = r.read, r.siteFor, r.measure, r.classify, r.recall
+	s.Past = r.past
+	s.Step, s.Learn, s.Gate, s.Outlook = r.step, r.learn, r.gate, r.driver.Outlook
+	s.Pause, s.Cleared, s.Audit = r.pause, r.pauses.clearedAt, r.audit.append
 	if l, ok := r.driver.(driver.Listener); ok {
 		s.Listen = func(ctx context.Context, id driver.JobID, attempt int, p tuning.Progress) error {
 			if err := r.seat.check(ctx); err != nil {
@@ -154,51 +151,4 @@ func (r *rooms) classify(p tuning.Profile) tuning.Class {
 		return tuning.Class{Reason: tuning.ReasonNoModel}
 	}
 	return model.Classify(p)
-}
-
-func propose(q reconcile.ProposeRequest) reconcile.Proposal {
-	var out reconcile.Proposal
-	if _, ok := tuning.Reference(q.Trials); !ok {
-		out.Reason = tuning.ReasonProfiling
-		return out
-	}
-	study := search.Study{
-		Policy: q.Policy, Own: q.Own, Space: search.Space(q.Policy, q.Own, candidates), Trials: q.Trials, Avoid: q.Avoid,
-	}
-	out.Next, out.Reason = study.Next()
-	if gain, ok := study.Best(); ok {
-		out.Best, out.Gain, out.GainSE = &gain.Trial, gain.Expected, gain.SE
-	}
-	return out
-}
-
-// refused says why the owner would not accept a setting, as far as it was tried.
-func refused(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.Reason {
-	reference, ok := tuning.Reference(trials)
-	if !ok {
-		return tuning.ReasonNone
-	}
-	for _, t := range trials {
-		if !t.Reference && t.Settings.Equal(s) {
-			return search.Refusal(t, reference, p)
-		}
-	}
-	return tuning.ReasonNone
-}
-
-// candidates is into how many values a range is divided for probing.
-const candidates = 5
-
-func compare(c reconcile.Comparison) tuning.Outcome {
-	in := verify.Input{
-		Objective: c.Policy.Objective, Weight: c.Policy.Weight, MaxSlowdown: c.Policy.MaxSlowdown,
-		Quality: c.Policy.Quality, EnforceModelled: c.Site.EnforceModel, Baseline: c.Own, Tuned: c.Tuned, At: c.Now, Candidates: c.Tried,
-	}
-	for _, e := range c.Before {
-		in.Before = append(in.Before, verify.Epoch{Epoch: e})
-	}
-	for _, e := range c.After {
-		in.After = append(in.After, verify.Epoch{Epoch: e})
-	}
-	return verify.Compare(in)
 }

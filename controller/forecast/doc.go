@@ -11,6 +11,10 @@
 // there is partly taken off; and lessons of the kind move weights, value and interval.
 // A single odd epoch is mended, and where the learning rate changed, the fit begins anew.
 //
+// Left tells the planner what is left of a job: its epochs, and the seconds and joules
+// that they take, with their intervals. Epochs come in (Work), a tuning.Forecast goes
+// out; a job that does not say how many epochs it has is unknown.
+//
 // Scaling or shifting the curve scales or shifts the answers. Nothing is ever NaN or
 // infinite, and an interval always holds its value. The package is pure: no clock, no
 // randomness, no I/O, no state; it never takes a missing value for zero, and never

@@ -7,11 +7,6 @@ import (
 )
 
 const (
-	// optimism is the saving assumed before anything was tried: a job whose
-	// remaining work would not repay its probes even if it ran twice as fast
-	// afterwards is not probed.
-	optimism = 0.5
-
 	// noise is the smallest log ratio that counts as a gain, whatever the
 	// measured error says: six probes of nothing save a few percent by selection.
 	noise = 0.03
@@ -95,13 +90,13 @@ func adopt(s view, e tuning.Effect, reason tuning.Reason) tuning.Decision {
 	if left := s.EpochsTotal - s.EpochsDone; left <= s.epochsPerProbe() {
 		return hold(s, tuning.ReasonTooShort, append(evidence, tuning.Evidence{Name: "epochs_left", Value: float64(left)})...)
 	}
-	at := s.presentEffect()
+	at, from := s.presentEffect()
 	if s.overruns(math.Exp(e.LogTime - at.LogTime)) {
 		return hold(s, tuning.ReasonSlower, append(evidence, s.limit()...)...)
 	}
-	saving := s.left(at.LogRatio, e.LogRatio)
-	evidence = append(evidence, worth(s, saving, 1)...)
-	if r := s.repays(saving, s.Site.Margin, s.worthless()); r != tuning.ReasonNone {
+	saving := s.saves(from, gainOfEffect(e))
+	evidence = append(evidence, worthAtLeast(s, saving)...)
+	if r := s.pays(saving, s.worthless()); r != tuning.ReasonNone {
 		return hold(s, r, evidence...)
 	}
 	return decide(s, tuning.Move, reason, target, evidence...)
@@ -116,10 +111,20 @@ func probe(s view) tuning.Decision {
 		return settle(s) // that is no search, and its owner's settings were measured
 	}
 	// Probing pays only if what comes after can repay it: this probe's restart
-	// and the one that would leave it, on top of what was spent.
-	saving := s.epochsAfterProbe() * s.EpochSeconds * optimism
+	// and the one that would leave it, and what its epochs may lose. Nobody knows
+	// what it would show, so that there is no end of an interval to decide by: of the
+	// rest the low end counts, and what is lost counts by the margin.
+	promise := s.promise(target)
+	saving := s.epochsAfterProbe() * s.epoch().Low * promise
 	evidence := append(classEvidence(s.Class), worth(s, saving, 2)...)
-	if stop := s.mayProbe(saving); stop != tuning.ReasonNone {
+	evidence = append(evidence, tuning.Evidence{Name: "expected_saving_share", Value: promise})
+	stop := s.mayProbe(saving - s.Site.Margin*s.exploring())
+	if stop == tuning.ReasonNone {
+		if r, why := s.overBudget(target, true); r != tuning.ReasonNone {
+			stop, evidence = r, append(evidence, why...)
+		}
+	}
+	if stop != tuning.ReasonNone {
 		if s.Probes > 0 {
 			return settle(s)
 		}
@@ -174,20 +179,33 @@ func settle(s view) tuning.Decision {
 	if r := s.spent(); r != tuning.ReasonNone {
 		return hold(s, r, evidence...)
 	}
-	if s.Refused != tuning.ReasonNone && action == tuning.RollBack {
-		return s.leave(s.Refused, evidence) // what its owner would not accept
+	tooSlow := gained && s.overruns(s.Best.Seconds/s.presentSeconds())
+	if s.Refused != tuning.ReasonNone {
+		// What its owner would not accept is left, whatever that saves: for the best
+		// setting, where there is one.
+		d := s.leave(s.Refused, evidence)
+		if d.Action == tuning.RollBack && gained && !tooSlow {
+			d.Action, d.Reason, d.Settings = action, reason, target
+		}
+		return d
 	}
-	if gained && s.overruns(s.Best.Seconds/s.presentSeconds()) {
+	if tooSlow {
 		return hold(s, tuning.ReasonSlower, append(evidence, s.limit()...)...)
 	}
 	// The gain of leaving the present setting, not that over the owner's own.
-	gain := 0.0
-	if gained {
-		gain = s.BestGain
+	_, from := s.presentEffect()
+	if !gained {
+		saving := s.saves(from, gain{}).Value
+		evidence = append(evidence, worth(s, saving, 1)...)
+		// Home the way is free of the margin: a probe that lost would lose to the end.
+		if r := s.repays(saving, 1, tuning.ReasonWorthless); r != tuning.ReasonNone {
+			return hold(s, r, evidence...)
+		}
+		return decide(s, action, reason, target, evidence...)
 	}
-	saving := s.left(s.presentEffect().LogRatio, gain)
-	evidence = append(evidence, worth(s, saving, 1)...)
-	if r := s.repays(saving, s.Site.Margin, tuning.ReasonWorthless); r != tuning.ReasonNone {
+	saving := s.saves(from, gain{s.BestGain, s.BestError})
+	evidence = append(evidence, worthAtLeast(s, saving)...)
+	if r := s.pays(saving, tuning.ReasonWorthless); r != tuning.ReasonNone {
 		return hold(s, r, evidence...)
 	}
 	return decide(s, action, reason, target, evidence...)

@@ -63,15 +63,61 @@ func bestEffect(s view, effects []tuning.Effect) (tuning.Effect, bool) {
 }
 
 // allowed tells whether an effect may be relied on. What is no number is not.
-func (s view) allowed(e tuning.Effect) bool {
-	if e.Runs < 1 || math.IsInf(e.LogRatio, 0) || !(e.LogRatio <= -noise) || !(e.LogRatio+sigmas*standardError(e) < 0) {
-		return false
+func (s view) allowed(e tuning.Effect) bool { return s.objection(e) == tuning.ReasonNone }
+
+// objection says why an effect is not relied on, or ReasonNone.
+func (s view) objection(e tuning.Effect) tuning.Reason {
+	switch {
+	case e.Runs < 1:
+		return tuning.ReasonFewRuns
+	case math.IsInf(e.LogRatio, 0) || !(e.LogRatio <= -noise):
+		return tuning.ReasonNeutral
+	case !(e.LogRatio+sigmas*standardError(e) < 0):
+		return tuning.ReasonInconclusive
+	case s.Policy.MaxSlowdown > 0 && !(e.LogTime <= math.Log(s.Policy.MaxSlowdown)):
+		return tuning.ReasonSlower
+	case s.hurt(s.target(e.Settings)):
+		return tuning.ReasonRemembered
 	}
-	if s.Policy.MaxSlowdown > 0 && !(e.LogTime <= math.Log(s.Policy.MaxSlowdown)) {
-		return false
-	}
-	return !s.hurt(s.target(e.Settings))
+	return tuning.ReasonNone
 }
+
+// gainOf is what a trial of this job shows; not ok without the owner's to compare.
+func (s view) gainOf(t tuning.Trial) (gain, bool) {
+	own, ok := tuning.Reference(s.Trials)
+	if !ok {
+		return gain{}, false
+	}
+	ratio, ok := t.LogRatio(own, s.Policy.Objective, s.Policy.Weight)
+	if !ok || t.Reference {
+		return gain{}, ok
+	}
+	return gain{ratio, s.trialError(t, own)}, true
+}
+
+// What is assumed of an epoch: by how much ln(seconds) usually spreads within a job,
+// which counts as much as this many epochs, since trials are short.
+const (
+	usualSD      = 0.05
+	usualDegrees = 4
+)
+
+// trialError is the standard error of the log ratio of two trials. Joules are taken to
+// vary as the seconds do, and together with them.
+func (s view) trialError(t, own tuning.Trial) float64 {
+	squares, degrees := usualDegrees*usualSD*usualSD, float64(usualDegrees)
+	for _, x := range s.Trials {
+		if x.Epochs > 1 && !x.Failed && x.SDLog >= 0 {
+			squares += float64(x.Epochs-1) * x.SDLog * x.SDLog
+			degrees += float64(x.Epochs - 1)
+		}
+	}
+	n, m := float64(max(t.Epochs, 1)), float64(max(own.Epochs, 1))
+	return s.factors() * math.Sqrt(squares/degrees*(1/n+1/m))
+}
+
+// gainOfEffect is what others showed.
+func gainOfEffect(e tuning.Effect) gain { return gain{e.LogRatio, standardError(e)} }
 
 // standardError is that of an effect. The spread within a run says little about
 // that between runs, so with few runs the doubt is at least what runs usually

@@ -1,13 +1,19 @@
 package plan
 
 import (
+	"cmp"
+
 	"pitchpipe/controller/tuning"
 )
 
-// Decide returns what to do now. The steps stand in the order of the reasons
-// that outrank each other.
+// Decide returns what to do now, with all that was known and considered.
 func Decide(state tuning.State) tuning.Decision {
 	s := view{state}.withOutcome()
+	return s.told(decideOn(s))
+}
+
+// decideOn takes the steps in the order of the reasons that outrank each other.
+func decideOn(s view) tuning.Decision {
 	// 1. Nothing may be done at all.
 	if s.Gate != tuning.ReasonNone {
 		return hold(s, s.Gate)
@@ -24,7 +30,7 @@ func Decide(state tuning.State) tuning.Decision {
 	}
 	// 3. A job that has not started is changed for free, if its kind is known.
 	if s.Pending {
-		return restrain(s, recall(s))
+		return restrain(s, restrainBudget(s, recall(s)))
 	}
 	// 4. A running job is touched only where it can be, and measured first.
 	if r := touchable(s); r != tuning.ReasonNone {
@@ -43,19 +49,24 @@ func Decide(state tuning.State) tuning.Decision {
 	if modelled(s) {
 		return advise(s, tuning.ReasonModelled)
 	}
-	// 6. Known settings are used, unknown ones are probed.
-	return restrain(s, choose(s))
+	// 6. Known settings are used, unknown ones are probed. Where nobody knows what is
+	// left, nothing that runs is moved.
+	if s.Forecast != nil && !s.Forecast.IsKnown() {
+		return hold(s, cmp.Or(s.Forecast.Reason, tuning.ReasonNoTotal))
+	}
+	return restrain(s, restrainBudget(s, choose(s)))
 }
 
 // Waits tells whether a hold for this reason may end by itself: the job is
 // looked at again. Other holds stand until the job or the site changes. A queue
 // grows shorter, and a reservation is moved, lifted, or passes by a job that
-// outlives it elsewhere.
+// outlives it elsewhere. A forecast grows sharper with every epoch.
 func Waits(r tuning.Reason) bool {
 	switch r { //nolint:exhaustive // a closed list of the few reasons that pass with time
 	case tuning.ReasonWarmingUp, tuning.ReasonProfiling, tuning.ReasonPolluted, tuning.ReasonNoSamples,
 		tuning.ReasonPaused, tuning.ReasonSiteCap, tuning.ReasonFirstSeen, tuning.ReasonUnreachable,
-		tuning.ReasonNoTotal, tuning.ReasonLongQueue, tuning.ReasonNearClosing:
+		tuning.ReasonNoTotal, tuning.ReasonLongQueue, tuning.ReasonNearClosing,
+		tuning.ReasonUncertain, tuning.ReasonOverEnergy, tuning.ReasonOverTime:
 		return true
 	}
 	return false
@@ -119,8 +130,8 @@ func conclude(s view, r tuning.Reason) (tuning.Decision, bool) {
 	if s.Refused != tuning.ReasonNone {
 		return s.leave(s.Refused, nil), true
 	}
-	loss := s.presentEffect().LogRatio
-	saving := s.left(loss, 0)
+	_, at := s.presentEffect()
+	loss, saving := at.ratio, s.saves(at, gain{}).Value
 	if !(loss > noise) {
 		return tuning.Decision{}, false
 	}
@@ -162,7 +173,7 @@ func rollBack(s view) (tuning.Decision, bool) {
 	if reason == tuning.ReasonQualityLost || reason == tuning.ReasonSlower {
 		return s.leave(reason, evidence), true
 	}
-	saving := s.Remaining() * growth(o.LogRatio)
+	saving := s.rest().Value * growth(o.LogRatio)
 	if r := s.repays(saving, 1, tuning.ReasonWorthless); r != tuning.ReasonNone {
 		return hold(s, r, append(evidence, worth(s, saving, 1)...)...), true
 	}
@@ -171,8 +182,8 @@ func rollBack(s view) (tuning.Decision, bool) {
 
 // leave is the way back from a setting that the owner would not accept.
 func (s view) leave(reason tuning.Reason, evidence []tuning.Evidence) tuning.Decision {
-	if !(s.Remaining() > s.RestartCost.Seconds()) {
-		return hold(s, tuning.ReasonTooShort, append(evidence, worth(s, s.Remaining(), 1)...)...)
+	if left := s.rest().Value; !(left > s.RestartCost.Seconds()) {
+		return hold(s, tuning.ReasonTooShort, append(evidence, worth(s, left, 1)...)...)
 	}
 	return decide(s, tuning.RollBack, reason, s.Own, evidence...)
 }
@@ -189,8 +200,8 @@ func unmeasured(s view) tuning.Decision {
 	if !disturbed || s.Probes == 0 || s.Current.Equal(s.Own) || s.judged(s.Current) || s.spent() != tuning.ReasonNone {
 		return hold(s, s.Measured)
 	}
-	if r := s.repays(s.Remaining(), s.Site.Margin, s.Measured); r != tuning.ReasonNone {
-		return hold(s, r, worth(s, s.Remaining(), 1)...)
+	if left := s.rest().Value; s.repays(left, s.Site.Margin, s.Measured) != tuning.ReasonNone {
+		return hold(s, s.repays(left, s.Site.Margin, s.Measured), worth(s, left, 1)...)
 	}
 	return restrain(s, decide(s, tuning.RollBack, tuning.ReasonPolluted, s.Own,
 		tuning.Evidence{Name: "disturbed_epochs", Value: float64(s.AttemptEpochs)}))

@@ -7,14 +7,60 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
+// The rule of net benefit is one: what a change saves of the rest of the job, against
+// the price of the restarts that it needs. Both are counted in seconds of the rest as
+// Forecast tells it, each worth as much of the objective as a second of that rest; unit
+// says how much that is. Away from the owner's settings the low end of the saving
+// decides, by the site's margin; on the way back to them its value does, without one,
+// since in doubt a job is where its owner put it.
+
+// reach is how many standard errors the ends of an 80 % interval are away.
+const reach = 1.2816
+
+// gain is what a setting does to the objective compared with the owner's own: a log
+// ratio, negative is better, and its standard error.
+type gain struct{ ratio, se float64 }
+
+// rest is how long what is left would take; nothing where that is not known, so that
+// nothing is worth it.
+func (s view) rest() tuning.Estimate {
+	switch {
+	case s.Forecast == nil:
+		return tuning.Exactly(s.Remaining())
+	case s.Forecast.IsKnown():
+		return *s.Forecast.Seconds
+	}
+	return tuning.Estimate{}
+}
+
+// epoch is how long one of the rest takes.
+func (s view) epoch() tuning.Estimate {
+	n := s.EpochsTotal - s.EpochsDone
+	switch {
+	case s.Forecast == nil:
+		return tuning.Exactly(s.EpochSeconds)
+	case n <= 0:
+		return tuning.Estimate{}
+	}
+	return s.rest().Times(1 / float64(n))
+}
+
 // price is what a restart takes from the job now: what it costs, and the wait in
 // the queue.
 func (s view) price() time.Duration { return s.RestartCost + s.Wait }
+
+// factors is in how many factors of the objective a restart is paid: a second of it adds
+// to the joules and to the seconds of a product of both.
+func (s view) factors() float64 {
+	joules, seconds := s.Policy.Objective.Weights(s.Policy.Weight)
+	return joules + seconds
+}
 
 // repays says why a saving of so many seconds is not worth so many prices of a
 // restart: ReasonLongQueue where it would be without the queue, else the given
 // reason; ReasonNone where it is worth it. A saving that is no number never is.
 func (s view) repays(saving, prices float64, otherwise tuning.Reason) tuning.Reason {
+	prices *= s.factors()
 	switch {
 	case saving > prices*s.price().Seconds():
 		return tuning.ReasonNone
@@ -24,23 +70,48 @@ func (s view) repays(saving, prices float64, otherwise tuning.Reason) tuning.Rea
 	return otherwise
 }
 
+// pays says why a move away from the owner's settings is not worth its restart, or
+// ReasonNone: the low end of its saving must be worth it, and ReasonUncertain where only
+// its value is.
+func (s view) pays(saving tuning.Estimate, otherwise tuning.Reason) tuning.Reason {
+	why := s.repays(min(saving.Low, saving.Value), s.Site.Margin, otherwise)
+	if why == tuning.ReasonNone && !(saving.Low > 0) {
+		return tuning.ReasonUncertain // a restart that costs nothing is not worth nothing
+	}
+	if why != tuning.ReasonNone && s.repays(saving.Value, s.Site.Margin, otherwise) == tuning.ReasonNone {
+		return tuning.ReasonUncertain
+	}
+	return why
+}
+
 // worthless tells a job that is too short for any setting from one for which
 // this setting is too little.
 func (s view) worthless() tuning.Reason {
-	if s.Remaining()*optimism <= s.Site.Margin*s.RestartCost.Seconds() {
+	if s.rest().Value*s.mostPromising() <= s.Site.Margin*s.factors()*s.RestartCost.Seconds() {
 		return tuning.ReasonTooShort
 	}
 	return tuning.ReasonWorthless
 }
 
-// left is what the rest of the job saves by going from one log ratio to another,
-// both to the owner's settings, in seconds of EpochSeconds: those are of the
-// owner's settings where they were measured, else of the present ones.
-func (s view) left(from, to float64) float64 {
+// saves is what the rest of the job saves by going from one setting to another, with the
+// doubt about both and about how much is left.
+func (s view) saves(from, to gain) tuning.Estimate {
 	if _, ok := tuning.Reference(s.Trials); !ok {
-		from, to = 0, to-from
+		// What is left is counted under the present setting, not under the owner's.
+		from, to = gain{}, gain{to.ratio - from.ratio, math.Hypot(to.se, from.se)}
 	}
-	return s.Remaining() * (math.Exp(from) - math.Exp(to))
+	rest := s.rest()
+	before, after := math.Exp(from.ratio), math.Exp(to.ratio)
+	share := before - after
+	value := rest.Value * share
+	doubt := reach * rest.Value * math.Hypot(before*from.se, after*to.se)
+	less, more := rest.Value-rest.Low, rest.High-rest.Value
+	if share < 0 {
+		less, more = more, less
+	}
+	return tuning.Estimate{
+		Value: value, Low: value - math.Hypot(doubt, share*less), High: value + math.Hypot(doubt, share*more),
+	}
 }
 
 // growth is by which share something of this log ratio is longer, at least 0.
@@ -51,6 +122,25 @@ func (s view) epochsAfterProbe() float64 {
 	return max(0, float64(s.EpochsTotal-s.EpochsDone-s.epochsPerProbe()))
 }
 
+// strange is by which share the epochs of a first probe are expected to be dearer than
+// the owner's: half of all settings are worse, and some by much.
+const strange = 0.25
+
+// exploring is what the epochs of a probe are expected to lose, in seconds, by what those
+// of the probes so far lost.
+func (s view) exploring() float64 {
+	loss, n := strange, 1.0
+	for _, t := range s.Trials {
+		if g, ok := s.gainOf(t); ok && !t.Reference {
+			loss, n = loss+growth(min(g.ratio, dearest)), n+1
+		}
+	}
+	return loss / n * float64(s.epochsPerProbe()) * s.epoch().Value
+}
+
+// dearest is the log ratio up to which a single probe counts for what the next may lose.
+const dearest = 2
+
 // presentSeconds is the length of an epoch now.
 func (s view) presentSeconds() float64 {
 	if t, ok := s.trialOf(s.Current); ok && t.Seconds > 0 {
@@ -59,34 +149,82 @@ func (s view) presentSeconds() float64 {
 	return s.EpochSeconds
 }
 
-// overruns tells whether a setting that is slower than the present one would
-// carry the job past its time limit. What is left of the limit now is the least
-// that the next attempt is given.
+// overruns tells whether a setting that is slower than the present one may carry
+// the job past its time limit. What is left of the limit now is the least that
+// the next attempt is given.
 func (s view) overruns(slower float64) bool {
 	if s.LimitLeft <= 0 || slower <= 1 {
 		return false
+	}
+	if rest := s.rest(); rest.Value > 0 {
+		slower *= max(rest.High/rest.Value, 1)
 	}
 	return float64(s.EpochsTotal-s.EpochsDone)*s.presentSeconds()*slower > s.LimitLeft.Seconds()
 }
 
 func (s view) limit() []tuning.Evidence {
 	return []tuning.Evidence{
-		{Name: "remaining_seconds", Value: s.Remaining()},
+		{Name: "remaining_seconds", Value: s.rest().Value},
 		{Name: "limit_left_seconds", Value: s.LimitLeft.Seconds()},
 	}
 }
 
+// unit is what the objective is counted in, and how much of it a second of the rest is.
+// The joules of a second are those of the owner's settings, and of the present ones where
+// those were not measured; a restart is priced as if the job ran meanwhile. What
+// has no unit of its own is counted in epochs under the owner's settings.
+func (s view) unit() (name string, perSecond float64) {
+	switch f := s.Forecast; s.Policy.Objective {
+	case tuning.Energy:
+		if f.IsKnown() && f.Joules != nil && f.Seconds.Value > 0 {
+			return "joules", f.Joules.Value / f.Seconds.Value
+		}
+	case tuning.Time, "":
+		return "seconds", 1
+	case tuning.EDP, tuning.Blend:
+	}
+	if one := s.epoch().Value; one > 0 {
+		return "epochs", 1 / one
+	}
+	return "seconds", 1
+}
+
+// prices are those of a change now; before a job's start it costs nothing.
+func (s view) prices() *tuning.Prices {
+	name, per := s.unit()
+	if s.Pending {
+		return &tuning.Prices{Unit: name}
+	}
+	out := &tuning.Prices{
+		Unit: name, Restart: s.factors() * s.RestartCost.Seconds() * per, Queue: s.factors() * s.Wait.Seconds() * per,
+		Explore: s.exploring() * per, Margin: s.Site.Margin,
+	}
+	if e := (tuning.Estimate{Value: out.Restart, Low: out.Queue, High: out.Explore}); !e.IsFinite() || !finite(out.Margin) {
+		return nil
+	}
+	return out
+}
+
 // worth is the evidence of the comparison of a saving with its restarts.
 func worth(s view, saving float64, restarts int) []tuning.Evidence {
+	unit, per := s.unit()
+	paid := float64(restarts) * s.factors() * per
 	out := []tuning.Evidence{
-		{Name: "remaining_seconds", Value: s.Remaining()},
-		{Name: "predicted_saving_seconds", Value: saving},
-		{Name: "restart_cost_seconds", Value: float64(restarts) * s.RestartCost.Seconds()},
+		{Name: "remaining_seconds", Value: s.rest().Value},
+		{Name: "predicted_saving_" + unit, Value: saving * per},
+		{Name: "restart_cost_" + unit, Value: paid * s.RestartCost.Seconds()},
 	}
 	if s.Wait > 0 {
 		out = append(out, tuning.Evidence{Name: "queue_wait_seconds", Value: float64(restarts) * s.Wait.Seconds()})
 	}
 	return append(out, tuning.Evidence{Name: "margin", Value: s.Site.Margin})
+}
+
+// worthAtLeast is worth with the end of the saving that decides.
+func worthAtLeast(s view, saving tuning.Estimate) []tuning.Evidence {
+	unit, per := s.unit()
+	out := worth(s, saving.Value, 1)
+	return append(out, tuning.Evidence{Name: "saving_at_least_" + unit, Value: saving.Low * per})
 }
 
 // outlook is the evidence of what stands between a job and a restart.
@@ -102,3 +240,5 @@ func (s view) outlook(r tuning.Reason) []tuning.Evidence {
 		{Name: "reserve_seconds", Value: s.Site.LimitReserve.Seconds()},
 	}
 }
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -78,23 +78,25 @@ func (s view) judged(t tuning.Settings) bool {
 }
 
 // presentEffect is what the present setting does compared with the owner's: as
-// this job measured it, else as its kind knows it.
-func (s view) presentEffect() tuning.Effect {
+// this job measured it, else as its kind knows it. With it goes how far its log ratio
+// is known.
+func (s view) presentEffect() (tuning.Effect, gain) {
 	own, measured := tuning.Reference(s.Trials)
 	if t, ok := s.trialOf(s.Current); ok && measured {
 		e := tuning.Effect{Settings: s.Current}
-		e.LogRatio, _ = t.LogRatio(own, s.Policy.Objective, s.Policy.Weight)
+		g, _ := s.gainOf(t)
+		e.LogRatio = g.ratio
 		if t.Seconds > 0 && own.Seconds > 0 {
 			e.LogTime = math.Log(t.Seconds / own.Seconds)
 		}
-		return e
+		return e, g
 	}
 	for _, e := range s.KindEffects {
 		if !s.Current.Equal(s.Own) && sameButMemory(s.target(s.usable(e.Settings)), s.Current) {
-			return e
+			return e, gainOfEffect(e)
 		}
 	}
-	return tuning.Effect{}
+	return tuning.Effect{}, gain{}
 }
 
 // sameButMemory tells whether two settings do the same work: memory only bounds it.

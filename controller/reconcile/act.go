@@ -131,22 +131,31 @@ func (p *pass) decide(ctx context.Context) (tuning.Decision, error) {
 	}
 	d := p.stages.Decide(s)
 	if d.Action == tuning.Hold || s.Pending {
-		return d, nil
+		return p.keep(s, d), nil
 	}
 	// It would act. Only now is the scheduler asked what a restart would meet, since
 	// that costs it more than a look at the job.
 	p.foresee(ctx, &s)
 	p.wait = s.Wait
-	return p.stages.Decide(s), nil
+	return p.keep(s, p.stages.Decide(s)), nil
 }
 
 // begin makes the intent durable. Nothing has happened to the job when it
 // returns; the next pass takes the first step.
 func (p *pass) begin(ctx context.Context, phase Phase, by Trigger, d tuning.Decision) error {
-	if r := p.caps.admit(p.now, p.rec, phase, p.stages.Site(p.job)); r != tuning.ReasonNone {
+	r := p.claim(d)
+	if r == tuning.ReasonNone {
+		if r = p.caps.admit(p.now, p.rec, phase, p.stages.Site(p.job)); r != tuning.ReasonNone {
+			p.unclaim(d.Reason)
+		}
+	}
+	if r != tuning.ReasonNone {
 		held := d
 		held.Action, held.Reason = tuning.Hold, r
 		p.note(held)
+		if phase == Recalled { // another may have taken what this one was to try: then it is decided anew
+			p.again = p.patience()
+		}
 		return nil
 	}
 	id := fmt.Sprintf("%s/%d", p.job.ID, len(p.rec.Runs)+len(p.rec.History)+1)
@@ -160,6 +169,7 @@ func (p *pass) begin(ctx context.Context, phase Phase, by Trigger, d tuning.Deci
 		Before: p.rec.Settings(p.job.Attempt), After: d.Settings, Reason: d.Reason, Intent: id,
 	}); err != nil {
 		p.caps.drop(p.rec.Job)
+		p.unclaim(d.Reason)
 		return fmt.Errorf("audit: %w", err)
 	}
 	p.rec.Move = &Intent{Driver: in, Decision: d, Made: p.now, Wait: p.wait}
@@ -273,6 +283,7 @@ func (p *pass) void(step driver.Step, reason tuning.Reason) error {
 		to = Settled
 	case Recalled:
 		to = Eligible
+		p.unclaim(p.rec.Move.Decision.Reason)
 	}
 	p.rec.Move = nil
 	p.again = p.cfg.Tick

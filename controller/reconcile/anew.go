@@ -58,6 +58,9 @@ func replaced(r *Record, job driver.Job) bool {
 // in the end is not known, so that nothing is learned of it.
 func (p *pass) cut(ctx context.Context) error {
 	p.cfg.Log.Info("the id of a job is another's before its end was seen", "job", p.rec.Job, "kept", p.rec.archived())
+	if err := p.lost(ctx); err != nil {
+		return err
+	}
 	p.rec.Move = nil
 	if err := p.to(Ended, JobEnded, Entry{Detail: "it was run again under its id before its end was seen"}); err != nil {
 		return err

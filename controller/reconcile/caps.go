@@ -18,6 +18,7 @@ type caps struct {
 	active   map[driver.JobID]bool      // live jobs that were touched
 	begun    map[driver.JobID]string    // restarts under way, which count as done, by user
 	worse    map[driver.JobID]time.Time // tuned jobs that regressed, and when they ended
+	trying   map[driver.JobID]attempt   // live jobs that try a setting from their start
 }
 
 type restart struct {
@@ -29,7 +30,11 @@ func (c *caps) restore(records []*Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.restarts, c.active, c.begun, c.worse = nil, map[driver.JobID]bool{}, map[driver.JobID]string{}, map[driver.JobID]time.Time{}
+	c.trying = map[driver.JobID]attempt{}
 	for _, r := range records {
+		if s, ok := r.tries(); ok {
+			c.trying[r.Job] = attempt{r.Kind, s}
+		}
 		for _, at := range slices.Concat(r.Restarts, r.Probed) {
 			c.restarts = append(c.restarts, restart{at, r.Owner})
 		}
@@ -40,7 +45,7 @@ func (c *caps) restore(records []*Record) {
 		if r.Move != nil && r.Phase.Acting() && r.Phase != Recalled {
 			c.begun[r.Job] = r.Owner
 		}
-		if r.Phase.Over() && r.regressed() {
+		if r.Phase.Over() && r.regressed() && !r.Trying() {
 			c.worse[r.Job] = r.OverAt()
 		}
 	}
@@ -106,6 +111,7 @@ func (c *caps) release(id driver.JobID) {
 	defer c.mu.Unlock()
 	delete(c.active, id)
 	delete(c.begun, id)
+	delete(c.trying, id)
 }
 
 // regressed counts a regression, once per job, and tells how many there were

@@ -16,6 +16,18 @@
 // doubt it, and its owner's settings are probed; at its end its quality is held
 // against that of untuned jobs of its kind. What was worse is in its lesson.
 //
+// A job that has not started, and whose kind has run before, may be given a setting to
+// try as a whole run (Stages.Return), within the budget of returns that its owner gave.
+// How many were spent is counted each time: those that are over from their lessons, those
+// that are under way from their records, so that jobs which wait side by side share the
+// budget, and a crash forgets none. Such a job is verified and doubted like one that was
+// recalled; that it turned out worse is what it was for, and pauses nobody.
+//
+// What was decided is kept with the state that it was decided by, as long as the
+// record does not grow too large, so that Record.Replay makes it again: the newest
+// twelve that are no repetition, each as what differs from the one before. How many
+// were dropped is kept too. That a profile is waited for is no such decision.
+//
 // Regressions are counted from the records, so that neither a restart nor a crash
 // of the controller forgets any; the stage Cleared says from when on they count.
 // Joules that are missing for some epochs are no claim, and still a lower bound

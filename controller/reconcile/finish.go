@@ -155,7 +155,8 @@ func (p *pass) hearing() time.Duration {
 }
 
 func (p *pass) learn(ctx context.Context) error {
-	if p.rec.Phase == Ignored || len(p.rec.Epochs) == 0 && p.rec.Peak == 0 {
+	silent := len(p.rec.Epochs) == 0 && p.rec.Peak == 0
+	if p.rec.Phase == Ignored || silent && !p.rec.Trying() && len(p.rec.Hurt) == 0 {
 		return nil
 	}
 	if o, ok := p.compare(); ok {
@@ -176,7 +177,10 @@ func (p *pass) learn(ctx context.Context) error {
 		Job: string(p.rec.Job), Submitted: p.rec.Submitted, Owner: p.rec.Owner, Kind: p.rec.Kind, Trials: tuning.TrialsOf(alike(p.rec.Epochs), p.rec.Own),
 		Outcome: p.rec.Outcome, Peak: p.rec.Peak, RestartCost: p.rec.RestartCosts, At: p.now,
 		Regressed: slices.Clone(p.rec.Hurt), Final: p.final(), Polluted: p.polluted(),
-		Node: p.rec.Node(p.job.Attempt),
+		Node: p.rec.Node(p.job.Attempt), Trying: p.rec.Trying(), Epochs: p.rec.Done(), End: p.end(),
+	}
+	if len(p.rec.Runs) > 0 {
+		lesson.Began = p.rec.Settings(1)
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.rec.Profiles)) {
 		lesson.Profiles = append(lesson.Profiles, p.rec.Profiles[key])
@@ -277,7 +281,7 @@ func (p *pass) pauseIfHarmful(ctx context.Context, tried bool) error {
 	if p.job.State == driver.Lost && touched {
 		return p.pause(ctx, fmt.Sprintf("job %s was lost after it had been moved", p.rec.Job))
 	}
-	if !p.rec.regressed() {
+	if !p.rec.regressed() || p.rec.Trying() { // its owner lets returns find out what is worse
 		return nil
 	}
 	n := p.caps.regressed(p.rec.Job, p.rec.OverAt(), p.stages.Cleared())

@@ -37,6 +37,9 @@ type Config struct {
 	Step      time.Duration // how often an intent is advanced, default 100 ms
 	// RestartCost is assumed until one was measured; default 3 s.
 	RestartCost time.Duration
+	// Now is the clock by which jobs are looked at; nil = time.Now. A replay of recorded
+	// jobs has another.
+	Now func() time.Time
 
 	// AfterSave is called after each durable write, with the job's phase and the
 	// last step of its intent. It is nil outside of crash tests.
@@ -67,6 +70,9 @@ func New(cfg Config) *Loop {
 	}
 	if cfg.RestartCost <= 0 {
 		cfg.RestartCost = 3 * time.Second
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
 	return &Loop{
 		cfg: cfg, stages: cfg.Stages, failures: map[driver.JobID]int{},

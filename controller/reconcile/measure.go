@@ -28,8 +28,9 @@ func (p *pass) measure(ctx context.Context) {
 			continue
 		}
 		settings := p.rec.Settings(attempt)
+		from, to := p.bounds(attempt)
 		m, err := p.stages.Measure(ctx, MeasureRequest{
-			Job: p.job.ID, Attempt: attempt, Alias: p.rec.Alias, Unit: p.rec.run(attempt).Unit, Node: p.rec.Node(attempt),
+			Job: p.job.ID, Attempt: attempt, Alias: p.rec.Alias, Unit: p.rec.run(attempt).Unit, Node: p.rec.Node(attempt), From: from, To: to,
 			Settings: settings, Policy: p.rec.Policy, Allowed: p.allowance(attempt),
 		})
 		if err != nil {
@@ -56,6 +57,23 @@ func (p *pass) measure(ctx context.Context) {
 			p.heard(attempt)
 		}
 	}
+}
+
+// bounds are those of an attempt that exporters know as one with the attempt before it or
+// behind it: a task that was restarted in place with other variables.
+func (p *pass) bounds(attempt int) (from, to time.Time) {
+	for i, a := range p.job.Attempts {
+		if a.Number != attempt || a.Unit == "" {
+			continue
+		}
+		if i > 0 && p.job.Attempts[i-1].Unit == a.Unit {
+			from = a.Started
+		}
+		if i+1 < len(p.job.Attempts) && p.job.Attempts[i+1].Unit == a.Unit {
+			to = p.job.Attempts[i+1].Started
+		}
+	}
+	return from, to
 }
 
 const (

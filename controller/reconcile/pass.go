@@ -25,12 +25,16 @@ type pass struct {
 	toldEnd  bool // the exporter has seen the end of the present attempt
 	// wait is how long a restart would queue, as far as that was asked for.
 	wait time.Duration
+	// reference is what the newest untuned job of the kind measured; nil: none did.
+	reference *tuning.Trial
+	// triable is how many more returns of the kind may try a setting, were none under way.
+	triable int
 }
 
 // Reconcile looks at one job and takes at most one step with it. It returns after
 // how long to look again, 0 for not before the job changes.
 func (l *Loop) Reconcile(ctx context.Context, id driver.JobID) (time.Duration, error) {
-	p := &pass{Loop: l, now: time.Now(), measured: tuning.ReasonNoSamples}
+	p := &pass{Loop: l, now: l.cfg.Now(), measured: tuning.ReasonNoSamples}
 	// 1. What is the job at its scheduler, and what do we know of it?
 	if done, err := p.look(ctx, id); done || err != nil {
 		return p.again, err
@@ -132,6 +136,7 @@ func (p *pass) superseded() error {
 		return nil
 	}
 	p.rec.Fingerprint = p.job.Fingerprint
+	p.caps.untry(p.rec.Job)
 	p.rec.Move, p.rec.Queued, p.rec.Final, p.rec.Outcome, p.rec.Class, p.rec.Runs = nil, nil, false, nil, nil, nil
 	return p.to(Seen, OwnerCame, Entry{Reason: tuning.ReasonOwnerChanged})
 }

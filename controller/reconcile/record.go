@@ -50,6 +50,10 @@ type Record struct {
 	Expired      int             `json:"expired,omitempty"` // moves abandoned because it did not save in time
 	RestartCosts []time.Duration `json:"restart_costs,omitempty"`
 	History      []Entry         `json:"history,omitempty"`
+	// Decided are the newest decisions with what they were made of, and Dropped tells of
+	// those before them.
+	Decided []Decided `json:"decided,omitempty"`
+	Dropped *Dropped  `json:"dropped,omitempty"`
 
 	// Pruned means that nothing is left but that the job was seen and is over.
 	Pruned bool `json:"pruned,omitempty"`

@@ -42,11 +42,14 @@ type Measurement struct {
 
 // MeasureRequest names what to measure.
 type MeasureRequest struct {
-	Job      driver.JobID
-	Attempt  int
-	Alias    string // by which exporters know the job; empty = by its id
-	Unit     string // by which exporters know the attempt, as the first of that id; empty = by job and number
-	Node     string // where the attempt runs or ran; empty = not known
+	Job     driver.JobID
+	Attempt int
+	Alias   string // by which exporters know the job; empty = by its id
+	Unit    string // by which exporters know the attempt, as the first of that id; empty = by job and number
+	Node    string // where the attempt runs or ran; empty = not known
+	// From and To bound an attempt that shares its unit with the one before or behind it,
+	// by the node's clock; zero: nothing does.
+	From, To time.Time
 	Settings tuning.Settings
 	Policy   tuning.Policy
 	Allowed  Allowance
@@ -75,6 +78,7 @@ type Recollection struct {
 	PeakRSS      tuning.Bytes
 	PeakRuns     int
 	RestartCost  time.Duration // mean of those measured; 0 = none yet
+	Reference    *tuning.Trial // what the newest untuned job of the kind measured; nil: none did
 
 	// KindSeconds is the median of the seconds per epoch of earlier jobs of the kind
 	// under the very settings Own, over KindRuns of them.
@@ -108,6 +112,11 @@ type Lesson struct {
 	Polluted    bool   // others disturbed most of its epochs
 	Node        string // where its last attempt ran; empty = not known
 	At          time.Time
+
+	Began  tuning.Settings // what its first attempt ran under; empty = it did not run
+	Trying bool            // to see what that brings
+	Epochs int             // that it did in all; 0 = not known
+	End    tuning.End
 }
 
 // ProposeRequest is what the search is asked.
@@ -149,6 +158,12 @@ type Stages struct {
 	Classify func(p tuning.Profile) tuning.Class
 	Recall   func(ctx context.Context, q Question) (Recollection, error)
 	Propose  func(q ProposeRequest) Proposal
+	// Past and Return are asked for a job that has not started; nil: it is given what its
+	// kind is known for and nothing is tried.
+	Past   func(ctx context.Context, kind tuning.JobKind) ([]tuning.PastRun, error)
+	Return func(q ReturnRequest) tuning.Returns
+
+	Forecast func(q ForecastRequest) tuning.Forecast // nil: what is left has no interval
 	Refused  func(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.Reason
 	Decide   func(s tuning.State) tuning.Decision
 	Waits    func(r tuning.Reason) bool

@@ -107,6 +107,8 @@ type world struct {
 	// outlook answers in the scheduler's place; nil asks the cluster.
 	outlook func(driver.JobID) (driver.Outlook, error)
 	recall  func(reconcile.Question) reconcile.Recollection
+	past    []tuning.PastRun
+	returns func(reconcile.ReturnRequest) tuning.Returns
 	refused func(tuning.Policy, []tuning.Trial, tuning.Settings) tuning.Reason
 	cleared time.Time // durable, as the controller's pauses are
 	epoch   func(e *tuning.Epoch)
@@ -204,6 +206,13 @@ func (w *world) stages() reconcile.Stages {
 		},
 		Propose: func(reconcile.ProposeRequest) reconcile.Proposal {
 			return reconcile.Proposal{Reason: tuning.ReasonProbesDone}
+		},
+		Past: func(context.Context, tuning.JobKind) ([]tuning.PastRun, error) { return w.past, nil },
+		Return: func(q reconcile.ReturnRequest) tuning.Returns {
+			if w.returns == nil {
+				return tuning.Returns{}
+			}
+			return w.returns(q)
 		},
 		Decide:   w.deciding,
 		Waits:    plan.Waits,

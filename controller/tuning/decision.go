@@ -32,6 +32,13 @@ type Decision struct {
 	Advice   Settings   `json:"advice,omitempty"`   // what would be better, where the mode or a guard forbids doing it
 	Evidence []Evidence `json:"evidence,omitempty"`
 	At       time.Time  `json:"at"`
+
+	// What was known and considered, in full.
+	Class        *Class          `json:"class,omitempty"`
+	Forecast     *Forecast       `json:"forecast,omitempty"`
+	Prices       *Prices         `json:"prices,omitempty"`
+	Alternatives []Alternative   `json:"alternatives,omitempty"`
+	Budgets      []BudgetOutlook `json:"budgets,omitempty"`
 }
 
 // Trial is one setting and what was measured under it, in one job.

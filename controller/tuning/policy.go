@@ -212,6 +212,7 @@ type Budget struct {
 	Time     time.Duration `json:"time,omitempty"`   // 0 = unbounded
 	Restarts int           `json:"restarts"`         // moves and roll-backs
 	Probes   int           `json:"probes"`           // settings tried on the early epochs
+	Returns  int           `json:"returns"`          // runs of its kind that may try a setting from their start
 }
 
 // The defaults of a stanza.

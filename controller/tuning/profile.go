@@ -22,7 +22,7 @@ type Epoch struct {
 	Loss     *float64  `json:"loss,omitempty"`
 	Quality  *float64  `json:"quality,omitempty"`
 	Joules   *Joules   `json:"joules,omitempty"` // nil: not measured, which is not zero
-	Source   string    `json:"source,omitempty"` // rapl, perf-power, gpu, bmc, modelled, replayed
+	Source   string    `json:"source,omitempty"` // rapl, perf-power, gpu, bmc, hwmon, modelled, replayed
 	Settings Settings  `json:"settings"`
 	Warmup   bool      `json:"warmup,omitempty"`   // among the first of its attempt
 	Polluted bool      `json:"polluted,omitempty"` // other work on the node disturbed it
@@ -80,6 +80,17 @@ type Class struct {
 	Support int `json:"support,omitempty"`
 	// Cautions are the flags of the profile that the answer rests on.
 	Cautions []Flag `json:"cautions,omitempty"`
+	// Neighbours are the nearest classes that it could be compared with, the one where it
+	// lies deepest first: the runner-up is the second, alike or not.
+	Neighbours []Neighbour `json:"neighbours,omitempty"`
+}
+
+// Neighbour is a class and how far a profile is from it; beyond its radius it is not
+// one of it.
+type Neighbour struct {
+	ID       string  `json:"id"`
+	Distance float64 `json:"distance"`
+	Radius   float64 `json:"radius"`
 }
 
 // Known tells whether the profile belongs to a class.

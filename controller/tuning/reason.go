@@ -46,6 +46,9 @@ const (
 	ReasonAlreadyBest    Reason = "already-best"
 	ReasonRecalled       Reason = "recalled"
 	ReasonRightSized     Reason = "memory-right-sized"
+	ReasonTryingReturn   Reason = "trying-return"
+	ReasonBudgetReturns  Reason = "budget-returns"
+	ReasonOwnFirst       Reason = "own-settings-first"
 	ReasonClassKnown     Reason = "class-known"
 	ReasonUnknownProbe   Reason = "unknown-probe"
 	ReasonClassProbe     Reason = "class-probe"
@@ -64,6 +67,11 @@ const (
 	ReasonQualityLost    Reason = "quality-lost"
 	ReasonSlower         Reason = "slower-than-allowed"
 	ReasonRemembered     Reason = "remembered-regression"
+	ReasonUncertain      Reason = "uncertain-saving"
+	ReasonOverEnergy     Reason = "over-energy-budget"
+	ReasonOverTime       Reason = "over-time-budget"
+	ReasonLessPromising  Reason = "less-promising"
+	ReasonFewRuns        Reason = "too-few-runs"
 
 	// After a move.
 	ReasonImproved     Reason = "improved"
@@ -128,6 +136,9 @@ func Reasons() []ReasonText {
 		{ReasonAlreadyBest, "it already runs under the best setting known for it"},
 		{ReasonRecalled, "jobs of this kind have run before and their best setting is known"},
 		{ReasonRightSized, "jobs of this kind have run before and needed far less memory than it asks for"},
+		{ReasonTryingReturn, "jobs of this kind return, so this run tries a setting that may be better, for itself and those that follow"},
+		{ReasonBudgetReturns, "the returns that may try a setting are used up, or under way"},
+		{ReasonOwnFirst, "no run of its kind was measured under its owner's settings, which all others are compared with"},
 		{ReasonClassKnown, "its class is known and has a better setting"},
 		{ReasonUnknownProbe, "it is unknown, so some of its early epochs try other settings"},
 		{ReasonClassProbe, "its class is known but no setting is yet that is better for it, so some of its early epochs try others"},
@@ -146,6 +157,11 @@ func Reasons() []ReasonText {
 		{ReasonQualityLost, "the quality of its result fell by more than its owner allows"},
 		{ReasonSlower, "the setting is slower than its owner allows"},
 		{ReasonRemembered, "this setting made jobs of its kind worse before"},
+		{ReasonUncertain, "the predicted saving is too uncertain: it may not exceed the cost of a restart by the margin"},
+		{ReasonOverEnergy, "with the change it could use more than its energy budget, and under its owner's settings it would not"},
+		{ReasonOverTime, "with the change it could take longer than its time budget, and under its owner's settings it would not"},
+		{ReasonLessPromising, "another setting promises more"},
+		{ReasonFewRuns, "too few jobs have shown what this setting does"},
 
 		{ReasonImproved, "it is better than untuned, with the interval clear of no effect"},
 		{ReasonRegressed, "it is worse than untuned, with the interval clear of no effect"},

@@ -16,30 +16,37 @@ type Site struct {
 	DryRun        bool          `json:"dry_run"`
 	Control       float64       `json:"control"`        // share of eligible jobs that stays untuned, 0 to 1
 	JobRestarts   int           `json:"job_restarts"`   // per job, 0 = the stanza's
+	KindReturns   int           `json:"kind_returns"`   // per kind of job, 0 = the stanza's
 	UserRestarts  int           `json:"user_restarts"`  // per user and hour, 0 = unbounded
 	TotalRestarts int           `json:"total_restarts"` // in all per hour, 0 = unbounded
 	MaxTuned      int           `json:"max_tuned"`      // jobs tuned at a time, 0 = unbounded
-	ProbeShare    float64       `json:"probe_share"`    // largest share of a job's epochs spent on probes
+	ProbeShare    float64       `json:"probe_share"`    // largest share of a job's epochs spent on probes, and of a kind's runs spent on trying
 	LimitReserve  time.Duration `json:"limit_reserve"`  // no restart this near to the time limit
 	Margin        float64       `json:"margin"`         // the predicted saving must exceed the cost of the restart times this
-	EnforceModel  bool          `json:"enforce_model"`  // modelled joules may support claims and budgets
-	ShareClasses  bool          `json:"share_classes"`  // class effects from other users' jobs count
-	PauseAfter    int           `json:"pause_after"`    // regressions until the tuner pauses itself, 0 = never
+	// ExpectedSaving is the share of a job's rest that a setting which nobody measured is
+	// expected to save, 0 to 1; what a probe of more cores or of a hyperparameter may
+	// bring is bounded otherwise.
+	ExpectedSaving float64 `json:"expected_saving"`
+
+	EnforceModel bool `json:"enforce_model"` // modelled joules may support claims and budgets
+	ShareClasses bool `json:"share_classes"` // class effects from other users' jobs count
+	PauseAfter   int  `json:"pause_after"`   // regressions until the tuner pauses itself, 0 = never
 }
 
 // DefaultSite is the policy of a site that wrote none.
 func DefaultSite() Site {
 	return Site{
-		MaxMode:       Recommend,
-		MayRestart:    true,
-		Control:       0.10,
-		UserRestarts:  60,
-		TotalRestarts: 600,
-		ProbeShare:    0.5,
-		LimitReserve:  5 * time.Minute,
-		Margin:        1.5,
-		ShareClasses:  true,
-		PauseAfter:    5,
+		MaxMode:        Recommend,
+		MayRestart:     true,
+		Control:        0.10,
+		UserRestarts:   60,
+		TotalRestarts:  600,
+		ProbeShare:     0.5,
+		LimitReserve:   5 * time.Minute,
+		Margin:         1.5,
+		ExpectedSaving: 0.05,
+		ShareClasses:   true,
+		PauseAfter:     5,
 	}
 }
 
@@ -51,6 +58,9 @@ func (s Site) Narrow(p Policy, own Settings) Policy {
 	out.Mode = p.Mode.AtMost(s.MaxMode)
 	if s.JobRestarts > 0 {
 		out.Budget.Restarts = min(out.Budget.Restarts, s.JobRestarts)
+	}
+	if s.KindReturns > 0 {
+		out.Budget.Returns = min(out.Budget.Returns, s.KindReturns)
 	}
 	if !s.MayRestart {
 		out.Checkpoint = nil

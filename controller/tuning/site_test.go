@@ -152,7 +152,9 @@ func TestNarrowNeverWidens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.Map(rapid.IntRange(0, 5000), func(i int) tuning.Value { return tuning.Number(float64(i) / 2) })
 		p := tuning.Policy{
-			Mode: rapid.SampledFrom(tuning.Modes()).Draw(t, "mode"), Budget: tuning.Budget{Restarts: rapid.IntRange(0, 5).Draw(t, "restarts")},
+			Mode: rapid.SampledFrom(tuning.Modes()).Draw(t, "mode"), Budget: tuning.Budget{
+				Restarts: rapid.IntRange(0, 5).Draw(t, "restarts"), Returns: rapid.IntRange(0, 5).Draw(t, "returns"),
+			},
 		}
 		for i, name := range names {
 			p.Knobs = append(p.Knobs, anyKnob(name, names[:i]).Draw(t, name))
@@ -160,8 +162,8 @@ func TestNarrowNeverWidens(t *testing.T) {
 		site := tuning.Site{
 			MaxMode:      rapid.SampledFrom(tuning.Modes()).Draw(t, "max mode"),
 			AboveRequest: rapid.Bool().Draw(t, "above request"), MayRestart: rapid.Bool().Draw(t, "may restart"),
-			JobRestarts: rapid.IntRange(0, 5).Draw(t, "job restarts"),
-			Ceilings:    rapid.MapOf(rapid.SampledFrom(names), number).Draw(t, "ceilings"),
+			JobRestarts: rapid.IntRange(0, 5).Draw(t, "job restarts"), KindReturns: rapid.IntRange(0, 5).Draw(t, "kind returns"),
+			Ceilings: rapid.MapOf(rapid.SampledFrom(names), number).Draw(t, "ceilings"),
 		}
 		if rapid.Bool().Draw(t, "names knobs") {
 			site.Knobs = rapid.SliceOf(rapid.SampledFrom(names)).Draw(t, "knobs")
@@ -174,6 +176,9 @@ func TestNarrowNeverWidens(t *testing.T) {
 		}
 		if got.Budget.Restarts > p.Budget.Restarts || site.JobRestarts > 0 && got.Budget.Restarts > site.JobRestarts {
 			t.Fatalf("%d restarts of %d under %d", got.Budget.Restarts, p.Budget.Restarts, site.JobRestarts)
+		}
+		if got.Budget.Returns > p.Budget.Returns || site.KindReturns > 0 && got.Budget.Returns > site.KindReturns {
+			t.Fatalf("%d returns of %d under %d", got.Budget.Returns, p.Budget.Returns, site.KindReturns)
 		}
 		for _, k := range got.Knobs {
 			was, ok := p.Knob(k.Name)

@@ -62,6 +62,12 @@ type State struct {
 	Refused Reason `json:"refused,omitempty"`
 
 	Outcome *Outcome `json:"outcome,omitempty"` // of the last move, as far as measured
+
+	// Forecast is what is left of it. Nil: none was made, and what is left is Remaining,
+	// without an interval.
+	Forecast *Forecast `json:"forecast,omitempty"`
+
+	Returns *Returns `json:"returns,omitempty"` // of a pending job: what earlier runs of its kind say; nil = none is known
 }
 
 // Remaining is the work that is left, in seconds at EpochSeconds; 0 when unknown.

@@ -36,6 +36,11 @@ type Config struct {
 	// is empty. It is called without a lock, from many goroutines.
 	Faults func(op string, job driver.JobID) error
 
+	// Recorded is asked before each epoch what it took when it was measured; where it
+	// knows that, its answer counts in place of the #SIM lines. It is called with the
+	// cluster's lock and must not call the cluster.
+	Recorded func(Work) (Measured, bool)
+
 	// Seed changes all noise at once.
 	Seed int64
 
@@ -48,6 +53,21 @@ type Config struct {
 
 	// Denied lists columns that the nodes' exporter may not read.
 	Denied []string
+}
+
+// Work is an epoch that begins.
+type Work struct {
+	Job            string // its name
+	Attempt, Epoch int
+	Cores          int
+	Env            map[string]string // as the attempt sees it
+}
+
+// Measured is what an epoch took, and what the job says at its end.
+type Measured struct {
+	Length        time.Duration
+	Joules        float64
+	Loss, Quality *float64 // nil = as the #SIM lines have it
 }
 
 // Cluster is a simulated cluster: a driver.Driver, and what an exporter on its

@@ -49,6 +49,7 @@ func counterColumns() [counters]string {
 // activity is what a job does while nothing changes.
 type activity struct {
 	rate      [counters]float64 // per second; joules come with the phase
+	watts     float64           // measured; 0 = by the work
 	memory    float64           // resident, as a share of the peak
 	threads   int
 	contended bool
@@ -118,6 +119,9 @@ func (c *Cluster) phase(r *run, a activity) {
 	if a.alive {
 		cores := float64(r.took.Cores)
 		a.rate[nJoules] = act.WattsIdle*cores/float64(r.node.spec.Cores) + act.WattsCore*busy
+		if a.watts > 0 {
+			a.rate[nJoules] = a.watts
+		}
 		a.rate[nPerfEnabled] = cores
 		a.rate[nPerfRunning] = cores * act.PerfRunning
 	}

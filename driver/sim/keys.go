@@ -91,7 +91,7 @@ func keys() []key {
 
 // energySources are the words of the exporter for where joules come from.
 func energySources() []string {
-	return []string{"rapl", "perf-power", "gpu", "bmc", "modelled", "replayed"}
+	return []string{"rapl", "perf-power", "gpu", "bmc", "hwmon", "modelled", "replayed"}
 }
 
 func number(name string, low, high float64, field func(*Behaviour) *float64) key {

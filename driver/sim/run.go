@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -19,7 +20,8 @@ type run struct {
 	set     setting
 	started time.Time
 	ended   bool
-	epoch   int // the last one that ended
+	epoch   int      // the last one that ended
+	said    Measured // of the present epoch, where it was recorded
 
 	signalled *driver.Checkpoint // nil = nobody asked it to save
 
@@ -129,25 +131,46 @@ func (c *Cluster) nextEpoch(r *run) {
 	act := &r.job.act
 	e := r.epoch + 1
 	d := act.epochTime(r.set, r.seed, e)
+	work := act.working(r, e)
+	r.said = Measured{}
+	if m, ok := c.recorded(r, e); ok {
+		d, r.said = max(minEpoch, m.Length), m
+		work.watts = m.Joules / d.Seconds()
+	}
 	switch limit := r.took.MemoryBytes; {
 	case limit > 0 && act.Memory > limit:
-		c.phase(r, act.working(r, e))
+		c.phase(r, work)
 		c.during(r, d/2, func() { c.outOfMemory(r) })
 	case e == act.HangAt:
 		c.phase(r, idle())
 	case e == act.At:
-		c.phase(r, act.working(r, e))
+		c.phase(r, work)
 		c.during(r, d, func() { c.exit(r, act.Exit) })
 	default:
-		c.phase(r, act.working(r, e))
+		c.phase(r, work)
 		c.during(r, d, func() { c.epochEnds(r, e) })
 	}
+}
+
+// recorded is what the epoch took when it was measured, if it was.
+func (c *Cluster) recorded(r *run, e int) (Measured, bool) {
+	if c.cfg.Recorded == nil {
+		return Measured{}, false
+	}
+	return c.cfg.Recorded(Work{Job: r.job.view.Name, Attempt: r.number, Epoch: e, Cores: r.took.Cores, Env: maps.Clone(r.env)})
 }
 
 func (c *Cluster) epochEnds(r *run, e int) {
 	act := &r.job.act
 	r.epoch = e
-	line := fmt.Sprintf("epoch %d/%d loss %s acc %s", e, act.Epochs, decimal(act.lossAt(e)), decimal(act.qualityAt(r.set, e)))
+	loss, quality := act.lossAt(e), act.qualityAt(r.set, e)
+	if r.said.Loss != nil {
+		loss = *r.said.Loss
+	}
+	if r.said.Quality != nil {
+		quality = *r.said.Quality
+	}
+	line := fmt.Sprintf("epoch %d/%d loss %s acc %s", e, act.Epochs, decimal(loss), decimal(quality))
 	r.job.print(line)
 	r.mark(c.now, line)
 	if c.heard(r, line); r.ended {

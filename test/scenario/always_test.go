@@ -31,6 +31,7 @@ func (p *play) always(cast []told, audit []reconcile.Audit) {
 		if n := len(t.rec.History); n > 200 {
 			p.Errorf("the history of job %s has %d entries: it grows without end", t.name, n)
 		}
+		p.replays(t)
 		for _, e := range t.rec.History {
 			if e.Trigger != "" && !slices.Contains(reconcile.Arrows(), reconcile.Arrow{From: e.From, To: e.To, By: e.Trigger}) {
 				p.Errorf("job %s went from %s to %s by %q, which is not in the table", t.name, e.From, e.To, e.Trigger)

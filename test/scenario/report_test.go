@@ -42,6 +42,9 @@ func (p *play) collect() ([]told, []reconcile.Audit) {
 		if code := p.ask(p.users[name], http.MethodGet, "/v1/explain/"+string(id), nil, &out[i].story); code != http.StatusOK {
 			p.Errorf("explain %s: status %d", name, code)
 		}
+		if n := len(p.retold(name).Lines); n != len(out[i].story.Lines) {
+			p.Errorf("job %s is told in %d lines, and in %d where its decisions are made again", name, len(out[i].story.Lines), n)
+		}
 	}
 	p.close()
 	records := p.records()

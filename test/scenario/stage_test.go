@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -38,6 +39,8 @@ type play struct {
 	config  config.Config
 	site    *config.SitePolicy
 	log     *complaints
+	look    time.Duration // how often a running job is looked at; 0 = tick
+	restart time.Duration // that the controller assumes; 0 = its default
 
 	names []string // of the jobs, by submission
 	ids   map[string]driver.JobID
@@ -107,7 +110,7 @@ func (p *play) start() {
 	p.Helper()
 	d, err := daemon.New(daemon.Parts{
 		Config: p.config, Site: p.site, Driver: p.cluster, Meter: meter{p}, Log: slog.New(p.log), AfterSave: p.saved,
-		Tick: tick,
+		Tick: cmp.Or(p.look, tick), RestartCost: p.restart,
 	})
 	if err != nil {
 		p.Fatalf("open the controller: %v", err)

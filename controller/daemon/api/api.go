@@ -10,7 +10,7 @@ import (
 const (
 	PathJobs      = "/v1/jobs"            // GET []Job; POST Submission → Job
 	PathJob       = "/v1/jobs/{id...}"    // GET Job
-	PathExplain   = "/v1/explain/{id...}" // GET Story
+	PathExplain   = "/v1/explain/{id...}" // GET Story; ?replay=true
 	PathLogs      = "/v1/logs/{id...}"    // GET text; ?offset=N
 	PathOff       = "/v1/off/{id...}"     // POST → 204
 	PathStop      = "/v1/stop/{id...}"    // POST → 204
@@ -103,12 +103,32 @@ type Line struct {
 	At   time.Time `json:"at"`
 	Text string    `json:"text"`
 	Why  []string  `json:"why,omitempty"` // the numbers behind it
+	// Decision is what the line tells of, in full; nil: it tells of none.
+	Decision *tuning.Decision `json:"decision,omitempty"`
 }
 
 // Story is what happened to a job, in order.
 type Story struct {
 	Job   string `json:"job"`
 	Lines []Line `json:"lines"`
+
+	// Replays are its decisions made again, oldest first, where that was asked for.
+	// Dropped is how many there were before those, of which the state is not kept.
+	Replays []Replay `json:"replays,omitempty"`
+	Dropped int      `json:"dropped,omitempty"`
+}
+
+// Replay is a decision of a job that was made again by what is kept of it.
+type Replay struct {
+	At       time.Time        `json:"at"`
+	Action   tuning.Action    `json:"action"`
+	Reason   tuning.Reason    `json:"reason"`
+	Settings tuning.Settings  `json:"settings,omitempty"`
+	Same     bool             `json:"same"`            // the very same, evidence included
+	Alike    bool             `json:"alike"`           // the same is done, perhaps by other evidence
+	Text     string           `json:"text"`            // what came of it, in words
+	Again    *tuning.Decision `json:"again,omitempty"` // what is decided now; nil: it could not be made again
+	State    *tuning.State    `json:"state,omitempty"` // what it was made of
 }
 
 // Event is one line of the history of all jobs.

@@ -80,6 +80,12 @@ func (c *Client) Explain(ctx context.Context, id string) (Story, error) {
 	return s, c.do(ctx, http.MethodGet, path(PathExplain, id), nil, &s)
 }
 
+// Replay returns a job's story with its decisions made again.
+func (c *Client) Replay(ctx context.Context, id string) (Story, error) {
+	var s Story
+	return s, c.do(ctx, http.MethodGet, path(PathExplain, id)+"?replay=true", nil, &s)
+}
+
 // History returns what happened, newest last.
 func (c *Client) History(ctx context.Context) ([]Event, error) {
 	var es []Event

@@ -55,6 +55,8 @@ func said(e tuning.Evidence) string {
 		return "predicted to save " + seconds
 	case "restart_cost_seconds":
 		return "restarting it costs about " + seconds
+	case "saving_at_least_seconds":
+		return "in nine of ten cases at least " + seconds
 	case "queue_wait_seconds":
 		return "it would wait about " + seconds + " in the queue"
 	case "closed_in_seconds":
@@ -90,6 +92,43 @@ func said(e tuning.Evidence) string {
 	case "memory_peak_bytes":
 		return "jobs of its kind needed at most " + tuning.Bytes(e.Value).Human()
 	}
+	return priced(e)
+}
+
+// priced says what a change is held against, in what the objective is counted in.
+func priced(e tuning.Evidence) string {
+	for _, unit := range []string{"joules", "epochs"} {
+		of, ok := strings.CutSuffix(e.Name, "_"+unit)
+		if !ok {
+			continue
+		}
+		much := amount(e.Value, unit)
+		if unit == "epochs" {
+			much = "as much as " + much + " under its owner's settings"
+		}
+		switch of {
+		case "predicted_saving":
+			return "predicted to save " + much
+		case "saving_at_least":
+			return "in nine of ten cases at least " + much
+		case "restart_cost":
+			return "restarting it costs about " + much
+		}
+	}
+	switch e.Name {
+	case "budget_seconds":
+		return "its time budget is " + duration(e.Value)
+	case "budget_joules":
+		return "its energy budget is " + energy(e.Value)
+	case "with_change_at_most_seconds":
+		return "with the change it could take " + duration(e.Value) + " in all"
+	case "with_change_at_most_joules":
+		return "with the change it could use " + energy(e.Value) + " in all"
+	case "as_owned_at_most_seconds":
+		return "under its owner's settings at most " + duration(e.Value)
+	case "as_owned_at_most_joules":
+		return "under its owner's settings at most " + energy(e.Value)
+	}
 	return compared(e)
 }
 
@@ -115,7 +154,7 @@ func compared(e tuning.Evidence) string {
 	case "knob":
 		return "the knob is " + e.Text
 	}
-	return ""
+	return returned(e)
 }
 
 // named tells a number by its name and unit.

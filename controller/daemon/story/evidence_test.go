@@ -69,6 +69,24 @@ func TestEveryDecisionHasItsNumbersInWords(t *testing.T) {
 			},
 		},
 		{
+			"a return tries a setting that no run had", tuning.Move, tuning.ReasonTryingReturn,
+			[]tuning.Evidence{
+				number("returns_seen", 4), number("returns_tried", 1), number("returns_allowed", 6), word("return_setting", "cores=4"),
+				number("return_setting_runs", 0), number("return_expected_log_ratio", -0.1), number("return_standard_error", 0.2),
+				number("returns_differ", 0.1),
+			},
+			[]string{
+				"4 earlier runs of its kind measured", "settings tried so far by 1 run of its kind, those under way included", "at most 6 runs may try one",
+				"the setting is cores=4", "no run had it yet", "it is expected to change the objective by -9.5 %", "give or take 22 %",
+				"runs under one setting differ by about 11 %",
+			},
+		},
+		{
+			"a return tries a setting again", tuning.Move, tuning.ReasonTryingReturn,
+			[]tuning.Evidence{number("return_setting_runs", 1)},
+			[]string{"1 run had it, which is too little to be sure"},
+		},
+		{
 			"numbers that nobody foresaw", tuning.Hold, tuning.ReasonWorthless,
 			[]tuning.Evidence{
 				number("cooling_seconds", 200000), number("cache_bytes", 2048), number("spent_joules", 25000), number("odd_log_ratio", -0.1),

@@ -25,6 +25,9 @@ func Tell(r *reconcile.Record) api.Story {
 
 // Sentence is one entry as a sentence; not ok where nothing is worth saying.
 func Sentence(r *reconcile.Record, e reconcile.Entry) (string, bool) {
+	if d := e.Decision; d != nil { // what is behind it is not asked for
+		e.Decision = &tuning.Decision{Action: d.Action, Reason: d.Reason, Settings: d.Settings, Advice: d.Advice}
+	}
 	line, ok := tell(r, e)
 	return line.Text, ok
 }
@@ -42,10 +45,10 @@ func tell(r *reconcile.Record, e reconcile.Entry) (api.Line, bool) {
 	switch {
 	case e.Decision != nil && e.Decision.Action != tuning.Hold:
 		line.Text = acted(e)
-		line.Why = evidence(e.Decision.Evidence)
+		line.Why, line.Decision = behind(e.Decision), e.Decision
 	case e.Decision != nil:
 		line.Text = held(e.Decision)
-		line.Why = evidence(e.Decision.Evidence)
+		line.Why, line.Decision = behind(e.Decision), e.Decision
 	case e.To == reconcile.Ended || e.To == reconcile.Cancelled:
 		line.Text = ending(r)
 		if e.Detail != "" {
@@ -141,9 +144,14 @@ func times(what string, n int) string {
 }
 
 func classified(c tuning.Class) (string, []string) {
-	why := []string{fmt.Sprintf("it is %.2f away from class %s, whose radius is %.2f", c.Distance, c.NearestID, c.Radius)}
-	if c.NearestID == "" {
-		why = nil
+	var why []string
+	if c.NearestID != "" {
+		why = append(why, fmt.Sprintf("it is %.2f away from class %s, whose radius is %.2f", c.Distance, c.NearestID, c.Radius))
+	}
+	for _, n := range c.Neighbours {
+		if n.ID != c.NearestID {
+			why = append(why, fmt.Sprintf("the next is class %s: %.2f away, with a radius of %.2f", n.ID, n.Distance, n.Radius))
+		}
 	}
 	if c.Known() {
 		return fmt.Sprintf("Its profile belongs to class %s: %s.", c.ID, c.Reason.Sentence()), why

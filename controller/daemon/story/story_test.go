@@ -98,7 +98,7 @@ func troubled() *reconcile.Record {
 
 func TestStoriesReadAsTheyShould(t *testing.T) {
 	t.Parallel()
-	for name, r := range map[string]*reconcile.Record{"tuned": tuned(), "troubled": troubled()} {
+	for name, r := range map[string]*reconcile.Record{"tuned": tuned(), "troubled": troubled(), "considered": considered()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := story.Tell(r)

@@ -1,0 +1,255 @@
+package forecast
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"pitchpipe/controller/tuning"
+)
+
+// Work is what is known about the epochs of a job, and of the ones like it.
+type Work struct {
+	Epochs  []tuning.Epoch // measured so far, those that can be compared with each other
+	Own     tuning.Settings
+	Current tuning.Settings
+	Done    int // epochs that ended
+	Total   int // epochs in all; 0: nobody says it
+
+	// Kind is what the newest untuned job of the kind measured under the very settings
+	// Own; nil: there was none. It counts only until the job has epochs of its own.
+	Kind *tuning.Trial
+
+	// Curve asks where the loss or quality is heading, which takes longer. Direction is
+	// that of the quality, where the job has one.
+	Curve     bool
+	Direction Direction
+}
+
+// What is assumed of an epoch's seconds and joules.
+const (
+	// usualSD is by how much ln(seconds) of epochs of one job usually spreads; it counts
+	// as much as usualDegrees epochs, since early on there are few.
+	usualSD      = 0.05
+	usualDegrees = 4
+
+	// betweenAttempts is by how much two attempts of one job usually differ, in natural
+	// logs, and betweenInputs two jobs of one kind, whose inputs are another's.
+	betweenAttempts = 0.04
+	betweenInputs   = 0.25
+
+	outside = 0.1 // of the truths lie beyond either end of an interval
+)
+
+// Left is what is left of a job: its epochs, and the seconds and joules that they take.
+// The epochs are known where the job says how many it has; without that nothing is, and
+// the forecast says so. An epoch to come is taken to be like the newest third of those
+// measured, of which the rest may differ by chance, and as much as the newest ones
+// differ from all.
+func Left(w Work) tuning.Forecast {
+	left := float64(w.Total - w.Done)
+	switch {
+	case w.Total <= 0:
+		return tuning.Forecast{Reason: tuning.ReasonNoTotal}
+	case left < 0:
+		left = 0 // it does more than it said
+	}
+	epochs := tuning.Exactly(left)
+	out := tuning.Forecast{Epochs: &epochs}
+	if w.Curve {
+		out.Final, out.FinalOf = w.final()
+	}
+	mine, basis := w.alike()
+	if len(mine) == 0 {
+		return w.ofKind(out, left)
+	}
+	out.Basis, out.Measured, out.Settings = basis, len(mine), mine[0].Settings
+	var seconds, joules []float64
+	for _, e := range mine {
+		seconds = append(seconds, e.Seconds())
+	}
+	out.Seconds = rest(seconds, left, betweenAttempts)
+	out.JoulesSource = w.source()
+	for _, e := range mine {
+		if e.Joules != nil && e.Source == out.JoulesSource && *e.Joules > 0 {
+			joules = append(joules, float64(*e.Joules))
+		}
+	}
+	out.Joules = rest(joules, left, betweenAttempts)
+	out.Spent = w.spent(out.JoulesSource, joules)
+	return out
+}
+
+// alike are the usable epochs under the owner's settings, else under the present ones.
+func (w Work) alike() ([]tuning.Epoch, tuning.Basis) {
+	under := func(s tuning.Settings) []tuning.Epoch {
+		var out []tuning.Epoch
+		for _, e := range w.Epochs {
+			if !e.Warmup && !e.Polluted && e.Seconds() > 0 && e.Settings.Equal(s) {
+				out = append(out, e)
+			}
+		}
+		return out
+	}
+	if own := under(w.Own); len(own) > 0 {
+		return own, tuning.BasisOwn
+	}
+	return under(w.Current), tuning.BasisPresent
+}
+
+// ofKind is the forecast of a job that has measured nothing yet.
+func (w Work) ofKind(out tuning.Forecast, left float64) tuning.Forecast {
+	if w.Kind == nil || !(w.Kind.Seconds > 0) || w.Done > 0 {
+		out.Reason = tuning.ReasonProfiling
+		return out
+	}
+	out.Basis, out.Measured, out.Settings = tuning.BasisKind, w.Kind.Epochs, w.Own
+	out.Seconds = rest([]float64{w.Kind.Seconds}, left, betweenInputs)
+	if j := w.Kind.Joules; j != nil && *j > 0 {
+		out.Joules, out.JoulesSource = rest([]float64{float64(*j)}, left, betweenInputs), w.Kind.Source
+		nothing := tuning.Exactly(0)
+		out.Spent = &nothing
+	}
+	return out
+}
+
+// source is that of the newest measured joules, and modelled where all are.
+func (w Work) source() string {
+	source := ""
+	for _, e := range w.Epochs {
+		if e.Joules != nil && (source == "" || e.Source != tuning.Modelled) {
+			source = e.Source
+		}
+	}
+	return source
+}
+
+// spent are the joules of the epochs that ended. Those of another source, or without
+// any, may have used what such epochs use.
+func (w Work) spent(source string, known []float64) *tuning.Estimate {
+	if source == "" {
+		return nil
+	}
+	var sum float64
+	counted := map[int]bool{}
+	for _, e := range w.Epochs {
+		if e.Joules != nil && e.Source == source {
+			sum += float64(*e.Joules)
+			counted[e.Number] = true
+		}
+	}
+	out := tuning.Exactly(sum)
+	missing := float64(w.Done - len(counted))
+	more := rest(known, missing, betweenAttempts)
+	switch {
+	case missing <= 0:
+	case more == nil:
+		return nil // how much they used is anybody's guess
+	default:
+		out.Value, out.High = sum+more.Value, sum+more.High
+	}
+	return &out
+}
+
+// rest is what n epochs to come take in all, by what those before took; nil: there were
+// none. between is by how much what comes may differ as a whole, in natural logs.
+func rest(seen []float64, n, between float64) *tuning.Estimate {
+	if len(seen) == 0 {
+		return nil
+	}
+	newest := seen[len(seen)-min(len(seen), max(len(seen)/3, fewest)):]
+	mean, pace := average(seen), average(newest)
+	squares := usualDegrees * usualSD * usualSD
+	for _, v := range seen {
+		squares += square(math.Log(v / mean))
+	}
+	degrees := usualDegrees + float64(len(seen)-1)
+	variance := squares / degrees * (1/float64(len(newest)) + 1/max(n, 1))
+	sd := math.Sqrt(variance + square(between) + square(math.Log(pace/mean)))
+	reach := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: degrees}.Quantile(1 - outside)
+	out := tuning.Estimate{Value: n * pace, Low: n * pace * math.Exp(-reach*sd), High: n * pace * math.Exp(reach*sd)}
+	if !out.IsFinite() {
+		return nil
+	}
+	return &out
+}
+
+func average(v []float64) float64 {
+	var sum float64
+	for _, x := range v {
+		sum += x / float64(len(v))
+	}
+	return sum
+}
+
+// longest is of how many epochs at most a curve is fitted: the fits take time with
+// each of them, and neighbours of a long curve say the same.
+const longest = 100
+
+// final is what the curve of the quality, else of the loss, leads to in the last epoch;
+// nil: it says nothing.
+func (w Work) final() (*tuning.Estimate, string) {
+	for _, of := range []struct {
+		name string
+		read func(tuning.Epoch) *float64
+		to   Direction
+	}{
+		{"quality", func(e tuning.Epoch) *float64 { return e.Quality }, w.Direction},
+		{"loss", func(e tuning.Epoch) *float64 { return e.Loss }, Min},
+	} {
+		if of.to == "" {
+			continue // whether more or less of it is better nobody says
+		}
+		if f, why := New(w.curve(of.read), Options{Direction: of.to, Total: float64(w.Total), Changes: w.changes()}); why == Known {
+			if e, why := f.Value(float64(w.Total)); why == Known {
+				out := tuning.Estimate{Value: e.Value, Low: e.Low, High: e.High}
+				if out.IsFinite() {
+					return &out, of.name
+				}
+			}
+		}
+	}
+	return nil, ""
+}
+
+// curve are the values after each epoch; of an epoch that was done twice the last one.
+func (w Work) curve(read func(tuning.Epoch) *float64) Curve {
+	values := map[int]float64{}
+	for _, e := range w.Epochs {
+		if v := read(e); v != nil && e.Number > 0 {
+			values[e.Number] = *v
+		}
+	}
+	numbers := make([]int, 0, len(values))
+	for n := range values {
+		numbers = append(numbers, n)
+	}
+	slices.Sort(numbers)
+	stride := (len(numbers) + longest - 1) / longest
+	var c Curve
+	for i := range numbers {
+		// Counted from the end, so that the newest is always there.
+		if j := len(numbers) - 1 - i; stride > 0 && j%stride == 0 {
+			c.Epochs, c.Values = append(c.Epochs, float64(numbers[i])), append(c.Values, values[numbers[i]])
+		}
+	}
+	return c
+}
+
+// changes are the epochs from which on the job learned under other hyperparameters: the
+// curve begins anew there.
+func (w Work) changes() []float64 {
+	taught := func(s tuning.Settings) tuning.Settings {
+		return s.Only(func(name string) bool { return !tuning.IsSystem(name) })
+	}
+	epochs := slices.Clone(w.Epochs)
+	slices.SortStableFunc(epochs, func(a, b tuning.Epoch) int { return a.Number - b.Number })
+	var out []float64
+	for i := 1; i < len(epochs); i++ {
+		if !taught(epochs[i].Settings).Equal(taught(epochs[i-1].Settings)) && epochs[i].Number > epochs[i-1].Number {
+			out = append(out, float64(epochs[i].Number))
+		}
+	}
+	return out
+}

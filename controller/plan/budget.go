@@ -1,0 +1,231 @@
+package plan
+
+import (
+	"math"
+
+	"pitchpipe/controller/tuning"
+)
+
+// unknownSlowdown is how many times as long an epoch under a setting that nobody knows
+// may take; fewer cores may take as many times as long as there are fewer of them.
+const unknownSlowdown = 2
+
+// course is a way on: what the job would use in all, over all its attempts.
+type course struct{ seconds, joules *tuning.Estimate }
+
+// restrainBudget holds a change that may overrun a budget which the owner's settings
+// keep. Probes of a running job are looked at before they are chosen, since another way
+// on is open then.
+func restrainBudget(s view, d tuning.Decision) tuning.Decision {
+	if d.Action != tuning.Move && !(d.Action == tuning.Probe && s.Pending) {
+		return d
+	}
+	r, why := s.overBudget(d.Settings, false)
+	if r == tuning.ReasonNone {
+		return d
+	}
+	evidence := append(d.Evidence, why...)
+	if s.Refused != tuning.ReasonNone && !s.Pending && !s.Current.Equal(s.Own) {
+		return s.leave(s.Refused, evidence)
+	}
+	if _, measured := tuning.Reference(s.Trials); measured && !s.Pending && !s.Current.Equal(s.Own) {
+		// It has left its owner's settings, and those keep the budget.
+		_, from := s.presentEffect()
+		if s.repays(s.saves(from, gain{}).Value, 1, r) == tuning.ReasonNone {
+			return decide(s, tuning.RollBack, r, s.Own, evidence...)
+		}
+	}
+	return hold(s, r, evidence...)
+}
+
+// overBudget says which budget a change may overrun although the job would keep it under
+// its owner's settings, or ReasonNone.
+func (s view) overBudget(target tuning.Settings, probe bool) (tuning.Reason, []tuning.Evidence) {
+	for _, b := range s.budgets(target, probe) {
+		if b.Unenforced != tuning.ReasonNone || b.Overruns || b.Change == nil || !(b.Change.High > b.Limit) {
+			continue
+		}
+		r, unit := tuning.ReasonOverTime, "seconds"
+		if b.Of == ofEnergy {
+			r, unit = tuning.ReasonOverEnergy, "joules"
+		}
+		return r, []tuning.Evidence{
+			{Name: "budget_" + unit, Value: b.Limit},
+			{Name: "with_change_at_most_" + unit, Value: b.Change.High},
+			{Name: "as_owned_at_most_" + unit, Value: b.Own.High},
+		}
+	}
+	return tuning.ReasonNone, nil
+}
+
+// The budgets.
+const (
+	ofEnergy = "energy"
+	ofTime   = "time"
+)
+
+// budgets are those of the job against what it will use; target nil: no change.
+func (s view) budgets(target tuning.Settings, probe bool) []tuning.BudgetOutlook {
+	b := s.Policy.Budget
+	own := s.under(s.Own)
+	var change course
+	if target != nil {
+		change = s.under(target)
+		if probe {
+			change = s.through(target)
+		}
+	}
+	var out []tuning.BudgetOutlook
+	if b.Energy > 0 {
+		o := tuning.BudgetOutlook{Of: ofEnergy, Limit: float64(b.Energy), Own: own.joules, Change: change.joules}
+		switch {
+		case own.joules == nil:
+			o.Unenforced = tuning.ReasonNoSamples
+		case s.Forecast.JoulesSource == tuning.Modelled && !s.Site.EnforceModel:
+			o.Unenforced = tuning.ReasonModelled
+		}
+		o.Overruns = o.Own != nil && o.Own.High > o.Limit
+		out = append(out, o)
+	}
+	if b.Time > 0 {
+		o := tuning.BudgetOutlook{Of: ofTime, Limit: b.Time.Seconds(), Own: own.seconds, Change: change.seconds}
+		if own.seconds == nil {
+			o.Unenforced = tuning.ReasonProfiling
+		}
+		o.Overruns = o.Own != nil && o.Own.High > o.Limit
+		out = append(out, o)
+	}
+	return out
+}
+
+// under is the way on under a setting; a restart goes before it where the job does not
+// run under it already. A number is nil where it is not known.
+func (s view) under(t tuning.Settings) course {
+	restarts := 1.0
+	if s.Pending || t.Equal(s.Current) {
+		restarts = 0
+	}
+	seconds, joules := s.times(t)
+	return s.course(restarts, times, seconds, joules)
+}
+
+// through is the way on through a probe and back to the owner's settings.
+func (s view) through(t tuning.Settings) course {
+	left := float64(s.EpochsTotal - s.EpochsDone)
+	share := 1.0
+	if left > 0 {
+		share = math.Min(float64(s.epochsPerProbe())/left, 1)
+	}
+	seconds, joules := s.times(t)
+	return s.course(2, func(e, f tuning.Estimate) tuning.Estimate {
+		there, back := times(e.Times(share), f), e.Times(1-share)
+		return tuning.Estimate{Value: there.Value + back.Value, Low: there.Low + back.Low, High: there.High + back.High}
+	}, seconds, joules)
+}
+
+// course adds up what was used, the restarts, and the rest.
+func (s view) course(restarts float64, rest func(e, f tuning.Estimate) tuning.Estimate, seconds, joules tuning.Estimate) course {
+	f := s.Forecast
+	if !f.IsKnown() {
+		return course{}
+	}
+	plus := func(e, v tuning.Estimate) *tuning.Estimate {
+		out := tuning.Estimate{Value: e.Value + v.Value, Low: e.Low + v.Low, High: e.High + v.High}
+		if !out.IsFinite() {
+			return nil
+		}
+		return &out
+	}
+	used := tuning.Exactly(s.Elapsed.Seconds() + restarts*s.price().Seconds())
+	out := course{seconds: plus(rest(s.asOwned(*f.Seconds, false), seconds), used)}
+	if f.Joules != nil && f.Spent != nil && f.Seconds.Value > 0 {
+		// A restart uses joules as if the job ran meanwhile.
+		power := f.Joules.Value / f.Seconds.Value
+		used := plus(*f.Spent, tuning.Exactly(restarts*s.RestartCost.Seconds()*power))
+		if used != nil {
+			out.joules = plus(rest(s.asOwned(*f.Joules, true), joules), *used)
+		}
+	}
+	return out
+}
+
+// asOwned is a forecast of the rest under the owner's settings: where those were not
+// measured it is told of the present ones, whose effect is taken back.
+func (s view) asOwned(e tuning.Estimate, joules bool) tuning.Estimate {
+	if s.Forecast.Settings == nil || s.Forecast.Settings.Equal(s.Own) {
+		return e
+	}
+	seconds, j := s.times(s.Forecast.Settings)
+	f := seconds
+	if joules {
+		f = j
+	}
+	if !(f.Low > 0) {
+		return tuning.Estimate{Value: math.NaN(), Low: math.NaN(), High: math.NaN()}
+	}
+	return times(e, tuning.Estimate{Value: 1 / f.Value, Low: 1 / f.High, High: 1 / f.Low})
+}
+
+// times is how many times the seconds and the joules of an epoch under its owner's
+// settings one under these takes: as this job measured it, else as others did, else as
+// much as it may be.
+func (s view) times(t tuning.Settings) (seconds, joules tuning.Estimate) {
+	if sameButMemory(t, s.Own) {
+		return tuning.Exactly(1), tuning.Exactly(1)
+	}
+	power := math.Max(1, s.moreCores(t)) // more cores draw more power, and no more than in proportion
+	if x, ok := s.trialOf(t); ok {
+		if own, ok := tuning.Reference(s.Trials); ok && x.Seconds > 0 && own.Seconds > 0 {
+			se := s.trialError(x, own) / s.factors()
+			seconds = around(math.Log(x.Seconds/own.Seconds), se)
+			if x.Joules != nil && own.Joules != nil && x.Source == own.Source && *x.Joules > 0 && *own.Joules > 0 {
+				return seconds, around(math.Log(float64(*x.Joules / *own.Joules)), se)
+			}
+			return seconds, tuning.Estimate{Value: seconds.Value, Low: seconds.Low, High: seconds.High * power}
+		}
+	}
+	if e, ok := s.effectOf(t); ok {
+		se := standardError(e)
+		seconds = around(e.LogTime, se)
+		wj, ws := s.Policy.Objective.Weights(s.Policy.Weight)
+		if wj > 0 {
+			return seconds, around((e.LogRatio-ws*e.LogTime)/wj, se/wj)
+		}
+		return seconds, tuning.Estimate{Value: seconds.Value, Low: seconds.Low, High: seconds.High * power}
+	}
+	slowest := math.Max(unknownSlowdown, 1/s.moreCores(t))
+	return tuning.Estimate{Value: 1, Low: 0, High: slowest}, tuning.Estimate{Value: 1, Low: 0, High: slowest * power}
+}
+
+// moreCores is how many times as many cores a setting has as the owner's; 1 where that
+// is not known.
+func (s view) moreCores(t tuning.Settings) float64 {
+	now, own := t[tuning.Cores].Float(), s.Own[tuning.Cores].Float()
+	if !(now > 0) || !(own > 0) {
+		return 1
+	}
+	return now / own
+}
+
+// effectOf is what others showed of a setting.
+func (s view) effectOf(t tuning.Settings) (tuning.Effect, bool) {
+	for _, list := range [][]tuning.Effect{s.KindEffects, s.ClassEffects} {
+		for _, e := range list {
+			if u := s.usable(e.Settings); len(u) > 0 && e.Runs > 0 && sameButMemory(s.target(u), t) {
+				return e, true
+			}
+		}
+	}
+	return tuning.Effect{}, false
+}
+
+// around is the interval of a ratio of which the logarithm has this standard error.
+func around(log, se float64) tuning.Estimate {
+	return tuning.Estimate{Value: math.Exp(log), Low: math.Exp(log - reach*se), High: math.Exp(log + reach*se)}
+}
+
+// times of two estimates whose errors are taken to fall together: no interval of two
+// factors is wider.
+func times(a, b tuning.Estimate) tuning.Estimate {
+	return tuning.Estimate{Value: a.Value * b.Value, Low: a.Low * b.Low, High: a.High * b.High}
+}

@@ -1,0 +1,213 @@
+package plan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"pitchpipe/controller/tuning"
+)
+
+// considered is how many effects of others are told at most: the best ones.
+const considered = 4
+
+// told adds to a decision all that it rests on: class, forecast, prices, how the budgets
+// stand, and what else was considered.
+func (s view) told(d tuning.Decision) tuning.Decision {
+	d.Class = s.Class
+	if s.Forecast != nil && storable(s.Forecast) {
+		d.Forecast = s.Forecast
+	}
+	if s.Gate != tuning.ReasonNone || s.Policy.Mode == tuning.Observe || len(s.Policy.Knobs) == 0 {
+		return d
+	}
+	target := d.Settings
+	if d.Action == tuning.Hold {
+		target = d.Advice
+	}
+	if d.Forecast.IsKnown() {
+		var change tuning.Settings
+		if len(target) > 0 {
+			change = target
+		}
+		d.Budgets = storableBudgets(s.budgets(change, d.Action == tuning.Probe))
+	}
+	if s.rest().Value > 0 {
+		d.Prices = s.prices()
+	}
+	d.Alternatives = s.alternatives(d)
+	return d
+}
+
+// candidate is a setting on its way to an Alternative.
+type candidate struct {
+	settings tuning.Settings
+	from     tuning.Origin
+	gain     gain
+	known    bool          // gain is
+	why      tuning.Reason // why it is not taken; ReasonNone: nothing speaks against it
+}
+
+// alternatives are what the job could run under, as far as anybody knows of it.
+func (s view) alternatives(d tuning.Decision) []tuning.Alternative {
+	var out []tuning.Alternative
+	per := 1.0
+	if d.Prices != nil {
+		_, per = s.unit()
+	}
+	_, present := s.presentEffect()
+	for _, c := range s.candidates() {
+		if slices.ContainsFunc(out, func(a tuning.Alternative) bool { return sameButMemory(a.Settings, c.settings) }) {
+			continue
+		}
+		a := tuning.Alternative{Settings: c.settings, From: c.from}
+		if c.known && d.Prices != nil {
+			rest := s.restUnder(c.gain).Times(per)
+			if rest.IsFinite() {
+				a.Rest = &rest
+			}
+			if saving := s.saves(present, c.gain).Times(per); saving.IsFinite() && c.from != tuning.OriginPresent {
+				a.Saving = &saving
+			}
+		}
+		out = append(out, s.reasoned(a, c, d))
+	}
+	return out
+}
+
+// reasoned says why an alternative was taken, or why not.
+func (s view) reasoned(a tuning.Alternative, c candidate, d tuning.Decision) tuning.Alternative {
+	switch {
+	case d.Action == tuning.Hold && c.from == tuning.OriginPresent, d.Action != tuning.Hold && sameButMemory(c.settings, d.Settings):
+		a.Taken, a.Reason = true, d.Reason
+	case c.from == tuning.OriginPresent, c.why == tuning.ReasonNone && d.Action != tuning.Hold:
+		a.Reason = tuning.ReasonLessPromising
+	case c.why == tuning.ReasonNone:
+		a.Reason = d.Reason // what held it, holds this
+	default:
+		a.Reason = c.why
+	}
+	return a
+}
+
+// restUnder is what the rest would cost under a setting of this gain.
+func (s view) restUnder(g gain) tuning.Estimate {
+	rest := s.rest()
+	if _, ok := tuning.Reference(s.Trials); !ok {
+		_, present := s.presentEffect()
+		g = gain{g.ratio - present.ratio, math.Hypot(g.se, present.se)}
+	}
+	factor := math.Exp(g.ratio)
+	doubt := reach * factor * g.se * rest.Value
+	return tuning.Estimate{
+		Value: factor * rest.Value,
+		Low:   math.Max(0, factor*rest.Value-math.Hypot(doubt, factor*(rest.Value-rest.Low))),
+		High:  factor*rest.Value + math.Hypot(doubt, factor*(rest.High-rest.Value)),
+	}
+}
+
+// candidates are the settings that there are, the present one first and those that
+// nobody knows last.
+func (s view) candidates() []candidate {
+	_, present := s.presentEffect()
+	out := []candidate{{settings: s.Current, from: tuning.OriginPresent, gain: present, known: true}}
+	if !s.Current.Equal(s.Own) {
+		out = append(out, s.weighed(candidate{settings: s.Own, from: tuning.OriginOwner, known: true}, true))
+	}
+	tried := slices.Clone(s.Trials)
+	slices.SortStableFunc(tried, func(a, b tuning.Trial) int {
+		x, _ := s.gainOf(a)
+		y, _ := s.gainOf(b)
+		return cmp.Compare(x.ratio, y.ratio)
+	})
+	for _, t := range tried {
+		if t.Reference || t.Settings.Equal(s.Current) {
+			continue
+		}
+		c := candidate{settings: t.Settings, from: tuning.OriginTried}
+		c.gain, c.known = s.gainOf(t)
+		switch {
+		case t.Failed:
+			c.why = tuning.ReasonFailed
+		case s.hurt(t.Settings):
+			c.why = tuning.ReasonRemembered
+		case c.known && !(c.gain.ratio < -math.Max(noise, sigmas*c.gain.se)):
+			c.why = tuning.ReasonNeutral
+		}
+		out = append(out, s.weighed(c, false))
+	}
+	out = append(out, s.taught(s.KindEffects, tuning.OriginKind)...)
+	if s.Class != nil && s.Class.Known() {
+		out = append(out, s.taught(s.ClassEffects, tuning.OriginClass)...)
+	}
+	if s.NextReason == tuning.ReasonNone && len(s.Next) > 0 {
+		c := candidate{settings: s.target(s.Next), from: tuning.OriginSearch}
+		if s.Probes >= s.Policy.Budget.Probes {
+			c.why = tuning.ReasonBudgetProbes
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// taught are the settings that others showed the effect of, the best first.
+func (s view) taught(effects []tuning.Effect, from tuning.Origin) []candidate {
+	var usable []tuning.Effect
+	for _, e := range effects {
+		if e.Settings = s.usable(e.Settings); len(e.Settings) > 0 {
+			usable = append(usable, e)
+		}
+	}
+	slices.SortStableFunc(usable, func(a, b tuning.Effect) int { return cmp.Compare(a.LogRatio, b.LogRatio) })
+	var out []candidate
+	for _, e := range usable[:min(len(usable), considered)] {
+		c := candidate{settings: s.goal(e.Settings), from: from, gain: gainOfEffect(e), known: e.Runs > 0, why: s.objection(e)}
+		if from == tuning.OriginClass && e.Runs < classRuns && c.why == tuning.ReasonNone {
+			c.why = tuning.ReasonFewRuns
+		}
+		out = append(out, s.weighed(c, false))
+	}
+	return out
+}
+
+// weighed holds what speaks for a setting against its price.
+func (s view) weighed(c candidate, home bool) candidate {
+	if c.why != tuning.ReasonNone || !c.known || s.Pending {
+		return c
+	}
+	_, present := s.presentEffect()
+	saving := s.saves(present, c.gain)
+	switch {
+	case s.spent() != tuning.ReasonNone:
+		c.why = s.spent()
+	case home:
+		c.why = s.repays(saving.Value, 1, tuning.ReasonWorthless)
+	default:
+		c.why = s.pays(saving, s.worthless())
+	}
+	if c.why == tuning.ReasonNone && !home {
+		c.why, _ = s.overBudget(c.settings, false)
+	}
+	return c
+}
+
+// storable tells whether there is nothing in a forecast that JSON cannot say.
+func storable(f *tuning.Forecast) bool {
+	for _, e := range []*tuning.Estimate{f.Epochs, f.Seconds, f.Joules, f.Spent, f.Final} {
+		if e != nil && !e.IsFinite() {
+			return false
+		}
+	}
+	return true
+}
+
+func storableBudgets(list []tuning.BudgetOutlook) []tuning.BudgetOutlook {
+	for i := range list {
+		for _, e := range []**tuning.Estimate{&list[i].Own, &list[i].Change} {
+			if *e != nil && !(*e).IsFinite() {
+				*e = nil
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,19 @@
+package stages
+
+import (
+	"pitchpipe/controller/forecast"
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/tuning"
+)
+
+// left is what is left of a job.
+func left(q reconcile.ForecastRequest) tuning.Forecast {
+	w := forecast.Work{Epochs: q.Epochs, Own: q.Own, Current: q.Current, Done: q.Done, Total: q.Total, Curve: q.Curve}
+	if q.Policy.Quality != nil {
+		w.Direction = forecast.Direction(q.Policy.Quality.Direction)
+	}
+	if t := q.Kind; t != nil && t.Settings.Equal(q.Own) {
+		w.Kind = t
+	}
+	return forecast.Left(w)
+}

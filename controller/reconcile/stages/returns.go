@@ -1,0 +1,14 @@
+package stages
+
+import (
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/search"
+	"pitchpipe/controller/tuning"
+)
+
+func returned(q reconcile.ReturnRequest) tuning.Returns {
+	return search.Returning{
+		Policy: q.Policy, Own: q.Own, Space: search.Space(q.Policy, q.Own, candidates), Past: q.Past, Avoid: q.Avoid,
+		Underway: q.Underway, Modelled: q.Modelled,
+	}.Propose()
+}

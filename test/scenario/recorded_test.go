@@ -1,0 +1,237 @@
+package scenario
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitchpipe/controller/config"
+	"pitchpipe/controller/evaluate/plan"
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/stanza"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile/detect"
+	"pitchpipe/driver/sim"
+)
+
+// recorded are jobs of the table in testdata: one that saves joules on fewer cores, one
+// that does not, and one that runs faster on fewer.
+func recorded(t *testing.T, objective tuning.Objective, epochs ...int) []plan.Job {
+	t.Helper()
+	jobs, err := plan.Jobs(plan.Input{
+		Files:     []string{filepath.Join("testdata", "recorded", "trials.csv")},
+		Curves:    []string{filepath.Join("testdata", "recorded", "curves.csv")},
+		Objective: objective, Weight: tuning.DefaultWeight, Probes: tuning.DefaultProbes, MaxSlowdown: 1.5,
+		Restart: 500 * time.Millisecond, Epochs: epochs, Seeds: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return jobs
+}
+
+// TestTheReplayAndTheControllerDecideAlike plays each recorded job twice: through the
+// replay of `evaluate plan`, and through the whole controller (its daemon, its durable
+// state, profiles made of an exporter's samples) on the simulated cluster.
+func TestTheReplayAndTheControllerDecideAlike(t *testing.T) {
+	t.Parallel()
+	moved := 0
+	for _, job := range slices.Concat(recorded(t, tuning.Energy, 5, 60), recorded(t, tuning.Time, 30)) {
+		if c, err := plan.Replay(t.Context(), job); err == nil && c.Restarts > 0 {
+			moved++
+		}
+		t.Run(fmt.Sprintf("%s of %d epochs for %s", job.Workload, job.Epochs, job.Policy.Objective), func(t *testing.T) {
+			t.Parallel()
+			alike(t, job)
+		})
+	}
+	if moved < 2 {
+		t.Errorf("%d of the jobs are moved: there is too little to compare", moved)
+	}
+}
+
+// TestSharedRecordedJobsAreDecidedAboutAlike is the same on published runs, where they are.
+func TestSharedRecordedJobsAreDecidedAboutAlike(t *testing.T) {
+	t.Parallel()
+	folder := os.Getenv("PITCHPIPE_DATA")
+	if folder == "" {
+		folder = filepath.Join("..", "..", "..", "shared", "data")
+	}
+	file := filepath.Join(folder, "multicores", "trials.csv")
+	if _, err := os.Stat(file); err != nil || testing.Short() {
+		t.Skipf("recorded runs are absent, or it is to be short: %v; PITCHPIPE_DATA names their folder", err)
+	}
+	jobs, err := plan.Jobs(plan.Input{
+		Files: []string{file}, Objective: tuning.Energy, Probes: tuning.DefaultProbes, MaxSlowdown: 1.05,
+		Restart: time.Second, Epochs: []int{20}, Seeds: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, job := range jobs {
+		own, _ := job.Expected(job.Own)
+		if job.Machine == "tx2" || own.Seconds > 10 || own.Seconds < 3 {
+			continue // the seconds of the others are too many to be sampled in a test
+		}
+		t.Run(job.Workload, func(t *testing.T) {
+			t.Parallel()
+			alike(t, job)
+		})
+	}
+}
+
+// TestTheComparisonWouldShowADifference: a controller whose site asks for more before it
+// moves does not decide as the replay does.
+func TestTheComparisonWouldShowADifference(t *testing.T) {
+	t.Parallel()
+	jobs := recorded(t, tuning.Energy, 60)
+	course, err := plan.Replay(t.Context(), jobs[0])
+	if err != nil || course.Restarts == 0 {
+		t.Fatalf("%v: the job is not moved: %+v", err, course.Choices)
+	}
+	if diff := cmp.Diff(lines(course.Choices), controlled(t, jobs[0], "  margin: 1000\n")); diff == "" {
+		t.Error("a margin that stops every move makes no difference")
+	}
+}
+
+// alike fails the test where both decide differently.
+func alike(t *testing.T, job plan.Job) {
+	t.Helper()
+	course, err := plan.Replay(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("decided: %q", lines(course.Choices))
+	if diff := cmp.Diff(lines(course.Choices), controlled(t, job, "")); diff != "" {
+		t.Errorf("the controller decides otherwise than the replay (-replay +controller):\n%s", diff)
+	}
+}
+
+// lines prints choices, a line for each.
+func lines(choices []plan.Choice) []string {
+	var out []string
+	for _, c := range choices {
+		out = append(out, strings.TrimSpace(fmt.Sprintf("after %d: %s%s %s %s", c.Done, c.Action, c.Verdict, c.Reason, c.Settings)))
+	}
+	return out
+}
+
+// controlled is what the whole controller decided about the job.
+func controlled(t *testing.T, job plan.Job, site string) []string {
+	t.Helper()
+	state := t.TempDir()
+	path := filepath.Join(state, "site.yaml")
+	if err := os.WriteFile(path, []byte("default:\n  max_mode: apply\n  control: 0\n"+site), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	policy, err := config.LoadSite(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlay(t, map[string][]byte{"job.sbatch": jobFile(job)}, state, policy, sim.Config{
+			EnergySource: "replayed", Recorded: replayed(job),
+			Nodes: []sim.NodeSpec{{Name: "node-1", Cores: 64, MemoryBytes: 64 << 30, Kind: job.Machine}},
+		})
+		p.look, p.restart = time.Second, job.Restart
+		p.start()
+		defer p.leave()
+		p.submit(submission{file: "job.sbatch", job: "a", user: "alice"})
+		p.wait("a", "")
+		cast, _ := p.collect()
+		if cast[0].job.State != driver.Succeeded {
+			t.Fatalf("the job is %s: %s", cast[0].job.State, cast[0].job.Detail)
+		}
+		out = lines(known(job, cast[0].rec))
+	})
+	return out
+}
+
+// known are the choices with the settings that the table has.
+func known(job plan.Job, r *reconcile.Record) []plan.Choice {
+	out := plan.Choices(r)
+	for i := range out {
+		out[i].Settings = out[i].Settings.Only(func(name string) bool { _, ok := job.Own[name]; return ok })
+	}
+	return out
+}
+
+// replayed answers for the cluster what an epoch of the job took.
+func replayed(job plan.Job) func(sim.Work) (sim.Measured, bool) {
+	return func(w sim.Work) (sim.Measured, bool) {
+		s := job.Own.Clone()
+		for _, k := range job.Policy.Knobs {
+			if v, ok := w.Env[k.Env]; ok {
+				s[k.Name] = tuning.ParseValue(v)
+			}
+			if k.Name == tuning.Cores {
+				s[k.Name] = tuning.Number(float64(w.Cores))
+			}
+		}
+		e, ok := job.Epoch(w.Attempt, w.Epoch, s)
+		m := sim.Measured{Length: e.Length, Loss: e.Loss, Quality: e.Quality}
+		if e.Joules != nil {
+			m.Joules = float64(*e.Joules)
+		}
+		return m, ok
+	}
+}
+
+// jobFile is the job as its owner would submit it.
+func jobFile(job plan.Job) []byte {
+	var b strings.Builder
+	p := job.Policy
+	cores := max(1, job.Own[tuning.Cores].Int())
+	fmt.Fprintf(&b, "#!/bin/sh\n#SBATCH --job-name=%s\n#SBATCH --cpus-per-task=%d\n", job.Workload, cores)
+	fmt.Fprintf(&b, "#TUNE mode=%s objective=%s", p.Mode, p.Objective)
+	if p.MaxSlowdown > 0 {
+		fmt.Fprintf(&b, " max_slowdown=%g", p.MaxSlowdown)
+	}
+	b.WriteByte('\n')
+	for _, k := range p.Knobs {
+		var values []string
+		for _, v := range k.Values {
+			values = append(values, v.String())
+		}
+		fmt.Fprintf(&b, "#TUNE knob %s values=%s", k.Name, strings.Join(values, ","))
+		if k.Env != "" {
+			fmt.Fprintf(&b, " env=%s default=%s", k.Env, job.Own[k.Name])
+		}
+		b.WriteByte('\n')
+	}
+	if p.Quality != nil {
+		fmt.Fprintf(&b, "#TUNE quality direction=%s max_loss=%g\n", p.Quality.Direction, p.Quality.MaxLoss)
+	}
+	fmt.Fprintf(&b, "#TUNE progress pattern='%s'\n", p.Progress.Pattern)
+	fmt.Fprintf(&b, "#TUNE checkpoint signal=%s grace=%s exit=%d\n", p.Checkpoint.Signal, p.Checkpoint.Grace, p.Checkpoint.Exit)
+	fmt.Fprintf(&b, "#TUNE budget restarts=%s probes=%s\n", strconv.Itoa(p.Budget.Restarts), strconv.Itoa(p.Budget.Probes))
+	fmt.Fprintf(&b, "#SIM epochs=%d seconds=1 checkpoint=%s\nexec ./job\n", job.Epochs, job.Restart)
+	return []byte(b.String())
+}
+
+// TestTheStanzaOfARecordedJobIsItsPolicy: both play by the same rules.
+func TestTheStanzaOfARecordedJobIsItsPolicy(t *testing.T) {
+	t.Parallel()
+	job := recorded(t, tuning.Energy, 5)[0]
+	file, err := detect.Parse("job.sbatch", jobFile(job), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := stanza.Policy(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(job.Policy, policy); diff != "" {
+		t.Errorf("the stanza says something else (-replay +stanza):\n%s", diff)
+	}
+}
