@@ -1,0 +1,244 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/tuning"
+)
+
+// ErrInput is wrapped by what is wrong with an Input.
+var ErrInput = errors.New("not a replay of whole jobs")
+
+// Input is what is asked for.
+type Input struct {
+	Files  []string // of trials
+	Curves []string // how epochs vary, and what they report; none: they are all alike and say nothing
+
+	Objective   tuning.Objective
+	Weight      float64 // share of energy in tuning.Blend
+	MaxSlowdown float64 // 0: no limit
+	Probes      int     // settings that a job may try
+
+	Restart time.Duration // what a move takes
+	Wait    time.Duration // in the queue at each move
+
+	Epochs []int // lengths of the jobs; 0: as many as were recorded, else Recorded; none: 0
+	Seeds  int   // jobs of each table and length, each with other luck
+
+	Default tuning.Settings // the owner's settings, in place of those that stand with the data
+	Knobs   []string        // that may move; none: those that are known to leave alone what a job learns
+	Site    *tuning.Site    // its policy, of which mode and untuned share do not count; nil: that of a site that wrote none
+	Above   bool            // the site lets jobs have more than they asked for
+}
+
+// Recorded is how many epochs a job has where neither the table nor anybody says so.
+const Recorded = 100
+
+// maxEpochs is more than any job has, and few enough to replay.
+const maxEpochs = 100_000
+
+// Run replays the jobs of every table of the files.
+func Run(ctx context.Context, in Input, progress evaluate.Progress) (Report, error) {
+	if len(in.Epochs) == 0 {
+		in.Epochs = []int{0}
+	}
+	if err := in.check(); err != nil {
+		return Report{}, err
+	}
+	all, err := in.read()
+	if err != nil {
+		return Report{}, err
+	}
+	type part struct {
+		table  table
+		epochs int
+	}
+	var parts []part
+	skipped := 0
+	for _, t := range all {
+		if !in.replayable(t) {
+			skipped++
+			continue
+		}
+		for _, n := range in.Epochs {
+			parts = append(parts, part{t, n})
+		}
+	}
+	rows := make([]Row, len(parts))
+	err = evaluate.Each(ctx, len(parts), progress, func(ctx context.Context, i int) (string, error) {
+		var err error
+		rows[i], err = in.row(ctx, parts[i].table, parts[i].epochs)
+		return "tables", err
+	})
+	if err != nil {
+		return Report{}, fmt.Errorf("evaluate plan: %w", err)
+	}
+	rep := Report{Command: "evaluate plan", Data: slices.Concat(in.Files, in.Curves), Rows: rows, Summary: in.summary(rows)}
+	rep.Summary.Skipped = skipped
+	return rep, nil
+}
+
+// Jobs are the jobs that Run replays, in its order.
+func Jobs(in Input) ([]Job, error) {
+	if len(in.Epochs) == 0 {
+		in.Epochs = []int{0}
+	}
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	all, err := in.read()
+	if err != nil {
+		return nil, err
+	}
+	var out []Job
+	for _, t := range all {
+		for _, n := range in.Epochs {
+			for seed := range in.Seeds {
+				if in.replayable(t) {
+					out = append(out, in.job(t, n, seed))
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+func (in Input) read() ([]table, error) {
+	var curves []records.Table
+	for _, file := range in.Curves {
+		t, err := records.Read(file, records.Curves)
+		if err != nil {
+			return nil, err
+		}
+		curves = append(curves, t)
+	}
+	var out []table
+	for _, file := range in.Files {
+		t, err := records.Read(file, records.Trials)
+		if err != nil {
+			return nil, err
+		}
+		made, err := in.tables(t, curves)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, made...)
+	}
+	return out, nil
+}
+
+func (in Input) check() error {
+	switch {
+	case len(in.Files) == 0:
+		return fmt.Errorf("%w: no file of trials", ErrInput)
+	case !slices.Contains(tuning.Objectives(), in.Objective):
+		return fmt.Errorf("%w: objective %q: want one of %v", ErrInput, in.Objective, tuning.Objectives())
+	case !(in.Weight >= 0 && in.Weight <= 1):
+		return fmt.Errorf("%w: weight %g: want a share from 0 to 1", ErrInput, in.Weight)
+	case in.MaxSlowdown != 0 && !(in.MaxSlowdown >= 1) || math.IsInf(in.MaxSlowdown, 0):
+		return fmt.Errorf("%w: a slowdown of at most %g: want at least 1, or 0 for no limit", ErrInput, in.MaxSlowdown)
+	case in.Seeds < 1:
+		return fmt.Errorf("%w: %d seeds: want at least 1", ErrInput, in.Seeds)
+	case in.Probes < 0:
+		return fmt.Errorf("%w: %d probes: want none or more", ErrInput, in.Probes)
+	case in.Restart <= 0 || in.Wait < 0 || in.Restart > longest || in.Wait > longest:
+		return fmt.Errorf("%w: a restart of %s and a wait of %s: want a restart above 0, a wait of 0 or more, and at most %s of each", ErrInput, in.Restart, in.Wait, longest)
+	}
+	for _, n := range in.Epochs {
+		if n < 0 || n > maxEpochs {
+			return fmt.Errorf("%w: %d epochs: want 1 to %d, or 0 for as many as were recorded", ErrInput, n, maxEpochs)
+		}
+	}
+	return nil
+}
+
+// replayable tells whether there is something to move, and its cost is known in what the
+// objective minimises.
+func (in Input) replayable(t table) bool {
+	joules, _ := in.Objective.Weights(in.Weight)
+	for _, c := range t.reachable(in) {
+		if joules > 0 && !(c.Joules > 0) {
+			return false
+		}
+	}
+	_, own := t.cells[t.own.Key()]
+	return own && len(t.knobs) > 0
+}
+
+// reachable is the mean cost of each cell that a job may be sent to, by key.
+func (t table) reachable(in Input) map[string]Cost {
+	j := in.job(t, 1, 0)
+	out := map[string]Cost{}
+	each(j.Site.Narrow(j.Policy, j.Own).Knobs, j.Own, func(s tuning.Settings) {
+		if c, ok := j.Expected(s); ok {
+			out[s.Key()] = c
+		}
+	})
+	return out
+}
+
+// each goes through all combinations of the values of knobs.
+func each(knobs []tuning.Knob, s tuning.Settings, do func(tuning.Settings)) {
+	if len(knobs) == 0 {
+		do(s)
+		return
+	}
+	for _, v := range knobs[0].Values {
+		each(knobs[1:], s.With(knobs[0].Name, v), do)
+	}
+}
+
+// job is one job of a table. Where its length is not given it is that of a recorded run.
+func (in Input) job(t table, epochs, seed int) Job {
+	if n := len(t.lengths); epochs == 0 && n > 0 {
+		epochs = t.lengths[seed%n]
+	}
+	if epochs == 0 {
+		epochs = Recorded
+	}
+	return Job{
+		Workload: t.workload, Machine: t.machine, Part: t.part, Epochs: epochs, Own: t.own, Policy: in.policy(t.knobs), Site: in.site(),
+		Restart: in.Restart, Wait: in.Wait, Seed: seed, table: t,
+	}
+}
+
+// Progress is how the replayed jobs tell that an epoch ended.
+const Progress = `epoch (?P<epoch>\d+)/(?P<total>\d+) loss (?P<loss>\S+) acc (?P<quality>\S+)`
+
+// grace is the longest that a stanza may give. Recorded jobs save when they were asked to,
+// however long their epochs are.
+const grace = time.Hour
+
+// longest is more than a move takes.
+const longest = 365 * 24 * time.Hour
+
+// policy is the stanza of a job that may be moved, with the defaults of every other key.
+func (in Input) policy(knobs []tuning.Knob) tuning.Policy {
+	p := tuning.DefaultPolicy()
+	p.Mode, p.Objective, p.Weight, p.MaxSlowdown = tuning.Apply, in.Objective, in.Weight, in.MaxSlowdown
+	p.Knobs, p.Budget.Probes = knobs, in.Probes
+	p.Progress = tuning.Progress{Pattern: Progress}
+	p.Checkpoint = &tuning.Checkpoint{Signal: tuning.DefaultSignal, Grace: grace, Exit: 85}
+	if slices.ContainsFunc(knobs, func(k tuning.Knob) bool { return !tuning.IsSystem(k.Name) }) {
+		// The planner moves what it does not know to be harmless under a guard alone.
+		p.Quality = &tuning.Quality{Direction: "max", MaxLoss: tuning.DefaultMaxLoss}
+	}
+	return p
+}
+
+// site is the site's policy, but that jobs are moved and none is kept untuned.
+func (in Input) site() tuning.Site {
+	s := tuning.DefaultSite()
+	if in.Site != nil {
+		s = *in.Site
+	}
+	s.MaxMode, s.Control, s.DryRun, s.AboveRequest = tuning.Apply, 0, false, s.AboveRequest || in.Above
+	return s
+}
