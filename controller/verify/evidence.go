@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"cmp"
+	"iter"
 	"math"
 	"slices"
 
@@ -52,14 +54,10 @@ func (m measure) ratios(p Pair) pairRatios {
 	if m.joules != 0 && !m.uncharged && !p.chargedBy(m.source) {
 		return nil
 	}
-	tuned := byNumber(p.Tuned)
-	untuned := byNumber(p.Untuned)
 	var out pairRatios
 	var spentSeconds, spentJoules float64
-	for _, n := range numbers(tuned) {
-		t := tuned[n]
-		u, both := untuned[n]
-		if !both || !t.counts() || !u.counts() {
+	for t, u := range matching(p) {
+		if !t.counts() || !u.counts() {
 			continue
 		}
 		vt, okT := m.of(t)
@@ -96,24 +94,47 @@ func charged(extra, spent float64) float64 {
 	return math.Log1p(extra / spent)
 }
 
-// byNumber keeps, of an epoch that was done in several attempts, the last.
-func byNumber(epochs []Epoch) map[int]Epoch {
-	out := make(map[int]Epoch, len(epochs))
-	for _, e := range epochs {
-		if old, ok := out[e.Number]; !ok || e.Attempt >= old.Attempt {
-			out[e.Number] = e
+// matching yields the epochs that both jobs did, in the order of their numbers.
+func matching(p Pair) iter.Seq2[Epoch, Epoch] {
+	tuned, untuned := byNumber(p.Tuned), byNumber(p.Untuned)
+	return func(yield func(tuned, untuned Epoch) bool) {
+		for i, j := 0, 0; i < len(tuned) && j < len(untuned); {
+			switch t, u := tuned[i], untuned[j]; {
+			case t.Number < u.Number:
+				i++
+			case t.Number > u.Number:
+				j++
+			case !yield(t, u):
+				return
+			default:
+				i++
+				j++
+			}
 		}
 	}
-	return out
 }
 
-func numbers(epochs map[int]Epoch) []int {
-	out := make([]int, 0, len(epochs))
-	for n := range epochs {
-		out = append(out, n)
+// byNumber sorts epochs by their numbers, and keeps, of an epoch that was done in
+// several attempts, the last.
+func byNumber(epochs []Epoch) []Epoch {
+	after := func(a, b Epoch) int { return cmp.Compare(a.Number, b.Number) }
+	sorted := true
+	for i := 1; i < len(epochs) && sorted; i++ {
+		sorted = after(epochs[i-1], epochs[i]) < 0
 	}
-	slices.Sort(out)
-	return out
+	if sorted {
+		return epochs
+	}
+	out := slices.Clone(epochs)
+	slices.SortStableFunc(out, func(a, b Epoch) int { return cmp.Or(after(a, b), cmp.Compare(a.Attempt, b.Attempt)) })
+	n := 0
+	for i, e := range out {
+		if i+1 == len(out) || out[i+1].Number != e.Number {
+			out[n] = e
+			n++
+		}
+	}
+	return out[:n]
 }
 
 // source picks the source of joules by which most can be compared; any measured

@@ -131,7 +131,7 @@ func TestOfAnEpochDoneTwiceTheLastAttemptCounts(t *testing.T) {
 	again := epochs(2, 7)
 	again[0].Attempt = 2
 	got := byNumber(append(again, first...))
-	if len(got) != 2 || got[2].Attempt != 2 || got[1].Attempt != 1 {
+	if len(got) != 2 || got[0].Number != 1 || got[0].Attempt != 1 || got[1].Number != 2 || got[1].Attempt != 2 {
 		t.Errorf("byNumber = %+v, want epoch 1 of attempt 1 and epoch 2 of attempt 2", got)
 	}
 }

@@ -39,13 +39,10 @@ func (in Input) qualityLost() bool {
 }
 
 func (in Input) pairLoss(p Pair) (float64, bool) {
-	tuned, untuned := byNumber(p.Tuned), byNumber(p.Untuned)
 	var losses []float64
-	for _, n := range numbers(tuned) {
-		t := tuned[n].Quality
-		u, both := untuned[n]
-		if both && t != nil && u.Quality != nil {
-			losses = append(losses, in.loss(*u.Quality, *t))
+	for t, u := range matching(p) {
+		if t.Quality != nil && u.Quality != nil {
+			losses = append(losses, in.loss(*u.Quality, *t.Quality))
 		}
 	}
 	if len(losses) == 0 {

@@ -74,19 +74,57 @@ func twoSamples(before, after []float64, attemptSD, alpha float64) estimate {
 	if len(before) == 0 || len(after) == 0 {
 		return none()
 	}
-	before, after = clip(before), clip(after)
+	attempts := 0.0
+	if attemptSD > 0 {
+		alpha /= 2
+		attempts = distuv.UnitNormal.Quantile(1-alpha/2) * attemptSD * math.Sqrt2
+	}
+	e := between(clip(before), clip(after), alpha)
+	for _, b := range typical(before, after) {
+		for _, a := range typical(after, before) {
+			other := between(b, a, alpha)
+			e.half = max(e.half, math.Abs(other.value-e.value)+other.half)
+		}
+	}
+	e.half += attempts
+	return e
+}
+
+// between compares two samples of independent normal noise.
+func between(before, after []float64, alpha float64) estimate {
 	n1, n2 := float64(len(before)), float64(len(after))
 	m1, m2 := stat.Mean(before, nil), stat.Mean(after, nil)
 	dof := n1 + n2 - 2
 	sse := max(squares(before, m1)+squares(after, m2), dof*noiseFloor*noiseFloor)
-	e := estimate{value: m2 - m1, n: min(len(before), len(after))}
-	if attemptSD <= 0 {
-		e.half = halfWidth(sse, n1*n2/(n1+n2), n1+n2-1, alpha)
-		return e
+	return estimate{value: m2 - m1, half: halfWidth(sse, n1*n2/(n1+n2), n1+n2-1, alpha), n: min(len(before), len(after))}
+}
+
+// hidesFrom is from how many epochs on a side would hide the doubt about the other: with
+// fewer, a stall is still most of what is known of the noise.
+const hidesFrom = 2 * clipFrom
+
+// typical are the epochs of a side that may stand for it. A side that is too short to
+// clip by itself is held against the deviation of the other. Where its epochs are further
+// apart than one stall away, one of them stalled, and the many epochs of the other side
+// would hide how little is known of this one: it is taken for the fast ones and for the
+// slow ones, and the interval has to hold for both.
+func typical(side, other []float64) [][]float64 {
+	if len(side) < 2 || len(side) >= clipFrom || len(other) < hidesFrom {
+		return [][]float64{clip(side)}
 	}
-	e.half = halfWidth(sse, n1*n2/(n1+n2), n1+n2-1, alpha/2) +
-		distuv.UnitNormal.Quantile(1-alpha/4)*attemptSD*math.Sqrt2
-	return e
+	low, high := slices.Min(side), slices.Max(side)
+	if high-low <= reach(other) {
+		return [][]float64{side}
+	}
+	var fast, slow []float64
+	for _, x := range side {
+		if x-low <= high-x {
+			fast = append(fast, x)
+		} else {
+			slow = append(slow, x)
+		}
+	}
+	return [][]float64{fast, slow}
 }
 
 // pairRatios are the log ratios of one pair of jobs at its matching epochs.
@@ -152,16 +190,26 @@ func clip(xs []float64) []float64 {
 	}
 	sorted := slices.Clone(xs)
 	slices.Sort(sorted)
-	m := middle(sorted)
-	reach := clipAt * max(madToSD*medianDeviation(sorted, m), clipFloor)
-	if sorted[0] >= m-reach && sorted[len(sorted)-1] <= m+reach {
+	m, r := middle(sorted), reachOf(sorted)
+	if sorted[0] >= m-r && sorted[len(sorted)-1] <= m+r {
 		return xs
 	}
 	out := make([]float64, len(xs))
 	for i, x := range xs {
-		out[i] = min(max(x, m-reach), m+reach)
+		out[i] = min(max(x, m-r), m+r)
 	}
 	return out
+}
+
+// reach is how far from the median an epoch counts as it is.
+func reach(xs []float64) float64 {
+	sorted := slices.Clone(xs)
+	slices.Sort(sorted)
+	return reachOf(sorted)
+}
+
+func reachOf(sorted []float64) float64 {
+	return clipAt * max(madToSD*medianDeviation(sorted, middle(sorted)), clipFloor)
 }
 
 func median(xs []float64) float64 {

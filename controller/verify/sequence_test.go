@@ -114,6 +114,61 @@ func TestAnotherAttemptOfTheSameSettingsIsRarelyClaimed(t *testing.T) {
 	}
 }
 
+// Two untuned epochs are what a job has by default. Where one of them stalled, forty
+// quiet epochs after the move must not make a saving of it.
+func TestAStallAmongFewUntunedEpochsIsRarelyClaimed(t *testing.T) {
+	t.Parallel()
+	const alpha = 0.05
+	for untuned := 2; untuned <= 3; untuned++ {
+		rng := rand.New(rand.NewPCG(31, uint64(untuned)))
+		draw := func(list []float64) {
+			for i := range list {
+				list[i] = .05 * rng.NormFloat64()
+				if rng.IntN(20) == 0 {
+					list[i] += math.Ln2
+				}
+			}
+		}
+		wrong, n := 0, sequences()
+		before, after := make([]float64, untuned), make([]float64, 60)
+		for range n {
+			draw(before)
+			draw(after)
+			for _, k := range looks() {
+				if k > len(after) {
+					break
+				}
+				if e := twoSamples(before, after[:k], DefaultAttemptSD, alpha); e.low() > 0 || e.high() < 0 {
+					wrong++
+					break
+				}
+			}
+		}
+		t.Logf("%d untuned: %d of %d", untuned, wrong, n)
+		if wrong > int(alpha*float64(n)) {
+			t.Errorf("%d untuned epochs: %d of %d sequences made a false claim, want at most %g of them", untuned, wrong, n, alpha)
+		}
+	}
+}
+
+func TestASavingIsFoundThoughAnUntunedEpochStalled(t *testing.T) {
+	t.Parallel()
+	before := []float64{math.Log(10), math.Log(20)}
+	after := make([]float64, 20)
+	for i := range after {
+		after[i] = math.Log(5) + .02*float64(1-2*(i%2))
+	}
+	if e := twoSamples(before, after, DefaultAttemptSD, .05); e.high() >= 0 {
+		t.Errorf("half the time of the fast untuned epoch: [%g, %g], want an improvement", e.low(), e.high())
+	}
+	for i := range after {
+		after[i] += math.Ln2
+	}
+	if e := twoSamples(before, after, DefaultAttemptSD, .05); e.high() < 0 || e.low() > -math.Ln2 {
+		t.Errorf("the time of one of two untuned epochs: [%g, %g], want both to be possible", e.low(), e.high())
+	}
+}
+
 func TestPairsOfEqualJobsAreRarelyClaimed(t *testing.T) {
 	t.Parallel()
 	const alpha = 0.05

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"pitchpipe/controller/tuning"
 )
 
@@ -171,4 +173,27 @@ func TestTheBoundOfSymmetryIsWhereTheBetReachesItsLimit(t *testing.T) {
 	if e := symmetricPairs(nil, .05); e.n != 0 || !math.IsInf(e.half, 1) {
 		t.Errorf("%+v without pairs", e)
 	}
+}
+
+func TestTheBoundIsTheOneThatHalvingFinds(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		xs := rapid.SliceOfN(rapid.Float64Range(-3, 3), 8, 60).Draw(t, "xs")
+		alpha := rapid.SampledFrom([]float64{.005, .0125, .025, .05}).Draw(t, "alpha")
+		got := lowest(xs, alpha)
+		if math.IsInf(got, -1) {
+			return // too few values for so small an error
+		}
+		below, above := got-10, got+10
+		for range 60 {
+			if middle := (below + above) / 2; wealth(xs, middle) >= -math.Log(alpha) {
+				below = middle
+			} else {
+				above = middle
+			}
+		}
+		if math.Abs(got-below) > 1e-8 || wealth(xs, got) < -math.Log(alpha) {
+			t.Fatalf("%.12f, halving finds %.12f", got, below)
+		}
+	})
 }

@@ -110,6 +110,28 @@ func TestTheSameSeedGivesTheSameReport(t *testing.T) {
 	}
 }
 
+func TestAWiderLimitRecognisesMoreAndOneIsTheLimitOfTheClasses(t *testing.T) {
+	t.Parallel()
+	s := run(t, classifier.Input{Tables: []records.Table{recorded([]string{"a", "b", "c"}, []float64{1})}}).Summary
+	if len(s.Thresholds) < 5 {
+		t.Fatalf("%d thresholds", len(s.Thresholds))
+	}
+	for i, at := range s.Thresholds {
+		if at.Limit == 1 && *at.Recognised < *s.Recognised { // ambiguous ones get the nearest here
+			t.Errorf("%v recognised at the classes' own limit, %v in all", *at.Recognised, *s.Recognised)
+		}
+		if i == 0 {
+			continue
+		}
+		if before := s.Thresholds[i-1]; at.Limit <= before.Limit || *at.Recognised < *before.Recognised || *at.CalledKnown < *before.CalledKnown {
+			t.Errorf("%+v after %+v", at, before)
+		}
+	}
+	if last := s.Thresholds[len(s.Thresholds)-1]; *last.Recognised < 0.9 || *last.Precision < 0.9 {
+		t.Errorf("recognised %v, precision %v at three times the radius", *last.Recognised, *last.Precision)
+	}
+}
+
 // An event that only one suite was recorded with would tell the suite.
 func TestWhatIsMissingTellsNoProgram(t *testing.T) {
 	t.Parallel()

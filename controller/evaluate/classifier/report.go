@@ -44,12 +44,23 @@ type Summary struct {
 	UnknownAUC  *float64 `json:"unknown_auc"`          // mean over programs
 	UnknownMin  *float64 `json:"unknown_auc_min"`      // of the worst program
 	CalledKnown *float64 `json:"unknown_called_known"` // mean over programs
+	// Thresholds are what these would be if the limit of the distance were another.
+	Thresholds []Threshold `json:"thresholds"`
 	// Stability is the mean adjusted Rand index between the classes of all executions
 	// and those of a random four fifths of them: 1 means the same partition.
 	Stability  *float64    `json:"stability"`
 	Resamples  int         `json:"resamples"`
 	Variations []Variation `json:"variations"`
 	Regret     *Regret     `json:"regret"` // null: there were no trials
+}
+
+// Threshold is what becomes of the questions where a run gets the nearest class up to
+// another multiple of its radius than 1. Ambiguous ones get the nearest, too.
+type Threshold struct {
+	Limit       float64  `json:"limit"`                // distance over radius
+	Recognised  *float64 `json:"recognised"`           // share of all questions that got a class
+	Precision   *float64 `json:"precision"`            // share of those that got their own
+	CalledKnown *float64 `json:"unknown_called_known"` // share of the executions of programs left out that got a class
 }
 
 // Regret is what deciding by classes costs inputs that were left out. Costs are

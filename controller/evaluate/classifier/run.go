@@ -38,6 +38,8 @@ type bench struct {
 	folds    int
 	seed     uint64
 	most     int // classes of any fit
+	asked    []answer
+	left     []answer // about programs that were left out
 	step     func(what string)
 }
 
@@ -73,6 +75,7 @@ func Run(ctx context.Context, in Input, progress evaluate.Progress) (Report, err
 		}
 	}
 	out.Rows, out.Summary = b.sum(tallies)
+	out.Summary.Thresholds = b.thresholds()
 	if err := b.stability(ctx, in.Resamples, &out.Summary); err != nil {
 		return out, err
 	}
@@ -181,7 +184,9 @@ func (b *bench) fold(ctx context.Context, fold int, tallies []programTally) erro
 		}
 		t := &tallies[slices.Index(b.programs, e.workload)]
 		t.questions++
-		if c := l.model.Classify(e.profile); c.Known() {
+		c := l.model.Classify(e.profile)
+		b.asked = append(b.asked, answerOf(c, l.owner[c.NearestID] == e.workload))
+		if c.Known() {
 			t.known++
 			if l.owner[c.ID] == e.workload {
 				t.right++
@@ -212,6 +217,7 @@ func (b *bench) leaveOut(program string, held func(execution) bool, t *programTa
 		switch c := l.model.Classify(e.profile); {
 		case e.workload == program:
 			t.left++
+			b.left = append(b.left, answerOf(c, false))
 			if c.Known() {
 				t.taken++
 				t.takenFor = append(t.takenFor, l.owner[c.ID])

@@ -1,0 +1,242 @@
+package verify_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/evaluate/evaluatetest"
+	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate/verify"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected tables")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func run(t *testing.T, in verify.Input) verify.Report {
+	t.Helper()
+	r, err := verify.Run(t.Context(), in, evaluate.Quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// trials are repeats of two workloads under three settings, which differ by what spread
+// says of each.
+func trials(t *testing.T, spread func(nth int) float64) records.Table {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("workload,machine,knob_cores,seconds,joules,failed\n")
+	for _, w := range []string{"a", "b"} {
+		for cores := 1; cores <= 3; cores++ {
+			for nth := range 6 {
+				fmt.Fprintf(&b, "%s,m,%d,%g,%g,0\n", w, cores, spread(nth)*12/float64(cores), spread(nth)*100)
+			}
+			fmt.Fprintf(&b, "%s,m,%d,0.001,1,1\n", w, cores) // it failed at once
+		}
+	}
+	return evaluatetest.Table(t, "d/trials.csv", b.String(), records.Trials)
+}
+
+func rowsOf(r verify.Report, comparison verify.Comparison, null string) []verify.Row {
+	return slices.DeleteFunc(slices.Clone(r.Rows), func(row verify.Row) bool {
+		return row.Comparison != comparison || row.Null != null
+	})
+}
+
+func TestTheTableOfASmallFile(t *testing.T) {
+	t.Parallel()
+	in := verify.Input{
+		Trials: []records.Table{trials(t, func(nth int) float64 { return 1 + 0.01*float64(nth) })},
+		Seeds:  12, Seed: 1, Epochs: 12, Pairs: 12,
+	}
+	r := run(t, in)
+	evaluatetest.Golden(t, *update, "table.txt", verify.Text(r))
+	if diff := cmp.Diff(r, run(t, in)); diff != "" {
+		t.Errorf("the same seed gives another report:\n%s", diff)
+	}
+}
+
+func TestTheKeysOfARow(t *testing.T) {
+	t.Parallel()
+	text, err := json.Marshal(run(t, verify.Input{Seeds: 1, Epochs: 1, Pairs: 1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Command string
+		Data    []string
+		Rows    []map[string]any
+		Summary map[string]any
+	}
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{
+		"comparison", "null", "source", "data", "objective", "effect", "workloads", "replays", "looks_mean", "false_verdicts", "power",
+		"neutral", "inconclusive", "to_verdict_median", "to_verdict_p90", "coverage", "coverage_last", "worst_false_verdicts",
+	} {
+		if _, ok := got.Rows[0][key]; !ok {
+			t.Errorf("a row lacks %s", key)
+		}
+	}
+	for _, key := range []string{
+		"level", "seed", "replays", "rows", "false_verdicts_max", "false_verdicts_max_of", "over", "coverage_min", "limited_rows", "limited_false_verdicts", "power", "left_out",
+	} {
+		if _, ok := got.Summary[key]; !ok {
+			t.Errorf("the summary lacks %s", key)
+		}
+	}
+	if got.Command != "evaluate verify" || got.Data == nil || got.Rows[0]["power"] != nil {
+		t.Errorf("%s over %v, power without an effect %v", got.Command, got.Data, got.Rows[0]["power"])
+	}
+}
+
+// Nine pairs of repeats that are all alike: without an effect nothing is claimed, and a
+// fifth is found with the eighth.
+func TestRepeatsThatAreAlikeShowEveryEffectAndNoOther(t *testing.T) {
+	t.Parallel()
+	r := run(t, verify.Input{Trials: []records.Table{trials(t, func(int) float64 { return 1 })}, Seeds: 4, Epochs: 1, Pairs: 10})
+	rows := rowsOf(r, verify.Pairs, "repeats of one setting")
+	if len(rows) != 10 { // five effects by time and by energy
+		t.Fatalf("%d rows", len(rows))
+	}
+	for _, row := range rows {
+		if row.FalseVerdicts != 0 || row.Coverage != 1 || row.Looks < 9 || row.Workloads != 3 {
+			t.Errorf("%+v", row)
+		}
+		if row.Effect == 0.2 && (*row.Power != 1 || *row.ToVerdict != 8) {
+			t.Errorf("a fifth is found in %g after %g pairs, want all after 8", *row.Power, *row.ToVerdict)
+		}
+	}
+}
+
+// What gets longer as the job goes on is taken for an effect of the setting: the
+// evaluation must show it.
+func TestADriftWithinAJobIsAFalseVerdict(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString("run,workload,machine,epoch,seconds\n")
+	at := 0.0
+	for i, seconds := range []float64{12, 10, 10, 10, 15, 15, 15, 15, 15, 15, 15, 15} {
+		at += seconds
+		fmt.Fprintf(&b, "r,w,m,%d,%g\n", i+1, at)
+	}
+	r := run(t, verify.Input{
+		Curves: []records.Table{evaluatetest.Table(t, "d/curves.csv", b.String(), records.Curves)}, Seeds: 24, Epochs: 8, Pairs: 1,
+	})
+	row := rowsOf(r, verify.Job, "epochs of one run in their order")[0]
+	if row.FalseVerdicts < 0.2 || row.Coverage > 0.8 || r.Summary.FalseMax != row.FalseVerdicts || len(r.Summary.Over) != 1 {
+		t.Errorf("%+v, summary %+v", row, r.Summary)
+	}
+}
+
+func TestSamplesAreAttemptsStretchesAndPairs(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString("workload,run,machine,t_seconds,instructions,watts\n")
+	for run := range 16 {
+		for i := range 20 {
+			fmt.Fprintf(&b, "w,r%d,m,%g,%d,%g\n", run, float64(i+1)*(1+0.001*float64(run)), 1000, 5.0)
+		}
+	}
+	r := run(t, verify.Input{Samples: []records.Table{evaluatetest.Table(t, "d/samples.csv", b.String(), records.Samples)}, Seeds: 4, Epochs: 6, Pairs: 8})
+	for comparison, nulls := range map[verify.Comparison][]string{
+		verify.Job:   {"repeats as attempts, slices of equal work in random order", "slices of equal work of one run in their order"},
+		verify.Pairs: {"repeats of one setting at matching slices"},
+	} {
+		for _, null := range nulls {
+			rows := rowsOf(r, comparison, null)
+			if len(rows) != 10 || rows[0].FalseVerdicts != 0 || rows[0].Data != "d/samples.csv" {
+				t.Errorf("%s: %d rows, %+v", null, len(rows), rows)
+			}
+			if (rows[0].Limit != "") != strings.Contains(null, "their order") {
+				t.Errorf("%s has the limit %q", null, rows[0].Limit)
+			}
+		}
+	}
+}
+
+func TestAFileWithoutANullIsLeftOutAndNamed(t *testing.T) {
+	t.Parallel()
+	once := evaluatetest.Table(t, "d/once.csv", "workload,machine,seconds\na,m,1\nb,m,2\n", records.Trials)
+	r := run(t, verify.Input{Trials: []records.Table{once}, Seeds: 1, Epochs: 1, Pairs: 1})
+	if len(r.Summary.LeftOut) != 1 || !strings.HasPrefix(r.Summary.LeftOut[0], "d/once.csv: ") || r.Data[0] != "d/once.csv" {
+		t.Errorf("left out %q of %q", r.Summary.LeftOut, r.Data)
+	}
+}
+
+func TestBadChoicesAreOneErrorThatSaysWhatIsWanted(t *testing.T) {
+	t.Parallel()
+	back := evaluatetest.Table(t, "s.csv", "workload,run,machine,t_seconds,cycles\n"+strings.Repeat("w,r,m,5,1\n", 20), records.Samples)
+	for name, c := range map[string]struct {
+		in   verify.Input
+		is   error
+		says string
+	}{
+		"seeds below one":           {verify.Input{Seeds: -1}, verify.ErrInput, "-1 seeds: want 1 or more"},
+		"a level that is no share":  {verify.Input{Level: 5}, verify.ErrInput, "level 5: want a share"},
+		"no epochs":                 {verify.Input{Epochs: -1}, verify.ErrInput, "-1 epochs"},
+		"candidates below none":     {verify.Input{Candidates: -1}, verify.ErrInput, "-1 candidates"},
+		"a run that stands in time": {verify.Input{Samples: []records.Table{back}}, records.ErrInvalid, "s.csv:3:1: t_seconds does not grow"},
+	} {
+		_, err := verify.Run(t.Context(), c.in, evaluate.Quiet)
+		if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestACancelledEvaluationEnds(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := verify.Run(ctx, verify.Input{}, evaluate.Quiet); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+func BenchmarkVerdicts(b *testing.B) {
+	for b.Loop() {
+		if _, err := verify.Run(b.Context(), verify.Input{Seeds: 2}, evaluate.Quiet); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// The aim: at most one in twenty, however often it is looked at. Few replays leave
+// much room for chance; `make bench-mind` takes ten times as many.
+func TestRecordedRepeatsAreRarelyToldApart(t *testing.T) {
+	t.Parallel()
+	in := verify.Input{
+		Trials:  evaluatetest.Recorded(t, records.Trials, "zeus/trials.csv", "armpm/trials.csv"),
+		Samples: evaluatetest.Recorded(t, records.Samples, "armpm/samples.csv.gz"),
+		Curves:  evaluatetest.Recorded(t, records.Adaptations, "rl-net2net/adaptations.csv"),
+		Seeds:   30, Pairs: 12, Epochs: 16,
+	}
+	r := run(t, in)
+	t.Logf("\n%s", verify.Text(r))
+	if len(r.Summary.Over) > 0 || len(r.Summary.LeftOut) > 0 || r.Summary.CoverageMin < 0.85 {
+		t.Errorf("%+v", r.Summary)
+	}
+	recorded := 0
+	for _, row := range r.Rows {
+		if row.Source == verify.Recorded && row.Effect == 0 {
+			recorded++
+		}
+	}
+	if recorded != 15 {
+		t.Errorf("%d recorded nulls, want 15", recorded)
+	}
+}
