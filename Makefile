@@ -13,7 +13,7 @@ COUNT ?= 6
 TESTFLAGS ?=
 export FUZZTIME COUNT
 
-.PHONY: help build demo test check lint fmt generate bench bench-exporter bench-kmeans bench-nomad bench-slurm e2e e2e-nomad e2e-slurm fault-nomad fault-slurm fuzz cover package clean
+.PHONY: help build demo test check lint fmt generate bench bench-exporter bench-kmeans bench-mind bench-nomad bench-slurm e2e e2e-nomad e2e-slurm fault-nomad fault-slurm fuzz cover package regret clean
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,12 @@ bench-nomad: ## what it costs to watch 1,000 jobs of Nomad, and how soon a new o
 
 bench-kmeans: ## k-means beside scikit-learn's, to the same inertia
 	@scripts/bench-kmeans
+
+bench-mind: ## the tables and plots of the tuner's mind, over recorded runs
+	@scripts/bench-mind
+
+regret: ## record what settings cost here, and what a class's settings cost where it is met anew
+	@scripts/regret
 
 fuzz: ## run every fuzz target for FUZZTIME, 20s unless told
 	@scripts/fuzz

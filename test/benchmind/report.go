@@ -1,0 +1,158 @@
+package benchmind
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"pitchpipe/test/measure"
+)
+
+// result is one evaluation that was run.
+type result struct {
+	section
+	object  object
+	took    time.Duration
+	used    time.Duration // CPU time
+	err     error         // why there is no object
+	figures []figure
+}
+
+// Report is what all evaluations found.
+type Report struct {
+	Machine measure.Machine
+	Data    string // the folder
+	results []result
+}
+
+// limit is how long all evaluations together may take on two cores.
+const limit = 10 * time.Minute
+
+// Missed counts the aims that were missed, Failed the evaluations that did not run.
+func (r Report) Missed() (missed, aims int) {
+	for _, x := range r.results {
+		for _, a := range x.aimed() {
+			aims++
+			if !a.met {
+				missed++
+			}
+		}
+	}
+	return missed, aims
+}
+
+// Failed are the evaluations that brought no result, with the reason.
+func (r Report) Failed() []string {
+	var out []string
+	for _, x := range r.results {
+		if x.err != nil {
+			out = append(out, fmt.Sprintf("%s: %v", x.name, x.err))
+		}
+	}
+	return out
+}
+
+func (x result) aimed() []aim {
+	if x.err != nil || x.aims == nil {
+		return nil
+	}
+	return x.aims(x.object)
+}
+
+// Write writes the report as Markdown.
+func (r Report) Write(to io.Writer) error {
+	var b strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	say("# The mind of the tuner on recorded runs\n")
+	say("%d cores of %s, %s, load average before %s, after %s.\n", r.Machine.Cores, r.Machine.CPU, r.Machine.GoVersion, r.Machine.Load, r.Machine.LoadAfter)
+	r.writeAims(say)
+	r.writeTimes(say)
+	for _, x := range r.results {
+		say("\n## %s\n", x.title)
+		if x.err != nil {
+			say("It brought no result: %s.", cell(x.err.Error(), 0))
+			continue
+		}
+		say("`pitchpipe %s`\n", x.words(r.Data))
+		for _, f := range x.figures {
+			say("![%s](%s.svg)\n", f.title, f.name)
+		}
+		table(say, r.Data, x.columns, x.shown(x.object))
+	}
+	_, err := io.WriteString(to, b.String())
+	return err
+}
+
+// words is the command with paths relative to the data.
+func (x result) words(data string) string {
+	return strings.ReplaceAll(strings.Join(x.command(data), " "), data+"/", "")
+}
+
+func (r Report) writeAims(say func(string, ...any)) {
+	missed, aims := r.Missed()
+	say("## Aims\n\n%d of %d met.\n", aims-missed, aims)
+	say("| evaluation | aim | wanted | reached | |\n|---|---|--:|--:|---|")
+	for _, x := range r.results {
+		for _, a := range x.aimed() {
+			say("| %s | %s | %s | %s | %s |", x.name, a.what, a.want, a.got, a.verdict())
+		}
+	}
+}
+
+func (a aim) verdict() string {
+	switch {
+	case a.met:
+		return "met"
+	case a.missed == "":
+		return "not measured"
+	default:
+		return "missed by " + a.missed
+	}
+}
+
+func (r Report) writeTimes(say func(string, ...any)) {
+	total, used := time.Duration(0), time.Duration(0)
+	for _, x := range r.results {
+		total += x.took
+		used += x.used
+	}
+	verdict := "within"
+	if total > limit {
+		verdict = "above"
+	}
+	say("\n## Time\n\n%.0f s together (%.0f s of CPU time), %s the %.0f s that are allowed on two cores.\n", total.Seconds(), used.Seconds(), verdict, limit.Seconds())
+	say("| evaluation | seconds | of CPU time |\n|---|--:|--:|")
+	for _, x := range r.results {
+		say("| %s | %.1f | %.1f |", x.name, x.took.Seconds(), x.used.Seconds())
+	}
+}
+
+// table leaves columns out that no row has.
+func table(say func(string, ...any), data string, columns []column, rows []fields) {
+	var heads, rule []string
+	var kept []column
+	for _, c := range columns {
+		align, has := "--:", false
+		for _, r := range rows {
+			switch r[c.key].(type) {
+			case nil:
+				continue
+			case string:
+				align = "---"
+			}
+			has = true
+		}
+		if has {
+			kept, heads, rule = append(kept, c), append(heads, c.head), append(rule, align)
+		}
+	}
+	say("| %s |\n|%s|", strings.Join(heads, " | "), strings.Join(rule, "|"))
+	for _, r := range rows {
+		cells := make([]string, len(kept))
+		for i, c := range kept {
+			cells[i] = strings.TrimPrefix(cell(r[c.key], c.digits), data+"/")
+		}
+		say("| %s |", strings.Join(cells, " | "))
+	}
+}
