@@ -9,14 +9,11 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"pitchpipe/controller/tuning"
 	"pitchpipe/exporter/api"
@@ -30,8 +27,28 @@ const (
 	mercy = 10 * time.Second
 )
 
-// execute makes one run. An error means that it was not made: the recording ends.
+// execute makes one run, again where others disturbed it and the plan has retries; then
+// the least disturbed is kept, whatever it took. An error means that it was not made: the
+// recording ends.
 func execute(ctx context.Context, p Plan, c Cell, cfg Config) (Run, error) {
+	var best Run
+	for attempt := 1; ; attempt++ {
+		r, err := try(ctx, p, c, attempt, cfg)
+		if err != nil {
+			return Run{}, err
+		}
+		if attempt == 1 || r.Neighbours.meddling() < best.Neighbours.meddling() {
+			best = r
+		}
+		best.Attempts = attempt
+		if r.Failed != "" || r.Neighbours == nil || r.Neighbours.Disturbed == "" || attempt > p.Retries {
+			return best, nil
+		}
+	}
+}
+
+// try runs a command once.
+func try(ctx context.Context, p Plan, c Cell, attempt int, cfg Config) (Run, error) {
 	if err := ctx.Err(); err != nil {
 		return Run{}, err
 	}
@@ -50,7 +67,7 @@ func execute(ctx context.Context, p Plan, c Cell, cfg Config) (Run, error) {
 	defer func() { _ = os.RemoveAll(dir) }()
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	cmd := command(within, p.workload(c), c, dir, cfg.Environ)
+	cmd := command(within, p.workload(c), c, cfg.job(c), attempt, dir, cfg.Environ)
 	var said tail
 	cmd.Stderr = &said
 	out, err := cmd.StdoutPipe()
@@ -58,8 +75,12 @@ func execute(ctx context.Context, p Plan, c Cell, cfg Config) (Run, error) {
 		return Run{}, fmt.Errorf("run %s: %w", c.ID, err)
 	}
 	r := Run{Cell: c}
-	bound, err := startOn(cmd, cpusFor(c, cfg.CPUs))
-	r.Start = bound
+	begun, err := launch(within, cmd, cfg.job(c), attempt, cpusFor(c, cfg.CPUs), cfg)
+	r.Start, r.Watched = begun.at, begun.watched
+	if begun.lacks != "" {
+		r.Missing = append(r.Missing, begun.lacks)
+	}
+	defer begun.end(ctx)
 	if err != nil {
 		r.Failed = err.Error()
 		return r, nil
@@ -67,6 +88,7 @@ func execute(ctx context.Context, p Plan, c Cell, cfg Config) (Run, error) {
 	r.Epochs = watch(out, matcher, r.Start)
 	err = cmd.Wait()
 	r.Seconds = time.Since(r.Start).Seconds()
+	r.look(begun.load, cmd.ProcessState, cfg)
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // whom it left behind would disturb the next run
 	switch {
 	case ctx.Err() != nil:
@@ -79,26 +101,38 @@ func execute(ctx context.Context, p Plan, c Cell, cfg Config) (Run, error) {
 	if len(r.Epochs) == 0 {
 		r.Missing = append(r.Missing, "epochs: no line of "+c.Workload+"'s output tells progress")
 	}
-	r.measure(ctx, cfg.Meter)
+	begun.end(ctx) // the meter sees that it is over
+	r.measure(ctx, cfg.job(c), attempt, cfg.Meter)
 	return r, nil
+}
+
+// look notes what else went on meanwhile.
+func (r *Run) look(before Load, ended *os.ProcessState, cfg Config) {
+	if ended == nil || cfg.Load == nil {
+		return
+	}
+	r.CPUSeconds = (ended.UserTime() + ended.SystemTime()).Seconds()
+	after, err := cfg.Load()
+	if err != nil || before.Cores == 0 || !(r.Seconds > 0) {
+		r.Missing = append(r.Missing, "what others did meanwhile: the machine does not tell its load")
+		return
+	}
+	r.Neighbours = neighbours(before, after, r.Seconds, r.CPUSeconds, r.Cell.settings())
 }
 
 func (p Plan) workload(c Cell) Workload {
 	return p.Workloads[slices.IndexFunc(p.Workloads, func(w Workload) bool { return w.Name == c.Workload })]
 }
 
-func command(ctx context.Context, w Workload, c Cell, dir string, environ []string) *exec.Cmd {
-	args := make([]string, len(w.Command))
-	for i, a := range w.Command {
-		args[i] = c.fill(a, dir)
-	}
+func command(ctx context.Context, w Workload, c Cell, job string, attempt int, dir string, environ []string) *exec.Cmd {
+	args := c.arguments(w.Command, dir)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // running the user's command is what this is for
 	cmd.Dir = dir
 	cmd.Env = slices.Clone(environ)
 	for _, name := range slices.Sorted(maps.Keys(w.Env)) {
 		cmd.Env = append(cmd.Env, name+"="+c.fill(w.Env[name], dir))
 	}
-	cmd.Env = append(cmd.Env, "PITCHPIPE_JOB_ID="+c.ID, "PITCHPIPE_ATTEMPT=1")
+	cmd.Env = append(cmd.Env, "PITCHPIPE_JOB_ID="+job, "PITCHPIPE_ATTEMPT="+strconv.Itoa(attempt))
 	// A group of its own, so that its children end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -113,33 +147,6 @@ func cpusFor(c Cell, cpus []int) []int {
 		return nil
 	}
 	return cpus[:min(n, len(cpus))]
-}
-
-// startOn starts a command bound to CPUs. A process inherits them from
-// the thread that starts it, which is a thread of its own that ends with its goroutine.
-func startOn(cmd *exec.Cmd, cpus []int) (time.Time, error) {
-	type started struct {
-		at  time.Time
-		err error
-	}
-	done := make(chan started, 1)
-	go func() {
-		if len(cpus) > 0 {
-			runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-			var set unix.CPUSet
-			for _, cpu := range cpus {
-				set.Set(cpu)
-			}
-			if err := unix.SchedSetaffinity(0, &set); err != nil {
-				done <- started{err: fmt.Errorf("bind it to CPUs %v: %w", cpus, err)}
-				return
-			}
-		}
-		at := time.Now()
-		done <- started{at, cmd.Start()}
-	}()
-	s := <-done
-	return s.at, s.err
 }
 
 // watch reads the output to its end and notes the epochs.
@@ -160,14 +167,14 @@ func watch(out io.Reader, m *progress.Matcher, start time.Time) []Epoch {
 }
 
 // measure fetches what the meter counted, once it has seen the end.
-func (r *Run) measure(ctx context.Context, m Meter) {
+func (r *Run) measure(ctx context.Context, job string, attempt int, m Meter) {
 	if m == nil {
 		r.Missing = append(r.Missing, "counters and joules: there is no exporter")
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, mercy)
 	defer cancel()
-	w, err := whole(ctx, m, r.Cell.ID)
+	w, err := whole(ctx, m, job, attempt)
 	if err != nil && len(w.Samples) == 0 {
 		r.Missing = append(r.Missing, "counters and joules: "+reason(err))
 		return
@@ -196,10 +203,10 @@ func reason(err error) string {
 }
 
 // whole asks until the meter says that the run is over.
-func whole(ctx context.Context, m Meter, id string) (api.Window, error) {
+func whole(ctx context.Context, m Meter, id string, attempt int) (api.Window, error) {
 	var last api.Window
 	for {
-		w, err := m.Window(ctx, id, 1, 0)
+		w, err := m.Window(ctx, id, attempt, 0)
 		if err == nil {
 			last = w
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strconv"
@@ -29,8 +28,14 @@ const (
 	DefaultProgress = `[Ee]poch[ :=]+(?P<epoch>\d+)(?:\s*/\s*(?P<total>\d+))?(?:.*?\bloss[ :=]+(?P<loss>[-+.\deE]+))?(?:.*?\bacc[a-z]*[ :=]+(?P<quality>[-+.\deE]+))?`
 )
 
-// mostRuns bounds a plan: more is a mistake in it.
-const mostRuns = 100_000
+// mostRuns and mostRetries bound a plan: more is a mistake in it.
+const (
+	mostRuns    = 100_000
+	mostRetries = 10
+)
+
+// spread stands for the words of an input, each an argument of its own.
+const spread = "{input...}"
 
 // Plan is what to run.
 type Plan struct {
@@ -39,6 +44,7 @@ type Plan struct {
 	Repeats   int                 `json:"repeats" yaml:"repeats"`
 	Progress  string              `json:"progress" yaml:"progress"` // pattern of the lines that end an epoch, with the groups epoch, total, loss, quality
 	Timeout   string              `json:"timeout" yaml:"timeout"`   // of one run
+	Retries   int                 `json:"retries" yaml:"retries"`   // of a run that others disturbed; the least disturbed is kept
 	Seed      uint64              `json:"seed" yaml:"seed"`         // of the order
 	Machine   string              `json:"machine" yaml:"machine"`   // empty = as the meter calls it
 }
@@ -46,7 +52,7 @@ type Plan struct {
 // Workload is one program with its inputs.
 type Workload struct {
 	Name    string            `json:"name" yaml:"name"`
-	Command []string          `json:"command" yaml:"command"` // {KNOB}, {input} and {dir} are replaced
+	Command []string          `json:"command" yaml:"command"` // {KNOB}, {input} and {dir} are replaced; {input...} becomes an argument for each of the input's words
 	Env     map[string]string `json:"env" yaml:"env"`         // beside the caller's; replaced likewise
 	Inputs  []string          `json:"inputs" yaml:"inputs"`   // none = one without a name
 }
@@ -133,6 +139,9 @@ func (p Plan) Check() error {
 	if p.Repeats < 0 {
 		return fmt.Errorf("%w: repeats: want 1 or more, got %d", ErrPlan, p.Repeats)
 	}
+	if p.Retries < 0 || p.Retries > mostRetries {
+		return fmt.Errorf("%w: retries: want 0 to %d, got %d", ErrPlan, mostRetries, p.Retries)
+	}
 	if _, err := p.timeout(); err != nil {
 		return err
 	}
@@ -146,7 +155,16 @@ func hole() *regexp.Regexp { return regexp.MustCompile(`\{[a-z][a-z0-9_]*\}`) }
 
 // holes checks that all that is to be replaced can be.
 func (p Plan) holes(w Workload) error {
-	texts := slices.Clone(w.Command)
+	var texts []string
+	for i, text := range w.Command {
+		switch {
+		case text == spread && i > 0 && len(w.Inputs) > 0:
+		case strings.Contains(text, spread):
+			return fmt.Errorf("%w: workload %q: %s in %q: want it alone as an argument, and inputs", ErrPlan, w.Name, spread, text)
+		default:
+			texts = append(texts, text)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(w.Env)) {
 		texts = append(texts, w.Env[name])
 	}
@@ -186,87 +204,4 @@ func (p Plan) matcher() (*progress.Matcher, error) {
 		return nil, fmt.Errorf("%w: %w", ErrPlan, err)
 	}
 	return m, nil
-}
-
-// Cells are the runs of the plan in the order in which they are made: all runs of the
-// first repeat in random order, then those of the next, so that what drifts on the
-// machine falls on all settings alike.
-func (p Plan) Cells() []Cell {
-	settings := []map[string]string{{}}
-	for _, name := range slices.Sorted(maps.Keys(p.Knobs)) {
-		var next []map[string]string
-		for _, s := range settings {
-			for _, v := range p.Knobs[name] {
-				one := maps.Clone(s)
-				one[name] = v
-				next = append(next, one)
-			}
-		}
-		settings = next
-	}
-	repeats := p.Repeats
-	if repeats == 0 {
-		repeats = DefaultRepeats
-	}
-	rng := rand.New(rand.NewPCG(p.Seed, 1))
-	var out []Cell
-	for repeat := range repeats {
-		var round []Cell
-		for _, w := range p.Workloads {
-			for i := range max(1, len(w.Inputs)) {
-				for _, s := range settings {
-					c := Cell{Workload: w.Name, Knobs: s, Repeat: repeat}
-					if len(w.Inputs) > 0 {
-						c.Input, c.Word = i+1, w.Inputs[i]
-					}
-					c.ID = c.name()
-					round = append(round, c)
-				}
-			}
-		}
-		rng.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
-		out = append(out, round...)
-	}
-	return out
-}
-
-// name is made of the letters that every file system and the exporter take. Two cells
-// whose words differ in other letters alone differ in a sum of them.
-func (c Cell) name() string {
-	parts := []string{c.Workload}
-	if c.Input > 0 {
-		parts = append(parts, "i"+strconv.Itoa(c.Input))
-	}
-	for _, knob := range slices.Sorted(maps.Keys(c.Knobs)) {
-		parts = append(parts, knob+c.Knobs[knob])
-	}
-	text := strings.Join(append(parts, "r"+strconv.Itoa(c.Repeat)), "-")
-	clean := regexp.MustCompile(`[^A-Za-z0-9_.-]`).ReplaceAllString(text, "_")
-	if clean != text || len(clean) > 100 {
-		clean = fmt.Sprintf("%.80s-%08x", clean, sum(text))
-	}
-	return clean
-}
-
-// settings are the knobs as the records have them.
-func (c Cell) settings() tuning.Settings {
-	out := tuning.Settings{}
-	for name, v := range c.Knobs {
-		out[name] = tuning.ParseValue(v)
-	}
-	return out
-}
-
-// fill replaces what stands in braces.
-func (c Cell) fill(text, dir string) string {
-	return hole().ReplaceAllStringFunc(text, func(found string) string {
-		switch name := strings.Trim(found, "{}"); name {
-		case "input":
-			return c.Word
-		case "dir":
-			return dir
-		default:
-			return c.Knobs[name]
-		}
-	})
 }

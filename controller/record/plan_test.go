@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
 
 	"pitchpipe/controller/record"
 )
@@ -59,6 +61,9 @@ func TestPlansThatCannotBeRun(t *testing.T) {
 		"no duration":                  {"90s", "soon", "timeout"},
 		"a pattern without an epoch":   {`(?P<epoch>\d+)`, `\d+`, "epoch"},
 		"no pattern":                   {`(?P<epoch>\d+)`, `(`, "progress"},
+		"too many retries":             {"repeats: 3", "retries: 11", "retries"},
+		"words within a word":          {`"{input}"`, `"x{input...}"`, "{input...}"},
+		"words of no input":            {`"{input}", --batch, "{batch_size}"]` + "\n    env: {THREADS: \"{cores}\"}\n    inputs: [small, large]", `"{input...}"]`, "{input...}"},
 		"two documents":                {"seed: 7\n", "seed: 7\n---\nseed: 8\n", "one document"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,6 +109,59 @@ func TestEachRepeatHasEveryRunInAnOrderOfItsOwn(t *testing.T) {
 	a, b := p.Cells()[0].ID, p.Cells()[1].ID
 	if a == b || strings.ContainsAny(a+b, "/ ") {
 		t.Errorf("names %q and %q", a, b)
+	}
+}
+
+// All settings of an input are run one after the other, each once.
+func TestAnInputIsABlockOfItsSettings(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		inputs, repeats := rapid.IntRange(1, 4).Draw(t, "inputs"), rapid.IntRange(1, 3).Draw(t, "repeats")
+		p := record.Plan{
+			Workloads: []record.Workload{{Name: "a", Command: []string{"a"}}, {Name: "b", Command: []string{"b"}}},
+			Knobs:     map[string][]string{"x": {"1", "2", "3"}, "y": {"1", "2"}}, Repeats: repeats, Seed: rapid.Uint64().Draw(t, "seed"),
+		}
+		for i := range p.Workloads {
+			for n := range inputs {
+				p.Workloads[i].Inputs = append(p.Workloads[i].Inputs, strings.Repeat("i", n+1))
+			}
+		}
+		cells := p.Cells()
+		if len(cells) != 2*inputs*6*repeats {
+			t.Fatalf("%d runs", len(cells))
+		}
+		for at := 0; at < len(cells); at += 6 {
+			settings := map[string]bool{}
+			for _, c := range cells[at : at+6] {
+				if f := cells[at]; c.Workload != f.Workload || c.Input != f.Input || c.Repeat != f.Repeat || c.Repeat != at/(12*inputs) {
+					t.Fatalf("%s is among the runs of %s", c.ID, f.ID)
+				}
+				settings[c.Knobs["x"]+c.Knobs["y"]] = true
+			}
+			if len(settings) != 6 {
+				t.Fatalf("%d settings of %s", len(settings), cells[at].ID)
+			}
+		}
+	})
+}
+
+func FuzzParseLoad(f *testing.F) {
+	f.Add("cpu  300 10 200 9000 5 6 7 80 0 0\ncpu0 1\ncpu1 1\nintr 5\n")
+	f.Add("cpu 1 2\n")
+	f.Add("")
+	f.Fuzz(func(t *testing.T, text string) {
+		l, err := record.ParseLoad(text)
+		if err != nil != errors.Is(err, record.ErrLoad) || err == nil && (l.Cores < 1 || l.Busy < 0 || l.Steal < 0) {
+			t.Fatalf("%+v, %v", l, err)
+		}
+	})
+}
+
+func TestTheMachinesLoadIsThatOfEverybody(t *testing.T) {
+	t.Parallel()
+	got, err := record.ParseLoad("cpu  300 10 200 9000 5 6 7 80 0 0\ncpu0 1\ncpu1 1\nintr 5\n")
+	if diff := cmp.Diff(record.Load{Busy: 5.23, Steal: 0.8, Cores: 2}, got, cmpopts.EquateApprox(1e-12, 0)); diff != "" || err != nil {
+		t.Errorf("%v, (-want +got):\n%s", err, diff)
 	}
 }
 

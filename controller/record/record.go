@@ -22,25 +22,42 @@ type Meter interface {
 
 // Config is what a recording needs beside its plan.
 type Config struct {
-	Dir      string   // of the tables; made where it is not there
-	Meter    Meter    // nil: only times and epochs are measured
-	Environ  []string // that commands inherit
-	CPUs     []int    // that commands may use, in the order in which the knob cores takes them
+	Dir      string               // of the tables; made where it is not there
+	Tag      string               // of this recording among those made on the machine at the same time; may be empty
+	Meter    Meter                // nil: only times and epochs are measured
+	Environ  []string             // that commands inherit
+	CPUs     []int                // that commands may use, in the order in which the knob cores takes them
+	Rooms    Rooms                // nil: the meter knows runs by their environment alone
+	Load     func() (Load, error) // of the machine; nil: nobody knows what others did
+	Within   time.Duration        // no run begins later than this; 0 = no limit
 	Progress func(done, total int, what string)
 	Log      *slog.Logger
 }
 
+// job is what the meter and the machine call a run.
+func (cfg Config) job(c Cell) string {
+	if cfg.Tag == "" {
+		return c.ID
+	}
+	return c.ID + "-" + cfg.Tag
+}
+
 // Run is one run that has ended.
 type Run struct {
-	Cell    Cell         `json:"cell"`
-	Machine string       `json:"machine"`
-	Start   time.Time    `json:"start"`
-	Seconds float64      `json:"seconds"`
-	Failed  string       `json:"failed,omitempty"` // why it is no measurement
-	Epochs  []Epoch      `json:"epochs,omitempty"`
-	Source  string       `json:"energy_source,omitempty"`
-	Samples []api.Sample `json:"samples,omitempty"`
-	Missing []string     `json:"missing,omitempty"` // what could not be measured, and why
+	Cell    Cell      `json:"cell"`
+	Machine string    `json:"machine"`
+	Start   time.Time `json:"start"`
+	Seconds float64   `json:"seconds"`
+	Failed  string    `json:"failed,omitempty"` // why it is no measurement
+	Epochs  []Epoch   `json:"epochs,omitempty"`
+	Source  string    `json:"energy_source,omitempty"`
+	Watched bool      `json:"watched,omitempty"` // the samples begin before the run does
+
+	CPUSeconds float64      `json:"cpu_seconds,omitempty"` // of the command and of the children that it waited for
+	Neighbours *Neighbours  `json:"neighbours,omitempty"`  // nil: not known
+	Attempts   int          `json:"attempts,omitempty"`    // this one included, and those before that others disturbed
+	Samples    []api.Sample `json:"samples,omitempty"`
+	Missing    []string     `json:"missing,omitempty"` // what could not be measured, and why
 }
 
 // Epoch is a line of progress.
@@ -58,6 +75,9 @@ type Result struct {
 	Made    int      `json:"made"`   // now
 	Kept    int      `json:"kept"`   // from before
 	Failed  int      `json:"failed"` // among both
+	Left    int      `json:"left"`   // not made: the time was over
+	Again   int      `json:"again"`  // among those made and kept: made more than once, since others disturbed them
+	Noisy   int      `json:"noisy"`  // likewise: disturbed all the same, and marked so
 	Missing []string `json:"missing,omitempty"`
 }
 
@@ -90,6 +110,7 @@ func Record(ctx context.Context, p Plan, cfg Config) (Result, error) {
 	}
 	var runs []Run
 	var ended error
+	begun := time.Now()
 	for i, c := range cells {
 		r, ok, err := f.load(c)
 		if err != nil {
@@ -97,6 +118,9 @@ func Record(ctx context.Context, p Plan, cfg Config) (Result, error) {
 		}
 		if ok {
 			out.Kept++
+		} else if cfg.Within > 0 && time.Since(begun) >= cfg.Within {
+			out.Left++
+			continue // what was kept from before is in the tables all the same
 		} else {
 			cfg.Progress(i, len(cells), c.ID)
 			if r, err = execute(ctx, p, c, cfg); err != nil {
@@ -112,6 +136,13 @@ func Record(ctx context.Context, p Plan, cfg Config) (Result, error) {
 		if r.Failed != "" {
 			out.Failed++
 			cfg.Log.Warn("a run failed", "run", c.ID, "why", r.Failed)
+		}
+		if r.Attempts > 1 {
+			out.Again++
+		}
+		if r.Neighbours != nil && r.Neighbours.Disturbed != "" {
+			out.Noisy++
+			cfg.Log.Debug("a run was disturbed", "run", c.ID, "why", r.Neighbours.Disturbed)
 		}
 		out.Missing = append(out.Missing, r.Missing...)
 		runs = append(runs, r)

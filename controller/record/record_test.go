@@ -212,6 +212,147 @@ func TestAnInterruptedRecordingGoesOn(t *testing.T) {
 	}
 }
 
+// room is one that remembers what was done with it.
+type room struct {
+	mu     sync.Mutex
+	opened []string
+	pids   int
+	closed int
+	full   error
+}
+
+func (r *room) Open(_ context.Context, name string, _ []int) (record.Room, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.opened = append(r.opened, name)
+	return r, r.full // a careless one: it returns a room that is another's
+}
+
+func (r *room) Add(pid int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if pid > 0 {
+		r.pids++
+	}
+	return nil
+}
+
+func (r *room) Close(context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed++
+	return nil
+}
+
+func TestEachRunGetsARoomThatTheMeterKnowsBeforeItBegins(t *testing.T) {
+	t.Parallel()
+	w := shell(t, "w", `echo "epoch 1/1 loss $1$2"`)
+	w.Command, w.Inputs = append(w.Command, "sh", "{input...}"), []string{"0. 5", "0. 25"}
+	p := record.Plan{Workloads: []record.Workload{w}, Repeats: 2}
+	m, rooms := &counted{source: "rapl", begun: time.Now().Add(-time.Hour)}, &room{}
+	cfg := config(t.TempDir(), m)
+	cfg.Rooms, cfg.Tag = rooms, "77"
+	got, err := record.Record(t.Context(), p, cfg)
+	if err != nil || got.Made != 4 || got.Failed != 0 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if len(rooms.opened) != 4 || rooms.pids != 4 || rooms.closed != 4 || !strings.HasSuffix(rooms.opened[0], "-77.1") {
+		t.Errorf("opened %q, %d processes added, %d closed", rooms.opened, rooms.pids, rooms.closed)
+	}
+	for _, r := range table(t, cfg.Dir, records.Trials).Rows {
+		if want := map[float64]float64{1: 0.5, 2: 0.25}[number(t, r, "input")]; number(t, r, "loss") != want {
+			t.Errorf("line %d: want the loss %v: each word of the input is an argument", r.Line, want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(cfg.Dir, "samples.csv")); err == nil {
+		t.Error("what was counted before the runs began is among the samples")
+	}
+}
+
+var errFull = errors.New("no room is left")
+
+func TestWithoutARoomARunIsMadeAllTheSameAndItIsTold(t *testing.T) {
+	t.Parallel()
+	p := record.Plan{Workloads: []record.Workload{shell(t, "w", "echo epoch 1")}, Repeats: 1}
+	cfg := config(t.TempDir(), &counted{begun: time.Now()})
+	full := &room{full: errFull}
+	cfg.Rooms = full
+	got, err := record.Record(t.Context(), p, cfg)
+	if err != nil || got.Made != 1 || got.Failed != 0 || !strings.Contains(strings.Join(got.Missing, "\n"), "a cgroup for each run: no room is left") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if full.closed != 0 {
+		t.Error("a room that is another's was emptied")
+	}
+}
+
+// load is a machine of two cores on which others keep so many busy while each of the
+// next runs lasts.
+func load(others ...float64) func() (record.Load, error) {
+	var busy float64
+	var last time.Time
+	calls := 0
+	return func() (record.Load, error) {
+		now := time.Now()
+		if run := calls / 2; calls%2 == 1 && run < len(others) {
+			busy += others[run] * now.Sub(last).Seconds()
+		}
+		calls++
+		last = now
+		return record.Load{Busy: busy, Cores: 2}, nil
+	}
+}
+
+func TestARunThatOthersDisturbedIsMadeAgainAndMarked(t *testing.T) {
+	t.Parallel()
+	work := shell(t, "w", "sleep 0.2; echo epoch 1")
+	for name, c := range map[string]struct {
+		others    []float64
+		retries   int
+		attempts  float64
+		disturbed float64
+		least     float64 // others_cores of the one that is kept, about
+	}{
+		"nobody disturbs":              {[]float64{0.1}, 2, 1, 0, 0.1},
+		"once, and then no more":       {[]float64{1.5, 0.1}, 2, 2, 0, 0.1},
+		"the least disturbed is kept":  {[]float64{1.5, 0.8, 1.9}, 2, 3, 1, 0.8},
+		"without retries it is marked": {[]float64{1.5}, 0, 1, 1, 1.5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := config(t.TempDir(), nil)
+			cfg.Load = load(c.others...)
+			got, err := record.Record(t.Context(), record.Plan{Workloads: []record.Workload{work}, Repeats: 1, Retries: c.retries}, cfg)
+			if err != nil || float64(got.Noisy) != c.disturbed || (got.Again > 0) != (c.attempts > 1) {
+				t.Fatalf("%+v, %v", got, err)
+			}
+			r := table(t, cfg.Dir, records.Trials).Rows[0]
+			if number(t, r, "attempts") != c.attempts || number(t, r, "disturbed") != c.disturbed || number(t, r, "node_cores") != 2 {
+				t.Errorf("attempts %v, disturbed %v", number(t, r, "attempts"), number(t, r, "disturbed"))
+			}
+			// The shell's own CPU seconds, a few ticks, are taken from what others did.
+			if v := number(t, r, "others_cores"); v > c.least*1.3 || v < c.least-0.3 {
+				t.Errorf("others used %v cores, want about %v", v, c.least)
+			}
+		})
+	}
+}
+
+func TestNoRunBeginsWhenTheTimeIsOver(t *testing.T) {
+	t.Parallel()
+	p := record.Plan{Workloads: []record.Workload{shell(t, "w", "echo epoch 1")}, Knobs: map[string][]string{"x": {"1", "2"}}, Repeats: 1}
+	cfg := config(t.TempDir(), nil)
+	cfg.Within = time.Nanosecond
+	got, err := record.Record(t.Context(), p, cfg)
+	if err != nil || got.Made != 0 || got.Left != 2 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	cfg.Within = time.Hour
+	if got, err = record.Record(t.Context(), p, cfg); err != nil || got.Made != 2 || got.Left != 0 {
+		t.Errorf("the same plan goes on: %+v, %v", got, err)
+	}
+}
+
 func TestCoresThatTheMachineLacksAreRefusedBeforeAnythingRuns(t *testing.T) {
 	t.Parallel()
 	p := record.Plan{Workloads: []record.Workload{shell(t, "w", "true")}, Knobs: map[string][]string{"cores": {"1", "3"}}}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/tuning"
@@ -19,8 +20,9 @@ func tables(p Plan, runs []Run) []records.Table {
 	trials := records.Table{Format: records.Trials}
 	curves := records.Table{Format: records.Curves}
 	samples := records.Table{Format: records.Samples}
+	first := begin(runs)
 	for _, r := range runs {
-		trials.Rows = append(trials.Rows, r.trial())
+		trials.Rows = append(trials.Rows, r.trial(first))
 		if r.Failed != "" {
 			continue // it is told in the trials alone
 		}
@@ -30,6 +32,7 @@ func tables(p Plan, runs []Run) []records.Table {
 	head := slices.Concat([]string{"workload", "run", "machine", "input"}, knobs)
 	trials.Columns = present(trials.Rows, head, []string{
 		"epochs", "epoch_seconds", "seconds", "cpu_seconds", "joules", "watts", "loss", "quality", "failed", "repeat",
+		"attempts", "others_cores", "steal_share", "disturbed", "node_cores", "started_seconds",
 	})
 	curves.Columns = present(curves.Rows, head, []string{"epoch", "seconds", "loss", "quality"})
 	columns := map[string]bool{}
@@ -42,6 +45,17 @@ func tables(p Plan, runs []Run) []records.Table {
 	}
 	samples.Columns = present(samples.Rows, head, append([]string{"t_seconds"}, slices.Sorted(maps.Keys(columns))...))
 	return []records.Table{trials, curves, samples}
+}
+
+// begin is when the first of the runs began.
+func begin(runs []Run) time.Time {
+	var first time.Time
+	for _, r := range runs {
+		if !r.Start.IsZero() && (first.IsZero() || r.Start.Before(first)) {
+			first = r.Start
+		}
+	}
+	return first
 }
 
 // present are the columns that always stand, and those of the others that a row has.
@@ -66,9 +80,25 @@ func (r Run) row() records.Row {
 	return out
 }
 
-func (r Run) trial() records.Row {
+// trial is a row of its own; first is when the first of all runs began.
+func (r Run) trial(first time.Time) records.Row {
 	out := r.row()
 	out.Set("repeat", float64(r.Cell.Repeat))
+	if !r.Start.IsZero() {
+		out.Set("started_seconds", r.Start.Sub(first).Seconds())
+	}
+	if r.Attempts > 0 {
+		out.Set("attempts", float64(r.Attempts))
+	}
+	if n := r.Neighbours; n != nil {
+		out.Set("others_cores", n.Others)
+		out.Set("steal_share", n.Steal)
+		out.Set("node_cores", float64(n.NodeCores))
+		out.Set("disturbed", 0)
+		if n.Disturbed != "" {
+			out.Set("disturbed", 1)
+		}
+	}
 	if r.Failed != "" {
 		out.Set("failed", 1)
 		return out
@@ -88,11 +118,14 @@ func (r Run) trial() records.Row {
 			out.Set("quality", *last.Quality)
 		}
 	}
+	if r.CPUSeconds > 0 {
+		out.Set("cpu_seconds", r.CPUSeconds)
+	}
 	if len(r.Samples) == 0 {
 		return out
 	}
 	end := r.Samples[len(r.Samples)-1].Values
-	if v, ok := end[api.ColCPUSeconds]; ok {
+	if v, ok := end[api.ColCPUSeconds]; ok && r.CPUSeconds == 0 {
 		out.Set("cpu_seconds", v)
 	}
 	if v, ok := end[api.ColJoules]; ok && r.measured() {
@@ -140,11 +173,16 @@ func (r Run) curve() []records.Row {
 
 // sampled turns what grew into counts per interval. The first interval begins with the
 // run, but for the node's own counters, which count from whenever they like; those
-// have no count there.
+// have no count there. Of a run that was watched from before it began the readings until
+// then are what its first interval grows from.
 func (r Run) sampled() []records.Row {
 	var out []records.Row
 	before := map[string]float64{}
 	for _, s := range r.Samples {
+		if r.Watched && !s.Time.After(r.Start) {
+			maps.Copy(before, s.Values) // the shell that waited in front of the program
+			continue
+		}
 		row := r.row()
 		row.Set("t_seconds", s.Time.Sub(r.Start).Seconds())
 		for column, v := range s.Values {

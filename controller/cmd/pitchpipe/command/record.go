@@ -6,18 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"pitchpipe/controller/record"
-	"pitchpipe/exporter/api"
 )
 
 // recording are the flags of record.
@@ -32,25 +28,34 @@ type recording struct {
 	progress string
 	timeout  string
 	seed     uint64
+	retries  int
+	within   time.Duration
 	exporter string
 	interval time.Duration
+	cgroups  string
 }
 
 func (a *app) record() *cobra.Command {
 	var o recording
 	cmd := &cobra.Command{
 		Use: "record --out DIR (--plan FILE | [--knob NAME=V,V]... -- COMMAND [ARG]...)", Short: "Run a command under many settings and record what it took",
-		Long: "Run a factorial of commands, inputs and settings for real, one run at a time, each repeat in a random\n" +
-			"order of its own, and write trials.csv, curves.csv and samples.csv, which the evaluations read. In\n" +
-			"the command and in --env, {NAME} stands for the value of a knob, {input} for the input and {dir} for\n" +
-			"a scratch folder; the knob cores also binds the command to so many CPUs. Runs that have ended are kept\n" +
-			"when a recording is interrupted, and are not made again. Counters come from an exporter, which is\n" +
-			"started for the recording. What cannot be measured is an empty cell, and is told at the end.\n\n" +
+		Long: "Run a factorial of commands, inputs and settings for real, one run at a time, and write trials.csv,\n" +
+			"curves.csv and samples.csv, which the evaluations read. Each repeat has the inputs in a random order\n" +
+			"of its own, and the settings of an input one after the other, in random order too, so that what drifts\n" +
+			"on the machine falls on no setting alone. In the command and in --env, {NAME} stands for the value of\n" +
+			"a knob, {input} for the input ({input...}: an argument for each of its words) and {dir} for a scratch\n" +
+			"folder; the knob cores also binds the command to so many CPUs. Runs that have ended are kept when a\n" +
+			"recording is interrupted, and are not made again. Counters come from an exporter, which is started\n" +
+			"for the recording, and each run gets a cgroup of its own where this user may make one. What others\n" +
+			"did meanwhile stands beside each run (others_cores, steal_share); a run that they disturbed, by the\n" +
+			"controller's own rule, is marked (disturbed) and with --retries made again. What cannot be measured\n" +
+			"is an empty cell, and is told at the end.\n\n" +
 			"    pitchpipe record --out DIR --knob cores=1,2 --knob threads=1,2 --env THREADS={threads} -- ./train --data {input}\n\n" +
 			"A plan is YAML:\n" +
 			"    workloads: [{name: train, command: [./train, --data, \"{input}\"], env: {THREADS: \"{threads}\"}, inputs: [a, b]}]\n" +
 			"    knobs: {cores: [1, 2], threads: [1, 2]}\n" +
 			"    repeats: 2\n" +
+			"    retries: 1\n" +
 			"    progress: 'epoch (?P<epoch>\\d+)'\n" +
 			"    timeout: 10m",
 		Args: cobra.ArbitraryArgs,
@@ -66,9 +71,12 @@ func (a *app) record() *cobra.Command {
 	f.IntVar(&o.repeats, "repeats", record.DefaultRepeats, "runs of each setting")
 	f.StringVar(&o.progress, "progress", "", "pattern of the output lines that end an epoch, with a group named epoch and, where there are such, total, loss and quality; default understands \"epoch 3/10 loss 0.1 acc 0.9\"")
 	f.StringVar(&o.timeout, "timeout", record.DefaultTimeout.String(), "length after which a run counts as failed")
+	f.IntVar(&o.retries, "retries", 0, "how often a run that others disturbed is made again; the least disturbed is kept")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the order")
 	f.StringVar(&o.exporter, "exporter", "", "program that counts; default pitchpipe-exporter beside this one or on the PATH; none = only times are recorded")
 	f.DurationVar(&o.interval, "interval", 500*time.Millisecond, "time between samples")
+	f.DurationVar(&o.within, "within", 0, "begin no run later than this; the same command goes on another time. 0 = no limit")
+	f.StringVar(&o.cgroups, "cgroups", "/sys/fs/cgroup", "where cgroups are mounted; none = runs are known by their environment alone")
 	return cmd
 }
 
@@ -77,8 +85,8 @@ func (a *app) recordRuns(ctx context.Context, o recording, args []string) error 
 	if err != nil {
 		return fmt.Errorf("%w recording: %w", errInvalid, err)
 	}
-	if o.dir == "" || o.interval < 50*time.Millisecond {
-		return fmt.Errorf("%w recording: want --out DIR, and an --interval of 50ms or more", errInvalid)
+	if o.dir == "" || o.interval < 50*time.Millisecond || o.within < 0 {
+		return fmt.Errorf("%w recording: want --out DIR, an --interval of 50ms or more, and --within 0 or more", errInvalid)
 	}
 	cpus, err := ownCPUs()
 	if err != nil {
@@ -90,12 +98,19 @@ func (a *app) recordRuns(ctx context.Context, o recording, args []string) error 
 		return err
 	}
 	defer stop()
-	cfg := record.Config{Dir: o.dir, Environ: a.Environ, CPUs: cpus, Progress: a.progress(), Log: log}
+	cfg := record.Config{
+		Dir: o.dir, Tag: strconv.Itoa(os.Getpid()), Environ: a.Environ, CPUs: cpus, Load: record.ReadLoad, Within: o.within, Progress: a.progress(), Log: log,
+	}
+	unconfined := ""
 	if meter != nil {
 		defer meter.Close()
 		cfg.Meter = meter
+		cfg.Rooms, unconfined = o.rooms()
 	}
 	result, err := record.Record(ctx, plan, cfg)
+	if unconfined != "" {
+		result.Missing = append(result.Missing, "a cgroup for each run: "+unconfined)
+	}
 	switch {
 	case errors.Is(err, record.ErrPlan), errors.Is(err, record.ErrFolder):
 		return fmt.Errorf("%w recording: %w", errInvalid, err)
@@ -106,7 +121,7 @@ func (a *app) recordRuns(ctx context.Context, o recording, args []string) error 
 			return printed
 		}
 	default:
-		a.printf("%d of %d runs: %d made now, %d kept, %d failed\n", result.Made+result.Kept, result.Runs, result.Made, result.Kept, result.Failed)
+		a.tellRuns(result)
 		for _, file := range result.Files {
 			a.printf("wrote %s\n", file)
 		}
@@ -118,6 +133,16 @@ func (a *app) recordRuns(ctx context.Context, o recording, args []string) error 
 		return fmt.Errorf("interrupted; the same command goes on: %w", err)
 	}
 	return nil
+}
+
+func (a *app) tellRuns(r record.Result) {
+	a.printf("%d of %d runs: %d made now, %d kept, %d failed\n", r.Made+r.Kept, r.Runs, r.Made, r.Kept, r.Failed)
+	if r.Again+r.Noisy > 0 {
+		a.printf("disturbed by others: %d marked so, %d made more than once\n", r.Noisy, r.Again)
+	}
+	if r.Left > 0 {
+		a.printf("%d were not begun within the time; the same command goes on\n", r.Left)
+	}
 }
 
 // read makes the plan of a file or of the flags.
@@ -148,7 +173,7 @@ func (o recording) read(args []string) (record.Plan, error) {
 	}
 	p := record.Plan{
 		Workloads: []record.Workload{w}, Knobs: map[string][]string{}, Repeats: o.repeats,
-		Progress: o.progress, Timeout: o.timeout, Seed: o.seed,
+		Progress: o.progress, Timeout: o.timeout, Seed: o.seed, Retries: o.retries,
 	}
 	for _, k := range o.knobs {
 		name, values, ok := strings.Cut(k, "=")
@@ -158,86 +183,4 @@ func (o recording) read(args []string) (record.Plan, error) {
 		p.Knobs[name] = strings.Split(values, ",")
 	}
 	return p, p.Check()
-}
-
-// ownCPUs are those that this process may use.
-func ownCPUs() ([]int, error) {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return nil, fmt.Errorf("ask for the CPUs of this process: %w", err)
-	}
-	var out []int
-	for cpu := range len(set) * 64 {
-		if set.IsSet(cpu) {
-			out = append(out, cpu)
-		}
-	}
-	return out, nil
-}
-
-// meter starts an exporter of its own: it samples as often as asked, and believes the
-// environment of this user's processes. nil: there is none.
-func (o recording) meter(ctx context.Context) (*api.Client, func(), error) {
-	nothing := func() {}
-	program := o.exporter
-	switch program {
-	case "none":
-		return nil, nothing, nil
-	case "":
-		self, err := os.Executable()
-		if err != nil {
-			return nil, nothing, fmt.Errorf("find this program: %w", err)
-		}
-		program = beside(self, "pitchpipe-exporter")
-		if _, err := os.Stat(program); err != nil {
-			if program, err = exec.LookPath("pitchpipe-exporter"); err != nil {
-				return nil, nothing, nil
-			}
-		}
-	}
-	dir, err := os.MkdirTemp("", "pitchpipe-record-*")
-	if err != nil {
-		return nil, nothing, fmt.Errorf("make a folder for the exporter: %w", err)
-	}
-	remove := func() { _ = os.RemoveAll(dir) }
-	socket := filepath.Join(dir, "exporter.sock")
-	// It is ended below, so that what it has counted can be read after an interruption.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, "--socket", socket, "--web.listen-address=", "--log.level=error",
-		"--sampling.interval="+o.interval.String(), "--sampling.discover=100ms", "--sampling.ring=100000", "--api.readers="+strconv.Itoa(os.Getuid()))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		remove()
-		return nil, nothing, fmt.Errorf("start the exporter %s: %w", program, err)
-	}
-	ended := make(chan struct{})
-	var failed error // once it has ended
-	go func() {
-		failed = cmd.Wait()
-		close(ended)
-	}()
-	stop := func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-ended:
-		case <-time.After(5 * time.Second):
-			_ = cmd.Process.Kill()
-			<-ended
-		}
-		remove()
-	}
-	client := api.NewClient(socket)
-	for {
-		if _, err := client.Node(ctx); err == nil {
-			return client, stop, nil
-		}
-		select {
-		case <-ended:
-			stop()
-			return nil, nothing, fmt.Errorf("the exporter %s ended at once: %w", program, failed)
-		case <-ctx.Done():
-			stop()
-			return nil, nothing, ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }

@@ -13,14 +13,20 @@ import (
 	"syscall"
 
 	"pitchpipe/test/workloads/bfs"
+	"pitchpipe/test/workloads/churn"
 	"pitchpipe/test/workloads/dense"
 	"pitchpipe/test/workloads/epochs"
+	"pitchpipe/test/workloads/fetch"
 	"pitchpipe/test/workloads/filehash"
 	"pitchpipe/test/workloads/jacobi"
 	"pitchpipe/test/workloads/kmeans"
+	"pitchpipe/test/workloads/ledger"
 	"pitchpipe/test/workloads/mergesort"
+	"pitchpipe/test/workloads/pack"
+	"pitchpipe/test/workloads/spawn"
 	"pitchpipe/test/workloads/stream"
 	"pitchpipe/test/workloads/tick"
+	"pitchpipe/test/workloads/wave"
 )
 
 // gcPercent lets the kinds that allocate spend their time on work rather than on
@@ -29,7 +35,8 @@ const gcPercent = 200
 
 func kinds() []epochs.Kind {
 	return []epochs.Kind{
-		dense.Kind(), jacobi.Kind(), bfs.Kind(), kmeans.Kind(), stream.Kind(), mergesort.Kind(), filehash.Kind(), tick.Kind(),
+		dense.Kind(), jacobi.Kind(), bfs.Kind(), kmeans.Kind(), stream.Kind(), mergesort.Kind(), filehash.Kind(),
+		churn.Kind(), pack.Kind(), ledger.Kind(), fetch.Kind(), spawn.Kind(), wave.Kind(), tick.Kind(),
 	}
 }
 

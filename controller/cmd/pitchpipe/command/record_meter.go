@@ -1,0 +1,98 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pitchpipe/exporter/api"
+)
+
+// ownCPUs are those that this process may use.
+func ownCPUs() ([]int, error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil, fmt.Errorf("ask for the CPUs of this process: %w", err)
+	}
+	var out []int
+	for cpu := range len(set) * 64 {
+		if set.IsSet(cpu) {
+			out = append(out, cpu)
+		}
+	}
+	return out, nil
+}
+
+// meter starts an exporter of its own: it samples as often as asked, and believes the
+// environment of this user's processes. nil: there is none.
+func (o recording) meter(ctx context.Context) (*api.Client, func(), error) {
+	nothing := func() {}
+	program := o.exporter
+	switch program {
+	case "none":
+		return nil, nothing, nil
+	case "":
+		self, err := os.Executable()
+		if err != nil {
+			return nil, nothing, fmt.Errorf("find this program: %w", err)
+		}
+		program = beside(self, "pitchpipe-exporter")
+		if _, err := os.Stat(program); err != nil {
+			if program, err = exec.LookPath("pitchpipe-exporter"); err != nil {
+				return nil, nothing, nil
+			}
+		}
+	}
+	dir, err := os.MkdirTemp("", "pitchpipe-record-*")
+	if err != nil {
+		return nil, nothing, fmt.Errorf("make a folder for the exporter: %w", err)
+	}
+	remove := func() { _ = os.RemoveAll(dir) }
+	socket := filepath.Join(dir, "exporter.sock")
+	// It is ended below, so that what it has counted can be read after an interruption.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, "--socket", socket, "--web.listen-address=", "--log.level=error",
+		"--sampling.interval="+o.interval.String(), "--sampling.discover=100ms", "--sampling.ring=100000", "--api.readers="+strconv.Itoa(os.Getuid()))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		remove()
+		return nil, nothing, fmt.Errorf("start the exporter %s: %w", program, err)
+	}
+	ended := make(chan struct{})
+	var failed error // once it has ended
+	go func() {
+		failed = cmd.Wait()
+		close(ended)
+	}()
+	stop := func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-ended:
+		case <-time.After(5 * time.Second):
+			_ = cmd.Process.Kill()
+			<-ended
+		}
+		remove()
+	}
+	client := api.NewClient(socket)
+	for {
+		if _, err := client.Node(ctx); err == nil {
+			return client, stop, nil
+		}
+		select {
+		case <-ended:
+			stop()
+			return nil, nothing, fmt.Errorf("the exporter %s ended at once: %w", program, failed)
+		case <-ctx.Done():
+			stop()
+			return nil, nothing, ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
