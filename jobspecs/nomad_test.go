@@ -18,7 +18,7 @@ import (
 
 // nomadOnly are the job files that the embedded scheduler does not run.
 func nomadOnly() []string {
-	return []string{"nomad/controller.nomad.hcl", "nomad/digits-batch.nomad.hcl", "nomad/exporter.nomad.hcl"}
+	return []string{"nomad/controller.nomad.hcl", "nomad/digits-batch.nomad.hcl", "nomad/exporter.nomad.hcl", "nomad/program-go.nomad.hcl"}
 }
 
 func nomadFiles(t *testing.T) []string {

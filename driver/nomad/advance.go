@@ -144,8 +144,12 @@ func (m *move) begin(ctx context.Context, in driver.Intent) (driver.Step, error)
 	}
 	m.open(ctx)
 	f.rec.Moving = moving
+	var err error
 	if moving.Queued {
 		return m.change(ctx)
+	}
+	if moving.Turn, err = m.turns(ctx, in); err != nil {
+		return driver.Step{}, err
 	}
 	moving.Asked, moving.Since = time.Now().UTC(), view.TaskOf(a, f.task).Last
 	if in.Checkpoint.Done != "" {

@@ -11,8 +11,8 @@
 //
 // A job of the namespace default has its own id as driver.JobID, one of another
 // namespace ID@NAMESPACE; an id that holds an @ always has its namespace. Each
-// allocation of a job is an attempt; exporters know it as ALLOCATION.TASK
-// (driver.Attempt.Unit). Nomad knows no owner of a job: it is the namespace.
+// allocation of a job is an attempt, and each restart in place with other variables;
+// exporters know both as ALLOCATION.TASK (driver.Attempt.Unit). Nomad knows no owner of a job: it is the namespace.
 //
 // # Seeing
 //
@@ -92,6 +92,50 @@
 // An owner who registers his file again with -preserve-resources keeps the resources of a
 // change, which stay ours to take back.
 //
+// # In place
+//
+// A change of the environment alone needs no registration where the job's author put this
+// template into its main task (spec.Template; blanks around lines do not count, wait and
+// splay are his):
+//
+//	template {
+//	  data        = <<EOT
+//	{{ $path := printf "nomad/jobs/%s/%s/%s" (or (env "NOMAD_JOB_PARENT_ID") (env "NOMAD_JOB_ID")) (env "NOMAD_GROUP_NAME") (env "NOMAD_TASK_NAME") }}
+//	{{ if nomadVarExists $path }}{{ with nomadVar $path }}{{ if eq (print .PITCHPIPE_ALLOC) (env "NOMAD_ALLOC_ID") }}
+//	{{ range .Tuples }}
+//	{{ .K }}={{ .V }}
+//	{{ end }}
+//	{{ end }}{{ end }}{{ end }}
+//	EOT
+//	  destination = "local/tuned.env"
+//	  env         = true
+//	  change_mode = "restart"
+//	}
+//
+// It counts by its content alone, below local/, in a job whose command is wrapped so that
+// finished work is not done again, whose id Nomad takes in a path, and that is no child of a
+// periodic job. Values that a file of variables would need quotes for, and changes that take
+// a registered variable back, are registered as ever.
+//
+//	signal, wait until it saved    as above
+//	write the variable             compare-and-set on its index
+//	see the task begin anew        by the rendered file and the task's events
+//
+// The items name the allocation that they are for, so that no other has them: one that
+// replaces it has what is registered. The task is restarted in the same allocation; that is
+// another attempt of the same Unit. It begins with the first start that certainly has the
+// variables, and the one before ends with the end of the run before that, both by the node's
+// clock: whoever measures tells them apart by these times. Nomad's client makes up an
+// environment a moment before it says that the task has started, and drops the restart for a
+// template that is rendered just then; so a start that may be such a one is followed by a
+// restart from here. A job that saves by leaving needs a restart policy that lets it, with a
+// delay of some seconds; where its allocation is over, the change is registered.
+//
+// What its owner writes into the variable for an allocation is his word: another attempt,
+// which is not changed any more. A template that is not rendered in time has its variable
+// taken back. The variable is removed when the job has ended. A token without rights to the
+// variables nomad/jobs/*/*/* has the change registered.
+//
 // # Several controllers
 //
 // Config.Leads is asked before anything is changed in Nomad. One that stands by looks and
@@ -111,14 +155,11 @@
 // Start with a time to begin at. Nomad starts others at once and has no way to keep a
 // batch job for a moment that ends by itself and keeps the job's id.
 //
-// Short probe jobs before the registration of a job that cannot be moved are not made:
-// only its author knows how to make its work short, and that it does no harm twice. Start
-// makes any job that somebody asks for, under an id of its own. A job without a checkpoint
-// is profiled and advised, and changed at its next submission.
-//
-// A change of the environment alone is a registration, too. Where its author has a
-// template render Nomad variables, a write to them restarts the task in place: that is
-// seen and the same attempt, but nothing is written here.
+// Short probe jobs before the registration of a job that cannot be moved are not made by
+// the driver: only its author knows how to make its work short, and that it does no harm
+// twice. Start makes any job that somebody asks for, under an id of its own, and package
+// controller/probe asks. A job without a checkpoint is profiled and advised, and changed at
+// its next submission.
 //
 // Time limits need a Nomad that knows max_run_duration.
 //

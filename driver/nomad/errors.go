@@ -28,12 +28,20 @@ const (
 	allocLifecycle right = "alloc-lifecycle"
 	readFS         right = "read-fs"
 	readNodes      right = "node"
+
+	// Of the variables below nomad/jobs.
+	readVariable    right = "read"
+	writeVariable   right = "write"
+	destroyVariable right = "destroy"
 )
 
 // lacks says in a sentence what a token has not that was denied something.
 func (r right) lacks(namespace string) string {
 	if r == readNodes {
 		return `the token has not the rule node { policy = "read" }`
+	}
+	if r == readVariable || r == writeVariable || r == destroyVariable {
+		return fmt.Sprintf("the token has not the capability %s on the variables nomad/jobs/* in the namespace %s", r, namespace)
 	}
 	or := ""
 	if r == planJob || r == registerJob || r == deregisterJob {

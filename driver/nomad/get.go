@@ -149,6 +149,7 @@ func (d *Driver) get(ctx context.Context, id driver.JobID) (*facts, driver.Job, 
 	if job.State.Ended() && f.rec.Own != nil {
 		last := job
 		f.rec.Last = &last
+		d.clear(ctx, f)
 	} else {
 		f.rec.Last = nil
 	}

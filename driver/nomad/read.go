@@ -257,7 +257,7 @@ func (d *Driver) look(f *facts) driver.Job {
 	}
 	r := f.rec
 	if r != nil {
-		in.Marks, in.Known, in.Ignored, in.Finished, in.Goes = r.Ours, r.Attempts, r.Ignored, r.Finished, d.goes(f) != stays
+		in.Marks, in.Known, in.Turns, in.Ignored, in.Finished, in.Goes = r.Ours, r.Attempts, r.Turns, r.Ignored, r.Finished, d.goes(f) != stays
 	}
 	j, known := view.Job(in)
 	j.Filename, j.Fingerprint = place(f.id).id+".nomad.json", d.fingerprint(f.own)

@@ -24,6 +24,7 @@ type phase string
 const (
 	asking   phase = "asking"   // it is asked to save
 	changing phase = "changing" // it saved, or waits: the change is being registered
+	turning  phase = "turning"  // it saved: its variable is being written, and its template restarts it
 )
 
 // moving is the intent in progress.
@@ -39,6 +40,9 @@ type moving struct {
 	Before    uint64        `json:"before"`              // the job's version when the intent came
 	Newest    uint64        `json:"newest,omitempty"`    // creation of the latest allocation then
 	Saved     bool          `json:"saved,omitempty"`
+	Turn      bool          `json:"turn,omitempty"`     // by the job's variable, if that can be
+	Wrote     time.Time     `json:"wrote,omitzero"`     // when it was written first
+	Restarted time.Time     `json:"restarted,omitzero"` // when it was restarted from here last, whose template had not done so
 }
 
 // late is an allocation that was asked to save: where it is seen to have left for that
@@ -81,6 +85,10 @@ type record struct {
 	Closed   map[string]driver.StepKind `json:"closed,omitempty"` // intents that ended, and how
 	Why      map[string]string          `json:"why,omitempty"`    // they ended so
 	Attempts []view.Known               `json:"attempts,omitempty"`
+	Turns    []view.Turn                `json:"turns,omitempty"`    // restarts in place of its allocations, with other variables
+	Items    map[string]string          `json:"items,omitempty"`    // of the job's variable, as they were last written here
+	Theirs   string                     `json:"theirs,omitempty"`   // the allocation in which its owner has written that variable
+	Looked   int64                      `json:"looked,omitempty"`   // time of the last restart by a template that was looked at
 	Ignored  []string                   `json:"ignored,omitempty"`  // allocations that ran finished work again
 	Finished bool                       `json:"finished,omitempty"` // its work is done; what runs of it is to be stopped
 	Last     *driver.Job                `json:"last,omitempty"`     // how it ended
@@ -146,7 +154,7 @@ func (r *record) close(kind driver.StepKind, why string) {
 	}
 	r.Closed[r.Moving.Intent.ID], r.Why[r.Moving.Intent.ID] = kind, why
 	m := r.Moving
-	if cp := m.Intent.Checkpoint; m.Signalled && cp != nil && cp.Exit != 0 {
+	if cp := m.Intent.Checkpoint; m.Signalled && cp != nil && cp.Exit != 0 && (m.Phase != turning || kind != driver.StepStarted) {
 		r.Late = &late{Alloc: m.Alloc, Since: m.Since, Exit: cp.Exit}
 	}
 	r.Moving = nil
@@ -184,6 +192,6 @@ type brief struct {
 func (r *record) brief() brief {
 	return brief{
 		held: r.Held, waits: r.Held && r.Child == "", until: r.Wait, ended: r.Last != nil,
-		changing: r.Moving != nil && r.Moving.Phase == changing,
+		changing: r.Moving != nil && (r.Moving.Phase == changing || r.Moving.Phase == turning),
 	}
 }

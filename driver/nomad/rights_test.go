@@ -94,6 +94,44 @@ func TestADeniedTokenIsToldWhatItLacks(t *testing.T) { // not beside the others:
 	})
 }
 
+// 2.4 with rights: a task reads its own variable without a policy, and where the
+// controller may not a change is registered.
+func TestWithoutTheVariableAChangeIsRegistered(t *testing.T) { // not beside the others: a machine has its limits
+	nomadagent.Both(t, nomadagent.Options{ACL: true}, func(t *testing.T, a *nomadagent.Agent) {
+		for _, tt := range []struct {
+			name, capabilities string
+			version            uint64
+		}{
+			{"2.4 with the right to its variable it is written", `"read", "write", "destroy"`, 0},
+			{"2.4 without the right to write it a change is registered", `"read"`, 1},
+			{"2.4 without any right to it a change is registered", "", 1},
+		} {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				s, _ := limited(t, a, "")
+				if tt.capabilities != "" {
+					name := "policy-" + s.ns
+					more := strings.TrimSuffix(rules(s.ns, ""), "}\n") + "  variables {\n    path \"nomad/jobs/*/*/*\" {\n      capabilities = [" + tt.capabilities + "]\n    }\n  }\n}\n"
+					if _, err := s.clean.ACLPolicies().Upsert(&api.ACLPolicy{Name: name, Rules: more}, nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+				id := s.turner(t, mover(4000), soon, nil)
+				s.epochs(t, id, 1)
+				job := s.wait(t, id, "it runs", running)
+				if step := s.drive(t, s.intent(job, "more", batch("64"))); step.Kind != driver.StepStarted {
+					t.Fatalf("step %+v", step)
+				}
+				got := s.wait(t, id, "the second attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == 2 })
+				if v := *s.nomadJob(t, id).Version; v != tt.version || got.Attempts[1].Intent != "more" {
+					t.Errorf("version %d, %+v; want version %d", v, got.Attempts[1], tt.version)
+				}
+				eventually(t, "it has the variable", func() bool { env := s.environments(t, id); return len(env) > 1 && env[len(env)-1] == "64" })
+			})
+		}
+	})
+}
+
 // untouched fails the test unless the job runs as its owner registered it, and nobody
 // asked it to save who could not have it started again.
 func untouched(t *testing.T, s *story, id driver.JobID) {

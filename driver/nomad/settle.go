@@ -36,7 +36,7 @@ func (d *Driver) goes(f *facts) going {
 			return reruns
 		}
 	}
-	if t.Memory && (view.Over(a) || t.Waits) && a.JobVersion == f.version() && f.mark != nil && !f.mark.Change.Empty() {
+	if t.Memory && (view.Over(a) || t.Waits) && a.JobVersion == f.version() && !f.has().Empty() {
 		return returns
 	}
 	return stays
@@ -60,8 +60,14 @@ func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 	case r.Moving != nil && f.mark != nil && f.mark.Intent == r.Moving.Intent.ID:
 		step, err := m.verify(ctx)
 		return step.Kind != driver.StepChanged, err
+	case r.Moving != nil && r.Moving.Phase == turning && f.version() == r.Moving.Before:
+		step, err := m.turned(ctx)
+		return step.Kind.Done(), err
 	case f.parent != nil && !f.stopped() && time.Since(r.Wait) > ahead:
 		return true, d.late(ctx, f)
+	}
+	if acted, err := m.strayed(ctx); acted || err != nil {
+		return acted, err
 	}
 	switch d.goes(f) {
 	case stays, moves:
@@ -95,7 +101,7 @@ func (d *Driver) late(ctx context.Context, f *facts) error {
 // giveBack returns memory to a job that was killed for it under a change: its owner's
 // where the change had less, else all of its owner's settings.
 func (d *Driver) giveBack(ctx context.Context, f *facts) error {
-	r, was := f.rec, f.mark.Change
+	r, was := f.rec, f.has()
 	next := driver.Change{}
 	if own := spec.Resources(f.own).MemoryBytes; was.MemoryBytes > 0 && was.MemoryBytes < own {
 		next = was.Clone()
@@ -127,6 +133,7 @@ func (d *Driver) rerun(ctx context.Context, f *facts) error {
 		mark = *f.mark
 		mark.Again++
 	}
+	mark.Change = f.has()
 	job, err := d.target(f, mark)
 	if err != nil {
 		return err

@@ -18,15 +18,20 @@ import (
 // of the request. Repeated it returns that job. One that is to wait (Spec.NotBefore) is
 // registered with a schedule of one second, so that Nomad starts it by itself.
 func (d *Driver) Start(ctx context.Context, id driver.RequestID, s driver.Spec) (driver.Job, error) {
+	return d.StartWith(ctx, id, s, driver.Change{})
+}
+
+// StartWith is Start of the job with a change, as if its owner had written that.
+func (d *Driver) StartWith(ctx context.Context, id driver.RequestID, s driver.Spec, c driver.Change) (driver.Job, error) {
 	defer d.hold(driver.JobID("request " + string(id)))()
-	job, err := d.start(ctx, id, s)
+	job, err := d.start(ctx, id, s, c)
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("start %s: %w", id, err)
 	}
 	return job, nil
 }
 
-func (d *Driver) start(ctx context.Context, id driver.RequestID, s driver.Spec) (driver.Job, error) {
+func (d *Driver) start(ctx context.Context, id driver.RequestID, s driver.Spec, c driver.Change) (driver.Job, error) {
 	data, err := d.cfg.Journal.Load(ctx, claimName(id))
 	if err == nil {
 		var c claim
@@ -38,7 +43,7 @@ func (d *Driver) start(ctx context.Context, id driver.RequestID, s driver.Spec) 
 	if !errors.Is(err, ErrNoRecord) {
 		return driver.Job{}, fmt.Errorf("record of the request: %w: %w", driver.ErrTransient, err)
 	}
-	r, at, err := d.draft(ctx, id, s)
+	r, at, err := d.draft(ctx, id, s, c)
 	if err != nil {
 		return driver.Job{}, err
 	}
@@ -85,7 +90,7 @@ func (d *Driver) started(ctx context.Context, id driver.JobID) (driver.Job, erro
 }
 
 // draft is the record of the job that a request is to make. Nothing was done yet.
-func (d *Driver) draft(ctx context.Context, id driver.RequestID, s driver.Spec) (*record, where, error) {
+func (d *Driver) draft(ctx context.Context, id driver.RequestID, s driver.Spec, change driver.Change) (*record, where, error) {
 	job, sub, err := parse(ctx, d.cfg.Client, d.own, s)
 	if err != nil {
 		return nil, where{}, err
@@ -113,6 +118,11 @@ func (d *Driver) draft(ctx context.Context, id driver.RequestID, s driver.Spec) 
 			t.Env = map[string]string{}
 		}
 		maps.Copy(t.Env, s.Env)
+	}
+	if !change.Empty() {
+		if err := spec.Set(job, change); err != nil {
+			return nil, where{}, fmt.Errorf("%s: %w", s.Filename, err)
+		}
 	}
 	// Repeated it is the same run.
 	warn := func(text string) { d.cfg.Logger.Warn("a job is started", "job", string(at.jobID()), "warning", text) }

@@ -27,10 +27,13 @@ func (m *move) proceed(ctx context.Context) (driver.Step, error) {
 		return m.verify(ctx)
 	}
 	switch {
-	case m.job.State.Ended():
+	case m.job.State.Ended() && moving.Phase != turning:
 		return m.close(ctx, driver.StepFinished, string(m.job.State))
 	case f.version() != moving.Before || m.job.Fingerprint != moving.Intent.Fingerprint:
 		return m.close(ctx, driver.StepSuperseded, "its owner registered the job anew")
+	}
+	if moving.Phase == turning {
+		return m.turned(ctx)
 	}
 	if moving.Queued {
 		if !m.d.queued(f) && m.job.Attempt == moving.Intent.Attempt {
@@ -68,7 +71,7 @@ func (m *move) leave(ctx context.Context) (driver.Step, error) {
 			return driver.Step{}, err
 		}
 		if saved {
-			return m.change(ctx)
+			return m.turnOrChange(ctx)
 		}
 	}
 	if late {
@@ -83,7 +86,7 @@ func (m *move) left(ctx context.Context, a *api.AllocationListStub, code int) (d
 	m.f.rec.Moving.Signalled = true
 	switch {
 	case cp.Exit != 0 && code == cp.Exit && t.Exit == code && (t.Waits || view.Over(a)):
-		return m.change(ctx)
+		return m.turnOrChange(ctx)
 	case t.Exit < 0:
 		return m.close(ctx, driver.StepAbandoned, fmt.Sprintf("it left with status %d and was started again by its restart policy before it was changed", code))
 	case t.Waits:

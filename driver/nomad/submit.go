@@ -21,6 +21,12 @@ import (
 // room. Warn is told, in a sentence each, what its user should know: where the completion
 // marker does not reach, and what Nomad warns of; nil: nobody is.
 func Submit(ctx context.Context, client *api.Client, s driver.Spec, warn func(string)) (driver.JobID, error) {
+	return SubmitWith(ctx, client, s, driver.Change{}, warn)
+}
+
+// SubmitWith is Submit of the job with a change, as if its user had written that. The
+// submission says in a remark what it was.
+func SubmitWith(ctx context.Context, client *api.Client, s driver.Spec, c driver.Change, warn func(string)) (driver.JobID, error) {
 	if warn == nil {
 		warn = func(string) {}
 	}
@@ -38,6 +44,12 @@ func Submit(ctx context.Context, client *api.Client, s driver.Spec, warn func(st
 		}
 		maps.Copy(t.Env, s.Env)
 	}
+	if !c.Empty() {
+		if err := spec.Set(job, c); err != nil {
+			return "", fmt.Errorf("%s: %w", s.Filename, err)
+		}
+		sub = note(sub, "chosen by short probes", spec.Mark{Change: c})
+	}
 	// A submission is a run of its own, whoever repeats it.
 	if err := once(job, rand.Text()[:12], warn); err != nil {
 		return "", err
@@ -45,12 +57,12 @@ func Submit(ctx context.Context, client *api.Client, s driver.Spec, warn func(st
 	if s.Off {
 		job.SetMeta(spec.OffMeta, "true")
 	}
-	c := cluster{api: client}
+	to := cluster{api: client}
 	at := where{namespace: deref(job.Namespace), id: deref(job.ID)}
 	if at.namespace == "" {
 		at.namespace = api.DefaultNamespace
 	}
-	warnings, err := c.validate(ctx, at, job)
+	warnings, err := to.validate(ctx, at, job)
 	if err != nil {
 		return "", err
 	}
@@ -58,7 +70,7 @@ func Submit(ctx context.Context, client *api.Client, s driver.Spec, warn func(st
 		warn("Nomad says: " + strings.Join(strings.Fields(warnings), " "))
 	}
 	index := uint64(0)
-	switch there, err := c.job(ctx, at); {
+	switch there, err := to.job(ctx, at); {
 	case errors.Is(err, driver.ErrNotFound):
 	case err != nil:
 		return "", err
@@ -67,7 +79,7 @@ func Submit(ctx context.Context, client *api.Client, s driver.Spec, warn func(st
 	default:
 		index = deref(there.JobModifyIndex)
 	}
-	if err := c.register(ctx, at, job, index, sub); err != nil {
+	if err := to.register(ctx, at, job, index, sub); err != nil {
 		return "", err
 	}
 	return at.jobID(), nil

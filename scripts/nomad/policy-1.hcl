@@ -22,6 +22,12 @@ namespace "default" {
     path "pitchpipe/*" {
       capabilities = ["read", "write", "destroy"]
     }
+
+    # The variables of tasks, nomad/jobs/JOB/GROUP/TASK, for jobs whose author lets their environment be changed
+    # by a template. Not those of a whole job or group, where people keep what is secret.
+    path "nomad/jobs/*/*/*" {
+      capabilities = ["read", "write", "destroy"]
+    }
   }
 }
 

@@ -48,6 +48,9 @@ func requests(job *api.Job, alloc string) []request {
 		{"read a variable", "GET", "/v1/var/pitchpipe/x", nil},
 		{"list the variables", "GET", "/v1/vars?prefix=pitchpipe/", nil},
 		{"remove a variable", "DELETE", "/v1/var/pitchpipe/x", nil},
+		{"write a task's variable", "PUT", "/v1/var/nomad/jobs/sleeper/g/t", map[string]any{"Items": map[string]string{"a": "b"}}},
+		{"read a task's variable", "GET", "/v1/var/nomad/jobs/sleeper/g/t", nil},
+		{"remove a task's variable", "DELETE", "/v1/var/nomad/jobs/sleeper/g/t", nil},
 		{"stop a job", "DELETE", "/v1/job/gone", nil},
 	}
 }
@@ -68,9 +71,19 @@ func needs() map[string][]string {
 		"read":            {"read a variable", "list the variables"},
 		"write":           {"write a variable"},
 		"destroy":         {"remove a variable"},
+		"tasks-read":      {"read a task's variable"},
+		"tasks-write":     {"write a task's variable"},
+		"tasks-destroy":   {"remove a task's variable"},
 		"node":            {"list the nodes"},
 	}
 }
+
+// tasksPath begins the rule for the variables of tasks, and tasks is before the names of
+// its capabilities.
+const (
+	tasksPath = `path "nomad/jobs/*/*/*"`
+	tasks     = "tasks-"
+)
 
 // policy is a policy file without one of its capabilities.
 func policy(t *testing.T, file, without string) string {
@@ -83,6 +96,19 @@ func policy(t *testing.T, file, without string) string {
 	if without == "node" {
 		text, _, _ = strings.Cut(text, "\nnode {")
 		return text
+	}
+	if c, ok := strings.CutPrefix(without, tasks); ok {
+		head, tail, _ := strings.Cut(text, tasksPath)
+		for _, form := range []string{"\"" + c + "\", ", ", \"" + c + "\"]"} {
+			end := ""
+			if strings.HasSuffix(form, "]") {
+				end = "]"
+			}
+			if rest := strings.Replace(tail, form, end, 1); rest != tail {
+				return head + tasksPath + rest
+			}
+		}
+		t.Fatalf("%s: no capability %q", file, without)
 	}
 	before := text
 	for _, form := range []string{"    \"" + without + "\",\n", "\"" + without + "\", ", ", \"" + without + "\"]"} {
@@ -105,11 +131,15 @@ func policy(t *testing.T, file, without string) string {
 func capabilities(t *testing.T, file string) []string {
 	t.Helper()
 	var out []string
+	of := ""
 	for line := range strings.Lines(policy(t, file, "")) {
 		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, tasksPath) {
+			of = tasks
+		}
 		if rest, ok := strings.CutPrefix(line, "capabilities = ["); ok && strings.HasSuffix(rest, "]") {
 			for c := range strings.SplitSeq(strings.TrimSuffix(rest, "]"), ", ") {
-				out = append(out, strings.Trim(c, `"`))
+				out = append(out, of+strings.Trim(c, `"`))
 			}
 		} else if strings.HasPrefix(line, `"`) {
 			out = append(out, strings.Trim(line, `",`))
@@ -190,6 +220,11 @@ func (c cluster) denied(t *testing.T, token string) []string {
 				t.Fatal(err)
 			}
 		}
+		if strings.HasSuffix(r.name, "a task's variable") && r.method != http.MethodPut {
+			if _, _, err := c.client.Variables().Update(&api.Variable{Path: "nomad/jobs/sleeper/g/t", Items: map[string]string{"a": "b"}}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
 		status, said := c.ask(t, token, r)
 		switch status {
 		case http.StatusOK, http.StatusNoContent:
@@ -260,6 +295,26 @@ func TestThePolicyIsEnoughAndNothingOfItCanBeLeftOut(t *testing.T) {
 	}
 }
 
+// What people keep in the variables of a job or a group is not the controller's to read.
+func TestThePolicyDoesNotReachTheVariablesOfJobsAndGroups(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	token := c.token(t, "whole", policy(t, "policy.hcl", ""))
+	for path, want := range map[string]int{
+		"nomad/jobs": http.StatusForbidden, "nomad/jobs/sleeper": http.StatusForbidden, "nomad/jobs/sleeper/g": http.StatusForbidden,
+		"nomad/jobs/sleeper/g/t": http.StatusOK, "else": http.StatusForbidden,
+	} {
+		if _, _, err := c.client.Variables().Update(&api.Variable{Path: path, Items: map[string]string{"a": "b"}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range []request{{"", http.MethodGet, "/v1/var/" + path, nil}, {"", http.MethodPut, "/v1/var/" + path, map[string]any{"Items": map[string]string{"a": "c"}}}} {
+			if status, said := c.ask(t, token, r); status != want {
+				t.Errorf("%s %s: status %d %s, want %d", r.method, path, status, said, want)
+			}
+		}
+	}
+}
+
 func TestEveryCapabilityIsExplained(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("README.md")
@@ -272,7 +327,7 @@ func TestEveryCapabilityIsExplained(t *testing.T) {
 			t.Fatalf("%s: capabilities %v", file, all)
 		}
 		for _, c := range all {
-			if !strings.Contains(string(data), "`"+c+"`") {
+			if !strings.Contains(string(data), "`"+strings.TrimPrefix(c, tasks)+"`") {
 				t.Errorf("README.md does not say what %s is for", c)
 			}
 		}

@@ -34,6 +34,12 @@ type Task interface {
 // killed at once.
 type StartTask func(ctx context.Context, s task.Spec, changed func(api.TaskState)) (Task, error)
 
+// Variables are those that /v1/var serves.
+type Variables interface {
+	http.Handler
+	task.Variables
+}
+
 // ParseJob reads a job file for /v1/jobs/parse.
 type ParseJob func(jobspec.Input) (*api.Job, error)
 

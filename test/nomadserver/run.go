@@ -169,7 +169,7 @@ func failedState(err error) api.TaskState {
 // spec says what to start; what only the scheduler knows stands in it.
 func (r *run) spec(g *api.TaskGroup, t *api.Task) task.Spec {
 	out := task.Spec{
-		AllocID: r.id, Dir: r.dir(), Alloc: r.alloc, Job: r.alloc.Job, Group: g, Task: t, Node: r.n.targets(),
+		AllocID: r.id, Dir: r.dir(), Alloc: r.alloc, Job: r.alloc.Job, Group: g, Task: t, Node: r.n.targets(), Variables: r.n.s.ports.variables,
 	}
 	if r.alloc.PreviousAllocation != "" {
 		out.PrevDir = filepath.Join(r.n.s.opts.Dir, r.alloc.PreviousAllocation)

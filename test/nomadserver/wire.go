@@ -2,7 +2,6 @@ package nomadserver
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
@@ -17,7 +16,7 @@ import (
 type ports struct {
 	start     StartTask
 	parse     ParseJob
-	variables http.Handler
+	variables Variables
 	authority Authority
 }
 

@@ -26,11 +26,26 @@ func Apply(own *api.Job, m Mark) (*api.Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := Set(job, m.Change); err != nil {
+		return nil, err
+	}
+	g, t := Main(job)
+	t.Env[Variable] = m.word()
+	return job, write(g, m)
+}
+
+// Set writes a change into a job as its owner would have written it: no mark is left.
+func Set(job *api.Job, c driver.Change) error {
+	if why := ObservedOnly(job); why != "" {
+		return fmt.Errorf("%s: %w", why, driver.ErrUnsupported)
+	}
+	if err := judge(c); err != nil {
+		return err
+	}
 	g, t := Main(job)
 	if t.Resources == nil {
 		t.Resources = &api.Resources{}
 	}
-	c := m.Change
 	if c.Cores > 0 {
 		// Nomad refuses both.
 		t.Resources.CPU, t.Resources.Cores = nil, &c.Cores
@@ -49,11 +64,7 @@ func Apply(own *api.Job, m Mark) (*api.Job, error) {
 		t.Env = map[string]string{}
 	}
 	maps.Copy(t.Env, c.Env)
-	if err := setArgs(t, c.Args); err != nil {
-		return nil, err
-	}
-	t.Env[Variable] = m.word()
-	return job, write(g, m)
+	return setArgs(t, c.Args)
 }
 
 // judge refuses what no job can be given.

@@ -3,7 +3,8 @@
 //
 // In comes an Input of things that were read, out comes the job with its attempts. An
 // attempt is an allocation that began: a restart in place by the job's restart policy
-// belongs to it, and an allocation that was replaced before any task began is none.
+// belongs to it; one with other variables (Turn) begins another, and an allocation that
+// was replaced before any task began is none.
 //
 // # How an allocation ended
 //

@@ -49,7 +49,7 @@ func TaskOf(a *api.AllocationListStub, name string) Task {
 			}
 			t.Runs++
 			t.Exit, t.Killed, t.Memory, t.Waits, killing = -1, false, false, false, false
-		case api.TaskKilling:
+		case api.TaskKilling, api.TaskRestartSignal:
 			killing = true
 		case api.TaskTerminated:
 			t.Exit = exitCode(e)

@@ -26,7 +26,16 @@ type Known struct {
 	Index   uint64         `json:"index"` // of its creation
 	Attempt driver.Attempt `json:"attempt"`
 	Node    string         `json:"node,omitempty"`
-	Version uint64         `json:"version"` // of the job when it was placed
+	Version uint64         `json:"version"`        // of the job when it was placed
+	Turn    int64          `json:"turn,omitempty"` // Turn.At of the one that it began with; 0: none
+}
+
+// id identifies the attempt.
+func (k Known) id() attemptID { return attemptID{k.Alloc, k.Turn} }
+
+type attemptID struct {
+	alloc string
+	turn  int64
 }
 
 // Input is what was read of one job.
@@ -41,6 +50,7 @@ type Input struct {
 	Blocked  *api.Evaluation      // waits for room; nil: none does
 	Marks    map[uint64]spec.Mark // of versions that were registered here
 	Known    []Known
+	Turns    []Turn   // of the allocations, the oldest first
 	Ignored  []string // allocations that ran finished work again, for a moment
 	Finished bool     // its work was done before it was stopped
 	Goes     bool     // it left for an intent or is given back its owner's memory
@@ -179,40 +189,27 @@ func Failures(failed map[string]*api.AllocationMetric) string {
 
 // attempts are the known attempts, brought up to date, and those that began since.
 func attempts(in Input) []Known {
-	byAlloc := map[string]Known{}
+	byID := map[attemptID]Known{}
 	for _, k := range in.Known {
-		byAlloc[k.Alloc] = k
+		byID[k.id()] = k
 	}
 	for _, a := range in.Allocs {
 		t := TaskOf(a, in.Task)
 		if slices.Contains(in.Ignored, a.ID) || t.Began.IsZero() && (a.ClientStatus != api.AllocClientStatusFailed || a.DesiredStatus == api.AllocDesiredStatusStop) {
 			continue
 		}
-		k, ok := byAlloc[a.ID]
-		if !ok {
-			k = Known{Alloc: a.ID, Index: a.CreateIndex, Version: a.JobVersion, Attempt: driver.Attempt{Unit: a.ID + "." + in.Task}}
-			if m, changed := in.Marks[a.JobVersion]; changed {
-				k.Attempt.Change, k.Attempt.Intent, k.Attempt.Cause = m.Change.Clone(), m.Intent, m.Cause
-			}
+		for _, k := range runs(in, a, t, byID) {
+			byID[k.id()] = k
 		}
-		k.Node = a.NodeName
-		if k.Attempt.Started.IsZero() || t.Began.Before(k.Attempt.Started) && !t.Began.IsZero() {
-			k.Attempt.Started = t.Began
-		}
-		k.Attempt.ExitCode = -1
-		if Over(a) {
-			k.Attempt.Ended, k.Attempt.ExitCode = t.Finished, t.Exit
-			if k.Attempt.Ended.IsZero() {
-				k.Attempt.Ended = time.Unix(0, a.ModifyTime).UTC()
-			}
-		}
-		byAlloc[a.ID] = k
 	}
-	out := slices.SortedFunc(maps.Values(byAlloc), func(a, b Known) int { return cmp.Compare(a.Index, b.Index) })
+	out := slices.SortedFunc(maps.Values(byID), func(a, b Known) int {
+		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Turn, b.Turn))
+	})
 	for i := range out {
 		at := &out[i].Attempt
 		at.Number = i + 1
 		switch {
+		case out[i].Turn != 0: // its cause was known when it began
 		case at.Cause == "" && (i == 0 || out[i].Version != out[i-1].Version):
 			at.Cause = driver.CauseSubmitted // at first, or again
 		case at.Cause == "":

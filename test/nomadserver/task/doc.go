@@ -11,8 +11,13 @@
 // behind is killed when it ends. The driver mock_driver knows run_for, exit_code and
 // start_error.
 //
-// Left out: artifacts (refused by Start), templates with change modes (their texts are
-// the caller's affair: what they say comes in as Env), the isolation of exec (a task of
+// Templates are rendered before the first start and again when a variable that they read
+// has changed and been quiet for the time that the template says, 5 s where it says none;
+// then change_mode restart restarts the task in place, and the next start has what the
+// file says. They know env, nomadVar, nomadVarExists and what Go's templates know.
+//
+// Left out: artifacts (refused by Start), change modes other than restart and noop, other
+// functions of templates, the isolation of exec (a task of
 // exec sees the machine as one of raw_exec does), cpuset groups, rotation of logs, and
 // cgroups of version 2. The real agent kills its tasks' remains through the cgroup;
 // where there is none they are found here by NOMAD_ALLOC_ID in their environment.

@@ -87,9 +87,9 @@ func shutdownDelay(d time.Duration) *api.TaskEvent {
 	return e
 }
 
-func restartSignaled() *api.TaskEvent {
+func restartSignaled(reason string) *api.TaskEvent {
 	e := event(api.TaskRestartSignal)
-	e.RestartReason = "User requested task to restart"
+	e.RestartReason = reason
 	e.Details["restart_reason"] = e.RestartReason
 	e.DisplayMessage = e.RestartReason
 	return e

@@ -34,8 +34,10 @@ type Spec struct {
 	Group   *api.TaskGroup
 	Task    *api.Task
 	CPUs    []int             // reserved cores; none = those of NOMAD_CPU_CORES in Env, or all
-	Env     map[string]string // over the task's own, such as NOMAD_TOKEN or what a template says
+	Env     map[string]string // over the task's own, such as NOMAD_TOKEN
 	Node    map[string]string // names that the task may interpolate: attr.x, meta.x, node.x
+
+	Variables Variables // for templates; nil = they are not rendered
 }
 
 // withDefaults finds in the allocation what the caller did not say.
@@ -70,11 +72,14 @@ type Task struct {
 
 	kill     chan struct{} // closed by Kill
 	killOnce sync.Once
+	over     chan struct{} // closed when nothing of it is started any more
+	watchers sync.WaitGroup
 
 	mu        sync.Mutex
 	state     api.TaskState
-	process   *process // nil where none runs
-	restart   bool     // the next end is followed by a start, whatever the policy says
+	process   *process          // nil where none runs
+	given     map[string]string // by its templates
+	restart   bool              // the next end is followed by a start, whatever the policy says
 	states    []api.TaskState
 	notify    chan struct{} // there is something in states
 	exhausted bool          // no more states will come
@@ -94,12 +99,14 @@ func Start(ctx context.Context, s Spec, changed func(api.TaskState)) (*Task, err
 		return nil, fmt.Errorf("%w: driver %q", ErrSpec, s.Task.Driver)
 	}
 	s = s.withDefaults()
-	t := &Task{spec: s, changed: changed, done: make(chan struct{}), kill: make(chan struct{}), notify: make(chan struct{}, 1)}
+	t := &Task{spec: s, changed: changed, done: make(chan struct{}), kill: make(chan struct{}), over: make(chan struct{}), notify: make(chan struct{}, 1)}
 	t.state.State = pending
 	told := make(chan struct{})
 	go func() { t.tell(); close(told) }()
 	go func() {
 		t.run(ctx)
+		close(t.over)
+		t.watchers.Wait()
 		t.mu.Lock()
 		t.exhausted = true
 		t.mu.Unlock()
@@ -218,7 +225,17 @@ func (t *Task) attempt(ctx context.Context, first bool) (outcome, bool) {
 	if err := t.spec.folders(); err != nil {
 		return t.failed(api.TaskSetupFailure, err)
 	}
+	if first {
+		if ok, err := t.template(ctx); err != nil {
+			return t.failed(api.TaskSetupFailure, err)
+		} else if !ok {
+			return outcome{}, true
+		}
+	}
 	env := t.spec.environment()
+	t.mu.Lock()
+	maps.Copy(env, t.given)
+	t.mu.Unlock()
 	config, err := t.spec.config(env)
 	if err != nil {
 		return t.failed(api.TaskFailedValidation, err)
@@ -334,7 +351,9 @@ func (t *Task) Signal(sig string) error {
 
 // Restart ends the process as Kill does and starts it again, whatever the policy says.
 // It returns when the old one has ended.
-func (t *Task) Restart() error {
+func (t *Task) Restart() error { return t.restartFor("User requested task to restart") }
+
+func (t *Task) restartFor(reason string) error {
 	t.mu.Lock()
 	p := t.process
 	t.restart = p != nil
@@ -342,7 +361,7 @@ func (t *Task) Restart() error {
 	if p == nil {
 		return ErrNotRunning
 	}
-	t.emit(restartSignaled())
+	t.emit(restartSignaled(reason))
 	t.end(p)
 	<-p.ended
 	return nil

@@ -106,6 +106,21 @@ func (v *Vars) Get(namespace, path string) *api.Variable {
 	return e.copy()
 }
 
+// Items are those of a variable, nil where there is none.
+func (v *Vars) Items(namespace, path string) map[string]string {
+	if found := v.Get(namespace, path); found != nil {
+		return found.Items
+	}
+	return nil
+}
+
+// Changed is closed at the next change of any variable.
+func (v *Vars) Changed() <-chan struct{} {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.changed
+}
+
 func (e *entry) copy() *api.Variable {
 	out := e.Variable
 	out.Items = maps.Clone(e.Items)

@@ -1,0 +1,138 @@
+package spec
+
+import (
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+)
+
+// Template is the text of a template by which the author of a job lets its environment
+// be changed without a registration: it renders the items of a variable at the task's own
+// path where they are meant for the very allocation. What an allocation before it was
+// given says nothing to it.
+const Template = `{{ $path := printf "nomad/jobs/%s/%s/%s" (or (env "NOMAD_JOB_PARENT_ID") (env "NOMAD_JOB_ID")) (env "NOMAD_GROUP_NAME") (env "NOMAD_TASK_NAME") }}
+{{ if nomadVarExists $path }}{{ with nomadVar $path }}{{ if eq (print .PITCHPIPE_ALLOC) (env "NOMAD_ALLOC_ID") }}
+{{ range .Tuples }}
+{{ .K }}={{ .V }}
+{{ end }}
+{{ end }}{{ end }}{{ end }}`
+
+// AllocVariable names the item, and the variable of the environment, that says which
+// allocation the items of a variable are meant for.
+const AllocVariable = "PITCHPIPE_ALLOC"
+
+// Turning is the place of a job whose environment can be changed in place.
+type Turning struct {
+	Path string        // of the variable
+	File string        // that the template renders, from the allocation's folder on
+	Tmpl *api.Template // as its author wrote it
+}
+
+// pathOf is what Nomad takes as the path of a variable.
+var pathOf = regexp.MustCompile(`^[a-zA-Z0-9-_~/]{1,128}$`)
+
+// Turns tells where the environment of a job can be changed in place: its main task has
+// the Template, exactly, with env = true and change_mode = "restart", rendered to a file
+// below local/, its command is wrapped so that finished work is not done again, and the
+// id of the job, which is that of its variable, is one that Nomad takes in a path.
+func Turns(job *api.Job, id string) (Turning, bool) {
+	g, t := Main(job)
+	if t == nil || ObservedOnly(job) != "" || !Wrapped(job) || strings.Contains(id, "/") {
+		return Turning{}, false
+	}
+	var found []*api.Template
+	for _, tmpl := range t.Templates {
+		if tmpl != nil && lines(deref(tmpl.EmbeddedTmpl)) == lines(Template) {
+			found = append(found, tmpl)
+		}
+	}
+	if len(found) != 1 {
+		return Turning{}, false
+	}
+	tmpl := found[0]
+	file := path.Clean(deref(tmpl.DestPath))
+	at := strings.Join([]string{"nomad/jobs", id, deref(g.Name), t.Name}, "/")
+	switch {
+	case tmpl.Envvars == nil || !*tmpl.Envvars,
+		!slices.Contains([]string{"", "restart"}, deref(tmpl.ChangeMode)),
+		tmpl.Once != nil && *tmpl.Once,
+		!slices.Contains([]string{"", "{{"}, deref(tmpl.LeftDelim)), !slices.Contains([]string{"", "}}"}, deref(tmpl.RightDelim)),
+		deref(tmpl.SourcePath) != "",
+		!strings.HasPrefix(file, "local/"),
+		!pathOf.MatchString(at) || strings.Count(at, "/") != 4:
+		return Turning{}, false
+	}
+	return Turning{Path: at, File: path.Join(t.Name, file), Tmpl: tmpl}, true
+}
+
+// Slack is how long Nomad may take on its author's word: for the template to settle and
+// to be acted on, and for the task to end.
+func (t Turning) Slack(job *api.Job) time.Duration {
+	_, task := Main(job)
+	out := task.ShutdownDelay
+	for _, d := range []*time.Duration{t.Tmpl.Splay, task.KillTimeout} {
+		if d != nil {
+			out += *d
+		}
+	}
+	if w := t.Tmpl.Wait; w != nil && w.Max != nil {
+		out += *w.Max
+	}
+	return out
+}
+
+// lines is a text without the blanks around its lines, and without empty ones: a job file
+// indents.
+func lines(text string) string {
+	var out []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// plain is what a file of variables says without quotes.
+var (
+	plain = regexp.MustCompile(`^[A-Za-z0-9_.:/,@%+=-]+$`)
+	named = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+// Items are those of the variable for an allocation that is to have the change of a mark
+// and was registered with another; false where the change is not one of the environment
+// alone, takes back a variable that was registered, or has a value that the file of
+// variables would need quotes for.
+func Items(alloc string, registered driver.Change, m Mark) (map[string]string, bool) {
+	rest, base := m.Change.Clone(), registered.Clone()
+	rest.Env, base.Env = nil, nil
+	if !same(rest, base) || !plain.MatchString(m.Intent) {
+		return nil, false
+	}
+	for name := range registered.Env {
+		if _, ok := m.Change.Env[name]; !ok {
+			return nil, false
+		}
+	}
+	out := map[string]string{AllocVariable: alloc, Variable: m.Intent}
+	for name, value := range m.Change.Env {
+		if !named.MatchString(name) || !plain.MatchString(value) || name == AllocVariable || name == Variable {
+			return nil, false
+		}
+		out[name] = value
+	}
+	return out, true
+}
+
+// same tells whether two changes without variables are equal.
+func same(a, b driver.Change) bool {
+	return maps.Equal(a.Args, b.Args) && maps.Equal(a.Live, b.Live) &&
+		a.Cores == b.Cores && a.MemoryBytes == b.MemoryBytes && a.TimeLimit == b.TimeLimit
+}

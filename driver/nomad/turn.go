@@ -1,0 +1,268 @@
+package nomad
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/nomad/spec"
+	"pitchpipe/driver/nomad/view"
+)
+
+// patienceOfTurns is for how long a template may take to be rendered and to restart its
+// task, beside the time that its author gives it.
+const patienceOfTurns = time.Minute
+
+// has is what the present allocation has instead of its owner's settings.
+func (f *facts) has() driver.Change {
+	if a := f.latest(); a != nil && f.rec != nil {
+		for _, t := range slices.Backward(f.rec.Turns) {
+			if t.Alloc == a.ID {
+				return t.Mark.Change.Clone()
+			}
+		}
+	}
+	return f.registered()
+}
+
+// registered is what the present version has instead of its owner's settings.
+func (f *facts) registered() driver.Change {
+	if f.mark == nil {
+		return driver.Change{}
+	}
+	return f.mark.Change.Clone()
+}
+
+// turning is where the environment of the job can be changed in place; false: nowhere.
+func (f *facts) turning() (spec.Turning, bool) {
+	id := place(f.id).id
+	if parent := deref(f.job.ParentID); parent != "" && parent != id {
+		return spec.Turning{}, false // the children of a periodic job have one variable
+	}
+	return spec.Turns(f.own, id)
+}
+
+// turns tells whether an intent can be followed by a write to the job's variable alone.
+func (m *move) turns(ctx context.Context, in driver.Intent) (bool, error) {
+	f := m.f
+	at, ok := f.turning()
+	if !ok {
+		return false, nil
+	}
+	alloc := f.latest().ID
+	if _, ok := spec.Items(alloc, f.registered(), markOf(in)); !ok {
+		return false, nil
+	}
+	v, err := m.d.c.variable(ctx, f.at, at.Path)
+	if errors.Is(err, driver.ErrDenied) {
+		m.d.cfg.Logger.Info("a change of the environment is registered, as its variable may not be read", "job", string(f.id), "error", err)
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case v == nil || m.ours(v):
+		return true, nil
+	case v.Items[spec.AllocVariable] == alloc:
+		return false, fmt.Errorf("its owner set its environment by the variable %s: %w", at.Path, driver.ErrUnsupported)
+	}
+	m.d.cfg.Logger.Info("a change of the environment is registered, as its variable holds something else", "job", string(f.id), "variable", at.Path)
+	return false, nil
+}
+
+// ours tells whether a variable is as it was last written here, or was written for an
+// allocation before this one.
+func (m *move) ours(v *api.Variable) bool {
+	alloc, meant := v.Items[spec.AllocVariable]
+	return maps.Equal(v.Items, m.f.rec.Items) || meant && alloc != m.f.latest().ID
+}
+
+// turnOrChange: the job saved.
+func (m *move) turnOrChange(ctx context.Context) (driver.Step, error) {
+	f, moving := m.f, m.f.rec.Moving
+	a := f.alloc(moving.Alloc)
+	at, ok := f.turning()
+	if !moving.Turn || !ok || a == nil || view.Over(a) {
+		return m.change(ctx)
+	}
+	items, ok := spec.Items(moving.Alloc, f.registered(), markOf(moving.Intent))
+	if !ok {
+		return m.change(ctx)
+	}
+	v, err := m.d.c.variable(ctx, f.at, at.Path)
+	switch {
+	case errors.Is(err, driver.ErrDenied):
+		return m.change(ctx)
+	case err != nil:
+		return driver.Step{}, err
+	case v != nil && !m.ours(v):
+		return m.close(ctx, driver.StepSuperseded, "its owner wrote the variable "+at.Path)
+	}
+	index := uint64(0)
+	if v != nil {
+		index = v.ModifyIndex
+	}
+	// What is to be written is durable first: from here on what is there is ours or was.
+	before := *moving
+	moving.Phase, moving.Wrote = turning, time.Now().UTC()
+	if err := m.d.save(ctx, f.rec); err != nil {
+		return driver.Step{}, err
+	}
+	err = m.d.c.write(ctx, f.at, at.Path, items, index)
+	switch {
+	case errors.Is(err, driver.ErrConflict):
+		return m.step(driver.StepChanged, "its variable was written meanwhile"), nil // the next look tells by whom
+	case errors.Is(err, driver.ErrDenied):
+		m.d.cfg.Logger.Info("a change of the environment is registered, as its variable may not be written", "job", string(f.id), "error", err)
+		*moving = before
+		moving.Turn = false
+		return m.change(ctx)
+	case err != nil:
+		return driver.Step{}, err
+	}
+	m.d.cfg.Logger.Info("variable written", "job", string(f.id), "intent", moving.Intent.ID, "variable", at.Path)
+	m.d.eyes.poke(f.id)
+	return m.step(driver.StepChanged, "its template is to restart it"), nil
+}
+
+// turned sees whether the template has restarted the task with what was written.
+func (m *move) turned(ctx context.Context) (driver.Step, error) {
+	f, moving := m.f, m.f.rec.Moving
+	a := f.alloc(moving.Alloc)
+	at, ok := f.turning()
+	if a == nil || !ok || f.latest().ID != moving.Alloc {
+		return m.close(ctx, driver.StepSuperseded, "Nomad has replaced its allocation")
+	}
+	items, _ := spec.Items(moving.Alloc, f.registered(), markOf(moving.Intent))
+	v, err := m.d.c.variable(ctx, f.at, at.Path)
+	if errors.Is(err, driver.ErrDenied) {
+		return m.close(ctx, driver.StepSuperseded, err.Error())
+	}
+	if err != nil {
+		return driver.Step{}, err
+	}
+	switch {
+	case v != nil && maps.Equal(v.Items, items):
+	case v == nil && len(f.rec.Items) == 0, v != nil && m.ours(v):
+		return m.again(ctx, a, at, items, v) // a crash came before it was written
+	default:
+		return m.close(ctx, driver.StepSuperseded, "its owner wrote the variable "+at.Path)
+	}
+	rendered, err := m.rendered(ctx, a, at)
+	if err != nil {
+		return driver.Step{}, err
+	}
+	late := time.Since(moving.Wrote) > patienceOfTurns+at.Slack(f.own)
+	var turn view.Turn
+	var certain, doubtful bool
+	if rendered > 0 {
+		turn, certain, doubtful = view.Has(a, f.task, rendered)
+	}
+	switch {
+	case certain:
+		turn.Mark = markOf(moving.Intent)
+		f.rec.Turns, f.rec.Items, f.rec.Looked = append(f.rec.Turns, turn), items, turn.At
+		f.rec.Late = nil
+		m.job = m.d.look(f)
+		return m.close(ctx, driver.StepStarted, "")
+	case view.Over(a):
+		return m.overTurning(ctx, a)
+	case rendered > 0 && (doubtful || late && view.TaskOf(a, f.task).State == "running"):
+		return m.restart(ctx)
+	case late:
+		return m.unturn(ctx, at, v.ModifyIndex)
+	}
+	return m.step(driver.StepChanged, "its template has not restarted it yet"), m.d.save(ctx, f.rec)
+}
+
+// overTurning: the allocation is over and nothing of it ran with what was written. One
+// that saved and left is registered with the change after all.
+func (m *move) overTurning(ctx context.Context, a *api.AllocationListStub) (driver.Step, error) {
+	cp, t := m.f.rec.Moving.Intent.Checkpoint, view.TaskOf(a, m.f.task)
+	if code, left := view.Left(a, m.f.task, m.f.rec.Moving.Since); left && cp.Exit != 0 && code == cp.Exit && t.Exit == code {
+		m.f.rec.Moving.Turn = false
+		return m.change(ctx)
+	}
+	if !m.f.dead() {
+		return m.step(driver.StepChanged, "its allocation has ended"), nil
+	}
+	return m.close(ctx, driver.StepFinished, string(m.job.State))
+}
+
+// again writes what a crash kept from being written.
+func (m *move) again(ctx context.Context, a *api.AllocationListStub, at spec.Turning, items map[string]string, v *api.Variable) (driver.Step, error) {
+	if view.Over(a) {
+		return m.overTurning(ctx, a)
+	}
+	index := uint64(0)
+	if v != nil {
+		index = v.ModifyIndex
+	}
+	err := m.d.c.write(ctx, m.f.at, at.Path, items, index)
+	if errors.Is(err, driver.ErrConflict) {
+		err = nil
+	}
+	return m.step(driver.StepChanged, "its template is to restart it"), err
+}
+
+// unturn takes back what no template made anything of.
+func (m *move) unturn(ctx context.Context, at spec.Turning, index uint64) (driver.Step, error) {
+	var err error
+	if len(m.f.rec.Items) == 0 {
+		err = m.d.c.remove(ctx, m.f.at, at.Path, index)
+	} else {
+		err = m.d.c.write(ctx, m.f.at, at.Path, m.f.rec.Items, index)
+	}
+	if err != nil && !errors.Is(err, driver.ErrConflict) && !errors.Is(err, driver.ErrDenied) {
+		return driver.Step{}, err
+	}
+	return m.close(ctx, driver.StepAbandoned, fmt.Sprintf("its template did not restart it within %v", time.Since(m.f.rec.Moving.Wrote).Round(time.Second)))
+}
+
+// rendered is when the file of the template got what was written, by the node's clock in
+// nanoseconds; 0: it has not got it.
+func (m *move) rendered(ctx context.Context, a *api.AllocationListStub, at spec.Turning) (int64, error) {
+	text, when, err := m.d.c.file(ctx, m.f.at, a.ID, at.File)
+	if err != nil || when.IsZero() {
+		return 0, err
+	}
+	want := spec.Variable + "=" + m.f.rec.Moving.Intent.ID
+	for line := range bytes.Lines(text) {
+		if string(bytes.TrimSpace(line)) == want {
+			return when.UnixNano(), nil
+		}
+	}
+	return 0, nil
+}
+
+// restartAgain is how long a restart has to show in the allocation's events.
+const restartAgain = 10 * time.Second
+
+// restart restarts a task in place whose template has been rendered and has not done so:
+// Nomad's client drops that where the task is just being started.
+func (m *move) restart(ctx context.Context) (driver.Step, error) {
+	moving := m.f.rec.Moving
+	step := m.step(driver.StepChanged, "restarted in place, as its template did not")
+	if time.Since(moving.Restarted) < restartAgain {
+		return step, nil
+	}
+	moving.Restarted = time.Now().UTC()
+	if err := m.d.save(ctx, m.f.rec); err != nil {
+		return driver.Step{}, err
+	}
+	m.d.cfg.Logger.Info("its template was rendered while it began; restarted in place", "job", string(m.f.id), "intent", moving.Intent.ID)
+	err := m.d.c.restart(ctx, m.f.at, moving.Alloc, m.f.task)
+	if err != nil && (errors.Is(err, driver.ErrNotFound) || strings.Contains(strings.ToLower(err.Error()), "not running")) {
+		err = nil // the next look tells
+	}
+	return step, err
+}

@@ -1,0 +1,156 @@
+package view
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/nomad/spec"
+)
+
+// Turn is a restart in place after which a task has other variables in its environment:
+// another attempt in the same allocation. Times are of the node's clock, in nanoseconds.
+type Turn struct {
+	Alloc string    `json:"alloc"`
+	At    int64     `json:"at"`             // it began
+	Left  int64     `json:"left,omitempty"` // the run before it had ended then; 0: unknown
+	Exit  int       `json:"exit"`           // with this status, -1 unknown
+	Mark  spec.Mark `json:"mark"`           // what the run has instead of its owner's settings
+}
+
+// runs are the attempts of one allocation: one, and another for each of its turns.
+func runs(in Input, a *api.AllocationListStub, t Task, known map[attemptID]Known) []Known {
+	first := Known{Alloc: a.ID, Index: a.CreateIndex, Version: a.JobVersion, Attempt: driver.Attempt{Unit: a.ID + "." + in.Task}}
+	if m, changed := in.Marks[a.JobVersion]; changed {
+		first.Attempt.Change, first.Attempt.Intent, first.Attempt.Cause = m.Change.Clone(), m.Intent, m.Cause
+	}
+	if k, ok := known[first.id()]; ok {
+		first = k
+	}
+	if first.Attempt.Started.IsZero() || t.Began.Before(first.Attempt.Started) && !t.Began.IsZero() {
+		first.Attempt.Started = t.Began
+	}
+	out := []Known{first}
+	for _, turn := range in.Turns {
+		if turn.Alloc != a.ID {
+			continue
+		}
+		before := &out[len(out)-1].Attempt
+		before.Ended, before.ExitCode = moment(max(turn.Left, before.Started.UnixNano())), turn.Exit
+		if turn.Left == 0 {
+			before.Ended = moment(turn.At)
+		}
+		out = append(out, Known{
+			Alloc: a.ID, Index: a.CreateIndex, Version: a.JobVersion, Turn: turn.At,
+			Attempt: driver.Attempt{
+				Unit: first.Attempt.Unit, Started: moment(turn.At), Change: turn.Mark.Change.Clone(),
+				Intent: turn.Mark.Intent, Cause: turn.Mark.Cause,
+			},
+		})
+	}
+	for i := range out {
+		out[i].Node = a.NodeName
+	}
+	last := &out[len(out)-1].Attempt
+	last.ExitCode, last.Ended = -1, time.Time{}
+	if Over(a) {
+		last.Ended, last.ExitCode = t.Finished, t.Exit
+		if last.Ended.IsZero() {
+			last.Ended = time.Unix(0, a.ModifyTime).UTC()
+		}
+	}
+	return out
+}
+
+func moment(nanoseconds int64) time.Time { return time.Unix(0, nanoseconds).UTC() }
+
+// began is the first start of a task behind a time, and the end of the run before it;
+// false: it was not started since.
+func began(a *api.AllocationListStub, name string, since int64) (turn Turn, ok bool) {
+	turn = Turn{Alloc: a.ID, Exit: -1}
+	s := a.TaskStates[name]
+	if s == nil {
+		return turn, false
+	}
+	for _, e := range s.Events {
+		switch {
+		case e == nil:
+		case e.Type == api.TaskTerminated:
+			turn.Left, turn.Exit = e.Time, exitCode(e)
+		case e.Type == api.TaskStarted && e.Time > since:
+			turn.At = e.Time
+			return turn, true
+		}
+	}
+	return turn, false
+}
+
+// ready is how long Nomad's client may take from a file that a template has rendered to
+// the variables of the next start.
+const ready = time.Second
+
+// Has tells with which start the task has the variables of a file that a template
+// rendered at the time: the first for which that is certain. Nomad's client makes up the
+// environment of a run a moment before it says "Started", and a template that is rendered
+// in that moment neither is in the environment nor restarts the task. So a start counts
+// where the task was ended for it after the file was there, or was to wait until then.
+// Doubtful: it runs, and nobody knows what it has.
+func Has(a *api.AllocationListStub, name string, rendered int64) (turn Turn, certain, doubtful bool) {
+	turn = Turn{Alloc: a.ID, Exit: -1}
+	s := a.TaskStates[name]
+	if s == nil {
+		return turn, false, false
+	}
+	armed := false
+	for _, e := range s.Events {
+		if e == nil {
+			continue
+		}
+		switch e.Type {
+		case api.TaskTerminated:
+			turn.Left, turn.Exit = e.Time, exitCode(e)
+		case api.TaskRestartSignal:
+			armed = armed || e.Time >= rendered
+		case api.TaskRestarting:
+			armed = armed || e.Time+delay(e) >= rendered+int64(ready)
+		case api.TaskStarted:
+			if armed {
+				turn.At = e.Time
+				return turn, true, false
+			}
+			doubtful = e.Time > rendered
+		}
+	}
+	return turn, false, doubtful && s.State == "running"
+}
+
+// delay is how long a task waits before it is started again, in nanoseconds.
+func delay(e *api.TaskEvent) int64 {
+	if n, err := strconv.ParseInt(e.Details["start_delay"], 10, 64); err == nil {
+		return n
+	}
+	return e.StartDelay
+}
+
+// rerendered is what Nomad's client says of a restart for a template.
+const rerendered = "Template with change_mode restart re-rendered"
+
+// Rerendered tells when a task was last restarted for a template of it, and with what
+// that run began: only where the start has been seen too.
+func Rerendered(a *api.AllocationListStub, name string, since int64) (turn Turn, ok bool) {
+	s := a.TaskStates[name]
+	if s == nil {
+		return Turn{}, false
+	}
+	for _, e := range s.Events {
+		if e == nil || e.Type != api.TaskRestartSignal || e.Time <= since || e.DisplayMessage != rerendered {
+			continue
+		}
+		if t, again := began(a, name, e.Time); again {
+			turn, ok = t, true
+		}
+	}
+	return turn, ok
+}
