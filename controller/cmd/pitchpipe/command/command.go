@@ -125,6 +125,9 @@ func (a *app) root() *cobra.Command {
 }
 
 func (a *app) configure(cmd *cobra.Command) error {
+	if err := cmd.ValidateRequiredFlags(); err != nil { // else only asked after this
+		return err
+	}
 	a.began = true
 	if parent := cmd.Parent(); parent != nil && parent.Name() == "completion" {
 		return nil

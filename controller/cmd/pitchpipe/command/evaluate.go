@@ -19,7 +19,7 @@ func (a *app) evaluate() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.evaluateTuner(), a.evaluateSearch(), a.evaluateHyper(), a.evaluateClassifier(), a.evaluateForecast(), a.evaluateSpeed())
+	cmd.AddCommand(a.evaluateRegret(), a.evaluateTuner(), a.evaluateSearch(), a.evaluateHyper(), a.evaluateClassifier(), a.evaluateForecast(), a.evaluateSpeed(), a.evaluatePlan(), a.evaluateVerify())
 	return cmd
 }
 

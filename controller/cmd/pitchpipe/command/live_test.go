@@ -50,6 +50,13 @@ func TestTheWayOfAJobThroughTheCommands(t *testing.T) {
 	if text := ok(t, at("explain", id)...); !strings.Contains(text, story.Lines[0].Text) || !strings.Contains(text, "It finished its work") {
 		t.Errorf("explain printed %q", text)
 	}
+	decoded(t, &story, at("explain", id, "--replay")...)
+	if len(story.Replays) == 0 || !story.Replays[0].Same || story.Replays[0].State == nil {
+		t.Errorf("the decisions made again: %+v", story.Replays)
+	}
+	if text := ok(t, at("explain", id, "--replay")...); !strings.Contains(text, "The same is decided again") {
+		t.Errorf("explain --replay printed %q", text)
+	}
 
 	var events []api.Event
 	decoded(t, &events, at("history")...)

@@ -65,13 +65,15 @@ func (a *app) nomadAsCaller() (*api.Client, error) {
 
 // submitToNomad registers the job with the caller's own rights, as Nomad's environment
 // variables give them.
-func (a *app) submitToNomad(ctx context.Context, _ *jobfile.Job, s driver.Spec) (driver.JobID, error) {
-	client, err := a.nomadAsCaller()
-	if err != nil {
-		return "", err
+func (a *app) submitToNomad(change driver.Change) func(context.Context, *jobfile.Job, driver.Spec) (driver.JobID, error) {
+	return func(ctx context.Context, _ *jobfile.Job, s driver.Spec) (driver.JobID, error) {
+		client, err := a.nomadAsCaller()
+		if err != nil {
+			return "", err
+		}
+		defer client.Close()
+		return nomad.SubmitWith(ctx, client, s, change, func(text string) { fmt.Fprintf(a.Stderr, "pitchpipe: %s: %s\n", s.Filename, text) })
 	}
-	defer client.Close()
-	return nomad.Submit(ctx, client, s, func(text string) { fmt.Fprintf(a.Stderr, "pitchpipe: %s: %s\n", s.Filename, text) })
 }
 
 // nomadClient is a client with the rights of the controller. Its token is, in this

@@ -5,13 +5,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"pitchpipe/controller/cmd/pitchpipe/command"
 	"pitchpipe/controller/evaluate/classifier"
 	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate/regret"
 	"pitchpipe/controller/record"
+	"pitchpipe/exporter/api"
 )
 
 func TestACommandIsRecordedUnderEverySetting(t *testing.T) {
@@ -79,31 +82,93 @@ func TestARecordingUnderTheExporterCanBeEvaluated(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds the exporter and runs for some seconds")
 	}
+	if runtime.NumCPU() < 2 {
+		t.Skip("the factorial needs two CPUs")
+	}
 	exporter := filepath.Join(t.TempDir(), "pitchpipe-exporter")
 	if text, err := exec.CommandContext(t.Context(), "go", "build", "-o", exporter, "pitchpipe/exporter/cmd/pitchpipe-exporter").CombinedOutput(); err != nil {
 		t.Skipf("the exporter cannot be built here: %v: %s", err, text)
 	}
 	plan := write(t, "plan.yaml", `workloads:
-  - {name: busy, command: [sh, -c, "for e in 1 2 3 4; do timeout 0.4 sh -c 'while :; do :; done'; echo epoch $e/4; done"], inputs: [1, 2]}
-  - {name: idle, command: [sh, -c, "for e in 1 2 3 4; do sleep 0.4; echo epoch $e/4; done"], inputs: [1, 2]}
-knobs: {cores: [1]}
+  - {name: busy, command: [sh, -c, "for e in 1 2 3 4; do timeout 0.25 sh -c 'while :; do :; done'; echo epoch $e/4; done"], inputs: [1, 2]}
+  - {name: idle, command: [sh, -c, "for e in 1 2 3 4; do sleep 0.25; echo epoch $e/4; done"], inputs: [1, 2]}
+knobs: {cores: [1, 2]}
 repeats: 2
 timeout: 5m
 `)
 	dir := filepath.Join(t.TempDir(), "recorded")
-	r := pitchpipe(t, "record", "--out", dir, "--plan", plan, "--exporter", exporter, "--interval", "200ms")
-	if r.code != command.ExitOK || !strings.Contains(r.out, "8 made now, 0 kept, 0 failed") {
+	r := pitchpipe(t, "record", "--out", dir, "--plan", plan, "--exporter", exporter, "--interval", "100ms")
+	if r.code != command.ExitOK || !strings.Contains(r.out, "16 made now, 0 kept, 0 failed") {
 		t.Fatalf("exit %d: %s%s", r.code, r.out, r.errors)
 	}
-	r = pitchpipe(t, "evaluate", "classifier", "--samples", filepath.Join(dir, "samples.csv"),
-		"--trials", filepath.Join(dir, "trials.csv"), "--objective", "time", "--resamples", "2", "--json")
+	trialsFile, samplesFile := filepath.Join(dir, "trials.csv"), filepath.Join(dir, "samples.csv")
+	r2 := pitchpipe(t, "evaluate", "classifier", "--samples", samplesFile, "--trials", trialsFile, "--objective", "time", "--resamples", "2", "--json")
 	var report classifier.Report
-	if err := json.Unmarshal([]byte(r.out), &report); r.code != command.ExitOK || err != nil {
-		t.Fatalf("exit %d, %v: %s%s", r.code, err, r.out, r.errors)
+	if err := json.Unmarshal([]byte(r2.out), &report); r2.code != command.ExitOK || err != nil {
+		t.Fatalf("exit %d, %v: %s%s", r2.code, err, r2.out, r2.errors)
 	}
 	s := report.Summary
-	if s.Runs != 8 || s.Programs != 2 || s.Recognised == nil || s.Regret == nil || s.Regret.Inputs != 4 {
+	if s.Runs != 16 || s.Programs != 2 || s.Recognised == nil || s.Regret == nil || s.Regret.Inputs != 4 {
 		t.Errorf("summary %+v", s)
+	}
+	r2 = pitchpipe(t, "evaluate", "regret", "--samples", samplesFile, "--trials", trialsFile, "--curves", filepath.Join(dir, "curves.csv"), "--json")
+	var found regret.Report
+	if err := json.Unmarshal([]byte(r2.out), &found); r2.code != command.ExitOK || err != nil {
+		t.Fatalf("exit %d, %v: %s%s", r2.code, err, r2.out, r2.errors)
+	}
+	if f := found.Summary; f.Inputs != 4 || f.Settings != 2 || f.Repeats != 2 || f.Questions != 8 || f.Regret == nil || f.Default != "cores=2" {
+		t.Errorf("summary %+v", f)
+	}
+	samples, err := records.Read(samplesFile, records.Samples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trials, err := records.Read(trialsFile, records.Trials)
+	if err != nil || !trials.Has("others_cores") || !trials.Has("steal_share") || !trials.Has("disturbed") {
+		t.Errorf("columns %v, %v: what others did is not told", trials.Columns, err)
+	}
+	if strings.Contains(r.out, "a cgroup for each run") {
+		t.Skip("the rest needs a cgroup for each run:", r.out)
+	}
+	for _, c := range []string{api.ColCPUSeconds, api.ColAllocatedCores, api.ColNodeBusy, api.ColThreads} {
+		if !samples.Has(c) {
+			t.Errorf("the samples have no %s: %v", c, samples.Columns)
+		}
+	}
+	if !samples.Has(api.ColContextSwitch) {
+		t.Skip("the rest needs software perf events:", r.out)
+	}
+	for _, row := range samples.Rows {
+		if cores, ok := row.Float(api.ColAllocatedCores); ok && cores != row.Knobs["cores"].Float() {
+			t.Errorf("line %d: %v cores of %v", row.Line, cores, row.Knobs)
+		}
+		if at, _ := row.Float("t_seconds"); at <= 0 {
+			t.Errorf("line %d begins before its run", row.Line)
+		}
+	}
+}
+
+func TestARegretNeedsTrialsAndSamples(t *testing.T) {
+	t.Parallel()
+	trials := write(t, "trials.csv", "workload,machine,knob_cores,seconds,repeat\na,m,1,2,0\n")
+	samples := write(t, "samples.csv", "workload,run,machine,t_seconds\na,b,m,1\n")
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no samples":           {[]string{"--trials", trials}, "--samples FILE"},
+		"a file of no format":  {[]string{"--trials", samples, "--samples", trials}, "trials.csv:1:1"},
+		"one run":              {[]string{"--trials", trials, "--samples", samples}, "too little"},
+		"an unknown objective": {[]string{"--trials", trials, "--samples", samples, "--objective", "luck"}, "objective"},
+		"an unknown energy":    {[]string{"--trials", trials, "--samples", samples, "--energy", "luck"}, "energy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := pitchpipe(t, append([]string{"evaluate", "regret"}, c.args...)...)
+			if r.code != command.ExitInvalid || !strings.Contains(r.errors, c.want) {
+				t.Errorf("exit %d, errors %q, want %q", r.code, r.errors, c.want)
+			}
+		})
 	}
 }
 

@@ -17,13 +17,19 @@ import (
 )
 
 func (a *app) run() *cobra.Command {
-	var vars, env []string
+	var vars, env, short []string
 	var wait, off bool
+	var probes int
 	var dir, request string
 	cmd := &cobra.Command{
 		Use: "run FILE", Short: "Submit a job file",
 		Long: "Submits an sbatch script or a Nomad job file. A file with errors is refused and nothing is\n" +
-			"created. With --wait it shows the job's progress and exits with 1 if the job does not succeed.",
+			"created. With --wait it shows the job's progress and exits with 1 if the job does not succeed.\n\n" +
+			"With --probe a Nomad job is first run shortly under its own settings and up to N others, one after\n" +
+			"the other, each under an id of its own. --probe-env says how its work is made short, and is its\n" +
+			"author's word that such runs do no harm, as to a checkpoint that is there. Then it is submitted once,\n" +
+			"with the best of them where that is better beyond the noise. The same command goes on where it was\n" +
+			"interrupted.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			variables, err := pairs("--var", vars)
@@ -44,7 +50,17 @@ func (a *app) run() *cobra.Command {
 			if dir, err = absolute(dir); err != nil {
 				return err
 			}
+			shorter, err := pairs("--probe-env", short)
+			if err != nil {
+				return err
+			}
+			if probes < 0 || (probes > 0) != (len(shorter) > 0) {
+				return fmt.Errorf("%w --probe %d with %d --probe-env: want how many settings to try, and at least one variable that makes the work short", errInvalid, probes, len(shorter))
+			}
 			chosen := request != ""
+			if chosen && probes > 0 {
+				return fmt.Errorf("%w --request: short jobs are remembered by the job file and its variables", errInvalid)
+			}
 			if !chosen {
 				var b [12]byte
 				_, _ = rand.Read(b[:])
@@ -56,8 +72,13 @@ func (a *app) run() *cobra.Command {
 				Request: request, Filename: args[0], Source: source, Variables: variables, Dir: dir,
 				Env: environment, Off: off,
 			}
-			job, err := client.Submit(cmd.Context(), s)
+			var job api.Job
 			var before time.Time
+			if probes > 0 {
+				job, before, err = a.probeAndSubmit(cmd.Context(), client, s, probing{probes, shorter})
+			} else {
+				job, err = client.Submit(cmd.Context(), s)
+			}
 			if errors.Is(err, api.ErrUsersSubmit) {
 				if chosen {
 					return fmt.Errorf("%w --request: the controller of this cluster submits no jobs, so that nobody knows requests by their names", errInvalid)
@@ -82,6 +103,8 @@ func (a *app) run() *cobra.Command {
 	f.StringArrayVar(&env, "env", nil, "K=V, added to the job's environment (repeatable)")
 	f.BoolVar(&wait, "wait", false, "show progress until the job ended")
 	f.BoolVar(&off, "off", false, "run this job untuned; it is still measured")
+	f.IntVar(&probes, "probe", 0, "run the job shortly under its own and so many other settings first")
+	f.StringArrayVar(&short, "probe-env", nil, "K=V, what makes the work of these runs short, such as EPOCHS=3 (repeatable)")
 	f.StringVar(&dir, "dir", "", "the job's directory (default: that of FILE)")
 	f.StringVar(&request, "request", "", "repeat a submission safely: the same id never creates a second job")
 	return cmd

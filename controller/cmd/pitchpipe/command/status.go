@@ -117,30 +117,59 @@ func total(n int) string {
 }
 
 func (a *app) explain() *cobra.Command {
-	return &cobra.Command{
+	var replay bool
+	cmd := &cobra.Command{
 		Use: "explain JOB", Short: "Tell the story of a job, with the numbers behind each decision",
+		Long: "With --replay each decision of which the state is kept is made again by that state, and it is said whether the same comes of it.\n" +
+			"With --json every decision is there in full: class, forecast, prices, budgets, and each alternative with what it would have cost.",
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.jobIDs(true, anyJob),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client := a.client()
 			defer client.Close()
-			s, err := client.Explain(cmd.Context(), args[0])
+			ask := client.Explain
+			if replay {
+				ask = client.Replay
+			}
+			s, err := ask(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			if a.json {
+			switch {
+			case a.json:
 				return a.printJSON(s)
-			}
-			if len(s.Lines) == 0 {
-				a.printf("nothing has happened to %s yet\n", s.Job)
-			}
-			for _, l := range s.Lines {
-				a.printf("%s  %s\n", a.colour("2", l.At.Local().Format("15:04:05.0")), l.Text)
-				for _, why := range l.Why {
-					a.printf("            %s\n", a.colour("2", why))
-				}
+			case replay:
+				a.replays(s)
+			default:
+				a.story(s)
 			}
 			return nil
 		},
+	}
+	cmd.Flags().BoolVar(&replay, "replay", false, "make its decisions again and tell whether they are the same")
+	return cmd
+}
+
+func (a *app) story(s api.Story) {
+	if len(s.Lines) == 0 {
+		a.printf("nothing has happened to %s yet\n", s.Job)
+	}
+	for _, l := range s.Lines {
+		a.printf("%s  %s\n", a.colour("2", l.At.Local().Format("15:04:05.0")), l.Text)
+		for _, why := range l.Why {
+			a.printf("            %s\n", a.colour("2", why))
+		}
+	}
+}
+
+func (a *app) replays(s api.Story) {
+	if s.Dropped > 0 {
+		a.printf("the first %d decisions about %s are not kept in full any more\n", s.Dropped, s.Job)
+	}
+	if len(s.Replays) == 0 {
+		a.printf("nothing was decided about %s yet that could be made again\n", s.Job)
+	}
+	for _, r := range s.Replays {
+		a.printf("%s  %s\n", a.colour("2", r.At.Local().Format("15:04:05.0")), r.Text)
 	}
 }
 
