@@ -14,7 +14,8 @@ import (
 // the attempt's start, and it is always warm-up. Where marks skip numbers, the
 // time and joules between are shared out evenly. Where the ring has dropped
 // samples, the first mark left is only a beginning, unless it is that of epoch 1.
-// Joules is nil where the energy column does not reach over the epoch. Between
+// Joules, in which those of the job's GPUs are, is nil where the energy column does not
+// reach over the epoch, or has a hole at one of its ends. Between
 // marks of which one came late the epochs are polluted: nobody saw when they ended.
 func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 	r := read(w)
@@ -41,7 +42,8 @@ func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 				if k == n-1 {
 					e.Loss, e.Quality = m.report.Loss, m.report.Quality
 				}
-				if j, ok := r.delta(api.ColJoules, r.seconds(e.Start), r.seconds(e.End)); ok {
+				from, to := r.seconds(e.Start), r.seconds(e.End)
+				if j, ok := r.delta(api.ColJoules, from, to); ok && !r.holed(api.ColJoules, from) && !r.holed(api.ColJoules, to) {
 					joules := tuning.Joules(j)
 					e.Joules, e.Source = &joules, w.Source
 				}

@@ -66,6 +66,18 @@ func TestMarksCutAWindowIntoEpochs(t *testing.T) {
 			window: steady().without(api.ColJoules).window(4, ended(1, 2), ended(2, 3)),
 			want:   []string{"1: 0-2 ?J w", "2: 2-3 ?J"},
 		},
+		"the joules of GPUs are in the sum already": {
+			window: steady().with(api.ColJoules, 130).with(api.ColGPUJoules, 100).window(4, ended(1, 2), ended(2, 3)),
+			want:   []string{"1: 0-2 260J w", "2: 2-3 130J"},
+		},
+		"where joules are missing at an end of an epoch it has none": {
+			window: blind(steady().window(9, ended(1, 2), ended(2, 4), ended(3, 6), ended(4, 7)), 3, 5),
+			want:   []string{"1: 0-2 60J w", "2: 2-4 ?J", "3: 4-6 ?J", "4: 6-7 30J"},
+		},
+		"where they are missing within one they are known": {
+			window: blind(steady().window(9, ended(1, 2), ended(2, 7)), 3, 5),
+			want:   []string{"1: 0-2 60J w", "2: 2-7 150J"},
+		},
 		"of two marks for one epoch the last wins": {
 			window: steady().window(7, ended(1, 2), ended(2, 3), ended(2, 3.5), ended(3, 5)),
 			want:   []string{"1: 0-2 60J w", "2: 2-3.5 45J", "3: 3.5-5 45J"},
@@ -141,6 +153,16 @@ func TestMarksCutAWindowIntoEpochs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// blind is a window in whose samples of that time the joules are not known.
+func blind(w api.Window, from, to float64) api.Window {
+	for _, s := range w.Samples {
+		if !s.Time.Before(at(from)) && !s.Time.After(at(to)) {
+			delete(s.Values, api.ColJoules)
+		}
+	}
+	return w
 }
 
 func forgotten(w api.Window) api.Window { w.Dropped, w.Samples = 1, w.Samples[1:]; return w }

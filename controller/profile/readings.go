@@ -84,6 +84,28 @@ func (r *readings) delta(column string, from, to float64) (float64, bool) {
 	return b - a, okA && okB
 }
 
+// holed tells whether a time lies beside a reading that lacks a column: the exporter did
+// not know it then, such as a job's joules while its GPUs do not answer, and a line drawn
+// across would only look measured.
+func (r *readings) holed(column string, at float64) bool {
+	before := false // the last reading lacks it
+	for _, s := range r.samples {
+		if !counts(s) {
+			continue
+		}
+		_, known := s.Values[column]
+		switch t := r.seconds(s.Time); {
+		case t < at:
+			before = !known
+		case t == at && known:
+			return false
+		default:
+			return before || !known
+		}
+	}
+	return before
+}
+
 // sum is the growth of several counters together, where all are there.
 func (r *readings) sum(from, to float64, columns ...string) (float64, bool) {
 	total := 0.0

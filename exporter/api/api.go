@@ -51,8 +51,11 @@ type Node struct {
 	MachineKind  string   `json:"machine_kind"` // equal on machines whose profiles may be compared
 	Schema       string   `json:"schema"`       // counter columns of its samples, name and version
 	Sources      []Source `json:"sources"`
-	EnergySource string   `json:"energy_source"` // rapl, perf-power, gpu, bmc, modelled, replayed, or empty
-	IntervalSecs float64  `json:"interval_seconds"`
+	EnergySource string   `json:"energy_source"` // perf-power, rapl, bmc, hwmon, gpu, modelled, replayed, or empty
+	// EnergyParts names the source of each component that a job's joules are made of:
+	// package or node, dram, gpu. The sum is called modelled where any of them is.
+	EnergyParts  map[string]string `json:"energy_parts,omitempty"`
+	IntervalSecs float64           `json:"interval_seconds"`
 }
 
 // Job is one job that the exporter sees on the node.
@@ -108,13 +111,13 @@ const (
 	ColCPUPressure    = "cpu_pressure_seconds"
 	ColMemoryPressure = "memory_pressure_seconds"
 	ColIOPressure     = "io_pressure_seconds"
-	ColJoules         = "energy_joules"        // this job's share, from Node.EnergySource
+	ColJoules         = "energy_joules"        // this job's share of Node.EnergyParts, its GPUs included
 	ColNodeBusy       = "node_busy_seconds"    // CPU seconds of the whole node, all cores
 	ColNodeSteal      = "node_steal_seconds"   // CPU seconds the hypervisor took
 	ColPerfRunning    = "perf_running_seconds" // of all groups; less than perf_enabled_seconds: multiplexed
 	ColPerfEnabled    = "perf_enabled_seconds"
 	ColAllocatedCores = "allocated_cores"   // gauge: size of the job's cpuset
-	ColGPUJoules      = "gpu_energy_joules" // the job's share of its GPUs
+	ColGPUJoules      = "gpu_energy_joules" // the part of energy_joules that its GPUs took
 	ColGPUBusy        = "gpu_busy_seconds"  // of all its GPUs, by share
 	ColGPUMemory      = "gpu_memory_bytes"  // gauge: of its processes
 	ColGPUs           = "gpu_contexts"      // gauge: on how many GPUs each of its processes is, added up

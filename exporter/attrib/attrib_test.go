@@ -97,7 +97,7 @@ func FuzzParseEnviron(f *testing.F) {
 	})
 }
 
-func plant(t *testing.T, dir string, files map[string]string) {
+func plant(t testing.TB, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		path := filepath.Join(dir, name)

@@ -28,6 +28,17 @@
 // that its cgroups were made anew (Found.Reborn) tells one start from the next before
 // that is known.
 //
+// A task that Nomad runs by Docker is in its container's cgroup, docker/<id> or
+// <slice>/docker-<id>.scope, whose name says nothing of it; the one that Nomad makes for
+// each task is empty beside it and not taken. Docker knows the container as
+// <task>-<allocation> and by its labels, but tells only who is as good as root. What tells
+// without asking is NOMAD_ALLOC_ID and NOMAD_TASK_NAME in the environment of the
+// container's processes, which Nomad gives them: read once for each container, of its
+// first process, as a rule within a scan of its start, and only by who may trace processes.
+// A task has one container at a time, so that a second that names it is not believed; one
+// whose first process gave itself another environment can still name a task that nobody
+// runs here. Nothing of a container is believed where environments are turned off.
+//
 // Each allocation of Nomad is a job of its own with one attempt. A task that its client
 // restarts in place keeps its cgroups, as those of raw_exec do under v1, or gets them anew
 // (Found.Reborn); either way it stays in that attempt.
@@ -38,6 +49,19 @@
 // since everybody can write an environment. Such a job belongs to the user who was
 // seen in it first, and others' processes do not count. An environment never leads
 // to a job that has a cgroup or a step daemon.
+//
+// A scan is cheap, since it is made several times a second: directories that may lead to
+// jobs are listed, what a path means is learned once, and of processes only those are read
+// that are new. A process is known to be the same by the inode of its /proc directory. What
+// that may hide, and where the hierarchies are, is looked at anew with each twentieth scan.
+//
+// So, with a scan each quarter of a second: a job with a cgroup is found a quarter of a
+// second after its cgroup was made, and one whose cgroup was made and removed between two
+// scans is not. What its processes do, however short they live, is in the accounts of the
+// cgroup. A process without a cgroup is found a quarter of a second after its fork, or
+// after the exec by which it became the job's where that follows within half a second,
+// within a second where it follows within three, and never where it takes longer; one that
+// lives between two scans is seen only by what its parent waited for.
 //
 // A Scanner is not safe for concurrent use; the sampler owns it.
 package attrib

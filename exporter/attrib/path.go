@@ -83,7 +83,7 @@ func leads(path string) bool {
 	last := s[len(s)-1]
 	switch len(s) {
 	case 1:
-		return last == "pitchpipe" || last == "nomad" || isSlurmRoot(last) || isStepd(last) || strings.HasSuffix(last, ".slice")
+		return last == "pitchpipe" || last == "nomad" || last == "docker" || isSlurmRoot(last) || isStepd(last) || strings.HasSuffix(last, ".slice")
 	case 2:
 		switch {
 		case isSlurmRoot(s[0]):
@@ -93,9 +93,18 @@ func leads(path string) bool {
 		case s[0] == "nomad.slice":
 			return last == "share.slice" || last == "reserve.slice"
 		}
-		return isStepd(last)
+		return isStepd(last) || nested(s[0], last)
+	case 3:
+		return isStepd(last) && nested(s[0], s[1])
 	}
 	return false
+}
+
+// nested tells whether a slice lies in another as systemd nests them by their names, which
+// a site's CgroupSlice may do: hpc.slice/hpc-batch.slice. Those of users are theirs.
+func nested(outer, inner string) bool {
+	name, ok := strings.CutSuffix(outer, ".slice")
+	return ok && outer != "user.slice" && strings.HasSuffix(inner, ".slice") && strings.HasPrefix(inner, name+"-")
 }
 
 // localName reads "<id>.<attempt>".

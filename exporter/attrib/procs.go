@@ -2,11 +2,14 @@ package attrib
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"math"
 	"os"
 	"slices"
-	"strconv"
-	"syscall"
 
 	"pitchpipe/exporter/hostfs"
 )
@@ -15,12 +18,22 @@ import (
 // so that "no job" is believed after this many scans.
 const settleScans = 12
 
+// due tells whether a process that was first seen so many scans ago is to be looked at:
+// most become what they are at once, and each look reads some files.
+func due(age int) bool {
+	switch age {
+	case 0, 1, 2, 4, 7, settleScans - 1:
+		return true
+	}
+	return false
+}
+
 // Ancestors are followed this far; nothing nests deeper in earnest.
 const maxAncestors = 64
 
 // procs remembers which processes belong to a job without a cgroup: those below a
 // step daemon of Slurm, and those whose environment names a job. Each process is
-// read a few times in its life and not with each scan.
+// read a few times in its life and not with each scan, which only lists them.
 type procs struct {
 	root   hostfs.Root
 	owner  identity
@@ -30,87 +43,54 @@ type procs struct {
 	cgroup func([]hostfs.Membership) (Key, bool) // the job whose cgroup it is
 	known  map[int]*process
 	owners map[Key]uint32 // who was first seen in a job that environments name
+
+	list  listing
+	alive []numbered // of the last scan, used again
+	buf   []byte
+	round uint64
+}
+
+// numbered is a process as /proc lists it. The inode is that of its directory: the
+// kernel makes one for each process and never uses the number again so soon, so that
+// an equal one is an equal process, and another one may be.
+type numbered struct {
+	pid   int
+	inode uint64
 }
 
 type process struct {
-	start     uint64 // tells it from another under the same number
+	inode     uint64
+	start     uint64 // tells it from another under the same number; 0 = not read yet
 	key       Key
 	isJob     bool
 	confirmed bool   // a step daemon is among its ancestors
 	step      string // of Slurm; empty for the daemon itself
 	uid       uint32
-	looks     int
+	age       int // scans, up to settleScans
+	round     uint64
 }
 
 func newProcs(root hostfs.Root, cgroup func([]hostfs.Membership) (Key, bool)) *procs {
 	return &procs{
-		root: root, owner: fileOwner, stepds: stepds{root, fileOwner}, self: uint32(os.Geteuid()), cgroup: cgroup,
+		root: root, stepds: stepds{root: root}, self: uint32(os.Geteuid()), cgroup: cgroup,
 		known: map[int]*process{}, owners: map[Key]uint32{},
 	}
 }
 
-// fileOwner is the identity of the machine; links are followed.
-func fileOwner(path string) (uint32, bool) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return 0, false
-	}
-	sys, ok := st.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, false
-	}
-	return sys.Uid, true
-}
-
-// scan looks at all processes and returns the jobs that they belong to.
-func (e *procs) scan(ctx context.Context) map[Key]*Found {
+// scan looks at all processes and returns the jobs that they belong to. all looks again
+// at those that seem to be the same.
+func (e *procs) scan(ctx context.Context, all bool) map[Key]*Found {
 	jobs := map[Key]*Found{}
-	dir, err := os.Open(e.root.Proc())
-	if err != nil {
-		return jobs
-	}
-	names, err := dir.Readdirnames(-1)
-	_ = dir.Close() // only read
-	if err != nil {
-		return jobs
-	}
-	pids := make([]int, 0, len(names))
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil && pid > 0 {
-			pids = append(pids, pid)
-		}
-	}
-	slices.Sort(pids) // parents mostly before their children
-	for _, pid := range pids {
+	e.round++
+	e.listed()
+	for _, n := range e.alive {
 		if ctx.Err() != nil {
 			return jobs
 		}
-		p := e.known[pid]
-		if p == nil {
-			p = &process{}
-			e.known[pid] = p
-		}
-		if p.isJob {
-			// Another process under the same number begins anew.
-			if _, start, ok := e.descent(pid); ok && start != p.start {
-				*p = process{}
-			}
-			// A daemon's child is root's until it becomes the job's user.
-			if p.confirmed && p.uid == 0 && p.looks < settleScans {
-				p.looks++
-				p.uid, _ = e.owner(e.root.Pid(pid)) // gone: root's for ever
-			}
-		}
-		if !p.isJob && p.looks < settleScans {
-			p.looks++
-			e.look(pid, p)
-		}
-		e.enter(jobs, pid, p)
+		e.meet(jobs, n, all)
 	}
-	for pid := range e.known {
-		if _, alive := slices.BinarySearch(pids, pid); !alive {
-			delete(e.known, pid)
-		}
+	if len(e.known) > len(e.alive) {
+		maps.DeleteFunc(e.known, func(_ int, p *process) bool { return p.round != e.round })
 	}
 	for key := range e.owners {
 		if jobs[key] == nil {
@@ -118,6 +98,55 @@ func (e *procs) scan(ctx context.Context) map[Key]*Found {
 		}
 	}
 	return jobs
+}
+
+// listed reads which processes there are. Where that cannot be told, as without a free
+// descriptor, they are those of the last scan.
+func (e *procs) listed() {
+	was := len(e.alive)
+	err := e.list.each(e.root.Proc(), func(name []byte, _ byte, inode uint64) {
+		if pid, ok := number(name); ok {
+			e.alive = append(e.alive, numbered{pid, inode})
+		}
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		e.alive = e.alive[:was]
+		return
+	}
+	e.alive = append(e.alive[:0], e.alive[was:]...)
+	// Parents mostly before their children.
+	slices.SortFunc(e.alive, func(a, b numbered) int { return cmp.Compare(a.pid, b.pid) })
+}
+
+// meet looks at one process as far as that is due, and enters it into its job.
+func (e *procs) meet(jobs map[Key]*Found, n numbered, all bool) {
+	p := e.known[n.pid]
+	if p == nil {
+		p = &process{inode: n.inode}
+		e.known[n.pid] = p
+	}
+	p.round = e.round
+	if p.inode != n.inode || all && p.isJob {
+		// Another process under the same number begins anew.
+		if _, start, ok := e.descent(n.pid); ok {
+			if start != p.start {
+				*p = process{round: e.round}
+			}
+			p.inode = n.inode
+		}
+	}
+	if p.age < settleScans {
+		switch {
+		case !due(p.age):
+		case !p.isJob:
+			e.look(n.pid, p)
+		case p.confirmed && p.uid == 0:
+			// A daemon's child is root's until it becomes the job's user.
+			p.uid, _ = e.owner.of(e.root.Pid(n.pid)) // gone: root's for ever
+		}
+		p.age++
+	}
+	e.enter(jobs, n.pid, p)
 }
 
 // enter puts a process down under its job.
@@ -149,7 +178,7 @@ func (e *procs) enter(jobs map[Key]*Found, pid int, p *process) {
 // look reads one process: that it is a step daemon, or a child of a process of a
 // job, or what its environment says. A process in a job's cgroup is left to that.
 func (e *procs) look(pid int, p *process) {
-	uid, ok := e.owner(e.root.Pid(pid))
+	uid, ok := e.owner.of(e.root.Pid(pid))
 	if !ok {
 		return
 	}
@@ -157,7 +186,9 @@ func (e *procs) look(pid int, p *process) {
 	if !ok {
 		return
 	}
-	found := process{start: start, uid: uid, looks: p.looks}
+	p.start = start
+	found := *p
+	found.uid = uid
 	above := e.known[parent]
 	if st, ok := e.stepds.is(pid); ok {
 		found.key, found.confirmed = Key{Slurm, st.job, 1}, true
@@ -191,24 +222,34 @@ func (e *procs) stepOf(daemon int) string {
 
 // descent reads a process's parent and start time.
 func (e *procs) descent(pid int) (parent int, start uint64, ok bool) {
-	data, err := hostfs.Read(e.root.Pid(pid, "stat"))
+	data, err := hostfs.ReadInto(e.buf, e.root.Pid(pid, "stat"))
 	if err != nil {
 		return 0, 0, false
 	}
+	e.buf = data
 	// The name may hold anything, so that counting begins after its end.
-	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
-	if len(fields) < 2 {
-		return 0, 0, false
+	rest := data[bytes.LastIndexByte(data, ')')+1:]
+	const parentField, startField = 1, 19 // the 4th and the 22nd of all
+	for field := 0; field <= startField; field++ {
+		rest = bytes.TrimLeft(rest, " ")
+		text := rest
+		if i := bytes.IndexByte(rest, ' '); i >= 0 {
+			text, rest = rest[:i], rest[i:]
+		} else {
+			rest = nil
+		}
+		switch field {
+		case parentField:
+			n, err := hostfs.Uint(bytes.TrimSpace(text))
+			if err != nil || n > math.MaxInt32 {
+				return 0, 0, false
+			}
+			parent, ok = int(n), true
+		case startField:
+			start, _ = hostfs.Uint(bytes.TrimSpace(text)) // 0 = not told
+		}
 	}
-	parent, err = strconv.Atoi(string(fields[1]))
-	if err != nil {
-		return 0, 0, false
-	}
-	const startField = 19 // the 22nd of all
-	if len(fields) > startField {
-		start, _ = strconv.ParseUint(string(fields[startField]), 10, 64) // 0 = not told
-	}
-	return parent, start, true
+	return parent, start, ok
 }
 
 // ownWord tells the Slurm job that a process names in its environment, where processes

@@ -61,8 +61,15 @@ type Scanner struct {
 	root  hostfs.Root
 	procs *procs
 
-	hierarchies []hostfs.Hierarchy // of the last scan
+	hierarchies []hostfs.Hierarchy // of the last thorough scan
+	bases       []base             // where jobs are looked for in them
 	dirs        map[string]Key     // cgroup directory → job, of the last scan
+	round       uint64             // scans so far
+	list        listing
+
+	boxes      []boxed         // containers that this scan saw
+	containers map[string]*box // by their ids
+	contained  map[Key]uint64  // tasks that live in one, and the scan that last saw them
 
 	sluids       map[string]string // Slurm's newer names → job numbers
 	waits        map[string]int    // scans in which a name's number was looked for in vain
@@ -70,10 +77,14 @@ type Scanner struct {
 	incarnations map[Key]*incarnation
 }
 
+// thorough is that each so many scans takes nothing for granted: which hierarchies there
+// are, where the exporter itself is, and that a number still means the same process.
+const thorough = 20
+
 // NewScanner reads below root. Nothing is read before the first call. trust says
 // whose environments may name a job.
 func NewScanner(root hostfs.Root, trust Trust) *Scanner {
-	s := &Scanner{root: root, dirs: map[string]Key{}, sluids: map[string]string{}, waits: map[string]int{}, waiting: map[string]bool{}, incarnations: map[Key]*incarnation{}}
+	s := &Scanner{root: root, dirs: map[string]Key{}, containers: map[string]*box{}, contained: map[Key]uint64{}, sluids: map[string]string{}, waits: map[string]int{}, waiting: map[string]bool{}, incarnations: map[Key]*incarnation{}}
 	s.procs = newProcs(root, s.byCgroup)
 	s.procs.trust = trust
 	return s
@@ -141,26 +152,19 @@ func (s *Scanner) environSource() api.Source {
 func (s *Scanner) Scan(ctx context.Context) []Found {
 	jobs := map[Key]*Found{}
 	clear(s.dirs)
-	s.hierarchies = s.root.Hierarchies()
-	self, err := s.root.Memberships(s.root.Self())
-	if err != nil {
-		self = nil // a generated tree: only the roots are looked at
+	all := s.round%thorough == 0
+	s.round++
+	if all || len(s.bases) == 0 {
+		s.orient()
 	}
-	for _, h := range s.hierarchies {
+	for _, b := range s.bases {
 		if ctx.Err() != nil {
 			break
 		}
-		s.walk(jobs, h, "")
-		for _, m := range self {
-			if !m.In(h) {
-				continue
-			}
-			for dir := m.Path; dir != "/" && dir != "."; dir = path.Dir(dir) {
-				s.walk(jobs, h, path.Join(dir, "pitchpipe"))
-			}
-		}
+		s.walk(jobs, b, b.spot)
 	}
-	for key, f := range s.procs.scan(ctx) {
+	s.unbox(jobs)
+	for key, f := range s.procs.scan(ctx, all) {
 		if jobs[key] == nil {
 			jobs[key] = f
 		}
@@ -179,11 +183,46 @@ func (s *Scanner) Scan(ctx context.Context) []Found {
 	return out
 }
 
+// orient finds the hierarchies, and where in them jobs may begin: at the root, and for
+// local jobs below the exporter's own ancestors too.
+func (s *Scanner) orient() {
+	self, err := s.root.Memberships(s.root.Self())
+	if err != nil {
+		self = nil // a generated tree: only the roots are looked at
+	}
+	known := map[string]*spot{}
+	for _, b := range s.bases {
+		known[b.spot.dir] = b.spot
+	}
+	s.hierarchies, s.bases = s.root.Hierarchies(), s.bases[:0]
+	for _, h := range s.hierarchies {
+		owner, owned := s.procs.owner.of(h.Dir)
+		from := func(rel string) {
+			at := known[filepath.Join(h.Dir, rel)]
+			if at == nil {
+				at = &spot{path: rel, dir: filepath.Join(h.Dir, rel), kind: leading}
+			}
+			s.bases = append(s.bases, base{h, at, owner, owned})
+		}
+		from("")
+		for _, m := range self {
+			if !m.In(h) {
+				continue
+			}
+			for dir := m.Path; dir != "/" && dir != "."; dir = path.Dir(dir) {
+				from(path.Join(dir, "pitchpipe"))
+			}
+		}
+	}
+}
+
 // forget drops what was remembered of Slurm jobs that are gone.
 func (s *Scanner) forget(ctx context.Context, jobs map[Key]*Found) {
 	if ctx.Err() != nil {
 		return // the scan was cut short: what is missing need not be gone
 	}
+	maps.DeleteFunc(s.containers, func(_ string, b *box) bool { return b.seen != s.round })
+	maps.DeleteFunc(s.contained, func(_ Key, round uint64) bool { return round != s.round })
 	maps.DeleteFunc(s.incarnations, func(k Key, _ *incarnation) bool { return jobs[k] == nil })
 	maps.DeleteFunc(s.sluids, func(_, id string) bool { return jobs[Key{Slurm, id, 1}] == nil })
 	maps.DeleteFunc(s.waits, func(name string, _ int) bool { return !s.waiting[name] })
@@ -223,6 +262,9 @@ func (s *Scanner) hasCgroup(key Key) bool {
 // scan found.
 func (s *Scanner) byCgroup(members []hostfs.Membership) (Key, bool) {
 	for _, m := range members {
+		if key, ok := s.containerOf(m); ok {
+			return key, true
+		}
 		owner, ok := ParsePath(m.Path)
 		if !ok {
 			continue
@@ -234,26 +276,6 @@ func (s *Scanner) byCgroup(members []hostfs.Membership) (Key, bool) {
 		}
 	}
 	return Key{}, false
-}
-
-// Processes lists the processes of a job now: those of its cgroup and of all
-// cgroups below it, or those whose environment named it.
-func (f Found) Processes() []int {
-	if len(f.Dirs) == 0 {
-		return f.Pids
-	}
-	var best []int
-	for _, name := range slices.Sorted(maps.Keys(f.Dirs)) {
-		// A job may be in one tree only half: the tree that knows most is right.
-		if pids := processes(f.Dirs[name], 0); len(pids) > len(best) {
-			best = pids
-		}
-	}
-	if f.passer != nil {
-		best = slices.DeleteFunc(best, f.passer)
-	}
-	slices.Sort(best)
-	return slices.Compact(best)
 }
 
 // User tells whose processes these are: the first user among them who is not root,

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"pitchpipe/exporter/hostfs"
 )
 
@@ -63,8 +65,26 @@ func ParseRestarts(data []byte) (job string, restarts int, counted bool) {
 	return job, restarts, counted
 }
 
-// identity tells who owns files, so that tests need no root.
-type identity func(path string) (uid uint32, ok bool)
+// identity tells who owns what the kernel says is uid's, so that tests need no root; nil =
+// that user.
+type identity func(path string, uid uint32) uint32
+
+// say names the owner of path, which the kernel says is uid's.
+func (i identity) say(path string, uid uint32) uint32 {
+	if i == nil {
+		return uid
+	}
+	return i(path, uid)
+}
+
+// of asks the kernel; links are followed.
+func (i identity) of(path string) (uid uint32, ok bool) {
+	var st unix.Stat_t
+	if unix.Stat(path, &st) != nil {
+		return 0, false
+	}
+	return i.say(path, st.Uid), true
+}
 
 // stepds recognises Slurm's step daemons among processes.
 type stepds struct {
@@ -78,11 +98,11 @@ type stepds struct {
 // called slurmstepd that is root's and not setuid. Reading which file it runs
 // takes root or CAP_SYS_PTRACE; without, nothing is a step daemon.
 func (d stepds) is(pid int) (step, bool) {
-	admin, ok := d.owner(d.root.Proc())
+	admin, ok := d.owner.of(d.root.Proc())
 	if !ok {
 		return step{}, false
 	}
-	if uid, ok := d.owner(d.root.Pid(pid)); !ok || uid != admin {
+	if uid, ok := d.owner.of(d.root.Pid(pid)); !ok || uid != admin {
 		return step{}, false
 	}
 	data, err := hostfs.Read(d.root.Pid(pid, "cmdline"))
@@ -102,7 +122,7 @@ func (d stepds) is(pid int) (step, bool) {
 	if err != nil || file.Mode()&os.ModeSetuid != 0 {
 		return step{}, false
 	}
-	if uid, ok := d.owner(exe); !ok || uid != admin {
+	if uid, ok := d.owner.of(exe); !ok || uid != admin {
 		return step{}, false
 	}
 	return step{job: job, name: name}, true
@@ -139,7 +159,7 @@ func (s *Scanner) sluid(name, dir string) (id string, wait bool) {
 	if id, ok := s.sluids[name]; ok {
 		return id, false
 	}
-	for _, pid := range processes(dir, 0) {
+	for _, pid := range processes(dir) {
 		if st, ok := s.procs.stepds.is(pid); ok {
 			s.sluids[name] = st.job
 			return st.job, false
@@ -180,8 +200,8 @@ func (s *Scanner) restarts(f *Found) {
 func (s *Scanner) readRestarts(f *Found) int {
 	batch, others := f.batch, f.Pids
 	for _, dir := range f.Dirs {
-		batch = append(batch, processes(filepath.Join(dir, "step_"+stepBatch), 0)...)
-		others = append(others, processes(dir, 0)...)
+		batch = append(batch, processes(filepath.Join(dir, "step_"+stepBatch))...)
+		others = append(others, processes(dir)...)
 	}
 	for n, pids := range [][]int{batch, others} {
 		for _, pid := range pids {

@@ -164,6 +164,12 @@ func TestASlurmJobIsFoundInEveryLayoutOfCgroups(t *testing.T) {
 			"cgroup.controllers": "cpu memory\n",
 			"system.slice/n1_slurmstepd.scope/job_42/step_batch/user/task_0/cgroup.procs": "21\n",
 		}, false, []int{21}},
+		{"v2, in a slice of a slice, of one of several slurmd", map[string]string{
+			"cgroup.controllers": "cpu memory\n",
+			"hpc.slice/hpc-batch.slice/n1_slurmstepd.scope/job_42/step_batch/user/task_0/cgroup.procs": "21\n",
+			"hpc.slice/other-batch.slice/slurmstepd.scope/job_43/step_batch/user/task_0/cgroup.procs":  "21\n", // systemd nests none so
+			"user.slice/user-1001.slice/slurmstepd.scope/job_44/step_batch/user/task_0/cgroup.procs":   "21\n", // a user's
+		}, false, []int{21}},
 		{"v2, named by its SLUID", map[string]string{
 			"cgroup.controllers": "cpu memory\n",
 			"system.slice/slurmstepd.scope/" + sluid + "/step_batch/slurm/cgroup.procs":       "20\n",
@@ -326,6 +332,9 @@ func TestAProcessStaysInItsJobWhenItsParentEnds(t *testing.T) {
 	}
 	if _, ok := s.Locate(202, 1000); !ok {
 		t.Error("an orphan of the job is in no job")
+	}
+	if err := os.Rename(h.root.Pid(202), filepath.Join(t.TempDir(), "kept")); err != nil { // so that its inode is not used again
+		t.Fatal(err)
 	}
 	h.process202to(1, 999) // another process under the same number
 	if key, ok := s.Locate(202, 1000); ok {

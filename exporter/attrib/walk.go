@@ -1,51 +1,161 @@
 package attrib
 
 import (
-	"os"
+	"errors"
+	"io/fs"
 	"path"
 	"path/filepath"
-	"strconv"
-	"syscall"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"pitchpipe/exporter/hostfs"
 )
 
-// walk looks for jobs in the cgroups below rel, where they may lie.
-func (s *Scanner) walk(jobs map[Key]*Found, h hostfs.Hierarchy, rel string) {
-	entries, err := os.ReadDir(filepath.Join(h.Dir, rel))
-	if err != nil {
-		return // not there, or gone meanwhile
+// spot is a directory of a hierarchy, or a name in one, as far as its path alone tells:
+// that is found out once and remembered while it is there.
+type spot struct {
+	path  string // below the hierarchy's root
+	dir   string
+	kind  spotKind
+	owner Owner  // of a job
+	seen  uint64 // the last scan that saw it
+
+	container string // its id
+
+	names map[string]*spot // all that may be directories
+	worth []*spot          // of these the jobs and those that lead to some, by path
+}
+
+type spotKind int
+
+const (
+	passed    spotKind = iota // no job is there or below
+	leading                   // jobs may be below
+	occupied                  // a job's own cgroup
+	contained                 // a container's own, of whose job its path says nothing
+)
+
+// learn tells what a name in a directory is.
+func (at *spot) learn(name string) *spot {
+	child := &spot{path: at.path + "/" + name, dir: filepath.Join(at.dir, name)}
+	own, container, isContainer := ParseContainer(child.path)
+	switch owner, ok := ParsePath(child.path); {
+	case isContainer && own == child.path:
+		child.kind, child.container = contained, container
+	case ok && owner.Base == child.path:
+		child.kind, child.owner = occupied, owner
+	case !ok && leads(child.path):
+		child.kind = leading
 	}
-	for _, e := range entries {
-		if !e.IsDir() {
-			continue
+	return child
+}
+
+// look reads the names that are in the directory now.
+func (at *spot) look(list *listing, round uint64) {
+	seen, changed := 0, false
+	err := list.each(at.dir, func(name []byte, kind byte, _ uint64) {
+		if !maybeDir(kind) {
+			return
 		}
-		child := rel + "/" + e.Name()
-		dir := filepath.Join(h.Dir, child)
-		owner, ok := ParsePath(child)
-		if !ok {
-			if leads(child) && (path.Base(child) == "pitchpipe" || s.admin(h, dir)) {
-				s.walk(jobs, h, child)
+		child := at.names[string(name)]
+		if child == nil {
+			if at.names == nil {
+				at.names = map[string]*spot{}
+			}
+			child = at.learn(string(name))
+			at.names[string(name)] = child
+			changed = changed || child.kind != passed
+		}
+		child.seen = round
+		seen++
+	})
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ENODEV):
+		at.names, at.worth = nil, nil // not there, or gone meanwhile
+		return
+	case err != nil:
+		return // such as too many open files: what was there is believed to be there
+	}
+	if seen < len(at.names) {
+		for name, child := range at.names {
+			if child.seen != round {
+				delete(at.names, name)
+				changed = changed || child.kind != passed
+			}
+		}
+	}
+	if !changed {
+		return
+	}
+	at.worth = at.worth[:0]
+	for _, child := range at.names {
+		if child.kind != passed {
+			at.worth = append(at.worth, child)
+		}
+	}
+	slices.SortFunc(at.worth, func(a, b *spot) int { return strings.Compare(a.path, b.path) })
+}
+
+// base is a directory of a hierarchy from which on jobs are looked for.
+type base struct {
+	hierarchy hostfs.Hierarchy
+	spot      *spot
+	owner     uint32 // of the hierarchy's root
+	owned     bool   // which the kernel told
+}
+
+// walk looks for jobs in the cgroups below a directory, where they may lie.
+func (s *Scanner) walk(jobs map[Key]*Found, b base, at *spot) {
+	h := b.hierarchy
+	at.look(&s.list, s.round)
+	for _, child := range at.worth {
+		if child.kind == leading {
+			if path.Base(child.path) == "pitchpipe" || s.admin(b, child.dir, nil) {
+				s.walk(jobs, b, child)
 			}
 			continue
 		}
-		if owner.Base != child || owner.Key.Manager != Local && !s.admin(h, dir) {
+		if child.kind == contained {
+			s.box(b, child)
+			continue
+		}
+		owner := child.owner
+		if _, ok := s.contained[owner.Key]; ok {
+			s.contained[owner.Key] = s.round // it lives in its container
+			continue
+		}
+		if owner.Key.Manager == Local {
+			s.note(jobs, h, owner, child.dir) // each attempt has a name of its own
+			continue
+		}
+		var st unix.Stat_t
+		if !s.admin(b, child.dir, &st) {
 			continue
 		}
 		if owner.SLUID {
 			s.waiting[owner.Key.ID] = true
-			id, wait := s.sluid(owner.Key.ID, dir)
+			id, wait := s.sluid(owner.Key.ID, child.dir)
 			if wait {
 				continue
 			}
 			owner.Key.ID = id
 		}
-		s.note(jobs, h, owner, dir)
+		f := s.note(jobs, h, owner, child.dir)
+		if f.Birth == nil {
+			f.Birth = map[string]uint64{}
+		}
+		f.Birth[h.Name] = st.Ino
+		if owner.Key.Manager == Nomad && f.passer == nil && young(st) {
+			f.passer = s.procs.executor
+		}
 	}
 }
 
 // note puts a job's cgroup down.
-func (s *Scanner) note(jobs map[Key]*Found, h hostfs.Hierarchy, owner Owner, dir string) {
+func (s *Scanner) note(jobs map[Key]*Found, h hostfs.Hierarchy, owner Owner, dir string) *Found {
 	f := jobs[owner.Key]
 	if f == nil {
 		f = &Found{Key: owner.Key, Dirs: map[string]string{}, Confirmed: true}
@@ -56,75 +166,38 @@ func (s *Scanner) note(jobs map[Key]*Found, h hostfs.Hierarchy, owner Owner, dir
 	}
 	f.Dirs[h.Name] = dir
 	s.dirs[dir] = owner.Key
-	if owner.Key.Manager == Local {
-		return // each attempt has a name of its own
-	}
-	if born, ok := birth(dir); ok {
-		if f.Birth == nil {
-			f.Birth = map[string]uint64{}
-		}
-		f.Birth[h.Name] = born
-	}
-	if owner.Key.Manager == Nomad && f.passer == nil && s.young(dir) {
-		f.passer = s.procs.executor
-	}
+	return f
 }
 
 // birth tells a cgroup from one that is made later under its name.
 func birth(dir string) (uint64, bool) {
-	st, err := os.Stat(dir)
-	if err != nil {
+	var st unix.Stat_t
+	if unix.Stat(dir, &st) != nil {
 		return 0, false
 	}
-	sys, ok := st.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, false
-	}
-	return sys.Ino, true
+	return st.Ino, true
 }
 
 // admin tells whether only the administrator can make cgroups in dir: it is owned
 // as the hierarchy's root is, and not open to others. Who was given a subtree could
-// otherwise build a scheduler's tree there.
-func (s *Scanner) admin(h hostfs.Hierarchy, dir string) bool {
-	root, ok := s.procs.owner(h.Dir)
-	if !ok {
+// otherwise build a scheduler's tree there. What the kernel says of dir it puts into st.
+func (s *Scanner) admin(b base, dir string, st *unix.Stat_t) bool {
+	if !b.owned {
 		return false
 	}
-	uid, ok := s.procs.owner(dir)
-	if !ok || uid != root {
+	if st == nil {
+		st = new(unix.Stat_t)
+	}
+	if unix.Lstat(dir, st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return false
 	}
-	st, err := os.Lstat(dir)
-	return err == nil && st.Mode().Perm()&0o022 == 0
+	return s.procs.owner.say(dir, st.Uid) == b.owner && st.Mode&0o022 == 0
 }
 
-// maxDepth bounds how deep job cgroups nest: Slurm has job/step/user/task.
-const maxDepth = 6
+// passing is for how long after its making a task's cgroup may hold Nomad's executor.
+const passing = 30 * time.Second
 
-func processes(dir string, depth int) []int {
-	data, err := hostfs.Read(filepath.Join(dir, "cgroup.procs"))
-	if err != nil {
-		return nil
-	}
-	var pids []int
-	for line := range hostfs.Lines(data) {
-		// Processes outside our own pid namespace are listed as 0.
-		if pid, err := strconv.Atoi(line); err == nil && pid > 0 {
-			pids = append(pids, pid)
-		}
-	}
-	if depth >= maxDepth {
-		return pids
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return pids
-	}
-	for _, e := range entries {
-		if e.IsDir() {
-			pids = append(pids, processes(filepath.Join(dir, e.Name()), depth+1)...)
-		}
-	}
-	return pids
+// young tells whether a cgroup was made lately.
+func young(st unix.Stat_t) bool {
+	return time.Since(time.Unix(st.Mtim.Unix())) < passing
 }

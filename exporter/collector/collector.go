@@ -24,6 +24,8 @@ type Target struct {
 type Moment struct {
 	Time time.Time
 	Pids []int
+	// Idle means that nothing of the job ran since the reading before.
+	Idle bool
 }
 
 // Collector is one source of a job's counters.
@@ -58,6 +60,21 @@ type Selective interface {
 	// Events are those that it counts of the ones that api.SchemaWith names, and as
 	// sources those that it was to count and cannot for this job, with the reason.
 	Events() (counted []string, absent []api.Source)
+}
+
+// Placed is a reader that knows where on the machine its job worked.
+type Placed interface {
+	// Places tells what the job did on each package since Open, by the number of the
+	// socket and as of the last Read.
+	Places() map[int]Place
+}
+
+// Place is what a job did on one package. What is not counted is 0, and so is what is
+// not known at this moment.
+type Place struct {
+	CPUSeconds float64
+	Cycles     float64
+	Misses     float64 // of the last cache
 }
 
 // ErrUnsupported means that there is nothing to measure with: no file, no event,

@@ -11,5 +11,7 @@
 // A reader that is also a Follower stays open, and goes on counting, when the job's
 // cgroups or CPUs change; the others are opened anew.
 //
+// A reader that is also Placed knows on which package its job worked.
+//
 // Collectors and readers are used by one goroutine, the sampler's.
 package collector

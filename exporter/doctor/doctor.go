@@ -44,6 +44,8 @@ type Facts struct {
 	Listening error // why the socket could not be made, nil = it could
 	OwnPids   bool  // the exporter's process numbers are not those of this /proc
 	NVIDIA    bool  // the node has NVIDIA devices
+	State     string
+	StateErr  error // why that file cannot be what the next exporter goes on from
 }
 
 // Examine judges the facts: the sources in the order of the probes, and then what
@@ -53,7 +55,7 @@ func Examine(f Facts) []Finding {
 	for _, s := range f.Node.Sources {
 		out = append(out, source(s, f))
 	}
-	out = append(out, energy(f), leaves(f), identity(f), socket(f), jobs(f))
+	out = append(out, energy(f), leaves(f), identity(f), kept(f), socket(f), jobs(f))
 	return out
 }
 
@@ -70,6 +72,11 @@ func source(s api.Source, f Facts) Finding {
 			out.State, out.Mend = Limited, "put pitchpipe-gpu beside the exporter, or name it with --gpu.helper"
 		}
 	case api.Denied:
+		if better := f.Node.EnergySource; strings.HasPrefix(s.Name, "energy/") && s.Name != "energy/"+better && better != "modelled" {
+			// To open it would mend nothing, and RAPL tells what others compute.
+			out.State, out.Why = Absent, "not needed, "+better+" is read: "+s.Reason
+			return out
+		}
 		out.State, out.Mend = Denied, mend(s.Name, f)
 		if strings.Contains(s.Reason, "filter of system calls") {
 			out.Mend = "SystemCallFilter=perf_event_open for the service, or a seccomp profile that lets a container call it"
@@ -87,6 +94,10 @@ func mend(name string, f Facts) string {
 		return "sysctl -w kernel.perf_event_paranoid=0"
 	case kind == "perf":
 		return capability(f, "cap_perfmon")
+	case name == "energy/perf-power" && f.Root:
+		return "sysctl -w kernel.perf_event_paranoid=0"
+	case name == "energy/perf-power", name == "energy/rapl" && denied(f, "energy/perf-power"):
+		return capability(f, "cap_perfmon") // which opens the counters to the exporter alone
 	case name == "energy/rapl":
 		return "chmod o+r /sys/class/powercap/intel-rapl*/energy_uj"
 	case kind == "attrib", kind == "proc":
@@ -94,6 +105,10 @@ func mend(name string, f Facts) string {
 	default:
 		return "sudo " + f.Program
 	}
+}
+
+func denied(f Facts, name string) bool {
+	return slices.ContainsFunc(f.Node.Sources, func(s api.Source) bool { return s.Name == name && s.Support == api.Denied })
 }
 
 func capability(f Facts, name string) string {
@@ -134,6 +149,21 @@ func identity(f Facts) Finding {
 		Why:  "the exporter is in a process namespace of its own, so that the kernel cannot name whoever reports",
 		Mend: "run the container in its host's process namespace (hostPID, --pid=host)",
 	}
+}
+
+// kept concerns what outlives the exporter.
+func kept(f Facts) Finding {
+	out := Finding{Name: "state", State: Works, Why: "joules and budgets go on over a restart by " + f.State}
+	const begin = "jobs begin at 0 joules, and what they used of their budgets is forgotten, whenever the exporter is restarted"
+	switch {
+	case f.State == "":
+		out.State, out.Why = Limited, begin
+		out.Mend = "--state.file=/var/lib/pitchpipe-exporter/state.json, as the packaged service has it"
+	case f.StateErr != nil:
+		out.State, out.Why = Limited, begin+": "+f.StateErr.Error()
+		out.Mend = "--state.file, in a directory that the exporter's user may write; a file that is no state is kept beside it"
+	}
+	return out
 }
 
 func socket(f Facts) Finding {

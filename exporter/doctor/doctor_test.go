@@ -16,7 +16,7 @@ func facts(change func(*doctor.Facts)) doctor.Facts {
 			{Name: "energy/rapl", Support: api.Supported, Reason: "package-0"},
 			{Name: "cgroup/io", Support: api.Unsupported, Reason: "no hierarchy with io"},
 		}},
-		Program: "/usr/bin/pitchpipe-exporter", Root: true, Socket: "/run/s",
+		Program: "/usr/bin/pitchpipe-exporter", Root: true, Socket: "/run/s", State: "/var/lib/s",
 	}
 	if change != nil {
 		change(&f)
@@ -48,6 +48,22 @@ func TestEachTroubleHasItsStateItsReasonAndItsCommand(t *testing.T) {
 		{"the counters of RAPL are closed", func(f *doctor.Facts) {
 			f.Node.Sources[1] = api.Source{Name: "energy/rapl", Support: api.Denied, Reason: "EACCES"}
 		}, "energy/rapl", doctor.Denied, "chmod o+r /sys/class/powercap/intel-rapl*/energy_uj", doctor.Mendable},
+		{"the power PMU is closed", func(f *doctor.Facts) {
+			f.Root, f.Node.EnergySource = false, "modelled"
+			f.Node.Sources[1] = api.Source{Name: "energy/perf-power", Support: api.Denied, Reason: "EACCES"}
+		}, "energy/perf-power", doctor.Denied, "setcap cap_perfmon+ep /usr/bin/pitchpipe-exporter", doctor.Mendable},
+		{"so is RAPL, and one command opens both to the exporter alone", func(f *doctor.Facts) {
+			f.Root, f.Node.EnergySource = false, "modelled"
+			f.Node.Sources[0] = api.Source{Name: "energy/perf-power", Support: api.Denied, Reason: "EACCES"}
+			f.Node.Sources[1] = api.Source{Name: "energy/rapl", Support: api.Denied, Reason: "EACCES"}
+		}, "energy/rapl", doctor.Denied, "setcap cap_perfmon+ep /usr/bin/pitchpipe-exporter", doctor.Mendable},
+		{"what is closed and not needed is left closed", func(f *doctor.Facts) {
+			f.Node.EnergySource = "perf-power"
+			f.Node.Sources[1] = api.Source{Name: "energy/rapl", Support: api.Denied, Reason: "EACCES"}
+		}, "energy/rapl", doctor.Absent, "", doctor.Healthy},
+		{"joules survive a restart", nil, "state", doctor.Works, "", doctor.Healthy},
+		{"joules and budgets end with the exporter", func(f *doctor.Facts) { f.State = "" }, "state", doctor.Limited, "--state.file=/var/lib/pitchpipe-exporter/state.json", doctor.Mendable},
+		{"the state is cut short", func(f *doctor.Facts) { f.StateErr = errors.New("unexpected end of JSON input") }, "state", doctor.Limited, "--state.file", doctor.Mendable},
 		{"step daemons cannot be looked at", func(f *doctor.Facts) {
 			f.Node.Sources[0] = api.Source{Name: "attrib/slurmstepd", Support: api.Denied, Reason: "EACCES"}
 		}, "attrib/slurmstepd", doctor.Denied, "setcap cap_sys_ptrace+ep /usr/bin/pitchpipe-exporter", doctor.Mendable},

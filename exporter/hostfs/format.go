@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,33 +41,74 @@ func Keyed(data []byte) map[string]uint64 {
 	return out
 }
 
+// Count finds one count in a flat keyed file, as Keyed names it, and allocates nothing.
+func Count(data []byte, name string) (uint64, bool) {
+	for len(data) > 0 {
+		line := data
+		if i := bytes.IndexByte(data, '\n'); i >= 0 {
+			line, data = data[:i], data[i+1:]
+		} else {
+			data = nil
+		}
+		line = bytes.TrimSpace(line)
+		if len(line) <= len(name) || string(line[:len(name)]) != name {
+			continue
+		}
+		rest := line[len(name):]
+		if rest[0] == ':' {
+			rest = rest[1:]
+		}
+		if len(rest) < 2 || rest[0] != ' ' {
+			continue
+		}
+		if v, err := Uint(bytes.TrimSpace(rest)); err == nil {
+			return v, true
+		}
+	}
+	return 0, false
+}
+
+// Uint is strconv.ParseUint of decimal bytes, for numbers that are read by the hundred:
+// it allocates nothing but its error.
+func Uint(text []byte) (uint64, error) {
+	if len(text) == 0 {
+		return 0, fmt.Errorf("%w: no number", ErrFormat)
+	}
+	var v uint64
+	for _, c := range text {
+		d := uint64(c - '0')
+		if d > 9 || v > math.MaxUint64/10 || v*10 > math.MaxUint64-d {
+			return 0, fmt.Errorf("%w: %.40q is not a count", ErrFormat, text)
+		}
+		v = v*10 + d
+	}
+	return v, nil
+}
+
 // Number reads a file that holds one count. "max" is ErrFormat, as is everything
 // else that is no count.
 func Number(data []byte) (uint64, error) {
-	v, err := strconv.ParseUint(string(bytes.TrimSpace(data)), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%w: %.40q is not a count", ErrFormat, data)
-	}
-	return v, nil
+	return Uint(bytes.TrimSpace(data))
 }
 
 // PressureTotal reads the microseconds that some tasks waited from a pressure
 // file (cpu.pressure, memory.pressure, io.pressure).
 func PressureTotal(data []byte) (uint64, error) {
-	for line := range Lines(data) {
-		fields := strings.Fields(line)
-		if len(fields) == 0 || fields[0] != "some" {
+	const some, total = "some ", " total="
+	for line := range bytes.Lines(data) {
+		if !bytes.HasPrefix(line, []byte(some)) {
 			continue
 		}
-		for _, f := range fields[1:] {
-			if text, ok := strings.CutPrefix(f, "total="); ok {
-				v, err := strconv.ParseUint(text, 10, 64)
-				if err != nil {
-					return 0, fmt.Errorf("%w: pressure total %.40q", ErrFormat, text)
-				}
-				return v, nil
-			}
+		_, after, ok := bytes.Cut(line, []byte(total))
+		if !ok {
+			break
 		}
+		text, _, _ := bytes.Cut(bytes.TrimSpace(after), []byte{' '})
+		v, err := Uint(text)
+		if err != nil {
+			return 0, fmt.Errorf("%w: pressure total %.40q", ErrFormat, text)
+		}
+		return v, nil
 	}
 	return 0, fmt.Errorf("%w: no line of some tasks in %.60q", ErrFormat, data)
 }

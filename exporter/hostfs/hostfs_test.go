@@ -2,6 +2,7 @@ package hostfs_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -127,6 +128,52 @@ func TestKeyedLeavesOutWhatIsNotACount(t *testing.T) {
 	}
 }
 
+func TestOneCountIsTheOneThatKeyedFinds(t *testing.T) { // not parallel: it counts allocations
+	const text = "usage_usec 12\nempty\nrchar: 5\nneg -3\nanon_thp 4\nanon 7\nbig 18446744073709551615\nover 18446744073709551616\n"
+	all := hostfs.Keyed([]byte(text))
+	for _, name := range []string{"usage_usec", "empty", "rchar", "neg", "anon", "anon_thp", "big", "over", "none", ""} {
+		want, there := all[name]
+		if got, ok := hostfs.Count([]byte(text), name); got != want || ok != there {
+			t.Errorf("%s: got %d, %v; want %d, %v", name, got, ok, want, there)
+		}
+	}
+	data := []byte(text)
+	if n := testing.AllocsPerRun(10, func() { hostfs.Count(data, "anon") }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestAFileIsReadIntoTheRoomThatThereIs(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "file")
+	room := make([]byte, 3, 8192)
+	for _, size := range []int{0, 1, 4095, 4096, 4097, 300_000} {
+		want := strings.Repeat("x", size)
+		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := hostfs.ReadInto(room, path)
+		if err != nil || string(got) != want {
+			t.Errorf("%d bytes: got %d, %v", size, len(got), err)
+		}
+		if size < cap(room) && &room[:1][0] != &got[:1][0] {
+			t.Errorf("%d bytes are not in the room", size)
+		}
+		if got, err := hostfs.Read(path); err != nil || string(got) != want {
+			t.Errorf("%d bytes: read %d, %v", size, len(got), err)
+		}
+	}
+	if _, err := hostfs.Read(filepath.Join(path, "below")); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("below a file: %v", err)
+	}
+	if _, err := hostfs.Read(path + "-none"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	if _, err := hostfs.Read(filepath.Dir(path)); err == nil {
+		t.Error("a directory was read")
+	}
+}
+
 func TestReadRefusesEndlessFiles(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "big")
@@ -146,9 +193,12 @@ func FuzzFormats(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, _ = hostfs.PressureTotal(data)
 		_, _ = hostfs.Number(data)
-		for name := range hostfs.Keyed(data) {
+		for name, v := range hostfs.Keyed(data) {
 			if strings.ContainsAny(name, "\n ") {
 				t.Errorf("key %q", name)
+			}
+			if _, ok := hostfs.Count(data, name); !ok {
+				t.Errorf("%s is %d and is not found", name, v)
 			}
 		}
 		cpus, err := hostfs.CPUList(string(data))

@@ -1,11 +1,16 @@
 package hostfs
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxFile bounds what is read of one file. The largest that a collector reads,
@@ -72,27 +77,55 @@ func below(base, fallback string, parts []string) string {
 // Read returns the file's content, or the error of opening or reading it; a file
 // of more than 4 MiB is an error.
 func Read(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	// Most pseudo files fit the stack, so that a reading allocates what it returns.
+	var room [pseudo]byte
+	data, err := ReadInto(room[:0], path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // only read
+	return bytes.Clone(data), nil
+}
+
+// pseudo is as large as nearly all pseudo files are at most.
+const pseudo = 4096
+
+// ReadInto is Read into the room behind buf's length, which grows where it has to. What
+// buf held before is overwritten, and its length does not matter.
+//
+// It calls the kernel by itself: an os.File is made to be waited for, which costs as
+// much again as reading a small file.
+func ReadInto(buf []byte, path string) ([]byte, error) {
+	fd, err := retry(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer func() { _ = unix.Close(fd) }() // only read
+	buf = slices.Grow(buf[:0], pseudo)
 	// Pseudo files have no size, so they are read in steps. Most fit the first.
-	buf := make([]byte, 0, 2048)
 	for {
-		n, err := f.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		if err == io.EOF {
+		n, err := retry(func() (int, error) { return unix.Read(fd, buf[len(buf):cap(buf)]) })
+		switch {
+		case err != nil:
+			return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+		case n == 0:
 			return buf, nil
 		}
-		if err != nil {
-			return nil, err
-		}
+		buf = buf[:len(buf)+n]
 		if len(buf) > maxFile {
 			return nil, fmt.Errorf("read %s: more than %d bytes", path, maxFile)
 		}
 		if len(buf) == cap(buf) {
-			buf = append(buf, 0)[:len(buf)]
+			buf = slices.Grow(buf, len(buf))
+		}
+	}
+}
+
+// retry calls again what a signal interrupted.
+func retry(call func() (int, error)) (int, error) {
+	for {
+		n, err := call()
+		if !errors.Is(err, unix.EINTR) {
+			return n, err
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
@@ -103,7 +104,8 @@ func (c *Collector) encode(snap *sampler.Snapshot, latest []window.Latest, v Vie
 func (c *Collector) addNode(p points, snap *sampler.Snapshot, v View) {
 	c.add(p, "pitchpipe_build_info", 1, c.version, runtime.Version())
 	for _, s := range c.node.Sources {
-		c.add(p, "pitchpipe_source_up", truth(s.Support == api.Supported), s.Name, string(s.Support), s.Reason)
+		s, answers := heard(s, snap.Silent)
+		c.add(p, "pitchpipe_source_up", truth(s.Support == api.Supported && answers), s.Name, string(s.Support), s.Reason)
 	}
 	c.addPerfNode(p)
 	c.addGPUs(p)
@@ -116,6 +118,9 @@ func (c *Collector) addNode(p points, snap *sampler.Snapshot, v View) {
 	parts := func(name string, j energy.Joules, before ...string) {
 		c.add(p, name, j.Active, append(before, snap.Source, "active")...)
 		c.add(p, name, j.Idle, append(before, snap.Source, "idle")...)
+		if j.GPU > 0 || c.gpus != nil {
+			c.add(p, name, j.GPU, append(before, energy.GPU, "gpu")...)
+		}
 	}
 	parts("pitchpipe_node_energy_joules_total", snap.Book.Node)
 	parts("pitchpipe_system_energy_joules_total", snap.Book.System)
@@ -129,6 +134,12 @@ func (c *Collector) addNode(p points, snap *sampler.Snapshot, v View) {
 		c.add(p, "pitchpipe_node_zone_energy_joules_total", z.Joules, z.Name, z.ID, strconv.FormatBool(z.Counted))
 	}
 	c.add(p, "pitchpipe_node_idle_watts", snap.IdleWatts, snap.IdleBasis)
+	for _, i := range snap.Idle {
+		c.add(p, "pitchpipe_node_idle_calibration_watts", i.Watts, i.ID)
+		if !i.At.IsZero() {
+			c.add(p, "pitchpipe_node_idle_calibration_time_seconds", float64(i.At.Unix()), i.ID)
+		}
+	}
 	c.add(p, "pitchpipe_jobs_running", float64(snap.Running))
 }
 
@@ -150,6 +161,7 @@ func (c *Collector) addJob(p points, snap *sampler.Snapshot, l window.Latest, la
 	key := attrib.Key{Manager: l.Job.Manager, ID: l.Job.ID, Attempt: l.Job.Attempt}
 	if joules, known := snap.JobJoules[key]; known {
 		add("pitchpipe_job_energy_idle_joules_total", joules.Idle, "source", l.Source)
+		addParts(add, joules, snap.Base, l.Source)
 	}
 	c.addPerfJob(add, l)
 	b := l.Job.Budget
@@ -160,6 +172,24 @@ func (c *Collector) addJob(p points, snap *sampler.Snapshot, l window.Latest, la
 	add("pitchpipe_job_energy_budget_used_joules", b.Used)
 	if b.Seconds > 0 {
 		add("pitchpipe_job_time_budget_seconds", b.Seconds)
+	}
+}
+
+const jobParts = "pitchpipe_job_energy_component_joules_total"
+
+// addParts tells what a job's joules are made of; source is that of what the meter counts.
+func addParts(add func(name string, v float64, more ...string), j energy.Joules, base energy.Component, source string) {
+	part := func(component energy.Component, kind, source string, v float64) {
+		add(jobParts, v, "component", string(component), "kind", kind, "source", source)
+	}
+	part(base, "active", source, j.Active-j.DRAMActive)
+	part(base, "idle", source, j.Idle-j.DRAMIdle)
+	if j.DRAMActive+j.DRAMIdle > 0 {
+		part(energy.DRAM, "active", source, j.DRAMActive)
+		part(energy.DRAM, "idle", source, j.DRAMIdle)
+	}
+	if j.GPU > 0 {
+		part(energy.GPU, "gpu", energy.GPU, j.GPU)
 	}
 }
 
@@ -177,6 +207,17 @@ func (c *Collector) addSelf(p points, snap *sampler.Snapshot) {
 	c.add(p, "pitchpipe_exporter_marks_total", float64(s.MarksRepeated), "repeated")
 	c.add(p, "pitchpipe_exporter_saves_total", float64(s.Saves))
 	c.add(p, "pitchpipe_exporter_jobs_refused_total", float64(s.JobsRefused))
+}
+
+// heard tells whether a source answers; one that does not has since when as its reason.
+func heard(s api.Source, silent []api.Source) (api.Source, bool) {
+	kind, _, _ := strings.Cut(s.Name, "/")
+	i := slices.IndexFunc(silent, func(l api.Source) bool { return l.Name == kind })
+	if i < 0 || s.Support != api.Supported {
+		return s, true
+	}
+	s.Reason = silent[i].Reason
+	return s, false
 }
 
 func truth(b bool) float64 {

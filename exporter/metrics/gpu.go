@@ -20,7 +20,7 @@ func gpuTable() []Metric {
 		{"pitchpipe_gpu_busy_seconds_total", "counter", "Time for which a kernel ran, by the driver's utilisation at each reading.", one(), ""},
 		{"pitchpipe_gpu_memory_used_bytes", "gauge", "Memory of the GPU in use.", one(), ""},
 		{"pitchpipe_gpu_memory_size_bytes", "gauge", "Memory of the GPU.", one(), ""},
-		{"pitchpipe_job_gpu_energy_joules_total", "counter", "Energy of the GPUs that the attempt's processes are on, by share; it is not part of pitchpipe_job_energy_joules_total.", job(), api.ColGPUJoules},
+		{"pitchpipe_job_gpu_energy_joules_total", "counter", "Energy of the GPUs that the attempt's processes are on, by share; it is part of pitchpipe_job_energy_joules_total.", job(), api.ColGPUJoules},
 		{"pitchpipe_job_gpu_busy_seconds_total", "counter", "Time for which those GPUs were busy, by share.", job(), api.ColGPUBusy},
 		{"pitchpipe_job_gpu_memory_bytes", "gauge", "Memory of GPUs that the attempt's processes hold.", job(), api.ColGPUMemory},
 	}

@@ -89,10 +89,11 @@ func measured(t testing.TB) (c *metrics.Collector, store *window.Store, sample f
 	store.Allow(key, api.ByOwner, api.Budget{Joules: 2e6, Used: 5, Seconds: 60})
 	snap := &sampler.Snapshot{
 		At: time.Unix(101, 0), Users: []sampler.UserJoules{{UID: 1000, Joules: energy.Joules{Active: 9, Idle: 18}}},
-		Source: energy.RAPL, IdleBasis: "observed", IdleWatts: 30, Running: 1,
+		Source: energy.RAPL, Base: energy.Package, IdleBasis: "calibrated", IdleWatts: 30, Running: 1,
+		Idle:      []energy.Calibration{{ID: "intel-rapl:0", Watts: 30, At: time.Unix(50, 0)}},
 		Zones:     []energy.Zone{{ID: "intel-rapl:0", Name: "package-0", Counted: true, Joules: 30}},
-		Book:      energy.Book{Node: energy.Joules{Active: 10, Idle: 20}, System: energy.Joules{Active: 1, Idle: 2}},
-		JobJoules: map[attrib.Key]energy.Joules{key: {Active: 9, Idle: 18}},
+		Book:      energy.Book{Node: energy.Joules{Active: 10, Idle: 20, GPU: 8}, System: energy.Joules{Active: 1, Idle: 2}},
+		JobJoules: map[attrib.Key]energy.Joules{key: {Active: 9, Idle: 18, DRAMActive: 2, DRAMIdle: 3, GPU: 7}},
 	}
 	node := api.Node{CPUModel: "x", MachineKind: "x×2", EnergySource: energy.RAPL, Cores: 2, MemoryBytes: 4, Sources: []api.Source{
 		{Name: "perf/task-clock", Support: api.Denied, Reason: "a \"b\\c\"\nd", Group: "cpu-1"},
@@ -179,7 +180,7 @@ func TestValuesAreShownWithTheirLabels(t *testing.T) {
 	t.Parallel()
 	page := scrape(t, handler(t, full(t)), nil)
 	for _, want := range []string{
-		"# HELP pitchpipe_job_energy_joules_total Energy attributed to the attempt, active and idle.\n# TYPE pitchpipe_job_energy_joules_total counter\n" +
+		"# HELP pitchpipe_job_energy_joules_total Energy attributed to the attempt: active, idle and that of its GPUs. The source is modelled where any part is.\n# TYPE pitchpipe_job_energy_joules_total counter\n" +
 			`pitchpipe_job_energy_joules_total{manager="local",job_id="7",attempt="2",source="rapl"} 23` + "\n",
 		`pitchpipe_source_up{source="perf/task-clock",support="denied",reason="a \"b\\c\"\nd"} 0` + "\n",
 		`pitchpipe_job_energy_budget_joules{manager="local",job_id="7",attempt="2",by="owner",counts="measured"} 2e+06` + "\n",
@@ -187,6 +188,15 @@ func TestValuesAreShownWithTheirLabels(t *testing.T) {
 		`pitchpipe_job_time_budget_seconds{manager="local",job_id="7",attempt="2"} 60` + "\n",
 		`pitchpipe_job_start_time_seconds{manager="local",job_id="7",attempt="2"} 90` + "\n",
 		`pitchpipe_user_energy_joules_total{uid="1000",source="rapl",kind="idle"} 18` + "\n",
+		`pitchpipe_user_energy_joules_total{uid="1000",source="gpu",kind="gpu"} 0` + "\n",
+		`pitchpipe_node_energy_joules_total{source="gpu",kind="gpu"} 8` + "\n",
+		`pitchpipe_job_energy_component_joules_total{manager="local",job_id="7",attempt="2",component="package",kind="active",source="rapl"} 7` + "\n" +
+			`pitchpipe_job_energy_component_joules_total{manager="local",job_id="7",attempt="2",component="package",kind="idle",source="rapl"} 15` + "\n" +
+			`pitchpipe_job_energy_component_joules_total{manager="local",job_id="7",attempt="2",component="dram",kind="active",source="rapl"} 2` + "\n" +
+			`pitchpipe_job_energy_component_joules_total{manager="local",job_id="7",attempt="2",component="dram",kind="idle",source="rapl"} 3` + "\n" +
+			`pitchpipe_job_energy_component_joules_total{manager="local",job_id="7",attempt="2",component="gpu",kind="gpu",source="gpu"} 7` + "\n",
+		`pitchpipe_node_idle_calibration_watts{path="intel-rapl:0"} 30` + "\n",
+		`pitchpipe_node_idle_calibration_time_seconds{path="intel-rapl:0"} 50` + "\n",
 		"pitchpipe_exporter_sample_time_seconds 101\n",
 	} {
 		if !strings.Contains(page, want) {

@@ -56,8 +56,7 @@ func (l *ledger) bill(uid uint32, j energy.Joules) {
 	if l.users == nil {
 		l.users = map[uint32]energy.Joules{}
 	}
-	was := l.users[uid]
-	l.users[uid] = energy.Joules{Active: was.Active + j.Active, Idle: was.Idle + j.Idle}
+	l.users[uid] = l.users[uid].Plus(j)
 }
 
 // userJoules lists the users by their numbers.

@@ -33,9 +33,21 @@
 // in the same cgroup of the same boot keeps its joules and the count of its checkpoints, and attempts that ended stay
 // readable. Its other counters begin anew, and so does its time of start.
 //
+// The energy of each interval is shared out on each package by itself, by what perf's
+// readers say of where a job worked (collector.Placed), else by what the CPUs of its cpuset
+// did. A job's joules include those of its graphics cards; while these are not known, the
+// sum is missing from its samples, and what they took meanwhile is added when they are. A
+// sum is called modelled where a part of it is, be it one that an earlier exporter counted.
+// A meter whose counters begin anew too soon is read between the ticks as well.
+//
+// Each source, the meter too, is asked on a way of its own: a call that does not return
+// within two seconds is left alone, and nothing more is asked of that source until it
+// does. The others go on; the snapshot says since when it is silent, its columns are missing
+// and do not stand still, and what a meter counted meanwhile is told when it answers.
+//
 // Nothing is measured on request: readers of the store see what the timer saw. The
 // joules on the snapshot of a mark are carried forward from the last tick at the
 // last interval's rates; the next tick sets them right.
 //
-// Everything but Mark and Snapshot belongs to the goroutine of Run.
+// Everything but Mark and Snapshot belongs to the goroutine of Run, calls of sources apart.
 package sampler

@@ -2,7 +2,6 @@ package sampler
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -38,12 +37,17 @@ type job struct {
 	base    node.CPU     // when it was first seen
 
 	uid     uint32
+	asked   int // how often it was asked whose it is
 	readers []named
 	claims  map[string]string // column → the collector that supplies it
 	values  collector.Values  // newest of each column
+	fresh   map[string]bool   // those that the last reading had
 
-	pids     []int
+	failed   bool     // the last reading was incomplete
+	unopened []string // sources that did not answer when they were to be opened
+
 	hadPids  bool
+	peopled  time.Time // when it was last read with a process
 	emptyAt  time.Time // since when it has no process
 	missed   int
 	gone     bool // to be ended at the next tick
@@ -53,7 +57,7 @@ type job struct {
 
 	inode       inode // of the cgroup that stands for it
 	joules      energy.Joules
-	chargedCPU  float64 // CPU seconds that were charged
+	charged     charged
 	clockAtRead float64 // task clock when CPU seconds were last read
 	bucket      bucket
 	told        *told
@@ -61,11 +65,7 @@ type job struct {
 	seen        time.Time  // by an earlier exporter; zero = by none
 	budgets     budget.Set // that it had there
 	budgetErr   string     // what was last wrong with the administrator's
-}
-
-type named struct {
-	name   string
-	reader collector.Reader
+	source      string     // of the joules that an earlier exporter counted; empty = none did
 }
 
 // discover looks for jobs and takes up the new ones at once.
@@ -145,9 +145,10 @@ func (s *Sampler) replace(ctx context.Context, j *job, f attrib.Found, now time.
 }
 
 func (s *Sampler) checkEmpty(j *job, now time.Time) {
-	j.pids = j.found.Processes()
 	switch {
-	case len(j.pids) > 0:
+	case j.hadPids && j.emptyAt.IsZero() && !j.gone && now.Sub(j.peopled) < s.cfg.Interval:
+		// The last reading saw somebody, and the next will look again.
+	case j.found.Populated():
 		j.hadPids, j.emptyAt, j.gone = true, time.Time{}, false
 	case !j.hadPids || j.gone:
 	case j.emptyAt.IsZero():
@@ -169,14 +170,14 @@ func (s *Sampler) take(ctx context.Context, f attrib.Found, now time.Time) {
 		j.stored.Attempt = s.store.NextAttempt(f.Key.Manager, f.Key.ID)
 	}
 	if cpu, err := s.node.CPU(); err == nil {
-		j.base = cpu
+		j.base, s.cpu = cpu, cpu // its first sample is of now, and not of the last tick
 	}
 	goesOn := s.resume(j)
 	wire := api.Job{
 		Manager: j.stored.Manager, ID: j.stored.ID, Attempt: j.stored.Attempt, UID: j.uid, Cgroup: firstDir(f), Started: now,
 		First: earliest(j.seen, now), Saves: j.saves,
 	}
-	if err := s.store.Begin(j.stored, wire, api.SchemaAccounting, s.meter.Source()); err != nil {
+	if err := s.store.Begin(j.stored, wire, api.SchemaAccounting, s.source(j)); err != nil {
 		s.stats.JobsRefused++
 		s.log.Warn("job not sampled", "job", j.stored.String(), "err", err)
 		return
@@ -206,42 +207,23 @@ func (s *Sampler) describe(j *job) {
 	schema, absent := api.SchemaAccounting, slices.Clone(j.absent)
 	if i := slices.IndexFunc(j.readers, func(n named) bool { return n.name == "perf" }); i >= 0 {
 		schema = api.SchemaSoftware
-		if r, ok := j.readers[i].reader.(collector.Selective); ok {
+		if r, ok := j.readers[i].reader.(collector.Selective); ok && j.readers[i].lane.stuck() == nil {
 			events, missing := r.Events()
 			schema, absent = api.SchemaWith(events), append(absent, missing...)
+		}
+	}
+	for _, n := range j.readers {
+		if err := n.lane.stuck(); err != nil {
+			absent = append(absent, collector.Source(n.name, "", err))
 		}
 	}
 	s.store.Describe(j.stored, j.uid, firstDir(j.found), schema, absent)
 }
 
-// use is what the job did since it was last charged; from is when that was.
-func (j *job) use(from, now time.Time) energy.Use {
-	u := energy.Use{CPUSeconds: max(j.values[api.ColCPUSeconds]-j.chargedCPU, 0)}
-	span := now.Sub(from).Seconds()
-	if span <= 0 {
-		return u
-	}
-	end := now
-	if j.gone {
-		end = j.goneAt
-	}
-	present := max(end.Sub(later(from, j.first)).Seconds(), 0)
-	if cores, ok := j.values[api.ColAllocatedCores]; ok {
-		u.Cores = cores * min(present/span, 1)
-	} else {
-		u.Cores = u.CPUSeconds / span // the cores that it used
-	}
-	return u
-}
-
-func (j *job) settled() { j.chargedCPU = j.values[api.ColCPUSeconds] }
-
 func (j *job) close() {
-	errs := make([]error, 0, len(j.readers))
 	for _, n := range j.readers {
-		errs = append(errs, n.reader.Close())
+		n.close()
 	}
-	_ = errors.Join(errs...) // descriptors of a job that is gone: nothing to be done
 	j.readers = nil
 }
 

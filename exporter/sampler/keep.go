@@ -61,6 +61,7 @@ func (s *Sampler) resume(j *job) bool {
 		return false
 	}
 	j.joules, j.saves, j.budgets = was.Joules, was.Job.Saves, was.Budgets
+	j.source = was.Source
 	j.seen = was.Job.First
 	if j.seen.IsZero() { // of an exporter that did not keep it
 		j.seen = was.Job.Started

@@ -3,6 +3,7 @@ package sampler
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"pitchpipe/exporter/attrib"
@@ -14,73 +15,140 @@ type ledger struct {
 	book     energy.Book
 	last     time.Time
 	lastBusy float64
+	sockets  sockets
 	known    bool                     // an interval was settled
 	covered  float64                  // seconds that were settled
 	users    map[uint32]energy.Joules // what each user's jobs were charged with
 	err      string                   // why the last one was not
+	touched  time.Time                // when the meter was last read
 
-	perCPUSecond float64 // active joules of a busy CPU second in the last interval
-	idleWatts    float64 // of the last interval
-	cores        float64 // that the idle part was shared over
+	gpus     float64 // joules of all graphics cards when the last interval was settled
+	gpusSeen bool
+	debt     float64 // of them, that were not taken out of the meter's joules yet
+
+	perCPUSecond  float64 // active joules of a busy CPU second in the last interval
+	perCoreSecond float64 // idle joules of an allocated core and second
+}
+
+// moment is the node as a tick sees it.
+type moment struct {
+	now   time.Time
+	busy  float64 // CPU seconds of all cores
+	cores int
+	cpus  map[int]float64 // the same by CPU; nil = not known
+	gpus  *float64        // joules of all graphics cards; nil = not known
+}
+
+// moment is the node now.
+func (s *Sampler) moment(now time.Time) moment {
+	at := moment{now: now, busy: s.cpu.Busy, cores: s.cfg.Cores}
+	if r, ok := s.node.(CoreReader); ok && len(s.ledger.sockets.pkgs) > 1 {
+		if cpus, err := r.Busy(); err == nil { // else the packages are taken to be alike
+			at.cpus = cpus
+		}
+	}
+	if s.cfg.GPUs != nil {
+		if joules, known := s.cfg.GPUs(); known {
+			at.gpus = &joules
+		}
+	}
+	return at
 }
 
 // settle charges the interval since the last call. An interval without energy is
 // charged with the next one, so that nothing is lost.
-func (l *ledger) settle(ctx context.Context, meter energy.Meter, now time.Time, busy float64, cores int, jobs map[attrib.Key]*job) error {
+func (l *ledger) settle(ctx context.Context, meter energy.Meter, at moment, jobs map[attrib.Key]*job) error {
 	first := l.last.IsZero()
-	act := energy.Activity{Elapsed: now.Sub(l.last), Busy: max(busy-l.lastBusy, 0), Cores: cores}
+	act := energy.Activity{Elapsed: at.now.Sub(l.last), At: at.now, Busy: max(at.busy-l.lastBusy, 0), Cores: at.cores}
 	if first {
-		act = energy.Activity{Cores: cores}
+		act = energy.Activity{At: at.now, Cores: at.cores}
 	}
+	act.Packages = l.sockets.interval(at.cpus)
 	split, ok, err := meter.Step(ctx, act)
+	l.touched = at.now
 	if err != nil {
 		l.err = fmt.Sprintf("energy: %v", err)
 		return err
 	}
 	l.err = ""
 	if first || !ok {
-		l.last, l.lastBusy = now, busy
+		l.close(at)
 		for _, j := range jobs {
 			j.settled()
 		}
 		return nil
 	}
-	seconds := act.Elapsed.Seconds()
 	charged := make([]*job, 0, len(jobs))
 	uses := make([]energy.Use, 0, len(jobs))
-	sumCPU, sumCores := 0.0, 0.0
+	var sum energy.Load
 	for _, j := range jobs {
 		if j.over {
 			continue
 		}
-		u := j.use(l.last, now)
-		sumCPU, sumCores = sumCPU+u.CPUSeconds, sumCores+u.Cores
+		u := j.located(j.use(l.last, at.now), l.sockets)
+		sum.CPUSeconds, sum.Cores = sum.CPUSeconds+u.CPUSeconds, sum.Cores+u.Cores
 		charged, uses = append(charged, j), append(uses, u)
 	}
+	cards := l.cards(at)
+	split, l.debt = split.Without(cards + l.debt)
+	ofJobs := 0.0
 	for i, joules := range l.book.Add(split, act, uses) {
-		charged[i].joules.Active += joules.Active
-		charged[i].joules.Idle += joules.Idle
-		charged[i].settled()
+		joules.GPU = charged[i].pendingGPU()
+		ofJobs += joules.GPU
+		charged[i].charge(joules, uses[i], act.Elapsed)
 		l.bill(charged[i].uid, joules)
 	}
+	l.book.AddGPUs(cards, ofJobs)
+	seconds := act.Elapsed.Seconds()
 	l.covered += seconds
-	l.last, l.lastBusy, l.known = now, busy, true
-	if work := max(act.Busy, sumCPU); work > 0 {
+	l.known = true
+	if work := max(act.Busy, sum.CPUSeconds); work > 0 {
 		l.perCPUSecond = split.Active() / work
 	}
-	l.idleWatts, l.cores = split.Idle/seconds, max(float64(cores), sumCores)
+	if cores := max(float64(at.cores), sum.Cores); cores > 0 {
+		l.perCoreSecond = split.Idle / seconds / cores
+	}
+	l.close(at)
 	return nil
 }
 
-// ahead carries a job's joules forward to now.
+// close begins the next interval.
+func (l *ledger) close(at moment) {
+	l.last, l.lastBusy = at.now, at.busy
+	l.sockets.close(at.cpus)
+	if at.gpus != nil {
+		l.gpus, l.gpusSeen = *at.gpus, true
+	}
+}
+
+// cards is what all graphics cards took in the interval, as far as that is known.
+func (l *ledger) cards(at moment) float64 {
+	if at.gpus == nil || !l.gpusSeen {
+		return 0
+	}
+	return max(*at.gpus-l.gpus, 0)
+}
+
+// refresh reads a meter that cannot wait for the next tick.
+func (l *ledger) refresh(ctx context.Context, meter energy.Frequent, now time.Time) error {
+	if l.touched.IsZero() {
+		return nil // there is nothing to go on from
+	}
+	elapsed := now.Sub(l.touched)
+	l.touched = now
+	return meter.Refresh(ctx, elapsed)
+}
+
+// ahead carries a job's joules forward to now, at the rates of its last interval, or where
+// it has none yet at the node's.
 func (l *ledger) ahead(j *job, now time.Time) float64 {
 	elapsed := max(now.Sub(later(l.last, j.first)).Seconds(), 0)
 	u := j.use(later(l.last, j.first), now)
-	joules := j.joules.Total() + l.perCPUSecond*u.CPUSeconds
-	if l.cores > 0 {
-		joules += l.idleWatts * elapsed * u.Cores / l.cores
+	perCPU, perCore := l.perCPUSecond, l.perCoreSecond
+	if j.charged.rated {
+		perCPU, perCore = j.charged.perCPUSecond, j.charged.perCoreSecond
 	}
-	return joules
+	return j.joules.Total() + perCPU*u.CPUSeconds + perCore*elapsed*u.Cores + j.pendingGPU()
 }
 
 func later(a, b time.Time) time.Time {
@@ -88,4 +156,12 @@ func later(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// growth is how much a counter grew; 0 where it is not known or began anew.
+func growth(from, to float64) float64 {
+	if math.IsNaN(from) || math.IsNaN(to) {
+		return 0
+	}
+	return max(to-from, 0)
 }

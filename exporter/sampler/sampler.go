@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +33,12 @@ type NodeReader interface {
 	Load() (float64, error)
 }
 
+// CoreReader is a NodeReader that knows each CPU by itself; *node.Node is the real one.
+type CoreReader interface {
+	// Busy is the busy time of each CPU since boot, in seconds.
+	Busy() (map[int]float64, error)
+}
+
 // Leaves gives jobs without a v2 cgroup one; *leaf.Maker is the real one.
 type Leaves interface {
 	Put(name string, pids []int) (dir string, err error)
@@ -56,7 +61,11 @@ type Config struct {
 	Earlier  state.State   // what an earlier exporter left
 	Boot     string        // of the machine, by which that is believed about jobs that run
 	Budgets  Budgets       // what the administrator wrote; default: nothing
-	Logger   *slog.Logger  // default: none
+	// Sockets is the package of each CPU; nil = there is one.
+	Sockets map[int]int
+	// GPUs tells the joules of all graphics cards since any beginning; nil = there are none.
+	GPUs   func() (joules float64, known bool)
+	Logger *slog.Logger // default: none
 }
 
 // Sampler samples. Build it with New and call Run once.
@@ -70,6 +79,8 @@ type Sampler struct {
 	store      *window.Store
 
 	marks    chan markRequest
+	lanes    map[string]*lane // by source
+	mute     map[string]bool  // those that did not answer at the last tick
 	snapshot atomic.Pointer[Snapshot]
 
 	// Of Run's goroutine.
@@ -101,25 +112,6 @@ type Stats struct {
 	LastTickBegan time.Time
 }
 
-// Snapshot is the state of the node after a tick.
-type Snapshot struct {
-	CPU       node.CPU
-	Load      float64
-	Book      energy.Book
-	JobJoules map[attrib.Key]energy.Joules
-	Source    string
-	Zones     []energy.Zone // of the meter, where it has some
-	IdleWatts float64
-	IdleBasis string
-	EnergyErr string // why the last interval has no energy; empty = it has
-	Stats     Stats
-	Running   int
-	Users     []UserJoules
-	Covered   float64     // seconds whose energy was charged
-	At        time.Time   // of the tick
-	State     state.State // what the next exporter would have to know
-}
-
 // New builds a sampler. Collectors that stand earlier win where two know the same
 // column of a job.
 func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeReader, meter energy.Meter, store *window.Store) *Sampler {
@@ -131,11 +123,16 @@ func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeRead
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Sampler{
-		cfg: cfg, log: cfg.Logger, finder: finder, collectors: collectors, node: n, meter: meter, store: store,
-		marks: make(chan markRequest), jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]energy.Joules{}, last: map[attrib.Key]*told{}, earlier: map[inode]state.Job{},
+		cfg: cfg, log: cfg.Logger, finder: finder, collectors: collectors, node: n, store: store,
+		marks: make(chan markRequest), lanes: map[string]*lane{}, mute: map[string]bool{}, jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]energy.Joules{}, last: map[attrib.Key]*told{}, earlier: map[inode]state.Job{},
 	}
+	s.meter = &patientMeter{Meter: meter, lane: s.lane("energy")}
 	s.restore(cfg.Earlier)
-	s.snapshot.Store(&Snapshot{Source: meter.Source(), State: cfg.Earlier})
+	s.ledger.sockets = newSockets(cfg.Sockets)
+	if m, ok := s.meter.(energy.Calibrated); ok {
+		m.Recall(cfg.Earlier.Idle)
+	}
+	s.snapshot.Store(&Snapshot{Source: meter.Source(), Base: meter.Base(), State: cfg.Earlier})
 	return s
 }
 
@@ -145,6 +142,13 @@ func (s *Sampler) Run(ctx context.Context) error {
 	defer sample.Stop()
 	discover := time.NewTicker(s.cfg.Discover)
 	defer discover.Stop()
+	var refresh <-chan time.Time
+	meter, _ := s.meter.(energy.Frequent)
+	if meter != nil && meter.Within() > 0 && meter.Within() < s.cfg.Interval {
+		t := time.NewTicker(meter.Within())
+		defer t.Stop()
+		refresh = t.C
+	}
 	defer s.closeAll()
 	s.discover(ctx)
 	s.tick(ctx)
@@ -157,6 +161,10 @@ func (s *Sampler) Run(ctx context.Context) error {
 			s.discover(ctx)
 		case <-sample.C:
 			s.tick(ctx)
+		case <-refresh:
+			if err := s.ledger.refresh(ctx, meter, time.Now()); err != nil {
+				s.stats.ReadErrors++ // the next tick says which
+			}
 		case m := <-s.marks:
 			m.reply <- s.mark(ctx, m)
 		}
@@ -169,19 +177,22 @@ func (s *Sampler) Snapshot() *Snapshot { return s.snapshot.Load() }
 // tick takes one sample of everything.
 func (s *Sampler) tick(ctx context.Context) {
 	began := time.Now()
-	// 1. What the node did.
+	// 1. What the node did. Its graphics cards come before the jobs, whose shares of them
+	// are then never behind.
 	s.readNode()
+	at := s.moment(began)
 	// 2. What each job did. Those that went since the last tick are read once more,
 	// for what still answers.
 	for _, j := range s.jobs {
 		if !j.over {
+			s.reopen(ctx, j)
 			s.read(ctx, j)
 			s.budget(j)
 		}
 	}
 	// 3. Who pays for the interval.
 	if s.readable() {
-		if err := s.ledger.settle(ctx, s.meter, began, s.cpu.Busy, s.cfg.Cores, s.jobs); err != nil {
+		if err := s.ledger.settle(ctx, s.meter, at, s.jobs); err != nil {
 			s.stats.ReadErrors++
 		}
 	}
@@ -235,50 +246,23 @@ func (s *Sampler) end(j *job) {
 	}
 }
 
-// complete adds the node's columns to a job's readings.
+// complete adds the node's columns to what the last reading of a job had.
 func (s *Sampler) complete(j *job, joules float64) collector.Values {
 	out := make(collector.Values, len(j.values)+3)
-	maps.Copy(out, j.values)
+	for column, v := range j.values {
+		// What its source did not tell this time is missing, and not what it was before.
+		if j.fresh[column] || j.gone {
+			out[column] = v
+		}
+	}
 	if s.readable() {
-		out[api.ColNodeBusy] = s.cpu.Busy - j.base.Busy
-		out[api.ColNodeSteal] = s.cpu.Steal - j.base.Steal
+		out[api.ColNodeBusy] = max(s.cpu.Busy-j.base.Busy, 0)
+		out[api.ColNodeSteal] = max(s.cpu.Steal-j.base.Steal, 0)
 	}
 	if s.ledger.known {
-		out[api.ColJoules] = joules
+		j.addEnergy(out, joules)
 	}
 	return out
-}
-
-func (s *Sampler) publish() {
-	snap := &Snapshot{
-		CPU: s.cpu, Load: s.load, Book: s.ledger.book, Source: s.meter.Source(), EnergyErr: s.ledger.err,
-		JobJoules: make(map[attrib.Key]energy.Joules, len(s.jobs)), Stats: s.stats,
-		Users: s.userJoules(), Covered: s.ledger.covered, At: s.stats.LastTickBegan,
-	}
-	// Ended jobs keep their joules for as long as the store keeps the job.
-	kept := make(map[attrib.Key]energy.Joules, len(s.ended))
-	for _, job := range s.store.Jobs(func(j api.Job) bool { return j.Ended }) {
-		key := attrib.Key{Manager: job.Manager, ID: job.ID, Attempt: job.Attempt}
-		if joules, ok := s.ended[key]; ok {
-			kept[key], snap.JobJoules[key] = joules, joules
-		}
-	}
-	s.ended = kept
-	maps.DeleteFunc(s.last, func(k attrib.Key, _ *told) bool { _, there := kept[k]; return !there })
-	if s.cfg.Keep {
-		snap.State = s.state(s.store.Latest(), kept)
-	}
-	for _, j := range s.jobs {
-		snap.JobJoules[j.stored] = j.joules
-		if !j.over {
-			snap.Running++
-		}
-	}
-	if z, ok := s.meter.(energy.Zoned); ok {
-		snap.Zones = z.Zones()
-	}
-	snap.IdleWatts, snap.IdleBasis = s.meter.IdleWatts()
-	s.snapshot.Store(snap)
 }
 
 func (s *Sampler) closeAll() {

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -21,7 +23,16 @@ import (
 	"pitchpipe/exporter/window"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if spec := os.Getenv(worker); spec != "" {
+		if err := work(spec); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // world is a node in virtual time: each job burns one core while it lives.
 type world struct {

@@ -7,9 +7,11 @@ import (
 )
 
 // restarted tells whether f is a later start of a job that keeps its id: the
-// scheduler counts another one, or the cgroups were made anew.
+// scheduler counts another one, or the cgroups were made anew. Those of a task of Nomad
+// may stay, empty, until a restart in place.
 func (j *job) restarted(f attrib.Found) bool {
-	return f.Reborn(j.found) || j.counted && f.Attempt > 0 && f.Attempt != j.stored.Attempt
+	return f.Reborn(j.found) || j.counted && f.Attempt > 0 && f.Attempt != j.stored.Attempt ||
+		j.over && f.Key.Manager == attrib.Nomad && len(f.Processes()) > 0
 }
 
 // number takes over the attempt's number when the scheduler's own becomes known.

@@ -3,7 +3,8 @@
 //
 // In comes the state of the jobs; out goes a file that is whole or not there: it is
 // written beside and renamed. A file that cannot be read, is cut short, or is of
-// another version is an error that the caller logs and goes on without. The package
+// another version, or has joules below 0, is an error that the caller logs and goes on
+// without; it can be set aside, so that the next state does not replace it. The package
 // decides nothing about jobs: whether one that runs is the one in the file is for
 // the sampler to say. What the node took while no exporter ran is nobody's.
 package state

@@ -22,6 +22,8 @@ type State struct {
 	Version int    `json:"version"`
 	Boot    string `json:"boot"` // of the machine when it was written
 	Jobs    []Job  `json:"jobs"`
+	// Idle is what the node's parts took without work.
+	Idle []energy.Calibration `json:"idle,omitempty"`
 }
 
 // Job is one attempt.
@@ -65,7 +67,27 @@ func Load(path string) (State, error) {
 	if s.Version != version {
 		return State{}, fmt.Errorf("%w: %s is of version %d, want %d", ErrState, path, s.Version, version)
 	}
+	for _, j := range s.Jobs {
+		const rounding = 1e-3
+		if min(j.Joules.Active, j.Joules.Idle, j.Joules.GPU) < -rounding {
+			return State{}, fmt.Errorf("%w: %s: job %s/%s has joules below 0", ErrState, path, j.Job.Manager, j.Job.ID)
+		}
+	}
 	return s, nil
+}
+
+// Aside is where a file that is no state is kept, so that whoever wants to know what was
+// in it can look, and the next state does not replace it.
+func Aside(path string) string { return path + ".broken" }
+
+// SetAside moves a file that Load refused out of the way of the next Save. One that was
+// set aside before is replaced.
+func SetAside(path string) (kept string, err error) {
+	kept = Aside(path)
+	if err := os.Rename(path, kept); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrState, err)
+	}
+	return kept, nil
 }
 
 // Save writes a state in the place of the one before.

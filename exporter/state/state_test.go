@@ -45,7 +45,7 @@ func TestWhatIsSavedIsLoaded(t *testing.T) {
 func TestAFileThatIsNoStateIsAnError(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state.json")
-	for _, text := range []string{"", "{", `{"version":1,"jobs":[{"job"`, `{"version":7}`, "[]", "\x00\x00"} {
+	for _, text := range []string{"", "{", `{"version":1,"jobs":[{"job"`, `{"version":7}`, `{"version":1,"jobs":[{"joules":{"Active":-5}}]}`, `{"version":1,"jobs":[{"joules":{"Idle":-0.1}}]}`, "[]", "\x00\x00"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -58,6 +58,43 @@ func TestAFileThatIsNoStateIsAnError(t *testing.T) {
 	}
 	if err := state.Save(filepath.Join(path, "below", "a-file"), state.State{}); !errors.Is(err, state.ErrState) {
 		t.Errorf("nowhere to write: got %v", err)
+	}
+}
+
+func TestAFileThatIsNoStateIsKeptAside(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "state.json")
+	whole := state.State{Version: 1, Boot: "b", Jobs: []state.Job{{Job: api.Job{Manager: "slurm", ID: "42", Attempt: 1}, Joules: energy.Joules{Active: 7}}}}
+	if err := state.Save(path, whole); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cut := range []int{len(data) / 2, 1, 0} {
+		if err := os.WriteFile(path, data[:cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := state.Load(path); err == nil || len(got.Jobs) > 0 {
+			t.Errorf("%d bytes of %d: %+v, %v", cut, len(data), got, err)
+		}
+		kept, err := state.SetAside(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := state.Save(path, state.State{Boot: "c"}); err != nil {
+			t.Fatal(err)
+		}
+		if was, err := os.ReadFile(kept); err != nil || string(was) != string(data[:cut]) {
+			t.Errorf("%q is kept, %v; want %q", was, err, data[:cut])
+		}
+		if got, err := state.Load(path); err != nil || got.Boot != "c" {
+			t.Errorf("the next state: %+v, %v", got, err)
+		}
+	}
+	if _, err := state.SetAside(path + "-none"); !errors.Is(err, state.ErrState) {
+		t.Errorf("a file that is not there: %v", err)
 	}
 }
 

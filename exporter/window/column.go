@@ -34,7 +34,7 @@ func Columns() []Column {
 		{api.ColCPUPressure, false, "Time in which some task waited for a CPU."},
 		{api.ColMemoryPressure, false, "Time in which some task waited for memory."},
 		{api.ColIOPressure, false, "Time in which some task waited for IO."},
-		{api.ColJoules, false, "Energy attributed to the job."},
+		{api.ColJoules, false, "Energy attributed to the job, its GPUs included."},
 		{api.ColNodeBusy, false, "CPU time of the whole node since the job was first seen."},
 		{api.ColNodeSteal, false, "CPU time that the hypervisor took since the job was first seen."},
 		{api.ColPerfRunning, false, "Time for which perf events counted, summed over CPUs."},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -21,6 +22,7 @@ import (
 	"pitchpipe/exporter/collector/node"
 	"pitchpipe/exporter/collector/perf"
 	"pitchpipe/exporter/collector/proc"
+	"pitchpipe/exporter/hostfs"
 	"pitchpipe/exporter/leaf"
 	"pitchpipe/exporter/metrics"
 	"pitchpipe/exporter/sampler"
@@ -34,7 +36,8 @@ type equipment struct {
 	machine *node.Node
 	scanner *attrib.Scanner
 	sources []collector.Collector // in the order of precedence
-	meter   energy.Meter
+	energy  *energy.Found
+	sockets map[int]int
 	columns []window.Column // of the perf events that are counted here, and of GPUs
 	gpus    *gpu.Source     // nil: none here
 	about   api.Node
@@ -60,29 +63,34 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 	if err != nil {
 		return equipment{}, err
 	}
+	sensors, err := energy.ParseSensors(append(o.sensors, energy.DefaultSensors()...))
+	if err != nil {
+		return equipment{}, fmt.Errorf("--energy.hwmon: %w", err)
+	}
+	found, err := energy.Find(energy.Config{Root: o.root, Opener: perf.Kernel{}, Model: model, Sensors: sensors})
+	if err != nil {
+		return equipment{}, err
+	}
 	e := equipment{
-		machine: machine, scanner: attrib.NewScanner(o.root, trust), meter: energy.NewModeller(model),
+		machine: machine, scanner: attrib.NewScanner(o.root, trust), energy: found, sockets: sockets(o.root),
 		// The order is the precedence where two know the same column.
 		sources: []collector.Collector{cgroup.New(o.root), counted, proc.New(o.root)},
 	}
-	rapl, raplErr := energy.NewPowercap(o.root, model)
-	if raplErr == nil {
-		e.meter = rapl
-	}
 	e.about = api.Node{
 		Hostname: is.Hostname, CPUModel: is.CPUModel, Cores: is.Cores, MemoryBytes: is.MemoryBytes, MachineKind: is.Kind(),
-		Schema: api.SchemaAccounting, EnergySource: e.meter.Source(), IntervalSecs: o.interval.Seconds(),
+		Schema: api.SchemaAccounting, EnergySource: found.Meter.Source(), IntervalSecs: o.interval.Seconds(),
 		Sources: append(e.scanner.Sources(), machine.Probe(ctx)...),
 	}
 	for _, c := range e.sources {
 		e.about.Sources = append(e.about.Sources, c.Probe(ctx)...)
 	}
-	e.about.Sources = append(e.about.Sources, energy.Probe(rapl, raplErr, model)...)
+	e.about.Sources = append(e.about.Sources, found.Sources...)
 	source, answers := gpus(ctx, o.gpu, o.root, o.interval, log)
 	e.about.Sources = append(e.about.Sources, answers...)
 	if source != nil {
 		e.gpus, e.sources, e.columns = source, append(e.sources, gpu.New(source)), append(e.columns, gpuColumns()...)
 	}
+	e.about.EnergyParts = found.Parts(chargeable(answers))
 	for _, s := range e.about.Sources {
 		if s.Name == "perf/task-clock" && s.Support == api.Supported {
 			e.about.Schema = api.SchemaWith(counted.Events())
@@ -92,6 +100,24 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 		e.columns = append(e.columns, window.Column{Name: c.Name, Help: c.Help})
 	}
 	return e, nil
+}
+
+// chargeable tells whether the joules of graphics cards can be given to jobs.
+func chargeable(answers []api.Source) bool {
+	return slices.ContainsFunc(answers, func(s api.Source) bool { return s.Name == "gpu/processes" && s.Support == api.Supported })
+}
+
+// sockets is the package of each CPU, or nil where that is not known.
+func sockets(root hostfs.Root) map[int]int {
+	cpus, err := root.OnlineCPUs()
+	if err != nil {
+		return nil
+	}
+	out := make(map[int]int, len(cpus))
+	for _, cpu := range cpus {
+		out[cpu] = root.Package(cpu)
+	}
+	return out
 }
 
 func run(ctx context.Context, o options) error {
@@ -117,20 +143,25 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	defer func() { _ = with.energy.Close() }() // at the end of the program
 	for _, s := range with.about.Sources {
 		log.Info("source", "name", s.Name, "support", string(s.Support), "reason", s.Reason)
 	}
 
 	// 2. Wire.
 	store := window.New(window.Config{Samples: o.samples, Keep: o.keep, More: with.columns})
-	cfg := sampler.Config{Interval: o.interval, Discover: o.discover, Cores: with.about.Cores, Logger: log}
+	cfg := sampler.Config{Interval: o.interval, Discover: o.discover, Cores: with.about.Cores, Sockets: with.sockets, Logger: log}
+	if with.gpus != nil {
+		cfg.GPUs = with.gpus.Joules
+	}
 	if o.budgets != "" {
 		cfg.Budgets = budget.Folder{Path: o.budgets, Trusted: []uint32{uint32(os.Geteuid())}}
 	}
 	if o.state != "" {
 		cfg.Keep, cfg.Boot = true, state.Boot(o.root)
 		if cfg.Earlier, err = state.Load(o.state); err != nil {
-			log.Warn("jobs begin at 0", "err", err)
+			kept, aside := state.SetAside(o.state)
+			log.Warn("jobs begin at 0: what was kept of them is no state", "err", err, "kept_aside", kept, "not_kept", aside)
 		}
 	}
 	if o.leaf {
@@ -145,7 +176,7 @@ func run(ctx context.Context, o options) error {
 			return fmt.Errorf("--perf.leaf: %w", err)
 		}
 	}
-	sample := sampler.New(cfg, with.scanner, with.sources, with.machine, with.meter, store)
+	sample := sampler.New(cfg, with.scanner, with.sources, with.machine, with.energy.Meter, store)
 	page := metrics.New(release(), with.about, store, sample.Snapshot)
 	if with.gpus != nil {
 		page = page.WithGPUs(with.gpus.Snapshot)

@@ -18,6 +18,7 @@ import (
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/doctor"
 	"pitchpipe/exporter/leaf"
+	"pitchpipe/exporter/state"
 )
 
 // verdict is an error whose number is the exit status.
@@ -79,9 +80,15 @@ func consult(ctx context.Context, o options) (doctor.Facts, error) {
 	if err != nil {
 		return doctor.Facts{}, err
 	}
+	defer func() { _ = with.energy.Close() }() // of this examination alone
 	f := doctor.Facts{
 		Node: with.about, Root: os.Geteuid() == 0, Leaf: o.leaf, Socket: o.socket,
 		OwnPids: o.root.Self() != os.Getpid(),
+	}
+	if f.State = o.state; f.State != "" {
+		if _, f.StateErr = state.Load(o.state); f.StateErr == nil {
+			f.StateErr = writable(filepath.Dir(o.state))
+		}
 	}
 	f.Hybrid = !errors.Is(leaf.Possible(o.root), leaf.ErrNowhere)
 	if f.Program, err = os.Executable(); err != nil {

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"pitchpipe/exporter/doctor"
+	"pitchpipe/exporter/state"
 )
 
 // node plants a node of one core with a RAPL counter.
@@ -54,7 +57,7 @@ func TestTheDoctorExaminesTheNodeThatTheFlagsName(t *testing.T) {
 		states[f.Name] = f.State
 	}
 	for name, want := range map[string]doctor.State{
-		"energy/rapl": doctor.Works, "energy": doctor.Works, "attrib/cgroup": doctor.Absent, "perf/task-clock": doctor.Absent, "exporter": doctor.Limited,
+		"energy/rapl": doctor.Works, "energy": doctor.Works, "attrib/cgroup": doctor.Absent, "perf/task-clock": doctor.Absent, "exporter": doctor.Limited, "state": doctor.Limited,
 	} {
 		if states[name] != want {
 			t.Errorf("%s is %q, want %q", name, states[name], want)
@@ -84,9 +87,44 @@ func TestTheDoctorKnowsAnExporterThatRunsAndOneThatCannot(t *testing.T) {
 	}
 }
 
+func TestTheDoctorSaysWhetherBudgetsOutliveTheExporter(t *testing.T) {
+	dir := t.TempDir()
+	cut := filepath.Join(dir, "cut.json")
+	if err := os.WriteFile(cut, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]doctor.State{
+		"": doctor.Limited, filepath.Join(dir, "state.json"): doctor.Works, filepath.Join(dir, "made", "state.json"): doctor.Works, cut: doctor.Limited,
+		filepath.Join(cut, "below", "state.json"): doctor.Limited,
+	} {
+		findings, _ := consultDoctor(t, "--state.file", path, "--socket", filepath.Join(dir, "s")) // the verdict is of more than that
+		i := slices.IndexFunc(findings, func(f doctor.Finding) bool { return f.Name == "state" })
+		if i < 0 || findings[i].State != want || want != doctor.Works && !strings.Contains(findings[i].Mend, "--state.file") {
+			t.Errorf("%q: %+v, want %s", path, findings, want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "made")); err == nil {
+		t.Error("the doctor made a directory")
+	}
+}
+
+func TestThePackagedServiceKeepsItsState(t *testing.T) {
+	t.Parallel()
+	unit, err := os.ReadFile("../../../scripts/package/pitchpipe-exporter.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"--state.file=/var/lib/pitchpipe-exporter/", "StateDirectory=pitchpipe-exporter\n"} {
+		if !strings.Contains(string(unit), want) {
+			t.Errorf("no %q in the unit", want)
+		}
+	}
+}
+
 func TestAStateThatIsCutShortKeepsNobodyFromSampling(t *testing.T) {
+	const cut = `{"version":1,"jobs":[{"job`
 	path := filepath.Join(t.TempDir(), "state.json")
-	if err := os.WriteFile(path, []byte(`{"version":1,"jobs":[{"job`), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(cut), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Run("exporter", func(t *testing.T) { // which ends with it
@@ -101,5 +139,8 @@ func TestAStateThatIsCutShortKeepsNobodyFromSampling(t *testing.T) {
 	}
 	if !json.Valid(data) {
 		t.Errorf("the state that was left is %q", data)
+	}
+	if kept, err := os.ReadFile(state.Aside(path)); err != nil || string(kept) != cut {
+		t.Errorf("%q is kept aside, %v; want what was there", kept, err)
 	}
 }

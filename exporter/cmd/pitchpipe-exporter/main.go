@@ -32,6 +32,7 @@ type options struct {
 	samples  int
 	keep     time.Duration
 	model    energy.Model
+	sensors  []string
 	level    string
 	readers  []string
 	remote   server.Remote
@@ -40,8 +41,8 @@ type options struct {
 	gpu      gpuOptions
 }
 
-// A counter of 65 kJ wraps within two minutes at 500 W: a quarter of that is how
-// long it may go unread.
+// What a job did between two samples is shared out as if it had been even. Counters of
+// energy that cannot wait for so long are read between them.
 const maxInterval = 30 * time.Second
 
 func main() {
@@ -96,6 +97,7 @@ func command() *cobra.Command {
 	f.StringVar(&o.state, "state.file", "", "where jobs' joules and last values are kept for the next exporter; empty = nowhere")
 	f.Float64Var(&o.model.Idle, "energy.model.idle-watts", 0, "node without work, for modelled energy and the idle part of measured; 0 = 20 W and 1.5 W a core")
 	f.Float64Var(&o.model.Max, "energy.model.max-watts", 0, "node with all cores busy, for modelled energy; 0 = 20 W and 7.5 W a core")
+	f.StringArrayVar(&o.sensors, "energy.hwmon", nil, "a sensor of the board that counts where there is no RAPL: CHIP[/LABEL]=node, package, package:N or ignore, such as ina3221/VDD_IN=node; may be given several times, and comes before what is known of sensors (exporter/collector/energy/SENSORS.md)")
 	f.StringVar(&o.gpu.helper, "gpu.helper", "", "program that asks NVIDIA's library; empty = pitchpipe-gpu beside this program or on PATH")
 	f.StringVar(&o.gpu.smi, "gpu.nvidia-smi", "", "program that is read where that gives nothing; empty = nvidia-smi on PATH")
 	f.StringVar(&o.gpu.dcgm, "gpu.dcgm-url", "", "page of a dcgm-exporter on this machine, such as http://127.0.0.1:9400/metrics, that is read where neither gives anything; empty = none")

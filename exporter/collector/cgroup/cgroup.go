@@ -86,6 +86,28 @@ type reader struct {
 	pressed string            // the same, or the leaf that tells pressure in its place
 	legacy  map[string]string // v1 directories by controller
 	peak    float64           // largest use seen, where the kernel keeps none
+
+	buf  []byte
+	cpus string  // the list of the cpuset, as the kernel wrote it
+	size float64 // CPUs in it
+}
+
+// read reads a file of a cgroup; what it returns is good until the next.
+func (r *reader) read(dir, file string) ([]byte, error) {
+	data, err := hostfs.ReadInto(r.buf, filepath.Join(dir, file))
+	if err == nil {
+		r.buf = data
+	}
+	return data, err
+}
+
+func (r *reader) number(dir, file string) (float64, error) {
+	data, err := r.read(dir, file)
+	if err != nil {
+		return 0, err
+	}
+	v, err := hostfs.Number(data)
+	return float64(v), err
 }
 
 // Read reads each group of columns by itself, so that one that is missing takes
@@ -105,7 +127,7 @@ func (r *reader) Close() error { return nil }
 
 func (r *reader) cpu(out collector.Values) error {
 	if r.unified != "" {
-		data, err := hostfs.Read(filepath.Join(r.unified, "cpu.stat"))
+		data, err := r.read(r.unified, "cpu.stat")
 		if err == nil {
 			return unifiedCPU(data, out)
 		}
@@ -114,7 +136,7 @@ func (r *reader) cpu(out collector.Values) error {
 		}
 	}
 	if dir := r.legacy["cpuacct"]; dir != "" {
-		return legacyCPU(dir, out)
+		return r.legacyCPU(dir, out)
 	}
 	return nil
 }
@@ -127,22 +149,21 @@ func (r *reader) memory(out collector.Values) error {
 	if dir == "" {
 		return nil
 	}
-	data, err := hostfs.Read(filepath.Join(dir, "memory.stat"))
+	data, err := r.read(dir, "memory.stat")
 	if err != nil {
 		return fmt.Errorf("memory: %w", err)
 	}
-	stat := hostfs.Keyed(data)
 	rss, file, use, peak := "total_rss", "total_cache", "memory.usage_in_bytes", "memory.max_usage_in_bytes"
 	if v2 {
 		rss, file, use, peak = "anon", "file", "memory.current", "memory.peak"
 	}
-	put(out, api.ColRSS, stat, rss, 1)
-	put(out, api.ColCache, stat, file, 1)
-	if n, err := number(dir, peak); err == nil {
+	put(out, api.ColRSS, data, rss, 1)
+	put(out, api.ColCache, data, file, 1)
+	if n, err := r.number(dir, peak); err == nil {
 		out[api.ColPeak] = n
 		return nil
 	}
-	n, err := number(dir, use) // memory.peak is younger than v2
+	n, err := r.number(dir, use) // memory.peak is younger than v2
 	if err != nil {
 		return fmt.Errorf("memory: %w", err)
 	}
@@ -153,9 +174,9 @@ func (r *reader) memory(out collector.Values) error {
 
 func (r *reader) io(out collector.Values) error {
 	if dir := r.legacy["blkio"]; dir != "" {
-		data, err := hostfs.Read(filepath.Join(dir, "blkio.throttle.io_service_bytes_recursive"))
+		data, err := r.read(dir, "blkio.throttle.io_service_bytes_recursive")
 		if errors.Is(err, fs.ErrNotExist) {
-			data, err = hostfs.Read(filepath.Join(dir, "blkio.throttle.io_service_bytes"))
+			data, err = r.read(dir, "blkio.throttle.io_service_bytes")
 		}
 		if err != nil {
 			return fmt.Errorf("io: %w", err)
@@ -166,7 +187,7 @@ func (r *reader) io(out collector.Values) error {
 	if r.unified == "" {
 		return nil
 	}
-	data, err := hostfs.Read(filepath.Join(r.unified, "io.stat"))
+	data, err := r.read(r.unified, "io.stat")
 	if err != nil {
 		return fmt.Errorf("io: %w", err)
 	}
@@ -179,12 +200,10 @@ func (r *reader) pressure(out collector.Values) error {
 		return nil
 	}
 	var errs []error
-	for file, column := range map[string]string{
-		"cpu.pressure":    api.ColCPUPressure,
-		"memory.pressure": api.ColMemoryPressure,
-		"io.pressure":     api.ColIOPressure,
+	for _, p := range [...]struct{ file, column string }{
+		{"cpu.pressure", api.ColCPUPressure}, {"memory.pressure", api.ColMemoryPressure}, {"io.pressure", api.ColIOPressure},
 	} {
-		data, err := hostfs.Read(filepath.Join(r.pressed, file))
+		data, err := r.read(r.pressed, p.file)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -194,30 +213,33 @@ func (r *reader) pressure(out collector.Values) error {
 			errs = append(errs, err)
 			continue
 		}
-		out[column] = float64(usec) / 1e6
+		out[p.column] = float64(usec) / 1e6
 	}
 	return errors.Join(errs...)
 }
 
 func (r *reader) cpuset(out collector.Values) error {
-	for _, path := range []string{
-		filepath.Join(r.legacy["cpuset"], "cpuset.effective_cpus"),
-		filepath.Join(r.legacy["cpuset"], "cpuset.cpus"),
-		filepath.Join(r.unified, "cpuset.cpus.effective"),
+	for _, spelling := range [...]struct{ dir, file string }{
+		{r.legacy["cpuset"], "cpuset.effective_cpus"},
+		{r.legacy["cpuset"], "cpuset.cpus"},
+		{r.unified, "cpuset.cpus.effective"},
 	} {
-		if !filepath.IsAbs(path) {
+		if spelling.dir == "" {
 			continue // the job is not in that hierarchy
 		}
-		data, err := hostfs.Read(path)
+		data, err := r.read(spelling.dir, spelling.file)
 		if err != nil {
 			continue // the next spelling
 		}
-		cpus, err := hostfs.CPUList(string(data))
-		if err != nil {
-			return fmt.Errorf("cpuset: %w", err)
+		if r.size == 0 || string(data) != r.cpus {
+			cpus, err := hostfs.CPUList(string(data))
+			if err != nil {
+				return fmt.Errorf("cpuset: %w", err)
+			}
+			r.cpus, r.size = string(data), float64(len(cpus))
 		}
-		if len(cpus) > 0 {
-			out[api.ColAllocatedCores] = float64(len(cpus))
+		if r.size > 0 {
+			out[api.ColAllocatedCores] = r.size
 			return nil
 		}
 	}

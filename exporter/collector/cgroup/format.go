@@ -2,7 +2,6 @@ package cgroup
 
 import (
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -15,35 +14,33 @@ import (
 const ticksPerSecond = 100
 
 func unifiedCPU(data []byte, out collector.Values) error {
-	stat := hostfs.Keyed(data)
-	if _, ok := stat["usage_usec"]; !ok {
+	if _, ok := hostfs.Count(data, "usage_usec"); !ok {
 		return fmt.Errorf("cpu: %w: no usage_usec in %.60q", hostfs.ErrFormat, data)
 	}
-	put(out, api.ColCPUSeconds, stat, "usage_usec", 1e6)
-	put(out, api.ColUserSeconds, stat, "user_usec", 1e6)
-	put(out, api.ColSystemSeconds, stat, "system_usec", 1e6)
+	put(out, api.ColCPUSeconds, data, "usage_usec", 1e6)
+	put(out, api.ColUserSeconds, data, "user_usec", 1e6)
+	put(out, api.ColSystemSeconds, data, "system_usec", 1e6)
 	return nil
 }
 
-func legacyCPU(dir string, out collector.Values) error {
-	usage, err := number(dir, "cpuacct.usage")
+func (r *reader) legacyCPU(dir string, out collector.Values) error {
+	usage, err := r.number(dir, "cpuacct.usage")
 	if err != nil {
 		return fmt.Errorf("cpu: %w", err)
 	}
 	out[api.ColCPUSeconds] = usage / 1e9
-	user, err1 := number(dir, "cpuacct.usage_user")
-	system, err2 := number(dir, "cpuacct.usage_sys")
+	user, err1 := r.number(dir, "cpuacct.usage_user")
+	system, err2 := r.number(dir, "cpuacct.usage_sys")
 	if err1 == nil && err2 == nil {
 		out[api.ColUserSeconds], out[api.ColSystemSeconds] = user/1e9, system/1e9
 		return nil
 	}
-	data, err := hostfs.Read(filepath.Join(dir, "cpuacct.stat"))
+	data, err := r.read(dir, "cpuacct.stat")
 	if err != nil {
 		return fmt.Errorf("cpu: %w", err)
 	}
-	stat := hostfs.Keyed(data)
-	put(out, api.ColUserSeconds, stat, "user", ticksPerSecond)
-	put(out, api.ColSystemSeconds, stat, "system", ticksPerSecond)
+	put(out, api.ColUserSeconds, data, "user", ticksPerSecond)
+	put(out, api.ColSystemSeconds, data, "system", ticksPerSecond)
 	return nil
 }
 
@@ -93,17 +90,8 @@ func legacyIO(data []byte, out collector.Values) {
 	out[api.ColReadBytes], out[api.ColWriteBytes] = read, written
 }
 
-func put(out collector.Values, column string, stat map[string]uint64, name string, unit float64) {
-	if v, ok := stat[name]; ok {
+func put(out collector.Values, column string, data []byte, name string, unit float64) {
+	if v, ok := hostfs.Count(data, name); ok {
 		out[column] = float64(v) / unit
 	}
-}
-
-func number(dir, file string) (float64, error) {
-	data, err := hostfs.Read(filepath.Join(dir, file))
-	if err != nil {
-		return 0, err
-	}
-	v, err := hostfs.Number(data)
-	return float64(v), err
 }

@@ -1,62 +1,51 @@
 package energy
 
-// Use is what a job did in an interval.
-type Use struct {
-	CPUSeconds float64
-	Cores      float64 // allocated
-}
-
 // Joules is energy by its kind.
 type Joules struct {
-	Active float64
-	Idle   float64
+	Active float64 // of packages, DRAM and the machine: what the work took
+	Idle   float64 // of the same: what they would have taken without work
+	// DRAMActive and DRAMIdle are the DRAM's part of these two.
+	DRAMActive, DRAMIdle float64
+	GPU                  float64 // of graphics cards, beside both
 }
 
-// Total is active and idle.
-func (j Joules) Total() float64 { return j.Active + j.Idle }
+// Total is all of it.
+func (j Joules) Total() float64 { return j.Active + j.Idle + j.GPU }
 
-func (j Joules) plus(o Joules) Joules { return Joules{j.Active + o.Active, j.Idle + o.Idle} }
-
-// Share splits the energy of an interval. A job gets of the active part as much as
-// its CPU seconds are of the node's busy ones, and of the idle part as much as its
-// allocated cores are of the node's; the rest is the system's. Where the jobs'
-// seconds or cores sum to more than the node's (clocks of different grain,
-// overlapping cpusets), they share what there is.
-func Share(s Split, a Activity, uses []Use) (jobs []Joules, system Joules) {
-	busy, cores := a.Busy, float64(a.Cores)
-	var sumCPU, sumCores float64
-	for _, u := range uses {
-		sumCPU += max(u.CPUSeconds, 0)
-		sumCores += max(u.Cores, 0)
+// Plus adds.
+func (j Joules) Plus(o Joules) Joules {
+	return Joules{
+		Active: j.Active + o.Active, Idle: j.Idle + o.Idle,
+		DRAMActive: j.DRAMActive + o.DRAMActive, DRAMIdle: j.DRAMIdle + o.DRAMIdle, GPU: j.GPU + o.GPU,
 	}
-	busy, cores = max(busy, sumCPU), max(cores, sumCores)
-	jobs = make([]Joules, len(uses))
-	system = Joules{Active: s.Active(), Idle: s.Idle}
-	for i, u := range uses {
-		if busy > 0 {
-			jobs[i].Active = s.Active() * max(u.CPUSeconds, 0) / busy
-		}
-		if cores > 0 {
-			jobs[i].Idle = s.Idle * max(u.Cores, 0) / cores
-		}
-		system.Active -= jobs[i].Active
-		system.Idle -= jobs[i].Idle
-	}
-	// Rounding must not make the system's counter go down.
-	system.Active, system.Idle = max(system.Active, 0), max(system.Idle, 0)
-	return jobs, system
 }
 
 // Book keeps the sums since the exporter began.
 type Book struct {
 	Node   Joules
 	System Joules
+
+	ahead float64 // joules of graphics cards that jobs had before the node's count showed them
 }
 
 // Add enters an interval and returns the jobs' shares in the order of uses.
 func (b *Book) Add(s Split, a Activity, uses []Use) []Joules {
 	jobs, system := Share(s, a, uses)
-	b.Node = b.Node.plus(Joules{s.Active(), s.Idle})
-	b.System = b.System.plus(system)
+	b.System = b.System.Plus(system)
+	b.Node = b.Node.Plus(system)
+	for _, j := range jobs {
+		b.Node = b.Node.Plus(j)
+	}
 	return jobs
+}
+
+// AddGPUs enters what the graphics cards took in an interval, all of them and those of
+// the jobs. What no job had is the system's. The node's joules are the sum of both, so
+// that they may be a reading ahead of the cards' own count, and never behind.
+func (b *Book) AddGPUs(all, jobs float64) {
+	rest := all - jobs - b.ahead
+	b.ahead = max(-rest, 0)
+	rest = max(rest, 0)
+	b.System.GPU += rest
+	b.Node.GPU += rest + jobs
 }

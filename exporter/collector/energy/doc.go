@@ -1,17 +1,40 @@
 // Package energy measures or models what the node consumes and gives each job its
 // share.
 //
-// In come the powercap tree, or the node's busy time and two parameters; and for
-// each interval the CPU seconds and allocated cores of the jobs. Out come joules:
-// of the node, of each job, and of the system, which is what no job is charged
-// with; the parts sum to the node in each interval by construction.
+// In come the counters of energy that the node has, or its busy time and two parameters;
+// and for each interval the CPU seconds, cycles, cache misses and allocated cores of the
+// jobs, on each package where that is known. Out come joules: of the node, of each job,
+// and of the system, which is what no job is charged with; the parts sum to the node in
+// each interval by construction.
 //
-// Where powercap can be read, the source is "rapl": package and DRAM zones, wraps
-// accumulated in 64 bits; a package that a second interface (mmio) counts too is
-// counted once, and core, uncore and psys are shown beside. It is read on the sampler's own timer and never on
-// request, which would be a side channel. Otherwise the source is "modelled": idle
-// watts and, in proportion to the busy share of the cores, what is between idle and
-// the maximum. A model is right on average and wrong on any one job.
+// Find takes the first source that there is, and no other beside it:
+//
+//   - perf-power: RAPL through the kernel's power PMU, which needs CAP_PERFMON alone and
+//     counts in 64 bits;
+//   - rapl: the package and DRAM zones of the powercap tree. A counter that begins anew is
+//     accumulated in 64 bits, by the range that the kernel states, or where that cannot be
+//     or is not readable by those that are in use. A package that a second interface (mmio)
+//     counts too is counted once; core, uncore and psys are shown beside;
+//   - bmc: what the controller of a Cray node tells (pm_counters);
+//   - hwmon: sensors of the board. SENSORS.md lists those that count, and
+//     --energy.hwmon others; rails of regulators, power supplies and cards do not;
+//   - modelled: idle watts and, in proportion to the busy share of the cores, what is
+//     between idle and the maximum. A model is right on average and wrong on any one job.
+//
+// Counters are read on the sampler's own timer, at least four times in the shortest time
+// in which one begins anew at 1 kW (Frequent), and never on request, which would be a
+// side channel.
+//
+// What a part takes without work is the model's guess until it was measured: the power of
+// at least ten seconds in which at most a hundredth of the package's cores were busy, with
+// the date. The lowest such figure of a day holds. Of DRAM nothing is guessed.
+//
+// Joules of graphics cards come from package gpu and are added by the sampler; where the
+// node's meter counts them too (a sensor of the whole machine) they are taken out of its
+// active part first. A sum that has a modelled part is modelled (Weakest).
+//
+// Two jobs that share a package and spend different energy on a cycle cannot be told
+// apart by any counter here: each gets the mean of both.
 //
 // Meters and books are used by one goroutine, the sampler's.
 package energy

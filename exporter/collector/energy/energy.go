@@ -3,50 +3,126 @@ package energy
 import (
 	"context"
 	"time"
-
-	"pitchpipe/exporter/api"
-	"pitchpipe/exporter/collector"
 )
 
 // Names of the sources, as api.Node.EnergySource has them.
 const (
-	RAPL     = "rapl"
-	Modelled = "modelled"
+	PerfPower = "perf-power" // RAPL through the kernel's power PMU
+	RAPL      = "rapl"       // RAPL through the powercap tree
+	BMC       = "bmc"        // the node's own controller: Cray's pm_counters
+	HWMon     = "hwmon"      // power sensors of the board
+	GPU       = "gpu"        // of the graphics cards' part
+	Modelled  = "modelled"
 )
+
+// Component is what a counter counts.
+type Component string
+
+// The components that count. A counter without one is shown and not counted.
+const (
+	Package Component = "package" // cores and caches of a socket
+	DRAM    Component = "dram"
+	Node    Component = "node" // the whole machine
+)
+
+// Whole is the package number of what belongs to no one socket.
+const Whole = -1
 
 // Activity is what the node's cores did in an interval, in seconds of all cores
 // together.
 type Activity struct {
 	Elapsed time.Duration
+	At      time.Time // its end; zero = not known
 	Busy    float64
 	Cores   int
+	// Packages are the same by the number of the socket; nil = not known.
+	Packages map[int]Cores
+}
+
+// Cores is what the cores of one package did.
+type Cores struct {
+	Busy  float64
+	Count int
 }
 
 // BusyShare is the part of the cores that was busy, 0 to 1.
-func (a Activity) BusyShare() float64 {
-	all := a.Elapsed.Seconds() * float64(a.Cores)
+func (a Activity) BusyShare() float64 { return a.share(Cores{a.Busy, a.Cores}) }
+
+func (a Activity) share(c Cores) float64 {
+	all := a.Elapsed.Seconds() * float64(c.Count)
 	if all <= 0 {
 		return 0
 	}
-	return min(max(a.Busy/all, 0), 1)
+	return min(max(c.Busy/all, 0), 1)
+}
+
+// of is what the cores did that a part is the energy of.
+func (a Activity) of(pkg int) Cores {
+	if c, ok := a.Packages[pkg]; ok && pkg != Whole {
+		return c
+	}
+	return Cores{a.Busy, a.Cores}
+}
+
+// Part is the joules of one component of one package in an interval.
+type Part struct {
+	Component Component
+	Package   int // Whole = of all sockets together
+	Total     float64
+	Idle      float64 // what it would have taken without work, at most Total
 }
 
 // Split is the joules of one interval.
 type Split struct {
 	Total float64
 	Idle  float64 // what the node would have taken without work, at most Total
+	Parts []Part  // that sum to both
+	// WithGPUs means that the graphics cards' joules are in it.
+	WithGPUs bool
 }
 
 // Active is what the work took.
 func (s Split) Active() float64 { return s.Total - s.Idle }
 
+func split(parts []Part) Split {
+	s := Split{Parts: parts}
+	for _, p := range parts {
+		s.Total, s.Idle = s.Total+p.Total, s.Idle+p.Idle
+	}
+	return s
+}
+
+// Without takes the graphics cards' joules out of what the meter counts with them, from
+// the active part as far as that goes, and returns those that are left over: the two
+// meters are not read at the same moment.
+func (s Split) Without(gpus float64) (Split, float64) {
+	if !s.WithGPUs || gpus <= 0 {
+		return s, gpus
+	}
+	parts := make([]Part, len(s.Parts))
+	copy(parts, s.Parts)
+	for i, p := range parts {
+		if p.Component != Node {
+			continue
+		}
+		take := min(gpus, p.Total-p.Idle)
+		parts[i].Total -= take
+		gpus -= take
+	}
+	out := split(parts)
+	out.WithGPUs = true
+	return out, gpus
+}
+
 // Meter tells the energy of the node interval by interval.
 type Meter interface {
-	// Source is RAPL or Modelled.
+	// Source is PerfPower, RAPL, BMC, HWMon or Modelled.
 	Source() string
 	// Step returns the joules since the last step. ok is false for the first one of
 	// a meter that measures, and where it could not be read.
 	Step(ctx context.Context, a Activity) (s Split, ok bool, err error)
+	// Base is what it counts beside DRAM: Package or Node.
+	Base() Component
 	// IdleWatts is what the meter takes for the node without work, and how it knows.
 	IdleWatts() (watts float64, basis string)
 }
@@ -56,11 +132,40 @@ type Zoned interface {
 	Zones() []Zone
 }
 
-// Probe answers for each source and says what is missing.
-func Probe(r *Powercap, err error, m Model) []api.Source {
-	rapl := collector.Source("energy/rapl", "", err)
-	if err == nil {
-		rapl.Reason = r.zonesText()
+// Zone is what one counter counted since the exporter began.
+type Zone struct {
+	ID      string // its directory, such as intel-rapl:0:1, or its event
+	Name    string // package-0, core, dram, psys
+	Counted bool   // it is part of the node's total
+	Joules  float64
+}
+
+// Frequent is a meter that has to be read now and then between two steps.
+type Frequent interface {
+	// Within is the longest time that it may go unread; 0 = any.
+	Within() time.Duration
+	// Refresh reads it; elapsed is the time since it was last read.
+	Refresh(ctx context.Context, elapsed time.Duration) error
+}
+
+// Calibrated is a meter that learns what the node takes without work.
+type Calibrated interface {
+	Calibrations() []Calibration
+	// Recall takes what an earlier exporter learned.
+	Recall(known []Calibration)
+}
+
+// Weakest is the source that a sum of joules may claim: the modelled one where any part
+// is modelled, else the first. Sources that are empty have no part in it.
+func Weakest(sources ...string) string {
+	first := ""
+	for _, s := range sources {
+		switch {
+		case s == Modelled:
+			return Modelled
+		case first == "":
+			first = s
+		}
 	}
-	return []api.Source{rapl, {Name: "energy/modelled", Support: api.Supported, Reason: m.String()}}
+	return first
 }

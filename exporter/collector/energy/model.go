@@ -58,8 +58,11 @@ func NewModeller(m Model) *Modeller { return &Modeller{model: m} }
 // Source is "modelled".
 func (m *Modeller) Source() string { return Modelled }
 
+// Base is the machine.
+func (m *Modeller) Base() Component { return Node }
+
 // IdleWatts is the parameter.
-func (m *Modeller) IdleWatts() (watts float64, basis string) { return m.model.Idle, "modelled" }
+func (m *Modeller) IdleWatts() (watts float64, basis string) { return m.model.Idle, basisModelled }
 
 // Step computes the interval. Busy time is counted in ticks, so that a short
 // interval can seem busier than there are cores; what is over counts in the next.
@@ -73,5 +76,5 @@ func (m *Modeller) Step(_ context.Context, a Activity) (Split, bool, error) {
 	a.Busy = busy
 	idle := m.model.Idle * a.Elapsed.Seconds()
 	active := (m.model.Max - m.model.Idle) * a.BusyShare() * a.Elapsed.Seconds()
-	return Split{Total: idle + active, Idle: idle}, true, nil
+	return split([]Part{{Component: Node, Package: Whole, Total: idle + active, Idle: idle}}), true, nil
 }

@@ -8,48 +8,41 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/hostfs"
 )
 
+// NewPowercap returns a meter of the package and DRAM zones of the powercap tree below
+// root. It shows the others: core and uncore are part of package, psys is beside all of
+// them, and intel-rapl-mmio counts a package a second time, unless it is the only one to.
+// The error says why there is none: collector.ErrUnsupported, or fs.ErrPermission where
+// the counters are closed. model gives the idle power until it is measured.
+func NewPowercap(root hostfs.Root, model Model) (*Measured, error) {
+	zones, err := zonesBelow(root.Sys("class", "powercap"))
+	if err != nil {
+		return nil, err
+	}
+	return measured(RAPL, zones, model), nil
+}
+
 // zone is one energy counter of the powercap tree.
 type zone struct {
-	id      string // intel-rapl:0:1
-	name    string // package-0, dram
-	path    string
-	counted bool   // in the node's total; the others are shown only
-	wrap    uint64 // its largest value, 0 = not readable
-	last    uint64
-	seen    bool
-	total   uint64 // microjoules since the first reading
+	counter
+	path string
+	mmio bool // of the second interface
+	wrapping
 }
 
-// Zone is what one counter of the powercap tree counted since the exporter began.
-type Zone struct {
-	ID      string // its directory, such as intel-rapl:0:1
-	Name    string // package-0, core, dram, psys
-	Counted bool   // it is part of the node's total
-	Joules  float64
-}
+// powercap are the zones in the order of their directories.
+type powercap []*zone
 
-// Powercap measures the package and DRAM zones of a powercap tree, and shows the
-// others: core and uncore are part of package, psys is beside all of them, and
-// intel-rapl-mmio counts a package a second time, unless it is the only one to.
-type Powercap struct {
-	zones    []*zone
-	model    Model
-	observed float64 // lowest power of an interval so far, 0 = none yet
-}
+const mmio = "intel-rapl-mmio:"
 
-var _ Meter = (*Powercap)(nil)
-
-// NewPowercap finds the zones below root. The error says why there are none:
-// collector.ErrUnsupported, or fs.ErrPermission where their counters are closed.
-// model gives the idle power until less is observed.
-func NewPowercap(root hostfs.Root, model Model) (*Powercap, error) {
-	top := root.Sys("class", "powercap")
+func zonesBelow(top string) (powercap, error) {
 	entries, err := os.ReadDir(top)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: no powercap tree at %s", collector.ErrUnsupported, top)
@@ -57,24 +50,27 @@ func NewPowercap(root hostfs.Root, model Model) (*Powercap, error) {
 	if err != nil {
 		return nil, fmt.Errorf("powercap: %w", err)
 	}
-	p := &Powercap{model: model}
-	for _, e := range entries { // sorted, so that intel-rapl-mmio: comes before intel-rapl:
+	var zones powercap
+	for _, e := range entries {
 		if z, ok := newZone(top, e.Name()); ok {
-			p.zones = append(p.zones, z)
+			zones = append(zones, z)
 		}
 	}
-	for _, z := range p.zones {
-		if z.counted = p.counts(z); !z.counted {
+	for _, z := range zones {
+		z.pkg = zones.packageOf(z)
+	}
+	for _, z := range zones {
+		if z.component = zones.counts(z); z.component == "" {
 			continue
 		}
-		if _, err := z.read(); err != nil {
+		if _, err := z.now(); err != nil {
 			return nil, fmt.Errorf("powercap: %w", err)
 		}
 	}
-	if !slices.ContainsFunc(p.zones, func(z *zone) bool { return z.counted && z.isPackage() }) {
+	if !slices.ContainsFunc(zones, func(z *zone) bool { return z.component == Package }) {
 		return nil, fmt.Errorf("%w: no package zone below %s", collector.ErrUnsupported, top)
 	}
-	return p, nil
+	return zones, nil
 }
 
 func newZone(top, id string) (*zone, bool) {
@@ -86,43 +82,65 @@ func newZone(top, id string) (*zone, bool) {
 	if err != nil {
 		return nil, false // a zone without a name is none
 	}
-	z := &zone{id: id, name: strings.TrimSpace(string(data)), path: filepath.Join(dir, "energy_uj")}
-	// A zone whose range is unreadable is still good between two wraps.
+	z := &zone{path: filepath.Join(dir, "energy_uj"), mmio: strings.HasPrefix(id, mmio)}
+	z.id, z.name = id, strings.TrimSpace(string(data))
+	// A zone whose range is unreadable is still good: see wrapping.
 	if data, err := hostfs.Read(filepath.Join(dir, "max_energy_range_uj")); err == nil {
-		if wrap, err := hostfs.Number(data); err == nil {
-			z.wrap = wrap
+		if end, err := hostfs.Number(data); err == nil {
+			z.end = end
 		}
 	}
 	return z, true
 }
 
-const mmio = "intel-rapl-mmio:"
+// packageName is how the kernel calls the zone of a socket: package-1, or package-1-die-0
+// where a socket has several.
+const packageName = "package-"
 
-func (z *zone) isPackage() bool { return strings.HasPrefix(z.name, "package") }
-
-func (p *Powercap) counts(z *zone) bool {
-	if !z.isPackage() && z.name != "dram" {
-		return false
+// packageOf is the number of the zone's socket: its own, or that of the zone around it.
+func (p powercap) packageOf(z *zone) int {
+	name := z.name
+	if !strings.HasPrefix(name, packageName) {
+		around := z.id[:max(strings.LastIndexByte(z.id, ':'), 0)]
+		i := slices.IndexFunc(p, func(o *zone) bool { return o.id == around })
+		if i < 0 {
+			return Whole
+		}
+		name = p[i].name
 	}
-	if !strings.HasPrefix(z.id, mmio) {
-		return true
+	text, ok := strings.CutPrefix(name, packageName)
+	text, _, _ = strings.Cut(text, "-")
+	n, err := strconv.Atoi(text)
+	if !ok || err != nil || n < 0 {
+		return Whole
 	}
-	// Of two interfaces to one counter the first one counts.
-	return !slices.ContainsFunc(p.zones, func(o *zone) bool {
-		return !strings.HasPrefix(o.id, mmio) && (o.name == z.name || o.isPackage())
-	})
+	return n
 }
 
-// Zones lists what each zone counted, in the order of their directories.
-func (p *Powercap) Zones() []Zone {
-	out := make([]Zone, 0, len(p.zones))
-	for _, z := range p.zones {
-		out = append(out, Zone{ID: z.id, Name: z.name, Counted: z.counted, Joules: float64(z.total) / 1e6})
+func (z *zone) kind() Component {
+	switch {
+	case strings.HasPrefix(z.name, packageName):
+		return Package
+	case z.name == "dram":
+		return DRAM
+	default:
+		return ""
 	}
-	return out
 }
 
-func (z *zone) read() (uint64, error) {
+// counts is the component that the zone is counted as. Of two interfaces to one counter
+// the first counts.
+func (p powercap) counts(z *zone) Component {
+	kind := z.kind()
+	if kind == "" || z.mmio && slices.ContainsFunc(p, func(o *zone) bool {
+		return !o.mmio && o.kind() == kind && (o.pkg == z.pkg || o.pkg == Whole || z.pkg == Whole)
+	}) {
+		return ""
+	}
+	return kind
+}
+
+func (z *zone) now() (uint64, error) {
 	data, err := hostfs.Read(z.path)
 	if err != nil {
 		return 0, err
@@ -130,91 +148,41 @@ func (z *zone) read() (uint64, error) {
 	return hostfs.Number(data)
 }
 
-// step returns the microjoules since the last reading. A counter that went down
-// wrapped once; the sampler reads often enough that it never wraps twice.
-func (z *zone) step() (uint64, bool, error) {
-	now, err := z.read()
-	if err != nil {
-		return 0, false, fmt.Errorf("powercap %s: %w", z.name, err)
-	}
-	last, seen := z.last, z.seen
-	z.last, z.seen = now, true
-	var uj uint64
-	switch {
-	case !seen:
-		return 0, false, nil
-	case now >= last:
-		uj = now - last
-	case z.wrap >= last:
-		uj = z.wrap - last + now
-	default: // its range is not known: what it counted since zero is a lower bound
-		uj = now
-	}
-	z.total += uj
-	return uj, true, nil
-}
-
-// Source is "rapl".
-func (p *Powercap) Source() string { return RAPL }
-
-// IdleWatts is the model's guess until an interval took less.
-func (p *Powercap) IdleWatts() (watts float64, basis string) {
-	if p.observed > 0 && p.observed < p.model.Idle {
-		return p.observed, "observed"
-	}
-	return p.model.Idle, "modelled"
-}
-
-// Step reads the zones. Where one that counts cannot be read the interval has no
-// total; the next one that can be read covers both. One that is only shown stands
-// still meanwhile.
-func (p *Powercap) Step(_ context.Context, a Activity) (Split, bool, error) {
-	before := make([]zone, len(p.zones))
-	for i, z := range p.zones {
-		before[i] = *z
-	}
-	var uj uint64
-	complete := true
-	for _, z := range p.zones {
-		d, ok, err := z.step()
-		if err != nil && z.counted {
-			for i, z := range p.zones {
-				*z = before[i]
+// read brings all zones up to date.
+func (p powercap) read(_ context.Context, elapsed time.Duration) error {
+	var errs []error
+	for _, z := range p {
+		z.pass(elapsed)
+		now, err := z.now()
+		if err != nil {
+			if z.component != "" {
+				errs = append(errs, fmt.Errorf("%s: %w", z.name, err))
 			}
-			return Split{}, false, err
+			continue
 		}
-		if z.counted {
-			complete = complete && ok
-			uj += d
-		}
+		z.add(now)
+		z.counter.total = float64(z.wrapping.total) / 1e6
 	}
-	if !complete || a.Elapsed <= 0 {
-		return Split{}, false, nil
-	}
-	total := float64(uj) / 1e6
-	// Intervals of some length only: a short one is the counter's own granularity.
-	if watts := total / a.Elapsed.Seconds(); a.Elapsed.Seconds() >= 0.5 && watts > 0 && (p.observed == 0 || watts < p.observed) {
-		p.observed = watts
-	}
-	idle, _ := p.IdleWatts()
-	return Split{Total: total, Idle: min(idle*a.Elapsed.Seconds(), total)}, true, nil
+	return still("powercap", errs)
 }
 
-// zonesText names the zones that count, and behind a colon those that are shown.
-func (p *Powercap) zonesText() string {
-	var counted, shown []string
-	for _, z := range p.zones {
-		if z.counted {
-			counted = append(counted, z.name)
-		} else {
-			shown = append(shown, z.name)
+func (p powercap) counters() []counter {
+	out := make([]counter, 0, len(p))
+	for _, z := range p {
+		out = append(out, z.counter)
+	}
+	return out
+}
+
+func (p powercap) within() time.Duration {
+	shortest := time.Duration(0)
+	for _, z := range p {
+		if z.component == "" {
+			continue
+		}
+		if w := z.wrapping.within(); shortest == 0 || w < shortest {
+			shortest = w
 		}
 	}
-	slices.Sort(counted)
-	slices.Sort(shown)
-	text := strings.Join(counted, " ")
-	if len(shown) > 0 {
-		text += "; shown: " + strings.Join(shown, " ")
-	}
-	return text
+	return shortest
 }

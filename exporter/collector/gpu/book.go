@@ -23,6 +23,7 @@ type Charge struct {
 	Joules, BusySeconds float64
 	Memory              int64 // now
 	Devices             int   // that it is on now
+	Unknown             bool  // one of them tells neither energy nor power now
 
 	gone int // readings since it was on one
 }
@@ -76,7 +77,7 @@ func (b *Book) Add(r card.Reading) {
 		if present[pid] {
 			continue
 		}
-		c.Memory, c.Devices = 0, 0
+		c.Memory, c.Devices, c.Unknown = 0, 0, false
 		if c.gone++; c.gone > remember {
 			delete(b.charges, pid)
 		}
@@ -114,8 +115,9 @@ func (b *Book) charge(d card.Device, joules, busy float64, present map[int]bool)
 				b.charges[p.Pid] = c
 			}
 			if !present[p.Pid] {
-				present[p.Pid], c.Memory, c.Devices, c.gone = true, 0, 0, 0
+				present[p.Pid], c.Memory, c.Devices, c.gone, c.Unknown = true, 0, 0, 0, false
 			}
+			c.Unknown = c.Unknown || d.Joules == nil && d.Watts == nil
 			c.Joules += joules * share / float64(len(ps))
 			c.BusySeconds += busy * share / float64(len(ps))
 			c.Devices++

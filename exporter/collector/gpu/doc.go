@@ -17,7 +17,9 @@
 // the share of its processes in all of them, and where it is split into instances first
 // the share of the instance's multiprocessors in those of all instances with processes.
 // A GPU without processes is nobody's: one that a job was given and does not use is not
-// charged to it. Where processes cannot be seen, no job is charged with anything.
+// charged to it: it is the system's. Where processes cannot be seen, no job is charged with
+// anything. What a job is charged with here is part of its joules; while the energy of one
+// of its GPUs is not known, both are missing.
 //
 // What a GPU cannot tell is missing, with the reason, and never zero. The package never
 // loads a library itself, and never changes anything about a GPU.

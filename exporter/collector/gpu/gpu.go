@@ -3,6 +3,7 @@ package gpu
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -51,6 +52,21 @@ func (c *Collector) Probe(context.Context) []api.Source {
 	return append(out, counter, seen)
 }
 
+// Joules is what all GPUs took since the first reading; false where nothing is known of
+// one now. It goes back where one is not there any more.
+func (s *Source) Joules() (joules float64, known bool) {
+	snap := s.Snapshot()
+	if snap.Backend == "" {
+		return 0, false
+	}
+	known = true
+	for _, a := range snap.Accounts {
+		joules += a.Used
+		known = known && (a.Joules != nil || a.Watts != nil)
+	}
+	return joules, known
+}
+
 // Open begins to charge a job: with what its processes used since each came to a GPU.
 func (c *Collector) Open(context.Context, collector.Target) (collector.Reader, error) {
 	if s := c.source.Snapshot(); s.Backend == "" {
@@ -66,10 +82,14 @@ type reader struct {
 }
 
 // Read adds what the job's processes used since the last reading. A job that never was
-// on a GPU has no such columns.
+// on a GPU has no such columns. While the energy of one that it is on is not known, its
+// joules are NaN.
 func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Values) error {
 	s := r.source.Snapshot()
 	if age := m.Time.Sub(s.At); age > r.source.Stale() {
+		if len(r.seen) > 0 {
+			out[api.ColGPUJoules] = math.NaN() // it was on one, and what that takes is not known
+		}
 		return fmt.Errorf("gpu: no reading for %v: %s", age.Round(time.Second), s.Why)
 	}
 	for _, pid := range m.Pids {
@@ -80,6 +100,7 @@ func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Value
 		}
 	}
 	var memory, devices float64
+	unknown := false
 	for pid, before := range r.seen {
 		c, known := s.Charges[pid]
 		if !known {
@@ -89,12 +110,16 @@ func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Value
 		r.busy += max(c.BusySeconds-before.BusySeconds, 0)
 		memory += float64(c.Memory)
 		devices += float64(c.Devices)
+		unknown = unknown || c.Unknown
 		r.seen[pid] = c
 	}
 	if len(r.seen) == 0 {
 		return nil
 	}
 	out[api.ColGPUJoules], out[api.ColGPUBusy] = r.joules, r.busy
+	if unknown {
+		out[api.ColGPUJoules] = math.NaN()
+	}
 	out[api.ColGPUMemory], out[api.ColGPUs] = memory, devices
 	return nil
 }

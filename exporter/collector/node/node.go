@@ -90,6 +90,15 @@ func (n *Node) CPU() (CPU, error) {
 	return ParseCPU(data)
 }
 
+// Busy reads the busy time of each CPU since boot, in seconds, by its number.
+func (n *Node) Busy() (map[int]float64, error) {
+	data, err := hostfs.Read(n.root.Proc("stat"))
+	if err != nil {
+		return nil, fmt.Errorf("node: %w", err)
+	}
+	return ParseBusy(data)
+}
+
 // Load reads the load average of the last minute.
 func (n *Node) Load() (float64, error) {
 	data, err := hostfs.Read(n.root.Proc("loadavg"))

@@ -51,6 +51,9 @@ func TestDescribesAMachine(t *testing.T) {
 	if err != nil || cpu != (node.CPU{Busy: 16.5, Idle: 94, Steal: 0.5}) {
 		t.Errorf("cpu %+v, %v", cpu, err)
 	}
+	if busy, err := n.Busy(); err != nil || len(busy) != 2 || busy[0] != 0.05 || busy[1] != 0.05 {
+		t.Errorf("busy by CPU %v, %v", busy, err)
+	}
 	if load, err := n.Load(); err != nil || load != 1.25 {
 		t.Errorf("load %v, %v", load, err)
 	}
@@ -99,6 +102,13 @@ func FuzzParsers(f *testing.F) {
 			for _, v := range []float64{cpu.Busy, cpu.Idle, cpu.Steal} {
 				if v < 0 || math.IsNaN(v) {
 					t.Errorf("ParseCPU(%q) = %+v", data, cpu)
+				}
+			}
+		}
+		if busy, err := node.ParseBusy(data); err == nil {
+			for cpu, v := range busy {
+				if cpu < 0 || v < 0 || math.IsNaN(v) {
+					t.Errorf("ParseBusy(%q) = %v", data, busy)
 				}
 			}
 		}

@@ -13,19 +13,51 @@ import (
 // ParseCPU reads the first line of /proc/stat.
 func ParseCPU(data []byte) (CPU, error) {
 	line, _, _ := bytes.Cut(data, []byte{'\n'})
-	fields := strings.Fields(string(line))
-	if len(fields) < 8 || fields[0] != "cpu" {
-		return CPU{}, fmt.Errorf("%w: %.60q is not the cpu line of /proc/stat", hostfs.ErrFormat, line)
+	name, cpu, err := parseCPU(string(line))
+	if err == nil && name != "cpu" {
+		err = fmt.Errorf("%w: %.60q is not the cpu line of /proc/stat", hostfs.ErrFormat, line)
+	}
+	return cpu, err
+}
+
+// ParseBusy reads the lines of /proc/stat that are about one CPU each: its number and its
+// busy seconds.
+func ParseBusy(data []byte) (map[int]float64, error) {
+	out := map[int]float64{}
+	for line := range hostfs.Lines(data) {
+		if !strings.HasPrefix(line, "cpu") {
+			break // they stand first
+		}
+		if strings.HasPrefix(line, "cpu ") {
+			continue
+		}
+		name, cpu, err := parseCPU(line)
+		if err != nil {
+			return nil, err
+		}
+		n, err := strconv.ParseUint(name[len("cpu"):], 10, 16)
+		if err != nil {
+			return nil, fmt.Errorf("%w: CPU %.20q in /proc/stat", hostfs.ErrFormat, name)
+		}
+		out[int(n)] = cpu.Busy
+	}
+	return out, nil
+}
+
+func parseCPU(line string) (name string, cpu CPU, err error) {
+	fields := strings.Fields(line)
+	if len(fields) < 8 || !strings.HasPrefix(fields[0], "cpu") {
+		return "", CPU{}, fmt.Errorf("%w: %.60q is not a cpu line of /proc/stat", hostfs.ErrFormat, line)
 	}
 	var t [9]float64 // user nice system idle iowait irq softirq steal
 	for i, text := range fields[1:min(len(fields), 9)] {
 		v, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			return CPU{}, fmt.Errorf("%w: %.60q in /proc/stat", hostfs.ErrFormat, text)
+			return "", CPU{}, fmt.Errorf("%w: %.60q in /proc/stat", hostfs.ErrFormat, text)
 		}
 		t[i] = float64(v) / ticksPerSecond
 	}
-	return CPU{
+	return fields[0], CPU{
 		Busy:  t[0] + t[1] + t[2] + t[5] + t[6],
 		Idle:  t[3] + t[4],
 		Steal: t[7],

@@ -58,7 +58,11 @@ func OpenPower(root hostfs.Root, opener Opener) (*Power, error) {
 		if !ok || strings.Contains(name, ".") { // a unit or a scale
 			continue
 		}
-		if err := p.add(root, opener, name, cpus); err != nil {
+		err := p.add(root, opener, name, cpus)
+		if err != nil && name != "pkg" && name != "ram" {
+			continue // what is only shown takes nothing down with it
+		}
+		if err != nil {
 			return nil, errors.Join(fmt.Errorf("power PMU: energy-%s: %w", name, err), p.Close())
 		}
 	}
@@ -92,7 +96,7 @@ func (p *Power) add(root hostfs.Root, opener Opener, name string, cpus []int) er
 		if err != nil {
 			return fmt.Errorf("CPU %d: %w", cpu, err)
 		}
-		d := domain{Domain: Domain{Name: domainName(name), Package: packageOf(root, cpu)}, joules: joules, group: g}
+		d := domain{Domain: Domain{Name: domainName(name), Package: root.Package(cpu)}, joules: joules, group: g}
 		p.domains = append(p.domains, d)
 	}
 	return nil
@@ -110,18 +114,6 @@ func domainName(event string) string {
 	default:
 		return event
 	}
-}
-
-func packageOf(root hostfs.Root, cpu int) int {
-	data, err := hostfs.Read(root.Sys("devices", "system", "cpu", "cpu"+strconv.Itoa(cpu), "topology", "physical_package_id"))
-	if err != nil {
-		return 0
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(string(data)))
-	if err != nil || n < 0 {
-		return 0 // some machines say -1
-	}
-	return n
 }
 
 // Read returns the joules since the beginning, which never fall. An error concerns the

@@ -27,6 +27,8 @@ type reader struct {
 	counted   []*counter
 	leaving   []*counter // of CPUs or a cgroup that are not the job's any more, read once more
 	now       Counts     // used again at each reading
+	places    map[int]*collector.Place
+	sockets   map[int]int // by CPU
 }
 
 // counter is one group of events on one CPU.
@@ -42,6 +44,7 @@ type counter struct {
 var (
 	_ collector.Follower  = (*reader)(nil)
 	_ collector.Selective = (*reader)(nil)
+	_ collector.Placed    = (*reader)(nil)
 )
 
 // Follow opens events on the CPUs and in the cgroup that are the job's now and were not,
@@ -208,7 +211,9 @@ func (r *reader) take(c *counter, good []bool) (gone bool, err error) {
 	}
 	good[c.plan] = true
 	c.seen = r.now.Enabled
+	before := r.share(c.plan)
 	r.tallies[c.plan].add(&c.last, r.now)
+	r.put(c.cpu, before, r.share(c.plan))
 	return r.now.Detached, nil
 }
 

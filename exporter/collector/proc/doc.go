@@ -9,6 +9,10 @@
 // is what a process did after it was last seen for which nobody in the job waits.
 // Switches are those of the threads that live, since the kernel sums them nowhere.
 //
+// A thread that did not get a CPU since it was read, by its schedstat, counts what it
+// counted then and is not read again, nor is any process of a job of which nothing ran
+// (Moment.Idle); each eighth reading is whole, for what others do to those that sleep.
+//
 // The package never reads memory maps, which would stall the job, nor anything of
 // a process that is not the job's.
 package proc

@@ -3,7 +3,7 @@ package proc
 import (
 	"bytes"
 	"fmt"
-	"strconv"
+	"math"
 	"strings"
 
 	"pitchpipe/exporter/hostfs"
@@ -37,28 +37,94 @@ func ParseStat(data []byte) (Stat, error) {
 	if i < 0 {
 		return Stat{}, fmt.Errorf("%w: process stat %.60q", hostfs.ErrFormat, data)
 	}
-	f := strings.Fields(string(data[i+1:]))
-	const first = 3 // proc(5) numbers the fields from 1; the state after the bracket is the third
-	if len(f) < 24-first+1 {
-		return Stat{}, fmt.Errorf("%w: process stat has %d fields", hostfs.ErrFormat, len(f))
-	}
 	var s Stat
-	var err error
-	count := func(field int) uint64 {
-		v, e := strconv.ParseUint(f[field-first], 10, 64)
-		if e != nil && err == nil {
-			err = fmt.Errorf("%w: field %d of process stat is %.30q", hostfs.ErrFormat, field, f[field-first])
+	var parent uint64
+	// proc(5) numbers the fields from 1; the state after the bracket is the third.
+	const first, last = 3, 24
+	field := first
+	for rest := data[i+1:]; field <= last; field++ {
+		var text []byte
+		if text, rest = word(rest); len(text) == 0 {
+			return Stat{}, fmt.Errorf("%w: process stat has %d fields", hostfs.ErrFormat, field-first)
 		}
-		return v
+		into := s.field(field)
+		if field == 4 {
+			into = &parent
+		}
+		if into == nil {
+			continue
+		}
+		v, err := hostfs.Uint(text)
+		if err != nil {
+			return Stat{}, fmt.Errorf("%w: field %d of process stat is %.30q", hostfs.ErrFormat, field, text)
+		}
+		*into = v
 	}
-	s.Parent = int(count(4))
-	s.Own = Use{count(10), count(12), count(14), count(15)}
-	s.Children = Use{count(11), count(13), count(16), count(17)}
-	s.Threads, s.StartTicks, s.RSSPages = count(20), count(22), count(24)
-	if err != nil {
-		return Stat{}, err
-	}
+	s.Parent = int(min(parent, math.MaxInt32))
 	return s, nil
+}
+
+// field is where a field of proc(5) goes, nil = nowhere.
+func (s *Stat) field(n int) *uint64 {
+	switch n {
+	case 10:
+		return &s.Own.MinorFaults
+	case 11:
+		return &s.Children.MinorFaults
+	case 12:
+		return &s.Own.MajorFaults
+	case 13:
+		return &s.Children.MajorFaults
+	case 14:
+		return &s.Own.UserTicks
+	case 15:
+		return &s.Own.SystemTicks
+	case 16:
+		return &s.Children.UserTicks
+	case 17:
+		return &s.Children.SystemTicks
+	case 20:
+		return &s.Threads
+	case 22:
+		return &s.StartTicks
+	case 24:
+		return &s.RSSPages
+	}
+	return nil
+}
+
+// word cuts the first word off; it is empty where there is none.
+func word(text []byte) (first, rest []byte) {
+	text = bytes.TrimLeft(text, " \t\n")
+	if i := bytes.IndexAny(text, " \t\n"); i >= 0 {
+		return text[:i], text[i:]
+	}
+	return text, nil
+}
+
+// Turns is what /proc/<pid>/task/<tid>/schedstat says of a thread: while it is the same
+// the thread did not run, and whatever else it counts stands still. The zero value is
+// that of a kernel that does not count.
+type Turns struct {
+	Ran    uint64 // ns
+	Waited uint64 // ns, for a CPU
+	Times  uint64 // that it got one
+}
+
+// ParseTurns reads such a file.
+func ParseTurns(data []byte) (Turns, error) {
+	var t Turns
+	rest := data
+	for _, into := range []*uint64{&t.Ran, &t.Waited, &t.Times} {
+		var text []byte
+		text, rest = word(rest)
+		v, err := hostfs.Uint(text)
+		if err != nil {
+			return Turns{}, fmt.Errorf("%w: schedstat %.60q", hostfs.ErrFormat, data)
+		}
+		*into = v
+	}
+	return t, nil
 }
 
 // Switches is what a thread's status file counts.
@@ -72,22 +138,22 @@ type Switches struct {
 func ParseSwitches(data []byte) (Switches, error) {
 	// This is read for every thread of every job each second, so nothing is copied.
 	count := func(name string) (uint64, error) {
-		i := bytes.LastIndex(data, []byte("\n"+name+":"))
+		i := bytes.LastIndex(data, []byte(name))
 		if i < 0 {
-			return 0, fmt.Errorf("%w: no %s in a status file", hostfs.ErrFormat, name)
+			return 0, fmt.Errorf("%w: no %.30q in a status file", hostfs.ErrFormat, name)
 		}
-		text, _, _ := bytes.Cut(data[i+len(name)+2:], []byte{'\n'})
-		v, err := strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 64)
+		text, _, _ := bytes.Cut(data[i+len(name):], []byte{'\n'})
+		v, err := hostfs.Uint(bytes.TrimSpace(text))
 		if err != nil {
 			return 0, fmt.Errorf("%w: %s is %.30q", hostfs.ErrFormat, name, text)
 		}
 		return v, nil
 	}
-	voluntary, err := count("voluntary_ctxt_switches")
+	voluntary, err := count("\nvoluntary_ctxt_switches:")
 	if err != nil {
 		return Switches{}, err
 	}
-	involuntary, err := count("nonvoluntary_ctxt_switches")
+	involuntary, err := count("\nnonvoluntary_ctxt_switches:")
 	return Switches{voluntary, involuntary}, err
 }
 
@@ -113,11 +179,15 @@ type IO struct {
 
 // ParseIO reads /proc/<pid>/io.
 func ParseIO(data []byte) (IO, error) {
-	k := hostfs.Keyed(data)
-	if _, ok := k["rchar"]; !ok {
+	read, ok := hostfs.Count(data, "rchar")
+	if !ok {
 		return IO{}, fmt.Errorf("%w: process io %.60q", hostfs.ErrFormat, data)
 	}
-	return IO{k["rchar"], k["wchar"], k["read_bytes"], k["write_bytes"]}, nil
+	io := IO{ReadChars: read} // what is missing is 0
+	io.WriteChars, _ = hostfs.Count(data, "wchar")
+	io.ReadBytes, _ = hostfs.Count(data, "read_bytes")
+	io.WriteBytes, _ = hostfs.Count(data, "write_bytes")
+	return io, nil
 }
 
 func (a IO) plus(b IO) IO {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -64,9 +64,15 @@ func (c *Collector) Open(context.Context, collector.Target) (collector.Reader, e
 type process struct {
 	stat     Stat
 	io       IO
-	threads  map[int]Switches
-	finished Switches // of threads that are gone
+	threads  map[int]thread
+	before   map[int]thread // threads of the reading before, used again
+	finished Switches       // of threads that are gone
 	seen     bool
+
+	turns      Turns // of the main thread, read before the rest
+	partly     bool  // the last reading of it was incomplete
+	path       string
+	parentSeen bool // its parent is one of the job's
 
 	waited  uint64 // ticks of children that it waited for since the reading before
 	waiting []Use  // of children that ended and for which it has not waited yet
@@ -86,7 +92,19 @@ type reader struct {
 	last  collector.Values // counters never go below what was said before
 	page  float64
 	peak  float64
+
+	round    int
+	all      bool  // this reading takes nothing for granted
+	pids     []int // of the reading before
+	buf      []byte
+	unturned bool // the kernel does not count turns
+	cores    int  // that the first processes may use
+	first    [2]int
 }
+
+// wholly is that each so many readings every process is read wholly: what others do to
+// one that sleeps, such as taking its memory or its CPUs, its turns do not tell.
+const wholly = 8
 
 // Follow has nothing to do: processes are named with each reading.
 func (r *reader) Follow(context.Context, collector.Target) error { return nil }
@@ -100,25 +118,42 @@ func (r *reader) Read(ctx context.Context, m collector.Moment, out collector.Val
 	for _, p := range r.alive {
 		p.seen = false
 	}
+	r.all = r.round%wholly == 0
+	r.round++
+	idle := m.Idle && slices.Equal(m.Pids, r.pids)
+	r.pids = append(r.pids[:0], m.Pids...)
 	var errs []error
 	threads, noIO, noSwitches := 0, false, false
-	for _, pid := range m.Pids {
+	for i, pid := range m.Pids {
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		turns, slept := r.slept(pid, idle)
+		if slept && !r.all {
+			p := r.alive[pid]
+			p.seen = true
+			p.wait(p.stat.Children.ticks())
+			threads += int(p.stat.Threads)
+			continue
 		}
 		p, err := r.stat(pid)
 		if err != nil {
 			errs = append(errs, ignoreGone(err))
 			continue
 		}
+		p.turns, p.partly = turns, false
+		p.parentSeen = r.alive[p.stat.Parent] != nil
 		threads += int(p.stat.Threads)
-		if err := ignoreGone(r.readIO(pid, p)); err != nil {
-			noIO, errs = true, append(errs, err)
+		if err := ignoreGone(r.readIO(p)); err != nil {
+			p.turns, p.partly, noIO, errs = Turns{}, true, true, append(errs, err)
 		}
 		if threads > maxThreads {
-			noSwitches = true
+			p.turns, p.partly, noSwitches = Turns{}, true, true
 		} else if err := ignoreGone(r.readThreads(pid, p)); err != nil {
-			noSwitches, errs = true, append(errs, err)
+			p.turns, p.partly, noSwitches, errs = Turns{}, true, true, append(errs, err)
+		}
+		if i < len(r.first) {
+			r.first[i] = 0 // it may have other CPUs now
 		}
 	}
 	r.bury()
@@ -139,15 +174,22 @@ func ignoreGone(err error) error {
 }
 
 func (r *reader) stat(pid int) (*process, error) {
-	data, err := hostfs.Read(r.root.Pid(pid, "stat"))
+	p := r.alive[pid]
+	path := ""
+	if p != nil {
+		path = p.path
+	} else {
+		path = r.root.Pid(pid)
+	}
+	data, err := hostfs.ReadInto(r.buf, path+"/stat")
 	if err != nil {
 		return nil, err
 	}
+	r.buf = data
 	s, err := ParseStat(data)
 	if err != nil {
 		return nil, fmt.Errorf("pid %d: %w", pid, err)
 	}
-	p := r.alive[pid]
 	switch {
 	case p == nil:
 	case p.stat.StartTicks != s.StartTicks:
@@ -157,18 +199,19 @@ func (r *reader) stat(pid int) (*process, error) {
 		p.wait(s.Children.ticks())
 	}
 	if p == nil {
-		p = &process{threads: map[int]Switches{}}
+		p = &process{threads: map[int]thread{}, before: map[int]thread{}, path: path}
 		r.alive[pid] = p
 	}
 	p.stat, p.seen = s, true
 	return p, nil
 }
 
-func (r *reader) readIO(pid int, p *process) error {
-	data, err := hostfs.Read(r.root.Pid(pid, "io"))
+func (r *reader) readIO(p *process) error {
+	data, err := hostfs.ReadInto(r.buf, p.path+"/io")
 	if err != nil {
 		return err
 	}
+	r.buf = data
 	io, err := ParseIO(data)
 	if err == nil {
 		p.io = io
@@ -176,52 +219,11 @@ func (r *reader) readIO(pid int, p *process) error {
 	return err
 }
 
-func (r *reader) readThreads(pid int, p *process) error {
-	names := []string{strconv.Itoa(pid)} // the main thread, most often the only one
-	if p.stat.Threads != 1 {
-		dir, err := os.Open(r.root.Pid(pid, "task"))
-		if err != nil {
-			return err
-		}
-		names, err = dir.Readdirnames(-1)
-		_ = dir.Close() // only read
-		if err != nil {
-			return err
-		}
-	}
-	now := make(map[int]Switches, len(names))
-	for _, name := range names {
-		tid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
-		data, err := hostfs.Read(r.root.Pid(pid, "task", name, "status"))
-		if err != nil {
-			if ignoreGone(err) != nil {
-				return err
-			}
-			continue
-		}
-		if now[tid], err = ParseSwitches(data); err != nil {
-			return err
-		}
-	}
-	for tid, was := range p.threads {
-		// A smaller count under the same number is another thread.
-		if is, ok := now[tid]; !ok || is.Voluntary < was.Voluntary || is.Involuntary < was.Involuntary {
-			p.finished.Voluntary += was.Voluntary
-			p.finished.Involuntary += was.Involuntary
-		}
-	}
-	p.threads = now
-	return nil
-}
-
 func (p *process) switches() Switches {
 	s := p.finished
 	for _, t := range p.threads {
-		s.Voluntary += t.Voluntary
-		s.Involuntary += t.Involuntary
+		s.Voluntary += t.switches.Voluntary
+		s.Involuntary += t.switches.Involuntary
 	}
 	return s
 }
@@ -269,23 +271,34 @@ func (r *reader) sum(out collector.Values, noIO, noSwitches bool) {
 }
 
 // allowed is how many CPUs the job's processes are confined to; 0 where they may
-// use them all, which is no allocation.
+// use them all, which is no allocation. It is asked again where the processes that tell
+// are others, have run since, or were read wholly.
 func (r *reader) allowed(pids []int) int {
+	// The processes of a job share one mask nearly always; two tell.
+	var tell [2]int
+	copy(tell[:], pids)
+	if tell == r.first {
+		return r.cores
+	}
 	online, err := r.root.OnlineCPUs()
 	if err != nil {
 		return 0
 	}
 	most := 0
-	// The processes of a job share one mask nearly always; two tell.
-	for _, pid := range pids[:min(len(pids), 2)] {
-		data, err := hostfs.Read(r.root.Pid(pid, "status"))
+	for _, pid := range tell {
+		if pid == 0 {
+			continue
+		}
+		data, err := hostfs.ReadInto(r.buf, r.root.Pid(pid, "status"))
 		if err != nil {
 			continue
 		}
+		r.buf = data
 		most = max(most, Allowed(data))
 	}
 	if most >= len(online) {
-		return 0
+		most = 0
 	}
+	r.first, r.cores = tell, most
 	return most
 }

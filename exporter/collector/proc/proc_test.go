@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -228,4 +230,93 @@ func FuzzParsers(f *testing.F) {
 			t.Errorf("Allowed(%q) = %d", data, n)
 		}
 	})
+}
+
+func TestAProcessThatDidNotRunIsNotReadAgain(t *testing.T) {
+	t.Parallel()
+	root := newRoot(t)
+	turns := func(pid int, text string) {
+		t.Helper()
+		for _, path := range []string{root.Pid(pid, "schedstat"), root.Pid(pid, "task", fmt.Sprint(pid), "schedstat")} {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write := func(user, switches uint64, text string) {
+		t.Helper()
+		fake{parent: 1, start: 5, user: user, read: 10 * user, threads: map[int][2]uint64{10: {switches, 0}}}.write(t, root, 10)
+		turns(10, text)
+	}
+	r := open(t, root)
+	for i, step := range []struct {
+		user  uint64
+		turns string
+		idle  bool
+		want  float64
+	}{
+		{100, "5 6 7\n", false, 1},
+		{200, "5 6 7\n", false, 1}, // what is there now is not looked at: the thread did not run
+		{200, "5 6 8\n", false, 2},
+		{300, "5 6 9\n", true, 2}, // the cgroup says that nothing ran
+		{300, "5 6 9\n", false, 3},
+		{400, "0 0 0\n", false, 4}, // a kernel that does not count
+		{500, "0 0 0\n", false, 5},
+		{600, "5 6 9\n", false, 6},
+		{700, "5 6 9\n", true, 7}, // each eighth reading is whole
+	} {
+		write(step.user, step.user, step.turns)
+		out := collector.Values{}
+		if err := r.Read(t.Context(), collector.Moment{Pids: []int{10}, Idle: step.idle}, out); err != nil {
+			t.Fatal(err)
+		}
+		if out[api.ColUserSeconds] != step.want || out[api.ColVoluntary] != 100*step.want || out[api.ColReadChars] != 1000*step.want {
+			t.Errorf("reading %d: %v s, %v switches, %v bytes; want %v s and as much", i, out[api.ColUserSeconds], out[api.ColVoluntary], out[api.ColReadChars], step.want)
+		}
+	}
+	// Another process joins an idle job: it is read.
+	fake{parent: 1, start: 6, user: 50, threads: map[int][2]uint64{20: {1, 0}}}.write(t, root, 20)
+	out := collector.Values{}
+	if err := r.Read(t.Context(), collector.Moment{Pids: []int{10, 20}, Idle: true}, out); err != nil || out[api.ColUserSeconds] != 7.5 {
+		t.Errorf("%v s, %v; want 7.5", out[api.ColUserSeconds], err)
+	}
+}
+
+// A process that sleeps, turns and all, reads the same with and without the short cut, on
+// the machine itself.
+func TestTheShortCutSaysWhatAWholeReadingSays(t *testing.T) {
+	t.Parallel()
+	quick, whole := open(t, hostfs.Root{}), open(t, hostfs.Root{})
+	sleeper := exec.CommandContext(t.Context(), "sleep", "600")
+	if err := sleeper.Start(); err != nil {
+		t.Skip(err)
+	}
+	defer func() {
+		_ = sleeper.Process.Kill() // it may have ended with the test
+		_ = sleeper.Wait()
+	}()
+	pid := sleeper.Process.Pid
+	for range 12 {
+		read(t, quick, pid)
+	}
+	differ := func() (what []string) {
+		want, got := read(t, whole, pid), read(t, quick, pid)
+		for column, v := range want {
+			// Others may take its memory.
+			if column != api.ColRSS && column != api.ColPeak && got[column] != v {
+				what = append(what, fmt.Sprintf("%s is %v by the short cut and %v without", column, got[column], v))
+			}
+		}
+		return what
+	}
+	// It may still be starting, and run between the two.
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		what := differ()
+		if len(what) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(what)
+		}
+	}
 }

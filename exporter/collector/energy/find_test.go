@@ -1,0 +1,202 @@
+package energy_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/collector/energy"
+	"pitchpipe/test/fixtures"
+)
+
+func find(t *testing.T, m *fixtures.Machine, rules ...string) *energy.Found {
+	t.Helper()
+	sensors, err := energy.ParseSensors(append(rules, energy.DefaultSensors()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := energy.Find(energy.Config{Root: m.Root(), Opener: m.Opener(), Model: energy.Model{Idle: 50, Max: 200}, Sensors: sensors})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+func machine(t *testing.T, kind fixtures.Kind) *fixtures.Machine {
+	t.Helper()
+	m, err := fixtures.New(t.TempDir(), kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// Each kind of machine has one source; what it counts in ten minutes is what the machine
+// took, and each other source says why it is not there.
+func TestEachMachineIsReadByTheBestOfItsMeters(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		kind   fixtures.Kind
+		denied bool
+		source string
+		means  string            // of that source
+		others map[string]string // answer and the reason's beginning
+		zones  string            // those that count, + those that are shown
+	}{
+		{
+			fixtures.Intel, false, energy.PerfPower, "dram dram package-0 package-1",
+			map[string]string{"rapl": "supported dram dram package-0 package-1; shown: package-0 package-1", "hwmon": "unsupported not supported here: no sensors", "bmc": "unsupported not supported here: no Cray"},
+			"power:0:package power:1:package power:0:dram power:1:dram",
+		},
+		{
+			fixtures.Intel, true, energy.RAPL, "dram dram package-0 package-1; shown: package-0 package-1",
+			map[string]string{"perf-power": "denied power PMU: energy-pkg: CPU 0: permission denied: needs CAP_PERFMON"},
+			"intel-rapl:0 intel-rapl:0:0 intel-rapl:1 intel-rapl:1:0 + intel-rapl-mmio:0 intel-rapl-mmio:1",
+		},
+		{
+			fixtures.AMD, false, energy.RAPL, "package-0 package-1; shown: core core",
+			map[string]string{"perf-power": "unsupported not supported here: no power PMU", "hwmon": "supported amd_energy Esocket0 amd_energy Esocket1"},
+			"intel-rapl:0 intel-rapl:1 + intel-rapl:0:0 intel-rapl:1:0",
+		},
+		{
+			fixtures.Cray, false, energy.BMC, "cpu memory; shown: accel0 node",
+			map[string]string{"rapl": "unsupported not supported here: no powercap tree", "hwmon": "unsupported"},
+			"pm_counters:cpu_energy pm_counters:memory_energy + pm_counters:accel0_energy pm_counters:energy",
+		},
+		{
+			fixtures.Grace, false, energy.HWMon, "power_meter Grace Power Socket 0 power_meter Grace Power Socket 1",
+			map[string]string{"rapl": "unsupported", "bmc": "unsupported"},
+			"hwmon0:power1 hwmon1:power1",
+		},
+		{
+			fixtures.Laptop, false, energy.RAPL, "package-0; shown: core psys uncore",
+			map[string]string{"hwmon": "unsupported not supported here: no sensor below"},
+			"intel-rapl:0 + intel-rapl:0:0 intel-rapl:0:1 intel-rapl:1",
+		},
+		{
+			fixtures.VM, false, energy.Modelled, "idle 50 W, all cores busy 200 W",
+			map[string]string{"perf-power": "unsupported", "rapl": "unsupported", "bmc": "unsupported", "hwmon": "unsupported"},
+			"",
+		},
+	} {
+		t.Run(fmt.Sprint(tc.kind, " ", tc.source), func(t *testing.T) {
+			t.Parallel()
+			m := machine(t, tc.kind)
+			m.Denied = tc.denied
+			f := find(t, m)
+			if got := f.Meter.Source(); got != tc.source {
+				t.Fatalf("read by %s, want %s", got, tc.source)
+			}
+			for _, s := range f.Sources {
+				name := strings.TrimPrefix(s.Name, "energy/")
+				if name == tc.source && (s.Support != api.Supported || s.Reason != tc.means) {
+					t.Errorf("%+v, want %q", s, tc.means)
+				}
+				if want := tc.others[name]; !strings.HasPrefix(string(s.Support)+" "+s.Reason, want) {
+					t.Errorf("%+v, want %q", s, want)
+				}
+			}
+			if err := m.Begin(fixtures.Job{ID: "a", CPUs: m.Socket(0), Busy: 2, Watts: 30, DRAM: 3}); err != nil {
+				t.Fatal(err)
+			}
+			cpus := float64(m.CPUs())
+			got := 0.0
+			for i := range 121 {
+				if i > 0 {
+					if err := m.Step(5 * time.Second); err != nil {
+						t.Fatal(err)
+					}
+				}
+				elapsed := time.Duration(min(i, 1)) * 5 * time.Second
+				s, _, err := f.Meter.Step(t.Context(), energy.Activity{Elapsed: elapsed, Busy: 2 * elapsed.Seconds(), Cores: int(cpus)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				sum := 0.0
+				for _, p := range s.Parts {
+					sum += p.Total
+				}
+				if math.Abs(sum-s.Total) > 1e-9*s.Total {
+					t.Errorf("the parts sum to %v of %v J", sum, s.Total)
+				}
+				got += s.Total
+			}
+			want := m.Node()
+			if tc.kind == fixtures.VM {
+				want = 600 * (50 + 150*2/cpus)
+			}
+			if math.Abs(got-want) > 1e-3*want {
+				t.Errorf("%.0f J in ten minutes, in truth %.0f", got, want)
+			}
+			var counted, shown []string
+			if z, ok := f.Meter.(energy.Zoned); ok {
+				for _, z := range z.Zones() {
+					if z.Counted {
+						counted = append(counted, z.ID)
+					} else {
+						shown = append(shown, z.ID)
+					}
+				}
+			}
+			zones := strings.Join(counted, " ")
+			if len(shown) > 0 {
+				zones += " + " + strings.Join(shown, " ")
+			}
+			if diff := cmp.Diff(tc.zones, zones); diff != "" {
+				t.Errorf("zones (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPowercapComesFirstWhereThePMULacksAPart(t *testing.T) {
+	t.Parallel()
+	m := machine(t, fixtures.Intel)
+	for _, name := range []string{"energy-ram", "energy-ram.scale", "energy-ram.unit"} {
+		if err := os.Remove(m.Root().Sys("bus", "event_source", "devices", "power", "events", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := find(t, m).Meter.Source(); got != energy.RAPL {
+		t.Errorf("read by %s, and its DRAM would be missing", got)
+	}
+}
+
+func TestACounterThatIsClosedIsDeniedAndNotAbsent(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() == 0 {
+		t.Skip("root may read everything")
+	}
+	m := machine(t, fixtures.AMD)
+	if err := os.Chmod(m.Root().Sys("class", "powercap", "intel-rapl:0", "energy_uj"), 0); err != nil {
+		t.Fatal(err)
+	}
+	f := find(t, m)
+	for _, s := range f.Sources {
+		if s.Name == "energy/rapl" && s.Support != api.Denied {
+			t.Errorf("%+v, want denied", s)
+		}
+	}
+	if got := f.Meter.Source(); got != energy.HWMon {
+		t.Errorf("read by %s, want the sensors that are open", got)
+	}
+}
+
+func TestPackagesAreNeededOfPowercap(t *testing.T) {
+	t.Parallel()
+	s := newTree(t, map[string]string{"intel-rapl:0:0": "core", "intel-rapl:0": "psys"}, 1)
+	if _, err := energy.NewPowercap(s.root(), energy.DefaultModel(2)); err == nil {
+		t.Error("a tree without packages is read")
+	}
+}

@@ -1,0 +1,91 @@
+package energy
+
+import (
+	"time"
+)
+
+// How a number of watts without work is known, from the weakest on.
+const (
+	basisModelled   = "modelled"   // the model's parameter
+	basisObserved   = "observed"   // an interval took less than that
+	basisCalibrated = "calibrated" // measured while nothing ran
+)
+
+const (
+	// calmShare is the part of a package's cores that may be busy while it counts as
+	// without work: the exporter itself and the system's housekeeping.
+	calmShare = 0.01
+	// calmFor is how long it has to last to be a calibration.
+	calmFor = 10 * time.Second
+	// calmAge is the age from which a calibration is replaced by a later one that is
+	// higher: fans, firmware and memory change.
+	calmAge = 24 * time.Hour
+	// Shorter intervals are no more than a counter's own granularity.
+	shortest = 500 * time.Millisecond
+)
+
+// Calibration is what one counter took without work.
+type Calibration struct {
+	ID    string    `json:"id"` // of the counter
+	Watts float64   `json:"watts"`
+	At    time.Time `json:"at,omitzero"` // when it was measured
+}
+
+// idle learns what one counter's part takes without work.
+type idle struct {
+	model  float64 // watts that are taken for it until something better is known
+	lowest float64 // of an interval so far, 0 = none yet
+
+	known bool
+	watts float64
+	at    time.Time
+
+	joules float64 // of the calm so far
+	calm   time.Duration
+}
+
+// add takes an interval in which that part of the cores was busy.
+func (i *idle) add(joules, busyShare float64, a Activity) {
+	if a.Elapsed < shortest || joules <= 0 {
+		i.joules, i.calm = 0, 0
+		return
+	}
+	if watts := joules / a.Elapsed.Seconds(); i.lowest == 0 || watts < i.lowest {
+		i.lowest = watts
+	}
+	if busyShare > calmShare {
+		i.joules, i.calm = 0, 0
+		return
+	}
+	i.joules, i.calm = i.joules+joules, i.calm+a.Elapsed
+	if i.calm < calmFor {
+		return
+	}
+	watts := i.joules / i.calm.Seconds()
+	i.joules, i.calm = 0, 0
+	if !i.known || watts < i.watts || a.At.Sub(i.at) > calmAge {
+		i.known, i.watts, i.at = true, watts, a.At
+	}
+}
+
+// now is what the part takes without work, and how that is known.
+func (i *idle) now() (watts float64, basis string) {
+	switch {
+	case i.known:
+		return i.watts, basisCalibrated
+	case i.lowest > 0 && i.lowest < i.model:
+		return i.lowest, basisObserved
+	default:
+		return i.model, basisModelled
+	}
+}
+
+// weaker is the weaker of two bases; empty is none.
+func weaker(a, b string) string {
+	for _, basis := range []string{basisModelled, basisObserved, basisCalibrated} {
+		if a == basis || b == basis {
+			return basis
+		}
+	}
+	return ""
+}

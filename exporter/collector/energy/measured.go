@@ -1,0 +1,219 @@
+package energy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// counter is one counter of a reader.
+type counter struct {
+	id, name  string
+	component Component // empty = only shown
+	pkg       int
+	total     float64 // joules since the reader was opened; never falls
+}
+
+// reader keeps counters up to date.
+type reader interface {
+	// read brings the counters that can be read up to date; elapsed is the time since
+	// the last call. An error concerns counters that count and stand still, or have no
+	// first reading yet: what they miss comes with the next reading.
+	read(ctx context.Context, elapsed time.Duration) error
+	counters() []counter
+	// within is how often it has to be read; 0 = at any time.
+	within() time.Duration
+}
+
+// Measured is a meter that reads counters. It belongs to one goroutine.
+type Measured struct {
+	source   string
+	reader   reader
+	withGPUs bool // the machine's counter counts them too
+	idle     map[string]*idle
+	settled  map[string]float64 // joules at the last step; nil = there was none
+	read     time.Duration      // of the interval, that refreshes have told the reader already
+	model    Model
+}
+
+var (
+	_ Meter      = (*Measured)(nil)
+	_ Zoned      = (*Measured)(nil)
+	_ Frequent   = (*Measured)(nil)
+	_ Calibrated = (*Measured)(nil)
+)
+
+// measured builds a meter. The model's idle power is shared evenly by the packages, or
+// is that of the whole machine, until something better is known; of DRAM nothing is.
+func measured(source string, r reader, model Model) *Measured {
+	m := &Measured{source: source, reader: r, model: model, idle: map[string]*idle{}}
+	var parts []string
+	for _, c := range r.counters() {
+		if c.component == "" {
+			continue
+		}
+		m.idle[c.id] = &idle{}
+		if c.component != DRAM {
+			parts = append(parts, c.id)
+		}
+	}
+	for _, id := range parts {
+		m.idle[id].model = model.Idle / float64(len(parts))
+	}
+	return m
+}
+
+// Source names what is read.
+func (m *Measured) Source() string { return m.source }
+
+// Base is the machine where that is what is counted, else its packages.
+func (m *Measured) Base() Component {
+	for _, c := range m.reader.counters() {
+		if c.component == Node {
+			return Node
+		}
+	}
+	return Package
+}
+
+// Within is a quarter of the shortest time in which a counter begins anew.
+func (m *Measured) Within() time.Duration { return m.reader.within() }
+
+// Refresh reads the counters and keeps what they counted for the next step.
+func (m *Measured) Refresh(ctx context.Context, elapsed time.Duration) error {
+	m.read += elapsed
+	return m.reader.read(ctx, elapsed)
+}
+
+// IdleWatts is the sum over what counts, with the weakest basis of a part.
+func (m *Measured) IdleWatts() (watts float64, basis string) {
+	for _, c := range m.reader.counters() {
+		i := m.idle[c.id]
+		if i == nil || !i.known && i.model == 0 { // of which nothing is taken
+			continue
+		}
+		w, b := i.now()
+		watts, basis = watts+w, weaker(basis, b)
+	}
+	return watts, cmp.Or(basis, basisModelled)
+}
+
+// Step reads the counters. Where one that counts cannot be read the interval has no
+// total; the next one that can be read covers both. One that is only shown stands
+// still meanwhile.
+func (m *Measured) Step(ctx context.Context, a Activity) (Split, bool, error) {
+	err := m.reader.read(ctx, max(a.Elapsed-m.read, 0))
+	// An interval that fails is stepped again, as part of a longer one.
+	m.read = a.Elapsed
+	if err != nil {
+		return Split{}, false, err
+	}
+	m.read = 0
+	first := m.settled == nil
+	now := map[string]float64{}
+	var parts []Part
+	for _, c := range m.reader.counters() {
+		now[c.id] = c.total
+		if c.component == "" || first {
+			continue
+		}
+		p := Part{Component: c.component, Package: c.pkg, Total: c.total - m.settled[c.id]}
+		i := m.idle[c.id]
+		if a.Elapsed > 0 {
+			i.add(p.Total, a.share(a.of(c.pkg)), a)
+		}
+		watts, _ := i.now()
+		p.Idle = min(watts*a.Elapsed.Seconds(), p.Total)
+		parts = append(parts, p)
+	}
+	if first || a.Elapsed <= 0 {
+		if first {
+			m.settled = now
+		}
+		return Split{}, false, nil
+	}
+	m.settled = now
+	s := split(parts)
+	s.WithGPUs = m.withGPUs
+	return s, true, nil
+}
+
+// Zones lists what each counter counted.
+func (m *Measured) Zones() []Zone {
+	cs := m.reader.counters()
+	out := make([]Zone, 0, len(cs))
+	for _, c := range cs {
+		out = append(out, Zone{ID: c.id, Name: c.name, Counted: c.component != "", Joules: c.total})
+	}
+	return out
+}
+
+// Calibrations lists what is known of the parts without work.
+func (m *Measured) Calibrations() []Calibration {
+	var out []Calibration
+	for _, c := range m.reader.counters() {
+		if i := m.idle[c.id]; i != nil && i.known {
+			out = append(out, Calibration{ID: c.id, Watts: i.watts, At: i.at})
+		}
+	}
+	return out
+}
+
+// Recall takes what an earlier exporter measured of the same counters.
+func (m *Measured) Recall(known []Calibration) {
+	for _, k := range known {
+		if i := m.idle[k.ID]; i != nil && !i.known && k.Watts > 0 {
+			i.known, i.watts, i.at = true, k.Watts, k.At
+		}
+	}
+}
+
+// means names what counts, and behind a semicolon what is only shown.
+func (m *Measured) means() string {
+	var counted, shown []string
+	for _, c := range m.reader.counters() {
+		if c.component != "" {
+			counted = append(counted, c.name)
+		} else {
+			shown = append(shown, c.name)
+		}
+	}
+	slices.Sort(counted)
+	slices.Sort(shown)
+	text := strings.Join(counted, " ")
+	if len(shown) > 0 {
+		text += "; shown: " + strings.Join(shown, " ")
+	}
+	return text
+}
+
+// parts counts the components of packages that count.
+func (m *Measured) parts() int {
+	n := 0
+	for _, c := range m.reader.counters() {
+		if c.component != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// Close lets go of what the reader holds.
+func (m *Measured) Close() error {
+	if c, ok := m.reader.(interface{ Close() error }); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// still joins what went wrong with counters that count.
+func still(source string, errs []error) error {
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%s: %w", source, err)
+	}
+	return nil
+}

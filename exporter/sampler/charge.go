@@ -1,0 +1,250 @@
+package sampler
+
+import (
+	"maps"
+	"math"
+	"time"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/collector"
+	"pitchpipe/exporter/collector/energy"
+)
+
+// charged is what a job was charged for up to the last interval.
+type charged struct {
+	cpu    float64 // CPU seconds
+	gpu    float64 // joules of graphics cards, as their reader counts
+	places map[int]collector.Place
+	lost   bool // where it had worked was not known then
+
+	rated                       bool    // it has been through an interval in which it ran
+	perCPUSecond, perCoreSecond float64 // joules, in the last such
+}
+
+// use is what the job did since it was last charged; from is when that was.
+func (j *job) use(from, now time.Time) energy.Use {
+	u := energy.Use{Load: energy.Load{CPUSeconds: max(j.values[api.ColCPUSeconds]-j.charged.cpu, 0)}}
+	span := now.Sub(from).Seconds()
+	if span <= 0 {
+		return u
+	}
+	end := now
+	if j.gone {
+		end = j.goneAt
+	}
+	present := max(end.Sub(later(from, j.first)).Seconds(), 0)
+	if cores, ok := j.values[api.ColAllocatedCores]; ok {
+		u.Cores = cores * min(present/span, 1)
+	} else {
+		u.Cores = u.CPUSeconds / span // the cores that it used
+	}
+	return u
+}
+
+// places is what the job did on each package, where a reader knows that.
+func (j *job) places() map[int]collector.Place {
+	for _, n := range j.readers {
+		if p, ok := n.reader.(collector.Placed); ok && n.lane.stuck() == nil {
+			return p.Places()
+		}
+	}
+	return nil
+}
+
+// located adds where the job worked, and the events by which its energy is shared out.
+// Its CPU seconds are divided among the packages as a reader saw them on each, else as
+// the CPUs that it may use were busy; its cores as its cpuset lies, else as its CPU seconds.
+func (j *job) located(u energy.Use, s sockets) energy.Use {
+	now := j.places()
+	if j.charged.lost {
+		now = nil // it counts from whenever
+	}
+	seconds, sum := map[int]float64{}, 0.0
+	cycled, missed := true, true // on every package where it ran
+	for pkg, p := range now {
+		was := j.charged.places[pkg]
+		seconds[pkg] = growth(was.CPUSeconds, p.CPUSeconds)
+		sum += seconds[pkg]
+		cycles, misses := events(was, p)
+		u.Cycles, u.Misses = u.Cycles+cycles, u.Misses+misses
+		cycled = cycled && (seconds[pkg] == 0 || cycles > 0)
+		missed = missed && (seconds[pkg] == 0 || misses > 0)
+	}
+	if !cycled { // a part of them would be less than the truth
+		u.Cycles = 0
+	}
+	if !missed {
+		u.Misses = 0
+	}
+	if !s.several() {
+		return u
+	}
+	if sum <= 0 {
+		seconds, sum = s.busyOf(j.cpus)
+	}
+	held, holding := s.count(j.cpus)
+	u.Packages = make(map[int]energy.Load, len(s.pkgs))
+	for _, pkg := range s.pkgs {
+		share := 1 / float64(len(s.pkgs))
+		if sum > 0 {
+			share = seconds[pkg] / sum
+		}
+		l := energy.Load{CPUSeconds: u.CPUSeconds * share, Cores: u.Cores * share}
+		if holding > 0 {
+			l.Cores = u.Cores * float64(held[pkg]) / float64(holding)
+		}
+		l.Cycles, l.Misses = events(j.charged.places[pkg], now[pkg])
+		u.Packages[pkg] = l
+	}
+	return u
+}
+
+// events is how much the counts of a place grew; 0 where one is not known at both ends.
+func events(was, now collector.Place) (cycles, misses float64) {
+	known := func(was, wasSeconds, now float64) float64 {
+		if was == 0 && wasSeconds > 0 {
+			return 0 // it was not known then
+		}
+		return growth(was, now)
+	}
+	return known(was.Cycles, was.CPUSeconds, now.Cycles), known(was.Misses, was.CPUSeconds, now.Misses)
+}
+
+// pendingGPU is what graphics cards took for the job since it was last charged.
+func (j *job) pendingGPU() float64 {
+	now, ok := j.values[api.ColGPUJoules]
+	if !ok {
+		return 0
+	}
+	return growth(j.charged.gpu, now)
+}
+
+// charge enters what the job took in an interval.
+func (j *job) charge(joules energy.Joules, u energy.Use, elapsed time.Duration) {
+	j.joules = j.joules.Plus(joules)
+	if held := u.Cores * elapsed.Seconds(); u.CPUSeconds > 0 && held > 0 {
+		j.charged.rated = true
+		j.charged.perCPUSecond, j.charged.perCoreSecond = joules.Active/u.CPUSeconds, joules.Idle/held
+	}
+	j.settled()
+}
+
+// settled means that what the job did so far is charged, or nobody's.
+func (j *job) settled() {
+	j.charged.cpu = j.values[api.ColCPUSeconds]
+	if v, ok := j.values[api.ColGPUJoules]; ok && !math.IsNaN(v) {
+		j.charged.gpu = v
+	}
+	j.charged.places = j.places()
+	j.charged.lost = j.charged.places == nil
+}
+
+// source is what the sum of a job's joules may claim to be: no more than its weakest part,
+// be that its graphics cards' or what an earlier exporter counted.
+func (s *Sampler) source(j *job) string {
+	cards := ""
+	if s.cfg.GPUs != nil {
+		cards = energy.GPU
+	}
+	return energy.Weakest(s.meter.Source(), cards, j.source)
+}
+
+// addEnergy puts the joules into a sample. While those of the job's graphics cards are
+// not known neither is the sum, which would lack them.
+func (j *job) addEnergy(out collector.Values, joules float64) {
+	out[api.ColJoules] = joules
+	cards, ok := j.values[api.ColGPUJoules]
+	switch {
+	case !ok:
+	case math.IsNaN(cards), !j.fresh[api.ColGPUJoules] && !j.gone:
+		out[api.ColJoules], out[api.ColGPUJoules] = math.NaN(), math.NaN()
+	default:
+		out[api.ColGPUJoules] = j.joules.GPU + j.pendingGPU()
+	}
+}
+
+// sockets knows which CPUs are in which package, and what each did.
+type sockets struct {
+	of   map[int]int     // package of each CPU
+	last map[int]float64 // busy seconds by CPU when the last interval was settled
+	did  map[int]float64 // in the interval that is being settled
+	pkgs []int
+}
+
+func newSockets(of map[int]int) sockets {
+	s := sockets{of: maps.Clone(of)}
+	seen := map[int]bool{}
+	for _, pkg := range of {
+		if !seen[pkg] {
+			seen[pkg] = true
+			s.pkgs = append(s.pkgs, pkg)
+		}
+	}
+	return s
+}
+
+// several tells whether there is anything to tell apart.
+func (s sockets) several() bool { return len(s.pkgs) > 1 && s.did != nil }
+
+// interval is what each package did since the last one was closed; nil where there is
+// one package, or what CPUs did is not known.
+func (s *sockets) interval(cpus map[int]float64) map[int]energy.Cores {
+	s.did = nil
+	if len(s.pkgs) < 2 || cpus == nil || s.last == nil {
+		return nil
+	}
+	s.did = make(map[int]float64, len(cpus))
+	out := map[int]energy.Cores{}
+	for cpu, busy := range cpus {
+		pkg, known := s.of[cpu]
+		if !known {
+			continue // it came after the exporter began
+		}
+		c := out[pkg]
+		c.Count++
+		if before, there := s.last[cpu]; there {
+			s.did[cpu] = max(busy-before, 0)
+			c.Busy += s.did[cpu]
+		}
+		out[pkg] = c
+	}
+	return out
+}
+
+func (s *sockets) close(cpus map[int]float64) {
+	if cpus != nil {
+		s.last = cpus
+	}
+}
+
+// busyOf is what the CPUs did on each package; nil means all CPUs.
+func (s sockets) busyOf(cpus []int) (map[int]float64, float64) {
+	out, sum := map[int]float64{}, 0.0
+	add := func(cpu int) {
+		if pkg, ok := s.of[cpu]; ok {
+			out[pkg] += s.did[cpu]
+			sum += s.did[cpu]
+		}
+	}
+	for _, cpu := range cpus {
+		add(cpu)
+	}
+	if len(cpus) == 0 {
+		for cpu := range s.of {
+			add(cpu)
+		}
+	}
+	return out, sum
+}
+
+// count is how many of the CPUs are in each package.
+func (s sockets) count(cpus []int) (map[int]int, int) {
+	out, n := map[int]int{}, 0
+	for _, cpu := range cpus {
+		if pkg, ok := s.of[cpu]; ok {
+			out[pkg]++
+			n++
+		}
+	}
+	return out, n
+}

@@ -1,0 +1,181 @@
+package sampler
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector"
+	"pitchpipe/exporter/collector/cgroup"
+	"pitchpipe/exporter/collector/energy"
+	"pitchpipe/exporter/collector/node"
+	"pitchpipe/exporter/collector/perf"
+	"pitchpipe/exporter/collector/proc"
+	"pitchpipe/exporter/hostfs"
+	"pitchpipe/exporter/window"
+)
+
+// sleepers are jobs in cgroups of their own, of processes that do nothing.
+func sleepers(tb testing.TB, jobs, processes int) {
+	tb.Helper()
+	if os.Geteuid() != 0 {
+		tb.Skip("making cgroups needs root")
+	}
+	made := false
+	for _, h := range (hostfs.Root{}).Hierarchies() {
+		made = made || h.V2
+	}
+	if !made {
+		tb.Skip("no v2 hierarchy")
+	}
+	for j := range jobs {
+		var dirs []string
+		for _, h := range (hostfs.Root{}).Hierarchies() {
+			if !h.V2 && !h.Has("memory") {
+				continue
+			}
+			dir := filepath.Join(h.Dir, "pitchpipe", fmt.Sprintf("cost%d-%d.1", os.Getpid(), j))
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				tb.Skipf("cannot make a cgroup: %v", err)
+			}
+			dirs = append(dirs, dir)
+		}
+		tb.Cleanup(func() {
+			for _, dir := range dirs {
+				_ = os.Remove(dir)
+				_ = os.Remove(filepath.Dir(dir)) // stays where others' jobs are in it
+			}
+		})
+		for range processes {
+			c := exec.CommandContext(tb.Context(), "sleep", "1000")
+			if err := c.Start(); err != nil {
+				tb.Fatal(err)
+			}
+			tb.Cleanup(func() {
+				_ = c.Process.Kill() // it may have ended with the context
+				_ = c.Wait()
+			})
+			for _, dir := range dirs {
+				if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(c.Process.Pid)), 0o600); err != nil {
+					tb.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+// used is the CPU time of this process in seconds.
+func used(tb testing.TB) float64 {
+	tb.Helper()
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		tb.Fatal(err)
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
+
+// BenchmarkSecond is what sampling does in a second, four looks for jobs and one reading
+// of ten jobs of sixteen processes with perf, on the machine itself: the part of a core
+// that it takes is in CPU time, which others on the machine disturb little. Jobs of
+// others are read too.
+func BenchmarkSecond(b *testing.B) {
+	sleepers(b, 10, 16)
+	var root hostfs.Root
+	counted := perf.New(root)
+	counted.Probe(b.Context())
+	s := New(Config{Cores: 64}, attrib.NewScanner(root, attrib.TrustOwn), []collector.Collector{cgroup.New(root), counted, proc.New(root)},
+		node.New(root), energy.NewModeller(energy.DefaultModel(64)), window.New(window.Config{}))
+	second := func() {
+		for range 4 {
+			s.discover(b.Context())
+		}
+		s.tick(b.Context())
+	}
+	for range 5 { // what is done once about each process
+		second()
+	}
+	if len(s.jobs) < 10 {
+		b.Fatalf("%d jobs, want 10", len(s.jobs))
+	}
+	if w, ok := s.store.Window(fmt.Sprintf("cost%d-0", os.Getpid()), 0, 0, func(api.Job) bool { return true }); !ok || w.Schema == api.SchemaAccounting {
+		b.Logf("without perf: %v", w.Job.Absent)
+	}
+	b.ReportAllocs()
+	before := used(b)
+	for b.Loop() {
+		second()
+	}
+	b.ReportMetric(100*(used(b)-before)/float64(b.N), "%core")
+	b.ReportMetric(float64(len(s.jobs)), "jobs")
+	s.closeAll()
+}
+
+// mine shows the jobs of this test alone.
+type mine struct{ *attrib.Scanner }
+
+func (m mine) Scan(ctx context.Context) []attrib.Found {
+	return slices.DeleteFunc(m.Scanner.Scan(ctx), func(f attrib.Found) bool {
+		return !strings.HasPrefix(f.Key.ID, fmt.Sprintf("cost%d-", os.Getpid()))
+	})
+}
+
+func TestDescriptorsGrowWithJobsTimesCPUsAndNotWithProcesses(t *testing.T) {
+	descriptors := func(jobs, processes int) (held int) {
+		t.Run(fmt.Sprintf("%d jobs of %d processes", jobs, processes), func(t *testing.T) {
+			sleepers(t, jobs, processes)
+			count := func() int {
+				fds, err := os.ReadDir("/proc/self/fd")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return len(fds)
+			}
+			var root hostfs.Root
+			counted := perf.New(root)
+			for _, s := range counted.Probe(t.Context()) {
+				if s.Support != api.Supported {
+					t.Skipf("%s is %s: %s", s.Name, s.Support, s.Reason)
+				}
+			}
+			s := New(Config{Cores: 2}, mine{attrib.NewScanner(root, attrib.TrustNone)}, []collector.Collector{cgroup.New(root), counted, proc.New(root)},
+				node.New(root), energy.NewModeller(energy.DefaultModel(2)), window.New(window.Config{}))
+			before := count()
+			s.discover(t.Context())
+			s.tick(t.Context())
+			if len(s.jobs) != jobs {
+				t.Fatalf("%d jobs, want %d", len(s.jobs), jobs)
+			}
+			held = count() - before
+			s.closeAll()
+			if left := count() - before; left != 0 {
+				t.Errorf("%d descriptors are left", left)
+			}
+		})
+		return held
+	}
+	cpus, err := hostfs.Root{}.OnlineCPUs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	few, many, more := descriptors(2, 1), descriptors(2, 30), descriptors(4, 1)
+	if few == 0 {
+		t.Skip("no events here")
+	}
+	if many != few {
+		t.Errorf("%d descriptors with 2 processes, %d with 60", few, many)
+	}
+	const events = 5 // of the preset software
+	if more != 2*few || few != 2*events*len(cpus) {
+		t.Errorf("%d descriptors for 2 jobs and %d for 4; want %d events on %d CPUs for each", few, more, events, len(cpus))
+	}
+}

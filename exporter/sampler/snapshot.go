@@ -1,0 +1,72 @@
+package sampler
+
+import (
+	"maps"
+	"time"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector/energy"
+	"pitchpipe/exporter/collector/node"
+	"pitchpipe/exporter/state"
+)
+
+// Snapshot is the state of the node after a tick.
+type Snapshot struct {
+	CPU       node.CPU
+	Load      float64
+	Book      energy.Book
+	JobJoules map[attrib.Key]energy.Joules
+	Source    string
+	Base      energy.Component // what the meter counts beside DRAM
+	Idle      []energy.Calibration
+	Zones     []energy.Zone // of the meter, where it has some
+	IdleWatts float64
+	IdleBasis string
+	EnergyErr string // why the last interval has no energy; empty = it has
+	Stats     Stats
+	Running   int
+	Users     []UserJoules
+	Covered   float64     // seconds whose energy was charged
+	At        time.Time   // of the tick
+	State     state.State // what the next exporter would have to know
+	// Silent are the sources that do not answer, by the names of their collectors; the
+	// reason says since when.
+	Silent []api.Source
+}
+
+func (s *Sampler) publish() {
+	snap := &Snapshot{
+		CPU: s.cpu, Load: s.load, Book: s.ledger.book, Source: s.meter.Source(), Base: s.meter.Base(), EnergyErr: s.ledger.err,
+		JobJoules: make(map[attrib.Key]energy.Joules, len(s.jobs)), Stats: s.stats,
+		Silent: s.silent(), Users: s.userJoules(), Covered: s.ledger.covered, At: s.stats.LastTickBegan,
+	}
+	// Ended jobs keep their joules for as long as the store keeps the job.
+	kept := make(map[attrib.Key]energy.Joules, len(s.ended))
+	for _, job := range s.store.Jobs(func(j api.Job) bool { return j.Ended }) {
+		key := attrib.Key{Manager: job.Manager, ID: job.ID, Attempt: job.Attempt}
+		if joules, ok := s.ended[key]; ok {
+			kept[key], snap.JobJoules[key] = joules, joules
+		}
+	}
+	s.ended = kept
+	maps.DeleteFunc(s.last, func(k attrib.Key, _ *told) bool { _, there := kept[k]; return !there })
+	if m, ok := s.meter.(energy.Calibrated); ok {
+		snap.Idle = m.Calibrations()
+	}
+	if s.cfg.Keep {
+		snap.State = s.state(s.store.Latest(), kept)
+		snap.State.Idle = snap.Idle
+	}
+	for _, j := range s.jobs {
+		snap.JobJoules[j.stored] = j.joules
+		if !j.over {
+			snap.Running++
+		}
+	}
+	if z, ok := s.meter.(energy.Zoned); ok {
+		snap.Zones = z.Zones()
+	}
+	snap.IdleWatts, snap.IdleBasis = s.meter.IdleWatts()
+	s.snapshot.Store(snap)
+}
