@@ -20,6 +20,7 @@ import (
 // site lets the tuner do all it can.
 const site = `default:
   max_mode: apply
+  expected_saving: 0.5
   above_request: true
   control: 0
   probe_share: 1
