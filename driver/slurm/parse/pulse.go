@@ -95,8 +95,11 @@ func Statistics(answer []byte) (Activity, error) {
 		name string
 		to   *int
 	}{
-		{"jobs_submitted", &a.Submitted}, {"jobs_started", &a.Started}, {"jobs_completed", &a.Completed},
-		{"jobs_canceled", &a.Canceled}, {"jobs_failed", &a.Failed},
+		{"jobs_submitted", &a.Submitted},
+		{"jobs_started", &a.Started},
+		{"jobs_completed", &a.Completed},
+		{"jobs_canceled", &a.Canceled},
+		{"jobs_failed", &a.Failed},
 	} {
 		if err == nil {
 			*c.to, err = number(c.name)

@@ -42,7 +42,7 @@ func TestTheVersionThatIsServedIsFoundOnceAndAgainAfterAnUpgrade(t *testing.T) {
 	serves.Store("v0.0.38")
 	socket := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
-		if r.URL.Path != "/slurm/"+serves.Load().(string)+"/diag/" { //nolint:errcheck // only strings are stored
+		if r.URL.Path != "/slurm/"+serves.Load().(string)+"/diag/" {
 			http.NotFound(w, r)
 			return
 		}
@@ -105,6 +105,7 @@ func TestASocketThatIsNotThereOrAnothersIsNotAsked(t *testing.T) {
 		t.Error(err)
 	}
 }
+
 func TestTheSocketOfAnotherUserIsRefused(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
