@@ -72,7 +72,7 @@ func TestADeniedTokenIsToldWhatItLacks(t *testing.T) { // not beside the others:
 				t.Parallel()
 				s, other := limited(t, a, lacks)
 				id := s.register(t, mover(4000), nil)
-				good := other.register(t, mover(60), nil)
+				good := other.register(t, mover(4000), nil)
 				eventually(t, "it runs", func() bool { list := s.allocs(t, id); return len(list) == 1 && list[0].ClientStatus == "running" })
 				err := do(t, s, id)
 				if !errors.Is(err, driver.ErrDenied) || !strings.Contains(fmt.Sprint(err), "the token has not the capability "+lacks) || !strings.Contains(fmt.Sprint(err), s.ns) {

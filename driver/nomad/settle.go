@@ -47,6 +47,9 @@ func (d *Driver) goes(f *facts) going {
 func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 	r := f.rec
 	m := &move{d: d, f: f, job: d.look(f)}
+	if a := f.latest(); a != nil && !f.stopped() && view.Again(a, f.task) {
+		return true, m.repeated(ctx, a)
+	}
 	switch {
 	case r.Finished && !f.stopped() && f.mark != nil && !f.kept:
 		r.ignore(f)

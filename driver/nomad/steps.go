@@ -284,6 +284,24 @@ func (m *move) undone(ctx context.Context) (driver.Step, error) {
 	return step, m.d.c.stop(ctx, m.f.at)
 }
 
+// repeated: the task of an allocation did its work and was begun again in place. That is
+// stopped at once; its record is durable first, and whoever looks after a crash sees the
+// same again.
+func (m *move) repeated(ctx context.Context, a *api.AllocationListStub) error {
+	r := m.f.rec
+	r.Finished = true
+	m.d.cfg.Logger.Warn("finished work was about to run again; stopped", "job", string(m.f.id), "allocation", a.ID)
+	if r.Moving != nil {
+		if _, err := m.close(ctx, driver.StepFinished, "its work was done; Nomad began it again in its place, and that is stopped"); err != nil {
+			return err
+		}
+	}
+	if err := m.d.save(ctx, r); err != nil {
+		return err
+	}
+	return m.d.c.stop(ctx, m.f.at)
+}
+
 // ignore notes the allocations that run finished work again.
 func (r *record) ignore(f *facts) {
 	for _, a := range f.allocs {

@@ -121,7 +121,7 @@ func (w *world) judge(j *job, open error) verdict {
 	switch {
 	case j.marked && len(told.Reruns) > 0:
 		say(&v.twice, "it has the completion marker, and its work began again %d times", len(told.Reruns))
-	case v.again && !j.reported():
+	case v.again && !j.marked && !j.reported():
 		say(&v.twice, "its work began again, and nobody reported it")
 	case v.again && !j.marked && *withinFlag > 0 && v.took > *withinFlag:
 		say(&v.twice, "its work began again, went on for %v and was over after %v", v.took, v.whole)

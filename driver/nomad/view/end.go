@@ -30,6 +30,34 @@ func Finished(a *api.AllocationListStub, task string) bool {
 	return t.Exit == 0 && !t.Killed && !t.Failed && !t.Began.IsZero()
 }
 
+// Again tells whether an allocation whose task did its work runs it again: it ended by
+// itself with status 0, was not told to restart, and began once more. A client that dies
+// between the end of a task and noting it does that when it is back.
+func Again(a *api.AllocationListStub, task string) bool {
+	s := a.TaskStates[task]
+	if s == nil || Over(a) {
+		return false
+	}
+	// Nomad keeps ten events: what stands before the first start is not believed.
+	ran, killing, done, again := false, false, false, false
+	for _, e := range s.Events {
+		if e == nil {
+			continue
+		}
+		switch e.Type {
+		case api.TaskKilling, api.TaskRestartSignal:
+			killing = true
+		case api.TaskRestarting:
+			killing, done = false, false
+		case api.TaskTerminated:
+			done = ran && exitCode(e) == 0 && !killing
+		case api.TaskStarted:
+			ran, killing, again = true, false, again || done
+		}
+	}
+	return again
+}
+
 // noCommand and notExecutable are with what a shell ends that cannot run a command.
 const notExecutable, noCommand = 126, 127
 

@@ -223,3 +223,33 @@ func FuzzTaskOf(f *testing.F) {
 		view.Finished(&a, "main")
 	})
 }
+
+func TestWhetherFinishedWorkRunsAgainInItsPlace(t *testing.T) {
+	t.Parallel()
+	start, done := event(1, api.TaskStarted), event(2, api.TaskTerminated, "exit_code", "0")
+	failed := event(2, api.TaskTerminated, "exit_code", "85")
+	anew := event(9, api.TaskStarted)
+	for name, c := range map[string]struct {
+		events []*api.TaskEvent
+		status string
+		want   bool
+	}{
+		"it was begun once":                              {[]*api.TaskEvent{start}, "running", false},
+		"it did its work":                                {[]*api.TaskEvent{start, done}, "complete", false},
+		"it did its work and was begun again":            {[]*api.TaskEvent{start, done, anew}, "running", true},
+		"it did so and is over":                          {[]*api.TaskEvent{start, done, anew, done}, "complete", false},
+		"it did so and does it a third time":             {[]*api.TaskEvent{start, done, anew, done, anew}, "running", true},
+		"it left to be moved, and its policy began it":   {[]*api.TaskEvent{start, failed, event(3, api.TaskRestarting), anew}, "running", false},
+		"it ended well because it was to restart":        {[]*api.TaskEvent{start, event(2, api.TaskRestartSignal), done, event(3, api.TaskRestarting), anew}, "running", false},
+		"why it ended well was forgotten":                {[]*api.TaskEvent{done, anew}, "running", false},
+		"it ended well because Nomad ended it":           {[]*api.TaskEvent{start, event(2, api.TaskKilling), done, anew}, "running", false},
+		"it failed and was begun again without a policy": {[]*api.TaskEvent{start, failed, anew}, "running", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := view.Again(alloc(1, c.status, "run", "running", false, c.events...), "main"); got != c.want {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+}
