@@ -188,5 +188,6 @@ func (s *Sampler) read(ctx context.Context, j *job) {
 	if fresh[api.ColTaskClock] {
 		j.values[api.ColCPUSeconds] += max(j.values[api.ColTaskClock]-j.clockAtRead, 0)
 		j.clockAtRead = j.values[api.ColTaskClock]
+		fresh[api.ColCPUSeconds] = true
 	}
 }

@@ -296,7 +296,8 @@ func TestCountsThreadsAndForksOnce(t *testing.T) {
 			if faults < 0.995*touched {
 				t.Errorf("%v minor faults, %v pages were touched", faults, touched)
 			}
-			if all := got[api.PerfEvent("page-faults")]; all != faults+got[api.ColMajorFaults] {
+			// A fault counts before its kind is known, and a process may be killed in between.
+			if all := got[api.PerfEvent("page-faults")]; math.Abs(all-faults-got[api.ColMajorFaults]) > 1e-4*all {
 				t.Errorf("%v page faults, of which %v minor and %v major", all, faults, got[api.ColMajorFaults])
 			}
 			// The clock runs on while a hypervisor has the CPU, which CPU time leaves out.

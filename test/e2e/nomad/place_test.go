@@ -14,6 +14,9 @@ import (
 // The Go program is run shortly first, submitted once, and then tuned in place: one
 // version, one allocation, each epoch done.
 func TestTheGoProgramIsProbedAndTunedInPlace(t *testing.T) {
+	if !*all {
+		t.Skip("it takes minutes; make e2e-nomad runs it")
+	}
 	s := newStage(t)
 	const epochs = 24
 	folder := t.TempDir()
