@@ -38,7 +38,7 @@ func sequences() int {
 	if testing.Short() {
 		return 400
 	}
-	return 2000
+	return 1000
 }
 
 // allowed is how many false claims n sequences may show at an error of alpha:
