@@ -27,11 +27,10 @@ func TestAMoveGoesOnAfterACrashAtEachRequest(t *testing.T) {
 	stories(t, tests)
 }
 
-func crashAt(t *testing.T, s *story, n int64, after bool) {
-	id := s.register(t, mover(100), nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
-	in := s.intent(job, "moved", driver.Change{TimeLimit: time.Hour})
+// dieAt has the intent carried out by a controller that dies before or behind the request
+// of this number that changes something, and is started again.
+func (s *story) dieAt(t *testing.T, in driver.Intent, n int64, after bool) {
+	t.Helper()
 	var seen atomic.Int64
 	var crashed atomic.Bool
 	s.proxy.set(func(p *proxy) {
@@ -58,6 +57,14 @@ func crashAt(t *testing.T, s *story, n int64, after bool) {
 	if !reopened || last.Kind != driver.StepStarted {
 		t.Fatalf("step %+v, crashed %v; want %s behind a crash", last, reopened, driver.StepStarted)
 	}
+}
+
+func crashAt(t *testing.T, s *story, n int64, after bool) {
+	id := s.register(t, mover(100), nil)
+	s.epochs(t, id, 1)
+	job := s.wait(t, id, "it runs", running)
+	in := s.intent(job, "moved", driver.Change{TimeLimit: time.Hour})
+	s.dieAt(t, in, n, after)
 	got := s.wait(t, id, "it ends", ended)
 	if got.State != driver.Succeeded || len(got.Attempts) != 2 || got.Attempts[1].Intent != in.ID || got.Attempts[1].Change.TimeLimit != time.Hour {
 		t.Errorf("%s after %+v, want two attempts, the second with the change", got.State, got.Attempts)

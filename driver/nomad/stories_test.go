@@ -119,8 +119,8 @@ func (s *story) epochs(t *testing.T, id driver.JobID, n int) {
 	eventually(t, fmt.Sprintf("%d epochs of %s", n, id), func() bool { return len(s.output(t, id)) >= n })
 }
 
-// output are the epochs that the job has ended.
-func (s *story) output(t *testing.T, id driver.JobID) []string {
+// found is what the first group of a pattern matches in the job's output, line by line.
+func (s *story) found(t *testing.T, id driver.JobID, pattern string) []string {
 	t.Helper()
 	r, err := s.d.Logs(t.Context(), id, 0)
 	if err != nil {
@@ -131,10 +131,16 @@ func (s *story) output(t *testing.T, id driver.JobID) []string {
 		t.Fatal(err)
 	}
 	var out []string
-	for _, m := range regexp.MustCompile(`(?m)^epoch (\d+)/`).FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(text), -1) {
 		out = append(out, m[1])
 	}
 	return out
+}
+
+// output are the epochs that the job has ended.
+func (s *story) output(t *testing.T, id driver.JobID) []string {
+	t.Helper()
+	return s.found(t, id, `(?m)^epoch (\d+)/`)
 }
 
 func (s *story) intent(job driver.Job, id string, c driver.Change) driver.Intent {

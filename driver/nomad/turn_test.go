@@ -3,10 +3,8 @@ package nomad_test
 import (
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -109,19 +107,7 @@ func batch(n string) driver.Change { return driver.Change{Env: map[string]string
 // environments are the values that the job has found in its environment, start by start.
 func (s *story) environments(t *testing.T, id driver.JobID) []string {
 	t.Helper()
-	r, err := s.d.Logs(t.Context(), id, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(r)
-	if err = errors.Join(err, r.Close()); err != nil {
-		t.Fatal(err)
-	}
-	var out []string
-	for _, m := range regexp.MustCompile(`(?m)^env BATCH_SIZE=(.*)$`).FindAllStringSubmatch(string(text), -1) {
-		out = append(out, m[1])
-	}
-	return out
+	return s.found(t, id, `(?m)^env BATCH_SIZE=(.*)$`)
 }
 
 func (s *story) variable(t *testing.T) *api.Variable {
@@ -349,32 +335,7 @@ func turnCrash(t *testing.T, s *story, n int64, after bool) {
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	in := s.intent(job, "moved", batch("64"))
-	var seen atomic.Int64
-	var crashed atomic.Bool
-	s.proxy.set(func(p *proxy) {
-		p.cut = func(r *http.Request) (bool, bool) {
-			if !call(r) || seen.Add(1) != n+1 {
-				return false, false
-			}
-			crashed.Store(true)
-			return !after, after
-		}
-	})
-	var last driver.Step
-	reopened := false
-	eventually(t, "the intent is done", func() bool {
-		step, err := s.d.Advance(t.Context(), in)
-		if crashed.Load() && !reopened {
-			reopened = true
-			s.reopen(t)
-			return false
-		}
-		last = step
-		return err == nil && step.Kind.Done()
-	})
-	if !reopened || last.Kind != driver.StepStarted {
-		t.Fatalf("step %+v, crashed %v; want %s behind a crash", last, reopened, driver.StepStarted)
-	}
+	s.dieAt(t, in, n, after)
 	s.inPlace(t, id, 2, "moved", in.Change)
 	s.eachOnce(t, id)
 }

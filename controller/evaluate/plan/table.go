@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/evaluate/tuner"
 	"pitchpipe/controller/tuning"
@@ -104,7 +105,7 @@ func split(rows []records.Row) []piece {
 // move.
 func (in Input) ownRows(t records.Table, rows []records.Row, wanted tuning.Settings) (tuning.Settings, []records.Row) {
 	own := slices.MinFunc(rows, func(a, b records.Row) int {
-		order := cmp.Compare(distance(a.Knobs, wanted), distance(b.Knobs, wanted))
+		order := cmp.Compare(evaluate.Distance(a.Knobs, wanted), evaluate.Distance(b.Knobs, wanted))
 		for _, name := range t.Knobs() {
 			order = cmp.Or(order, cmp.Compare(b.Knobs[name].Float(), a.Knobs[name].Float()))
 		}
@@ -114,22 +115,6 @@ func (in Input) ownRows(t records.Table, rows []records.Row, wanted tuning.Setti
 	return own, slices.DeleteFunc(slices.Clone(rows), func(r records.Row) bool {
 		return slices.ContainsFunc(own.Diff(r.Knobs), func(name string) bool { return !slices.Contains(free, name) })
 	})
-}
-
-// distance is how far settings are from wanted ones, where both say something.
-func distance(s, wanted tuning.Settings) float64 {
-	d := 0.0
-	for name, v := range wanted {
-		w, ok := s[name]
-		switch {
-		case !ok || v == w:
-		case v.IsNumber() && w.IsNumber():
-			d += math.Abs(v.Float() - w.Float())
-		default:
-			d++
-		}
-	}
-	return d
 }
 
 // fill makes cells of rows. Runs that failed, and placeholders for them, are none: the
@@ -290,7 +275,7 @@ func (t *table) learn(own tuning.Settings, curves []records.Table) {
 				continue
 			}
 			t.noise = append(t.noise, varied(run)...)
-			if distance(run[0].Knobs, own) == 0 {
+			if evaluate.Distance(run[0].Knobs, own) == 0 {
 				t.stories = append(t.stories, story(run))
 			}
 		}

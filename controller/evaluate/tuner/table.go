@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/search/recur"
 	"pitchpipe/controller/tuning"
@@ -190,19 +191,6 @@ func decides(points []tuning.Settings, one, other string) bool {
 
 // ownPoint is the point that has the given values, and the most of everything else.
 func ownPoint(s recur.Space, own tuning.Settings) int {
-	distance := func(p tuning.Settings) (d float64) {
-		for name, v := range own {
-			w, ok := p[name]
-			switch {
-			case !ok || v == w:
-			case v.IsNumber() && w.IsNumber():
-				d += math.Abs(v.Float() - w.Float())
-			default:
-				d++
-			}
-		}
-		return d
-	}
 	best := 0
 	for i, p := range s.Points {
 		q := s.Points[best]
@@ -210,7 +198,7 @@ func ownPoint(s recur.Space, own tuning.Settings) int {
 		for _, k := range s.Knobs {
 			more = cmp.Or(more, cmp.Compare(p[k.Name].Float(), q[k.Name].Float()))
 		}
-		if cmp.Or(cmp.Compare(distance(q), distance(p)), more) > 0 {
+		if cmp.Or(cmp.Compare(evaluate.Distance(q, own), evaluate.Distance(p, own)), more) > 0 {
 			best = i
 		}
 	}

@@ -50,7 +50,7 @@ func TestTheGoProgramIsProbedAndTunedInPlace(t *testing.T) {
 	if short != 2 {
 		t.Errorf("%d short jobs, want two: its own settings and one other", short)
 	}
-	if v, _, err := s.nomad.Variables().Peek("nomad/jobs/program-go/work/program", nil); err != nil || v != nil {
+	if v, _, err := s.nomad.Variables().Peek(strings.Join([]string{"nomad/jobs", id, "work", "program"}, "/"), nil); err != nil || v != nil {
 		t.Errorf("its variable is still there: %+v (%v)", v, err)
 	}
 	fmt.Fprintf(&report, "On %s: program-go with %d short jobs before it, %d attempts in %d allocation(s).\n", s.agent.Name(), short, j.Attempt, len(list))
