@@ -13,6 +13,9 @@ COUNT ?= 6
 TESTFLAGS ?=
 export FUZZTIME COUNT
 
+# The packages whose tests take longest, the longest first.
+LONGEST := ./test/e2e/slurm ./driver/slurm ./test/scenario ./test/e2e ./driver/nomad ./driver/slurm/broker
+
 .PHONY: help build demo test check lint fmt generate bench bench-exporter bench-kmeans bench-mind bench-nomad bench-slurm e2e e2e-nomad e2e-slurm fault-nomad fault-slurm fuzz cover package regret clean
 
 help: ## list what make can do
@@ -28,8 +31,9 @@ test: ## install what the tests need, where it is missing, and run them
 	@scripts/setup-test
 	@scripts/setup-slurm
 	@echo "testing, the first time the programs are compiled with the race detector"
-	@# Many packages wait for schedulers most of the time: three of them share two cores.
-	@go test -race -shuffle=on -timeout 14m -p 3 $(TESTFLAGS) ./...
+	@# Many packages wait for schedulers most of the time: three of them share two cores,
+	@# and those that wait longest begin first, so that none is left alone at the end.
+	@go test -race -shuffle=on -timeout 14m -p 3 $(TESTFLAGS) $(LONGEST) ./...
 
 check: ## every gate: format, lint, vet, tests, rules, generated pages, coverage, scripts
 	@scripts/setup-check

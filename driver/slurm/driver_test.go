@@ -3,6 +3,7 @@ package slurm_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,7 +19,13 @@ import (
 	"pitchpipe/driver/slurm/command"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The tests wait for a cluster most of the time, not for a CPU.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // rig is a driver on a fake Slurm.
 type rig struct {

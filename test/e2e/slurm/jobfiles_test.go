@@ -1,6 +1,7 @@
 package slurm_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +11,8 @@ import (
 	"pitchpipe/test/e2e/table"
 	"pitchpipe/test/slurmcluster"
 )
+
+var all = flag.Bool("all", false, "tune every job file that is meant to be, not the first alone")
 
 // shipped is a job file that ships, submitted as its comment says.
 type shipped struct {

@@ -17,7 +17,7 @@ func (s *stage) ownerStory(h house) {
 	t := s.t
 	alpha, beta := slurmcluster.Alpha, slurmcluster.Beta
 	here := []string{"--partition=" + h.partition, "--nodelist=" + s.node(2)}
-	goodJob, badJob := ticks{user: alpha, name: "good", epochs: 60}, ticks{user: alpha, name: "bad", epochs: 60, status: 3, live: true}
+	goodJob, badJob := ticks{user: alpha, name: "good", epochs: movedEpochs}, ticks{user: alpha, name: "bad", epochs: movedEpochs, status: 3, live: true}
 	afterJob, otherJob := ticks{user: alpha, name: "after", epochs: 2, untuned: true}, ticks{user: beta, name: "other", epochs: 20}
 	good := s.submit(goodJob, here...)
 	before := s.record(good.id)
@@ -54,12 +54,18 @@ func (s *stage) ownerStory(h house) {
 	})
 }
 
-// moved is nil when a job was put back into the queue.
+// moved is nil when a job was put back into the queue; one that ended before that fails
+// the test at once.
 func (s *stage) moved(sub submission) error {
-	if r := s.record(sub.id); r["Restarts"] == "0" {
-		return fmt.Errorf("%v", r)
+	s.t.Helper()
+	r := s.record(sub.id)
+	switch {
+	case r["Restarts"] != "0":
+		return nil
+	case r["JobState"] == "COMPLETED" || r["JobState"] == "FAILED":
+		s.t.Fatalf("%s ended and was never moved: %v", sub.name, r)
 	}
-	return nil
+	return fmt.Errorf("%v", r)
 }
 
 // onlyTheOwnerCancels cancels a job, as somebody else first.
@@ -88,8 +94,11 @@ func (s *stage) ended(sub submission, j ticks, want int) {
 // it is to say so and to keep those.
 func (s *stage) returns(h house, j ticks, first submission) {
 	s.t.Helper()
+	if err := s.moved(first); err != nil {
+		s.t.Fatalf("%s has taught nothing: %v", first.name, err)
+	}
 	wait := s.sbatch(j.user, "wait", "#!/bin/sh\nsleep 600\n", nil, "--partition="+laterPartition, "--mem=64M")
-	j.epochs /= 3
+	j.epochs = returnEpochs
 	again := s.submit(j, "--partition="+h.partition, "--nodelist="+s.node(2), "--dependency=afterany:"+wait.id)
 	s.follow(h, again)
 	var kept bool

@@ -17,8 +17,14 @@ type ticks struct {
 	untuned    bool // without a stanza
 }
 
-// epochSeconds is an epoch of one thread.
-const epochSeconds = 0.6
+const (
+	epochSeconds = 0.6 // an epoch of one thread
+
+	// movedEpochs are those of a job that is to be moved: what they may save is worth its
+	// restarts also on a machine where each takes half a minute.
+	movedEpochs  = 160
+	returnEpochs = 30 // of one that returns
+)
 
 const pattern = `epoch (?P<epoch>\d+)/(?P<total>\d+) loss (?P<loss>\S+) acc (?P<quality>\S+)`
 
