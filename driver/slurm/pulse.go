@@ -26,8 +26,8 @@ const spare = 10
 func (w *watcher) beat(ctx context.Context) []driver.JobID {
 	now, cost, err := w.activity(ctx)
 	w.spent += cost
-	before := w.count
-	w.count = now
+	before, shown := w.count, w.ahead
+	w.count, w.ahead = now, 0
 	submitted := 0 // not known
 	switch {
 	case err != nil:
@@ -44,7 +44,11 @@ func (w *watcher) beat(ctx context.Context) []driver.JobID {
 		quiet := *before
 		quiet.Submitted = now.Submitted
 		w.moved = w.moved || quiet != *now
-		submitted = now.Submitted - before.Submitted
+		submitted = max(0, now.Submitted-before.Submitted-shown)
+		if shown > 0 && submitted == 0 { // a look has shown them, and may have shown more
+			w.moved = true
+			return nil
+		}
 	}
 	return w.arrivals(ctx, submitted)
 }

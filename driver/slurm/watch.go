@@ -71,6 +71,7 @@ type watcher struct {
 	moved  bool           // something happened since then
 	woken  bool           // and a hook said so
 	next   int            // number that no job had then
+	ahead  int            // how many numbers were given since count, by what looks showed
 	met    []driver.JobID // since then, by their numbers
 	count  *parse.Activity
 	beaten time.Time // when that was asked last
@@ -170,7 +171,9 @@ func (w *watcher) look(ctx context.Context) ([]driver.JobID, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.cost, w.spent, w.next = all.queue, all.spent, max(w.next, all.next)
+	next := max(w.next, all.next)
+	w.ahead += next - w.next
+	w.cost, w.spent, w.next = all.queue, all.spent, next
 	var changed []driver.JobID
 	for id, print := range all.lines {
 		if w.lines[id] != print {

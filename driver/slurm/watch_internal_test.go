@@ -1,11 +1,16 @@
 package slurm
 
 import (
+	"context"
+	"fmt"
 	"hash/maphash"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -94,5 +99,67 @@ func TestAReadingThatWasUnderWayWhenSomethingWasDoneDoesNotCount(t *testing.T) {
 	d.trust(time.Time{})
 	if _, ok := d.recall("1"); ok {
 		t.Error("an answer counts although nobody watches")
+	}
+}
+
+// counting answers as slurmctld counts, and has a job for each number below next.
+type counting struct {
+	submitted, next int
+	asked           []string
+}
+
+func (c *counting) Run(_ context.Context, call command.Call) (command.Output, error) {
+	line := call.String()
+	c.asked = append(c.asked, line)
+	number := 0
+	switch {
+	case call.Name == "sdiag":
+		return command.Output{Stdout: fmt.Appendf(nil, "Data since (1)\nJobs submitted: %d\nJobs started: 0\nJobs completed: 0\nJobs canceled: 0\nJobs failed: 0\n", c.submitted)}, nil
+	case strings.HasSuffix(line, "show config"):
+		return command.Output{Stdout: fmt.Appendf(nil, "NEXT_JOB_ID = %d\n", c.next)}, nil
+	}
+	if _, err := fmt.Sscanf(call.Args[len(call.Args)-1], "%d", &number); err != nil || number >= c.next {
+		return command.Output{}, &command.Failed{Call: call, Status: 1, Stderr: "Invalid job id specified", Cause: driver.ErrNotFound}
+	}
+	return command.Output{Stdout: []byte(shown(number, "alice", ""))}, nil
+}
+
+func TestWhatALookHasShownIsNotAskedForAgain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name               string
+		look               int // the next number, as a look showed it since
+		submitted, next    int
+		asked              int
+	}{
+		{"nothing was submitted", 10, 10, 10, 0},
+		{"one was, and no look has shown it", 10, 11, 11, 1},
+		{"one was, and a look has shown it", 11, 11, 11, 0},
+		{"two were, and a look has shown the first", 11, 12, 12, 1},
+		{"one was, and a look has shown a task's number too", 12, 11, 12, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			slurm := &counting{submitted: c.submitted, next: c.next}
+			d := &Driver{
+				cfg:  Config{Interval: 2 * time.Second, Commands: slurm, Logger: slog.New(slog.DiscardHandler)},
+				seen: map[driver.JobID]seen{}, doubted: map[driver.JobID]time.Time{}, strangers: map[string]time.Time{},
+			}
+			w := watcher{d: d, looked: time.Now(), next: c.look, ahead: c.look - 10, count: &parse.Activity{Since: 1, Submitted: 10}}
+			w.beat(t.Context())
+			var jobs, config int
+			for _, line := range slurm.asked {
+				switch {
+				case strings.HasSuffix(line, "show config"):
+					config++
+				case strings.HasPrefix(line, "scontrol"):
+					jobs++
+				}
+			}
+			if jobs != c.asked || config != 0 || w.next != c.next || w.ahead != 0 {
+				t.Errorf("asked for %d jobs and %d times for the next number, which is taken for %d, %d ahead; want %d, 0, %d, 0: %q",
+					jobs, config, w.next, w.ahead, c.asked, c.next, slurm.asked)
+			}
+		})
 	}
 }
