@@ -56,6 +56,15 @@ func (r Row) epochs() []tuning.Epoch {
 	return out
 }
 
+// repeated are the epochs that a later attempt did once more.
+func (r Row) repeated() []tuning.Epoch {
+	last := map[int]int{}
+	for _, e := range r.Epochs {
+		last[e.Number] = max(last[e.Number], e.Attempt)
+	}
+	return slices.DeleteFunc(slices.Clone(r.Epochs), func(e tuning.Epoch) bool { return e.Attempt == last[e.Number] })
+}
+
 func (r Row) done() int {
 	n := 0
 	for _, e := range r.Epochs {

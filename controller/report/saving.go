@@ -103,7 +103,8 @@ func (r Row) finished() bool { return r.Succeeded && r.Total > 0 && r.done() >= 
 // whenever it is looked at.
 //
 // The tuned job is charged what tuning cost it beyond the compared epochs: the
-// time between the last epoch of an attempt and the beginning of the next, and
+// time between the last epoch of an attempt and the beginning of the next; each
+// epoch that a later attempt did again, since it was not saved; and
 // for each epoch that was a probe, or warm-up after a restart, the difference to
 // the same epoch of the untuned job. What was burnt between two attempts is not
 // measured; it is charged at the mean power of the job's epochs. Joules that
@@ -158,6 +159,10 @@ func pairUp(tuned, untuned Row) Pair {
 		}
 		bill.add(e, 1)
 		bill.add(u, -1) // where the untuned job lacks the epoch, nobody knows its joules
+	}
+	for _, e := range tuned.repeated() {
+		p.ChargeSeconds += e.Seconds()
+		bill.add(e, 1)
 	}
 	if between := tuned.between().Seconds(); between > 0 {
 		p.ChargeSeconds += between

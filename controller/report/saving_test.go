@@ -143,6 +143,33 @@ func TestWhatTuningCostIsCharged(t *testing.T) {
 	}
 }
 
+func TestAnEpochThatWasDoneAgainIsCharged(t *testing.T) {
+	t.Parallel()
+	plain, moved := charged()
+	lost := moved.Epochs[1] // the second epoch, in the first attempt, of which nothing was saved
+	lost.Attempt, lost.Start, lost.End = 1, noon().Add(10*time.Second), noon().Add(13*time.Second)
+	joules := tuning.Joules(30)
+	lost.Joules = &joules
+	moved.Epochs = append(moved.Epochs, lost)
+	p := report.Match([]report.Row{plain, moved})[0]
+	// The 3 s before the second attempt are epoch now and no pause, so that the mean power
+	// of the epochs counts for the 2 s before the third alone.
+	if p.ChargeSeconds != 3+4+2+1 || p.ChargeJoules != 30+50+10+2*10 || p.JoulesUnknown {
+		t.Errorf("charged %g s and %g J (unknown %v)", p.ChargeSeconds, float64(p.ChargeJoules), p.JoulesUnknown)
+	}
+	moved.Epochs[len(moved.Epochs)-1].Joules = nil
+	if p := report.Match([]report.Row{plain, moved})[0]; !p.JoulesUnknown || p.ChargeSeconds != 10 {
+		t.Errorf("nobody measured it, and charged are %g s and %g J", p.ChargeSeconds, float64(p.ChargeJoules))
+	}
+	// An untuned job that was put back into the queue is charged nothing for it.
+	again := plain.Epochs[3]
+	again.Attempt = 2
+	plain.Epochs = append(plain.Epochs, again)
+	if p := report.Match([]report.Row{plain, moved})[0]; p.ChargeSeconds != 10 {
+		t.Errorf("charged %g s", p.ChargeSeconds)
+	}
+}
+
 func TestSavings(t *testing.T) {
 	t.Parallel()
 	var better, equal, modelledOnly []report.Row

@@ -6,7 +6,11 @@
 // squeue and scontrol show them, and a journal of what Slurm does not keep: which
 // request made which job, what its owner asked for before it was changed, and
 // which step of which intent was taken. The process may die at any moment: the
-// next one on the same directory goes on. Every step reads the job anew.
+// next one on the same directory goes on. Every step reads the job anew, and what the
+// cluster's configuration says is read where it is needed.
+//
+// TRAPS.md lists what Slurm does that nobody expects, with the test that shows it or the
+// reason why it cannot matter.
 //
 // # Seeing
 //
@@ -164,7 +168,9 @@
 // TaskProlog, Change.Env goes to Config.SettingsDir/NUMBER, lines KEY=VALUE, and
 // Change.Live to NUMBER.json beside it, which the job's user alone can read where their
 // filesystem has access lists; Start marks jobs that have a stanza. A
-// job that was not submitted here gets neither, unless the site marks it. The
+// job that was not submitted here gets neither, unless the site marks it, or who submitted
+// it says in its comment that he did (act.Marked): Slurm shows nobody a job's environment.
+// A script whose --export keeps the variables of sbatch from the job keeps its mark from it. The
 // Note of an intent stands in the first line of that file, and the TaskProlog prints it
 // into the output of a marked job; elsewhere it is said nowhere, since the output is
 // the job's own.

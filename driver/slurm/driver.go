@@ -22,7 +22,6 @@ type Driver struct {
 	cfg     Config
 	journal journal.Journal
 	lock    *os.File
-	site    site
 	rest    *rest.Client // nil = sdiag is asked
 
 	hashes  maphash.Seed
@@ -63,7 +62,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	if d.lock, err = durable.Lock(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("slurm driver: %w", err)
 	}
-	if d.site, err = readSite(ctx, cfg.Commands); err != nil {
+	if _, err := readSite(ctx, cfg.Commands); err != nil {
 		return nil, errors.Join(fmt.Errorf("slurm driver: %w", err), d.Close())
 	}
 	if err := d.prune(time.Now().Add(-cfg.Keep)); err != nil {

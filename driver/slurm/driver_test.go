@@ -171,12 +171,14 @@ func TestAJobThatWouldEndByLeavingIsNotAskedTo(t *testing.T) {
 	if n := r.f.count("scancel"); n != 0 {
 		t.Errorf("%d signals, want none", n)
 	}
-	r.f.mu.Lock()
-	r.f.conf = "RequeueExitHold = 80-90,99\n"
-	r.f.mu.Unlock()
-	r.reopen(t)
-	if err := r.d.Check(t.Context(), in); err != nil {
-		t.Errorf("Check where the cluster names the status: %v", err)
+	// The administrator changes it while the controller runs, to and fro.
+	for conf, want := range map[string]error{"RequeueExitHold = 80-90,99\n": nil, "RequeueExit = 85\n": nil, "RequeueExitHold = 84,86\n": driver.ErrUnsupported} {
+		r.f.mu.Lock()
+		r.f.conf = conf
+		r.f.mu.Unlock()
+		if err := r.d.Check(t.Context(), in); !errors.Is(err, want) {
+			t.Errorf("Check where the cluster says %q: %v, want %v", conf, err, want)
+		}
 	}
 }
 

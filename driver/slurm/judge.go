@@ -78,7 +78,7 @@ func (d *Driver) judge(ctx context.Context, j parse.Job, r *journal.Record, in d
 	if parse.Waiting(j.State) {
 		return nil
 	}
-	return d.judgeMove(j, in.Checkpoint)
+	return d.judgeMove(ctx, j, in.Checkpoint)
 }
 
 // observedOnly says why a job is seen but not changed.
@@ -103,7 +103,10 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *journal.Record
 	case len(c.Env)+len(c.Live) > 0 && !d.cfg.TaskProlog:
 		return fmt.Errorf("a job that is put back into the queue keeps its environment; the site's TaskProlog could change that and is not known to be ours: %w",
 			driver.ErrUnsupported)
-	case len(c.Env)+len(c.Live) > 0 && r.Request == "" && !marked(j):
+	case len(c.Env)+len(c.Live) > 0 && !marked(j) && r.Request != "" && !exported(r.Script):
+		return fmt.Errorf("the TaskProlog sets nothing for a job that is not marked, and its option --export keeps the mark from it; add ALL to that option, or let the site's job_submit plugin mark it: %w",
+			driver.ErrUnsupported)
+	case len(c.Env)+len(c.Live) > 0 && !marked(j) && r.Request == "" && !act.Says(j.Comment, act.Marked):
 		return fmt.Errorf("the TaskProlog sets nothing for a job that is not marked; submit it with pitchpipe run, or let the site's job_submit plugin mark it: %w",
 			driver.ErrUnsupported)
 	case c.Cores < 0 || c.MemoryBytes < 0 || c.TimeLimit < 0:
@@ -151,7 +154,7 @@ func firstPartition(j parse.Job) string {
 	return p
 }
 
-func (d *Driver) judgeMove(j parse.Job, cp *driver.Checkpoint) error {
+func (d *Driver) judgeMove(ctx context.Context, j parse.Job, cp *driver.Checkpoint) error {
 	switch {
 	case cp == nil:
 		return fmt.Errorf("a running job is not touched without a checkpoint: %w", driver.ErrUnsupported)
@@ -163,12 +166,22 @@ func (d *Driver) judgeMove(j parse.Job, cp *driver.Checkpoint) error {
 		return fmt.Errorf("a checkpoint that says neither by which exit status nor by which line it is known: %w", driver.ErrInvalid)
 	case cp.Done != "" && !*d.cfg.ReadOutput && d.cfg.Saves == nil:
 		return fmt.Errorf("the job's output is not this user's to read, so that no line of it tells of a checkpoint: %w", driver.ErrUnsupported)
-	case cp.Done == "" && !slices.Contains(d.site.requeue, cp.Exit):
-		return fmt.Errorf("a job that leaves with status %d has ended here, and its dependants with it, since neither RequeueExitHold nor RequeueExit of this cluster names it; "+
-			"let the job say that it saved and go on (checkpoint done=...): %w", cp.Exit, driver.ErrUnsupported)
 	}
 	if _, err := regexp.Compile(cp.Done); err != nil {
 		return fmt.Errorf("checkpoint: %w: %w", driver.ErrInvalid, err)
+	}
+	if cp.Done != "" {
+		return nil
+	}
+	// As it is now: this process may run for months, and a job that leaves with a status
+	// that was taken out since has failed.
+	s, err := readSite(ctx, d.cfg.Commands)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(s.requeue, cp.Exit) {
+		return fmt.Errorf("a job that leaves with status %d has ended here, and its dependants with it, since neither RequeueExitHold nor RequeueExit of this cluster names it; "+
+			"let the job say that it saved and go on (checkpoint done=...): %w", cp.Exit, driver.ErrUnsupported)
 	}
 	return nil
 }

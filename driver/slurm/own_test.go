@@ -12,6 +12,7 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/slurm"
+	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/command"
 )
 
@@ -266,6 +267,51 @@ func TestOnlyAMarkedJobGetsVariables(t *testing.T) {
 	r.f.with(job.ID, func(j *fakeJob) { j.admin = "site pitchpipe:1:RATE:" })
 	if err := r.d.Check(t.Context(), in); err != nil {
 		t.Errorf("marked: %v", err)
+	}
+	r.f.with(job.ID, func(j *fakeJob) { j.admin, j.comment = "", j.comment+" "+act.Marked })
+	if err := r.d.Check(t.Context(), in); err != nil {
+		t.Errorf("whose owner says that he marked it: %v", err)
+	}
+}
+
+func TestAMarkThatTheScriptKeepsFromItsJobIsNone(t *testing.T) {
+	t.Parallel()
+	for option, want := range map[string]error{
+		"--export=NONE": driver.ErrUnsupported, "--export PATH,HOME": driver.ErrUnsupported, "--export=ALL": nil, "--export='ALL,X=1'": nil,
+		"-c 1 --export=NIL": driver.ErrUnsupported, "--comment=none": nil,
+	} {
+		t.Run(option, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, func(c *slurm.Config) { c.TaskProlog, c.Parse = true, detect.ParseForSlurm })
+			s := spec()
+			s.Source = []byte("#!/bin/sh\n#SBATCH " + option + "\n#TUNE knob rate env=RATE values=1,2 default=1\ntrue\n")
+			job, err := r.d.Start(t.Context(), "request", s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := intent(r.job(t, job.ID), nil)
+			in.Change = driver.Change{Env: map[string]string{"RATE": "1"}}
+			if err := r.d.Check(t.Context(), in); !errors.Is(err, want) {
+				t.Errorf("Check: %v, want %v", err, want)
+			}
+			r.f.with(job.ID, func(j *fakeJob) { j.admin = "pitchpipe:1:-" })
+			if err := r.d.Check(t.Context(), in); err != nil {
+				t.Errorf("where the plugin marked it: %v", err)
+			}
+			file, err := detect.ParseForSlurm(s.Filename, s.Source, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			id, err := slurm.Submit(t.Context(), r.f, file, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.f.with(id, func(j *fakeJob) {
+				if act.Says(j.comment, act.Marked) != (want == nil) {
+					t.Errorf("submitted with the comment %q", j.comment)
+				}
+			})
+		})
 	}
 }
 

@@ -152,7 +152,11 @@ func (d *Driver) past(ctx context.Context, id driver.JobID) (driver.Job, error) 
 	if ok && r.Last != nil {
 		return *r.Last, nil
 	}
-	if d.site.accounting {
+	now, err := readSite(ctx, d.cfg.Commands)
+	if err != nil {
+		return driver.Job{}, fmt.Errorf("get: job %s: %w", id, err)
+	}
+	if now.accounting {
 		job, err := d.accounted(ctx, id, r)
 		if err == nil || !errors.Is(err, driver.ErrNotFound) {
 			return job, err

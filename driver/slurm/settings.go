@@ -62,6 +62,9 @@ func mark(file *jobfile.Job) string {
 	return "1:" + strings.Join(names, "+") + ":" + live
 }
 
+// settable tells whether a stanza has anything that the TaskProlog could set.
+func settable(file *jobfile.Job) bool { return !slices.Contains([]string{"", "1::"}, mark(file)) }
+
 // settingsPath is the file of a job, by its number: that is what the TaskProlog
 // knows.
 func (d *Driver) settingsPath(r *journal.Record) string {

@@ -11,9 +11,9 @@ import (
 	"pitchpipe/driver/slurm/parse"
 )
 
-// site is what the cluster's configuration says that matters here.
+// site is what the cluster's configuration says that matters here. It is read where it
+// is needed and not kept: an administrator changes it while this process runs.
 type site struct {
-	version    string
 	accounting bool
 	age        time.Duration // for which an ended job is remembered; 0 = for good, negative = not known
 	requeue    []int         // exit statuses after which a job is put back into the queue
@@ -25,7 +25,7 @@ func readSite(ctx context.Context, c command.Runner) (site, error) {
 		return site{}, fmt.Errorf("reading the cluster's configuration: %w", err)
 	}
 	conf := parse.Config(out.Stdout)
-	s := site{version: conf["SLURM_VERSION"], accounting: conf["AccountingStorageType"] == "accounting_storage/slurmdbd"}
+	s := site{accounting: conf["AccountingStorageType"] == "accounting_storage/slurmdbd"}
 	s.age = -1
 	if n, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(conf["MinJobAge"], "sec"))); err == nil {
 		s.age = time.Duration(n) * time.Second

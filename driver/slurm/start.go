@@ -42,7 +42,11 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spe
 			return driver.Job{}, fmt.Errorf("start: request %s was submitted with an unknown outcome, and is looked for during another %v: %w",
 				id, left.Round(time.Second), driver.ErrUnknown)
 		}
-		if d.site.age < 0 || d.site.age > 0 && time.Since(req.Tried) >= d.site.age {
+		now, err := readSite(ctx, d.cfg.Commands)
+		if err != nil {
+			return driver.Job{}, fmt.Errorf("start: %w", err)
+		}
+		if now.age < 0 || now.age > 0 && time.Since(req.Tried) >= now.age {
 			return driver.Job{}, fmt.Errorf("start: request %s was submitted with an unknown outcome, and slurmctld may have forgotten its job by now; "+
 				"see whether it ran, and submit under another request if it did not: %w", id, driver.ErrUnknown)
 		}

@@ -29,6 +29,9 @@ func Submit(ctx context.Context, run command.Runner, file *jobfile.Job, spec dri
 	if !spec.NotBefore.IsZero() && !ownBegin(spec.Source) {
 		marker = act.HeadStart
 	}
+	if all := os.Getenv("SBATCH_EXPORT"); settable(file) && exported(spec.Source) && (all == "" || strings.Contains(all, "ALL")) {
+		marker = strings.TrimSpace(marker + " " + act.Marked)
+	}
 	out, err := run.Run(ctx, command.Call{
 		Name: "sbatch", Args: options(file, spec, marker, file.Partition), Stdin: spec.Source, Effect: true,
 		Env: append(os.Environ(), pairs(merged(markOf(file), spec.Env))...), // as by sbatch itself
@@ -108,6 +111,17 @@ func ownComment(script []byte) string {
 		return ""
 	}
 	return string(m[1]) + string(m[2]) + string(m[3])
+}
+
+// exported tells whether the variables that sbatch finds reach the job: an option of the
+// script may name those that do.
+func exported(script []byte) bool {
+	for _, m := range regexp.MustCompile(`(?m)^#SBATCH\s(?:.*\s)?--export[=\s]["']?(\S*)`).FindAllSubmatch(script, -1) {
+		if !strings.Contains(string(m[1]), "ALL") {
+			return false
+		}
+	}
+	return true
 }
 
 // ownBegin tells whether a script says itself when it is to begin. An option of

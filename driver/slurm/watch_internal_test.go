@@ -127,10 +127,10 @@ func (c *counting) Run(_ context.Context, call command.Call) (command.Output, er
 func TestWhatALookHasShownIsNotAskedForAgain(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name               string
-		look               int // the next number, as a look showed it since
-		submitted, next    int
-		asked              int
+		name            string
+		look            int // the next number, as a look showed it since
+		submitted, next int
+		asked           int
 	}{
 		{"nothing was submitted", 10, 10, 10, 0},
 		{"one was, and no look has shown it", 10, 11, 11, 1},

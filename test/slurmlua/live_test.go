@@ -153,13 +153,16 @@ func TestOnARunningSlurm(t *testing.T) {
 	}
 	untuned, _ := l.sbatch(t, good)
 	spoiled, _ := l.sbatch(t, good)
-	for _, id := range []string{plain, tuned} {
+	// Such a job has no PATH; what the plugin sets of its environment it has.
+	bare, _ := l.sbatch(t, strings.NewReplacer("#!/bin/sh\n", "#!/bin/sh\n#SBATCH --export=NONE\n", printer, "export PATH=/usr/bin:/bin SLURM_EXPORT_ENV=ALL\n"+printer).Replace(good))
+	for _, id := range []string{plain, tuned, bare} {
 		l.site.write(t, filepath.Join(l.site.dir, id), "OMP_NUM_THREADS=2\nBATCH=it's a \"b\" $(c) 100%\n", nobody, 0o644)
 	}
 	l.site.write(t, filepath.Join(l.site.dir, spoiled), "BATCH=8\n", stranger, 0o644)
 	const notice = "pitchpipe: the settings chosen for this job are not applied: the file is not a plain file that only the controller may write\n"
 	for _, tt := range []struct{ what, id, want string }{
 		{"a job with settings", tuned, "T<2> B<it's a \"b\" $(c) 100%> S<>\nstep T=2\nmark=1:OMP_NUM_THREADS+BATCH:\nthe end\n"},
+		{"a job that wants nothing of its submitter's environment", bare, "T<2> B<it's a \"b\" $(c) 100%> S<>\nstep T=2\nmark=1:OMP_NUM_THREADS+BATCH:\nthe end\n"},
 		{"a job with a stanza and without settings", untuned, "T<> B<> S<>\nstep T=\nmark=1:OMP_NUM_THREADS+BATCH:\nthe end\n"},
 		{"a job whose file another user wrote", spoiled, notice + "T<> B<> S<>\n" + notice + "step T=\nmark=1:OMP_NUM_THREADS+BATCH:\nthe end\n"},
 		{"a job without a stanza, though a file stands there", plain, "T<> B<> S<>\nstep T=\nmark=none\nthe end\n"},

@@ -61,7 +61,7 @@ const maxFaults = 10
 
 // Parse reads what `sacct -P` printed: fields between bars, their names in the
 // first line, in any order. JobID is needed; fields that nothing here uses are
-// left alone. Steps (123.batch, 123.extern, 123.0) are merged into their job, and
+// left alone. A name of a job may hold bars where JobName is the last field. Steps (123.batch, 123.extern, 123.0) are merged into their job, and
 // a job that was requeued counts once a run, as with --duplicates.
 func Parse(text string) ([]Job, error) {
 	lines := strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n")
@@ -124,8 +124,12 @@ func (r *record) into(jobs *[]Job, last map[string]int) error {
 	if n := len(r.fields); n == len(r.columns)+1 && r.fields[n-1] == "" {
 		r.fields = r.fields[:n-1]
 	}
+	end := len(r.columns) - 1
+	if r.columns[end] == "jobname" && len(r.fields) > len(r.columns) { // behind the last bar of the others all is the name
+		r.fields = append(r.fields[:end:end], strings.Join(r.fields[end:], "|"))
+	}
 	if len(r.fields) != len(r.columns) {
-		return Fault{r.line, "", fmt.Sprintf("%d fields", len(r.fields)), fmt.Sprintf("%d as in the header; a name with a bar in it breaks the line: leave JobName out, or ask for it as the last of all with another --delimiter", len(r.columns))}
+		return Fault{r.line, "", fmt.Sprintf("%d fields", len(r.fields)), fmt.Sprintf("%d as in the header; where the name of a job has a bar in it, ask for JobName as the last field", len(r.columns))}
 	}
 	id := r.get("jobid")
 	base, step, isStep := strings.Cut(id, ".")

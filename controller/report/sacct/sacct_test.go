@@ -58,6 +58,11 @@ func TestJobsWithTheirSteps(t *testing.T) {
 			nil, // set below: the first line is one field short
 		},
 		{
+			"a name with bars, where it is the last field",
+			"JobID|State|JobName\n7|COMPLETED|a|b|\n8|COMPLETED|\n",
+			[]sacct.Job{{ID: "7", Name: "a|b|", State: "COMPLETED"}, {ID: "8", State: "COMPLETED"}},
+		},
+		{
 			"fields in any order, with a bar at the end, and lines of another system",
 			"TotalCPU|JobID|Colour|ElapsedRaw|NCPUS|\r\n1-00:00:01.5|7|red|100000|3|\r\n\r\n",
 			[]sacct.Job{{ID: "7", Elapsed: new(100000 * time.Second), CPUs: 3, CPU: new(24*time.Hour + 1500*time.Millisecond)}},
@@ -92,7 +97,7 @@ func TestWhatIsNotSacctsIsRefusedWithItsPlace(t *testing.T) {
 		{"nothing", "", "line 1: found \"\"; want the names of the fields"},
 		{"the columns of sacct without -P", "JobID    JobName\n7   n\n", "line 1"},
 		{"a field twice", "JobID|User|user\n", "line 1: user: found it twice"},
-		{"a name with a bar", "JobID|JobName\n7|a|b\n", "line 2: found 3 fields; want 2"},
+		{"a name with a bar before other fields", "JobID|JobName|State\n7|a|b|COMPLETED\n", "line 2: found 4 fields; want 3 as in the header; where the name of a job has a bar in it, ask for JobName as the last field"},
 		{"a step without its job", "JobID\n7.batch\n", "line 2: JobID: found \"7.batch\""},
 		{"an id that is none", "JobID\nx\n", "want a number"},
 		{"an id that ends in its step", "JobID\n7.\n", "want a number"},

@@ -50,6 +50,11 @@ func ScriptOf(ctx context.Context, hand Actor, name, number string) ([]byte, err
 // is only there so that the job can be changed before it starts, and may be ended.
 const HeadStart = "pitchpipe:head-start"
 
+// Marked is the word in a job's comment by which whoever submitted it says that its
+// environment has the mark of the TaskProlog, which Slurm shows nobody. Where the site's
+// plugin marks jobs it is not needed.
+const Marked = "pitchpipe:marked"
+
 // Off is the word in a job's comment by which its owner says that it is not to be tuned.
 const Off = "pitchpipe:off"
 

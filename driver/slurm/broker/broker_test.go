@@ -231,6 +231,26 @@ func TestWhereThereIsNoPluginTheScriptCounts(t *testing.T) {
 	}
 }
 
+func TestAStanzaInTheCommentCountsOnlyWhereThereIsNoPlugin(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		scripts bool
+		want    error
+	}{
+		"with the plugin":   {false, driver.ErrDenied},
+		"where it has none": {true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, func(cfg *broker.Config) { cfg.Scripts = c.scripts })
+			r.f.with(func(j *fakeJob) { j.admin, j.comment = "", "theirs #TUNE mode=apply #TUNE knob cores values=1,2" })
+			if err := r.client.Signal(t.Context(), "7", "SIGUSR1"); !errors.Is(err, c.want) {
+				t.Errorf("%v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
 func TestScriptsOfMarkedJobsAreHandedOut(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

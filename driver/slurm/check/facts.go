@@ -55,9 +55,21 @@ type Config struct {
 	Plugin     bool
 	Scripts    bool // the broker takes the script's word where the plugin recorded nothing
 	TaskProlog bool
+	State      string // the controller's own folder, which nobody else can enter
 	Settings   string
 	Partitions []string
 	Exporter   string // its socket on each node
+	Policy     Policy
+}
+
+// Policy is what the site lets stanzas do.
+type Policy struct {
+	File  string // its path; empty = there is none
+	Read  bool   // it was looked at; else nothing is known
+	Fault string // why it cannot be used
+	// Apply: by default, or in a partition or an account that is known, a stanza's
+	// mode=apply is followed.
+	Apply bool
 }
 
 // Here is the machine that looks.

@@ -20,6 +20,7 @@ func Judge(f Facts) Report {
 	j.accounting()
 	j.accounts()
 	j.controller()
+	j.policy()
 	j.broker()
 	j.exporters()
 	j.proof()

@@ -66,7 +66,7 @@ func bare(t testing.TB) check.Facts {
 		Mode: check.Owner, Caller: "ada", Controller: "ada",
 		Config: check.Config{
 			File: "/home/ada/.config/pitchpipe/controller.yaml", Driver: "slurm", Mode: check.Owner, Settings: "/home/ada/.local/state/pitchpipe/slurm-env",
-			Exporter: "/run/pitchpipe/exporter.sock",
+			State: "/home/ada/.local/state/pitchpipe", Exporter: "/run/pitchpipe/exporter.sock", Policy: check.Policy{Read: true},
 		},
 		Here:       check.Here{Host: "head", Home: "/home/ada", UID: "1001"},
 		Slurm:      parse.Config(recorded(t, "bare.config.txt")),
@@ -87,7 +87,7 @@ func ready(t testing.TB) check.Facts {
 	f.Slurm = parse.Config(recorded(t, "site.config.txt"))
 	f.Here.Ctld, f.Here.Nodes = true, []string{"n1"}
 	f.Nodes = f.Nodes[:1]
-	f.Config.TaskProlog, f.Config.Plugin = true, true
+	f.Config.TaskProlog, f.Config.Plugin, f.Config.Policy = true, true, check.Policy{Read: true, File: "/etc/pitchpipe/site.yaml", Apply: true}
 	f.Submit = plain("/etc/slurm/job_submit.lua", "root", 0o644, shippedFile(t, "job_submit.lua"))
 	f.Modules = nil
 	for _, name := range slices.Sorted(maps.Keys(f.Shipped.Modules)) {
@@ -113,7 +113,7 @@ func site(t testing.TB) check.Facts {
 	f := ready(t)
 	f.Mode, f.Caller, f.Controller, f.Config.File = check.Site, "root", "pitchpipe", "/etc/pitchpipe/controller.yaml"
 	f.Config.Mode = check.Site
-	f.Config.Settings = "/shared/pitchpipe"
+	f.Config.Settings, f.Config.State = "/shared/pitchpipe", "/var/lib/pitchpipe"
 	f.Here.Home, f.Here.UID = "/var/lib/pitchpipe", "990"
 	f.Folder = plain("/shared/pitchpipe", "pitchpipe", 0o755|fs.ModeDir, "")
 	f.Folder.FS = "nfs"
@@ -138,7 +138,7 @@ func wrong(t testing.TB) check.Facts {
 	f.Partitions = []check.Partition{{Name: "main", Exclusive: true}, {Name: "secret", Hidden: true}}
 	f.Config = check.Config{
 		File: "/etc/pitchpipe/controller.yaml", Driver: "local", Plugin: true, Settings: "/elsewhere", Partitions: []string{"man"},
-		Exporter: "/run/pitchpipe/exporter.sock",
+		Exporter: "/run/pitchpipe/exporter.sock", Policy: check.Policy{Read: true, File: "/etc/pitchpipe/site.yaml", Fault: "/etc/pitchpipe/site.yaml:2:3: unknown key"},
 	}
 	f.Jobs.Seen, f.Jobs.BySite = 95, 3
 	f.Submit.Text = strings.Replace(f.Submit.Text, `= "reject"`, `= "refuse"`, 1)
@@ -165,7 +165,7 @@ func wrong(t testing.TB) check.Facts {
 func closed(t testing.TB) check.Facts {
 	t.Helper()
 	f := site(t)
-	f.Caller, f.Here = "ada", check.Here{Host: "login", UID: "990"}
+	f.Caller, f.Here, f.Config.Policy = "ada", check.Here{Host: "login", UID: "990"}, check.Policy{}
 	f.Submit = check.File{Path: "/etc/slurm/job_submit.lua", Seen: check.Absent}
 	f.Modules = nil
 	f.Prolog = check.File{Path: "/etc/slurm/pitchpipe/task_prolog", Seen: check.Absent}
@@ -272,6 +272,9 @@ func TestOneThingThatIsWrongIsTheOneThatIsTold(t *testing.T) {
 			f.Config.Plugin, f.Config.Scripts, f.Slurm["JobSubmitPlugins"] = false, true, ""
 		}, "slurm.job_submit_plugins", check.Missing, false},
 		{"no broker", site, func(f *check.Facts) { f.Broker.Socket.Seen = check.Absent }, "broker.socket", check.Missing, true},
+		{"no policy", site, func(f *check.Facts) { f.Config.Policy = check.Policy{Read: true} }, "policy.mode", check.Missing, false},
+		{"a policy that lets no stanza apply", ready, func(f *check.Facts) { f.Config.Policy.Apply = false }, "policy.mode", check.Missing, false},
+		{"a policy that cannot be used", site, func(f *check.Facts) { f.Config.Policy.Fault = "line 2" }, "policy.mode", check.Wrong, true},
 		{"a broker that answers nobody", site, func(f *check.Facts) { f.Broker.Answer = check.Silent }, "broker.socket", check.Wrong, true},
 		{"a broker that denies an ordinary user", site, func(f *check.Facts) { f.Broker.Answer, f.Caller = check.Denies, "ada" }, "broker.socket", check.OK, false},
 		{"a node without an exporter", ready, func(f *check.Facts) { f.Exporters[0].Answer = check.Silent }, "exporter.answers", check.Missing, true},
@@ -298,6 +301,29 @@ func TestOneThingThatIsWrongIsTheOneThatIsTold(t *testing.T) {
 			got := r.Findings[i]
 			if got.Verdict != c.verdict || got.Fails(f.Mode) != c.fails || r.Passed == c.fails {
 				t.Errorf("%+v, passed %v; want %s, fails %v", got, r.Passed, c.verdict, c.fails)
+			}
+		})
+	}
+}
+
+// TestTheFolderThatIsProposedIsOneThatJobsReach: below the controller's state is none.
+func TestTheFolderThatIsProposedIsOneThatJobsReach(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		settings, conf, want string
+	}{
+		"where nobody chose one":                {"/var/lib/pitchpipe/slurm-env", "", "site_dir=/srv/pitchpipe/settings"},
+		"where the controller's file names one": {"/shared/pitchpipe", "", "site_dir=/shared/pitchpipe"},
+		"where the task prolog's names one":     {"/var/lib/pitchpipe/slurm-env", "site_dir=/nfs/settings\n", "site_dir=/nfs/settings"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := site(t)
+			f.Config.Settings, f.PrologConf.Text = c.settings, c.conf
+			r := check.Judge(f)
+			i := slices.IndexFunc(r.Findings, func(f check.Finding) bool { return f.Name == "prolog.conf" })
+			if i < 0 || r.Findings[i].Verdict != check.Missing || !slices.Contains(r.Findings[i].Change, c.want) {
+				t.Errorf("%+v, want the line %s", r.Findings, c.want)
 			}
 		})
 	}

@@ -15,6 +15,7 @@ const PrologConfPlace = "/etc/pitchpipe/task_prolog.conf"
 const (
 	prologPlace   = "/etc/slurm/pitchpipe/task_prolog"
 	listenerPlace = "/usr/bin/pitchpipe"
+	settingsPlace = "/srv/pitchpipe/settings"
 	nodePackage   = "/usr/share/pitchpipe-exporter/slurm"
 	prologWhy     = "Without it only cores, memory and the time limit of a job can be changed: threads, batch size and the like reach no job."
 )
@@ -182,9 +183,21 @@ func (j *judge) settings() {
 // prologLines are those of task_prolog.conf that fit this controller.
 func (j *judge) prologLines() []string {
 	if j.Mode == Site {
-		return append([]string{"site_dir=" + j.Config.Settings, "site_user=" + j.Controller}, j.listenerLines()...)
+		return append([]string{"site_dir=" + j.siteDir(), "site_user=" + j.Controller}, j.listenerLines()...)
 	}
 	return []string{"owner_dir=" + j.ownerDir()}
+}
+
+// siteDir is what site_dir has to be for this controller. A folder below its state is
+// none: only the controller can enter that.
+func (j *judge) siteDir() string {
+	if dir := ReadPrologConf(j.PrologConf.Text).SiteDir; dir != "" {
+		return dir
+	}
+	if _, below := strings.CutPrefix(j.Config.Settings, j.Config.State+"/"); below && j.Config.State != "" {
+		return settingsPlace
+	}
+	return j.Config.Settings
 }
 
 // listenerLines are those that a site needs so that the progress of jobs is told.

@@ -26,7 +26,7 @@ func (a *app) report() *cobra.Command {
 			"job used once, the nearest in time. Restarts and probes are charged to the tuned side.\n\n" +
 			"With --from-sacct no controller is asked: from what `sacct -P` printed it tells how much of the cores\n" +
 			"and memory jobs used, and which return. That is what tuning could bring at most, not a saving:\n" +
-			"    sacct -aP -S 2026-01-01 -o JobID,User,Account,JobName,State,Elapsed,AllocCPUS,NNodes,TotalCPU,ReqMem,MaxRSS,NTasks",
+			"    sacct -aP -S 2026-01-01 -o JobID,User,Account,State,Elapsed,AllocCPUS,NNodes,TotalCPU,ReqMem,MaxRSS,NTasks,JobName",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file != "" {

@@ -2,14 +2,18 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/daemon/nodes"
+	"pitchpipe/controller/tuning"
 	"pitchpipe/driver/slurm/check"
 	"pitchpipe/driver/slurm/check/look"
 	"pitchpipe/scripts"
@@ -61,7 +65,7 @@ func (a *app) slurmCheck() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&c.mode, "mode", "", "owner or site: what the cluster is checked for (default: slurm.mode)")
-	f.StringVar(&c.user, "user", "", "account that the controller runs under (default: the caller; in mode site the site_user of the task prolog)")
+	f.StringVar(&c.user, "user", "", "account that the controller runs under (default: the caller; in mode site the site_user of the task prolog, else broker.controller)")
 	f.StringVar(&c.broker, "broker-user", "", "account that the broker runs under (default: the owner of its socket)")
 	f.BoolVar(&c.try, "try", false, "submit two tiny jobs and tell what became of them")
 	f.StringVar(&c.as, "as", "", "account that submits the jobs of --try; only root has a choice (default: the caller)")
@@ -97,7 +101,7 @@ func (a *app) facts(ctx context.Context, c checking) (check.Facts, error) {
 	}
 	defer exporters.Close()
 	with := look.Config{
-		Mode: mode, Caller: caller.Username, Controller: controllerOf(mode, c.user, caller), BrokerUser: c.broker,
+		Mode: mode, Caller: caller.Username, Controller: a.controllerOf(mode, c.user, caller), BrokerUser: c.broker,
 		Told: a.told(caller), Broker: a.cfg.Slurm.Broker, Shipped: shipped, Runner: a.commands(nil), AskBroker: askBroker,
 		Exporter: func(ctx context.Context, node string, here bool) check.Exporter {
 			return a.askExporter(ctx, exporters, node, here)
@@ -117,14 +121,17 @@ func (a *app) facts(ctx context.Context, c checking) (check.Facts, error) {
 		with.Home = home // as the task prolog has it
 	}
 	facts, err := look.Cluster(ctx, with)
+	facts.Config.Policy = a.policy(facts)
 	if err == nil && c.try {
 		facts.Proof, err = a.prove(ctx, c, facts, caller, exporters)
 	}
 	return facts, err
 }
 
-// controllerOf is the account that the controller runs under, as far as one can know.
-func controllerOf(mode check.Mode, given string, caller *user.User) string {
+// controllerOf is the account that the controller runs under, as far as one can know. That
+// of a site is never guessed to be whoever looks: he would be told to name himself to
+// the broker.
+func (a *app) controllerOf(mode check.Mode, given string, caller *user.User) string {
 	if given != "" {
 		return given
 	}
@@ -134,8 +141,39 @@ func controllerOf(mode check.Mode, given string, caller *user.User) string {
 				return name
 			}
 		}
+		if names := a.cfg.Broker.Controller; len(names) > 0 {
+			return names[0]
+		}
 	}
 	return caller.Username
+}
+
+// policy tells what the site lets stanzas do, by default and in what the cluster has.
+func (a *app) policy(facts check.Facts) check.Policy {
+	p := check.Policy{File: a.cfg.Site, Read: true}
+	site, err := a.cfg.LoadSite()
+	if errors.Is(err, fs.ErrPermission) {
+		return check.Policy{}
+	}
+	if err != nil {
+		p.Fault = strings.ReplaceAll(err.Error(), "\n", "; ")
+		return p
+	}
+	follows := func(partition, account, user string) bool {
+		s := site.For(partition, account, "", user)
+		return s.MaxMode == tuning.Apply && !s.DryRun
+	}
+	partitions := []string{""}
+	for _, one := range facts.Partitions {
+		partitions = append(partitions, one.Name)
+	}
+	for _, partition := range partitions {
+		p.Apply = p.Apply || follows(partition, "", "")
+		for _, assoc := range facts.Accounts.Assocs {
+			p.Apply = p.Apply || follows(partition, assoc.Account, assoc.User)
+		}
+	}
+	return p
 }
 
 func (a *app) told(caller *user.User) check.Config {
@@ -153,7 +191,7 @@ func (a *app) told(caller *user.User) check.Config {
 	}
 	s := a.cfg.Slurm
 	return check.Config{
-		File: file, Driver: a.cfg.Driver, Mode: check.Mode(s.Mode), Scripts: a.cfg.Broker.Accept == "script", Plugin: s.Plugin, TaskProlog: s.TaskProlog, Settings: s.Settings, Partitions: s.Partitions,
+		File: file, Driver: a.cfg.Driver, Mode: check.Mode(s.Mode), Scripts: a.cfg.Broker.Accept == "script", Plugin: s.Plugin, TaskProlog: s.TaskProlog, State: a.cfg.State, Settings: s.Settings, Partitions: s.Partitions,
 		Exporter: a.cfg.Exporter.Socket,
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -63,10 +64,8 @@ func install(t *testing.T) installed {
 		dir: dir, settings: filepath.Join(dir, "settings"), socket: filepath.Join(dir, "exporter.sock"),
 		broker: filepath.Join(dir, "broker", "broker.sock"),
 	}
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "pitchpipe/controller/cmd/pitchpipe",
-		"pitchpipe/exporter/cmd/pitchpipe-exporter").CombinedOutput()
-	if err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := programs.install(dir); err != nil {
+		t.Fatal(err)
 	}
 	files, err := scripts.Slurm()
 	if err != nil {
@@ -209,7 +208,7 @@ func TestABareClusterIsToldAsBareByAnybody(t *testing.T) {
 		t.Errorf("mode %s passed %v", report.Mode, report.Passed)
 	}
 	nothingLeft(t, c)
-	_, got = i.check(t, c, "root", "--mode=site", "--slurm.plugin=true")
+	_, got = i.check(t, c, "root", "--mode=site", "--user=root", "--slurm.plugin=true")
 	expect(t, got, map[string]check.Verdict{"controller.plugin": check.Wrong, "accounts.ordinary": check.Wrong, "broker.socket": check.Missing})
 }
 
@@ -249,6 +248,11 @@ func TestASiteWithAllInstalledIsToldAsReady(t *testing.T) {
 		t.Errorf("passed %v: %+v", report.Passed, got["try.refused"])
 	}
 	nothingLeft(t, c)
+
+	// Whoever looks is not taken for the controller, and so not told to name himself.
+	_, got = i.check(t, c, slurmcluster.Beta, append(slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return strings.HasPrefix(f, "--user=") }),
+		"--broker.controller="+slurmcluster.Controller)...)
+	expect(t, got, map[string]check.Verdict{"broker.socket": check.OK, "accounts.controller": check.OK})
 
 	// A user of the same cluster with a controller of his own.
 	own := filepath.Join(c.Home(slurmcluster.Alpha), ".local", "state", "pitchpipe", "slurm-env")
