@@ -40,6 +40,9 @@ type Source struct {
 	// Group of a perf event: events of one group count together, and share its ratio of
 	// running to enabled time.
 	Group string `json:"group,omitempty"`
+	// Silent means that it does not answer at this time: it is supported, or was not known
+	// when it was asked; Reason says since when.
+	Silent bool `json:"silent,omitempty"`
 }
 
 // Node says what machine this is and what it can measure.

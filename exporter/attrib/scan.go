@@ -65,6 +65,7 @@ type Scanner struct {
 	bases       []base             // where jobs are looked for in them
 	dirs        map[string]Key     // cgroup directory → job, of the last scan
 	round       uint64             // scans so far
+	all         bool               // the scan is thorough
 	list        listing
 
 	boxes      []boxed         // containers that this scan saw
@@ -152,9 +153,9 @@ func (s *Scanner) environSource() api.Source {
 func (s *Scanner) Scan(ctx context.Context) []Found {
 	jobs := map[Key]*Found{}
 	clear(s.dirs)
-	all := s.round%thorough == 0
+	s.all = s.round%thorough == 0
 	s.round++
-	if all || len(s.bases) == 0 {
+	if s.all || len(s.bases) == 0 {
 		s.orient()
 	}
 	for _, b := range s.bases {
@@ -164,7 +165,7 @@ func (s *Scanner) Scan(ctx context.Context) []Found {
 		s.walk(jobs, b, b.spot)
 	}
 	s.unbox(jobs)
-	for key, f := range s.procs.scan(ctx, all) {
+	for key, f := range s.procs.scan(ctx, s.all) {
 		if jobs[key] == nil {
 			jobs[key] = f
 		}

@@ -120,6 +120,33 @@ func TestAHierarchyThatIsMountedLaterIsFoundWithinSomeScans(t *testing.T) {
 	t.Error("not found")
 }
 
+// Directories in which nothing leads to a job are not read while they hold as many.
+func TestAHierarchyThatHadNothingOfOursIsLookedAtWhenItChanges(t *testing.T) {
+	t.Parallel()
+	empty := func() (hostfs.Root, *attrib.Scanner) {
+		root := hostfs.Root{ProcFS: t.TempDir(), SysFS: t.TempDir()}
+		plant(t, root.Cgroup(), map[string]string{"unified/cgroup.controllers": "", "unified/init/cgroup.procs": "1\n", "memory/cgroup.procs": "", "memory/init/cgroup.procs": "1\n"})
+		s := attrib.NewScanner(root, attrib.TrustNone)
+		settle(t, s, 0)
+		return root, s
+	}
+	root, s := empty()
+	plant(t, root.Cgroup(), map[string]string{"memory/pitchpipe/7.1/cgroup.procs": "9\n"})
+	if got := s.Scan(t.Context()); len(got) != 1 {
+		t.Errorf("%d jobs at the next look, want the one that came", len(got))
+	}
+	root, s = empty()
+	if err := os.RemoveAll(root.Cgroup("memory/init")); err != nil {
+		t.Fatal(err)
+	}
+	plant(t, root.Cgroup(), map[string]string{"memory/pitchpipe/7.1/cgroup.procs": "9\n"}) // as many as before
+	for n := 1; len(s.Scan(t.Context())) == 0; n++ {
+		if n == 20 {
+			t.Fatal("a job is not found by twenty looks")
+		}
+	}
+}
+
 func TestAProcessThatBecomesAJobsAfterItsForkIsFound(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

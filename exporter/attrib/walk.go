@@ -27,6 +27,7 @@ type spot struct {
 
 	names map[string]*spot // all that may be directories
 	worth []*spot          // of these the jobs and those that lead to some, by path
+	links int              // of the directory when its names were read, 0 = not known
 }
 
 type spotKind int
@@ -53,8 +54,14 @@ func (at *spot) learn(name string) *spot {
 	return child
 }
 
-// look reads the names that are in the directory now.
-func (at *spot) look(list *listing, round uint64) {
+// look reads the names that are in the directory now. One in which nothing leads to a job
+// is read again when it has another number of directories, or in a thorough scan.
+func (at *spot) look(list *listing, round uint64, all bool) {
+	links := at.count()
+	if links > 0 && links == at.links && len(at.worth) == 0 && !all {
+		return
+	}
+	at.links = links
 	seen, changed := 0, false
 	err := list.each(at.dir, func(name []byte, kind byte, _ uint64) {
 		if !maybeDir(kind) {
@@ -74,9 +81,10 @@ func (at *spot) look(list *listing, round uint64) {
 	})
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ENODEV):
-		at.names, at.worth = nil, nil // not there, or gone meanwhile
+		at.names, at.worth, at.links = nil, nil, 0 // not there, or gone meanwhile
 		return
 	case err != nil:
+		at.links = 0
 		return // such as too many open files: what was there is believed to be there
 	}
 	if seen < len(at.names) {
@@ -99,6 +107,16 @@ func (at *spot) look(list *listing, round uint64) {
 	slices.SortFunc(at.worth, func(a, b *spot) int { return strings.Compare(a.path, b.path) })
 }
 
+// count is the number of the directory's links: its own two, and one of each directory in
+// it. File systems that do not count them, and a directory that is not there, are 0.
+func (at *spot) count() int {
+	var st unix.Stat_t
+	if unix.Stat(at.dir, &st) != nil || st.Nlink < 2 {
+		return 0
+	}
+	return int(st.Nlink)
+}
+
 // base is a directory of a hierarchy from which on jobs are looked for.
 type base struct {
 	hierarchy hostfs.Hierarchy
@@ -110,7 +128,7 @@ type base struct {
 // walk looks for jobs in the cgroups below a directory, where they may lie.
 func (s *Scanner) walk(jobs map[Key]*Found, b base, at *spot) {
 	h := b.hierarchy
-	at.look(&s.list, s.round)
+	at.look(&s.list, s.round, s.all)
 	for _, child := range at.worth {
 		if child.kind == leading {
 			if path.Base(child.path) == "pitchpipe" || s.admin(b, child.dir, nil) {

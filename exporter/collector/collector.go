@@ -26,6 +26,8 @@ type Moment struct {
 	Pids []int
 	// Idle means that nothing of the job ran since the reading before.
 	Idle bool
+	// Unlisted means that nobody knows at this moment which processes it has; Pids is empty.
+	Unlisted bool
 }
 
 // Collector is one source of a job's counters.
@@ -81,6 +83,9 @@ type Place struct {
 // no cgroup in the right hierarchy.
 var ErrUnsupported = errors.New("not supported here")
 
+// ErrUnlisted means that a reading needs to know which processes the job has.
+var ErrUnlisted = errors.New("the job's processes cannot be listed")
+
 // Answer tells denied from unsupported by an error's kind; nil is supported.
 func Answer(err error) api.Support {
 	switch {
@@ -94,11 +99,14 @@ func Answer(err error) api.Support {
 }
 
 // Source builds a probe's answer from an error; means says by what it measures
-// when there is none.
+// when there is none. What does not answer is supported and silent.
 func Source(name, means string, err error) api.Source {
 	s := api.Source{Name: name, Support: Answer(err), Reason: means}
 	if err != nil {
 		s.Reason = err.Error()
+	}
+	if errors.Is(err, ErrSilent) { // it is there, as far as anybody knows
+		s.Support, s.Silent = api.Supported, true
 	}
 	return s
 }

@@ -13,5 +13,6 @@
 //
 // A reader that is also Placed knows on which package its job worked.
 //
-// Collectors and readers are used by one goroutine, the sampler's.
+// Collectors and readers are used by one goroutine at a time, by the sampler's leave. Any of
+// their calls may hang in the kernel, so that whoever calls goes on without it (Ask).
 package collector

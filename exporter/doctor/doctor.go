@@ -3,12 +3,11 @@ package doctor
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/collector"
 )
 
 // State says how a thing stands.
@@ -20,6 +19,7 @@ const (
 	Limited State = "limited" // works for some; Why says for whom
 	Absent  State = "absent"  // the node does not have it
 	Denied  State = "denied"  // it is there, and the exporter may not use it
+	Silent  State = "silent"  // it is there, and a read of it hangs
 	Broken  State = "broken"  // the exporter cannot do its work
 )
 
@@ -60,11 +60,15 @@ func Examine(f Facts) []Finding {
 }
 
 func source(s api.Source, f Facts) Finding {
-	out := Finding{Name: s.Name, State: Works, Why: s.Reason}
+	out := Finding{Name: s.Name, State: Works, Why: strings.TrimPrefix(s.Reason, collector.ErrUnsupported.Error()+": ")}
+	if s.Silent {
+		out.State, out.Mend = Silent, "dmesg, which says what hangs; the exporter goes on without it, and is restarted when it answers"
+		return out
+	}
 	switch s.Support {
 	case api.Supported:
-		if strings.Contains(s.Reason, "own processes only") {
-			out.State, out.Mend = Limited, capability(f, "cap_sys_ptrace")
+		if strings.Contains(s.Reason, ownOnly) {
+			out.State, out.Mend = Limited, capabilities(f)
 		}
 	case api.Unsupported:
 		out.State = Absent
@@ -87,21 +91,24 @@ func source(s api.Source, f Facts) Finding {
 	return out
 }
 
+// ownOnly is what sources say that see the processes of the exporter's user alone.
+const ownOnly = "own processes only"
+
 func mend(name string, f Facts) string {
 	kind, _, _ := strings.Cut(name, "/")
 	switch {
 	case kind == "perf" && f.Root:
 		return "sysctl -w kernel.perf_event_paranoid=0"
 	case kind == "perf":
-		return capability(f, "cap_perfmon")
+		return capabilities(f)
 	case name == "energy/perf-power" && f.Root:
 		return "sysctl -w kernel.perf_event_paranoid=0"
 	case name == "energy/perf-power", name == "energy/rapl" && denied(f, "energy/perf-power"):
-		return capability(f, "cap_perfmon") // which opens the counters to the exporter alone
+		return capabilities(f) // which opens the counters to the exporter alone
 	case name == "energy/rapl":
 		return "chmod o+r /sys/class/powercap/intel-rapl*/energy_uj"
 	case kind == "attrib", kind == "proc":
-		return capability(f, "cap_sys_ptrace")
+		return capabilities(f)
 	default:
 		return "sudo " + f.Program
 	}
@@ -111,8 +118,27 @@ func denied(f Facts, name string) bool {
 	return slices.ContainsFunc(f.Node.Sources, func(s api.Source) bool { return s.Name == name && s.Support == api.Denied })
 }
 
-func capability(f Facts, name string) string {
-	return "setcap " + name + "+ep " + cmp.Or(f.Program, "pitchpipe-exporter")
+// capabilities gives the program all that it lacks: a second setcap would take away what
+// the first one gave.
+func capabilities(f Facts) string {
+	var names []string
+	need := func(name string) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, s := range f.Node.Sources {
+		kind, _, _ := strings.Cut(s.Name, "/")
+		closed := s.Support == api.Denied
+		switch {
+		case kind == "perf" && closed && !f.Root, s.Name == "energy/perf-power" && closed && !f.Root:
+			need("cap_perfmon")
+		case (kind == "attrib" || kind == "proc") && closed, strings.Contains(s.Reason, ownOnly):
+			need("cap_sys_ptrace")
+		}
+	}
+	slices.Sort(names)
+	return "setcap " + strings.Join(names, ",") + "+ep " + cmp.Or(f.Program, "pitchpipe-exporter")
 }
 
 func energy(f Facts) Finding {
@@ -129,6 +155,8 @@ func energy(f Facts) Finding {
 func leaves(f Facts) Finding {
 	out := Finding{Name: "perf for schedulers' jobs", State: Works, Why: "their cgroups are where perf looks"}
 	switch {
+	case slices.ContainsFunc(f.Node.Sources, func(s api.Source) bool { return strings.HasPrefix(s.Name, "perf/") && s.Support == api.Denied }):
+		out.State, out.Why = Absent, "as long as perf is denied"
 	case f.Node.Schema == api.SchemaAccounting:
 		out.State, out.Why = Absent, "no perf on this node"
 	case f.Hybrid && f.Leaf:
@@ -173,6 +201,9 @@ func socket(f Facts) Finding {
 	case f.Listening != nil:
 		out.State, out.Why = Broken, f.Listening.Error()
 		out.Mend = "--socket, with a path in a directory that its user may write"
+		if !f.Root {
+			out.Mend = "sudo " + cmp.Or(f.Program, "pitchpipe-exporter") + " doctor, which looks as the packaged service does; or --socket, with a path that this user may write"
+		}
 	default:
 		out.State, out.Why, out.Mend = Limited, "none answers on "+f.Socket, "systemctl start pitchpipe-exporter"
 	}
@@ -202,41 +233,11 @@ func Judge(findings []Finding) Verdict {
 	for _, f := range findings {
 		switch f.State {
 		case Works, Absent:
-		case Limited, Denied:
+		case Limited, Denied, Silent:
 			v = max(v, Mendable)
 		case Broken:
 			v = Ill
 		}
 	}
 	return v
-}
-
-// Print writes findings as a table, and below it what mends them.
-func Print(w io.Writer, findings []Finding) error {
-	table := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	for _, f := range findings {
-		if _, err := fmt.Fprintf(table, "%s\t%s\t%s\n", f.State, f.Name, f.Why); err != nil {
-			return err
-		}
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	said := []string{}
-	for _, f := range findings {
-		line := f.Mend
-		if line == "" || slices.Contains(said, line) {
-			continue
-		}
-		if len(said) == 0 {
-			if _, err := fmt.Fprintln(w, "\nWhat mends it:"); err != nil {
-				return err
-			}
-		}
-		said = append(said, line)
-		if _, err := fmt.Fprintf(w, "  %s\n      %s\n", f.Name, line); err != nil {
-			return err
-		}
-	}
-	return nil
 }

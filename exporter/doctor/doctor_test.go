@@ -70,11 +70,22 @@ func TestEachTroubleHasItsStateItsReasonAndItsCommand(t *testing.T) {
 		{"only some processes can be read", func(f *doctor.Facts) {
 			f.Node.Sources[0] = api.Source{Name: "proc/io", Support: api.Supported, Reason: "own processes only: others need CAP_SYS_PTRACE"}
 		}, "proc/io", doctor.Limited, "setcap cap_sys_ptrace+ep /usr/bin/pitchpipe-exporter", doctor.Mendable},
+		{"two rights are missing, and one command gives both", func(f *doctor.Facts) {
+			f.Root = false
+			f.Node.Sources[0] = api.Source{Name: "perf/task-clock", Support: api.Denied, Reason: "EACCES"}
+			f.Node.Sources[2] = api.Source{Name: "attrib/slurmstepd", Support: api.Denied, Reason: "EACCES"}
+		}, "attrib/slurmstepd", doctor.Denied, "setcap cap_perfmon,cap_sys_ptrace+ep /usr/bin/pitchpipe-exporter", doctor.Mendable},
+		{"a source hangs", func(f *doctor.Facts) {
+			f.Node.Sources[1] = api.Source{Name: "energy/rapl", Support: api.Supported, Silent: true, Reason: "does not answer"}
+		}, "energy/rapl", doctor.Silent, "dmesg", doctor.Mendable},
 		{"energy is modelled", func(f *doctor.Facts) { f.Node.EnergySource = "modelled" }, "energy", doctor.Limited, "--energy.model.idle-watts", doctor.Mendable},
 		{"a hybrid host without leaves", func(f *doctor.Facts) { f.Hybrid = true }, "perf for schedulers' jobs", doctor.Limited, "--perf.leaf", doctor.Mendable},
 		{"a hybrid host with leaves", func(f *doctor.Facts) { f.Hybrid, f.Leaf = true, true }, "perf for schedulers' jobs", doctor.Works, "", doctor.Healthy},
 		{"a container of its own", func(f *doctor.Facts) { f.OwnPids = true }, "progress reports", doctor.Broken, "hostPID", doctor.Ill},
 		{"no exporter runs", func(f *doctor.Facts) { f.SocketErr = errors.New("refused") }, "exporter", doctor.Limited, "systemctl start", doctor.Mendable},
+		{"this user cannot run one", func(f *doctor.Facts) {
+			f.Root, f.SocketErr, f.Listening = false, errors.New("refused"), errors.New("/run: permission denied")
+		}, "exporter", doctor.Broken, "sudo /usr/bin/pitchpipe-exporter doctor", doctor.Ill},
 		{"none can run", func(f *doctor.Facts) {
 			f.SocketErr, f.Listening = errors.New("refused"), errors.New("read-only file system")
 		}, "exporter", doctor.Broken, "--socket", doctor.Ill},
@@ -93,7 +104,7 @@ func TestEachTroubleHasItsStateItsReasonAndItsCommand(t *testing.T) {
 				if f.Why == "" {
 					t.Errorf("%s has no reason", f.Name)
 				}
-				if (f.State == doctor.Denied || f.State == doctor.Limited || f.State == doctor.Broken) != (f.Mend != "") {
+				if (f.State == doctor.Denied || f.State == doctor.Limited || f.State == doctor.Broken || f.State == doctor.Silent) != (f.Mend != "") {
 					t.Errorf("%s is %s, and what mends it is %q", f.Name, f.State, f.Mend)
 				}
 				if f.Name != tc.about {
@@ -118,5 +129,21 @@ func TestEachTroubleHasItsStateItsReasonAndItsCommand(t *testing.T) {
 				t.Errorf("the page does not say %q:\n%s", tc.mend, &page)
 			}
 		})
+	}
+}
+
+func TestWhatStandsAlikeSharesALine(t *testing.T) {
+	t.Parallel()
+	var page strings.Builder
+	none := func(name string) doctor.Finding {
+		return doctor.Finding{Name: name, State: doctor.Absent, Why: "no PMU"}
+	}
+	err := doctor.Print(&page, []doctor.Finding{
+		{Name: "perf/task-clock", State: doctor.Works, Why: "cgroup mode"}, none("perf/cycles"), none("perf/branches"), none("perf/branch-misses"), none("gpu/nvidia"), {Name: "jobs", State: doctor.Works, Why: "none"},
+	})
+	const want = "works perf/task-clock cgroup mode " +
+		"absent perf/cycles and 2 more of perf no PMU absent gpu/nvidia no PMU works jobs none"
+	if err != nil || strings.Join(strings.Fields(page.String()), " ") != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, &page, want)
 	}
 }

@@ -1,6 +1,7 @@
 package hostfs_test
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -147,7 +148,7 @@ func TestAFileIsReadIntoTheRoomThatThereIs(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")
 	room := make([]byte, 3, 8192)
-	for _, size := range []int{0, 1, 4095, 4096, 4097, 300_000} {
+	for _, size := range []int{0, 1, 2047, 2048, 2049, 4095, 4096, 4097, 300_000} {
 		want := strings.Repeat("x", size)
 		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
 			t.Fatal(err)
@@ -171,6 +172,23 @@ func TestAFileIsReadIntoTheRoomThatThereIs(t *testing.T) {
 	}
 	if _, err := hostfs.Read(filepath.Dir(path)); err == nil {
 		t.Error("a directory was read")
+	}
+}
+
+// The kernel hands files of many lines out in pieces, the first of which may be shorter
+// than what it was asked for.
+func TestFilesOfTheKernelAreReadToTheirEnd(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/proc/cpuinfo", "/proc/crypto", "/proc/devices", "/proc/filesystems", "/proc/modules", "/proc/self/cmdline", "/proc/self/environ", "/proc/self/limits"} {
+		want, err := os.ReadFile(path)
+		if err != nil {
+			continue // not on this machine
+		}
+		got, err := hostfs.Read(path)
+		again, _ := os.ReadFile(path) // a clock of a CPU may change meanwhile
+		if err != nil || !bytes.Equal(got, want) && bytes.Equal(want, again) {
+			t.Errorf("%s: %d bytes of %d, %v", path, len(got), len(want), err)
+		}
 	}
 }
 

@@ -89,6 +89,11 @@ func Read(path string) ([]byte, error) {
 // pseudo is as large as nearly all pseudo files are at most.
 const pseudo = 4096
 
+// whole is how long a first reading may be that is all there is, so that no second one has
+// to be made to see the end: the kernel fills what it is given, up to a page of its own,
+// but for a last line that does not fit. None of those that are read here is as long.
+const whole = pseudo / 2
+
 // ReadInto is Read into the room behind buf's length, which grows where it has to. What
 // buf held before is overwritten, and its length does not matter.
 //
@@ -111,6 +116,9 @@ func ReadInto(buf []byte, path string) ([]byte, error) {
 			return buf, nil
 		}
 		buf = buf[:len(buf)+n]
+		if len(buf) < whole {
+			return buf, nil
+		}
 		if len(buf) > maxFile {
 			return nil, fmt.Errorf("read %s: more than %d bytes", path, maxFile)
 		}

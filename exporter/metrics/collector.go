@@ -214,7 +214,7 @@ func heard(s api.Source, silent []api.Source) (api.Source, bool) {
 	kind, _, _ := strings.Cut(s.Name, "/")
 	i := slices.IndexFunc(silent, func(l api.Source) bool { return l.Name == kind })
 	if i < 0 || s.Support != api.Supported {
-		return s, true
+		return s, !s.Silent
 	}
 	s.Reason = silent[i].Reason
 	return s, false

@@ -10,13 +10,36 @@ import (
 	"pitchpipe/exporter/collector/energy"
 )
 
-// budget looks what the administrator lets a job use. What cannot be read keeps what
+// budget looks what the administrator lets jobs use. What cannot be read keeps what
 // was read before: a file that is being written must not lift a limit.
-func (s *Sampler) budget(j *job) {
+func (s *Sampler) budget(jobs ...*job) {
 	if s.cfg.Budgets == nil {
 		return
 	}
-	b, _, err := s.cfg.Budgets.Budget(j.stored.Manager, j.stored.ID)
+	type asked struct {
+		manager, id string
+		budget      api.Budget
+		err         error
+	}
+	all := make([]asked, len(jobs))
+	for i, j := range jobs {
+		all[i] = asked{manager: j.stored.Manager, id: j.stored.ID}
+	}
+	silent := s.lane("budget").each(len(all), func(i int) {
+		a := &all[i]
+		a.budget, _, a.err = s.cfg.Budgets.Budget(a.manager, a.id)
+	})
+	for i, j := range jobs {
+		if silent != nil {
+			s.allow(j, api.Budget{}, silent)
+			continue
+		}
+		s.allow(j, all[i].budget, all[i].err)
+	}
+}
+
+// allow enters what the administrator lets a job use.
+func (s *Sampler) allow(j *job, b api.Budget, err error) {
 	text := ""
 	if err != nil {
 		s.stats.ReadErrors++

@@ -13,13 +13,13 @@ func (j *job) claimed(f attrib.Found) bool {
 
 // usurped tells whether j was found by the environment of somebody else than the
 // user whose cgroup has come now. Where nobody is in that yet, it is held against j.
-func (s *Sampler) usurped(j *job, f attrib.Found) bool {
+func (j *job) usurped(f sight) bool {
 	if len(j.found.Dirs) > 0 || j.found.Confirmed || len(f.Dirs) == 0 {
 		return false
 	}
 	uid, ok := f.UID, f.HasUID
 	if !ok {
-		uid, ok = s.finder.User(f.Processes())
+		uid, ok = f.user, f.owned
 	}
 	return !ok || uid != j.uid
 }

@@ -10,7 +10,6 @@ import (
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/budget"
 	"pitchpipe/exporter/collector"
-	"pitchpipe/exporter/collector/cgroup"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/collector/node"
 )
@@ -31,6 +30,7 @@ type job struct {
 
 	counted bool         // that number is the scheduler's own
 	cpus    []int        // that its cpuset gave it when it was last looked at
+	looks   int          // how often jobs were looked for since
 	leaf    string       // the v2 cgroup that it was given, empty = none
 	leafErr string       // what was last wrong with that
 	absent  []api.Source // that cannot measure it
@@ -44,6 +44,7 @@ type job struct {
 	fresh   map[string]bool   // those that the last reading had
 
 	failed   bool     // the last reading was incomplete
+	failing  bool     // the one that is being taken is
 	unopened []string // sources that did not answer when they were to be opened
 
 	hadPids  bool
@@ -72,16 +73,20 @@ type job struct {
 func (s *Sampler) discover(ctx context.Context) {
 	now := time.Now()
 	s.discovered = now
+	sights, err := s.look(ctx)
+	if err != nil {
+		return // nothing is known of any
+	}
 	seen := map[attrib.Key]bool{}
-	for _, f := range s.finder.Scan(ctx) {
+	for _, f := range sights {
 		j := s.jobs[f.Key]
-		if j != nil && j.claimed(f) {
+		if j != nil && j.claimed(f.Found) {
 			continue // the job itself is not there
 		}
 		seen[f.Key] = true
 		switch {
 		case j == nil:
-			if s.kept(f) {
+			if s.kept(f.Found) {
 				s.log.Debug("job not taken for one that ended", "job", f.Key.String(), "uid", f.UID)
 				continue
 			}
@@ -89,7 +94,7 @@ func (s *Sampler) discover(ctx context.Context) {
 		case j.restarted(f):
 			s.replace(ctx, j, f, now)
 		case j.over:
-		case s.usurped(j, f):
+		case j.usurped(f):
 			// What ran under the job's name before was not the job.
 			s.log.Info("job begins again in its cgroup", "job", j.stored.String(), "uid", j.uid)
 			s.replace(ctx, j, f, now)
@@ -98,9 +103,12 @@ func (s *Sampler) discover(ctx context.Context) {
 			if j.gone && len(f.Dirs) == 0 {
 				j.gone = false
 			}
-			s.number(j, f)
-			changed := !maps.Equal(j.found.Dirs, f.Dirs)
-			j.found = f
+			s.number(j, f.Found)
+			changed, cpus := !maps.Equal(j.found.Dirs, f.Dirs), j.cpus
+			j.found = f.Found
+			if f.looked {
+				j.cpus = f.cpus
+			}
 			if f.Confirmed && f.HasUID && f.UID != 0 && j.uid == 0 {
 				j.uid = f.UID // the first process that was seen was root's
 				s.describe(j)
@@ -109,10 +117,10 @@ func (s *Sampler) discover(ctx context.Context) {
 			switch {
 			case changed:
 				s.open(ctx, j)
-			case !slices.Equal(j.cpus, cgroup.CPUs(f.Dirs)):
+			case !slices.Equal(j.cpus, cpus):
 				s.follow(ctx, j)
 			}
-			s.checkEmpty(j, now)
+			s.checkEmpty(j, now, f.anyone)
 		}
 	}
 	if ctx.Err() != nil {
@@ -135,7 +143,7 @@ func (s *Sampler) discover(ctx context.Context) {
 
 // replace ends what was sampled under a name and begins with what is there now. The
 // old one is not read again: its cgroup's path leads to the new one's.
-func (s *Sampler) replace(ctx context.Context, j *job, f attrib.Found, now time.Time) {
+func (s *Sampler) replace(ctx context.Context, j *job, f sight, now time.Time) {
 	if !j.over {
 		j.gone, j.goneAt = true, now
 		s.end(j)
@@ -144,11 +152,15 @@ func (s *Sampler) replace(ctx context.Context, j *job, f attrib.Found, now time.
 	s.take(ctx, f, now)
 }
 
-func (s *Sampler) checkEmpty(j *job, now time.Time) {
+// sawSomebody tells whether the last reading did, so that the next will look again.
+func (s *Sampler) sawSomebody(j *job) bool {
+	return j.hadPids && j.emptyAt.IsZero() && !j.gone && time.Since(j.peopled) < s.cfg.Interval
+}
+
+func (s *Sampler) checkEmpty(j *job, now time.Time, anyone bool) {
 	switch {
-	case j.hadPids && j.emptyAt.IsZero() && !j.gone && now.Sub(j.peopled) < s.cfg.Interval:
-		// The last reading saw somebody, and the next will look again.
-	case j.found.Populated():
+	case s.sawSomebody(j):
+	case anyone:
 		j.hadPids, j.emptyAt, j.gone = true, time.Time{}, false
 	case !j.hadPids || j.gone:
 	case j.emptyAt.IsZero():
@@ -159,8 +171,8 @@ func (s *Sampler) checkEmpty(j *job, now time.Time) {
 }
 
 // take begins to sample a job.
-func (s *Sampler) take(ctx context.Context, f attrib.Found, now time.Time) {
-	j := &job{found: f, stored: f.Key, first: now, base: s.cpu, uid: f.UID, bucket: newBucket(s.cfg.MarkRate, now), told: &told{}}
+func (s *Sampler) take(ctx context.Context, f sight, now time.Time) {
+	j := &job{found: f.Found, cpus: f.cpus, stored: f.Key, first: now, base: s.cpu, uid: f.UID, bucket: newBucket(s.cfg.MarkRate, now), told: &told{}}
 	switch {
 	case f.Attempt > 0:
 		j.stored.Attempt, j.counted = f.Attempt, true
@@ -169,12 +181,12 @@ func (s *Sampler) take(ctx context.Context, f attrib.Found, now time.Time) {
 	case f.Key.Manager != attrib.Local:
 		j.stored.Attempt = s.store.NextAttempt(f.Key.Manager, f.Key.ID)
 	}
-	if cpu, err := s.node.CPU(); err == nil {
+	if cpu, ok := s.busy(); ok {
 		j.base, s.cpu = cpu, cpu // its first sample is of now, and not of the last tick
 	}
 	goesOn := s.resume(j)
 	wire := api.Job{
-		Manager: j.stored.Manager, ID: j.stored.ID, Attempt: j.stored.Attempt, UID: j.uid, Cgroup: firstDir(f), Started: now,
+		Manager: j.stored.Manager, ID: j.stored.ID, Attempt: j.stored.Attempt, UID: j.uid, Cgroup: firstDir(f.Found), Started: now,
 		First: earliest(j.seen, now), Saves: j.saves,
 	}
 	if err := s.store.Begin(j.stored, wire, api.SchemaAccounting, s.source(j)); err != nil {
@@ -192,7 +204,7 @@ func (s *Sampler) take(ctx context.Context, f attrib.Found, now time.Time) {
 	}
 	s.leaf(j)
 	s.open(ctx, j)
-	s.checkEmpty(j, now)
+	s.checkEmpty(j, now, f.anyone)
 	s.read(ctx, j)
 	if !s.started || goesOn {
 		// What it did before the exporter began is nobody's interval, and what an

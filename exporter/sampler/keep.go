@@ -54,7 +54,10 @@ func inodeOf(dir string) inode {
 // whether there were any. It does not forget them.
 func (s *Sampler) resume(j *job) bool {
 	if dir := firstDir(j.found); dir != "" {
-		j.inode = inodeOf(dir)
+		in := new(inode)
+		if s.lane(finding).do(func() { *in = inodeOf(dir) }) == nil {
+			j.inode = *in
+		}
 	}
 	was, ok := s.earlier[j.inode]
 	if !ok || was.Job.Manager != j.stored.Manager || was.Job.ID != j.stored.ID {

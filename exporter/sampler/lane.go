@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"pitchpipe/exporter/api"
@@ -32,28 +33,56 @@ type lane struct {
 
 // do runs a call, and returns without it where it takes too long. What the call writes
 // is then its own: the caller must not look at it.
-func (l *lane) do(call func()) error {
+func (l *lane) do(call func()) error { return l.each(1, func(int) { call() }) }
+
+// each runs a call for each of n things in one goroutine, since to change to another and
+// back costs as much as a reading. Each may take its time; where one takes too long none
+// is to be looked at.
+func (l *lane) each(n int, call func(i int)) error {
 	if err := l.stuck(); err != nil {
 		return err
 	}
+	if n == 0 {
+		return nil
+	}
+	var steps atomic.Int64
+	var left atomic.Bool // alone: nobody waits for what is not done yet
 	began, done := time.Now(), make(chan struct{})
 	go func() {
 		defer close(done)
-		call()
+		for i := range n {
+			if left.Load() {
+				break
+			}
+			call(i)
+			steps.Add(1)
+		}
 		l.returned()
 	}()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	select {
-	case <-done:
-		return nil
-	case <-timer.C:
+	for last := int64(0); ; {
+		select {
+		case <-done:
+			return nil
+		case <-timer.C:
+		}
+		now := steps.Load()
+		if now == last {
+			break
+		}
+		last, began = now, time.Now()
+		timer.Reset(patience)
 	}
+	left.Store(true)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
 	case <-done:
-		return nil
+		if steps.Load() == int64(n) {
+			return nil
+		}
+		return fmt.Errorf("%s: %w in time", l.name, errSilent)
 	default:
 	}
 	l.since = began
@@ -100,6 +129,16 @@ func (l *lane) silence() error {
 	return fmt.Errorf("%s: %w since %s", l.name, errSilent, l.since.UTC().Format(time.RFC3339))
 }
 
+// busy is a lane on which a call hangs already, and returns when done is closed.
+func busy(name string, done <-chan struct{}) *lane {
+	l := &lane{name: name, since: time.Now()}
+	go func() {
+		<-done
+		l.returned()
+	}()
+	return l
+}
+
 // lane is the one of a source.
 func (s *Sampler) lane(name string) *lane {
 	l := s.lanes[name]
@@ -126,7 +165,7 @@ func (s *Sampler) silent() []api.Source {
 		}
 		if err != nil {
 			reason := strings.TrimPrefix(err.Error(), name+": ")
-			out = append(out, api.Source{Name: name, Support: api.Supported, Reason: reason})
+			out = append(out, api.Source{Name: name, Support: api.Supported, Silent: true, Reason: reason})
 		}
 	}
 	return out

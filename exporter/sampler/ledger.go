@@ -41,12 +41,7 @@ type moment struct {
 
 // moment is the node now.
 func (s *Sampler) moment(now time.Time) moment {
-	at := moment{now: now, busy: s.cpu.Busy, cores: s.cfg.Cores}
-	if r, ok := s.node.(CoreReader); ok && len(s.ledger.sockets.pkgs) > 1 {
-		if cpus, err := r.Busy(); err == nil { // else the packages are taken to be alike
-			at.cpus = cpus
-		}
-	}
+	at := moment{now: now, busy: s.cpu.Busy, cores: s.cfg.Cores, cpus: s.cpus}
 	if s.cfg.GPUs != nil {
 		if joules, known := s.cfg.GPUs(); known {
 			at.gpus = &joules

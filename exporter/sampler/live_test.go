@@ -148,7 +148,8 @@ func TestARealSlurmJobInV1CgroupsIsCountedByPerfInItsLeaf(t *testing.T) {
 	if clock := last(w)[api.ColTaskClock]; clock < 0.7*cpu-0.05 || clock > 1.25*cpu+0.05 {
 		t.Errorf("task clock %v s, CPU time %v s", clock, cpu)
 	}
-	if _, err := os.Stat(filepath.Join(root.Cgroup(hostfs.Unified), leaf.Top, "slurm-"+job)); err == nil {
-		t.Error("the leaf is still there")
-	}
+	until("the leaf is still there", func(api.Window) bool {
+		_, err := os.Stat(filepath.Join(root.Cgroup(hostfs.Unified), leaf.Top, "slurm-"+job))
+		return err != nil
+	})
 }

@@ -21,6 +21,8 @@ const lookAgain = 100 * time.Millisecond
 // errLook asks the reporter to come again after lookAgain.
 var errLook = errors.New("looked for jobs just now")
 
+var errNowhere = errors.New("in no job that runs")
+
 type markRequest struct {
 	pid    int // onBehalf = somebody outside the job, who names it
 	uid    uint32
@@ -86,14 +88,19 @@ func (s *Sampler) ask(ctx context.Context, m markRequest) error {
 
 func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 	now := time.Now()
-	j := s.locate(m)
+	j, err := s.locate(m)
+	if err != nil && !errors.Is(err, errNowhere) {
+		return err
+	}
 	// It may have begun just now, or another start of it, in cgroups of the same names.
 	if (j == nil || j.found.Renewed()) && !s.discovered.After(m.asked) {
 		if since := now.Sub(s.discovered); since >= 0 && since < lookAgain {
 			return errLook
 		}
 		s.discover(ctx)
-		j = s.locate(m)
+		if j, err = s.locate(m); err != nil && !errors.Is(err, errNowhere) {
+			return err
+		}
 	}
 	report := m.report
 	if report.Time.IsZero() || report.Time.After(now) || report.Time.Before(now.Add(-oldestMark)) {
@@ -132,23 +139,33 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 // locate tells in which job the reporter is. Slurm kills what is left of a job as soon
 // as its script has ended, and with it a listener that has just sent the last epoch:
 // where a process is not to be found it is in the job in which it was before.
-func (s *Sampler) locate(m markRequest) *job {
+// Where he is in none that is errNowhere; another error is that nobody can tell now.
+func (s *Sampler) locate(m markRequest) (*job, error) {
 	if m.pid == onBehalf {
-		return s.meant(m.job)
-	}
-	key, ok := s.finder.Locate(m.pid, m.uid)
-	if ok {
-		if j := s.jobs[key]; j != nil && j.takes() {
-			return j
+		if j := s.meant(m.job); j != nil {
+			return j, nil
 		}
-		return nil
+		return nil, errNowhere
+	}
+	at := &struct {
+		key attrib.Key
+		ok  bool
+	}{}
+	if err := s.lane(finding).do(func() { at.key, at.ok = s.finder.Locate(m.pid, m.uid) }); err != nil {
+		return nil, fmt.Errorf("where the reporter is: %w", err)
+	}
+	if at.ok {
+		if j := s.jobs[at.key]; j != nil && j.takes() {
+			return j, nil
+		}
+		return nil, errNowhere
 	}
 	for _, j := range s.jobs {
 		if j.takes() && j.told.knows(m.pid, m.uid) {
-			return j
+			return j, nil
 		}
 	}
-	return nil
+	return nil, errNowhere
 }
 
 // takes tells whether the job is there to take marks.

@@ -63,6 +63,9 @@ type Config struct {
 	Budgets  Budgets       // what the administrator wrote; default: nothing
 	// Sockets is the package of each CPU; nil = there is one.
 	Sockets map[int]int
+	// Hung are sources that were asked before and have not answered yet, by the names of
+	// their collectors, "attrib" and "node"; each channel is closed when it has.
+	Hung map[string]<-chan struct{}
 	// GPUs tells the joules of all graphics cards since any beginning; nil = there are none.
 	GPUs   func() (joules float64, known bool)
 	Logger *slog.Logger // default: none
@@ -91,6 +94,7 @@ type Sampler struct {
 	started    bool      // the first scan is over: what is new now began now
 	discovered time.Time // when the last scan began
 	cpu        node.CPU
+	cpus       map[int]float64 // busy seconds by CPU, of the last tick
 	cpuErr     string
 	load       float64
 	ledger     ledger
@@ -125,6 +129,9 @@ func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeRead
 	s := &Sampler{
 		cfg: cfg, log: cfg.Logger, finder: finder, collectors: collectors, node: n, store: store,
 		marks: make(chan markRequest), lanes: map[string]*lane{}, mute: map[string]bool{}, jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]energy.Joules{}, last: map[attrib.Key]*told{}, earlier: map[inode]state.Job{},
+	}
+	for name, done := range cfg.Hung {
+		s.lanes[name] = busy(name, done)
 	}
 	s.meter = &patientMeter{Meter: meter, lane: s.lane("energy")}
 	s.restore(cfg.Earlier)
@@ -183,13 +190,15 @@ func (s *Sampler) tick(ctx context.Context) {
 	at := s.moment(began)
 	// 2. What each job did. Those that went since the last tick are read once more,
 	// for what still answers.
+	alive := make([]*job, 0, len(s.jobs))
 	for _, j := range s.jobs {
 		if !j.over {
 			s.reopen(ctx, j)
-			s.read(ctx, j)
-			s.budget(j)
+			alive = append(alive, j)
 		}
 	}
+	s.read(ctx, alive...)
+	s.budget(alive...)
 	// 3. Who pays for the interval.
 	if s.readable() {
 		if err := s.ledger.settle(ctx, s.meter, at, s.jobs); err != nil {
@@ -214,24 +223,6 @@ func (s *Sampler) tick(ctx context.Context) {
 }
 
 func (s *Sampler) readable() bool { return s.cpuErr == "" }
-
-func (s *Sampler) readNode() {
-	cpu, err := s.node.CPU()
-	text := ""
-	if err != nil {
-		text = err.Error()
-		s.stats.ReadErrors++
-	} else {
-		s.cpu = cpu
-	}
-	if text != s.cpuErr {
-		s.log.Warn("node counters changed state", "err", text)
-		s.cpuErr = text
-	}
-	if load, err := s.node.Load(); err == nil {
-		s.load = load
-	}
-}
 
 // end writes the last sample of a job that went.
 func (s *Sampler) end(j *job) {

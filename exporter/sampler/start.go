@@ -9,9 +9,9 @@ import (
 // restarted tells whether f is a later start of a job that keeps its id: the
 // scheduler counts another one, or the cgroups were made anew. Those of a task of Nomad
 // may stay, empty, until a restart in place.
-func (j *job) restarted(f attrib.Found) bool {
+func (j *job) restarted(f sight) bool {
 	return f.Reborn(j.found) || j.counted && f.Attempt > 0 && f.Attempt != j.stored.Attempt ||
-		j.over && f.Key.Manager == attrib.Nomad && len(f.Processes()) > 0
+		j.over && f.Key.Manager == attrib.Nomad && f.anyone
 }
 
 // number takes over the attempt's number when the scheduler's own becomes known.
@@ -61,11 +61,20 @@ func (s *Sampler) leaf(j *job) bool {
 		s.fell(j)
 		return left
 	}
-	pids := j.found.Processes()
-	if len(pids) == 0 && j.leaf == "" {
-		return false // it is being made
+	put := &struct {
+		dir string
+		err error
+	}{}
+	found, had, name := j.found, j.leaf != "", leafName(j)
+	silent := s.lane(finding).do(func() {
+		if pids := found.Processes(); len(pids) > 0 || had { // else it is being made
+			put.dir, put.err = s.cfg.Leaves.Put(name, pids)
+		}
+	})
+	if silent != nil {
+		return false
 	}
-	dir, err := s.cfg.Leaves.Put(leafName(j), pids)
+	dir, err := put.dir, put.err
 	text := ""
 	if err != nil {
 		s.stats.ReadErrors++
@@ -87,9 +96,12 @@ func (s *Sampler) fell(j *job) {
 	if j.leaf == "" {
 		return
 	}
-	if err := s.cfg.Leaves.Remove(leafName(j)); err != nil {
-		s.log.Debug("leaf stays", "job", j.stored.String(), "err", err)
-	}
+	name, remove := j.stored.String(), leafName(j)
+	s.lane(finding).then(func() {
+		if err := s.cfg.Leaves.Remove(remove); err != nil {
+			s.log.Debug("leaf stays", "job", name, "err", err)
+		}
+	})
 	j.leaf = ""
 }
 

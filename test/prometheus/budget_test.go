@@ -130,9 +130,10 @@ func TestABudgetThatIsOverrunIsReportedByPrometheus(t *testing.T) {
 		t.Errorf("it fired as %+v, %v", n, err)
 	}
 	for _, q := range []string{"node_rapl_package_joules_total{index=\"0\", path=\"/sys/class/powercap/intel-rapl:0\"} > 0", "ceems_rapl_dram_joules_total{index=\"0\"}", fmt.Sprintf("ceems_compute_unit_cpu_user_seconds_total{uuid=%q}", id)} {
-		if _, err := p.one(q); err != nil {
-			t.Errorf("for dashboards of others: %v", err)
-		}
+		w.await("what dashboards of others ask for: "+q, func() error { // a scrape may come too late
+			_, err := p.one(q)
+			return err
+		})
 	}
 	p.healthy()
 	w.acceptedByPromtool("http://" + metrics + "/metrics")

@@ -41,6 +41,7 @@ type equipment struct {
 	columns []window.Column // of the perf events that are counted here, and of GPUs
 	gpus    *gpu.Source     // nil: none here
 	about   api.Node
+	hung    map[string]<-chan struct{} // sources that have not answered, until they do
 }
 
 // inspect looks what machine this is and what can be measured.
@@ -55,7 +56,7 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 	}
 	counted := perf.New(o.root, events...)
 	machine := node.New(o.root)
-	is, err := machine.Machine()
+	is, err := describe(machine)
 	if err != nil {
 		return equipment{}, err
 	}
@@ -72,17 +73,19 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 		return equipment{}, err
 	}
 	e := equipment{
-		machine: machine, scanner: attrib.NewScanner(o.root, trust), energy: found, sockets: sockets(o.root),
+		machine: machine, scanner: attrib.NewScanner(o.root, trust), energy: found, hung: map[string]<-chan struct{}{},
 		// The order is the precedence where two know the same column.
 		sources: []collector.Collector{cgroup.New(o.root), counted, proc.New(o.root)},
 	}
+	e.sockets, _, _ = collector.Ask("sockets", func() map[int]int { return sockets(o.root) }) // else the packages are taken to be one
 	e.about = api.Node{
 		Hostname: is.Hostname, CPUModel: is.CPUModel, Cores: is.Cores, MemoryBytes: is.MemoryBytes, MachineKind: is.Kind(),
 		Schema: api.SchemaAccounting, EnergySource: found.Meter.Source(), IntervalSecs: o.interval.Seconds(),
-		Sources: append(e.scanner.Sources(), machine.Probe(ctx)...),
 	}
+	e.probe("attrib", e.scanner.Sources)
+	e.probe("node", func() []api.Source { return machine.Probe(ctx) })
 	for _, c := range e.sources {
-		e.about.Sources = append(e.about.Sources, c.Probe(ctx)...)
+		e.probe(c.Name(), func() []api.Source { return c.Probe(ctx) })
 	}
 	e.about.Sources = append(e.about.Sources, found.Sources...)
 	source, answers := gpus(ctx, o.gpu, o.root, o.interval, log)
@@ -96,10 +99,39 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 			e.about.Schema = api.SchemaWith(counted.Events())
 		}
 	}
-	for _, c := range counted.Columns() {
-		e.columns = append(e.columns, window.Column{Name: c.Name, Help: c.Help})
+	if e.hung[counted.Name()] == nil {
+		for _, c := range counted.Columns() {
+			e.columns = append(e.columns, window.Column{Name: c.Name, Help: c.Help})
+		}
 	}
 	return e, nil
+}
+
+// describe tells what machine this is, without which there is nothing to share out.
+func describe(machine *node.Node) (node.Machine, error) {
+	type answer struct {
+		is  node.Machine
+		err error
+	}
+	got, _, err := collector.Ask("the machine's /proc", func() answer {
+		is, err := machine.Machine()
+		return answer{is, err}
+	})
+	if err != nil {
+		return node.Machine{}, err
+	}
+	return got.is, got.err
+}
+
+// probe asks a source what it can measure. One that hangs holds up no other: it is told
+// as silent, and not asked again before it has answered.
+func (e *equipment) probe(name string, ask func() []api.Source) {
+	answers, done, err := collector.Ask(name, ask)
+	if err != nil {
+		e.hung[name] = done
+		answers = []api.Source{{Name: name, Support: api.Supported, Reason: "had not answered when the exporter began; after a restart it says what it can measure"}}
+	}
+	e.about.Sources = append(e.about.Sources, answers...)
 }
 
 // chargeable tells whether the joules of graphics cards can be given to jobs.
@@ -150,7 +182,7 @@ func run(ctx context.Context, o options) error {
 
 	// 2. Wire.
 	store := window.New(window.Config{Samples: o.samples, Keep: o.keep, More: with.columns})
-	cfg := sampler.Config{Interval: o.interval, Discover: o.discover, Cores: with.about.Cores, Sockets: with.sockets, Logger: log}
+	cfg := sampler.Config{Interval: o.interval, Discover: o.discover, Cores: with.about.Cores, Sockets: with.sockets, Hung: with.hung, Logger: log}
 	if with.gpus != nil {
 		cfg.GPUs = with.gpus.Joules
 	}
@@ -165,15 +197,13 @@ func run(ctx context.Context, o options) error {
 		}
 	}
 	if o.leaf {
-		m, err := leaf.New(o.root)
-		switch {
-		case err == nil:
-			cfg.Leaves = m
-			defer func() { _ = m.Close() }() // jobs that run on stay in their leaves
-		case errors.Is(err, leaf.ErrNowhere):
-			log.Info("no leaves are needed", "err", err)
-		default:
-			return fmt.Errorf("--perf.leaf: %w", err)
+		leaves, made, err := makeLeaves(o.root, log)
+		if err != nil {
+			return err
+		}
+		if made {
+			cfg.Leaves = leaves
+			defer func() { _ = leaves.Close() }() // jobs that run on stay in their leaves
 		}
 	}
 	sample := sampler.New(cfg, with.scanner, with.sources, with.machine, with.energy.Meter, store)
@@ -212,6 +242,30 @@ func run(ctx context.Context, o options) error {
 		})
 	}
 	return group.Wait()
+}
+
+// makeLeaves returns the maker of leaves; made is false where none are needed, or can be
+// made now.
+func makeLeaves(root hostfs.Root, log *slog.Logger) (m *leaf.Maker, made bool, err error) {
+	type answer struct {
+		maker *leaf.Maker
+		err   error
+	}
+	got, _, silent := collector.Ask("--perf.leaf", func() answer {
+		m, err := leaf.New(root)
+		return answer{m, err}
+	})
+	switch {
+	case silent != nil:
+		log.Warn("no job gets a leaf", "err", silent)
+		return nil, false, nil
+	case errors.Is(got.err, leaf.ErrNowhere):
+		log.Info("no leaves are needed", "err", got.err)
+		return nil, false, nil
+	case got.err != nil:
+		return nil, false, fmt.Errorf("--perf.leaf: %w", got.err)
+	}
+	return got.maker, true, nil
 }
 
 // keep writes down now and then, and at the end, what the next exporter has to know.

@@ -16,6 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/doctor"
 	"pitchpipe/exporter/leaf"
 	"pitchpipe/exporter/state"
@@ -64,7 +66,10 @@ func examine(ctx context.Context, o options, w io.Writer, asJSON bool) error {
 		enc.SetIndent("", "  ")
 		err = enc.Encode(findings)
 	} else {
-		err = doctor.Print(w, findings)
+		if !facts.Root {
+			_, err = fmt.Fprintf(w, "Seen as user %d, with an exporter's rights as that user has them. The packaged service runs as root.\n\n", os.Geteuid())
+		}
+		err = errors.Join(err, doctor.Print(w, findings))
 	}
 	if err != nil {
 		return fmt.Errorf("doctor: %w", err)
@@ -90,11 +95,17 @@ func consult(ctx context.Context, o options) (doctor.Facts, error) {
 			f.StateErr = writable(filepath.Dir(o.state))
 		}
 	}
-	f.Hybrid = !errors.Is(leaf.Possible(o.root), leaf.ErrNowhere)
+	for i, s := range f.Node.Sources {
+		if with.hung[s.Name] != nil {
+			f.Node.Sources[i].Silent, f.Node.Sources[i].Reason = true, fmt.Sprintf("does not answer for %v: a read of it hangs", collector.Patience)
+		}
+	}
+	possible, _, silent := collector.Ask("leaves", func() error { return leaf.Possible(o.root) })
+	f.Hybrid = silent == nil && !errors.Is(possible, leaf.ErrNowhere)
 	if f.Program, err = os.Executable(); err != nil {
 		f.Program = "pitchpipe-exporter"
 	}
-	for _, job := range with.scanner.Scan(ctx) {
+	for _, job := range found(ctx, with) {
 		if !slices.Contains(f.Managers, job.Key.Manager) {
 			f.Managers = append(f.Managers, job.Key.Manager)
 		}
@@ -109,6 +120,18 @@ func consult(ctx context.Context, o options) (doctor.Facts, error) {
 	cards, err := filepath.Glob("/dev/nvidia[0-9]*")
 	f.NVIDIA = err == nil && len(cards) > 0
 	return f, nil
+}
+
+// found are the jobs of this moment, none where looking for them hangs.
+func found(ctx context.Context, with equipment) []attrib.Found {
+	if with.hung["attrib"] != nil {
+		return nil
+	}
+	jobs, _, err := collector.Ask("attrib", func() []attrib.Found { return with.scanner.Scan(ctx) })
+	if err != nil {
+		return nil
+	}
+	return jobs
 }
 
 // writable tells whether a directory could be made, or written to where it is there.

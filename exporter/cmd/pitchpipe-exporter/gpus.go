@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/gpu"
 	"pitchpipe/exporter/hostfs"
 	"pitchpipe/exporter/window"
@@ -30,7 +31,14 @@ const patience = 15 * time.Second
 // dcgm-exporter, else nil; and what there is to be said about it.
 func gpus(ctx context.Context, o gpuOptions, root hostfs.Root, interval time.Duration, log *slog.Logger) (*gpu.Source, []api.Source) {
 	driver := root.Proc("driver", "nvidia")
-	if _, err := os.Stat(driver); err != nil && o == (gpuOptions{}) {
+	absent, _, silent := collector.Ask("gpu/nvidia", func() error {
+		_, err := os.Stat(driver)
+		return err
+	})
+	if silent != nil {
+		return nil, []api.Source{collector.Source("gpu/nvidia", "", silent)}
+	}
+	if absent != nil && o == (gpuOptions{}) {
 		return nil, []api.Source{{Name: "gpu/nvidia", Support: api.Unsupported, Reason: "no NVIDIA driver: " + driver + " is not there"}}
 	}
 	var backends []gpu.Backend

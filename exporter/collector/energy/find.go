@@ -2,6 +2,7 @@ package energy
 
 import (
 	"errors"
+	"fmt"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector"
@@ -21,12 +22,14 @@ type Config struct {
 // nothing is counted twice; and what is to be said about each source: by what means it
 // counts, or why it is unsupported or denied. The order is the power PMU, powercap, the
 // node's own controller, the board's sensors, and the model. Powercap comes before the
-// PMU only where it counts a component that the PMU does not. Close what is returned.
+// PMU only where it counts a component that the PMU does not. One that does not answer, as
+// a sensor behind a controller of the board may not, is not taken: what comes after it is.
+// Close what is returned.
 func Find(c Config) (*Found, error) {
-	pmu, pmuErr := NewPerfPower(c.Root, c.Opener, c.Model)
-	rapl, raplErr := NewPowercap(c.Root, c.Model)
-	bmc, bmcErr := NewPMCounters(c.Root, c.Model)
-	hwmon, hwmonErr := NewHWMon(c.Root, c.Sensors, c.Model)
+	pmu, pmuErr := ask(PerfPower, func() (*Measured, error) { return NewPerfPower(c.Root, c.Opener, c.Model) })
+	rapl, raplErr := ask(RAPL, func() (*Measured, error) { return NewPowercap(c.Root, c.Model) })
+	bmc, bmcErr := ask(BMC, func() (*Measured, error) { return NewPMCounters(c.Root, c.Model) })
+	hwmon, hwmonErr := ask(HWMon, func() (*Measured, error) { return NewHWMon(c.Root, c.Sensors, c.Model) })
 	candidates := []*Measured{pmu, rapl, bmc, hwmon}
 	if pmu != nil && rapl != nil && rapl.parts() > pmu.parts() {
 		candidates[0], candidates[1] = rapl, pmu
@@ -47,6 +50,30 @@ func Find(c Config) (*Found, error) {
 		}
 	}
 	return f, errors.Join(errs...)
+}
+
+// ask opens a meter, which reads it. One that comes too late is closed.
+func ask(name string, open func() (*Measured, error)) (*Measured, error) {
+	type answer struct {
+		meter *Measured
+		err   error
+	}
+	late := make(chan *Measured, 1)
+	got, done, err := collector.Ask("energy/"+name, func() answer {
+		m, err := open()
+		late <- m
+		return answer{m, err}
+	})
+	if err == nil {
+		return got.meter, got.err
+	}
+	go func() {
+		<-done
+		if m := <-late; m != nil {
+			_ = m.Close() // nobody reads it
+		}
+	}()
+	return nil, fmt.Errorf("%w; it is not used until the exporter is restarted", err)
 }
 
 // Found is the meter of a node.

@@ -92,7 +92,7 @@ func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Value
 		}
 		return fmt.Errorf("gpu: no reading for %v: %s", age.Round(time.Second), s.Why)
 	}
-	for _, pid := range m.Pids {
+	for _, pid := range m.Pids { // where they cannot be listed, those that are known go on
 		if _, known := r.seen[pid]; !known {
 			if _, charged := s.Charges[pid]; charged {
 				r.seen[pid] = Charge{}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector"
@@ -19,6 +20,25 @@ type Collector struct {
 
 	plans   []plan // nil = not probed yet; the software events first
 	sources []api.Source
+
+	online []int     // CPUs
+	asked  time.Time // when that was read
+}
+
+// lately is for how long the CPUs that are online stand for those of all jobs.
+const lately = 500 * time.Millisecond
+
+// cpus are those that are online, as of no more than lately before now; zero = as of now.
+func (c *Collector) cpus(now time.Time) ([]int, error) {
+	if age := now.Sub(c.asked); !now.IsZero() && len(c.online) > 0 && age >= 0 && age < lately {
+		return slices.Clone(c.online), nil
+	}
+	online, err := c.root.OnlineCPUs()
+	if err != nil {
+		return nil, err
+	}
+	c.online, c.asked = online, now
+	return slices.Clone(online), nil
 }
 
 var _ collector.Collector = (*Collector)(nil)

@@ -249,12 +249,12 @@ func TestCountsThreadsAndForksOnce(t *testing.T) {
 		forks, threads, pages, rounds  int
 		runtime, attachLate, unwatched bool
 	}{
-		{name: "one thread", threads: 1, pages: 2000, rounds: 40},
-		{name: "eight threads that exist before their job is seen", threads: 8, pages: 500, rounds: 40, attachLate: true},
-		{name: "eight children, forked after their job is seen", forks: 8, threads: 1, pages: 2000, rounds: 5},
-		{name: "twenty short processes between two readings", forks: 20, threads: 1, pages: 1000, rounds: 4, unwatched: true},
-		{name: "children with threads that come and go", forks: 3, threads: 4, pages: 1000, rounds: 20},
-		{name: "goroutines that the Go runtime moves between threads", threads: 16, pages: 250, rounds: 40, runtime: true, attachLate: true},
+		{name: "one thread", threads: 1, pages: 2000, rounds: 20},
+		{name: "eight threads that exist before their job is seen", threads: 8, pages: 500, rounds: 12, attachLate: true},
+		{name: "four children, forked after their job is seen", forks: 4, threads: 1, pages: 2000, rounds: 3},
+		{name: "ten short processes between two readings", forks: 10, threads: 1, pages: 1000, rounds: 2, unwatched: true},
+		{name: "children with threads that come and go", forks: 3, threads: 4, pages: 1000, rounds: 6},
+		{name: "goroutines that the Go runtime moves between threads", threads: 16, pages: 250, rounds: 12, runtime: true, attachLate: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := leaf(t)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -67,7 +68,7 @@ func (r *reader) place(t collector.Target) (refused, err error) {
 		return nil, fmt.Errorf("%w: the job has no cgroup in %s, perf's hierarchy; see --perf.leaf", collector.ErrUnsupported, r.hierarchy.Name)
 	}
 	r.dir, r.cpus = dir, slices.Clone(t.CPUs)
-	cpus, err := r.wanted()
+	cpus, err := r.wanted(time.Time{})
 	if err != nil {
 		return nil, err
 	}
@@ -76,8 +77,8 @@ func (r *reader) place(t collector.Target) (refused, err error) {
 }
 
 // wanted are the CPUs to count on.
-func (r *reader) wanted() ([]int, error) {
-	online, err := r.collector.root.OnlineCPUs()
+func (r *reader) wanted(now time.Time) ([]int, error) {
+	online, err := r.collector.cpus(now)
 	switch {
 	case len(r.cpus) == 0:
 		return online, err
@@ -154,8 +155,8 @@ func (r *reader) add(cgroup *os.File, i, cpu int) error {
 // Read adds what each CPU counted since the last reading, scaled up where the
 // events were multiplexed; NaN where that cannot be done yet. Events still answer after
 // the cgroup is gone, so that the last reading of a job is complete.
-func (r *reader) Read(_ context.Context, _ collector.Moment, out collector.Values) error {
-	errs := []error{r.keepUp()}
+func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Values) error {
+	errs := []error{r.keepUp(m.Time)}
 	good := make([]bool, len(r.tallies))
 	for _, t := range r.tallies {
 		t.waiting = 0
@@ -180,8 +181,8 @@ func (r *reader) Read(_ context.Context, _ collector.Moment, out collector.Value
 }
 
 // keepUp lets go of CPUs that went offline and opens events on those that came back.
-func (r *reader) keepUp() error {
-	cpus, err := r.wanted()
+func (r *reader) keepUp(now time.Time) error {
+	cpus, err := r.wanted(now)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,8 @@
 //
 // A thread that did not get a CPU since it was read, by its schedstat, counts what it
 // counted then and is not read again, nor is any process of a job of which nothing ran
-// (Moment.Idle); each eighth reading is whole, for what others do to those that sleep.
+// (Moment.Idle); each eighth reading looks at the books of all, for what others do to those
+// that sleep, and each 64th at everything.
 //
 // The package never reads memory maps, which would stall the job, nor anything of
 // a process that is not the job's.

@@ -102,9 +102,12 @@ type reader struct {
 	first    [2]int
 }
 
-// wholly is that each so many readings every process is read wholly: what others do to
-// one that sleeps, such as taking its memory or its CPUs, its turns do not tell.
-const wholly = 8
+// wholly is that each so many readings the books of every process are read: what others do
+// to one that sleeps, such as taking its memory or its CPUs, its turns do not tell.
+const (
+	wholly = 8
+	rarely = 8 * wholly // and its other files too, though its books say that it slept
+)
 
 // Follow has nothing to do: processes are named with each reading.
 func (r *reader) Follow(context.Context, collector.Target) error { return nil }
@@ -115,6 +118,9 @@ func (r *reader) Close() error { return nil }
 // Read looks at each process and adds up. Processes that end meanwhile are no
 // error; an error is that what a process counts may not be read.
 func (r *reader) Read(ctx context.Context, m collector.Moment, out collector.Values) error {
+	if m.Unlisted {
+		return fmt.Errorf("proc: %w", collector.ErrUnlisted)
+	}
 	for _, p := range r.alive {
 		p.seen = false
 	}
@@ -136,14 +142,25 @@ func (r *reader) Read(ctx context.Context, m collector.Moment, out collector.Val
 			threads += int(p.stat.Threads)
 			continue
 		}
+		before, was := Stat{}, r.alive[pid]
+		if was != nil {
+			before = was.stat
+		}
 		p, err := r.stat(pid)
 		if err != nil {
 			errs = append(errs, ignoreGone(err))
 			continue
 		}
-		p.turns, p.partly = turns, false
+		if i < len(r.first) {
+			r.first[i] = 0 // it may have other CPUs now
+		}
 		p.parentSeen = r.alive[p.stat.Parent] != nil
 		threads += int(p.stat.Threads)
+		before.RSSPages = p.stat.RSSPages
+		if slept && p == was && p.stat == before && r.round%rarely != 0 {
+			continue // it slept indeed: what others do to it is its memory and its CPUs alone
+		}
+		p.turns, p.partly = turns, false
 		if err := ignoreGone(r.readIO(p)); err != nil {
 			p.turns, p.partly, noIO, errs = Turns{}, true, true, append(errs, err)
 		}
@@ -151,9 +168,6 @@ func (r *reader) Read(ctx context.Context, m collector.Moment, out collector.Val
 			p.turns, p.partly, noSwitches = Turns{}, true, true
 		} else if err := ignoreGone(r.readThreads(pid, p)); err != nil {
 			p.turns, p.partly, noSwitches, errs = Turns{}, true, true, append(errs, err)
-		}
-		if i < len(r.first) {
-			r.first[i] = 0 // it may have other CPUs now
 		}
 	}
 	r.bury()

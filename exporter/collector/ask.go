@@ -1,0 +1,33 @@
+package collector
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrSilent means that a source does not answer: a read of it hangs in the kernel.
+var ErrSilent = errors.New("does not answer")
+
+// Patience is how long a source may take to say what it is.
+const Patience = 5 * time.Second
+
+// Ask asks something that may hang, in a goroutine of its own, and goes on without it
+// when it has not answered within Patience. done is closed when it answers; until then
+// nothing else may be asked of it, and what it answers too late nobody sees.
+func Ask[T any](name string, call func() T) (answer T, done <-chan struct{}, err error) {
+	began, back, box := time.Now(), make(chan struct{}), new(T)
+	go func() {
+		defer close(back)
+		*box = call()
+	}()
+	timer := time.NewTimer(Patience)
+	defer timer.Stop()
+	select {
+	case <-back:
+		return *box, back, nil
+	case <-timer.C:
+		var none T
+		return none, back, fmt.Errorf("%s: %w since %s", name, ErrSilent, began.UTC().Format(time.RFC3339))
+	}
+}

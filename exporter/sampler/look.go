@@ -1,0 +1,123 @@
+package sampler
+
+import (
+	"context"
+
+	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector/cgroup"
+)
+
+// finding is the lane of the scanner, and of all else that reads who is where: any of
+// these reads may hang.
+const finding = "attrib"
+
+// sight is what one look for jobs saw of one.
+type sight struct {
+	attrib.Found
+	cpus   []int  // that its cpuset gives it; nil = it has none
+	looked bool   // at them
+	anyone bool   // a process is in it; where the last reading saw one nobody looked
+	user   uint32 // of its processes, where that has to be asked
+	owned  bool   // that is known
+}
+
+// wish is what a look for jobs has to find out about one that is known.
+type wish struct {
+	cpus, anyone, user bool
+}
+
+const (
+	looksAtFirst = 16 // at a job's cpuset: it may be made after its cgroup
+	looksRarely  = 8  // where it has none
+)
+
+// wishes are what the next look has to find out. They are values of their own: a look
+// that hangs must not see what becomes of the jobs meanwhile.
+func (s *Sampler) wishes() map[attrib.Key]wish {
+	out := make(map[attrib.Key]wish, len(s.jobs))
+	for key, j := range s.jobs {
+		j.looks++
+		out[key] = wish{
+			cpus:   j.cpus != nil || j.looks < looksAtFirst || j.looks%looksRarely == 0,
+			anyone: j.over && key.Manager == attrib.Nomad || !j.over && !s.sawSomebody(j),
+			user:   len(j.found.Dirs) == 0 && !j.found.Confirmed,
+		}
+	}
+	return out
+}
+
+// look looks for jobs; an error means that nothing is known of any.
+func (s *Sampler) look(ctx context.Context) ([]sight, error) {
+	wishes := s.wishes()
+	out := new([]sight)
+	if err := s.lane(finding).do(func() {
+		all := s.finder.Scan(ctx)
+		*out = make([]sight, 0, len(all))
+		for _, f := range all {
+			w, known := wishes[f.Key]
+			if !known {
+				w = wish{true, true, false}
+			}
+			*out = append(*out, s.sight(f, w))
+		}
+	}); err != nil {
+		return nil, err
+	}
+	return *out, nil
+}
+
+func (s *Sampler) sight(f attrib.Found, w wish) sight {
+	out := sight{Found: f, looked: w.cpus}
+	if w.cpus {
+		out.cpus = cgroup.CPUs(f.Dirs)
+	}
+	if w.anyone {
+		out.anyone = f.Populated()
+	}
+	if w.user && len(f.Dirs) > 0 && !f.HasUID {
+		out.user, out.owned = s.finder.User(f.Processes())
+	}
+	return out
+}
+
+// roll is who is in a job.
+type roll struct {
+	pids []int
+	uid  uint32 // of those, where that was asked
+	told bool
+}
+
+// rolls lists the processes of jobs.
+func (s *Sampler) rolls(jobs []*job) ([]roll, error) {
+	type asked struct {
+		found    attrib.Found
+		whose    bool // it seems to be root's
+		whenever bool // and is to be asked whatever is in it
+	}
+	ask := make([]asked, len(jobs))
+	for i, j := range jobs {
+		ask[i] = asked{found: j.found, whose: j.uid == 0 && !j.found.HasUID}
+		if ask[i].whose {
+			ask[i].whenever = j.rooted()
+		}
+	}
+	out := make([]roll, len(jobs))
+	if err := s.lane(finding).each(len(ask), func(i int) {
+		a := ask[i]
+		out[i].pids = a.found.Processes()
+		if a.whose && (a.whenever || len(out[i].pids) == 1) {
+			out[i].uid, out[i].told = s.finder.User(out[i].pids)
+		}
+	}); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// rooted tells whether to ask whose a job is that seems to be root's: it stays so, most
+// often, and to ask looks at all of its processes.
+func (j *job) rooted() bool {
+	const soon, rarely = 16, 16
+	j.asked++
+	return j.asked <= soon || j.asked%rarely == 0
+}
