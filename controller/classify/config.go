@@ -20,7 +20,7 @@ var (
 //
 // One run makes a class: it gets a name and the widest radius, and
 // tuning.Class.Support says how thin it is. Two would keep out nearly every
-// stranger (1 to 4 of 100 are taken for a class of one run) and leave 7 or 8 more
+// stranger (1 to 4 of 100 are taken for a class of one run) and leave 6 more
 // of 100 second runs unknown, without a single one fewer in a wrong class. What
 // rests on a name is little: the planner uses nothing of a class that fewer than
 // two of its jobs have shown.

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"pitchpipe/controller/classify"
+	"pitchpipe/controller/tuning"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -82,5 +84,42 @@ func TestPriorsAreDocumentedForEveryFeature(t *testing.T) {
 	}
 	if listed != len(names) {
 		t.Errorf("%d features are listed, %d have a prior", listed, len(names))
+	}
+}
+
+// TestAnIdleCoreSeparatesByItself is where the weight of cpu_utilisation is from. Kinds
+// differ in logarithms of rates by many units of noise, and in a share by ten at most. Yet
+// by that share it is decided how many cores a job keeps: a program that leaves one of its
+// two cores idle must be no relative of one that uses both, whatever else they have in
+// common, and one that differs by no more than noise must be one.
+func TestAnIdleCoreSeparatesByItself(t *testing.T) {
+	t.Parallel()
+	using := func(kind string, share float64) classify.Sample {
+		features := map[string]float64{}
+		for _, p := range classify.DefaultPriors() {
+			features[p.Feature] = 1
+		}
+		features["cpu_utilisation"] = share
+		return classify.Sample{Run: kind, Kind: kind, Profile: tuning.Profile{Schema: "sw/1", Machine: "vm/2", Features: features, Settings: cores(2)}}
+	}
+	for _, c := range []struct {
+		name    string
+		other   float64
+		classes int
+	}{
+		{"one of two cores is idle", 0.50, 2},
+		{"waits at barriers", 0.85, 1},
+		{"noise", 0.90, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			m, err := classify.Fit([]classify.Sample{using("both", 0.98), using("other", c.other)}, classify.Config{}, rand.New(rand.NewPCG(1, 1)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(m.Strata[0].Groups); got != c.classes {
+				t.Errorf("%d classes of 0.98 and %g, want %d", got, c.other, c.classes)
+			}
+		})
 	}
 }

@@ -24,7 +24,7 @@ func DefaultPriors() []Prior {
 		{"voluntary_ratio", 0.8, 0.5, "noise of both rates; the same voluntary switches count above"},
 		{"cpu_migrations", 1, 0.25, "small counts that depend on what else runs"},
 		{"system_share", 0.9, 1, "one log unit in windows of 1 s"},
-		{"cpu_utilisation", 0.1, 0.5, "barriers and waits show, and so does a busy node"},
+		{"cpu_utilisation", 0.1, 1.5, "barriers and waits show, and so does a busy node; bounded, so that only its weight lets an idle core stand out"},
 		{"read_chars", 1, 1, "near constant for what computes, by many log units more for what reads"},
 		{"write_chars", 1, 0.5, "progress lines and checkpoints move it"},
 		{"read_bytes", 2, 0.25, "a warm page cache hides it"},

@@ -25,9 +25,13 @@
 // start has no measurement of its owner's settings. Where it runs clearly slower
 // than its kind did untuned, that measurement is made: once, as a probe.
 //
-// What nobody has measured promises what it may bring at most: half of what more cores or
-// threads take over, half of everything for a hyperparameter, and else what the site
-// expects of an unknown setting (tuning.Site.ExpectedSaving). On recorded runs, where the
-// best setting saved 1 % of the time and 4 % of the joules in the mean, a planner that
+// What nobody has measured promises half of what it may bring at most: half of what more
+// cores or threads take over, half of what the cube law allows of joules where a
+// processor's power or clock is limited (and nothing of time; such knobs, and those that
+// count workers, are told by their names), half of everything for a hyperparameter, and
+// else what the site expects of an unknown setting (tuning.Site.ExpectedSaving). It costs, while it is tried, half of what it takes away at
+// most, and where the owner bounds the slowdown it promises as much less as it is likely to
+// be slower than that. On recorded runs, where the best setting saved 1 % of the time and
+// 4 % of the joules in the mean (2 % by fewer cores, 12 % by less power), a planner that
 // hoped for half everywhere hurt more often than it paid.
 package plan

@@ -123,9 +123,11 @@ func gainOfEffect(e tuning.Effect) gain { return gain{e.LogRatio, standardError(
 // that between runs, so with few runs the doubt is at least what runs usually
 // differ by; and it grows with age.
 func standardError(e tuning.Effect) float64 {
-	runs := float64(e.Runs) * math.Exp2(-max(e.Age, 0)/halfLife)
-	return math.Hypot(e.SD, betweenRuns) / math.Sqrt(runs)
+	return math.Hypot(e.SD, betweenRuns) / math.Sqrt(fresh(e))
 }
+
+// fresh is how many runs of today an effect is worth.
+func fresh(e tuning.Effect) float64 { return float64(e.Runs) * math.Exp2(-max(e.Age, 0)/halfLife) }
 
 // supported keeps the effects that enough jobs of the class have shown.
 func supported(effects []tuning.Effect) []tuning.Effect {
@@ -164,4 +166,14 @@ func (s view) ranOut(memory tuning.Value) bool {
 		then, ok := r[tuning.Memory]
 		return ok && memory.Float() <= then.Float()
 	})
+}
+
+// ofKind is what other runs of the kind showed of a setting.
+func (s view) ofKind(t tuning.Settings) (tuning.Effect, bool) {
+	for _, e := range s.KindEffects {
+		if u := s.usable(e.Settings); len(u) > 0 && e.Runs > 0 && finite(e.LogRatio) && sameButMemory(s.target(u), t) {
+			return e, true
+		}
+	}
+	return tuning.Effect{}, false
 }

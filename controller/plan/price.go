@@ -123,13 +123,13 @@ func (s view) epochsAfterProbe() float64 {
 }
 
 // strange is by which share the epochs of a first probe are expected to be dearer than
-// the owner's: half of all settings are worse, and some by much.
+// the owner's where nothing bounds it: half of all settings are worse, and some by much.
 const strange = 0.25
 
-// exploring is what the epochs of a probe are expected to lose, in seconds, by what those
-// of the probes so far lost.
-func (s view) exploring() float64 {
-	loss, n := strange, 1.0
+// exploring is what the epochs of a probe are expected to lose, in seconds, by what it
+// takes away and by what those of the probes so far lost.
+func (s view) exploring(target tuning.Settings) float64 {
+	loss, n := s.loses(target), 1.0
 	for _, t := range s.Trials {
 		if g, ok := s.gainOf(t); ok && !t.Reference {
 			loss, n = loss+growth(min(g.ratio, dearest)), n+1
@@ -197,7 +197,7 @@ func (s view) prices() *tuning.Prices {
 	}
 	out := &tuning.Prices{
 		Unit: name, Restart: s.factors() * s.RestartCost.Seconds() * per, Queue: s.factors() * s.Wait.Seconds() * per,
-		Explore: s.exploring() * per, Margin: s.Site.Margin,
+		Explore: s.exploring(s.target(s.Next)) * per, Margin: s.Site.Margin,
 	}
 	if e := (tuning.Estimate{Value: out.Restart, Low: out.Queue, High: out.Explore}); !e.IsFinite() || !finite(out.Margin) {
 		return nil

@@ -5,7 +5,8 @@
 // so far. Out come the space of settings that may be tried, the next of them or
 // the reason why there is none, and the best trial with its gain and the noise
 // of that gain. The order is coordinate ascent: one knob at a time from the best
-// settings found so far, system knobs before hyperparameters, cores first.
+// settings found so far, system knobs before hyperparameters, cores first; of the values
+// of a knob those last that differ from the present one by less than a tenth.
 //
 // The same trials always give the same answer. A setting that was tried is never
 // tried again, and nothing outside the space is ever proposed. Memory is not

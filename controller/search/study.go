@@ -1,6 +1,7 @@
 package search
 
 import (
+	"math"
 	"slices"
 
 	"pitchpipe/controller/tuning"
@@ -163,11 +164,29 @@ func (s Study) order(dims []Dimension) []tuning.Settings {
 	return append(fresh, again...)
 }
 
+// near is within which share of the present value another number is so much like it that
+// the difference drowns in the noise of an epoch.
+const near = 0.1
+
 // promising orders the other values of a knob. System knobs begin with the
 // largest: too few cores make an epoch long, so that the costly trials come
 // last, or never. Hyperparameters go outwards from the present value, larger
-// ones first: the further away, the more the result changes.
+// ones first: the further away, the more the result changes. Numbers that are near to
+// the present one come behind all others: a job with many cores would spend its probes
+// on steps of one.
 func promising(d Dimension, at tuning.Value) []tuning.Value {
+	var out, little []tuning.Value
+	for _, v := range outwards(d, at) {
+		if v.IsNumber() && at.IsNumber() && math.Abs(v.Float()-at.Float()) < near*math.Abs(at.Float()) {
+			little = append(little, v)
+			continue
+		}
+		out = append(out, v)
+	}
+	return append(out, little...)
+}
+
+func outwards(d Dimension, at tuning.Value) []tuning.Value {
 	var out []tuning.Value
 	if d.System {
 		for _, v := range slices.Backward(d.Values) {

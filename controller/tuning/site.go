@@ -24,8 +24,8 @@ type Site struct {
 	LimitReserve  time.Duration `json:"limit_reserve"`  // no restart this near to the time limit
 	Margin        float64       `json:"margin"`         // the predicted saving must exceed the cost of the restart times this
 	// ExpectedSaving is the share of a job's rest that a setting which nobody measured is
-	// expected to save, 0 to 1; what a probe of more cores or of a hyperparameter may
-	// bring is bounded otherwise.
+	// expected to save, 0 to 1; what a probe of more cores, of less power or of a
+	// hyperparameter may bring is bounded otherwise.
 	ExpectedSaving float64 `json:"expected_saving"`
 
 	EnforceModel bool `json:"enforce_model"` // modelled joules may support claims and budgets
@@ -44,7 +44,7 @@ func DefaultSite() Site {
 		ProbeShare:     0.5,
 		LimitReserve:   5 * time.Minute,
 		Margin:         1.5,
-		ExpectedSaving: 0.05,
+		ExpectedSaving: 0.02,
 		ShareClasses:   true,
 		PauseAfter:     5,
 	}

@@ -180,9 +180,16 @@ func aimsOfPlan(o object) []aim {
 	paid, _ := o.Summary.number("paid")
 	hurt, known := o.Summary.number("hurt")
 	all, knownAll := o.Summary.number("ratio")
+	worst, knownWorst := o.Summary.number("worst_ratio")
+	again := o.Summary.one("returned")
+	allAgain, knownAgain := again.number("ratio")
+	hurtAgain, knownHurt := again.number("hurt")
 	return []aim{
 		atMost("cost of all jobs, relative to never moving", all, knownAll, 1),
 		atMost("share of the jobs that were hurt, not above the share that paid", hurt, known, paid),
+		atMost("cost of the job that was hurt most", worst, knownWorst, 1.05),
+		atMost("cost of the jobs that came again, not above those met for the first time", allAgain, knownAgain, all),
+		atMost("share of these that were hurt", hurtAgain, knownHurt, 0.05),
 	}
 }
 

@@ -40,6 +40,12 @@ func (f fields) word(key string) string {
 	return v
 }
 
+// one is the object of a key, nil where it is missing or null.
+func (f fields) one(key string) fields {
+	m, _ := f[key].(map[string]any)
+	return m
+}
+
 // list are the rows of a key.
 func (f fields) list(key string) []fields {
 	all, _ := f[key].([]any)

@@ -13,6 +13,11 @@
 // the controller sees has the noise of the recorded repeats; what a job cost is told in
 // expectation, so that luck pays for nothing.
 //
+// Each job may come again, to a site that remembers what its runs taught: that is kept and
+// derived by package knowledge, as the controller does it, and told apart from what jobs
+// cost that were met for the first time. What other kinds of a class taught is left out,
+// since tables of trials have no profiles to tell classes by.
+//
 // Within one job only those knobs move that leave alone what it learns: a batch size stays
 // as its owner has it. Memory stays too: nothing about its effect is found out by trying.
 // The same files, choices and seed give the same report.

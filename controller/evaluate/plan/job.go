@@ -23,6 +23,7 @@ type Job struct {
 	Restart time.Duration // what a move takes, the queue left out
 	Wait    time.Duration // in the queue at each move
 	Seed    int           // its luck
+	begins  time.Duration // after the site began
 
 	table table
 }

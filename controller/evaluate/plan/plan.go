@@ -32,6 +32,9 @@ type Input struct {
 	Epochs []int // lengths of the jobs; 0: as many as were recorded, else Recorded; none: 0
 	Seeds  int   // jobs of each table and length, each with other luck
 
+	Returns int // times that each of these comes again, to a site that remembers it
+	Tries   int // of these that may try a setting from their start, see tuning.Budget
+
 	Default tuning.Settings // the owner's settings, in place of those that stand with the data
 	Knobs   []string        // that may move; none: those that are known to leave alone what a job learns
 	Site    *tuning.Site    // its policy, of which mode and untuned share do not count; nil: that of a site that wrote none
@@ -40,6 +43,10 @@ type Input struct {
 
 // Recorded is how many epochs a job has where neither the table nor anybody says so.
 const Recorded = 100
+
+// mostReturns is more than any job comes again here: what was learned is derived anew at
+// each look.
+const mostReturns = 1000
 
 // maxEpochs is more than any job has, and few enough to replay.
 const maxEpochs = 100_000
@@ -146,6 +153,8 @@ func (in Input) check() error {
 		return fmt.Errorf("%w: a slowdown of at most %g: want at least 1, or 0 for no limit", ErrInput, in.MaxSlowdown)
 	case in.Seeds < 1:
 		return fmt.Errorf("%w: %d seeds: want at least 1", ErrInput, in.Seeds)
+	case in.Returns < 0 || in.Returns > mostReturns || in.Tries < 0:
+		return fmt.Errorf("%w: %d returns that try %d times: want 0 to %d returns, and none or more tries", ErrInput, in.Returns, in.Tries, mostReturns)
 	case in.Probes < 0:
 		return fmt.Errorf("%w: %d probes: want none or more", ErrInput, in.Probes)
 	case in.Restart <= 0 || in.Wait < 0 || in.Restart > longest || in.Wait > longest:
@@ -223,7 +232,7 @@ const longest = 365 * 24 * time.Hour
 func (in Input) policy(knobs []tuning.Knob) tuning.Policy {
 	p := tuning.DefaultPolicy()
 	p.Mode, p.Objective, p.Weight, p.MaxSlowdown = tuning.Apply, in.Objective, in.Weight, in.MaxSlowdown
-	p.Knobs, p.Budget.Probes = knobs, in.Probes
+	p.Knobs, p.Budget.Probes, p.Budget.Returns = knobs, in.Probes, in.Tries
 	p.Progress = tuning.Progress{Pattern: Progress}
 	p.Checkpoint = &tuning.Checkpoint{Signal: tuning.DefaultSignal, Grace: grace, Exit: 85}
 	if slices.ContainsFunc(knobs, func(k tuning.Knob) bool { return !tuning.IsSystem(k.Name) }) {

@@ -59,15 +59,20 @@ func Choices(r *reconcile.Record) []Choice {
 
 // Replay lets the controller tune a job from its submission to its end.
 func Replay(ctx context.Context, job Job) (Course, error) {
-	return replay(ctx, job, stages.Pure())
+	return replayAt(ctx, job, &site{})
+}
+
+// replayAt does so at a site that knows the job's earlier runs, and learns from this one.
+func replayAt(ctx context.Context, job Job, s *site) (Course, error) {
+	return replay(ctx, job, stages.Pure(), s)
 }
 
 // replay does so with stages of which those that know the world are still to be joined.
-func replay(ctx context.Context, job Job, s reconcile.Stages) (Course, error) {
+func replay(ctx context.Context, job Job, s reconcile.Stages, at *site) (Course, error) {
 	w := newWorld(job)
 	records := &memory{}
 	loop := reconcile.New(reconcile.Config{
-		Scheduler: w, Records: records, Stages: w.join(s), Log: slog.New(slog.DiscardHandler),
+		Scheduler: w, Records: records, Stages: w.join(s, at), Log: slog.New(slog.DiscardHandler),
 		RestartCost: job.Restart, Now: func() time.Time { return w.now },
 	})
 	// A job is looked at a few times an epoch, and more often while it is moved.
@@ -98,9 +103,8 @@ func course(w *world, r *reconcile.Record) (Course, error) {
 	return c, nil
 }
 
-// join adds the rooms that know the world. Nothing is known of such jobs from before,
-// and nothing is kept of this one.
-func (w *world) join(s reconcile.Stages) reconcile.Stages {
+// join adds the rooms that know the world, and what the site knows of such jobs.
+func (w *world) join(s reconcile.Stages, at *site) reconcile.Stages {
 	s.Read = func(context.Context, driver.Job) reconcile.Reading {
 		return reconcile.Reading{
 			Policy: w.job.Policy, Own: w.job.Own,
@@ -110,13 +114,19 @@ func (w *world) join(s reconcile.Stages) reconcile.Stages {
 	s.Site = func(driver.Job) tuning.Site { return w.job.Site }
 	s.Measure = w.measure
 	s.Classify = func(tuning.Profile) tuning.Class { return tuning.Class{Reason: tuning.ReasonNoModel} }
-	s.Recall = func(context.Context, reconcile.Question) (reconcile.Recollection, error) {
-		return reconcile.Recollection{}, nil
+	s.Recall = func(_ context.Context, q reconcile.Question) (reconcile.Recollection, error) {
+		return at.recall(w.now, q), nil
+	}
+	s.Past = func(_ context.Context, kind tuning.JobKind) ([]tuning.PastRun, error) {
+		return at.past(w.now, kind), nil
 	}
 	s.Step = func(ctx context.Context, in driver.Intent) (driver.Step, tuning.Reason, error) {
 		return resubmit.Step(ctx, w, in)
 	}
-	s.Learn = func(context.Context, reconcile.Lesson) error { return nil }
+	s.Learn = func(_ context.Context, l reconcile.Lesson) error {
+		at.learn(w.job.Machine, l)
+		return nil
+	}
 	s.Gate = func(driver.Job) tuning.Reason { return tuning.ReasonNone }
 	s.Outlook = w.outlook
 	s.Pause = func(context.Context, string) error { return nil }

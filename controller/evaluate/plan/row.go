@@ -48,6 +48,10 @@ type Row struct {
 	Regret      float64 `json:"regret"`       // ratio over oracle_ratio, less 1
 	Oracle      string  `json:"oracle"`
 	Final       string  `json:"final"` // settings of the last epoch of the first job
+
+	// All of the above is about jobs that the site meets for the first time; this about
+	// the same when they come again. Null: none does.
+	Returned *Returned `json:"returned"`
 }
 
 // Summary is what the rows sum up to, each job with the same weight.
@@ -75,6 +79,8 @@ type Summary struct {
 	AlwaysWorst float64 `json:"always_worst_ratio"`
 	OracleRatio float64 `json:"oracle_ratio"`
 	Regret      float64 `json:"regret"`
+
+	Returned *AllReturned `json:"returned"` // null: no job comes again
 }
 
 // Report is the result of Run.
@@ -88,11 +94,16 @@ func (in Input) row(ctx context.Context, t table, epochs int) (Row, error) {
 	cells := t.reachable(in)
 	r := Row{Workload: t.workload, Machine: t.machine, Part: t.part, Settings: len(cells), Jobs: in.Seeds}
 	var ratios, all, none []float64
+	var again returning
 	share := 1 / float64(in.Seeds)
 	for seed := range in.Seeds {
 		j := in.job(t, epochs, seed)
 		own, _ := j.Expected(j.Own)
-		c, err := Replay(ctx, j)
+		var knows site
+		c, err := replayAt(ctx, j, &knows)
+		if err == nil {
+			err = in.returns(ctx, t, epochs, seed, &knows, &again)
+		}
 		if err != nil {
 			return Row{}, err
 		}
@@ -101,7 +112,7 @@ func (in Input) row(ctx context.Context, t table, epochs int) (Row, error) {
 			ratios *[]float64
 		}{{never, &none}, {always, &all}} {
 			still, s := other.stages(j)
-			course, err := replay(ctx, still, s)
+			course, err := replay(ctx, still, s, &site{})
 			if err != nil {
 				return Row{}, err
 			}
@@ -127,6 +138,7 @@ func (in Input) row(ctx context.Context, t table, epochs int) (Row, error) {
 	r.AlwaysRatio, r.AlwaysWorst = geometric(all), slices.Max(all)
 	r.AlwaysHurt = share * float64(len(beyond(all, above)))
 	in.compare(&r, t, cells)
+	r.Returned = again.told(r.OracleRatio)
 	return r, nil
 }
 
@@ -221,6 +233,7 @@ func (in Input) summary(rows []Row) Summary {
 	s.Ratio, s.AlwaysRatio, s.OracleRatio = math.Exp(ratio/jobs), math.Exp(always/jobs), math.Exp(oracle/jobs)
 	s.PaidRatio, s.HurtRatio = paid.mean(), hurt.mean()
 	s.Regret = s.Ratio/s.OracleRatio - 1
+	s.Returned = returned(rows)
 	return s
 }
 

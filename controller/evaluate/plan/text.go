@@ -14,12 +14,12 @@ func Text(rep Report) string {
 		rows = append(rows, []string{
 			r.Workload, orDash(r.Machine), orDash(r.Part), fmt.Sprintf("%.4g", r.Epochs), percent(r.Moved), percent(r.Paid), percent(r.Hurt),
 			figure(r.Ratio), figure(r.Worst), figure(r.NeverRatio), figure(r.AlwaysRatio), figure(r.AlwaysWorst), figure(r.OracleRatio), figure(r.Regret),
-			fmt.Sprintf("%.1f", r.Restarts), r.Final,
+			fmt.Sprintf("%.1f", r.Restarts), r.again(), r.Final,
 		})
 	}
 	heads := []string{
 		"WORKLOAD", "MACHINE", "PART", "EPOCHS", "MOVED", "PAID", "HURT", "COST", "WORST", "NEVER", "ALWAYS", "ITS WORST", "ORACLE", "REGRET",
-		"RESTARTS", "SETTINGS",
+		"RESTARTS", "AGAIN", "SETTINGS",
 	}
 	return evaluate.Columns(heads, rows) + "\n" + rep.Summary.text()
 }
@@ -40,7 +40,20 @@ func (s Summary) text() string {
 	}
 	say("Always going to the best that was seen: %.3f, hurt %s, the worst %.3f. The best settings from the start: %.3f; regret %.3f.",
 		s.AlwaysRatio, percent(s.AlwaysHurt), s.AlwaysWorst, s.OracleRatio, s.Regret)
+	if r := s.Returned; r != nil {
+		say("Of %d runs of jobs that came again %s began changed: paid %s (%s), hurt %s (%s), all %.3f, the last of each %.3f, the worst %.3f: %s.",
+			r.Jobs, percent(r.Changed), percent(r.Paid), evaluate.Number(r.PaidRatio, 3), percent(r.Hurt), evaluate.Number(r.HurtRatio, 3),
+			r.Ratio, r.Last, r.Worst, r.WorstAt)
+	}
 	return b.String()
+}
+
+// again is what the runs that came again cost.
+func (r Row) again() string {
+	if r.Returned == nil {
+		return "-"
+	}
+	return figure(r.Returned.Ratio)
 }
 
 func percent(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }

@@ -54,7 +54,7 @@ type world struct {
 }
 
 func newWorld(job Job) *world {
-	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(job.begins)
 	return &world{
 		job: job, now: now, until: now.Add(pending), under: job.Own, over: map[string]driver.StepKind{},
 		view: driver.Job{ID: "1", Name: job.Workload, Owner: "owner", State: driver.Pending, ExitCode: -1, Fingerprint: "recorded", Submitted: now},

@@ -32,7 +32,8 @@ func (a *app) evaluatePlan() *cobra.Command {
 			"COST is that of the whole job relative to never moving it: PAID and HURT are the shares of jobs below\n" +
 			"and above 1. NEVER is the same controller when it may only look, ALWAYS a tuner that goes to the best\n" +
 			"settings that it saw without asking whether that pays, ORACLE the best allowed settings from the first\n" +
-			"epoch on, and REGRET how far above that the jobs are.\n\n" +
+			"epoch on, and REGRET how far above that the jobs are. All that is about jobs that are met for the first\n" +
+			"time; AGAIN is what their later runs cost, by what the earlier ones taught.\n\n" +
 			"A row of trials without epochs is one epoch; where a table tells only rates, an epoch is a minute of work\n" +
 			"under the owner's settings. Those are what a targets.csv beside the data says, else what relative_speed\n" +
 			"is relative to, else the most of everything. Moved within a job are cores, threads, power limits,\n" +
@@ -79,6 +80,8 @@ func (a *app) evaluatePlan() *cobra.Command {
 	f.IntVar(&in.Probes, "probes", tuning.DefaultProbes, "settings that a job may try")
 	f.IntSliceVar(&in.Epochs, "epochs", []int{0}, fmt.Sprintf("lengths of the jobs (0: as recorded, else %d)", plan.Recorded))
 	f.IntVar(&in.Seeds, "seeds", 10, "jobs of each table and length, each with other luck")
+	f.IntVar(&in.Returns, "returns", 2, "times that each job comes again, to a site that knows what its earlier runs taught")
+	f.IntVar(&in.Tries, "tries", 0, "of these, runs that may try a setting from their start (budget returns of the stanza)")
 	f.StringToStringVar(&own, "default", nil, "the owner's settings, such as cores=3,memory_gib=62.5")
 	f.StringSliceVar(&in.Knobs, "knob", nil, "which knobs may move (default: those that leave alone what a job learns)")
 	f.StringVar(&site, "site", "", "the site's policy, whose defaults bound what is done (default: that of a site that wrote none)")

@@ -1,0 +1,81 @@
+package plan_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"pitchpipe/controller/evaluate/plan"
+	"pitchpipe/controller/tuning"
+)
+
+func TestAJobThatComesAgainBeginsUnderWhatItsFirstRunShowed(t *testing.T) {
+	t.Parallel()
+	in := small(write(t, "trials.csv", halves))
+	in.Epochs, in.Returns, in.Seeds = []int{200}, 2, 3
+	rep := run(t, in)
+	r := rep.Rows[0].Returned
+	if r == nil || r.Jobs != 6 || r.Changed != 1 || r.Moved != 0 || r.Paid != 1 || r.Hurt != 0 || r.Final != "cores=2" {
+		t.Fatalf("%+v", r)
+	}
+	if !equal(r.Ratio, .6) || !equal(r.Last, .6) || !equal(r.OracleRatio, .6) || !equal(*r.PaidRatio, .6) || r.HurtRatio != nil {
+		t.Errorf("%+v", r)
+	}
+	if s := rep.Summary.Returned; s == nil || s.Jobs != 6 || !equal(s.Ratio, .6) || s.WorstAt != "a m of 200 epochs" {
+		t.Errorf("%+v", s)
+	}
+	if first := rep.Rows[0]; !(first.Ratio > .6) || first.Jobs != 3 {
+		t.Errorf("the first runs are no longer told apart: %+v", first)
+	}
+}
+
+func TestWhatAFirstRunLostIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	in := small(write(t, "trials.csv", "workload,machine,knob_cores,seconds,joules\na,m,4,100,1000\na,m,2,110,1300\n"))
+	in.Epochs, in.Returns = []int{100}, 3
+	site := tuning.DefaultSite()
+	site.ExpectedSaving = 0.05
+	in.Site = &site
+	r := run(t, in).Rows[0]
+	if r.Hurt != 1 || r.Probes != 1 {
+		t.Fatalf("the first run is not hurt: %+v", r)
+	}
+	if a := r.Returned; a.Moved != 0 || a.Hurt != 0 || !equal(a.Worst, 1) {
+		t.Errorf("it is tried again: %+v", a)
+	}
+}
+
+func TestAShortJobIsTunedOverItsReturnsWhereItsOwnerLetsItTry(t *testing.T) {
+	t.Parallel()
+	in := small(write(t, "trials.csv", halves))
+	in.Epochs, in.Returns = []int{5}, 6
+	if r := run(t, in).Rows[0]; r.Returned.Changed != 0 || !equal(r.Returned.Ratio, 1) {
+		t.Errorf("without leave: %+v", r.Returned)
+	}
+	in.Tries = 2
+	if r := run(t, in).Rows[0]; r.Ratio != 1 || r.Returned.Moved != 0 || !equal(r.Returned.Last, .6) {
+		t.Errorf("with leave: %+v", r.Returned)
+	}
+}
+
+func TestJobsThatDoNotComeAgainAreToldAsNone(t *testing.T) {
+	t.Parallel()
+	in := small(write(t, "trials.csv", halves))
+	in.Epochs = []int{5}
+	rep := run(t, in)
+	raw, err := json.Marshal(rep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(raw), `"returned":null`); n != 2 {
+		t.Errorf("%d times null in %s", n, raw)
+	}
+	if text := plan.Text(rep); strings.Contains(text, "came again") {
+		t.Error(text)
+	}
+	in.Returns, in.Restart = 1, time.Second
+	if text := plan.Text(run(t, in)); !strings.Contains(text, "Of 1 runs of jobs that came again 0 % began changed") {
+		t.Error(text)
+	}
+}
