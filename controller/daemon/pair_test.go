@@ -329,7 +329,7 @@ const letGoMost = 15 * time.Second
 // in any order: no job is moved by two, none is moved twice for one reason, all end.
 func TestOfTwoControllersUnderAnyFaultsNoJobIsMovedTwice(t *testing.T) {
 	t.Parallel()
-	rounds := 4
+	rounds := 3
 	if testing.Short() {
 		rounds = 2
 	}

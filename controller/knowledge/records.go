@@ -132,6 +132,13 @@ func (s *Store) GetJSON(bucket, key string, v any) error {
 	return s.db.View(func(tx *bolt.Tx) error { return getJSON(tx, bucket, key, v) })
 }
 
+// ReadJSON calls fn with the JSON under a key as it was stored, or returns ErrNotFound. The
+// bytes are valid, and not to be written to, until fn returns. Its error means that they
+// are damaged.
+func (s *Store) ReadJSON(bucket, key string, fn func(raw []byte) error) error {
+	return s.db.View(func(tx *bolt.Tx) error { return readJSON(tx, bucket, key, fn) })
+}
+
 // ForEachJSON calls fn for each key of a bucket in the order of the keys, with a
 // function that decodes its value. A bucket that was never written has none. The
 // first error ends it. fn sees the file as it was when ForEachJSON began and must
@@ -154,6 +161,10 @@ func records(tx *bolt.Tx, bucket string) *bolt.Bucket {
 }
 
 func getJSON(tx *bolt.Tx, bucket, key string, v any) error {
+	return readJSON(tx, bucket, key, func(raw []byte) error { return json.Unmarshal(raw, v) })
+}
+
+func readJSON(tx *bolt.Tx, bucket, key string, fn func(raw []byte) error) error {
 	b := records(tx, bucket)
 	if b == nil {
 		return fmt.Errorf("get %s/%s: %w", bucket, key, ErrNotFound)
@@ -162,11 +173,15 @@ func getJSON(tx *bolt.Tx, bucket, key string, v any) error {
 	if raw == nil {
 		return fmt.Errorf("get %s/%s: %w", bucket, key, ErrNotFound)
 	}
-	return decode(bucket, key, raw, v)
+	return damaged(bucket, key, fn(raw))
 }
 
 func decode(bucket, key string, raw []byte, v any) error {
-	if err := json.Unmarshal(raw, v); err != nil {
+	return damaged(bucket, key, json.Unmarshal(raw, v))
+}
+
+func damaged(bucket, key string, err error) error {
+	if err != nil {
 		return fmt.Errorf("get %s/%s: %w: %w", bucket, key, ErrDamaged, err)
 	}
 	return nil

@@ -159,3 +159,23 @@ func TestRecordsBehaveAsAMap(t *testing.T) {
 		}
 	})
 }
+
+func TestTheJSONOfAKeyIsReadAsItWasStored(t *testing.T) {
+	t.Parallel()
+	s := open(t, file(t))
+	var got string
+	read := func(raw []byte) error { got = string(raw); return nil }
+	if err := s.ReadJSON("jobs", "x", read); !errors.Is(err, ErrNotFound) || got != "" {
+		t.Errorf("of a key that is not there: %q, %v", got, err)
+	}
+	if err := s.PutJSON("jobs", "x", map[string]int{"a": 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.ReadJSON("jobs", "x", read); err != nil || got != `{"a":1}` {
+		t.Errorf("read %q, %v", got, err)
+	}
+	unread := errors.New("unread")
+	if err := s.ReadJSON("jobs", "x", func([]byte) error { return unread }); !errors.Is(err, ErrDamaged) || !errors.Is(err, unread) {
+		t.Errorf("what cannot be understood: %v", err)
+	}
+}

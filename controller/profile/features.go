@@ -67,13 +67,18 @@ func (r *readings) stretch(from, to float64, spec Spec) (stretch, bool) {
 
 func (s stretch) wall() float64 { return s.to - s.from }
 
-// features computes every feature whose columns are there.
-func (s stretch) features() map[string]float64 {
-	out := map[string]float64{}
+// formulas are those of any machine, and of the events that were counted here.
+func (r *readings) formulas() []formula {
 	all := formulas()
-	for _, name := range s.r.events() {
+	for _, name := range r.events() {
 		all = append(all, eventFormula(name))
 	}
+	return all
+}
+
+// features computes every feature whose columns are there.
+func (s stretch) features(all []formula) map[string]float64 {
+	out := map[string]float64{}
 	for _, f := range all {
 		if v, ok := f.value(s); ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
 			out[f.Name] = v

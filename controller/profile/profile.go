@@ -41,7 +41,7 @@ func Profile(w api.Window, epochs []tuning.Epoch, spec Spec) (tuning.Profile, tu
 		Machine:  spec.Machine,
 		PeakRSS:  tuning.Bytes(r.peak()),
 	}
-	if !slices.ContainsFunc(r.samples, counts) {
+	if len(r.counted) == 0 {
 		return p, tuning.ReasonNoSamples
 	}
 	judged := judgeable(w, epochs, spec)
@@ -147,11 +147,12 @@ func covered(windows []window) int {
 func fill(p *tuning.Profile, r *readings, windows []window) {
 	values := map[string][]float64{}
 	perf := len(windows) > 0
+	all := r.formulas()
 	for _, x := range windows {
 		p.Epochs += x.epochs
 		p.Samples += x.samples
 		p.Seconds += x.wall()
-		for name, v := range x.features() {
+		for name, v := range x.features(all) {
 			values[name] = append(values[name], v)
 		}
 		_, faults := r.delta(api.ColMinorFaults, x.from, x.to)
@@ -218,9 +219,11 @@ func (r *readings) shared(windows []window) bool {
 	return false
 }
 
-// peak is the largest resident memory that can be told: of what was sampled, and
-// of the kernel's own peak, which counts file pages too, what these cannot
-// explain.
+// Peak is the largest resident memory that can be told of a window, as the profile made
+// of it has it: of what was sampled, and of the kernel's own peak, which counts file
+// pages too, what these cannot explain.
+func Peak(w api.Window) tuning.Bytes { return tuning.Bytes(read(w).peak()) }
+
 func (r *readings) peak() float64 {
 	return max(r.highest(api.ColRSS), r.highest(api.ColPeak)-r.highest(api.ColCache))
 }

@@ -4,29 +4,49 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
 	"pitchpipe/exporter/api"
 )
 
-// readings are the samples of a window as one line per column.
+// readings are the samples of a window as one line per column. A line is made when it is
+// first asked for and kept: many epochs and windows ask for the same ones.
 type readings struct {
-	samples []api.Sample // by time
-	start   time.Time    // of the attempt; zero = unknown
-	zero    time.Time    // where the seconds below count from
-	whole   bool         // the ring forgot nothing
-	lines   map[string]line
+	samples  []api.Sample // by time
+	at       []float64    // of each sample, in seconds
+	counted  []int        // which samples have CPU time
+	start    time.Time    // of the attempt; zero = unknown
+	zero     time.Time    // where the seconds count from
+	whole    bool         // the ring forgot nothing
+	gauges   map[string]line
+	counters map[string]line
+	names    []string // of all columns, once they were asked for
 }
 
 // line is a column: values at times, both in order.
 type line struct{ at, value []float64 }
 
 func read(w api.Window) *readings {
-	r := &readings{samples: slices.Clone(w.Samples), start: w.Job.Started, whole: w.Dropped == 0, lines: map[string]line{}}
-	slices.SortStableFunc(r.samples, func(a, b api.Sample) int { return a.Time.Compare(b.Time) })
+	r := &readings{
+		samples: w.Samples, start: w.Job.Started, whole: w.Dropped == 0,
+		gauges: map[string]line{}, counters: map[string]line{},
+	}
+	byTime := func(a, b api.Sample) int { return a.Time.Compare(b.Time) }
+	if !slices.IsSortedFunc(r.samples, byTime) {
+		r.samples = slices.Clone(r.samples) // they are the caller's
+		slices.SortStableFunc(r.samples, byTime)
+	}
 	if len(r.samples) > 0 {
 		r.zero = r.samples[0].Time
+	}
+	r.at = make([]float64, len(r.samples))
+	for i, s := range r.samples {
+		r.at[i] = r.seconds(s.Time)
+		if counts(s) {
+			r.counted = append(r.counted, i)
+		}
 	}
 	return r
 }
@@ -37,7 +57,7 @@ func (r *readings) seconds(t time.Time) float64 { return t.Sub(r.zero).Seconds()
 // is in the window. Some counters are sums over the threads that live and fall
 // when one ends: a fall counts as nothing, so that the line never falls.
 func (r *readings) counter(column string) line {
-	if l, ok := r.lines[column]; ok {
+	if l, ok := r.counters[column]; ok {
 		return l
 	}
 	var l line
@@ -54,7 +74,7 @@ func (r *readings) counter(column string) line {
 		}
 		l.at, l.value = append(l.at, raw.at[i]), append(l.value, level)
 	}
-	r.lines[column] = l
+	r.counters[column] = l
 	return l
 }
 
@@ -66,12 +86,16 @@ func (r *readings) anchors(column string) bool {
 
 // gauge is a column as it was read, without what cannot be a reading.
 func (r *readings) gauge(column string) line {
+	if l, ok := r.gauges[column]; ok {
+		return l
+	}
 	var l line
-	for _, s := range r.samples {
+	for i, s := range r.samples {
 		if v, ok := s.Values[column]; ok && v >= 0 && !math.IsInf(v, 0) {
-			l.at, l.value = append(l.at, r.seconds(s.Time)), append(l.value, v)
+			l.at, l.value = append(l.at, r.at[i]), append(l.value, v)
 		}
 	}
+	r.gauges[column] = l
 	return l
 }
 
@@ -88,22 +112,24 @@ func (r *readings) delta(column string, from, to float64) (float64, bool) {
 // not know it then, such as a job's joules while its GPUs do not answer, and a line drawn
 // across would only look measured.
 func (r *readings) holed(column string, at float64) bool {
-	before := false // the last reading lacks it
-	for _, s := range r.samples {
-		if !counts(s) {
-			continue
-		}
-		_, known := s.Values[column]
-		switch t := r.seconds(s.Time); {
-		case t < at:
-			before = !known
-		case t == at && known:
-			return false
-		default:
-			return before || !known
-		}
+	i := r.firstCounted(at)
+	known := func(i int) bool {
+		_, ok := r.samples[r.counted[i]].Values[column]
+		return ok
 	}
-	return before
+	before := i > 0 && !known(i-1) // the last reading lacks it
+	switch {
+	case i == len(r.counted):
+		return before
+	case r.at[r.counted[i]] == at:
+		return !known(i)
+	}
+	return before || !known(i)
+}
+
+// firstCounted is the first of the samples with CPU time that is not before a time.
+func (r *readings) firstCounted(at float64) int {
+	return sort.Search(len(r.counted), func(i int) bool { return r.at[r.counted[i]] >= at })
 }
 
 // sum is the growth of several counters together, where all are there.
@@ -121,13 +147,16 @@ func (r *readings) sum(from, to float64, columns ...string) (float64, bool) {
 
 // columns are the names of all that were read.
 func (r *readings) columns() []string {
-	seen := map[string]bool{}
-	for _, s := range r.samples {
-		for c := range s.Values {
-			seen[c] = true
+	if r.names == nil {
+		seen := map[string]bool{}
+		for _, s := range r.samples {
+			for c := range s.Values {
+				seen[c] = true
+			}
 		}
+		r.names = slices.Sorted(maps.Keys(seen))
 	}
-	return slices.Sorted(maps.Keys(seen))
+	return r.names
 }
 
 // events are the perf events that were counted beside the software events.
@@ -146,10 +175,9 @@ func (r *readings) events() []string {
 func (r *readings) mean(column string, from, to float64) (float64, bool) {
 	l := r.gauge(column)
 	sum, n := 0.0, 0
-	for i, at := range l.at {
-		if at >= from && at <= to {
-			sum, n = sum+l.value[i], n+1
-		}
+	first, _ := slices.BinarySearch(l.at, from)
+	for i := first; i < len(l.at) && l.at[i] <= to; i++ {
+		sum, n = sum+l.value[i], n+1
 	}
 	if n == 0 {
 		return l.interpolate((from + to) / 2)
@@ -169,10 +197,8 @@ func (r *readings) highest(column string) float64 {
 // count is the number of samples with CPU time between two times, ends included.
 func (r *readings) count(from, to float64) int {
 	n := 0
-	for _, s := range r.samples {
-		if at := r.seconds(s.Time); at >= from && at <= to && counts(s) {
-			n++
-		}
+	for i := r.firstCounted(from); i < len(r.counted) && r.at[r.counted[i]] <= to; i++ {
+		n++
 	}
 	return n
 }

@@ -35,7 +35,7 @@ func looks() []int {
 }
 
 func sequences() int {
-	if testing.Short() {
+	if testing.Short() || raced {
 		return 400
 	}
 	return 1000

@@ -179,13 +179,18 @@ func TestScriptsStopAtTheFirstError(t *testing.T) {
 func TestFilesNameNoMachine(t *testing.T) {
 	t.Parallel()
 	// Put together here, so that this file does not hold them.
-	machine := regexp.MustCompile(`(^|[^A-Za-z0-9_./-])/` + `work/(main|shared)|/root/` + `go/|/tmp/` + `pp-|/tmp/` + `bash_jobs`)
+	work, others := "/"+"work/", []string{"/root/" + "go/", "/tmp/" + "pp-", "/tmp/" + "bash_jobs"}
+	machine := regexp.MustCompile(`(^|[^A-Za-z0-9_./-])` + work + `(main|shared)|` + strings.Join(others, "|"))
+	// Few files hold one of these, and an expression is slow to search them all.
+	suspect := func(text []byte) bool {
+		return slices.ContainsFunc(append(others, work), func(s string) bool { return bytes.Contains(text, []byte(s)) })
+	}
 	for _, name := range files(t) {
 		text, err := os.ReadFile(filepath.Join(root(t), name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if binary(text) {
+		if binary(text) || !suspect(text) {
 			continue
 		}
 		for i, line := range strings.Split(string(text), "\n") {

@@ -3,9 +3,12 @@ package command_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -14,7 +17,64 @@ import (
 	"pitchpipe/controller/daemon/daemontest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if err := programs.remove(); err != nil {
+			panic(err)
+		}
+		os.Exit(code)
+	}))
+}
+
+// built is where the programs are that some tests install: linking them is dear, so it
+// happens once.
+type built struct {
+	once sync.Once
+	dir  string
+	said []byte
+	err  error
+}
+
+var programs built
+
+// folder holds pitchpipe and pitchpipe-exporter, or the error tells why not.
+func (b *built) folder() (string, error) {
+	b.once.Do(func() {
+		if b.dir, b.err = os.MkdirTemp("", "pitchpipe-programs-"); b.err == nil {
+			b.said, b.err = exec.Command("go", "build", "-o", b.dir, "pitchpipe/controller/cmd/pitchpipe", //nolint:noctx // no test's end may end it
+				"pitchpipe/exporter/cmd/pitchpipe-exporter").CombinedOutput()
+		}
+	})
+	if b.err != nil {
+		return "", fmt.Errorf("go build: %w: %s", b.err, b.said)
+	}
+	return b.dir, nil
+}
+
+// install puts a copy of both into a folder.
+func (b *built) install(dir string) error {
+	from, err := b.folder()
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"pitchpipe", "pitchpipe-exporter"} {
+		program, err := os.ReadFile(filepath.Join(from, name))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), program, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *built) remove() error {
+	if b.dir == "" {
+		return nil
+	}
+	return os.RemoveAll(b.dir)
+}
 
 // result is what a command line left behind.
 type result struct {

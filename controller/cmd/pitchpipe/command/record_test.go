@@ -3,7 +3,6 @@ package command_test
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -85,10 +84,11 @@ func TestARecordingUnderTheExporterCanBeEvaluated(t *testing.T) {
 	if runtime.NumCPU() < 2 {
 		t.Skip("the factorial needs two CPUs")
 	}
-	exporter := filepath.Join(t.TempDir(), "pitchpipe-exporter")
-	if text, err := exec.CommandContext(t.Context(), "go", "build", "-o", exporter, "pitchpipe/exporter/cmd/pitchpipe-exporter").CombinedOutput(); err != nil {
-		t.Skipf("the exporter cannot be built here: %v: %s", err, text)
+	built, err := programs.folder()
+	if err != nil {
+		t.Skipf("the exporter cannot be built here: %v", err)
 	}
+	exporter := filepath.Join(built, "pitchpipe-exporter")
 	plan := write(t, "plan.yaml", `workloads:
   - {name: busy, command: [sh, -c, "for e in 1 2 3 4; do timeout 0.25 sh -c 'while :; do :; done'; echo epoch $e/4; done"], inputs: [1, 2]}
   - {name: idle, command: [sh, -c, "for e in 1 2 3 4; do sleep 0.25; echo epoch $e/4; done"], inputs: [1, 2]}
