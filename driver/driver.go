@@ -286,7 +286,11 @@ type Job struct {
 
 	Resources Resources `json:"resources"` // that the owner asked for
 	Change    Change    `json:"change"`    // that the present attempt has instead
-	Node      string    `json:"node,omitempty"`
+
+	// Intent is that of Change where the job was submitted with one and has not begun.
+	Intent string `json:"intent,omitempty"`
+
+	Node string `json:"node,omitempty"`
 
 	// Alias is the id under which the scheduler's processes and exporters know the
 	// job, where that is another than ID: the number of an array's task.

@@ -29,6 +29,7 @@ func requests(id string) []struct{ method, path, body string } {
 		{"GET", "/v1/observations", ""},
 		{"GET", "/v1/report", ""},
 		{"POST", "/v1/validate", `{"filename":"job.sh","source":"IyEvYmluL3NoCg=="}`},
+		{"POST", "/v1/headstarts", "{}"},
 		{"GET", "/v1/pauses", ""},
 		{"POST", "/v1/pauses", `{"scope":"cluster"}`},
 		{"DELETE", "/v1/pauses?scope=cluster", ""},

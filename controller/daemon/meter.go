@@ -149,13 +149,16 @@ func read(w api.Window, q reconcile.MeasureRequest, node api.Node, early *tuning
 			m.Total = s.Mark.Total
 		}
 	}
+	if early != nil {
+		m.Profile, m.Reason, m.Peak = *early, tuning.ReasonNone, profile.Peak(w)
+		return m
+	}
 	m.Profile, m.Reason = profile.Profile(w, m.Epochs, spec)
 	m.Peak = m.Profile.PeakRSS
-	if early == nil && m.Reason == tuning.ReasonNone {
-		early = firstProfile(w, m.Epochs, spec)
-	}
-	if early != nil {
-		m.Profile, m.Reason = *early, tuning.ReasonNone
+	if m.Reason == tuning.ReasonNone {
+		if early = firstProfile(w, m.Epochs, spec); early != nil {
+			m.Profile = *early
+		}
 	}
 	return m
 }

@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -30,7 +32,21 @@ type records struct {
 	mu      sync.RWMutex
 	digests map[driver.JobID]digest
 	pruned  counts
+
+	decoding sync.Mutex
+	decoded  map[driver.JobID]decoded // of those that are looked at again and again
 }
+
+// decoded is what was made of the stored JSON of a record. Nobody changes it: callers get
+// clones.
+type decoded struct {
+	raw []byte
+	rec *reconcile.Record
+}
+
+// keptDecoded bounds how many are kept: most jobs are looked at many times between two
+// changes of their records, and records grow with their jobs' epochs.
+const keptDecoded = 1024
 
 var _ reconcile.Records = (*records)(nil)
 
@@ -117,16 +133,44 @@ func digestOf(rec *reconcile.Record) digest {
 	return d
 }
 
-// Load implements reconcile.Records.
+// Load implements reconcile.Records. A record whose stored bytes are those of the last time
+// is not decoded again, whoever wrote them.
 func (r *records) Load(_ context.Context, id driver.JobID) (*reconcile.Record, error) {
-	var rec reconcile.Record
-	switch err := r.store.GetJSON(bucketRecords, string(id), &rec); {
+	r.decoding.Lock()
+	last := r.decoded[id]
+	r.decoding.Unlock()
+	known := last
+	err := r.store.ReadJSON(bucketRecords, string(id), func(raw []byte) error {
+		if known.rec != nil && bytes.Equal(raw, known.raw) {
+			return nil
+		}
+		known = decoded{raw: bytes.Clone(raw), rec: &reconcile.Record{}}
+		return json.Unmarshal(raw, known.rec)
+	})
+	switch {
 	case errors.Is(err, knowledge.ErrNotFound):
 		return nil, reconcile.ErrNoRecord
 	case err != nil:
 		return nil, err
 	}
-	return &rec, nil
+	if known.rec != last.rec {
+		r.keep(id, known)
+	}
+	return known.rec.Clone(), nil
+}
+
+// keep remembers a record while its story goes on.
+func (r *records) keep(id driver.JobID, d decoded) {
+	r.decoding.Lock()
+	defer r.decoding.Unlock()
+	if d.rec.Phase.Over() {
+		delete(r.decoded, id)
+		return
+	}
+	if r.decoded == nil || len(r.decoded) >= keptDecoded {
+		r.decoded = map[driver.JobID]decoded{}
+	}
+	r.decoded[id] = d
 }
 
 // Save implements reconcile.Records.

@@ -40,19 +40,20 @@ func (d *Daemon) handler(metrics http.Handler) http.Handler {
 	h := handler{d}
 	mux := http.NewServeMux()
 	for pattern, serve := range map[string]func(*http.Request) (any, error){
-		"GET " + api.PathJobs:      h.jobs,
-		"POST " + api.PathJobs:     h.submit,
-		"POST " + api.PathValidate: h.validate,
-		"GET " + api.PathJob:       h.job,
-		"GET " + api.PathExplain:   h.explain,
-		"POST " + api.PathOff:      h.off,
-		"POST " + api.PathStop:     h.stop,
-		"GET " + api.PathHistory:   h.history,
-		"GET " + api.PathKnowledge: h.knowledge,
-		"GET " + api.PathReport:    h.report,
-		"GET " + api.PathPauses:    h.pauses,
-		"POST " + api.PathPauses:   h.pause,
-		"DELETE " + api.PathPauses: h.resume,
+		"GET " + api.PathJobs:        h.jobs,
+		"POST " + api.PathJobs:       h.submit,
+		"POST " + api.PathValidate:   h.validate,
+		"POST " + api.PathHeadStarts: h.headStart,
+		"GET " + api.PathJob:         h.job,
+		"GET " + api.PathExplain:     h.explain,
+		"POST " + api.PathOff:        h.off,
+		"POST " + api.PathStop:       h.stop,
+		"GET " + api.PathHistory:     h.history,
+		"GET " + api.PathKnowledge:   h.knowledge,
+		"GET " + api.PathReport:      h.report,
+		"GET " + api.PathPauses:      h.pauses,
+		"POST " + api.PathPauses:     h.pause,
+		"DELETE " + api.PathPauses:   h.resume,
 	} {
 		changes := !strings.HasPrefix(pattern, "GET ") && !strings.HasSuffix(pattern, api.PathValidate)
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) {
@@ -206,7 +207,7 @@ func (h handler) jobs(req *http.Request) (any, error) {
 		if !who.May(j.Owner) {
 			continue
 		}
-		rec, err := h.record(req.Context(), j.ID)
+		rec, err := h.record(req.Context(), j)
 		if err != nil {
 			return nil, err
 		}
@@ -223,9 +224,9 @@ func (d *Daemon) mayApply(p tuning.Policy, owner string) bool {
 }
 
 // record is the job's story, nil where there is none yet.
-func (h handler) record(ctx context.Context, id driver.JobID) (*reconcile.Record, error) {
-	rec, err := h.d.records.Load(ctx, id)
-	if errors.Is(err, reconcile.ErrNoRecord) {
+func (h handler) record(ctx context.Context, job driver.Job) (*reconcile.Record, error) {
+	rec, err := h.d.records.Load(ctx, job.ID)
+	if errors.Is(err, reconcile.ErrNoRecord) || err == nil && !rec.Of(job) {
 		return nil, nil //nolint:nilnil // a job that was not looked at yet has no story
 	}
 	return rec, err
@@ -252,7 +253,7 @@ func (h handler) job(req *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rec, err := h.record(req.Context(), job.ID)
+	rec, err := h.record(req.Context(), job)
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +268,7 @@ func (h handler) explain(req *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rec, err := h.record(req.Context(), job.ID)
+	rec, err := h.record(req.Context(), job)
 	if err != nil {
 		return nil, err
 	}

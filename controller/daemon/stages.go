@@ -51,7 +51,7 @@ type rooms struct {
 func (r *rooms) stages() reconcile.Stages {
 	s := stages.Pure()
 	s.Read, s.Site, s.Measure, s.Classify, s.Recall = r.read, r.siteFor, r.measure, r.classify, r.recall
-	s.Past = r.past
+	s.Past, s.Offers = r.past, offers{r.store}
 	s.Step, s.Learn, s.Gate, s.Outlook = r.step, r.learn, r.gate, r.driver.Outlook
 	s.Pause, s.Cleared, s.Audit = r.pause, r.pauses.clearedAt, r.audit.append
 	if l, ok := r.driver.(driver.Listener); ok {

@@ -143,6 +143,7 @@ func (p *pass) decide(ctx context.Context) (tuning.Decision, error) {
 // begin makes the intent durable. Nothing has happened to the job when it
 // returns; the next pass takes the first step.
 func (p *pass) begin(ctx context.Context, phase Phase, by Trigger, d tuning.Decision) error {
+	p.caps.lapse(p.now)
 	r := p.claim(d)
 	if r == tuning.ReasonNone {
 		if r = p.caps.admit(p.now, p.rec, phase, p.stages.Site(p.job)); r != tuning.ReasonNone {
@@ -235,8 +236,10 @@ func (p *pass) started(step driver.Step) error {
 	phase := p.rec.Phase
 	d := m.Decision
 	run := Run{Attempt: max(step.Attempt, 1), Settings: d.Settings, Action: d.Action, Intent: m.Driver.ID, Wait: m.Wait}
+	adopted := slices.IndexFunc(p.rec.Runs, func(r Run) bool { return r.Intent == run.Intent })
 	switch {
-	case slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Intent == run.Intent }): // already adopted
+	case adopted >= 0:
+		run.Attempt = p.rec.Runs[adopted].Attempt
 	case slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == run.Attempt }):
 		run.Attempt++ // it waits for room
 		p.rec.Queued = &run
@@ -251,6 +254,10 @@ func (p *pass) started(step driver.Step) error {
 		p.caps.count(p.now, p.rec)
 		return p.to(Profiling, IntentDone, Entry{Attempt: attempt})
 	case Recalled:
+		if attempt > 1 { // it had begun at that very moment, and was restarted for the change
+			p.rec.Restarts = append(p.rec.Restarts, p.now)
+			p.caps.count(p.now, p.rec)
+		}
 		return p.to(Verifying, IntentDone, Entry{Attempt: attempt})
 	case RollingBack:
 		p.rec.Restarts = append(p.rec.Restarts, p.now)
@@ -260,6 +267,26 @@ func (p *pass) started(step driver.Step) error {
 	p.rec.Restarts = append(p.rec.Restarts, p.now)
 	p.caps.count(p.now, p.rec)
 	return p.to(Verifying, IntentDone, Entry{Attempt: attempt})
+}
+
+// untold counts what was carried out of the intent under way where the job ended before
+// anybody was told so: its attempt is known, and it was a restart or a probe.
+func (p *pass) untold() {
+	m := p.rec.Move
+	if m == nil {
+		return
+	}
+	i := slices.IndexFunc(p.rec.Runs, func(r Run) bool { return r.Intent == m.Driver.ID && r.Attempt > max(1, m.Driver.Attempt) })
+	switch {
+	case i < 0:
+	case m.Decision.Action == tuning.Probe:
+		p.rec.Probed, p.dirty = append(p.rec.Probed, p.now), true
+	default:
+		p.rec.Restarts, p.dirty = append(p.rec.Restarts, p.now), true
+	}
+	if i >= 0 {
+		p.caps.count(p.now, p.rec)
+	}
 }
 
 // expiries is how often a job may fail to save in time before it is left alone.

@@ -39,6 +39,10 @@ func another(r *Record, job driver.Job) bool {
 	return slices.ContainsFunc(job.Attempts, func(a driver.Attempt) bool { return a.Started.After(over) })
 }
 
+// Of tells whether the story is that of the job, and not of one before it that had the
+// same id: the job was not looked at yet then.
+func (r *Record) Of(job driver.Job) bool { return !r.Phase.Over() || !another(r, job) }
+
 // replaced tells whether a job is not the one whose story goes on: it was submitted later
 // and its attempts began anew. A job that is put back into the queue keeps them.
 func replaced(r *Record, job driver.Job) bool {

@@ -19,6 +19,7 @@ type caps struct {
 	begun    map[driver.JobID]string    // restarts under way, which count as done, by user
 	worse    map[driver.JobID]time.Time // tuned jobs that regressed, and when they ended
 	trying   map[driver.JobID]attempt   // live jobs that try a setting from their start
+	promised map[driver.JobID]time.Time // offers whose jobs were not seen yet, and until when they count
 }
 
 type restart struct {
@@ -30,7 +31,7 @@ func (c *caps) restore(records []*Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.restarts, c.active, c.begun, c.worse = nil, map[driver.JobID]bool{}, map[driver.JobID]string{}, map[driver.JobID]time.Time{}
-	c.trying = map[driver.JobID]attempt{}
+	c.trying, c.promised = map[driver.JobID]attempt{}, nil
 	for _, r := range records {
 		if s, ok := r.tries(); ok {
 			c.trying[r.Job] = attempt{r.Kind, s}
@@ -112,6 +113,7 @@ func (c *caps) release(id driver.JobID) {
 	delete(c.active, id)
 	delete(c.begun, id)
 	delete(c.trying, id)
+	delete(c.promised, id)
 }
 
 // regressed counts a regression, once per job, and tells how many there were

@@ -129,6 +129,7 @@ func (p *pass) finish(ctx context.Context) error {
 		p.rec.Reason = tuning.ReasonNoSamples
 	}
 	tried := p.rec.Move != nil && p.rec.Move.Tried
+	p.untold()
 	p.rec.Ended, p.rec.Move = p.job.Ended, nil
 	phase, by, reason := Ended, JobEnded, endReason(p.job.State)
 	if p.job.State == driver.Cancelled {
@@ -228,6 +229,7 @@ func (p *pass) gone(ctx context.Context) error {
 		p.rec.Learned, p.dirty = true, true
 	}
 	tried := p.rec.Move != nil && p.rec.Move.Tried
+	p.untold()
 	if err := p.to(Ended, JobEnded, Entry{Reason: reason, Detail: "the scheduler no longer knows the job"}); err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func TestOneBadJobNeverStopsTheOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer cluster.Close()
-		records := &guarded{m: &memory{saved: map[driver.JobID][]byte{}}}
+		records := &guarded{m: newMemory()}
 		queue := watch.NewQueue()
 		looks := map[string]int{}
 		var mu sync.Mutex

@@ -46,7 +46,9 @@ func TestEachAttemptIsMeasuredWhereItRan(t *testing.T) {
 		asked = nil
 		tc.job.ID, tc.job.Attempts = "7", attempts[:tc.job.Attempt]
 		p := &pass{Loop: l, now: begun, job: tc.job, rec: rec}
-		p.adopt(t.Context())
+		if err := p.adopt(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		p.place()
 		p.measure(t.Context())
 		if diff := cmp.Diff(tc.want, asked, cmp.AllowUnexported(ask{})); diff != "" {

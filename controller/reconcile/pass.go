@@ -48,8 +48,13 @@ func (l *Loop) Reconcile(ctx context.Context, id driver.JobID) (time.Duration, e
 		return 0, err
 	}
 	// 4. Which attempts are there, and what did they do so far?
-	p.adopt(ctx)
+	if err := p.adopt(ctx); err != nil {
+		return 0, err
+	}
 	p.place()
+	if err := p.begun(ctx); err != nil {
+		return 0, err
+	}
 	p.measure(ctx)
 	// 5. It ended: compare, learn, close.
 	if p.job.State.Ended() {
@@ -137,6 +142,9 @@ func (p *pass) superseded() error {
 	}
 	p.rec.Fingerprint = p.job.Fingerprint
 	p.caps.untry(p.rec.Job)
+	for _, r := range p.rec.Runs {
+		p.rec.Counted = max(p.rec.Counted, r.Attempt)
+	}
 	p.rec.Move, p.rec.Queued, p.rec.Final, p.rec.Outcome, p.rec.Class, p.rec.Runs = nil, nil, false, nil, nil, nil
 	return p.to(Seen, OwnerCame, Entry{Reason: tuning.ReasonOwnerChanged})
 }
@@ -158,23 +166,31 @@ func (p *pass) read(ctx context.Context) error {
 }
 
 // adopt records each attempt once, ours or not, with what it runs under.
-func (p *pass) adopt(ctx context.Context) {
+func (p *pass) adopt(ctx context.Context) error {
 	for _, a := range p.job.Attempts {
 		if slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == a.Number }) {
 			continue
 		}
 		run := Run{Attempt: a.Number, Action: tuning.Hold, Intent: a.Intent}
 		run.Settings = p.stages.Settings(p.rec.Policy, p.rec.Own, a.Change)
+		told := false // it is counted where its intent is
 		if m := p.rec.Move; m != nil && m.Driver.ID == a.Intent {
-			run.Action, run.Wait = m.Decision.Action, m.Wait
+			run.Action, run.Wait, told = m.Decision.Action, m.Wait, true
 		}
 		if q := p.rec.Queued; q != nil && q.Intent == a.Intent {
-			run.Action, run.Wait, p.rec.Queued = q.Action, q.Wait, nil
+			run.Action, run.Wait, p.rec.Queued, told = q.Action, q.Wait, nil, true
+		}
+		switch o, err := p.offer(ctx, a.Intent); {
+		case err != nil:
+			return err
+		case o != nil:
+			run.Action = o.Decision.Action
 		}
 		p.rec.Runs = append(p.rec.Runs, run)
 		p.dirty = true
-		if a.Number > 1 && a.Cause != driver.CauseIntent && a.Cause != driver.CauseMemory {
-			// It saved after its move was abandoned: a restart all the same.
+		if a.Number > max(1, p.rec.Counted) && !(a.Cause == driver.CauseIntent && told) && a.Cause != driver.CauseMemory {
+			// It saved after its move was abandoned, or its intent was given up and had its
+			// effect: a restart all the same.
 			p.rec.Restarts = append(p.rec.Restarts, a.Started)
 		}
 		if a.Cause == driver.CauseMemory {
@@ -188,6 +204,7 @@ func (p *pass) adopt(ctx context.Context) {
 			}
 		}
 	}
+	return nil
 }
 
 // place notes where the present attempt runs: once it waits for the next one, or has

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -47,6 +48,7 @@ type Record struct {
 
 	Restarts     []time.Time     `json:"restarts,omitempty"` // moves and roll-backs carried out
 	Probed       []time.Time     `json:"probed,omitempty"`
+	Counted      int             `json:"counted,omitempty"` // attempts up to this one are, where its owner's change put their runs aside
 	Expired      int             `json:"expired,omitempty"` // moves abandoned because it did not save in time
 	RestartCosts []time.Duration `json:"restart_costs,omitempty"`
 	History      []Entry         `json:"history,omitempty"`
@@ -96,6 +98,31 @@ type Entry struct {
 	Decision *tuning.Decision `json:"decision,omitempty"`
 	Class    *tuning.Class    `json:"class,omitempty"`
 	Outcome  *tuning.Outcome  `json:"outcome,omitempty"`
+}
+
+// Clone is a copy that can be changed as a pass changes a record: its lists, maps and what
+// it points to are its own. What these hold in turn, such as the settings of an epoch or
+// the evidence of a decision, nobody writes to, so the copies share it.
+func (r *Record) Clone() *Record {
+	out := *r
+	out.Policy.Knobs = slices.Clone(r.Policy.Knobs)
+	out.Policy.Quality, out.Policy.Checkpoint = copied(r.Policy.Quality), copied(r.Policy.Checkpoint)
+	out.Own, out.ClassAt = maps.Clone(r.Own), maps.Clone(r.ClassAt) // what is nil stays it
+	out.Runs, out.Queued = slices.Clone(r.Runs), copied(r.Queued)
+	out.Epochs, out.Profiles = slices.Clone(r.Epochs), maps.Clone(r.Profiles)
+	out.Class, out.Move, out.Outcome = copied(r.Class), copied(r.Move), copied(r.Outcome)
+	out.Hurt, out.Restarts, out.Probed = slices.Clone(r.Hurt), slices.Clone(r.Restarts), slices.Clone(r.Probed)
+	out.RestartCosts, out.History = slices.Clone(r.RestartCosts), slices.Clone(r.History)
+	out.Decided, out.Dropped = slices.Clone(r.Decided), copied(r.Dropped)
+	return &out
+}
+
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	out := *p
+	return &out
 }
 
 // Settings are what the given attempt runs under.

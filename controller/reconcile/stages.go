@@ -180,6 +180,9 @@ type Stages struct {
 	// regressions before it count no more. Zero: never.
 	Cleared func() time.Time
 	Audit   func(ctx context.Context, a Audit) error
+	// Offers keeps what jobs may begin with that are about to be submitted; nil: they
+	// begin as their owners wrote them.
+	Offers Offers
 }
 
 // Audit is one line of the append-only audit.

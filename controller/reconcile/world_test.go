@@ -22,12 +22,17 @@ var errInjected = errors.New("injected")
 
 // memory keeps records as JSON, so that nobody shares a pointer with the past.
 type memory struct {
-	saved map[driver.JobID][]byte
-	saves int
+	saved   map[driver.JobID][]byte
+	decoded map[driver.JobID]*reconcile.Record // of what is saved now
+	saves   int
 	// before and after are asked around each save; an error of before is what the
 	// caller gets, and nothing is kept.
 	before, after func(r *reconcile.Record) error
 	failNext      bool // the next save fails
+}
+
+func newMemory() *memory {
+	return &memory{saved: map[driver.JobID][]byte{}, decoded: map[driver.JobID]*reconcile.Record{}}
 }
 
 func (m *memory) Load(_ context.Context, id driver.JobID) (*reconcile.Record, error) {
@@ -35,8 +40,15 @@ func (m *memory) Load(_ context.Context, id driver.JobID) (*reconcile.Record, er
 	if !ok {
 		return nil, reconcile.ErrNoRecord
 	}
+	if r := m.decoded[id]; r != nil {
+		return r.Clone(), nil
+	}
 	var r reconcile.Record
-	return &r, json.Unmarshal(raw, &r)
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return nil, err
+	}
+	m.decoded[id] = &r
+	return r.Clone(), nil
 }
 
 func (m *memory) Save(_ context.Context, r *reconcile.Record) error {
@@ -54,6 +66,7 @@ func (m *memory) Save(_ context.Context, r *reconcile.Record) error {
 		return err
 	}
 	m.saved[r.Job] = raw
+	delete(m.decoded, r.Job)
 	m.saves++
 	if m.after != nil {
 		return m.after(r)
@@ -116,6 +129,7 @@ type world struct {
 	asked   map[int]int                    // measurements by attempt
 
 	auditFails bool
+	offers     *offers // nil: jobs begin as they are
 
 	audits  []reconcile.Audit
 	lessons []reconcile.Lesson
@@ -127,7 +141,7 @@ type world struct {
 
 func newWorld(ctx context.Context, cfg sim.Config) (*world, error) {
 	w := &world{
-		ctx: ctx, records: &memory{saved: map[driver.JobID][]byte{}}, faults: map[string]error{},
+		ctx: ctx, records: newMemory(), faults: map[string]error{},
 		policy: policy(), site: tuning.DefaultSite(),
 	}
 	w.site.MaxMode, w.site.Control = tuning.Apply, 0
@@ -181,6 +195,14 @@ func (w *world) restart() {
 }
 
 func (w *world) stages() reconcile.Stages {
+	s := w.rooms()
+	if w.offers != nil {
+		s.Offers = w.offers
+	}
+	return s
+}
+
+func (w *world) rooms() reconcile.Stages {
 	return reconcile.Stages{
 		Listen: func(_ context.Context, id driver.JobID, attempt int, _ tuning.Progress) error {
 			if w.listen == nil {

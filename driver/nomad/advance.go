@@ -178,7 +178,7 @@ func (m *move) open(ctx context.Context) {
 		r.Attempts = known(f)
 	}
 	if r.Submission == nil {
-		r.Submission = m.d.c.submission(ctx, f.at, f.version())
+		r.Submission = f.theirs(m.d.c.submission(ctx, f.at, f.version()))
 	}
 }
 

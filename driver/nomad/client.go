@@ -125,6 +125,16 @@ func (c cluster) children(ctx context.Context, w where) ([]*api.JobListStub, err
 	return list, nil
 }
 
+// launched tells whether Nomad has ever made a child of a job: its summary counts those
+// too that it has forgotten.
+func (c cluster) launched(ctx context.Context, w where) (bool, error) {
+	sum, _, err := c.api.Jobs().Summary(w.id, query(ctx, w.namespace))
+	if err != nil {
+		return false, asked("summary of "+w.id, readJob.in(w.namespace), err)
+	}
+	return sum.Children != nil && sum.Children.Sum() > 0, nil
+}
+
 // register replaces a job whose index is still the one that was read; 0 makes one that
 // is not there. Without a source of its own Nomad would show that of the version before.
 func (c cluster) register(ctx context.Context, w where, job *api.Job, index uint64, sub *api.JobSubmission) error {

@@ -48,8 +48,18 @@
 // one second: Nomad starts it by itself as the job's child, and the controller may die.
 // The schedule is taken away when the child is seen. A change of the waiting job moves
 // the second to two seconds from now; where the servers take it later than that, it is
-// set again by whoever looks next. Submit registers a job as its user under the file's
-// own id, and never over a job that lives.
+// set again by whoever looks next; one that Nomad has begun and forgotten, as it does
+// some hours after the end, is not begun again. Submit registers a job as its user under
+// the file's own id, and never over a job that lives.
+//
+// Nomad starts a job at once. So a user who submits may ask with what it is to begin
+// (Submission.Ask), just before the one registration. That has the change then, and in its
+// mark what the owner wrote where the change stands: whoever sees the job knows what is
+// the owner's, what is not, and of which intent, without a journal. It is the owner's own
+// registration in all else. Where he registers other settings over the change, the mark
+// says nothing any more. Foresee is the job that a registration would make, for whoever
+// decides, and MayBegin the dry run: what would have to wait for room is not begun with.
+// Of a question that comes to nothing nothing is left.
 //
 // # Moving
 //
@@ -152,8 +162,9 @@
 // is registered instead. Tags, forced evaluations and scaling events are not used either.
 //
 // A job that returns is changed before its start where it waits for room, or was made by
-// Start with a time to begin at. Nomad starts others at once and has no way to keep a
-// batch job for a moment that ends by itself and keeps the job's id.
+// Start with a time to begin at, and begins with a change where it was submitted with
+// one. Others, such as those of a plain "nomad job run", Nomad starts at once, and it has no
+// way to keep a batch job for a moment that ends by itself and keeps the job's id.
 //
 // Short probe jobs before the registration of a job that cannot be moved are not made by
 // the driver: only its author knows how to make its work short, and that it does no harm

@@ -27,6 +27,7 @@ type facts struct {
 	own     *api.Job   // what its owner wrote
 	mark    *spec.Mark // of the present version, where it was registered here
 	kept    bool       // its owner registered it, and had Nomad keep the resources of a change
+	begun   bool       // its owner registered it with that change himself
 	foreign bool       // it was changed by one whose journal is not here
 	first   uint64     // version with which its owner last ran it anew
 	task    string     // the main task's name
@@ -110,6 +111,7 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
 		return nil, err
 	}
 	d.begin(f)
+	f.recollect()
 	if a := f.latest(); a == nil || view.Over(a) || rec != nil && rec.Moving != nil {
 		if !f.dead() || rec != nil && rec.Moving != nil {
 			if f.blocked, f.busy, err = d.c.evaluations(ctx, f.at); err != nil {
@@ -129,7 +131,13 @@ func (d *Driver) begun(ctx context.Context, f *facts) error {
 	}
 	if len(children) == 0 && f.rec.Child == "" {
 		f.parent = f.job
-		return nil
+		if f.rec.Gone || f.stopped() || time.Since(f.rec.Wait) <= ahead {
+			return nil
+		}
+		// It should have begun. Where nobody looked for hours it may have, and be over: to
+		// have it begin again would do its work twice.
+		f.rec.Gone, err = d.c.launched(ctx, f.at)
+		return err
 	}
 	if f.rec.Child == "" {
 		f.rec.Child, f.rec.Ours = children[0].ID, nil // its versions begin anew
@@ -164,6 +172,8 @@ func (d *Driver) understand(f *facts) error {
 		f.task = t.Name
 	}
 	m, marked := spec.Marked(f.job)
+	marked = marked && m.Was == nil
+	begun, isBegun := spec.Begun(f.job)
 	owner, err := spec.Owner(f.job)
 	if err != nil {
 		return err
@@ -174,6 +184,14 @@ func (d *Driver) understand(f *facts) error {
 		f.mark, f.own = &m, r.Own
 	case r != nil && r.Own != nil && marked && f.stopped() && r.wrote(m):
 		f.own = r.Own // a stop is a version too, and says nothing of what its owner wants
+	case isBegun:
+		f.mark, f.own, f.begun = &begun, owner, true
+		if r != nil && r.Own != nil {
+			if !spec.Same(owner, r.Own) {
+				r.Own, r.Submission = owner, nil
+			}
+			f.own, r.Expect = r.Own, nil
+		}
 	default:
 		if r != nil && r.Own != nil && r.Index == 0 && !marked && f.version() == 0 {
 			// What was registered here, as Nomad writes it out.
@@ -257,6 +275,7 @@ func (d *Driver) look(f *facts) driver.Job {
 	}
 	r := f.rec
 	if r != nil {
+		in.Gone = r.Gone
 		in.Marks, in.Known, in.Turns, in.Ignored, in.Finished, in.Goes = r.Ours, r.Attempts, r.Turns, r.Ignored, r.Finished, d.goes(f) != stays
 	}
 	j, known := view.Job(in)
@@ -277,7 +296,7 @@ func (d *Driver) look(f *facts) driver.Job {
 	}
 	if n := len(j.Attempts); n == 0 || f.mark != nil && j.State == driver.Pending {
 		if f.mark != nil {
-			j.Change = f.mark.Change.Clone()
+			j.Change, j.Intent = f.mark.Change.Clone(), f.mark.Intent
 		}
 	}
 	return j

@@ -77,8 +77,10 @@ type record struct {
 	Held  bool      `json:"held,omitempty"`  // it was registered to begin at a time
 	Wait  time.Time `json:"wait,omitzero"`   // that time
 	Child string    `json:"child,omitempty"` // the job that Nomad made of it then
+	Gone  bool      `json:"gone,omitempty"`  // Nomad made one, and forgot it before it was seen
 
 	Expect   *expected                  `json:"expect,omitempty"`
+	Back     uint64                     `json:"back,omitempty"` // version with which a change was taken back, all of it
 	Ours     map[uint64]spec.Mark       `json:"ours,omitempty"` // versions that were registered here
 	Moving   *moving                    `json:"moving,omitempty"`
 	Late     *late                      `json:"late,omitempty"`
@@ -90,6 +92,7 @@ type record struct {
 	Theirs   string                     `json:"theirs,omitempty"`   // the allocation in which its owner has written that variable
 	Looked   int64                      `json:"looked,omitempty"`   // time of the last restart by a template that was looked at
 	Ignored  []string                   `json:"ignored,omitempty"`  // allocations that ran finished work again
+	Replaced string                     `json:"replaced,omitempty"` // the allocation that the last change was of
 	Finished bool                       `json:"finished,omitempty"` // its work is done; what runs of it is to be stopped
 	Last     *driver.Job                `json:"last,omitempty"`     // how it ended
 
@@ -154,6 +157,9 @@ func (r *record) close(kind driver.StepKind, why string) {
 	}
 	r.Closed[r.Moving.Intent.ID], r.Why[r.Moving.Intent.ID] = kind, why
 	m := r.Moving
+	if kind == driver.StepStarted && m.Phase == changing {
+		r.Replaced = m.Alloc
+	}
 	if cp := m.Intent.Checkpoint; m.Signalled && cp != nil && cp.Exit != 0 && (m.Phase != turning || kind != driver.StepStarted) {
 		r.Late = &late{Alloc: m.Alloc, Since: m.Since, Exit: cp.Exit}
 	}

@@ -101,3 +101,31 @@ func lateStays(t *testing.T, s *story) {
 		t.Errorf("%d registrations, want none", n)
 	}
 }
+
+// undoneStays: a job that has run before waits for room under its id, and is given more
+// than there will be room for. That is taken back, once, and is no run of its owner's.
+func undoneStays(t *testing.T, s *story) {
+	id := s.register(t, drivertest.Behaviour{Epochs: 1}, nil)
+	first := s.wait(t, id, "it ends", ended)
+	impossible := func(file string) string {
+		return strings.Replace(file, `    task "main" {`, "    constraint {\n      attribute = \"${meta.none}\"\n      value     = \"there\"\n    }\n    task \"main\" {", 1)
+	}
+	s.register(t, drivertest.Behaviour{Epochs: 1}, impossible)
+	second := s.wait(t, id, "it waits for room", func(j driver.Job) bool {
+		return j.State == driver.Pending && j.Submitted.After(first.Submitted)
+	})
+	in := s.intent(second, "larger", driver.Change{MemoryBytes: 256 << 20})
+	if step := s.drive(t, in); step.Kind != driver.StepSuperseded {
+		t.Fatalf("step %+v, want %s: there is no room", step, driver.StepSuperseded)
+	}
+	if step := s.drive(t, in); step.Kind != driver.StepSuperseded {
+		t.Errorf("asked again: step %+v, want the same", step)
+	}
+	got := s.get(t, id)
+	if got.State != driver.Pending || got.Submitted != second.Submitted || got.Fingerprint != second.Fingerprint || !got.Change.Empty() {
+		t.Errorf("%s, submitted %v and %v, under %+v; want the job that waited", got.State, second.Submitted, got.Submitted, got.Change)
+	}
+	if n := s.proxy.count("PUT /v1/jobs"); n != 2 {
+		t.Errorf("%d registrations, want the change and its return", n)
+	}
+}

@@ -51,13 +51,22 @@ func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 		return true, m.repeated(ctx, a)
 	}
 	switch {
-	case r.Finished && !f.stopped() && f.mark != nil && !f.kept:
+	case f.parent != nil && !f.stopped() && r.Gone:
+		d.cfg.Logger.Error("Nomad has begun a job and forgotten it before anybody looked; it is not begun again", "job", string(f.id))
+		if r.Moving != nil {
+			r.close(driver.StepFinished, "it began and ended before anybody looked")
+		}
+		if err := d.save(ctx, r); err != nil {
+			return false, err
+		}
+		return true, d.c.stop(ctx, f.at)
+	case r.Finished && !f.stopped() && !f.ownersWord():
 		r.ignore(f)
 		if err := d.save(ctx, r); err != nil {
 			return false, err
 		}
 		return true, d.c.stop(ctx, f.at)
-	case r.Finished && r.Own != nil && (f.mark == nil || f.kept) && !f.stopped():
+	case r.Finished && r.Own != nil && f.ownersWord() && !f.stopped():
 		r.Finished = false // its owner runs it again
 		return true, d.save(ctx, r)
 	case r.Moving != nil && f.mark != nil && f.mark.Intent == r.Moving.Intent.ID:
@@ -68,6 +77,9 @@ func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 		return step.Kind.Done(), err
 	case f.parent != nil && !f.stopped() && time.Since(r.Wait) > ahead:
 		return true, d.late(ctx, f)
+	}
+	if m.hadFinished() {
+		return true, m.doneBefore(ctx)
 	}
 	if acted, err := m.strayed(ctx); acted || err != nil {
 		return acted, err

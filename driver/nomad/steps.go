@@ -178,6 +178,12 @@ func note(sub *api.JobSubmission, text string, m spec.Mark) *api.JobSubmission {
 		return nil // in JSON there are no remarks: the version's own text
 	}
 	out := *sub
+	out.Source = remarks(text, m) + sub.Source
+	return &out
+}
+
+// remarks say what a version has that its source does not show.
+func remarks(text string, m spec.Mark) string {
 	var b strings.Builder
 	line := func(format string, args ...any) {
 		b.WriteString("# " + strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " ") + "\n")
@@ -199,8 +205,7 @@ func note(sub *api.JobSubmission, text string, m spec.Mark) *api.JobSubmission {
 	for _, flag := range slices.Sorted(maps.Keys(c.Args)) {
 		line("args %s %q", flag, c.Args[flag])
 	}
-	out.Source = b.String() + sub.Source
-	return &out
+	return b.String()
 }
 
 // verify looks what became of the registration.
@@ -260,6 +265,7 @@ func (m *move) undo(ctx context.Context, why string) (driver.Step, error) {
 	if err != nil {
 		return driver.Step{}, err
 	}
+	f.rec.Back = f.version() + 1
 	f.rename(job)
 	if err := m.d.save(ctx, f.rec); err != nil {
 		return driver.Step{}, err
@@ -296,6 +302,29 @@ func (m *move) repeated(ctx context.Context, a *api.AllocationListStub) error {
 			return err
 		}
 	}
+	if err := m.d.save(ctx, r); err != nil {
+		return err
+	}
+	return m.d.c.stop(ctx, m.f.at)
+}
+
+// hadFinished tells whether the allocation that the last change was of turns out to have
+// done its work: a client that was cut off reports that when the next one may run already.
+func (m *move) hadFinished() bool {
+	f, r := m.f, m.f.rec
+	if r.Moving != nil || r.Finished || r.Replaced == "" || f.stopped() || f.ownersWord() {
+		return false
+	}
+	a := f.alloc(r.Replaced)
+	return a != nil && view.Finished(a, f.task)
+}
+
+// doneBefore stops a run of work that was done already, as its client says late.
+func (m *move) doneBefore(ctx context.Context) error {
+	r := m.f.rec
+	r.Finished = true
+	m.d.cfg.Logger.Warn("finished work runs again, as its client says late; stopped", "job", string(m.f.id), "allocation", r.Replaced)
+	r.ignore(m.f)
 	if err := m.d.save(ctx, r); err != nil {
 		return err
 	}

@@ -220,6 +220,7 @@ func TestStories(t *testing.T) {
 		"a job that was purged and registered anew is another":                                              purged,
 		"what its owner runs again after its end is a new job under the same id":                            ranAgain,
 		"a job that left too late, was started again by its policy and has finished is not run again":       lateStays,
+		"a change that is taken back from a job that returned is no run of its owner's":                     undoneStays,
 		"a changed job that is stopped is still what its owner wrote":                                       stoppedStays,
 		"a job that lives is not registered over":                                                           submitTwice,
 		"a signal whose answer was lost is not sent again":                                                  signalOnce,

@@ -14,60 +14,55 @@ import (
 	"pitchpipe/driver/nomad/spec"
 )
 
+// Beginning is a change with which a job may be registered, and the intent that it is of.
+type Beginning struct {
+	Intent string
+	Change driver.Change
+}
+
+// Submission is how a job is registered as its user does, with the rights of the client.
+type Submission struct {
+	Client *api.Client
+	// Namespace is that of a job file that names none; empty: default.
+	Namespace string
+	// Change is made as if the job's user had written it; the source that is kept says in
+	// a remark what it was.
+	Change driver.Change
+	// Ask is asked, just before a job is registered, with what it is to begin; it is given
+	// the job as JSON. The job is registered once, with the answer or without one: what
+	// comes of asking neither fails a submission nor makes it twice. Nil: nobody is.
+	Ask func(ctx context.Context, job []byte) (Beginning, bool)
+	// Warn is told, in a sentence each, what the job's user should know: where the
+	// completion marker does not reach, and what Nomad warns of. Nil: nobody is.
+	Warn func(string)
+}
+
 // Submit registers a job as its user does, with the rights of the client, under the
 // job file's own id and with his source as the submission. An id under which a job
 // lives is refused with driver.ErrConflict: to register over it would end what runs, or
 // run again what has ended. Spec.NotBefore is not honoured: the job begins when there is
-// room. Warn is told, in a sentence each, what its user should know: where the completion
-// marker does not reach, and what Nomad warns of; nil: nobody is.
+// room.
 func Submit(ctx context.Context, client *api.Client, s driver.Spec, warn func(string)) (driver.JobID, error) {
-	return SubmitWith(ctx, client, s, driver.Change{}, warn)
+	return Submission{Client: client, Warn: warn}.Submit(ctx, s)
 }
 
-// SubmitWith is Submit of the job with a change, as if its user had written that. The
-// submission says in a remark what it was.
-func SubmitWith(ctx context.Context, client *api.Client, s driver.Spec, c driver.Change, warn func(string)) (driver.JobID, error) {
-	if warn == nil {
-		warn = func(string) {}
+// Submit registers the job once; see the function of that name.
+func (u Submission) Submit(ctx context.Context, s driver.Spec) (driver.JobID, error) {
+	if u.Warn == nil {
+		u.Warn = func(string) {}
 	}
-	job, sub, err := parse(ctx, client, "", s)
+	job, sub, err := u.draft(ctx, s)
 	if err != nil {
 		return "", err
 	}
-	if len(s.Env) > 0 {
-		_, t := spec.Main(job)
-		if t == nil {
-			return "", fmt.Errorf("%s: variables are set for one task, and the job has not one main task: %w", s.Filename, driver.ErrInvalid)
-		}
-		if t.Env == nil {
-			t.Env = map[string]string{}
-		}
-		maps.Copy(t.Env, s.Env)
-	}
-	if !c.Empty() {
-		if err := spec.Set(job, c); err != nil {
-			return "", fmt.Errorf("%s: %w", s.Filename, err)
-		}
-		sub = note(sub, "chosen by short probes", spec.Mark{Change: c})
-	}
-	// A submission is a run of its own, whoever repeats it.
-	if err := once(job, rand.Text()[:12], warn); err != nil {
-		return "", err
-	}
-	if s.Off {
-		job.SetMeta(spec.OffMeta, "true")
-	}
-	to := cluster{api: client}
+	to := cluster{api: u.Client}
 	at := where{namespace: deref(job.Namespace), id: deref(job.ID)}
-	if at.namespace == "" {
-		at.namespace = api.DefaultNamespace
-	}
 	warnings, err := to.validate(ctx, at, job)
 	if err != nil {
 		return "", err
 	}
 	if warnings != "" {
-		warn("Nomad says: " + strings.Join(strings.Fields(warnings), " "))
+		u.Warn("Nomad says: " + strings.Join(strings.Fields(warnings), " "))
 	}
 	index := uint64(0)
 	switch there, err := to.job(ctx, at); {
@@ -79,8 +74,77 @@ func SubmitWith(ctx context.Context, client *api.Client, s driver.Spec, c driver
 	default:
 		index = deref(there.JobModifyIndex)
 	}
+	if begun, with := u.begin(ctx, to, at, job, sub); begun != nil {
+		switch err := to.register(ctx, at, begun, index, with); {
+		case err == nil:
+			return at.jobID(), nil
+		case errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrDenied):
+			// It was certainly not taken: once more, as it is.
+		default:
+			return "", err
+		}
+	}
 	if err := to.register(ctx, at, job, index, sub); err != nil {
 		return "", err
 	}
 	return at.jobID(), nil
+}
+
+// draft is the job of a job file as it is registered, and its source.
+func (u Submission) draft(ctx context.Context, s driver.Spec) (*api.Job, *api.JobSubmission, error) {
+	job, sub, err := parse(ctx, u.Client, u.Namespace, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	// One that was read from Nomad has what Nomad and changes left in it, a stop included.
+	if job, err = spec.Owner(job); err != nil {
+		return nil, nil, err
+	}
+	if deref(job.Namespace) == "" && u.Namespace != "" {
+		job.Namespace = &u.Namespace
+	}
+	if len(s.Env) > 0 {
+		_, t := spec.Main(job)
+		if t == nil {
+			return nil, nil, fmt.Errorf("%s: variables are set for one task, and the job has not one main task: %w", s.Filename, driver.ErrInvalid)
+		}
+		if t.Env == nil {
+			t.Env = map[string]string{}
+		}
+		maps.Copy(t.Env, s.Env)
+	}
+	if !u.Change.Empty() {
+		if err := spec.Set(job, u.Change); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", s.Filename, err)
+		}
+		sub = note(sub, "chosen by short probes", spec.Mark{Change: u.Change})
+	}
+	// A submission is a run of its own, whoever repeats it.
+	if err := once(job, rand.Text()[:12], u.Warn); err != nil {
+		return nil, nil, err
+	}
+	if s.Off {
+		job.SetMeta(spec.OffMeta, "true")
+	}
+	return job, sub, nil
+}
+
+// begin is the job with what it was given to begin with; nil: it begins as it is.
+func (u Submission) begin(ctx context.Context, to cluster, at where, job *api.Job, sub *api.JobSubmission) (*api.Job, *api.JobSubmission) {
+	if u.Ask == nil || spec.ObservedOnly(job) != "" {
+		return nil, nil
+	}
+	b, ok := u.Ask(ctx, source(job))
+	if !ok || b.Intent == "" || b.Change.Empty() {
+		return nil, nil
+	}
+	mark := spec.Mark{Intent: b.Intent, Cause: driver.CauseIntent, Change: b.Change}
+	begun, err := spec.Begin(job, mark)
+	if err == nil {
+		_, err = to.validate(ctx, at, begun)
+	}
+	if err != nil {
+		return nil, nil
+	}
+	return begun, note(sub, begunNote, mark)
 }

@@ -113,6 +113,7 @@ func summary(t *state.Tables, j *api.Job) *api.JobSummary {
 	if !j.IsPeriodic() && !j.IsParameterized() {
 		return out
 	}
+	out.Children.Dead = int64(t.Gone(id))
 	for _, child := range t.Jobs(id.Namespace) {
 		if *child.ParentID != id.Job {
 			continue

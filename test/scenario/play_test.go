@@ -156,6 +156,7 @@ func (p *play) wait(name, phase string) {
 	if phase != "" {
 		look = 100 * time.Millisecond // phases pass
 	}
+	told := -1 // as much was durable when the controller was asked for a story that goes on
 	for until := time.Now().Add(patience); time.Now().Before(until); p.sleep(look) {
 		if p.broken[id] {
 			job, err := p.cluster.Get(p.Context(), id)
@@ -164,6 +165,10 @@ func (p *play) wait(name, phase string) {
 			}
 			continue
 		}
+		saves := p.durable()
+		if saves == told {
+			continue // it would say the same again
+		}
 		var job api.Job
 		code := p.ask("root", http.MethodGet, "/v1/jobs/"+string(id), nil, &job)
 		if code == http.StatusOK && (phase == "" && job.Ended || phase != "" && job.Phase == phase) {
@@ -171,6 +176,9 @@ func (p *play) wait(name, phase string) {
 		}
 		if code == http.StatusOK && phase != "" && job.Ended {
 			p.Fatalf("job %s ended without ever being %s", name, phase)
+		}
+		if code == http.StatusOK && !reconcile.Phase(job.Phase).Over() {
+			told = saves
 		}
 	}
 	p.Fatalf("job %s is not through after %s", name, patience)

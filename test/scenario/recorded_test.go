@@ -27,7 +27,10 @@ import (
 // that does not, and one that runs faster on fewer.
 func recorded(t *testing.T, objective tuning.Objective, epochs ...int) []plan.Job {
 	t.Helper()
+	site := tuning.DefaultSite()
+	site.ExpectedSaving = 0.5 // that there is something to compare
 	jobs, err := plan.Jobs(plan.Input{
+		Site:      &site,
 		Files:     []string{filepath.Join("testdata", "recorded", "trials.csv")},
 		Curves:    []string{filepath.Join("testdata", "recorded", "curves.csv")},
 		Objective: objective, Weight: tuning.DefaultWeight, Probes: tuning.DefaultProbes, MaxSlowdown: 1.5,
@@ -130,7 +133,8 @@ func controlled(t *testing.T, job plan.Job, site string) []string {
 	t.Helper()
 	state := t.TempDir()
 	path := filepath.Join(state, "site.yaml")
-	if err := os.WriteFile(path, []byte("default:\n  max_mode: apply\n  control: 0\n"+site), 0o600); err != nil {
+	rules := fmt.Sprintf("default:\n  max_mode: apply\n  control: 0\n  expected_saving: %g\n%s", job.Site.ExpectedSaving, site)
+	if err := os.WriteFile(path, []byte(rules), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	policy, err := config.LoadSite(path)

@@ -55,6 +55,7 @@ type play struct {
 	faults []struck
 	broken map[driver.JobID]bool
 	crash  *crash
+	saves  int // of records, by all controllers
 }
 
 // struck is a fault in force.
@@ -149,10 +150,18 @@ func (p *play) leave() {
 func (p *play) saved(phase reconcile.Phase, step driver.StepKind) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.saves++
 	if p.crash != nil && p.crash.phase == phase && p.crash.step == step {
 		p.crash = nil
 		p.end()
 	}
+}
+
+// durable is how often anything about a job was made durable.
+func (p *play) durable() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.saves
 }
 
 // fails is the cluster's Config.Faults.

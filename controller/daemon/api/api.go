@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
 )
 
 // Paths of the controller's socket.
@@ -19,9 +20,10 @@ const (
 	PathKnowledge = "/v1/knowledge"       // GET Knowledge
 	// PathObservations: GET, one JSON observation a line.
 	PathObservations = "/v1/observations"
-	PathReport       = "/v1/report" // GET report.Table; ?since=30d&by=user
-	PathPauses       = "/v1/pauses" // GET []Pause; POST Pause → 204; DELETE ?scope=&name= → 204
-	PathMetrics      = "/metrics"   // GET, Prometheus text
+	PathReport       = "/v1/report"     // GET report.Table; ?since=30d&by=user
+	PathHeadStarts   = "/v1/headstarts" // POST, a job that is about to be submitted, as its scheduler takes it → HeadStart
+	PathPauses       = "/v1/pauses"     // GET []Pause; POST Pause → 204; DELETE ?scope=&name= → 204
+	PathMetrics      = "/metrics"       // GET, Prometheus text
 )
 
 // Submission is a job file to run.
@@ -33,6 +35,16 @@ type Submission struct {
 	Dir       string            `json:"dir"`
 	Env       map[string]string `json:"env,omitempty"`
 	Off       bool              `json:"off,omitempty"` // run it untuned
+}
+
+// HeadStart is with what a job is to be submitted by its user, who asked before, instead
+// of its own settings; the zero HeadStart: as it is.
+type HeadStart struct {
+	Intent   string          `json:"intent,omitempty"` // to be told to the scheduler with the change
+	Change   driver.Change   `json:"change,omitzero"`
+	Settings tuning.Settings `json:"settings,omitempty"`
+	Reason   tuning.Reason   `json:"reason,omitempty"`
+	Sentence string          `json:"sentence,omitempty"` // the reason in words
 }
 
 // Draft is a job file to judge; nothing is run.

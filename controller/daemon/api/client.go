@@ -56,6 +56,13 @@ func (c *Client) Submit(ctx context.Context, s Submission) (Job, error) {
 	return j, c.do(ctx, http.MethodPost, PathJobs, s, &j)
 }
 
+// HeadStart asks with what a job is to be submitted that is about to be. An error says
+// nothing about the job: it can be submitted as it is.
+func (c *Client) HeadStart(ctx context.Context, job json.RawMessage) (HeadStart, error) {
+	var h HeadStart
+	return h, c.do(ctx, http.MethodPost, PathHeadStarts, job, &h)
+}
+
 // Validate judges a job file. A file with errors is an answer, not an error.
 func (c *Client) Validate(ctx context.Context, d Draft) (Verdict, error) {
 	var v Verdict

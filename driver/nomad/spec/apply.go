@@ -31,6 +31,7 @@ func Apply(own *api.Job, m Mark) (*api.Job, error) {
 	}
 	g, t := Main(job)
 	t.Env[Variable] = m.word()
+	m.Was = nil // the journal has all of it
 	return job, write(g, m)
 }
 
@@ -51,7 +52,7 @@ func Set(job *api.Job, c driver.Change) error {
 		t.Resources.CPU, t.Resources.Cores = nil, &c.Cores
 	}
 	if c.MemoryBytes > 0 {
-		mib := int((c.MemoryBytes + mebibyte - 1) / mebibyte)
+		mib := mebibytes(c.MemoryBytes)
 		t.Resources.MemoryMB = &mib
 		if limit := number(t.Resources.MemoryMaxMB); limit > 0 && limit < mib {
 			t.Resources.MemoryMaxMB = &mib

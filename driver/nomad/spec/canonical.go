@@ -44,7 +44,8 @@ func Decode(data []byte) (*api.Job, error) {
 }
 
 // Owner is what the owner of a job wrote: a copy without what servers add to a
-// registered job and without what a change leaves in it. It can be registered.
+// registered job and without what a change leaves in it, and with what a change stands
+// over with which he registered it himself. It can be registered.
 func Owner(job *api.Job) (*api.Job, error) {
 	own, err := Clone(job)
 	if err != nil {
@@ -53,6 +54,9 @@ func Owner(job *api.Job) (*api.Job, error) {
 	own.Stop, own.Status, own.StatusDescription, own.Stable = nil, nil, nil, nil
 	own.Version, own.SubmitTime, own.CreateIndex, own.ModifyIndex, own.JobModifyIndex = nil, nil, nil, nil, nil
 	own.NomadTokenID, own.VersionTag = nil, nil
+	if m, ok := Begun(own); ok {
+		restore(own, m)
+	}
 	for _, g := range own.TaskGroups {
 		unmark(g)
 		if g.Scaling != nil {
@@ -121,6 +125,12 @@ func normal(job *api.Job) (any, error) {
 	}
 	if len(own.Datacenters) == 0 {
 		own.Datacenters = []string{"*"}
+	}
+	if deref(own.Type) == api.JobTypeBatch { // which are never updated in steps, and servers write some out
+		own.Update = nil
+		for _, g := range own.TaskGroups {
+			g.Update = nil
+		}
 	}
 	own.Canonicalize()
 	own.ID, own.Name, own.ParentID, own.Region, own.Namespace, own.Periodic = nil, nil, nil, nil, nil, nil

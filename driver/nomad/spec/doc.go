@@ -14,5 +14,9 @@
 // restarts nothing, and the variable PITCHPIPE_INTENT in the task's env, so that each
 // change is destructive to Nomad: an allocation has what its version says.
 //
+// A job that its owner registers with a change himself has in its Mark what he wrote
+// where the change stands (Begin), and Owner gives that back as long as the change stands
+// as it was written.
+//
 // The package is pure: it knows no clock and asks nobody.
 package spec

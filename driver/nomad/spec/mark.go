@@ -31,6 +31,10 @@ type Mark struct {
 	// Again counts registrations that change nothing but have a job run again that left
 	// to save, for an intent that was given up.
 	Again int
+
+	// Was is what the owner of a job wrote that he registered with the change himself;
+	// nil: the change is another's, whose journal has it. See Begin.
+	Was *Was `json:",omitempty"`
 }
 
 // Is tells whether two marks are of the same registration.
@@ -65,6 +69,7 @@ func Marked(job *api.Job) (Mark, bool) {
 			return Mark{}, false
 		}
 		m.Again, _ = strconv.Atoi(text(body["again"]))
+		m.Was = wasOf(text(body["was"]))
 		return m, true
 	}
 	return Mark{}, false
@@ -79,6 +84,13 @@ func write(g *api.TaskGroup, m Mark) error {
 	body := map[string]any{"intent": m.Intent, "cause": string(m.Cause), "change": string(change)}
 	if m.Again > 0 {
 		body["again"] = strconv.Itoa(m.Again)
+	}
+	if m.Was != nil {
+		was, err := json.Marshal(m.Was)
+		if err != nil {
+			return fmt.Errorf("encoding what a change stands over: %w", err)
+		}
+		body["was"] = string(was)
 	}
 	if g.Scaling == nil {
 		count := int64(1)

@@ -54,13 +54,14 @@ type Input struct {
 	Ignored  []string // allocations that ran finished work again, for a moment
 	Finished bool     // its work was done before it was stopped
 	Goes     bool     // it left for an intent or is given back its owner's memory
+	Gone     bool     // Nomad has begun it and forgotten all of it
 }
 
 // Job is the job with its attempts, and what is now known of these.
 func Job(in Input) (driver.Job, []Known) {
 	known := attempts(in)
 	j := driver.Job{
-		ID: in.ID, Name: deref(in.Own.Name), Owner: namespace(in.Job), Partition: namespace(in.Job),
+		ID: in.ID, Name: name(in.Own), Owner: namespace(in.Job), Partition: namespace(in.Job),
 		ExitCode: -1, Resources: spec.Resources(in.Own), Submitted: submitted(in.Job),
 		Off: in.Job.Meta[spec.OffMeta] == "true",
 	}
@@ -101,6 +102,8 @@ func state(in Input) (driver.State, string) {
 	switch {
 	case a == nil && in.Finished:
 		return driver.Succeeded, ""
+	case a == nil && in.Gone:
+		return driver.Lost, "it has begun, and Nomad forgot what became of it before anybody looked"
 	case a == nil && stopped:
 		return driver.Cancelled, "stopped before it began"
 	case a == nil && !in.Waits.IsZero():
@@ -236,6 +239,16 @@ func submitted(job *api.Job) time.Time {
 		return time.Time{}
 	}
 	return time.Unix(0, *job.SubmitTime).UTC()
+}
+
+// name is that of a job, and of a child that Nomad made that of its parent: the children
+// of one do the same work, and Nomad gives each a name that comes once.
+func name(own *api.Job) string {
+	n, parent := deref(own.Name), deref(own.ParentID)
+	if parent != "" && n == deref(own.ID) && strings.HasPrefix(n, parent+"/") {
+		return parent
+	}
+	return n
 }
 
 func namespace(job *api.Job) string {

@@ -253,3 +253,25 @@ func TestWhetherFinishedWorkRunsAgainInItsPlace(t *testing.T) {
 		})
 	}
 }
+
+// Children are of their parent's kind: what one taught is for the next.
+func TestAChildOfNomadHasTheNameOfItsParent(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, id, called, parent, want string }{
+		{"a job", "train", "train", "", "train"},
+		{"a job that is called otherwise", "train", "my job", "", "my job"},
+		{"a dispatched child", "train/dispatch-1-a", "train/dispatch-1-a", "train", "train"},
+		{"a periodic child", "train/periodic-1", "train/periodic-1", "train", "train"},
+		{"a child that somebody gave a name", "train/periodic-1", "my job", "train", "my job"},
+		{"a job whose own id has a slash", "a/b", "a/b", "", "a/b"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			j := job("running", false)
+			j.ID, j.Name, j.ParentID = &tt.id, &tt.called, &tt.parent
+			if got, _ := view.Job(view.Input{ID: driver.JobID(tt.id), Job: j, Own: j, Task: "main"}); got.Name != tt.want {
+				t.Errorf("its name is %q, want %q", got.Name, tt.want)
+			}
+		})
+	}
+}

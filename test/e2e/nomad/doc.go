@@ -3,6 +3,10 @@
 // submitted by "pitchpipe run" and tuned by the programs that ship. At the end stands a
 // table of the job files, untuned against tuned, which says which Nomad it was.
 //
+// With -all every job file of jobspecs/nomad runs: the batch is dispatched, and exporter
+// and controller run as the jobs that ship, the latter on the real agent with ACLs and by
+// its task's identity.
+//
 // It holds only tests. The agent is test/nomadagent's, of its own for each test. It
 // asserts nothing about how long anything takes.
 package nomad

@@ -2,13 +2,9 @@ package nomad_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	nomadapi "github.com/hashicorp/nomad/api"
 )
 
 // The Go program is run shortly first, submitted once, and then tuned in place: one
@@ -54,40 +50,4 @@ func TestTheGoProgramIsProbedAndTunedInPlace(t *testing.T) {
 		t.Errorf("its variable is still there: %+v (%v)", v, err)
 	}
 	fmt.Fprintf(&report, "On %s: program-go with %d short jobs before it, %d attempts in %d allocation(s).\n", s.agent.Name(), short, j.Attempt, len(list))
-}
-
-// The exporter is one of the files too: as a system job it answers on each node.
-func TestTheExporterRunsAsASystemJob(t *testing.T) {
-	s := newStage(t)
-	if os.Geteuid() != 0 {
-		t.Skip("it is root's to run")
-	}
-	src, err := os.ReadFile(filepath.Join(s.dir, "jobspecs", "nomad", "exporter.nomad.hcl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := s.path("as-job")
-	if err := os.Mkdir(at, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	vars := fmt.Sprintf("program = %q\ndirectory = %q\nstate = %q\n", s.path("pitchpipe-exporter"), at, filepath.Join(at, "state"))
-	job, err := s.nomad.Jobs().ParseHCLOpts(&nomadapi.JobsParseRequest{JobHCL: string(src), Variables: vars, Canonicalize: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := s.nomad.Jobs().Register(job, nil); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if _, _, err := s.nomad.Jobs().Deregister(*job.ID, true, nil); err != nil {
-			t.Error(err)
-		}
-	}()
-	s.await("its socket", func() error {
-		found, err := filepath.Glob(filepath.Join(at, "*.sock"))
-		if err == nil && len(found) == 0 {
-			err = fmt.Errorf("there is none: %+v", s.allocations(*job.ID))
-		}
-		return err
-	})
 }

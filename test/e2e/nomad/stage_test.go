@@ -48,6 +48,17 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
+	s := bareStage(t, nomadagent.Options{})
+	s.spawn(exec.CommandContext(context.WithoutCancel(t.Context()), s.path("pitchpipe-exporter"), "--socket", s.path("exporter.sock"),
+		"--web.listen-address=", "--sampling.interval=250ms", "--sampling.discover=50ms", "--log.level=error"), "exporter.log")
+	s.calm(s.path("exporter.sock"), s.path("calm.sock"))
+	s.controller()
+	return s
+}
+
+// bareStage has the programs, and an agent on which nothing runs.
+func bareStage(t *testing.T, o nomadagent.Options) *stage {
+	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "ppnomad-e2e-") //nolint:usetesting // the path of a socket is short
 	if err != nil {
 		t.Fatal(err)
@@ -59,21 +70,23 @@ func newStage(t *testing.T) *stage {
 	})
 	s := &stage{t: t, dir: dir}
 	s.programs()
-	s.agent = nomadagent.Start(t, nomadagent.Options{})
+	s.agent = nomadagent.Start(t, o)
 	s.nomad = s.agent.Client(t)
-	s.spawn(exec.CommandContext(context.WithoutCancel(t.Context()), s.path("pitchpipe-exporter"), "--socket", s.path("exporter.sock"),
-		"--web.listen-address=", "--sampling.interval=250ms", "--sampling.discover=50ms", "--log.level=error"), "exporter.log")
-	meter := exporterapi.NewClient(s.path("exporter.sock"))
-	t.Cleanup(meter.Close)
-	s.await("the exporter", func() error { _, err := meter.Node(t.Context()); return err })
+	return s
+}
+
+// calm has what others do on this machine hidden from those who ask at a socket.
+func (s *stage) calm(exporter, socket string) {
+	s.t.Helper()
+	meter := exporterapi.NewClient(exporter)
+	s.t.Cleanup(meter.Close)
+	s.await("the exporter", func() error { _, err := meter.Node(s.t.Context()); return err })
 	self, err := os.Executable()
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	s.spawn(exec.CommandContext(context.WithoutCancel(t.Context()), self, roleCalm, s.path("calm.sock"), s.path("exporter.sock")), "calm.log")
-	s.await("what hides others", func() error { _, err := os.Stat(s.path("calm.sock")); return err })
-	s.controller()
-	return s
+	s.spawn(exec.CommandContext(context.WithoutCancel(s.t.Context()), self, roleCalm, socket, exporter), "calm.log")
+	s.await("what hides others", func() error { _, err := os.Stat(socket); return err })
 }
 
 func (s *stage) path(elem ...string) string {
@@ -101,11 +114,22 @@ func (s *stage) programs() {
 
 func (s *stage) controller() {
 	s.t.Helper()
+	s.site()
+	s.spawn(s.command(context.WithoutCancel(s.t.Context()), "controller", "--config=", "--driver=nomad", "--nomad.address="+s.agent.Addr,
+		"--state="+s.path("state"), "--exporter.socket="+s.path("calm.sock"), "--listen=", "--site="+s.path("site.yaml"), "--resync=2s"), "controller.log")
+	s.listens()
+}
+
+func (s *stage) site() {
+	s.t.Helper()
 	if err := os.WriteFile(s.path("site.yaml"), []byte(policy), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	s.spawn(s.command(context.WithoutCancel(s.t.Context()), "controller", "--config=", "--driver=nomad", "--nomad.address="+s.agent.Addr,
-		"--state="+s.path("state"), "--exporter.socket="+s.path("calm.sock"), "--listen=", "--site="+s.path("site.yaml"), "--resync=2s"), "controller.log")
+}
+
+// listens waits for the controller at its socket.
+func (s *stage) listens() {
+	s.t.Helper()
 	s.client = api.NewClient(s.path("controller.sock"))
 	s.t.Cleanup(s.client.Close)
 	s.await("the controller", func() error { _, err := s.client.Jobs(s.t.Context()); return err })

@@ -15,6 +15,7 @@ import (
 
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/driver/nomad/spec"
 	"pitchpipe/test/e2e/table"
 )
 
@@ -75,8 +76,9 @@ func TestTheJobFilesThatShipAreTunedOnNomad(t *testing.T) {
 			t.Errorf("%s: the untuned job was touched: %d attempts under %v", r.Kind, r.Untuned.Attempts, r.Untuned.Current)
 		}
 		// What its first run showed is the machine's affair; it is to be used, or why not said.
-		// Memory that it did not use is given up without being told as recalled.
-		used := r.Tuned.Recalled || r.Tuned.Reason == tuning.ReasonRightSized
+		// Memory that it did not use is given up without being told as recalled, and the
+		// change may have met the moment in which it began.
+		used := r.Tuned.Recalled || r.Tuned.Reason == tuning.ReasonRightSized || r.Tuned.Restarts > 0
 		if used != !r.Tuned.Current.Equal(r.Tuned.Own) || r.Tuned.Reason == "" {
 			t.Errorf("%s: the job that returned has %v, recalled: %v, %q", r.Kind, r.Tuned.Current, r.Tuned.Recalled, r.Tuned.Reason)
 		}
@@ -100,7 +102,29 @@ func (s *stage) tune(f shipped) table.Row {
 	})
 	free()
 	r.Tuned = s.result(again, againEpochs, r.First.Submitted)
+	s.atOnce(f, r)
 	return r
+}
+
+// atOnce has the job return where there is room for it, so that Nomad starts it as soon
+// as it is registered: what is known of it is in that one registration.
+func (s *stage) atOnce(f shipped, r table.Row) {
+	s.t.Helper()
+	run := s.result(s.send(f, againEpochs), againEpochs, r.Tuned.Submitted)
+	changed := run.Recalled || run.RightSized
+	if run.State != "succeeded" || run.Lost+run.Twice != 0 || run.Attempts != 1+run.Restarts+run.Probes {
+		s.t.Errorf("%s, at once: %s, %d epochs lost, %d twice, %d attempts, %d restarts and %d probes", f.name, run.State, run.Lost, run.Twice, run.Attempts, run.Restarts, run.Probes)
+	}
+	list := s.allocations(run.ID)
+	first := list[max(0, len(list)-run.Attempts)]
+	alloc, _, err := s.nomad.Allocations().Info(first.ID, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, begun := spec.Begun(alloc.Job); begun != changed {
+		s.t.Errorf("%s, at once: its first allocation began with a change: %v, and it is told that it did: %v (%s)", f.name, begun, changed, run.Reason)
+	}
+	fmt.Fprintf(&report, "%s, with room at once: %d attempt(s), with %s of %s from its start (%s).\n", f.name, run.Attempts, run.Current, run.Own, run.Reason)
 }
 
 // send submits the job file as it ships, under an id of its own.

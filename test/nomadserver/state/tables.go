@@ -47,6 +47,7 @@ type Tables struct {
 	events      map[ID]map[string][]api.ScalingEvent // by group, newest first
 	queued      map[ID]map[string]int
 	cores       map[string]map[string][]int
+	gone        map[ID]int // children that were purged, by their parent
 }
 
 func newTables() *Tables {
@@ -56,9 +57,12 @@ func newTables() *Tables {
 		evals: map[string]*api.Evaluation{}, evalsOf: map[ID][]string{},
 		allocs: map[string]*api.Allocation{}, allocsOf: map[ID][]string{},
 		events: map[ID]map[string][]api.ScalingEvent{}, queued: map[ID]map[string]int{},
-		cores: map[string]map[string][]int{},
+		cores: map[string]map[string][]int{}, gone: map[ID]int{},
 	}
 }
+
+// Gone is how many children of a job are forgotten: a job's summary counts them still.
+func (t *Tables) Gone(parent ID) int { return t.gone[parent] }
 
 // Index is that of the last change of anything.
 func (t *Tables) Index() uint64 { return t.index }

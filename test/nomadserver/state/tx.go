@@ -187,6 +187,10 @@ func (tx *Tx) Purge(id ID) {
 	delete(tx.submissions, id)
 	delete(tx.events, id)
 	delete(tx.queued, id)
+	delete(tx.gone, id)
+	if parent := j.ParentID; parent != nil && *parent != "" {
+		tx.gone[ID{Namespace: id.Namespace, Job: *parent}]++
+	}
 	tx.policies(j, nil)
 	tx.touch(Jobs, Key(Jobs, id.Namespace, id.Job), Summaries, Key(Summaries, id.Namespace, id.Job))
 	tx.changed(Jobs, j, id, true)

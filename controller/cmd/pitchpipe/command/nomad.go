@@ -19,10 +19,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomadapi "github.com/hashicorp/nomad/api"
 
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon"
+	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/nodes"
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
@@ -38,41 +39,71 @@ import (
 const nomadRestart = 5 * time.Second
 
 // nomadEnvironment is how the caller reaches Nomad by Nomad's own variables.
-func (a *app) nomadEnvironment() *api.Config {
+func (a *app) nomadEnvironment() *nomadapi.Config {
 	insecure, _ := strconv.ParseBool(a.env("NOMAD_SKIP_VERIFY")) // what is no boolean is false, as for nomad
-	c := &api.Config{
+	c := &nomadapi.Config{
 		Address: cmp.Or(a.env("NOMAD_ADDR"), "http://127.0.0.1:4646"), Region: a.env("NOMAD_REGION"),
 		Namespace: a.env("NOMAD_NAMESPACE"), SecretID: a.env("NOMAD_TOKEN"),
-		TLSConfig: &api.TLSConfig{
+		TLSConfig: &nomadapi.TLSConfig{
 			CACert: a.env("NOMAD_CACERT"), CAPath: a.env("NOMAD_CAPATH"), ClientCert: a.env("NOMAD_CLIENT_CERT"),
 			ClientKey: a.env("NOMAD_CLIENT_KEY"), TLSServerName: a.env("NOMAD_TLS_SERVER_NAME"), Insecure: insecure,
 		},
 	}
 	if user, password, ok := strings.Cut(a.env("NOMAD_HTTP_AUTH"), ":"); ok {
-		c.HttpAuth = &api.HttpBasicAuth{Username: user, Password: password}
+		c.HttpAuth = &nomadapi.HttpBasicAuth{Username: user, Password: password}
 	}
 	return c
 }
 
 // nomadAsCaller is a client with the rights of whoever runs the command.
-func (a *app) nomadAsCaller() (*api.Client, error) {
-	client, err := api.NewClient(a.nomadEnvironment())
+func (a *app) nomadAsCaller() (*nomadapi.Client, error) {
+	client, err := nomadapi.NewClient(a.nomadEnvironment())
 	if err != nil {
 		return nil, fmt.Errorf("%w way to Nomad: %w", errInvalid, err)
 	}
 	return client, nil
 }
 
+// headStartPatience is how long a submission may wait for what the controller knows of
+// jobs of its kind: after that the job is submitted as it is.
+const headStartPatience = 2 * time.Second
+
 // submitToNomad registers the job with the caller's own rights, as Nomad's environment
-// variables give them.
-func (a *app) submitToNomad(change driver.Change) func(context.Context, *jobfile.Job, driver.Spec) (driver.JobID, error) {
-	return func(ctx context.Context, _ *jobfile.Job, s driver.Spec) (driver.JobID, error) {
+// variables give them. Where it is to be tuned and nothing was chosen for it, the
+// controller is asked first with what it is to begin, since Nomad starts it at once.
+func (a *app) submitToNomad(controller *api.Client, change *driver.Change) func(context.Context, *jobfile.Job, driver.Spec) (driver.JobID, error) {
+	return func(ctx context.Context, file *jobfile.Job, s driver.Spec) (driver.JobID, error) {
 		client, err := a.nomadAsCaller()
 		if err != nil {
 			return "", err
 		}
 		defer client.Close()
-		return nomad.SubmitWith(ctx, client, s, change, func(text string) { fmt.Fprintf(a.Stderr, "pitchpipe: %s: %s\n", s.Filename, text) })
+		u := nomad.Submission{
+			Client: client, Namespace: a.env("NOMAD_NAMESPACE"),
+			Warn: func(text string) { fmt.Fprintf(a.Stderr, "pitchpipe: %s: %s\n", s.Filename, text) },
+		}
+		switch {
+		case change != nil:
+			u.Change = *change
+		case file.Stanza != nil && !s.Off:
+			u.Ask = a.headStart(controller)
+		}
+		return u.Submit(ctx, s)
+	}
+}
+
+// headStart asks the controller with what a job is to begin. Whatever goes wrong with
+// that, the job begins as it is.
+func (a *app) headStart(controller *api.Client) func(context.Context, []byte) (nomad.Beginning, bool) {
+	return func(ctx context.Context, job []byte) (nomad.Beginning, bool) {
+		ctx, cancel := context.WithTimeout(ctx, headStartPatience)
+		defer cancel()
+		h, err := controller.HeadStart(ctx, job)
+		if err != nil {
+			a.logger().Debug("the job begins as it is", "err", err)
+			return nomad.Beginning{}, false
+		}
+		return nomad.Beginning{Intent: h.Intent, Change: h.Change}, h.Intent != ""
 	}
 }
 
@@ -80,19 +111,19 @@ func (a *app) submitToNomad(change driver.Change) func(context.Context, *jobfile
 // order, in nomad.token_file, in NOMAD_TOKEN, or the workload identity of the task that
 // the controller is. Tokens in files are read again when they change: those of workload
 // identities are renewed.
-func (a *app) nomadClient(log *slog.Logger) (*api.Client, error) {
+func (a *app) nomadClient(log *slog.Logger) (*nomadapi.Client, error) {
 	return a.nomadClientTo(a.cfg.Nomad, "", log) // each call names its namespace
 }
 
 // nomadStore is the client of a shared store in Nomad's variables: the controller's own,
 // but for what the store is configured with.
-func (a *app) nomadStore(log *slog.Logger) (*api.Client, error) {
+func (a *app) nomadStore(log *slog.Logger) (*nomadapi.Client, error) {
 	with := a.cfg.Nomad
 	with.Address, with.TokenFile = cmp.Or(a.cfg.Store.Address, with.Address), cmp.Or(a.cfg.Store.Token, with.TokenFile)
 	return a.nomadClientTo(with, cmp.Or(a.cfg.Store.Namespace, a.env("NOMAD_NAMESPACE")), log)
 }
 
-func (a *app) nomadClientTo(with config.Nomad, namespace string, log *slog.Logger) (*api.Client, error) {
+func (a *app) nomadClientTo(with config.Nomad, namespace string, log *slog.Logger) (*nomadapi.Client, error) {
 	c := a.nomadEnvironment()
 	c.Address = cmp.Or(with.Address, c.Address)
 	c.TLSConfig.CACert = cmp.Or(with.CA, c.TLSConfig.CACert)
@@ -133,13 +164,13 @@ func (a *app) nomadClientTo(with config.Nomad, namespace string, log *slog.Logge
 		c.Address = "http://127.0.0.1"
 	}
 	hc := &http.Client{Transport: transport}
-	if err := api.ConfigureTLS(hc, c.TLSConfig); err != nil {
+	if err := nomadapi.ConfigureTLS(hc, c.TLSConfig); err != nil {
 		return nil, fmt.Errorf("%w configuration: nomad: %w", errInvalid, err)
 	}
 	token.next = hc.Transport
 	hc.Transport = token
 	c.HttpClient = hc
-	client, err := api.NewClient(c)
+	client, err := nomadapi.NewClient(c)
 	if err != nil {
 		return nil, fmt.Errorf("%w configuration: nomad: %w", errInvalid, err)
 	}

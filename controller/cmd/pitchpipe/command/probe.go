@@ -111,7 +111,7 @@ func (a *app) probeAndSubmit(ctx context.Context, client *api.Client, s api.Subm
 	if err != nil {
 		return api.Job{}, before, err
 	}
-	if job, before, err = a.submitWith(ctx, client, s, change); err != nil {
+	if job, before, err = a.submitWith(ctx, client, s, &change); err != nil {
 		return api.Job{}, before, err
 	}
 	if err := done(); err != nil {

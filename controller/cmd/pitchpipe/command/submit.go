@@ -23,15 +23,15 @@ const headStart = 2 * time.Second
 // run before, before is when that one was submitted: until the controller has seen the
 // new one, it tells of the old.
 func (a *app) submit(ctx context.Context, client *api.Client, s api.Submission) (job api.Job, before time.Time, err error) {
-	return a.submitWith(ctx, client, s, driver.Change{})
+	return a.submitWith(ctx, client, s, nil)
 }
 
 // submitWith is submit with what short jobs have shown to be better, which is for Nomad
-// alone.
-func (a *app) submitWith(ctx context.Context, client *api.Client, s api.Submission, change driver.Change) (job api.Job, before time.Time, err error) {
+// alone; nil: there were none.
+func (a *app) submitWith(ctx context.Context, client *api.Client, s api.Submission, change *driver.Change) (job api.Job, before time.Time, err error) {
 	register, parse := a.submitToSlurm, detect.ParseForSlurm
 	if format, err := detect.Format(s.Filename, s.Source); err == nil && format == jobfile.NomadHCL {
-		register, parse = a.submitToNomad(change), detect.ParseForNomad
+		register, parse = a.submitToNomad(client, change), detect.ParseForNomad
 	}
 	file, err := parse(s.Filename, s.Source, s.Variables)
 	if err != nil {

@@ -1,0 +1,63 @@
+package daemon
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"pitchpipe/controller/knowledge"
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/driver"
+)
+
+func loaded(t *testing.T, r *records, id driver.JobID) *reconcile.Record {
+	t.Helper()
+	rec, err := r.Load(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+// TestARecordIsWhatTheStoreHolds, although it is not decoded each time.
+func TestARecordIsWhatTheStoreHolds(t *testing.T) {
+	t.Parallel()
+	store, err := knowledge.Open(filepath.Join(t.TempDir(), "knowledge"), knowledge.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	r, err := loadRecords(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Load(t.Context(), "1"); !errors.Is(err, reconcile.ErrNoRecord) {
+		t.Errorf("before there is one: %v", err)
+	}
+	if err := r.Save(t.Context(), &reconcile.Record{Job: "1", Phase: reconcile.Seen, Runs: []reconcile.Run{{Attempt: 1}}}); err != nil {
+		t.Fatal(err)
+	}
+	first := loaded(t, r, "1")
+	first.Runs[0].Read, first.Detail = true, "not saved"
+	first.Restarts = append(first.Restarts, time.Time{})
+	if again := loaded(t, r, "1"); again.Runs[0].Read || again.Detail != "" || len(again.Restarts) != 0 {
+		t.Errorf("what was never saved is there: %+v", again)
+	}
+	// As when another controller wrote it and this one took its store over.
+	if err := store.PutJSON(bucketRecords, "1", &reconcile.Record{Job: "1", Phase: reconcile.Ended, Detail: "by another"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := loaded(t, r, "1"); got.Detail != "by another" || len(got.Runs) != 0 {
+		t.Errorf("what another wrote is not there: %+v", got)
+	}
+	if len(r.decoded) != 0 {
+		t.Errorf("%d stories are kept that are over", len(r.decoded))
+	}
+	if err := store.PutJSON(bucketRecords, "1", "no record"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Load(t.Context(), "1"); !errors.Is(err, knowledge.ErrDamaged) {
+		t.Errorf("of what is no record: %v", err)
+	}
+}

@@ -1,0 +1,129 @@
+package nomad
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/nomad/spec"
+	"pitchpipe/driver/nomad/view"
+)
+
+// ownersWord tells whether the present version is what its owner registered, be it with
+// a change that he let the controller choose.
+func (f *facts) ownersWord() bool { return f.mark == nil || f.kept || f.begun }
+
+// recollect makes the record of a job that its owner registered with a change: what he
+// wrote is kept before anything else is done to it.
+func (f *facts) recollect() {
+	if !f.begun {
+		return
+	}
+	if f.rec == nil {
+		f.rec = &record{Job: f.id}
+	}
+	r := f.rec
+	if r.Own == nil || r.Submitted.IsZero() {
+		r.Own, r.Index, r.First = f.own, deref(f.job.CreateIndex), f.first
+		r.Submitted = time.Unix(0, deref(f.job.SubmitTime)).UTC()
+	}
+	if r.Ours == nil {
+		r.Ours = map[uint64]spec.Mark{}
+	}
+	r.Ours[f.version()] = *f.mark
+}
+
+// Foresee is the job that a registration would make of this one, in JSON. Nothing is
+// asked and nothing is done.
+func (d *Driver) Foresee(job []byte) (driver.Job, error) {
+	own, at, err := d.prospect(job)
+	if err != nil {
+		return driver.Job{}, err
+	}
+	name := deref(own.Name)
+	if name == "" {
+		name = at.id
+	}
+	return driver.Job{
+		ID: at.jobID(), Name: name, Owner: at.namespace, Partition: at.namespace, State: driver.Pending, ExitCode: -1,
+		Resources: spec.Resources(own), Submitted: time.Now().UTC(), Filename: at.id + ".nomad.json", Source: source(own),
+		Fingerprint: d.fingerprint(own), Off: own.Meta[spec.OffMeta] == "true",
+	}, nil
+}
+
+func (d *Driver) prospect(source []byte) (*api.Job, where, error) {
+	job, err := spec.Decode(source)
+	if err != nil {
+		return nil, where{}, err
+	}
+	at := where{namespace: deref(job.Namespace), id: deref(job.ID)}
+	if at.namespace == "" {
+		at.namespace = api.DefaultNamespace
+	}
+	switch {
+	case at.id == "":
+		return nil, at, fmt.Errorf("a job without an ID: %w", driver.ErrInvalid)
+	case !d.sees(at.namespace):
+		return nil, at, fmt.Errorf("namespace %s is not seen here: %w", at.namespace, driver.ErrInvalid)
+	}
+	job.Canonicalize()
+	own, err := spec.Owner(job)
+	if err != nil {
+		return nil, at, err
+	}
+	if why := spec.ObservedOnly(own); why != "" {
+		return nil, at, fmt.Errorf("%s: %w", why, driver.ErrUnsupported)
+	}
+	return own, at, nil
+}
+
+// MayBegin is the dry run of a registration of the job with a change: nil where it would
+// be taken and begin at once. One that would have to wait is better off without a change
+// now; it can be changed while it waits.
+func (d *Driver) MayBegin(ctx context.Context, job []byte, c driver.Change) error {
+	own, at, err := d.prospect(job)
+	if err != nil {
+		return err
+	}
+	switch there, err := d.c.job(ctx, at); {
+	case err == nil && deref(there.Status) != "dead":
+		return fmt.Errorf("a job %s lives: %w", at.id, driver.ErrConflict)
+	case err == nil && there.ParentID != nil && *there.ParentID != "":
+		return fmt.Errorf("%s is the child of another job: %w", at.id, driver.ErrUnsupported)
+	}
+	begun, err := spec.Begin(own, spec.Mark{Intent: "dry run", Cause: driver.CauseIntent, Change: c})
+	if err != nil {
+		return err
+	}
+	if c.TimeLimit > 0 {
+		if err := d.knowsLimits(ctx, at.namespace); err != nil {
+			return err
+		}
+	}
+	plan, err := d.c.plan(ctx, at, begun)
+	if err != nil {
+		return err
+	}
+	if len(plan.FailedTGAllocs) > 0 {
+		return fmt.Errorf("there is no room for the change now (%s): %w", view.Failures(plan.FailedTGAllocs), driver.ErrUnsupported)
+	}
+	return nil
+}
+
+// begunNote is what the submission of a job says that began with a change.
+const begunNote = "what jobs of its kind ran best with, from its start"
+
+// theirs is the source of a version as its owner wrote it, without what was put before
+// it where he registered it with a change.
+func (f *facts) theirs(sub *api.JobSubmission) *api.JobSubmission {
+	if sub == nil || !f.begun {
+		return sub
+	}
+	out := *sub
+	out.Source = strings.TrimPrefix(sub.Source, remarks(begunNote, *f.mark))
+	return &out
+}

@@ -1,0 +1,63 @@
+package nomad_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/drivertest"
+)
+
+// Nomad collects what has ended after some hours. A job that waited for its time, and
+// began and ended while no controller was there, is not begun again for its being late.
+func TestAJobThatNomadBeganAndForgotIsNotBegunAgain(t *testing.T) {
+	t.Parallel()
+	stories(t, map[string]func(*testing.T, *story){
+		"nobody looked":                         func(t *testing.T, s *story) { goneUnseen(t, s, false) },
+		"nobody looked, and it was to be moved": func(t *testing.T, s *story) { goneUnseen(t, s, true) },
+	})
+}
+
+func goneUnseen(t *testing.T, s *story, moving bool) {
+	spec := s.job(t, drivertest.Behaviour{Epochs: 1})
+	spec.NotBefore = time.Now().Add(12 * time.Second) // by then the controller is dead, however busy the machine is
+	job, err := s.d.Start(t.Context(), "request", spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := driver.Intent{ID: "late", Job: job.ID, Fingerprint: job.Fingerprint, Change: driver.Change{TimeLimit: time.Hour}}
+	if moving {
+		if step, err := s.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepChanged {
+			t.Fatalf("step %+v (%v), want %s", step, err, driver.StepChanged)
+		}
+	}
+	if err := s.d.Close(); err != nil { // the controller dies
+		t.Fatal(err)
+	}
+	id := strings.TrimSuffix(string(job.ID), "@"+s.ns)
+	eventually(t, "Nomad begins it, it ends, and is forgotten", func() bool {
+		q := s.read()
+		q.Prefix = id + "/periodic-"
+		list, _, err := s.clean.Jobs().List(q)
+		if err != nil || len(list) != 1 || list[0].Status != "dead" {
+			return false
+		}
+		_, _, err = s.clean.Jobs().Deregister(list[0].ID, true, s.write())
+		return err == nil
+	})
+	s.open(t)
+	got := s.wait(t, job.ID, "it is over", ended)
+	if got.State != driver.Lost || len(got.Attempts) != 0 {
+		t.Errorf("%s (%s) after %+v, want that nobody knows what became of it", got.State, got.Detail, got.Attempts)
+	}
+	if step, err := s.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepFinished {
+		t.Errorf("step %+v (%v), want %s", step, err, driver.StepFinished)
+	}
+	eventually(t, "its schedule is taken away", func() bool { return *s.nomadJob(t, job.ID).Stop })
+	q := s.read()
+	q.Prefix = id + "/periodic-"
+	if list, _, err := s.clean.Jobs().List(q); err != nil || len(list) != 0 {
+		t.Errorf("it was begun again: %d children (%v)", len(list), err)
+	}
+}

@@ -1,0 +1,86 @@
+package nomad_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+)
+
+// A client that was cut off from its server says late how a task of it ended: its
+// allocation counts as lost first, and the change is done. Where the work turns out to
+// have been done before the change, what runs of it again is stopped.
+func TestWorkThatWasDoneAsItsClientSaysLateIsStopped(t *testing.T) {
+	t.Parallel()
+	stories(t, map[string]func(*testing.T, *story){"the client says so when the next attempt runs": saidLate})
+}
+
+func saidLate(t *testing.T, s *story) {
+	id := s.register(t, mover(2000), nil)
+	s.epochs(t, id, 1)
+	job := s.wait(t, id, "it runs", running)
+	first, _, _ := strings.Cut(job.Attempts[0].Unit, ".")
+	var left, said atomic.Bool
+	s.proxy.set(func(p *proxy) {
+		p.answer = func(r *http.Response) error {
+			if !strings.HasSuffix(r.Request.URL.Path, "/allocations") || !left.Load() {
+				return nil
+			}
+			body := io.Reader(r.Body)
+			if r.Header.Get("Content-Encoding") == "gzip" {
+				plain, err := gzip.NewReader(body)
+				if err != nil {
+					return err
+				}
+				body = plain
+			}
+			var list []*api.AllocationListStub
+			if err := json.NewDecoder(body).Decode(&list); err != nil {
+				return err
+			}
+			for _, a := range list {
+				if a.ID == first {
+					a.ClientStatus, a.TaskStates = api.AllocClientStatusLost, nil
+					if said.Load() {
+						a.ClientStatus = api.AllocClientStatusComplete
+						a.TaskStates = map[string]*api.TaskState{"main": {State: "dead", StartedAt: job.Started, FinishedAt: job.Started.Add(time.Second), Events: []*api.TaskEvent{
+							{Type: api.TaskStarted, Time: job.Started.UnixNano()},
+							{Type: api.TaskTerminated, Time: job.Started.Add(time.Second).UnixNano(), Details: map[string]string{"exit_code": "0"}},
+						}}}
+					}
+				}
+			}
+			data, err := json.Marshal(list)
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
+			r.Header.Del("Content-Length")
+			r.Header.Del("Content-Encoding")
+			return err
+		}
+	})
+	in := s.intent(job, "moved", driver.Change{TimeLimit: time.Hour})
+	eventually(t, "it is changed", func() bool {
+		step, err := s.d.Advance(t.Context(), in)
+		left.Store(step.Kind == driver.StepChanged)
+		return err == nil && (left.Load() || step.Kind.Done())
+	})
+	if step := s.drive(t, in); step.Kind != driver.StepStarted {
+		t.Fatalf("step %+v, want %s", step, driver.StepStarted)
+	}
+	said.Store(true)
+	eventually(t, "it is stopped", func() bool {
+		_, _ = s.d.Advance(t.Context(), in)
+		return *s.nomadJob(t, id).Stop
+	})
+	if got := s.wait(t, id, "it is over", ended); got.State != driver.Succeeded {
+		t.Errorf("%s (%s), want %s: its work was done", got.State, got.Detail, driver.Succeeded)
+	}
+}
