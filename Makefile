@@ -14,7 +14,7 @@ TESTFLAGS ?=
 export FUZZTIME COUNT
 
 # The packages whose tests take longest, the longest first.
-LONGEST := ./test/e2e/slurm ./driver/slurm ./test/scenario ./test/e2e ./driver/nomad ./driver/slurm/broker
+LONGEST := ./test/e2e/slurm ./driver/slurm ./driver/nomad ./test/e2e ./driver/slurm/broker
 
 .PHONY: help build demo test check lint fmt generate bench bench-exporter bench-kmeans bench-mind bench-nomad bench-slurm e2e e2e-nomad e2e-slurm fault-nomad fault-slurm fuzz cover package regret clean
 

@@ -15,7 +15,7 @@ import (
 const (
 	// linger is how long the last marks of an ended job are waited for where its
 	// exporter is not known to have any.
-	linger = 2 * time.Second
+	linger = 5 * time.Second
 	// lingerHeard is the same where its exporter had told of it, and not yet that it
 	// saw the end: on a busy node that takes its time.
 	lingerHeard = 20 * time.Second

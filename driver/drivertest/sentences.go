@@ -11,7 +11,7 @@ const mebibyte = 1 << 20
 // several seconds left to run then: on a busy machine the suite is late.
 const (
 	epoch = 300 * time.Millisecond
-	long  = 18 // epochs
+	long  = 30 // epochs
 )
 
 func sentences() []sentence {

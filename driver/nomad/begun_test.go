@@ -231,7 +231,7 @@ func beginsOnce(t *testing.T, s *story) {
 // the one that it began with, and registers that while it runs.
 func beginsThenOwner(t *testing.T, s *story) {
 	b := nomad.Beginning{Intent: "begun", Change: driver.Change{Env: map[string]string{"BATCH_SIZE": "2"}}}
-	id, _, _, err := s.begin(t, s.clean, mover(15), b)
+	id, _, _, err := s.begin(t, s.clean, mover(60), b)
 	if err != nil {
 		t.Fatal(err)
 	}

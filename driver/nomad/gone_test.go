@@ -20,21 +20,7 @@ func TestAJobThatNomadBeganAndForgotIsNotBegunAgain(t *testing.T) {
 }
 
 func goneUnseen(t *testing.T, s *story, moving bool) {
-	spec := s.job(t, drivertest.Behaviour{Epochs: 1})
-	spec.NotBefore = time.Now().Add(12 * time.Second) // by then the controller is dead, however busy the machine is
-	job, err := s.d.Start(t.Context(), "request", spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := driver.Intent{ID: "late", Job: job.ID, Fingerprint: job.Fingerprint, Change: driver.Change{TimeLimit: time.Hour}}
-	if moving {
-		if step, err := s.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepChanged {
-			t.Fatalf("step %+v (%v), want %s", step, err, driver.StepChanged)
-		}
-	}
-	if err := s.d.Close(); err != nil { // the controller dies
-		t.Fatal(err)
-	}
+	job, in := s.deadBefore(t, 4*time.Second, moving)
 	id := strings.TrimSuffix(string(job.ID), "@"+s.ns)
 	eventually(t, "Nomad begins it, it ends, and is forgotten", func() bool {
 		q := s.read()
@@ -60,4 +46,32 @@ func goneUnseen(t *testing.T, s *story, moving bool) {
 	if list, _, err := s.clean.Jobs().List(q); err != nil || len(list) != 0 {
 		t.Errorf("it was begun again: %d children (%v)", len(list), err)
 	}
+}
+
+// deadBefore starts a job that waits for its time, asks for a change of it where it is to
+// be moved, and has the controller die before that time. A machine that was too busy for
+// that gets another job and more time.
+func (s *story) deadBefore(t *testing.T, wait time.Duration, moving bool) (driver.Job, driver.Intent) {
+	t.Helper()
+	spec := s.job(t, drivertest.Behaviour{Name: "gone-" + wait.String(), Epochs: 1})
+	spec.NotBefore = time.Now().Add(wait)
+	job, err := s.d.Start(t.Context(), driver.RequestID("request-"+wait.String()), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := driver.Intent{ID: "late", Job: job.ID, Fingerprint: job.Fingerprint, Change: driver.Change{TimeLimit: time.Hour}}
+	if moving {
+		step, err := s.d.Advance(t.Context(), in)
+		if late := time.Now().After(spec.NotBefore); err != nil || step.Kind != driver.StepChanged && !late {
+			t.Fatalf("step %+v (%v), want %s", step, err, driver.StepChanged)
+		}
+	}
+	if err := s.d.Close(); err != nil { // the controller dies
+		t.Fatal(err)
+	}
+	if time.Now().Before(spec.NotBefore.Add(-time.Second)) {
+		return job, in
+	}
+	s.open(t)
+	return s.deadBefore(t, 2*wait, moving)
 }

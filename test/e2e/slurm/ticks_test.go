@@ -35,7 +35,7 @@ func (s *stage) script(j ticks) string {
 	}
 	stanza := "#TUNE mode=apply objective=time\n#TUNE knob cores values=1,2,3\n#TUNE knob threads " + way + " follows=cores\n" +
 		"#TUNE progress pattern='" + pattern + "'\n#TUNE checkpoint signal=USR1 grace=30s done='^saved, and waiting$'\n" +
-		"#TUNE profile warmup_epochs=0 epochs=2\n#TUNE budget restarts=2 probes=2\n"
+		"#TUNE profile warmup_epochs=0 epochs=4\n#TUNE budget restarts=2 probes=2\n"
 	if j.untuned {
 		stanza = ""
 	}
