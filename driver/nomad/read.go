@@ -21,6 +21,7 @@ type facts struct {
 	job     *api.Job // as it is registered
 	unknown string   // what of it is not known here
 	parent  *api.Job // of a held job that has not begun: the same as job
+	overdue bool     // it should have begun, and Nomad has never begun it
 	allocs  []*api.AllocationListStub
 	rec     *record // nil: there is none
 
@@ -136,8 +137,20 @@ func (d *Driver) begun(ctx context.Context, f *facts) error {
 		}
 		// It should have begun. Where nobody looked for hours it may have, and be over: to
 		// have it begin again would do its work twice.
-		f.rec.Gone, err = d.c.launched(ctx, f.at)
-		return err
+		launched, err := d.c.launched(ctx, f.at)
+		if err != nil {
+			return err
+		}
+		if launched { // or has it begun since they were listed?
+			if children, err = d.c.children(ctx, f.at); err != nil {
+				return err
+			}
+		}
+		if len(children) == 0 {
+			f.rec.Gone, f.overdue = launched, !launched
+			return nil
+		}
+		f.parent = nil
 	}
 	if f.rec.Child == "" {
 		f.rec.Child, f.rec.Ours = children[0].ID, nil // its versions begin anew

@@ -75,7 +75,7 @@ func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 	case r.Moving != nil && r.Moving.Phase == turning && f.version() == r.Moving.Before:
 		step, err := m.turned(ctx)
 		return step.Kind.Done(), err
-	case f.parent != nil && !f.stopped() && time.Since(r.Wait) > ahead:
+	case f.overdue && !f.stopped():
 		return true, d.late(ctx, f)
 	}
 	if m.hadFinished() {

@@ -419,7 +419,9 @@ func manyVersions(t *testing.T, s *story) {
 }
 
 func ownersRun(t *testing.T, s *story) {
-	id := s.register(t, mover(60), nil)
+	slow := mover(60)
+	slow.Epoch = 2 * time.Second // it is still saving when its owner comes
+	id := s.register(t, slow, nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	if step := s.drive(t, s.intent(job, "first", driver.Change{MemoryBytes: 200 << 20})); step.Kind != driver.StepStarted {
@@ -434,7 +436,7 @@ func ownersRun(t *testing.T, s *story) {
 	if step, err := s.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing {
 		t.Fatalf("step %+v (%v), want %s", step, err, driver.StepCheckpointing)
 	}
-	s.register(t, mover(60), nil) // his CI runs the same file again
+	s.register(t, slow, nil) // his CI runs the same file again
 	if step := s.drive(t, in); step.Kind != driver.StepSuperseded {
 		t.Errorf("step %+v, want %s", step, driver.StepSuperseded)
 	}

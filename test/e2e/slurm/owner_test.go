@@ -18,7 +18,7 @@ func (s *stage) ownerStory(h house) {
 	alpha, beta := slurmcluster.Alpha, slurmcluster.Beta
 	here := []string{"--partition=" + h.partition, "--nodelist=" + s.node(2)}
 	goodJob, badJob := ticks{user: alpha, name: "good", epochs: movedEpochs}, ticks{user: alpha, name: "bad", epochs: movedEpochs, status: 3, live: true}
-	afterJob, otherJob := ticks{user: alpha, name: "after", epochs: 2, untuned: true}, ticks{user: beta, name: "other", epochs: 20}
+	afterJob, otherJob := ticks{user: alpha, name: "after", epochs: 2, untuned: true}, ticks{user: beta, name: "other", epochs: 8}
 	good := s.submit(goodJob, here...)
 	before := s.record(good.id)
 	after := s.submit(afterJob, "--partition="+laterPartition, "--dependency=afterok:"+good.id)

@@ -24,7 +24,7 @@ func (s *stage) siteStory(h house) {
 	alpha, beta := slurmcluster.Alpha, slurmcluster.Beta
 	here := []string{"--partition=" + h.partition, "--nodelist=" + s.node(2)}
 	hisJob, herJob := ticks{user: alpha, name: "his", epochs: movedEpochs}, ticks{user: beta, name: "hers", epochs: movedEpochs, status: 3, live: true}
-	nextJob, plainJob := ticks{user: alpha, name: "next", epochs: 2, untuned: true}, ticks{user: beta, name: "plain", epochs: 20, untuned: true}
+	nextJob, plainJob := ticks{user: alpha, name: "next", epochs: 2, untuned: true}, ticks{user: beta, name: "plain", epochs: 8, untuned: true}
 	keptJob := ticks{user: beta, name: "kept", epochs: 5}
 	his, hers := s.submit(hisJob, here...), s.submit(herJob, here...)
 	hisBefore, hersBefore := s.record(his.id), s.record(hers.id)
@@ -33,7 +33,7 @@ func (s *stage) siteStory(h house) {
 	plain := s.submit(plainJob, here...)
 	kept := s.submit(keptJob, append(here, "--hold")...)
 	s.follow(h, his, hers, left, kept)
-	sweepJob := ticks{user: beta, name: "sweep", epochs: movedEpochs}
+	sweepJob := ticks{user: beta, name: "sweep", epochs: movedEpochs / 2}
 	sweep := s.submit(sweepJob, append(here, fmt.Sprintf("--array=1-%d%%2", sweepTasks))...)
 
 	for _, sub := range []submission{his, hers, left} {

@@ -20,7 +20,7 @@ import (
 // policy lets the tuner do all it can.
 const policy = `default:
   max_mode: apply
-  expected_saving: 0.5
+  expected_saving: 1
   above_request: true
   control: 0
   probe_share: 1

@@ -18,12 +18,14 @@ type ticks struct {
 }
 
 const (
-	epochSeconds = 0.6 // an epoch of one thread
+	// epochSeconds is an epoch of one thread, long beside how late a busy machine may read
+	// a line.
+	epochSeconds = 1.5
 
 	// movedEpochs are those of a job that is to be moved: what they may save is worth its
 	// restarts also on a machine where each takes half a minute.
-	movedEpochs  = 160
-	returnEpochs = 30 // of one that returns
+	movedEpochs  = 100
+	returnEpochs = 15 // of one that returns
 )
 
 const pattern = `epoch (?P<epoch>\d+)/(?P<total>\d+) loss (?P<loss>\S+) acc (?P<quality>\S+)`
@@ -35,7 +37,7 @@ func (s *stage) script(j ticks) string {
 	}
 	stanza := "#TUNE mode=apply objective=time\n#TUNE knob cores values=1,2,3\n#TUNE knob threads " + way + " follows=cores\n" +
 		"#TUNE progress pattern='" + pattern + "'\n#TUNE checkpoint signal=USR1 grace=30s done='^saved, and waiting$'\n" +
-		"#TUNE profile warmup_epochs=0 epochs=4\n#TUNE budget restarts=2 probes=2\n"
+		"#TUNE profile warmup_epochs=0 epochs=3\n#TUNE budget restarts=2 probes=2\n"
 	if j.untuned {
 		stanza = ""
 	}
