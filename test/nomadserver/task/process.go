@@ -132,6 +132,24 @@ func (p *process) logs() (func(), error) {
 	return done, nil
 }
 
+// left tells whether the process has ended by itself, and waits until that is noted: on a
+// busy machine that may take a while.
+func (p *process) left() bool {
+	if p.cmd != nil && p.cmd.Process != nil {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, p.cmd.Process.Pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		if err == nil && info.Signo != 0 || errors.Is(err, unix.ECHILD) {
+			<-p.ended
+		}
+	}
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 func (p *process) await() {
 	err := p.cmd.Wait()
 	p.mu.Lock()

@@ -288,6 +288,11 @@ func (t *Task) wait(ctx context.Context, p *process) bool {
 		<-p.ended
 		return false
 	case <-t.kill:
+		select {
+		case <-p.ended: // by itself, before
+			return false
+		default:
+		}
 	}
 	if d := t.spec.Task.ShutdownDelay; d > 0 {
 		t.update(func(s *api.TaskState) { s.State = pending }, shutdownDelay(d))
@@ -329,7 +334,11 @@ func (t *Task) Kill() {
 			return
 		default:
 		}
-		if s := t.State(); s.State != dead {
+		t.mu.Lock()
+		p := t.process
+		t.mu.Unlock()
+		left := p != nil && p.left()
+		if s := t.State(); s.State != dead && !left {
 			t.emit(killing(t.killTimeout()))
 		}
 		close(t.kill)
