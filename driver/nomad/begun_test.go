@@ -231,7 +231,7 @@ func beginsOnce(t *testing.T, s *story) {
 // the one that it began with, and registers that while it runs.
 func beginsThenOwner(t *testing.T, s *story) {
 	b := nomad.Beginning{Intent: "begun", Change: driver.Change{Env: map[string]string{"BATCH_SIZE": "2"}}}
-	slow := mover(60)
+	slow := mover(12)
 	slow.Epoch = 2 * time.Second // it is still saving when its owner comes
 	id, _, _, err := s.begin(t, s.clean, slow, b)
 	if err != nil {
