@@ -150,6 +150,14 @@ func (p *process) left() bool {
 	}
 }
 
+// left tells whether the task has ended, or its process has left by itself.
+func (t *Task) left() bool {
+	t.mu.Lock()
+	p, state := t.process, t.state.State
+	t.mu.Unlock()
+	return state == dead || p != nil && p.left()
+}
+
 func (p *process) await() {
 	err := p.cmd.Wait()
 	p.mu.Lock()

@@ -288,10 +288,8 @@ func (t *Task) wait(ctx context.Context, p *process) bool {
 		<-p.ended
 		return false
 	case <-t.kill:
-		select {
-		case <-p.ended: // by itself, before
+		if p.left() {
 			return false
-		default:
 		}
 	}
 	if d := t.spec.Task.ShutdownDelay; d > 0 {
@@ -334,11 +332,7 @@ func (t *Task) Kill() {
 			return
 		default:
 		}
-		t.mu.Lock()
-		p := t.process
-		t.mu.Unlock()
-		left := p != nil && p.left()
-		if s := t.State(); s.State != dead && !left {
+		if !t.left() {
 			t.emit(killing(t.killTimeout()))
 		}
 		close(t.kill)
