@@ -10,6 +10,7 @@ import (
 	"pitchpipe/controller/classify"
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/reconcile/stages"
 	"pitchpipe/controller/tuning"
 )
 
@@ -143,14 +144,7 @@ func agree(profile, s tuning.Settings) bool {
 
 // learn keeps what a job taught and fits the classes anew.
 func (r *rooms) learn(ctx context.Context, l reconcile.Lesson) error {
-	o := knowledge.Observation{
-		ID: fmt.Sprintf("%s@%d", l.Job, l.Submitted.Unix()), Job: l.Job, Submitted: l.Submitted, Kind: l.Kind, User: l.Owner, At: l.At, Profiles: l.Profiles, Peak: l.Peak,
-		Trials: l.Trials, Outcome: l.Outcome, Regressed: l.Regressed, RestartCosts: l.RestartCost,
-		Polluted: l.Polluted, Began: l.Began, Trying: l.Trying, Epochs: l.Epochs, End: l.End,
-	}
-	if f := l.Final; f != nil {
-		o.Final = &knowledge.Final{Settings: f.Settings, Epochs: f.Epochs, Quality: f.Quality}
-	}
+	o := stages.Observation(l)
 	if node, err := r.nodes.Node(ctx, l.Node); err == nil {
 		o.Machine, o.Cores = node.MachineKind, node.Cores
 	}

@@ -2,12 +2,12 @@ package plan
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/reconcile/stages"
 	"pitchpipe/controller/tuning"
 )
 
@@ -39,14 +39,8 @@ func (s *site) past(now time.Time, kind tuning.JobKind) []tuning.PastRun {
 
 // learn keeps what a run taught.
 func (s *site) learn(machine string, l reconcile.Lesson) {
-	o := knowledge.Observation{
-		ID: fmt.Sprintf("%s@%d", l.Job, l.Submitted.Unix()), Job: l.Job, Submitted: l.Submitted, Kind: l.Kind, User: l.Owner, At: l.At,
-		Machine: machine, Trials: l.Trials, Outcome: l.Outcome, Regressed: l.Regressed, RestartCosts: l.RestartCost,
-		Polluted: l.Polluted, Began: l.Began, Trying: l.Trying, Epochs: l.Epochs, End: l.End,
-	}
-	if f := l.Final; f != nil {
-		o.Final = &knowledge.Final{Settings: f.Settings, Epochs: f.Epochs, Quality: f.Quality}
-	}
+	o := stages.Observation(l)
+	o.Machine, o.Profiles, o.Peak = machine, nil, 0
 	s.seen = append(s.seen, o)
 }
 
