@@ -29,7 +29,7 @@
 // scontrol for one job, took 3 ms and hardly anything of slurmctld's. So the whole
 // queue is looked at only as often as a hundredth of a core allows, at the earliest
 // after Config.Interval and, up to 10,000 jobs, at the latest after ten seconds.
-// Between two looks sdiag tells, three times in an interval, whether slurmctld counted
+// Between two looks sdiag tells, twice in an interval, whether slurmctld counted
 // anything. Where it counted submissions, the jobs of the next numbers are read, and where
 // one of those is not a new job `scontrol show config` says which number comes next: that
 // is how a new job is seen in time. A burst of them waits for the next look. A file that the

@@ -20,7 +20,7 @@ const (
 	// dearer than its share.
 	truth = 10 * time.Second
 	// beats is how often slurmctld is asked what it counted, in one Config.Interval.
-	beats = 3
+	beats = 2
 	// grace is how long the watch is trusted beyond the time when it should have
 	// looked again: squeue takes its time on a busy machine.
 	grace = 10 * time.Second

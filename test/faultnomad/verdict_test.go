@@ -186,6 +186,11 @@ func (w *world) explain(v verdict) string {
 	fmt.Fprintf(&b, "-- allocations %v\n", err)
 	for _, a := range list {
 		fmt.Fprintf(&b, "%s v%d %s/%s %s %s\n", a.ID[:8], a.JobVersion, a.DesiredStatus, a.ClientStatus, a.DesiredDescription, a.ClientDescription)
+		for name, task := range a.TaskStates {
+			for _, e := range task.Events {
+				fmt.Fprintf(&b, "  %s %s %s: %s\n", time.Unix(0, e.Time).Format("15:04:05.000"), name, e.Type, e.DisplayMessage)
+			}
+		}
 	}
 	evals, _, err := w.nomad.Jobs().Evaluations(j.name, j.owner.read())
 	fmt.Fprintf(&b, "-- evaluations %v\n", err)
