@@ -42,7 +42,8 @@ func (d *Driver) advance(ctx context.Context, in driver.Intent) (driver.Step, er
 	m := &move{d: d, f: f, job: job}
 	if r := f.rec; r != nil {
 		if r.Moving != nil && r.Moving.Intent.ID == in.ID {
-			return m.proceed(ctx)
+			step, err := m.proceed(ctx)
+			return m.orClose(ctx, step, err)
 		}
 		if step, done := m.position(in); done {
 			return step, nil
@@ -57,7 +58,8 @@ func (d *Driver) advance(ctx context.Context, in driver.Intent) (driver.Step, er
 	if err := d.judge(ctx, f, in); err != nil {
 		return driver.Step{}, err
 	}
-	return m.begin(ctx, in)
+	step, err := m.begin(ctx, in)
+	return m.orClose(ctx, step, err)
 }
 
 // over is where an intent stands whose job Nomad has forgotten.
@@ -151,6 +153,9 @@ func (m *move) begin(ctx context.Context, in driver.Intent) (driver.Step, error)
 	if moving.Turn, err = m.turns(ctx, in); err != nil {
 		return driver.Step{}, err
 	}
+	if moving.Node, err = m.d.c.registered(ctx, a.NodeID); err != nil {
+		return driver.Step{}, err
+	}
 	moving.Asked, moving.Since = time.Now().UTC(), view.TaskOf(a, f.task).Last
 	if in.Checkpoint.Done != "" {
 		size, err := m.d.outputSize(ctx, f.at, a.ID, f.task)
@@ -195,10 +200,6 @@ func (m *move) signal(ctx context.Context) error {
 	if err := m.d.c.signal(ctx, m.f.at, moving.Alloc, m.f.task, moving.Intent.Checkpoint.SignalName()); err != nil {
 		if errors.Is(err, driver.ErrNotFound) || strings.Contains(err.Error(), "not running") {
 			return nil // it has just ended: the next look tells how
-		}
-		if errors.Is(err, driver.ErrDenied) {
-			_, cerr := m.close(ctx, driver.StepSuperseded, err.Error())
-			return errors.Join(err, cerr)
 		}
 		return err
 	}

@@ -2,7 +2,7 @@ package nomad
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -41,15 +41,18 @@ func order(ctx context.Context, namespace string) *api.WriteOptions {
 
 // job reads a job as it is registered.
 func (c cluster) job(ctx context.Context, w where) (*api.Job, error) {
-	job, _, err := c.api.Jobs().Info(w.id, query(ctx, w.namespace))
-	return job, asked("job "+w.id, readJob.in(w.namespace), err)
+	data, err := c.registration(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	return spec.Decode(data)
 }
 
 // whole reads a job as it is registered, and names what of it is not known here.
 func (c cluster) whole(ctx context.Context, w where) (job *api.Job, unknown string, err error) {
-	var data json.RawMessage
-	if _, err := c.api.Raw().Query("/v1/job/"+url.PathEscape(w.id), &data, query(ctx, w.namespace)); err != nil {
-		return nil, "", asked("job "+w.id, readJob.in(w.namespace), err)
+	data, err := c.registration(ctx, w)
+	if err != nil {
+		return nil, "", err
 	}
 	return spec.Read(data)
 }
@@ -203,6 +206,19 @@ func (c cluster) submission(ctx context.Context, w where, version uint64) *api.J
 		return nil
 	}
 	return sub
+}
+
+// registered is when a node's client registered last, by its server's clock in seconds; 0:
+// that is not known here.
+func (c cluster) registered(ctx context.Context, node string) (int64, error) {
+	n, _, err := c.api.Nodes().Info(node, query(ctx, ""))
+	switch err = asked("node "+node, readNodes.in(""), err); {
+	case errors.Is(err, driver.ErrDenied), errors.Is(err, driver.ErrNotFound):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	}
+	return n.StatusUpdatedAt, nil
 }
 
 // nodes lists the cluster's nodes with what they have.

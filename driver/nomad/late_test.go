@@ -1,10 +1,6 @@
 package nomad_test
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/json"
-	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -35,16 +31,8 @@ func saidLate(t *testing.T, s *story) {
 			if !strings.HasSuffix(r.Request.URL.Path, "/allocations") || !left.Load() {
 				return nil
 			}
-			body := io.Reader(r.Body)
-			if r.Header.Get("Content-Encoding") == "gzip" {
-				plain, err := gzip.NewReader(body)
-				if err != nil {
-					return err
-				}
-				body = plain
-			}
 			var list []*api.AllocationListStub
-			if err := json.NewDecoder(body).Decode(&list); err != nil {
+			if err := heard(r, &list); err != nil {
 				return err
 			}
 			for _, a := range list {
@@ -59,11 +47,7 @@ func saidLate(t *testing.T, s *story) {
 					}
 				}
 			}
-			data, err := json.Marshal(list)
-			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
-			r.Header.Del("Content-Length")
-			r.Header.Del("Content-Encoding")
-			return err
+			return say(r, list)
 		}
 	})
 	in := s.intent(job, "moved", driver.Change{TimeLimit: time.Hour})

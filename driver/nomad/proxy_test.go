@@ -2,6 +2,8 @@ package nomad_test
 
 import (
 	"bytes"
+	"compress/gzip"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -110,4 +112,26 @@ func (p *proxy) count(words ...string) int {
 		}
 	}
 	return n
+}
+
+// heard reads an answer.
+func heard(r *http.Response, into any) error {
+	body := io.Reader(r.Body)
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		plain, err := gzip.NewReader(body)
+		if err != nil {
+			return err
+		}
+		body = plain
+	}
+	return json.NewDecoder(body).Decode(into)
+}
+
+// say has an answer say something else.
+func say(r *http.Response, what any) error {
+	data, err := json.Marshal(what)
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
+	r.Header.Del("Content-Length")
+	r.Header.Del("Content-Encoding")
+	return err
 }

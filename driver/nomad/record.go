@@ -36,6 +36,8 @@ type moving struct {
 	Since     int64         `json:"since,omitempty"`  // its last event then, by its node's clock
 	Offset    int64         `json:"offset,omitempty"` // of its output then
 	Asked     time.Time     `json:"asked,omitzero"`
+	Node      int64         `json:"node,omitempty"`      // when the client of its node had registered last
+	Back      time.Time     `json:"back,omitzero"`       // when it was seen that it has registered again since
 	Signalled bool          `json:"signalled,omitempty"` // for certain
 	Before    uint64        `json:"before"`              // the job's version when the intent came
 	Newest    uint64        `json:"newest,omitempty"`    // creation of the latest allocation then

@@ -50,6 +50,7 @@ func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 	if a := f.latest(); a != nil && !f.stopped() && view.Again(a, f.task) {
 		return true, m.repeated(ctx, a)
 	}
+	passed, why := m.past()
 	switch {
 	case f.parent != nil && !f.stopped() && r.Gone:
 		d.cfg.Logger.Error("Nomad has begun a job and forgotten it before anybody looked; it is not begun again", "job", string(f.id))
@@ -74,7 +75,12 @@ func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 		return step.Kind != driver.StepChanged, err
 	case r.Moving != nil && r.Moving.Phase == turning && f.version() == r.Moving.Before:
 		step, err := m.turned(ctx)
+		step, err = m.orClose(ctx, step, err)
 		return step.Kind.Done(), err
+	case passed != "":
+		// Whoever wants it may have given it up for the same reason, and not ask again.
+		_, err := m.close(ctx, passed, why)
+		return true, err
 	case f.overdue && !f.stopped():
 		return true, d.late(ctx, f)
 	}

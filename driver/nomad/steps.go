@@ -26,11 +26,8 @@ func (m *move) proceed(ctx context.Context) (driver.Step, error) {
 	if f.mark != nil && f.mark.Intent == moving.Intent.ID {
 		return m.verify(ctx)
 	}
-	switch {
-	case m.job.State.Ended() && moving.Phase != turning:
-		return m.close(ctx, driver.StepFinished, string(m.job.State))
-	case f.version() != moving.Before || m.job.Fingerprint != moving.Intent.Fingerprint:
-		return m.close(ctx, driver.StepSuperseded, "its owner registered the job anew")
+	if kind, why := m.past(); kind != "" {
+		return m.close(ctx, kind, why)
 	}
 	if moving.Phase == turning {
 		return m.turned(ctx)
@@ -45,6 +42,33 @@ func (m *move) proceed(ctx context.Context) (driver.Step, error) {
 		return m.change(ctx)
 	}
 	return m.leave(ctx)
+}
+
+// past tells how the intent in progress, of which nothing is registered, has ended by what
+// others did; empty: it goes on.
+func (m *move) past() (kind driver.StepKind, why string) {
+	f, moving := m.f, m.f.rec.Moving
+	switch {
+	case moving == nil:
+	case m.job.State.Ended() && moving.Phase != turning:
+		return driver.StepFinished, string(m.job.State)
+	case f.version() != moving.Before || m.job.Fingerprint != moving.Intent.Fingerprint:
+		return driver.StepSuperseded, "its owner registered the job anew"
+	}
+	return "", ""
+}
+
+// orClose closes the intent in progress where a step of it was refused: whoever asked for
+// it gives it up then, and a job that left for it runs again. What is registered already
+// is looked after all the same.
+func (m *move) orClose(ctx context.Context, step driver.Step, err error) (driver.Step, error) {
+	moving := m.f.rec.Moving
+	refused := errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrUnsupported)
+	if !refused || moving == nil || moving.Phase == turning || m.f.mark != nil && m.f.mark.Intent == moving.Intent.ID {
+		return step, err
+	}
+	_, cerr := m.close(ctx, driver.StepSuperseded, err.Error())
+	return step, errors.Join(err, cerr)
 }
 
 // leave waits until a job that was asked to save did, and has it changed then.
@@ -71,6 +95,13 @@ func (m *move) leave(ctx context.Context) (driver.Step, error) {
 			return driver.Step{}, err
 		}
 		if saved {
+			sure, err := m.lives(ctx, a)
+			if err != nil {
+				return driver.Step{}, err
+			}
+			if !sure {
+				return m.step(driver.StepCheckpointing, "it saved; its node has come back, and has yet to say whether it runs"), m.d.save(ctx, f.rec)
+			}
 			return m.turnOrChange(ctx)
 		}
 	}
@@ -78,6 +109,29 @@ func (m *move) leave(ctx context.Context) (driver.Step, error) {
 		return m.close(ctx, driver.StepAbandoned, fmt.Sprintf("did not save within %v", cp.Grace))
 	}
 	return m.step(driver.StepCheckpointing, "has not saved yet"), m.d.save(ctx, f.rec)
+}
+
+// settling is how long a client that has come back takes at most to tell its server what
+// has ended while it was away: where its first word is lost it is said again 5 s later.
+const settling = 10 * time.Second
+
+// lives tells whether Nomad can be believed that the job runs. A client that was killed
+// says that of a job which has ended meanwhile, until it has looked; where the job is
+// replaced in that moment its end is noted as if it had been killed, and nobody can tell
+// any more that its work was done.
+func (m *move) lives(ctx context.Context, a *api.AllocationListStub) (bool, error) {
+	moving := m.f.rec.Moving
+	if moving.Node == 0 {
+		return true, nil
+	}
+	now, err := m.d.c.registered(ctx, a.NodeID)
+	if err != nil {
+		return false, err
+	}
+	if now != moving.Node {
+		moving.Node, moving.Back = now, time.Now().UTC()
+	}
+	return moving.Back.IsZero() || time.Since(moving.Back) >= settling, nil
 }
 
 // left: the run that was asked to save has ended.
@@ -158,11 +212,6 @@ func (m *move) change(ctx context.Context) (driver.Step, error) {
 	switch {
 	case errors.Is(err, driver.ErrConflict):
 		return m.step(driver.StepCheckpointing, "the job was registered meanwhile"), nil // the next look tells by whom
-	case errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrDenied):
-		if _, cerr := m.close(ctx, driver.StepSuperseded, err.Error()); cerr != nil {
-			return driver.Step{}, cerr
-		}
-		return driver.Step{}, err
 	case err != nil:
 		return driver.Step{}, err
 	}

@@ -208,7 +208,11 @@ func (m *move) again(ctx context.Context, a *api.AllocationListStub, at spec.Tur
 		index = v.ModifyIndex
 	}
 	err := m.d.c.write(ctx, m.f.at, at.Path, items, index)
-	if errors.Is(err, driver.ErrConflict) {
+	switch {
+	case errors.Is(err, driver.ErrDenied), errors.Is(err, driver.ErrInvalid):
+		_, cerr := m.close(ctx, driver.StepSuperseded, err.Error())
+		return driver.Step{}, errors.Join(err, cerr)
+	case errors.Is(err, driver.ErrConflict):
 		err = nil
 	}
 	return m.step(driver.StepChanged, "its template is to restart it"), err

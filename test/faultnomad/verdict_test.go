@@ -32,20 +32,22 @@ func (r *round) finish() (map[string]verdict, error) {
 	if err := os.WriteFile(r.hurry(), nil, 0o600); err != nil {
 		return nil, err
 	}
-	verdicts := map[string]verdict{}
-	patient := eventually
-	for _, j := range r.jobs {
-		open := patient(func() error {
+	// All are waited for together: that one never ends says nothing of the others, and
+	// a controller may be down in the moment in which one is looked at.
+	open := map[*job]error{}
+	for waiting, end := slices.Clone(r.jobs), time.Now().Add(fault.Patience); len(waiting) > 0 && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		waiting = slices.DeleteFunc(waiting, func(j *job) bool {
 			err := j.ended()
 			if err != nil && r.w.beside(j) {
-				return j.stop(false) // of two that run beside each other nobody will ever be through
+				err = j.stop(false) // of two that run beside each other nobody will ever be through
 			}
-			return err
+			open[j] = err
+			return err == nil
 		})
-		if open != nil { // the patience of all is over
-			patient = func(ask func() error) error { return ask() }
-		}
-		verdicts[j.id()] = r.w.judge(j, open)
+	}
+	verdicts := map[string]verdict{}
+	for _, j := range r.jobs {
+		verdicts[j.id()] = r.w.judge(j, open[j])
 	}
 	return verdicts, nil
 }

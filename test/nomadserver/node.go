@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/nomad/api"
 
@@ -18,6 +19,7 @@ import (
 type node struct {
 	s        *Server
 	id, name string
+	since    time.Time
 	work     sync.WaitGroup
 
 	mu   sync.Mutex
@@ -29,7 +31,7 @@ func newNode(s *Server) *node {
 	if err != nil {
 		name = "node"
 	}
-	return &node{s: s, id: uuid(), name: name, runs: map[string]*run{}}
+	return &node{s: s, id: uuid(), name: name, since: time.Now(), runs: map[string]*run{}}
 }
 
 func (n *node) wait() { n.work.Wait() }
@@ -124,7 +126,7 @@ func (n *node) body() *api.Node {
 		Drivers: map[string]*api.DriverInfo{"raw_exec": {
 			Detected: true, Healthy: true, HealthDescription: "Healthy", Attributes: map[string]string{"driver.raw_exec": "1"},
 		}},
-		CreateIndex: 1, ModifyIndex: 1,
+		StatusUpdatedAt: n.since.Unix(), CreateIndex: 1, ModifyIndex: 1,
 	}
 }
 

@@ -1,0 +1,125 @@
+package nomad_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/drivertest"
+)
+
+// A controller that sees why an intent is over gives it up, and never asks for a step of it
+// again: here nobody does after the first.
+func TestAnIntentThatNobodyAsksForAgainIsClosed(t *testing.T) {
+	t.Parallel()
+	stories(t, map[string]func(*testing.T, *story){
+		"its owner registers the job anew before it leaves":         anewAsItLeaves,
+		"the job ends by itself, and is a new job when it is run":   endsUnasked,
+		"a right is lost when the job has left, and it runs again":  rightIsLost,
+		"its client was restarted, and the job has ended meanwhile": nodeIsBack,
+	})
+}
+
+func (s *story) ask(t *testing.T, in driver.Intent) {
+	t.Helper()
+	if step, err := s.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing {
+		t.Fatalf("step %+v (%v), want %s", step, err, driver.StepCheckpointing)
+	}
+}
+
+func anewAsItLeaves(t *testing.T, s *story) {
+	id := s.register(t, mover(40), nil)
+	s.epochs(t, id, 1)
+	s.ask(t, s.intent(s.wait(t, id, "it runs", running), "given-up", driver.Change{TimeLimit: time.Hour}))
+	s.register(t, mover(40), func(file string) string {
+		return strings.Replace(file, `type      = "batch"`, "type      = \"batch\"\n  priority  = 60", 1)
+	})
+	eventually(t, "what left runs again", func() bool {
+		s.get(t, id)
+		list := s.allocs(t, id)
+		return len(list) == 2 && (list[0].ClientStatus == "running" || list[1].ClientStatus == "running")
+	})
+	if step := s.drive(t, s.intent(s.wait(t, id, "it runs again", running), "next", driver.Change{TimeLimit: time.Hour})); step.Kind != driver.StepStarted {
+		t.Errorf("the next intent: %+v, want %s", step, driver.StepStarted)
+	}
+	if got := s.wait(t, id, "it ends", ended); got.State != driver.Succeeded {
+		t.Errorf("%s (%s), want %s", got.State, got.Detail, driver.Succeeded)
+	}
+}
+
+func endsUnasked(t *testing.T, s *story) {
+	be := drivertest.Behaviour{Epochs: 10, Epoch: epoch, IgnoreSignal: true}
+	id := s.register(t, be, nil)
+	s.epochs(t, id, 1)
+	s.ask(t, s.intent(s.wait(t, id, "it runs", running), "given-up", driver.Change{TimeLimit: time.Hour}))
+	first := s.wait(t, id, "it ends", ended)
+	s.register(t, be, func(file string) string {
+		return strings.Replace(file, `    task "main" {`, "    task \"main\" {\n      meta { again = \"second\" }", 1)
+	})
+	second := s.wait(t, id, "it is run as a new job", func(j driver.Job) bool { return j.Submitted.After(first.Submitted) && j.State == driver.Running })
+	if second.Attempt != 1 {
+		t.Errorf("the new job is in attempt %d, want 1", second.Attempt)
+	}
+}
+
+func rightIsLost(t *testing.T, s *story) {
+	id := s.register(t, mover(20), nil)
+	s.epochs(t, id, 1)
+	in := s.intent(s.wait(t, id, "it runs", running), "refused", driver.Change{TimeLimit: time.Hour})
+	s.ask(t, in)
+	s.proxy.set(func(p *proxy) {
+		p.answer = func(r *http.Response) error {
+			if strings.HasSuffix(r.Request.URL.Path, "/plan") {
+				r.StatusCode = http.StatusForbidden
+				return say(r, "Permission denied")
+			}
+			return nil
+		}
+	})
+	eventually(t, "it is refused", func() bool {
+		_, err := s.d.Advance(t.Context(), in)
+		return errors.Is(err, driver.ErrDenied)
+	})
+	if got := s.wait(t, id, "it ends", ended); got.State != driver.Succeeded || len(got.Attempts) != 2 || got.Attempts[1].Intent != "" {
+		t.Errorf("%s (%s) after %+v, want %s after a second attempt under its owner's settings", got.State, got.Detail, got.Attempts, driver.Succeeded)
+	}
+}
+
+// nodeIsBack: a client that comes back believes of its tasks what it knew when it was
+// killed. Nothing is registered over a job until it has had time to look.
+func nodeIsBack(t *testing.T, s *story) {
+	var back atomic.Bool
+	s.proxy.set(func(p *proxy) {
+		p.answer = func(r *http.Response) error {
+			if !strings.HasPrefix(r.Request.URL.Path, "/v1/node/") || !back.Load() {
+				return nil
+			}
+			var n api.Node
+			if err := heard(r, &n); err != nil {
+				return err
+			}
+			n.StatusUpdatedAt++
+			return say(r, n)
+		}
+	})
+	id := s.register(t, sayer(20), nil)
+	s.epochs(t, id, 1)
+	in := says(s.intent(s.wait(t, id, "it runs", running), "too-soon", driver.Change{TimeLimit: time.Hour}))
+	s.ask(t, in)
+	back.Store(true)
+	if step := s.drive(t, in); step.Kind != driver.StepFinished {
+		t.Errorf("step %+v, want %s", step, driver.StepFinished)
+	}
+	if n := s.proxy.count("PUT /v1/job"); n != 0 {
+		t.Errorf("%d registrations, want none", n)
+	}
+	if len(s.found(t, id, `(?m)^(saved)$`)) == 0 {
+		t.Error("it never saved, so that the test shows nothing")
+	}
+}
