@@ -36,13 +36,14 @@ type Driver struct {
 	followers atomic.Int64 // outputs that are followed by a stream
 
 	mu        sync.Mutex
-	locks     map[driver.JobID]*lock
+	locks     map[string]*lock       // by the names of their records
 	records   map[driver.JobID]brief // what the journal has, in short
 	heard     map[string]bool        // allocations whose output is followed
 	eyes      *eyes
 	stanzas   map[driver.JobID]seen // what is known of jobs that may not be ours to see
 	news      bool                  // the journal does not have all of it
 	kept      time.Time             // when that was written down last
+	pruned    time.Time             // when old records were looked for last
 	glances   map[driver.JobID]*glance
 	outlooks  map[driver.JobID]dryRun
 	registers map[string]time.Time // namespaces in which the token had the right to register, then
@@ -73,7 +74,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	}
 	d := &Driver{
 		cfg: cfg, c: cluster{cfg.Client, cfg.Leads},
-		locks: map[driver.JobID]*lock{}, records: map[driver.JobID]brief{}, heard: map[string]bool{}, stanzas: map[driver.JobID]seen{},
+		locks: map[string]*lock{}, records: map[driver.JobID]brief{}, heard: map[string]bool{}, stanzas: map[driver.JobID]seen{},
 		glances: map[driver.JobID]*glance{}, outlooks: map[driver.JobID]dryRun{}, registers: map[string]time.Time{},
 	}
 	d.ns = slices.Clone(cfg.Namespaces)
@@ -120,17 +121,24 @@ func (d *Driver) recall(ctx context.Context) error {
 		return fmt.Errorf("reading the journal: %w: %w", driver.ErrTransient, err)
 	}
 	for _, name := range names {
-		r, err := d.loadName(ctx, name)
-		if err != nil {
+		if err := d.recallOne(ctx, name); err != nil {
 			// One bad record never stops the others: its job is answered with this error.
 			d.cfg.Logger.Error("a record of the journal cannot be read", "record", name, "error", err)
-			continue
-		}
-		if r != nil {
-			d.remember(r)
 		}
 	}
 	return nil
+}
+
+// recallOne reads one record. Whoever looks after its job in this moment read it before
+// this controller began to lead, and must not save what it made of that over what is read
+// now: it is waited for, and its save is refused.
+func (d *Driver) recallOne(ctx context.Context, name string) error {
+	defer d.holdName(name)()
+	r, err := d.loadName(ctx, name)
+	if err == nil && r != nil {
+		d.remember(r)
+	}
+	return err
 }
 
 // Name is nomad.
@@ -154,12 +162,15 @@ func (d *Driver) Close() error {
 }
 
 // hold makes one caller at a time the only one to act on a job.
-func (d *Driver) hold(id driver.JobID) (release func()) {
+func (d *Driver) hold(id driver.JobID) (release func()) { return d.holdName(recordName(id)) }
+
+// holdName does so by the name of the job's record.
+func (d *Driver) holdName(name string) (release func()) {
 	d.mu.Lock()
-	l := d.locks[id]
+	l := d.locks[name]
 	if l == nil {
 		l = &lock{}
-		d.locks[id] = l
+		d.locks[name] = l
 	}
 	l.users++
 	d.mu.Unlock()
@@ -168,7 +179,7 @@ func (d *Driver) hold(id driver.JobID) (release func()) {
 		l.mu.Unlock()
 		d.mu.Lock()
 		if l.users--; l.users == 0 {
-			delete(d.locks, id)
+			delete(d.locks, name)
 		}
 		d.mu.Unlock()
 	}
