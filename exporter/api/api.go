@@ -59,6 +59,20 @@ type Node struct {
 	// package or node, dram, gpu. The sum is called modelled where any of them is.
 	EnergyParts  map[string]string `json:"energy_parts,omitempty"`
 	IntervalSecs float64           `json:"interval_seconds"`
+	// Exporter is how the exporter runs; nil = an older one, which does not say.
+	Exporter *Exporter `json:"exporter,omitempty"`
+}
+
+// Exporter says how an exporter runs, as far as that bears on what it can measure and keep.
+type Exporter struct {
+	UID          uint32   `json:"uid"`
+	Capabilities []string `json:"capabilities"` // of those that it may need, such as cap_perfmon
+	Version      string   `json:"version,omitempty"`
+	Program      string   `json:"program,omitempty"`     // path
+	Leaf         bool     `json:"perf_leaf,omitempty"`   // --perf.leaf
+	State        string   `json:"state_file,omitempty"`  // --state.file
+	StateErr     string   `json:"state_error,omitempty"` // why it was not written the last time; empty = it was, or it is young
+	Blind        string   `json:"blind,omitempty"`       // why it takes no reports from jobs
 }
 
 // Job is one job that the exporter sees on the node.
@@ -119,7 +133,7 @@ const (
 	ColNodeSteal      = "node_steal_seconds"   // CPU seconds the hypervisor took
 	ColPerfRunning    = "perf_running_seconds" // of all groups; less than perf_enabled_seconds: multiplexed
 	ColPerfEnabled    = "perf_enabled_seconds"
-	ColAllocatedCores = "allocated_cores"   // gauge: size of the job's cpuset
+	ColAllocatedCores = "allocated_cores"   // gauge: size of the job's cpuset or affinity, or its part of CPUs that it shares
 	ColGPUJoules      = "gpu_energy_joules" // the part of energy_joules that its GPUs took
 	ColGPUBusy        = "gpu_busy_seconds"  // of all its GPUs, by share
 	ColGPUMemory      = "gpu_memory_bytes"  // gauge: of its processes

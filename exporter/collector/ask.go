@@ -16,7 +16,7 @@ const Patience = 5 * time.Second
 // when it has not answered within Patience. done is closed when it answers; until then
 // nothing else may be asked of it, and what it answers too late nobody sees.
 func Ask[T any](name string, call func() T) (answer T, done <-chan struct{}, err error) {
-	began, back, box := time.Now(), make(chan struct{}), new(T)
+	back, box := make(chan struct{}), new(T)
 	go func() {
 		defer close(back)
 		*box = call()
@@ -28,6 +28,8 @@ func Ask[T any](name string, call func() T) (answer T, done <-chan struct{}, err
 		return *box, back, nil
 	case <-timer.C:
 		var none T
-		return none, back, fmt.Errorf("%s: %w since %s", name, ErrSilent, began.UTC().Format(time.RFC3339))
+		// Without the time, which the log has: this becomes a label, and a label with a time
+		// in it is a series of its own.
+		return none, back, fmt.Errorf("%s: %w", name, ErrSilent)
 	}
 }

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,18 +33,38 @@ type Finding struct {
 // Facts are what a doctor has to know beside the probes.
 type Facts struct {
 	Node      api.Node
-	Program   string // path of the exporter
-	Root      bool   // the examination ran as root
-	Leaf      bool   // --perf.leaf is given
-	Hybrid    bool   // leaves could be made: v1 trees with a v2 one beside them
-	Managers  []string
+	Exporter  api.Exporter // that runs, or as one would that this shell starts
+	Running   bool         // the former
+	Flags     bool         // flags were given, so that those of one that runs do not matter
+	Hybrid    bool         // leaves could be made: v1 trees beside the one that perf looks in
+	Managers  []string     // of the jobs that run now
+	Uncounted []string     // those whose cgroups are not where perf looks
 	Socket    string
 	SocketErr error // why no exporter answers there, nil = one does
 	Listening error // why the socket could not be made, nil = it could
-	OwnPids   bool  // the exporter's process numbers are not those of this /proc
 	NVIDIA    bool  // the node has NVIDIA devices
-	State     string
-	StateErr  error // why that file cannot be what the next exporter goes on from
+}
+
+// root tells whether the exporter runs as root, with what capabilities it ever has.
+func (f Facts) root() bool { return f.Exporter.UID == 0 }
+
+// Heading says whose rights the findings are of.
+func Heading(f Facts) string {
+	held := strings.Join(f.Exporter.Capabilities, " ")
+	if held == "" {
+		held = "no capabilities that matter here"
+	}
+	who := fmt.Sprintf("user %d, %s", f.Exporter.UID, held)
+	switch {
+	case f.Running:
+		return fmt.Sprintf("The exporter that answers on %s, with its rights: %s.", f.Socket, who)
+	case f.SocketErr != nil:
+		return fmt.Sprintf("No exporter answers: judged with this shell's rights: %s. Those of the packaged service differ.", who)
+	case f.Flags:
+		return fmt.Sprintf("Judged with this shell's rights, %s, and the flags that were given; an exporter answers on %s, and without flags it is examined.", who, f.Socket)
+	default:
+		return fmt.Sprintf("Judged with this shell's rights: %s. The exporter that answers on %s is too old to say what it may.", who, f.Socket)
+	}
 }
 
 // Examine judges the facts: the sources in the order of the probes, and then what
@@ -94,53 +113,6 @@ func source(s api.Source, f Facts) Finding {
 // ownOnly is what sources say that see the processes of the exporter's user alone.
 const ownOnly = "own processes only"
 
-func mend(name string, f Facts) string {
-	kind, _, _ := strings.Cut(name, "/")
-	switch {
-	case kind == "perf" && f.Root:
-		return "sysctl -w kernel.perf_event_paranoid=0"
-	case kind == "perf":
-		return capabilities(f)
-	case name == "energy/perf-power" && f.Root:
-		return "sysctl -w kernel.perf_event_paranoid=0"
-	case name == "energy/perf-power", name == "energy/rapl" && denied(f, "energy/perf-power"):
-		return capabilities(f) // which opens the counters to the exporter alone
-	case name == "energy/rapl":
-		return "chmod o+r /sys/class/powercap/intel-rapl*/energy_uj"
-	case kind == "attrib", kind == "proc":
-		return capabilities(f)
-	default:
-		return "sudo " + f.Program
-	}
-}
-
-func denied(f Facts, name string) bool {
-	return slices.ContainsFunc(f.Node.Sources, func(s api.Source) bool { return s.Name == name && s.Support == api.Denied })
-}
-
-// capabilities gives the program all that it lacks: a second setcap would take away what
-// the first one gave.
-func capabilities(f Facts) string {
-	var names []string
-	need := func(name string) {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	for _, s := range f.Node.Sources {
-		kind, _, _ := strings.Cut(s.Name, "/")
-		closed := s.Support == api.Denied
-		switch {
-		case kind == "perf" && closed && !f.Root, s.Name == "energy/perf-power" && closed && !f.Root:
-			need("cap_perfmon")
-		case (kind == "attrib" || kind == "proc") && closed, strings.Contains(s.Reason, ownOnly):
-			need("cap_sys_ptrace")
-		}
-	}
-	slices.Sort(names)
-	return "setcap " + strings.Join(names, ",") + "+ep " + cmp.Or(f.Program, "pitchpipe-exporter")
-}
-
 func energy(f Facts) Finding {
 	out := Finding{Name: "energy", State: Works, Why: "measured by " + f.Node.EnergySource}
 	if f.Node.EnergySource == "modelled" {
@@ -154,41 +126,60 @@ func energy(f Facts) Finding {
 // leaves concerns the schedulers' jobs whose cgroups perf cannot use.
 func leaves(f Facts) Finding {
 	out := Finding{Name: "perf for schedulers' jobs", State: Works, Why: "their cgroups are where perf looks"}
+	const legacy = "on this host Slurm and Nomad make v1 cgroups, and perf looks in another tree"
 	switch {
 	case slices.ContainsFunc(f.Node.Sources, func(s api.Source) bool { return strings.HasPrefix(s.Name, "perf/") && s.Support == api.Denied }):
 		out.State, out.Why = Absent, "as long as perf is denied"
 	case f.Node.Schema == api.SchemaAccounting:
 		out.State, out.Why = Absent, "no perf on this node"
-	case f.Hybrid && f.Leaf:
+	case f.Hybrid && f.Exporter.Leaf && len(f.Uncounted) > 0 && f.Running:
+		out.State, out.Mend = Limited, "journalctl -u pitchpipe-exporter, which says why; --perf.leaf needs root and ProtectControlGroups=no"
+		out.Why = "--perf.leaf does not reach " + some(f.Uncounted)
+	case f.Hybrid && f.Exporter.Leaf:
 		out.Why = "they are moved to cgroups where perf looks"
 	case f.Hybrid:
 		out.State, out.Mend = Limited, "--perf.leaf"
-		out.Why = "on this hybrid host Slurm and Nomad make v1 cgroups, which perf does not use: their jobs have accounting alone"
+		out.Why = legacy + ": their jobs have accounting alone"
+		if len(f.Uncounted) > 0 {
+			out.Why += ", as " + some(f.Uncounted) + " now"
+		}
+	case len(f.Uncounted) > 0:
+		out.State, out.Mend = Limited, "systemctl restart pitchpipe-exporter after the hierarchies of cgroups were changed; else this is for pitchpipe's authors"
+		out.Why = "the cgroups of " + some(f.Uncounted) + " are not where perf looks"
 	}
 	return out
 }
 
+// some names the first of many.
+func some(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
 func identity(f Facts) Finding {
-	if !f.OwnPids {
+	if f.Exporter.Blind == "" {
 		return Finding{Name: "progress reports", State: Works, Why: "processes are numbered as in this /proc"}
 	}
 	return Finding{
 		Name: "progress reports", State: Broken,
-		Why:  "the exporter is in a process namespace of its own, so that the kernel cannot name whoever reports",
+		Why:  f.Exporter.Blind + ", so that the kernel cannot name whoever reports",
 		Mend: "run the container in its host's process namespace (hostPID, --pid=host)",
 	}
 }
 
 // kept concerns what outlives the exporter.
 func kept(f Facts) Finding {
-	out := Finding{Name: "state", State: Works, Why: "joules and budgets go on over a restart by " + f.State}
+	out := Finding{Name: "state", State: Works, Why: "joules and budgets go on over a restart by " + f.Exporter.State}
 	const begin = "jobs begin at 0 joules, and what they used of their budgets is forgotten, whenever the exporter is restarted"
 	switch {
-	case f.State == "":
+	case f.Exporter.State == "":
 		out.State, out.Why = Limited, begin
 		out.Mend = "--state.file=/var/lib/pitchpipe-exporter/state.json, as the packaged service has it"
-	case f.StateErr != nil:
-		out.State, out.Why = Limited, begin+": "+f.StateErr.Error()
+	case f.Exporter.StateErr != "":
+		out.State, out.Why = Limited, begin+": "+f.Exporter.StateErr
 		out.Mend = "--state.file, in a directory that the exporter's user may write; a file that is no state is kept beside it"
 	}
 	return out
@@ -201,11 +192,11 @@ func socket(f Facts) Finding {
 	case f.Listening != nil:
 		out.State, out.Why = Broken, f.Listening.Error()
 		out.Mend = "--socket, with a path in a directory that its user may write"
-		if !f.Root {
-			out.Mend = "sudo " + cmp.Or(f.Program, "pitchpipe-exporter") + " doctor, which looks as the packaged service does; or --socket, with a path that this user may write"
+		if !f.root() {
+			out.Mend = "sudo " + f.program() + " doctor, which looks as the packaged service does; or --socket, with a path that this user may write"
 		}
 	default:
-		out.State, out.Why, out.Mend = Limited, "none answers on "+f.Socket, "systemctl start pitchpipe-exporter"
+		out.State, out.Why, out.Mend = Limited, "none answers on "+f.Socket+": judged with this shell's rights", "systemctl start pitchpipe-exporter"
 	}
 	return out
 }

@@ -16,7 +16,7 @@ func facts(change func(*doctor.Facts)) doctor.Facts {
 			{Name: "energy/rapl", Support: api.Supported, Reason: "package-0"},
 			{Name: "cgroup/io", Support: api.Unsupported, Reason: "no hierarchy with io"},
 		}},
-		Program: "/usr/bin/pitchpipe-exporter", Root: true, Socket: "/run/s", State: "/var/lib/s",
+		Exporter: api.Exporter{Program: "/usr/bin/pitchpipe-exporter", State: "/var/lib/s"}, Socket: "/run/s",
 	}
 	if change != nil {
 		change(&f)
@@ -37,23 +37,40 @@ func TestEachTroubleHasItsStateItsReasonAndItsCommand(t *testing.T) {
 		{"all is well", nil, "energy/rapl", doctor.Works, "", doctor.Healthy},
 		{"what the node does not have needs no mending", nil, "cgroup/io", doctor.Absent, "", doctor.Healthy},
 		{"perf is denied", func(f *doctor.Facts) {
-			f.Root, f.Node.Sources[0] = false, api.Source{Name: "perf/task-clock", Support: api.Denied, Reason: "EACCES"}
+			f.Exporter.UID, f.Node.Sources[0] = 1000, api.Source{Name: "perf/task-clock", Support: api.Denied, Reason: "EACCES"}
 		}, "perf/task-clock", doctor.Denied, "setcap cap_perfmon+ep /usr/bin/pitchpipe-exporter", doctor.Mendable},
 		{"perf is denied to root", func(f *doctor.Facts) {
 			f.Node.Sources[0] = api.Source{Name: "perf/task-clock", Support: api.Denied, Reason: "EACCES"}
 		}, "perf/task-clock", doctor.Denied, "sysctl -w kernel.perf_event_paranoid=0", doctor.Mendable},
+		{"perf waits for another level, above which CAP_PERFMON does not count", func(f *doctor.Facts) {
+			f.Node.Sources[0] = api.Source{Name: "perf/task-clock", Support: api.Denied, Reason: "EACCES: kernel.perf_event_paranoid is 4: this distribution asks for CAP_SYS_ADMIN above 2"}
+		}, "perf/task-clock", doctor.Denied, "sysctl -w kernel.perf_event_paranoid=2", doctor.Mendable},
+		{"so does the power PMU, although it does not say so", func(f *doctor.Facts) {
+			f.Node.EnergySource = "modelled"
+			f.Node.Sources[0] = api.Source{Name: "perf/task-clock", Support: api.Denied, Reason: "EACCES: kernel.perf_event_paranoid is 4: this distribution asks for CAP_SYS_ADMIN above 2"}
+			f.Node.Sources[1] = api.Source{Name: "energy/perf-power", Support: api.Denied, Reason: "EACCES: needs CAP_PERFMON"}
+		}, "energy/perf-power", doctor.Denied, "sysctl -w kernel.perf_event_paranoid=2", doctor.Mendable},
+		{"a kernel without CAP_PERFMON", func(f *doctor.Facts) {
+			f.Exporter.UID, f.Node.Sources[0] = 1000, api.Source{Name: "perf/task-clock", Support: api.Denied, Reason: "EACCES: needs CAP_SYS_ADMIN, since this kernel has no CAP_PERFMON"}
+		}, "perf/task-clock", doctor.Denied, "setcap cap_sys_admin+ep /usr/bin/pitchpipe-exporter", doctor.Mendable},
+		{"the service on such a kernel", func(f *doctor.Facts) {
+			f.Running, f.Node.Sources[0] = true, api.Source{Name: "perf/task-clock", Support: api.Denied, Reason: "EACCES: needs CAP_SYS_ADMIN, since this kernel has no CAP_PERFMON"}
+		}, "perf/task-clock", doctor.Denied, "CapabilityBoundingSet=CAP_SYS_ADMIN", doctor.Mendable},
+		{"the service without the right", func(f *doctor.Facts) {
+			f.Running, f.Node.Sources[0] = true, api.Source{Name: "perf/task-clock", Support: api.Denied, Reason: "EACCES: needs CAP_PERFMON"}
+		}, "perf/task-clock", doctor.Denied, "CapabilityBoundingSet=CAP_PERFMON", doctor.Mendable},
 		{"perf is filtered", func(f *doctor.Facts) {
 			f.Node.Sources[0] = api.Source{Name: "perf/task-clock", Support: api.Denied, Reason: "EPERM: although the exporter has CAP_PERFMON: a container's filter of system calls refuses"}
 		}, "perf/task-clock", doctor.Denied, "SystemCallFilter=perf_event_open", doctor.Mendable},
 		{"the counters of RAPL are closed", func(f *doctor.Facts) {
 			f.Node.Sources[1] = api.Source{Name: "energy/rapl", Support: api.Denied, Reason: "EACCES"}
-		}, "energy/rapl", doctor.Denied, "chmod o+r /sys/class/powercap/intel-rapl*/energy_uj", doctor.Mendable},
+		}, "energy/rapl", doctor.Denied, "systemd-tmpfiles --create", doctor.Mendable},
 		{"the power PMU is closed", func(f *doctor.Facts) {
-			f.Root, f.Node.EnergySource = false, "modelled"
+			f.Exporter.UID, f.Node.EnergySource = 1000, "modelled"
 			f.Node.Sources[1] = api.Source{Name: "energy/perf-power", Support: api.Denied, Reason: "EACCES"}
 		}, "energy/perf-power", doctor.Denied, "setcap cap_perfmon+ep /usr/bin/pitchpipe-exporter", doctor.Mendable},
 		{"so is RAPL, and one command opens both to the exporter alone", func(f *doctor.Facts) {
-			f.Root, f.Node.EnergySource = false, "modelled"
+			f.Exporter.UID, f.Node.EnergySource = 1000, "modelled"
 			f.Node.Sources[0] = api.Source{Name: "energy/perf-power", Support: api.Denied, Reason: "EACCES"}
 			f.Node.Sources[1] = api.Source{Name: "energy/rapl", Support: api.Denied, Reason: "EACCES"}
 		}, "energy/rapl", doctor.Denied, "setcap cap_perfmon+ep /usr/bin/pitchpipe-exporter", doctor.Mendable},
@@ -62,8 +79,8 @@ func TestEachTroubleHasItsStateItsReasonAndItsCommand(t *testing.T) {
 			f.Node.Sources[1] = api.Source{Name: "energy/rapl", Support: api.Denied, Reason: "EACCES"}
 		}, "energy/rapl", doctor.Absent, "", doctor.Healthy},
 		{"joules survive a restart", nil, "state", doctor.Works, "", doctor.Healthy},
-		{"joules and budgets end with the exporter", func(f *doctor.Facts) { f.State = "" }, "state", doctor.Limited, "--state.file=/var/lib/pitchpipe-exporter/state.json", doctor.Mendable},
-		{"the state is cut short", func(f *doctor.Facts) { f.StateErr = errors.New("unexpected end of JSON input") }, "state", doctor.Limited, "--state.file", doctor.Mendable},
+		{"joules and budgets end with the exporter", func(f *doctor.Facts) { f.Exporter.State = "" }, "state", doctor.Limited, "--state.file=/var/lib/pitchpipe-exporter/state.json", doctor.Mendable},
+		{"the state is cut short", func(f *doctor.Facts) { f.Exporter.StateErr = "unexpected end of JSON input" }, "state", doctor.Limited, "--state.file", doctor.Mendable},
 		{"step daemons cannot be looked at", func(f *doctor.Facts) {
 			f.Node.Sources[0] = api.Source{Name: "attrib/slurmstepd", Support: api.Denied, Reason: "EACCES"}
 		}, "attrib/slurmstepd", doctor.Denied, "setcap cap_sys_ptrace+ep /usr/bin/pitchpipe-exporter", doctor.Mendable},
@@ -71,7 +88,7 @@ func TestEachTroubleHasItsStateItsReasonAndItsCommand(t *testing.T) {
 			f.Node.Sources[0] = api.Source{Name: "proc/io", Support: api.Supported, Reason: "own processes only: others need CAP_SYS_PTRACE"}
 		}, "proc/io", doctor.Limited, "setcap cap_sys_ptrace+ep /usr/bin/pitchpipe-exporter", doctor.Mendable},
 		{"two rights are missing, and one command gives both", func(f *doctor.Facts) {
-			f.Root = false
+			f.Exporter.UID = 1000
 			f.Node.Sources[0] = api.Source{Name: "perf/task-clock", Support: api.Denied, Reason: "EACCES"}
 			f.Node.Sources[2] = api.Source{Name: "attrib/slurmstepd", Support: api.Denied, Reason: "EACCES"}
 		}, "attrib/slurmstepd", doctor.Denied, "setcap cap_perfmon,cap_sys_ptrace+ep /usr/bin/pitchpipe-exporter", doctor.Mendable},
@@ -80,11 +97,15 @@ func TestEachTroubleHasItsStateItsReasonAndItsCommand(t *testing.T) {
 		}, "energy/rapl", doctor.Silent, "dmesg", doctor.Mendable},
 		{"energy is modelled", func(f *doctor.Facts) { f.Node.EnergySource = "modelled" }, "energy", doctor.Limited, "--energy.model.idle-watts", doctor.Mendable},
 		{"a hybrid host without leaves", func(f *doctor.Facts) { f.Hybrid = true }, "perf for schedulers' jobs", doctor.Limited, "--perf.leaf", doctor.Mendable},
-		{"a hybrid host with leaves", func(f *doctor.Facts) { f.Hybrid, f.Leaf = true, true }, "perf for schedulers' jobs", doctor.Works, "", doctor.Healthy},
-		{"a container of its own", func(f *doctor.Facts) { f.OwnPids = true }, "progress reports", doctor.Broken, "hostPID", doctor.Ill},
+		{"a hybrid host with leaves", func(f *doctor.Facts) { f.Hybrid, f.Exporter.Leaf = true, true }, "perf for schedulers' jobs", doctor.Works, "", doctor.Healthy},
+		{"a job whose cgroups are not where perf looks", func(f *doctor.Facts) { f.Uncounted = []string{"nomad/x"} }, "perf for schedulers' jobs", doctor.Limited, "pitchpipe", doctor.Mendable},
+		{"leaves that do not reach a job", func(f *doctor.Facts) {
+			f.Running, f.Hybrid, f.Exporter.Leaf, f.Uncounted = true, true, true, []string{"slurm/1", "slurm/2", "slurm/3", "slurm/4"}
+		}, "perf for schedulers' jobs", doctor.Limited, "ProtectControlGroups=no", doctor.Mendable},
+		{"a container of its own", func(f *doctor.Facts) { f.Exporter.Blind = "a namespace of its own" }, "progress reports", doctor.Broken, "hostPID", doctor.Ill},
 		{"no exporter runs", func(f *doctor.Facts) { f.SocketErr = errors.New("refused") }, "exporter", doctor.Limited, "systemctl start", doctor.Mendable},
 		{"this user cannot run one", func(f *doctor.Facts) {
-			f.Root, f.SocketErr, f.Listening = false, errors.New("refused"), errors.New("/run: permission denied")
+			f.Exporter.UID, f.SocketErr, f.Listening = 1000, errors.New("refused"), errors.New("/run: permission denied")
 		}, "exporter", doctor.Broken, "sudo /usr/bin/pitchpipe-exporter doctor", doctor.Ill},
 		{"none can run", func(f *doctor.Facts) {
 			f.SocketErr, f.Listening = errors.New("refused"), errors.New("read-only file system")
@@ -145,5 +166,33 @@ func TestWhatStandsAlikeSharesALine(t *testing.T) {
 		"absent perf/cycles and 2 more of perf no PMU absent gpu/nvidia no PMU works jobs none"
 	if err != nil || strings.Join(strings.Fields(page.String()), " ") != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, &page, want)
+	}
+}
+
+func TestTheHeadingSaysWhoseRightsAreJudged(t *testing.T) {
+	t.Parallel()
+	for want, change := range map[string]func(*doctor.Facts){
+		"The exporter that answers on /run/s, with its rights: user 0, cap_perfmon": func(f *doctor.Facts) { f.Running, f.Exporter.Capabilities = true, []string{"cap_perfmon"} },
+		"No exporter answers: judged with this shell's rights: user 0, no capab":    func(f *doctor.Facts) { f.SocketErr = errors.New("refused") },
+		"and the flags that were given":                                             func(f *doctor.Facts) { f.Flags = true },
+		"too old to say":                                                            func(*doctor.Facts) {},
+	} {
+		if got := doctor.Heading(facts(change)); !strings.Contains(got, want) {
+			t.Errorf("%q does not say %q", got, want)
+		}
+	}
+}
+
+func TestNoCommandOpensTheCountersOfEnergyToAll(t *testing.T) {
+	t.Parallel()
+	for _, uid := range []uint32{0, 1000} {
+		f := facts(func(f *doctor.Facts) {
+			f.Exporter.UID, f.Node.Sources[1] = uid, api.Source{Name: "energy/rapl", Support: api.Denied, Reason: "EACCES"}
+		})
+		for _, finding := range doctor.Examine(f) {
+			if strings.Contains(finding.Mend, "chmod") || strings.Contains(finding.Mend, "o+r") {
+				t.Errorf("%+v lets every user read what others compute", finding)
+			}
+		}
 	}
 }

@@ -61,6 +61,20 @@ func unified(dir string) (Hierarchy, bool) {
 // Has tells whether a controller lives in the hierarchy.
 func (h Hierarchy) Has(controller string) bool { return slices.Contains(h.Controllers, controller) }
 
+// PerfHierarchy is where perf looks for cgroups: a v1 tree of its own where one is mounted,
+// else v2.
+func PerfHierarchy(all []Hierarchy) (h Hierarchy, ok bool) {
+	for _, h := range all {
+		if h.Has("perf_event") && !h.V2 {
+			return h, true
+		}
+	}
+	if i := slices.IndexFunc(all, func(h Hierarchy) bool { return h.V2 }); i >= 0 {
+		return all[i], true
+	}
+	return Hierarchy{}, false
+}
+
 // Membership is one line of /proc/<pid>/cgroup.
 type Membership struct {
 	Controllers []string // empty for v2

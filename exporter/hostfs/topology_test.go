@@ -16,13 +16,15 @@ func TestACPUIsInTheSocketThatTheKernelSays(t *testing.T) {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "physical_package_id"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+		for _, name := range []string{"physical_package_id", "die_id"} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	for cpu, want := range []int{0, 1, 0, 0, 0} { // the last one is offline
-		if got := root.Package(cpu); got != want {
-			t.Errorf("CPU %d is in socket %d, want %d", cpu, got, want)
+		if pkg, die := root.Package(cpu), root.Die(cpu); pkg != want || die != want {
+			t.Errorf("CPU %d is in socket %d and die %d, want %d of both", cpu, pkg, die, want)
 		}
 	}
 }

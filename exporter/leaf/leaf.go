@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,48 +22,46 @@ const Top = "pitchpipe-perf"
 
 const young = time.Minute
 
-// ErrNowhere means that leaves are of no use here: there is no v2 hierarchy beside
-// v1 ones, so that jobs have cgroups where perf looks, or perf looks elsewhere.
-var ErrNowhere = errors.New("no hybrid hierarchy to make leaves in")
+// ErrNowhere means that leaves are of no use here: there is v2 alone, where jobs have
+// cgroups where perf looks, or no tree that perf looks in.
+var ErrNowhere = errors.New("no v1 trees beside the one that perf looks in")
 
 // Maker makes leaves. It is used by one goroutine.
 type Maker struct {
-	top string
+	tree string // name of the hierarchy
+	top  string
 }
 
 // Possible tells whether the host is one where leaves are of use: nil, or
 // ErrNowhere.
 func Possible(root hostfs.Root) error {
-	_, err := hybrid(root)
+	_, err := where(root)
 	return err
 }
 
-func hybrid(root hostfs.Root) (unified string, err error) {
-	legacy := false
-	for _, h := range root.Hierarchies() {
-		switch {
-		case h.V2:
-			unified = h.Dir
-		case h.Has("perf_event"):
-			return "", fmt.Errorf("%w: perf looks in %s", ErrNowhere, h.Dir)
-		default:
-			legacy = true
-		}
+// where is the hierarchy that perf looks in, on hosts whose schedulers make their cgroups in
+// others: a v1 tree of perf's own, which neither Slurm nor Nomad knows, else v2 beside v1.
+func where(root hostfs.Root) (hostfs.Hierarchy, error) {
+	all := root.Hierarchies()
+	h, ok := hostfs.PerfHierarchy(all)
+	if !ok {
+		return h, ErrNowhere
 	}
-	if unified == "" || !legacy {
-		return "", ErrNowhere
+	others := slices.ContainsFunc(all, func(o hostfs.Hierarchy) bool { return !o.V2 && o.Dir != h.Dir })
+	if !others {
+		return h, ErrNowhere
 	}
-	return unified, nil
+	return h, nil
 }
 
 // New makes the cgroup that holds the leaves and clears away what an earlier
 // exporter left empty. It fails with ErrNowhere, or with what the kernel says.
 func New(root hostfs.Root) (*Maker, error) {
-	unified, err := hybrid(root)
+	h, err := where(root)
 	if err != nil {
 		return nil, err
 	}
-	m := &Maker{top: filepath.Join(unified, Top)}
+	m := &Maker{tree: h.Name, top: filepath.Join(h.Dir, Top)}
 	if err := os.Mkdir(m.top, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("leaf: %w", err)
 	}
@@ -78,6 +77,10 @@ func New(root hostfs.Root) (*Maker, error) {
 	}
 	return m, nil
 }
+
+// Hierarchy is the name of the tree in which the leaves are, as attrib.Found.Dirs has it: a
+// job that has a cgroup there needs none.
+func (m *Maker) Hierarchy() string { return m.tree }
 
 // Put makes the leaf where it is not there and moves those of the processes to it
 // that are elsewhere. Processes that ended meanwhile are no error; an error of some

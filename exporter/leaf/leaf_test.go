@@ -29,18 +29,21 @@ func plant(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-func TestLeavesAreForHybridHostsOnly(t *testing.T) {
+func TestLeavesAreInTheTreeThatPerfLooksIn(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name  string
 		files map[string]string
+		tree  string
 		err   error
 	}{
-		{"no cgroups", nil, leaf.ErrNowhere},
-		{"v2 alone, where jobs have their own", map[string]string{"cgroup.controllers": "cpu"}, leaf.ErrNowhere},
-		{"v1 alone", map[string]string{"memory/cgroup.procs": ""}, leaf.ErrNowhere},
-		{"a v1 tree of perf", map[string]string{"unified/cgroup.controllers": "", "perf_event/cgroup.procs": ""}, leaf.ErrNowhere},
-		{"hybrid", map[string]string{"unified/cgroup.controllers": "", "memory/cgroup.procs": ""}, nil},
+		{"no cgroups", nil, "", leaf.ErrNowhere},
+		{"v2 alone, where jobs have their own", map[string]string{"cgroup.controllers": "cpu"}, "", leaf.ErrNowhere},
+		{"v1 without perf", map[string]string{"memory/cgroup.procs": ""}, "", leaf.ErrNowhere},
+		{"a tree of perf's alone", map[string]string{"perf_event/cgroup.procs": ""}, "", leaf.ErrNowhere},
+		{"v1 with perf", map[string]string{"perf_event/cgroup.procs": "", "freezer/cgroup.procs": ""}, "perf_event", nil},
+		{"hybrid with a tree of perf's", map[string]string{"unified/cgroup.controllers": "", "perf_event/cgroup.procs": "", "freezer/cgroup.procs": ""}, "perf_event", nil},
+		{"hybrid", map[string]string{"unified/cgroup.controllers": "", "memory/cgroup.procs": ""}, "unified", nil},
 	} {
 		dir := t.TempDir()
 		plant(t, dir, tc.files)
@@ -48,6 +51,38 @@ func TestLeavesAreForHybridHostsOnly(t *testing.T) {
 		if !errors.Is(err, tc.err) || (m == nil) != (tc.err != nil) {
 			t.Errorf("%s: got %v, want %v", tc.name, err, tc.err)
 		}
+		if m != nil && m.Hierarchy() != tc.tree {
+			t.Errorf("%s: leaves in %q, want %q", tc.name, m.Hierarchy(), tc.tree)
+		}
+	}
+}
+
+// A recorded tree: on Linux the file appears with the directory.
+func TestProcessesAreMovedInPerfsTreeAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	plant(t, dir, map[string]string{
+		"unified/cgroup.controllers": "", "perf_event/cgroup.procs": "7\n", "freezer/cgroup.procs": "", "freezer/slurm/uid_1/job_42/cgroup.procs": "7\n",
+		"perf_event/pitchpipe-perf/slurm-42/cgroup.procs": "",
+	})
+	m, err := leaf.New(hostfs.Root{CgroupFS: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := m.Put("slurm-42", []int{7})
+	want := filepath.Join(dir, "perf_event", leaf.Top, "slurm-42")
+	if err != nil || got != want {
+		t.Fatalf("%s, %v; want %s", got, err, want)
+	}
+	for path, want := range map[string]string{
+		"perf_event/pitchpipe-perf/slurm-42/cgroup.procs": "7", "freezer/slurm/uid_1/job_42/cgroup.procs": "7\n",
+	} {
+		if data, err := os.ReadFile(filepath.Join(dir, path)); err != nil || string(data) != want {
+			t.Errorf("%s holds %q, %v; want %q", path, data, err, want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "unified", leaf.Top)); err == nil {
+		t.Error("a leaf was made in v2, where perf does not look")
 	}
 }
 

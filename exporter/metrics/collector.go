@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -22,11 +23,27 @@ type Collector struct {
 	snapshot func() *sampler.Snapshot
 	table    []Metric
 	gpus     func() *gpu.Snapshot // nil: none here
+	now      func() api.Node      // nil: the node stays as it was
 }
 
 // New returns a collector.
 func New(version string, node api.Node, store *window.Store, snapshot func() *sampler.Snapshot) *Collector {
 	return &Collector{version: version, node: node, store: store, snapshot: snapshot, table: Table()}
+}
+
+// WithNode has each page tell the node as it is then: a source may come or go after the
+// exporter began.
+func (c *Collector) WithNode(now func() api.Node) *Collector {
+	c.now = now
+	return c
+}
+
+// about is the node as it is now.
+func (c *Collector) about() api.Node {
+	if c.now != nil {
+		return c.now()
+	}
+	return c.node
 }
 
 // point is one series of a family, its labels written already.
@@ -102,16 +119,17 @@ func (c *Collector) encode(snap *sampler.Snapshot, latest []window.Latest, v Vie
 }
 
 func (c *Collector) addNode(p points, snap *sampler.Snapshot, v View) {
+	about := c.about()
 	c.add(p, "pitchpipe_build_info", 1, c.version, runtime.Version())
-	for _, s := range c.node.Sources {
+	for _, s := range about.Sources {
 		s, answers := heard(s, snap.Silent)
 		c.add(p, "pitchpipe_source_up", truth(s.Support == api.Supported && answers), s.Name, string(s.Support), s.Reason)
 	}
-	c.addPerfNode(p)
+	c.addPerfNode(p, about)
 	c.addGPUs(p)
-	c.add(p, "pitchpipe_node_info", 1, c.node.CPUModel, c.node.MachineKind, c.node.EnergySource)
-	c.add(p, "pitchpipe_node_cores", float64(c.node.Cores))
-	c.add(p, "pitchpipe_node_memory_bytes", float64(c.node.MemoryBytes))
+	c.add(p, "pitchpipe_node_info", 1, about.CPUModel, about.MachineKind, about.EnergySource)
+	c.add(p, "pitchpipe_node_cores", float64(cmp.Or(snap.CPU.Cores, about.Cores)))
+	c.add(p, "pitchpipe_node_memory_bytes", float64(about.MemoryBytes))
 	c.add(p, "pitchpipe_node_cpu_busy_seconds_total", snap.CPU.Busy)
 	c.add(p, "pitchpipe_node_cpu_steal_seconds_total", snap.CPU.Steal)
 	c.add(p, "pitchpipe_node_load1", snap.Load)
@@ -209,15 +227,30 @@ func (c *Collector) addSelf(p points, snap *sampler.Snapshot) {
 	c.add(p, "pitchpipe_exporter_jobs_refused_total", float64(s.JobsRefused))
 }
 
-// heard tells whether a source answers; one that does not has since when as its reason.
-func heard(s api.Source, silent []api.Source) (api.Source, bool) {
-	kind, _, _ := strings.Cut(s.Name, "/")
-	i := slices.IndexFunc(silent, func(l api.Source) bool { return l.Name == kind })
-	if i < 0 || s.Support != api.Supported {
+// silent is the reason of a source that does not answer. Since when is in the log and in the
+// API: a time in a label would make a series of its own of each silence.
+const silent = "does not answer"
+
+// heard tells whether a source answers. One by whose own name something is said has that as
+// its reason; all of a reader fall silent together.
+func heard(s api.Source, mute []api.Source) (api.Source, bool) {
+	if s.Support != api.Supported {
 		return s, !s.Silent
 	}
-	s.Reason = silent[i].Reason
-	return s, false
+	kind, _, _ := strings.Cut(s.Name, "/")
+	for _, m := range mute {
+		switch m.Name {
+		case s.Name:
+			if s.Reason = m.Reason; kind == s.Name {
+				s.Reason = silent
+			}
+			return s, false
+		case kind:
+			s.Reason = silent
+			return s, false
+		}
+	}
+	return s, !s.Silent
 }
 
 func truth(b bool) float64 {

@@ -80,11 +80,11 @@ func Relabelling() string {
 # go test ./exporter/metrics -update.
 scrape_configs:
 `)
-	scrapeJob(&b, "pitchpipe-as-node-exporter", func(o Other) string { return o.NodeExporter }, `      - {source_labels: [path], regex: 'intel-rapl(?:-mmio)?:(\d+).*', target_label: index, replacement: '$1'}
+	scrapeJob(&b, "pitchpipe-as-node-exporter", func(o Other) string { return o.NodeExporter }, `      - {source_labels: [path], regex: '(?:intel-rapl(?:-mmio)?|power):(\d+).*', target_label: index, replacement: '$1'}
       - {source_labels: [path], regex: '(intel-rapl.*)', target_label: path, replacement: '/sys/class/powercap/$1'}
       - {regex: 'zone|counted', action: labeldrop}
 `)
-	scrapeJob(&b, "pitchpipe-as-ceems", func(o Other) string { return o.CEEMS }, `      - {source_labels: [path], regex: 'intel-rapl(?:-mmio)?:(\d+).*', target_label: index, replacement: '$1'}
+	scrapeJob(&b, "pitchpipe-as-ceems", func(o Other) string { return o.CEEMS }, `      - {source_labels: [path], regex: '(?:intel-rapl(?:-mmio)?|power):(\d+).*', target_label: index, replacement: '$1'}
       - {source_labels: [job_id], regex: '(.+)', target_label: uuid, replacement: '$1'}
       - {source_labels: [instance], regex: '([^:]+)(?::\d+)?', target_label: hostname, replacement: '$1'}
       - {regex: 'zone|counted|job_id', action: labeldrop}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -44,6 +45,26 @@ func TestThePagesAreThoseOfTheTables(t *testing.T) {
 		}
 		if diff := cmp.Diff(string(want), got); diff != "" {
 			t.Errorf("%s is old; run with -update (-want +got):\n%s", path, diff)
+		}
+	}
+}
+
+func TestTheIndexOfAPackageIsReadOffEveryPath(t *testing.T) {
+	t.Parallel()
+	rules := regexp.MustCompile(`source_labels: \[path\], regex: '([^']*)', target_label: index`).FindAllStringSubmatch(metrics.Relabelling(), -1)
+	if len(rules) != 2 {
+		t.Fatalf("%d rules, want one for each of the others", len(rules))
+	}
+	for _, rule := range rules {
+		anchored := regexp.MustCompile("^(?:" + rule[1] + ")$")
+		for path, want := range map[string]string{"intel-rapl:1:0": "1", "intel-rapl-mmio:0": "0", "power:0:package": "0", "power:12:dram": "12", "power:psys": "", "energy": ""} {
+			got := ""
+			if m := anchored.FindStringSubmatch(path); m != nil {
+				got = m[1]
+			}
+			if got != want {
+				t.Errorf("%s: index %q of %s, want %q", rule[1], got, path, want)
+			}
 		}
 	}
 }

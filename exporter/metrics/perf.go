@@ -36,8 +36,8 @@ func perfTable() []Metric {
 }
 
 // addPerfNode tells the groups of the node's perf events.
-func (c *Collector) addPerfNode(p points) {
-	for _, s := range c.node.Sources {
+func (c *Collector) addPerfNode(p points, about api.Node) {
+	for _, s := range about.Sources {
 		if name, ok := api.EventOf(s.Name); ok && s.Group != "" {
 			c.add(p, perfInfo, 1, name, s.Group)
 		}

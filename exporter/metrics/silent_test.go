@@ -5,28 +5,45 @@ import (
 	"testing"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/collector/node"
 	"pitchpipe/exporter/metrics"
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/window"
 )
 
-func TestASourceThatDoesNotAnswerIsDownSince(t *testing.T) {
+func TestASourceThatDoesNotAnswerIsDownAndHasNoTimeInItsLabels(t *testing.T) {
 	t.Parallel()
-	node := api.Node{Cores: 2, Sources: []api.Source{
+	about := api.Node{Cores: 2, Sources: []api.Source{
 		{Name: "perf/task-clock", Support: api.Supported, Reason: "cgroup mode"},
 		{Name: "perf/cycles", Support: api.Unsupported, Reason: "no PMU"},
 		{Name: "cgroup/cpu", Support: api.Supported, Reason: "unified"},
 	}}
 	silent := []api.Source{{Name: "perf", Support: api.Supported, Reason: "does not answer since 2026-01-01T00:00:00Z"}}
-	c := metrics.New("test", node, window.New(window.Config{}), func() *sampler.Snapshot { return &sampler.Snapshot{Silent: silent} })
+	c := metrics.New("test", about, window.New(window.Config{}), func() *sampler.Snapshot { return &sampler.Snapshot{Silent: silent} })
 	page := scrape(t, handler(t, c), nil)
 	for _, want := range []string{
-		`pitchpipe_source_up{source="perf/task-clock",support="supported",reason="does not answer since 2026-01-01T00:00:00Z"} 0`,
+		`pitchpipe_source_up{source="perf/task-clock",support="supported",reason="does not answer"} 0`,
 		`pitchpipe_source_up{source="perf/cycles",support="unsupported",reason="no PMU"} 0`,
 		`pitchpipe_source_up{source="cgroup/cpu",support="supported",reason="unified"} 1`,
 	} {
 		if !strings.Contains(page, want+"\n") {
 			t.Errorf("no %s", want)
 		}
+	}
+}
+
+func TestThePageTellsTheNodeAsItIsNow(t *testing.T) {
+	t.Parallel()
+	now := api.Node{Cores: 2, Sources: []api.Source{{Name: "gpu/nvidia", Support: api.Unsupported, Reason: "no driver yet"}}}
+	snap := &sampler.Snapshot{}
+	c := metrics.New("test", now, window.New(window.Config{}), func() *sampler.Snapshot { return snap }).WithNode(func() api.Node { return now })
+	h := handler(t, c)
+	if page := scrape(t, h, nil); !strings.Contains(page, `reason="no driver yet"} 0`) || !strings.Contains(page, "pitchpipe_node_cores 2\n") {
+		t.Error(page)
+	}
+	now.Sources = []api.Source{{Name: "gpu/nvidia", Support: api.Supported, Reason: "1 GPUs by helper"}}
+	snap = &sampler.Snapshot{CPU: node.CPU{Cores: 1}} // one went offline
+	if page := scrape(t, h, nil); !strings.Contains(page, `support="supported",reason="1 GPUs by helper"} 1`) || !strings.Contains(page, "pitchpipe_node_cores 1\n") {
+		t.Error(page)
 	}
 }

@@ -22,7 +22,7 @@ func job(more ...string) []string { return append([]string{"manager", "job_id", 
 func Table() []Metric {
 	return append([]Metric{
 		{"pitchpipe_build_info", "gauge", "Version of the exporter; always 1.", []string{"version", "goversion"}, ""},
-		{"pitchpipe_source_up", "gauge", "1 where a source can be measured, 0 where it is unsupported or denied, or supported and does not answer; the reason says by what means, why not, or since when.", []string{"source", "support", "reason"}, ""},
+		{"pitchpipe_source_up", "gauge", "1 where a source can be measured, 0 where it is unsupported or denied, or supported and does not answer; the reason says by what means, or why not.", []string{"source", "support", "reason"}, ""},
 		{"pitchpipe_node_info", "gauge", "What machine this is; always 1.", []string{"cpu_model", "machine_kind", "energy_source"}, ""},
 		{"pitchpipe_node_cores", "gauge", "Cores that are online.", nil, ""},
 		{"pitchpipe_node_memory_bytes", "gauge", "Memory of the machine.", nil, ""},
@@ -50,7 +50,7 @@ func Table() []Metric {
 		{"pitchpipe_job_cpu_user_seconds_total", "counter", "CPU time in user mode.", job(), api.ColUserSeconds},
 		{"pitchpipe_job_cpu_system_seconds_total", "counter", "CPU time in kernel mode.", job(), api.ColSystemSeconds},
 		{"pitchpipe_job_cpu_seconds_total", "counter", "CPU time.", job(), api.ColCPUSeconds},
-		{"pitchpipe_job_allocated_cores", "gauge", "Cores that the attempt's cpuset or affinity allows.", job(), api.ColAllocatedCores},
+		{"pitchpipe_job_allocated_cores", "gauge", "Cores that were given to the attempt: those of its cpuset or affinity, or its part by weight of those that it shares; missing where it may use all and nobody said how many are its own.", job(), api.ColAllocatedCores},
 		{"pitchpipe_job_memory_rss_bytes", "gauge", "Resident anonymous memory.", job(), api.ColRSS},
 		{"pitchpipe_job_memory_file_bytes", "gauge", "Page cache charged to the attempt.", job(), api.ColCache},
 		{"pitchpipe_job_memory_peak_bytes", "gauge", "Largest memory use so far.", job(), api.ColPeak},

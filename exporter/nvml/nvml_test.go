@@ -90,6 +90,20 @@ func TestWhatALibraryLacksIsMissingWithTheReasonAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestAGPUThatIsLostTakesNoOtherWithIt(t *testing.T) {
+	t.Parallel()
+	r := read(t, load(t, "LOST=1"))
+	if len(r.Devices) != 1 || r.Devices[0].UUID != "GPU-bbbb" || r.Devices[0].Index != 1 || r.Devices[0].Watts == nil {
+		t.Errorf("GPUs %+v; want the second with its figures", r.Devices)
+	}
+	if diff := cmp.Diff([]string{"GPU 0: the driver answers 15 (the GPU is lost)"}, r.Missing); diff != "" {
+		t.Errorf("missing (-want +got):\n%s", diff)
+	}
+	if _, err := load(t, "LOST=3").Read(time.Unix(1, 0)); err == nil || !strings.Contains(err.Error(), "GPU 1: the driver answers 15") {
+		t.Errorf("all are lost: %v", err)
+	}
+}
+
 func TestInstancesOfASplitGPUHaveTheirOwnProcesses(t *testing.T) {
 	t.Parallel()
 	r := read(t, load(t, "MIG"))

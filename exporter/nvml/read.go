@@ -1,14 +1,16 @@
 package nvml
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"pitchpipe/exporter/collector/gpu/card"
 )
 
-// Read looks at all GPUs once. An error is about the library as a whole: it is to be
-// loaded anew.
+// Read looks at all GPUs once. One that cannot be looked at, as one that fell off the bus,
+// is named as missing and takes no other with it. An error is about the library as a whole,
+// or all GPUs: it is to be loaded anew.
 func (l *Library) Read(now time.Time) (card.Reading, error) {
 	r := card.Reading{At: now, Devices: []card.Device{}}
 	if l.driverVersion != nil {
@@ -18,21 +20,35 @@ func (l *Library) Read(now time.Time) (card.Reading, error) {
 	if err := l.count(&n).err(); err != nil {
 		return card.Reading{}, fmt.Errorf("count the GPUs: %w", err)
 	}
+	var failed []error
 	for i := range n {
-		var at device
-		err := l.handle(i, &at).err()
+		d, err := l.look(i)
 		if err != nil {
-			return card.Reading{}, fmt.Errorf("GPU %d: %w", i, err)
+			err = fmt.Errorf("GPU %d: %w", i, err)
+			r.Missing, failed = append(r.Missing, err.Error()), append(failed, err)
+			continue
 		}
-		k := look{l: l, at: at, Device: card.Device{Index: int(i), Missing: map[string]string{}}}
-		if k.UUID, err = k.words(l.uuid); err != nil {
-			return card.Reading{}, fmt.Errorf("GPU %d: %w", i, err)
-		}
-		k.figures()
-		k.split()
-		r.Devices = append(r.Devices, k.Device)
+		r.Devices = append(r.Devices, d)
+	}
+	if len(r.Devices) == 0 && len(failed) > 0 {
+		return card.Reading{}, errors.Join(failed...)
 	}
 	return r, nil
+}
+
+func (l *Library) look(i uint32) (card.Device, error) {
+	var at device
+	if err := l.handle(i, &at).err(); err != nil {
+		return card.Device{}, err
+	}
+	k := look{l: l, at: at, Device: card.Device{Index: int(i), Missing: map[string]string{}}}
+	var err error
+	if k.UUID, err = k.words(l.uuid); err != nil {
+		return card.Device{}, err
+	}
+	k.figures()
+	k.split()
+	return k.Device, nil
 }
 
 // look is one GPU being looked at.

@@ -50,7 +50,14 @@
 //
 // Nothing is measured on request: readers of the store see what the timer saw. The
 // joules on the snapshot of a mark are carried forward from the last tick at the
-// last interval's rates; the next tick sets them right.
+// last interval's rates; the next tick sets them right. While the meter fails, or where its
+// last reading is three intervals old, the joules are missing from samples and marks; the
+// snapshot names the meter as down with the reason, and the log says each change once.
+// Where the meter counts graphics cards too that are not read any more, what they take is
+// guessed for half a minute; after that the joules are missing until they are read again.
+//
+// What the next exporter has to know is handed to a journal at each tick, before the
+// snapshot shows it: one that is killed sets no job's joules back.
 //
 // Everything but Mark and Snapshot belongs to the goroutine of Run, calls of sources apart.
 package sampler

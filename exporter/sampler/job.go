@@ -146,7 +146,7 @@ func (s *Sampler) discover(ctx context.Context) {
 func (s *Sampler) replace(ctx context.Context, j *job, f sight, now time.Time) {
 	if !j.over {
 		j.gone, j.goneAt = true, now
-		s.end(j)
+		s.end(j, now)
 	}
 	delete(s.jobs, f.Key)
 	s.take(ctx, f, now)
@@ -211,7 +211,7 @@ func (s *Sampler) take(ctx context.Context, f sight, now time.Time) {
 		// earlier exporter counted is charged already.
 		j.settled()
 	}
-	s.store.Append(j.stored, now, s.complete(j, j.joules.Total()), nil)
+	s.store.Append(j.stored, now, s.complete(j, now, j.joules.Total()), nil)
 	s.log.Info("job seen", "job", j.stored.String(), "uid", j.uid, "cgroup", wire.Cgroup)
 }
 

@@ -3,6 +3,7 @@ package sampler
 import (
 	"os"
 	"syscall"
+	"time"
 
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector/energy"
@@ -76,9 +77,13 @@ func (s *Sampler) resume(j *job) bool {
 	return true
 }
 
+// forgotten is how long after its begin the sampler passes on what an earlier exporter
+// knew of jobs that it has not found: it may be ended, too, before it finds them.
+const forgotten = 15 * time.Minute
+
 // state is what the next exporter has to know.
 func (s *Sampler) state(latest []window.Latest, ended map[attrib.Key]energy.Joules) state.State {
-	out := state.State{Boot: s.cfg.Boot, Jobs: make([]state.Job, 0, len(latest))}
+	out := state.State{Boot: s.cfg.Boot, At: s.stats.LastTickBegan, Jobs: make([]state.Job, 0, len(latest))}
 	running := make(map[attrib.Key]*job, len(s.jobs))
 	for _, j := range s.jobs {
 		running[j.stored] = j
@@ -97,5 +102,29 @@ func (s *Sampler) state(latest []window.Latest, ended map[attrib.Key]energy.Joul
 		}
 		out.Jobs = append(out.Jobs, kept)
 	}
+	if now := s.stats.LastTickBegan; now.Sub(s.began) < forgotten {
+		for _, j := range s.earlier { // which were not found yet
+			out.Jobs = append(out.Jobs, j)
+		}
+	}
 	return out
+}
+
+// note has the journal keep what is about to be shown, before anybody sees it.
+func (s *Sampler) note(now state.State) {
+	if s.cfg.Journal == nil || !s.cfg.Keep {
+		return
+	}
+	kept := new(error)
+	if err := s.lane("journal").do(func() { *kept = s.cfg.Journal(now) }); err != nil {
+		return // it is told as a source that does not answer
+	}
+	text := ""
+	if *kept != nil {
+		text = (*kept).Error()
+	}
+	if text != s.unkept {
+		s.log.Warn("journal of jobs' joules changed state", "err", text)
+		s.unkept = text
+	}
 }

@@ -233,3 +233,78 @@ func TestAJobThatGetsAV2CgroupLeavesItsLeaf(t *testing.T) {
 		}
 	})
 }
+
+// One that is killed leaves what the journal kept at the last tick, and not the state that
+// was saved some time before.
+func TestAnExporterThatIsKilledSetsNoCounterBack(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.jobs[slurm("42")] = &burn{from: time.Now(), cores: 2, dirs: map[string]string{"unified": dir}, confirmed: true, attempt: 3}
+		var mu sync.Mutex
+		var kept state.State
+		journal := func(s state.State) error {
+			mu.Lock()
+			defer mu.Unlock()
+			kept = s
+			return nil
+		}
+		first, store := runWith(t, w, sampler.Config{Keep: true, Boot: "this", Journal: journal})
+		wait(10 * time.Second)
+		saved := first.Snapshot().State // as each ten seconds
+		for range 5 {
+			wait(1700 * time.Millisecond)
+			shown := store.Latest()[0].Values[api.ColJoules]
+			mu.Lock()
+			earlier := kept
+			mu.Unlock()
+			if len(earlier.Jobs) != 1 || earlier.Jobs[0].Joules.Total() < shown || earlier.Jobs[0].Joules.Total() <= saved.Jobs[0].Joules.Total() {
+				t.Fatalf("the journal has %+v, and %v J were shown", earlier.Jobs, shown)
+			}
+			_, again := runWith(t, w, sampler.Config{Keep: true, Boot: "this", Earlier: earlier})
+			wait(1100 * time.Millisecond)
+			if got := again.Latest()[0].Values[api.ColJoules]; got < shown {
+				t.Errorf("%v J after %v J that the one before had shown", got, shown)
+			}
+		}
+	})
+}
+
+// A second restart may come before the job is found.
+func TestWhatIsNotFoundYetIsPassedOn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.jobs[slurm("42")] = &burn{from: time.Now(), cores: 2, dirs: map[string]string{"unified": dir}, confirmed: true, attempt: 3}
+		seldom := sampler.Config{Keep: true, Boot: "this", Interval: 10 * time.Second, Discover: 10 * time.Second}
+		first, _ := runWith(t, w, seldom)
+		wait(25 * time.Second)
+		saved := first.Snapshot().State
+		seldom.Earlier = saved
+		second, _ := runWith(t, newWorld(), seldom)
+		wait(11 * time.Second)
+		again := second.Snapshot().State
+		if len(again.Jobs) != 1 || again.Jobs[0].Joules != saved.Jobs[0].Joules {
+			t.Errorf("%+v is passed on, want %+v", again.Jobs, saved.Jobs)
+		}
+		wait(20 * time.Minute)
+		if left := second.Snapshot().State.Jobs; len(left) != 0 {
+			t.Errorf("%+v after twenty minutes", left)
+		}
+	})
+}
+
+func TestAJournalThatCannotBeWrittenStopsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.begin("a", 1)
+		_, store := runWith(t, w, sampler.Config{Keep: true, Journal: func(state.State) error { return errors.New("the disk is full") }})
+		wait(5 * time.Second)
+		if got := joules(t, store, "a"); got < 100 {
+			t.Errorf("%v J after 5 s", got)
+		}
+	})
+}

@@ -1,8 +1,9 @@
 package sampler
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"math"
 	"time"
 
@@ -21,10 +22,7 @@ type ledger struct {
 	users    map[uint32]energy.Joules // what each user's jobs were charged with
 	err      string                   // why the last one was not
 	touched  time.Time                // when the meter was last read
-
-	gpus     float64 // joules of all graphics cards when the last interval was settled
-	gpusSeen bool
-	debt     float64 // of them, that were not taken out of the meter's joules yet
+	cards    cards
 
 	perCPUSecond  float64 // active joules of a busy CPU second in the last interval
 	perCoreSecond float64 // idle joules of an allocated core and second
@@ -36,15 +34,19 @@ type moment struct {
 	busy  float64 // CPU seconds of all cores
 	cores int
 	cpus  map[int]float64 // the same by CPU; nil = not known
-	gpus  *float64        // joules of all graphics cards; nil = not known
+	cards bool            // there are graphics cards
+	gpus  *float64        // joules of them all at gpusAt; nil = not known
+
+	gpusAt time.Time
 }
 
 // moment is the node now.
 func (s *Sampler) moment(now time.Time) moment {
-	at := moment{now: now, busy: s.cpu.Busy, cores: s.cfg.Cores, cpus: s.cpus}
+	at := moment{now: now, busy: s.cpu.Busy, cores: cmp.Or(s.cpu.Cores, s.cfg.Cores), cpus: s.cpus}
 	if s.cfg.GPUs != nil {
-		if joules, known := s.cfg.GPUs(); known {
-			at.gpus = &joules
+		at.cards = true
+		if joules, when, known := s.cfg.GPUs(); known {
+			at.gpus, at.gpusAt = &joules, when
 		}
 	}
 	return at
@@ -59,13 +61,23 @@ func (l *ledger) settle(ctx context.Context, meter energy.Meter, at moment, jobs
 		act = energy.Activity{At: at.now, Cores: at.cores}
 	}
 	act.Packages = l.sockets.interval(at.cpus)
-	split, ok, err := meter.Step(ctx, act)
-	l.touched = at.now
+	l.cards.see(at)
+	act.GPUs, act.Guessed = l.cards.followed(at.now)-l.cards.reached, l.cards.guess(at)
+	err := l.cards.missing(at.now)
+	var split energy.Split
+	ok := false
+	if err == nil {
+		split, ok, err = meter.Step(ctx, act)
+		l.touched = at.now
+	} else if f, is := meter.(energy.Frequent); is && f.Within() > 0 {
+		err = errors.Join(err, l.refresh(ctx, f, at.now)) // it must not go unread
+	}
 	if err != nil {
-		l.err = fmt.Sprintf("energy: %v", err)
+		l.err = err.Error()
 		return err
 	}
 	l.err = ""
+	l.cards.counted = l.cards.counted || split.WithGPUs
 	if first || !ok {
 		l.close(at)
 		for _, j := range jobs {
@@ -84,8 +96,6 @@ func (l *ledger) settle(ctx context.Context, meter energy.Meter, at moment, jobs
 		sum.CPUSeconds, sum.Cores = sum.CPUSeconds+u.CPUSeconds, sum.Cores+u.Cores
 		charged, uses = append(charged, j), append(uses, u)
 	}
-	cards := l.cards(at)
-	split, l.debt = split.Without(cards + l.debt)
 	ofJobs := 0.0
 	for i, joules := range l.book.Add(split, act, uses) {
 		joules.GPU = charged[i].pendingGPU()
@@ -93,7 +103,7 @@ func (l *ledger) settle(ctx context.Context, meter energy.Meter, at moment, jobs
 		charged[i].charge(joules, uses[i], act.Elapsed)
 		l.bill(charged[i].uid, joules)
 	}
-	l.book.AddGPUs(cards, ofJobs)
+	l.book.AddGPUs(l.cards.took(at), ofJobs)
 	seconds := act.Elapsed.Seconds()
 	l.covered += seconds
 	l.known = true
@@ -111,18 +121,21 @@ func (l *ledger) settle(ctx context.Context, meter energy.Meter, at moment, jobs
 func (l *ledger) close(at moment) {
 	l.last, l.lastBusy = at.now, at.busy
 	l.sockets.close(at.cpus)
-	if at.gpus != nil {
-		l.gpus, l.gpusSeen = *at.gpus, true
-	}
+	l.cards.close(at)
 }
 
-// cards is what all graphics cards took in the interval, as far as that is known.
-func (l *ledger) cards(at moment) float64 {
-	if at.gpus == nil || !l.gpusSeen {
-		return 0
-	}
-	return max(*at.gpus-l.gpus, 0)
+// tells says whether the joules are known at that moment: the last interval could be
+// settled, and is not so long ago that what was since is anybody's guess.
+func (l *ledger) tells(now time.Time, interval time.Duration) bool {
+	return l.known && l.err == "" && now.Sub(l.last) <= max(staleIntervals*interval, staleSoonest)
 }
+
+const (
+	// staleIntervals is how many intervals the last reading of the meter may be old.
+	staleIntervals = 3
+	// staleSoonest is no more than a loaded machine may hold up a short interval.
+	staleSoonest = time.Second
+)
 
 // refresh reads a meter that cannot wait for the next tick.
 func (l *ledger) refresh(ctx context.Context, meter energy.Frequent, now time.Time) error {

@@ -132,7 +132,7 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 	s.readNode()
 	s.read(ctx, j)
 	at := time.Now()
-	s.store.Append(j.stored, at, s.complete(j, s.ledger.ahead(j, at)), &report)
+	s.store.Append(j.stored, at, s.complete(j, at, s.ledger.ahead(j, at)), &report)
 	return nil
 }
 

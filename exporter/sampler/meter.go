@@ -13,12 +13,17 @@ import (
 type patientMeter struct {
 	energy.Meter
 	lane *lane
+	base energy.Component // which never changes, and must not be asked of a meter that hangs
 	owed *late
 
 	zones []energy.Zone // as of the last answer, as the next two
 	watts float64
 	basis string
 	idle  []energy.Calibration
+}
+
+func newPatient(m energy.Meter, l *lane) *patientMeter {
+	return &patientMeter{Meter: m, lane: l, base: m.Base()}
 }
 
 // late is what a reading told that nobody waited for.
@@ -71,7 +76,7 @@ func (m *patientMeter) Step(ctx context.Context, a energy.Activity) (energy.Spli
 
 // less is what is left of an activity beside one that is accounted for.
 func less(a, b energy.Activity) energy.Activity {
-	a.Elapsed, a.Busy = max(a.Elapsed-b.Elapsed, 0), max(a.Busy-b.Busy, 0)
+	a.Elapsed, a.Busy, a.GPUs = max(a.Elapsed-b.Elapsed, 0), max(a.Busy-b.Busy, 0), max(a.GPUs-b.GPUs, 0)
 	a.Packages = maps.Clone(a.Packages)
 	for pkg, cores := range a.Packages {
 		cores.Busy = max(cores.Busy-b.Packages[pkg].Busy, 0)
@@ -85,7 +90,7 @@ func more(a, b energy.Activity, counts bool) energy.Activity {
 	if !counts {
 		return a
 	}
-	b.Elapsed, b.Busy = a.Elapsed+b.Elapsed, a.Busy+b.Busy
+	b.Elapsed, b.Busy, b.GPUs = a.Elapsed+b.Elapsed, a.Busy+b.Busy, a.GPUs+b.GPUs
 	b.Packages = maps.Clone(b.Packages)
 	for pkg, cores := range b.Packages {
 		cores.Busy += a.Packages[pkg].Busy
@@ -101,6 +106,9 @@ func both(a, b energy.Split) energy.Split {
 		WithGPUs: a.WithGPUs || b.WithGPUs,
 	}
 }
+
+// Base is what the meter counts beside DRAM.
+func (m *patientMeter) Base() energy.Component { return m.base }
 
 // Within is 0 where the meter can wait for the ticks.
 func (m *patientMeter) Within() time.Duration {

@@ -57,6 +57,7 @@ type Config struct {
 	MarkRate int           // snapshots a second and job, default 20
 	Cores    int           // of the node
 	Leaves   Leaves        // default: jobs keep the cgroups that they have
+	LeafTree string        // hierarchy of the leaves; default: v2
 	Keep     bool          // snapshots hold what the next exporter has to know
 	Earlier  state.State   // what an earlier exporter left
 	Boot     string        // of the machine, by which that is believed about jobs that run
@@ -66,9 +67,13 @@ type Config struct {
 	// Hung are sources that were asked before and have not answered yet, by the names of
 	// their collectors, "attrib" and "node"; each channel is closed when it has.
 	Hung map[string]<-chan struct{}
-	// GPUs tells the joules of all graphics cards since any beginning; nil = there are none.
-	GPUs   func() (joules float64, known bool)
-	Logger *slog.Logger // default: none
+	// GPUs tells the joules of all graphics cards since any beginning, and when they were
+	// read; nil = there are none.
+	GPUs func() (joules float64, at time.Time, known bool)
+	// Journal keeps at each tick what the next exporter has to know where Keep is set, so
+	// that even one that is killed sets no job's counter back; nil = nobody does.
+	Journal func(state.State) error
+	Logger  *slog.Logger // default: none
 }
 
 // Sampler samples. Build it with New and call Run once.
@@ -91,12 +96,14 @@ type Sampler struct {
 	ended      map[attrib.Key]energy.Joules
 	last       map[attrib.Key]*told // what those told that ended
 	earlier    map[inode]state.Job
+	began      time.Time // of the first tick
 	started    bool      // the first scan is over: what is new now began now
 	discovered time.Time // when the last scan began
 	cpu        node.CPU
 	cpus       map[int]float64 // busy seconds by CPU, of the last tick
 	cpuErr     string
 	load       float64
+	unkept     string // why the journal could not be written
 	ledger     ledger
 	stats      Stats
 }
@@ -133,7 +140,7 @@ func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeRead
 	for name, done := range cfg.Hung {
 		s.lanes[name] = busy(name, done)
 	}
-	s.meter = &patientMeter{Meter: meter, lane: s.lane("energy")}
+	s.meter = newPatient(meter, s.lane("energy"))
 	s.restore(cfg.Earlier)
 	s.ledger.sockets = newSockets(cfg.Sockets)
 	if m, ok := s.meter.(energy.Calibrated); ok {
@@ -184,6 +191,9 @@ func (s *Sampler) Snapshot() *Snapshot { return s.snapshot.Load() }
 // tick takes one sample of everything.
 func (s *Sampler) tick(ctx context.Context) {
 	began := time.Now()
+	if s.began.IsZero() {
+		s.began = began
+	}
 	// 1. What the node did. Its graphics cards come before the jobs, whose shares of them
 	// are then never behind.
 	s.readNode()
@@ -201,18 +211,20 @@ func (s *Sampler) tick(ctx context.Context) {
 	s.budget(alive...)
 	// 3. Who pays for the interval.
 	if s.readable() {
+		was := s.ledger.err
 		if err := s.ledger.settle(ctx, s.meter, at, s.jobs); err != nil {
 			s.stats.ReadErrors++
 		}
+		s.metered(was)
 	}
 	// 4. Write it down.
 	for _, j := range s.jobs {
 		switch {
 		case j.over:
 		case j.gone:
-			s.end(j)
+			s.end(j, began)
 		default:
-			s.store.Append(j.stored, began, s.complete(j, j.joules.Total()), nil)
+			s.store.Append(j.stored, began, s.complete(j, began, j.joules.Total()), nil)
 		}
 	}
 	s.store.Prune(began)
@@ -225,8 +237,8 @@ func (s *Sampler) tick(ctx context.Context) {
 func (s *Sampler) readable() bool { return s.cpuErr == "" }
 
 // end writes the last sample of a job that went.
-func (s *Sampler) end(j *job) {
-	s.store.End(j.stored, j.goneAt, s.complete(j, j.joules.Total()))
+func (s *Sampler) end(j *job, now time.Time) {
+	s.store.End(j.stored, j.goneAt, s.complete(j, now, j.joules.Total()))
 	s.ended[j.stored], s.last[j.stored] = j.joules, j.told
 	j.close()
 	s.fell(j)
@@ -238,7 +250,7 @@ func (s *Sampler) end(j *job) {
 }
 
 // complete adds the node's columns to what the last reading of a job had.
-func (s *Sampler) complete(j *job, joules float64) collector.Values {
+func (s *Sampler) complete(j *job, now time.Time, joules float64) collector.Values {
 	out := make(collector.Values, len(j.values)+3)
 	for column, v := range j.values {
 		// What its source did not tell this time is missing, and not what it was before.
@@ -250,10 +262,22 @@ func (s *Sampler) complete(j *job, joules float64) collector.Values {
 		out[api.ColNodeBusy] = max(s.cpu.Busy-j.base.Busy, 0)
 		out[api.ColNodeSteal] = max(s.cpu.Steal-j.base.Steal, 0)
 	}
-	if s.ledger.known {
+	if s.ledger.tells(now, s.cfg.Interval) {
 		j.addEnergy(out, joules)
 	}
 	return out
+}
+
+// metered says it once when the meter begins to fail, fails otherwise, or is read again.
+func (s *Sampler) metered(was string) {
+	now, source := s.ledger.err, s.meter.Source()
+	switch {
+	case now == was:
+	case now == "":
+		s.log.Info("energy is counted again, with what was missed", "source", source)
+	default:
+		s.log.Warn("energy is not known; jobs' joules are missing meanwhile", "source", source, "err", now)
+	}
 }
 
 func (s *Sampler) closeAll() {

@@ -30,8 +30,8 @@ type Snapshot struct {
 	Covered   float64     // seconds whose energy was charged
 	At        time.Time   // of the tick
 	State     state.State // what the next exporter would have to know
-	// Silent are the sources that do not answer, by the names of their collectors; the
-	// reason says since when.
+	// Silent are the sources that do not answer, by the names of their collectors, and the
+	// meter in use by its whole name where it fails; the reason says since when, or why.
 	Silent []api.Source
 }
 
@@ -39,7 +39,7 @@ func (s *Sampler) publish() {
 	snap := &Snapshot{
 		CPU: s.cpu, Load: s.load, Book: s.ledger.book, Source: s.meter.Source(), Base: s.meter.Base(), EnergyErr: s.ledger.err,
 		JobJoules: make(map[attrib.Key]energy.Joules, len(s.jobs)), Stats: s.stats,
-		Silent: s.silent(), Users: s.userJoules(), Covered: s.ledger.covered, At: s.stats.LastTickBegan,
+		Silent: s.down(), Users: s.userJoules(), Covered: s.ledger.covered, At: s.stats.LastTickBegan,
 	}
 	// Ended jobs keep their joules for as long as the store keeps the job.
 	kept := make(map[attrib.Key]energy.Joules, len(s.ended))
@@ -68,5 +68,15 @@ func (s *Sampler) publish() {
 		snap.Zones = z.Zones()
 	}
 	snap.IdleWatts, snap.IdleBasis = s.meter.IdleWatts()
+	s.note(snap.State)
 	s.snapshot.Store(snap)
+}
+
+// down lists what does not answer, and the meter in use where it fails.
+func (s *Sampler) down() []api.Source {
+	out := s.silent()
+	if s.ledger.err != "" && s.lane("energy").stuck() == nil {
+		out = append(out, api.Source{Name: "energy/" + s.meter.Source(), Support: api.Supported, Silent: true, Reason: s.ledger.err})
+	}
+	return out
 }

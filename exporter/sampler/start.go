@@ -1,6 +1,8 @@
 package sampler
 
 import (
+	"cmp"
+
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/hostfs"
@@ -49,14 +51,14 @@ func (s *Sampler) restartedInPlace(j *job) {
 	}
 }
 
-// leaf sees to it that the processes of a scheduler's job are in a v2 cgroup, where
-// that is wanted, and tells whether the job got one just now. The local scheduler
+// leaf sees to it that the processes of a scheduler's job are in a cgroup where perf
+// looks, where that is wanted, and tells whether the job got one just now. The local scheduler
 // makes its own.
 func (s *Sampler) leaf(j *job) bool {
 	if s.cfg.Leaves == nil || !j.found.Confirmed || j.found.Key.Manager == attrib.Local {
 		return false
 	}
-	if j.found.Dirs[hostfs.Unified] != "" { // some make it after the others
+	if j.found.Dirs[cmp.Or(s.cfg.LeafTree, hostfs.Unified)] != "" { // some make it after the others
 		left := j.leaf != ""
 		s.fell(j)
 		return left

@@ -217,7 +217,13 @@ func names(leaf *x509.Certificate) []string {
 
 // questions are what callers on every side may ask.
 func (s *Server) questions(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+api.PathNode, func(w http.ResponseWriter, _ *http.Request) { s.answer(w, s.node) })
+	mux.HandleFunc("GET "+api.PathNode, func(w http.ResponseWriter, _ *http.Request) {
+		if s.cfg.Node != nil {
+			s.answer(w, s.cfg.Node())
+			return
+		}
+		s.answer(w, s.node)
+	})
 	mux.HandleFunc("GET "+api.PathJobs, s.jobs)
 	mux.HandleFunc("GET "+api.PathSamples, s.window)
 	mux.HandleFunc("POST "+api.PathReport, s.progressFor)

@@ -43,6 +43,8 @@ type Config struct {
 	ShowJobs bool
 	// Remote serves callers on other machines; without an address there are none.
 	Remote Remote
+	// Node tells the node as it is now; nil = it stays as it was.
+	Node func() api.Node
 }
 
 // Server serves one node.

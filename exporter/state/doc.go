@@ -7,4 +7,8 @@
 // without; it can be set aside, so that the next state does not replace it. The package
 // decides nothing about jobs: whether one that runs is the one in the file is for
 // the sampler to say. What the node took while no exporter ran is nobody's.
+//
+// Beside the file is a journal, which is written at each sample and costs no wait for a
+// disk. An exporter that is killed (SIGKILL, out of memory) so loses nothing that it showed
+// at a sample: counters of jobs that run are not set back.
 package state

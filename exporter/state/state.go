@@ -22,6 +22,8 @@ type State struct {
 	Version int    `json:"version"`
 	Boot    string `json:"boot"` // of the machine when it was written
 	Jobs    []Job  `json:"jobs"`
+	// At is of the sample that it is the state after.
+	At time.Time `json:"at,omitzero"`
 	// Idle is what the node's parts took without work.
 	Idle []energy.Calibration `json:"idle,omitempty"`
 }
@@ -51,8 +53,17 @@ func Boot(root hostfs.Root) string {
 	return string(data)
 }
 
-// Load reads a state. A file that is not there is an empty one.
+// Load reads a state, and what its journal knows better. A file that is not there is an
+// empty one. Where there is an error, what the journal knows is returned with it.
 func Load(path string) (State, error) {
+	s, err := load(path)
+	if j, ok := readJournal(journalPath(path)); ok {
+		s = s.with(j)
+	}
+	return s, err
+}
+
+func load(path string) (State, error) {
 	data, err := hostfs.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return State{Version: version}, nil
@@ -64,16 +75,24 @@ func Load(path string) (State, error) {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return State{}, fmt.Errorf("%w: %s: %w", ErrState, path, err)
 	}
+	if err := s.check(); err != nil {
+		return State{}, fmt.Errorf("%w: %s: %w", ErrState, path, err)
+	}
+	return s, nil
+}
+
+// check tells what is wrong with a state.
+func (s State) check() error {
 	if s.Version != version {
-		return State{}, fmt.Errorf("%w: %s is of version %d, want %d", ErrState, path, s.Version, version)
+		return fmt.Errorf("it is of version %d, want %d", s.Version, version)
 	}
 	for _, j := range s.Jobs {
 		const rounding = 1e-3
 		if min(j.Joules.Active, j.Joules.Idle, j.Joules.GPU) < -rounding {
-			return State{}, fmt.Errorf("%w: %s: job %s/%s has joules below 0", ErrState, path, j.Job.Manager, j.Job.ID)
+			return fmt.Errorf("job %s/%s has joules below 0", j.Job.Manager, j.Job.ID)
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // Aside is where a file that is no state is kept, so that whoever wants to know what was

@@ -39,6 +39,6 @@ func Columns() []Column {
 		{api.ColNodeSteal, false, "CPU time that the hypervisor took since the job was first seen."},
 		{api.ColPerfRunning, false, "Time for which perf events counted, summed over CPUs."},
 		{api.ColPerfEnabled, false, "Time for which perf events were enabled, summed over CPUs."},
-		{api.ColAllocatedCores, true, "Cores that the job's cpuset or affinity allows."},
+		{api.ColAllocatedCores, true, "Cores that the job was given, by its cpuset, its affinity or its weight."},
 	}
 }

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -23,7 +23,6 @@ import (
 	"pitchpipe/exporter/collector/perf"
 	"pitchpipe/exporter/collector/proc"
 	"pitchpipe/exporter/hostfs"
-	"pitchpipe/exporter/leaf"
 	"pitchpipe/exporter/metrics"
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/server"
@@ -39,8 +38,9 @@ type equipment struct {
 	energy  *energy.Found
 	sockets map[int]int
 	columns []window.Column // of the perf events that are counted here, and of GPUs
-	gpus    *gpu.Source     // nil: none here
-	about   api.Node
+	gpus    gpus
+	about   api.Node                   // as it was when the exporter began
+	parts   map[string]string          // of jobs' joules, without graphics cards
 	hung    map[string]<-chan struct{} // sources that have not answered, until they do
 }
 
@@ -88,11 +88,12 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 		e.probe(c.Name(), func() []api.Source { return c.Probe(ctx) })
 	}
 	e.about.Sources = append(e.about.Sources, found.Sources...)
-	source, answers := gpus(ctx, o.gpu, o.root, o.interval, log)
+	cards, answers := findGPUs(ctx, o.gpu, o.root, o.interval, log)
 	e.about.Sources = append(e.about.Sources, answers...)
-	if source != nil {
-		e.gpus, e.sources, e.columns = source, append(e.sources, gpu.New(source)), append(e.columns, gpuColumns()...)
+	if e.gpus = cards; cards.source != nil {
+		e.sources, e.columns = append(e.sources, gpu.New(cards.source)), append(e.columns, gpuColumns()...)
 	}
+	e.parts = found.Parts(false)
 	e.about.EnergyParts = found.Parts(chargeable(answers))
 	for _, s := range e.about.Sources {
 		if s.Name == "perf/task-clock" && s.Support == api.Supported {
@@ -152,6 +153,9 @@ func sockets(root hostfs.Root) map[int]int {
 	return out
 }
 
+// namespaced is why reports cannot be taken.
+const namespaced = "the exporter is in a process namespace of its own"
+
 func run(ctx context.Context, o options) error {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.level)); err != nil {
@@ -183,8 +187,8 @@ func run(ctx context.Context, o options) error {
 	// 2. Wire.
 	store := window.New(window.Config{Samples: o.samples, Keep: o.keep, More: with.columns})
 	cfg := sampler.Config{Interval: o.interval, Discover: o.discover, Cores: with.about.Cores, Sockets: with.sockets, Hung: with.hung, Logger: log}
-	if with.gpus != nil {
-		cfg.GPUs = with.gpus.Joules
+	if with.gpus.source != nil {
+		cfg.GPUs = with.gpus.source.Joules
 	}
 	if o.budgets != "" {
 		cfg.Budgets = budget.Folder{Path: o.budgets, Trusted: []uint32{uint32(os.Geteuid())}}
@@ -195,6 +199,13 @@ func run(ctx context.Context, o options) error {
 			kept, aside := state.SetAside(o.state)
 			log.Warn("jobs begin at 0: what was kept of them is no state", "err", err, "kept_aside", kept, "not_kept", aside)
 		}
+		journal, err := state.OpenJournal(o.state)
+		if err != nil {
+			log.Warn("an exporter that is killed will set jobs' joules back by some seconds", "err", err)
+		} else {
+			cfg.Journal = journal.Write
+			defer func() { _ = journal.Close() }() // what was written stays
+		}
 	}
 	if o.leaf {
 		leaves, made, err := makeLeaves(o.root, log)
@@ -202,14 +213,15 @@ func run(ctx context.Context, o options) error {
 			return err
 		}
 		if made {
-			cfg.Leaves = leaves
+			cfg.Leaves, cfg.LeafTree = leaves, leaves.Hierarchy()
 			defer func() { _ = leaves.Close() }() // jobs that run on stay in their leaves
 		}
 	}
 	sample := sampler.New(cfg, with.scanner, with.sources, with.machine, with.energy.Meter, store)
-	page := metrics.New(release(), with.about, store, sample.Snapshot)
-	if with.gpus != nil {
-		page = page.WithGPUs(with.gpus.Snapshot)
+	me := &self{with: with, is: describeSelf(o), kept: new(atomic.Pointer[string])}
+	page := metrics.New(release(), with.about, store, sample.Snapshot).WithNode(func() api.Node { return me.node(ctx) })
+	if with.gpus.source != nil {
+		page = page.WithGPUs(with.gpus.source.Snapshot)
 	}
 	shown, err := metrics.Handler(page,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -218,11 +230,13 @@ func run(ctx context.Context, o options) error {
 	}
 	blind := ""
 	if o.root.Self() != os.Getpid() {
-		blind = "the exporter is in a process namespace of its own"
+		blind = namespaced
 		log.Warn("no reports are taken", "reason", blind)
 	}
+	me.is.Blind = blind
 	serve, err := server.New(server.Config{
 		Socket: o.socket, Metrics: o.address, Blind: blind, Logger: log, Readers: readers, Remote: o.remote, ShowJobs: o.jobs == "all",
+		Node: func() api.Node { return me.told(ctx, sample.Snapshot().Silent) },
 	}, with.about, store, sample, shown)
 	if err != nil {
 		return err
@@ -230,47 +244,23 @@ func run(ctx context.Context, o options) error {
 
 	// 3. Run until told to stop.
 	group, ctx := errgroup.WithContext(ctx)
-	if with.gpus != nil {
-		group.Go(func() error { return with.gpus.Run(ctx) })
+	if with.gpus.source != nil {
+		group.Go(func() error { return with.gpus.run(ctx, log) })
 	}
 	group.Go(func() error { return sample.Run(ctx) })
 	group.Go(func() error { return serve.Run(ctx) })
 	if o.state != "" {
 		group.Go(func() error {
-			keep(ctx, o.state, sample, log)
+			keep(ctx, o.state, sample, me.kept, log)
 			return nil
 		})
 	}
 	return group.Wait()
 }
 
-// makeLeaves returns the maker of leaves; made is false where none are needed, or can be
-// made now.
-func makeLeaves(root hostfs.Root, log *slog.Logger) (m *leaf.Maker, made bool, err error) {
-	type answer struct {
-		maker *leaf.Maker
-		err   error
-	}
-	got, _, silent := collector.Ask("--perf.leaf", func() answer {
-		m, err := leaf.New(root)
-		return answer{m, err}
-	})
-	switch {
-	case silent != nil:
-		log.Warn("no job gets a leaf", "err", silent)
-		return nil, false, nil
-	case errors.Is(got.err, leaf.ErrNowhere):
-		log.Info("no leaves are needed", "err", got.err)
-		return nil, false, nil
-	case got.err != nil:
-		return nil, false, fmt.Errorf("--perf.leaf: %w", got.err)
-	}
-	return got.maker, true, nil
-}
-
 // keep writes down now and then, and at the end, what the next exporter has to know.
 // A state that cannot be written keeps nobody from sampling.
-func keep(ctx context.Context, path string, sample *sampler.Sampler, log *slog.Logger) {
+func keep(ctx context.Context, path string, sample *sampler.Sampler, why *atomic.Pointer[string], log *slog.Logger) {
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
 	failed := ""
@@ -283,6 +273,7 @@ func keep(ctx context.Context, path string, sample *sampler.Sampler, log *slog.L
 			log.Warn("state changed", "err", text)
 		}
 		failed = text
+		why.Store(&text)
 	}
 	for {
 		select {

@@ -13,12 +13,14 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/doctor"
+	"pitchpipe/exporter/hostfs"
 	"pitchpipe/exporter/leaf"
 	"pitchpipe/exporter/state"
 )
@@ -40,23 +42,35 @@ func doctorCommand(o *options) *cobra.Command {
 		Short: "Tells what works on this node, what does not, why, and what mends it",
 		Long: `Tells what works on this node, what does not, why, and what mends it.
 
-It examines the node as an exporter with the same flags and the same user would,
-beside one that runs, and changes nothing.
+Where an exporter answers on --socket, that one is examined: its sources, its
+rights and its flags. Where none does, or other flags are given, the node is
+examined as an exporter with these flags and this shell's rights would find it,
+beside one that runs. Nothing is changed.
 
 Exit status: 0 everything that this node has is in use; 1 the examination failed;
 2 something is limited or denied, and what mends it is printed; 3 the exporter
 cannot do its work here.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return examine(cmd.Context(), *o, cmd.OutOrStdout(), asJSON)
+			return examine(cmd.Context(), *o, given(cmd), cmd.OutOrStdout(), asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print findings as JSON")
 	return cmd
 }
 
-func examine(ctx context.Context, o options, w io.Writer, asJSON bool) error {
-	facts, err := consult(ctx, o)
+// given tells whether flags ask for an examination with them, and not of the exporter that
+// runs with its own.
+func given(cmd *cobra.Command) bool {
+	others := false
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		others = others || !slices.Contains([]string{"socket", "json", "log.level", "help"}, f.Name)
+	})
+	return others
+}
+
+func examine(ctx context.Context, o options, flags bool, w io.Writer, asJSON bool) error {
+	facts, err := consult(ctx, o, flags)
 	if err != nil {
 		return err
 	}
@@ -66,9 +80,7 @@ func examine(ctx context.Context, o options, w io.Writer, asJSON bool) error {
 		enc.SetIndent("", "  ")
 		err = enc.Encode(findings)
 	} else {
-		if !facts.Root {
-			_, err = fmt.Fprintf(w, "Seen as user %d, with an exporter's rights as that user has them. The packaged service runs as root.\n\n", os.Geteuid())
-		}
+		_, err = fmt.Fprintf(w, "%s\n\n", doctor.Heading(facts))
 		err = errors.Join(err, doctor.Print(w, findings))
 	}
 	if err != nil {
@@ -80,19 +92,49 @@ func examine(ctx context.Context, o options, w io.Writer, asJSON bool) error {
 	return nil
 }
 
-func consult(ctx context.Context, o options) (doctor.Facts, error) {
-	with, err := inspect(ctx, o, slog.New(slog.DiscardHandler))
-	if err != nil {
+func consult(ctx context.Context, o options, flags bool) (doctor.Facts, error) {
+	ask, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	client := api.NewClient(o.socket)
+	defer client.Close()
+	running, err := client.Node(ask)
+	f := doctor.Facts{Socket: o.socket, SocketErr: err, Flags: flags}
+	if err == nil && !flags && running.Exporter != nil {
+		f.Node, f.Exporter, f.Running = running, *running.Exporter, true
+		if jobs, err := client.Jobs(ask); err == nil {
+			count(&f, jobs)
+		}
+	} else if err := imagine(ctx, o, &f); err != nil {
 		return doctor.Facts{}, err
 	}
-	defer func() { _ = with.energy.Close() }() // of this examination alone
-	f := doctor.Facts{
-		Node: with.about, Root: os.Geteuid() == 0, Leaf: o.leaf, Socket: o.socket,
-		OwnPids: o.root.Self() != os.Getpid(),
+	if f.SocketErr != nil {
+		f.Listening = writable(filepath.Dir(o.socket))
 	}
-	if f.State = o.state; f.State != "" {
-		if _, f.StateErr = state.Load(o.state); f.StateErr == nil {
-			f.StateErr = writable(filepath.Dir(o.state))
+	possible, _, silent := collector.Ask("leaves", func() error { return leaf.Possible(o.root) })
+	f.Hybrid = silent == nil && !errors.Is(possible, leaf.ErrNowhere)
+	cards, err := filepath.Glob("/dev/nvidia[0-9]*")
+	f.NVIDIA = err == nil && len(cards) > 0
+	return f, nil
+}
+
+// imagine examines the node as an exporter of this shell would find it.
+func imagine(ctx context.Context, o options, f *doctor.Facts) error {
+	with, err := inspect(ctx, o, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = with.energy.Close() }() // of this examination alone
+	f.Node, f.Exporter = with.about, describeSelf(o)
+	if o.root.Self() != os.Getpid() {
+		f.Exporter.Blind = namespaced
+	}
+	if o.state != "" {
+		_, err := state.Load(o.state)
+		if err == nil {
+			err = writable(filepath.Dir(o.state))
+		}
+		if err != nil {
+			f.Exporter.StateErr = err.Error()
 		}
 	}
 	for i, s := range f.Node.Sources {
@@ -100,26 +142,34 @@ func consult(ctx context.Context, o options) (doctor.Facts, error) {
 			f.Node.Sources[i].Silent, f.Node.Sources[i].Reason = true, fmt.Sprintf("does not answer for %v: a read of it hangs", collector.Patience)
 		}
 	}
-	possible, _, silent := collector.Ask("leaves", func() error { return leaf.Possible(o.root) })
-	f.Hybrid = silent == nil && !errors.Is(possible, leaf.ErrNowhere)
-	if f.Program, err = os.Executable(); err != nil {
-		f.Program = "pitchpipe-exporter"
-	}
-	for _, job := range found(ctx, with) {
-		if !slices.Contains(f.Managers, job.Key.Manager) {
-			f.Managers = append(f.Managers, job.Key.Manager)
+	jobs := found(ctx, with)
+	tree, known := hostfs.PerfHierarchy(o.root.Hierarchies())
+	for _, job := range jobs {
+		seen(f, job.Key.Manager)
+		if known && len(job.Dirs) > 0 && job.Dirs[tree.Name] == "" {
+			f.Uncounted = append(f.Uncounted, job.Key.Manager+"/"+job.Key.ID)
 		}
 	}
-	ask, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	client := api.NewClient(o.socket)
-	defer client.Close()
-	if _, f.SocketErr = client.Node(ask); f.SocketErr != nil {
-		f.Listening = writable(filepath.Dir(o.socket))
+	return nil
+}
+
+// count looks which of the jobs that the exporter samples perf does not count.
+func count(f *doctor.Facts, jobs []api.Job) {
+	for _, job := range jobs {
+		if job.Ended {
+			continue
+		}
+		seen(f, job.Manager)
+		if job.Cgroup != "" && slices.ContainsFunc(job.Absent, func(s api.Source) bool { return s.Name == "perf" && s.Support == api.Unsupported }) {
+			f.Uncounted = append(f.Uncounted, job.Manager+"/"+job.ID)
+		}
 	}
-	cards, err := filepath.Glob("/dev/nvidia[0-9]*")
-	f.NVIDIA = err == nil && len(cards) > 0
-	return f, nil
+}
+
+func seen(f *doctor.Facts, manager string) {
+	if !slices.Contains(f.Managers, manager) {
+		f.Managers = append(f.Managers, manager)
+	}
 }
 
 // found are the jobs of this moment, none where looking for them hangs.

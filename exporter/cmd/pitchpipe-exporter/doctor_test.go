@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/doctor"
 	"pitchpipe/exporter/state"
 )
@@ -108,15 +109,83 @@ func TestTheDoctorSaysWhetherBudgetsOutliveTheExporter(t *testing.T) {
 	}
 }
 
-func TestThePackagedServiceKeepsItsState(t *testing.T) {
+// The rights, flags and sources that matter are those of the exporter that runs.
+func TestTheDoctorExaminesTheExporterThatRuns(t *testing.T) {
+	dir := plantNode(t)
+	kept := filepath.Join(t.TempDir(), "state.json")
+	_, socket := exporter(t, "--path.rootfs", dir, "--state.file", kept)
+	state := func(findings []doctor.Finding, name string) doctor.Finding {
+		i := slices.IndexFunc(findings, func(f doctor.Finding) bool { return f.Name == name })
+		if i < 0 {
+			t.Fatalf("nothing of %s in %+v", name, findings)
+		}
+		return findings[i]
+	}
+	findings, _ := consultDoctor(t, "--socket", socket) // the verdict is of more than that
+	if f := state(findings, "state"); f.State != doctor.Works || !strings.Contains(f.Why, kept) {
+		t.Errorf("%+v, want the file of the exporter", f)
+	}
+	if f := state(findings, "energy/rapl"); f.State != doctor.Works {
+		t.Errorf("%+v, want the counter of the exporter's node", f)
+	}
+	var page bytes.Buffer
+	cmd := command()
+	cmd.SetArgs([]string{"doctor", "--socket", socket})
+	cmd.SetOut(&page)
+	_ = cmd.ExecuteContext(t.Context()) // the verdict
+	if want := "The exporter that answers on " + socket; !strings.Contains(page.String(), want) {
+		t.Errorf("%s does not say %q", &page, want)
+	}
+	// With flags it is another one that is asked about.
+	findings, _ = consultDoctor(t, "--socket", socket, "--perf.events=software")
+	if f := state(findings, "state"); f.State != doctor.Limited {
+		t.Errorf("%+v, want an exporter that keeps nothing", f)
+	}
+	// Without an exporter it is this shell's.
+	findings, _ = consultDoctor(t, "--socket", filepath.Join(t.TempDir(), "s"))
+	if f := state(findings, "exporter"); !strings.Contains(f.Why, "judged with this shell's rights") {
+		t.Errorf("%+v does not say whose rights these are", f)
+	}
+}
+
+func TestJobsThatPerfDoesNotCountAreNamed(t *testing.T) {
 	t.Parallel()
-	unit, err := os.ReadFile("../../../scripts/package/pitchpipe-exporter.service")
+	absent := []api.Source{{Name: "perf", Support: api.Unsupported, Reason: "no cgroup in perf_event"}}
+	var f doctor.Facts
+	count(&f, []api.Job{
+		{Manager: "slurm", ID: "1", Cgroup: "/c", Absent: absent},
+		{Manager: "slurm", ID: "2", Cgroup: "/c"},
+		{Manager: "nomad", ID: "3", Cgroup: "/c", Ended: true, Absent: absent},
+		{Manager: "local", ID: "4", Absent: absent}, // by its environment
+	})
+	if !slices.Equal(f.Uncounted, []string{"slurm/1"}) || !slices.Equal(f.Managers, []string{"slurm", "local"}) {
+		t.Errorf("%v of %v", f.Uncounted, f.Managers)
+	}
+}
+
+// A recorded host of RHEL 8's kind: perf has a tree of its own, in which Slurm makes nothing.
+func TestTheDoctorComparesTheCgroupsOfJobsWithPerfsTree(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("cgroups of schedulers are believed where root owns them")
+	}
+	dir := plantNode(t)
+	for _, file := range []string{"perf_event/cgroup.procs", "freezer/cgroup.procs", "freezer/slurm/uid_1000/job_42/cgroup.procs"} {
+		plantFile(t, filepath.Join(dir, "sys/fs/cgroup", file), "")
+	}
+	var o options
+	o.root, o.environ = o.root.Below(dir), "off"
+	facts, err := consult(t.Context(), o, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"--state.file=/var/lib/pitchpipe-exporter/", "StateDirectory=pitchpipe-exporter\n"} {
-		if !strings.Contains(string(unit), want) {
-			t.Errorf("no %q in the unit", want)
+	if !facts.Hybrid || !slices.Equal(facts.Uncounted, []string{"slurm/42"}) {
+		t.Errorf("leaves are of use: %v; not counted: %v", facts.Hybrid, facts.Uncounted)
+	}
+	facts.Node.Schema = api.SchemaSoftware
+	for _, f := range doctor.Examine(facts) {
+		if strings.HasPrefix(f.Name, "perf for") && (f.State != doctor.Limited || f.Mend != "--perf.leaf" || !strings.Contains(f.Why, "slurm/42")) {
+			t.Errorf("%+v", f)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"pitchpipe/exporter/api"
@@ -27,36 +29,132 @@ type gpuOptions struct {
 // resident takes seconds to load.
 const patience = 15 * time.Second
 
-// gpus returns the source of readings where this node has NVIDIA's driver or a
-// dcgm-exporter, else nil; and what there is to be said about it.
-func gpus(ctx context.Context, o gpuOptions, root hostfs.Root, interval time.Duration, log *slog.Logger) (*gpu.Source, []api.Source) {
+// gpus are the graphics cards of a node; the source is nil where there are none.
+type gpus struct {
+	source *gpu.Source
+	driver string // that has to be there before anybody is asked; empty = nothing
+	loaded *atomic.Bool
+}
+
+// findGPUs returns the source of readings where this node has NVIDIA's driver, a card that
+// waits for it, or a dcgm-exporter; and what there is to be said about it.
+func findGPUs(ctx context.Context, o gpuOptions, root hostfs.Root, interval time.Duration, log *slog.Logger) (gpus, []api.Source) {
 	driver := root.Proc("driver", "nvidia")
-	absent, _, silent := collector.Ask("gpu/nvidia", func() error {
+	type there struct{ driver, card bool }
+	is, _, silent := collector.Ask("gpu/nvidia", func() there {
 		_, err := os.Stat(driver)
-		return err
+		return there{err == nil, nvidiaCard(root)}
 	})
 	if silent != nil {
-		return nil, []api.Source{collector.Source("gpu/nvidia", "", silent)}
+		return gpus{}, []api.Source{collector.Source("gpu/nvidia", "", silent)}
 	}
-	if absent != nil && o == (gpuOptions{}) {
-		return nil, []api.Source{{Name: "gpu/nvidia", Support: api.Unsupported, Reason: "no NVIDIA driver: " + driver + " is not there"}}
+	waits := !is.driver && o == (gpuOptions{})
+	if waits && !is.card {
+		return gpus{}, []api.Source{{Name: "gpu/nvidia", Support: api.Unsupported, Reason: "no NVIDIA driver: " + driver + " is not there"}}
 	}
-	var backends []gpu.Backend
-	if path, err := program(o.helper, "pitchpipe-gpu"); err == nil {
-		backends = append(backends, gpu.Helper{Path: path, Interval: interval})
+	backends := backends(o, interval, waits)
+	if len(backends) == 0 {
+		return gpus{}, []api.Source{{Name: "gpu/nvidia", Support: api.Unsupported, Reason: "there is a driver, and neither pitchpipe-gpu beside this program nor nvidia-smi on PATH to ask it"}}
 	}
-	if path, err := program(o.smi, "nvidia-smi"); err == nil {
-		backends = append(backends, gpu.SMI{Path: path, Interval: interval})
+	g := gpus{source: gpu.NewSource(gpu.Config{Backends: backends, Logger: log}), loaded: new(atomic.Bool)}
+	if waits {
+		g.driver = driver
+	} else {
+		g.loaded.Store(true)
+		_ = g.source.Try(ctx, patience) // why not is in what the probe says
+	}
+	return g, g.sources(ctx)
+}
+
+// backends are those that can be asked; with all, also programs that are not there yet,
+// since they may come with the driver.
+func backends(o gpuOptions, interval time.Duration, all bool) []gpu.Backend {
+	var out []gpu.Backend
+	path, err := program(o.helper, helperName)
+	if self, unknown := os.Executable(); err != nil && all && unknown == nil {
+		path, err = filepath.Join(filepath.Dir(self), helperName), nil
+	}
+	if err == nil {
+		out = append(out, gpu.Helper{Path: path, Interval: interval})
+	}
+	path, err = program(o.smi, smiName)
+	if err != nil && all {
+		path, err = smiName, nil // looked for on PATH whenever it is started
+	}
+	if err == nil {
+		out = append(out, gpu.SMI{Path: path, Interval: interval})
 	}
 	if o.dcgm != "" {
-		backends = append(backends, gpu.DCGM{URL: o.dcgm, Interval: interval})
+		out = append(out, gpu.DCGM{URL: o.dcgm, Interval: interval})
 	}
-	if len(backends) == 0 {
-		return nil, []api.Source{{Name: "gpu/nvidia", Support: api.Unsupported, Reason: "there is a driver, and neither pitchpipe-gpu beside this program nor nvidia-smi on PATH to ask it"}}
+	return out
+}
+
+const helperName, smiName = "pitchpipe-gpu", "nvidia-smi"
+
+// driverAgain is how often a driver is looked for that is not loaded.
+const driverAgain = 10 * time.Second
+
+// run reads until ctx ends, from when the driver is there.
+func (g gpus) run(ctx context.Context, log *slog.Logger) error {
+	if g.driver != "" && !await(ctx, g.driver, driverAgain) {
+		return nil
 	}
-	source := gpu.NewSource(gpu.Config{Backends: backends, Logger: log})
-	_ = source.Try(ctx, patience) // why not is in what the probe says
-	return source, gpu.New(source).Probe(ctx)
+	if g.loaded.CompareAndSwap(false, true) {
+		log.Info("the driver of the graphics cards was loaded", "driver", g.driver)
+	}
+	return g.source.Run(ctx)
+}
+
+// await returns when a file is there; false where ctx ended before.
+func await(ctx context.Context, path string, every time.Duration) bool {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		if _, err := os.Stat(path); err == nil {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+}
+
+// sources is what there is to be said of the cards at this moment.
+func (g gpus) sources(ctx context.Context) []api.Source {
+	if !g.loaded.Load() {
+		return []api.Source{{Name: "gpu/nvidia", Support: api.Unsupported, Reason: "there is an NVIDIA card, and no driver yet: " + g.driver + " is not there"}}
+	}
+	out := gpu.New(g.source).Probe(ctx)
+	if s := g.source.Snapshot(); s.Backend != "" && time.Since(s.At) > g.source.Stale() {
+		for i := range out {
+			if out[i].Support == api.Supported {
+				out[i].Silent, out[i].Reason = true, collector.ErrSilent.Error()
+			}
+		}
+	}
+	return out
+}
+
+// nvidiaCard tells whether the machine has a display device of NVIDIA's, whoever drives it.
+func nvidiaCard(root hostfs.Root) bool {
+	const vendor, display = "0x10de", "0x03"
+	devices, err := os.ReadDir(root.Sys("bus", "pci", "devices"))
+	if err != nil {
+		return false
+	}
+	for _, d := range devices {
+		is := func(file, prefix string) bool {
+			data, err := hostfs.Read(root.Sys("bus", "pci", "devices", d.Name(), file))
+			return err == nil && strings.HasPrefix(string(data), prefix)
+		}
+		if is("vendor", vendor) && is("class", display) {
+			return true
+		}
+	}
+	return false
 }
 
 // program finds a program: the one that was named, else one beside this program, else on

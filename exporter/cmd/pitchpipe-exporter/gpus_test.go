@@ -1,15 +1,22 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/collector/gpu"
+	"pitchpipe/exporter/collector/gpu/card"
+	"pitchpipe/exporter/hostfs"
 )
 
 // A helper that writes what the real one would, of one GPU that a process is on: 100 J a
@@ -63,6 +70,97 @@ func TestAJobIsChargedWithItsGPU(t *testing.T) {
 	}
 }
 
+// A machine that has a card of NVIDIA's, or of others, and no driver yet.
+func plantCard(t *testing.T, root, vendor, class string) {
+	t.Helper()
+	plantFile(t, filepath.Join(root, "sys/bus/pci/devices/0000:3b:00.0/vendor"), vendor+"\n")
+	plantFile(t, filepath.Join(root, "sys/bus/pci/devices/0000:3b:00.0/class"), class+"\n")
+	plantFile(t, filepath.Join(root, "proc/stat"), "cpu  1 0 1 1 0 0 0 0 0 0\ncpu0 1 0 1 1 0 0 0 0 0 0\n")
+}
+
+func TestOnlyACardOfNVIDIAsIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		vendor, class string
+		waits         bool
+	}{
+		"a card for a screen": {"0x10de", "0x030000", true}, "one for computing": {"0x10de", "0x030200", true},
+		"its sound": {"0x10de", "0x040300", false}, "another's card": {"0x1002", "0x030000", false},
+	} {
+		dir := t.TempDir()
+		plantCard(t, dir, tc.vendor, tc.class)
+		g, said := findGPUs(t.Context(), gpuOptions{}, hostfs.Root{}.Below(dir), time.Second, slog.New(slog.DiscardHandler))
+		if (g.source != nil) != tc.waits || len(said) != 1 || said[0].Support != api.Unsupported || strings.Contains(said[0].Reason, "no driver yet") != tc.waits {
+			t.Errorf("%s: %+v, source %v; want one that waits: %v", name, said, g.source, tc.waits)
+		}
+	}
+}
+
+func TestADriverThatIsLoadedLaterIsAsked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		plantCard(t, dir, "0x10de", "0x030200")
+		g, _ := findGPUs(t.Context(), gpuOptions{}, hostfs.Root{}.Below(dir), time.Second, slog.New(slog.DiscardHandler))
+		if g.source == nil {
+			t.Fatal("nobody waits for the driver")
+		}
+		// The programs that would be asked are not on this machine.
+		asked := &fakeBackend{}
+		g.source = gpu.NewSource(gpu.Config{Backends: []gpu.Backend{asked}})
+		me := &self{with: equipment{gpus: g, about: api.Node{Sources: []api.Source{{Name: "node/cpu", Support: api.Supported}, {Name: "gpu/nvidia"}}}, parts: map[string]string{"node": "modelled"}}, kept: new(atomic.Pointer[string])}
+		card := func() api.Source { return me.node(t.Context()).Sources[1] }
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- g.run(ctx, slog.New(slog.DiscardHandler)) }()
+		time.Sleep(time.Hour)
+		if got := card(); asked.runs.Load() > 0 || got.Support != api.Unsupported || !strings.Contains(got.Reason, "no driver yet") {
+			t.Errorf("%+v, asked %d times without a driver", got, asked.runs.Load())
+		}
+		plantFile(t, filepath.Join(dir, "proc/driver/nvidia/version"), "1\n")
+		time.Sleep(2 * driverAgain)
+		n := me.node(t.Context())
+		if got := card(); got.Support != api.Supported || got.Silent || got.Reason != "1 GPUs by fake" || len(n.Sources) != 4 {
+			t.Errorf("%+v; want the card that was read, and all else that is said: %+v", got, n.Sources)
+		}
+		if n.EnergyParts["gpu"] != "gpu" || n.EnergyParts["node"] != "modelled" {
+			t.Errorf("joules are made of %v", n.EnergyParts)
+		}
+		asked.mute.Store(true)
+		time.Sleep(time.Minute)
+		if got := card(); !got.Silent || got.Reason != "does not answer" {
+			t.Errorf("%+v of a card that was not read for a minute", got)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// fakeBackend reads one card each second.
+type fakeBackend struct {
+	runs atomic.Int64
+	mute atomic.Bool
+}
+
+func (b *fakeBackend) Name() string { return "fake" }
+
+func (b *fakeBackend) Run(ctx context.Context, emit func(card.Reading)) error {
+	b.runs.Add(1)
+	for {
+		if !b.mute.Load() {
+			joules, watts := 1.0, 100.0
+			emit(card.Reading{At: time.Now(), Devices: []card.Device{{UUID: "a", Joules: &joules, Watts: &watts, Processes: &[]card.Process{}}}})
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
 func TestANodeWithoutADriverSaysSo(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/driver/nvidia"); err == nil {
@@ -75,7 +173,7 @@ func TestANodeWithoutADriverSaysSo(t *testing.T) {
 	}
 	for _, s := range about.Sources {
 		if s.Name == "gpu/nvidia" {
-			if s.Support != api.Unsupported || !strings.Contains(s.Reason, "no NVIDIA driver") {
+			if s.Support != api.Unsupported || !strings.Contains(s.Reason, "driver") {
 				t.Errorf("%+v", s)
 			}
 			return

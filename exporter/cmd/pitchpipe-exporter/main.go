@@ -93,7 +93,7 @@ func command() *cobra.Command {
 	f.StringVar(&o.root.SysFS, "path.sysfs", "", "where sysfs is mounted; empty = sys below --path.rootfs")
 	f.StringVar(&o.root.CgroupFS, "path.cgroupfs", "", "where the cgroup hierarchies are mounted; empty = fs/cgroup below --path.sysfs")
 	f.StringVar(&o.environ, "attrib.environ", "own", "whose environments may name a job (PITCHPIPE_JOB_ID) where it has no cgroup: own (processes of the exporter's user), any (everybody can name any job) or off")
-	f.BoolVar(&o.leaf, "perf.leaf", false, "on hybrid cgroup hosts, move schedulers' jobs to v2 cgroups of their own, below pitchpipe-perf, so that perf events and pressure are counted")
+	f.BoolVar(&o.leaf, "perf.leaf", false, "on hosts with v1 cgroups, move schedulers' jobs to cgroups of their own, below pitchpipe-perf, in the tree that perf looks in alone (v1's perf_event, else v2), so that perf events are counted")
 	f.StringSliceVar(&o.events, "perf.events", []string{"basic"}, "perf events that are counted for each job beside the software events: presets (software = no more, basic, memory, pipetune), names of perf list, PMU/EVENT/ or SYSTEM:TRACEPOINT, separated by commas; what the node lacks is left out, and doctor says why")
 	f.DurationVar(&o.interval, "sampling.interval", time.Second, "time between samples")
 	f.DurationVar(&o.discover, "sampling.discover", 250*time.Millisecond, "time between looks for new jobs")

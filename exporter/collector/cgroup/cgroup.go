@@ -1,7 +1,6 @@
 package cgroup
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector"
@@ -19,6 +19,10 @@ import (
 // Collector reads cgroup files.
 type Collector struct {
 	root hostfs.Root
+
+	online map[int]bool // CPUs
+	asked  time.Time    // when that was read
+	pools  map[string]*pool
 }
 
 var _ collector.Collector = (*Collector)(nil)
@@ -69,7 +73,10 @@ func (c *Collector) Open(_ context.Context, t collector.Target) (collector.Reade
 	if len(t.Dirs) == 0 {
 		return nil, fmt.Errorf("%w: the job has no cgroup", collector.ErrUnsupported)
 	}
-	r := &reader{unified: t.Dirs[hostfs.Unified], pressed: cmp.Or(t.Dirs[hostfs.Unified], t.Leaf), legacy: map[string]string{}}
+	r := &reader{collector: c, unified: t.Dirs[hostfs.Unified], legacy: map[string]string{}}
+	if r.pressed = r.unified; r.pressed == "" && c.inUnified(t.Leaf) {
+		r.pressed = t.Leaf
+	}
 	for _, name := range slices.Sorted(maps.Keys(t.Dirs)) {
 		if name == hostfs.Unified {
 			continue
@@ -81,15 +88,22 @@ func (c *Collector) Open(_ context.Context, t collector.Target) (collector.Reade
 	return r, nil
 }
 
-type reader struct {
-	unified string            // v2 directory, empty = none
-	pressed string            // the same, or the leaf that tells pressure in its place
-	legacy  map[string]string // v1 directories by controller
-	peak    float64           // largest use seen, where the kernel keeps none
+// inUnified tells whether a directory is in the v2 hierarchy, where alone pressure is told.
+func (c *Collector) inUnified(dir string) bool {
+	return dir != "" && slices.ContainsFunc(c.root.Hierarchies(), func(h hostfs.Hierarchy) bool {
+		return h.V2 && strings.HasPrefix(dir, h.Dir+"/")
+	})
+}
 
-	buf  []byte
-	cpus string  // the list of the cpuset, as the kernel wrote it
-	size float64 // CPUs in it
+type reader struct {
+	collector *Collector
+	unified   string            // v2 directory, empty = none
+	pressed   string            // the same, or the leaf that tells pressure in its place
+	legacy    map[string]string // v1 directories by controller
+	peak      float64           // largest use seen, where the kernel keeps none
+
+	buf      []byte
+	allotted allotted
 }
 
 // read reads a file of a cgroup; what it returns is good until the next.
@@ -112,9 +126,10 @@ func (r *reader) number(dir, file string) (float64, error) {
 
 // Read reads each group of columns by itself, so that one that is missing takes
 // no other with it. Files that a hierarchy does not have are no error.
-func (r *reader) Read(_ context.Context, _ collector.Moment, out collector.Values) error {
+func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Values) error {
 	var errs []error
-	for _, read := range []func(collector.Values) error{r.cpu, r.memory, r.io, r.pressure, r.cpuset} {
+	allot := func(out collector.Values) error { return r.allot(m, out) }
+	for _, read := range []func(collector.Values) error{r.cpu, r.memory, r.io, r.pressure, allot} {
 		if err := read(out); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
@@ -216,34 +231,6 @@ func (r *reader) pressure(out collector.Values) error {
 		out[p.column] = float64(usec) / 1e6
 	}
 	return errors.Join(errs...)
-}
-
-func (r *reader) cpuset(out collector.Values) error {
-	for _, spelling := range [...]struct{ dir, file string }{
-		{r.legacy["cpuset"], "cpuset.effective_cpus"},
-		{r.legacy["cpuset"], "cpuset.cpus"},
-		{r.unified, "cpuset.cpus.effective"},
-	} {
-		if spelling.dir == "" {
-			continue // the job is not in that hierarchy
-		}
-		data, err := r.read(spelling.dir, spelling.file)
-		if err != nil {
-			continue // the next spelling
-		}
-		if r.size == 0 || string(data) != r.cpus {
-			cpus, err := hostfs.CPUList(string(data))
-			if err != nil {
-				return fmt.Errorf("cpuset: %w", err)
-			}
-			r.cpus, r.size = string(data), float64(len(cpus))
-		}
-		if r.size > 0 {
-			out[api.ColAllocatedCores] = r.size
-			return nil
-		}
-	}
-	return nil
 }
 
 // CPUs reads the CPUs that a job's cpuset gives it, nil where it has none of its

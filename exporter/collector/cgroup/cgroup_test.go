@@ -119,7 +119,8 @@ func TestReadsWhatEachLayoutHas(t *testing.T) {
 			for _, d := range tc.dirs {
 				dirs[d] = filepath.Join(dir, d)
 			}
-			r, err := cgroup.New(hostfs.Root{}).Open(t.Context(), collector.Target{Dirs: dirs})
+			plant(t, dir, map[string]string{"sys/devices/system/cpu/online": "0-7\n"})
+			r, err := cgroup.New(hostfs.Root{SysFS: filepath.Join(dir, "sys")}).Open(t.Context(), collector.Target{Dirs: dirs})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -56,11 +56,16 @@ func NewPMCounters(root hostfs.Root, model Model) (*Measured, error) {
 			return nil, fmt.Errorf("pm_counters: %w", err)
 		}
 	}
-	m := measured(BMC, c, model)
+	m, err := measured(BMC, c, model)
+	if err != nil {
+		return nil, err
+	}
 	if m.parts() == 0 {
 		return nil, fmt.Errorf("%w: no energy below %s", collector.ErrUnsupported, dir)
 	}
-	m.withGPUs = !parts
+	if !parts {
+		m.cards = &cards{}
+	}
 	return m, nil
 }
 

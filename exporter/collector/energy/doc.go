@@ -10,7 +10,8 @@
 // Find takes the first source that there is, and no other beside it:
 //
 //   - perf-power: RAPL through the kernel's power PMU, which needs CAP_PERFMON alone and
-//     counts in 64 bits;
+//     counts in 64 bits. Intel's dies count each for itself; AMD's package has one counter,
+//     which some kernels show once for each group of cores, and which counts once;
 //   - rapl: the package and DRAM zones of the powercap tree. A counter that begins anew is
 //     accumulated in 64 bits, by the range that the kernel states, or where that cannot be
 //     or is not readable by those that are in use. A package that a second interface (mmio)
@@ -30,8 +31,14 @@
 // the date. The lowest such figure of a day holds. Of DRAM nothing is guessed.
 //
 // Joules of graphics cards come from package gpu and are added by the sampler; where the
-// node's meter counts them too (a sensor of the whole machine) they are taken out of its
-// active part first. A sum that has a modelled part is modelled (Weakest).
+// node's meter counts them too (a sensor of the whole machine) they are taken out of what it
+// counts before anything is learned of it or shared out. Of such a meter nothing is learned
+// while the cards work, or what they take is guessed (Activity.Guessed). A sum that has a
+// modelled part is modelled (Weakest).
+//
+// A counter of DRAM that cannot be read when the meter is opened is named as missing. One
+// that cannot be read later is an error of the interval, as is any other that counts: what
+// it misses comes with the next reading. Two counters of one name are refused.
 //
 // Two jobs that share a package and spend different energy on a cycle cannot be told
 // apart by any counter here: each gets the mean of both.

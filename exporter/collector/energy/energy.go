@@ -37,6 +37,11 @@ type Activity struct {
 	Cores   int
 	// Packages are the same by the number of the socket; nil = not known.
 	Packages map[int]Cores
+	// GPUs are the joules of all graphics cards in the interval, which a meter that counts
+	// the cards too takes out of what it tells.
+	GPUs float64
+	// Guessed means that GPUs is not what the cards told: nothing is to be learned from it.
+	Guessed bool
 }
 
 // Cores is what the cores of one package did.
@@ -77,7 +82,8 @@ type Split struct {
 	Total float64
 	Idle  float64 // what the node would have taken without work, at most Total
 	Parts []Part  // that sum to both
-	// WithGPUs means that the graphics cards' joules are in it.
+	// WithGPUs means that the meter counts the graphics cards too, and that what
+	// Activity.GPUs said was taken out.
 	WithGPUs bool
 }
 
@@ -90,28 +96,6 @@ func split(parts []Part) Split {
 		s.Total, s.Idle = s.Total+p.Total, s.Idle+p.Idle
 	}
 	return s
-}
-
-// Without takes the graphics cards' joules out of what the meter counts with them, from
-// the active part as far as that goes, and returns those that are left over: the two
-// meters are not read at the same moment.
-func (s Split) Without(gpus float64) (Split, float64) {
-	if !s.WithGPUs || gpus <= 0 {
-		return s, gpus
-	}
-	parts := make([]Part, len(s.Parts))
-	copy(parts, s.Parts)
-	for i, p := range parts {
-		if p.Component != Node {
-			continue
-		}
-		take := min(gpus, p.Total-p.Idle)
-		parts[i].Total -= take
-		gpus -= take
-	}
-	out := split(parts)
-	out.WithGPUs = true
-	return out, gpus
 }
 
 // Meter tells the energy of the node interval by interval.

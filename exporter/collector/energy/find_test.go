@@ -1,6 +1,7 @@
 package energy_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -65,6 +66,26 @@ func TestEachMachineIsReadByTheBestOfItsMeters(t *testing.T) {
 			"intel-rapl:0 intel-rapl:0:0 intel-rapl:1 intel-rapl:1:0 + intel-rapl-mmio:0 intel-rapl-mmio:1",
 		},
 		{
+			fixtures.Dies, false, energy.PerfPower, "dram dram dram dram package-0-die-0 package-0-die-1 package-1-die-0 package-1-die-1",
+			map[string]string{"rapl": "supported dram dram dram dram package-0-die-0"},
+			"power:0-die-0:package power:0-die-1:package power:1-die-0:package power:1-die-1:package power:0-die-0:dram power:0-die-1:dram power:1-die-0:dram power:1-die-1:dram",
+		},
+		{
+			fixtures.Dies, true, energy.RAPL, "dram dram dram dram package-0-die-0 package-0-die-1 package-1-die-0 package-1-die-1",
+			map[string]string{"perf-power": "denied"},
+			"intel-rapl:0 intel-rapl:0:0 intel-rapl:1 intel-rapl:1:0 intel-rapl:2 intel-rapl:2:0 intel-rapl:3 intel-rapl:3:0",
+		},
+		{
+			fixtures.AMDCCD, false, energy.PerfPower, "package-0 package-1",
+			map[string]string{"rapl": "supported package-0-die-0 package-1-die-0; shown: package-0-die-1"},
+			"power:0:package power:1:package",
+		},
+		{
+			fixtures.AMDCCD, true, energy.RAPL, "package-0-die-0 package-1-die-0; shown: package-0-die-1 package-0-die-2 package-0-die-3 package-1-die-1 package-1-die-2 package-1-die-3",
+			map[string]string{"perf-power": "denied"},
+			"intel-rapl:0 intel-rapl:4 + intel-rapl:1 intel-rapl:2 intel-rapl:3 intel-rapl:5 intel-rapl:6 intel-rapl:7",
+		},
+		{
 			fixtures.AMD, false, energy.RAPL, "package-0 package-1; shown: core core",
 			map[string]string{"perf-power": "unsupported not supported here: no power PMU", "hwmon": "supported amd_energy Esocket0 amd_energy Esocket1"},
 			"intel-rapl:0 intel-rapl:1 + intel-rapl:0:0 intel-rapl:1:0",
@@ -112,13 +133,13 @@ func TestEachMachineIsReadByTheBestOfItsMeters(t *testing.T) {
 			}
 			cpus := float64(m.CPUs())
 			got := 0.0
-			for i := range 121 {
+			for i := range 25 {
 				if i > 0 {
-					if err := m.Step(5 * time.Second); err != nil {
+					if err := m.Step(25 * time.Second); err != nil {
 						t.Fatal(err)
 					}
 				}
-				elapsed := time.Duration(min(i, 1)) * 5 * time.Second
+				elapsed := time.Duration(min(i, 1)) * 25 * time.Second
 				s, _, err := f.Meter.Step(t.Context(), energy.Activity{Elapsed: elapsed, Busy: 2 * elapsed.Seconds(), Cores: int(cpus)})
 				if err != nil {
 					t.Fatal(err)
@@ -190,6 +211,47 @@ func TestACounterThatIsClosedIsDeniedAndNotAbsent(t *testing.T) {
 	}
 	if got := f.Meter.Source(); got != energy.HWMon {
 		t.Errorf("read by %s, want the sensors that are open", got)
+	}
+}
+
+// Two dies that nobody can tell apart would be taken for one whose counter jumps.
+func TestCountersThatCannotBeToldApartAreRefused(t *testing.T) {
+	t.Parallel()
+	m := machine(t, fixtures.Dies)
+	for cpu := range m.CPUs() {
+		if err := os.Remove(m.Root().Sys("devices", "system", "cpu", fmt.Sprint("cpu", cpu), "topology", "die_id")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := find(t, m)
+	if got := f.Meter.Source(); got != energy.RAPL {
+		t.Errorf("read by %s, want powercap, whose zones have names of their own", got)
+	}
+	if s := f.Sources[0]; s.Support == api.Supported || !strings.Contains(s.Reason, "two counters of one name: power:0:package") {
+		t.Errorf("%+v, want it refused with the reason", s)
+	}
+}
+
+func TestADRAMZoneThatCannotBeReadIsMissingAndTheRestIsCounted(t *testing.T) {
+	t.Parallel()
+	broken := func(t *testing.T, m *fixtures.Machine, zone string) {
+		t.Helper()
+		path := m.Root().Sys("class", "powercap", zone, "energy_uj")
+		if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o755)); err != nil { //nolint:gosec // as sysfs is
+			t.Fatal(err)
+		}
+	}
+	m := machine(t, fixtures.Intel)
+	m.Denied = true
+	broken(t, m, "intel-rapl:1:0")
+	f := find(t, m)
+	want := "dram package-0 package-1; shown: dram package-0 package-1; missing: dram of package 1: "
+	if s := f.Sources[1]; f.Meter.Source() != energy.RAPL || s.Support != api.Supported || !strings.HasPrefix(s.Reason, want) {
+		t.Errorf("read by %s; %+v, want %q", f.Meter.Source(), s, want)
+	}
+	broken(t, m, "intel-rapl:1")
+	if f := find(t, m); f.Meter.Source() == energy.RAPL {
+		t.Error("the machine is read without one of its packages")
 	}
 }
 

@@ -130,9 +130,11 @@ func NewHWMon(root hostfs.Root, sensors Sensors, model Model) (*Measured, error)
 	if counted == 0 {
 		return nil, fmt.Errorf("%w: no sensor below %s is known to count a socket or the machine; see --energy.hwmon", collector.ErrUnsupported, top)
 	}
-	m := measured(HWMon, found, model)
-	m.withGPUs = whole
-	return m, nil
+	m, err := measured(HWMon, found, model)
+	if err == nil && whole {
+		m.cards = &cards{}
+	}
+	return m, err
 }
 
 // sensor is one power or energy sensor.

@@ -47,14 +47,14 @@ type idle struct {
 // add takes an interval in which that part of the cores was busy.
 func (i *idle) add(joules, busyShare float64, a Activity) {
 	if a.Elapsed < shortest || joules <= 0 {
-		i.joules, i.calm = 0, 0
+		i.stir()
 		return
 	}
 	if watts := joules / a.Elapsed.Seconds(); i.lowest == 0 || watts < i.lowest {
 		i.lowest = watts
 	}
 	if busyShare > calmShare {
-		i.joules, i.calm = 0, 0
+		i.stir()
 		return
 	}
 	i.joules, i.calm = i.joules+joules, i.calm+a.Elapsed
@@ -62,11 +62,14 @@ func (i *idle) add(joules, busyShare float64, a Activity) {
 		return
 	}
 	watts := i.joules / i.calm.Seconds()
-	i.joules, i.calm = 0, 0
+	i.stir()
 	if !i.known || watts < i.watts || a.At.Sub(i.at) > calmAge {
 		i.known, i.watts, i.at = true, watts, a.At
 	}
 }
+
+// stir ends a calm.
+func (i *idle) stir() { i.joules, i.calm = 0, 0 }
 
 // now is what the part takes without work, and how that is known.
 func (i *idle) now() (watts float64, basis string) {

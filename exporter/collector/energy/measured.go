@@ -31,14 +31,18 @@ type reader interface {
 
 // Measured is a meter that reads counters. It belongs to one goroutine.
 type Measured struct {
-	source   string
-	reader   reader
-	withGPUs bool // the machine's counter counts them too
-	idle     map[string]*idle
-	settled  map[string]float64 // joules at the last step; nil = there was none
-	read     time.Duration      // of the interval, that refreshes have told the reader already
-	model    Model
+	source  string
+	reader  reader
+	cards   *cards // nil: no counter counts the graphics cards too
+	idle    map[string]*idle
+	settled map[string]float64 // joules at the last step; nil = there was none
+	read    time.Duration      // of the interval, that refreshes have told the reader already
+	model   Model
+	unread  []string // parts that could not be read when the meter was opened, and why
 }
+
+// errTwice means that two counters have one name, so that one would be taken for the other.
+var errTwice = errors.New("two counters of one name")
 
 var (
 	_ Meter      = (*Measured)(nil)
@@ -49,10 +53,16 @@ var (
 
 // measured builds a meter. The model's idle power is shared evenly by the packages, or
 // is that of the whole machine, until something better is known; of DRAM nothing is.
-func measured(source string, r reader, model Model) *Measured {
+// Counters are told apart by their ids: two of one id are an error.
+func measured(source string, r reader, model Model) (*Measured, error) {
 	m := &Measured{source: source, reader: r, model: model, idle: map[string]*idle{}}
 	var parts []string
+	seen := map[string]bool{}
 	for _, c := range r.counters() {
+		if seen[c.id] {
+			return nil, fmt.Errorf("%s: %w: %s", source, errTwice, c.id)
+		}
+		seen[c.id] = true
 		if c.component == "" {
 			continue
 		}
@@ -64,7 +74,7 @@ func measured(source string, r reader, model Model) *Measured {
 	for _, id := range parts {
 		m.idle[id].model = model.Idle / float64(len(parts))
 	}
-	return m
+	return m, nil
 }
 
 // Source names what is read.
@@ -114,6 +124,9 @@ func (m *Measured) Step(ctx context.Context, a Activity) (Split, bool, error) {
 	}
 	m.read = 0
 	first := m.settled == nil
+	if !first && a.Elapsed > 0 {
+		m.cards.begin(a)
+	}
 	now := map[string]float64{}
 	var parts []Part
 	for _, c := range m.reader.counters() {
@@ -124,7 +137,7 @@ func (m *Measured) Step(ctx context.Context, a Activity) (Split, bool, error) {
 		p := Part{Component: c.component, Package: c.pkg, Total: c.total - m.settled[c.id]}
 		i := m.idle[c.id]
 		if a.Elapsed > 0 {
-			i.add(p.Total, a.share(a.of(c.pkg)), a)
+			m.learn(i, &p, a)
 		}
 		watts, _ := i.now()
 		p.Idle = min(watts*a.Elapsed.Seconds(), p.Total)
@@ -138,8 +151,23 @@ func (m *Measured) Step(ctx context.Context, a Activity) (Split, bool, error) {
 	}
 	m.settled = now
 	s := split(parts)
-	s.WithGPUs = m.withGPUs
+	if s.WithGPUs = m.cards != nil; s.WithGPUs {
+		m.cards.end()
+	}
 	return s, true, nil
+}
+
+// learn takes the graphics cards out of a part that counts them, and what is left of it as
+// what the part took.
+func (m *Measured) learn(i *idle, p *Part, a Activity) {
+	if m.cards != nil && p.Component == Node {
+		p.Total -= m.cards.take(p.Total)
+		if !m.cards.rest() {
+			i.stir()
+			return
+		}
+	}
+	i.add(p.Total, a.share(a.of(p.Package)), a)
 }
 
 // Zones lists what each counter counted.
@@ -187,6 +215,9 @@ func (m *Measured) means() string {
 	text := strings.Join(counted, " ")
 	if len(shown) > 0 {
 		text += "; shown: " + strings.Join(shown, " ")
+	}
+	if len(m.unread) > 0 {
+		text += "; missing: " + strings.Join(m.unread, ", ")
 	}
 	return text
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 	"time"
 
 	"pitchpipe/exporter/collector"
@@ -19,7 +20,7 @@ import (
 func NewPerfPower(root hostfs.Root, opener perf.Opener, model Model) (*Measured, error) {
 	p, err := perf.OpenPower(root, opener)
 	if errors.Is(err, fs.ErrPermission) {
-		return nil, fmt.Errorf("%w: needs CAP_PERFMON, or kernel.perf_event_paranoid below 1", err)
+		return nil, fmt.Errorf("%w: %s", err, perf.Denial(root, err))
 	}
 	if err != nil {
 		return nil, err
@@ -27,11 +28,58 @@ func NewPerfPower(root hostfs.Root, opener perf.Opener, model Model) (*Measured,
 	if !slices.ContainsFunc(p.Domains(), func(d perf.Domain) bool { return d.Name == string(Package) }) {
 		return nil, errors.Join(fmt.Errorf("%w: the power PMU counts no package", collector.ErrUnsupported), p.Close())
 	}
-	return measured(PerfPower, &power{p}, model), nil
+	m, err := measured(PerfPower, newPower(root, p), model)
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return m, nil
 }
 
 // power reads the power PMU, whose counters the kernel keeps 64 bits wide.
-type power struct{ pmu *perf.Power }
+type power struct {
+	pmu *perf.Power
+	of  []counter // what each of its domains is; without an id it is read by another one too
+}
+
+// newPower says what each domain counts. The PMU is read on each CPU of its mask: one of
+// each die, or of each package.
+func newPower(root hostfs.Root, p *perf.Power) *power {
+	out := &power{pmu: p}
+	whole := packageScope(root)
+	dies := map[int]map[int]bool{} // of each package, where they count by themselves
+	for _, d := range p.Domains() {
+		if dies[d.Package] == nil {
+			dies[d.Package] = map[int]bool{}
+		}
+		if !whole {
+			dies[d.Package][root.Die(d.CPU)] = true
+		}
+	}
+	seen := map[string]bool{}
+	for _, d := range p.Domains() {
+		c := counter{name: d.Name, pkg: d.Package}
+		where := strconv.Itoa(d.Package)
+		if len(dies[d.Package]) > 1 {
+			where += fmt.Sprintf("-die-%d", root.Die(d.CPU))
+		}
+		switch d.Name {
+		case "package":
+			c.component, c.name = Package, packageName+where
+		case "dram":
+			c.component = DRAM
+		}
+		c.id = fmt.Sprintf("power:%s:%s", where, d.Name)
+		if d.Name == "psys" {
+			c.id, c.pkg = "power:psys", Whole
+		}
+		if whole && seen[c.id] {
+			c.id = ""
+		}
+		seen[c.id] = true
+		out.of = append(out.of, c)
+	}
+	return out
+}
 
 func (p *power) read(context.Context, time.Duration) error {
 	_, err := p.pmu.Read()
@@ -39,21 +87,12 @@ func (p *power) read(context.Context, time.Duration) error {
 }
 
 func (p *power) counters() []counter {
-	domains := p.pmu.Domains()
-	out := make([]counter, 0, len(domains))
-	for _, d := range domains {
-		c := counter{name: d.Name, pkg: d.Package, total: d.Joules}
-		switch d.Name {
-		case "package":
-			c.component, c.name = Package, fmt.Sprintf("package-%d", d.Package)
-		case "dram":
-			c.component = DRAM
+	out := make([]counter, 0, len(p.of))
+	for i, d := range p.pmu.Domains() {
+		if c := p.of[i]; c.id != "" {
+			c.total = d.Joules
+			out = append(out, c)
 		}
-		c.id = fmt.Sprintf("power:%d:%s", d.Package, d.Name)
-		if d.Name == "psys" {
-			c.id, c.pkg = "power:psys", Whole
-		}
-		out = append(out, c)
 	}
 	return out
 }

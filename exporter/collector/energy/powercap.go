@@ -19,14 +19,20 @@ import (
 // NewPowercap returns a meter of the package and DRAM zones of the powercap tree below
 // root. It shows the others: core and uncore are part of package, psys is beside all of
 // them, and intel-rapl-mmio counts a package a second time, unless it is the only one to.
-// The error says why there is none: collector.ErrUnsupported, or fs.ErrPermission where
+// A zone of DRAM that cannot be read is named as missing, and the rest is counted: without
+// a package the sum would be that of another machine, so that one is an error. The error
+// says why there is none: collector.ErrUnsupported, or fs.ErrPermission where
 // the counters are closed. model gives the idle power until it is measured.
 func NewPowercap(root hostfs.Root, model Model) (*Measured, error) {
-	zones, err := zonesBelow(root.Sys("class", "powercap"))
+	zones, unread, err := zonesBelow(root.Sys("class", "powercap"), packageScope(root))
 	if err != nil {
 		return nil, err
 	}
-	return measured(RAPL, zones, model), nil
+	m, err := measured(RAPL, zones, model)
+	if err == nil {
+		m.unread = unread
+	}
+	return m, err
 }
 
 // zone is one energy counter of the powercap tree.
@@ -42,15 +48,16 @@ type powercap []*zone
 
 const mmio = "intel-rapl-mmio:"
 
-func zonesBelow(top string) (powercap, error) {
+// zonesBelow finds the zones, and says which parts cannot be read; whole says that those of
+// all dies of a package show the one counter of the package.
+func zonesBelow(top string, whole bool) (zones powercap, unread []string, err error) {
 	entries, err := os.ReadDir(top)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: no powercap tree at %s", collector.ErrUnsupported, top)
+		return nil, nil, fmt.Errorf("%w: no powercap tree at %s", collector.ErrUnsupported, top)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("powercap: %w", err)
+		return nil, nil, fmt.Errorf("powercap: %w", err)
 	}
-	var zones powercap
 	for _, e := range entries {
 		if z, ok := newZone(top, e.Name()); ok {
 			zones = append(zones, z)
@@ -59,18 +66,31 @@ func zonesBelow(top string) (powercap, error) {
 	for _, z := range zones {
 		z.pkg = zones.packageOf(z)
 	}
+	counted := map[string]bool{} // packages, where each has one counter
 	for _, z := range zones {
 		if z.component = zones.counts(z); z.component == "" {
 			continue
 		}
-		if _, err := z.now(); err != nil {
-			return nil, fmt.Errorf("powercap: %w", err)
+		one := fmt.Sprint(z.component, z.pkg)
+		if whole && z.pkg != Whole && counted[one] {
+			z.component = ""
+			continue
+		}
+		counted[one] = true
+		_, err := z.now()
+		switch {
+		case err == nil:
+		case z.component == DRAM:
+			z.component = ""
+			unread = append(unread, fmt.Sprintf("%s of package %d: %v", z.name, z.pkg, err))
+		default:
+			return nil, nil, fmt.Errorf("powercap: %w", err)
 		}
 	}
 	if !slices.ContainsFunc(zones, func(z *zone) bool { return z.component == Package }) {
-		return nil, fmt.Errorf("%w: no package zone below %s", collector.ErrUnsupported, top)
+		return nil, nil, fmt.Errorf("%w: no package zone below %s", collector.ErrUnsupported, top)
 	}
-	return zones, nil
+	return zones, unread, nil
 }
 
 func newZone(top, id string) (*zone, bool) {

@@ -201,18 +201,6 @@ func TestCardsAreNeverCountedTwice(t *testing.T) {
 	if book.Node.GPU != 200 || book.System.GPU != 60 {
 		t.Errorf("node %+v, system %+v; want 200 J, of which 140 the jobs'", book.Node, book.System)
 	}
-	s := whole(300, 100)
-	s.WithGPUs = true
-	got, left := s.Without(150)
-	if got.Total != 150 || got.Idle != 100 || left != 0 {
-		t.Errorf("%+v, %v J left over", got, left)
-	}
-	if got, left := s.Without(250); got.Total != 100 || left != 50 {
-		t.Errorf("%+v, %v J left over; want the active part to be used up", got, left)
-	}
-	if got, left := whole(300, 100).Without(50); got.Total != 300 || left != 50 {
-		t.Errorf("%+v, %v: a meter without cards has nothing to give", got, left)
-	}
 }
 
 func TestASumClaimsNoMoreThanItsWeakestPart(t *testing.T) {

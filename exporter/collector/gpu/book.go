@@ -15,6 +15,10 @@ type Account struct {
 	Covered     float64
 	BusySeconds float64 // the time for which a kernel ran, by the same readings
 	Counted     bool    // by the driver's counter, else integrated from its power
+
+	at    time.Time // of the last reading that it was in
+	gone  int       // readings since
+	users []int     // processes that were on it then
 }
 
 // Charge is what one process was charged with since the book was opened: the joules and
@@ -29,7 +33,8 @@ type Charge struct {
 }
 
 // remember is for how many readings a process that is on no GPU any more is kept, so
-// that whoever looks less often still learns what it used last.
+// that whoever looks less often still learns what it used last; and a GPU that is not there
+// any more is missed.
 const remember = 60
 
 // Book adds up readings. It belongs to one goroutine.
@@ -52,26 +57,22 @@ func (b *Book) Add(r card.Reading) {
 	if !r.At.After(b.at) && !b.at.IsZero() {
 		return
 	}
-	apart := r.At.Sub(b.at)
-	first := b.at.IsZero()
 	b.at = r.At
 	b.order = b.order[:0]
-	present := map[int]bool{}
+	present, there := map[int]bool{}, map[string]bool{}
 	for _, d := range r.Devices {
 		b.order = append(b.order, d.UUID)
+		there[d.UUID] = true
 		a := b.accounts[d.UUID]
-		if a == nil {
-			a = &Account{Device: d}
-			b.accounts[d.UUID] = a
-			b.charge(d, 0, 0, present)
-			continue
-		}
 		var used, busy float64
-		if !first {
-			used, busy = a.step(d, apart, b.bridge)
+		if a == nil {
+			a = &Account{}
+			b.accounts[d.UUID] = a
+		} else {
+			used, busy = a.step(d, r.At.Sub(a.at), b.bridge)
 		}
-		a.Device = d
-		b.charge(d, used, busy, present)
+		a.Device, a.at, a.gone = d, r.At, 0
+		a.users = b.charge(d, used, busy, present)
 	}
 	for pid, c := range b.charges {
 		if present[pid] {
@@ -82,6 +83,30 @@ func (b *Book) Add(r card.Reading) {
 			delete(b.charges, pid)
 		}
 	}
+	for id, a := range b.accounts {
+		if there[id] {
+			continue
+		}
+		if a.gone++; a.missed() {
+			for _, pid := range a.users { // what it takes for them nobody knows now
+				if c := b.charges[pid]; c != nil {
+					c.Unknown = true
+				}
+			}
+		}
+	}
+}
+
+// missed tells whether the GPU is not there, and was not long ago.
+func (a *Account) missed() bool { return a.gone > 0 && a.gone <= remember }
+
+// all is what every GPU used that ever was there, and whether one is missed.
+func (b *Book) all() (joules float64, lost bool) {
+	for _, a := range b.accounts {
+		joules += a.Used
+		lost = lost || a.missed()
+	}
+	return joules, lost
 }
 
 // step adds what passed between two readings and returns it.
@@ -105,10 +130,11 @@ func (a *Account) step(d card.Device, apart, bridge time.Duration) (joules, busy
 	return joules, busy
 }
 
-// charge gives each process on a GPU its share.
-func (b *Book) charge(d card.Device, joules, busy float64, present map[int]bool) {
+// charge gives each process on a GPU its share, and returns them.
+func (b *Book) charge(d card.Device, joules, busy float64, present map[int]bool) (pids []int) {
 	one := func(ps []card.Process, share float64) {
 		for _, p := range ps {
+			pids = append(pids, p.Pid)
 			c := b.charges[p.Pid]
 			if c == nil {
 				c = &Charge{}
@@ -130,7 +156,7 @@ func (b *Book) charge(d card.Device, joules, busy float64, present map[int]bool)
 		if d.Processes != nil {
 			one(*d.Processes, 1)
 		}
-		return
+		return pids
 	}
 	all := 0
 	for _, i := range d.Instances {
@@ -143,6 +169,7 @@ func (b *Book) charge(d card.Device, joules, busy float64, present map[int]bool)
 			one(*i.Processes, float64(max(i.SMs, 1))/float64(all))
 		}
 	}
+	return pids
 }
 
 // Accounts are those of the GPUs of the last reading, in its order.

@@ -21,7 +21,7 @@ import (
 // charged.
 type DCGM struct {
 	URL      string        // of its page, such as http://127.0.0.1:9400/metrics
-	Interval time.Duration // between readings, default 1 s
+	Interval time.Duration // between readings, default 1 s, at most 2 s
 	Client   *http.Client  // default: one that gives up after 5 s
 }
 
@@ -30,10 +30,7 @@ func (DCGM) Name() string { return "dcgm-exporter" }
 
 // Run asks for the page until one answer fails.
 func (d DCGM) Run(ctx context.Context, emit func(card.Reading)) error {
-	interval := d.Interval
-	if interval <= 0 {
-		interval = time.Second
-	}
+	interval := pace(d.Interval)
 	client := d.Client
 	if client == nil {
 		client = &http.Client{Timeout: 5 * time.Second}

@@ -21,6 +21,10 @@
 // anything. What a job is charged with here is part of its joules; while the energy of one
 // of its GPUs is not known, both are missing.
 //
+// A GPU that cannot be read at all, as one that fell off the bus, is named as missing, and
+// takes no other with it; for a minute its joules are not known, then it is gone. A reading
+// is of the moment in which it is heard of, whatever clock its program goes by.
+//
 // What a GPU cannot tell is missing, with the reason, and never zero. The package never
 // loads a library itself, and never changes anything about a GPU.
 package gpu

@@ -24,7 +24,8 @@ func New(source *Source) *Collector { return &Collector{source: source} }
 // Name is "gpu".
 func (c *Collector) Name() string { return "gpu" }
 
-// Probe says what the last reading could tell. A driver that refuses is "denied".
+// Probe says what the last reading could tell. A driver that refuses is "denied"; GPUs that
+// cannot be read beside others that can are a source of their own that does not answer.
 func (c *Collector) Probe(context.Context) []api.Source {
 	s := c.source.Snapshot()
 	if s.Backend == "" {
@@ -41,6 +42,9 @@ func (c *Collector) Probe(context.Context) []api.Source {
 		processes = processes && !hidden
 	}
 	out := []api.Source{{Name: "gpu/nvidia", Support: api.Supported, Reason: fmt.Sprintf("%d GPUs by %s", len(s.Accounts), s.Backend)}}
+	if len(s.Missing) > 0 {
+		out = append(out, api.Source{Name: "gpu/lost", Support: api.Supported, Silent: true, Reason: strings.Join(s.Missing, ", ")})
+	}
 	counter := api.Source{Name: "gpu/energy", Support: api.Supported, Reason: "the driver's counter"}
 	if !energy {
 		counter.Reason = "integrated from power: no counter for every GPU"
@@ -52,28 +56,28 @@ func (c *Collector) Probe(context.Context) []api.Source {
 	return append(out, counter, seen)
 }
 
-// Joules is what all GPUs took since the first reading; false where nothing is known of
-// one now. It goes back where one is not there any more.
-func (s *Source) Joules() (joules float64, known bool) {
+// Joules is what all GPUs took since the first reading, and when they were last read; false
+// where nothing is known of one of them. It never falls: what one took that is not there any
+// more is in it.
+func (s *Source) Joules() (joules float64, at time.Time, known bool) {
 	snap := s.Snapshot()
 	if snap.Backend == "" {
-		return 0, false
+		return 0, time.Time{}, false
 	}
-	known = true
+	known = !snap.lost
 	for _, a := range snap.Accounts {
-		joules += a.Used
 		known = known && (a.Joules != nil || a.Watts != nil)
 	}
-	return joules, known
+	return snap.used, snap.At, known
 }
 
-// Open begins to charge a job: with what its processes used since each came to a GPU.
+// Open begins to charge a job: with what its processes used since each came to a GPU. It
+// does so too while there is no reading yet, as where the driver is loaded later.
 func (c *Collector) Open(context.Context, collector.Target) (collector.Reader, error) {
-	if s := c.source.Snapshot(); s.Backend == "" {
-		return nil, fmt.Errorf("%w: %s", collector.ErrUnsupported, s.Why)
-	}
 	return &reader{source: c.source, seen: map[int]Charge{}}, nil
 }
+
+var _ collector.Follower = (*reader)(nil)
 
 type reader struct {
 	source       *Source
@@ -86,6 +90,9 @@ type reader struct {
 // joules are NaN.
 func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Values) error {
 	s := r.source.Snapshot()
+	if s.Backend == "" {
+		return nil // no reading yet
+	}
 	if age := m.Time.Sub(s.At); age > r.source.Stale() {
 		if len(r.seen) > 0 {
 			out[api.ColGPUJoules] = math.NaN() // it was on one, and what that takes is not known
@@ -123,6 +130,9 @@ func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Value
 	out[api.ColGPUMemory], out[api.ColGPUs] = memory, devices
 	return nil
 }
+
+// Follow goes on: processes are on a GPU whatever their cgroup and their CPUs.
+func (r *reader) Follow(context.Context, collector.Target) error { return nil }
 
 // Close has nothing to release.
 func (r *reader) Close() error { return nil }

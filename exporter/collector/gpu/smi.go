@@ -20,7 +20,7 @@ import (
 // joules are integrated.
 type SMI struct {
 	Path     string        // of the program; default nvidia-smi
-	Interval time.Duration // between readings, default 1 s
+	Interval time.Duration // between readings, default 1 s, at most 2 s
 	Every    time.Duration // between questions about processes, default 10 s
 }
 
@@ -32,29 +32,37 @@ const fields = "index,uuid,name,power.draw,enforced.power.limit,utilization.gpu,
 
 // Run hands on a reading for each round of lines.
 func (s SMI) Run(ctx context.Context, emit func(card.Reading)) error {
-	path, interval, every := s.Path, s.Interval, s.Every
+	path, interval, every := s.Path, pace(s.Interval), s.Every
 	if path == "" {
 		path = "nvidia-smi"
-	}
-	if interval <= 0 {
-		interval = time.Second
 	}
 	if every <= 0 {
 		every = 10 * time.Second
 	}
 	var round []card.Device
+	var missing []string // lines of the round that tell of no GPU
+	var unread error     // the last of them
+	bad, most := 0, 0    // of them since a GPU was told, and GPUs of a round so far
 	var processes map[string][]card.Process
 	var asked time.Time
 	argv := []string{path, "--query-gpu=" + fields, "--format=csv,noheader,nounits", fmt.Sprintf("-lms=%d", interval.Milliseconds())}
-	return stream(ctx, 5*interval+5*time.Second, argv, func(line []byte) error {
+	err := stream(ctx, 5*interval+5*time.Second, argv, func(line []byte) error {
 		d, err := parseSMI(string(line))
 		if err != nil {
-			return err
+			// It is one GPU's, such as one that fell off the bus, unless all are so.
+			if bad++; bad > someBad+2*most {
+				return err
+			}
+			if unread = err; !slices.Contains(missing, err.Error()) {
+				missing = append(missing, err.Error())
+			}
+			return nil
 		}
+		bad = 0
 		now := time.Now()
 		if len(round) > 0 && slices.ContainsFunc(round, func(o card.Device) bool { return o.UUID == d.UUID }) {
-			emit(card.Reading{At: now, Devices: round}) // the first of the next round
-			round = nil
+			emit(card.Reading{At: now, Devices: round, Missing: missing}) // the first of the next round
+			round, missing = nil, nil
 		}
 		if now.Sub(asked) >= every {
 			asked = now
@@ -65,9 +73,17 @@ func (s SMI) Run(ctx context.Context, emit func(card.Reading)) error {
 			d.Processes = &list
 		}
 		round = append(round, d)
+		most = max(most, len(round))
 		return nil
 	})
+	if bad > 0 {
+		return errors.Join(err, unread)
+	}
+	return err
 }
+
+// someBad is how many lines in a row may tell of no GPU where no other was told before.
+const someBad = 16
 
 // askProcesses returns nil where nobody answers in time.
 func askProcesses(ctx context.Context, path string) map[string][]card.Process {

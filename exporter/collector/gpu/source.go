@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,16 @@ type Backend interface {
 	Name() string
 	// Run hands on readings until ctx ends or it cannot go on, and says why.
 	Run(ctx context.Context, emit func(card.Reading)) error
+}
+
+// pace is the time between readings where an interval was asked for, 0 = none: 1 s, and at
+// most 2 s, however seldom samples are taken. Power that is integrated, and what a whole
+// machine's sensor shows beside its GPUs, need that.
+func pace(interval time.Duration) time.Duration {
+	if interval <= 0 {
+		return time.Second
+	}
+	return min(interval, 2*time.Second)
 }
 
 // Config is how a Source goes about it; zero fields take the defaults.
@@ -36,6 +47,11 @@ type Snapshot struct {
 	Accounts []Account
 	Charges  map[int]Charge
 	Why      string // why there is no reading, or the last that went wrong
+	// Missing are GPUs that could not be read, with the reason.
+	Missing []string
+
+	used float64 // joules of all, those that are gone included
+	lost bool    // one that was there is not, and was not long ago
 }
 
 // Source keeps readings coming, from the first backend that gives some.
@@ -80,8 +96,9 @@ func (s *Source) Try(ctx context.Context, patience time.Duration) error {
 		within, cancel := context.WithTimeout(ctx, patience)
 		book := NewBook(s.cfg.Bridge)
 		err := b.Run(within, func(r card.Reading) {
-			book.Add(r)
-			s.last.Store(&Snapshot{Backend: b.Name(), Driver: r.Driver, At: r.At, Accounts: book.Accounts(), Charges: map[int]Charge{}})
+			now := s.take(b, book, r)
+			now.Charges = map[int]Charge{}
+			s.last.Store(now)
 			cancel()
 		})
 		cancel()
@@ -93,6 +110,16 @@ func (s *Source) Try(ctx context.Context, patience time.Duration) error {
 	err := errors.Join(why...)
 	s.last.Store(&Snapshot{Why: strings.ReplaceAll(fmt.Sprint(err), "\n", "; ")})
 	return err
+}
+
+// take enters a reading. It is of the moment in which it is heard of: the clock of whoever
+// took it may be set.
+func (s *Source) take(b Backend, book *Book, r card.Reading) *Snapshot {
+	r.At = time.Now()
+	book.Add(r)
+	out := &Snapshot{Backend: b.Name(), Driver: r.Driver, At: r.At, Accounts: book.Accounts(), Charges: book.Charges(), Missing: r.Missing}
+	out.used, out.lost = book.all()
+	return out
 }
 
 // Run reads until ctx ends. A backend that gave readings and ended is started again; one
@@ -115,8 +142,12 @@ func (s *Source) use(ctx context.Context, b Backend, book *Book) {
 		began, readings := time.Now(), 0
 		err := b.Run(ctx, func(r card.Reading) {
 			readings++
-			book.Add(r)
-			s.last.Store(&Snapshot{Backend: b.Name(), Driver: r.Driver, At: r.At, Accounts: book.Accounts(), Charges: book.Charges()})
+			before := s.last.Load().Missing
+			now := s.take(b, book, r)
+			s.last.Store(now)
+			if !slices.Equal(before, now.Missing) {
+				s.cfg.Logger.Warn("GPUs that cannot be read changed; the others go on", "backend", b.Name(), "missing", now.Missing)
+			}
 		})
 		if ctx.Err() != nil {
 			return

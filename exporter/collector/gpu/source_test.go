@@ -3,6 +3,7 @@ package gpu_test
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -112,8 +113,9 @@ func TestAJobIsChargedWithWhatItsProcessesUsed(t *testing.T) {
 		b := &scripted{name: "helper", do: func(ctx context.Context, _ int, emit func(card.Reading)) error { return gives(ctx, 5, emit) }}
 		s := gpu.NewSource(gpu.Config{Backends: []gpu.Backend{b}})
 		c := gpu.New(s)
-		if _, err := c.Open(t.Context(), collector.Target{}); !errors.Is(err, collector.ErrUnsupported) {
-			t.Errorf("before the first reading: %v", err)
+		early := open(t, c) // before the first reading, as where the driver is loaded later
+		if out := (collector.Values{}); early.Read(t.Context(), collector.Moment{Time: time.Now(), Pids: []int{7}}, out) != nil || len(out) != 0 {
+			t.Errorf("before the first reading: %v", out)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
@@ -128,9 +130,21 @@ func TestAJobIsChargedWithWhatItsProcessesUsed(t *testing.T) {
 		}
 		mine, other := open(t, c), open(t, c)
 		read(mine, 7)
+		read(early, 7)
 		time.Sleep(2 * time.Second)
+		if got := read(early, 7); got[api.ColGPUJoules] != 200 {
+			t.Errorf("%v; want the 200 J of the reader that was opened early", got)
+		}
 		if got := read(mine, 7); got[api.ColGPUJoules] != 200 || got[api.ColGPUs] != 1 {
 			t.Errorf("%v; want 200 J of one GPU", got)
+		}
+		// The job's cgroups or CPUs changed: what it used so far is still known.
+		follower, ok := mine.(collector.Follower)
+		if !ok || follower.Follow(t.Context(), collector.Target{CPUs: []int{3}}) != nil {
+			t.Fatal("the reader begins its count anew where the job is looked at again")
+		}
+		if got := read(mine, 7); got[api.ColGPUJoules] != 200 {
+			t.Errorf("%v after it followed the job; want 200 J", got)
 		}
 		if got := read(other, 8); len(got) != 0 {
 			t.Errorf("a job that is on no GPU has %v", got)
@@ -153,6 +167,131 @@ func TestAJobIsChargedWithWhatItsProcessesUsed(t *testing.T) {
 			t.Errorf("a stale reading: %v", err)
 		}
 	})
+}
+
+// What counts is when a reading is heard of: the clock of who took it may be set.
+func TestTheClockOfTheHelperSaysNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		watts := 100.0
+		b := &scripted{name: "helper", do: func(ctx context.Context, _ int, emit func(card.Reading)) error {
+			for i := 0; ; i++ {
+				at := time.Now()
+				if i > 3 {
+					at = at.Add(-time.Hour) // it was set back
+				}
+				emit(card.Reading{At: at, Devices: []card.Device{{UUID: "GPU-a", Watts: &watts, Processes: &[]card.Process{{Pid: 7}}}}})
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case <-time.After(time.Second):
+				}
+			}
+		}}
+		s := gpu.NewSource(gpu.Config{Backends: []gpu.Backend{b}})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		time.Sleep(10*time.Second + time.Millisecond)
+		joules, at, known := s.Joules()
+		if joules != 1000 || !known || time.Since(at) > time.Second {
+			t.Errorf("%v J, read at %v, known %v; want 1000 J, just now", joules, at, known)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// One card falls off the bus for a while.
+func TestACardThatIsLostTakesNoOtherWithIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &scripted{name: "helper", do: func(ctx context.Context, _ int, emit func(card.Reading)) error {
+			for i := 0; ; i++ {
+				joules := float64(100 * i)
+				a := card.Device{UUID: "GPU-a", Joules: &joules, Processes: &[]card.Process{{Pid: 7}}}
+				b := card.Device{UUID: "GPU-b", Joules: &joules, Processes: &[]card.Process{{Pid: 8}}}
+				r := card.Reading{At: time.Now(), Devices: []card.Device{a, b}}
+				if i >= 5 && i < 10 {
+					r.Devices, r.Missing = r.Devices[:1], []string{"GPU 1: the GPU is lost"}
+				}
+				emit(r)
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case <-time.After(time.Second):
+				}
+			}
+		}}
+		s := gpu.NewSource(gpu.Config{Backends: []gpu.Backend{b}})
+		c := gpu.New(s)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		time.Sleep(time.Millisecond)
+		whole, half := open(t, c), open(t, c)
+		look := func(want, wantHalf, all float64, sure bool, says string) {
+			t.Helper()
+			for pid, r := range map[int]collector.Reader{7: whole, 8: half} {
+				out, want := collector.Values{}, map[int]float64{7: want, 8: wantHalf}[pid]
+				if err := r.Read(t.Context(), collector.Moment{Time: time.Now(), Pids: []int{pid}}, out); err != nil {
+					t.Fatal(err)
+				}
+				if got := out[api.ColGPUJoules]; got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
+					t.Errorf("after %v: process %d has %v J, want %v", time.Now(), pid, got, want)
+				}
+			}
+			if joules, _, known := s.Joules(); joules != all || known != sure {
+				t.Errorf("%v J of all, known %v; want %v, %v", joules, known, all, sure)
+			}
+			lost := ""
+			for _, src := range c.Probe(t.Context()) {
+				if src.Silent != (src.Name == "gpu/lost") || src.Support != api.Supported {
+					t.Errorf("%+v", src)
+				}
+				if src.Silent {
+					lost = src.Reason
+				}
+			}
+			if lost != says {
+				t.Errorf("lost is %q, want %q", lost, says)
+			}
+		}
+		look(0, 0, 0, true, "")
+		time.Sleep(7 * time.Second)
+		look(700, math.NaN(), 1100, false, "GPU 1: the GPU is lost")
+		time.Sleep(4 * time.Second)
+		look(1100, 1100, 2200, true, "")
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestALineOfALostCardTakesNoOtherWithIt(t *testing.T) {
+	t.Parallel()
+	path := program(t, `case "$1" in
+*compute-apps*) ;;
+*) for i in 1 2 3; do
+	echo "Unable to determine the device handle for GPU 0000:0B:00.0: GPU is lost."
+	echo "1, GPU-2, A, 200.00, 300.00, 20, 5, 100"
+done ;;
+esac
+`)
+	var got []card.Reading
+	if err := (gpu.SMI{Path: path}).Run(t.Context(), func(r card.Reading) { got = append(got, r) }); err == nil {
+		t.Error("it ended without a word")
+	}
+	if len(got) != 2 || len(got[0].Devices) != 1 || len(got[0].Missing) != 1 || !strings.Contains(got[0].Missing[0], "GPU is lost") {
+		t.Fatalf("readings %+v; want two rounds of the second GPU, and the first one named", got)
+	}
+	path = program(t, "yes 'GPU is lost'")
+	if err := (gpu.SMI{Path: path}).Run(t.Context(), func(card.Reading) {}); !errors.Is(err, card.ErrInvalid) {
+		t.Errorf("all are lost: %v", err)
+	}
 }
 
 func open(t *testing.T, c *gpu.Collector) collector.Reader {
@@ -195,6 +334,17 @@ func TestAHelperIsReadUntilItEndsAndSaysWhy(t *testing.T) {
 				t.Errorf("%d readings, %v; want one, and %q", len(got), err, tc.want)
 			}
 		})
+	}
+}
+
+func TestGPUsAreReadOftenHoweverSeldomSamplesAreTaken(t *testing.T) {
+	t.Parallel()
+	for interval, want := range map[time.Duration]string{0: "1s", 250 * time.Millisecond: "250ms", 30 * time.Second: "2s"} {
+		path := program(t, "echo \"$2\" >&2\nexit 1")
+		err := gpu.Helper{Path: path, Interval: interval}.Run(t.Context(), func(card.Reading) {})
+		if err == nil || !strings.Contains(err.Error(), ": "+want) {
+			t.Errorf("%v: %v, want the helper to be asked each %s", interval, err, want)
+		}
 	}
 }
 

@@ -16,11 +16,12 @@ import (
 // The kernel's USER_HZ, which is 100 on every architecture that is in use.
 const ticksPerSecond = 100
 
-// CPU is the time of all cores together since boot, in seconds.
+// CPU is the time of all cores together since boot, in seconds, and how many they are.
 type CPU struct {
 	Busy  float64 // user, nice, system, interrupts; guests are part of user
 	Idle  float64 // idle and waiting for IO
 	Steal float64 // taken by the hypervisor
+	Cores int     // that are online; 0 = not told
 }
 
 // Machine is what does not change while the exporter runs.

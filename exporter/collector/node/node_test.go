@@ -48,7 +48,7 @@ func TestDescribesAMachine(t *testing.T) {
 		t.Errorf("kind %q", got.Kind())
 	}
 	cpu, err := n.CPU()
-	if err != nil || cpu != (node.CPU{Busy: 16.5, Idle: 94, Steal: 0.5}) {
+	if err != nil || cpu != (node.CPU{Busy: 16.5, Idle: 94, Steal: 0.5, Cores: 2}) {
 		t.Errorf("cpu %+v, %v", cpu, err)
 	}
 	if busy, err := n.Busy(); err != nil || len(busy) != 2 || busy[0] != 0.05 || busy[1] != 0.05 {
@@ -60,6 +60,19 @@ func TestDescribesAMachine(t *testing.T) {
 	for _, s := range n.Probe(t.Context()) {
 		if s.Support != api.Supported {
 			t.Errorf("%+v", s)
+		}
+	}
+}
+
+func TestACoreThatGoesOfflineIsNotCounted(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{
+		stat: 2,
+		"cpu  1000 100 500 9000 400 30 20 50 7 0\ncpu1 1 1 1 1 1 1 1 1 0 0\nintr 5\ncpu9\n": 1,
+		"cpu  1000 100 500 9000 400 30 20 50 7 0\n":                                         0, // not told
+	} {
+		if cpu, err := node.ParseCPU([]byte(text)); err != nil || cpu.Cores != want {
+			t.Errorf("%q: %d cores, %v; want %d", text, cpu.Cores, err, want)
 		}
 	}
 }

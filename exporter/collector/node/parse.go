@@ -10,14 +10,32 @@ import (
 	"pitchpipe/exporter/hostfs"
 )
 
-// ParseCPU reads the first line of /proc/stat.
+// ParseCPU reads the first line of /proc/stat, and counts those of cores that follow.
 func ParseCPU(data []byte) (CPU, error) {
 	line, _, _ := bytes.Cut(data, []byte{'\n'})
 	name, cpu, err := parseCPU(string(line))
 	if err == nil && name != "cpu" {
 		err = fmt.Errorf("%w: %.60q is not the cpu line of /proc/stat", hostfs.ErrFormat, line)
 	}
+	if err == nil {
+		cpu.Cores = count(data)
+	}
 	return cpu, err
+}
+
+// count is how many lines are about one CPU each.
+func count(stat []byte) int {
+	n := 0
+	for line := range hostfs.Lines(stat) {
+		rest, ok := strings.CutPrefix(line, "cpu")
+		if !ok {
+			break // they stand first
+		}
+		if rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+			n++
+		}
+	}
+	return n
 }
 
 // ParseBusy reads the lines of /proc/stat that are about one CPU each: its number and its
@@ -66,12 +84,7 @@ func parseCPU(line string) (name string, cpu CPU, err error) {
 
 // Cores counts the cores that /proc/stat lists, which are those that are online.
 func Cores(stat []byte) (int, error) {
-	n := 0
-	for line := range hostfs.Lines(stat) {
-		if rest, ok := strings.CutPrefix(line, "cpu"); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
-			n++
-		}
-	}
+	n := count(stat)
 	if n == 0 {
 		return 0, fmt.Errorf("%w: no cores in /proc/stat", hostfs.ErrFormat)
 	}

@@ -417,6 +417,51 @@ func TestWhatTheKernelRefusesIsSaidWithItsReason(t *testing.T) {
 	}
 }
 
+// The kernels of Debian and Ubuntu ask for CAP_SYS_ADMIN above level 2, and those older than
+// 5.8 always, since they have no CAP_PERFMON.
+func TestWhatIsMissingToBeLetDependsOnLevelRightsAndKernel(t *testing.T) {
+	t.Parallel()
+	const perfmon, admin, other = "0000004000000000", "0000000000200000", "0000000000080000"
+	const (
+		needs   = "needs CAP_PERFMON, or kernel.perf_event_paranoid below 1; it is "
+		old     = "needs CAP_SYS_ADMIN, since this kernel has no CAP_PERFMON, or kernel.perf_event_paranoid below 1; it is "
+		patched = ": this distribution asks for CAP_SYS_ADMIN above 2"
+		filter  = "a container's filter of system calls or a security module refuses"
+	)
+	for _, tc := range []struct {
+		level, held, last string
+		refused           unix.Errno
+		want              string
+	}{
+		{"2", other, "40", unix.EACCES, needs + "2"},
+		{"4", other, "40", unix.EACCES, needs + "4"},
+		{"2", perfmon, "40", unix.EACCES, "although the exporter has CAP_PERFMON (kernel.perf_event_paranoid is 2): " + filter},
+		{"3", perfmon, "40", unix.EACCES, "kernel.perf_event_paranoid is 3" + patched},
+		{"4", perfmon, "40", unix.EACCES, "kernel.perf_event_paranoid is 4" + patched},
+		{"4", perfmon, "40", unix.EPERM, "although the exporter has CAP_PERFMON (kernel.perf_event_paranoid is 4): " + filter},
+		{"4", admin, "40", unix.EACCES, "although the exporter has CAP_SYS_ADMIN (kernel.perf_event_paranoid is 4): " + filter},
+		{"2", other, "37", unix.EACCES, old + "2"},
+		{"2", perfmon, "37", unix.EACCES, old + "2"},
+		{"2", admin, "37", unix.EACCES, "although the exporter has CAP_SYS_ADMIN (kernel.perf_event_paranoid is 2): " + filter},
+	} {
+		t.Run(fmt.Sprintf("level %s, rights %s of %s, %v", tc.level, tc.held, tc.last, tc.refused), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				k := newFake(t, 1)
+				k.refuse = tc.refused
+				k.plant(t, "proc/sys/kernel/perf_event_paranoid", tc.level+"\n")
+				k.plant(t, "proc/sys/kernel/cap_last_cap", tc.last+"\n")
+				k.plant(t, "proc/self/status", "Name:\tx\nCapEff:\t"+tc.held+"\n")
+				for _, s := range perf.NewWith(k.root, k).Probe(t.Context()) {
+					if _, why, _ := strings.Cut(s.Reason, tc.refused.Error()+": "); s.Support != api.Denied || why != tc.want {
+						t.Errorf("%s: %s, %q; want %s, %q", s.Name, s.Support, why, api.Denied, tc.want)
+					}
+				}
+			})
+		})
+	}
+}
+
 func TestAJobForWhichDescriptorsEndKeepsItsSoftwareEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

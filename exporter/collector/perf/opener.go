@@ -45,7 +45,9 @@ type Opener interface {
 	Open(events []Attr, on Where) (Group, error)
 }
 
-// Kernel opens groups by system calls. Descriptors are closed on exec.
+// Kernel opens groups by system calls. Descriptors are closed on exec. The last of those
+// that the process may have are left to whoever reads files and takes connections: what
+// does not fit in the others is refused by EMFILE.
 type Kernel struct{}
 
 var _ Opener = Kernel{}
@@ -61,7 +63,7 @@ func (Kernel) Open(events []Attr, on Where) (Group, error) {
 		pid, flags = int(on.Cgroup.Fd()), flags|unix.PERF_FLAG_PID_CGROUP
 	}
 	g := &group{buf: make([]byte, header+8*len(events))}
-	leader := -1
+	leader, end := -1, room()
 	for i, e := range events {
 		attr := unix.PerfEventAttr{
 			Type: e.Type, Config: e.Config, Ext1: e.Config1, Ext2: e.Config2,
@@ -77,6 +79,9 @@ func (Kernel) Open(events []Attr, on Where) (Group, error) {
 		}
 		g.fds = append(g.fds, fd)
 		leader = g.fds[0]
+		if fd >= end {
+			return nil, errors.Join(fmt.Errorf("perf_event_open: %w: the last descriptors are not for events", unix.EMFILE), g.Close())
+		}
 	}
 	if len(g.fds) == 0 {
 		return nil, fmt.Errorf("perf_event_open: %w: a group without events", unix.EINVAL)
@@ -85,6 +90,21 @@ func (Kernel) Open(events []Attr, on Where) (Group, error) {
 		return nil, errors.Join(fmt.Errorf("perf: enable: %w", err), g.Close())
 	}
 	return g, nil
+}
+
+// reserve is how many descriptors events leave to all else: the connections that are
+// served at a time, which are about 1100 at most, and the files that are open for a moment.
+// Where there are few it is half of them.
+const reserve = 1280
+
+// room is the first descriptor that is not for events. The kernel gives the lowest that is
+// free, so that where it gives this one all below are taken.
+func room() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > 1<<30 {
+		return 1 << 30
+	}
+	return int(limit.Cur - min(reserve, limit.Cur/2))
 }
 
 type group struct {

@@ -118,19 +118,10 @@ func (c *Collector) Open(ctx context.Context, t collector.Target) (collector.Rea
 	return r, nil
 }
 
-// hierarchy is where perf looks for cgroups: a v1 tree of its own where one is
-// mounted, else v2.
+// hierarchy is where perf looks for cgroups.
 func (c *Collector) hierarchy() (hostfs.Hierarchy, error) {
-	var found hostfs.Hierarchy
-	for _, h := range c.root.Hierarchies() {
-		if h.Has("perf_event") && !h.V2 {
-			return h, nil
-		}
-		if h.V2 {
-			found = h
-		}
-	}
-	if found.Dir == "" {
+	found, ok := hostfs.PerfHierarchy(c.root.Hierarchies())
+	if !ok {
 		return found, fmt.Errorf("%w: no cgroup hierarchy that perf uses", collector.ErrUnsupported)
 	}
 	return found, nil

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -32,12 +33,43 @@ const worker = "PITCHPIPE_PERF_TEST_WORKER"
 // With this one it touches them on that CPU.
 const workerCPU = "PITCHPIPE_PERF_TEST_CPU"
 
+// With this one it opens events until there is no descriptor for them.
+const hoarder = "PITCHPIPE_PERF_TEST_HOARDER"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(hoarder) != "" {
+		if err := hoard(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if spec := os.Getenv(worker); spec != "" {
 		work(spec)
 		return
 	}
 	os.Exit(m.Run())
+}
+
+// hoard opens events for as long as they are given, and then files, as many as the process
+// may still have.
+func hoard() error {
+	for n := 0; ; n++ {
+		_, err := perf.Kernel{}.Open([]perf.Attr{{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CONTEXT_SWITCHES}}, perf.Where{})
+		if errors.Is(err, unix.EMFILE) {
+			fmt.Println("events", n)
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for n := 0; ; n++ {
+		if _, err := os.Open("/dev/null"); err != nil {
+			fmt.Println("files", n)
+			return nil
+		}
+	}
 }
 
 // work reads "forks threads pages rounds locked": starts its threads, says that it has,
@@ -381,6 +413,61 @@ func TestOnlyAJobWithACgroupInPerfsHierarchyIsCounted(t *testing.T) {
 			t.Errorf("%s: opened", name)
 			_ = r.Close()
 		}
+	}
+}
+
+func TestEventsLeaveDescriptorsToAllElse(t *testing.T) {
+	t.Parallel()
+	g, err := perf.Kernel{}.Open([]perf.Attr{{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CONTEXT_SWITCHES}}, perf.Where{})
+	if err != nil {
+		t.Skipf("no perf events here: %v", err)
+	}
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for limit, want := range map[int][2]int{400: {180, 190}, 100: {30, 45}} {
+		c := exec.CommandContext(t.Context(), "sh", "-c", fmt.Sprintf("ulimit -n %d && exec %q", limit, os.Args[0]))
+		c.Env = append(os.Environ(), hoarder+"=1")
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		var events, files int
+		if _, err := fmt.Sscanf(string(out), "events %d\nfiles %d\n", &events, &files); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		// A few are the process's own, of which the runtime takes some only when files are opened.
+		if events < want[0] || files < want[1] {
+			t.Errorf("of %d descriptors %d are events and %d are left; want at least %v", limit, events, files, want)
+		}
+	}
+}
+
+func TestAJobInALeafIsCountedWhereverPerfLooks(t *testing.T) {
+	t.Parallel()
+	for name, tree := range map[string]string{"a tree of perf's own": "perf_event", "v2 beside v1": "unified"} {
+		synctest.Test(t, func(t *testing.T) {
+			k := newFake(t, 1)
+			if err := os.Remove(filepath.Join(k.tree, "cgroup.controllers")); err != nil {
+				t.Fatal(err)
+			}
+			for _, file := range []string{"cgroup/unified/cgroup.controllers", "cgroup/freezer/cgroup.procs", "cgroup/" + tree + "/cgroup.procs"} {
+				k.plant(t, file, "")
+			}
+			dir := k.cgroup(t, tree+"/pitchpipe-perf/slurm-42")
+			target := collector.Target{Dirs: map[string]string{"freezer": k.cgroup(t, "freezer/slurm/uid_1/job_42")}, Leaf: dir}
+			c := perf.NewWith(k.root, k)
+			r := opened(t, c, target)
+			k.run(0, dir, busy())
+			time.Sleep(time.Second)
+			if got := values(t, r)[api.ColMinorFaults]; math.Abs(got-5000) > 5 {
+				t.Errorf("%s: %v faults, want 5000", name, got)
+			}
+			target.Leaf = k.cgroup(t, "freezer/pitchpipe-perf/slurm-42")
+			if _, err := c.Open(t.Context(), target); !errors.Is(err, collector.ErrUnsupported) {
+				t.Errorf("%s: %v for a leaf in another tree, want %v", name, err, collector.ErrUnsupported)
+			}
+		})
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 type Domain struct {
 	Name    string // package, dram, core, gpu, psys
 	Package int    // physical number
+	CPU     int    // on which it is read
 	Joules  float64
 }
 
@@ -96,7 +97,7 @@ func (p *Power) add(root hostfs.Root, opener Opener, name string, cpus []int) er
 		if err != nil {
 			return fmt.Errorf("CPU %d: %w", cpu, err)
 		}
-		d := domain{Domain: Domain{Name: domainName(name), Package: root.Package(cpu)}, joules: joules, group: g}
+		d := domain{Domain: Domain{Name: domainName(name), Package: root.Package(cpu), CPU: cpu}, joules: joules, group: g}
 		p.domains = append(p.domains, d)
 	}
 	return nil

@@ -102,7 +102,7 @@ func (c *Collector) explain(e resolved, err error) error {
 	case errors.Is(err, collector.ErrUnsupported), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		text = c.denial()
+		text = Denial(c.root, err)
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
 		text = "each event takes a descriptor for each CPU of each job; raise LimitNOFILE, or count fewer events"
 	case hardware && !corePMU(c.root):
@@ -122,32 +122,66 @@ func (c *Collector) explain(e resolved, err error) error {
 	return fmt.Errorf("%w: %s", err, text)
 }
 
-// denial says what is missing to be let.
-func (c *Collector) denial() string {
+// Denial says what is missing to be let, where the kernel refused with an error of
+// permission.
+func Denial(root hostfs.Root, refused error) string {
 	level := "?"
-	if data, err := hostfs.Read(c.root.Proc("sys", "kernel", "perf_event_paranoid")); err == nil {
+	if data, err := hostfs.Read(root.Proc("sys", "kernel", "perf_event_paranoid")); err == nil {
 		level = strings.TrimSpace(string(data))
 	}
-	if c.capable() {
-		return "although the exporter has CAP_PERFMON (kernel.perf_event_paranoid is " + level +
+	held := capabilities(root)
+	perfmon, admin := held&(1<<unix.CAP_PERFMON) != 0, held&(1<<unix.CAP_SYS_ADMIN) != 0
+	if !knowsPerfmon(root) {
+		perfmon = false
+	}
+	n, err := strconv.Atoi(level)
+	switch {
+	case perfmon && !admin && err == nil && n > mainline && errors.Is(refused, unix.EACCES):
+		return "kernel.perf_event_paranoid is " + level + ": this distribution asks for CAP_SYS_ADMIN above 2"
+	case perfmon || admin:
+		name := "CAP_PERFMON"
+		if !perfmon {
+			name = "CAP_SYS_ADMIN"
+		}
+		return "although the exporter has " + name + " (kernel.perf_event_paranoid is " + level +
 			"): a container's filter of system calls or a security module refuses"
+	case !knowsPerfmon(root):
+		return "needs CAP_SYS_ADMIN, since this kernel has no CAP_PERFMON, or kernel.perf_event_paranoid below 1; it is " + level
 	}
 	return "needs CAP_PERFMON, or kernel.perf_event_paranoid below 1; it is " + level
 }
 
-// capable tells whether the exporter has the right to count what others do.
-func (c *Collector) capable() bool {
-	data, err := hostfs.Read(c.root.Proc("self", "status"))
+// mainline is the highest level of kernel.perf_event_paranoid that the kernel itself knows.
+// Debian and Ubuntu ship kernels that know another one above it, at which many of them let
+// nobody count who has not CAP_SYS_ADMIN, whatever else he may.
+const mainline = 2
+
+// capabilities are those that the exporter has, a bit each.
+func capabilities(root hostfs.Root) uint64 {
+	data, err := hostfs.Read(root.Proc("self", "status"))
 	if err != nil {
-		return false
+		return 0
 	}
 	for line := range hostfs.Lines(data) {
 		if text, ok := strings.CutPrefix(line, "CapEff:"); ok {
 			set, err := strconv.ParseUint(strings.TrimSpace(text), 16, 64)
-			return err == nil && set&(1<<unix.CAP_PERFMON|1<<unix.CAP_SYS_ADMIN) != 0
+			if err != nil {
+				return 0
+			}
+			return set
 		}
 	}
-	return false
+	return 0
+}
+
+// knowsPerfmon tells whether the kernel has CAP_PERFMON, which came with Linux 5.8.
+func knowsPerfmon(root hostfs.Root) bool {
+	data, err := hostfs.Read(root.Proc("sys", "kernel", "cap_last_cap"))
+	if err != nil {
+		return true
+	}
+	last, err := hostfs.Number(data)
+	return err != nil || last >= unix.CAP_PERFMON
 }
 
 // virtual tells whether the machine says that a hypervisor runs it.

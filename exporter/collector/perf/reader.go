@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -61,7 +62,7 @@ func (r *reader) Follow(_ context.Context, t collector.Target) error {
 // refused says which others are not counted from now on.
 func (r *reader) place(t collector.Target) (refused, err error) {
 	dir := t.Dirs[r.hierarchy.Name]
-	if dir == "" && r.hierarchy.V2 {
+	if dir == "" && strings.HasPrefix(t.Leaf, r.hierarchy.Dir+"/") {
 		dir = t.Leaf
 	}
 	if dir == "" {

@@ -29,7 +29,15 @@ int nvmlInit_v2(void)
 int nvmlShutdown(void) { return 0; }
 int nvmlSystemGetDriverVersion(char *s, unsigned n) { strncpy(s, "555.42", n); return 0; }
 int nvmlDeviceGetCount_v2(unsigned *n) { *n = 2; looks++; return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **d) { *d = &handles[i]; return i < 2 ? 0 : 6; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **d)
+{
+#ifdef LOST
+	if (LOST & 1 << i)
+		return 15;
+#endif
+	*d = &handles[i];
+	return i < 2 ? 0 : 6;
+}
 int nvmlDeviceGetUUID(void *d, char *s, unsigned n)
 {
 	const char *names[] = { "GPU-aaaa", "GPU-bbbb", "MIG-cccc", "MIG-dddd" };

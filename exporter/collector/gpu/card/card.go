@@ -16,6 +16,8 @@ type Reading struct {
 	At      time.Time `json:"at"`
 	Driver  string    `json:"driver,omitempty"` // its version
 	Devices []Device  `json:"devices"`
+	// Missing are GPUs that are there and could not be read at all, with the reason.
+	Missing []string `json:"missing,omitempty"`
 }
 
 // Device is what one GPU showed. What is nil could not be read; Missing says why.
@@ -73,6 +75,9 @@ func Decode(line []byte) (Reading, error) {
 	}
 	if len(r.Devices) > maxDevices {
 		return Reading{}, fmt.Errorf("%w: %d GPUs, more than %d", ErrInvalid, len(r.Devices), maxDevices)
+	}
+	if len(r.Missing) > maxDevices {
+		return Reading{}, fmt.Errorf("%w: %d GPUs are missing, more than %d", ErrInvalid, len(r.Missing), maxDevices)
 	}
 	seen := map[string]bool{}
 	for _, d := range r.Devices {

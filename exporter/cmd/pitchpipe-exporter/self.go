@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/collector/energy"
+	"pitchpipe/exporter/hostfs"
+)
+
+// self is the exporter that runs, and the node as it sees it.
+type self struct {
+	with equipment
+	is   api.Exporter
+	kept *atomic.Pointer[string] // why the state was not kept the last time; nil = it was not tried
+}
+
+// node is the node as it is now: of the graphics cards that is what their source says.
+func (s *self) node(ctx context.Context) api.Node {
+	out, is := s.with.about, s.is
+	if s.with.gpus.source != nil {
+		answers := s.with.gpus.sources(ctx)
+		others := slices.DeleteFunc(slices.Clone(out.Sources), func(s api.Source) bool { return strings.HasPrefix(s.Name, "gpu/") })
+		out.Sources = append(others, answers...)
+		out.EnergyParts = maps.Clone(s.with.parts)
+		if chargeable(answers) {
+			out.EnergyParts[energy.GPU] = energy.GPU
+		}
+	}
+	if why := s.kept.Load(); why != nil {
+		is.StateErr = *why
+	}
+	out.Exporter = &is
+	return out
+}
+
+// told is the node as callers are told it: with what does not answer at this moment, and
+// since when, which the metrics say in a way of their own.
+func (s *self) told(ctx context.Context, silent []api.Source) api.Node {
+	out := s.node(ctx)
+	out.Sources = slices.Clone(out.Sources)
+	for i, source := range out.Sources {
+		kind, _, _ := strings.Cut(source.Name, "/")
+		at := slices.IndexFunc(silent, func(m api.Source) bool { return m.Name == kind || m.Name == source.Name })
+		if at >= 0 && source.Support == api.Supported {
+			out.Sources[i].Silent, out.Sources[i].Reason = true, silent[at].Reason
+		}
+	}
+	return out
+}
+
+// describeSelf says how this process runs.
+func describeSelf(o options) api.Exporter {
+	out := api.Exporter{
+		UID: uint32(os.Geteuid()), Version: release(), Leaf: o.leaf, State: o.state,
+		Capabilities: capabilities(hostfs.Root{}),
+	}
+	if path, err := os.Executable(); err == nil {
+		out.Program = path
+	}
+	return out
+}
+
+// capabilities are those of this process that an exporter may need.
+func capabilities(root hostfs.Root) []string {
+	out := []string{}
+	data, err := hostfs.Read(root.Proc("self", "status"))
+	if err != nil {
+		return out
+	}
+	for line := range hostfs.Lines(data) {
+		text, ok := strings.CutPrefix(line, "CapEff:")
+		if !ok {
+			continue
+		}
+		set, err := strconv.ParseUint(strings.TrimSpace(text), 16, 64)
+		if err != nil {
+			return out
+		}
+		for _, c := range []struct {
+			name string
+			bit  int
+		}{
+			{"cap_dac_read_search", unix.CAP_DAC_READ_SEARCH},
+			{"cap_perfmon", unix.CAP_PERFMON},
+			{"cap_sys_admin", unix.CAP_SYS_ADMIN},
+			{"cap_sys_ptrace", unix.CAP_SYS_PTRACE},
+		} {
+			if set&(1<<c.bit) != 0 {
+				out = append(out, c.name)
+			}
+		}
+	}
+	return out
+}

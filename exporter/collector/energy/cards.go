@@ -1,0 +1,54 @@
+package energy
+
+import "time"
+
+const (
+	// owedFor bounds what the cards took and the meter did not show yet: a board's sensor
+	// averages over some seconds, and follows no further behind.
+	owedFor = 5 * time.Second
+	// Cards are at rest while they take no more than restShare of the least that they
+	// took so far, and restWatts.
+	restShare, restWatts = 1.2, 5
+)
+
+// cards takes the joules of graphics cards out of what a meter counts with them, before
+// anything is said about the rest. The two are not read at the same moment: what an
+// interval of the meter is too small for is taken out of the next ones, as far as owedFor.
+type cards struct {
+	owed   float64 // joules to be taken out
+	watts  float64 // of the cards, the most since nothing was owed
+	lowest float64 // watts that they took so far, 0 = not known
+	calm   bool    // they are at rest in this interval, and that is known
+}
+
+// begin takes what the cards took in an interval.
+func (c *cards) begin(a Activity) {
+	if c == nil {
+		return
+	}
+	watts := a.GPUs / a.Elapsed.Seconds()
+	if !a.Guessed && watts > 0 && a.Elapsed >= shortest && (c.lowest == 0 || watts < c.lowest) {
+		c.lowest = watts
+	}
+	if c.owed == 0 {
+		c.watts = 0
+	}
+	c.watts = max(c.watts, watts)
+	c.calm = !a.Guessed && c.owed == 0 && watts <= restShare*c.lowest+restWatts
+	c.owed += a.GPUs
+}
+
+// take is how much of a counter's joules are the cards'.
+func (c *cards) take(joules float64) float64 {
+	took := min(c.owed, max(joules, 0))
+	c.owed -= took
+	return took
+}
+
+// rest tells whether what is left beside the cards is what the machine takes beside cards
+// that do nothing. Beside cards at work it is not: both meters are some per cent off, and
+// fans and power supplies work for the cards.
+func (c *cards) rest() bool { return c.calm && c.owed == 0 }
+
+// end bounds what is owed.
+func (c *cards) end() { c.owed = min(c.owed, c.watts*owedFor.Seconds()) }

@@ -1,0 +1,165 @@
+package sampler_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/collector"
+	"pitchpipe/exporter/collector/energy"
+	"pitchpipe/exporter/sampler"
+	"pitchpipe/exporter/window"
+)
+
+// zoned is a meter whose counter may be unreadable, or hang.
+type zoned struct {
+	*energy.Modeller
+	t *testing.T
+
+	mu     sync.Mutex
+	hang   chan struct{}
+	err    error
+	within bool // a step is on its way
+}
+
+func (z *zoned) Source() string { return energy.RAPL }
+
+func (z *zoned) set(hang chan struct{}, err error) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.hang, z.err = hang, err
+}
+
+func (z *zoned) Step(ctx context.Context, a energy.Activity) (energy.Split, bool, error) {
+	z.mu.Lock()
+	hang, err := z.hang, z.err
+	z.within = true
+	z.mu.Unlock()
+	if hang != nil {
+		<-hang
+	}
+	z.mu.Lock()
+	z.within = false
+	z.mu.Unlock()
+	if err != nil {
+		return energy.Split{}, false, err
+	}
+	return z.Modeller.Step(ctx, a)
+}
+
+// Base reads what Step writes, as that of powercap does.
+func (z *zoned) Base() energy.Component {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if z.within {
+		z.t.Error("the meter is asked what it counts while a reading of it hangs")
+	}
+	return energy.Package
+}
+
+func (z *zoned) IdleWatts() (float64, string) { return 40, "modelled" }
+
+func runZoned(t *testing.T, w *world, z *zoned) (*sampler.Sampler, *window.Store, *bytes.Buffer) {
+	t.Helper()
+	store, out := window.New(window.Config{}), &bytes.Buffer{}
+	log := slog.New(slog.NewTextHandler(out, nil)) // the sampler's goroutine alone writes it
+	s := sampler.New(sampler.Config{Cores: 4, Logger: log}, w, []collector.Collector{counter{w}}, w, z, store)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	synctest.Wait()
+	return s, store, out
+}
+
+func TestWhileTheMeterFailsJoulesAreMissingAndItIsSaidWhy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.pids[77] = local("a")
+		w.begin("a", 1)
+		z := &zoned{Modeller: energy.NewModeller(energy.Model{Idle: 40, Max: 120}), t: t}
+		s, store, log := runZoned(t, w, z)
+		epoch := 0
+		joules := func() (tick, mark bool, last float64) {
+			t.Helper()
+			epoch++
+			if err := s.Mark(t.Context(), 77, 1000, api.Report{Epoch: epoch}); err != nil {
+				t.Fatal(err)
+			}
+			samples := see(t, store, "a").Samples
+			_, tick = samples[len(samples)-2].Values[api.ColJoules]
+			last, mark = samples[len(samples)-1].Values[api.ColJoules]
+			if samples[len(samples)-1].Mark == nil || samples[len(samples)-1].Values[api.ColCPUSeconds] == 0 {
+				t.Fatalf("the last sample is %+v, want the mark with its other columns", samples[len(samples)-1])
+			}
+			return tick, mark, last
+		}
+		wait(5500 * time.Millisecond)
+		tick, mark, before := joules()
+		if !tick || !mark || len(s.Snapshot().Silent) != 0 {
+			t.Errorf("joules at the tick %v, at the mark %v; down %+v", tick, mark, s.Snapshot().Silent)
+		}
+		z.set(nil, fmt.Errorf("powercap: package-0: read energy_uj: %w", syscall.EIO))
+		wait(time.Minute)
+		if tick, mark, _ = joules(); tick || mark {
+			t.Errorf("while the zone cannot be read: joules at the tick %v, at the mark %v", tick, mark)
+		}
+		down := s.Snapshot().Silent
+		if len(down) != 1 || down[0].Name != "energy/rapl" || down[0].Reason != "powercap: package-0: read energy_uj: input/output error" {
+			t.Errorf("down %+v", down)
+		}
+		if n := strings.Count(log.String(), "energy is not known"); n != 1 || !strings.Contains(log.String(), "input/output error") {
+			t.Errorf("told %d times: %s", n, log)
+		}
+		z.set(nil, nil)
+		wait(time.Second)
+		tick, mark, after := joules()
+		if !tick || !mark || len(s.Snapshot().Silent) != 0 || !strings.Contains(log.String(), "energy is counted again") {
+			t.Errorf("afterwards: tick %v, mark %v, down %+v", tick, mark, s.Snapshot().Silent)
+		}
+		if want := before + 61*30; after < want-1 || after > want+1 { // 20 W busy, a quarter of 40 W idle
+			t.Errorf("%v J after %v, want those of the minute too: %v", after, before, want)
+		}
+	})
+}
+
+func TestAMeterThatHangsIsAskedNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.begin("a", 1)
+		z := &zoned{Modeller: energy.NewModeller(energy.Model{Idle: 40, Max: 120}), t: t}
+		s, store, _ := runZoned(t, w, z)
+		wait(3 * time.Second)
+		release := make(chan struct{})
+		z.set(release, nil)
+		wait(10 * time.Second)
+		if got := silent(s); len(got) != 1 || got[0] != "energy" || s.Snapshot().Base != energy.Package {
+			t.Errorf("silent %v, base %s", got, s.Snapshot().Base)
+		}
+		samples := see(t, store, "a").Samples
+		if v, there := samples[len(samples)-1].Values[api.ColJoules]; there {
+			t.Errorf("%v J while the meter hangs", v)
+		}
+		z.set(nil, nil)
+		close(release)
+		wait(2 * time.Second)
+		if got := silent(s); len(got) != 0 {
+			t.Errorf("silent %v", got)
+		}
+	})
+}
