@@ -47,8 +47,8 @@
 // (package mark). A job that is to wait (Spec.NotBefore) is registered with a schedule of
 // one second: Nomad starts it by itself as the job's child, and the controller may die.
 // The schedule is taken away when the child is seen. A change of the waiting job moves
-// the second to two seconds from now; where the servers take it later than that, it is
-// set again by whoever looks next; one that Nomad has begun and forgotten, as it does
+// the second to two seconds from now; where the servers take it later than that, or their
+// clock is another, it is set again by whoever looks next, twice as far away each time; one that Nomad has begun and forgotten, as it does
 // some hours after the end, is not begun again. Submit registers a job as its user under
 // the file's own id, and never over a job that lives.
 //
@@ -74,8 +74,9 @@
 // leaves a mark in the group's scaling policy and a variable in the task's environment:
 // the mark tells whose a version is, and the variable makes every change destructive.
 // A version that has no mark, or one that was not expected, is its owner's word: a plain
-// run of the same file takes the change back, another file is what he asks for now.
-// Either supersedes an intent. Spec is always changed from the owner's, which is kept
+// run of the same file takes the change back, another file is what he asks for now. A
+// version with a change of ours that he brought back, by a revert or a stop and a start,
+// leaves that ours to take back. Each supersedes an intent. Spec is always changed from the owner's, which is kept
 // here, as Nomad remembers six versions and the source of no more.
 //
 // Compare-and-set does not see completion. So the attempt before is looked at until it
@@ -101,6 +102,8 @@
 //
 // An owner who registers his file again with -preserve-resources keeps the resources of a
 // change, which stay ours to take back.
+//
+// Records of jobs that ended and that Nomad has forgotten are kept for 30 days.
 //
 // # In place
 //

@@ -56,12 +56,29 @@ type seen struct {
 	index     uint64 // of the registration
 	submitted int64  // time of the registration in nanoseconds: indexes of a cluster that is set up anew come again
 	stanza    bool
-	again     time.Time // nobody may read it: when to ask again; zero: it was read
+	again     time.Time // it could not be read: when to ask again; zero: it was read
+	failed    int       // how often it could not
 }
 
 // of tells whether it is about the registration that a list shows.
 func (s seen) of(stub *api.JobListStub) bool {
-	return s.index == stub.JobModifyIndex && s.submitted == stub.SubmitTime && (s.again.IsZero() || time.Now().Before(s.again))
+	return s.index == stub.JobModifyIndex && s.submitted == stub.SubmitTime
+}
+
+// unread is what is known of a registration that could not be read: it is asked for again,
+// later each time, and where another one of the job was read before, what that was counts
+// until then.
+func (s seen) unread(stub *api.JobListStub, err error) seen {
+	out := seen{index: stub.JobModifyIndex, submitted: stub.SubmitTime, stanza: s.stanza, failed: 1}
+	if s.of(stub) {
+		out.failed = s.failed + 1
+	}
+	wait := granted
+	if errors.Is(err, driver.ErrTransient) {
+		wait = min(time.Second<<min(out.failed-1, 20), granted)
+	}
+	out.again = time.Now().Add(wait)
+	return out
 }
 
 const (
@@ -84,8 +101,9 @@ func (e *eyes) list(ctx context.Context, namespace string, index uint64) ([]list
 	if err != nil {
 		return nil, meta{}, asked("jobs of "+namespace, listJobs.in(namespace), err)
 	}
-	if err := e.learn(ctx, namespace, stubs); err != nil {
-		return nil, meta{}, err
+	soon, err := e.learn(ctx, namespace, stubs)
+	if err != nil {
+		return nil, meta{}, fmt.Errorf("jobs of %s: %w", namespace, err)
 	}
 	var out []listed
 	at := map[driver.JobID]int{}
@@ -112,56 +130,55 @@ func (e *eyes) list(ctx context.Context, namespace string, index uint64) ([]list
 			out[i].mark += ", " + c.mark
 		}
 	}
-	return out, meta{index: qm.LastIndex, jobs: len(stubs)}, nil
+	return out, meta{index: qm.LastIndex, jobs: len(stubs), soon: soon}, nil
 }
 
 // meta is what came with a list.
 type meta struct {
 	index uint64
 	jobs  int
+	soon  time.Time // one of them is to be asked for again then; zero: none
 }
 
-// learn reads each registration once, to know whether it carries a stanza. One that the
-// token may not read hides no other.
-func (e *eyes) learn(ctx context.Context, namespace string, stubs []*api.JobListStub) error {
-	g, ctx := errgroup.WithContext(ctx)
+// learn reads each registration once, to know whether it carries a stanza. One that cannot
+// be read hides no other. Soon is when one is to be asked for again; zero: none is soon.
+func (e *eyes) learn(ctx context.Context, namespace string, stubs []*api.JobListStub) (soon time.Time, err error) {
+	var g errgroup.Group
 	g.SetLimit(readers)
 	there := make(map[driver.JobID]struct{}, len(stubs))
 	for _, s := range stubs {
 		w := where{s.Namespace, s.ID}
 		id := w.jobID()
 		there[id] = struct{}{}
-		if known, ok := e.d.stanza(id); ok && known.of(s) {
+		known, ok := e.d.stanza(id)
+		if ok && known.of(s) && (known.again.IsZero() || time.Now().Before(known.again)) {
 			continue
 		}
-		now := seen{index: s.JobModifyIndex, submitted: s.SubmitTime, stanza: s.Meta["tuning"] != ""}
-		if now.stanza {
-			e.d.learned(id, now)
+		if s.Meta["tuning"] != "" {
+			e.d.learned(id, seen{index: s.JobModifyIndex, submitted: s.SubmitTime, stanza: true})
 			continue
 		}
 		g.Go(func() error {
 			job, err := e.d.c.job(ctx, w)
-			if errors.Is(err, driver.ErrNotFound) {
+			switch {
+			case errors.Is(err, driver.ErrNotFound) || err != nil && canceled(ctx):
 				return nil
-			}
-			if errors.Is(err, driver.ErrDenied) {
-				now.again = time.Now().Add(granted)
-				e.d.learned(id, now)
-				e.d.cfg.Logger.Warn("a job may not be read", "job", string(id), "error", err)
+			case err != nil:
+				now := known.unread(s, err)
+				if e.d.learned(id, now); now.failed == 1 {
+					e.d.cfg.Logger.Warn("a job cannot be read; the others are", "job", string(id), "error", err)
+				}
 				return nil
-			}
-			if err != nil {
-				return err
 			}
 			e.d.learned(id, seen{index: deref(job.JobModifyIndex), submitted: deref(job.SubmitTime), stanza: spec.Stanza(job)})
 			return nil
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return err
+	_ = g.Wait() // none of them returns an error
+	if canceled(ctx) {
+		return time.Time{}, ctx.Err()
 	}
-	e.d.unlearn(namespace, there)
-	return nil
+	return e.d.unlearn(namespace, there), nil
 }
 
 // look follows the jobs of a namespace until ctx ends.
@@ -188,6 +205,9 @@ func (e *eyes) look(ctx context.Context, namespace string) {
 		pause = min(max(time.Duration(m.jobs)*pausing, minPause), maxPause)
 		if e.d.verifying() {
 			pause = min(pause, urgent)
+		}
+		if wait := time.Until(m.soon); !m.soon.IsZero() && wait < e.d.cfg.Resync {
+			last.index, pause = 0, max(pause, min(wait, maxPause)) // a list that waits would come too late for that
 		}
 		sleep(ctx, pause)
 	}
@@ -286,6 +306,7 @@ func (e *eyes) keep(ctx context.Context) {
 			return
 		case <-tick.C:
 			e.d.keepLearned(ctx)
+			e.d.prune(ctx)
 			ids = e.d.unfinished(func(r brief) bool { return !r.ended })
 		case <-held.C:
 			ids = e.d.unfinished(func(r brief) bool { return r.changing || !r.ended && r.waits && time.Since(r.until) > ahead })
@@ -298,7 +319,11 @@ func (e *eyes) keep(ctx context.Context) {
 			g.Go(func() error {
 				once, cancel := context.WithTimeout(ctx, time.Minute)
 				defer cancel()
-				if err := e.d.tend(once, id); err != nil && ctx.Err() == nil && !errors.Is(err, driver.ErrNotFound) {
+				err := e.d.tend(once, id)
+				if errors.Is(err, driver.ErrNotFound) {
+					err = e.d.missing(once, id)
+				}
+				if err != nil && ctx.Err() == nil {
 					e.d.cfg.Logger.Warn("a job on record cannot be looked after", "job", string(id), "error", err)
 				}
 				return nil

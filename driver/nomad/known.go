@@ -27,18 +27,23 @@ func (d *Driver) learned(id driver.JobID, s seen) {
 }
 
 // unlearn forgets what was known of jobs that the list of a namespace, or of all, does not
-// show any more.
-func (d *Driver) unlearn(namespace string, there map[driver.JobID]struct{}) {
+// show any more. It tells when the next is to be read that could not be; zero: there is none.
+func (d *Driver) unlearn(namespace string, there map[driver.JobID]struct{}) (soon time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for id := range d.stanzas {
-		if _, ok := there[id]; !ok && (namespace == api.AllNamespacesNamespace || place(id).namespace == namespace) {
+	for id, s := range d.stanzas {
+		_, ok := there[id]
+		if ok && !s.again.IsZero() && (soon.IsZero() || s.again.Before(soon)) {
+			soon = s.again
+		}
+		if !ok && (namespace == api.AllNamespacesNamespace || place(id).namespace == namespace) {
 			delete(d.stanzas, id)
 			d.news = true
 			delete(d.glances, id)
 			delete(d.outlooks, id)
 		}
 	}
+	return soon
 }
 
 // carries tells whether a job is one to see: it carries a stanza or is on record.

@@ -91,13 +91,16 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
 	if err != nil {
 		return nil, err
 	}
+	if rec != nil {
+		rec.Missing = time.Time{}
+	}
 	if rec != nil && rec.Index == 0 && rec.Own != nil {
 		defer func() { rec.Index = deref(job.CreateIndex) }()
 	}
 	if rec != nil && rec.Index != 0 && rec.Index != deref(job.CreateIndex) {
 		// Its owner purged the job and made another of that id.
 		d.cfg.Logger.Info("another job has the id", "job", string(id))
-		rec = &record{Job: id, Closed: rec.Closed, saved: rec.saved}
+		rec = &record{Job: id, saved: rec.saved} // whoever names intents by the job may give a name again
 	}
 	f := &facts{id: id, at: at, job: job, unknown: unknown, rec: rec}
 	if rec != nil && rec.Held {
@@ -112,6 +115,7 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
 		return nil, err
 	}
 	d.begin(f)
+	f.keep()
 	f.recollect()
 	if a := f.latest(); a == nil || view.Over(a) || rec != nil && rec.Moving != nil {
 		if !f.dead() || rec != nil && rec.Moving != nil {
@@ -132,7 +136,7 @@ func (d *Driver) begun(ctx context.Context, f *facts) error {
 	}
 	if len(children) == 0 && f.rec.Child == "" {
 		f.parent = f.job
-		if f.rec.Gone || f.stopped() || time.Since(f.rec.Wait) <= ahead {
+		if f.rec.Gone || f.stopped() || time.Since(f.rec.Wait) <= f.rec.ahead() {
 			return nil
 		}
 		// It should have begun. Where nobody looked for hours it may have, and be over: to
@@ -197,6 +201,11 @@ func (d *Driver) understand(f *facts) error {
 		f.mark, f.own = &m, r.Own
 	case r != nil && r.Own != nil && marked && f.stopped() && r.wrote(m):
 		f.own = r.Own // a stop is a version too, and says nothing of what its owner wants
+	case r != nil && r.Own != nil && marked && r.returned(owner, m):
+		// It came back with what was registered here: he has not asked for that, and it
+		// stays ours to take back.
+		f.mark, f.own, f.kept = &spec.Mark{Cause: driver.CauseSubmitted, Change: m.Change}, r.Own, true
+		r.Expect = nil
 	case isBegun:
 		f.mark, f.own, f.begun = &begun, owner, true
 		if r != nil && r.Own != nil {
@@ -248,9 +257,32 @@ func (r *record) preserved(f *facts, owner *api.Job) bool {
 	if err != nil || !spec.Same(owner, as) {
 		return false
 	}
-	r.Ours[v], r.Expect = m, nil
+	r.Expect = nil
 	f.mark, f.own, f.kept = &m, r.Own, true
 	return true
+}
+
+// returned tells whether the present version, which has a mark and which nobody registered
+// here, is its owner's file with the change of that mark, and no more: he had Nomad revert
+// to a version that was changed here, or start one again that he had stopped.
+func (r *record) returned(owner *api.Job, m spec.Mark) bool {
+	if m.Change.Empty() {
+		return false
+	}
+	as, err := spec.Apply(r.Own, m)
+	return err == nil && spec.Same(owner, as)
+}
+
+// keep notes what the present version has of a change that its owner kept: also where he
+// runs the job anew with it.
+func (f *facts) keep() {
+	if !f.kept {
+		return
+	}
+	if f.rec.Ours == nil {
+		f.rec.Ours = map[uint64]spec.Mark{}
+	}
+	f.rec.Ours[f.version()] = *f.mark
 }
 
 // wrote tells whether a mark is one of a registration from here.

@@ -80,6 +80,7 @@ type record struct {
 	Wait  time.Time `json:"wait,omitzero"`   // that time
 	Child string    `json:"child,omitempty"` // the job that Nomad made of it then
 	Gone  bool      `json:"gone,omitempty"`  // Nomad made one, and forgot it before it was seen
+	Tries int       `json:"tries,omitempty"` // how often its time was set anew, as Nomad had not begun it
 
 	Expect   *expected                  `json:"expect,omitempty"`
 	Back     uint64                     `json:"back,omitempty"` // version with which a change was taken back, all of it
@@ -97,6 +98,7 @@ type record struct {
 	Replaced string                     `json:"replaced,omitempty"` // the allocation that the last change was of
 	Finished bool                       `json:"finished,omitempty"` // its work is done; what runs of it is to be stopped
 	Last     *driver.Job                `json:"last,omitempty"`     // how it ended
+	Missing  time.Time                  `json:"missing,omitzero"`   // since when Nomad is known not to know it
 
 	saved []byte // as the journal has it
 }

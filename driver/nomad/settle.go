@@ -47,7 +47,7 @@ func (d *Driver) goes(f *facts) going {
 func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 	r := f.rec
 	m := &move{d: d, f: f, job: d.look(f)}
-	if a := f.latest(); a != nil && !f.stopped() && view.Again(a, f.task) {
+	if a := f.latest(); a != nil && !f.stopped() && view.Again(a, f.task) && spec.ObservedOnly(f.own) == "" {
 		return true, m.repeated(ctx, a)
 	}
 	passed, why := m.past()
@@ -110,7 +110,8 @@ func (d *Driver) late(ctx context.Context, f *facts) error {
 	if f.mark != nil {
 		f.rec.Expect = &expected{Version: f.version() + 1, Mark: *f.mark}
 	}
-	if job, f.rec.Wait, err = spec.Hold(job, soonest(time.Time{})); err != nil {
+	f.rec.Tries++
+	if job, f.rec.Wait, err = spec.Hold(job, time.Now().Add(f.rec.ahead())); err != nil {
 		return err
 	}
 	if err := d.save(ctx, f.rec); err != nil {

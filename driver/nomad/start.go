@@ -206,6 +206,13 @@ func (d *Driver) drop(ctx context.Context, r *record) error {
 // not start it.
 const ahead = 2 * time.Second
 
+// farthest bounds how far away the beginning of a held job is set.
+const farthest = 5 * time.Minute
+
+// ahead is that for a held job, twice as long each time that its time has passed and Nomad
+// has not begun it: the clocks of its servers may be ahead of this one, or behind it.
+func (r *record) ahead() time.Duration { return min(ahead<<min(r.Tries, 10), farthest) }
+
 // soonest is a time for a schedule: the wanted one or the first that is far enough away.
 func soonest(at time.Time) time.Time {
 	if first := time.Now().Add(ahead); at.Before(first) {

@@ -560,10 +560,17 @@ func purged(t *testing.T, s *story) {
 	if got, err := s.d.Get(t.Context(), id); err != nil || got.State != driver.Cancelled || got.Detail != "it was purged" {
 		t.Errorf("Get: %+v, %v; want a job that was cancelled", got, err)
 	}
-	s.register(t, drivertest.Behaviour{Epochs: 1}, nil)
-	got := s.wait(t, id, "it ends", ended)
+	s.register(t, mover(12), nil)
+	got := s.wait(t, id, "another of that id runs", running)
 	if len(got.Attempts) != 1 || got.Attempts[0].Change.TimeLimit != 0 || got.Attempts[0].Cause != driver.CauseSubmitted {
 		t.Errorf("attempts %+v, want one of its own", got.Attempts)
+	}
+	// Whoever counts a job's intents gives the first the name that the other job's first had.
+	if step := s.drive(t, s.intent(got, "first", driver.Change{TimeLimit: time.Hour})); step.Kind != driver.StepStarted {
+		t.Errorf("step %+v, want %s", step, driver.StepStarted)
+	}
+	if got = s.wait(t, id, "it ends", ended); len(got.Attempts) != 2 || got.Attempts[1].Change.TimeLimit != time.Hour {
+		t.Errorf("attempts %+v, want one of its own and one under the change", got.Attempts)
 	}
 }
 

@@ -59,6 +59,9 @@ func (s *Server) routes() []route {
 		job(put, "/plan", planJob), job(put, "/evaluate", evaluateJob), job(put, "/revert", revertJob),
 		job(put, "/stable", stableJob), job(put, "/scale", scaleJob), job(put, "/dispatch", dispatchJob),
 		job(put, "/periodic/force", forcePeriodic), job(put, "/tag", tagVersion), job(del, "/tag", untagVersion),
+		// A job of such a name cannot be read.
+		job(get, "/plan", wrongMethod), job(get, "/evaluate", wrongMethod), job(get, "/revert", wrongMethod),
+		job(get, "/stable", wrongMethod), job(get, "/dispatch", wrongMethod), job(get, "/periodic/force", wrongMethod),
 		job(get, "", readJob), job(put, "", registerJob), job(del, "", deregisterJob),
 		plain(get, "/v1/allocations", listAllocs), named(put, "/v1/allocation/", "/stop", stopAlloc),
 		named(get, "/v1/allocation/", "", readAlloc),
@@ -80,6 +83,8 @@ func (s *Server) routes() []route {
 		plain(get, "/v1/event/stream", streamEvents),
 	}
 }
+
+func wrongMethod(*call) error { return refuse(http.StatusMethodNotAllowed, "Invalid method") }
 
 // handler serves the API.
 func (s *Server) handler() http.Handler {

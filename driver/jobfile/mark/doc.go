@@ -26,6 +26,12 @@
 // exec and not on another node. A node that removed the old allocation has removed its
 // mark.
 //
+// A command that was told to end and ends with 0 leaves no mark: many save what they have
+// then, and a drain, a stop or a change of the job ends them with the rest undone. To be
+// told to end is TERM, INT, HUP or QUIT; USR1 and USR2 are requests to save, after which 0
+// says that the work is done. So work that ends in the moment in which it is told to end is
+// begun again, and finds its checkpoint.
+//
 // The wrapper hands on TERM, INT, HUP, QUIT, USR1, USR2, WINCH and CONT, and ends with
 // the command's exit status; a command that died by a signal N is the status 128+N. It
 // looks for a command as Nomad does: in the task's local directory, in the task's

@@ -24,9 +24,13 @@ const Variable = "PITCHPIPE_MARKS"
 // says nothing else, and QUIT; where env cannot undo that, they are handed on as TERM.
 // A wait that a signal ended tells nothing of the command and is repeated; the second
 // answer counts unless the first had been the command's own.
+//
+// A command that was told to end may save and end with 0, and has done a part of its work:
+// once TERM, INT, HUP or QUIT was handed on there is no mark. Where the work ended in that
+// very moment it is run again, from its checkpoint.
 const script = `r=$1 c=$2; shift 2
 n=pitchpipe-done-$r-$(printf %s "$NOMAD_JOB_ID" | tr -c A-Za-z0-9 _)-$NOMAD_ALLOC_INDEX
-a=$NOMAD_ALLOC_DIR o=$PITCHPIPE_MARKS p= l= w=
+a=$NOMAD_ALLOC_DIR o=$PITCHPIPE_MARKS p= l= w= d=
 for m in "$o/$n" "$a/data/$n" "$a"/../../*/alloc/data/"$n"; do
   if [ -f "$m" ]; then echo "pitchpipe: the work of this run is done ($m), it is not done again" >&2; exit 0; fi
 done
@@ -37,7 +41,10 @@ esac
 e="env --default-signal=INT,QUIT" i=INT q=QUIT
 case $c in *=*|-*) e= ;; esac
 if [ -z "$e" ] || ! $e true 2>/dev/null; then e= i=TERM q=TERM; fi
-k() { w=1; if [ "$p" ]; then kill -"$1" "$p" 2>/dev/null; else l=$1; fi; }
+k() {
+  w=1; if [ "$p" ]; then kill -"$1" "$p" 2>/dev/null || return 0; else l=$1; fi
+  case $1 in TERM|INT|HUP|QUIT) d=$1 ;; esac
+}
 trap "k $i" INT; trap "k $q" QUIT
 for s in TERM HUP USR1 USR2 WINCH CONT; do trap "k $s" "$s"; done
 $e "$c" "$@" &
@@ -49,7 +56,9 @@ while [ "$w" ]; do
   wait "$p"; t=$?
   if [ "$g" = 0 ] || [ "$t" != 127 ]; then s=$t; fi
 done
-if [ "$s" = 0 ]; then
+if [ "$s" = 0 ] && [ "$d" ]; then
+  echo "pitchpipe: ended after SIG$d, which may be before its work was done: no mark" >&2
+elif [ "$s" = 0 ]; then
   if [ "$o" ]; then mkdir -p "$o"; fi
   for m in "$o" "$a/data"; do
     if [ "$m" ] && [ -d "$m" ]; then true >"$m/$n" || echo "pitchpipe: no mark in $m" >&2; fi
@@ -62,6 +71,13 @@ exit "$s"
 // dashes.
 func Wrap(run, command string, args []string) (string, []string) {
 	return Shell, append([]string{"-c", script, Name, run, command}, args...)
+}
+
+// Rewrap is a wrapped command line with other arguments of the same command. The text of
+// the wrapper stays as it is, be it that of another version of this program: a job that
+// is registered with another text is another job to Nomad.
+func Rewrap(wrapped, args []string) []string {
+	return append(slices.Clone(wrapped[:5]), args...)
 }
 
 // Unwrap returns what Wrap was given, and whether it was Wrap.

@@ -199,27 +199,67 @@ func TestSignalsAreHandedOn(t *testing.T) {
 signal.signal(int(sys.argv[1]), lambda *_: sys.exit(40 + int(sys.argv[1])))
 open("ready", "w").close()
 while True: signal.pause()`, itoa(int(sig)))
-			ready := filepath.Join(n.dir, "a/t/ready")
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
-			for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
-				if _, err := os.Stat(ready); err == nil {
-					break
-				}
-				if time.Now().After(deadline) {
-					t.Fatal("the program did not start")
-				}
-			}
+			n.begin(t, c, "a")
 			if err := c.Process.Signal(sig); err != nil {
 				t.Fatal(err)
 			}
 			if status := ended(t, c.Wait()); status != 40+int(sig) {
 				t.Errorf("%v: status %d, want %d\n%s", sig, status, 40+int(sig), out)
 			}
-			_ = os.Remove(ready)
 		}
 	})
+}
+
+// TestWorkThatEndsBecauseItWasToldToIsNotDone: many programs save and end with 0 when
+// they are told to end, and go on where they are begun again. USR1 is a request to save,
+// and who ends with 0 after that has done its work.
+func TestWorkThatEndsBecauseItWasToldToIsNotDone(t *testing.T) {
+	t.Parallel()
+	nodes(t, func(t *testing.T, n node) {
+		for _, tt := range []struct {
+			sig  syscall.Signal
+			done bool
+		}{
+			{syscall.SIGINT, false},
+			{syscall.SIGTERM, false},
+			{syscall.SIGHUP, false},
+			{syscall.SIGQUIT, false},
+			{syscall.SIGUSR1, true},
+			{syscall.SIGUSR2, true},
+		} {
+			run := "r" + itoa(int(tt.sig))
+			c, out := n.task(t, "a", run, nil, "/bin/sh", "-c", "trap 'exit 0' INT TERM HUP QUIT USR1 USR2; touch ready; while :; do sleep 0.01; done")
+			n.begin(t, c, "a")
+			if err := c.Process.Signal(tt.sig); err != nil {
+				t.Fatal(err)
+			}
+			if status := ended(t, c.Wait()); status != 0 {
+				t.Errorf("%v: status %d\n%s", tt.sig, status, out)
+			}
+			status, _ := n.status(t, "b", run, nil, "/bin/sh", "-c", "exit 3")
+			if done := status == 0; done != tt.done {
+				t.Errorf("%v: the successor ends with %d, the work counts as done: %v, want %v\n%s", tt.sig, status, done, tt.done, out)
+			}
+		}
+	})
+}
+
+// begin starts a task and waits until it made the file "ready" in its directory.
+func (n node) begin(t *testing.T, c *exec.Cmd, alloc string) {
+	t.Helper()
+	ready := filepath.Join(n.dir, alloc, "t/ready")
+	_ = os.Remove(ready) // of a task before
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(ready); err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the program did not start")
+		}
+	}
 }
 
 func itoa(n int) string {
@@ -280,6 +320,17 @@ func TestUnwrapReturnsWhatWasWrapped(t *testing.T) {
 		if _, inner, rest, ok := mark.Unwrap(argv[0], argv[1:]); ok || inner != argv[0] || !slices.Equal(rest, argv[1:]) {
 			t.Errorf("%q was unwrapped to %q %q", argv, inner, rest)
 		}
+	}
+}
+
+// TestAJobKeepsTheWrapperThatItWasRegisteredWith: another text of it would be another job
+// to Nomad, and a change that is taken back would restart it.
+func TestAJobKeepsTheWrapperThatItWasRegisteredWith(t *testing.T) {
+	t.Parallel()
+	older := []string{"-c", "# an older text", mark.Name, "r-1", "/bin/train", "--lr=1"}
+	want := []string{"-c", "# an older text", mark.Name, "r-1", "/bin/train", "--lr=2", "-v"}
+	if diff := cmp.Diff(want, mark.Rewrap(older, []string{"--lr=2", "-v"})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -221,6 +221,20 @@ func (l *locals) compute(name string) {
 	l.values[name] = v
 }
 
+// Declared are the names of the variables that a job file declares, in their order; none
+// where it cannot be read.
+func Declared(filename string, src []byte) []string {
+	var out []string
+	if body, ok := newParser(filename, src, nil).syntax(); ok {
+		for _, b := range blocksOf(body, "variable") {
+			if n := name(b); n != "" {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}
+
 // VariableFile is the values as a file of variables, which an agent takes beside a job
 // file: a text in quotes, or where the file declares a list, a map or an object the
 // expression as it was given, as --var of Nomad's own command has it.

@@ -108,11 +108,11 @@ func setArgs(t *api.Task, args map[string]string) error {
 	if t.Config == nil {
 		t.Config = map[string]any{}
 	}
-	command := text(t.Config["command"])
-	run, inner, list, wrapped := mark.Unwrap(command, words(t.Config["args"]))
+	argv := words(t.Config["args"])
+	_, _, list, wrapped := mark.Unwrap(text(t.Config["command"]), argv)
 	list = Replace(list, args)
 	if wrapped {
-		_, list = mark.Wrap(run, inner, list)
+		list = mark.Rewrap(argv, list)
 	}
 	t.Config["args"] = list
 	return nil

@@ -120,10 +120,10 @@ func restore(job *api.Job, m Mark) {
 		}
 	}
 	if len(c.Args) > 0 {
-		run, inner, _, wrapped := mark.Unwrap(text(t.Config["command"]), words(t.Config["args"]))
+		argv := words(t.Config["args"])
 		args := slices.Clone(was.Args)
-		if wrapped {
-			_, args = mark.Wrap(run, inner, args)
+		if _, _, _, wrapped := mark.Unwrap(text(t.Config["command"]), argv); wrapped {
+			args = mark.Rewrap(argv, args)
 		}
 		t.Config["args"] = args
 	}

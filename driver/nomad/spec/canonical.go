@@ -63,32 +63,15 @@ func Owner(job *api.Job) (*api.Job, error) {
 			g.Scaling.ID, g.Scaling.Namespace, g.Scaling.Target = "", "", nil
 			g.Scaling.CreateIndex, g.Scaling.ModifyIndex = 0, 0
 		}
-		g.Constraints = written(g.Constraints)
+		unwritten(own, g)
 		for _, t := range g.Tasks {
 			delete(t.Env, Variable)
 			if len(t.Env) == 0 {
 				t.Env = nil
 			}
-			t.Constraints = written(t.Constraints)
 		}
 	}
 	return own, nil
-}
-
-// implicit tells whether servers add a constraint on it to a job at its registration.
-func implicit(left string) bool {
-	return slices.Contains([]string{"${attr.os.signals}", "${attr.vault.version}", "${attr.nomad.service_discovery}", "${attr.consul.version}", "${attr.plugins.cni.version.bridge}"}, left)
-}
-
-// written leaves out the constraints that servers add.
-func written(cs []*api.Constraint) []*api.Constraint {
-	out := slices.DeleteFunc(slices.Clone(cs), func(c *api.Constraint) bool {
-		return implicit(c.LTarget) && (c.Operand == "set_contains" || c.Operand == "semver" || c.Operand == "=")
-	})
-	if len(out) == 0 {
-		return nil
-	}
-	return out
 }
 
 // Fingerprint identifies what the owner wrote, whatever the job's id: equal for a job

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/nomad/api"
 
@@ -39,10 +40,27 @@ func understood(driver string) bool {
 	return slices.Contains([]string{"raw_exec", "exec", "docker"}, driver)
 }
 
+// Misread is with what a job's id ends that Nomad takes for a question about another job,
+// since the paths by which it is asked about a job end so; empty: with no such.
+func Misread(id string) string {
+	for _, q := range []string{
+		"/action", "/actions", "/allocations", "/deployment", "/deployments", "/dispatch", "/dispatch/payload", "/evaluate",
+		"/evaluations", "/periodic/force", "/plan", "/revert", "/scale", "/services", "/stable", "/submission", "/summary",
+		"/tag", "/versions",
+	} {
+		if strings.HasSuffix(id, q) {
+			return q
+		}
+	}
+	return ""
+}
+
 // ObservedOnly says why a job is seen but not changed; empty where it can be.
 func ObservedOnly(job *api.Job) string {
 	g, t := Main(job)
 	switch {
+	case Misread(deref(job.ID)) != "":
+		return fmt.Sprintf("the id of the job ends in %s, which Nomad takes for a question about another job, so that this one could not be stopped: give it another id", Misread(deref(job.ID)))
 	case job.Dispatched || job.ParentID != nil && *job.ParentID != "" && job.ParameterizedJob != nil:
 		return "a dispatched job cannot be changed, Nomad refuses it; tune its parameterized parent, which later dispatches follow"
 	case job.ParameterizedJob != nil:
@@ -61,6 +79,8 @@ func ObservedOnly(job *api.Job) string {
 		return "groups of several main tasks are observed, not changed"
 	case !understood(t.Driver):
 		return fmt.Sprintf("tasks of driver %q are observed, not changed: want raw_exec, exec or docker", t.Driver)
+	case t.Config["cgroup_v1_override"] != nil || t.Config["cgroup_v2_override"] != nil:
+		return "a task with cgroups of its own choice (cgroup_v1_override, cgroup_v2_override) is observed, not changed: Nomad's cores and memory do not bind it, and nobody can measure it"
 	}
 	return ""
 }

@@ -26,7 +26,7 @@ func batch() *api.Job {
 				Name: "main", Driver: "raw_exec",
 				Config:    map[string]any{"command": "/bin/train", "args": []any{"--lr", "0.1", "--epochs=5"}},
 				Env:       map[string]string{"OMP_NUM_THREADS": "2"},
-				Resources: &api.Resources{CPU: new(500), MemoryMB: new(256)},
+				Resources: &api.Resources{CPU: new(500), MemoryMB: new(256)}, KillSignal: "SIGTERM",
 			}},
 		}},
 	}
@@ -141,15 +141,19 @@ func TestJobsThatAreOnlyObserved(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*api.Job){
 		"count 2: Nomad would run finished indexes again": func(j *api.Job) { j.TaskGroups[0].Count = new(2) },
-		"two groups":              func(j *api.Job) { j.TaskGroups = append(j.TaskGroups, j.TaskGroups[0]) },
-		"a service":               func(j *api.Job) { j.Type = new("service") },
-		"a system job":            func(j *api.Job) { j.Type = new("system") },
-		"a sysbatch job":          func(j *api.Job) { j.Type = new("sysbatch") },
-		"a parameterized parent":  func(j *api.Job) { j.ParameterizedJob = &api.ParameterizedJobConfig{} },
-		"a dispatched child":      func(j *api.Job) { j.Dispatched = true },
-		"a periodic parent":       func(j *api.Job) { j.Periodic = &api.PeriodicConfig{} },
-		"another task driver":     func(j *api.Job) { j.TaskGroups[0].Tasks[0].Driver = "java" },
-		"two tasks that are main": func(j *api.Job) { g := j.TaskGroups[0]; g.Tasks = append(g.Tasks, g.Tasks[0]) },
+		"two groups":             func(j *api.Job) { j.TaskGroups = append(j.TaskGroups, j.TaskGroups[0]) },
+		"a service":              func(j *api.Job) { j.Type = new("service") },
+		"a system job":           func(j *api.Job) { j.Type = new("system") },
+		"a sysbatch job":         func(j *api.Job) { j.Type = new("sysbatch") },
+		"a parameterized parent": func(j *api.Job) { j.ParameterizedJob = &api.ParameterizedJobConfig{} },
+		"a dispatched child":     func(j *api.Job) { j.Dispatched = true },
+		"a periodic parent":      func(j *api.Job) { j.Periodic = &api.PeriodicConfig{} },
+		"another task driver":    func(j *api.Job) { j.TaskGroups[0].Tasks[0].Driver = "java" },
+		"a task with cgroups of its own choice": func(j *api.Job) {
+			j.TaskGroups[0].Tasks[0].Config["cgroup_v2_override"] = "mine.slice/app.scope"
+		},
+		"an id that Nomad takes for a question": func(j *api.Job) { j.ID = new("x/plan") },
+		"two tasks that are main":               func(j *api.Job) { g := j.TaskGroups[0]; g.Tasks = append(g.Tasks, g.Tasks[0]) },
 	} {
 		job := batch()
 		change(job)

@@ -81,6 +81,9 @@ func Job(in Input) (driver.Job, []Known) {
 	case j.State == driver.Running:
 		j.ExitCode = -1
 	}
+	if several(in.Job) && len(in.Allocs) > 0 {
+		span(in, &j)
+	}
 	return j, known
 }
 
@@ -112,6 +115,8 @@ func state(in Input) (driver.State, string) {
 		return driver.Lost, "Nomad has forgotten its allocations"
 	case a == nil:
 		return driver.Pending, Reason(in.Blocked)
+	case several(in.Job):
+		return whole(in)
 	}
 	t := TaskOf(a, in.Task)
 	// An allocation that was placed and never began is nothing that happened.

@@ -1,0 +1,129 @@
+package nomad
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"pitchpipe/driver"
+)
+
+const (
+	// keepRecords is how long the record of a job is kept that has ended and that Nomad has
+	// forgotten. What it taught the controller keeps elsewhere.
+	keepRecords = 30 * 24 * time.Hour
+	// lostAfter is how long Nomad may not know a job before it counts as lost.
+	lostAfter = 24 * time.Hour
+	// pruneEvery is how often records are looked through.
+	pruneEvery = 6 * time.Hour
+)
+
+// missing notes that Nomad does not know a job on record any more of which nobody saw an
+// end: it was purged. After a day of that it counts as lost, and is asked for no more.
+func (d *Driver) missing(ctx context.Context, id driver.JobID) error {
+	if !d.sees(place(id).namespace) {
+		return nil // nobody asked Nomad
+	}
+	defer d.hold(id)()
+	r, err := d.load(ctx, id)
+	if err != nil || r == nil || r.Own == nil || r.Last != nil {
+		return err
+	}
+	if r.Index == 0 && len(r.Attempts) == 0 && r.Child == "" {
+		return nil // it was never there: whoever repeats the request makes it
+	}
+	switch now := d.now(); {
+	case r.Missing.IsZero():
+		r.Missing = now
+	case now.Sub(r.Missing) < lostAfter:
+		return nil
+	default:
+		last := d.cancelled(r, "Nomad has forgotten it, and nobody saw how it ended")
+		last.State, last.Ended = driver.Lost, r.Missing
+		for _, k := range r.Attempts {
+			last.Attempts = append(last.Attempts, k.Attempt)
+		}
+		last.Attempt = len(last.Attempts)
+		r.Last = &last
+	}
+	if err := d.save(ctx, r); err != nil && !errors.Is(err, ErrNotLeading) {
+		return err
+	}
+	return nil
+}
+
+// prune deletes, now and then, the records of jobs that ended long ago and that Nomad does
+// not know any more, and what is known of their requests: one that is repeated then makes
+// another job.
+func (d *Driver) prune(ctx context.Context) {
+	d.mu.Lock()
+	due := d.now().Sub(d.pruned) >= pruneEvery
+	if due {
+		d.pruned = d.now()
+	}
+	d.mu.Unlock()
+	if !due || d.c.mayAct(ctx) != nil {
+		return
+	}
+	n := 0
+	for _, id := range d.unfinished(func(brief) bool { return true }) {
+		gone, err := d.pruneOne(ctx, id)
+		if err != nil && ctx.Err() == nil {
+			d.cfg.Logger.Warn("an old record is not pruned", "job", string(id), "error", err)
+		}
+		if gone {
+			n++
+		}
+	}
+	if n > 0 {
+		d.cfg.Logger.Info("old records pruned", "records", n)
+	}
+}
+
+// pruneOne deletes the record of a job where that is due.
+func (d *Driver) pruneOne(ctx context.Context, id driver.JobID) (bool, error) {
+	if _, listed := d.stanza(id); listed {
+		return false, nil
+	}
+	defer d.hold(id)()
+	r, err := d.load(ctx, id)
+	if err != nil || r == nil {
+		return false, err
+	}
+	over := r.Submitted // of a request that never made a job
+	switch {
+	case r.Last != nil && !r.Last.Ended.IsZero():
+		over = r.Last.Ended
+	case r.Last == nil && (r.Index != 0 || len(r.Attempts) > 0 || r.Child != ""):
+		return false, nil
+	}
+	if over.IsZero() || d.now().Sub(over) < keepRecords {
+		return false, nil
+	}
+	// The list that it is not on may be old.
+	if _, err := d.c.job(ctx, place(id)); !errors.Is(err, driver.ErrNotFound) {
+		return false, err
+	}
+	// The request first: a claim without a record could never be answered.
+	if r.Request != "" {
+		if err := d.cfg.Journal.Delete(ctx, claimName(r.Request)); err != nil {
+			return false, err
+		}
+	}
+	if err := d.cfg.Journal.Delete(ctx, recordName(id)); err != nil {
+		return false, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.records, id)
+	delete(d.glances, id)
+	return true, nil
+}
+
+// now is the time, or what a test has for it.
+func (d *Driver) now() time.Time {
+	if d.cfg.Now != nil {
+		return d.cfg.Now()
+	}
+	return time.Now()
+}

@@ -1,0 +1,110 @@
+package nomad_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/drivertest"
+)
+
+// What is on record of jobs that Nomad has forgotten is not kept for ever.
+func TestRecordsOfJobsThatNomadHasForgottenArePruned(t *testing.T) {
+	t.Parallel()
+	stories(t, map[string]func(*testing.T, *story){
+		"one that ended":                      func(t *testing.T, s *story) { forgets(t, s, drivertest.Behaviour{Epochs: 1}, ended) },
+		"one that was purged while it ran":    func(t *testing.T, s *story) { forgets(t, s, mover(4000), running) },
+		"one that Nomad knows is on the list": keeps,
+	})
+}
+
+// aged has the driver look every moment, by a clock that goes ahead when told to.
+func (s *story) aged(t *testing.T) (after func(time.Duration)) {
+	t.Helper()
+	var ahead atomic.Int64
+	if err := s.d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.cfg.Resync = 200 * time.Millisecond
+	s.cfg.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	s.open(t)
+	return func(d time.Duration) { ahead.Add(int64(d)) }
+}
+
+func (s *story) records(t *testing.T) int {
+	t.Helper()
+	names, err := s.cfg.Journal.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(slices.DeleteFunc(names, func(n string) bool { return n == "watch" }))
+}
+
+func forgets(t *testing.T, s *story, be drivertest.Behaviour, until func(driver.Job) bool) {
+	after := s.aged(t)
+	job, err := s.d.Start(t.Context(), "request", s.job(t, be))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.wait(t, job.ID, "it is as wanted", until)
+	if n := s.records(t); n != 2 {
+		t.Fatalf("%d records, want that of the job and that of the request", n)
+	}
+	if _, _, err := s.clean.Jobs().Deregister(strings.TrimSuffix(string(job.ID), "@"+s.ns), true, s.write()); err != nil {
+		t.Fatal(err)
+	}
+	lost := func() bool {
+		again, err := s.d.Start(t.Context(), "request", s.job(t, be)) // it is that job
+		return err == nil && again.ID == job.ID && again.State == driver.Lost
+	}
+	if !until(driver.Job{State: driver.Succeeded}) {
+		eventually(t, "it is seen to be missing, and lost after a day", func() bool {
+			_, err := s.d.Get(t.Context(), job.ID)
+			if after(time.Hour); err != nil && !errors.Is(err, driver.ErrNotFound) {
+				t.Fatal(err)
+			}
+			return lost()
+		})
+	}
+	if n := s.records(t); n != 2 {
+		t.Errorf("%d records, want them kept for a while", n)
+	}
+	after(31 * 24 * time.Hour)
+	eventually(t, "nothing of it is on record", func() bool {
+		after(time.Hour) // it is looked for now and then
+		return s.records(t) == 0
+	})
+	if _, err := s.d.Get(t.Context(), job.ID); !errors.Is(err, driver.ErrNotFound) {
+		t.Errorf("Get: %v, want %v", err, driver.ErrNotFound)
+	}
+}
+
+func keeps(t *testing.T, s *story) {
+	after := s.aged(t)
+	old, err := s.d.Start(t.Context(), "old", s.job(t, drivertest.Behaviour{Name: "old", Epochs: 1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := s.d.Start(t.Context(), "other", s.job(t, drivertest.Behaviour{Name: "other", Epochs: 1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.wait(t, old.ID, "it ends", ended)
+	s.wait(t, other.ID, "it ends", ended)
+	if _, _, err := s.clean.Jobs().Deregister(strings.TrimSuffix(string(other.ID), "@"+s.ns), true, s.write()); err != nil {
+		t.Fatal(err)
+	}
+	after(31 * 24 * time.Hour)
+	eventually(t, "the other's are pruned", func() bool {
+		after(time.Hour)
+		return s.records(t) == 2
+	})
+	again, err := s.d.Start(t.Context(), "old", s.job(t, drivertest.Behaviour{Name: "old", Epochs: 1}))
+	if err != nil || again.ID != old.ID || again.State != driver.Succeeded {
+		t.Errorf("its request repeated: %s %s (%v), want that job", again.ID, again.State, err)
+	}
+}
