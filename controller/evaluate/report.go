@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"text/tabwriter"
 )
@@ -31,9 +32,10 @@ func Columns(heads []string, rows [][]string) string {
 	return b.String()
 }
 
-// Number prints a figure with a fixed number of digits, and what is missing as "-".
+// Number prints a figure with a fixed number of digits, and what is missing or not finite
+// as "-".
 func Number(v *float64, digits int) string {
-	if v == nil {
+	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) {
 		return "-"
 	}
 	return fmt.Sprintf("%.*f", digits, *v)

@@ -39,17 +39,19 @@ func mend(z []float64) []float64 {
 		return out
 	}
 	noise := noiseOf(z)
-	width := spanOf(z)
+	after := tails(z)
+	before := span{z[0], z[0]} // of the epochs before i
 	for i := 1; i < n-1; i++ {
 		lo, hi := min(out[i-1], z[i+1]), max(out[i-1], z[i+1])
 		far := max(lo-z[i], z[i]-hi)
-		others := spanOf(append(slices.Clone(z[:i]), z[i+1:]...))
-		if far > oddNoise*noise && far > oddRange*min(width, others) && far > 2*(hi-lo) {
+		others := before.join(after[i+1])
+		if far > oddNoise*noise && far > oddRange*others.width() && far > 2*(hi-lo) {
 			out[i] = (out[i-1] + z[i+1]) / 2
 		}
+		before = before.join(span{z[i], z[i]})
 	}
-	before := out[:n-1]
-	if worst := slices.Max(before); z[n-1] > worst+max(0.5*spanOf(before), oddNoise*noise) {
+	rest := spanOf(out[:n-1])
+	if z[n-1] > rest.hi+max(0.5*rest.width(), oddNoise*noise) {
 		out[n-1] = out[n-2]
 	}
 	return out
@@ -70,27 +72,47 @@ func segment(epochs, z []float64, changes []float64) int {
 		}
 		return start
 	}
+	if len(z) < fallHistory+3 {
+		return 0
+	}
 	noise := noiseOf(z)
 	start := 0
+	after := tails(z)
+	seen := spanOf(z[:fallHistory+1])
 	for i := fallHistory + 1; i < len(z)-1; i++ {
+		seen = seen.join(span{z[i], z[i]})
 		fall := z[i-1] - z[i]
 		largest := 0.0
 		for j := i - fallHistory; j < i; j++ {
 			largest = max(largest, math.Abs(z[j-1]-z[j]))
 		}
-		lasts := slices.Max(z[i:]) < z[i-1]-fall/2
-		if fall > fallNoise*noise && fall > fallBefore*largest && fall > fallRange*spanOf(z[:i+1]) && lasts {
+		lasts := after[i].hi < z[i-1]-fall/2
+		if fall > fallNoise*noise && fall > fallBefore*largest && fall > fallRange*seen.width() && lasts {
 			start = i
 		}
 	}
 	return start
 }
 
-func spanOf(z []float64) float64 {
-	if len(z) == 0 {
-		return 0
+// span is the range of some values.
+type span struct{ lo, hi float64 }
+
+func (s span) width() float64   { return s.hi - s.lo }
+func (s span) join(o span) span { return span{min(s.lo, o.lo), max(s.hi, o.hi)} }
+
+// spanOf is that of one value at least.
+func spanOf(z []float64) span { return span{slices.Min(z), slices.Max(z)} }
+
+// tails are the spans of each epoch with all that come after it.
+func tails(z []float64) []span {
+	out := make([]span, len(z))
+	for i, v := range slices.Backward(z) {
+		out[i] = span{v, v}
+		if i+1 < len(z) {
+			out[i] = out[i].join(out[i+1])
+		}
 	}
-	return slices.Max(z) - slices.Min(z)
+	return out
 }
 
 func median(x []float64) float64 { return quantile(x, 0.5) }

@@ -20,6 +20,29 @@ type Curve struct {
 	Seconds []float64 // since the job began, at the end of each epoch; empty: not measured
 }
 
+// Seen is the curve after a share of its values. False: that is none of them, or all.
+func (c Curve) Seen(share float64) (Curve, bool) {
+	n := int(math.Round(share * float64(len(c.Values))))
+	if n < 1 || n >= len(c.Values) {
+		return Curve{}, false
+	}
+	c.Epochs, c.Values = c.Epochs[:n], c.Values[:n]
+	if len(c.Seconds) > 0 {
+		c.Seconds = c.Seconds[:min(n, len(c.Seconds))]
+	}
+	return c, true
+}
+
+// Bound is the best value that there can be of what goes in the direction, where nobody
+// says another one: a loss is not below 0 and a quality not above 1. A curve that was
+// beyond it shows that it is none, and is forecast without.
+func Bound(d Direction) *float64 {
+	if d == Max {
+		return new(1.0)
+	}
+	return new(0.0)
+}
+
 // Options is what is known about a curve besides its values.
 type Options struct {
 	Direction Direction

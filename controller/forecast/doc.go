@@ -13,7 +13,8 @@
 //
 // Left tells the planner what is left of a job: its epochs, and the seconds and joules
 // that they take, with their intervals. Epochs come in (Work), a tuning.Forecast goes
-// out; a job that does not say how many epochs it has is unknown.
+// out; a job that does not say how many epochs it has is unknown. Once it has ended, Teach
+// tells what such forecasts of it were worth, for the next job of its kind.
 //
 // Scaling or shifting the curve scales or shifts the answers. Nothing is ever NaN or
 // infinite, and an interval always holds its value. The package is pure: no clock, no

@@ -52,7 +52,7 @@ func New(c Curve, o Options) (Forecast, Unknown) {
 		f.fitBefore(z, first, floor)
 	} else {
 		f.start = c.Epochs[first] - 1
-		f.ensemble = fitAll(z[first:], f.from(c.Epochs[first:]), floor)
+		f.fit(first, n, z, floor)
 	}
 	f.now, f.end = c.Epochs[n-1]-f.start, o.Total-f.start
 	return f.Taught(o.Lessons), Known
@@ -76,7 +76,7 @@ func (f *Forecast) fitBefore(z []float64, first int, floor float64) {
 		from = 0
 	}
 	f.start = f.curve.Epochs[from] - 1
-	f.ensemble = fitAll(z[from:first], f.from(f.curve.Epochs[from:first]), floor)
+	f.fit(from, first, z, floor)
 	last := f.curve.Epochs[len(z)-1] - f.start
 	for m := range Last + 1 {
 		off := z[len(z)-1] - f.ensemble.models[m].at(last)
@@ -86,12 +86,21 @@ func (f *Forecast) fitBefore(z []float64, first int, floor float64) {
 	f.ensemble.back = math.Hypot(f.ensemble.back, 0.5*math.Abs(z[first]-z[first-1]))
 }
 
-func (f *Forecast) from(epochs []float64) []float64 {
-	out := make([]float64, len(epochs))
-	for i, e := range epochs {
-		out[i] = e - f.start
+// longest is to how many epochs at most models are fitted: the fits take time with each
+// of them, and neighbours of a long curve say the same.
+const longest = 100
+
+// fit makes the ensemble of the epochs from first up to end, in units z. Of a long piece
+// every second or third… epoch is taken, counted from the newest.
+func (f *Forecast) fit(first, end int, z []float64, floor float64) {
+	step := (end - first + longest - 1) / longest
+	n := (end - first + step - 1) / step
+	values, epochs := make([]float64, n), make([]float64, n)
+	for i := range n {
+		at := end - 1 - (n-1-i)*step
+		values[i], epochs[i] = z[at], f.curve.Epochs[at]-f.start
 	}
-	return out
+	f.ensemble = fitAll(values, epochs, floor)
 }
 
 // progress is how far epoch k (counted from the piece) is from now to the end, 0 to 1,
@@ -167,8 +176,8 @@ func (f *Forecast) Lesson(truth float64) Lesson {
 		Blend: f.u.out(f.blend(f.end)), Correction: f.u.sign * f.correction * f.u.width,
 		Value: f.u.out(v), Unit: width * f.u.width,
 	}
-	for m, z := range f.ensemble.told(f.end) {
-		out.Told[m] = f.u.out(z)
+	for _, z := range f.ensemble.told(f.end) {
+		out.Told = append(out.Told, f.u.out(z))
 	}
 	return out
 }

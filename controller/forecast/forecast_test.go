@@ -274,6 +274,24 @@ func TestLessonsThatDoNotFitChangeNothing(t *testing.T) {
 	}
 }
 
+func TestTheNewestLessonsCount(t *testing.T) {
+	t.Parallel()
+	f := made(t, drawn(12, power), loss(40))
+	old, young := make([]forecast.Lesson, 5), make([]forecast.Lesson, forecast.Remembered)
+	for i := range old {
+		old[i] = f.Lesson(3)
+	}
+	for i := range young {
+		young[i] = f.Lesson(0.1)
+	}
+	if a, b := at(t, f, 40), at(t, f.Taught(young), 40); a == b {
+		t.Errorf("%+v with lessons and without", a)
+	}
+	if a, b := at(t, f.Taught(young), 40), at(t, f.Taught(append(old, young...)), 40); a != b {
+		t.Errorf("%+v without the oldest lessons, %+v with them", a, b)
+	}
+}
+
 func BenchmarkForecast(b *testing.B) {
 	c := drawn(26, power)
 	o := loss(52)

@@ -4,22 +4,59 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"pitchpipe/controller/tuning"
 )
 
 // Lesson is what the forecast of a job was worth, known once the job has ended. Lessons
 // of jobs of the same kind, at about the same share of the way, make the next forecast
 // better: they say which models are right about this kind, by how much the ensemble is
 // off where it said the like, and how wide its interval must be.
-type Lesson struct {
-	Seen       float64         `json:"seen"`  // epoch at which the forecast was made
-	Total      float64         `json:"total"` // epoch it was about: the end
-	Last       float64         `json:"last"`  // value at Seen
-	Told       [models]float64 `json:"told"`  // by each of Models
-	Blend      float64         `json:"blend"` // by the ensemble, before lessons corrected it
-	Correction float64         `json:"correction"`
-	Value      float64         `json:"value"` // what was forecast
-	Unit       float64         `json:"unit"`  // the width that its interval was a multiple of
-	Truth      float64         `json:"truth"`
+type Lesson = tuning.CurveLesson
+
+// Remembered is how many lessons count, the newest of those that are handed in: those of
+// 500 jobs.
+const Remembered = 1500
+
+// Shares are the shares of its epochs at which the forecast of a job is worth a lesson: so
+// dense that whatever was seen of another job, from a sixth to two thirds, one is near.
+func Shares() []float64 { return []float64{0.2, 0.3, 0.5} }
+
+// Teach is what the forecasts of a curve that came to its end were worth, or would have
+// been, had they been made with o.Lessons at each of Shares. None where there was no
+// forecast, or where the curve does not reach o.Total.
+func Teach(c Curve, o Options) []Lesson {
+	n := len(c.Values)
+	if n == 0 || len(c.Epochs) != n || c.Epochs[n-1] != o.Total {
+		return nil
+	}
+	var alone []Forecast
+	before := o.Lessons
+	o.Lessons = nil
+	for _, share := range Shares() {
+		if seen, ok := c.Seen(share); ok {
+			if f, why := New(seen, o); why == Known {
+				alone = append(alone, f)
+			}
+		}
+	}
+	return Learned(alone, c.Values[n-1], before)
+}
+
+// Learned is what forecasts of a curve that ended at truth would have been worth, had they
+// been made with the lessons of the runs before.
+func Learned(alone []Forecast, truth float64, before []Lesson) []Lesson {
+	var out []Lesson
+	for _, f := range alone {
+		taught := f.Taught(before)
+		if _, why := taught.Value(taught.options.Total); why != Known {
+			continue
+		}
+		if l := taught.Lesson(truth); usable(l) {
+			out = append(out, l)
+		}
+	}
+	return out
 }
 
 // How lessons count; one choice for all development curves, whose neighbours do little
@@ -41,25 +78,25 @@ type learned struct {
 
 func learn(all []Lesson, seen, total float64, u unit) learned {
 	l := learned{u: u}
-	for _, x := range all {
-		if x.usable() && math.Abs(math.Log(x.Seen*total/(x.Total*seen))) <= math.Log(sameShare) {
+	for _, x := range all[max(0, len(all)-Remembered):] {
+		if usable(x) && math.Abs(math.Log(x.Seen*total/(x.Total*seen))) <= math.Log(sameShare) {
 			l.lessons = append(l.lessons, x)
 		}
 	}
 	return l
 }
 
-func (x Lesson) usable() bool {
+func usable(x Lesson) bool {
 	sum := x.Last + x.Blend + x.Correction + x.Value + x.Unit + x.Truth + x.Seen + x.Total
 	for _, v := range x.Told {
 		sum += v
 	}
-	return finite(sum) && x.Seen > 0 && x.Total > x.Seen && x.Unit > 0
+	return len(x.Told) == models && finite(sum) && x.Seen > 0 && x.Total > x.Seen && x.Unit > 0
 }
 
 // scale is the models' mean error, which makes lessons of easy and of hard curves count
 // alike; 0: all were right, and nothing is learned about which is better.
-func (x Lesson) scale() float64 {
+func scale(x Lesson) float64 {
 	var s float64
 	for _, told := range x.Told {
 		s += math.Abs(told-x.Truth) / float64(models)
@@ -71,7 +108,7 @@ func (x Lesson) scale() float64 {
 func (l learned) weigh(weights [models]float64) [models]float64 {
 	var loss [models]float64
 	for _, x := range l.lessons {
-		if s := x.scale(); s > 0 {
+		if s := scale(x); s > 0 {
 			for m := range Last + 1 {
 				loss[m] += math.Abs(x.Told[m]-x.Truth) / s
 			}
@@ -136,7 +173,7 @@ func (l learned) correct(blend float64) (correction, belief float64) {
 func (l learned) belief() float64 {
 	var none, half, all float64
 	for _, x := range l.lessons {
-		s := x.scale()
+		s := scale(x)
 		if !(s > 0) {
 			continue
 		}

@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -25,6 +26,7 @@ type Work struct {
 	// that of the quality, where the job has one.
 	Curve     bool
 	Direction Direction
+	Lessons   []Lesson // of ended jobs of the kind, oldest first
 }
 
 // What is assumed of an epoch's seconds and joules.
@@ -183,29 +185,15 @@ func average(v []float64) float64 {
 	return sum
 }
 
-// longest is of how many epochs at most a curve is fitted: the fits take time with
-// each of them, and neighbours of a long curve say the same.
-const longest = 100
-
 // final is what the curve of the quality, else of the loss, leads to in the last epoch;
 // nil: it says nothing.
 func (w Work) final() (*tuning.Estimate, string) {
-	for _, of := range []struct {
-		name string
-		read func(tuning.Epoch) *float64
-		to   Direction
-	}{
-		{"quality", func(e tuning.Epoch) *float64 { return e.Quality }, w.Direction},
-		{"loss", func(e tuning.Epoch) *float64 { return e.Loss }, Min},
-	} {
-		if of.to == "" {
-			continue // whether more or less of it is better nobody says
-		}
-		if f, why := New(w.curve(of.read), Options{Direction: of.to, Total: float64(w.Total), Changes: w.changes()}); why == Known {
+	for _, m := range w.measures() {
+		if f, why := New(w.curve(m), w.options(m)); why == Known {
 			if e, why := f.Value(float64(w.Total)); why == Known {
 				out := tuning.Estimate{Value: e.Value, Low: e.Low, High: e.High}
 				if out.IsFinite() {
-					return &out, of.name
+					return &out, m.name
 				}
 			}
 		}
@@ -213,26 +201,58 @@ func (w Work) final() (*tuning.Estimate, string) {
 	return nil, ""
 }
 
+// measure is what a curve may be of.
+type measure struct {
+	name string
+	read func(tuning.Epoch) *float64
+	to   Direction
+}
+
+// measures are those of the job, the one that is asked first before the other.
+func (w Work) measures() []measure {
+	loss := measure{"loss", func(e tuning.Epoch) *float64 { return e.Loss }, Min}
+	if w.Direction == "" {
+		return []measure{loss} // whether more or less quality is better nobody says
+	}
+	return []measure{{"quality", func(e tuning.Epoch) *float64 { return e.Quality }, w.Direction}, loss}
+}
+
+func (w Work) options(m measure) Options {
+	o := Options{Direction: m.to, Total: float64(w.Total), Best: Bound(m.to), Changes: w.changes()}
+	for _, l := range w.Lessons {
+		if l.Of == "" || l.Of == m.name {
+			o.Lessons = append(o.Lessons, l)
+		}
+	}
+	return o
+}
+
+// Teach is what the forecasts of an ended job were worth, or would have been, had they
+// been made with w.Lessons; see the function Teach. Those of the quality, else of the loss.
+func (w Work) Teach() []Lesson {
+	for _, m := range w.measures() {
+		out := Teach(w.curve(m), w.options(m))
+		for i := range out {
+			out[i].Of = m.name
+		}
+		if len(out) > 0 {
+			return out
+		}
+	}
+	return nil
+}
+
 // curve are the values after each epoch; of an epoch that was done twice the last one.
-func (w Work) curve(read func(tuning.Epoch) *float64) Curve {
-	values := map[int]float64{}
+func (w Work) curve(m measure) Curve {
+	values := make(map[int]float64, len(w.Epochs))
 	for _, e := range w.Epochs {
-		if v := read(e); v != nil && e.Number > 0 {
+		if v := m.read(e); v != nil && e.Number > 0 {
 			values[e.Number] = *v
 		}
 	}
-	numbers := make([]int, 0, len(values))
-	for n := range values {
-		numbers = append(numbers, n)
-	}
-	slices.Sort(numbers)
-	stride := (len(numbers) + longest - 1) / longest
 	var c Curve
-	for i := range numbers {
-		// Counted from the end, so that the newest is always there.
-		if j := len(numbers) - 1 - i; stride > 0 && j%stride == 0 {
-			c.Epochs, c.Values = append(c.Epochs, float64(numbers[i])), append(c.Values, values[numbers[i]])
-		}
+	for _, n := range slices.Sorted(maps.Keys(values)) {
+		c.Epochs, c.Values = append(c.Epochs, float64(n)), append(c.Values, values[n])
 	}
 	return c
 }
@@ -247,7 +267,8 @@ func (w Work) changes() []float64 {
 	slices.SortStableFunc(epochs, func(a, b tuning.Epoch) int { return a.Number - b.Number })
 	var out []float64
 	for i := 1; i < len(epochs); i++ {
-		if !taught(epochs[i].Settings).Equal(taught(epochs[i-1].Settings)) && epochs[i].Number > epochs[i-1].Number {
+		a, b := epochs[i-1].Settings, epochs[i].Settings
+		if !a.Equal(b) && !taught(a).Equal(taught(b)) && epochs[i].Number > epochs[i-1].Number {
 			out = append(out, float64(epochs[i].Number))
 		}
 	}

@@ -3,6 +3,7 @@ package forecast_test
 import (
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -135,6 +136,80 @@ func TestTheCurveSaysWhatTheLossIsHeadingFor(t *testing.T) {
 	w.Epochs = worked(on(8), 2, 2)
 	if f := forecast.Left(w); f.Final != nil || f.FinalOf != "" {
 		t.Errorf("nobody said anything, and the %s ends at %+v", f.FinalOf, f.Final)
+	}
+}
+
+func TestAnEndedJobTeachesTheNext(t *testing.T) {
+	t.Parallel()
+	run := func(size float64, done int) forecast.Work {
+		epochs := make([]tuning.Epoch, done)
+		for i := range epochs {
+			v := oddKind(size)(float64(i + 1))
+			epochs[i] = tuning.Epoch{Number: i + 1, Loss: &v}
+		}
+		w := work(40, epochs...)
+		w.Curve = true
+		return w
+	}
+	var lessons []forecast.Lesson
+	for i := range 12 {
+		ended := run(1+0.01*float64(i%7), 40)
+		ended.Lessons = lessons
+		taught := ended.Teach()
+		if len(taught) != len(forecast.Shares()) || taught[0].Of != "loss" || taught[0].Seen != 8 || taught[2].Seen != 20 {
+			t.Fatalf("%+v", taught)
+		}
+		lessons = append(lessons, taught...)
+	}
+	truth := oddKind(1)(40)
+	alone := forecast.Left(run(1, 12))
+	taught := run(1, 12)
+	taught.Lessons = lessons
+	got := forecast.Left(taught)
+	if a, b := math.Abs(alone.Final.Value-truth), math.Abs(got.Final.Value-truth); a < 0.5*truth || b > 0.05*truth {
+		t.Errorf("off by %g alone and by %g after 12 jobs, of %g", a, b, truth)
+	}
+	for i := range lessons {
+		lessons[i].Of = "quality"
+	}
+	taught.Lessons = lessons
+	if other := forecast.Left(taught); *other.Final != *alone.Final {
+		t.Errorf("what was learned of a quality counts for the loss: %+v, alone %+v", other.Final, alone.Final)
+	}
+	if short := run(1, 39); short.Teach() != nil {
+		t.Errorf("a job that did not come to its end teaches %+v", short.Teach())
+	}
+}
+
+func BenchmarkLongCurves(b *testing.B) {
+	for _, n := range []int{1e3, 1e4, 1e5} {
+		epochs := make([]tuning.Epoch, n)
+		for i := range epochs {
+			v := 1/math.Sqrt(float64(i+1)) + 0.001*math.Sin(float64(i))
+			epochs[i] = tuning.Epoch{Number: i + 1, Loss: &v, Settings: on(8)}
+		}
+		w := work(2*n, epochs...)
+		w.Curve = true
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if forecast.Left(w).Final == nil {
+					b.Fatal("no forecast")
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkLongForecasts(b *testing.B) {
+	for _, n := range []int{1e3, 1e4, 1e5} {
+		c := drawn(n, func(k float64) float64 { return 1/math.Sqrt(k) + 0.001*math.Sin(k) })
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				forecast.New(c, loss(float64(2*n)))
+			}
+		})
 	}
 }
 

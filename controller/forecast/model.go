@@ -52,16 +52,16 @@ const (
 	refined = 12 // steps of that
 )
 
-// shapeOf spaces the shapes by ratio: i from 0 to shapes-1.
-func (m Model) shapeOf(i, n int) float64 {
+// shapeOf spaces the shapes by ratio: i from 0 to shapes-1, for a piece of n epochs.
+func (m Model) shapeOf(i int, n float64) float64 {
 	t := float64(i) / (shapes - 1)
 	switch m {
 	case Inverse:
-		return -0.5 + 0.5*math.Pow(8*float64(n), t)
+		return -0.5 + 0.5*math.Pow(8*n, t)
 	case Power:
 		return 0.1 * math.Pow(30, t)
 	default:
-		return 0.5 * math.Pow(4*float64(n), t)
+		return 0.5 * math.Pow(4*n, t)
 	}
 }
 
@@ -113,7 +113,7 @@ func (f fitter) fit(m Model) fitted {
 		}
 		return loss
 	}
-	n := len(f.z)
+	n := f.k[len(f.k)-1] - f.k[0] + 1
 	for i := range shapes {
 		before := best
 		if try(m.shapeOf(i, n)); best < before {

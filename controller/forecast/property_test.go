@@ -2,6 +2,7 @@ package forecast_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -89,6 +90,7 @@ func scaled(l forecast.Lesson, by float64) forecast.Lesson {
 	for _, v := range []*float64{&l.Last, &l.Blend, &l.Correction, &l.Value, &l.Unit, &l.Truth} {
 		*v *= by
 	}
+	l.Told = slices.Clone(l.Told)
 	for i := range l.Told {
 		l.Told[i] *= by
 	}

@@ -44,6 +44,10 @@ type Observation struct {
 	Epochs int             `json:"epochs,omitempty"` // that it did in all; 0 = not known
 	End    tuning.End      `json:"end,omitempty"`
 
+	// Curve is what forecasts of its loss or quality were worth. Observations of older
+	// versions have none.
+	Curve []tuning.CurveLesson `json:"curve,omitempty"`
+
 	// Polluted marks a job of which others disturbed most epochs. It teaches no
 	// effect and no time; its memory, its quality and what hurt it count.
 	Polluted bool `json:"polluted,omitempty"`

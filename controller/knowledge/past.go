@@ -43,6 +43,36 @@ func PastRuns(obs []Observation, kind tuning.JobKind, a Aging) []tuning.PastRun 
 	return out
 }
 
+// CurveLessons are what forecasts of jobs of the kind were worth, the oldest first: the
+// newest jobs that have any, until there are as many as asked for. That others disturbed
+// a job did not change what it learned.
+func CurveLessons(obs []Observation, kind tuning.JobKind, most int) []tuning.CurveLesson {
+	of := unique(ofKind(obs, kind))
+	n, first := 0, len(of)
+	for first > 0 && n < most {
+		first--
+		n += len(of[first].Curve)
+	}
+	if n == 0 {
+		return nil
+	}
+	out := make([]tuning.CurveLesson, 0, n)
+	for _, o := range of[first:] {
+		out = append(out, o.Curve...)
+	}
+	return out[max(0, n-most):]
+}
+
+// CurveLessons are what forecasts of jobs of the kind were worth; see the function
+// CurveLessons.
+func (s *Store) CurveLessons(kind tuning.JobKind, most int) ([]tuning.CurveLesson, error) {
+	obs, err := s.Observations(kind)
+	if err != nil {
+		return nil, err
+	}
+	return CurveLessons(obs, kind, most), nil
+}
+
 // PastRuns are the runs of a kind; see the function PastRuns.
 func (s *Store) PastRuns(kind tuning.JobKind) ([]tuning.PastRun, error) {
 	obs, err := s.Observations(kind)

@@ -85,3 +85,41 @@ func TestAnObservationOfAnOlderVersionLoads(t *testing.T) {
 		}
 	}
 }
+
+func TestTheNewestLessonsOfForecastsAreTold(t *testing.T) {
+	t.Parallel()
+	lesson := func(seen ...float64) (out []tuning.CurveLesson) {
+		for _, v := range seen {
+			out = append(out, tuning.CurveLesson{Seen: v, Total: 9, Told: []float64{1, 2}})
+		}
+		return out
+	}
+	a, b, c, other := observation("a", 0), observation("b", 1), observation("c", 2), observation("d", 3)
+	a.Curve, b.Curve, other.Curve = lesson(1, 2), lesson(3), lesson(9)
+	other.Kind.Name = "another"
+	c.Polluted, c.Curve = true, lesson(4, 5)
+	old := observation("e", 4) // of a version that wrote none
+	obs := []Observation{c, old, other, a, b, a}
+	for _, tc := range []struct {
+		most int
+		want []tuning.CurveLesson
+	}{{9, lesson(1, 2, 3, 4, 5)}, {4, lesson(2, 3, 4, 5)}, {2, lesson(4, 5)}, {0, nil}} {
+		if diff := cmp.Diff(tc.want, CurveLessons(obs, a.Kind, tc.most)); diff != "" {
+			t.Errorf("at most %d (-want +got):\n%s", tc.most, diff)
+		}
+	}
+	if got := CurveLessons([]Observation{old}, a.Kind, 9); got != nil {
+		t.Errorf("of nothing: %+v", got)
+	}
+}
+
+func TestWhatOlderVersionsWroteHasNoLessons(t *testing.T) {
+	t.Parallel()
+	var o Observation
+	if err := json.Unmarshal([]byte(`{"id":"7@1","job":"7","kind":{"owner":"ada","name":"train"},"at":"2026-01-02T03:04:05Z","epochs":5,"end":"reached"}`), &o); err != nil {
+		t.Fatal(err)
+	}
+	if o.Curve != nil || o.Epochs != 5 {
+		t.Errorf("%+v", o)
+	}
+}

@@ -141,6 +141,12 @@ func sections(own string) []section {
 			columns: planColumns(), aims: aimsOfPlan,
 		},
 		section{
+			name: "plan-energy-quiet", title: "The same where what the controller sees varies no more than what was recorded",
+			asks:    []string{"plan", "--objective", "energy", "--max-slowdown", "1.1", "--epochs", "5,20,100", "--noise", "0"},
+			files:   []files{{"trials", []string{"zeus/trials.csv", "multicores/trials.csv"}}},
+			columns: planColumns(), aims: aimsOfPlan,
+		},
+		section{
 			name: "verify", title: "Verdicts: false ones, and the power to find an effect", asks: []string{"verify"},
 			files: []files{
 				{"trials", []string{"zeus/trials.csv", "armpm/trials.csv"}},
@@ -173,6 +179,9 @@ func tunerColumns() []column {
 		{"cumulative_ratio", "all runs", 3},
 		{"cumulative_energy_ratio", "joules", 3},
 		{"reference_cumulative_energy_ratio", "reference", 3},
+		{"whole_final_ratio", "whole: final", 3},
+		{"whole_cumulative_ratio", "all runs", 3},
+		{"whole_cumulative_energy_ratio", "joules", 3},
 		{"single_knob_cumulative_ratio", "one knob", 3},
 		{"grid_cumulative_ratio", "grid", 3},
 		{"random_cumulative_ratio", "random", 3},

@@ -43,5 +43,7 @@ func (e execution) account(intervals []interval) tuning.Profile {
 
 // gauges are the columns that are no counters.
 func gauges() []string {
-	return []string{api.ColRSS, api.ColCache, api.ColPeak, api.ColThreads, api.ColProcesses, api.ColAllocatedCores}
+	return []string{
+		api.ColRSS, api.ColCache, api.ColPeak, api.ColThreads, api.ColProcesses, api.ColAllocatedCores, api.ColGPUMemory, api.ColGPUs,
+	}
 }

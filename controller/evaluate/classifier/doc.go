@@ -7,5 +7,7 @@
 // Model.Classify as the controller does it, with its default configuration, from
 // features that package counters or package profile makes. Whole executions are held
 // out, never parts of one. Nobody tells how many classes there are. The package never
-// compares different sets of counters and never counts a refusal as an answer.
+// compares different sets of counters, machines or core counts, so that each of these has
+// classes of its own; never sums a gauge as if it counted; and never counts a refusal as an
+// answer.
 package classifier

@@ -15,13 +15,14 @@ import (
 
 // execution is one whole run as it was recorded.
 type execution struct {
-	workload, run string
+	workload, run string // run: the name, made different from all others'
 	machine       string
 	knobs         tuning.Settings
-	input         float64 // which of its inputs; 0 where there are no such
-	nth           int     // among the executions of one workload under the same settings, from 0
+	input         string // which of its inputs; empty where there are no such
+	nth           int    // among the executions of one workload under the same settings, from 0
 	intervals     []interval
-	events        []string // columns that the machine's runs have
+	counts        map[string]bool // columns of its table that count events
+	events        []string        // columns that the machine's runs have
 	profile       tuning.Profile
 }
 
@@ -36,33 +37,56 @@ const widespread = 0.9
 // gather makes one profile of each run. A run is one attempt under one setting.
 func gather(tables []records.Table) ([]execution, error) {
 	var out []execution
-	seen := map[string]string{}
+	var files []string
+	names := map[string]int{}
 	for _, t := range tables {
+		if slices.Contains(files, t.File) {
+			return nil, fmt.Errorf("%w: %s is named twice: its runs would be known by themselves", records.ErrInvalid, t.File)
+		}
+		files = append(files, t.File)
+		counts := map[string]bool{}
+		for _, c := range t.Columns {
+			counts[c] = counted(c)
+		}
 		for _, rows := range records.Runs(t.Rows) {
-			if before, ok := seen[rows[0].Run]; ok {
-				return nil, fmt.Errorf("%w: %s:%d: run %q is in %s too", records.ErrInvalid, t.File, rows[0].Line, rows[0].Run, before)
-			}
-			seen[rows[0].Run] = t.File
-			e, err := one(t, rows)
+			e, err := one(t, rows, counts)
 			if err != nil {
 				return nil, err
 			}
+			names[e.run]++
 			out = append(out, e)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b execution) int { return cmp.Compare(a.run, b.run) })
+	tell(out, names)
 	number(out)
 	describe(out)
 	return out, nil
 }
 
-func one(t records.Table, rows []records.Row) (execution, error) {
+// tell gives runs whose name others have too one of their own: names are those of a
+// workload on a machine in a file, and no more.
+func tell(all []execution, names map[string]int) {
+	count := map[string]int{}
+	for i := range all {
+		e := &all[i]
+		if names[e.run] < 2 {
+			continue
+		}
+		name := strings.Join([]string{e.run, e.workload, e.machine, e.input, e.knobs.Key()}, " ")
+		count[name]++
+		if e.run = name; count[name] > 1 || names[name] > 0 {
+			e.run = fmt.Sprintf("%s #%d", name, count[name])
+		}
+	}
+}
+
+func one(t records.Table, rows []records.Row, events map[string]bool) (execution, error) {
 	first := rows[0]
-	e := execution{workload: first.Workload, run: first.Run, machine: first.Machine, knobs: first.Knobs}
-	e.input, _ = first.Float("input")
+	e := execution{workload: first.Workload, run: first.Run, machine: first.Machine, knobs: first.Knobs, input: first.Input(), counts: events}
 	for _, r := range rows {
-		if r.Workload != e.workload || r.Machine != e.machine || !r.Knobs.Equal(e.knobs) {
-			return e, fmt.Errorf("%w: %s:%d: run %q changes its workload, machine or settings; want one run for each",
+		if !r.Knobs.Equal(e.knobs) {
+			return e, fmt.Errorf("%w: %s:%d: run %q changes its settings; want one run for each",
 				records.ErrInvalid, t.File, r.Line, r.Run)
 		}
 		counts := interval{}
@@ -117,15 +141,16 @@ func describe(all []execution) {
 	}
 }
 
-// total sums the events over the run. An event that is missing in any interval is
-// missing: a sum over others would be too low.
-func (e execution) total() map[string]float64 { return total(e.intervals) }
+// total sums the events over the run.
+func (e execution) total() map[string]float64 { return e.sum(e.intervals) }
 
-func total(intervals []interval) map[string]float64 {
+// sum sums the events over intervals. An event that is missing in any of them is missing: a
+// sum over others would be too low.
+func (e execution) sum(intervals []interval) map[string]float64 {
 	out, n := map[string]float64{}, map[string]int{}
 	for _, counts := range intervals {
 		for event, v := range counts {
-			if counted(event) {
+			if e.counts[event] {
 				out[event] += v
 				n[event]++
 			}
@@ -135,9 +160,34 @@ func total(intervals []interval) map[string]float64 {
 	return out
 }
 
-// counted tells whether a column counts an event; the others are gauges and labels.
+// counted tells whether a column counts an event. The others are gauges, times and labels:
+// summed over the intervals of a run they would say how long it was sampled.
 func counted(column string) bool {
-	return !slices.Contains([]string{"t_seconds", "watts", "joules", "temperature_celsius", "repeat", "input", "task-clock", "cpu-clock"}, column)
+	if slices.Contains([]string{"task-clock", "cpu-clock", "t_seconds"}, column) {
+		return false
+	}
+	words := strings.FieldsFunc(strings.ToLower(column), func(r rune) bool { return strings.ContainsRune("_-./: ()[]%", r) })
+	if slices.Contains(words, "bytes") && !slices.Contains(words, "read") && !slices.Contains(words, "write") {
+		return false // held, not moved
+	}
+	return len(words) > 0 && !strings.Contains(column, "%") &&
+		!slices.ContainsFunc(words, func(w string) bool { return slices.Contains(gaugeWords(), w) })
+}
+
+// gaugeWords are those that names of gauges, times and labels have, and names of events
+// have not: what is not an amount of something that happened in the interval.
+func gaugeWords() []string {
+	return []string{
+		"watts", "watt", "power", "joules", "energy", "volts", "voltage", "amperes", "current",
+		"celsius", "temperature", "temp", "kelvin", "fan", "rpm", "throttle",
+		"mhz", "khz", "ghz", "hz", "frequency", "freq", "speed", "rate",
+		"percent", "pct", "percentage", "share", "ratio", "fraction", "utilisation", "utilization", "util", "usage", "occupancy",
+		"loadavg", "average", "avg", "mean", "ipc", "cpi", "mpki", "gbps", "mbps",
+		"rss", "vms", "kib", "mib", "gib", "size", "free", "used", "available", "threads", "processes", "allocated",
+		"seconds", "second", "time", "timestamp", "elapsed", "duration", "ms", "us", "ns",
+		"repeat", "input", "seed", "index", "id", "pid", "tid", "epoch", "step", "iteration", "interval", "sample", "samples", "failed", "disturbed",
+		"cores", "gpus", "nodes",
+	}
 }
 
 // describe makes the profile of some of the intervals.
@@ -145,7 +195,7 @@ func (e execution) describe(intervals []interval) tuning.Profile {
 	if !e.hardware() {
 		return e.account(intervals)
 	}
-	counts := total(intervals)
+	counts := e.sum(intervals)
 	maps.DeleteFunc(counts, func(event string, _ float64) bool { return !slices.Contains(e.events, event) })
 	return tuning.Profile{
 		Schema: counters.Schema(e.events), Machine: e.machine, Settings: e.knobs,

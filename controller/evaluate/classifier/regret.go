@@ -28,22 +28,19 @@ var ErrObjective = errors.New("no such objective")
 // cost is the natural logarithm of what a run cost; false: it failed, or what is
 // needed was not measured.
 func cost(r records.Row, objective string) (float64, bool) {
-	if failed, _ := r.Float("failed"); failed != 0 {
-		return 0, false
-	}
-	seconds, ok := r.Float("seconds")
-	if !ok || !(seconds > 0) {
+	seconds, ok := r.Outcome("seconds")
+	if !ok {
 		return 0, false
 	}
 	switch objective {
 	case ObjectiveTime:
 		return math.Log(seconds), true
 	case ObjectiveCores:
-		cores := r.Knobs[tuning.Cores].Float()
+		cores := cmp.Or(r.Knobs[tuning.Cores].Float(), r.Knobs[tuning.Threads].Float())
 		return math.Log(seconds) + math.Log(cores)/2, cores > 0
 	}
-	joules, ok := r.Float("joules")
-	if !ok || !(joules > 0) {
+	joules, ok := r.Outcome("joules")
+	if !ok {
 		return 0, false
 	}
 	if objective == ObjectiveEDP {
@@ -55,7 +52,7 @@ func cost(r records.Row, objective string) (float64, bool) {
 // subject is one input of one program on one machine.
 type subject struct {
 	workload, machine string
-	input             float64
+	input             string
 }
 
 func (s subject) compare(o subject) int {
@@ -70,8 +67,7 @@ func priceAll(tables []records.Table, objective string) map[subject]prices {
 	seen := map[subject]map[string][]float64{}
 	for _, t := range tables {
 		for _, r := range t.Rows {
-			input, _ := r.Float("input")
-			s := subject{r.Workload, r.Machine, input}
+			s := subject{r.Workload, r.Machine, r.Input()}
 			v, ok := cost(r, objective)
 			if !ok {
 				continue

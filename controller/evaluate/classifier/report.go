@@ -33,17 +33,19 @@ type Variation struct {
 
 // Summary sums the rows up.
 type Summary struct {
-	Programs    int      `json:"programs"`
-	Runs        int      `json:"runs"` // executions in the data
-	Folds       int      `json:"folds"`
-	K           int      `json:"k"`     // classes learned from all executions
-	KMost       int      `json:"k_max"` // most classes of any fit of this evaluation
-	Questions   int      `json:"questions"`
-	Recognised  *float64 `json:"recognised"`           // over all questions
-	Precision   *float64 `json:"precision"`            // over all that got a class
-	UnknownAUC  *float64 `json:"unknown_auc"`          // mean over programs
-	UnknownMin  *float64 `json:"unknown_auc_min"`      // of the worst program
-	CalledKnown *float64 `json:"unknown_called_known"` // mean over programs
+	Programs    int       `json:"programs"`
+	Runs        int       `json:"runs"` // executions in the data
+	Folds       int       `json:"folds"`
+	K           int       `json:"k"`           // classes learned from all executions, of the stratum that has most: those that a job under one setting is compared with
+	KMost       int       `json:"k_max"`       // the same, of any fit of this evaluation
+	StrataOver  int       `json:"strata_over"` // most strata of any fit that have more classes than twice their programs
+	Strata      []Stratum `json:"strata"`      // of the fit to all executions
+	Questions   int       `json:"questions"`
+	Recognised  *float64  `json:"recognised"`           // over all questions
+	Precision   *float64  `json:"precision"`            // over all that got a class
+	UnknownAUC  *float64  `json:"unknown_auc"`          // mean over programs
+	UnknownMin  *float64  `json:"unknown_auc_min"`      // of the worst program
+	CalledKnown *float64  `json:"unknown_called_known"` // mean over programs
 	// Thresholds are what these would be if the limit of the distance were another.
 	Thresholds []Threshold `json:"thresholds"`
 	// Stability is the mean adjusted Rand index between the classes of all executions
@@ -52,6 +54,16 @@ type Summary struct {
 	Resamples  int         `json:"resamples"`
 	Variations []Variation `json:"variations"`
 	Regret     *Regret     `json:"regret"` // null: there were no trials
+}
+
+// Stratum are the runs that can be compared with each other: those of one machine, one set
+// of counters and one shape of settings.
+type Stratum struct {
+	Machine  string `json:"machine"`
+	Settings string `json:"settings"`
+	Runs     int    `json:"runs"`
+	Programs int    `json:"programs"` // among the runs in its classes
+	K        int    `json:"k"`        // classes
 }
 
 // Threshold is what becomes of the questions where a run gets the nearest class up to
@@ -99,7 +111,10 @@ func Text(r Report) string {
 	}
 	b.WriteString(evaluate.Columns([]string{"program", "asked", "recognised", "precision", "unknown area", "called known", "taken for"}, rows))
 	s := r.Summary
-	fmt.Fprintf(&b, "\n%d programs, %d executions, %d folds; %d classes (at most %d in any fit)\n", s.Programs, s.Runs, s.Folds, s.K, s.KMost)
+	fmt.Fprintf(&b, "\n%d programs, %d executions, %d folds; %d classes under one setting (at most %d in any fit)\n", s.Programs, s.Runs, s.Folds, s.K, s.KMost)
+	for _, st := range s.Strata {
+		fmt.Fprintf(&b, "  %s %s: %d classes of %d programs, %d executions\n", st.Machine, st.Settings, st.K, st.Programs, st.Runs)
+	}
 	fmt.Fprintf(&b, "recognised %s of %d, precision %s\n", evaluate.Number(s.Recognised, 3), s.Questions, evaluate.Number(s.Precision, 3))
 	fmt.Fprintf(&b, "left out: area %s, of the worst %s; called known %s\n",
 		evaluate.Number(s.UnknownAUC, 3), evaluate.Number(s.UnknownMin, 3), evaluate.Number(s.CalledKnown, 3))

@@ -37,7 +37,8 @@ type bench struct {
 	programs []string
 	folds    int
 	seed     uint64
-	most     int // classes of any fit
+	most     int // classes of one stratum of any fit
+	over     int // strata of any fit with more classes than twice their programs
 	asked    []answer
 	left     []answer // about programs that were left out
 	step     func(what string)
@@ -82,7 +83,7 @@ func Run(ctx context.Context, in Input, progress evaluate.Progress) (Report, err
 	if err := b.vary(ctx, &out.Summary); err != nil {
 		return out, err
 	}
-	out.Summary.KMost = b.most
+	out.Summary.KMost, out.Summary.StrataOver = b.most, b.over
 	if len(in.Trials) > 0 {
 		if out.Summary.Regret, err = b.regret(in.Trials, in.Objective); err != nil {
 			return out, err
@@ -103,12 +104,14 @@ func programs(all []execution) []string {
 
 // learned is a model and what a reader of it has to know.
 type learned struct {
-	model *classify.Model
-	owner map[string]string // class → program of most of its runs
-	knows map[string]bool   // settings learned
-	label map[string]string // run → class
-	met   map[string]bool   // programs learned
-	k     int
+	model  *classify.Model
+	owner  map[string]string // class → program of most of its runs
+	knows  map[string]bool   // settings learned
+	label  map[string]string // run → class
+	met    map[string]bool   // programs learned
+	k      int               // classes of the stratum that has most
+	over   int               // strata with more classes than twice their programs
+	strata []Stratum
 }
 
 // fit learns from the executions chosen.
@@ -132,7 +135,11 @@ func (b *bench) fit(choose func(execution) bool, kinds bool) (learned, error) {
 		return out, fmt.Errorf("fit the classes: %w", err)
 	}
 	for _, s := range out.model.Strata {
-		out.k += len(s.Groups)
+		st := stratumOf(s, of)
+		out.strata, out.k = append(out.strata, st), max(out.k, st.K)
+		if st.K > 2*st.Programs {
+			out.over++
+		}
 		for _, g := range s.Groups {
 			var members []string
 			for _, r := range g.Runs {
@@ -142,8 +149,20 @@ func (b *bench) fit(choose func(execution) bool, kinds bool) (learned, error) {
 			out.owner[g.ID] = most(members)
 		}
 	}
-	b.most = max(b.most, out.k)
+	b.most, b.over = max(b.most, out.k), max(b.over, out.over)
 	return out, nil
+}
+
+// stratumOf tells of the classes among runs that can be compared. A run without a class
+// is of a program, too, but nobody knows of which stratum.
+func stratumOf(s classify.Stratum, of map[string]string) Stratum {
+	programs := map[string]bool{}
+	for _, g := range s.Groups {
+		for _, r := range g.Runs {
+			programs[of[r]] = true
+		}
+	}
+	return Stratum{Machine: s.Key.Machine, Settings: s.Key.Settings, Runs: s.Runs, Programs: len(programs), K: len(s.Groups)}
 }
 
 // most is the word that stands most often, of several the first by name.

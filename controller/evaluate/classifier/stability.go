@@ -13,7 +13,7 @@ func (b *bench) stability(ctx context.Context, resamples int, s *Summary) error 
 	if err != nil {
 		return err
 	}
-	s.K, s.Resamples = whole.k, resamples
+	s.K, s.Strata, s.Resamples = whole.k, whole.strata, resamples
 	var indices []float64
 	for i := range resamples {
 		if err := ctx.Err(); err != nil {

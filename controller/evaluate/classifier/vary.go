@@ -183,11 +183,11 @@ func fromOtherCounters(e execution) []tuning.Profile {
 func (b *bench) polluted(part float64) func(execution) []tuning.Profile {
 	return func(e execution) []tuning.Profile {
 		other, ok := b.neighbour(e)
-		own := total(e.intervals)
+		own := e.total()
 		if !ok || own[counters.Instructions] == 0 {
 			return nil
 		}
-		theirs := total(other.intervals)
+		theirs := other.total()
 		scale := part / (1 - part) * own[counters.Instructions] / theirs[counters.Instructions]
 		mixed := interval{}
 		for event, n := range own {
@@ -204,7 +204,7 @@ func (b *bench) neighbour(e execution) (execution, bool) {
 	for i := range b.all {
 		o := b.all[(at+i)%len(b.all)]
 		if o.workload != e.workload && o.machine == e.machine && o.profile.Schema == e.profile.Schema &&
-			o.knobs.Equal(e.knobs) && total(o.intervals)[counters.Instructions] > 0 {
+			o.knobs.Equal(e.knobs) && o.total()[counters.Instructions] > 0 {
 			return o, true
 		}
 	}

@@ -83,22 +83,18 @@ func familyOf(t records.Table, g records.Group, name string) (family, error) {
 	return f, nil
 }
 
-// options is what is known about a run from its format: it ends with its last epoch; a
-// loss cannot be below 0 nor a quality above 1.
+// options is what the controller knows about a run: it says when it ends.
 func (f family) options(r run) mind.Options {
-	o := mind.Options{Direction: mind.Min, Best: new(0.0), Total: r.epochs[len(r.epochs)-1]}
+	o := mind.Options{Direction: mind.Min, Total: r.epochs[len(r.epochs)-1]}
 	if f.name == Quality {
-		o.Direction, o.Best = mind.Max, new(1.0)
+		o.Direction = mind.Max
 	}
+	o.Best = mind.Bound(o.Direction)
 	return o
 }
 
-func (r run) cut(n int) mind.Curve {
-	c := mind.Curve{Epochs: r.epochs[:n], Values: r.values[:n]}
-	if len(r.seconds) > 0 {
-		c.Seconds = r.seconds[:n]
-	}
-	return c
+func (r run) curve() mind.Curve {
+	return mind.Curve{Epochs: r.epochs, Values: r.values, Seconds: r.seconds}
 }
 
 // target is the index of the best value between the cut and the middle of the rest.

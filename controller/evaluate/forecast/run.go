@@ -106,17 +106,15 @@ func Run(ctx context.Context, in Input, progress evaluate.Progress) (Report, err
 		}
 		families = append(families, found...)
 	}
-	total := len(families) * len(in.Seen)
-	for _, f := range families {
-		for _, seen := range in.Seen {
-			if err := ctx.Err(); err != nil {
-				return Report{}, fmt.Errorf("evaluate forecast: %w", err)
-			}
-			progress(len(report.Rows), total, fmt.Sprintf("%s at %g", f.workload, seen))
-			report.Rows = append(report.Rows, f.measure(seen))
+	for i, f := range families {
+		progress(i, len(families), fmt.Sprintf("%s of %s", f.name, f.workload))
+		rows, err := f.measure(ctx, in.Seen, nil)
+		if err != nil {
+			return Report{}, fmt.Errorf("evaluate forecast: %w", err)
 		}
+		report.Rows = append(report.Rows, rows...)
 	}
-	progress(total, total, "forecasts")
+	progress(len(families), len(families), "curves")
 	report.Summary = sum(report.Rows)
 	return report, nil
 }
@@ -179,37 +177,75 @@ type errorsOf struct {
 	inside, known                              int
 }
 
-func (f family) measure(share float64) Row {
-	row := Row{Workload: f.workload, Machine: f.machine, Measure: f.name, Seen: share}
-	e := errorsOf{single: make([][]float64, len(mind.Models()))}
-	var lessons []mind.Lesson
-	for _, r := range f.runs {
-		n := int(math.Round(share * float64(len(r.values))))
-		if n < 1 || n >= len(r.values) {
-			continue
-		}
-		row.Runs++
-		alone, why := mind.New(r.cut(n), f.options(r))
-		if why != mind.Known {
-			continue
-		}
-		taught := alone.Taught(lessons)
-		if e.add(r, n, alone, taught) {
-			lessons = append(lessons, taught.Lesson(r.values[len(r.values)-1]))
-		}
+// measure makes a row for each share. The runs come one after the other, and what they
+// teach is what the controller keeps of a job: see forecast.Teach and Learned. heard is told each
+// forecast of an end; nil: nobody wants to know.
+func (f family) measure(ctx context.Context, shares []float64, heard func(run int, seen float64, end mind.Estimate)) ([]Row, error) {
+	rows, sums := make([]Row, len(shares)), make([]errorsOf, len(shares))
+	for i, share := range shares {
+		rows[i] = Row{Workload: f.workload, Machine: f.machine, Measure: f.name, Seen: share}
+		sums[i].single = make([][]float64, len(mind.Models()))
 	}
-	e.fill(&row)
-	return row
+	var lessons []mind.Lesson
+	for at, r := range f.runs {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		made := f.forecasts(r, slices.Concat(shares, mind.Shares()))
+		for i, share := range shares {
+			cut, ok := r.curve().Seen(share)
+			if !ok {
+				continue
+			}
+			rows[i].Runs++
+			alone, known := made[share]
+			if !known {
+				continue
+			}
+			end, ok := sums[i].add(r, len(cut.Values), alone, alone.Taught(lessons))
+			if ok && heard != nil {
+				heard(at, share, end)
+			}
+		}
+		var alone []mind.Forecast
+		for _, share := range mind.Shares() {
+			if v, ok := made[share]; ok {
+				alone = append(alone, v)
+			}
+		}
+		lessons = append(lessons, mind.Learned(alone, r.values[len(r.values)-1], lessons)...)
+	}
+	for i := range rows {
+		sums[i].fill(&rows[i])
+	}
+	return rows, nil
 }
 
-// add compares the forecasts of one run with its truth.
-func (e *errorsOf) add(r run, n int, alone, taught mind.Forecast) bool {
+// forecasts are those of the end of a run after each of the shares, as far as there are
+// any, without what earlier runs taught.
+func (f family) forecasts(r run, shares []float64) map[float64]mind.Forecast {
+	out := map[float64]mind.Forecast{}
+	for _, share := range shares {
+		if _, made := out[share]; made {
+			continue
+		}
+		if cut, ok := r.curve().Seen(share); ok {
+			if v, why := mind.New(cut, f.options(r)); why == mind.Known {
+				out[share] = v
+			}
+		}
+	}
+	return out
+}
+
+// add compares the forecasts of one run with its truth. False: there was none of its end.
+func (e *errorsOf) add(r run, n int, alone, taught mind.Forecast) (mind.Estimate, bool) {
 	end, truth := r.epochs[len(r.epochs)-1], r.values[len(r.values)-1]
 	off := func(v float64) float64 { return math.Abs(v-truth) / max(math.Abs(truth), math.SmallestNonzeroFloat64) }
 	got, why := taught.Value(end)
 	bare, _ := alone.Value(end)
 	if why != mind.Known {
-		return false
+		return mind.Estimate{}, false
 	}
 	e.known++
 	e.final = append(e.final, off(got.Value))
@@ -225,7 +261,7 @@ func (e *errorsOf) add(r run, n int, alone, taught mind.Forecast) bool {
 		}
 	}
 	e.reach(r, n, taught)
-	return true
+	return got, true
 }
 
 // reach compares when the run reaches its target with when it was told to.

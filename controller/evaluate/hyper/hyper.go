@@ -27,6 +27,7 @@ type Input struct {
 type Row struct {
 	Workload string   `json:"workload"`
 	Machine  string   `json:"machine"`
+	Input    string   `json:"input,omitempty"` // of the workload, where the data tell inputs apart
 	Method   Method   `json:"method"`
 	Seconds  *float64 `json:"seconds"` // that the search might use; null: the curves have no seconds
 	Seeds    int      `json:"seeds"`
@@ -94,7 +95,7 @@ func Run(ctx context.Context, in Input, tell evaluate.Progress) (Report, error) 
 		all = append(all, files[i]...)
 	}
 	err := evaluate.Each(ctx, len(all), tell, func(ctx context.Context, i int) (string, error) {
-		return all[i].problem.workload + ", " + string(all[i].method), in.do(ctx, all[i])
+		return all[i].problem.name() + ", " + string(all[i].method), in.do(ctx, all[i])
 	})
 	if err != nil {
 		return Report{}, err
@@ -135,7 +136,7 @@ func names() []string {
 
 func (in Input) do(ctx context.Context, t *task) error {
 	p := t.problem
-	t.row = Row{Workload: p.workload, Machine: p.machine, Method: t.method, Seeds: in.Seeds}
+	t.row = Row{Workload: p.workload, Machine: p.machine, Input: p.input, Method: t.method, Seeds: in.Seeds}
 	if p.median == 0 {
 		return nil
 	}
@@ -148,7 +149,7 @@ func (in Input) do(ctx context.Context, t *task) error {
 		return nil
 	}
 	name := fnv.New64a()
-	_, _ = name.Write([]byte(p.workload + "\x00" + p.machine)) // every method has the same luck
+	_, _ = name.Write([]byte(p.name() + "\x00" + p.machine)) // every method has the same luck
 	var regret, used, runs float64
 	for s := range in.Seeds {
 		if err := ctx.Err(); err != nil {
@@ -199,7 +200,7 @@ func Text(r Report) string {
 	var means, rows [][]string
 	for _, x := range r.Rows {
 		rows = append(rows, []string{
-			x.Workload, x.Machine, string(x.Method), evaluate.Number(x.Seconds, 0), evaluate.Number(x.SecondsUsedMean, 0),
+			records.Group{Workload: x.Workload, Input: x.Input}.Name(), x.Machine, string(x.Method), evaluate.Number(x.Seconds, 0), evaluate.Number(x.SecondsUsedMean, 0),
 			evaluate.Number(x.RunsMean, 1), evaluate.Number(x.RegretMean, 4),
 		})
 	}
@@ -208,14 +209,7 @@ func Text(r Report) string {
 			m.Data, string(m.Method), strconv.Itoa(m.Problems), evaluate.Number(m.RegretMean, 4), evaluate.Number(m.OverRandom, 2),
 		})
 	}
-	tail := ""
-	if left := r.Summary.LeftOut; len(left) > 0 {
-		var rows [][]string
-		for _, l := range left {
-			rows = append(rows, []string{l.Workload, l.Machine, l.Data, l.Why})
-		}
-		tail = "\n" + evaluate.Columns([]string{"LEFT OUT", "MACHINE", "FILE", "WHY"}, rows)
-	}
 	return evaluate.Columns([]string{"WORKLOAD", "MACHINE", "METHOD", "SECONDS", "USED", "RUNS", "REGRET"}, rows) + "\n" +
-		evaluate.Columns([]string{"FILE", "METHOD", "PROBLEMS", "REGRET", "OVER RANDOM"}, means) + tail
+		evaluate.Columns([]string{"FILE", "METHOD", "PROBLEMS", "REGRET", "OVER RANDOM"}, means) +
+		evaluate.LeftOutText(r.Summary.LeftOut)
 }

@@ -34,7 +34,7 @@ func curves(t *testing.T) records.Table {
 		for x := range 12 {
 			for e := 1; e <= 9; e++ {
 				quality := fmt.Sprintf("%.4f", 0.99-0.02*math.Abs(float64(x-5))-0.3/float64(e*e))
-				if x == 11 && e == 4 {
+				if x == 11 && e >= 4 {
 					quality = ""
 				}
 				fmt.Fprintf(&b, "%s%d,%s,m,%d,%d,%d,%s\n", w, x, w, x+1, e, e, quality)
@@ -111,7 +111,6 @@ func TestBadInputIsOneError(t *testing.T) {
 		{"an unknown method", hyper.Input{Tables: []records.Table{good}, Seeds: 1, Methods: []hyper.Method{"luck"}}, `method "luck": want one of random, grid, latin_hypercube, gaussian_process, asha, asha_gaussian_process, asha_gaussian_process_warm`},
 		{"no outcome", hyper.Input{Tables: []records.Table{evaluatetest.Table(t, "x.csv", "run,workload,machine,epoch\n1,a,m,1\n", records.Curves)}, Seeds: 1}, "x.csv:1:1: no column quality or loss"},
 		{"a single run", hyper.Input{Tables: []records.Table{evaluatetest.Table(t, "x.csv", "run,workload,machine,epoch,loss\n1,a,m,1,2\n", records.Curves)}, Seeds: 1}, "x.csv: no workload has two runs with an outcome"},
-		{"seconds that fall", hyper.Input{Tables: []records.Table{evaluatetest.Table(t, "x.csv", "run,workload,machine,epoch,seconds,loss\n1,a,m,1,5,2\n1,a,m,2,4,2\n", records.Curves)}, Seeds: 1}, `x.csv:3: run "1" has 4 seconds after 5: want seconds since its start, which never fall`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -120,6 +119,57 @@ func TestBadInputIsOneError(t *testing.T) {
 				t.Errorf("got  %v\nwant invalid records: %s", err, tc.want)
 			}
 		})
+	}
+}
+
+// Of five runs one has no seconds and one has seconds that fall: the others are searched.
+func TestRunsWithoutSecondsAreLeftOutAndTold(t *testing.T) {
+	t.Parallel()
+	const text = "run,workload,machine,input,knob_x,epoch,seconds,loss\n" +
+		"1,a,m,s,1,1,2,9\n1,a,m,s,1,2,4,5\n2,a,m,s,2,1,2,8\n2,a,m,s,2,2,,3\n2,a,m,s,2,3,6,2\n" +
+		"3,a,m,s,3,1,,8\n3,a,m,s,3,2,,3\n4,a,m,s,4,1,5,8\n4,a,m,s,4,2,4,3\n5,a,m,s,5,1,,7\n5,a,m,s,5,2,9,4\n"
+	r := run(t, hyper.Input{Tables: []records.Table{evaluatetest.Table(t, "x.csv", text, records.Curves)}, Seconds: 100, Seeds: 2, Methods: []hyper.Method{hyper.Random}})
+	row := r.Rows[0]
+	if row.Input != "s" || row.RegretMean == nil || *row.RegretMean != 0 || *row.RunsMean != 3 || *row.SecondsUsedMean != 4+6+9 {
+		t.Errorf("%+v", row)
+	}
+	want := []hyper.LeftOut{
+		{Data: "x.csv", Workload: "a/s", Machine: "m", Rows: 2, Line: 7, Why: "no seconds"},
+		{Data: "x.csv", Workload: "a/s", Machine: "m", Rows: 2, Line: 9, Why: "4 seconds after 5: want seconds since the start of a run, which never fall"},
+	}
+	if diff := cmp.Diff(want, r.Summary.LeftOut); diff != "" {
+		t.Errorf("left out (-want +got):\n%s", diff)
+	}
+}
+
+// The same curves, told at each epoch as shares and at each third as percentages, are
+// worth the same to who runs everything to its end.
+func TestAnOutcomeAtEachThirdEpochIsNotABrokenRun(t *testing.T) {
+	t.Parallel()
+	told := func(every int, whole float64) records.Table {
+		var b strings.Builder
+		b.WriteString("run,workload,machine,knob_x,epoch,seconds,quality\n")
+		for x := range 8 {
+			for e := 1; e <= 10; e++ {
+				quality := ""
+				if e%every == 0 {
+					quality = fmt.Sprintf("%.6f", whole*(0.9-0.05*math.Abs(float64(x-3))-0.2/float64(e-e%3+1)))
+				}
+				fmt.Fprintf(&b, "%d,a,m,%d,%d,%d,%s\n", x, x+1, e, e, quality)
+			}
+		}
+		return evaluatetest.Table(t, "x.csv", b.String(), records.Curves)
+	}
+	in := hyper.Input{Seconds: 25, Seeds: 8, Seed: 3, Methods: []hyper.Method{hyper.Random, hyper.ASHA}}
+	in.Tables = []records.Table{told(1, 1)}
+	each := run(t, in)
+	in.Tables = []records.Table{told(3, 100)}
+	third := run(t, in)
+	if a, b := *each.Rows[0].RegretMean, *third.Rows[0].RegretMean; math.Abs(a-b) > 1e-6 || a == 0 || *third.Rows[0].RunsMean != *each.Rows[0].RunsMean {
+		t.Errorf("random's regret is %g of each epoch, %g of each third", a, b)
+	}
+	if asha := third.Rows[1]; *asha.RegretMean > .2 || *asha.RunsMean < 3 {
+		t.Errorf("ASHA: regret %g over %g runs", *asha.RegretMean, *asha.RunsMean)
 	}
 }
 

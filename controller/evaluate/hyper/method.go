@@ -44,7 +44,7 @@ const (
 func (p problem) ladder(m Method) halving.Ladder {
 	switch m {
 	case ASHA, ASHAModel, ASHAWarm:
-		return halving.Climb(p.full, max(second, (p.full+share-1)/share), factor)
+		return halving.Climb(p.full, max(second, (p.full+share-1)/share, p.cadence+1), factor)
 	case Random, Grid, LatinHypercube, GaussianProcess:
 	}
 	return halving.Ladder{Rungs: []int{p.full}, Factor: factor}

@@ -1,11 +1,11 @@
 package hyper
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
 
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/search/design"
 	"pitchpipe/controller/search/gauss"
@@ -16,9 +16,11 @@ import (
 // problem is one workload on one machine.
 type problem struct {
 	workload, machine string
+	input             string
 	settings          []tuning.Settings // by run
 	curves            [][]halving.Epoch
 	full              int     // epochs of the longest run
+	cadence           int     // epochs that runs usually go without an outcome
 	median            float64 // seconds of a run; 0: seconds are not recorded
 	optimum           float64 // least error of a run at its last epoch
 	space             design.Space
@@ -26,13 +28,10 @@ type problem struct {
 	expected          []float64 // from the history, nil without one
 }
 
-// LeftOut is a workload that cannot be searched.
-type LeftOut struct {
-	Data     string `json:"data"` // the file
-	Workload string `json:"workload"`
-	Machine  string `json:"machine"`
-	Why      string `json:"why"`
-}
+// LeftOut is a workload that cannot be searched, or runs of it.
+type LeftOut = evaluate.LeftOut
+
+func (p problem) name() string { return records.Group{Workload: p.workload, Input: p.input}.Name() }
 
 // memory is how many settings a history is made of.
 const memory = 100
@@ -48,18 +47,16 @@ func problemsOf(t records.Table) ([]problem, []LeftOut, error) {
 	}
 	var out []problem
 	var left []LeftOut
-	for _, g := range t.Groups() {
-		p, err := problemOf(t, g)
-		if err != nil {
-			return nil, nil, err
-		}
+	for _, g := range t.Jobs() {
+		p, lost := problemOf(t, g)
+		left = append(left, lost...)
 		switch {
 		case len(p.curves) > 1:
 			out = append(out, p)
 		case len(p.curves) == 1:
-			left = append(left, LeftOut{t.File, g.Workload, g.Machine, "it has a single run"})
-		default:
-			left = append(left, LeftOut{t.File, g.Workload, g.Machine, "no run ends with an outcome"})
+			left = append(left, LeftOut{Data: t.File, Workload: g.Name(), Machine: g.Machine, Why: "it has a single run"})
+		case !slices.ContainsFunc(lost, func(l LeftOut) bool { return l.Rows == 0 }): // nothing was said of it yet
+			left = append(left, LeftOut{Data: t.File, Workload: g.Name(), Machine: g.Machine, Why: "no run ends with an outcome"})
 		}
 	}
 	if len(out) == 0 {
@@ -80,17 +77,43 @@ func problemsOf(t records.Table) ([]problem, []LeftOut, error) {
 	return out, left, nil
 }
 
-func problemOf(t records.Table, g records.Group) (problem, error) {
-	graded := slices.ContainsFunc(g.Rows, func(r records.Row) bool { _, ok := r.Float("quality"); return ok })
-	p := problem{workload: g.Workload, machine: g.Machine, optimum: math.Inf(1)}
-	var seconds []float64
-	for _, run := range records.Runs(g.Rows) {
-		curve, total, err := curveOf(t, run, graded)
-		if err != nil {
-			return problem{}, err
+// problemOf gathers the runs of a group. What counts is the quality where a row has one,
+// else the loss. Runs without seconds are left out where others have some.
+func problemOf(t records.Table, g records.Group) (problem, []LeftOut) {
+	grade := grading{column: "loss"}
+	has := func(column string) bool {
+		return slices.ContainsFunc(g.Rows, func(r records.Row) bool { _, ok := r.Float(column); return ok })
+	}
+	if whole, known := records.Whole(g.Rows); has("quality") && (known || !has("loss")) {
+		grade = grading{column: "quality", whole: whole}
+		if !known {
+			return problem{}, []LeftOut{{
+				Data: t.File, Workload: g.Name(), Machine: g.Machine,
+				Why: "a quality above 100 is neither a share nor a percentage: nobody knows what is perfect",
+			}}
 		}
-		if len(curve) == 0 {
+	}
+	runs := records.Runs(g.Rows)
+	for i := range runs {
+		runs[i] = records.InOrder(runs[i])
+	}
+	p := problem{workload: g.Workload, machine: g.Machine, input: g.Input, optimum: math.Inf(1), cadence: records.Cadence(runs, grade.column)}
+	worst := grade.worstBegin(runs)
+	timed := slices.ContainsFunc(runs, func(run []records.Row) bool { _, why := secondsOf(run); return why == "" })
+	var seconds []float64
+	var left []LeftOut
+	for _, run := range runs {
+		took, why := secondsOf(run)
+		if why != "" && timed {
+			left = evaluate.Leave(left, LeftOut{Data: t.File, Workload: g.Name(), Machine: g.Machine, Rows: len(run), Line: run[0].Line, Why: why})
 			continue
+		}
+		curve := grade.curve(run, took, p.cadence, worst)
+		total, told := run[len(curve)-1].Float("seconds")
+		for _, e := range curve {
+			if !told {
+				total += e.Seconds
+			}
 		}
 		p.settings, p.curves = append(p.settings, run[0].Knobs), append(p.curves, curve)
 		p.full = max(p.full, len(curve))
@@ -100,57 +123,94 @@ func problemOf(t records.Table, g records.Group) (problem, error) {
 		seconds = append(seconds, total)
 	}
 	if math.IsInf(p.optimum, 1) {
-		return problem{}, nil
+		return problem{}, left
 	}
-	slices.Sort(seconds)
-	if seconds[0] > 0 {
+	if timed {
+		slices.Sort(seconds)
 		p.median = seconds[len(seconds)/2]
 	}
 	p.space = design.Of(p.settings)
 	p.points = p.space.Points(p.settings)
-	return p, nil
+	return p, left
 }
 
-// curveOf are the epochs of a run in order and its seconds in all, 0 where an epoch has
-// none. graded: what counts is the quality. A run without an outcome at an epoch broke
-// there.
-func curveOf(t records.Table, run []records.Row, graded bool) ([]halving.Epoch, float64, error) {
-	run = slices.Clone(run)
-	slices.SortStableFunc(run, func(a, b records.Row) int {
-		x, _ := a.Float("epoch")
-		y, _ := b.Float("epoch")
-		return cmp.Compare(x, y)
-	})
-	var out []halving.Epoch
-	before, known := 0.0, true
-	for _, r := range run {
-		e := halving.Epoch{}
+// secondsOf are those of each epoch of a run in order. Where some are not told, the time
+// between is shared among the epochs, and the last of them take as long as those before.
+// The words say why they cannot be known.
+func secondsOf(run []records.Row) ([]float64, string) {
+	out := make([]float64, len(run))
+	before, from := 0.0, 0
+	for i, r := range run {
 		now, ok := r.Float("seconds")
-		if ok && now < before {
-			return nil, 0, fmt.Errorf("%w: %s:%d: run %q has %g seconds after %g: want seconds since its start, which never fall", records.ErrInvalid, t.File, r.Line, r.Run, now, before)
+		if !ok {
+			continue
 		}
-		known = known && ok
-		e.Seconds, before = now-before, now
-		e.Loss, e.Failed = lossOf(r, graded)
+		if now < before {
+			return nil, fmt.Sprintf("%g seconds after %g: want seconds since the start of a run, which never fall", now, before)
+		}
+		for j := from; j <= i; j++ {
+			out[j] = (now - before) / float64(i+1-from)
+		}
+		before, from = now, i+1
+	}
+	if from == 0 || before == 0 {
+		return nil, "no seconds"
+	}
+	for j := from; j < len(run); j++ {
+		out[j] = before / float64(from)
+	}
+	return out, ""
+}
+
+// grading says what of a row is the error.
+type grading struct {
+	column string
+	whole  float64 // of a quality: what is perfect
+}
+
+func (g grading) of(r records.Row) (float64, bool) {
+	v, ok := r.Float(g.column)
+	if g.column == "quality" {
+		v = 1 - v/g.whole
+	}
+	return v, ok
+}
+
+// worstBegin is the worst of the first errors that runs tell: that of a run which has not
+// told any yet.
+func (g grading) worstBegin(runs [][]records.Row) float64 {
+	worst := math.Inf(-1)
+	for _, run := range runs {
+		for _, r := range run {
+			if v, ok := g.of(r); ok {
+				worst = max(worst, v)
+				break
+			}
+		}
+	}
+	return worst
+}
+
+// curve are the epochs of a run in order. An epoch that tells no error has that of the one
+// before; where none follows although it should, the run broke.
+func (g grading) curve(run []records.Row, seconds []float64, cadence int, worst float64) []halving.Epoch {
+	last, broke := records.Last(run, g.column, cadence)
+	var out []halving.Epoch
+	loss := worst
+	for i, r := range run {
+		if v, ok := g.of(r); ok {
+			loss = v
+		}
+		e := halving.Epoch{Loss: loss, Failed: broke && i > last}
+		if seconds != nil {
+			e.Seconds = seconds[i]
+		}
 		out = append(out, e)
 		if e.Failed {
 			break
 		}
 	}
-	if !known {
-		before = 0
-	}
-	return out, before, nil
-}
-
-// lossOf is 1 - quality where the workload is graded, else the loss; true: it is missing.
-func lossOf(r records.Row, graded bool) (float64, bool) {
-	if graded {
-		q, ok := r.Float("quality")
-		return 1 - q, !ok
-	}
-	l, ok := r.Float("loss")
-	return l, !ok
+	return out
 }
 
 // ends are the logarithms of the errors at the last epochs, those of broken runs at the

@@ -10,8 +10,9 @@
 // reconcile, with the stages that the daemon has: the same states, the same planner, search
 // and verifier, the same budgets. Only what surrounds them is recorded: a scheduler with
 // one job whose epochs take what the table says, and a clock that the replay moves. What
-// the controller sees has the noise of the recorded repeats; what a job cost is told in
-// expectation, so that luck pays for nothing.
+// the controller sees has the noise of the recorded repeats, or, where a cell has none that
+// differ, the noise asked for; what a job cost is told in expectation, so that luck pays
+// for nothing.
 //
 // Each job may come again, to a site that remembers what its runs taught: that is kept and
 // derived by package knowledge, as the controller does it, and told apart from what jobs

@@ -4,6 +4,7 @@ import (
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"pitchpipe/controller/tuning"
@@ -23,6 +24,7 @@ type Job struct {
 	Restart time.Duration // what a move takes, the queue left out
 	Wait    time.Duration // in the queue at each move
 	Seed    int           // its luck
+	Noise   Noise         // of what it is seen to take, where nothing recorded tells
 	begins  time.Duration // after the site began
 
 	table table
@@ -55,15 +57,22 @@ type Epoch struct {
 
 // Epoch is what an epoch takes in an attempt under the given settings, and false where
 // these were never recorded. The same job gives the same answer: an attempt is one of the
-// recorded repeats of its settings, and its epochs vary as those of recorded curves did.
+// recorded repeats of its settings, and its epochs vary as those of recorded curves did;
+// where there are none that differ, it varies by the job's noise.
 func (j Job) Epoch(attempt, number int, s tuning.Settings) (Epoch, bool) {
 	repeats := j.table.cells[j.key(s)]
 	if len(repeats) == 0 {
 		return Epoch{}, false
 	}
-	c := repeats[j.luck(s, attempt, 0).IntN(len(repeats))]
+	luck := j.luck(s, attempt, 0)
+	c := repeats[luck.IntN(len(repeats))]
+	if j.Noise.Attempt > 0 && alike(repeats) {
+		c = c.times(math.Exp(j.Noise.Attempt * luck.NormFloat64()))
+	}
 	if n := len(j.table.noise); n > 0 {
 		c = c.times(j.table.noise[j.luck(s, attempt, number).IntN(n)])
+	} else if j.Noise.Epoch > 0 {
+		c = c.times(math.Exp(j.Noise.Epoch * j.luck(s, attempt, number).NormFloat64()))
 	}
 	out := Epoch{Length: max(time.Microsecond, time.Duration(c.Seconds*float64(time.Second)))}
 	if !math.IsNaN(c.Joules) {
@@ -81,6 +90,14 @@ func (j Job) Epoch(attempt, number int, s tuning.Settings) (Epoch, bool) {
 	}
 	return out, true
 }
+
+// alike tells whether repeats took the same time, up to how it was rounded.
+func alike(repeats []Cost) bool {
+	return !slices.ContainsFunc(repeats, func(c Cost) bool { return math.Abs(c.Seconds/repeats[0].Seconds-1) > rounding })
+}
+
+// rounding is by how much numbers differ that were printed and read.
+const rounding = 1e-6
 
 // Expected is the mean of what an epoch cost under the settings; false: never recorded.
 func (j Job) Expected(s tuning.Settings) (Cost, bool) {

@@ -29,6 +29,8 @@ type Input struct {
 	Restart time.Duration // what a move takes
 	Wait    time.Duration // in the queue at each move
 
+	Noise Noise // where the data have none
+
 	Epochs []int // lengths of the jobs; 0: as many as were recorded, else Recorded; none: 0
 	Seeds  int   // jobs of each table and length, each with other luck
 
@@ -40,6 +42,22 @@ type Input struct {
 	Site    *tuning.Site    // its policy, of which mode and untuned share do not count; nil: that of a site that wrote none
 	Above   bool            // the site lets jobs have more than they asked for
 }
+
+// Noise is by how much what the controller sees varies, as standard deviations of natural
+// logarithms, where what was recorded does not: a cell of one run, or whose repeats are
+// all alike, says nothing of how another run would differ. The zero Noise adds none.
+type Noise struct {
+	Attempt float64 // between attempts under the same settings
+	Epoch   float64 // between the epochs of an attempt, where no curves tell
+}
+
+// UsualNoise is that of real runs: repeats of one program under one setting differ by
+// 0.039 in the recorded set that has such repeats (armpm, 75 cells of 4), and epochs of
+// one attempt by what package forecast takes for usual.
+func UsualNoise() Noise { return Noise{Attempt: 0.04, Epoch: 0.05} }
+
+// mostNoise is more than anything differs by of which it is worth knowing the cost.
+const mostNoise = 1
 
 // Recorded is how many epochs a job has where neither the table nor anybody says so.
 const Recorded = 100
@@ -155,6 +173,8 @@ func (in Input) check() error {
 		return fmt.Errorf("%w: %d seeds: want at least 1", ErrInput, in.Seeds)
 	case in.Returns < 0 || in.Returns > mostReturns || in.Tries < 0:
 		return fmt.Errorf("%w: %d returns that try %d times: want 0 to %d returns, and none or more tries", ErrInput, in.Returns, in.Tries, mostReturns)
+	case !(in.Noise.Attempt >= 0 && in.Noise.Attempt <= mostNoise && in.Noise.Epoch >= 0 && in.Noise.Epoch <= mostNoise):
+		return fmt.Errorf("%w: noise of %g between attempts and %g between epochs: want 0 to %d of each", ErrInput, in.Noise.Attempt, in.Noise.Epoch, mostNoise)
 	case in.Probes < 0:
 		return fmt.Errorf("%w: %d probes: want none or more", ErrInput, in.Probes)
 	case in.Restart <= 0 || in.Wait < 0 || in.Restart > longest || in.Wait > longest:
@@ -214,7 +234,7 @@ func (in Input) job(t table, epochs, seed int) Job {
 	}
 	return Job{
 		Workload: t.workload, Machine: t.machine, Part: t.part, Epochs: epochs, Own: t.own, Policy: in.policy(t.knobs), Site: in.site(),
-		Restart: in.Restart, Wait: in.Wait, Seed: seed, table: t,
+		Restart: in.Restart, Wait: in.Wait, Seed: seed, Noise: in.Noise, table: t,
 	}
 }
 

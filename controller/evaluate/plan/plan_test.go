@@ -293,6 +293,8 @@ func TestNonsenseIsRefused(t *testing.T) {
 		"fewer than no probes":     {func(in *plan.Input) { in.Probes = -1 }, plan.ErrInput, "-1 probes"},
 		"fewer than no returns":    {func(in *plan.Input) { in.Returns = -1 }, plan.ErrInput, "-1 returns"},
 		"fewer than no tries":      {func(in *plan.Input) { in.Tries = -1 }, plan.ErrInput, "try -1 times"},
+		"noise below nothing":      {func(in *plan.Input) { in.Noise.Epoch = -.1 }, plan.ErrInput, "-0.1 between epochs"},
+		"noise that is none":       {func(in *plan.Input) { in.Noise.Attempt = math.NaN() }, plan.ErrInput, "noise of NaN"},
 		"a restart for nothing":    {func(in *plan.Input) { in.Restart = 0 }, plan.ErrInput, "a restart of 0s"},
 		"fewer than no epochs":     {func(in *plan.Input) { in.Epochs = []int{-1} }, plan.ErrInput, "-1 epochs"},
 		"a file that is not there": {func(in *plan.Input) { in.Files = []string{file + "x"} }, records.ErrInvalid, "trials.csvx"},

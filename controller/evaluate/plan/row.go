@@ -59,6 +59,8 @@ type Summary struct {
 	Objective string  `json:"objective"`
 	Restart   float64 `json:"restart_seconds"`
 	Wait      float64 `json:"wait_seconds"`
+	Attempts  float64 `json:"noise_attempts"` // standard deviations of what the controller saw, see Noise
+	Varying   float64 `json:"noise_epochs"`
 	Rows      int     `json:"rows"`
 	Skipped   int     `json:"skipped"` // tables in which nothing may move, or without the numbers that the objective needs
 	Jobs      int     `json:"jobs"`
@@ -201,7 +203,7 @@ func (r Row) name() string {
 }
 
 func (in Input) summary(rows []Row) Summary {
-	s := Summary{Objective: in.objective(), Restart: in.Restart.Seconds(), Wait: in.Wait.Seconds(), Rows: len(rows)}
+	s := Summary{Objective: in.objective(), Restart: in.Restart.Seconds(), Wait: in.Wait.Seconds(), Attempts: in.Noise.Attempt, Varying: in.Noise.Epoch, Rows: len(rows)}
 	if len(rows) == 0 {
 		return s
 	}

@@ -28,6 +28,8 @@ func (s Summary) text() string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	say("Minimised: %s. A move takes %g s and waits %g s. Costs are of whole jobs, relative to never moving.", s.Objective, s.Restart, s.Wait)
+	say("What the controller sees varies by %g between attempts and by %g between epochs, where what was recorded does not; costs are told without.",
+		s.Attempts, s.Varying)
 	say("%d jobs in %d rows (%d tables have nothing to move, or lack a number that is needed).", s.Jobs, s.Rows, s.Skipped)
 	if s.Jobs == 0 {
 		return b.String()

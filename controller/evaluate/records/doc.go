@@ -4,6 +4,11 @@
 // ran). The files are CSV with a header row, UTF-8, with a point in decimals; an empty
 // cell is missing. A name or content that is gzip is read as such.
 //
+// The columns that the formats name hold numbers (workload, machine, run, scenario and
+// action words); what stands in any other column, and in a setting, is a number where it
+// reads as one, and else a word. NaN, NA, null and infinite numbers are missing, failed may
+// be true or false. A run is known by its name, workload, machine, scenario and input.
+//
 // In comes a file; out comes a Table whose rows know their line, or one error with file,
 // line and column that says what was expected. A column that begins with knob_ is a
 // setting. A cell that is missing is never a zero, and a row is never left out quietly.

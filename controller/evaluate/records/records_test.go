@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -93,8 +94,8 @@ func TestABadTableIsOneErrorWithItsPlace(t *testing.T) {
 		{"a missing column", "workload,knob_cores\na,1\n", records.Trials, `x.csv:1:1: column "machine" is missing: a file of trials has at least workload, machine`},
 		{"a column twice", "workload,machine,seconds,seconds\na,b,1,2\n", records.Trials, `x.csv:1:26: column "seconds" stands twice`},
 		{"a column without a name", "workload,machine,\na,b,1\n", records.Trials, "x.csv:1:18: a column without a name"},
-		{"a word for a number", "workload,machine,seconds\na,b,1\na,b,fast\n", records.Trials, `x.csv:3:5: seconds is "fast": want a finite number, or nothing where it is missing`},
-		{"a number that is none", "workload,machine,seconds\na,b,NaN\n", records.Trials, `x.csv:2:5: seconds is "NaN": want a finite number, or nothing where it is missing`},
+		{"a word for a number", "workload,machine,seconds\na,b,1\na,b,fast\n", records.Trials, `x.csv:3:5: seconds is "fast": want a number, or nothing where it is missing`},
+		{"a word for a flag", "workload,machine,failed\na,b,perhaps\n", records.Trials, `x.csv:2:5: failed is "perhaps": want a number, or nothing where it is missing`},
 		{"a short row", "workload,machine,seconds\na,b\n", records.Trials, "x.csv:2:1: wrong number of fields"},
 		{"a quote that does not end", "workload,machine\n\"a,b\n", records.Trials, `x.csv:2:6: extraneous or missing " in quoted-field`},
 		{"no workload", "workload,machine\n,b\n", records.Trials, "x.csv:2:1: the workload is missing"},
@@ -110,9 +111,156 @@ func TestABadTableIsOneErrorWithItsPlace(t *testing.T) {
 	}
 }
 
+func TestStrangersColumnsKeepTheirWords(t *testing.T) {
+	t.Parallel()
+	table := parse(t, "workload, machine ,knob_schedule,knob_cores,gpu_name,input,failed,seconds,joules\n"+
+		"a,m,static,2,NVIDIA A100, small ,True,NaN,NA\na,m,dynamic,nan,7,large,false, 1.5 ,inf\n", records.Trials)
+	one, two := table.Rows[0], table.Rows[1]
+	if one.Text("gpu_name") != "NVIDIA A100" || one.Input() != "small" || !one.Failed() || two.Failed() {
+		t.Errorf("%+v", table.Rows)
+	}
+	if v, ok := two.Float("gpu_name"); !ok || v != 7 {
+		t.Errorf("gpu_name %v, %t: what reads as a number is one", v, ok)
+	}
+	for _, r := range table.Rows {
+		if _, ok := r.Float("joules"); ok {
+			t.Errorf("line %d: joules that are missing are a number", r.Line)
+		}
+	}
+	if _, ok := one.Float("seconds"); ok {
+		t.Error("NaN is a number")
+	}
+	if v, ok := two.Outcome("seconds"); !ok || v != 1.5 {
+		t.Errorf("seconds %v, %t", v, ok)
+	}
+	want := tuning.Settings{"schedule": tuning.Word("dynamic")}
+	if !two.Knobs.Equal(want) || one.Knobs["schedule"] != tuning.Word("static") || one.Knobs["cores"] != tuning.Number(2) {
+		t.Errorf("settings %v and %v", one.Knobs, two.Knobs)
+	}
+}
+
+func TestOnlyWhatRanHasAnOutcome(t *testing.T) {
+	t.Parallel()
+	table := parse(t, "workload,machine,knob_memory_gib,relative_speed,seconds,failed\n"+
+		"a,m,8,0.1,5,\na,m,16,0.1,5,\na,m,16,1,0,\na,m,16,1,5,1\na,m,16,1,5,0\na,m,16,1,-5,0\na,m,16,1,,0\n", records.Trials)
+	var got []bool
+	for _, r := range table.Rows {
+		_, ok := r.Outcome("seconds")
+		got = append(got, ok)
+	}
+	// The placeholder stands for what did not fit, which is so at the least memory alone.
+	if want := []bool{false, true, false, false, true, false, false}; !cmp.Equal(got, want) {
+		t.Errorf("outcomes %v, want %v", got, want)
+	}
+}
+
+func TestRunsAreKnownByMoreThanTheirNames(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, text string
+		want       []int // lines of the first row of each run
+	}{
+		{"another machine", "0,a,m,1,1\n0,a,n,1,1\n0,a,m,1,2\n0,a,n,1,2\n", []int{2, 3}},
+		{"another workload", "0,a,m,1,1\n0,b,m,1,1\n", []int{2, 3}},
+		{"other settings from the start", "0,a,m,1,1\n0,a,m,1,2\n0,a,m,2,1\n0,a,m,2,2\n", []int{2, 4}},
+		{"other settings, told by turns", "0,a,m,1,1\n0,a,m,2,1\n0,a,m,1,2\n0,a,m,2,2\n", []int{2, 3}},
+		{"settings that change as it goes on", "0,a,m,1,1\n0,a,m,2,2\n0,a,m,1,3\n", []int{2}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			table := parse(t, "run,workload,machine,knob_x,epoch\n"+tc.text, records.Curves)
+			var got []int
+			for _, run := range records.Runs(table.Rows) {
+				got = append(got, run[0].Line)
+			}
+			if !cmp.Equal(got, tc.want) {
+				t.Errorf("runs begin on lines %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestInputsAreJobsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	table := parse(t, "workload,machine,input,seconds\na,m,1,1\na,m,2,9\na,m,1,1\n", records.Trials)
+	if jobs := table.Jobs(); len(jobs) != 2 || jobs[0].Name() != "a/1" || len(jobs[0].Rows) != 2 || jobs[1].Input != "2" {
+		t.Errorf("%+v", jobs)
+	}
+	if all := table.Groups(); len(all) != 1 || all[0].Name() != "a" {
+		t.Errorf("%+v", all)
+	}
+}
+
+func TestTheFormatIsToldByTheColumns(t *testing.T) {
+	t.Parallel()
+	for want, header := range map[records.Format]string{
+		records.Trials:      "workload,machine,run,seconds",
+		records.Curves:      "run,workload,machine,epoch",
+		records.Samples:     "workload,run,machine,t_seconds",
+		records.Adaptations: "run,workload,scenario,epoch,seconds,action",
+	} {
+		path := filepath.Join(t.TempDir(), "x.csv")
+		if err := os.WriteFile(path, []byte(header+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := records.FormatOf(path); err != nil || got != want {
+			t.Errorf("%s: %s, %v; want %s", header, got, err, want)
+		}
+	}
+	if _, err := records.FormatOf("nowhere.csv"); !errors.Is(err, records.ErrInvalid) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+func TestAnOutcomeThatIsToldNowAndThenIsNotBroken(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, qualities string // of the epochs, - where there is none
+		cadence         int
+		last            int
+		broke           bool
+	}{
+		{"at each epoch", "1 1 1", 0, 2, false},
+		{"at each third", "- - 1 - - 1 - -", 2, 5, false},
+		{"longer without than ever before", "1 - 1 - -", 1, 2, true},
+		{"longer than its own, not than is usual", "1 1 -", 1, 1, false},
+		{"never", "- -", 5, -1, true},
+	} {
+		text := "run,workload,machine,epoch,quality\n"
+		for i, q := range strings.Fields(tc.qualities) {
+			text += "0,a,m," + strconv.Itoa(i+1) + "," + strings.Trim(q, "-") + "\n"
+		}
+		if last, broke := records.Last(parse(t, text, records.Curves).Rows, "quality", tc.cadence); last != tc.last || broke != tc.broke {
+			t.Errorf("%s: last %d, broke %t; want %d, %t", tc.name, last, broke, tc.last, tc.broke)
+		}
+	}
+	runs := [][]records.Row{}
+	for _, q := range []string{"1,,1", ",1,", "1,1,1"} {
+		var text strings.Builder
+		text.WriteString("run,workload,machine,epoch,quality\n")
+		for i, v := range strings.Split(q, ",") {
+			text.WriteString("0,a,m," + strconv.Itoa(i+1) + "," + v + "\n")
+		}
+		runs = append(runs, parse(t, text.String(), records.Curves).Rows)
+	}
+	if got := records.Cadence(runs, "quality"); got != 1 {
+		t.Errorf("cadence %d, want 1", got)
+	}
+}
+
+func TestQualitiesMayBePercentages(t *testing.T) {
+	t.Parallel()
+	for want, text := range map[float64]string{1: "a,m,0.5\na,m,1\n", 100: "a,m,0.5\na,m,98.7\n", 0: "a,m,101\n"} {
+		if got, ok := records.Whole(parse(t, "workload,machine,quality\n"+text, records.Trials).Rows); got != want || ok != (want > 0) {
+			t.Errorf("%q: %g, %t; want %g", text, got, ok, want)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(small))
 	f.Add([]byte("run,workload,machine,epoch\n\"a\"\"\",b,c,1\n"))
+	f.Add([]byte("workload,machine, failed ,x,knob_y\n a,b,TRUE,inf,nan\n"))
 	f.Add([]byte{0x1f, 0x8b, 0})
 	f.Fuzz(func(t *testing.T, text []byte) {
 		table, err := records.Parse("x.csv", bytes.NewReader(text), records.Trials)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/tuning"
 )
@@ -23,7 +24,7 @@ func Energies() []string { return []string{CoreSeconds, CPUSeconds, Joules} }
 
 // measured is one run.
 type measured struct {
-	run       string
+	key       runKey
 	settings  tuning.Settings
 	whole     tuning.Trial // seconds and energy of the whole run: what it cost
 	epoch     tuning.Trial // of an epoch: what the controller would have seen
@@ -71,28 +72,38 @@ func (s *subject) usable(own string) bool {
 	return twice >= 2 && len(s.cells[own]) >= 2
 }
 
-// gather sorts the trials by subject. Runs that failed, or whose cost was not measured,
-// are no runs.
-func (in Input) gather() ([]*subject, error) {
+// gather sorts the trials by subject. Runs that failed are no runs; those whose cost was
+// not measured are told of. Repeats of several recordings are repeats of their own.
+func (in Input) gather() ([]*subject, []evaluate.LeftOut, error) {
 	at := map[[3]string]*subject{}
 	var out []*subject
-	for _, t := range in.Trials {
+	left := []evaluate.LeftOut{}
+	numbers := inputNumbers(in.Trials)
+	of := in.recordings(in.Trials)
+	offset := 0
+	for i, t := range in.Trials {
+		next := offset
 		for _, r := range t.Rows {
-			input, _ := r.Float("input")
-			key := [3]string{r.Workload, r.Machine, fmt.Sprint(input)}
+			key := [3]string{r.Workload, r.Machine, r.Input()}
 			s := at[key]
 			if s == nil {
 				s = &subject{
-					workload: r.Workload, machine: r.Machine, input: int(input),
+					workload: r.Workload, machine: r.Machine, input: numbers[[2]string{r.Workload, r.Input()}],
 					cells: map[string]map[int]measured{}, logs: map[string]map[int]float64{},
 				}
 				at[key] = s
 				out = append(out, s)
 			}
-			if err := in.add(s, t, r); err != nil {
-				return nil, err
+			repeat, why, err := in.add(s, t, r, of[i], offset)
+			if err != nil {
+				return nil, nil, err
 			}
+			if why != "" {
+				left = evaluate.Leave(left, evaluate.LeftOut{Data: t.File, Workload: s.name(), Machine: r.Machine, Rows: 1, Line: r.Line, Why: why})
+			}
+			next = max(next, repeat+1)
 		}
+		offset = next
 	}
 	slices.SortFunc(out, (*subject).compare)
 	machines := map[string]int{}
@@ -102,38 +113,62 @@ func (in Input) gather() ([]*subject, error) {
 	for _, s := range out {
 		s.cores = machines[s.machine]
 	}
-	return out, nil
+	return out, left, nil
 }
 
-func (in Input) add(s *subject, t records.Table, r records.Row) error {
+// inputNumbers are those that the tables give to inputs, or, of a workload whose inputs
+// are words, their places.
+func inputNumbers(tables []records.Table) map[[2]string]int {
+	out, places := map[[2]string]int{}, map[string]int{}
+	for _, t := range tables {
+		for _, r := range t.Rows {
+			key := [2]string{r.Workload, r.Input()}
+			if _, known := out[key]; known || key[1] == "" {
+				continue
+			}
+			places[r.Workload]++
+			out[key] = places[r.Workload]
+			if v, ok := r.Float("input"); ok && v == math.Trunc(v) {
+				out[key] = int(v)
+			}
+		}
+	}
+	return out
+}
+
+// add keeps a run: its repeat, and why it cannot be used although it did not fail.
+func (in Input) add(s *subject, t records.Table, r records.Row, recording string, offset int) (repeat int, why string, err error) {
 	nodeCores, _ := r.Float("node_cores")
 	s.cores = max(s.cores, int(nodeCores), r.Knobs[tuning.Cores].Int())
-	failed, _ := r.Float("failed")
 	disturbed, _ := r.Float("disturbed")
-	if failed != 0 || disturbed != 0 && in.Undisturbed {
-		return nil
+	if r.Failed() || disturbed != 0 && in.Undisturbed {
+		return offset, "", nil
 	}
 	m, ok := in.measure(r)
 	if !ok {
-		return nil
+		return offset, "no seconds above 0", nil
 	}
-	m.disturbed = disturbed != 0
+	m.disturbed, m.key = disturbed != 0, keyOf(recording, r)
 	one := tuning.Joules(1)
 	v, ok := m.whole.LogRatio(tuning.Trial{Seconds: 1, Joules: &one, Source: m.whole.Source}, in.Objective, in.Weight)
-	if !ok {
-		return nil
+	if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
+		return offset, "no " + in.Energy + ", which the objective needs", nil
 	}
-	repeat, _ := r.Float("repeat")
 	key := r.Knobs.Key()
 	if s.cells[key] == nil {
 		s.cells[key], s.logs[key] = map[int]measured{}, map[int]float64{}
 	}
-	if _, twice := s.cells[key][int(repeat)]; twice {
-		return fmt.Errorf("%w: %s:%d: %s has repeat %d of %s twice; want a number of its own for each repeat",
-			records.ErrInvalid, t.File, r.Line, s.name(), int(repeat), key)
+	told, numbered := r.Float("repeat")
+	repeat = offset + int(told)
+	for _, taken := s.cells[key][repeat]; taken && !numbered; _, taken = s.cells[key][repeat] {
+		repeat++
 	}
-	s.cells[key][int(repeat)], s.logs[key][int(repeat)] = m, v
-	return nil
+	if _, twice := s.cells[key][repeat]; twice {
+		return 0, "", fmt.Errorf("%w: %s:%d: %s has repeat %g of %s twice; want a number of its own for each repeat",
+			records.ErrInvalid, t.File, r.Line, s.name(), told, key)
+	}
+	s.cells[key][repeat], s.logs[key][repeat] = m, v
+	return repeat, "", nil
 }
 
 // measure reads what a run took: as a whole, and an epoch of it. Where the epochs were
@@ -149,9 +184,9 @@ func (in Input) measure(r records.Row) (measured, bool) {
 		epoch, epochs = seconds, 1
 	}
 	m := measured{
-		run: r.Run, settings: r.Knobs,
-		whole: tuning.Trial{Settings: r.Knobs, Epochs: 1, Seconds: seconds},
-		epoch: tuning.Trial{Settings: r.Knobs, Epochs: int(epochs), Seconds: epoch},
+		settings: r.Knobs,
+		whole:    tuning.Trial{Settings: r.Knobs, Epochs: 1, Seconds: seconds},
+		epoch:    tuning.Trial{Settings: r.Knobs, Epochs: int(epochs), Seconds: epoch},
 	}
 	energy := 0.0
 	switch in.Energy {

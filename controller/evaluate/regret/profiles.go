@@ -2,6 +2,7 @@ package regret
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -12,28 +13,76 @@ import (
 	"pitchpipe/exporter/api"
 )
 
+// runKey names a run: names are those of a workload on a machine in one recording.
+type runKey struct{ recording, machine, workload, run string }
+
+func keyOf(recording string, r records.Row) runKey {
+	return runKey{recording, r.Machine, r.Workload, r.Run}
+}
+
+// recordings says which recording each table is of: those of one folder belong together,
+// and where several of a kind stand in one, the first of each do, and so on.
+func (in Input) recordings(tables []records.Table) []string {
+	crowded := slices.ContainsFunc([][]records.Table{in.Trials, in.Samples, in.Curves}, func(all []records.Table) bool {
+		folders := map[string]bool{}
+		for _, t := range all {
+			folders[filepath.Dir(t.File)] = true
+		}
+		return len(folders) < len(all)
+	})
+	out := make([]string, len(tables))
+	for i, t := range tables {
+		out[i] = filepath.Dir(t.File)
+		if crowded {
+			out[i] = fmt.Sprint(i)
+		}
+	}
+	return out
+}
+
 // sampled are the rows of the runs that were sampled, and the ends of their epochs where
 // they are told.
 type sampled struct {
-	rows    map[string][]records.Row
-	columns map[string][]string // by run, of the table that it is in
-	epochs  map[string][]float64
+	rows    map[runKey][]records.Row
+	columns map[runKey][]string // by run, of the table that it is in
+	epochs  map[runKey][]float64
+	named   map[runKey][]runKey // keys without a recording, and with it
+}
+
+// find is the run of a trial: that of the same recording, or the only one of its name.
+func (s sampled) find(k runKey) runKey {
+	if _, ok := s.rows[k]; ok {
+		return k
+	}
+	bare := k
+	bare.recording = ""
+	if all := s.named[bare]; len(all) == 1 {
+		return all[0]
+	}
+	return k
 }
 
 func (in Input) sampled() (sampled, error) {
-	out := sampled{map[string][]records.Row{}, map[string][]string{}, map[string][]float64{}}
-	for _, t := range in.Samples {
+	out := sampled{map[runKey][]records.Row{}, map[runKey][]string{}, map[runKey][]float64{}, map[runKey][]runKey{}}
+	of := in.recordings(in.Samples)
+	for i, t := range in.Samples {
 		for _, rows := range records.Runs(t.Rows) {
-			if _, twice := out.rows[rows[0].Run]; twice {
-				return out, fmt.Errorf("%w: %s:%d: run %q is in another table too", records.ErrInvalid, t.File, rows[0].Line, rows[0].Run)
+			k := keyOf(of[i], rows[0])
+			if _, twice := out.rows[k]; twice {
+				return out, fmt.Errorf("%w: %s:%d: run %q of %s on %s stands twice", records.ErrInvalid, t.File, rows[0].Line, k.run, k.workload, k.machine)
 			}
-			out.rows[rows[0].Run], out.columns[rows[0].Run] = rows, t.Columns
+			out.rows[k], out.columns[k] = rows, t.Columns
+			bare := k
+			bare.recording = ""
+			out.named[bare] = append(out.named[bare], k)
 		}
 	}
-	for _, t := range in.Curves {
+	of = in.recordings(in.Curves)
+	for i, t := range in.Curves {
 		for _, r := range t.Rows {
 			if end, ok := r.Float("seconds"); ok {
-				out.epochs[r.Run] = append(out.epochs[r.Run], end)
+				k := out.find(keyOf(of[i], r))
+				out.epochs[k] = append(out.epochs[k], end)
 			}
 		}
 	}
@@ -47,19 +96,20 @@ func (in Input) sampled() (sampled, error) {
 // from the curves, the first of them warm-up; without curves each sample is an epoch.
 // False: the run was not sampled.
 func (s sampled) profile(m measured, machine string, cores int) (tuning.Profile, bool) {
-	rows := s.rows[m.run]
+	key := s.find(m.key)
+	rows := s.rows[key]
 	if len(rows) == 0 {
 		return tuning.Profile{}, false
 	}
 	begin := time.Unix(0, 0).UTC()
 	after := func(seconds float64) time.Time { return begin.Add(time.Duration(seconds * float64(time.Second))) }
-	w := api.Window{Job: api.Job{ID: m.run, Attempt: 1, Started: begin, Ended: true}, Schema: api.SchemaAccounting}
+	w := api.Window{Job: api.Job{ID: m.key.run, Attempt: 1, Started: begin, Ended: true}, Schema: api.SchemaAccounting}
 	grown := map[string]float64{}
-	ends := s.epochs[m.run]
+	ends := s.epochs[key]
 	told := len(ends) > 0
 	for i, r := range rows {
 		t, _ := r.Float("t_seconds")
-		w.Samples = append(w.Samples, api.Sample{Seq: uint64(i + 1), Time: after(t), Values: values(r, s.columns[m.run], grown)}) //nolint:gosec // an index
+		w.Samples = append(w.Samples, api.Sample{Seq: uint64(i + 1), Time: after(t), Values: values(r, s.columns[key], grown)}) //nolint:gosec // an index
 		if !told {
 			ends = append(ends, t)
 		}
@@ -106,5 +156,7 @@ func values(r records.Row, columns []string, grown map[string]float64) map[strin
 
 // gauges are the columns that do not count.
 func gauges() []string {
-	return []string{api.ColRSS, api.ColCache, api.ColPeak, api.ColThreads, api.ColProcesses, api.ColAllocatedCores}
+	return []string{
+		api.ColRSS, api.ColCache, api.ColPeak, api.ColThreads, api.ColProcesses, api.ColAllocatedCores, api.ColGPUMemory, api.ColGPUs,
+	}
 }

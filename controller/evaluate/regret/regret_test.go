@@ -274,15 +274,15 @@ func TestRecordingsThatCannotAnswerAreRefused(t *testing.T) {
 		in   regret.Input
 		want error
 	}{
-		"one repeat":                  {drop(func(r records.Row) bool { v, _ := r.Float("repeat"); return v == 0 }), regret.ErrTooLittle},
-		"one setting":                 {drop(func(r records.Row) bool { return r.Knobs["cores"] == tuning.Number(2) }), regret.ErrTooLittle},
-		"no run under the default":    {elsewhere, regret.ErrTooLittle},
-		"no samples":                  {unsampled, regret.ErrTooLittle},
-		"joules that are not there":   {joules, regret.ErrTooLittle},
-		"a repeat that is twice":      {twice, records.ErrInvalid},
-		"a run that is sampled twice": {again, records.ErrInvalid},
-		"an unknown objective":        {luck, regret.ErrChoice},
-		"a weight that is no share":   {heavy, regret.ErrChoice},
+		"one repeat":                   {drop(func(r records.Row) bool { v, _ := r.Float("repeat"); return v == 0 }), regret.ErrTooLittle},
+		"one setting":                  {drop(func(r records.Row) bool { return r.Knobs["cores"] == tuning.Number(2) }), regret.ErrTooLittle},
+		"no run under the default":     {elsewhere, regret.ErrTooLittle},
+		"no samples":                   {unsampled, regret.ErrTooLittle},
+		"joules that are not there":    {joules, regret.ErrTooLittle},
+		"a file that is twice there":   {twice, records.ErrInvalid},
+		"samples that are twice there": {again, records.ErrInvalid},
+		"an unknown objective":         {luck, regret.ErrChoice},
+		"a weight that is no share":    {heavy, regret.ErrChoice},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -295,6 +295,70 @@ func TestRecordingsThatCannotAnswerAreRefused(t *testing.T) {
 	cancel()
 	if _, err := regret.Run(ctx, fine, evaluate.Quiet); !errors.Is(err, context.Canceled) {
 		t.Errorf("a context that has ended: %v", err)
+	}
+}
+
+// Two recordings whose runs, repeats and inputs have the same names, on two machines and
+// again on the first: each trial is profiled by the samples that stand beside it.
+func TestRunsOfOneNameAreToldApart(t *testing.T) {
+	t.Parallel()
+	var in regret.Input
+	for i, machine := range []string{"m", "n", "m"} {
+		trials, samples := recorded(still, scales(), serial())
+		trials.File, samples.File = fmt.Sprintf("%d/trials.csv", i), fmt.Sprintf("%d/samples.csv", i)
+		for _, table := range []records.Table{trials, samples} {
+			for j := range table.Rows {
+				table.Rows[j].Machine = machine
+			}
+		}
+		in.Trials, in.Samples = append(in.Trials, trials), append([]records.Table{samples}, in.Samples...)
+	}
+	in.Seed = 1
+	r := run(t, in)
+	if s := r.Summary; s.Inputs != 16 || s.Repeats != 4 || !near(s.Known, 1) || !near(s.Regret, 1) || s.Questions != 8*4+8*2 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestInputsMayBeWordsAndRepeatsUnnumbered(t *testing.T) {
+	t.Parallel()
+	plain, worded := input(scales(), serial()), input(scales(), serial())
+	rewrite := func(table records.Table) records.Table {
+		var b strings.Builder
+		if err := records.Write(&b, table); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+		at := slices.Index(strings.Split(lines[0], ","), "input")
+		for i, l := range lines[1:] {
+			cells := strings.Split(l, ",")
+			cells[at] = "size " + cells[at]
+			lines[i+1] = strings.Join(cells, ",")
+		}
+		text := strings.Join(lines, "\n") + "\n"
+		if table.Format == records.Trials { // without the last column, repeat
+			text = strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(text, ",repeat\n", "\n"), ",0\n", "\n"), ",1\n", "\n")
+		}
+		return evaluatetest.Table(t, table.File, text, table.Format)
+	}
+	worded.Trials[0], worded.Samples[0] = rewrite(worded.Trials[0]), rewrite(worded.Samples[0])
+	a, b := run(t, plain), run(t, worded)
+	if diff := cmp.Diff(a, b); diff != "" {
+		t.Errorf("(-numbers +words):\n%s", diff)
+	}
+}
+
+func TestTrialsWithoutACostAreToldOf(t *testing.T) {
+	t.Parallel()
+	in := input(scales(), serial())
+	lost := records.Row{Line: 99, Workload: "scales", Machine: "m", Run: "lost", Knobs: tuning.Settings{"cores": tuning.Number(1)}}
+	lost.Set("input", 1)
+	lost.Set("repeat", 7)
+	in.Trials[0].Rows = append(in.Trials[0].Rows, lost)
+	s := run(t, in).Summary
+	want := []evaluate.LeftOut{{Data: "trials.csv", Workload: "scales/1", Machine: "m", Rows: 1, Line: 99, Why: "no seconds above 0"}}
+	if diff := cmp.Diff(want, s.LeftOut); diff != "" || s.Inputs != 8 {
+		t.Errorf("%d inputs, left out (-want +got):\n%s", s.Inputs, diff)
 	}
 }
 

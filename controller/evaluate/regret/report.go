@@ -64,6 +64,8 @@ type Summary struct {
 	Classes   *float64 `json:"classes_mean"`    // learned, in the mean over the inputs left out
 	Disturbed *float64 `json:"share_disturbed"` // of the runs that were used: others disturbed them
 	Spread    *float64 `json:"repeat_sd_log"`   // standard deviation of ln cost between repeats of one setting
+
+	LeftOut []evaluate.LeftOut `json:"left_out"` // trials that did not fail and whose cost was not measured
 }
 
 // Text prints the report as a table.
@@ -99,6 +101,7 @@ func Text(r Report) string {
 		n(s.Known), s.Questions, n(s.Moved), n(s.OwnKind), evaluate.Number(s.Classes, 1))
 	fmt.Fprintf(&b, "best single setting: %s\n", strings.Join(s.SingleSettings, ", "))
 	fmt.Fprintf(&b, "repeats differ by %s (standard deviation of ln cost); others disturbed %s of the runs\n", n(s.Spread), n(s.Disturbed))
+	b.WriteString(evaluate.LeftOutText(s.LeftOut))
 	return b.String()
 }
 

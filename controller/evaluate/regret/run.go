@@ -52,7 +52,14 @@ func Run(ctx context.Context, in Input, progress evaluate.Progress) (Report, err
 	if err := in.check(); err != nil {
 		return out, err
 	}
-	all, err := in.gather()
+	var files []string
+	for _, t := range slices.Concat(in.Trials, in.Samples) {
+		if slices.Contains(files, t.File) {
+			return out, fmt.Errorf("%w: %s is named twice", records.ErrInvalid, t.File)
+		}
+		files = append(files, t.File)
+	}
+	all, left, err := in.gather()
 	if err != nil {
 		return out, err
 	}
@@ -87,7 +94,7 @@ func Run(ctx context.Context, in Input, progress evaluate.Progress) (Report, err
 		out.Rows = append(out.Rows, j.row)
 	}
 	out.Summary = in.summary(subjects, judged)
-	out.Summary.Skipped = len(all) - len(subjects)
+	out.Summary.Skipped, out.Summary.LeftOut = len(all)-len(subjects), left
 	return out, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/search/design"
 	"pitchpipe/controller/tuning"
@@ -13,7 +14,9 @@ import (
 // came out.
 type problem struct {
 	workload, machine string
+	input             string
 	outcome           string
+	whole             float64 // the quality that is perfect, where the outcome is the error
 	settings          []tuning.Settings
 	runs              [][]run // by settings
 	truth             []float64
@@ -23,6 +26,8 @@ type problem struct {
 	points            [][]float64
 	expected          []float64 // from the history, nil without one
 }
+
+func (p problem) name() string { return records.Group{Workload: p.workload, Input: p.input}.Name() }
 
 // run is one recorded run: the logarithm of its outcome, which is minimised.
 type run struct {
@@ -36,16 +41,25 @@ func Outcomes() []string {
 	return []string{"joules", "seconds", "edp", "epoch_seconds", "samples_per_second", "error", "loss"}
 }
 
+// least is the least error or loss that counts: what is perfect has no logarithm.
+const least = 1e-6
+
 // outcomeOf picks the outcome of a workload where the user named none: the first of
 // joules, seconds, samples_per_second and epoch_seconds that trials hold, or of error
-// and loss for curves; of which a run has a value.
-func outcomeOf(f records.Format, rows []records.Row) (string, bool) {
+// and loss for curves; of which a run has a value. An error is the last resort where
+// nobody knows what quality is perfect.
+func outcomeOf(f records.Format, rows []records.Row, known bool) string {
+	last := ""
 	for _, o := range defaults(f) {
-		if slices.ContainsFunc(rows, func(r records.Row) bool { return !value(r, o).failed }) {
-			return o, true
+		if !slices.ContainsFunc(ends(f, rows, o), func(r records.Row) bool { return !value(r, o, math.Inf(1)).failed }) {
+			continue
 		}
+		if o != "error" || known {
+			return o
+		}
+		last = o
 	}
-	return "", false
+	return last
 }
 
 // defaults are the outcomes looked for, the likeliest to matter first.
@@ -82,49 +96,50 @@ func holds(t records.Table, outcome string) bool {
 	return t.Has(column(outcome))
 }
 
-// value is the logarithm of the row's outcome. A run without one failed.
-func value(r records.Row, outcome string) run {
-	if f, _ := r.Float("failed"); f != 0 {
-		return run{failed: true}
-	}
-	v, ok := r.Float(column(outcome))
+// value is the logarithm of the row's outcome, whole the quality that is perfect. A run
+// without an outcome failed.
+func value(r records.Row, outcome string, whole float64) run {
+	v, ok := r.Outcome(column(outcome))
 	switch outcome {
-	case "error":
-		v = 1 - v
+	case "error", "loss":
+		v, ok = r.Float(column(outcome))
+		if outcome == "error" {
+			v = 1 - v/whole
+		}
+		if v >= 0 {
+			v = max(v, least)
+		}
 	case "samples_per_second":
 		v = 1 / v
 	case "edp":
-		s, has := r.Float("seconds")
+		s, has := r.Outcome("seconds")
 		v, ok = v*s, ok && has
 	}
-	if !ok || !(v > 0) || math.IsInf(v, 0) {
+	if !ok || r.Failed() || !(v > 0) || math.IsInf(v, 0) {
 		return run{failed: true}
 	}
 	return run{log: math.Log(v)}
 }
 
 // LeftOut is a workload that cannot be searched.
-type LeftOut struct {
-	Data     string `json:"data"` // the file
-	Workload string `json:"workload"`
-	Machine  string `json:"machine"`
-	Why      string `json:"why"`
-}
+type LeftOut = evaluate.LeftOut
 
 // problemsOf splits a table. An outcome that is empty is chosen for each workload.
 func problemsOf(t records.Table, outcome string) (out []problem, left []LeftOut) {
-	for _, g := range t.Groups() {
-		rows := g.Rows
-		if t.Format == records.Curves {
-			rows = ends(rows)
-		}
-		p := problem{workload: g.Workload, machine: g.Machine, outcome: outcome, worst: math.Inf(-1)}
+	for _, g := range t.Jobs() {
+		p := problem{workload: g.Workload, machine: g.Machine, input: g.Input, outcome: outcome, worst: math.Inf(-1)}
+		var known bool
+		p.whole, known = records.Whole(g.Rows)
 		if p.outcome == "" {
-			p.outcome, _ = outcomeOf(t.Format, rows)
+			p.outcome = outcomeOf(t.Format, g.Rows, known)
 		}
-		p.take(rows)
+		if p.outcome != "error" || known {
+			p.take(ends(t.Format, g.Rows, p.outcome))
+		}
 		why := ""
 		switch {
+		case p.outcome == "error" && !known:
+			why = "a quality above 100 is neither a share nor a percentage: nobody knows what is perfect"
 		case math.IsInf(p.worst, -1):
 			why = "no run has an outcome"
 		case len(p.settings) < 2:
@@ -134,7 +149,7 @@ func problemsOf(t records.Table, outcome string) (out []problem, left []LeftOut)
 			out = append(out, p)
 			continue
 		}
-		left = append(left, LeftOut{Data: t.File, Workload: g.Workload, Machine: g.Machine, Why: why})
+		left = append(left, LeftOut{Data: t.File, Workload: g.Name(), Machine: g.Machine, Why: why})
 	}
 	return out, left
 }
@@ -149,7 +164,7 @@ func (p *problem) take(rows []records.Row) {
 			i, at[key] = len(p.settings), len(p.settings)
 			p.settings, p.runs = append(p.settings, r.Knobs), append(p.runs, nil)
 		}
-		v := value(r, p.outcome)
+		v := value(r, p.outcome, p.whole)
 		if !v.failed {
 			p.worst = max(p.worst, v.log)
 		}
@@ -157,15 +172,24 @@ func (p *problem) take(rows []records.Row) {
 	}
 }
 
-// ends are the last epochs of runs.
-func ends(rows []records.Row) []records.Row {
+// ends are the rows that tell what became of runs: of trials all of them, of curves the
+// last epochs at which the outcome is told; the last of all where the run broke before.
+func ends(f records.Format, rows []records.Row, outcome string) []records.Row {
+	if f != records.Curves {
+		return rows
+	}
+	runs := records.Runs(rows)
+	for i := range runs {
+		runs[i] = records.InOrder(runs[i])
+	}
+	cadence := records.Cadence(runs, column(outcome))
 	var out []records.Row
-	for _, r := range records.Runs(rows) {
-		out = append(out, slices.MaxFunc(r, func(a, b records.Row) int {
-			x, _ := a.Float("epoch")
-			y, _ := b.Float("epoch")
-			return int(math.Copysign(1, x-y))
-		}))
+	for _, r := range runs {
+		last, broke := records.Last(r, column(outcome), cadence)
+		if broke {
+			last = len(r) - 1
+		}
+		out = append(out, r[last])
 	}
 	return out
 }

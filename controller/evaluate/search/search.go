@@ -28,7 +28,8 @@ type Input struct {
 type Row struct {
 	Workload string `json:"workload"`
 	Machine  string `json:"machine"`
-	Outcome  string `json:"outcome"` // what was minimised
+	Input    string `json:"input,omitempty"` // of the workload, where the data tell inputs apart
+	Outcome  string `json:"outcome"`         // what was minimised
 	Method   Method `json:"method"`
 	Budget   int    `json:"budget"`   // measurements
 	Settings int    `json:"settings"` // that were recorded, to choose from
@@ -99,7 +100,7 @@ func Run(ctx context.Context, in Input, tell evaluate.Progress) (Report, error) 
 	}
 	all := slices.Concat(files...)
 	err = evaluate.Each(ctx, len(all), tell, func(ctx context.Context, i int) (string, error) {
-		what := strings.TrimSpace(all[i].problem.workload+" "+all[i].problem.machine) + ", " + string(all[i].method)
+		what := strings.TrimSpace(all[i].problem.name()+" "+all[i].problem.machine) + ", " + string(all[i].method)
 		return what, in.do(ctx, all[i])
 	})
 	if err != nil {
@@ -185,7 +186,7 @@ func (in Input) do(ctx context.Context, t *task) error {
 	}
 	for i, b := range in.Budgets {
 		row := Row{
-			Workload: p.workload, Machine: p.machine, Outcome: p.outcome, Method: t.method, Budget: b,
+			Workload: p.workload, Machine: p.machine, Input: p.input, Outcome: p.outcome, Method: t.method, Budget: b,
 			Settings: len(p.settings), Seeds: in.Seeds,
 		}
 		if !none {
@@ -207,7 +208,7 @@ type found struct {
 // one of the recorded runs of a setting, the same for every method of a seed.
 func (in Input) search(p problem, m Method, seed int) ([]found, error) {
 	name := fnv.New64a()
-	_, _ = name.Write([]byte(p.workload + "\x00" + p.machine))
+	_, _ = name.Write([]byte(p.name() + "\x00" + p.machine))
 	luck := rand.New(rand.NewPCG(in.Seed+uint64(seed), name.Sum64()))
 	drawn := make([]run, len(p.runs))
 	for i, runs := range p.runs {

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -157,6 +158,51 @@ func TestWorkloadsOfOneFileMayHaveOutcomesOfTheirOwn(t *testing.T) {
 	}
 	if !cmp.Equal(got, []string{"error", "loss"}) || len(r.Rows) != 2 || len(r.Summary.LeftOut) != 1 || r.Summary.LeftOut[0].Why != "no run has an outcome" {
 		t.Errorf("outcomes %v of %d rows, left out %v", got, len(r.Rows), r.Summary.LeftOut)
+	}
+}
+
+func TestInputsAreSearchedByThemselves(t *testing.T) {
+	t.Parallel()
+	in := search.Input{
+		Tables:  []records.Table{evaluatetest.Table(t, "x.csv", "workload,machine,input,knob_x,seconds\na,m,1,1,1\na,m,1,2,2\na,m,2,1,50\na,m,2,2,40\n", records.Trials)},
+		Budgets: []int{2}, Seeds: 1, Methods: []search.Method{search.Random},
+	}
+	r := run(t, in)
+	if len(r.Rows) != 2 || r.Rows[0].Input != "1" || r.Rows[1].Input != "2" || *r.Rows[0].LogRatioMean != 0 || *r.Rows[1].LogRatioMean != 0 {
+		t.Errorf("%+v", r.Rows)
+	}
+}
+
+func TestWhatIsPerfectDidNotFail(t *testing.T) {
+	t.Parallel()
+	const head = "run,workload,machine,knob_x,epoch,loss,quality\n"
+	for _, tc := range []struct {
+		name, text, outcome string
+		ratio               float64 // of the other setting to the best
+	}{
+		{"a quality of 1", head + "1,a,m,1,1,,1\n2,a,m,2,1,,0.9\n", "error", 0.1 / 1e-6},
+		{"a loss of 0", head + "1,a,m,1,1,0,\n2,a,m,2,1,2,\n", "loss", 2 / 1e-6},
+		{"percentages", head + "1,a,m,1,1,,98\n2,a,m,2,1,,96\n", "error", 2},
+		{"an outcome at every other epoch", head + "1,a,m,1,1,,0.1\n1,a,m,1,2,,\n1,a,m,1,3,,0.98\n1,a,m,1,4,,\n2,a,m,2,1,,0.1\n2,a,m,2,2,,\n2,a,m,2,3,,0.96\n2,a,m,2,4,,\n", "error", 2},
+	} {
+		in := search.Input{
+			Tables: []records.Table{evaluatetest.Table(t, "x.csv", tc.text, records.Curves)}, Budgets: []int{1}, Seeds: 40, Methods: []search.Method{search.Random},
+		}
+		r := run(t, in)
+		row := r.Rows[0]
+		if row.Outcome != tc.outcome || *row.FailedShare != 0 || len(r.Summary.LeftOut) != 0 {
+			t.Errorf("%s: %+v, %v failed, left out %v", tc.name, row, *row.FailedShare, r.Summary.LeftOut)
+			continue
+		}
+		// One of two settings is measured: the mean ratio lies between 1 and that of the other.
+		if got := *row.FoundOverOptimumMean; got <= 1 || got > tc.ratio*(1+1e-9) || got < tc.ratio/10 && tc.ratio > 10 {
+			t.Errorf("%s: found over optimum %g, the other setting is at %g", tc.name, got, tc.ratio)
+		}
+	}
+	beyond := evaluatetest.Table(t, "x.csv", head+"1,a,m,1,1,,980\n2,a,m,2,1,,960\n", records.Curves)
+	_, err := search.Run(t.Context(), search.Input{Tables: []records.Table{beyond}, Seeds: 1}, evaluate.Quiet)
+	if !errors.Is(err, records.ErrInvalid) || !strings.Contains(err.Error(), "nobody knows what is perfect") {
+		t.Errorf("a quality above 100: %v", err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/evaluate/records"
 )
 
 // means sums up the rows of one file, those of each outcome by themselves.
@@ -63,18 +64,11 @@ func Text(r Report) string {
 	}
 	for _, x := range r.Rows {
 		rows = append(rows, []string{
-			x.Workload, x.Machine, string(x.Method), strconv.Itoa(x.Budget), strconv.Itoa(x.Settings),
+			records.Group{Workload: x.Workload, Input: x.Input}.Name(), x.Machine, string(x.Method), strconv.Itoa(x.Budget), strconv.Itoa(x.Settings),
 			evaluate.Number(x.LogRatioMean, 4), evaluate.Number(x.FoundOverOptimumMean, 3), evaluate.Number(x.FailedShare, 2),
 		})
 	}
-	var left [][]string
-	for _, l := range r.Summary.LeftOut {
-		left = append(left, []string{l.Workload, l.Machine, l.Data, l.Why})
-	}
-	tail := ""
-	if len(left) > 0 {
-		tail = "\n" + evaluate.Columns([]string{"LEFT OUT", "MACHINE", "FILE", "WHY"}, left)
-	}
 	return evaluate.Columns([]string{"WORKLOAD", "MACHINE", "METHOD", "BUDGET", "SETTINGS", "LOG RATIO", "FOUND/BEST", "FAILED"}, rows) + "\n" +
-		evaluate.Columns([]string{"FILE", "OUTCOME", "METHOD", "BUDGET", "PROBLEMS", "LOG RATIO", "FOUND/BEST", "OVER RANDOM"}, means) + tail
+		evaluate.Columns([]string{"FILE", "OUTCOME", "METHOD", "BUDGET", "PROBLEMS", "LOG RATIO", "FOUND/BEST", "OVER RANDOM"}, means) +
+		evaluate.LeftOutText(r.Summary.LeftOut)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"pitchpipe/controller/evaluate"
@@ -27,11 +28,12 @@ type Input struct {
 type Row struct {
 	Workload  string   `json:"workload"`
 	Machine   string   `json:"machine"`
-	Settings  int      `json:"settings"`   // different ones, failed ones included
-	Samples   int      `json:"samples"`    // measured, at most as many as asked for
-	Failed    int      `json:"failed"`     // of the samples
-	Unseen    int      `json:"unseen"`     // settings that the errors are over
-	ErrorMean *float64 `json:"error_mean"` // of the outcome, as a share of the true one
+	Input     string   `json:"input,omitempty"` // of the workload, where the data tell inputs apart
+	Settings  int      `json:"settings"`        // different ones, failed ones included
+	Samples   int      `json:"samples"`         // measured, at most as many as asked for
+	Failed    int      `json:"failed"`          // of the samples
+	Unseen    int      `json:"unseen"`          // settings that the errors are over
+	ErrorMean *float64 `json:"error_mean"`      // of the outcome, as a share of the true one
 	ErrorMax  *float64 `json:"error_max"`
 	Attained  *float64 `json:"attained"` // the outcome of the chosen setting over the best, 1 at most
 	Chosen    string   `json:"chosen"`
@@ -43,6 +45,8 @@ type Summary struct {
 	ErrorMean   *float64 `json:"error_mean"` // mean of the rows
 	ErrorMax    *float64 `json:"error_mean_max"`
 	AttainedMin *float64 `json:"attained_min"`
+
+	LeftOut []evaluate.LeftOut `json:"left_out"` // rows that could not be used
 }
 
 // Report is what Run found.
@@ -63,19 +67,20 @@ func Run(ctx context.Context, in Input, progress evaluate.Progress) (Report, err
 	}
 	report := Report{Command: "evaluate speed"}
 	var worlds []world
+	left := []evaluate.LeftOut{}
 	for _, t := range in.Tables {
 		report.Data = append(report.Data, t.File)
-		found, err := worldsOf(t, in.Outcome)
+		found, lost, err := worldsOf(t, in.Outcome)
 		if err != nil {
 			return Report{}, err
 		}
-		worlds = append(worlds, found...)
+		worlds, left = append(worlds, found...), append(left, lost...)
 	}
 	for i, w := range worlds {
 		if err := ctx.Err(); err != nil {
 			return Report{}, fmt.Errorf("evaluate speed: %w", err)
 		}
-		progress(i, len(worlds), w.workload+" on "+w.machine)
+		progress(i, len(worlds), w.name())
 		row, err := w.measure(in.Samples)
 		if err != nil {
 			return Report{}, err
@@ -84,6 +89,7 @@ func Run(ctx context.Context, in Input, progress evaluate.Progress) (Report, err
 	}
 	progress(len(worlds), len(worlds), "workloads")
 	report.Summary = sum(report.Rows)
+	report.Summary.LeftOut = left
 	return report, nil
 }
 
@@ -116,17 +122,23 @@ func meanAndMax(x []float64) (mean, most *float64) {
 	return new(sum / float64(len(x))), &top
 }
 
-// world is what would be measured under each setting of one workload on one machine.
+// world is what would be measured under each setting of one workload with one input on
+// one machine.
 type world struct {
-	workload, machine, file string
-	rate                    bool // the outcome is one: more is better
-	space                   *speed.Space
-	truths                  []float64 // outcome by setting of the space, mean over repeats; 0: failed
+	workload, machine, input, file string
+
+	rate   bool // the outcome is one: more is better
+	space  *speed.Space
+	truths []float64 // outcome by setting of the space, mean over the repeats that ran; 0: none did
+}
+
+func (w world) name() string {
+	return records.Group{Workload: w.workload, Input: w.input}.Name() + " on " + w.machine
 }
 
 // measure asks for settings until the samples are spent, and compares the rest.
 func (w world) measure(budget int) (Row, error) {
-	row := Row{Workload: w.workload, Machine: w.machine, Settings: len(w.truths)}
+	row := Row{Workload: w.workload, Machine: w.machine, Input: w.input, Settings: len(w.truths)}
 	var samples []speed.Sample
 	taken := map[int]bool{}
 	for len(samples) < budget {
@@ -149,7 +161,7 @@ func (w world) measure(budget int) (Row, error) {
 		return row, nil // nothing ran: there is nothing to compare
 	}
 	if err != nil {
-		return Row{}, fmt.Errorf("%s: %s on %s: %w", w.file, w.workload, w.machine, err)
+		return Row{}, fmt.Errorf("%s: %s: %w", w.file, w.name(), err)
 	}
 	w.compare(&row, model, taken)
 	return row, nil
@@ -213,57 +225,87 @@ func (w world) score(i int, seconds float64) float64 {
 	return w.steps(i) / seconds
 }
 
-func worldsOf(t records.Table, outcome string) ([]world, error) {
+// worldsOf splits a table, and tells which rows it could not use: runs of which nobody
+// knows whether they ran. A rate of 0 is a run that got nowhere: it failed.
+func worldsOf(t records.Table, outcome string) ([]world, []evaluate.LeftOut, error) {
 	if !t.Has(outcome) {
-		return nil, fmt.Errorf("%w: %s: there is no column %q", ErrInput, t.File, outcome)
+		return nil, nil, fmt.Errorf("%w: %s: there is no column %q", ErrInput, t.File, outcome)
 	}
 	var out []world
-	for _, g := range t.Groups() {
-		w := world{workload: g.Workload, machine: g.Machine, file: t.File, rate: strings.HasSuffix(outcome, "_per_second")}
+	var left []evaluate.LeftOut
+	for _, g := range t.Jobs() {
+		w := world{
+			workload: g.Workload, machine: g.Machine, input: g.Input, file: t.File, rate: strings.HasSuffix(outcome, "_per_second"),
+		}
+		named := usual(g.Rows)
 		var settings []tuning.Settings
 		sums, counts := map[string]float64{}, map[string]float64{}
 		for _, r := range g.Rows {
 			key := r.Knobs.Key()
-			v, ok := r.Float(outcome)
-			failed, _ := r.Float("failed")
-			switch {
-			case failed != 0 || standIn(r, g.Rows):
-				v = 0
-			case !ok:
+			leave := func(why string) {
+				left = evaluate.Leave(left, evaluate.LeftOut{Data: t.File, Workload: g.Name(), Machine: g.Machine, Rows: 1, Line: r.Line, Why: why})
+			}
+			if names(r.Knobs) != named {
+				leave("its settings are not those that the other rows name: " + named)
 				continue
-			case !(v > 0):
-				return nil, fmt.Errorf("%w: %s:%d: %s is %g: want more than 0", ErrInput, t.File, r.Line, outcome, v)
 			}
-			if counts[key] == 0 {
+			told, known := r.Float(outcome)
+			v, ran := r.Outcome(outcome)
+			if !ran && !r.Failed() && (!known || !w.rate || told < 0) {
+				why := outcome + " is missing"
+				if known {
+					why = outcome + " is not above 0"
+				}
+				leave(why)
+				continue
+			}
+			if _, known := counts[key]; !known {
 				settings = append(settings, r.Knobs)
+				counts[key] = 0
 			}
-			sums[key], counts[key] = sums[key]+v, counts[key]+1
+			if ran {
+				sums[key], counts[key] = sums[key]+v, counts[key]+1
+			}
 		}
 		if len(settings) == 0 {
 			continue
 		}
 		w.space = speed.NewSpace(settings)
 		for _, s := range w.space.Settings() {
-			w.truths = append(w.truths, sums[s.Key()]/counts[s.Key()])
+			w.truths = append(w.truths, sums[s.Key()]/max(counts[s.Key()], 1))
 		}
 		out = append(out, w)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%w: %s: no row has a %s", ErrInput, t.File, outcome)
+		return nil, nil, fmt.Errorf("%w: %s: no row has a %s above 0", ErrInput, t.File, outcome)
 	}
-	return out, nil
+	return out, left, nil
 }
 
-func standIn(r records.Row, rows []records.Row) bool {
-	v, ok := r.Float("relative_speed")
-	if !ok || v != records.Placeholder {
-		return false
-	}
-	memory := r.Knobs["memory_gib"].Float()
-	for _, other := range rows {
-		if m := other.Knobs["memory_gib"]; m.IsNumber() && m.Float() < memory {
-			return false
+// names are those of the settings that are numbers, in one word. A model over features needs
+// the same ones throughout.
+func names(s tuning.Settings) string {
+	var out []string
+	for name, v := range s {
+		if v.IsNumber() && name != "placement" {
+			out = append(out, name)
 		}
 	}
-	return true
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+// usual are the names that most rows have, of several the first.
+func usual(rows []records.Row) string {
+	count := map[string]int{}
+	for _, r := range rows {
+		count[names(r.Knobs)]++
+	}
+	best := names(rows[0].Knobs)
+	for _, r := range rows {
+		if n := names(r.Knobs); count[n] > count[best] {
+			best = n
+		}
+	}
+	return best
 }

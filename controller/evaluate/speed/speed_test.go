@@ -140,8 +140,8 @@ func TestBadChoicesAreOneErrorThatSaysWhatIsWanted(t *testing.T) {
 		{"no outcome", speed.Input{Tables: []records.Table{good}, Samples: 1}, "no outcome"},
 		{"no samples", speed.Input{Tables: []records.Table{good}, Outcome: "samples_per_second"}, "0 samples: want 1 or more"},
 		{"an outcome that is no column", speed.Input{Tables: []records.Table{good}, Outcome: "luck", Samples: 1}, `small.csv: there is no column "luck"`},
-		{"a file without outcomes", input(none), "small.csv: no row has a samples_per_second"},
-		{"an outcome below 0", input(negative), "small.csv:5: samples_per_second is -1: want more than 0"},
+		{"a file without outcomes", input(none), "small.csv: no row has a samples_per_second above 0"},
+		{"an outcome below 0", input(negative), "small.csv: no row has a samples_per_second above 0"},
 	} {
 		if _, err := speed.Run(t.Context(), tc.in, nil); !errors.Is(err, speed.ErrInput) || !strings.Contains(fmt.Sprint(err), tc.want) {
 			t.Errorf("%s: %v, want %q", tc.name, err, tc.want)
@@ -151,6 +151,50 @@ func TestBadChoicesAreOneErrorThatSaysWhatIsWanted(t *testing.T) {
 	stop()
 	if _, err := speed.Run(stopped, input(good), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("stopped: %v", err)
+	}
+}
+
+func TestWhatDidNotRunIsNoPartOfAMean(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString("workload,machine,input,knob_cores,knob_solver,samples_per_second,failed,note\n")
+	for cores := 1; cores <= 8; cores++ {
+		fmt.Fprintf(&b, "a,m,1,%d,x,%d,0,\na,m,1,%d,x,,True,crashed\na,m,2,%d,x,%d,False,\n", cores, 10*cores, cores, cores, 70*cores)
+	}
+	b.WriteString("a,m,1,9,x,0,0,stuck\na,m,1,3,x,,0,lost\na,m,1,3,x,-4,0,odd\na,m,1,4,x,,0,lost\n")
+	r := run(t, input(evaluatetest.Table(t, "x.csv", b.String(), records.Trials)))
+	if len(r.Rows) != 2 || r.Rows[0].Input != "1" || r.Rows[0].Settings != 9 || r.Rows[1].Settings != 8 {
+		t.Fatalf("%+v", r.Rows)
+	}
+	for _, row := range r.Rows {
+		if row.Unseen == 0 || *row.ErrorMean > .1 || *row.Attained != 1 {
+			t.Errorf("%s/%s: error %v, attained %v: failed repeats, other inputs or stuck runs count", row.Workload, row.Input, *row.ErrorMean, *row.Attained)
+		}
+	}
+	want := []evaluate.LeftOut{
+		{Data: "x.csv", Workload: "a/1", Machine: "m", Rows: 2, Line: 27, Why: "samples_per_second is missing"},
+		{Data: "x.csv", Workload: "a/1", Machine: "m", Rows: 1, Line: 28, Why: "samples_per_second is not above 0"},
+	}
+	if diff := cmp.Diff(want, r.Summary.LeftOut); diff != "" {
+		t.Errorf("left out (-want +got):\n%s", diff)
+	}
+	if text := speed.Text(r); !strings.Contains(text, "a/2") || !strings.Contains(text, "2, from line 27") {
+		t.Errorf("%s", text)
+	}
+}
+
+func TestSettingsThatLackAKnobAreLeftOutAndTold(t *testing.T) {
+	t.Parallel()
+	const text = "workload,machine,knob_cores,knob_mode,seconds\na,m,1,fast,10\na,m,2,,6\na,m,,slow,9\na,m,4,fast,0\na,m,8,fast,5\na,m,,,7\n"
+	in := input(evaluatetest.Table(t, "x.csv", text, records.Trials))
+	in.Outcome = "seconds"
+	r := run(t, in)
+	want := []evaluate.LeftOut{
+		{Data: "x.csv", Workload: "a", Machine: "m", Rows: 2, Line: 4, Why: "its settings are not those that the other rows name: cores"},
+		{Data: "x.csv", Workload: "a", Machine: "m", Rows: 1, Line: 5, Why: "seconds is not above 0"},
+	}
+	if diff := cmp.Diff(want, r.Summary.LeftOut); diff != "" || r.Rows[0].Settings != 3 || *r.Rows[0].Attained != 1 {
+		t.Errorf("%+v, left out (-want +got):\n%s", r.Rows, diff)
 	}
 }
 

@@ -1,6 +1,7 @@
 package tuner_test
 
 import (
+	"math"
 	"testing"
 
 	"pitchpipe/controller/evaluate/evaluatetest"
@@ -50,18 +51,54 @@ func TestAsManyReturnsAsThePublishedTunerHadCostNoMoreEnergy(t *testing.T) {
 	allButOne(t, "joules of all runs at or below the reference", rep.Rows, func(r tuner.Row) bool {
 		return *r.CumulativeEnergyRatio <= *r.ReferenceCumulativeEnergy
 	})
+	// What the controller does of that before a job starts, a whole run at a time: 5 of 12
+	// at or below the reference, and 0.65 of the owner's cost in the mean, when this was
+	// written, where the tuner that measures within a run has 0.64.
+	reached, cost := 0, 0.0
+	for _, r := range rep.Rows {
+		cost += math.Log(*r.WholeCumulative) / float64(len(rep.Rows))
+		if *r.WholeEnergy <= *r.ReferenceCumulativeEnergy {
+			reached++
+		}
+	}
+	t.Logf("whole runs: %d of %d, %.3f of the owner's cost in the mean", reached, len(rep.Rows), math.Exp(cost))
+	if reached < 4 || math.Exp(cost) > 0.69 {
+		t.Errorf("whole runs: joules at or below the reference on %d tables, %.3f of the owner's cost in the mean", reached, math.Exp(cost))
+	}
 }
 
 func TestEnergyUnderALimitOfTimeEndsNearTheOracle(t *testing.T) {
 	t.Parallel()
 	rep := aimed(t, tuner.Input{Files: []string{evaluatetest.Path(t, "zeus", "trials.csv")}, Goal: recur.Goal{Objective: tuning.Energy, MaxSlowdown: 1.1}})
-	allButOne(t, "final settings within 1.03 of the oracle", rep.Rows, func(r tuner.Row) bool { return r.FinalRatio <= 1.03*r.OracleRatio })
+	allButOne(t, "final settings within 1.03 of the oracle that keep the limit with every seed", rep.Rows, func(r tuner.Row) bool {
+		return r.LimitsBroken == 0 && r.FinalRatio <= 1.03*r.OracleRatio
+	})
+	t.Logf("%.3f of the seeds", *rep.Summary.WithinShare)
+	// What the controller does of that a whole run at a time: 9 of 12, and 1.02 of the
+	// oracle in the mean, when this was written.
+	reached, above := 0, 0.0
+	for _, r := range rep.Rows {
+		above += math.Log(*r.WholeFinal/r.OracleRatio) / float64(len(rep.Rows))
+		if *r.WholeFinal <= 1.03*r.OracleRatio {
+			reached++
+		}
+	}
+	t.Logf("whole runs: %d of %d, %.3f of the oracle in the mean", reached, len(rep.Rows), math.Exp(above))
+	if reached < 8 || math.Exp(above) > 1.03 {
+		t.Errorf("whole runs: within 1.03 of the oracle on %d tables, %.3f of it in the mean", reached, math.Exp(above))
+	}
 }
 
 func TestTenReturnsAreEnoughToBeNoWorseThanTheBestPowerLimit(t *testing.T) {
 	t.Parallel()
 	for _, goal := range []recur.Goal{{Objective: tuning.Blend, Weight: .5}, {Objective: tuning.Energy}} {
-		s := aimed(t, tuner.Input{Files: []string{evaluatetest.Path(t, "zeus", "trials.csv")}, Goal: goal, Recurrences: 10}).Summary
+		rep := aimed(t, tuner.Input{Files: []string{evaluatetest.Path(t, "zeus", "trials.csv")}, Goal: goal, Recurrences: 10})
+		s := rep.Summary
+		for _, r := range rep.Rows { // a whole run at a time, half of which try
+			if *r.WholeCumulative > 1.1 || *r.WholeFinal > 1 {
+				t.Errorf("%s: %s on %s: whole runs cost %g of the owner's, the final settings %g", goal.Objective, r.Workload, r.Machine, *r.WholeCumulative, *r.WholeFinal)
+			}
+		}
 		if s.NoWorseThanSystem < s.Tables-2 {
 			t.Errorf("%s: %d of %d tables, want all but two", goal.Objective, s.NoWorseThanSystem, s.Tables)
 		}
@@ -78,7 +115,7 @@ func TestSixProbesFindTheFewestCoreSeconds(t *testing.T) {
 	})
 	saved, oracle, broken := map[string]float64{}, map[string]float64{}, 0
 	for _, r := range rep.Rows {
-		saved[r.Machine] += 1 - r.FinalRatio
+		saved[r.Machine] += 1 - r.FinalKept
 		oracle[r.Machine] += 1 - r.OracleRatio
 		if r.LimitsBroken > 0 {
 			broken++

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,10 +23,10 @@ type pair struct{ workload, machine string }
 
 // reference is what another tuner was published to reach.
 type reference struct {
-	recurrences      int
-	cumulativeEnergy float64 // relative to the default, as all of these
-	finalEnergy      float64
-	finalTime        float64
+	recurrences      int      // 0: not told
+	cumulativeEnergy *float64 // relative to the default, as all of these; nil: not told
+	finalEnergy      *float64
+	finalTime        *float64
 }
 
 // beside is what stands beside a file of trials.
@@ -58,8 +59,8 @@ func readBeside(file string) (beside, error) {
 	}
 	err = readRows(filepath.Join(folder, "reference.csv"), func(row *row) error {
 		b.references[row.pair()] = reference{
-			int(row.number("recurrences")), row.number(row.column("_cumulative_energy_ratio")),
-			row.number(row.column("_last5_eta_ratio")), row.number(row.column("_last5_tta_ratio")),
+			int(row.number("recurrences")), row.told(row.column("_cumulative_energy_ratio")),
+			row.told(row.column("_last5_eta_ratio")), row.told(row.column("_last5_tta_ratio")),
 		}
 		return row.err
 	})
@@ -96,6 +97,14 @@ func (r *row) number(column string) float64 {
 		r.err = fmt.Errorf("%w: %s:%d:1: %s is %q: want a number", records.ErrInvalid, r.file, r.line, column, r.cells[column])
 	}
 	return v
+}
+
+// told is the number of a column that is above 0, nil where it is missing or empty.
+func (r *row) told(column string) *float64 {
+	if v := r.number(column); v > 0 && !math.IsInf(v, 1) {
+		return &v
+	}
+	return nil
 }
 
 func readRows(path string, each func(*row) error) error {

@@ -7,15 +7,19 @@ import "pitchpipe/controller/evaluate"
 type Row struct {
 	Workload string `json:"workload"`
 	Machine  string `json:"machine"`
-	Part     string `json:"part,omitempty"` // which part of the table, such as "gpus=2"
+	Input    string `json:"input,omitempty"` // of the workload, where the data tell inputs apart
+	Part     string `json:"part,omitempty"`  // which part of the table, such as "gpus=2"
 
 	Settings    int `json:"settings"`    // in the table
+	Absent      int `json:"absent"`      // settings left out of it, since they lack a number that the objective needs
 	Recurrences int `json:"recurrences"` // returns of the job in one replay
 	Seeds       int `json:"seeds"`
 
 	OracleRatio    float64 `json:"oracle_ratio"`     // of the best setting that keeps the limits, in expectation
 	FinalRatio     float64 `json:"final_ratio"`      // of the setting that the tuner ends with, in expectation
+	FinalKept      float64 `json:"final_kept_ratio"` // the same, but that a seed that breaks a limit saves nothing
 	FinalTimeRatio float64 `json:"final_time_ratio"` // its seconds
+	WithinOracle   float64 `json:"within_oracle"`    // share of the seeds that keep the limits and cost at most 1.03 of the oracle's
 
 	CumulativeRatio           float64  `json:"cumulative_ratio"`                  // of all returns, exploration included
 	CumulativeEnergyRatio     *float64 `json:"cumulative_energy_ratio"`           // the joules of all returns
@@ -37,6 +41,7 @@ type Row struct {
 	// A job that cannot be moved while it runs: each return runs as a whole under one
 	// setting. Null where the goal is least cores.
 	WholeCumulative   *float64 `json:"whole_cumulative_ratio"`
+	WholeEnergy       *float64 `json:"whole_cumulative_energy_ratio"` // their joules; null where they were not measured
 	WholeFinal        *float64 `json:"whole_final_ratio"`
 	WholeTried        *float64 `json:"whole_tried"` // returns that tried a setting
 	WholeLimitsBroken *float64 `json:"whole_limits_broken"`
@@ -44,8 +49,11 @@ type Row struct {
 	LimitsBroken float64  `json:"limits_broken"` // share of the seeds that end with a setting that breaks a limit in expectation
 	StepsAbove   *float64 `json:"steps_above"`   // where a share of speed is to be attained: core steps above the fewest that do
 	Default      string   `json:"default"`
-	Oracle       string   `json:"oracle"`
-	Final        string   `json:"final"` // of the first seed
+
+	DefaultReplaced bool `json:"default_replaced,omitempty"` // the default asked for never reaches its end: the nearest that does stands for it
+
+	Oracle string `json:"oracle"`
+	Final  string `json:"final"` // of the first seed
 }
 
 // Summary is what the rows sum up to.
@@ -53,9 +61,10 @@ type Summary struct {
 	Objective         string   `json:"objective"`
 	Tables            int      `json:"tables"`
 	Skipped           int      `json:"skipped"`                     // tables with nothing to choose, or without the numbers that the objective needs
-	WithinOracle      int      `json:"within_1_03_of_oracle"`       // tables
+	WithinOracle      int      `json:"within_1_03_of_oracle"`       // tables on which no seed breaks a limit
+	WithinShare       *float64 `json:"within_1_03_of_oracle_share"` // of all seeds of all tables
 	OracleSaving      float64  `json:"oracle_saving"`               // sum over tables of 1 - oracle_ratio
-	SavingShare       *float64 `json:"saving_share"`                // the tuner's sum relative to the oracle's; null: there is nothing to save
+	SavingShare       *float64 `json:"saving_share"`                // the tuner's sum, of 1 - final_kept_ratio, relative to the oracle's; null: there is nothing to save
 	Broken            int      `json:"tables_with_broken_limits"`   // by any seed
 	Referenced        int      `json:"tables_with_reference"`       // published numbers
 	AtMostReference   int      `json:"at_most_reference"`           // tables whose joules are at or below the reference's
@@ -64,6 +73,8 @@ type Summary struct {
 	WorstCumulative   float64  `json:"worst_cumulative_ratio"`
 	WorstFinal        float64  `json:"worst_final_ratio"`
 	WithinOneStep     *int     `json:"within_one_core_step"` // tables, where a share of speed is to be attained
+
+	LeftOut []evaluate.LeftOut `json:"left_out"` // rows and tables that could not be used
 }
 
 // Report is the result of Run.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/tuning"
 )
 
@@ -16,13 +17,14 @@ const near = 1.03
 
 func (in Input) summary(rows []Row) Summary {
 	s := Summary{Objective: in.objective(), Tables: len(rows)}
-	steps, saved := 0, 0.0
+	steps, saved, within := 0, 0.0, 0.0
 	for _, r := range rows {
 		s.OracleSaving += 1 - r.OracleRatio
-		saved += 1 - r.FinalRatio
+		saved += 1 - r.FinalKept
+		within += r.WithinOracle
 		s.WorstCumulative = max(s.WorstCumulative, r.CumulativeRatio)
 		s.WorstFinal = max(s.WorstFinal, r.FinalRatio)
-		count(&s.WithinOracle, r.FinalRatio <= near*r.OracleRatio)
+		count(&s.WithinOracle, r.LimitsBroken == 0 && r.FinalRatio <= near*r.OracleRatio)
 		count(&s.Broken, r.LimitsBroken > 0)
 		count(&s.NoWorseThanSystem, r.FinalRatio <= r.SystemKnobOracle+tolerance)
 		count(&s.NoWorseThanSingle, r.CumulativeRatio <= r.SingleKnobCumulative+tolerance)
@@ -34,6 +36,9 @@ func (in Input) summary(rows []Row) Summary {
 			count(&steps, *r.StepsAbove <= 1 && r.LimitsBroken == 0)
 			s.WithinOneStep = &steps
 		}
+	}
+	if len(rows) > 0 {
+		s.WithinShare = new(within / float64(len(rows)))
 	}
 	if s.OracleSaving > tolerance {
 		share := saved / s.OracleSaving
@@ -75,7 +80,7 @@ func Text(rep Report) string {
 	rows := make([][]string, 0, len(rep.Rows))
 	for _, r := range rep.Rows {
 		rows = append(rows, []string{
-			r.Workload, orDash(r.Machine), orDash(r.Part), fmt.Sprint(r.Recurrences),
+			records.Group{Workload: r.Workload, Input: r.Input}.Name(), orDash(r.Machine), orDash(r.Part), fmt.Sprint(r.Recurrences),
 			figure(r.OracleRatio), figure(r.FinalRatio), figure(r.CumulativeRatio),
 			evaluate.Number(r.CumulativeEnergyRatio, 3), evaluate.Number(r.ReferenceCumulativeEnergy, 3),
 			evaluate.Number(r.WholeFinal, 3), evaluate.Number(r.WholeCumulative, 3),
@@ -87,7 +92,7 @@ func Text(rep Report) string {
 		"WORKLOAD", "MACHINE", "PART", "RUNS", "ORACLE", "FINAL", "ALL RUNS", "JOULES", "REFERENCE",
 		"WHOLE FINAL", "WHOLE ALL", "ONE KNOB", "HALVING", "GRID", "RANDOM", "BROKEN", "SETTINGS",
 	}
-	return evaluate.Columns(heads, rows) + "\n" + rep.Summary.text()
+	return evaluate.Columns(heads, rows) + "\n" + rep.Summary.text() + evaluate.LeftOutText(rep.Summary.LeftOut)
 }
 
 func (s Summary) text() string {
@@ -95,7 +100,8 @@ func (s Summary) text() string {
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	say("Minimised: %s. Costs are relative to the owner's settings.", s.Objective)
 	say("%d tables (%d more have nothing to choose, or lack a number that is needed).", s.Tables, s.Skipped)
-	say("Final settings within %g of the oracle's cost: %d of %d; limits broken on %d.", near, s.WithinOracle, s.Tables, s.Broken)
+	say("Final settings within %g of the oracle's cost, no limit broken: %d of %d, %s of the seeds; limits broken on %d.",
+		near, s.WithinOracle, s.Tables, evaluate.Number(s.WithinShare, 2), s.Broken)
 	if s.SavingShare != nil {
 		say("The oracle saves %.3f in sum, the final settings %.1f %% of that.", s.OracleSaving, 100**s.SavingShare)
 	}
@@ -111,7 +117,7 @@ func (s Summary) text() string {
 	return b.String()
 }
 
-func figure(v float64) string { return fmt.Sprintf("%.3f", v) }
+func figure(v float64) string { return evaluate.Number(&v, 3) }
 
 func orDash(s string) string {
 	if s == "" {

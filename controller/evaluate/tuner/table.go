@@ -2,7 +2,6 @@ package tuner
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -14,21 +13,15 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// table is one workload on one machine, everything that was measured of it.
+// table is one workload on one machine with one input, everything that was measured of it.
 type table struct {
-	workload, machine, part string
-	space                   recur.Space
-	cells                   []cell  // by point
-	maxEpochs               float64 // 0: unknown
-	reference               *reference
-}
-
-// cell is one point: its repeats, in the order in which they stand.
-type cell struct {
-	epoch   recur.Cost // of one epoch, or of the whole run where there are no epochs
-	repeats []float64  // epochs to the end; +Inf: never reached
-	failed  bool       // did not run at all
-	watts   float64
+	workload, machine, input, part string
+	space                          recur.Space
+	cells                          []cell  // by point
+	maxEpochs                      float64 // 0: unknown
+	reference                      *reference
+	absent                         int  // settings that lack a number that the goal needs
+	replaced                       bool // the default asked for does not reach its end: the nearest that does
 }
 
 // parted are the knobs that split a table into several: a job has them, nobody searches
@@ -44,27 +37,29 @@ func isSystem(name string) bool {
 	return tuning.IsSystem(name) || name == "frequency"
 }
 
-// tables splits a file into tables, in the order of their first rows.
-func tables(t records.Table, in Input) ([]table, error) {
+// tablesOf splits a file into tables, in the order of their first rows, and tells what of it
+// was left out.
+func tablesOf(t records.Table, in Input) ([]table, []evaluate.LeftOut, error) {
 	beside, err := readBeside(t.File)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	own := in.Default
 	if own == nil {
 		own = FairShare(t)
 	}
 	var out []table
-	for _, g := range t.Groups() {
+	var left []evaluate.LeftOut
+	for _, g := range t.Jobs() {
 		for _, part := range parts(g.Rows) {
-			made, err := makeTable(t, g, part, own, beside, in)
-			if err != nil {
-				return nil, err
+			made, lost := makeTable(t, g, part, own, beside, in)
+			left = append(left, lost...)
+			if len(made.cells) > 0 {
+				out = append(out, made)
 			}
-			out = append(out, made)
 		}
 	}
-	return out, nil
+	return out, left, nil
 }
 
 // parts splits rows by the knobs that are not searched.
@@ -82,8 +77,10 @@ func parts(rows []records.Row) []records.Group {
 	return out
 }
 
-func makeTable(t records.Table, g, part records.Group, own tuning.Settings, beside beside, in Input) (table, error) {
-	made := table{workload: g.Workload, machine: g.Machine, part: part.Workload}
+// makeTable gathers the rows of one part by setting. Settings that lack a number that the
+// goal needs are absent. Where nothing is left there are no cells.
+func makeTable(t records.Table, g, part records.Group, own tuning.Settings, beside beside, in Input) (table, []evaluate.LeftOut) {
+	made := table{workload: g.Workload, machine: g.Machine, input: g.Input, part: part.Workload}
 	key := pair{g.Workload, g.Machine}
 	made.maxEpochs = beside.maxEpochs[key]
 	if r, ok := beside.references[key]; ok {
@@ -92,73 +89,88 @@ func makeTable(t records.Table, g, part records.Group, own tuning.Settings, besi
 	if d, ok := beside.defaults[key]; ok && in.Default == nil {
 		own = d
 	}
+	var left []evaluate.LeftOut
+	leave := func(line int, rows int, why string) {
+		left = evaluate.Leave(left, evaluate.LeftOut{Data: t.File, Workload: g.Name(), Machine: g.Machine, Rows: rows, Line: line, Why: why})
+	}
 	counted := t.Has("epochs")
+	points, cells, first := gather(part.Rows, counted, leave)
+	if in.Goal.Least() {
+		if points, cells, first = cored(points, cells, first, leave); len(points) == 0 {
+			leave(0, 0, "no knob of cores or threads, which the objective counts")
+			return made, left
+		}
+	}
+	all := recur.Space{Knobs: knobs(t, points, counted), Points: points}
+	if len(points) == 0 {
+		return made, left
+	}
+	wanted := ownPoint(all, own, func(int) bool { return true })
+	at := ownPoint(all, own, func(p int) bool { return cells[p].reaches() && lacks(in.Goal, cells[p].epoch) == "" })
+	if at < 0 {
+		leave(0, 0, "no setting reaches its end and tells what the objective needs")
+		return made, left
+	}
+	made.replaced = at != wanted
+	for i, p := range points {
+		if lacks(in.Goal, cells[i].epoch) != "" {
+			if cells[i].reaches() {
+				made.absent++
+				leave(first[i], len(cells[i].repeats), "no "+lacks(in.Goal, cells[i].epoch)+", which the objective needs")
+				continue
+			}
+			cells[i].epoch, cells[i].runs = recur.Cost{Seconds: math.NaN(), Joules: math.NaN()}, nil // it costs what the owner's does
+		}
+		if i == at {
+			made.space.Own = len(made.cells)
+		}
+		made.space.Points, made.cells = append(made.space.Points, p), append(made.cells, cells[i])
+	}
+	made.space.Knobs = knobs(t, made.space.Points, counted)
+	return made, left
+}
+
+// gather sorts rows by their settings. first are the lines on which these begin.
+func gather(rows []records.Row, counted bool, leave func(line, rows int, why string)) (points []tuning.Settings, cells []cell, first []int) {
 	at := map[string]int{}
-	for _, r := range part.Rows {
-		c, err := cellOf(t, r, counted)
-		if err != nil {
-			return table{}, err
+	for _, r := range rows {
+		one, why := repeatOf(r, counted)
+		if why != "" {
+			leave(r.Line, 1, why)
+			continue
 		}
 		name := r.Knobs.Key()
 		i, ok := at[name]
 		if !ok {
-			i, at[name] = len(made.cells), len(made.cells)
-			made.cells = append(made.cells, cell{})
-			made.space.Points = append(made.space.Points, r.Knobs)
+			i, at[name] = len(cells), len(cells)
+			cells, points, first = append(cells, cell{}), append(points, withCores(r.Knobs)), append(first, r.Line)
 		}
-		made.cells[i].join(c)
+		cells[i].join(one)
 	}
-	made.space.Knobs = knobs(t, made.space.Points, counted)
-	made.space.Own = ownPoint(made.space, own)
-	return made, nil
+	for i := range cells {
+		cells[i].close(counted)
+	}
+	return points, cells, first
 }
 
-// cellOf reads one row. Without a column of epochs a run counts as one.
-func cellOf(t records.Table, r records.Row, counted bool) (cell, error) {
-	value := func(column string) float64 {
-		if v, ok := r.Float(column); ok {
-			return v
-		}
-		return math.NaN()
+// withCores lets threads count as cores where no knob is called that.
+func withCores(s tuning.Settings) tuning.Settings {
+	if v, ok := s[tuning.Threads]; ok && v.IsNumber() && !s[tuning.Cores].IsNumber() {
+		return s.With(tuning.Cores, v)
 	}
-	c := cell{epoch: recur.Cost{Seconds: value("seconds"), Joules: value("joules")}, watts: value("watts")}
-	failed, _ := r.Float("failed")
-	speed, ok := r.Float("relative_speed")
-	c.failed = failed > 0 || ok && speed <= records.Placeholder
-	n := 1.0
-	if counted {
-		if n = value("epochs"); math.IsNaN(n) {
-			n = math.Inf(1)
-		}
-		c.epoch.Seconds = value("epoch_seconds")
-		if math.IsNaN(c.epoch.Seconds) {
-			c.epoch.Seconds = value("seconds") / n
-		}
-		c.epoch.Joules = c.epoch.Seconds * c.watts
-		if math.IsNaN(c.epoch.Joules) {
-			c.epoch.Joules = value("joules") / n
-		}
-	}
-	if v, ok := r.Float("samples_per_second"); ok && math.IsNaN(c.epoch.Seconds) && v > 0 {
-		c.epoch.Seconds = 1 / v // of one sample
-	}
-	if !(c.epoch.Seconds > 0) && !c.failed && !math.IsInf(n, 1) {
-		return cell{}, fmt.Errorf("%w: %s:%d:1: it tells no time: want seconds, epoch_seconds or samples_per_second above 0", records.ErrInvalid, t.File, r.Line)
-	}
-	c.repeats = []float64{n}
-	return c, nil
+	return s
 }
 
-// join adds a repeat; the cost of an epoch is the mean over repeats.
-func (c *cell) join(o cell) {
-	n := float64(len(c.repeats))
-	if n == 0 || math.IsNaN(c.epoch.Seconds) {
-		c.epoch = o.epoch
-	} else if o.epoch.Seconds > 0 {
-		c.epoch = c.epoch.Times(n).Plus(o.epoch).Times(1 / (n + 1))
+// cored are the points that say how many cores they have.
+func cored(points []tuning.Settings, cells []cell, first []int, leave func(line, rows int, why string)) (p []tuning.Settings, c []cell, f []int) {
+	for i := range points {
+		if !(points[i][tuning.Cores].Float() > 0) {
+			leave(first[i], len(cells[i].repeats), "its setting names no cores or threads, which the objective counts")
+			continue
+		}
+		p, c, f = append(p, points[i]), append(c, cells[i]), append(f, first[i])
 	}
-	c.repeats = append(c.repeats, o.repeats...)
-	c.failed = c.failed || o.failed
+	return p, c, f
 }
 
 // knobs are those whose values differ, without those that another one decides.
@@ -189,10 +201,18 @@ func decides(points []tuning.Settings, one, other string) bool {
 	return true
 }
 
-// ownPoint is the point that has the given values, and the most of everything else.
-func ownPoint(s recur.Space, own tuning.Settings) int {
-	best := 0
+// ownPoint is the point that has the given values, and the most of everything else, of
+// those that may be it; below 0: none may.
+func ownPoint(s recur.Space, own tuning.Settings, may func(point int) bool) int {
+	best := -1
 	for i, p := range s.Points {
+		if !may(i) {
+			continue
+		}
+		if best < 0 {
+			best = i
+			continue
+		}
 		q := s.Points[best]
 		more := 0
 		for _, k := range s.Knobs {

@@ -36,35 +36,63 @@ func Run(ctx context.Context, in Input, progress evaluate.Progress) (Report, err
 		return Report{}, err
 	}
 	var all []table
+	rep := Report{Command: "evaluate tuner", Data: in.Files, Rows: []Row{}}
+	left := []evaluate.LeftOut{}
 	for _, file := range in.Files {
 		t, err := records.Read(file, records.Trials)
 		if err != nil {
 			return Report{}, err
 		}
-		made, err := tables(t, in)
+		made, lost, err := tablesOf(t, in)
 		if err != nil {
 			return Report{}, err
 		}
-		all = append(all, made...)
+		all, left = append(all, made...), append(left, lost...)
 	}
-	rep := Report{Command: "evaluate tuner", Data: in.Files, Rows: []Row{}}
+	if len(all) == 0 {
+		return Report{}, nothing(left)
+	}
 	for i, t := range all {
 		progress(i, len(all), "tables; next "+t.name())
 		if err := ctx.Err(); err != nil {
 			return Report{}, fmt.Errorf("evaluate tuner: %w", err)
 		}
-		r, ok, err := in.rowOf(t)
+		r, why, err := in.rowOf(t)
 		if err != nil {
 			return Report{}, fmt.Errorf("evaluate tuner: %s: %w", t.name(), err)
 		}
-		if ok {
-			rep.Rows = append(rep.Rows, r)
+		if why != "" {
+			rep.Summary.Skipped++
+			continue
 		}
+		rep.Rows = append(rep.Rows, r)
 	}
 	progress(len(all), len(all), "tables")
+	skipped := rep.Summary.Skipped
+	for _, l := range left {
+		if l.Rows == 0 { // a whole table
+			skipped++
+		}
+	}
 	rep.Summary = in.summary(rep.Rows)
-	rep.Summary.Skipped = len(all) - len(rep.Rows)
+	rep.Summary.Skipped, rep.Summary.LeftOut = skipped, left
 	return rep, nil
+}
+
+// nothing is the error of files in which nothing can be used: what is wrong with the
+// first of it.
+func nothing(left []evaluate.LeftOut) error {
+	if len(left) == 0 {
+		return fmt.Errorf("%w: no row", records.ErrInvalid)
+	}
+	l := left[0]
+	for _, whole := range left {
+		if whole.Rows == 0 { // what is wrong with all of a table says more
+			l = whole
+			break
+		}
+	}
+	return fmt.Errorf("%w: %s:%d:1: of %s nothing can be used: %s", records.ErrInvalid, l.Data, max(l.Line, 1), l.Workload, l.Why)
 }
 
 func (in Input) check() error {
@@ -87,7 +115,7 @@ func (in Input) check() error {
 func limit(v float64) bool { return v != 0 && !(v >= 1) || math.IsInf(v, 1) }
 
 func (t table) name() string {
-	name := t.workload
+	name := records.Group{Workload: t.workload, Input: t.input}.Name()
 	if t.machine != "" {
 		name += " on " + t.machine
 	}
@@ -97,36 +125,39 @@ func (t table) name() string {
 	return name
 }
 
-// rowOf replays one table. False: there is nothing to choose, since all settings cost the
-// same or there is but one, or the table lacks the numbers that the objective needs.
-func (in Input) rowOf(t table) (Row, bool, error) {
+// rowOf replays one table, or says why there is nothing to replay: all settings cost the
+// same, or there is but one.
+func (in Input) rowOf(t table) (Row, string, error) {
 	n := in.Recurrences
 	if n == 0 && t.reference != nil {
 		n = t.reference.recurrences
 	}
-	if n == 0 {
+	if n <= 0 {
 		n = Recurrences
 	}
 	w := &world{table: t, goal: in.Goal}
-	if len(t.cells) < 2 || w.constant() || !w.measured() {
-		return Row{}, false, nil
+	if len(t.cells) < 2 || w.constant() {
+		return Row{}, "there is nothing to choose", nil
 	}
-	r := Row{Workload: t.workload, Machine: t.machine, Part: t.part, Settings: len(t.cells), Recurrences: n, Seeds: in.Seeds}
+	r := Row{
+		Workload: t.workload, Machine: t.machine, Input: t.input, Part: t.part, Settings: len(t.cells), Absent: t.absent,
+		Recurrences: n, Seeds: in.Seeds, DefaultReplaced: t.replaced,
+	}
 	oracle := w.oracle(w.all())
 	r.OracleRatio, r.Oracle = w.share(oracle), w.chosen(oracle)
 	r.Default = w.chosen(t.space.Own)
 	r.SystemKnobOracle = w.share(w.oracle(w.systemOnly()))
 	if t.reference != nil {
-		r.ReferenceCumulativeEnergy = &t.reference.cumulativeEnergy
-		r.ReferenceFinalEnergy, r.ReferenceFinalTime = &t.reference.finalEnergy, &t.reference.finalTime
+		r.ReferenceCumulativeEnergy = t.reference.cumulativeEnergy
+		r.ReferenceFinalEnergy, r.ReferenceFinalTime = t.reference.finalEnergy, t.reference.finalTime
 	}
 	energy, joules := 0.0, true
-	steps := 0.0
+	steps, within := 0.0, 0
 	for seed := range in.Seeds {
 		w.rng = rngOf(t, seed)
 		tuner, err := recur.New(t.space, in.Goal, in.Probes)
 		if err != nil {
-			return Row{}, false, err
+			return Row{}, "", err
 		}
 		sum, final := w.replay(tuner, n)
 		own := w.expected(t.space.Own).Times(float64(n))
@@ -135,16 +166,23 @@ func (in Input) rowOf(t table) (Row, bool, error) {
 		r.CumulativeTimeRatio += share * sum.Seconds / own.Seconds
 		energy += share * sum.Joules / own.Joules
 		joules = joules && sum.Joules > 0 && own.Joules > 0
-		r.FinalRatio += share * w.share(final)
+		cost, kept := w.share(final), w.keeps(final)
+		r.FinalRatio += share * cost
 		r.FinalTimeRatio += share * w.expected(final).Seconds / w.expected(t.space.Own).Seconds
-		if !w.keeps(final) {
+		switch {
+		case !kept: // what was saved by breaking a limit is not saved
 			r.LimitsBroken += share
+			cost = max(cost, 1)
+		case cost <= near*r.OracleRatio:
+			within++
 		}
+		r.FinalKept += share * cost
 		steps += share * w.stepsAbove(final, oracle)
 		if seed == 0 {
 			r.Final = w.chosen(final)
 		}
 	}
+	r.WithinOracle = float64(within) / float64(in.Seeds)
 	if joules {
 		r.CumulativeEnergyRatio = &energy
 	}
@@ -152,9 +190,9 @@ func (in Input) rowOf(t table) (Row, bool, error) {
 		r.StepsAbove = &steps
 	}
 	if err := in.fillWhole(&r, w, n); err != nil {
-		return Row{}, false, err
+		return Row{}, "", err
 	}
-	return r, true, in.compare(&r, w, n)
+	return r, "", in.compare(&r, w, n)
 }
 
 // compare fills in what simpler policies reach.
@@ -206,17 +244,10 @@ func rngOf(t table, seed int) *rand.Rand {
 	return rand.New(rand.NewPCG(h, uint64(seed)))
 }
 
-// measured tells whether the owner's settings have all numbers that the goal needs.
-func (w *world) measured() bool {
-	own := w.expected(w.space.Own)
-	score := w.goal.Score(own, 1)
-	return !math.IsInf(score, 0) && own.Seconds > 0 && (w.goal.Attain > 0 || w.goal.MaxJoules == 0 || own.Joules > 0)
-}
-
 // constant tells whether all settings of a table cost the same.
 func (w *world) constant() bool {
 	for p := range w.cells {
-		if w.cells[p].failed || w.expected(p) != w.expected(0) && !same(w.expected(p), w.expected(0)) {
+		if !w.reliable(p) || w.expected(p) != w.expected(0) && !same(w.expected(p), w.expected(0)) {
 			return false
 		}
 	}

@@ -63,7 +63,8 @@ func (in Input) fillWhole(r *Row, w *world, n int) error {
 	if in.Goal.Least() {
 		return nil
 	}
-	var cumulative, final, tried, broken float64
+	var cumulative, energy, final, tried, broken float64
+	own := w.expected(w.space.Own).Times(float64(n))
 	for seed := range in.Seeds {
 		w.rng = rngOf(w.table, seed)
 		sum, best, tries, err := w.wholeReplay(n, in.Probes)
@@ -72,11 +73,15 @@ func (in Input) fillWhole(r *Row, w *world, n int) error {
 		}
 		share := 1 / float64(in.Seeds)
 		cumulative += share * w.ratio(sum, float64(n))
+		energy += share * sum.Joules / own.Joules
 		final += share * w.share(best)
 		tried += share * float64(tries)
 		if !w.keeps(best) {
 			broken += share
 		}
+	}
+	if energy > 0 { // neither missing nor not a number
+		r.WholeEnergy = &energy
 	}
 	r.WholeCumulative, r.WholeFinal, r.WholeTried, r.WholeLimitsBroken = &cumulative, &final, &tried, &broken
 	return nil

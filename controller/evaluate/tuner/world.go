@@ -18,11 +18,14 @@ type world struct {
 // begin draws which of the repeats the next run is.
 func (w *world) begin() { w.luck = w.rng.Float64() }
 
-// epochs is how many a run under one point takes by the luck of the present run.
-func (w *world) epochs(point int) float64 {
-	r := w.cells[point].repeats
-	return r[min(int(w.luck*float64(len(r))), len(r)-1)]
+// nth is which of a point's repeats the present run is.
+func (w *world) nth(point int) int {
+	n := len(w.cells[point].repeats)
+	return min(int(w.luck*float64(n)), n-1)
 }
+
+// epochs is how many a run under one point takes by the luck of the present run.
+func (w *world) epochs(point int) float64 { return w.cells[point].repeats[w.nth(point)] }
 
 // longest is how many epochs a run may take at most, whatever stops it or not.
 func (w *world) longest() float64 {
@@ -68,9 +71,17 @@ func (w *world) powers() float64 {
 	return wj + ws
 }
 
-// cost is that of an epoch. A point that did not run and tells none costs what the
-// owner's does.
+// cost is that of an epoch of the present run, by its luck: what is paid is what is shown.
 func (w *world) cost(point int) recur.Cost {
+	if runs := w.cells[point].runs; runs != nil && runs[w.nth(point)].Seconds > 0 {
+		return runs[w.nth(point)]
+	}
+	return w.usual(point)
+}
+
+// usual is the mean cost of an epoch. A point that did not run and tells none costs what
+// the owner's does.
+func (w *world) usual(point int) recur.Cost {
 	c := w.cells[point].epoch
 	if !(c.Seconds > 0) {
 		return w.cells[w.space.Own].epoch
@@ -98,7 +109,7 @@ func (w *world) expected(point int) recur.Cost {
 		}
 		sum += n / float64(len(c.repeats))
 	}
-	return w.cost(point).Times(sum)
+	return w.usual(point).Times(sum)
 }
 
 // reliable tells whether every repeat of a point reached its end.

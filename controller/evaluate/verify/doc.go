@@ -12,5 +12,6 @@
 // ask it.
 //
 // What a null breaks of what an interval relies on stands in its rows as a limit, and
-// such rows are kept apart in the summary. The package never asks about runs that failed.
+// such rows are kept apart in the summary; curves whose epochs usually grow or shrink as a
+// run goes on are such. The package never asks about runs that failed.
 package verify

@@ -1,14 +1,15 @@
 package verify
 
 import (
-	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 
 	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/tuning"
+	mind "pitchpipe/controller/verify"
 )
 
 // fewestPairs is how many pairs a null has to offer: fewer never bring a verdict.
@@ -24,20 +25,24 @@ type stratum struct {
 // mayPair is how many pairs of different runs there are.
 func (s stratum) mayPair() int { return len(s.runs) / 2 }
 
-// objectives are those that all runs were measured for.
-func objectives(strata []stratum) []tuning.Objective {
-	if len(strata) == 0 {
-		return nil
-	}
-	for _, s := range strata {
-		for _, r := range s.runs {
-			if slices.ContainsFunc(r, func(m measured) bool { return m.joules <= 0 }) {
-				return []tuning.Objective{tuning.Time}
-			}
+// measuredFor are the runs that were measured for an objective.
+func measuredFor(o tuning.Objective, list []stratum) []stratum {
+	var out []stratum
+	for _, s := range list {
+		if o == tuning.Energy {
+			s.runs = slices.DeleteFunc(slices.Clone(s.runs), func(run []measured) bool {
+				return slices.ContainsFunc(run, func(m measured) bool { return m.joules <= 0 })
+			})
+		}
+		if len(s.runs) > 0 {
+			out = append(out, s)
 		}
 	}
-	return []tuning.Objective{tuning.Time, tuning.Energy}
+	return out
 }
+
+// objectives are those that verdicts are asked about.
+func objectives() []tuning.Objective { return []tuning.Objective{tuning.Time, tuning.Energy} }
 
 // strata gathers runs by a key, in the order of their first rows.
 type strata struct {
@@ -58,26 +63,25 @@ func (s *strata) add(key, workload string, run []measured) {
 }
 
 func settingOf(r records.Row) string {
-	return strings.Join([]string{r.Workload, r.Machine, r.Knobs.Key()}, "\x00")
+	return strings.Join([]string{r.Workload, r.Machine, r.Input(), r.Knobs.Key()}, "\x00")
 }
 
 // fromTrials makes pairs of whole runs: of repeats of one setting, and of runs whose
 // settings are taken for inputs that nobody knows.
-func (in Input) fromTrials(t records.Table) ([]null, error) {
+func (in Input) fromTrials(t records.Table) []null {
 	var repeats, mixed strata
 	for _, r := range t.Rows {
-		seconds, ok := r.Float("seconds")
-		failed, _ := r.Float("failed")
-		if !ok || seconds <= 0 || failed > 0 {
+		seconds, ok := r.Outcome("seconds")
+		if !ok {
 			continue // a run that did not do all its work is not compared
 		}
 		m := measured{seconds: seconds}
-		m.joules, _ = r.Float("joules")
+		m.joules, _ = r.Outcome("joules")
 		repeats.add(settingOf(r), place(r), []measured{m})
 		mixed.add(place(r), place(r), []measured{m})
 	}
 	out := in.pairsOf(t.File, "repeats of one setting", repeats.list)
-	return append(out, in.pairsOf(t.File, "any settings, as inputs that nobody knows", mixed.list)...), nil
+	return append(out, in.pairsOf(t.File, "any settings, as inputs that nobody knows", mixed.list)...)
 }
 
 func place(r records.Row) string {
@@ -91,6 +95,16 @@ func place(r records.Row) string {
 // of jobs by themselves; all of them together are what the line of a report shows that
 // sums up all kinds.
 func (in Input) pairsOf(file, name string, list []stratum) []null {
+	var out []null
+	for _, objective := range objectives() {
+		if n := in.pairsFor(objective, file, name, measuredFor(objective, list)); len(n.workloads) > 0 {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func (in Input) pairsFor(objective tuning.Objective, file, name string, list []stratum) null {
 	list = slices.DeleteFunc(list, func(s stratum) bool { return s.mayPair() == 0 })
 	kinds := map[string][]stratum{}
 	count := map[string]int{}
@@ -110,17 +124,10 @@ func (in Input) pairsOf(file, name string, list []stratum) []null {
 		names = append(names, "all workloads")
 		kinds["all workloads"] = list
 	}
-	var out []null
-	for _, objective := range objectives(list) {
-		if len(names) == 0 {
-			break
-		}
-		out = append(out, null{
-			comparison: Pairs, name: name, source: Recorded, data: file, objective: objective, workloads: names,
-			draw: func(rng *rand.Rand, w int) replay { return replay{pairs: in.drawPairs(rng, kinds[names[w]])} },
-		})
+	return null{
+		comparison: Pairs, name: name, source: Recorded, data: file, objective: objective, workloads: names,
+		draw: func(rng *rand.Rand, w int) replay { return replay{pairs: in.drawPairs(rng, kinds[names[w]])} },
 	}
-	return out
 }
 
 // drawPairs uses each run at most once, and lets chance say which one of a pair is tuned.
@@ -143,7 +150,7 @@ const fewestAfter = 4
 // are attempts of one job, whose slices come in random order since programs have phases;
 // one run in its order shows what these do. And repeats are pairs, compared at matching
 // slices.
-func (in Input) fromSamples(t records.Table) ([]null, error) {
+func (in Input) fromSamples(t records.Table) []null {
 	var repeats strata
 	pieces := map[string]int{} // slices of each setting
 	var runs [][]records.Row
@@ -157,54 +164,51 @@ func (in Input) fromSamples(t records.Table) ([]null, error) {
 	}
 	for _, rows := range runs {
 		if n := pieces[settingOf(rows[0])]; n >= in.Untuned+fewestAfter {
-			run, err := sliced(t, rows, n)
-			if err != nil {
-				return nil, err
-			}
-			if run != nil {
+			if run := sliced(rows, n); run != nil {
 				repeats.add(settingOf(rows[0]), rows[0].Workload, run)
 			}
 		}
 	}
 	var out []null
-	for _, objective := range objectives(repeats.list) {
+	for _, objective := range objectives() {
+		list := measuredFor(objective, repeats.list)
 		out = append(out,
-			in.job(t.File, "repeats as attempts, slices of equal work in random order", objective, "", repeats.list, 2, in.drawAttempts),
-			in.job(t.File, "slices of equal work of one run in their order", objective, limitDrift, repeats.list, 1, in.drawStretch))
+			in.job(t.File, "repeats as attempts, slices of equal work in random order", objective, "", list, 2, in.drawAttempts),
+			in.job(t.File, "slices of equal work of one run in their order", objective, limitDrift, list, 1, in.drawStretch))
 	}
 	out = slices.DeleteFunc(out, func(n null) bool { return len(n.workloads) == 0 })
-	return append(out, in.pairsOf(t.File, "repeats of one setting at matching slices", repeats.list)...), nil
+	return append(out, in.pairsOf(t.File, "repeats of one setting at matching slices", repeats.list)...)
 }
 
 // sliced cuts a run into n slices of equally many instructions, or cycles where those are
-// missing. Nil: neither was counted throughout.
-func sliced(t records.Table, rows []records.Row, n int) ([]measured, error) {
+// missing. Nil: neither was counted throughout, or the time does not go on.
+func sliced(rows []records.Row, n int) []measured {
 	for _, column := range []string{"instructions", "cycles"} {
-		if out, ok, err := slicedBy(t, rows, column, n); ok || err != nil {
-			return out, err
+		if out, ok := slicedBy(rows, column, n); ok {
+			return out
 		}
 	}
-	return nil, nil
+	return nil
 }
 
-func slicedBy(t records.Table, rows []records.Row, column string, n int) ([]measured, bool, error) {
+func slicedBy(rows []records.Row, column string, n int) ([]measured, bool) {
 	total := 0.0
 	for _, r := range rows {
 		v, ok := r.Float(column)
 		if !ok || v < 0 {
-			return nil, false, nil
+			return nil, false
 		}
 		total += v
 	}
 	if total <= 0 {
-		return nil, false, nil
+		return nil, false
 	}
 	out := make([]measured, n)
 	at, done, energetic := 0.0, 0.0, true
 	for _, r := range rows {
 		until, ok := r.Float("t_seconds")
 		if !ok || until <= at {
-			return nil, false, fmt.Errorf("%w: %s:%d:1: t_seconds does not grow within run %q", records.ErrInvalid, t.File, r.Line, r.Run)
+			return nil, false
 		}
 		work, _ := r.Float(column)
 		watts, ok := r.Float("watts")
@@ -230,7 +234,7 @@ func slicedBy(t records.Table, rows []records.Row, column string, n int) ([]meas
 			out[i].joules = 0
 		}
 	}
-	return out, !slices.ContainsFunc(out, func(m measured) bool { return m.seconds <= 0 }), nil
+	return out, !slices.ContainsFunc(out, func(m measured) bool { return m.seconds <= 0 })
 }
 
 // job makes a null of strata, whose workloads take turns.
@@ -275,21 +279,45 @@ func (in Input) drawStretch(rng *rand.Rand, s stratum) replay {
 }
 
 // fromCurves takes the epochs of each run, from one change of the job to the next, in
-// their order. The first epoch of a run is warm-up.
-func (in Input) fromCurves(t records.Table) ([]null, error) {
+// their order. The first epoch of a run is warm-up. Workloads whose epochs grow or shrink
+// as they go on stand by themselves: that is a drift.
+func (in Input) fromCurves(t records.Table) []null {
 	var runs strata
 	for _, rows := range records.Runs(t.Rows) {
-		for _, stretch := range undisturbed(rows) {
+		for _, stretch := range undisturbed(records.InOrder(rows)) {
 			if len(stretch) >= in.Untuned+fewestAfter {
 				runs.add(place(rows[0]), place(rows[0]), stretch)
 			}
 		}
 	}
-	n := in.job(t.File, "epochs of one run in their order", tuning.Time, "", runs.list, 1, in.drawStretch)
-	if len(n.workloads) == 0 {
-		return nil, nil
+	const name = "epochs of one run in their order"
+	steady := slices.DeleteFunc(slices.Clone(runs.list), stratum.drifts)
+	drifting := slices.DeleteFunc(runs.list, func(s stratum) bool { return !s.drifts() })
+	out := []null{
+		in.job(t.File, name, tuning.Time, "", steady, 1, in.drawStretch),
+		in.job(t.File, name, tuning.Time, limitDrift, drifting, 1, in.drawStretch),
 	}
-	return []null{n}, nil
+	return slices.DeleteFunc(out, func(n null) bool { return len(n.workloads) == 0 })
+}
+
+// drifts tells whether the last third of the runs' epochs usually takes longer or shorter
+// than the first by more than what a verdict takes for no effect.
+func (s stratum) drifts() bool {
+	var trends []float64
+	for _, run := range s.runs {
+		third := max(len(run)/3, 1)
+		trends = append(trends, math.Log(sum(run[len(run)-third:])/sum(run[:third])))
+	}
+	slices.Sort(trends)
+	return math.Abs(trends[len(trends)/2]) > math.Log1p(mind.DefaultMargin)
+}
+
+func sum(epochs []measured) float64 {
+	out := 0.0
+	for _, m := range epochs {
+		out += m.seconds
+	}
+	return out
 }
 
 // undisturbed are the stretches of a run in which nothing was changed.

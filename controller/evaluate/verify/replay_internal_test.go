@@ -63,11 +63,7 @@ func TestSlicesHaveEqualWork(t *testing.T) {
 		{"watts that are missing once", rowsOf([3]float64{1, 1, 5}, [3]float64{2, 1, 0}), 2, []measured{{1, 0}, {1, 0}}},
 		{"no work at all", rowsOf([3]float64{1, 0, 5}), 1, nil},
 	} {
-		got, err := sliced(records.Table{}, c.rows, c.n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(measured{})); diff != "" {
+		if diff := cmp.Diff(c.want, sliced(c.rows, c.n), cmp.AllowUnexported(measured{})); diff != "" {
 			t.Errorf("%s:\n%s", c.name, diff)
 		}
 	}
@@ -87,9 +83,9 @@ func TestSlicesOfARunSumUpToIt(t *testing.T) {
 			intervals = append(intervals, [3]float64{at, rapid.Float64Range(1, 1e10).Draw(t, "work"), w})
 		}
 		pieces := rapid.IntRange(1, 20).Draw(t, "slices")
-		got, err := sliced(records.Table{}, rowsOf(intervals...), pieces)
-		if err != nil || len(got) != pieces {
-			t.Fatalf("%v: %d slices, want %d", err, len(got), pieces)
+		got := sliced(rowsOf(intervals...), pieces)
+		if len(got) != pieces {
+			t.Fatalf("%d slices, want %d", len(got), pieces)
 		}
 		var seconds, sum float64
 		for _, m := range got {

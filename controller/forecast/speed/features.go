@@ -89,36 +89,32 @@ func otherKnobs(space []tuning.Settings) []string {
 	return out
 }
 
-// parts are the features of a step's seconds, none negative.
+// parts are the features of a step's seconds, none negative. What a setting does not say is
+// zero there, so that all settings have as many.
 func (p point) parts(saturated []float64) []float64 {
-	out := []float64{1}
+	cores := 0.0
 	if p.cores > 0 {
-		out = append(out, 1/p.cores)
-		for _, s := range saturated {
-			out = append(out, max(1/p.cores-1/s, 0))
-		}
+		cores = 1 / p.cores
 	}
-	if p.load > 0 {
-		out = append(out, p.load)
+	out := []float64{1, cores}
+	for _, s := range saturated {
+		out = append(out, max(cores-1/s, 0))
 	}
-	if p.workers > 0 {
-		several := 0.0
-		if p.workers > 1 {
-			several = 1
-		}
-		across := 0.0
-		if p.nodes > 1 {
-			across = 1
-		}
-		out = append(out,
-			several,
-			across,
-			(1-across)*(p.workers-1),
-			across*math.Log2(max(p.workers, 1)),
-			across*p.workers,
-		)
+	several, across := 0.0, 0.0
+	if p.workers > 1 {
+		several = 1
 	}
-	return out
+	if p.workers > 0 && p.nodes > 1 {
+		across = 1
+	}
+	return append(out,
+		max(p.load, 0),
+		several,
+		across,
+		(1-across)*max(p.workers-1, 0),
+		across*math.Log2(max(p.workers, 1)),
+		across*p.workers,
+	)
 }
 
 // coordinates are where a setting lies among others: the logarithm of all that it says.

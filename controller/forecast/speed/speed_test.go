@@ -3,6 +3,7 @@ package speed_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -163,10 +164,8 @@ func TestTheSettingsMeasuredAreOffTheDiagonalAndNotTheLeastMemory(t *testing.T) 
 func TestEverySettingIsAskedForOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		settings := cluster()
-		if rapid.Bool().Draw(rt, "farm") {
-			settings = farm()
-		}
+		// Some may say their cores and others their workers.
+		settings := rapid.SampledFrom([][]tuning.Settings{cluster(), farm(), slices.Concat(cluster()[:5], farm()[:5]), slices.Concat(farm()[:5], cluster()[:5])}).Draw(rt, "kinds")
 		settings = settings[:rapid.IntRange(1, len(settings)).Draw(rt, "settings")]
 		space := speed.NewSpace(append(settings, settings...))
 		if len(space.Settings()) != len(settings) {
@@ -189,6 +188,9 @@ func TestEverySettingIsAskedForOnce(t *testing.T) {
 		}
 		if len(asked) != len(settings) {
 			rt.Fatalf("%d of %d settings were asked for", len(asked), len(settings))
+		}
+		if _, err := space.Fit(samples); err != nil && !errors.Is(err, speed.ErrSamples) {
+			rt.Fatal(err)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package recur
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -33,7 +34,7 @@ const (
 // runs where those were weighed.
 func (t *Tuner) spread() float64 {
 	if t.weighed != nil {
-		return t.weighed.between
+		return t.weighed.between + t.weighed.longer
 	}
 	sum, degrees := priorDegrees*priorSD*priorSD, float64(priorDegrees)
 	for _, a := range t.arms {
@@ -74,7 +75,7 @@ func (t *Tuner) standings() []standing {
 		least = min(least, p.score)
 		variance := (wj + ws) * (wj + ws) * noise / float64(a.reached)
 		if t.weighed != nil {
-			variance = t.weighed.variance[c]
+			variance = t.weighed.variance[p.point]
 		}
 		out = append(out, standing{p, c, variance, p.score})
 	}
@@ -117,6 +118,7 @@ func (t *Tuner) best() (choice, bool) {
 type lead struct {
 	standing
 	belief *belief
+	known  []standing
 }
 
 func (t *Tuner) leader() lead {
@@ -137,7 +139,7 @@ func (t *Tuner) findLeader() lead {
 	if t.weighed != nil {
 		level = 0 // the owner's, whose cost is 1
 	}
-	best.belief = newBelief(t.courses, known, level)
+	best.belief, best.known = newBelief(t.courses, known, level), known
 	for _, s := range known {
 		if s.point < 0 || t.weighed.unfit(s.course) {
 			continue
@@ -203,10 +205,14 @@ func (t *Tuner) worthwhile(best lead) (int, bool) {
 }
 
 // rather tells whether a course with the one gain is taken before another one with the
-// other. Of whole runs the answer must not depend on the order of the points.
+// other. Of whole runs the answer must not depend on the order of the points: of two that
+// promise the same less comes first, such as the smaller batch, which needs no more memory.
 func (t *Tuner) rather(gain float64, c int, most float64, at int) bool {
 	if t.weighed == nil || at < 0 || math.Abs(gain-most) > 1e-9 {
 		return gain > most
+	}
+	if order := slices.Compare(t.courses[c].at, t.courses[at].at); order != 0 {
+		return order < 0
 	}
 	return t.Points[t.courses[c].points[0]].Key() < t.Points[t.courses[at].points[0]].Key()
 }

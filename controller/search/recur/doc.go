@@ -18,23 +18,24 @@
 //
 // # Whole runs
 //
-// A job that cannot be moved has one point a run (Whole). There, too, the next point is
-// the one whose expected gain over the runs still to come outweighs what it is expected to
-// cost now, but nothing is measured within a run: every knob is one of the course. What a
-// run shows is the setting and its input together. Each run is therefore taken to have an
+// A job that cannot be moved has one point a run (Whole). The same tuner chooses, but for
+// what a whole run makes dearer: system knobs are searched along their lines as within a
+// run, a step of at most an octave at a time, one run for each point, and one between two
+// that were measured only where that is expected to pay. What a run shows is the setting
+// and its input together. Each run is therefore taken to have an
 // unknown factor of its own, whose spread is learned from runs that had the same point; it
 // is the mixed model of the textbooks, and its arithmetic has the consequences that are
 // wanted. Two points of one run are compared without that factor, and so closely. Two
 // points of two runs are compared with the doubt of both. A point is called best only
 // when its gain is clear of that doubt, the error of five percent shared among all that
-// were tried, so that one lucky return is repeated, not believed; one that looks worse by
-// more than its doubt is left for good. Where inputs differ by much nothing ever becomes
-// clear, and the owner's settings stay: that is the honest answer. Runs that others
-// disturbed are the caller's to leave out.
+// were tried, so that one lucky return is repeated, not believed. Where inputs differ by
+// much nothing ever becomes clear, and the owner's settings stay: that is the honest
+// answer. Runs that others disturbed are the caller's to leave out.
 //
-// Neighbours come first (a step of at most one octave from what was run), because a whole
-// run is the price of a mistake, and what runs lost to tries that turned out worse is
-// bounded as a share of all runs. No run is stopped: its owner wants the result.
+// Nothing untried is run once tries that turned out worse have lost more than a share of
+// all runs. No run is stopped: its owner wants the result. What the tuner reaches within
+// runs, it reaches a whole run at a time only as far as runs can tell: see the columns
+// whole_* of evaluate tuner.
 //
 // The owner's settings come first and are never stopped. Nothing that was not measured
 // is ever called best. The same history gives the same answer. A Tuner holds nothing but

@@ -29,7 +29,7 @@ func (t *Tuner) choiceAt(p int, epochs float64) choice {
 func (t *Tuner) pick(course int, epochs float64) (choice, bool) {
 	best := none()
 	for _, p := range t.courses[course].points {
-		if c := t.choiceAt(p, epochs); c.before(best) {
+		if c := t.choiceAt(p, epochs); !t.isClosed(p) && c.before(best) {
 			best = c
 		}
 	}
@@ -144,6 +144,8 @@ func (t *Tuner) guess(line []int, i int) (float64, bool) {
 	switch {
 	case okA && okB:
 		return (a*float64(nb) + b*float64(na)) / float64(na+nb), true
+	case t.weighed != nil && max(na, nb) > 1:
+		return 0, false // a whole run is too much for what lies far beyond all that is known
 	case okA:
 		return a, true
 	}
@@ -169,11 +171,11 @@ func (t *Tuner) start(course int) (int, bool) {
 		}
 	}
 	p := t.twin(from, course)
-	if !t.cells[p].known() {
+	if !t.cells[p].known() && !t.isClosed(p) {
 		return p, true
 	}
 	for _, q := range t.courses[course].points { // what was near failed
-		if !t.cells[q].known() {
+		if !t.cells[q].known() && !t.isClosed(q) {
 			return q, true
 		}
 	}
@@ -195,6 +197,9 @@ func (t *Tuner) valley(line []int, best int, far bool) (int, bool) {
 		}
 	}
 	below, above := at-low-1, high-at-1
+	if t.weighed != nil {
+		return t.step(line, at, low, high)
+	}
 	switch {
 	case below <= 0 && above <= 0:
 		return 0, false

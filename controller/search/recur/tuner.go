@@ -21,6 +21,7 @@ type Tuner struct {
 	led *lead // what leader found; nil: something was learned since
 
 	weighed *verdicts // nil unless runs are whole, see Whole
+	closed  []bool    // by point: never to be run; nil: none
 }
 
 // cell is what was measured at one point, per epoch.

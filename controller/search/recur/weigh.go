@@ -26,7 +26,7 @@ const (
 	// runSD is between runs under one point: inputs, neighbours and weather differ. It
 	// counts as much as runDegrees runs; what repeated runs show joins it.
 	runSD      = 0.1
-	runDegrees = 4
+	runDegrees = 2
 	// pointSD is by how much a run suits a point better or worse than other runs do: two
 	// points that were compared within one run may compare otherwise in the next.
 	pointSD = 0.028

@@ -4,8 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"pitchpipe/controller/tuning"
 )
 
@@ -17,10 +15,6 @@ const (
 	// levelOfClear is the share of the error that all settings tried are allowed together
 	// before one of them is called best (Bonferroni).
 	levelOfClear = 0.05
-
-	// lostCause is by how many of its standard errors a point must look worse than the
-	// owner's to be left for good.
-	lostCause = 1
 )
 
 // Whole are the returns of a job that runs as a whole under one point, since it cannot be
@@ -60,12 +54,7 @@ type Advice struct {
 // a goal of least cores it is the owner's: such a goal is found by breaking its limits,
 // which costs an epoch within a run, and a whole run here.
 func (w Whole) Next() (Advice, error) {
-	systemless := w.Space
-	systemless.Knobs = slices.Clone(w.Space.Knobs)
-	for i := range systemless.Knobs {
-		systemless.Knobs[i].System = false
-	}
-	t, err := New(systemless, w.Goal, 0)
+	t, err := New(w.Space, w.Goal, 0)
 	if err != nil {
 		return Advice{}, err
 	}
@@ -82,139 +71,30 @@ func (w Whole) Next() (Advice, error) {
 	out.Between = math.Sqrt(score.between)
 	v := w.judge(t, score)
 	out.Runs = v.runs[own]
-
 	lead := t.leader()
 	if lead.point < 0 || lead.belief == nil {
 		return out, nil
 	}
-	expected := func(p int) (ratio, se float64) {
-		m, s := lead.belief.at(t.courses[t.of[p]].at)
-		o, _ := lead.belief.at(t.courses[t.of[own]].at)
-		return m - o, math.Sqrt(s)
-	}
 	for _, p := range v.clear {
-		if ratio, _ := expected(p); ratio < out.BestRatio {
+		if ratio, _ := t.expected(lead, p); ratio < out.BestRatio {
 			out.Best, out.BestRatio, out.BestRuns = p, ratio, v.runs[p]
-			out.BestSE, out.BestSeconds = math.Sqrt(v.variance[t.of[p]]), v.seconds[p]
+			out.BestSE, out.BestSeconds = math.Sqrt(v.variance[p]), v.seconds[p]
 		}
 	}
 	out.Point, out.Runs, out.Ratio, out.SE = out.Best, v.runs[out.Best], out.BestRatio, out.BestSE
-	p := t.Course()
-	ratio, se := expected(p)
+	p := t.Epoch(t.Course())
+	ratio, se := t.expected(lead, p)
 	again := v.runs[p] > 0
-	if p == own || p == out.Best || again && (ratio > -leastGain || ratio >= out.BestRatio) {
+	switch {
+	case t.closed[p], p == own, p == out.Best:
+		return out, nil
+	case again && (ratio > -leastGain || ratio >= out.BestRatio):
+		return out, nil
+	case !again && !t.affordable(ratio):
 		return out, nil
 	}
 	out.Point, out.Trying, out.Runs, out.Ratio, out.SE = p, true, v.runs[p], ratio, se
 	return out, nil
-}
-
-// verdicts is what whole runs say of the courses of a tuner, which have one point each.
-type verdicts struct {
-	between  float64   // variance of the score between runs
-	variance []float64 // of the score against the owner's, by course
-	bar      []bool    // by course: not to be run
-	unknown  []bool    // by course: nobody saw the end of a run of it
-	runs     map[int]int
-	ratio    map[int]float64 // of the score, by point measured
-	seconds  map[int]float64 // their logarithm against the owner's
-	clear    []int           // points that are better beyond doubt, ascending
-}
-
-func (v *verdicts) barred(course int) bool { return v != nil && v.bar[course] }
-func (v *verdicts) unfit(course int) bool {
-	return v != nil && (v.bar[course] || v.unknown[course])
-}
-
-// judge tells the tuner what the runs say.
-func (w Whole) judge(t *Tuner, score evidence) *verdicts {
-	n := len(t.courses)
-	v := &verdicts{
-		between: score.between, variance: make([]float64, n), bar: make([]bool, n), unknown: make([]bool, n),
-		runs: map[int]int{}, ratio: map[int]float64{}, seconds: map[int]float64{},
-	}
-	t.weighed, t.led = v, nil
-	own := w.Space.Own
-	seconds, _ := weigh(w.Runs, own, func(p Part) float64 { return math.Log(p.Cost.Seconds) })
-	joules, hasJoules := weigh(w.Runs, own, func(p Part) float64 { return math.Log(p.Cost.Joules) })
-	wj, ws := t.weights()
-	course := w.Space.courses()
-	lengths := lengthsOf(w.Runs, course, own)
-	for _, r := range w.Runs {
-		for _, p := range r.Parts {
-			if _, ok := score.mean[p.Point]; ok && p.Epochs > 0 {
-				v.runs[p.Point]++
-			}
-		}
-	}
-	for p := range w.Space.Points {
-		c := t.of[p]
-		v.bar[c] = w.Barred != nil && w.Barred[p] && p != own
-		if v.runs[p] == 0 {
-			continue
-		}
-		longer, doubt, known := lengths.of(course[p])
-		v.unknown[c] = !known
-		v.seconds[p] = seconds.mean[p] + longer
-		cost := Cost{Seconds: math.Exp(v.seconds[p]), Joules: math.NaN()}
-		if m, ok := joules.mean[p]; ok && hasJoules {
-			cost.Joules = math.Exp(m + longer)
-		}
-		v.variance[c] = score.variance[p] + (wj+ws)*(wj+ws)*doubt
-		t.Measured(p, cost)
-		for range v.runs[p] {
-			t.Reached(p, 1)
-		}
-		v.ratio[p] = score.mean[p] + (wj+ws)*longer
-	}
-	for _, p := range w.Failed {
-		if p != own {
-			v.bar[t.of[p]] = true
-			t.Failed(p)
-			t.Missed(p)
-		}
-	}
-	w.distinguish(t, v, score.degrees)
-	return v
-}
-
-// distinguish finds what is better than the owner's point beyond doubt, and leaves for
-// good what looks worse.
-func (w Whole) distinguish(t *Tuner, v *verdicts, degrees float64) {
-	tried := len(v.ratio) - 1
-	if tried < 1 {
-		return
-	}
-	quantile := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: degrees}.Quantile(1 - levelOfClear/float64(tried))
-	for p := range w.Space.Points {
-		ratio, measured := v.ratio[p]
-		if !measured || p == w.Space.Own {
-			continue
-		}
-		c := t.of[p]
-		se := math.Sqrt(v.variance[c])
-		switch {
-		case ratio > lostCause*se:
-			v.bar[c] = true
-		case ratio <= -leastGain && ratio < -quantile*se && !v.unfit(c) && t.choiceAt(p, 1).excess == 0:
-			v.clear = append(v.clear, p)
-		}
-	}
-}
-
-// courses numbers the course of each point: what it has besides the system knobs.
-func (s Space) courses() []int {
-	out, byKey := make([]int, len(s.Points)), map[string]int{}
-	for i, p := range s.Points {
-		key := p.Only(func(name string) bool {
-			return slices.ContainsFunc(s.Knobs, func(k Knob) bool { return k.Name == name && !k.System })
-		}).Key()
-		if _, ok := byKey[key]; !ok {
-			byKey[key] = len(byKey)
-		}
-		out[i] = byKey[key]
-	}
-	return out
 }
 
 // lengths is how many epochs the runs of a course take to their end, in logarithms.

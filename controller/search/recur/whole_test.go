@@ -295,3 +295,84 @@ func TestTheNextReturnStaysInItsSpaceAndIsTheSameEachTime(t *testing.T) {
 		}
 	})
 }
+
+// returns plays a job whose runs cost what cost says, each second of which may try: the
+// points tried, in order, and the best known in the end.
+func returns(t *testing.T, w recur.Whole, n int, cost func(point int) float64) (tried []int, best int) {
+	t.Helper()
+	for i := range n {
+		got, err := w.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		point := got.Best
+		if got.Trying && i%2 == 1 {
+			point = got.Point
+			tried = append(tried, point)
+		}
+		w.Runs = append(w.Runs, whole(point, cost(point)))
+	}
+	got, err := w.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tried, got.Best
+}
+
+func TestWholeRunsGoAlongALineByNoMoreThanAnOctave(t *testing.T) {
+	t.Parallel()
+	var values []float64
+	for c := range 20 {
+		values = append(values, float64(c+1))
+	}
+	for _, tc := range []struct {
+		name string
+		cost func(cores float64) float64
+		best float64 // cores that the best known is at least as good as
+		loss float64 // at most, of 40 runs, in runs
+	}{
+		{"a valley in the middle", func(c float64) float64 { return 100 + 3*math.Abs(c-9) }, 12, 1},
+		{"the most is best", func(c float64) float64 { return 1000 / c }, 20, 2.5},
+		{"the least is best", func(c float64) float64 { return 50 + 10*c }, 3, 0},
+		{"nothing matters", func(float64) float64 { return 100 }, 20, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			space := cores(19, values...)
+			tried, best := returns(t, recur.Whole{Space: space, Goal: recur.Goal{Objective: tuning.Time}}, 40, func(p int) float64 { return tc.cost(values[p]) })
+			least, lost := values[19], 0.0
+			for _, p := range tried {
+				if values[p] < least/2 {
+					t.Errorf("%g cores were tried when the least known was %g", values[p], least)
+				}
+				least = min(least, values[p])
+				lost += tc.cost(values[p])/tc.cost(20) - 1
+			}
+			if tc.cost(values[best]) > tc.cost(tc.best) || lost > tc.loss {
+				t.Errorf("after trying %v the best is %g cores; %g runs were lost", tried, values[best], lost)
+			}
+		})
+	}
+}
+
+// A course of which a run failed, and none ever reached its end, is left alone.
+func TestHyperparametersThatFailedAreNotTriedUnderOtherCores(t *testing.T) {
+	t.Parallel()
+	space := recur.Space{Knobs: []recur.Knob{{Name: tuning.Cores, System: true}, {Name: "batch"}}}
+	for _, b := range []float64{32, 64} {
+		for _, c := range []float64{4, 8} {
+			space.Points = append(space.Points, tuning.Settings{tuning.Cores: tuning.Number(c), "batch": tuning.Number(b)})
+		}
+	}
+	space.Own = 1
+	w := recur.Whole{Space: space, Goal: recur.Goal{Objective: tuning.Time}, Runs: repeat(40, whole(1, 10)), Failed: []int{3}}
+	tried, _ := returns(t, w, 12, func(int) float64 { return 10 })
+	for _, p := range tried {
+		if p > 1 {
+			t.Errorf("point %d was tried", p)
+		}
+	}
+	if len(tried) == 0 {
+		t.Error("nothing was tried")
+	}
+}

@@ -21,9 +21,15 @@ func (a *app) evaluateClassifier() *cobra.Command {
 			"how well distance over radius tells a program that was left out from those that were learned.\n\n" +
 			"With --trials, tables that were recorded with the samples, it tells what deciding by classes costs:\n" +
 			"each input of each program is left out in turn, and gets the setting that is best for the class that\n" +
-			"it is recognised as, relative to its own best setting; beside it the best single setting for all.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+			"it is recognised as, relative to its own best setting; beside it the best single setting for all.\n\n" +
+			"Runs under other core counts, on other machines or with other counters are never compared, so each of\n" +
+			"these has classes of its own; K is that of the one that has most.",
+		Example: "  pitchpipe evaluate classifier --samples samples.csv.gz",
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, more []string) error {
+			if err := following(more, samplesFlag(&files), trialsFlag(&trials)); err != nil {
+				return err
+			}
 			if len(files) == 0 {
 				return fmt.Errorf("%w command line: want --samples FILE", errInvalid)
 			}
@@ -48,7 +54,7 @@ func (a *app) evaluateClassifier() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&files, "samples", nil, "tables of samples")
+	f.StringSliceVar(&files, "samples", nil, "tables of samples; further ones may follow as arguments")
 	f.StringSliceVar(&trials, "trials", nil, "tables of trials of the same runs, for the cost of deciding by classes")
 	f.StringVar(&in.Objective, "objective", classifier.DefaultObjective, "what a setting costs: time, energy, edp, or cores (the geometric mean of seconds and core-seconds)")
 	f.Uint64Var(&in.Seed, "seed", 1, "seed of everything random")

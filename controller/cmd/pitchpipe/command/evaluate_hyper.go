@@ -19,7 +19,7 @@ func (a *app) evaluateHyper() *cobra.Command {
 			"grid, Latin hypercube and Gaussian process over full runs, and ASHA, which stops what falls behind, alone,\n" +
 			"with a Gaussian process, and with the other workloads of the file as its history. A run that goes on\n" +
 			"pays only for its new epochs. Told is the regret: the least error (1 - quality, or the loss) that a run\n" +
-			"had when the seconds ended, less the least of all recorded full runs.",
+			"had when the seconds ended, less the least of all recorded full runs. A quality above 1 is a percentage.",
 		Example: "  pitchpipe evaluate hyper --curves curves.csv.gz --seconds 2000",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, m := range methods {

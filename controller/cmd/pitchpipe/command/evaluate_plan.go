@@ -21,6 +21,7 @@ func (a *app) evaluatePlan() *cobra.Command {
 	in := plan.Input{}
 	var objective string
 	var restart, wait float64
+	var noise []float64
 	var own map[string]string
 	var site string
 	cmd := &cobra.Command{
@@ -28,7 +29,7 @@ func (a *app) evaluatePlan() *cobra.Command {
 		Long: "Replay whole jobs through the controller itself, on recorded trials: a job starts under its owner's\n" +
 			"settings, each epoch costs what the table measured under the present ones, and each move costs a restart\n" +
 			"and a wait in the queue. What the controller sees varies as the recorded repeats do (and, with --curves,\n" +
-			"as recorded epochs do); what a job cost is told in expectation.\n\n" +
+			"as recorded epochs do), and by --noise where these do not vary; what a job cost is told in expectation.\n\n" +
 			"COST is that of the whole job relative to never moving it: PAID and HURT are the shares of jobs below\n" +
 			"and above 1. NEVER is the same controller when it may only look, ALWAYS a tuner that goes to the best\n" +
 			"settings that it saw without asking whether that pays, ORACLE the best allowed settings from the first\n" +
@@ -45,6 +46,10 @@ func (a *app) evaluatePlan() *cobra.Command {
 			in.Files = slices.Concat(in.Files, more)
 			in.Objective = tuning.Objective(objective)
 			in.Restart, in.Wait = seconds(restart), seconds(wait)
+			if len(noise) < 1 || len(noise) > 2 {
+				return fmt.Errorf("%w --noise: %d numbers: want that between attempts and that between epochs", errInvalid, len(noise))
+			}
+			in.Noise = plan.Noise{Attempt: noise[0], Epoch: noise[len(noise)-1]}
 			for name, v := range own {
 				in.Default = in.Default.With(name, tuning.ParseValue(v))
 			}
@@ -77,6 +82,8 @@ func (a *app) evaluatePlan() *cobra.Command {
 	f.Float64Var(&in.MaxSlowdown, "max-slowdown", 0, "seconds of an epoch at most so many times the owner's (0: no limit)")
 	f.Float64Var(&restart, "restart-cost", 30, "seconds that a move takes: to save, to leave and to start again")
 	f.Float64Var(&wait, "wait", 0, "seconds in the queue at each move")
+	usual := plan.UsualNoise()
+	f.Float64SliceVar(&noise, "noise", []float64{usual.Attempt, usual.Epoch}, "standard deviations between attempts and between epochs, as shares, where the data have none that differ (0: none)")
 	f.IntVar(&in.Probes, "probes", tuning.DefaultProbes, "settings that a job may try")
 	f.IntSliceVar(&in.Epochs, "epochs", []int{0}, fmt.Sprintf("lengths of the jobs (0: as recorded, else %d)", plan.Recorded))
 	f.IntVar(&in.Seeds, "seeds", 10, "jobs of each table and length, each with other luck")

@@ -48,6 +48,7 @@ func TestEvaluatePlanRefusesWhatItCannotReplay(t *testing.T) {
 		"an unknown objective":             {[]string{"--trials", good, "--objective", "speed"}, `objective "speed"`},
 		"a limit that no one keeps":        {[]string{"--trials", good, "--max-slowdown", "0.5"}, "want at least 1"},
 		"a restart for nothing":            {[]string{"--trials", good, "--restart-cost", "0"}, "a restart of 0s"},
+		"noise of three sorts":             {[]string{"--trials", good, "--noise", "0.1,0.1,0.1"}, "--noise: 3 numbers"},
 		"a restart that never ends":        {[]string{"--trials", good, "--restart-cost", "1e300"}, "at most"},
 		"a file that is not one of trials": {[]string{"--trials", bad}, `bad.csv:2:5: seconds is "fast"`},
 		"a site policy that is none":       {[]string{"--trials", good, "--site", write(t, "site.yaml", "default:\n  mood: 1\n")}, "mood"},

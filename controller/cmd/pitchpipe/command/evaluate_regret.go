@@ -31,8 +31,11 @@ func (a *app) evaluateRegret() *cobra.Command {
 			"allotted, times seconds.",
 		Example: "  pitchpipe evaluate regret --trials trials.csv --samples samples.csv --curves curves.csv\n" +
 			"  pitchpipe evaluate regret --trials trials.csv --samples samples.csv --objective blend --weight 0.5 --default cores=2,threads=2 --json",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, more []string) error {
+			if err := following(more, trialsFlag(&trials), samplesFlag(&samples), curvesFlag(&curves)); err != nil {
+				return err
+			}
 			if len(trials) == 0 || len(samples) == 0 {
 				return fmt.Errorf("%w command line: want --trials FILE and --samples FILE", errInvalid)
 			}
@@ -69,7 +72,7 @@ func (a *app) evaluateRegret() *cobra.Command {
 		objectives = append(objectives, string(o))
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&trials, "trials", nil, "tables of trials")
+	f.StringSliceVar(&trials, "trials", nil, "tables of trials; further tables of any kind may follow as arguments")
 	f.StringSliceVar(&samples, "samples", nil, "tables of samples of the same runs")
 	f.StringSliceVar(&curves, "curves", nil, "tables of curves of the same runs: where epochs end")
 	f.StringVar(&objective, "objective", string(regret.DefaultObjective), "what is minimised: "+joined(objectives))

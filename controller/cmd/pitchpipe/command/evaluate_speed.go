@@ -18,7 +18,7 @@ func (a *app) evaluateSpeed() *cobra.Command {
 		Long: "Measure a few recorded settings of each workload, one after the other as the model asks for them, and\n" +
 			"forecast the others. ERROR is the mean error over those that were not measured, as a share of the true\n" +
 			"outcome; ATTAINED is the outcome of the best setting that was measured over the best there is. Runs\n" +
-			"that failed are no part of the error; measuring one is paid for. An outcome whose name ends in\n" +
+			"that failed are no part of a mean nor of the error; measuring one is paid for. An outcome whose name ends in\n" +
 			"_per_second is a rate, any other a cost.",
 		Example: "  pitchpipe evaluate speed --trials trials.csv --outcome samples_per_second --samples 8",
 		Args:    cobra.ArbitraryArgs,

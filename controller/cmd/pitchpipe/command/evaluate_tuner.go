@@ -29,9 +29,10 @@ func (a *app) evaluateTuner() *cobra.Command {
 			"beside the published REFERENCE. All are relative to the owner's settings: those of a targets.csv beside\n" +
 			"the data, else the setting that relative_speed is relative to, else the most of everything. From\n" +
 			"targets.csv come also the epochs after which a run has failed; a reference.csv tells how often a job\n" +
-			"returns. A policy that breaks the limits may cost less than the oracle.\n\n" +
+			"returns. A policy that breaks the limits may cost less than the oracle; what was saved so is not counted,\n" +
+			"and BROKEN is the share of the seeds. Settings that lack a number which the objective needs are absent.\n\n" +
 			"Objective cores asks for the fewest core-seconds that --max-slowdown and --max-joules allow, or, with\n" +
-			"--attain, for the fewest cores at that share of full speed.",
+			"--attain, for the fewest cores at that share of full speed. Threads count where nothing is called cores.",
 		Example: "  pitchpipe evaluate tuner --trials trials.csv --objective blend --weight 0.5\n" +
 			"  pitchpipe evaluate tuner --trials trials.csv --objective energy --max-slowdown 1.10 --recurrences 10\n" +
 			"  pitchpipe evaluate tuner --trials trials.csv --objective cores --max-slowdown 1.05 --max-joules 1.02 --probes 6\n" +
@@ -66,7 +67,7 @@ func (a *app) evaluateTuner() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&in.Files, "trials", nil, "tables of trials")
+	f.StringSliceVar(&in.Files, "trials", nil, "tables of trials; further ones may follow as arguments")
 	f.StringVar(&objective, "objective", string(tuning.Energy), "what is minimised: "+joined(tunerObjectives()))
 	f.Float64Var(&in.Goal.Weight, "weight", tuning.DefaultWeight, "share of energy in blend")
 	f.Float64Var(&in.Goal.MaxSlowdown, "max-slowdown", 0, "seconds at most so many times the owner's (0: no limit)")

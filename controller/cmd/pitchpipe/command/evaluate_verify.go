@@ -22,11 +22,15 @@ func (a *app) evaluateVerify() *cobra.Command {
 			"have independent, autocorrelated and heavy-tailed noise, variance between runs, and drift. FALSE is the\n" +
 			"share whose verdict was wrong at any look, COVERED that whose interval held the truth at every look.\n" +
 			"Then the tuned side is made shorter by 2, 5, 10 and 20 %: the share that finds it, and the median of\n" +
-			"epochs or pairs until then. Without a file the simulated nulls stand alone.",
+			"epochs or pairs until then. Where a null breaks what an interval relies on, as curves do whose epochs\n" +
+			"shrink, it is marked and summed up apart. Without a file the simulated nulls stand alone.",
 		Example: "  pitchpipe evaluate verify --trials trials.csv --samples samples.csv.gz --curves curves.csv\n" +
 			"  pitchpipe evaluate verify --seeds 1000 --candidates 4 --json",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, more []string) error {
+			if err := following(more, trialsFlag(&trials), samplesFlag(&samples), curvesFlag(&curves)); err != nil {
+				return err
+			}
 			var errs [3]error
 			in.Trials, errs[0] = tablesOf(trials, records.Trials)
 			in.Samples, errs[1] = tablesOf(samples, records.Samples)
@@ -50,7 +54,7 @@ func (a *app) evaluateVerify() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&trials, "trials", nil, "tables of trials")
+	f.StringSliceVar(&trials, "trials", nil, "tables of trials; further tables of any kind may follow as arguments")
 	f.StringSliceVar(&samples, "samples", nil, "tables of samples")
 	f.StringSliceVar(&curves, "curves", nil, "tables of curves or adaptations")
 	f.IntVar(&in.Seeds, "seeds", verify.DefaultSeeds, "replays of each line")

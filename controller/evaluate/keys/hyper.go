@@ -1,0 +1,34 @@
+package keys
+
+func hyper() Evaluation {
+	return Evaluation{
+		Command: "evaluate hyper",
+		Rows: []Key{
+			{"workload", "name, as in the data"},
+			{"machine", "name, as in the data"},
+			{"input", "which input of the workload, where the data tell inputs apart"},
+			{"method", "way to search"},
+			{"seconds", "seconds that the search might use; null: the curves have no seconds"},
+			{"seeds", "searches"},
+			{"regret_mean", "mean over the seeds of the least error reached less the least error recorded; null: the curves have no seconds, or the method does not apply"},
+			{"seconds_used_mean", "of the seconds, how many were spent"},
+			{"runs_mean", "runs begun, in the mean"},
+		},
+		Summary: []Key{
+			{"seed", "of everything random"},
+			{"means", "one entry for each file and method"},
+			{"means[].data", "the file"},
+			{"means[].method", "way to search"},
+			{"means[].problems", "workloads on machines"},
+			{"means[].regret_mean", "mean over its workloads"},
+			{"means[].over_random", "regret_mean over that of random"},
+			{"left_out", "workloads with a single run or without any outcome, and runs without seconds"},
+			{"left_out[].data", "the file"},
+			{"left_out[].workload", "whose rows these are"},
+			{"left_out[].machine", "on which they ran"},
+			{"left_out[].rows", "how many of its rows; none: the workload as a whole"},
+			{"left_out[].line", "of the first of them"},
+			{"left_out[].why", "what is wrong with them"},
+		},
+	}
+}

@@ -1,0 +1,33 @@
+package keys
+
+func speed() Evaluation {
+	return Evaluation{
+		Command: "evaluate speed",
+		Rows: []Key{
+			{"workload", "name, as in the data"},
+			{"machine", "name, as in the data"},
+			{"input", "which input of the workload, where the data tell inputs apart"},
+			{"settings", "how many different settings, failed ones included"},
+			{"samples", "settings measured, at most as many as asked for"},
+			{"failed", "how many of the samples failed"},
+			{"unseen", "settings that the errors are over"},
+			{"error_mean", "mean error of the outcome of unseen settings, as a share of the true one"},
+			{"error_max", "greatest error of an unseen setting"},
+			{"attained", "the outcome of the chosen setting over the best, 1 at most"},
+			{"chosen", "the best setting measured"},
+		},
+		Summary: []Key{
+			{"rows", "how many rows there are"},
+			{"error_mean", "mean of the rows"},
+			{"error_mean_max", "greatest error_mean of a row"},
+			{"attained_min", "least attained of a row"},
+			{"left_out", "rows that could not be used"},
+			{"left_out[].data", "the file"},
+			{"left_out[].workload", "whose rows these are"},
+			{"left_out[].machine", "on which they ran"},
+			{"left_out[].rows", "how many of its rows; none: the workload as a whole"},
+			{"left_out[].line", "of the first of them"},
+			{"left_out[].why", "what is wrong with them"},
+		},
+	}
+}

@@ -1,0 +1,107 @@
+package records
+
+// Group are the rows of one workload on one machine, in the order of the file.
+type Group struct {
+	Workload, Machine string
+	Input             string // of the workload, where Jobs made the group; empty: the table does not tell
+	Rows              []Row
+}
+
+// Groups splits a table by workload and machine, in the order of the first row of each.
+func (t Table) Groups() []Group { return t.groups(func(Row) string { return "" }) }
+
+// Jobs are Groups with one input each: what two inputs took under one setting are not
+// repeats of each other.
+func (t Table) Jobs() []Group { return t.groups(Row.Input) }
+
+func (t Table) groups(input func(Row) string) []Group {
+	var out []Group
+	at := map[[3]string]int{}
+	for _, r := range t.Rows {
+		key := [3]string{r.Workload, r.Machine, input(r)}
+		i, ok := at[key]
+		if !ok {
+			i, at[key] = len(out), len(out)
+			out = append(out, Group{Workload: r.Workload, Machine: r.Machine, Input: key[2]})
+		}
+		out[i].Rows = append(out[i].Rows, r)
+	}
+	return out
+}
+
+// Name is what the group's job is called: its workload, and the input where there is one.
+func (g Group) Name() string {
+	if g.Input == "" {
+		return g.Workload
+	}
+	return g.Workload + "/" + g.Input
+}
+
+// Runs splits rows by run, in the order of the first row of each. A name stands for one
+// run of a workload, machine, scenario and input; others may have runs of the same name.
+// Where it goes on under other settings without going on in time, it stands for a run
+// under each of them.
+func Runs(rows []Row) [][]Row {
+	var out [][]Row
+	for _, run := range split(rows, func(r Row) [5]string {
+		return [5]string{r.Workload, r.Machine, r.Text("scenario"), r.Input(), r.Run}
+	}) {
+		if restarts(run) {
+			out = append(out, split(run, func(r Row) string { return r.Knobs.Key() })...)
+		} else {
+			out = append(out, run)
+		}
+	}
+	return out
+}
+
+func split[K comparable](rows []Row, by func(Row) K) [][]Row {
+	var out [][]Row
+	at := map[K]int{}
+	for _, r := range rows {
+		key := by(r)
+		i, ok := at[key]
+		if !ok {
+			i, at[key] = len(out), len(out)
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], r)
+	}
+	return out
+}
+
+// restarts tells whether the settings change anywhere without the time going on.
+func restarts(rows []Row) bool {
+	for i := 1; i < len(rows); i++ {
+		before, knew := rows[i-1].time()
+		now, known := rows[i].time()
+		if knew && known && now <= before && !rows[i].Knobs.Equal(rows[i-1].Knobs) {
+			return true
+		}
+	}
+	return false
+}
+
+// time is the epoch, or the second of a sample.
+func (r Row) time() (float64, bool) {
+	if v, ok := r.Float("epoch"); ok {
+		return v, true
+	}
+	return r.Float("t_seconds")
+}
+
+// Whole is the quality that is perfect: 1 where qualities are shares, 100 where they are
+// percentages, as one of them above 1 shows. False: one is above 100, so that nobody
+// knows what is perfect.
+func Whole(rows []Row) (float64, bool) {
+	whole := 1.0
+	for _, r := range rows {
+		switch v, _ := r.Float("quality"); {
+		case v > 100:
+			return 0, false
+		case v > 1:
+			whole = 100
+		}
+	}
+	return whole, true
+}

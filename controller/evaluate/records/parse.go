@@ -1,0 +1,243 @@
+package records
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"pitchpipe/controller/tuning"
+)
+
+// Read reads the file at path.
+func Read(path string, f Format) (Table, error) {
+	file, err := os.Open(filepath.Clean(path))
+	if err != nil {
+		return Table{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	return Parse(path, file, f)
+}
+
+// Parse reads a table; name stands in its errors.
+func Parse(name string, in io.Reader, f Format) (Table, error) {
+	in, err := unzipped(name, in)
+	if err != nil {
+		return Table{}, err
+	}
+	p := parser{name: name, csv: csv.NewReader(in), table: Table{File: name, Format: f}}
+	p.csv.ReuseRecord = true
+	if err := p.header(); err != nil {
+		return Table{}, err
+	}
+	for {
+		row, err := p.row()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return Table{}, err
+		}
+		p.table.Rows = append(p.table.Rows, row)
+	}
+	if len(p.table.Rows) == 0 {
+		return Table{}, fmt.Errorf("%w: %s: it has a header and no rows", ErrInvalid, name)
+	}
+	p.table.markStandIns()
+	return p.table, nil
+}
+
+// FormatOf tells the format of the file at path by its columns.
+func FormatOf(path string) (Format, error) {
+	file, err := os.Open(filepath.Clean(path))
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	in, err := unzipped(path, file)
+	if err != nil {
+		return "", err
+	}
+	p := parser{name: path, csv: csv.NewReader(in), table: Table{Format: "records"}}
+	if err := p.header(); err != nil {
+		return "", err
+	}
+	switch {
+	case p.table.Has("t_seconds"):
+		return Samples, nil
+	case p.table.Has("epoch") && p.table.Has("scenario"):
+		return Adaptations, nil
+	case p.table.Has("epoch") && p.table.Has("run"):
+		return Curves, nil
+	}
+	return Trials, nil
+}
+
+func unzipped(name string, in io.Reader) (io.Reader, error) {
+	buffered := bufio.NewReader(in)
+	if magic, _ := buffered.Peek(2); len(magic) < 2 || magic[0] != 0x1f || magic[1] != 0x8b {
+		return buffered, nil
+	}
+	out, err := gzip.NewReader(buffered)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrInvalid, name, err)
+	}
+	return out, nil
+}
+
+type parser struct {
+	name  string
+	csv   *csv.Reader
+	table Table
+	knobs []string // by column, empty: not a setting
+	holds []kind   // by column
+}
+
+// kind is what a column may hold.
+type kind int
+
+const (
+	words kind = iota
+	numbers
+	numbersOrFlags
+	anything
+)
+
+func (p *parser) at(line, column int, format string, args ...any) error {
+	return fmt.Errorf("%w: %s:%d:%d: %s", ErrInvalid, p.name, line, column, fmt.Sprintf(format, args...))
+}
+
+// broken puts what encoding/csv says about a line into our form.
+func (p *parser) broken(err error) error {
+	if bad, ok := errors.AsType[*csv.ParseError](err); ok {
+		return p.at(bad.Line, max(bad.Column, 1), "%v", bad.Err)
+	}
+	return fmt.Errorf("%w: %s: %w", ErrInvalid, p.name, err)
+}
+
+func (p *parser) header() error {
+	cells, err := p.csv.Read()
+	if errors.Is(err, io.EOF) {
+		return p.at(1, 1, "it is empty: want a header row of %s", p.table.Format)
+	}
+	if err != nil {
+		return p.broken(err)
+	}
+	for i, c := range cells {
+		_, column := p.csv.FieldPos(i)
+		c = strings.TrimSpace(strings.TrimPrefix(c, "\ufeff"))
+		if c == "" || c == prefix {
+			return p.at(1, column, "a column without a name")
+		}
+		if slices.Contains(p.table.Columns, c) {
+			return p.at(1, column, "column %q stands twice", c)
+		}
+		p.table.Columns = append(p.table.Columns, c)
+		name, _ := strings.CutPrefix(c, prefix)
+		if name == c {
+			name = ""
+		}
+		p.knobs = append(p.knobs, name)
+		switch {
+		case slices.Contains(texts(), c):
+			p.holds = append(p.holds, words)
+		case slices.Contains(flags(), c):
+			p.holds = append(p.holds, numbersOrFlags)
+		case slices.Contains(figures(), c):
+			p.holds = append(p.holds, numbers)
+		default:
+			p.holds = append(p.holds, anything)
+		}
+	}
+	for _, c := range needed(p.table.Format) {
+		if !p.table.Has(c) {
+			return p.at(1, 1, "column %q is missing: a file of %s has at least %s", c, p.table.Format, strings.Join(needed(p.table.Format), ", "))
+		}
+	}
+	return nil
+}
+
+func (p *parser) row() (Row, error) {
+	cells, err := p.csv.Read()
+	if errors.Is(err, io.EOF) {
+		return Row{}, io.EOF
+	}
+	if err != nil {
+		return Row{}, p.broken(err)
+	}
+	line, _ := p.csv.FieldPos(0)
+	r := Row{Line: line, Knobs: tuning.Settings{}, numbers: make(map[string]float64, len(cells)), words: map[string]string{}}
+	for i, cell := range cells {
+		cell = strings.TrimSpace(cell)
+		if cell == "" || p.holds[i] != words && slices.Contains(missing(), cell) {
+			continue
+		}
+		cell = strings.Clone(cell) // the reader's memory is used again
+		if p.knobs[i] != "" {
+			r.Knobs[p.knobs[i]] = tuning.ParseValue(cell)
+			continue
+		}
+		if !r.take(p.table.Columns[i], cell, p.holds[i]) {
+			line, column := p.csv.FieldPos(i)
+			return Row{}, p.at(line, column, "%s is %q: want a number, or nothing where it is missing", p.table.Columns[i], cell)
+		}
+	}
+	r.Workload, r.Machine, r.Run = r.words["workload"], r.words["machine"], r.words["run"]
+	if r.Workload == "" {
+		return Row{}, p.at(line, 1, "the workload is missing")
+	}
+	if p.table.Format != Trials && r.Run == "" {
+		return Row{}, p.at(line, 1, "the run is missing")
+	}
+	return r, nil
+}
+
+// take keeps a cell. An infinite number is missing. False: it is a word where a number
+// has to stand.
+func (r *Row) take(column, cell string, holds kind) bool {
+	if holds == words {
+		r.words[column] = cell
+		return true
+	}
+	v, err := strconv.ParseFloat(cell, 64)
+	switch {
+	case err == nil && !math.IsNaN(v) && !math.IsInf(v, 0):
+		r.numbers[column] = v
+	case math.IsInf(v, 0) || math.IsNaN(v): // of any spelling, or too large
+	case holds == anything:
+		r.words[column] = cell
+	case holds == numbersOrFlags && strings.EqualFold(cell, "true"):
+		r.numbers[column] = 1
+	case holds == numbersOrFlags && strings.EqualFold(cell, "false"):
+		r.numbers[column] = 0
+	default:
+		return false
+	}
+	return true
+}
+
+// markStandIns finds the rows whose relative_speed stands for a run that did not fit.
+func (t *Table) markStandIns() {
+	least := map[[2]string]float64{}
+	for _, r := range t.Rows {
+		key := [2]string{r.Workload, r.Machine}
+		if m := r.Knobs["memory_gib"]; m.IsNumber() {
+			if v, ok := least[key]; !ok || m.Float() < v {
+				least[key] = m.Float()
+			}
+		}
+	}
+	for i := range t.Rows {
+		r := &t.Rows[i]
+		v, ok := r.Float("relative_speed")
+		r.standIn = ok && v == Placeholder && r.Knobs["memory_gib"].Float() <= least[[2]string{r.Workload, r.Machine}]
+	}
+}

@@ -1,0 +1,181 @@
+package recur
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// verdicts is what whole runs say of the points of a tuner.
+type verdicts struct {
+	between  float64   // variance of the score between runs of one point
+	longer   float64   // that which comes from how many epochs they take, between runs of one course
+	variance []float64 // of the score against the owner's, by point
+	bar      []bool    // by course: not to be run
+	unknown  []bool    // by course: nobody saw the end of a run of it
+	runs     map[int]int
+	ratio    map[int]float64 // of the score, by point measured
+	seconds  map[int]float64 // their logarithm against the owner's
+	clear    []int           // points that are better beyond doubt, ascending
+	all      int             // runs
+	lost     float64         // what all runs cost more than the owner's, in those
+}
+
+func (v *verdicts) barred(course int) bool { return v != nil && v.bar[course] }
+func (v *verdicts) unfit(course int) bool {
+	return v != nil && (v.bar[course] || v.unknown[course])
+}
+
+const (
+	// effectSD is by how much an untried point of a course may differ from the best of it.
+	effectSD = 0.15
+
+	// wholeAllowance is the share of all runs that may be lost before an untried point is
+	// run. Nobody stops a whole run, so that it is less than allowance.
+	wholeAllowance = 0.1
+
+	// dearer is by how much an untried point is taken to cost more at least.
+	dearer = 0.05
+)
+
+// expected is what is believed of a point, as a logarithm against the owner's, with its
+// standard error: as it was measured, but for what the other courses make doubtful of its
+// course.
+func (t *Tuner) expected(l lead, p int) (ratio, se float64) {
+	if p == t.Own {
+		return 0, 0
+	}
+	course := t.of[p]
+	mean, variance := l.belief.at(t.courses[course].at)
+	measured, ok := t.weighed.ratio[p]
+	at := slices.IndexFunc(l.known, func(s standing) bool { return s.course == course && s.point >= 0 })
+	if !ok || at < 0 {
+		return mean, math.Sqrt(variance + effectSD*effectSD)
+	}
+	return measured + mean - l.known[at].score, math.Sqrt(variance)
+}
+
+func (t *Tuner) isClosed(p int) bool { return t.closed != nil && t.closed[p] }
+
+// leaveOut takes the points that are never to be run, and of which nothing is known, out
+// of the lines that are searched.
+func (t *Tuner) leaveOut() {
+	for p, of := range t.lines {
+		for i, line := range of {
+			t.lines[p][i] = slices.DeleteFunc(line, func(q int) bool { return q != p && t.closed[q] && !t.cells[q].known() })
+		}
+	}
+}
+
+// affordable tells whether an untried point may be run, by what tries lost so far.
+func (t *Tuner) affordable(ratio float64) bool {
+	return t.weighed.lost+max(math.Expm1(ratio), dearer) <= wholeAllowance*float64(t.weighed.all+1)
+}
+
+// judge tells the tuner what the runs say.
+func (w Whole) judge(t *Tuner, score evidence) *verdicts {
+	n := len(t.courses)
+	v := &verdicts{
+		between: score.between, variance: make([]float64, len(w.Space.Points)), bar: make([]bool, n), unknown: make([]bool, n),
+		runs: map[int]int{}, ratio: map[int]float64{}, seconds: map[int]float64{},
+	}
+	t.weighed, t.led, t.closed = v, nil, make([]bool, len(w.Space.Points))
+	for p := range t.closed {
+		t.closed[p] = w.Barred != nil && w.Barred[p] && p != w.Space.Own
+	}
+	lengths := lengthsOf(w.Runs, t.of, w.Space.Own)
+	w.count(t, v, score, lengths)
+	w.measure(t, v, score, lengths)
+	w.fail(t, v)
+	for c := range t.courses { // one of which every point is closed
+		v.bar[c] = v.bar[c] || c != t.of[w.Space.Own] && !slices.ContainsFunc(t.courses[c].points, func(p int) bool { return !t.closed[p] })
+	}
+	t.leaveOut()
+	w.distinguish(t, v, score.degrees)
+	return v
+}
+
+// count tells how often each point and each course was run.
+func (w Whole) count(t *Tuner, v *verdicts, score evidence, l lengths) {
+	for _, r := range w.Runs {
+		of := map[int]bool{}
+		for _, p := range r.Parts {
+			if _, ok := score.mean[p.Point]; ok && p.Epochs > 0 {
+				v.runs[p.Point]++
+				of[t.of[p.Point]] = true
+			}
+		}
+		v.all += min(len(of), 1)
+		for c := range of {
+			longer, _, known := l.of(c)
+			v.unknown[c] = !known
+			t.Reached(t.courses[c].points[0], math.Exp(longer))
+		}
+	}
+}
+
+// measure tells what an epoch cost under each point, against the owner's.
+func (w Whole) measure(t *Tuner, v *verdicts, score evidence, l lengths) {
+	seconds, _ := weigh(w.Runs, w.Space.Own, func(p Part) float64 { return math.Log(p.Cost.Seconds) })
+	joules, hasJoules := weigh(w.Runs, w.Space.Own, func(p Part) float64 { return math.Log(p.Cost.Joules) })
+	wj, ws := t.weights()
+	powers := wj + ws
+	if len(t.courses) > 1 {
+		v.longer = powers * powers * l.spread
+	}
+	for p := range w.Space.Points {
+		if v.runs[p] == 0 {
+			continue
+		}
+		longer, doubt, _ := l.of(t.of[p])
+		v.seconds[p] = seconds.mean[p] + longer
+		v.ratio[p] = score.mean[p] + powers*longer
+		v.variance[p] = score.variance[p] + powers*powers*doubt
+		v.lost += float64(v.runs[p]) * math.Expm1(v.ratio[p])
+		cost := Cost{Seconds: math.Exp(seconds.mean[p]), Joules: math.NaN()}
+		if m, ok := joules.mean[p]; ok && hasJoules {
+			cost.Joules = math.Exp(m)
+		}
+		t.Measured(p, cost)
+	}
+}
+
+// fail closes the points under which runs failed, and the courses of which none ever
+// reached its end.
+func (w Whole) fail(t *Tuner, v *verdicts) {
+	own := w.Space.Own
+	for _, p := range w.Failed {
+		if p == own {
+			continue
+		}
+		t.Failed(p)
+		t.closed[p] = true
+		if c := t.of[p]; c != t.of[own] {
+			t.Missed(p)
+			v.bar[c] = v.bar[c] || t.arms[c].reached == 0
+		}
+		v.all++
+		v.lost += Beta
+	}
+}
+
+// distinguish finds what is better than the owner's point beyond doubt.
+func (w Whole) distinguish(t *Tuner, v *verdicts, degrees float64) {
+	tried := len(v.ratio) - 1
+	if tried < 1 {
+		return
+	}
+	quantile := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: degrees}.Quantile(1 - levelOfClear/float64(tried))
+	for p := range w.Space.Points {
+		ratio, measured := v.ratio[p]
+		if !measured || p == w.Space.Own {
+			continue
+		}
+		c := t.of[p]
+		se := math.Sqrt(v.variance[p])
+		if ratio <= -leastGain && ratio < -quantile*se && !v.unfit(c) && !t.closed[p] && t.choiceAt(p, t.expectedEpochs(c)).excess == 0 {
+			v.clear = append(v.clear, p)
+		}
+	}
+}
