@@ -153,6 +153,9 @@ type Outlook struct {
 	Closed time.Time `json:"closed,omitzero"`
 	// ClosedBy is the name of that reservation or maintenance.
 	ClosedBy string `json:"closed_by,omitempty"`
+	// Crowded says, where Wait is nil, why nobody can tell it although others are waiting
+	// for the same room; empty = nobody is known to be.
+	Crowded string `json:"crowded,omitempty"`
 }
 
 // Checkpoint tells how a running attempt is asked to save and leave.
@@ -327,6 +330,14 @@ type Attempt struct {
 	// attempt alone, as their first attempt of it, where each has an id of its own:
 	// ALLOCATION.TASK under Nomad.
 	Unit string `json:"unit,omitempty"`
+
+	// CPUs are those that the scheduler gave it in all, over its nodes and tasks; 0 = not
+	// known. They may be more than it asked for, as where it has whole nodes.
+	CPUs int `json:"cpus,omitempty"`
+
+	// Suspended is for how long of its time the scheduler had it stand still, as far as
+	// that is known.
+	Suspended time.Duration `json:"suspended,omitempty"`
 }
 
 // Cause says why an attempt was started.

@@ -128,7 +128,8 @@ func rowOf(r *reconcile.Record) report.Row {
 func spans(job driver.Job, now time.Time) []report.Span {
 	out := []report.Span{}
 	for i, a := range job.Attempts {
-		s := report.Span{Start: a.Started, End: a.Ended, Cores: cmp.Or(a.Change.Cores, job.Resources.Cores)}
+		// What it was given may be more than a task asked for: whole nodes, or many tasks.
+		s := report.Span{Start: a.Started, End: a.Ended, Cores: cmp.Or(a.CPUs, a.Change.Cores, job.Resources.Cores)}
 		if s.End.IsZero() && i == len(job.Attempts)-1 {
 			s.End = now
 			if job.State.Ended() {

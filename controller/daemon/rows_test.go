@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -43,6 +44,23 @@ func TestWhenAttemptsRanIsKnownOfAllOrOfNone(t *testing.T) {
 				t.Errorf("ran %g minutes, want %g", sum, c.minutes)
 			}
 		})
+	}
+}
+
+func TestCoreHoursAreOfWhatAnAttemptWasGiven(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	job := driver.Job{State: driver.Succeeded, Ended: noon.Add(3 * time.Hour), Resources: driver.Resources{Cores: 2}}
+	for i, a := range []driver.Attempt{{}, {Change: driver.Change{Cores: 1}}, {CPUs: 32, Change: driver.Change{Cores: 1}}} {
+		a.Started, a.Ended = noon.Add(time.Duration(i)*time.Hour), noon.Add(time.Duration(i+1)*time.Hour)
+		job.Attempts = append(job.Attempts, a)
+	}
+	var cores []int
+	for _, s := range spans(job, noon) {
+		cores = append(cores, s.Cores)
+	}
+	if !slices.Equal(cores, []int{2, 1, 32}) {
+		t.Errorf("cores %v, want those asked for, changed and given", cores)
 	}
 }
 

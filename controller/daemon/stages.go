@@ -51,7 +51,7 @@ type rooms struct {
 func (r *rooms) stages() reconcile.Stages {
 	s := stages.Pure()
 	s.Read, s.Site, s.Measure, s.Classify, s.Recall = r.read, r.siteFor, r.measure, r.classify, r.recall
-	s.Past, s.Offers = r.past, offers{r.store}
+	s.Past, s.Curves, s.Offers = r.past, r.curves, offers{r.store}
 	s.Step, s.Learn, s.Gate, s.Outlook = r.step, r.learn, r.gate, r.driver.Outlook
 	s.Pause, s.Cleared, s.Audit = r.pause, r.pauses.clearedAt, r.audit.append
 	if l, ok := r.driver.(driver.Listener); ok {
@@ -91,9 +91,13 @@ func (r *rooms) read(_ context.Context, job driver.Job) reconcile.Reading {
 }
 
 // own are the owner's settings: what the job file shows, with the environment
-// that the submission added on top.
+// that the submission added on top. What the scheduler says that he asked for stands over
+// the file: an option of the submission's command line does, and what he changed since.
 func own(job driver.Job, file *jobfile.Job, p tuning.Policy) tuning.Settings {
 	shown := *file
+	if asked := job.Resources; file.Cores > 0 && asked.Cores > 0 {
+		shown.Cores, shown.MemoryBytes = asked.Cores, asked.MemoryBytes
+	}
 	shown.Env = maps.Clone(file.Env)
 	if shown.Env == nil {
 		shown.Env = map[string]string{}

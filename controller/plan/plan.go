@@ -65,7 +65,7 @@ func Waits(r tuning.Reason) bool {
 	switch r { //nolint:exhaustive // a closed list of the few reasons that pass with time
 	case tuning.ReasonWarmingUp, tuning.ReasonProfiling, tuning.ReasonPolluted, tuning.ReasonNoSamples,
 		tuning.ReasonPaused, tuning.ReasonSiteCap, tuning.ReasonFirstSeen, tuning.ReasonUnreachable,
-		tuning.ReasonNoTotal, tuning.ReasonLongQueue, tuning.ReasonNearClosing,
+		tuning.ReasonNoTotal, tuning.ReasonLongQueue, tuning.ReasonUnknownQueue, tuning.ReasonNearClosing,
 		tuning.ReasonUncertain, tuning.ReasonOverEnergy, tuning.ReasonOverTime:
 		return true
 	}

@@ -57,11 +57,13 @@ func (s view) factors() float64 {
 }
 
 // repays says why a saving of so many seconds is not worth so many prices of a
-// restart: ReasonLongQueue where it would be without the queue, else the given
-// reason; ReasonNone where it is worth it. A saving that is no number never is.
+// restart: ReasonLongQueue where it would be without the queue, ReasonUnknownQueue where
+// nobody can tell what that takes, else the given reason; ReasonNone where it is worth it. A saving that is no number never is.
 func (s view) repays(saving, prices float64, otherwise tuning.Reason) tuning.Reason {
 	prices *= s.factors()
 	switch {
+	case s.Crowded != "" && saving > prices*s.RestartCost.Seconds():
+		return tuning.ReasonUnknownQueue
 	case saving > prices*s.price().Seconds():
 		return tuning.ReasonNone
 	case saving > prices*s.RestartCost.Seconds():
@@ -216,6 +218,9 @@ func worth(s view, saving float64, restarts int) []tuning.Evidence {
 	}
 	if s.Wait > 0 {
 		out = append(out, tuning.Evidence{Name: "queue_wait_seconds", Value: float64(restarts) * s.Wait.Seconds()})
+	}
+	if s.Crowded != "" {
+		out = append(out, tuning.Evidence{Name: "queue", Text: s.Crowded})
 	}
 	return append(out, tuning.Evidence{Name: "margin", Value: s.Site.Margin})
 }

@@ -103,6 +103,29 @@ func TestTheQueueIsPartOfThePriceOfARestart(t *testing.T) {
 		}, tuning.RollBack, tuning.ReasonQualityLost, cores(1)},
 		{"a pending job is in the queue anyway", pending, long(known, time.Hour), tuning.Move, tuning.ReasonRecalled, cores(2)},
 	})
+	crowded := func(change func(*tuning.State)) func(*tuning.State) {
+		return func(s *tuning.State) {
+			long(change, 0)(s)
+			s.Crowded = "others wait"
+		}
+	}
+	decideAll(t, []row{
+		{"no move is made into a queue of which nobody knows how long it is", running, crowded(known), tuning.Hold, tuning.ReasonUnknownQueue, nil},
+		{"and no probe", running, crowded(nil), tuning.Hold, tuning.ReasonUnknownQueue, nil},
+		{"and no doubt is raised through it", recalled, crowded(nil), tuning.Hold, tuning.ReasonUnknownQueue, nil},
+		{"a probe that lost stays where nobody knows how long the way back takes", probed, crowded(lost), tuning.Hold, tuning.ReasonUnknownQueue, nil},
+		{"what is worthless is not blamed on a queue of unknown length", running, func(s *tuning.State) {
+			crowded(known)(s)
+			s.RestartCost = 12 * time.Second
+		}, tuning.Hold, tuning.ReasonTooShort, nil},
+		{"a lost quality is left however long the queue may be", probed, func(s *tuning.State) {
+			s.Outcome = &tuning.Outcome{Verdict: tuning.Regressed, Reason: tuning.ReasonQualityLost, LogRatio: -0.6}
+			s.Crowded = "others wait"
+		}, tuning.RollBack, tuning.ReasonQualityLost, cores(1)},
+	})
+	if !plan.Waits(tuning.ReasonUnknownQueue) {
+		t.Error("a queue of unknown length is not waited for")
+	}
 	s := running()
 	known(&s)
 	s.Wait = time.Minute

@@ -131,13 +131,13 @@ func (p *pass) decide(ctx context.Context) (tuning.Decision, error) {
 	}
 	d := p.stages.Decide(s)
 	if d.Action == tuning.Hold || s.Pending {
-		return p.keep(s, d), nil
+		return p.keep(ctx, s, d), nil
 	}
 	// It would act. Only now is the scheduler asked what a restart would meet, since
 	// that costs it more than a look at the job.
 	p.foresee(ctx, &s)
 	p.wait = s.Wait
-	return p.keep(s, p.stages.Decide(s)), nil
+	return p.keep(ctx, s, p.stages.Decide(s)), nil
 }
 
 // begin makes the intent durable. Nothing has happened to the job when it

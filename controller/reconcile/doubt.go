@@ -96,14 +96,9 @@ func taught(policy tuning.Policy, s tuning.Settings) tuning.Settings {
 // final is the quality that the job reached in its last epoch, where it ended
 // well and had one set of hyperparameters all the way.
 func (p *pass) final() *Final {
-	if p.job.State != driver.Succeeded || p.rec.Total <= 0 || len(p.rec.Runs) == 0 {
+	settings, ok := p.steady()
+	if !ok {
 		return nil
-	}
-	settings := taught(p.rec.Policy, p.rec.Runs[0].Settings)
-	for _, r := range p.rec.Runs {
-		if !taught(p.rec.Policy, r.Settings).Equal(settings) {
-			return nil
-		}
 	}
 	for _, e := range slices.Backward(p.rec.Epochs) {
 		if e.Number == p.rec.Total && e.Quality != nil {
@@ -111,6 +106,17 @@ func (p *pass) final() *Final {
 		}
 	}
 	return nil
+}
+
+// steady are the hyperparameters of a job that ended well. False: it did not, does not
+// say its epochs, or they changed on the way.
+func (p *pass) steady() (tuning.Settings, bool) {
+	if p.job.State != driver.Succeeded || p.rec.Total <= 0 || len(p.rec.Runs) == 0 {
+		return nil, false
+	}
+	settings := taught(p.rec.Policy, p.rec.Runs[0].Settings)
+	changed := slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return !taught(p.rec.Policy, r.Settings).Equal(settings) })
+	return settings, !changed
 }
 
 // polluted tells whether most of the epochs that would count were disturbed.
@@ -163,7 +169,8 @@ type outlook struct {
 }
 
 // foresee adds to the state what a restart would meet now. What cannot be found
-// out is unknown, and unknown is nothing to wait for.
+// out is unknown, and unknown is nothing to wait for, unless the scheduler says that others
+// wait there.
 func (p *pass) foresee(ctx context.Context, s *tuning.State) {
 	p.mu.Lock()
 	o, asked := p.outlooks[p.rec.Job]
@@ -184,6 +191,7 @@ func (p *pass) foresee(ctx context.Context, s *tuning.State) {
 	if o.Wait != nil {
 		s.Wait = *o.Wait
 	}
+	s.Crowded = o.Crowded
 	if !o.Closed.IsZero() {
 		s.ClosedIn, s.ClosedBy = max(time.Nanosecond, o.Closed.Sub(p.now)), o.ClosedBy
 	}

@@ -195,6 +195,7 @@ func TestTheSchedulerIsAskedAboutARestartOnlyBeforeOne(t *testing.T) {
 		{"nothing stands against it", driver.Outlook{Wait: new(time.Duration)}, nil, true, false, true},
 		{"the queue is long", driver.Outlook{Wait: new(time.Hour)}, nil, true, false, false},
 		{"nobody knows", driver.Outlook{}, driver.ErrTransient, true, false, true},
+		{"nobody knows, and others wait", driver.Outlook{Crowded: "others wait"}, nil, true, false, false},
 		{"a reservation comes", driver.Outlook{ClosedBy: "maint"}, nil, true, true, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -209,7 +210,7 @@ func TestTheSchedulerIsAskedAboutARestartOnlyBeforeOne(t *testing.T) {
 					switch {
 					case s.Pending || s.Measured != tuning.ReasonNone:
 						return hold(tuning.ReasonProfiling)
-					case s.Wait > time.Minute:
+					case s.Wait > time.Minute, s.Crowded == "others wait":
 						return hold(tuning.ReasonProfiling) // one that waits
 					case s.ClosedIn != 0 && (s.ClosedIn != began.Add(soon).Sub(s.Now) || s.ClosedBy != "maint"):
 						t.Errorf("closed in %s by %q, want by maint at %s", s.ClosedIn, s.ClosedBy, soon)

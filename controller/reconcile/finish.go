@@ -177,7 +177,7 @@ func (p *pass) learn(ctx context.Context) error {
 	lesson := Lesson{
 		Job: string(p.rec.Job), Submitted: p.rec.Submitted, Owner: p.rec.Owner, Kind: p.rec.Kind, Trials: tuning.TrialsOf(alike(p.rec.Epochs), p.rec.Own),
 		Outcome: p.rec.Outcome, Peak: p.rec.Peak, RestartCost: p.rec.RestartCosts, At: p.now,
-		Regressed: slices.Clone(p.rec.Hurt), Final: p.final(), Polluted: p.polluted(),
+		Regressed: slices.Clone(p.rec.Hurt), Final: p.final(), Curve: p.teach(ctx), Polluted: p.polluted(),
 		Node: p.rec.Node(p.job.Attempt), Trying: p.rec.Trying(), Epochs: p.rec.Done(), End: p.end(),
 	}
 	if len(p.rec.Runs) > 0 {

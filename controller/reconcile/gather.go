@@ -47,7 +47,7 @@ func (p *pass) state(ctx context.Context) (tuning.State, error) {
 	proposal := p.stages.Propose(ProposeRequest{Policy: policy, Own: p.rec.Own, Trials: trials, Avoid: s.Regressed})
 	s.Next, s.NextReason = proposal.Next, proposal.Reason
 	s.Best, s.BestGain, s.BestError = proposal.Best, proposal.Gain, proposal.GainSE
-	s.Forecast = p.forecast(policy, current, known.Reference, false)
+	s.Forecast = p.forecast(policy, current, known.Reference)
 	return s, p.returns(ctx, &s)
 }
 

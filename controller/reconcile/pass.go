@@ -138,7 +138,7 @@ func (p *pass) look(ctx context.Context, id driver.JobID) (done bool, err error)
 
 func (p *pass) superseded() error {
 	if p.rec.Fingerprint == p.job.Fingerprint {
-		return nil
+		return p.resized()
 	}
 	p.rec.Fingerprint = p.job.Fingerprint
 	p.caps.untry(p.rec.Job)
@@ -160,6 +160,7 @@ func (p *pass) read(ctx context.Context) error {
 		return p.to(Ignored, NoStanza, Entry{Reason: reading.Reason, Detail: reading.Detail})
 	}
 	p.rec.Policy, p.rec.Own, p.rec.Total = reading.Policy, reading.Own, reading.Policy.Progress.Total
+	p.rec.Asked = asked(p.job)
 	site := p.stages.Site(p.job)
 	p.rec.Control = reading.Policy.Mode == tuning.Apply && drawn(string(p.job.ID), site.Control)
 	return p.to(Eligible, StanzaRead, Entry{Detail: reading.Detail})

@@ -28,6 +28,7 @@ type Record struct {
 	Ended       time.Time       `json:"ended,omitzero"`
 	Policy      tuning.Policy   `json:"policy"` // the stanza's, before the site narrowed it
 	Own         tuning.Settings `json:"own"`
+	Asked       *Asked          `json:"asked,omitempty"`  // of the scheduler, when Own was read
 	Runs        []Run           `json:"runs,omitempty"`   // one per attempt
 	Queued      *Run            `json:"queued,omitempty"` // carried out, and its attempt has not begun
 	Total       int             `json:"total"`            // epochs in all, 0 unknown
@@ -110,6 +111,7 @@ func (r *Record) Clone() *Record {
 	out.Own, out.ClassAt = maps.Clone(r.Own), maps.Clone(r.ClassAt) // what is nil stays it
 	out.Runs, out.Queued = slices.Clone(r.Runs), copied(r.Queued)
 	out.Epochs, out.Profiles = slices.Clone(r.Epochs), maps.Clone(r.Profiles)
+	out.Asked = copied(r.Asked)
 	out.Class, out.Move, out.Outcome = copied(r.Class), copied(r.Move), copied(r.Outcome)
 	out.Hurt, out.Restarts, out.Probed = slices.Clone(r.Hurt), slices.Clone(r.Restarts), slices.Clone(r.Probed)
 	out.RestartCosts, out.History = slices.Clone(r.RestartCosts), slices.Clone(r.History)

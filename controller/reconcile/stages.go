@@ -108,9 +108,10 @@ type Lesson struct {
 	Regressed   []tuning.Settings
 	Peak        tuning.Bytes
 	RestartCost []time.Duration
-	Final       *Final // nil: it did not end well, or its hyperparameters changed on the way
-	Polluted    bool   // others disturbed most of its epochs
-	Node        string // where its last attempt ran; empty = not known
+	Final       *Final               // nil: it did not end well, or its hyperparameters changed on the way
+	Curve       []tuning.CurveLesson // what forecasts of its loss or quality were worth; empty where Final would be nil
+	Polluted    bool                 // others disturbed most of its epochs
+	Node        string               // where its last attempt ran; empty = not known
 	At          time.Time
 
 	Began  tuning.Settings // what its first attempt ran under; empty = it did not run
@@ -164,6 +165,10 @@ type Stages struct {
 	Return func(q ReturnRequest) tuning.Returns
 
 	Forecast func(q ForecastRequest) tuning.Forecast // nil: what is left has no interval
+	// Curves are what forecasts of ended jobs of a kind were worth, and Teach is what
+	// those of a job that has ended were; nil: nothing is learned about forecasts.
+	Curves   func(ctx context.Context, kind tuning.JobKind) ([]tuning.CurveLesson, error)
+	Teach    func(q ForecastRequest) []tuning.CurveLesson
 	Refused  func(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.Reason
 	Decide   func(s tuning.State) tuning.Decision
 	Waits    func(r tuning.Reason) bool

@@ -128,6 +128,12 @@ type world struct {
 	profile func(m *reconcile.Measurement) // of usable ones
 	asked   map[int]int                    // measurements by attempt
 
+	// foresee, teach and curves are joined as they are, at the next restart; nil: nobody
+	// forecasts.
+	foresee func(reconcile.ForecastRequest) tuning.Forecast
+	teach   func(reconcile.ForecastRequest) []tuning.CurveLesson
+	curves  func(context.Context, tuning.JobKind) ([]tuning.CurveLesson, error)
+
 	auditFails bool
 	offers     *offers // nil: jobs begin as they are
 
@@ -196,6 +202,7 @@ func (w *world) restart() {
 
 func (w *world) stages() reconcile.Stages {
 	s := w.rooms()
+	s.Forecast, s.Teach, s.Curves = w.foresee, w.teach, w.curves
 	if w.offers != nil {
 		s.Offers = w.offers
 	}

@@ -63,6 +63,7 @@ const (
 	ReasonNearLimit      Reason = "near-time-limit"
 	ReasonNearClosing    Reason = "near-reservation"
 	ReasonLongQueue      Reason = "long-queue"
+	ReasonUnknownQueue   Reason = "unknown-queue"
 	ReasonNoQualityGuard Reason = "no-quality-guard"
 	ReasonQualityLost    Reason = "quality-lost"
 	ReasonSlower         Reason = "slower-than-allowed"
@@ -153,6 +154,7 @@ func Reasons() []ReasonText {
 		{ReasonNearLimit, "its time limit is too near for a restart"},
 		{ReasonNearClosing, "a reservation or maintenance takes its nodes too soon for a restart"},
 		{ReasonLongQueue, "a restart would wait longer in the queue than it would save"},
+		{ReasonUnknownQueue, "others wait for the same room, and nobody can tell how long a restart would wait"},
 		{ReasonNoQualityGuard, "it has no quality guard, so its hyperparameters are only recommended"},
 		{ReasonQualityLost, "the quality of its result fell by more than its owner allows"},
 		{ReasonSlower, "the setting is slower than its owner allows"},

@@ -32,6 +32,7 @@ type State struct {
 
 	// What the scheduler expects of a restart now.
 	Wait     time.Duration `json:"wait,omitempty"`      // in the queue; 0 = none, or unknown
+	Crowded  string        `json:"crowded,omitempty"`   // why nobody can tell the wait although others queue; empty = none is known to
 	ClosedIn time.Duration `json:"closed_in,omitempty"` // until a reservation or maintenance takes the job's nodes; 0 = none planned
 	ClosedBy string        `json:"closed_by,omitempty"`
 

@@ -67,6 +67,8 @@ type Job struct {
 	Dir         string        // empty = where it was submitted
 	Output      string        // pattern of the output file, empty = the driver's choice
 	NoRequeue   bool          // the owner refuses restarts
+	OpenMode    string        // of the output, append or truncate; empty = the file does not say
+	Clusters    Pos           // of the option of an sbatch script that names clusters; zero = there is none
 
 	Script []byte   // an sbatch script, run by its own interpreter
 	Argv   []string // or a command and its arguments

@@ -42,19 +42,33 @@ func (d *Driver) advance(ctx context.Context, in driver.Intent) (driver.Step, er
 	}
 	m := move{d: d, j: j, r: r}
 	if r.Moving != nil && r.Moving.Intent.ID == in.ID {
-		return m.proceed(ctx)
+		step, err := m.proceed(ctx)
+		return m.denied(ctx, step, err)
 	}
 	job, err := d.view(ctx, j, r)
 	if err != nil {
 		return driver.Step{}, err
 	}
-	if step, done := position(job, r, in); done {
-		return step, nil
+	if at, done := position(job, r, in); done {
+		return at, nil
 	}
 	if err := d.judge(ctx, j, r, in); err != nil {
 		return driver.Step{}, err
 	}
-	return m.begin(ctx, in)
+	step, err := m.begin(ctx, in)
+	return m.denied(ctx, step, err)
+}
+
+// denied ends an intent of which a step was refused: nobody asks for another of its steps,
+// and while it is in progress no other intent begins.
+func (m move) denied(ctx context.Context, step driver.Step, err error) (driver.Step, error) {
+	if m.r.Moving == nil || !errors.Is(err, driver.ErrDenied) && !errors.Is(err, driver.ErrUnsupported) && !errors.Is(err, driver.ErrInvalid) {
+		return step, err
+	}
+	if _, failed := m.close(ctx, driver.StepSuperseded, err.Error()); failed != nil {
+		return step, failed
+	}
+	return step, err
 }
 
 // over is where an intent stands whose job slurmctld has forgotten.
@@ -117,8 +131,14 @@ func (m move) begin(ctx context.Context, in driver.Intent) (driver.Step, error) 
 		}
 		return m.change(ctx)
 	}
-	if m.j.State == "COMPLETING" {
+	switch m.j.State {
+	case "COMPLETING":
 		return m.step(driver.StepRunning, "the attempt is just ending"), nil
+	case "SUSPENDED": // it would not hear the signal
+		return m.step(driver.StepRunning, "the attempt is suspended"), nil
+	}
+	if n := len(m.r.Attempts); n > 0 && m.r.Attempts[n-1].Change.Cores == 0 { // as it runs it may say less
+		moving.Before.Cores = max(moving.Before.Cores, m.r.Own.Cores)
 	}
 	moving.Asked, moving.Offset = time.Now(), m.d.outputSize(m.j)
 	if in.Checkpoint.Done != "" && !*m.d.cfg.ReadOutput {

@@ -66,6 +66,10 @@ type Config struct {
 	// this user's to read; nil = nobody tells.
 	Saves func(ctx context.Context, node string, job driver.JobID, attempt int) (int, error)
 
+	// Above tells whether the site lets a job have more cores than its owner asks for, as he
+	// does at the moment of the change; nil = it does.
+	Above func(driver.Job) bool
+
 	// Parse reads a job file.
 	Parse func(filename string, src []byte, vars map[string]string) (*jobfile.Job, error)
 

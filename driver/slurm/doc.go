@@ -63,6 +63,11 @@
 // is ended by whoever asks for the job next, since slurmctld itself looks at it again
 // only at its next full pass.
 //
+// A job that names clusters is refused. Where sbatch says that it went to another cluster
+// than this one, as it may where clusters are federated, its request is never submitted
+// again, and what becomes of it is driver.ErrUnknown. What a user answers himself, in his
+// script or in a variable of sbatch, is not answered for him by an option.
+//
 // # Moving
 //
 //	signal the job                       scancel --full --signal
@@ -146,8 +151,16 @@
 //
 // # What is observed only
 //
-// Heterogeneous jobs, jobs of several nodes or tasks, and allocations without a
-// script are listed; Check and Advance say why they are not changed.
+// Heterogeneous jobs, jobs of several nodes or tasks, jobs with a deadline, and
+// allocations without a script are listed; Check and Advance say why they are not changed.
+//
+// # A queue of unknown length
+//
+// Outlook looks at who waits in any partition over the job's node, at that node, at its
+// partition and at reservations. Where none of them would take the job's room it waits for nothing,
+// else sbatch --test-only is asked. Where that cannot be told all that the job
+// wants (devices, features, licences, nodes), or jobs of the same account, QOS or user wait
+// for a limit, nobody knows, and Outlook says so: nothing is restarted.
 //
 // # Attempts
 //

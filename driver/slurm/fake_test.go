@@ -21,6 +21,7 @@ type fake struct {
 	mu     sync.Mutex
 	user   string
 	conf   string
+	gives  string // more fields of the partition's record
 	stdout string
 	jobs   map[int]*fakeJob
 	calls  []string
@@ -44,6 +45,7 @@ type fakeJob struct {
 	eligible                    time.Time // zero: when it was submitted
 	out                         string
 	partition, admin            string
+	more                        string // of its record
 }
 
 func newFake(t *testing.T) *fake {
@@ -106,6 +108,8 @@ func (f *fake) answer(c command.Call) (out, stderr string) {
 		return f.submit(c), ""
 	case line == "show config":
 		return f.conf, ""
+	case line == "-o show partition":
+		return "PartitionName=main QoS=N/A MaxTime=UNLIMITED" + f.gives + "\n", ""
 	case c.Name == "squeue" && strings.Contains(line, "--steps"):
 		if j := f.job(c); j != nil && f.steps[j.id] {
 			return "batch\npitchpipe-listen\n", ""
@@ -201,7 +205,7 @@ func (f *fake) named(id string) *fakeJob {
 func (f *fake) submit(c command.Call) string {
 	j := &fakeJob{
 		id: len(f.jobs) + 1, state: "PENDING", out: f.stdout, script: slices.Clone(c.Stdin), cores: 1, mem: 100,
-		submitted: time.Now().UTC().Truncate(time.Second),
+		submitted: time.Now().UTC().Truncate(time.Second), name: "sbatch",
 	}
 	for _, a := range c.Args {
 		if v, ok := strings.CutPrefix(a, "--comment="); ok {

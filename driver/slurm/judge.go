@@ -92,6 +92,8 @@ func observedOnly(j parse.Job) string {
 		return "jobs on several nodes are observed, not changed"
 	case j.Tasks > 1:
 		return "jobs of several tasks are observed, not changed"
+	case !j.Deadline.IsZero():
+		return "jobs with a deadline (--deadline) are observed, not changed: Slurm removes one that it cannot start again in time"
 	}
 	return ""
 }
@@ -111,6 +113,10 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *journal.Record
 			driver.ErrUnsupported)
 	case c.Cores < 0 || c.MemoryBytes < 0 || c.TimeLimit < 0:
 		return fmt.Errorf("less than nothing: %w", driver.ErrInvalid)
+	case c.Cores > 0 && whole(j):
+		return fmt.Errorf("it has its node to itself (--exclusive), however many cores it asks for: %w", driver.ErrUnsupported)
+	case c.Cores > r.Own.Cores && d.cfg.Above != nil && !d.cfg.Above(d.sketch(j, r)):
+		return fmt.Errorf("%d cores are more than the %d that its owner asks for, and the site does not allow that: %w", c.Cores, r.Own.Cores, driver.ErrDenied)
 	}
 	// A job that is killed for memory has ended, and its dependants with it: there
 	// is no way back to the owner's limit.
@@ -137,11 +143,17 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *journal.Record
 	}
 	// A broker that would refuse the size is asked before the job is stopped for it.
 	broker, ok := d.cfg.Actor.(act.Judge)
-	if update := difference(sizeOf(j), size); ok && !update.Empty() {
+	switch update := difference(sizeOf(j), size); {
+	case update.Empty():
+		return nil
+	case ok:
 		return broker.May(ctx, string(nameOf(j)), update)
 	}
-	return nil
+	return d.takes(ctx, j, size)
 }
+
+// whole tells of a job that gets whole nodes.
+func whole(j parse.Job) bool { return slices.Contains(j.Picky, "OverSubscribe=NO") }
 
 // marked tells whether the site's submission plugin marked a job as one that has a
 // stanza. Its owner cannot do so.

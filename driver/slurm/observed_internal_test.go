@@ -3,6 +3,7 @@ package slurm
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"pitchpipe/driver/slurm/parse"
 )
@@ -23,6 +24,7 @@ func TestWhatIsSeenAndNotChanged(t *testing.T) {
 		"a heterogeneous job and its components": {batch(func(j *parse.Job) { j.HetJob = "7" }), "heterogeneous"},
 		"a job on two nodes":                     {batch(func(j *parse.Job) { j.Nodes = 2 }), "several nodes"},
 		"a job of two tasks":                     {batch(func(j *parse.Job) { j.Tasks = 2 }), "several tasks"},
+		"a job that has to end by a time":        {batch(func(j *parse.Job) { j.Deadline = time.Unix(1, 0) }), "--deadline"},
 		"what srun or salloc allocated":          {batch(func(j *parse.Job) { j.Batch = false }), "only jobs of sbatch"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,10 +16,11 @@ import (
 
 // Outlook tells how long the job would wait for room if it were put back into the
 // queue now, and which reservation takes the job's node next. Where no other job
-// waits for room in its partition, its own room is still there. Else Slurm is asked
-// when a job of this size would start if it were submitted now, which is an estimate
-// from above: the room that the job itself leaves is not counted. A task of an array
-// of which only some may run at a time would leave its turn to another, and nobody
+// waits for the room that it has, and its node takes jobs, that room is still there. Else
+// Slurm is asked when a job of this size would start if it were submitted now, which is an
+// estimate from above: the room that the job itself leaves is not counted. Where that
+// cannot be asked, or others wait for the same limit, Outlook.Crowded says why. A task of
+// an array of which only some may run at a time would leave its turn to another, and nobody
 // can tell when one is free again: the array as a whole loses nothing by that.
 func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, error) {
 	j, err := d.read(ctx, id)
@@ -33,60 +35,115 @@ func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, 
 	if parse.Ended(j.State) {
 		return out, nil
 	}
-	queued, turns, err := d.queued(ctx, j)
+	next, err := d.closed(ctx, j, time.Now())
+	if err != nil {
+		return out, err
+	}
+	out.Closed, out.ClosedBy = next.at, next.name
+	room, err := d.room(ctx, j)
 	if err != nil {
 		return out, fmt.Errorf("outlook: %w", err)
 	}
-	if !turns {
-		if out.Wait, err = d.room(ctx, j, queued); err != nil {
-			return out, fmt.Errorf("outlook: %w", err)
-		}
+	switch {
+	case room.turns:
+	case room.crowded != "":
+		out.Crowded = room.crowded
+	case !room.taken && !next.overlaps && !parse.Waiting(j.State):
+		out.Wait = new(time.Duration)
+	default:
+		out.Wait, out.Crowded, err = d.wait(ctx, j)
 	}
-	out.Closed, out.ClosedBy, err = d.closed(ctx, j, time.Now())
 	return out, err
-}
-
-// room is how long the job would wait for room; nil where nobody can tell.
-func (d *Driver) room(ctx context.Context, j parse.Job, queued bool) (*time.Duration, error) {
-	if !queued && !parse.Waiting(j.State) {
-		return new(time.Duration), nil
-	}
-	start, err := d.expected(ctx, j)
-	if err != nil {
-		return nil, ctx.Err()
-	}
-	wait := min(max(time.Until(start), 0), longest)
-	return &wait, nil
 }
 
 // longest is the longest wait that is told: Slurm answers with a year and more where
 // a job without a time limit runs.
 const longest = 365 * 24 * time.Hour
 
-// queued tells whether another job waits for room in the job's partition, and whether
-// another task of its array waits for its turn. One that waits for its dependency,
-// its time or its owner is not in the way.
-func (d *Driver) queued(ctx context.Context, j parse.Job) (queued, turns bool, err error) {
-	out, err := d.ask(ctx, "squeue", "-h", "-a", "-r", "-t", "PENDING", "-p", j.Partition, "-o", "%i %r")
+// wait is how long a job like this one would wait if it were submitted now, or why nobody
+// can tell.
+func (d *Driver) wait(ctx context.Context, j parse.Job) (*time.Duration, string, error) {
+	if len(j.Picky) > 0 {
+		return nil, "others may be given its room, and Slurm cannot be asked when there is some for " + strings.Join(j.Picky, ", "), nil
+	}
+	start, err := d.expected(ctx, j)
+	if err != nil && ctx.Err() != nil {
+		return nil, "", fmt.Errorf("outlook: %w", ctx.Err())
+	}
 	if err != nil {
-		return false, false, err
+		d.cfg.Logger.Debug("when a job would start is not known", "job", string(nameOf(j)), "error", err)
+		return nil, "others may be given its room, and Slurm does not tell when a job of its size would start", nil
 	}
-	for line := range strings.Lines(string(out)) {
-		id, why, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if id == string(nameOf(j)) {
-			continue
-		}
-		switch why {
-		case "Resources", "Priority", "None":
-			queued = true
-		case "JobArrayTaskLimit":
-			turns = turns || j.ArrayJob != "" && arrayOf(driver.JobID(id)) == j.ArrayJob
-		}
-	}
-	return queued, turns, nil
+	wait := min(max(time.Until(start), 0), longest)
+	return &wait, "", nil
 }
 
-// expected asks for the start of a job like this one, without creating it.
+// room is what becomes of the room that a job has once it is back in the queue.
+type room struct {
+	taken   bool   // others may be given it
+	turns   bool   // another task of its array waits for its turn
+	crowded string // why nobody can tell when the job would have room again
+}
+
+// room looks at the job's node, its partition, and who waits there. A job that waits for
+// its dependency, its time or its owner is not in the way.
+func (d *Driver) room(ctx context.Context, j parse.Job) (room, error) {
+	partitions := strings.Split(j.Partition, ",")
+	var out room
+	if j.Node != "" && !parse.Waiting(j.State) {
+		printed, err := d.ask(ctx, "sinfo", "-h", "-a", "-N", "-n", j.Node, "-o", parse.PlaceFormat)
+		if err != nil {
+			return out, err
+		}
+		places, err := parse.Places(printed)
+		if err != nil {
+			return out, fmt.Errorf("%w: %w", driver.ErrTransient, err)
+		}
+		out.taken = !slices.ContainsFunc(places, func(p parse.Place) bool { return p.Node == j.Node && p.Open })
+		for _, p := range places {
+			if p.Partition == j.Partition && !p.Up {
+				out.crowded = "its partition starts no jobs now"
+			}
+			if p.Node == j.Node && !slices.Contains(partitions, p.Partition) {
+				partitions = append(partitions, p.Partition) // whose jobs may be given the room
+			}
+		}
+	}
+	site, err := readSite(ctx, d.cfg.Commands)
+	if err != nil {
+		return out, err
+	}
+	out.taken = out.taken || site.private // who waits is not shown
+	printed, err := d.ask(ctx, "squeue", "-h", "-a", "-r", "-t", "PENDING", "-p", strings.Join(partitions, ","), "-O", parse.WaitFormat)
+	if err != nil {
+		return out, err
+	}
+	waits, err := parse.Waits(printed)
+	if err != nil {
+		return out, fmt.Errorf("%w: %w", driver.ErrTransient, err)
+	}
+	for _, w := range waits {
+		if w.ID == string(nameOf(j)) {
+			continue
+		}
+		switch w.Way() {
+		case parse.Aside:
+		case parse.Turn:
+			out.turns = out.turns || j.ArrayJob != "" && arrayOf(driver.JobID(w.ID)) == j.ArrayJob
+		case parse.Limited:
+			out.taken = true
+			if w.Shares(j) {
+				out.crowded = "others wait for a limit that it shares (" + w.Reason + ")"
+			}
+		case parse.Ahead:
+			out.taken = true
+		}
+	}
+	return out, nil
+}
+
+// expected asks for the start of a job like this one, without creating it. Where this
+// process may not name the job's account and QOS it leaves them out: what is asked for is room.
 func (d *Driver) expected(ctx context.Context, j parse.Job) (time.Time, error) {
 	size := sizeOf(j)
 	args := []string{"--test-only", "--partition=" + j.Partition, fmt.Sprintf("--cpus-per-task=%d", size.Cores), "--wrap=true"}
@@ -98,12 +155,21 @@ func (d *Driver) expected(ctx context.Context, j parse.Job) (time.Time, error) {
 	if size.TimeLimit > 0 {
 		args = append(args, fmt.Sprintf("--time=%d", int(size.TimeLimit.Minutes())))
 	}
+	var named []string
 	if j.Account != "" {
-		args = append(args, "--account="+j.Account)
+		named = append(named, "--account="+j.Account)
 	}
 	if j.QOS != "" {
-		args = append(args, "--qos="+j.QOS)
+		named = append(named, "--qos="+j.QOS)
 	}
+	start, err := d.tested(ctx, append(named, args...))
+	if err != nil && d.cfg.Everyone && len(named) > 0 && ctx.Err() == nil {
+		return d.tested(ctx, args)
+	}
+	return start, err
+}
+
+func (d *Driver) tested(ctx context.Context, args []string) (time.Time, error) {
 	env := append(environment(nil), "TZ=UTC", "LC_ALL=C")
 	out, err := d.cfg.Commands.Run(ctx, command.Call{Name: "sbatch", Args: args, Env: env})
 	if err != nil {
@@ -112,30 +178,54 @@ func (d *Driver) expected(ctx context.Context, j parse.Job) (time.Time, error) {
 	return parse.ExpectedStart(out.Stderr)
 }
 
-// closed finds the reservation that next takes the job's node, or its partition.
-func (d *Driver) closed(ctx context.Context, j parse.Job, now time.Time) (time.Time, string, error) {
+// closing is what next takes the place of a job.
+type closing struct {
+	at   time.Time // zero: nothing does
+	name string    // of the reservation
+
+	// overlaps: a reservation begins within a time limit from now, so that Slurm would not
+	// put the job where it is.
+	overlaps bool
+}
+
+// closed finds the reservation that next takes the job's node, or its partition. A job that
+// runs in a reservation of its own is started there only while its whole limit fits.
+func (d *Driver) closed(ctx context.Context, j parse.Job, now time.Time) (closing, error) {
 	printed, err := d.ask(ctx, "scontrol", "-o", "show", "reservation")
 	if err != nil {
-		return time.Time{}, "", fmt.Errorf("outlook: reservations: %w", err)
+		return closing{}, fmt.Errorf("outlook: reservations: %w", err)
 	}
 	all, err := parse.Reservations(printed)
 	if err != nil {
-		return time.Time{}, "", fmt.Errorf("outlook: %w: %w", driver.ErrTransient, err)
+		return closing{}, fmt.Errorf("outlook: %w: %w", driver.ErrTransient, err)
 	}
-	var next parse.Reservation
+	limit := cmp.Or(j.Limit(), longest) // Slurm takes a job without one for one of a year
+	var next closing
+	sooner := func(at time.Time, name string) {
+		if next.name == "" || at.Before(next.at) {
+			next.at, next.name = at, name
+		}
+	}
 	for _, r := range all {
-		if r.Name == j.Reservation || !r.End.After(now) || next.Name != "" && !r.Start.Before(next.Start) {
+		if !r.End.After(now) {
+			continue
+		}
+		if r.Name == j.Reservation {
+			if !r.Flexible {
+				sooner(r.End.Add(-limit), r.Name)
+			}
 			continue
 		}
 		touches, err := d.touches(ctx, r, j)
 		if err != nil {
-			return time.Time{}, "", err
+			return closing{}, err
 		}
 		if touches {
-			next = r
+			sooner(r.Start, r.Name)
+			next.overlaps = next.overlaps || r.Start.Before(now.Add(limit))
 		}
 	}
-	return next.Start, next.Name, nil
+	return next, nil
 }
 
 func (d *Driver) touches(ctx context.Context, r parse.Reservation, j parse.Job) (bool, error) {

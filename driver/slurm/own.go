@@ -1,6 +1,8 @@
 package slurm
 
 import (
+	"context"
+
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
@@ -50,6 +52,15 @@ func (d *Driver) listenToOwner(r *journal.Record, j parse.Job) bool {
 	d.cfg.Logger.Info("the job was changed by its owner or the site", "job", string(r.Job), "before", r.Own, "after", own)
 	r.Set, r.Own = &set, own
 	return true
+}
+
+// raised writes down what a job that waits asks for where it will not say so as it runs.
+func (d *Driver) raised(ctx context.Context, j parse.Job) (parse.Job, *journal.Record, error) {
+	r, err := d.open(ctx, j)
+	if err != nil {
+		return j, nil, err
+	}
+	return j, r, d.write(r, "raised")
 }
 
 // overrules tells whether the owner changed a job that waits for the attempt which an

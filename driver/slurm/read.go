@@ -106,6 +106,9 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (parse.Job, *jour
 	if err == nil && !ok {
 		r, ok, err = d.inherit(j)
 	}
+	if err == nil && !ok && j.Raised() { // once it runs it does not tell any more
+		return d.raised(ctx, j)
+	}
 	if err != nil || !ok {
 		return j, nil, err
 	}

@@ -16,6 +16,7 @@ import (
 type site struct {
 	accounting bool
 	age        time.Duration // for which an ended job is remembered; 0 = for good, negative = not known
+	private    bool          // a user is not shown the jobs of others
 	requeue    []int         // exit statuses after which a job is put back into the queue
 }
 
@@ -26,6 +27,9 @@ func readSite(ctx context.Context, c command.Runner) (site, error) {
 	}
 	conf := parse.Config(out.Stdout)
 	s := site{accounting: conf["AccountingStorageType"] == "accounting_storage/slurmdbd"}
+	for part := range strings.SplitSeq(conf["PrivateData"], ",") {
+		s.private = s.private || strings.TrimSpace(part) == "jobs" || strings.TrimSpace(part) == "all"
+	}
 	s.age = -1
 	if n, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(conf["MinJobAge"], "sec"))); err == nil {
 		s.age = time.Duration(n) * time.Second

@@ -34,6 +34,8 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spe
 	switch {
 	case known && req.Job != "":
 		return d.Get(ctx, req.Job)
+	case known && req.Answer != "": // sbatch named a cluster: it is never called again for this
+		return d.answered(ctx, req, req.Answer, spec)
 	case known:
 		if job, err := d.find(ctx, req, spec); err == nil || !errors.Is(err, driver.ErrNotFound) {
 			return job, err
@@ -75,11 +77,23 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spe
 	if err != nil {
 		return driver.Job{}, d.refused(id, err)
 	}
-	number, _, _ := strings.Cut(strings.TrimSpace(string(out.Stdout)), ";") // behind it the cluster
-	if !digits(number) {
-		return driver.Job{}, fmt.Errorf("start: sbatch printed %.100q: %w", out.Stdout, driver.ErrUnknown)
+	answer := strings.TrimSpace(string(out.Stdout))
+	if number, _, named := strings.Cut(answer, ";"); named && digits(number) { // a job of this cluster is found by its marker
+		req.Answer = answer
+		if err := d.journal.Keep(req); err != nil {
+			return driver.Job{}, fmt.Errorf("start: sbatch printed %.100q: %w: %w", answer, driver.ErrUnknown, err)
+		}
 	}
-	return d.adopt(ctx, req, driver.JobID(number), spec)
+	return d.answered(ctx, req, answer, spec)
+}
+
+// answered follows up what sbatch printed. Where clusters are federated it names one.
+func (d *Driver) answered(ctx context.Context, req journal.Request, answer string, spec driver.Spec) (driver.Job, error) {
+	number, err := here(ctx, d.cfg.Commands, answer)
+	if err != nil {
+		return driver.Job{}, fmt.Errorf("start: request %s: %w", req.ID, err)
+	}
+	return d.adopt(ctx, req, number, spec)
 }
 
 // refused frees a request that certainly made no job.
@@ -105,7 +119,14 @@ func (d *Driver) submission(ctx context.Context, id driver.RequestID, spec drive
 	if spec.Owner != "" && spec.Owner != d.cfg.User {
 		return command.Call{}, fmt.Errorf("user %s may not submit jobs of user %s: %w", d.cfg.User, spec.Owner, driver.ErrDenied)
 	}
+	env := merged(markOf(file), spec.Env)
+	if err := oneCluster(file, env); err != nil {
+		return command.Call{}, err
+	}
 	partition := file.Partition
+	if v, ok := env["SBATCH_PARTITION"]; ok { // for sbatch it stands over the script
+		partition = v
+	}
 	if partition == "" && len(d.cfg.Partitions) > 0 {
 		partition = d.cfg.Partitions[0]
 	}
@@ -115,8 +136,8 @@ func (d *Driver) submission(ctx context.Context, id driver.RequestID, spec drive
 	if err := d.fits(ctx, partition, file.Cores, file.MemoryBytes); err != nil {
 		return command.Call{}, err
 	}
-	args := options(file, spec, d.journal.Marker(id), partition)
-	return command.Call{Name: "sbatch", Args: args, Stdin: spec.Source, Effect: true, Env: environment(merged(markOf(file), spec.Env))}, nil
+	args := options(file, spec, d.journal.Marker(id), partition, env)
+	return command.Call{Name: "sbatch", Args: args, Stdin: spec.Source, Effect: true, Env: environment(env)}, nil
 }
 
 // fits refuses what no node of a partition has. Slurm itself accepts some such

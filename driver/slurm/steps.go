@@ -16,6 +16,8 @@ import (
 func (m move) leave(ctx context.Context) (driver.Step, error) {
 	moving := m.r.Moving
 	switch {
+	case m.j.Restarts > moving.Restarts && m.heldByTheSite():
+		return m.close(ctx, driver.StepSuperseded, fmt.Sprintf("the job left with status %d, for which the cluster holds it", m.j.Exit.Code()))
 	case m.j.Restarts > moving.Restarts && parse.Waiting(m.j.State):
 		return m.left(ctx)
 	case leaving(m.j, time.Now()), m.j.State == "COMPLETING":
@@ -47,6 +49,13 @@ func (m move) leave(ctx context.Context) (driver.Step, error) {
 		return m.step(driver.StepCheckpointing, "has not saved yet"), nil
 	}
 	return m.close(ctx, driver.StepAbandoned, fmt.Sprintf("did not save within %v", cp.Grace))
+}
+
+// heldByTheSite tells of a job that left, before it was put back into the queue, with a
+// status that is held here (RequeueExitHold) and does not mean that it saved for us: somebody
+// is to look at it.
+func (m move) heldByTheSite() bool {
+	return m.j.State == "SPECIAL_EXIT" && m.r.Moving.Phase == journal.Asking && m.j.Exit.Code() != m.r.Moving.Intent.Checkpoint.Exit
 }
 
 // saved tells whether the job has said since it was asked that it saved.

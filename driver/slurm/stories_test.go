@@ -96,6 +96,7 @@ func stories() []story {
 		{"memory limits are enforced, and what a job asks for is what it gets", memoryIsEnforced},
 		{"cores and memory of a moved job are what the next attempt has, and its dependants wait for that", movedForReal},
 		{"a job that asked for several CPUs runs on one where it is given one", loweredForReal},
+		{"what Slurm says of a job stands over its script", saidToSlurm},
 		{"a job whose owner forbids restarts is not asked to save", noRequeue},
 		{"an owner who holds or changes the waiting job meanwhile keeps the last word", ownersWord},
 		{"a limit is not lowered, since a kill for memory could not be taken back", notLowered},

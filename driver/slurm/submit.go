@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -15,6 +16,7 @@ import (
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/command"
+	"pitchpipe/driver/slurm/parse"
 )
 
 // Submit submits a job as the user who runs this process, for a controller that
@@ -25,41 +27,81 @@ func Submit(ctx context.Context, run command.Runner, file *jobfile.Job, spec dri
 	if file.Format != jobfile.Sbatch {
 		return "", fmt.Errorf("Slurm runs batch scripts, not a file of format %s: %w", file.Format, driver.ErrInvalid) //nolint:staticcheck // a name
 	}
+	env := map[string]string{}
+	for _, kv := range os.Environ() { // as by sbatch itself
+		name, value, _ := strings.Cut(kv, "=")
+		env[name] = value
+	}
+	if env["SLURM_JOB_ID"] != "" { // the mark and the settings of the job that this runs in are its alone
+		delete(env, "PITCHPIPE_JOB")
+		delete(env, "PITCHPIPE_SETTINGS")
+	}
+	env = merged(env, merged(markOf(file), spec.Env))
+	if err := oneCluster(file, env); err != nil {
+		return "", err
+	}
 	marker := ""
 	if !spec.NotBefore.IsZero() && !ownBegin(spec.Source) {
 		marker = act.HeadStart
 	}
-	if all := os.Getenv("SBATCH_EXPORT"); settable(file) && exported(spec.Source) && (all == "" || strings.Contains(all, "ALL")) {
+	if all := env["SBATCH_EXPORT"]; settable(file) && exported(spec.Source) && (all == "" || strings.Contains(all, "ALL")) {
 		marker = strings.TrimSpace(marker + " " + act.Marked)
 	}
 	out, err := run.Run(ctx, command.Call{
-		Name: "sbatch", Args: options(file, spec, marker, file.Partition), Stdin: spec.Source, Effect: true,
-		Env: append(os.Environ(), pairs(merged(markOf(file), spec.Env))...), // as by sbatch itself
+		Name: "sbatch", Args: options(file, spec, marker, file.Partition, env), Stdin: spec.Source, Effect: true, Env: pairs(env),
 	})
 	if err != nil {
 		return "", fmt.Errorf("submit: %w", err)
 	}
-	number, _, _ := strings.Cut(strings.TrimSpace(string(out.Stdout)), ";") // behind it the cluster
-	if !digits(number) {
-		return "", fmt.Errorf("submit: sbatch printed %.100q: %w", out.Stdout, driver.ErrUnknown)
+	number, err := here(ctx, run, strings.TrimSpace(string(out.Stdout)))
+	if err != nil {
+		return "", fmt.Errorf("submit: %w", err)
 	}
-	return driver.JobID(number), nil
+	return number, nil
+}
+
+// Moves tells whether Slurm would put a submitted job back into the queue for another
+// setting: it does not where the job's user, his environment, a plugin or the cluster's
+// JobRequeue=0 said so at its submission. An error says that it is not known.
+func Moves(ctx context.Context, run command.Runner, id driver.JobID) (bool, error) {
+	out, err := run.Run(ctx, command.Call{Name: "scontrol", Args: []string{"-o", "show", "job", string(id)}})
+	if err != nil {
+		return false, fmt.Errorf("job %s: %w", id, err)
+	}
+	jobs, err := parse.Jobs(out.Stdout)
+	if len(jobs) == 0 {
+		return false, fmt.Errorf("job %s: %w", id, errors.Join(driver.ErrNotFound, err))
+	}
+	return jobs[0].Requeue, nil
 }
 
 // options are those of sbatch. The output is appended to, since an attempt begun
 // anew would lose what the one before wrote.
-func options(file *jobfile.Job, spec driver.Spec, marker, partition string) []string {
-	args := []string{"--parsable", "--open-mode=append", "--job-name=" + file.Name}
+//
+// An option stands over what its user says in a variable of sbatch, and over what his
+// script says. So none is given that he answers himself, and never --requeue: by itself
+// Slurm puts a job back into the queue, unless SBATCH_NO_REQUEUE, the script or
+// JobRequeue=0 of the cluster says no, and such a job would run again after a failure of
+// its node although it may be none that can.
+func options(file *jobfile.Job, spec driver.Spec, marker, partition string, env map[string]string) []string {
+	args := []string{"--parsable"}
+	says := func(variable string) bool {
+		_, ok := env[variable]
+		return ok
+	}
+	if file.OpenMode == "" && !says("SBATCH_OPEN_MODE") {
+		args = append(args, "--open-mode=append")
+	}
+	if !says("SBATCH_JOB_NAME") {
+		args = append(args, "--job-name="+file.Name)
+	}
 	if spec.Off {
 		marker = strings.TrimSpace(marker + " " + act.Off)
 	}
 	if comment := strings.TrimSpace(ownComment(spec.Source) + " " + marker); comment != "" {
 		args = append(args, "--comment="+comment)
 	}
-	if !file.NoRequeue {
-		args = append(args, "--requeue")
-	}
-	if partition != "" {
+	if partition != "" && !says("SBATCH_PARTITION") {
 		args = append(args, "--partition="+partition)
 	}
 	if spec.Dir != "" && file.Dir == "" {

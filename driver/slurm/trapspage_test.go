@@ -18,7 +18,7 @@ func TestTheTrapsPageNamesTestsThatExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	var tests strings.Builder
-	for _, root := range []string{".", "../../test", "../../exporter/attrib", "../../controller/report"} {
+	for _, root := range []string{".", "../../test", "../../exporter/attrib", "../../controller/report", "../../controller/daemon", "../../controller/reconcile"} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 				return err

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -98,6 +99,7 @@ func follow(r *journal.Record, j parse.Job, now time.Time) bool {
 	for i := range r.Attempts {
 		a := &r.Attempts[i]
 		last := a.Number == number
+		changed = last && granted(a, j, now) || changed
 		if !a.Ended.IsZero() || last && parse.Running(j.State) && !leaving(j, now) {
 			continue
 		}
@@ -113,6 +115,24 @@ func follow(r *journal.Record, j parse.Job, now time.Time) bool {
 		r.Moving, changed = nil, true
 	}
 	return changed || parse.Ended(j.State) && r.Last == nil
+}
+
+// granted fills in what Slurm gave the attempt that runs, or ran last, and tells whether
+// that is news. What a job that waits asks for is not what it will get.
+func granted(a *driver.Attempt, j parse.Job, now time.Time) bool {
+	running := parse.Running(j.State) && !leaving(j, now)
+	if j.Node == "" || !running && !parse.Ended(j.State) {
+		return false
+	}
+	before := *a
+	if j.CPUs > 0 && (running || a.CPUs == 0) {
+		a.CPUs = j.CPUs
+	}
+	sum := j.Suspended(now)
+	if stands := j.State == "SUSPENDED"; !j.Paused.IsZero() && (!stands || sum-a.Suspended >= time.Minute) { // not at each look
+		a.Suspended = sum
+	}
+	return a.CPUs != before.CPUs || a.Suspended != before.Suspended
 }
 
 // begin is a new attempt.
@@ -188,7 +208,7 @@ func (d *Driver) sketch(j parse.Job, r *journal.Record) driver.Job {
 	}
 	if t, ok := d.known(j, r); ok {
 		job.Source, job.Fingerprint = t.script, t.fingerprint
-		job.Resources.Env, job.Resources.Command = t.env, t.command
+		job.Resources.Env, job.Resources.Command = t.env, shaped(t.command, j)
 	}
 	if r == nil {
 		r = &journal.Record{Own: sizeOf(j), Submitted: j.Submitted}
@@ -217,6 +237,21 @@ func (d *Driver) sketch(j parse.Job, r *journal.Record) driver.Job {
 		job.Change = r.Next.Change
 	}
 	return job
+}
+
+// shaped is the identity of the command of a job with its number of tasks and nodes where
+// it has several, or a whole one. Its cores are those of a task, and not all that it has: it
+// teaches nothing about jobs of another shape.
+func shaped(command string, j parse.Job) string {
+	switch {
+	case command == "":
+		return ""
+	case j.Tasks <= 1 && j.Nodes <= 1 && whole(j):
+		return command + " on a whole node"
+	case j.Tasks <= 1 && j.Nodes <= 1:
+		return command
+	}
+	return fmt.Sprintf("%s of %d tasks on %d nodes", command, max(j.Tasks, 1), max(j.Nodes, 1))
 }
 
 // moved tells whether a waiting job waits for the intent in progress.

@@ -33,7 +33,7 @@ local pitchpipe = {}
 
 pitchpipe.most_record = 4096 -- bytes of the record in admin_comment
 pitchpipe.most_shown = 20    -- faults that the user is shown
-pitchpipe.most_work = 5e6    -- instructions of the interpreter for one job, some 0.1 s
+pitchpipe.most_work = 5e6    -- instructions of the interpreter for one job: some 0.1 s of CPU, less than 0.5 s
 
 local VARIABLE = "PITCHPIPE_JOB"
 local PREFIX = "pitchpipe:"

@@ -10,10 +10,11 @@ import (
 
 // TestTheWorkIsBounded gives the plugin scripts that are made to keep it busy. While
 // it works slurmctld does nothing else; it is left after some 0.1 s of CPU time, and
-// what patterns take, which no limit ends, must stay small beside that.
+// what patterns take, which no limit ends, must stay small beside that: 0.17 s in all were
+// measured on a busy machine, and a slower one has three times as much.
 func TestTheWorkIsBounded(t *testing.T) {
 	t.Parallel()
-	const most = 2.0 // seconds of CPU time
+	const most = 0.5 // seconds of CPU time
 	var follows strings.Builder
 	for i := range 250 {
 		fmt.Fprintf(&follows, "#TUNE knob %s%d live=true follows=%s\n", strings.Repeat("k", 50), i, strings.Repeat("q", 60))

@@ -161,10 +161,10 @@ func TestOnARunningSlurm(t *testing.T) {
 	l.site.write(t, filepath.Join(l.site.dir, spoiled), "BATCH=8\n", stranger, 0o644)
 	const notice = "pitchpipe: the settings chosen for this job are not applied: the file is not a plain file that only the controller may write\n"
 	for _, tt := range []struct{ what, id, want string }{
-		{"a job with settings", tuned, "T<2> B<it's a \"b\" $(c) 100%> S<>\nstep T=2\nmark=1:OMP_NUM_THREADS+BATCH:\nthe end\n"},
-		{"a job that wants nothing of its submitter's environment", bare, "T<2> B<it's a \"b\" $(c) 100%> S<>\nstep T=2\nmark=1:OMP_NUM_THREADS+BATCH:\nthe end\n"},
-		{"a job with a stanza and without settings", untuned, "T<> B<> S<>\nstep T=\nmark=1:OMP_NUM_THREADS+BATCH:\nthe end\n"},
-		{"a job whose file another user wrote", spoiled, notice + "T<> B<> S<>\n" + notice + "step T=\nmark=1:OMP_NUM_THREADS+BATCH:\nthe end\n"},
+		{"a job with settings", tuned, "T<2> B<it's a \"b\" $(c) 100%> S<>\nstep T=2\nmark=none\nthe end\n"},
+		{"a job that wants nothing of its submitter's environment", bare, "T<2> B<it's a \"b\" $(c) 100%> S<>\nstep T=2\nmark=none\nthe end\n"},
+		{"a job with a stanza and without settings", untuned, "T<> B<> S<>\nstep T=\nmark=none\nthe end\n"},
+		{"a job whose file another user wrote", spoiled, notice + "T<> B<> S<>\nstep T=\nmark=none\nthe end\n"},
 		{"a job without a stanza, though a file stands there", plain, "T<> B<> S<>\nstep T=\nmark=none\nthe end\n"},
 	} {
 		if got := l.output(t, tt.id); got != tt.want {

@@ -95,7 +95,11 @@ func (s site) run(t *testing.T, env ...string) string {
 	if err != nil || stderr.Len() > 0 {
 		t.Fatalf("%v, and on standard error %q", err, stderr.String())
 	}
-	return string(out)
+	text, unmarked := strings.CutPrefix(string(out), "unset PITCHPIPE_JOB\n")
+	if !unmarked && len(out) > 0 && !strings.HasPrefix(string(out), "unset PITCHPIPE_SETTINGS\n") {
+		t.Errorf("the mark is left to what the job submits:\n%s", out)
+	}
+	return text
 }
 
 const applied = "OMP_NUM_THREADS=2\nBATCH= it's \"a\" $(touch x) `b` \\n;é\n"
@@ -121,6 +125,9 @@ func TestTheProlog(t *testing.T) {
 		{name: "does nothing for an empty file", text: "", uid: nobody},
 		{name: "leaves at once without the mark", text: applied, uid: nobody, env: []string{"PITCHPIPE_JOB="}},
 		{name: "leaves at once with the mark of another version", text: applied, uid: nobody, env: []string{"PITCHPIPE_JOB=2:BATCH:"}},
+		{name: "takes no settings of another job along", text: applied, uid: nobody, env: []string{"PITCHPIPE_JOB=", "PITCHPIPE_SETTINGS=/srv/settings/41.json"}, want: "unset PITCHPIPE_SETTINGS\n"},
+		{name: "leaves those of the job to its steps", text: applied, uid: nobody, env: []string{"PITCHPIPE_JOB=", "PITCHPIPE_SETTINGS=/srv/settings/42.json"}},
+		{name: "leaves a file that the user named", text: applied, uid: nobody, env: []string{"PITCHPIPE_JOB=", "PITCHPIPE_SETTINGS=/home/alice/mine.json"}},
 		{name: "leaves where the job has no number", text: applied, uid: nobody, env: []string{"SLURM_JOB_ID=../42"}},
 		{name: "does nothing where no file stands", text: applied, uid: nobody, env: []string{"SLURM_JOB_ID=43"}},
 		{name: "refuses a file of the job's own user", text: applied, uid: owner, want: notApplied + "the file is not a plain file that only the controller may write\n"},

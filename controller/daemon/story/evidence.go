@@ -59,6 +59,8 @@ func said(e tuning.Evidence) string {
 		return "in nine of ten cases at least " + seconds
 	case "queue_wait_seconds":
 		return "it would wait about " + seconds + " in the queue"
+	case "queue":
+		return e.Text
 	case "closed_in_seconds":
 		return "its nodes are taken in " + seconds
 	case "closed_by":

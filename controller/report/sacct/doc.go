@@ -9,6 +9,7 @@
 // The package claims nothing. Core-hours that a job did not use could be waiting
 // for memory or input that no setting changes, and history holds no comparison.
 //
-// The package is pure: no I/O, no clock. A text that is not what sacct prints is
-// refused with the line and what was expected there.
+// The package is pure: no I/O, no clock. Lines that are not what sacct prints are left
+// out, counted and told with what was expected there; a text of which that are most is
+// refused.
 package sacct

@@ -56,40 +56,79 @@ func (j Job) Ended() bool {
 	}, strings.TrimSuffix(word, "+"))
 }
 
-// maxFaults is after how many errors the rest is not told: they are likely alike.
+// maxFaults is how many faults are told in full: more are likely alike.
 const maxFaults = 10
+
+// History is what a text of sacct holds.
+type History struct {
+	Jobs []Job
+
+	// Left is how many lines are left out since they cannot be read, and Faults are the
+	// first of their faults. Steps of a job that is left out are, too, and do not count.
+	Left   int
+	Faults []error
+}
 
 // Parse reads what `sacct -P` printed: fields between bars, their names in the
 // first line, in any order. JobID is needed; fields that nothing here uses are
-// left alone. A name of a job may hold bars where JobName is the last field. Steps (123.batch, 123.extern, 123.0) are merged into their job, and
-// a job that was requeued counts once a run, as with --duplicates.
-func Parse(text string) ([]Job, error) {
+// left alone. A name of a job may hold bars and ends of lines where JobName is the last field. Steps (123.batch, 123.extern, 123.0) are merged into their job, and
+// a job that was requeued counts once a run, as with --duplicates. Lines that cannot be
+// read are left out and counted; it is an error where that are more than half of them.
+func Parse(text string) (History, error) {
 	lines := strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n")
 	columns, err := header(strings.TrimSuffix(lines[0], "\r"))
 	if err != nil {
-		return nil, err
+		return History{}, err
 	}
-	var jobs []Job
-	var faults []error
-	last := map[string]int{} // job id → its newest run
+	var h History
+	records, name := 0, -1   // name is the job whose name may go on
+	last := map[string]int{} // job id → its newest run, -1 = it is left out
 	for i, line := range lines[1:] {
 		line = strings.TrimSuffix(line, "\r")
 		if strings.TrimSpace(line) == "" {
 			continue
 		}
 		r := record{line: i + 2, columns: columns, fields: strings.Split(line, "|")}
-		if err := r.into(&jobs, last); err != nil {
-			faults = append(faults, err)
+		if records > 0 && r.continues() {
+			if name >= 0 {
+				h.Jobs[name].Name += "\n" + strings.TrimSuffix(line, "|")
+			}
+			continue
 		}
-		if len(faults) >= maxFaults {
-			faults = append(faults, fmt.Errorf("%w: and perhaps more", ErrFormat))
-			break
+		records++
+		had := len(h.Jobs)
+		err := r.into(&h.Jobs, last)
+		if name = -1; len(h.Jobs) > had {
+			name = had
+		}
+		if err == nil {
+			continue
+		}
+		if h.Left++; len(h.Faults) < maxFaults {
+			h.Faults = append(h.Faults, err)
 		}
 	}
-	if len(faults) > 0 {
-		return nil, errors.Join(faults...)
+	if 2*h.Left > records {
+		if h.Left > maxFaults {
+			h.Faults = append(h.Faults, fmt.Errorf("%w: and %d more", ErrFormat, h.Left-maxFaults))
+		}
+		return History{}, errors.Join(h.Faults...)
 	}
-	return jobs, nil
+	return h, nil
+}
+
+// continues tells whether a line is no record but a part of the name before it, which
+// its user wrote with an end of line in it: it does not begin as records do.
+func (r *record) continues() bool {
+	end, id := len(r.columns)-1, slices.Index(r.columns, "jobid")
+	return end > 0 && r.columns[end] == "jobname" && (id >= len(r.fields) || !begins(r.fields[id]))
+}
+
+// begins tells whether a field may be the id of a job or a step: a number, and behind it
+// nothing, a task, a component or a step.
+func begins(id string) bool {
+	rest := strings.TrimLeft(id, "0123456789")
+	return rest != id && (rest == "" || strings.ContainsRune("_.+[", rune(rest[0]))) && !strings.ContainsAny(rest, " \t")
 }
 
 func header(line string) ([]string, error) {
@@ -137,6 +176,9 @@ func (r *record) into(jobs *[]Job, last map[string]int) error {
 		return Fault{r.line, "JobID", quote(id), "a number such as 123, 123_4 or 123.batch"}
 	}
 	at, known := last[base]
+	if isStep && known && at < 0 {
+		return nil
+	}
 	if isStep {
 		if !known {
 			return Fault{r.line, "JobID", quote(id), "the line of job " + base + " before its steps; leave --state and similar filters of steps out"}
@@ -144,7 +186,7 @@ func (r *record) into(jobs *[]Job, last map[string]int) error {
 		j := &(*jobs)[at]
 		tasks := max(1, r.number("ntasks"))
 		peak := r.bytes("maxrss", "K")
-		if peak <= math.MaxInt64/tuning.Bytes(tasks) {
+		if r.err == nil && peak <= math.MaxInt64/tuning.Bytes(tasks) {
 			j.Peak = max(j.Peak, peak*tuning.Bytes(tasks))
 		}
 		return r.err
@@ -162,9 +204,13 @@ func (r *record) into(jobs *[]Job, last map[string]int) error {
 		j.CPU = nil // nothing runs without any: it was not gathered
 	}
 	j.Asked = r.memory(j)
+	if r.err != nil {
+		last[base] = -1
+		return r.err
+	}
 	*jobs = append(*jobs, j)
 	last[base] = len(*jobs) - 1
-	return r.err
+	return nil
 }
 
 func cpus(r *record) int { return max(r.number("alloccpus"), r.number("ncpus")) }

@@ -70,12 +70,12 @@ func TestJobsWithTheirSteps(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := sacct.Parse(c.text)
+			h, err := sacct.Parse(c.text)
 			if c.name == "a requeued job counts once a run" {
 				if !errors.Is(err, sacct.ErrFormat) || !strings.Contains(err.Error(), "line 2: found 11 fields") {
-					t.Fatalf("a line that is short: %v", err)
+					t.Fatalf("two lines of three that are short: %v", err)
 				}
-				got, err = sacct.Parse(strings.Replace(strings.Replace(c.text, "00:09||\n", "00:09|||\n", 1), "00:30||\n", "00:30|||\n", 1))
+				h, err = sacct.Parse(strings.Replace(strings.Replace(c.text, "00:09||\n", "00:09|||\n", 1), "00:30||\n", "00:30|||\n", 1))
 				c.want = []sacct.Job{
 					{ID: "7", User: "a", Name: "n", State: "REQUEUED", Elapsed: new(10 * time.Second), CPUs: 1, CPU: new(9 * time.Second)},
 					{ID: "7", User: "a", Name: "n", State: "COMPLETED", Elapsed: new(20 * time.Second), CPUs: 2, CPU: new(30 * time.Second), Peak: 5 << 20},
@@ -84,8 +84,67 @@ func TestJobsWithTheirSteps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+			if diff := cmp.Diff(c.want, h.Jobs); diff != "" || h.Left != 0 || h.Faults != nil {
+				t.Errorf("%d left out, %v (-want +got):\n%s", h.Left, h.Faults, diff)
+			}
+		})
+	}
+}
+
+func TestAFewLinesThatCannotBeReadHideNoOthers(t *testing.T) {
+	t.Parallel()
+	const head = "JobID|Elapsed|AllocCPUS|MaxRSS|JobName\n"
+	good := func(id, name string) sacct.Job {
+		return sacct.Job{ID: id, Name: name, Elapsed: new(time.Minute), CPUs: 1}
+	}
+	for _, c := range []struct {
+		name, text string
+		want       []sacct.Job
+		left       int
+		says       string
+	}{
+		{
+			"a name of two lines", head + "7|01:00|1||first\nsecond|with a bar\n7.batch|01:00|1|1M|batch\n8|01:00|1||eight\n",
+			[]sacct.Job{{ID: "7", Name: "first\nsecond|with a bar", Elapsed: new(time.Minute), CPUs: 1, Peak: 1 << 20}, good("8", "eight")},
+			0, "",
+		},
+		{
+			"a name that looks like many fields", head + "7|01:00|1||first\na|b|c|d|e|f\n8|01:00|1||eight\n",
+			[]sacct.Job{good("7", "first\na|b|c|d|e|f"), good("8", "eight")},
+			0, "",
+		},
+		{
+			"a name of a step of two lines", head + "7|01:00|1||seven\n7.0|01:00|1||first\nsecond\n8|01:00|1||eight\n",
+			[]sacct.Job{good("7", "seven"), good("8", "eight")},
+			0, "",
+		},
+		{
+			"a time that is none, and its steps", head + "7|soon|1||seven\n7.batch|01:00|1|1M|batch\n8|01:00|1||eight\n",
+			[]sacct.Job{good("8", "eight")},
+			1, `line 2: elapsed: found "soon"`,
+		},
+		{
+			"a line that is cut", head + "7|01:00|1||seven\n8|01:00\n9|01:00|1||nine\n",
+			[]sacct.Job{good("7", "seven"), good("9", "nine")},
+			1, "line 3: found 2 fields",
+		},
+		{
+			"a step that cannot be read", head + "7|01:00|1||seven\n7.0|01:00|1|much|solve\n",
+			[]sacct.Job{good("7", "seven")},
+			1, "line 3: maxrss",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h, err := sacct.Parse(c.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, h.Jobs); diff != "" || h.Left != c.left {
+				t.Errorf("%d left out, want %d (-want +got):\n%s", h.Left, c.left, diff)
+			}
+			if told := errors.Join(h.Faults...); (told != nil) != (c.says != "") || told != nil && !strings.Contains(told.Error(), c.says) {
+				t.Errorf("told %v, want %q", told, c.says)
 			}
 		})
 	}
@@ -108,13 +167,13 @@ func TestWhatIsNotSacctsIsRefusedWithItsPlace(t *testing.T) {
 		{"memory that is none", "JobID|MaxRSS\n7|much\n", "want an amount of memory"},
 		{"memory of no unit that sacct prints", "JobID|ReqMem\n7|4GiB\n", "want an amount of memory"},
 		{"several at once", "JobID|Elapsed\n7|x\n8|y\n", "line 3"},
-		{"very many", "JobID\n" + strings.Repeat("x\n", 99), "and perhaps more"},
+		{"very many", "JobID\n" + strings.Repeat("x\n", 99), "and 89 more"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			jobs, err := sacct.Parse(c.text)
-			if !errors.Is(err, sacct.ErrFormat) || !strings.Contains(err.Error(), c.says) || jobs != nil {
-				t.Errorf("%v and %+v; want an error with %q", err, jobs, c.says)
+			h, err := sacct.Parse(c.text)
+			if !errors.Is(err, sacct.ErrFormat) || !strings.Contains(err.Error(), c.says) || h.Jobs != nil {
+				t.Errorf("%v and %+v; want an error with %q", err, h, c.says)
 			}
 		})
 	}
@@ -126,11 +185,11 @@ func history(t *testing.T) []sacct.Job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	jobs, err := sacct.Parse(string(text))
-	if err != nil {
-		t.Fatal(err)
+	h, err := sacct.Parse(string(text))
+	if err != nil || h.Left > 0 {
+		t.Fatal(h.Faults, err)
 	}
-	return jobs
+	return h.Jobs
 }
 
 func TestSummaryAsAPersonReadsIt(t *testing.T) {
@@ -201,13 +260,18 @@ func FuzzParse(f *testing.F) {
 	f.Add(string(text))
 	f.Add("JobID|Elapsed|ReqMem|MaxRSS|TotalCPU|AllocCPUS|NNodes|NTasks\n1|99999-99999:99999:99999.999999999|9999999P|8E|?|2147483647|2147483647|\n1.0||||||||\n")
 	f.Add("JobID|\n7|\n7.batch|\n")
+	f.Add("JobID|State|JobName\n7|COMPLETED|a\nb|c\n8|COMPLETED\n9|COMPLETED|d\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		jobs, err := sacct.Parse(text)
+		h, err := sacct.Parse(text)
+		jobs := h.Jobs
 		if err != nil {
 			if !errors.Is(err, sacct.ErrFormat) || jobs != nil {
 				t.Fatalf("%v with %d jobs", err, len(jobs))
 			}
 			return
+		}
+		if (h.Left > 0) != (len(h.Faults) > 0) || len(h.Faults) > h.Left {
+			t.Fatalf("%d left out with %d faults", h.Left, len(h.Faults))
 		}
 		for _, j := range jobs {
 			if j.ID == "" || j.CPUs < 0 || j.Nodes < 0 || j.Asked < 0 || j.Peak < 0 ||

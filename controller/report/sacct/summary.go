@@ -17,6 +17,8 @@ type Summary struct {
 	Names  []Line `json:"names"` // by user and job name, which is what a returning job is recognised by
 	// Open are runs that have not ended, or whose state is not known: left out.
 	Open int `json:"open"`
+	// Left are lines that could not be read: left out.
+	Left int `json:"lines_left_out"`
 }
 
 // Line sums runs up. The pairs of numbers that are compared are of the same runs,

@@ -24,6 +24,9 @@ func Text(s Summary, only string) string {
 	if s.Open > 0 {
 		fmt.Fprintf(&b, "; %d that have not, or of unknown state, are left out", s.Open)
 	}
+	if s.Left > 0 {
+		fmt.Fprintf(&b, "; %d of the lines cannot be read and are left out", s.Left)
+	}
 	b.WriteString("\n")
 	for i, lines := range [][]Line{s.Users, s.Groups, s.Names} {
 		if name := Tables()[i]; only == "" || only == name {

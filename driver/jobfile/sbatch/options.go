@@ -209,6 +209,8 @@ func (p *parser) output(_ place, value string)    { p.job.Output = value }
 func (p *parser) dir(_ place, value string)       { p.job.Dir = value }
 func (p *parser) partition(_ place, value string) { p.job.Partition = value }
 func (p *parser) account(_ place, value string)   { p.job.Account = value }
+func (p *parser) openMode(_ place, value string)  { p.job.OpenMode = value }
+func (p *parser) clusters(at place, _ string)     { p.job.Clusters = p.pos(at.line, at.column) }
 func (p *parser) requeue(place, string)           { p.job.NoRequeue = false }
 func (p *parser) noRequeue(place, string)         { p.job.NoRequeue = true }
 

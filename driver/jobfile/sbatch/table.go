@@ -51,6 +51,7 @@ func taken() []option {
 		{long: "ntasks", short: 'n', takes: argument, use: (*parser).onlyOne},
 		{long: "ntasks-per-node", takes: argument, use: (*parser).onlyOne},
 		{long: "export", takes: argument, use: (*parser).export},
+		{long: "open-mode", takes: argument, use: (*parser).openMode},
 	}
 }
 
@@ -61,7 +62,7 @@ func refused() []option {
 		{long: "dependency", short: 'd', takes: argument, why: "dependencies are not known to the local scheduler" + toSlurm, slurms: true},
 		{long: "begin", short: 'b', takes: argument, why: "deferred starts are not known to the local scheduler" + toSlurm, slurms: true},
 		{long: "hold", short: 'H', why: "held jobs are not known to the local scheduler" + toSlurm, slurms: true},
-		{long: "clusters", short: 'M', takes: argument, why: "other clusters are not known to the local scheduler" + toSlurm, slurms: true},
+		{long: "clusters", short: 'M', takes: argument, why: "other clusters are not known to the local scheduler" + toSlurm, slurms: true, use: (*parser).clusters},
 		{long: "input", short: 'i', takes: argument, why: "the input is not connected by the local scheduler; redirect it inside the script with <", slurms: true},
 		{long: "container", takes: argument, why: "containers are not run by the local scheduler" + toSlurm, slurms: true},
 		{long: "export-file", takes: argument, why: "an environment file is not read; set the variables inside the script", slurms: true},
@@ -88,7 +89,7 @@ func ignored() []option {
 		out = append(out, o)
 	}
 	for _, long := range []string{
-		"open-mode", "mail-type", "mail-user", "comment", "signal", "gres", "gres-flags", "gpus-per-node",
+		"mail-type", "mail-user", "comment", "signal", "gres", "gres-flags", "gpus-per-node",
 		"gpus-per-task", "gpus-per-socket", "gpu-bind", "gpu-freq", "cpus-per-gpu", "mem-per-gpu", "mem-bind", "reservation",
 		"priority", "tmp", "cpu-freq", "hint", "threads-per-core", "cores-per-socket", "sockets-per-node",
 		"ntasks-per-core", "ntasks-per-socket", "ntasks-per-gpu", "profile", "acctg-freq", "switches", "time-min",

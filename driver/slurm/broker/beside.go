@@ -12,13 +12,13 @@ import (
 )
 
 // besideFormat holds no text that a user wrote.
-const besideFormat = idsFormat + "State:|,UserID:|,Account:|,QOS:|,Partition:|,NumCPUs:|,MinMemory:|,TimeLimit:|"
+const besideFormat = idsFormat + "State:|,UserID:|,Account:|,QOS:|,Partition:|,NumCPUs:|,MinMemory:|,TimeLimit:|,OverSubscribe:|,SCT:|"
 
 // beside are the other jobs, by name, whose size was set here and that wait: each was
 // freed from its limits by that, for good, and is not among what is in use yet. One that
 // is just ending counts too, since it may have been put back. Of an array each task counts
-// for itself.
-func (s *Server) beside(ctx context.Context, but string) (map[string]limits.Waiting, error) {
+// for itself. What they ask for is rounded up to units.
+func (s *Server) beside(ctx context.Context, but string, unit int) (map[string]limits.Waiting, error) {
 	printed, err := s.read(ctx, "squeue", "-h", "-a", "-r", "-t", "all", "-O", besideFormat)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (s *Server) beside(ctx context.Context, but string) (map[string]limits.Wait
 		if name == but || !parse.Waiting(f[0]) && f[0] != "COMPLETING" {
 			continue
 		}
-		w, ok, err := s.freed(name, f)
+		w, ok, err := s.freed(name, f, unit)
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +52,7 @@ func (s *Server) beside(ctx context.Context, but string) (map[string]limits.Wait
 // freed is a waiting job with the size that it may start with: the one that was set last
 // here, or where it is more the one that squeue shows. An outcome may not be known, and
 // an owner may have changed his job since.
-func (s *Server) freed(name string, f []string) (w limits.Waiting, ok bool, err error) {
+func (s *Server) freed(name string, f []string, unit int) (w limits.Waiting, ok bool, err error) {
 	uid, err := strconv.ParseUint(f[1], 10, 32)
 	if err != nil {
 		return w, false, fmt.Errorf("%w: the user %.20q", parse.ErrFormat, f[1])
@@ -77,7 +77,7 @@ func (s *Server) freed(name string, f []string) (w limits.Waiting, ok bool, err 
 	if err != nil {
 		return w, false, err
 	}
-	cores := max(cpus, set.Cores)
+	cores := rounded(max(cpus, set.Cores), unit)
 	if set.Memory.PerCPU {
 		memory *= int64(cores)
 	}
@@ -86,6 +86,6 @@ func (s *Server) freed(name string, f []string) (w limits.Waiting, ok bool, err 
 	}
 	return limits.Waiting{
 		UID: uint32(uid), Account: given(f[2]), QOS: given(f[3]), Partitions: strings.Split(f[4], ","),
-		Size: limits.Size{Cores: cores, MiB: max(memory, set.Memory.Of(cores)) >> 20, Minutes: int64(limit / time.Minute)},
+		Size: limits.Size{Cores: cores, MiB: max(memory, set.Memory.Of(cores)) >> 20, Minutes: int64(limit / time.Minute), Whole: wholeNode(f[8]) || unit > 1 && fewThreads(f[9])},
 	}, true, nil
 }

@@ -13,7 +13,8 @@
 //
 //  1. Does a controller ask? Others, the jobs' owners included, get ErrDenied.
 //  2. Is there such a job, has it not ended, is it one that is moved: a batch job of an
-//     ordinary user, or a task of an array, with one task on one node, in no heterogeneous job?
+//     ordinary user, or a task of an array, with one task on one node, in no heterogeneous job
+//     and without a deadline?
 //     Root's jobs are never touched: who could steer them could steer root.
 //  3. Has it a tuning stanza that was accepted, in mode apply? The site's submission
 //     plugin wrote it into the job's AdminComment, or the script says so
@@ -29,8 +30,9 @@
 //     has no number yet may be made to wait, for Config.Ahead in all, since only an update
 //     gives it the number by which the task prolog finds its settings. A release: only of a job that left for our signal
 //     with its stanza's exit status, and that the cluster holds for that.
-//  5. Would the changed job pass the limits of its association, its QOS and the QOS of
-//     its partition (package limits), beside what others use now? Slurm 22.05 does not ask
+//  5. Would a partition take the changed job, and would it pass the limits of its
+//     association, its QOS and the QOS of its partition (package limits), beside what others
+//     use now, with all that Slurm gives it: whole cores, or whole nodes? Slurm 22.05 does not ask
 //     that of an Operator, and does not count a limit any more that an Operator's update
 //     touched: such a job starts although the limit is used up, when it was made smaller,
 //     too. So smaller sizes are asked about as well, other jobs that wait with a size of

@@ -39,5 +39,5 @@ func (j fakeJob) arrayFields() string {
 }
 
 func (j fakeJob) besideLine(ids string) string {
-	return fmt.Sprintf("%s%s|%d|%s|%s|main|%d|%dM|%s|\n", ids, j.state, j.uid, j.account, j.qos, j.cores, j.mib, j.limit())
+	return fmt.Sprintf("%s%s|%d|%s|%s|main|%d|%dM|%s|%s|*:*:%s|\n", ids, j.state, j.uid, j.account, j.qos, j.cores, j.mib, j.limit(), cmp.Or(j.shares, "OK"), cmp.Or(j.threads, "*"))
 }

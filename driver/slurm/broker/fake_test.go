@@ -28,16 +28,19 @@ import (
 // fake is a Slurm with one job, number 7, and where second is set another, number 8;
 // either may be a task of an array. It prints as 22.05.8 was seen to.
 type fake struct {
-	mu      sync.Mutex
-	job     fakeJob
-	second  *fakeJob
-	config  string
-	assoc   string // empty: assoc_mgr does not answer
-	broken  bool   // nothing answers
-	actions []string
-	fail    error          // of the next action
-	pause   func()         // before a signal
-	begin   func(*fakeJob) // once, before scontrol shows a job that squeue has shown
+	mu     sync.Mutex
+	job    fakeJob
+	second *fakeJob
+	config string
+	assoc  string // empty: assoc_mgr does not answer
+	nodes  string // cores of a socket and threads of a core; empty: one thread
+
+	partition string // more fields of its record
+	broken    bool   // nothing answers
+	actions   []string
+	fail      error          // of the next action
+	pause     func()         // before a signal
+	begin     func(*fakeJob) // once, before scontrol shows a job that squeue has shown
 }
 
 type fakeJob struct {
@@ -48,7 +51,8 @@ type fakeJob struct {
 	uid, cores, mib, minutes, restarts, exit, nodes, tasks     int
 	perCPU, noRequeue, noBatch, gone                           bool
 	least                                                      int
-	submitted, eligible                                        time.Time
+	submitted, eligible, started                               time.Time
+	shares, threads, deadline                                  string // empty: OK, any number, none
 	script                                                     string
 }
 
@@ -86,10 +90,11 @@ func (j fakeJob) record(id string) string {
 	}
 	return fmt.Sprintf("JobId=%s %sJobName=%s UserId=alice(%d) GroupId=g(1) Priority=1 Account=%s QOS=%s JobState=%s Reason=%s "+
 		"Dependency=(null) Requeue=%d Restarts=%d BatchFlag=%d Reboot=0 ExitCode=%d:0 TimeLimit=%s SubmitTime=%s EligibleTime=%s "+
-		"StartTime=Unknown EndTime=Unknown Partition=main NodeList=n1 NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d MinCPUsNode=%d %s=%dM "+
+		"StartTime=%s EndTime=Unknown Deadline=%s Partition=main NodeList=n1 NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d ReqB:S:C:T=0:0:*:%s MinCPUsNode=%d %s=%dM OverSubscribe=%s "+
 		"Command=(null) WorkDir=%s %s%sStdErr=/o StdIn=/dev/null StdOut=/o Power= \n",
 		id, j.arrayFields()+j.extra, cmp.Or(j.name, "train"), j.uid, j.account, j.qos, j.state, j.reason, requeue, j.restarts, batch, j.exit, j.limit(), stamp(j.submitted), stamp(j.eligible),
-		max(j.nodes, 1), j.cores, max(j.tasks, 1), j.cores, max(j.least, 1), memory, j.mib, j.folder, admin, comment)
+		stamp(j.started), cmp.Or(j.deadline, "N/A"), max(j.nodes, 1), j.cores, max(j.tasks, 1), j.cores, cmp.Or(j.threads, "*"), max(j.least, 1), memory, j.mib,
+		cmp.Or(j.shares, "OK"), j.folder, admin, comment)
 }
 
 func (f *fake) Run(_ context.Context, c command.Call) (command.Output, error) {
@@ -136,7 +141,9 @@ func (f *fake) Run(_ context.Context, c command.Call) (command.Output, error) {
 	case line == "scontrol show config":
 		return text(f.config)
 	case line == "scontrol -o show partition":
-		return text("PartitionName=main QoS=N/A MaxTime=UNLIMITED\n")
+		return text("PartitionName=main QoS=N/A MaxTime=UNLIMITED" + f.partition + "\n")
+	case line == "sinfo -h -a -e -o %Y|%Z":
+		return text(cmp.Or(f.nodes, "8|1\n"))
 	case strings.HasPrefix(line, "scontrol -o show assoc_mgr"):
 		if f.assoc == "" {
 			return command.Output{}, fmt.Errorf("away: %w", driver.ErrTransient)
@@ -310,11 +317,15 @@ func (r *rig) serve(t *testing.T) (stop func()) {
 	})
 	t.Cleanup(stop)
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-		if conn, err := new(net.Dialer).DialContext(t.Context(), "unix", r.cfg.Socket); err == nil {
-			if err := conn.Close(); err != nil {
-				t.Error(err)
+		info, err := os.Stat(r.cfg.Socket) // it listens before everybody may connect
+		if err == nil && info.Mode().Perm() == 0o666 {
+			conn, err := new(net.Dialer).DialContext(t.Context(), "unix", r.cfg.Socket)
+			if err == nil {
+				if err := conn.Close(); err != nil {
+					t.Error(err)
+				}
+				return stop
 			}
-			return stop
 		}
 		if time.Now().After(deadline) {
 			t.Fatal("the broker does not listen")

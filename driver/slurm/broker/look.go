@@ -26,6 +26,8 @@ type sighting struct {
 	uid   uint32
 	size  ledger.Size
 	least int  // CPUs of a node that it gets at least
+	whole bool // it gets a whole node, or more than the CPUs that it asks for
+	apart bool // it says how many threads of a core it uses, and gets the others too
 	alone bool // scontrol printed one line, of which nothing is left unread
 }
 
@@ -74,8 +76,30 @@ func (s *Server) sight(ctx context.Context, id string) (sighting, error) {
 	if err != nil {
 		return sighting{}, fmt.Errorf("job %s: %w", id, err)
 	}
+	// These stand in each record too; parse.Jobs has refused one where they stand twice.
 	alone := unreadable == nil && len(jobs) == 1 && !bytes.ContainsAny(bytes.TrimSpace(record), "\n\r")
-	return sighting{Job: j, name: id, uid: numbers.uid, size: sizeOf(j), least: least, alone: alone}, nil
+	return sighting{
+		Job: j, name: id, uid: numbers.uid, size: sizeOf(j), least: least, alone: alone,
+		whole: wholeNode(word(string(record), "OverSubscribe")), apart: fewThreads(word(string(record), "ReqB:S:C:T")),
+	}, nil
+}
+
+// wholeNode tells whether a job that says so of its nodes gets all of one. One that shares
+// its nodes with jobs of its user alone (USER) gets the CPUs that it asks for.
+func wholeNode(shares string) bool { return shares == "NO" }
+
+// fewThreads tells whether a job names a number of threads of a core, last in a text such
+// as *:*:1: then it gets the others too, and uses as many cores as it asks for CPUs.
+func fewThreads(text string) bool {
+	threads := text[strings.LastIndexByte(text, ':')+1:]
+	return threads != "" && threads != "*" && threads != "0"
+}
+
+// word is a field of a record that has no blanks; empty where it is not there.
+func word(record, key string) string {
+	_, rest, _ := strings.Cut(record, " "+key+"=")
+	w, _, _ := strings.Cut(rest, " ")
+	return w
 }
 
 func (s *Server) read(ctx context.Context, name string, args ...string) ([]byte, error) {
@@ -171,11 +195,9 @@ func only(record, key string) (int, error) {
 	if strings.Contains(record, " MinMemoryNode=") && strings.Contains(record, " MinMemoryCPU=") {
 		return 0, fmt.Errorf("a text of its owner imitates a field of scontrol: %w", driver.ErrDenied)
 	}
-	_, rest, ok := strings.Cut(record, " "+key+"=")
-	word, _, _ := strings.Cut(rest, " ")
-	n, err := strconv.Atoi(word)
-	if !ok || err != nil || n < 0 {
-		return 0, fmt.Errorf("%s is %.20q: %w", key, word, driver.ErrUnsupported)
+	n, err := strconv.Atoi(word(record, key))
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%s is %.20q: %w", key, word(record, key), driver.ErrUnsupported)
 	}
 	return n, nil
 }
@@ -213,6 +235,8 @@ func movable(j sighting) error {
 		return fmt.Errorf("scontrol prints more than one line of it, as where a text of its owner imitates a record: %w", driver.ErrDenied)
 	case j.HetJob != "":
 		return fmt.Errorf("heterogeneous jobs are observed, not changed: %w", driver.ErrUnsupported)
+	case !j.Deadline.IsZero():
+		return fmt.Errorf("it has a deadline, by which Slurm removes it whether it has run or waits again: %w", driver.ErrUnsupported)
 	case j.Nodes > 1 || j.Tasks > 1:
 		return fmt.Errorf("jobs of several nodes or tasks are observed, not changed: %w", driver.ErrUnsupported)
 	}

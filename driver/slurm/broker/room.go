@@ -32,6 +32,8 @@ func (e *effect) room(ctx context.Context, u act.Update, after ledger.Size) erro
 		return nil
 	case errors.As(why, &exceeded):
 		return fmt.Errorf("%w: %w", driver.ErrDenied, why)
+	case errors.Is(why, errWhole):
+		return fmt.Errorf("%w: %w", driver.ErrDenied, why)
 	case smaller(after, e.job.size) && (e.record.Ours(e.job.Restarts) || !parse.Waiting(e.job.State)):
 		e.s.cfg.Logger.Warn("a job is made smaller although its limits are not known", "job", e.job.name, "error", why)
 		return nil
@@ -45,69 +47,92 @@ func smaller(a, b ledger.Size) bool {
 	return a.Cores <= b.Cores && a.Memory.Of(a.Cores) <= b.Memory.Of(b.Cores) && !longer(a.TimeLimit, b.TimeLimit)
 }
 
-// fits asks slurmctld what it enforces and what is in use, to which it adds what waits
-// with a size of ours: Slurm starts those jobs whatever is used up by then.
+// fits asks slurmctld what a partition gives one job, and where it enforces limits what is
+// in use of them, to which it adds what waits with a size of ours: Slurm starts those jobs
+// whatever is used up by then.
 func (s *Server) fits(ctx context.Context, j sighting, u act.Update, after ledger.Size) error {
-	enforced, err := s.enforced(ctx)
-	if err != nil || !enforced {
+	conf, err := s.config(ctx)
+	if err != nil {
+		return err
+	}
+	partitions, err := s.partitions(ctx)
+	if err != nil {
+		return err
+	}
+	if err := takes(conf, partitions, j, after); err != nil || !conf.limits() {
+		return err
+	}
+	unit, err := s.unit(ctx, conf, partitions, j.Partition)
+	if err != nil {
 		return err
 	}
 	// A job that leaves or starts between these looks is seen in one of them at least.
-	before, err := s.beside(ctx, j.name)
+	before, err := s.beside(ctx, j.name, unit)
 	if err != nil {
 		return err
 	}
-	have, partitions, err := s.used(ctx)
+	have, err := s.used(ctx)
 	if err != nil {
 		return err
 	}
-	later, err := s.beside(ctx, j.name)
+	later, err := s.beside(ctx, j.name, unit)
 	if err != nil {
 		return err
 	}
 	maps.Copy(before, later)
-	size := limits.Size{Cores: after.Cores, MiB: after.Memory.Of(after.Cores) >> 20, Minutes: int64(after.TimeLimit / time.Minute)}
+	size := limits.Size{Cores: after.Cores, Minutes: int64(after.TimeLimit / time.Minute)}
 	// A job gets its least number of CPUs of a node whatever else it asks for; an update
 	// of its cores sets that too.
 	if u.Cores == nil {
 		size.Cores = max(size.Cores, j.least)
 	}
+	size.Cores = rounded(size.Cores, unit)
+	size.MiB = after.Memory.Of(size.Cores) >> 20
+	size.Whole = j.whole || conf.linear() || j.apart && unit > 1
 	who := limits.Job{
 		UID: j.uid, Account: j.Account, QOS: j.QOS, Partitions: strings.Split(j.Partition, ","),
-		Beside: slices.Collect(maps.Values(before)),
+		Beside: slices.Collect(maps.Values(before)), Safe: conf.enforces("safe") || conf.enforces("all"),
 	}
 	if !parse.Waiting(j.State) {
-		who.Has = limits.Size{Cores: j.CPUs, MiB: j.size.Memory.Of(j.CPUs) >> 20}
+		who.Has = limits.Size{Cores: j.CPUs, MiB: j.size.Memory.Of(j.CPUs) >> 20, Minutes: left(j.Job, time.Now())}
 	}
-	return limits.Check(have, partitions, who, size)
+	err = limits.Check(have, partitions, who, size)
+	if errors.Is(err, limits.ErrUnknown) && (size.Whole || exclusive(partitions, who.Partitions)) {
+		return fmt.Errorf("%w: %w", errWhole, err)
+	}
+	return err
 }
 
-// enforced tells whether slurmctld looks at limits at all.
-func (s *Server) enforced(ctx context.Context) (bool, error) {
-	printed, err := s.read(ctx, "scontrol", "show", "config")
-	if err != nil {
-		return false, err
+// errWhole says that fewer cores of a job would give nothing back, and that nobody knows
+// what it counts for.
+var errWhole = errors.New("it gets more than the cores that it asks for, such as a whole node")
+
+// left is for how many whole minutes a job that runs may run on; 0 = not known.
+func left(j parse.Job, now time.Time) int64 {
+	if j.TimeLimit == 0 || j.Started.IsZero() {
+		return 0
 	}
-	enforced, ok := parse.Config(printed)["AccountingStorageEnforce"]
-	if !ok {
-		return false, errors.New("the configuration does not say what is enforced")
-	}
-	return slices.ContainsFunc(strings.Split(enforced, ","), func(word string) bool { return word == "limits" || word == "safe" || word == "all" }), nil
+	return int64(max(0, j.TimeLimit-now.Sub(j.Started)) / time.Minute)
 }
 
-// used is what slurmctld counts against, and the partitions.
-func (s *Server) used(ctx context.Context) (parse.Assignments, []parse.Partition, error) {
-	printed, err := s.read(ctx, "scontrol", "-o", "show", "partition")
+func exclusive(partitions []parse.Partition, names []string) bool {
+	return slices.ContainsFunc(partitions, func(p parse.Partition) bool { return p.Exclusive && slices.Contains(names, p.Name) })
+}
+
+// takes refuses a size with which no partition of the job would start it.
+func takes(conf config, partitions []parse.Partition, j sighting, after ledger.Size) error {
+	size := func(s ledger.Size) limits.Size {
+		return limits.Size{Cores: s.Cores, MiB: s.Memory.Of(s.Cores) >> 20, Minutes: int64(s.TimeLimit / time.Minute)}
+	}
+	most := limits.Most{NodeMiB: conf.amount("MaxMemPerNode"), CPUMiB: conf.amount("MaxMemPerCPU")}
+	return limits.Takes(partitions, most, strings.Split(j.Partition, ","), size(j.size), size(after))
+}
+
+// used is what slurmctld counts against.
+func (s *Server) used(ctx context.Context) (parse.Assignments, error) {
+	printed, err := s.read(ctx, "scontrol", "-o", "show", "assoc_mgr", "flags=assoc,qos")
 	if err != nil {
-		return parse.Assignments{}, nil, err
+		return parse.Assignments{}, err
 	}
-	partitions, err := parse.PartitionRecords(printed)
-	if err != nil {
-		return parse.Assignments{}, nil, err
-	}
-	if printed, err = s.read(ctx, "scontrol", "-o", "show", "assoc_mgr", "flags=assoc,qos"); err != nil {
-		return parse.Assignments{}, nil, err
-	}
-	have, err := parse.Associations(printed)
-	return have, partitions, err
+	return parse.Associations(printed)
 }

@@ -26,6 +26,10 @@ type Request struct {
 	Marker  string           `json:"marker"`        // stands in the job's comment
 	Tried   time.Time        `json:"tried"`         // when sbatch was last called
 	Job     driver.JobID     `json:"job,omitempty"` // empty: not known to exist
+
+	// Answer is what sbatch printed, NUMBER;CLUSTER, where it named a cluster: a job of
+	// another one is not found by looking here.
+	Answer string `json:"answer,omitempty"`
 }
 
 // Phase is how far an intent got.

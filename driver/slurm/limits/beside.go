@@ -44,6 +44,9 @@ func below(have parse.Assignments, name string, id int) bool {
 
 // amounts are what a job of this size has of each resource, as far as that is known.
 func (s Size) amounts() map[string]uint64 {
+	if s.Whole {
+		return map[string]uint64{"node": 1}
+	}
 	cores := uint64(max(s.Cores, 0))
 	out := map[string]uint64{"cpu": cores, "node": 1, "billing": cores}
 	if s.MiB > 0 {

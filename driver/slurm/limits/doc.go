@@ -7,6 +7,10 @@
 // with rights for which Slurm skips these limits. As in Slurm a limit of a QOS hides the
 // same limit of the association and the accounts above.
 //
+// A job that gets whole nodes has more than it asks for, and nobody knows how much: where
+// there is a limit for that, the answer is ErrUnknown. Takes asks the same of what a
+// partition gives one job.
+//
 // The package asks nobody and changes nothing. Where it does not know enough to say yes
 // it says so with ErrUnknown. It knows CPUs, memory, nodes, billing without weights, and
 // their minutes; other resources are none that such a change touches. How many jobs one

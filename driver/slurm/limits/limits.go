@@ -3,7 +3,6 @@ package limits
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -21,8 +20,13 @@ type Job struct {
 	Partitions   []string // that it may start in
 
 	// Has is what a job that runs has: it is among what is in use, and would be given
-	// back. The zero value is that of a job that waits.
+	// back. Its minutes are those that it has left. The zero value is that of a job that
+	// waits.
 	Has Size
+
+	// Safe: minutes that running jobs may still use count as used (the word safe of
+	// AccountingStorageEnforce).
+	Safe bool
 
 	// Beside are other jobs that wait and will start whatever is used up by then. They
 	// count as if they were in use, each where it shares the limit.
@@ -34,6 +38,9 @@ type Size struct {
 	Cores   int
 	MiB     int64 // of memory, in all; 0 = not known
 	Minutes int64 // of time limit; 0 = none
+
+	// Whole: it gets all of a node, whatever it asked for, so that nobody knows what.
+	Whole bool
 }
 
 // Exceeded is a limit that the job would not pass.
@@ -44,6 +51,7 @@ type Exceeded struct {
 	Used   uint64 // by other jobs, with Job.Beside
 	Wanted uint64 // by this one; parse.Unlimited where it has no time limit
 	Least  bool   // Value is the least and not the most
+	One    bool   // it is one of each job alone
 }
 
 // Error is a sentence.
@@ -55,16 +63,21 @@ func (e *Exceeded) Error() string {
 	if e.Least {
 		return fmt.Sprintf("%s asks for at least %s %d, and the job would have %s", e.Whose, e.Limit, e.Value, wanted)
 	}
+	if e.One {
+		return fmt.Sprintf("%s has %s %d, and the job would have %s", e.Whose, e.Limit, e.Value, wanted)
+	}
 	return fmt.Sprintf("%s has %s %d, of which other jobs use %d, and the job would add %s", e.Whose, e.Limit, e.Value, e.Used, wanted)
 }
 
 // Check returns nil where the job with this size passes every limit, an *Exceeded, or
 // an error that is ErrUnknown.
 func Check(have parse.Assignments, partitions []parse.Partition, j Job, s Size) error {
-	c := check{size: s, amounts: s.amounts(), has: map[string]uint64{}, hidden: map[string]bool{}, partQOS: map[string]string{}}
+	c := check{has: map[string]uint64{}, left: uint64(max(j.Has.Minutes, 0)), safe: j.Safe, hidden: map[string]bool{}, partQOS: map[string]string{}, exclusive: map[string]bool{}}
 	for _, p := range partitions {
-		c.partQOS[p.Name] = p.QOS
+		c.partQOS[p.Name], c.exclusive[p.Name] = p.QOS, p.Exclusive
 	}
+	s.Whole = s.Whole || c.whole(j.Partitions)
+	c.size, c.amounts = s, s.amounts()
 	if j.Has.Cores > 0 {
 		c.has = j.Has.amounts()
 	}
@@ -120,9 +133,13 @@ type check struct {
 	amounts map[string]uint64 // of the job, by resource
 	beside  []Waiting         // of Job.Beside those that share the limits looked at
 	has     map[string]uint64 // that it has now
-	hidden  map[string]bool   // limits that a QOS has, so that those of associations do not count
+	left    uint64            // minutes for which it may have that
+	safe    bool
+	hidden  map[string]bool // limits that a QOS has, so that those of associations do not count
 	seen    map[string]bool
 	partQOS map[string]string // by partition
+
+	exclusive map[string]bool // partitions whose jobs get whole nodes
 }
 
 func (c *check) qos(have parse.Assignments, name string, j Job) error {
@@ -204,101 +221,4 @@ func (c *check) accounts(have parse.Assignments, j Job) error {
 		at = slices.IndexFunc(have.Associations, func(b parse.Association) bool { return b.ID == a.Parent })
 	}
 	return fmt.Errorf("account %s is above itself: %w", name, ErrUnknown)
-}
-
-// group are the limits that count all jobs.
-func (c *check) group(whose string, l parse.Limits) error {
-	minutes, wall := c.minutes(), l.GrpWall
-	for _, w := range c.beside {
-		wall.Used = plus(wall.Used, w.Size.minutes())
-	}
-	return errors.Join(
-		c.bounds(whose, "GrpTRES", l.Grp, once),
-		c.bounds(whose, "GrpTRESMins", l.GrpMinutes, minutes),
-		c.bounds(whose, "GrpTRESRunMins", l.GrpRunMinutes, minutes),
-		c.bound(whose, "GrpWall", wall, minutes),
-	)
-}
-
-// single are the limits of one job.
-func (c *check) single(whose string, l parse.Limits) error {
-	as := func(most map[string]uint64) map[string]parse.Bound {
-		out := map[string]parse.Bound{}
-		for name, n := range most {
-			out[name] = parse.Bound{Limit: n}
-		}
-		return out
-	}
-	beside := c.beside
-	defer func() { c.beside = beside }()
-	c.beside = nil // they are limits of one job
-	err := errors.Join(
-		c.bounds(whose, "MaxTRESPerJob", as(l.MaxJob), once),
-		c.bounds(whose, "MaxTRESPerNode", as(l.MaxNode), once),
-		c.bounds(whose, "MaxTRESMinsPerJob", as(l.MaxMinutes), c.minutes()),
-		c.bound(whose, "MaxWall", parse.Bound{Limit: l.MaxWall}, c.minutes()),
-	)
-	for _, name := range slices.Sorted(maps.Keys(l.MinJob)) {
-		if have, ok := c.amounts[name]; ok && have < l.MinJob[name] {
-			err = errors.Join(err, &Exceeded{Whose: whose, Limit: "MinTRESPerJob=" + name, Value: l.MinJob[name], Wanted: have, Least: true})
-		}
-	}
-	return err
-}
-
-func (c *check) minutes() uint64 { return c.size.minutes() }
-
-// once stands for no minutes: the amount itself is limited.
-const once = 0
-
-// bounds compares each resource's limit with the job's amount of it, times so many
-// minutes.
-func (c *check) bounds(whose, limit string, all map[string]parse.Bound, minutes uint64) error {
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		b := all[name]
-		if b.Limit == parse.Unlimited || !touched(name) {
-			continue
-		}
-		amount, ok := c.amounts[name]
-		if !ok {
-			errs = append(errs, fmt.Errorf("%s has %s=%s %d, and nobody knows what the job has of that: %w", whose, limit, name, b.Limit, ErrUnknown))
-			continue
-		}
-		if minutes == once { // minutes of its own are spent, or nearly nothing
-			b.Used -= min(b.Used, c.has[name])
-		} else {
-			amount = lasting(amount, minutes)
-		}
-		for _, w := range c.beside {
-			add, known := w.Size.amounts()[name]
-			if !known {
-				return fmt.Errorf("%s has %s=%s %d, and nobody knows what a job that waits has of that: %w", whose, limit, name, b.Limit, ErrUnknown)
-			}
-			if minutes != once {
-				add = lasting(add, w.Size.minutes())
-			}
-			b.Used = plus(b.Used, add)
-		}
-		errs = append(errs, c.bound(whose, limit+"="+name, b, amount))
-	}
-	return errors.Join(errs...)
-}
-
-// touched tells whether a change of a job's size changes what it has of a resource.
-func touched(resource string) bool {
-	return slices.Contains([]string{"cpu", "mem", "node", "billing"}, resource)
-}
-
-func (c *check) bound(whose, limit string, b parse.Bound, wanted uint64) error {
-	if b.Limit == parse.Unlimited || c.hidden[limit] {
-		return nil
-	}
-	if c.seen != nil {
-		c.seen[limit] = true
-	}
-	if b.Used > b.Limit || wanted > b.Limit-b.Used {
-		return &Exceeded{Whose: whose, Limit: limit, Value: b.Limit, Used: b.Used, Wanted: wanted}
-	}
-	return nil
 }

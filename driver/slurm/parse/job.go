@@ -33,7 +33,29 @@ type Job struct {
 	MemoryPerCPU                    bool
 	TimeLimit                       time.Duration // 0 = none
 
-	Submitted, Eligible, Started, Ended time.Time // Submitted is that of the last requeue
+	// Picky are the fields by which the job asks for more than CPUs, memory and time, as
+	// KEY=VALUE: devices, features, licences, nodes.
+	Picky []string
+
+	Submitted, Eligible, Started, Ended time.Time     // Submitted is that of the last requeue
+	Deadline                            time.Time     // by which it has to end, else Slurm removes it; zero = none
+	Paused                              time.Time     // when it was last suspended or resumed; zero = never
+	Ran                                 time.Duration // of its run before that
+}
+
+// pickyKeys are the fields that make a job harder to place than its size.
+const pickyKeys = "ReqNodeList Features Prefer Licenses Reservation TresPerJob TresPerNode TresPerSocket TresPerTask"
+
+func picky(f map[string]string) (out []string) {
+	for key := range strings.FieldsSeq(pickyKeys) {
+		if v := none(f[key]); v != "" {
+			out = append(out, key+"="+v)
+		}
+	}
+	if v := f["OverSubscribe"]; v != "" && v != "OK" && v != "YES" { // it wants whole nodes
+		out = append(out, "OverSubscribe="+v)
+	}
+	return out
 }
 
 // Jobs reads `scontrol -o show job`: one record a line. It returns every record
@@ -91,6 +113,13 @@ func job(line string) (Job, error) {
 	j.TimeLimit = read(&r, "TimeLimit", Limit)
 	j.Submitted, j.Eligible = read(&r, "SubmitTime", Instant), read(&r, "EligibleTime", Instant)
 	j.Started, j.Ended = read(&r, "StartTime", Instant), read(&r, "EndTime", Instant)
+	j.Picky = picky(f)
+	if none(f["Deadline"]) != "" {
+		j.Deadline = read(&r, "Deadline", Instant)
+	}
+	if none(f["SuspendTime"]) != "" {
+		j.Paused, j.Ran = read(&r, "SuspendTime", Instant), time.Duration(r.number("SecsPreSuspend", count))*time.Second
+	}
 	if r.err == nil && strings.Trim(j.ID+j.ArrayJob, "0123456789") != "" {
 		r.err = badValue("JobId", j.ID+" of "+j.ArrayJob)
 	}

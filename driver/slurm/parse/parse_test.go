@@ -161,6 +161,111 @@ func TestValues(t *testing.T) {
 	}
 }
 
+func TestMemoryThatSacctSaysOfANodeOrACPU(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]int64{"4G": 4 << 30, "4Gn": 8 << 30, "1000Mc": 3000 << 20, "0n": 0, "2Gc": 6 << 30} {
+		if got, err := parse.ReqMem("ReqMem", s, 3, 2); err != nil || got != want {
+			t.Errorf("%q of 3 CPUs on 2 nodes is %d (%v), want %d", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"", "n", "4Gnn", "4Gx", "cn4G", "7000000Tc"} {
+		if got, err := parse.ReqMem("ReqMem", s, 3, 2); !errors.Is(err, parse.ErrFormat) {
+			t.Errorf("%q is %d (%v), want an error", s, got, err)
+		}
+	}
+}
+
+func TestANameOfSeveralLinesHidesNoJob(t *testing.T) {
+	t.Parallel()
+	const job = "7|a|COMPLETED|0:0|2026-11-21T05:00:00|2026-11-21T05:00:01|2026-11-21T05:00:02|1|4Gn|01:00|main|p|normal|1|"
+	past, err := parse.Accounting([]byte(job + "two\nlines | of it\n" + strings.Replace(job, "7", "8", 1) + "next\n"))
+	if err != nil || len(past) != 2 || past[0].Name != "two\nlines | of it" || past[1].ID != "8" || past[0].MemoryBytes != 4<<30 {
+		t.Errorf("%+v (%v), want jobs 7 and 8", past, err)
+	}
+	if past, err := parse.Accounting([]byte("a line\n" + job + "x\n")); !errors.Is(err, parse.ErrFormat) {
+		t.Errorf("%+v (%v), want an error: before the first job there is no name", past, err)
+	}
+}
+
+func TestTheCoresThatAJobAsksFor(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		job    parse.Job
+		cores  int
+		raised bool
+	}{
+		"of its task":  {parse.Job{CPUs: 4, Tasks: 1, CPUsPerTask: 4, State: "PENDING"}, 4, false},
+		"of each task": {parse.Job{CPUs: 8, Tasks: 2, CPUsPerTask: 4, State: "PENDING"}, 4, false},
+		"fewer of the job alone, which Slurm passes over": {parse.Job{CPUs: 3, Tasks: 1, CPUsPerTask: 4, State: "PENDING"}, 4, false},
+		"more of the job alone":                           {parse.Job{CPUs: 3, Tasks: 1, CPUsPerTask: 1, State: "PENDING"}, 3, true},
+		"and as it runs":                                  {parse.Job{CPUs: 3, Tasks: 1, CPUsPerTask: 1, State: "RUNNING"}, 1, false},
+		"a whole node":                                    {parse.Job{CPUs: 8, Tasks: 1, CPUsPerTask: 1, State: "RUNNING"}, 1, false},
+		"of the job, where no task is told":               {parse.Job{CPUs: 2, State: "COMPLETING"}, 2, false},
+	} {
+		if got := c.job.Cores(); got != c.cores || c.job.Raised() != c.raised {
+			t.Errorf("%s: %d, raised %t; want %d, %t", name, got, c.job.Raised(), c.cores, c.raised)
+		}
+	}
+}
+
+func TestHowLongAJobWasSuspended(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 11, 21, 5, 0, 0, 0, time.UTC)
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	for name, c := range map[string]struct {
+		state  string
+		paused time.Time
+		ran    time.Duration
+		want   time.Duration
+	}{
+		"never":                            {"RUNNING", time.Time{}, 0, 0},
+		"now, for the first time":          {"SUSPENDED", at(40), 40 * time.Second, 60 * time.Second},
+		"once, and it runs again":          {"RUNNING", at(70), 40 * time.Second, 30 * time.Second},
+		"for the second time":              {"SUSPENDED", at(90), 60 * time.Second, 40 * time.Second},
+		"once, and it ended":               {"COMPLETED", at(70), 40 * time.Second, 30 * time.Second},
+		"in the attempt before":            {"RUNNING", at(-70), 40 * time.Second, 0},
+		"what cannot be, where clocks lie": {"RUNNING", at(10), time.Hour, 0},
+	} {
+		j := parse.Job{State: c.state, Started: start, Paused: c.paused, Ran: c.ran}
+		if got := j.Suspended(at(100)); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestWhatAJobAsksForBesideItsSize(t *testing.T) {
+	t.Parallel()
+	line := string(recorded(t, "scontrol-jobs.txt"))
+	line = line[strings.Index(line, "JobId=21"):strings.Index(line, "JobId=28")]
+	read := func(old, with string) parse.Job {
+		t.Helper()
+		jobs, err := parse.Jobs([]byte(strings.Replace(line, old, with, 1)))
+		if err != nil || len(jobs) != 1 {
+			t.Fatalf("%d jobs: %v", len(jobs), err)
+		}
+		return jobs[0]
+	}
+	if j := read("", ""); len(j.Picky) > 0 || !j.Deadline.IsZero() || !j.Paused.IsZero() {
+		t.Errorf("a plain job asks for %q by %v", j.Picky, j.Deadline)
+	}
+	for old, with := range map[string]string{
+		"Features=(null)": "Features=gpu", "Licenses=(null)": "Licenses=matlab:1", "ReqNodeList=(null)": "ReqNodeList=n1",
+		"OverSubscribe=OK": "OverSubscribe=NO", " Network=(null)": " Network=(null) TresPerNode=gres:gpu:1",
+	} {
+		want := strings.TrimPrefix(strings.TrimPrefix(with, " Network=(null)"), " ")
+		if j := read(old, with); len(j.Picky) != 1 || j.Picky[0] != want {
+			t.Errorf("%q: it asks for %q", with, j.Picky)
+		}
+	}
+	if j := read("Deadline=N/A", "Deadline=2026-11-22T05:46:34"); j.Deadline.Day() != 22 {
+		t.Errorf("deadline %v", j.Deadline)
+	}
+	j := read("SuspendTime=None SecsPreSuspend=0", "SuspendTime=2026-11-21T05:46:40 SecsPreSuspend=6")
+	if j.Ran != 6*time.Second || j.Paused.Second() != 40 {
+		t.Errorf("suspended at %v after %v", j.Paused, j.Ran)
+	}
+}
+
 func FuzzJobs(f *testing.F) {
 	f.Add(string(recorded(f, "scontrol-jobs.txt")))
 	f.Add("JobId=1 JobName=x JobState=RUNNING JobState=FAILED")

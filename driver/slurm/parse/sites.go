@@ -3,6 +3,7 @@ package parse
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -21,7 +22,8 @@ type Past struct {
 	TimeLimit                                      time.Duration
 }
 
-// Accounting reads the output of sacct under SacctFields.
+// Accounting reads the output of sacct under SacctFields. A name may have several lines:
+// one that is no record belongs to the name of the job before it.
 func Accounting(output []byte) ([]Past, error) {
 	var out []Past
 	for line := range strings.Lines(string(output)) {
@@ -31,6 +33,10 @@ func Accounting(output []byte) ([]Past, error) {
 		}
 		names := strings.Split(SacctFields, ",")
 		v := strings.SplitN(line, "|", len(names))
+		if len(out) > 0 && (len(v) != len(names) || strings.Trim(v[0], "0123456789") != "") {
+			out[len(out)-1].Name += "\n" + line
+			continue
+		}
 		if len(v) != len(names) {
 			return nil, fmt.Errorf("%w: sacct: %d fields in %q", ErrFormat, len(v), line)
 		}
@@ -49,7 +55,7 @@ func Accounting(output []byte) ([]Past, error) {
 			p.TimeLimit = read(&r, "Timelimit", Limit)
 		}
 		if f["ReqMem"] != "" {
-			p.MemoryBytes = read(&r, "ReqMem", Memory)
+			p.MemoryBytes = read(&r, "ReqMem", func(field, s string) (int64, error) { return ReqMem(field, s, p.CPUs, p.Nodes) })
 		}
 		if r.err != nil {
 			return nil, r.err
@@ -101,6 +107,7 @@ type Reservation struct {
 	Start, End time.Time
 	Nodes      string // a host list
 	Partition  string
+	Flexible   bool // jobs in it may run on behind its end (FLEX)
 }
 
 // Reservations reads `scontrol -o show reservation`.
@@ -120,7 +127,7 @@ func Reservations(output []byte) ([]Reservation, error) {
 		r := reader{fields: f}
 		out = append(out, Reservation{
 			Name: r.text("ReservationName"), Start: read(&r, "StartTime", Instant), End: read(&r, "EndTime", Instant),
-			Nodes: none(f["Nodes"]), Partition: none(f["PartitionName"]),
+			Nodes: none(f["Nodes"]), Partition: none(f["PartitionName"]), Flexible: slices.Contains(strings.Split(f["Flags"], ","), "FLEX"),
 		})
 		if r.err != nil {
 			return nil, r.err

@@ -70,6 +70,23 @@ func Memory(field, s string) (int64, error) {
 	return int64(f * float64(int64(1)<<shift)), nil
 }
 
+// ReqMem reads what sacct says of the memory that a job asked for, in all. Before 21.08
+// an n or a c behind it says that it is that of each node or CPU.
+func ReqMem(field, s string, cpus, nodes int) (int64, error) {
+	each := 1
+	switch {
+	case strings.HasSuffix(s, "n"):
+		each = max(nodes, 1)
+	case strings.HasSuffix(s, "c"):
+		each = max(cpus, 1)
+	}
+	bytes, err := Memory(field, strings.TrimRight(s, "nc"))
+	if err != nil || len(s)-len(strings.TrimRight(s, "nc")) > 1 || bytes > math.MaxInt64/int64(each) {
+		return 0, badValue(field, s)
+	}
+	return bytes * int64(each), nil
+}
+
 // Status is how a job's script ended.
 type Status struct {
 	Exit   int

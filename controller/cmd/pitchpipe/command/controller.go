@@ -12,6 +12,7 @@ import (
 	nomadapi "github.com/hashicorp/nomad/api"
 	"github.com/spf13/cobra"
 
+	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon"
 	"pitchpipe/controller/daemon/nodes"
 	"pitchpipe/driver"
@@ -54,7 +55,7 @@ func (a *app) controller() *cobra.Command {
 				return fmt.Errorf("%w configuration: %w", errInvalid, err)
 			}
 			defer func() { err = errors.Join(err, seat.Close()) }()
-			drv, cost, err := a.driver(cmd.Context(), exporters, seat)
+			drv, cost, err := a.driver(cmd.Context(), site, exporters, seat)
 			if err != nil {
 				return err
 			}
@@ -92,7 +93,7 @@ func (a *app) exporters() (*nodes.Exporters, error) {
 
 // driver opens the scheduler that the configuration names, and tells what a restart
 // costs there until one was measured. Seat is nil where the controller is alone.
-func (a *app) driver(ctx context.Context, exporters *nodes.Exporters, seat *daemon.Seat) (driver.Driver, time.Duration, error) {
+func (a *app) driver(ctx context.Context, site *config.SitePolicy, exporters *nodes.Exporters, seat *daemon.Seat) (driver.Driver, time.Duration, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, 0, fmt.Errorf("find this program: %w", err)
@@ -108,6 +109,7 @@ func (a *app) driver(ctx context.Context, exporters *nodes.Exporters, seat *daem
 			Dir: a.cfg.Slurm.Dir, Partitions: a.cfg.Slurm.Partitions, Interval: a.cfg.Slurm.Interval, Marked: a.cfg.Slurm.Plugin, Wake: a.cfg.Slurm.Wake, Rest: a.cfg.Slurm.Rest,
 			Commands: command.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf}, Listener: listener,
 			TaskProlog: a.cfg.Slurm.TaskProlog, SettingsDir: a.cfg.Slurm.Settings, Parse: detect.ParseForSlurm, Logger: log,
+			Above: func(j driver.Job) bool { return site.For(j.Partition, j.Account, j.QOS, j.Owner).AboveRequest },
 		}
 		if a.cfg.Slurm.Mode == "site" {
 			cfg.Everyone, cfg.Actor = true, broker.NewClient(a.cfg.Slurm.Broker)

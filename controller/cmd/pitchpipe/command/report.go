@@ -25,8 +25,9 @@ func (a *app) report() *cobra.Command {
 			"untuned: pairs of jobs of the same kind, objective, number of epochs and settings asked for, each\n" +
 			"job used once, the nearest in time. Restarts and probes are charged to the tuned side.\n\n" +
 			"With --from-sacct no controller is asked: from what `sacct -P` printed it tells how much of the cores\n" +
-			"and memory jobs used, and which return. That is what tuning could bring at most, not a saving:\n" +
-			"    sacct -aP -S 2026-01-01 -o JobID,User,Account,State,Elapsed,AllocCPUS,NNodes,TotalCPU,ReqMem,MaxRSS,NTasks,JobName",
+			"and memory jobs used, and which return. That is what tuning could bring at most, not a saving. JobName comes last, since\n" +
+			"names may hold bars and ends of lines, and -D has every run of a requeued job:\n" +
+			"    sacct -aPD -S 2026-01-01 -o JobID,User,Account,State,Elapsed,AllocCPUS,NNodes,TotalCPU,ReqMem,MaxRSS,NTasks,JobName",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file != "" {
@@ -98,11 +99,15 @@ func (a *app) fromSacct(cmd *cobra.Command, file, by string) error {
 	if len(text) > mostSacct {
 		return fmt.Errorf("%w accounting: %s is larger than 1 GiB; ask sacct for a shorter period", errInvalid, file)
 	}
-	jobs, err := sacct.Parse(string(text))
+	h, err := sacct.Parse(string(text))
 	if err != nil {
 		return fmt.Errorf("%w accounting %s: %w", errInvalid, file, err)
 	}
-	s := sacct.Summarise(jobs)
+	for _, fault := range h.Faults {
+		fmt.Fprintf(a.Stderr, "pitchpipe: left out: %v\n", fault)
+	}
+	s := sacct.Summarise(h.Jobs)
+	s.Left = h.Left
 	if a.json {
 		return a.printJSON(s)
 	}

@@ -79,6 +79,11 @@ func TestAReportFromTheAccountingNeedsNoController(t *testing.T) {
 	if text := ok(t, "report", "--from-sacct", file, "--by", "kind"); !strings.Contains(text, "alice/train") || strings.Contains(text, "USER") {
 		t.Errorf("%s", text)
 	}
+	some := write(t, "some.txt", "JobID|State|Elapsed|AllocCPUS|JobName\n7|COMPLETED|soon|4|a\n8|COMPLETED|01:00:00|4|b\nof two lines\n9|COMPLETED|01:00:00|4|c\n")
+	if r := pitchpipe(t, "report", "--from-sacct", some); r.code != 0 || !strings.Contains(r.errors, "left out: line 2: elapsed") ||
+		!strings.HasPrefix(r.out, "2 runs that ended; 1 of the lines cannot be read and are left out\n") {
+		t.Errorf("one line of three: exit %d, %q, %q", r.code, r.out, r.errors)
+	}
 	broken := write(t, "broken.txt", "JobID|Elapsed\n7|soon\n")
 	for _, c := range []struct {
 		args []string

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/jobfile/detect"
+	"pitchpipe/driver/jobfile/nomadhcl"
 )
 
 func (a *app) run() *cobra.Command {
@@ -25,6 +29,10 @@ func (a *app) run() *cobra.Command {
 		Use: "run FILE", Short: "Submit a job file",
 		Long: "Submits an sbatch script or a Nomad job file. A file with errors is refused and nothing is\n" +
 			"created. With --wait it shows the job's progress and exits with 1 if the job does not succeed.\n\n" +
+			"Whose environment a job gets: of Slurm's site, where each user submits for himself, that of this\n" +
+			"command, as with sbatch. Of a controller that submits (a user's own, or the one with a scheduler in\n" +
+			"it) only PATH, HOME, USER, LANG and TMPDIR of that controller: what a shell has loaded or exported is\n" +
+			"not sent, so load modules in the script, or give variables with --env.\n\n" +
 			"With --probe a Nomad job is first run shortly under its own settings and up to N others, one after\n" +
 			"the other, each under an id of its own. --probe-env says how its work is made short, and is its\n" +
 			"author's word that such runs do no harm, as to a checkpoint that is there. Then it is submitted once,\n" +
@@ -44,6 +52,7 @@ func (a *app) run() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("%w job file: %w", errInvalid, err)
 			}
+			variables = a.variables(args[0], source, variables)
 			if dir == "" {
 				dir = filepath.Dir(args[0])
 			}
@@ -99,7 +108,7 @@ func (a *app) run() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&vars, "var", nil, "k=v, a variable of a Nomad job file (repeatable)")
+	f.StringArrayVar(&vars, "var", nil, "k=v, a variable of a Nomad job file, before NOMAD_VAR_k of the environment (repeatable)")
 	f.StringArrayVar(&env, "env", nil, "K=V, added to the job's environment (repeatable)")
 	f.BoolVar(&wait, "wait", false, "show progress until the job ended")
 	f.BoolVar(&off, "off", false, "run this job untuned; it is still measured")
@@ -108,6 +117,24 @@ func (a *app) run() *cobra.Command {
 	f.StringVar(&dir, "dir", "", "the job's directory (default: that of FILE)")
 	f.StringVar(&request, "request", "", "repeat a submission safely: the same id never creates a second job")
 	return cmd
+}
+
+// variables are those of the command line and, for a Nomad job file, those that it declares
+// and the environment has under NOMAD_VAR_ and their name, as nomad job run does.
+func (a *app) variables(filename string, source []byte, given map[string]string) map[string]string {
+	if format, err := detect.Format(filename, source); err != nil || format != jobfile.NomadHCL {
+		return given
+	}
+	out := map[string]string{}
+	for _, name := range nomadhcl.Declared(filename, source) {
+		for _, kv := range a.Environ { // the last one counts
+			if value, ok := strings.CutPrefix(kv, "NOMAD_VAR_"+name+"="); ok {
+				out[name] = value
+			}
+		}
+	}
+	maps.Copy(out, given)
+	return out
 }
 
 func pairs(flag string, list []string) (map[string]string, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"pitchpipe/controller/daemon/api"
@@ -75,5 +76,19 @@ func (a *app) submitWith(ctx context.Context, client *api.Client, s api.Submissi
 }
 
 func (a *app) submitToSlurm(ctx context.Context, file *jobfile.Job, s driver.Spec) (driver.JobID, error) {
-	return slurm.Submit(ctx, command.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf}, file, s)
+	return a.submitBy(ctx, command.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf}, file, s)
+}
+
+// submitBy submits by Slurm's commands, and says where a stanza has it that the job is
+// moved and Slurm that it is not.
+func (a *app) submitBy(ctx context.Context, run command.Runner, file *jobfile.Job, s driver.Spec) (driver.JobID, error) {
+	id, err := slurm.Submit(ctx, run, file, s)
+	if err != nil || file.Stanza == nil || s.Off || !slices.ContainsFunc(file.Stanza.Blocks, func(b *jobfile.Block) bool { return b.Type == "checkpoint" }) {
+		return id, err
+	}
+	if moves, err := slurm.Moves(ctx, run, id); err == nil && !moves { // what is not known the controller tells later
+		fmt.Fprintf(a.Stderr, "pitchpipe: job %s is only observed once it runs, since it may not be put back into the queue: so say --no-requeue, SBATCH_NO_REQUEUE "+
+			"or JobRequeue=0 of the cluster; #SBATCH --requeue in its script allows it\n", id)
+	}
+	return id, nil
 }

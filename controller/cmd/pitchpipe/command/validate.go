@@ -49,7 +49,7 @@ func (a *app) validate() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringArrayVar(&vars, "var", nil, "k=v, a variable of a Nomad job file (repeatable)")
+	cmd.Flags().StringArrayVar(&vars, "var", nil, "k=v, a variable of a Nomad job file, before NOMAD_VAR_k of the environment (repeatable)")
 	return cmd
 }
 
@@ -58,5 +58,5 @@ func (a *app) judge(path string, variables map[string]string) (api.Verdict, erro
 	if err != nil {
 		return api.Verdict{File: path, Errors: []api.Fault{{File: path, Found: err.Error()}}}, err
 	}
-	return verdict.Of(detect.For(a.cfg.Driver), path, source, variables)
+	return verdict.Of(detect.For(a.cfg.Driver), path, source, a.variables(path, source, variables))
 }

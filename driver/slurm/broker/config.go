@@ -1,0 +1,101 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"pitchpipe/driver/slurm/parse"
+)
+
+// config is what `scontrol show config` says.
+type config map[string]string
+
+func (s *Server) config(ctx context.Context) (config, error) {
+	printed, err := s.read(ctx, "scontrol", "show", "config")
+	if err != nil {
+		return nil, err
+	}
+	conf := config(parse.Config(printed))
+	if _, ok := conf["AccountingStorageEnforce"]; !ok {
+		return nil, errors.New("the configuration does not say what is enforced")
+	}
+	return conf, nil
+}
+
+// enforces tells whether AccountingStorageEnforce has a word.
+func (c config) enforces(word string) bool {
+	return slices.Contains(strings.Split(c["AccountingStorageEnforce"], ","), word)
+}
+
+// limits tells whether slurmctld looks at limits at all.
+func (c config) limits() bool { return c.enforces("limits") || c.enforces("safe") || c.enforces("all") }
+
+// linear tells whether each job gets whole nodes.
+func (c config) linear() bool { return strings.HasSuffix(c["SelectType"], "/linear") }
+
+// amount is a number of MiB; 0 = none, or without limit.
+func (c config) amount(key string) int64 {
+	n, err := strconv.ParseInt(c[key], 10, 62)
+	if err != nil {
+		return 0
+	}
+	return max(n, 0)
+}
+
+// partitions are all of the cluster.
+func (s *Server) partitions(ctx context.Context) ([]parse.Partition, error) {
+	printed, err := s.read(ctx, "scontrol", "-o", "show", "partition")
+	if err != nil {
+		return nil, err
+	}
+	return parse.PartitionRecords(printed)
+}
+
+// nodesFormat is what sinfo is asked for: cores of a socket and threads of a core.
+const nodesFormat = "%Y|%Z"
+
+// unit is by how many CPUs a job of these partitions gets them: the threads of a core, of
+// the nodes of the cluster that have most, or of a socket, unless single CPUs are given.
+func (s *Server) unit(ctx context.Context, conf config, partitions []parse.Partition, names string) (int, error) {
+	how := []string{conf["SelectTypeParameters"]}
+	for _, p := range partitions {
+		if p.Select != "" && slices.Contains(strings.Split(names, ","), p.Name) {
+			how = append(how, p.Select)
+		}
+	}
+	gives := func(what string) bool {
+		return slices.ContainsFunc(how, func(s string) bool { return strings.Contains(strings.ToUpper(s), what) })
+	}
+	if gives("CR_CPU") && len(how) == 1 {
+		return 1, nil
+	}
+	printed, err := s.read(ctx, "sinfo", "-h", "-a", "-e", "-o", nodesFormat)
+	if err != nil {
+		return 0, err
+	}
+	most := 1
+	for line := range strings.Lines(string(printed)) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		cores, threads, ok := strings.Cut(line, "|")
+		c, err := strconv.Atoi(strings.TrimSuffix(cores, "+"))
+		t, err2 := strconv.Atoi(strings.TrimSuffix(threads, "+"))
+		if err := errors.Join(err, err2); !ok || err != nil || c < 1 || t < 1 {
+			return 0, fmt.Errorf("%w: sinfo prints %.40q", parse.ErrFormat, line)
+		}
+		if gives("CR_SOCKET") {
+			t *= c
+		}
+		most = max(most, t)
+	}
+	return most, nil
+}
+
+// rounded is a number of CPUs as they are given.
+func rounded(cpus, unit int) int { return (cpus + unit - 1) / unit * unit }

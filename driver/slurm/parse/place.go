@@ -1,0 +1,122 @@
+package parse
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// PlaceFormat is what sinfo -h -a -N -n NODE -o is asked for: a line for each partition
+// that has the node.
+const PlaceFormat = "%N|%R|%a|%T"
+
+// Place is one node in one partition.
+type Place struct {
+	Node, Partition string
+	Up              bool // the partition starts jobs
+	Open            bool // the node would take another job: it is neither drained nor down
+}
+
+// Places reads the output of sinfo under PlaceFormat.
+func Places(output []byte) ([]Place, error) {
+	var out []Place
+	for line := range strings.Lines(string(output)) {
+		line = strings.TrimRight(line, "\n")
+		if line == "" {
+			continue
+		}
+		f := strings.Split(line, "|")
+		if len(f) != 4 || slices.Contains(f, "") {
+			return nil, fmt.Errorf("%w: sinfo: %q", ErrFormat, line)
+		}
+		out = append(out, Place{Node: f[0], Partition: f[1], Up: f[2] == "up", Open: open(f[3])})
+	}
+	return out, nil
+}
+
+// open tells of the states in which a node takes jobs. Behind the word stand signs for
+// what else is known of it: * that it does not answer, - that the scheduler keeps it for a
+// job.
+func open(state string) bool {
+	switch strings.ToLower(strings.TrimRight(state, "-+")) {
+	case "idle", "mixed", "allocated", "completing", "planned":
+		return true
+	}
+	return false
+}
+
+// Wait is one job that waits.
+type Wait struct {
+	ID      string // NUMBER, or ARRAY_TASK
+	Reason  string
+	Account string
+	QOS     string
+	User    string
+}
+
+// WaitFormat is what squeue -h -r -t PENDING -O is asked for. Of these only the account
+// and the QOS are names, and Slurm allows no | in them.
+const WaitFormat = "JobID:|,ArrayJobID:|,ArrayTaskID:|,Reason:|,UserName:|,Account:|,QOS:|"
+
+// Waits reads the output of squeue under WaitFormat.
+func Waits(output []byte) ([]Wait, error) {
+	var out []Wait
+	for line := range strings.Lines(string(output)) {
+		line = strings.TrimRight(line, "\n")
+		if line == "" {
+			continue
+		}
+		f := strings.Split(line, "|")
+		if len(f) != strings.Count(WaitFormat, "|")+1 {
+			return nil, fmt.Errorf("%w: squeue: %d fields in %q", ErrFormat, len(f), line)
+		}
+		w := Wait{ID: f[0], Reason: f[3], User: f[4], Account: none(f[5]), QOS: none(f[6])}
+		if task := none(f[2]); task != "" {
+			w.ID = f[1] + "_" + task
+		}
+		out = append(out, w)
+	}
+	return out, nil
+}
+
+// Way is what a job that waits is to one that would be put back into the queue.
+type Way string
+
+// The ways.
+const (
+	Aside   Way = "aside"   // it waits for no room: for its owner, its time, another job
+	Turn    Way = "turn"    // it waits for its turn in its array
+	Ahead   Way = "ahead"   // it waits for room
+	Limited Way = "limited" // it waits for a limit of its account, its QOS or its user
+)
+
+// Way tells for what the job waits. What is not known counts as room.
+func (w Wait) Way() Way {
+	switch w.Reason {
+	case "Dependency", "DependencyNeverSatisfied", "BeginTime", "JobHeldUser", "JobHeldAdmin", "Prolog", "Cleaning", "DeadLine",
+		"BadConstraints", "InvalidAccount", "InvalidQOS", "PartitionDown", "PartitionInactive", "PartitionNodeLimit", "PartitionTimeLimit":
+		return Aside
+	case "JobArrayTaskLimit":
+		return Turn
+	}
+	reason := strings.ReplaceAll(w.Reason, " ", "_")
+	switch {
+	case strings.HasSuffix(reason, "requeued_in_held_state"), strings.HasSuffix(reason, "requeued_held"):
+		return Aside
+	case strings.HasPrefix(w.Reason, "Assoc"), strings.HasPrefix(w.Reason, "QOS"):
+		return Limited
+	}
+	return Ahead
+}
+
+// Shares tells whether a job that waits for a limit waits for one that another, which runs,
+// counts against too: as far as can be seen, since an account may share one with others.
+func (w Wait) Shares(with Job) bool {
+	switch reason := w.Reason; {
+	case strings.HasPrefix(reason, "QOSMax"), strings.HasPrefix(reason, "AssocMax"): // of each user
+		return w.User == with.User
+	case strings.HasPrefix(reason, "QOS"):
+		return w.QOS == with.QOS
+	}
+	return w.Account == with.Account || w.User == with.User
+}
