@@ -17,7 +17,7 @@ func TestAPauseStopsEveryEffect(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, build(t))
 	s.open()
-	const epochs = 260
+	const epochs = 500
 	file := s.ticking("probed", epochs)
 	text, err := os.ReadFile(file)
 	if err != nil {
