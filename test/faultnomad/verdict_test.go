@@ -9,6 +9,7 @@ import (
 
 	nomadapi "github.com/hashicorp/nomad/api"
 
+	"pitchpipe/driver/nomad/view"
 	"pitchpipe/test/fault"
 )
 
@@ -19,7 +20,7 @@ type verdict struct {
 	lost      bool
 	twice     bool
 	epochs    bool
-	nomads    bool          // Nomad's own: it started the task beside itself
+	nomads    bool          // Nomad's own: it started the task beside itself, or told it to end as it ended
 	cancelled bool          // its owner's stop was the end
 	again     bool          // Nomad began its finished work again
 	took      time.Duration // for which its task did that; where it happened twice, the longer
@@ -38,8 +39,8 @@ func (r *round) finish() (map[string]verdict, error) {
 	for waiting, end := slices.Clone(r.jobs), time.Now().Add(fault.Patience); len(waiting) > 0 && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		waiting = slices.DeleteFunc(waiting, func(j *job) bool {
 			err := j.ended()
-			if err != nil && r.w.beside(j) {
-				err = j.stop(false) // of two that run beside each other nobody will ever be through
+			if err != nil && (r.w.beside(j) || j.toldAsItEnded()) {
+				err = j.stop(false) // nobody else ever will
 			}
 			open[j] = err
 			return err == nil
@@ -129,8 +130,22 @@ func (w *world) judge(j *job, open error) verdict {
 		say(&v.twice, "its work began again, went on for %v and was over after %v", v.took, v.whole)
 	}
 	v.once = len(v.why) == 0
-	v.nomads = !v.once && w.beside(j)
+	v.nomads = !v.once && (w.beside(j) || j.toldAsItEnded())
 	return v
+}
+
+// toldAsItEnded tells whether a task without the completion marker left with 0 when Nomad
+// had told it to end: it was at its end just then. One that answers the signal leaves with
+// 0 too, and nobody can tell the two apart.
+func (j *job) toldAsItEnded() bool {
+	if j.marked || j.told().Ends == 0 {
+		return false
+	}
+	list, err := j.allocations()
+	return err == nil && slices.ContainsFunc(list, func(a *nomadapi.AllocationListStub) bool {
+		t := view.TaskOf(a, "main")
+		return t.Killed && t.Exit == 0
+	})
 }
 
 // reruns are the times from when Nomad could begin the work of a job again that was done
