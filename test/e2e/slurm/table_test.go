@@ -20,16 +20,23 @@ const againEpochs = 10
 // what is known is changed while it waits. One job runs at a time, on one node.
 func (s *stage) table(houses ...house) {
 	var rows []table.Row
-	for _, h := range houses {
-		for i, f := range shippedFiles() {
-			if f.tuned == 0 || !slices.Contains(f.modes, h.mode) || i > 0 && !*all {
-				continue
+	type pair struct {
+		house
+		file shipped
+	}
+	var pairs []pair
+	for i, f := range slices.Backward(shippedFiles()) { // the first last, when the other stories have let go of the node
+		for _, h := range houses {
+			if f.tuned > 0 && slices.Contains(f.modes, h.mode) && (i == 0 || *all) {
+				pairs = append(pairs, pair{h, f})
 			}
-			s.t.Run(h.mode+" "+f.name, func(t *testing.T) {
-				f.need(t)
-				rows = append(rows, s.in(t).tune(h, f))
-			})
 		}
+	}
+	for _, p := range pairs {
+		s.t.Run(p.mode+" "+p.file.name, func(t *testing.T) {
+			p.file.need(t)
+			rows = append(rows, s.in(t).tune(p.house, p.file))
+		})
 	}
 	s.w.table = table.Print(rows)
 	for _, r := range rows {
