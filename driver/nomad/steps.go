@@ -62,9 +62,12 @@ func (m *move) past() (kind driver.StepKind, why string) {
 // it gives it up then, and a job that left for it runs again. What is registered already
 // is looked after all the same.
 func (m *move) orClose(ctx context.Context, step driver.Step, err error) (driver.Step, error) {
-	moving := m.f.rec.Moving
 	refused := errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrUnsupported)
-	if !refused || moving == nil || moving.Phase == turning || m.f.mark != nil && m.f.mark.Intent == moving.Intent.ID {
+	if !refused || m.f.rec == nil { // a job of which nothing is on record has nothing in progress
+		return step, err
+	}
+	moving := m.f.rec.Moving
+	if moving == nil || moving.Phase == turning || m.f.mark != nil && m.f.mark.Intent == moving.Intent.ID {
 		return step, err
 	}
 	_, cerr := m.close(ctx, driver.StepSuperseded, err.Error())
