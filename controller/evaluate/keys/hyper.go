@@ -14,7 +14,7 @@ func hyper() Evaluation {
 			{"seconds_used_mean", "of the seconds, how many were spent"},
 			{"runs_mean", "runs begun, in the mean"},
 		},
-		Summary: []Key{
+		Summary: append([]Key{
 			{"seed", "of everything random"},
 			{"means", "one entry for each file and method"},
 			{"means[].data", "the file"},
@@ -22,13 +22,6 @@ func hyper() Evaluation {
 			{"means[].problems", "workloads on machines"},
 			{"means[].regret_mean", "mean over its workloads"},
 			{"means[].over_random", "regret_mean over that of random"},
-			{"left_out", "workloads with a single run or without any outcome, and runs without seconds"},
-			{"left_out[].data", "the file"},
-			{"left_out[].workload", "whose rows these are"},
-			{"left_out[].machine", "on which they ran"},
-			{"left_out[].rows", "how many of its rows; none: the workload as a whole"},
-			{"left_out[].line", "of the first of them"},
-			{"left_out[].why", "what is wrong with them"},
-		},
+		}, leftOut("workloads with a single run or without any outcome, and runs without seconds")...),
 	}
 }

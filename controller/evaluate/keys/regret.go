@@ -20,7 +20,7 @@ func regret() Evaluation {
 			{"default_regret", "regret of the default"},
 			{"oracle_over_default", "cost of its own optimum over that of the default: what there is to gain"},
 		},
-		Summary: []Key{
+		Summary: append([]Key{
 			{"objective", "what is minimised"},
 			{"weight", "of energy in blend"},
 			{"energy", "what stands for energy"},
@@ -50,13 +50,6 @@ func regret() Evaluation {
 			{"classes_mean", "classes learned, in the mean over the inputs left out"},
 			{"share_disturbed", "share of the runs used that others disturbed"},
 			{"repeat_sd_log", "standard deviation of ln cost between repeats of one setting"},
-			{"left_out", "trials that did not fail and whose cost was not measured"},
-			{"left_out[].data", "the file"},
-			{"left_out[].workload", "whose rows these are"},
-			{"left_out[].machine", "on which they ran"},
-			{"left_out[].rows", "how many of its rows; none: the workload as a whole"},
-			{"left_out[].line", "of the first of them"},
-			{"left_out[].why", "what is wrong with them"},
-		},
+		}, leftOut("trials that did not fail and whose cost was not measured")...),
 	}
 }

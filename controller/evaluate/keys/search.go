@@ -16,7 +16,7 @@ func search() Evaluation {
 			{"found_over_optimum_mean", "mean over the seeds of that ratio itself"},
 			{"failed_share", "share of the measurements that brought no outcome"},
 		},
-		Summary: []Key{
+		Summary: append([]Key{
 			{"seed", "of everything random"},
 			{"means", "one entry for each file, method and budget"},
 			{"means[].data", "the file"},
@@ -27,13 +27,6 @@ func search() Evaluation {
 			{"means[].log_ratio_mean", "mean over its workloads"},
 			{"means[].found_over_optimum_mean", "mean over its workloads"},
 			{"means[].over_random", "log_ratio_mean over that of random; null where random is always right"},
-			{"left_out", "workloads with a single setting or without any outcome"},
-			{"left_out[].data", "the file"},
-			{"left_out[].workload", "whose rows these are"},
-			{"left_out[].machine", "on which they ran"},
-			{"left_out[].rows", "how many of its rows; none: the workload as a whole"},
-			{"left_out[].line", "of the first of them"},
-			{"left_out[].why", "what is wrong with them"},
-		},
+		}, leftOut("workloads with a single setting or without any outcome")...),
 	}
 }

@@ -16,18 +16,11 @@ func speed() Evaluation {
 			{"attained", "the outcome of the chosen setting over the best, 1 at most"},
 			{"chosen", "the best setting measured"},
 		},
-		Summary: []Key{
+		Summary: append([]Key{
 			{"rows", "how many rows there are"},
 			{"error_mean", "mean of the rows"},
 			{"error_mean_max", "greatest error_mean of a row"},
 			{"attained_min", "least attained of a row"},
-			{"left_out", "rows that could not be used"},
-			{"left_out[].data", "the file"},
-			{"left_out[].workload", "whose rows these are"},
-			{"left_out[].machine", "on which they ran"},
-			{"left_out[].rows", "how many of its rows; none: the workload as a whole"},
-			{"left_out[].line", "of the first of them"},
-			{"left_out[].why", "what is wrong with them"},
-		},
+		}, leftOut("rows that could not be used")...),
 	}
 }

@@ -44,7 +44,7 @@ func tuner() Evaluation {
 			{"oracle", "the settings of the oracle"},
 			{"final", "the settings that the first seed ends with"},
 		},
-		Summary: []Key{
+		Summary: append([]Key{
 			{"objective", "what was minimised, and under which limits"},
 			{"tables", "how many were replayed"},
 			{"skipped", "tables with nothing to choose, or without the numbers that the objective needs"},
@@ -60,13 +60,6 @@ func tuner() Evaluation {
 			{"worst_cumulative_ratio", "greatest cumulative_ratio of a table"},
 			{"worst_final_ratio", "greatest final_ratio of a table"},
 			{"within_one_core_step", "tables within one step of the fewest cores, where a share of speed is to be attained; else null"},
-			{"left_out", "rows and tables that could not be used"},
-			{"left_out[].data", "the file"},
-			{"left_out[].workload", "whose rows these are"},
-			{"left_out[].machine", "on which they ran"},
-			{"left_out[].rows", "how many of its rows; none: the workload as a whole"},
-			{"left_out[].line", "of the first of them"},
-			{"left_out[].why", "what is wrong with them"},
-		},
+		}, leftOut("rows and tables that could not be used")...),
 	}
 }
