@@ -121,7 +121,7 @@ func TestEveryAnswerHasItsReason(t *testing.T) {
 		"the other kind":                              {known, at(8.5), "c2", "c2", tuning.ReasonNearest},
 		"between both is neither":                     {known, at(6), "", "c1", tuning.ReasonTooFar},
 		"far out is neither":                          {known, at(40), "", "c2", tuning.ReasonTooFar},
-		"one feature of many log units is enough":     {known, prof(map[string]float64{"minor_faults": 3, "context_switches": 3, "system_share": 3, "read_chars": 23}), "", "c2", tuning.ReasonTooFar},
+		"one feature of many log units is enough":     {known, prof(map[string]float64{"minor_faults": 3, "context_switches": 3, "system_share": 3, "read_chars": 23}), "", "c1", tuning.ReasonTooFar},
 		"half of the features suffice":                {known, prof(map[string]float64{"minor_faults": 3, "system_share": 3}), "c1", "c1", tuning.ReasonNearest},
 		"less than half does not":                     {known, prof(map[string]float64{"minor_faults": 3}), "", "", tuning.ReasonSchemaMismatch},
 		"no features at all":                          {known, prof(nil), "", "", tuning.ReasonSchemaMismatch},
@@ -202,7 +202,7 @@ func TestNoiseIsLearnedWithinKindsOnly(t *testing.T) {
 		var samples []classify.Sample
 		for i := range 40 {
 			v := between*float64(i%4) + within*rng.NormFloat64()
-			samples = append(samples, sample(fmt.Sprintf("r%02d", i), fmt.Sprint(i%4), prof(map[string]float64{"minor_faults": v})))
+			samples = append(samples, sample(fmt.Sprintf("r%02d", i), fmt.Sprint(i%4), prof(map[string]float64{"system_share": v})))
 		}
 		return fit(t, classify.Config{}, samples...).Strata[0].Axes[0].Scale
 	}

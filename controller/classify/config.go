@@ -20,7 +20,7 @@ var (
 //
 // One run makes a class: it gets a name and the widest radius, and
 // tuning.Class.Support says how thin it is. Two would keep out nearly every
-// stranger (1 to 4 of 100 are taken for a class of one run) and leave 6 more
+// stranger (1 to 4 of 100 are taken for a class of one run) and leave 11 more
 // of 100 second runs unknown, without a single one fewer in a wrong class. What
 // rests on a name is little: the planner uses nothing of a class that fewer than
 // two of its jobs have shown.
@@ -58,7 +58,7 @@ func (c Config) filled() (Config, error) {
 	}
 	sane := c.MinRuns > 0 && c.MaxClasses > 0 && confident(c.Confidence) && weighty(c.PriorRuns)
 	for _, p := range c.Priors {
-		sane = sane && p.Feature != "" && positive(p.Noise) && positive(p.Weight)
+		sane = sane && p.Feature != "" && positive(p.Noise) && positive(p.Weight) && (p.Floor == 0 || positive(p.Floor))
 	}
 	if !sane {
 		return c, ErrConfig

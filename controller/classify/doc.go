@@ -7,7 +7,7 @@
 // within one Stratum: same schema, same kind of machine, same cores and threads.
 // Distances are measured in units of noise: how much a feature of an averaged
 // profile differs between two runs of the same kind (PRIORS.md), learned from
-// the samples where there are enough.
+// the samples where there are enough. Rates of what costs next to nothing are alike.
 //
 // A profile with too few samples is neither learned from nor classified, a
 // contended one is not learned from, and whatever else flags a profile is named

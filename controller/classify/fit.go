@@ -159,18 +159,18 @@ func (s Stratum) groups(clusters [][]run, cfg Config) []Group {
 	return out
 }
 
-// center is the mean of the runs that have a feature.
+// center is the mean of the runs that have a feature, taken where they lie on its axis.
 func center(axes []Axis, members []run) map[string]float64 {
 	out := map[string]float64{}
 	for _, a := range axes {
 		sum, n := 0.0, 0.0
 		for _, r := range members {
 			if v, ok := r.features[a.Feature]; ok {
-				sum, n = sum+v, n+1
+				sum, n = sum+a.place(v), n+1
 			}
 		}
 		if n > 0 {
-			out[a.Feature] = sum / n
+			out[a.Feature] = a.value(sum / n)
 		}
 	}
 	return out

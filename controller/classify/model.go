@@ -47,16 +47,8 @@ type Stratum struct {
 	Axes       []Axis  `json:"axes"` // sorted by feature
 	Groups     []Group `json:"groups"`
 	Runs       int     `json:"runs"`       // that it was learned from, those without a class included
-	Merge      float64 `json:"merge"`      // groups nearer than this were taken for one
+	Merge      float64 `json:"merge"`      // two single runs nearer than this were taken for one
 	Silhouette float64 `json:"silhouette"` // of the runs in their classes, 0 with fewer than two classes
-}
-
-// Axis is one feature and the unit it is measured in.
-type Axis struct {
-	Feature string  `json:"feature"`
-	Median  float64 `json:"median"` // over the runs; where a run without the feature is put while clusters are sought
-	Scale   float64 `json:"scale"`  // noise between runs of one kind
-	Weight  float64 `json:"weight"`
 }
 
 // Group is one class.
@@ -118,7 +110,7 @@ func (m *Model) check() error {
 func (s Stratum) check(ids map[string]bool, issued int) error {
 	axes := map[string]bool{}
 	for _, a := range s.Axes {
-		if a.Feature == "" || axes[a.Feature] || !positive(a.Scale) || !positive(a.Weight) || !usable(a.Median) {
+		if a.Feature == "" || axes[a.Feature] || !positive(a.Scale) || !positive(a.Weight) || !usable(a.Median) || a.Floor != 0 && !positive(a.Floor) {
 			return fmt.Errorf("axis %+v", a)
 		}
 		axes[a.Feature] = true

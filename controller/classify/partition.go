@@ -110,30 +110,32 @@ func (s Stratum) points(runs []run) [][]float64 {
 		out[i] = make([]float64, len(s.Axes))
 		for j, a := range s.Axes {
 			if v, ok := r.features[a.Feature]; ok {
-				out[i][j] = (v - a.Median) / a.Scale * math.Sqrt(a.Weight/weight)
+				out[i][j] = (a.place(v) - a.place(a.Median)) / a.Scale * math.Sqrt(a.Weight/weight)
 			}
 		}
 	}
 	return out
 }
 
-// merge joins the two nearest clusters until all are further apart than noise
-// explains. Clusters come back in the order of their first runs.
+// merge joins the two nearest clusters, measured by what noise explains between them,
+// until it explains none of the distances. Clusters come back in the order of their
+// first runs.
 func (s Stratum) merge(clusters [][]run) [][]run {
 	centers := make([]map[string]float64, len(clusters))
 	for c := range clusters {
 		centers[c] = center(s.Axes, clusters[c])
 	}
 	for {
-		nearest, a, b := math.Inf(1), 0, 0
+		nearest, a, b := 1.0, 0, 0
 		for i := range clusters {
 			for j := range i {
-				if d, share := s.distance(centers[i], centers[j]); share >= enoughShare && d < nearest {
+				d, share := s.distance(centers[i], centers[j])
+				if d /= s.explained(len(clusters[i]), len(clusters[j])); share >= enoughShare && d < nearest {
 					nearest, a, b = d, j, i
 				}
 			}
 		}
-		if nearest >= s.Merge {
+		if nearest >= 1 {
 			break
 		}
 		clusters[a] = append(clusters[a], clusters[b]...)
@@ -145,6 +147,14 @@ func (s Stratum) merge(clusters [][]run) [][]run {
 	}
 	slices.SortFunc(clusters, func(x, y []run) int { return compareRuns(x[0], y[0]) })
 	return clusters
+}
+
+// explained is how far a typical run of the smaller of two clusters, such as its centre
+// is, may lie from the mean of the larger one and still be of the same class. It is
+// what a class asks of a further run too: a cluster that is merged from farther away
+// would hold runs which it does not recognise when they return.
+func (s Stratum) explained(n, m int) float64 {
+	return s.Merge * math.Sqrt((1+1/float64(max(n, m)))/2)
 }
 
 // silhouette is that of the runs in their clusters, of every so manieth where there are

@@ -29,7 +29,9 @@ func axes(schema string, runs []run, cfg Config) []Axis {
 			continue
 		}
 		p := cfg.prior(schema, f)
-		out = append(out, Axis{Feature: f, Median: quantile(values[f], 0.5), Scale: noise(f, runs, p.Noise, cfg.PriorRuns), Weight: p.Weight})
+		a := Axis{Feature: f, Median: quantile(values[f], 0.5), Weight: p.Weight, Floor: p.Floor}
+		a.Scale = noise(a, runs, p.Noise, cfg.PriorRuns)
+		out = append(out, a)
 	}
 	return out
 }
@@ -39,11 +41,11 @@ func axes(schema string, runs []run, cfg Config) []Axis {
 // drawn towards the documented noise and never below it. It is the spread within
 // kinds, not over all runs: that would be large where kinds differ, and would
 // hide the very features that tell them apart.
-func noise(feature string, runs []run, floor, priorRuns float64) float64 {
+func noise(a Axis, runs []run, least, priorRuns float64) float64 {
 	kinds := map[string][]float64{}
 	for _, r := range runs {
-		if v, ok := r.features[feature]; ok && r.kind != "" {
-			kinds[r.kind] = append(kinds[r.kind], v)
+		if v, ok := r.features[a.Feature]; ok && r.kind != "" {
+			kinds[r.kind] = append(kinds[r.kind], a.place(v))
 		}
 	}
 	var rest []float64
@@ -60,10 +62,10 @@ func noise(feature string, runs []run, floor, priorRuns float64) float64 {
 		free += n - 1
 	}
 	if free < leastResidual {
-		return floor
+		return least
 	}
 	seen := (quantile(rest, 0.75) - quantile(rest, 0.25)) / normalIQR
-	return max(floor, math.Sqrt((priorRuns*floor*floor+free*seen*seen)/(priorRuns+free)))
+	return max(least, math.Sqrt((priorRuns*least*least+free*seen*seen)/(priorRuns+free)))
 }
 
 // quantile interpolates between the order statistics; the input stays as it is.
@@ -89,7 +91,7 @@ func (s Stratum) distance(a, b map[string]float64) (distance, share float64) {
 			continue
 		}
 		present += axis.Weight
-		d := (x - y) / axis.Scale
+		d := (axis.place(x) - axis.place(y)) / axis.Scale
 		sum += axis.Weight * d * d
 	}
 	if present == 0 {
