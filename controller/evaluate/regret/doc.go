@@ -11,7 +11,10 @@
 // the controller's own code: classify.Fit, knowledge.ClassEffects, plan.Decide. The
 // input that was left out is profiled under its default setting alone. Where it gets no
 // class, or nothing that its class knows is worth a move, it keeps its default and that
-// is what it costs.
+// is what it costs. The controller would probe a job without a class; beside stands what
+// it costs then: the setting that was cheapest when each was tried once, in the repeat of
+// the profile. The probes themselves are not charged: of a job of which nearly all is
+// still to come they are a small part.
 //
 // Nothing is judged by the runs that chose it. A repeat is a block of runs, one of each
 // setting. The regret of a choice is its cost in one repeat over the cost, in the same

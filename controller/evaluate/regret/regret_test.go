@@ -151,6 +151,9 @@ func TestAnInputOfNoKnownKindKeepsItsDefaultAndPaysForIt(t *testing.T) {
 	if !near(row.Regret, 8) || !near(row.Default, 8) || !near(r.Summary.UnknownRegret, 8) || !near(r.Summary.KnownRegret, 1) {
 		t.Errorf("regret %v, of the unknown %v", *row.Regret, *r.Summary.UnknownRegret)
 	}
+	if !near(row.Probed, 1) || !near(r.Summary.UnknownProbed, 1) || !near(r.Summary.Probed, 1) || !near(r.Summary.ProbedWorst, 1) {
+		t.Errorf("probed it would cost %v, all %v", *row.Probed, *r.Summary.Probed)
+	}
 	if !near(r.Summary.Known, 16.0/18) || !near(r.Summary.RegretWorst, 8) {
 		t.Errorf("summary %+v", r.Summary)
 	}

@@ -143,6 +143,7 @@ type judgement struct {
 	asked, known, moved  int
 	ownKind, classes     int
 	knownLogs, otherwise logs
+	probedLogs, probed   logs
 	chosen, hind         logs
 	singleHind           logs
 }
@@ -175,22 +176,30 @@ func (in Input) leaveOut(s *subject, subjects []*subject, jobs []job) (judgement
 		out.asked++
 		out.count(v)
 		key := v.settings.Key()
+		probed := key
+		if !v.known {
+			probed = s.probe(j.repeat, key)
+		}
 		for _, judge := range s.repeats() {
 			if judge == j.repeat {
 				continue // it was profiled in it
 			}
 			r, ok := s.regret(key, judge)
 			out.chosen.add(r, ok)
+			p, okProbed := s.regret(probed, judge)
+			out.probed.add(p, okProbed)
 			if v.known {
 				out.knownLogs.add(r, ok)
 			} else {
 				out.otherwise.add(r, ok)
+				out.probedLogs.add(p, okProbed)
 			}
 		}
 		out.hind.add(s.hindsight(key))
 	}
 	out.row.Known = share(out.known, out.asked)
 	out.row.Regret, out.row.Hindsight = out.chosen.geometric(), out.hind.geometric()
+	out.row.Probed = out.probed.geometric()
 	out.row.Single = s.over(out.single)
 	out.singleHind.add(s.hindsight(out.single))
 	out.row.Default = s.over(in.Default.Key())

@@ -48,6 +48,15 @@ func (s *subject) whole() (repeats []int, keys []string) {
 	return repeats, keys
 }
 
+// probe is the setting that came out cheapest when each was tried once, in one repeat;
+// what was not tried is not taken.
+func (s *subject) probe(repeat int, otherwise string) string {
+	if best := s.cheapest([]int{repeat}, func(string) bool { return true }); best != "" {
+		return best
+	}
+	return otherwise
+}
+
 // regret of a setting in one repeat: ln of its cost over that of the setting that was
 // cheapest in the others. False: not measured.
 func (s *subject) regret(key string, judge int) (float64, bool) {

@@ -37,6 +37,16 @@ func TestALuckyRunIsNoOptimum(t *testing.T) {
 	}
 }
 
+func TestAProbeIsWhatOneRepeatSaysAndNothingWhereNoneWasMade(t *testing.T) {
+	t.Parallel()
+	s := costs(map[string][]float64{"a": {1, 5}, "b": {2, 1}})
+	for repeat, want := range []string{"a", "b", "own"} {
+		if got := s.probe(repeat, "own"); got != want {
+			t.Errorf("repeat %d: %q, want %q", repeat, got, want)
+		}
+	}
+}
+
 func TestARepeatThatWasNotMadeJudgesNothing(t *testing.T) {
 	t.Parallel()
 	s := costs(map[string][]float64{"a": {1, 1, 1}, "b": {2, 2}, "c": {0.1}})

@@ -12,13 +12,16 @@ func (in Input) summary(subjects []*subject, judged []judgement) Summary {
 		Inputs: len(judged), SingleSettings: []string{},
 	}
 	var regret, hindsight, single, singleHind, own, oracle, known, unknown, classes logs
-	var rows, singles, defaults []*float64
+	var probed, unknownProbed logs
+	var rows, singles, defaults, probes []*float64
 	var workloads, settings, optima []string
 	tally := judgement{}
 	for _, j := range judged {
 		regret, rows = gather(regret, rows, j.row.Regret)
 		hindsight, _ = gather(hindsight, nil, j.row.Hindsight)
+		probed, probes = gather(probed, probes, j.row.Probed)
 		single, singles = gather(single, singles, j.row.Single)
+		unknownProbed = append(unknownProbed, j.probedLogs...)
 		own, defaults = gather(own, defaults, j.row.Default)
 		oracle, _ = gather(oracle, nil, j.row.Oracle)
 		singleHind = append(singleHind, j.singleHind...)
@@ -50,6 +53,7 @@ func (in Input) summary(subjects []*subject, judged []judgement) Summary {
 	out.Workloads, out.Settings, out.Optima, out.Questions = len(workloads), len(settings), len(optima), tally.asked
 	out.Regret, out.RegretWorst, out.Hindsight = regret.geometric(), worst(rows), hindsight.geometric()
 	out.KnownRegret, out.UnknownRegret = known.geometric(), unknown.geometric()
+	out.UnknownProbed, out.Probed, out.ProbedWorst = unknownProbed.geometric(), probed.geometric(), worst(probes)
 	out.Single, out.SingleWorst, out.SingleHindsight = single.geometric(), worst(singles), singleHind.geometric()
 	out.DefaultRegret, out.DefaultWorst, out.Oracle = own.geometric(), worst(defaults), oracle.geometric()
 	out.Known, out.Moved, out.OwnKind = share(tally.known, tally.asked), share(tally.moved, tally.asked), share(tally.ownKind, tally.known)
