@@ -1,6 +1,8 @@
 package profile
 
 import (
+	"slices"
+
 	"pitchpipe/controller/tuning"
 	"pitchpipe/exporter/api"
 )
@@ -13,6 +15,7 @@ const (
 	Steal    Disturbance = "the hypervisor took CPU time"
 	Others   Disturbance = "others used cores that are the job's"
 	Pressure Disturbance = "its threads waited for cores that others used"
+	Still    Disturbance = "its scheduler had it stand still"
 )
 
 // The limits.
@@ -26,13 +29,14 @@ const (
 
 // Disturbed tells what disturbed an epoch of the window, or nothing ("").
 //
+//   - Still: it was suspended meanwhile, as far as the scheduler says when.
 //   - Steal: the hypervisor took more than 5 % of the node's CPU time.
 //   - Others: what the node was busy with besides the job exceeds the cores that
 //     are not the job's by a quarter of a core and two clock ticks: the job
 //     cannot have had all its cores.
 //   - Pressure: for more than a quarter of the time some thread waited for a CPU,
 //     although the job has no more threads than cores, and others used more than
-//     what is not the job's. A job that waits for itself is not disturbed.
+//     what is not the job's by a twentieth of a core and two clock ticks. A job that waits for itself is not disturbed.
 //
 // A rule whose columns or numbers are missing finds nothing.
 func Disturbed(w api.Window, e tuning.Epoch, spec Spec) Disturbance {
@@ -40,6 +44,9 @@ func Disturbed(w api.Window, e tuning.Epoch, spec Spec) Disturbance {
 }
 
 func (r *readings) disturbance(e tuning.Epoch, spec Spec) Disturbance {
+	if slices.ContainsFunc(spec.Still, func(s tuning.Span) bool { return s.Meets(e.Start, e.End) }) {
+		return Still
+	}
 	from, to := r.seconds(e.Start), r.seconds(e.End)
 	wall := to - from
 	if spec.NodeCores < 1 || wall <= 0 {
@@ -61,7 +68,7 @@ func (r *readings) disturbance(e tuning.Epoch, spec Spec) Disturbance {
 	}
 	waited, okWaited := r.delta(api.ColCPUPressure, from, to)
 	threads, okThreads := r.threads(from, to, spec)
-	if okWaited && okThreads && threads <= cores && waited > pressureShare*wall && excess > pressureCores*wall {
+	if okWaited && okThreads && threads <= cores && waited > pressureShare*wall && excess > pressureCores*wall+tickSeconds {
 		return Pressure
 	}
 	return ""

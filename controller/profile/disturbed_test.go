@@ -31,6 +31,7 @@ func TestWhatDisturbsAnEpoch(t *testing.T) {
 		"without the job's time nothing is found":             {steady().with(api.ColNodeBusy, 9).without(api.ColCPUSeconds, api.ColUserSeconds, api.ColTaskClock), onFour, ""},
 		"waiting for itself is no disturbance":                {waiting, onFour, ""},
 		"waiting for others is":                               {waiting.with(api.ColNodeBusy, 4.1), onFour, profile.Pressure},
+		"waiting while others used a tick more is not":        {waiting.with(api.ColNodeBusy, 4.055), onFour, ""},
 		"more threads than cores wait for each other":         {waiting.with(api.ColNodeBusy, 4.1), profile.Spec{NodeCores: 4, Settings: twoCores().With(tuning.Threads, tuning.Number(3))}, ""},
 		"threads are counted where the settings do not say":   {waiting.with(api.ColNodeBusy, 4.1), profile.Spec{NodeCores: 4}, ""},
 		"cores come from the settings where no column has it": {steady().with(api.ColNodeBusy, 4.4).without(api.ColAllocatedCores), onFour, profile.Others},
@@ -57,5 +58,33 @@ func TestAnEpochWithoutLengthIsNotJudged(t *testing.T) {
 	w := steady().with(api.ColNodeSteal, 4).window(5)
 	if got := profile.Disturbed(w, tuning.Epoch{Start: at(2), End: at(2)}, profile.Spec{NodeCores: 4}); got != "" {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestAnEpochInWhichTheJobWasSuspendedIsDisturbed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		from, to float64
+		want     []bool // of three epochs that end at 2, 4 and 6 s
+	}{
+		"within one":      {2.5, 3.5, []bool{false, true, false}},
+		"over the end":    {3.5, 4.5, []bool{false, true, true}},
+		"from end to end": {2, 4, []bool{false, true, false}},
+		"before it began": {-2, 0, []bool{false, false, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec := profile.Spec{Still: []tuning.Span{{From: at(c.from), To: at(c.to)}}}
+			w := steady().window(7, ended(1, 2), ended(2, 4), ended(3, 6))
+			epochs := profile.Epochs(w, spec)
+			if len(epochs) != len(c.want) {
+				t.Fatalf("%d epochs, want %d", len(epochs), len(c.want))
+			}
+			for i, e := range epochs {
+				if e.Polluted != c.want[i] || c.want[i] != (profile.Disturbed(w, e, spec) == profile.Still) {
+					t.Errorf("epoch %d: polluted %v (%s), want %v", e.Number, e.Polluted, profile.Disturbed(w, e, spec), c.want[i])
+				}
+			}
+		})
 	}
 }

@@ -30,8 +30,10 @@ const (
 // ReasonProfiling while more epochs or samples are needed; ReasonPolluted where
 // there would be enough epochs had they not been disturbed. Disturbed epochs are
 // left out, so a profile of enough others can be used although it is flagged as
-// contended. A job that has ended gets what there is, with its flags. With
-// a reason the profile holds what is known so far, for the curious.
+// contended. A job that has ended gets what there is, with its flags: where what was
+// left undisturbed is too little to say anything, of all its epochs, and then it is
+// flagged as contended too. With a reason the profile holds what is known so far, for
+// the curious.
 func Profile(w api.Window, epochs []tuning.Epoch, spec Spec) (tuning.Profile, tuning.Reason) {
 	r := read(w)
 	p := tuning.Profile{
@@ -47,9 +49,14 @@ func Profile(w api.Window, epochs []tuning.Epoch, spec Spec) (tuning.Profile, tu
 	judged := judgeable(w, epochs, spec)
 	clean := slices.DeleteFunc(slices.Clone(judged), func(e tuning.Epoch) bool { return e.Polluted })
 	windows := r.merge(clean, spec)
-	full := slices.DeleteFunc(slices.Clone(windows), func(x window) bool { return x.samples < enoughSamples })
+	full := slices.DeleteFunc(slices.Clone(windows), thin)
 	disturbed := float64(len(judged)-len(clean)) / float64(max(1, len(judged)))
 	reason := verdict(w, spec, len(judged), len(clean), len(windows), covered(full))
+	if len(full) == 0 && w.Job.Ended && len(windows) > 0 {
+		if all := slices.DeleteFunc(r.merge(judged, spec), thin); len(all) > 0 {
+			full, disturbed = all, 1
+		}
+	}
 	if len(full) > 0 {
 		windows = full
 	}
@@ -89,6 +96,9 @@ type window struct {
 	stretch
 	epochs, samples int
 }
+
+// thin tells whether a window holds too few samples to say anything.
+func thin(x window) bool { return x.samples < enoughSamples }
 
 // merge joins neighbouring epochs into windows of enough samples. The last of a
 // run may hold fewer where there is none before that it could join.
@@ -179,7 +189,7 @@ func trimmed(v []float64) float64 {
 
 func flags(p tuning.Profile, r *readings, windows []window, disturbed float64) []tuning.Flag {
 	var out []tuning.Flag
-	if slices.ContainsFunc(windows, func(x window) bool { return x.samples < enoughSamples }) {
+	if slices.ContainsFunc(windows, thin) {
 		out = append(out, tuning.FlagFewSamples)
 	}
 	if disturbed >= contended {

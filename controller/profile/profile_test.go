@@ -181,6 +181,25 @@ func TestDisturbedEpochsAreLeftOutAndCounted(t *testing.T) {
 	}
 }
 
+// Short epochs, of which hardly two in a row were left alone: while the job runs more
+// may come; of one that has ended the whole is a profile, and two samples are none.
+func TestWhereTooLittleIsLeftUndisturbedAnEndedJobIsProfiledAsAWhole(t *testing.T) {
+	t.Parallel()
+	w := steady().window(1.3, every(0.1, 13)...)
+	s := spec()
+	epochs := profile.Epochs(w, s)
+	for i := range epochs {
+		epochs[i].Polluted = i != 2
+	}
+	if p, reason := profile.Profile(w, epochs, s); reason == tuning.ReasonNone || !slices.Contains(p.Flags, tuning.FlagFewSamples) {
+		t.Errorf("running: reason %q, flags %v", reason, p.Flags)
+	}
+	p, reason := profile.Profile(gone(w), epochs, s)
+	if reason != tuning.ReasonNone || !slices.Equal(p.Flags, []tuning.Flag{tuning.FlagContended}) || p.Epochs != 12 {
+		t.Errorf("ended: reason %q, flags %v, %d epochs; want all 12, contended", reason, p.Flags, p.Epochs)
+	}
+}
+
 func TestEpochsOfOtherAttemptsAndSettingsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	w := steady().window(20, every(2, 7)...)

@@ -11,6 +11,7 @@ type Spec struct {
 	Settings     tuning.Settings // what the attempt runs under
 	Machine      string          // api.Node.MachineKind
 	NodeCores    int             // api.Node.Cores; 0 = pollution by others cannot be judged
+	Still        []tuning.Span   // in which the scheduler had it stand still
 }
 
 func (s Spec) warmup() int { return max(1, s.WarmupEpochs) }
