@@ -190,7 +190,7 @@ type Intent struct {
 // StepKind tells where an Advance left the job.
 type StepKind string
 
-// The steps. Started, Finished, Superseded and Abandoned end an intent. An intent
+// The steps. Started, Finished, Superseded, NoRoom and Abandoned end an intent. An intent
 // that was applied stays applied: once it was Started it is answered with Started
 // again, whatever became of the attempt, the change or the job since.
 const (
@@ -201,6 +201,7 @@ const (
 	StepStarted       StepKind = "started"       // the next attempt with the change is queued or runs, or did
 	StepFinished      StepKind = "finished"      // the job ended before the change
 	StepSuperseded    StepKind = "superseded"    // its owner or another intent changed the job
+	StepNoRoom        StepKind = "no-room"       // there is no room for the change now; the job has what it had
 	StepAbandoned     StepKind = "abandoned"     // it did not save in time and runs on
 )
 
@@ -208,14 +209,14 @@ const (
 func StepKinds() []StepKind {
 	return []StepKind{
 		StepRunning, StepCheckpointing, StepStopped, StepChanged, StepStarted,
-		StepFinished, StepSuperseded, StepAbandoned,
+		StepFinished, StepSuperseded, StepNoRoom, StepAbandoned,
 	}
 }
 
 // Done tells whether the intent needs no further Advance.
 func (k StepKind) Done() bool {
 	switch k {
-	case StepStarted, StepFinished, StepSuperseded, StepAbandoned:
+	case StepStarted, StepFinished, StepSuperseded, StepNoRoom, StepAbandoned:
 		return true
 	case StepRunning, StepCheckpointing, StepStopped, StepChanged:
 	}

@@ -138,7 +138,7 @@ func (l *listening) hear(fresh api.Window) {
 func read(w api.Window, q reconcile.MeasureRequest, node api.Node, early *tuning.Profile) reconcile.Measurement {
 	spec := profile.Spec{
 		WarmupEpochs: q.Policy.Profile.WarmupEpochs, Epochs: q.Policy.Profile.Epochs, Total: q.Policy.Progress.Total,
-		Settings: q.Settings, Machine: node.MachineKind, NodeCores: node.Cores,
+		Settings: q.Settings, Machine: node.MachineKind, NodeCores: node.Cores, Still: q.Still,
 	}
 	m := reconcile.Measurement{Epochs: profile.Epochs(w, spec), Total: q.Policy.Progress.Total, Ended: w.Job.Ended}
 	for i := range m.Epochs {

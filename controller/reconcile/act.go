@@ -46,7 +46,7 @@ func (p *pass) eligible(ctx context.Context) error {
 	if d.Action != tuning.Hold {
 		return p.begin(ctx, Recalled, KnownKind, d)
 	}
-	if d.Reason != p.rec.Reason {
+	if d.Reason != p.rec.Reason && !p.rec.NoRoom { // which says more of why it waits as it is
 		p.rec.Reason, p.dirty = d.Reason, true
 		p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: d.Reason, Decision: &d})
 	}
@@ -305,11 +305,15 @@ func (p *pass) void(step driver.Step, reason tuning.Reason) error {
 	if overtaken {
 		reason = tuning.ReasonBeganFirst // by itself: its owner did nothing
 	}
+	later := overtaken || retry // it may be asked again
+
 	switch p.rec.Phase { //nolint:exhaustive // only the acting phases come here
 	case RollingBack:
 		to = Settled
 	case Recalled:
 		to = Eligible
+		p.rec.NoRoom = reason == tuning.ReasonNoRoom
+		later = later || p.rec.NoRoom
 		p.unclaim(p.rec.Move.Decision.Reason)
 	}
 	p.rec.Move = nil
@@ -321,7 +325,7 @@ func (p *pass) void(step driver.Step, reason tuning.Reason) error {
 	if err := p.to(to, IntentVoid, Entry{Reason: reason, Detail: step.Detail, Attempt: step.Attempt}); err != nil {
 		return err
 	}
-	if to != Settled && !overtaken && !retry && !p.stages.Waits(reason) {
+	if to != Settled && !later && !p.stages.Waits(reason) {
 		// Asking again would be refused again.
 		p.rec.Final = true
 		return p.to(Held, ToldToHold, Entry{Reason: reason})

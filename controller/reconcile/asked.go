@@ -24,6 +24,6 @@ func (p *pass) resized() error {
 		return nil
 	}
 	p.caps.untry(p.rec.Job)
-	p.rec.Final, p.rec.Outcome, p.rec.Class = false, nil, nil
+	p.rec.Final, p.rec.NoRoom, p.rec.Outcome, p.rec.Class = false, false, nil, nil
 	return p.to(Seen, OwnerCame, Entry{Reason: tuning.ReasonOwnerChanged})
 }

@@ -14,6 +14,9 @@ import (
 // state gathers everything the planner may look at.
 func (p *pass) state(ctx context.Context) (tuning.State, error) {
 	site := p.stages.Site(p.job)
+	if p.rec.NoRoom && p.rec.Phase == Eligible { // what needs no more room than it asks for may still be better
+		site.AboveRequest = false
+	}
 	policy := site.Narrow(p.rec.Policy, p.rec.Own)
 	trials := tuning.TrialsOf(alike(p.rec.Epochs), p.rec.Own)
 	known, err := p.stages.Recall(ctx, Question{

@@ -23,6 +23,7 @@ func (p *pass) measure(ctx context.Context) {
 		return
 	}
 	p.hear(ctx)
+	p.stood()
 	for attempt := max(1, p.job.Attempt-1); attempt <= p.job.Attempt; attempt++ {
 		if attempt < p.job.Attempt && p.complete(attempt) {
 			continue
@@ -30,7 +31,7 @@ func (p *pass) measure(ctx context.Context) {
 		settings := p.rec.Settings(attempt)
 		from, to := p.bounds(attempt)
 		m, err := p.stages.Measure(ctx, MeasureRequest{
-			Job: p.job.ID, Attempt: attempt, Alias: p.rec.Alias, Unit: p.rec.run(attempt).Unit, Node: p.rec.Node(attempt), From: from, To: to,
+			Job: p.job.ID, Attempt: attempt, Alias: p.rec.Alias, Unit: p.rec.run(attempt).Unit, Node: p.rec.Node(attempt), From: from, To: to, Still: p.rec.run(attempt).Still,
 			Settings: settings, Policy: p.rec.Policy, Allowed: p.allowance(attempt),
 		})
 		if err != nil {
@@ -56,6 +57,24 @@ func (p *pass) measure(ctx context.Context) {
 		if attempt < p.job.Attempt {
 			p.heard(attempt)
 		}
+	}
+}
+
+// stood notes when attempts were suspended. The scheduler says for how long in all, not
+// when: it was after the last epoch that is known, since none ends meanwhile.
+func (p *pass) stood() {
+	for _, a := range p.job.Attempts {
+		run, from := p.rec.runOf(a.Number), a.Started
+		if run == nil || a.Suspended <= run.Stood {
+			continue
+		}
+		for _, e := range p.rec.Epochs {
+			if e.Attempt == a.Number && e.End.After(from) {
+				from = e.End
+			}
+		}
+		still := slices.DeleteFunc(slices.Clone(run.Still), func(s tuning.Span) bool { return s.From.Equal(from) })
+		run.Stood, run.Still, p.dirty = a.Suspended, append(still, tuning.Span{From: from, To: p.now}), true
 	}
 }
 
@@ -86,16 +105,15 @@ const (
 
 // complete tells whether an earlier attempt needs not to be asked for any more.
 func (p *pass) complete(attempt int) bool {
-	i := slices.IndexFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == attempt })
-	return i < 0 || p.rec.Runs[i].Read || p.since(attempt) > silence
+	run := p.rec.runOf(attempt)
+	return run == nil || run.Read || p.since(attempt) > silence
 }
 
 // heard notes that an earlier attempt answered, which is its last answer once its
 // last words had the time to come in.
 func (p *pass) heard(attempt int) {
-	i := slices.IndexFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == attempt })
-	if i >= 0 && p.since(attempt) > lastWords {
-		p.rec.Runs[i].Read, p.dirty = true, true
+	if run := p.rec.runOf(attempt); run != nil && p.since(attempt) > lastWords {
+		run.Read, p.dirty = true, true
 	}
 }
 
@@ -224,11 +242,11 @@ func (p *pass) queued(attempt int) time.Duration {
 			started = a.Started
 		}
 	}
-	i := slices.IndexFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == attempt })
-	if i < 0 || ended.IsZero() || started.Before(ended) {
+	run := p.rec.runOf(attempt)
+	if run == nil || ended.IsZero() || started.Before(ended) {
 		return 0
 	}
-	return min(p.rec.Runs[i].Wait, started.Sub(ended))
+	return min(run.Wait, started.Sub(ended))
 }
 
 // classify asks once what the job resembles: under the settings of its first

@@ -145,6 +145,7 @@ func (p *pass) superseded() error {
 	for _, r := range p.rec.Runs {
 		p.rec.Counted = max(p.rec.Counted, r.Attempt)
 	}
+	p.rec.NoRoom = false
 	p.rec.Move, p.rec.Queued, p.rec.Final, p.rec.Outcome, p.rec.Class, p.rec.Runs = nil, nil, false, nil, nil, nil
 	return p.to(Seen, OwnerCame, Entry{Reason: tuning.ReasonOwnerChanged})
 }
@@ -215,16 +216,15 @@ func (p *pass) place() {
 		p.rec.Alias, p.dirty = p.job.Alias, true
 	}
 	for _, a := range p.job.Attempts {
-		i := slices.IndexFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == a.Number })
-		if i >= 0 && a.Unit != p.rec.Runs[i].Unit && a.Unit != "" {
-			p.rec.Runs[i].Unit, p.dirty = a.Unit, true
+		if run := p.rec.runOf(a.Number); run != nil && a.Unit != run.Unit && a.Unit != "" {
+			run.Unit, p.dirty = a.Unit, true
 		}
 	}
-	i := slices.IndexFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == p.job.Attempt })
-	if p.job.Node == "" || i < 0 || p.rec.Runs[i].Node == p.job.Node || p.rec.Runs[i].Node != "" && p.job.State != driver.Running {
+	run := p.rec.runOf(p.job.Attempt)
+	if p.job.Node == "" || run == nil || run.Node == p.job.Node || run.Node != "" && p.job.State != driver.Running {
 		return
 	}
-	p.rec.Runs[i].Node, p.dirty = p.job.Node, true
+	run.Node, p.dirty = p.job.Node, true
 }
 
 // remember notes that the settings of the attempt before the given one hurt.

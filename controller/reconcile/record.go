@@ -51,6 +51,7 @@ type Record struct {
 	Probed       []time.Time     `json:"probed,omitempty"`
 	Counted      int             `json:"counted,omitempty"` // attempts up to this one are, where its owner's change put their runs aside
 	Expired      int             `json:"expired,omitempty"` // moves abandoned because it did not save in time
+	NoRoom       bool            `json:"no_room,omitempty"` // for what it was to be given while it waits: there it gets no more than its owner asked for
 	RestartCosts []time.Duration `json:"restart_costs,omitempty"`
 	History      []Entry         `json:"history,omitempty"`
 	// Decided are the newest decisions with what they were made of, and Dropped tells of
@@ -74,6 +75,10 @@ type Run struct {
 	Wait time.Duration `json:"wait,omitempty"`
 	// Read means that its story is complete: the exporter is not asked again.
 	Read bool `json:"read,omitempty"`
+	// Stood is for how long the scheduler has said that it had it stand still, and Still
+	// are the times between which it did so. They never change in place.
+	Stood time.Duration `json:"stood,omitempty"`
+	Still []tuning.Span `json:"still,omitempty"`
 }
 
 // Intent is a decision on its way to the scheduler. It is durable before its
@@ -142,11 +147,20 @@ func (r *Record) Node(attempt int) string { return r.run(attempt).Node }
 
 // run is the given attempt, the zero Run where it is not known.
 func (r *Record) run(attempt int) Run {
+	if run := r.runOf(attempt); run != nil {
+		return *run
+	}
+	return Run{}
+}
+
+// runOf is the given attempt in the record, nil where it is not known. It is good until
+// another one is added.
+func (r *Record) runOf(attempt int) *Run {
 	i := slices.IndexFunc(r.Runs, func(run Run) bool { return run.Attempt == attempt })
 	if i < 0 {
-		return Run{}
+		return nil
 	}
-	return r.Runs[i]
+	return &r.Runs[i]
 }
 
 // Done is the number of epochs that ended, over all attempts.
@@ -213,11 +227,11 @@ func (r *Record) SpentJoules(modelled bool) (*tuning.Joules, string) {
 // started: another setting than its owner's in more than its memory, which
 // follows from the peak and changes nothing but what is reserved.
 func (r *Record) Recalled() bool {
-	i := slices.IndexFunc(r.Runs, func(x Run) bool { return x.Attempt == 1 })
-	if i < 0 || r.Runs[i].Action == tuning.Hold {
+	first := r.runOf(1)
+	if first == nil || first.Action == tuning.Hold {
 		return false
 	}
-	return slices.ContainsFunc(r.Own.Diff(r.Runs[i].Settings), func(knob string) bool { return knob != tuning.Memory })
+	return slices.ContainsFunc(r.Own.Diff(first.Settings), func(knob string) bool { return knob != tuning.Memory })
 }
 
 // regressed tells whether the job's last move made it worse.

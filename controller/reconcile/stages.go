@@ -50,6 +50,7 @@ type MeasureRequest struct {
 	// From and To bound an attempt that shares its unit with the one before or behind it,
 	// by the node's clock; zero: nothing does.
 	From, To time.Time
+	Still    []tuning.Span // in which its scheduler had it stand still
 	Settings tuning.Settings
 	Policy   tuning.Policy
 	Allowed  Allowance

@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -150,4 +151,73 @@ func TestAJobThatBeginsBeforeItIsChangedIsWatchedAsItRuns(t *testing.T) {
 			t.Errorf("the history does not say that it began first: %+v", rec.History)
 		}
 	})
+}
+
+// A bigger change would only keep it waiting for longer. What needs no more room is open to
+// it; where it begins as it is, all of what is known of it counts again once it runs.
+func TestAJobThatWaitsAndIsToHaveMoreThanThereIsRoomForGetsNoMoreThanItAsksFor(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		smaller bool // something is known that needs no more room
+		intents int  // while it waits
+		reason  tuning.Reason
+		runs    []int // cores of its attempts
+	}{
+		{"nothing smaller is known", false, 1, tuning.ReasonNoRoom, []int{4, 8}},
+		{"something smaller is better than what it has", true, 2, tuning.ReasonRecalled, []int{2}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, sim.Config{Nodes: []sim.NodeSpec{{Name: "n1", Cores: 8, MemoryBytes: 64 << 30}}}, func(t *testing.T, w *world) {
+				w.site.AboveRequest = true
+				move := func(n int) tuning.Decision {
+					return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonRecalled, Settings: cores(n)}
+				}
+				w.decide = func(s tuning.State) tuning.Decision {
+					switch {
+					case s.Pending && s.Site.AboveRequest:
+						return move(8)
+					case s.Pending && c.smaller && !s.Current.Equal(cores(2)):
+						return move(2)
+					case s.Measured != tuning.ReasonNone:
+						return hold(tuning.ReasonProfiling)
+					case !s.Pending && s.Restarts == 0 && s.Site.AboveRequest:
+						return move(8)
+					}
+					return hold(tuning.ReasonAlreadyBest)
+				}
+				for _, name := range []string{"before", "beside"} { // they have the whole node
+					w.mustSubmit(t, name, "epochs=30 seconds=2")
+				}
+				time.Sleep(2 * time.Second)
+				id := w.mustSubmit(t, "train", usual)
+				w.fault(sim.OpAdvance, driver.ErrNoRoom)
+				for range 40 {
+					if err := w.look(id); err != nil {
+						t.Fatal(err)
+					}
+					if rec, err := w.records.Load(t.Context(), id); err == nil && rec.NoRoom {
+						w.fault(sim.OpAdvance, nil)
+					}
+				}
+				rec, err := w.records.Load(t.Context(), id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				told := slices.ContainsFunc(rec.History, func(e reconcile.Entry) bool { return e.Reason == c.reason })
+				if rec.State != driver.Pending || !told || len(w.audits) != c.intents || !c.smaller && rec.Reason != c.reason {
+					t.Errorf("%s, %s, %s after %d intents; want it to wait, %s after %d", rec.State, rec.Phase, rec.Reason, len(w.audits), c.reason, c.intents)
+				}
+				rec, job := w.end(t, id)
+				var runs []int
+				for _, a := range job.Attempts {
+					runs = append(runs, cmp.Or(a.Change.Cores, 4))
+				}
+				if !slices.Equal(runs, c.runs) || job.State != driver.Succeeded || !rec.Settings(0).Equal(cores(c.runs[len(c.runs)-1])) {
+					t.Errorf("%s, attempts with %v cores, %s at last; want %v", job.State, runs, rec.Settings(0), c.runs)
+				}
+			})
+		})
+	}
 }

@@ -118,6 +118,8 @@ func Step(ctx context.Context, d Advancer, in driver.Intent) (driver.Step, tunin
 		return ended(in, err), tuning.ReasonDenied, nil
 	case errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrInvalid):
 		return ended(in, err), tuning.ReasonUnsupported, nil
+	case errors.Is(err, driver.ErrNoRoom):
+		return driver.Step{Kind: driver.StepNoRoom, Attempt: in.Attempt, Detail: err.Error()}, tuning.ReasonNoRoom, nil
 	case errors.Is(err, driver.ErrConflict):
 		return ended(in, err), tuning.ReasonOwnerChanged, nil
 	case errors.Is(err, driver.ErrNotFound):
@@ -130,6 +132,8 @@ func Step(ctx context.Context, d Advancer, in driver.Intent) (driver.Step, tunin
 		return step, tuning.ReasonGraceExpired, nil
 	case driver.StepFinished:
 		return step, tuning.ReasonFinished, nil
+	case driver.StepNoRoom:
+		return step, tuning.ReasonNoRoom, nil
 	case driver.StepSuperseded:
 		return step, tuning.ReasonOwnerChanged, nil
 	case driver.StepRunning, driver.StepCheckpointing, driver.StepStopped, driver.StepChanged, driver.StepStarted:

@@ -39,7 +39,8 @@ func blockMeaning(block string) string {
 	switch block {
 	case "knob":
 		return "One thing that may be set. cores, memory, threads, gpus and power_limit are known to the tuner; every other\n" +
-			"name is a hyperparameter and needs exactly one of env, arg and live. A knob has values, or min and max, or follows\nanother knob."
+			"name is a hyperparameter and needs exactly one of env, arg and live. A knob has values, or min and max, or follows\nanother knob. " +
+			"Under Slurm memory stays as its owner asked for it, since a kill for it could not be taken back. No knob\nis a time limit: it stays its owner's everywhere."
 	case "progress":
 		return "How the job says that an epoch ended: pattern or report is needed."
 	case "quality":
@@ -47,7 +48,9 @@ func blockMeaning(block string) string {
 	case "profile":
 		return "Which epochs the job is judged by."
 	case "checkpoint":
-		return "How the job is asked to save; exit or done is needed. Without this block a running job is never touched."
+		return "How the job is asked to save; exit or done is needed. Without this block a running job is never touched.\n" +
+			"A job that prints the line of done should then wait to be put back, and go on where nobody comes: where it works\n" +
+			"on, it may end just before that, and does again what it did since it saved."
 	case "budget":
 		return "What tuning may cost over all attempts. Its end stops tuning, never the job."
 	}

@@ -93,6 +93,7 @@ const (
 	ReasonLost          Reason = "lost"
 	ReasonOwnerChanged  Reason = "owner-changed"
 	ReasonBeganFirst    Reason = "began-first"
+	ReasonNoRoom        Reason = "no-room"
 	ReasonUnreachable   Reason = "unreachable"
 	ReasonDenied        Reason = "denied"
 	ReasonDriverFailure Reason = "driver-failure"
@@ -182,6 +183,7 @@ func Reasons() []ReasonText {
 		{ReasonLost, "the scheduler lost it"},
 		{ReasonOwnerChanged, "its owner changed it, so the plan no longer applies"},
 		{ReasonBeganFirst, "it began before it could be changed, and is watched as it runs"},
+		{ReasonNoRoom, "there is no room now for what the better setting needs, so it keeps what it has rather than wait longer"},
 		{ReasonUnreachable, "the scheduler cannot be reached"},
 		{ReasonDenied, "the scheduler refused the change"},
 		{ReasonDriverFailure, "the change could not be carried out"},

@@ -86,7 +86,7 @@ func stopRunning(t *testing.T, h *Harness) {
 
 func stopPending(t *testing.T, h *Harness) {
 	spec := h.Job(t, Behaviour{Epochs: 1, Epoch: 20 * time.Millisecond})
-	spec.NotBefore = h.Now().Add(4 * time.Second)
+	spec.NotBefore = h.Now().Add(8 * time.Second)
 	job := h.startSpec(t, "request", spec)
 	if err := h.Driver.Stop(t.Context(), job.ID); err != nil {
 		t.Fatalf("Stop: %v", err)

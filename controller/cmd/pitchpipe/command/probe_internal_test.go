@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -115,7 +116,7 @@ func TestAJobIsProbedByShortJobsAndRegisteredOnce(t *testing.T) {
 		if err != nil || job.ID != "train" {
 			t.Fatalf("%+v, %v\n%s", job, err, said.String())
 		}
-		short := 0
+		short, tried := 0, map[string]bool{}
 		for id, j := range registered(t, nomad) {
 			env := j.TaskGroups[0].Tasks[0].Env
 			switch {
@@ -127,10 +128,12 @@ func TestAJobIsProbedByShortJobsAndRegisteredOnce(t *testing.T) {
 				t.Errorf("%s is no short job that is left alone: %v, %v", id, env, j.Meta)
 			default:
 				short++
+				tried[env["OMP_NUM_THREADS"]] = true
 			}
 		}
-		if short < 3 || short > 4 {
-			t.Errorf("%d short jobs, want three, and the one that was stopped", short)
+		// One that was stopped, or whose output was read too late on a busy machine, is run again.
+		if len(tried) != 3 || short > 2*len(tried) {
+			t.Errorf("%d short jobs with %v threads, want three settings, each tried twice at most", short, slices.Sorted(maps.Keys(tried)))
 		}
 		sub, _, err := nomad.Jobs().Submission("train", 0, nil)
 		if err != nil || !strings.HasSuffix(sub.Source, threaded) || !strings.Contains(sub.Source, `OMP_NUM_THREADS = "4"`) {
