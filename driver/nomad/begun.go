@@ -10,7 +10,6 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/nomad/spec"
-	"pitchpipe/driver/nomad/view"
 )
 
 // ownersWord tells whether the present version is what its owner registered, be it with
@@ -104,14 +103,8 @@ func (d *Driver) MayBegin(ctx context.Context, job []byte, c driver.Change) erro
 			return err
 		}
 	}
-	plan, err := d.c.plan(ctx, at, begun)
-	if err != nil {
-		return err
-	}
-	if len(plan.FailedTGAllocs) > 0 {
-		return fmt.Errorf("there is no room for the change now (%s): %w", view.Failures(plan.FailedTGAllocs), driver.ErrUnsupported)
-	}
-	return nil
+	_, err = d.place(ctx, at, begun)
+	return err
 }
 
 // begunNote is what the submission of a job says that began with a change.

@@ -53,7 +53,7 @@ func (s *story) begin(t *testing.T, client *api.Client, be drivertest.Behaviour,
 
 func beginsChanged(t *testing.T, s *story) {
 	change := driver.Change{TimeLimit: time.Hour, Env: map[string]string{"BATCH_SIZE": "2"}}
-	be := mover(30)
+	be := mover(long)
 	be.ShowEnv = "BATCH_SIZE"
 	id, file, foreseen, err := s.begin(t, s.clean, be, nomad.Beginning{Intent: "head/start", Change: change})
 	if err != nil {
@@ -101,7 +101,7 @@ func beginsChanged(t *testing.T, s *story) {
 	if step := s.drive(t, s.intent(got, "back", driver.Change{})); step.Kind != driver.StepStarted {
 		t.Fatalf("step %+v, want %s", step, driver.StepStarted)
 	}
-	got = s.wait(t, id, "it ends", ended)
+	got = s.finish(t, id)
 	if got.State != driver.Succeeded || len(got.Attempts) != 2 || !got.Attempts[1].Change.Empty() || got.Attempts[0].Change.Env["BATCH_SIZE"] != "2" {
 		t.Errorf("%s after %+v, want its owner's settings in the second attempt", got.State, got.Attempts)
 	}
@@ -231,15 +231,14 @@ func beginsOnce(t *testing.T, s *story) {
 // the one that it began with, and registers that while it runs.
 func beginsThenOwner(t *testing.T, s *story) {
 	b := nomad.Beginning{Intent: "begun", Change: driver.Change{Env: map[string]string{"BATCH_SIZE": "2"}}}
-	slow := mover(12)
-	slow.Epoch = 2 * time.Second // it is still saving when its owner comes
-	id, _, _, err := s.begin(t, s.clean, slow, b)
+	id, _, _, err := s.begin(t, s.clean, mover(long), b)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.epochs(t, id, 1)
 	before := s.wait(t, id, "it runs", running)
 	in := s.intent(before, "late", driver.Change{TimeLimit: time.Hour})
+	release := s.hold(t) // it is still saving when its owner comes
 	if step, err := s.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing {
 		t.Fatalf("step %+v (%v), want %s", step, err, driver.StepCheckpointing)
 	}
@@ -248,10 +247,11 @@ func beginsThenOwner(t *testing.T, s *story) {
 	if _, _, err := s.clean.Jobs().Register(job, s.write()); err != nil {
 		t.Fatal(err)
 	}
+	release()
 	if step := s.drive(t, in); step.Kind != driver.StepSuperseded {
 		t.Errorf("step %+v, want %s: its owner spoke", step, driver.StepSuperseded)
 	}
-	got := s.wait(t, id, "it ends", ended)
+	got := s.finish(t, id)
 	n := len(got.Attempts)
 	if got.Fingerprint == before.Fingerprint || n < 2 || got.Attempts[n-1].Intent != "" || !got.Attempts[n-1].Change.Empty() || got.Resources.Env["BATCH_SIZE"] != "7" {
 		t.Errorf("attempts %+v of what its owner wrote, %v; want his own last", got.Attempts, got.Resources.Env)

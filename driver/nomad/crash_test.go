@@ -60,12 +60,12 @@ func (s *story) dieAt(t *testing.T, in driver.Intent, n int64, after bool) {
 }
 
 func crashAt(t *testing.T, s *story, n int64, after bool) {
-	id := s.register(t, mover(100), nil)
+	id := s.register(t, mover(long), nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	in := s.intent(job, "moved", driver.Change{TimeLimit: time.Hour})
 	s.dieAt(t, in, n, after)
-	got := s.wait(t, id, "it ends", ended)
+	got := s.finish(t, id)
 	if got.State != driver.Succeeded || len(got.Attempts) != 2 || got.Attempts[1].Intent != in.ID || got.Attempts[1].Change.TimeLimit != time.Hour {
 		t.Errorf("%s after %+v, want two attempts, the second with the change", got.State, got.Attempts)
 	}

@@ -23,7 +23,8 @@
 // namespace or the count of its allocations by status changes. Each registration is
 // read once, to know whether it carries a stanza; after that a job without one costs
 // its line in the list, and so it does for a controller that is started again. A
-// namespace that the token may not list, and a job that it may not read, hide no other. Between two lists passes a millisecond for each job in them, at
+// namespace that the token may not list, and a job that it may not read, hide no other; one that
+// Nomad does not answer for, or for longer than 20 s, is listed as it was last read. Between two lists passes a millisecond for each job in them, at
 // least 50 ms and at most five seconds. Get, List, Logs and Outlook answer from what was
 // read while the list says that nothing happened to the job since; Advance, Check,
 // Listen and Stop read anew.
@@ -85,7 +86,10 @@
 // that, Advance or the driver by itself, which looks when the list changes.
 //
 // A registration that has no room is undone while the attempt before runs, and where it
-// asks for more than the attempt before had. Otherwise the next attempt is queued.
+// asks for more than the attempt before had. Otherwise the next attempt is queued. A job
+// that waits for room and would have to wait for more is not registered at all
+// (driver.StepNoRoom): Nomad fills no gaps in an order, so that smaller jobs could keep it
+// waiting for ever.
 //
 // A job that leaves with the checkpoint's status has failed for Nomad, whose restart
 // policy runs it again after a delay, in the same allocation and under the old
@@ -103,7 +107,8 @@
 // An owner who registers his file again with -preserve-resources keeps the resources of a
 // change, which stay ours to take back.
 //
-// Records of jobs that ended and that Nomad has forgotten are kept for 30 days.
+// Records of jobs that ended and that Nomad has forgotten are kept for 30 days, and with
+// them what is known of their requests.
 //
 // # In place
 //

@@ -45,6 +45,7 @@ type Driver struct {
 	kept      time.Time             // when that was written down last
 	pruned    time.Time             // when old records were looked for last
 	glances   map[driver.JobID]*glance
+	last      map[driver.JobID]driver.Job // as it was last read, for lists that show one that cannot be read
 	outlooks  map[driver.JobID]dryRun
 	registers map[string]time.Time // namespaces in which the token had the right to register, then
 	limits    *bool                // whether Nomad knows time limits; nil = not asked yet
@@ -75,7 +76,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	d := &Driver{
 		cfg: cfg, c: cluster{cfg.Client, cfg.Leads},
 		locks: map[string]*lock{}, records: map[driver.JobID]brief{}, heard: map[string]bool{}, stanzas: map[driver.JobID]seen{},
-		glances: map[driver.JobID]*glance{}, outlooks: map[driver.JobID]dryRun{}, registers: map[string]time.Time{},
+		glances: map[driver.JobID]*glance{}, last: map[driver.JobID]driver.Job{}, outlooks: map[driver.JobID]dryRun{}, registers: map[string]time.Time{},
 	}
 	d.ns = slices.Clone(cfg.Namespaces)
 	if len(d.ns) == 0 {
@@ -163,6 +164,11 @@ func (d *Driver) Close() error {
 
 // hold makes one caller at a time the only one to act on a job.
 func (d *Driver) hold(id driver.JobID) (release func()) { return d.holdName(recordName(id)) }
+
+// holdRequest makes one caller at a time the only one to act on a request.
+func (d *Driver) holdRequest(id driver.RequestID) (release func()) {
+	return d.hold(driver.JobID("request " + string(id)))
+}
 
 // holdName does so by the name of the job's record.
 func (d *Driver) holdName(name string) (release func()) {

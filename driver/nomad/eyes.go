@@ -49,6 +49,7 @@ type listed struct {
 	id      driver.JobID
 	created uint64
 	mark    string // changes whenever the job or its allocations do
+	line    line
 }
 
 // seen is whether a registration carries a stanza.
@@ -110,7 +111,7 @@ func (e *eyes) list(ctx context.Context, namespace string, index uint64) ([]list
 	var children []listed
 	for _, s := range stubs {
 		w := where{s.Namespace, s.ID}
-		l := listed{id: w.jobID(), created: s.CreateIndex, mark: fmt.Sprint(s.CreateIndex, s.ModifyIndex)}
+		l := listed{id: w.jobID(), created: s.CreateIndex, mark: fmt.Sprint(s.CreateIndex, s.ModifyIndex), line: line{s.Name, s.Status, s.SubmitTime}}
 		if s.JobSummary != nil {
 			l.mark += fmt.Sprint(" ", s.JobSummary.ModifyIndex, s.JobSummary.Summary)
 		}
@@ -128,6 +129,7 @@ func (e *eyes) list(ctx context.Context, namespace string, index uint64) ([]list
 	for _, c := range children {
 		if i, ok := at[c.id]; ok {
 			out[i].mark += ", " + c.mark
+			out[i].line.status = c.line.status
 		}
 	}
 	return out, meta{index: qm.LastIndex, jobs: len(stubs), soon: soon}, nil
@@ -159,7 +161,9 @@ func (e *eyes) learn(ctx context.Context, namespace string, stubs []*api.JobList
 			continue
 		}
 		g.Go(func() error {
-			job, err := e.d.c.job(ctx, w)
+			once, done := context.WithTimeout(ctx, answersWithin)
+			defer done()
+			job, err := e.d.c.job(once, w)
 			switch {
 			case errors.Is(err, driver.ErrNotFound) || err != nil && canceled(ctx):
 				return nil

@@ -133,7 +133,9 @@ func (d *Driver) get(ctx context.Context, id driver.JobID) (*facts, driver.Job, 
 		return nil, driver.Job{}, err
 	}
 	if f.rec == nil {
-		return f, d.look(f), nil
+		job := d.look(f)
+		d.wasRead(job)
+		return f, job, nil
 	}
 	if acted, err := d.settle(ctx, f); errors.Is(err, ErrNotLeading) {
 		d.cfg.Logger.Debug("what is to be done is the leader's to do", "job", string(id), "error", err)
@@ -158,6 +160,7 @@ func (d *Driver) get(ctx context.Context, id driver.JobID) (*facts, driver.Job, 
 			return nil, driver.Job{}, err
 		}
 	}
+	d.wasRead(job)
 	return f, job, nil
 }
 
@@ -182,7 +185,8 @@ func (d *Driver) all(list func(namespace string) ([]listed, error)) ([]listed, e
 }
 
 // List returns the jobs that carry a stanza and those that were made or changed here,
-// oldest first.
+// oldest first. Where Nomad answers, but not for one of them, that one is shown as it was
+// last read, and its detail says so: the others go on.
 func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
 	found, err := d.all(func(ns string) ([]listed, error) {
 		if some, ok := d.eyes.now(ns); ok {
@@ -196,18 +200,25 @@ func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
 	}
 	slices.SortStableFunc(found, func(a, b listed) int { return cmp.Compare(a.created, b.created) })
 	var out []driver.Job
+	answers := false
 	for _, l := range found {
 		job, err := d.Get(ctx, l.id)
 		switch {
 		case errors.Is(err, driver.ErrNotFound):
 		case err != nil && canceled(ctx):
 			return nil, err
+		case errors.Is(err, driver.ErrTransient), errors.Is(err, driver.ErrUnknown):
+			if !answers {
+				if lerr := d.c.answers(ctx, place(l.id).namespace); lerr != nil {
+					return nil, fmt.Errorf("list: %w", lerr)
+				}
+				answers = true
+			}
+			d.cfg.Logger.Warn("a job cannot be read; the others are", "job", string(l.id), "error", err)
+			out = append(out, d.unread(l, err))
 		case err != nil:
 			// One bad job never hides the others.
 			d.cfg.Logger.Warn("a job cannot be read", "job", string(l.id), "error", err)
-			if errors.Is(err, driver.ErrTransient) {
-				return nil, err
-			}
 		default:
 			out = append(out, job)
 		}

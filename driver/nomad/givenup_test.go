@@ -34,10 +34,10 @@ func (s *story) ask(t *testing.T, in driver.Intent) {
 }
 
 func anewAsItLeaves(t *testing.T, s *story) {
-	id := s.register(t, mover(40), nil)
+	id := s.register(t, mover(long), nil)
 	s.epochs(t, id, 1)
 	s.ask(t, s.intent(s.wait(t, id, "it runs", running), "given-up", driver.Change{TimeLimit: time.Hour}))
-	s.register(t, mover(40), func(file string) string {
+	s.register(t, mover(long), func(file string) string {
 		return strings.Replace(file, `type      = "batch"`, "type      = \"batch\"\n  priority  = 60", 1)
 	})
 	eventually(t, "what left runs again", func() bool {
@@ -48,17 +48,17 @@ func anewAsItLeaves(t *testing.T, s *story) {
 	if step := s.drive(t, s.intent(s.wait(t, id, "it runs again", running), "next", driver.Change{TimeLimit: time.Hour})); step.Kind != driver.StepStarted {
 		t.Errorf("the next intent: %+v, want %s", step, driver.StepStarted)
 	}
-	if got := s.wait(t, id, "it ends", ended); got.State != driver.Succeeded {
+	if got := s.finish(t, id); got.State != driver.Succeeded {
 		t.Errorf("%s (%s), want %s", got.State, got.Detail, driver.Succeeded)
 	}
 }
 
 func endsUnasked(t *testing.T, s *story) {
-	be := drivertest.Behaviour{Epochs: 10, Epoch: epoch, IgnoreSignal: true}
+	be := drivertest.Behaviour{Epochs: long, Epoch: epoch, IgnoreSignal: true}
 	id := s.register(t, be, nil)
 	s.epochs(t, id, 1)
 	s.ask(t, s.intent(s.wait(t, id, "it runs", running), "given-up", driver.Change{TimeLimit: time.Hour}))
-	first := s.wait(t, id, "it ends", ended)
+	first := s.finish(t, id)
 	s.register(t, be, func(file string) string {
 		return strings.Replace(file, `    task "main" {`, "    task \"main\" {\n      meta { again = \"second\" }", 1)
 	})
@@ -69,7 +69,7 @@ func endsUnasked(t *testing.T, s *story) {
 }
 
 func rightIsLost(t *testing.T, s *story) {
-	id := s.register(t, mover(20), nil)
+	id := s.register(t, mover(long), nil)
 	s.epochs(t, id, 1)
 	in := s.intent(s.wait(t, id, "it runs", running), "refused", driver.Change{TimeLimit: time.Hour})
 	s.ask(t, in)
@@ -86,7 +86,7 @@ func rightIsLost(t *testing.T, s *story) {
 		_, err := s.d.Advance(t.Context(), in)
 		return errors.Is(err, driver.ErrDenied)
 	})
-	if got := s.wait(t, id, "it ends", ended); got.State != driver.Succeeded || len(got.Attempts) != 2 || got.Attempts[1].Intent != "" {
+	if got := s.finish(t, id); got.State != driver.Succeeded || len(got.Attempts) != 2 || got.Attempts[1].Intent != "" {
 		t.Errorf("%s (%s) after %+v, want %s after a second attempt under its owner's settings", got.State, got.Detail, got.Attempts, driver.Succeeded)
 	}
 }
@@ -108,11 +108,16 @@ func nodeIsBack(t *testing.T, s *story) {
 			return say(r, n)
 		}
 	})
-	id := s.register(t, sayer(20), nil)
+	id := s.register(t, sayer(long), nil)
 	s.epochs(t, id, 1)
 	in := says(s.intent(s.wait(t, id, "it runs", running), "too-soon", driver.Change{TimeLimit: time.Hour}))
 	s.ask(t, in)
 	back.Store(true)
+	eventually(t, "it has saved, and its node has yet to look", func() bool {
+		step, err := s.d.Advance(t.Context(), in)
+		return err == nil && strings.Contains(step.Detail, "its node has come back")
+	})
+	defer s.hurry(t)()
 	if step := s.drive(t, in); step.Kind != driver.StepFinished {
 		t.Errorf("step %+v, want %s", step, driver.StepFinished)
 	}

@@ -91,19 +91,25 @@ func (d *Driver) judge(ctx context.Context, f *facts, in driver.Intent) error {
 	return d.mayRegister(ctx, f.at.namespace)
 }
 
+// place asks Nomad what it would do for a specification now: driver.ErrNoRoom where all of
+// it could not be placed.
+func (d *Driver) place(ctx context.Context, at where, job *api.Job) (*api.JobPlanResponse, error) {
+	plan, err := d.c.plan(ctx, at, job)
+	if err != nil {
+		return nil, err
+	}
+	if len(plan.FailedTGAllocs) > 0 {
+		return nil, fmt.Errorf("%w for the change now: %s", driver.ErrNoRoom, view.Failures(plan.FailedTGAllocs))
+	}
+	return plan, nil
+}
+
 // room refuses what could not be placed now: Nomad would keep it for the moment when
 // there is room, and end the running attempt then.
 func (d *Driver) room(ctx context.Context, f *facts, job *api.Job) error {
-	plan, err := d.c.plan(ctx, f.at, job)
-	if err != nil {
+	plan, err := d.place(ctx, f.at, job)
+	if err != nil || plan.Annotations == nil {
 		return err
-	}
-	if len(plan.FailedTGAllocs) > 0 {
-		return fmt.Errorf("there is no room for the change now (%s), and the attempt would be ended when there is: %w",
-			view.Failures(plan.FailedTGAllocs), driver.ErrUnsupported)
-	}
-	if plan.Annotations == nil {
-		return nil
 	}
 	for name, u := range plan.Annotations.DesiredTGUpdates {
 		if u.DestructiveUpdate > 1 || u.Place > 1 || u.Migrate > 0 || u.Canary > 0 {

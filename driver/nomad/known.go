@@ -40,6 +40,7 @@ func (d *Driver) unlearn(namespace string, there map[driver.JobID]struct{}) (soo
 			delete(d.stanzas, id)
 			d.news = true
 			delete(d.glances, id)
+			delete(d.last, id)
 			delete(d.outlooks, id)
 		}
 	}

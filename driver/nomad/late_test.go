@@ -21,7 +21,7 @@ func TestWorkThatWasDoneAsItsClientSaysLateIsStopped(t *testing.T) {
 }
 
 func saidLate(t *testing.T, s *story) {
-	id := s.register(t, mover(2000), nil)
+	id := s.register(t, mover(long), nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	first, _, _ := strings.Cut(job.Attempts[0].Unit, ".")

@@ -22,15 +22,15 @@ func TestAnIDThatNomadTakesForAQuestionHidesNoOtherJob(t *testing.T) { // not be
 }
 
 func misread(t *testing.T, s *story) {
-	good := s.register(t, mover(4000), nil)
+	good := s.register(t, mover(long), nil)
 	odd := []string{"x/allocations", "x/plan", "x/evaluations"}
 	for _, name := range odd {
-		s.register(t, mover(4000), func(file string) string {
+		s.register(t, mover(long), func(file string) string {
 			return strings.Replace(file, `job "conformance"`, fmt.Sprintf("job %q", name), 1)
 		})
 		s.stopsByRegistration(t, name)
 	}
-	plain := s.job(t, mover(4000)) // without a stanza
+	plain := s.job(t, mover(long)) // without a stanza
 	plain.Source = []byte(strings.Replace(string(plain.Source), `job "conformance"`, `job "plain/summary"`, 1))
 	job, err := s.clean.Jobs().ParseHCL(string(plain.Source), true)
 	if err != nil {
@@ -105,8 +105,8 @@ func unreadable(t *testing.T, s *story) {
 			return nil
 		}
 	})
-	s.register(t, mover(4000), func(file string) string { return strings.Replace(file, `job "conformance"`, `job "bad"`, 1) })
-	good := s.register(t, mover(4000), nil)
+	s.register(t, mover(long), func(file string) string { return strings.Replace(file, `job "conformance"`, `job "bad"`, 1) })
+	good := s.register(t, mover(long), nil)
 	listed := func(names ...string) func() bool {
 		return func() bool {
 			jobs, err := s.d.List(t.Context())

@@ -1,8 +1,12 @@
 package nomad
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"pitchpipe/driver"
@@ -75,9 +79,62 @@ func (d *Driver) prune(ctx context.Context) {
 			n++
 		}
 	}
-	if n > 0 {
+	claims, err := d.pruneClaims(ctx)
+	if err != nil && ctx.Err() == nil {
+		d.cfg.Logger.Warn("old records of requests are not pruned", "error", err)
+	}
+	if n += claims; n > 0 {
 		d.cfg.Logger.Info("old records pruned", "records", n)
 	}
+}
+
+// pruneClaims deletes what is known of requests whose jobs have no record any more, and
+// tells how many: those of a job that its owner ran again, whose record names no request
+// since then. A claim is written when its job has a record.
+func (d *Driver) pruneClaims(ctx context.Context) (n int, err error) {
+	names, err := d.cfg.Journal.List(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var errs []error
+	for _, name := range names {
+		if !strings.HasPrefix(name, claimPrefix) {
+			continue
+		}
+		gone, err := d.pruneClaim(ctx, name)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+		if gone {
+			n++
+		}
+	}
+	return n, errors.Join(errs...)
+}
+
+func (d *Driver) pruneClaim(ctx context.Context, name string) (bool, error) {
+	data, err := d.cfg.Journal.Load(ctx, name)
+	if errors.Is(err, ErrNoRecord) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var c claim
+	if err := json.Unmarshal(data, &c); err != nil {
+		return false, err
+	}
+	if c.Version != recordVersion || claimName(c.Request) != name {
+		return false, fmt.Errorf("version %d of request %q is not known: %w", c.Version, c.Request, driver.ErrInvalid)
+	}
+	defer d.holdRequest(c.Request)()
+	if _, err := d.cfg.Journal.Load(ctx, recordName(c.Job)); !errors.Is(err, ErrNoRecord) {
+		return false, err
+	}
+	if err := d.cfg.Journal.Delete(ctx, name); err != nil {
+		return false, err
+	}
+	return true, nil
 }
 
 // pruneOne deletes the record of a job where that is due.
@@ -92,8 +149,8 @@ func (d *Driver) pruneOne(ctx context.Context, id driver.JobID) (bool, error) {
 	}
 	over := r.Submitted // of a request that never made a job
 	switch {
-	case r.Last != nil && !r.Last.Ended.IsZero():
-		over = r.Last.Ended
+	case r.Last != nil:
+		over = cmp.Or(r.Last.Ended, r.Last.Submitted, over)
 	case r.Last == nil && (r.Index != 0 || len(r.Attempts) > 0 || r.Child != ""):
 		return false, nil
 	}
@@ -117,6 +174,7 @@ func (d *Driver) pruneOne(ctx context.Context, id driver.JobID) (bool, error) {
 	defer d.mu.Unlock()
 	delete(d.records, id)
 	delete(d.glances, id)
+	delete(d.last, id)
 	return true, nil
 }
 

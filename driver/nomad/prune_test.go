@@ -17,7 +17,8 @@ func TestRecordsOfJobsThatNomadHasForgottenArePruned(t *testing.T) {
 	t.Parallel()
 	stories(t, map[string]func(*testing.T, *story){
 		"one that ended":                      func(t *testing.T, s *story) { forgets(t, s, drivertest.Behaviour{Epochs: 1}, ended) },
-		"one that was purged while it ran":    func(t *testing.T, s *story) { forgets(t, s, mover(4000), running) },
+		"one that was purged while it ran":    func(t *testing.T, s *story) { forgets(t, s, mover(long), running) },
+		"one that its owner ran again":        forgetsRerun,
 		"one that Nomad knows is on the list": keeps,
 	})
 }
@@ -106,5 +107,37 @@ func keeps(t *testing.T, s *story) {
 	again, err := s.d.Start(t.Context(), "old", s.job(t, drivertest.Behaviour{Name: "old", Epochs: 1}))
 	if err != nil || again.ID != old.ID || again.State != driver.Succeeded {
 		t.Errorf("its request repeated: %s %s (%v), want that job", again.ID, again.State, err)
+	}
+}
+
+// What its owner runs again is of no request any more; what was known of the request goes
+// with the rest.
+func forgetsRerun(t *testing.T, s *story) {
+	after := s.aged(t)
+	job, err := s.d.Start(t.Context(), "request", s.job(t, drivertest.Behaviour{Epochs: 1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.wait(t, job.ID, "it ends", ended)
+	again := s.nomadJob(t, job.ID)
+	again.Priority = new(51)
+	if _, _, err := s.clean.Jobs().Register(again, s.write()); err != nil {
+		t.Fatal(err)
+	}
+	s.wait(t, job.ID, "it is its owner's, and ends", func(j driver.Job) bool { return ended(j) && j.Request == "" })
+	if _, _, err := s.clean.Jobs().Deregister(strings.TrimSuffix(string(job.ID), "@"+s.ns), true, s.write()); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.records(t); n != 2 {
+		t.Errorf("%d records, want that of the job and that of the request", n)
+	}
+	after(31 * 24 * time.Hour)
+	eventually(t, "nothing of it is on record", func() bool {
+		after(time.Hour)
+		return s.records(t) == 0
+	})
+	made, err := s.d.Start(t.Context(), "request", s.job(t, drivertest.Behaviour{Epochs: 1}))
+	if err != nil || made.Request != "request" {
+		t.Errorf("its request repeated: %s %q (%v), want another job", made.State, made.Request, err)
 	}
 }

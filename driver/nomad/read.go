@@ -79,6 +79,9 @@ func deref[T any](p *T) T {
 
 // observe reads a job and its allocations anew. The caller holds the job.
 func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
+	// A job for which nothing comes keeps nobody from the others for long.
+	ctx, done := context.WithTimeout(ctx, answersWithin)
+	defer done()
 	at := place(id)
 	if !d.sees(at.namespace) {
 		return nil, fmt.Errorf("job %s: namespace %s is not seen here: %w", id, at.namespace, driver.ErrNotFound)
@@ -111,6 +114,9 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
 	if f.allocs, err = d.c.allocations(ctx, f.at); err != nil {
 		return nil, err
 	}
+	if err := d.catchUp(ctx, f); err != nil {
+		return nil, err
+	}
 	if err := d.understand(f); err != nil {
 		return nil, err
 	}
@@ -125,6 +131,23 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
 		}
 	}
 	return f, nil
+}
+
+// catchUp reads the job again where it was registered anew before its allocations were
+// read: an attempt would be told with the settings of a version that it does not have.
+func (d *Driver) catchUp(ctx context.Context, f *facts) error {
+	if !slices.ContainsFunc(f.allocs, func(a *api.AllocationListStub) bool { return a.JobVersion > f.version() }) {
+		return nil
+	}
+	created := deref(f.job.CreateIndex)
+	var err error
+	if f.job, f.unknown, err = d.c.whole(ctx, f.at); err != nil {
+		return err
+	}
+	if deref(f.job.CreateIndex) != created {
+		return fmt.Errorf("job %s was purged and registered anew while it was read: %w", f.id, driver.ErrTransient)
+	}
+	return nil
 }
 
 // begun looks whether Nomad has started a held job. What it has started is the job from

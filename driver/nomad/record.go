@@ -111,7 +111,10 @@ type claim struct {
 }
 
 func recordName(id driver.JobID) string         { return "job-" + digest(string(id), 40) }
-func claimName(request driver.RequestID) string { return "request-" + digest(string(request), 40) }
+func claimName(request driver.RequestID) string { return claimPrefix + digest(string(request), 40) }
+
+// claimPrefix begins the names of the records of requests.
+const claimPrefix = "request-"
 
 // load reads a job's record, nil where there is none.
 func (d *Driver) load(ctx context.Context, id driver.JobID) (*record, error) {

@@ -1,9 +1,12 @@
 package nomad_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/drivertest"
@@ -21,7 +24,7 @@ func ranAgain(t *testing.T, s *story) {
 	}
 	id := s.register(t, be, nil)
 	first := s.wait(t, id, "it ends", ended)
-	if s.register(t, mover(60), other("second")) != id {
+	if s.register(t, mover(long), other("second")) != id {
 		t.Fatal("the second run has another id")
 	}
 	second := s.wait(t, id, "it runs again", running)
@@ -32,18 +35,18 @@ func ranAgain(t *testing.T, s *story) {
 	if step := s.drive(t, s.intent(second, "changed", driver.Change{TimeLimit: time.Hour})); step.Kind != driver.StepStarted {
 		t.Fatalf("step %+v, want %s", step, driver.StepStarted)
 	}
-	second = s.wait(t, id, "its second run ends", ended)
+	second = s.finish(t, id)
 	if second.State != driver.Succeeded || len(second.Attempts) != 2 || second.Attempts[1].Intent != "changed" {
 		t.Errorf("the second run is %s after the attempts %+v", second.State, second.Attempts)
 	}
-	s.register(t, mover(20), other("third"))
+	s.register(t, mover(long), other("third"))
 	third := s.wait(t, id, "it runs a third time", func(j driver.Job) bool { return j.Submitted.After(second.Submitted) && j.State == driver.Running })
 	s.epochs(t, id, 2)
 	if step, err := s.d.Advance(t.Context(), s.intent(third, "changed", driver.Change{TimeLimit: time.Hour})); err != nil || step.Kind == driver.StepStarted {
 		t.Errorf("an intent of a name that one of the job before had: %+v (%v), want a step of its own", step, err)
 	}
 	s.drive(t, s.intent(third, "changed", driver.Change{TimeLimit: time.Hour}))
-	third = s.wait(t, id, "its third run ends", ended)
+	third = s.finish(t, id)
 	s.register(t, be, other("fourth"))
 	fourth := s.wait(t, id, "it runs a fourth time", func(j driver.Job) bool { return j.Submitted.After(third.Submitted) && j.State.Ended() })
 	if fourth.State != driver.Succeeded || len(fourth.Attempts) != 1 || !fourth.Change.Empty() || fourth.Attempts[0].Intent != "" {
@@ -57,7 +60,7 @@ func ranAgain(t *testing.T, s *story) {
 // stoppedStays: Nomad makes a version of a stop, in which the change stands like in the
 // one before. It isn't one that the owner wrote.
 func stoppedStays(t *testing.T, s *story) {
-	id := s.register(t, mover(2000), nil)
+	id := s.register(t, mover(long), nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	in := s.intent(job, "changed", driver.Change{Env: map[string]string{"BATCH_SIZE": "2"}})
@@ -77,7 +80,7 @@ func stoppedStays(t *testing.T, s *story) {
 // lateStays: the status with which a job left is not that with which it ended where its
 // restart policy was sooner than the change.
 func lateStays(t *testing.T, s *story) {
-	id := s.register(t, mover(15), func(file string) string {
+	id := s.register(t, mover(long), func(file string) string {
 		return strings.Replace(file, "attempts = 0\n      mode     = \"fail\"", "attempts = 5\n      interval = \"1h\"\n      delay    = \"1s\"\n      mode     = \"fail\"", 1)
 	})
 	s.epochs(t, id, 1)
@@ -93,8 +96,7 @@ func lateStays(t *testing.T, s *story) {
 	if step := s.drive(t, in); step.Kind != driver.StepAbandoned {
 		t.Fatalf("step %+v, want %s", step, driver.StepAbandoned)
 	}
-	s.wait(t, id, "it ends", ended)
-	if got := s.get(t, id); got.State != driver.Succeeded || len(got.Attempts) != 1 {
+	if got := s.finish(t, id); got.State != driver.Succeeded || len(got.Attempts) != 1 {
 		t.Errorf("%s after %+v, want %s after one attempt", got.State, got.Attempts, driver.Succeeded)
 	}
 	if n := s.proxy.count("PUT /v1/jobs"); n != 0 || *s.nomadJob(t, id).Version != 0 {
@@ -102,30 +104,49 @@ func lateStays(t *testing.T, s *story) {
 	}
 }
 
-// undoneStays: a job that has run before waits for room under its id, and is given more
-// than there will be room for. That is taken back, once, and is no run of its owner's.
-func undoneStays(t *testing.T, s *story) {
-	id := s.register(t, drivertest.Behaviour{Epochs: 1}, nil)
-	first := s.wait(t, id, "it ends", ended)
-	impossible := func(file string) string {
-		return strings.Replace(file, `    task "main" {`, "    constraint {\n      attribute = \"${meta.none}\"\n      value     = \"there\"\n    }\n    task \"main\" {", 1)
-	}
-	s.register(t, drivertest.Behaviour{Epochs: 1}, impossible)
-	second := s.wait(t, id, "it waits for room", func(j driver.Job) bool {
-		return j.State == driver.Pending && j.Submitted.After(first.Submitted)
-	})
-	in := s.intent(second, "larger", driver.Change{MemoryBytes: 256 << 20})
-	if step := s.drive(t, in); step.Kind != driver.StepSuperseded {
-		t.Fatalf("step %+v, want %s: there is no room", step, driver.StepSuperseded)
-	}
-	if step := s.drive(t, in); step.Kind != driver.StepSuperseded {
-		t.Errorf("asked again: step %+v, want the same", step)
-	}
-	got := s.get(t, id)
-	if got.State != driver.Pending || got.Submitted != second.Submitted || got.Fingerprint != second.Fingerprint || !got.Change.Empty() {
-		t.Errorf("%s, submitted %v and %v, under %+v; want the job that waited", got.State, second.Submitted, got.Submitted, got.Change)
-	}
-	if n := s.proxy.count("PUT /v1/jobs"); n != 2 {
-		t.Errorf("%d registrations, want the change and its return", n)
+// grownInQueue: a job that has run before waits for room under its id, and is given more
+// than there is room for. Where the dry run tells so nothing is registered; where it was
+// too early to tell, the registration is taken back, once, and is no run of its owner's.
+func grownInQueue(early bool) func(t *testing.T, s *story) {
+	return func(t *testing.T, s *story) {
+		id := s.register(t, drivertest.Behaviour{Epochs: 1}, nil)
+		first := s.wait(t, id, "it ends", ended)
+		impossible := func(file string) string {
+			return strings.Replace(file, `    task "main" {`, "    constraint {\n      attribute = \"${meta.none}\"\n      value     = \"there\"\n    }\n    task \"main\" {", 1)
+		}
+		s.register(t, drivertest.Behaviour{Epochs: 1}, impossible)
+		second := s.wait(t, id, "it waits for room", func(j driver.Job) bool {
+			return j.State == driver.Pending && j.Submitted.After(first.Submitted)
+		})
+		registrations := 0
+		if early {
+			registrations = 2 // the change and its return
+			s.proxy.set(func(p *proxy) {
+				p.answer = func(r *http.Response) error {
+					if !strings.HasSuffix(r.Request.URL.Path, "/plan") {
+						return nil
+					}
+					var plan api.JobPlanResponse
+					if err := heard(r, &plan); err != nil {
+						return err
+					}
+					plan.FailedTGAllocs = nil
+					return say(r, plan)
+				}
+			})
+		}
+		in := s.intent(second, "larger", driver.Change{MemoryBytes: 256 << 20})
+		for _, when := range []string{"at first", "asked again"} {
+			if step := s.drive(t, in); step.Kind != driver.StepNoRoom {
+				t.Fatalf("%s: step %+v, want %s", when, step, driver.StepNoRoom)
+			}
+		}
+		got := s.get(t, id)
+		if got.State != driver.Pending || got.Submitted != second.Submitted || got.Fingerprint != second.Fingerprint || !got.Change.Empty() {
+			t.Errorf("%s, submitted %v and %v, under %+v; want the job that waited", got.State, second.Submitted, got.Submitted, got.Change)
+		}
+		if n := s.proxy.count("PUT /v1/jobs"); n != registrations {
+			t.Errorf("%d registrations, want %d", n, registrations)
+		}
 	}
 }

@@ -51,7 +51,7 @@ func TestAChangeThatComesBackIsNotItsOwners(t *testing.T) { // not beside the ot
 // last attempt to be known as changed by us.
 func (s *story) comesBack(t *testing.T, does func(id driver.JobID, name string)) {
 	t.Helper()
-	id := s.register(t, mover(4000), nil)
+	id := s.register(t, mover(long), nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	if step := s.drive(t, s.intent(job, "first", driver.Change{MemoryBytes: 200 << 20})); step.Kind != driver.StepStarted {

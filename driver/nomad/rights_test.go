@@ -71,8 +71,8 @@ func TestADeniedTokenIsToldWhatItLacks(t *testing.T) { // not beside the others:
 			t.Run("2.8 without "+lacks, func(t *testing.T) {
 				t.Parallel()
 				s, other := limited(t, a, lacks)
-				id := s.register(t, mover(4000), nil)
-				good := other.register(t, mover(4000), nil)
+				id := s.register(t, mover(long), nil)
+				good := other.register(t, mover(long), nil)
 				eventually(t, "it runs", func() bool { list := s.allocs(t, id); return len(list) == 1 && list[0].ClientStatus == "running" })
 				err := do(t, s, id)
 				if !errors.Is(err, driver.ErrDenied) || !strings.Contains(fmt.Sprint(err), "the token has not the capability "+lacks) || !strings.Contains(fmt.Sprint(err), s.ns) {
@@ -116,7 +116,7 @@ func TestWithoutTheVariableAChangeIsRegistered(t *testing.T) { // not beside the
 						t.Fatal(err)
 					}
 				}
-				id := s.turner(t, mover(4000), soon, nil)
+				id := s.turner(t, mover(long), soon, nil)
 				s.epochs(t, id, 1)
 				job := s.wait(t, id, "it runs", running)
 				if step := s.drive(t, s.intent(job, "more", batch("64"))); step.Kind != driver.StepStarted {

@@ -23,7 +23,7 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, s driver.Spec) 
 
 // StartWith is Start of the job with a change, as if its owner had written that.
 func (d *Driver) StartWith(ctx context.Context, id driver.RequestID, s driver.Spec, c driver.Change) (driver.Job, error) {
-	defer d.hold(driver.JobID("request " + string(id)))()
+	defer d.holdRequest(id)()
 	job, err := d.start(ctx, id, s, c)
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("start %s: %w", id, err)

@@ -62,7 +62,7 @@ func (m *move) past() (kind driver.StepKind, why string) {
 // it gives it up then, and a job that left for it runs again. What is registered already
 // is looked after all the same.
 func (m *move) orClose(ctx context.Context, step driver.Step, err error) (driver.Step, error) {
-	refused := errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrUnsupported)
+	refused := errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrUnsupported) || errors.Is(err, driver.ErrNoRoom)
 	if !refused || m.f.rec == nil { // a job of which nothing is on record has nothing in progress
 		return step, err
 	}
@@ -192,13 +192,19 @@ func (m *move) change(ctx context.Context) (driver.Step, error) {
 	if err != nil {
 		return driver.Step{}, err
 	}
-	if !moving.Queued {
-		switch err := m.d.room(ctx, f, job); {
-		case errors.Is(err, driver.ErrUnsupported):
-			return m.close(ctx, driver.StepSuperseded, err.Error())
-		case err != nil:
-			return driver.Step{}, err
-		}
+	switch {
+	case !moving.Queued:
+		err = m.d.room(ctx, f, job)
+	case f.blocked != nil && larger(f.job, job): // more would only keep it waiting for longer
+		_, err = m.d.place(ctx, f.at, job)
+	}
+	switch {
+	case errors.Is(err, driver.ErrNoRoom):
+		return m.close(ctx, driver.StepNoRoom, err.Error())
+	case errors.Is(err, driver.ErrUnsupported):
+		return m.close(ctx, driver.StepSuperseded, err.Error())
+	case err != nil:
+		return driver.Step{}, err
 	}
 	moving.Phase = changing
 	f.rec.Expect = &expected{Version: f.version() + 1, Mark: mark}
@@ -258,74 +264,6 @@ func remarks(text string, m spec.Mark) string {
 		line("args %s %q", flag, c.Args[flag])
 	}
 	return b.String()
-}
-
-// verify looks what became of the registration.
-func (m *move) verify(ctx context.Context) (driver.Step, error) {
-	f, moving := m.f, m.f.rec.Moving
-	var fresh *api.AllocationListStub
-	ending := false // something of a version before is not over
-	for _, a := range f.allocs {
-		switch {
-		case a.JobVersion == f.version() && a.ID != moving.Alloc:
-			fresh = a
-		case a.ID != moving.Alloc && a.CreateIndex <= moving.Newest:
-		case view.Finished(a, f.task):
-			return m.undone(ctx)
-		case !view.Over(a):
-			ending = true
-		}
-	}
-	switch {
-	case ending && f.blocked != nil && fresh == nil:
-		return m.undo(ctx, "there is no room ("+view.Reason(f.blocked)+")")
-	case ending:
-		return m.step(driver.StepChanged, "the attempt before is being ended"), m.d.save(ctx, f.rec)
-	case fresh != nil:
-		return m.close(ctx, driver.StepStarted, "")
-	case f.stopped():
-		return m.close(ctx, driver.StepFinished, "the job was stopped")
-	case f.blocked != nil && m.larger():
-		return m.undo(ctx, "there is no room ("+view.Reason(f.blocked)+")")
-	case f.blocked != nil:
-		return m.close(ctx, driver.StepStarted, view.Reason(f.blocked))
-	}
-	return m.step(driver.StepChanged, ""), m.d.save(ctx, f.rec)
-}
-
-// larger tells whether the change needs more room than the attempt before had.
-func (m *move) larger() bool {
-	before, after := spec.Resources(m.f.own), spec.Resources(m.f.job)
-	if was, ok := m.f.rec.Ours[m.f.rec.Moving.Before]; ok {
-		if job, err := spec.Apply(m.f.own, was); err == nil {
-			before = spec.Resources(job)
-		}
-	}
-	return after.Cores > before.Cores || after.MemoryBytes > before.MemoryBytes
-}
-
-// undo takes a registration back that waits for room: it would end the attempt, or keep
-// it waiting, at a time that nobody chose. To what it had Nomad returns without a
-// restart.
-func (m *move) undo(ctx context.Context, why string) (driver.Step, error) {
-	f, moving := m.f, m.f.rec.Moving
-	job, err := spec.Owner(f.own)
-	if was, ok := f.rec.Ours[moving.Before]; ok {
-		job, err = spec.Apply(f.own, was)
-		f.rec.Expect = &expected{Version: f.version() + 1, Mark: was}
-	}
-	if err != nil {
-		return driver.Step{}, err
-	}
-	f.rec.Back = f.version() + 1
-	f.rename(job)
-	if err := m.d.save(ctx, f.rec); err != nil {
-		return driver.Step{}, err
-	}
-	if err := m.d.c.register(ctx, f.at, job, deref(f.job.JobModifyIndex), f.rec.Submission); err != nil {
-		return driver.Step{}, err
-	}
-	return m.close(ctx, driver.StepSuperseded, why)
 }
 
 // undone: the attempt before had done its work when the change was registered, and

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -110,6 +113,40 @@ func (s *story) wait(t *testing.T, id driver.JobID, what string, is func(driver.
 	return job
 }
 
+// finish has a job that would go on for longer than any test come to its end.
+func (s *story) finish(t *testing.T, id driver.JobID) driver.Job {
+	t.Helper()
+	defer s.hurry(t)()
+	return s.wait(t, id, "it ends", ended)
+}
+
+// hurry lets epochs take no time, until the function that it returns is called.
+func (s *story) hurry(t *testing.T) (stop func()) {
+	t.Helper()
+	return s.says(t, "finish")
+}
+
+// hold keeps jobs that were asked to save from leaving, until the function that it returns
+// is called.
+func (s *story) hold(t *testing.T) (release func()) {
+	t.Helper()
+	return s.says(t, "hold")
+}
+
+// says makes a file that the jobs look for, until the function that it returns is called.
+func (s *story) says(t *testing.T, name string) (stop func()) {
+	t.Helper()
+	file := filepath.Join(s.dir, name)
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Error(err)
+	}
+	return func() {
+		if err := os.Remove(file); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func running(j driver.Job) bool { return j.State == driver.Running }
 func ended(j driver.Job) bool   { return j.State.Ended() }
 
@@ -183,7 +220,11 @@ func (s *story) allocs(t *testing.T, id driver.JobID) []*api.AllocationListStub 
 	return list
 }
 
-const epoch = 300 * time.Millisecond
+const (
+	epoch = 300 * time.Millisecond
+	// long is more epochs than any test takes: a job of so many ends when it is told to.
+	long = 1000
+)
 
 func mover(n int) drivertest.Behaviour {
 	return drivertest.Behaviour{Epochs: n, Epoch: epoch, Saves: true}
@@ -220,8 +261,10 @@ func TestStories(t *testing.T) {
 		"a job that was purged and registered anew is another":                                              purged,
 		"what its owner runs again after its end is a new job under the same id":                            ranAgain,
 		"a job that left too late, was started again by its policy and has finished is not run again":       lateStays,
-		"a change that is taken back from a job that returned is no run of its owner's":                     undoneStays,
+		"a job that waits for room is not registered to wait for more":                                      grownInQueue(false),
+		"a change that is taken back from a job that returned is no run of its owner's":                     grownInQueue(true),
 		"a changed job that is stopped is still what its owner wrote":                                       stoppedStays,
+		"a job that is registered anew while it is read is read again":                                      readBetween,
 		"a job that lives is not registered over":                                                           submitTwice,
 		"a signal whose answer was lost is not sent again":                                                  signalOnce,
 		"a file that the agent refuses is invalid and leaves nothing":                                       badFile,
@@ -229,8 +272,55 @@ func TestStories(t *testing.T) {
 	})
 }
 
+func readBetween(t *testing.T, s *story) {
+	remembers := func(mib string) func(string) string {
+		return func(file string) string { return strings.Replace(file, "memory = 128", "memory = "+mib, 1) }
+	}
+	id := s.register(t, mover(long), nil)
+	s.epochs(t, id, 1)
+	s.wait(t, id, "it runs", running)
+	var once sync.Once
+	newest := make(chan string, 1)
+	s.proxy.set(func(p *proxy) {
+		p.before = func(r *http.Request) {
+			if !strings.HasPrefix(r.URL.Path, "/v1/job/") || !strings.HasSuffix(r.URL.Path, "/allocations") {
+				return
+			}
+			once.Do(func() { // the job was read just now
+				version := *s.nomadJob(t, id).Version
+				s.register(t, mover(long), remembers("150"))
+				eventually(t, "what its owner wrote last runs", func() bool {
+					list := s.allocs(t, id)
+					i := slices.IndexFunc(list, func(a *api.AllocationListStub) bool {
+						return a.JobVersion > version && a.ClientStatus == api.AllocClientStatusRunning
+					})
+					if i >= 0 {
+						newest <- list[i].ID
+					}
+					return i >= 0
+				})
+			})
+		}
+	})
+	s.register(t, mover(long), remembers("140"))
+	unit := ""
+	got := s.wait(t, id, "the newest attempt is told", func(j driver.Job) bool {
+		if unit == "" {
+			select {
+			case unit = <-newest:
+			default:
+				return false
+			}
+		}
+		return len(j.Attempts) > 0 && strings.HasPrefix(j.Attempts[len(j.Attempts)-1].Unit, unit)
+	})
+	if got.Resources.MemoryBytes != 150<<20 {
+		t.Errorf("attempt %d is told with %d MiB, want the 150 that its owner wrote for it", got.Attempt, got.Resources.MemoryBytes>>20)
+	}
+}
+
 func completionRace(t *testing.T, s *story) {
-	id := s.register(t, sayer(80), nil)
+	id := s.register(t, sayer(long), nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	// The registration reaches Nomad when the job has done its work.
@@ -241,6 +331,7 @@ func completionRace(t *testing.T, s *story) {
 				return
 			}
 			once.Do(func() {
+				defer s.hurry(t)()
 				eventually(t, "the job is done", func() bool { return s.allocs(t, id)[0].ClientStatus == "complete" })
 			})
 		}
@@ -291,7 +382,7 @@ func severalRefused(t *testing.T, s *story) {
 		file = strings.Replace(file, "      max     = 1", "      max     = 2", 1)
 		return strings.Replace(file, `group "g" {`, "group \"g\" {\n    count = 2", 1)
 	}
-	id := s.register(t, mover(200), two)
+	id := s.register(t, mover(long), two)
 	s.wantRefused(t, id, "count 2")
 	eventually(t, "the job that carries a stanza is listed", func() bool {
 		jobs, err := s.d.List(t.Context())
@@ -316,7 +407,7 @@ func (s *story) wantRefused(t *testing.T, id driver.JobID, reason string) {
 }
 
 func planFirst(t *testing.T, s *story) {
-	id := s.register(t, mover(100), nil)
+	id := s.register(t, mover(long), nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	nodes, _, err := s.clean.Nodes().List(&api.QueryOptions{Params: map[string]string{"resources": "true"}})
@@ -327,19 +418,19 @@ func planFirst(t *testing.T, s *story) {
 	other := s.register(t, drivertest.Behaviour{Name: "other", Epochs: 1000, Epoch: epoch}, nil)
 	s.epochs(t, other, 1)
 	in := s.intent(job, "large", driver.Change{MemoryBytes: (nodes[0].NodeResources.Memory.MemoryMB - 64) << 20})
-	if _, err := s.d.Advance(t.Context(), in); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(fmt.Sprint(err), "memory exhausted") {
-		t.Errorf("Advance: %v, want %v that names what is exhausted", err, driver.ErrUnsupported)
+	if _, err := s.d.Advance(t.Context(), in); !errors.Is(err, driver.ErrNoRoom) || !strings.Contains(fmt.Sprint(err), "memory exhausted") {
+		t.Errorf("Advance: %v, want %v that names what is exhausted", err, driver.ErrNoRoom)
 	}
 	if n := s.proxy.count("signal"); n != 0 {
 		t.Errorf("%d signals, want none", n)
 	}
-	if got := s.wait(t, id, "it ends", ended); got.State != driver.Succeeded || len(got.Attempts) != 1 {
+	if got := s.finish(t, id); got.State != driver.Succeeded || len(got.Attempts) != 1 {
 		t.Errorf("%s after %d attempts, want the first to go on", got.State, len(got.Attempts))
 	}
 }
 
 func blockedIsUndone(t *testing.T, s *story) {
-	id := s.register(t, sayer(2000), nil)
+	id := s.register(t, sayer(long), nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	nodes, _, err := s.clean.Nodes().List(&api.QueryOptions{Params: map[string]string{"resources": "true"}})
@@ -361,8 +452,8 @@ func blockedIsUndone(t *testing.T, s *story) {
 		}
 	})
 	step := s.drive(t, says(s.intent(job, "large", driver.Change{MemoryBytes: free * 3 / 4 << 20})))
-	if step.Kind != driver.StepSuperseded || !strings.Contains(step.Detail, "no room") {
-		t.Errorf("step %+v, want %s for want of room", step, driver.StepSuperseded)
+	if step.Kind != driver.StepNoRoom {
+		t.Errorf("step %+v, want %s", step, driver.StepNoRoom)
 	}
 	if mib := *s.nomadJob(t, id).TaskGroups[0].Tasks[0].Resources.MemoryMB; mib != 128 {
 		t.Errorf("the job is registered with %d MiB, want the owner's 128", mib)
@@ -392,7 +483,7 @@ func submissionStays(t *testing.T, s *story) {
 }
 
 func manyVersions(t *testing.T, s *story) {
-	id := s.register(t, mover(400), nil)
+	id := s.register(t, mover(long), nil)
 	own := s.get(t, id).Fingerprint
 	for i := range 8 {
 		s.epochs(t, id, len(s.output(t, id))+1)
@@ -419,9 +510,7 @@ func manyVersions(t *testing.T, s *story) {
 }
 
 func ownersRun(t *testing.T, s *story) {
-	slow := mover(60)
-	slow.Epoch = 2 * time.Second // it is still saving when its owner comes
-	id := s.register(t, slow, nil)
+	id := s.register(t, mover(long), nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	if step := s.drive(t, s.intent(job, "first", driver.Change{MemoryBytes: 200 << 20})); step.Kind != driver.StepStarted {
@@ -433,10 +522,12 @@ func ownersRun(t *testing.T, s *story) {
 		t.Errorf("change %+v, want the first intent's", job.Change)
 	}
 	in := s.intent(job, "second", driver.Change{MemoryBytes: 220 << 20})
+	release := s.hold(t) // it is still saving when its owner comes
 	if step, err := s.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing {
 		t.Fatalf("step %+v (%v), want %s", step, err, driver.StepCheckpointing)
 	}
-	s.register(t, slow, nil) // his CI runs the same file again
+	s.register(t, mover(long), nil) // his CI runs the same file again
+	release()
 	if step := s.drive(t, in); step.Kind != driver.StepSuperseded {
 		t.Errorf("step %+v, want %s", step, driver.StepSuperseded)
 	}
@@ -447,14 +538,14 @@ func ownersRun(t *testing.T, s *story) {
 }
 
 func ownersOtherFile(t *testing.T, s *story) {
-	id := s.register(t, mover(60), nil)
+	id := s.register(t, mover(long), nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	in := s.intent(job, "first", driver.Change{MemoryBytes: 200 << 20})
 	if step, err := s.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing {
 		t.Fatalf("step %+v (%v), want %s", step, err, driver.StepCheckpointing)
 	}
-	s.register(t, mover(60), func(file string) string { return strings.Replace(file, "memory = 128", "memory = 150", 1) })
+	s.register(t, mover(long), func(file string) string { return strings.Replace(file, "memory = 128", "memory = 150", 1) })
 	if step := s.drive(t, in); step.Kind != driver.StepSuperseded {
 		t.Errorf("step %+v, want %s", step, driver.StepSuperseded)
 	}
@@ -464,7 +555,7 @@ func ownersOtherFile(t *testing.T, s *story) {
 }
 
 func staleIndex(t *testing.T, s *story) {
-	id := s.register(t, mover(60), nil)
+	id := s.register(t, mover(long), nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	var once sync.Once
@@ -472,7 +563,7 @@ func staleIndex(t *testing.T, s *story) {
 		p.before = func(r *http.Request) {
 			if registers(r) {
 				once.Do(func() {
-					s.register(t, mover(60), func(file string) string {
+					s.register(t, mover(long), func(file string) string {
 						return strings.Replace(file, "type      =", "priority = 60\n  type      =", 1)
 					})
 				})
@@ -485,13 +576,13 @@ func staleIndex(t *testing.T, s *story) {
 	if *s.nomadJob(t, id).Priority != 60 {
 		t.Error("what the owner wrote was written over")
 	}
-	if got := s.wait(t, id, "it ends", ended); got.State != driver.Succeeded {
+	if got := s.finish(t, id); got.State != driver.Succeeded {
 		t.Errorf("%s, want %s: it had left to save and goes on", got.State, driver.Succeeded)
 	}
 }
 
 func dispatched(t *testing.T, s *story) {
-	parent := s.register(t, mover(200), func(file string) string {
+	parent := s.register(t, mover(long), func(file string) string {
 		return strings.Replace(file, `group "g" {`, "parameterized {}\n  group \"g\" {", 1)
 	})
 	s.wantRefused(t, parent, "dispatched")
@@ -503,7 +594,7 @@ func dispatched(t *testing.T, s *story) {
 }
 
 func allocStop(t *testing.T, s *story) {
-	id := s.register(t, mover(60), nil)
+	id := s.register(t, mover(long), nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	if step := s.drive(t, s.intent(job, "moved", driver.Change{TimeLimit: time.Hour})); step.Kind != driver.StepStarted {
@@ -524,13 +615,13 @@ func allocStop(t *testing.T, s *story) {
 }
 
 func coresForCPU(t *testing.T, s *story) {
-	b := mover(2000)
+	b := mover(long)
 	b.ShowEnv = "NOMAD_CPU_CORES"
 	id := s.register(t, b, nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	step := s.drive(t, s.intent(job, "cores", driver.Change{Cores: 1}))
-	if step.Kind == driver.StepSuperseded && strings.Contains(step.Detail, "no room") {
+	if step.Kind == driver.StepNoRoom {
 		t.Skip("others have the cores")
 	}
 	if step.Kind != driver.StepStarted {
@@ -547,7 +638,7 @@ func coresForCPU(t *testing.T, s *story) {
 }
 
 func purged(t *testing.T, s *story) {
-	id := s.register(t, mover(400), nil)
+	id := s.register(t, mover(long), nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	in := s.intent(job, "first", driver.Change{TimeLimit: time.Hour})
@@ -560,7 +651,7 @@ func purged(t *testing.T, s *story) {
 	if got, err := s.d.Get(t.Context(), id); err != nil || got.State != driver.Cancelled || got.Detail != "it was purged" {
 		t.Errorf("Get: %+v, %v; want a job that was cancelled", got, err)
 	}
-	s.register(t, mover(400), nil)
+	s.register(t, mover(long), nil)
 	got := s.wait(t, id, "another of that id runs", running)
 	if len(got.Attempts) != 1 || got.Attempts[0].Change.TimeLimit != 0 || got.Attempts[0].Cause != driver.CauseSubmitted {
 		t.Errorf("attempts %+v, want one of its own", got.Attempts)
@@ -576,7 +667,7 @@ func purged(t *testing.T, s *story) {
 }
 
 func submitTwice(t *testing.T, s *story) {
-	spec := s.job(t, mover(200))
+	spec := s.job(t, mover(long))
 	id, err := nomad.Submit(t.Context(), s.clean, spec, nil)
 	if err != nil || id != driver.JobID("conformance@"+s.ns) {
 		t.Fatalf("Submit: %s (%v)", id, err)
@@ -595,7 +686,7 @@ func submitTwice(t *testing.T, s *story) {
 }
 
 func signalOnce(t *testing.T, s *story) {
-	id := s.register(t, mover(60), nil)
+	id := s.register(t, mover(long), nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	in := s.intent(job, "moved", driver.Change{TimeLimit: time.Hour})
@@ -663,7 +754,7 @@ func hears(t *testing.T, s *story) {
 		return err
 	}
 	s.open(t)
-	id := s.register(t, drivertest.Behaviour{Epochs: 25, Epoch: epoch}, nil)
+	id := s.register(t, drivertest.Behaviour{Epochs: long, Epoch: epoch}, nil)
 	if err := s.d.Listen(t.Context(), id, 7, driver.Progress{}); !errors.Is(err, driver.ErrConflict) {
 		t.Errorf("Listen to an attempt that is not: %v, want %v", err, driver.ErrConflict)
 	}
@@ -673,6 +764,7 @@ func hears(t *testing.T, s *story) {
 			t.Fatal(err)
 		}
 	}
+	s.finish(t, id)
 	select {
 	case <-done:
 	case <-time.After(drivertest.Patience):
@@ -680,7 +772,7 @@ func hears(t *testing.T, s *story) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if n := strings.Count(heard, "epoch "); n != 25 || calls != 1 || unit != job.Attempts[0].Unit {
-		t.Errorf("%d epochs heard of %s by %d readers, want 25 of %s by one", n, unit, calls, job.Attempts[0].Unit)
+	if n := strings.Count(heard, "epoch "); n != long || calls != 1 || unit != job.Attempts[0].Unit {
+		t.Errorf("%d epochs heard of %s by %d readers, want %d of %s by one", n, unit, calls, long, job.Attempts[0].Unit)
 	}
 }

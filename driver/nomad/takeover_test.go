@@ -51,7 +51,7 @@ func standsBy(t *testing.T, s *story) {
 	}
 	other := standby()
 	// Without a stanza: who does not know the request does not see its job.
-	job, err := s.d.Start(t.Context(), "request", s.job(t, mover(4000)))
+	job, err := s.d.Start(t.Context(), "request", s.job(t, mover(long)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,10 +149,10 @@ func TestAllNamespacesAreSeenAndAJobInEachIsMoved(t *testing.T) { // not beside 
 		other.d = s.d
 		away := &story{bench: &bench{ns: hidden.Name, dir: t.TempDir(), policy: s.policy, client: clean}, clean: clean}
 		t.Cleanup(func() { away.deregister(t) })
-		away.register(t, mover(60), nil)
+		away.register(t, mover(long), nil)
 		var moved []driver.JobID
 		for _, part := range []*story{s, other} {
-			id := part.register(t, mover(60), nil)
+			id := part.register(t, mover(long), nil)
 			part.epochs(t, id, 1)
 			job := part.wait(t, id, "it runs", running)
 			if step := part.drive(t, part.intent(job, "moved", driver.Change{TimeLimit: time.Hour})); step.Kind != driver.StepStarted {

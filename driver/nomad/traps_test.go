@@ -37,7 +37,7 @@ func TestTraps(t *testing.T) { // not beside the others: a machine has its limit
 }
 
 func unknownSetting(t *testing.T, s *story) {
-	id := s.register(t, mover(400), nil)
+	id := s.register(t, mover(long), nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	s.proxy.set(func(p *proxy) {
@@ -66,7 +66,7 @@ func unknownSetting(t *testing.T, s *story) {
 }
 
 func ownSource(t *testing.T, s *story) {
-	file := strings.Replace(s.file(t, mover(400)), `    task "main" {`, stanza, 1)
+	file := strings.Replace(s.file(t, mover(long)), `    task "main" {`, stanza, 1)
 	job, err := s.clean.Jobs().ParseHCL(file, true)
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func ownSource(t *testing.T, s *story) {
 }
 
 func preserved(t *testing.T, s *story) {
-	id := s.register(t, mover(200), nil)
+	id := s.register(t, mover(long), nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	own := job.Fingerprint
@@ -95,7 +95,7 @@ func preserved(t *testing.T, s *story) {
 		t.Fatalf("step %+v", step)
 	}
 	s.wait(t, id, "the second attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == 2 })
-	file := strings.Replace(s.file(t, mover(200)), `    task "main" {`, stanza, 1)
+	file := strings.Replace(s.file(t, mover(long)), `    task "main" {`, stanza, 1)
 	again, err := s.clean.Jobs().ParseHCL(file, true)
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func preserved(t *testing.T, s *story) {
 }
 
 func tagged(t *testing.T, s *story) {
-	id := s.register(t, mover(200), nil)
+	id := s.register(t, mover(long), nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	if _, err := s.clean.Jobs().TagVersion("conformance", 0, "orig", "", s.write()); err != nil {
@@ -136,7 +136,7 @@ func tagged(t *testing.T, s *story) {
 }
 
 func periodicChild(t *testing.T, s *story) {
-	parent := s.register(t, mover(200), func(file string) string {
+	parent := s.register(t, mover(long), func(file string) string {
 		return strings.Replace(file, `group "g" {`, "periodic {\n    crons = [\"0 0 1 1 *\"]\n  }\n  group \"g\" {", 1)
 	})
 	s.wantRefused(t, parent, "each of which is a job of its own")
@@ -169,7 +169,7 @@ func periodicChild(t *testing.T, s *story) {
 }
 
 func restartInPlace(t *testing.T, s *story) {
-	id := s.register(t, mover(60), nil)
+	id := s.register(t, mover(long), nil)
 	s.epochs(t, id, 2)
 	s.wait(t, id, "it runs", running)
 	alloc := s.allocs(t, id)[0].ID
@@ -209,7 +209,7 @@ func variableTemplate(t *testing.T, s *story) {
 		}
 	}
 	put("32")
-	id := s.register(t, mover(200), func(file string) string {
+	id := s.register(t, mover(long), func(file string) string {
 		return strings.Replace(file, `kill_timeout = "1s"`, `kill_timeout = "1s"
       template {
         data        = "{{ with nomadVar \"`+path+`\" }}BATCH_SIZE={{ .batch }}{{ end }}"
@@ -236,7 +236,7 @@ func hearsFile(t *testing.T, s *story) {
 		return err
 	}
 	s.open(t)
-	id := s.register(t, drivertest.Behaviour{Epochs: 60, Epoch: epoch}, func(file string) string {
+	id := s.register(t, drivertest.Behaviour{Epochs: long, Epoch: epoch}, func(file string) string {
 		// What the task writes goes to a file of the allocation.
 		return strings.Replace(strings.Replace(file, `command = "`, `command = "/bin/sh"`+"\n        # ", 1), "args    = [", `args    = ["-c", "\"$0\" \"$@\" >local/progress", `+"\""+programOf(t)+"\", ", 1)
 	})
@@ -244,10 +244,11 @@ func hearsFile(t *testing.T, s *story) {
 	if err := s.d.Listen(t.Context(), id, 1, driver.Progress{File: "${NOMAD_TASK_DIR}/progress"}); err != nil {
 		t.Fatal(err)
 	}
+	s.finish(t, id)
 	select {
 	case text := <-heard:
-		if n := strings.Count(text, "epoch "); n != 60 {
-			t.Errorf("%d epochs heard, want 60", n)
+		if n := strings.Count(text, "epoch "); n != long {
+			t.Errorf("%d epochs heard, want %d", n, long)
 		}
 	case <-time.After(drivertest.Patience):
 		t.Fatal("the reader does not end with the attempt")

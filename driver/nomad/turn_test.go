@@ -153,7 +153,7 @@ func (s *story) eachOnce(t *testing.T, id driver.JobID) {
 }
 
 func turnsOnce(t *testing.T, s *story) {
-	id := s.turner(t, mover(40), soon, nil)
+	id := s.turner(t, mover(long), soon, nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	if step := s.drive(t, s.intent(job, "more", batch("64"))); step.Kind != driver.StepStarted || step.Attempt != 2 {
@@ -163,7 +163,7 @@ func turnsOnce(t *testing.T, s *story) {
 	if n := s.proxy.count("PUT /v1/job"); n != 0 {
 		t.Errorf("%d registrations, want none", n)
 	}
-	got := s.wait(t, id, "it ends", ended)
+	got := s.finish(t, id)
 	if got.State != driver.Succeeded || got.Attempt != 2 || got.Attempts[0].ExitCode != savedExit || got.Attempts[1].ExitCode != 0 {
 		t.Errorf("%s after %+v", got.State, got.Attempts)
 	}
@@ -175,7 +175,7 @@ func turnsOnce(t *testing.T, s *story) {
 }
 
 func turnsSayer(t *testing.T, s *story) {
-	id := s.turner(t, sayer(4000), soon, nil)
+	id := s.turner(t, sayer(long), soon, nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	if step := s.drive(t, says(s.intent(job, "more", batch("64")))); step.Kind != driver.StepStarted || step.Attempt != 2 {
@@ -186,7 +186,7 @@ func turnsSayer(t *testing.T, s *story) {
 }
 
 func turnsBack(t *testing.T, s *story) {
-	id := s.turner(t, mover(4000), soon, nil)
+	id := s.turner(t, mover(long), soon, nil)
 	for i, c := range []driver.Change{batch("64"), batch("128"), {}} {
 		s.epochs(t, id, len(s.output(t, id))+1)
 		job := s.wait(t, id, "it runs", func(j driver.Job) bool { return running(j) && j.Attempt == i+1 })
@@ -211,7 +211,7 @@ func (s *story) put(t *testing.T, items map[string]string) {
 }
 
 func ownersVariable(t *testing.T, s *story) {
-	id := s.turner(t, mover(4000), soon, nil)
+	id := s.turner(t, mover(long), soon, nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	if step := s.drive(t, s.intent(job, "more", batch("64"))); step.Kind != driver.StepStarted {
@@ -229,7 +229,7 @@ func ownersVariable(t *testing.T, s *story) {
 }
 
 func ownersVariableFirst(t *testing.T, s *story) {
-	id := s.turner(t, mover(4000), soon, nil)
+	id := s.turner(t, mover(long), soon, nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	alloc := s.allocs(t, id)[0].ID
@@ -257,7 +257,7 @@ func writes(r *http.Request) bool {
 }
 
 func turnsThenRegisters(t *testing.T, s *story) {
-	id := s.turner(t, mover(4000), soon, nil)
+	id := s.turner(t, mover(long), soon, nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	if step := s.drive(t, s.intent(job, "more", batch("64"))); step.Kind != driver.StepStarted {
@@ -288,13 +288,13 @@ func turnsThenRegisters(t *testing.T, s *story) {
 }
 
 func ownersRunAfterTurn(t *testing.T, s *story) {
-	id := s.turner(t, mover(4000), soon, nil)
+	id := s.turner(t, mover(long), soon, nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	if step := s.drive(t, s.intent(job, "more", batch("64"))); step.Kind != driver.StepStarted {
 		t.Fatalf("step %+v", step)
 	}
-	s.turner(t, mover(4000), soon, func(file string) string { return strings.Replace(file, "memory = 128", "memory = 130", 1) })
+	s.turner(t, mover(long), soon, func(file string) string { return strings.Replace(file, "memory = 128", "memory = 130", 1) })
 	got := s.wait(t, id, "its owner's runs", func(j driver.Job) bool { return running(j) && j.Attempt == 3 })
 	if last := got.Attempts[2]; !last.Change.Empty() || last.Cause != driver.CauseSubmitted {
 		t.Errorf("the third attempt is %+v, want its owner's", last)
@@ -303,7 +303,7 @@ func ownersRunAfterTurn(t *testing.T, s *story) {
 }
 
 func endsBeforeTurn(t *testing.T, s *story) {
-	id := s.turner(t, sayer(6), time.Minute, nil)
+	id := s.turner(t, sayer(25), time.Minute, nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	if step := s.drive(t, says(s.intent(job, "more", batch("64")))); step.Kind != driver.StepFinished {
@@ -317,7 +317,7 @@ func endsBeforeTurn(t *testing.T, s *story) {
 }
 
 func anotherTemplate(t *testing.T, s *story) {
-	id := s.turner(t, mover(4000), soon, func(file string) string { return strings.Replace(file, "{{ .K }}", "X_{{ .K }}", 1) })
+	id := s.turner(t, mover(long), soon, func(file string) string { return strings.Replace(file, "{{ .K }}", "X_{{ .K }}", 1) })
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	if step := s.drive(t, s.intent(job, "more", batch("64"))); step.Kind != driver.StepStarted {
@@ -331,7 +331,7 @@ func anotherTemplate(t *testing.T, s *story) {
 // turnCrash: the controller dies before or behind one of the requests that change
 // something: the signal and the write.
 func turnCrash(t *testing.T, s *story, n int64, after bool) {
-	id := s.turner(t, mover(4000), soon, nil)
+	id := s.turner(t, mover(long), soon, nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	in := s.intent(job, "moved", batch("64"))

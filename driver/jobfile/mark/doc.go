@@ -35,5 +35,6 @@
 // The wrapper hands on TERM, INT, HUP, QUIT, USR1, USR2, WINCH and CONT, and ends with
 // the command's exit status; a command that died by a signal N is the status 128+N. It
 // looks for a command as Nomad does: in the task's local directory, in the task's
-// directory, then in PATH. The package itself runs nothing.
+// directory, then in PATH. Where /bin/sh is bash, a signal is forgotten that comes in the
+// millisecond in which one of the same kind is handed on. The package itself runs nothing.
 package mark

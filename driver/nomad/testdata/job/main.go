@@ -1,5 +1,7 @@
 // Program job does what a drivertest.Behaviour says, which is its only argument as
-// JSON. It keeps its epoch in the folder of its second argument, under its job's id.
+// JSON. It keeps its epoch in the folder of its second argument, under its job's id. Once
+// there is a file "finish" in it epochs take no time, and while there is a file "hold"
+// saving takes longer.
 package main
 
 import (
@@ -66,11 +68,16 @@ func main() {
 		}
 	}
 	for n < b.Epochs {
-		time.Sleep(b.Epoch)
+		if !there("finish") {
+			time.Sleep(b.Epoch)
+		}
 		n++
 		fmt.Printf("epoch %d/%d\n", n, b.Epochs)
 		if !want.Load() {
 			continue
+		}
+		for there("hold") {
+			time.Sleep(10 * time.Millisecond)
 		}
 		if err := os.WriteFile(state, []byte(strconv.Itoa(n)), 0o600); err != nil {
 			panic(err)
@@ -86,4 +93,9 @@ func main() {
 		}
 	}
 	os.Exit(b.ExitCode)
+}
+
+func there(name string) bool {
+	_, err := os.Stat(filepath.Join(os.Args[2], name))
+	return err == nil
 }

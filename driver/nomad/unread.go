@@ -1,0 +1,65 @@
+package nomad
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"pitchpipe/driver"
+)
+
+// Jobs that are on the list and that Nomad does not answer for.
+
+// answersWithin is how long Nomad may take to tell all of one job.
+const answersWithin = 20 * time.Second
+
+// line is what a list says of a job.
+type line struct {
+	name, status string
+	submitted    int64 // nanoseconds
+}
+
+// wasRead keeps what was read of a job.
+func (d *Driver) wasRead(job driver.Job) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last[job.ID] = clone(job)
+}
+
+// unread is a job that cannot be read: as it was last read, or where nobody has read it as
+// the list has it. Its detail says so.
+func (d *Driver) unread(l listed, why error) driver.Job {
+	d.mu.Lock()
+	job, read := d.last[l.id]
+	waits := d.records[l.id].waits
+	d.mu.Unlock()
+	if job = clone(job); !read {
+		job = driver.Job{
+			ID: l.id, Name: l.line.name, Owner: place(l.id).namespace, State: driver.Pending, ExitCode: -1,
+			Submitted: time.Unix(0, l.line.submitted).UTC(),
+		}
+		switch {
+		case waits: // its schedule is what runs
+		case l.line.status == "running":
+			job.State = driver.Running
+		case l.line.status == "dead":
+			job.State = driver.Lost
+		}
+	}
+	job.Detail = "Nomad does not answer for it: " + why.Error()
+	return job
+}
+
+// answers tells whether jobs of a namespace can be listed now: one that cannot be read is
+// the only one then.
+func (c cluster) answers(ctx context.Context, namespace string) error {
+	ctx, done := context.WithTimeout(ctx, answersWithin)
+	defer done()
+	q := query(ctx, namespace)
+	q.PerPage = 1
+	_, _, err := c.api.Jobs().List(q)
+	if err = asked("jobs of "+namespace, listJobs.in(namespace), err); errors.Is(err, driver.ErrDenied) {
+		return nil // it has answered
+	}
+	return err
+}

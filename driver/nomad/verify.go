@@ -1,0 +1,85 @@
+package nomad
+
+import (
+	"context"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/nomad/spec"
+	"pitchpipe/driver/nomad/view"
+)
+
+// verify looks what became of the registration.
+func (m *move) verify(ctx context.Context) (driver.Step, error) {
+	f, moving := m.f, m.f.rec.Moving
+	var fresh *api.AllocationListStub
+	ending := false // something of a version before is not over
+	for _, a := range f.allocs {
+		switch {
+		case a.JobVersion == f.version() && a.ID != moving.Alloc:
+			fresh = a
+		case a.ID != moving.Alloc && a.CreateIndex <= moving.Newest:
+		case view.Finished(a, f.task):
+			return m.undone(ctx)
+		case !view.Over(a):
+			ending = true
+		}
+	}
+	switch {
+	case ending && f.blocked != nil && fresh == nil:
+		return m.undo(ctx, "there is no room ("+view.Reason(f.blocked)+")")
+	case ending:
+		return m.step(driver.StepChanged, "the attempt before is being ended"), m.d.save(ctx, f.rec)
+	case fresh != nil:
+		return m.close(ctx, driver.StepStarted, "")
+	case f.stopped():
+		return m.close(ctx, driver.StepFinished, "the job was stopped")
+	case f.blocked != nil && m.grown():
+		return m.undo(ctx, "there is no room ("+view.Reason(f.blocked)+")")
+	case f.blocked != nil:
+		return m.close(ctx, driver.StepStarted, view.Reason(f.blocked))
+	}
+	return m.step(driver.StepChanged, ""), m.d.save(ctx, f.rec)
+}
+
+// grown tells whether what is registered needs more room than the attempt before had.
+func (m *move) grown() bool {
+	before := m.f.own
+	if was, ok := m.f.rec.Ours[m.f.rec.Moving.Before]; ok {
+		if job, err := spec.Apply(m.f.own, was); err == nil {
+			before = job
+		}
+	}
+	return larger(before, m.f.job)
+}
+
+// larger tells whether a job needs more room after a change.
+func larger(before, after *api.Job) bool {
+	b, a := spec.Resources(before), spec.Resources(after)
+	return a.Cores > b.Cores || a.MemoryBytes > b.MemoryBytes
+}
+
+// undo takes a registration back that waits for room: it would end the attempt, or keep
+// it waiting, at a time that nobody chose. To what it had Nomad returns without a
+// restart.
+func (m *move) undo(ctx context.Context, why string) (driver.Step, error) {
+	f, moving := m.f, m.f.rec.Moving
+	job, err := spec.Owner(f.own)
+	if was, ok := f.rec.Ours[moving.Before]; ok {
+		job, err = spec.Apply(f.own, was)
+		f.rec.Expect = &expected{Version: f.version() + 1, Mark: was}
+	}
+	if err != nil {
+		return driver.Step{}, err
+	}
+	f.rec.Back = f.version() + 1
+	f.rename(job)
+	if err := m.d.save(ctx, f.rec); err != nil {
+		return driver.Step{}, err
+	}
+	if err := m.d.c.register(ctx, f.at, job, deref(f.job.JobModifyIndex), f.rec.Submission); err != nil {
+		return driver.Step{}, err
+	}
+	return m.close(ctx, driver.StepNoRoom, why)
+}
