@@ -178,7 +178,7 @@ func (m move) proceed(ctx context.Context) (driver.Step, error) {
 		return m.close(ctx, driver.StepFinished, "the job has ended")
 	case m.j.Restarts > moving.Restarts+1:
 		return m.close(ctx, driver.StepSuperseded, "the job was put back into the queue by another")
-	case parse.Running(m.j.State) && !leaving(m.j, time.Now()) && m.j.Restarts > moving.Restarts:
+	case parse.Running(m.j.State) && begun(m.j, m.r, time.Now()) > moving.Restarts+1:
 		return m.running(ctx)
 	}
 	switch moving.Phase {
@@ -256,9 +256,12 @@ func (m move) close(_ context.Context, kind driver.StepKind, detail string) (dri
 }
 
 // late notes that the job was asked to save: whenever it is seen to have left for that
-// reason it is ours to let go, even when slurmctld forgot that it was.
+// reason it is ours to let go, even when slurmctld forgot that it was. One that left was
+// asked, though a crash may have come between the signal and its record.
 func (m move) late() {
-	if cp := m.r.Moving.Intent.Checkpoint; m.r.Moving.Signalled && cp != nil && cp.Exit != 0 {
-		m.r.Late = &journal.Late{Restarts: m.r.Moving.Restarts + 1, Exit: cp.Exit}
+	moving := m.r.Moving
+	asked := moving.Signalled || !moving.Queued && (moving.Phase != journal.Asking || m.j.Restarts > moving.Restarts)
+	if cp := moving.Intent.Checkpoint; asked && cp != nil && cp.Exit != 0 {
+		m.r.Late = &journal.Late{Restarts: moving.Restarts + 1, Exit: cp.Exit}
 	}
 }

@@ -167,7 +167,8 @@
 // Slurm counts restarts, whoever made them. An attempt has the settings of an
 // intent only if it runs in the size that the intent gave it: an update that a
 // crash of slurmctld undid is seen there, and the attempt has cause CauseRequeue.
-// Of attempts that nobody saw, start and end are unknown.
+// Of attempts that nobody saw, start and end are unknown. A restart of a job that was
+// cancelled before its processes had gone is counted by Slurm and was never an attempt.
 //
 // While no intent is in progress, cores and memory of a waiting job and a time limit
 // that change are the owner's or the site's word: later intents start from them. What

@@ -3,7 +3,12 @@ package slurm_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm"
@@ -46,5 +51,89 @@ func TestTheEndOfAForgottenJobIsNotGuessedWhileTheAccountingIsAway(t *testing.T)
 	l.away = false
 	if got := r.job(t, job.ID); got.State != driver.Cancelled {
 		t.Errorf("the job is %s, want %s where the accounting knows nothing of it either", got.State, driver.Cancelled)
+	}
+}
+
+// slurmctld judges at the moment of the requeue itself: no look before it could be newer.
+func TestAJobThatEndsBetweenTheLookAndTheRequeueStaysEnded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.f.stdout = filepath.Join(t.TempDir(), "out")
+	job := r.start(t)
+	r.f.run(job.ID)
+	in := intent(r.job(t, job.ID), &driver.Checkpoint{Signal: "USR1", Grace: time.Minute, Done: "^saved$"})
+	if step, err := r.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing {
+		t.Fatalf("%+v, %v; want %s", step, err, driver.StepCheckpointing)
+	}
+	if err := os.WriteFile(r.f.stdout, []byte("saved\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.f.cut = func(c command.Call, after bool) error {
+		if !after && strings.HasPrefix(c.String(), "scontrol requeue Incomplete") {
+			r.f.end(r.f.jobs[1], "COMPLETED", 0)
+		}
+		return nil
+	}
+	if step, err := r.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing || r.f.count("scontrol requeue") != 1 {
+		t.Fatalf("%+v, %v, %d requeues; want %s and one", step, err, r.f.count("scontrol requeue"), driver.StepCheckpointing)
+	}
+	if step, err := r.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepFinished || r.f.count("scontrol requeue") != 1 {
+		t.Errorf("%+v, %v, %d requeues; want %s and no other", step, err, r.f.count("scontrol requeue"), driver.StepFinished)
+	}
+	if got := r.job(t, job.ID); got.State != driver.Succeeded || len(got.Attempts) != 1 {
+		t.Errorf("the job is %s after %d attempts, want %s after one", got.State, len(got.Attempts), driver.Succeeded)
+	}
+}
+
+// Accounting has no row for the run that never began.
+func TestAJobThatWasCancelledAsItWasPutBackDoesNotWaitForEver(t *testing.T) {
+	t.Parallel()
+	var l *ledger
+	r := newRig(t, func(c *slurm.Config) {
+		l = &ledger{fake: c.Commands.(*fake)}
+		c.Commands = l
+	})
+	r.f.conf += "AccountingStorageType = accounting_storage/slurmdbd\n"
+	job := r.start(t)
+	r.f.run(job.ID)
+	r.job(t, job.ID)
+	r.forgetAll()
+	l.says = fmt.Sprintf("%s|%s|REQUEUED|0:0|2026-11-22T15:12:29|2026-11-22T15:12:30|2026-11-22T15:12:32|1|100M|UNLIMITED|main|a|normal|1|sbatch\n", job.ID, r.f.user)
+	if got := r.job(t, job.ID); got.State != driver.Cancelled || len(got.Attempts) != 1 {
+		t.Errorf("the job is %s with %d attempts, want %s with the one that ran", got.State, len(got.Attempts), driver.Cancelled)
+	}
+}
+
+func TestAJobThatIsCancelledAsItIsPutBackHasBegunNoOtherAttempt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.f.conf = strings.Replace(r.f.conf, "RequeueExitHold = (null)", "RequeueExitHold = 85", 1)
+	job := r.start(t)
+	r.f.run(job.ID)
+	started := time.Now().UTC().Add(-time.Minute).Truncate(time.Second)
+	r.f.with(job.ID, func(j *fakeJob) { j.started = started })
+	in := intent(r.job(t, job.ID), &driver.Checkpoint{Signal: "USR1", Grace: time.Minute, Exit: 85})
+	if step, err := r.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing {
+		t.Fatalf("%+v, %v; want %s", step, err, driver.StepCheckpointing)
+	}
+	// As scontrol shows it: while it will run again, once it was cancelled, and in the end.
+	shows := []struct {
+		state          string
+		started, ended time.Time
+		step           driver.StepKind
+	}{
+		{"COMPLETING", started.Add(time.Minute), time.Time{}, driver.StepCheckpointing},
+		{"COMPLETING", started, started.Add(50 * time.Second), driver.StepCheckpointing},
+		{"CANCELLED", started, started.Add(50 * time.Second), driver.StepFinished},
+	}
+	for _, s := range shows {
+		r.f.with(job.ID, func(j *fakeJob) { j.state, j.restarts, j.started, j.ended = s.state, 1, s.started, s.ended })
+		if step, err := r.d.Advance(t.Context(), in); err != nil || step.Kind != s.step {
+			t.Errorf("%s: %+v, %v; want %s", s.state, step, err, s.step)
+		}
+		got := r.job(t, job.ID)
+		if len(got.Attempts) != 1 || !got.Attempts[0].Started.Equal(started) {
+			t.Errorf("%s: attempts %+v, want the one that ran, begun at %v", s.state, got.Attempts, started)
+		}
 	}
 }

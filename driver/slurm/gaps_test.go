@@ -216,6 +216,41 @@ func TestAJobThatSavedIsLetGoHoweverOftenSlurmctldForgets(t *testing.T) {
 	}
 }
 
+// The record of the signal is what a crash took.
+func TestAJobThatSavedIsLetGoWhoeverDiedAfterTheSignal(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.f.conf += "RequeueExitHold = 85\n"
+	r.reopen(t)
+	job := r.start(t)
+	r.f.run(job.ID)
+	in := intent(r.job(t, job.ID), &driver.Checkpoint{Signal: "USR1", Grace: time.Minute, Exit: 85})
+	r.f.cut = func(c command.Call, after bool) error {
+		if c.Name == "scancel" && after {
+			return errCrash
+		}
+		return nil
+	}
+	if _, err := r.d.Advance(t.Context(), in); !errors.Is(err, errCrash) {
+		t.Fatalf("%v, want %v", err, errCrash)
+	}
+	r.f.cut = nil
+	r.reopen(t)
+	held := func(j *fakeJob) { j.state, j.restarts, j.exit, j.held, j.cores = "SPECIAL_EXIT", 1, 85, true, 1 }
+	r.f.with(job.ID, held)
+	if step := r.settled(t, in); step.Kind != driver.StepStarted {
+		t.Fatalf("step %+v, want %s", step, driver.StepStarted)
+	}
+	r.restarted()
+	r.f.with(job.ID, held)
+	r.job(t, job.ID)
+	r.f.with(job.ID, func(j *fakeJob) {
+		if j.state != "PENDING" || j.cores != 2 {
+			t.Errorf("the job is %s with %d cores, want it to be let go with 2", j.state, j.cores)
+		}
+	})
+}
+
 func TestAJobWhoseMarkerWasEditedIsNotSubmittedAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

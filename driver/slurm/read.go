@@ -199,6 +199,9 @@ func (d *Driver) accounted(ctx context.Context, id driver.JobID, r *journal.Reco
 		return driver.Job{}, fmt.Errorf("get: job %s: %w", id, driver.ErrNotFound)
 	}
 	p := jobs[len(jobs)-1]
+	if p.State == "REQUEUED" { // and nobody knows of a run after it: it was cancelled before that
+		p.State = "CANCELLED"
+	}
 	j := parse.Job{
 		ID: p.ID, ArrayJob: array, ArrayTask: task, Name: p.Name, User: p.User, Partition: p.Partition, Account: p.Account, QOS: p.QOS, State: p.State,
 		Exit: p.Exit, Submitted: p.Submitted, Started: p.Started, Ended: p.Ended, Node: "accounted", Nodes: p.Nodes,

@@ -20,13 +20,25 @@ func leaving(j parse.Job, now time.Time) bool {
 	return j.State == "COMPLETING" && j.Restarts > 0 && (j.Ended.IsZero() || j.Ended.After(now.Add(2*time.Second)))
 }
 
-// begun is how many attempts of a job have been started.
-func begun(j parse.Job, now time.Time) int {
+// begun is how many attempts of a job have been started, as far as the record tells; it may
+// be nil.
+func begun(j parse.Job, r *journal.Record, now time.Time) int {
 	switch {
-	case parse.Waiting(j.State), leaving(j, now), parse.Ended(j.State) && j.Node == "":
+	case parse.Waiting(j.State), leaving(j, now), parse.Ended(j.State) && j.Node == "", neverBegan(j, r):
 		return j.Restarts
 	}
 	return j.Restarts + 1
+}
+
+// neverBegan tells of a job that was cancelled while the processes of an attempt that had
+// been put back into the queue were being ended: Slurm counts the restart, and shows the
+// node, the start and the end of that attempt.
+func neverBegan(j parse.Job, r *journal.Record) bool {
+	if r == nil || j.Restarts == 0 || len(r.Attempts) != j.Restarts || j.State != "CANCELLED" && j.State != "COMPLETING" {
+		return false
+	}
+	started := r.Attempts[j.Restarts-1].Started
+	return !started.IsZero() && started.Equal(j.Started)
 }
 
 // final translates a final state.
@@ -90,7 +102,7 @@ func follow(r *journal.Record, j parse.Job, now time.Time) bool {
 	if own := numberOf(j); own != "" && r.Number != own {
 		r.Number, changed = own, true
 	}
-	number := begun(j, now)
+	number := begun(j, r, now)
 	changed = unbegin(r, j, number) || changed
 	for n := len(r.Attempts) + 1; n <= number; n++ {
 		r.Attempts = append(r.Attempts, begin(r, j, n, n == number))
@@ -180,7 +192,7 @@ func (d *Driver) view(ctx context.Context, j parse.Job, r *journal.Record) (driv
 // sketch is a job with as much of its script as is known.
 func (d *Driver) sketch(j parse.Job, r *journal.Record) driver.Job {
 	now := time.Now()
-	number := begun(j, now)
+	number := begun(j, r, now)
 	job := driver.Job{
 		ID: jobID(j.ID, j.ArrayJob, j.ArrayTask), Name: j.Name, Owner: j.User, Partition: j.Partition, Account: j.Account,
 		QOS: j.QOS, Detail: detail(j), ExitCode: -1, Attempt: number, Filename: j.Name, Submitted: j.Submitted, Node: j.Node,

@@ -90,7 +90,7 @@ func job(line string) (Job, error) {
 		Name: r.text("JobName"), Account: none(f["Account"]), QOS: none(f["QOS"]), Partition: r.text("Partition"),
 		Reason: none(f["Reason"]), Dependency: none(f["Dependency"]), Comment: f["Comment"], AdminComment: none(f["AdminComment"]), Reservation: none(f["Reservation"]),
 		Node: none(f["BatchHost"]), WorkDir: none(f["WorkDir"]), StdOut: none(f["StdOut"]), StdErr: none(f["StdErr"]), Command: none(f["Command"]),
-		Requeue: r.flag("Requeue"), Batch: r.flag("BatchFlag"), Held: f["Priority"] == "0",
+		Requeue: r.flag("Requeue"), Batch: r.number("BatchFlag", count) > 0, Held: f["Priority"] == "0",
 		Restarts: r.number("Restarts", count), Nodes: r.number("NumNodes", low), CPUs: r.number("NumCPUs", low),
 	}
 	j.User, j.UID = readUser(&r)

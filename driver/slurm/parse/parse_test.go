@@ -70,14 +70,16 @@ func TestRecordedJobs(t *testing.T) {
 	}
 }
 
+// requeued is a job whose processes a requeue is ending.
+const requeued = `JobId=2 JobName=two words UserId=a(1) GroupId=a(1) MCS_label=N/A Priority=0 Nice=0 Account=(null) QOS=normal ` +
+	`JobState=COMPLETING Reason=job_requeued_in_held_state Dependency=(null) Requeue=1 Restarts=1 BatchFlag=1 Reboot=0 ExitCode=85:0 ` +
+	`RunTime=00:00:00 TimeLimit=UNLIMITED TimeMin=N/A SubmitTime=2026-11-21T05:21:40 EligibleTime=Unknown StartTime=2026-11-21T05:21:44 ` +
+	`EndTime=Unknown Partition=main AllocNode:Sid=h:1 NodeList=n1 BatchHost=n1 NumNodes=1 NumCPUs=2 NumTasks=N/A CPUs/Task=N/A ` +
+	`MinMemoryNode=0 Command=(null) WorkDir=/a b Comment=x = y StdErr=/o StdIn=/dev/null StdOut=/o Power= `
+
 func TestARequeuedJob(t *testing.T) {
 	t.Parallel()
-	const line = `JobId=2 JobName=two words UserId=a(1) GroupId=a(1) MCS_label=N/A Priority=0 Nice=0 Account=(null) QOS=normal ` +
-		`JobState=COMPLETING Reason=job_requeued_in_held_state Dependency=(null) Requeue=1 Restarts=1 BatchFlag=1 Reboot=0 ExitCode=85:0 ` +
-		`RunTime=00:00:00 TimeLimit=UNLIMITED TimeMin=N/A SubmitTime=2026-11-21T05:21:40 EligibleTime=Unknown StartTime=2026-11-21T05:21:44 ` +
-		`EndTime=Unknown Partition=main AllocNode:Sid=h:1 NodeList=n1 BatchHost=n1 NumNodes=1 NumCPUs=2 NumTasks=N/A CPUs/Task=N/A ` +
-		`MinMemoryNode=0 Command=(null) WorkDir=/a b Comment=x = y StdErr=/o StdIn=/dev/null StdOut=/o Power= `
-	jobs, err := parse.Jobs([]byte(line))
+	jobs, err := parse.Jobs([]byte(requeued))
 	if err != nil || len(jobs) != 1 {
 		t.Fatalf("%d jobs (%v), want 1", len(jobs), err)
 	}
@@ -86,13 +88,24 @@ func TestARequeuedJob(t *testing.T) {
 		t.Errorf("job %+v", j)
 	}
 	for _, field := range []string{"JobState=COMPLETING ", "Restarts=1 ", "NumNodes=1 ", "TimeLimit=UNLIMITED ", "Requeue=1 "} {
-		if _, err := parse.Jobs([]byte(strings.Replace(line, field, "", 1))); !errors.Is(err, parse.ErrFormat) {
+		if _, err := parse.Jobs([]byte(strings.Replace(requeued, field, "", 1))); !errors.Is(err, parse.ErrFormat) {
 			t.Errorf("without %s: %v, want %v", field, err, parse.ErrFormat)
 		}
 	}
 	for _, bad := range []string{"Restarts=-1 ", "Restarts=x ", "Restarts= "} {
-		if _, err := parse.Jobs([]byte(strings.Replace(line, "Restarts=1 ", bad, 1))); !errors.Is(err, parse.ErrFormat) {
+		if _, err := parse.Jobs([]byte(strings.Replace(requeued, "Restarts=1 ", bad, 1))); !errors.Is(err, parse.ErrFormat) {
 			t.Errorf("%s: %v, want %v", bad, err, parse.ErrFormat)
+		}
+	}
+}
+
+// Slurm counts: 2 is a batch job that was put back into the queue since its node had failed.
+func TestABatchJobWhoseNodeFailedIsOne(t *testing.T) {
+	t.Parallel()
+	for flag, want := range map[string]bool{"0": false, "1": true, "2": true} {
+		jobs, err := parse.Jobs([]byte(strings.Replace(requeued, "BatchFlag=1", "BatchFlag="+flag, 1)))
+		if err != nil || len(jobs) != 1 || jobs[0].Batch != want {
+			t.Errorf("BatchFlag=%s: %+v (%v), want one job, a batch job: %v", flag, jobs, err, want)
 		}
 	}
 }
