@@ -18,8 +18,8 @@
 //
 // The supervisor is the program's own binary, executed again in a session of its
 // own; the job is first a stage of the same binary, which waits until it is in
-// its cgroups, becomes the job's user, and then executes the job. It never
-// decides what the end of an attempt means for the job, never starts anything a
-// second time, and never ends because somebody asked it politely: only with its
-// job.
+// its cgroups, becomes the job's user, and then executes the job. The listener waits
+// for its cgroups too, in a shell. The supervisor never decides what the end of an
+// attempt means for the job, never starts anything a second time, and never ends
+// because somebody asked it politely: only with its job.
 package supervise

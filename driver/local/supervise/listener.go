@@ -3,6 +3,7 @@ package supervise
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -21,6 +22,10 @@ type helper struct {
 	cmd    *exec.Cmd
 	waited chan error
 }
+
+// held executes its arguments when a line comes: what a listener reports before it is in the
+// job's cgroup is no job's. It ends where the supervisor does.
+const held = `read -r _ && exec "$@" </dev/null`
 
 // prepareListener makes the listener's command line before the job runs, so that
 // it reads exactly what this attempt writes.
@@ -43,7 +48,7 @@ func (a *attempt) prepareListener() *helper {
 	if a.plan.Total > 0 {
 		argv = append(argv, "--total", strconv.Itoa(a.plan.Total))
 	}
-	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // it is ended after the job, see end
+	cmd := exec.Command("/bin/sh", append([]string{"-c", held, "listener"}, argv...)...) //nolint:noctx // it is ended after the job, see end
 	cmd.Env = a.plan.ListenerEnv
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr
@@ -58,7 +63,11 @@ func (h *helper) start(leaf cgroup.Leaf, log *slog.Logger) {
 	if h == nil {
 		return
 	}
-	if err := h.cmd.Start(); err != nil {
+	word, err := h.cmd.StdinPipe()
+	if err == nil {
+		err = h.cmd.Start()
+	}
+	if err != nil {
 		log.Warn("no listener beside the job", "error", err)
 		return
 	}
@@ -67,6 +76,10 @@ func (h *helper) start(leaf cgroup.Leaf, log *slog.Logger) {
 	// The exporter knows the job by the cgroup of whoever reports.
 	if err := leaf.Add(h.cmd.Process.Pid); err != nil {
 		log.Warn("the listener is not in the job's cgroup", "error", err)
+	}
+	_, err = io.WriteString(word, "\n")
+	if err := errors.Join(err, word.Close()); err != nil {
+		log.Warn("letting the listener go", "error", err)
 	}
 }
 
