@@ -51,8 +51,10 @@
 // to a job that has a cgroup or a step daemon.
 //
 // A scan is cheap, since it is made several times a second: directories that may lead to
-// jobs are listed, what a path means is learned once, and of processes only those are read
-// that are new. A process is known to be the same by the inode of its /proc directory. What
+// jobs are listed, or where they hold few the known ones asked whether they are still all;
+// what a path means is learned once; processes are listed where /proc/loadavg says that one
+// may have come or gone, and only those are read that are new or run another program. A
+// process is known to be the same by the inode of its /proc directory. What
 // that may hide, and where the hierarchies are, is looked at anew with each twentieth scan.
 //
 // So, with a scan each quarter of a second: a job with a cgroup is found a quarter of a

@@ -54,18 +54,23 @@ func (e *procs) named(pid int, uid uint32) (Key, bool) {
 	switch e.trust {
 	case TrustAny:
 	case TrustOwn:
-		// The environment of a setuid program was written by whoever started it.
-		if uid != e.self || e.setuid(pid) {
+		if uid != e.self {
 			return Key{}, false
 		}
 	case TrustNone:
 		return Key{}, false
 	}
-	data, err := hostfs.Read(e.root.Pid(pid, "environ"))
+	data, err := hostfs.ReadInto(e.buf, e.root.Pid(pid, "environ"))
 	if err != nil {
 		return Key{}, false
 	}
-	return ParseEnviron(data)
+	e.buf = data
+	key, ok := ParseEnviron(data)
+	// The environment of a setuid program was written by whoever started it.
+	if !ok || e.trust == TrustOwn && e.setuid(pid) {
+		return Key{}, false
+	}
+	return key, true
 }
 
 // setuid tells whether the process runs a file that gives its starter another's
@@ -79,6 +84,9 @@ func (e *procs) setuid(pid int) bool {
 // ParseEnviron reads the job's name off /proc/<pid>/environ. A missing attempt is
 // the first.
 func ParseEnviron(data []byte) (Key, bool) {
+	if !bytes.Contains(data, []byte(EnvJob+"=")) {
+		return Key{}, false // nearly all
+	}
 	key := Key{Manager: Local, Attempt: 1}
 	for entry := range bytes.SplitSeq(data, []byte{0}) {
 		name, value, ok := strings.Cut(string(entry), "=")

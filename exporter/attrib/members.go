@@ -3,6 +3,7 @@ package attrib
 import (
 	"bytes"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -116,6 +117,21 @@ func (f Found) Populated() bool {
 	}
 	return false
 }
+
+// Readable tells whether the list of processes of one of the job's cgroups can be read:
+// else nobody knows who is in it.
+func (f Found) Readable() bool {
+	for _, dir := range f.Dirs {
+		if _, err := os.ReadFile(filepath.Join(dir, "cgroup.procs")); err == nil {
+			return true
+		}
+	}
+	return len(f.Dirs) == 0
+}
+
+// Fresh tells whether the cgroup of a task of Nomad was made a moment ago: who is to be in
+// it may be on his way.
+func (f Found) Fresh() bool { return f.passer != nil }
 
 // someone tells whether the kernel says that a v2 cgroup or one below it has a process.
 func (m *members) someone(dir string) bool {

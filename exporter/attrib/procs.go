@@ -1,13 +1,11 @@
 package attrib
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 	"maps"
-	"math"
 	"os"
 	"slices"
 
@@ -46,6 +44,7 @@ type procs struct {
 
 	list  listing
 	alive []numbered // of the last scan, used again
+	stir  stir       // before those were listed
 	buf   []byte
 	round uint64
 }
@@ -65,9 +64,13 @@ type process struct {
 	isJob     bool
 	confirmed bool   // a step daemon is among its ancestors
 	step      string // of Slurm; empty for the daemon itself
+	daemon    string // the step that it is the daemon of; empty = it is none
 	uid       uint32
 	age       int // scans, up to settleScans
 	round     uint64
+
+	image image  // that it ran when it was found to be of no job; the zero value = look again
+	user  uint32 // whose it was then
 }
 
 func newProcs(root hostfs.Root, cgroup func([]hostfs.Membership) (Key, bool)) *procs {
@@ -82,7 +85,10 @@ func newProcs(root hostfs.Root, cgroup func([]hostfs.Membership) (Key, bool)) *p
 func (e *procs) scan(ctx context.Context, all bool) map[Key]*Found {
 	jobs := map[Key]*Found{}
 	e.round++
-	e.listed()
+	if now := e.stir.since(e.root, e.buf, all); now == (stir{}) || now != e.stir || now.threads < len(e.alive) || all {
+		e.listed()
+		e.stir = now
+	}
 	for _, n := range e.alive {
 		if ctx.Err() != nil {
 			return jobs
@@ -128,8 +134,8 @@ func (e *procs) meet(jobs map[Key]*Found, n numbered, all bool) {
 	p.round = e.round
 	if p.inode != n.inode || all && p.isJob {
 		// Another process under the same number begins anew.
-		if _, start, ok := e.descent(n.pid); ok {
-			if start != p.start {
+		if d, ok := e.descent(n.pid); ok {
+			if d.start != p.start {
 				*p = process{round: e.round}
 			}
 			p.inode = n.inode
@@ -139,7 +145,7 @@ func (e *procs) meet(jobs map[Key]*Found, n numbered, all bool) {
 		switch {
 		case !due(p.age):
 		case !p.isJob:
-			e.look(n.pid, p)
+			e.look(n.pid, p, p.age == settleScans-1)
 		case p.confirmed && p.uid == 0:
 			// A daemon's child is root's until it becomes the job's user.
 			p.uid, _ = e.owner.of(e.root.Pid(n.pid)) // gone: root's for ever
@@ -170,38 +176,51 @@ func (e *procs) enter(jobs map[Key]*Found, pid int, p *process) {
 		f.UID, f.HasUID = p.uid, true
 	}
 	f.Pids = append(f.Pids, pid)
+	if p.daemon == stepBatch {
+		// Each start of the job has one of its own. By it a start is told from the one before
+		// where nobody looked in between, or where a process of that is still about.
+		f.Birth = map[string]uint64{bornBatch: max(p.start, f.Birth[bornBatch])}
+	}
 	if p.step == stepBatch {
 		f.batch = append(f.batch, pid)
 	}
 }
 
 // look reads one process: that it is a step daemon, or a child of a process of a
-// job, or what its environment says. A process in a job's cgroup is left to that.
-func (e *procs) look(pid int, p *process) {
+// job, or what its environment says. A process in a job's cgroup is left to that. One
+// that has run the same program for the same user since it was of no job still is, unless
+// it is to be looked at wholly.
+func (e *procs) look(pid int, p *process, wholly bool) {
 	uid, ok := e.owner.of(e.root.Pid(pid))
 	if !ok {
 		return
 	}
-	parent, start, ok := e.descent(pid)
+	d, ok := e.descent(pid)
 	if !ok {
 		return
 	}
-	p.start = start
+	above := e.known[d.parent]
+	if same := d.image.told() && d.image == p.image && d.start == p.start && uid == p.user; same && !wholly && (above == nil || !above.isJob) {
+		return
+	}
+	p.start, p.image = d.start, image{}
 	found := *p
 	found.uid = uid
-	above := e.known[parent]
 	if st, ok := e.stepds.is(pid); ok {
-		found.key, found.confirmed = Key{Slurm, st.job, 1}, true
+		found.key, found.confirmed, found.daemon = Key{Slurm, st.job, 1}, true, st.name
 	} else if above != nil && above.isJob && above.confirmed {
 		found.key, found.confirmed, found.step = above.key, true, above.step
 		if found.step == "" {
-			found.step = e.stepOf(parent)
+			found.step = e.stepOf(d.parent)
 		}
 	} else if key, ok := e.named(pid, uid); ok {
 		found.key = key
 	} else if above != nil && above.isJob && above.uid == uid {
 		found.key = above.key
 	} else {
+		if !e.stepds.runs(pid) { // a daemon takes its title later
+			p.image, p.user = d.image, uid
+		}
 		return
 	}
 	members, err := e.root.Memberships(pid)
@@ -218,38 +237,6 @@ func (e *procs) look(pid int, p *process) {
 func (e *procs) stepOf(daemon int) string {
 	st, _ := e.stepds.is(daemon) // gone meanwhile: no step
 	return st.name
-}
-
-// descent reads a process's parent and start time.
-func (e *procs) descent(pid int) (parent int, start uint64, ok bool) {
-	data, err := hostfs.ReadInto(e.buf, e.root.Pid(pid, "stat"))
-	if err != nil {
-		return 0, 0, false
-	}
-	e.buf = data
-	// The name may hold anything, so that counting begins after its end.
-	rest := data[bytes.LastIndexByte(data, ')')+1:]
-	const parentField, startField = 1, 19 // the 4th and the 22nd of all
-	for field := 0; field <= startField; field++ {
-		rest = bytes.TrimLeft(rest, " ")
-		text := rest
-		if i := bytes.IndexByte(rest, ' '); i >= 0 {
-			text, rest = rest[:i], rest[i:]
-		} else {
-			rest = nil
-		}
-		switch field {
-		case parentField:
-			n, err := hostfs.Uint(bytes.TrimSpace(text))
-			if err != nil || n > math.MaxInt32 {
-				return 0, 0, false
-			}
-			parent, ok = int(n), true
-		case startField:
-			start, _ = hostfs.Uint(bytes.TrimSpace(text)) // 0 = not told
-		}
-	}
-	return parent, start, ok
 }
 
 // ownWord tells the Slurm job that a process names in its environment, where processes
@@ -276,27 +263,27 @@ func (e *procs) ownWord(pid int, uid uint32) (Key, bool) {
 func (e *procs) locate(pid int, uid uint32) (key Key, confirmed, ok bool) {
 	at := pid
 	for range maxAncestors {
-		parent, start, ok := e.descent(at)
+		d, ok := e.descent(at)
 		if !ok {
 			break
 		}
-		if p := e.known[at]; p != nil && p.isJob && p.confirmed && p.start == start {
+		if p := e.known[at]; p != nil && p.isJob && p.confirmed && p.start == d.start {
 			return p.key, true, true
 		}
 		if st, ok := e.stepds.is(at); ok {
 			return Key{Slurm, st.job, 1}, true, true
 		}
-		if parent <= 1 {
+		if d.parent <= 1 {
 			break
 		}
-		at = parent
+		at = d.parent
 	}
 	if key, ok := e.ownWord(pid, uid); ok {
 		return key, true, true
 	}
 	key, ok = e.named(pid, uid)
 	if p := e.known[pid]; !ok && p != nil && p.isJob && !p.confirmed {
-		if _, start, alive := e.descent(pid); alive && start == p.start {
+		if d, alive := e.descent(pid); alive && d.start == p.start {
 			key, ok = p.key, true
 		}
 	}

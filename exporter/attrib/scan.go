@@ -30,7 +30,8 @@ type Found struct {
 	// what somebody wrote into an environment.
 	Confirmed bool
 	// Birth tells the cgroups of one start of a job of Slurm or Nomad from those of the
-	// next, by hierarchy.
+	// next, by hierarchy; without a cgroup, the daemon of the batch step. Slurm's that have
+	// gone since stay in it: the next start may begin before the last of this one has gone.
 	Birth map[string]uint64
 	// Attempt is what Slurm says about how often the job was started, from 1; 0 =
 	// not known (yet). For others Key has the attempt.
@@ -45,11 +46,15 @@ type Found struct {
 // Reborn tells whether f's cgroups were made anew since was found.
 func (f Found) Reborn(was Found) bool { return reborn(was.Birth, f.Birth) }
 
-// Renewed tells whether one of the job's cgroups is now another one of its name, which
-// the next scan will say too. It looks at the directories alone.
+// Renewed tells whether the next scan may find another start of the job: one of its cgroups
+// is now another one of its name, or had gone. It looks at the directories alone.
 func (f Found) Renewed() bool {
 	for name, was := range f.Birth {
-		if now, ok := birth(f.Dirs[name]); ok && now != was {
+		dir, there := f.Dirs[name]
+		if !there && name != bornBatch {
+			return true
+		}
+		if now, ok := birth(dir); ok && now != was {
 			return true
 		}
 	}

@@ -23,6 +23,10 @@ type step struct {
 
 const stepBatch = "batch"
 
+// bornBatch is the name in Found.Birth of the start of the batch step's daemon, for jobs
+// without a cgroup.
+const bornBatch = "slurmstepd"
+
 // ParseTitle reads the command line of a step daemon, which Slurm writes as
 // "slurmstepd: [<job>.<step>]". Components of heterogeneous jobs are
 // "<job>+<component>.<step>"; they belong to the job.
@@ -98,6 +102,9 @@ type stepds struct {
 // called slurmstepd that is root's and not setuid. Reading which file it runs
 // takes root or CAP_SYS_PTRACE; without, nothing is a step daemon.
 func (d stepds) is(pid int) (step, bool) {
+	if !d.runs(pid) { // first, since nearly none does
+		return step{}, false
+	}
 	admin, ok := d.owner.of(d.root.Proc())
 	if !ok {
 		return step{}, false
@@ -114,10 +121,6 @@ func (d stepds) is(pid int) (step, bool) {
 		return step{}, false
 	}
 	exe := d.root.Pid(pid, "exe")
-	target, err := os.Readlink(exe)
-	if err != nil || !isDaemonFile(path.Base(strings.TrimSuffix(target, " (deleted)"))) {
-		return step{}, false
-	}
 	file, err := os.Stat(exe)
 	if err != nil || file.Mode()&os.ModeSetuid != 0 {
 		return step{}, false
@@ -126,6 +129,12 @@ func (d stepds) is(pid int) (step, bool) {
 		return step{}, false
 	}
 	return step{job: job, name: name}, true
+}
+
+// runs tells whether a process runs a file that is called as a step daemon is.
+func (d stepds) runs(pid int) bool {
+	target, err := os.Readlink(d.root.Pid(pid, "exe"))
+	return err == nil && isDaemonFile(path.Base(strings.TrimSuffix(target, " (deleted)")))
 }
 
 // isDaemonFile tells the file of a step daemon by its name. Debian's is slurmstepd-wlm.
@@ -189,6 +198,17 @@ func (s *Scanner) restarts(f *Found) {
 		i = &incarnation{}
 		s.incarnations[f.Key] = i
 	}
+	// What has gone of it is remembered for as long as anything is there: its daemons live
+	// on for seconds when its cgroups have gone, which go one by one.
+	for name, ino := range i.birth {
+		if _, there := f.Birth[name]; there {
+			continue
+		}
+		if f.Birth == nil {
+			f.Birth = map[string]uint64{}
+		}
+		f.Birth[name] = ino
+	}
 	i.birth = f.Birth
 	if i.attempt == 0 && i.looks < maxRestartLooks {
 		i.looks++
@@ -206,8 +226,8 @@ func (s *Scanner) readRestarts(f *Found) int {
 	for n, pids := range [][]int{batch, others} {
 		for _, pid := range pids {
 			data, err := hostfs.Read(s.root.Pid(pid, "environ"))
-			if err != nil {
-				continue
+			if err != nil || !bytes.HasSuffix(data, []byte{0}) {
+				continue // a process that ends while it is read shows the beginning alone
 			}
 			job, restarts, counted := ParseRestarts(data)
 			if job == f.Key.ID && (counted || n == 0) {

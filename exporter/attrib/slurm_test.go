@@ -264,6 +264,56 @@ func TestASLUIDWhoseNumberNobodyTellsStaysTheName(t *testing.T) {
 	}
 }
 
+// A process of the start before, such as a step that has not heard of its end, may still be
+// about, or the exporter may not have looked in between.
+func TestTheNextStartOfAJobWithoutACgroupIsTold(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, between, stays string }{
+		{"nobody looked in between", "", ""},
+		{"nobody looked in between, and a step stays", "", "a step"},
+		{"its batch step was seen to be gone, and a step stays", "a look", "a step"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t)
+			h.daemon(200, "42.batch")
+			h.process(proc{pid: 201, parent: 200, uid: 1000, environ: slurmEnv("42", "")})
+			h.daemon(210, "42.0")
+			h.process(proc{pid: 211, parent: 210, uid: 1000, environ: slurmEnv("42", "")})
+			s := h.scanner(attrib.TrustNone)
+			scan(t, s)
+			before := scan(t, s)["slurm/42.1"]
+			if again := scan(t, s)["slurm/42.1"]; before.Attempt != 1 || again.Attempt != 1 || again.Reborn(before) {
+				t.Fatalf("attempt %d, then %d (anew: %v), want the first, and no other", before.Attempt, again.Attempt, again.Reborn(before))
+			}
+			gone := []int{200, 201}
+			if c.stays == "" {
+				gone = append(gone, 210, 211)
+			}
+			for _, pid := range gone {
+				if err := os.RemoveAll(h.root.Pid(pid)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.between != "" {
+				before = scan(t, s)["slurm/42.1"]
+				if before.Attempt != 1 {
+					t.Errorf("attempt %d while a step of it is about, want 1", before.Attempt)
+				}
+			}
+			h.daemon(300, "42.batch")
+			h.process(proc{pid: 301, parent: 300, uid: 1000, environ: slurmEnv("42", "1")})
+			after := scan(t, s)["slurm/42.1"]
+			if after.Attempt == 0 { // its script was not looked at before its daemon
+				after = scan(t, s)["slurm/42.1"]
+			}
+			if after.Attempt != 2 || !after.Reborn(before) {
+				t.Errorf("attempt %d, anew: %v; want the second, anew", after.Attempt, after.Reborn(before))
+			}
+		})
+	}
+}
+
 func TestAJobWithoutACgroupIsFoundBelowItsStepDaemon(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -406,6 +456,7 @@ func TestAttemptsOfASlurmJobAreTold(t *testing.T) {
 		{"other steps that have one do", map[string]string{"step_0/task_0": "21"}, map[int]string{21: slurmEnv("42", "1")}, 2},
 		{"the batch step goes first", map[string]string{"step_0/task_0": "21", "step_batch": "22"}, map[int]string{21: slurmEnv("42", "7"), 22: slurmEnv("42", "")}, 1},
 		{"an environment of another job does not tell", map[string]string{"step_batch/task_0": "21"}, map[int]string{21: slurmEnv("43", "3")}, 0},
+		{"one that is cut off, since its process has just ended, does not tell", map[string]string{"step_batch/task_0": "21"}, map[int]string{21: slurmEnv("42", "") + "MODULEPA"}, 0},
 		{"an environment before exec does not tell", map[string]string{"step_batch/task_0": "21"}, map[int]string{21: "HOME=/\x00"}, 0},
 		{"a count that is none is left out", map[string]string{"step_0/task_0": "21"}, map[int]string{21: slurmEnv("42", "-1")}, 0},
 	} {
@@ -447,6 +498,57 @@ func TestACgroupThatWasMadeAnewIsAnotherStart(t *testing.T) {
 	second := scan(t, s)["slurm/42.1"]
 	if !second.Reborn(first) || first.Attempt != 1 || second.Attempt != 2 {
 		t.Errorf("attempt %d, then %d, reborn %v; want 1, 2, true", first.Attempt, second.Attempt, second.Reborn(first))
+	}
+}
+
+// The daemon of a batch step lives on for seconds when its cgroups have gone, and cgroups of
+// one job come and go one by one: the next start may begin before the last is gone.
+func TestTheNextStartIsToldWhereSomethingOfTheLastIsAbout(t *testing.T) {
+	t.Parallel()
+	const job, step = "slurm/uid_1000/job_42", "slurm/uid_1000/job_42/step_batch/cgroup.procs"
+	for _, c := range []struct {
+		name    string
+		between func(h *host)
+	}{
+		{"its batch daemon", func(h *host) { h.daemon(200, "42.batch") }},
+		{"another hierarchy's cgroup", func(h *host) { h.cgroups(map[string]string{"devices/" + job + "/cgroup.procs": ""}) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t)
+			h.cgroups(map[string]string{"devices/cgroup.procs": "", "memory/cgroup.procs": "", "memory/" + step: "21\n"})
+			h.process(proc{pid: 21, parent: 1, uid: 1000, environ: slurmEnv("42", "")})
+			s := h.scanner(attrib.TrustNone)
+			was := scan(t, s)["slurm/42.1"]
+			look := func(what string, anew bool, attempt int) {
+				t.Helper()
+				is, found := scan(t, s)["slurm/42.1"]
+				if got := is.Reborn(was); !found || got != anew || is.Attempt != attempt {
+					t.Errorf("%s: found %v, attempt %d, anew %v; want attempt %d, %v", what, found, is.Attempt, got, attempt, anew)
+				}
+				was = is
+			}
+			look("as it was", false, 1)
+			c.between(h)
+			look("both are there", false, 1)
+			for _, gone := range []string{h.root.Pid(21), h.root.Cgroup("memory/" + job)} {
+				// Not removed, so that its inode is not used again.
+				if err := os.Rename(gone, filepath.Join(t.TempDir(), "kept")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			look("its last remains", false, 1)
+			if !was.Renewed() {
+				t.Error("who asks is not told that the next start may be there")
+			}
+			h.process(proc{pid: 31, parent: 1, uid: 1000, environ: slurmEnv("42", "1")})
+			h.cgroups(map[string]string{"memory/" + step: "31\n"})
+			look("the next start beside it", true, 2)
+			look("and again", false, 2)
+			if was.Renewed() {
+				t.Error("who asks is told that there may be another start")
+			}
+		})
 	}
 }
 

@@ -26,6 +26,7 @@ type spot struct {
 	container string // its id
 
 	names map[string]*spot // all that may be directories
+	sure  bool             // the kernel said of each of those that it is one
 	worth []*spot          // of these the jobs and those that lead to some, by path
 	links int              // of the directory when its names were read, 0 = not known
 }
@@ -54,15 +55,21 @@ func (at *spot) learn(name string) *spot {
 	return child
 }
 
+// few is how many directories are asked one by one whether they are there, for less than
+// their list costs: that has dozens of files.
+const few = 6
+
 // look reads the names that are in the directory now. One in which nothing leads to a job
-// is read again when it has another number of directories, or in a thorough scan.
+// is read again when it has another number of directories, or in a thorough scan; so is
+// one of few that are all still there.
 func (at *spot) look(list *listing, round uint64, all bool) {
 	links := at.count()
-	if links > 0 && links == at.links && len(at.worth) == 0 && !all {
+	if links > 0 && links == at.links && !all && (len(at.worth) == 0 || at.complete()) {
 		return
 	}
 	at.links = links
 	seen, changed := 0, false
+	at.sure = true
 	err := list.each(at.dir, func(name []byte, kind byte, _ uint64) {
 		if !maybeDir(kind) {
 			return
@@ -76,6 +83,7 @@ func (at *spot) look(list *listing, round uint64, all bool) {
 			at.names[string(name)] = child
 			changed = changed || child.kind != passed
 		}
+		at.sure = at.sure && kind == unix.DT_DIR
 		child.seen = round
 		seen++
 	})
@@ -105,6 +113,22 @@ func (at *spot) look(list *listing, round uint64, all bool) {
 		}
 	}
 	slices.SortFunc(at.worth, func(a, b *spot) int { return strings.Compare(a.path, b.path) })
+}
+
+// complete tells whether the directory's number of links, which is what it was, leaves room
+// for the names that are known and no other, and these are there.
+func (at *spot) complete() bool {
+	const itself = 2
+	if !at.sure || len(at.names) > few || at.links != itself+len(at.names) {
+		return false
+	}
+	var st unix.Stat_t
+	for _, child := range at.names {
+		if unix.Lstat(child.dir, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+			return false
+		}
+	}
+	return true
 }
 
 // count is the number of the directory's links: its own two, and one of each directory in

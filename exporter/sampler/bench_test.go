@@ -59,32 +59,41 @@ func tree(tb testing.TB, jobs int) hostfs.Root {
 	return root
 }
 
-// BenchmarkTick is one sample of ten jobs of sixteen processes, without perf.
+// counts are of jobs: what they cost is to grow as they do.
+func counts() []int { return []int{10, 50, 100, 200} }
+
+// BenchmarkTick is one sample of jobs of sixteen processes, without perf.
 func BenchmarkTick(b *testing.B) {
-	root := tree(b, 10)
-	n := node.New(root)
-	s := New(Config{Cores: 64}, attrib.NewScanner(root, attrib.TrustOwn), []collector.Collector{cgroup.New(root), proc.New(root)},
-		n, energy.NewModeller(energy.DefaultModel(64)), window.New(window.Config{}))
-	s.discover(b.Context())
-	if len(s.jobs) != 10 {
-		b.Fatalf("%d jobs, want 10", len(s.jobs))
+	for _, jobs := range counts() {
+		b.Run(fmt.Sprint(jobs), func(b *testing.B) {
+			root := tree(b, jobs)
+			s := New(Config{Cores: 64}, attrib.NewScanner(root, attrib.TrustOwn), []collector.Collector{cgroup.New(root), proc.New(root)},
+				node.New(root), energy.NewModeller(energy.DefaultModel(64)), window.New(window.Config{}))
+			s.discover(b.Context())
+			if len(s.jobs) != jobs {
+				b.Fatalf("%d jobs, want %d", len(s.jobs), jobs)
+			}
+			for b.Loop() {
+				s.tick(b.Context())
+			}
+			if s.stats.ReadErrors > 0 {
+				b.Errorf("%d read errors", s.stats.ReadErrors)
+			}
+			s.closeAll()
+		})
 	}
-	for b.Loop() {
-		s.tick(b.Context())
-	}
-	if s.stats.ReadErrors > 0 {
-		b.Errorf("%d read errors", s.stats.ReadErrors)
-	}
-	s.closeAll()
 }
 
-// BenchmarkDiscover is one look for jobs on a node with ten of them.
+// BenchmarkDiscover is one look for jobs, of which all are known.
 func BenchmarkDiscover(b *testing.B) {
-	root := tree(b, 10)
-	scanner := attrib.NewScanner(root, attrib.TrustOwn)
-	for b.Loop() {
-		if got := scanner.Scan(b.Context()); len(got) != 10 {
-			b.Fatalf("%d jobs, want 10", len(got))
-		}
+	for _, jobs := range counts() {
+		b.Run(fmt.Sprint(jobs), func(b *testing.B) {
+			scanner := attrib.NewScanner(tree(b, jobs), attrib.TrustOwn)
+			for b.Loop() {
+				if got := scanner.Scan(b.Context()); len(got) != jobs {
+					b.Fatalf("%d jobs, want %d", len(got), jobs)
+				}
+			}
+		})
 	}
 }

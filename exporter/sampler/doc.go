@@ -5,7 +5,8 @@
 // In come what the scanner finds, what the collectors read, what an earlier one left, and marks of epochs
 // that ended; out go samples to the window store and a snapshot of the node. Jobs
 // are looked for several times a second, so that a short one is seen and its perf
-// events are opened early. A mark takes a snapshot of its job at once, at most so
+// events are opened early. A cgroup that was empty before the exporter began, such as one
+// that a killed scheduler left, is no job until somebody comes. A mark takes a snapshot of its job at once, at most so
 // many a second; a mark above that is recorded without one. A mark from outside
 // every job makes the sampler look again, though not more often than every 100 ms.
 // A mark of a checkpoint is counted and nothing more. What one process told and

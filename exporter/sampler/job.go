@@ -85,6 +85,7 @@ func (s *Sampler) discover(ctx context.Context) {
 		}
 		seen[f.Key] = true
 		switch {
+		case j == nil && s.deserted(f):
 		case j == nil:
 			if s.kept(f.Found) {
 				s.log.Debug("job not taken for one that ended", "job", f.Key.String(), "uid", f.UID)
@@ -126,6 +127,7 @@ func (s *Sampler) discover(ctx context.Context) {
 	if ctx.Err() != nil {
 		return // the scan was cut short: what is missing need not be gone
 	}
+	maps.DeleteFunc(s.deserts, func(key attrib.Key, _ attrib.Found) bool { return !seen[key] })
 	for key, j := range s.jobs {
 		if seen[key] {
 			continue
@@ -204,6 +206,9 @@ func (s *Sampler) take(ctx context.Context, f sight, now time.Time) {
 	}
 	s.leaf(j)
 	s.open(ctx, j)
+	if goesOn && f.empty {
+		j.hadPids = true // an earlier exporter saw somebody
+	}
 	s.checkEmpty(j, now, f.anyone)
 	s.read(ctx, j)
 	if !s.started || goesOn {

@@ -51,17 +51,31 @@ func inodeOf(dir string) inode {
 	return inode{dir, sys.Ino}
 }
 
+// counted is what an earlier exporter counted for a job in that cgroup that ran when it ended.
+func (s *Sampler) counted(in inode, key attrib.Key) (was state.Job, ok bool) {
+	was, ok = s.earlier[in]
+	return was, ok && was.Job.Manager == key.Manager && was.Job.ID == key.ID
+}
+
+// inodeOf is that of the cgroup that stands for a job; the zero value = it cannot be told.
+func (s *Sampler) inodeOf(f attrib.Found) inode {
+	dir := firstDir(f)
+	if dir == "" {
+		return inode{}
+	}
+	in := new(inode)
+	if s.lane(finding).do(func() { *in = inodeOf(dir) }) != nil {
+		return inode{}
+	}
+	return *in
+}
+
 // resume gives a job the joules that an earlier exporter counted for it, and tells
 // whether there were any. It does not forget them.
 func (s *Sampler) resume(j *job) bool {
-	if dir := firstDir(j.found); dir != "" {
-		in := new(inode)
-		if s.lane(finding).do(func() { *in = inodeOf(dir) }) == nil {
-			j.inode = *in
-		}
-	}
-	was, ok := s.earlier[j.inode]
-	if !ok || was.Job.Manager != j.stored.Manager || was.Job.ID != j.stored.ID {
+	j.inode = s.inodeOf(j.found)
+	was, ok := s.counted(j.inode, j.stored)
+	if !ok {
 		return false
 	}
 	j.joules, j.saves, j.budgets = was.Joules, was.Job.Saves, was.Budgets

@@ -17,6 +17,7 @@ type sight struct {
 	cpus   []int  // that its cpuset gives it; nil = it has none
 	looked bool   // at them
 	anyone bool   // a process is in it; where the last reading saw one nobody looked
+	empty  bool   // nobody is in it or on his way, and that could be read; told of those that are not known
 	user   uint32 // of its processes, where that has to be asked
 	owned  bool   // that is known
 }
@@ -29,6 +30,7 @@ type wish struct {
 const (
 	looksAtFirst = 16 // at a job's cpuset: it may be made after its cgroup
 	looksRarely  = 8  // where it has none
+	looksForLife = 4  // at a cgroup that was empty from the first: one look in so many
 )
 
 // wishes are what the next look has to find out. They are values of their own: a look
@@ -43,7 +45,32 @@ func (s *Sampler) wishes() map[attrib.Key]wish {
 			user:   len(j.found.Dirs) == 0 && !j.found.Confirmed,
 		}
 	}
+	s.looks++
+	for key := range s.deserts {
+		now := s.looks%looksForLife == 0
+		out[key] = wish{cpus: now, anyone: now}
+	}
 	return out
+}
+
+// deserted tells whether a job that is not known is what another left behind that ended
+// before the sampler began: a cgroup that was empty when it was first looked at, and is.
+// One that an earlier exporter counted for is none, since its last value is to be read.
+func (s *Sampler) deserted(f sight) bool {
+	was, known := s.deserts[f.Key]
+	switch {
+	case f.anyone || known && f.Reborn(was):
+		delete(s.deserts, f.Key)
+		return false
+	case !known && (s.started || !f.empty):
+		return false
+	case !known:
+		if _, counted := s.counted(s.inodeOf(f.Found), f.Key); counted {
+			return false
+		}
+	}
+	s.deserts[f.Key] = f.Found
+	return true
 }
 
 // look looks for jobs; an error means that nothing is known of any.
@@ -58,7 +85,9 @@ func (s *Sampler) look(ctx context.Context) ([]sight, error) {
 			if !known {
 				w = wish{true, true, false}
 			}
-			*out = append(*out, s.sight(f, w))
+			see := s.sight(f, w)
+			see.empty = !known && !see.anyone && !f.Fresh() && f.Readable()
+			*out = append(*out, see)
 		}
 	}); err != nil {
 		return nil, err

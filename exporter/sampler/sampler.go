@@ -96,9 +96,11 @@ type Sampler struct {
 	ended      map[attrib.Key]energy.Joules
 	last       map[attrib.Key]*told // what those told that ended
 	earlier    map[inode]state.Job
-	began      time.Time // of the first tick
-	started    bool      // the first scan is over: what is new now began now
-	discovered time.Time // when the last scan began
+	deserts    map[attrib.Key]attrib.Found // empty cgroups that were there before the first tick
+	looks      int                         // for jobs
+	began      time.Time                   // of the first tick
+	started    bool                        // the first scan is over: what is new now began now
+	discovered time.Time                   // when the last scan began
 	cpu        node.CPU
 	cpus       map[int]float64 // busy seconds by CPU, of the last tick
 	cpuErr     string
@@ -136,6 +138,7 @@ func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeRead
 	s := &Sampler{
 		cfg: cfg, log: cfg.Logger, finder: finder, collectors: collectors, node: n, store: store,
 		marks: make(chan markRequest), lanes: map[string]*lane{}, mute: map[string]bool{}, jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]energy.Joules{}, last: map[attrib.Key]*told{}, earlier: map[inode]state.Job{},
+		deserts: map[attrib.Key]attrib.Found{},
 	}
 	for name, done := range cfg.Hung {
 		s.lanes[name] = busy(name, done)

@@ -52,6 +52,7 @@ func main() {
 		// reading takes a fifth of all that sampling takes, from the jobs of this node.
 		runtime.GOMAXPROCS(1)
 	}
+	unhurried()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	err := command().ExecuteContext(ctx)
 	stop()

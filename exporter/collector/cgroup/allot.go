@@ -21,6 +21,9 @@ type allotted struct {
 	given bool   // somebody wrote the cpuset for this cgroup; else it is its parent's
 	pid   int    // whose affinity was looked at
 	mask  int    // CPUs in that
+
+	weighed time.Time // when its weight was read
+	weight  float64   // of its cgroup, 0 = not known
 }
 
 const (
@@ -163,7 +166,11 @@ func (r *reader) part(now time.Time) float64 {
 	if dir == "" {
 		return 0
 	}
-	own := weight(filepath.Join(dir, file))
+	a := &r.allotted
+	if now.IsZero() || now.Before(a.weighed) || now.Sub(a.weighed) >= lately {
+		a.weighed, a.weight = now, weight(filepath.Join(dir, file))
+	}
+	own := a.weight
 	if own <= 0 {
 		return 0
 	}

@@ -28,6 +28,7 @@ type reader struct {
 	off       []error          // by plan, why it is not counted any more; nil = it is
 	counted   []*counter
 	leaving   []*counter // of CPUs or a cgroup that are not the job's any more, read once more
+	complete  []int      // CPUs that are all counted on, until a counter is let go; nil = look
 	now       Counts     // used again at each reading
 	places    map[int]*collector.Place
 	sockets   map[int]int // by CPU
@@ -92,6 +93,7 @@ func (r *reader) wanted(now time.Time) ([]int, error) {
 
 // release lets go of counters after one more reading.
 func (r *reader) release(gone func(*counter) bool) {
+	r.complete = nil
 	r.counted = slices.DeleteFunc(r.counted, func(c *counter) bool {
 		if gone(c) {
 			r.leaving = append(r.leaving, c)
@@ -165,6 +167,7 @@ func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Value
 	r.counted = slices.DeleteFunc(r.counted, func(c *counter) bool {
 		gone, err := r.take(c, good)
 		if gone {
+			r.complete = nil
 			errs = append(errs, err, r.drop(c)) // it is opened anew when its CPU is back
 		}
 		return gone
@@ -187,6 +190,9 @@ func (r *reader) keepUp(now time.Time) error {
 	if err != nil {
 		return err
 	}
+	if r.complete != nil && slices.Equal(cpus, r.complete) {
+		return nil // to look at each counter for each CPU takes longer than to read them
+	}
 	r.release(func(c *counter) bool { return !slices.Contains(cpus, c.cpu) })
 	missing := slices.DeleteFunc(slices.Clone(cpus), func(cpu int) bool {
 		for i, why := range r.off {
@@ -197,6 +203,7 @@ func (r *reader) keepUp(now time.Time) error {
 		return true
 	})
 	if len(missing) == 0 {
+		r.complete = cpus
 		return nil
 	}
 	refused, err := r.fill(missing)

@@ -98,11 +98,40 @@ func (t *Task) Output(ctx context.Context) (path string, offset int64, err error
 		case <-ticker.C:
 		}
 	}
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return "", 0, nil //nolint:nilerr // a pipe, a device, or a file that is gone: nothing to follow
+	return t.settled(ctx, link, path)
+}
+
+// While a shell runs one of its own commands with a redirection, such as "echo >> log", its
+// standard output is that file's for a moment: two looks a blink apart have to agree.
+const (
+	blink = 2 * time.Millisecond
+	looks = 20
+)
+
+// settled is the file that the link leads to when that does not change any more, and its
+// size when the attempt began, as it was told by the first look at it: lines may come soon.
+func (t *Task) settled(ctx context.Context, link, path string) (string, int64, error) {
+	for range looks {
+		offset, regular := t.Begin(path), false
+		if info, err := os.Stat(path); err == nil {
+			regular = info.Mode().IsRegular()
+		}
+		select {
+		case <-ctx.Done():
+			return "", 0, fmt.Errorf("output of process %d: %w", t.pid, ctx.Err())
+		case <-time.After(blink):
+		}
+		again, err := os.Readlink(link)
+		switch {
+		case err == nil && again != path:
+			path = again
+		case !regular: // a pipe, a device, or a file that is gone: nothing to follow
+			return "", 0, nil
+		default: // a process that has ended meanwhile changes nothing any more
+			return path, offset, nil
+		}
 	}
-	return path, t.Begin(path), nil
+	return "", 0, nil
 }
 
 // Begin is the size that a file had when the attempt began: 0 where it was made since,
