@@ -167,7 +167,7 @@ func (r *Round) one(w Work, f Fault, alone bool) error {
 	began := time.Now()
 	touched, err := w.Inflict(&f)
 	say := func(what string) {
-		w.Log("%s round %d: %s %s %s of owner %d after %.1f s: %s", time.Now().Format("15:04:05.000"), r.Number, f.Kind, f.Point, f.Action, f.Owner, time.Since(began).Seconds(), what)
+		w.Log("round %d: %s %s %s of owner %d after %.1f s: %s", r.Number, f.Kind, f.Point, f.Action, f.Owner, time.Since(began).Seconds(), what)
 	}
 	if err != nil {
 		say(err.Error())

@@ -5,12 +5,39 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
+	"testing"
 	"time"
 )
 
 // Progress is a line on standard error for a person who waits.
 func Progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05 ")+format+"\n", args...)
+}
+
+// Story is what happened beside the verdicts. It is told behind them: who cuts a long
+// output keeps its beginning.
+type Story struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+// NewStory is a story that is told when the test has ended and all is put away.
+func NewStory(t *testing.T) *Story {
+	s := &Story{}
+	t.Cleanup(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		t.Log("what happened:\n" + strings.Join(s.lines, "\n"))
+	})
+	return s
+}
+
+// Logf adds to the story.
+func (s *Story) Logf(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
 // Grep are the last lines of a file that hold a word.

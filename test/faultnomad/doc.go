@@ -13,12 +13,13 @@
 // to their end; each round is a line on standard error.
 //
 // Half of the jobs have the completion marker and half have not, as after a plain "nomad
-// job run". With it no work is done again, whatever happens. Without it Nomad's
-// compare-and-set does not see that a job has just finished, and the work begins again:
-// such a run may work for two seconds at most, less the time in which the harness had its
-// controller or the agent down, and is to be reported. Printed beside that is the time
-// from when Nomad could begin it, which is when it knows of the job's end, until it was
-// over; in that lie the connections that the harness cut.
+// job run". With it no work is done again, but for what comes to its end in the very moment
+// in which Nomad tells it to end. Without it Nomad's compare-and-set does not see that a job
+// has just finished, and the work begins again: such a run may work for two seconds at
+// most, less the time in which the harness had its controller or the agent down, and is to
+// be reported. Printed beside that is the time from when Nomad could begin it, which is
+// when it knows of the job's end, until it was over; in that lie the connections that the
+// harness cut.
 //
 // A client of the agent that is killed between the start of a task and its own record of
 // that starts the task again, beside the first. Such a job, by its own journal and by what

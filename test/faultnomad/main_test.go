@@ -100,12 +100,12 @@ func (s *score) close(r *round) {
 		case v.once:
 			fine++
 		case v.nomads:
-			t.Logf("round %d: Nomad's: %s", r.Number, s.w.explain(v))
+			s.w.story.Logf("round %d: Nomad's: %s", r.Number, s.w.explain(v))
 		default:
 			t.Errorf("round %d: %s", r.Number, s.w.explain(v))
 		}
 		if v.once && v.again {
-			t.Logf("round %d: its finished work began again, ran for %v and was over after %v: %s", r.Number, v.took, v.whole, s.w.explain(v))
+			s.w.story.Logf("round %d: its finished work began again, ran for %v and was over after %v: %s", r.Number, v.took, v.whole, s.w.explain(v))
 		}
 	}
 	for _, c := range r.Complaints() {

@@ -138,6 +138,6 @@ func (o *owner) resume(ctx context.Context) {
 	}
 	for _, p := range pauses {
 		o.w.t.Errorf("the controller of %s paused %s %s: %s", o.name, p.Scope, p.Name, p.Why)
-		o.w.t.Logf("%s resumed after: %s (%v)", time.Now().Format("15:04:05.000"), p.Why, o.client.Resume(ctx, p.Scope, p.Name))
+		o.w.story.Logf("resumed after: %s (%v)", p.Why, o.client.Resume(ctx, p.Scope, p.Name))
 	}
 }

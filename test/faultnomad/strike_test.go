@@ -248,6 +248,9 @@ func (r *round) fill(f *fault.Fault) ([]string, error) {
 	return touched, errors.Join(err, free())
 }
 
+// leastMemory is what Nomad gives a task at least, in MiB.
+const leastMemory = 10
+
 // take takes the room, and returns what gives it back.
 func (r *round) take(how string) (free func() error, err error) {
 	client := r.w.nomad
@@ -263,8 +266,11 @@ func (r *round) take(how string) (free func() error, err error) {
 		return func() error { return eventually(func() error { return toggle(true) }) }, toggle(false)
 	}
 	mib, err := r.w.freeMemory()
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case mib < leastMemory: // something else, which ends by itself, has what there is
+		return nil, fault.ErrMissed
 	}
 	id := fmt.Sprintf("full-%d-%d", r.Number, time.Now().UnixNano())
 	full := nomadapi.NewBatchJob(id, id, "global", 90)

@@ -134,18 +134,24 @@ func (w *world) judge(j *job, open error) verdict {
 	return v
 }
 
-// toldAsItEnded tells whether a task without the completion marker left with 0 when Nomad
-// had told it to end: it was at its end just then. One that answers the signal leaves with
-// 0 too, and nobody can tell the two apart.
+// toldAsItEnded tells whether the task came to its end when Nomad had told it to end, and
+// left with 0 just then. One that answers the signal leaves with 0 too, and nobody can tell
+// the two apart: with the completion marker it leaves no mark, and its work is begun again.
 func (j *job) toldAsItEnded() bool {
-	if j.marked || j.told().Ends == 0 {
+	told := j.told()
+	list, err := j.allocations()
+	if told.Ends == 0 || err != nil {
 		return false
 	}
-	list, err := j.allocations()
-	return err == nil && slices.ContainsFunc(list, func(a *nomadapi.AllocationListStub) bool {
-		t := view.TaskOf(a, "main")
-		return t.Killed && t.Exit == 0
+	i := slices.IndexFunc(list, func(a *nomadapi.AllocationListStub) bool {
+		task := a.TaskStates["main"]
+		return task != nil && !task.FinishedAt.Before(told.Ended)
 	})
+	if i < 0 {
+		return false
+	}
+	t := view.TaskOf(list[i], "main")
+	return t.Killed && t.Exit == 0
 }
 
 // reruns are the times from when Nomad could begin the work of a job again that was done

@@ -38,6 +38,7 @@ const nodeMemory = 4096
 // world is one agent with everything that works in it.
 type world struct {
 	t        *testing.T
+	story    *fault.Story
 	dir      string
 	agent    *nomadagent.Agent
 	nomad    *nomadapi.Client
@@ -57,7 +58,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, dir: dir, exporter: filepath.Join(dir, "calm.sock"), jobs: map[string]*job{}, starting: map[string]bool{}}
+	w := &world{t: t, story: fault.NewStory(t), dir: dir, exporter: filepath.Join(dir, "calm.sock"), jobs: map[string]*job{}, starting: map[string]bool{}}
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
@@ -241,7 +242,7 @@ func (w *world) remains() {
 		}
 	}
 	for _, o := range w.owners {
-		w.t.Logf("%s ended %d times unplanned", o.controller.Name, o.controller.Unplanned())
+		w.story.Logf("%s ended %d times unplanned", o.controller.Name, o.controller.Unplanned())
 		for _, word := range []string{"panic:", "fatal error:", "DATA RACE"} {
 			if found := fault.Grep(o.controller.Log, word); found != "" {
 				w.t.Errorf("%s says:\n%s", o.controller.Name, found)

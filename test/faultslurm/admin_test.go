@@ -39,9 +39,8 @@ func (w *world) reviveCtld(ctx context.Context) {
 	if _, ok := w.c.Daemons()["slurmctld"]; ok {
 		return
 	}
-	at := time.Now()
 	err := w.c.StartCtld(ctx)
-	w.t.Logf("%s slurmctld had ended by itself and is started again: %v", at.Format("15:04:05.000"), err)
+	w.story.Logf("slurmctld had ended by itself and is started again: %v", err)
 }
 
 // resumeNodes takes nodes back that slurmctld drained since they had jobs that it did
@@ -57,7 +56,7 @@ func (w *world) resumeNodes(ctx context.Context) {
 			continue
 		}
 		_, err := w.c.Run(ctx, "root", "scontrol", "update", "NodeName="+node, "State=RESUME")
-		w.t.Logf("%s node %s was %s and is resumed: %v", time.Now().Format("15:04:05.000"), node, state, err)
+		w.story.Logf("node %s was %s and is resumed: %v", node, state, err)
 	}
 }
 
@@ -73,7 +72,7 @@ func (w *world) askNodes(ctx context.Context) {
 		return
 	}
 	if _, err := w.c.Run(ctx, "root", "scontrol", "reconfigure"); err != nil {
-		w.t.Logf("reconfigure: %v", err)
+		w.story.Logf("reconfigure: %v", err)
 	}
 }
 
@@ -92,9 +91,9 @@ func (w *world) releaseJobs(ctx context.Context) {
 		w.fates.add(id, why)
 		_, err := w.c.Run(ctx, "root", "scontrol", "release", id)
 		if err == nil {
-			w.t.Logf("%s", fault.Grep(w.c.Dir()+"/log/slurmctld.log", id))
+			w.story.Logf("%s", fault.Grep(w.c.Dir()+"/log/slurmctld.log", id))
 		}
-		w.t.Logf("%s job %s (%s) is released: %v", time.Now().Format("15:04:05.000"), id, why, err)
+		w.story.Logf("job %s (%s) is released: %v", id, why, err)
 	}
 }
 
@@ -109,16 +108,34 @@ func (w *world) remains() {
 		w.t.Errorf("jobs are left: %q, %v", out, err)
 	}
 	for _, o := range w.owners {
+		if ids := o.unseen(); len(ids) > 0 {
+			w.t.Errorf("jobs %v have ended, and the driver of %s holds that they are moved; its controller says of the first\n%s", ids, o.name, fault.Grep(o.log(), ids[0]))
+		}
 		for _, k := range []*fault.Keeper{o.controller, o.broker} {
 			if k == nil {
 				continue
 			}
-			w.t.Logf("%s ended %d times unplanned", k.Name, k.Unplanned())
+			w.story.Logf("%s ended %d times unplanned", k.Name, k.Unplanned())
 			for _, word := range []string{"panic:", "fatal error:", "DATA RACE"} {
 				if found := fault.Grep(k.Log, word); found != "" {
 					w.t.Errorf("%s says:\n%s", k.Name, found)
 				}
 			}
+		}
+	}
+}
+
+// unseen are jobs that have ended, and of which the driver did not come to know that.
+func (o *owner) unseen() []string {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Second) {
+		var ids []string
+		for id, r := range o.records() {
+			if r.Last == nil && (r.Moving != nil || r.Next != nil) {
+				ids = append(ids, id)
+			}
+		}
+		if len(ids) == 0 || time.Now().After(end) {
+			return ids
 		}
 	}
 }

@@ -128,7 +128,7 @@ func (w *world) quiet() error {
 	}
 	asked := time.Time{} // to save
 	changed := time.Now()
-	for end := changed.Add(20 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := changed.Add(14 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if asked.Before(changed) {
 			if _, err := w.run("root", "scontrol", "update", "JobId="+w.bookmark, "Comment=quiet"); err != nil {
 				return err

@@ -5,8 +5,10 @@
 // how often it struck, how many jobs it touched, and how many of them ended exactly
 // once. Every job keeps a journal of its own, which knows of each epoch and each
 // attempt; the verdict is the journal's and Slurm's, never the controller's. A fault
-// that met no job in the middle of anything is not counted. The next round begins while
-// Slurm is still about the last one's jobs; each round is a line on standard error.
+// that met no job in the middle of anything is not counted, nor is a job that has ended
+// "in the middle" of a move that a record still knows. A round ends where three faults in a
+// row met nothing, and what they were is tried in the next one, among others. It begins
+// while Slurm is still about the last one's jobs; each round is a line on standard error.
 //
 // A slurmctld that is killed forgets what it acknowledged and had not saved; it saves at
 // most every five seconds. So it is killed in two ways. When it has saved, with the
@@ -14,6 +16,10 @@
 // work: then a job that did not end once, and of which it forgot something for certain
 // (what it showed before and not after, or was told after it last saved), is Slurm's own
 // and stands in a column of its own.
+//
+// A job that its owner cancels while a requeue is ending its processes has ended once,
+// though accounting is left with REQUEUED (leftRequeued says what was seen); how many did is
+// printed below the table.
 //
 // A job whose node was restarted while it was ending stays COMPLETING until slurmctld asks
 // again, which is after KillWait and twice MessageTimeout, at the next full minute: with

@@ -52,7 +52,7 @@ func (r *round) ended() (records map[string]record, at map[string]time.Time, err
 				open++
 				at[j.id] = time.Time{} // what a slurmctld that was killed forgot
 				if time.Since(told) > 15*time.Second {
-					r.w.t.Logf("%s job %s: %s", time.Now().Format("15:04:05.000"), j.id, records[j.id].show())
+					r.w.story.Logf("job %s: %s", j.id, records[j.id].show())
 				}
 			}
 		}
@@ -65,6 +65,9 @@ func (r *round) ended() (records map[string]record, at map[string]time.Time, err
 			idle = 0
 		}
 		if idle > 30 || open == 0 || time.Now().After(end) {
+			for _, j := range r.jobs {
+				r.w.through(j)
+			}
 			return records, at, nil
 		}
 	}

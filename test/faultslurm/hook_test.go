@@ -130,6 +130,20 @@ func arm(dir string, o order) error {
 	return errors.Join(err, writeJSON(filepath.Join(dir, armFile), o))
 }
 
+// goOn ends the pause of a process and waits until it knows: the next order takes back what
+// is left of this one.
+func (o *owner) goOn() {
+	path := filepath.Join(o.orders, goFile)
+	if os.WriteFile(path, nil, 0o600) != nil {
+		return
+	}
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+	}
+}
+
 // disarm takes an order back, and what is left of the one before.
 func disarm(dir string) error {
 	var errs []error

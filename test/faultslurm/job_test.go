@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,12 +70,25 @@ exec %[4]s --journal %[5]s --epochs %[6]d --epoch %[7]v --way %[8]s --late %[9]v
 `, j.name, j.path(".out"), stanza, j.owner.w.program("faultjob"), j.path(".journal"), j.epochs, epoch, j.way, j.late, j.status, hurry, j.owner.partition)
 }
 
+// errSilent is an sbatch that ended with 0 and printed nothing.
+var errSilent = errors.New("sbatch said nothing")
+
 // submit makes the job, once.
 func (j *job) submit(hurry string) error {
 	script := j.script(hurry)
 	if j.by {
 		return j.submitBy(script)
 	}
+	err := j.submitOwn(script)
+	if errors.Is(err, errSilent) { // and Slurm knows of no such job; seen once in some thousand
+		j.owner.w.story.Logf("job %s is submitted again: %v", j.name, err)
+		err = j.submitOwn(script)
+	}
+	return err
+}
+
+// submitOwn has the owner submit the job with sbatch.
+func (j *job) submitOwn(script string) error {
 	args := []string{"--parsable"}
 	if j.after != nil {
 		args = append(args, "--dependency=afterok:"+j.after.id)
@@ -98,8 +112,11 @@ func (j *job) submit(hurry string) error {
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		err = fmt.Errorf("sbatch: %w: %s", errors.Join(err, cmd.Wait()), said.String())
-		return j.find(err)
+		end := cmd.Wait()
+		if end == nil && errors.Is(err, io.EOF) {
+			err = errSilent
+		}
+		return j.find(fmt.Errorf("sbatch: %w: %s", errors.Join(err, end), said.String()))
 	}
 	j.id, _, _ = strings.Cut(strings.TrimSpace(line), ";")
 	j.waited = make(chan error, 1)
@@ -110,7 +127,7 @@ func (j *job) submit(hurry string) error {
 // find looks for the job after an sbatch that was not answered in time, which may have
 // made it all the same.
 func (j *job) find(why error) error {
-	if !unreached(why) {
+	if !unreached(why) && !errors.Is(why, errSilent) {
 		return why
 	}
 	records, err := j.owner.w.records()

@@ -1,6 +1,11 @@
 package faultslurm_test
 
-import "pitchpipe/test/fault"
+import (
+	"slices"
+	"strings"
+
+	"pitchpipe/test/fault"
+)
 
 // The kinds.
 const (
@@ -65,7 +70,7 @@ func families(disk bool) []fault.Family {
 		{Kind: kindCtldSaved, Weight: 2},
 		{Kind: kindCtldKill, Weight: 1},
 		{Kind: kindUpdate, Weight: 3, Points: between(), Actions: ownersUpdates()},
-		{Kind: kindSettings, Weight: 2, Actions: []string{"writable", "foreign", "closed"}},
+		{Kind: kindSettings, Weight: 2, Points: []string{"changed", "queued"}, Actions: []string{"writable", "foreign", "closed"}},
 		{Kind: kindBefore, Weight: 4, Points: effects()},
 		{Kind: kindHold, Weight: 3, Points: between()},
 		{Kind: kindCtldStop, Weight: 2},
@@ -83,8 +88,14 @@ func families(disk bool) []fault.Family {
 	return out
 }
 
-// pointsOf are the points at which a kind can strike.
-func pointsOf(kind string) []string { return fault.Points(families(true), kind) }
+// pointsOf are the points at which a fault can strike.
+func pointsOf(f fault.Fault) []string {
+	points := fault.Points(families(true), f.Kind)
+	if strings.HasPrefix(f.Action, "NumCPUs") { // which Slurm takes of a job that waits, and of no other
+		points = slices.DeleteFunc(points, func(p string) bool { return p == "signalled" || p == "before:requeue" || p == "requeue-acknowledged" })
+	}
+	return points
+}
 
 // clusterwide tells of faults that befall all.
 func clusterwide(f fault.Fault) bool {

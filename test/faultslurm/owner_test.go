@@ -83,7 +83,7 @@ func newOwner(w *world, name string, site bool) *owner {
 func (o *owner) mount(mode os.FileMode) {
 	options := fmt.Sprintf("size=%d,mode=%o,uid=%d,gid=%d", diskBytes, mode, o.uid, o.gid)
 	if err := unix.Mount("tmpfs", o.dir, "tmpfs", 0, options); err != nil {
-		o.w.t.Logf("no small disk for a controller: %v", err)
+		o.w.story.Logf("no small disk for a controller: %v", err)
 		return
 	}
 	o.disk = true
@@ -158,11 +158,30 @@ func (o *owner) awaken() {
 }
 
 // moving are the jobs that an intent is in progress for, and those that wait for its
-// attempt: by the driver's own records.
+// attempt: by the driver's own records, and not of jobs with which Slurm has done.
 func (o *owner) moving() map[string]journal.Phase {
 	out := map[string]journal.Phase{}
+	for id, r := range o.records() {
+		switch {
+		case o.w.known(id) == nil || r.Last != nil:
+		case r.Moving != nil:
+			out[id] = r.Moving.Phase
+		case r.Next != nil:
+			out[id] = "queued"
+		}
+	}
+	return out
+}
+
+// records are those of the driver.
+func (o *owner) records() map[string]*journal.Record {
+	out := map[string]*journal.Record{}
 	dir := filepath.Join(o.dir, "jobs")
 	entries, err := os.ReadDir(filepath.Join(dir, "jobs"))
+	if err != nil {
+		return out
+	}
+	j, err := journal.Open(dir)
 	if err != nil {
 		return out
 	}
@@ -171,19 +190,8 @@ func (o *owner) moving() map[string]journal.Phase {
 		if !ok {
 			continue
 		}
-		j, err := journal.Open(dir)
-		if err != nil {
-			return out
-		}
-		r, err := j.Read(driver.JobID(id))
-		if err != nil || r.Last != nil {
-			continue
-		}
-		switch {
-		case r.Moving != nil:
-			out[id] = r.Moving.Phase
-		case r.Next != nil:
-			out[id] = "queued"
+		if r, err := j.Read(driver.JobID(id)); err == nil {
+			out[id] = r
 		}
 	}
 	return out

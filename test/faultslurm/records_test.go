@@ -18,10 +18,24 @@ func (w *world) add(j *job) {
 	w.jobs[j.id] = j
 }
 
-// byID is a job of any round, nil where it is none of ours.
-func (w *world) byID(id string) *job {
+// through notes that Slurm has done with a job.
+func (w *world) through(j *job) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.over == nil {
+		w.over = map[string]bool{}
+	}
+	w.over[j.id] = true
+}
+
+// known is a job that Slurm has not done with, as far as anybody knows; nil where it is none
+// of ours.
+func (w *world) known(id string) *job {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over[id] {
+		return nil
+	}
 	return w.jobs[id]
 }
 

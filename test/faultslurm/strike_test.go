@@ -32,7 +32,7 @@ func (r *round) inflict(f *fault.Fault) ([]string, error) {
 	case kindDisk:
 		return r.fillDisk(o)
 	case kindSettings:
-		return r.distrust(o, f.Action)
+		return r.distrust(o, f)
 	case kindCtldSaved:
 		return r.killSavedCtld()
 	case kindCtldKill:
@@ -50,7 +50,11 @@ func (r *round) inflict(f *fault.Fault) ([]string, error) {
 // hit waits until the process was struck: at the fault's own point, or where that is not
 // reached in time at any other of its kind, which then becomes its point.
 func (r *round) hit(orders string, f *fault.Fault, action string) (hit, error) {
-	for _, points := range [][]string{{f.Point}, pointsOf(f.Kind)} {
+	all := pointsOf(*f)
+	if !slices.Contains(all, f.Point) {
+		f.Point = all[r.Random(len(all))]
+	}
+	for _, points := range [][]string{{f.Point}, all} {
 		h, err := r.hitAt(orders, order{Points: points, Action: action})
 		if err == nil {
 			f.Point = h.Point
@@ -93,8 +97,11 @@ func (r *round) killAt(o *owner, k *fault.Keeper, orders string, f *fault.Fault)
 	}
 	<-p.Ended
 	touched := o.moving()
-	if r.w.byID(h.Job) != nil {
+	if r.w.known(h.Job) != nil {
 		touched[h.Job] = ""
+	}
+	if len(touched) == 0 {
+		return nil, errors.Join(fault.ErrMissed, r.awake(o))
 	}
 	return slices.Sorted(maps.Keys(touched)), r.awake(o)
 }
@@ -104,11 +111,7 @@ func (r *round) met(owners ...*owner) ([]string, error) {
 	for end := time.Now().Add(fault.Opportunity); ; time.Sleep(30 * time.Millisecond) {
 		var out []string
 		for _, o := range owners {
-			for id := range o.moving() {
-				if r.w.byID(id) != nil {
-					out = append(out, id)
-				}
-			}
+			out = slices.AppendSeq(out, maps.Keys(o.moving()))
 		}
 		if len(out) > 0 {
 			slices.Sort(out)
@@ -146,17 +149,32 @@ func (r *round) awake(o *owner) error {
 	}
 }
 
+// pause has the controller stand still where it works at one of the round's jobs, just
+// between two steps, until goOn is called.
+func (r *round) pause(o *owner, f *fault.Fault, fits func(*job) bool) (j *job, goOn func(), err error) {
+	goOn = func() { o.goOn() }
+	for end := time.Now().Add(fault.Opportunity); ; {
+		h, err := r.hit(o.orders, f, actionPause)
+		if err != nil {
+			return nil, nil, err
+		}
+		if j := r.byID(h.Job); j != nil && !j.plain && fits(j) {
+			return j, goOn, nil
+		}
+		goOn()
+		if time.Now().After(end) {
+			return nil, nil, fault.ErrMissed
+		}
+	}
+}
+
 // meddle has the owner do something to a job that is just between two steps.
 func (r *round) meddle(o *owner, f *fault.Fault) ([]string, error) {
-	h, err := r.hit(o.orders, f, actionPause)
+	j, goOn, err := r.pause(o, f, func(j *job) bool { return !j.cancelled && (f.Kind != kindCancel || !j.by && !r.needed(j)) })
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.WriteFile(filepath.Join(o.orders, goFile), nil, 0o600) }()
-	j := r.byID(h.Job)
-	if j == nil || j.plain || f.Kind == kindCancel && (j.by || r.needed(j)) {
-		return nil, fault.ErrMissed
-	}
+	defer goOn()
 	switch f.Kind {
 	case kindCancel:
 		j.cancelled = true // whatever scancel says of it
@@ -208,11 +226,14 @@ func (r *round) fillDisk(o *owner) ([]string, error) {
 	return slices.Sorted(maps.Keys(touched)), nil
 }
 
-// distrust makes the folder of the settings one that nobody should believe, until an
-// attempt began.
-func (r *round) distrust(o *owner, how string) ([]string, error) {
-	dir := filepath.Join(o.dir, filepath.Base(settingsFolder))
-	var err error
+// distrust makes the folder of the settings one that nobody should believe, as an attempt
+// is about to begin, until it began.
+func (r *round) distrust(o *owner, f *fault.Fault) ([]string, error) {
+	dir, how := filepath.Join(o.dir, filepath.Base(settingsFolder)), f.Action
+	_, goOn, err := r.pause(o, f, func(j *job) bool { return !j.cancelled })
+	if err != nil {
+		return nil, err
+	}
 	switch how {
 	case "writable":
 		err = os.Chmod(dir, 0o777)
@@ -221,12 +242,13 @@ func (r *round) distrust(o *owner, how string) ([]string, error) {
 	default:
 		err = os.Chmod(dir, 0)
 	}
+	goOn()
 	if err != nil {
 		return nil, err
 	}
 	from := time.Now()
 	var touched []string
-	for end := from.Add(fault.Opportunity); len(touched) == 0 && time.Now().Before(end) && !r.Over(); time.Sleep(100 * time.Millisecond) {
+	for end := from.Add(2 * fault.Opportunity); len(touched) == 0 && time.Now().Before(end) && !r.Over(); time.Sleep(100 * time.Millisecond) {
 		for _, j := range r.jobs {
 			if j.owner == o && !j.plain && r.beganSince(j, from) {
 				touched = append(touched, j.id)

@@ -99,24 +99,52 @@ func (w *world) judge(j *job, r record) verdict {
 
 // judgeRecords holds what accounting remembers against the job's state.
 func (w *world) judgeRecords(j *job, r record, say func(*bool, string, ...any), v *verdict) {
-	var lines []string
+	var runs []run
 	for end := time.Now().Add(2 * time.Minute); r.ended(); time.Sleep(300 * time.Millisecond) {
-		out, err := w.run("slurm", "sacct", "-D", "-X", "-n", "-P", "-j", j.id, "-o", "state")
-		lines = strings.Fields(strings.ReplaceAll(out, "CANCELLED by ", "CANCELLED+"))
-		if err == nil && len(lines) > 0 && strings.HasPrefix(lines[len(lines)-1], r["JobState"]) {
+		out, err := w.run("slurm", "sacct", "-D", "-X", "-n", "-P", "-j", j.id, "-o", "state,start")
+		runs = runsOf(out)
+		if n := len(runs); err == nil && n > 0 && strings.HasPrefix(runs[n-1].state, r["JobState"]) {
+			break
+		}
+		if j.cancelled && leftRequeued(runs, r) {
+			w.unwritten.Add(1)
 			break
 		}
 		if time.Now().After(end) {
-			say(&v.lost, "accounting says %q of a job that is %s (%v)", lines, r["JobState"], err)
+			say(&v.lost, "accounting says %v of a job that is %s (%v)", runs, r["JobState"], err)
 			return
 		}
 	}
-	for i, state := range lines {
-		if i < len(lines)-1 && state != "REQUEUED" {
-			say(&v.twice, "accounting has the runs %q", lines)
+	for i, run := range runs {
+		if i < len(runs)-1 && run.state != "REQUEUED" {
+			say(&v.twice, "accounting has the runs %v", runs)
 			return
 		}
 	}
+}
+
+// run is what accounting has of one run of a job.
+type run struct{ state, start string }
+
+func runsOf(out string) []run {
+	var runs []run
+	for line := range strings.Lines(out) {
+		state, start, _ := strings.Cut(strings.TrimSpace(line), "|")
+		runs = append(runs, run{state, start})
+	}
+	return runs
+}
+
+// leftRequeued tells of a job that was cancelled while the processes of a run that had been
+// put back into the queue were still being ended (COMPLETING), so that it never began
+// again. Seen on 22.05.8, with requeue and requeuehold, by its owner and by root, with and
+// without a tuner: scontrol says CANCELLED, with the start and the end of that run, and sacct
+// says REQUEUED of it for good (looked at for minutes; sacctmgr finds nothing amiss): the run
+// that would be cancelled was never made. One that is PENDING when it is cancelled, be it
+// held or waiting for its begin, has a row for that within a second.
+func leftRequeued(runs []run, r record) bool {
+	n := len(runs)
+	return n > 0 && n == r.restarts() && r["JobState"] == "CANCELLED" && runs[n-1] == run{"REQUEUED", r["StartTime"]}
 }
 
 // judgeAfter tells whether a dependant ran once and after what it depends on.

@@ -55,17 +55,21 @@ const (
 // world is one cluster with everything that works in it.
 type world struct {
 	t        *testing.T
+	story    *fault.Story
 	c        *slurmcluster.Cluster
 	dir      string // of the programs, orders and logs; all users can reach it
 	exporter string // socket
 	owners   []*owner
 	fates    fates
 	early    atomic.Int64 // sbatch --wait that took leaving for the end
-	ctld     sync.Mutex   // of who ends and starts slurmctld
-	bookmark string       // id of a job of nobody, which waits for ever
+	// Jobs of whose cancel accounting has nothing (leftRequeued).
+	unwritten atomic.Int64
+	ctld      sync.Mutex // of who ends and starts slurmctld
+	bookmark  string     // id of a job of nobody, which waits for ever
 
 	mu        sync.Mutex
 	jobs      map[string]*job // of all rounds, by id
+	over      map[string]bool // those that Slurm has done with
 	reminders []time.Time     // when the nodes are to tell what they run
 	kills     []kill          // of a slurmctld with work not saved
 }
@@ -84,7 +88,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, dir: dir, exporter: filepath.Join(dir, "exporter.sock")}
+	w := &world{t: t, story: fault.NewStory(t), dir: dir, exporter: filepath.Join(dir, "exporter.sock")}
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)

@@ -19,7 +19,7 @@
 // below /ppnomadNUMBER/nomad, the others below /nomad as everywhere.
 //
 // After Stop no process, mount or folder of the agent and no cgroup of its allocations
-// is left, whatever the jobs did; the parent cgroup, which others may share, stays.
+// is left, those included that it had forgotten already, whatever the jobs did; the parent cgroup, which others may share, stays.
 // What an agent whose owner was killed has left is cleared away by the next start. A
 // process is ended by its id after a look that it belongs to the agent. Nothing listens
 // beyond loopback, and no configuration of the machine is read.

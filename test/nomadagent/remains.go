@@ -1,10 +1,12 @@
 package nomadagent
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,7 +34,7 @@ func sweep(ctx context.Context) error {
 func remove(ctx context.Context, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	// The names of the allocations are lost with the folder.
+	// The ids of the allocations are lost with the folder.
 	allocs := allocations(dir)
 	for {
 		for _, pid := range processes(dir, allocs) {
@@ -115,18 +117,35 @@ func leftovers(dir string, allocs []string) []string {
 	return out
 }
 
-// allocations are the ids of those that the agent has a folder of.
+// allocations are the ids of those that the agent has ever had: that it has a folder of,
+// and that its log names. A client that is killed while it takes an allocation away, and
+// one that finds a task without its executor, leave cgroups that nobody removes; of these
+// there is nothing but the log.
 func allocations(dir string) []string {
-	entries, err := os.ReadDir(filepath.Join(dir, "client", "alloc"))
-	if err != nil {
-		return nil
+	had := map[string]struct{}{}
+	if entries, err := os.ReadDir(filepath.Join(dir, "client", "alloc")); err == nil {
+		for _, e := range entries {
+			had[e.Name()] = struct{}{}
+		}
 	}
-	var out []string
-	for _, e := range entries {
-		out = append(out, e.Name())
+	if log, err := os.Open(filepath.Join(dir, "client.log")); err == nil {
+		defer func() { _ = log.Close() }()
+		for lines := bufio.NewReader(log); err == nil; {
+			var line []byte
+			line, err = lines.ReadSlice('\n') // the rest of a long one is another
+			if _, rest, named := bytes.Cut(line, []byte("alloc_id=")); named && len(rest) >= idLength {
+				had[string(rest[:idLength])] = struct{}{}
+			}
+			if errors.Is(err, bufio.ErrBufferFull) {
+				err = nil
+			}
+		}
 	}
-	return out
+	return slices.Sorted(maps.Keys(had))
 }
+
+// idLength is that of an allocation's id.
+const idLength = 36
 
 // cgroups are those of the allocations' tasks, in either version's places.
 func cgroups(allocs []string) []string {
