@@ -113,9 +113,11 @@ type Work struct {
 	// in the fault at which point it struck.
 	Inflict  func(f *Fault) ([]string, error)
 	Families []Family
-	Left     func() int  // jobs that are not at their end
-	Moved    func() bool // one of them is being moved
-	Log      func(format string, args ...any)
+	// Left counts the jobs that are not at their end, and Moved tells whether one of them is
+	// being moved. Both are asked beside Inflict.
+	Left  func() int
+	Moved func() bool
+	Log   func(format string, args ...any)
 }
 
 // Inject does the faults until all are done or no job is moved any more, and returns what

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,8 +37,8 @@ type job struct {
 	id     string
 	waited chan error // how sbatch --wait ended
 
-	// What the harness did to it.
-	cancelled bool
+	// What the harness did to it; all but the first are asked for when the round is over.
+	cancelled atomic.Bool
 	held      bool
 	limit     string // time limit that its owner set
 }

@@ -42,7 +42,7 @@ func (r *round) needed(j *job) bool {
 
 // perOwner are the jobs of one user in a round.
 func (r *round) perOwner(o *owner, small bool) []*job {
-	named := func(kind string, j job) *job {
+	named := func(kind string, j *job) *job {
 		j.owner, j.name = o, fmt.Sprintf("r%d-%s", r.Number, kind)
 		if j.epochs == 0 {
 			j.epochs = 1200
@@ -51,21 +51,21 @@ func (r *round) perOwner(o *owner, small bool) []*job {
 			j.way = wayLeave
 			j.exit = true
 		}
-		return &j
+		return j
 	}
 	// A sample does not wait for sbatch --wait, which asks every half minute in the end.
-	first := named("leaves", job{wait: !small})
+	first := named("leaves", &job{wait: !small})
 	out := []*job{
-		first, named("says", job{way: waySay, wait: !small}), named("ends", job{way: wayEnd, late: r.lateness()}),
-		named("after", job{plain: true, after: first, epochs: 3}), named("leaves-too", job{}), named("says-too", job{way: waySay}),
+		first, named("says", &job{way: waySay, wait: !small}), named("ends", &job{way: wayEnd, late: r.lateness()}),
+		named("after", &job{plain: true, after: first, epochs: 3}), named("leaves-too", &job{}), named("says-too", &job{way: waySay}),
 	}
 	if small {
 		return out
 	}
-	out = append(out, named("fails", job{status: 3, way: waySay, wait: true}), named("ends-too", job{way: wayEnd, exit: true, late: r.lateness()}),
-		named("leaves-3", job{}), named("leaves-4", job{}), named("says-3", job{way: waySay}))
+	out = append(out, named("fails", &job{status: 3, way: waySay, wait: true}), named("ends-too", &job{way: wayEnd, exit: true, late: r.lateness()}),
+		named("leaves-3", &job{}), named("leaves-4", &job{}), named("says-3", &job{way: waySay}))
 	if o.broker == nil { // the controller of a site submits nobody's jobs
-		out = append(out, named("asked", job{by: true}))
+		out = append(out, named("asked", &job{by: true}))
 	}
 	return out
 }
@@ -142,7 +142,7 @@ func (r *round) left() int {
 	}
 	n := 0
 	for _, j := range r.jobs {
-		if !j.plain && fault.Read(j.journal(), j.epochs).Ends == 0 && !j.cancelled {
+		if !j.plain && fault.Read(j.journal(), j.epochs).Ends == 0 && !j.cancelled.Load() {
 			n++
 		}
 	}

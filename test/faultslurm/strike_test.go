@@ -170,14 +170,14 @@ func (r *round) pause(o *owner, f *fault.Fault, fits func(*job) bool) (j *job, g
 
 // meddle has the owner do something to a job that is just between two steps.
 func (r *round) meddle(o *owner, f *fault.Fault) ([]string, error) {
-	j, goOn, err := r.pause(o, f, func(j *job) bool { return !j.cancelled && (f.Kind != kindCancel || !j.by && !r.needed(j)) })
+	j, goOn, err := r.pause(o, f, func(j *job) bool { return !j.cancelled.Load() && (f.Kind != kindCancel || !j.by && !r.needed(j)) })
 	if err != nil {
 		return nil, err
 	}
 	defer goOn()
 	switch f.Kind {
 	case kindCancel:
-		j.cancelled = true // whatever scancel says of it
+		j.cancelled.Store(true) // whatever scancel says of it
 		_, err = o.as("scancel", j.id)
 	case kindHold:
 		if _, err = o.as("scontrol", "hold", j.id); err == nil {
@@ -230,7 +230,7 @@ func (r *round) fillDisk(o *owner) ([]string, error) {
 // is about to begin, until it began.
 func (r *round) distrust(o *owner, f *fault.Fault) ([]string, error) {
 	dir, how := filepath.Join(o.dir, filepath.Base(settingsFolder)), f.Action
-	_, goOn, err := r.pause(o, f, func(j *job) bool { return !j.cancelled })
+	_, goOn, err := r.pause(o, f, func(j *job) bool { return !j.cancelled.Load() })
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func (w *world) judge(j *job, r record) verdict {
 	switch {
 	case !r.ended():
 		say(&v.lost, "it has not ended: %s", r.show())
-	case j.cancelled && r["JobState"] == "CANCELLED":
+	case j.cancelled.Load() && r["JobState"] == "CANCELLED":
 		state = true
 	case r["JobState"] == "COMPLETED" && j.status == 0, r["JobState"] == "FAILED" && j.status != 0 && r["ExitCode"] == fmt.Sprintf("%d:0", j.status):
 		if state = told.Ends == 1+told.Again; !state {
@@ -76,7 +76,7 @@ func (w *world) judge(j *job, r record) verdict {
 			say(&v.waited, "sbatch --wait does not end")
 		} else if code == 85 && j.way == wayLeave {
 			w.early.Add(1)
-		} else if code != j.status && !j.cancelled {
+		} else if code != j.status && !j.cancelled.Load() {
 			say(&v.waited, "sbatch --wait returned %d, want %d", code, j.status)
 		}
 	}
@@ -106,7 +106,7 @@ func (w *world) judgeRecords(j *job, r record, say func(*bool, string, ...any), 
 		if n := len(runs); err == nil && n > 0 && strings.HasPrefix(runs[n-1].state, r["JobState"]) {
 			break
 		}
-		if j.cancelled && leftRequeued(runs, r) {
+		if j.cancelled.Load() && leftRequeued(runs, r) {
 			w.unwritten.Add(1)
 			break
 		}
