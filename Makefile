@@ -30,6 +30,7 @@ demo: build ## show the whole way of a job on this machine, in six to nine minut
 test: ## install what the tests need, where it is missing, and run them
 	@scripts/setup-test
 	@scripts/setup-slurm
+	@scripts/setup-jobs
 	@echo "testing, the first time the programs are compiled with the race detector"
 	@# Many packages wait for schedulers most of the time: three of them share two cores,
 	@# and those that wait longest begin first, so that none is left alone at the end.

@@ -50,7 +50,7 @@ func TestTheReportHasARatioWhereThereAreTwo(t *testing.T) {
 		other *Cost
 		wants []string
 	}{
-		{"alone", nil, []string{"0.250  -", "scripts/setup-prometheus"}},
+		{"alone", nil, []string{"0.250  -", "scripts/setup-node-exporter"}},
 		{"beside the other", &other, []string{"0.250               1.000          0.25", "20.0                10.0           2.00"}},
 	} {
 		var out strings.Builder

@@ -92,7 +92,7 @@ func (r Report) Print(to io.Writer) error {
 		line("%s\t"+row.form+"\t%s\t%s\t%s", row.name, row.of(r.Exporter), other, ratio, row.asked)
 	}
 	if r.NodeExporter == nil {
-		line("node_exporter is missing; scripts/setup-prometheus fetches it")
+		line("node_exporter is missing; scripts/setup-node-exporter fetches it")
 	}
 	return w.Flush()
 }

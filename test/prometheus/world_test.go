@@ -93,7 +93,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// tool is a program that scripts/setup-prometheus or setup-test fetches.
+// tool is a program that scripts/setup-test fetches.
 func (w *world) tool(name string) string {
 	w.t.Helper()
 	if path, err := exec.LookPath(name); err == nil {
@@ -104,7 +104,7 @@ func (w *world) tool(name string) string {
 		w.t.Fatal(err)
 	}
 	if _, err := os.Stat(path); err != nil {
-		w.t.Skipf("%s is missing; scripts/setup-prometheus fetches it", name)
+		w.t.Skipf("%s is missing; scripts/setup-test fetches it", name)
 	}
 	return path
 }

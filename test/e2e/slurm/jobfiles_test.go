@@ -40,7 +40,7 @@ func shippedFiles() []shipped {
 
 func noTorch() error {
 	if out, err := exec.Command("/usr/bin/python3", "-c", "import torch, sklearn").CombinedOutput(); err != nil { //nolint:noctx // it ends by itself
-		return fmt.Errorf("python3-torch or python3-sklearn is missing (scripts/setup-torch): %w: %.200s", err, out)
+		return fmt.Errorf("python3-torch or python3-sklearn is missing (scripts/setup-jobs): %w: %.200s", err, out)
 	}
 	return nil
 }
