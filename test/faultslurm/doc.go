@@ -15,7 +15,8 @@
 // controllers standing still in the middle of moves: then nothing may be lost. And in its
 // work: then a job that did not end once, and of which it forgot something for certain
 // (what it showed before and not after, or was told after it last saved), is Slurm's own
-// and stands in a column of its own.
+// and stands in a column of its own. So is one that is left behind, and not even root can
+// change: the index that accounting gave its run is one of the things that are forgotten.
 //
 // A job that its owner cancels while a requeue is ending its processes has ended once,
 // though accounting is left with REQUEUED (leftRequeued says what was seen); how many did is

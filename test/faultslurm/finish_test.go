@@ -67,6 +67,7 @@ func (r *round) ended() (records map[string]record, at map[string]time.Time, err
 		if idle > 30 || open == 0 || time.Now().After(end) {
 			for _, j := range r.jobs {
 				r.w.through(j)
+				j.sealed = !records[j.id].ended() && r.w.sealed(j.id)
 			}
 			return records, at, nil
 		}
@@ -105,6 +106,13 @@ func (r *round) stuck(records map[string]record) bool {
 		}
 	}
 	return true
+}
+
+// sealed tells whether not even root can change a job any more: a slurmctld that was ended
+// while accounting gave a run its index may hold for ever that this is about to happen.
+func (w *world) sealed(id string) bool {
+	_, err := w.run("root", "scontrol", "update", "JobId="+id, "Nice=0")
+	return err != nil && strings.Contains(err.Error(), "DB index")
 }
 
 // passive are the faults that nobody inflicts: jobs that came to their end in the

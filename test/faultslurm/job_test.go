@@ -41,6 +41,8 @@ type job struct {
 	cancelled atomic.Bool
 	held      bool
 	limit     string // time limit that its owner set
+
+	sealed bool // Slurm takes no change of it any more
 }
 
 const (
