@@ -130,7 +130,7 @@ func (w *world) quiet() error {
 	changed := time.Now()
 	for end := changed.Add(14 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if asked.Before(changed) {
-			if _, err := w.run("root", "scontrol", "update", "JobId="+w.bookmark, "Comment=quiet"); err != nil {
+			if err := w.news(); err != nil {
 				return err
 			}
 			asked = time.Now()
@@ -151,6 +151,21 @@ func (w *world) quiet() error {
 		if at.Sub(asked) > 500*time.Millisecond {
 			return nil
 		}
+	}
+	return fault.ErrMissed
+}
+
+// news gives slurmctld something to save.
+func (w *world) news() error {
+	_, err := w.run("root", "scontrol", "update", "JobId="+w.bookmark, "Comment=quiet")
+	if err == nil || !indexing(err) {
+		return err
+	}
+	if _, err := w.run("root", "scancel", w.bookmark); err != nil {
+		return err
+	}
+	if err := w.newBookmark(); err != nil {
+		return err
 	}
 	return fault.ErrMissed
 }

@@ -112,8 +112,12 @@ func (r *round) stuck(records map[string]record) bool {
 // while accounting gave a run its index may hold for ever that this is about to happen.
 func (w *world) sealed(id string) bool {
 	_, err := w.run("root", "scontrol", "update", "JobId="+id, "Nice=0")
-	return err != nil && strings.Contains(err.Error(), "DB index")
+	return err != nil && indexing(err)
 }
+
+// indexing tells of a change that slurmctld refused, since accounting is about to give the
+// job's run its index.
+func indexing(err error) bool { return strings.Contains(err.Error(), "DB index") }
 
 // passive are the faults that nobody inflicts: jobs that came to their end in the
 // move that asked them to save.

@@ -117,13 +117,18 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	w.startExporter()
-	w.bookmark, err = c.Run(t.Context(), slurmcluster.Alpha, "sbatch", "--parsable", "--hold", "--job-name=bookmark", "--partition="+ownPartition, "--wrap=true")
-	if err != nil {
+	if err := w.newBookmark(); err != nil {
 		t.Fatal(err)
 	}
 	w.owners = append(w.owners, newOwner(w, slurmcluster.Alpha, false))
 	w.owners = append(w.owners, newOwner(w, slurmcluster.Beta, true))
 	return w
+}
+
+// newBookmark submits the job of nobody.
+func (w *world) newBookmark() (err error) {
+	w.bookmark, err = w.run(slurmcluster.Alpha, "sbatch", "--parsable", "--hold", "--job-name=bookmark", "--partition="+ownPartition, "--wrap=true")
+	return err
 }
 
 // programs builds what jobs and controllers run.
