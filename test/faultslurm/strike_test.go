@@ -202,12 +202,12 @@ func (r *round) meddle(o *owner, f *fault.Fault) ([]string, error) {
 
 // refused tells of a command that came too late, or too early, for the job's state.
 func refused(err error) bool {
-	for _, text := range []string{"no longer pending", "already completing", "already finished", "Invalid job id", "is disabled", "DB index"} {
+	for _, text := range []string{"no longer pending", "already completing", "already finished", "Invalid job id", "is disabled"} {
 		if strings.Contains(err.Error(), text) {
 			return true
 		}
 	}
-	return false
+	return indexing(err)
 }
 
 func (r *round) fillDisk(o *owner) ([]string, error) {

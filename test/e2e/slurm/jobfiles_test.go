@@ -60,6 +60,9 @@ func (f shipped) need(t *testing.T) {
 		return
 	}
 	if err := f.lacks(); err != nil {
+		if os.Getenv("PITCHPIPE_REQUIRE_TOOLS") != "" {
+			t.Fatal(err)
+		}
 		t.Skip(err)
 	}
 }
