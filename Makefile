@@ -16,7 +16,7 @@ export FUZZTIME COUNT
 # The packages whose tests take longest, the longest first.
 LONGEST := ./test/e2e/slurm ./driver/slurm ./driver/nomad ./test/e2e ./driver/slurm/broker
 
-.PHONY: help build demo test check lint fmt generate bench bench-exporter bench-kmeans bench-mind bench-nomad bench-slurm e2e e2e-nomad e2e-slurm fault-nomad fault-slurm fuzz cover package regret clean
+.PHONY: help build demo test check lint fmt generate bench bench-exporter bench-kmeans bench-mind bench-nomad bench-slurm e2e e2e-nomad e2e-slurm fault-nomad fault-slurm fuzz cover package regret worlds clean
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,6 +90,9 @@ bench-mind: ## the tables and plots of the tuner's mind, over recorded runs
 
 regret: ## record what settings cost here, and what a class's settings cost where it is met anew
 	@scripts/regret
+
+worlds: ## play 200 random jobs in virtual time: what tuning saves and costs, beside the aims
+	@scripts/worlds
 
 fuzz: ## run every fuzz target for FUZZTIME, 20s unless told
 	@scripts/fuzz

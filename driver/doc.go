@@ -13,6 +13,11 @@
 // the first Advance and calls Advance with the same Intent until it is done; after
 // a crash it simply goes on calling.
 //
+// An Intent with Discard ends the attempt without asking it to save: what it did since
+// its last checkpoint is lost. The steps stay the same, and so does what protects the
+// job: its owner's word counts, a job without a checkpoint is not touched, and an
+// attempt that ends by itself meanwhile is never run again.
+//
 // What an attempt has instead of its owner's settings is one Change. Live settings
 // travel in a file that the job reads; EncodeSettings says what it holds.
 //

@@ -73,6 +73,20 @@ type Listener interface {
 	Listen(ctx context.Context, id JobID, attempt int, p Progress) error
 }
 
+// Biller is a driver whose scheduler says what it bills.
+type Biller interface {
+	// Billing is what the scheduler bills the jobs of a partition.
+	Billing(ctx context.Context, partition string) (Billing, error)
+}
+
+// Billing is what a scheduler bills for an hour of a core, of a GiB of memory and of a
+// GPU, in units of its own.
+type Billing struct {
+	Core, GiB, GPU float64
+	Dearest        bool // it bills for that one of them which costs most, not for their sum
+	Whole          bool // its jobs get whole nodes, whatever they ask for
+}
+
 // Capabilities tells what a scheduler can do to a job.
 type Capabilities struct {
 	KeepsID    bool // the job id survives a restart under other settings
@@ -158,7 +172,7 @@ type Outlook struct {
 	Crowded string `json:"crowded,omitempty"`
 }
 
-// Checkpoint tells how a running attempt is asked to save and leave.
+// Checkpoint says how a running attempt is asked to save and leave.
 type Checkpoint struct {
 	Signal string        `json:"signal"` // with SIG
 	Grace  time.Duration `json:"grace"`
@@ -185,6 +199,12 @@ type Intent struct {
 	Change      Change      `json:"change"`
 	Checkpoint  *Checkpoint `json:"checkpoint,omitempty"` // nil: a running attempt is not touched
 	Note        string      `json:"note,omitempty"`       // one line for the job's own output
+
+	// Discard: a running attempt is ended at once, without being asked to save, and what
+	// it did since its last checkpoint is lost. No signal of the Checkpoint is sent and
+	// no grace is waited for; the next attempt resumes from the checkpoint before. A job
+	// may be cut while it writes one, so that it has to replace the last one as a whole.
+	Discard bool `json:"discard,omitempty"`
 }
 
 // StepKind tells where an Advance left the job.
@@ -195,8 +215,8 @@ type StepKind string
 // again, whatever became of the attempt, the change or the job since.
 const (
 	StepRunning       StepKind = "running"       // the old attempt runs; nothing was done yet
-	StepCheckpointing StepKind = "checkpointing" // it was asked to save
-	StepStopped       StepKind = "stopped"       // it saved and left; nothing runs
+	StepCheckpointing StepKind = "checkpointing" // it was asked to save, or it is being ended
+	StepStopped       StepKind = "stopped"       // it left, saved or discarded; nothing runs
 	StepChanged       StepKind = "changed"       // the next attempt has the new settings
 	StepStarted       StepKind = "started"       // the next attempt with the change is queued or runs, or did
 	StepFinished      StepKind = "finished"      // the job ended before the change
@@ -307,7 +327,9 @@ type Job struct {
 // Resources are what a job asks its scheduler for.
 type Resources struct {
 	Cores       int               `json:"cores"`
-	MemoryBytes int64             `json:"memory_bytes"`         // 0 = no limit
+	MemoryBytes int64             `json:"memory_bytes"` // 0 = no limit
+	GPUs        int               `json:"gpus,omitempty"`
+	Whole       bool              `json:"whole,omitempty"`      // it gets whole nodes, whatever it asks for
 	TimeLimit   time.Duration     `json:"time_limit,omitempty"` // 0 = none
 	Env         map[string]string `json:"env,omitempty"`        // that the job file and the submission set
 	Args        []string          `json:"args,omitempty"`       // command line, where the job file has one

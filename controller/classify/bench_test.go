@@ -41,7 +41,7 @@ func BenchmarkFit(b *testing.B) {
 		samples := many(n, benchKinds)
 		b.Run(fmt.Sprintf("%d profiles of %d features", n, benchFeatures), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := classify.Fit(samples, classify.Config{}, source(1)); err != nil {
+				if _, err := classify.Fit(samples, classify.Config{}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -51,7 +51,7 @@ func BenchmarkFit(b *testing.B) {
 
 func BenchmarkClassify(b *testing.B) {
 	samples := many(1000, benchKinds)
-	m, err := classify.Fit(samples, classify.Config{}, source(1))
+	m, err := classify.Fit(samples, classify.Config{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -60,34 +60,26 @@ func BenchmarkClassify(b *testing.B) {
 	}
 }
 
-// More runs than are looked at together give the same classes, and a kind of few runs
-// among many is not lost.
-func TestMoreRunsThanAreLookedAtTogetherAreTheirKindsAndARareOneToo(t *testing.T) {
-	t.Parallel()
-	const kinds = 5
-	samples := many(2500, kinds) // a thousand are looked at together
-	for i := range 3 {
-		rare := samples[i]
-		rare.Run, rare.Kind = fmt.Sprintf("rare-%d", i), "rare"
-		f := map[string]float64{}
-		for name := range rare.Profile.Features {
-			f[name] = 9
-		}
-		rare.Profile.Features = f
-		samples = append(samples, rare)
-	}
-	m := fit(t, classify.Config{MaxClasses: kinds + 3}, samples...) // each number of classes is tried
-	if got := len(m.Strata[0].Groups); got != kinds+1 {
-		t.Fatalf("%d classes of %d kinds", got, kinds+1)
-	}
-	total := 0
-	for _, g := range m.Strata[0].Groups {
-		total += len(g.Runs)
-		if len(g.Kinds) != 1 {
-			t.Errorf("class %s holds %v", g.ID, g.Kinds)
-		}
-	}
-	if total != len(samples) {
-		t.Errorf("%d of %d runs have a class", total, len(samples))
+// BenchmarkRefit learns one run that no class recognises, in a stratum that knows as many
+// as it keeps.
+func BenchmarkRefit(b *testing.B) {
+	for _, kinds := range []int{benchKinds, classify.DefaultMaxClasses} {
+		b.Run(fmt.Sprintf("%d kinds", kinds), func(b *testing.B) {
+			samples, kept := many(2000, kinds), memory{}
+			for _, s := range samples {
+				kept[s.Run] = []classify.Sample{s}
+			}
+			m := fit(b, classify.Config{}, samples...)
+			odd := many(1, 1)
+			odd[0].Run = "odd"
+			for name := range odd[0].Profile.Features {
+				odd[0].Profile.Features[name] = 3
+			}
+			for b.Loop() {
+				if again, err := classify.Refit(m, odd, kept.recall, classify.Config{}); err != nil || again == m {
+					b.Fatal(again == m, err)
+				}
+			}
+		})
 	}
 }

@@ -120,13 +120,17 @@ func (c candidate) surprise() float64 {
 // that shares more features is better founded.
 func (m *Model) candidates(s Stratum, features map[string]float64) []candidate {
 	var out []candidate
-	for _, g := range s.Groups {
-		d, share := s.distance(features, g.Center)
-		if share < enoughShare {
+	row := s.row(features)
+	for i, g := range s.Groups {
+		c := s.compare(row, s.rows[i])
+		if c.share < enoughShare {
 			continue
 		}
-		free := freedom(s.common(features, g.Center))
-		out = append(out, candidate{g, d, radius(m, g, free), share, free})
+		reach := s.reach[i]
+		if c.freedom != s.free[i] {
+			reach = radius(m, g, c.freedom)
+		}
+		out = append(out, candidate{g, c.distance, reach, c.share, c.freedom})
 	}
 	slices.SortStableFunc(out, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.depth(), b.depth()), cmp.Compare(b.share, a.share))
@@ -147,17 +151,4 @@ func (m *Model) without(key Key) tuning.Reason {
 		reason = tuning.ReasonSchemaMismatch
 	}
 	return reason
-}
-
-// common are the axes that both have.
-func (s Stratum) common(a, b map[string]float64) []Axis {
-	var out []Axis
-	for _, axis := range s.Axes {
-		x, okX := a[axis.Feature]
-		y, okY := b[axis.Feature]
-		if okX && okY && usable(x) && usable(y) {
-			out = append(out, axis)
-		}
-	}
-	return out
 }

@@ -19,13 +19,12 @@ var (
 // half as many strangers again for something known.
 //
 // One run makes a class: it gets a name and the widest radius, and
-// tuning.Class.Support says how thin it is. Two would keep out nearly every
+// tuning.Class.Support says how thin it is. To ask for two would keep out nearly every
 // stranger (1 to 4 of 100 are taken for a class of one run) and leave 11 more
 // of 100 second runs unknown, without a single one fewer in a wrong class. What
 // rests on a name is little: the planner uses nothing of a class that fewer than
 // two of its jobs have shown.
 const (
-	DefaultMinRuns    = 1    // while knowledge is young
 	DefaultMaxClasses = 64   // in one stratum
 	DefaultConfidence = 0.95 // of runs of a class that should lie within its radius
 	DefaultPriorRuns  = 4    // runs that the documented noise is worth
@@ -33,7 +32,6 @@ const (
 
 // Config tells how to learn. Its zero value means the defaults.
 type Config struct {
-	MinRuns    int     // runs that make a class; fewer are no class
 	MaxClasses int     // most classes in a stratum
 	Confidence float64 // share of the runs of a class within its radius, if noise is as assumed; 0.5 to 0.9999
 	PriorRuns  float64 // weight of the documented noise against what is observed, in runs; from 1
@@ -41,9 +39,6 @@ type Config struct {
 }
 
 func (c Config) filled() (Config, error) {
-	if c.MinRuns == 0 {
-		c.MinRuns = DefaultMinRuns
-	}
 	if c.MaxClasses == 0 {
 		c.MaxClasses = DefaultMaxClasses
 	}
@@ -56,7 +51,7 @@ func (c Config) filled() (Config, error) {
 	if c.Priors == nil {
 		c.Priors = DefaultPriors()
 	}
-	sane := c.MinRuns > 0 && c.MaxClasses > 0 && confident(c.Confidence) && weighty(c.PriorRuns)
+	sane := c.MaxClasses > 0 && confident(c.Confidence) && weighty(c.PriorRuns)
 	for _, p := range c.Priors {
 		sane = sane && p.Feature != "" && positive(p.Noise) && positive(p.Weight) && (p.Floor == 0 || positive(p.Floor))
 	}

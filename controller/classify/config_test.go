@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
@@ -29,7 +28,6 @@ func TestWhatCannotBeLearnedFromIsRefused(t *testing.T) {
 		"a sample without a run":        {[]classify.Sample{sample("", "x", at(1))}, classify.Config{}, classify.ErrSample},
 		"certainty":                     {nil, classify.Config{Confidence: 1}, classify.ErrConfig},
 		"a confidence that is no share": {nil, classify.Config{Confidence: -0.5}, classify.ErrConfig},
-		"a negative support":            {nil, classify.Config{MinRuns: -1}, classify.ErrConfig},
 		"no classes":                    {nil, classify.Config{MaxClasses: -1}, classify.ErrConfig},
 		"a prior of no runs":            {nil, classify.Config{PriorRuns: 0.01}, classify.ErrConfig},
 		"an infinite prior":             {nil, classify.Config{PriorRuns: math.Inf(1)}, classify.ErrConfig},
@@ -39,7 +37,7 @@ func TestWhatCannotBeLearnedFromIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, err := classify.Fit(c.samples, c.cfg, source(1))
+			m, err := classify.Fit(c.samples, c.cfg)
 			if diff := cmp.Diff(c.want, err, cmpopts.EquateErrors()); diff != "" || m != nil {
 				t.Errorf("model %v, error (-want +got):\n%s", m, diff)
 			}
@@ -122,7 +120,7 @@ func TestAnIdleCoreSeparatesByItself(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			m, err := classify.Fit([]classify.Sample{using("both", 0.98), using("other", c.other)}, classify.Config{}, rand.New(rand.NewPCG(1, 1)))
+			m, err := classify.Fit([]classify.Sample{using("both", 0.98), using("other", c.other)}, classify.Config{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,10 +1,11 @@
 // Package classify says which known class a profile resembles, or honestly that
 // it resembles none.
 //
-// In come samples (profiles with the run and kind they are of) and a source of
-// randomness; out go a Model, which encodes to JSON and back, and for a profile
-// a tuning.Class with distance, radius and reason. Profiles are compared only
-// within one Stratum: same schema, same kind of machine, same cores and threads.
+// It learns a Model from samples (profiles with the run and kind they are of), at once or
+// run by run: a further run costs the same however many were learned before. A Model
+// encodes to JSON and back, and returns for a profile a tuning.Class with distance,
+// radius and reason. Profiles are compared only within one Stratum: same schema, same
+// kind of machine, same cores and threads.
 // Distances are measured in units of noise: how much a feature of an averaged
 // profile differs between two runs of the same kind (PRIORS.md), learned from
 // the samples where there are enough. Rates of what costs next to nothing are alike.
@@ -14,7 +15,7 @@
 // with its class as a caution. Of two classes that cannot be told apart neither is
 // the answer.
 //
-// The package is pure: no I/O, no clock, no randomness of its own. It never
+// The package is pure: no I/O, no clock, no randomness. It never
 // takes a missing feature for zero, never forces a profile into the nearest
 // class, and never decides what to do with a class.
 package classify

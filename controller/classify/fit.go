@@ -4,10 +4,18 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 
 	"pitchpipe/controller/tuning"
+)
+
+const (
+	// most is how many runs a stratum is learned from. Work grows with the square of
+	// what is looked at, and thousands of runs of few kinds say no more.
+	most = 400
+	// settled is from how many runs on a class learns nothing from a further run that it
+	// recognises: its centre, its radius and the noise hardly change.
+	settled = 16
 )
 
 // Sample is one profile to learn from. Profiles of one run are not independent:
@@ -18,40 +26,70 @@ type Sample struct {
 	Kind    string // what was run, such as tuning.JobKind prints it; may be empty
 }
 
-// Fit learns classes from samples, but for those whose profile has few samples or
-// was contended: they show noise, or others' work. Without samples the model
-// knows nothing and says so. Equal samples in any order and an equal source give an equal model.
-func Fit(samples []Sample, cfg Config, rng *rand.Rand) (*Model, error) {
-	return Refit(nil, samples, cfg, rng)
+// Fit learns classes from samples, the oldest first, but for those whose profile has few
+// samples or was contended: they show noise, or others' work. Without samples the model
+// knows nothing and says so. The order matters only to strata of more than 400 runs,
+// which are learned from the newest of each kind.
+func Fit(samples []Sample, cfg Config) (*Model, error) {
+	return Refit(nil, samples, nil, cfg)
 }
 
-// Refit learns classes anew from all samples, and gives each the id of the
-// nearest class of the old model that lies within its radius, so that ids keep
-// their meaning as knowledge grows. Each id is given once; other classes get ids
-// that were never used. old may be nil.
-func Refit(old *Model, samples []Sample, cfg Config, rng *rand.Rand) (*Model, error) {
+// Refit learns from further samples: it fits anew the strata that they belong to and
+// leaves the others as they are. It returns old itself where they teach nothing new. The
+// work is bounded, however many runs were learned before: a stratum keeps at most 400 of
+// them, the newest of each class, and recall returns the samples of such a run, none
+// where the run is lost.
+//
+// Each class gets the id of the nearest class of the old model that lies within its
+// radius, so that ids keep their meaning as knowledge grows. Each id is given once;
+// other classes get ids that were never used. old may be nil, and so may recall: then
+// every run learned before is lost. Equal arguments give an equal model.
+func Refit(old *Model, samples []Sample, recall func(run string) ([]Sample, error), cfg Config) (*Model, error) {
 	cfg, err := cfg.filled()
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Version: version, Generation: 1, Confidence: cfg.Confidence, PriorRuns: cfg.PriorRuns, Strata: []Stratum{}}
+	m := &Model{Version: version, Confidence: cfg.Confidence, PriorRuns: cfg.PriorRuns, Strata: []Stratum{}}
 	if old != nil {
-		m.Generation, m.Issued = old.Generation+1, old.Issued
+		m.ID, m.Generation, m.Issued, m.Strata = old.ID, old.Generation, old.Issued, slices.Clone(old.Strata)
 	}
-	strata, err := gather(samples)
+	fresh, err := gather(samples)
 	if err != nil {
 		return nil, err
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(strata), compareKeys) {
-		s, err := learn(key, strata[key], cfg, rng)
+	var fitted []Stratum
+	for _, key := range slices.SortedFunc(maps.Keys(fresh), compareKeys) {
+		before, _ := old.stratum(key)
+		unknown := slices.DeleteFunc(fresh[key], func(r run) bool { return old.settled(before, r) })
+		if len(unknown) == 0 {
+			continue
+		}
+		runs, start, err := before.recalled(unknown, recall)
+		if err != nil {
+			return nil, fmt.Errorf("stratum %v: %w", key, err)
+		}
+		s, err := learn(key, runs, start, cfg)
 		if err != nil {
 			return nil, fmt.Errorf("stratum %v: %w", key, err)
 		}
 		m.giveIDs(&s, old)
-		m.Strata = append(m.Strata, s)
+		fitted = append(fitted, s)
+		i, found := slices.BinarySearchFunc(m.Strata, s, func(a, b Stratum) int { return compareKeys(a.Key, b.Key) })
+		if found {
+			m.Strata[i] = s
+		} else {
+			m.Strata = slices.Insert(m.Strata, i, s)
+		}
 	}
-	m.ID, err = m.name()
-	return m, err
+	if old != nil && len(fitted) == 0 {
+		return old, nil
+	}
+	m.Generation++
+	if m.ID, err = m.name(fitted); err != nil {
+		return nil, err
+	}
+	m.prepare()
+	return m, nil
 }
 
 func compareKeys(a, b Key) int {
@@ -62,16 +100,19 @@ func compareKeys(a, b Key) int {
 type run struct {
 	id, kind string
 	features map[string]float64
+	age      int       // its place among the runs, the oldest first
+	row      []float64 // see Stratum.row
 }
 
 // gather sorts samples into strata and takes the median over the profiles of
-// each run. The runs come sorted by id.
+// each run. The runs come in the order of their first samples.
 func gather(samples []Sample) (map[Key][]run, error) {
 	type member struct {
 		key Key
 		run string
 	}
 	profiles := map[member][]Sample{}
+	var order []member
 	for i, s := range samples {
 		if s.Run == "" {
 			return nil, fmt.Errorf("%w: sample %d names no run", ErrSample, i)
@@ -80,21 +121,27 @@ func gather(samples []Sample) (map[Key][]run, error) {
 			continue
 		}
 		at := member{KeyOf(s.Profile), s.Run}
+		if profiles[at] == nil {
+			order = append(order, at)
+		}
 		profiles[at] = append(profiles[at], s)
 	}
 	out := map[Key][]run{}
-	for at, group := range profiles {
+	for _, at := range order {
+		r := run{id: at.run, features: make(map[string]float64, len(profiles[at][0].Profile.Features))}
 		values := map[string][]float64{}
-		kind := ""
-		for _, s := range group {
-			kind = max(kind, s.Kind)
+		for _, s := range profiles[at] {
+			r.kind = max(r.kind, s.Kind)
 			for f, v := range s.Profile.Features {
-				if usable(v) {
+				if !usable(v) {
+					continue
+				}
+				r.features[f] = v
+				if len(profiles[at]) > 1 {
 					values[f] = append(values[f], v)
 				}
 			}
 		}
-		r := run{at.run, kind, map[string]float64{}}
 		for f, v := range values {
 			r.features[f] = quantile(v, 0.5)
 		}
@@ -102,29 +149,99 @@ func gather(samples []Sample) (map[Key][]run, error) {
 			out[at.key] = append(out[at.key], r)
 		}
 	}
-	for _, runs := range out {
-		slices.SortFunc(runs, compareRuns)
-	}
 	return out, nil
 }
 
-// spoils tells whether a profile that has this flag is not learned from. Counters
+// spoils reports whether a profile that has this flag is not learned from. Counters
 // that were multiplexed are scaled up by the time they ran: right on average.
 func spoils(f tuning.Flag) bool {
 	return f == tuning.FlagFewSamples || f == tuning.FlagContended
 }
 
-// learn makes the stratum of one key; its classes have no ids yet.
-func learn(key Key, runs []run, cfg Config, rng *rand.Rand) (Stratum, error) {
+// settled reports whether a class knows enough runs like this one.
+func (m *Model) settled(s Stratum, r run) bool {
+	near := m.candidates(s, r.features)
+	return len(near) > 0 && near[0].depth() <= 1 && alike(near[0], near[1:]) == "" && len(near[0].group.Runs) >= settled
+}
+
+// recalled joins the runs that a stratum was learned from and fresh ones. start is the
+// class that each was in, by its index; -1 = none.
+func (s Stratum) recalled(fresh []run, recall func(run string) ([]Sample, error)) (runs []run, start []int, err error) {
+	is := map[string]bool{}
+	kinds := map[string][]run{}
+	for _, r := range fresh {
+		is[r.id] = true
+		kinds[r.kind] = append(kinds[r.kind], r)
+	}
+	if len(fresh) > most { // of one kind, where there are too many kinds
+		lists := slices.Collect(maps.Values(kinds))
+		if len(lists) > most {
+			lists = [][]run{fresh}
+		}
+		keep := map[string]bool{}
+		for _, r := range slices.Concat(newest(lists, most)...) {
+			keep[r.id] = true
+		}
+		fresh = slices.DeleteFunc(fresh, func(r run) bool { return !keep[r.id] })
+	}
+	classes := make([][]string, len(s.Groups))
+	for i, g := range s.Groups {
+		classes[i] = slices.DeleteFunc(slices.Clone(g.Runs), func(id string) bool { return is[id] })
+	}
+	if recall == nil {
+		classes = nil
+	}
+	for c, ids := range newest(classes, most-len(fresh)) {
+		for _, id := range ids {
+			samples, err := recall(id)
+			if err != nil {
+				return nil, nil, fmt.Errorf("recall run %s: %w", id, err)
+			}
+			strata, err := gather(samples)
+			if err != nil {
+				return nil, nil, err
+			}
+			for _, r := range strata[s.Key] {
+				runs, start = append(runs, r), append(start, c)
+			}
+		}
+	}
+	return append(runs, fresh...), append(start, slices.Repeat([]int{-1}, len(fresh))...), nil
+}
+
+// newest shortens the longest lists to their ends, until they have room together.
+func newest[T any](lists [][]T, room int) [][]T {
+	each := max(0, room)
+	for ; each > 0; each-- {
+		sum := 0
+		for _, l := range lists {
+			sum += min(len(l), each)
+		}
+		if sum <= room {
+			break
+		}
+	}
+	out := make([][]T, len(lists))
+	for i, l := range lists {
+		out[i] = l[max(0, len(l)-each):]
+	}
+	return out
+}
+
+// learn makes the stratum of one key; its classes have no ids yet. start is where the
+// search for them begins: the class of each run before, -1 for none.
+func learn(key Key, runs []run, start []int, cfg Config) (Stratum, error) {
 	s := Stratum{Key: key, Axes: axes(key.Schema, runs, cfg), Runs: len(runs)}
-	s.Merge = mergeDistance(freedom(s.Axes))
-	clusters, err := s.partition(runs, cfg, rng)
+	s.Merge = mergeDistance(freedom(s.Axes), unexplained)
+	for i := range runs {
+		runs[i].age, runs[i].row = i, s.row(runs[i].features)
+	}
+	clusters, silhouette, err := s.partition(runs, start, cfg)
 	if err != nil {
 		return s, err
 	}
-	kept := slices.DeleteFunc(clusters, func(members []run) bool { return len(members) < cfg.MinRuns })
-	s.Silhouette = s.silhouette(kept)
-	s.Groups = s.groups(kept, cfg)
+	s.Silhouette = silhouette
+	s.Groups = s.groups(clusters, cfg)
 	return s, nil
 }
 
@@ -137,17 +254,20 @@ func (s Stratum) groups(clusters [][]run, cfg Config) []Group {
 	squares := make([]float64, len(clusters))
 	all, free := 0.0, 0.0
 	for i, members := range clusters {
-		out[i] = Group{Center: center(s.Axes, members)}
+		middle := center(members)
+		out[i] = Group{Center: s.values(middle)}
 		for _, r := range members {
-			d, _ := s.distance(r.features, out[i].Center)
+			d := s.compare(r.row, middle).distance
 			squares[i] += d * d
-			out[i].Runs = append(out[i].Runs, r.id)
 			if r.kind != "" {
 				out[i].Kinds = append(out[i].Kinds, r.kind)
 			}
 		}
 		slices.Sort(out[i].Kinds)
 		out[i].Kinds = slices.Compact(out[i].Kinds)
+		for _, r := range slices.SortedFunc(slices.Values(members), func(a, b run) int { return cmp.Compare(a.age, b.age) }) {
+			out[i].Runs = append(out[i].Runs, r.id)
+		}
 		all += squares[i]
 		free += float64(len(members) - 1)
 	}
@@ -155,23 +275,6 @@ func (s Stratum) groups(clusters [][]run, cfg Config) []Group {
 	for i, members := range clusters {
 		own := (cfg.PriorRuns*pooled + squares[i]) / (cfg.PriorRuns + float64(len(members)-1))
 		out[i].Spread = max(leastSpread, own)
-	}
-	return out
-}
-
-// center is the mean of the runs that have a feature, taken where they lie on its axis.
-func center(axes []Axis, members []run) map[string]float64 {
-	out := map[string]float64{}
-	for _, a := range axes {
-		sum, n := 0.0, 0.0
-		for _, r := range members {
-			if v, ok := r.features[a.Feature]; ok {
-				sum, n = sum+a.place(v), n+1
-			}
-		}
-		if n > 0 {
-			out[a.Feature] = a.value(sum / n)
-		}
 	}
 	return out
 }

@@ -15,11 +15,15 @@ func (m *Model) giveIDs(s *Stratum, old *Model) {
 	}
 	var pairs []pair
 	if before, ok := old.stratum(s.Key); ok {
+		rows := make([][]float64, len(s.Groups))
 		for i, g := range s.Groups {
-			for _, o := range before.Groups {
-				d, share := s.distance(g.Center, o.Center)
-				if share >= enoughShare && d <= radius(old, o, freedom(s.Axes)) {
-					pairs = append(pairs, pair{i, o.ID, d})
+			rows[i] = s.row(g.Center)
+		}
+		for _, o := range before.Groups {
+			row, reach := s.row(o.Center), radius(old, o, freedom(s.Axes))
+			for i := range rows {
+				if c := s.compare(rows[i], row); c.share >= enoughShare && c.distance <= reach {
+					pairs = append(pairs, pair{i, o.ID, c.distance})
 				}
 			}
 		}

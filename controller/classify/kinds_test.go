@@ -120,7 +120,7 @@ func (s *simulation) learn(leftOut ...string) (m *classify.Model, trainedOn map[
 		trainedOn[k.name] = s.rng.IntN(3)
 		samples = append(samples, classify.Sample{Profile: s.profile(k, trainedOn[k.name]), Run: "run-" + k.name, Kind: k.name})
 	}
-	if m, err = classify.Fit(samples, classify.Config{}, s.rng); err != nil {
+	if m, err = classify.Fit(samples, classify.Config{}); err != nil {
 		return nil, nil, nil, err
 	}
 	for _, g := range m.Strata[0].Groups {
@@ -239,7 +239,7 @@ func TestAWholeSortOfProgramsThatWasNotLearnedIsMostlyUnknown(t *testing.T) {
 // that was not learned, where each kind was learned from so many runs.
 type support struct{ own, other, ambiguous, ambiguousWrong, questions, strangers, taken float64 }
 
-func supported(t *testing.T, runs, minRuns int) support {
+func supported(t *testing.T, runs int) support {
 	t.Helper()
 	stranger := []string{"bfs", "sort", "hash"}
 	var sum support
@@ -253,7 +253,7 @@ func supported(t *testing.T, runs, minRuns int) support {
 				}
 			}
 		}
-		m, err := classify.Fit(samples, classify.Config{MinRuns: minRuns}, sim.rng)
+		m, err := classify.Fit(samples, classify.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -287,7 +287,7 @@ func supported(t *testing.T, runs, minRuns int) support {
 			sum.questions++
 		}
 	}
-	t.Logf("%d runs of each, %d make a class: own %.3f, another %.3f, ambiguous %.3f (of which wrong %.3f); strangers taken %.3f", runs, minRuns,
+	t.Logf("%d runs of each: own %.3f, another %.3f, ambiguous %.3f (of which wrong %.3f); strangers taken %.3f", runs,
 		sum.own/sum.questions, sum.other/sum.questions, sum.ambiguous/sum.questions, sum.ambiguousWrong/sum.questions, sum.taken/sum.strangers)
 	return sum
 }
@@ -295,20 +295,17 @@ func supported(t *testing.T, runs, minRuns int) support {
 // Each number of runs is simulated once for all that is asked about it.
 func TestHowManyRunsSupportAClass(t *testing.T) {
 	t.Parallel()
-	one, two := supported(t, 1, 1), supported(t, 1, 2)
-	more := []support{one, supported(t, 2, 1), supported(t, 3, 1)}
+	one := supported(t, 1)
+	more := []support{one, supported(t, 2), supported(t, 3)}
 
-	// This is why a single run makes a class: see DefaultMinRuns.
-	t.Run("a support of two runs costs more recognition than it keeps strangers out", func(t *testing.T) {
+	// This is why a single run makes a class.
+	t.Run("few strangers are taken for a class of one run", func(t *testing.T) {
 		t.Parallel()
-		if one.own-two.own < 0.05*one.questions {
-			t.Errorf("second runs recognised: %v with a support of one, %v of two, of %v", one.own, two.own, one.questions)
-		}
 		if one.taken > 0.05*one.strangers {
 			t.Errorf("%v of %v strangers are taken for a class of one run", one.taken, one.strangers)
 		}
-		if one.other > two.other+0.01*one.questions {
-			t.Errorf("in another class: %v with a support of one, %v of two", one.other, two.other)
+		if one.own < 0.8*one.questions {
+			t.Errorf("%v of %v second runs are recognised", one.own, one.questions)
 		}
 		if later := more[2]; later.taken > 0.01*later.strangers {
 			t.Errorf("%v of %v strangers are taken for something else when each class has runs", later.taken, later.strangers)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,9 +48,50 @@ type Stratum struct {
 	Key        Key     `json:"key"`
 	Axes       []Axis  `json:"axes"` // sorted by feature
 	Groups     []Group `json:"groups"`
-	Runs       int     `json:"runs"`       // that it was learned from, those without a class included
+	Runs       int     `json:"runs"`       // that it was learned from
 	Merge      float64 `json:"merge"`      // two single runs nearer than this were taken for one
 	Silhouette float64 `json:"silhouette"` // of the runs in their classes, 0 with fewer than two classes
+
+	// What is asked again and again of each class, see prepare.
+	rows  [][]float64 // its centre
+	free  []float64   // freedom of the features of its centre
+	reach []float64   // radius for a profile that has all of them
+}
+
+// Changed returns the strata that only one of two models has, or that they have
+// otherwise. Either may be nil.
+func (m *Model) Changed(other *Model) []Key {
+	var out []Key
+	for _, pair := range [][2]*Model{{m, other}, {other, m}} {
+		if pair[0] == nil {
+			continue
+		}
+		for _, a := range pair[0].Strata {
+			b, ok := pair[1].stratum(a.Key)
+			// What one fit left as it was has the very same groups.
+			same := len(a.Groups) == len(b.Groups) && (len(a.Groups) == 0 || &a.Groups[0] == &b.Groups[0] ||
+				slices.Equal(a.Axes, b.Axes) && reflect.DeepEqual(a.Groups, b.Groups))
+			if !ok || !same {
+				out = append(out, a.Key)
+			}
+		}
+	}
+	return out
+}
+
+// prepare computes what questions need of classes that were not asked yet.
+func (m *Model) prepare() {
+	for i := range m.Strata {
+		s := &m.Strata[i]
+		if s.rows != nil {
+			continue
+		}
+		for _, g := range s.Groups {
+			row := s.row(g.Center)
+			free := s.compare(row, row).freedom
+			s.rows, s.free, s.reach = append(s.rows, row), append(s.free, free), append(s.reach, radius(m, g, free))
+		}
+	}
 }
 
 // Group is one class.
@@ -56,7 +99,7 @@ type Group struct {
 	ID     string             `json:"id"`
 	Center map[string]float64 `json:"center"` // mean of its runs, unscaled; a feature that none has is missing
 	Spread float64            `json:"spread"` // expected squared distance of its runs from their true centre, in units of noise
-	Runs   []string           `json:"runs"`   // that it was learned from, sorted
+	Runs   []string           `json:"runs"`   // that it was learned from, the oldest first
 	Kinds  []string           `json:"kinds"`  // of these runs, sorted
 }
 
@@ -84,6 +127,7 @@ func Decode(b []byte) (*Model, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrModel, err)
 	}
+	m.prepare()
 	return m, nil
 }
 
@@ -135,13 +179,13 @@ func (s Stratum) check(ids map[string]bool, issued int) error {
 
 func classID(number int) string { return "c" + strconv.Itoa(number) }
 
-// name identifies a fit: which it is in the row, and by what it learned.
-func (m *Model) name() (string, error) {
-	b, err := json.Marshal(m.Strata)
+// name identifies a fit: which it is in the row, and by what it learned and knew before.
+func (m *Model) name(fitted []Stratum) (string, error) {
+	b, err := json.Marshal(fitted)
 	if err != nil {
 		return "", fmt.Errorf("model: %w", err)
 	}
 	h := fnv.New32a()
-	_, _ = h.Write(b) // documented never to fail
+	_, _ = h.Write(append([]byte(m.ID), b...)) // documented never to fail
 	return fmt.Sprintf("m%d-%08x", m.Generation, h.Sum32()), nil
 }

@@ -38,7 +38,7 @@ func TestRecordedCountersAreRecognised(t *testing.T) {
 			ask = append(ask, r)
 		}
 	}
-	m, err := classify.Fit(train, cfg, source(1))
+	m, err := classify.Fit(train, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

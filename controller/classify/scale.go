@@ -12,17 +12,21 @@ const (
 	enoughShare   = 0.5   // of the weight must be present in both that are compared
 	leastSpread   = 0.5   // of a class, in units of noise squared
 	normalIQR     = 1.349 // interquartile range of a normal distribution, in standard deviations
+	unexplained   = 0.05  // of runs of one kind lie farther apart than noise explains
 	leastResidual = 4     // runs beyond the first of their kinds, from which noise is learned
 )
 
 // axes are the features that at least half of the runs have, sorted by name.
 func axes(schema string, runs []run, cfg Config) []Axis {
 	values := map[string][]float64{}
+	kinds := map[string][]run{}
 	for _, r := range runs {
 		for f, v := range r.features {
 			values[f] = append(values[f], v)
 		}
+		kinds[r.kind] = append(kinds[r.kind], r)
 	}
+	delete(kinds, "") // says nothing about the noise within a kind
 	var out []Axis
 	for _, f := range slices.Sorted(maps.Keys(values)) {
 		if 2*len(values[f]) < len(runs) {
@@ -30,7 +34,7 @@ func axes(schema string, runs []run, cfg Config) []Axis {
 		}
 		p := cfg.prior(schema, f)
 		a := Axis{Feature: f, Median: quantile(values[f], 0.5), Weight: p.Weight, Floor: p.Floor}
-		a.Scale = noise(a, runs, p.Noise, cfg.PriorRuns)
+		a.Scale = noise(a, kinds, p.Noise, cfg.PriorRuns)
 		out = append(out, a)
 	}
 	return out
@@ -41,23 +45,23 @@ func axes(schema string, runs []run, cfg Config) []Axis {
 // drawn towards the documented noise and never below it. It is the spread within
 // kinds, not over all runs: that would be large where kinds differ, and would
 // hide the very features that tell them apart.
-func noise(a Axis, runs []run, least, priorRuns float64) float64 {
-	kinds := map[string][]float64{}
-	for _, r := range runs {
-		if v, ok := r.features[a.Feature]; ok && r.kind != "" {
-			kinds[r.kind] = append(kinds[r.kind], a.place(v))
-		}
-	}
+func noise(a Axis, kinds map[string][]run, least, priorRuns float64) float64 {
 	var rest []float64
 	free := 0.0
-	for _, values := range kinds {
+	for _, runs := range kinds {
+		values := make([]float64, 0, len(runs))
+		for _, r := range runs {
+			if v, ok := r.features[a.Feature]; ok {
+				values = append(values, a.place(v))
+			}
+		}
 		n := float64(len(values))
 		if n < 2 {
 			continue
 		}
-		middle := quantile(values, 0.5)
+		middle, widen := quantile(values, 0.5), math.Sqrt(n/(n-1))
 		for _, v := range values {
-			rest = append(rest, (v-middle)*math.Sqrt(n/(n-1)))
+			rest = append(rest, (v-middle)*widen)
 		}
 		free += n - 1
 	}
@@ -68,9 +72,9 @@ func noise(a Axis, runs []run, least, priorRuns float64) float64 {
 	return max(least, math.Sqrt((priorRuns*least*least+free*seen*seen)/(priorRuns+free)))
 }
 
-// quantile interpolates between the order statistics; the input stays as it is.
+// quantile interpolates between the order statistics, and sorts the input.
 func quantile(v []float64, p float64) float64 {
-	v = slices.Sorted(slices.Values(v))
+	slices.Sort(v)
 	if len(v) == 1 {
 		return v[0]
 	}
@@ -79,25 +83,83 @@ func quantile(v []float64, p float64) float64 {
 	return v[i] + (at-float64(i))*(v[i+1]-v[i])
 }
 
-// distance is the weighted root mean square, in units of noise, over the
-// features that both have; share is how much of the weight that is.
-func (s Stratum) distance(a, b map[string]float64) (distance, share float64) {
-	sum, present, all := 0.0, 0.0, 0.0
-	for _, axis := range s.Axes {
+// row is where features lie on the axes, in units of noise; NaN where one is missing.
+func (s Stratum) row(features map[string]float64) []float64 {
+	out := make([]float64, len(s.Axes))
+	for i, a := range s.Axes {
+		out[i] = math.NaN()
+		if v, ok := features[a.Feature]; ok && usable(v) {
+			out[i] = a.place(v) / a.Scale
+		}
+	}
+	return out
+}
+
+// values are the features of a row.
+func (s Stratum) values(row []float64) map[string]float64 {
+	out := map[string]float64{}
+	for i, a := range s.Axes {
+		if !math.IsNaN(row[i]) {
+			out[a.Feature] = a.value(row[i] * a.Scale)
+		}
+	}
+	return out
+}
+
+// point is a row where squared Euclidean distance is the stratum's squared distance. A
+// missing feature stands at the median, so that it pulls nowhere.
+func (s Stratum) point(row []float64) []float64 {
+	weight := 0.0
+	for _, a := range s.Axes {
+		weight += a.Weight
+	}
+	out := make([]float64, len(row))
+	for i, a := range s.Axes {
+		if !math.IsNaN(row[i]) {
+			out[i] = (row[i] - a.place(a.Median)/a.Scale) * math.Sqrt(a.Weight/weight)
+		}
+	}
+	return out
+}
+
+// center is the mean of the rows of runs, of each feature over those that have it.
+func center(members []run) []float64 {
+	out := make([]float64, len(members[0].row))
+	for i := range out {
+		sum, n := 0.0, 0.0
+		for _, r := range members {
+			if !math.IsNaN(r.row[i]) {
+				sum, n = sum+r.row[i], n+1
+			}
+		}
+		out[i] = sum / n // NaN where none has it
+	}
+	return out
+}
+
+// comparison is what two rows have in common.
+type comparison struct {
+	distance float64 // weighted root mean square, in units of noise, over the features that both have
+	share    float64 // of the weight that these features have
+	freedom  float64 // see freedom
+}
+
+func (s Stratum) compare(a, b []float64) comparison {
+	sum, present, squares, all := 0.0, 0.0, 0.0, 0.0
+	for i, axis := range s.Axes {
 		all += axis.Weight
-		x, okX := a[axis.Feature]
-		y, okY := b[axis.Feature]
-		if !okX || !okY || !usable(x) || !usable(y) {
+		d := a[i] - b[i]
+		if math.IsNaN(d) {
 			continue
 		}
 		present += axis.Weight
-		d := (axis.place(x) - axis.place(y)) / axis.Scale
+		squares += axis.Weight * axis.Weight
 		sum += axis.Weight * d * d
 	}
 	if present == 0 {
-		return math.Inf(1), 0
+		return comparison{distance: math.Inf(1)}
 	}
-	return math.Sqrt(sum / present), present / all
+	return comparison{math.Sqrt(sum / present), present / all, present * present / squares}
 }
 
 // freedom is how many equally weighted independent features would vary as much
@@ -114,13 +176,13 @@ func freedom(axes []Axis) float64 {
 	return sum * sum / squares
 }
 
-// mergeDistance is how far apart the means of two runs of one kind are at most,
-// in 95 of 100 cases: the difference has twice the variance of one.
-func mergeDistance(freedom float64) float64 {
+// mergeDistance is how far apart the means of two runs of one kind are at most, but for
+// a share of the cases: the difference has twice the variance of one.
+func mergeDistance(freedom, but float64) float64 {
 	if freedom == 0 {
 		return 0
 	}
-	return math.Sqrt(2 * distuv.ChiSquared{K: freedom}.Quantile(0.95) / freedom)
+	return math.Sqrt(2 * distuv.ChiSquared{K: freedom}.Quantile(1-but) / freedom)
 }
 
 // radius is within which distance a further run of the class lies with the

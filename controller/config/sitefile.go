@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -106,6 +107,12 @@ func siteKeys() []siteKey {
 			name: "expected_saving", want: "a number from 0 to 1",
 			doc:  "share of a job's remaining cost that a setting is expected to save which nobody has measured; the more, the sooner one is probed",
 			read: one(readShare, func(s *tuning.Site, v float64) { s.ExpectedSaving = v }),
+		},
+		{
+			name: "prices", want: "a block of core_hour, gib_hour, gpu_hour, kwh and unit, or from-slurm",
+			doc: "what a job is charged for what it asks for, by the hour, and for its joules; a block replaces all prices of a wider one, and what it leaves out is free. " +
+				"from-slurm: by TRESBillingWeights and MAX_TRES, in billing-hours. Without prices a core-hour costs 1. It is what objective=cost makes small",
+			read: readPrices,
 		},
 		{
 			name: "enforce_model", want: "true or false",
@@ -263,6 +270,54 @@ func readKnobs(d *document, path string, n *yaml.Node) change {
 		}
 	}
 	return func(s *tuning.Site) { s.Knobs = slices.Clone(names) }
+}
+
+// fromSlurm are the prices of a site whose scheduler says what it bills.
+const fromSlurm = "from-slurm"
+
+// readPrices reads a tariff.
+func readPrices(d *document, path string, n *yaml.Node) change {
+	if n.Kind == yaml.ScalarNode && n.Value == fromSlurm {
+		return func(s *tuning.Site) { s.Tariff = tuning.Tariff{Billed: true} }
+	}
+	if n.Kind != yaml.MappingNode {
+		d.fault(n, path, "found "+kindOf(n), "want a block of prices, or "+fromSlurm)
+		return nil
+	}
+	var t tuning.Tariff
+	prices := map[string]*float64{"core_hour": &t.CoreHour, "gib_hour": &t.GiBHour, "gpu_hour": &t.GPUHour, "kwh": &t.KWh}
+	before, costs := len(d.faults), false
+	for _, p := range d.pairs(path, n) {
+		name := p.key.Value
+		price, isPrice := prices[name]
+		if !isPrice && name != "unit" {
+			d.faults = append(d.faults, unknown(d.at(p.key), path, name, append(slices.Sorted(maps.Keys(prices)), "unit")))
+			continue
+		}
+		text, ok := d.text(join(path, name), p.value)
+		switch v, err := strconv.ParseFloat(text, 64); {
+		case !ok:
+		case !isPrice && !regexp.MustCompile(`^[\pL\p{Sc}][-\pL\pN\p{Sc}]{0,15}$`).MatchString(text):
+			d.fault(p.value, join(path, name), fmt.Sprintf("found %q", text), "want a word such as EUR")
+		case !isPrice:
+			t.Unit = text
+		case err != nil || !(v >= 0) || math.IsInf(v, 0):
+			d.fault(p.value, join(path, name), fmt.Sprintf("found %q", text), "want a number of at least 0")
+		default:
+			*price, costs = v, costs || v > 0
+		}
+	}
+	switch {
+	case len(d.faults) > before:
+		return nil
+	case !costs:
+		d.fault(n, path, "everything is free", "want a price above 0")
+		return nil
+	case t.Unit == "":
+		d.fault(n, path, "prices without a unit", "want unit, such as EUR")
+		return nil
+	}
+	return func(s *tuning.Site) { s.Tariff = t }
 }
 
 // readCeilings reads the highest values of single knobs.

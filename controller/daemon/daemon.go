@@ -119,7 +119,7 @@ func (d *Daemon) join(parts Parts) (err error) {
 	}
 	d.rooms = &rooms{
 		driver: parts.Driver, parse: d.parse, nodes: exporters, store: d.store, site: parts.Site, pauses: d.pauses,
-		audit: d.audit, seat: d.seat, log: parts.Log, seed: 1,
+		audit: d.audit, seat: d.seat, log: parts.Log,
 	}
 	if err := d.rooms.loadModel(); err != nil && !errors.Is(err, knowledge.ErrStale) {
 		return err

@@ -85,7 +85,7 @@ func TestAnObservationIsClassifiedOncePerModel(t *testing.T) {
 	t.Parallel()
 	store := openStore(t, t.TempDir())
 	defer store.Close() //nolint:errcheck // the test is over
-	r := &rooms{store: store, seed: 1, log: slog.New(slog.DiscardHandler)}
+	r := &rooms{store: store, log: slog.New(slog.DiscardHandler)}
 	put := func(i int) knowledge.Observation {
 		t.Helper()
 		id := fmt.Sprintf("job-%d", i)

@@ -107,16 +107,19 @@ func ask(t *testing.T, c *daemontest.Controller, id string) api.Job {
 	return job
 }
 
-func tunable() []byte {
-	return daemontest.Script("work", 20, 10, daemontest.Tuned("apply")...)
+// epochs is how many epochs a tunable job has: enough for what a probe could cost.
+const epochs = 60
+
+func tunable(name string) []byte {
+	return daemontest.Script(name, epochs, 3.6, daemontest.Tuned("apply")...)
 }
 
 func TestEachEffectIsInTheAuditBeforeItHappens(t *testing.T) {
 	t.Parallel()
 	tune(t, site, func(t *testing.T, c *daemontest.Controller, a *advances) {
-		job := submitAs(t, c, peer.Peer{UID: 4242, Name: "alice"}, api.Submission{Filename: "job.sh", Source: tunable()})
+		job := submitAs(t, c, peer.Peer{UID: 4242, Name: "alice"}, api.Submission{Filename: "job.sh", Source: tunable("work")})
 		time.Sleep(5 * time.Minute)
-		if got := ask(t, c, job.ID); !got.Ended || got.State != "succeeded" || got.Probes+got.Restarts == 0 || got.Epoch != 20 {
+		if got := ask(t, c, job.ID); !got.Ended || got.State != "succeeded" || got.Probes+got.Restarts == 0 || got.Epoch != epochs {
 			t.Fatalf("the job is not one that was tuned: %+v", got)
 		}
 		whole, err := os.ReadFile(a.audit)
@@ -158,14 +161,14 @@ func TestAJobSubmittedAsOffIsNeverAdvanced(t *testing.T) {
 	t.Parallel()
 	tune(t, site, func(t *testing.T, c *daemontest.Controller, a *advances) {
 		alice := peer.Peer{UID: 4242, Name: "alice"}
-		job := submitAs(t, c, alice, api.Submission{Request: "r", Filename: "job.sh", Source: tunable(), Off: true})
+		job := submitAs(t, c, alice, api.Submission{Request: "r", Filename: "job.sh", Source: tunable("work"), Off: true})
 		time.Sleep(5 * time.Minute)
 		got := ask(t, c, job.ID)
 		if a.count() != 0 || !got.Ended || got.Attempt != 1 || got.Reason != "off" {
 			t.Errorf("%d steps; the job %+v", a.count(), got)
 		}
 		// A request of another user under the same id is not off.
-		other := submitAs(t, c, peer.Peer{UID: 4243, Name: "bob"}, api.Submission{Request: "r", Filename: "job.sh", Source: tunable()})
+		other := submitAs(t, c, peer.Peer{UID: 4243, Name: "bob"}, api.Submission{Request: "r", Filename: "job.sh", Source: tunable("work")})
 		time.Sleep(5 * time.Minute)
 		if got := ask(t, c, other.ID); got.Attempt == 1 {
 			t.Errorf("bob's job was not tuned: %+v", got)
@@ -180,7 +183,7 @@ func TestAPausedControllerTakesNoStep(t *testing.T) {
 			if w := as(t, c, peer.Peer{Name: "root"}, "POST", "/v1/pauses", scope); w.Code != 204 {
 				t.Fatalf("pause: %d %s", w.Code, w.Body)
 			}
-			source := bytes.Replace(tunable(), []byte("#SBATCH --mem"), []byte("#SBATCH --partition=batch\n#SBATCH --mem"), 1)
+			source := bytes.Replace(tunable("work"), []byte("#SBATCH --mem"), []byte("#SBATCH --partition=batch\n#SBATCH --mem"), 1)
 			job := submitAs(t, c, peer.Peer{UID: 4242, Name: "alice"}, api.Submission{Filename: "job.sh", Source: source})
 			time.Sleep(5 * time.Minute)
 			got := ask(t, c, job.ID)
@@ -201,7 +204,7 @@ func TestAPausedControllerTakesNoStep(t *testing.T) {
 func TestASiteThatWroteNoPolicyOnlyRecommends(t *testing.T) {
 	t.Parallel()
 	tune(t, "", func(t *testing.T, c *daemontest.Controller, a *advances) {
-		job := submitAs(t, c, peer.Peer{UID: 4242, Name: "alice"}, api.Submission{Filename: "job.sh", Source: tunable()})
+		job := submitAs(t, c, peer.Peer{UID: 4242, Name: "alice"}, api.Submission{Filename: "job.sh", Source: tunable("work")})
 		time.Sleep(5 * time.Minute)
 		if got := ask(t, c, job.ID); a.count() != 0 || !got.Ended || got.Attempt != 1 {
 			t.Errorf("%d steps; the job %+v", a.count(), got)

@@ -50,7 +50,7 @@ func TestTheSiteKnowsAJobByItsQOSWhereThatWasVerified(t *testing.T) {
 	}
 }
 
-func openStore(t *testing.T, dir string) *knowledge.Store {
+func openStore(t testing.TB, dir string) *knowledge.Store {
 	t.Helper()
 	store, err := knowledge.Open(filepath.Join(dir, "k.db"), knowledge.Options{Wait: 30 * time.Second})
 	if err != nil {

@@ -76,6 +76,9 @@ func TestAJobFromSubmissionToStory(t *testing.T) {
 	if !strings.Contains(first, `submitted "train"`) || !strings.Contains(last, "finished its work") {
 		t.Errorf("the story begins with %q and ends with %q", first, last)
 	}
+	if !strings.Contains(story.Spent, "core-hours") {
+		t.Errorf("what it held is %q", story.Spent)
+	}
 	jobs, err := c.Client.Jobs(t.Context())
 	if err != nil || len(jobs) != 2 || jobs[0].ID != job.ID {
 		t.Errorf("jobs %+v (%v)", jobs, err)

@@ -82,8 +82,12 @@ func (r *rooms) known(ctx context.Context, obs []knowledge.Observation, now time
 		id := r.classOf(o)
 		byClass[id] = append(byClass[id], o)
 	}
-	for i, objective := range []tuning.Objective{tuning.Time, tuning.Energy, tuning.EDP} {
-		sum := knowledge.Summarise(obs, knowledge.Measure{Objective: objective}, target, shownEffects, r.classOf, knowledge.Aging{Now: now})
+	site := r.site.For("", "", "", "").Tariff
+	if site.Billed { // differently in each partition
+		site = tuning.DefaultTariff()
+	}
+	for i, objective := range []tuning.Objective{tuning.Time, tuning.Energy, tuning.EDP, tuning.Cost} {
+		sum := knowledge.Summarise(obs, tuning.Measure{Objective: objective, Tariff: site}, target, shownEffects, r.classOf, knowledge.Aging{Now: now})
 		for j, k := range sum.Kinds {
 			if i == 0 {
 				out.Kinds = append(out.Kinds, api.KnownKind{
@@ -118,7 +122,7 @@ func effectsOn(list []api.KnownEffects, o tuning.Objective, effects []tuning.Eff
 		return list
 	}
 	out := api.KnownEffects{Objective: o, Effects: effects}
-	if joules, _ := o.Weights(0); joules > 0 {
+	if (tuning.Measure{Objective: o}).NeedsJoules() {
 		for _, x := range obs {
 			for _, t := range x.Trials {
 				if t.Joules != nil && t.Source != "" && !slices.Contains(out.Sources, t.Source) {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"slices"
 
 	"pitchpipe/controller/classify"
 	"pitchpipe/controller/knowledge"
@@ -14,18 +12,13 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-func measureOf(p tuning.Policy) knowledge.Measure {
-	return knowledge.Measure{Objective: p.Objective, Weight: p.Weight}
-}
-
 // recall asks the knowledge about one job.
 func (r *rooms) recall(ctx context.Context, q reconcile.Question) (reconcile.Recollection, error) {
 	var out reconcile.Recollection
 	var err, e error
-	m := measureOf(q.Policy)
-	joules, _ := m.Objective.Weights(m.Weight)
+	m := q.Policy.Measure()
 	usable := true
-	if joules > 0 && !q.Site.EnforceModel {
+	if m.NeedsJoules() && !q.Site.EnforceModel {
 		// Effects on computed joules are no effects; where the node is unknown, hold.
 		node, err := r.nodes.Node(ctx, q.Node)
 		usable = err == nil && node.EnergySource != tuning.Modelled
@@ -50,20 +43,9 @@ func (r *rooms) recall(ctx context.Context, q reconcile.Question) (reconcile.Rec
 	case !errors.Is(e, knowledge.ErrNotFound):
 		err = errors.Join(err, e)
 	}
-	if q.Epochs > 0 {
-		quality, jobs, e := r.store.FinalQuality(q.Kind, q.Taught, q.Epochs)
-		err = errors.Join(err, e)
-		if jobs >= qualityRuns {
-			out.Quality = &quality
-		}
-	}
 	out.RestartCost, _, e = r.store.RestartCost(q.Kind)
 	return out, errors.Join(err, e)
 }
-
-// qualityRuns is in how many untuned jobs of the kind a quality must have been seen
-// before another job is held against it: two runs differ by their seeds alone.
-const qualityRuns = 3
 
 // teachers is classOf for those jobs whose experience may move the one that asks.
 func (r *rooms) teachers(q reconcile.Question) func(knowledge.Observation) string {
@@ -85,11 +67,11 @@ func (r *rooms) target(ctx context.Context, name string) knowledge.Target {
 	return knowledge.Target{Machine: node.MachineKind, Cores: node.Cores}
 }
 
-// judged are the classes of observations under one model: observations do not
-// change, so each is classified once per fit.
+// judged are the classes of observations under the present model. Observations do not
+// change, so each is classified once per fit of a stratum that its profiles belong to.
 type judged struct {
-	model   *classify.Model
-	classes map[string]string // by observation id; empty = none
+	classes map[string]string                // by observation id; empty = none
+	of      map[classify.Key]map[string]bool // ids of those that have a profile in the stratum
 }
 
 // classOf is the class of an observation as the present model sees it: that of
@@ -97,11 +79,7 @@ type judged struct {
 func (r *rooms) classOf(o knowledge.Observation) string {
 	r.mu.Lock()
 	model := r.model
-	if r.judged.model != model {
-		r.judged = judged{model, map[string]string{}}
-	}
-	known := r.judged
-	id, ok := known.classes[o.ID]
+	id, ok := r.judged.classes[o.ID]
 	r.mu.Unlock()
 	if model == nil || ok {
 		return id
@@ -109,8 +87,34 @@ func (r *rooms) classOf(o knowledge.Observation) string {
 	id = classIn(model, o)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known.classes[o.ID] = id // of this model, even when another one came meanwhile
+	if r.model == model { // else another one came meanwhile
+		r.judged.classes[o.ID] = id
+		for _, p := range o.Profiles {
+			key := classify.KeyOf(p)
+			if r.judged.of[key] == nil {
+				r.judged.of[key] = map[string]bool{}
+			}
+			r.judged.of[key][o.ID] = true
+		}
+	}
 	return id
+}
+
+// use makes a model the present one. Of what was judged there remains what belongs to
+// strata that are as they were.
+func (r *rooms) use(model *classify.Model) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.model == nil {
+		r.judged = judged{map[string]string{}, map[classify.Key]map[string]bool{}}
+	}
+	for _, key := range model.Changed(r.model) {
+		for id := range r.judged.of[key] {
+			delete(r.judged.classes, id)
+		}
+		delete(r.judged.of, key)
+	}
+	r.model = model
 }
 
 func classIn(model *classify.Model, o knowledge.Observation) string {
@@ -142,22 +146,70 @@ func agree(profile, s tuning.Settings) bool {
 	return true
 }
 
-// learn keeps what a job taught and fits the classes anew.
+// learn keeps what a job taught, and what it teaches about the classes.
 func (r *rooms) learn(ctx context.Context, l reconcile.Lesson) error {
 	o := stages.Observation(l)
 	if node, err := r.nodes.Node(ctx, l.Node); err == nil {
 		o.Machine, o.Cores = node.MachineKind, node.Cores
 	}
-	if _, err := r.store.Put(o); err != nil {
+	r.refitting.Lock() // one at a time: each model follows from the one before
+	defer r.refitting.Unlock()
+	r.mu.Lock()
+	old := r.model
+	r.mu.Unlock()
+	model, err := classify.Refit(old, samplesOf(o), r.samples, classify.Config{})
+	if err != nil {
+		return fmt.Errorf("fit the classes: %w", err)
+	}
+	added := false
+	// Both or neither are durable: a model has learned what is stored, each once.
+	err = r.store.Update(func(tx *knowledge.Tx) error {
+		if added, err = tx.Put(o); err != nil || !added || model == old {
+			return err
+		}
+		return save(tx, model)
+	})
+	if err != nil {
 		return err
 	}
+	if added {
+		r.use(model)
+	}
 	r.forget(l.Job)
-	return r.refit()
+	return nil
+}
+
+// samplesOf are the profiles that an observation teaches classes by.
+func samplesOf(o knowledge.Observation) []classify.Sample {
+	var out []classify.Sample
+	for _, p := range o.Profiles {
+		if !o.Polluted {
+			out = append(out, classify.Sample{Profile: p, Run: o.ID, Kind: o.Kind.String()})
+		}
+	}
+	return out
+}
+
+// samples are those of a run that was learned from before.
+func (r *rooms) samples(run string) ([]classify.Sample, error) {
+	o, err := r.store.Observation(run)
+	if errors.Is(err, knowledge.ErrNotFound) {
+		return nil, nil
+	}
+	return samplesOf(o), err
+}
+
+func save(tx *knowledge.Tx, model *classify.Model) error {
+	raw, err := model.Encode()
+	if err != nil {
+		return fmt.Errorf("encode the classes: %w", err)
+	}
+	return tx.SaveModel(raw)
 }
 
 // refit fits the classes anew from everything that was observed.
 func (r *rooms) refit() error {
-	r.refitting.Lock() // one at a time: each carries the class ids of the one before on
+	r.refitting.Lock()
 	defer r.refitting.Unlock()
 	observations, err := r.store.All()
 	if err != nil {
@@ -165,35 +217,16 @@ func (r *rooms) refit() error {
 	}
 	var samples []classify.Sample
 	for _, o := range observations {
-		for _, p := range o.Profiles {
-			if o.Polluted || slices.Contains(p.Flags, tuning.FlagContended) {
-				continue
-			}
-			samples = append(samples, classify.Sample{Profile: p, Run: o.ID, Kind: o.Kind.String()})
-		}
+		samples = append(samples, samplesOf(o)...)
 	}
-	if len(samples) == 0 {
-		return nil
-	}
-	r.mu.Lock()
-	old := r.model
-	r.mu.Unlock()
-	// The seed is fixed: the same observations give the same classes.
-	rng := rand.New(rand.NewPCG(r.seed, uint64(len(samples))))
-	model, err := classify.Refit(old, samples, classify.Config{}, rng)
+	model, err := classify.Fit(samples, classify.Config{})
 	if err != nil {
 		return fmt.Errorf("fit the classes: %w", err)
 	}
-	raw, err := model.Encode()
-	if err != nil {
-		return fmt.Errorf("encode the classes: %w", err)
-	}
-	if err := r.store.SaveModel(raw); err != nil {
+	if err := r.store.Update(func(tx *knowledge.Tx) error { return save(tx, model) }); err != nil {
 		return err
 	}
-	r.mu.Lock()
-	r.model = model
-	r.mu.Unlock()
+	r.use(model)
 	return nil
 }
 
@@ -213,8 +246,6 @@ func (r *rooms) loadModel() error {
 		r.log.Warn("the classes cannot be read and are fitted anew", "error", err)
 		return r.refit()
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.model = model
+	r.use(model)
 	return nil
 }

@@ -16,6 +16,8 @@ type collector struct {
 	restarts  *prometheus.Desc
 	probes    *prometheus.Desc
 	outcomes  *prometheus.Desc
+	saved     *prometheus.Desc
+	lost      *prometheus.Desc
 	paused    *prometheus.Desc
 	observed  *prometheus.Desc
 	up        *prometheus.Desc
@@ -34,6 +36,8 @@ func newCollector(d *Daemon) *collector {
 		restarts:  desc("restarts_total", "Moves and roll-backs carried out."),
 		probes:    desc("probes_total", "Probes carried out."),
 		outcomes:  desc("outcomes_total", "Outcomes of tuned jobs by verdict.", "verdict"),
+		saved:     desc("saved_seconds_total", "Seconds that tuning saved, restarts and probes included, over the jobs that it made faster."),
+		lost:      desc("lost_seconds_total", "Seconds that tuning cost, restarts and probes included, over the jobs that it made slower."),
 		paused:    desc("pauses", "Pauses in force."),
 		observed:  desc("observations", "Observations in the knowledge."),
 		up:        desc("records_readable", "1 when the durable state can be read."),
@@ -74,6 +78,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for _, v := range []tuning.Verdict{tuning.Improved, tuning.Neutral, tuning.Regressed, tuning.Inconclusive} {
 		counter(c.outcomes, float64(sum.Outcomes[v]), string(v))
 	}
+	counter(c.saved, sum.Saved)
+	counter(c.lost, sum.Lost)
 	gauge(c.attention, float64(phases[reconcile.Failed]+phases[reconcile.Suspended]))
 	counter(c.restarts, float64(sum.Restarts))
 	counter(c.probes, float64(sum.Probes))

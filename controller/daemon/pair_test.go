@@ -194,8 +194,7 @@ func (a *acting) Advance(ctx context.Context, in driver.Intent) (driver.Step, er
 
 func (p *pair) submit(m *member, name string) string {
 	p.t.Helper()
-	source := daemontest.Script(name, 20, 10, daemontest.Tuned("apply")...)
-	return submitAs(p.t, m.Controller, peer.Peer{UID: 4242, Name: "alice"}, api.Submission{Filename: "job.sh", Source: source}).ID
+	return submitAs(p.t, m.Controller, peer.Peer{UID: 4242, Name: "alice"}, api.Submission{Filename: "job.sh", Source: tunable(name)}).ID
 }
 
 // judge looks whether every job was done once and moved as often as it was meant to be.
@@ -272,7 +271,7 @@ func TestOneOfTwoControllersLeadsAndTheOtherTakesOver(t *testing.T) {
 		}
 		time.Sleep(5 * time.Minute)
 		got := ask(t, second.Controller, id)
-		if !got.Ended || got.State != "succeeded" || got.Probes+got.Restarts == 0 || got.Epoch != 20 {
+		if !got.Ended || got.State != "succeeded" || got.Probes+got.Restarts == 0 || got.Epoch != epochs {
 			t.Errorf("the job in the end: %+v", got)
 		}
 		if moves := p.judge([]string{id}); moves != got.Probes+got.Restarts {
@@ -314,7 +313,7 @@ func TestALeaderThatIsCutOffStopsAndSaysWhy(t *testing.T) {
 			t.Errorf("%q leads", got)
 		}
 		time.Sleep(5 * time.Minute)
-		if got := ask(t, second.Controller, id); !got.Ended || got.Epoch != 20 {
+		if got := ask(t, second.Controller, id); !got.Ended || got.Epoch != epochs {
 			t.Errorf("the job in the end: %+v", got)
 		}
 		p.judge([]string{id})
@@ -386,9 +385,8 @@ func faults(t *testing.T, seed uint64) map[string]int {
 			leaders[leader] = true
 			i := slices.IndexFunc(members, func(m *member) bool { return m.name == leader })
 			if i >= 0 && len(ids) < 5 {
-				source := daemontest.Script(fmt.Sprintf("work%d", len(ids)), 20, 10, daemontest.Tuned("apply")...)
 				job, err := p.cluster.Start(t.Context(), driver.RequestID(fmt.Sprint(len(ids))), driver.Spec{
-					Owner: "alice", Filename: "job.sh", Source: source,
+					Owner: "alice", Filename: "job.sh", Source: tunable(fmt.Sprintf("work%d", len(ids))),
 					Progress: driver.Progress{Pattern: `epoch (?P<epoch>\d+)/(?P<total>\d+) loss (?P<loss>\S+)`},
 				})
 				if err != nil {

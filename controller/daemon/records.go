@@ -57,6 +57,7 @@ type digest struct {
 	phase            reconcile.Phase
 	restarts, probes int
 	verdict          tuning.Verdict // of an outcome, once it is over
+	net              float64        // seconds that tuning saved, below 0 lost, once it is over
 	pruned           bool
 	events           []api.Event
 }
@@ -66,11 +67,15 @@ type counts struct {
 	Restarts int                    `json:"restarts"`
 	Probes   int                    `json:"probes"`
 	Outcomes map[tuning.Verdict]int `json:"outcomes"`
+	Saved    float64                `json:"saved_seconds,omitempty"` // by jobs that tuning saved something
+	Lost     float64                `json:"lost_seconds,omitempty"`  // by jobs that it cost something
 }
 
 func (c *counts) add(d digest) {
 	c.Restarts += d.restarts
 	c.Probes += d.probes
+	c.Saved += max(d.net, 0)
+	c.Lost += max(-d.net, 0)
 	if d.verdict != "" {
 		if c.Outcomes == nil {
 			c.Outcomes = map[tuning.Verdict]int{}
@@ -121,6 +126,9 @@ func digestOf(rec *reconcile.Record) digest {
 		d.over = rec.OverAt()
 		if rec.Outcome != nil {
 			d.verdict = rec.Outcome.Verdict
+		}
+		if rec.Toll != nil {
+			d.net = -rec.Toll.Seconds
 		}
 	}
 	for _, e := range rec.History {

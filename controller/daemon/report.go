@@ -88,14 +88,20 @@ func (d *Daemon) reportRows(ctx context.Context, may func(owner string) bool, no
 		}
 		row := rowOf(r)
 		if ok {
-			row.Account, row.Partition = job.Account, job.Partition
-			row.Spans = spans(job, now)
-			row.Ended = cmp.Or(row.Ended, job.Ended)
-			row.State, row.Succeeded = string(job.State), job.State == driver.Succeeded
+			row = seen(row, job, now)
 		}
 		rows = append(rows, row)
 	}
 	return rows, nil
+}
+
+// seen adds what the scheduler says of a job.
+func seen(row report.Row, job driver.Job, now time.Time) report.Row {
+	row.Account, row.Partition = job.Account, job.Partition
+	row.Spans = spans(job, now)
+	row.Ended = cmp.Or(row.Ended, job.Ended)
+	row.State, row.Succeeded = string(job.State), job.State == driver.Succeeded
+	return row
 }
 
 func rowOf(r *reconcile.Record) report.Row {
@@ -103,7 +109,7 @@ func rowOf(r *reconcile.Record) report.Row {
 		Job: string(r.Job), Name: r.Name, User: r.Owner, Kind: r.Kind, State: string(r.State),
 		Succeeded: r.State == driver.Succeeded, Submitted: r.Submitted, Ended: r.Ended, Policy: r.Policy, Own: r.Own,
 		Total: r.Total, Epochs: r.Epochs, Restarts: len(r.Restarts), Probes: len(r.Probed),
-		Control: r.Control, Forgotten: r.Pruned,
+		Control: r.Control, Forgotten: r.Pruned, Toll: r.Toll,
 	}
 	for _, run := range r.Runs {
 		if run.Action == tuning.Probe {
@@ -118,7 +124,10 @@ func rowOf(r *reconcile.Record) report.Row {
 	}
 	// What its scheduler forgot the record tells only where it was one attempt.
 	if len(r.Runs) == 1 && !r.Started.IsZero() && !r.Ended.IsZero() {
-		row.Spans = []report.Span{{Start: r.Started, End: r.Ended, Cores: r.Runs[0].Settings[tuning.Cores].Int()}}
+		held := r.Runs[0].Settings
+		row.Spans = []report.Span{{
+			Start: r.Started, End: r.Ended, Cores: held[tuning.Cores].Int(), Memory: tuning.Bytes(held[tuning.Memory].Float()), GPUs: held[tuning.GPUs].Int(),
+		}}
 	}
 	return row
 }
@@ -129,7 +138,8 @@ func spans(job driver.Job, now time.Time) []report.Span {
 	out := []report.Span{}
 	for i, a := range job.Attempts {
 		// What it was given may be more than a task asked for: whole nodes, or many tasks.
-		s := report.Span{Start: a.Started, End: a.Ended, Cores: cmp.Or(a.CPUs, a.Change.Cores, job.Resources.Cores)}
+		s := report.Span{Start: a.Started, End: a.Ended, Cores: cmp.Or(a.CPUs, a.Change.Cores, job.Resources.Cores), GPUs: job.Resources.GPUs}
+		s.Memory = tuning.Bytes(cmp.Or(a.Change.MemoryBytes, job.Resources.MemoryBytes))
 		if s.End.IsZero() && i == len(job.Attempts)-1 {
 			s.End = now
 			if job.State.Ended() {
@@ -147,13 +157,13 @@ func spans(job driver.Job, now time.Time) []report.Span {
 // compareJobs is report.Compare.
 func compareJobs(pairs []report.Pair, t report.Terms) tuning.Outcome {
 	in := verify.Input{
-		Objective: t.Objective, Weight: t.Weight, MaxSlowdown: t.MaxSlowdown, Quality: t.Quality, At: t.At,
+		Measure: t.Measure, MaxSlowdown: t.MaxSlowdown, Quality: t.Quality, At: t.At,
 		InputsDiffer: true,
 	}
 	for _, p := range pairs {
 		in.Pairs = append(in.Pairs, verify.Pair{
 			Tuned: evidence(p.Tuned), Untuned: evidence(p.Untuned),
-			ChargeSeconds: p.ChargeSeconds, ChargeJoules: p.ChargeJoules,
+			ChargeSeconds: p.ChargeSeconds, ChargeJoules: p.ChargeJoules, ChargeHeld: p.ChargeHeld,
 			ChargeSource: p.ChargeSource, JoulesUnknown: p.JoulesUnknown,
 		})
 	}

@@ -34,7 +34,7 @@ func TestTheReportComparesTunedJobsWithTheUntunedShare(t *testing.T) {
 		alice, bob := peer.Peer{UID: 4242, Name: "alice"}, peer.Peer{UID: 4243, Name: "bob"}
 		const jobs = 5
 		for range jobs {
-			submitAs(t, c, alice, api.Submission{Filename: "job.sh", Source: tunable()})
+			submitAs(t, c, alice, api.Submission{Filename: "job.sh", Source: tunable("work")})
 			time.Sleep(4 * time.Minute)
 		}
 		submitAs(t, c, bob, api.Submission{Filename: "job.sh", Source: daemontest.Script("plain", 2, 10)})
@@ -50,7 +50,7 @@ func TestTheReportComparesTunedJobsWithTheUntunedShare(t *testing.T) {
 			tuned += l.Tuned
 			untuned += l.Untuned
 			got := ask(t, c, l.Key)
-			if l.Restarts == nil || *l.Restarts != got.Restarts || *l.Probes != got.Probes || *l.Epochs != 20 || l.State != "succeeded" || l.Tuned == l.Untuned {
+			if l.Restarts == nil || *l.Restarts != got.Restarts || *l.Probes != got.Probes || *l.Epochs != epochs || l.State != "succeeded" || l.Tuned == l.Untuned {
 				t.Errorf("line %+v of the job %+v", l, got)
 			}
 			ran := got.EndedAt.Sub(got.Started).Seconds()
@@ -65,7 +65,7 @@ func TestTheReportComparesTunedJobsWithTheUntunedShare(t *testing.T) {
 			t.Fatalf("savings %+v", mine.Savings)
 		}
 		s := mine.Savings[0]
-		if s.Outcome == nil || s.Pairs != min(tuned, untuned) || s.Objective != tuning.Time || s.Epochs != 20 || s.Outcome.Measure != tuning.Time {
+		if s.Outcome == nil || s.Pairs != min(tuned, untuned) || s.Objective != tuning.Time || s.Epochs != epochs || s.Outcome.Measure != tuning.Time {
 			t.Fatalf("saving %+v", s)
 		}
 		if o := s.Outcome; o.LogRatio >= 0 || o.Low > o.LogRatio || o.High < o.LogRatio || s.Pairs >= 4 && o.Verdict != tuning.Improved {
@@ -87,7 +87,7 @@ func TestWithoutAnUntunedJobThereIsNoSaving(t *testing.T) {
 	t.Parallel()
 	tune(t, site, func(t *testing.T, c *daemontest.Controller, _ *advances) {
 		alice := peer.Peer{UID: 4242, Name: "alice"}
-		submitAs(t, c, alice, api.Submission{Filename: "job.sh", Source: tunable()})
+		submitAs(t, c, alice, api.Submission{Filename: "job.sh", Source: tunable("work")})
 		time.Sleep(4 * time.Minute)
 		s := reportAs(t, c, alice, "").Savings
 		if len(s) != 1 || s[0].Outcome != nil || !strings.HasPrefix(s[0].Note, report.NoUntuned) || s[0].Tuned != 1 {
@@ -113,7 +113,7 @@ func TestKnowledgeOnEachObjectiveThatHasData(t *testing.T) {
 	tune(t, site, func(t *testing.T, c *daemontest.Controller, _ *advances) {
 		alice := peer.Peer{UID: 4242, Name: "alice"}
 		for range 2 {
-			submitAs(t, c, alice, api.Submission{Filename: "job.sh", Source: tunable()})
+			submitAs(t, c, alice, api.Submission{Filename: "job.sh", Source: tunable("work")})
 			time.Sleep(4 * time.Minute)
 		}
 		var k api.Knowledge
@@ -131,7 +131,7 @@ func TestKnowledgeOnEachObjectiveThatHasData(t *testing.T) {
 				t.Errorf("%s by the sources %v", of.Objective, of.Sources)
 			}
 		}
-		if fmt.Sprint(objectives) != "[time energy edp]" {
+		if fmt.Sprint(objectives) != "[time energy edp cost]" {
 			t.Errorf("effects on %v", objectives)
 		}
 		if m := k.Model; m == nil || m.Name == "" || m.Confidence <= 0 || len(m.Strata) == 0 || m.Strata[0].Schema == "" || m.Strata[0].Runs == 0 {
@@ -153,7 +153,7 @@ func TestKnowledgeOnEachObjectiveThatHasData(t *testing.T) {
 func TestValidateOverTheSocketSaysWhatTheCommandSays(t *testing.T) {
 	t.Parallel()
 	c := daemontest.Start(t, daemontest.Options{})
-	good, err := c.Client.Validate(t.Context(), api.Draft{Filename: "job.sh", Source: tunable()})
+	good, err := c.Client.Validate(t.Context(), api.Draft{Filename: "job.sh", Source: tunable("work")})
 	if err != nil || !good.Valid || good.Policy == nil || good.Policy.Mode != tuning.Apply || good.Policy.Budget.Probes != tuning.DefaultProbes || !strings.Contains(good.Text, "cores") {
 		t.Errorf("a good file: %+v (%v)", good, err)
 	}

@@ -276,6 +276,7 @@ func (h handler) explain(req *http.Request) (any, error) {
 		return api.Story{Job: string(job.ID), Lines: []api.Line{}}, nil
 	}
 	out := story.Tell(rec)
+	out.Spent = story.Spent(seen(rowOf(rec), job, time.Now()))
 	if req.URL.Query().Get("replay") != "" {
 		story.AddReplays(&out, rec, h.d.rooms.stages().Decide)
 	}

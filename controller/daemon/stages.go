@@ -39,13 +39,13 @@ type rooms struct {
 	audit  *auditLog
 	seat   *Seat // nil: this controller is alone
 	log    *slog.Logger
-	seed   uint64
 
 	refitting sync.Mutex
 	mu        sync.Mutex
 	windows   map[windowKey]*listening
 	model     *classify.Model
 	judged    judged
+	billings  map[string]billed // by partition
 }
 
 func (r *rooms) stages() reconcile.Stages {
@@ -65,7 +65,13 @@ func (r *rooms) stages() reconcile.Stages {
 	return s
 }
 
-func (r *rooms) read(_ context.Context, job driver.Job) reconcile.Reading {
+func (r *rooms) read(ctx context.Context, job driver.Job) reconcile.Reading {
+	reading := r.readFile(job)
+	reading.Policy.Tariff = r.tariff(ctx, job, reading.Own)
+	return reading
+}
+
+func (r *rooms) readFile(job driver.Job) reconcile.Reading {
 	file, err := r.parse(job.Filename, job.Source, job.Variables)
 	reading := reconcile.Reading{Kind: tuning.JobKind{Owner: job.Owner, Name: job.Name, Fingerprint: job.Resources.Command}}
 	if err != nil {
@@ -111,6 +117,9 @@ func own(job driver.Job, file *jobfile.Job, p tuning.Policy) tuning.Settings {
 	if _, known := out[tuning.Cores]; !known && job.Resources.Cores > 0 {
 		out[tuning.Cores] = tuning.Number(float64(job.Resources.Cores)) // what the scheduler gave where the file says nothing
 	}
+	if _, known := out[tuning.GPUs]; !known && job.Resources.GPUs > 0 {
+		out[tuning.GPUs] = tuning.Number(float64(job.Resources.GPUs))
+	}
 	return out
 }
 
@@ -119,6 +128,60 @@ func (r *rooms) siteFor(job driver.Job) tuning.Site {
 		return r.site.For("", "", "", job.Owner) // a job file may claim any partition, account and QOS
 	}
 	return r.site.For(job.Partition, job.Account, job.QOS, job.Owner)
+}
+
+// billed is what the scheduler said that it bills in a partition.
+type billed struct {
+	driver.Billing
+	at time.Time
+}
+
+// billingAge is for how long an answer of the scheduler about its billing stands.
+const billingAge = 10 * time.Minute
+
+// tariff is what a job is charged, with own settings of its owner's. Where the scheduler
+// does not answer, its last answer stands, and without one a core-hour costs 1.
+func (r *rooms) tariff(ctx context.Context, job driver.Job, own tuning.Settings) tuning.Tariff {
+	site := r.siteFor(job)
+	b, known := r.billing(ctx, job.Partition)
+	t := site.Tariff
+	switch {
+	case t.Billed && known:
+		t = tuning.Tariff{CoreHour: b.Core, GiBHour: b.GiB, GPUHour: b.GPU, Dearest: b.Dearest, Unit: "billing-hours"}
+	case t.Billed:
+		r.log.Warn("the scheduler does not say what it bills: a core-hour costs 1", "job", job.ID, "partition", job.Partition)
+		t = tuning.DefaultTariff()
+	}
+	t.Modelled = site.EnforceModel
+	if b.Whole || job.Resources.Whole {
+		return t.Fixed(own)
+	}
+	return t
+}
+
+func (r *rooms) billing(ctx context.Context, partition string) (driver.Billing, bool) {
+	biller, ok := r.driver.(driver.Biller)
+	if !ok {
+		return driver.Billing{}, false
+	}
+	r.mu.Lock()
+	last, known := r.billings[partition]
+	r.mu.Unlock()
+	if known && time.Since(last.at) < billingAge {
+		return last.Billing, true
+	}
+	b, err := biller.Billing(ctx, partition)
+	if err != nil {
+		r.log.Warn("what the scheduler bills is not known", "partition", partition, "error", err)
+		return last.Billing, known
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.billings == nil {
+		r.billings = map[string]billed{}
+	}
+	r.billings[partition] = billed{b, time.Now()}
+	return b, true
 }
 
 // progress says in the driver's terms what a listener looks for.

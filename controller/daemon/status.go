@@ -42,6 +42,13 @@ func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 		j := float64(*joules)
 		out.Joules, out.Source = &j, source
 	}
+	row := seen(rowOf(rec), job, now)
+	if v, ok := row.CoreHours(); ok {
+		out.CoreHours = &v
+	}
+	if c, free, ok := row.Cost(); ok {
+		out.Cost, out.CostUnit, out.FreeEnergy = &c.Amount, c.Unit, free
+	}
 	if n := len(rec.Epochs); n > 0 {
 		out.Quality = rec.Epochs[n-1].Quality
 	}

@@ -27,6 +27,9 @@ type Work struct {
 	Curve     bool
 	Direction Direction
 	Lessons   []Lesson // of ended jobs of the kind, oldest first
+
+	// Learns reports whether a knob changes what the job learns; nil: none does.
+	Learns func(knob string) bool
 }
 
 // What is assumed of an epoch's seconds and joules.
@@ -260,15 +263,15 @@ func (w Work) curve(m measure) Curve {
 // changes are the epochs from which on the job learned under other hyperparameters: the
 // curve begins anew there.
 func (w Work) changes() []float64 {
-	taught := func(s tuning.Settings) tuning.Settings {
-		return s.Only(func(name string) bool { return !tuning.IsSystem(name) })
+	if w.Learns == nil {
+		return nil
 	}
 	epochs := slices.Clone(w.Epochs)
 	slices.SortStableFunc(epochs, func(a, b tuning.Epoch) int { return a.Number - b.Number })
 	var out []float64
 	for i := 1; i < len(epochs); i++ {
 		a, b := epochs[i-1].Settings, epochs[i].Settings
-		if !a.Equal(b) && !taught(a).Equal(taught(b)) && epochs[i].Number > epochs[i-1].Number {
+		if !a.Equal(b) && !a.Only(w.Learns).Equal(b.Only(w.Learns)) && epochs[i].Number > epochs[i-1].Number {
 			out = append(out, float64(epochs[i].Number))
 		}
 	}

@@ -23,7 +23,7 @@ type Target struct {
 // observation of a node of unknown size is left out. Memory, GPUs and the power
 // limit do not travel, and neither do hyperparameters: a trial that changed one
 // together with its cores teaches nothing about the cores.
-func ClassEffects(obs []Observation, belongs func(Observation) bool, own tuning.Settings, to Target, m Measure, a Aging) []tuning.Effect {
+func ClassEffects(obs []Observation, belongs func(Observation) bool, own tuning.Settings, to Target, m tuning.Measure, a Aging) []tuning.Effect {
 	var members []Observation
 	for _, o := range obs {
 		if belongs(o) {

@@ -10,12 +10,6 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// Measure is what effects are measured by.
-type Measure struct {
-	Objective tuning.Objective `json:"objective"`
-	Weight    float64          `json:"weight"` // share of energy in tuning.Blend
-}
-
 // Aging tells how much old observations count.
 type Aging struct {
 	Now      time.Time
@@ -45,7 +39,7 @@ func (a Aging) weight(at time.Time) float64 {
 // Only pairs within one job count: a job that did not run under own, or whose
 // joules come from another source or are missing where the measure needs them,
 // teaches nothing here.
-func Effects(obs []Observation, kind tuning.JobKind, own tuning.Settings, m Measure, a Aging) []tuning.Effect {
+func Effects(obs []Observation, kind tuning.JobKind, own tuning.Settings, m tuning.Measure, a Aging) []tuning.Effect {
 	of := ofKind(obs, kind)
 	if own == nil {
 		t, ok := LastReference(of, kind)
@@ -84,7 +78,7 @@ func (r run) reference() (tuning.Trial, bool) { return tuning.Reference(r.trials
 
 // collect adds, for each setting that the run tried, its ratio to base: one
 // value per run, weighted by epochs where memory alone differed.
-func (r run) collect(sums map[string]*tally, base tuning.Trial, view func(tuning.Settings) tuning.Settings, m Measure, a Aging) {
+func (r run) collect(sums map[string]*tally, base tuning.Trial, view func(tuning.Settings) tuning.Settings, m tuning.Measure, a Aging) {
 	type mean struct {
 		settings             tuning.Settings
 		epochs, ratio, times float64
@@ -94,7 +88,7 @@ func (r run) collect(sums map[string]*tally, base tuning.Trial, view func(tuning
 	baseView := view(base.Settings)
 	for _, t := range r.trials {
 		s := view(t.Settings)
-		ratio, ok := m.ratio(t, base)
+		ratio, ok := t.LogRatio(base, m)
 		if s == nil || s.Equal(baseView) || !ok {
 			continue
 		}
@@ -103,7 +97,7 @@ func (r run) collect(sums map[string]*tally, base tuning.Trial, view func(tuning
 			v = &mean{settings: s}
 			means[s.Key()] = v
 		}
-		n := float64(t.Epochs)
+		n := t.Weight()
 		v.epochs += n
 		v.ratio += n * ratio
 		v.times += n * math.Log(t.Seconds/base.Seconds)
@@ -118,11 +112,6 @@ func (r run) collect(sums map[string]*tally, base tuning.Trial, view func(tuning
 		}
 		sum.add(v.ratio/v.epochs, v.times/v.epochs, v.noise/v.epochs, a.weight(r.at), r.at)
 	}
-}
-
-// ratio is the log ratio of the measure per epoch.
-func (m Measure) ratio(t, base tuning.Trial) (float64, bool) {
-	return t.LogRatio(base, m.Objective, m.Weight)
 }
 
 // tally gathers the runs of one setting.

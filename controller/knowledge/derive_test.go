@@ -46,7 +46,7 @@ func observation(job string, day int) Observation {
 
 func at(day int) Aging { return Aging{Now: epoch0().AddDate(0, 0, day), HalfLife: 90 * 24 * time.Hour} }
 
-func byTimeAlone() Measure { return Measure{Objective: tuning.Time} }
+func byTimeAlone() tuning.Measure { return tuning.Measure{Objective: tuning.Time} }
 
 func near() cmp.Option { return cmpopts.EquateApprox(1e-9, 1e-9) }
 
@@ -58,7 +58,7 @@ func TestEffectsOfAKind(t *testing.T) {
 		name string
 		obs  []Observation
 		own  tuning.Settings
-		m    Measure
+		m    tuning.Measure
 		want []tuning.Effect
 	}{
 		{"nothing observed teaches nothing", nil, nil, byTimeAlone(), nil},
@@ -72,14 +72,14 @@ func TestEffectsOfAKind(t *testing.T) {
 			"energy is compared by joules, its time is told too",
 			[]Observation{observation("a", 0)},
 			nil,
-			Measure{Objective: tuning.Energy},
+			tuning.Measure{Objective: tuning.Energy},
 			[]tuning.Effect{{Settings: onCores(2), LogRatio: math.Log(.9), LogTime: math.Log(.5), SD: within, Runs: 1, Age: 10}},
 		},
 		{
 			"edp and blend combine both",
 			[]Observation{observation("a", 0)},
 			nil,
-			Measure{Objective: tuning.Blend, Weight: .25},
+			tuning.Measure{Objective: tuning.Blend, Weight: .25},
 			[]tuning.Effect{{
 				Settings: onCores(2), LogRatio: .25*math.Log(.9) + .75*math.Log(.5), LogTime: math.Log(.5), SD: within, Runs: 1, Age: 10,
 			}},
@@ -114,7 +114,7 @@ func TestEffectsOfAKind(t *testing.T) {
 			"joules of two sources are not compared",
 			[]Observation{with(observation("a", 0), func(o *Observation) { o.Trials[1].Source = "modelled" })},
 			nil,
-			Measure{Objective: tuning.EDP},
+			tuning.Measure{Objective: tuning.EDP},
 			nil,
 		},
 		{

@@ -39,7 +39,9 @@ func Regressions(obs []Observation, kind tuning.JobKind) []tuning.Settings {
 			tuned := c.Tuned.Only(func(name string) bool { return name != tuning.Memory })
 			switch c.Verdict {
 			case tuning.Regressed:
-				remember(tuned)
+				if c.Reason != tuning.ReasonStopLoss { // its trial says what it cost
+					remember(tuned)
+				}
 			case tuning.Improved:
 				forget(tuned)
 				forget(c.Tuned)
@@ -78,18 +80,6 @@ func KindSeconds(obs []Observation, kind tuning.JobKind, own tuning.Settings) (s
 			if t.Reference && t.Settings.Equal(own) {
 				all = append(all, t.Seconds)
 			}
-		}
-	}
-	return middle(all), len(all)
-}
-
-// FinalQuality is the median of the quality that jobs of the kind reached after as
-// many epochs under these hyperparameters, and of how many jobs.
-func FinalQuality(obs []Observation, kind tuning.JobKind, settings tuning.Settings, epochs int) (quality float64, jobs int) {
-	var all []float64
-	for _, o := range unique(ofKind(obs, kind)) {
-		if f := o.Final; f != nil && f.Epochs == epochs && f.Settings.Equal(settings) {
-			all = append(all, f.Quality)
 		}
 	}
 	return middle(all), len(all)

@@ -52,39 +52,6 @@ func TestHowLongUntunedJobsOfAKindTook(t *testing.T) {
 	}
 }
 
-func TestTheQualityThatJobsOfAKindReached(t *testing.T) {
-	t.Parallel()
-	batch := func(n float64) tuning.Settings { return tuning.Settings{"batch": tuning.Number(n)} }
-	reached := func(job string, quality float64, epochs int, s tuning.Settings) Observation {
-		o := observation(job, 0)
-		o.Final = &Final{Settings: s, Epochs: epochs, Quality: quality}
-		return o
-	}
-	polluted := reached("p", 0.7, 20, batch(32))
-	polluted.Polluted = true
-	for _, tc := range []struct {
-		name    string
-		obs     []Observation
-		quality float64
-		jobs    int
-	}{
-		{"nobody ended", []Observation{observation("a", 0)}, 0, 0},
-		{
-			"the middle of three counts",
-			[]Observation{reached("a", 0.9, 20, batch(32)), reached("b", 0.1, 20, batch(32)), reached("c", 0.8, 20, batch(32))},
-			0.8, 3,
-		},
-		{"other epochs are no match", []Observation{reached("a", 0.9, 10, batch(32))}, 0, 0},
-		{"other hyperparameters are no match", []Observation{reached("a", 0.9, 20, batch(64))}, 0, 0},
-		{"who was disturbed learned all the same", []Observation{polluted}, 0.7, 1},
-		{"the same observation counts once", []Observation{reached("a", 0.5, 20, batch(32)), reached("a", 0.5, 20, batch(32))}, 0.5, 1},
-	} {
-		if quality, jobs := FinalQuality(tc.obs, kind("train"), batch(32), 20); quality != tc.quality || jobs != tc.jobs {
-			t.Errorf("%s: %g over %d jobs, want %g over %d", tc.name, quality, jobs, tc.quality, tc.jobs)
-		}
-	}
-}
-
 // What one job put is what the next is told, from the file too.
 func TestTheStoreTellsWhatWasReached(t *testing.T) {
 	t.Parallel()
@@ -96,7 +63,6 @@ func TestTheStoreTellsWhatWasReached(t *testing.T) {
 		}
 		if put {
 			o := observation("a", 0)
-			o.Final = &Final{Settings: tuning.Settings{}, Epochs: 20, Quality: 0.25}
 			if _, err := store.Put(o); err != nil {
 				t.Fatal(err)
 			}
@@ -104,10 +70,6 @@ func TestTheStoreTellsWhatWasReached(t *testing.T) {
 		seconds, runs, err := store.KindSeconds(kind("train"), onCores(1))
 		if err != nil || seconds != 10 || runs != 1 {
 			t.Errorf("%g s over %d runs (%v), want 10 over 1", seconds, runs, err)
-		}
-		quality, jobs, err := store.FinalQuality(kind("train"), nil, 20)
-		if err != nil || quality != 0.25 || jobs != 1 {
-			t.Errorf("quality %g over %d jobs (%v), want 0.25 over 1", quality, jobs, err)
 		}
 		if n, err := store.Count(); err != nil || n != 1 {
 			t.Errorf("%d observations (%v), want 1", n, err)

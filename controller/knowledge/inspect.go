@@ -12,7 +12,7 @@ import (
 type Summary struct {
 	Schema       int            `json:"schema"`
 	Observations int            `json:"observations"`
-	Measure      Measure        `json:"measure"`
+	Measure      tuning.Measure `json:"measure"`
 	Kinds        []KindSummary  `json:"kinds"`
 	Classes      []ClassSummary `json:"classes"`
 }
@@ -39,7 +39,7 @@ type ClassSummary struct {
 // Inspect summarises all that is known: the effects by the measure, at most top
 // of them each, those of classes as seen from the machine. classify may be nil:
 // then there are no classes.
-func (s *Store) Inspect(m Measure, to Target, top int, classify func(Observation) string) (Summary, error) {
+func (s *Store) Inspect(m tuning.Measure, to Target, top int, classify func(Observation) string) (Summary, error) {
 	obs, err := s.All()
 	if err != nil {
 		return Summary{}, err
@@ -48,7 +48,7 @@ func (s *Store) Inspect(m Measure, to Target, top int, classify func(Observation
 }
 
 // Summarise derives what Inspect returns.
-func Summarise(obs []Observation, m Measure, to Target, top int, classify func(Observation) string, a Aging) Summary {
+func Summarise(obs []Observation, m tuning.Measure, to Target, top int, classify func(Observation) string, a Aging) Summary {
 	obs = unique(obs)
 	sum := Summary{Schema: SchemaVersion, Observations: len(obs), Measure: m}
 	byKind := map[tuning.JobKind][]Observation{}

@@ -117,7 +117,6 @@ func (s *Store) apply(snap Snapshot) error {
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.gen++
 	s.cache = nil
 	return err
 }

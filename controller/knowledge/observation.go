@@ -44,6 +44,13 @@ type Observation struct {
 	Epochs int             `json:"epochs,omitempty"` // that it did in all; 0 = not known
 	End    tuning.End      `json:"end,omitempty"`
 
+	// Toll is what tuning cost the job or saved it; nil: it was not tuned, or that is unknown.
+	Toll *tuning.Toll `json:"toll,omitempty"`
+
+	// Reached is when it reached the target of its quality; nil: it had none, or that is
+	// not known.
+	Reached *tuning.Reached `json:"reached,omitempty"`
+
 	// Curve is what forecasts of its loss or quality were worth. Observations of older
 	// versions have none.
 	Curve []tuning.CurveLesson `json:"curve,omitempty"`
@@ -135,14 +142,14 @@ func runs(obs []Observation) []run {
 }
 
 func (r *run) add(t tuning.Trial) {
-	if t.Failed || !(t.Seconds > 0) || t.Epochs < 1 {
+	if t.Failed || !(t.Seconds > 0) || !(t.Weight() > 0) {
 		return
 	}
 	i := slices.IndexFunc(r.trials, func(u tuning.Trial) bool { return u.Settings.Equal(t.Settings) })
 	switch {
 	case i < 0:
 		r.trials = append(r.trials, t)
-	case t.Epochs > r.trials[i].Epochs:
+	case t.Weight() > r.trials[i].Weight():
 		t.Reference = t.Reference || r.trials[i].Reference
 		r.trials[i] = t
 	}

@@ -35,6 +35,9 @@ func PastRuns(obs []Observation, kind tuning.JobKind, a Aging) []tuning.PastRun 
 		if o.End != tuning.EndUnknown {
 			p.End = o.End
 		}
+		if o.Reached != nil {
+			p.Reached = o.Reached
+		}
 		if o.Final != nil {
 			quality := o.Final.Quality
 			p.Quality = &quality

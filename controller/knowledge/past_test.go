@@ -17,6 +17,7 @@ func TestThePastRunsOfAKind(t *testing.T) {
 	first, second, third, other := observation("a", 0), observation("b", 1), observation("c", 2), observation("d", 3)
 	first.Trials = measured
 	first.Began, first.Epochs, first.End, first.Final = onCores(1), 12, tuning.EndReached, &Final{Epochs: 12, Quality: quality}
+	first.Reached = &tuning.Reached{Target: 0.8, Epochs: 7}
 	second.Trials, second.Polluted, second.Trying, second.Began, second.End = measured, true, true, onCores(2), tuning.EndFailed
 	third.Trials = measured // of a version that wrote no more
 	other.Kind.Name = "another"
@@ -26,7 +27,7 @@ func TestThePastRunsOfAKind(t *testing.T) {
 	want := []tuning.PastRun{
 		{
 			Job: "a", Machine: first.Machine, Began: onCores(1), Trials: measured, Epochs: 12, End: tuning.EndReached,
-			Quality: &quality, Age: age(first),
+			Quality: &quality, Reached: &tuning.Reached{Target: 0.8, Epochs: 7}, Age: age(first),
 		},
 		{Job: "b", Machine: second.Machine, Began: onCores(2), Trying: true, End: tuning.EndFailed, Age: age(second)},
 		{Job: "c", Machine: third.Machine, Trials: measured, Age: age(third)},
@@ -50,7 +51,7 @@ func TestRunsThatComeAgainUnderOneIDAreSeveral(t *testing.T) {
 	if len(past) != 2 || past[0].Trials[0].Seconds != 10 || past[1].Trials[0].Seconds != 100 {
 		t.Errorf("got %+v", past)
 	}
-	effects := Effects(obs, obs[0].Kind, onCores(1), Measure{Objective: tuning.Time}, Aging{Now: obs[1].At})
+	effects := Effects(obs, obs[0].Kind, onCores(1), tuning.Measure{Objective: tuning.Time}, Aging{Now: obs[1].At})
 	if len(effects) != 1 || effects[0].Runs != 2 {
 		t.Errorf("two runs under one id teach %+v", effects)
 	}
@@ -65,7 +66,7 @@ func TestAnObservationOfAnOlderVersionLoads(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := PastRuns([]Observation{o}, o.Kind, Aging{Now: o.At})
-	if len(got) != 1 || got[0].End != tuning.EndUnknown || got[0].Epochs != 0 || got[0].Quality != nil || len(got[0].Began) != 0 {
+	if len(got) != 1 || got[0].End != tuning.EndUnknown || got[0].Epochs != 0 || got[0].Quality != nil || got[0].Reached != nil || len(got[0].Began) != 0 {
 		t.Errorf("what was never written is known: %+v", got)
 	}
 	if len(got) == 1 && len(got[0].Trials) != 1 {
@@ -75,7 +76,7 @@ func TestAnObservationOfAnOlderVersionLoads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"began", "trying", "end", "submitted"} {
+	for _, name := range []string{"began", "trying", "end", "reached", "submitted"} {
 		var fields map[string]any
 		if err := json.Unmarshal(raw, &fields); err != nil {
 			t.Fatal(err)

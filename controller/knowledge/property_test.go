@@ -42,7 +42,7 @@ func TestNeitherOrderNorRepetitionOfObservationsMatters(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		obs := drawObservations(t)
-		m := Measure{Objective: rapid.SampledFrom(tuning.Objectives()).Draw(t, "objective"), Weight: .5}
+		m := tuning.Measure{Objective: rapid.SampledFrom(tuning.Objectives()).Draw(t, "objective"), Weight: .5}
 		other := rapid.Permutation(obs).Draw(t, "order")
 		for range rapid.IntRange(0, 3).Draw(t, "repeated") {
 			if len(obs) > 0 {

@@ -9,7 +9,7 @@ import (
 func (s *Store) aging() Aging { return Aging{Now: s.now(), HalfLife: s.halfLife} }
 
 // Effects are those of settings on jobs of one kind; see the function Effects.
-func (s *Store) Effects(kind tuning.JobKind, own tuning.Settings, m Measure) ([]tuning.Effect, error) {
+func (s *Store) Effects(kind tuning.JobKind, own tuning.Settings, m tuning.Measure) ([]tuning.Effect, error) {
 	obs, err := s.Observations(kind)
 	if err != nil {
 		return nil, err
@@ -21,7 +21,7 @@ func (s *Store) Effects(kind tuning.JobKind, own tuning.Settings, m Measure) ([]
 // classifier sees them now; see the function ClassEffects. The classifier
 // returns the class of an observation, empty for none.
 func (s *Store) ClassEffects(
-	class string, classify func(Observation) string, own tuning.Settings, to Target, m Measure,
+	class string, classify func(Observation) string, own tuning.Settings, to Target, m tuning.Measure,
 ) ([]tuning.Effect, error) {
 	obs, err := s.All()
 	if err != nil || class == "" {
@@ -52,17 +52,6 @@ func (s *Store) KindSeconds(kind tuning.JobKind, own tuning.Settings) (seconds f
 	return seconds, jobs, nil
 }
 
-// FinalQuality is what jobs of the kind reached under these hyperparameters; see
-// the function FinalQuality.
-func (s *Store) FinalQuality(kind tuning.JobKind, settings tuning.Settings, epochs int) (quality float64, jobs int, err error) {
-	obs, err := s.Observations(kind)
-	if err != nil {
-		return 0, 0, err
-	}
-	quality, jobs = FinalQuality(obs, kind, settings, epochs)
-	return quality, jobs, nil
-}
-
 // Regressions are the settings that made jobs of the kind worse.
 func (s *Store) Regressions(kind tuning.JobKind) ([]tuning.Settings, error) {
 	obs, err := s.Observations(kind)
@@ -89,8 +78,14 @@ func (s *Store) LastReference(kind tuning.JobKind) (tuning.Trial, error) {
 // RestartCost is the median cost of a restart, of jobs of the kind or else of
 // all, and of how many; 0 and 0 where none was measured.
 func (s *Store) RestartCost(kind tuning.JobKind) (cost time.Duration, restarts int, err error) {
-	obs, err := s.All()
+	obs, err := s.Observations(kind)
 	if err != nil {
+		return 0, 0, err
+	}
+	if cost, restarts = RestartCost(obs, kind); restarts > 0 {
+		return cost, restarts, nil // without a look at all
+	}
+	if obs, err = s.All(); err != nil {
 		return 0, 0, err
 	}
 	cost, restarts = RestartCost(obs, kind)

@@ -22,15 +22,6 @@ type Tx struct {
 // take turns: fn must not use the Store itself. Where there is a mirror it has the
 // change first; one that it refuses was not made here either.
 func (s *Store) Update(fn func(tx *Tx) error) error {
-	t, err := s.update(fn)
-	if err != nil {
-		return fmt.Errorf("update knowledge: %w", err)
-	}
-	s.committed(t.added)
-	return nil
-}
-
-func (s *Store) update(fn func(tx *Tx) error) (*Tx, error) {
 	var t *Tx
 	published := false
 	err := s.db.Update(func(tx *bolt.Tx) error {
@@ -47,10 +38,14 @@ func (s *Store) update(fn func(tx *Tx) error) (*Tx, error) {
 		published = len(t.changes) > 0
 		return nil
 	})
-	if err != nil && published { // the disk failed after the mirror had it
-		s.missed()
+	if err != nil {
+		if published { // the disk failed after the mirror had it
+			s.missed()
+		}
+		return fmt.Errorf("update knowledge: %w", err)
 	}
-	return t, err
+	s.committed(t.added)
+	return nil
 }
 
 // Put keeps an observation; false: one of this ID was there already and stays.
@@ -78,6 +73,18 @@ func (t *Tx) Put(o Observation) (added bool, err error) {
 	t.change(mirrorObservations+o.ID, raw)
 	t.added = append(t.added, kept)
 	return true, nil
+}
+
+// SaveModel keeps the classifier's model, a JSON document.
+func (t *Tx) SaveModel(model json.RawMessage) error {
+	if !json.Valid(model) {
+		return fmt.Errorf("save model: %w: not JSON", ErrInvalid)
+	}
+	if err := t.tx.Bucket([]byte(bucketMeta)).Put([]byte(keyModel), model); err != nil {
+		return fmt.Errorf("save model: %w", err)
+	}
+	t.change(keyModel, model)
+	return nil
 }
 
 // PutJSON stores v as JSON under a key of a bucket, replacing what was there.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -49,9 +48,38 @@ type Store struct {
 	shared   bool   // the mirror has a schema; only Adopt and Refresh use it, one at a time
 
 	mu    sync.Mutex
-	gen   uint64                           // counts commits that added observations
-	cache map[tuning.JobKind][]Observation // nil: to be read; slices are never modified
-	stale bool                             // until Adopt: the mirror has what the file has not
+	cache *cache // nil: to be read
+	stale bool   // until Adopt: the mirror has what the file has not
+}
+
+// cache holds the observations in memory, the oldest first. What was handed out of a
+// slice is never modified: a slice grows at its end, or is copied.
+type cache struct {
+	all   []Observation
+	kinds map[tuning.JobKind][]Observation
+	at    map[string]int // of an ID in all
+}
+
+func (c *cache) add(o Observation) {
+	if _, known := c.at[o.ID]; known {
+		return
+	}
+	var i int
+	c.all, i = inserted(c.all, o)
+	for ; i < len(c.all); i++ {
+		c.at[c.all[i].ID] = i
+	}
+	c.kinds[o.Kind], _ = inserted(c.kinds[o.Kind], o)
+}
+
+// inserted adds an observation at its place, which is mostly the end.
+func inserted(obs []Observation, o Observation) ([]Observation, int) {
+	n := len(obs)
+	if n == 0 || byTime(obs[n-1], o) < 0 {
+		return append(obs, o), n
+	}
+	i, _ := slices.BinarySearchFunc(obs, o, byTime)
+	return slices.Insert(slices.Clone(obs), i, o), i
 }
 
 // Open opens the file, creating it where it is missing. A file of a newer schema
@@ -138,111 +166,84 @@ func (s *Store) Put(o Observation) (added bool, err error) {
 }
 
 // Observations returns those of one kind, the oldest first.
-func (s *Store) Observations(kind tuning.JobKind) ([]Observation, error) {
-	all, err := s.load()
-	if err != nil {
-		return nil, err
+func (s *Store) Observations(kind tuning.JobKind) (obs []Observation, err error) {
+	err = s.read(func(c *cache) { obs = c.kinds[kind] })
+	return obs, err
+}
+
+// Observation returns the one of this ID, or ErrNotFound.
+func (s *Store) Observation(id string) (o Observation, err error) {
+	known := false
+	err = s.read(func(c *cache) {
+		var i int
+		if i, known = c.at[id]; known {
+			o = c.all[i]
+		}
+	})
+	if err == nil && !known {
+		err = fmt.Errorf("observation %q: %w", id, ErrNotFound)
 	}
-	return all[kind], nil
+	return o, err
 }
 
 // All returns every observation, the oldest first.
-func (s *Store) All() ([]Observation, error) {
-	all, err := s.load()
-	if err != nil {
-		return nil, err
-	}
-	var out []Observation
-	for _, obs := range all {
-		out = append(out, obs...)
-	}
-	slices.SortFunc(out, byTime)
-	return out, nil
+func (s *Store) All() (obs []Observation, err error) {
+	err = s.read(func(c *cache) { obs = c.all })
+	return obs, err
 }
 
 // Count is how many observations there are.
 func (s *Store) Count() (int, error) {
-	all, err := s.load()
-	if err != nil {
-		return 0, err
-	}
-	n := 0
-	for _, obs := range all {
-		n += len(obs)
-	}
-	return n, nil
+	obs, err := s.All()
+	return len(obs), err
 }
 
-// load returns the observations by kind, from the cache where it is current.
-func (s *Store) load() (map[tuning.JobKind][]Observation, error) {
+// read hands the observations to fn, from the cache where there is one.
+func (s *Store) read(fn func(c *cache)) error {
 	s.mu.Lock()
-	cached, gen := s.cache, s.gen
-	s.mu.Unlock()
-	if cached != nil {
-		return cached, nil
-	}
-	all := map[tuning.JobKind][]Observation{}
-	err := s.db.View(func(tx *bolt.Tx) error {
-		return tx.Bucket([]byte(bucketObservations)).ForEach(func(k, v []byte) error {
-			var o Observation
-			if err := json.Unmarshal(v, &o); err != nil {
-				return fmt.Errorf("%w: observation %q: %w", ErrDamaged, k, err)
-			}
-			all[o.Kind] = append(all[o.Kind], o)
-			return nil
+	defer s.mu.Unlock()
+	if s.cache == nil {
+		var obs []Observation
+		err := s.db.View(func(tx *bolt.Tx) error {
+			return tx.Bucket([]byte(bucketObservations)).ForEach(func(k, v []byte) error {
+				var o Observation
+				if err := json.Unmarshal(v, &o); err != nil {
+					return fmt.Errorf("%w: observation %q: %w", ErrDamaged, k, err)
+				}
+				obs = append(obs, o)
+				return nil
+			})
 		})
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read observations: %w", err)
-	}
-	for _, obs := range all {
+		if err != nil {
+			return fmt.Errorf("read observations: %w", err)
+		}
 		slices.SortFunc(obs, byTime)
+		s.cache = &cache{kinds: map[tuning.JobKind][]Observation{}, at: map[string]int{}}
+		for _, o := range obs {
+			s.cache.add(o)
+		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.gen == gen { // else a commit came between: the next reader reads again
-		s.cache = all
-	}
-	return all, nil
+	fn(s.cache)
+	return nil
 }
 
-// committed brings the cache up to date with observations that are on disk now.
+// committed brings the cache up to date with observations that are on disk now. A reader
+// may have read them from there already.
 func (s *Store) committed(added []Observation) {
-	if len(added) == 0 {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.gen++
 	if s.cache == nil {
 		return
 	}
-	next := make(map[tuning.JobKind][]Observation, len(s.cache)+1)
-	maps.Copy(next, s.cache)
 	for _, o := range added {
-		obs := next[o.Kind]
-		if slices.ContainsFunc(obs, func(x Observation) bool { return x.ID == o.ID }) {
-			continue // a reader read the file between the commit and now
-		}
-		i, _ := slices.BinarySearchFunc(obs, o, byTime)
-		next[o.Kind] = slices.Insert(slices.Clone(obs), i, o)
+		s.cache.add(o)
 	}
-	s.cache = next
 }
 
-// SaveModel keeps the classifier's model, a JSON document.
+// SaveModel keeps the classifier's model, a JSON document, in a change of its own; see
+// Tx.SaveModel.
 func (s *Store) SaveModel(model json.RawMessage) error {
-	if !json.Valid(model) {
-		return fmt.Errorf("save model: %w: not JSON", ErrInvalid)
-	}
-	_, err := s.update(func(t *Tx) error {
-		t.change(keyModel, model)
-		return t.tx.Bucket([]byte(bucketMeta)).Put([]byte(keyModel), model)
-	})
-	if err != nil {
-		return fmt.Errorf("save model: %w", err)
-	}
-	return nil
+	return s.Update(func(tx *Tx) error { return tx.SaveModel(model) })
 }
 
 // LoadModel returns the classifier's model, or ErrNotFound.

@@ -108,7 +108,7 @@ func TestInvalidObservationsAreRefused(t *testing.T) {
 func TestWhatIsAskedFollowsWhatIsPut(t *testing.T) {
 	t.Parallel()
 	s := open(t, file(t))
-	m := Measure{Objective: tuning.Time}
+	m := tuning.Measure{Objective: tuning.Time}
 	class := func(o Observation) string {
 		if o.Kind == kind("train") {
 			return "c1"

@@ -52,7 +52,7 @@ func TestTheLowEndOfASavingDecides(t *testing.T) {
 		{"and is taken where it does", running, all(vague, sure, costs(1)), tuning.Move, tuning.ReasonRecalled, cores(2)},
 		{"what would not pay at its best either is not called uncertain", running, all(good, wide, costs(12)), tuning.Hold, tuning.ReasonTooShort, nil},
 		{"a probe that won by little that is sure is not gone back to", probed, func(s *tuning.State) {
-			s.Current = cores(2).With("batch_size", tuning.Number(64))
+			s.Current = cores(2).With("prefetch", tuning.Number(64))
 			s.Trials = append(s.Trials, tuning.Trial{Settings: s.Current, Epochs: 2, Seconds: 0.7})
 			s.RestartCost = 3 * time.Second
 		}, tuning.Hold, tuning.ReasonUncertain, nil},
@@ -62,12 +62,12 @@ func TestTheLowEndOfASavingDecides(t *testing.T) {
 			costs(3)(s)
 		}, tuning.RollBack, tuning.ReasonProbesNoGain, cores(1)},
 		{"a probe that its owner refuses is left for the best one, although that saves nothing", probed, func(s *tuning.State) {
-			s.Current = cores(2).With("batch_size", tuning.Number(64))
+			s.Current = cores(2).With("prefetch", tuning.Number(64))
 			s.Trials = append(s.Trials, tuning.Trial{Settings: s.Current, Epochs: 2, Seconds: 0.2})
 			s.Refused = tuning.ReasonQualityLost
 		}, tuning.Move, tuning.ReasonProbeWon, cores(2)},
 		{"and for its owner's settings where that would carry it past its time limit", probed, func(s *tuning.State) {
-			s.Current = cores(2).With("batch_size", tuning.Number(64))
+			s.Current = cores(2).With("prefetch", tuning.Number(64))
 			s.Trials = append(s.Trials, tuning.Trial{Settings: s.Current, Epochs: 2, Seconds: 0.2})
 			s.Refused, s.LimitLeft, s.Site.LimitReserve = tuning.ReasonQualityLost, 10*time.Second, time.Second
 		}, tuning.RollBack, tuning.ReasonQualityLost, cores(1)},
@@ -81,7 +81,7 @@ func TestTheLowEndOfASavingDecides(t *testing.T) {
 			sure(s)
 			s.Trials[1].Seconds, s.Best, s.BestGain = 8, nil, 0
 			s.Current = cores(1)
-			s.Next, s.NextReason = cores(2).With("batch_size", tuning.Number(64)), tuning.ReasonNone
+			s.Next, s.NextReason = cores(2).With("prefetch", tuning.Number(64)), tuning.ReasonNone
 		}, tuning.Hold, tuning.ReasonProbesNoGain, nil},
 		{"joules times seconds pay a restart twice", running, all(good, sure, costs(4.5), func(s *tuning.State) {
 			s.Policy.Objective = tuning.EDP
@@ -129,6 +129,7 @@ func TestASavingIsToldInWhatTheObjectiveCounts(t *testing.T) {
 			t.Parallel()
 			s := running()
 			measured(&s)
+			s.RestartCost = time.Second
 			s.Policy.Objective, s.Policy.Weight = c.of, 0.5
 			if !c.joules {
 				s.Forecast.Joules = nil

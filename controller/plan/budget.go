@@ -187,7 +187,7 @@ func (s view) times(t tuning.Settings) (seconds, joules tuning.Estimate) {
 	if e, ok := s.effectOf(t); ok {
 		se := standardError(e)
 		seconds = around(e.LogTime, se)
-		wj, ws := s.Policy.Objective.Weights(s.Policy.Weight)
+		wj, ws := s.Policy.Measure().Weights()
 		if wj > 0 {
 			return seconds, around((e.LogRatio-ws*e.LogTime)/wj, se/wj)
 		}

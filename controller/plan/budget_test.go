@@ -54,7 +54,7 @@ func TestABudgetIsLookedAtBeforeAChange(t *testing.T) {
 		{"nor is a pending job given it", pending, and(asPending, frugal, budgetOf(0, 45)), tuning.Hold, tuning.ReasonOverTime, nil},
 		{"a probe that may overrun the time budget is not made", running, and(metered, budgetOf(0, 45)), tuning.Hold, tuning.ReasonOverTime, nil},
 		{"one that cannot is", running, and(metered, budgetOf(0, 48)), tuning.Probe, tuning.ReasonUnknownProbe, nil},
-		{"the queue takes its time of the budget", running, and(metered, budgetOf(0, 48), func(s *tuning.State) { s.Wait = time.Second }), tuning.Hold, tuning.ReasonOverTime, nil},
+		{"the queue takes its time of the budget", running, and(metered, budgetOf(0, 46), func(s *tuning.State) { s.Wait = time.Second / 4 }), tuning.Hold, tuning.ReasonOverTime, nil},
 		{"a faster setting on more cores may draw more power than the energy budget has", running, and(hasty, budgetOf(450, 0)), tuning.Hold, tuning.ReasonOverEnergy, nil},
 		{"with joules enough it is moved to", running, and(hasty, budgetOf(700, 0)), tuning.Move, tuning.ReasonRecalled, cores(2)},
 		{"one that is known to save joules keeps the budget", running, and(frugal, budgetOf(450, 0)), tuning.Move, tuning.ReasonRecalled, cores(2)},
@@ -78,7 +78,7 @@ func TestABudgetIsLookedAtBeforeAChange(t *testing.T) {
 			budgetOf(0, 50)(s)
 		}, tuning.Hold, tuning.ReasonOverTime, nil},
 		{"where another probe was the worse one, its owner's settings keep the budget", probed, func(s *tuning.State) {
-			s.Current = cores(2).With("batch_size", tuning.Number(64))
+			s.Current = cores(2).With("prefetch", tuning.Number(64))
 			s.Trials[1].Seconds = 1.4
 			s.Policy.Objective, s.Policy.Quality = tuning.Energy, nil
 			for i, j := range []tuning.Joules{10, 5, 20} {

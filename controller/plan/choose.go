@@ -36,13 +36,22 @@ func choose(s view) tuning.Decision {
 			return adopt(s, e, reason)
 		}
 	}
-	if s.NextReason == tuning.ReasonNone && len(s.Next) > 0 {
-		return probe(s)
+	if s.Probes == 0 && s.Current.Equal(s.Own) {
+		if d, ok := predicted(s); ok {
+			return d
+		}
+	}
+	if s.NextReason == tuning.ReasonNone {
+		if target, ok := s.promising(); ok {
+			return probe(s, target)
+		}
 	}
 	if s.Probes == 0 && s.Current.Equal(s.Own) { // nothing was tried, nothing can be
 		switch {
 		case remembered(s):
 			return hold(s, tuning.ReasonRemembered, classEvidence(s.Class)...)
+		case s.NextReason == tuning.ReasonWholeRuns:
+			return hold(s, s.NextReason, append(classEvidence(s.Class), s.wholeRuns()...)...)
 		case s.NextReason == tuning.ReasonNoKnobs || s.NextReason == tuning.ReasonNoQualityGuard:
 			return hold(s, s.NextReason, classEvidence(s.Class)...)
 		}
@@ -102,14 +111,7 @@ func adopt(s view, e tuning.Effect, reason tuning.Reason) tuning.Decision {
 	return decide(s, tuning.Move, reason, target, evidence...)
 }
 
-func probe(s view) tuning.Decision {
-	target := s.target(s.Next)
-	switch {
-	case target.Equal(s.Current):
-		return hold(s, tuning.ReasonProfiling) // it runs there already and has no trial of it yet
-	case target.Equal(s.Own):
-		return settle(s) // that is no search, and its owner's settings were measured
-	}
+func probe(s view, target tuning.Settings) tuning.Decision {
 	// Probing pays only if what comes after can repay it: this probe's restart
 	// and the one that would leave it, and what its epochs may lose. Nobody knows
 	// what it would show, so that there is no end of an interval to decide by: of the
@@ -123,6 +125,9 @@ func probe(s view) tuning.Decision {
 		if r, why := s.overBudget(target, true); r != tuning.ReasonNone {
 			stop, evidence = r, append(evidence, why...)
 		}
+	}
+	if stop == tuning.ReasonNone && !s.affordable(max(s.exploring(target)/s.epoch().Value, s.exposure(target))) {
+		stop, evidence = tuning.ReasonLossLimit, append(evidence, s.lossEvidence()...)
 	}
 	if stop != tuning.ReasonNone {
 		if s.Probes > 0 {

@@ -140,8 +140,8 @@ func (s view) candidates() []candidate {
 	if s.Class != nil && s.Class.Known() {
 		out = append(out, s.taught(s.ClassEffects, tuning.OriginClass)...)
 	}
-	if s.NextReason == tuning.ReasonNone && len(s.Next) > 0 {
-		c := candidate{settings: s.target(s.Next), from: tuning.OriginSearch}
+	if target, ok := s.promising(); ok && s.NextReason == tuning.ReasonNone {
+		c := candidate{settings: target, from: tuning.OriginSearch}
 		if s.Probes >= s.Policy.Budget.Probes {
 			c.why = tuning.ReasonBudgetProbes
 		}

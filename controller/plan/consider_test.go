@@ -25,7 +25,7 @@ func why(d tuning.Decision) []string {
 
 func TestEveryAlternativeHasAReason(t *testing.T) {
 	t.Parallel()
-	batch := func(n float64) tuning.Settings { return tuning.Settings{"batch_size": tuning.Number(n)} }
+	batch := func(n float64) tuning.Settings { return tuning.Settings{"prefetch": tuning.Number(n)} }
 	for name, c := range map[string]struct {
 		state func() tuning.State
 		want  []string
@@ -40,7 +40,7 @@ func TestEveryAlternativeHasAReason(t *testing.T) {
 			return s
 		}, []string{
 			"present cores=1 threads=1: less-promising", "kind cores=2 threads=2: taken, recalled",
-			"kind batch_size=64 cores=1 threads=1: neutral", "kind batch_size=8 cores=1 threads=1: neutral",
+			"kind cores=1 prefetch=64 threads=1: neutral", "kind cores=1 prefetch=8 threads=1: neutral",
 		}},
 		"the best probe stays": {probed, []string{
 			"present cores=2 threads=2: taken, already-best", "owner cores=1 threads=1: worthless",
@@ -63,7 +63,7 @@ func TestEveryAlternativeHasAReason(t *testing.T) {
 			return s
 		}, []string{
 			"present cores=1 threads=1: less-promising", "class cores=2 threads=2: too-few-runs",
-			"search batch_size=64 cores=1 threads=1: taken, class-probe",
+			"search cores=1 prefetch=64 threads=1: taken, class-probe",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,17 +21,19 @@
 // alternative with its predicted cost and why it was not taken.
 //
 // What other jobs taught is used until this job has measured the same thing
-// itself; from then on its own numbers count. A job that was changed before its
+// itself; from then on its own numbers count. A knob that changes what a job learns
+// (tuning.Policy.Learns) changes only before a start, by what whole runs have shown
+// (tuning.Returns): no epoch, of this job or of others, is a reason to move it. A job that was changed before its
 // start has no measurement of its owner's settings. Where it runs clearly slower
 // than its kind did untuned, that measurement is made: once, as a probe.
 //
-// What nobody has measured promises half of what it may bring at most: half of what more
-// cores or threads take over, half of what the cube law allows of joules where a
-// processor's power or clock is limited (and nothing of time; such knobs, and those that
-// count workers, are told by their names), half of everything for a hyperparameter, and
-// else what the site expects of an unknown setting (tuning.Site.ExpectedSaving). It costs, while it is tried, half of what it takes away at
-// most, and where the owner bounds the slowdown it promises as much less as it is likely to
-// be slower than that. On recorded runs, where the best setting saved 1 % of the time and
-// 4 % of the joules in the mean (2 % by fewer cores, 12 % by less power), a planner that
-// hoped for half everywhere hurt more often than it paid.
+// What a setting of a system knob does is predicted by package respond, from the CPU time
+// that the job's first epochs used, its own trials, and what its kind and class showed. Where
+// that is sure at 95 %, the job moves there at once and the move is verified; else the
+// setting that promises most is tried, where that is worth it.
+//
+// Tuning that does not work out costs a job at most a twentieth of its objective: restarts
+// and epochs under worse settings included. What could cost more is not tried. A job whose
+// setting has cost as much, is hopeless, or is surely slower than its owner allows returns
+// at once; the running epoch counts, disturbed or not.
 package plan

@@ -50,6 +50,9 @@ func (s view) doubtful() (tuning.Trial, bool) {
 	if s.Probes > 0 || s.Current.Equal(s.Own) || !(s.KindSeconds > 0) || s.KindRuns < 1 {
 		return tuning.Trial{}, false
 	}
+	if s.Policy.Relearns(s.Own, s.Current) {
+		return tuning.Trial{}, false // its epochs do other work, and it goes on with what it began to learn
+	}
 	if _, measured := tuning.Reference(s.Trials); measured {
 		return tuning.Trial{}, false
 	}

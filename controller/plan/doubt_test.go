@@ -28,7 +28,7 @@ func answered(own, gain float64) func() tuning.State {
 		s.Current, s.Probes, s.ProbeEpochs, s.EpochSeconds = cores(1), 1, 3, own
 		s.Trials = append(s.Trials, tuning.Trial{Settings: cores(1), Epochs: 2, Seconds: own, Reference: true})
 		s.Best, s.BestGain, s.BestError = &s.Trials[0], gain, 0.05
-		s.Next, s.NextReason = cores(2).With("batch_size", tuning.Number(64)), tuning.ReasonNone
+		s.Next, s.NextReason = cores(2).With("prefetch", tuning.Number(64)), tuning.ReasonNone
 		return s
 	}
 }
@@ -107,11 +107,12 @@ func TestAJobThatCameFromMemoryIsNotMovedForNothing(t *testing.T) {
 		}, tuning.Hold, tuning.ReasonRemembered, nil},
 		{"a setting known to be a little better than the present one is not worth a restart", recalled, func(s *tuning.State) {
 			s.Trials[0].Seconds, s.EpochSeconds = 0.6, 0.6
-			best := effect(tuning.Settings{tuning.Cores: tuning.Number(2), "batch_size": tuning.Number(64)}, -0.55)
+			best := effect(tuning.Settings{tuning.Cores: tuning.Number(2), "prefetch": tuning.Number(64)}, -0.55)
 			s.KindEffects = append(s.KindEffects, best)
+			s.RestartCost = time.Second
 		}, tuning.Hold, tuning.ReasonWorthless, nil},
 		{"others that disturb a recalled job do not send it back", recalled, func(s *tuning.State) {
-			s.Measured, s.AttemptEpochs = tuning.ReasonPolluted, 30
+			s.Measured, s.Toll = tuning.ReasonPolluted, disturbedToll(30)
 		}, tuning.Hold, tuning.ReasonPolluted, nil},
 	})
 }
@@ -124,7 +125,7 @@ func TestAnOutcomeCountsOnlyForTheSettingItJudged(t *testing.T) {
 	decideAll(t, []row{
 		{"that of the present setting does", probed, func(s *tuning.State) { bad(s, cores(2), tuning.ReasonRegressed, 0.3) }, tuning.RollBack, tuning.ReasonRegressed, cores(1)},
 		{"that of a setting that was left does not", probed, func(s *tuning.State) {
-			bad(s, cores(2).With("batch_size", tuning.Number(64)), tuning.ReasonRegressed, 0.3)
+			bad(s, cores(2).With("prefetch", tuning.Number(64)), tuning.ReasonRegressed, 0.3)
 		}, tuning.Hold, tuning.ReasonAlreadyBest, nil},
 		{"a lost quality is left although the epochs are shorter", probed, func(s *tuning.State) { bad(s, nil, tuning.ReasonQualityLost, -0.6) }, tuning.RollBack, tuning.ReasonQualityLost, cores(1)},
 		{"so is a setting that is slower than allowed and saves joules", probed, func(s *tuning.State) { bad(s, nil, tuning.ReasonSlower, -0.2) }, tuning.RollBack, tuning.ReasonSlower, cores(1)},
@@ -176,9 +177,9 @@ func TestMemoryAloneIsNotToldAsAnEffect(t *testing.T) {
 			s.KindEffects, s.Regressed = []tuning.Effect{effect(cores(2), -0.5)}, []tuning.Settings{cores(2)}
 		}, tuning.Hold, tuning.ReasonRemembered, nil},
 		{"where another setting is known that is used", pending, func(s *tuning.State) {
-			batch := tuning.Settings{"batch_size": tuning.Number(64)}
+			batch := tuning.Settings{"prefetch": tuning.Number(64)}
 			s.KindEffects, s.Regressed = []tuning.Effect{effect(cores(2), -0.5), effect(batch, -0.3)}, []tuning.Settings{cores(2)}
-		}, tuning.Move, tuning.ReasonRecalled, cores(1).With("batch_size", tuning.Number(64))},
+		}, tuning.Move, tuning.ReasonRecalled, cores(1).With("prefetch", tuning.Number(64))},
 	})
 }
 
@@ -190,7 +191,7 @@ func TestAJobIsNotSentAgainToWhatItJustLeft(t *testing.T) {
 		s.Outcome = &tuning.Outcome{Verdict: tuning.Regressed, Reason: tuning.ReasonQualityLost, Tuned: cores(2)}
 	}
 	decideAll(t, []row{
-		{"however good it was for its kind", running, left, tuning.Probe, tuning.ReasonUnknownProbe, nil},
+		{"however good it was for its kind", running, left, tuning.Hold, tuning.ReasonRemembered, nil},
 		{"however fast it was here", probed, func(s *tuning.State) {
 			left(s)
 			s.Probes = 1
@@ -208,7 +209,7 @@ func TestABudgetThatEndsLeavesNoJobUnderALosingProbe(t *testing.T) {
 		return func(s *tuning.State) {
 			s.Policy.Budget.Time, s.Elapsed = time.Minute, time.Minute
 			s.Trials[1].Seconds, s.Best, s.BestGain = seconds, nil, 0
-			s.Next, s.NextReason = cores(2).With("batch_size", tuning.Number(64)), tuning.ReasonNone
+			s.Next, s.NextReason = cores(2).With("prefetch", tuning.Number(64)), tuning.ReasonNone
 		}
 	}
 	and := func(first, then func(*tuning.State)) func(*tuning.State) {

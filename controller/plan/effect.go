@@ -88,7 +88,7 @@ func (s view) gainOf(t tuning.Trial) (gain, bool) {
 	if !ok {
 		return gain{}, false
 	}
-	ratio, ok := t.LogRatio(own, s.Policy.Objective, s.Policy.Weight)
+	ratio, ok := t.LogRatio(own, s.Policy.Measure())
 	if !ok || t.Reference {
 		return gain{}, ok
 	}

@@ -2,13 +2,15 @@ package plan
 
 import (
 	"cmp"
+	"sync"
 
+	"pitchpipe/controller/respond"
 	"pitchpipe/controller/tuning"
 )
 
 // Decide returns what to do now, with all that was known and considered.
 func Decide(state tuning.State) tuning.Decision {
-	s := view{state}.withOutcome()
+	s := view{state, sync.OnceValue(func() *respond.Model { return answer(state) })}.withOutcome()
 	return s.told(decideOn(s))
 }
 
@@ -24,7 +26,10 @@ func decideOn(s view) tuning.Decision {
 	if len(s.Policy.Knobs) == 0 {
 		return hold(s, tuning.ReasonNoKnobs)
 	}
-	// 2. A tuned job that got worse returns to its owner's settings.
+	// 2. A tuned job that costs too much, or got worse, returns to its owner's settings.
+	if d, ok := stop(s); ok {
+		return restrain(s, d)
+	}
 	if d, ok := rollBack(s); ok {
 		return restrain(s, d)
 	}
@@ -49,6 +54,11 @@ func decideOn(s view) tuning.Decision {
 	if modelled(s) {
 		return advise(s, tuning.ReasonModelled)
 	}
+	if own, ok := tuning.Reference(s.Trials); ok && s.Policy.Objective == tuning.Cost {
+		if _, counted := own.LogRatio(own, s.Policy.Measure()); !counted {
+			return hold(s, tuning.ReasonUncounted)
+		}
+	}
 	// 6. Known settings are used, unknown ones are probed. Where nobody knows what is
 	// left, nothing that runs is moved.
 	if s.Forecast != nil && !s.Forecast.IsKnown() {
@@ -66,7 +76,7 @@ func Waits(r tuning.Reason) bool {
 	case tuning.ReasonWarmingUp, tuning.ReasonProfiling, tuning.ReasonPolluted, tuning.ReasonNoSamples,
 		tuning.ReasonPaused, tuning.ReasonSiteCap, tuning.ReasonFirstSeen, tuning.ReasonUnreachable,
 		tuning.ReasonNoTotal, tuning.ReasonLongQueue, tuning.ReasonUnknownQueue, tuning.ReasonNearClosing,
-		tuning.ReasonUncertain, tuning.ReasonOverEnergy, tuning.ReasonOverTime:
+		tuning.ReasonUncertain, tuning.ReasonOverEnergy, tuning.ReasonOverTime, tuning.ReasonLossLimit:
 		return true
 	}
 	return false
@@ -75,8 +85,7 @@ func Waits(r tuning.Reason) bool {
 // modelled tells whether the objective counts joules that are only computed: they
 // are right on average and wrong on this job, so nothing is moved by them.
 func modelled(s view) bool {
-	joules, _ := s.Policy.Objective.Weights(s.Policy.Weight)
-	return joules > 0 && s.JoulesSource == tuning.Modelled && !s.Site.EnforceModel
+	return s.Policy.Measure().NeedsJoules() && s.JoulesSource == tuning.Modelled && !s.Site.EnforceModel
 }
 
 // touchable tells why a running job must be left alone, or ReasonNone. The queue
@@ -188,15 +197,14 @@ func (s view) leave(reason tuning.Reason, evidence []tuning.Evidence) tuning.Dec
 	return decide(s, tuning.RollBack, reason, s.Own, evidence...)
 }
 
-// patience is how many times the epochs of a probe are waited for where others
-// disturb them.
-const patience = 4
+// patience is how many disturbed epochs a probe is waited for.
+const patience = 2
 
 // unmeasured waits for a profile. A probe that cannot be judged because others
 // disturb it is not a place to stay: the job returns to its owner's settings. A
 // setting that was judged before, or that came from memory, is no such probe.
 func unmeasured(s view) tuning.Decision {
-	disturbed := s.Measured == tuning.ReasonPolluted && s.AttemptEpochs >= patience*s.epochsPerProbe()
+	disturbed := s.Measured == tuning.ReasonPolluted && s.Toll != nil && s.Toll.Present.Disturbed >= patience
 	if !disturbed || s.Probes == 0 || s.Current.Equal(s.Own) || s.judged(s.Current) || s.spent() != tuning.ReasonNone {
 		return hold(s, s.Measured)
 	}
@@ -204,5 +212,5 @@ func unmeasured(s view) tuning.Decision {
 		return hold(s, s.repays(left, s.Site.Margin, s.Measured), worth(s, left, 1)...)
 	}
 	return restrain(s, decide(s, tuning.RollBack, tuning.ReasonPolluted, s.Own,
-		tuning.Evidence{Name: "disturbed_epochs", Value: float64(s.AttemptEpochs)}))
+		tuning.Evidence{Name: "disturbed_epochs", Value: float64(s.Toll.Present.Disturbed)}))
 }

@@ -21,7 +21,8 @@ func running() tuning.State {
 	p.Knobs = []tuning.Knob{
 		{Name: tuning.Cores, Values: []tuning.Value{tuning.Number(1), tuning.Number(2)}},
 		{Name: tuning.Threads, Env: "THREADS", Follows: tuning.Cores},
-		{Name: "batch_size", Env: "BATCH_SIZE", Values: []tuning.Value{tuning.Number(8), tuning.Number(64)}},
+		{Name: "prefetch", Env: "PREFETCH", Values: []tuning.Value{tuning.Number(8), tuning.Number(64)}, Quality: tuning.QualitySame},
+		{Name: "batch_size", Env: "BATCH_SIZE", Values: []tuning.Value{tuning.Number(32), tuning.Number(128)}, Default: tuning.Number(32)},
 		{Name: tuning.Memory, Min: tuning.Number(64 << 20), Max: tuning.Number(8 << 30)},
 	}
 	p.Progress.Pattern = "epoch (?P<epoch>[0-9]+)"
@@ -33,7 +34,7 @@ func running() tuning.State {
 	own := cores(1)
 	return tuning.State{
 		Now: time.Unix(1000, 0), Policy: p, Site: site, Own: own, Current: own,
-		EpochsDone: 4, EpochsTotal: 40, EpochSeconds: 1, RestartCost: time.Second,
+		EpochsDone: 4, EpochsTotal: 40, EpochSeconds: 1, RestartCost: 300 * time.Millisecond,
 		Class: &tuning.Class{Reason: tuning.ReasonNoModel}, Next: cores(2),
 		Trials: []tuning.Trial{{Settings: own, Epochs: 3, Seconds: 1, Reference: true}},
 	}
@@ -45,6 +46,11 @@ func probed() tuning.State {
 	s.Trials = append(s.Trials, tuning.Trial{Settings: cores(2), Epochs: 2, Seconds: 0.5})
 	s.Best, s.BestGain, s.BestError = &s.Trials[1], -0.6, 0.05
 	return s
+}
+
+// disturbedToll is that of an attempt of so many epochs, all disturbed and as long as untuned.
+func disturbedToll(n int) *tuning.Toll {
+	return &tuning.Toll{Own: 1, Present: tuning.Present{Done: n, Disturbed: n, Seconds: float64(n)}}
 }
 
 func pending() tuning.State {
@@ -98,26 +104,26 @@ func TestDecide(t *testing.T) {
 		{"no probes left", running, func(s *tuning.State) { s.Policy.Budget.Probes = 0 }, tuning.Hold, tuning.ReasonBudgetProbes, nil},
 		{"probes may use only their share of the epochs", running, func(s *tuning.State) { s.Site.ProbeShare = 0.05 }, tuning.Hold, tuning.ReasonTooShort, nil},
 		{"the share of a second probe is spent", probed, func(s *tuning.State) {
-			s.Next, s.NextReason, s.ProbeEpochs = cores(2).With("batch_size", tuning.Number(64)), tuning.ReasonNone, 19
+			s.Next, s.NextReason, s.ProbeEpochs = cores(2).With("prefetch", tuning.Number(64)), tuning.ReasonNone, 19
 		}, tuning.Hold, tuning.ReasonAlreadyBest, nil},
-		{"a disturbed probe is waited for", probed, func(s *tuning.State) { s.Measured, s.AttemptEpochs = tuning.ReasonPolluted, 3 }, tuning.Hold, tuning.ReasonPolluted, nil},
-		{"a probe that stays disturbed is given up", probed, func(s *tuning.State) {
-			s.Measured, s.AttemptEpochs, s.Trials = tuning.ReasonPolluted, 12, s.Trials[:1]
+		{"one disturbed epoch of a probe is borne", probed, func(s *tuning.State) { s.Measured, s.Toll = tuning.ReasonPolluted, disturbedToll(1) }, tuning.Hold, tuning.ReasonPolluted, nil},
+		{"a probe is given up after two disturbed epochs", probed, func(s *tuning.State) {
+			s.Measured, s.Toll, s.Trials = tuning.ReasonPolluted, disturbedToll(2), s.Trials[:1]
 		}, tuning.RollBack, tuning.ReasonPolluted, cores(1)},
-		{"a disturbed job under its own settings is left alone", running, func(s *tuning.State) { s.Measured, s.AttemptEpochs = tuning.ReasonPolluted, 30 }, tuning.Hold, tuning.ReasonPolluted, nil},
+		{"a disturbed job under its own settings is left alone", running, func(s *tuning.State) { s.Measured, s.Toll = tuning.ReasonPolluted, disturbedToll(30) }, tuning.Hold, tuning.ReasonPolluted, nil},
 		{"a probe outside of the stanza is refused", running, func(s *tuning.State) { s.Next = cores(4) }, tuning.Hold, tuning.ReasonSiteForbids, nil},
 
 		{"the next setting is probed", probed, func(s *tuning.State) {
-			s.Next, s.NextReason = cores(2).With("batch_size", tuning.Number(64)), tuning.ReasonNone
-		}, tuning.Probe, tuning.ReasonProbeNext, cores(2).With("batch_size", tuning.Number(64))},
+			s.Next, s.NextReason = cores(2).With("prefetch", tuning.Number(64)), tuning.ReasonNone
+		}, tuning.Probe, tuning.ReasonProbeNext, cores(2).With("prefetch", tuning.Number(64))},
 		{"the last probe was the best and stays", probed, nil, tuning.Hold, tuning.ReasonAlreadyBest, nil},
 		{"an earlier probe was the best", probed, func(s *tuning.State) {
-			slow := cores(2).With("batch_size", tuning.Number(64))
+			slow := cores(2).With("prefetch", tuning.Number(64))
 			s.Current = slow
 			s.Trials = append(s.Trials, tuning.Trial{Settings: slow, Epochs: 2, Seconds: 0.9})
 		}, tuning.Move, tuning.ReasonProbeWon, cores(2)},
 		{"a gain within the noise is none", probed, func(s *tuning.State) { s.BestError = 0.4; s.Trials[1].Seconds = 1.2 }, tuning.RollBack, tuning.ReasonProbesNoGain, cores(1)},
-		{"going back is not worth it for a loss this small", probed, func(s *tuning.State) { s.BestError = 0.4; s.Trials[1].Seconds = 1.01 }, tuning.Hold, tuning.ReasonWorthless, nil},
+		{"going back is not worth it for a loss this small", probed, func(s *tuning.State) { s.BestError = 0.4; s.Trials[1].Seconds = 1.005 }, tuning.Hold, tuning.ReasonWorthless, nil},
 		{"no restart is left to go back", probed, func(s *tuning.State) {
 			s.BestError, s.Trials[1].Seconds, s.Restarts = 0.4, 1.3, 2
 		}, tuning.Hold, tuning.ReasonBudgetRestarts, nil},
@@ -164,7 +170,7 @@ func TestDecide(t *testing.T) {
 		}, tuning.Hold, tuning.ReasonRemembered, nil},
 		{"where a known setting hurt before, others are still tried", running, func(s *tuning.State) {
 			s.KindEffects, s.Regressed = []tuning.Effect{effect(two, -0.5)}, []tuning.Settings{cores(2)}
-			s.Next = cores(1).With("batch_size", tuning.Number(64))
+			s.Next = cores(1).With("prefetch", tuning.Number(64))
 		}, tuning.Probe, tuning.ReasonUnknownProbe, nil},
 		{"a search that has nothing to try and nothing tried says so", running, func(s *tuning.State) {
 			s.Next, s.NextReason = nil, tuning.ReasonProbesDone
@@ -190,8 +196,8 @@ func TestDecide(t *testing.T) {
 		}, tuning.Hold, tuning.ReasonAlreadyBest, nil},
 		{"hyperparameters are not recalled without a quality guard", pending, func(s *tuning.State) {
 			s.Policy.Quality = nil
-			s.KindEffects = []tuning.Effect{effect(tuning.Settings{"batch_size": tuning.Number(64)}, -0.5)}
-		}, tuning.Hold, tuning.ReasonAlreadyBest, nil},
+			s.Returns = &tuning.Returns{Runs: 9, Best: new(effect(tuning.Settings{"batch_size": tuning.Number(128)}, -0.5))}
+		}, tuning.Hold, tuning.ReasonFirstSeen, nil},
 		{"too much memory is given up, with a reserve", pending, func(s *tuning.State) {
 			s.Own = s.Own.With(tuning.Memory, tuning.Number(8<<30))
 			s.PeakRSS, s.PeakRuns = 100<<20, 3
@@ -213,7 +219,7 @@ func TestDecide(t *testing.T) {
 			s.Policy.Objective, s.JoulesSource = tuning.Energy, tuning.Modelled
 		}, tuning.Hold, tuning.ReasonModelled, nil},
 		{"unless the site believes the model", running, func(s *tuning.State) {
-			s.Policy.Objective, s.JoulesSource, s.Site.EnforceModel = tuning.Energy, tuning.Modelled, true
+			s.Policy.Objective, s.JoulesSource, s.Site.EnforceModel, s.RestartCost = tuning.EDP, tuning.Modelled, true, 100*time.Millisecond
 		}, tuning.Probe, tuning.ReasonUnknownProbe, nil},
 		{"to the site a probe is a restart too", running, func(s *tuning.State) { s.Site.JobRestarts = 1 }, tuning.Hold, tuning.ReasonSiteCap, nil},
 		{"the site's restarts are used up by probes", probed, func(s *tuning.State) {
@@ -226,7 +232,7 @@ func TestDecide(t *testing.T) {
 			s.Outcome, s.Restarts = &tuning.Outcome{Verdict: tuning.Regressed, LogRatio: 0.3}, 2
 		}, tuning.Hold, tuning.ReasonBudgetRestarts, nil},
 		{"a regression at the very end is borne", probed, func(s *tuning.State) {
-			s.Outcome, s.EpochsDone = &tuning.Outcome{Verdict: tuning.Regressed, LogRatio: 0.3}, 39
+			s.Outcome, s.EpochsDone = &tuning.Outcome{Verdict: tuning.Regressed, LogRatio: 0.2}, 39
 		}, tuning.Hold, tuning.ReasonWorthless, nil},
 		{"a regression without a checkpoint is borne", probed, func(s *tuning.State) {
 			s.Outcome, s.Policy.Checkpoint = &tuning.Outcome{Verdict: tuning.Regressed, LogRatio: 0.3}, nil

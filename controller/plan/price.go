@@ -51,10 +51,7 @@ func (s view) price() time.Duration { return s.RestartCost + s.Wait }
 
 // factors is in how many factors of the objective a restart is paid: a second of it adds
 // to the joules and to the seconds of a product of both.
-func (s view) factors() float64 {
-	joules, seconds := s.Policy.Objective.Weights(s.Policy.Weight)
-	return joules + seconds
-}
+func (s view) factors() float64 { return s.Policy.Measure().Degree() }
 
 // repays says why a saving of so many seconds is not worth so many prices of a
 // restart: ReasonLongQueue where it would be without the queue, ReasonUnknownQueue where
@@ -89,7 +86,7 @@ func (s view) pays(saving tuning.Estimate, otherwise tuning.Reason) tuning.Reaso
 // worthless tells a job that is too short for any setting from one for which
 // this setting is too little.
 func (s view) worthless() tuning.Reason {
-	if s.rest().Value*s.mostPromising() <= s.Site.Margin*s.factors()*s.RestartCost.Seconds() {
+	if s.rest().Value*optimism <= s.Site.Margin*s.factors()*s.RestartCost.Seconds() {
 		return tuning.ReasonTooShort
 	}
 	return tuning.ReasonWorthless
@@ -124,10 +121,6 @@ func (s view) epochsAfterProbe() float64 {
 	return max(0, float64(s.EpochsTotal-s.EpochsDone-s.epochsPerProbe()))
 }
 
-// strange is by which share the epochs of a first probe are expected to be dearer than
-// the owner's where nothing bounds it: half of all settings are worse, and some by much.
-const strange = 0.25
-
 // exploring is what the epochs of a probe are expected to lose, in seconds, by what it
 // takes away and by what those of the probes so far lost.
 func (s view) exploring(target tuning.Settings) float64 {
@@ -138,6 +131,15 @@ func (s view) exploring(target tuning.Settings) float64 {
 		}
 	}
 	return loss / n * float64(s.epochsPerProbe()) * s.epoch().Value
+}
+
+// explored is what a probe of the most promising candidate is expected to lose, in seconds.
+func (s view) explored() float64 {
+	target, ok := s.promising()
+	if !ok {
+		return 0
+	}
+	return s.exploring(target)
 }
 
 // dearest is the log ratio up to which a single probe counts for what the next may lose.
@@ -183,6 +185,12 @@ func (s view) unit() (name string, perSecond float64) {
 		}
 	case tuning.Time, "":
 		return "seconds", 1
+	case tuning.Cost:
+		t, joules := s.tariff(), 0.0
+		if t.KWh > 0 {
+			joules = f.Joules.Value / f.Seconds.Value
+		}
+		return "cost", t.Price(1, joules, s.Own)
 	case tuning.EDP, tuning.Blend:
 	}
 	if one := s.epoch().Value; one > 0 {
@@ -191,15 +199,28 @@ func (s view) unit() (name string, perSecond float64) {
 	return "seconds", 1
 }
 
+// tariff is that by which this job is counted: energy is free in it where its joules are
+// not measured.
+func (s view) tariff() tuning.Tariff {
+	t := s.Policy.Measure().Tariff
+	if f := s.Forecast; !f.IsKnown() || f.Joules == nil || !(f.Seconds.Value > 0) || !t.Charges(f.JoulesSource) {
+		return t.WithoutEnergy()
+	}
+	return t
+}
+
 // prices are those of a change now; before a job's start it costs nothing.
 func (s view) prices() *tuning.Prices {
 	name, per := s.unit()
+	if name == "cost" {
+		name = s.tariff().Unit
+	}
 	if s.Pending {
 		return &tuning.Prices{Unit: name}
 	}
 	out := &tuning.Prices{
 		Unit: name, Restart: s.factors() * s.RestartCost.Seconds() * per, Queue: s.factors() * s.Wait.Seconds() * per,
-		Explore: s.exploring(s.target(s.Next)) * per, Margin: s.Site.Margin,
+		Explore: s.explored() * per, Margin: s.Site.Margin,
 	}
 	if e := (tuning.Estimate{Value: out.Restart, Low: out.Queue, High: out.Explore}); !e.IsFinite() || !finite(out.Margin) {
 		return nil
@@ -216,6 +237,12 @@ func worth(s view, saving float64, restarts int) []tuning.Evidence {
 		{Name: "predicted_saving_" + unit, Value: saving * per},
 		{Name: "restart_cost_" + unit, Value: paid * s.RestartCost.Seconds()},
 	}
+	if unit == "cost" {
+		out[1].Text, out[2].Text = s.tariff().Unit, s.tariff().Unit
+		if s.tariff() != s.Policy.Measure().Tariff {
+			out = append(out, tuning.Evidence{Name: "cost_without", Text: "energy"})
+		}
+	}
 	if s.Wait > 0 {
 		out = append(out, tuning.Evidence{Name: "queue_wait_seconds", Value: float64(restarts) * s.Wait.Seconds()})
 	}
@@ -229,7 +256,7 @@ func worth(s view, saving float64, restarts int) []tuning.Evidence {
 func worthAtLeast(s view, saving tuning.Estimate) []tuning.Evidence {
 	unit, per := s.unit()
 	out := worth(s, saving.Value, 1)
-	return append(out, tuning.Evidence{Name: "saving_at_least_" + unit, Value: saving.Low * per})
+	return append(out, tuning.Evidence{Name: "saving_at_least_" + unit, Value: saving.Low * per, Text: out[1].Text})
 }
 
 // outlook is the evidence of what stands between a job and a restart.

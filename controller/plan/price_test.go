@@ -77,12 +77,12 @@ func TestTheQueueIsPartOfThePriceOfARestart(t *testing.T) {
 		s.BestError, s.Trials[1].Seconds = 0.4, 1.3
 	}
 	elsewhere := func(s *tuning.State) {
-		slow := cores(2).With("batch_size", tuning.Number(64))
+		slow := cores(2).With("prefetch", tuning.Number(64))
 		s.Current = slow
 		s.Trials = append(s.Trials, tuning.Trial{Settings: slow, Epochs: 2, Seconds: 0.9})
 	}
 	disturbed := func(s *tuning.State) {
-		s.Measured, s.AttemptEpochs, s.Trials = tuning.ReasonPolluted, 12, s.Trials[:1]
+		s.Measured, s.Toll, s.Trials = tuning.ReasonPolluted, disturbedToll(2), s.Trials[:1]
 	}
 	decideAll(t, []row{
 		{"a short wait changes nothing", running, long(known, time.Second), tuning.Move, tuning.ReasonRecalled, cores(2)},

@@ -24,7 +24,10 @@ func anyState(t *rapid.T) tuning.State {
 		n := number(name)
 		out := tuning.Settings{tuning.Cores: n, tuning.Threads: n}
 		if rapid.Bool().Draw(t, name+" has batch") {
-			out["batch_size"] = tuning.Number(float64(rapid.SampledFrom([]int{8, 64, 128}).Draw(t, name+" batch")))
+			out["batch_size"] = tuning.Number(float64(rapid.SampledFrom([]int{32, 64, 128}).Draw(t, name+" batch")))
+		}
+		if rapid.Bool().Draw(t, name+" has prefetch") {
+			out["prefetch"] = tuning.Number(float64(rapid.SampledFrom([]int{8, 64, 128}).Draw(t, name+" prefetch")))
 		}
 		return out
 	}
@@ -72,6 +75,11 @@ func anyState(t *rapid.T) tuning.State {
 	return s
 }
 
+// unnamed reports whether settings have the batch that the stanza takes for the owner's.
+func unnamed(s tuning.Settings) bool {
+	return !s["batch_size"].IsSet() || s["batch_size"] == tuning.Number(32)
+}
+
 func TestNoDecisionLeavesItsBounds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -91,6 +99,10 @@ func TestNoDecisionLeavesItsBounds(t *testing.T) {
 		}
 		if knob, ok := s.Policy.Permits(s.Own, d.Settings); !ok {
 			t.Fatalf("%s is outside of what is allowed: %s from %s", knob, d.Settings, s.Own)
+		}
+		if !s.Pending && d.Action != tuning.RollBack && d.Settings["batch_size"] != s.Current["batch_size"] &&
+			!(unnamed(d.Settings) && unnamed(s.Current)) {
+			t.Fatalf("%s changes what a running job learns: %s to %s", d.Action, s.Current, d.Settings)
 		}
 		if d.Settings.Equal(s.Current) && !s.Pending {
 			t.Fatalf("%s to where it is already: %s", d.Action, d.Settings)
@@ -186,7 +198,6 @@ func (w *world) epoch() {
 	s := &w.state
 	s.EpochsDone++
 	w.began++
-	s.AttemptEpochs = w.began
 	if w.began <= s.Policy.Profile.WarmupEpochs {
 		s.Measured = tuning.ReasonWarmingUp
 		return
@@ -223,7 +234,7 @@ func (w *world) look() {
 	s.EpochSeconds = own.Seconds
 	s.NextReason = tuning.ReasonProbesDone
 	for i, x := range s.Trials {
-		gain, _ := x.LogRatio(own, tuning.Time, 0)
+		gain, _ := x.LogRatio(own, tuning.Measure{Objective: tuning.Time})
 		if !x.Reference && (s.Best == nil || gain < s.BestGain) {
 			s.Best, s.BestGain, s.BestError = &s.Trials[i], math.Min(gain, 0), 0.03
 		}

@@ -26,7 +26,7 @@ func recall(s view) tuning.Decision {
 	if d, ok := tryReturn(s); ok {
 		return d
 	}
-	if e, ok := bestEffect(s, s.kindEffects()); ok {
+	if e, ok := s.bestOfKind(); ok {
 		target = s.target(e.Settings)
 		reason = tuning.ReasonRecalled
 		evidence = append(effectEvidence(e), s.returnsEvidence()...)
@@ -37,6 +37,11 @@ func recall(s view) tuning.Decision {
 		}
 	} else if s.returning() {
 		reason, evidence = s.untriable(), s.returnsEvidence()
+	} else if s.Policy.Budget.Returns == 0 && s.NextReason == tuning.ReasonWholeRuns {
+		reason = tuning.ReasonWholeRuns
+	}
+	if reason == tuning.ReasonWholeRuns {
+		evidence = s.wholeRuns()
 	}
 	if memory, ok := rightSize(s); ok {
 		if target.Equal(s.Own) {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math"
+	"strings"
 
 	"pitchpipe/controller/tuning"
 )
@@ -21,7 +22,7 @@ func tryReturn(s view) (tuning.Decision, bool) {
 		return tuning.Decision{}, false
 	}
 	r := s.Returns
-	target := s.target(s.usable(r.Next))
+	target := s.target(s.possible(r.Next))
 	if memory, ok := rightSize(s); ok {
 		target = target.With(tuning.Memory, memory)
 	}
@@ -45,7 +46,7 @@ func (s view) untriable() tuning.Reason {
 	case math.IsNaN(r.Expected) || math.IsNaN(r.Error):
 		return tuning.ReasonAlreadyBest
 	}
-	target := s.target(s.usable(r.Next))
+	target := s.target(s.possible(r.Next))
 	switch {
 	case sameButMemory(target, s.Own):
 		return tuning.ReasonAlreadyBest
@@ -55,14 +56,19 @@ func (s view) untriable() tuning.Reason {
 	return tuning.ReasonNone
 }
 
-// kindEffects are those measured within jobs of the kind, and the best that is known from
-// whole runs.
-func (s view) kindEffects() []tuning.Effect {
+// bestOfKind is the best effect that jobs of the kind showed, within runs or by whole runs;
+// these alone tell of what changes what a job learns.
+func (s view) bestOfKind() (tuning.Effect, bool) {
+	best, found := bestEffect(s, s.KindEffects)
 	if s.Returns == nil || s.Returns.Best == nil {
-		return s.KindEffects
+		return best, found
 	}
-	out := make([]tuning.Effect, 0, len(s.KindEffects)+1)
-	return append(append(out, s.KindEffects...), *s.Returns.Best)
+	whole := *s.Returns.Best
+	whole.Settings = s.possible(whole.Settings)
+	if len(whole.Settings) == 0 || !s.allowed(whole) || found && best.LogRatio <= whole.LogRatio {
+		return best, found
+	}
+	return whole, true
 }
 
 // returnsEvidence is what the earlier runs say, of a job that may try settings.
@@ -76,6 +82,9 @@ func (s view) returnsEvidence() []tuning.Evidence {
 		{Name: "returns_tried", Value: float64(r.Spent)},
 		{Name: "returns_allowed", Value: float64(s.Policy.Budget.Returns)},
 	}
+	if r.EndsNeeded > 0 {
+		out = append(out, tuning.Evidence{Name: "own_runs_seen", Value: float64(r.Ends)}, tuning.Evidence{Name: "own_runs_needed", Value: float64(r.EndsNeeded)})
+	}
 	if len(r.Next) == 0 {
 		return out
 	}
@@ -87,4 +96,20 @@ func (s view) returnsEvidence() []tuning.Evidence {
 		tuning.Evidence{Name: "return_standard_error", Value: r.Error},
 		tuning.Evidence{Name: "returns_differ", Value: r.Between},
 	)
+}
+
+// wholeRuns is the evidence of a hold that whole runs could end: what changes what the job
+// learns, how many runs may try it, and how many were seen.
+func (s view) wholeRuns() []tuning.Evidence {
+	var names []string
+	for _, k := range s.Policy.Knobs {
+		if s.Policy.Learns(k.Name) {
+			names = append(names, k.Name)
+		}
+	}
+	out := []tuning.Evidence{{Name: "hyperparameters", Text: strings.Join(names, " ")}}
+	if seen := s.returnsEvidence(); len(seen) > 0 {
+		return append(out, seen...)
+	}
+	return append(out, tuning.Evidence{Name: "returns_allowed", Value: float64(s.Policy.Budget.Returns)})
 }

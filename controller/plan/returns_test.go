@@ -44,7 +44,7 @@ func TestAReturnMayTryASetting(t *testing.T) {
 		{"a running job is no return", func(s *tuning.State) { s.Pending = false }, tuning.Hold, tuning.ReasonWarmingUp, nil},
 		{"a hyperparameter without a guard is not tried", func(s *tuning.State) {
 			s.Policy.Quality = nil
-			s.Returns.Next = cores(1).With("batch_size", tuning.Number(64))
+			s.Returns.Next = cores(1).With("batch_size", tuning.Number(128))
 		}, tuning.Hold, tuning.ReasonAlreadyBest, nil},
 		{"what is known from whole runs is used", func(s *tuning.State) {
 			s.Returns = &tuning.Returns{Runs: 9, Spent: 3, Reason: tuning.ReasonAlreadyBest, Best: &better}
@@ -136,4 +136,88 @@ func TestNoTryLeavesItsBounds(t *testing.T) {
 			t.Fatalf("%d tries among %d runs, of which the site allows %g", s.Returns.Spent+1, s.Returns.Runs+1, s.Site.ProbeShare)
 		}
 	})
+}
+
+// large are settings under which a job learns with another batch.
+func large(n float64) tuning.Settings { return cores(n).With("batch_size", tuning.Number(128)) }
+
+func TestWhatAJobLearnsChangesOnlyBeforeItsStartAndByWholeRuns(t *testing.T) {
+	t.Parallel()
+	only := func(s *tuning.State) { // no other knob is left
+		s.Policy.Knobs = s.Policy.Knobs[3:4]
+		s.Next, s.NextReason = nil, tuning.ReasonWholeRuns
+	}
+	faster := effect(large(1), -0.5)
+	class := func(s *tuning.State) {
+		s.Class = &tuning.Class{ID: "c1", Reason: tuning.ReasonNearest, Distance: 0.5, Radius: 2, NearestID: "c1"}
+		s.ClassEffects = []tuning.Effect{faster}
+	}
+	decideAll(t, []row{
+		{"whole runs that saved are a reason before a start", returning, func(s *tuning.State) {
+			s.Returns = &tuning.Returns{Runs: 9, Spent: 3, Reason: tuning.ReasonAlreadyBest, Best: &faster}
+		}, tuning.Move, tuning.ReasonRecalled, large(1)},
+		{"and a try is one, where its owner allows it", returning, func(s *tuning.State) { s.Returns.Next = large(1) }, tuning.Move, tuning.ReasonTryingReturn, large(1)},
+		{"epochs of the kind that were faster are none", pending, func(s *tuning.State) { s.KindEffects = []tuning.Effect{faster} }, tuning.Hold, tuning.ReasonAlreadyBest, nil},
+		{"not even for the cores that went with it", pending, func(s *tuning.State) {
+			s.KindEffects = []tuning.Effect{effect(large(2), -0.5)}
+		}, tuning.Hold, tuning.ReasonAlreadyBest, nil},
+		{"nor within a run", running, func(s *tuning.State) {
+			s.KindEffects, s.Next, s.NextReason = []tuning.Effect{faster}, nil, tuning.ReasonProbesDone
+		}, tuning.Hold, tuning.ReasonProbesNoGain, nil},
+		{"nor are those of its class", running, func(s *tuning.State) {
+			class(s)
+			s.Next, s.NextReason = nil, tuning.ReasonProbesDone
+		}, tuning.Hold, tuning.ReasonProbesNoGain, nil},
+		{"a search that proposes it is refused", running, func(s *tuning.State) { s.Next = large(1) }, tuning.Hold, tuning.ReasonWholeRuns, nil},
+		{"and so is a trial that won", probed, func(s *tuning.State) {
+			s.Best, s.BestGain = &tuning.Trial{Settings: large(1), Epochs: 2, Seconds: 0.05}, -3
+		}, tuning.Hold, tuning.ReasonWholeRuns, nil},
+		{"a job that began with another batch goes on with it", recalled, func(s *tuning.State) {
+			s.Current, s.Trials[0].Settings = large(2), large(2)
+			s.KindEffects = []tuning.Effect{effect(cores(2), -0.9)}
+		}, tuning.Hold, tuning.ReasonWholeRuns, nil},
+		{"however long its epochs are", recalled, func(s *tuning.State) {
+			s.Current, s.Trials[0].Settings, s.Trials[0].Seconds = large(2), large(2), 50
+			s.KindEffects = nil
+		}, tuning.Hold, tuning.ReasonAlreadyBest, nil},
+		{"a job that was moved there by an older version goes home", probed, func(s *tuning.State) {
+			s.Current, s.Trials[1].Settings = large(1), large(1)
+			s.Trials[1].Seconds, s.Best, s.BestGain = 1.5, nil, 0
+		}, tuning.RollBack, tuning.ReasonProbesNoGain, cores(1)},
+		{"where nothing else is left the hold says so", running, only, tuning.Hold, tuning.ReasonWholeRuns, nil},
+		{"before a start too", pending, only, tuning.Hold, tuning.ReasonWholeRuns, nil},
+		{"and where the owner's runs are too few", returning, func(s *tuning.State) {
+			only(s)
+			s.Returns = &tuning.Returns{Runs: 1, Reason: tuning.ReasonWholeRuns, Ends: 1, EndsNeeded: 3}
+		}, tuning.Hold, tuning.ReasonWholeRuns, nil},
+	})
+}
+
+func TestAHoldForWholeRunsSaysWhatItWouldTake(t *testing.T) {
+	t.Parallel()
+	running := running()
+	running.Next, running.NextReason = nil, tuning.ReasonWholeRuns
+	running.Policy.Budget.Returns = 0
+	pending := returning()
+	pending.Returns = &tuning.Returns{Runs: 2, Reason: tuning.ReasonWholeRuns, Ends: 1, EndsNeeded: 3}
+	for _, tc := range []struct {
+		name  string
+		state tuning.State
+		want  []tuning.Evidence
+	}{
+		{"a running job whose owner allows no tries", running, []tuning.Evidence{{Name: "hyperparameters", Text: "batch_size"}, {Name: "returns_allowed"}}},
+		{"a pending job whose kind ran too seldom", pending, []tuning.Evidence{
+			{Name: "hyperparameters", Text: "batch_size"},
+			{Name: "returns_seen", Value: 2},
+			{Name: "returns_tried"},
+			{Name: "returns_allowed", Value: 3},
+			{Name: "own_runs_seen", Value: 1},
+			{Name: "own_runs_needed", Value: 3},
+		}},
+	} {
+		d := plan.Decide(tc.state)
+		if got := d.Evidence[max(0, len(d.Evidence)-len(tc.want)):]; d.Reason != tuning.ReasonWholeRuns || !cmp.Equal(tc.want, got) {
+			t.Errorf("%s: %s because of %+v, want %s because of %+v", tc.name, d.Reason, d.Evidence, tuning.ReasonWholeRuns, tc.want)
+		}
+	}
 }

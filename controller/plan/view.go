@@ -4,11 +4,15 @@ import (
 	"math"
 	"slices"
 
+	"pitchpipe/controller/respond"
 	"pitchpipe/controller/tuning"
 )
 
 // view is a State with the questions that the planner asks it.
-type view struct{ tuning.State }
+type view struct {
+	tuning.State
+	model func() *respond.Model // made when it is first asked
+}
 
 // target is the owner's settings with those of t in place, following knobs
 // included.
@@ -27,13 +31,21 @@ func (s view) goal(t tuning.Settings) tuning.Settings {
 	return out
 }
 
-// usable keeps the settings that this job's policy allows, and hyperparameters
-// only under a quality guard.
+// usable keeps the settings that this job's policy allows of those that epochs were
+// compared under: none where these changed what was learned too.
 func (s view) usable(t tuning.Settings) tuning.Settings {
+	if s.Policy.Relearns(s.Own, t) {
+		return nil
+	}
+	return s.possible(t)
+}
+
+// possible keeps the settings that this job's policy allows, and those that change what it
+// learns only under a quality guard.
+func (s view) possible(t tuning.Settings) tuning.Settings {
 	return t.Only(func(name string) bool {
 		k, ok := s.Policy.Knob(name)
-		return ok && k.Follows == "" && k.Allows(t[name]) && name != tuning.Memory &&
-			(tuning.IsSystem(name) || s.Policy.Quality != nil)
+		return ok && k.Follows == "" && k.Allows(t[name]) && name != tuning.Memory && (s.Policy.Quality != nil || !s.Policy.Learns(name))
 	})
 }
 
@@ -144,6 +156,9 @@ func restrain(s view, d tuning.Decision) tuning.Decision {
 	}
 	if knob, ok := s.Policy.Permits(s.Own, d.Settings); !ok {
 		return hold(s, tuning.ReasonSiteForbids, append(d.Evidence, tuning.Evidence{Name: "knob", Text: knob})...)
+	}
+	if !s.Pending && d.Action != tuning.RollBack && (s.Policy.Relearns(s.Current, d.Settings) || s.Policy.Relearns(d.Settings, s.Current)) {
+		return hold(s, tuning.ReasonWholeRuns, append(d.Evidence, s.wholeRuns()...)...)
 	}
 	why := tuning.ReasonNone
 	switch {

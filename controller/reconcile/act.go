@@ -17,6 +17,9 @@ func (p *pass) act(ctx context.Context) error {
 		p.again = p.cfg.Tick
 		return nil
 	}
+	if stopped, err := p.watch(ctx); stopped || err != nil {
+		return err
+	}
 	switch p.rec.Phase {
 	case Recalled, Probing, Moving, RollingBack:
 		return p.advance(ctx)
@@ -172,6 +175,10 @@ func (p *pass) begin(ctx context.Context, phase Phase, by Trigger, d tuning.Deci
 		p.caps.drop(p.rec.Job)
 		p.unclaim(d.Reason)
 		return fmt.Errorf("audit: %w", err)
+	}
+	in.Discard = d.Discard
+	if by == Stopped {
+		p.stopped(d)
 	}
 	p.rec.Move = &Intent{Driver: in, Decision: d, Made: p.now, Wait: p.wait}
 	if err := p.to(phase, by, Entry{Reason: d.Reason, Decision: &d, Attempt: p.job.Attempt}); err != nil {

@@ -46,7 +46,7 @@ func (c *caps) restore(records []*Record) {
 		if r.Move != nil && r.Phase.Acting() && r.Phase != Recalled {
 			c.begun[r.Job] = r.Owner
 		}
-		if r.Phase.Over() && r.regressed() && !r.Trying() {
+		if r.Phase.Over() && r.harmful() {
 			c.worse[r.Job] = r.OverAt()
 		}
 	}

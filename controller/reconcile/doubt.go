@@ -59,38 +59,19 @@ func (p *pass) hindsight(ctx context.Context) error {
 	return nil
 }
 
-// lostQuality tells whether the job ended worse than untuned jobs of its kind did
-// after as many epochs, by more than its owner accepts.
+// lostQuality reports whether the runs of the kind, this one included, show that what they
+// end with under its hyperparameters is worse than its owner accepts.
 func (p *pass) lostQuality(ctx context.Context, current tuning.Settings) (bool, error) {
 	policy, final := p.rec.Policy, p.final()
-	if policy.Quality == nil || final == nil || final.Settings.Equal(taught(policy, p.rec.Own)) {
+	if final == nil || p.stages.Past == nil || p.stages.Breaks == nil || !policy.Relearns(p.rec.Own, current) {
 		return false, nil
 	}
-	known, err := p.stages.Recall(ctx, Question{
-		Kind: p.rec.Kind, Own: p.rec.Own, Policy: policy, Site: p.stages.Site(p.job),
-		Node: p.rec.Node(p.job.Attempt), Epochs: final.Epochs, Taught: taught(policy, p.rec.Own),
-	})
+	past, err := p.stages.Past(ctx, p.rec.Kind)
 	if err != nil {
-		return false, fmt.Errorf("recall the quality of %s: %w", p.rec.Kind, err)
+		return false, fmt.Errorf("recall the runs of %s: %w", p.rec.Kind, err)
 	}
-	if known.Quality == nil {
-		return false, nil
-	}
-	// At equal time, so that quality alone is judged.
-	trials := []tuning.Trial{
-		{Settings: p.rec.Own, Epochs: 1, Seconds: 1, Quality: known.Quality, Reference: true},
-		{Settings: current, Epochs: 1, Seconds: 1, Quality: &final.Quality},
-	}
-	return p.stages.Refused(policy, trials, current) == tuning.ReasonQualityLost, nil
-}
-
-// taught are the settings that change what a job learns: its hyperparameters,
-// without those that only follow a system knob.
-func taught(policy tuning.Policy, s tuning.Settings) tuning.Settings {
-	return s.Only(func(name string) bool {
-		k, _ := policy.Knob(name)
-		return !tuning.IsSystem(name) && !tuning.IsSystem(k.Follows)
-	})
+	past = append(slices.Clip(past), tuning.PastRun{Began: current, End: tuning.EndReached, Quality: &final.Quality})
+	return p.stages.Breaks(ReturnRequest{Policy: policy, Own: p.rec.Own, Past: past}, current), nil
 }
 
 // final is the quality that the job reached in its last epoch, where it ended
@@ -114,9 +95,32 @@ func (p *pass) steady() (tuning.Settings, bool) {
 	if p.job.State != driver.Succeeded || p.rec.Total <= 0 || len(p.rec.Runs) == 0 {
 		return nil, false
 	}
-	settings := taught(p.rec.Policy, p.rec.Runs[0].Settings)
-	changed := slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return !taught(p.rec.Policy, r.Settings).Equal(settings) })
+	settings := p.rec.Runs[0].Settings.Only(p.rec.Policy.Learns)
+	changed := slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return !r.Settings.Only(p.rec.Policy.Learns).Equal(settings) })
 	return settings, !changed
+}
+
+// reached is when the job reached the target of its quality. Nil: it has none, did not end
+// well, never told its quality, or its hyperparameters changed on the way.
+func (p *pass) reached() *tuning.Reached {
+	q := p.rec.Policy.Quality
+	if _, ok := p.steady(); !ok || q == nil || q.Target == nil {
+		return nil
+	}
+	out, told := tuning.Reached{Target: *q.Target}, false
+	for _, e := range p.rec.Epochs {
+		if e.Quality == nil {
+			continue
+		}
+		told = true
+		if q.Reaches(*e.Quality) && (out.Epochs == 0 || e.Number < out.Epochs) {
+			out.Epochs = e.Number
+		}
+	}
+	if !told {
+		return nil
+	}
+	return &out
 }
 
 // polluted tells whether most of the epochs that would count were disturbed.
@@ -151,7 +155,7 @@ func (p *pass) disproved(trials []tuning.Trial) (tuning.Settings, bool) {
 	recalled := p.rec.Settings(1)
 	for _, t := range trials {
 		if t.Settings.Equal(recalled) {
-			ratio, ok := t.LogRatio(own, p.rec.Policy.Objective, p.rec.Policy.Weight)
+			ratio, ok := t.LogRatio(own, p.rec.Policy.Measure())
 			return recalled, ok && ratio > clearly
 		}
 	}

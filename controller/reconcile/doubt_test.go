@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
@@ -138,23 +140,15 @@ func TestARecalledJobThatLostQualityIsARegression(t *testing.T) {
 					return reconcile.Reading{Policy: w.policy, Own: batch(32), Kind: tuning.JobKind{Owner: "alice", Name: job.Name}}
 				}
 				w.epoch = func(e *tuning.Epoch) { e.Quality = &tc.reached }
-				w.recall = func(q reconcile.Question) reconcile.Recollection {
-					if q.Epochs == 0 {
-						return reconcile.Recollection{}
-					}
-					if q.Epochs != 12 || !q.Taught.Equal(tuning.Settings{"batch": tuning.Number(32)}) {
-						t.Errorf("asked for the quality after %d epochs with %s, want 12 and batch=32", q.Epochs, q.Taught)
-					}
-					return reconcile.Recollection{Quality: tc.untuned}
+				if tc.untuned != nil {
+					w.past = []tuning.PastRun{{Began: batch(32), End: tuning.EndReached, Quality: tc.untuned}}
 				}
-				w.refused = func(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.Reason {
-					ref, ok := tuning.Reference(trials)
-					for _, x := range trials {
-						if ok && !x.Reference && x.Settings.Equal(s) && *x.Quality < *ref.Quality*(1-p.Quality.MaxLoss) {
-							return tuning.ReasonQualityLost
-						}
+				w.breaks = func(q reconcile.ReturnRequest, s tuning.Settings) bool {
+					last := q.Past[len(q.Past)-1]
+					if !s.Equal(batch(256)) || !last.Began.Equal(s) || last.End != tuning.EndReached || !q.Own.Equal(batch(32)) {
+						t.Errorf("asked whether %s broke the guard, by %+v: want batch=256, and this run the last", s, last)
 					}
-					return tuning.ReasonNone
+					return len(q.Past) > 1 && *last.Quality < *q.Past[0].Quality*(1-q.Policy.Quality.MaxLoss)
 				}
 				w.decide = func(s tuning.State) tuning.Decision {
 					if s.Pending {
@@ -170,7 +164,7 @@ func TestARecalledJobThatLostQualityIsARegression(t *testing.T) {
 				if got := slices.ContainsFunc(w.lessons[0].Regressed, batch(256).Equal); got != tc.regressed {
 					t.Errorf("remembered: %t, want %t", got, tc.regressed)
 				}
-				if f := w.lessons[0].Final; f == nil || f.Epochs != 12 || f.Quality != tc.reached || !f.Settings.Equal(batch(256).Only(notSystem)) {
+				if f := w.lessons[0].Final; f == nil || f.Epochs != 12 || f.Quality != tc.reached || !f.Settings.Equal(tuning.Settings{"batch": tuning.Number(256)}) {
 					t.Errorf("the lesson has final quality %+v, want %g after 12 epochs with batch=256", f, tc.reached)
 				}
 			})
@@ -178,7 +172,50 @@ func TestARecalledJobThatLostQualityIsARegression(t *testing.T) {
 	}
 }
 
-func notSystem(name string) bool { return !tuning.IsSystem(name) }
+func TestALessonSaysWhenTheTargetWasReached(t *testing.T) {
+	t.Parallel()
+	rising := func(e tuning.Epoch) *float64 { return new(float64(e.Number) / 20) }
+	for _, tc := range []struct {
+		name    string
+		target  *float64
+		quality func(tuning.Epoch) *float64
+		change  func(tuning.State) tuning.Decision
+		want    *tuning.Reached
+	}{
+		{"after so many epochs", new(0.4), rising, nil, &tuning.Reached{Target: 0.4, Epochs: 8}},
+		{"it is lost again, and was reached", new(0.4), func(e tuning.Epoch) *float64 { return new(float64((e.Number*8)%13) / 20) }, nil, &tuning.Reached{Target: 0.4, Epochs: 1}},
+		{"never", new(0.9), rising, nil, &tuning.Reached{Target: 0.9}},
+		{"without a target", nil, rising, nil, nil},
+		{"without a quality", new(0.4), func(tuning.Epoch) *float64 { return nil }, nil, nil},
+		{"what it learned changed on the way", new(0.4), rising, func(s tuning.State) tuning.Decision {
+			if !s.Pending && s.Measured == tuning.ReasonNone && s.Restarts == 0 {
+				return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonProbeWon, Settings: s.Own.With("batch", tuning.Number(256))}
+			}
+			return hold(tuning.ReasonProfiling)
+		}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+				w.policy.Quality = &tuning.Quality{Direction: "max", MaxLoss: 0.01, Target: tc.target}
+				w.policy.Knobs = append(w.policy.Knobs, tuning.Knob{
+					Name: "batch", Env: "BATCH", Values: []tuning.Value{tuning.Number(32), tuning.Number(256)}, Default: tuning.Number(32),
+				})
+				w.epoch = func(e *tuning.Epoch) { e.Quality = tc.quality(*e) }
+				w.decide = func(s tuning.State) tuning.Decision {
+					if tc.change == nil {
+						return hold(tuning.ReasonAlreadyBest)
+					}
+					return tc.change(s)
+				}
+				w.end(t, w.mustSubmit(t, "train", usual))
+				if got := w.lessons[0].Reached; !cmp.Equal(got, tc.want) {
+					t.Errorf("got %+v, want %+v", got, tc.want)
+				}
+			})
+		})
+	}
+}
 
 func TestTheSchedulerIsAskedAboutARestartOnlyBeforeOne(t *testing.T) {
 	t.Parallel()

@@ -160,6 +160,7 @@ func (p *pass) learn(ctx context.Context) error {
 	if p.rec.Phase == Ignored || silent && !p.rec.Trying() && len(p.rec.Hurt) == 0 {
 		return nil
 	}
+	p.rec.Toll = p.total(ctx)
 	if o, ok := p.compare(); ok {
 		p.rec.Outcome = &o
 	}
@@ -175,10 +176,10 @@ func (p *pass) learn(ctx context.Context) error {
 		p.rec.Outcome = &o
 	}
 	lesson := Lesson{
-		Job: string(p.rec.Job), Submitted: p.rec.Submitted, Owner: p.rec.Owner, Kind: p.rec.Kind, Trials: tuning.TrialsOf(alike(p.rec.Epochs), p.rec.Own),
+		Job: string(p.rec.Job), Submitted: p.rec.Submitted, Owner: p.rec.Owner, Kind: p.rec.Kind, Trials: p.trials(),
 		Outcome: p.rec.Outcome, Peak: p.rec.Peak, RestartCost: p.rec.RestartCosts, At: p.now,
-		Regressed: slices.Clone(p.rec.Hurt), Final: p.final(), Curve: p.teach(ctx), Polluted: p.polluted(),
-		Node: p.rec.Node(p.job.Attempt), Trying: p.rec.Trying(), Epochs: p.rec.Done(), End: p.end(),
+		Regressed: slices.Clone(p.rec.Hurt), Final: p.final(), Reached: p.reached(), Curve: p.teach(ctx), Polluted: p.polluted(),
+		Node: p.rec.Node(p.job.Attempt), Trying: p.rec.Trying(), Epochs: p.rec.Done(), End: p.end(), Toll: p.rec.Toll,
 	}
 	if len(p.rec.Runs) > 0 {
 		lesson.Began = p.rec.Settings(1)
@@ -191,7 +192,7 @@ func (p *pass) learn(ctx context.Context) error {
 			lesson.Regressed = append(lesson.Regressed, besideMemory(t.Settings)) // its owner would not accept it next time either
 		}
 	}
-	if p.rec.regressed() {
+	if p.rec.regressed() && p.rec.Outcome.Reason != tuning.ReasonStopLoss {
 		lesson.Regressed = append(lesson.Regressed, besideMemory(p.rec.Outcome.Tuned))
 	}
 	if s, ok := p.disproved(lesson.Trials); ok && !slices.ContainsFunc(lesson.Regressed, besideMemory(s).Equal) {
@@ -258,7 +259,7 @@ func (p *pass) diedTuned() bool {
 // faster tells whether the job was measured to be faster under the settings than
 // under its owner's.
 func (p *pass) faster(s tuning.Settings) bool {
-	trials := tuning.TrialsOf(alike(p.rec.Epochs), p.rec.Own)
+	trials := p.trials()
 	own, ok := tuning.Reference(trials)
 	return ok && slices.ContainsFunc(trials, func(t tuning.Trial) bool {
 		return t.Settings.Equal(s) && t.Seconds < own.Seconds
@@ -283,7 +284,7 @@ func (p *pass) pauseIfHarmful(ctx context.Context, tried bool) error {
 	if p.job.State == driver.Lost && touched {
 		return p.pause(ctx, fmt.Sprintf("job %s was lost after it had been moved", p.rec.Job))
 	}
-	if !p.rec.regressed() || p.rec.Trying() { // its owner lets returns find out what is worse
+	if !p.rec.harmful() {
 		return nil
 	}
 	n := p.caps.regressed(p.rec.Job, p.rec.OverAt(), p.stages.Cleared())

@@ -18,7 +18,7 @@ func (p *pass) state(ctx context.Context) (tuning.State, error) {
 		site.AboveRequest = false
 	}
 	policy := site.Narrow(p.rec.Policy, p.rec.Own)
-	trials := tuning.TrialsOf(alike(p.rec.Epochs), p.rec.Own)
+	trials := p.trials()
 	known, err := p.stages.Recall(ctx, Question{
 		Kind: p.rec.Kind, Class: p.rec.Class, Own: p.rec.Own, Policy: policy, Site: site, Node: p.rec.Node(p.job.Attempt),
 	})
@@ -36,11 +36,6 @@ func (p *pass) state(ctx context.Context) (tuning.State, error) {
 		KindSeconds: known.KindSeconds, KindRuns: known.KindRuns,
 		PeakRSS: known.PeakRSS, PeakRuns: known.PeakRuns, Outcome: p.rec.Outcome,
 	}
-	for _, e := range p.rec.Epochs {
-		if e.Attempt == p.job.Attempt {
-			s.AttemptEpochs++
-		}
-	}
 	if !p.rec.Started.IsZero() {
 		s.Elapsed = p.now.Sub(p.rec.Started)
 	}
@@ -48,9 +43,17 @@ func (p *pass) state(ctx context.Context) (tuning.State, error) {
 	s.LimitLeft = limitLeft(p.job, p.now)
 	s.Refused = p.stages.Refused(policy, trials, current)
 	proposal := p.stages.Propose(ProposeRequest{Policy: policy, Own: p.rec.Own, Trials: trials, Avoid: s.Regressed})
-	s.Next, s.NextReason = proposal.Next, proposal.Reason
+	s.Next, s.NextReason, s.Candidates = proposal.Next, proposal.Reason, proposal.All
+	if profile, ok := p.rec.Profiles[p.rec.Own.Key()]; ok {
+		s.Profile = &profile
+	}
 	s.Best, s.BestGain, s.BestError = proposal.Best, proposal.Gain, proposal.GainSE
 	s.Forecast = p.forecast(policy, current, known.Reference)
+	if toll, ok := p.toll(trials, known.KindSeconds*inputsDiffer); ok {
+		s.Toll = &toll
+	}
+	run := p.rec.run(p.job.Attempt)
+	s.Saved = run.Attempt > 1 && run.Action != tuning.Hold
 	return s, p.returns(ctx, &s)
 }
 

@@ -112,7 +112,9 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 func spoils(s tuning.State, d tuning.Decision) bool {
 	diff := s.Own.Diff(d.Settings)
 	memory := len(diff) == 1 && diff[0] == tuning.Memory
-	tunable := s.Policy.Checkpoint != nil && s.Policy.Progress.IsSet() && slices.ContainsFunc(s.Policy.Knobs, func(k tuning.Knob) bool { return k.Name != tuning.Memory })
+	tunable := s.Policy.Checkpoint != nil && s.Policy.Progress.IsSet() && slices.ContainsFunc(s.Policy.Knobs, func(k tuning.Knob) bool {
+		return k.Name != tuning.Memory && !s.Policy.Learns(k.Name)
+	})
 	return memory && tunable && len(s.KindEffects) == 0
 }
 

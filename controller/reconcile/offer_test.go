@@ -226,3 +226,35 @@ func TestAnOfferCountsUntilItsJobIsSeenOrItLapses(t *testing.T) {
 		}
 	})
 }
+
+// Memory alone is not offered to a job whose first epochs would teach more; the epochs of a
+// job that only whole runs can tune teach nothing of that kind.
+func TestMemoryIsOfferedWhereEpochsTeachNothing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		knob    tuning.Knob
+		offered bool
+	}{
+		"its cores may be tried as it runs":  {tuning.Knob{Name: tuning.Cores, Values: []tuning.Value{tuning.Number(1), tuning.Number(4)}}, false},
+		"its batch changes between its runs": {tuning.Knob{Name: "batch", Env: "B", Values: []tuning.Value{tuning.Number(32), tuning.Number(64)}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w, _, draft := offering(t, tuning.ReasonRightSized)
+				defer w.cluster.Close()
+				big, small := tuning.Number(8<<30), tuning.Number(1<<30)
+				w.policy.Knobs = []tuning.Knob{c.knob, {Name: tuning.Memory, Min: small, Max: big}}
+				w.read = func(job driver.Job) reconcile.Reading {
+					return reconcile.Reading{Policy: w.policy, Own: own(job).With(tuning.Memory, big), Kind: tuning.JobKind{Owner: "alice", Name: job.Name}}
+				}
+				w.decide = func(s tuning.State) tuning.Decision {
+					return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonRightSized, Settings: s.Own.With(tuning.Memory, small)}
+				}
+				if o, err := w.loop.Offer(t.Context(), "1/offer", draft, fits); (err == nil) != c.offered {
+					t.Errorf("offer %+v, %v; want one: %t", o, err, c.offered)
+				}
+			})
+		})
+	}
+}

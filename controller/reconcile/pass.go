@@ -157,7 +157,7 @@ func (p *pass) read(ctx context.Context) error {
 	reading := p.stages.Read(ctx, p.job)
 	p.rec.Kind = reading.Kind
 	if reading.Reason != tuning.ReasonNone {
-		p.rec.Own = reading.Own
+		p.rec.Own, p.rec.Policy.Tariff = reading.Own, reading.Policy.Tariff
 		return p.to(Ignored, NoStanza, Entry{Reason: reading.Reason, Detail: reading.Detail})
 	}
 	p.rec.Policy, p.rec.Own, p.rec.Total = reading.Policy, reading.Own, reading.Policy.Progress.Total

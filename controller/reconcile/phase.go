@@ -47,6 +47,7 @@ const (
 	IntentVoid   Trigger = "the intent ended without a change"
 	OutcomeKnown Trigger = "outcome known"
 	Worse        Trigger = "outcome: regressed"
+	Stopped      Trigger = "stop-loss"
 	OwnerCame    Trigger = "its owner changed the job"
 	Unreachable  Trigger = "scheduler unreachable"
 	Reachable    Trigger = "scheduler reachable again"
@@ -104,6 +105,11 @@ func Arrows() []Arrow {
 		{Verifying, Probing, ToldToProbe}, // a recalled setting is doubted: its owner's are tried
 		{Verifying, Profiling, LookAgain}, // an attempt came that was not ours
 		{Settled, RollingBack, Worse},
+		{Profiling, RollingBack, Stopped},
+		{Classified, RollingBack, Stopped},
+		{Held, RollingBack, Stopped},
+		{Verifying, RollingBack, Stopped},
+		{Settled, RollingBack, Stopped},
 		{Settled, Profiling, LookAgain},
 		{Ignored, Eligible, StanzaRead},
 	}

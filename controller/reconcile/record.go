@@ -44,8 +44,13 @@ type Record struct {
 	Settle  time.Time       `json:"settle,omitzero"`   // epochs that began later did not choose the setting
 	Outcome *tuning.Outcome `json:"outcome,omitempty"` // of the last move
 	Learned bool            `json:"learned,omitempty"`
-	// Hurt are settings under which the job could not run.
+	// Toll is what tuning cost the job or saved it in all, once it has ended; nil: it was
+	// not tuned, or what an epoch takes untuned is unknown.
+	Toll *tuning.Toll `json:"toll,omitempty"`
+	// Hurt are settings under which the job could not run, or that the stop-loss left.
 	Hurt []tuning.Settings `json:"hurt,omitempty"`
+	// Cut are epochs that did not end, since their attempts were ended first.
+	Cut []tuning.Epoch `json:"cut,omitempty"`
 
 	Restarts     []time.Time     `json:"restarts,omitempty"` // moves and roll-backs carried out
 	Probed       []time.Time     `json:"probed,omitempty"`
@@ -117,7 +122,8 @@ func (r *Record) Clone() *Record {
 	out.Runs, out.Queued = slices.Clone(r.Runs), copied(r.Queued)
 	out.Epochs, out.Profiles = slices.Clone(r.Epochs), maps.Clone(r.Profiles)
 	out.Asked = copied(r.Asked)
-	out.Class, out.Move, out.Outcome = copied(r.Class), copied(r.Move), copied(r.Outcome)
+	out.Class, out.Move, out.Outcome, out.Toll = copied(r.Class), copied(r.Move), copied(r.Outcome), copied(r.Toll)
+	out.Cut = slices.Clone(r.Cut)
 	out.Hurt, out.Restarts, out.Probed = slices.Clone(r.Hurt), slices.Clone(r.Restarts), slices.Clone(r.Probed)
 	out.RestartCosts, out.History = slices.Clone(r.RestartCosts), slices.Clone(r.History)
 	out.Decided, out.Dropped = slices.Clone(r.Decided), copied(r.Dropped)
@@ -236,6 +242,18 @@ func (r *Record) Recalled() bool {
 
 // regressed tells whether the job's last move made it worse.
 func (r *Record) regressed() bool { return r.Outcome != nil && r.Outcome.Verdict == tuning.Regressed }
+
+// harmful reports whether a move that was believed in made the job worse. What is tried may
+// turn out worse: that is what it is for, and its loss is bounded.
+func (r *Record) harmful() bool {
+	if !r.regressed() || r.Trying() {
+		return false
+	}
+	tried := slices.ContainsFunc(r.Runs, func(run Run) bool {
+		return run.Action == tuning.Probe && run.Settings.Equal(r.Outcome.Tuned)
+	})
+	return !tried || r.Outcome.Reason != tuning.ReasonStopLoss && r.Outcome.Reason != tuning.ReasonSlower
+}
 
 // Rest is what remains of the record of an ended job when its story is old.
 func (r *Record) Rest() *Record {

@@ -20,9 +20,10 @@ type ReturnRequest struct {
 	Modelled bool              // joules that were only computed may decide
 }
 
-// returns adds to the state of a pending job what the earlier runs of its kind say.
+// returns adds to the state of a pending job what the earlier runs of its kind say, and to
+// that of a running one which only whole runs could tune.
 func (p *pass) returns(ctx context.Context, s *tuning.State) error {
-	if !s.Pending || s.Gate != tuning.ReasonNone || p.stages.Past == nil || p.stages.Return == nil {
+	if !s.Pending && s.NextReason != tuning.ReasonWholeRuns || s.Gate != tuning.ReasonNone || p.stages.Past == nil || p.stages.Return == nil {
 		return nil
 	}
 	past, err := p.stages.Past(ctx, p.rec.Kind)

@@ -64,11 +64,6 @@ type Question struct {
 	Policy tuning.Policy
 	Site   tuning.Site
 	Node   string // where the job runs; empty = that is open
-
-	// Epochs and Taught ask for the quality that such jobs reached after so many
-	// epochs in all under these hyperparameters; 0 = it is not asked for.
-	Epochs int
-	Taught tuning.Settings
 }
 
 // Recollection is what the knowledge says about a job.
@@ -85,9 +80,6 @@ type Recollection struct {
 	// under the very settings Own, over KindRuns of them.
 	KindSeconds float64
 	KindRuns    int
-	// Quality is the median of what earlier jobs of the kind reached as was asked;
-	// nil: none did.
-	Quality *float64
 }
 
 // Final is the quality that a job reached in the end.
@@ -110,6 +102,7 @@ type Lesson struct {
 	Peak        tuning.Bytes
 	RestartCost []time.Duration
 	Final       *Final               // nil: it did not end well, or its hyperparameters changed on the way
+	Reached     *tuning.Reached      // when it reached the target of its quality; nil: it had none, or nobody could tell
 	Curve       []tuning.CurveLesson // what forecasts of its loss or quality were worth; empty where Final would be nil
 	Polluted    bool                 // others disturbed most of its epochs
 	Node        string               // where its last attempt ran; empty = not known
@@ -119,6 +112,7 @@ type Lesson struct {
 	Trying bool            // to see what that brings
 	Epochs int             // that it did in all; 0 = not known
 	End    tuning.End
+	Toll   *tuning.Toll // nil: it was not tuned, or that is unknown
 }
 
 // ProposeRequest is what the search is asked.
@@ -132,7 +126,8 @@ type ProposeRequest struct {
 // Proposal is what the search would do with a job.
 type Proposal struct {
 	Next   tuning.Settings
-	Reason tuning.Reason // ReasonNone: Next is to be tried
+	All    []tuning.Settings // that may be tried
+	Reason tuning.Reason     // ReasonNone: Next is to be tried
 	Best   *tuning.Trial
 	Gain   float64 // its log ratio to the owner's own, shrunk for the choice among many
 	GainSE float64
@@ -164,6 +159,9 @@ type Stages struct {
 	// kind is known for and nothing is tried.
 	Past   func(ctx context.Context, kind tuning.JobKind) ([]tuning.PastRun, error)
 	Return func(q ReturnRequest) tuning.Returns
+	// Breaks reports whether the past runs show that what such jobs end with under the
+	// hyperparameters of s is worse than the guard allows; nil: nobody looks.
+	Breaks func(q ReturnRequest, s tuning.Settings) bool
 
 	Forecast func(q ForecastRequest) tuning.Forecast // nil: what is left has no interval
 	// Curves are what forecasts of ended jobs of a kind were worth, and Teach is what

@@ -122,6 +122,7 @@ type world struct {
 	recall  func(reconcile.Question) reconcile.Recollection
 	past    []tuning.PastRun
 	returns func(reconcile.ReturnRequest) tuning.Returns
+	breaks  func(reconcile.ReturnRequest, tuning.Settings) bool
 	refused func(tuning.Policy, []tuning.Trial, tuning.Settings) tuning.Reason
 	cleared time.Time // durable, as the controller's pauses are
 	epoch   func(e *tuning.Epoch)
@@ -242,6 +243,9 @@ func (w *world) rooms() reconcile.Stages {
 				return tuning.Returns{}
 			}
 			return w.returns(q)
+		},
+		Breaks: func(q reconcile.ReturnRequest, s tuning.Settings) bool {
+			return w.breaks != nil && w.breaks(q, s)
 		},
 		Decide:   w.deciding,
 		Waits:    plan.Waits,

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"math"
@@ -25,20 +26,21 @@ func Text(t Table) string {
 		return b.String()
 	}
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	if t.By == ByJob {
-		_, _ = fmt.Fprintln(w, "JOB\tNAME\tUSER\tSTATE\tSECONDS\tCORE-HOURS\tENERGY\tMODELLED\tRESTARTS\tPROBES\tEPOCHS")
-	} else {
-		_, _ = fmt.Fprintln(w, strings.ToUpper(string(t.By))+"\tJOBS\tTUNED\tUNTUNED SHARE\tSECONDS\tCORE-HOURS\tENERGY\tMODELLED\tRESTARTS\tPROBES\tEPOCHS")
+	head := "JOB\tNAME\tUSER\tSTATE"
+	if t.By != ByJob {
+		head = strings.ToUpper(string(t.By)) + "\tJOBS\tTUNED\tUNTUNED SHARE"
 	}
-	for _, l := range t.Lines {
-		l.print(w, t.By)
+	cost := ""
+	if t.Total.priced() {
+		cost = "\tCOST"
 	}
+	_, _ = fmt.Fprintln(w, head+"\tSECONDS\tCORE-HOURS"+cost+"\tENERGY\tMODELLED\tRESTARTS\tPROBES\tEPOCHS\tNET SECONDS")
+	total := t.Total
 	if t.By == ByJob {
-		total := t.Total
 		total.Name = fmt.Sprintf("%d jobs", total.Jobs)
-		total.print(w, t.By)
-	} else {
-		t.Total.print(w, t.By)
+	}
+	for _, l := range append(slices.Clip(t.Lines), total) {
+		l.print(w, t.By, t.Total.priced())
 	}
 	_ = w.Flush() // a Builder takes everything
 	printSavings(&b, t.Savings)
@@ -48,7 +50,12 @@ func Text(t Table) string {
 	return b.String()
 }
 
-func (l Line) print(w *tabwriter.Writer, by By) {
+// priced reports whether there is a cost in another unit than core-hours.
+func (l Line) priced() bool {
+	return slices.ContainsFunc(l.Cost, func(c Cost) bool { return c.Unit != tuning.DefaultTariff().Unit })
+}
+
+func (l Line) print(w *tabwriter.Writer, by By, priced bool) {
 	tuned, untuned := strconv.Itoa(l.Tuned), strconv.Itoa(l.Untuned)
 	if l.Jobs > 0 && l.Forgotten == l.Jobs {
 		tuned, untuned = Unknown, Unknown
@@ -66,12 +73,34 @@ func (l Line) print(w *tabwriter.Writer, by By) {
 	if l.NoEnergy > 0 && l.NoEnergy < l.Jobs {
 		energy += fmt.Sprintf(", %d unmeasured", l.NoEnergy)
 	}
-	cells := append(head,
-		number(l.Seconds, oneDigit, l.NoSeconds, l.Jobs), number(l.CoreHours, twoDigits, l.NoCoreHours, l.Jobs), energy,
+	cells := append(head, number(l.Seconds, oneDigit, l.NoSeconds, l.Jobs), number(l.CoreHours, twoDigits, l.NoCoreHours, l.Jobs))
+	if priced {
+		cells = append(cells, l.costs())
+	}
+	cells = append(cells, energy,
 		number(pointer(modelled, isModelled), Energies, 0, l.Jobs),
-		whole(l.Restarts, Unknown), whole(l.Probes, Unknown), whole(l.Epochs, Unknown))
+		whole(l.Restarts, Unknown), whole(l.Probes, Unknown), whole(l.Epochs, Unknown), number(l.Net, signed, l.NoNet, l.Tuned))
 	_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
 }
+
+// costs prints the cost in each unit.
+func (l Line) costs() string {
+	parts := make([]string, 0, len(l.Cost))
+	for _, c := range l.Cost {
+		parts = append(parts, c.String())
+	}
+	text := cmp.Or(strings.Join(parts, " + "), Unknown)
+	if l.NoCost > 0 && len(parts) > 0 {
+		text += fmt.Sprintf(" in %d of %d", l.Jobs-l.NoCost, l.Jobs)
+	}
+	if l.FreeEnergy > 0 {
+		text += fmt.Sprintf(", %d without energy", l.FreeEnergy)
+	}
+	return text
+}
+
+// String prints the amount with two digits and the unit.
+func (c Cost) String() string { return twoDigits(c.Amount) + " " + c.Unit }
 
 func pointer(v float64, ok bool) *float64 {
 	if !ok {
@@ -100,6 +129,7 @@ func whole(v *int, missing string) string {
 	return strconv.Itoa(*v)
 }
 
+func signed(v float64) string    { return fmt.Sprintf("%+.1f", v) }
 func oneDigit(v float64) string  { return strconv.FormatFloat(v, 'f', 1, 64) }
 func twoDigits(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
 
@@ -163,6 +193,9 @@ func (s Saving) Sentence() string {
 	if o.Source != "" {
 		text += ", joules by " + o.Source
 	}
+	if o.NoEnergy {
+		text += ", energy left out"
+	}
 	if o.Low < -far && o.High > far {
 		verb := "are"
 		if o.Pairs == 1 {
@@ -209,16 +242,22 @@ func CSV(t Table) string {
 		string(t.By), "name", "user", "state", "since", "until", "jobs", "running", "tuned", "untuned_share", "seconds", "core_hours",
 		"joules", "joules_source", "joules_modelled", "restarts", "probes", "epochs",
 		"jobs_without_seconds", "jobs_without_core_hours", "jobs_without_energy", "jobs_forgotten",
+		"net_seconds", "jobs_without_net", "cost", "cost_unit", "jobs_without_cost", "jobs_with_cost_without_energy",
 	}}
 	for _, l := range append(slices.Clip(t.Lines), t.Total) {
 		measured, sources, ok := l.Measured()
 		modelled, isModelled := l.Modelled()
+		cost, unit := "", "" // of several units there is no sum
+		if len(l.Cost) == 1 {
+			cost, unit = field(&l.Cost[0].Amount), l.Cost[0].Unit
+		}
 		rows = append(rows, []string{
 			legible(l.Key), legible(l.Name), legible(l.User), l.State, t.Since.UTC().Format(time.RFC3339), t.Until.UTC().Format(time.RFC3339),
 			strconv.Itoa(l.Jobs), strconv.Itoa(l.Running), strconv.Itoa(l.Tuned), strconv.Itoa(l.Untuned),
 			field(l.Seconds), field(l.CoreHours), field(pointer(measured, ok)), sources, field(pointer(modelled, isModelled)),
 			whole(l.Restarts, ""), whole(l.Probes, ""), whole(l.Epochs, ""),
 			strconv.Itoa(l.NoSeconds), strconv.Itoa(l.NoCoreHours), strconv.Itoa(l.NoEnergy), strconv.Itoa(l.Forgotten),
+			field(l.Net), strconv.Itoa(l.NoNet), cost, unit, strconv.Itoa(l.NoCost), strconv.Itoa(l.FreeEnergy),
 		})
 	}
 	_ = w.WriteAll(rows) // a Builder takes everything

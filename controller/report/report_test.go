@@ -82,7 +82,7 @@ func query(by report.By) report.Query {
 
 // compare is the verifier, as the daemon calls it.
 func compare(pairs []report.Pair, t report.Terms) tuning.Outcome {
-	in := verify.Input{Objective: t.Objective, Weight: t.Weight, MaxSlowdown: t.MaxSlowdown, Quality: t.Quality, At: t.At, InputsDiffer: true}
+	in := verify.Input{Measure: t.Measure, MaxSlowdown: t.MaxSlowdown, Quality: t.Quality, At: t.At, InputsDiffer: true}
 	of := func(r report.Row) []verify.Epoch {
 		var out []verify.Epoch
 		for _, e := range r.Epochs {
@@ -152,6 +152,30 @@ func TestNothingThatAUserNamedReachesTheTerminalUnprinted(t *testing.T) {
 	}
 }
 
+// priced gives a job a tariff.
+func priced(t tuning.Tariff) func(*report.Row) { return func(r *report.Row) { r.Policy.Tariff = t } }
+
+func coreHours(v float64) []report.Cost { return []report.Cost{{Unit: "core-hours", Amount: v}} }
+
+// TestCostsAsPeopleAndProgramsReadThem: jobs that are charged in different units are
+// never added up, and energy that has a price and was not measured is said to be free.
+func TestCostsAsPeopleAndProgramsReadThem(t *testing.T) {
+	t.Parallel()
+	euros := tuning.Tariff{CoreHour: 3, GiBHour: 6, GPUHour: 12, KWh: 3600, Unit: "EUR"}
+	holds := func(r *report.Row) { r.Spans[0].Memory, r.Spans[0].GPUs = 2<<30, 1 }
+	model := euros
+	model.Modelled = true
+	rows := []report.Row{
+		job("cores", 0), job("all", 10, priced(euros), holds), job("nodes", 20, priced(euros.Fixed(tuning.Settings{"cores": tuning.Number(1)}))),
+		job("unmeasured", 30, priced(euros), unmeasured), job("modelled", 40, priced(euros), modelled), job("enforced", 50, priced(model), modelled),
+		job("francs", 60, priced(tuning.Tariff{GPUHour: 5, Unit: "CHF"})),
+		job("lost", 70, priced(euros), func(r *report.Row) { r.Spans[0].Cores = 0 }),
+	}
+	table := report.Build(rows, query(report.ByJob))
+	golden(t, "priced.txt", report.Text(table))
+	golden(t, "priced.csv", report.CSV(table))
+}
+
 func TestMissingNumbersAreMissing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -162,23 +186,23 @@ func TestMissingNumbersAreMissing(t *testing.T) {
 		{
 			"a job without joules has none",
 			[]report.Row{job("1", 0, unmeasured)},
-			report.Line{Jobs: 1, Seconds: new(600.0), CoreHours: new(1. / 3), NoEnergy: 1, Epochs: new(4), Restarts: new(0), Probes: new(0)},
+			report.Line{Jobs: 1, Seconds: new(600.0), CoreHours: new(1. / 3), Cost: coreHours(1. / 3), NoEnergy: 1, Epochs: new(4), Restarts: new(0), Probes: new(0)},
 		},
 		{
 			"one epoch without joules takes them from its job",
 			[]report.Row{job("1", 0, func(r *report.Row) { r.Epochs[2].Joules = nil })},
-			report.Line{Jobs: 1, Seconds: new(600.0), CoreHours: new(1. / 3), NoEnergy: 1, Epochs: new(4), Restarts: new(0), Probes: new(0)},
+			report.Line{Jobs: 1, Seconds: new(600.0), CoreHours: new(1. / 3), Cost: coreHours(1. / 3), NoEnergy: 1, Epochs: new(4), Restarts: new(0), Probes: new(0)},
 		},
 		{
 			"a job of which nobody knows when it ran",
 			[]report.Row{job("1", 0, func(r *report.Row) { r.Spans = nil })},
-			report.Line{Jobs: 1, NoSeconds: 1, NoCoreHours: 1, Energy: []report.Energy{{Source: "rapl", Joules: 1200}}, Epochs: new(4), Restarts: new(0), Probes: new(0)},
+			report.Line{Jobs: 1, NoSeconds: 1, NoCoreHours: 1, NoCost: 1, Energy: []report.Energy{{Source: "rapl", Joules: 1200}}, Epochs: new(4), Restarts: new(0), Probes: new(0)},
 		},
 		{
 			"measured and modelled joules are not added up",
 			[]report.Row{job("1", 0), job("2", 1, modelled), job("3", 2)},
 			report.Line{
-				Jobs: 3, Seconds: new(1800.0), CoreHours: new(1.0), Epochs: new(12), Restarts: new(0), Probes: new(0),
+				Jobs: 3, Seconds: new(1800.0), CoreHours: new(1.0), Cost: coreHours(1), Epochs: new(12), Restarts: new(0), Probes: new(0),
 				Energy: []report.Energy{{Source: "modelled", Joules: 800}, {Source: "rapl", Joules: 2400}},
 			},
 		},
@@ -186,7 +210,7 @@ func TestMissingNumbersAreMissing(t *testing.T) {
 			"an attempt on an unknown number of cores",
 			[]report.Row{job("1", 0, func(r *report.Row) { r.Spans[0].Cores = 0 }), job("2", 0)},
 			report.Line{
-				Jobs: 2, Seconds: new(1200.0), CoreHours: new(1. / 3), NoCoreHours: 1, Epochs: new(8), Restarts: new(0), Probes: new(0),
+				Jobs: 2, Seconds: new(1200.0), CoreHours: new(1. / 3), Cost: coreHours(1. / 3), NoCoreHours: 1, NoCost: 1, Epochs: new(8), Restarts: new(0), Probes: new(0),
 				Energy: []report.Energy{{Source: "rapl", Joules: 2400}},
 			},
 		},
@@ -209,17 +233,17 @@ func forgotten(r *report.Row) {
 func TestOfAForgottenJobNobodyKnowsWhatWasDoneToIt(t *testing.T) {
 	t.Parallel()
 	one := report.Build([]report.Row{job("1", 0, forgotten)}, query(report.ByUser))
-	want := report.Line{Key: "total", Jobs: 1, Seconds: new(600.0), CoreHours: new(1. / 3), NoEnergy: 1, Forgotten: 1}
+	want := report.Line{Key: "total", Jobs: 1, Seconds: new(600.0), CoreHours: new(1. / 3), NoEnergy: 1, NoCost: 1, Forgotten: 1}
 	if diff := cmp.Diff(want, one.Total, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if len(one.Notes) != 1 || !strings.HasPrefix(one.Notes[0], "1 job of the period is forgotten in detail") {
 		t.Errorf("notes %q", one.Notes)
 	}
-	if text := report.Text(one); !strings.Contains(text, "alice  1     -      -              600.0    0.33        -       -         -         -       -") {
+	if text := report.Text(one); !strings.Contains(text, "alice  1     -      -              600.0    0.33        -       -         -         -       -       -") {
 		t.Errorf("%s", text)
 	}
-	if lines := strings.Split(report.CSV(one), "\n"); !strings.HasSuffix(lines[1], ",,,,,,0,0,1,1") {
+	if lines := strings.Split(report.CSV(one), "\n"); !strings.HasSuffix(lines[1], ",,,,,,0,0,1,1,,0,,,1,0") {
 		t.Errorf("%q", lines[1])
 	}
 	many := report.Build([]report.Row{job("1", 0, forgotten), job("2", 1, forgotten), job("3", 2, tuned(.5)), job("old", -2000, forgotten)}, query(report.ByUser))

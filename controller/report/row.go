@@ -24,6 +24,7 @@ type Row struct {
 	Epochs             []tuning.Epoch
 	Probed             []int // attempts that tried a setting
 	Restarts, Probes   int
+	Toll               *tuning.Toll // what tuning cost it; nil: it was not tuned, or that is unknown
 
 	Control bool // drawn into the untuned share
 	Tuned   bool // some attempt ran under other settings than its owner's
@@ -36,7 +37,9 @@ type Row struct {
 // Span is the time that one attempt ran.
 type Span struct {
 	Start, End time.Time
-	Cores      int // 0 = not known
+	Cores      int          // 0 = not known
+	Memory     tuning.Bytes // that it asked for; 0 = none
+	GPUs       int
 }
 
 // epochs are the numbers of those that the row's job did, each once, with the
@@ -73,8 +76,8 @@ func (r Row) done() int {
 	return n
 }
 
-// seconds are those that its attempts ran; not ok where nobody knows.
-func (r Row) seconds() (float64, bool) {
+// Seconds are those that its attempts ran; not ok where nobody knows.
+func (r Row) Seconds() (float64, bool) {
 	if r.Spans == nil {
 		return 0, false
 	}
@@ -85,7 +88,8 @@ func (r Row) seconds() (float64, bool) {
 	return sum, true
 }
 
-func (r Row) coreHours() (float64, bool) {
+// CoreHours are the cores that its attempts held times hours; not ok where nobody knows.
+func (r Row) CoreHours() (float64, bool) {
 	if r.Spans == nil {
 		return 0, false
 	}
@@ -97,6 +101,44 @@ func (r Row) coreHours() (float64, bool) {
 		sum += float64(s.Cores) * max(0, s.End.Sub(s.Start).Hours())
 	}
 	return sum, true
+}
+
+// Cost is what jobs were charged, in the unit of their tariff.
+type Cost struct {
+	Unit   string  `json:"unit"`
+	Amount float64 `json:"amount"`
+}
+
+// Cost is the price of what its attempts held, and of the joules of its epochs where they
+// have one. Free: they have one, and are left out, since they were not measured throughout.
+// Not ok where nobody knows what it held.
+func (r Row) Cost() (c Cost, free, ok bool) {
+	t := r.Policy.Measure().Tariff
+	t.Hour = 0 // an attempt's span says what it held
+	c.Unit = t.Unit
+	if _, known := r.Seconds(); !known || r.Forgotten {
+		return c, false, false
+	}
+	for _, s := range r.Spans {
+		if s.Cores <= 0 && t.CoreHour > 0 {
+			return c, false, false
+		}
+		held := tuning.Settings{
+			tuning.Cores: tuning.Number(float64(s.Cores)), tuning.Memory: tuning.Number(float64(s.Memory)), tuning.GPUs: tuning.Number(float64(s.GPUs)),
+		}
+		c.Amount += t.WithoutEnergy().Price(max(0, s.End.Sub(s.Start).Seconds()), 0, held)
+	}
+	if t.KWh == 0 {
+		return c, false, true
+	}
+	energy, measured := r.joules()
+	if !measured || slices.ContainsFunc(energy, func(e Energy) bool { return !t.Charges(e.Source) }) {
+		return c, true, true
+	}
+	for _, e := range energy {
+		c.Amount += t.KWh * e.Joules / 3.6e6
+	}
+	return c, false, true
 }
 
 // joules are those of all its epochs, by source; not ok where one lacks them.
@@ -129,4 +171,13 @@ func add(list []Energy, more ...Energy) []Energy {
 		}
 	}
 	return list
+}
+
+func charge(list []Cost, c Cost) []Cost {
+	i, found := slices.BinarySearchFunc(list, c.Unit, func(have Cost, unit string) int { return cmp.Compare(have.Unit, unit) })
+	if found {
+		list[i].Amount += c.Amount
+		return list
+	}
+	return slices.Insert(list, i, c)
 }

@@ -17,14 +17,14 @@ type Pair struct {
 	// compared: see Match.
 	ChargeSeconds float64
 	ChargeJoules  tuning.Joules
-	ChargeSource  string // of these joules; empty: none were charged
-	JoulesUnknown bool   // joules were spent that nobody measured: the pair says nothing of them
+	ChargeHeld    float64 // what of the cost is no energy, by the tuned job's tariff
+	ChargeSource  string  // of these joules; empty: none were charged
+	JoulesUnknown bool    // joules were spent that nobody measured: the pair says nothing of them
 }
 
 // Terms are those that a comparison is made under.
 type Terms struct {
-	Objective   tuning.Objective
-	Weight      float64
+	tuning.Measure
 	MaxSlowdown float64         // 0 = unbounded
 	Quality     *tuning.Quality // nil = not guarded
 	At          time.Time
@@ -107,7 +107,8 @@ func (r Row) finished() bool { return r.Succeeded && r.Total > 0 && r.done() >= 
 // epoch that a later attempt did again, since it was not saved; and
 // for each epoch that was a probe, or warm-up after a restart, the difference to
 // the same epoch of the untuned job. What was burnt between two attempts is not
-// measured; it is charged at the mean power of the job's epochs. Joules that
+// measured; it is charged at the mean power of the job's epochs, and at the price of
+// what its owner asked for. Joules that
 // were not measured, or by another source than the others, cannot be charged, and
 // are not taken for none: see Pair.JoulesUnknown.
 func Match(rows []Row) []Pair {
@@ -149,6 +150,8 @@ func pairUp(tuned, untuned Row) Pair {
 		same[e.Number] = e
 	}
 	var bill bill
+	held := tuned.Policy.Measure().Tariff.WithoutEnergy()
+	price := func(e tuning.Epoch) float64 { return held.Price(e.Seconds(), 0, e.Settings) }
 	for _, e := range tuned.epochs() {
 		if !slices.Contains(tuned.Probed, e.Attempt) && (e.Attempt < 2 || !e.Warmup) {
 			continue
@@ -156,19 +159,22 @@ func pairUp(tuned, untuned Row) Pair {
 		u, both := same[e.Number]
 		if both {
 			p.ChargeSeconds += e.Seconds() - u.Seconds()
+			p.ChargeHeld += price(e) - price(u)
 		}
 		bill.add(e, 1)
 		bill.add(u, -1) // where the untuned job lacks the epoch, nobody knows its joules
 	}
 	for _, e := range tuned.repeated() {
 		p.ChargeSeconds += e.Seconds()
+		p.ChargeHeld += price(e)
 		bill.add(e, 1)
 	}
 	if between := tuned.between().Seconds(); between > 0 {
 		p.ChargeSeconds += between
+		p.ChargeHeld += held.Price(between, 0, tuned.Own)
 		bill.between(tuned.epochs(), between)
 	}
-	p.ChargeSeconds = max(0, p.ChargeSeconds)
+	p.ChargeSeconds, p.ChargeHeld = max(0, p.ChargeSeconds), max(0, p.ChargeHeld)
 	p.ChargeJoules, p.ChargeSource, p.JoulesUnknown = max(0, bill.joules), bill.source, bill.unknown
 	if bill.unknown {
 		p.ChargeJoules, p.ChargeSource = 0, ""
@@ -292,9 +298,9 @@ func (s *Saving) judge(pairs []Pair, q Query, guarded bool) {
 	s.Pairs = len(pairs)
 	switch {
 	case len(pairs) > 0:
-		t := Terms{Objective: s.Objective, Weight: s.Weight, At: q.Until}
+		newest := pairs[len(pairs)-1].Tuned.Policy
+		t := Terms{Measure: newest.Measure(), At: q.Until}
 		if guarded {
-			newest := pairs[len(pairs)-1].Tuned.Policy
 			t.MaxSlowdown, t.Quality = newest.MaxSlowdown, newest.Quality
 		}
 		o := q.Compare(pairs, t)

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -291,7 +292,7 @@ func TestJoulesOfTuningThatNobodyMeasuredAreNotTakenForNone(t *testing.T) {
 				if c.unknown && objective == tuning.Energy {
 					pairs = 0
 				}
-				if o := compare(p, report.Terms{Objective: objective}); o.Pairs != pairs {
+				if o := compare(p, report.Terms{Measure: tuning.Measure{Objective: objective}}); o.Pairs != pairs {
 					t.Errorf("%s compared on %d pairs, want %d", objective, o.Pairs, pairs)
 				}
 			}
@@ -304,5 +305,25 @@ func TestAJobThatWasTunedFromItsBeginningIsChargedNothingWhateverIsMissing(t *te
 	p := report.Match([]report.Row{job("u", 0, untuned), job("t", 9, tuned(.5), func(r *report.Row) { r.Epochs[2].Joules = nil })})
 	if len(p) != 1 || p[0].JoulesUnknown || p[0].ChargeJoules != 0 {
 		t.Errorf("%+v", p)
+	}
+}
+
+func TestWhatTuningHeldIsChargedToTheTunedJob(t *testing.T) {
+	t.Parallel()
+	probed := tuned(1)
+	rows := []report.Row{job("u", 0, untuned, priced(tuning.Tariff{CoreHour: 36, KWh: 1, Unit: "EUR"})), job("t", 1, probed, func(r *report.Row) {
+		r.Policy.Tariff = tuning.Tariff{CoreHour: 36, KWh: 1, Unit: "EUR"}
+		for i := range r.Epochs[1:] { // a restart 10 s after the first epoch; the second was a probe on four cores
+			r.Epochs[i+1].Attempt = min(2+i, 3)
+			r.Epochs[i+1].Start = r.Epochs[i+1].Start.Add(10 * time.Second)
+			r.Epochs[i+1].End = r.Epochs[i+1].End.Add(10 * time.Second)
+		}
+		r.Probed = []int{2}
+	})}
+	pairs := report.Match(rows)
+	// A core-second costs a cent. The probe took 150 s on four cores, where the untuned job
+	// took as long on two, and the restart 10 s of the owner's two.
+	if want := 150*.02 + 10*.02; len(pairs) != 1 || math.Abs(pairs[0].ChargeHeld-want) > 1e-9 {
+		t.Errorf("%+v, want a charge of %g", pairs, want)
 	}
 }

@@ -63,15 +63,20 @@ type Line struct {
 	Untuned   int      `json:"untuned_share"` // drawn to stay untuned, likewise
 	Seconds   *float64 `json:"seconds"`       // that attempts ran, waiting left out
 	CoreHours *float64 `json:"core_hours"`    // cores that were allocated times hours
+	Cost      []Cost   `json:"cost"`          // by unit; null: none is known
 	Energy    []Energy `json:"energy"`        // of the epochs, by source, never added up over modelled and measured; null: none
 	Restarts  *int     `json:"restarts"`
 	Probes    *int     `json:"probes"`
 	Epochs    *int     `json:"epochs"`
+	Net       *float64 `json:"net_seconds"` // that tuning saved, below 0 lost, restarts and probes included; null: unknown
 
 	Forgotten   int `json:"jobs_forgotten"` // nobody knows any more what was done to them: no restarts, probes, epochs
 	NoSeconds   int `json:"jobs_without_seconds"`
 	NoCoreHours int `json:"jobs_without_core_hours"`
 	NoEnergy    int `json:"jobs_without_energy"` // an epoch was not measured, or there was none
+	NoNet       int `json:"jobs_without_net"`    // that were tuned, and what they take untuned is unknown
+	NoCost      int `json:"jobs_without_cost"`
+	FreeEnergy  int `json:"jobs_with_cost_without_energy"` // which has a price, and was not measured throughout
 }
 
 // Build sums the rows up. It needs no order of them.
@@ -166,15 +171,24 @@ func (l *Line) add(r Row) {
 	} else {
 		l.addTuning(r)
 	}
-	if v, ok := r.seconds(); ok {
+	if v, ok := r.Seconds(); ok {
 		l.Seconds = plus(l.Seconds, v)
 	} else {
 		l.NoSeconds++
 	}
-	if v, ok := r.coreHours(); ok {
+	if v, ok := r.CoreHours(); ok {
 		l.CoreHours = plus(l.CoreHours, v)
 	} else {
 		l.NoCoreHours++
+	}
+	switch c, free, ok := r.Cost(); {
+	case !ok:
+		l.NoCost++
+	case free:
+		l.FreeEnergy++
+		fallthrough
+	default:
+		l.Cost = charge(l.Cost, c)
 	}
 	if v, ok := r.joules(); ok {
 		l.Energy = add(l.Energy, v...)
@@ -190,6 +204,12 @@ func (l *Line) addTuning(r Row) {
 	}
 	if r.Control {
 		l.Untuned++
+	}
+	switch {
+	case r.Toll != nil:
+		l.Net = plus(l.Net, -r.Toll.Seconds)
+	case r.Tuned && !r.Ended.IsZero():
+		l.NoNet++
 	}
 	l.Restarts, l.Probes, l.Epochs = plus(l.Restarts, r.Restarts), plus(l.Probes, r.Probes), plus(l.Epochs, r.done())
 }

@@ -5,13 +5,14 @@
 // so far. Out come the space of settings that may be tried, the next of them or
 // the reason why there is none, and the best trial with its gain and the noise
 // of that gain. The order is coordinate ascent: one knob at a time from the best
-// settings found so far, system knobs before hyperparameters, cores first; of the values
+// settings found so far, system knobs before others, cores first; of the values
 // of a knob those last that differ from the present one by less than a tenth.
 //
 // The same trials always give the same answer. A setting that was tried is never
 // tried again, and nothing outside the space is ever proposed. Memory is not
 // searched (it follows from the observed peak), nor are GPUs and the power
-// limit. Hyperparameters are searched only where a quality guard watches them.
+// limit. A knob that changes what the job learns (tuning.Policy.Learns) is not probed
+// within a run: no epoch can show what it does.
 //
 // # Returns
 //
@@ -28,9 +29,13 @@
 // A run measured its seconds and joules under one machine kind and by one source;
 // others are not compared with it, but for the machine, which is given a level of
 // its own where both ran untuned. Computed joules decide only where the site says
-// so. Hyperparameters are tried only once three untuned runs have shown what
-// quality is usual, since before that the guard cannot tell a loss; they are best
-// only where runs were seen to end with that quality.
+// so.
+//
+// Knobs that change what a job learns are tried here alone, and only once three runs under
+// the owner's have shown what quality is usual. Such a setting is best where two things are
+// shown at 95 %: its runs end as well as the guard asks (guard.of), and a whole run costs
+// less, to its target where it has one. It may be tried again until then, as long as its
+// runs end well enough on average.
 //
 // The package is pure. It never reads a clock, never draws at random, never does
 // I/O, and holds no state.

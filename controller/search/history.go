@@ -13,6 +13,7 @@ type history struct {
 	Returning
 	study  Study
 	dims   []Dimension
+	guard  guard
 	points []point // the owner's first
 }
 
@@ -77,12 +78,13 @@ func (h *history) comparable(s tuning.Settings) bool {
 // whole is the history in the terms of the tuner.
 func (h *history) whole() recur.Whole {
 	w := recur.Whole{
-		Space:  recur.Space{},
-		Goal:   recur.GoalOf(h.Policy),
-		Barred: make([]bool, len(h.points)),
+		Space:    recur.Space{},
+		Goal:     recur.GoalOf(h.Policy),
+		Barred:   make([]bool, len(h.points)),
+		Unproven: make([]bool, len(h.points)),
 	}
 	for _, d := range h.dims {
-		w.Space.Knobs = append(w.Space.Knobs, recur.Knob{Name: d.Knob, System: d.System})
+		w.Space.Knobs = append(w.Space.Knobs, recur.Knob{Name: d.Knob, System: !d.Learns})
 	}
 	for i, p := range h.points {
 		values := tuning.Settings{}
@@ -91,7 +93,9 @@ func (h *history) whole() recur.Whole {
 		}
 		w.Space.Points = append(w.Space.Points, values)
 		_, permitted := h.Policy.Permits(h.Own, h.study.settings(h.dims, p))
-		w.Barred[i] = !permitted
+		at := h.guard.of(h.learning(values))
+		w.Barred[i] = !permitted || at.worse()
+		w.Unproven[i] = !at.kept
 	}
 	for _, s := range slices.Concat(h.Avoid, h.Underway) {
 		if i := h.index(h.study.pointOf(h.dims, s)); i > 0 && len(s) > 0 {
@@ -99,37 +103,50 @@ func (h *history) whole() recur.Whole {
 		}
 	}
 	source := h.source()
+	w.Goal.Measure = h.measure(source)
 	for _, p := range h.Past {
-		if run, ok := h.run(p, source); ok {
+		if run, ok := h.run(p, w.Goal.Measure, source); ok {
 			w.Runs = append(w.Runs, run)
 		}
-		if i := h.index(h.study.pointOf(h.dims, p.Began)); p.End == tuning.EndFailed && len(p.Began) > 0 && h.comparable(p.Began) && i >= 0 {
+		failed := p.End == tuning.EndFailed || h.missed(p)
+		if i := h.index(h.study.pointOf(h.dims, p.Began)); failed && len(p.Began) > 0 && h.comparable(p.Began) && i >= 0 {
 			w.Failed = append(w.Failed, i)
 		}
 	}
-	h.refuse(&w)
 	return w
 }
 
 // run is a past run in the terms of the tuner. False: nothing of it can be compared.
-func (h *history) run(p tuning.PastRun, source string) (recur.Run, bool) {
+func (h *history) run(p tuning.PastRun, m tuning.Measure, source string) (recur.Run, bool) {
 	out := recur.Run{Place: p.Machine, Weight: math.Exp2(-max(p.Age, 0) / halfLife)}
 	for _, t := range p.Trials {
-		if t.Failed || !(t.Seconds > 0) || t.Epochs < 1 || !h.comparable(t.Settings) {
+		if t.Failed || !(t.Seconds > 0) || !(t.Weight() > 0) || !h.comparable(t.Settings) {
 			continue
 		}
-		cost := recur.Cost{Seconds: t.Seconds, Joules: math.NaN()}
+		joules := math.NaN()
 		if t.Joules != nil && t.Source == source {
-			cost.Joules = float64(*t.Joules)
+			joules = float64(*t.Joules)
 		}
 		out.Parts = append(out.Parts, recur.Part{
-			Point: h.index(h.study.pointOf(h.dims, t.Settings)), Epochs: float64(t.Epochs), Cost: cost,
+			Point: h.index(h.study.pointOf(h.dims, t.Settings)), Epochs: t.Weight(), Cost: m.Spent(t.Seconds, joules, t.Settings),
 		})
 	}
-	if p.End == tuning.EndReached && (h.taughtAlike(p.Began) || p.Quality != nil) {
-		out.Epochs = float64(p.Epochs)
-	}
+	out.Epochs = h.length(p)
 	return out, len(out.Parts) > 0 && out.Weight > 0
+}
+
+// measure is what is compared: energy is free in it where the joules of one run are not
+// known.
+func (h *history) measure(source string) tuning.Measure {
+	m := h.Policy.Measure()
+	for _, p := range h.Past {
+		for _, t := range p.Trials {
+			if t.Joules == nil || t.Source != source || !m.Tariff.Charges(source) {
+				return m.WithoutEnergy()
+			}
+		}
+	}
+	return m
 }
 
 // source is where the joules come from that are compared: where most runs have them from.
@@ -156,67 +173,16 @@ func (h *history) source() string {
 
 // unmeasured says why the owner's settings have nothing that others could be held against.
 func (h *history) unmeasured() tuning.Reason {
-	joules, _ := h.Policy.Objective.Weights(h.Policy.Weight)
 	modelled := slices.ContainsFunc(h.Past, func(p tuning.PastRun) bool {
 		return slices.ContainsFunc(p.Trials, func(t tuning.Trial) bool { return t.Source == tuning.Modelled })
 	})
 	switch {
 	case len(h.Past) == 0:
 		return tuning.ReasonFirstSeen
-	case joules > 0 && modelled && !h.Modelled:
+	case h.Policy.Measure().NeedsJoules() && modelled && !h.Modelled:
 		return tuning.ReasonModelled
 	}
 	return tuning.ReasonOwnFirst
-}
-
-// refuse bars the hyperparameters that a run ended worse with than its owner accepts. Runs
-// are compared at their ends, not at equal epochs.
-func (h *history) refuse(w *recur.Whole) {
-	q := h.Policy.Quality
-	usual, known := h.usualQuality()
-	if q == nil || !known || !slices.ContainsFunc(h.dims, func(d Dimension) bool { return !d.System }) {
-		return
-	}
-	for _, p := range h.Past {
-		if p.Quality == nil || p.End != tuning.EndReached || h.taughtAlike(p.Began) || !h.comparable(p.Began) {
-			continue
-		}
-		worse := usual - *p.Quality
-		if q.Direction == "min" {
-			worse = -worse
-		}
-		if worse <= q.MaxLoss*math.Abs(usual) {
-			continue
-		}
-		bad := h.study.pointOf(h.dims, p.Began)
-		for i, at := range h.points {
-			w.Barred[i] = w.Barred[i] || i > 0 && h.sameTaught(at, bad)
-		}
-	}
-}
-
-// usualQuality is the median of what untuned runs ended with.
-func (h *history) usualQuality() (float64, bool) {
-	var untuned []float64
-	for _, p := range h.Past {
-		if p.End == tuning.EndReached && p.Quality != nil && h.taughtAlike(p.Began) {
-			untuned = append(untuned, *p.Quality)
-		}
-	}
-	if len(untuned) == 0 {
-		return 0, false
-	}
-	slices.Sort(untuned)
-	return untuned[len(untuned)/2], true
-}
-
-func (h *history) sameTaught(a, b point) bool {
-	for i, d := range h.dims {
-		if !d.System && a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // effect is what is known of the best setting.

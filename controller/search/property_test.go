@@ -19,6 +19,7 @@ func drawPolicy(t *rapid.T) (tuning.Policy, tuning.Settings) {
 	if rapid.Bool().Draw(t, "batch") {
 		p.Knobs = append(p.Knobs, tuning.Knob{
 			Name: "batch", Env: "B", Min: tuning.Number(1), Max: tuning.Number(256), Scale: tuning.Pow2, Default: tuning.Number(32),
+			Quality: rapid.SampledFrom([]string{"", tuning.QualitySame}).Draw(t, "quality of batch"),
 		})
 	}
 	if rapid.Bool().Draw(t, "memory") {
@@ -61,8 +62,8 @@ func TestNextNeverRepeatsNeverLeavesTheSpaceAndEnds(t *testing.T) {
 			if _, changed := trial.Settings[tuning.Memory]; changed {
 				t.Fatalf("%v: memory was probed", trial.Settings)
 			}
-			if _, changed := trial.Settings["batch"]; changed && p.Quality == nil {
-				t.Fatalf("%v: a hyperparameter was probed without a guard", trial.Settings)
+			if p.Relearns(own, trial.Settings) {
+				t.Fatalf("%v: a hyperparameter was probed within a run", trial.Settings)
 			}
 		}
 	})

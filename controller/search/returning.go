@@ -1,20 +1,9 @@
 package search
 
-import (
-	"slices"
+import "pitchpipe/controller/tuning"
 
-	"pitchpipe/controller/tuning"
-)
-
-const (
-	// guardedRuns is in how many runs under the owner's hyperparameters the quality that
-	// they end with must have been seen before a run is held against it: two differ by
-	// their seeds alone. Before that the guard guards nothing, and no others are tried.
-	guardedRuns = 3
-
-	// halfLife is after how many days what a run showed counts for half.
-	halfLife = 90
-)
+// halfLife is after how many days what a run showed counts for half.
+const halfLife = 90
 
 // Returning is a kind of job one run of which is about to start.
 type Returning struct {
@@ -37,12 +26,19 @@ func (r Returning) Propose() tuning.Returns {
 		}
 	}
 	study := Study{Policy: r.Policy, Own: r.Own, Space: r.Space}
-	dims, reason := study.dimensions()
-	if reason != tuning.ReasonNone {
+	epochal, reason := study.dimensions() // that epochs can judge
+	if reason != tuning.ReasonNone && reason != tuning.ReasonWholeRuns {
 		out.Reason = reason
 		return out
 	}
-	h := history{Returning: r, study: study, dims: r.guarded(dims)}
+	h := history{Returning: r, study: study, dims: r.Space}
+	h.watch()
+	if len(epochal) < len(r.Space) && r.Policy.Quality != nil {
+		out.Ends, out.EndsNeeded = h.ends(), ownEnds
+	}
+	if out.Ends < ownEnds { // until then the guard cannot tell
+		h.dims = epochal
+	}
 	h.grid()
 	whole := h.whole()
 	out.Runs = len(whole.Runs)
@@ -62,6 +58,8 @@ func (r Returning) Propose() tuning.Returns {
 	switch {
 	case !advice.Trying && len(r.Underway) > 0 && out.Best == nil:
 		out.Reason = tuning.ReasonBudgetReturns // others try what there is to try
+	case !advice.Trying && out.Ends < out.EndsNeeded:
+		out.Reason = tuning.ReasonWholeRuns
 	case !advice.Trying:
 		out.Reason = tuning.ReasonAlreadyBest
 	case out.Spent >= r.Policy.Budget.Returns:
@@ -73,23 +71,14 @@ func (r Returning) Propose() tuning.Returns {
 	return out
 }
 
-// guarded leaves hyperparameters out until their guard can tell.
-func (r Returning) guarded(dims []Dimension) []Dimension {
-	seen := 0
-	for _, p := range r.Past {
-		if p.End == tuning.EndReached && p.Quality != nil && r.taughtAlike(p.Began) {
-			seen++
+// ends counts the runs under the owner's hyperparameters that showed what they end with,
+// after having reached the target where there is one.
+func (h *history) ends() int {
+	n := 0
+	for _, p := range h.Past {
+		if p.Quality != nil && h.length(p) > 0 && h.learning(p.Began) == h.guard.own && h.comparable(p.Began) {
+			n++
 		}
 	}
-	if seen >= guardedRuns {
-		return dims
-	}
-	return slices.DeleteFunc(slices.Clone(dims), func(d Dimension) bool { return !d.System })
-}
-
-// taughtAlike tells whether settings have the owner's hyperparameters.
-func (r Returning) taughtAlike(s tuning.Settings) bool {
-	return len(s) > 0 && !slices.ContainsFunc(r.Space, func(d Dimension) bool {
-		return !d.System && s[d.Knob].IsSet() && s[d.Knob] != d.Own
-	})
+	return n
 }

@@ -82,6 +82,12 @@ func TestWhatTheNextReturnMayTry(t *testing.T) {
 			r.Modelled = true
 		}, "", tuning.ReasonAlreadyBest, "cores=4 threads=4"},
 		{"joules of two sources are not compared", returning(untuned, times(4, past(4, 10, 10, "bmc"))), nil, "cores=4 threads=4", "", ""},
+		{"a cost needs no joules", returning(times(6, past(8, 10, 1, "rapl")), times(6, past(4, 12, 1, "bmc")), times(1, past(2, 60, 1, ""))), func(r *Returning) {
+			r.Policy.Objective = tuning.Cost
+		}, "", tuning.ReasonAlreadyBest, "cores=4 threads=4"},
+		{"and charges for those of all runs", returning(times(6, past(8, 10, 1e6, "rapl")), times(6, past(4, 12, 9e6, "rapl"))), func(r *Returning) {
+			r.Policy.Objective, r.Policy.Tariff = tuning.Cost, tuning.Tariff{CoreHour: 1, KWh: 1, Unit: "EUR"}
+		}, "", tuning.ReasonAlreadyBest, ""},
 		{"other memory is the same setting", returning(untuned, times(6, tuning.PastRun{
 			Began: tuning.Settings{tuning.Cores: tuning.Number(4), tuning.Memory: tuning.Number(1 << 30)}, End: tuning.EndReached,
 			Trials: []tuning.Trial{{Settings: tuning.Settings{tuning.Cores: tuning.Number(4), tuning.Memory: tuning.Number(1 << 30)}, Epochs: 9, Seconds: 10, Joules: joulesOf(60), Source: "rapl"}},
@@ -111,49 +117,6 @@ func TestWhatTheNextReturnMayTry(t *testing.T) {
 				t.Errorf("got %+v (best %s), want next %q, reason %q, best %q", got, best, tc.next, tc.reason, tc.best)
 			}
 		})
-	}
-}
-
-func TestHyperparametersWaitForTheirGuard(t *testing.T) {
-	t.Parallel()
-	p := policy(tuning.Knob{Name: "batch", Env: "B", Values: nums(32, 64), Default: tuning.Number(32)})
-	p.Objective, p.Budget.Returns = tuning.Time, 4
-	own := tuning.Settings{tuning.Cores: tuning.Number(2), "batch": tuning.Number(32)}
-	run := func(batch, seconds, quality float64) tuning.PastRun {
-		s := own.With("batch", tuning.Number(batch))
-		return tuning.PastRun{
-			Began: s, End: tuning.EndReached, Epochs: 10, Quality: &quality,
-			Trials: []tuning.Trial{{Settings: s, Epochs: 9, Seconds: seconds}},
-		}
-	}
-	ask := func(p tuning.Policy, runs ...[]tuning.PastRun) tuning.Returns {
-		return Returning{Policy: p, Own: own, Space: Space(p, own, 5), Past: slices.Concat(runs...)}.Propose()
-	}
-	if got := ask(p, times(6, run(32, 10, .9))); got.Reason != tuning.ReasonNoQualityGuard {
-		t.Errorf("without a guard: %+v", got)
-	}
-	p = guarded(p)
-	if got := ask(p, times(2, run(32, 10, .9))); len(got.Next) > 0 {
-		t.Errorf("two runs tell no usual quality: %+v", got)
-	}
-	if got := ask(p, times(3, run(32, 10, .9))); got.Next["batch"] != tuning.Number(64) {
-		t.Errorf("three do: %+v", got)
-	}
-	if got := ask(p, times(6, run(32, 10, .9)), times(6, run(64, 5, .9))); got.Best == nil {
-		t.Errorf("a batch that is faster and as good: %+v", got)
-	}
-	if got := ask(p, times(6, run(32, 10, .9)), times(6, run(64, 5, .7))); got.Best != nil || len(got.Next) > 0 {
-		t.Errorf("a batch that is faster and worse: %+v", got)
-	}
-	silent := run(64, 5, 0)
-	silent.Quality = nil
-	if got := ask(p, times(6, run(32, 10, .9)), times(6, silent)); got.Best != nil {
-		t.Errorf("a batch whose quality nobody saw: %+v", got)
-	}
-	old := run(64, 5, 0)
-	old.Quality, old.End, old.Epochs, old.Began = nil, tuning.EndUnknown, 0, nil
-	if got := ask(p, times(6, run(32, 10, .9)), times(6, old)); got.Best != nil {
-		t.Errorf("runs of an older version tell no end: %+v", got)
 	}
 }
 
@@ -254,8 +217,7 @@ func (r Returning) within(t *rapid.T, s tuning.Settings) {
 		}
 	}
 	for _, name := range r.Own.Diff(s) {
-		k, _ := r.Policy.Knob(name)
-		if name == tuning.Memory || !tuning.IsSystem(name) && !tuning.IsSystem(k.Follows) && r.Policy.Quality == nil {
+		if name == tuning.Memory || r.Policy.Learns(name) && r.Policy.Quality == nil {
 			t.Fatalf("%v: %s is not to be tried", s, name)
 		}
 	}

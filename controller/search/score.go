@@ -33,9 +33,8 @@ func spread(trials []tuning.Trial) (sd, degrees float64) {
 // standardError is that of the score of a trial against the reference. Joules
 // are taken to vary as the seconds do, and together with them.
 func standardError(trial, reference tuning.Trial, p tuning.Policy, sd float64) float64 {
-	wj, ws := p.Objective.Weights(p.Weight)
 	n, m := float64(max(trial.Epochs, 1)), float64(max(reference.Epochs, 1))
-	return (wj + ws) * sd * math.Sqrt(1/n+1/m)
+	return p.Measure().Degree() * sd * math.Sqrt(1/n+1/m)
 }
 
 // Gain is what the best trial brings over the reference.
@@ -61,15 +60,15 @@ type Gain struct {
 	Clear bool `json:"clear"`
 }
 
-// Better picks, of the trials that the policy allows to be used, the one with
-// the lowest score. False: there is none but the reference. That the gain is
+// Better picks, of the trials that the policy allows to be used and that learned what the
+// reference did, the one with the lowest score. False: there is none but the reference. That the gain is
 // above 0 or clear of noise is not implied; the caller looks at Gain.
 func Better(trials []tuning.Trial, reference tuning.Trial, p tuning.Policy) (Gain, bool) {
 	sd, degrees := spread(trials)
 	var best Gain
 	for _, t := range trials {
-		v, ok := t.LogRatio(reference, p.Objective, p.Weight)
-		if !ok || t.Reference || !Usable(t, reference, p) {
+		v, ok := t.LogRatio(reference, p.Measure())
+		if !ok || t.Reference || t.Epochs < 1 || !Usable(t, reference, p) || p.Relearns(reference.Settings, t.Settings) {
 			continue
 		}
 		best.Candidates++
@@ -95,8 +94,8 @@ func luck(m int) float64 {
 	return distuv.UnitNormal.Quantile((float64(m) - 0.375) / (float64(m) + 0.25))
 }
 
-// Usable tells whether the owner would accept a trial: it did not fail, is not
-// slower than allowed, changes hyperparameters only under a quality guard, and
+// Usable reports whether the owner would accept a trial: it did not fail, is not
+// slower than allowed, changes what the job learns only under a quality guard, and
 // its quality, where both are known, is not worse than the guard allows. Two
 // trials of one job are at different epochs, where quality has usually risen, so
 // that this catches only what spoils the result at once; verify compares at
@@ -113,15 +112,10 @@ func Refusal(trial, reference tuning.Trial, p tuning.Policy) tuning.Reason {
 	if p.MaxSlowdown > 0 && trial.Seconds > reference.Seconds*p.MaxSlowdown {
 		return tuning.ReasonSlower
 	}
-	if p.Quality == nil {
-		for _, name := range reference.Settings.Diff(trial.Settings) {
-			if !tuning.IsSystem(name) && !followsSystem(p, name) {
-				return tuning.ReasonNoQualityGuard
-			}
-		}
-		return tuning.ReasonNone
+	if p.Quality == nil && p.Relearns(reference.Settings, trial.Settings) {
+		return tuning.ReasonNoQualityGuard
 	}
-	if trial.Quality == nil || reference.Quality == nil {
+	if p.Quality == nil || trial.Quality == nil || reference.Quality == nil {
 		return tuning.ReasonNone
 	}
 	worse := *reference.Quality - *trial.Quality
@@ -132,11 +126,4 @@ func Refusal(trial, reference tuning.Trial, p tuning.Policy) tuning.Reason {
 		return tuning.ReasonQualityLost
 	}
 	return tuning.ReasonNone
-}
-
-// followsSystem tells whether a knob of another name only follows a system knob,
-// as a thread count passed by flag may.
-func followsSystem(p tuning.Policy, name string) bool {
-	k, ok := p.Knob(name)
-	return ok && tuning.IsSystem(k.Follows)
 }

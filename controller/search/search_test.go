@@ -39,6 +39,12 @@ func own() tuning.Settings {
 	return tuning.Settings{tuning.Cores: tuning.Number(1), "batch": tuning.Number(32)}
 }
 
+// same is the knob of a stanza that says quality=same.
+func same(k tuning.Knob) tuning.Knob {
+	k.Quality = tuning.QualitySame
+	return k
+}
+
 func knobs(space []Dimension) []string {
 	var out []string
 	for _, d := range space {
@@ -60,21 +66,21 @@ func TestSpace(t *testing.T) {
 			"cores come first whatever the order written",
 			policy(batch(32, 64), cores(1, 2)), own(),
 			[]Dimension{
-				{Knob: "cores", System: true, Values: nums(1, 2), Own: tuning.Number(1)},
-				{Knob: "batch", Values: nums(32, 64), Own: tuning.Number(32)},
+				{Knob: "cores", Values: nums(1, 2), Own: tuning.Number(1)},
+				{Knob: "batch", Learns: true, Values: nums(32, 64), Own: tuning.Number(32)},
 			},
 		},
 		{
 			"the own value is in the space though the policy does not list it",
 			policy(cores(2, 4)), own(),
-			[]Dimension{{Knob: "cores", System: true, Values: nums(1, 2, 4), Own: tuning.Number(1)}},
+			[]Dimension{{Knob: "cores", Values: nums(1, 2, 4), Own: tuning.Number(1)}},
 		},
 		{"a knob with nothing but the own value is left out", policy(cores(1)), own(), nil},
 		{
 			"a knob that the job file does not show has its default",
 			policy(batch(64)),
 			tuning.Settings{},
-			[]Dimension{{Knob: "batch", Values: nums(32, 64), Own: tuning.Number(32)}},
+			[]Dimension{{Knob: "batch", Learns: true, Values: nums(32, 64), Own: tuning.Number(32)}},
 		},
 		{
 			"following knobs, memory, GPUs and the power limit are not searched",
@@ -88,19 +94,19 @@ func TestSpace(t *testing.T) {
 		{
 			"a follower's own bounds bound the one it follows",
 			policy(cores(1, 2, 4), tuning.Knob{Name: tuning.Threads, Follows: tuning.Cores, Values: nums(1, 2)}), own(),
-			[]Dimension{{Knob: "cores", System: true, Values: nums(1, 2), Own: tuning.Number(1)}},
+			[]Dimension{{Knob: "cores", Values: nums(1, 2), Own: tuning.Number(1)}},
 		},
 		{
 			"a range is cut into as many values as asked for",
 			policy(tuning.Knob{Name: "lr", Min: tuning.Number(.001), Max: tuning.Number(.1), Scale: tuning.Log, Default: tuning.Number(.02)}),
 			tuning.Settings{},
-			[]Dimension{{Knob: "lr", Values: nums(.001, .01, .02, .1), Own: tuning.Number(.02)}},
+			[]Dimension{{Knob: "lr", Learns: true, Values: nums(.001, .01, .02, .1), Own: tuning.Number(.02)}},
 		},
 		{
 			"words keep their order behind numbers",
 			policy(tuning.Knob{Name: "optimizer", Values: []tuning.Value{tuning.Word("sgd"), tuning.Number(0), tuning.Word("adam"), tuning.Word("sgd")}, Default: tuning.Word("sgd")}),
 			tuning.Settings{},
-			[]Dimension{{Knob: "optimizer", Values: []tuning.Value{tuning.Number(0), tuning.Word("sgd"), tuning.Word("adam")}, Own: tuning.Word("sgd")}},
+			[]Dimension{{Knob: "optimizer", Learns: true, Values: []tuning.Value{tuning.Number(0), tuning.Word("sgd"), tuning.Word("adam")}, Own: tuning.Word("sgd")}},
 		},
 	}
 	near := cmp.Comparer(func(a, b tuning.Value) bool {
@@ -187,19 +193,29 @@ func TestTheOrderOfProbes(t *testing.T) {
 			tuning.ReasonProbesDone,
 		},
 		{
-			"hyperparameters come after cores, outwards from the own value, on the best cores found",
+			"a hyperparameter is not tried within a run, whatever guards it", guarded(policy(batch(32, 64))), own(), amdahl(1),
+			nil, tuning.ReasonWholeRuns,
+		},
+		{
+			"nor is it beside cores",
 			limit(guarded(policy(batch(16, 32, 64, 128), cores(1, 2))), 10), own(), amdahl(1),
+			[]string{"batch=32 cores=2"},
+			tuning.ReasonProbesDone,
+		},
+		{
+			"other knobs come after cores, outwards from the own value, on the best cores found",
+			limit(policy(same(batch(16, 32, 64, 128)), cores(1, 2)), 10), own(), amdahl(1),
 			[]string{"batch=32 cores=2", "batch=64 cores=2", "batch=128 cores=2"},
 			tuning.ReasonProbesDone,
 		},
 		{
 			"a value that hardly lost is tried again when another knob has moved",
-			limit(guarded(policy(batch(32, 64), cores(1, 2))), 10), own(), amdahl(.1),
+			limit(policy(same(batch(32, 64)), cores(1, 2)), 10), own(), amdahl(.1),
 			[]string{"batch=32 cores=2", "batch=64 cores=2", "batch=64 cores=1"},
 			tuning.ReasonProbesDone,
 		},
 		{
-			"the budget ends the probes", limit(guarded(policy(cores(1, 2, 4), batch(32, 64, 128))), 2), own(), amdahl(1),
+			"the budget ends the probes", limit(policy(cores(1, 2, 4), same(batch(32, 64, 128))), 2), own(), amdahl(1),
 			[]string{"batch=32 cores=4", "batch=32 cores=2"},
 			tuning.ReasonBudgetProbes,
 		},
@@ -227,6 +243,10 @@ func TestWhatFailedElsewhereIsNotTried(t *testing.T) {
 	t.Parallel()
 	p := policy(cores(1, 2, 4))
 	s := Study{Policy: p, Own: own(), Space: Space(p, own(), 4), Avoid: []tuning.Settings{own().With(tuning.Cores, tuning.Number(4))}}
+	if next, reason := s.Next(); reason != tuning.ReasonProfiling {
+		t.Errorf("before its owner's settings were measured: %v (%s)", next, reason)
+	}
+	s.Trials = []tuning.Trial{amdahl(1).trial(own(), own())}
 	next, reason := s.Next()
 	if reason != tuning.ReasonNone || next[tuning.Cores] != tuning.Number(2) {
 		t.Errorf("Next = %v (%s), want cores=2", next, reason)

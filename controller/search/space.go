@@ -10,13 +10,13 @@ import (
 // Dimension is one knob of a space and the values it may take.
 type Dimension struct {
 	Knob   string         `json:"knob"`
-	System bool           `json:"system"` // leaves the result of the job alone
+	Learns bool           `json:"learns"` // changes what the job learns, see tuning.Policy.Learns
 	Values []tuning.Value `json:"values"` // numbers ascending, then words as written; the own value included
 	Own    tuning.Value   `json:"own"`    // not set: as the job file has it
 }
 
 // Space lists the knobs that can be searched in the order in which they are:
-// cores, threads, then hyperparameters as written. A range is cut into at most n
+// cores, threads, then the others as written. A range is cut into at most n
 // values. Left out are knobs that follow another, those with nothing but their
 // own value, and memory, GPUs and the power limit. own are the job's settings as
 // its owner submitted it; a knob that it does not name has its default.
@@ -26,7 +26,7 @@ func Space(p tuning.Policy, own tuning.Settings, n int) []Dimension {
 		if k.Follows != "" || !searched(k.Name) {
 			continue
 		}
-		d := Dimension{Knob: k.Name, System: tuning.IsSystem(k.Name), Own: own[k.Name]}
+		d := Dimension{Knob: k.Name, Learns: p.Learns(k.Name), Own: own[k.Name]}
 		if !d.Own.IsSet() {
 			d.Own = k.Default
 		}
@@ -68,7 +68,7 @@ func rank(d Dimension) int {
 	switch {
 	case d.Knob == tuning.Cores:
 		return 0
-	case d.System:
+	case tuning.IsSystem(d.Knob):
 		return 1
 	default:
 		return 2

@@ -7,7 +7,8 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// Study is what is known about one job when the next probe is asked for.
+// Study is what is known about one job when the next probe is asked for. Knobs that change
+// what the job learns are not probed: the length of an epoch says nothing about them.
 type Study struct {
 	Policy tuning.Policy
 	Own    tuning.Settings // as the owner submitted the job
@@ -20,13 +21,16 @@ type Study struct {
 }
 
 // Next returns the complete settings to try next and ReasonNone, or no settings
-// and the reason: nothing to search (no-knobs, no-quality-guard), the policy's
-// number of probes was tried (budget-probes), or nothing is left that could be
-// better (probes-done).
+// and the reason: nothing to search (no-knobs, no-quality-guard, whole-runs-only), the
+// owner's settings were not measured (profiling), the policy's number of probes was tried
+// (budget-probes), or nothing is left that could be better (probes-done).
 func (s Study) Next() (tuning.Settings, tuning.Reason) {
 	dims, reason := s.dimensions()
 	if reason != tuning.ReasonNone {
 		return nil, reason
+	}
+	if _, ok := tuning.Reference(s.Trials); !ok {
+		return nil, tuning.ReasonProfiling
 	}
 	order := s.order(dims)
 	switch {
@@ -36,6 +40,23 @@ func (s Study) Next() (tuning.Settings, tuning.Reason) {
 		return nil, tuning.ReasonBudgetProbes
 	}
 	return order[0], tuning.ReasonNone
+}
+
+// All are the settings that differ from the owner's in one knob, complete: those that may
+// be tried, whether they were or not.
+func (s Study) All() []tuning.Settings {
+	dims, _ := s.dimensions()
+	own := s.pointOf(dims, s.Own)
+	var out []tuning.Settings
+	for i, d := range dims {
+		for _, v := range d.Values {
+			t := s.settings(dims, own.with(i, v))
+			if _, ok := s.Policy.Permits(s.Own, t); ok && v != d.Own {
+				out = append(out, t)
+			}
+		}
+	}
+	return out
 }
 
 // Best returns the best trial and its gain over the owner's settings. False: none
@@ -48,19 +69,18 @@ func (s Study) Best() (Gain, bool) {
 	return Better(s.Trials, reference, s.Policy)
 }
 
-// dimensions are those that may be searched now.
+// dimensions are those that epochs can judge.
 func (s Study) dimensions() ([]Dimension, tuning.Reason) {
-	if len(s.Space) == 0 {
+	dims := slices.DeleteFunc(slices.Clone(s.Space), func(d Dimension) bool { return d.Learns })
+	switch {
+	case len(s.Space) == 0:
 		return nil, tuning.ReasonNoKnobs
-	}
-	if s.Policy.Quality != nil {
-		return s.Space, tuning.ReasonNone
-	}
-	system := slices.DeleteFunc(slices.Clone(s.Space), func(d Dimension) bool { return !d.System })
-	if len(system) == 0 {
+	case len(dims) == 0 && s.Policy.Quality == nil:
 		return nil, tuning.ReasonNoQualityGuard
+	case len(dims) == 0:
+		return nil, tuning.ReasonWholeRuns
 	}
-	return system, tuning.ReasonNone
+	return dims, tuning.ReasonNone
 }
 
 // point is one value per dimension.
@@ -170,8 +190,8 @@ const near = 0.1
 
 // promising orders the other values of a knob. System knobs begin with the
 // largest: too few cores make an epoch long, so that the costly trials come
-// last, or never. Hyperparameters go outwards from the present value, larger
-// ones first: the further away, the more the result changes. Numbers that are near to
+// last, or never. Other knobs go outwards from the present value, larger ones first.
+// Numbers that are near to
 // the present one come behind all others: a job with many cores would spend its probes
 // on steps of one.
 func promising(d Dimension, at tuning.Value) []tuning.Value {
@@ -188,7 +208,7 @@ func promising(d Dimension, at tuning.Value) []tuning.Value {
 
 func outwards(d Dimension, at tuning.Value) []tuning.Value {
 	var out []tuning.Value
-	if d.System {
+	if tuning.IsSystem(d.Knob) {
 		for _, v := range slices.Backward(d.Values) {
 			if v != at {
 				out = append(out, v)
@@ -233,7 +253,7 @@ func (s Study) shadowed(dims []Dimension, base point, i int, v tuning.Value) boo
 		if !Usable(t, reference, s.Policy) {
 			return true
 		}
-		if worse, ok := t.LogRatio(at, s.Policy.Objective, s.Policy.Weight); ok && worse > standardError(t, at, s.Policy, sd) {
+		if worse, ok := t.LogRatio(at, s.Policy.Measure()); ok && worse > standardError(t, at, s.Policy, sd) {
 			return true
 		}
 	}
@@ -256,7 +276,7 @@ func (s Study) lost(dims []Dimension, base point, i int, v tuning.Value) bool {
 		if !ok {
 			continue
 		}
-		worse, ok := t.LogRatio(other, s.Policy.Objective, s.Policy.Weight)
+		worse, ok := t.LogRatio(other, s.Policy.Measure())
 		if ok && worse > clearLoss*standardError(t, other, s.Policy, sd) {
 			return true
 		}

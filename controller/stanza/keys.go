@@ -1,6 +1,7 @@
 package stanza
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -34,7 +35,7 @@ type Key struct {
 	Name      string
 	Type      Type
 	Default   string   // as written; empty = none
-	Words     []string // of TypeWord
+	Words     []string // of TypeWord, and those that stand for a number of TypeNumber
 	Low, High float64  // of TypeNumber and TypeInteger
 	Allowed   string   // what is allowed, as errors and the reference say it
 	Meaning   string   // one sentence
@@ -53,6 +54,9 @@ func Blocks() []string {
 	return []string{"", "knob", "progress", "quality", "profile", "checkpoint", "budget"}
 }
 
+// none lifts a bound.
+const none = "none"
+
 // most is the largest count that is taken for a real one.
 const most = 1e9
 
@@ -69,15 +73,16 @@ func topKeys() []Key {
 		},
 		{
 			Name: "objective", Type: TypeWord, Default: string(tuning.DefaultObjective), Words: words(tuning.Objectives()),
-			Meaning: "What is made small: joules per epoch, seconds per epoch, their product, or a blend of both.", example: quoted("energy"),
+			Meaning: "What is made small: joules per epoch, seconds per epoch, their product, a blend of both, or what the site charges.", example: quoted("energy"),
 		},
 		{
 			Name: "weight", Type: TypeNumber, Default: "0.5", Low: 0, High: 1, Allowed: "a number from 0 to 1, only with objective blend",
 			Meaning: "The share of energy in the blend; the rest is time.", example: number(0.7),
 		},
 		{
-			Name: "max_slowdown", Type: TypeNumber, Low: 1, High: math.MaxFloat64, Allowed: "a number of at least 1",
-			Meaning: "An epoch may take at most this many times as long as it does untuned; without it there is no bound.", example: number(1.1),
+			Name: "max_slowdown", Type: TypeNumber, Default: fmt.Sprintf("%.2f", tuning.DefaultMaxSlowdown), Words: []string{none},
+			Low: 1, High: math.MaxFloat64, Allowed: "a number of at least 1, or none",
+			Meaning: "An epoch may take at most this many times as long as it does untuned; none lifts the bound. With objective time there is no bound by default.", example: number(1.1),
 		},
 	}
 }
@@ -98,7 +103,7 @@ func knobKeys() []Key {
 			Meaning: "The value reaches the running job through the file that PITCHPIPE_SETTINGS names.", example: bare("true"),
 		},
 		{
-			Block: "knob", Name: "follows", Type: TypeKnob, Allowed: "the name of another knob that follows none, without values, min, max, scale and default",
+			Block: "knob", Name: "follows", Type: TypeKnob, Allowed: "the name of another knob that follows none, without quality, values, min, max, scale and default",
 			Meaning: "The knob always equals this other knob.", example: quoted("cores"),
 		},
 		{
@@ -121,6 +126,11 @@ func knobKeys() []Key {
 		{
 			Block: "knob", Name: "default", Type: TypeValue, Allowed: "one value, not for cores and memory",
 			Meaning: "The untuned value; a hyperparameter needs it unless the job file shows the value in env or args.", example: number(32),
+		},
+		{
+			Block: "knob", Name: "quality", Type: TypeWord, Words: []string{tuning.QualitySame},
+			Meaning: "The knob changes what an epoch costs and not what the job learns, so it may be tried and moved within a run. " +
+				"Any other knob that is no system knob changes only before a run starts.", example: quoted(tuning.QualitySame),
 		},
 	}
 }
@@ -156,6 +166,11 @@ func guardKeys() []Key {
 		{
 			Block: "quality", Name: "max_loss", Type: TypeNumber, Default: "0.01", Low: 0, High: 1, Allowed: "a number from 0 to 1",
 			Meaning: "How much worse a tuned job may end, as a share of the untuned quality.", example: number(0.01),
+		},
+		{
+			Block: "quality", Name: "target", Type: TypeNumber, Low: -math.MaxFloat64, High: math.MaxFloat64, Allowed: "a number",
+			Meaning: "The quality at which the job is done: whole runs are compared by what they cost until they first reach it, instead of until their last epoch.",
+			example: number(0.97),
 		},
 		{
 			Block: "profile", Name: "warmup_epochs", Type: TypeInteger, Default: "1", Low: 0, High: most, Allowed: "a whole number of at least 0",

@@ -164,8 +164,11 @@ func (j *judge) span(k *tuning.Knob, f fields, at jobfile.Pos) {
 	if d, ok := f.get("follows"); ok {
 		k.Follows = d.text
 	}
+	if d, ok := f.get("quality"); ok {
+		k.Quality = d.text
+	}
 	if f.given("follows") {
-		for _, name := range []string{"values", "min", "max", "scale", "default"} {
+		for _, name := range []string{"quality", "values", "min", "max", "scale", "default"} {
 			if d, ok := f.get(name); ok {
 				j.fail(d.key, name+" of a knob that follows another", "want only its carrier: it has the values of the knob that it follows")
 			}

@@ -70,8 +70,11 @@ func (j *judge) top(p *tuning.Policy, f fields) {
 			j.fail(d.key, "weight with the objective "+string(p.Objective), "want it only with the objective blend")
 		}
 	}
+	if p.Objective != tuning.Time {
+		p.MaxSlowdown = tuning.DefaultMaxSlowdown
+	}
 	if d, ok := f.get("max_slowdown"); ok {
-		p.MaxSlowdown = d.number
+		p.MaxSlowdown = d.number // of none 0, which is no bound
 	}
 }
 
@@ -132,6 +135,9 @@ func (j *judge) quality(p *tuning.Policy, b *jobfile.Block, groups []string, kno
 	}
 	if d, ok := f.get("max_loss"); ok {
 		p.Quality.MaxLoss = positiveZero(d.number)
+	}
+	if d, ok := f.get("target"); ok {
+		p.Quality.Target = new(positiveZero(d.number))
 	}
 	if known && !slices.Contains(groups, "quality") && !p.Progress.Report {
 		j.fail(b.Pos, "quality that the job does not report", "want the group quality in the pattern of progress, or report = true there")

@@ -8,7 +8,7 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// entry is one key of a printed stanza; without a value it is a remark.
+// entry is one key of a printed stanza, with a remark behind it, or a remark alone.
 type entry struct {
 	key    string
 	value  literal
@@ -42,11 +42,16 @@ func Print(p tuning.Policy) string {
 			width = max(width, len(e.key))
 		}
 		for _, e := range s.entries {
+			remark := ""
 			if e.remark != "" {
-				b.WriteString(indent + "# " + e.remark + "\n")
+				remark = "# " + e.remark
+			}
+			if e.key == "" {
+				b.WriteString(indent + remark + "\n")
 				continue
 			}
-			b.WriteString(indent + e.key + strings.Repeat(" ", width-len(e.key)) + " = " + e.value.hcl() + "\n")
+			line := indent + e.key + strings.Repeat(" ", width-len(e.key)) + " = " + e.value.hcl() + " " + remark
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 		if i > 0 {
 			b.WriteString("  }\n")
@@ -70,7 +75,7 @@ func PrintLines(p tuning.Policy) string {
 			b.WriteString(" " + s.label)
 		}
 		for _, e := range s.entries {
-			if e.remark == "" {
+			if e.key != "" {
 				b.WriteString(" " + e.key + "=" + e.value.line())
 			}
 		}
@@ -87,7 +92,16 @@ func sections(p tuning.Policy) []section {
 	if p.Objective == tuning.Blend {
 		top.add("weight", number(p.Weight))
 	}
-	top.addIf(p.MaxSlowdown != 0, "max_slowdown", number(p.MaxSlowdown), "max_slowdown: unbounded")
+	switch {
+	case p.MaxSlowdown == 0 && p.Objective == tuning.Time:
+		top.entries = append(top.entries, entry{remark: "max_slowdown: unbounded, the default for objective=time"})
+	case p.MaxSlowdown == 0:
+		top.add("max_slowdown", quoted(none))
+	case p.MaxSlowdown == tuning.DefaultMaxSlowdown && p.Objective != tuning.Time:
+		top.entries = append(top.entries, entry{"max_slowdown", number(p.MaxSlowdown), "the default for objective=" + string(p.Objective)})
+	default:
+		top.add("max_slowdown", number(p.MaxSlowdown))
+	}
 	out := []section{top}
 	for _, k := range p.Knobs {
 		out = append(out, knobSection(k))
@@ -104,6 +118,9 @@ func sections(p tuning.Policy) []section {
 		s := section{block: "quality"}
 		s.add("direction", quoted(q.Direction))
 		s.add("max_loss", number(q.MaxLoss))
+		if q.Target != nil {
+			s.add("target", number(*q.Target))
+		}
 		out = append(out, s)
 	}
 	s := section{block: "profile"}
@@ -142,6 +159,7 @@ func knobSection(k tuning.Knob) section {
 	s.addIf(k.Max.IsSet(), "max", valueLiteral(k.Name, k.Max), "")
 	s.addIf(k.Scale != "", "scale", quoted(string(k.Scale)), "")
 	s.addIf(k.Default.IsSet(), "default", valueLiteral(k.Name, k.Default), "")
+	s.addIf(k.Quality != "", "quality", quoted(k.Quality), "")
 	return s
 }
 

@@ -73,6 +73,9 @@ func (d *datum) readScalar(k Key, v jobfile.Value) bool {
 	case TypeText, TypePattern, TypeFlag, TypeKnob, TypeEnv, TypeSignal:
 		return d.text != "" && (v.Kind == jobfile.String || v.Kind == jobfile.Bare)
 	case TypeNumber, TypeInteger:
+		if v.Kind != jobfile.Number && slices.Contains(k.Words, d.text) {
+			return true
+		}
 		value := tuning.ParseValue(d.text)
 		d.number = value.Float()
 		whole := k.Type == TypeNumber || d.number == math.Trunc(d.number)

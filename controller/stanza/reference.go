@@ -39,12 +39,14 @@ func blockMeaning(block string) string {
 	switch block {
 	case "knob":
 		return "One thing that may be set. cores, memory, threads, gpus and power_limit are known to the tuner; every other\n" +
-			"name is a hyperparameter and needs exactly one of env, arg and live. A knob has values, or min and max, or follows\nanother knob. " +
-			"Under Slurm memory stays as its owner asked for it, since a kill for it could not be taken back. No knob\nis a time limit: it stays its owner's everywhere."
+			"name needs exactly one of env, arg and live, and is a hyperparameter unless it says quality = \"same\". A knob has\n" +
+			"values, or min and max, or follows another knob. Under Slurm memory stays as its owner asked for it, since a kill for\n" +
+			"it could not be taken back. No knob is a time limit: it stays its owner's everywhere."
 	case "progress":
 		return "How the job says that an epoch ended: pattern or report is needed."
 	case "quality":
-		return "Guards hyperparameters; without it they are only recommended."
+		return "Guards hyperparameters: one changes only before a run starts, once whole runs of its kind show that the result stays\n" +
+			"within max_loss and that the run costs less, each at 95 %. Without this block they stay as their owner has them."
 	case "profile":
 		return "Which epochs the job is judged by."
 	case "checkpoint":

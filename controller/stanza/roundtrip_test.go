@@ -90,6 +90,9 @@ func policies() *rapid.Generator[tuning.Policy] {
 				Direction: rapid.SampledFrom([]string{"max", "min"}).Draw(t, "direction"),
 				MaxLoss:   rapid.Float64Range(0, 1).Draw(t, "max_loss"),
 			}
+			if rapid.Bool().Draw(t, "has a target") {
+				p.Quality.Target = new(rapid.Float64().Draw(t, "target") + 0)
+			}
 		}
 		count := rapid.IntRange(0, 1e9)
 		p.Profile = tuning.ProfileSpec{WarmupEpochs: count.Draw(t, "warmup"), Epochs: 1 + count.Draw(t, "epochs")%1e6}
@@ -134,6 +137,7 @@ func knobs(t *rapid.T) []tuning.Knob {
 			Name:    "h" + string(rune('a'+i)),
 			Values:  rapid.SliceOfNDistinct(value, 1, 4, func(v tuning.Value) tuning.Value { return v }).Draw(t, "values"),
 			Default: value.Draw(t, "default"),
+			Quality: rapid.SampledFrom([]string{"", tuning.QualitySame}).Draw(t, "quality of the knob"),
 		}
 		switch rapid.IntRange(0, 2).Draw(t, "carrier") {
 		case 0:

@@ -32,6 +32,9 @@ type Decision struct {
 	Advice   Settings   `json:"advice,omitempty"`   // what would be better, where the mode or a guard forbids doing it
 	Evidence []Evidence `json:"evidence,omitempty"`
 	At       time.Time  `json:"at"`
+	// Discard ends the attempt without asking it to save: the job goes on from its last
+	// checkpoint, and what it did since is done again.
+	Discard bool `json:"discard,omitempty"`
 
 	// What was known and considered, in full.
 	Class        *Class          `json:"class,omitempty"`
@@ -44,10 +47,11 @@ type Decision struct {
 // Trial is one setting and what was measured under it, in one job.
 type Trial struct {
 	Settings  Settings `json:"settings"`
-	Epochs    int      `json:"epochs"`           // epochs measured, warm-up and polluted ones left out
-	Seconds   float64  `json:"seconds"`          // mean per epoch
-	SDLog     float64  `json:"sd_log"`           // standard deviation of ln(seconds) over its epochs
-	Joules    *Joules  `json:"joules,omitempty"` // mean per epoch; nil: not measured
+	Epochs    int      `json:"epochs"`              // epochs measured, warm-up and polluted ones left out
+	Disturbed int      `json:"disturbed,omitempty"` // further epochs that make it worse, see TrialsOf
+	Seconds   float64  `json:"seconds"`             // mean per epoch
+	SDLog     float64  `json:"sd_log"`              // standard deviation of ln(seconds) over its epochs
+	Joules    *Joules  `json:"joules,omitempty"`    // mean per epoch; nil: not measured
 	Source    string   `json:"source,omitempty"`
 	Quality   *float64 `json:"quality,omitempty"`
 	Reference bool     `json:"reference,omitempty"` // the owner's own settings
@@ -89,6 +93,9 @@ type Outcome struct {
 	Level    float64   `json:"level"` // such as 0.95
 	Pairs    int       `json:"pairs"`
 	Source   string    `json:"source,omitempty"` // of the joules, where the measure has any
+	// NoEnergy: the measure is Cost, and the energy that has a price is left out on both
+	// sides, since it was not measured on both.
+	NoEnergy bool      `json:"no_energy,omitempty"`
 	Baseline Settings  `json:"baseline"`
 	Tuned    Settings  `json:"tuned"`
 	At       time.Time `json:"at"`

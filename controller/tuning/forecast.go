@@ -94,7 +94,7 @@ const (
 
 // Prices are what a change of a running job is held against.
 type Prices struct {
-	Unit    string  `json:"unit"`              // of all: seconds, joules, or epochs (under the owner's settings)
+	Unit    string  `json:"unit"`              // of all: seconds, joules, epochs (under the owner's settings), or that of the tariff
 	Restart float64 `json:"restart"`           // of one restart: checkpoint, stop, start
 	Queue   float64 `json:"queue,omitempty"`   // of the wait for it
 	Explore float64 `json:"explore,omitempty"` // what the epochs of a probe are expected to lose

@@ -45,7 +45,7 @@ func TestLogRatio(t *testing.T) {
 		{"a trial without time has no ratio", tuning.Trial{}, tuning.Time, 0, 0, false},
 	}
 	for _, tt := range tests {
-		got, ok := tt.trial.LogRatio(ref, tt.objective, tt.weight)
+		got, ok := tt.trial.LogRatio(ref, tuning.Measure{Objective: tt.objective, Weight: tt.weight})
 		if ok != tt.ok || math.Abs(got-tt.want) > 1e-12 {
 			t.Errorf("%s: LogRatio = %g, %t, want %g, %t", tt.name, got, ok, tt.want, tt.ok)
 		}

@@ -36,10 +36,11 @@ const (
 	Time   Objective = "time"   // seconds per epoch
 	EDP    Objective = "edp"    // joules times seconds
 	Blend  Objective = "blend"  // weighted sum of both log ratios to the untuned job
+	Cost   Objective = "cost"   // what the site charges for an epoch, see Tariff
 )
 
 // Objectives lists the objectives.
-func Objectives() []Objective { return []Objective{Energy, Time, EDP, Blend} }
+func Objectives() []Objective { return []Objective{Energy, Time, EDP, Blend, Cost} }
 
 // Policy is what one job's owner allows, with every default filled in, and after
 // Narrow what its site allows too.
@@ -54,6 +55,7 @@ type Policy struct {
 	Profile     ProfileSpec `json:"profile"`
 	Checkpoint  *Checkpoint `json:"checkpoint,omitempty"`
 	Budget      Budget      `json:"budget"`
+	Tariff      Tariff      `json:"tariff,omitzero"` // the site's, as it was when the job was read
 }
 
 // System knobs: the drivers know them, and they do not change what a job learns.
@@ -68,7 +70,8 @@ const (
 // SystemKnobs lists the system knobs.
 func SystemKnobs() []string { return []string{Cores, Memory, Threads, GPUs, PowerLimit} }
 
-// IsSystem tells whether a knob of this name leaves the result of the job alone.
+// IsSystem reports whether the drivers know a knob of this name. Policy.Learns says
+// whether a knob changes what a job learns.
 func IsSystem(name string) bool { return slices.Contains(SystemKnobs(), name) }
 
 // Scale is how the values between Min and Max are spaced.
@@ -92,12 +95,17 @@ type Knob struct {
 	Arg     string  `json:"arg,omitempty"`     // command-line flag that carries it
 	Live    bool    `json:"live,omitempty"`    // through the settings file, while the job runs
 	Follows string  `json:"follows,omitempty"` // always equal to this other knob
+	Quality string  `json:"quality,omitempty"` // QualitySame: no value of it changes what the job learns
 	Values  []Value `json:"values,omitempty"`
 	Min     Value   `json:"min"`
 	Max     Value   `json:"max"`
 	Scale   Scale   `json:"scale,omitempty"`
 	Default Value   `json:"default"` // the untuned value, where the job file does not show it
 }
+
+// QualitySame is the Quality of a knob that changes what an epoch costs and not what
+// the job learns, such as a number of loader processes.
+const QualitySame = "same"
 
 // Allows tells whether the owner's stanza permits the value.
 func (k Knob) Allows(v Value) bool {
@@ -185,10 +193,22 @@ type Progress struct {
 // IsSet tells whether the job reports progress at all.
 func (p Progress) IsSet() bool { return p.Pattern != "" || p.Report }
 
-// Quality guards hyperparameters.
+// Quality guards the knobs that change what a job learns.
 type Quality struct {
-	Direction string  `json:"direction"` // max or min
-	MaxLoss   float64 `json:"max_loss"`  // how much worse a tuned job may be, as a share of the untuned quality
+	Direction string   `json:"direction"`        // max or min
+	MaxLoss   float64  `json:"max_loss"`         // how much worse a tuned job may be, as a share of the untuned quality
+	Target    *float64 `json:"target,omitempty"` // the quality at which the job is done; nil: after its last epoch
+}
+
+// Reaches reports whether a quality is the target or better. False without a target.
+func (q Quality) Reaches(v float64) bool {
+	switch {
+	case q.Target == nil:
+		return false
+	case q.Direction == "min":
+		return v <= *q.Target
+	}
+	return v >= *q.Target
 }
 
 // ProfileSpec tells which epochs make the profile.
@@ -220,6 +240,7 @@ const (
 	DefaultMode         = Recommend
 	DefaultObjective    = Time
 	DefaultWeight       = 0.5
+	DefaultMaxSlowdown  = 1.10 // of every objective but Time, which has none
 	DefaultWarmupEpochs = 1
 	DefaultEpochs       = 2
 	DefaultRestarts     = 2
@@ -247,6 +268,34 @@ func (p Policy) Knob(name string) (Knob, bool) {
 		return Knob{}, false
 	}
 	return p.Knobs[i], true
+}
+
+// Learns reports whether a knob of this name changes what the job learns, so that only
+// whole runs can judge it: it is no system knob, its stanza does not say that the quality
+// stays the same, and it follows none of these. A knob that the policy does not name
+// may change anything.
+func (p Policy) Learns(name string) bool {
+	if k, _ := p.Knob(name); k.Follows != "" {
+		name = k.Follows
+	}
+	k, _ := p.Knob(name)
+	return !IsSystem(name) && k.Quality != QualitySame
+}
+
+// Relearns reports whether a job learns something else under the settings s than under
+// own. A knob that s does not name is as in own.
+func (p Policy) Relearns(own, s Settings) bool {
+	for name, v := range s {
+		was := own[name]
+		if !was.IsSet() {
+			k, _ := p.Knob(name)
+			was = k.Default
+		}
+		if v != was && p.Learns(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // Complete returns s with every following knob set equal to the one it follows.

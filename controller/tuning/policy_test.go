@@ -71,8 +71,67 @@ func TestTheClosedListsHoldEachWordOnce(t *testing.T) {
 	if unique(tuning.Objectives()) != len(tuning.Objectives()) || unique(tuning.Actions()) != 4 {
 		t.Errorf("objectives %v, actions %v: want each once", tuning.Objectives(), tuning.Actions())
 	}
-	if tuning.IsSystem("batch_size") || !tuning.IsSystem(tuning.PowerLimit) {
-		t.Error("batch_size changes the result, power_limit does not")
+}
+
+func TestWhatChangesWhatAJobLearns(t *testing.T) {
+	t.Parallel()
+	n := tuning.Number
+	p := tuning.Policy{Knobs: []tuning.Knob{
+		{Name: tuning.Cores, Values: numbers(1, 2)},
+		{Name: tuning.Threads, Env: "T", Follows: tuning.Cores},
+		{Name: "ranks", Env: "R", Follows: tuning.Cores},
+		{Name: "batch", Env: "B", Values: numbers(32, 64), Default: n(32)},
+		{Name: "micro", Env: "M", Follows: "batch"},
+		{Name: "workers", Env: "W", Values: numbers(1, 2), Default: n(1), Quality: tuning.QualitySame},
+		{Name: "prefetch", Env: "P", Follows: "workers"},
+	}}
+	for name, want := range map[string]bool{
+		tuning.Cores: false, tuning.Threads: false, tuning.PowerLimit: false, "ranks": false, "batch": true, "micro": true,
+		"workers": false, "prefetch": false, "a knob of another stanza": true,
+	} {
+		if p.Learns(name) != want {
+			t.Errorf("%s changes what the job learns: %t, want %t", name, !want, want)
+		}
+	}
+	own := tuning.Settings{tuning.Cores: n(2), "batch": n(32), "workers": n(1)}
+	for _, tc := range []struct {
+		name string
+		s    tuning.Settings
+		want bool
+	}{
+		{"the same", own, false},
+		{"fewer cores and more workers", tuning.Settings{tuning.Cores: n(1), "workers": n(2), "prefetch": n(2)}, false},
+		{"another batch", own.With("batch", n(64)), true},
+		{"a batch that is not named", tuning.Settings{tuning.Cores: n(1)}, false},
+		{"a knob of another stanza", own.With("old", n(1)), true},
+	} {
+		if p.Relearns(own, tc.s) != tc.want {
+			t.Errorf("%s: %t, want %t", tc.name, !tc.want, tc.want)
+		}
+	}
+	if p.Relearns(tuning.Settings{}, tuning.Settings{"batch": n(32)}) {
+		t.Error("the default is what an owner has who does not say so")
+	}
+}
+
+func TestATargetIsReachedFromTheSideThatIsWorse(t *testing.T) {
+	t.Parallel()
+	at := 0.5
+	for _, tc := range []struct {
+		q    tuning.Quality
+		v    float64
+		want bool
+	}{
+		{tuning.Quality{Direction: "max"}, 1, false},
+		{tuning.Quality{Direction: "max", Target: &at}, 0.49, false},
+		{tuning.Quality{Direction: "max", Target: &at}, 0.5, true},
+		{tuning.Quality{Direction: "min", Target: &at}, 0.51, false},
+		{tuning.Quality{Direction: "min", Target: &at}, 0.5, true},
+		{tuning.Quality{Direction: "min", Target: &at}, math.NaN(), false},
+	} {
+		if got := tc.q.Reaches(tc.v); got != tc.want {
+			t.Errorf("%+v at %g: reached %t", tc.q, tc.v, got)
+		}
 	}
 }
 

@@ -27,6 +27,7 @@ type Epoch struct {
 	Warmup   bool      `json:"warmup,omitempty"`   // among the first of its attempt
 	Polluted bool      `json:"polluted,omitempty"` // other work on the node disturbed it
 	Machine  string    `json:"machine,omitempty"`  // kind of machine that it ran on, as in Profile; empty = not known
+	Cut      bool      `json:"cut,omitempty"`      // it did not end: its attempt was ended first, so it would have taken longer
 }
 
 // Modelled is the source of joules that were computed, not measured. They support

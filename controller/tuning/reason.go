@@ -39,6 +39,7 @@ const (
 	ReasonOtherMachine   Reason = "other-machine"
 	ReasonNearest        Reason = "nearest-class"
 	ReasonFirstSeen      Reason = "first-seen"
+	ReasonUncounted      Reason = "uncounted"
 
 	// Worth it, or not.
 	ReasonTooShort       Reason = "too-short"
@@ -50,6 +51,7 @@ const (
 	ReasonBudgetReturns  Reason = "budget-returns"
 	ReasonOwnFirst       Reason = "own-settings-first"
 	ReasonClassKnown     Reason = "class-known"
+	ReasonPredicted      Reason = "predicted"
 	ReasonUnknownProbe   Reason = "unknown-probe"
 	ReasonClassProbe     Reason = "class-probe"
 	ReasonProbeNext      Reason = "probe-next"
@@ -65,12 +67,14 @@ const (
 	ReasonLongQueue      Reason = "long-queue"
 	ReasonUnknownQueue   Reason = "unknown-queue"
 	ReasonNoQualityGuard Reason = "no-quality-guard"
+	ReasonWholeRuns      Reason = "whole-runs-only"
 	ReasonQualityLost    Reason = "quality-lost"
 	ReasonSlower         Reason = "slower-than-allowed"
 	ReasonRemembered     Reason = "remembered-regression"
 	ReasonUncertain      Reason = "uncertain-saving"
 	ReasonOverEnergy     Reason = "over-energy-budget"
 	ReasonOverTime       Reason = "over-time-budget"
+	ReasonLossLimit      Reason = "loss-limit"
 	ReasonLessPromising  Reason = "less-promising"
 	ReasonFewRuns        Reason = "too-few-runs"
 
@@ -81,6 +85,7 @@ const (
 	ReasonInconclusive Reason = "inconclusive"
 	ReasonModelled     Reason = "modelled-energy"
 	ReasonGraceExpired Reason = "grace-expired"
+	ReasonStopLoss     Reason = "stop-loss"
 	ReasonDoubted      Reason = "doubted"
 	ReasonOutOfMemory  Reason = "out-of-memory"
 	ReasonAttemptDied  Reason = "attempt-died"
@@ -132,6 +137,7 @@ func Reasons() []ReasonText {
 		{ReasonOtherMachine, "its attempts ran on machines of different kinds, so that their epochs cannot be compared"},
 		{ReasonNearest, "its profile lies within the radius of this class"},
 		{ReasonFirstSeen, "no job of this kind has run before"},
+		{ReasonUncounted, "what it is tuned for cannot be counted: its joules, or what it is charged for, are not known"},
 
 		{ReasonTooShort, "what remains of it is too short for a restart"},
 		{ReasonWorthless, "the predicted saving does not exceed the cost of a restart by the margin"},
@@ -142,6 +148,7 @@ func Reasons() []ReasonText {
 		{ReasonBudgetReturns, "the returns that may try a setting are used up, or under way"},
 		{ReasonOwnFirst, "no run of its kind was measured under its owner's settings, which all others are compared with"},
 		{ReasonClassKnown, "its class is known and has a better setting"},
+		{ReasonPredicted, "what its first epochs made of its cores shows that this setting is better, which is verified"},
 		{ReasonUnknownProbe, "it is unknown, so some of its early epochs try other settings"},
 		{ReasonClassProbe, "its class is known but no setting is yet that is better for it, so some of its early epochs try others"},
 		{ReasonProbeNext, "the next setting is tried on its next epochs"},
@@ -156,13 +163,15 @@ func Reasons() []ReasonText {
 		{ReasonNearClosing, "a reservation or maintenance takes its nodes too soon for a restart"},
 		{ReasonLongQueue, "a restart would wait longer in the queue than it would save"},
 		{ReasonUnknownQueue, "others wait for the same room, and nobody can tell how long a restart would wait"},
-		{ReasonNoQualityGuard, "it has no quality guard, so its hyperparameters are only recommended"},
+		{ReasonNoQualityGuard, "it has no quality guard, so its hyperparameters stay as they are"},
+		{ReasonWholeRuns, "the knobs that are left change what it learns: they change only before a start, once whole runs (budget returns) have shown that the result keeps the guard and a run costs less"},
 		{ReasonQualityLost, "the quality of its result fell by more than its owner allows"},
 		{ReasonSlower, "the setting is slower than its owner allows"},
 		{ReasonRemembered, "this setting made jobs of its kind worse before"},
 		{ReasonUncertain, "the predicted saving is too uncertain: it may not exceed the cost of a restart by the margin"},
 		{ReasonOverEnergy, "with the change it could use more than its energy budget, and under its owner's settings it would not"},
 		{ReasonOverTime, "with the change it could take longer than its time budget, and under its owner's settings it would not"},
+		{ReasonLossLimit, "trying another setting could cost more than tuning may cost this job where it does not work out"},
 		{ReasonLessPromising, "another setting promises more"},
 		{ReasonFewRuns, "too few jobs have shown what this setting does"},
 
@@ -172,6 +181,7 @@ func Reasons() []ReasonText {
 		{ReasonInconclusive, "the measurements so far cannot tell better from worse"},
 		{ReasonModelled, "its energy is modelled, not measured, which supports no claim"},
 		{ReasonGraceExpired, "it did not save a checkpoint in time, so the move was abandoned and the job runs on"},
+		{ReasonStopLoss, "tuning has cost the job as much as it may, so its owner's settings return at once"},
 		{ReasonDoubted, "it runs slower than jobs of its kind did untuned, so its owner's settings are tried on its next epochs"},
 		{ReasonOutOfMemory, "it ran out of memory under a tuned limit, so its owner's value is back"},
 		{ReasonAttemptDied, "the tuned attempt failed, so its owner's settings are back"},

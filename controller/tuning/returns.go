@@ -21,7 +21,14 @@ type PastRun struct {
 	Epochs  int      `json:"epochs,omitempty"`  // that it did in all; 0 = not known
 	End     End      `json:"end,omitempty"`
 	Quality *float64 `json:"quality,omitempty"` // that it ended with; nil = not known
+	Reached *Reached `json:"reached,omitempty"` // when it reached its target; nil = it had none
 	Age     float64  `json:"age,omitempty"`     // days since it ended
+}
+
+// Reached is when a run reached the target of its quality.
+type Reached struct {
+	Target float64 `json:"target"`
+	Epochs int     `json:"epochs"` // after which it was first reached; 0 = it never was
 }
 
 // Returns is what the earlier runs of a kind of job say about the next one.
@@ -43,6 +50,12 @@ type Returns struct {
 	// Between is by how much runs under one setting differ, as a standard deviation of
 	// logarithms: inputs differ, and neighbours.
 	Between float64 `json:"between,omitempty"`
+
+	// Ends are the earlier runs under the owner's own hyperparameters that showed the quality
+	// which they end with, and EndsNeeded is how many it takes before others are tried; 0:
+	// no hyperparameter is searched.
+	Ends       int `json:"ends,omitempty"`
+	EndsNeeded int `json:"ends_needed,omitempty"`
 
 	// Best is the setting that is known to be better than the owner's own; nil: none.
 	Best *Effect `json:"best,omitempty"`

@@ -28,6 +28,8 @@ type Site struct {
 	// hyperparameter may bring is bounded otherwise.
 	ExpectedSaving float64 `json:"expected_saving"`
 
+	Tariff Tariff `json:"prices"` // what jobs are charged
+
 	EnforceModel bool `json:"enforce_model"` // modelled joules may support claims and budgets
 	ShareClasses bool `json:"share_classes"` // class effects from other users' jobs count
 	PauseAfter   int  `json:"pause_after"`   // regressions until the tuner pauses itself, 0 = never
@@ -45,6 +47,7 @@ func DefaultSite() Site {
 		LimitReserve:   5 * time.Minute,
 		Margin:         1.5,
 		ExpectedSaving: 0.02,
+		Tariff:         DefaultTariff(),
 		ShareClasses:   true,
 		PauseAfter:     5,
 	}

@@ -25,9 +25,6 @@ type State struct {
 	Probes       int           `json:"probes"`     // probes so far
 	ProbeEpochs  int           `json:"probe_epochs"`
 
-	// AttemptEpochs are those of the present attempt so far.
-	AttemptEpochs int `json:"attempt_epochs"`
-
 	RestartCost time.Duration `json:"restart_cost"` // measured, else estimated; without the wait in the queue
 
 	// What the scheduler expects of a restart now.
@@ -52,6 +49,9 @@ type State struct {
 	PeakRSS     Bytes   `json:"peak_rss,omitempty"`  // largest seen in jobs of this kind; 0 = unknown
 	PeakRuns    int     `json:"peak_runs,omitempty"` // jobs of this kind in which it was seen
 
+	Profile    *Profile   `json:"profile,omitempty"`    // of its first epochs, or of its kind's; nil: none
+	Candidates []Settings `json:"candidates,omitempty"` // that the search may try
+
 	Next       Settings `json:"next,omitempty"` // the setting that the search would probe next
 	NextReason Reason   `json:"next_reason,omitempty"`
 	Best       *Trial   `json:"best,omitempty"` // the best trial of this job, the owner's own included
@@ -63,6 +63,11 @@ type State struct {
 	Refused Reason `json:"refused,omitempty"`
 
 	Outcome *Outcome `json:"outcome,omitempty"` // of the last move, as far as measured
+
+	// Toll is what tuning cost so far; nil: nothing, or what an epoch takes untuned is
+	// unknown. Saved: the present attempt began from a checkpoint.
+	Toll  *Toll `json:"toll,omitempty"`
+	Saved bool  `json:"saved,omitempty"`
 
 	// Forecast is what is left of it. Nil: none was made, and what is left is Remaining,
 	// without an interval.

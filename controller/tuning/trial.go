@@ -5,51 +5,118 @@ import (
 	"slices"
 )
 
-// TrialsOf summarises epochs into one Trial per setting, in the order in which
-// the settings were first used. Warm-up and polluted epochs are left out, and so
-// is a setting that has no other. Own marks the reference.
+// How epochs count that show less than a clean one: a disturbed epoch counts this share of
+// a clean one, and where a setting has no clean epoch, the others count only if they are
+// this many times as long as the reference.
+const (
+	disturbedWeight = 0.25
+	harmful         = 1.5
+)
+
+// TrialsOf summarises epochs into one Trial per setting, in the order in which the
+// settings were first used. Own marks the reference.
+//
+// A reference is made of clean epochs alone: no warm-up, no disturbance, no cut. So is
+// every other trial, but harm is never noise: disturbed and cut epochs count, with less
+// weight, where they make a setting worse. A setting that has no clean epoch has a trial
+// with Epochs 0 where the epochs that it has, warm-up included, are far longer than the
+// reference's, and none otherwise.
 func TrialsOf(epochs []Epoch, own Settings) []Trial {
-	var keys []string
-	groups := map[string][]Epoch{}
+	var order []Settings
+	groups := map[string]*epochGroup{}
 	for _, e := range epochs {
-		if e.Warmup || e.Polluted || e.Seconds() <= 0 {
+		if e.Seconds() <= 0 {
 			continue
 		}
 		key := e.Settings.Key()
-		if _, seen := groups[key]; !seen {
-			keys = append(keys, key)
+		g := groups[key]
+		if g == nil {
+			g = &epochGroup{}
+			groups[key] = g
+			order = append(order, e.Settings)
 		}
-		groups[key] = append(groups[key], e)
+		g.add(e)
 	}
-	trials := make([]Trial, 0, len(keys))
-	for _, key := range keys {
-		trials = append(trials, trialOf(groups[key], own))
+	reference := 0.0
+	if g := groups[own.Key()]; g != nil && len(g.clean) > 0 {
+		reference, _, _ = means(g.clean)
+	}
+	trials := make([]Trial, 0, len(order))
+	for _, s := range order {
+		if t, ok := groups[s.Key()].trial(s, s.Equal(own), reference); ok {
+			trials = append(trials, t)
+		}
 	}
 	return trials
 }
 
-func trialOf(epochs []Epoch, own Settings) Trial {
-	t := Trial{
-		Settings: epochs[0].Settings, Epochs: len(epochs), Source: epochs[0].Source,
-		Reference: epochs[0].Settings.Equal(own), Quality: epochs[len(epochs)-1].Quality,
+// epochGroup is the epochs of one setting by what they can show.
+type epochGroup struct{ clean, disturbed, warmup []Epoch }
+
+func (g *epochGroup) add(e Epoch) {
+	switch {
+	case e.Warmup && !e.Cut:
+		g.warmup = append(g.warmup, e)
+	case e.Polluted, e.Cut:
+		g.disturbed = append(g.disturbed, e)
+	default:
+		g.clean = append(g.clean, e)
 	}
-	logs := make([]float64, len(epochs))
-	var joules Joules
-	measured := true
-	for i, e := range epochs {
-		t.Seconds += e.Seconds() / float64(len(epochs))
+}
+
+// trial is what the group shows; reference is the seconds of the owner's, 0 = unknown.
+func (g *epochGroup) trial(s Settings, own bool, reference float64) (Trial, bool) {
+	if len(g.clean) == 0 {
+		worse := slices.Concat(g.disturbed, g.warmup)
+		if own || reference == 0 || len(worse) == 0 {
+			return Trial{}, false
+		}
+		t := Trial{Settings: s, Disturbed: len(worse)}
+		t.Seconds, t.Joules, t.Source = means(worse)
+		return t, t.Seconds > harmful*reference
+	}
+	t := Trial{
+		Settings: s, Epochs: len(g.clean), Source: g.clean[0].Source, Reference: own, Quality: g.clean[len(g.clean)-1].Quality,
+	}
+	t.Seconds, t.Joules, _ = means(g.clean)
+	logs := make([]float64, len(g.clean))
+	for i, e := range g.clean {
 		logs[i] = math.Log(e.Seconds())
-		if e.Joules == nil || e.Source != t.Source {
+	}
+	t.SDLog = sd(logs)
+	if own || len(g.disturbed) == 0 {
+		return t, true
+	}
+	n, m := float64(len(g.clean)), disturbedWeight*float64(len(g.disturbed))
+	seconds, joules, source := means(g.disturbed)
+	if mixed := (n*t.Seconds + m*seconds) / (n + m); mixed > t.Seconds {
+		t.Seconds, t.Disturbed = mixed, len(g.disturbed)
+	}
+	if t.Joules != nil && joules != nil && source == t.Source {
+		mixed := (Joules(n)**t.Joules + Joules(m)**joules) / Joules(n+m)
+		*t.Joules = max(*t.Joules, mixed)
+	}
+	return t, true
+}
+
+// means are the mean seconds and joules of epochs; joules are nil where an epoch lacks them
+// or has them from another source than the first.
+func means(epochs []Epoch) (seconds float64, joules *Joules, source string) {
+	var sum Joules
+	measured := true
+	source = epochs[0].Source
+	for _, e := range epochs {
+		seconds += e.Seconds() / float64(len(epochs))
+		if e.Joules == nil || e.Source != source {
 			measured = false
 			continue
 		}
-		joules += *e.Joules / Joules(len(epochs))
+		sum += *e.Joules / Joules(len(epochs))
 	}
 	if measured {
-		t.Joules = &joules
+		joules = &sum
 	}
-	t.SDLog = sd(logs)
-	return t
+	return seconds, joules, source
 }
 
 // sd is the sample standard deviation, 0 for fewer than two values.
@@ -66,6 +133,11 @@ func sd(x []float64) float64 {
 		sum += (v - mean) * (v - mean)
 	}
 	return math.Sqrt(sum / float64(len(x)-1))
+}
+
+// Weight is how many clean epochs a trial is worth.
+func (t Trial) Weight() float64 {
+	return float64(t.Epochs) + disturbedWeight*float64(t.Disturbed)
 }
 
 // Reference returns the trial of the owner's own settings.

@@ -2,6 +2,7 @@ package tuning_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -35,7 +36,7 @@ func TestTrialsOf(t *testing.T) {
 	last := epoch(1, 4, 20, "rapl")
 	last.Quality = &quality
 	trials := tuning.TrialsOf([]tuning.Epoch{
-		warm, epoch(2, 1, 5, "rapl"), epoch(1, 2, 10, "rapl"), dirty, epoch(2, 1, 0, ""), last,
+		epoch(2, 1, 5, "rapl"), warm, epoch(1, 2, 10, "rapl"), dirty, epoch(2, 1, 0, ""), last,
 		epoch(4, 1, 5, "rapl"), epoch(4, 1, 5, "modelled"), epoch(8, 0, 5, "rapl"),
 	}, own)
 	if len(trials) != 3 {
@@ -82,6 +83,66 @@ func TestTrialsOf(t *testing.T) {
 	}
 }
 
+func TestHarmIsNeverNoise(t *testing.T) {
+	t.Parallel()
+	own := tuning.Settings{"cores": tuning.Number(1)}
+	with := func(e tuning.Epoch, change func(*tuning.Epoch)) tuning.Epoch { change(&e); return e }
+	polluted := func(e *tuning.Epoch) { e.Polluted = true }
+	for _, c := range []struct {
+		name      string
+		epochs    []tuning.Epoch
+		measured  bool // there is a trial of 2 cores
+		clean     int
+		disturbed int
+		seconds   float64
+	}{
+		{"disturbed epochs that are ninefold longer make a setting worse", []tuning.Epoch{
+			epoch(1, 1, 0, ""), epoch(2, 0.9, 0, ""), with(epoch(2, 9, 0, ""), polluted), with(epoch(2, 9, 0, ""), polluted),
+		}, true, 1, 2, (0.9 + 2*0.25*9) / 1.5},
+		{"disturbed epochs never make it better", []tuning.Epoch{
+			epoch(1, 1, 0, ""), epoch(2, 0.9, 0, ""), with(epoch(2, 0.5, 0, ""), polluted),
+		}, true, 1, 0, 0.9},
+		{"disturbed epochs of the owner's settings do not make these worse", []tuning.Epoch{
+			epoch(1, 1, 0, ""), with(epoch(1, 9, 0, ""), polluted), epoch(2, 0.9, 0, ""),
+		}, true, 1, 0, 0.9},
+		{"a setting with nothing but far longer disturbed epochs has a trial", []tuning.Epoch{
+			epoch(1, 1, 0, ""), with(epoch(2, 9, 0, ""), polluted),
+		}, true, 0, 1, 9},
+		{"one with a little longer ones has none", []tuning.Epoch{
+			epoch(1, 1, 0, ""), with(epoch(2, 1.2, 0, ""), polluted),
+		}, false, 0, 0, 0},
+		{"an epoch that was cut counts by the time that it had", []tuning.Epoch{
+			epoch(1, 1, 0, ""), with(epoch(2, 6, 0, ""), func(e *tuning.Epoch) { e.Cut, e.Warmup = true, true }),
+		}, true, 0, 1, 6},
+		{"a far longer warm-up counts where there is nothing else", []tuning.Epoch{
+			epoch(1, 1, 0, ""), with(epoch(2, 9, 0, ""), func(e *tuning.Epoch) { e.Warmup = true }),
+		}, true, 0, 1, 9},
+		{"and not beside clean epochs", []tuning.Epoch{
+			epoch(1, 1, 0, ""), with(epoch(2, 9, 0, ""), func(e *tuning.Epoch) { e.Warmup = true }), epoch(2, 0.9, 0, ""),
+		}, true, 1, 0, 0.9},
+		{"without a reference nothing is known to be worse", []tuning.Epoch{with(epoch(2, 9, 0, ""), polluted)}, false, 0, 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			for _, got := range tuning.TrialsOf(c.epochs, own) {
+				if got.Reference {
+					if got.Seconds != 1 || got.Disturbed != 0 {
+						t.Errorf("the reference is %+v", got)
+					}
+					continue
+				}
+				if !c.measured || got.Epochs != c.clean || got.Disturbed != c.disturbed || math.Abs(got.Seconds-c.seconds) > 1e-9 {
+					t.Errorf("the trial is %+v", got)
+				}
+				c.measured = false
+			}
+			if c.measured {
+				t.Error("there is no trial")
+			}
+		})
+	}
+}
+
 func TestTrialsCountEveryUsableEpochOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -101,7 +162,9 @@ func TestTrialsCountEveryUsableEpochOnce(t *testing.T) {
 			usable -= trial.Epochs
 			seconds -= trial.Seconds * float64(trial.Epochs)
 		}
-		if usable != 0 || math.Abs(seconds) > 1e-6 {
+		// Where disturbed epochs count, a mean holds them too.
+		mixed := slices.ContainsFunc(tuning.TrialsOf(epochs, nil), func(t tuning.Trial) bool { return t.Disturbed > 0 })
+		if usable != 0 || !mixed && math.Abs(seconds) > 1e-6 {
 			t.Fatalf("%d epochs and %g seconds are missing from the trials", usable, seconds)
 		}
 	})

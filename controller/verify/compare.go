@@ -35,8 +35,9 @@ func Compare(in Input) tuning.Outcome {
 	// 1. By what, and at what error.
 	m, both := in.measure()
 	out.Source = m.source
+	out.NoEnergy = in.Objective == tuning.Cost && m.Tariff != in.Tariff
 	alpha := (1 - in.Level) / float64(max(in.Candidates, 1))
-	if in.MaxSlowdown > 0 && m.joules > 0 {
+	if in.MaxSlowdown > 0 && (m.NeedsJoules() || m.Objective == tuning.Cost) {
 		alpha /= 2
 	}
 
@@ -78,13 +79,14 @@ func Compare(in Input) tuning.Outcome {
 }
 
 // measure says what the objective compares by; false: by joules that are not on
-// both sides.
+// both sides. In tuning.Cost energy is free where they are not.
 func (in Input) measure() (measure, bool) {
-	j, s := in.Objective.Weights(in.Weight)
-	m := measure{joules: j, seconds: s}
-	if j == 0 {
-		return m, true
+	m := measure{Measure: in.Measure}
+	if m.NeedsJoules() || m.Objective == tuning.Cost && m.Tariff.KWh > 0 {
+		m.source = in.source()
 	}
-	m.source = in.source()
-	return m, m.source != ""
+	if m.Objective == tuning.Cost && (m.source == "" || !m.Tariff.Charges(m.source)) {
+		m.Measure, m.source = m.WithoutEnergy(), ""
+	}
+	return m, m.source != "" || !in.NeedsJoules()
 }

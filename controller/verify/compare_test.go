@@ -116,18 +116,18 @@ func TestCompareWithinOneJob(t *testing.T) {
 		{
 			"a setting slower than allowed is a regression though it saves energy",
 			Input{
-				Before:    powered(epochs(1, around(8, 10, .02)...), 100, "rapl"),
-				After:     powered(epochs(9, around(8, 14, .02)...), 30, "rapl"),
-				Objective: tuning.Energy, MaxSlowdown: 1.1,
+				Before:  powered(epochs(1, around(8, 10, .02)...), 100, "rapl"),
+				After:   powered(epochs(9, around(8, 14, .02)...), 30, "rapl"),
+				Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.1,
 			},
 			tuning.Regressed, tuning.ReasonSlower,
 		},
 		{
 			"slower within what is allowed is an improvement where it saves energy",
 			Input{
-				Before:    powered(epochs(1, around(8, 10, .02)...), 100, "rapl"),
-				After:     powered(epochs(9, around(8, 10.5, .02)...), 60, "rapl"),
-				Objective: tuning.Energy, MaxSlowdown: 1.1,
+				Before:  powered(epochs(1, around(8, 10, .02)...), 100, "rapl"),
+				After:   powered(epochs(9, around(8, 10.5, .02)...), 60, "rapl"),
+				Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.1,
 			},
 			tuning.Improved, tuning.ReasonImproved,
 		},

@@ -9,30 +9,28 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// measure is what is compared: a weighted sum of ln(joules) and ln(seconds).
+// measure is what is compared.
 type measure struct {
-	joules, seconds float64
-	source          string // of the joules that count
-	uncharged       bool   // the cost of tuning itself is left out
+	tuning.Measure
+	source    string // of the joules that count; empty: none do
+	uncharged bool   // the cost of tuning itself is left out
 }
 
 // pace is what max_slowdown bounds: the seconds of the epochs alone.
-func pace() measure { return measure{seconds: 1, uncharged: true} }
+func pace() measure { return measure{Measure: tuning.Measure{Objective: tuning.Time}, uncharged: true} }
 
 // of returns the measure of one epoch; false: it was not measured.
 func (m measure) of(e Epoch) (float64, bool) {
-	s := e.Seconds()
-	if s <= 0 {
-		return 0, false
+	v := m.Log(m.spent(e))
+	return v, !math.IsInf(v, 0)
+}
+
+func (m measure) spent(e Epoch) tuning.Spent {
+	joules := math.NaN()
+	if e.Joules != nil && m.source != "" && e.Source == m.source {
+		joules = float64(*e.Joules)
 	}
-	v := m.seconds * math.Log(s)
-	if m.joules == 0 {
-		return v, true
-	}
-	if e.Joules == nil || *e.Joules <= 0 || e.Source != m.source {
-		return 0, false
-	}
-	return v + m.joules*math.Log(float64(*e.Joules)), true
+	return m.Spent(e.Seconds(), joules, e.Settings)
 }
 
 // counts tells whether an epoch may judge a setting at all.
@@ -51,11 +49,11 @@ func (m measure) logs(epochs []Epoch) []float64 {
 // ratios returns the log ratios of a pair at the epochs that both sides did and
 // neither drops, with what tuning cost charged to the tuned side.
 func (m measure) ratios(p Pair) pairRatios {
-	if m.joules != 0 && !m.uncharged && !p.chargedBy(m.source) {
+	if m.source != "" && !m.uncharged && !p.chargedBy(m.source) {
 		return nil
 	}
 	var out pairRatios
-	var spentSeconds, spentJoules float64
+	var spent tuning.Spent
 	for t, u := range matching(p) {
 		if !t.counts() || !u.counts() {
 			continue
@@ -66,15 +64,16 @@ func (m measure) ratios(p Pair) pairRatios {
 			continue
 		}
 		out = append(out, vt-vu)
-		spentSeconds += t.Seconds()
-		if t.Joules != nil {
-			spentJoules += float64(*t.Joules)
-		}
+		spent = spent.Plus(m.spent(t))
 	}
 	if m.uncharged {
 		return out
 	}
-	charge := m.seconds*charged(p.ChargeSeconds, spentSeconds) + m.joules*charged(float64(p.ChargeJoules), spentJoules)
+	joules, seconds := m.Weights()
+	charge := seconds*charged(p.ChargeSeconds, spent.Seconds) + joules*charged(float64(p.ChargeJoules), spent.Joules)
+	if m.Objective == tuning.Cost {
+		charge = charged(p.ChargeHeld+m.Tariff.KWh*float64(p.ChargeJoules)/3.6e6, spent.Price)
+	}
 	for i := range out {
 		out[i] += charge
 	}
@@ -88,7 +87,7 @@ func (p Pair) chargedBy(source string) bool {
 
 // charged is the log of how much more was spent with the charge than without.
 func charged(extra, spent float64) float64 {
-	if extra <= 0 || spent <= 0 {
+	if extra <= 0 || !(spent > 0) {
 		return 0
 	}
 	return math.Log1p(extra / spent)
@@ -142,7 +141,7 @@ func byNumber(epochs []Epoch) []Epoch {
 func (in Input) source() string {
 	best, most := "", 0
 	for _, s := range in.sources() {
-		n := in.comparable(measure{joules: 1, source: s})
+		n := in.comparable(measure{Measure: tuning.Measure{Objective: tuning.Energy}, source: s})
 		switch {
 		case n == 0:
 		case best == "",
@@ -209,7 +208,7 @@ func (in Input) estimate(m measure, alpha float64) estimate {
 
 // scale is how much more a measure varies between runs than the seconds do: a
 // slow run is taken to burn more joules in proportion.
-func (in Input) scale(m measure) float64 { return m.joules + m.seconds }
+func (in Input) scale(m measure) float64 { return m.Degree() }
 
 // why tells what is missing where nothing could be compared.
 func (in Input) why() tuning.Reason {

@@ -44,7 +44,8 @@ type Pair struct {
 	// compared. Charged to the tuned side, spread over those epochs.
 	ChargeSeconds float64
 	ChargeJoules  tuning.Joules
-	ChargeSource  string // of ChargeJoules; empty: that of the epochs that are compared
+	ChargeHeld    float64 // what of tuning.Cost is no energy, in its unit
+	ChargeSource  string  // of ChargeJoules; empty: that of the epochs that are compared
 	// JoulesUnknown: tuning cost joules that were not measured. The pair is then left
 	// out wherever joules count, since taking them for none would flatter tuning.
 	JoulesUnknown bool
@@ -66,10 +67,9 @@ type Input struct {
 	// the claim takes eight pairs or more.
 	InputsDiffer bool
 
-	Objective   tuning.Objective // tuning.DefaultObjective when empty
-	Weight      float64          // share of energy in tuning.Blend
-	MaxSlowdown float64          // 0 = unbounded
-	Quality     *tuning.Quality  // nil = not guarded
+	tuning.Measure                 // of tuning.DefaultObjective when empty
+	MaxSlowdown    float64         // 0 = unbounded
+	Quality        *tuning.Quality // nil = not guarded
 
 	// EnforceModelled lets modelled joules support a claim.
 	EnforceModelled bool

@@ -139,3 +139,57 @@ func TestCompareIsSymmetric(t *testing.T) {
 		}
 	}
 }
+
+func under(es []Epoch, cores float64) []Epoch {
+	for i := range es {
+		es[i].Settings = tuning.Settings{tuning.Cores: tuning.Number(cores)}
+	}
+	return es
+}
+
+func TestCostIsComparedByWhatWasHeldAndByJoulesOfBothSides(t *testing.T) {
+	t.Parallel()
+	// A kilowatt-hour costs as much as a core-hour; half the cores take 5 % longer.
+	tariff := tuning.Tariff{CoreHour: 1, KWh: 1, Unit: "EUR"}
+	before := func() []Epoch { return under(epochs(1, around(8, 3600, .001)...), 4) }
+	after := func() []Epoch { return under(epochs(9, around(8, 3780, .001)...), 2) }
+	held := math.Log(2 * 1.05 / 4)
+	for _, c := range []struct {
+		name     string
+		in       Input
+		tariff   tuning.Tariff
+		want     float64
+		source   string
+		noEnergy bool
+	}{
+		{"energy that nobody measured is left out", Input{Before: before(), After: after()}, tariff, held, "", true},
+		{"so is energy of one side", Input{Before: powered(before(), 1000, "rapl"), After: after()}, tariff, held, "", true},
+		{"so is modelled energy", Input{Before: powered(before(), 1000, tuning.Modelled), After: powered(after(), 1000, tuning.Modelled)}, tariff, held, "", true},
+		{"energy without a price is not missed", Input{Before: before(), After: after()}, tariff.WithoutEnergy(), held, "", false},
+		{"energy of both sides is charged", Input{Before: powered(before(), 1000, "rapl"), After: powered(after(), 1000, "rapl")}, tariff, math.Log(3 * 1.05 / 5), "rapl", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.in.Measure = tuning.Measure{Objective: tuning.Cost, Tariff: c.tariff}
+			got := Compare(c.in)
+			if math.Abs(got.LogRatio-c.want) > 1e-3 || got.Verdict != tuning.Improved || got.Source != c.source || got.NoEnergy != c.noEnergy {
+				t.Errorf("%+v, want improved at %.4f by %q, without energy %t", got, c.want, c.source, c.noEnergy)
+			}
+		})
+	}
+}
+
+func TestACostIsChargedWithTheCostOfTuning(t *testing.T) {
+	t.Parallel()
+	p := pair(10, 1)
+	p.Untuned, p.Tuned = powered(under(p.Untuned, 4), 1000, "rapl"), powered(under(p.Tuned, 2), 1000, "rapl")
+	p.ChargeHeld, p.ChargeJoules, p.ChargeSource = .05, 3.6e5, "rapl"
+	m := measure{Measure: tuning.Measure{Objective: tuning.Cost, Tariff: tuning.Tariff{CoreHour: 1, KWh: 1, Unit: "EUR"}}, source: "rapl"}
+	// 100 s on two cores at 1 kW cost 300/3600, and tuning .05 and a tenth of a kilowatt-hour.
+	want := math.Log(3./5) + math.Log1p((.05+.1)/(300./3600))
+	for _, got := range m.ratios(p) {
+		if math.Abs(got-want) > 1e-6 {
+			t.Fatalf("ratio %g, want %g", got, want)
+		}
+	}
+}

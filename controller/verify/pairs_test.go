@@ -114,7 +114,7 @@ func TestAPollutedEpochIsDroppedOnBothSides(t *testing.T) {
 	p.Untuned[2].Polluted = true
 	p.Tuned[4].Polluted = true
 	p.Tuned[4].End = p.Tuned[4].End.Add(1e12)
-	r := measure{seconds: 1}.ratios(p)
+	r := measure{Measure: tuning.Measure{Objective: tuning.Time}}.ratios(p)
 	if len(r) != 4 {
 		t.Fatalf("%d ratios, want 4", len(r))
 	}
@@ -146,7 +146,7 @@ func TestJoulesOfPairsAreCharged(t *testing.T) {
 		spent += float64(*e.Joules)
 	}
 	p.ChargeJoules = tuning.Joules(spent)
-	got := Compare(Input{Pairs: []Pair{p}, Objective: tuning.Energy})
+	got := Compare(Input{Pairs: []Pair{p}, Measure: tuning.Measure{Objective: tuning.Energy}})
 	if math.Abs(got.LogRatio) > 1e-9 {
 		t.Errorf("half the joules plus as much for tuning: log ratio %g, want 0", got.LogRatio)
 	}
@@ -166,7 +166,7 @@ func TestAPairWhoseChargeIsNotKnownSaysNothingOfJoules(t *testing.T) {
 		powered(p.Tuned, 100, "rapl")
 		spoil(&p)
 		for objective, pairs := range map[tuning.Objective]int{tuning.Time: 1, tuning.Energy: 0, tuning.EDP: 0} {
-			if got := Compare(Input{Pairs: []Pair{p}, Objective: objective}); got.Pairs != pairs {
+			if got := Compare(Input{Pairs: []Pair{p}, Measure: tuning.Measure{Objective: objective}}); got.Pairs != pairs {
 				t.Errorf("%s: %s was compared on %d pairs, want %d", name, objective, got.Pairs, pairs)
 			}
 		}

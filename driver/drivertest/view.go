@@ -186,8 +186,16 @@ func reopenMove(t *testing.T, h *Harness) {
 	h.epochs(t, job.ID, 1)
 	job = h.get(t, job.ID)
 	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
-	// A crash after every single step.
-	h.Eventually(t, "the move ends across crashes", func(ctx context.Context) bool {
+	h.driveAcrossCrashes(t, in)
+	h.reopened(t, job.ID)
+	h.movedOnce(t, job, in)
+}
+
+// driveAcrossCrashes advances the intent until it is applied, with a crash after every
+// single step.
+func (h *Harness) driveAcrossCrashes(t *testing.T, in driver.Intent) {
+	t.Helper()
+	h.Eventually(t, "the intent is applied across crashes", func(ctx context.Context) bool {
 		got, err := h.Driver.Advance(ctx, in)
 		if err != nil && !errors.Is(err, driver.ErrTransient) {
 			t.Fatalf("Advance after a crash: %v", err)
@@ -201,6 +209,4 @@ func reopenMove(t *testing.T, h *Harness) {
 		h.Driver = h.Reopen(t)
 		return false
 	})
-	h.reopened(t, job.ID)
-	h.movedOnce(t, job, in)
 }

@@ -61,6 +61,13 @@ func (d *Driver) advance(r *record, in driver.Intent) (driver.Step, error) {
 	if r.Cancel {
 		return driver.Step{Kind: driver.StepRunning, Detail: "the job is being cancelled"}, nil
 	}
+	if in.Discard {
+		c.Moving = &moving{Intent: in, Phase: phaseStopping}
+		if err := d.commit(c, "stopping"); err != nil {
+			return driver.Step{}, err
+		}
+		return d.stop(c)
+	}
 	c.Moving = &moving{Intent: in, Phase: phaseAsking, Asked: time.Now(), Offset: r.outputSize()}
 	if err := d.commit(c, "asking"); err != nil {
 		return driver.Step{}, err
@@ -104,7 +111,7 @@ func (d *Driver) proceed(r *record) (driver.Step, error) {
 	case phaseAsking:
 		return d.awaitSaved(r)
 	case phaseStopping:
-		return d.stopSaved(r)
+		return d.stop(r)
 	case phaseLeft:
 		c := r.clone()
 		c.Moving.Phase = phaseStopped
@@ -168,7 +175,7 @@ func (d *Driver) awaitSaved(r *record) (driver.Step, error) {
 			if err := d.commit(c, "stopping"); err != nil {
 				return driver.Step{}, err
 			}
-			return d.stopSaved(c)
+			return d.stop(c)
 		}
 	}
 	if !late {
@@ -179,14 +186,18 @@ func (d *Driver) awaitSaved(r *record) (driver.Step, error) {
 	return driver.Step{Kind: driver.StepAbandoned, Detail: fmt.Sprintf("did not save within %v", cp.Grace)}, d.commit(c, "abandoned")
 }
 
-// stopSaved has a job ended that said that it saved. Where that was not asked for
-// in time, because this process was gone meanwhile, the job has worked on since and
-// would lose it: the intent is abandoned.
-func (d *Driver) stopSaved(r *record) (driver.Step, error) {
-	ending := driver.Step{Kind: driver.StepCheckpointing, Detail: "saved; being ended"}
+// stop has a job ended that said that it saved, or whose intent discards what it did
+// since it saved. Where a job that saved was not ended in time, because this process
+// was gone meanwhile, it has worked on since and would lose that: the intent is
+// abandoned.
+func (d *Driver) stop(r *record) (driver.Step, error) {
+	ending := driver.Step{Kind: driver.StepCheckpointing, Detail: "being ended"}
 	var have supervise.Stop
 	if err := durable.ReadJSON(filepath.Join(d.store.launch(r), supervise.StopFile), &have); err == nil {
 		return ending, nil
+	}
+	if r.Moving.Intent.Discard {
+		return ending, d.requestStop(r, supervise.StopDiscarded)
 	}
 	asked, err := d.ask(r)
 	if err != nil {

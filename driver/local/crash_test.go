@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +37,17 @@ func TestCrashAtEveryStep(t *testing.T) {
 	} {
 		t.Run("after "+step, func(t *testing.T) {
 			t.Parallel()
-			crashes := crashAt(t, cluster(t), step)
+			crashes := crashAt(t, cluster(t), step, false)
+			if crashes == 0 {
+				t.Errorf("step %s was never reached", step)
+			}
+		})
+	}
+	// The job has saved nothing by then, and begins anew.
+	for _, step := range []string{"stopping", "stop-requested", "ended", "stopped", "changed", "queued"} {
+		t.Run("discarded after "+step, func(t *testing.T) {
+			t.Parallel()
+			crashes := crashAt(t, cluster(t), step, true)
 			if crashes == 0 {
 				t.Errorf("step %s was never reached", step)
 			}
@@ -46,7 +57,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 
 // crashAt runs driver processes until one comes to the end, the first two of them
 // dying at the step, and checks what became of the job.
-func crashAt(t *testing.T, cluster, step string) (crashes int) {
+func crashAt(t *testing.T, cluster, step string, discard bool) (crashes int) {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -69,7 +80,7 @@ func crashAt(t *testing.T, cluster, step string) (crashes int) {
 			at = "never"
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
-		out, err := exec.CommandContext(ctx, exe, "crash", b.dir, cluster, at).CombinedOutput()
+		out, err := exec.CommandContext(ctx, exe, "crash", b.dir, cluster, at, strconv.FormatBool(discard)).CombinedOutput()
 		cancel()
 		var exit *exec.ExitError
 		switch {
@@ -94,12 +105,14 @@ func crashAt(t *testing.T, cluster, step string) (crashes int) {
 	if got := jobs[0].Attempts[1]; got.Intent != "move" || got.Change.TimeLimit != time.Hour {
 		t.Errorf("second attempt %+v, want the intent's", got)
 	}
-	var want strings.Builder
+	var all strings.Builder
 	for e := range crashEpochs {
-		fmt.Fprintf(&want, "epoch %d/%d\n", e+1, crashEpochs)
+		fmt.Fprintf(&all, "epoch %d/%d\n", e+1, crashEpochs)
 	}
-	if got := output(t, b.d, jobs[0].ID); got != want.String() {
-		t.Errorf("output:\n%swant:\n%s", got, want.String())
+	got, want := output(t, b.d, jobs[0].ID), all.String()
+	discarded, ok := strings.CutSuffix(got, want)
+	if !ok || !strings.HasPrefix(want, discarded) || discard == (discarded == "") {
+		t.Errorf("output:\n%swant, with what was discarded before it:\n%s", got, want)
 	}
 	return crashes
 }
@@ -126,15 +139,15 @@ func output(t *testing.T, d driver.Driver, id driver.JobID) string {
 // crashDriver is the process that is killed. It starts the job, moves it once and
 // waits for its end, going on from whatever an earlier process left.
 func crashDriver(args []string) int {
-	dir, cluster, at := args[0], args[1], args[2]
-	if err := crashRun(dir, cluster, at); err != nil {
+	dir, cluster, at, discard := args[0], args[1], args[2], args[3] == "true"
+	if err := crashRun(dir, cluster, at, discard); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
 }
 
-func crashRun(dir, cluster, at string) error {
+func crashRun(dir, cluster, at string, discard bool) error {
 	exe, err := os.Executable()
 	if err != nil {
 		return err
@@ -166,7 +179,7 @@ func crashRun(dir, cluster, at string) error {
 	if err != nil {
 		return err
 	}
-	in, err := crashIntent(ctx, d, job.ID, filepath.Join(dir, "intent.json"))
+	in, err := crashIntent(ctx, d, job.ID, filepath.Join(dir, "intent.json"), discard)
 	if err != nil {
 		return err
 	}
@@ -187,7 +200,7 @@ func crashRun(dir, cluster, at string) error {
 
 // crashIntent makes the intent durable before the first Advance, as the
 // controller does.
-func crashIntent(ctx context.Context, d *local.Driver, id driver.JobID, path string) (driver.Intent, error) {
+func crashIntent(ctx context.Context, d *local.Driver, id driver.JobID, path string, discard bool) (driver.Intent, error) {
 	var in driver.Intent
 	if err := durable.ReadJSON(path, &in); err == nil {
 		return in, nil
@@ -214,7 +227,7 @@ func crashIntent(ctx context.Context, d *local.Driver, id driver.JobID, path str
 		ID: "move", Job: id, Attempt: job.Attempt, Fingerprint: job.Fingerprint,
 		Change:     driver.Change{TimeLimit: time.Hour},
 		Checkpoint: &driver.Checkpoint{Signal: "USR1", Grace: patience, Exit: savedExit},
-		Note:       "moved by a test",
+		Note:       "moved by a test", Discard: discard,
 	}
 	return in, durable.WriteJSON(path, in, 0o600)
 }

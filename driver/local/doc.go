@@ -46,6 +46,10 @@
 // abandoned, with the cause CauseLate: saving late loses nothing. The time limit is
 // each attempt's own.
 //
+// An intent with Discard has the supervisor kill the attempt at once, its main process
+// first, so that nothing but the job itself can make it end well: an attempt that ended
+// by itself before it was killed has ended.
+//
 // # What a job finds
 //
 // Its environment is this process's PATH, HOME, USER, LANG and TMPDIR, then what

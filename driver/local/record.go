@@ -77,7 +77,7 @@ type phase string
 
 const (
 	phaseAsking   phase = "asking"   // the job is asked to save
-	phaseStopping phase = "stopping" // it said that it saved and is being ended
+	phaseStopping phase = "stopping" // it is being ended: it said that it saved, or the intent discards
 	phaseLeft     phase = "left"     // it left; no Advance has told so yet
 	phaseStopped  phase = "stopped"  // an Advance told so
 	phaseChanged  phase = "changed"  // the next attempt has the new settings

@@ -50,7 +50,7 @@ func (d *Driver) recover() {
 		case r.Cancel:
 			d.check(id, d.requestStop(r, supervise.StopCancelled))
 		case r.Moving != nil && r.Moving.Phase == phaseStopping:
-			_, err := d.stopSaved(r)
+			_, err := d.stop(r)
 			d.check(id, err)
 		}
 	}
@@ -263,7 +263,7 @@ func (d *Driver) expire(r *record, now time.Time) error {
 		return d.commit(c, "abandoned")
 	case phaseStopping:
 		// The supervisor ends it once it is asked to.
-		_, err := d.stopSaved(r)
+		_, err := d.stop(r)
 		return err
 	}
 	return nil

@@ -77,7 +77,7 @@ func (d *Driver) settle(r *record, exit supervise.Exit) {
 	switch {
 	case r.Cancel && !well:
 		d.close(r, driver.Cancelled, exit.Detail, exit.Ended)
-	case r.saved(exit):
+	case r.goesOn(exit):
 		r.leave(exit.Ended)
 	case exit.Reason == supervise.Memory && !r.Job.Change.Empty():
 		r.forget(driver.StepSuperseded)
@@ -107,11 +107,11 @@ func stateOf(exit supervise.Exit) driver.State {
 	return driver.Failed
 }
 
-// saved tells whether the attempt left because it had saved: for the intent in
-// progress, or late for one that was abandoned.
-func (r *record) saved(exit supervise.Exit) bool {
+// goesOn reports whether the job goes on after the attempt: it had saved, for the intent
+// in progress or late for one that was abandoned, or the intent had it ended unsaved.
+func (r *record) goesOn(exit supervise.Exit) bool {
 	if exit.Reason == supervise.Stopped {
-		return exit.Stop == supervise.StopSaved
+		return exit.Stop == supervise.StopSaved || exit.Stop == supervise.StopDiscarded
 	}
 	if exit.Reason != supervise.Exited || exit.Code == 0 {
 		return false
@@ -122,7 +122,7 @@ func (r *record) saved(exit supervise.Exit) bool {
 	return r.Moving != nil && r.Moving.Intent.Checkpoint.Exit == exit.Code
 }
 
-// leave is what follows a saved attempt: the intent goes on, or, where there is
+// leave is what follows an attempt after which the job goes on: the intent goes on, or, where there is
 // none any more, the job under its old settings.
 func (r *record) leave(at time.Time) {
 	if r.Moving == nil {
@@ -130,7 +130,7 @@ func (r *record) leave(at time.Time) {
 		return
 	}
 	r.Moving.Phase, r.Moving.Left = phaseLeft, at
-	r.Job.State, r.Job.Detail, r.CPUs = driver.Stopped, "saved; waits for its change", nil
+	r.Job.State, r.Job.Detail, r.CPUs = driver.Stopped, "waits for its change", nil
 }
 
 // returnMemory queues a job that was killed for memory under a change: it may live

@@ -13,7 +13,8 @@ import (
 )
 
 // Advance takes at most one step towards the intent: of a running job Checkpointing
-// until it saved, Changed, Started; of a waiting one Changed and Started.
+// until it saved, Changed, Started; of a waiting one, or where the intent discards,
+// Changed and Started.
 func (d *Driver) Advance(ctx context.Context, in driver.Intent) (driver.Step, error) {
 	if in.ID == "" {
 		return driver.Step{}, fmt.Errorf("advance %s: an intent without id: %w", in.Job, driver.ErrInvalid)
@@ -150,22 +151,30 @@ func (m *move) begin(ctx context.Context, in driver.Intent) (driver.Step, error)
 	if moving.Queued {
 		return m.change(ctx)
 	}
-	if moving.Turn, err = m.turns(ctx, in); err != nil {
-		return driver.Step{}, err
+	if !in.Discard { // a template takes its time, and ends what runs as politely as Nomad does
+		if moving.Turn, err = m.turns(ctx, in); err != nil {
+			return driver.Step{}, err
+		}
 	}
 	if moving.Node, err = m.d.c.registered(ctx, a.NodeID); err != nil {
 		return driver.Step{}, err
 	}
 	moving.Asked, moving.Since = time.Now().UTC(), view.TaskOf(a, f.task).Last
-	if in.Checkpoint.Done != "" {
+	if in.Checkpoint.Done != "" || in.Discard { // its client answers
 		size, err := m.d.outputSize(ctx, f.at, a.ID, f.task)
 		if err != nil {
 			return driver.Step{}, err
 		}
 		moving.Offset = size
 	}
+	if in.Discard && time.Since(time.Unix(moving.Node, 0)) < settling {
+		moving.Back = time.Now().UTC()
+	}
 	if err := m.d.save(ctx, f.rec); err != nil {
 		return driver.Step{}, err
+	}
+	if in.Discard {
+		return m.leave(ctx)
 	}
 	return m.step(driver.StepCheckpointing, "asked to save with "+in.Checkpoint.SignalName()), m.signal(ctx)
 }

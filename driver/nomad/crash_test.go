@@ -3,6 +3,7 @@ package nomad_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,7 +22,10 @@ func TestAMoveGoesOnAfterACrashAtEachRequest(t *testing.T) {
 			if after {
 				name = fmt.Sprintf("behind request %d", n)
 			}
-			tests[name] = func(t *testing.T, s *story) { crashAt(t, s, int64(n), after) }
+			tests[name] = func(t *testing.T, s *story) { crashAt(t, s, int64(n), after, false) }
+			if n == 0 { // the registration; how many others there are is up to the client
+				tests[name+", where the attempt is discarded"] = func(t *testing.T, s *story) { crashAt(t, s, 0, after, true) }
+			}
 		}
 	}
 	stories(t, tests)
@@ -59,19 +63,27 @@ func (s *story) dieAt(t *testing.T, in driver.Intent, n int64, after bool) {
 	}
 }
 
-func crashAt(t *testing.T, s *story, n int64, after bool) {
+func crashAt(t *testing.T, s *story, n int64, after, discard bool) {
 	id := s.register(t, mover(long), nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
 	in := s.intent(job, "moved", driver.Change{TimeLimit: time.Hour})
+	in.Discard = discard
 	s.dieAt(t, in, n, after)
 	got := s.finish(t, id)
 	if got.State != driver.Succeeded || len(got.Attempts) != 2 || got.Attempts[1].Intent != in.ID || got.Attempts[1].Change.TimeLimit != time.Hour {
 		t.Errorf("%s after %+v, want two attempts, the second with the change", got.State, got.Attempts)
 	}
-	for i, epoch := range s.output(t, id) {
+	epochs := s.output(t, id)
+	if cut := slices.Index(epochs[1:], "1") + 1; discard { // nothing was saved
+		if cut == 0 {
+			t.Fatalf("epochs %v, want the first again", epochs)
+		}
+		epochs = epochs[cut:]
+	}
+	for i, epoch := range epochs {
 		if epoch != fmt.Sprint(i+1) {
-			t.Fatalf("epochs %v, want each once", s.output(t, id))
+			t.Fatalf("epochs %v, want each once", epochs)
 		}
 	}
 	if v := *s.nomadJob(t, id).Version; v != 1 {

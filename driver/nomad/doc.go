@@ -85,6 +85,15 @@
 // succeeded and the intent has come too late (driver.StepFinished). Whoever looks does
 // that, Advance or the driver by itself, which looks when the list changes.
 //
+// An intent with Discard begins at the second dry run, once the client of the node answers
+// and has not just come back: nothing else says then that the attempt still runs. The
+// change is always registered, not written to a variable: a template takes its time. Nomad ends
+// the attempt by its kill_signal, which may be the request to save, and waits for its
+// kill_timeout; so the attempt is sent SIGKILL as soon as its events say that it is being
+// ended, and not before, when that would look like a kill for memory. An attempt that ended
+// with 0 before the registration has done its work, as above. One that ends so while it is
+// being ended has done it where its mark says so, and is else begun again from its checkpoint.
+//
 // A registration that has no room is undone while the attempt before runs, and where it
 // asks for more than the attempt before had. Otherwise the next attempt is queued. A job
 // that waits for room and would have to wait for more is not registered at all

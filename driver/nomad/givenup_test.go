@@ -19,10 +19,11 @@ import (
 func TestAnIntentThatNobodyAsksForAgainIsClosed(t *testing.T) {
 	t.Parallel()
 	stories(t, map[string]func(*testing.T, *story){
-		"its owner registers the job anew before it leaves":         anewAsItLeaves,
-		"the job ends by itself, and is a new job when it is run":   endsUnasked,
-		"a right is lost when the job has left, and it runs again":  rightIsLost,
-		"its client was restarted, and the job has ended meanwhile": nodeIsBack,
+		"its owner registers the job anew before it leaves":                               anewAsItLeaves,
+		"the job ends by itself, and is a new job when it is run":                         endsUnasked,
+		"a right is lost when the job has left, and it runs again":                        rightIsLost,
+		"its client was restarted, and the job has ended meanwhile":                       nodeIsBack,
+		"its client was restarted, and the job has ended before its attempt is discarded": discardsNothingUnseen,
 	})
 }
 
@@ -126,5 +127,37 @@ func nodeIsBack(t *testing.T, s *story) {
 	}
 	if len(s.found(t, id, `(?m)^(saved)$`)) == 0 {
 		t.Error("it never saved, so that the test shows nothing")
+	}
+}
+
+// discardsNothingUnseen: where a client has come back a moment ago, an attempt that Nomad
+// takes for one that runs may have done its work.
+func discardsNothingUnseen(t *testing.T, s *story) {
+	back := time.Now().Unix()
+	s.proxy.set(func(p *proxy) {
+		p.answer = func(r *http.Response) error {
+			if !strings.HasPrefix(r.Request.URL.Path, "/v1/node/") {
+				return nil
+			}
+			var n api.Node
+			if err := heard(r, &n); err != nil {
+				return err
+			}
+			n.StatusUpdatedAt = back
+			return say(r, n)
+		}
+	})
+	id := s.register(t, mover(long), nil)
+	s.epochs(t, id, 1)
+	in := s.intent(s.wait(t, id, "it runs", running), "too-soon", driver.Change{TimeLimit: time.Hour})
+	in.Discard = true
+	back = time.Now().Unix()
+	s.ask(t, in)
+	defer s.hurry(t)()
+	if step := s.drive(t, in); step.Kind != driver.StepFinished {
+		t.Errorf("step %+v, want %s", step, driver.StepFinished)
+	}
+	if n := s.proxy.count("PUT /v1/job"); n != 0 {
+		t.Errorf("%d registrations, want none", n)
 	}
 }

@@ -22,8 +22,8 @@ const recordVersion = 1
 type phase string
 
 const (
-	asking   phase = "asking"   // it is asked to save
-	changing phase = "changing" // it saved, or waits: the change is being registered
+	asking   phase = "asking"   // it is asked to save, or is to be discarded
+	changing phase = "changing" // it saved, waits, or is discarded: the change is being registered
 	turning  phase = "turning"  // it saved: its variable is being written, and its template restarts it
 )
 

@@ -74,7 +74,8 @@ func (m *move) orClose(ctx context.Context, step driver.Step, err error) (driver
 	return step, errors.Join(err, cerr)
 }
 
-// leave waits until a job that was asked to save did, and has it changed then.
+// leave waits until a job that was asked to save did, and has it changed then; at once
+// where the intent discards.
 func (m *move) leave(ctx context.Context) (driver.Step, error) {
 	f, moving := m.f, m.f.rec.Moving
 	cp := moving.Intent.Checkpoint
@@ -84,6 +85,9 @@ func (m *move) leave(ctx context.Context) (driver.Step, error) {
 	}
 	if code, left := view.Left(a, f.task, moving.Since); left {
 		return m.left(ctx, a, code)
+	}
+	if moving.Intent.Discard {
+		return m.changeWhereItLives(ctx, a)
 	}
 	if !moving.Signalled {
 		if view.Signals(a, f.task, moving.Since) == 0 {
@@ -98,20 +102,25 @@ func (m *move) leave(ctx context.Context) (driver.Step, error) {
 			return driver.Step{}, err
 		}
 		if saved {
-			sure, err := m.lives(ctx, a)
-			if err != nil {
-				return driver.Step{}, err
-			}
-			if !sure {
-				return m.step(driver.StepCheckpointing, "it saved; its node has come back, and has yet to say whether it runs"), m.d.save(ctx, f.rec)
-			}
-			return m.turnOrChange(ctx)
+			return m.changeWhereItLives(ctx, a)
 		}
 	}
 	if late {
 		return m.close(ctx, driver.StepAbandoned, fmt.Sprintf("did not save within %v", cp.Grace))
 	}
 	return m.step(driver.StepCheckpointing, "has not saved yet"), m.d.save(ctx, f.rec)
+}
+
+// changeWhereItLives changes a job that runs, once Nomad can be believed that it does.
+func (m *move) changeWhereItLives(ctx context.Context, a *api.AllocationListStub) (driver.Step, error) {
+	sure, err := m.lives(ctx, a)
+	if err != nil {
+		return driver.Step{}, err
+	}
+	if !sure {
+		return m.step(driver.StepCheckpointing, "its node has come back, and has yet to say whether it runs"), m.d.save(ctx, m.f.rec)
+	}
+	return m.turnOrChange(ctx)
 }
 
 // settling is how long a client that has come back takes at most to tell its server what

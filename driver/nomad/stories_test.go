@@ -245,7 +245,8 @@ func says(in driver.Intent) driver.Intent {
 func TestStories(t *testing.T) {
 	t.Parallel()
 	stories(t, map[string]func(*testing.T, *story){
-		"2.2 the compare-and-set does not see completion: finished work that runs again is stopped at once": completionRace,
+		"2.2 the compare-and-set does not see completion: finished work that runs again is stopped at once": completionRace(false),
+		"2.2 work that ends before what discards it is registered is done once":                             completionRace(true),
 		"2.2 a changed registration of a finished job would run it again: it is not made":                   finishedStays,
 		"2.2 count 2 would run finished indexes again: such a job is seen and refused":                      severalRefused,
 		"2.2 a plan that fails is refused before the signal":                                                planFirst,
@@ -319,7 +320,12 @@ func readBetween(t *testing.T, s *story) {
 	}
 }
 
-func completionRace(t *testing.T, s *story) {
+func completionRace(discard bool) func(*testing.T, *story) {
+	return func(t *testing.T, s *story) { t.Helper(); s.completionRace(t, discard) }
+}
+
+func (s *story) completionRace(t *testing.T, discard bool) {
+	t.Helper()
 	id := s.register(t, sayer(long), nil)
 	s.epochs(t, id, 1)
 	job := s.wait(t, id, "it runs", running)
@@ -337,6 +343,7 @@ func completionRace(t *testing.T, s *story) {
 		}
 	})
 	in := says(s.intent(job, "late", driver.Change{TimeLimit: time.Hour}))
+	in.Discard = discard
 	step := s.drive(t, in)
 	if step.Kind != driver.StepFinished {
 		t.Fatalf("step %+v, want %s", step, driver.StepFinished)

@@ -32,6 +32,7 @@ func TestTurns(t *testing.T) { // not beside the others: a machine has its limit
 		"2.4 a change of more than the environment is registered, and a variable of before says nothing to it":  turnsThenRegisters,
 		"2.4 what its owner registers anew has nothing of a variable of before":                                 ownersRunAfterTurn,
 		"2.4 work that ends before its template is rendered is done once":                                       endsBeforeTurn,
+		"2.4 a change of the environment that discards the attempt is registered":                               discardsTurner,
 		"2.4 a template that is another is left alone, and the change is registered":                            anotherTemplate,
 	}
 	for n := range 2 {
@@ -314,6 +315,29 @@ func endsBeforeTurn(t *testing.T, s *story) {
 		t.Errorf("%s", got.State)
 	}
 	s.eachOnce(t, id)
+}
+
+func discardsTurner(t *testing.T, s *story) {
+	id := s.turner(t, mover(long), soon, nil)
+	s.epochs(t, id, 1)
+	job := s.wait(t, id, "it runs", running)
+	if step := s.drive(t, s.intent(job, "more", batch("64"))); step.Kind != driver.StepStarted {
+		t.Fatalf("step %+v", step)
+	}
+	job = s.inPlace(t, id, 2, "more", batch("64"))
+	saved := len(s.output(t, id))
+	s.epochs(t, id, saved+2)
+	defer s.hold(t)()
+	in := s.intent(job, "back", driver.Change{})
+	in.Discard = true
+	if step := s.drive(t, in); step.Kind != driver.StepStarted {
+		t.Fatalf("step %+v", step)
+	}
+	got := s.wait(t, id, "the third attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == 3 })
+	if v := *s.nomadJob(t, id).Version; v != 1 || got.Attempts[2].Unit == got.Attempts[1].Unit || got.Attempts[2].Intent != "back" {
+		t.Errorf("version %d, %+v; want another allocation of the next version", v, got.Attempts)
+	}
+	eventually(t, "it has its owner's environment", func() bool { env := s.environments(t, id); return env[len(env)-1] == "" })
 }
 
 func anotherTemplate(t *testing.T, s *story) {

@@ -24,6 +24,7 @@ func (m *move) verify(ctx context.Context) (driver.Step, error) {
 			return m.undone(ctx)
 		case !view.Over(a):
 			ending = true
+			m.kill(ctx, a)
 		}
 	}
 	switch {
@@ -41,6 +42,18 @@ func (m *move) verify(ctx context.Context) (driver.Step, error) {
 		return m.close(ctx, driver.StepStarted, view.Reason(f.blocked))
 	}
 	return m.step(driver.StepChanged, ""), m.d.save(ctx, f.rec)
+}
+
+// kill spares an attempt that is discarded, and that Nomad has begun to end, the rest of its
+// kill_timeout: where its kill_signal asks it to save, it would go on until it has. Sent
+// before that, the signal would be a kill for memory to whoever reads the events.
+func (m *move) kill(ctx context.Context, a *api.AllocationListStub) {
+	if moving := m.f.rec.Moving; !moving.Intent.Discard || a.ID != moving.Alloc || !view.Ending(a, m.f.task) {
+		return
+	}
+	if err := m.d.c.signal(ctx, m.f.at, a.ID, m.f.task, "SIGKILL"); err != nil {
+		m.d.cfg.Logger.Info("a discarded attempt is left to its kill_timeout", "job", string(m.f.id), "allocation", a.ID, "error", err)
+	}
 }
 
 // grown tells whether what is registered needs more room than the attempt before had.

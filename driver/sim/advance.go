@@ -23,7 +23,7 @@ type stage uint8
 
 const (
 	asked   stage = iota // the attempt was asked to save
-	left                 // it saved and left
+	left                 // it saved and left, or was ended unsaved
 	told                 // and a caller knows
 	changed              // the next attempt has its settings
 )
@@ -35,8 +35,9 @@ func (j *job) settle(how driver.StepKind) {
 }
 
 // Advance implements driver.Driver. It takes checkpoint, stop, change and start
-// one call at a time, and answers Stopped once although leaving is the job's own
-// step, so that callers see every state of a real scheduler.
+// one call at a time, and answers Stopped once although the job has left by itself,
+// or was ended by the call before (Intent.Discard), so that callers see every state of
+// a real scheduler.
 func (c *Cluster) Advance(ctx context.Context, intent driver.Intent) (driver.Step, error) {
 	var step driver.Step
 	err := c.do(ctx, OpAdvance, intent.Job, func() error {
@@ -89,6 +90,11 @@ func (c *Cluster) advance(j *job, in driver.Intent) (driver.StepKind, string, er
 		if err := c.feasible(j, in); err != nil {
 			return "", "", err
 		}
+		if r := j.current(); r != nil && in.Discard {
+			j.move = &move{id: in.ID}
+			c.goesOn(r, exitKilled)
+			return driver.StepCheckpointing, "ended without being asked to save", nil
+		}
 		if j.view.State == driver.Running {
 			return c.signal(j, in)
 		}
@@ -99,7 +105,7 @@ func (c *Cluster) advance(j *job, in driver.Intent) (driver.StepKind, string, er
 	switch j.move.stage {
 	case left:
 		j.move.stage = told
-		return driver.StepStopped, "saved after " + strconv.Itoa(j.saved) + " epochs", nil
+		return driver.StepStopped, strconv.Itoa(j.saved) + " epochs are saved", nil
 	case told:
 		return c.change(j, in)
 	case changed:

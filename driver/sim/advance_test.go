@@ -317,3 +317,39 @@ func TestAdvanceRefuses(t *testing.T) {
 		})
 	}
 }
+
+// An attempt that is discarded is cut in the middle of an epoch, and the next one does
+// again what was done since the last save.
+func TestADiscardedAttemptIsDoneAgain(t *testing.T) {
+	t.Parallel()
+	inBubble(t, sim.Config{}, func(b *bench) {
+		job := b.submit("", saver)
+		b.until(4 * time.Second) // in its first epoch, after which it saves
+		b.drive(b.intent(job.ID, "probe", driver.Change{Cores: 2}))
+		begun := time.Since(b.start)
+		b.until(begun + 10*time.Second) // start 3 s, three epochs of 2 s, one second of the fifth
+		in := b.intent(job.ID, "back", driver.Change{})
+		in.Discard = true
+		var got []string
+		for range 4 {
+			got = append(got, string(b.advance(in))+" "+string(b.get(job.ID).State))
+		}
+		want := []string{"checkpointing stopped", "stopped stopped", "changed stopped", "started running"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			b.Errorf("steps (-want +got):\n%s", diff)
+		}
+		end := b.ended(job.ID)
+		if end.State != driver.Succeeded || len(end.Attempts) != 3 || end.Attempts[1].ExitCode != 137 {
+			b.Fatalf("%s, attempts %+v; want success after 3, the second killed", end.State, end.Attempts)
+		}
+		if got := end.Attempts[1].Ended.Sub(b.start); got != begun+10*time.Second {
+			b.Errorf("discarded after %v, want %v: without a wait", got, begun+10*time.Second)
+		}
+		if got, want := epochs(b.logs(job.ID)), []int{1, 2, 3, 4, 2, 3, 4, 5, 6, 7, 8, 9, 10}; !slices.Equal(got, want) {
+			b.Errorf("epochs %v, want %v", got, want)
+		}
+		if got := b.advance(in); got != driver.StepStarted {
+			b.Errorf("after the end: %s, want started", got)
+		}
+	})
+}

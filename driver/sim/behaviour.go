@@ -16,11 +16,15 @@ type Behaviour struct {
 	Parallel      float64 // Amdahl share, 0..1
 	Threads       string  // environment variable with the number of threads
 	Oversubscribe float64 // time added per thread beyond the cores, as a share
+	Saturate      int     // cores beyond which the parallel part gets no faster; 0 = none
+	Coherence     float64 // time added per core beyond the first, in units of the time on one core
+	Drift         float64 // share by which the last epoch takes longer than the first
 	Start         time.Duration
 
 	Noise     float64 // sigma of the lognormal factor of each epoch
 	RunNoise  float64 // sigma of the lognormal factor of each attempt
 	RateNoise float64 // sigma of the lognormal factor of each rate in each epoch
+	Paired    bool    // an epoch's noise is the same in every attempt
 	Seed      int64
 
 	Batch    string // environment variable with the batch size, empty = none
@@ -158,16 +162,27 @@ func (b *Behaviour) settingOf(cores int, env map[string]string) setting {
 // usable is how many cores the job can use at once.
 func (s setting) usable() int { return min(s.cores, s.threads) }
 
-// amdahl is the time of the job's work on s, in units of its time on one core.
-func (b *Behaviour) amdahl(s setting) float64 {
+// relative is the time of the job's work on s, and the CPU time that it takes, both in
+// units of its time on one core: Amdahl's law; with coherence= Gunther's universal
+// scalability law. Cores that wait for memory or for each other's caches are busy.
+func (b *Behaviour) relative(s setting) (wall, cpu float64) {
+	cores := float64(s.usable())
+	faster := cores
+	if b.Saturate > 0 {
+		faster = min(cores, float64(b.Saturate))
+	}
+	lost := b.Coherence * (cores - 1)
 	over := max(0, float64(s.threads)/float64(s.cores)-1)
-	return ((1 - b.Parallel) + b.Parallel/float64(s.usable())) * (1 + b.Oversubscribe*over)
+	wall = ((1 - b.Parallel) + b.Parallel/faster + lost) * (1 + b.Oversubscribe*over)
+	return wall, (1 - b.Parallel) + b.Parallel*(cores/faster) + lost*cores
 }
 
 // epochTime is how long the epoch takes in the named run.
 func (b *Behaviour) epochTime(s setting, run uint64, epoch int) time.Duration {
 	work := b.Seconds * math.Pow(b.Base/s.batch, b.Exponent)
-	t := work * b.amdahl(s) * b.draw(b.RunNoise, run, 0, 0) * b.draw(b.Noise, run, epoch, 1)
+	wall, _ := b.relative(s)
+	work *= 1 + b.Drift*float64(epoch-1)/float64(max(1, b.Epochs-1))
+	t := work * wall * b.draw(b.RunNoise, run, 0, 0) * b.draw(b.Noise, run, epoch, 1)
 	if b.contended(epoch) {
 		t /= 1 - stolen
 	}
@@ -209,6 +224,9 @@ func (b *Behaviour) left(epoch int) float64 {
 
 // runSeed names a run: everything random in it follows from this number.
 func (b *Behaviour) runSeed(cluster int64, name string, attempt int) uint64 {
+	if b.Paired {
+		attempt = 0
+	}
 	h := fnv.New64a()
 	for _, part := range []string{strconv.FormatInt(cluster, 10), strconv.FormatInt(b.Seed, 10), name, strconv.Itoa(attempt)} {
 		_, _ = h.Write([]byte(part)) // a hash never fails

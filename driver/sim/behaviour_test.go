@@ -33,6 +33,10 @@ func TestBehaviour(t *testing.T) {
 		{"more threads than cores cost time", "cpus-per-task=2", "epochs=2 seconds=10 parallel=1 oversubscribe=0.5", map[string]string{"OMP_NUM_THREADS": "6"}, driver.Succeeded, 0, 20 * time.Second, 2},
 		{"a larger batch needs less work", "", "epochs=3 seconds=8 batch=BATCH_SIZE base=32 exponent=0.5", map[string]string{"BATCH_SIZE": "128"}, driver.Succeeded, 0, 12 * time.Second, 3},
 		{"a batch that is no number counts as the base", "", "epochs=3 seconds=8 batch=BATCH_SIZE exponent=0.5", map[string]string{"BATCH_SIZE": "big"}, driver.Succeeded, 0, 24 * time.Second, 3},
+		{"cores beyond the saturation bring nothing", "cpus-per-task=8", "epochs=4 seconds=10 parallel=0.8 saturate=4", nil, driver.Succeeded, 0, 16 * time.Second, 4},
+		{"coherence makes each further core cost time", "cpus-per-task=5", "epochs=2 seconds=10 parallel=1 coherence=0.05", nil, driver.Succeeded, 0, 8 * time.Second, 2},
+		{"drift makes the last epoch longer than the first", "", "epochs=5 seconds=4 drift=0.5", nil, driver.Succeeded, 0, 25 * time.Second, 5},
+		{"drift below zero makes it shorter", "", "epochs=5 seconds=4 drift=-0.5", nil, driver.Succeeded, 0, 15 * time.Second, 5},
 		{"starting up costs time once", "", "epochs=3 seconds=1 start=5s", nil, driver.Succeeded, 0, 8 * time.Second, 3},
 		{"contended epochs take a quarter longer", "", "epochs=5 seconds=4 contended=2-3,5", nil, driver.Succeeded, 0, 23 * time.Second, 5},
 		{"an exit status at the end", "", "epochs=3 seconds=1 exit=7", nil, driver.Failed, 7, 3 * time.Second, 3},
@@ -104,6 +108,35 @@ func TestNoise(t *testing.T) {
 	}
 	if run := took("job-name=a", "epochs=10 seconds=1 run_noise=0.3"); run == 10*time.Second {
 		t.Error("run_noise has no effect")
+	}
+}
+
+// An attempt goes on with the noise of the one before, so that a job that was moved can be
+// compared with itself.
+func TestPairedNoiseIsThatOfTheEpoch(t *testing.T) {
+	t.Parallel()
+	took := func(behaviour string, moves bool) (d time.Duration) {
+		inBubble(t, sim.Config{}, func(b *bench) {
+			job := b.submit("", "epochs=20 seconds=10 noise=0.3 checkpoint=1s "+behaviour)
+			if moves {
+				b.until(35 * time.Second)
+				b.drive(b.intent(job.ID, "in", driver.Change{Cores: 2}))
+			}
+			job = b.ended(job.ID)
+			for i, a := range job.Attempts {
+				d += a.Ended.Sub(a.Started)
+				if i > 0 {
+					d -= time.Second
+				}
+			}
+		})
+		return d
+	}
+	if moved, stayed := took("paired=true", true), took("paired=true", false); moved != stayed {
+		t.Errorf("it took %v where it was moved, and %v where not", moved, stayed)
+	}
+	if took("", true) == took("", false) {
+		t.Error("attempts draw the same noise without paired=")
 	}
 }
 

@@ -44,6 +44,9 @@ type Config struct {
 	// Seed changes all noise at once.
 	Seed int64
 
+	// Interval is the time between two samples; 0 = 1 s.
+	Interval time.Duration
+
 	// Ring is how many samples of an attempt are kept; 0 = 4096.
 	Ring int
 
@@ -99,6 +102,9 @@ func New(cfg Config) (*Cluster, error) {
 	}
 	if cfg.Parse == nil {
 		cfg.Parse = detect.Parse
+	}
+	if cfg.Interval <= 0 {
+		cfg.Interval = time.Second
 	}
 	if cfg.Ring <= 0 {
 		cfg.Ring = 4096

@@ -75,7 +75,8 @@ func serial() activity {
 func (b *Behaviour) working(r *run, epoch int) activity {
 	s, x := r.set, b.Rates
 	jitter := func(stream int) float64 { return b.draw(b.RateNoise, r.seed, epoch, 2+stream) }
-	busy := x.CPU / b.amdahl(s)
+	wall, cpu := b.relative(s)
+	busy := x.CPU * cpu / wall
 	busy += x.Spin * max(0, float64(s.usable())-busy)
 	a := activity{alive: true, memory: 1, threads: s.threads, contended: b.contended(epoch)}
 	over := max(0, float64(s.threads)/float64(s.cores)-1)

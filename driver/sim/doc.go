@@ -30,6 +30,10 @@
 // intent goes on by itself under the settings that it had. A job without
 // checkpoint= and without ignore_signal= dies of the signal.
 //
+// An intent with Discard ends the attempt at once, with the exit status 137. The next
+// attempt goes on after the last epoch that was saved, so that the epochs since then
+// stand in the output again.
+//
 // A job that outgrows its memory limit is killed in the middle of its first
 // epoch. Under a change it runs again, first with its owner's memory where the
 // change had less, then with all of its owner's settings: only under these does a
@@ -69,10 +73,14 @@
 //	parallel              0                Amdahl's share p: an epoch on c cores takes seconds * ((1-p) + p/c)
 //	threads               OMP_NUM_THREADS  variable with the number of threads; c is at most that many; not set = one for each core
 //	oversubscribe         0                share of time added for each thread per core beyond the first
+//	saturate              0                cores beyond which p gets no faster, as where memory is the limit; they look busy; 0 = none
+//	coherence             0                time added for each core beyond the first, as a share of seconds, in which all cores look busy
+//	drift                 0                share by which the last epoch takes longer than the first, evenly in between; below 0 = shorter
 //	start                 0s               start-up cost of each attempt
 //	noise                 0                sigma of the lognormal factor of each epoch, mean 1
 //	run_noise             0                the same for each attempt as a whole
 //	rate_noise            0                the same for each counter rate in each epoch
+//	paired                false            all attempts draw the same noise, so that a job that is moved can be compared with one that is not
 //	seed                  0                changes the noise, which follows from job name, attempt, seed and Config.Seed
 //	batch                 none             variable with the batch size
 //	base                  32               batch size that seconds and quality are for; also where the variable is not set

@@ -29,11 +29,15 @@ func keys() []key {
 		number("parallel", 0, 1, func(b *Behaviour) *float64 { return &b.Parallel }),
 		variable("threads", func(b *Behaviour) *string { return &b.Threads }),
 		number("oversubscribe", 0, 100, func(b *Behaviour) *float64 { return &b.Oversubscribe }),
+		count("saturate", 0, 1_000_000, func(b *Behaviour) *int { return &b.Saturate }),
+		number("coherence", 0, 100, func(b *Behaviour) *float64 { return &b.Coherence }),
+		number("drift", -0.99, 100, func(b *Behaviour) *float64 { return &b.Drift }),
 		span("start", func(b *Behaviour) *time.Duration { return &b.Start }),
 
 		number("noise", 0, 2, func(b *Behaviour) *float64 { return &b.Noise }),
 		number("run_noise", 0, 2, func(b *Behaviour) *float64 { return &b.RunNoise }),
 		number("rate_noise", 0, 2, func(b *Behaviour) *float64 { return &b.RateNoise }),
+		flag("paired", func(b *Behaviour) *bool { return &b.Paired }),
 		seed(),
 
 		variable("batch", func(b *Behaviour) *string { return &b.Batch }),

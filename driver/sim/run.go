@@ -194,14 +194,14 @@ func (c *Cluster) heard(r *run, line string) {
 	if r.signalled == nil || m == nil || m.done == nil || !m.done.MatchString(line) {
 		return
 	}
-	c.saved(r, exitTerminated)
+	c.goesOn(r, exitTerminated)
 }
 
 // exit is the attempt's own end.
 func (c *Cluster) exit(r *run, code int) {
 	switch {
 	case r.signalled != nil && r.signalled.Exit != 0 && code == r.signalled.Exit:
-		c.saved(r, code)
+		c.goesOn(r, code)
 	case code == 0:
 		c.end(r, driver.Succeeded, 0, "")
 	default:
@@ -209,13 +209,14 @@ func (c *Cluster) exit(r *run, code int) {
 	}
 }
 
-// saved ends an attempt that goes on later. Where the intent is no longer there
-// to go on with it, it goes on by itself under the settings that it had.
-func (c *Cluster) saved(r *run, code int) {
+// goesOn ends an attempt whose job goes on later, from where it last saved. Where the
+// intent is no longer there to go on with it, it goes on by itself under the settings
+// that it had.
+func (c *Cluster) goesOn(r *run, code int) {
 	j := r.job
 	c.close(r, code)
 	if m := j.move; m != nil {
-		j.view.State, j.view.Node, j.view.Detail = driver.Stopped, "", "saved for intent "+m.id
+		j.view.State, j.view.Node, j.view.Detail = driver.Stopped, "", "waits for intent "+m.id
 		m.stage = left
 		c.changed(j)
 		c.schedule()

@@ -15,9 +15,6 @@ import (
 // schema names the columns of a simulated exporter.
 const schema = "sim/1"
 
-// interval is how often the simulated exporter samples.
-const interval = time.Second
-
 // mark is one progress mark of an attempt.
 type mark struct {
 	at     time.Duration // since the attempt began
@@ -56,7 +53,7 @@ func (r *run) mark(now time.Time, line string) {
 	}
 }
 
-// Window is what an exporter on the job's node would answer: samples at 1 Hz
+// Window is what an exporter on the job's node would answer: samples
 // since the attempt began, a snapshot at each progress mark, and one when the
 // attempt is gone. Attempt 0 is the latest. Samples up to the sequence number
 // after are left out. An attempt that never began is driver.ErrNotFound. A job is
@@ -96,6 +93,7 @@ func (c *Cluster) window(r *run, after uint64) api.Window {
 	if s := r.job.act.EnergySource; s != "" {
 		w.Source = s
 	}
+	interval := c.cfg.Interval
 	end := c.now.Sub(r.started)
 	if r.ended {
 		end = r.course[len(r.course)-1].at
@@ -210,7 +208,7 @@ func (c *Cluster) Nodes(ctx context.Context) ([]api.Node, error) {
 func (c *Cluster) describe(spec NodeSpec) api.Node {
 	node := api.Node{
 		Hostname: spec.Name, CPUModel: "simulated", Cores: spec.Cores, MemoryBytes: spec.MemoryBytes,
-		MachineKind: spec.Kind, Schema: c.schema(), EnergySource: c.cfg.EnergySource, IntervalSecs: interval.Seconds(),
+		MachineKind: spec.Kind, Schema: c.schema(), EnergySource: c.cfg.EnergySource, IntervalSecs: c.cfg.Interval.Seconds(),
 	}
 	for _, name := range []string{"cgroup/cpu", "cgroup/memory", "cgroup/pressure", "perf/software", "host/load", "energy/" + c.cfg.EnergySource} {
 		node.Sources = append(node.Sources, api.Source{Name: name, Support: api.Supported, Reason: "simulated"})

@@ -125,6 +125,28 @@ func TestWindowCountersFollowTheBehaviour(t *testing.T) {
 	})
 }
 
+// Cores that wait for memory or for each other's caches look busy, so that utilisation
+// does not show what they bring.
+func TestCoresThatBringNothingLookBusy(t *testing.T) {
+	t.Parallel()
+	for behaviour, want := range map[string][2]float64{ // seconds and CPU seconds of an epoch
+		"saturate=2":     {5, 40},
+		"coherence=0.05": {1.25 + 3.5, 10 + 0.35*80},
+	} {
+		inBubble(t, sim.Config{Interval: 10 * time.Second}, func(b *bench) {
+			job := b.submit("cpus-per-task=8", "epochs=3 seconds=10 parallel=1 "+behaviour)
+			took := b.ended(job.ID).Ended.Sub(job.Submitted).Seconds() / 3
+			w := b.window(job.ID, 1, 0)
+			if cpu := b.between(w, api.ColCPUSeconds, 1, 2); !near(took, want[0]) || !near(cpu, want[1]) {
+				b.Errorf("%s: an epoch takes %v s and %v CPU seconds, want %v", behaviour, took, cpu, want)
+			}
+			if ticks := len(w.Samples) - 3 - 1; ticks != 2 {
+				b.Errorf("%s: %d samples in %v s, want one every 10 s", behaviour, ticks, 3*took)
+			}
+		})
+	}
+}
+
 func TestWindowOfEachAttempt(t *testing.T) {
 	t.Parallel()
 	inBubble(t, sim.Config{}, func(b *bench) {

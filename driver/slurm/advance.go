@@ -140,6 +140,13 @@ func (m move) begin(ctx context.Context, in driver.Intent) (driver.Step, error) 
 	if n := len(m.r.Attempts); n > 0 && m.r.Attempts[n-1].Change.Cores == 0 { // as it runs it may say less
 		moving.Before.Cores = max(moving.Before.Cores, m.r.Own.Cores)
 	}
+	if in.Discard {
+		moving.Phase, m.r.Moving = journal.Stopping, moving
+		if err := m.d.write(m.r, "stopping"); err != nil {
+			return driver.Step{}, err
+		}
+		return m.requeue(ctx)
+	}
 	moving.Asked, moving.Offset = time.Now(), m.d.outputSize(m.j)
 	if in.Checkpoint.Done != "" && !*m.d.cfg.ReadOutput {
 		saves, err := m.d.cfg.Saves(ctx, m.j.Node, driver.JobID(m.j.ID), m.j.Restarts+1)

@@ -95,6 +95,11 @@
 // itself after the signal has saved, too. For the same reason a memory limit is
 // never lowered: a kill for memory could not be taken back.
 //
+// An intent with Discard begins at the requeue. Slurm sends the batch shell and the
+// steps SIGTERM, and kills KillWait later what is left; how the attempt exits after the
+// requeue counts for nothing, and one that ended before it has ended. A broker has a verb
+// of its own for it, and takes it only for an attempt that was changed through it.
+//
 // A job that leaves with such a status has ended for a moment, until its node has
 // cleared up: an sbatch --wait that looks just then returns the status. One that prints
 // a line and works on may come to its end before slurmctld gets the requeue and after

@@ -159,6 +159,31 @@ func intent(job driver.Job, cp *driver.Checkpoint) driver.Intent {
 	}
 }
 
+// Nobody waits for what such a job would leave with.
+func TestAnAttemptIsDiscardedWhereNoSaveWouldBeSeen(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	job := r.start(t)
+	r.f.run(job.ID)
+	in := intent(r.job(t, job.ID), &driver.Checkpoint{Signal: "USR1", Grace: time.Nanosecond, Exit: 85})
+	in.Discard = true
+	if err := r.d.Check(t.Context(), in); err != nil {
+		t.Errorf("Check: %v", err)
+	}
+	for _, want := range []driver.StepKind{driver.StepCheckpointing, driver.StepStopped, driver.StepChanged, driver.StepStarted} {
+		if step, err := r.d.Advance(t.Context(), in); err != nil || step.Kind != want {
+			t.Fatalf("%+v, %v; want %s", step, err, want)
+		}
+	}
+	// An owner's no counts as for any other intent.
+	r.f.run(job.ID)
+	r.f.with(job.ID, func(j *fakeJob) { j.noRequeue = true })
+	in.ID, in.Attempt = "another", 2
+	if _, err := r.d.Advance(t.Context(), in); !errors.Is(err, driver.ErrDenied) || r.f.count("scontrol requeue") != 1 {
+		t.Errorf("Advance of what may not be restarted: %v after %d requeues, want %v after one", err, r.f.count("scontrol requeue"), driver.ErrDenied)
+	}
+}
+
 func TestAJobThatWouldEndByLeavingIsNotAskedTo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -188,58 +213,69 @@ var errCrash = errors.New("the controller dies here")
 func TestAMoveGoesOnAfterACrashAtEachStep(t *testing.T) {
 	t.Parallel()
 	for step := range 12 {
-		t.Run(fmt.Sprintf("crash at effect %d", step), func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, nil)
-			job := r.start(t)
-			out := filepath.Join(t.TempDir(), "out")
-			if err := os.WriteFile(out, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			r.f.with(job.ID, func(j *fakeJob) { j.out = out })
-			r.f.run(job.ID)
-			in := intent(r.job(t, job.ID), &driver.Checkpoint{Signal: "USR1", Grace: time.Minute, Done: "^saved$"})
-			seen := 0
-			r.f.cut = func(c command.Call, after bool) error {
-				if c.Name == "scancel" && after {
-					if err := os.WriteFile(out, []byte("saved\n"), 0o600); err != nil {
-						t.Error(err)
-					}
-				}
-				if seen++; seen == step+1 {
-					return errCrash
-				}
-				return nil
-			}
-			var last driver.Step
-			for range 30 {
-				var err error
-				last, err = r.d.Advance(t.Context(), in)
-				if errors.Is(err, errCrash) {
-					r.reopen(t)
-					continue
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				if last.Kind.Done() {
-					break
-				}
-			}
-			if last.Kind != driver.StepStarted {
-				t.Fatalf("step %+v, want %s", last, driver.StepStarted)
-			}
-			r.f.run(job.ID)
-			got := r.job(t, job.ID)
-			if len(got.Attempts) != 2 || got.Attempts[1].Intent != in.ID || got.Change.Cores != 2 || got.Attempt != 2 {
-				t.Errorf("attempt %d of %+v, want the second with the change", got.Attempt, got.Attempts)
-			}
-			r.f.with(job.ID, func(j *fakeJob) {
-				if j.restarts != 1 || j.cores != 2 {
-					t.Errorf("%d restarts with %d cores, want 1 with 2", j.restarts, j.cores)
-				}
+		for _, discard := range []bool{false, true} {
+			t.Run(fmt.Sprintf("crash at effect %d, discard %t", step, discard), func(t *testing.T) {
+				t.Parallel()
+				moveAcrossACrash(t, step, discard)
 			})
-		})
+		}
+	}
+}
+
+func moveAcrossACrash(t *testing.T, step int, discard bool) {
+	t.Helper()
+	r := newRig(t, nil)
+	job := r.start(t)
+	out := filepath.Join(t.TempDir(), "out")
+	if err := os.WriteFile(out, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.f.with(job.ID, func(j *fakeJob) { j.out = out })
+	r.f.run(job.ID)
+	in := intent(r.job(t, job.ID), &driver.Checkpoint{Signal: "USR1", Grace: time.Minute, Done: "^saved$"})
+	in.Discard = discard
+	seen := 0
+	r.f.cut = func(c command.Call, after bool) error {
+		if c.Name == "scancel" && after {
+			if err := os.WriteFile(out, []byte("saved\n"), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+		if seen++; seen == step+1 {
+			return errCrash
+		}
+		return nil
+	}
+	var last driver.Step
+	for range 30 {
+		var err error
+		last, err = r.d.Advance(t.Context(), in)
+		if errors.Is(err, errCrash) {
+			r.reopen(t)
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last.Kind.Done() {
+			break
+		}
+	}
+	if last.Kind != driver.StepStarted {
+		t.Fatalf("step %+v, want %s", last, driver.StepStarted)
+	}
+	r.f.run(job.ID)
+	got := r.job(t, job.ID)
+	if len(got.Attempts) != 2 || got.Attempts[1].Intent != in.ID || got.Change.Cores != 2 || got.Attempt != 2 {
+		t.Errorf("attempt %d of %+v, want the second with the change", got.Attempt, got.Attempts)
+	}
+	r.f.with(job.ID, func(j *fakeJob) {
+		if j.restarts != 1 || j.cores != 2 {
+			t.Errorf("%d restarts with %d cores, want 1 with 2", j.restarts, j.cores)
+		}
+	})
+	if n := r.f.count("scancel"); discard && n > 0 {
+		t.Errorf("%d signals to what is discarded, want none", n)
 	}
 }
 

@@ -40,6 +40,11 @@ func (h *hand) Requeue(ctx context.Context, job string) error {
 	return h.Actor.Requeue(ctx, job)
 }
 
+func (h *hand) Discard(ctx context.Context, job string) error {
+	h.note("discard")
+	return h.Actor.Discard(ctx, job)
+}
+
 func (h *hand) Update(ctx context.Context, job string, u act.Update) error {
 	h.note("update")
 	return h.Actor.Update(ctx, job, u)
@@ -99,7 +104,14 @@ func TestASitesDriverSeesTheJobsOfOthersAndActsThroughItsBroker(t *testing.T) {
 	step(driver.StepStopped)
 	step(driver.StepChanged)
 	step(driver.StepStarted)
-	want := []string{"signal SIGUSR1", "requeue", "update", "update", "update"}
+	r.f.run("1")
+	in = intent(r.job(t, "1"), in.Checkpoint)
+	in.ID, in.Discard = "back", true
+	step(driver.StepCheckpointing) // with nothing but a word to the broker
+	step(driver.StepStopped)
+	step(driver.StepChanged)
+	step(driver.StepStarted)
+	want := []string{"signal SIGUSR1", "requeue", "update", "update", "update", "discard", "update", "update", "update"}
 	if len(h.done) != len(want) {
 		t.Fatalf("the broker was asked for %q, want %q", h.done, want)
 	}

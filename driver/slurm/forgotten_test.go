@@ -57,31 +57,36 @@ func TestTheEndOfAForgottenJobIsNotGuessedWhileTheAccountingIsAway(t *testing.T)
 // slurmctld judges at the moment of the requeue itself: no look before it could be newer.
 func TestAJobThatEndsBetweenTheLookAndTheRequeueStaysEnded(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
-	r.f.stdout = filepath.Join(t.TempDir(), "out")
-	job := r.start(t)
-	r.f.run(job.ID)
-	in := intent(r.job(t, job.ID), &driver.Checkpoint{Signal: "USR1", Grace: time.Minute, Done: "^saved$"})
-	if step, err := r.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing {
-		t.Fatalf("%+v, %v; want %s", step, err, driver.StepCheckpointing)
-	}
-	if err := os.WriteFile(r.f.stdout, []byte("saved\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r.f.cut = func(c command.Call, after bool) error {
-		if !after && strings.HasPrefix(c.String(), "scontrol requeue Incomplete") {
-			r.f.end(r.f.jobs[1], "COMPLETED", 0)
+	for _, discard := range []bool{false, true} {
+		r := newRig(t, nil)
+		r.f.stdout = filepath.Join(t.TempDir(), "out")
+		job := r.start(t)
+		r.f.run(job.ID)
+		in := intent(r.job(t, job.ID), &driver.Checkpoint{Signal: "USR1", Grace: time.Minute, Done: "^saved$"})
+		in.Discard = discard
+		advance := func(want driver.StepKind, requeues int) {
+			t.Helper()
+			if step, err := r.d.Advance(t.Context(), in); err != nil || step.Kind != want || r.f.count("scontrol requeue") != requeues {
+				t.Fatalf("discard %t: %+v, %v, %d requeues; want %s and %d", discard, step, err, r.f.count("scontrol requeue"), want, requeues)
+			}
 		}
-		return nil
-	}
-	if step, err := r.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing || r.f.count("scontrol requeue") != 1 {
-		t.Fatalf("%+v, %v, %d requeues; want %s and one", step, err, r.f.count("scontrol requeue"), driver.StepCheckpointing)
-	}
-	if step, err := r.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepFinished || r.f.count("scontrol requeue") != 1 {
-		t.Errorf("%+v, %v, %d requeues; want %s and no other", step, err, r.f.count("scontrol requeue"), driver.StepFinished)
-	}
-	if got := r.job(t, job.ID); got.State != driver.Succeeded || len(got.Attempts) != 1 {
-		t.Errorf("the job is %s after %d attempts, want %s after one", got.State, len(got.Attempts), driver.Succeeded)
+		if !discard {
+			advance(driver.StepCheckpointing, 0)
+		}
+		if err := os.WriteFile(r.f.stdout, []byte("saved\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r.f.cut = func(c command.Call, after bool) error {
+			if !after && strings.HasPrefix(c.String(), "scontrol requeue Incomplete") {
+				r.f.end(r.f.jobs[1], "COMPLETED", 0)
+			}
+			return nil
+		}
+		advance(driver.StepCheckpointing, 1)
+		advance(driver.StepFinished, 1)
+		if got := r.job(t, job.ID); got.State != driver.Succeeded || len(got.Attempts) != 1 {
+			t.Errorf("discard %t: the job is %s after %d attempts, want %s after one", discard, got.State, len(got.Attempts), driver.Succeeded)
+		}
 	}
 }
 

@@ -47,6 +47,11 @@ func TestASuspendedJobIsNotAskedToSave(t *testing.T) {
 	r.f.run(job.ID)
 	r.f.with(job.ID, func(j *fakeJob) { j.state = "SUSPENDED" })
 	in := intent(r.job(t, job.ID), &driver.Checkpoint{Signal: "USR1", Grace: time.Minute, Done: "^saved$"})
+	discard := in
+	discard.Discard = true
+	if step, err := r.d.Advance(t.Context(), discard); err != nil || step.Kind != driver.StepRunning || r.f.count("scontrol requeue") > 0 {
+		t.Errorf("to discard: %+v, %v, %d requeues; want %s and none", step, err, r.f.count("scontrol requeue"), driver.StepRunning)
+	}
 	if step, err := r.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepRunning || r.f.count("scancel") > 0 {
 		t.Errorf("%+v, %v, %d signals; want %s and none", step, err, r.f.count("scancel"), driver.StepRunning)
 	}

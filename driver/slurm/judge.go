@@ -78,7 +78,7 @@ func (d *Driver) judge(ctx context.Context, j parse.Job, r *journal.Record, in d
 	if parse.Waiting(j.State) {
 		return nil
 	}
-	return d.judgeMove(ctx, j, in.Checkpoint)
+	return d.judgeMove(ctx, j, in)
 }
 
 // observedOnly says why a job is seen but not changed.
@@ -166,8 +166,10 @@ func firstPartition(j parse.Job) string {
 	return p
 }
 
-func (d *Driver) judgeMove(ctx context.Context, j parse.Job, cp *driver.Checkpoint) error {
-	switch {
+// judgeMove refuses the end of a running attempt. How a save is told does not count where
+// the intent discards: none is waited for.
+func (d *Driver) judgeMove(ctx context.Context, j parse.Job, in driver.Intent) error {
+	switch cp := in.Checkpoint; {
 	case cp == nil:
 		return fmt.Errorf("a running job is not touched without a checkpoint: %w", driver.ErrUnsupported)
 	case !j.Requeue:
@@ -176,13 +178,14 @@ func (d *Driver) judgeMove(ctx context.Context, j parse.Job, cp *driver.Checkpoi
 		return fmt.Errorf("signal %q: %w", cp.Signal, driver.ErrInvalid)
 	case cp.Exit == 0 && cp.Done == "":
 		return fmt.Errorf("a checkpoint that says neither by which exit status nor by which line it is known: %w", driver.ErrInvalid)
-	case cp.Done != "" && !*d.cfg.ReadOutput && d.cfg.Saves == nil:
+	case cp.Done != "" && !in.Discard && !*d.cfg.ReadOutput && d.cfg.Saves == nil:
 		return fmt.Errorf("the job's output is not this user's to read, so that no line of it tells of a checkpoint: %w", driver.ErrUnsupported)
 	}
+	cp := in.Checkpoint
 	if _, err := regexp.Compile(cp.Done); err != nil {
 		return fmt.Errorf("checkpoint: %w: %w", driver.ErrInvalid, err)
 	}
-	if cp.Done != "" {
+	if cp.Done != "" || in.Discard {
 		return nil
 	}
 	// As it is now: this process may run for months, and a job that leaves with a status

@@ -72,7 +72,8 @@ func (m move) saved(ctx context.Context) (bool, error) {
 	return saves > moving.Saves, nil
 }
 
-// requeue puts a job that saved back into the queue: same id, same dependants. It
+// requeue puts a job that saved, or that the intent discards, back into the queue: same id,
+// same dependants. It
 // waits there for about two minutes and then starts by itself, so that nothing is
 // held by a controller that dies. Incomplete: nothing happens to a job that has
 // ended meanwhile.
@@ -81,15 +82,19 @@ func (m move) requeue(ctx context.Context) (driver.Step, error) {
 	if !m.j.Requeue {
 		return m.close(ctx, driver.StepSuperseded, "the job's owner forbids restarts")
 	}
-	if !moving.Requeued && time.Since(moving.Asked) >= moving.Intent.Checkpoint.Grace {
+	requeue := m.d.cfg.Actor.Requeue
+	switch {
+	case moving.Intent.Discard:
+		requeue = m.d.cfg.Actor.Discard
+	case !moving.Requeued && time.Since(moving.Asked) >= moving.Intent.Checkpoint.Grace:
 		return m.close(ctx, driver.StepAbandoned, "not ended within the grace of being asked to save")
 	}
-	if err := m.d.cfg.Actor.Requeue(ctx, string(m.r.Job)); err != nil {
+	if err := requeue(ctx, string(m.r.Job)); err != nil {
 		return driver.Step{}, err
 	}
 	m.d.cfg.AfterStep("requeued")
 	moving.Requeued = true
-	return m.step(driver.StepCheckpointing, "saved; being ended"), m.d.write(m.r, "requeue-acknowledged")
+	return m.step(driver.StepCheckpointing, "being ended"), m.d.write(m.r, "requeue-acknowledged")
 }
 
 // left: the job is in the queue again, by our word, its own, or the cluster's

@@ -98,6 +98,7 @@ func stories() []story {
 		{"a job that asked for several CPUs runs on one where it is given one", loweredForReal},
 		{"what Slurm says of a job stands over its script", saidToSlurm},
 		{"a job whose owner forbids restarts is not asked to save", noRequeue},
+		{"a discarded attempt gets SIGTERM and then SIGKILL, and its exit status counts for nothing", discardedForReal},
 		{"an owner who holds or changes the waiting job meanwhile keeps the last word", ownersWord},
 		{"a limit is not lowered, since a kill for memory could not be taken back", notLowered},
 		{"jobs of several tasks are seen and not changed", observedOnly},
@@ -199,6 +200,46 @@ func noRequeue(t *testing.T, c *cluster) {
 	b.says(t, job.ID, "epoch 5/")
 	if text := b.output(t, job.ID); strings.Contains(text, "saved") {
 		t.Errorf("the job was asked to save:\n%s", text)
+	}
+}
+
+// A requeue ends an attempt by SIGTERM, to which a job may answer as it likes, and which a
+// plain child of the script does not get.
+func discardedForReal(t *testing.T, c *cluster) {
+	b := newBench(t, c, nil)
+	for _, tt := range []struct{ name, first string }{
+		{"exits well", "trap 'echo asked to go; exit 0' TERM; while :; do sleep 0.1; done"},
+		{"fails", "trap 'echo asked to go; exit 3' TERM; while :; do sleep 0.1; done"},
+		{"leaves as if it had saved", "trap 'echo asked to go; exit 85' TERM; while :; do sleep 0.1; done"},
+		{"does not hear of it", "sleep 1000; exit 0"},
+		{"stays", "trap 'echo asked to go' TERM; while :; do sleep 0.1; done"},
+	} {
+		spec := driver.Spec{Filename: "job.sh", Dir: b.dir, Source: []byte("#!/bin/bash\n#SBATCH --partition=" + b.partition + " --mem=10\n" +
+			"f=$SLURM_JOB_ID.ran\nif [ -e $f ]; then echo second; exit 0; fi\ntouch $f\necho first\n" + tt.first + "\n")}
+		job, err := b.d.Start(t.Context(), driver.RequestID(tt.name), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := driver.JobID(mustRun(t, b.c, slurmcluster.Alpha, "sbatch", "--parsable", "-p", b.partition, "-d", "afterok:"+string(job.ID),
+			"--mem=10", "-o", "/dev/null", "--wrap", "grep second "+filepath.Join(b.dir, "slurm-"+string(job.ID)+".out")))
+		b.says(t, job.ID, "first")
+		in := b.intent(b.get(t, job.ID), driver.Change{Cores: 2})
+		in.ID, in.Discard = "discard "+tt.name, true
+		began := time.Now()
+		if step := b.drive(t, in, driver.StepStopped); step.Kind != driver.StepStopped {
+			t.Fatalf("a job that %s: step %+v, want %s", tt.name, step, driver.StepStopped)
+		}
+		t.Logf("a job that %s was ended after %v", tt.name, time.Since(began).Round(100*time.Millisecond))
+		if step := b.drive(t, in, driver.StepStarted); step.Kind != driver.StepStarted {
+			t.Fatalf("a job that %s: step %+v, want %s", tt.name, step, driver.StepStarted)
+		}
+		got := b.ended(t, job.ID)
+		if got.State != driver.Succeeded || len(got.Attempts) != 2 || got.Attempts[1].Intent != in.ID || strings.Count(b.output(t, job.ID), "second") != 1 {
+			t.Errorf("a job that %s: %s after the attempts %+v, want %s after two; the output:\n%s", tt.name, got.State, got.Attempts, driver.Succeeded, b.output(t, job.ID))
+		}
+		if got := b.ended(t, after); got.State != driver.Succeeded {
+			t.Errorf("the dependant of a job that %s is %s (%s), want it to run after the second attempt", tt.name, got.State, got.Detail)
+		}
 	}
 }
 

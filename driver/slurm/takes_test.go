@@ -31,3 +31,32 @@ func TestFewerCoresWithMoreMemoryEachThanAPartitionGivesAreRefusedBeforehand(t *
 		})
 	}
 }
+
+func TestSlurmSaysWhatItBills(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, partition, conf string
+		want                  driver.Billing
+		err                   error
+	}{
+		{"without weights it bills CPUs", "", "", driver.Billing{Core: 1}, nil},
+		{"by the partition's weights", " TRESBillingWeights=CPU=2,Mem=0.5G,GRES/gpu=8", "", driver.Billing{Core: 2, GiB: .5, GPU: 8}, nil},
+		{"by the dearest of them", " TRESBillingWeights=CPU=2", "PriorityFlags = CALCULATE_RUNNING,MAX_TRES\n", driver.Billing{Core: 2, Dearest: true}, nil},
+		{"for whole nodes", " OverSubscribe=EXCLUSIVE", "", driver.Billing{Core: 1, Whole: true}, nil},
+		{"by weights that nobody can read", " TRESBillingWeights=CPU=x", "", driver.Billing{}, driver.ErrUnsupported},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.f.gives, r.f.conf = c.partition, r.f.conf+c.conf
+			got, err := r.d.Billing(t.Context(), "main,other")
+			if got != c.want || !errors.Is(err, c.err) {
+				t.Errorf("%+v (%v), want %+v (%v)", got, err, c.want, c.err)
+			}
+		})
+	}
+	r := newRig(t, nil)
+	if _, err := r.d.Billing(t.Context(), "none"); !errors.Is(err, driver.ErrNotFound) {
+		t.Errorf("of no partition: %v, want %v", err, driver.ErrNotFound)
+	}
+}

@@ -198,6 +198,7 @@ func (d *Driver) sketch(j parse.Job, r *journal.Record) driver.Job {
 		QOS: j.QOS, Detail: detail(j), ExitCode: -1, Attempt: number, Filename: j.Name, Submitted: j.Submitted, Node: j.Node,
 		Resources: resources(sizeOf(j)), Off: act.Says(j.Comment, act.Off),
 	}
+	job.Resources.GPUs, job.Resources.Whole = j.GPUs, whole(j)
 	switch {
 	case parse.Running(j.State):
 		job.State = driver.Running

@@ -6,7 +6,9 @@
 #   knob "cores"          to the numbers of cores worth trying. A number above resources.cores is used only
 #                         where the site's policy says above_request
 #   knob "threads"        to the variable that tells your program its threads, such as OMP_NUM_THREADS
-#   knob "batch_size"     to the batches that your program can learn with
+#   knob "batch_size"     to the batches that your program can learn with. A batch changes only before a run starts,
+#                         by what whole runs of this kind of job have shown
+#   budget returns        to how many runs may try another batch; without it the batch stays as it is
 #   quality               to direction = "min" where less is better; max_loss is the share that may be lost
 #   knob "memory"         to the least and the most that you would ever give it
 #   progress              to the line that your program prints after each epoch or time step
@@ -92,6 +94,7 @@ job "digits-torch" {
       budget {
         restarts = 3
         probes   = 4
+        returns  = 6
       }
     }
 

@@ -6,8 +6,9 @@
 #   config, env           to your program and what it needs. A Go program tells its threads by GOMAXPROCS, or by
 #                         a variable of its own
 #   knob "threads"        to that variable, and the numbers worth trying within resources.cores
-#   knob "batch_size"     to a variable that your program reads, and what it can learn with. Leave it out, and
-#                         quality too, where there is none
+#   knob "batch_size"     to a variable that your program reads, and what it can learn with. It changes only before a
+#                         run starts, by what the runs that budget returns allows have shown. Leave it out, and
+#                         quality and returns too, where there is none
 #   progress              to the line that your program prints after each epoch or time step
 #   checkpoint            to the signal that makes it save and the status that it then exits with
 #   restart               to more attempts than there may be changes, with a delay above the wait of the template:
@@ -78,6 +79,7 @@ job "program-go" {
       budget {
         restarts = 3
         probes   = 4
+        returns  = 6
       }
     }
 

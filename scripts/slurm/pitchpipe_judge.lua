@@ -73,6 +73,7 @@ local function read_scalar(d, key)
   if key.type == "word" then return contains(key.words, d.text) ~= nil end
   if texts[key.type] then return d.text ~= "" end
   if key.type == "number" or key.type == "integer" then
+    if key.words and contains(key.words, d.text) then return true end
     d.number = value.number(d.text)
     if not d.number then return false end
     local whole = key.type == "number" or d.number == math.floor(d.number)

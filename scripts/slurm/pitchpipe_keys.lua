@@ -11,8 +11,8 @@ return {
     },
     {
       block = "", name = "objective", type = "word",
-      words = { "energy", "time", "edp", "blend" },
-      allowed = "energy, time, edp or blend",
+      words = { "energy", "time", "edp", "blend", "cost" },
+      allowed = "energy, time, edp, blend or cost",
       line = "objective=energy",
     },
     {
@@ -23,8 +23,9 @@ return {
     },
     {
       block = "", name = "max_slowdown", type = "number",
+      words = { "none" },
       low = 1, high = 1.7976931348623157e+308,
-      allowed = "a number of at least 1",
+      allowed = "a number of at least 1, or none",
       line = "max_slowdown=1.1",
     },
     {
@@ -44,7 +45,7 @@ return {
     },
     {
       block = "knob", name = "follows", type = "knob name",
-      allowed = "the name of another knob that follows none, without values, min, max, scale and default",
+      allowed = "the name of another knob that follows none, without quality, values, min, max, scale and default",
       line = "follows=cores",
     },
     {
@@ -72,6 +73,12 @@ return {
       block = "knob", name = "default", type = "value",
       allowed = "one value, not for cores and memory",
       line = "default=32",
+    },
+    {
+      block = "knob", name = "quality", type = "word",
+      words = { "same" },
+      allowed = "same",
+      line = "quality=same",
     },
     {
       block = "progress", name = "pattern", type = "pattern",
@@ -105,6 +112,12 @@ return {
       low = 0, high = 1,
       allowed = "a number from 0 to 1",
       line = "max_loss=0.01",
+    },
+    {
+      block = "quality", name = "target", type = "number",
+      low = -1.7976931348623157e+308, high = 1.7976931348623157e+308,
+      allowed = "a number",
+      line = "target=0.97",
     },
     {
       block = "profile", name = "warmup_epochs", type = "integer",

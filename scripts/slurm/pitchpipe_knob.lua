@@ -161,7 +161,7 @@ local function judge_span(j, k, f, at)
   local data = f.data
   if data.follows then k.follows = data.follows.text end
   if given(f, "follows") then
-    for _, name in ipairs({ "values", "min", "max", "scale", "default" }) do
+    for _, name in ipairs({ "quality", "values", "min", "max", "scale", "default" }) do
       if data[name] then
         j:fail(data[name].key, name .. " of a knob that follows another",
           "want only its carrier: it has the values of the knob that it follows")

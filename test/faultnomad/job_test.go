@@ -69,6 +69,7 @@ func (j *job) file(hurry string) string {
         env     = "BATCH_SIZE"
         values  = [1, 2, 3, 4, 5, 6, 7, 8]
         default = 1
+        quality = "same"
       }
       progress {
         pattern = "%s"
@@ -77,10 +78,6 @@ func (j *job) file(hurry string) string {
         signal = "SIGUSR1"
         grace  = "30s"
         %s
-      }
-      quality {
-        direction = "max"
-        max_loss  = 1
       }
       profile {
         warmup_epochs = 0

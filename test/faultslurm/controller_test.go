@@ -169,6 +169,11 @@ func (m marking) Requeue(ctx context.Context, job string) error {
 	return m.Actor.Requeue(ctx, job)
 }
 
+func (m marking) Discard(ctx context.Context, job string) error {
+	m.before(job, "discard")
+	return m.Actor.Discard(ctx, job)
+}
+
 func (m marking) Update(ctx context.Context, job string, u act.Update) error {
 	m.before(job, "update")
 	return m.Actor.Update(ctx, job, u)

@@ -59,9 +59,9 @@ func (j *job) script(hurry string) string {
 	if j.exit {
 		checkpoint = "#TUNE checkpoint signal=USR1 grace=60s exit=85\n"
 	}
-	stanza := "#TUNE mode=apply objective=time\n#TUNE knob cores values=1,2,3\n#TUNE knob batch_size env=BATCH_SIZE values=1,2,3,4,5,6,7,8 default=1\n" +
+	stanza := "#TUNE mode=apply objective=time\n#TUNE knob cores values=1,2,3\n#TUNE knob batch_size env=BATCH_SIZE values=1,2,3,4,5,6,7,8 default=1 quality=same\n" +
 		"#TUNE progress pattern='" + pattern + "'\n" + checkpoint +
-		"#TUNE quality direction=max max_loss=1\n#TUNE profile warmup_epochs=0 epochs=2\n#TUNE budget restarts=60 probes=50\n"
+		"#TUNE profile warmup_epochs=0 epochs=2\n#TUNE budget restarts=60 probes=50\n"
 	if j.plain {
 		stanza = ""
 	}

@@ -29,14 +29,15 @@ func pure() map[string][]string {
 		"controller/kmeans":   numbers,
 		"controller/forecast": numbers,
 		"controller/search":   numbers,
-		"controller/plan":     numbers,
+		"controller/respond":  numbers,
+		"controller/plan":     append(slices.Clone(numbers), module+"/controller/respond"),
 		"controller/report":   {module + "/controller/tuning"},
 		"controller/verify":   numbers,
 	}
 }
 
 // stages are the rooms of the pipeline: each knows the nouns and none knows a
-// sibling.
+// sibling. The response model is none: every room that predicts asks it.
 func stages() []string {
 	return []string{
 		"watch", "stanza", "profile", "classify", "kmeans", "forecast", "search", "plan", "resubmit", "verify", "knowledge",

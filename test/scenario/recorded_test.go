@@ -30,10 +30,10 @@ func recorded(t *testing.T, objective tuning.Objective, epochs ...int) []plan.Jo
 	site := tuning.DefaultSite()
 	site.ExpectedSaving = 0.5 // that there is something to compare
 	jobs, err := plan.Jobs(plan.Input{
-		Site:      &site,
-		Files:     []string{filepath.Join("testdata", "recorded", "trials.csv")},
-		Curves:    []string{filepath.Join("testdata", "recorded", "curves.csv")},
-		Objective: objective, Weight: tuning.DefaultWeight, Probes: tuning.DefaultProbes, MaxSlowdown: 1.5,
+		Site:    &site,
+		Files:   []string{filepath.Join("testdata", "recorded", "trials.csv")},
+		Curves:  []string{filepath.Join("testdata", "recorded", "curves.csv")},
+		Measure: tuning.Measure{Objective: objective, Weight: tuning.DefaultWeight}, Probes: tuning.DefaultProbes, MaxSlowdown: 1.5,
 		Restart: 500 * time.Millisecond, Epochs: epochs, Seeds: 1,
 	})
 	if err != nil {
@@ -74,7 +74,7 @@ func TestSharedRecordedJobsAreDecidedAboutAlike(t *testing.T) {
 		t.Skipf("recorded runs are absent, or it is to be short: %v; PITCHPIPE_DATA names their folder", err)
 	}
 	jobs, err := plan.Jobs(plan.Input{
-		Files: []string{file}, Objective: tuning.Energy, Probes: tuning.DefaultProbes, MaxSlowdown: 1.05,
+		Files: []string{file}, Measure: tuning.Measure{Objective: tuning.Energy}, Probes: tuning.DefaultProbes, MaxSlowdown: 1.05,
 		Restart: time.Second, Epochs: []int{20}, Seeds: 1,
 	})
 	if err != nil {
@@ -109,6 +109,7 @@ func TestTheComparisonWouldShowADifference(t *testing.T) {
 // alike fails the test where both decide differently.
 func alike(t *testing.T, job plan.Job) {
 	t.Helper()
+	job.Busy = 1 // as the simulated cluster has it
 	course, err := plan.Replay(t.Context(), job)
 	if err != nil {
 		t.Fatal(err)
@@ -119,10 +120,23 @@ func alike(t *testing.T, job plan.Job) {
 	}
 }
 
-// lines prints choices, a line for each.
+// lines prints choices, a line for each. When within its epochs a job is looked at, and so
+// after how many of them a stop-loss strikes and what is said of the setting before, is not
+// the same in both.
 func lines(choices []plan.Choice) []string {
 	var out []string
-	for _, c := range choices {
+	for i, c := range choices {
+		stopped := func(c plan.Choice) bool {
+			worse := []tuning.Reason{tuning.ReasonStopLoss, tuning.ReasonSlower, tuning.ReasonRegressed}
+			return c.Action == tuning.RollBack && slices.Contains(worse, c.Reason)
+		}
+		if stopped(c) {
+			out = append(out, fmt.Sprintf("%s %s", c.Action, c.Settings))
+			continue
+		}
+		if c.Verdict != "" && slices.ContainsFunc(choices[i+1:], stopped) {
+			continue
+		}
 		out = append(out, strings.TrimSpace(fmt.Sprintf("after %d: %s%s %s %s", c.Done, c.Action, c.Verdict, c.Reason, c.Settings)))
 	}
 	return out
@@ -211,10 +225,10 @@ func jobFile(job plan.Job) []byte {
 		if k.Env != "" {
 			fmt.Fprintf(&b, " env=%s default=%s", k.Env, job.Own[k.Name])
 		}
+		if k.Quality != "" {
+			b.WriteString(" quality=" + k.Quality)
+		}
 		b.WriteByte('\n')
-	}
-	if p.Quality != nil {
-		fmt.Fprintf(&b, "#TUNE quality direction=%s max_loss=%g\n", p.Quality.Direction, p.Quality.MaxLoss)
 	}
 	fmt.Fprintf(&b, "#TUNE progress pattern='%s'\n", p.Progress.Pattern)
 	fmt.Fprintf(&b, "#TUNE checkpoint signal=%s grace=%s exit=%d\n", p.Checkpoint.Signal, p.Checkpoint.Grace, p.Checkpoint.Exit)
@@ -235,6 +249,7 @@ func TestTheStanzaOfARecordedJobIsItsPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	policy.Tariff = job.Site.Tariff // which no stanza has
 	if diff := cmp.Diff(job.Policy, policy); diff != "" {
 		t.Errorf("the stanza says something else (-replay +stanza):\n%s", diff)
 	}

@@ -140,6 +140,9 @@ func (t told) write(b *strings.Builder) {
 	if end := r.Settings(t.job.Attempt); !end.Equal(r.Own) {
 		fmt.Fprintf(b, "  end %s\n", end)
 	}
+	if n := len(r.Epochs); n > 0 && r.Policy.Quality != nil && r.Epochs[n-1].Quality != nil {
+		fmt.Fprintf(b, "  ended with quality %.3f\n", *r.Epochs[n-1].Quality)
+	}
 	if o := r.Outcome; o != nil {
 		fmt.Fprintf(b, "  outcome %s of %s\n", o.Verdict, o.Tuned)
 	}

@@ -44,7 +44,7 @@ func BenchmarkCluster(b *testing.B) {
 		points := profiles(n)
 		b.Run(fmt.Sprintf("%d profiles of %d features", n, benchFeatures), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := kmeans.Cluster(points, nil, benchKinds, kmeans.Config{}, source(1)); err != nil {
+				if _, err := kmeans.Cluster(points, points[:benchKinds], 300); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -63,7 +63,6 @@ func TestForComparison(t *testing.T) {
 		N        int     `json:"n"`
 		Features int     `json:"features"`
 		K        int     `json:"k"`
-		Restarts int     `json:"restarts"`
 		Seconds  float64 `json:"seconds"`
 		Inertia  float64 `json:"inertia"`
 	}
@@ -79,10 +78,10 @@ func TestForComparison(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.f64", n)), raw.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		best := row{N: n, Features: benchFeatures, K: benchKinds, Restarts: 10}
+		best := row{N: n, Features: benchFeatures, K: benchKinds}
 		for try := range 3 {
 			start := time.Now()
-			r, err := kmeans.Cluster(points, nil, benchKinds, kmeans.Config{Restarts: best.Restarts, Iterations: 300}, source(1))
+			r, err := kmeans.Cluster(points, points[:benchKinds], 300)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,8 +1,8 @@
-// Package kmeans partitions points by Lloyd's algorithm with k-means++ seeding.
+// Package kmeans partitions points by Lloyd's algorithm.
 //
-// In come points of equal length with finite coordinates, optional positive
-// weights, k, and a source of randomness; out go centroids, labels and the
-// inertia, equal for equal input and an equal source. The package never scales,
-// never chooses k, never reads global randomness, and never takes a NaN: what is
-// missing must be settled before.
+// It takes points of equal length with finite coordinates and the centroids to start
+// from, and returns centroids, labels and the inertia. Next names the point that is the
+// best further centroid, so that a caller can grow a partition until it is good enough.
+// Equal input gives equal output: there is no randomness. The package never scales,
+// never chooses k, and never takes a NaN: the caller settles what is missing.
 package kmeans

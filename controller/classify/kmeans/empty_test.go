@@ -10,7 +10,7 @@ func TestAnEmptyClusterTakesTheFarthestPoint(t *testing.T) {
 	points := [][]float64{{0}, {1}, {2}, {50}}
 	// The last two starting points attract nothing: every point is nearer to another.
 	start := [][]float64{{1}, {1000}, {-1000}}
-	r := lloyd(points, []float64{1, 1, 1, 1}, start, 100)
+	r := lloyd(points, start, 100)
 	sizes := make([]int, 3)
 	for _, c := range r.Labels {
 		sizes[c]++
@@ -23,12 +23,5 @@ func TestAnEmptyClusterTakesTheFarthestPoint(t *testing.T) {
 	}
 	if want := 0.5; r.Inertia != want {
 		t.Errorf("inertia %v, want %v", r.Inertia, want)
-	}
-}
-
-func TestRoundingNeverDrawsAPointWithoutMass(t *testing.T) {
-	t.Parallel()
-	if got := pick([]float64{0, 1, 0}, 1); got != 1 {
-		t.Errorf("drew %d, the only mass is at 1", got)
 	}
 }

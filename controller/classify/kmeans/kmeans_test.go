@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"pitchpipe/controller/classify/kmeans"
@@ -18,7 +17,7 @@ func source(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
 // bruteForce tries every assignment of the points to k clusters, which shares
 // no code with Cluster.
-func bruteForce(points [][]float64, weights []float64, k int) float64 {
+func bruteForce(points [][]float64, k int) float64 {
 	best := math.Inf(1)
 	labels := make([]int, len(points))
 	var try func(i int)
@@ -33,16 +32,16 @@ func bruteForce(points [][]float64, weights []float64, k int) float64 {
 		total := 0.0
 		for c := range k {
 			for d := range points[0] {
-				var w, wx, wxx float64
+				var n, x, xx float64
 				for i, p := range points {
 					if labels[i] == c {
-						w += weights[i]
-						wx += weights[i] * p[d]
-						wxx += weights[i] * p[d] * p[d]
+						n++
+						x += p[d]
+						xx += p[d] * p[d]
 					}
 				}
-				if w > 0 {
-					total += wxx - wx*wx/w
+				if n > 0 {
+					total += xx - x*x/n
 				}
 			}
 		}
@@ -52,17 +51,34 @@ func bruteForce(points [][]float64, weights []float64, k int) float64 {
 	return best
 }
 
-func drawPoints(t *rapid.T, low, high int) ([][]float64, []float64) {
-	n := rapid.IntRange(low, high).Draw(t, "points")
+func drawPoints(t *rapid.T, low, high int) [][]float64 {
 	dim := rapid.IntRange(1, 3).Draw(t, "dimensions")
-	points, weights := make([][]float64, n), make([]float64, n)
+	points := make([][]float64, rapid.IntRange(low, high).Draw(t, "points"))
 	for i := range points {
 		for range dim {
 			points[i] = append(points[i], float64(rapid.IntRange(-20, 20).Draw(t, "x")))
 		}
-		weights[i] = float64(rapid.IntRange(1, 4).Draw(t, "weight"))
 	}
-	return points, weights
+	return points
+}
+
+// grow adds clusters until there are k of them.
+func grow(t interface{ Fatal(...any) }, points [][]float64, k int) kmeans.Result {
+	distances := kmeans.Distances(points)
+	for start := points[:1]; ; {
+		r, err := kmeans.Cluster(points, start, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(start) == k {
+			return r
+		}
+		next := kmeans.Next(distances, r)
+		if next < 0 {
+			t.Fatal("no further cluster is any good")
+		}
+		start = append(r.Centroids, points[next])
+	}
 }
 
 func countDistinct(points [][]float64) int {
@@ -75,49 +91,43 @@ func countDistinct(points [][]float64) int {
 	return n
 }
 
-// Lloyd's iterations end in a local optimum, which now and then is not the best
-// one from any seeding.
-func TestTinyInputsReachTheOptimumOfBruteForceButForFew(t *testing.T) {
+// Lloyd's iterations end in a local optimum, which now and then is not the best one.
+func TestTinyInputsThatGrowComeCloseToTheOptimumOfBruteForce(t *testing.T) {
 	t.Parallel()
 	const inputs = 300
-	rng, missed := source(5), 0
+	rng, missed, got, best := source(5), 0, 0.0, 0.0
 	for range inputs {
 		n, dim := 2+rng.IntN(5), 1+rng.IntN(3)
-		points, weights := make([][]float64, n), make([]float64, n)
+		points := make([][]float64, n)
 		for i := range points {
 			for range dim {
 				points[i] = append(points[i], float64(rng.IntN(41)-20))
 			}
-			weights[i] = float64(1 + rng.IntN(4))
 		}
 		k := 1 + rng.IntN(min(3, countDistinct(points)))
-		r, err := kmeans.Cluster(points, weights, k, kmeans.Config{Restarts: 60}, rng)
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch want := bruteForce(points, weights, k); {
-		case r.Inertia < want-1e-6*(1+want):
-			t.Fatalf("inertia %v of %v is below the best possible %v", r.Inertia, points, want)
-		case r.Inertia > want+1e-6*(1+want):
+		inertia, want := grow(t, points, k).Inertia, bruteForce(points, k)
+		switch {
+		case inertia < want-1e-6*(1+want):
+			t.Fatalf("inertia %v of %v is below the best possible %v", inertia, points, want)
+		case inertia > want+1e-6*(1+want):
 			missed++
 		}
+		got, best = got+inertia, best+want
 	}
-	if missed > inputs/50 {
-		t.Errorf("the optimum was missed for %d of %d inputs", missed, inputs)
+	t.Logf("the optimum was missed for %d of %d inputs, the inertia is %.3f of the best", missed, inputs, got/best)
+	if missed > inputs/8 || got > 1.05*best {
+		t.Errorf("the optimum was missed for %d of %d inputs, the inertia is %.3f of the best", missed, inputs, got/best)
 	}
 }
 
 func TestEveryPartitionIsConsistent(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		points, weights := drawPoints(t, 1, 30)
+		points := drawPoints(t, 1, 30)
 		k := rapid.IntRange(1, countDistinct(points)).Draw(t, "k")
-		before := make([][]float64, len(points))
-		for i := range points {
-			before[i] = slices.Clone(points[i])
-		}
-		seed := rapid.Uint64().Draw(t, "seed")
-		r, err := kmeans.Cluster(points, weights, k, kmeans.Config{Restarts: 2}, source(seed))
+		start := rapid.Permutation(points).Draw(t, "start")[:k] // equal ones among them
+		before := packs(points, start)
+		r, err := kmeans.Cluster(points, start, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,6 +143,9 @@ func TestEveryPartitionIsConsistent(t *testing.T) {
 		for i, c := range r.Labels {
 			sizes[c]++
 			own := square(points[i], r.Centroids[c])
+			if math.Abs(own-r.Near[i]) > 1e-9 {
+				t.Fatalf("point %d is %v from its centroid, not %v", i, own, r.Near[i])
+			}
 			for other := range k {
 				if d := square(points[i], r.Centroids[other]); d < own-1e-9 {
 					t.Fatalf("point %d is nearer to %d (%v) than to its own %d (%v)", i, other, d, c, own)
@@ -142,15 +155,49 @@ func TestEveryPartitionIsConsistent(t *testing.T) {
 		if slices.Contains(sizes, 0) {
 			t.Fatalf("an empty cluster: %v", sizes)
 		}
-		again, err := kmeans.Cluster(points, weights, k, kmeans.Config{Restarts: 2}, source(seed))
+		again, err := kmeans.Cluster(points, start, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(r, again); diff != "" {
-			t.Fatalf("the same source gave another partition:\n%s", diff)
+			t.Fatalf("the same points gave another partition:\n%s", diff)
 		}
-		if diff := cmp.Diff(before, points); diff != "" {
+		if diff := cmp.Diff(before, packs(points, start)); diff != "" {
 			t.Fatalf("the input was changed:\n%s", diff)
+		}
+	})
+}
+
+// packs copies lists of points.
+func packs(lists ...[][]float64) [][]float64 {
+	var out [][]float64
+	for _, p := range slices.Concat(lists...) {
+		out = append(out, slices.Clone(p))
+	}
+	return out
+}
+
+func TestTheNextCentroidSavesMost(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		points := drawPoints(t, 1, 20)
+		r := grow(t, points, rapid.IntRange(1, countDistinct(points)).Draw(t, "k"))
+		saved := func(at []float64) float64 {
+			total := 0.0
+			for i, p := range points {
+				total += max(0, r.Near[i]-square(p, at))
+			}
+			return total
+		}
+		most := 0.0
+		for _, p := range points {
+			most = max(most, saved(p))
+		}
+		switch next := kmeans.Next(kmeans.Distances(points), r); {
+		case next < 0 && most > 0:
+			t.Fatalf("none is named, one saves %v", most)
+		case next >= 0 && saved(points[next]) < most-1e-9:
+			t.Fatalf("point %d saves %v, another %v", next, saved(points[next]), most)
 		}
 	})
 }
@@ -163,60 +210,27 @@ func square(a, b []float64) float64 {
 	return total
 }
 
-func TestAWeightCountsAsThatManyPoints(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		points, weights := drawPoints(t, 2, 6)
-		var copies [][]float64
-		for i, p := range points {
-			for range int(weights[i]) {
-				copies = append(copies, p)
-			}
-		}
-		const k = 1 // one cluster has one answer, whatever the seeding
-		a, err := kmeans.Cluster(points, weights, k, kmeans.Config{}, source(3))
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := kmeans.Cluster(copies, nil, k, kmeans.Config{}, source(3))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(a.Centroids, b.Centroids, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
-			t.Fatalf("weighted and repeated points differ:\n%s", diff)
-		}
-		if math.Abs(a.Inertia-b.Inertia) > 1e-6*(1+a.Inertia) {
-			t.Fatalf("weighted inertia %v, repeated points %v", a.Inertia, b.Inertia)
-		}
-	})
-}
-
 func TestInputsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	one := [][]float64{{1}, {2}}
 	for name, c := range map[string]struct {
-		points  [][]float64
-		weights []float64
-		k       int
-		want    error
+		points, start [][]float64
+		want          error
 	}{
-		"no points":                          {nil, nil, 1, kmeans.ErrPoints},
-		"no coordinates":                     {[][]float64{{}}, nil, 1, kmeans.ErrPoints},
-		"points of unequal length":           {[][]float64{{1}, {1, 2}}, nil, 1, kmeans.ErrPoints},
-		"a NaN":                              {[][]float64{{math.NaN()}}, nil, 1, kmeans.ErrPoints},
-		"an infinity":                        {[][]float64{{math.Inf(-1)}}, nil, 1, kmeans.ErrPoints},
-		"a square beyond all floats":         {[][]float64{{1e200}}, nil, 1, kmeans.ErrPoints},
-		"too few weights":                    {one, []float64{1}, 1, kmeans.ErrWeights},
-		"a weight of zero":                   {one, []float64{1, 0}, 1, kmeans.ErrWeights},
-		"a weight that is NaN":               {one, []float64{1, math.NaN()}, 1, kmeans.ErrWeights},
-		"an infinite weight":                 {one, []float64{1, math.Inf(1)}, 1, kmeans.ErrWeights},
-		"no cluster":                         {one, nil, 0, kmeans.ErrK},
-		"more clusters than points":          {one, nil, 3, kmeans.ErrK},
-		"more clusters than distinct points": {[][]float64{{1}, {1}, {1}}, nil, 2, kmeans.ErrK},
+		"no points":                  {nil, one, kmeans.ErrPoints},
+		"no coordinates":             {[][]float64{{}}, [][]float64{{}}, kmeans.ErrPoints},
+		"points of unequal length":   {[][]float64{{1}, {1, 2}}, one, kmeans.ErrPoints},
+		"a start of another length":  {one, [][]float64{{1, 2}}, kmeans.ErrPoints},
+		"a NaN":                      {[][]float64{{math.NaN()}}, one[:1], kmeans.ErrPoints},
+		"an infinity":                {[][]float64{{math.Inf(-1)}}, one[:1], kmeans.ErrPoints},
+		"a start that is infinite":   {one, [][]float64{{math.Inf(-1)}}, kmeans.ErrPoints},
+		"a square beyond all floats": {[][]float64{{1e200}}, one[:1], kmeans.ErrPoints},
+		"no cluster":                 {one, nil, kmeans.ErrK},
+		"more clusters than points":  {one, [][]float64{{1}, {2}, {3}}, kmeans.ErrK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := kmeans.Cluster(c.points, c.weights, c.k, kmeans.Config{}, source(1)); !errors.Is(err, c.want) {
+			if _, err := kmeans.Cluster(c.points, c.start, 100); !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
 		})
@@ -240,7 +254,7 @@ func TestSilhouetteOfKnownPartitions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := kmeans.Silhouette(c.points, c.labels); math.Abs(got-c.want) > 1e-12 {
+			if got := kmeans.Silhouette(kmeans.Distances(c.points), c.labels); math.Abs(got-c.want) > 1e-12 {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
@@ -255,16 +269,13 @@ func TestSeparateGroupsAreFound(t *testing.T) {
 		at := float64(i%3) * 10
 		points = append(points, []float64{at + rng.NormFloat64(), -at + rng.NormFloat64()})
 	}
-	r, err := kmeans.Cluster(points, nil, 3, kmeans.Config{}, rng)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := grow(t, points, 3)
 	for i := range points {
 		if r.Labels[i] != r.Labels[i%3] {
 			t.Fatalf("point %d is not with its group: %v", i, r.Labels)
 		}
 	}
-	if s := kmeans.Silhouette(points, r.Labels); s < 0.7 {
+	if s := kmeans.Silhouette(kmeans.Distances(points), r.Labels); s < 0.7 {
 		t.Errorf("silhouette %v of three groups that stand apart", s)
 	}
 }

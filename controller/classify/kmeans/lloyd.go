@@ -13,23 +13,20 @@ const slack = 1 - 1e-9
 // descent is one run of Lloyd's iterations.
 type descent struct {
 	points  [][]float64
-	weights []float64
 	r       Result
-	// own is the squared distance of each point to its centroid, other a bound below
-	// its distance to every other.
-	own, other []float64
-	gap        []float64   // of each centroid, half the distance to the nearest other
-	changed    []bool      // clusters that got or lost a point since they were centred
-	moved      []float64   // how far each centroid moved last
-	before     [][]float64 // centroids before they moved
+	other   []float64   // of each point, a bound below its distance to every centroid but its own
+	gap     []float64   // of each centroid, half the distance to the nearest other
+	changed []bool      // clusters that got or lost a point since they were centred
+	moved   []float64   // how far each centroid moved last
+	before  [][]float64 // centroids before they moved
 }
 
-func lloyd(points [][]float64, weights []float64, centroids [][]float64, iterations int) Result {
+// lloyd moves the centroids in place.
+func lloyd(points, centroids [][]float64, iterations int) Result {
 	k := len(centroids)
 	d := descent{
-		points: points, weights: weights,
-		r:   Result{Centroids: centroids, Labels: slices.Repeat([]int{-1}, len(points))},
-		own: slices.Repeat([]float64{math.Inf(1)}, len(points)), other: make([]float64, len(points)),
+		points: points, other: make([]float64, len(points)),
+		r:   Result{Centroids: centroids, Labels: slices.Repeat([]int{-1}, len(points)), Near: slices.Repeat([]float64{math.Inf(1)}, len(points))},
 		gap: make([]float64, k), changed: make([]bool, k), moved: make([]float64, k), before: make([][]float64, k),
 	}
 	for range iterations {
@@ -47,13 +44,13 @@ func lloyd(points [][]float64, weights []float64, centroids [][]float64, iterati
 	return d.r
 }
 
-// assign moves each point to its nearest centroid and tells whether any moved.
+// assign moves each point to its nearest centroid and reports whether any moved.
 func (d *descent) assign() bool {
 	d.spread()
 	some := false
 	for i, p := range d.points {
 		c := d.r.Labels[i]
-		if c >= 0 && math.Sqrt(d.own[i]) < slack*max(d.gap[c], d.other[i]) {
+		if c >= 0 && math.Sqrt(d.r.Near[i]) < slack*max(d.gap[c], d.other[i]) {
 			continue
 		}
 		if at := d.search(i, p); at != c {
@@ -86,7 +83,7 @@ func (d *descent) search(i int, p []float64) int {
 			next = v
 		}
 	}
-	d.own[i], d.other[i] = best, math.Sqrt(next)
+	d.r.Near[i], d.other[i] = best, math.Sqrt(next)
 	return at
 }
 
@@ -121,7 +118,7 @@ func (d *descent) fillEmpty() {
 			if sizes[own] < 2 {
 				continue
 			}
-			if v := d.weights[i] * squared(p, d.r.Centroids[own]); v > farthest {
+			if v := squared(p, d.r.Centroids[own]); v > farthest {
 				farthest, at = v, i
 			}
 		}
@@ -145,8 +142,8 @@ func (d *descent) recentre() {
 	}
 	for i, p := range d.points {
 		if c := d.r.Labels[i]; d.changed[c] {
-			floats.AddScaled(d.r.Centroids[c], d.weights[i], p)
-			sums[c] += d.weights[i]
+			floats.Add(d.r.Centroids[c], p)
+			sums[c]++
 		}
 	}
 	for c := range d.r.Centroids {
@@ -173,14 +170,14 @@ func (d *descent) loosen() {
 	for i, p := range d.points {
 		c := d.r.Labels[i]
 		if d.changed[c] {
-			d.own[i] = squared(p, d.r.Centroids[c])
+			d.r.Near[i] = squared(p, d.r.Centroids[c])
 		}
 		if c == far {
 			d.other[i] -= second
 		} else {
 			d.other[i] -= first
 		}
-		d.r.Inertia += d.weights[i] * d.own[i]
+		d.r.Inertia += d.r.Near[i]
 	}
 	clear(d.changed)
 }

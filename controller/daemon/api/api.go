@@ -75,20 +75,26 @@ type Fault struct {
 
 // Job is one job's status.
 type Job struct {
-	ID       string          `json:"id"`
-	Name     string          `json:"name"`
-	Owner    string          `json:"owner"`
-	State    string          `json:"state"` // at its scheduler
-	Phase    string          `json:"phase"` // in the tuner
-	Reason   tuning.Reason   `json:"reason,omitempty"`
-	Sentence string          `json:"sentence,omitempty"` // the reason in words
-	Detail   string          `json:"detail,omitempty"`
-	Class    *tuning.Class   `json:"class,omitempty"`
-	Epoch    int             `json:"epoch"`
-	Total    int             `json:"total"` // 0 = unknown
-	Seconds  float64         `json:"seconds"`
-	Joules   *float64        `json:"joules"` // null: not measured
-	Source   string          `json:"energy_source,omitempty"`
+	ID       string        `json:"id"`
+	Name     string        `json:"name"`
+	Owner    string        `json:"owner"`
+	State    string        `json:"state"` // at its scheduler
+	Phase    string        `json:"phase"` // in the tuner
+	Reason   tuning.Reason `json:"reason,omitempty"`
+	Sentence string        `json:"sentence,omitempty"` // the reason in words
+	Detail   string        `json:"detail,omitempty"`
+	Class    *tuning.Class `json:"class,omitempty"`
+	Epoch    int           `json:"epoch"`
+	Total    int           `json:"total"` // 0 = unknown
+	Seconds  float64       `json:"seconds"`
+	Joules   *float64      `json:"joules"` // null: not measured
+	Source   string        `json:"energy_source,omitempty"`
+
+	CoreHours  *float64 `json:"core_hours"` // that its attempts held; null: not known
+	Cost       *float64 `json:"cost"`       // null: not known
+	CostUnit   string   `json:"cost_unit,omitempty"`
+	FreeEnergy bool     `json:"cost_without_energy,omitempty"` // which has a price, and was not measured throughout
+
 	Quality  *float64        `json:"quality,omitempty"`
 	Attempt  int             `json:"attempt"`
 	Restarts int             `json:"restarts"`
@@ -123,6 +129,7 @@ type Line struct {
 type Story struct {
 	Job   string `json:"job"`
 	Lines []Line `json:"lines"`
+	Spent string `json:"spent,omitempty"` // what its attempts held and were charged so far, in words
 
 	// Replays are its decisions made again, oldest first, where that was asked for.
 	// Dropped is how many there were before those, of which the state is not kept.

@@ -131,6 +131,8 @@ func amount(v float64, unit string) string {
 		return duration(v)
 	case "joules":
 		return energy(v)
+	case "epochs":
+		return number(v, "epoch")
 	}
-	return number(v, "epoch")
+	return fmt.Sprintf("%.3g %s", v, unit)
 }

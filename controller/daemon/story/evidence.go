@@ -99,14 +99,17 @@ func said(e tuning.Evidence) string {
 
 // priced says what a change is held against, in what the objective is counted in.
 func priced(e tuning.Evidence) string {
-	for _, unit := range []string{"joules", "epochs"} {
+	for _, unit := range []string{"joules", "epochs", "cost"} {
 		of, ok := strings.CutSuffix(e.Name, "_"+unit)
 		if !ok {
 			continue
 		}
 		much := amount(e.Value, unit)
-		if unit == "epochs" {
+		switch unit {
+		case "epochs":
 			much = "as much as " + much + " under its owner's settings"
+		case "cost":
+			much = amount(e.Value, e.Text)
 		}
 		switch of {
 		case "predicted_saving":
@@ -118,6 +121,8 @@ func priced(e tuning.Evidence) string {
 		}
 	}
 	switch e.Name {
+	case "cost_without":
+		return "the cost is counted without its " + e.Text + ", which was not measured throughout"
 	case "budget_seconds":
 		return "its time budget is " + duration(e.Value)
 	case "budget_joules":

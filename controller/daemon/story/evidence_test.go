@@ -38,6 +38,19 @@ func TestEveryDecisionHasItsNumbersInWords(t *testing.T) {
 			},
 		},
 		{
+			"a saving is a cost", tuning.Hold, tuning.ReasonWorthless,
+			[]tuning.Evidence{
+				{Name: "predicted_saving_cost", Value: 1.234, Text: "EUR"},
+				{Name: "restart_cost_cost", Value: .5, Text: "EUR"},
+				{Name: "saving_at_least_cost", Value: 1, Text: "EUR"},
+				word("cost_without", "energy"),
+			},
+			[]string{
+				"predicted to save 1.23 EUR", "restarting it costs about 0.5 EUR", "in nine of ten cases at least 1 EUR",
+				"the cost is counted without its energy, which was not measured throughout",
+			},
+		},
+		{
 			"a reservation is near", tuning.Hold, tuning.ReasonNearClosing,
 			[]tuning.Evidence{number("closed_in_seconds", 0.25), word("closed_by", "yearly"), number("reserve_seconds", 300)},
 			[]string{"its nodes are taken in 250 ms", "by the reservation or maintenance yearly", "the site wants 5 min left before that"},
@@ -85,6 +98,23 @@ func TestEveryDecisionHasItsNumbersInWords(t *testing.T) {
 			"a return tries a setting again", tuning.Move, tuning.ReasonTryingReturn,
 			[]tuning.Evidence{number("return_setting_runs", 1)},
 			[]string{"1 run had it, which is too little to be sure"},
+		},
+		{
+			"only whole runs could end the hold", tuning.Hold, tuning.ReasonWholeRuns,
+			[]tuning.Evidence{
+				word("hyperparameters", "batch lr"), number("returns_seen", 2), number("returns_tried", 0), number("returns_allowed", 6),
+				number("own_runs_seen", 2), number("own_runs_needed", 3),
+			},
+			[]string{
+				"these knobs change what it learns: batch, lr", "2 earlier runs of its kind measured",
+				"settings tried so far by 0 runs of its kind, those under way included", "at most 6 runs may try one",
+				"2 runs under its owner's values showed what they end with", "others are tried after 3 such runs",
+			},
+		},
+		{
+			"and its owner allows none", tuning.Hold, tuning.ReasonWholeRuns,
+			[]tuning.Evidence{word("hyperparameters", "lr"), number("returns_allowed", 0)},
+			[]string{"these knobs change what it learns: lr", "no run may try others, since budget returns is 0"},
 		},
 		{
 			"numbers that nobody foresaw", tuning.Hold, tuning.ReasonWorthless,

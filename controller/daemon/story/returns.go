@@ -3,6 +3,7 @@ package story
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"pitchpipe/controller/tuning"
 )
@@ -14,7 +15,16 @@ func returned(e tuning.Evidence) string {
 		return number(e.Value, "earlier run") + " of its kind measured"
 	case "returns_tried":
 		return "settings tried so far by " + number(e.Value, "run") + " of its kind, those under way included"
+	case "hyperparameters":
+		return "these knobs change what it learns: " + strings.ReplaceAll(e.Text, " ", ", ")
+	case "own_runs_seen":
+		return number(e.Value, "run") + " under its owner's values showed what they end with"
+	case "own_runs_needed":
+		return "others are tried after " + number(e.Value, "such run")
 	case "returns_allowed":
+		if e.Value == 0 {
+			return "no run may try others, since budget returns is 0"
+		}
 		return "at most " + number(e.Value, "run") + " may try one"
 	case "return_setting":
 		return "the setting is " + e.Text

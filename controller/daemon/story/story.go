@@ -7,6 +7,7 @@ import (
 
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/report"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
@@ -128,7 +129,52 @@ func ending(r *reconcile.Record) string {
 		b.WriteString("; its energy was not measured throughout")
 	}
 	fmt.Fprintf(&b, ". It was %s and %s.", times("moved", len(r.Restarts)), times("probed", len(r.Probed)))
+	b.WriteString(net(r))
 	return b.String()
+}
+
+// net is what tuning saved or cost the job in all.
+func net(r *reconcile.Record) string {
+	t := r.Toll
+	if t == nil {
+		return ""
+	}
+	verb, seconds := "cost", t.Seconds
+	if seconds < 0 {
+		verb, seconds = "saved", -seconds
+	}
+	text := fmt.Sprintf(" Tuning %s it %s net", verb, duration(seconds))
+	if n := max(r.Total, r.Done()); n > 0 {
+		text += fmt.Sprintf(" (%.1f %% of what it takes untuned)", 100*seconds/(t.Own*float64(n)))
+	}
+	if t.Joules != nil {
+		verb, joules := "and cost", float64(*t.Joules)
+		if joules < 0 {
+			verb, joules = "and saved", -joules
+		}
+		text += fmt.Sprintf(" %s %s (%s)", verb, energy(joules), t.Source)
+	}
+	if t.Kind {
+		text += ", judged by other runs of its kind"
+	}
+	return text + "."
+}
+
+// Spent says what a job has held so far, and what that costs; empty where nobody knows.
+func Spent(row report.Row) string {
+	seconds, ran := row.Seconds()
+	hours, held := row.CoreHours()
+	if !ran || !held || seconds == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("Its attempts ran %s in all and held %.2f core-hours", duration(seconds), hours)
+	if c, free, ok := row.Cost(); ok && c.Unit != tuning.DefaultTariff().Unit {
+		text += ", which cost " + c.String()
+		if free {
+			text += " without their energy, which was not measured throughout"
+		}
+	}
+	return text + "."
 }
 
 func times(what string, n int) string {
@@ -169,6 +215,9 @@ func outcome(o tuning.Outcome) (string, []string) {
 	if o.Source != "" {
 		why += ", joules by " + o.Source
 	}
+	if o.NoEnergy {
+		why += ", energy left out"
+	}
 	return text, []string{why}
 }
 
@@ -183,6 +232,8 @@ func measureText(o tuning.Objective) string {
 		return "joules times seconds per epoch"
 	case tuning.Blend:
 		return "the blend of joules and seconds per epoch"
+	case tuning.Cost:
+		return "the cost per epoch"
 	}
 	return string(o)
 }

@@ -15,6 +15,7 @@ import (
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/story"
 	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/report"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
@@ -212,4 +213,30 @@ func TestEveryEntryIsToldInSentences(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestWhatAJobHeldAndWasChargedIsSaid(t *testing.T) {
+	t.Parallel()
+	span := report.Span{Start: at(0), End: at(7200), Cores: 3}
+	priced := tuning.Policy{Tariff: tuning.Tariff{CoreHour: .5, Unit: "EUR"}}
+	energy := tuning.Policy{Tariff: tuning.Tariff{CoreHour: .5, KWh: 1, Unit: "EUR"}}
+	for _, c := range []struct {
+		name string
+		row  report.Row
+		want string
+	}{
+		{"a site without prices counts core-hours", report.Row{Spans: []report.Span{span}}, "Its attempts ran 2 h in all and held 6.00 core-hours."},
+		{"a site with prices names the cost", report.Row{Spans: []report.Span{span}, Policy: priced}, "Its attempts ran 2 h in all and held 6.00 core-hours, which cost 3.00 EUR."},
+		{"energy that is free for want of joules is named", report.Row{Spans: []report.Span{span}, Policy: energy}, "Its attempts ran 2 h in all and held 6.00 core-hours, which cost 3.00 EUR without their energy, which was not measured throughout."},
+		{"what nobody knows is not said", report.Row{}, ""},
+		{"a job that has not begun held nothing", report.Row{Spans: []report.Span{}}, ""},
+		{"cores that are not known are not none", report.Row{Spans: []report.Span{{Start: at(0), End: at(60)}}}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if got := story.Spent(c.row); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
 }

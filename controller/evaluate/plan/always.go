@@ -44,7 +44,7 @@ func bestSeen(s tuning.State) tuning.Settings {
 	if !ok || s.Best == nil {
 		return s.Own
 	}
-	if gain, ok := s.Best.LogRatio(own, s.Policy.Objective, s.Policy.Weight); !ok || gain >= 0 {
+	if gain, ok := s.Best.LogRatio(own, s.Policy.Measure()); !ok || gain >= 0 {
 		return s.Own
 	}
 	return s.Best.Settings

@@ -23,28 +23,12 @@ type Job struct {
 
 	Restart time.Duration // what a move takes, the queue left out
 	Wait    time.Duration // in the queue at each move
+	Busy    float64       // cores that work under its owner's settings, on average; 0 = unknown
 	Seed    int           // its luck
 	Noise   Noise         // of what it is seen to take, where nothing recorded tells
 	begins  time.Duration // after the site began
 
 	table table
-}
-
-// Cost is what work took. Joules are NaN where they were not measured.
-type Cost struct{ Seconds, Joules float64 }
-
-func (c Cost) plus(o Cost) Cost { return Cost{c.Seconds + o.Seconds, c.Joules + o.Joules} }
-
-func (c Cost) times(n float64) Cost { return Cost{c.Seconds * n, c.Joules * n} }
-
-// score is the logarithm of what the policy's objective minimises.
-func (c Cost) score(p tuning.Policy) float64 {
-	joules, seconds := p.Objective.Weights(p.Weight)
-	out := seconds * math.Log(c.Seconds)
-	if joules > 0 { // so that joules that are missing do not matter where they do not count
-		out += joules * math.Log(c.Joules)
-	}
-	return out
 }
 
 // Epoch is one epoch as the controller gets to see it.
@@ -67,12 +51,12 @@ func (j Job) Epoch(attempt, number int, s tuning.Settings) (Epoch, bool) {
 	luck := j.luck(s, attempt, 0)
 	c := repeats[luck.IntN(len(repeats))]
 	if j.Noise.Attempt > 0 && alike(repeats) {
-		c = c.times(math.Exp(j.Noise.Attempt * luck.NormFloat64()))
+		c = c.Times(math.Exp(j.Noise.Attempt * luck.NormFloat64()))
 	}
 	if n := len(j.table.noise); n > 0 {
-		c = c.times(j.table.noise[j.luck(s, attempt, number).IntN(n)])
+		c = c.Times(j.table.noise[j.luck(s, attempt, number).IntN(n)])
 	} else if j.Noise.Epoch > 0 {
-		c = c.times(math.Exp(j.Noise.Epoch * j.luck(s, attempt, number).NormFloat64()))
+		c = c.Times(math.Exp(j.Noise.Epoch * j.luck(s, attempt, number).NormFloat64()))
 	}
 	out := Epoch{Length: max(time.Microsecond, time.Duration(c.Seconds*float64(time.Second)))}
 	if !math.IsNaN(c.Joules) {
@@ -84,33 +68,26 @@ func (j Job) Epoch(attempt, number int, s tuning.Settings) (Epoch, bool) {
 			out.Loss, out.Quality = story[number-1].loss, story[number-1].quality
 		}
 	}
-	if out.Quality == nil && j.Policy.Quality != nil {
-		same := 1.0 // the knobs leave alone what is learned
-		out.Quality = &same
-	}
 	return out, true
 }
 
 // alike tells whether repeats took the same time, up to how it was rounded.
-func alike(repeats []Cost) bool {
-	return !slices.ContainsFunc(repeats, func(c Cost) bool { return math.Abs(c.Seconds/repeats[0].Seconds-1) > rounding })
+func alike(repeats []tuning.Spent) bool {
+	return !slices.ContainsFunc(repeats, func(c tuning.Spent) bool { return math.Abs(c.Seconds/repeats[0].Seconds-1) > rounding })
 }
 
 // rounding is by how much numbers differ that were printed and read.
 const rounding = 1e-6
 
 // Expected is the mean of what an epoch cost under the settings; false: never recorded.
-func (j Job) Expected(s tuning.Settings) (Cost, bool) {
+func (j Job) Expected(s tuning.Settings) (tuning.Spent, bool) {
 	repeats := j.table.cells[j.key(s)]
-	return mean(repeats), len(repeats) > 0
-}
-
-func mean(repeats []Cost) Cost {
-	var sum Cost
+	var sum tuning.Spent
 	for _, c := range repeats {
-		sum = sum.plus(c)
+		sum = sum.Plus(c)
 	}
-	return sum.times(1 / float64(len(repeats)))
+	mean := sum.Times(1 / float64(len(repeats)))
+	return j.Policy.Measure().Spent(mean.Seconds, mean.Joules, s), len(repeats) > 0
 }
 
 // key names the cell of settings.
@@ -127,25 +104,29 @@ func (j Job) luck(s tuning.Settings, attempt, epoch int) *rand.Rand {
 	return rand.New(rand.NewPCG(h.Sum64(), uint64(j.Seed)<<40|uint64(attempt)<<24|uint64(epoch)))
 }
 
-// cost is what a course took in expectation. A move is charged with what it takes at the
-// power of the owner's settings, and with its wait.
-func (j Job) cost(c Course) Cost {
+// cost is what a course took in expectation. A move is charged with what it takes under
+// the owner's settings, and with the seconds of its wait.
+func (j Job) cost(c Course) tuning.Spent {
 	own, _ := j.Expected(j.Own)
-	counts := map[string]int{}
+	under := map[string]tuning.Settings{}
+	counts := map[string]float64{}
 	for _, s := range c.Under {
+		under[j.key(s)] = s
 		counts[j.key(s)]++
 	}
-	var sum Cost
+	var sum tuning.Spent
 	for _, key := range sortedKeys(counts) {
-		sum = sum.plus(mean(j.table.cells[key]).times(float64(counts[key])))
+		one, _ := j.Expected(under[key])
+		sum = sum.Plus(one.Times(counts[key]))
 	}
-	restart := j.Restart.Seconds()
-	return sum.plus(Cost{restart + j.Wait.Seconds(), restart * own.Joules / own.Seconds}.times(float64(c.Restarts)))
+	restart := own.Times(j.Restart.Seconds() / own.Seconds).Plus(tuning.Spent{Seconds: j.Wait.Seconds()})
+	return sum.Plus(restart.Times(float64(c.Restarts)))
 }
 
 // ratio is what a course cost relative to a job that was never moved, in what the
 // objective minimises.
 func (j Job) ratio(c Course) float64 {
 	own, _ := j.Expected(j.Own)
-	return math.Exp(j.cost(c).score(j.Policy) - own.times(float64(j.Epochs)).score(j.Policy))
+	m := j.Policy.Measure()
+	return math.Exp(m.Log(j.cost(c)) - m.Log(own.Times(float64(j.Epochs))))
 }

@@ -21,8 +21,7 @@ type Input struct {
 	Files  []string // of trials
 	Curves []string // how epochs vary, and what they report; none: they are all alike and say nothing
 
-	Objective   tuning.Objective
-	Weight      float64 // share of energy in tuning.Blend
+	tuning.Measure
 	MaxSlowdown float64 // 0: no limit
 	Probes      int     // settings that a job may try
 
@@ -191,9 +190,9 @@ func (in Input) check() error {
 // replayable tells whether there is something to move, and its cost is known in what the
 // objective minimises.
 func (in Input) replayable(t table) bool {
-	joules, _ := in.Objective.Weights(in.Weight)
+	m := in.job(t, 1, 0).Policy.Measure()
 	for _, c := range t.reachable(in) {
-		if joules > 0 && !(c.Joules > 0) {
+		if math.IsInf(m.Log(c), 0) {
 			return false
 		}
 	}
@@ -202,9 +201,9 @@ func (in Input) replayable(t table) bool {
 }
 
 // reachable is the mean cost of each cell that a job may be sent to, by key.
-func (t table) reachable(in Input) map[string]Cost {
+func (t table) reachable(in Input) map[string]tuning.Spent {
 	j := in.job(t, 1, 0)
-	out := map[string]Cost{}
+	out := map[string]tuning.Spent{}
 	each(j.Site.Narrow(j.Policy, j.Own).Knobs, j.Own, func(s tuning.Settings) {
 		if c, ok := j.Expected(s); ok {
 			out[s.Key()] = c
@@ -232,10 +231,25 @@ func (in Input) job(t table, epochs, seed int) Job {
 	if epochs == 0 {
 		epochs = Recorded
 	}
-	return Job{
+	j := Job{
 		Workload: t.workload, Machine: t.machine, Part: t.part, Epochs: epochs, Own: t.own, Policy: in.policy(t.knobs), Site: in.site(),
 		Restart: in.Restart, Wait: in.Wait, Seed: seed, Noise: in.Noise, table: t,
 	}
+	j.Policy.Tariff = j.Site.Tariff
+	if !t.hasJoules() {
+		j.Policy.Tariff = j.Policy.Tariff.WithoutEnergy()
+	}
+	return j
+}
+
+// hasJoules reports whether every cell tells them.
+func (t table) hasJoules() bool {
+	for _, repeats := range t.cells {
+		if slices.ContainsFunc(repeats, func(c tuning.Spent) bool { return !(c.Joules > 0) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // Progress is how the replayed jobs tell that an epoch ended.
@@ -255,10 +269,6 @@ func (in Input) policy(knobs []tuning.Knob) tuning.Policy {
 	p.Knobs, p.Budget.Probes, p.Budget.Returns = knobs, in.Probes, in.Tries
 	p.Progress = tuning.Progress{Pattern: Progress}
 	p.Checkpoint = &tuning.Checkpoint{Signal: tuning.DefaultSignal, Grace: grace, Exit: 85}
-	if slices.ContainsFunc(knobs, func(k tuning.Knob) bool { return !tuning.IsSystem(k.Name) }) {
-		// The planner moves what it does not know to be harmless under a guard alone.
-		p.Quality = &tuning.Quality{Direction: "max", MaxLoss: tuning.DefaultMaxLoss}
-	}
 	return p
 }
 

@@ -36,7 +36,7 @@ func write(t testing.TB, name, text string) string {
 
 // small is what most tests change a little.
 func small(files ...string) plan.Input {
-	return plan.Input{Files: files, Objective: tuning.Energy, Weight: .5, Probes: 4, Restart: 10 * time.Second, Seeds: 1}
+	return plan.Input{Files: files, Measure: tuning.Measure{Objective: tuning.Energy, Weight: .5}, Probes: 4, Restart: 10 * time.Second, Seeds: 1}
 }
 
 func run(t testing.TB, in plan.Input) plan.Report {
@@ -75,10 +75,40 @@ func TestTheCostOfAMovedJobIsTheOneKnownByHand(t *testing.T) {
 	}
 }
 
+func TestCostsAreThoseOfTheSitesPrices(t *testing.T) {
+	t.Parallel()
+	in := small(write(t, "trials.csv", halves))
+	in.Objective, in.Epochs, in.MaxSlowdown = tuning.Cost, []int{200}, tuning.DefaultMaxSlowdown
+	r := run(t, in).Rows[0]
+	// As above: 4 epochs on four cores, 196 on two, and a move of 10 s on four.
+	if want := (4*4*100.0 + 196*2*100 + 4*10) / 80000; !equal(r.Ratio, want) || !equal(r.OracleRatio, .5) || r.Final != "cores=2" {
+		t.Errorf("the job cost %g, want %g: %+v", r.Ratio, want, r)
+	}
+	// A kilowatt-hour for a millionth of what a core-hour costs changes nothing; one for
+	// nothing else is the objective energy.
+	for kwh, core := range map[float64]float64{1e-6: 1, 1: 0} {
+		site := tuning.DefaultSite()
+		site.Tariff = tuning.Tariff{CoreHour: core, KWh: kwh, Unit: "EUR"}
+		in.Site = &site
+		want := .5
+		if core == 0 {
+			want = .6
+		}
+		if got := run(t, in).Rows[0].OracleRatio; math.Abs(got-want) > 1e-4 {
+			t.Errorf("%g for a kWh and %g for a core-hour: oracle %g, want %g", kwh, core, got, want)
+		}
+	}
+	in.Site, in.Files = nil, []string{write(t, "trials.csv", strings.ReplaceAll(halves, "knob_cores", "knob_workers"))}
+	if s := run(t, in).Summary; s.Skipped != 1 || s.Rows != 0 {
+		t.Errorf("a table that names no cores: %+v", s)
+	}
+}
+
 func TestTheQueueIsPaidForInTime(t *testing.T) {
 	t.Parallel()
-	in := small(write(t, "trials.csv", "workload,machine,knob_cores,seconds\na,m,4,100\na,m,2,50\n"))
+	in := small(write(t, "trials.csv", "workload,machine,knob_cores,seconds\na,m,2,100\na,m,4,50\n"))
 	in.Objective, in.Epochs, in.Wait = tuning.Time, []int{500}, 40*time.Second
+	in.Default, in.Above = tuning.Settings{"cores": tuning.Number(2)}, true
 	site := tuning.DefaultSite()
 	site.ExpectedSaving = 0.1
 	in.Site = &site
@@ -351,7 +381,7 @@ func draws(t *rapid.T, folder string, cost func(cores int) float64) (plan.Input,
 	}
 	in := small(file)
 	in.Seeds, in.Epochs = 2, []int{rapid.IntRange(1, 50).Draw(t, "epochs")}
-	in.Objective = rapid.SampledFrom(tuning.Objectives()).Draw(t, "objective")
+	in.Objective = rapid.SampledFrom([]tuning.Objective{tuning.Energy, tuning.Time, tuning.EDP, tuning.Blend}).Draw(t, "objective")
 	in.Probes = rapid.IntRange(0, 4).Draw(t, "probes")
 	in.Restart = time.Duration(rapid.IntRange(1, 600).Draw(t, "restart")) * time.Second
 	in.Wait = time.Duration(rapid.IntRange(0, 100).Draw(t, "wait")) * time.Second

@@ -57,6 +57,10 @@ func Choices(r *reconcile.Record) []Choice {
 	return out
 }
 
+// looks is how often within an epoch a job is looked at that runs under other settings than
+// its owner's.
+const looks = 8
+
 // Replay lets the controller tune a job from its submission to its end.
 func Replay(ctx context.Context, job Job) (Course, error) {
 	return replayAt(ctx, job, &site{})
@@ -87,7 +91,12 @@ func replay(ctx context.Context, job Job, s reconcile.Stages, at *site) (Course,
 		if records.one.Phase.Over() {
 			return course(w, records.one)
 		}
-		w.forward(again, w.stage == asked || !records.one.Phase.Acting())
+		// Away from its owner's settings it is watched within its epochs too.
+		away := w.doing == working && !w.under.Equal(w.job.Own) && !records.one.Phase.Acting()
+		if away {
+			again = max(again, w.until.Sub(w.since)/looks)
+		}
+		w.forward(again, w.stage == asked || !records.one.Phase.Acting() && !away)
 	}
 	return Course{}, fmt.Errorf("replay %s: %w: it is %s", job.Workload, ErrStuck, records.one.Phase)
 }

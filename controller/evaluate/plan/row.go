@@ -179,12 +179,12 @@ func meanOf(ratios []float64) *float64 {
 }
 
 // compare finds the best settings that keep the limit.
-func (in Input) compare(r *Row, t table, cells map[string]Cost) {
-	p := in.policy(nil)
+func (in Input) compare(r *Row, t table, cells map[string]tuning.Spent) {
+	m := in.job(t, 1, 0).Policy.Measure()
 	own := cells[t.own.Key()]
 	best, least := t.own.Key(), 0.0
 	for _, key := range sortedKeys(cells) {
-		gain := cells[key].score(p) - own.score(p)
+		gain := m.Log(cells[key]) - m.Log(own)
 		allowed := in.MaxSlowdown == 0 || cells[key].Seconds <= in.MaxSlowdown*own.Seconds
 		if allowed && gain < least {
 			best, least = key, gain

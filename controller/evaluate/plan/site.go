@@ -20,7 +20,7 @@ type site struct{ seen []knowledge.Observation }
 
 // recall is what the controller's rooms answer of the same observations.
 func (s *site) recall(now time.Time, q reconcile.Question) reconcile.Recollection {
-	m := knowledge.Measure{Objective: q.Policy.Objective, Weight: q.Policy.Weight}
+	m := q.Policy.Measure()
 	out := reconcile.Recollection{
 		KindEffects: knowledge.Effects(s.seen, q.Kind, q.Own, m, knowledge.Aging{Now: now}),
 		Regressed:   knowledge.Regressions(s.seen, q.Kind),

@@ -24,7 +24,7 @@ type table struct {
 
 	own     tuning.Settings // of the knobs
 	knobs   []tuning.Knob   // that may move
-	cells   map[string][]Cost
+	cells   map[string][]tuning.Spent
 	lengths []int     // epochs that runs under the owner's settings took; none: the table does not tell
 	noise   []float64 // of the epochs of recorded curves, over the mean of their run
 	stories [][]said  // what runs under the owner's settings reported, by epoch
@@ -126,7 +126,7 @@ func (t *table) fill(free []string, own tuning.Settings, rows []records.Row) {
 	only := func(s tuning.Settings) tuning.Settings {
 		return s.Only(func(name string) bool { return slices.Contains(free, name) })
 	}
-	t.own, t.cells = only(own), map[string][]Cost{}
+	t.own, t.cells = only(own), map[string][]tuning.Spent{}
 	at := map[string]tuning.Settings{}
 	for _, r := range rows {
 		s := only(r.Knobs)
@@ -153,18 +153,18 @@ func rateOf(own tuning.Settings, rows []records.Row) float64 {
 	return 0
 }
 
-// costOf is what an epoch of a row took, the zero Cost where that is not known. Without
+// costOf is what an epoch of a row took, the zero Spent where that is not known. Without
 // epochs in the table the whole run is one.
-func costOf(r records.Row, rate float64) Cost {
+func costOf(r records.Row, rate float64) tuning.Spent {
 	failed, _ := r.Float("failed")
 	if speed, ok := r.Float("relative_speed"); failed > 0 || ok && speed <= records.Placeholder {
-		return Cost{}
+		return tuning.Spent{}
 	}
 	epochs, counted := r.Float("epochs")
 	if !counted {
 		epochs = 1
 	}
-	c := Cost{Joules: math.NaN()}
+	c := tuning.Spent{Joules: math.NaN()}
 	seconds, ok := r.Float("epoch_seconds")
 	if !ok {
 		if seconds, ok = r.Float("seconds"); ok {
@@ -256,7 +256,7 @@ func byValue(a, b tuning.Value) int {
 func knobs(names []string, values map[string][]tuning.Value) []tuning.Knob {
 	var out []tuning.Knob
 	for _, name := range names {
-		k := tuning.Knob{Name: name, Values: values[name]}
+		k := tuning.Knob{Name: name, Values: values[name], Quality: tuning.QualitySame}
 		if name != tuning.Cores {
 			k.Env = "KNOB_" + strings.ToUpper(name)
 		}

@@ -236,6 +236,9 @@ func (w *world) measure(_ context.Context, q reconcile.MeasureRequest) (reconcil
 		m.Reason = tuning.ReasonProfiling
 	}
 	m.Profile = tuning.Profile{Schema: source, Settings: q.Settings, Machine: w.job.Machine, Epochs: judged}
+	if own := w.job.Own[tuning.Cores].Float(); w.job.Busy > 0 && own > 0 && q.Settings.Equal(w.job.Own) {
+		m.Profile.Features = map[string]float64{"cpu_utilisation": w.job.Busy / own}
+	}
 	return m, nil
 }
 

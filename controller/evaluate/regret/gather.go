@@ -149,9 +149,12 @@ func (in Input) add(s *subject, t records.Table, r records.Row, recording string
 		return offset, "no seconds above 0", nil
 	}
 	m.disturbed, m.key = disturbed != 0, keyOf(recording, r)
-	one := tuning.Joules(1)
-	v, ok := m.whole.LogRatio(tuning.Trial{Seconds: 1, Joules: &one, Source: m.whole.Source}, in.Objective, in.Weight)
-	if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
+	joules := math.NaN()
+	if m.whole.Joules != nil {
+		joules = float64(*m.whole.Joules)
+	}
+	v := in.Measure.Log(in.Measure.Spent(m.whole.Seconds, joules, r.Knobs))
+	if math.IsInf(v, 0) {
 		return offset, "no " + in.Energy + ", which the objective needs", nil
 	}
 	key := r.Knobs.Key()

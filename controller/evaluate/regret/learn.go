@@ -2,7 +2,6 @@ package regret
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -78,7 +77,7 @@ func (in Input) learn(jobs []job) (*mind, error) {
 		}
 	}
 	var err error
-	if m.model, err = classify.Fit(samples, classify.Config{}, rand.New(rand.NewPCG(in.Seed, uint64(len(samples))))); err != nil {
+	if m.model, err = classify.Fit(samples, classify.Config{}); err != nil {
 		return nil, fmt.Errorf("fit the classes: %w", err)
 	}
 	for _, s := range m.model.Strata {
@@ -127,7 +126,7 @@ func (m *mind) decide(j job) verdict {
 		func(o knowledge.Observation) bool { return m.of[o.ID] == class.ID },
 		m.in.Default,
 		knowledge.Target{Machine: j.subject.machine, Cores: j.subject.cores},
-		knowledge.Measure{Objective: m.in.Objective, Weight: m.in.Weight},
+		m.in.Measure,
 		knowledge.Aging{Now: moment()},
 	)
 	d := plan.Decide(m.in.state(class, effects, j.observation))
@@ -154,7 +153,7 @@ func (in Input) state(class tuning.Class, effects []tuning.Effect, o knowledge.O
 			Profile: tuning.ProfileSpec{WarmupEpochs: 1, Epochs: 2}, Budget: tuning.Budget{Restarts: 1},
 		},
 		Site: tuning.Site{Margin: 1}, Own: in.Default, Current: in.Default,
-		EpochsDone: 3, AttemptEpochs: 3, EpochsTotal: epochs, EpochSeconds: seconds, JoulesSource: in.Energy,
+		EpochsDone: 3, EpochsTotal: epochs, EpochSeconds: seconds, JoulesSource: in.Energy,
 		Class: &class, ClassEffects: effects, NextReason: tuning.ReasonBudgetProbes,
 	}
 }

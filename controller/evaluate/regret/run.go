@@ -29,11 +29,10 @@ const (
 
 // Input is what is evaluated.
 type Input struct {
-	Trials      []records.Table // needed
-	Samples     []records.Table // of the same runs; needed
-	Curves      []records.Table // of the same runs: where epochs end; none: each sample is an epoch
-	Objective   tuning.Objective
-	Weight      float64         // of energy in blend
+	Trials  []records.Table // needed
+	Samples []records.Table // of the same runs; needed
+	Curves  []records.Table // of the same runs: where epochs end; none: each sample is an epoch
+	tuning.Measure
 	Energy      string          // what stands for energy: one of Energies
 	Default     tuning.Settings // what inputs run under that are not known; nil: the most of every knob
 	Undisturbed bool            // leave out the runs that others disturbed
@@ -45,6 +44,7 @@ type Input struct {
 // Run leaves each input out in turn.
 func Run(ctx context.Context, in Input, progress evaluate.Progress) (Report, error) {
 	in.Objective, in.Energy = cmp.Or(in.Objective, DefaultObjective), cmp.Or(in.Energy, DefaultEnergy)
+	in.Tariff = tuning.DefaultTariff()
 	out := Report{Command: "evaluate regret", Rows: []Row{}}
 	for _, t := range slices.Concat(in.Trials, in.Samples, in.Curves) {
 		out.Data = append(out.Data, t.File)
@@ -101,7 +101,7 @@ func Run(ctx context.Context, in Input, progress evaluate.Progress) (Report, err
 func (in Input) check() error {
 	switch {
 	case !slices.Contains(tuning.Objectives(), in.Objective):
-		return fmt.Errorf("%w: objective %q: want time, energy, edp or blend", ErrChoice, in.Objective)
+		return fmt.Errorf("%w: objective %q: want one of %v", ErrChoice, in.Objective, tuning.Objectives())
 	case !slices.Contains(Energies(), in.Energy):
 		return fmt.Errorf("%w: energy %q: want core_seconds, cpu_seconds or joules", ErrChoice, in.Energy)
 	case !(in.Weight >= 0 && in.Weight <= 1):

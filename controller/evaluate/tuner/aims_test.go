@@ -47,7 +47,7 @@ func aimed(t *testing.T, in tuner.Input) tuner.Report {
 
 func TestAsManyReturnsAsThePublishedTunerHadCostNoMoreEnergy(t *testing.T) {
 	t.Parallel()
-	rep := aimed(t, tuner.Input{Files: []string{evaluatetest.Path(t, "zeus", "trials.csv")}, Goal: recur.Goal{Objective: tuning.Blend, Weight: .5}})
+	rep := aimed(t, tuner.Input{Files: []string{evaluatetest.Path(t, "zeus", "trials.csv")}, Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Blend, Weight: .5}}})
 	allButOne(t, "joules of all runs at or below the reference", rep.Rows, func(r tuner.Row) bool {
 		return *r.CumulativeEnergyRatio <= *r.ReferenceCumulativeEnergy
 	})
@@ -69,7 +69,7 @@ func TestAsManyReturnsAsThePublishedTunerHadCostNoMoreEnergy(t *testing.T) {
 
 func TestEnergyUnderALimitOfTimeEndsNearTheOracle(t *testing.T) {
 	t.Parallel()
-	rep := aimed(t, tuner.Input{Files: []string{evaluatetest.Path(t, "zeus", "trials.csv")}, Goal: recur.Goal{Objective: tuning.Energy, MaxSlowdown: 1.1}})
+	rep := aimed(t, tuner.Input{Files: []string{evaluatetest.Path(t, "zeus", "trials.csv")}, Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.1}})
 	allButOne(t, "final settings within 1.03 of the oracle that keep the limit with every seed", rep.Rows, func(r tuner.Row) bool {
 		return r.LimitsBroken == 0 && r.FinalRatio <= 1.03*r.OracleRatio
 	})
@@ -91,7 +91,7 @@ func TestEnergyUnderALimitOfTimeEndsNearTheOracle(t *testing.T) {
 
 func TestTenReturnsAreEnoughToBeNoWorseThanTheBestPowerLimit(t *testing.T) {
 	t.Parallel()
-	for _, goal := range []recur.Goal{{Objective: tuning.Blend, Weight: .5}, {Objective: tuning.Energy}} {
+	for _, goal := range []recur.Goal{{Measure: tuning.Measure{Objective: tuning.Blend, Weight: .5}}, {Measure: tuning.Measure{Objective: tuning.Energy}}} {
 		rep := aimed(t, tuner.Input{Files: []string{evaluatetest.Path(t, "zeus", "trials.csv")}, Goal: goal, Recurrences: 10})
 		s := rep.Summary
 		for _, r := range rep.Rows { // a whole run at a time, half of which try

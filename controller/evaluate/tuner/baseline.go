@@ -6,18 +6,19 @@ import (
 	"slices"
 
 	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/tuning"
 )
 
 // ledger is what a policy without a model knows: what each point cost it.
 type ledger struct {
 	w     *world
 	seen  []float64 // runs by point
-	costs []recur.Cost
+	costs []tuning.Spent
 	sum   paid
 }
 
 func (w *world) ledger() *ledger {
-	return &ledger{w: w, seen: make([]float64, len(w.cells)), costs: make([]recur.Cost, len(w.cells))}
+	return &ledger{w: w, seen: make([]float64, len(w.cells)), costs: make([]tuning.Spent, len(w.cells))}
 }
 
 // score of a point by what was paid for it, with broken limits as +Inf.
@@ -82,7 +83,7 @@ func (l *ledger) run(p int) {
 }
 
 // expectedOf is what a run under the best point known to a ledger took.
-func (w *world) expectedOf(l *ledger) recur.Cost {
+func (w *world) expectedOf(l *ledger) tuning.Spent {
 	b := l.best()
 	return l.costs[b].Times(1 / max(l.seen[b], 1))
 }

@@ -6,21 +6,22 @@ import (
 
 	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/tuning"
 )
 
 // cell is one point: its repeats, in the order in which they stand.
 type cell struct {
-	epoch   recur.Cost   // of one epoch, or of the whole run where there are no epochs: the mean over those that ran; NaN: not told
-	repeats []float64    // epochs to the end; +Inf: never reached, or failed
-	runs    []recur.Cost // of each repeat, where there are no epochs; nil: every repeat is like epoch
-	failed  bool         // no repeat ran at all
+	epoch   tuning.Spent   // of one epoch, or of the whole run where there are no epochs: the mean over those that ran; NaN: not told
+	repeats []float64      // epochs to the end; +Inf: never reached, or failed
+	runs    []tuning.Spent // of each repeat, where there are no epochs; nil: every repeat is like epoch
+	failed  bool           // no repeat ran at all
 	all     []repeat
 }
 
 // repeat is one row.
 type repeat struct {
-	epoch  recur.Cost // NaN: not told
-	epochs float64    // to the end; +Inf: never reached, or failed
+	epoch  tuning.Spent // NaN: not told
+	epochs float64      // to the end; +Inf: never reached, or failed
 	failed bool
 }
 
@@ -33,7 +34,7 @@ func repeatOf(r records.Row, counted bool) (repeat, string) {
 		}
 		return math.NaN()
 	}
-	one := repeat{epoch: recur.Cost{Seconds: value("seconds"), Joules: value("joules")}, epochs: 1, failed: r.Failed()}
+	one := repeat{epoch: tuning.Spent{Seconds: value("seconds"), Joules: value("joules")}, epochs: 1, failed: r.Failed()}
 	if counted {
 		n, told := r.Float("epochs")
 		switch {
@@ -44,7 +45,7 @@ func repeatOf(r records.Row, counted bool) (repeat, string) {
 		default:
 			one.epochs = n
 		}
-		one.epoch = recur.Cost{Seconds: value("epoch_seconds")}
+		one.epoch = tuning.Spent{Seconds: value("epoch_seconds")}
 		if math.IsNaN(one.epoch.Seconds) {
 			one.epoch.Seconds = value("seconds") / one.epochs
 		}
@@ -77,14 +78,14 @@ func (c *cell) join(one repeat) { c.all = append(c.all, one) }
 func (c *cell) close(counted bool) {
 	c.failed = !slices.ContainsFunc(c.all, func(r repeat) bool { return !r.failed })
 	ran := slices.DeleteFunc(slices.Clone(c.all), func(r repeat) bool { return r.failed && !c.failed })
-	c.epoch = recur.Cost{
+	c.epoch = tuning.Spent{
 		Seconds: mean(ran, func(r repeat) float64 { return r.epoch.Seconds }),
 		Joules:  mean(ran, func(r repeat) float64 { return r.epoch.Joules }),
 	}
 	for _, r := range c.all {
 		c.repeats = append(c.repeats, r.epochs)
 		if !counted {
-			c.runs = append(c.runs, recur.Cost{Seconds: orElse(r.epoch.Seconds, c.epoch.Seconds), Joules: orElse(r.epoch.Joules, c.epoch.Joules)})
+			c.runs = append(c.runs, tuning.Spent{Seconds: orElse(r.epoch.Seconds, c.epoch.Seconds), Joules: orElse(r.epoch.Joules, c.epoch.Joules)})
 		}
 	}
 	c.all = nil
@@ -117,7 +118,7 @@ func (c cell) reaches() bool {
 }
 
 // lacks names what a goal needs of a cost and is not told; empty: it tells all.
-func lacks(g recur.Goal, c recur.Cost) string {
+func lacks(g recur.Goal, c tuning.Spent) string {
 	switch {
 	case !(c.Seconds > 0):
 		return "seconds"

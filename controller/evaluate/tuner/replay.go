@@ -4,17 +4,18 @@ import (
 	"math"
 
 	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/tuning"
 )
 
 // paid is what runs took.
 type paid struct {
-	recur.Cost
+	tuning.Spent
 	coreSeconds float64
 	cores       float64 // summed over runs
 }
 
-func (w *world) pay(p *paid, point int, c recur.Cost) {
-	p.Cost = p.Plus(c)
+func (w *world) pay(p *paid, point int, c tuning.Spent) {
+	p.Spent = p.Plus(c)
 	p.coreSeconds += c.Seconds * w.cores(point)
 }
 
@@ -29,7 +30,7 @@ func (w *world) ratio(p paid, n float64) float64 {
 	case w.goal.Cores:
 		return p.coreSeconds / (own.Seconds * cores)
 	}
-	return math.Exp(w.goal.Score(p.Cost, 1) - w.goal.Score(own, 1))
+	return math.Exp(w.goal.Score(p.Spent, 1) - w.goal.Score(own, 1))
 }
 
 // share compares the expected cost of one point with that of the owner's.
@@ -66,7 +67,7 @@ func (w *world) replay(t *recur.Tuner, n int) (paid, int) {
 // reached its end.
 func (w *world) run(t *recur.Tuner, point int, sum *paid) (last int, reached bool) {
 	w.begin()
-	var spent recur.Cost
+	var spent tuning.Spent
 	progress := 0.0
 	for n := 1.0; ; n++ {
 		p := t.Epoch(point)
@@ -97,7 +98,7 @@ func (w *world) run(t *recur.Tuner, point int, sum *paid) (last int, reached boo
 
 // untilStop is the share of an epoch after which a run that has cost so much is stopped;
 // 1: it is not.
-func untilStop(t *recur.Tuner, point int, spent, epoch recur.Cost) float64 {
+func untilStop(t *recur.Tuner, point int, spent, epoch tuning.Spent) float64 {
 	stops := func(part float64) bool { return t.Stops(point, spent.Plus(epoch.Times(part))) }
 	if !stops(1) {
 		return 1

@@ -45,10 +45,10 @@ func drawn(t *rapid.T, failures bool) []table {
 
 func goals() []recur.Goal {
 	return []recur.Goal{
-		{Objective: tuning.Energy},
-		{Objective: tuning.Blend, Weight: .5},
-		{Objective: tuning.Energy, MaxSlowdown: 1.1},
-		{Objective: tuning.EDP},
+		{Measure: tuning.Measure{Objective: tuning.Energy}},
+		{Measure: tuning.Measure{Objective: tuning.Blend, Weight: .5}},
+		{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.1},
+		{Measure: tuning.Measure{Objective: tuning.EDP}},
 		{Cores: true, MaxSlowdown: 1.05},
 	}
 }
@@ -71,13 +71,13 @@ func TestWhatIsPaidIsTheSumOfWhatWasMeasured(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var parts recur.Cost
+		var parts tuning.Spent
 		for range returns {
 			point := again.Course()
 			for range patience {
 				var one paid
 				_, reached := w.run(again, point, &one)
-				parts = parts.Plus(one.Cost)
+				parts = parts.Plus(one.Spent)
 				if reached {
 					break
 				}
@@ -85,7 +85,7 @@ func TestWhatIsPaidIsTheSumOfWhatWasMeasured(t *testing.T) {
 			}
 		}
 		if math.Abs(parts.Seconds-whole.Seconds) > 1e-6*whole.Seconds || math.Abs(parts.Joules-whole.Joules) > 1e-6*whole.Joules {
-			t.Fatalf("paid %+v, in parts %+v", whole.Cost, parts)
+			t.Fatalf("paid %+v, in parts %+v", whole.Spent, parts)
 		}
 		if final != again.Best() {
 			t.Fatal("the same luck ends with other settings")

@@ -119,7 +119,7 @@ func makeTable(t records.Table, g, part records.Group, own tuning.Settings, besi
 				leave(first[i], len(cells[i].repeats), "no "+lacks(in.Goal, cells[i].epoch)+", which the objective needs")
 				continue
 			}
-			cells[i].epoch, cells[i].runs = recur.Cost{Seconds: math.NaN(), Joules: math.NaN()}, nil // it costs what the owner's does
+			cells[i].epoch, cells[i].runs = tuning.Spent{Seconds: math.NaN(), Joules: math.NaN()}, nil // it costs what the owner's does
 		}
 		if i == at {
 			made.space.Own = len(made.cells)

@@ -254,7 +254,7 @@ func (w *world) constant() bool {
 	return true
 }
 
-func same(a, b recur.Cost) bool {
+func same(a, b tuning.Spent) bool {
 	return a.Seconds == b.Seconds && (a.Joules == b.Joules || math.IsNaN(a.Joules) && math.IsNaN(b.Joules))
 }
 

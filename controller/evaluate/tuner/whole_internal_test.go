@@ -49,7 +49,7 @@ func tableOf(t *testing.T, text string) table {
 // table both give every return the same settings.
 func TestTheControllerChoosesWhatTheEvaluationMeasures(t *testing.T) {
 	t.Parallel()
-	w := &world{table: tableOf(t, recorded), goal: recur.Goal{Objective: tuning.Energy, MaxSlowdown: 3}, rng: rngOf(table{}, 1)}
+	w := &world{table: tableOf(t, recorded), goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 3}, rng: rngOf(table{}, 1)}
 	own := w.space.Points[w.space.Own]
 	values := []tuning.Value{tuning.Number(1), tuning.Number(2), tuning.Number(4), tuning.Number(8)}
 	policy := tuning.DefaultPolicy()
@@ -103,7 +103,7 @@ func TestTheControllerChoosesWhatTheEvaluationMeasures(t *testing.T) {
 func TestAReplayOfWholeRunsKeepsItsBudget(t *testing.T) {
 	t.Parallel()
 	for _, tries := range []int{1, 3, 6} {
-		w := &world{table: tableOf(t, recorded), goal: recur.Goal{Objective: tuning.Energy}, rng: rngOf(table{}, 1)}
+		w := &world{table: tableOf(t, recorded), goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}, rng: rngOf(table{}, 1)}
 		sum, final, tried, err := w.wholeReplay(20, tries)
 		if err != nil || tried > tries || w.share(final) > 1+tolerance || !(sum.Seconds > 0) {
 			t.Errorf("%d tries of %d, ended at %g, error %v", tried, tries, w.share(final), err)

@@ -14,7 +14,7 @@ import (
 func TestSixTriesInTwentyReturnsFindMostOfTheSaving(t *testing.T) {
 	t.Parallel()
 	rep := run(t, tuner.Input{
-		Files: []string{evaluatetest.Path(t, "zeus", "trials.csv")}, Goal: recur.Goal{Objective: tuning.Energy}, Recurrences: 20, Probes: 6, Seeds: 4,
+		Files: []string{evaluatetest.Path(t, "zeus", "trials.csv")}, Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}, Recurrences: 20, Probes: 6, Seeds: 4,
 	})
 	saved, oracle, worst := 0.0, 0.0, 0.0
 	for _, r := range rep.Rows {
@@ -38,7 +38,7 @@ func TestALimitOfTimeHoldsForWholeRunsToo(t *testing.T) {
 	t.Parallel()
 	rep := run(t, tuner.Input{
 		Files: []string{evaluatetest.Path(t, "multicores", "trials.csv")},
-		Goal:  recur.Goal{Objective: tuning.Energy, MaxSlowdown: 1.1}, Recurrences: 20, Probes: 6, Seeds: 4,
+		Goal:  recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.1}, Recurrences: 20, Probes: 6, Seeds: 4,
 	})
 	for _, r := range rep.Rows {
 		if *r.WholeLimitsBroken > 0 || *r.WholeCumulative > 1.1 {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/tuning"
 )
 
 // world lets runs of one table happen. Only it knows what was recorded.
@@ -45,7 +46,7 @@ func (w *world) longest() float64 {
 
 // whole runs under one point throughout: its cost, and whether it reached its end before
 // it was stopped at the given score.
-func (w *world) whole(point int, stop float64) (recur.Cost, bool) {
+func (w *world) whole(point int, stop float64) (tuning.Spent, bool) {
 	w.begin()
 	c := w.cells[point]
 	if c.failed {
@@ -67,12 +68,11 @@ func (w *world) powers() float64 {
 	if w.goal.Least() {
 		return 1
 	}
-	wj, ws := w.goal.Objective.Weights(w.goal.Weight)
-	return wj + ws
+	return w.goal.Degree()
 }
 
 // cost is that of an epoch of the present run, by its luck: what is paid is what is shown.
-func (w *world) cost(point int) recur.Cost {
+func (w *world) cost(point int) tuning.Spent {
 	if runs := w.cells[point].runs; runs != nil && runs[w.nth(point)].Seconds > 0 {
 		return runs[w.nth(point)]
 	}
@@ -81,7 +81,7 @@ func (w *world) cost(point int) recur.Cost {
 
 // usual is the mean cost of an epoch. A point that did not run and tells none costs what
 // the owner's does.
-func (w *world) usual(point int) recur.Cost {
+func (w *world) usual(point int) tuning.Spent {
 	c := w.cells[point].epoch
 	if !(c.Seconds > 0) {
 		return w.cells[w.space.Own].epoch
@@ -100,7 +100,7 @@ func coresOf(s recur.Space, point int) float64 {
 
 // expected is the mean cost of a run under one point; one that never reaches its end
 // costs as long as it may take.
-func (w *world) expected(point int) recur.Cost {
+func (w *world) expected(point int) tuning.Spent {
 	c := w.cells[point]
 	sum := 0.0
 	for _, n := range c.repeats {

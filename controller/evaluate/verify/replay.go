@@ -42,7 +42,7 @@ type verdicts struct {
 func (in Input) judge(n null, r replay, effect float64) verdicts {
 	truth := math.Log1p(-effect)
 	v := verdicts{covered: true, first: tuning.Inconclusive}
-	terms := mind.Input{Objective: n.objective, Level: 1 - in.Level, Candidates: in.Candidates}
+	terms := mind.Input{Measure: tuning.Measure{Objective: n.objective}, Level: 1 - in.Level, Candidates: in.Candidates}
 	look := func(o tuning.Outcome) {
 		v.looks++
 		wrong := isWrong(o.Verdict, effect)

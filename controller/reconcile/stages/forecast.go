@@ -14,7 +14,7 @@ func teach(q reconcile.ForecastRequest) []tuning.CurveLesson { return work(q).Te
 
 func work(q reconcile.ForecastRequest) forecast.Work {
 	w := forecast.Work{
-		Epochs: q.Epochs, Own: q.Own, Current: q.Current, Done: q.Done, Total: q.Total, Curve: q.Curve, Lessons: q.Lessons,
+		Epochs: q.Epochs, Own: q.Own, Current: q.Current, Done: q.Done, Total: q.Total, Curve: q.Curve, Lessons: q.Lessons, Learns: q.Policy.Learns,
 	}
 	if q.Policy.Quality != nil {
 		w.Direction = forecast.Direction(q.Policy.Quality.Direction)

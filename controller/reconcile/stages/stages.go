@@ -13,7 +13,7 @@ import (
 func Pure() reconcile.Stages {
 	return reconcile.Stages{
 		Propose: propose, Forecast: left, Teach: teach, Refused: refused, Decide: plan.Decide, Waits: plan.Waits,
-		Return: returned, Intent: resubmit.Intent, Settings: resubmit.Settings, Compare: compare,
+		Return: returned, Breaks: breaks, Intent: resubmit.Intent, Settings: resubmit.Settings, Compare: compare,
 	}
 }
 
@@ -22,14 +22,11 @@ const candidates = 5
 
 func propose(q reconcile.ProposeRequest) reconcile.Proposal {
 	var out reconcile.Proposal
-	if _, ok := tuning.Reference(q.Trials); !ok {
-		out.Reason = tuning.ReasonProfiling
-		return out
-	}
 	study := search.Study{
 		Policy: q.Policy, Own: q.Own, Space: search.Space(q.Policy, q.Own, candidates), Trials: q.Trials, Avoid: q.Avoid,
 	}
 	out.Next, out.Reason = study.Next()
+	out.All = study.All()
 	if gain, ok := study.Best(); ok {
 		out.Best, out.Gain, out.GainSE = &gain.Trial, gain.Expected, gain.SE
 	}
@@ -52,7 +49,7 @@ func refused(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.R
 
 func compare(c reconcile.Comparison) tuning.Outcome {
 	in := verify.Input{
-		Objective: c.Policy.Objective, Weight: c.Policy.Weight, MaxSlowdown: c.Policy.MaxSlowdown,
+		Measure: c.Policy.Measure(), MaxSlowdown: c.Policy.MaxSlowdown,
 		Quality: c.Policy.Quality, EnforceModelled: c.Site.EnforceModel, Baseline: c.Own, Tuned: c.Tuned, At: c.Now, Candidates: c.Tried,
 	}
 	for _, e := range c.Before {
@@ -61,5 +58,9 @@ func compare(c reconcile.Comparison) tuning.Outcome {
 	for _, e := range c.After {
 		in.After = append(in.After, verify.Epoch{Epoch: e})
 	}
-	return verify.Compare(in)
+	out := verify.Compare(in)
+	if c.Policy.Relearns(c.Own, c.Tuned) && out.Reason != tuning.ReasonQualityLost {
+		out.Verdict, out.Reason = tuning.Inconclusive, tuning.ReasonWholeRuns // its epochs did other work
+	}
+	return out
 }

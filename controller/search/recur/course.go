@@ -58,7 +58,7 @@ type standing struct {
 func (t *Tuner) standings() []standing {
 	var out []standing
 	noise := t.spread()
-	wj, ws := t.weights()
+	powers := t.goal.Degree()
 	least := math.Inf(1)
 	for c, a := range t.arms {
 		if a.reached == 0 {
@@ -73,7 +73,7 @@ func (t *Tuner) standings() []standing {
 			continue
 		}
 		least = min(least, p.score)
-		variance := (wj + ws) * (wj + ws) * noise / float64(a.reached)
+		variance := powers * powers * noise / float64(a.reached)
 		if t.weighed != nil {
 			variance = t.weighed.variance[p.point]
 		}
@@ -94,8 +94,6 @@ func (t *Tuner) standings() []standing {
 	}
 	return out
 }
-
-func (t *Tuner) weights() (joules, seconds float64) { return t.goal.Objective.Weights(t.goal.Weight) }
 
 // logSum is ln((1-q)·eᵃ + q·eᵇ).
 func logSum(a, b, q float64) float64 {

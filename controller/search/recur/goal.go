@@ -6,28 +6,15 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// Cost is what an epoch or a run took.
-type Cost struct {
-	Seconds float64
-	Joules  float64 // NaN: not measured
-}
-
-// Plus adds what another one took.
-func (c Cost) Plus(o Cost) Cost { return Cost{c.Seconds + o.Seconds, c.Joules + o.Joules} }
-
-// Times is the cost of so many of them.
-func (c Cost) Times(n float64) Cost { return Cost{n * c.Seconds, n * c.Joules} }
-
 // Goal is what is minimised, and under which limits.
 type Goal struct {
-	Objective tuning.Objective
-	Weight    float64 // share of energy in tuning.Blend
+	tuning.Measure
 
-	// Cores: as few core-seconds as the limits allow, in place of Objective.
+	// Cores: as few core-seconds as the limits allow, in place of Measure.
 	Cores bool
 
 	// Attain, above 0: as few cores as attain this share of full speed, that of the
-	// fastest setting seen, in place of Objective and limits.
+	// fastest setting seen, in place of Measure and limits.
 	Attain float64
 
 	MaxSlowdown float64 // seconds at most so many times those of the owner's settings; 0: unbounded
@@ -43,27 +30,19 @@ func (g Goal) Limited() bool { return g.Attain == 0 && (g.MaxSlowdown > 0 || g.M
 // Score is the natural logarithm of what is minimised; +Inf where a number that it
 // needs is missing or not above 0. Costs under different numbers of cores are compared
 // where the goal counts cores; it is ignored elsewhere.
-func (g Goal) Score(c Cost, cores float64) float64 {
+func (g Goal) Score(c tuning.Spent, cores float64) float64 {
 	switch {
 	case g.Attain > 0:
 		return logOf(cores)
 	case g.Cores:
 		return logOf(cores) + logOf(c.Seconds)
 	}
-	wj, ws := g.Objective.Weights(g.Weight)
-	v := 0.0
-	if wj > 0 {
-		v += wj * logOf(c.Joules)
-	}
-	if ws > 0 {
-		v += ws * logOf(c.Seconds)
-	}
-	return v
+	return g.Log(c)
 }
 
 // Excess is by how much, in natural logarithms, the limits are broken against the cost
 // of the owner's settings; 0: kept.
-func (g Goal) Excess(c, own Cost) float64 {
+func (g Goal) Excess(c, own tuning.Spent) float64 {
 	if !g.Limited() {
 		return 0
 	}

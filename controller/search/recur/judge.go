@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"pitchpipe/controller/tuning"
 )
 
 // verdicts is what whole runs say of the points of a tuner.
@@ -119,8 +121,7 @@ func (w Whole) count(t *Tuner, v *verdicts, score evidence, l lengths) {
 func (w Whole) measure(t *Tuner, v *verdicts, score evidence, l lengths) {
 	seconds, _ := weigh(w.Runs, w.Space.Own, func(p Part) float64 { return math.Log(p.Cost.Seconds) })
 	joules, hasJoules := weigh(w.Runs, w.Space.Own, func(p Part) float64 { return math.Log(p.Cost.Joules) })
-	wj, ws := t.weights()
-	powers := wj + ws
+	powers := t.goal.Degree()
 	if len(t.courses) > 1 {
 		v.longer = powers * powers * l.spread
 	}
@@ -133,7 +134,8 @@ func (w Whole) measure(t *Tuner, v *verdicts, score evidence, l lengths) {
 		v.ratio[p] = score.mean[p] + powers*longer
 		v.variance[p] = score.variance[p] + powers*powers*doubt
 		v.lost += float64(v.runs[p]) * math.Expm1(v.ratio[p])
-		cost := Cost{Seconds: math.Exp(seconds.mean[p]), Joules: math.NaN()}
+		// The score of tuning.Cost is that of its price; no other score asks for one.
+		cost := tuning.Spent{Seconds: math.Exp(seconds.mean[p]), Joules: math.NaN(), Price: math.Exp(score.mean[p])}
 		if m, ok := joules.mean[p]; ok && hasJoules {
 			cost.Joules = math.Exp(m)
 		}
@@ -169,7 +171,7 @@ func (w Whole) distinguish(t *Tuner, v *verdicts, degrees float64) {
 	quantile := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: degrees}.Quantile(1 - levelOfClear/float64(tried))
 	for p := range w.Space.Points {
 		ratio, measured := v.ratio[p]
-		if !measured || p == w.Space.Own {
+		if !measured || p == w.Space.Own || w.Unproven != nil && w.Unproven[p] {
 			continue
 		}
 		c := t.of[p]

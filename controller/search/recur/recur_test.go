@@ -29,7 +29,7 @@ func start(t interface{ Fatal(...any) }, s recur.Space, g recur.Goal, probes int
 }
 
 // once runs a job of one epoch under what the tuner picks, and tells which point it was.
-func once(t *recur.Tuner, cost func(p int) recur.Cost) int {
+func once(t *recur.Tuner, cost func(p int) tuning.Spent) int {
 	p := t.Epoch(t.Course())
 	t.Measured(p, cost(p))
 	t.Reached(p, 1)
@@ -39,8 +39,11 @@ func once(t *recur.Tuner, cost func(p int) recur.Cost) int {
 func TestAValleyIsFoundWithFewEpochs(t *testing.T) {
 	t.Parallel()
 	for best := 1; best <= 9; best++ {
-		tuner := start(t, line("power_limit", 9, 9), recur.Goal{Objective: tuning.Energy}, 0)
-		cost := func(p int) recur.Cost { d := float64(p + 1 - best); return recur.Cost{Seconds: 1, Joules: 10 + d*d} }
+		tuner := start(t, line("power_limit", 9, 9), recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}, 0)
+		cost := func(p int) tuning.Spent {
+			d := float64(p + 1 - best)
+			return tuning.Spent{Seconds: 1, Joules: 10 + d*d}
+		}
 		seen := map[int]bool{}
 		for range 6 {
 			seen[once(tuner, cost)] = true
@@ -56,9 +59,9 @@ func TestTheFewestCoresAreFoundByHalving(t *testing.T) {
 	for enough := 1; enough <= 64; enough++ {
 		g := recur.Goal{Cores: true, MaxSlowdown: 1.05, MaxJoules: 1.02}
 		tuner := start(t, line(tuning.Cores, 64, 64), g, 6)
-		cost := func(p int) recur.Cost {
+		cost := func(p int) tuning.Spent {
 			s := max(math.Pow(float64(enough)/float64(p+1), .9), 1)
-			return recur.Cost{Seconds: s, Joules: s}
+			return tuning.Spent{Seconds: s, Joules: s}
 		}
 		tried := map[int]bool{}
 		for range 10 {
@@ -90,7 +93,7 @@ func TestAShareOfFullSpeedIsAttainedWithTheFewestCoresAndThenTheLeastMemory(t *t
 			tuner.Failed(p)
 			continue
 		}
-		tuner.Measured(p, recur.Cost{Seconds: 1 / min(c, 6), Joules: math.NaN()})
+		tuner.Measured(p, tuning.Spent{Seconds: 1 / min(c, 6), Joules: math.NaN()})
 		tuner.Reached(p, 1)
 	}
 	if got := s.Points[tuner.Best()].Key(); got != "cores=6 memory_gib=2" {
@@ -109,16 +112,16 @@ func batches(n, own int) recur.Space {
 
 func TestTheOwnersSettingsComeFirstAndAreNeverStopped(t *testing.T) {
 	t.Parallel()
-	tuner := start(t, batches(4, 1), recur.Goal{Objective: tuning.Time}, 0)
+	tuner := start(t, batches(4, 1), recur.Goal{Measure: tuning.Measure{Objective: tuning.Time}}, 0)
 	if p := tuner.Epoch(tuner.Course()); p != 1 {
 		t.Errorf("begins with point %d", p)
 	}
-	tuner.Measured(1, recur.Cost{Seconds: 1, Joules: 1})
+	tuner.Measured(1, tuning.Spent{Seconds: 1, Joules: 1})
 	tuner.Reached(1, 10)
-	if tuner.Stops(1, recur.Cost{Seconds: 1e6}) {
+	if tuner.Stops(1, tuning.Spent{Seconds: 1e6}) {
 		t.Error("the owner's run is stopped")
 	}
-	if tuner.Stops(2, recur.Cost{Seconds: 19}) || !tuner.Stops(2, recur.Cost{Seconds: 21}) {
+	if tuner.Stops(2, tuning.Spent{Seconds: 19}) || !tuner.Stops(2, tuning.Spent{Seconds: 21}) {
 		t.Error("another one is not stopped at twice the cost")
 	}
 	if tuner.Best() != 1 || tuner.Safe() != 1 {
@@ -128,12 +131,12 @@ func TestTheOwnersSettingsComeFirstAndAreNeverStopped(t *testing.T) {
 
 func TestOneLuckyRunDoesNotMakeACourseTheBest(t *testing.T) {
 	t.Parallel()
-	tuner := start(t, batches(2, 0), recur.Goal{Objective: tuning.Time}, 0)
+	tuner := start(t, batches(2, 0), recur.Goal{Measure: tuning.Measure{Objective: tuning.Time}}, 0)
 	for _, run := range []struct {
 		point  int
 		epochs float64
 	}{{0, 8}, {0, 12}, {0, 10}, {0, 11}, {0, 9}, {1, 9.95}} {
-		tuner.Measured(run.point, recur.Cost{Seconds: 1, Joules: 1})
+		tuner.Measured(run.point, tuning.Spent{Seconds: 1, Joules: 1})
 		tuner.Reached(run.point, run.epochs)
 	}
 	if tuner.Best() != 0 {
@@ -143,10 +146,10 @@ func TestOneLuckyRunDoesNotMakeACourseTheBest(t *testing.T) {
 
 func TestACourseThatBreaksTheLimitsIsNeverTheBest(t *testing.T) {
 	t.Parallel()
-	tuner := start(t, batches(2, 0), recur.Goal{Objective: tuning.Energy, MaxSlowdown: 1.1}, 0)
-	tuner.Measured(0, recur.Cost{Seconds: 10, Joules: 10})
+	tuner := start(t, batches(2, 0), recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.1}, 0)
+	tuner.Measured(0, tuning.Spent{Seconds: 10, Joules: 10})
 	tuner.Reached(0, 5)
-	tuner.Measured(1, recur.Cost{Seconds: 12, Joules: 1})
+	tuner.Measured(1, tuning.Spent{Seconds: 12, Joules: 1})
 	tuner.Reached(1, 5)
 	if tuner.Best() != 0 {
 		t.Error("a course that takes 1.2 times as long is the best")
@@ -177,11 +180,11 @@ func TestATunerStaysInItsSpaceIsTheSameEachTimeAndChoosesWhatItMeasured(t *testi
 		}
 		s.Own = rapid.IntRange(0, len(s.Points)-1).Draw(t, "own")
 		g := rapid.SampledFrom([]recur.Goal{
-			{Objective: tuning.Energy},
-			{Objective: tuning.Time},
-			{Objective: tuning.EDP},
-			{Objective: tuning.Blend, Weight: .5},
-			{Objective: tuning.Energy, MaxSlowdown: 1.1},
+			{Measure: tuning.Measure{Objective: tuning.Energy}},
+			{Measure: tuning.Measure{Objective: tuning.Time}},
+			{Measure: tuning.Measure{Objective: tuning.EDP}},
+			{Measure: tuning.Measure{Objective: tuning.Blend, Weight: .5}},
+			{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.1},
 			{Cores: true, MaxSlowdown: 1.05, MaxJoules: 1.02},
 			{Attain: .98},
 		}).Draw(t, "goal")
@@ -201,7 +204,7 @@ func TestATunerStaysInItsSpaceIsTheSameEachTimeAndChoosesWhatItMeasured(t *testi
 			if s.Points[p]["batch"] != s.Points[course]["batch"] && !g.Least() {
 				t.Fatalf("an epoch of another course: %s in %s", s.Points[p], s.Points[course])
 			}
-			cost, epochs := recur.Cost{Seconds: positive.Draw(t, "seconds"), Joules: positive.Draw(t, "joules")}, positive.Draw(t, "epochs")
+			cost, epochs := tuning.Spent{Seconds: positive.Draw(t, "seconds"), Joules: positive.Draw(t, "joules")}, positive.Draw(t, "epochs")
 			fate := rapid.SampledFrom([]string{"reached", "reached", "missed", "failed"}).Draw(t, "fate")
 			for _, tuner := range []*recur.Tuner{one, two} {
 				if fate == "failed" && p != s.Own {

@@ -2,6 +2,8 @@ package recur
 
 import (
 	"math"
+
+	"pitchpipe/controller/tuning"
 )
 
 // Beta is how many times the cost of the best course a run may cost before it is
@@ -27,12 +29,12 @@ type Tuner struct {
 // cell is what was measured at one point, per epoch.
 type cell struct {
 	n      int
-	sum    Cost
+	sum    tuning.Spent
 	failed bool
 }
 
-func (c cell) known() bool { return c.n > 0 || c.failed }
-func (c cell) cost() Cost  { return c.sum.Times(1 / float64(c.n)) }
+func (c cell) known() bool        { return c.n > 0 || c.failed }
+func (c cell) cost() tuning.Spent { return c.sum.Times(1 / float64(c.n)) }
 
 // arm is what the runs of one course took.
 type arm struct {
@@ -58,7 +60,7 @@ func New(s Space, g Goal, probes int) (*Tuner, error) {
 }
 
 // Measured notes what an epoch under a point cost.
-func (t *Tuner) Measured(point int, c Cost) {
+func (t *Tuner) Measured(point int, c tuning.Spent) {
 	if t.cells[point].n == 0 {
 		t.led = nil
 	}
@@ -92,7 +94,7 @@ func (t *Tuner) Missed(point int) {
 // Stops tells whether a run of the course of a point, which has cost this much and has
 // not ended, is stopped: it costs Beta times what the best known course does, or takes
 // Beta times as long as the limits allow. A run of the owner's course is never stopped.
-func (t *Tuner) Stops(point int, spent Cost) bool {
+func (t *Tuner) Stops(point int, spent tuning.Spent) bool {
 	c := t.of[point]
 	if c == t.of[t.Own] || t.goal.Least() {
 		return false
@@ -109,16 +111,13 @@ func (t *Tuner) Stops(point int, spent Cost) bool {
 }
 
 // octave is Beta in the units of the score, which EDP counts twice.
-func (t *Tuner) octave() float64 {
-	wj, ws := t.goal.Objective.Weights(t.goal.Weight)
-	return (wj + ws) * math.Log(Beta)
-}
+func (t *Tuner) octave() float64 { return t.goal.Degree() * math.Log(Beta) }
 
 // ownCost is the mean cost of a run under the owner's settings. False: not known.
-func (t *Tuner) ownCost() (Cost, bool) {
+func (t *Tuner) ownCost() (tuning.Spent, bool) {
 	a, c := t.arms[t.of[t.Own]], t.cells[t.Own]
 	if a.reached == 0 || c.n == 0 {
-		return Cost{}, false
+		return tuning.Spent{}, false
 	}
 	return c.cost().Times(a.epochs / float64(a.reached)), true
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
+
+	"pitchpipe/controller/tuning"
 )
 
 // Run is one past run, as far as it was measured.
@@ -17,8 +19,8 @@ type Run struct {
 // Part is what a run measured under one point.
 type Part struct {
 	Point  int
-	Epochs float64 // how many were measured
-	Cost   Cost    // of an epoch, their mean
+	Epochs float64      // how many were measured
+	Cost   tuning.Spent // of an epoch, their mean
 }
 
 // What is taken to be usual of the cost of an epoch, in natural logarithms.

@@ -25,6 +25,10 @@ type Whole struct {
 	Runs   []Run
 	Failed []int  // points under which a run failed, once for each
 	Barred []bool // by point: never to be run, nor called best; nil: none
+
+	// Unproven are the points of which it is not known that what they lead to is good enough.
+	// They may be run, and are not called best; nil: none.
+	Unproven []bool
 }
 
 // Advice is what past runs say about the next one.
@@ -144,5 +148,5 @@ func (l lengths) of(course int) (longer, variance float64, known bool) {
 
 // GoalOf is what a policy asks for.
 func GoalOf(p tuning.Policy) Goal {
-	return Goal{Objective: p.Objective, Weight: p.Weight, MaxSlowdown: p.MaxSlowdown}
+	return Goal{Measure: p.Measure(), MaxSlowdown: p.MaxSlowdown}
 }

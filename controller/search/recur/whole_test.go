@@ -23,7 +23,7 @@ func cores(own int, values ...float64) recur.Space {
 // whole is a run of ten epochs under one point.
 func whole(point int, seconds float64) recur.Run {
 	return recur.Run{Weight: 1, Epochs: 10, Parts: []recur.Part{{
-		Point: point, Epochs: 10, Cost: recur.Cost{Seconds: seconds, Joules: math.NaN()},
+		Point: point, Epochs: 10, Cost: tuning.Spent{Seconds: seconds, Joules: math.NaN()},
 	}}}
 }
 
@@ -32,7 +32,7 @@ func within(seconds map[int]float64) recur.Run {
 	r := recur.Run{Weight: 1, Epochs: 10}
 	for p := range 8 {
 		if s, ok := seconds[p]; ok {
-			r.Parts = append(r.Parts, recur.Part{Point: p, Epochs: 3, Cost: recur.Cost{Seconds: s, Joules: math.NaN()}})
+			r.Parts = append(r.Parts, recur.Part{Point: p, Epochs: 3, Cost: tuning.Spent{Seconds: s, Joules: math.NaN()}})
 		}
 	}
 	return r
@@ -56,7 +56,7 @@ func join(runs ...[]recur.Run) []recur.Run {
 
 func TestWhatPastRunsSayAboutTheNext(t *testing.T) {
 	t.Parallel()
-	faster := recur.Goal{Objective: tuning.Time}
+	faster := recur.Goal{Measure: tuning.Measure{Objective: tuning.Time}}
 	space := cores(3, 1, 2, 4, 8)
 	for _, tc := range []struct {
 		name   string
@@ -149,9 +149,9 @@ func elsewhere(runs []recur.Run) []recur.Run {
 
 func TestASettingThatBreaksTheLimitOfTimeIsNeverTheBest(t *testing.T) {
 	t.Parallel()
-	w := recur.Whole{Space: cores(1, 4, 8), Goal: recur.Goal{Objective: tuning.Energy, MaxSlowdown: 1.1}}
+	w := recur.Whole{Space: cores(1, 4, 8), Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.1}}
 	for range 8 {
-		for p, c := range []recur.Cost{{Seconds: 13, Joules: 50}, {Seconds: 10, Joules: 100}} {
+		for p, c := range []tuning.Spent{{Seconds: 13, Joules: 50}, {Seconds: 10, Joules: 100}} {
 			w.Runs = append(w.Runs, recur.Run{Weight: 1, Epochs: 10, Parts: []recur.Part{{Point: p, Epochs: 10, Cost: c}}})
 		}
 	}
@@ -163,7 +163,7 @@ func TestASettingThatBreaksTheLimitOfTimeIsNeverTheBest(t *testing.T) {
 
 func TestHyperparametersAreComparedByWholeRunsAndNotByEpochs(t *testing.T) {
 	t.Parallel()
-	w := recur.Whole{Space: batches(2, 0), Goal: recur.Goal{Objective: tuning.Time}}
+	w := recur.Whole{Space: batches(2, 0), Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Time}}}
 	longer := whole(1, 5) // half the time an epoch, three times the epochs
 	longer.Epochs = 30
 	w.Runs = join(repeat(6, whole(0, 10)), repeat(6, longer))
@@ -185,7 +185,7 @@ func TestOldRunsCountForLess(t *testing.T) {
 		for i := range old {
 			old[i].Weight = weight
 		}
-		w := recur.Whole{Space: cores(1, 4, 8), Goal: recur.Goal{Objective: tuning.Time}, Runs: join(repeat(4, whole(1, 10)), old)}
+		w := recur.Whole{Space: cores(1, 4, 8), Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Time}}, Runs: join(repeat(4, whole(1, 10)), old)}
 		got, err := w.Next()
 		if err != nil {
 			t.Fatal(err)
@@ -204,7 +204,7 @@ func TestWithoutATrueEffectNothingBecomesTheBest(t *testing.T) {
 	wrong, looked := 0, 0
 	for seed := range 200 {
 		rng := rand.New(rand.NewPCG(1, uint64(seed)))
-		w := recur.Whole{Space: cores(3, 1, 2, 4, 8), Goal: recur.Goal{Objective: tuning.Time}}
+		w := recur.Whole{Space: cores(3, 1, 2, 4, 8), Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Time}}}
 		for n := range 16 {
 			got, err := w.Next()
 			if err != nil {
@@ -241,11 +241,11 @@ func TestTheNextReturnStaysInItsSpaceAndIsTheSameEachTime(t *testing.T) {
 		point := rapid.IntRange(0, len(s.Points)-1)
 		s.Own = point.Draw(t, "own")
 		w := recur.Whole{Space: s, Barred: make([]bool, len(s.Points)), Goal: rapid.SampledFrom([]recur.Goal{
-			{Objective: tuning.Energy},
-			{Objective: tuning.Time},
-			{Objective: tuning.EDP},
-			{Objective: tuning.Blend, Weight: .5},
-			{Objective: tuning.Energy, MaxSlowdown: 1.1},
+			{Measure: tuning.Measure{Objective: tuning.Energy}},
+			{Measure: tuning.Measure{Objective: tuning.Time}},
+			{Measure: tuning.Measure{Objective: tuning.EDP}},
+			{Measure: tuning.Measure{Objective: tuning.Blend, Weight: .5}},
+			{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.1},
 			{Cores: true, MaxSlowdown: 1.05},
 		}).Draw(t, "goal")}
 		for i := range w.Barred {
@@ -263,7 +263,7 @@ func TestTheNextReturnStaysInItsSpaceAndIsTheSameEachTime(t *testing.T) {
 				measured[p] = true
 				r.Parts = append(r.Parts, recur.Part{
 					Point: p, Epochs: rapid.Float64Range(0, 5).Draw(t, "measured"),
-					Cost: recur.Cost{Seconds: positive.Draw(t, "seconds"), Joules: positive.Draw(t, "joules")},
+					Cost: tuning.Spent{Seconds: positive.Draw(t, "seconds"), Joules: positive.Draw(t, "joules")},
 				})
 			}
 			w.Runs = append(w.Runs, r)
@@ -339,7 +339,7 @@ func TestWholeRunsGoAlongALineByNoMoreThanAnOctave(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			space := cores(19, values...)
-			tried, best := returns(t, recur.Whole{Space: space, Goal: recur.Goal{Objective: tuning.Time}}, 40, func(p int) float64 { return tc.cost(values[p]) })
+			tried, best := returns(t, recur.Whole{Space: space, Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Time}}}, 40, func(p int) float64 { return tc.cost(values[p]) })
 			least, lost := values[19], 0.0
 			for _, p := range tried {
 				if values[p] < least/2 {
@@ -365,7 +365,7 @@ func TestHyperparametersThatFailedAreNotTriedUnderOtherCores(t *testing.T) {
 		}
 	}
 	space.Own = 1
-	w := recur.Whole{Space: space, Goal: recur.Goal{Objective: tuning.Time}, Runs: repeat(40, whole(1, 10)), Failed: []int{3}}
+	w := recur.Whole{Space: space, Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Time}}, Runs: repeat(40, whole(1, 10)), Failed: []int{3}}
 	tried, _ := returns(t, w, 12, func(int) float64 { return 10 })
 	for _, p := range tried {
 		if p > 1 {

@@ -212,6 +212,9 @@ func (a *attempt) exit(err error) Exit {
 		e.Code = status.ExitStatus()
 		e.Detail = fmt.Sprintf("exit status %d", e.Code)
 	}
+	if a.stop == StopDiscarded && status.Signal() != unix.SIGKILL {
+		a.ending = "" // it ended by itself before it was killed
+	}
 	// The kernel may have killed for memory after the last look.
 	if kills := a.leaf.OOMKills(); kills > 0 && e.Code != 0 && a.ending == "" {
 		a.ending = Memory

@@ -88,6 +88,7 @@ type StopReason string
 const (
 	StopCancelled StopReason = "cancelled" // its job is no longer wanted
 	StopSaved     StopReason = "saved"     // it saved and is to leave
+	StopDiscarded StopReason = "discarded" // it is to leave unsaved; killed at once, see attempt.exit
 )
 
 // Stop asks the supervisor to end the attempt.

@@ -58,7 +58,9 @@ func (a *attempt) read(name string, v any) bool {
 }
 
 // end begins to end the job. The first reason is the one that counts. Nothing
-// polite helps against a lack of memory.
+// polite helps against a lack of memory. What is discarded is killed too, its main
+// process first: a job that ends well after SIGTERM would look finished, and so would a
+// script whose command was killed before it.
 func (a *attempt) end(why Reason, now time.Time) {
 	if a.ending != "" {
 		return
@@ -66,8 +68,9 @@ func (a *attempt) end(why Reason, now time.Time) {
 	a.ending, a.killAt = why, now.Add(termGrace)
 	a.log.Info("ending the job", "reason", why)
 	sig := unix.SIGTERM
-	if why == Memory {
+	if why == Memory || a.stop == StopDiscarded {
 		a.killAt, sig = now, unix.SIGKILL
+		a.kill(a.job.Process.Pid, sig)
 	}
 	if err := a.signalAll(sig); err != nil {
 		a.log.Error("ending the job", "error", err)

@@ -240,6 +240,16 @@ func TestHowAnAttemptEnds(t *testing.T) {
 			want: supervise.Exit{Reason: supervise.Stopped, Stop: supervise.StopCancelled, Code: 143},
 		},
 		{
+			name: "discarded, and not politely: its end is no success", before: stop(supervise.StopDiscarded),
+			argv: []string{"sh", "-c", "trap 'exit 0' TERM; : >ready; while :; do sleep 0.05; done"},
+			want: supervise.Exit{Reason: supervise.Stopped, Stop: supervise.StopDiscarded, Code: 137},
+		},
+		{
+			name: "discarded, before its script sees that its command was killed", before: stop(supervise.StopDiscarded),
+			argv: []string{"sh", "-c", ": >ready; sleep 1000; exit 0"},
+			want: supervise.Exit{Reason: supervise.Stopped, Stop: supervise.StopDiscarded, Code: 137},
+		},
+		{
 			name: "asked to save, with the status that it likes", before: signal,
 			argv: []string{"sh", "-c", "trap 'exit 85' USR1; : >ready; while :; do sleep 0.05; done"},
 			want: supervise.Exit{Reason: supervise.Exited, Code: 85},

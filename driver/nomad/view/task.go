@@ -97,6 +97,23 @@ func Signals(a *api.AllocationListStub, name string, since int64) int {
 	return n
 }
 
+// Ending reports whether Nomad has begun to end the task's last run, which is still there,
+// and nothing was signalled to it since.
+func Ending(a *api.AllocationListStub, name string) bool {
+	ending := false
+	if s := a.TaskStates[name]; s != nil {
+		for _, e := range s.Events {
+			switch e.Type {
+			case api.TaskKilling:
+				ending = true
+			case api.TaskStarted, api.TaskTerminated, api.TaskSignaling:
+				ending = false
+			}
+		}
+	}
+	return ending
+}
+
 // Left tells with which status the task's run that went on at the time has ended
 // since; false: it goes on.
 func Left(a *api.AllocationListStub, name string, since int64) (int, bool) {

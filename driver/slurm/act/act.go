@@ -25,6 +25,9 @@ type Actor interface {
 	// Requeue ends the running attempt and puts the job back into the queue. It does
 	// nothing to a job that has ended.
 	Requeue(ctx context.Context, job string) error
+	// Discard is Requeue of an attempt that was not asked to save: what it did since its
+	// last checkpoint is lost.
+	Discard(ctx context.Context, job string) error
 	// Update changes a job that waits.
 	Update(ctx context.Context, job string, u Update) error
 	// Release lets a job go that the cluster holds.
@@ -166,6 +169,9 @@ func (c Commands) Signal(ctx context.Context, job, signal string) error {
 func (c Commands) Requeue(ctx context.Context, job string) error {
 	return c.effect(ctx, "scontrol", "requeue", "Incomplete", job)
 }
+
+// Discard is Requeue: Slurm does not ask whether a job has saved.
+func (c Commands) Discard(ctx context.Context, job string) error { return c.Requeue(ctx, job) }
 
 // Update is scontrol update.
 func (c Commands) Update(ctx context.Context, job string, u Update) error {

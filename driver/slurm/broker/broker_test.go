@@ -128,6 +128,53 @@ func TestRestartsHaveAnEnd(t *testing.T) {
 	}
 }
 
+func TestAnAttemptThatWasChangedHereMayBeDiscarded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *broker.Config) { c.Restarts = 2 })
+	// runs has the job begin, as an attempt that was changed while it waited or not.
+	runs := func(changed bool) {
+		if changed {
+			if err := r.client.Update(t.Context(), "7", size(2, 0, 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.f.with(func(j *fakeJob) { j.state = "RUNNING" })
+	}
+	r.f.with(func(j *fakeJob) { j.state = "PENDING" })
+	runs(true) // before its first attempt
+	r.restart(t)
+	if err := r.client.Discard(t.Context(), "7"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.client.Update(t.Context(), "7", start(0)); err != nil {
+		t.Errorf("the wait is of our making: %v", err)
+	}
+	runs(true)
+	r.f.mu.Lock()
+	r.f.fail = driver.ErrUnknown
+	r.f.mu.Unlock()
+	if err := r.client.Discard(t.Context(), "7"); !errors.Is(err, driver.ErrUnknown) {
+		t.Errorf("an outcome that is unknown: %v, want %v", err, driver.ErrUnknown)
+	}
+	if err := r.client.Discard(t.Context(), "7"); err != nil {
+		t.Errorf("the repeat, which counts once: %v", err)
+	}
+	runs(false) // by itself, as where the controller did not come back
+	if err := r.client.Discard(t.Context(), "7"); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "nothing of this attempt was changed here") {
+		t.Errorf("an attempt that was not changed: %v, want %v", err, driver.ErrDenied)
+	}
+	r.f.with(func(j *fakeJob) { j.state = "PENDING" })
+	runs(true)
+	if err := r.client.Discard(t.Context(), "7"); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "in 2 attempts, which is the most") {
+		t.Errorf("a third: %v, want %v", err, driver.ErrDenied)
+	}
+	for i, e := range r.entries(t) {
+		if e.Verb == "discard" && e.Detail != "its work since its last checkpoint is lost" {
+			t.Errorf("line %d of the audit is %+v, want what a discard is", i, e)
+		}
+	}
+}
+
 func TestWhatIsRepeatedCountsOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *broker.Config) { c.Restarts = 1 })

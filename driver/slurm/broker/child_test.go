@@ -95,6 +95,8 @@ func (r role) ask() error {
 		return c.Signal(ctx, r.Job, r.Signal)
 	case "requeue":
 		return c.Requeue(ctx, r.Job)
+	case "discard":
+		return c.Discard(ctx, r.Job)
 	case "release":
 		return c.Release(ctx, r.Job)
 	}

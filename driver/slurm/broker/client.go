@@ -78,6 +78,13 @@ func (c *Client) Requeue(ctx context.Context, job string) error {
 	return err
 }
 
+// Discard puts a job back into the queue whose running attempt the controller set up,
+// without asking it to save.
+func (c *Client) Discard(ctx context.Context, job string) error {
+	_, err := c.ask(ctx, verbDiscard, request{Job: job})
+	return err
+}
+
 // Update changes a job that waits.
 func (c *Client) Update(ctx context.Context, job string, u act.Update) error {
 	_, err := c.ask(ctx, verbUpdate, request{Job: job, Update: &u})

@@ -2,7 +2,7 @@
 // have done to them, and nothing else.
 //
 // In come requests on a Unix socket, from processes whose user the kernel vouches
-// for: the script of a job, a signal, a requeue, an update, a release. Out go
+// for: the script of a job, a signal, a requeue, a discard, an update, a release. Out go
 // Slurm's own commands, run by an account with Slurm's administrator level Operator,
 // or a refusal with its reason. The client has the verbs of package act and gives
 // package driver's errors back; it can also ask beforehand whether a size would be
@@ -23,7 +23,9 @@
 //     at most Config.Restarts attempts. A requeue: after that signal in this attempt, never
 //     of a job that leaves by itself once it saved, never against --no-requeue, and never
 //     of a job that has ended (requeue Incomplete). Whether it has saved by then is the
-//     controller's word. An update: while the job waits, to cores and memory that its
+//     controller's word. A discard, which is a requeue without that signal: only of an attempt
+//     that was changed here while the job waited for it, so that its owner's own attempts keep
+//     their work; it counts among the Config.Restarts attempts. An update: while the job waits, to cores and memory that its
 //     stanza allows or its owner asked for, never to less memory or time than that, and to
 //     no more than that but in the partitions of Config.Above. A start time: only where the wait is of our making,
 //     and at most Config.Ahead from now; a task of an array that waits for its first attempt and

@@ -32,7 +32,9 @@ type plan func(ctx context.Context, e *effect) (do func(context.Context) error, 
 
 // plans are the verbs that change something.
 func plans() map[string]plan {
-	return map[string]plan{verbSignal: planSignal, verbRequeue: planRequeue, verbUpdate: planUpdate, verbRelease: planRelease}
+	return map[string]plan{
+		verbSignal: planSignal, verbRequeue: planRequeue, verbDiscard: planDiscard, verbUpdate: planUpdate, verbRelease: planRelease,
+	}
 }
 
 // effect judges a request, makes durable what it is about to change, and does it.
@@ -134,28 +136,60 @@ func planSignal(_ context.Context, e *effect) (func(context.Context) error, erro
 	case act.Says(e.job.Comment, act.Off):
 		return nil, errOff
 	}
+	return func(ctx context.Context) error { return e.s.cfg.Actor.Signal(ctx, e.job.name, name) }, e.leaves()
+}
+
+// leaves counts the attempt among those that leave at the controller's word, and refuses
+// one too many.
+func (e *effect) leaves() error {
 	e.record.Asking(e.job.Restarts)
 	if most := e.s.cfg.Restarts; e.record.Moves > most {
-		return nil, fmt.Errorf("it was asked to save in %d attempts, which is the most: %w", most, driver.ErrDenied)
+		return fmt.Errorf("it was asked to save, or discarded, in %d attempts, which is the most: %w", most, driver.ErrDenied)
 	}
-	return func(ctx context.Context) error { return e.s.cfg.Actor.Signal(ctx, e.job.name, name) }, nil
+	return nil
+}
+
+// restartable refuses a restart of what does not run, cannot resume, or whose owner
+// forbids it.
+func (e *effect) restartable() error {
+	switch {
+	case e.job.State != "RUNNING":
+		return fmt.Errorf("it does not run (%s): %w", e.job.State, driver.ErrConflict)
+	case e.stanza.Signal == "":
+		return fmt.Errorf("its stanza has no checkpoint, so that a restart would lose its work: %w", driver.ErrDenied)
+	case !e.job.Requeue:
+		return fmt.Errorf("its owner forbids restarts (--no-requeue): %w", driver.ErrDenied)
+	}
+	return nil
 }
 
 // planRequeue: a job that was asked to save, if its owner allows restarts.
 func planRequeue(_ context.Context, e *effect) (func(context.Context) error, error) {
+	if err := e.restartable(); err != nil {
+		return nil, err
+	}
 	switch {
-	case e.job.State != "RUNNING":
-		return nil, fmt.Errorf("it does not run (%s): %w", e.job.State, driver.ErrConflict)
-	case e.stanza.Signal == "":
-		return nil, fmt.Errorf("its stanza has no checkpoint, so that a restart would lose its work: %w", driver.ErrDenied)
 	case !e.stanza.Done:
 		return nil, fmt.Errorf("it leaves by itself once it saved, and a requeue would only cut that off: %w", driver.ErrDenied)
-	case !e.job.Requeue:
-		return nil, fmt.Errorf("its owner forbids restarts (--no-requeue): %w", driver.ErrDenied)
 	case !e.record.WasAsked(e.job.Restarts):
 		return nil, fmt.Errorf("it was not asked to save in this attempt: %w", driver.ErrDenied)
 	}
 	return func(ctx context.Context) error { return e.s.cfg.Actor.Requeue(ctx, e.job.name) }, nil
+}
+
+// planDiscard: an attempt that the controller set up, without asking it to save.
+func planDiscard(_ context.Context, e *effect) (func(context.Context) error, error) {
+	e.detail = "its work since its last checkpoint is lost"
+	if err := e.restartable(); err != nil {
+		return nil, err
+	}
+	switch {
+	case act.Says(e.job.Comment, act.Off):
+		return nil, errOff
+	case !e.record.WasPrepared(e.job.Restarts):
+		return nil, fmt.Errorf("nothing of this attempt was changed here, so that its work is not discarded: %w", driver.ErrDenied)
+	}
+	return func(ctx context.Context) error { return e.s.cfg.Actor.Discard(ctx, e.job.name) }, e.leaves()
 }
 
 // planRelease: a job that the cluster holds because it left with the status that its
@@ -197,6 +231,7 @@ func planUpdate(ctx context.Context, e *effect) (func(context.Context) error, er
 	if err := errors.Join(e.ceiling(*u, after), e.within(*u, after), e.wait(u.Start)); err != nil {
 		return nil, err
 	}
+	e.record.Prepared = e.job.Restarts + 1
 	send := *u
 	if after == e.job.size {
 		// It has that size. To set it once more would free the job from its limits.

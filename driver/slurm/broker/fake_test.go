@@ -202,8 +202,12 @@ func (f *fake) Signal(_ context.Context, job, signal string) error {
 	return f.done("signal " + job + " " + signal)
 }
 
-func (f *fake) Requeue(_ context.Context, job string) error {
-	if err := f.done("requeue " + job); err != nil {
+func (f *fake) Requeue(_ context.Context, job string) error { return f.putBack("requeue", job) }
+
+func (f *fake) Discard(_ context.Context, job string) error { return f.putBack("discard", job) }
+
+func (f *fake) putBack(verb, job string) error {
+	if err := f.done(verb + " " + job); err != nil {
 		return err
 	}
 	f.with(func(j *fakeJob) {

@@ -61,7 +61,7 @@ func aDriver(t *testing.T, s *site) {
 	}()
 	begun := 0
 	// advance has the driver follow one intent to its end.
-	advance := func(name string, cores int) error {
+	advance := func(name string, cores int, discard bool) error {
 		begun++
 		s.said(t, output, begun)
 		job, err := d.Get(t.Context(), driver.JobID(id))
@@ -70,7 +70,7 @@ func aDriver(t *testing.T, s *site) {
 		}
 		in := driver.Intent{
 			ID: name, Job: job.ID, Attempt: job.Attempt, Fingerprint: job.Fingerprint, Change: driver.Change{Cores: cores},
-			Checkpoint: &driver.Checkpoint{Signal: "SIGUSR1", Grace: time.Minute, Done: "saved"},
+			Checkpoint: &driver.Checkpoint{Signal: "SIGUSR1", Grace: time.Minute, Done: "saved"}, Discard: discard,
 		}
 		for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
 			step, err := d.Advance(t.Context(), in)
@@ -84,8 +84,8 @@ func aDriver(t *testing.T, s *site) {
 			}
 		}
 	}
-	for i, cores := range []int{1, 2} {
-		if err := advance(strconv.Itoa(i), cores); err != nil {
+	for i, cores := range []int{1, 2, 1, 2} {
+		if err := advance(strconv.Itoa(i), cores, i == 2); err != nil {
 			t.Fatal(err)
 		}
 		s.until(t, id, "JobState", "RUNNING")
@@ -94,9 +94,13 @@ func aDriver(t *testing.T, s *site) {
 		}
 	}
 	// More than its user asked for is nothing that the broker does, and the job runs on.
-	refused(t, "four cores of two", advance("more", 4), driver.ErrDenied, "more than the 2 that its owner asked for")
+	refused(t, "four cores of two", advance("more", 4, false), driver.ErrDenied, "more than the 2 that its owner asked for")
 	s.until(t, id, "JobState", "RUNNING")
 	if got := s.field(t, id, "CPUs/Task"); got != "2" {
 		t.Errorf("the job has %s cores a task, want 2", got)
+	}
+	text, err := os.ReadFile(output)
+	if err != nil || bytes.Count(text, []byte("saved")) != 3 {
+		t.Errorf("the job says %q, %v; want that it saved thrice and was discarded once", text, err)
 	}
 }

@@ -16,6 +16,7 @@ func TestWhatIsRefused(t *testing.T) {
 	ctx := func(t *testing.T) context.Context { t.Helper(); return t.Context() }
 	signal := func(t *testing.T, r *rig) error { t.Helper(); return r.client.Signal(ctx(t), "7", "SIGUSR1") }
 	requeue := func(t *testing.T, r *rig) error { t.Helper(); return r.client.Requeue(ctx(t), "7") }
+	discard := func(t *testing.T, r *rig) error { t.Helper(); return r.client.Discard(ctx(t), "7") }
 	update := func(u act.Update) func(*testing.T, *rig) error {
 		return func(t *testing.T, r *rig) error { t.Helper(); return r.client.Update(ctx(t), "7", u) }
 	}
@@ -68,6 +69,13 @@ func TestWhatIsRefused(t *testing.T) {
 		{"a requeue of what cannot save", func(j *fakeJob) { j.admin = "pitchpipe:1:{apply,nosave}" }, requeue, driver.ErrDenied, "no checkpoint"},
 
 		{"a requeue of what leaves by itself", func(j *fakeJob) { j.admin = "pitchpipe:1:{apply,noknob}" }, requeue, driver.ErrDenied, "leaves by itself"},
+
+		{"a discard of an attempt of its owner's own", nothing, discard, driver.ErrDenied, "nothing of this attempt was changed here"},
+		{"a discard against the owner's word", func(j *fakeJob) { j.noRequeue = true }, discard, driver.ErrDenied, "--no-requeue"},
+		{"a discard of what he wants untuned", func(j *fakeJob) { j.comment = "mine " + act.Off }, discard, driver.ErrDenied, "its owner says pitchpipe:off"},
+		{"a discard of what cannot save", func(j *fakeJob) { j.admin = "pitchpipe:1:{apply,nosave}" }, discard, driver.ErrDenied, "no checkpoint"},
+		{"a discard of what waits", waiting, discard, driver.ErrConflict, "does not run"},
+		{"a discard of what has ended", func(j *fakeJob) { j.state = "COMPLETED" }, discard, driver.ErrConflict, "it has ended (completed)"},
 
 		{"a change of what runs", nothing, update(size(2, 0, 0)), driver.ErrConflict, "does not wait"},
 		{"more cores", waiting, update(size(5, 0, 0)), driver.ErrDenied, "5 cores are more than the 4"},

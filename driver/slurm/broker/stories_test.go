@@ -66,7 +66,7 @@ func notAccepted(t *testing.T, s *site) {
 	s.until(t, id, "JobState", "RUNNING")
 	before := s.run(t, "root", "squeue", "-h", "-j", id, "-O", "State,NumCPUs,MinMemory,TimeLimit,RestartCnt,SubmitTime")
 	for _, ask := range []role{
-		{Verb: "signal", Signal: "SIGUSR1"}, {Verb: "requeue"}, {Verb: "update", Update: size(1, 0, 0)}, {Verb: "release"}, {Verb: "script"},
+		{Verb: "signal", Signal: "SIGUSR1"}, {Verb: "requeue"}, {Verb: "discard"}, {Verb: "update", Update: size(1, 0, 0)}, {Verb: "release"}, {Verb: "script"},
 	} {
 		ask.Job = id
 		refused(t, ask.Verb+" of a job that pretends to be accepted", b.controller(t, ask), driver.ErrDenied, "imitates")
@@ -95,6 +95,7 @@ func aWholeMove(t *testing.T, s *site) {
 	id := s.submit(t, slurmcluster.Alpha, true, "-c", "2", "--mem=200", "-t", "60", s.script(t, patient))
 	s.until(t, id, "JobState", "RUNNING")
 	refused(t, "a requeue before the signal", b.controller(t, role{Verb: "requeue", Job: id}), driver.ErrDenied, "not asked to save")
+	refused(t, "a discard of its owner's own attempt", b.controller(t, role{Verb: "discard", Job: id}), driver.ErrDenied, "its work is not discarded")
 	b.must(t, role{Verb: "signal", Job: id, Signal: "SIGUSR1"})
 	b.must(t, role{Verb: "requeue", Job: id})
 	s.until(t, id, "JobState", "PENDING")
@@ -117,6 +118,14 @@ func aWholeMove(t *testing.T, s *site) {
 	if user := s.field(t, id, "UserId"); !strings.HasPrefix(user, slurmcluster.Alpha+"(") {
 		t.Errorf("the job runs as %s", user)
 	}
+	// The attempt is one of the controller's making now.
+	b.must(t, role{Verb: "discard", Job: id})
+	s.until(t, id, "JobState", "PENDING")
+	b.must(t, role{Verb: "update", Job: id, Update: start(3 * time.Second)})
+	s.until(t, id, "JobState", "RUNNING")
+	if got := s.field(t, id, "Restarts"); got != "2" {
+		t.Errorf("the job was put back %s times, want 2", got)
+	}
 	s.run(t, slurmcluster.Alpha, "scancel", id)
 }
 
@@ -125,7 +134,7 @@ func aFinishedJob(t *testing.T, s *site) {
 	id := s.submit(t, slurmcluster.Alpha, true, "--wrap", "sleep 3")
 	s.until(t, id, "JobState", "RUNNING")
 	s.until(t, id, "JobState", "COMPLETED")
-	for _, ask := range []role{{Verb: "requeue"}, {Verb: "signal", Signal: "SIGUSR1"}, {Verb: "update", Update: start(0)}, {Verb: "release"}} {
+	for _, ask := range []role{{Verb: "requeue"}, {Verb: "discard"}, {Verb: "signal", Signal: "SIGUSR1"}, {Verb: "update", Update: start(0)}, {Verb: "release"}} {
 		ask.Job = id
 		refused(t, ask.Verb+" of a finished job", b.controller(t, ask), driver.ErrConflict, "it has ended")
 	}

@@ -13,6 +13,7 @@ const (
 	verbScript  = "script"
 	verbSignal  = "signal"
 	verbRequeue = "requeue"
+	verbDiscard = "discard"
 	verbUpdate  = "update"
 	verbRelease = "release"
 	verbMay     = "may"

@@ -38,7 +38,7 @@ type Phase string
 // The phases, in order.
 const (
 	Asking   Phase = "asking"   // it is asked to save
-	Stopping Phase = "stopping" // it saved; it is being put back into the queue
+	Stopping Phase = "stopping" // it saved, or is discarded; it is being put back into the queue
 	Stopped  Phase = "stopped"  // it waits in the queue
 	Changed  Phase = "changed"  // with the new settings
 )

@@ -87,7 +87,7 @@ func Check(have parse.Assignments, partitions []parse.Partition, j Job, s Size) 
 		if i < 0 {
 			return fmt.Errorf("partition %s is not there: %w", name, ErrUnknown)
 		}
-		if partitions[i].Weighed {
+		if partitions[i].Weights != "" {
 			delete(c.amounts, "billing")
 		}
 		qos = append(qos, partitions[i].QOS)

@@ -228,7 +228,7 @@ func TestWhatPassesTheLimits(t *testing.T) {
 		{
 			"billing by weights", func(w world) {
 				w.user().Grp["billing"] = parse.Bound{Limit: 3}
-				w.parts[0].Weighed = true
+				w.parts[0].Weights = "CPU=2"
 			}, "unknown",
 		},
 		{

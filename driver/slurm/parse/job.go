@@ -32,6 +32,7 @@ type Job struct {
 	MemoryBytes                     int64 // a node, or a CPU where MemoryPerCPU; 0 = none asked for
 	MemoryPerCPU                    bool
 	TimeLimit                       time.Duration // 0 = none
+	GPUs                            int           // that it asks for in all
 
 	// Picky are the fields by which the job asks for more than CPUs, memory and time, as
 	// KEY=VALUE: devices, features, licences, nodes.
@@ -56,6 +57,24 @@ func picky(f map[string]string) (out []string) {
 		out = append(out, "OverSubscribe="+v)
 	}
 	return out
+}
+
+// gpus counts the GPUs in a text such as gres/gpu:a100:2,gres/gpu:1 or gres:gpu=2.
+func gpus(text string) int {
+	sum := 0
+	for item := range strings.SplitSeq(text, ",") {
+		name := strings.TrimPrefix(strings.TrimPrefix(item, "gres/"), "gres:")
+		rest, ok := strings.CutPrefix(name, "gpu")
+		if !ok || rest != "" && rest[0] != ':' && rest[0] != '=' {
+			continue
+		}
+		n, err := strconv.Atoi(rest[strings.LastIndexAny(rest, ":=")+1:])
+		if err != nil || n < 0 || n > 1<<20 {
+			n = 1 // its type alone, or nothing
+		}
+		sum += n
+	}
+	return sum
 }
 
 // Jobs reads `scontrol -o show job`: one record a line. It returns every record
@@ -114,6 +133,12 @@ func job(line string) (Job, error) {
 	j.Submitted, j.Eligible = read(&r, "SubmitTime", Instant), read(&r, "EligibleTime", Instant)
 	j.Started, j.Ended = read(&r, "StartTime", Instant), read(&r, "EndTime", Instant)
 	j.Picky = picky(f)
+	for _, g := range []struct {
+		key   string
+		times int
+	}{{"TresPerJob", 1}, {"TresPerNode", max(j.Nodes, 1)}, {"TresPerTask", max(j.Tasks, 1)}} {
+		j.GPUs = max(j.GPUs, g.times*gpus(f[g.key]))
+	}
 	if none(f["Deadline"]) != "" {
 		j.Deadline = read(&r, "Deadline", Instant)
 	}

@@ -332,3 +332,72 @@ func FuzzSites(f *testing.F) {
 		}
 	})
 }
+
+func TestGPUsThatAJobAsksFor(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		fields string
+		want   int
+	}{
+		{"", 0},
+		{"TresPerNode=gres/gpu:2", 6},
+		{"TresPerNode=gres:gpu:a100:2", 6},
+		{"TresPerNode=gres/gpu", 3},
+		{"TresPerJob=gres/gpu:4", 4},
+		{"TresPerTask=gres/gpu:a100", 5},
+		{"TresPerTask=cpu=2,gres/gpu=2", 10},
+		{"TresPerNode=gres/gpumem:80G", 0},
+		{"TresPerNode=gres/gpu:a100:1,gres/gpu:h100:2", 9},
+		{"TresPerSocket=gres/gpu:2", 0},
+	} {
+		text := strings.NewReplacer("NumNodes=1", "NumNodes=3", "NumTasks=N/A", "NumTasks=5", "Power= ", "Power= "+c.fields+" ").Replace(requeued)
+		jobs, err := parse.Jobs([]byte(text))
+		if err != nil || len(jobs) != 1 || jobs[0].GPUs != c.want {
+			t.Errorf("%s: %+v (%v), want %d GPUs", c.fields, jobs, err, c.want)
+		}
+	}
+}
+
+func TestBillingWeights(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, text string
+		want       parse.Weights
+		fails      bool
+	}{
+		{"without weights the CPUs are billed", "", parse.Weights{CPU: 1}, false},
+		{"memory is billed by the GiB where it says so", "CPU=1.0,Mem=0.25G", parse.Weights{CPU: 1, GiB: .25}, false},
+		{"memory is billed by the MiB where it says nothing", "mem=0.5", parse.Weights{GiB: 512}, false},
+		{"K and M change nothing of memory", "Mem=1K,CPU=1", parse.Weights{CPU: 1, GiB: 1024}, false},
+		{"T is a GiB's 1024", "Mem=1T", parse.Weights{GiB: 1. / 1024}, false},
+		{"a suffix counts for CPUs too", "cpu=1k", parse.Weights{CPU: 1. / 1024}, false},
+		{"GPUs with and without a type are added", "GRES/gpu=2.0,gres/gpu:a100=3,GRES/gpu:h100=5", parse.Weights{GPU: 7}, false},
+		{"what a job is not tuned in is left out", "CPU=1,license/lic=1.5,GRES/craynetwork=2,Node=3", parse.Weights{CPU: 1}, false},
+		{"a word is no weight", "CPU=much", parse.Weights{}, true},
+		{"nor is a negative number", "CPU=-1", parse.Weights{}, true},
+		{"nor two suffixes", "Mem=1GG", parse.Weights{}, true},
+		{"nor nothing", "CPU=", parse.Weights{}, true},
+		{"nor a resource alone", "CPU", parse.Weights{}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := parse.Billing(c.text)
+			if got != c.want || errors.Is(err, parse.ErrFormat) != c.fails {
+				t.Errorf("%+v (%v), want %+v", got, err, c.want)
+			}
+		})
+	}
+}
+
+func FuzzBilling(f *testing.F) {
+	f.Add("CPU=1.0,Mem=0.25G,GRES/gpu:a100=2")
+	f.Fuzz(func(t *testing.T, text string) {
+		w, err := parse.Billing(text)
+		if err != nil && !errors.Is(err, parse.ErrFormat) {
+			t.Errorf("error %v, want one that is %v", err, parse.ErrFormat)
+		}
+		if !(w.CPU >= 0) || !(w.GiB >= 0) || !(w.GPU >= 0) {
+			t.Errorf("%q: %+v", text, w)
+		}
+	})
+}

@@ -2,6 +2,8 @@ package parse
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -10,7 +12,7 @@ import (
 type Partition struct {
 	Name      string
 	QOS       string // empty = none
-	Weighed   bool   // billing is not the number of CPUs there
+	Weights   string // TRESBillingWeights; empty = it bills the number of CPUs
 	Exclusive bool   // each job gets whole nodes, whatever it asked for
 
 	MaxTime       time.Duration // of a job; 0 = none
@@ -32,7 +34,7 @@ func PartitionRecords(output []byte) ([]Partition, error) {
 		}
 		r := reader{fields: f}
 		p := Partition{Name: r.text("PartitionName"), QOS: none(r.text("QoS")), Exclusive: f["OverSubscribe"] == "EXCLUSIVE"}
-		_, p.Weighed = f["TRESBillingWeights"]
+		p.Weights = f["TRESBillingWeights"]
 		if s := f["SelectTypeParameters"]; s != "NONE" {
 			p.Select = none(s)
 		}
@@ -54,4 +56,44 @@ func most(r *reader, key string) int64 {
 		return 0
 	}
 	return read(r, key, Memory)
+}
+
+// Weights is what a partition bills of what a job has: for each CPU, GiB of memory and
+// GPU. A GPU of a type is billed as one and as one of its type, the dearest type.
+type Weights struct{ CPU, GiB, GPU float64 }
+
+// Billing reads Partition.Weights. A weight is for one, and for one MiB of memory; a
+// suffix makes it that for 1024 times as much, and again for each further one. Of memory
+// K and M change nothing. Names of resources are in any case.
+func Billing(s string) (Weights, error) {
+	if s == "" {
+		return Weights{CPU: 1}, nil
+	}
+	var w Weights
+	var typed float64
+	for item := range strings.SplitSeq(s, ",") {
+		name, text, _ := strings.Cut(item, "=")
+		name = strings.ToLower(name)
+		number := strings.TrimRight(text, "KMGTPkmgtp")
+		v, err := strconv.ParseFloat(number, 64)
+		if err != nil || !(v >= 0 && v <= 1e12) || len(text)-len(number) > 1 || strings.ContainsAny(number, "xXpP_") {
+			return Weights{}, badValue("TRESBillingWeights", s)
+		}
+		steps := strings.Index("KMGTP", strings.ToUpper(text[len(number):])) + 1
+		if len(number) == len(text) {
+			steps = 0
+		}
+		switch {
+		case name == "cpu":
+			w.CPU = math.Ldexp(v, -10*steps)
+		case name == "mem":
+			w.GiB = math.Ldexp(v, 10-10*max(steps-2, 0))
+		case name == "gres/gpu":
+			w.GPU = math.Ldexp(v, -10*steps)
+		case strings.HasPrefix(name, "gres/gpu:"):
+			typed = max(typed, math.Ldexp(v, -10*steps))
+		}
+	}
+	w.GPU += typed
+	return w, nil
 }

@@ -199,7 +199,11 @@ func (s *stage) result(id string, epochs int, before time.Time) table.Run {
 	r := table.Run{Job: s.through(id, before)}
 	r.Attempts = r.Attempt
 	output := s.run("logs", id)
-	r.Lost, r.Twice = table.LostAndTwice(output, epochs)
+	story, err := s.client.Explain(s.t.Context(), id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Lost, r.Twice = table.LostAndTwice(output, epochs, table.Discards(story))
 	if !strings.Contains(output, "done after") {
 		s.t.Logf("%s wrote:\n%s", id, output)
 	}

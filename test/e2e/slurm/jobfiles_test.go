@@ -108,7 +108,7 @@ func (s *stage) jobFiles() {
 			sub := s.send(f, slurmcluster.Beta, []string{fmt.Sprintf("EPOCHS=%d", epochs)}, "--partition="+plainPartition)
 			s.succeeded(sub)
 			for i, output := range s.outputs(f, sub) {
-				lost, twice := table.LostAndTwice(output, epochs)
+				lost, twice := table.LostAndTwice(output, epochs, 0)
 				if lost+twice > 0 || !strings.HasSuffix(strings.TrimSpace(output), fmt.Sprintf("done after %d epochs", epochs)) {
 					t.Errorf("output %d: %q", i+1, output)
 				}

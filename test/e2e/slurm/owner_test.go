@@ -29,10 +29,10 @@ func (s *stage) ownerStory(h house) {
 
 	s.await("the first move of the job that is cancelled", func() error { return s.moved(gone) })
 	s.onlyTheOwnerCancels(gone, beta)
-	s.ended(good, goodJob, 0)
-	s.ended(bad, badJob, 3)
-	s.ended(after, afterJob, 0)
-	s.ended(other, otherJob, 0)
+	s.ended(h, good, goodJob, 0)
+	s.ended(h, bad, badJob, 3)
+	s.ended(h, after, afterJob, 0)
+	s.ended(h, other, otherJob, 0)
 	s.returns(h, goodJob, good)
 	// What sbatch --wait returns of a cancelled job is Slurm's affair: 0 where it was
 	// between two attempts just then.
@@ -78,14 +78,14 @@ func (s *stage) onlyTheOwnerCancels(sub submission, somebody string) {
 	s.as(sub.user, "scancel", sub.id)
 }
 
-// ended waits for a job: its sbatch has the right status, and every epoch was done once.
-func (s *stage) ended(sub submission, j ticks, want int) {
+// ended waits for a job: its sbatch has the right status, and every epoch was done.
+func (s *stage) ended(h house, sub submission, j ticks, want int) {
 	s.t.Helper()
 	got := s.status(sub)
 	if got != want {
 		s.t.Errorf("sbatch --wait of %s ended with %d, want %d", sub.name, got, want)
 	}
-	s.whole(sub, j)
+	s.whole(sub, j, s.discards(h, sub.id))
 }
 
 // returns submits a job again, which waits for another, and expects that it is given
@@ -120,7 +120,7 @@ func (s *stage) returns(h house, j ticks, first submission) {
 		s.t.Errorf("state %s of a job that waits for another, %s CPUs", r["JobState"], r["NumCPUs"])
 	}
 	s.as(j.user, "scancel", wait.id)
-	s.ended(again, j, 0)
+	s.ended(h, again, j, 0)
 	if kept {
 		return
 	}

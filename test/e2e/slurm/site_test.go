@@ -49,13 +49,13 @@ func (s *stage) siteStory(h house) {
 		}
 		s.as(beta, "scontrol", "release", kept.id)
 	})
-	s.ended(kept, keptJob, 0)
-	s.ended(plain, plainJob, 0)
-	s.ended(his, hisJob, 0)
+	s.ended(h, kept, keptJob, 0)
+	s.ended(h, plain, plainJob, 0)
+	s.ended(h, his, hisJob, 0)
 	s.returns(h, hisJob, his)
-	s.ended(hers, herJob, 3)
+	s.ended(h, hers, herJob, 3)
 	t.Run("each task of an array is tuned by itself", func(t *testing.T) { s.in(t).swept(h, sweep, sweepJob) })
-	s.ended(next, nextJob, 0)
+	s.ended(h, next, nextJob, 0)
 	s.status(left)
 
 	t.Run("what identifies the jobs is the same before and after", func(t *testing.T) {
@@ -97,7 +97,7 @@ func (s *stage) runs(h house) {
 		}
 		return nil
 	})
-	s.whole(submission{user: j.user, name: j.name, id: id}, j)
+	s.whole(submission{user: j.user, name: j.name, id: id}, j, s.discards(h, id))
 }
 
 // apart: through the controller's socket each user has his own job, and of the other's
@@ -166,8 +166,8 @@ func (s *stage) audited(his, hers, plain submission) {
 		verbs := done[sub.id]
 		restarts, err := strconv.Atoi(s.record(sub.id)["Restarts"])
 		// The cluster itself puts back what leaves with its status, and that is let go. A
-		// step is repeated where its answer was lost.
-		if err != nil || verbs["signal"] < restarts || verbs["requeue"]+verbs["release"] < restarts || verbs["update"] < restarts {
+		// step is repeated where its answer was lost, and a discard is both of them.
+		if err != nil || verbs["signal"]+verbs["discard"] < restarts || verbs["requeue"]+verbs["release"]+verbs["discard"] < restarts || verbs["update"] < restarts {
 			s.t.Errorf("%s was restarted %d times (%v), the audit has %v", sub.name, restarts, err, verbs)
 		}
 	}
@@ -221,7 +221,7 @@ func (s *stage) swept(h house, array submission, j ticks) {
 		if r["JobState"] != "COMPLETED" || r["ArrayJobId"] != array.id || !strings.HasPrefix(r["UserId"], j.user+"(") || r["Account"] != slurmcluster.BetaAccount {
 			s.t.Errorf("task %s: %v", task, r)
 		}
-		s.whole(submission{user: j.user, name: task, id: r["JobId"]}, j)
+		s.whole(submission{user: j.user, name: task, id: r["JobId"]}, j, s.discards(h, task))
 		if r["Restarts"] != "0" {
 			moved++
 			if done[task]["signal"] == 0 || done[task]["update"] == 0 {

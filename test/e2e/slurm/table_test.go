@@ -88,7 +88,7 @@ func (s *stage) result(h house, sub submission, epochs int) table.Run {
 		}
 		return err
 	})
-	r.Lost, r.Twice = table.LostAndTwice(s.read(sub.user, sub.id+".out"), epochs)
+	r.Lost, r.Twice = table.LostAndTwice(s.read(sub.user, sub.id+".out"), epochs, s.discards(h, sub.id))
 	n, err := strconv.Atoi(s.record(sub.id)["Restarts"])
 	r.Attempts = n + 1
 	began, _, _ := strings.Cut(s.read(sub.user, sub.id+".began"), "\n")

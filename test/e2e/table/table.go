@@ -3,6 +3,7 @@ package table
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -62,15 +63,42 @@ func joules(r Run) string {
 }
 
 // LostAndTwice counts the epochs that are missing in an output, and those that were
-// done more than once.
-func LostAndTwice(output string, epochs int) (lost, twice int) {
+// done again more often than the job was discarded.
+func LostAndTwice(output string, epochs, discards int) (lost, twice int) {
 	for e := 1; e <= epochs; e++ {
-		switch n := strings.Count("\n"+output, fmt.Sprintf("\nepoch %d/%d ", e, epochs)); {
-		case n == 0:
+		n := strings.Count("\n"+output, fmt.Sprintf("\nepoch %d/%d ", e, epochs))
+		if n == 0 {
 			lost++
-		case n > 1:
-			twice += n - 1
 		}
+		twice += max(0, n-1-discards)
 	}
 	return lost, twice
+}
+
+// Discards counts the attempts that a job's story says were thrown away: what those did
+// since their last checkpoint is done again.
+func Discards(s api.Story) (n int) {
+	for _, l := range s.Lines {
+		if l.Decision != nil && l.Decision.Discard {
+			n++
+		}
+	}
+	return n
+}
+
+// InOrder reports whether the epochs that a job did are each of 1 to total: in order and
+// once, or again after one of its discards.
+func InOrder(did []string, total, discards int) bool {
+	last := 0
+	for _, word := range did {
+		n, err := strconv.Atoi(word)
+		if n <= last {
+			discards--
+		}
+		if err != nil || n < 1 || n > last+1 || discards < 0 {
+			return false
+		}
+		last = n
+	}
+	return last == total
 }

@@ -82,13 +82,15 @@ func (a *app) evaluateTuner() *cobra.Command {
 	return cmd
 }
 
-// tunerCores is the objective that no stanza has: as little of the machine as will do.
+// tunerCores stands for the cost: as little of the machine as will do.
 const tunerCores = "cores"
 
 func tunerObjectives() []string {
 	var out []string
 	for _, o := range tuning.Objectives() {
-		out = append(out, string(o))
+		if o != tuning.Cost {
+			out = append(out, string(o))
+		}
 	}
 	return append(out, tunerCores)
 }

@@ -82,7 +82,7 @@ func fetch(ctx context.Context, client *api.Client, ids []string) ([]api.Job, er
 
 func (a *app) table(jobs []api.Job) error {
 	w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "JOB\tNAME\tSTATE\tPHASE\tEPOCH\tSECONDS\tENERGY\tCLASS\tMOVES\tSETTINGS\tREASON")
+	fmt.Fprintln(w, "JOB\tNAME\tSTATE\tPHASE\tEPOCH\tSECONDS\tCORE-HOURS\tENERGY\tCOST\tCLASS\tMOVES\tSETTINGS\tREASON")
 	for _, j := range jobs {
 		class := "–"
 		if j.Class != nil {
@@ -91,10 +91,25 @@ func (a *app) table(jobs []api.Job) error {
 				class = j.Class.ID
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d/%s\t%.1f\t%s\t%s\t%s\t%s\t%s\n", j.ID, j.Name, j.State, j.Phase, j.Epoch,
-			total(j.Total), j.Seconds, joules(j.Joules, j.Source), class, moves(j), j.Current, j.Reason)
+		hours := "–"
+		if j.CoreHours != nil {
+			hours = fmt.Sprintf("%.2f", *j.CoreHours)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d/%s\t%.1f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", j.ID, j.Name, j.State, j.Phase, j.Epoch,
+			total(j.Total), j.Seconds, hours, joules(j.Joules, j.Source), cost(j), class, moves(j), j.Current, j.Reason)
 	}
 	return w.Flush()
+}
+
+// cost prints what a job was charged, and says where energy has a price and is left out.
+func cost(j api.Job) string {
+	switch {
+	case j.Cost == nil:
+		return "–"
+	case j.FreeEnergy:
+		return fmt.Sprintf("%.2f %s without energy", *j.Cost, j.CostUnit)
+	}
+	return fmt.Sprintf("%.2f %s", *j.Cost, j.CostUnit)
 }
 
 // moves counts what was done to a job while it ran, and says what was done before.
@@ -158,6 +173,9 @@ func (a *app) story(s api.Story) {
 		for _, why := range l.Why {
 			a.printf("            %s\n", a.colour("2", why))
 		}
+	}
+	if s.Spent != "" {
+		a.printf("%s\n", s.Spent)
 	}
 }
 

@@ -61,9 +61,13 @@ type Record struct {
 	Sets  []Set `json:"sets,omitempty"`
 
 	// Signalled is one more than the number of restarts of the attempt that was last
-	// asked to save; 0 = none was. Moves is how many attempts were.
+	// asked to save, or discarded; 0 = none was. Moves is how many attempts were.
 	Signalled int `json:"signalled,omitempty"`
 	Moves     int `json:"moves,omitempty"`
+
+	// Prepared is one more than the number of restarts of the attempt that was last changed
+	// while the job waited for it; 0 = none was.
+	Prepared int `json:"prepared,omitempty"`
 
 	// Delayed is since when a task of an array was made to wait before its first attempt.
 	Delayed time.Time `json:"delayed,omitzero"`
@@ -212,7 +216,8 @@ func (r *Record) Setting(s Size, now time.Time) {
 	r.Sets = append(r.Sets, Set{Size: s, At: now})
 }
 
-// Asking notes that the attempt is about to be asked to save. A repeat counts once.
+// Asking notes that the attempt is about to be asked to save, or discarded. A repeat
+// counts once.
 func (r *Record) Asking(restarts int) {
 	if !r.WasAsked(restarts) {
 		r.Signalled, r.Moves = restarts+1, r.Moves+1
@@ -222,6 +227,9 @@ func (r *Record) Asking(restarts int) {
 // WasAsked tells whether the attempt was asked to save.
 func (r *Record) WasAsked(restarts int) bool { return r.Signalled == restarts+1 }
 
-// Ours tells whether the wait of a job is of our making: the attempt before it was
-// asked to save.
+// WasPrepared reports whether the job was changed while it waited for the attempt.
+func (r *Record) WasPrepared(restarts int) bool { return r.Prepared == restarts+1 }
+
+// Ours reports whether the wait of a job is of our making: the attempt before it was
+// asked to save, or discarded.
 func (r *Record) Ours(restarts int) bool { return restarts > 0 && r.Signalled == restarts }

@@ -1,0 +1,160 @@
+package plan
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"pitchpipe/controller/respond"
+	"pitchpipe/controller/tuning"
+)
+
+// sure is how many standard deviations away a one-sided 95 % bound is.
+const sure = 1.6449
+
+// optimism is the share of the rest that the best setting of any job may save.
+const optimism = 0.5
+
+// answer weighs what is known of the job's response to settings.
+func answer(s tuning.State) *respond.Model {
+	f := respond.Facts{Policy: s.Policy, Own: s.Own, Usage: respond.UsageOf(s.Profile, s.Own), Trials: s.Trials, Kind: s.KindEffects}
+	if s.Class != nil && s.Class.Known() {
+		f.Class = supported(s.ClassEffects)
+	}
+	return respond.New(f)
+}
+
+// promise is the share of the rest that a setting is expected to save, where it is left
+// again if it does not save, or is slower than the owner allows.
+func (s view) promise(target tuning.Settings) float64 {
+	p := s.model().Predict(target)
+	return s.kept(p) * below(p.Objective)
+}
+
+// loses is by which share an epoch under a setting is expected to be dearer than the
+// owner's, where it is.
+func (s view) loses(target tuning.Settings) float64 {
+	r := s.model().Predict(target).Objective
+	return math.Min(below(respond.Ratio{Mean: -r.Mean, SD: r.SD})*math.Exp(r.Mean+r.SD*r.SD/2), math.Expm1(dearest))
+}
+
+// below is the expected value of 1-exp(x) where that is above 0, of a normal x.
+func below(x respond.Ratio) float64 {
+	if !(x.SD > 0) {
+		return max(-math.Expm1(x.Mean), 0)
+	}
+	n := distuv.UnitNormal
+	return max(n.CDF(-x.Mean/x.SD)-math.Exp(x.Mean+x.SD*x.SD/2)*n.CDF(-x.Mean/x.SD-x.SD), 0)
+}
+
+// kept is how likely a setting keeps to the slowdown that the owner allows.
+func (s view) kept(p respond.Prediction) float64 {
+	if s.Policy.MaxSlowdown == 0 {
+		return 1
+	}
+	margin := math.Log(s.Policy.MaxSlowdown) - p.Time.Mean
+	if !(p.Time.SD > 0) {
+		if margin >= 0 {
+			return 1
+		}
+		return 0
+	}
+	return distuv.UnitNormal.CDF(margin / p.Time.SD)
+}
+
+// exposure is how many epochs under the owner's settings a probe of a setting costs at most,
+// at 95 %. Fewer cores and less power have a bound by nature; more of anything may turn out
+// hopeless.
+func (s view) exposure(target tuning.Settings) float64 {
+	for _, name := range s.Own.Diff(target) {
+		was, now := s.Own[name].Float(), target[name].Float()
+		if name != tuning.Memory && !(was > 0 && now > 0 && now < was) {
+			return lookingOn
+		}
+	}
+	q := s.model().Predict(target).Objective.Quantile(sure)
+	return min(lookingOn, float64(s.epochsPerProbe())*max(math.Expm1(q), 0))
+}
+
+// candidates are the settings that the search may try, complete.
+func (s view) searched() []tuning.Settings {
+	list := s.Candidates
+	if len(list) == 0 && len(s.Next) > 0 {
+		list = []tuning.Settings{s.Next}
+	}
+	var out []tuning.Settings
+	for _, c := range list {
+		if t := s.target(c); !sameButMemory(t, s.Own) && !s.hurt(t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// predicted is the setting that the job's first epochs show to be better: surely, at 95 %,
+// within the slowdown that its owner allows, and by more than its restart costs.
+func predicted(s view) (tuning.Decision, bool) {
+	if s.spent() != tuning.ReasonNone || s.Profile == nil {
+		return tuning.Decision{}, false
+	}
+	_, from := s.presentEffect()
+	var best tuning.Decision
+	most := 0.0
+	for _, c := range s.searched() {
+		target, p := s.goal(c), s.model().Predict(c)
+		if target.Equal(s.Current) || !(p.Objective.Quantile(sure) < -noise) ||
+			s.Policy.MaxSlowdown > 0 && !(p.Time.Quantile(sure) <= math.Log(s.Policy.MaxSlowdown)) || s.overruns(math.Exp(p.Time.Mean)) {
+			continue
+		}
+		saving := s.saves(from, gain{p.Objective.Mean, p.Objective.SD})
+		if s.pays(saving, tuning.ReasonWorthless) != tuning.ReasonNone || saving.Value <= most {
+			continue
+		}
+		if r, _ := s.overBudget(target, false); r != tuning.ReasonNone {
+			continue
+		}
+		most = saving.Value
+		best = decide(s, tuning.Move, tuning.ReasonPredicted, target, append(append(classEvidence(s.Class), predictedEvidence(p)...), worthAtLeast(s, saving)...)...)
+	}
+	return best, most > 0
+}
+
+// promising is the candidate of which a probe is expected to save most. Of a knob without a
+// law the search goes step by step, since little is known of what lies beyond the next one.
+func (s view) promising() (tuning.Settings, bool) {
+	var best tuning.Settings
+	most := 0.0
+	next := s.target(s.Next)
+	for _, c := range s.searched() {
+		if s.ranUnder(c) || c.Equal(s.Current) || s.lawless(c) && !sameButMemory(c, next) {
+			continue
+		}
+		after := s.epochsAfterProbe()
+		if !s.lawless(c) && s.promise(c) < noise { // what could not be told from noise
+			continue
+		}
+		if v := s.promise(c)*after - s.loses(c)*float64(s.epochsPerProbe()); v > most {
+			best, most = c, v
+		}
+	}
+	return best, best != nil
+}
+
+// lawless reports whether settings differ from the owner's in a knob of which no law says
+// what it does.
+func (s view) lawless(t tuning.Settings) bool {
+	return slices.ContainsFunc(s.Own.Diff(t), func(name string) bool {
+		k, _ := s.Policy.Knob(name)
+		return name != tuning.Cores && name != tuning.Memory && k.Follows != tuning.Cores
+	})
+}
+
+func predictedEvidence(p respond.Prediction) []tuning.Evidence {
+	return []tuning.Evidence{
+		{Name: "predicted_log_ratio", Value: p.Objective.Mean},
+		{Name: "predicted_log_ratio_at_most", Value: p.Objective.Quantile(sure)},
+		{Name: "predicted_log_time", Value: p.Time.Mean},
+		{Name: "predicted_log_time_at_most", Value: p.Time.Quantile(sure)},
+	}
+}

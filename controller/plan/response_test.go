@@ -1,0 +1,49 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"pitchpipe/controller/tuning"
+)
+
+// idling asks for eight cores and uses so many of them. It has 396 epochs of one second left.
+func idling(used float64) func() tuning.State {
+	return func() tuning.State {
+		s := running()
+		own := cores(8)
+		s.Own, s.Current = own, own
+		s.Policy.Knobs[0].Values = []tuning.Value{tuning.Number(1), tuning.Number(2), tuning.Number(4), tuning.Number(8)}
+		s.Policy.Objective, s.JoulesSource = tuning.Energy, "rapl"
+		s.EpochsTotal, s.RestartCost = 400, 2*time.Second
+		joules := tuning.Joules(100)
+		s.Trials = []tuning.Trial{{Settings: own, Epochs: 3, Seconds: 1, Joules: &joules, Source: "rapl", Reference: true}}
+		s.Profile = &tuning.Profile{
+			Schema: "sw/1", Settings: tuning.Settings{tuning.Cores: tuning.Number(8)},
+			Features: map[string]float64{"cpu_utilisation": used / 8, "io_pressure": 0, "cpu_pressure": 0},
+		}
+		s.Candidates, s.Next = []tuning.Settings{cores(1), cores(2), cores(4)}, cores(4)
+		return s
+	}
+}
+
+func TestWhatTheFirstEpochsShowMovesAJobAtOnce(t *testing.T) {
+	t.Parallel()
+	decideAll(t, []row{
+		{"eight cores of which 1.4 work are too many", idling(1.4), nil, tuning.Move, tuning.ReasonPredicted, nil},
+		{"one core at work needs one", idling(1), nil, tuning.Move, tuning.ReasonPredicted, cores(1)},
+		{"the slowdown that the owner allows bounds how few", idling(1.4), func(s *tuning.State) {
+			s.Policy.MaxSlowdown = 1.1
+		}, tuning.Probe, tuning.ReasonUnknownProbe, cores(4)},
+		{"where time counts nothing is given up", idling(1.4), func(s *tuning.State) { s.Policy.Objective = tuning.Time }, tuning.Hold, tuning.ReasonProbesNoGain, nil},
+		{"cores that all work are not given up unseen", idling(8), func(s *tuning.State) { s.Policy.MaxSlowdown = 1.1 }, tuning.Hold, tuning.ReasonProbesNoGain, nil},
+		{"where it waits for storage nothing is sure", idling(1.4), func(s *tuning.State) {
+			s.Profile.Features["io_pressure"] = 0.6
+			s.Policy.MaxSlowdown = 1.1
+		}, tuning.Hold, tuning.ReasonProbesNoGain, nil},
+		{"a restart that costs what it saves is not made", idling(1.4), func(s *tuning.State) { s.RestartCost = 5 * time.Minute }, tuning.Hold, tuning.ReasonTooShort, nil},
+		{"without a profile nothing is predicted", idling(1.4), func(s *tuning.State) { s.Profile = nil }, tuning.Probe, tuning.ReasonUnknownProbe, nil},
+		{"what made its kind worse is left out", idling(1), func(s *tuning.State) { s.Regressed = []tuning.Settings{cores(1)} }, tuning.Move, tuning.ReasonPredicted, cores(2)},
+		{"no budget of restarts, no move", idling(1), func(s *tuning.State) { s.Policy.Budget.Restarts = 0 }, tuning.Hold, tuning.ReasonBudgetRestarts, nil},
+	})
+}

@@ -1,0 +1,129 @@
+package plan
+
+import (
+	"pitchpipe/controller/tuning"
+)
+
+const (
+	// lossShare is the share of its objective that tuning may cost a job where it does not
+	// work out: restarts and epochs under worse settings included.
+	lossShare = 0.05
+
+	// unknownEpochs is how many epochs a job is taken to have that does not say so, at least.
+	unknownEpochs = 40
+
+	// surelySlower is how far above the owner's max_slowdown the pace of an attempt must be
+	// to be beyond it for sure.
+	surelySlower = 1.25
+
+	// hopeless is by which share the epochs of an attempt are dearer than the owner's where
+	// nothing is learned by waiting for more of them.
+	hopeless = 0.5
+
+	// lookingOn is how many epochs a probe that turns out hopeless costs at least: the one
+	// that is thrown away, and the time until that is clear.
+	lookingOn = 1.25
+)
+
+// lossLimit is what tuning may cost the whole job, in epochs under its owner's settings.
+func (s view) lossLimit() float64 {
+	return lossShare * float64(s.epochsInAll())
+}
+
+// epochsInAll are those of the job, where it does not say so a guess.
+func (s view) epochsInAll() int {
+	if s.EpochsTotal > 0 {
+		return s.EpochsTotal
+	}
+	return max(unknownEpochs, 2*s.EpochsDone)
+}
+
+// wayBack is what one restart costs, in epochs under the owner's settings.
+func (s view) wayBack() float64 {
+	own := s.epoch().Value
+	if s.Toll != nil {
+		own = s.Toll.Own
+	}
+	if !(own > 0) {
+		return 0
+	}
+	return s.factors() * s.price().Seconds() / own
+}
+
+// harm is what tuning cost where it did not work out, so far.
+func (s view) harm() float64 {
+	if s.Toll == nil {
+		return 0
+	}
+	return s.Toll.Harm
+}
+
+// affordable reports whether a probe that may lose so many epochs stays within what tuning
+// may cost. It needs two restarts: there, and away from it.
+func (s view) affordable(epochs float64) bool {
+	return s.harm()+2*s.wayBack()+epochs <= s.lossLimit()
+}
+
+// leaving is what it costs to end the present attempt now beyond what it has cost already,
+// in epochs under the owner's settings, and whether it is cheaper to throw away what it did
+// since its checkpoint than to let it save. That is after the running epoch, so far as is
+// known.
+func (s view) leaving() (epochs float64, discard bool) {
+	p, own := s.Toll.Present, s.Toll.Own
+	save := p.ToEnd() / own
+	redo := float64(p.Done) + min(p.Running/own, 1)
+	if s.Saved && redo < save {
+		return redo, true
+	}
+	return save, false
+}
+
+// stop is the stop-loss: it returns a job at once whose present setting costs it more than
+// tuning may, is hopeless, or is surely slower than its owner allows. The running epoch
+// counts, disturbed or not. No budget of restarts holds it: those bound what is tried.
+func stop(s view) (tuning.Decision, bool) {
+	t := s.Toll
+	if t == nil || s.Pending || s.Current.Equal(s.Own) || touchable(s.unbudgeted()) != tuning.ReasonNone {
+		return tuning.Decision{}, false
+	}
+	pace, back := t.Pace(), s.wayBack()
+	leaving, discard := s.leaving()
+	each := (t.Present.Epochs - back) / float64(t.Present.Done+1) // its first epoch loads what was saved
+	reason := tuning.ReasonStopLoss
+	switch {
+	case s.Policy.MaxSlowdown > 0 && pace > s.Policy.MaxSlowdown*surelySlower+back:
+		reason = tuning.ReasonSlower
+	case pace <= unknownSlowdown && s.aims() && s.Policy.Relearns(s.Own, s.Current):
+		return tuning.Decision{}, false // it may need fewer epochs to its target, which none of these can show
+	case t.Present.Epochs > 0 && t.Harm+back+leaving >= s.lossLimit():
+	case s.Probes > 0 && each > hopeless:
+	default:
+		return tuning.Decision{}, false
+	}
+	evidence := append([]tuning.Evidence{
+		{Name: "pace", Value: pace},
+		{Name: "attempt_loss_epochs", Value: t.Present.Epochs},
+		{Name: "leaving_epochs", Value: leaving},
+	}, s.lossEvidence()...)
+	// Where little is left, or what was lost is within what the first epoch of an attempt
+	// costs, staying is cheaper than the way back.
+	if float64(s.epochsInAll()-s.EpochsDone)*max(each, 0) <= back+leaving {
+		return tuning.Decision{}, false
+	}
+	d := decide(s, tuning.RollBack, reason, s.Own, evidence...)
+	d.Discard = discard
+	return d, true
+}
+
+// aims reports whether the job is done once its quality reaches a target.
+func (s view) aims() bool { return s.Policy.Quality != nil && s.Policy.Quality.Target != nil }
+
+// lossEvidence is what the stop-loss decides by.
+func (s view) lossEvidence() []tuning.Evidence {
+	return []tuning.Evidence{
+		{Name: "loss_epochs", Value: s.harm()},
+		{Name: "way_back_epochs", Value: s.wayBack()},
+		{Name: "loss_limit_epochs", Value: s.lossLimit()},
+		{Name: "loss_limit_share", Value: lossShare},
+	}
+}

@@ -1,0 +1,14 @@
+// Package respond predicts what settings of system knobs do to a job: the log ratios of its
+// seconds, its joules and its objective per epoch, against its owner's settings, each with
+// a standard deviation.
+//
+// The prior is physical. How an epoch's time falls with cores is Amdahl's law with a
+// coherence term; which of these laws fit is weighed by the CPU time that the job's first
+// epochs used, by its own trials, and by what its kind and its class showed. All of them
+// count by how well a law explains them, so that what was seen at eight cores says
+// something about four, and one run's four cores about another's. Joules are active, in
+// proportion to CPU time, plus idle, in proportion to cores and time.
+//
+// The package is pure: no clock, no randomness, no I/O, no state. It decides nothing, and
+// says nothing about knobs that change what a job learns.
+package respond

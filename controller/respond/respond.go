@@ -1,0 +1,338 @@
+package respond
+
+import (
+	"math"
+	"slices"
+
+	"pitchpipe/controller/tuning"
+)
+
+// Facts are what is known of a job.
+type Facts struct {
+	Policy tuning.Policy
+	Own    tuning.Settings
+	Usage  *Usage         // nil: unknown
+	Trials []tuning.Trial // of this job
+	Kind   []tuning.Effect
+	Class  []tuning.Effect
+}
+
+// Usage is what the first epochs of a job show of what it makes of its cores.
+type Usage struct {
+	Cores    float64 // that it had
+	Busy     float64 // CPU seconds per second
+	Waiting  float64 // share of the time in which it waited for storage, 0 to 1
+	Pressure float64 // share of the time in which its threads waited for a core, 0 to 1
+}
+
+// UsageOf reads a profile; nil: it does not say.
+func UsageOf(p *tuning.Profile, own tuning.Settings) *Usage {
+	if p == nil {
+		return nil
+	}
+	cores := p.Settings[tuning.Cores].Float()
+	if cores == 0 {
+		cores = own[tuning.Cores].Float()
+	}
+	utilisation, ok := p.Features["cpu_utilisation"]
+	if !ok || !(cores >= 1) || !(utilisation > 0) {
+		return nil
+	}
+	return &Usage{
+		Cores: cores, Busy: utilisation * cores, Waiting: p.Features["io_pressure"], Pressure: p.Features["cpu_pressure"],
+	}
+}
+
+// Ratio is a log ratio to the owner's settings: its mean and standard deviation.
+type Ratio struct{ Mean, SD float64 }
+
+// Quantile is the value that a standard normal quantile z stands for.
+func (r Ratio) Quantile(z float64) float64 { return r.Mean + z*r.SD }
+
+// Prediction is what a setting does, per epoch.
+type Prediction struct {
+	Time      Ratio // of seconds
+	Objective Ratio // of what the policy minimises
+}
+
+// How much is not explained, in natural logs: per octave of cores, by any law; of a knob
+// without one; between runs of a kind, and between kinds of a class.
+const (
+	lawSD     = 0.03
+	moreSD    = 0.25 // beyond the cores that the job was seen with: its threads may wait actively
+	knobSD    = 0.15
+	betweenSD = 0.04
+	classSD   = 0.10
+	usageSD   = 0.05
+	epochSD   = 0.05 // of one epoch, as long as few were measured
+	spinning  = 0.3  // share of jobs that burn CPU time while they wait
+)
+
+// Model predicts. Use New.
+type Model struct {
+	facts   Facts
+	laws    []law
+	weights []float64
+	own     float64 // cores
+	known   map[string]Prediction
+}
+
+// New weighs the laws by the facts.
+func New(f Facts) *Model {
+	m := &Model{facts: f, own: f.Own[tuning.Cores].Float(), known: map[string]Prediction{}}
+	m.laws, m.weights = laws()
+	if !(m.own >= 1) {
+		return m
+	}
+	for i, l := range m.laws {
+		if f.Usage != nil {
+			m.weights[i] *= f.Usage.likelihood(l)
+		}
+	}
+	if own, ok := tuning.Reference(f.Trials); ok {
+		for _, t := range f.Trials {
+			if c, only := m.onlyCores(t.Settings); only && !t.Reference && t.Seconds > 0 && own.Seconds > 0 {
+				m.learn(c, math.Log(t.Seconds/own.Seconds), joulesRatio(t, own), m.trialSD(t, own))
+			}
+		}
+	}
+	for _, list := range []struct {
+		effects []tuning.Effect
+		sd      float64
+	}{{f.Kind, betweenSD}, {f.Class, classSD}} {
+		for _, e := range list.effects {
+			if c, only := m.onlyCores(f.Policy.Complete(f.Own.Merge(e.Settings))); only && e.Runs > 0 {
+				m.learn(c, e.LogTime, m.effectJoules(e), math.Hypot(e.SD, list.sd)/math.Sqrt(fresh(e)))
+			}
+		}
+	}
+	return m
+}
+
+// likelihood is how well a law explains the CPU time that was used. A job that waits for
+// storage would use more cores than it does; one that spins uses more than it needs, and
+// the nearer all its cores are to busy, the less can be told from that.
+func (u Usage) likelihood(l law) float64 {
+	busy := u.Busy / max(1-min(u.Waiting, 0.9), 0.1)
+	expected := l.busy(u.Cores)
+	sd := math.Hypot(usageSD, 0.5*u.Waiting+0.5*u.Pressure)
+	z := math.Log(busy/expected) / sd
+	if expected > u.Cores { // no law has that
+		z = 10
+	}
+	honest := math.Exp(-min(z*z, 100)/2) / sd
+	share := spinning * min(u.Busy/u.Cores, 1) * min(u.Busy/u.Cores, 1)
+	spins := 0.0
+	if expected <= busy*math.Exp(sd) {
+		spins = 1 / max(math.Log(max(busy, 1.1)), 0.1)
+	}
+	return (1-share)*honest + share*spins
+}
+
+// learn weighs the laws by a measured ratio at so many cores; joules is NaN where unknown.
+func (m *Model) learn(cores, time, joules, sd float64) {
+	sd = math.Hypot(sd, lawSD*math.Abs(math.Log2(cores/m.own)))
+	if !(sd > 0) || math.IsNaN(time) || math.IsInf(time, 0) {
+		return
+	}
+	if math.IsInf(joules, 0) {
+		joules = math.NaN()
+	}
+	z := make([]float64, len(m.laws))
+	least := math.Inf(1)
+	for i, l := range m.laws {
+		d := (time - math.Log(l.time(cores)/l.time(m.own))) / sd
+		z[i] = d * d
+		if !math.IsNaN(joules) {
+			d = (joules - math.Log(l.joules(cores)/l.joules(m.own))) / sd
+			z[i] += d * d
+		}
+		if m.weights[i] > 0 {
+			least = min(least, z[i])
+		}
+	}
+	for i := range m.laws {
+		m.weights[i] *= math.Exp(-min(z[i]-least, 400) / 2)
+	}
+}
+
+// onlyCores is how many cores settings have that differ from the owner's in nothing else
+// but memory and what follows the cores.
+func (m *Model) onlyCores(s tuning.Settings) (float64, bool) {
+	for _, name := range m.facts.Own.Diff(s) {
+		k, _ := m.facts.Policy.Knob(name)
+		if name != tuning.Cores && name != tuning.Memory && k.Follows != tuning.Cores {
+			return 0, false
+		}
+	}
+	c := s[tuning.Cores].Float()
+	return c, c >= 1 && c != m.own
+}
+
+// Predict is what settings do. What this job measured under them counts most.
+func (m *Model) Predict(s tuning.Settings) Prediction {
+	key := s.Key()
+	out, ok := m.known[key]
+	if !ok {
+		out = m.predict(s)
+		m.known[key] = out
+	}
+	return out
+}
+
+func (m *Model) predict(s tuning.Settings) Prediction {
+	out := m.prior(s)
+	for _, e := range m.facts.Kind {
+		if e.Runs > 0 && !math.IsNaN(e.LogRatio+e.LogTime) && !math.IsInf(e.LogRatio+e.LogTime, 0) &&
+			len(e.Settings) > 0 && sameButMemory(m.facts.Policy.Complete(m.facts.Own.Merge(e.Settings)), s) {
+			sd := math.Hypot(e.SD, betweenSD) / math.Sqrt(fresh(e))
+			out.Time, out.Objective = seen(out.Time, Ratio{e.LogTime, sd}), seen(out.Objective, Ratio{e.LogRatio, sd})
+		}
+	}
+	own, ok := tuning.Reference(m.facts.Trials)
+	i := slices.IndexFunc(m.facts.Trials, func(t tuning.Trial) bool { return sameButMemory(t.Settings, s) })
+	if !ok || i < 0 || m.facts.Trials[i].Reference {
+		return out
+	}
+	t := m.facts.Trials[i]
+	if ratio := math.Log(t.Seconds / own.Seconds); math.IsNaN(ratio) || math.IsInf(ratio, 0) {
+		return out
+	}
+	sd := m.trialSD(t, own)
+	out.Time = seen(out.Time, Ratio{math.Log(t.Seconds / own.Seconds), sd})
+	if v, ok := t.LogRatio(own, m.facts.Policy.Measure()); ok {
+		out.Objective = seen(out.Objective, Ratio{v, sd * m.facts.Policy.Measure().Degree()})
+	}
+	return out
+}
+
+// prior is the mixture of the laws, with what none of them explains on top.
+func (m *Model) prior(s tuning.Settings) Prediction {
+	if sameButMemory(s, m.facts.Own) {
+		return Prediction{}
+	}
+	var out Prediction
+	cores := max(s[tuning.Cores].Float(), 1)
+	if cores != m.own && m.own >= 1 {
+		var sum float64
+		var time, objective moments
+		for i, l := range m.laws {
+			w := m.weights[i]
+			t, j := l.time(cores)/l.time(m.own), l.joules(cores)/l.joules(m.own)
+			sum += w
+			time.add(w, math.Log(t))
+			objective.add(w, m.objective(s, t, j))
+		}
+		sd := lawSD * math.Abs(math.Log2(cores/m.own))
+		if cores > m.own {
+			sd = math.Hypot(sd, moreSD*math.Log2(cores/m.own))
+		}
+		out.Time, out.Objective = time.ratio(sum, sd), objective.ratio(sum, sd)
+	}
+	for _, name := range m.facts.Own.Diff(s) {
+		k, _ := m.facts.Policy.Knob(name)
+		if name == tuning.Cores || name == tuning.Memory || k.Follows != "" {
+			continue
+		}
+		time, joules := m.slope(name, s)
+		o := m.objective(s, math.Exp(time.Mean), math.Exp(joules.Mean)) - m.objective(s, 1, 1)
+		sd := math.Max(math.Abs(m.objective(s, math.Exp(time.SD), math.Exp(joules.SD))-m.objective(s, 1, 1)), knobSD/2)
+		out.Time = Ratio{out.Time.Mean + time.Mean, math.Hypot(out.Time.SD, time.SD)}
+		out.Objective = Ratio{out.Objective.Mean + o, math.Hypot(out.Objective.SD, sd)}
+	}
+	return out
+}
+
+// objective is the log ratio of what is minimised, where an epoch takes t times the seconds
+// and j times the joules.
+func (m *Model) objective(s tuning.Settings, t, j float64) float64 {
+	if m.facts.Policy.Objective != tuning.Cost {
+		joules, seconds := m.facts.Policy.Measure().Weights()
+		return seconds*math.Log(t) + joules*math.Log(j)
+	}
+	reference, ok := tuning.Reference(m.facts.Trials)
+	if !ok || !(reference.Seconds > 0) { // energy is free where nobody measured it
+		reference = tuning.Trial{Settings: m.facts.Own, Seconds: 1}
+	}
+	trial := tuning.Trial{Settings: s, Seconds: reference.Seconds * t, Source: reference.Source}
+	if reference.Joules != nil {
+		trial.Joules = new(*reference.Joules * tuning.Joules(j))
+	}
+	if v, ok := trial.LogRatio(reference, m.facts.Policy.Measure()); ok {
+		return v
+	}
+	return math.Log(t) // nothing that it asks for has a price
+}
+
+// moments add up a weighted mean and variance.
+type moments struct{ sum, squares float64 }
+
+func (m *moments) add(w, v float64) {
+	m.sum += w * v
+	m.squares += w * v * v
+}
+
+func (m *moments) ratio(weight, sd float64) Ratio {
+	if !(weight > 0) {
+		return Ratio{0, 1}
+	}
+	mean := m.sum / weight
+	return Ratio{mean, math.Sqrt(max(m.squares/weight-mean*mean, 0) + sd*sd)}
+}
+
+// seen joins what was predicted of a setting with what was measured under it. The further
+// both are apart, the less the prediction counts: then no law fits.
+func seen(predicted, measured Ratio) Ratio {
+	predicted.SD = math.Hypot(predicted.SD, predicted.Mean-measured.Mean)
+	return join(predicted, measured)
+}
+
+// join is the product of two independent statements about one ratio.
+func join(a, b Ratio) Ratio {
+	if !(a.SD > 0) {
+		return a
+	}
+	wa, wb := 1/(a.SD*a.SD), 1/(b.SD*b.SD)
+	return Ratio{(wa*a.Mean + wb*b.Mean) / (wa + wb), math.Sqrt(1 / (wa + wb))}
+}
+
+// trialSD is the standard error of the log ratio of two trials of one job: the spread of
+// their epochs, which counts as much as four epochs of the usual spread.
+func (m *Model) trialSD(t, own tuning.Trial) float64 {
+	squares, degrees := 4*epochSD*epochSD, 4.0
+	for _, x := range m.facts.Trials {
+		if x.Epochs > 1 && x.SDLog >= 0 {
+			squares += float64(x.Epochs-1) * x.SDLog * x.SDLog
+			degrees += float64(x.Epochs - 1)
+		}
+	}
+	return math.Sqrt(squares / degrees * (1/max(t.Weight(), 0.25) + 1/max(own.Weight(), 1)))
+}
+
+func joulesRatio(t, own tuning.Trial) float64 {
+	if t.Joules == nil || own.Joules == nil || t.Source != own.Source || !(*t.Joules > 0) || !(*own.Joules > 0) {
+		return math.NaN()
+	}
+	return math.Log(float64(*t.Joules / *own.Joules))
+}
+
+// effectJoules is what an effect says about joules, where its objective is made of them.
+func (m *Model) effectJoules(e tuning.Effect) float64 {
+	switch m.facts.Policy.Objective {
+	case tuning.Energy:
+		return e.LogRatio
+	case tuning.EDP:
+		return e.LogRatio - e.LogTime
+	}
+	return math.NaN()
+}
+
+// fresh is how many runs of today an effect is worth: with a half-life of 90 days.
+func fresh(e tuning.Effect) float64 {
+	return math.Max(float64(e.Runs)*math.Exp2(-max(e.Age, 0)/90), 1e-3)
+}
+
+func sameButMemory(a, b tuning.Settings) bool {
+	rest := func(name string) bool { return name != tuning.Memory }
+	return a.Only(rest).Equal(b.Only(rest))
+}

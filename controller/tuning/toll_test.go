@@ -1,0 +1,112 @@
+package tuning_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"pitchpipe/controller/tuning"
+)
+
+// lane lays epochs one after the other.
+type lane struct {
+	at     time.Time
+	epochs []tuning.Epoch
+}
+
+func (l *lane) wait(seconds float64) { l.at = l.at.Add(time.Duration(seconds * float64(time.Second))) }
+
+func (l *lane) run(attempt, cores int, seconds float64, change func(*tuning.Epoch)) {
+	e := epoch(cores, seconds, 0, "")
+	e.Attempt, e.Number, e.Start = attempt, len(l.epochs)+1, l.at
+	l.wait(seconds)
+	e.End = l.at
+	if change != nil {
+		change(&e)
+	}
+	l.epochs = append(l.epochs, e)
+}
+
+func TestTheTollCountsEveryEpochAndEveryGap(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		current int
+		attempt int
+		running float64 // seconds since the last mark, 0 = nothing runs
+		course  func(l *lane)
+		seconds float64
+		epochs  float64
+		harm    float64
+		present tuning.Present
+	}{
+		{"a job under its owner's settings has no toll", 1, 1, 5, func(l *lane) { l.run(1, 1, 2, nil); l.run(1, 1, 9, nil) }, 0, 0, 0, tuning.Present{}},
+		{"a probe costs its restart and what its epochs take longer", 2, 2, 0, func(l *lane) {
+			l.run(1, 1, 2, nil)
+			l.wait(3)
+			l.run(2, 2, 5, nil)
+		}, 3 + 3, 3, 3, tuning.Present{Epochs: 1.5, Done: 1, Seconds: 5}},
+		{"what a setting saves is no harm, and pays for none", 4, 3, 0, func(l *lane) {
+			l.run(1, 1, 2, nil)
+			l.wait(1)
+			l.run(2, 2, 4, nil)
+			l.wait(1)
+			l.run(3, 4, 1, nil)
+		}, 1 + 2 + 1 - 1, 0.5 + 1 + 0.5 - 0.5, 2, tuning.Present{Epochs: -0.5, Done: 1, Seconds: 1}},
+		{"disturbed epochs count", 2, 2, 0, func(l *lane) {
+			l.run(1, 1, 2, nil)
+			l.run(2, 2, 18, func(e *tuning.Epoch) { e.Polluted = true })
+		}, 16, 8, 8, tuning.Present{Epochs: 8, Done: 1, Disturbed: 1, Seconds: 18}},
+		{"the running epoch counts once it takes longer", 2, 2, 6, func(l *lane) {
+			l.run(1, 1, 2, nil)
+			l.run(2, 2, 2, nil)
+		}, 4, 2, 2, tuning.Present{Epochs: 2, Done: 1, Seconds: 2, Running: 6}},
+		{"and while it does not, it is no saving", 2, 2, 1, func(l *lane) {
+			l.run(1, 1, 2, nil)
+			l.run(2, 2, 2, nil)
+		}, 0, 0, 0, tuning.Present{Done: 1, Seconds: 2, Running: 1}},
+		{"an epoch that was cut did no work", 1, 3, 0, func(l *lane) {
+			l.run(1, 1, 2, nil)
+			l.run(2, 2, 6, func(e *tuning.Epoch) { e.Cut = true })
+			l.wait(1)
+			l.run(3, 1, 2, nil)
+		}, 6 + 1, 3.5, 3.5, tuning.Present{}},
+		{"the first epoch back home loads what was saved", 1, 3, 0, func(l *lane) {
+			l.run(1, 1, 2, nil)
+			l.run(2, 2, 2, nil)
+			l.run(3, 1, 3, nil)
+			l.run(3, 1, 9, nil) // and this one is slow by itself
+		}, 1, 0.5, 0.5, tuning.Present{}},
+		{"a restart that the scheduler made is not ours", 1, 9, 0, func(l *lane) {
+			l.run(1, 1, 2, nil)
+			l.wait(100)
+			l.run(9, 1, 2, nil)
+		}, 0, 0, 0, tuning.Present{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			l := &lane{at: time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)}
+			c.course(l)
+			started := l.at
+			l.wait(c.running)
+			toll, ok := tuning.Course{
+				Policy: tuning.DefaultPolicy(), Own: tuning.Settings{"cores": tuning.Number(1)}, Attempt: c.attempt,
+				Current:   tuning.Settings{"cores": tuning.Number(float64(c.current))},
+				Reference: tuning.Trial{Epochs: 1, Seconds: 2, Reference: true}, Epochs: l.epochs,
+				Ours: func(attempt int) bool { return attempt > 1 && attempt < 9 }, Started: started, Running: c.running > 0, Now: l.at,
+			}.Toll()
+			near := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
+			p := toll.Present
+			if !ok || !near(toll.Seconds, c.seconds) || !near(toll.Epochs, c.epochs) || !near(toll.Harm, c.harm) || toll.Joules != nil {
+				t.Errorf("the toll is %+v, %v", toll, ok)
+			}
+			if !near(p.Epochs, c.present.Epochs) || p.Done != c.present.Done || p.Disturbed != c.present.Disturbed ||
+				!near(p.Seconds, c.present.Seconds) || !near(p.Running, c.present.Running) {
+				t.Errorf("the present attempt is %+v, want %+v", p, c.present)
+			}
+		})
+	}
+	if _, ok := (tuning.Course{}).Toll(); ok {
+		t.Error("without a reference there is a toll")
+	}
+}

@@ -1,0 +1,168 @@
+package drivertest
+
+import (
+	"testing"
+	"time"
+
+	"pitchpipe/driver"
+)
+
+func discardSentences() []sentence {
+	return []sentence{
+		{"an attempt is discarded without being asked to save, and the next one resumes from the checkpoint before", nil, discards},
+		{"an attempt that is discarded does not get the signal", nil, discardsUnasked},
+		{"every step of a discarding intent may be taken twice", nil, discardsTwice},
+		{"a job that ends by itself before its attempt is discarded is not run again", nil, discardsNothing},
+		{"a pending job is changed by an intent that discards as by any other", nil, discardsPending},
+		{"an attempt is not discarded without a checkpoint", nil, discardsNoCheckpoint},
+		{"an attempt of another job file, or an older one, is not discarded", nil, discardsSuperseded},
+		{"an attempt whose discarding a crash interrupted at each step is finished by the next driver", needsReopen, reopenDiscard},
+	}
+}
+
+// discard makes an intent that discards the attempt that runs.
+func (h *Harness) discard(job driver.Job) driver.Intent {
+	in := h.intent(job, "discard", driver.Change{TimeLimit: 2 * time.Hour})
+	in.Discard = true
+	return in
+}
+
+// longer is epochs of a job that the suite acts upon twice.
+const longer = 2 * long
+
+// saved starts a mover of so many epochs, moves it once, so that it has a checkpoint, and
+// waits until its second attempt has ended epochs that no checkpoint has. It returns the
+// job and how many epochs are saved at most; two are at least.
+func (h *Harness) saved(t *testing.T) (driver.Job, int) {
+	t.Helper()
+	job := h.start(t, mover(longer))
+	h.epochs(t, job.ID, 2)
+	in := h.intent(h.get(t, job.ID), "probe", driver.Change{TimeLimit: time.Hour})
+	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
+	n := len(epochLines(h.logs(t, job.ID, 0)))
+	h.epochs(t, job.ID, n+2)
+	job = h.get(t, job.ID)
+	wantState(t, job, driver.Running)
+	return job, n
+}
+
+// discarded waits for the end of a job whose second attempt was discarded, and whose
+// third went on after the epochs that were saved, which are two to most.
+func (h *Harness) discarded(t *testing.T, id driver.JobID, most int) {
+	t.Helper()
+	job := h.reopened(t, id)
+	wantState(t, job, driver.Succeeded)
+	if len(job.Attempts) != 3 {
+		t.Fatalf("%d attempts, want 3: %+v", len(job.Attempts), job.Attempts)
+	}
+	old, a := job.Attempts[1], job.Attempts[2]
+	if a.Intent != "discard" || a.Cause != driver.CauseIntent || a.Change.TimeLimit != 2*time.Hour {
+		t.Errorf("last attempt %+v, want the change, the cause and the id of the intent", a)
+	}
+	if old.Ended.IsZero() || a.Started.Before(old.Ended) {
+		t.Errorf("attempt %d ended at %v, attempt %d started at %v: two ran at a time", old.Number, old.Ended, a.Number, a.Started)
+	}
+	// 1, 2, .., cut, and from the one after the saved ones again.
+	got := epochLines(h.logs(t, id, 0))
+	cut := 0
+	for cut < len(got) && got[cut] == cut+1 {
+		cut++
+	}
+	again := got[cut:]
+	ok := cut >= most+2 && len(again) > 0 && len(again) <= longer-2 && len(again) >= longer-most
+	for i, e := range again {
+		ok = ok && e == longer-len(again)+i+1
+	}
+	if !ok {
+		t.Errorf("epochs in the output of %s: %v, want at least %d, and then those after the second to the %dth again", id, got, most+2, most)
+	}
+}
+
+func discards(t *testing.T, h *Harness) {
+	job, n := h.saved(t)
+	in := h.discard(job)
+	if err := h.Driver.Check(t.Context(), in); err != nil {
+		t.Errorf("Check: %v", err)
+	}
+	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
+	h.discarded(t, job.ID, n)
+	wantStep(t, h.advance(t, in), driver.StepStarted)
+}
+
+// discardsUnasked: a job that knows no signal dies of it.
+func discardsUnasked(t *testing.T, h *Harness) {
+	job := h.startHeld(t, Behaviour{Epochs: long, Epoch: epoch})
+	wantStep(t, h.drive(t, h.intent(job, "probe", driver.Change{TimeLimit: time.Hour}), 1), driver.StepStarted)
+	h.epochs(t, job.ID, 2)
+	in := h.discard(h.get(t, job.ID))
+	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
+	job = h.ended(t, job.ID)
+	wantState(t, job, driver.Succeeded)
+	if len(job.Attempts) != 2 || job.Attempts[1].Intent != in.ID {
+		t.Errorf("attempts %+v, want a second one of the intent", job.Attempts)
+	}
+}
+
+func discardsTwice(t *testing.T, h *Harness) {
+	job, n := h.saved(t)
+	wantStep(t, h.drive(t, h.discard(job), 2), driver.StepStarted)
+	h.discarded(t, job.ID, n)
+}
+
+func discardsNothing(t *testing.T, h *Harness) {
+	job := h.startHeld(t, mover(3))
+	wantStep(t, h.drive(t, h.intent(job, "probe", driver.Change{TimeLimit: time.Hour}), 1), driver.StepStarted)
+	h.epochs(t, job.ID, 1)
+	in := h.discard(h.get(t, job.ID))
+	h.ended(t, job.ID)
+	wantStep(t, h.advance(t, in), driver.StepFinished)
+	h.Sleep(t.Context(), 300*time.Millisecond)
+	job = h.get(t, job.ID)
+	wantState(t, job, driver.Succeeded)
+	if len(job.Attempts) != 1 {
+		t.Errorf("%d attempts, want 1", len(job.Attempts))
+	}
+	h.eachEpochOnce(t, job.ID, 3)
+}
+
+func discardsPending(t *testing.T, h *Harness) {
+	job := h.startHeld(t, mover(2))
+	in := h.discard(job)
+	in.Checkpoint = nil
+	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
+	job = h.ended(t, job.ID)
+	wantState(t, job, driver.Succeeded)
+	if len(job.Attempts) != 1 || job.Attempts[0].Intent != in.ID {
+		t.Errorf("attempts %+v, want one of the intent", job.Attempts)
+	}
+	h.eachEpochOnce(t, job.ID, 2)
+}
+
+func discardsNoCheckpoint(t *testing.T, h *Harness) {
+	job := h.start(t, mover(long))
+	h.epochs(t, job.ID, 1)
+	in := h.discard(h.get(t, job.ID))
+	in.Checkpoint = nil
+	wantError(t, "Check", h.Driver.Check(t.Context(), in), driver.ErrUnsupported)
+	_, err := h.Driver.Advance(t.Context(), in)
+	wantError(t, "Advance", err, driver.ErrUnsupported)
+	h.untouched(t, job.ID, long)
+}
+
+func discardsSuperseded(t *testing.T, h *Harness) {
+	job := h.start(t, mover(long))
+	h.epochs(t, job.ID, 1)
+	other := h.discard(h.get(t, job.ID))
+	other.ID, other.Fingerprint = "other", "another"
+	wantStep(t, h.drive(t, other, 1), driver.StepSuperseded)
+	older := h.discard(h.get(t, job.ID))
+	older.Attempt--
+	wantStep(t, h.drive(t, older, 1), driver.StepSuperseded)
+	h.untouched(t, job.ID, long)
+}
+
+func reopenDiscard(t *testing.T, h *Harness) {
+	job, n := h.saved(t)
+	h.driveAcrossCrashes(t, h.discard(job))
+	h.discarded(t, job.ID, n)
+}
