@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -95,20 +96,26 @@ func (p *pass) probeEpochs() int {
 	return n
 }
 
-// cost is the dearest restart of this job so far, else the mean of others, else
-// what the configuration assumes.
+// cost is the dearest restart of this job so far, else the mean of others, else what the
+// configuration assumes; not less than what its first start took.
 func (p *pass) cost(known Recollection) time.Duration {
-	var worst time.Duration
+	out := p.startup()
 	for _, c := range p.rec.RestartCosts {
-		worst = max(worst, c)
+		out = max(out, c)
 	}
-	switch {
-	case worst > 0:
-		return worst
-	case known.RestartCost > 0:
-		return known.RestartCost
+	if len(p.rec.RestartCosts) == 0 {
+		out = max(out, cmp.Or(known.RestartCost, p.cfg.RestartCost))
 	}
-	return p.cfg.RestartCost
+	return out
+}
+
+// startup is by how much the first epoch of the job's first attempt, which lasts from the
+// attempt's start, is longer than its second; 0 where they are unknown.
+func (p *pass) startup() time.Duration {
+	if e := p.rec.Epochs; len(e) > 1 && e[0].Number == 1 && e[0].Attempt == 1 && e[1].Attempt == 1 {
+		return max(0, e[0].End.Sub(e[0].Start)-e[1].End.Sub(e[1].Start))
+	}
+	return 0
 }
 
 func limitLeft(job driver.Job, now time.Time) time.Duration {

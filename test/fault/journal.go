@@ -17,6 +17,9 @@ type Told struct {
 	// its replacement reached it, so that the next did the rest again from what was saved.
 	Again  int
 	Reruns []Rerun
+	// Lost are the epochs that attempts did and nobody had asked to save: each needs an
+	// attempt that its controller threw away.
+	Lost []string
 	// What is wrong with it, empty where nothing is.
 	Twice  []string // it ran beside itself, or again after its end
 	Epochs []string // that are missing, out of order, or were done again without a checkpoint that explains it
@@ -156,7 +159,7 @@ func (t *Told) begin(words []string, checkpoint, reached int) {
 			t.Twice = append(t.Twice, "an attempt began after the job's end")
 		}
 		if reached > checkpoint && (before.Saved == 0 || before.Left) {
-			t.Epochs = append(t.Epochs, fmt.Sprintf("epochs %d to %d were lost: nobody had asked to save them", checkpoint+1, reached))
+			t.Lost = append(t.Lost, fmt.Sprintf("epochs %d to %d were lost: nobody had asked to save them", checkpoint+1, reached))
 		}
 	}
 	t.Attempts = append(t.Attempts, a)
@@ -180,5 +183,12 @@ func number(words []string) int {
 	return n
 }
 
-// Wrong tells whether the job did not do its work once.
-func (t Told) Wrong() bool { return len(t.Twice)+len(t.Epochs) > 0 }
+// Discarded takes in how many attempts of the job its controller threw away: what is lost
+// beyond these is wrong.
+func (t *Told) Discarded(n int) {
+	t.Epochs = append(t.Epochs, t.Lost[min(n, len(t.Lost)):]...)
+	t.Lost = t.Lost[:min(n, len(t.Lost))]
+}
+
+// Wrong reports whether the job did not do its work once, with no attempt thrown away.
+func (t Told) Wrong() bool { return len(t.Twice)+len(t.Epochs)+len(t.Lost) > 0 }

@@ -19,12 +19,15 @@ func TestAJournalTellsWhatBecameOfItsJob(t *testing.T) {
 		name, text    string
 		twice, epochs bool
 		ends, again   int
+		discards      int
 		reruns        []time.Duration
 	}{
 		{name: "a job in one attempt", text: first + "1.5 epoch 3\n1.5 end\n", ends: 1},
 		{name: "a job that saved, left and went on", text: first + "1.5 saved 2\n1.5 leave\n2.5 begin 2\n2.5 epoch 3\n2.5 end\n", ends: 1},
 		{name: "a job that saved, worked on and did that again", text: first + "1.5 saved 2\n1.5 epoch 3\n2.5 begin 2\n2.5 epoch 3\n2.5 end\n", ends: 1},
 		{name: "a job that was ended without having saved", text: first + "2.5 begin 0\n2.5 epoch 1\n2.5 epoch 2\n2.5 epoch 3\n2.5 end\n", epochs: true, ends: 1},
+		{name: "a job whose second attempt was thrown away", text: first + "1.5 saved 2\n1.5 leave\n2.5 begin 2\n2.5 epoch 3\n3.5 begin 2\n3.5 epoch 3\n3.5 end\n", discards: 1, ends: 1},
+		{name: "one that nobody threw away", text: first + "1.5 saved 2\n1.5 leave\n2.5 begin 2\n2.5 epoch 3\n3.5 begin 2\n3.5 epoch 3\n3.5 end\n", epochs: true, ends: 1},
 		{
 			name: "a job that saved, ended before it was requeued, and did the rest again", ends: 2, again: 1,
 			text: first + "1.5 saved 2\n1.5 epoch 3\n1.5 end\n2.5 begin 2\n2.5 epoch 3\n2.5 end\n",
@@ -52,6 +55,7 @@ func TestAJournalTellsWhatBecameOfItsJob(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			got := fault.Read(c.text, 3)
+			got.Discarded(c.discards)
 			if (len(got.Twice) > 0) != c.twice || (len(got.Epochs) > 0) != c.epochs || got.Ends != c.ends || got.Again != c.again {
 				t.Errorf("twice %q, epochs %q, %d ends", got.Twice, got.Epochs, got.Ends)
 			}

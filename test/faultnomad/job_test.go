@@ -42,7 +42,7 @@ type job struct {
 
 const (
 	epoch   = 400 * time.Millisecond // each is a message to the exporter
-	epochs  = 1200
+	epochs  = 12000
 	memory  = 48 // MiB
 	pattern = `epoch (?P<epoch>\\d+)/(?P<total>\\d+) loss (?P<loss>\\S+) acc (?P<quality>\\S+)`
 )

@@ -10,6 +10,7 @@ import (
 	nomadapi "github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver/nomad/view"
+	stories "pitchpipe/test/e2e/table"
 	"pitchpipe/test/fault"
 )
 
@@ -94,11 +95,13 @@ func (w *world) judge(j *job, open error) verdict {
 		v.why = append(v.why, fmt.Sprintf(format, args...))
 	}
 	told := j.told()
+	story, err := j.owner.client.Explain(w.t.Context(), j.id())
+	told.Discarded(stories.Discards(story))
 	if len(told.Twice) > 0 {
 		say(&v.twice, "%s", strings.Join(told.Twice, "; "))
 	}
 	if len(told.Epochs) > 0 {
-		say(&v.epochs, "%s", strings.Join(told.Epochs, "; "))
+		say(&v.epochs, "%s (%v)", strings.Join(told.Epochs, "; "), err)
 	}
 	stopped, _ := j.was()
 	switch {

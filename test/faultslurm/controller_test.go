@@ -85,8 +85,7 @@ func controller(dir string) (err error) {
 			Socket: filepath.Join(dir, "controller.sock"), State: filepath.Join(dir, "state"), Resync: 2 * time.Second,
 		},
 		Site: site, Driver: drv, Exporters: exporters, Meter: quiet{meter}, Log: log, Tick: 200 * time.Millisecond, Step: 100 * time.Millisecond,
-		RestartCost: 50 * time.Millisecond,
-		AfterSave:   func(p reconcile.Phase, k driver.StepKind) { h.reached("saved:" + string(p) + ":" + string(k)) },
+		AfterSave: func(p reconcile.Phase, k driver.StepKind) { h.reached("saved:" + string(p) + ":" + string(k)) },
 	})
 	if err != nil {
 		return err

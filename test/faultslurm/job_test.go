@@ -67,7 +67,7 @@ func (j *job) script(hurry string) string {
 	}
 	return fmt.Sprintf(`#!/bin/sh
 #SBATCH --job-name=%[1]s --output=%[2]s --open-mode=append --requeue
-#SBATCH --partition=%[12]s --cpus-per-task=1 --mem=256M --time=00:20:00
+#SBATCH --partition=%[12]s --cpus-per-task=1 --mem=256M --time=04:00:00
 %[3]s
 exec %[4]s --journal %[5]s --epochs %[6]d --epoch %[7]v --way %[8]s --late %[9]v --status %[10]d --hurry %[11]s
 `, j.name, j.path(".out"), stanza, j.owner.w.program("faultjob"), j.path(".journal"), j.epochs, epoch, j.way, j.late, j.status, hurry, j.owner.partition)

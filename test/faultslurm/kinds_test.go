@@ -61,7 +61,7 @@ func between() []string {
 }
 
 // ownersUpdates are what an owner changes of his job.
-func ownersUpdates() []string { return []string{"TimeLimit=00:15:00", "NumCPUs=2", "Comment=mine"} }
+func ownersUpdates() []string { return []string{"TimeLimit=03:15:00", "NumCPUs=2", "Comment=mine"} }
 
 // families are the kinds and how often each comes, in proportion.
 func families(disk bool) []fault.Family {

@@ -45,7 +45,7 @@ func (r *round) perOwner(o *owner, small bool) []*job {
 	named := func(kind string, j *job) *job {
 		j.owner, j.name = o, fmt.Sprintf("r%d-%s", r.Number, kind)
 		if j.epochs == 0 {
-			j.epochs = 1200
+			j.epochs = 12000
 		}
 		if j.way == "" {
 			j.way = wayLeave

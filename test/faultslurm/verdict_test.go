@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	stories "pitchpipe/test/e2e/table"
 	"pitchpipe/test/fault"
 )
 
@@ -43,11 +44,13 @@ func (w *world) judge(j *job, r record) verdict {
 	if j.plain && j.after != nil && j.after.status != 0 {
 		return v
 	}
+	story, err := j.owner.client.Explain(w.t.Context(), j.id)
+	told.Discarded(stories.Discards(story))
 	if len(told.Twice) > 0 {
 		say(&v.twice, "%s", strings.Join(told.Twice, "; "))
 	}
 	if len(told.Epochs) > 0 {
-		say(&v.epochs, "%s", strings.Join(told.Epochs, "; "))
+		say(&v.epochs, "%s (%v)", strings.Join(told.Epochs, "; "), err)
 	}
 	var state bool
 	switch {

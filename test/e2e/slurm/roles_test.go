@@ -64,7 +64,6 @@ func playController(args []string) (err error) {
 			Socket: filepath.Join(dir, "controller.sock"), State: filepath.Join(dir, "state"), Resync: 2 * time.Second,
 		},
 		Site: site, Driver: drv, Meter: quiet{meter}, Log: log, Tick: 200 * time.Millisecond, Step: 100 * time.Millisecond,
-		RestartCost: 50 * time.Millisecond,
 	})
 	if err != nil {
 		return err

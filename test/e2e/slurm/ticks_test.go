@@ -9,9 +9,9 @@ import (
 	"pitchpipe/test/e2e/table"
 )
 
-// ticks is a batch script whose epochs wait and are noted in a journal: the more
-// threads it is told of, the shorter, whatever the machine is busy with. Its files
-// carry its job's number.
+// ticks is a batch script whose epochs wait and are noted in a journal: with each thread
+// that it is told of they get much shorter, whatever the machine is busy with, so that a job
+// which is long enough to be tuned ends soon once it is. Its files carry its job's number.
 type ticks struct {
 	user, name string
 	epochs     int
@@ -25,10 +25,10 @@ const (
 	// a line.
 	epochSeconds = 1.5
 
-	// movedEpochs are those of a job that is to be moved: what a probe could cost is little
-	// beside them, and what they may save is worth its restarts also on a machine where each
-	// takes half a minute.
-	movedEpochs  = 130
+	// movedEpochs are those of a job that is to be moved: half an hour untuned, and a minute
+	// with three threads. Restarts are little beside them, also where each takes half a
+	// minute.
+	movedEpochs  = 1200
 	returnEpochs = 15 // of one that returns
 )
 
@@ -47,7 +47,7 @@ func (s *stage) script(j ticks) string {
 	}
 	return fmt.Sprintf(`#!/bin/sh
 #SBATCH --job-name=%[1]s --output=%%j.out --open-mode=append --requeue
-#SBATCH --cpus-per-task=1 --mem=256M --time=00:20:00
+#SBATCH --cpus-per-task=1 --mem=256M --time=02:00:00
 %[2]s
 trap : USR1
 live=$(tr -d ' \n' <"${PITCHPIPE_SETTINGS:-/dev/null}")
@@ -56,7 +56,7 @@ echo "attempt ${SLURM_RESTART_COUNT:-0} on $SLURM_CPUS_ON_NODE team ${TEAM:-none
 # It says that it saved and waits to be put back into the queue: so it neither ends in
 # Slurm's eyes, nor works on for nothing. Where nobody comes it goes on.
 while :; do
-	%[3]s tick --epochs %[4]d --epoch-seconds "$(awk "BEGIN { print %[6]g / ${team:-1} }")" --journal $SLURM_JOB_ID.journal --state $SLURM_JOB_ID.state
+	%[3]s tick --epochs %[4]d --epoch-seconds "$(awk "BEGIN { print %[6]g / ${team:-1} ^ 3 }")" --journal $SLURM_JOB_ID.journal --state $SLURM_JOB_ID.state
 	status=$?
 	[ $status -eq 85 ] || break
 	echo "saved, and waiting"
