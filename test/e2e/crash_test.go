@@ -16,8 +16,8 @@ import (
 	"pitchpipe/test/e2e/table"
 )
 
-// script is a job of short epochs that notes each one in a journal. Its knob does
-// nothing, so that every job tries several settings: each is a real move.
+// script is a job of short epochs that notes each one in a journal. With each thread they
+// get much shorter, so that a job which is long enough to be tuned ends soon once it is.
 const script = `#!/bin/sh
 #SBATCH --job-name=%s
 #SBATCH --cpus-per-task=1
@@ -29,7 +29,7 @@ const script = `#!/bin/sh
 #TUNE profile warmup_epochs=0 epochs=2
 #TUNE budget restarts=4 probes=2
 export THREADS=${THREADS:-1}
-exec %s tick --epochs %d --epoch-seconds 0.08 --journal %s --state %s
+exec %s tick --epochs %d --epoch-seconds "$(awk "BEGIN { print 0.4 / $THREADS ^ 2 }")" --journal %s --state %s
 `
 
 // submit repeats the same request until the controller, which may be dead,
@@ -161,7 +161,7 @@ func TestEveryDurableStepSurvivesAKill(t *testing.T) {
 // is not yet among the deaths, and tells how many moves the jobs made.
 func deadlyRound(t *testing.T, progs programs, deaths string) int {
 	t.Helper()
-	const epochs = 60 // enough for what a probe could cost
+	const epochs = 300 // two minutes untuned: enough for what a probe could cost
 	s := newStage(t, progs, envDeadly+"="+deaths)
 	s.start()
 	names := []string{"a", "b", "c", "d"}
@@ -185,7 +185,7 @@ func TestAHundredRandomKillsLoseNothing(t *testing.T) {
 	s := newStage(t, progs)
 	s.start()
 	// A restart that was hit by a kill is dear, and only a long job can afford more of them.
-	const jobs, kills, short, long = 24, 100, 20, 300
+	const jobs, kills, short, long = 24, 100, 5, 600
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))

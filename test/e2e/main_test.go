@@ -171,6 +171,7 @@ func serve(ctx context.Context, dir string, die func(string), log *slog.Logger) 
 			Socket: filepath.Join(dir, "controller.sock"), State: filepath.Join(dir, "state"), Resync: 2 * time.Second,
 		},
 		Site: site, Driver: drv, Meter: calm{meter}, Log: log, Tick: 150 * time.Millisecond, Step: 30 * time.Millisecond,
+		RestartCost: time.Second, // as the program has it
 		AfterSave: func(phase reconcile.Phase, step driver.StepKind) {
 			if phase.Acting() {
 				die(fmt.Sprintf("saved %s %s", phase, step))

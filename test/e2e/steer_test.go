@@ -17,7 +17,7 @@ func TestAPauseStopsEveryEffect(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, build(t))
 	s.open()
-	const epochs = 800 // enough to be worth a further move when the pause is over, on a busy machine too
+	const epochs = 3000 // enough to be worth a further move when the pause is over, on a busy machine too
 	file := s.ticking("probed", epochs)
 	text, err := os.ReadFile(file)
 	if err != nil {
