@@ -32,6 +32,12 @@ func (s view) promise(target tuning.Settings) float64 {
 	return s.kept(p) * below(p.Objective)
 }
 
+// likely is how likely a setting saves more than noise.
+func (s view) likely(target tuning.Settings) float64 {
+	r := s.model().Predict(target).Objective
+	return distuv.UnitNormal.CDF((-noise - r.Mean) / max(r.SD, 1e-9))
+}
+
 // loses is by which share an epoch under a setting is expected to be dearer than the
 // owner's, where it is.
 func (s view) loses(target tuning.Settings) float64 {
@@ -131,7 +137,7 @@ func (s view) promising() (tuning.Settings, bool) {
 			continue
 		}
 		after := s.epochsAfterProbe()
-		if !s.lawless(c) && s.promise(c) < noise { // what could not be told from noise
+		if !s.lawless(c) && (s.promise(c) < noise || s.likely(c) < 0.5) { // what could not be told from noise, or is a bet
 			continue
 		}
 		if v := s.promise(c)*after - s.loses(c)*float64(s.epochsPerProbe()); v > most {

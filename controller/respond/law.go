@@ -4,45 +4,81 @@ import "math"
 
 // law is one way in which a job may answer to cores. The work of an epoch takes
 //
-//	T(n) = (1-p) + p/n + k·(n-1)
+//	T(n) = (1-p) + p/min(n,s) + k·(n-1)
 //
 // of its time on one core when n cores work on it: Amdahl, "Validity of the single processor
 // approach to achieving large scale computing capabilities" (1967), with the coherence term
-// of Gunther, "Guerrilla Capacity Planning" (2007). Its joules are those of its CPU time plus
-// idle of every core that it has, for as long as it runs.
+// of Gunther, "Guerrilla Capacity Planning" (2007), and with at most s cores that make the
+// parallel part faster, as where memory is the limit (Williams, Waterman and Patterson,
+// "Roofline", 2009). Cores that wait for memory or for each other's caches look busy, and so
+// does the share of the others that waits actively.
 type law struct {
 	parallel  float64 // p, the share that runs in parallel
+	saturated float64 // s
 	coherence float64 // k, what each further core costs
-	idle      float64 // watts of an idle core over those that a busy one adds
+	spinning  float64 // share of the waiting cores that look busy
+	power
+}
+
+// power is what the joules of an epoch are made of: those of the CPU time that it uses, plus
+// idle of every core that it has, plus a floor that fewer cores do not lower, both for as long
+// as it runs.
+type power struct {
+	idle  float64 // watts of an idle core over those that a busy one adds
+	floor float64 // watts per core of the owner's that no setting lowers, over the same
 }
 
 func (l law) time(cores float64) float64 {
 	n := max(cores, 1)
-	return (1 - l.parallel) + l.parallel/n + l.coherence*(n-1)
+	return (1 - l.parallel) + l.parallel/min(n, l.saturated) + l.coherence*(n-1)
 }
 
-// joules of an epoch, in those of its CPU time.
-func (l law) joules(cores float64) float64 { return 1 + l.idle*max(cores, 1)*l.time(cores) }
+// busy is how many cores look busy on average.
+func (l law) busy(cores float64) float64 {
+	n := max(cores, 1)
+	b := ((1 - l.parallel) + l.parallel*n/min(n, l.saturated) + l.coherence*(n-1)*n) / l.time(n)
+	return b + l.spinning*max(n-b, 0)
+}
 
-// busy is how many cores work on average.
-func (l law) busy(cores float64) float64 { return 1 / l.time(cores) }
+// joules of an epoch, in watts that a busy core adds, where its owner asked for own cores.
+func (l law) joules(cores, own float64) float64 {
+	return (l.busy(cores) + l.idle*max(cores, 1) + l.floor*max(own, 1)) * l.time(cores)
+}
 
-// laws are those that are weighed, with their prior weights.
-func laws() ([]law, []float64) {
+// weighed is a value with its prior weight.
+type weighed struct{ value, weight float64 }
+
+// laws are those that are weighed for a job whose owner asked for so many cores, with their
+// prior weights: of the time and the CPU time only.
+func laws(own float64) ([]law, []float64) {
 	var out []law
 	var weights []float64
 	for _, p := range []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995, 1} {
-		for _, k := range []struct{ value, weight float64 }{{0, 0.8}, {0.003, 0.08}, {0.01, 0.06}, {0.03, 0.03}, {0.2, 0.01}} {
-			for i := range idleSteps {
-				// Idle watts of a core are about two fifths of what work adds, give or take a
-				// factor of two: node power from published idle and full loads of servers.
-				z := -2 + 4*float64(i)/float64(idleSteps-1)
-				out = append(out, law{p, k.value, 0.4 * math.Exp(0.7*z)})
-				weights = append(weights, k.weight*math.Exp(-z*z/2))
+		for _, k := range []weighed{{0, 0.84}, {0.0005, 0.04}, {0.002, 0.05}, {0.008, 0.05}, {0.03, 0.015}, {0.2, 0.005}} {
+			for _, s := range []weighed{{math.Inf(1), 0.8}, {0.75, 0.05}, {0.5, 0.05}, {0.25, 0.05}, {0.1, 0.05}} {
+				for _, a := range []weighed{{0, 0.7}, {0.3, 0.15}, {0.7, 0.08}, {1, 0.07}} {
+					if l := (law{parallel: p, saturated: max(s.value*own, 1), coherence: k.value, spinning: a.value}); p > 0 || math.IsInf(s.value, 1) {
+						out, weights = append(out, l), append(weights, k.weight*s.weight*a.weight)
+					}
+				}
 			}
 		}
 	}
 	return out, weights
 }
 
-const idleSteps = 5
+// meters are the powers that are weighed with each law. Idle watts of a core are about two fifths
+// of what work adds, give or take a factor of two: node power from published idle and full
+// loads of servers. The exporter shares out idle by cores; a meter of the whole node has a
+// floor.
+func meters() ([]power, []float64) {
+	var out []power
+	var weights []float64
+	for _, z := range []float64{-2, -1, 0, 1, 2} {
+		for _, f := range []weighed{{0, 0.7}, {0.4, 0.2}, {1.5, 0.1}} {
+			out = append(out, power{0.4 * math.Exp(0.7*z), f.value})
+			weights = append(weights, f.weight*math.Exp(-z*z/2))
+		}
+	}
+	return out, weights
+}

@@ -65,7 +65,11 @@ const (
 	classSD   = 0.10
 	usageSD   = 0.05
 	epochSD   = 0.05 // of one epoch, as long as few were measured
-	spinning  = 0.3  // share of jobs that burn CPU time while they wait
+
+	// Where nothing says how many of its cores a job keeps busy, its owner is presumed to
+	// have asked for what makes it faster: by so large a share of them, give or take.
+	presumed   = 0.9
+	presumedSD = 0.3
 )
 
 // Model predicts. Use New.
@@ -80,15 +84,10 @@ type Model struct {
 // New weighs the laws by the facts.
 func New(f Facts) *Model {
 	m := &Model{facts: f, own: f.Own[tuning.Cores].Float(), known: map[string]Prediction{}}
-	m.laws, m.weights = laws()
 	if !(m.own >= 1) {
 		return m
 	}
-	for i, l := range m.laws {
-		if f.Usage != nil {
-			m.weights[i] *= f.Usage.likelihood(l)
-		}
-	}
+	m.weigh()
 	if own, ok := tuning.Reference(f.Trials); ok {
 		for _, t := range f.Trials {
 			if c, only := m.onlyCores(t.Settings); only && !t.Reference && t.Seconds > 0 && own.Seconds > 0 {
@@ -109,24 +108,42 @@ func New(f Facts) *Model {
 	return m
 }
 
+// weigh takes the laws that explain the CPU time that the job used, with all that may be
+// true of its power where its objective counts joules.
+func (m *Model) weigh() {
+	all, prior := laws(m.own)
+	best := 0.0
+	for i, l := range all {
+		if u := m.facts.Usage; u != nil {
+			prior[i] *= u.likelihood(l)
+		} else {
+			z := math.Log(presumed*m.own*l.time(m.own)) / presumedSD
+			prior[i] *= math.Exp(-min(z*z, 100) / 2)
+		}
+		best = max(best, prior[i])
+	}
+	watts, shares := []power{{}}, []float64{1}
+	if m.facts.Policy.Measure().NeedsJoules() || m.facts.Policy.Objective == tuning.Cost {
+		watts, shares = meters()
+	}
+	for i, l := range all {
+		if prior[i] < 1e-4*best {
+			continue
+		}
+		for n, w := range watts {
+			l.power = w
+			m.laws, m.weights = append(m.laws, l), append(m.weights, prior[i]*shares[n])
+		}
+	}
+}
+
 // likelihood is how well a law explains the CPU time that was used. A job that waits for
-// storage would use more cores than it does; one that spins uses more than it needs, and
-// the nearer all its cores are to busy, the less can be told from that.
+// storage would use more cores than it does.
 func (u Usage) likelihood(l law) float64 {
 	busy := u.Busy / max(1-min(u.Waiting, 0.9), 0.1)
-	expected := l.busy(u.Cores)
 	sd := math.Hypot(usageSD, 0.5*u.Waiting+0.5*u.Pressure)
-	z := math.Log(busy/expected) / sd
-	if expected > u.Cores { // no law has that
-		z = 10
-	}
-	honest := math.Exp(-min(z*z, 100)/2) / sd
-	share := spinning * min(u.Busy/u.Cores, 1) * min(u.Busy/u.Cores, 1)
-	spins := 0.0
-	if expected <= busy*math.Exp(sd) {
-		spins = 1 / max(math.Log(max(busy, 1.1)), 0.1)
-	}
-	return (1-share)*honest + share*spins
+	z := math.Log(min(busy, u.Cores)/l.busy(u.Cores)) / sd
+	return math.Exp(-min(z*z, 100) / 2)
 }
 
 // learn weighs the laws by a measured ratio at so many cores; joules is NaN where unknown.
@@ -144,7 +161,7 @@ func (m *Model) learn(cores, time, joules, sd float64) {
 		d := (time - math.Log(l.time(cores)/l.time(m.own))) / sd
 		z[i] = d * d
 		if !math.IsNaN(joules) {
-			d = (joules - math.Log(l.joules(cores)/l.joules(m.own))) / sd
+			d = (joules - math.Log(l.joules(cores, m.own)/l.joules(m.own, m.own))) / sd
 			z[i] += d * d
 		}
 		if m.weights[i] > 0 {
@@ -218,7 +235,7 @@ func (m *Model) prior(s tuning.Settings) Prediction {
 		var time, objective moments
 		for i, l := range m.laws {
 			w := m.weights[i]
-			t, j := l.time(cores)/l.time(m.own), l.joules(cores)/l.joules(m.own)
+			t, j := l.time(cores)/l.time(m.own), l.joules(cores, m.own)/l.joules(m.own, m.own)
 			sum += w
 			time.add(w, math.Log(t))
 			objective.add(w, m.objective(s, t, j))

@@ -114,6 +114,10 @@ func (j Job) cost(c Course) tuning.Spent {
 		under[j.key(s)] = s
 		counts[j.key(s)]++
 	}
+	for _, x := range c.Cut {
+		under[j.key(x.Settings)] = x.Settings
+		counts[j.key(x.Settings)] += x.Share
+	}
 	var sum tuning.Spent
 	for _, key := range sortedKeys(counts) {
 		one, _ := j.Expected(under[key])

@@ -20,9 +20,16 @@ var ErrStuck = errors.New("the job does not come to its end")
 // Course is how a job went.
 type Course struct {
 	Choices  []Choice          // of the controller, in order
-	Under    []tuning.Settings // by epoch
+	Under    []tuning.Settings // by epoch, those that were thrown away among them
+	Cut      []Cut             // epochs that were thrown away before they ended
 	Restarts int               // that the controller brought about
 	Probes   int               // of these
+}
+
+// Cut is a part of an epoch that was thrown away.
+type Cut struct {
+	Settings tuning.Settings
+	Share    float64 // of the epoch, 0 to 1
 }
 
 // Choice is one decision of the controller, or one verdict on what it did.
@@ -105,7 +112,7 @@ func course(w *world, r *reconcile.Record) (Course, error) {
 	if w.view.State != driver.Succeeded {
 		return Course{}, fmt.Errorf("replay %s: %w: under %s it is %s", w.job.Workload, ErrStuck, w.under, w.view.State)
 	}
-	c := Course{Choices: Choices(r), Restarts: w.view.Attempt - 1, Probes: len(r.Probed)}
+	c := Course{Choices: Choices(r), Restarts: w.view.Attempt - 1, Probes: len(r.Probed), Cut: w.cut}
 	for _, e := range w.epochs {
 		c.Under = append(c.Under, e.Settings)
 	}

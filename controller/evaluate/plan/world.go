@@ -42,7 +42,10 @@ type world struct {
 	job    Job
 	now    time.Time
 	view   driver.Job
-	epochs []tuning.Epoch // that ended, of all attempts
+	epochs []tuning.Epoch // that ended, of all attempts, those that were thrown away among them
+	done   int            // epochs whose work counts
+	saved  int            // of these, when the present attempt began
+	cut    []Cut
 	under  tuning.Settings
 
 	doing doing
@@ -108,14 +111,14 @@ func (w *world) begin() {
 	v.Attempts = append(v.Attempts, driver.Attempt{
 		Number: v.Attempt, Started: w.now, ExitCode: -1, Change: v.Change.Clone(), Cause: cause, Intent: w.move.ID,
 	})
-	w.under = resubmit.Settings(w.job.Policy, w.job.Own, v.Change)
+	w.under, w.saved = resubmit.Settings(w.job.Policy, w.job.Own, v.Change), w.done
 	w.work()
 }
 
 // work begins the next epoch. Settings that nobody recorded end the job; tables are made
 // so that there are none.
 func (w *world) work() {
-	e, ok := w.job.Epoch(w.view.Attempt, len(w.epochs)+1, w.under)
+	e, ok := w.job.Epoch(w.view.Attempt, w.done+1, w.under)
 	if !ok {
 		w.leave(driver.Failed)
 		return
@@ -125,9 +128,10 @@ func (w *world) work() {
 
 // ended is the end of an epoch.
 func (w *world) ended() {
-	e, _ := w.job.Epoch(w.view.Attempt, len(w.epochs)+1, w.under)
+	e, _ := w.job.Epoch(w.view.Attempt, w.done+1, w.under)
+	w.done++
 	done := tuning.Epoch{
-		Number: len(w.epochs) + 1, Attempt: w.view.Attempt, Start: w.since, End: w.now, Settings: w.under,
+		Number: w.done, Attempt: w.view.Attempt, Start: w.since, End: w.now, Settings: w.under,
 		Joules: e.Joules, Loss: e.Loss, Quality: e.Quality, Machine: w.job.Machine,
 	}
 	if e.Joules != nil {
@@ -135,7 +139,7 @@ func (w *world) ended() {
 	}
 	w.epochs = append(w.epochs, done)
 	switch {
-	case len(w.epochs) == w.job.Epochs:
+	case w.done == w.job.Epochs:
 		w.leave(driver.Succeeded)
 	case w.stage == asked:
 		w.doing, w.until = saving, w.now.Add(w.job.Restart)
@@ -188,6 +192,13 @@ func (w *world) advance(in driver.Intent) driver.StepKind {
 		return driver.StepFinished
 	case w.stage == none && in.Attempt != v.Attempt:
 		return driver.StepSuperseded
+	case w.stage == none && v.State == driver.Running && in.Discard:
+		if w.doing == working {
+			w.cut = append(w.cut, Cut{w.under, w.now.Sub(w.since).Seconds() / w.until.Sub(w.since).Seconds()})
+		}
+		w.done, w.stage = w.saved, left
+		w.leave(driver.Stopped)
+		return driver.StepCheckpointing
 	case w.stage == none && v.State == driver.Running:
 		w.stage = asked
 		return driver.StepCheckpointing
