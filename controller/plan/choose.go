@@ -36,7 +36,7 @@ func choose(s view) tuning.Decision {
 			return adopt(s, e, reason)
 		}
 	}
-	if s.Probes == 0 && s.Current.Equal(s.Own) {
+	if s.Probes == 0 && (s.Current.Equal(s.Own) || s.judged(s.Current)) {
 		if d, ok := predicted(s); ok {
 			return d
 		}

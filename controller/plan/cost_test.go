@@ -8,8 +8,8 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// costly is a job on four cores that is tuned for its cost, has 360 epochs of ten seconds
-// left, and may be probed on two cores.
+// costly is a job on four cores, of which 1.3 work, that is tuned for its cost, has 360 epochs
+// of ten seconds left, and may be probed on two cores.
 func costly() tuning.State {
 	s := running()
 	s.Policy.Objective, s.Policy.MaxSlowdown = tuning.Cost, tuning.DefaultMaxSlowdown
@@ -18,6 +18,7 @@ func costly() tuning.State {
 	s.Own, s.Current, s.Next = cores(4), cores(4), cores(2)
 	s.EpochsTotal, s.EpochSeconds = 364, 10
 	s.Trials = []tuning.Trial{{Settings: cores(4), Epochs: 3, Seconds: 10, Reference: true}}
+	s.Profile = &tuning.Profile{Settings: cores(4), Features: map[string]float64{"cpu_utilisation": 1.3 / 4}}
 	return s
 }
 

@@ -25,17 +25,27 @@ func answer(s tuning.State) *respond.Model {
 	return respond.New(f)
 }
 
-// promise is the share of the rest that a setting is expected to save, where it is left
-// again if it does not save, or is slower than the owner allows.
+// promise is the share of the rest that a setting is expected to save beyond the best one that
+// was measured, where it is left again if it does not save, or is slower than the owner allows.
 func (s view) promise(target tuning.Settings) float64 {
-	p := s.model().Predict(target)
-	return s.kept(p) * below(p.Objective)
+	best, ratio := s.baseline()
+	return s.kept(s.model().Predict(target)) * math.Exp(ratio) * below(s.model().Between(best, target))
 }
 
-// likely is how likely a setting saves more than noise.
+// baseline is the best setting that was measured, the owner's where none was better.
+func (s view) baseline() (tuning.Settings, float64) {
+	if best, ok := s.winner(); ok {
+		return best, s.BestGain
+	}
+	return s.Own, 0
+}
+
+// likely is how likely a setting saves more than the best one by more than noise, and keeps to the slowdown that the
+// owner allows.
 func (s view) likely(target tuning.Settings) float64 {
-	r := s.model().Predict(target).Objective
-	return distuv.UnitNormal.CDF((-noise - r.Mean) / max(r.SD, 1e-9))
+	best, _ := s.baseline()
+	gains := s.model().Between(best, target)
+	return s.kept(s.model().Predict(target)) * distuv.UnitNormal.CDF((-noise-gains.Mean)/max(gains.SD, 1e-9))
 }
 
 // loses is by which share an epoch under a setting is expected to be dearer than the
@@ -98,8 +108,9 @@ func (s view) searched() []tuning.Settings {
 	return out
 }
 
-// predicted is the setting that the job's first epochs show to be better: surely, at 95 %,
-// within the slowdown that its owner allows, and by more than its restart costs.
+// predicted is the setting that the job's first epochs, and those since it was moved, show to
+// be better than the present one: surely, at 95 %, within the slowdown that its owner allows,
+// and by more than its restart costs.
 func predicted(s view) (tuning.Decision, bool) {
 	if s.spent() != tuning.ReasonNone || s.Profile == nil {
 		return tuning.Decision{}, false
@@ -109,11 +120,15 @@ func predicted(s view) (tuning.Decision, bool) {
 	most := 0.0
 	for _, c := range s.searched() {
 		target, p := s.goal(c), s.model().Predict(c)
-		if target.Equal(s.Current) || !(p.Objective.Quantile(sure) < -noise) ||
+		gains := p.Objective
+		if !s.Current.Equal(s.Own) {
+			gains = s.model().Between(s.Current, c)
+		}
+		if target.Equal(s.Current) || !(gains.Quantile(sure) < -noise) || s.outlasts(p) ||
 			s.Policy.MaxSlowdown > 0 && !(p.Time.Quantile(sure) <= math.Log(s.Policy.MaxSlowdown)) || s.overruns(math.Exp(p.Time.Mean)) {
 			continue
 		}
-		saving := s.saves(from, gain{p.Objective.Mean, p.Objective.SD})
+		saving := s.saves(gain{ratio: from.ratio}, gain{from.ratio + gains.Mean, gains.SD})
 		if s.pays(saving, tuning.ReasonWorthless) != tuning.ReasonNone || saving.Value <= most {
 			continue
 		}
@@ -132,12 +147,12 @@ func (s view) promising() (tuning.Settings, bool) {
 	var best tuning.Settings
 	most := 0.0
 	next := s.target(s.Next)
+	after := s.epochsAfterProbe()
 	for _, c := range s.searched() {
 		if s.ranUnder(c) || c.Equal(s.Current) || s.lawless(c) && !sameButMemory(c, next) {
 			continue
 		}
-		after := s.epochsAfterProbe()
-		if !s.lawless(c) && (s.promise(c) < noise || s.likely(c) < 0.5) { // what could not be told from noise, or is a bet
+		if !s.lawless(c) && (s.promise(c) < noise || s.likely(c) < bet || s.beyond(c) || s.outlasts(s.model().Predict(c))) {
 			continue
 		}
 		if v := s.promise(c)*after - s.loses(c)*float64(s.epochsPerProbe()); v > most {
@@ -145,6 +160,31 @@ func (s view) promising() (tuning.Settings, bool) {
 		}
 	}
 	return best, best != nil
+}
+
+const (
+	// bet is how likely a probe must be to show a saving: what is less likely disturbs more jobs
+	// than it helps.
+	bet = 0.4
+
+	// stride is how many octaves of cores a probe goes beyond what this job was measured with.
+	stride = 2
+)
+
+// beyond reports whether a setting is further than a stride from every one that was measured.
+func (s view) beyond(t tuning.Settings) bool {
+	near := func(m tuning.Settings) bool {
+		return math.Abs(math.Log2(t[tuning.Cores].Float()/m[tuning.Cores].Float())) <= stride+1e-9
+	}
+	return s.Own[tuning.Cores].Float() > 0 && !near(s.Own) && !slices.ContainsFunc(s.Trials, func(x tuning.Trial) bool { return near(x.Settings) })
+}
+
+// outlasts reports whether an epoch may take longer than the job is given to save at its end:
+// then it could not be left.
+func (s view) outlasts(p respond.Prediction) bool {
+	c := s.Policy.Checkpoint
+	return c != nil && c.Grace > 0 && s.EpochSeconds*math.Exp(p.Time.Quantile(sure)) > c.Grace.Seconds() &&
+		s.EpochSeconds <= c.Grace.Seconds()
 }
 
 // lawless reports whether settings differ from the owner's in a knob of which no law says

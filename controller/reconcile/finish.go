@@ -43,6 +43,9 @@ func (p *pass) verify(ctx context.Context) error {
 		if err := p.to(Settled, OutcomeKnown, Entry{Reason: outcome.Reason, Outcome: &outcome}); err != nil {
 			return err
 		}
+		if outcome.Verdict == tuning.Improved {
+			return p.further(ctx)
+		}
 	}
 	if outcome.Verdict != tuning.Regressed {
 		return nil
@@ -58,6 +61,23 @@ func (p *pass) verify(ctx context.Context) error {
 		return p.begin(ctx, RollingBack, Worse, d)
 	}
 	p.note(d)
+	return nil
+}
+
+// further moves a job on where its epochs under a better setting show one that is better
+// still, or promise one.
+func (p *pass) further(ctx context.Context) error {
+	d, err := p.decide(ctx)
+	if err != nil {
+		return err
+	}
+	switch d.Action {
+	case tuning.Move:
+		return p.begin(ctx, Moving, ToldToMove, d)
+	case tuning.Probe:
+		return p.begin(ctx, Probing, ToldToProbe, d)
+	case tuning.Hold, tuning.RollBack:
+	}
 	return nil
 }
 

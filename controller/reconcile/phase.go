@@ -105,6 +105,8 @@ func Arrows() []Arrow {
 		{Verifying, Probing, ToldToProbe}, // a recalled setting is doubted: its owner's are tried
 		{Verifying, Profiling, LookAgain}, // an attempt came that was not ours
 		{Settled, RollingBack, Worse},
+		{Settled, Moving, ToldToMove}, // what it showed under a better setting shows one that is better still
+		{Settled, Probing, ToldToProbe},
 		{Profiling, RollingBack, Stopped},
 		{Classified, RollingBack, Stopped},
 		{Held, RollingBack, Stopped},

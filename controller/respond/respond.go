@@ -69,7 +69,7 @@ const (
 	// Where nothing says how many of its cores a job keeps busy, its owner is presumed to
 	// have asked for what makes it faster: by so large a share of them, give or take.
 	presumed   = 0.9
-	presumedSD = 0.3
+	presumedSD = 0.2
 )
 
 // Model predicts. Use New.
@@ -78,6 +78,7 @@ type Model struct {
 	laws    []law
 	weights []float64
 	own     float64 // cores
+	joules  bool    // the objective counts them
 	known   map[string]Prediction
 }
 
@@ -123,11 +124,11 @@ func (m *Model) weigh() {
 		best = max(best, prior[i])
 	}
 	watts, shares := []power{{}}, []float64{1}
-	if m.facts.Policy.Measure().NeedsJoules() || m.facts.Policy.Objective == tuning.Cost {
+	if m.joules = m.objectiveOf(m.facts.Own)(1, 2) != 0; m.joules {
 		watts, shares = meters()
 	}
 	for i, l := range all {
-		if prior[i] < 1e-4*best {
+		if prior[i] < 1e-3*best {
 			continue
 		}
 		for n, w := range watts {
@@ -152,7 +153,7 @@ func (m *Model) learn(cores, time, joules, sd float64) {
 	if !(sd > 0) || math.IsNaN(time) || math.IsInf(time, 0) {
 		return
 	}
-	if math.IsInf(joules, 0) {
+	if math.IsInf(joules, 0) || !m.joules {
 		joules = math.NaN()
 	}
 	z := make([]float64, len(m.laws))
@@ -223,28 +224,52 @@ func (m *Model) predict(s tuning.Settings) Prediction {
 	return out
 }
 
-// prior is the mixture of the laws, with what none of them explains on top.
+// Between is by how much the objective differs under one of two settings of cores, as a log
+// ratio to that under the other: what is unknown of both alike cancels out.
+func (m *Model) Between(from, to tuning.Settings) Ratio {
+	_, one := m.onlyCores(from)
+	_, other := m.onlyCores(to)
+	if !one || !other || sameButMemory(from, to) {
+		a, b := m.Predict(from).Objective, m.Predict(to).Objective
+		return Ratio{b.Mean - a.Mean, math.Hypot(a.SD, b.SD)}
+	}
+	return m.mix(from, to).Objective
+}
+
+// mix is the mixture of the laws between two settings of cores, with what none of them
+// explains on top.
+func (m *Model) mix(from, to tuning.Settings) Prediction {
+	var sum float64
+	var time, objective moments
+	was, cores := max(from[tuning.Cores].Float(), 1), max(to[tuning.Cores].Float(), 1)
+	before, after := m.objectiveOf(from), m.objectiveOf(to)
+	for i, l := range m.laws {
+		w, own := m.weights[i], l.time(m.own)
+		t, b := l.time(cores)/own, l.time(was)/own
+		var j, k float64
+		if m.joules {
+			own = l.joules(m.own, m.own)
+			j, k = l.joules(cores, m.own)/own, l.joules(was, m.own)/own
+		}
+		sum += w
+		time.add(w, math.Log(t/b))
+		objective.add(w, after(t, j)-before(b, k))
+	}
+	sd := lawSD * math.Abs(math.Log2(cores/was))
+	if most := max(m.own, was); cores > most {
+		sd = math.Hypot(sd, moreSD*math.Log2(cores/most))
+	}
+	return Prediction{time.ratio(sum, sd), objective.ratio(sum, sd)}
+}
+
+// prior is what settings do by the laws of cores, and by what is known of other knobs.
 func (m *Model) prior(s tuning.Settings) Prediction {
 	if sameButMemory(s, m.facts.Own) {
 		return Prediction{}
 	}
 	var out Prediction
-	cores := max(s[tuning.Cores].Float(), 1)
-	if cores != m.own && m.own >= 1 {
-		var sum float64
-		var time, objective moments
-		for i, l := range m.laws {
-			w := m.weights[i]
-			t, j := l.time(cores)/l.time(m.own), l.joules(cores, m.own)/l.joules(m.own, m.own)
-			sum += w
-			time.add(w, math.Log(t))
-			objective.add(w, m.objective(s, t, j))
-		}
-		sd := lawSD * math.Abs(math.Log2(cores/m.own))
-		if cores > m.own {
-			sd = math.Hypot(sd, moreSD*math.Log2(cores/m.own))
-		}
-		out.Time, out.Objective = time.ratio(sum, sd), objective.ratio(sum, sd)
+	if s[tuning.Cores].Float() != m.own && m.own >= 1 {
+		out = m.mix(m.facts.Own, s)
 	}
 	for _, name := range m.facts.Own.Diff(s) {
 		k, _ := m.facts.Policy.Knob(name)
@@ -252,21 +277,32 @@ func (m *Model) prior(s tuning.Settings) Prediction {
 			continue
 		}
 		time, joules := m.slope(name, s)
-		o := m.objective(s, math.Exp(time.Mean), math.Exp(joules.Mean)) - m.objective(s, 1, 1)
-		sd := math.Max(math.Abs(m.objective(s, math.Exp(time.SD), math.Exp(joules.SD))-m.objective(s, 1, 1)), knobSD/2)
+		objective := m.objectiveOf(s)
+		o := objective(math.Exp(time.Mean), math.Exp(joules.Mean)) - objective(1, 1)
+		sd := math.Max(math.Abs(objective(math.Exp(time.SD), math.Exp(joules.SD))-objective(1, 1)), knobSD/2)
 		out.Time = Ratio{out.Time.Mean + time.Mean, math.Hypot(out.Time.SD, time.SD)}
 		out.Objective = Ratio{out.Objective.Mean + o, math.Hypot(out.Objective.SD, sd)}
 	}
 	return out
 }
 
-// objective is the log ratio of what is minimised, where an epoch takes t times the seconds
-// and j times the joules.
-func (m *Model) objective(s tuning.Settings, t, j float64) float64 {
-	if m.facts.Policy.Objective != tuning.Cost {
-		joules, seconds := m.facts.Policy.Measure().Weights()
-		return seconds*math.Log(t) + joules*math.Log(j)
+// objectiveOf is the log ratio of what is minimised under settings, where an epoch takes t
+// times the seconds and j times the joules.
+func (m *Model) objectiveOf(s tuning.Settings) func(t, j float64) float64 {
+	joules, seconds := m.facts.Policy.Measure().Weights()
+	switch {
+	case m.facts.Policy.Objective == tuning.Cost: // which is linear in both
+		one := math.Exp(m.cost(s, 1, 1))
+		perSecond := math.Exp(m.cost(s, 2, 1)) - one
+		return func(t, j float64) float64 { return math.Log(perSecond*t + (one-perSecond)*j) }
+	case joules == 0:
+		return func(t, _ float64) float64 { return seconds * math.Log(t) }
 	}
+	return func(t, j float64) float64 { return seconds*math.Log(t) + joules*math.Log(j) }
+}
+
+// cost is that log ratio of the cost.
+func (m *Model) cost(s tuning.Settings, t, j float64) float64 {
 	reference, ok := tuning.Reference(m.facts.Trials)
 	if !ok || !(reference.Seconds > 0) { // energy is free where nobody measured it
 		reference = tuning.Trial{Settings: m.facts.Own, Seconds: 1}
