@@ -104,11 +104,6 @@ func siteKeys() []siteKey {
 			read: one(readMargin, func(s *tuning.Site, v float64) { s.Margin = v }),
 		},
 		{
-			name: "expected_saving", want: "a number from 0 to 1",
-			doc:  "share of a job's remaining cost that a setting is expected to save which nobody has measured; the more, the sooner one is probed",
-			read: one(readShare, func(s *tuning.Site, v float64) { s.ExpectedSaving = v }),
-		},
-		{
 			name: "prices", want: "a block of core_hour, gib_hour, gpu_hour, kwh and unit, or from-slurm",
 			doc: "what a job is charged for what it asks for, by the hour, and for its joules; a block replaces all prices of a wider one, and what it leaves out is free. " +
 				"from-slurm: by TRESBillingWeights and MAX_TRES, in billing-hours. Without prices a core-hour costs 1. It is what objective=cost makes small",
@@ -171,6 +166,11 @@ func parseSite(file string, data []byte) (*SitePolicy, error) {
 func (d *document) block(path string, n *yaml.Node, base bool) []change {
 	var out []change
 	for _, p := range d.pairs(path, n) {
+		if p.key.Value == "expected_saving" {
+			d.fault(p.key, join(path, p.key.Value), "this key is gone",
+				"want the line deleted: the response model now predicts what each setting saves from the job's first epochs, and nothing has to be set")
+			continue
+		}
 		i := slices.Index(siteKeyNames(), p.key.Value)
 		if i < 0 {
 			d.faults = append(d.faults, unknown(d.at(p.key), path, p.key.Value, siteKeyNames()))

@@ -119,7 +119,7 @@ func probe(s view, target tuning.Settings) tuning.Decision {
 	promise := s.promise(target)
 	saving := s.epochsAfterProbe() * s.epoch().Low * promise
 	evidence := append(classEvidence(s.Class), worth(s, saving, 2)...)
-	evidence = append(evidence, tuning.Evidence{Name: "expected_saving_share", Value: promise})
+	evidence = append(evidence, tuning.Evidence{Name: "predicted_saving_share", Value: promise})
 	stop := s.mayProbe(saving - s.Site.Margin*s.exploring(target))
 	if stop == tuning.ReasonNone {
 		if r, why := s.overBudget(target, true); r != tuning.ReasonNone {

@@ -14,7 +14,6 @@ func costly() tuning.State {
 	s := running()
 	s.Policy.Objective, s.Policy.MaxSlowdown = tuning.Cost, tuning.DefaultMaxSlowdown
 	s.Policy.Knobs[0].Values = []tuning.Value{tuning.Number(1), tuning.Number(2), tuning.Number(4), tuning.Number(8)}
-	s.Site.ExpectedSaving = tuning.DefaultSite().ExpectedSaving
 	s.Own, s.Current, s.Next = cores(4), cores(4), cores(2)
 	s.EpochsTotal, s.EpochSeconds = 364, 10
 	s.Trials = []tuning.Trial{{Settings: cores(4), Epochs: 3, Seconds: 10, Reference: true}}

@@ -30,7 +30,6 @@ func running() tuning.State {
 	p.Quality = &tuning.Quality{Direction: "max", MaxLoss: 0.01}
 	site := tuning.DefaultSite()
 	site.MaxMode, site.AboveRequest = tuning.Apply, true
-	site.ExpectedSaving = 0.5 // so that it is tried wherever that might repay
 	own := cores(1)
 	return tuning.State{
 		Now: time.Unix(1000, 0), Policy: p, Site: site, Own: own, Current: own,

@@ -23,12 +23,7 @@ type Site struct {
 	ProbeShare    float64       `json:"probe_share"`    // largest share of a job's epochs spent on probes, and of a kind's runs spent on trying
 	LimitReserve  time.Duration `json:"limit_reserve"`  // no restart this near to the time limit
 	Margin        float64       `json:"margin"`         // the predicted saving must exceed the cost of the restart times this
-	// ExpectedSaving is the share of a job's rest that a setting which nobody measured is
-	// expected to save, 0 to 1; what a probe of more cores, of less power or of a
-	// hyperparameter may bring is bounded otherwise.
-	ExpectedSaving float64 `json:"expected_saving"`
-
-	Tariff Tariff `json:"prices"` // what jobs are charged
+	Tariff        Tariff        `json:"prices"`         // what jobs are charged
 
 	EnforceModel bool `json:"enforce_model"` // modelled joules may support claims and budgets
 	ShareClasses bool `json:"share_classes"` // class effects from other users' jobs count
@@ -38,18 +33,17 @@ type Site struct {
 // DefaultSite is the policy of a site that wrote none.
 func DefaultSite() Site {
 	return Site{
-		MaxMode:        Recommend,
-		MayRestart:     true,
-		Control:        0.10,
-		UserRestarts:   60,
-		TotalRestarts:  600,
-		ProbeShare:     0.5,
-		LimitReserve:   5 * time.Minute,
-		Margin:         1.5,
-		ExpectedSaving: 0.02,
-		Tariff:         DefaultTariff(),
-		ShareClasses:   true,
-		PauseAfter:     5,
+		MaxMode:       Recommend,
+		MayRestart:    true,
+		Control:       0.10,
+		UserRestarts:  60,
+		TotalRestarts: 600,
+		ProbeShare:    0.5,
+		LimitReserve:  5 * time.Minute,
+		Margin:        1.5,
+		Tariff:        DefaultTariff(),
+		ShareClasses:  true,
+		PauseAfter:    5,
 	}
 }
 

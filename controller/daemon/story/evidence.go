@@ -53,6 +53,8 @@ func said(e tuning.Evidence) string {
 		return "its remaining epochs take about " + seconds
 	case "predicted_saving_seconds":
 		return "predicted to save " + seconds
+	case "predicted_saving_share":
+		return fmt.Sprintf("the response model expects it to save %.1f %% of each epoch", e.Value*100)
 	case "restart_cost_seconds":
 		return "restarting it costs about " + seconds
 	case "saving_at_least_seconds":

@@ -31,10 +31,11 @@ func TestEveryDecisionHasItsNumbersInWords(t *testing.T) {
 	}{
 		{
 			"the queue is longer than the saving", tuning.Hold, tuning.ReasonLongQueue,
-			[]tuning.Evidence{number("remaining_seconds", 5400), number("predicted_saving_seconds", 250.4), number("restart_cost_seconds", 4.2), number("queue_wait_seconds", 7265), number("margin", 1.5)},
+			[]tuning.Evidence{number("remaining_seconds", 5400), number("predicted_saving_seconds", 250.4), number("restart_cost_seconds", 4.2), number("queue_wait_seconds", 7265), number("margin", 1.5), number("predicted_saving_share", .042)},
 			[]string{
 				"its remaining epochs take about 1 h 30 min", "predicted to save 4 min 10 s", "restarting it costs about 4.2 s",
 				"it would wait about 2 h 1 min in the queue", "the saving must be 1.5 times the cost",
+				"the response model expects it to save 4.2 % of each epoch",
 			},
 		},
 		{

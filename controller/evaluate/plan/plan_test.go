@@ -109,9 +109,6 @@ func TestTheQueueIsPaidForInTime(t *testing.T) {
 	in := small(write(t, "trials.csv", "workload,machine,knob_cores,seconds\na,m,2,100\na,m,4,50\n"))
 	in.Objective, in.Epochs, in.Wait = tuning.Time, []int{500}, 40*time.Second
 	in.Default, in.Above = tuning.Settings{"cores": tuning.Number(2)}, true
-	site := tuning.DefaultSite()
-	site.ExpectedSaving = 0.1
-	in.Site = &site
 	r := run(t, in).Rows[0]
 	if want := (4*100.0 + 496*50 + 50) / 50000; !equal(r.Ratio, want) || r.Restarts != 1 {
 		t.Errorf("the job cost %g after %g restarts, want %g", r.Ratio, r.Restarts, want)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"pitchpipe/controller/evaluate/plan"
-	"pitchpipe/controller/tuning"
 )
 
 func TestAJobThatComesAgainBeginsUnderWhatItsFirstRunShowed(t *testing.T) {
@@ -34,9 +33,6 @@ func TestWhatAFirstRunLostIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	in := small(write(t, "trials.csv", "workload,machine,knob_cores,seconds,joules\na,m,4,100,1000\na,m,2,110,1300\n"))
 	in.Epochs, in.Returns = []int{100}, 3
-	site := tuning.DefaultSite()
-	site.ExpectedSaving = 0.05
-	in.Site = &site
 	r := run(t, in).Rows[0]
 	if r.Hurt != 1 || r.Probes != 1 {
 		t.Fatalf("the first run is not hurt: %+v", r)

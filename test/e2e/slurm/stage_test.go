@@ -17,17 +17,11 @@ import (
 	"pitchpipe/test/slurmcluster"
 )
 
-// policy lets the tuner do all it can.
+// policy has no control group, a random draw; jobs ask for one core and are given more.
 const policy = `default:
   max_mode: apply
-  expected_saving: 1
   above_request: true
   control: 0
-  probe_share: 1
-  user_restarts: 0
-  total_restarts: 0
-  pause_after: 0
-  margin: 1
 `
 
 // stage is a cluster with an exporter on its machine, as one test uses it.

@@ -104,8 +104,8 @@ func (s *stage) start(ctx context.Context) error {
 	return s.await(ctx, "the controller", controller, func() error { _, err := s.client.Jobs(ctx); return err })
 }
 
-// site lets the demo tune: the defaults of a site only recommend, and give no
-// job more cores than it asked for.
+// site lets the demo tune and give jobs more cores than they ask for. It draws no control
+// group: each kind has its untuned twin.
 const site = `default:
   max_mode: apply
   above_request: true
