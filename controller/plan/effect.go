@@ -167,13 +167,3 @@ func (s view) ranOut(memory tuning.Value) bool {
 		return ok && memory.Float() <= then.Float()
 	})
 }
-
-// ofKind is what other runs of the kind showed of a setting.
-func (s view) ofKind(t tuning.Settings) (tuning.Effect, bool) {
-	for _, e := range s.KindEffects {
-		if u := s.usable(e.Settings); len(u) > 0 && e.Runs > 0 && finite(e.LogRatio) && sameButMemory(s.target(u), t) {
-			return e, true
-		}
-	}
-	return tuning.Effect{}, false
-}
