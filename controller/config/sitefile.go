@@ -60,7 +60,7 @@ func siteKeys() []siteKey {
 		},
 		{
 			name: "control", want: "a number from 0 to 1",
-			doc:  "share of the eligible jobs that stays untuned at random, so that savings have something to be measured against",
+			doc:  "share of the eligible jobs that stays untuned at random, the first of a kind left out, so that savings have something to be measured against",
 			read: one(readShare, func(s *tuning.Site, v float64) { s.Control = v }),
 		},
 		{
@@ -90,7 +90,7 @@ func siteKeys() []siteKey {
 		},
 		{
 			name: "probe_share", want: "a number from 0 to 1",
-			doc:  "largest share of a job's epochs that is spent on probes, and of the runs of a kind that try a setting from their start; 0 for none",
+			doc:  "largest share of a job's epochs that is spent on probes, of the runs of a kind that try a setting from their start, and of the live jobs of a kind that run under one which is only predicted; 0 for none",
 			read: one(readShare, func(s *tuning.Site, v float64) { s.ProbeShare = v }),
 		},
 		{

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,9 @@ func (r *rooms) recall(ctx context.Context, q reconcile.Question) (reconcile.Rec
 	}
 	if usable {
 		out.KindEffects, e = r.store.Effects(q.Kind, q.Own, m)
+		err = errors.Join(err, e)
+		out.Profile, e = r.store.KindProfile(q.Kind)
+		out.Profile = cmp.Or(out.Profile, q.Live)
 		err = errors.Join(err, e)
 	}
 	if usable && q.Class != nil && q.Class.Known() {

@@ -70,6 +70,24 @@ func LastReference(obs []Observation, kind tuning.JobKind) (tuning.Trial, bool) 
 	return tuning.Trial{}, false
 }
 
+// KindProfile is the newest profile that a run of the kind left of its owner's settings.
+// Poor ones are left out; nil: there is none.
+func KindProfile(obs []Observation, kind tuning.JobKind) *tuning.Profile {
+	var out *tuning.Profile
+	for _, o := range unique(ofKind(obs, kind)) {
+		own, ok := tuning.Reference(o.Trials)
+		if !ok || o.Polluted {
+			continue
+		}
+		for _, p := range o.Profiles {
+			if cores, known := p.Settings[tuning.Cores]; known && cores == own.Settings[tuning.Cores] && !p.Poor() {
+				out = &p
+			}
+		}
+	}
+	return out
+}
+
 // KindSeconds is the median of the seconds per epoch that jobs of the kind took
 // under the very settings own as their owner's, and in how many jobs; 0 and 0
 // where none ran so. Jobs that others disturbed are left out.

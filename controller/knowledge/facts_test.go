@@ -79,3 +79,36 @@ func TestTheStoreTellsWhatWasReached(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatAKindMakesOfItsCoresIsThatOfItsNewestUntunedRun(t *testing.T) {
+	t.Parallel()
+	left := func(job string, days int, cores float64, change ...func(*Observation)) Observation {
+		o := observation(job, days)
+		o.Trials = []tuning.Trial{reference(trial(onCores(2), 10, 0)), trial(onCores(1), 12, 0)}
+		o.Profiles = []tuning.Profile{{Schema: job, Settings: onCores(cores)}}
+		for _, f := range change {
+			f(&o)
+		}
+		return o
+	}
+	for _, tc := range []struct {
+		name string
+		obs  []Observation
+		want string // job, empty = none
+	}{
+		{"nothing is known of a kind that never ran", nil, ""},
+		{"the newest counts", []Observation{left("b", 5, 2), left("a", 1, 2)}, "b"},
+		{"a tuned one does not", []Observation{left("a", 1, 2), left("b", 5, 1)}, "a"},
+		{"nor a disturbed job", []Observation{left("a", 1, 2, func(o *Observation) { o.Polluted = true })}, ""},
+		{"nor a profile of few samples", []Observation{left("a", 1, 2, func(o *Observation) { o.Profiles[0].Flags = []tuning.Flag{tuning.FlagFewSamples} })}, ""},
+		{"nor another kind", []Observation{left("a", 1, 2, func(o *Observation) { o.Kind = kind("other") })}, ""},
+	} {
+		got := ""
+		if p := KindProfile(tc.obs, kind("train")); p != nil {
+			got = p.Schema
+		}
+		if got != tc.want {
+			t.Errorf("%s: that of %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}

@@ -41,6 +41,16 @@ func (s *Store) PeakRSS(kind tuning.JobKind) (peak tuning.Bytes, jobs int, err e
 	return peak, jobs, nil
 }
 
+// KindProfile is what the newest untuned run of the kind made of its cores; see the
+// function KindProfile.
+func (s *Store) KindProfile(kind tuning.JobKind) (*tuning.Profile, error) {
+	obs, err := s.Observations(kind)
+	if err != nil {
+		return nil, err
+	}
+	return KindProfile(obs, kind), nil
+}
+
 // KindSeconds are those of an epoch of untuned jobs of the kind; see the function
 // KindSeconds.
 func (s *Store) KindSeconds(kind tuning.JobKind, own tuning.Settings) (seconds float64, jobs int, err error) {

@@ -32,6 +32,10 @@
 // that is sure at 95 %, the job moves there at once and the move is verified; else the
 // setting that promises most is tried, where that is worth it.
 //
+// A job that has not started, and of whose kind no better setting is known, begins under one
+// that is predicted so, from what an untuned run of the kind made of its cores: only where
+// that is sure, since nothing may stop such a job.
+//
 // Tuning that does not work out costs a job at most a twentieth of its objective: restarts
 // and epochs under worse settings included. What could cost more is not tried. A job whose
 // setting has cost as much, is hopeless, or is surely slower than its owner allows returns

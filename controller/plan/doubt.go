@@ -62,14 +62,17 @@ func (s view) doubtful() (tuning.Trial, bool) {
 }
 
 // unsurprising is how long an epoch may take without doubt: as long as untuned
-// jobs of the kind, times what the owner allows, or what the setting is known to
-// cost in time where it was chosen for joules, and the margin.
+// jobs of the kind, times what the owner allows, or what the setting is known,
+// or predicted for sure, to cost in time where it was chosen for joules, and the margin.
 func (s view) unsurprising() float64 {
 	slower := max(1, s.Policy.MaxSlowdown)
 	for _, e := range s.KindEffects {
 		if sameButMemory(s.target(s.usable(e.Settings)), s.Current) {
 			slower = max(slower, math.Exp(e.LogTime))
 		}
+	}
+	if p := s.model().Predict(s.Current); s.Profile != nil && p.Objective.Quantile(sure) < -noise {
+		slower = max(slower, math.Exp(p.Time.Mean))
 	}
 	return s.KindSeconds * slower * (1 + doubtMargin)
 }

@@ -30,6 +30,8 @@ func recall(s view) tuning.Decision {
 		target = s.target(e.Settings)
 		reason = tuning.ReasonRecalled
 		evidence = append(effectEvidence(e), s.returnsEvidence()...)
+	} else if t, why, ok := foreseen(s); ok {
+		target, reason, evidence = t, tuning.ReasonPredictedStart, why
 	} else if len(s.KindEffects) > 0 {
 		reason = tuning.ReasonAlreadyBest
 		if remembered(s) {
@@ -56,6 +58,37 @@ func recall(s view) tuning.Decision {
 		return hold(s, reason, evidence...)
 	}
 	return decide(s, tuning.Move, reason, target, evidence...)
+}
+
+// foreseen is the setting that what an earlier run of the kind made of its cores shows to be
+// better. Nothing may stop the job where it has no checkpoint, so that it must be sure, at
+// 95 %, to be better, within the slowdown that its owner allows and its time limit.
+func foreseen(s view) (tuning.Settings, []tuning.Evidence, bool) {
+	if s.Profile == nil {
+		return nil, nil, false
+	}
+	var best tuning.Settings
+	var evidence []tuning.Evidence
+	least := -noise
+	for _, target := range s.searched() {
+		p := s.model().Predict(target)
+		worst, slowest := p.Objective.Quantile(sure), p.Time.Quantile(sure)
+		tooSlow := s.Policy.MaxSlowdown > 0 && !(slowest <= math.Log(s.Policy.MaxSlowdown)) ||
+			s.LimitLeft > 0 && slowest > 0 && s.longest()*math.Exp(slowest)*(1+doubtMargin) > s.LimitLeft.Seconds()
+		if worst < least && !tooSlow {
+			best, least, evidence = target, worst, predictedEvidence(p)
+		}
+	}
+	return best, evidence, best != nil
+}
+
+// longest is how long the longest run of the kind took under its owner's settings, in
+// seconds; 0 = unknown.
+func (s view) longest() float64 {
+	if s.Returns == nil {
+		return 0
+	}
+	return s.Returns.Longest
 }
 
 // rightSize is the memory that the owner could give up, from the peak of earlier

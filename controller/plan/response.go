@@ -18,11 +18,28 @@ const optimism = 0.5
 
 // answer weighs what is known of the job's response to settings.
 func answer(s tuning.State) *respond.Model {
-	f := respond.Facts{Policy: s.Policy, Own: s.Own, Usage: respond.UsageOf(s.Profile, s.Own), Trials: s.Trials, Kind: s.KindEffects}
+	f := respond.Facts{Policy: s.Policy, Own: s.Own, Usage: respond.UsageOf(s.Profile, s.Own), Trials: s.Trials, Kind: ofRuns(s)}
 	if s.Class != nil && s.Class.Known() {
 		f.Class = supported(s.ClassEffects)
 	}
 	return respond.New(f)
+}
+
+// ofRuns are the effects that runs of the kind showed: within one run, or else from run to run.
+func ofRuns(s tuning.State) []tuning.Effect {
+	out := slices.Clone(s.KindEffects)
+	if s.Returns == nil {
+		return out
+	}
+	for _, e := range s.Returns.Seen {
+		target := s.Policy.Complete(s.Own.Merge(e.Settings))
+		if !slices.ContainsFunc(s.KindEffects, func(k tuning.Effect) bool {
+			return sameButMemory(s.Policy.Complete(s.Own.Merge(k.Settings)), target)
+		}) {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 // promise is the share of the rest that a setting is expected to save beyond the best one that

@@ -56,3 +56,43 @@ func TestWhatTheFirstEpochsShowMovesAJobAtOnce(t *testing.T) {
 		{"no budget of restarts, no move", idling(1), func(s *tuning.State) { s.Policy.Budget.Restarts = 0 }, tuning.Hold, tuning.ReasonBudgetRestarts, nil},
 	})
 }
+
+// recurring is a job that asks for eight cores and waits, and whose kind ran once without a
+// checkpoint and used so many of them.
+func recurring(used float64) func() tuning.State {
+	return func() tuning.State {
+		s := idling(used)()
+		s.Pending, s.Trials, s.EpochsTotal, s.EpochSeconds = true, nil, 0, 0
+		s.Policy.Checkpoint, s.Policy.MaxSlowdown = nil, 1.1
+		s.Returns = &tuning.Returns{Runs: 1, Longest: 600}
+		return s
+	}
+}
+
+func TestWhatAnEarlierRunShowsIsGivenToAJobBeforeItsStart(t *testing.T) {
+	t.Parallel()
+	ran := func(ratio, time float64) func(*tuning.State) {
+		return func(s *tuning.State) {
+			s.Returns.Seen = []tuning.Effect{{Settings: cores(4), LogRatio: ratio, LogTime: time, SD: 0.14, Runs: 1}}
+		}
+	}
+	decideAll(t, []row{
+		{"for one core at work four are enough, within the slowdown", recurring(1), nil, tuning.Move, tuning.ReasonPredictedStart, cores(4)},
+		{"and one where its owner allows more", recurring(1), func(s *tuning.State) { s.Policy.MaxSlowdown = 1.5 }, tuning.Move, tuning.ReasonPredictedStart, cores(1)},
+		{"what the slowdown may not allow is not begun", recurring(1.4), nil, tuning.Hold, tuning.ReasonFirstSeen, nil},
+		{"cores that all work are not given up unseen", recurring(8), nil, tuning.Hold, tuning.ReasonFirstSeen, nil},
+		{"without a profile nothing is predicted", recurring(1), func(s *tuning.State) { s.Profile = nil }, tuning.Hold, tuning.ReasonFirstSeen, nil},
+		{"where it waits for storage nothing is sure", recurring(1), func(s *tuning.State) { s.Profile.Features["io_pressure"] = 0.6 }, tuning.Hold, tuning.ReasonFirstSeen, nil},
+		{"what made its kind worse is left out", recurring(1), func(s *tuning.State) { s.Regressed = []tuning.Settings{cores(4)} }, tuning.Hold, tuning.ReasonFirstSeen, nil},
+		{"a run that bore it out is followed by the next", recurring(1), ran(-0.5, 0), tuning.Move, tuning.ReasonPredictedStart, cores(4)},
+		{"a run that took longer leaves nothing sure", recurring(1), ran(0.3, 0.9), tuning.Hold, tuning.ReasonFirstSeen, nil},
+		{"what is known goes before what is predicted", recurring(1), func(s *tuning.State) {
+			best := effect(cores(2), -0.5)
+			s.Returns.Best = &best
+		}, tuning.Move, tuning.ReasonRecalled, cores(2)},
+		{"a slower setting must fit its time limit", recurring(1), func(s *tuning.State) { s.LimitLeft = 11 * time.Minute }, tuning.Hold, tuning.ReasonFirstSeen, nil},
+		{"and may where that is far", recurring(1), func(s *tuning.State) { s.LimitLeft = time.Hour }, tuning.Move, tuning.ReasonPredictedStart, cores(4)},
+		{"what is recommended is not begun", recurring(1), func(s *tuning.State) { s.Policy.Mode = tuning.Recommend }, tuning.Hold, tuning.ReasonRecommend, nil},
+		{"the untuned share stays untuned", recurring(1), func(s *tuning.State) { s.Gate = tuning.ReasonControlGroup }, tuning.Hold, tuning.ReasonControlGroup, nil},
+	})
+}

@@ -42,6 +42,9 @@ func (p *pass) eligible(ctx context.Context) error {
 		p.again = p.cfg.Tick
 		return p.to(Profiling, JobStarted, Entry{Attempt: p.job.Attempt})
 	}
+	if err := p.draw(ctx); err != nil { // its kind may have run meanwhile
+		return err
+	}
 	d, err := p.decide(ctx)
 	if err != nil {
 		return err

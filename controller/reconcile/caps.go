@@ -15,11 +15,13 @@ import (
 type caps struct {
 	mu       sync.Mutex
 	restarts []restart
-	active   map[driver.JobID]bool      // live jobs that were touched
-	begun    map[driver.JobID]string    // restarts under way, which count as done, by user
-	worse    map[driver.JobID]time.Time // tuned jobs that regressed, and when they ended
-	trying   map[driver.JobID]attempt   // live jobs that try a setting from their start
-	promised map[driver.JobID]time.Time // offers whose jobs were not seen yet, and until when they count
+	active   map[driver.JobID]bool             // live jobs that were touched
+	begun    map[driver.JobID]string           // restarts under way, which count as done, by user
+	worse    map[driver.JobID]time.Time        // tuned jobs that regressed, and when they ended
+	kinds    map[driver.JobID]tuning.JobKind   // of live jobs that may be tuned
+	profiles map[tuning.JobKind]tuning.Profile // of one that runs untuned, for those that wait
+	trying   map[driver.JobID]attempt          // live jobs that try a setting from their start
+	promised map[driver.JobID]time.Time        // offers whose jobs were not seen yet, and until when they count
 }
 
 type restart struct {
@@ -31,10 +33,13 @@ func (c *caps) restore(records []*Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.restarts, c.active, c.begun, c.worse = nil, map[driver.JobID]bool{}, map[driver.JobID]string{}, map[driver.JobID]time.Time{}
-	c.trying, c.promised = map[driver.JobID]attempt{}, nil
+	c.trying, c.promised, c.kinds = map[driver.JobID]attempt{}, nil, map[driver.JobID]tuning.JobKind{}
 	for _, r := range records {
-		if s, ok := r.tries(); ok {
-			c.trying[r.Job] = attempt{r.Kind, s}
+		if !r.Phase.Over() && r.Phase != Seen && r.Phase != Ignored {
+			c.kinds[r.Job] = r.Kind
+		}
+		if d, ok := r.tries(); ok {
+			c.trying[r.Job] = attempt{r.Kind, d.Settings, d.Reason}
 		}
 		for _, at := range slices.Concat(r.Restarts, r.Probed) {
 			c.restarts = append(c.restarts, restart{at, r.Owner})
@@ -105,6 +110,50 @@ func (c *caps) drop(id driver.JobID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.begun, id)
+}
+
+// appear counts a live job among its kind, until it vanishes.
+func (c *caps) appear(r *Record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kinds == nil {
+		c.kinds = map[driver.JobID]tuning.JobKind{}
+	}
+	c.kinds[r.Job] = r.Kind
+}
+
+func (c *caps) vanish(id driver.JobID) {
+	c.release(id)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kind := c.kinds[id]
+	delete(c.kinds, id)
+	for _, k := range c.kinds {
+		if k == kind {
+			return
+		}
+	}
+	delete(c.profiles, kind)
+}
+
+// show keeps what a live job makes of its cores under its owner's settings, for those of its
+// kind that wait.
+func (c *caps) show(r *Record, of tuning.Profile) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.profiles == nil {
+		c.profiles = map[tuning.JobKind]tuning.Profile{}
+	}
+	c.profiles[r.Kind] = of
+}
+
+func (c *caps) profile(kind tuning.JobKind) *tuning.Profile {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p, ok := c.profiles[kind]; ok {
+		return &p
+	}
+	return nil
 }
 
 func (c *caps) release(id driver.JobID) {

@@ -23,6 +23,11 @@
 // budget, and a crash forgets none. Such a job is verified and doubted like one that was
 // recalled; that it turned out worse is what it was for, and pauses nobody.
 //
+// A job that waits may begin under what is only predicted, from what another of its kind
+// makes of its cores, the site's share of the live jobs of the kind at most. When it ends it
+// is compared with the untuned runs of the kind (Stages.Stands). The first run of a kind is
+// never drawn into the untuned share.
+//
 // What was decided is kept with the state that it was decided by, as long as the
 // record does not grow too large, so that Record.Replay makes it again: the newest
 // twelve that are no repetition, each as what differs from the one before. How many

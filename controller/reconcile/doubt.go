@@ -46,6 +46,9 @@ func (p *pass) hindsight(ctx context.Context) error {
 		}
 		return nil
 	}
+	if err := p.stands(ctx, current); err != nil {
+		return err
+	}
 	lost, err := p.lostQuality(ctx, current)
 	if err != nil || !lost {
 		return err
@@ -56,6 +59,32 @@ func (p *pass) hindsight(ctx context.Context) error {
 	}
 	o.Verdict, o.Reason = tuning.Regressed, tuning.ReasonQualityLost
 	p.rec.Outcome, p.dirty = &o, true
+	return nil
+}
+
+// stands compares a job that ran from its start to its end under what its kind taught with
+// the untuned runs of the kind, as far as the job itself could not tell.
+func (p *pass) stands(ctx context.Context, current tuning.Settings) error {
+	if o := p.rec.Outcome; o != nil && o.Verdict != tuning.Inconclusive || len(p.rec.Runs) > 1 || p.polluted() || p.stages.Past == nil || p.stages.Stands == nil {
+		return nil
+	}
+	past, err := p.stages.Past(ctx, p.rec.Kind)
+	if err != nil {
+		return fmt.Errorf("recall the runs of %s: %w", p.rec.Kind, err)
+	}
+	past = append(slices.Clip(past), tuning.PastRun{
+		Job: string(p.rec.Job), Machine: kindOf(p.rec.Epochs), Began: current, Trials: p.trials(), Epochs: p.rec.Done(), End: p.end(),
+	})
+	site := p.stages.Site(p.job)
+	o, ok := p.stages.Stands(ReturnRequest{
+		Policy: site.Narrow(p.rec.Policy, p.rec.Own), Own: p.rec.Own, Past: past, Modelled: site.EnforceModel,
+	}, current)
+	if !ok {
+		return nil
+	}
+	o.At = p.now
+	p.rec.Outcome, p.dirty = &o, true
+	p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: o.Reason, Outcome: &o, Attempt: p.job.Attempt})
 	return nil
 }
 

@@ -226,7 +226,7 @@ func (p *pass) learn(ctx context.Context) error {
 
 // leave forgets what is kept of a live job.
 func (p *pass) leave() {
-	p.caps.release(p.rec.Job)
+	p.caps.vanish(p.rec.Job)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.outlooks, p.rec.Job)

@@ -22,6 +22,7 @@ func (p *pass) state(ctx context.Context) (tuning.State, error) {
 	trials := p.trials()
 	known, err := p.stages.Recall(ctx, Question{
 		Kind: p.rec.Kind, Class: p.rec.Class, Own: p.rec.Own, Policy: policy, Site: site, Node: p.rec.Node(p.job.Attempt),
+		Live: p.caps.profile(p.rec.Kind),
 	})
 	if err != nil {
 		return tuning.State{}, fmt.Errorf("recall %s: %w", p.rec.Kind, err)
@@ -47,6 +48,8 @@ func (p *pass) state(ctx context.Context) (tuning.State, error) {
 	s.Next, s.NextReason, s.Candidates = proposal.Next, proposal.Reason, proposal.All
 	if profile, ok := p.rec.Profiles[p.rec.Own.Key()]; ok {
 		s.Profile = &profile
+	} else if _, measured := tuning.Reference(trials); !measured {
+		s.Profile = known.Profile
 	}
 	s.Best, s.BestGain, s.BestError = proposal.Best, proposal.Gain, proposal.GainSE
 	s.Forecast = p.forecast(policy, current, known.Reference)
@@ -121,12 +124,31 @@ func (p *pass) startup() time.Duration {
 func limitLeft(job driver.Job, now time.Time) time.Duration {
 	limit := job.Resources.TimeLimit
 	if limit <= 0 || len(job.Attempts) == 0 {
-		return 0
+		return limit
 	}
 	return max(time.Nanosecond, job.Attempts[len(job.Attempts)-1].Started.Add(limit).Sub(now))
 }
 
-// drawn tells whether a job belongs to the untuned share: the same answer
+// draw puts a job into the untuned share by its turn, where its kind has run before: there
+// is nothing to keep from the first one, and all others learn from it.
+func (p *pass) draw(ctx context.Context) error {
+	if p.rec.Control || p.rec.Policy.Mode != tuning.Apply || !drawn(string(p.job.ID), p.stages.Site(p.job).Control) {
+		return nil
+	}
+	if p.stages.Past != nil {
+		past, err := p.stages.Past(ctx, p.rec.Kind)
+		if err != nil {
+			return fmt.Errorf("recall the runs of %s: %w", p.rec.Kind, err)
+		}
+		if len(past) == 0 {
+			return nil
+		}
+	}
+	p.rec.Control, p.dirty = true, true
+	return nil
+}
+
+// drawn tells whether it is a job's turn to belong to the untuned share: the same answer
 // whenever it is asked, and random over jobs.
 func drawn(id string, share float64) bool {
 	h := fnv.New64a()

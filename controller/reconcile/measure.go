@@ -44,6 +44,9 @@ func (p *pass) measure(ctx context.Context) {
 			p.measured, p.toldEnd = m.Reason, m.Ended
 		}
 		if m.Reason == tuning.ReasonNone {
+			if settings.Equal(p.rec.Own) && !m.Profile.Poor() {
+				p.caps.show(p.rec, m.Profile)
+			}
 			if p.rec.Profiles == nil {
 				p.rec.Profiles = map[string]tuning.Profile{}
 			}

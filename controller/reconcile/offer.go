@@ -55,14 +55,16 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 	if reading.Reason != tuning.ReasonNone {
 		return none(reading.Reason)
 	}
-	site := l.stages.Site(job)
 	rec := &Record{
 		Job: o.key(), Name: job.Name, Owner: job.Owner, Kind: reading.Kind, Phase: Eligible, Policy: reading.Policy, Own: reading.Own,
-		Total: reading.Policy.Progress.Total, Control: reading.Policy.Mode == tuning.Apply && drawn(string(job.ID), site.Control),
+		Total: reading.Policy.Progress.Total,
 	}
 	p := &pass{Loop: l, now: o.At, job: job, rec: rec, measured: tuning.ReasonWarmingUp}
 	if !rec.Policy.Progress.IsSet() {
 		p.measured = tuning.ReasonNoProgress
+	}
+	if err := p.draw(ctx); err != nil {
+		return Offer{}, err
 	}
 	s, err := p.state(ctx)
 	if err != nil {
@@ -87,7 +89,7 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 	if r := p.claim(d); r != tuning.ReasonNone {
 		return none(r)
 	}
-	if r := l.caps.admit(p.now, rec, Recalled, site); r != tuning.ReasonNone {
+	if r := l.caps.admit(p.now, rec, Recalled, l.stages.Site(job)); r != tuning.ReasonNone {
 		l.caps.release(rec.Job)
 		return none(r)
 	}
@@ -218,11 +220,11 @@ func (c *caps) take(key driver.JobID, r *Record, d tuning.Decision) {
 		c.active, c.begun = map[driver.JobID]bool{}, map[driver.JobID]string{}
 	}
 	c.active[r.Job] = true
-	if d.Reason != tuning.ReasonTryingReturn {
+	if !tries(d.Reason) {
 		return
 	}
 	if c.trying == nil {
 		c.trying = map[driver.JobID]attempt{}
 	}
-	c.trying[r.Job] = attempt{r.Kind, d.Settings}
+	c.trying[r.Job] = attempt{r.Kind, d.Settings, d.Reason}
 }

@@ -161,7 +161,7 @@ func TestNothingIsOfferedWhereAWaitingJobWouldNotBeChanged(t *testing.T) {
 		set  func(w *world, o *offers)
 	}{
 		{"while the tuner is paused", func(w *world, _ *offers) { w.gate = tuning.ReasonPaused }},
-		{"to the untuned share", func(w *world, _ *offers) { w.site.Control = 1 }},
+		{"to the untuned share", func(w *world, _ *offers) { w.site.Control = 1; w.past = []tuning.PastRun{{}} }},
 		{"without a stanza", func(w *world, _ *offers) {
 			w.read = func(driver.Job) reconcile.Reading { return reconcile.Reading{Reason: tuning.ReasonNoStanza} }
 		}},

@@ -162,8 +162,11 @@ func (p *pass) read(ctx context.Context) error {
 	}
 	p.rec.Policy, p.rec.Own, p.rec.Total = reading.Policy, reading.Own, reading.Policy.Progress.Total
 	p.rec.Asked = asked(p.job)
-	site := p.stages.Site(p.job)
-	p.rec.Control = reading.Policy.Mode == tuning.Apply && drawn(string(p.job.ID), site.Control)
+	p.rec.Control = false
+	if err := p.draw(ctx); err != nil {
+		return err
+	}
+	p.caps.appear(p.rec)
 	return p.to(Eligible, StanzaRead, Entry{Detail: reading.Detail})
 }
 

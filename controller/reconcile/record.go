@@ -244,9 +244,10 @@ func (r *Record) Recalled() bool {
 func (r *Record) regressed() bool { return r.Outcome != nil && r.Outcome.Verdict == tuning.Regressed }
 
 // harmful reports whether a move that was believed in made the job worse. What is tried may
-// turn out worse: that is what it is for, and its loss is bounded.
+// turn out worse: that is what it is for, and its loss is bounded. What is worse than other
+// runs may have had another input.
 func (r *Record) harmful() bool {
-	if !r.regressed() || r.Trying() {
+	if !r.regressed() || r.Trying() || r.Outcome.Runs > 0 {
 		return false
 	}
 	tried := slices.ContainsFunc(r.Runs, func(run Run) bool {

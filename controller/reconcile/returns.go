@@ -47,61 +47,101 @@ func (p *pass) returns(ctx context.Context, s *tuning.State) error {
 	return nil
 }
 
-// claim takes one of the returns that may try a setting, before the intent is made: two
-// jobs of a kind that wait at one time are decided about side by side.
+// claim takes a place among the jobs of the kind that try a setting, before the intent is
+// made: two that wait at one time are decided about side by side. What the owner allows has
+// his number; of what is only predicted the site's share of the jobs that live.
 func (p *pass) claim(d tuning.Decision) tuning.Reason {
-	if d.Reason != tuning.ReasonTryingReturn || p.caps.try(p.rec, d.Settings, p.triable) {
+	most, full := p.triable, tuning.ReasonBudgetReturns
+	switch share := p.stages.Site(p.job).ProbeShare; {
+	case !tries(d.Reason):
+		return tuning.ReasonNone
+	case d.Reason == tuning.ReasonPredictedStart && share > 0:
+		most, full = max(1, int(share*float64(p.caps.alive(p.rec.Kind)))), tuning.ReasonSiteCap
+	case d.Reason == tuning.ReasonPredictedStart:
+		return tuning.ReasonSiteCap
+	}
+	if p.caps.try(p.rec, d, most) {
 		return tuning.ReasonNone
 	}
-	return tuning.ReasonBudgetReturns
+	return full
+}
+
+// tries reports whether a job that begins for this reason begins under a setting of which
+// no run of its kind has shown that it is better.
+func tries(r tuning.Reason) bool {
+	return r == tuning.ReasonTryingReturn || r == tuning.ReasonPredictedStart
 }
 
 // unclaim gives it back where nothing came of the decision.
 func (p *pass) unclaim(r tuning.Reason) {
-	if r == tuning.ReasonTryingReturn {
+	if tries(r) {
 		p.caps.untry(p.rec.Job)
 	}
 }
 
-// Trying tells whether the job began under a setting that was to be tried.
+// Trying reports whether the job began under a setting that its owner lets runs try.
 func (r *Record) Trying() bool {
+	d := r.began()
+	return d != nil && d.Reason == tuning.ReasonTryingReturn
+}
+
+// began is the decision by which the job began under other settings than its owner's; nil:
+// it did not.
+func (r *Record) began() *tuning.Decision {
 	if r.run(1).Action != tuning.Move {
-		return false
+		return nil
 	}
 	for _, e := range slices.Backward(r.History) {
 		if e.To == Recalled && e.Decision != nil {
-			return e.Decision.Reason == tuning.ReasonTryingReturn
+			return e.Decision
 		}
 	}
-	return false
+	return nil
 }
 
-// tries is the setting that a live job tries or is about to try.
-func (r *Record) tries() (tuning.Settings, bool) {
+// tries is the decision by which a live job tries a setting or is about to.
+func (r *Record) tries() (tuning.Decision, bool) {
+	d := r.began()
 	switch {
 	case r.Phase.Over():
-	case r.Move != nil && r.Phase == Recalled && r.Move.Decision.Reason == tuning.ReasonTryingReturn:
-		return r.Move.Decision.Settings, true
-	case r.Trying():
-		return r.Settings(1), true
+		return tuning.Decision{}, false
+	case r.Move != nil && r.Phase == Recalled:
+		d = &r.Move.Decision
 	}
-	return nil, false
+	if d == nil || !tries(d.Reason) {
+		return tuning.Decision{}, false
+	}
+	return *d, true
 }
 
-// attempt is a setting that a live job of a kind tries.
+// attempt is a setting that a live job of a kind tries, and why.
 type attempt struct {
 	kind     tuning.JobKind
 	settings tuning.Settings
+	reason   tuning.Reason
+}
+
+// alive is how many jobs of a kind wait or run.
+func (c *caps) alive(kind tuning.JobKind) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, k := range c.kinds {
+		if k == kind {
+			n++
+		}
+	}
+	return n
 }
 
 // try counts a job that is about to try a setting, where fewer than so many others of its
-// kind do.
-func (c *caps) try(r *Record, s tuning.Settings, most int) bool {
+// kind do for the same reason.
+func (c *caps) try(r *Record, d tuning.Decision, most int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	others := 0
 	for job, a := range c.trying {
-		if job != r.Job && a.kind == r.Kind {
+		if job != r.Job && a.kind == r.Kind && a.reason == d.Reason {
 			others++
 		}
 	}
@@ -111,7 +151,7 @@ func (c *caps) try(r *Record, s tuning.Settings, most int) bool {
 	if c.trying == nil {
 		c.trying = map[driver.JobID]attempt{}
 	}
-	c.trying[r.Job] = attempt{r.Kind, s}
+	c.trying[r.Job] = attempt{r.Kind, d.Settings, d.Reason}
 	return true
 }
 
@@ -121,13 +161,14 @@ func (c *caps) untry(id driver.JobID) {
 	delete(c.trying, id)
 }
 
-// underway are the settings that other live jobs of its kind try, the same each time.
+// underway are the settings that the owner's tries of other live jobs of its kind have, the
+// same each time.
 func (c *caps) underway(r *Record) []tuning.Settings {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var jobs []driver.JobID
 	for job, a := range c.trying {
-		if job != r.Job && a.kind == r.Kind {
+		if job != r.Job && a.kind == r.Kind && a.reason == tuning.ReasonTryingReturn {
 			jobs = append(jobs, job)
 		}
 	}
@@ -158,10 +199,10 @@ func (p *pass) end() tuning.End {
 
 // lost is the lesson of a job whose end nobody saw: that it tried a setting counts.
 func (p *pass) lost(ctx context.Context) error {
+	defer p.caps.vanish(p.rec.Job)
 	if p.rec.Learned || !p.rec.Trying() {
 		return nil
 	}
-	defer p.caps.release(p.rec.Job)
 	err := p.stages.Learn(ctx, Lesson{
 		Job: string(p.rec.Job), Submitted: p.rec.Submitted, Owner: p.rec.Owner, Kind: p.rec.Kind,
 		Began: p.rec.Settings(1), Trying: true, At: p.now,

@@ -158,3 +158,142 @@ func TestARecordOfAnOlderVersionTriedNothing(t *testing.T) {
 		}
 	}
 }
+
+// foreseeing begins every job that waits with one core where an untuned run of its kind has
+// shown what it makes of its cores.
+func foreseeing(s tuning.State) tuning.Decision {
+	if s.Pending && s.Profile != nil {
+		return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonPredictedStart, Settings: cores(1)}
+	}
+	return hold(tuning.ReasonNoCheckpoint)
+}
+
+func TestOfAKindAtMostTheSitesShareBeginsUnderWhatIsOnlyPredicted(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name  string
+		share float64
+		tuned int
+	}{
+		{"half of six", 0.5, 3},
+		{"one where the share is less than one", 0.1, 1},
+		{"none where the site wants none", 0, 0},
+		{"all that wait", 1, 4},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, sim.Config{Nodes: []sim.NodeSpec{{Name: "n", Cores: 8, MemoryBytes: 1 << 40}}}, func(t *testing.T, w *world) {
+				w.site.ProbeShare = tc.share
+				w.read = func(job driver.Job) reconcile.Reading {
+					return reconcile.Reading{Policy: w.policy, Own: own(job), Kind: tuning.JobKind{Owner: job.Owner, Name: "task"}}
+				}
+				w.recall = func(q reconcile.Question) reconcile.Recollection { return reconcile.Recollection{Profile: q.Live} }
+				w.decide = foreseeing
+				var ids []driver.JobID
+				for _, name := range []string{"a", "b", "c", "d", "e", "f"} { // two at a time have room
+					ids = append(ids, w.mustSubmit(t, name, "epochs=20 seconds=8"))
+				}
+				for range 60 {
+					for _, id := range ids {
+						if _, err := w.loop.Reconcile(w.ctx, id); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if r, err := w.records.Load(w.ctx, ids[0]); err == nil && r.Done() == 4 {
+						w.restart() // what is under way is known from the records
+					}
+					time.Sleep(500 * time.Millisecond)
+				}
+				tuned := 0
+				for _, id := range ids {
+					r, err := w.records.Load(w.ctx, id)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if r.Move != nil || len(r.Runs) > 0 && r.Runs[0].Action == tuning.Move || r.Phase == reconcile.Verifying {
+						tuned++
+					}
+				}
+				if tuned != tc.tuned {
+					t.Errorf("%d of those that wait begin under it, want %d", tuned, tc.tuned)
+				}
+				for _, id := range ids {
+					w.end(t, id)
+				}
+			})
+		})
+	}
+}
+
+func TestAJobThatBeganTunedIsComparedWithTheUntunedRunsOfItsKind(t *testing.T) {
+	t.Parallel()
+	worse := tuning.Outcome{Verdict: tuning.Regressed, Reason: tuning.ReasonRegressed, Runs: 1, Tuned: cores(1), Baseline: cores(4)}
+	for _, tc := range []struct {
+		name   string
+		change func(w *world)
+		told   bool
+	}{
+		{"its epochs tell nothing by themselves", func(*world) {}, true},
+		{"they do", func(w *world) {
+			w.compare = func(c reconcile.Comparison) tuning.Outcome {
+				return tuning.Outcome{Verdict: tuning.Improved, Reason: tuning.ReasonImproved, Tuned: c.Tuned}
+			}
+		}, false},
+		{"others disturbed it", func(w *world) { w.epoch = func(e *tuning.Epoch) { e.Polluted = true } }, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+				w.site.PauseAfter = 1
+				w.past = []tuning.PastRun{{Job: "earlier", Began: cores(4)}}
+				w.recall = func(reconcile.Question) reconcile.Recollection {
+					return reconcile.Recollection{Profile: &tuning.Profile{Schema: "test/1"}}
+				}
+				w.decide = foreseeing
+				var asked []tuning.PastRun
+				w.stands = func(q reconcile.ReturnRequest, s tuning.Settings) (tuning.Outcome, bool) {
+					asked = q.Past
+					return worse, s.Equal(cores(1))
+				}
+				tc.change(w)
+				rec, _ := w.end(t, w.mustSubmit(t, "train", "epochs=6 seconds=2"))
+				if told := rec.Outcome != nil && rec.Outcome.Runs == 1; told != tc.told {
+					t.Fatalf("outcome %+v", rec.Outcome)
+				}
+				if !tc.told {
+					return
+				}
+				if len(asked) != 2 || !asked[1].Began.Equal(cores(1)) || asked[1].End != tuning.EndReached || len(asked[1].Trials) != 1 {
+					t.Errorf("compared were %+v", asked)
+				}
+				l := w.lessons[0]
+				if l.Outcome == nil || l.Outcome.Verdict != tuning.Regressed || len(l.Regressed) != 1 || !l.Regressed[0].Equal(cores(1)) {
+					t.Errorf("lesson %+v", l)
+				}
+				if len(w.pauses) != 0 {
+					t.Error("the tuner paused itself for what another input may have done")
+				}
+			})
+		})
+	}
+}
+
+func TestTheFirstRunOfAKindIsNeverDrawnIntoTheUntunedShare(t *testing.T) {
+	t.Parallel()
+	for name, known := range map[string]bool{"its kind never ran": false, "its kind ran": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+				w.site.Control = 1
+				if known {
+					w.past = []tuning.PastRun{{Job: "earlier", Began: cores(4)}}
+				}
+				w.decide = func(tuning.State) tuning.Decision { return hold(tuning.ReasonNoCheckpoint) }
+				rec, _ := w.end(t, w.mustSubmit(t, "train", "epochs=4 seconds=2"))
+				if rec.Control != known {
+					t.Errorf("drawn: %v", rec.Control)
+				}
+			})
+		})
+	}
+}

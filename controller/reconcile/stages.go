@@ -63,7 +63,8 @@ type Question struct {
 	Own    tuning.Settings
 	Policy tuning.Policy
 	Site   tuning.Site
-	Node   string // where the job runs; empty = that is open
+	Node   string          // where the job runs; empty = that is open
+	Live   *tuning.Profile // of a run of the kind that goes on, under its owner's settings; nil: none
 }
 
 // Recollection is what the knowledge says about a job.
@@ -73,8 +74,9 @@ type Recollection struct {
 	Regressed    []tuning.Settings
 	PeakRSS      tuning.Bytes
 	PeakRuns     int
-	RestartCost  time.Duration // mean of those measured; 0 = none yet
-	Reference    *tuning.Trial // what the newest untuned job of the kind measured; nil: none did
+	Profile      *tuning.Profile // the newest of the kind under its owner's settings; nil: none
+	RestartCost  time.Duration   // mean of those measured; 0 = none yet
+	Reference    *tuning.Trial   // what the newest untuned job of the kind measured; nil: none did
 
 	// KindSeconds is the median of the seconds per epoch of earlier jobs of the kind
 	// under the very settings Own, over KindRuns of them.
@@ -162,6 +164,9 @@ type Stages struct {
 	// Breaks reports whether the past runs show that what such jobs end with under the
 	// hyperparameters of s is worse than the guard allows; nil: nobody looks.
 	Breaks func(q ReturnRequest, s tuning.Settings) bool
+	// Stands compares the past runs under the settings s with those under the owner's; false:
+	// there are none of both. Nil: nobody looks.
+	Stands func(q ReturnRequest, s tuning.Settings) (tuning.Outcome, bool)
 
 	Forecast func(q ForecastRequest) tuning.Forecast // nil: what is left has no interval
 	// Curves are what forecasts of ended jobs of a kind were worth, and Teach is what

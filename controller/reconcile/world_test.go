@@ -123,6 +123,7 @@ type world struct {
 	past    []tuning.PastRun
 	returns func(reconcile.ReturnRequest) tuning.Returns
 	breaks  func(reconcile.ReturnRequest, tuning.Settings) bool
+	stands  func(reconcile.ReturnRequest, tuning.Settings) (tuning.Outcome, bool)
 	refused func(tuning.Policy, []tuning.Trial, tuning.Settings) tuning.Reason
 	cleared time.Time // durable, as the controller's pauses are
 	epoch   func(e *tuning.Epoch)
@@ -246,6 +247,12 @@ func (w *world) rooms() reconcile.Stages {
 		},
 		Breaks: func(q reconcile.ReturnRequest, s tuning.Settings) bool {
 			return w.breaks != nil && w.breaks(q, s)
+		},
+		Stands: func(q reconcile.ReturnRequest, s tuning.Settings) (tuning.Outcome, bool) {
+			if w.stands == nil {
+				return tuning.Outcome{}, false
+			}
+			return w.stands(q, s)
 		},
 		Decide:   w.deciding,
 		Waits:    plan.Waits,

@@ -187,18 +187,26 @@ func (h *history) unmeasured() tuning.Reason {
 
 // effect is what is known of the best setting.
 func (h *history) effect(a recur.Advice) *tuning.Effect {
-	s := h.study.settings(h.dims, h.points[a.Best])
+	return &tuning.Effect{
+		Settings: h.effective(a.Best), LogRatio: a.BestRatio, SD: a.BestSE * math.Sqrt(float64(a.BestRuns)), LogTime: a.BestSeconds,
+		Runs: a.BestRuns, Age: h.age(a.Best),
+	}
+}
+
+// effective are the settings of a point without memory, which has no effect.
+func (h *history) effective(at int) tuning.Settings {
+	return h.study.settings(h.dims, h.points[at]).Only(func(name string) bool { return name != tuning.Memory })
+}
+
+// age is that of the newest run that was measured under a point, in days.
+func (h *history) age(at int) float64 {
 	age := math.Inf(1)
 	for _, p := range h.Past {
 		for _, t := range p.Trials {
-			if h.comparable(t.Settings) && slices.Equal(h.study.pointOf(h.dims, t.Settings), h.points[a.Best]) {
+			if h.comparable(t.Settings) && slices.Equal(h.study.pointOf(h.dims, t.Settings), h.points[at]) {
 				age = min(age, p.Age)
 			}
 		}
 	}
-	return &tuning.Effect{
-		Settings: s.Only(func(name string) bool { return name != tuning.Memory }),
-		LogRatio: a.BestRatio, SD: a.BestSE * math.Sqrt(float64(a.BestRuns)), LogTime: a.BestSeconds,
-		Runs: a.BestRuns, Age: age,
-	}
+	return age
 }

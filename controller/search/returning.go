@@ -1,6 +1,14 @@
 package search
 
-import "pitchpipe/controller/tuning"
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/tuning"
+)
 
 // halfLife is after how many days what a run showed counts for half.
 const halfLife = 90
@@ -52,6 +60,15 @@ func (r Returning) Propose() tuning.Returns {
 		return out
 	}
 	out.Between = advice.Between
+	out.Longest = h.longest()
+	for _, s := range advice.Standings {
+		e := tuning.Effect{
+			Settings: h.effective(s.Point), LogRatio: s.Ratio, SD: s.SE * math.Sqrt(float64(s.Runs)), LogTime: s.Seconds, Runs: s.Runs, Age: h.age(s.Point),
+		}
+		if !r.Policy.Relearns(r.Own, e.Settings) {
+			out.Seen = append(out.Seen, e)
+		}
+	}
 	if advice.Best != whole.Space.Own {
 		out.Best = h.effect(advice)
 	}
@@ -67,6 +84,57 @@ func (r Returning) Propose() tuning.Returns {
 	default:
 		out.Next, out.Again = study.settings(h.dims, h.points[advice.Point]), advice.Runs
 		out.Expected, out.Error = advice.Ratio, advice.SE
+	}
+	return out
+}
+
+// standLevel is the level of the interval by which whole runs are compared: each of its ends
+// is sure at 95 %.
+const standLevel = 0.90
+
+// Stands compares the runs that were made under the settings s with those under the owner's:
+// by the mixed model of the tuner, with Student's t. False: there are none of both.
+func (r Returning) Stands(s tuning.Settings) (tuning.Outcome, bool) {
+	h := history{Returning: r, study: Study{Policy: r.Policy, Own: r.Own, Space: r.Space}, dims: r.Space}
+	h.watch()
+	h.grid()
+	whole := h.whole()
+	at := h.index(h.study.pointOf(h.dims, s))
+	advice, err := whole.Next()
+	i := slices.IndexFunc(advice.Standings, func(x recur.Standing) bool { return x.Point == at })
+	if err != nil || i < 0 || at == whole.Space.Own || r.Policy.Relearns(r.Own, s) || !h.comparable(s) {
+		return tuning.Outcome{}, false
+	}
+	x := advice.Standings[i]
+	reach := distuv.StudentsT{Sigma: 1, Nu: advice.Degrees}.Quantile((1+standLevel)/2) * x.SE
+	out := tuning.Outcome{
+		Verdict: tuning.Inconclusive, Reason: tuning.ReasonInconclusive, Measure: r.Policy.Objective, LogRatio: x.Ratio,
+		Low: x.Ratio - reach, High: x.Ratio + reach, Level: standLevel, Runs: x.Runs, Baseline: r.Own, Tuned: s,
+		NoEnergy: whole.Goal.Measure != r.Policy.Measure(),
+	}
+	if whole.Goal.Measure.NeedsJoules() {
+		out.Source = h.source()
+	}
+	switch slow := r.Policy.MaxSlowdown; {
+	case out.Low > 0:
+		out.Verdict, out.Reason = tuning.Regressed, tuning.ReasonRegressed
+	case slow > 0 && x.Seconds-reach > math.Log(slow):
+		out.Verdict, out.Reason = tuning.Regressed, tuning.ReasonSlower
+	case out.High < 0:
+		out.Verdict, out.Reason = tuning.Improved, tuning.ReasonImproved
+	}
+	return out, true
+}
+
+// longest is how many seconds the epochs of the longest run under the owner's settings took.
+func (h *history) longest() float64 {
+	out := 0.0
+	for _, p := range h.Past {
+		for _, t := range p.Trials {
+			if p.End == tuning.EndReached && h.comparable(t.Settings) && h.index(h.study.pointOf(h.dims, t.Settings)) == 0 {
+				out = max(out, float64(p.Epochs)*t.Seconds)
+			}
+		}
 	}
 	return out
 }

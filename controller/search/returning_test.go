@@ -222,3 +222,47 @@ func (r Returning) within(t *rapid.T, s tuning.Settings) {
 		}
 	}
 }
+
+func TestRunsUnderASettingAreComparedWithThoseOfItsOwner(t *testing.T) {
+	t.Parallel()
+	untuned, cheaper := past(8, 10, 100, "rapl"), past(4, 10, 40, "rapl")
+	for _, tc := range []struct {
+		name    string
+		r       Returning
+		change  func(*Returning)
+		verdict tuning.Verdict
+		reason  tuning.Reason
+		runs    int
+	}{
+		{"one run of each tells much from little", returning(times(1, untuned), times(1, cheaper)), nil, tuning.Improved, tuning.ReasonImproved, 1},
+		{"and not little from nothing", returning(times(1, untuned), times(1, past(4, 10, 80, "rapl"))), nil, tuning.Inconclusive, tuning.ReasonInconclusive, 1},
+		{"more runs do", returning(times(4, untuned), times(4, past(4, 10, 80, "rapl"))), nil, tuning.Improved, tuning.ReasonImproved, 4},
+		{"ninefold is worse", returning(times(1, untuned), times(1, past(4, 90, 900, "rapl"))), nil, tuning.Regressed, tuning.ReasonRegressed, 1},
+		{"what is cheaper may be slower than allowed", returning(times(1, untuned), times(1, past(4, 30, 20, "rapl"))), func(r *Returning) { r.Policy.MaxSlowdown = 1.1 }, tuning.Regressed, tuning.ReasonSlower, 1},
+		{"runs on two machines are not compared", returning(times(1, untuned), times(1, cheaper)), func(r *Returning) { r.Past[1].Machine = "other" }, "", "", 0},
+		{"without an untuned run nothing is", returning(times(2, cheaper)), nil, "", "", 0},
+		{"without one under the setting nothing is", returning(times(2, untuned)), nil, "", "", 0},
+		{"computed joules are no claim", returning(times(1, past(8, 10, 100, tuning.Modelled)), times(1, past(4, 10, 40, tuning.Modelled))), nil, "", "", 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r := tc.r
+			if tc.change != nil {
+				tc.change(&r)
+			}
+			got, ok := r.Stands(tuning.Settings{tuning.Cores: tuning.Number(4), tuning.Threads: tuning.Number(4)})
+			if ok != (tc.verdict != "") || got.Verdict != tc.verdict || got.Reason != tc.reason || got.Runs != tc.runs {
+				t.Fatalf("%v, %+v; want %s, %s by %d runs", ok, got, tc.verdict, tc.reason, tc.runs)
+			}
+			if seen := r.Propose().Seen; ok && (len(seen) != 1 || seen[0].LogRatio != got.LogRatio || seen[0].Runs != tc.runs) {
+				t.Errorf("the planner is told of %+v", seen)
+			}
+			if ok && !(got.Low < got.LogRatio && got.LogRatio < got.High) {
+				t.Errorf("%g is not between %g and %g", got.LogRatio, got.Low, got.High)
+			}
+		})
+	}
+	if got := returning(times(1, untuned), times(1, past(4, 50, 100, "rapl"))).Propose().Longest; got != 100 {
+		t.Errorf("the longest untuned run took %g s, want 100", got)
+	}
+}

@@ -92,6 +92,7 @@ type Outcome struct {
 	High     float64   `json:"high"`
 	Level    float64   `json:"level"` // such as 0.95
 	Pairs    int       `json:"pairs"`
+	Runs     int       `json:"runs,omitempty"`   // whole runs under Tuned, this one included, that were compared with those under Baseline; 0: epochs of this job were
 	Source   string    `json:"source,omitempty"` // of the joules, where the measure has any
 	// NoEnergy: the measure is Cost, and the energy that has a price is left out on both
 	// sides, since it was not measured on both.

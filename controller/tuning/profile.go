@@ -1,6 +1,9 @@
 package tuning
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // JobKind names jobs that are runs of the same thing: same owner, same name,
 // same command with inputs and knobs left out.
@@ -61,6 +64,12 @@ type Profile struct {
 	Seconds  float64            `json:"seconds"`  // time covered
 	PeakRSS  Bytes              `json:"peak_rss"` // largest resident memory seen, 0 = unknown
 	Flags    []Flag             `json:"flags,omitempty"`
+}
+
+// Poor reports whether others disturbed the job meanwhile, or the profile rests on too few
+// samples, so that it says little about other runs.
+func (p Profile) Poor() bool {
+	return slices.Contains(p.Flags, FlagContended) || slices.Contains(p.Flags, FlagFewSamples)
 }
 
 // Class is what a profile resembles, or honestly nothing.

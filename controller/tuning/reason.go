@@ -52,6 +52,7 @@ const (
 	ReasonOwnFirst       Reason = "own-settings-first"
 	ReasonClassKnown     Reason = "class-known"
 	ReasonPredicted      Reason = "predicted"
+	ReasonPredictedStart Reason = "predicted-start"
 	ReasonUnknownProbe   Reason = "unknown-probe"
 	ReasonClassProbe     Reason = "class-probe"
 	ReasonProbeNext      Reason = "probe-next"
@@ -149,6 +150,7 @@ func Reasons() []ReasonText {
 		{ReasonOwnFirst, "no run of its kind was measured under its owner's settings, which all others are compared with"},
 		{ReasonClassKnown, "its class is known and has a better setting"},
 		{ReasonPredicted, "what its first epochs made of its cores shows that this setting is better, which is verified"},
+		{ReasonPredictedStart, "what an earlier run of its kind made of its cores shows that this setting is better; the run is compared with untuned ones when it ends"},
 		{ReasonUnknownProbe, "it is unknown, so some of its early epochs try other settings"},
 		{ReasonClassProbe, "its class is known but no setting is yet that is better for it, so some of its early epochs try others"},
 		{ReasonProbeNext, "the next setting is tried on its next epochs"},

@@ -59,4 +59,10 @@ type Returns struct {
 
 	// Best is the setting that is known to be better than the owner's own; nil: none.
 	Best *Effect `json:"best,omitempty"`
+
+	// Seen is what whole runs showed of the settings of system knobs that they ran under,
+	// clear or not, and Longest is how many seconds the epochs of the longest run under the
+	// owner's own took; 0 = unknown.
+	Seen    []Effect `json:"seen,omitempty"`
+	Longest float64  `json:"longest,omitempty"`
 }

@@ -20,7 +20,7 @@ type Site struct {
 	UserRestarts  int           `json:"user_restarts"`  // per user and hour, 0 = unbounded
 	TotalRestarts int           `json:"total_restarts"` // in all per hour, 0 = unbounded
 	MaxTuned      int           `json:"max_tuned"`      // jobs tuned at a time, 0 = unbounded
-	ProbeShare    float64       `json:"probe_share"`    // largest share of a job's epochs spent on probes, and of a kind's runs spent on trying
+	ProbeShare    float64       `json:"probe_share"`    // largest share of a job's epochs spent on probes, of a kind's runs spent on trying, and of its live jobs under what is only predicted
 	LimitReserve  time.Duration `json:"limit_reserve"`  // no restart this near to the time limit
 	Margin        float64       `json:"margin"`         // the predicted saving must exceed the cost of the restart times this
 	Tariff        Tariff        `json:"prices"`         // what jobs are charged

@@ -20,7 +20,7 @@ type State struct {
 	Elapsed      time.Duration `json:"elapsed"`       // over all attempts
 	Joules       *Joules       `json:"joules,omitempty"`
 	JoulesSource string        `json:"joules_source,omitempty"`
-	LimitLeft    time.Duration `json:"limit_left"` // until the time limit of the attempt; 0 = none
+	LimitLeft    time.Duration `json:"limit_left"` // until the time limit of the attempt, of a pending job all of it; 0 = none
 	Restarts     int           `json:"restarts"`   // moves and roll-backs so far
 	Probes       int           `json:"probes"`     // probes so far
 	ProbeEpochs  int           `json:"probe_epochs"`
@@ -49,7 +49,7 @@ type State struct {
 	PeakRSS     Bytes   `json:"peak_rss,omitempty"`  // largest seen in jobs of this kind; 0 = unknown
 	PeakRuns    int     `json:"peak_runs,omitempty"` // jobs of this kind in which it was seen
 
-	Profile    *Profile   `json:"profile,omitempty"`    // of its first epochs, or of its kind's; nil: none
+	Profile    *Profile   `json:"profile,omitempty"`    // of its first epochs, of its kind's where it was not measured untuned; nil: none
 	Candidates []Settings `json:"candidates,omitempty"` // that the search may try
 
 	Next       Settings `json:"next,omitempty"` // the setting that the search would probe next

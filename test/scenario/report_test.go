@@ -172,7 +172,7 @@ func entry(r *reconcile.Record, e reconcile.Entry) (string, bool) {
 		return "nothing changed: " + string(e.Reason), true
 	case e.Trigger == reconcile.IntentDone:
 		return fmt.Sprintf("started with %s", changed(r, r.Settings(e.Attempt))), true
-	case e.Trigger == reconcile.OutcomeKnown && e.Outcome != nil:
+	case e.Outcome != nil && (e.Trigger == reconcile.OutcomeKnown || e.To == ""):
 		return "outcome " + string(e.Outcome.Verdict), true
 	case e.Class != nil && e.To == "":
 		return "class " + className(e.Class), true

@@ -207,11 +207,16 @@ func classified(c tuning.Class) (string, []string) {
 
 func outcome(o tuning.Outcome) (string, []string) {
 	text := fmt.Sprintf("Compared with its owner's settings: %s.", o.Reason.Sentence())
-	if o.Pairs == 0 {
+	over := number(float64(o.Pairs), "pair of epochs")
+	switch {
+	case o.Runs > 0:
+		text = fmt.Sprintf("Compared with runs of its kind under its owner's settings: %s.", o.Reason.Sentence())
+		over = number(float64(o.Runs), "run") + " of its kind under " + settingsText(o.Tuned)
+	case o.Pairs == 0:
 		return text, nil // there is no number
 	}
 	why := fmt.Sprintf("%s changed by %s (%g %% interval %s to %s) over %s", measureText(o.Measure),
-		percent(o.LogRatio), o.Level*100, bound(o.Low), bound(o.High), number(float64(o.Pairs), "pair of epochs"))
+		percent(o.LogRatio), o.Level*100, bound(o.Low), bound(o.High), over)
 	if o.Source != "" {
 		why += ", joules by " + o.Source
 	}

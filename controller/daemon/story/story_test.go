@@ -135,6 +135,19 @@ func text(s api.Story) string {
 	return b.String()
 }
 
+func TestAComparisonWithOtherRunsSaysSo(t *testing.T) {
+	t.Parallel()
+	o := tuning.Outcome{
+		Verdict: tuning.Improved, Reason: tuning.ReasonImproved, Measure: tuning.Cost, LogRatio: -0.5, Low: -0.9, High: -0.1, Level: 0.9, Runs: 2, Tuned: cores(4),
+	}
+	r := &reconcile.Record{Job: "9", Name: "train", Owner: "alice", Own: cores(8), Submitted: start, History: []reconcile.Entry{{At: at(1), Reason: o.Reason, Outcome: &o}}}
+	lines := story.Tell(r).Lines
+	if len(lines) != 2 || !strings.HasPrefix(lines[1].Text, "Compared with runs of its kind under its owner's settings: it is better than untuned") ||
+		!strings.HasSuffix(lines[1].Why[0], "over 2 runs of its kind under cores=4") {
+		t.Errorf("%+v", lines)
+	}
+}
+
 func TestAnEndingSaysWhatIsKnownAndWhatIsNot(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -13,7 +13,7 @@ import (
 func Pure() reconcile.Stages {
 	return reconcile.Stages{
 		Propose: propose, Forecast: left, Teach: teach, Refused: refused, Decide: plan.Decide, Waits: plan.Waits,
-		Return: returned, Breaks: breaks, Intent: resubmit.Intent, Settings: resubmit.Settings, Compare: compare,
+		Return: returned, Breaks: breaks, Stands: stands, Intent: resubmit.Intent, Settings: resubmit.Settings, Compare: compare,
 	}
 }
 

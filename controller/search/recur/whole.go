@@ -52,6 +52,15 @@ type Advice struct {
 	BestSeconds       float64 // logarithm of its seconds against the owner's
 
 	Between float64 // standard deviation of the score between runs under one point
+
+	Standings []Standing // of the points that were measured, but for the owner's, ascending
+	Degrees   float64    // of freedom behind their errors
+}
+
+// Standing is what runs showed of a point, as logarithms against the owner's.
+type Standing struct {
+	Point, Runs        int
+	Ratio, SE, Seconds float64
 }
 
 // Next looks at all that was measured and says what the next return should run under. For
@@ -74,7 +83,12 @@ func (w Whole) Next() (Advice, error) {
 	out.Measured = true
 	out.Between = math.Sqrt(score.between)
 	v := w.judge(t, score)
-	out.Runs = v.runs[own]
+	out.Runs, out.Degrees = v.runs[own], score.degrees
+	for p := range w.Space.Points {
+		if _, ok := v.ratio[p]; ok && p != own {
+			out.Standings = append(out.Standings, Standing{p, v.runs[p], v.ratio[p], math.Sqrt(v.variance[p]), v.seconds[p]})
+		}
+	}
 	lead := t.leader()
 	if lead.point < 0 || lead.belief == nil {
 		return out, nil

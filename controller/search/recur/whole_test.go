@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"pitchpipe/controller/search/recur"
@@ -274,7 +275,7 @@ func TestTheNextReturnStaysInItsSpaceAndIsTheSameEachTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		again, _ := w.Next()
-		if got != again {
+		if !cmp.Equal(got, again) {
 			t.Fatalf("%+v and then %+v", got, again)
 		}
 		for _, p := range []int{got.Point, got.Best} {
