@@ -27,6 +27,8 @@ func (r *rooms) recall(ctx context.Context, q reconcile.Question) (reconcile.Rec
 	if usable {
 		out.KindEffects, e = r.store.Effects(q.Kind, q.Own, m)
 		err = errors.Join(err, e)
+		out.Carried, e = r.store.Carried(q.Kind, q.Own, m)
+		err = errors.Join(err, e)
 		out.Profile, e = r.store.KindProfile(q.Kind)
 		out.Profile = cmp.Or(out.Profile, q.Live)
 		err = errors.Join(err, e)

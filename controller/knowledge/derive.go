@@ -60,6 +60,21 @@ func Effects(obs []Observation, kind tuning.JobKind, own tuning.Settings, m tuni
 	return effects(sums, a)
 }
 
+// Carried derives the same against what the owner of the newest untuned run asked for, where
+// that differs from own: a model of the job can carry them over.
+func Carried(obs []Observation, kind tuning.JobKind, own tuning.Settings, m tuning.Measure, a Aging) []tuning.Effect {
+	last, ok := LastReference(obs, kind)
+	from := withoutMemory(last.Settings)
+	if !ok || from.Equal(withoutMemory(own)) {
+		return nil
+	}
+	out := Effects(obs, kind, last.Settings, m, a)
+	for i := range out {
+		out[i].From = from
+	}
+	return out
+}
+
 // find returns the trial under the given settings, where view takes from a
 // trial's settings what is compared. Of several (memory differed) the one with
 // most epochs counts.

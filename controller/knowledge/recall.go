@@ -17,6 +17,16 @@ func (s *Store) Effects(kind tuning.JobKind, own tuning.Settings, m tuning.Measu
 	return Effects(obs, kind, own, m, s.aging()), nil
 }
 
+// Carried are the effects on jobs of the kind whose owner asked for something else then; see
+// the function Carried.
+func (s *Store) Carried(kind tuning.JobKind, own tuning.Settings, m tuning.Measure) ([]tuning.Effect, error) {
+	obs, err := s.Observations(kind)
+	if err != nil {
+		return nil, err
+	}
+	return Carried(obs, kind, own, m, s.aging()), nil
+}
+
 // ClassEffects are those of system knobs on the jobs of one class, as the given
 // classifier sees them now; see the function ClassEffects. The classifier
 // returns the class of an observation, empty for none.

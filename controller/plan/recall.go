@@ -30,7 +30,10 @@ func recall(s view) tuning.Decision {
 		target = s.target(e.Settings)
 		reason = tuning.ReasonRecalled
 		evidence = append(effectEvidence(e), s.returnsEvidence()...)
-	} else if t, why, ok := foreseen(s); ok {
+		if t, why, ok := foreseen(s, target); ok {
+			target, reason, evidence = t, tuning.ReasonPredictedStart, append(why, effectEvidence(e)...)
+		}
+	} else if t, why, ok := foreseen(s, s.Own); ok {
 		target, reason, evidence = t, tuning.ReasonPredictedStart, why
 	} else if len(s.KindEffects) > 0 {
 		reason = tuning.ReasonAlreadyBest
@@ -61,22 +64,22 @@ func recall(s view) tuning.Decision {
 }
 
 // foreseen is the setting that what an earlier run of the kind made of its cores shows to be
-// better. Nothing may stop the job where it has no checkpoint, so that it must be sure, at
+// better than another. Nothing may stop the job where it has no checkpoint, so that it must be sure, at
 // 95 %, to be better, within the slowdown that its owner allows and its time limit.
-func foreseen(s view) (tuning.Settings, []tuning.Evidence, bool) {
+func foreseen(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence, bool) {
 	if s.Profile == nil {
 		return nil, nil, false
 	}
 	var best tuning.Settings
 	var evidence []tuning.Evidence
-	least := -noise
+	least := 0.0
 	for _, target := range s.searched() {
 		p := s.model().Predict(target)
-		worst, slowest := p.Objective.Quantile(sure), p.Time.Quantile(sure)
+		gains, slowest := s.model().Between(from, target), p.Time.Quantile(sure)
 		tooSlow := s.Policy.MaxSlowdown > 0 && !(slowest <= math.Log(s.Policy.MaxSlowdown)) ||
 			s.LimitLeft > 0 && slowest > 0 && s.longest()*math.Exp(slowest)*(1+doubtMargin) > s.LimitLeft.Seconds()
-		if worst < least && !tooSlow {
-			best, least, evidence = target, worst, predictedEvidence(p)
+		if gains.Quantile(sure) < -noise && gains.Mean < least && !tooSlow {
+			best, least, evidence = target, gains.Mean, predictedEvidence(p)
 		}
 	}
 	return best, evidence, best != nil

@@ -18,7 +18,7 @@ const optimism = 0.5
 
 // answer weighs what is known of the job's response to settings.
 func answer(s tuning.State) *respond.Model {
-	f := respond.Facts{Policy: s.Policy, Own: s.Own, Usage: respond.UsageOf(s.Profile, s.Own), Trials: s.Trials, Kind: ofRuns(s)}
+	f := respond.Facts{Policy: s.Policy, Own: s.Own, Usage: respond.UsageOf(s.Profile, s.Own), Trials: s.Trials, Kind: ofRuns(s), Others: s.Carried}
 	if s.Class != nil && s.Class.Known() {
 		f.Class = supported(s.ClassEffects)
 	}

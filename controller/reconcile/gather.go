@@ -34,7 +34,7 @@ func (p *pass) state(ctx context.Context) (tuning.State, error) {
 		EpochsDone: p.rec.Done(), EpochsTotal: p.rec.Total, EpochSeconds: epochSeconds(trials, current),
 		Restarts: len(p.rec.Restarts), Probes: len(p.rec.Probed), ProbeEpochs: p.probeEpochs(),
 		RestartCost: p.cost(known), Measured: p.measured, Class: p.rec.Class, Trials: trials,
-		KindEffects: known.KindEffects, ClassEffects: known.ClassEffects, Regressed: append(known.Regressed, p.rec.Hurt...),
+		KindEffects: known.KindEffects, Carried: known.Carried, ClassEffects: known.ClassEffects, Regressed: append(known.Regressed, p.rec.Hurt...),
 		KindSeconds: known.KindSeconds, KindRuns: known.KindRuns,
 		PeakRSS: known.PeakRSS, PeakRuns: known.PeakRuns, Outcome: p.rec.Outcome,
 	}

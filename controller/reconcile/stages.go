@@ -70,6 +70,7 @@ type Question struct {
 // Recollection is what the knowledge says about a job.
 type Recollection struct {
 	KindEffects  []tuning.Effect
+	Carried      []tuning.Effect // of the kind, against other settings of its owner
 	ClassEffects []tuning.Effect
 	Regressed    []tuning.Settings
 	PeakRSS      tuning.Bytes

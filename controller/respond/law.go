@@ -53,10 +53,10 @@ type weighed struct{ value, weight float64 }
 func laws(own float64) ([]law, []float64) {
 	var out []law
 	var weights []float64
-	for _, p := range []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995, 1} {
-		for _, k := range []weighed{{0, 0.84}, {0.0005, 0.04}, {0.002, 0.05}, {0.008, 0.05}, {0.03, 0.015}, {0.2, 0.005}} {
+	for _, p := range []float64{0, 0.1, 0.25, 0.4, 0.55, 0.7, 0.8, 0.87, 0.92, 0.95, 0.97, 0.98, 0.99, 0.995, 1} {
+		for _, k := range []weighed{{0, 0.84}, {0.001, 0.07}, {0.006, 0.07}, {0.03, 0.015}, {0.2, 0.005}} {
 			for _, s := range []weighed{{math.Inf(1), 0.8}, {0.75, 0.05}, {0.5, 0.05}, {0.25, 0.05}, {0.1, 0.05}} {
-				for _, a := range []weighed{{0, 0.7}, {0.3, 0.15}, {0.7, 0.08}, {1, 0.07}} {
+				for _, a := range []weighed{{0, 0.7}, {0.4, 0.2}, {1, 0.1}} {
 					if l := (law{parallel: p, saturated: max(s.value*own, 1), coherence: k.value, spinning: a.value}); p > 0 || math.IsInf(s.value, 1) {
 						out, weights = append(out, l), append(weights, k.weight*s.weight*a.weight)
 					}

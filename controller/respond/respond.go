@@ -14,6 +14,7 @@ type Facts struct {
 	Usage  *Usage         // nil: unknown
 	Trials []tuning.Trial // of this job
 	Kind   []tuning.Effect
+	Others []tuning.Effect // of the kind, whose owner asked for other cores then
 	Class  []tuning.Effect
 }
 
@@ -92,7 +93,7 @@ func New(f Facts) *Model {
 	if own, ok := tuning.Reference(f.Trials); ok {
 		for _, t := range f.Trials {
 			if c, only := m.onlyCores(t.Settings); only && !t.Reference && t.Seconds > 0 && own.Seconds > 0 {
-				m.learn(c, math.Log(t.Seconds/own.Seconds), joulesRatio(t, own), m.trialSD(t, own))
+				m.learn(m.own, c, math.Log(t.Seconds/own.Seconds), joulesRatio(t, own), m.trialSD(t, own))
 			}
 		}
 	}
@@ -102,8 +103,14 @@ func New(f Facts) *Model {
 	}{{f.Kind, betweenSD}, {f.Class, classSD}} {
 		for _, e := range list.effects {
 			if c, only := m.onlyCores(f.Policy.Complete(f.Own.Merge(e.Settings))); only && e.Runs > 0 {
-				m.learn(c, e.LogTime, m.effectJoules(e), math.Hypot(e.SD, list.sd)/math.Sqrt(fresh(e)))
+				m.learn(m.own, c, e.LogTime, m.effectJoules(e), math.Hypot(e.SD, list.sd)/math.Sqrt(fresh(e)))
 			}
+		}
+	}
+	for _, e := range f.Others {
+		was, now := e.From[tuning.Cores].Float(), e.Settings[tuning.Cores].Float()
+		if was >= 1 && now >= 1 && was != now && e.Runs > 0 && m.sameOthers(e) {
+			m.learn(was, now, e.LogTime, m.effectJoules(e), math.Hypot(e.SD, betweenSD)/math.Sqrt(fresh(e)))
 		}
 	}
 	return m
@@ -147,9 +154,18 @@ func (u Usage) likelihood(l law) float64 {
 	return math.Exp(-min(z*z, 100) / 2)
 }
 
-// learn weighs the laws by a measured ratio at so many cores; joules is NaN where unknown.
-func (m *Model) learn(cores, time, joules, sd float64) {
-	sd = math.Hypot(sd, lawSD*math.Abs(math.Log2(cores/m.own)))
+// sameOthers reports whether an effect is of cores alone, and of what follows them.
+func (m *Model) sameOthers(e tuning.Effect) bool {
+	return !slices.ContainsFunc(e.From.Diff(e.From.Merge(e.Settings)), func(name string) bool {
+		k, _ := m.facts.Policy.Knob(name)
+		return name != tuning.Cores && name != tuning.Memory && k.Follows != tuning.Cores
+	})
+}
+
+// learn weighs the laws by a ratio that was measured between two numbers of cores; joules is
+// NaN where unknown.
+func (m *Model) learn(from, cores, time, joules, sd float64) {
+	sd = math.Hypot(sd, lawSD*math.Abs(math.Log2(cores/from)))
 	if !(sd > 0) || math.IsNaN(time) || math.IsInf(time, 0) {
 		return
 	}
@@ -159,10 +175,10 @@ func (m *Model) learn(cores, time, joules, sd float64) {
 	z := make([]float64, len(m.laws))
 	least := math.Inf(1)
 	for i, l := range m.laws {
-		d := (time - math.Log(l.time(cores)/l.time(m.own))) / sd
+		d := (time - math.Log(l.time(cores)/l.time(from))) / sd
 		z[i] = d * d
 		if !math.IsNaN(joules) {
-			d = (joules - math.Log(l.joules(cores, m.own)/l.joules(m.own, m.own))) / sd
+			d = (joules - math.Log(l.joules(cores, m.own)/l.joules(from, m.own))) / sd
 			z[i] += d * d
 		}
 		if m.weights[i] > 0 {

@@ -57,7 +57,7 @@ func TestWhatWasSeenAtOneSettingSharpensTheOthers(t *testing.T) {
 	f.Trials = append(f.Trials, half)
 	after := respond.New(f).Predict(cores(2)).Time
 	want := math.Log(amdahl(0.9, 2) / amdahl(0.9, 8))
-	if after.SD >= before.SD/2 || math.Abs(after.Mean-want) > 3*after.SD {
+	if after.SD >= 0.7*before.SD || math.Abs(after.Mean-want) > 3*after.SD {
 		t.Errorf("before %+v, after %+v, want %g", before, after, want)
 	}
 	power := func(watts float64) tuning.Settings {

@@ -61,12 +61,13 @@ type Trial struct {
 // Effect is what a setting does compared with the owner's own: mean and spread
 // of the paired log ratios of the objective, per epoch.
 type Effect struct {
-	Settings Settings `json:"settings"`  // knobs that it speaks about, only
-	LogRatio float64  `json:"log_ratio"` // negative is better
-	SD       float64  `json:"sd"`        // standard deviation between runs
-	LogTime  float64  `json:"log_time"`  // of the seconds alone, for max_slowdown
-	Runs     int      `json:"runs"`      // jobs that it was measured in
-	Age      float64  `json:"age"`       // days since the newest
+	Settings Settings `json:"settings"`       // knobs that it speaks about, only
+	From     Settings `json:"from,omitempty"` // what they were compared with; nil: the owner's own
+	LogRatio float64  `json:"log_ratio"`      // negative is better
+	SD       float64  `json:"sd"`             // standard deviation between runs
+	LogTime  float64  `json:"log_time"`       // of the seconds alone, for max_slowdown
+	Runs     int      `json:"runs"`           // jobs that it was measured in
+	Age      float64  `json:"age"`            // days since the newest
 }
 
 // Verdict is what a comparison says.

@@ -39,6 +39,7 @@ type State struct {
 
 	KindEffects  []Effect   `json:"kind_effects,omitempty"`  // of jobs of the same kind
 	ClassEffects []Effect   `json:"class_effects,omitempty"` // of jobs of the same class, system knobs only
+	Carried      []Effect   `json:"carried,omitempty"`       // of the same kind, whose owner asked for other cores then
 	Regressed    []Settings `json:"regressed,omitempty"`     // remembered to have made this kind worse
 
 	// KindSeconds is the median of the seconds per epoch that jobs of this kind took

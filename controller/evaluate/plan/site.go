@@ -23,6 +23,7 @@ func (s *site) recall(now time.Time, q reconcile.Question) reconcile.Recollectio
 	m := q.Policy.Measure()
 	out := reconcile.Recollection{
 		KindEffects: knowledge.Effects(s.seen, q.Kind, q.Own, m, knowledge.Aging{Now: now}),
+		Carried:     knowledge.Carried(s.seen, q.Kind, q.Own, m, knowledge.Aging{Now: now}),
 		Regressed:   knowledge.Regressions(s.seen, q.Kind),
 	}
 	out.KindSeconds, out.KindRuns = knowledge.KindSeconds(s.seen, q.Kind, q.Own)
