@@ -147,16 +147,17 @@ func (p *pass) decide(ctx context.Context) (tuning.Decision, error) {
 // returns; the next pass takes the first step.
 func (p *pass) begin(ctx context.Context, phase Phase, by Trigger, d tuning.Decision) error {
 	p.caps.lapse(p.now)
+	site := p.stages.Site(p.job)
 	r := p.claim(d)
+	rules := tuning.Rules(r, site.Narrow(p.rec.Policy, p.rec.Own), site)
 	if r == tuning.ReasonNone {
-		if r = p.caps.admit(p.now, p.rec, phase, p.stages.Site(p.job)); r != tuning.ReasonNone {
+		if key := p.caps.admit(p.now, p.rec, phase, site); key != "" {
+			r, rules = tuning.ReasonSiteCap, []tuning.Rule{site.Rule(key)}
 			p.unclaim(d.Reason)
 		}
 	}
 	if r != tuning.ReasonNone {
-		held := d
-		held.Action, held.Reason = tuning.Hold, r
-		p.note(held)
+		p.refused(r, rules, d)
 		if phase == Recalled { // another may have taken what this one was to try: then it is decided anew
 			p.again = p.patience()
 		}
@@ -186,6 +187,19 @@ func (p *pass) begin(ctx context.Context, phase Phase, by Trigger, d tuning.Deci
 	}
 	p.again = time.Millisecond
 	return p.store(ctx)
+}
+
+// refused writes down what would be done and which rules keep it from being done now.
+func (p *pass) refused(r tuning.Reason, rules []tuning.Rule, d tuning.Decision) {
+	if r == p.rec.Reason {
+		return
+	}
+	held := tuning.Decision{Action: tuning.Hold, Reason: r, Advice: d.Settings, At: d.At}
+	for _, rule := range rules {
+		held.Evidence = append(held.Evidence, tuning.Evidence{Name: "rule", Text: rule.String()})
+	}
+	p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: r, Decision: &held})
+	p.note(held)
 }
 
 func note(d tuning.Decision) string {

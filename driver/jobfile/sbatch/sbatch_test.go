@@ -41,7 +41,7 @@ echo hi
 	got := parse(t, src)
 	want := &jobfile.Job{
 		Format: jobfile.Sbatch, Name: "my job", Partition: "short", Account: "physics", Cores: 4, MemoryBytes: 2 << 30,
-		TimeLimit: 26*time.Hour + 3*time.Minute + 4*time.Second, Dir: "/tmp/a b", Output: "out %j.txt", NoRequeue: true, OpenMode: "append",
+		TimeLimit: 26*time.Hour + 3*time.Minute + 4*time.Second, Dir: "/tmp/a b", Output: "out %j.txt", NoRequeue: true, Whole: true, OpenMode: "append",
 		Script: []byte(src), Env: map[string]string{}, Fixed: map[string]jobfile.Pos{}, Command: got.Command,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/daemon/verdict"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/jobfile/nomadhcl"
@@ -97,6 +98,9 @@ func (a *app) run() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if !off && !a.json {
+				a.tell(cmd.Context(), client, s)
+			}
 			if !wait {
 				if a.json {
 					return a.printJSON(job)
@@ -117,6 +121,15 @@ func (a *app) run() *cobra.Command {
 	f.StringVar(&dir, "dir", "", "the job's directory (default: that of FILE)")
 	f.StringVar(&request, "request", "", "repeat a submission safely: the same id never creates a second job")
 	return cmd
+}
+
+// tell says beside the output when the knobs of a job can act, where the controller knows.
+func (a *app) tell(ctx context.Context, client *api.Client, s api.Submission) {
+	v, err := client.Validate(ctx, api.Draft{Filename: s.Filename, Source: s.Source, Variables: s.Variables})
+	if err != nil || len(v.Prospects) == 0 {
+		return // it was submitted, which is what was asked for
+	}
+	fmt.Fprint(a.Stderr, verdict.Text(v))
 }
 
 // variables are those of the command line and, for a Nomad job file, those that it declares
