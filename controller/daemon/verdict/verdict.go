@@ -141,7 +141,7 @@ func Text(v api.Verdict) string {
 		for _, k := range p.Knobs {
 			name, at := k.Knob, when(k.When)
 			for _, line := range told(k) {
-				fmt.Fprintf(w, "%s%s\t%s\t%s\n", indent, name, at, line)
+				_, _ = fmt.Fprintf(w, "%s%s\t%s\t%s\n", indent, name, at, line)
 				name, at = "", ""
 			}
 		}

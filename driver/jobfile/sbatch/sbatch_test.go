@@ -213,3 +213,30 @@ func TestVariables(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatSlurmRunsAndItsDriverLeavesAlone(t *testing.T) {
+	t.Parallel()
+	for option, want := range map[string]struct {
+		observed string
+		whole    bool
+	}{
+		"-c 4":                    {},
+		"--nodes=1 --ntasks 1":    {},
+		"--nodes=2":               {observed: "--nodes=2"},
+		"-n 8":                    {observed: "-n=8"},
+		"--deadline=tomorrow":     {observed: "--deadline=tomorrow"},
+		"--exclusive":             {whole: true},
+		"--exclusive=user":        {},
+		"hetjob\n#SBATCH -c 2":    {observed: "hetjob"},
+		"--exclusive --ntasks=16": {observed: "--ntasks=16", whole: true},
+	} {
+		job, err := sbatch.ParseForSlurm("job.sh", []byte("#!/bin/sh\n#SBATCH "+option+"\n"))
+		if err != nil {
+			t.Errorf("%s: %v", option, err)
+			continue
+		}
+		if job.Observed != want.observed || job.Whole != want.whole {
+			t.Errorf("%s: observed %q, whole %v", option, job.Observed, job.Whole)
+		}
+	}
+}

@@ -29,7 +29,9 @@ func (a *app) run() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run FILE", Short: "Submit a job file",
 		Long: "Submits an sbatch script or a Nomad job file. A file with errors is refused and nothing is\n" +
-			"created. With --wait it shows the job's progress and exits with 1 if the job does not succeed.\n\n" +
+			"created. With --wait it shows the job's progress and exits with 1 if the job does not succeed.\n" +
+			"The job's id goes to standard output. When its knobs can act, by the controller's scheduler and\n" +
+			"policy, goes to standard error, as validate says it.\n\n" +
 			"Whose environment a job gets: of Slurm's site, where each user submits for himself, that of this\n" +
 			"command, as with sbatch. Of a controller that submits (a user's own, or the one with a scheduler in\n" +
 			"it) only PATH, HOME, USER, LANG and TMPDIR of that controller: what a shell has loaded or exported is\n" +

@@ -25,7 +25,13 @@ func percent(logRatio float64) float64 { return math.Expm1(logRatio) * 100 }
 func (a *app) validate() *cobra.Command {
 	var vars []string
 	cmd := &cobra.Command{
-		Use: "validate FILE…", Short: "Check job files and print the policy that is understood, defaults included",
+		Use: "validate FILE…", Short: "Check job files and say when each knob can act",
+		Long: "Says what of a job can be tuned: for each knob whether it acts now (while the job runs), at the\n" +
+			"next start (of a pending job, an array's task, the next run of its kind) or never, and which rule\n" +
+			"keeps it from more, with its value and where that stands. Then the policy that is understood\n" +
+			"follows, defaults included.\n\n" +
+			"It asks no controller. The scheduler is the one that --driver or the configuration names, else each\n" +
+			"that runs such files. The site's policy is that of this machine.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			variables, err := pairs("--var", vars)
