@@ -213,7 +213,7 @@ func (o outlook) tried(k Knob, out *Prospect) {
 	}
 	if len(others) == 0 {
 		if len(out.Why) == 0 {
-			out.because("neither it nor what follows it may have another value than yours", o.asked.Rule("knob "+k.Name))
+			out.because("no other value than yours is allowed", o.asked.Rule("knob "+k.Name))
 		}
 		return
 	}
