@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"pitchpipe/controller/tuning"
@@ -157,7 +158,7 @@ func (p *pass) begin(ctx context.Context, phase Phase, by Trigger, d tuning.Deci
 		}
 	}
 	if r != tuning.ReasonNone {
-		p.refused(r, rules, d)
+		p.refused(r, rules)
 		if phase == Recalled { // another may have taken what this one was to try: then it is decided anew
 			p.again = p.patience()
 		}
@@ -189,17 +190,17 @@ func (p *pass) begin(ctx context.Context, phase Phase, by Trigger, d tuning.Deci
 	return p.store(ctx)
 }
 
-// refused writes down what would be done and which rules keep it from being done now.
-func (p *pass) refused(r tuning.Reason, rules []tuning.Rule, d tuning.Decision) {
+// refused writes down, once per reason, which rules keep the job from what was decided.
+func (p *pass) refused(r tuning.Reason, rules []tuning.Rule) {
 	if r == p.rec.Reason {
 		return
 	}
-	held := tuning.Decision{Action: tuning.Hold, Reason: r, Advice: d.Settings, At: d.At}
+	var names []string
 	for _, rule := range rules {
-		held.Evidence = append(held.Evidence, tuning.Evidence{Name: "rule", Text: rule.String()})
+		names = append(names, rule.String())
 	}
-	p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: r, Decision: &held})
-	p.note(held)
+	p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: r, Detail: strings.Join(names, ", ")})
+	p.rec.Reason, p.dirty = r, true
 }
 
 func note(d tuning.Decision) string {
