@@ -295,6 +295,7 @@ func (o outlook) follow(k Knob, out *Prospect, all []Prospect) {
 	}
 	out.because("it follows " + lead.Name + ", so any change makes it equal")
 	o.schedule(k, k.spell(own), out)
+	out.Tried = false // no change is made for that alone
 }
 
 // headline says all of it in one line.
