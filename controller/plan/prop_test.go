@@ -241,6 +241,17 @@ func TestAHoldNamesItsRulesWhereTheirPlacesAreKnown(t *testing.T) {
 				narrowed := s
 				narrowed.Policy = s.Site.Narrow(s.Policy, s.Own)
 				d := plan.Decide(narrowed)
+				raw, err := json.Marshal(narrowed)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var kept tuning.State
+				if err := json.Unmarshal(raw, &kept); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(d.Evidence, plan.Decide(kept).Evidence); diff != "" {
+					t.Errorf("made again of the state as it is kept:\n%s", diff)
+				}
 				for _, e := range d.Evidence {
 					if e.Name == "rule" {
 						out = append(out, e.Text)
