@@ -43,6 +43,10 @@ func scopes() []string { return []string{"partition", "account", "qos", "user"} 
 // is the caller's own.
 func (p *SitePolicy) For(partition, account, qos, user string) tuning.Site {
 	site := tuning.DefaultSite()
+	site.Sources = map[string]string{}
+	for _, name := range siteKeyNames() {
+		site.Sources[name] = tuning.FromDefault
+	}
 	apply := func(block []change) {
 		for _, c := range block {
 			c(&site)

@@ -96,10 +96,31 @@ func TestEveryFieldOfTheSiteHasAKey(t *testing.T) {
 	t.Parallel()
 	var fields []string
 	for f := range reflect.TypeFor[tuning.Site]().Fields() {
-		fields = append(fields, f.Tag.Get("json"))
+		if f.Name != "Sources" {
+			fields = append(fields, f.Tag.Get("json"))
+		}
 	}
 	if diff := cmp.Diff(fields, siteKeyNames()); diff != "" {
 		t.Errorf("keys of the policy file and fields of tuning.Site (-fields +keys):\n%s", diff)
+	}
+}
+
+func TestEachKeySaysWhichLineItComesFrom(t *testing.T) {
+	t.Parallel()
+	p, err := parseSite("site.yaml", []byte("default:\n  max_mode: apply\n  ceilings: {cores: 4}\npartition:\n  gpu:\n    above_request: true\n    ceilings:\n      lr: 1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for partition, want := range map[string]map[string]string{
+		"":    {"max_mode": "site.yaml:2", "above_request": "default", "ceilings.cores": "site.yaml:3", "ceilings.lr": "", "margin": "default"},
+		"gpu": {"max_mode": "site.yaml:2", "above_request": "site.yaml:6", "ceilings.cores": "site.yaml:3", "ceilings.lr": "site.yaml:8", "margin": "default"},
+	} {
+		got := p.For(partition, "", "", "").Sources
+		for key, from := range want {
+			if got[key] != from {
+				t.Errorf("in partition %q %s comes from %q, want %q", partition, key, got[key], from)
+			}
+		}
 	}
 }
 
@@ -109,7 +130,14 @@ func TestNoFileIsTheBuiltInPolicyAndAMissingOneIsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(tuning.DefaultSite(), p.For("p", "a", "q", "u")); diff != "" {
+	got := p.For("p", "a", "q", "u")
+	for _, key := range siteKeyNames() {
+		if got.Sources[key] != tuning.FromDefault {
+			t.Errorf("%s comes from %q", key, got.Sources[key])
+		}
+	}
+	got.Sources = nil
+	if diff := cmp.Diff(tuning.DefaultSite(), got); diff != "" {
 		t.Errorf("LoadSite(\"\") (-want +got):\n%s", diff)
 	}
 	if _, err := LoadSite("/nonexistent/site.yaml"); !errors.Is(err, fs.ErrNotExist) {
@@ -274,7 +302,7 @@ func TestTheNarrowestBlockThatSetsAFieldWins(t *testing.T) {
 		if diff := cmp.Diff(ceilings, gotCeilings); diff != "" {
 			t.Fatalf("ceilings of %v (-want +got):\n%s\n%s", chosen, diff, text)
 		}
-		got.Ceilings = nil
+		got.Ceilings, got.Sources = nil, nil
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("For(%v) (-want +got):\n%s\n%s", chosen, diff, text)
 		}

@@ -183,7 +183,11 @@ func (d *document) block(path string, n *yaml.Node, base bool) []change {
 			continue
 		}
 		if c := k.read(d, name, p.value); c != nil {
-			out = append(out, c)
+			from := fmt.Sprintf("%s:%d", d.file, p.key.Line)
+			out = append(out, func(s *tuning.Site) {
+				c(s)
+				s.Sources[k.name] = from
+			})
 		}
 	}
 	return out
@@ -322,9 +326,10 @@ func readPrices(d *document, path string, n *yaml.Node) change {
 
 // readCeilings reads the highest values of single knobs.
 func readCeilings(d *document, path string, n *yaml.Node) change {
-	values := tuning.Settings{}
+	values, from := tuning.Settings{}, map[string]string{}
 	for _, p := range d.pairs(path, n) {
 		name := p.key.Value
+		from["ceilings."+name] = fmt.Sprintf("%s:%d", d.file, p.key.Line)
 		if !isKnobName(name) {
 			d.fault(p.key, path, fmt.Sprintf("found %q", name), "want the name of a knob")
 			continue
@@ -341,6 +346,7 @@ func readCeilings(d *document, path string, n *yaml.Node) change {
 		values[name] = v
 	}
 	return func(s *tuning.Site) {
+		maps.Copy(s.Sources, from)
 		s.Ceilings = s.Ceilings.Clone()
 		for name, v := range values {
 			s.Ceilings[name] = v

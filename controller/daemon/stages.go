@@ -13,6 +13,7 @@ import (
 	"pitchpipe/controller/classify"
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon/nodes"
+	"pitchpipe/controller/daemon/verdict"
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/reconcile/stages"
@@ -88,8 +89,12 @@ func (r *rooms) readFile(job driver.Job) reconcile.Reading {
 		return reading
 	}
 	reading.Own = own(job, file, policy)
+	policy.Sources = stanza.Places(file)
+	reading.Policy = policy.Carried(verdict.Reach(r.driver.Name(), r.driver.Capabilities()))
 	var left []string
-	reading.Policy, left = resubmit.Carried(policy, r.driver.Capabilities())
+	for _, l := range reading.Policy.Limits {
+		left = append(left, l.Knob)
+	}
 	if len(left) > 0 {
 		reading.Detail = fmt.Sprintf("The driver for %s cannot bring its knobs to it: %s stay as they are", r.driver.Name(), strings.Join(left, ", "))
 	}

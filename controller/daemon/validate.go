@@ -17,9 +17,13 @@ func (h handler) validate(req *http.Request) (any, error) {
 	if err := json.NewDecoder(io.LimitReader(req.Body, 16<<20)).Decode(&d); err != nil {
 		return nil, fmt.Errorf("%w: %w", errInput, err)
 	}
-	if _, err := h.caller(req); err != nil {
+	who, err := h.caller(req)
+	if err != nil {
 		return nil, err
 	}
-	v, _ := verdict.Of(h.d.parse, d.Filename, d.Source, d.Variables) // the error is in it
+	v, _ := verdict.Of(h.d.parse, d.Filename, d.Source, d.Variables, verdict.Ground{ // the error is in it
+		Driver: h.d.driver.Name(), Can: h.d.driver.Capabilities(), Given: h.d.cfg.Given, Site: h.d.rooms.site,
+		Policy: verdict.PolicyOf(h.d.cfg.Site), User: who.Name,
+	})
 	return v, nil
 }

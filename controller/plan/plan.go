@@ -11,7 +11,26 @@ import (
 // Decide returns what to do now, with all that was known and considered.
 func Decide(state tuning.State) tuning.Decision {
 	s := view{state, sync.OnceValue(func() *respond.Model { return answer(state) })}.withOutcome()
-	return s.told(decideOn(s))
+	return s.told(s.ruled(decideOn(s)))
+}
+
+// ruled names the rules of the site and the stanza that a hold follows, where it is known
+// where they come from.
+func (s view) ruled(d tuning.Decision) tuning.Decision {
+	if d.Action != tuning.Hold || s.Site.Sources == nil {
+		return d
+	}
+	rules := tuning.Rules(d.Reason, s.Policy, s.Site)
+	if d.Reason == tuning.ReasonSiteCap {
+		rules = []tuning.Rule{s.Site.Rule("job_restarts")}
+		if s.Pending {
+			rules = []tuning.Rule{s.Site.Rule("probe_share")}
+		}
+	}
+	for _, r := range rules {
+		d.Evidence = append(d.Evidence, tuning.Evidence{Name: "rule", Text: r.String()})
+	}
+	return d
 }
 
 // decideOn takes the steps in the order of the reasons that outrank each other.
@@ -96,12 +115,8 @@ func touchable(s view) tuning.Reason {
 	switch {
 	case s.Pending:
 		return tuning.ReasonNone
-	case !s.Policy.Progress.IsSet():
-		return tuning.ReasonNoProgress
-	case s.Policy.Checkpoint == nil && !s.Site.MayRestart:
-		return tuning.ReasonSiteForbids
-	case s.Policy.Checkpoint == nil:
-		return tuning.ReasonNoCheckpoint
+	case s.Policy.Untouchable(s.Site) != tuning.ReasonNone:
+		return s.Policy.Untouchable(s.Site)
 	case b.Time > 0 && s.Elapsed >= b.Time:
 		return tuning.ReasonBudgetTime
 	case b.Energy > 0 && s.overEnergy():

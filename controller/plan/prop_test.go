@@ -134,6 +134,149 @@ func TestNoDecisionLeavesItsBounds(t *testing.T) {
 	})
 }
 
+// held draws a state under a policy of which much may be missing or forbidden.
+func held(t *rapid.T) tuning.State {
+	s := anyState(t)
+	s.Policy.Mode, s.Site.DryRun = tuning.Apply, false // most say nothing about single knobs
+	maybe := func(name string) bool { return rapid.IntRange(0, 3).Draw(t, name) == 0 }
+	if maybe("no checkpoint") {
+		s.Policy.Checkpoint = nil
+	}
+	if maybe("no progress") {
+		s.Policy.Progress = tuning.Progress{}
+	}
+	if maybe("no quality") {
+		s.Policy.Quality = nil
+	}
+	if maybe("recommended only") {
+		s.Site.MaxMode = tuning.Recommend
+	}
+	s.Site.MayRestart = !maybe("no restarts by the site")
+	s.Site.Ceilings = tuning.Settings{}
+	for _, name := range []string{tuning.Cores, tuning.Threads, "batch_size", "prefetch"} {
+		if maybe("ceiling of " + name) {
+			s.Site.Ceilings[name] = tuning.Number(float64(rapid.SampledFrom([]int{1, 8, 32}).Draw(t, name)))
+		}
+	}
+	if maybe("knobs by name") {
+		s.Site.Knobs = rapid.SliceOfN(rapid.SampledFrom([]string{tuning.Cores, tuning.Threads, "prefetch", "batch_size", tuning.Memory}), 1, 3).Draw(t, "knobs")
+	}
+	if maybe("other threads than cores") {
+		s.Own = s.Own.With(tuning.Threads, tuning.Number(float64(rapid.SampledFrom([]int{1, 2, 4}).Draw(t, "own threads"))))
+	}
+	if rapid.Bool().Draw(t, "asks for memory") {
+		s.Own = s.Own.With(tuning.Memory, tuning.Number(float64(int(1)<<rapid.IntRange(25, 34).Draw(t, "memory"))))
+		s.PeakRSS, s.PeakRuns = tuning.Bytes(1)<<rapid.IntRange(20, 32).Draw(t, "peak"), 3
+		if m := s.Own[tuning.Memory]; !s.Pending {
+			s.Current, s.Best.Settings = s.Current.With(tuning.Memory, m), s.Best.Settings.With(tuning.Memory, m)
+		}
+	}
+	if rapid.Bool().Draw(t, "returns") {
+		s.Policy.Budget.Returns = 4
+		best := s.KindEffects[0]
+		s.Returns = &tuning.Returns{Runs: 9, Next: s.Next, Expected: -0.2, Error: 0.05, Best: &best}
+	}
+	if s.EpochsTotal > 0 {
+		s.Policy.Progress.Total = s.EpochsTotal
+	}
+	return s
+}
+
+// What validate and run tell before a job is submitted is what the planner keeps to.
+func TestNoKnobActsSoonerThanItsProspect(t *testing.T) {
+	t.Parallel()
+	acted := map[tuning.When]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		s := held(t)
+		asked := s.Policy
+		reach := tuning.Reach{Scheduler: "x", Env: rapid.IntRange(0, 4).Draw(t, "env") > 0, Memory: rapid.Bool().Draw(t, "memory returns")}
+		prospects := s.Site.Prospects(asked, reach, s.Own)
+		s.Policy = s.Site.Narrow(asked.Carried(reach), s.Own)
+		d := plan.Decide(s)
+		if d.Action == tuning.Hold || d.Action == tuning.RollBack {
+			return
+		}
+		for _, k := range prospects.Knobs {
+			own := s.Own[k.Knob]
+			if unnamed(d.Settings) && unnamed(s.Own) && k.Knob == "batch_size" {
+				continue
+			}
+			if to := d.Settings[k.Knob]; to == own || !s.Pending && to == s.Current[k.Knob] {
+				continue // as its owner has it, or as it is
+			}
+			acted[k.When]++
+			if k.When == tuning.Never || k.When == tuning.NextStart && !s.Pending {
+				t.Fatalf("%s moves %s to %s, pending %v, because %s, and its prospect is %+v", d.Action, s.Current, d.Settings, s.Pending, d.Reason, k)
+			}
+		}
+	})
+	if acted[tuning.Now] == 0 || acted[tuning.NextStart] == 0 {
+		t.Errorf("knobs acted %v, so that nothing was shown", acted)
+	}
+}
+
+// Decisions that were recorded before rules had places are made again as they were.
+func TestAHoldNamesItsRulesWhereTheirPlacesAreKnown(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*tuning.State)
+		want   string
+	}{
+		"the site's mode":   {func(s *tuning.State) { s.Site.MaxMode, s.Policy.Mode = tuning.Recommend, tuning.Recommend }, "max_mode=recommend (site.yaml:2)"},
+		"the stanza's mode": {func(s *tuning.State) { s.Policy.Mode = tuning.Observe }, "mode=observe (job.sh:3)"},
+		"a dry run":         {func(s *tuning.State) { s.Site.DryRun = true }, "dry_run=true (default)"},
+		"a site's restarts": {func(s *tuning.State) { s.Site.MayRestart, s.Policy.Checkpoint = false, nil }, "may_restart=false (default)"},
+		"no checkpoint":     {func(s *tuning.State) { s.Policy.Checkpoint = nil }, "checkpoint=none (default)"},
+		"the control group": {func(s *tuning.State) { s.Gate = tuning.ReasonControlGroup }, "control=0.1 (default)"},
+		"nothing left to tune": {func(s *tuning.State) {
+			s.Policy.Knobs, s.Site.AboveRequest = s.Policy.Knobs[:1], false
+			s.Policy.Knobs[0].Values = s.Policy.Knobs[0].Values[1:]
+		}, "above_request=false (default)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := running()
+			c.change(&s)
+			rules := func() (out []string) {
+				narrowed := s
+				narrowed.Policy = s.Site.Narrow(s.Policy, s.Own)
+				d := plan.Decide(narrowed)
+				raw, err := json.Marshal(narrowed)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var kept tuning.State
+				if err := json.Unmarshal(raw, &kept); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(d.Evidence, plan.Decide(kept).Evidence); diff != "" {
+					t.Errorf("made again of the state as it is kept:\n%s", diff)
+				}
+				for _, e := range d.Evidence {
+					if e.Name == "rule" {
+						out = append(out, e.Text)
+					}
+				}
+				if d.Action != tuning.Hold {
+					t.Errorf("it does %s", d.Action)
+				}
+				return out
+			}
+			if got := rules(); got != nil {
+				t.Errorf("without places: %q", got)
+			}
+			s.Site.Sources = map[string]string{"max_mode": "site.yaml:2"}
+			for _, key := range []string{"dry_run", "may_restart", "control", "above_request"} {
+				s.Site.Sources[key] = tuning.FromDefault
+			}
+			s.Policy.Sources = map[string]string{"mode": "job.sh:3"}
+			if got := rules(); len(got) != 1 || got[0] != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 func TestNumbersThatAreNoneMoveNothingAndCanBeStored(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -45,7 +45,7 @@ func (s view) usable(t tuning.Settings) tuning.Settings {
 func (s view) possible(t tuning.Settings) tuning.Settings {
 	return t.Only(func(name string) bool {
 		k, ok := s.Policy.Knob(name)
-		return ok && k.Follows == "" && k.Allows(t[name]) && name != tuning.Memory && (s.Policy.Quality != nil || !s.Policy.Learns(name))
+		return ok && k.Follows == "" && k.Allows(t[name]) && tuning.Settable(name) && s.Policy.Guarded(name)
 	})
 }
 

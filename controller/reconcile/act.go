@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"pitchpipe/controller/tuning"
@@ -150,16 +151,17 @@ func (p *pass) decide(ctx context.Context) (tuning.Decision, error) {
 // returns; the next pass takes the first step.
 func (p *pass) begin(ctx context.Context, phase Phase, by Trigger, d tuning.Decision) error {
 	p.caps.lapse(p.now)
+	site := p.stages.Site(p.job)
 	r := p.claim(d)
+	rules := tuning.Rules(r, site.Narrow(p.rec.Policy, p.rec.Own), site)
 	if r == tuning.ReasonNone {
-		if r = p.caps.admit(p.now, p.rec, phase, p.stages.Site(p.job)); r != tuning.ReasonNone {
+		if key := p.caps.admit(p.now, p.rec, phase, site); key != "" {
+			r, rules = tuning.ReasonSiteCap, []tuning.Rule{site.Rule(key)}
 			p.unclaim(d.Reason)
 		}
 	}
 	if r != tuning.ReasonNone {
-		held := d
-		held.Action, held.Reason = tuning.Hold, r
-		p.note(held)
+		p.refused(r, rules)
 		if phase == Recalled { // another may have taken what this one was to try: then it is decided anew
 			p.again = p.patience()
 		}
@@ -189,6 +191,19 @@ func (p *pass) begin(ctx context.Context, phase Phase, by Trigger, d tuning.Deci
 	}
 	p.again = time.Millisecond
 	return p.store(ctx)
+}
+
+// refused writes down, once per reason, which rules keep the job from what was decided.
+func (p *pass) refused(r tuning.Reason, rules []tuning.Rule) {
+	if r == p.rec.Reason {
+		return
+	}
+	var names []string
+	for _, rule := range rules {
+		names = append(names, rule.String())
+	}
+	p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: r, Detail: strings.Join(names, ", ")})
+	p.rec.Reason, p.dirty = r, true
 }
 
 func note(d tuning.Decision) string {

@@ -57,10 +57,10 @@ func (c *caps) restore(records []*Record) {
 	}
 }
 
-// admit tells why the job may not begin an intent now, or counts it as active. A
-// change before the start costs no restart; a roll-back is never refused for the
-// number of jobs tuned at a time.
-func (c *caps) admit(now time.Time, r *Record, phase Phase, site tuning.Site) tuning.Reason {
+// admit says which cap of the site keeps the job from beginning an intent now, or counts
+// it as active; empty: none does. A change before the start costs no restart; a roll-back
+// is never refused for the number of jobs tuned at a time.
+func (c *caps) admit(now time.Time, r *Record, phase Phase, site tuning.Site) (key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.active == nil {
@@ -84,18 +84,21 @@ func (c *caps) admit(now time.Time, r *Record, phase Phase, site tuning.Site) tu
 				mine++
 			}
 		}
-		if site.UserRestarts > 0 && mine >= site.UserRestarts || site.TotalRestarts > 0 && all >= site.TotalRestarts {
-			return tuning.ReasonSiteCap
+		if site.UserRestarts > 0 && mine >= site.UserRestarts {
+			return "user_restarts"
+		}
+		if site.TotalRestarts > 0 && all >= site.TotalRestarts {
+			return "total_restarts"
 		}
 	}
 	if site.MaxTuned > 0 && phase != RollingBack && !c.active[r.Job] && len(c.active) >= site.MaxTuned {
-		return tuning.ReasonSiteCap
+		return "max_tuned"
 	}
 	c.active[r.Job] = true
 	if phase != Recalled {
 		c.begun[r.Job] = r.Owner
 	}
-	return tuning.ReasonNone
+	return ""
 }
 
 func (c *caps) count(now time.Time, r *Record) {

@@ -58,17 +58,19 @@ func TestTheSiteBoundsWhatHappensAcrossJobs(t *testing.T) {
 		name             string
 		site             func(*tuning.Site)
 		atATime, restart int
+		rule             string
 	}{
-		{"without caps", func(*tuning.Site) {}, 3, 6},
-		{"two restarts of a user in an hour", func(s *tuning.Site) { s.UserRestarts = 2 }, 2, 2},
-		{"three restarts in all in an hour", func(s *tuning.Site) { s.TotalRestarts = 3 }, 3, 3},
+		{"without caps", func(*tuning.Site) {}, 3, 6, ""},
+		{"two restarts of a user in an hour", func(s *tuning.Site) { s.UserRestarts = 2 }, 2, 2, "user_restarts=2 (site.yaml:1)"},
+		{"three restarts in all in an hour", func(s *tuning.Site) { s.TotalRestarts = 3 }, 3, 3, "total_restarts=3 (site.yaml:2)"},
 		// b comes first, and a ends while it waits.
-		{"one job at a time", func(s *tuning.Site) { s.MaxTuned = 1 }, 1, 4},
+		{"one job at a time", func(s *tuning.Site) { s.MaxTuned = 1 }, 1, 4, "max_tuned=1 (site.yaml:3)"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
 				tc.site(&w.site)
+				w.site.Sources = map[string]string{"user_restarts": "site.yaml:1", "total_restarts": "site.yaml:2", "max_tuned": "site.yaml:3"}
 				w.decide = probeThenMove
 				a := w.mustSubmit(t, "a", usual)
 				b := w.mustSubmit(t, "b", "epochs=24 seconds=2 checkpoint=500ms")
@@ -76,6 +78,21 @@ func TestTheSiteBoundsWhatHappensAcrossJobs(t *testing.T) {
 				got := w.together(t, a, b, c)
 				if got[0] > tc.atATime || got[1] != tc.restart {
 					t.Errorf("%d at a time and %d restarts, want at most %d and %d", got[0], got[1], tc.atATime, tc.restart)
+				}
+				rules := map[string]bool{}
+				for _, id := range []driver.JobID{a, b, c} {
+					r, err := w.records.Load(t.Context(), id)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, e := range r.History {
+						if e.Reason == tuning.ReasonSiteCap {
+							rules[e.Detail] = true
+						}
+					}
+				}
+				if len(rules) > 1 || rules[tc.rule] != (tc.rule != "") {
+					t.Errorf("the caps are told as %v, want %q", rules, tc.rule)
 				}
 			})
 		})

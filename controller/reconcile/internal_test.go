@@ -51,20 +51,20 @@ func TestCapsAreCountedOverTheRightTimeAndPeople(t *testing.T) {
 		busy  []string // other jobs that are tuned now
 		phase Phase
 		at    time.Duration
-		want  tuning.Reason
+		want  string // the key of the cap
 	}{
-		{"nothing yet", tuning.Site{UserRestarts: 1, TotalRestarts: 1, MaxTuned: 1}, nil, nil, Moving, 0, tuning.ReasonNone},
-		{"no caps at all", tuning.Site{}, []restart{{start, "alice"}, {start, "alice"}}, []string{"x", "y"}, Moving, 0, tuning.ReasonNone},
-		{"the user's hour is full", tuning.Site{UserRestarts: 2}, []restart{{start, "alice"}, {start, "alice"}}, nil, Probing, time.Minute, tuning.ReasonSiteCap},
-		{"others fill their own hour", tuning.Site{UserRestarts: 2}, []restart{{start, "bob"}, {start, "bob"}, {start, "alice"}}, nil, Probing, time.Minute, tuning.ReasonNone},
-		{"all users fill the cluster's hour", tuning.Site{TotalRestarts: 2}, []restart{{start, "bob"}, {start, "carol"}}, nil, Moving, time.Minute, tuning.ReasonSiteCap},
-		{"an hour later it is free", tuning.Site{UserRestarts: 1, TotalRestarts: 1}, []restart{{start, "alice"}}, nil, Moving, time.Hour + time.Second, tuning.ReasonNone},
-		{"just before the hour it is not", tuning.Site{UserRestarts: 1}, []restart{{start, "alice"}}, nil, Moving, time.Hour - time.Second, tuning.ReasonSiteCap},
-		{"a change before the start costs no restart", tuning.Site{UserRestarts: 1, TotalRestarts: 1}, []restart{{start, "alice"}}, nil, Recalled, 0, tuning.ReasonNone},
-		{"too many are tuned at a time", tuning.Site{MaxTuned: 2}, nil, []string{"x", "y"}, Probing, 0, tuning.ReasonSiteCap},
-		{"too many, before the start too", tuning.Site{MaxTuned: 1}, nil, []string{"x"}, Recalled, 0, tuning.ReasonSiteCap},
-		{"a job that is tuned already goes on", tuning.Site{MaxTuned: 1}, nil, []string{"1"}, Moving, 0, tuning.ReasonNone},
-		{"a return is never refused for their number", tuning.Site{MaxTuned: 1}, nil, []string{"x"}, RollingBack, 0, tuning.ReasonNone},
+		{"nothing yet", tuning.Site{UserRestarts: 1, TotalRestarts: 1, MaxTuned: 1}, nil, nil, Moving, 0, ""},
+		{"no caps at all", tuning.Site{}, []restart{{start, "alice"}, {start, "alice"}}, []string{"x", "y"}, Moving, 0, ""},
+		{"the user's hour is full", tuning.Site{UserRestarts: 2}, []restart{{start, "alice"}, {start, "alice"}}, nil, Probing, time.Minute, "user_restarts"},
+		{"others fill their own hour", tuning.Site{UserRestarts: 2}, []restart{{start, "bob"}, {start, "bob"}, {start, "alice"}}, nil, Probing, time.Minute, ""},
+		{"all users fill the cluster's hour", tuning.Site{TotalRestarts: 2}, []restart{{start, "bob"}, {start, "carol"}}, nil, Moving, time.Minute, "total_restarts"},
+		{"an hour later it is free", tuning.Site{UserRestarts: 1, TotalRestarts: 1}, []restart{{start, "alice"}}, nil, Moving, time.Hour + time.Second, ""},
+		{"just before the hour it is not", tuning.Site{UserRestarts: 1}, []restart{{start, "alice"}}, nil, Moving, time.Hour - time.Second, "user_restarts"},
+		{"a change before the start costs no restart", tuning.Site{UserRestarts: 1, TotalRestarts: 1}, []restart{{start, "alice"}}, nil, Recalled, 0, ""},
+		{"too many are tuned at a time", tuning.Site{MaxTuned: 2}, nil, []string{"x", "y"}, Probing, 0, "max_tuned"},
+		{"too many, before the start too", tuning.Site{MaxTuned: 1}, nil, []string{"x"}, Recalled, 0, "max_tuned"},
+		{"a job that is tuned already goes on", tuning.Site{MaxTuned: 1}, nil, []string{"1"}, Moving, 0, ""},
+		{"a return is never refused for their number", tuning.Site{MaxTuned: 1}, nil, []string{"x"}, RollingBack, 0, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -75,7 +75,7 @@ func TestCapsAreCountedOverTheRightTimeAndPeople(t *testing.T) {
 			if got := c.admit(after(tc.at), of("1", "alice"), tc.phase, tc.site); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
-			if got := c.active["1"]; got != (tc.want == tuning.ReasonNone) {
+			if got := c.active["1"]; got != (tc.want == "") {
 				t.Errorf("counted as tuned: %t", got)
 			}
 		})
@@ -102,7 +102,7 @@ func TestCapsAreRestoredFromTheRecords(t *testing.T) {
 	if len(c.restarts) != 3 {
 		t.Errorf("%d restarts, want 3", len(c.restarts))
 	}
-	if got := c.admit(at, &Record{Job: "new", Owner: "bob"}, Moving, tuning.Site{UserRestarts: 2}); got != tuning.ReasonSiteCap {
+	if got := c.admit(at, &Record{Job: "new", Owner: "bob"}, Moving, tuning.Site{UserRestarts: 2}); got != "user_restarts" {
 		t.Errorf("after the restart bob's hour is forgotten: %q", got)
 	}
 }

@@ -89,9 +89,10 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 	if r := p.claim(d); r != tuning.ReasonNone {
 		return none(r)
 	}
-	if r := l.caps.admit(p.now, rec, Recalled, l.stages.Site(job)); r != tuning.ReasonNone {
+	site := l.stages.Site(job)
+	if key := l.caps.admit(p.now, rec, Recalled, site); key != "" {
 		l.caps.release(rec.Job)
-		return none(r)
+		return Offer{}, fmt.Errorf("%w: %s: %s", ErrNoOffer, tuning.ReasonSiteCap.Sentence(), site.Rule(key))
 	}
 	l.caps.promise(rec.Job, p.now.Add(offered))
 	// As with an intent: what cannot be audited is not even wanted.

@@ -116,7 +116,7 @@ type Entry struct {
 // the evidence of a decision, nobody writes to, so the copies share it.
 func (r *Record) Clone() *Record {
 	out := *r
-	out.Policy.Knobs = slices.Clone(r.Policy.Knobs)
+	out.Policy.Knobs, out.Policy.Limits, out.Policy.Sources = slices.Clone(r.Policy.Knobs), slices.Clone(r.Policy.Limits), maps.Clone(r.Policy.Sources)
 	out.Policy.Quality, out.Policy.Checkpoint = copied(r.Policy.Quality), copied(r.Policy.Checkpoint)
 	out.Own, out.ClassAt = maps.Clone(r.Own), maps.Clone(r.ClassAt) // what is nil stays it
 	out.Runs, out.Queued = slices.Clone(r.Runs), copied(r.Queued)

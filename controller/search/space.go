@@ -23,7 +23,7 @@ type Dimension struct {
 func Space(p tuning.Policy, own tuning.Settings, n int) []Dimension {
 	var out []Dimension
 	for _, k := range p.Knobs {
-		if k.Follows != "" || !searched(k.Name) {
+		if k.Follows != "" || !tuning.Settable(k.Name) {
 			continue
 		}
 		d := Dimension{Knob: k.Name, Learns: p.Learns(k.Name), Own: own[k.Name]}
@@ -31,7 +31,7 @@ func Space(p tuning.Policy, own tuning.Settings, n int) []Dimension {
 			d.Own = k.Default
 		}
 		for _, v := range k.Candidates(n) {
-			if k.Allows(v) && allowedByFollowers(p, k.Name, v) {
+			if p.Takes(k, v, own) {
 				d.Values = append(d.Values, v)
 			}
 		}
@@ -45,23 +45,6 @@ func Space(p tuning.Policy, own tuning.Settings, n int) []Dimension {
 	}
 	slices.SortStableFunc(out, func(a, b Dimension) int { return cmp.Compare(rank(a), rank(b)) })
 	return out
-}
-
-// searched tells whether a knob is found out by trying.
-func searched(name string) bool {
-	return name != tuning.Memory && name != tuning.GPUs && name != tuning.PowerLimit
-}
-
-// allowedByFollowers tells whether the knobs that follow this one permit the
-// value too.
-func allowedByFollowers(p tuning.Policy, name string, v tuning.Value) bool {
-	for _, f := range p.Knobs {
-		bounded := len(f.Values) > 0 || f.Min.IsSet() || f.Max.IsSet()
-		if f.Follows == name && bounded && !f.Allows(v) {
-			return false
-		}
-	}
-	return true
 }
 
 func rank(d Dimension) int {

@@ -57,6 +57,27 @@ func Policy(job *jobfile.Job) (tuning.Policy, error) {
 	return p, nil
 }
 
+// Places says where the stanza's keys and blocks stand, file:line by names such as mode,
+// knob cores and budget returns.
+func Places(job *jobfile.Job) map[string]string {
+	out := map[string]string{}
+	if job == nil || job.Stanza == nil {
+		return out
+	}
+	note := func(name string, at jobfile.Pos) { out[name] = fmt.Sprintf("%s:%d", at.Filename, at.Line) }
+	for _, b := range append([]*jobfile.Block{job.Stanza}, job.Stanza.Blocks...) {
+		path := strings.TrimSpace(b.Type + " " + b.Label)
+		if path != "" {
+			note(path, b.Pos)
+			path += " "
+		}
+		for _, a := range b.Attrs {
+			note(path+a.Name, a.Pos)
+		}
+	}
+	return out
+}
+
 func (j *judge) top(p *tuning.Policy, f fields) {
 	if d, ok := f.get("mode"); ok {
 		p.Mode = tuning.Mode(d.text)

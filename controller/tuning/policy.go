@@ -56,6 +56,11 @@ type Policy struct {
 	Checkpoint  *Checkpoint `json:"checkpoint,omitempty"`
 	Budget      Budget      `json:"budget"`
 	Tariff      Tariff      `json:"tariff,omitzero"` // the site's, as it was when the job was read
+
+	// Limits are what the scheduler and the site took away from the knobs, and Sources
+	// says where the stanza's keys and blocks stand: file:line; nil = unknown.
+	Limits  []Limit           `json:"limits,omitempty"`
+	Sources map[string]string `json:"sources,omitempty"`
 }
 
 // System knobs: the drivers know them, and they do not change what a job learns.

@@ -1,6 +1,7 @@
 package tuning
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -28,6 +29,9 @@ type Site struct {
 	EnforceModel bool `json:"enforce_model"` // modelled joules may support claims and budgets
 	ShareClasses bool `json:"share_classes"` // class effects from other users' jobs count
 	PauseAfter   int  `json:"pause_after"`   // regressions until the tuner pauses itself, 0 = never
+
+	// Sources says where each key comes from: file:line, or FromDefault; nil = unknown.
+	Sources map[string]string `json:"sources,omitempty"`
 }
 
 // DefaultSite is the policy of a site that wrote none.
@@ -62,13 +66,17 @@ func (s Site) Narrow(p Policy, own Settings) Policy {
 	if !s.MayRestart {
 		out.Checkpoint = nil
 	}
-	out.Knobs = nil
+	out.Knobs, out.Limits = nil, slices.Clone(p.Limits)
 	for _, k := range p.Knobs {
 		if s.Knobs != nil && !slices.Contains(s.Knobs, k.Name) {
+			out.Limits = append(out.Limits, Limit{Knob: k.Name, Why: "the site's policy does not name it", Rule: s.Rule("knobs")})
 			continue
 		}
 		some := true
-		if ceiling, ok := s.ceiling(k.Name, own); ok {
+		if ceiling, key, ok := s.ceiling(k.Name, own); ok {
+			if l, less := k.limited(ceiling, s.Rule(key)); less {
+				out.Limits = append(out.Limits, l)
+			}
 			k, some = k.atMost(ceiling)
 		}
 		if some {
@@ -79,17 +87,33 @@ func (s Site) Narrow(p Policy, own Settings) Policy {
 }
 
 // ceiling is the highest value that the site allows for a knob of a job whose
-// owner asked for own.
-func (s Site) ceiling(name string, own Settings) (Value, bool) {
+// owner asked for own, and the key that says so.
+func (s Site) ceiling(name string, own Settings) (v Value, key string, ok bool) {
 	limit, bounded := s.Ceilings[name]
 	asked, known := own[name]
 	requested := name == Cores || name == Memory || name == GPUs
 	if requested && known && asked.IsNumber() && !s.AboveRequest {
 		if !bounded || asked.Float() < limit.Float() {
-			return asked, true
+			return asked, "above_request", true
 		}
 	}
-	return limit, bounded
+	return limit, "ceilings." + name, bounded
+}
+
+// limited says what a ceiling takes away from a knob; false: nothing.
+func (k Knob) limited(ceiling Value, rule Rule) (Limit, bool) {
+	over := slices.DeleteFunc(slices.Clone(k.Values), func(v Value) bool { return !v.IsNumber() || v.Float() <= ceiling.Float() })
+	if k.Max.IsSet() && k.Max.Float() > ceiling.Float() {
+		over = []Value{k.Max}
+	}
+	if len(over) == 0 {
+		return Limit{}, false
+	}
+	why := fmt.Sprintf("%s=%s is above the site's ceiling of %s", k.Name, k.spell(over...), k.spell(ceiling))
+	if rule.Name == "above_request" {
+		why = fmt.Sprintf("%s=%s is above your request of %s; the site's policy lacks above_request", k.Name, k.spell(over...), k.spell(ceiling))
+	}
+	return Limit{Knob: k.Name, Why: why, Rule: rule}, true
 }
 
 // atMost returns the knob without its values above the limit; not ok where none

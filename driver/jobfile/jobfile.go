@@ -67,6 +67,8 @@ type Job struct {
 	Dir         string        // empty = where it was submitted
 	Output      string        // pattern of the output file, empty = the driver's choice
 	NoRequeue   bool          // the owner refuses restarts
+	Observed    string        // what keeps its scheduler's driver from changing it, such as --nodes=2 or count = 3
+	Whole       bool          // an sbatch script that gets whole nodes, whatever it asks for
 	OpenMode    string        // of the output, append or truncate; empty = the file does not say
 	Clusters    Pos           // of the option of an sbatch script that names clusters; zero = there is none
 

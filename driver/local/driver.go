@@ -101,7 +101,10 @@ func (d *Driver) Name() string { return "local" }
 
 // Capabilities tells what this machine offers. Without a cgroup for it memory is
 // still enforced, by looking.
-func (d *Driver) Capabilities() driver.Capabilities {
+func (d *Driver) Capabilities() driver.Capabilities { return Capabilities() }
+
+// Capabilities are those of the embedded scheduler.
+func Capabilities() driver.Capabilities {
 	return driver.Capabilities{KeepsID: true, Env: true, Args: true, Live: true, Memory: true, MemoryReturns: true, Cores: true}
 }
 

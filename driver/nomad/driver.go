@@ -146,7 +146,10 @@ func (d *Driver) recallOne(ctx context.Context, name string) error {
 func (d *Driver) Name() string { return "nomad" }
 
 // Capabilities tells what Nomad can do.
-func (d *Driver) Capabilities() driver.Capabilities {
+func (d *Driver) Capabilities() driver.Capabilities { return Capabilities() }
+
+// Capabilities are those of every Nomad cluster.
+func Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		KeepsID: true, Env: true, Args: true, Memory: true, MemoryReturns: true, Cores: true, UsersSubmit: true,
 	}

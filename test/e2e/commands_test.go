@@ -116,11 +116,13 @@ func (s *stage) as(user *syscall.Credential, args ...string) answer {
 	return answer{out.String(), said.String(), cmd.ProcessState.ExitCode()}
 }
 
-// ok is the output of a command that must succeed and has nothing to complain of.
+// ok is the output of a command that must succeed and has nothing to complain of. Run says
+// beside its output what will happen.
 func (s *stage) ok(args ...string) string {
 	s.t.Helper()
 	a := s.pitchpipe(args...)
-	if a.code != command.ExitOK || a.errors != "" {
+	told := args[0] == "run" && strings.Contains(a.errors, ": valid")
+	if a.code != command.ExitOK || a.errors != "" && !told {
 		s.t.Fatalf("pitchpipe %v: exit %d, %s", args, a.code, a.errors)
 	}
 	return a.out

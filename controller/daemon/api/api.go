@@ -62,6 +62,8 @@ type Verdict struct {
 	Text   string         `json:"text,omitempty"`   // the policy as a stanza
 	Errors []Fault        `json:"errors,omitempty"`
 	Note   string         `json:"note,omitempty"`
+	// Prospects say when each knob can act, per scheduler.
+	Prospects []tuning.Prospects `json:"prospects,omitempty"`
 }
 
 // Fault is one error of a job file. Line and column count from 1, 0 = the whole file.

@@ -33,6 +33,8 @@ func said(e tuning.Evidence) string {
 	switch e.Name {
 	case "because":
 		return "since " + tuning.Reason(e.Text).Sentence()
+	case "rule":
+		return "by the rule " + e.Text
 	case "class_reason":
 		return tuning.Reason(e.Text).Sentence()
 	case "would":

@@ -1,18 +1,44 @@
 package verdict
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"text/tabwriter"
 
+	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/detect"
 )
 
+// Ground is a scheduler, a site's policy and a user that a job file is held against.
+type Ground struct {
+	Driver string
+	Can    driver.Capabilities
+	Given  map[string]string // where the controller's settings were given, see config.Config
+	Site   *config.SitePolicy
+	Policy string // says which policy Site is
+	User   string
+}
+
+// PolicyOf says which policy the file at path is; empty: there is none.
+func PolicyOf(path string) string {
+	if path == "" {
+		return "site policy: none, so the built-in one counts"
+	}
+	return "site policy: " + path
+}
+
 // Of judges a job file as read by parse. The error is the one behind Verdict.Errors, nil where the
 // file is valid; a file without a stanza is.
-func Of(parse detect.Parser, filename string, source []byte, variables map[string]string) (api.Verdict, error) {
+func Of(parse detect.Parser, filename string, source []byte, variables map[string]string, grounds ...Ground) (api.Verdict, error) {
 	v := api.Verdict{File: filename}
 	file, err := parse(filename, source, variables)
 	var policy tuning.Policy
@@ -26,6 +52,14 @@ func Of(parse detect.Parser, filename string, source []byte, variables map[strin
 		return v, nil
 	case err == nil:
 		v.Valid, v.Policy, v.Note, v.Text = true, &policy, "valid", stanza.Print(policy)
+		for _, g := range grounds {
+			v.Prospects = append(v.Prospects, g.prospects(file, policy))
+		}
+		if len(v.Prospects) > 0 && !slices.ContainsFunc(v.Prospects, func(p tuning.Prospects) bool { return !alike(v.Prospects[0], p) }) {
+			v.Note = v.Prospects[0].Headline
+		} else if len(v.Prospects) > 0 {
+			v.Note = "valid; what can act depends on the scheduler:"
+		}
 		return v, nil
 	case errors.As(err, &faults):
 		for _, f := range faults {
@@ -37,4 +71,112 @@ func Of(parse detect.Parser, filename string, source []byte, variables map[strin
 		v.Errors = []api.Fault{{File: filename, Found: err.Error()}}
 	}
 	return v, err
+}
+
+func (g Ground) prospects(file *jobfile.Job, asked tuning.Policy) tuning.Prospects {
+	site := g.Site.For("", "", "", g.User)
+	switch {
+	case g.Can.Accounts:
+		site = g.Site.For(file.Partition, file.Account, "", g.User)
+	case g.Driver == "nomad": // whose owners are namespaces
+		site = g.Site.For("", "", "", cmp.Or(file.Partition, "default"))
+	}
+	asked.Sources = stanza.Places(file)
+	out := site.Prospects(asked, g.reach(file), stanza.Own(file, asked))
+	for _, k := range out.Knobs {
+		if c := asked.Checkpoint; k.When == tuning.Now && g.Driver == "slurm" && c != nil && c.Done == "" {
+			out.Notes = append(out.Notes, fmt.Sprintf("while the job runs, only where RequeueExit of the cluster names %d: pitchpipe slurm check tells", c.Exit))
+			break
+		}
+	}
+	if g.Policy != "" {
+		out.Notes = append(out.Notes, g.Policy)
+	}
+	return out
+}
+
+// reach is what the scheduler can bring to the job of a file.
+func (g Ground) reach(file *jobfile.Job) tuning.Reach {
+	r := Reach(g.Driver, g.Can)
+	if r.Lacks.Name != "" {
+		if r.Lacks.From = g.Given[r.Lacks.Name]; r.Lacks.From == "" {
+			r.Lacks.From = tuning.FromDefault
+		}
+	}
+	if file.NoRequeue && g.Driver != "nomad" {
+		r.Stays = "its script forbids restarts (--no-requeue)"
+	}
+	if file.Observed != "" && g.Driver != "local" {
+		r.Observed = "jobs with " + file.Observed + " are observed, not changed"
+	}
+	if file.Whole && g.Driver == "slurm" {
+		r.Whole = "it has its node to itself (--exclusive), however many cores it asks for"
+	}
+	return r
+}
+
+// Reach is what a scheduler of this name and these capabilities can bring to a job.
+func Reach(name string, can driver.Capabilities) tuning.Reach {
+	r := tuning.Reach{Scheduler: name, Env: can.Env, Args: can.Args, Live: can.Live, Memory: can.MemoryReturns}
+	if name == "slurm" && !can.Env {
+		r.Lacks = tuning.Rule{Name: "slurm.task_prolog", Value: "false"}
+	}
+	return r
+}
+
+// Text says when the knobs of a job can act, for people: the verdict first.
+func Text(v api.Verdict) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n", v.File, v.Note)
+	for i, p := range v.Prospects {
+		if i > 0 && alike(v.Prospects[0], p) {
+			continue
+		}
+		indent := "  "
+		if v.Note != p.Headline {
+			fmt.Fprintf(&b, "  %s: %s\n", p.Scheduler, p.Headline)
+			indent = "    "
+		}
+		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		for _, k := range p.Knobs {
+			name, at := k.Knob, when(k.When)
+			for _, line := range told(k) {
+				_, _ = fmt.Fprintf(w, "%s%s\t%s\t%s\n", indent, name, at, line)
+				name, at = "", ""
+			}
+		}
+		_ = w.Flush()
+		for _, n := range p.Notes {
+			fmt.Fprintf(&b, "%s%s\n", indent, n)
+		}
+	}
+	return b.String()
+}
+
+// alike tells two schedulers under which all is the same.
+func alike(a, b tuning.Prospects) bool {
+	b.Scheduler = a.Scheduler
+	return reflect.DeepEqual(a, b)
+}
+
+func when(w tuning.When) string { return strings.ReplaceAll(string(w), "-", " ") }
+
+// told is what a knob may get, and a line for each thing that keeps it from more.
+func told(k tuning.Prospect) []string {
+	var out []string
+	k.Values = strings.ReplaceAll(k.Values, ",", ", ")
+	switch {
+	case k.Values == "":
+	case k.Own == "" || k.Knob == tuning.Memory:
+		out = append(out, k.Values)
+	default:
+		out = append(out, k.Values+" instead of "+k.Own)
+	}
+	for _, c := range k.Why {
+		out = append(out, c.String())
+	}
+	if k.Otherwise != "" {
+		out[0] = "otherwise " + when(k.Otherwise) + ": " + out[0]
+	}
+	return out
 }

@@ -81,6 +81,7 @@ func (p *parser) nomadJob(b *hclsyntax.Block) {
 	if group == nil {
 		return
 	}
+	p.observed(b, group)
 	p.nomadMeta(group.Body)
 	tasks := blocksOf(group.Body, "task")
 	main := mainTask(tasks)
@@ -90,6 +91,23 @@ func (p *parser) nomadJob(b *hclsyntax.Block) {
 	case p.stanzaAt != nil && dynamic(group.Body, "task") == nil:
 		p.fail(*p.stanzaAt, fmt.Sprintf("a tuning stanza of a group of %d main tasks", len(tasks)),
 			"want one main task: the others have a lifecycle block, or the main one has leader = true")
+	}
+}
+
+// observed notes what of a job that only Nomad runs keeps its driver from changing it.
+func (p *parser) observed(job, group *hclsyntax.Block) {
+	count := "1"
+	p.known(&count, group.Body, "count")
+	if count != "1" {
+		p.job.Observed = "count = " + count
+	}
+	if n := len(blocksOf(job.Body, "group")); n > 1 {
+		p.job.Observed = fmt.Sprintf("%d groups", n)
+	}
+	for _, block := range []string{"periodic", "parameterized", "multiregion"} {
+		if len(blocksOf(job.Body, block)) > 0 {
+			p.job.Observed = "a block " + block
+		}
 	}
 }
 

@@ -176,3 +176,24 @@ func TestTheValuesOfVariablesAreGivenToTheAgentByTheirTypes(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
+
+func TestWhatNomadRunsAndItsDriverLeavesAlone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ job, group, more, want string }{
+		"one copy of one group":    {"", "count = 1", "", ""},
+		"several copies":           {"", "count = 3", "", "count = 3"},
+		"a count that Nomad knows": {"", `count = env("N")`, "", ""},
+		"another group":            {"", "", "group \"b\" {\n task \"t\" {\n driver = \"exec\"\n }\n }", "2 groups"},
+		"a periodic job":           {`periodic { crons = ["@daily"] }`, "", "", "a block periodic"},
+		"a parameterized job":      {"parameterized {}", "", "", "a block parameterized"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			job := forNomad(t, "job \"j\" {\n type = \"batch\"\n"+c.job+"\n group \"a\" {\n"+c.group+
+				"\n tuning { mode = \"apply\" }\n task \"t\" {\n driver = \"exec\"\n config { command = \"x\" }\n }\n }\n"+c.more+"\n}\n", nil)
+			if job.Observed != c.want {
+				t.Errorf("observed %q, want %q", job.Observed, c.want)
+			}
+		})
+	}
+}

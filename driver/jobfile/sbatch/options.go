@@ -33,6 +33,7 @@ func (p *parser) options(number int, line string, i int) {
 			rest = p.short(number, w, rest, known)
 		case w.text == "hetjob" || w.text == "packjob":
 			if p.slurm {
+				p.job.Observed = w.text
 				return // the options of another component
 			}
 			p.fail(number, w.column, "several components", "jobs of several components are not run by the local scheduler; submit them to Slurm")
@@ -226,10 +227,16 @@ func (p *parser) onlyOne(at place, value string) {
 		return
 	}
 	if p.slurm {
+		p.observed(at, value)
 		return
 	}
 	p.badValue(at, value, "want 1: jobs of several nodes or tasks are not run by the local scheduler; submit them to Slurm")
 }
+
+func (p *parser) observed(at place, value string) { p.job.Observed = at.name + "=" + value }
+
+// exclusive: with a word it shares its node with jobs of its user or its label.
+func (p *parser) exclusive(_ place, value string) { p.job.Whole = value == "" }
 
 func (p *parser) export(at place, value string) {
 	if strings.Contains(value, "=") && !p.slurm {

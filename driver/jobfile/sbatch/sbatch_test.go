@@ -41,7 +41,7 @@ echo hi
 	got := parse(t, src)
 	want := &jobfile.Job{
 		Format: jobfile.Sbatch, Name: "my job", Partition: "short", Account: "physics", Cores: 4, MemoryBytes: 2 << 30,
-		TimeLimit: 26*time.Hour + 3*time.Minute + 4*time.Second, Dir: "/tmp/a b", Output: "out %j.txt", NoRequeue: true, OpenMode: "append",
+		TimeLimit: 26*time.Hour + 3*time.Minute + 4*time.Second, Dir: "/tmp/a b", Output: "out %j.txt", NoRequeue: true, Whole: true, OpenMode: "append",
 		Script: []byte(src), Env: map[string]string{}, Fixed: map[string]jobfile.Pos{}, Command: got.Command,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -211,5 +211,32 @@ func TestVariables(t *testing.T) {
 				t.Errorf("fixed %v, want %v", got, tt.fixed)
 			}
 		})
+	}
+}
+
+func TestWhatSlurmRunsAndItsDriverLeavesAlone(t *testing.T) {
+	t.Parallel()
+	for option, want := range map[string]struct {
+		observed string
+		whole    bool
+	}{
+		"-c 4":                    {},
+		"--nodes=1 --ntasks 1":    {},
+		"--nodes=2":               {observed: "--nodes=2"},
+		"-n 8":                    {observed: "-n=8"},
+		"--deadline=tomorrow":     {observed: "--deadline=tomorrow"},
+		"--exclusive":             {whole: true},
+		"--exclusive=user":        {},
+		"hetjob\n#SBATCH -c 2":    {observed: "hetjob"},
+		"--exclusive --ntasks=16": {observed: "--ntasks=16", whole: true},
+	} {
+		job, err := sbatch.ParseForSlurm("job.sh", []byte("#!/bin/sh\n#SBATCH "+option+"\n"))
+		if err != nil {
+			t.Errorf("%s: %v", option, err)
+			continue
+		}
+		if job.Observed != want.observed || job.Whole != want.whole {
+			t.Errorf("%s: observed %q, whole %v", option, job.Observed, job.Whole)
+		}
 	}
 }

@@ -52,6 +52,8 @@ func taken() []option {
 		{long: "ntasks-per-node", takes: argument, use: (*parser).onlyOne},
 		{long: "export", takes: argument, use: (*parser).export},
 		{long: "open-mode", takes: argument, use: (*parser).openMode},
+		{long: "deadline", takes: argument, use: (*parser).observed},
+		{long: "exclusive", takes: maybe, use: (*parser).exclusive},
 	}
 }
 
@@ -93,12 +95,12 @@ func ignored() []option {
 		"gpus-per-task", "gpus-per-socket", "gpu-bind", "gpu-freq", "cpus-per-gpu", "mem-per-gpu", "mem-bind", "reservation",
 		"priority", "tmp", "cpu-freq", "hint", "threads-per-core", "cores-per-socket", "sockets-per-node",
 		"ntasks-per-core", "ntasks-per-socket", "ntasks-per-gpu", "profile", "acctg-freq", "switches", "time-min",
-		"deadline", "wckey", "thread-spec", "mincpus", "delay-boot", "power", "wait-all-nodes", "network", "mcs-label",
+		"wckey", "thread-spec", "mincpus", "delay-boot", "power", "wait-all-nodes", "network", "mcs-label",
 		"kill-on-invalid-dep", "bb", "bbf", "prefer", "extra", "tres-per-task",
 	} {
 		out = append(out, option{long: long, takes: argument})
 	}
-	for _, long := range []string{"exclusive", "nice", "propagate", "get-user-env"} {
+	for _, long := range []string{"nice", "propagate", "get-user-env"} {
 		out = append(out, option{long: long, takes: maybe})
 	}
 	return append(out,

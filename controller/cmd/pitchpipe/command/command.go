@@ -134,13 +134,13 @@ func (a *app) configure(cmd *cobra.Command) error {
 	}
 	switch cmd.Name() {
 	case "validate":
-		// It needs no controller, and of its configuration only the scheduler: a file with
-		// faults elsewhere is not its affair.
+		// It needs no controller. A configuration with faults is not its affair: then the
+		// defaults count.
 		cfg, err := config.Load(cmd.Flags(), a.Environ, a.file)
 		if f := cmd.Flags().Lookup("driver"); err != nil && f != nil && f.Changed {
 			return fmt.Errorf("%w configuration: %w", errInvalid, err)
 		}
-		a.cfg.Driver = cfg.Driver
+		a.cfg = cfg
 		return nil
 	case "supervise", "listen", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
 		return nil // they run inside jobs or without a controller: its configuration is not theirs

@@ -127,6 +127,22 @@ func TestWaitEndsWithItsCaller(t *testing.T) {
 	}
 }
 
+func TestRunTellsBesideTheIDWhatWillHappen(t *testing.T) {
+	t.Parallel()
+	c := daemontest.Start(t, daemontest.Options{Site: "default:\n  max_mode: apply\n"})
+	file := jobFile(t, "told", 3, 0.05, daemontest.Tuned("apply")...)
+	r := pitchpipe(t, "run", file, "--socket", c.Config.Socket)
+	const want = ": valid, but nothing can be tuned: cores=2,4 is above your request of 1; the site's policy lacks above_request [above_request=false (default)]\n"
+	if id := strings.TrimSpace(r.out); r.code != command.ExitOK || strings.ContainsAny(id, " \n") || !strings.HasPrefix(r.errors, file+want) {
+		t.Errorf("exit %d, output %q, beside it %q", r.code, r.out, r.errors)
+	}
+	for _, args := range [][]string{{"run", "--off", file}, {"run", "--json", file}, {"run", jobFile(t, "plain", 1, 0.01)}} {
+		if r := pitchpipe(t, append(args, "--socket", c.Config.Socket)...); r.code != command.ExitOK || r.errors != "" {
+			t.Errorf("%q: exit %d, errors %q", args, r.code, r.errors)
+		}
+	}
+}
+
 func TestSteeringAJob(t *testing.T) {
 	t.Parallel()
 	c := daemontest.Start(t, daemontest.Options{})

@@ -97,11 +97,12 @@ func pitchpipe(t *testing.T, args ...string) result {
 	return result{code, out.String(), errs.String()}
 }
 
-// ok runs a command line that has to succeed.
+// ok runs a command line that has to succeed. Run says beside its output what will happen.
 func ok(t *testing.T, args ...string) string {
 	t.Helper()
 	r := pitchpipe(t, args...)
-	if r.code != command.ExitOK || r.errors != "" {
+	told := args[0] == "run" && strings.Contains(r.errors, ".sbatch: valid")
+	if r.code != command.ExitOK || r.errors != "" && !told {
 		t.Fatalf("pitchpipe %s: exit %d, errors %q", strings.Join(args, " "), r.code, r.errors)
 	}
 	return r.out

@@ -39,7 +39,7 @@ func page(root *cobra.Command) string {
 	}
 	b.WriteString("\n## Shell completion and version\n\n`pitchpipe completion bash` prints a completion script; zsh, fish and powershell " +
 		"have theirs. `pitchpipe --version`\nprints the version.\n")
-	b.WriteString("\n## Flags of every command\n\n`listen` and `validate` need no controller and ignore its configuration, but for the driver, whose job files `validate` reads. " +
+	b.WriteString("\n## Flags of every command\n\n`listen` and `validate` need no controller. Of its configuration `validate` reads the scheduler and the site's policy; where it has faults, the defaults count. " +
 		"The same keys stand in the configuration\nfile and, as PITCHPIPE_…, in the environment.\n\n")
 	flags(&b, root.PersistentFlags())
 	return b.String()

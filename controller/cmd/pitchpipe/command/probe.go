@@ -21,6 +21,7 @@ import (
 
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/nodes"
+	"pitchpipe/controller/daemon/verdict"
 	"pitchpipe/controller/probe"
 	"pitchpipe/controller/profile"
 	"pitchpipe/controller/resubmit"
@@ -136,7 +137,7 @@ func probed(s api.Submission, with probing) (*jobfile.Job, tuning.Policy, tuning
 	if err != nil {
 		return refuse(fmt.Errorf("--probe: %w", err))
 	}
-	policy, _ = resubmit.Carried(policy, driver.Capabilities{Env: true, Args: true, Memory: true, MemoryReturns: true, Cores: true})
+	policy = policy.Carried(verdict.Reach("nomad", nomad.Capabilities()))
 	for _, k := range policy.Knobs {
 		if _, ok := with.short[k.Env]; ok && k.Env != "" {
 			return refuse(fmt.Errorf("--probe-env %s: it is the knob %s: want what makes the work short, not what is tried", k.Env, k.Name))

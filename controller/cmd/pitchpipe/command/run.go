@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/daemon/verdict"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/jobfile/nomadhcl"
@@ -28,7 +29,9 @@ func (a *app) run() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run FILE", Short: "Submit a job file",
 		Long: "Submits an sbatch script or a Nomad job file. A file with errors is refused and nothing is\n" +
-			"created. With --wait it shows the job's progress and exits with 1 if the job does not succeed.\n\n" +
+			"created. With --wait it shows the job's progress and exits with 1 if the job does not succeed.\n" +
+			"The job's id goes to standard output. When its knobs can act, by the controller's scheduler and\n" +
+			"policy, goes to standard error, as validate says it.\n\n" +
 			"Whose environment a job gets: of Slurm's site, where each user submits for himself, that of this\n" +
 			"command, as with sbatch. Of a controller that submits (a user's own, or the one with a scheduler in\n" +
 			"it) only PATH, HOME, USER, LANG and TMPDIR of that controller: what a shell has loaded or exported is\n" +
@@ -97,6 +100,9 @@ func (a *app) run() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if !off && !a.json {
+				a.tell(cmd.Context(), client, s)
+			}
 			if !wait {
 				if a.json {
 					return a.printJSON(job)
@@ -117,6 +123,15 @@ func (a *app) run() *cobra.Command {
 	f.StringVar(&dir, "dir", "", "the job's directory (default: that of FILE)")
 	f.StringVar(&request, "request", "", "repeat a submission safely: the same id never creates a second job")
 	return cmd
+}
+
+// tell says beside the output when the knobs of a job can act, where the controller knows.
+func (a *app) tell(ctx context.Context, client *api.Client, s api.Submission) {
+	v, err := client.Validate(ctx, api.Draft{Filename: s.Filename, Source: s.Source, Variables: s.Variables})
+	if err != nil || len(v.Prospects) == 0 {
+		return // it was submitted, which is what was asked for
+	}
+	fmt.Fprint(a.Stderr, verdict.Text(v))
 }
 
 // variables are those of the command line and, for a Nomad job file, those that it declares

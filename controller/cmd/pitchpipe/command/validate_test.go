@@ -106,7 +106,7 @@ func TestBothSpellingsAreOnePolicy(t *testing.T) {
 func TestValidatePrintsThePolicyDefaultsIncluded(t *testing.T) {
 	t.Parallel()
 	text := ok(t, "validate", write(t, "train.sbatch", lines))
-	for _, want := range []string{"train.sbatch: valid\n", "mode", "energy", "OMP_NUM_THREADS", "warmup", "SIGUSR1"} {
+	for _, want := range []string{"train.sbatch: valid", "mode", "energy", "OMP_NUM_THREADS", "warmup", "SIGUSR1"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}

@@ -1,17 +1,15 @@
-package resubmit_test
+package tuning_test
 
 import (
 	"slices"
 	"testing"
 
-	"pitchpipe/controller/resubmit"
 	"pitchpipe/controller/tuning"
-	"pitchpipe/driver"
 )
 
 func TestOnlyKnobsThatReachTheJobAreTuned(t *testing.T) {
 	t.Parallel()
-	all := driver.Capabilities{Env: true, Args: true, Live: true, MemoryReturns: true}
+	all := tuning.Reach{Env: true, Args: true, Live: true, Memory: true}
 	policy := tuning.Policy{Mode: tuning.Apply, Knobs: []tuning.Knob{
 		{Name: tuning.Cores},
 		{Name: tuning.Memory},
@@ -21,21 +19,25 @@ func TestOnlyKnobsThatReachTheJobAreTuned(t *testing.T) {
 		{Name: "both", Env: "BOTH", Arg: "--both"},
 	}}
 	for _, c := range []struct {
-		name string
-		caps func(*driver.Capabilities)
-		left []string
+		name  string
+		reach func(*tuning.Reach)
+		left  []string
 	}{
-		{"a scheduler that can do all carries all", func(*driver.Capabilities) {}, nil},
-		{"without an environment", func(c *driver.Capabilities) { c.Env = false }, []string{"threads", "both"}},
-		{"without a command line", func(c *driver.Capabilities) { c.Args = false }, []string{"lr", "both"}},
-		{"without a settings file", func(c *driver.Capabilities) { c.Live = false }, []string{"batch"}},
-		{"where a kill for memory is final, memory is not touched", func(c *driver.Capabilities) { c.MemoryReturns = false }, []string{"memory"}},
+		{"a scheduler that can do all carries all", func(*tuning.Reach) {}, nil},
+		{"without an environment", func(c *tuning.Reach) { c.Env = false }, []string{"threads", "both"}},
+		{"without a command line", func(c *tuning.Reach) { c.Args = false }, []string{"lr", "both"}},
+		{"without a settings file", func(c *tuning.Reach) { c.Live = false }, []string{"batch"}},
+		{"where a kill for memory is final, memory is not touched", func(c *tuning.Reach) { c.Memory = false }, []string{"memory"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			caps := all
-			c.caps(&caps)
-			got, left := resubmit.Carried(policy, caps)
+			reach := all
+			c.reach(&reach)
+			got := policy.Carried(reach)
+			var left []string
+			for _, l := range got.Limits {
+				left = append(left, l.Knob)
+			}
 			if !slices.Equal(left, c.left) {
 				t.Errorf("left alone are %q, want %q", left, c.left)
 			}

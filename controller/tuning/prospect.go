@@ -1,0 +1,361 @@
+package tuning
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Settable reports whether a value of a knob of this name is ever found out by trying:
+// memory follows from what jobs needed, GPUs and the power limit are read and not set.
+func Settable(name string) bool { return name != Memory && name != GPUs && name != PowerLimit }
+
+// Guarded reports whether a knob of this name may change at all: what changes what a job
+// learns needs a quality guard.
+func (p Policy) Guarded(name string) bool { return p.Quality != nil || !p.Learns(name) }
+
+// Takes reports whether a knob and those that follow it permit a value, which a follower
+// may have already.
+func (p Policy) Takes(k Knob, v Value, own Settings) bool {
+	if !k.Allows(v) {
+		return false
+	}
+	return !slices.ContainsFunc(p.Knobs, func(f Knob) bool {
+		bounded := len(f.Values) > 0 || f.Min.IsSet() || f.Max.IsSet()
+		return f.Follows == k.Name && bounded && !f.Allows(v) && own[f.Name] != v
+	})
+}
+
+// Untouchable says why a job of this policy is left alone while it runs, whatever is
+// measured, or ReasonNone.
+func (p Policy) Untouchable(s Site) Reason {
+	switch {
+	case !p.Progress.IsSet():
+		return ReasonNoProgress
+	case p.Checkpoint == nil && !s.MayRestart:
+		return ReasonSiteForbids
+	case p.Checkpoint == nil:
+		return ReasonNoCheckpoint
+	}
+	return ReasonNone
+}
+
+// When is when a knob can act.
+type When string
+
+// The times, the earliest first.
+const (
+	Now       When = "now"        // while the job runs, by a checkpoint and a restart; and before a start
+	NextStart When = "next-start" // before a start: of a pending job, of an array's task, of the next run of its kind
+	Never     When = "never"
+)
+
+// Prospect is when a knob can act, and what keeps it from more.
+type Prospect struct {
+	Knob   string `json:"knob"`
+	When   When   `json:"when"`
+	Own    string `json:"own,omitempty"`    // its owner's value, empty = unknown
+	Values string `json:"values,omitempty"` // that it may get instead
+	// Tried: which value is best is found out. Else it gets one only where earlier runs of
+	// its kind have shown that one to be better.
+	Tried bool    `json:"tried,omitempty"`
+	Why   []Cause `json:"why,omitempty"`
+	// Otherwise is when it could act, were nothing held against the job as a whole.
+	Otherwise When `json:"otherwise,omitempty"`
+}
+
+// Cause is a reason and the rules behind it.
+type Cause struct {
+	Text  string `json:"text"`
+	Rules []Rule `json:"rules,omitempty"`
+}
+
+// String is the reason with its rules.
+func (c Cause) String() string {
+	var rules []string
+	for _, r := range c.Rules {
+		rules = append(rules, r.String())
+	}
+	if len(rules) == 0 {
+		return c.Text
+	}
+	return c.Text + " [" + strings.Join(rules, ", ") + "]"
+}
+
+// Because is what keeps the knob from more; empty: nothing does.
+func (p Prospect) Because() string {
+	var out []string
+	for _, c := range p.Why {
+		out = append(out, c.String())
+	}
+	return strings.Join(out, "; ")
+}
+
+func (p *Prospect) because(why string, rules ...Rule) { p.Why = append(p.Why, Cause{why, rules}) }
+
+// Prospects are those of every knob of a stanza under one scheduler and one site.
+type Prospects struct {
+	Scheduler string     `json:"scheduler"`
+	Headline  string     `json:"headline"`
+	Knobs     []Prospect `json:"knobs"`
+	Notes     []string   `json:"notes,omitempty"`
+}
+
+// Prospects says when each knob of a stanza can act, by what Narrow, the search and the
+// planner go by. What a job shows while it runs, and what earlier runs showed, may keep a
+// knob where it is; nothing lets one act sooner. The way back to the owner's settings is
+// always open.
+func (s Site) Prospects(asked Policy, r Reach, own Settings) Prospects {
+	p := s.Narrow(asked.Carried(r), own)
+	o := outlook{asked, p, s, r, own}
+	out := Prospects{Scheduler: r.Scheduler}
+	for _, k := range asked.Knobs {
+		out.Knobs = append(out.Knobs, o.prospect(k))
+	}
+	for i, k := range asked.Knobs {
+		o.follow(k, &out.Knobs[i], out.Knobs)
+	}
+	why := o.frozen()
+	for i := range out.Knobs {
+		if k := &out.Knobs[i]; why.Text != "" && k.When != Never {
+			k.When, k.Otherwise = Never, k.When
+		}
+	}
+	out.Headline, out.Notes = headline(why, out.Knobs), o.notes(out.Knobs)
+	return out
+}
+
+// outlook is what the prospects of one job are told by.
+type outlook struct {
+	asked, policy Policy
+	site          Site
+	reach         Reach
+	own           Settings
+}
+
+// prospect is that of a knob that follows none.
+func (o outlook) prospect(asked Knob) Prospect {
+	out := Prospect{Knob: asked.Name, When: Never}
+	if v := o.own[asked.Name]; v.IsSet() {
+		out.Own = asked.spell(v)
+	}
+	for _, l := range o.policy.Limits {
+		if l.Knob == asked.Name {
+			out.because(l.Why, l.Rule)
+		}
+	}
+	k, left := o.policy.Knob(asked.Name)
+	switch {
+	case !left || k.Follows != "":
+	case k.Name == GPUs || k.Name == PowerLimit:
+		out.because("it is read and never set")
+	case k.Name == Memory:
+		o.memory(k, &out)
+	default:
+		o.tried(k, &out)
+	}
+	return out
+}
+
+// frozen is why nothing of the job is changed; without a text: nothing stands against it.
+func (o outlook) frozen() Cause {
+	switch {
+	case o.reach.Observed != "":
+		return Cause{Text: o.reach.Observed}
+	case o.policy.Mode != Apply:
+		out := Cause{Text: "better values are named, not applied"}
+		if o.policy.Mode == Observe {
+			out.Text = "the job is only observed"
+		}
+		if o.asked.Mode != Apply {
+			out.Rules = append(out.Rules, o.asked.Rule("mode"))
+		}
+		if o.site.MaxMode != Apply {
+			out.Rules = append(out.Rules, o.site.Rule("max_mode"))
+		}
+		return out
+	case o.site.DryRun:
+		return Cause{"the site records decisions and carries none out", []Rule{o.site.Rule("dry_run")}}
+	}
+	return Cause{}
+}
+
+// memory: it changes only before a start, to what earlier runs needed.
+func (o outlook) memory(k Knob, out *Prospect) {
+	own, asked := o.own[Memory]
+	lower := func(v Value) bool { return v.IsSet() && v.Float() < own.Float() }
+	switch {
+	case !asked:
+		out.because("the job asks for no memory, so there is nothing to give up")
+	case !lower(k.Min) && !slices.ContainsFunc(k.Values, lower):
+		out.because("none of its values is below your request of "+k.spell(own), o.asked.Rule("knob "+k.Name))
+	default:
+		out.When, out.Values, out.Tried = NextStart, "less than "+k.spell(own), true
+		out.because("once earlier runs have shown how much such jobs need")
+	}
+}
+
+// spread is how many values of a range are looked at.
+const spread = 64
+
+// tried: a knob whose values are found out by trying.
+func (o outlook) tried(k Knob, out *Prospect) {
+	own := o.own[k.Name]
+	if !own.IsSet() {
+		own = k.Default
+	}
+	var others []Value
+	for _, v := range k.Candidates(spread) {
+		if v != own && o.policy.Takes(k, v, o.own) {
+			others = append(others, v)
+		}
+	}
+	if len(others) == 0 {
+		if len(out.Why) == 0 {
+			out.because("no other value than yours is allowed", o.asked.Rule("knob "+k.Name))
+		}
+		return
+	}
+	values := k.spell(others...)
+	if len(k.Values) == 0 {
+		values = k.spell(k.Min) + " to " + k.spell(k.Max)
+	}
+	o.schedule(k, values, out)
+}
+
+// schedule says when a knob with other values can act.
+func (o outlook) schedule(k Knob, values string, out *Prospect) {
+	why := o.unmoved()
+	switch {
+	case !o.policy.Guarded(k.Name):
+		out.because("it changes what the job learns, and the stanza has neither a quality block nor quality=same for it", o.policy.Rule("quality"))
+		return
+	case o.policy.Learns(k.Name):
+		out.because("it changes what the job learns, so only whole runs can judge it")
+	case why.Text == "":
+		out.When, out.Values, out.Tried = Now, values, true
+		return
+	default:
+		out.Why = append(out.Why, why)
+	}
+	why, some := o.returns()
+	out.When, out.Values, out.Tried, out.Why = NextStart, values, some, append(out.Why, why)
+}
+
+// unmoved is why a running job is not restarted for a change; without a text: it may be.
+func (o outlook) unmoved() Cause {
+	r, p := o.policy.Untouchable(o.site), o.policy.Progress
+	switch {
+	case o.reach.Stays != "":
+		return Cause{Text: o.reach.Stays}
+	case r == ReasonSiteForbids:
+		return Cause{"the site restarts no running job", Rules(r, o.policy, o.site)}
+	case r == ReasonNone && p.Total == 0 && !p.Report && !regexp.MustCompile(`\(\?P?<total>`).MatchString(p.Pattern):
+		r = ReasonNoTotal
+	case r == ReasonNone && o.policy.Budget.Restarts == 0:
+		return Cause{"no restart is allowed while it runs", Rules(ReasonBudgetRestarts, o.policy, o.site)}
+	case r == ReasonNone:
+		return Cause{}
+	}
+	return Cause{r.Sentence(), Rules(r, o.policy, o.site)}
+}
+
+// returns says which runs try values from their start, and whether any does.
+func (o outlook) returns() (why Cause, some bool) {
+	rules := Rules(ReasonBudgetReturns, o.policy, o.site)
+	if n := o.policy.Budget.Returns; n > 0 && o.site.ProbeShare > 0 {
+		return Cause{fmt.Sprintf("at most %d runs of its kind try values from their start", n), rules}, true
+	} else if n > 0 {
+		rules = []Rule{o.site.Rule("probe_share")}
+	}
+	return Cause{"no run tries values from its start, so it gets one only where earlier runs of its kind have shown that one to be better", rules}, false
+}
+
+// follow completes the prospect of a knob that follows another: it acts with it. Where it
+// differs from it in the owner's settings any change makes it equal.
+func (o outlook) follow(k Knob, out *Prospect, all []Prospect) {
+	if _, left := o.policy.Knob(k.Name); !left || k.Follows == "" || out.When != Never {
+		return
+	}
+	lead, known := o.policy.Knob(k.Follows)
+	if !known {
+		out.because("it follows " + k.Follows + ", which stays as it is")
+		return
+	}
+	if i := slices.IndexFunc(all, func(x Prospect) bool { return x.Knob == lead.Name }); all[i].When != Never {
+		out.When, out.Values, out.Tried = all[i].When, all[i].Values, all[i].Tried
+		out.because("with " + lead.Name + ", which it follows")
+		return
+	}
+	own, mine := o.own[lead.Name], o.own[k.Name]
+	if !own.IsSet() || mine == own || !k.Allows(own) || !lead.Allows(own) {
+		out.because("it follows " + lead.Name + ", which stays as it is")
+		return
+	}
+	out.because("it follows " + lead.Name + ", so any change makes it equal")
+	o.schedule(k, k.spell(own), out)
+	out.Tried = false // no change is made for that alone
+}
+
+// headline says all of it in one line.
+func headline(frozen Cause, knobs []Prospect) string {
+	by := map[When][]string{}
+	tried := false
+	for _, k := range knobs {
+		by[k.When], tried = append(by[k.When], k.Knob), tried || k.Tried
+	}
+	const nothing = "valid, but nothing can be tuned: "
+	switch {
+	case frozen.Text != "":
+		return nothing + frozen.String()
+	case len(by[Never]) == len(knobs):
+		return nothing + whyNot(knobs)
+	}
+	var parts []string
+	for _, x := range []struct {
+		when When
+		text string
+	}{{Now, "act now, while the job runs: "}, {NextStart, "act at the next start: "}, {Never, "never: "}} {
+		if len(by[x.when]) > 0 {
+			parts = append(parts, x.text+strings.Join(by[x.when], ", "))
+		}
+	}
+	if !tried {
+		return "valid, but nothing is tried, only what earlier runs have shown is used; " + strings.Join(parts, "; ")
+	}
+	return "valid; " + strings.Join(parts, "; ")
+}
+
+// whyNot says why no knob can act, those that share a reason together.
+func whyNot(knobs []Prospect) string {
+	var why []string
+	by := map[string][]string{}
+	for _, k := range knobs {
+		text := k.Because()
+		if by[text] == nil {
+			why = append(why, text)
+		}
+		by[text] = append(by[text], k.Knob)
+	}
+	switch len(why) {
+	case 0:
+		return "the stanza names no knob"
+	case 1:
+		return why[0]
+	}
+	for i, text := range why {
+		why[i] = strings.Join(by[text], ", ") + ": " + text
+	}
+	return strings.Join(why, "; ")
+}
+
+// notes are what holds for the job as a whole.
+func (o outlook) notes(knobs []Prospect) []string {
+	var out []string
+	active := slices.ContainsFunc(knobs, func(k Prospect) bool { return k.When != Never })
+	if active && o.site.Control > 0 {
+		out = append(out, fmt.Sprintf("%.3g %% of the jobs stay untuned for comparison [%s]", 100*o.site.Control, o.site.Rule("control")))
+	}
+	return out
+}
