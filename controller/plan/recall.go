@@ -96,7 +96,7 @@ func (s view) longest() float64 {
 func rightSize(s view) (tuning.Value, bool) {
 	k, ok := s.Policy.Knob(tuning.Memory)
 	own, asked := s.Own[tuning.Memory]
-	if !ok || !asked || s.PeakRSS <= 0 || s.PeakRuns == 0 {
+	if !ok || !asked || s.MemoryHeld || s.PeakRSS <= 0 || s.PeakRuns == 0 {
 		return tuning.Value{}, false
 	}
 	reserve := memoryReserve

@@ -181,7 +181,7 @@ func (m move) signal(ctx context.Context) error {
 func (m move) proceed(ctx context.Context) (driver.Step, error) {
 	moving := m.r.Moving
 	switch {
-	case parse.Ended(m.j.State):
+	case parse.Ended(m.j.State) && !(moving.Memory && m.j.Restarts == moving.Restarts):
 		return m.close(ctx, driver.StepFinished, "the job has ended")
 	case m.j.Restarts > moving.Restarts+1:
 		return m.close(ctx, driver.StepSuperseded, "the job was put back into the queue by another")
@@ -208,7 +208,7 @@ func (m move) proceed(ctx context.Context) (driver.Step, error) {
 
 // running: the next attempt runs already, under the new settings or without them.
 func (m move) running(ctx context.Context) (driver.Step, error) {
-	if n := len(m.r.Attempts); n > 0 && m.r.Attempts[n-1].Intent == m.r.Moving.Intent.ID {
+	if n := len(m.r.Attempts); n > 0 && (m.r.Attempts[n-1].Intent == m.r.Moving.Intent.ID || m.r.Moving.Memory && m.r.Attempts[n-1].Cause == driver.CauseMemory) {
 		m.late()
 		m.r.Moving = nil
 		return m.step(driver.StepStarted, "runs"), m.d.write(m.r, "started")

@@ -119,7 +119,7 @@ func (d *Driver) Name() string { return "slurm" }
 // confined is the site's word (cgroups).
 func (d *Driver) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
-		KeepsID: true, Env: d.cfg.TaskProlog, Live: d.cfg.TaskProlog, Memory: true, Cores: true, Accounts: true, UsersSubmit: d.cfg.Everyone,
+		KeepsID: true, Env: d.cfg.TaskProlog, Live: d.cfg.TaskProlog, Memory: true, MemoryReturns: d.repairs(), Cores: true, Accounts: true, UsersSubmit: d.cfg.Everyone,
 	}
 }
 

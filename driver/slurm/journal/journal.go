@@ -57,6 +57,7 @@ type Moving struct {
 	Left      time.Time     `json:"left,omitzero"`       // when it was seen to wait in the queue again
 	Restarts  int           `json:"restarts"`            // that Slurm counted when the intent came
 	Before    Size          `json:"before"`              // that the job had when the intent came
+	Memory    bool          `json:"memory,omitempty"`    // the attempt was killed for memory, and what it was killed under is taken back
 }
 
 // Size is what Slurm can change of a job.
@@ -76,6 +77,7 @@ type Next struct {
 	Before *Size         `json:"before,omitempty"` // that the job had when the intent came
 
 	At        time.Time `json:"at,omitzero"`         // when Slurm was told
+	Memory    bool      `json:"memory,omitempty"`    // the attempt before was killed for memory
 	Overruled bool      `json:"overruled,omitempty"` // its owner has changed part of it since
 }
 
