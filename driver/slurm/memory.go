@@ -60,10 +60,11 @@ func (d *Driver) repairable(ctx context.Context, j parse.Job) error {
 func returnID(attempt int) string { return fmt.Sprintf("memory/%d", attempt) }
 
 // killed reports whether a job was killed for memory under a change and is to run again:
-// Slurm has ended it, and nobody was told so by us.
+// Slurm has ended it, nobody depended on it when it was changed, and nobody was told of its
+// end by us.
 func (d *Driver) killed(j parse.Job, r *journal.Record) bool {
 	n := len(r.Attempts)
-	if j.State != "OUT_OF_MEMORY" || !d.repairs() || !j.Requeue || observedOnly(j) != "" || r.Last != nil || n == 0 || n != j.Restarts+1 {
+	if j.State != "OUT_OF_MEMORY" || !d.repairs() || !r.Repairs || !j.Requeue || observedOnly(j) != "" || r.Last != nil || n == 0 || n != j.Restarts+1 {
 		return false
 	}
 	_, given := r.Closed[returnID(n)]

@@ -116,6 +116,7 @@ type Record struct {
 	Set       *Size                      `json:"set,omitempty"` // that it had when it was last seen, our changes included
 	Late      *Late                      `json:"late,omitempty"`
 	Delayed   bool                       `json:"delayed,omitempty"` // its wait is ours to end
+	Repairs   bool                       `json:"repairs,omitempty"` // a kill for memory under the last change may be taken back: nobody depended on the job
 	Moving    *Moving                    `json:"moving,omitempty"`
 	Next      *Next                      `json:"next,omitempty"`
 	Listening *Listening                 `json:"listening,omitempty"`
