@@ -69,10 +69,13 @@ func foreseen(s view) (tuning.Settings, []tuning.Evidence, bool) {
 	}
 	var best tuning.Settings
 	var evidence []tuning.Evidence
-	least := -noise
+	least, z := -noise, sure
+	if s.KindRuns == 0 && s.Profile.Settings[tuning.Cores] != s.Own[tuning.Cores] {
+		z *= 2 // nothing of its kind ran as it asks for, which it could be held against
+	}
 	for _, target := range s.searched() {
 		p := s.model().Predict(target)
-		worst, slowest := p.Objective.Quantile(sure), p.Time.Quantile(sure)
+		worst, slowest := p.Objective.Quantile(z), p.Time.Quantile(z)
 		tooSlow := s.Policy.MaxSlowdown > 0 && !(slowest <= math.Log(s.Policy.MaxSlowdown)) ||
 			s.LimitLeft > 0 && slowest > 0 && s.longest()*math.Exp(slowest)*(1+doubtMargin) > s.LimitLeft.Seconds()
 		if worst < least && !tooSlow {
