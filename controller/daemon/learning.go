@@ -41,6 +41,8 @@ func (r *rooms) recall(ctx context.Context, q reconcile.Question) (reconcile.Rec
 	err = errors.Join(err, e)
 	out.PeakRSS, out.PeakRuns, e = r.store.PeakRSS(q.Kind)
 	err = errors.Join(err, e)
+	out.MemoryHeld, e = r.store.MemoryHeld(q.Kind)
+	err = errors.Join(err, e)
 	out.KindSeconds, out.KindRuns, e = r.store.KindSeconds(q.Kind, q.Own)
 	err = errors.Join(err, e)
 	switch last, e := r.store.LastReference(q.Kind); {

@@ -20,6 +20,23 @@ func PeakRSS(obs []Observation, kind tuning.JobKind) (peak tuning.Bytes, jobs in
 	return peak, len(seen)
 }
 
+// memoryCalm is after how many runs a kind of job of which one died under tuned settings may
+// have less memory again.
+const memoryCalm = 5
+
+// MemoryHeld reports whether a job of the kind died under tuned settings, memory among them,
+// and too few have run since to give up any again.
+func MemoryHeld(obs []Observation, kind tuning.JobKind) bool {
+	since := memoryCalm
+	for _, o := range unique(ofKind(obs, kind)) {
+		since++
+		if slices.ContainsFunc(o.Regressed, func(s tuning.Settings) bool { return s[tuning.Memory].IsSet() }) {
+			since = 0
+		}
+	}
+	return since < memoryCalm
+}
+
 // Regressions are the settings that made jobs of the kind worse, in the order in
 // which they last did. A later job that improved under the same settings clears
 // them.

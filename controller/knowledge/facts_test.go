@@ -112,3 +112,38 @@ func TestWhatAKindMakesOfItsCoresIsThatOfItsNewestUntunedRun(t *testing.T) {
 		}
 	}
 }
+
+func TestAKindKeepsItsMemoryForAWhileAfterOneDiedOfLess(t *testing.T) {
+	t.Parallel()
+	ran := func(n int) []Observation {
+		var out []Observation
+		for i := range n {
+			out = append(out, observation(string(rune('a'+i)), i))
+		}
+		return out
+	}
+	died := func(at int, of tuning.Settings) func([]Observation) {
+		return func(obs []Observation) { obs[at].Regressed = []tuning.Settings{of} }
+	}
+	less := onCores(1).With(tuning.Memory, tuning.Number(1<<20))
+	for _, tc := range []struct {
+		name   string
+		obs    []Observation
+		change func([]Observation)
+		want   bool
+	}{
+		{"none ran", nil, nil, false},
+		{"none died", ran(3), nil, false},
+		{"the last one died", ran(3), died(2, less), true},
+		{"four ran since", ran(7), died(2, less), true},
+		{"five ran since", ran(8), died(2, less), false},
+		{"it was worse for its cores alone", ran(3), died(2, onCores(1)), false},
+	} {
+		if tc.change != nil {
+			tc.change(tc.obs)
+		}
+		if got := MemoryHeld(tc.obs, kind("train")); got != tc.want {
+			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
+		}
+	}
+}

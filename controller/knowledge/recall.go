@@ -51,6 +51,16 @@ func (s *Store) PeakRSS(kind tuning.JobKind) (peak tuning.Bytes, jobs int, err e
 	return peak, jobs, nil
 }
 
+// MemoryHeld reports whether jobs of the kind keep their memory for now; see the function
+// MemoryHeld.
+func (s *Store) MemoryHeld(kind tuning.JobKind) (bool, error) {
+	obs, err := s.Observations(kind)
+	if err != nil {
+		return false, err
+	}
+	return MemoryHeld(obs, kind), nil
+}
+
 // KindProfile is what the newest untuned run of the kind made of its cores; see the
 // function KindProfile.
 func (s *Store) KindProfile(kind tuning.JobKind) (*tuning.Profile, error) {

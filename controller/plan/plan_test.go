@@ -205,6 +205,10 @@ func TestDecide(t *testing.T) {
 			s.Own = s.Own.With(tuning.Memory, tuning.Number(8<<30))
 			s.PeakRSS, s.PeakRuns = 100<<20, 1
 		}, tuning.Move, tuning.ReasonRightSized, cores(1).With(tuning.Memory, tuning.Number(300<<20))},
+		{"a job that is to keep its memory does", pending, func(s *tuning.State) {
+			s.Own = s.Own.With(tuning.Memory, tuning.Number(8<<30))
+			s.PeakRSS, s.PeakRuns, s.MemoryHeld = 100<<20, 3, true
+		}, tuning.Hold, tuning.ReasonFirstSeen, nil},
 		{"memory that ran out before is not tried again", pending, func(s *tuning.State) {
 			s.Own = s.Own.With(tuning.Memory, tuning.Number(8<<30))
 			s.PeakRSS, s.PeakRuns = 100<<20, 3

@@ -72,10 +72,13 @@ func foreseen(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 	}
 	var best tuning.Settings
 	var evidence []tuning.Evidence
-	least := 0.0
+	least, z := 0.0, sure
+	if s.KindRuns == 0 && len(s.Carried) == 0 && s.Profile.Settings[tuning.Cores] != s.Own[tuning.Cores] {
+		z *= 2 // nothing of its kind ran as it asks for, which it could be held against
+	}
 	for _, target := range s.searched() {
 		p := s.model().Predict(target)
-		gains, slowest := s.model().Between(from, target), p.Time.Quantile(sure)
+		gains, slowest := s.model().Between(from, target), p.Time.Quantile(z)
 		tooSlow := s.Policy.MaxSlowdown > 0 && !(slowest <= math.Log(s.Policy.MaxSlowdown)) ||
 			s.LimitLeft > 0 && slowest > 0 && s.longest()*math.Exp(slowest)*(1+doubtMargin) > s.LimitLeft.Seconds()
 		if gains.Quantile(sure) < -noise && gains.Mean < least && !tooSlow {
@@ -99,7 +102,7 @@ func (s view) longest() float64 {
 func rightSize(s view) (tuning.Value, bool) {
 	k, ok := s.Policy.Knob(tuning.Memory)
 	own, asked := s.Own[tuning.Memory]
-	if !ok || !asked || s.PeakRSS <= 0 || s.PeakRuns == 0 {
+	if !ok || !asked || s.MemoryHeld || s.PeakRSS <= 0 || s.PeakRuns == 0 {
 		return tuning.Value{}, false
 	}
 	reserve := memoryReserve

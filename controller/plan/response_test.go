@@ -92,6 +92,12 @@ func TestWhatAnEarlierRunShowsIsGivenToAJobBeforeItsStart(t *testing.T) {
 		}, tuning.Move, tuning.ReasonRecalled, cores(2)},
 		{"a slower setting must fit its time limit", recurring(1), func(s *tuning.State) { s.LimitLeft = 11 * time.Minute }, tuning.Hold, tuning.ReasonFirstSeen, nil},
 		{"and may where that is far", recurring(1), func(s *tuning.State) { s.LimitLeft = time.Hour }, tuning.Move, tuning.ReasonPredictedStart, cores(4)},
+		{"of a job of another size less is sure", recurring(1), func(s *tuning.State) {
+			s.Policy.MaxSlowdown, s.Profile.Settings, s.Profile.Features["cpu_utilisation"] = 1.25, cores(4), 0.25
+		}, tuning.Move, tuning.ReasonPredictedStart, cores(2)},
+		{"unless one like it ran", recurring(1), func(s *tuning.State) {
+			s.Policy.MaxSlowdown, s.Profile.Settings, s.Profile.Features["cpu_utilisation"], s.KindRuns = 1.25, cores(4), 0.25, 1
+		}, tuning.Move, tuning.ReasonPredictedStart, cores(1)},
 		{"what is recommended is not begun", recurring(1), func(s *tuning.State) { s.Policy.Mode = tuning.Recommend }, tuning.Hold, tuning.ReasonRecommend, nil},
 		{"the untuned share stays untuned", recurring(1), func(s *tuning.State) { s.Gate = tuning.ReasonControlGroup }, tuning.Hold, tuning.ReasonControlGroup, nil},
 	})

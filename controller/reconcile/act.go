@@ -255,6 +255,17 @@ func (p *pass) advance(ctx context.Context) error {
 	return nil
 }
 
+// keepsMemory notes that the scheduler refused a change with less memory, as it may where a
+// kill for it could not be taken back: without that the change is decided about again.
+func (p *pass) keepsMemory(reason tuning.Reason) bool {
+	refused := reason == tuning.ReasonUnsupported || reason == tuning.ReasonDenied
+	if p.rec.KeepMemory || !refused || p.rec.Move.Decision.Settings[tuning.Memory] == p.rec.Own[tuning.Memory] {
+		return false
+	}
+	p.rec.KeepMemory = true
+	return true
+}
+
 // started closes an intent that was carried out.
 func (p *pass) started(step driver.Step) error {
 	m := p.rec.Move
@@ -331,6 +342,7 @@ func (p *pass) void(step driver.Step, reason tuning.Reason) error {
 		reason = tuning.ReasonBeganFirst // by itself: its owner did nothing
 	}
 	later := overtaken || retry // it may be asked again
+	p.again = p.cfg.Tick
 
 	switch p.rec.Phase { //nolint:exhaustive // only the acting phases come here
 	case RollingBack:
@@ -338,11 +350,13 @@ func (p *pass) void(step driver.Step, reason tuning.Reason) error {
 	case Recalled:
 		to = Eligible
 		p.rec.NoRoom = reason == tuning.ReasonNoRoom
+		if p.keepsMemory(reason) { // before it starts
+			later, p.again = true, time.Millisecond
+		}
 		later = later || p.rec.NoRoom
 		p.unclaim(p.rec.Move.Decision.Reason)
 	}
 	p.rec.Move = nil
-	p.again = p.cfg.Tick
 	p.caps.drop(p.rec.Job)
 	if len(p.rec.Restarts)+len(p.rec.Probed) == 0 {
 		p.caps.release(p.rec.Job)

@@ -36,7 +36,7 @@ func (p *pass) state(ctx context.Context) (tuning.State, error) {
 		RestartCost: p.cost(known), Measured: p.measured, Class: p.rec.Class, Trials: trials,
 		KindEffects: known.KindEffects, Carried: known.Carried, ClassEffects: known.ClassEffects, Regressed: append(known.Regressed, p.rec.Hurt...),
 		KindSeconds: known.KindSeconds, KindRuns: known.KindRuns,
-		PeakRSS: known.PeakRSS, PeakRuns: known.PeakRuns, Outcome: p.rec.Outcome,
+		PeakRSS: known.PeakRSS, PeakRuns: known.PeakRuns, MemoryHeld: known.MemoryHeld || p.rec.KeepMemory, Outcome: p.rec.Outcome,
 	}
 	if !p.rec.Started.IsZero() {
 		s.Elapsed = p.now.Sub(p.rec.Started)

@@ -145,7 +145,7 @@ func (p *pass) superseded() error {
 	for _, r := range p.rec.Runs {
 		p.rec.Counted = max(p.rec.Counted, r.Attempt)
 	}
-	p.rec.NoRoom = false
+	p.rec.NoRoom, p.rec.KeepMemory = false, false
 	p.rec.Move, p.rec.Queued, p.rec.Final, p.rec.Outcome, p.rec.Class, p.rec.Runs = nil, nil, false, nil, nil, nil
 	return p.to(Seen, OwnerCame, Entry{Reason: tuning.ReasonOwnerChanged})
 }

@@ -54,9 +54,10 @@ type Record struct {
 
 	Restarts     []time.Time     `json:"restarts,omitempty"` // moves and roll-backs carried out
 	Probed       []time.Time     `json:"probed,omitempty"`
-	Counted      int             `json:"counted,omitempty"` // attempts up to this one are, where its owner's change put their runs aside
-	Expired      int             `json:"expired,omitempty"` // moves abandoned because it did not save in time
-	NoRoom       bool            `json:"no_room,omitempty"` // for what it was to be given while it waits: there it gets no more than its owner asked for
+	Counted      int             `json:"counted,omitempty"`     // attempts up to this one are, where its owner's change put their runs aside
+	Expired      int             `json:"expired,omitempty"`     // moves abandoned because it did not save in time
+	NoRoom       bool            `json:"no_room,omitempty"`     // for what it was to be given while it waits: there it gets no more than its owner asked for
+	KeepMemory   bool            `json:"keep_memory,omitempty"` // its scheduler refused to give it less
 	RestartCosts []time.Duration `json:"restart_costs,omitempty"`
 	History      []Entry         `json:"history,omitempty"`
 	// Decided are the newest decisions with what they were made of, and Dropped tells of

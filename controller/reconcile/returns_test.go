@@ -297,3 +297,39 @@ func TestTheFirstRunOfAKindIsNeverDrawnIntoTheUntunedShare(t *testing.T) {
 		})
 	}
 }
+
+func TestAJobThatMayNotHaveLessMemoryIsGivenTheRest(t *testing.T) {
+	t.Parallel()
+	for _, why := range []error{driver.ErrUnsupported, driver.ErrDenied} {
+		t.Run(why.Error(), func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+				w.policy.Knobs = append(w.policy.Knobs, tuning.Knob{Name: tuning.Memory, Min: tuning.Number(1 << 20), Max: tuning.Number(1 << 30)})
+				w.read = func(job driver.Job) reconcile.Reading {
+					return reconcile.Reading{Policy: w.policy, Own: own(job).With(tuning.Memory, tuning.Number(1<<30)), Kind: tuning.JobKind{Owner: job.Owner, Name: job.Name}}
+				}
+				w.decide = func(s tuning.State) tuning.Decision {
+					switch {
+					case s.Pending && s.MemoryHeld:
+						return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonRecalled, Settings: s.Own.With(tuning.Cores, tuning.Number(1))}
+					case s.Pending:
+						w.fault(sim.OpAdvance, why)
+						return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonRecalled, Settings: cores(1).With(tuning.Memory, tuning.Number(1<<28))}
+					}
+					return hold(tuning.ReasonNoCheckpoint)
+				}
+				id := w.mustSubmit(t, "train", "epochs=4 seconds=2")
+				for range 3 { // seen, wanted, refused
+					if _, err := w.loop.Reconcile(w.ctx, id); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.fault(sim.OpAdvance, nil)
+				rec, _ := w.end(t, id)
+				if began := rec.Settings(1); began[tuning.Cores] != tuning.Number(1) || began[tuning.Memory] != rec.Own[tuning.Memory] {
+					t.Errorf("it began with %v, its owner asked for %v", began, rec.Own)
+				}
+			})
+		})
+	}
+}

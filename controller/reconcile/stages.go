@@ -75,6 +75,7 @@ type Recollection struct {
 	Regressed    []tuning.Settings
 	PeakRSS      tuning.Bytes
 	PeakRuns     int
+	MemoryHeld   bool            // a job of the kind died lately under tuned settings, memory among them
 	Profile      *tuning.Profile // the newest of the kind under its owner's settings; nil: none
 	RestartCost  time.Duration   // mean of those measured; 0 = none yet
 	Reference    *tuning.Trial   // what the newest untuned job of the kind measured; nil: none did

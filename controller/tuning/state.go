@@ -47,8 +47,9 @@ type State struct {
 	// may be larger, so it raises a doubt and supports no verdict.
 	KindSeconds float64 `json:"kind_seconds,omitempty"`
 	KindRuns    int     `json:"kind_runs,omitempty"`
-	PeakRSS     Bytes   `json:"peak_rss,omitempty"`  // largest seen in jobs of this kind; 0 = unknown
-	PeakRuns    int     `json:"peak_runs,omitempty"` // jobs of this kind in which it was seen
+	PeakRSS     Bytes   `json:"peak_rss,omitempty"`    // largest seen in jobs of this kind; 0 = unknown
+	PeakRuns    int     `json:"peak_runs,omitempty"`   // jobs of this kind in which it was seen
+	MemoryHeld  bool    `json:"memory_held,omitempty"` // it keeps its memory: one of them died lately under tuned settings, or its scheduler refused less
 
 	Profile    *Profile   `json:"profile,omitempty"`    // of its first epochs, of its kind's where it was not measured untuned; nil: none
 	Candidates []Settings `json:"candidates,omitempty"` // that the search may try

@@ -123,6 +123,7 @@ func (m move) step(kind driver.StepKind, detail string) driver.Step {
 // begin makes the intent durable before anything is done for it.
 func (m move) begin(ctx context.Context, in driver.Intent) (driver.Step, error) {
 	moving := &journal.Moving{Intent: in, Phase: journal.Asking, Restarts: m.j.Restarts, Before: sizeOf(m.j)}
+	m.r.Repairs = !in.Change.Empty() && m.d.repairable(ctx, m.j) == nil
 	if parse.Waiting(m.j.State) {
 		moving.Phase, moving.Queued, moving.Restarts = journal.Stopped, true, m.j.Restarts-1
 		m.r.Moving = moving
@@ -181,7 +182,7 @@ func (m move) signal(ctx context.Context) error {
 func (m move) proceed(ctx context.Context) (driver.Step, error) {
 	moving := m.r.Moving
 	switch {
-	case parse.Ended(m.j.State):
+	case parse.Ended(m.j.State) && !(moving.Memory && m.j.Restarts == moving.Restarts):
 		return m.close(ctx, driver.StepFinished, "the job has ended")
 	case m.j.Restarts > moving.Restarts+1:
 		return m.close(ctx, driver.StepSuperseded, "the job was put back into the queue by another")
@@ -208,7 +209,7 @@ func (m move) proceed(ctx context.Context) (driver.Step, error) {
 
 // running: the next attempt runs already, under the new settings or without them.
 func (m move) running(ctx context.Context) (driver.Step, error) {
-	if n := len(m.r.Attempts); n > 0 && m.r.Attempts[n-1].Intent == m.r.Moving.Intent.ID {
+	if n := len(m.r.Attempts); n > 0 && (m.r.Attempts[n-1].Intent == m.r.Moving.Intent.ID || m.r.Moving.Memory && m.r.Attempts[n-1].Cause == driver.CauseMemory) {
 		m.late()
 		m.r.Moving = nil
 		return m.step(driver.StepStarted, "runs"), m.d.write(m.r, "started")

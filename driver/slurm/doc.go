@@ -92,8 +92,16 @@
 // One that leaves with a status can be moved only where the cluster's RequeueExit
 // or RequeueExitHold names the status; elsewhere it has failed by leaving, and the
 // intent is refused before the signal. A job that calls `scontrol requeue` for
-// itself after the signal has saved, too. For the same reason a memory limit is
-// never lowered: a kill for memory could not be taken back.
+// itself after the signal has saved, too.
+//
+// A kill for memory under a change ends the job for Slurm, and it runs again: with its
+// owner's memory where it had less, else under all of its owner's settings. What is to come
+// is durable first; then whoever looks at the job has it put back (scontrol requeue, without
+// Incomplete), which slurmctld takes while it remembers the job (MinJobAge), and the rest is
+// the way of any move. Until then the job is driver.Stopped here. Dependants and sbatch
+// --wait are told of the kill, though, so that memory is lowered only where the owner allows
+// restarts and no job depends on it when it is changed; never through a broker, which has no
+// verb for it.
 //
 // An intent with Discard begins at the requeue. Slurm sends the batch shell and the
 // steps SIGTERM, and kills KillWait later what is left; how the attempt exits after the

@@ -118,7 +118,9 @@ func (d *Driver) Name() string { return "slurm" }
 // Capabilities tells what Slurm can do to a job. That memory and cores are
 // confined is the site's word (cgroups).
 func (d *Driver) Capabilities() driver.Capabilities {
-	return Capabilities(d.cfg.TaskProlog, d.cfg.Everyone)
+	c := Capabilities(d.cfg.TaskProlog, d.cfg.Everyone)
+	c.MemoryReturns = d.repairs()
+	return c
 }
 
 // Capabilities are those of a cluster with or without the TaskProlog, for a controller of

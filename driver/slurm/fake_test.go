@@ -27,6 +27,8 @@ type fake struct {
 	calls  []string
 	steps  map[int]bool // jobs that have a listener's step
 
+	dependants string // of all jobs, as squeue prints them
+
 	// cut is asked before and after each call that has an effect; an error is what
 	// the caller gets.
 	cut func(c command.Call, after bool) error
@@ -117,6 +119,8 @@ func (f *fake) answer(c command.Call) (out, stderr string) {
 		return "batch\n", ""
 	case c.Name == "squeue" && strings.Contains(line, "%A|%k"):
 		return f.each(func(j *fakeJob) string { return fmt.Sprintf("%d|%s\n", j.number(), j.comment) }), ""
+	case c.Name == "squeue" && strings.HasSuffix(line, "%i %E"):
+		return f.dependants, ""
 	case c.Name == "squeue":
 		return f.each(func(j *fakeJob) string {
 			array, task := j.number(), "N/A"
@@ -154,6 +158,11 @@ func (f *fake) answer(c command.Call) (out, stderr string) {
 	case strings.HasPrefix(line, "release"):
 		j.state, j.held = "PENDING", false
 	case strings.HasPrefix(line, "requeue Incomplete"):
+		f.requeue(j)
+	case strings.HasPrefix(line, "requeue"):
+		if !j.ended.IsZero() {
+			j.state, j.ended = "RUNNING", time.Time{}
+		}
 		f.requeue(j)
 	case c.Name == "scancel" && strings.Contains(line, "--signal"):
 	case c.Name == "scancel":

@@ -118,10 +118,10 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *journal.Record
 	case c.Cores > r.Own.Cores && d.cfg.Above != nil && !d.cfg.Above(d.sketch(j, r)):
 		return fmt.Errorf("%d cores are more than the %d that its owner asks for, and the site does not allow that: %w", c.Cores, r.Own.Cores, driver.ErrDenied)
 	}
-	// A job that is killed for memory has ended, and its dependants with it: there
-	// is no way back to the owner's limit.
-	if own := total(r.Own); c.MemoryBytes > 0 && c.MemoryBytes < own || c.MemoryBytes > 0 && own == 0 {
-		return fmt.Errorf("a kill for memory ends a job of Slurm for good, so that its limit is not lowered: %w", driver.ErrUnsupported)
+	if own := total(r.Own); c.MemoryBytes > 0 && (c.MemoryBytes < own || own == 0) {
+		if err := d.repairable(ctx, j); err != nil {
+			return err
+		}
 	}
 	t, _ := d.known(j, r)
 	for name := range c.Env {

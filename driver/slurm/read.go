@@ -117,7 +117,12 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (parse.Job, *jour
 	}
 	heard := d.listenToOwner(r, j)
 	if follow(r, j, time.Now()) || heard {
-		if parse.Ended(j.State) {
+		switch {
+		case d.killed(j, r):
+			if r.Moving == nil {
+				takeBack(j, r)
+			}
+		case parse.Ended(j.State):
 			last, err := d.view(ctx, j, r)
 			if err != nil {
 				return j, r, err

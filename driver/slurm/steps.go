@@ -84,6 +84,8 @@ func (m move) requeue(ctx context.Context) (driver.Step, error) {
 	}
 	requeue := m.d.cfg.Actor.Requeue
 	switch {
+	case moving.Memory:
+		requeue = m.d.cfg.Actor.(act.Rerunner).Rerun //nolint:forcetypeassert // else it was not killed for a change of ours, see killed
 	case moving.Intent.Discard:
 		requeue = m.d.cfg.Actor.Discard
 	case !moving.Requeued && time.Since(moving.Asked) >= moving.Intent.Checkpoint.Grace:
@@ -162,7 +164,7 @@ func (m move) change(ctx context.Context) (driver.Step, error) {
 	}
 	moving.Phase = journal.Changed
 	m.r.Next = &journal.Next{
-		Number: m.j.Restarts + 1, Change: moving.Intent.Change, Intent: moving.Intent.ID, Size: want, Before: &moving.Before, At: time.Now().UTC(),
+		Number: m.j.Restarts + 1, Change: moving.Intent.Change, Intent: moving.Intent.ID, Size: want, Before: &moving.Before, At: time.Now().UTC(), Memory: moving.Memory,
 	}
 	m.r.Output = m.d.mark(m.j, m.r.Next.Number)
 	note := moving.Intent.Note

@@ -100,7 +100,8 @@ func stories() []story {
 		{"a job whose owner forbids restarts is not asked to save", noRequeue},
 		{"a discarded attempt gets SIGTERM and then SIGKILL, and its exit status counts for nothing", discardedForReal},
 		{"an owner who holds or changes the waiting job meanwhile keeps the last word", ownersWord},
-		{"a limit is not lowered, since a kill for memory could not be taken back", notLowered},
+		{"a limit is lowered only where a kill for memory can be taken back, and nobody is told of it", lowered},
+		{"a job that is killed for less memory runs again with its owner's, once, whatever crashes", returnedOnce},
 		{"jobs of several tasks are seen and not changed", observedOnly},
 		{"each task of an array is tuned by itself and runs to its end once", tasksAreJobs},
 		{"sbatch --wait and dependants of an array wait for all its tasks, the changed ones too", arrayIsWaitedFor},
@@ -298,22 +299,84 @@ func ownersWord(t *testing.T, c *cluster) {
 	}
 }
 
-func notLowered(t *testing.T, c *cluster) {
+func lowered(t *testing.T, c *cluster) {
 	b := newBench(t, c, nil)
-	spec := b.job(t, saver(5))
-	spec.NotBefore = time.Now().Add(time.Hour)
-	job, err := b.d.Start(t.Context(), "request", spec)
-	if err != nil {
-		t.Fatal(err)
+	submit := func(name string, args ...string) driver.Job {
+		t.Helper()
+		id := mustRun(t, b.c, slurmcluster.Alpha, "sbatch", append([]string{"--parsable", "-p", b.partition, "--mem=64", "--begin=now+1hour", "-o", "/dev/null", "-J", name}, args...)...)
+		return b.get(t, driver.JobID(strings.TrimSpace(id)))
 	}
-	if err := b.d.Check(t.Context(), b.intent(job, driver.Change{MemoryBytes: 32 << 20})); !errors.Is(err, driver.ErrUnsupported) {
-		t.Errorf("Check of less memory: %v, want %v", err, driver.ErrUnsupported)
+	free, bound, fixed := submit("free", "--wrap=true"), submit("bound", "--wrap=true"), submit("fixed", "--no-requeue", "--wrap=true")
+	submit("after", "--dependency=afterok:"+string(bound.ID), "--wrap=true")
+	for _, tc := range []struct {
+		what   string
+		job    driver.Job
+		change driver.Change
+		want   error
+	}{
+		{"less memory", free, driver.Change{MemoryBytes: 32 << 20}, nil},
+		{"more memory", free, driver.Change{MemoryBytes: 80 << 20}, nil},
+		{"arguments", free, driver.Change{Args: map[string]string{"--x": "1"}}, driver.ErrUnsupported},
+		{"less memory of a job with a dependant", bound, driver.Change{MemoryBytes: 32 << 20}, driver.ErrUnsupported},
+		{"less memory of a job that may not be restarted", fixed, driver.Change{MemoryBytes: 32 << 20}, driver.ErrDenied},
+	} {
+		if err := b.d.Check(t.Context(), b.intent(tc.job, tc.change)); !errors.Is(err, tc.want) {
+			t.Errorf("Check of %s: %v, want %v", tc.what, err, tc.want)
+		}
 	}
-	if err := b.d.Check(t.Context(), b.intent(job, driver.Change{Args: map[string]string{"--x": "1"}})); !errors.Is(err, driver.ErrUnsupported) {
-		t.Errorf("Check of arguments: %v, want %v", err, driver.ErrUnsupported)
-	}
-	if err := b.d.Check(t.Context(), b.intent(job, driver.Change{MemoryBytes: 80 << 20})); err != nil {
-		t.Errorf("Check of more memory: %v", err)
+}
+
+// returnedOnce: the process that sees the kill dies right after each effect of the return.
+func returnedOnce(t *testing.T, c *cluster) {
+	for _, crash := range []string{"none", "requeued", "delayed", "changed"} {
+		t.Run("crash after "+crash, func(t *testing.T) {
+			struck := false
+			b := newBench(t, c, func(cfg *slurm.Config) {
+				cfg.AfterStep = func(step string) {
+					if step == crash && !struck {
+						struck = true
+						panic(errCrash)
+					}
+				}
+			})
+			behaviour := saver(3)
+			behaviour.MemoryBytes, behaviour.UseMemory = 512<<20, 300<<20
+			spec := b.job(t, behaviour)
+			spec.NotBefore = time.Now().Add(time.Hour)
+			job, err := b.d.Start(t.Context(), "request", spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			armed := struck
+			struck = true // its intent is not what is tested here
+			in := b.intent(job, driver.Change{MemoryBytes: 128 << 20})
+			if step := b.drive(t, in, driver.StepStarted); step.Kind != driver.StepStarted {
+				t.Fatalf("step %+v", step)
+			}
+			struck = armed
+			states := map[driver.State]bool{}
+			await(t, "its end", func() bool {
+				defer func() {
+					if p := recover(); p != nil {
+						b.shut(t)
+						b.open(t) // another process goes on
+					}
+				}()
+				job = b.get(t, job.ID)
+				states[job.State] = true
+				return job.State.Ended()
+			})
+			if job.State != driver.Succeeded || len(job.Attempts) != 2 || states[driver.MemoryExceeded] || struck != (crash != "none") {
+				t.Fatalf("%+v, seen as %v, struck %v", job, states, struck)
+			}
+			a := job.Attempts[1]
+			if a.Cause != driver.CauseMemory || a.Change.MemoryBytes != 0 || a.Intent != "" || job.Attempts[0].Intent != in.ID {
+				t.Errorf("attempts %+v", job.Attempts)
+			}
+			if r := mustRun(t, b.c, slurmcluster.Alpha, "scontrol", "-o", "show", "job", string(job.ID)); !strings.Contains(r, "MinMemoryNode=512M") || !strings.Contains(r, "Restarts=1 ") {
+				t.Errorf("Slurm has %s", r)
+			}
+		})
 	}
 }
 

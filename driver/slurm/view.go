@@ -123,7 +123,7 @@ func follow(r *journal.Record, j parse.Job, now time.Time) bool {
 			a.ExitCode = j.Exit.Code()
 		}
 	}
-	if parse.Ended(j.State) && r.Moving != nil {
+	if parse.Ended(j.State) && r.Moving != nil && !(r.Moving.Memory && j.Restarts == r.Moving.Restarts) {
 		r.Moving, changed = nil, true
 	}
 	return changed || parse.Ended(j.State) && r.Last == nil
@@ -172,6 +172,9 @@ func begin(r *journal.Record, j parse.Job, n int, present bool) driver.Attempt {
 			a.Change.TimeLimit, r.Own.TimeLimit = 0, sizeOf(j).TimeLimit
 		case present && same(r.Own, sizeOf(j)):
 			a.Change = driver.Change{}
+		}
+		if next.Memory && a.Cause == driver.CauseIntent {
+			a.Cause, a.Intent = driver.CauseMemory, ""
 		}
 		r.Next = nil
 	}
@@ -243,6 +246,8 @@ func (d *Driver) sketch(j parse.Job, r *journal.Record) driver.Job {
 	switch between := parse.Waiting(j.State) || leaving(j, now); {
 	case between && moved(r, j):
 		job.State = driver.Stopped
+	case parse.Ended(j.State) && r.Moving != nil && r.Moving.Memory:
+		job.State, job.Ended, job.ExitCode = driver.Stopped, time.Time{}, -1
 	case between && j.Restarts > 0:
 		job.State, job.Attempt = driver.Pending, j.Restarts+1
 	}

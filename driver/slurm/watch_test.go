@@ -169,8 +169,8 @@ func TestWhatIsDoneHereIsSeenByTheNextGet(t *testing.T) {
 	if job := w.job(t, "2"); job.State != driver.Cancelled {
 		t.Errorf("after Stop it is %s", job.State)
 	}
-	if n := w.f.count("squeue"); n != 1 {
-		t.Errorf("%d looks at the queue, want 1", n)
+	if n := w.f.count("squeue"); n != 2 {
+		t.Errorf("%d looks at the queue, want one, and one for those that depend on the changed job", n)
 	}
 }
 

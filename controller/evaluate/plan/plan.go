@@ -232,7 +232,7 @@ func (in Input) job(t table, epochs, seed int) Job {
 		epochs = Recorded
 	}
 	j := Job{
-		Workload: t.workload, Machine: t.machine, Part: t.part, Epochs: epochs, Own: t.own, Policy: in.policy(t.knobs), Site: in.site(),
+		Workload: t.workload, Machine: t.machine, Part: t.part, Epochs: epochs, Own: t.own, Busy: t.busy, Policy: in.policy(t.knobs), Site: in.site(),
 		Restart: in.Restart, Wait: in.Wait, Seed: seed, Noise: in.Noise, table: t,
 	}
 	j.Policy.Tariff = j.Site.Tariff

@@ -31,10 +31,10 @@ func TestAJobThatComesAgainBeginsUnderWhatItsFirstRunShowed(t *testing.T) {
 
 func TestWhatAFirstRunLostIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
-	in := small(write(t, "trials.csv", "workload,machine,knob_cores,seconds,joules\na,m,4,100,1000\na,m,2,110,1300\n"))
+	in := small(write(t, "trials.csv", "workload,machine,knob_cores,seconds,joules,cpu_seconds\na,m,4,100,1000,105\na,m,2,110,1300,105\n"))
 	in.Epochs, in.Returns = []int{100}, 3
 	r := run(t, in).Rows[0]
-	if r.Hurt != 1 || r.Probes != 1 {
+	if r.Hurt != 1 || r.Restarts != 2 {
 		t.Fatalf("the first run is not hurt: %+v", r)
 	}
 	if a := r.Returned; a.Moved != 0 || a.Hurt != 0 || !equal(a.Worst, 1) {
@@ -45,7 +45,7 @@ func TestWhatAFirstRunLostIsNotTriedAgain(t *testing.T) {
 func TestAShortJobIsTunedOverItsReturnsWhereItsOwnerLetsItTry(t *testing.T) {
 	t.Parallel()
 	in := small(write(t, "trials.csv", halves))
-	in.Epochs, in.Returns = []int{5}, 6
+	in.Epochs, in.Returns = []int{4}, 6
 	if r := run(t, in).Rows[0]; r.Returned.Changed != 0 || !equal(r.Returned.Ratio, 1) {
 		t.Errorf("without leave: %+v", r.Returned)
 	}

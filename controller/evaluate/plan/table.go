@@ -27,6 +27,7 @@ type table struct {
 	cells   map[string][]tuning.Spent
 	lengths []int     // epochs that runs under the owner's settings took; none: the table does not tell
 	noise   []float64 // of the epochs of recorded curves, over the mean of their run
+	busy    float64   // cores at work under the owner's settings: cpu_seconds over seconds; 0: the table does not tell
 	stories [][]said  // what runs under the owner's settings reported, by epoch
 }
 
@@ -134,6 +135,11 @@ func (t *table) fill(free []string, own tuning.Settings, rows []records.Row) {
 		t.cells[s.Key()] = append(t.cells[s.Key()], costOf(r, rate))
 		if n, ok := r.Float("epochs"); ok && n >= 1 && s.Equal(t.own) {
 			t.lengths = append(t.lengths, int(math.Round(n)))
+		}
+		if cpu, ok := r.Float("cpu_seconds"); ok && s.Equal(t.own) {
+			if seconds, ok := r.Float("seconds"); ok && seconds > 0 {
+				t.busy = cpu / seconds
+			}
 		}
 	}
 	t.knobs = complete(free, t.own, slices.Collect(maps.Values(at)))

@@ -36,6 +36,12 @@ type Actor interface {
 	Cancel(ctx context.Context, job string) error
 }
 
+// Rerunner is an Actor that can have a job run again that has ended.
+type Rerunner interface {
+	// Rerun puts a job back into the queue that has ended. It must have been seen to have.
+	Rerun(ctx context.Context, job string) error
+}
+
 // ScriptOf is the script of a job by its name, or where slurmctld does not know that any
 // more by its number: the script of an array has the number of its last task, which may
 // be forgotten before the others have ended.
@@ -168,6 +174,11 @@ func (c Commands) Signal(ctx context.Context, job, signal string) error {
 // Requeue is scontrol requeue Incomplete.
 func (c Commands) Requeue(ctx context.Context, job string) error {
 	return c.effect(ctx, "scontrol", "requeue", "Incomplete", job)
+}
+
+// Rerun is scontrol requeue.
+func (c Commands) Rerun(ctx context.Context, job string) error {
+	return c.effect(ctx, "scontrol", "requeue", job)
 }
 
 // Discard is Requeue: Slurm does not ask whether a job has saved.

@@ -57,6 +57,7 @@ type Moving struct {
 	Left      time.Time     `json:"left,omitzero"`       // when it was seen to wait in the queue again
 	Restarts  int           `json:"restarts"`            // that Slurm counted when the intent came
 	Before    Size          `json:"before"`              // that the job had when the intent came
+	Memory    bool          `json:"memory,omitempty"`    // the attempt was killed for memory, and what it was killed under is taken back
 }
 
 // Size is what Slurm can change of a job.
@@ -76,6 +77,7 @@ type Next struct {
 	Before *Size         `json:"before,omitempty"` // that the job had when the intent came
 
 	At        time.Time `json:"at,omitzero"`         // when Slurm was told
+	Memory    bool      `json:"memory,omitempty"`    // the attempt before was killed for memory
 	Overruled bool      `json:"overruled,omitempty"` // its owner has changed part of it since
 }
 
@@ -114,6 +116,7 @@ type Record struct {
 	Set       *Size                      `json:"set,omitempty"` // that it had when it was last seen, our changes included
 	Late      *Late                      `json:"late,omitempty"`
 	Delayed   bool                       `json:"delayed,omitempty"` // its wait is ours to end
+	Repairs   bool                       `json:"repairs,omitempty"` // a kill for memory under the last change may be taken back: nobody depended on the job
 	Moving    *Moving                    `json:"moving,omitempty"`
 	Next      *Next                      `json:"next,omitempty"`
 	Listening *Listening                 `json:"listening,omitempty"`

@@ -9,11 +9,11 @@ import (
 )
 
 // jobsFile is a job that two cores serve as well as four, for fewer joules.
-const jobsFile = "workload,machine,knob_cores,seconds,joules\na,m,4,100,1000\na,m,2,100,600\nb,m,4,100,1000\n"
+const jobsFile = "workload,machine,knob_cores,seconds,joules,cpu_seconds\na,m,4,100,1000,105\na,m,2,100,600,105\nb,m,4,100,1000,400\n"
 
 func TestEvaluatePlanPrintsBothForms(t *testing.T) {
 	t.Parallel()
-	args := []string{"evaluate", "plan", "--trials", write(t, "trials.csv", jobsFile), "--objective", "energy", "--epochs", "5,200", "--restart-cost", "10", "--seeds", "2"}
+	args := []string{"evaluate", "plan", "--trials", write(t, "trials.csv", jobsFile), "--objective", "energy", "--epochs", "4,60", "--restart-cost", "10", "--seeds", "2"}
 	r := pitchpipe(t, append(args, "--json")...)
 	var report plan.Report
 	decode(t, r.out, &report)

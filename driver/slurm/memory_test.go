@@ -1,0 +1,122 @@
+package slurm_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/command"
+)
+
+// starved is a job with less memory than its owner asked for, which kills it.
+func starved(t *testing.T, r *rig) driver.JobID {
+	t.Helper()
+	job := r.start(t)
+	in := intent(job, nil)
+	in.Change = driver.Change{MemoryBytes: 64 << 20, TimeLimit: time.Hour}
+	if step := r.settled(t, in); step.Kind != driver.StepStarted {
+		t.Fatalf("step %+v", step)
+	}
+	r.f.run(job.ID)
+	r.job(t, job.ID)
+	r.f.with(job.ID, func(j *fakeJob) { r.f.end(j, "OUT_OF_MEMORY", 0) })
+	return job.ID
+}
+
+func TestAReturnOfMemoryGoesOnAfterACrashAtEachEffect(t *testing.T) {
+	t.Parallel()
+	for crash := range 9 {
+		t.Run(fmt.Sprintf("crash at effect %d", crash), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			id := starved(t, r)
+			seen, requeues := 0, 0
+			r.f.cut = func(c command.Call, after bool) error {
+				if after && len(c.Args) > 0 && c.Args[0] == "requeue" {
+					requeues++
+				}
+				if seen++; seen == crash {
+					return errCrash
+				}
+				return nil
+			}
+			for range 12 {
+				job, err := r.d.Get(t.Context(), id)
+				if errors.Is(err, errCrash) {
+					r.reopen(t)
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if job.State.Ended() {
+					t.Fatalf("it is told as %s", job.State)
+				}
+			}
+			r.f.with(id, func(j *fakeJob) {
+				if j.state != "PENDING" || j.restarts != 1 || j.mem != 100 || j.limit != 60 || j.eligible.After(time.Now().Add(5*time.Second)) {
+					t.Errorf("Slurm has %+v", j)
+				}
+			})
+			r.f.run(id)
+			job := r.job(t, id)
+			if len(job.Attempts) != 2 || job.Attempts[1].Cause != driver.CauseMemory || job.Attempts[1].Change.MemoryBytes != 0 || job.Attempts[1].Change.TimeLimit != time.Hour {
+				t.Errorf("attempts %+v", job.Attempts)
+			}
+			r.f.with(id, func(j *fakeJob) { r.f.end(j, "COMPLETED", 0) })
+			if job := r.job(t, id); job.State != driver.Succeeded || requeues != 1 {
+				t.Errorf("%s after %d requeues", job.State, requeues)
+			}
+		})
+	}
+}
+
+func TestAKillForMemoryStands(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name   string
+		change func(r *rig, id driver.JobID)
+	}{
+		{"where its owner forbids restarts by now", func(r *rig, id driver.JobID) { r.f.with(id, func(j *fakeJob) { j.noRequeue = true }) }},
+		{"where Slurm refuses the requeue", func(r *rig, _ driver.JobID) {
+			r.f.cut = func(c command.Call, after bool) error {
+				if !after && c.Args[0] == "requeue" {
+					return driver.ErrDenied
+				}
+				return nil
+			}
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			id := starved(t, r)
+			tc.change(r, id)
+			r.job(t, id)
+			if job := r.job(t, id); job.State != driver.MemoryExceeded {
+				t.Errorf("it is %s", job.State)
+			}
+		})
+	}
+	t.Run("where somebody depended on it when it was changed", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t, nil)
+		job := r.start(t)
+		r.f.dependants = fmt.Sprintf("9 afterok:%s(unfulfilled)\n", job.ID)
+		in := intent(job, nil)
+		in.Change = driver.Change{MemoryBytes: 64 << 20}
+		if err := r.d.Check(t.Context(), in); !errors.Is(err, driver.ErrUnsupported) {
+			t.Errorf("Check of less memory: %v", err)
+		}
+		in.Change = driver.Change{TimeLimit: time.Hour}
+		r.settled(t, in)
+		r.f.run(job.ID)
+		r.job(t, job.ID)
+		r.f.with(job.ID, func(j *fakeJob) { r.f.end(j, "OUT_OF_MEMORY", 0) })
+		if job := r.job(t, job.ID); job.State != driver.MemoryExceeded {
+			t.Errorf("it is %s", job.State)
+		}
+	})
+}
