@@ -53,7 +53,7 @@ type weighed struct{ value, weight float64 }
 func laws(own float64) ([]law, []float64) {
 	var out []law
 	var weights []float64
-	for _, p := range []float64{0, 0.1, 0.25, 0.4, 0.55, 0.7, 0.8, 0.87, 0.92, 0.95, 0.97, 0.98, 0.99, 0.995, 1} {
+	for _, p := range []float64{0, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.87, 0.92, 0.95, 0.97, 0.98, 0.99, 0.995, 1} {
 		for _, k := range []weighed{{0, 0.84}, {0.001, 0.07}, {0.006, 0.07}, {0.03, 0.015}, {0.2, 0.005}} {
 			for _, s := range []weighed{{math.Inf(1), 0.8}, {0.75, 0.05}, {0.5, 0.05}, {0.25, 0.05}, {0.1, 0.05}} {
 				for _, a := range []weighed{{0, 0.7}, {0.4, 0.2}, {1, 0.1}} {
@@ -71,11 +71,15 @@ func laws(own float64) ([]law, []float64) {
 // of what work adds, give or take a factor of two: node power from published idle and full
 // loads of servers. The exporter shares out idle by cores; a meter of the whole node has a
 // floor.
-func meters() ([]power, []float64) {
+func meters(whole bool) ([]power, []float64) {
 	var out []power
 	var weights []float64
+	floors := []weighed{{0, 1}}
+	if whole {
+		floors = []weighed{{0, 0.7}, {0.4, 0.2}, {1.5, 0.1}}
+	}
 	for _, z := range []float64{-2, -1, 0, 1, 2} {
-		for _, f := range []weighed{{0, 0.7}, {0.4, 0.2}, {1.5, 0.1}} {
+		for _, f := range floors {
 			out = append(out, power{0.4 * math.Exp(0.7*z), f.value})
 			weights = append(weights, f.weight*math.Exp(-z*z/2))
 		}

@@ -23,7 +23,8 @@ func (m *Model) weigh() {
 	}
 	watts, shares := []power{{}}, []float64{1}
 	if m.joules = m.objectiveOf(m.facts.Own)(1, 2) != 0; m.joules {
-		watts, shares = meters()
+		own, _ := tuning.Reference(m.facts.Trials)
+		watts, shares = meters(m.facts.Usage == nil || own.Source == tuning.Replayed)
 	}
 	for i, l := range all {
 		if prior[i] < 1e-3*best {

@@ -37,6 +37,9 @@ type Epoch struct {
 // no claim and enforce no budget unless the site opts in.
 const Modelled = "modelled"
 
+// Replayed is the source of joules that a table recorded, of whole nodes as a rule.
+const Replayed = "replayed"
+
 // Seconds is the epoch's length.
 func (e Epoch) Seconds() float64 { return e.End.Sub(e.Start).Seconds() }
 

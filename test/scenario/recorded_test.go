@@ -46,6 +46,7 @@ func TestTheReplayAndTheControllerDecideAlike(t *testing.T) {
 	t.Parallel()
 	moved := 0
 	for _, job := range slices.Concat(recorded(t, tuning.Energy, 5, 60), recorded(t, tuning.Time, 30)) {
+		job.Busy = 1 // as the simulated cluster has it
 		if c, err := plan.Replay(t.Context(), job); err == nil && c.Restarts > 0 {
 			moved++
 		}
@@ -94,6 +95,7 @@ func TestSharedRecordedJobsAreDecidedAboutAlike(t *testing.T) {
 func TestTheComparisonWouldShowADifference(t *testing.T) {
 	t.Parallel()
 	jobs := recorded(t, tuning.Energy, 60)
+	jobs[0].Busy = 1
 	course, err := plan.Replay(t.Context(), jobs[0])
 	if err != nil || course.Restarts == 0 {
 		t.Fatalf("%v: the job is not moved: %+v", err, course.Choices)

@@ -149,7 +149,7 @@ func (w *world) ended() {
 }
 
 // source is where the joules come from.
-const source = "replayed"
+const source = tuning.Replayed
 
 // leave ends the present attempt, and the job with it where the state is final.
 func (w *world) leave(s driver.State) {

@@ -24,7 +24,7 @@ type replay struct {
 type couple struct{ tuned, untuned []measured }
 
 // source is that of all joules here.
-const source = "replayed"
+const source = tuning.Replayed
 
 // verdicts is what became of one replay.
 type verdicts struct {
