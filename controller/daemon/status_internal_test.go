@@ -23,6 +23,6 @@ func TestTheStatusTellsCoreHoursAndCost(t *testing.T) {
 	}
 	job.Attempts[0].Started = time.Time{}
 	if got := status(job, rec, began); got.CoreHours != nil || got.Cost != nil {
-		t.Errorf("of a job of which nobody knows when it began: core-hours %v, cost %v", got.CoreHours, got.Cost)
+		t.Errorf("of a job that began at an unknown time: core-hours %v, cost %v", got.CoreHours, got.Cost)
 	}
 }

@@ -58,7 +58,8 @@ func (s view) doubtful() (tuning.Trial, bool) {
 	}
 	t, ok := s.trialOf(s.Current)
 	enough := max(doubtEpochs, s.Policy.Profile.Epochs)
-	return t, ok && t.Epochs >= enough && t.Seconds > s.unsurprising()
+	// It costs the least to ask first whether the epochs are longer at all.
+	return t, ok && t.Epochs >= enough && t.Seconds > s.KindSeconds*(1+doubtMargin) && t.Seconds > s.unsurprising()
 }
 
 // unsurprising is how long an epoch may take without doubt: as long as untuned
@@ -71,8 +72,10 @@ func (s view) unsurprising() float64 {
 			slower = max(slower, math.Exp(e.LogTime))
 		}
 	}
-	if p := s.model().Predict(s.Current); s.Profile != nil && p.Objective.Quantile(sure) < -noise {
-		slower = max(slower, math.Exp(p.Time.Mean))
+	if s.Profile != nil {
+		if p := s.model().Predict(s.Current); p.Objective.Quantile(sure) < -noise {
+			slower = max(slower, math.Exp(p.Time.Mean))
+		}
 	}
 	return s.KindSeconds * slower * (1 + doubtMargin)
 }

@@ -136,10 +136,10 @@ func TestDecide(t *testing.T) {
 			s.ClassEffects = []tuning.Effect{effect(two, -0.5)}
 			s.EpochsTotal, s.EpochSeconds, s.RestartCost = s.EpochsDone+3, 1000, time.Millisecond
 		}, tuning.Hold, tuning.ReasonTooShort, nil},
-		{"a known class with nothing better is probed all the same", running, func(s *tuning.State) {
+		{"what a known class showed to be dearer is not tried", running, func(s *tuning.State) {
 			s.Class = &tuning.Class{ID: "c1", Reason: tuning.ReasonNearest}
 			s.ClassEffects = []tuning.Effect{effect(two, 0.1)}
-		}, tuning.Probe, tuning.ReasonClassProbe, nil},
+		}, tuning.Hold, tuning.ReasonProbesNoGain, nil},
 		{"one job's experience is not a class's", running, func(s *tuning.State) {
 			s.Class = &tuning.Class{ID: "c1", Reason: tuning.ReasonNearest}
 			e := effect(two, -0.5)

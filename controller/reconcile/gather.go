@@ -148,7 +148,7 @@ func (p *pass) draw(ctx context.Context) error {
 	return nil
 }
 
-// drawn tells whether it is a job's turn to belong to the untuned share: the same answer
+// drawn reports whether it is a job's turn to belong to the untuned share: the same answer
 // whenever it is asked, and random over jobs.
 func drawn(id string, share float64) bool {
 	h := fnv.New64a()

@@ -76,7 +76,7 @@ func (r Row) done() int {
 	return n
 }
 
-// Seconds are those that its attempts ran; not ok where nobody knows.
+// Seconds are those that its attempts ran; not ok where that is unknown.
 func (r Row) Seconds() (float64, bool) {
 	if r.Spans == nil {
 		return 0, false
@@ -88,7 +88,7 @@ func (r Row) Seconds() (float64, bool) {
 	return sum, true
 }
 
-// CoreHours are the cores that its attempts held times hours; not ok where nobody knows.
+// CoreHours are the cores that its attempts held times hours; not ok where that is unknown.
 func (r Row) CoreHours() (float64, bool) {
 	if r.Spans == nil {
 		return 0, false
@@ -111,7 +111,7 @@ type Cost struct {
 
 // Cost is the price of what its attempts held, and of the joules of its epochs where they
 // have one. Free: they have one, and are left out, since they were not measured throughout.
-// Not ok where nobody knows what it held.
+// Not ok where that is unknown.
 func (r Row) Cost() (c Cost, free, ok bool) {
 	t := r.Policy.Measure().Tariff
 	t.Hour = 0 // an attempt's span says what it held

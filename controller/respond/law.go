@@ -78,7 +78,7 @@ func meters(whole bool) ([]power, []float64) {
 	if whole {
 		floors = []weighed{{0, 0.7}, {0.4, 0.2}, {1.5, 0.1}}
 	}
-	for _, z := range []float64{-2, -1, 0, 1, 2} {
+	for _, z := range []float64{-1.5, 0, 1.5} {
 		for _, f := range floors {
 			out = append(out, power{0.4 * math.Exp(0.7*z), f.value})
 			weights = append(weights, f.weight*math.Exp(-z*z/2))

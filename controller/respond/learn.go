@@ -26,8 +26,15 @@ func (m *Model) weigh() {
 		own, _ := tuning.Reference(m.facts.Trials)
 		watts, shares = meters(m.facts.Usage == nil || own.Source == tuning.Replayed)
 	}
+	kept := 0
+	for _, w := range prior {
+		if w >= 3e-3*best {
+			kept++
+		}
+	}
+	m.laws, m.weights = make([]law, 0, kept*len(watts)), make([]float64, 0, kept*len(watts))
 	for i, l := range all {
-		if prior[i] < 1e-3*best {
+		if prior[i] < 3e-3*best {
 			continue
 		}
 		for n, w := range watts {

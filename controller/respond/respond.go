@@ -1,6 +1,7 @@
 package respond
 
 import (
+	"iter"
 	"math"
 	"slices"
 
@@ -16,6 +17,22 @@ type Facts struct {
 	Kind   []tuning.Effect
 	Others []tuning.Effect // of the kind, whose owner asked for other cores then
 	Class  []tuning.Effect
+}
+
+// shown are the effects that runs of its kind and its class showed, each with the standard
+// deviation by which this job's may differ.
+func (f Facts) shown() iter.Seq2[tuning.Effect, float64] {
+	return func(yield func(tuning.Effect, float64) bool) {
+		for i, e := range slices.Concat(f.Kind, f.Class) {
+			between := betweenSD
+			if i >= len(f.Kind) {
+				between = classSD
+			}
+			if e.Runs > 0 && !yield(e, math.Hypot(e.SD, between)/math.Sqrt(fresh(e))) {
+				return
+			}
+		}
+	}
 }
 
 // Usage is what the first epochs of a job show of what it makes of its cores.
@@ -97,14 +114,9 @@ func New(f Facts) *Model {
 			}
 		}
 	}
-	for _, list := range []struct {
-		effects []tuning.Effect
-		sd      float64
-	}{{f.Kind, betweenSD}, {f.Class, classSD}} {
-		for _, e := range list.effects {
-			if c, only := m.onlyCores(f.Policy.Complete(f.Own.Merge(e.Settings))); only && e.Runs > 0 {
-				m.learn(m.own, c, e.LogTime, m.effectJoules(e), math.Hypot(e.SD, list.sd)/math.Sqrt(fresh(e)))
-			}
+	for e, sd := range f.shown() {
+		if c, only := m.onlyCores(f.Policy.Complete(f.Own.Merge(e.Settings))); only {
+			m.learn(m.own, c, e.LogTime, m.effectJoules(e), sd)
 		}
 	}
 	for _, e := range f.Others {
@@ -129,10 +141,9 @@ func (m *Model) Predict(s tuning.Settings) Prediction {
 
 func (m *Model) predict(s tuning.Settings) Prediction {
 	out := m.prior(s)
-	for _, e := range m.facts.Kind {
-		if e.Runs > 0 && !math.IsNaN(e.LogRatio+e.LogTime) && !math.IsInf(e.LogRatio+e.LogTime, 0) &&
+	for e, sd := range m.facts.shown() {
+		if !math.IsNaN(e.LogRatio+e.LogTime) && !math.IsInf(e.LogRatio+e.LogTime, 0) &&
 			len(e.Settings) > 0 && sameButMemory(m.facts.Policy.Complete(m.facts.Own.Merge(e.Settings)), s) {
-			sd := math.Hypot(e.SD, betweenSD) / math.Sqrt(fresh(e))
 			out.Time, out.Objective = seen(out.Time, Ratio{e.LogTime, sd}), seen(out.Objective, Ratio{e.LogRatio, sd})
 		}
 	}

@@ -12,20 +12,20 @@ import (
 )
 
 // TestAPauseStopsEveryEffect needs a job that is probed although the machine is
-// busy with others, so its controller is the one that does not see those.
+// busy with others, so its controller is the one that does not see those. Each thread makes
+// its epochs longer, so that it is returned once it may be.
 func TestAPauseStopsEveryEffect(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, build(t))
 	s.open()
-	const epochs = 3000 // enough to be worth a further move when the pause is over, on a busy machine too
+	const epochs = 2000 // a minute: what a probe costs is little beside that
 	file := s.ticking("probed", epochs)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// More to try than can be tried before the pause.
-	many := strings.NewReplacer("values=1,2,3", "values=1,2,3,4,5,6", "restarts=4 probes=2", "restarts=9 probes=5").Replace(string(text))
-	id := strings.TrimSpace(s.ok("run", s.write("probed.sbatch", many)))
+	worse := strings.ReplaceAll(string(text), "0.4 / $THREADS ^ 2", "0.03 * $THREADS")
+	id := strings.TrimSpace(s.ok("run", s.write("probed.sbatch", worse)))
 	s.until(id, "to be probed", func(j api.Job) bool { return j.Phase == "probing" || j.Probes > 0 })
 
 	s.ok("pause", "cluster", "--why", "a test")

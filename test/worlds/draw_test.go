@@ -18,7 +18,7 @@ import (
 type kind string
 
 const (
-	single kind = "single" // one job that nobody knows
+	single kind = "single" // one job of an unknown kind
 	second kind = "second" // the same kind runs again, with as many cores or another number
 	batch  kind = "batch"  // twelve runs of a kind whose batch size may change
 )

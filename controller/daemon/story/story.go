@@ -160,7 +160,7 @@ func net(r *reconcile.Record) string {
 	return text + "."
 }
 
-// Spent says what a job has held so far, and what that costs; empty where nobody knows.
+// Spent says what a job has held so far, and what that costs; empty where that is unknown.
 func Spent(row report.Row) string {
 	seconds, ran := row.Seconds()
 	hours, held := row.CoreHours()

@@ -241,7 +241,7 @@ func TestWhatAJobHeldAndWasChargedIsSaid(t *testing.T) {
 		{"a site without prices counts core-hours", report.Row{Spans: []report.Span{span}}, "Its attempts ran 2 h in all and held 6.00 core-hours."},
 		{"a site with prices names the cost", report.Row{Spans: []report.Span{span}, Policy: priced}, "Its attempts ran 2 h in all and held 6.00 core-hours, which cost 3.00 EUR."},
 		{"energy that is free for want of joules is named", report.Row{Spans: []report.Span{span}, Policy: energy}, "Its attempts ran 2 h in all and held 6.00 core-hours, which cost 3.00 EUR without their energy, which was not measured throughout."},
-		{"what nobody knows is not said", report.Row{}, ""},
+		{"what is unknown is not said", report.Row{}, ""},
 		{"a job that has not begun held nothing", report.Row{Spans: []report.Span{}}, ""},
 		{"cores that are not known are not none", report.Row{Spans: []report.Span{{Start: at(0), End: at(60)}}}, ""},
 	} {

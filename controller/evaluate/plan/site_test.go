@@ -12,7 +12,7 @@ import (
 func TestAJobThatComesAgainBeginsUnderWhatItsFirstRunShowed(t *testing.T) {
 	t.Parallel()
 	in := small(write(t, "trials.csv", halves))
-	in.Epochs, in.Returns, in.Seeds = []int{200}, 2, 3
+	in.Epochs, in.Returns, in.Seeds = []int{60}, 2, 3
 	rep := run(t, in)
 	r := rep.Rows[0].Returned
 	if r == nil || r.Jobs != 6 || r.Changed != 1 || r.Moved != 0 || r.Paid != 1 || r.Hurt != 0 || r.Final != "cores=2" {
@@ -21,7 +21,7 @@ func TestAJobThatComesAgainBeginsUnderWhatItsFirstRunShowed(t *testing.T) {
 	if !equal(r.Ratio, .6) || !equal(r.Last, .6) || !equal(r.OracleRatio, .6) || !equal(*r.PaidRatio, .6) || r.HurtRatio != nil {
 		t.Errorf("%+v", r)
 	}
-	if s := rep.Summary.Returned; s == nil || s.Jobs != 6 || !equal(s.Ratio, .6) || s.WorstAt != "a m of 200 epochs" {
+	if s := rep.Summary.Returned; s == nil || s.Jobs != 6 || !equal(s.Ratio, .6) || s.WorstAt != "a m of 60 epochs" {
 		t.Errorf("%+v", s)
 	}
 	if first := rep.Rows[0]; !(first.Ratio > .6) || first.Jobs != 3 {
