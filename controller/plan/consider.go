@@ -33,7 +33,7 @@ func (s view) told(d tuning.Decision) tuning.Decision {
 		d.Budgets = storableBudgets(s.budgets(change, d.Action == tuning.Probe))
 	}
 	if s.rest().Value > 0 {
-		d.Prices = s.prices()
+		d.Prices = s.prices(d)
 	}
 	d.Alternatives = s.alternatives(d)
 	return d

@@ -133,15 +133,6 @@ func (s view) exploring(target tuning.Settings) float64 {
 	return loss / n * float64(s.epochsPerProbe()) * s.epoch().Value
 }
 
-// explored is what a probe of the most promising candidate is expected to lose, in seconds.
-func (s view) explored() float64 {
-	target, ok := s.promising()
-	if !ok {
-		return 0
-	}
-	return s.exploring(target)
-}
-
 // dearest is the log ratio up to which a single probe counts for what the next may lose.
 const dearest = 2
 
@@ -210,7 +201,7 @@ func (s view) tariff() tuning.Tariff {
 }
 
 // prices are those of a change now; before a job's start it costs nothing.
-func (s view) prices() *tuning.Prices {
+func (s view) prices(d tuning.Decision) *tuning.Prices {
 	name, per := s.unit()
 	if name == "cost" {
 		name = s.tariff().Unit
@@ -220,7 +211,10 @@ func (s view) prices() *tuning.Prices {
 	}
 	out := &tuning.Prices{
 		Unit: name, Restart: s.factors() * s.RestartCost.Seconds() * per, Queue: s.factors() * s.Wait.Seconds() * per,
-		Explore: s.explored() * per, Margin: s.Site.Margin,
+		Margin: s.Site.Margin,
+	}
+	if d.Action == tuning.Probe {
+		out.Explore = s.exploring(d.Settings) * per
 	}
 	if e := (tuning.Estimate{Value: out.Restart, Low: out.Queue, High: out.Explore}); !e.IsFinite() || !finite(out.Margin) {
 		return nil

@@ -377,7 +377,7 @@ func draws(t *rapid.T, folder string, cost func(cores int) float64) (plan.Input,
 		t.Fatal(err)
 	}
 	in := small(file)
-	in.Seeds, in.Epochs = 2, []int{rapid.IntRange(1, 50).Draw(t, "epochs")}
+	in.Seeds, in.Epochs = 1, []int{rapid.IntRange(1, 40).Draw(t, "epochs")}
 	in.Objective = rapid.SampledFrom([]tuning.Objective{tuning.Energy, tuning.Time, tuning.EDP, tuning.Blend}).Draw(t, "objective")
 	in.Probes = rapid.IntRange(0, 4).Draw(t, "probes")
 	in.Restart = time.Duration(rapid.IntRange(1, 600).Draw(t, "restart")) * time.Second
