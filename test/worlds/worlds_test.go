@@ -149,7 +149,7 @@ func TestAFewWorldsKeepTheirBars(t *testing.T) {
 		dearest = 1.01  // tries included
 		idle    = 1.003 // of a job that cannot save, where it was disturbed
 	)
-	seeds := []uint64{1, 20, 22, 25, 30, 35, 36, 48, 57, 61}
+	seeds := []uint64{1, 20, 22, 25, 30, 35, 48, 61}
 	played := make([]rows, len(seeds))
 	t.Run("play", func(t *testing.T) {
 		for i, seed := range seeds {
