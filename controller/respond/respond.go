@@ -311,7 +311,7 @@ func joulesRatio(t, own tuning.Trial) float64 {
 
 // effectJoules is what an effect says about joules, where its objective is made of them.
 func (m *Model) effectJoules(e tuning.Effect) float64 {
-	switch m.facts.Policy.Objective {
+	switch m.facts.Policy.Objective { //nolint:exhaustive // the others are made of more than joules
 	case tuning.Energy:
 		return e.LogRatio
 	case tuning.EDP:
