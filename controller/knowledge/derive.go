@@ -48,14 +48,14 @@ func Effects(obs []Observation, kind tuning.JobKind, own tuning.Settings, m tuni
 		}
 		own = t.Settings
 	}
-	own = withoutMemory(own)
+	own = own.WithoutMemory()
 	sums := map[string]*tally{}
 	for _, r := range runs(of) {
-		base, ok := r.find(own, withoutMemory)
+		base, ok := r.find(own, tuning.Settings.WithoutMemory)
 		if !ok {
 			continue
 		}
-		r.collect(sums, base, withoutMemory, m, a)
+		r.collect(sums, base, tuning.Settings.WithoutMemory, m, a)
 	}
 	return effects(sums, a)
 }
@@ -64,8 +64,8 @@ func Effects(obs []Observation, kind tuning.JobKind, own tuning.Settings, m tuni
 // that differs from own: a model of the job can carry them over.
 func Carried(obs []Observation, kind tuning.JobKind, own tuning.Settings, m tuning.Measure, a Aging) []tuning.Effect {
 	last, ok := LastReference(obs, kind)
-	from := withoutMemory(last.Settings)
-	if !ok || from.Equal(withoutMemory(own)) {
+	from := last.Settings.WithoutMemory()
+	if !ok || from.Equal(own.WithoutMemory()) {
 		return nil
 	}
 	out := Effects(obs, kind, last.Settings, m, a)
@@ -208,8 +208,4 @@ func ofKind(obs []Observation, kind tuning.JobKind) []Observation {
 		}
 	}
 	return out
-}
-
-func withoutMemory(s tuning.Settings) tuning.Settings {
-	return s.Only(func(name string) bool { return name != tuning.Memory })
 }

@@ -53,7 +53,7 @@ func Regressions(obs []Observation, kind tuning.JobKind) []tuning.Settings {
 		if c := o.Outcome; c != nil && len(c.Tuned) > 0 {
 			// How much memory was reserved made nothing slower. What a job died of is
 			// remembered with its memory, below.
-			tuned := c.Tuned.Only(func(name string) bool { return name != tuning.Memory })
+			tuned := c.Tuned.WithoutMemory()
 			switch c.Verdict {
 			case tuning.Regressed:
 				if c.Reason != tuning.ReasonStopLoss { // its trial says what it cost

@@ -170,7 +170,7 @@ func (s view) asOwned(e tuning.Estimate, joules bool) tuning.Estimate {
 // settings one under these takes: as this job measured it, else as others did, else as
 // much as it may be.
 func (s view) times(t tuning.Settings) (seconds, joules tuning.Estimate) {
-	if sameButMemory(t, s.Own) {
+	if t.EqualButMemory(s.Own) {
 		return tuning.Exactly(1), tuning.Exactly(1)
 	}
 	power := math.Max(1, s.moreCores(t)) // more cores draw more power, and no more than in proportion
@@ -211,7 +211,7 @@ func (s view) moreCores(t tuning.Settings) float64 {
 func (s view) effectOf(t tuning.Settings) (tuning.Effect, bool) {
 	for _, list := range [][]tuning.Effect{s.KindEffects, s.ClassEffects} {
 		for _, e := range list {
-			if u := s.usable(e.Settings); len(u) > 0 && e.Runs > 0 && sameButMemory(s.target(u), t) {
+			if u := s.usable(e.Settings); len(u) > 0 && e.Runs > 0 && s.target(u).EqualButMemory(t) {
 				return e, true
 			}
 		}

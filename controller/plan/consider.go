@@ -57,7 +57,7 @@ func (s view) alternatives(d tuning.Decision) []tuning.Alternative {
 	}
 	_, present := s.presentEffect()
 	for _, c := range s.candidates() {
-		if slices.ContainsFunc(out, func(a tuning.Alternative) bool { return sameButMemory(a.Settings, c.settings) }) {
+		if slices.ContainsFunc(out, func(a tuning.Alternative) bool { return a.Settings.EqualButMemory(c.settings) }) {
 			continue
 		}
 		a := tuning.Alternative{Settings: c.settings, From: c.from}
@@ -78,7 +78,7 @@ func (s view) alternatives(d tuning.Decision) []tuning.Alternative {
 // reasoned says why an alternative was taken, or why not.
 func (s view) reasoned(a tuning.Alternative, c candidate, d tuning.Decision) tuning.Alternative {
 	switch {
-	case d.Action == tuning.Hold && c.from == tuning.OriginPresent, d.Action != tuning.Hold && sameButMemory(c.settings, d.Settings):
+	case d.Action == tuning.Hold && c.from == tuning.OriginPresent, d.Action != tuning.Hold && c.settings.EqualButMemory(d.Settings):
 		a.Taken, a.Reason = true, d.Reason
 	case c.from == tuning.OriginPresent, c.why == tuning.ReasonNone && d.Action != tuning.Hold:
 		a.Reason = tuning.ReasonLessPromising

@@ -68,7 +68,7 @@ func (s view) doubtful() (tuning.Trial, bool) {
 func (s view) unsurprising() float64 {
 	slower := max(1, s.Policy.MaxSlowdown)
 	for _, e := range s.KindEffects {
-		if sameButMemory(s.target(s.usable(e.Settings)), s.Current) {
+		if s.target(s.usable(e.Settings)).EqualButMemory(s.Current) {
 			slower = max(slower, math.Exp(e.LogTime))
 		}
 	}

@@ -14,12 +14,6 @@ const (
 
 	// betweenRuns is the log ratio by which two runs of the same job usually differ.
 	betweenRuns = 0.04
-
-	// halfLife is after how many days without a new run an effect counts as if half
-	// of its runs were gone, which makes its standard error grow by the root of two.
-	// Machines, libraries and inputs drift; a large effect outlives that, a small
-	// one is measured again.
-	halfLife = 90
 )
 
 // known is the best effect of the kind, else of the class.
@@ -74,7 +68,7 @@ func (s view) objection(e tuning.Effect) tuning.Reason {
 		return tuning.ReasonNeutral
 	case !(e.LogRatio+sigmas*standardError(e) < 0):
 		return tuning.ReasonInconclusive
-	case s.Policy.MaxSlowdown > 0 && !(e.LogTime <= math.Log(s.Policy.MaxSlowdown)):
+	case !s.withinSlowdown(e.LogTime):
 		return tuning.ReasonSlower
 	case s.hurt(s.target(e.Settings)):
 		return tuning.ReasonRemembered
@@ -123,11 +117,8 @@ func gainOfEffect(e tuning.Effect) gain { return gain{e.LogRatio, standardError(
 // that between runs, so with few runs the doubt is at least what runs usually
 // differ by; and it grows with age.
 func standardError(e tuning.Effect) float64 {
-	return math.Hypot(e.SD, betweenRuns) / math.Sqrt(fresh(e))
+	return math.Hypot(e.SD, betweenRuns) / math.Sqrt(e.Fresh())
 }
-
-// fresh is how many runs of today an effect is worth.
-func fresh(e tuning.Effect) float64 { return float64(e.Runs) * math.Exp2(-max(e.Age, 0)/halfLife) }
 
 // supported keeps the effects that enough jobs of the class have shown.
 func supported(effects []tuning.Effect) []tuning.Effect {
@@ -144,7 +135,7 @@ func supported(effects []tuning.Effect) []tuning.Effect {
 // that a job which was returned is not sent there again.
 func (s view) withOutcome() view {
 	if o := s.Outcome; o != nil && o.Verdict == tuning.Regressed && len(o.Tuned) > 0 {
-		bad := o.Tuned.Only(func(name string) bool { return name != tuning.Memory })
+		bad := o.Tuned.WithoutMemory()
 		s.Regressed = append(slices.Clone(s.Regressed), bad)
 	}
 	return s
@@ -156,7 +147,7 @@ func (s view) hurt(t tuning.Settings) bool {
 	now, bounded := t[tuning.Memory]
 	return slices.ContainsFunc(s.Regressed, func(r tuning.Settings) bool {
 		then, ok := r[tuning.Memory]
-		return sameButMemory(r, t) && (!ok || !bounded || now.Float() <= then.Float())
+		return r.EqualButMemory(t) && (!ok || !bounded || now.Float() <= then.Float())
 	})
 }
 

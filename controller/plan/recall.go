@@ -64,8 +64,8 @@ func recall(s view) tuning.Decision {
 }
 
 // foreseen is the setting that what an earlier run of the kind made of its cores shows to be
-// better than another. Nothing may stop the job where it has no checkpoint, so that it must be sure, at
-// 95 %, to be better, within the slowdown that its owner allows and its time limit.
+// better than another. Nothing may stop the job where it has no checkpoint, so that it must be
+// sure, at 95 %, to be better, within the slowdown that its owner allows and its time limit.
 func foreseen(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence, bool) {
 	if s.Profile == nil {
 		return nil, nil, false
@@ -79,7 +79,7 @@ func foreseen(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 	for _, target := range s.searched() {
 		p := s.model().Predict(target)
 		gains, slowest := s.model().Between(from, target), p.Time.Quantile(z)
-		tooSlow := s.Policy.MaxSlowdown > 0 && !(slowest <= math.Log(s.Policy.MaxSlowdown)) ||
+		tooSlow := !s.withinSlowdown(slowest) ||
 			s.LimitLeft > 0 && slowest > 0 && s.longest()*math.Exp(slowest)*(1+doubtMargin) > s.LimitLeft.Seconds()
 		if gains.Quantile(sure) < -noise && gains.Mean < least && !tooSlow {
 			best, least, evidence = target, gains.Mean, predictedEvidence(p)

@@ -34,7 +34,7 @@ func ofRuns(s tuning.State) []tuning.Effect {
 	for _, e := range s.Returns.Seen {
 		target := s.Policy.Complete(s.Own.Merge(e.Settings))
 		if !slices.ContainsFunc(s.KindEffects, func(k tuning.Effect) bool {
-			return sameButMemory(s.Policy.Complete(s.Own.Merge(k.Settings)), target)
+			return s.Policy.Complete(s.Own.Merge(k.Settings)).EqualButMemory(target)
 		}) {
 			out = append(out, e)
 		}
@@ -57,8 +57,8 @@ func (s view) baseline() (tuning.Settings, float64) {
 	return s.Own, 0
 }
 
-// likely is how likely a setting saves more than the best one by more than noise, and keeps to the slowdown that the
-// owner allows.
+// likely is how likely a setting saves more than noise beyond the best one, and keeps to the
+// slowdown that the owner allows.
 func (s view) likely(target tuning.Settings) float64 {
 	best, _ := s.baseline()
 	gains := s.model().Between(best, target)
@@ -96,6 +96,11 @@ func (s view) kept(p respond.Prediction) float64 {
 	return distuv.UnitNormal.CDF(margin / p.Time.SD)
 }
 
+// withinSlowdown reports whether epochs that are longer by a log ratio are what the owner allows.
+func (s view) withinSlowdown(logTime float64) bool {
+	return s.Policy.MaxSlowdown == 0 || logTime <= math.Log(s.Policy.MaxSlowdown)
+}
+
 // exposure is how many epochs under the owner's settings a probe of a setting costs at most,
 // at 95 %. Fewer cores and less power have a bound by nature; more of anything may turn out
 // hopeless.
@@ -110,7 +115,7 @@ func (s view) exposure(target tuning.Settings) float64 {
 	return min(lookingOn, float64(s.epochsPerProbe())*max(math.Expm1(q), 0))
 }
 
-// candidates are the settings that the search may try, complete.
+// searched are the settings that the search may try, complete.
 func (s view) searched() []tuning.Settings {
 	list := s.Candidates
 	if len(list) == 0 && len(s.Next) > 0 {
@@ -118,7 +123,7 @@ func (s view) searched() []tuning.Settings {
 	}
 	var out []tuning.Settings
 	for _, c := range list {
-		if t := s.target(c); !sameButMemory(t, s.Own) && !s.hurt(t) {
+		if t := s.target(c); !t.EqualButMemory(s.Own) && !s.hurt(t) {
 			out = append(out, t)
 		}
 	}
@@ -142,7 +147,7 @@ func predicted(s view) (tuning.Decision, bool) {
 			gains = s.model().Between(s.Current, c)
 		}
 		if target.Equal(s.Current) || !(gains.Quantile(sure) < -noise) || s.outlasts(p) ||
-			s.Policy.MaxSlowdown > 0 && !(p.Time.Quantile(sure) <= math.Log(s.Policy.MaxSlowdown)) || s.overruns(math.Exp(p.Time.Mean)) {
+			!s.withinSlowdown(p.Time.Quantile(sure)) || s.overruns(math.Exp(p.Time.Mean)) {
 			continue
 		}
 		saving := s.saves(gain{ratio: from.ratio}, gain{from.ratio + gains.Mean, gains.SD})
@@ -166,7 +171,7 @@ func (s view) promising() (tuning.Settings, bool) {
 	next := s.target(s.Next)
 	after := s.epochsAfterProbe()
 	for _, c := range s.searched() {
-		if s.ranUnder(c) || c.Equal(s.Current) || s.lawless(c) && !sameButMemory(c, next) {
+		if s.ranUnder(c) || c.Equal(s.Current) || s.lawless(c) && !c.EqualButMemory(next) {
 			continue
 		}
 		if !s.lawless(c) && (s.promise(c) < noise || s.likely(c) < bet || s.beyond(c) || s.outlasts(s.model().Predict(c))) {
@@ -207,10 +212,7 @@ func (s view) outlasts(p respond.Prediction) bool {
 // lawless reports whether settings differ from the owner's in a knob of which no law says
 // what it does.
 func (s view) lawless(t tuning.Settings) bool {
-	return slices.ContainsFunc(s.Own.Diff(t), func(name string) bool {
-		k, _ := s.Policy.Knob(name)
-		return name != tuning.Cores && name != tuning.Memory && k.Follows != tuning.Cores
-	})
+	return !s.Policy.CoresAlone(s.Own, t)
 }
 
 func predictedEvidence(p respond.Prediction) []tuning.Evidence {

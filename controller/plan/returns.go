@@ -48,7 +48,7 @@ func (s view) untriable() tuning.Reason {
 	}
 	target := s.target(s.possible(r.Next))
 	switch {
-	case sameButMemory(target, s.Own):
+	case target.EqualButMemory(s.Own):
 		return tuning.ReasonAlreadyBest
 	case s.hurt(target):
 		return tuning.ReasonRemembered

@@ -80,7 +80,7 @@ func (s view) trialOf(t tuning.Settings) (tuning.Trial, bool) {
 
 // ranUnder tells whether this job has measured a setting, whatever its memory.
 func (s view) ranUnder(t tuning.Settings) bool {
-	return slices.ContainsFunc(s.Trials, func(x tuning.Trial) bool { return sameButMemory(x.Settings, t) })
+	return slices.ContainsFunc(s.Trials, func(x tuning.Trial) bool { return x.Settings.EqualButMemory(t) })
 }
 
 // judged tells whether enough epochs were measured under a setting.
@@ -104,17 +104,11 @@ func (s view) presentEffect() (tuning.Effect, gain) {
 		return e, g
 	}
 	for _, e := range s.KindEffects {
-		if !s.Current.Equal(s.Own) && sameButMemory(s.target(s.usable(e.Settings)), s.Current) {
+		if !s.Current.Equal(s.Own) && s.target(s.usable(e.Settings)).EqualButMemory(s.Current) {
 			return e, gainOfEffect(e)
 		}
 	}
 	return tuning.Effect{}, gain{}
-}
-
-// sameButMemory tells whether two settings do the same work: memory only bounds it.
-func sameButMemory(a, b tuning.Settings) bool {
-	rest := func(name string) bool { return name != tuning.Memory }
-	return a.Only(rest).Equal(b.Only(rest))
 }
 
 func hold(s view, r tuning.Reason, evidence ...tuning.Evidence) tuning.Decision {

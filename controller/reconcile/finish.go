@@ -209,14 +209,14 @@ func (p *pass) learn(ctx context.Context) error {
 	}
 	for _, t := range lesson.Trials {
 		if !t.Reference && p.stages.Refused(p.rec.Policy, lesson.Trials, t.Settings) != tuning.ReasonNone {
-			lesson.Regressed = append(lesson.Regressed, besideMemory(t.Settings)) // its owner would not accept it next time either
+			lesson.Regressed = append(lesson.Regressed, t.Settings.WithoutMemory()) // its owner would not accept it next time either
 		}
 	}
 	if p.rec.regressed() && p.rec.Outcome.Reason != tuning.ReasonStopLoss {
-		lesson.Regressed = append(lesson.Regressed, besideMemory(p.rec.Outcome.Tuned))
+		lesson.Regressed = append(lesson.Regressed, p.rec.Outcome.Tuned.WithoutMemory())
 	}
-	if s, ok := p.disproved(lesson.Trials); ok && !slices.ContainsFunc(lesson.Regressed, besideMemory(s).Equal) {
-		lesson.Regressed = append(lesson.Regressed, besideMemory(s))
+	if s, ok := p.disproved(lesson.Trials); ok && !slices.ContainsFunc(lesson.Regressed, s.WithoutMemory().Equal) {
+		lesson.Regressed = append(lesson.Regressed, s.WithoutMemory())
 	}
 	if err := p.stages.Learn(ctx, lesson); err != nil {
 		return fmt.Errorf("learn from %s: %w", p.rec.Job, err)
@@ -289,12 +289,6 @@ func (p *pass) faster(s tuning.Settings) bool {
 // killed tells whether a limit of its scheduler ended the job under tuned settings.
 func (p *pass) killed() bool {
 	return (p.job.State == driver.MemoryExceeded || p.job.State == driver.TimeExceeded) && p.diedTuned()
-}
-
-// besideMemory leaves the memory out of a setting that was worse: how much was
-// reserved made nothing slower. What a job died of keeps it.
-func besideMemory(s tuning.Settings) tuning.Settings {
-	return s.Only(func(name string) bool { return name != tuning.Memory })
 }
 
 // pauseIfHarmful stops the tuner that hurts: after the site's number of

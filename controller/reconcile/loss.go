@@ -111,6 +111,6 @@ func (p *pass) stopped(d tuning.Decision) {
 		p.rec.Cut = append(p.rec.Cut, cut)
 	}
 	if !disturbed {
-		p.rec.Hurt = append(p.rec.Hurt, besideMemory(left))
+		p.rec.Hurt = append(p.rec.Hurt, left.WithoutMemory())
 	}
 }

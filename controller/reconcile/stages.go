@@ -106,7 +106,7 @@ type Lesson struct {
 	Peak        tuning.Bytes
 	RestartCost []time.Duration
 	Final       *Final               // nil: it did not end well, or its hyperparameters changed on the way
-	Reached     *tuning.Reached      // when it reached the target of its quality; nil: it had none, or nobody could tell
+	Reached     *tuning.Reached      // when it reached the target of its quality; nil: it had none, or it is unknown
 	Curve       []tuning.CurveLesson // what forecasts of its loss or quality were worth; empty where Final would be nil
 	Polluted    bool                 // others disturbed most of its epochs
 	Node        string               // where its last attempt ran; empty = not known
@@ -164,7 +164,7 @@ type Stages struct {
 	Past   func(ctx context.Context, kind tuning.JobKind) ([]tuning.PastRun, error)
 	Return func(q ReturnRequest) tuning.Returns
 	// Breaks reports whether the past runs show that what such jobs end with under the
-	// hyperparameters of s is worse than the guard allows; nil: nobody looks.
+	// hyperparameters of s is worse than the guard allows; nil: not checked.
 	Breaks func(q ReturnRequest, s tuning.Settings) bool
 	// Stands compares the past runs under the settings s with those under the owner's; false:
 	// there are none of both. Nil: nobody looks.

@@ -2,10 +2,12 @@ package respond
 
 import (
 	"math"
-	"slices"
 
 	"pitchpipe/controller/tuning"
 )
+
+// faint is the weight, as a share of the largest, below which a law is left out.
+const faint = 3e-3
 
 // weigh takes the laws that explain the CPU time that the job used, with all that may be
 // true of its power where its objective counts joules.
@@ -28,13 +30,13 @@ func (m *Model) weigh() {
 	}
 	kept := 0
 	for _, w := range prior {
-		if w >= 3e-3*best {
+		if w >= faint*best {
 			kept++
 		}
 	}
 	m.laws, m.weights = make([]law, 0, kept*len(watts)), make([]float64, 0, kept*len(watts))
 	for i, l := range all {
-		if prior[i] < 3e-3*best {
+		if prior[i] < faint*best {
 			continue
 		}
 		for n, w := range watts {
@@ -51,14 +53,6 @@ func (u Usage) likelihood(l law) float64 {
 	sd := math.Hypot(usageSD, 0.5*u.Waiting+0.5*u.Pressure)
 	z := math.Log(min(busy, u.Cores)/l.busy(u.Cores)) / sd
 	return math.Exp(-min(z*z, 100) / 2)
-}
-
-// sameOthers reports whether an effect is of cores alone, and of what follows them.
-func (m *Model) sameOthers(e tuning.Effect) bool {
-	return !slices.ContainsFunc(e.From.Diff(e.From.Merge(e.Settings)), func(name string) bool {
-		k, _ := m.facts.Policy.Knob(name)
-		return name != tuning.Cores && name != tuning.Memory && k.Follows != tuning.Cores
-	})
 }
 
 // learn weighs the laws by a ratio that was measured between two numbers of cores; joules is
@@ -92,12 +86,6 @@ func (m *Model) learn(from, cores, time, joules, sd float64) {
 // onlyCores is how many cores settings have that differ from the owner's in nothing else
 // but memory and what follows the cores.
 func (m *Model) onlyCores(s tuning.Settings) (float64, bool) {
-	for _, name := range m.facts.Own.Diff(s) {
-		k, _ := m.facts.Policy.Knob(name)
-		if name != tuning.Cores && name != tuning.Memory && k.Follows != tuning.Cores {
-			return 0, false
-		}
-	}
 	c := s[tuning.Cores].Float()
-	return c, c >= 1 && c != m.own
+	return c, c >= 1 && c != m.own && m.facts.Policy.CoresAlone(m.facts.Own, s)
 }

@@ -121,7 +121,7 @@ func New(f Facts) *Model {
 	}
 	for _, e := range f.Others {
 		was, now := e.From[tuning.Cores].Float(), e.Settings[tuning.Cores].Float()
-		if was >= 1 && now >= 1 && was != now && e.Runs > 0 && m.sameOthers(e) {
+		if was >= 1 && now >= 1 && was != now && e.Runs > 0 && f.Policy.CoresAlone(e.From, e.From.Merge(e.Settings)) {
 			m.learn(was, now, e.LogTime, m.effectJoules(e), math.Hypot(e.SD, betweenSD)/math.Sqrt(fresh(e)))
 		}
 	}
@@ -143,12 +143,12 @@ func (m *Model) predict(s tuning.Settings) Prediction {
 	out := m.prior(s)
 	for e, sd := range m.facts.shown() {
 		if !math.IsNaN(e.LogRatio+e.LogTime) && !math.IsInf(e.LogRatio+e.LogTime, 0) &&
-			len(e.Settings) > 0 && sameButMemory(m.facts.Policy.Complete(m.facts.Own.Merge(e.Settings)), s) {
+			len(e.Settings) > 0 && m.facts.Policy.Complete(m.facts.Own.Merge(e.Settings)).EqualButMemory(s) {
 			out.Time, out.Objective = seen(out.Time, Ratio{e.LogTime, sd}), seen(out.Objective, Ratio{e.LogRatio, sd})
 		}
 	}
 	own, ok := tuning.Reference(m.facts.Trials)
-	i := slices.IndexFunc(m.facts.Trials, func(t tuning.Trial) bool { return sameButMemory(t.Settings, s) })
+	i := slices.IndexFunc(m.facts.Trials, func(t tuning.Trial) bool { return t.Settings.EqualButMemory(s) })
 	if !ok || i < 0 || m.facts.Trials[i].Reference {
 		return out
 	}
@@ -169,7 +169,7 @@ func (m *Model) predict(s tuning.Settings) Prediction {
 func (m *Model) Between(from, to tuning.Settings) Ratio {
 	_, one := m.onlyCores(from)
 	_, other := m.onlyCores(to)
-	if !one || !other || sameButMemory(from, to) {
+	if !one || !other || from.EqualButMemory(to) {
 		a, b := m.Predict(from).Objective, m.Predict(to).Objective
 		return Ratio{b.Mean - a.Mean, math.Hypot(a.SD, b.SD)}
 	}
@@ -204,7 +204,7 @@ func (m *Model) mix(from, to tuning.Settings) Prediction {
 
 // prior is what settings do by the laws of cores, and by what is known of other knobs.
 func (m *Model) prior(s tuning.Settings) Prediction {
-	if sameButMemory(s, m.facts.Own) {
+	if s.EqualButMemory(m.facts.Own) {
 		return Prediction{}
 	}
 	var out Prediction
@@ -320,12 +320,5 @@ func (m *Model) effectJoules(e tuning.Effect) float64 {
 	return math.NaN()
 }
 
-// fresh is how many runs of today an effect is worth: with a half-life of 90 days.
-func fresh(e tuning.Effect) float64 {
-	return math.Max(float64(e.Runs)*math.Exp2(-max(e.Age, 0)/90), 1e-3)
-}
-
-func sameButMemory(a, b tuning.Settings) bool {
-	rest := func(name string) bool { return name != tuning.Memory }
-	return a.Only(rest).Equal(b.Only(rest))
-}
+// fresh is how many runs of today an effect is worth, and never nothing.
+func fresh(e tuning.Effect) float64 { return math.Max(e.Fresh(), 1e-3) }

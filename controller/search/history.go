@@ -195,7 +195,7 @@ func (h *history) effect(a recur.Advice) *tuning.Effect {
 
 // effective are the settings of a point without memory, which has no effect.
 func (h *history) effective(at int) tuning.Settings {
-	return h.study.settings(h.dims, h.points[at]).Only(func(name string) bool { return name != tuning.Memory })
+	return h.study.settings(h.dims, h.points[at]).WithoutMemory()
 }
 
 // age is that of the newest run that was measured under a point, in days.

@@ -1,6 +1,9 @@
 package tuning
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Action is what a Decision does.
 type Action string
@@ -69,6 +72,14 @@ type Effect struct {
 	Runs     int      `json:"runs"`           // jobs that it was measured in
 	Age      float64  `json:"age"`            // days since the newest
 }
+
+// halfLife is after how many days without a new run an effect counts as if half of its runs
+// were gone, which makes its standard error grow by the root of two. Machines, libraries and
+// inputs drift; a large effect outlives that, a small one is measured again.
+const halfLife = 90
+
+// Fresh is how many runs of today an effect is worth.
+func (e Effect) Fresh() float64 { return float64(e.Runs) * math.Exp2(-max(e.Age, 0)/halfLife) }
 
 // Verdict is what a comparison says.
 type Verdict string

@@ -303,6 +303,15 @@ func (p Policy) Relearns(own, s Settings) bool {
 	return false
 }
 
+// CoresAlone reports whether settings differ in nothing but cores, what follows these, and
+// memory.
+func (p Policy) CoresAlone(a, b Settings) bool {
+	return !slices.ContainsFunc(a.Diff(b), func(name string) bool {
+		k, _ := p.Knob(name)
+		return name != Cores && name != Memory && k.Follows != Cores
+	})
+}
+
 // Complete returns s with every following knob set equal to the one it follows.
 func (p Policy) Complete(s Settings) Settings {
 	out := s.Clone()

@@ -184,6 +184,16 @@ func quoteIf(quote bool, text string) string {
 	return text
 }
 
+// WithoutMemory are the settings without the memory, which only bounds the work.
+func (s Settings) WithoutMemory() Settings {
+	return s.Only(func(name string) bool { return name != Memory })
+}
+
+// EqualButMemory reports whether both do the same work.
+func (s Settings) EqualButMemory(o Settings) bool {
+	return s.WithoutMemory().Equal(o.WithoutMemory())
+}
+
 // Equal tells whether both hold the same knobs with the same values.
 func (s Settings) Equal(o Settings) bool { return maps.Equal(s, o) }
 

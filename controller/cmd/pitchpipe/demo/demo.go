@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"pitchpipe/controller/daemon/api"
-	"pitchpipe/controller/tuning"
 	exporterapi "pitchpipe/exporter/api"
 	"pitchpipe/jobspecs"
 )
@@ -290,10 +289,4 @@ func (s *stage) describe(ctx context.Context, r *Report) error {
 		r.Sources = append(r.Sources, fmt.Sprintf("%s: %s %s", src.Name, src.Support, src.Reason))
 	}
 	return nil
-}
-
-// without drops the knobs that are not searched, so that settings can be found
-// among the probes.
-func without(s tuning.Settings) tuning.Settings {
-	return s.Only(func(name string) bool { return name != tuning.Memory })
 }

@@ -97,7 +97,7 @@ func regret(first, tuned api.Job) *float64 {
 	best, own := math.Inf(1), math.NaN()
 	for _, t := range first.Trials {
 		best = math.Min(best, t.Seconds)
-		if without(t.Settings).Equal(without(tuned.Current)) {
+		if t.Settings.EqualButMemory(tuned.Current) {
 			own = t.Seconds
 		}
 	}
