@@ -10,8 +10,19 @@ import (
 
 // Decide returns what to do now, with all that was known and considered.
 func Decide(state tuning.State) tuning.Decision {
-	s := view{state, sync.OnceValue(func() *respond.Model { return answer(state) })}.withOutcome()
+	s := look(state)
 	return s.told(s.ruled(decideOn(s)))
+}
+
+// Choose is Decide without what was known and considered, which takes longer to collect than
+// to decide by.
+func Choose(state tuning.State) tuning.Decision {
+	s := look(state)
+	return s.ruled(decideOn(s))
+}
+
+func look(state tuning.State) view {
+	return view{state, sync.OnceValue(func() *respond.Model { return answer(state) })}.withOutcome()
 }
 
 // ruled names the rules of the site and the stanza that a hold follows, where it is known

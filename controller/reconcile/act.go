@@ -136,7 +136,7 @@ func (p *pass) decide(ctx context.Context) (tuning.Decision, error) {
 	if err != nil {
 		return tuning.Decision{}, err
 	}
-	d := p.stages.Decide(s)
+	d := p.stages.Choose(s)
 	if d.Action == tuning.Hold || s.Pending {
 		return p.keep(ctx, s, d), nil
 	}
@@ -144,7 +144,7 @@ func (p *pass) decide(ctx context.Context) (tuning.Decision, error) {
 	// that costs it more than a look at the job.
 	p.foresee(ctx, &s)
 	p.wait = s.Wait
-	return p.keep(ctx, s, p.stages.Decide(s)), nil
+	return p.keep(ctx, s, p.stages.Choose(s)), nil
 }
 
 // begin makes the intent durable. Nothing has happened to the job when it

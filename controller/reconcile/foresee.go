@@ -83,8 +83,8 @@ func (p *pass) keep(ctx context.Context, s tuning.State, d tuning.Decision) tuni
 	}
 	if s.Forecast != nil {
 		s.Forecast = p.whole(ctx, s.Policy, s.Current)
-		d = p.stages.Decide(s)
 	}
+	d = p.stages.Decide(s)
 	changed, err := p.rec.keep(s, d)
 	if err != nil {
 		p.cfg.Log.Debug("a decision cannot be replayed", "job", p.rec.Job, "error", err)

@@ -54,6 +54,9 @@ func TestOneBadJobNeverStopsTheOthers(t *testing.T) {
 		queue := watch.NewQueue()
 		looks := map[string]int{}
 		var mu sync.Mutex
+		held := func(tuning.State) tuning.Decision {
+			return tuning.Decision{Action: tuning.Hold, Reason: tuning.ReasonNoSamples}
+		}
 		loop := reconcile.New(reconcile.Config{
 			Scheduler: cluster, Records: records, Queue: queue, Log: slog.New(slog.DiscardHandler), Workers: 2,
 			Stages: reconcile.Stages{
@@ -69,9 +72,8 @@ func TestOneBadJobNeverStopsTheOthers(t *testing.T) {
 				},
 				Refused: func(tuning.Policy, []tuning.Trial, tuning.Settings) tuning.Reason { return tuning.ReasonNone },
 				Propose: func(reconcile.ProposeRequest) reconcile.Proposal { return reconcile.Proposal{} },
-				Decide: func(tuning.State) tuning.Decision {
-					return tuning.Decision{Action: tuning.Hold, Reason: tuning.ReasonNoSamples}
-				},
+				Choose: held,
+				Decide: held,
 				Waits: func(tuning.Reason) bool { return true },
 				Gate: func(job driver.Job) tuning.Reason {
 					mu.Lock()

@@ -70,7 +70,7 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 	if err != nil {
 		return Offer{}, err
 	}
-	d := p.keep(ctx, s, l.stages.Decide(s))
+	d := p.keep(ctx, s, l.stages.Choose(s))
 	if d.Action != tuning.Move || spoils(s, d) {
 		return none(d.Reason)
 	}

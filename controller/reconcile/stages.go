@@ -176,6 +176,7 @@ type Stages struct {
 	Curves   func(ctx context.Context, kind tuning.JobKind) ([]tuning.CurveLesson, error)
 	Teach    func(q ForecastRequest) []tuning.CurveLesson
 	Refused  func(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.Reason
+	Choose   func(s tuning.State) tuning.Decision // Decide without all that was considered
 	Decide   func(s tuning.State) tuning.Decision
 	Waits    func(r tuning.Reason) bool
 	Intent   func(id string, job driver.Job, p tuning.Policy, own, target tuning.Settings, note string) (driver.Intent, error)

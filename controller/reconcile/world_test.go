@@ -254,6 +254,7 @@ func (w *world) rooms() reconcile.Stages {
 			}
 			return w.stands(q, s)
 		},
+		Choose:   w.deciding,
 		Decide:   w.deciding,
 		Waits:    plan.Waits,
 		Intent:   resubmit.Intent,

@@ -1,6 +1,9 @@
 package respond
 
-import "math"
+import (
+	"iter"
+	"math"
+)
 
 // law is one way in which a job may answer to cores. The work of an epoch takes
 //
@@ -50,21 +53,28 @@ type weighed struct{ value, weight float64 }
 
 // laws are those that are weighed for a job whose owner asked for so many cores, with their
 // prior weights: of the time and the CPU time only.
-func laws(own float64) ([]law, []float64) {
-	var out []law
-	var weights []float64
-	for _, p := range []float64{0, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.87, 0.92, 0.95, 0.97, 0.98, 0.99, 0.995, 1} {
-		for _, k := range []weighed{{0, 0.84}, {0.001, 0.07}, {0.006, 0.07}, {0.03, 0.015}, {0.2, 0.005}} {
-			for _, s := range []weighed{{math.Inf(1), 0.8}, {0.75, 0.05}, {0.5, 0.05}, {0.25, 0.05}, {0.1, 0.05}} {
-				for _, a := range []weighed{{0, 0.7}, {0.4, 0.2}, {1, 0.1}} {
-					if l := (law{parallel: p, saturated: max(s.value*own, 1), coherence: k.value, spinning: a.value}); p > 0 || math.IsInf(s.value, 1) {
-						out, weights = append(out, l), append(weights, k.weight*s.weight*a.weight)
+func laws(own float64) iter.Seq2[law, float64] {
+	parallel := [...]float64{0, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.87, 0.92, 0.95, 0.97, 0.98, 0.99, 0.995, 1}
+	coherence := [...]weighed{{0, 0.84}, {0.001, 0.07}, {0.006, 0.07}, {0.03, 0.015}, {0.2, 0.005}}
+	saturated := [...]weighed{{math.Inf(1), 0.8}, {0.75, 0.05}, {0.5, 0.05}, {0.25, 0.05}, {0.1, 0.05}}
+	spinning := [...]weighed{{0, 0.7}, {0.4, 0.2}, {1, 0.1}}
+	return func(yield func(law, float64) bool) {
+		for _, p := range parallel {
+			for _, k := range coherence {
+				for _, s := range saturated {
+					if p == 0 && !math.IsInf(s.value, 1) {
+						continue
+					}
+					for _, a := range spinning {
+						l := law{parallel: p, saturated: max(s.value*own, 1), coherence: k.value, spinning: a.value}
+						if !yield(l, k.weight*s.weight*a.weight) {
+							return
+						}
 					}
 				}
 			}
 		}
 	}
-	return out, weights
 }
 
 // meters are the powers that are weighed with each law. Idle watts of a core are about two fifths

@@ -12,16 +12,13 @@ const faint = 3e-3
 // weigh takes the laws that explain the CPU time that the job used, with all that may be
 // true of its power where its objective counts joules.
 func (m *Model) weigh() {
-	all, prior := laws(m.own)
 	best := 0.0
-	for i, l := range all {
-		if u := m.facts.Usage; u != nil {
-			prior[i] *= u.likelihood(l)
-		} else {
-			z := math.Log(presumed*m.own*l.time(m.own)) / presumedSD
-			prior[i] *= math.Exp(-min(z*z, 100) / 2)
-		}
-		best = max(best, prior[i])
+	prior := make([]float64, 0, 1500)
+	likelihood := m.likelihood()
+	for l, w := range laws(m.own) {
+		w *= likelihood(l)
+		prior = append(prior, w)
+		best = max(best, w)
 	}
 	watts, shares := []power{{}}, []float64{1}
 	if m.joules = m.objectiveOf(m.facts.Own)(1, 2) != 0; m.joules {
@@ -35,8 +32,9 @@ func (m *Model) weigh() {
 		}
 	}
 	m.laws, m.weights = make([]law, 0, kept*len(watts)), make([]float64, 0, kept*len(watts))
-	for i, l := range all {
-		if prior[i] < faint*best {
+	i := -1
+	for l := range laws(m.own) {
+		if i++; prior[i] < faint*best {
 			continue
 		}
 		for n, w := range watts {
@@ -46,13 +44,29 @@ func (m *Model) weigh() {
 	}
 }
 
-// likelihood is how well a law explains the CPU time that was used. A job that waits for
-// storage would use more cores than it does.
-func (u Usage) likelihood(l law) float64 {
-	busy := u.Busy / max(1-min(u.Waiting, 0.9), 0.1)
-	sd := math.Hypot(usageSD, 0.5*u.Waiting+0.5*u.Pressure)
-	z := math.Log(min(busy, u.Cores)/l.busy(u.Cores)) / sd
-	return math.Exp(-min(z*z, 100) / 2)
+// likelihood is how well a law explains the CPU time that was used: a job that waits for
+// storage would use more cores than it does. Where that is unknown, it is how well the law
+// explains why the owner asked for so many cores.
+func (m *Model) likelihood() func(law) float64 {
+	const far = 7 // standard deviations, beyond which no law explains more than another
+	normal := func(sd float64) func(float64) float64 {
+		low, high, beyond := math.Exp(-far*sd), math.Exp(far*sd), math.Exp(-far*far/2)
+		return func(ratio float64) float64 {
+			if !(ratio > low && ratio < high) {
+				return beyond
+			}
+			z := math.Log(ratio) / sd
+			return math.Exp(-z * z / 2)
+		}
+	}
+	u := m.facts.Usage
+	if u == nil {
+		explains := normal(presumedSD)
+		return func(l law) float64 { return explains(presumed * m.own * l.time(m.own)) }
+	}
+	busy := min(u.Busy/max(1-min(u.Waiting, 0.9), 0.1), u.Cores)
+	explains := normal(math.Hypot(usageSD, 0.5*u.Waiting+0.5*u.Pressure))
+	return func(l law) float64 { return explains(busy / l.busy(u.Cores)) }
 }
 
 // learn weighs the laws by a ratio that was measured between two numbers of cores; joules is

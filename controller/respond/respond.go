@@ -98,11 +98,12 @@ type Model struct {
 	own     float64 // cores
 	joules  bool    // the objective counts them
 	known   map[string]Prediction
+	between map[[2]string]Ratio
 }
 
 // New weighs the laws by the facts.
 func New(f Facts) *Model {
-	m := &Model{facts: f, own: f.Own[tuning.Cores].Float(), known: map[string]Prediction{}}
+	m := &Model{facts: f, own: f.Own[tuning.Cores].Float(), known: map[string]Prediction{}, between: map[[2]string]Ratio{}}
 	if !(m.own >= 1) {
 		return m
 	}
@@ -167,6 +168,16 @@ func (m *Model) predict(s tuning.Settings) Prediction {
 // Between is by how much the objective differs under one of two settings of cores, as a log
 // ratio to that under the other: what is unknown of both alike cancels out.
 func (m *Model) Between(from, to tuning.Settings) Ratio {
+	key := [2]string{from.Key(), to.Key()}
+	out, ok := m.between[key]
+	if !ok {
+		out = m.compare(from, to)
+		m.between[key] = out
+	}
+	return out
+}
+
+func (m *Model) compare(from, to tuning.Settings) Ratio {
 	_, one := m.onlyCores(from)
 	_, other := m.onlyCores(to)
 	if !one || !other || from.EqualButMemory(to) {

@@ -141,3 +141,17 @@ func TestACostWeighsEnergyByWhatTheJobUses(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkModel(b *testing.B) {
+	f := respond.Facts{
+		Policy: policy(tuning.Energy), Own: cores(32), Usage: &respond.Usage{Cores: 32, Busy: 4},
+		Trials: []tuning.Trial{{Settings: cores(32), Epochs: 3, Seconds: 1, Reference: true}},
+	}
+	for b.Loop() {
+		m := respond.New(f)
+		for n := 1.0; n < 32; n *= 2 {
+			m.Predict(cores(n))
+			m.Between(cores(16), cores(n))
+		}
+	}
+}

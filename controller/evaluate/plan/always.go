@@ -16,7 +16,7 @@ func never(j Job) (Job, reconcile.Stages) {
 // best that it saw, and never asks whether that pays.
 func always(j Job) (Job, reconcile.Stages) {
 	s := stages.Pure()
-	s.Decide = goToBest
+	s.Choose, s.Decide = goToBest, goToBest
 	return j, s
 }
 
