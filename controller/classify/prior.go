@@ -41,6 +41,9 @@ func DefaultPriors() []Prior {
 		{"threads_per_core", 0.4, 0.25, 0, "run-times keep threads that sleep"},
 		{"cpu_pressure", 0.15, 0.25, 0, "depends on what else runs"},
 		{"memory_pressure", 0.1, 0.25, 0, "depends on the limit as much as on the kind"},
+		{"gpu_busy", 0.1, 1.5, 0, "as cpu_utilisation; of several GPUs their sum"},
+		{"gpu_watts", 0.15, 1, 0, "repeats to a tenth, and depends on the card, which is the machine's"},
+		{"gpu_memory", 1, 0.25, 0, "depends mostly on the size of the input, and on what the allocator keeps"},
 		{"io_pressure", 0.15, 0.25, 0, "depends on the page cache"},
 	}
 }

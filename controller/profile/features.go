@@ -12,6 +12,10 @@ import (
 const (
 	SchemaPerf       = api.SchemaSoftware   // with perf's software events
 	SchemaAccounting = api.SchemaAccounting // accounting of the kernel alone
+
+	// OnGPU ends the schema of a job that was on a GPU: it is never compared with one that
+	// was not.
+	OnGPU = "+gpu/1"
 )
 
 // Feature is one number of a profile. Its name is stable: models are stored with
@@ -144,6 +148,21 @@ func threadsPerCore(s stretch) (float64, bool) {
 	return math.Log(v / s.cores), ok && v > 0 && s.cores > 0
 }
 
+func gpuBusy(s stretch) (float64, bool) {
+	d, ok := s.r.delta(api.ColGPUBusy, s.from, s.to)
+	return d / s.wall(), ok
+}
+
+func gpuWatts(s stretch) (float64, bool) {
+	d, ok := s.r.delta(api.ColGPUJoules, s.from, s.to)
+	return math.Log1p(d / s.wall()), ok && !s.r.holed(api.ColGPUJoules, s.from) && !s.r.holed(api.ColGPUJoules, s.to)
+}
+
+func gpuMemory(s stretch) (float64, bool) {
+	v, ok := s.r.mean(api.ColGPUMemory, s.from, s.to)
+	return math.Log1p(v / (1 << 20)), ok
+}
+
 func formulas() []formula {
 	perCPU := func(column string) string { return "ln(1 + Δ" + column + " / CPU s)" }
 	return []formula{
@@ -172,6 +191,9 @@ func formulas() []formula {
 		{Feature{"threads_per_core", "ln(mean " + api.ColThreads + " / cores)", "how parallel it is written"}, threadsPerCore},
 		{Feature{"cpu_pressure", "Δ" + api.ColCPUPressure + " / wall s", "threads wait for a core"}, share(api.ColCPUPressure)},
 		{Feature{"memory_pressure", "Δ" + api.ColMemoryPressure + " / wall s", "threads wait for memory"}, share(api.ColMemoryPressure)},
+		{Feature{"gpu_busy", "Δ" + api.ColGPUBusy + " / wall s", "keeps so many GPUs busy"}, gpuBusy},
+		{Feature{"gpu_watts", "ln(1 + Δ" + api.ColGPUJoules + " / wall s)", "computes on GPUs rather than waiting for them"}, gpuWatts},
+		{Feature{"gpu_memory", "ln(1 + mean " + api.ColGPUMemory + " / MiB)", "size of what it holds on GPUs"}, gpuMemory},
 		{Feature{"io_pressure", "Δ" + api.ColIOPressure + " / wall s", "threads wait for storage"}, share(api.ColIOPressure)},
 	}
 }

@@ -3,6 +3,7 @@ package profile
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -175,6 +176,9 @@ func fill(p *tuning.Profile, r *readings, windows []window) {
 	for name := range maps.Keys(values) {
 		p.Features[name] = trimmed(values[name])
 	}
+	if _, ok := p.Features["gpu_busy"]; ok {
+		p.Schema += OnGPU
+	}
 }
 
 // trimmed is the mean without the lowest and the highest quarter.
@@ -198,7 +202,7 @@ func flags(p tuning.Profile, r *readings, windows []window, disturbed float64) [
 	if r.shared(windows) {
 		out = append(out, tuning.FlagMultiplexed)
 	}
-	if len(windows) > 0 && p.Schema == SchemaAccounting {
+	if len(windows) > 0 && strings.HasPrefix(p.Schema, SchemaAccounting) {
 		out = append(out, tuning.FlagNoPerf)
 	}
 	return out

@@ -39,6 +39,14 @@ func steady() job {
 	}
 }
 
+// onGPU keeps a GPU busy besides, most of the time.
+func onGPU() job {
+	j := steady().with(api.ColGPUBusy, 0.8).with(api.ColGPUJoules, 300)
+	j.gauges = maps.Clone(j.gauges)
+	j.gauges[api.ColGPUMemory] = 2 << 30
+	return j
+}
+
 func (j job) with(column string, slope float64) job {
 	j.slopes = maps.Clone(j.slopes)
 	j.slopes[column] = slope

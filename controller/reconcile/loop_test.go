@@ -72,9 +72,9 @@ func TestOneBadJobNeverStopsTheOthers(t *testing.T) {
 				},
 				Refused: func(tuning.Policy, []tuning.Trial, tuning.Settings) tuning.Reason { return tuning.ReasonNone },
 				Propose: func(reconcile.ProposeRequest) reconcile.Proposal { return reconcile.Proposal{} },
-				Choose: held,
-				Decide: held,
-				Waits: func(tuning.Reason) bool { return true },
+				Choose:  held,
+				Decide:  held,
+				Waits:   func(tuning.Reason) bool { return true },
 				Gate: func(job driver.Job) tuning.Reason {
 					mu.Lock()
 					looks[job.Name]++

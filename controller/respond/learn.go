@@ -24,6 +24,7 @@ func (m *Model) weigh() {
 	if m.joules = m.objectiveOf(m.facts.Own)(1, 2) != 0; m.joules {
 		own, _ := tuning.Reference(m.facts.Trials)
 		watts, shares = meters(m.facts.Usage == nil || own.Source == tuning.Replayed)
+		m.onGPU = gpuShare(m.facts.Usage, own)
 	}
 	kept := 0
 	for _, w := range prior {
@@ -85,7 +86,7 @@ func (m *Model) learn(from, cores, time, joules, sd float64) {
 		d := (time - math.Log(l.time(cores)/l.time(from))) / sd
 		z[i] = d * d
 		if !math.IsNaN(joules) {
-			d = (joules - math.Log(l.joules(cores, m.own)/l.joules(from, m.own))) / sd
+			d = (joules - math.Log(m.joulesOf(l, cores)/m.joulesOf(l, from))) / sd
 			z[i] += d * d
 		}
 		if m.weights[i] > 0 {

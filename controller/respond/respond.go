@@ -41,6 +41,7 @@ type Usage struct {
 	Busy     float64 // CPU seconds per second
 	Waiting  float64 // share of the time in which it waited for storage, 0 to 1
 	Pressure float64 // share of the time in which its threads waited for a core, 0 to 1
+	GPUWatts float64 // that its GPUs took; 0: it has none
 }
 
 // UsageOf reads a profile; nil: it does not say.
@@ -58,6 +59,7 @@ func UsageOf(p *tuning.Profile, own tuning.Settings) *Usage {
 	}
 	return &Usage{
 		Cores: cores, Busy: utilisation * cores, Waiting: p.Features["io_pressure"], Pressure: p.Features["cpu_pressure"],
+		GPUWatts: math.Expm1(p.Features["gpu_watts"]),
 	}
 }
 
@@ -97,6 +99,7 @@ type Model struct {
 	weights []float64
 	own     float64 // cores
 	joules  bool    // the objective counts them
+	onGPU   float64 // share of the joules that the job's GPUs take, which no law of cores lowers
 	known   map[string]Prediction
 	between map[[2]string]Ratio
 }
@@ -199,8 +202,7 @@ func (m *Model) mix(from, to tuning.Settings) Prediction {
 		t, b := l.time(cores)/own, l.time(was)/own
 		var j, k float64
 		if m.joules {
-			own = l.joules(m.own, m.own)
-			j, k = l.joules(cores, m.own)/own, l.joules(was, m.own)/own
+			j, k = m.joulesOf(l, cores), m.joulesOf(l, was)
 		}
 		sum += w
 		time.add(w, math.Log(t/b))
@@ -211,6 +213,24 @@ func (m *Model) mix(from, to tuning.Settings) Prediction {
 		sd = math.Hypot(sd, moreSD*math.Log2(cores/most))
 	}
 	return Prediction{time.ratio(sum, sd), objective.ratio(sum, sd)}
+}
+
+// joulesOf is how many times as many joules an epoch takes by a law than under the owner's
+// settings. GPUs take theirs for as long as it runs.
+func (m *Model) joulesOf(l law, cores float64) float64 {
+	return (1-m.onGPU)*l.joules(cores, m.own)/l.joules(m.own, m.own) + m.onGPU*l.time(cores)/l.time(m.own)
+}
+
+// gpuShare is the share of the owner's joules that the GPUs took: all, where nothing says
+// how many there were.
+func gpuShare(u *Usage, own tuning.Trial) float64 {
+	switch {
+	case u == nil || !(u.GPUWatts > 0):
+		return 0
+	case own.Joules == nil || !(*own.Joules > 0) || !(own.Seconds > 0):
+		return 1
+	}
+	return min(u.GPUWatts*own.Seconds/float64(*own.Joules), 1)
 }
 
 // prior is what settings do by the laws of cores, and by what is known of other knobs.

@@ -142,6 +142,24 @@ func TestACostWeighsEnergyByWhatTheJobUses(t *testing.T) {
 	}
 }
 
+func TestFewerCoresSaveNoneOfWhatGPUsTake(t *testing.T) {
+	t.Parallel()
+	joules := tuning.Joules(500)
+	own := tuning.Trial{Settings: cores(8), Epochs: 10, Seconds: 1, Joules: &joules, Source: "rapl", Reference: true}
+	predict := func(watts float64, trials ...tuning.Trial) float64 {
+		u := respond.Usage{Cores: 8, Busy: 1, GPUWatts: watts}
+		m := respond.New(respond.Facts{Policy: policy(tuning.Energy), Own: cores(8), Usage: &u, Trials: trials})
+		return m.Predict(cores(2)).Objective.Mean
+	}
+	none, most, all := predict(0, own), predict(400, own), predict(500, own)
+	if want := math.Log(0.2*math.Exp(none) + 0.8); math.Abs(most-want) > 0.05 || math.Abs(all) > 0.05 {
+		t.Errorf("without GPUs %g, where they take four fifths %g, want %g; where they take all %g", none, most, want, all)
+	}
+	if unknown := predict(400); math.Abs(unknown) > 0.05 {
+		t.Errorf("where nothing says how many joules it takes, fewer cores save %g", unknown)
+	}
+}
+
 func BenchmarkModel(b *testing.B) {
 	f := respond.Facts{
 		Policy: policy(tuning.Energy), Own: cores(32), Usage: &respond.Usage{Cores: 32, Busy: 4},
