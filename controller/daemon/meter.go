@@ -109,17 +109,20 @@ func (l *listening) settled() uint64 {
 	return 0
 }
 
-// hear adds what is new. The samples are copied: older answers share nothing.
+// hear adds what is new. The samples are copied: older answers share nothing. Within an
+// epoch nothing is measured anew: what was read then counts at its end, or at the job's.
 func (l *listening) hear(fresh api.Window) {
 	settled := l.settled()
 	newer := func(s api.Sample) bool { return s.Seq > settled }
 	samples := slices.DeleteFunc(slices.Clone(l.window.Samples), newer)
+	news := fresh.Job.Ended != l.window.Job.Ended
 	for _, s := range fresh.Samples {
 		if newer(s) {
 			samples = append(samples, s)
+			news = news || s.Mark != nil
 		}
 	}
-	if len(samples) != len(l.window.Samples) || fresh.Job.Ended != l.window.Job.Ended {
+	if news || l.measured != nil && l.measured.Reason == tuning.ReasonNoSamples {
 		l.measured = nil
 	}
 	if len(samples) > keptSamples {
