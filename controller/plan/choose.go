@@ -36,7 +36,7 @@ func choose(s view) tuning.Decision {
 			return adopt(s, e, reason)
 		}
 	}
-	if s.Probes == 0 && (s.Current.Equal(s.Own) || s.judged(s.Current)) {
+	if s.Current.Equal(s.Own) || s.judged(s.Current) {
 		if d, ok := predicted(s); ok {
 			return d
 		}
@@ -116,8 +116,8 @@ func probe(s view, target tuning.Settings) tuning.Decision {
 	// and the one that would leave it, and what its epochs may lose. Nobody knows
 	// what it would show, so that there is no end of an interval to decide by: of the
 	// rest the low end counts, and what is lost counts by the margin.
-	promise := s.promise(target)
-	saving := s.epochsAfterProbe() * s.epoch().Low * promise
+	promise, of := s.promise(target)
+	saving := s.epochsAfterProbe() * s.epoch().Low * promise * of
 	evidence := append(classEvidence(s.Class), worth(s, saving, 2)...)
 	evidence = append(evidence, tuning.Evidence{Name: "predicted_saving_share", Value: promise})
 	stop := s.mayProbe(saving - s.Site.Margin*s.exploring(target))

@@ -22,7 +22,11 @@ func Choose(state tuning.State) tuning.Decision {
 }
 
 func look(state tuning.State) view {
-	return view{state, sync.OnceValue(func() *respond.Model { return answer(state) })}.withOutcome()
+	s := view{state, sync.OnceValue(func() *respond.Model { return answer(state) })}
+	if s.Refused == tuning.ReasonSlower && s.withinSlowdown(s.model().Predict(s.Current).Time.Mean) {
+		s.Refused = tuning.ReasonNone // its few epochs were, and all that is known of it says that it is not
+	}
+	return s.withOutcome()
 }
 
 // ruled names the rules of the site and the stanza that a hold follows, where it is known

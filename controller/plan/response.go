@@ -43,10 +43,11 @@ func ofRuns(s tuning.State) []tuning.Effect {
 }
 
 // promise is the share of the rest that a setting is expected to save beyond the best one that
-// was measured, where it is left again if it does not save, or is slower than the owner allows.
-func (s view) promise(target tuning.Settings) float64 {
+// was measured, where it is left again if it does not save, or is slower than the owner allows;
+// of is what that rest is worth beside the rest under the owner's settings.
+func (s view) promise(target tuning.Settings) (share, of float64) {
 	best, ratio := s.baseline()
-	return s.kept(s.model().Predict(target)) * math.Exp(ratio) * below(s.model().Between(best, target))
+	return s.kept(s.model().Predict(target)) * below(s.model().Between(best, target)), math.Exp(ratio)
 }
 
 // baseline is the best setting that was measured, the owner's where none was better.
@@ -174,10 +175,11 @@ func (s view) promising() (tuning.Settings, bool) {
 		if s.ranUnder(c) || c.Equal(s.Current) || s.lawless(c) && !c.EqualButMemory(next) {
 			continue
 		}
-		if !s.lawless(c) && (s.promise(c) < noise || s.likely(c) < bet || s.beyond(c) || s.outlasts(s.model().Predict(c))) {
+		share, of := s.promise(c)
+		if !s.lawless(c) && (share < noise || s.likely(c) < bet || s.beyond(c) || s.outlasts(s.model().Predict(c))) {
 			continue
 		}
-		if v := s.promise(c)*after - s.loses(c)*float64(s.epochsPerProbe()); v > most {
+		if v := share*of*after - s.loses(c)*float64(s.epochsPerProbe()); v > most {
 			best, most = c, v
 		}
 	}

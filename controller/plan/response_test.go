@@ -34,7 +34,7 @@ func TestWhatTheFirstEpochsShowMovesAJobAtOnce(t *testing.T) {
 		{"one core at work needs one", idling(1), nil, tuning.Move, tuning.ReasonPredicted, cores(1)},
 		{"the slowdown that the owner allows bounds how few", idling(1.4), func(s *tuning.State) {
 			s.Policy.MaxSlowdown = 1.1
-		}, tuning.Probe, tuning.ReasonUnknownProbe, cores(4)},
+		}, tuning.Move, tuning.ReasonPredicted, cores(4)},
 		{"where time counts nothing is given up", idling(1.4), func(s *tuning.State) { s.Policy.Objective = tuning.Time }, tuning.Hold, tuning.ReasonProbesNoGain, nil},
 		{"cores that all work are not given up unseen", idling(8), func(s *tuning.State) { s.Policy.MaxSlowdown = 1.1 }, tuning.Hold, tuning.ReasonProbesNoGain, nil},
 		{"where it waits for storage nothing is sure", idling(1.4), func(s *tuning.State) {
@@ -77,26 +77,26 @@ func TestWhatAnEarlierRunShowsIsGivenToAJobBeforeItsStart(t *testing.T) {
 		}
 	}
 	decideAll(t, []row{
-		{"for one core at work four are enough, within the slowdown", recurring(1), nil, tuning.Move, tuning.ReasonPredictedStart, cores(4)},
-		{"and one where its owner allows more", recurring(1), func(s *tuning.State) { s.Policy.MaxSlowdown = 1.5 }, tuning.Move, tuning.ReasonPredictedStart, cores(1)},
-		{"what the slowdown may not allow is not begun", recurring(1.4), nil, tuning.Hold, tuning.ReasonFirstSeen, nil},
+		{"for 1.4 cores at work four are enough, within the slowdown", recurring(1.4), nil, tuning.Move, tuning.ReasonPredictedStart, cores(4)},
+		{"one core at work needs one", recurring(1), nil, tuning.Move, tuning.ReasonPredictedStart, cores(1)},
+		{"what the slowdown may not allow is not begun", recurring(2), nil, tuning.Hold, tuning.ReasonFirstSeen, nil},
 		{"cores that all work are not given up unseen", recurring(8), nil, tuning.Hold, tuning.ReasonFirstSeen, nil},
 		{"without a profile nothing is predicted", recurring(1), func(s *tuning.State) { s.Profile = nil }, tuning.Hold, tuning.ReasonFirstSeen, nil},
 		{"where it waits for storage nothing is sure", recurring(1), func(s *tuning.State) { s.Profile.Features["io_pressure"] = 0.6 }, tuning.Hold, tuning.ReasonFirstSeen, nil},
-		{"what made its kind worse is left out", recurring(1), func(s *tuning.State) { s.Regressed = []tuning.Settings{cores(4)} }, tuning.Hold, tuning.ReasonFirstSeen, nil},
-		{"a run that bore it out is followed by the next", recurring(1), ran(-0.5, 0), tuning.Move, tuning.ReasonPredictedStart, cores(4)},
+		{"what made its kind worse is left out", recurring(1.4), func(s *tuning.State) { s.Regressed = []tuning.Settings{cores(4)} }, tuning.Hold, tuning.ReasonFirstSeen, nil},
+		{"a run that bore it out is followed by the next", recurring(1.4), ran(-0.5, 0), tuning.Move, tuning.ReasonPredictedStart, cores(4)},
 		{"a run that took longer leaves nothing sure", recurring(1), ran(0.3, 0.9), tuning.Hold, tuning.ReasonFirstSeen, nil},
-		{"what is known goes before what is predicted", recurring(1), func(s *tuning.State) {
+		{"what is known goes before what is predicted", recurring(1.4), func(s *tuning.State) {
 			best := effect(cores(2), -0.5)
 			s.Returns.Best = &best
 		}, tuning.Move, tuning.ReasonRecalled, cores(2)},
-		{"a slower setting must fit its time limit", recurring(1), func(s *tuning.State) { s.LimitLeft = 11 * time.Minute }, tuning.Hold, tuning.ReasonFirstSeen, nil},
-		{"and may where that is far", recurring(1), func(s *tuning.State) { s.LimitLeft = time.Hour }, tuning.Move, tuning.ReasonPredictedStart, cores(4)},
+		{"a slower setting must fit its time limit", recurring(1.4), func(s *tuning.State) { s.LimitLeft = 11 * time.Minute }, tuning.Hold, tuning.ReasonFirstSeen, nil},
+		{"and may where that is far", recurring(1.4), func(s *tuning.State) { s.LimitLeft = time.Hour }, tuning.Move, tuning.ReasonPredictedStart, cores(4)},
 		{"of a job of another size less is sure", recurring(1), func(s *tuning.State) {
-			s.Policy.MaxSlowdown, s.Profile.Settings, s.Profile.Features["cpu_utilisation"] = 1.25, cores(4), 0.25
+			s.Policy.MaxSlowdown, s.Profile.Settings, s.Profile.Features["cpu_utilisation"] = 1.25, cores(4), 0.27
 		}, tuning.Move, tuning.ReasonPredictedStart, cores(2)},
 		{"unless one like it ran", recurring(1), func(s *tuning.State) {
-			s.Policy.MaxSlowdown, s.Profile.Settings, s.Profile.Features["cpu_utilisation"], s.KindRuns = 1.25, cores(4), 0.25, 1
+			s.Policy.MaxSlowdown, s.Profile.Settings, s.Profile.Features["cpu_utilisation"], s.KindRuns = 1.25, cores(4), 0.27, 1
 		}, tuning.Move, tuning.ReasonPredictedStart, cores(1)},
 		{"what is recommended is not begun", recurring(1), func(s *tuning.State) { s.Policy.Mode = tuning.Recommend }, tuning.Hold, tuning.ReasonRecommend, nil},
 		{"the untuned share stays untuned", recurring(1), func(s *tuning.State) { s.Gate = tuning.ReasonControlGroup }, tuning.Hold, tuning.ReasonControlGroup, nil},

@@ -18,6 +18,10 @@ type ReturnRequest struct {
 	Avoid    []tuning.Settings // that made jobs of its kind worse
 	Underway []tuning.Settings // that other jobs of its kind are trying now
 	Modelled bool              // joules that were only computed may decide
+
+	// Unlikely reports whether what is known of the job's cores speaks against settings; nil:
+	// nothing is.
+	Unlikely func(tuning.Settings) bool
 }
 
 // returns adds to the state of a pending job what the earlier runs of its kind say, and to
@@ -33,10 +37,14 @@ func (p *pass) returns(ctx context.Context, s *tuning.State) error {
 	if len(past) == 0 {
 		return nil
 	}
-	out := p.stages.Return(ReturnRequest{
+	q := ReturnRequest{
 		Policy: s.Policy, Own: s.Own, Past: past, Avoid: s.Regressed, Underway: p.caps.underway(p.rec),
 		Modelled: s.Site.EnforceModel,
-	})
+	}
+	if p.stages.Unlikely != nil {
+		q.Unlikely = p.stages.Unlikely(*s)
+	}
+	out := p.stages.Return(q)
 	s.Returns = &out
 	p.triable = s.Policy.Budget.Returns
 	for _, r := range past {

@@ -167,7 +167,7 @@ type Stages struct {
 	// hyperparameters of s is worse than the guard allows; nil: not checked.
 	Breaks func(q ReturnRequest, s tuning.Settings) bool
 	// Stands compares the past runs under the settings s with those under the owner's; false:
-	// there are none of both. Nil: nobody looks.
+	// there are none of both. Nil: not checked.
 	Stands func(q ReturnRequest, s tuning.Settings) (tuning.Outcome, bool)
 
 	Forecast func(q ForecastRequest) tuning.Forecast // nil: what is left has no interval
@@ -178,6 +178,7 @@ type Stages struct {
 	Refused  func(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.Reason
 	Choose   func(s tuning.State) tuning.Decision // Decide without all that was considered
 	Decide   func(s tuning.State) tuning.Decision
+	Unlikely func(s tuning.State) func(tuning.Settings) bool // nil: nothing is
 	Waits    func(r tuning.Reason) bool
 	Intent   func(id string, job driver.Job, p tuning.Policy, own, target tuning.Settings, note string) (driver.Intent, error)
 	Settings func(p tuning.Policy, own tuning.Settings, c driver.Change) tuning.Settings

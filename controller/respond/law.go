@@ -48,34 +48,114 @@ func (l law) joules(cores, own float64) float64 {
 	return (l.busy(cores) + l.idle*max(cores, 1) + l.floor*max(own, 1)) * l.time(cores)
 }
 
+// balanced is the parallel share by which so many cores look busy of n where nothing waits
+// actively; outside 0 to 1 where no share explains it.
+func (l law) balanced(busy, n float64) float64 {
+	most, lost := min(n, l.saturated), l.coherence*(n-1)
+	return (busy - 1 - lost*(n-busy)) / (n/most - 1 + busy*(1-1/most))
+}
+
 // weighed is a value with its prior weight.
 type weighed struct{ value, weight float64 }
 
-// laws are those that are weighed for a job whose owner asked for so many cores, with their
-// prior weights: of the time and the CPU time only.
-func laws(own float64) iter.Seq2[law, float64] {
-	parallel := [...]float64{0, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.87, 0.92, 0.95, 0.97, 0.98, 0.99, 0.995, 1}
-	coherence := [...]weighed{{0, 0.84}, {0.001, 0.07}, {0.006, 0.07}, {0.03, 0.015}, {0.2, 0.005}}
-	saturated := [...]weighed{{math.Inf(1), 0.8}, {0.75, 0.05}, {0.5, 0.05}, {0.25, 0.05}, {0.1, 0.05}}
-	spinning := [...]weighed{{0, 0.7}, {0.4, 0.2}, {1, 0.1}}
+// shapes are the laws without a parallel share, for a job whose owner asked for so many cores.
+func shapes(own float64) iter.Seq2[law, float64] {
 	return func(yield func(law, float64) bool) {
-		for _, p := range parallel {
-			for _, k := range coherence {
-				for _, s := range saturated {
-					if p == 0 && !math.IsInf(s.value, 1) {
-						continue
-					}
-					for _, a := range spinning {
-						l := law{parallel: p, saturated: max(s.value*own, 1), coherence: k.value, spinning: a.value}
-						if !yield(l, k.weight*s.weight*a.weight) {
-							return
-						}
-					}
+		for _, k := range []weighed{{0, 0.84}, {0.001, 0.07}, {0.006, 0.07}, {0.03, 0.015}, {0.2, 0.005}} {
+			for _, s := range []weighed{{math.Inf(1), 0.8}, {0.75, 0.05}, {0.5, 0.05}, {0.25, 0.05}, {0.1, 0.05}} {
+				if !yield(law{saturated: max(s.value*own, 1), coherence: k.value}, k.weight*s.weight) {
+					return
 				}
 			}
 		}
 	}
 }
+
+// fineness is by how much the cores that really work differ from one law to the next, in
+// natural logarithms.
+const fineness = 0.1
+
+// laws are those that explain how many cores look busy, with their weights. What really works
+// is as likely one core as all, on a logarithmic scale; of the others none waits actively, or
+// all do, or a part that makes up the difference.
+func (u Usage) laws(own float64) iter.Seq2[law, float64] {
+	if u.Cores < 2 {
+		return evenly(own, few)
+	}
+	busy := min(max(u.Busy/max(1-min(u.Waiting, 0.9), 0.1), 1), u.Cores)
+	sd := math.Hypot(usageSD, 0.5*u.Waiting+0.5*u.Pressure)
+	if u.Busy < 1 { // it sleeps, and may work on many cores in between
+		sd = math.Hypot(sd, 0.3*(1-u.Busy))
+	}
+	span := math.Log(u.Cores)
+	steps := math.Ceil(span / fineness)
+	seen := math.Exp(-math.Pow(math.Log(busy/u.Cores)/sd, 2)/2) / (sd * math.Sqrt(2*math.Pi)) // that all look busy
+	return func(yield func(law, float64) bool) {
+		for l, w := range shapes(own) {
+			for _, z := range []float64{-1.6, -0.8, 0, 0.8, 1.6} {
+				share := l.balanced(busy*math.Exp(z*sd), u.Cores)
+				l.parallel = min(max(share, 0), 1)
+				missed := math.Log(busy*math.Exp(z*sd)/l.busy(u.Cores)) / sd
+				if !yield(l, 0.75*w*math.Exp(-z*z/2-missed*missed/2)/2.72) { // the weights of z add up to 2.72
+					return
+				}
+			}
+			for i := range int(steps) {
+				work := math.Exp((float64(i) + 0.5) * span / steps)
+				if l.parallel = l.balanced(work, u.Cores); l.parallel < 0 || l.parallel > 1 {
+					continue
+				}
+				l.spinning = 1
+				if !yield(l, 0.1*w*seen*span/steps) {
+					return
+				}
+				if work >= busy {
+					continue
+				}
+				l.spinning = (busy - work) / (u.Cores - work)
+				if !yield(l, 0.15*w*min(busy/(u.Cores-work), 0.4/sd)*span/steps) {
+					return
+				}
+				l.spinning = 0
+			}
+		}
+	}
+}
+
+// evenly are laws of which none is likelier than another: as many work of n cores, on a
+// logarithmic scale.
+func evenly(own, n float64) iter.Seq2[law, float64] {
+	steps := math.Ceil(math.Log(n) / fineness)
+	return func(yield func(law, float64) bool) {
+		for l, w := range shapes(own) {
+			for i := range int(steps) + 1 {
+				if l.parallel = l.balanced(math.Exp(float64(i)/steps*math.Log(n)), n); l.parallel < -1e-9 || l.parallel > 1+1e-9 {
+					continue
+				}
+				l.parallel = min(max(l.parallel, 0), 1)
+				if !yield(l, w) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// presumedLaws are those of a job of which nothing says how many cores it keeps busy: its
+// owner is presumed to have asked for what makes it faster.
+func presumedLaws(own float64) iter.Seq2[law, float64] {
+	return func(yield func(law, float64) bool) {
+		for l, w := range evenly(own, max(own, few)) {
+			z := math.Log(presumed*own*l.time(own)) / presumedSD
+			if !yield(l, w*math.Exp(-min(z*z, 100)/2)) {
+				return
+			}
+		}
+	}
+}
+
+// few is how many cores those laws are told apart by that one core says nothing about.
+const few = 16
 
 // meters are the powers that are weighed with each law. Idle watts of a core are about two fifths
 // of what work adds, give or take a factor of two: node power from published idle and full

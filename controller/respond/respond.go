@@ -69,22 +69,26 @@ type Ratio struct{ Mean, SD float64 }
 // Quantile is the value that a standard normal quantile z stands for.
 func (r Ratio) Quantile(z float64) float64 { return r.Mean + z*r.SD }
 
+// plus is the ratio of one step after another.
+func (r Ratio) plus(o Ratio) Ratio { return Ratio{r.Mean + o.Mean, math.Hypot(r.SD, o.SD)} }
+
 // Prediction is what a setting does, per epoch.
 type Prediction struct {
 	Time      Ratio // of seconds
 	Objective Ratio // of what the policy minimises
 }
 
-// How much is not explained, in natural logs: per octave of cores, by any law; of a knob
-// without one; between runs of a kind, and between kinds of a class.
+// How much is not explained, in natural logs: of what a law says that changes, and per octave
+// of cores besides; of a knob without a law; between runs of a kind, and between kinds of a
+// class.
 const (
-	lawSD     = 0.03
+	lawShare  = 0.12
+	lawSD     = 0.01
 	moreSD    = 0.25 // beyond the cores that the job was seen with: its threads may wait actively
 	knobSD    = 0.15
 	betweenSD = 0.04
 	classSD   = 0.10
 	usageSD   = 0.05
-	epochSD   = 0.05 // of one epoch, as long as few were measured
 
 	// Where nothing says how many of its cores a job keeps busy, its owner is presumed to
 	// have asked for what makes it faster: by so large a share of them, give or take.
@@ -98,6 +102,7 @@ type Model struct {
 	laws    []law
 	weights []float64
 	own     float64 // cores
+	amiss   float64 // what no law explained of what was seen, per octave of cores
 	joules  bool    // the objective counts them
 	onGPU   float64 // share of the joules that the job's GPUs take, which no law of cores lowers
 	known   map[string]Prediction
@@ -151,21 +156,31 @@ func (m *Model) predict(s tuning.Settings) Prediction {
 			out.Time, out.Objective = seen(out.Time, Ratio{e.LogTime, sd}), seen(out.Objective, Ratio{e.LogRatio, sd})
 		}
 	}
-	own, ok := tuning.Reference(m.facts.Trials)
 	i := slices.IndexFunc(m.facts.Trials, func(t tuning.Trial) bool { return t.Settings.EqualButMemory(s) })
-	if !ok || i < 0 || m.facts.Trials[i].Reference {
+	if i < 0 {
 		return out
 	}
-	t := m.facts.Trials[i]
-	if ratio := math.Log(t.Seconds / own.Seconds); math.IsNaN(ratio) || math.IsInf(ratio, 0) {
-		return out
+	measured, counted, ok := m.measured(m.facts.Trials[i])
+	if ok {
+		out.Time = seen(out.Time, measured.Time)
 	}
-	sd := m.trialSD(t, own)
-	out.Time = seen(out.Time, Ratio{math.Log(t.Seconds / own.Seconds), sd})
-	if v, ok := t.LogRatio(own, m.facts.Policy.Measure()); ok {
-		out.Objective = seen(out.Objective, Ratio{v, sd * m.facts.Policy.Measure().Degree()})
+	if counted {
+		out.Objective = seen(out.Objective, measured.Objective)
 	}
 	return out
+}
+
+// measured is what a trial that is not the reference showed of itself; whether its objective
+// was counted, and whether its time was.
+func (m *Model) measured(t tuning.Trial) (p Prediction, counted, ok bool) {
+	own, ok := tuning.Reference(m.facts.Trials)
+	ratio := math.Log(t.Seconds / own.Seconds)
+	if !ok || t.Reference || math.IsNaN(ratio) || math.IsInf(ratio, 0) {
+		return p, false, false
+	}
+	sd := m.trialSD(t, own)
+	v, counted := t.LogRatio(own, m.facts.Policy.Measure())
+	return Prediction{Ratio{ratio, sd}, Ratio{v, sd * m.facts.Policy.Measure().Degree()}}, counted, true
 }
 
 // Between is by how much the objective differs under one of two settings of cores, as a log
@@ -193,9 +208,10 @@ func (m *Model) compare(from, to tuning.Settings) Ratio {
 // mix is the mixture of the laws between two settings of cores, with what none of them
 // explains on top.
 func (m *Model) mix(from, to tuning.Settings) Prediction {
-	var sum float64
+	var sum, unexplained float64
 	var time, objective moments
 	was, cores := max(from[tuning.Cores].Float(), 1), max(to[tuning.Cores].Float(), 1)
+	octaves := math.Log2(cores / was)
 	before, after := m.objectiveOf(from), m.objectiveOf(to)
 	for i, l := range m.laws {
 		w, own := m.weights[i], l.time(m.own)
@@ -205,10 +221,14 @@ func (m *Model) mix(from, to tuning.Settings) Prediction {
 			j, k = m.joulesOf(l, cores), m.joulesOf(l, was)
 		}
 		sum += w
+		unexplained += w * m.misfit(math.Log(t/b), octaves)
 		time.add(w, math.Log(t/b))
 		objective.add(w, after(t, j)-before(b, k))
 	}
-	sd := lawSD * math.Abs(math.Log2(cores/was))
+	sd := 0.0
+	if sum > 0 {
+		sd = math.Sqrt(unexplained / sum)
+	}
 	if most := max(m.own, was); cores > most {
 		sd = math.Hypot(sd, moreSD*math.Log2(cores/most))
 	}
@@ -239,8 +259,14 @@ func (m *Model) prior(s tuning.Settings) Prediction {
 		return Prediction{}
 	}
 	var out Prediction
-	if s[tuning.Cores].Float() != m.own && m.own >= 1 {
-		out = m.mix(m.facts.Own, s)
+	if c := s[tuning.Cores].Float(); c != m.own && m.own >= 1 {
+		if near, ok := m.nearest(c); ok {
+			there, _, _ := m.measured(near)
+			on := m.mix(near.Settings, s)
+			out = Prediction{there.Time.plus(on.Time), there.Objective.plus(on.Objective)}
+		} else {
+			out = m.mix(m.facts.Own, s)
+		}
 	}
 	for _, name := range m.facts.Own.Diff(s) {
 		k, _ := m.facts.Policy.Knob(name)
@@ -255,6 +281,20 @@ func (m *Model) prior(s tuning.Settings) Prediction {
 		out.Objective = Ratio{out.Objective.Mean + o, math.Hypot(out.Objective.SD, sd)}
 	}
 	return out
+}
+
+// nearest is the trial that is nearer to so many cores than the owner's settings, and was
+// measured in full.
+func (m *Model) nearest(cores float64) (out tuning.Trial, found bool) {
+	least := math.Abs(math.Log(cores / m.own))
+	for _, t := range m.facts.Trials {
+		c, only := m.onlyCores(t.Settings)
+		_, counted, ok := m.measured(t)
+		if away := math.Abs(math.Log(cores / c)); only && t.Epochs > 0 && ok && counted && away > 0 && away < least {
+			out, least, found = t, away, true
+		}
+	}
+	return out, found
 }
 
 // objectiveOf is the log ratio of what is minimised under settings, where an epoch takes t
@@ -305,9 +345,11 @@ func (m *moments) ratio(weight, sd float64) Ratio {
 }
 
 // seen joins what was predicted of a setting with what was measured under it. The further
-// both are apart, the less the prediction counts: then no law fits.
+// both are apart beyond their errors, the less the prediction counts: then no law fits.
 func seen(predicted, measured Ratio) Ratio {
-	predicted.SD = math.Hypot(predicted.SD, predicted.Mean-measured.Mean)
+	apart := predicted.Mean - measured.Mean
+	unexplained := apart*apart - predicted.SD*predicted.SD - measured.SD*measured.SD
+	predicted.SD = math.Hypot(predicted.SD, math.Sqrt(max(unexplained, 0)))
 	return join(predicted, measured)
 }
 
@@ -320,17 +362,9 @@ func join(a, b Ratio) Ratio {
 	return Ratio{(wa*a.Mean + wb*b.Mean) / (wa + wb), math.Sqrt(1 / (wa + wb))}
 }
 
-// trialSD is the standard error of the log ratio of two trials of one job: the spread of
-// their epochs, which counts as much as four epochs of the usual spread.
+// trialSD is the standard error of the log ratio of two trials of one job.
 func (m *Model) trialSD(t, own tuning.Trial) float64 {
-	squares, degrees := 4*epochSD*epochSD, 4.0
-	for _, x := range m.facts.Trials {
-		if x.Epochs > 1 && x.SDLog >= 0 {
-			squares += float64(x.Epochs-1) * x.SDLog * x.SDLog
-			degrees += float64(x.Epochs - 1)
-		}
-	}
-	return math.Sqrt(squares / degrees * (1/max(t.Weight(), 0.25) + 1/max(own.Weight(), 1)))
+	return t.RatioError(own, tuning.EpochSD(m.facts.Trials...))
 }
 
 func joulesRatio(t, own tuning.Trial) float64 {

@@ -92,9 +92,10 @@ func (h *history) whole() recur.Whole {
 			values[d.Knob] = p[j]
 		}
 		w.Space.Points = append(w.Space.Points, values)
-		_, permitted := h.Policy.Permits(h.Own, h.study.settings(h.dims, p))
+		settings := h.study.settings(h.dims, p)
+		_, permitted := h.Policy.Permits(h.Own, settings)
 		at := h.guard.of(h.learning(values))
-		w.Barred[i] = !permitted || at.worse()
+		w.Barred[i] = !permitted || at.worse() || h.Unlikely != nil && h.Unlikely(settings)
 		w.Unproven[i] = !at.kept
 	}
 	for _, s := range slices.Concat(h.Avoid, h.Underway) {

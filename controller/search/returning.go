@@ -22,6 +22,10 @@ type Returning struct {
 	Avoid    []tuning.Settings // that made jobs of the kind worse
 	Underway []tuning.Settings // that other runs of the kind are trying now
 	Modelled bool              // joules that were only computed may decide
+
+	// Unlikely reports whether what is known of the job's cores speaks against settings; nil:
+	// nothing is.
+	Unlikely func(tuning.Settings) bool
 }
 
 // Propose says what this run should try and what is known to be better, by the tuner of

@@ -104,12 +104,17 @@ func Usable(trial, reference tuning.Trial, p tuning.Policy) bool {
 	return Refusal(trial, reference, p) == tuning.ReasonNone
 }
 
+// likely is how many standard errors beyond the owner's slowdown limit a trial has to be for
+// it to be so in nine of ten cases.
+const likely = 1.2816
+
 // Refusal says why the owner would not accept a trial, or ReasonNone; see Usable.
 func Refusal(trial, reference tuning.Trial, p tuning.Policy) tuning.Reason {
 	if trial.Failed || !(trial.Seconds > 0) || !(reference.Seconds > 0) {
 		return tuning.ReasonFailed
 	}
-	if p.MaxSlowdown > 0 && trial.Seconds > reference.Seconds*p.MaxSlowdown {
+	slower := math.Log(trial.Seconds / reference.Seconds)
+	if p.MaxSlowdown > 0 && slower-likely*trial.RatioError(reference, tuning.EpochSD(trial, reference)) > math.Log(p.MaxSlowdown) {
 		return tuning.ReasonSlower
 	}
 	if p.Quality == nil && p.Relearns(reference.Settings, trial.Settings) {

@@ -30,6 +30,8 @@ func TestUsable(t *testing.T) {
 	plain := policy()
 	slow := policy()
 	slow.MaxSlowdown = 1.02
+	tight := policy()
+	tight.MaxSlowdown = 1.049
 	minimised := guarded(policy())
 	minimised.Quality.Direction = "min"
 	following := policy(tuning.Knob{Name: "workers", Follows: tuning.Cores})
@@ -40,7 +42,8 @@ func TestUsable(t *testing.T) {
 		want  bool
 	}{
 		{"a system knob is usable", with(func(*tuning.Trial) {}), plain, true},
-		{"slower than allowed is not usable", with(func(*tuning.Trial) {}), slow, false},
+		{"surely slower than allowed is not usable", with(func(t *tuning.Trial) { t.Seconds, t.Epochs = 12, 10 }), slow, false},
+		{"one that may be as fast as allowed is", with(func(*tuning.Trial) {}), tight, true},
 		{"a failed trial is not usable", with(func(t *tuning.Trial) { t.Failed = true }), plain, false},
 		{"a hyperparameter without a guard is not usable", with(quality(.95)), plain, false},
 		{"a knob that only follows the cores needs no guard", with(func(t *tuning.Trial) { t.Settings["workers"] = tuning.Number(2) }), following, true},

@@ -49,7 +49,12 @@ func (s Study) All() []tuning.Settings {
 	own := s.pointOf(dims, s.Own)
 	var out []tuning.Settings
 	for i, d := range dims {
-		for _, v := range d.Values {
+		values := d.Values
+		if d.Knob == tuning.Cores {
+			k, _ := s.Policy.Knob(d.Knob)
+			values = slices.DeleteFunc(k.Counts(), func(v tuning.Value) bool { return !s.Policy.Takes(k, v, s.Own) })
+		}
+		for _, v := range values {
 			t := s.settings(dims, own.with(i, v))
 			if _, ok := s.Policy.Permits(s.Own, t); ok && v != d.Own {
 				out = append(out, t)

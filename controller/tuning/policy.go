@@ -170,6 +170,24 @@ func (k Knob) Candidates(n int) []Value {
 	return slices.Compact(out)
 }
 
+// Counts lists every value of cores that is worth telling apart: all of Values, all doublings,
+// or of a range the whole numbers that are at least a tenth above the one before. A model says
+// which of them to try.
+func (k Knob) Counts() []Value {
+	switch {
+	case len(k.Values) > 0 || k.Scale == Pow2:
+		return k.Candidates(math.MaxInt)
+	case !k.Min.IsSet() || !k.Max.IsSet():
+		return nil
+	}
+	var out []Value
+	lo, hi := max(math.Ceil(k.Min.Float()), 1), math.Floor(k.Max.Float())
+	for v := lo; v < hi; v = math.Ceil(max(1.1*v, v+1)) {
+		out = append(out, Number(v))
+	}
+	return append(out, Number(hi))
+}
+
 // doublings are lo, 2·lo, 4·lo and so on up to hi, at most n of them evenly
 // chosen with the first and the last.
 func doublings(lo, hi float64, n int) []Value {

@@ -3,6 +3,7 @@ package tuning
 import (
 	"math"
 	"slices"
+	"time"
 )
 
 // How epochs count that show less than a clean one: a disturbed epoch counts this share of
@@ -21,10 +22,13 @@ const (
 // weight, where they make a setting worse. A setting that has no clean epoch has a trial
 // with Epochs 0 where the epochs that it has, warm-up included, are far longer than the
 // reference's, and none otherwise.
+//
+// A job that grows slower or faster by itself does so under any settings: seconds and joules
+// are as of its latest epoch, by the trend of those under the same settings.
 func TrialsOf(epochs []Epoch, own Settings) []Trial {
 	var order []Settings
 	groups := map[string]*epochGroup{}
-	for _, e := range epochs {
+	for _, e := range asOfNow(epochs) {
 		if e.Seconds() <= 0 {
 			continue
 		}
@@ -51,6 +55,53 @@ func TrialsOf(epochs []Epoch, own Settings) []Trial {
 }
 
 // epochGroup is the epochs of one setting by what they can show.
+// trendSD is by how much an epoch usually differs from the one before by the job's own trend,
+// and trendEpochs how many epochs beyond the first of each setting say something about it.
+const (
+	trendSD     = 0.003
+	trendEpochs = 6
+)
+
+// asOfNow scales epochs to the length that they would have now. The trend is the slope of log
+// seconds over epochs within settings, with a normal prior around none: the analysis of
+// covariance (Fisher, "Statistical Methods for Research Workers", 1932), as a ridge.
+func asOfNow(epochs []Epoch) []Epoch {
+	type group struct{ n, x, y, xx, xy float64 }
+	groups := map[string]group{}
+	first, latest := math.MaxInt, 0
+	for _, e := range epochs {
+		if e.Warmup || e.Polluted || e.Cut || !(e.Seconds() > 0) {
+			continue
+		}
+		first, latest = min(first, e.Number), max(latest, e.Number)
+		x, y := float64(e.Number), math.Log(e.Seconds())
+		g := groups[e.Settings.Key()]
+		groups[e.Settings.Key()] = group{g.n + 1, g.x + x, g.y + y, g.xx + x*x, g.xy + x*y}
+	}
+	if latest-first < trendEpochs {
+		return epochs
+	}
+	within, covary, spare := 0.0, 0.0, 0.0
+	for _, g := range groups {
+		within += g.xx - g.x*g.x/g.n
+		covary += g.xy - g.x*g.y/g.n
+		spare += g.n - 1
+	}
+	if spare < trendEpochs {
+		return epochs
+	}
+	slope := covary / (within + epochSD*epochSD/(trendSD*trendSD))
+	out := slices.Clone(epochs)
+	for i, e := range out {
+		factor := math.Exp(slope * float64(latest-e.Number))
+		out[i].End = e.Start.Add(time.Duration(float64(e.End.Sub(e.Start)) * factor))
+		if e.Joules != nil {
+			out[i].Joules = new(Joules(factor) * *e.Joules)
+		}
+	}
+	return out
+}
+
 type epochGroup struct{ clean, disturbed, warmup []Epoch }
 
 func (g *epochGroup) add(e Epoch) {
@@ -138,6 +189,29 @@ func sd(x []float64) float64 {
 // Weight is how many clean epochs a trial is worth.
 func (t Trial) Weight() float64 {
 	return float64(t.Epochs) + disturbedWeight*float64(t.Disturbed)
+}
+
+// epochSD is by how much one epoch usually differs from the next, in natural logarithms, as
+// long as few were measured.
+const epochSD = 0.05
+
+// EpochSD is that of a job of which there are trials: the spread of their epochs, beside which
+// what is usual counts as four.
+func EpochSD(trials ...Trial) float64 {
+	squares, degrees := 4*epochSD*epochSD, 4.0
+	for _, t := range trials {
+		if t.Epochs > 1 && t.SDLog >= 0 {
+			squares += float64(t.Epochs-1) * t.SDLog * t.SDLog
+			degrees += float64(t.Epochs - 1)
+		}
+	}
+	return math.Sqrt(squares / degrees)
+}
+
+// RatioError is the standard error of the log ratio of two trials of a job whose epochs
+// differ by sd.
+func (t Trial) RatioError(reference Trial, sd float64) float64 {
+	return sd * math.Sqrt(1/max(t.Weight(), 0.25)+1/max(reference.Weight(), 1))
 }
 
 // Reference returns the trial of the owner's own settings.

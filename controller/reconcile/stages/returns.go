@@ -17,6 +17,6 @@ func stands(q reconcile.ReturnRequest, s tuning.Settings) (tuning.Outcome, bool)
 func returning(q reconcile.ReturnRequest) search.Returning {
 	return search.Returning{
 		Policy: q.Policy, Own: q.Own, Space: search.Space(q.Policy, q.Own, candidates), Past: q.Past, Avoid: q.Avoid,
-		Underway: q.Underway, Modelled: q.Modelled,
+		Underway: q.Underway, Modelled: q.Modelled, Unlikely: q.Unlikely,
 	}
 }

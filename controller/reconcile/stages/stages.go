@@ -12,7 +12,7 @@ import (
 // Pure returns the stages that compute; those that know the world are nil.
 func Pure() reconcile.Stages {
 	return reconcile.Stages{
-		Propose: propose, Forecast: left, Teach: teach, Refused: refused, Choose: plan.Choose, Decide: plan.Decide, Waits: plan.Waits,
+		Propose: propose, Forecast: left, Teach: teach, Refused: refused, Choose: plan.Choose, Decide: plan.Decide, Unlikely: plan.Unlikely, Waits: plan.Waits,
 		Return: returned, Breaks: breaks, Stands: stands, Intent: resubmit.Intent, Settings: resubmit.Settings, Compare: compare,
 	}
 }
