@@ -314,7 +314,8 @@ type Job struct {
 	// Intent is that of Change where the job was submitted with one and has not begun.
 	Intent string `json:"intent,omitempty"`
 
-	Node string `json:"node,omitempty"`
+	Node  string `json:"node,omitempty"`  // the first, where it has several
+	Nodes int    `json:"nodes,omitempty"` // how many, where they are several
 
 	// Alias is the id under which the scheduler's processes and exporters know the
 	// job, where that is another than ID: the number of an array's task.

@@ -15,6 +15,10 @@ const (
 	sigmas = 2
 )
 
+// venture is how many times as much a probe must be expected to save as what is sure: it may
+// fail, and a sure step may be followed by it.
+const venture = 1.3
+
 // choose decides about a job that runs, is profiled, and may be touched.
 func choose(s view) tuning.Decision {
 	if _, ok := tuning.Reference(s.Trials); !ok {
@@ -37,12 +41,17 @@ func choose(s view) tuning.Decision {
 		}
 	}
 	if s.Current.Equal(s.Own) || s.judged(s.Current) {
-		if d, ok := predicted(s); ok {
+		if d, sure := predicted(s); sure > 0 {
+			if target, expected := s.promising(); s.NextReason == tuning.ReasonNone && expected > venture*sure {
+				if p := probe(s, target); p.Action == tuning.Probe {
+					return p
+				}
+			}
 			return d
 		}
 	}
 	if s.NextReason == tuning.ReasonNone {
-		if target, ok := s.promising(); ok {
+		if target, _ := s.promising(); target != nil {
 			return probe(s, target)
 		}
 	}

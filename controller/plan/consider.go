@@ -140,7 +140,7 @@ func (s view) candidates() []candidate {
 	if s.Class != nil && s.Class.Known() {
 		out = append(out, s.taught(s.ClassEffects, tuning.OriginClass)...)
 	}
-	if target, ok := s.promising(); ok && s.NextReason == tuning.ReasonNone {
+	if target, _ := s.promising(); target != nil && s.NextReason == tuning.ReasonNone {
 		c := candidate{settings: target, from: tuning.OriginSearch}
 		if s.Probes >= s.Policy.Budget.Probes {
 			c.why = tuning.ReasonBudgetProbes

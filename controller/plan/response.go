@@ -133,10 +133,10 @@ func (s view) searched() []tuning.Settings {
 
 // predicted is the setting that the job's first epochs, and those since it was moved, show to
 // be better than the present one: surely, at 95 %, within the slowdown that its owner allows,
-// and by more than its restart costs.
-func predicted(s view) (tuning.Decision, bool) {
+// and by more than its restart costs; and how many seconds it saves. 0: there is none.
+func predicted(s view) (d tuning.Decision, seconds float64) {
 	if s.spent() != tuning.ReasonNone || s.Profile == nil {
-		return tuning.Decision{}, false
+		return tuning.Decision{}, 0
 	}
 	_, from := s.presentEffect()
 	var best tuning.Decision
@@ -161,13 +161,13 @@ func predicted(s view) (tuning.Decision, bool) {
 		most = saving.Value
 		best = decide(s, tuning.Move, tuning.ReasonPredicted, target, append(append(classEvidence(s.Class), predictedEvidence(p)...), worthAtLeast(s, saving)...)...)
 	}
-	return best, most > 0
+	return best, most
 }
 
-// promising is the candidate of which a probe is expected to save most. Of a knob without a
-// law the search goes step by step, since little is known of what lies beyond the next one.
-func (s view) promising() (tuning.Settings, bool) {
-	var best tuning.Settings
+// promising is the candidate of which a probe is expected to save most, and how many seconds.
+// Of a knob without a law the search goes step by step, since little is known of what lies
+// beyond the next one.
+func (s view) promising() (best tuning.Settings, seconds float64) {
 	most := 0.0
 	next := s.target(s.Next)
 	after := s.epochsAfterProbe()
@@ -183,7 +183,7 @@ func (s view) promising() (tuning.Settings, bool) {
 			best, most = c, v
 		}
 	}
-	return best, best != nil
+	return best, most * s.epoch().Value
 }
 
 const (

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -39,6 +40,9 @@ func (p *pass) measure(ctx context.Context) {
 			p.cfg.Log.Debug("not measured", "job", p.job.ID, "attempt", attempt, "error", err)
 			continue
 		}
+		if p.job.Nodes > 1 {
+			m = m.partial(p.job.Nodes)
+		}
 		p.merge(attempt, m)
 		if attempt == p.job.Attempt {
 			p.measured, p.toldEnd = m.Reason, m.Ended
@@ -61,6 +65,22 @@ func (p *pass) measure(ctx context.Context) {
 			p.heard(attempt)
 		}
 	}
+}
+
+// partial is what the first of several nodes showed: its joules say of how much they are, and
+// its counters and its memory are those of no job.
+func (m Measurement) partial(nodes int) Measurement {
+	m.Epochs = slices.Clone(m.Epochs)
+	for i, e := range m.Epochs {
+		if e.Source != "" {
+			m.Epochs[i].Source = fmt.Sprintf("%s, 1 of %d nodes", e.Source, nodes)
+		}
+	}
+	m.Profile, m.Peak = tuning.Profile{}, 0
+	if m.Reason == tuning.ReasonNone {
+		m.Reason = tuning.ReasonPartial
+	}
+	return m
 }
 
 // stood notes when attempts were suspended. The scheduler says for how long in all, not

@@ -29,6 +29,7 @@ const (
 	ReasonNoCheckpoint   Reason = "no-checkpoint"
 	ReasonNoSamples      Reason = "no-samples"
 	ReasonPolluted       Reason = "polluted"
+	ReasonPartial        Reason = "partial"
 	ReasonNoKnobs        Reason = "no-knobs"
 	ReasonNoModel        Reason = "no-model"
 	ReasonTooFar         Reason = "too-far"
@@ -128,6 +129,7 @@ func Reasons() []ReasonText {
 		{ReasonNoCheckpoint, "it has no checkpoint, so it is never touched while it runs"},
 		{ReasonNoSamples, "the exporter has no samples of it"},
 		{ReasonPolluted, "other work on the node disturbed the measurement"},
+		{ReasonPartial, "it runs on several nodes, of which only the first is measured"},
 		{ReasonNoKnobs, "no knob has another value that its owner and the site allow"},
 		{ReasonNoModel, "nothing has been learned yet to compare it with"},
 		{ReasonTooFar, "it resembles no known class"},

@@ -202,6 +202,9 @@ func (d *Driver) sketch(j parse.Job, r *journal.Record) driver.Job {
 		Resources: resources(sizeOf(j)), Off: act.Says(j.Comment, act.Off),
 	}
 	job.Resources.GPUs, job.Resources.Whole = j.GPUs, whole(j)
+	if j.Nodes > 1 {
+		job.Nodes = j.Nodes
+	}
 	switch {
 	case parse.Running(j.State):
 		job.State = driver.Running
