@@ -16,8 +16,9 @@ const (
 	leastResidual = 4     // runs beyond the first of their kinds, from which noise is learned
 )
 
-// axes are the features that at least half of the runs have, sorted by name.
-func axes(schema string, runs []run, cfg Config) []Axis {
+// axes are the features that at least half of the runs have, sorted by name. Their noise is
+// at least a share of the documented one, which weighs as much less.
+func axes(schema string, runs []run, share float64, cfg Config) []Axis {
 	values := map[string][]float64{}
 	kinds := map[string][]run{}
 	for _, r := range runs {
@@ -34,7 +35,7 @@ func axes(schema string, runs []run, cfg Config) []Axis {
 		}
 		p := cfg.prior(schema, f)
 		a := Axis{Feature: f, Median: quantile(values[f], 0.5), Weight: p.Weight, Floor: p.Floor}
-		a.Scale = noise(a, kinds, p.Noise, cfg.PriorRuns)
+		a.Scale = max(share*p.Noise, noise(a, kinds, p.Noise, share*cfg.PriorRuns))
 		out = append(out, a)
 	}
 	return out
@@ -42,10 +43,10 @@ func axes(schema string, runs []run, cfg Config) []Axis {
 
 // noise is the standard deviation of a feature between runs of one kind: the
 // interquartile range of what is left when each kind's median is taken away,
-// drawn towards the documented noise and never below it. It is the spread within
+// drawn towards the documented noise. It is the spread within
 // kinds, not over all runs: that would be large where kinds differ, and would
 // hide the very features that tell them apart.
-func noise(a Axis, kinds map[string][]run, least, priorRuns float64) float64 {
+func noise(a Axis, kinds map[string][]run, documented, priorRuns float64) float64 {
 	var rest []float64
 	free := 0.0
 	for _, runs := range kinds {
@@ -66,10 +67,10 @@ func noise(a Axis, kinds map[string][]run, least, priorRuns float64) float64 {
 		free += n - 1
 	}
 	if free < leastResidual {
-		return least
+		return documented
 	}
 	seen := (quantile(rest, 0.75) - quantile(rest, 0.25)) / normalIQR
-	return max(least, math.Sqrt((priorRuns*least*least+free*seen*seen)/(priorRuns+free)))
+	return math.Sqrt((priorRuns*documented*documented + free*seen*seen) / (priorRuns + free))
 }
 
 // quantile interpolates between the order statistics, and sorts the input.
