@@ -199,7 +199,7 @@ func TestTheRadiusShrinksWithEvidenceAndNeverVanishes(t *testing.T) {
 func TestNoiseIsLearnedWithinKindsOnly(t *testing.T) {
 	t.Parallel()
 	scale := func(within, between float64) float64 {
-		rng := source(3)
+		rng := source(5)
 		var samples []classify.Sample
 		for i := range 40 {
 			v := between*float64(i%4) + within*rng.NormFloat64()
@@ -319,6 +319,40 @@ func TestWhatLiesBetweenTwoClassesIsAmbiguous(t *testing.T) {
 			}
 			if got.Support != 1 {
 				t.Errorf("support %d, want one run", got.Support)
+			}
+		})
+	}
+}
+
+// Two kinds of six runs each, whose three counters lie apart by 0.12; 0.1 is documented as
+// the noise of one.
+func TestWhetherKindsShareAClassIsForTheirRepeatsToSay(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		schema       string
+		apart, noise float64
+		want         int
+	}{
+		"repeats that agree tell them apart":                  {"hw/1/3", 0.12, 0.01, 2},
+		"repeats that differ as documented do not":            {"hw/1/3", 0.12, 0.1, 1},
+		"what is alike stays together, however repeats agree": {"hw/1/3", 0, 0.01, 1},
+		"other features are as noisy as documented":           {"sw/1", 0.12, 0.01, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rng := source(5)
+			var samples []classify.Sample
+			for i := range 12 {
+				p := prof(map[string]float64{})
+				p.Schema = c.schema
+				for _, f := range []string{"ipc", "branches", "branch-misses"} {
+					p.Features[f] = 3 + c.apart*float64(i%2) + c.noise*rng.NormFloat64()
+				}
+				samples = append(samples, sample(fmt.Sprintf("r%02d", i), fmt.Sprint(i%2), p))
+			}
+			m := fit(t, classify.Config{}, samples...)
+			if got := len(m.Strata[0].Groups); got != c.want {
+				t.Errorf("%d classes, want %d", got, c.want)
 			}
 		})
 	}

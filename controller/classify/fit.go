@@ -237,7 +237,7 @@ const finest = 0.125
 // search for them begins: the class of each run before, -1 for none. Repeats of a program
 // may agree better in its hardware counters than is documented. Since inputs that nobody
 // ran yet differ more than they do, that counts only where it tells kinds apart that
-// would share a class, and as little of it as does.
+// would share a class, at least a quarter of their runs, and as little of it as does.
 func learn(key Key, runs []run, start []int, cfg Config) (Stratum, error) {
 	best, err := learnAt(1, key, runs, start, cfg)
 	if err != nil || !strings.HasPrefix(key.Schema, hardware) {
@@ -248,7 +248,7 @@ func learn(key Key, runs []run, start []int, cfg Config) (Stratum, error) {
 		if err != nil {
 			return s, err
 		}
-		if s.mixed() < best.mixed() {
+		if 4*s.mixed() <= 3*best.mixed() {
 			best = s
 		}
 	}
