@@ -4,8 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"pitchpipe/controller/search/recur"
 	"pitchpipe/controller/tuning"
 )
@@ -106,7 +104,7 @@ func (r Returning) Stands(s tuning.Settings) (tuning.Outcome, bool) {
 		return tuning.Outcome{}, false
 	}
 	x := advice.Standings[i]
-	reach := distuv.StudentsT{Sigma: 1, Nu: advice.Degrees}.Quantile((1+standLevel)/2) * x.SE
+	reach := recur.Beyond(advice.Degrees, 1) * x.SE
 	out := tuning.Outcome{
 		Verdict: tuning.Inconclusive, Reason: tuning.ReasonInconclusive, Measure: r.Policy.Objective, LogRatio: x.Ratio,
 		Low: x.Ratio - reach, High: x.Ratio + reach, Level: standLevel, Runs: x.Runs, Baseline: r.Own, Tuned: s,

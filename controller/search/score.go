@@ -5,6 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"pitchpipe/controller/search/recur"
 	"pitchpipe/controller/tuning"
 )
 
@@ -14,20 +15,17 @@ const (
 	priorSD      = 0.05
 	priorDegrees = 4
 	noiseFloor   = 0.005
-	levelOfClear = 0.95
 )
 
-// spread is the standard deviation of ln(seconds) of an epoch over all trials,
-// and its degrees of freedom.
+// spread is that of ln(seconds) of an epoch over all trials.
 func spread(trials []tuning.Trial) (sd, degrees float64) {
-	sum, degrees := priorDegrees*priorSD*priorSD, float64(priorDegrees)
+	out := recur.Usual(priorSD, priorDegrees)
 	for _, t := range trials {
 		if t.Epochs > 1 && !t.Failed && t.SDLog >= 0 {
-			sum += float64(t.Epochs-1) * t.SDLog * t.SDLog
-			degrees += float64(t.Epochs - 1)
+			out.AddVariance(t.SDLog*t.SDLog, float64(t.Epochs-1))
 		}
 	}
-	return max(math.Sqrt(sum/degrees), noiseFloor), degrees
+	return max(math.Sqrt(out.Variance()), noiseFloor), out.Degrees
 }
 
 // standardError is that of the score of a trial against the reference. Joules
@@ -79,11 +77,9 @@ func Better(trials []tuning.Trial, reference tuning.Trial, p tuning.Policy) (Gai
 	if best.Candidates == 0 {
 		return Gain{}, false
 	}
-	m := float64(best.Candidates)
 	best.SE = standardError(best.Trial, reference, p, sd)
 	best.Expected = min(best.LogRatio+luck(best.Candidates)*best.SE, 0)
-	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: degrees}
-	best.Clear = best.LogRatio < -t.Quantile(1-(1-levelOfClear)/m)*best.SE
+	best.Clear = best.LogRatio < -recur.Beyond(degrees, best.Candidates)*best.SE
 	return best, true
 }
 

@@ -36,14 +36,11 @@ func (t *Tuner) spread() float64 {
 	if t.weighed != nil {
 		return t.weighed.between + t.weighed.longer
 	}
-	sum, degrees := priorDegrees*priorSD*priorSD, float64(priorDegrees)
+	out := Usual(priorSD, priorDegrees)
 	for _, a := range t.arms {
-		if a.reached > 1 {
-			sum += a.squares
-			degrees += float64(a.reached - 1)
-		}
+		out.Add(a.logs)
 	}
-	return sum / degrees
+	return out.Variance()
 }
 
 // standing is what the runs of a course say.
@@ -64,7 +61,7 @@ func (t *Tuner) standings() []standing {
 		if a.reached == 0 {
 			continue
 		}
-		p, ok := t.pick(c, a.epochs/float64(a.reached))
+		p, ok := t.pick(c, a.mean())
 		if !ok {
 			continue
 		}

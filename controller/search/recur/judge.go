@@ -4,8 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"pitchpipe/controller/tuning"
 )
 
@@ -79,7 +77,7 @@ func (t *Tuner) affordable(ratio float64) bool {
 func (w Whole) judge(t *Tuner, score evidence) *verdicts {
 	n := len(t.courses)
 	v := &verdicts{
-		between: score.between, variance: make([]float64, len(w.Space.Points)), bar: make([]bool, n), unknown: make([]bool, n),
+		between: score.between.Variance(), variance: make([]float64, len(w.Space.Points)), bar: make([]bool, n), unknown: make([]bool, n),
 		runs: map[int]int{}, ratio: map[int]float64{}, seconds: map[int]float64{},
 	}
 	t.weighed, t.led, t.closed = v, nil, make([]bool, len(w.Space.Points))
@@ -94,7 +92,7 @@ func (w Whole) judge(t *Tuner, score evidence) *verdicts {
 		v.bar[c] = v.bar[c] || c != t.of[w.Space.Own] && !slices.ContainsFunc(t.courses[c].points, func(p int) bool { return !t.closed[p] })
 	}
 	t.leaveOut()
-	w.distinguish(t, v, score.degrees)
+	w.distinguish(t, v, score.between.Degrees)
 	return v
 }
 
@@ -110,7 +108,7 @@ func (w Whole) count(t *Tuner, v *verdicts, score evidence, l lengths) {
 		}
 		v.all += min(len(of), 1)
 		for c := range of {
-			longer, _, known := l.of(c)
+			longer, _, known := l.longer(c)
 			v.unknown[c] = !known
 			t.Reached(t.courses[c].points[0], math.Exp(longer))
 		}
@@ -123,13 +121,13 @@ func (w Whole) measure(t *Tuner, v *verdicts, score evidence, l lengths) {
 	joules, hasJoules := weigh(w.Runs, w.Space.Own, func(p Part) float64 { return math.Log(p.Cost.Joules) })
 	powers := t.goal.Degree()
 	if len(t.courses) > 1 {
-		v.longer = powers * powers * l.spread
+		v.longer = powers * powers * l.variance()
 	}
 	for p := range w.Space.Points {
 		if v.runs[p] == 0 {
 			continue
 		}
-		longer, doubt, _ := l.of(t.of[p])
+		longer, doubt, _ := l.longer(t.of[p])
 		v.seconds[p] = seconds.mean[p] + longer
 		v.ratio[p] = score.mean[p] + powers*longer
 		v.variance[p] = score.variance[p] + powers*powers*doubt
@@ -168,7 +166,7 @@ func (w Whole) distinguish(t *Tuner, v *verdicts, degrees float64) {
 	if tried < 1 {
 		return
 	}
-	quantile := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: degrees}.Quantile(1 - levelOfClear/float64(tried))
+	beyond := Beyond(degrees, tried)
 	for p := range w.Space.Points {
 		ratio, measured := v.ratio[p]
 		if !measured || p == w.Space.Own || w.Unproven != nil && w.Unproven[p] {
@@ -176,7 +174,7 @@ func (w Whole) distinguish(t *Tuner, v *verdicts, degrees float64) {
 		}
 		c := t.of[p]
 		se := math.Sqrt(v.variance[p])
-		if ratio <= -leastGain && ratio < -quantile*se && !v.unfit(c) && !t.closed[p] && t.choiceAt(p, t.expectedEpochs(c)).excess == 0 {
+		if ratio <= -leastGain && ratio < -beyond*se && !v.unfit(c) && !t.closed[p] && t.choiceAt(p, t.expectedEpochs(c)).excess == 0 {
 			v.clear = append(v.clear, p)
 		}
 	}

@@ -39,11 +39,10 @@ func (t *Tuner) pick(course int, epochs float64) (choice, bool) {
 // expectedEpochs of a course: the mean of those that reached their end, else of the
 // owner's.
 func (t *Tuner) expectedEpochs(course int) float64 {
-	if a := t.arms[course]; a.reached > 0 {
-		return a.epochs / float64(a.reached)
-	}
-	if a := t.arms[t.of[t.Own]]; a.reached > 0 {
-		return a.epochs / float64(a.reached)
+	for _, c := range []int{course, t.of[t.Own]} {
+		if a := t.arms[c]; a.reached > 0 {
+			return a.mean()
+		}
 	}
 	return 1
 }

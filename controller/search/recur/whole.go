@@ -1,21 +1,18 @@
 package recur
 
 import (
+	"maps"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/stat"
 
 	"pitchpipe/controller/tuning"
 )
 
-const (
-	// leastGain is the smallest gain that is worth a word, in natural logarithms: below it
-	// a setting is neither run again to make sure nor called best.
-	leastGain = 0.03
-
-	// levelOfClear is the share of the error that all settings tried are allowed together
-	// before one of them is called best (Bonferroni).
-	levelOfClear = 0.05
-)
+// leastGain is the smallest gain that is worth a word, in natural logarithms: below it
+// a setting is neither run again to make sure nor called best.
+const leastGain = 0.03
 
 // Whole are the returns of a job that runs as a whole under one point, since it cannot be
 // moved, or is to be compared from its beginning.
@@ -81,9 +78,9 @@ func (w Whole) Next() (Advice, error) {
 		return out, nil
 	}
 	out.Measured = true
-	out.Between = math.Sqrt(score.between)
+	out.Between = math.Sqrt(score.between.Variance())
 	v := w.judge(t, score)
-	out.Runs, out.Degrees = v.runs[own], score.degrees
+	out.Runs, out.Degrees = v.runs[own], score.between.Degrees
 	for p := range w.Space.Points {
 		if _, ok := v.ratio[p]; ok && p != own {
 			out.Standings = append(out.Standings, Standing{p, v.runs[p], v.ratio[p], math.Sqrt(v.variance[p]), v.seconds[p]})
@@ -115,49 +112,48 @@ func (w Whole) Next() (Advice, error) {
 	return out, nil
 }
 
-// lengths is how many epochs the runs of a course take to their end, in logarithms.
+// lengths are how many epochs the runs of a course took to their end, in logarithms.
 type lengths struct {
-	own    int // the owner's course
-	n      map[int]float64
-	mean   map[int]float64
-	spread float64
+	own int // the owner's course
+	of  map[int][]float64
 }
 
 // lengthsOf looks at the runs that reached their end under one course throughout. How
 // many epochs they take is their course's, not that of the system knobs.
 func lengthsOf(runs []Run, course []int, own int) lengths {
-	out := lengths{own: course[own], n: map[int]float64{}, mean: map[int]float64{}}
-	squares, degrees := priorDegrees*priorSD*priorSD, float64(priorDegrees)
+	out := lengths{course[own], map[int][]float64{}}
 	for _, r := range runs {
 		if !(r.Epochs > 0) || len(r.Parts) == 0 {
 			continue
 		}
 		c := course[r.Parts[0].Point]
-		if slices.ContainsFunc(r.Parts, func(p Part) bool { return course[p.Point] != c }) {
-			continue
-		}
-		out.n[c]++
-		d := math.Log(r.Epochs) - out.mean[c]
-		out.mean[c] += d / out.n[c]
-		squares += d * (math.Log(r.Epochs) - out.mean[c])
-		if out.n[c] > 1 {
-			degrees++
+		if !slices.ContainsFunc(r.Parts, func(p Part) bool { return course[p.Point] != c }) {
+			out.of[c] = append(out.of[c], math.Log(r.Epochs))
 		}
 	}
-	out.spread = squares / degrees
 	return out
 }
 
-// of is by how much the runs of a course are longer than the owner's, with its variance.
+// variance is that between runs of one course.
+func (l lengths) variance() float64 {
+	spread := Usual(priorSD, priorDegrees)
+	for _, c := range slices.Sorted(maps.Keys(l.of)) {
+		spread.Add(l.of[c])
+	}
+	return spread.Variance()
+}
+
+// longer is by how much the runs of a course are longer than the owner's, with its variance.
 // Not known: no run of it reached its end, or none of the owner's did.
-func (l lengths) of(course int) (longer, variance float64, known bool) {
+func (l lengths) longer(course int) (longer, variance float64, known bool) {
+	its, own := l.of[course], l.of[l.own]
 	if course == l.own {
 		return 0, 0, true
 	}
-	if l.n[course] == 0 || l.n[l.own] == 0 {
+	if len(its) == 0 || len(own) == 0 {
 		return 0, 0, false
 	}
-	return l.mean[course] - l.mean[l.own], l.spread * (1/l.n[course] + 1/l.n[l.own]), true
+	return stat.Mean(its, nil) - stat.Mean(own, nil), l.variance() * (1/float64(len(its)) + 1/float64(len(own))), true
 }
 
 // GoalOf is what a policy asks for.
