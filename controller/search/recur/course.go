@@ -101,9 +101,6 @@ func logSum(a, b, q float64) float64 {
 // best is the best point of the courses that reached their end, its score that of what
 // is believed of its course: one lucky run does not make a course the best.
 func (t *Tuner) best() (choice, bool) {
-	if t.goal.Least() {
-		return t.bestLeast()
-	}
 	l := t.leader()
 	return l.choice, l.point >= 0
 }

@@ -15,7 +15,10 @@ func (t *Tuner) choiceAt(p int, epochs float64) choice {
 	}
 	cost := c.cost().Times(epochs)
 	out := choice{point: p, score: t.goal.Score(cost, t.cores[p])}
-	if p != t.Own && t.goal.Limited() {
+	switch {
+	case t.goal.Attain > 0:
+		out.excess = over(c.cost().Seconds, t.fastest(), 1/t.goal.Attain)
+	case p != t.Own && t.goal.Limited():
 		own, ok := t.ownCost()
 		if !ok { // within the first run: an epoch against an epoch
 			own = t.cells[t.Own].cost().Times(epochs)
@@ -23,6 +26,17 @@ func (t *Tuner) choiceAt(p int, epochs float64) choice {
 		out.excess = t.goal.Excess(cost, own)
 	}
 	return out
+}
+
+// fastest are the seconds of the fastest epoch that was measured.
+func (t *Tuner) fastest() float64 {
+	least := math.Inf(1)
+	for _, c := range t.cells {
+		if c.n > 0 && !c.failed {
+			least = min(least, c.cost().Seconds)
+		}
+	}
+	return least
 }
 
 // pick is the best measured point of a course, for runs of so many epochs.
@@ -55,9 +69,6 @@ func (t *Tuner) Epoch(point int) int {
 	if ok && (t.limit == 0 || t.tried() < t.limit || t.cells[next].known() || next == t.Own) {
 		return next
 	}
-	if t.goal.Least() {
-		return t.Best()
-	}
 	if c, ok := t.pick(course, t.expectedEpochs(course)); ok {
 		return c.point
 	}
@@ -80,8 +91,8 @@ func (t *Tuner) probe(course int) (int, bool) {
 	if course == t.of[t.Own] && !t.cells[t.Own].known() {
 		return t.Own, true
 	}
-	if t.goal.Least() {
-		return t.probeLeast()
+	if points := t.courses[course].points; t.goal.Attain > 0 && !t.cells[points[len(points)-1]].known() {
+		return points[len(points)-1], true // the most of everything: full speed
 	}
 	best, ok := t.pick(course, t.expectedEpochs(course))
 	if !ok {
@@ -91,6 +102,9 @@ func (t *Tuner) probe(course int) (int, bool) {
 		if p, ok := t.valley(line, best.point, course == t.of[t.Own]); ok {
 			return p, true
 		}
+	}
+	if t.goal.Least() {
+		return 0, false
 	}
 	for _, line := range t.lines[best.point] {
 		if p, ok := t.surprise(line, best); ok {
@@ -196,6 +210,9 @@ func (t *Tuner) valley(line []int, best int, far bool) (int, bool) {
 		}
 	}
 	below, above := at-low-1, high-at-1
+	if t.goal.Least() { // what has more than what suffices is never less
+		return line[(low+at)/2], below > 0
+	}
 	if t.weighed != nil {
 		return t.step(line, at, low, high)
 	}
