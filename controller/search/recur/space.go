@@ -97,20 +97,11 @@ func (l layout) isCourse(name string) bool {
 	return slices.ContainsFunc(l.course, func(k Knob) bool { return k.Name == name })
 }
 
-// coordinates places a course against the owner's: a positive number as octaves above
-// the owner's, what else differs as one.
+// coordinates places a course against the owner's, in octaves.
 func (l layout) coordinates(p tuning.Settings) []float64 {
-	own := l.Points[l.Own]
 	at := make([]float64, len(l.course))
 	for i, k := range l.course {
-		v, o := p[k.Name], own[k.Name]
-		switch {
-		case v == o:
-		case v.IsNumber() && o.IsNumber() && v.Float() > 0 && o.Float() > 0:
-			at[i] = math.Log2(v.Float() / o.Float())
-		default:
-			at[i] = 1
-		}
+		at[i] = octaves(p[k.Name], l.Points[l.Own][k.Name])
 	}
 	return at
 }
@@ -143,22 +134,25 @@ func (l layout) line(p int, knob string) []int {
 
 // twin is the point of a course with the system settings nearest to those of p.
 func (l layout) twin(p, course int) int {
-	best, least := l.courses[course].points[0], math.Inf(1)
-	for _, q := range l.courses[course].points {
-		d := 0.0
-		for _, k := range l.system {
-			v, w := l.Points[p][k.Name], l.Points[q][k.Name]
-			switch {
-			case v == w:
-			case v.IsNumber() && w.IsNumber():
-				d += math.Abs(v.Float()-w.Float()) / max(math.Abs(v.Float()), math.Abs(w.Float()))
-			default:
-				d++
-			}
-		}
-		if d < least {
-			best, least = q, d
-		}
+	return slices.MinFunc(l.courses[course].points, func(a, b int) int { return cmp.Compare(l.apart(p, a), l.apart(p, b)) })
+}
+
+// apart is how far two points are from each other in their system knobs, in octaves.
+func (l layout) apart(p, q int) float64 {
+	sum := 0.0
+	for _, k := range l.system {
+		sum += math.Abs(octaves(l.Points[p][k.Name], l.Points[q][k.Name]))
 	}
-	return best
+	return sum
+}
+
+// octaves is how many a positive number lies above another one; what else differs lies one.
+func octaves(v, from tuning.Value) float64 {
+	switch {
+	case v == from:
+		return 0
+	case v.IsNumber() && from.IsNumber() && v.Float() > 0 && from.Float() > 0:
+		return math.Log2(v.Float() / from.Float())
+	}
+	return 1
 }

@@ -99,7 +99,7 @@ func (t *Tuner) probe(course int) (int, bool) {
 		return t.start(course)
 	}
 	for _, line := range t.lines[best.point] {
-		if p, ok := t.valley(line, best.point, course == t.of[t.Own]); ok {
+		if p, ok := t.valley(line, best.point); ok {
 			return p, true
 		}
 	}
@@ -195,10 +195,15 @@ func (t *Tuner) start(course int) (int, bool) {
 	return p, false
 }
 
-// valley is the point of a line to measure next, where the best one measured is given
-// and the score along the line has one valley: next to the best one, or, far from what
-// is known, in the middle of the wider gap beside it.
-func (t *Tuner) valley(line []int, best int, far bool) (int, bool) {
+// bulge is how far the cost of an epoch may depart from a line between two values of a
+// knob for each octave between them, beside roughness.
+const bulge = 0.1
+
+// valley is the point of a line to measure next, where the best one measured is given and
+// the score along the line has one valley: in the middle of the wider gap beside it, and at
+// most an octave away where there is one. Between two that were measured the valley is
+// followed at the price of an epoch, but not always at that of a whole run.
+func (t *Tuner) valley(line []int, best int) (int, bool) {
 	at, low, high := slices.Index(line, best), -1, len(line)
 	for i, p := range line {
 		switch {
@@ -213,20 +218,29 @@ func (t *Tuner) valley(line []int, best int, far bool) (int, bool) {
 	if t.goal.Least() { // what has more than what suffices is never less
 		return line[(low+at)/2], below > 0
 	}
-	if t.weighed != nil {
-		return t.step(line, at, low, high)
-	}
-	switch {
-	case below <= 0 && above <= 0:
+	if below <= 0 && above <= 0 {
 		return 0, false
-	case far && below >= above:
-		return line[(low+at+1)/2], true
-	case far:
-		return line[(at+high)/2], true
-	case below > 0:
-		return line[at-1], true
 	}
-	return line[at+1], true
+	by, to := -1, (low+at+1)/2
+	if above > below {
+		by, to = 1, (at+high)/2
+	}
+	for to != at+by && t.apart(line[at], line[to]) > stride+1e-9 {
+		to -= by
+	}
+	bounded := by < 0 && low >= 0 || by > 0 && high < len(line)
+	return line[to], t.weighed == nil || !bounded || t.between(line, at, to)
+}
+
+// between reports whether a point of a line between two that were measured, the one of which
+// is the best, is worth a whole run.
+func (t *Tuner) between(line []int, at, to int) bool {
+	guess, ok := t.guess(line, to)
+	if !ok {
+		return true
+	}
+	gap := guess - t.choiceAt(line[at], 1).score
+	return t.horizon()*improvement(gap, roughness+bulge*t.apart(line[at], line[to])) > math.Expm1(max(gap, 0))
 }
 
 // CoresFirst orders knobs as they are searched: cores, other system knobs, then the
