@@ -128,7 +128,6 @@ func (h *history) missed(p tuning.PastRun) bool {
 // Breaks reports whether the runs of the kind show, at 95 %, that what they end with under
 // the hyperparameters of s is worse than the guard allows.
 func (r Returning) Breaks(s tuning.Settings) bool {
-	h := history{Returning: r, study: Study{Policy: r.Policy, Own: r.Own, Space: r.Space}, dims: r.Space}
-	h.watch()
+	h := r.history()
 	return h.guard.of(h.learning(s)).broken
 }

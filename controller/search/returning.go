@@ -31,19 +31,17 @@ func (r Returning) Propose() tuning.Returns {
 			out.Spent++
 		}
 	}
-	study := Study{Policy: r.Policy, Own: r.Own, Space: r.Space}
-	epochal, reason := study.dimensions() // that epochs can judge
+	h := r.history()
+	epochal, reason := h.study.epochal()
 	if reason != tuning.ReasonNone && reason != tuning.ReasonWholeRuns {
 		out.Reason = reason
 		return out
 	}
-	h := history{Returning: r, study: study, dims: r.Space}
-	h.watch()
-	if len(epochal) < len(r.Space) && r.Policy.Quality != nil {
+	if len(epochal.Space) < len(r.Space) && r.Policy.Quality != nil {
 		out.Ends, out.EndsNeeded = h.ends(), ownEnds
 	}
 	if out.Ends < ownEnds { // until then the guard cannot tell
-		h.dims = epochal
+		h.study = epochal
 	}
 	h.grid()
 	whole := h.whole()
@@ -80,7 +78,7 @@ func (r Returning) Propose() tuning.Returns {
 	case out.Spent >= r.Policy.Budget.Returns:
 		out.Reason = tuning.ReasonBudgetReturns
 	default:
-		out.Next, out.Again = study.settings(h.dims, h.points[advice.Point]), advice.Runs
+		out.Next, out.Again = h.study.settings(h.points[advice.Point]), advice.Runs
 		out.Expected, out.Error = advice.Ratio, advice.SE
 	}
 	return out
@@ -93,11 +91,10 @@ const standLevel = 0.90
 // Stands compares the runs that were made under the settings s with those under the owner's:
 // by the mixed model of the tuner, with Student's t. False: there are none of both.
 func (r Returning) Stands(s tuning.Settings) (tuning.Outcome, bool) {
-	h := history{Returning: r, study: Study{Policy: r.Policy, Own: r.Own, Space: r.Space}, dims: r.Space}
-	h.watch()
+	h := r.history()
 	h.grid()
 	whole := h.whole()
-	at := h.index(h.study.pointOf(h.dims, s))
+	at := h.index(s)
 	advice, err := whole.Next()
 	i := slices.IndexFunc(advice.Standings, func(x recur.Standing) bool { return x.Point == at })
 	if err != nil || i < 0 || at == whole.Space.Own || r.Policy.Relearns(r.Own, s) || !h.comparable(s) {
@@ -129,7 +126,7 @@ func (h *history) longest() float64 {
 	out := 0.0
 	for _, p := range h.Past {
 		for _, t := range p.Trials {
-			if p.End == tuning.EndReached && h.comparable(t.Settings) && h.index(h.study.pointOf(h.dims, t.Settings)) == 0 {
+			if p.End == tuning.EndReached && h.comparable(t.Settings) && h.index(t.Settings) == 0 {
 				out = max(out, float64(p.Epochs)*t.Seconds)
 			}
 		}
