@@ -16,10 +16,6 @@ const (
 	// few are the runs that are expected still to come where none was seen.
 	few = 4
 
-	// allowance is the share of all runs that may be lost to courses that turn out worse
-	// than the owner's; what others saved pays for more.
-	allowance = 0.15
-
 	// severity is how much a broken limit counts between courses: one percent too slow
 	// weighs like so many percent of cost. It steers the search; what breaks a limit is
 	// never best.
@@ -48,7 +44,6 @@ type standing struct {
 	choice   // its best point, with failures and broken limits counted in
 	course   int
 	variance float64 // of the score
-	plain    float64 // the score without failures
 }
 
 // standings are those of the courses that were run.
@@ -74,28 +69,22 @@ func (t *Tuner) standings() []standing {
 		if t.weighed != nil {
 			variance = t.weighed.variance[p.point]
 		}
-		out = append(out, standing{p, c, variance, p.score})
+		out = append(out, standing{p, c, variance})
 	}
 	// A run that failed cost Beta times the best, and the best once more.
 	loss := least + t.octave()*math.Log(Beta+1)/math.Log(Beta)
 	for i, s := range out {
 		if a := t.arms[s.course]; a.failed > 0 {
 			q := float64(a.failed) / float64(a.runs())
-			out[i].score = logSum(s.score, loss, q)
+			out[i].score += q * (loss - s.score)
 		}
 	}
 	for c, a := range t.arms {
 		if a.reached == 0 && a.failed > 0 {
-			out = append(out, standing{choice{-1, loss, 0}, c, noise, loss})
+			out = append(out, standing{choice{-1, loss, 0}, c, noise})
 		}
 	}
 	return out
-}
-
-// logSum is ln((1-q)·eᵃ + q·eᵇ).
-func logSum(a, b, q float64) float64 {
-	m := max(a, b)
-	return m + math.Log((1-q)*math.Exp(a-m)+q*math.Exp(b-m))
 }
 
 // best is the best point of the courses that reached their end, its score that of what
@@ -176,7 +165,6 @@ func (t *Tuner) Course() int {
 // expected to cost more now.
 func (t *Tuner) worthwhile(best lead) (int, bool) {
 	noise := t.spread()
-	lost, own := t.lost(best.score)
 	reach := t.reach()
 	at, most := -1, 0.0
 	for c := range t.courses {
@@ -189,7 +177,7 @@ func (t *Tuner) worthwhile(best lead) (int, bool) {
 		gap := m - best.score
 		dearer := min(math.Exp(gap+v/2), Beta+1) - 1
 		gain := t.horizon()*improvement(gap, s) - dearer
-		if t.rather(gain, c, most, at) && lost+math.Exp(best.score-own)*(1+dearer)-1 <= allowance*float64(t.runs+1) {
+		if t.rather(gain, c, most, at) {
 			at, most = c, gain
 		}
 	}
@@ -207,25 +195,6 @@ func (t *Tuner) rather(gain float64, c int, most float64, at int) bool {
 		return order < 0
 	}
 	return t.Points[t.courses[c].points[0]].Key() < t.Points[t.courses[at].points[0]].Key()
-}
-
-// lost is what all runs are believed to have cost more than as many of the owner's
-// course, in those; below 0: less.
-func (t *Tuner) lost(best float64) (runs, own float64) {
-	known := t.standings()
-	for _, s := range known {
-		if s.course == t.of[t.Own] {
-			own = s.score
-		}
-	}
-	for _, s := range known {
-		a := t.arms[s.course]
-		if s.point >= 0 {
-			runs += float64(a.reached) * (math.Exp(s.plain-own) - 1)
-		}
-		runs += float64(a.failed) * Beta * math.Exp(best-own)
-	}
-	return runs, own
 }
 
 // horizon is how many runs are expected still to come.

@@ -32,7 +32,7 @@ const (
 	effectSD = 0.15
 
 	// wholeAllowance is the share of all runs that may be lost before an untried point is
-	// run. Nobody stops a whole run, so that it is less than allowance.
+	// run: nobody stops a whole run.
 	wholeAllowance = 0.1
 
 	// dearer is by how much an untried point is taken to cost more at least.
