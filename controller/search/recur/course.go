@@ -2,7 +2,6 @@ package recur
 
 import (
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -177,24 +176,11 @@ func (t *Tuner) worthwhile(best lead) (int, bool) {
 		gap := m - best.score
 		dearer := min(math.Exp(gap+v/2), Beta+1) - 1
 		gain := t.horizon()*improvement(gap, s) - dearer
-		if t.rather(gain, c, most, at) {
+		if gain > most+1e-9 { // of two that promise the same the first, which has less
 			at, most = c, gain
 		}
 	}
 	return at, at >= 0
-}
-
-// rather tells whether a course with the one gain is taken before another one with the
-// other. Of whole runs the answer must not depend on the order of the points: of two that
-// promise the same less comes first, such as the smaller batch, which needs no more memory.
-func (t *Tuner) rather(gain float64, c int, most float64, at int) bool {
-	if t.weighed == nil || at < 0 || math.Abs(gain-most) > 1e-9 {
-		return gain > most
-	}
-	if order := slices.Compare(t.courses[c].at, t.courses[at].at); order != 0 {
-		return order < 0
-	}
-	return t.Points[t.courses[c].points[0]].Key() < t.Points[t.courses[at].points[0]].Key()
 }
 
 // horizon is how many runs are expected still to come.

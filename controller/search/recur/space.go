@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -31,7 +32,7 @@ type Space struct {
 type layout struct {
 	Space
 	system, course []Knob
-	courses        []course
+	courses        []course  // those with less first
 	of             []int     // the course of each point
 	cores          []float64 // of each point, 1 where no knob is called cores
 	lines          [][][]int // of each point by system knob, see line
@@ -40,6 +41,7 @@ type layout struct {
 // course is what the points of one choice of the knobs that are not system knobs have in
 // common.
 type course struct {
+	key    string
 	points []int     // ascending by system knobs
 	at     []float64 // coordinates, see coordinates
 }
@@ -56,7 +58,7 @@ func newLayout(s Space) (layout, error) {
 			l.course = append(l.course, k)
 		}
 	}
-	byKey, seen := map[string]int{}, map[string]bool{}
+	seen, courses := map[string]bool{}, map[string]course{}
 	for i, p := range s.Points {
 		key := p.Only(l.knows).Key()
 		if seen[key] {
@@ -64,20 +66,20 @@ func newLayout(s Space) (layout, error) {
 		}
 		seen[key] = true
 		key = p.Only(l.isCourse).Key()
-		c, ok := byKey[key]
-		if !ok {
-			c, byKey[key] = len(l.courses), len(l.courses)
-			l.courses = append(l.courses, course{at: l.coordinates(p)})
-		}
-		l.of[i] = c
-		l.courses[c].points = append(l.courses[c].points, i)
+		courses[key] = course{key, append(courses[key].points, i), l.coordinates(p)}
 		l.cores[i] = 1
 		if v, ok := p[tuning.Cores]; ok && v.IsNumber() {
 			l.cores[i] = v.Float()
 		}
 	}
-	for _, c := range l.courses {
-		slices.SortFunc(c.points, l.compare)
+	l.courses = slices.SortedFunc(maps.Values(courses), func(a, b course) int {
+		return cmp.Or(slices.Compare(a.at, b.at), cmp.Compare(a.key, b.key))
+	})
+	for c, course := range l.courses {
+		slices.SortFunc(course.points, l.compare)
+		for _, p := range course.points {
+			l.of[p] = c
+		}
 	}
 	for p := range l.Points {
 		var of [][]int
