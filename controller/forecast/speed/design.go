@@ -31,9 +31,8 @@ func (s *Space) Next(samples []Sample, budget int, rate Rate) (int, bool) {
 	if len(open) == 0 {
 		return 0, false
 	}
-	scaled := s.scaled()
 	if len(taken) == 0 {
-		return most(open, func(i int) float64 { return floats.Sum(scaled[i]) }), true
+		return most(open, func(i int) float64 { return floats.Sum(s.at[i]) }), true
 	}
 	if model, err := s.Fit(samples); err == nil && len(samples) >= budget-budget/confirm {
 		known := 0.0
@@ -53,7 +52,7 @@ func (s *Space) Next(samples []Sample, budget int, rate Rate) (int, bool) {
 	return most(open, func(i int) float64 {
 		near := math.Inf(1)
 		for j := range taken {
-			near = min(near, floats.Distance(scaled[i], scaled[j], 2))
+			near = min(near, floats.Distance(s.at[i], s.at[j], 2))
 		}
 		return near
 	}), true
@@ -87,19 +86,4 @@ func (s *Space) open(taken map[int]bool) []int {
 		return above
 	}
 	return all
-}
-
-// scaled is where settings lie, each axis from 0 to 1 over the space.
-func (s *Space) scaled() [][]float64 {
-	out := make([][]float64, len(s.at))
-	for j := range s.axes {
-		low, high := math.Inf(1), math.Inf(-1)
-		for _, x := range s.at {
-			low, high = min(low, x[j]), max(high, x[j])
-		}
-		for i, x := range s.at {
-			out[i] = append(out[i], (x[j]-low)/max(high-low, math.SmallestNonzeroFloat64))
-		}
-	}
-	return out
 }

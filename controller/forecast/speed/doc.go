@@ -2,7 +2,7 @@
 //
 // In come the settings that may be used, what was measured under some of them (seconds a
 // step, or that the job could not run), and the question; out come the seconds of a step
-// under any of them, with their standard error, and the setting to measure next.
+// under any of them, and the setting to measure next.
 //
 // The seconds are a sum of parts that are never negative, in the manner of Optimus: a
 // constant, work that cores share, work that grows with the batch, and communication

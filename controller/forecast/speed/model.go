@@ -24,17 +24,14 @@ type Sample struct {
 
 // Estimate is the forecast of a step.
 type Estimate struct {
-	Seconds  float64 `json:"seconds"`
-	SE       float64 `json:"se"`       // standard error of ln(Seconds); 0 where it was measured
-	Measured bool    `json:"measured"` // Seconds is a measurement
-	Fails    bool    `json:"fails"`    // the job is expected to fail, and Seconds says nothing
+	Seconds  float64
+	Measured bool // Seconds is a measurement
+	Fails    bool // the job is expected to fail, and Seconds says nothing
 }
 
 // What the parts of a step leave over of ln(seconds) is a level, a slope along each axis that
 // no part speaks of, bends along each axis and of all together, and the noise of a
-// measurement. The numbers are round, chosen on the recordings of five
-// sources. With any one of them left
-// out the others choose about the same.
+// measurement. The numbers are round and were chosen on recordings of five sources.
 const (
 	levelSD = 1.0
 	slopeSD = 0.5 // per e-fold of a number, or of a word
@@ -56,8 +53,7 @@ type Model struct {
 	weights []float64
 	least   float64 // seconds that no part's absence goes below
 	level   float64
-	chol    mat.Cholesky
-	alpha   mat.VecDense
+	left    mat.VecDense // what the process makes of what the parts leave over
 }
 
 // Fit makes a model of samples, all of settings in the space, at least one of which ran.
@@ -102,10 +98,11 @@ func (s *Space) Fit(samples []Sample) (*Model, error) {
 	}
 	m.level = stat.Mean(left, nil)
 	floats.AddConst(-m.level, left)
-	if !m.chol.Factorize(cov) {
+	var chol mat.Cholesky
+	if !chol.Factorize(cov) {
 		return nil, fmt.Errorf("%w: %d of them cannot be told apart", ErrSamples, n)
 	}
-	_ = m.chol.SolveVecTo(&m.alpha, mat.NewVecDense(n, left)) // its condition is bounded by the noise
+	_ = chol.SolveVecTo(&m.left, mat.NewVecDense(n, left)) // its condition is bounded by the noise
 	return m, nil
 }
 
@@ -156,11 +153,11 @@ func (m *Model) trend(i int) float64 { return max(floats.Dot(m.space.parts[i], m
 func (s *Space) alike(a, b int) float64 {
 	v, squares := levelSD*levelSD, 0.0
 	for j, ax := range s.axes {
-		x, y := s.at[a][j], s.at[b][j]
+		x, y := ax.width*(s.at[a][j]-ax.middle), ax.width*(s.at[b][j]-ax.middle)
 		squares += (x - y) * (x - y)
 		v += bendSD * bendSD * matern(math.Abs(x-y)/span)
 		if !ax.law {
-			v += slopeSD * slopeSD * (x - ax.middle) * (y - ax.middle)
+			v += slopeSD * slopeSD * x * y
 		}
 	}
 	return v + bendSD*bendSD*matern(math.Sqrt(squares)/span)
@@ -185,16 +182,10 @@ func (m *Model) at(i int) Estimate {
 	if v, ok := m.measured[i]; ok {
 		return Estimate{Seconds: v, Measured: true}
 	}
-	k := mat.NewVecDense(len(m.seen), nil)
+	sum := m.level
 	for j, at := range m.seen {
-		k.SetVec(j, m.space.alike(i, at))
+		sum += m.space.alike(i, at) * m.left.AtVec(j)
 	}
-	var solved mat.VecDense
-	_ = m.chol.SolveVecTo(&solved, k) // as in Fit
 	memory := m.space.memory[i]
-	return Estimate{
-		Seconds: m.trend(i) * math.Exp(m.level+mat.Dot(k, &m.alpha)),
-		SE:      math.Sqrt(max(m.space.alike(i, i)-mat.Dot(k, &solved), 0)),
-		Fails:   m.failed[i] || memory > 0 && memory <= m.ceiling,
-	}
+	return Estimate{Seconds: m.trend(i) * math.Exp(sum), Fails: m.failed[i] || memory > 0 && memory <= m.ceiling}
 }

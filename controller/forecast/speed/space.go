@@ -1,6 +1,7 @@
 package speed
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -15,7 +16,7 @@ type Space struct {
 	settings []tuning.Settings
 	index    map[string]int // of settings, by key
 	axes     []axis
-	at       [][]float64 // where each setting lies on each axis
+	at       [][]float64 // where each setting lies on each axis, from 0 to 1
 	parts    [][]float64 // of a step's seconds, see partsOf
 	memory   []float64   // 0: the settings do not say
 }
@@ -26,6 +27,7 @@ type axis struct {
 	knob, word string
 	law        bool    // a part of a step says what it does
 	middle     float64 // mean over the space
+	width      float64 // of the space before it was brought to 0 to 1; 1 where all settings agree
 }
 
 // Names of knobs that say what a setting gives a job, the first that is there: what a step
@@ -68,9 +70,19 @@ func NewSpace(settings []tuning.Settings) *Space {
 		at := make([]float64, len(s.axes))
 		for j, a := range s.axes {
 			at[j] = a.of(x)
-			s.axes[j].middle += at[j] / float64(len(s.settings))
 		}
 		s.at = append(s.at, at)
+	}
+	for j := range s.axes {
+		low, high := math.Inf(1), math.Inf(-1)
+		for _, x := range s.at {
+			low, high = min(low, x[j]), max(high, x[j])
+		}
+		s.axes[j].width = cmp.Or(high-low, 1)
+		for _, x := range s.at {
+			x[j] = (x[j] - low) / s.axes[j].width
+			s.axes[j].middle += x[j] / float64(len(s.at))
+		}
 	}
 	return s
 }
