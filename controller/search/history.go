@@ -187,11 +187,10 @@ func (h *history) unmeasured() tuning.Reason {
 	return tuning.ReasonOwnFirst
 }
 
-// effect is what is known of the best setting.
-func (h *history) effect(a recur.Advice) *tuning.Effect {
-	return &tuning.Effect{
-		Settings: h.effective(a.Best), LogRatio: a.BestRatio, SD: a.BestSE * math.Sqrt(float64(a.BestRuns)), LogTime: a.BestSeconds,
-		Runs: a.BestRuns, Age: h.age(a.Best),
+// effect is what runs showed of a setting.
+func (h *history) effect(s recur.Standing) tuning.Effect {
+	return tuning.Effect{
+		Settings: h.effective(s.Point), LogRatio: s.Ratio, SD: s.SE * math.Sqrt(float64(s.Runs)), LogTime: s.Seconds, Runs: s.Runs, Age: h.age(s.Point),
 	}
 }
 

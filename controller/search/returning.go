@@ -58,15 +58,13 @@ func (r Returning) Propose() tuning.Returns {
 	out.Between = advice.Between
 	out.Longest = h.longest()
 	for _, s := range advice.Standings {
-		e := tuning.Effect{
-			Settings: h.effective(s.Point), LogRatio: s.Ratio, SD: s.SE * math.Sqrt(float64(s.Runs)), LogTime: s.Seconds, Runs: s.Runs, Age: h.age(s.Point),
-		}
+		e := h.effect(s)
 		if !r.Policy.Relearns(r.Own, e.Settings) {
 			out.Seen = append(out.Seen, e)
 		}
 	}
-	if advice.Best != whole.Space.Own {
-		out.Best = h.effect(advice)
+	if advice.Best.Point != whole.Space.Own {
+		out.Best = new(h.effect(advice.Best))
 	}
 	switch {
 	case !advice.Trying && len(r.Underway) > 0 && out.Best == nil:
@@ -78,8 +76,8 @@ func (r Returning) Propose() tuning.Returns {
 	case out.Spent >= r.Policy.Budget.Returns:
 		out.Reason = tuning.ReasonBudgetReturns
 	default:
-		out.Next, out.Again = h.study.settings(h.points[advice.Point]), advice.Runs
-		out.Expected, out.Error = advice.Ratio, advice.SE
+		out.Next, out.Again = h.study.settings(h.points[advice.Next.Point]), advice.Next.Runs
+		out.Expected, out.Error = advice.Next.Ratio, advice.Next.SE
 	}
 	return out
 }

@@ -71,13 +71,20 @@ func (m improvement) Next(trials []Trial) (int, error) {
 	return next, nil
 }
 
-// logImprovement is the logarithm of how much lower than best an outcome is expected to be
-// where only an improvement counts, also where that is too small for a number.
-func logImprovement(mean, sd, best float64) float64 {
-	sd = max(sd, vanishing)
-	z := (best - mean) / sd
-	if ei := sd * (z*distuv.UnitNormal.CDF(z) + distuv.UnitNormal.Prob(z)); ei > 0 {
-		return math.Log(ei)
+// Improvement is the expected value of what lies below 0 of a normal variable.
+func Improvement(mean, sd float64) float64 {
+	if !(sd > 0) {
+		return max(-mean, 0)
 	}
-	return math.Log(math.SmallestNonzeroFloat64) + z
+	z := -mean / sd
+	return sd * (z*distuv.UnitNormal.CDF(z) + distuv.UnitNormal.Prob(z))
+}
+
+// logImprovement orders candidates as the improvement on the best does, also where that is
+// too small for a number.
+func logImprovement(mean, sd, best float64) float64 {
+	if v := Improvement(mean-best, sd); v > 0 {
+		return math.Log(v)
+	}
+	return math.Log(math.SmallestNonzeroFloat64) - (mean-best)/max(sd, vanishing)
 }

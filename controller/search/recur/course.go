@@ -3,7 +3,7 @@ package recur
 import (
 	"math"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"pitchpipe/controller/search/propose"
 )
 
 // What is taken to be usual before anything was measured. The spread of ln(epochs)
@@ -66,7 +66,8 @@ func (t *Tuner) standings() []standing {
 		least = min(least, p.score)
 		variance := powers * powers * noise / float64(a.reached)
 		if t.weighed != nil {
-			variance = t.weighed.variance[p.point]
+			se := t.weighed.of[p.point].SE
+			variance = se * se
 		}
 		out = append(out, standing{p, c, variance})
 	}
@@ -175,7 +176,7 @@ func (t *Tuner) worthwhile(best lead) (int, bool) {
 		s := v / math.Sqrt(v+noise)
 		gap := m - best.score
 		dearer := min(math.Exp(gap+v/2), Beta+1) - 1
-		gain := t.horizon()*improvement(gap, s) - dearer
+		gain := t.horizon()*propose.Improvement(gap, s) - dearer
 		if gain > most+1e-9 { // of two that promise the same the first, which has less
 			at, most = c, gain
 		}
@@ -222,13 +223,4 @@ func (t *Tuner) exhausted(c int) bool {
 	}
 	_, ok := t.pick(c, 1)
 	return !ok
-}
-
-// improvement is the expected value of what lies below 0 of a normal variable.
-func improvement(mean, sd float64) float64 {
-	if !(sd > 0) {
-		return max(-mean, 0)
-	}
-	z := -mean / sd
-	return sd * (z*distuv.UnitNormal.CDF(z) + distuv.UnitNormal.Prob(z))
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"pitchpipe/controller/search/propose"
 	"pitchpipe/controller/tuning"
 )
 
@@ -133,7 +134,7 @@ func (t *Tuner) surprise(line []int, best choice) (int, bool) {
 		if !ok {
 			continue
 		}
-		gain := t.horizon()*improvement(guess-level, roughness) - max(math.Exp(guess-level)-1, 0)/epochs
+		gain := t.horizon()*propose.Improvement(guess-level, roughness) - max(math.Exp(guess-level)-1, 0)/epochs
 		if gain > most {
 			at, most = p, gain
 		}
@@ -240,7 +241,7 @@ func (t *Tuner) between(line []int, at, to int) bool {
 		return true
 	}
 	gap := guess - t.choiceAt(line[at], 1).score
-	return t.horizon()*improvement(gap, roughness+bulge*t.apart(line[at], line[to])) > math.Expm1(max(gap, 0))
+	return t.horizon()*propose.Improvement(gap, roughness+bulge*t.apart(line[at], line[to])) > math.Expm1(max(gap, 0))
 }
 
 // CoresFirst orders knobs as they are searched: cores, other system knobs, then the

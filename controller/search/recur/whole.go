@@ -32,21 +32,15 @@ type Whole struct {
 type Advice struct {
 	Measured bool // the owner's point was; until then it is the one to run
 
-	// Point is worth a run although nothing shows yet that it is better: Trying; or else
-	// it is Best.
-	Point  int
+	// Next is worth a run although nothing shows yet that it is better: Trying; or else it is
+	// Best.
+	Next   Standing
 	Trying bool
-	Runs   int // that were measured under Point
-	// Ratio and SE are what is expected of Point, as a logarithm against the owner's.
-	Ratio, SE float64
 
-	// Best is the point that is known to be better than the owner's: it was measured, runs
-	// of its course reached their end, it keeps the limits, and its gain is clear of what
-	// runs differ by. The owner's where there is none.
-	Best              int
-	BestRuns          int
-	BestRatio, BestSE float64
-	BestSeconds       float64 // logarithm of its seconds against the owner's
+	// Best is what is expected of the point that is known to be better than the owner's: it was
+	// measured, runs of its course reached their end, it keeps the limits, and its gain is
+	// clear of what runs differ by. The owner's where there is none.
+	Best Standing
 
 	Between float64 // standard deviation of the score between runs under one point
 
@@ -54,7 +48,8 @@ type Advice struct {
 	Degrees   float64    // of freedom behind their errors
 }
 
-// Standing is what runs showed of a point, as logarithms against the owner's.
+// Standing is what runs showed of a point, as logarithms against the owner's: of what is
+// minimised, with its standard error, and of the seconds.
 type Standing struct {
 	Point, Runs        int
 	Ratio, SE, Seconds float64
@@ -69,7 +64,7 @@ func (w Whole) Next() (Advice, error) {
 		return Advice{}, err
 	}
 	own := w.Space.Own
-	out := Advice{Point: own, Best: own}
+	out := Advice{Next: Standing{Point: own}, Best: Standing{Point: own}}
 	if w.Goal.Least() {
 		return out, nil
 	}
@@ -77,38 +72,38 @@ func (w Whole) Next() (Advice, error) {
 	if !ok {
 		return out, nil
 	}
-	out.Measured = true
-	out.Between = math.Sqrt(score.between.Variance())
 	v := w.judge(t, score)
-	out.Runs, out.Degrees = v.runs[own], score.between.Degrees
+	out.Measured, out.Between, out.Degrees = true, math.Sqrt(score.between.Variance()), score.between.Degrees
 	for p := range w.Space.Points {
-		if _, ok := v.ratio[p]; ok && p != own {
-			out.Standings = append(out.Standings, Standing{p, v.runs[p], v.ratio[p], math.Sqrt(v.variance[p]), v.seconds[p]})
+		if st, ok := v.of[p]; ok && p != own {
+			out.Standings = append(out.Standings, st)
 		}
 	}
+	out.Best.Runs = v.of[own].Runs
+	out.Next = out.Best
 	lead := t.leader()
 	if lead.point < 0 || lead.belief == nil {
 		return out, nil
 	}
 	for _, p := range v.clear {
-		if ratio, _ := t.expected(lead, p); ratio < out.BestRatio {
-			out.Best, out.BestRatio, out.BestRuns = p, ratio, v.runs[p]
-			out.BestSE, out.BestSeconds = math.Sqrt(v.variance[p]), v.seconds[p]
+		if ratio, _ := t.expected(lead, p); ratio < out.Best.Ratio {
+			out.Best = v.of[p]
+			out.Best.Ratio = ratio
 		}
 	}
-	out.Point, out.Runs, out.Ratio, out.SE = out.Best, v.runs[out.Best], out.BestRatio, out.BestSE
 	p := t.Epoch(t.Course())
-	ratio, se := t.expected(lead, p)
-	again := v.runs[p] > 0
+	next := Standing{Point: p, Runs: v.of[p].Runs, Seconds: v.of[p].Seconds}
+	next.Ratio, next.SE = t.expected(lead, p)
+	again := next.Runs > 0
 	switch {
-	case t.closed[p], p == own, p == out.Best:
-		return out, nil
-	case again && (ratio > -leastGain || ratio >= out.BestRatio):
-		return out, nil
-	case !again && !t.affordable(ratio):
+	case t.closed[p], p == own, p == out.Best.Point:
+	case again && (next.Ratio > -leastGain || next.Ratio >= out.Best.Ratio):
+	case !again && !t.affordable(next.Ratio):
+	default:
+		out.Next, out.Trying = next, true
 		return out, nil
 	}
-	out.Point, out.Trying, out.Runs, out.Ratio, out.SE = p, true, v.runs[p], ratio, se
+	out.Next = out.Best
 	return out, nil
 }
 
