@@ -37,7 +37,7 @@ func (p problem) method(m Method, budget int, rng *rand.Rand) propose.Method {
 	case LatinHypercube:
 		return c.LatinHypercube(budget, rng)
 	case Bandit:
-		return c.Bandit(rng)
+		return bandit{c, rng}
 	case GaussianProcess:
 		return c.Gaussian(nil, rng)
 	case WarmStart:

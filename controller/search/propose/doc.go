@@ -5,7 +5,6 @@
 // candidate that begins or runs on to its next rung. The methods:
 //
 //   - Random, Grid and LatinHypercube are designs: their order is fixed beforehand.
-//   - Bandit is Thompson sampling over the values of each knob.
 //   - Gaussian is a Gaussian process with expected improvement, cold or with a History of
 //     other jobs.
 //   - A Ladder stops what falls behind: asynchronous successive halving (ASHA). A ladder of

@@ -33,7 +33,7 @@ func (m improvement) Next(trials []Trial) (int, error) {
 			return at, nil
 		}
 	}
-	at, y := outcomes(trials)
+	at, y := Outcomes(trials)
 	all := data{expected: m.expected}
 	if len(at) == 0 { // nothing is known: the one that is expected to be best
 		next := -1

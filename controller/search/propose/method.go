@@ -80,9 +80,9 @@ func (t Turns) Next(trials []Trial) (int, error) {
 	return t.Other.Next(trials)
 }
 
-// outcomes are the losses of trials at their first rung, by trial, failed ones at the worst
+// Outcomes are the losses of trials at their first rung, by trial, failed ones at the worst
 // of the others: their true outcome is unknown, but nothing near them is worth a look.
-func outcomes(trials []Trial) (at []int, losses []float64) {
+func Outcomes(trials []Trial) (at []int, losses []float64) {
 	worst := math.Inf(-1)
 	for _, t := range trials {
 		if len(t.Losses) > 0 && !math.IsNaN(t.Losses[0]) {

@@ -133,14 +133,6 @@ func (t *Tuner) findLeader() lead {
 	return best
 }
 
-// Safe is a point of the course to run where the run must not fail: the best one.
-func (t *Tuner) Safe() int {
-	if b, ok := t.best(); ok && b.point >= 0 {
-		return b.point
-	}
-	return t.Own
-}
-
 // Course is a point of the course that the next run takes.
 func (t *Tuner) Course() int {
 	own := t.of[t.Own]

@@ -1,10 +1,13 @@
-package propose
+package search
 
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/stat"
+
+	"pitchpipe/controller/search/propose"
 )
 
 const (
@@ -13,15 +16,11 @@ const (
 )
 
 // bandit is Thompson sampling: each part of each knob is an arm, and the effects of knobs
-// add up. It knows nothing about neighbours, and is what the smoother Gaussian has to beat.
+// add up. It knows nothing about neighbours, and is what the smoother process has to beat.
 type bandit struct {
-	*Candidates
+	*propose.Candidates
 	rng *rand.Rand
 }
-
-// Bandit draws an effect for each part of each knob from what the trials leave open, and
-// begins the candidate that would be best if the draw were true.
-func (c *Candidates) Bandit(rng *rand.Rand) Method { return bandit{c, rng} }
 
 // arm is the part of an axis that a point lies in.
 func (b bandit) arm(axis int, p []float64) int {
@@ -31,8 +30,10 @@ func (b bandit) arm(axis int, p []float64) int {
 	return max(0, min(int(p[axis]*levels), levels-1))
 }
 
-func (b bandit) Next(trials []Trial) (int, error) {
-	at, losses := outcomes(trials)
+// Next draws an effect for each part of each knob from what the trials leave open, and is the
+// candidate that would be best if the draw were true.
+func (b bandit) Next(trials []propose.Trial) (int, error) {
+	at, losses := propose.Outcomes(trials)
 	mean, spread := stat.MeanStdDev(losses, nil)
 	if !(spread > 0) { // there are less than two different ones
 		spread = 1
@@ -45,7 +46,6 @@ func (b bandit) Next(trials []Trial) (int, error) {
 			sums[k], counts[k] = sums[k]+losses[i]-mean, counts[k]+1
 		}
 	}
-	begun := begun(trials)
 	next, least := -1, math.Inf(1)
 	for i, p := range b.Points {
 		sum := 0.0
@@ -57,7 +57,7 @@ func (b bandit) Next(trials []Trial) (int, error) {
 			}
 			sum += effect[k]
 		}
-		if !begun[i] && sum < least {
+		if sum < least && !slices.Contains(at, i) {
 			next, least = i, sum
 		}
 	}
