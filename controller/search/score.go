@@ -53,7 +53,7 @@ type Gain struct {
 	// trials without any effect would show, and never above 0.
 	Expected float64 `json:"expected"`
 
-	// Clear tells whether the gain is beyond the noise: with the error of 5 %
+	// Clear reports whether the gain is beyond the noise: with the error of 5 %
 	// shared among the candidates (Bonferroni), LogRatio lies below 0.
 	Clear bool `json:"clear"`
 }
@@ -66,7 +66,7 @@ func Better(trials []tuning.Trial, reference tuning.Trial, p tuning.Policy) (Gai
 	var best Gain
 	for _, t := range trials {
 		v, ok := t.LogRatio(reference, p.Measure())
-		if !ok || t.Reference || t.Epochs < 1 || !Usable(t, reference, p) || p.Relearns(reference.Settings, t.Settings) {
+		if !ok || t.Reference || t.Epochs < 1 || Refusal(t, reference, p) != tuning.ReasonNone || p.Relearns(reference.Settings, t.Settings) {
 			continue
 		}
 		best.Candidates++
@@ -90,17 +90,12 @@ func luck(m int) float64 {
 	return distuv.UnitNormal.Quantile((float64(m) - 0.375) / (float64(m) + 0.25))
 }
 
-// Usable reports whether the owner would accept a trial: it did not fail, is not
+// Refusal says why the owner would not accept a trial, or ReasonNone: it did not fail, is not
 // slower than allowed, changes what the job learns only under a quality guard, and
 // its quality, where both are known, is not worse than the guard allows. Two
 // trials of one job are at different epochs, where quality has usually risen, so
 // that this catches only what spoils the result at once; verify compares at
 // equal epochs.
-func Usable(trial, reference tuning.Trial, p tuning.Policy) bool {
-	return Refusal(trial, reference, p) == tuning.ReasonNone
-}
-
-// Refusal says why the owner would not accept a trial, or ReasonNone; see Usable.
 func Refusal(trial, reference tuning.Trial, p tuning.Policy) tuning.Reason {
 	if trial.Failed || !(trial.Seconds > 0) || !(reference.Seconds > 0) {
 		return tuning.ReasonFailed

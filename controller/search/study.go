@@ -243,7 +243,7 @@ func (s Study) shadowed(base tuning.Settings, knob string, v tuning.Value) bool 
 		if t.Failed || !u.IsNumber() || !base.With(knob, u).Equal(p) || !between(from, u, v) {
 			continue
 		}
-		if !Usable(t, reference, s.Policy) {
+		if Refusal(t, reference, s.Policy) != tuning.ReasonNone {
 			return true
 		}
 		if worse, ok := t.LogRatio(at, s.Policy.Measure()); ok && worse > standardError(t, at, s.Policy, sd) {

@@ -96,7 +96,7 @@ func unevenness(candidates []tuning.Settings, a Axis, scale tuning.Scale) float6
 	return sum / float64(len(at))
 }
 
-// told tells whether some other knob that is kept determines this one. Its values have
+// told reports whether some other knob that is kept determines this one. Its values have
 // to come back, twice on average: a knob that never repeats itself would tell anything.
 func told(candidates []tuning.Settings, kept []string, name string) bool {
 	for _, by := range kept {

@@ -179,7 +179,7 @@ func (t *Tuner) worthwhile(best lead) (int, bool) {
 // horizon is how many runs are expected still to come.
 func (t *Tuner) horizon() float64 { return few + float64(t.runs) }
 
-// near tells whether a course was run, or lies within a stride of one that reached its
+// near reports whether a course was run, or lies within a stride of one that reached its
 // end, or nearer to them than all other untried ones.
 func (t *Tuner) near(c int, reach []float64) bool {
 	if t.arms[c].runs() > 0 || reach[c] <= stride {
@@ -207,7 +207,7 @@ func (t *Tuner) reach() []float64 {
 	return out
 }
 
-// exhausted tells whether a course cannot be run within the number of points that may be
+// exhausted reports whether a course cannot be run within the number of points that may be
 // tried.
 func (t *Tuner) exhausted(c int) bool {
 	if t.limit == 0 || t.tried() < t.limit {

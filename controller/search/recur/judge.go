@@ -65,7 +65,7 @@ func (t *Tuner) leaveOut() {
 	}
 }
 
-// affordable tells whether an untried point may be run, by what tries lost so far.
+// affordable reports whether an untried point may be run, by what tries lost so far.
 func (t *Tuner) affordable(ratio float64) bool {
 	return t.weighed.lost+max(math.Expm1(ratio), dearer) <= wholeAllowance*float64(t.weighed.all+1)
 }

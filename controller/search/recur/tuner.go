@@ -91,7 +91,7 @@ func (t *Tuner) Missed(point int) {
 	t.led = nil
 }
 
-// Stops tells whether a run of the course of a point, which has cost this much and has
+// Stops reports whether a run of the course of a point, which has cost this much and has
 // not ended, is stopped: it costs Beta times what the best known course does, or takes
 // Beta times as long as the limits allow. A run of the owner's course is never stopped.
 func (t *Tuner) Stops(point int, spent tuning.Spent) bool {
