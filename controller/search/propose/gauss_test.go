@@ -128,7 +128,7 @@ func BenchmarkNext(b *testing.B) {
 		var trials []Trial
 		for i := range n {
 			p := c.Points[i]
-			trials = append(trials, Trial{i, []float64{p[0] + p[1]*p[2] + 0.05*rng.NormFloat64()}})
+			trials = append(trials, Trial{At: i, Losses: []float64{p[0] + p[1]*p[2] + 0.05*rng.NormFloat64()}})
 		}
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			for b.Loop() {

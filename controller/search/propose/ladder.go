@@ -58,7 +58,7 @@ func (l Ladder) promote(trials []Trial) int {
 			}
 		}
 		for _, i := range there[:min(reached/l.Factor, len(there))] {
-			if len(trials[i].Losses) == rung+1 {
+			if len(trials[i].Losses) == rung+1 && !trials[i].Running {
 				return i
 			}
 		}

@@ -40,6 +40,7 @@ func TestPromote(t *testing.T) {
 		{"two of three are too few to promote", []Trial{trial(3), trial(1)}, -1},
 		{"of three the best goes on", []Trial{trial(3), trial(1), trial(2)}, 1},
 		{"the best went on already", []Trial{trial(3), trial(1, 1), trial(2)}, -1},
+		{"the best runs on at this moment", []Trial{trial(3), {Losses: []float64{1}, Running: true}, trial(2)}, -1},
 		{"ties go to the earlier", []Trial{trial(1), trial(1), trial(1)}, 0},
 		{"the higher rung goes first", []Trial{trial(3, 3), trial(1, 1), trial(2, 2), trial(0), trial(4), trial(5)}, 1},
 		{"a failed trial counts as tried and never goes on", []Trial{trial(math.NaN()), trial(math.NaN()), trial(math.NaN())}, -1},

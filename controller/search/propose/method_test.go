@@ -139,10 +139,10 @@ func TestWhatFailedIsKeptAwayFrom(t *testing.T) {
 	}{
 		{
 			"away from 17 and 20, which failed",
-			[]Trial{{0, []float64{1}}, {5, []float64{0.5}}, {10, []float64{0.4}}, {20, []float64{fail}}, {17, []float64{fail}}},
+			[]Trial{{At: 0, Losses: []float64{1}}, {At: 5, Losses: []float64{0.5}}, {At: 10, Losses: []float64{0.4}}, {At: 20, Losses: []float64{fail}}, {At: 17, Losses: []float64{fail}}},
 			0, 14,
 		},
-		{"far from the only run, which failed", []Trial{{0, []float64{fail}}}, 5, 20},
+		{"far from the only run, which failed", []Trial{{At: 0, Losses: []float64{fail}}}, 5, 20},
 	} {
 		if at, err := m.Next(tc.trials); err != nil || at < tc.low || at > tc.high {
 			t.Errorf("%s: next %d: %v", tc.name, at, err)
