@@ -166,23 +166,12 @@ func (t *Tuner) guess(line []int, i int) (float64, bool) {
 	return b, okB
 }
 
-// start is where a course that was never run is measured first: under the system
-// settings that the nearest course that was run does best with.
+// start is where a course that was never run is measured first: under the system settings
+// that are nearest to those of the best course.
 func (t *Tuner) start(course int) (int, bool) {
-	near, least := -1, math.Inf(1)
-	for c := range t.courses {
-		if _, ok := t.pick(c, 1); !ok || c == course {
-			continue
-		}
-		if d := distance(t.courses[c].at, t.courses[course].at); d < least {
-			near, least = c, d
-		}
-	}
 	from := t.Own
-	if near >= 0 {
-		if c, ok := t.pick(near, t.expectedEpochs(near)); ok {
-			from = c.point
-		}
+	if best := t.leader(); best.point >= 0 {
+		from = best.point
 	}
 	p := t.twin(from, course)
 	if !t.cells[p].known() && !t.isClosed(p) {
