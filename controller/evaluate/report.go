@@ -18,6 +18,15 @@ type Report[R, S any] struct {
 // Progress is told how many of how many parts are done, and what the next one is.
 type Progress func(done, total int, what string)
 
+// Words lines up words of any kind, such as the methods that a flag takes.
+func Words[T ~string](list []T) string {
+	out := make([]string, len(list))
+	for i, w := range list {
+		out[i] = string(w)
+	}
+	return strings.Join(out, ", ")
+}
+
 // Quiet tells nobody.
 func Quiet(int, int, string) {}
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
 
+	"pitchpipe/controller/search/recur"
 	"pitchpipe/controller/tuning"
 )
 
@@ -18,9 +18,6 @@ const (
 
 	// triedEnds is how many runs under others must have, before these are called as good.
 	triedEnds = 2
-
-	// guardLevel is the error that all hyperparameters tried are allowed together.
-	guardLevel = 0.05
 
 	// guardFloor is the least standard deviation of the final quality between runs, as a
 	// share of what may be lost: runs of one seed end alike, and say nothing about others.
@@ -57,17 +54,12 @@ func (g guard) of(settings string) verdict {
 	if settings == g.own {
 		return verdict{kept: true}
 	}
-	squares, degrees := 0.0, 0.0
+	var spread recur.Spread
 	for _, key := range slices.Sorted(maps.Keys(g.ends)) {
-		ends := g.ends[key]
-		mean := stat.Mean(ends, nil)
-		for _, q := range ends {
-			squares += (q - mean) * (q - mean)
-		}
-		degrees += float64(len(ends) - 1)
+		spread.Add(g.ends[key])
 	}
 	own, ends := g.ends[g.own], g.ends[settings]
-	if len(own) == 0 || len(ends) == 0 || degrees == 0 {
+	if len(own) == 0 || len(ends) == 0 || spread.Degrees == 0 {
 		return verdict{t: math.NaN()}
 	}
 	better, usual := 1.0, stat.Mean(own, nil)
@@ -75,9 +67,9 @@ func (g guard) of(settings string) verdict {
 		better = -1
 	}
 	keep := 1 - better*math.Copysign(g.quality.MaxLoss, usual)
-	sd := max(math.Sqrt(squares/degrees), guardFloor*g.quality.MaxLoss*math.Abs(usual))
+	sd := max(math.Sqrt(spread.Variance()), guardFloor*g.quality.MaxLoss*math.Abs(usual))
 	out := verdict{t: better * (stat.Mean(ends, nil) - keep*usual) / (sd * math.Sqrt(1/float64(len(ends))+keep*keep/float64(len(own))))}
-	beyond := distuv.StudentsT{Sigma: 1, Nu: degrees}.Quantile(1 - guardLevel/float64(len(g.ends)-1))
+	beyond := recur.Beyond(spread.Degrees, len(g.ends)-1)
 	out.kept, out.broken = len(ends) >= triedEnds && out.t > beyond, out.t < -beyond
 	return out
 }
@@ -136,7 +128,6 @@ func (h *history) missed(p tuning.PastRun) bool {
 // Breaks reports whether the runs of the kind show, at 95 %, that what they end with under
 // the hyperparameters of s is worse than the guard allows.
 func (r Returning) Breaks(s tuning.Settings) bool {
-	h := history{Returning: r, study: Study{Policy: r.Policy, Own: r.Own, Space: r.Space}, dims: r.Space}
-	h.watch()
+	h := r.history()
 	return h.guard.of(h.learning(s)).broken
 }

@@ -11,50 +11,57 @@ import (
 // history is a Returning as points of a grid.
 type history struct {
 	Returning
-	study  Study
-	dims   []Dimension
+	study  Study // of the knobs that are searched now
 	guard  guard
-	points []point // the owner's first
+	points []tuning.Settings // the owner's first
+}
+
+// history is that of all knobs, with what the guard saw.
+func (r Returning) history() *history {
+	h := &history{Returning: r, study: Study{Policy: r.Policy, Own: r.Own, Space: r.Space}}
+	h.watch()
+	return h
 }
 
 // grid gathers the points that matter now: the owner's, those that were measured, and all
 // that differ from one of these in one knob. What is further away comes into sight when
 // something nearer was measured.
 func (h *history) grid() {
-	h.points = []point{h.study.pointOf(h.dims, h.Own)}
+	h.points = []tuning.Settings{h.study.point(h.Own)}
 	for _, p := range h.Past {
 		for _, t := range p.Trials {
 			if h.comparable(t.Settings) {
-				h.add(h.study.pointOf(h.dims, t.Settings))
+				h.add(h.study.point(t.Settings))
 			}
 		}
 	}
 	for _, at := range slices.Clone(h.points) {
-		for i, d := range h.dims {
+		for _, d := range h.study.Space {
 			for _, v := range d.Values {
-				h.add(at.with(i, v))
+				h.add(at.With(d.Knob, v))
 			}
 		}
 	}
 }
 
-func (h *history) add(p point) {
-	if h.index(p) < 0 {
+func (h *history) add(p tuning.Settings) {
+	if !slices.ContainsFunc(h.points, p.Equal) {
 		h.points = append(h.points, p)
 	}
 }
 
-func (h *history) index(p point) int {
-	return slices.IndexFunc(h.points, func(q point) bool { return slices.Equal(p, q) })
+// index is the point of settings, below 0 where they have none.
+func (h *history) index(s tuning.Settings) int {
+	return slices.IndexFunc(h.points, h.study.point(s).Equal)
 }
 
-// comparable tells whether settings differ from the owner's in nothing but the knobs that
+// comparable reports whether settings differ from the owner's in nothing but the knobs that
 // are searched, those that follow them, and memory, which only bounds a job.
 func (h *history) comparable(s tuning.Settings) bool {
 	free := func(name string) bool {
 		k, ok := h.Policy.Knob(name)
 		return name == tuning.Memory || ok && k.Follows != "" ||
-			slices.ContainsFunc(h.dims, func(d Dimension) bool { return d.Knob == name })
+			slices.ContainsFunc(h.study.Space, func(d Dimension) bool { return d.Knob == name })
 	}
 	for _, name := range h.Own.Diff(s) {
 		if free(name) {
@@ -78,28 +85,23 @@ func (h *history) comparable(s tuning.Settings) bool {
 // whole is the history in the terms of the tuner.
 func (h *history) whole() recur.Whole {
 	w := recur.Whole{
-		Space:    recur.Space{},
+		Space:    recur.Space{Points: h.points},
 		Goal:     recur.GoalOf(h.Policy),
 		Barred:   make([]bool, len(h.points)),
 		Unproven: make([]bool, len(h.points)),
 	}
-	for _, d := range h.dims {
+	for _, d := range h.study.Space {
 		w.Space.Knobs = append(w.Space.Knobs, recur.Knob{Name: d.Knob, System: !d.Learns})
 	}
 	for i, p := range h.points {
-		values := tuning.Settings{}
-		for j, d := range h.dims {
-			values[d.Knob] = p[j]
-		}
-		w.Space.Points = append(w.Space.Points, values)
-		settings := h.study.settings(h.dims, p)
+		settings := h.study.settings(p)
 		_, permitted := h.Policy.Permits(h.Own, settings)
-		at := h.guard.of(h.learning(values))
+		at := h.guard.of(h.learning(p))
 		w.Barred[i] = !permitted || at.worse() || h.Unlikely != nil && h.Unlikely(settings)
 		w.Unproven[i] = !at.kept
 	}
 	for _, s := range slices.Concat(h.Avoid, h.Underway) {
-		if i := h.index(h.study.pointOf(h.dims, s)); i > 0 && len(s) > 0 {
+		if i := h.index(s); i > 0 && len(s) > 0 {
 			w.Barred[i] = true
 		}
 	}
@@ -110,7 +112,7 @@ func (h *history) whole() recur.Whole {
 			w.Runs = append(w.Runs, run)
 		}
 		failed := p.End == tuning.EndFailed || h.missed(p)
-		if i := h.index(h.study.pointOf(h.dims, p.Began)); failed && len(p.Began) > 0 && h.comparable(p.Began) && i >= 0 {
+		if i := h.index(p.Began); failed && len(p.Began) > 0 && h.comparable(p.Began) && i >= 0 {
 			w.Failed = append(w.Failed, i)
 		}
 	}
@@ -129,7 +131,7 @@ func (h *history) run(p tuning.PastRun, m tuning.Measure, source string) (recur.
 			joules = float64(*t.Joules)
 		}
 		out.Parts = append(out.Parts, recur.Part{
-			Point: h.index(h.study.pointOf(h.dims, t.Settings)), Epochs: t.Weight(), Cost: m.Spent(t.Seconds, joules, t.Settings),
+			Point: h.index(t.Settings), Epochs: t.Weight(), Cost: m.Spent(t.Seconds, joules, t.Settings),
 		})
 	}
 	out.Epochs = h.length(p)
@@ -186,17 +188,16 @@ func (h *history) unmeasured() tuning.Reason {
 	return tuning.ReasonOwnFirst
 }
 
-// effect is what is known of the best setting.
-func (h *history) effect(a recur.Advice) *tuning.Effect {
-	return &tuning.Effect{
-		Settings: h.effective(a.Best), LogRatio: a.BestRatio, SD: a.BestSE * math.Sqrt(float64(a.BestRuns)), LogTime: a.BestSeconds,
-		Runs: a.BestRuns, Age: h.age(a.Best),
+// effect is what runs showed of a setting.
+func (h *history) effect(s recur.Standing) tuning.Effect {
+	return tuning.Effect{
+		Settings: h.effective(s.Point), LogRatio: s.Ratio, SD: s.SE * math.Sqrt(float64(s.Runs)), LogTime: s.Seconds, Runs: s.Runs, Age: h.age(s.Point),
 	}
 }
 
 // effective are the settings of a point without memory, which has no effect.
 func (h *history) effective(at int) tuning.Settings {
-	return h.study.settings(h.dims, h.points[at]).WithoutMemory()
+	return h.study.settings(h.points[at]).WithoutMemory()
 }
 
 // age is that of the newest run that was measured under a point, in days.
@@ -204,7 +205,7 @@ func (h *history) age(at int) float64 {
 	age := math.Inf(1)
 	for _, p := range h.Past {
 		for _, t := range p.Trials {
-			if h.comparable(t.Settings) && slices.Equal(h.study.pointOf(h.dims, t.Settings), h.points[at]) {
+			if h.comparable(t.Settings) && h.index(t.Settings) == at {
 				age = min(age, p.Age)
 			}
 		}

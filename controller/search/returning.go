@@ -4,8 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"pitchpipe/controller/search/recur"
 	"pitchpipe/controller/tuning"
 )
@@ -37,19 +35,17 @@ func (r Returning) Propose() tuning.Returns {
 			out.Spent++
 		}
 	}
-	study := Study{Policy: r.Policy, Own: r.Own, Space: r.Space}
-	epochal, reason := study.dimensions() // that epochs can judge
+	h := r.history()
+	epochal, reason := h.study.epochal()
 	if reason != tuning.ReasonNone && reason != tuning.ReasonWholeRuns {
 		out.Reason = reason
 		return out
 	}
-	h := history{Returning: r, study: study, dims: r.Space}
-	h.watch()
-	if len(epochal) < len(r.Space) && r.Policy.Quality != nil {
+	if len(epochal.Space) < len(r.Space) && r.Policy.Quality != nil {
 		out.Ends, out.EndsNeeded = h.ends(), ownEnds
 	}
 	if out.Ends < ownEnds { // until then the guard cannot tell
-		h.dims = epochal
+		h.study = epochal
 	}
 	h.grid()
 	whole := h.whole()
@@ -66,15 +62,13 @@ func (r Returning) Propose() tuning.Returns {
 	out.Between = advice.Between
 	out.Longest = h.longest()
 	for _, s := range advice.Standings {
-		e := tuning.Effect{
-			Settings: h.effective(s.Point), LogRatio: s.Ratio, SD: s.SE * math.Sqrt(float64(s.Runs)), LogTime: s.Seconds, Runs: s.Runs, Age: h.age(s.Point),
-		}
+		e := h.effect(s)
 		if !r.Policy.Relearns(r.Own, e.Settings) {
 			out.Seen = append(out.Seen, e)
 		}
 	}
-	if advice.Best != whole.Space.Own {
-		out.Best = h.effect(advice)
+	if advice.Best.Point != whole.Space.Own {
+		out.Best = new(h.effect(advice.Best))
 	}
 	switch {
 	case !advice.Trying && len(r.Underway) > 0 && out.Best == nil:
@@ -86,8 +80,8 @@ func (r Returning) Propose() tuning.Returns {
 	case out.Spent >= r.Policy.Budget.Returns:
 		out.Reason = tuning.ReasonBudgetReturns
 	default:
-		out.Next, out.Again = study.settings(h.dims, h.points[advice.Point]), advice.Runs
-		out.Expected, out.Error = advice.Ratio, advice.SE
+		out.Next, out.Again = h.study.settings(h.points[advice.Next.Point]), advice.Next.Runs
+		out.Expected, out.Error = advice.Next.Ratio, advice.Next.SE
 	}
 	return out
 }
@@ -99,18 +93,17 @@ const standLevel = 0.90
 // Stands compares the runs that were made under the settings s with those under the owner's:
 // by the mixed model of the tuner, with Student's t. False: there are none of both.
 func (r Returning) Stands(s tuning.Settings) (tuning.Outcome, bool) {
-	h := history{Returning: r, study: Study{Policy: r.Policy, Own: r.Own, Space: r.Space}, dims: r.Space}
-	h.watch()
+	h := r.history()
 	h.grid()
 	whole := h.whole()
-	at := h.index(h.study.pointOf(h.dims, s))
+	at := h.index(s)
 	advice, err := whole.Next()
 	i := slices.IndexFunc(advice.Standings, func(x recur.Standing) bool { return x.Point == at })
 	if err != nil || i < 0 || at == whole.Space.Own || r.Policy.Relearns(r.Own, s) || !h.comparable(s) {
 		return tuning.Outcome{}, false
 	}
 	x := advice.Standings[i]
-	reach := distuv.StudentsT{Sigma: 1, Nu: advice.Degrees}.Quantile((1+standLevel)/2) * x.SE
+	reach := recur.Beyond(advice.Degrees, 1) * x.SE
 	out := tuning.Outcome{
 		Verdict: tuning.Inconclusive, Reason: tuning.ReasonInconclusive, Measure: r.Policy.Objective, LogRatio: x.Ratio,
 		Low: x.Ratio - reach, High: x.Ratio + reach, Level: standLevel, Runs: x.Runs, Baseline: r.Own, Tuned: s,
@@ -135,7 +128,7 @@ func (h *history) longest() float64 {
 	out := 0.0
 	for _, p := range h.Past {
 		for _, t := range p.Trials {
-			if p.End == tuning.EndReached && h.comparable(t.Settings) && h.index(h.study.pointOf(h.dims, t.Settings)) == 0 {
+			if p.End == tuning.EndReached && h.comparable(t.Settings) && h.index(t.Settings) == 0 {
 				out = max(out, float64(p.Epochs)*t.Seconds)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"pitchpipe/controller/search/recur"
 	"pitchpipe/controller/tuning"
 )
 
@@ -14,20 +15,17 @@ const (
 	priorSD      = 0.05
 	priorDegrees = 4
 	noiseFloor   = 0.005
-	levelOfClear = 0.95
 )
 
-// spread is the standard deviation of ln(seconds) of an epoch over all trials,
-// and its degrees of freedom.
+// spread is that of ln(seconds) of an epoch over all trials.
 func spread(trials []tuning.Trial) (sd, degrees float64) {
-	sum, degrees := priorDegrees*priorSD*priorSD, float64(priorDegrees)
+	out := recur.Usual(priorSD, priorDegrees)
 	for _, t := range trials {
 		if t.Epochs > 1 && !t.Failed && t.SDLog >= 0 {
-			sum += float64(t.Epochs-1) * t.SDLog * t.SDLog
-			degrees += float64(t.Epochs - 1)
+			out.AddVariance(t.SDLog*t.SDLog, float64(t.Epochs-1))
 		}
 	}
-	return max(math.Sqrt(sum/degrees), noiseFloor), degrees
+	return max(math.Sqrt(out.Variance()), noiseFloor), out.Degrees
 }
 
 // standardError is that of the score of a trial against the reference. Joules
@@ -55,7 +53,7 @@ type Gain struct {
 	// trials without any effect would show, and never above 0.
 	Expected float64 `json:"expected"`
 
-	// Clear tells whether the gain is beyond the noise: with the error of 5 %
+	// Clear reports whether the gain is beyond the noise: with the error of 5 %
 	// shared among the candidates (Bonferroni), LogRatio lies below 0.
 	Clear bool `json:"clear"`
 }
@@ -68,7 +66,7 @@ func Better(trials []tuning.Trial, reference tuning.Trial, p tuning.Policy) (Gai
 	var best Gain
 	for _, t := range trials {
 		v, ok := t.LogRatio(reference, p.Measure())
-		if !ok || t.Reference || t.Epochs < 1 || !Usable(t, reference, p) || p.Relearns(reference.Settings, t.Settings) {
+		if !ok || t.Reference || t.Epochs < 1 || Refusal(t, reference, p) != tuning.ReasonNone || p.Relearns(reference.Settings, t.Settings) {
 			continue
 		}
 		best.Candidates++
@@ -79,11 +77,9 @@ func Better(trials []tuning.Trial, reference tuning.Trial, p tuning.Policy) (Gai
 	if best.Candidates == 0 {
 		return Gain{}, false
 	}
-	m := float64(best.Candidates)
 	best.SE = standardError(best.Trial, reference, p, sd)
 	best.Expected = min(best.LogRatio+luck(best.Candidates)*best.SE, 0)
-	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: degrees}
-	best.Clear = best.LogRatio < -t.Quantile(1-(1-levelOfClear)/m)*best.SE
+	best.Clear = best.LogRatio < -recur.Beyond(degrees, best.Candidates)*best.SE
 	return best, true
 }
 
@@ -94,21 +90,16 @@ func luck(m int) float64 {
 	return distuv.UnitNormal.Quantile((float64(m) - 0.375) / (float64(m) + 0.25))
 }
 
-// Usable reports whether the owner would accept a trial: it did not fail, is not
-// slower than allowed, changes what the job learns only under a quality guard, and
-// its quality, where both are known, is not worse than the guard allows. Two
-// trials of one job are at different epochs, where quality has usually risen, so
-// that this catches only what spoils the result at once; verify compares at
-// equal epochs.
-func Usable(trial, reference tuning.Trial, p tuning.Policy) bool {
-	return Refusal(trial, reference, p) == tuning.ReasonNone
-}
-
 // likely is how many standard errors beyond the owner's slowdown limit a trial has to be for
 // it to be so in nine of ten cases.
 const likely = 1.2816
 
-// Refusal says why the owner would not accept a trial, or ReasonNone; see Usable.
+// Refusal says why the owner would not accept a trial, or ReasonNone: it did not fail, is not
+// likely to be slower than allowed, changes what the job learns only under a quality guard, and
+// its quality, where both are known, is not worse than the guard allows. Two
+// trials of one job are at different epochs, where quality has usually risen, so
+// that this catches only what spoils the result at once; verify compares at
+// equal epochs.
 func Refusal(trial, reference tuning.Trial, p tuning.Policy) tuning.Reason {
 	if trial.Failed || !(trial.Seconds > 0) || !(reference.Seconds > 0) {
 		return tuning.ReasonFailed

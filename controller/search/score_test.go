@@ -19,7 +19,7 @@ func trialOf(coreCount, seconds, joules float64) tuning.Trial {
 	return t
 }
 
-func TestUsable(t *testing.T) {
+func TestWhatTheOwnerWouldAccept(t *testing.T) {
 	t.Parallel()
 	ref := trialOf(1, 10, 100)
 	ref.Quality = new(.9)
@@ -54,8 +54,8 @@ func TestUsable(t *testing.T) {
 		{"an unknown quality does not stand in the way", with(func(t *tuning.Trial) { quality(0)(t); t.Quality = nil }), guarded(policy()), true},
 	}
 	for _, tt := range tests {
-		if got := Usable(tt.trial, ref, tt.p); got != tt.want {
-			t.Errorf("%s: Usable = %t", tt.name, got)
+		if got := Refusal(tt.trial, ref, tt.p); (got == tuning.ReasonNone) != tt.want {
+			t.Errorf("%s: refused for %q", tt.name, got)
 		}
 	}
 }

@@ -25,18 +25,18 @@ type Study struct {
 // owner's settings were not measured (profiling), the policy's number of probes was tried
 // (budget-probes), or nothing is left that could be better (probes-done).
 func (s Study) Next() (tuning.Settings, tuning.Reason) {
-	dims, reason := s.dimensions()
+	s, reason := s.epochal()
 	if reason != tuning.ReasonNone {
 		return nil, reason
 	}
 	if _, ok := tuning.Reference(s.Trials); !ok {
 		return nil, tuning.ReasonProfiling
 	}
-	order := s.order(dims)
+	order := s.order()
 	switch {
 	case len(order) == 0:
 		return nil, tuning.ReasonProbesDone
-	case s.used(dims) >= s.Policy.Budget.Probes:
+	case s.used() >= s.Policy.Budget.Probes:
 		return nil, tuning.ReasonBudgetProbes
 	}
 	return order[0], tuning.ReasonNone
@@ -45,17 +45,17 @@ func (s Study) Next() (tuning.Settings, tuning.Reason) {
 // All are the settings that differ from the owner's in one knob, complete: those that may
 // be tried, whether they were or not.
 func (s Study) All() []tuning.Settings {
-	dims, _ := s.dimensions()
-	own := s.pointOf(dims, s.Own)
+	s, _ = s.epochal()
+	own := s.point(s.Own)
 	var out []tuning.Settings
-	for i, d := range dims {
+	for _, d := range s.Space {
 		values := d.Values
 		if d.Knob == tuning.Cores {
 			k, _ := s.Policy.Knob(d.Knob)
 			values = slices.DeleteFunc(k.Counts(), func(v tuning.Value) bool { return !s.Policy.Takes(k, v, s.Own) })
 		}
 		for _, v := range values {
-			t := s.settings(dims, own.with(i, v))
+			t := s.settings(own.With(d.Knob, v))
 			if _, ok := s.Policy.Permits(s.Own, t); ok && v != d.Own {
 				out = append(out, t)
 			}
@@ -74,57 +74,49 @@ func (s Study) Best() (Gain, bool) {
 	return Better(s.Trials, reference, s.Policy)
 }
 
-// dimensions are those that epochs can judge.
-func (s Study) dimensions() ([]Dimension, tuning.Reason) {
-	dims := slices.DeleteFunc(slices.Clone(s.Space), func(d Dimension) bool { return d.Learns })
+// epochal is the study of the knobs that epochs can judge, or why there are none.
+func (s Study) epochal() (Study, tuning.Reason) {
+	all := s.Space
+	s.Space = slices.DeleteFunc(slices.Clone(all), func(d Dimension) bool { return d.Learns })
 	switch {
+	case len(all) == 0:
+		return s, tuning.ReasonNoKnobs
+	case len(s.Space) == 0 && s.Policy.Quality == nil:
+		return s, tuning.ReasonNoQualityGuard
 	case len(s.Space) == 0:
-		return nil, tuning.ReasonNoKnobs
-	case len(dims) == 0 && s.Policy.Quality == nil:
-		return nil, tuning.ReasonNoQualityGuard
-	case len(dims) == 0:
-		return nil, tuning.ReasonWholeRuns
+		return s, tuning.ReasonWholeRuns
 	}
-	return dims, tuning.ReasonNone
+	return s, tuning.ReasonNone
 }
 
-// point is one value per dimension.
-type point []tuning.Value
-
-func (s Study) pointOf(dims []Dimension, t tuning.Settings) point {
-	p := make(point, len(dims))
-	for i, d := range dims {
-		p[i] = t[d.Knob]
-		if !p[i].IsSet() {
-			p[i] = d.Own
+// point is what settings say of the knobs that are searched, one value for each.
+func (s Study) point(t tuning.Settings) tuning.Settings {
+	p := tuning.Settings{}
+	for _, d := range s.Space {
+		p[d.Knob] = t[d.Knob]
+		if !t[d.Knob].IsSet() {
+			p[d.Knob] = d.Own
 		}
 	}
 	return p
 }
 
-func (p point) with(i int, v tuning.Value) point {
-	q := slices.Clone(p)
-	q[i] = v
-	return q
-}
-
 // settings are the owner's with the values of the point, where they differ.
-func (s Study) settings(dims []Dimension, p point) tuning.Settings {
+func (s Study) settings(p tuning.Settings) tuning.Settings {
 	out := s.Own.Clone()
-	for i, d := range dims {
-		if p[i] != d.Own {
-			out[d.Knob] = p[i]
+	for _, d := range s.Space {
+		if p[d.Knob] != d.Own {
+			out[d.Knob] = p[d.Knob]
 		}
 	}
 	return s.Policy.Complete(out)
 }
 
 // tried lists the points that are not to be tried again, the owner's first.
-func (s Study) tried(dims []Dimension) []point {
-	out := []point{s.pointOf(dims, s.Own)}
+func (s Study) tried() []tuning.Settings {
+	out := []tuning.Settings{s.point(s.Own)}
 	note := func(t tuning.Settings) {
-		p := s.pointOf(dims, t)
-		if !slices.ContainsFunc(out, func(q point) bool { return slices.Equal(p, q) }) {
+		if p := s.point(t); !slices.ContainsFunc(out, p.Equal) {
 			out = append(out, p)
 		}
 	}
@@ -138,22 +130,22 @@ func (s Study) tried(dims []Dimension) []point {
 }
 
 // used counts the settings other than the owner's that were tried in this job.
-func (s Study) used(dims []Dimension) int {
+func (s Study) used() int {
 	s.Avoid = nil
-	return len(s.tried(dims)) - 1
+	return len(s.tried()) - 1
 }
 
 // base is the point to go on from: the best trial, where its gain is more than
 // the luck of having tried several, else the owner's own.
-func (s Study) base(dims []Dimension) point {
-	own := s.pointOf(dims, s.Own)
+func (s Study) base() tuning.Settings {
+	own := s.point(s.Own)
 	best, ok := s.Best()
 	if !ok || best.Expected >= 0 {
 		return own
 	}
-	p := s.pointOf(dims, best.Trial.Settings)
-	for i, d := range dims {
-		if !slices.Contains(d.Values, p[i]) && p[i] != d.Own {
+	p := s.point(best.Trial.Settings)
+	for _, d := range s.Space {
+		if v := p[d.Knob]; !slices.Contains(d.Values, v) && v != d.Own {
 			return own
 		}
 	}
@@ -164,24 +156,24 @@ func (s Study) base(dims []Dimension) point {
 // turn the values that no trial had yet, then again the values that were only
 // tried together with other settings than the base's and had not clearly lost
 // there: knobs may act on each other, but rarely turn a clear loss round.
-func (s Study) order(dims []Dimension) []tuning.Settings {
-	tried := s.tried(dims)
-	base := s.base(dims)
+func (s Study) order() []tuning.Settings {
+	tried := s.tried()
+	base := s.base()
 	var fresh, again []tuning.Settings
-	for i, d := range dims {
-		for _, v := range promising(d, base[i]) {
-			p := base.with(i, v)
-			if slices.ContainsFunc(tried, func(q point) bool { return slices.Equal(p, q) }) || s.shadowed(dims, base, i, v) {
+	for _, d := range s.Space {
+		for _, v := range promising(d, base[d.Knob]) {
+			p := base.With(d.Knob, v)
+			if slices.ContainsFunc(tried, p.Equal) || s.shadowed(base, d.Knob, v) {
 				continue
 			}
-			t := s.settings(dims, p)
+			t := s.settings(p)
 			if _, ok := s.Policy.Permits(s.Own, t); !ok {
 				continue
 			}
 			switch {
-			case !slices.ContainsFunc(tried, func(q point) bool { return q[i] == v }):
+			case !slices.ContainsFunc(tried, func(q tuning.Settings) bool { return q[d.Knob] == v }):
 				fresh = append(fresh, t)
-			case !s.lost(dims, base, i, v):
+			case !s.lost(base, d.Knob, v):
 				again = append(again, t)
 			}
 		}
@@ -233,11 +225,11 @@ func outwards(d Dimension, at tuning.Value) []tuning.Value {
 	return out
 }
 
-// shadowed tells whether a value lies beyond one that is already worse than the
+// shadowed reports whether a value lies beyond one that is already worse than the
 // base: seconds and joules as a function of one knob are taken to have one
 // valley, so further on is worse still.
-func (s Study) shadowed(dims []Dimension, base point, i int, v tuning.Value) bool {
-	from := base[i]
+func (s Study) shadowed(base tuning.Settings, knob string, v tuning.Value) bool {
+	from := base[knob]
 	if !v.IsNumber() || !from.IsNumber() {
 		return false
 	}
@@ -245,17 +237,18 @@ func (s Study) shadowed(dims []Dimension, base point, i int, v tuning.Value) boo
 	if !ok {
 		return false
 	}
-	at, ok := s.trial(dims, base)
+	at, ok := s.trial(base)
 	if !ok {
 		return false
 	}
 	sd, _ := spread(s.Trials)
 	for _, t := range s.Trials {
-		u := s.pointOf(dims, t.Settings)
-		if t.Failed || !u[i].IsNumber() || !slices.Equal(base.with(i, u[i]), u) || !between(from, u[i], v) {
+		p := s.point(t.Settings)
+		u := p[knob]
+		if t.Failed || !u.IsNumber() || !base.With(knob, u).Equal(p) || !between(from, u, v) {
 			continue
 		}
-		if !Usable(t, reference, s.Policy) {
+		if Refusal(t, reference, s.Policy) != tuning.ReasonNone {
 			return true
 		}
 		if worse, ok := t.LogRatio(at, s.Policy.Measure()); ok && worse > standardError(t, at, s.Policy, sd) {
@@ -268,16 +261,16 @@ func (s Study) shadowed(dims []Dimension, base point, i int, v tuning.Value) boo
 // clearLoss is how many standard errors behind counts as clear.
 const clearLoss = 3
 
-// lost tells whether the value was clearly worse than the base's elsewhere, with
+// lost reports whether the value was clearly worse than the base's elsewhere, with
 // all other knobs equal.
-func (s Study) lost(dims []Dimension, base point, i int, v tuning.Value) bool {
+func (s Study) lost(base tuning.Settings, knob string, v tuning.Value) bool {
 	sd, _ := spread(s.Trials)
 	for _, t := range s.Trials {
-		p := s.pointOf(dims, t.Settings)
-		if p[i] != v {
+		p := s.point(t.Settings)
+		if p[knob] != v {
 			continue
 		}
-		other, ok := s.trial(dims, p.with(i, base[i]))
+		other, ok := s.trial(p.With(knob, base[knob]))
 		if !ok {
 			continue
 		}
@@ -289,16 +282,15 @@ func (s Study) lost(dims []Dimension, base point, i int, v tuning.Value) bool {
 	return false
 }
 
-func (s Study) trial(dims []Dimension, p point) (tuning.Trial, bool) {
-	for _, t := range s.Trials {
-		if slices.Equal(s.pointOf(dims, t.Settings), p) {
-			return t, true
-		}
+func (s Study) trial(p tuning.Settings) (tuning.Trial, bool) {
+	i := slices.IndexFunc(s.Trials, func(t tuning.Trial) bool { return s.point(t.Settings).Equal(p) })
+	if i < 0 {
+		return tuning.Trial{}, false
 	}
-	return tuning.Trial{}, false
+	return s.Trials[i], true
 }
 
-// between tells whether u lies strictly between a and b.
+// between reports whether u lies strictly between a and b.
 func between(a, u, b tuning.Value) bool {
 	lo, hi := min(a.Float(), b.Float()), max(a.Float(), b.Float())
 	return lo < u.Float() && u.Float() < hi

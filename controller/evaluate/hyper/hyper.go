@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/records"
@@ -120,18 +119,10 @@ func (in Input) check() error {
 	}
 	for _, m := range in.Methods {
 		if !slices.Contains(Methods(), m) {
-			return fmt.Errorf("%w: method %q: want one of %s", records.ErrInvalid, m, strings.Join(names(), ", "))
+			return fmt.Errorf("%w: method %q: want one of %s", records.ErrInvalid, m, evaluate.Words(Methods()))
 		}
 	}
 	return nil
-}
-
-func names() []string {
-	var out []string
-	for _, m := range Methods() {
-		out = append(out, string(m))
-	}
-	return out
 }
 
 func (in Input) do(ctx context.Context, t *task) error {
@@ -155,12 +146,12 @@ func (in Input) do(ctx context.Context, t *task) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("evaluate hyper: %w", err)
 		}
-		one, r, err := p.search(t.method, seconds, rand.New(rand.NewPCG(in.Seed+uint64(s), name.Sum64())))
+		r, err := p.search(t.method, seconds, rand.New(rand.NewPCG(in.Seed+uint64(s), name.Sum64())))
 		if err != nil {
 			return fmt.Errorf("%s with %s: %w", p.workload, t.method, err)
 		}
 		n := float64(in.Seeds)
-		regret, used, runs = regret+one/n, used+r.Seconds/n, runs+float64(len(r.Trials))/n
+		regret, used, runs = regret+max(r.loss-p.optimum, 0)/n, used+r.seconds/n, runs+float64(len(r.trials))/n
 	}
 	t.row.RegretMean, t.row.SecondsUsedMean, t.row.RunsMean = &regret, &used, &runs
 	return nil

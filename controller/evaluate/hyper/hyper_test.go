@@ -76,6 +76,9 @@ func TestNoSearchPaysMoreSecondsThanItMay(t *testing.T) {
 			if *r.Seconds != seconds || *r.SecondsUsedMean > seconds {
 				t.Errorf("%s: %g seconds of %g", r.Method, *r.SecondsUsedMean, seconds)
 			}
+			if seconds == 8.5 && *r.SecondsUsedMean != 8 { // the budget ends within a run
+				t.Errorf("%s: %g seconds of %g", r.Method, *r.SecondsUsedMean, seconds)
+			}
 			full := r.Method != hyper.ASHA && r.Method != hyper.ASHAModel && r.Method != hyper.ASHAWarm
 			if seconds == 1e4 && full && *r.RegretMean != 0 {
 				t.Errorf("%s: everything was run and the regret is %g", r.Method, *r.RegretMean)

@@ -3,11 +3,8 @@ package hyper
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 
-	"pitchpipe/controller/search/design"
-	"pitchpipe/controller/search/gauss"
-	"pitchpipe/controller/search/halving"
+	"pitchpipe/controller/search/propose"
 )
 
 // Method is a way to search.
@@ -33,117 +30,120 @@ func Methods() []Method {
 }
 
 const (
-	draws  = 20 // of a Latin hypercube
 	factor = 3  // ASHA promotes the best of so many
 	share  = 30 // the lowest rung is at least this part of a full run,
 	second = 2  // and never the first epoch, which ranks runs by how they warm up
 	asked  = 40 // runs after which the process is asked no more: by then it knows the space
 )
 
-// ladder is how a method stops runs.
-func (p problem) ladder(m Method) halving.Ladder {
-	switch m {
-	case ASHA, ASHAModel, ASHAWarm:
-		return halving.Climb(p.full, max(second, (p.full+share-1)/share, p.cadence+1), factor)
-	case Random, Grid, LatinHypercube, GaussianProcess:
-	}
-	return halving.Ladder{Rungs: []int{p.full}, Factor: factor}
-}
-
-// starter names the settings of new runs.
-type starter struct {
-	problem
-	order []int // of those without a model
-	every int   // that many-th new run comes from the model; 0: none
-	model gauss.Search
-	err   error
-}
-
-func (p problem) starter(m Method, seconds float64, rng *rand.Rand) *starter {
-	n := len(p.curves)
-	s := &starter{problem: p, order: design.Random(n, rng)}
-	runs := max(int(seconds/p.median), 1) // that a search of full runs can pay
+// ladder is a method with its rungs; runs is how many full ones a search can pay.
+func (p problem) ladder(m Method, runs int, rng *rand.Rand) propose.Ladder {
+	c, expected := p.candidates, p.expected
+	least := p.full
+	fresh := c.Random(rng)
 	switch m {
 	case Grid:
-		s.order = p.first(design.Grid(runs, len(p.space.Axes), rng), s.order)
+		fresh = c.Grid(runs, rng)
 	case LatinHypercube:
-		s.order = p.first(design.LatinHypercube(min(runs, n), len(p.space.Axes), draws, rng), s.order)
+		fresh = c.LatinHypercube(runs, rng)
 	case GaussianProcess:
-		s.every = 1
-	case ASHAModel, ASHAWarm:
-		s.every = 2
-	case Random, ASHA:
+		fresh = propose.Turns{One: c.Gaussian(nil, rng), Other: fresh, Every: 1, UpTo: asked}
+	case ASHAModel:
+		expected = nil
+		fallthrough
+	case ASHAWarm:
+		fresh = propose.Turns{One: c.Gaussian(expected, rng), Other: fresh, Every: 2, UpTo: asked}
+		fallthrough
+	case ASHA:
+		least = max(second, (p.full+share-1)/share, p.cadence+1)
+	case Random:
 	}
-	if s.every == 0 {
-		return s
-	}
-	s.model = gauss.Search{Points: p.points, Words: p.space.Words(), Prior: gauss.DefaultPrior()}
-	k := gauss.Start(len(p.space.Axes))
-	if m == ASHAWarm {
-		s.model.Expected, k = p.expected, gauss.Start(0)
-	}
-	s.model.Start = p.space.Snap(design.LatinHypercube(min(k, n), len(p.space.Axes), draws, rng), p.points)
-	return s
+	return propose.Climb(p.full, least, factor, fresh)
 }
 
-// first puts the runs nearest to points before the others.
-func (p problem) first(points [][]float64, order []int) []int {
-	out := p.space.Snap(points, p.points)
-	for _, i := range order {
-		if !slices.Contains(out, i) {
-			out = append(out, i)
-		}
-	}
-	return out
+// epoch is what one epoch of a run brought.
+type epoch struct {
+	loss    float64 // after it; less is better
+	seconds float64 // of this epoch alone
+	failed  bool    // the run broke; its seconds are paid all the same
 }
 
-// next is the run to begin, -1: all were begun.
-func (s *starter) next(trials []halving.Trial) int {
-	if s.every > 0 && len(trials) < asked && len(trials)%s.every == 0 {
-		var seen []design.Seen
-		for _, t := range trials {
-			if len(t.Losses) > 0 {
-				seen = append(seen, design.Seen{At: t.At, Log: logOf(t.Losses[0]), Failed: math.IsNaN(t.Losses[0])})
-			}
-		}
-		at, err := s.model.Next(seen)
+// result is how far a search came.
+type result struct {
+	trials  []propose.Trial
+	seconds float64 // paid, at most the budget
+	loss    float64 // the least that a run had when the seconds ended; the worst after a first epoch where none had any
+}
+
+// search plays a search, epoch by epoch, until the next one would cost more than what is
+// left of the budget in seconds, or nothing is left to do. A trial that runs on pays only
+// for its new epochs.
+func (p problem) search(m Method, budget float64, rng *rand.Rand) (result, error) {
+	l := p.ladder(m, max(int(budget/p.median), 1), rng)
+	r := result{loss: math.Inf(1)}
+	index := map[int]int{} // of the trial, by candidate
+	ran := map[int]epoch{} // the last epoch of each, by candidate
+	for {
+		at, err := l.Next(r.trials)
 		if err != nil {
-			s.err = err
-			return -1
+			return r, err
 		}
-		return at
+		if at < 0 {
+			break
+		}
+		i, ok := index[at]
+		if !ok {
+			i, index[at] = len(r.trials), len(r.trials)
+			r.trials = append(r.trials, propose.Trial{At: at})
+		}
+		t := &r.trials[i]
+		from := 1
+		if k := len(t.Losses); k > 0 {
+			from = l.Rungs[k-1] + 1
+		}
+		last, ended := p.stretch(at, from, l.Rungs[len(t.Losses)], budget-r.seconds)
+		r.seconds += last.seconds
+		if last.loss >= 0 {
+			ran[at] = last
+		}
+		if !ended {
+			break
+		}
+		loss := logOf(last.loss)
+		if last.failed {
+			loss = math.NaN()
+		}
+		t.Losses = append(t.Losses, loss)
 	}
-	for _, i := range s.order {
-		if !slices.ContainsFunc(trials, func(t halving.Trial) bool { return t.At == i }) {
-			return i
+	for _, e := range ran {
+		if !e.failed {
+			r.loss = min(r.loss, e.loss)
 		}
 	}
-	return -1
+	if math.IsInf(r.loss, 1) {
+		r.loss = p.worst()
+	}
+	return r, nil
 }
 
-// search is one search; its regret.
-func (p problem) search(m Method, seconds float64, rng *rand.Rand) (regret float64, r halving.Result, err error) {
-	s := p.starter(m, seconds, rng)
-	r = p.ladder(m).Run(seconds, s.next, p.epoch)
-	if s.err != nil {
-		return 0, r, s.err
-	}
-	if r.Best < 0 {
-		worst := 0.0
-		for _, c := range p.curves {
-			worst = max(worst, c[0].Loss)
+// stretch runs epochs from one to another, both included: the last that the budget paid
+// for, with the seconds of all; its loss is NaN where there was none. False: the budget
+// ended before.
+func (p problem) stretch(at, from, to int, budget float64) (epoch, bool) {
+	last := epoch{loss: math.NaN()}
+	curve := p.curves[at]
+	for n := from; n <= to; n++ {
+		e := curve[min(n, len(curve))-1]
+		if n > len(curve) { // recorded shorter than others: it stays as it is
+			e.seconds = 0
 		}
-		return max(worst-p.optimum, 0), r, nil
+		e.seconds += last.seconds
+		if e.seconds > budget {
+			return last, false
+		}
+		if last = e; e.failed {
+			break
+		}
 	}
-	return max(r.Loss-p.optimum, 0), r, nil
-}
-
-// epoch replays epoch n of a run. One that was recorded shorter than others stays as it
-// is and costs nothing.
-func (p problem) epoch(at, n int) halving.Epoch {
-	c := p.curves[at]
-	if n > len(c) {
-		return halving.Epoch{Loss: c[len(c)-1].Loss, Failed: c[len(c)-1].Failed}
-	}
-	return c[n-1]
+	return last, true
 }

@@ -7,9 +7,7 @@ import (
 
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/search/design"
-	"pitchpipe/controller/search/gauss"
-	"pitchpipe/controller/search/halving"
+	"pitchpipe/controller/search/propose"
 	"pitchpipe/controller/tuning"
 )
 
@@ -18,13 +16,12 @@ type problem struct {
 	workload, machine string
 	input             string
 	settings          []tuning.Settings // by run
-	curves            [][]halving.Epoch
+	curves            [][]epoch
 	full              int     // epochs of the longest run
 	cadence           int     // epochs that runs usually go without an outcome
 	median            float64 // seconds of a run; 0: seconds are not recorded
 	optimum           float64 // least error of a run at its last epoch
-	space             design.Space
-	points            [][]float64
+	candidates        *propose.Candidates
 	expected          []float64 // from the history, nil without one
 }
 
@@ -32,9 +29,6 @@ type problem struct {
 type LeftOut = evaluate.LeftOut
 
 func (p problem) name() string { return records.Group{Workload: p.workload, Input: p.input}.Name() }
-
-// memory is how many settings a history is made of.
-const memory = 100
 
 // problemsOf splits a table and gives each problem what the other workloads let expect.
 func problemsOf(t records.Table) ([]problem, []LeftOut, error) {
@@ -63,14 +57,14 @@ func problemsOf(t records.Table) ([]problem, []LeftOut, error) {
 		return nil, nil, fmt.Errorf("%w: %s: no workload has two runs with an outcome", records.ErrInvalid, t.File)
 	}
 	for i, p := range out {
-		var past []gauss.Past
+		var past []propose.Past
 		for _, q := range out {
 			if q.workload != p.workload {
-				past = append(past, gauss.Past{X: p.space.Points(q.settings), Y: q.ends()})
+				past = append(past, propose.Past{Settings: q.settings, Losses: q.ends()})
 			}
 		}
 		var err error
-		if out[i].expected, err = gauss.History(past, p.points, p.space.Words(), gauss.DefaultPrior(), memory); err != nil {
+		if out[i].expected, err = p.candidates.History(past); err != nil {
 			return nil, nil, fmt.Errorf("history of %s: %w", p.workload, err)
 		}
 	}
@@ -112,13 +106,13 @@ func problemOf(t records.Table, g records.Group) (problem, []LeftOut) {
 		total, told := run[len(curve)-1].Float("seconds")
 		for _, e := range curve {
 			if !told {
-				total += e.Seconds
+				total += e.seconds
 			}
 		}
 		p.settings, p.curves = append(p.settings, run[0].Knobs), append(p.curves, curve)
 		p.full = max(p.full, len(curve))
-		if last := curve[len(curve)-1]; !last.Failed {
-			p.optimum = min(p.optimum, last.Loss)
+		if last := curve[len(curve)-1]; !last.failed {
+			p.optimum = min(p.optimum, last.loss)
 		}
 		seconds = append(seconds, total)
 	}
@@ -129,8 +123,7 @@ func problemOf(t records.Table, g records.Group) (problem, []LeftOut) {
 		slices.Sort(seconds)
 		p.median = seconds[len(seconds)/2]
 	}
-	p.space = design.Of(p.settings)
-	p.points = p.space.Points(p.settings)
+	p.candidates = propose.Of(p.settings)
 	return p, left
 }
 
@@ -193,24 +186,33 @@ func (g grading) worstBegin(runs [][]records.Row) float64 {
 
 // curve are the epochs of a run in order. An epoch that tells no error has that of the one
 // before; where none follows although it should, the run broke.
-func (g grading) curve(run []records.Row, seconds []float64, cadence int, worst float64) []halving.Epoch {
+func (g grading) curve(run []records.Row, seconds []float64, cadence int, worst float64) []epoch {
 	last, broke := records.Last(run, g.column, cadence)
-	var out []halving.Epoch
+	var out []epoch
 	loss := worst
 	for i, r := range run {
 		if v, ok := g.of(r); ok {
 			loss = v
 		}
-		e := halving.Epoch{Loss: loss, Failed: broke && i > last}
+		e := epoch{loss: loss, failed: broke && i > last}
 		if seconds != nil {
-			e.Seconds = seconds[i]
+			e.seconds = seconds[i]
 		}
 		out = append(out, e)
-		if e.Failed {
+		if e.failed {
 			break
 		}
 	}
 	return out
+}
+
+// worst is the worst error after a first epoch: what a search has that ran nothing.
+func (p problem) worst() float64 {
+	worst := 0.0
+	for _, c := range p.curves {
+		worst = max(worst, c[0].loss)
+	}
+	return worst
 }
 
 // ends are the logarithms of the errors at the last epochs, those of broken runs at the
@@ -218,14 +220,14 @@ func (g grading) curve(run []records.Row, seconds []float64, cadence int, worst 
 func (p problem) ends() []float64 {
 	worst := 0.0
 	for _, c := range p.curves {
-		if last := c[len(c)-1]; !last.Failed {
-			worst = max(worst, last.Loss)
+		if last := c[len(c)-1]; !last.failed {
+			worst = max(worst, last.loss)
 		}
 	}
 	out := make([]float64, len(p.curves))
 	for i, c := range p.curves {
-		loss := c[len(c)-1].Loss
-		if c[len(c)-1].Failed {
+		loss := c[len(c)-1].loss
+		if c[len(c)-1].failed {
 			loss = worst
 		}
 		out[i] = logOf(loss)

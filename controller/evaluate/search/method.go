@@ -3,13 +3,8 @@ package search
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
-	"strings"
 
-	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/search/bandit"
-	"pitchpipe/controller/search/design"
-	"pitchpipe/controller/search/gauss"
+	"pitchpipe/controller/search/propose"
 )
 
 // Method is a way to search.
@@ -31,99 +26,39 @@ func Methods() []Method {
 	return []Method{Random, Grid, LatinHypercube, GaussianProcess, WarmStart, Bandit}
 }
 
-// sized tells whether a method has to know the budget beforehand.
+// sized reports whether a method has to know the budget beforehand.
 func (m Method) sized() bool { return m == Grid || m == LatinHypercube }
 
-// searcher says what to measure next; -1: nothing is left.
-type searcher interface {
-	Next(seen []design.Seen) (int, error)
-}
-
-// listed measures candidates in an order that is fixed beforehand.
-type listed []int
-
-func (l listed) Next(seen []design.Seen) (int, error) {
-	if len(seen) >= len(l) {
-		return -1, nil
-	}
-	return l[len(seen)], nil
-}
-
-// filled is a list of candidates, and after them all others in random order.
-func filled(first []int, n int, rng *rand.Rand) listed {
-	out := listed(first)
-	for _, i := range rng.Perm(n) {
-		if !slices.Contains(first, i) {
-			out = append(out, i)
-		}
-	}
-	return out
-}
-
-// gambler is a bandit with its source of luck.
-type gambler struct {
-	bandit.Search
-	rng *rand.Rand
-}
-
-func (g gambler) Next(seen []design.Seen) (int, error) { return g.Search.Next(seen, g.rng), nil }
-
-const (
-	draws  = 20  // of a Latin hypercube
-	levels = 5   // of a knob with many values, for the bandit
-	memory = 100 // settings that a history is made of
-)
-
-func (p problem) searcher(m Method, budget int, rng *rand.Rand) (searcher, error) {
-	n := len(p.settings)
+func (p problem) method(m Method, budget int, rng *rand.Rand) propose.Method {
+	c := p.candidates
 	switch m {
-	case Random:
-		return listed(design.Random(n, rng)), nil
 	case Grid:
-		return filled(p.space.Snap(design.Grid(budget, len(p.space.Axes), rng), p.points), n, rng), nil
+		return c.Grid(budget, rng)
 	case LatinHypercube:
-		return filled(p.latin(budget, rng), n, rng), nil
+		return c.LatinHypercube(budget, rng)
 	case Bandit:
-		return gambler{bandit.Search{Levels: p.space.Levels(p.points, levels), Prior: bandit.DefaultPrior()}, rng}, nil
-	case GaussianProcess, WarmStart:
-		s := gauss.Search{
-			Points: p.points, Words: p.space.Words(), Prior: gauss.DefaultPrior(),
-			Start: p.latin(gauss.Start(len(p.space.Axes)), rng),
-		}
-		if m == WarmStart {
-			s.Expected = p.expected
-			s.Start = s.Start[:min(len(s.Start), gauss.Start(0))]
-		}
-		return s, nil
+		return bandit{c, rng}
+	case GaussianProcess:
+		return c.Gaussian(nil, rng)
+	case WarmStart:
+		return c.Gaussian(p.expected, rng)
+	case Random:
 	}
-	return nil, fmt.Errorf("%w: method %q: want one of %s", records.ErrInvalid, m, strings.Join(names(), ", "))
-}
-
-func names() []string {
-	var out []string
-	for _, m := range Methods() {
-		out = append(out, string(m))
-	}
-	return out
-}
-
-func (p problem) latin(n int, rng *rand.Rand) []int {
-	n = min(n, len(p.settings))
-	return p.space.Snap(design.LatinHypercube(n, len(p.space.Axes), draws, rng), p.points)
+	return c.Random(rng)
 }
 
 // remember gives each problem what the other workloads of the table let expect; nil
 // where there is no other.
 func remember(problems []problem) error {
 	for i, p := range problems {
-		var past []gauss.Past
+		var past []propose.Past
 		for _, q := range problems {
 			if q.workload != p.workload && q.outcome == p.outcome {
-				past = append(past, gauss.Past{X: p.space.Points(q.settings), Y: q.truth})
+				past = append(past, propose.Past{Settings: q.settings, Losses: q.truth})
 			}
 		}
 		var err error
-		if problems[i].expected, err = gauss.History(past, p.points, p.space.Words(), gauss.DefaultPrior(), memory); err != nil {
+		if problems[i].expected, err = p.candidates.History(past); err != nil {
 			return fmt.Errorf("history of %s: %w", p.workload, err)
 		}
 	}

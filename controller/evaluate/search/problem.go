@@ -6,7 +6,7 @@ import (
 
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/search/design"
+	"pitchpipe/controller/search/propose"
 	"pitchpipe/controller/tuning"
 )
 
@@ -22,8 +22,7 @@ type problem struct {
 	truth             []float64
 	optimum           float64 // the least of truth
 	worst             float64 // logarithm of the worst outcome of a run
-	space             design.Space
-	points            [][]float64
+	candidates        *propose.Candidates
 	expected          []float64 // from the history, nil without one
 }
 
@@ -209,6 +208,5 @@ func (p *problem) finish() {
 		p.truth = append(p.truth, math.Log(sum)+p.worst)
 		p.optimum = min(p.optimum, p.truth[len(p.truth)-1])
 	}
-	p.space = design.Of(p.settings)
-	p.points = p.space.Points(p.settings)
+	p.candidates = propose.Of(p.settings)
 }

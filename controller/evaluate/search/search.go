@@ -11,7 +11,7 @@ import (
 
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/search/design"
+	"pitchpipe/controller/search/propose"
 )
 
 // Input is what to search.
@@ -137,7 +137,7 @@ func (in Input) complete() (Input, error) {
 	}
 	for _, m := range in.Methods {
 		if !slices.Contains(Methods(), m) {
-			return in, fmt.Errorf("%w: method %q: want one of %s", records.ErrInvalid, m, strings.Join(names(), ", "))
+			return in, fmt.Errorf("%w: method %q: want one of %s", records.ErrInvalid, m, evaluate.Words(Methods()))
 		}
 	}
 	return in, nil
@@ -216,43 +216,42 @@ func (in Input) search(p problem, m Method, seed int) ([]found, error) {
 	}
 	_, _ = name.Write([]byte("\x00order")) // the methods draw alike, so that their difference is not luck
 	out := make([]found, len(in.Budgets))
-	var s searcher
-	var seen []design.Seen
+	var s propose.Method
+	var trials []propose.Trial
 	for i, budget := range in.Budgets {
 		if s == nil || m.sized() {
-			var err error
-			if s, err = p.searcher(m, budget, rand.New(rand.NewPCG(in.Seed+uint64(seed), name.Sum64()))); err != nil {
-				return nil, err
-			}
-			seen = nil
+			s, trials = p.method(m, budget, rand.New(rand.NewPCG(in.Seed+uint64(seed), name.Sum64()))), nil
 		}
-		for len(seen) < budget {
-			at, err := s.Next(seen)
+		for len(trials) < budget {
+			at, err := s.Next(trials)
 			if err != nil {
 				return nil, err
 			}
 			if at < 0 {
 				break
 			}
-			seen = append(seen, design.Seen{At: at, Log: drawn[at].log, Failed: drawn[at].failed})
+			loss := drawn[at].log
+			if drawn[at].failed {
+				loss = math.NaN()
+			}
+			trials = append(trials, propose.Trial{At: at, Losses: []float64{loss}})
 		}
-		out[i] = p.judge(seen)
+		out[i] = p.judge(trials)
 	}
 	return out, nil
 }
 
 // judge compares the setting that was measured best with the truly best. Where all
 // measurements failed, what was found is the worst.
-func (p problem) judge(seen []design.Seen) found {
-	truth := p.worst
-	if best := design.Least(seen); best >= 0 {
-		truth = p.truth[best]
-	}
-	f := found{log: truth - p.optimum}
-	for _, s := range seen {
-		if s.Failed {
-			f.failed += 1 / float64(len(seen))
+func (p problem) judge(trials []propose.Trial) found {
+	truth, least, failed := p.worst, math.Inf(1), 0.0
+	for _, t := range trials {
+		switch loss := t.Losses[0]; {
+		case math.IsNaN(loss):
+			failed++
+		case loss < least:
+			truth, least = p.truth[t.At], loss
 		}
 	}
-	return f
+	return found{log: truth - p.optimum, failed: failed / float64(max(len(trials), 1))}
 }

@@ -57,7 +57,7 @@ func (w *world) replay(t *recur.Tuner, n int) (paid, int) {
 			if reached {
 				break
 			}
-			point = t.Safe()
+			point = t.Best()
 		}
 	}
 	return sum, t.Best()

@@ -21,10 +21,10 @@ func (w *world) wholeReplay(n, tries int) (sum paid, final int, tried int, err e
 		if err != nil {
 			return paid{}, 0, 0, fmt.Errorf("whole runs: %w", err)
 		}
-		point := advice.Best
+		point := advice.Best.Point
 		within := float64(tried+1) <= share*float64(len(past.Runs)+1)
 		if advice.Trying && (tries == 0 || tried < tries) && within {
-			point = advice.Point
+			point = advice.Next.Point
 			tried++
 		}
 		for range patience {
@@ -34,7 +34,7 @@ func (w *world) wholeReplay(n, tries int) (sum paid, final int, tried int, err e
 				break
 			}
 			past.Failed = append(past.Failed, point)
-			point = advice.Best
+			point = advice.Best.Point
 		}
 		sum.cores += w.cores(point)
 	}
@@ -42,7 +42,7 @@ func (w *world) wholeReplay(n, tries int) (sum paid, final int, tried int, err e
 	if err != nil {
 		return paid{}, 0, 0, fmt.Errorf("whole runs: %w", err)
 	}
-	return sum, advice.Best, tried, nil
+	return sum, advice.Best.Point, tried, nil
 }
 
 // once runs a job to its end under one point.

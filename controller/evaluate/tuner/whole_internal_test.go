@@ -64,21 +64,21 @@ func TestTheControllerChoosesWhatTheEvaluationMeasures(t *testing.T) {
 			t.Fatal(err)
 		}
 		proposal := kind.Propose()
-		point, chosen := advice.Best, own
+		point, chosen := advice.Best.Point, own
 		if proposal.Best != nil {
 			chosen = proposal.Best.Settings
 		}
-		if advice.Trying != (len(proposal.Next) > 0) || n%2 == 1 && advice.Trying && !proposal.Next.Equal(w.space.Points[advice.Point]) {
-			t.Fatalf("return %d: the evaluation would try %v (%s), the controller %v", n, advice.Trying, w.space.Points[advice.Point], proposal.Next)
+		if advice.Trying != (len(proposal.Next) > 0) || n%2 == 1 && advice.Trying && !proposal.Next.Equal(w.space.Points[advice.Next.Point]) {
+			t.Fatalf("return %d: the evaluation would try %v (%s), the controller %v", n, advice.Trying, w.space.Points[advice.Next.Point], proposal.Next)
 		}
-		if !chosen.Equal(w.space.Points[advice.Best]) {
-			t.Fatalf("return %d: the evaluation knows %s as the best, the controller %s", n, w.space.Points[advice.Best], chosen)
+		if !chosen.Equal(w.space.Points[advice.Best.Point]) {
+			t.Fatalf("return %d: the evaluation knows %s as the best, the controller %s", n, w.space.Points[advice.Best.Point], chosen)
 		}
-		if math.Abs(advice.Ratio-proposal.Expected) > tolerance && advice.Trying {
-			t.Fatalf("return %d: expected %g and %g", n, advice.Ratio, proposal.Expected)
+		if math.Abs(advice.Next.Ratio-proposal.Expected) > tolerance && advice.Trying {
+			t.Fatalf("return %d: expected %g and %g", n, advice.Next.Ratio, proposal.Expected)
 		}
 		if advice.Trying && n%2 == 1 {
-			point = advice.Point
+			point = advice.Next.Point
 			tried++
 		}
 		var sum paid
@@ -86,7 +86,7 @@ func TestTheControllerChoosesWhatTheEvaluationMeasures(t *testing.T) {
 		past.Runs = append(past.Runs, run)
 		joules := tuning.Joules(w.cost(point).Joules)
 		kind.Past = append(kind.Past, tuning.PastRun{
-			Began: w.space.Points[point], End: tuning.EndReached, Epochs: 1, Trying: point != advice.Best,
+			Began: w.space.Points[point], End: tuning.EndReached, Epochs: 1, Trying: point != advice.Best.Point,
 			Trials: []tuning.Trial{{Settings: w.space.Points[point], Epochs: 1, Seconds: w.cost(point).Seconds, Joules: &joules, Source: "rapl"}},
 		})
 	}
@@ -94,10 +94,10 @@ func TestTheControllerChoosesWhatTheEvaluationMeasures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.share(end.Best) > 0.9 || tried == 0 {
-		t.Errorf("after %d tries the best known is %s at %.2f of the owner's", tried, w.space.Points[end.Best], w.share(end.Best))
+	if w.share(end.Best.Point) > 0.9 || tried == 0 {
+		t.Errorf("after %d tries the best known is %s at %.2f of the owner's", tried, w.space.Points[end.Best.Point], w.share(end.Best.Point))
 	}
-	t.Logf("%d tries, %s at %.2f of the owner's, the oracle at %.2f", tried, w.space.Points[end.Best], w.share(end.Best), w.share(w.oracle(w.all())))
+	t.Logf("%d tries, %s at %.2f of the owner's, the oracle at %.2f", tried, w.space.Points[end.Best.Point], w.share(end.Best.Point), w.share(w.oracle(w.all())))
 }
 
 func TestAReplayOfWholeRunsKeepsItsBudget(t *testing.T) {

@@ -3,13 +3,16 @@ package speed
 import (
 	"math"
 	"slices"
-)
 
-func sortNumbers(x []float64) { slices.Sort(x) }
+	"gonum.org/v1/gonum/floats"
+)
 
 // Rate is how much a setting does in seconds of a step: batches differ, so the shortest
 // step need not be the fastest setting.
 type Rate func(setting int, seconds float64) float64
+
+// confirm: one in so many of the budget tries what the model says is fastest.
+const confirm = 2
 
 // Next is the setting of the space to measure next, given those measured so far, of
 // budget in all; false: all are measured. The first is where every resource is largest;
@@ -29,33 +32,53 @@ func (s *Space) Next(samples []Sample, budget int, rate Rate) (int, bool) {
 		return 0, false
 	}
 	if len(taken) == 0 {
-		return s.largest(open), true
+		return most(open, func(i int) float64 { return floats.Sum(s.at[i]) }), true
 	}
 	if model, err := s.Fit(samples); err == nil && len(samples) >= budget-budget/confirm {
-		if i, ok := model.fastest(open, taken, rate); ok {
+		known := 0.0
+		for i, v := range model.measured {
+			known = max(known, rate(i, v))
+		}
+		fastest := func(i int) float64 {
+			if e := model.at(i); !e.Fails {
+				return rate(i, e.Seconds)
+			}
+			return 0
+		}
+		if i := most(open, fastest); fastest(i) > known {
 			return i, true
 		}
 	}
-	return s.farthest(open, taken), true
+	return most(open, func(i int) float64 {
+		near := math.Inf(1)
+		for j := range taken {
+			near = min(near, floats.Distance(s.at[i], s.at[j], 2))
+		}
+		return near
+	}), true
 }
 
-// confirm: one in so many of the budget tries what the model says is fastest.
-const confirm = 2
+// most is the first of the settings of which a number is greatest.
+func most(settings []int, of func(int) float64) int {
+	best, greatest := settings[0], math.Inf(-1)
+	for _, i := range settings {
+		if v := of(i); v > greatest {
+			best, greatest = i, v
+		}
+	}
+	return best
+}
 
 // open are the settings that are not taken, without those of the least memory while
 // there are others.
 func (s *Space) open(taken map[int]bool) []int {
-	least := math.Inf(1)
-	for _, p := range s.points {
-		least = min(least, p.memory)
-	}
 	var all, above []int
-	for i, p := range s.points {
+	for i, m := range s.memory {
 		if taken[i] {
 			continue
 		}
 		all = append(all, i)
-		if p.memory > least {
+		if m > slices.Min(s.memory) {
 			above = append(above, i)
 		}
 	}
@@ -63,49 +86,4 @@ func (s *Space) open(taken map[int]bool) []int {
 		return above
 	}
 	return all
-}
-
-func (s *Space) largest(open []int) int {
-	best, most := open[0], math.Inf(-1)
-	for _, i := range open {
-		var sum float64
-		for _, x := range s.at[i] {
-			sum += x
-		}
-		if sum > most {
-			best, most = i, sum
-		}
-	}
-	return best
-}
-
-func (s *Space) farthest(open []int, taken map[int]bool) int {
-	best, far := open[0], -1.0
-	for _, i := range open {
-		near := math.Inf(1)
-		for j := range taken {
-			near = min(near, s.distance(i, j))
-		}
-		if near > far {
-			best, far = i, near
-		}
-	}
-	return best
-}
-
-// fastest is the setting with the highest rate by the model; false where one that is
-// measured is as fast as any that is not.
-func (m *Model) fastest(open []int, taken map[int]bool, rate Rate) (int, bool) {
-	var known float64
-	for i, v := range m.measured {
-		known = max(known, rate(i, v))
-	}
-	best, most, found := 0, known, false
-	for _, i := range open {
-		e := m.at(i)
-		if r := rate(i, e.Seconds); !e.Fails && !taken[i] && r > most {
-			best, most, found = i, r, true
-		}
-	}
-	return best, found
 }

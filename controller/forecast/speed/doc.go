@@ -2,14 +2,14 @@
 //
 // In come the settings that may be used, what was measured under some of them (seconds a
 // step, or that the job could not run), and the question; out come the seconds of a step
-// under any of them, with their standard error, and the setting to measure next.
+// under any of them, and the setting to measure next.
 //
 // The seconds are a sum of parts that are never negative, in the manner of Optimus: a
 // constant, work that cores share, work that grows with the batch, and communication
-// that grows with workers and nodes, fitted to relative errors. What the parts leave
-// over is carried from each measured setting to its neighbours, and under a measured
-// setting the measurement is the answer. Settings with at most the memory that a run
-// failed with are told to fail too.
+// that grows with workers and nodes, fitted to relative errors. What the parts leave over,
+// and what knobs do that no part speaks of, is a Gaussian process over the settings; under
+// a measured setting the measurement is the answer. Settings with at most the memory that a
+// run failed with are told to fail too.
 //
 // The package is pure: no clock, no randomness, no I/O, no state. It never says that a
 // setting is good: what is fast may be dear.

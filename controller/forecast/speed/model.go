@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 
 	"pitchpipe/controller/tuning"
 )
@@ -22,94 +24,41 @@ type Sample struct {
 
 // Estimate is the forecast of a step.
 type Estimate struct {
-	Seconds  float64 `json:"seconds"`
-	SE       float64 `json:"se"`       // standard error of ln(Seconds); 0 where it was measured
-	Measured bool    `json:"measured"` // Seconds is a measurement
-	Fails    bool    `json:"fails"`    // the job is expected to fail, and Seconds says nothing
+	Seconds  float64
+	Measured bool // Seconds is a measurement
+	Fails    bool // the job is expected to fail, and Seconds says nothing
 }
 
-// What the parts leave over is a field over the settings: how large, how far it reaches
-// in ranges of a knob, and how much of it is noise of a measurement. All of ln(seconds).
+// What the parts of a step leave over of ln(seconds) is a level, a slope along each axis that
+// no part speaks of, bends along each axis and of all together, and the noise of a
+// measurement. The numbers are round and were chosen on recordings of five sources.
 const (
-	fieldSD  = 0.25
-	fieldFar = 0.35
-	noiseSD  = 0.06
-	ridge    = 1e-4
-	atLeast  = 0.05 // of the shortest step measured: where no part speaks of a setting, it is no step of no time
+	levelSD = 1.0
+	slopeSD = 0.5 // per e-fold of a number, or of a word
+	bendSD  = 0.25
+	span    = 1.5 // how far a bend reaches, in e-folds
+	noiseSD = 0.03
+	ridge   = 0.05 // by which all parts but the constant are held back, and those that the samples cannot tell apart share what they explain
+	atLeast = 0.05 // of the shortest step measured: where no part speaks of a setting, it is no step of no time
 )
-
-// Space is the settings that may be used, as the model sees them.
-type Space struct {
-	settings  []tuning.Settings
-	points    []point
-	at        [][]float64 // coordinates, each knob over the space from 0 to 1
-	saturated []float64   // numbers of cores beyond which more may not help
-	index     map[string]int
-}
-
-// NewSpace prepares settings for models; equal ones are one.
-func NewSpace(settings []tuning.Settings) *Space {
-	s := &Space{index: map[string]int{}}
-	others := otherKnobs(settings)
-	cores := map[float64]bool{}
-	for _, x := range settings {
-		if _, ok := s.index[x.Key()]; ok {
-			continue
-		}
-		s.index[x.Key()] = len(s.settings)
-		p := pointOf(x, others)
-		s.settings, s.points, s.at = append(s.settings, x), append(s.points, p), append(s.at, p.coordinates())
-		if p.cores > 0 {
-			cores[p.cores] = true
-		}
-	}
-	for c := range cores {
-		s.saturated = append(s.saturated, c)
-	}
-	sortNumbers(s.saturated)
-	s.rescale()
-	return s
-}
-
-// rescale brings each coordinate to 0 to 1 over the space.
-func (s *Space) rescale() {
-	if len(s.at) == 0 {
-		return
-	}
-	for j := range s.at[0] {
-		lo, hi := math.Inf(1), math.Inf(-1)
-		for _, x := range s.at {
-			lo, hi = min(lo, x[j]), max(hi, x[j])
-		}
-		for _, x := range s.at {
-			if hi > lo {
-				x[j] = (x[j] - lo) / (hi - lo)
-			} else {
-				x[j] = 0
-			}
-		}
-	}
-}
-
-// Settings are those of the space, in their order.
-func (s *Space) Settings() []tuning.Settings { return s.settings }
 
 // Model is what samples taught about a space.
 type Model struct {
 	space    *Space
-	seen     []int // of the samples that ran, by setting
-	weights  []float64
 	measured map[int]float64 // seconds by setting
 	failed   map[int]bool
 	ceiling  float64 // memory that is too little; 0: none was
-	least    float64 // seconds that no part's absence goes below
-	chol     mat.Cholesky
-	alpha    *mat.VecDense
+
+	seen    []int // of the samples that ran, by setting
+	weights []float64
+	least   float64 // seconds that no part's absence goes below
+	level   float64
+	left    mat.VecDense // what the process makes of what the parts leave over
 }
 
 // Fit makes a model of samples, all of settings in the space, at least one of which ran.
 func (s *Space) Fit(samples []Sample) (*Model, error) {
-	m := &Model{space: s, measured: map[int]float64{}, failed: map[int]bool{}}
+	m := &Model{space: s, measured: map[int]float64{}, failed: map[int]bool{}, least: math.Inf(1)}
 	for _, x := range samples {
 		i, ok := s.index[x.Settings.Key()]
 		switch {
@@ -117,7 +66,7 @@ func (s *Space) Fit(samples []Sample) (*Model, error) {
 			return nil, fmt.Errorf("%w: %s is not in the space", ErrSamples, x.Settings)
 		case x.Failed:
 			m.failed[i] = true
-			m.ceiling = max(m.ceiling, s.points[i].memory)
+			m.ceiling = max(m.ceiling, s.memory[i])
 		case !(x.Seconds > 0) || math.IsInf(x.Seconds, 0):
 			return nil, fmt.Errorf("%w: %g seconds under %s: want more than 0", ErrSamples, x.Seconds, x.Settings)
 		default:
@@ -127,68 +76,97 @@ func (s *Space) Fit(samples []Sample) (*Model, error) {
 			m.measured[i] = x.Seconds
 		}
 	}
-	if len(m.seen) == 0 {
+	n := len(m.seen)
+	if n == 0 {
 		return nil, fmt.Errorf("%w: none of %d ran", ErrSamples, len(samples))
 	}
-	m.fit()
-	return m, nil
-}
-
-// fit finds the parts by relative errors, and the field of what they leave over.
-func (m *Model) fit() {
-	n := len(m.seen)
-	rows, ones := make([][]float64, n), make([]float64, n)
-	for i, at := range m.seen {
-		rows[i] = m.space.points[at].parts(m.space.saturated)
-		for j := range rows[i] {
-			rows[i][j] /= m.measured[at]
-		}
-		ones[i] = 1
+	var rows [][]float64
+	for _, i := range m.seen {
+		row := make([]float64, len(s.parts[i]))
+		rows = append(rows, floats.ScaleTo(row, 1/m.measured[i], s.parts[i])) // errors are relative
+		m.least = min(m.least, atLeast*m.measured[i])
 	}
-	m.weights = nnls(rows, ones, ridge)
-	m.least = math.Inf(1)
-	for _, at := range m.seen {
-		m.least = min(m.least, atLeast*m.measured[at])
-	}
+	m.weights = share(rows)
 	left := make([]float64, n)
 	cov := mat.NewSymDense(n, nil)
 	for i, at := range m.seen {
 		left[i] = math.Log(m.measured[at] / m.trend(at))
 		for j, other := range m.seen[:i+1] {
-			c := m.space.alike(at, other)
-			if i == j {
-				c += noiseSD * noiseSD
-			}
-			cov.SetSym(i, j, c)
+			cov.SetSym(i, j, s.alike(at, other))
+		}
+		cov.SetSym(i, i, cov.At(i, i)+noiseSD*noiseSD)
+	}
+	m.level = stat.Mean(left, nil)
+	floats.AddConst(-m.level, left)
+	var chol mat.Cholesky
+	if !chol.Factorize(cov) {
+		return nil, fmt.Errorf("%w: %d of them cannot be told apart", ErrSamples, n)
+	}
+	_ = chol.SolveVecTo(&m.left, mat.NewVecDense(n, left)) // its condition is bounded by the noise
+	return m, nil
+}
+
+// share finds weights of columns, none below 0, that bring the sum of each row nearest to 1,
+// one column at a time until they settle: non-negative least squares with a ridge.
+func share(rows [][]float64) []float64 {
+	const sweeps = 2000
+	weights, length := make([]float64, len(rows[0])), make([]float64, len(rows[0]))
+	left := make([]float64, len(rows))
+	for i, r := range rows {
+		left[i] = 1
+		for j, x := range r {
+			length[j] = math.Hypot(length[j], x)
 		}
 	}
-	m.alpha = mat.NewVecDense(n, nil)
-	if m.chol.Factorize(cov) {
-		_ = m.chol.SolveVecTo(m.alpha, mat.NewVecDense(n, left)) // its condition is bounded by the noise
+	for range sweeps {
+		moved := 0.0
+		for j, l := range length {
+			if l == 0 {
+				continue
+			}
+			r := ridge
+			if j == 0 { // the constant comes first
+				r = 0
+			}
+			slope := -r * weights[j] * l
+			for i, r := range rows {
+				slope += left[i] * r[j] / l
+			}
+			step := max(slope/(1+r)/l, -weights[j])
+			weights[j] += step
+			for i, r := range rows {
+				left[i] -= step * r[j]
+			}
+			moved = max(moved, math.Abs(step*l))
+		}
+		if moved < 1e-9 {
+			break
+		}
 	}
+	return weights
 }
 
 // trend is the seconds by the parts alone.
-func (m *Model) trend(at int) float64 {
-	var v float64
-	for j, x := range m.space.points[at].parts(m.space.saturated) {
-		v += x * m.weights[j]
-	}
-	return max(v, m.least)
-}
+func (m *Model) trend(i int) float64 { return max(floats.Dot(m.space.parts[i], m.weights), m.least) }
 
-// alike is the covariance of what is left over at two settings (Matérn 3/2).
+// alike is the covariance of what is left over at two settings.
 func (s *Space) alike(a, b int) float64 {
-	d := math.Sqrt(3) * s.distance(a, b) / fieldFar
-	return fieldSD * fieldSD * (1 + d) * math.Exp(-d)
+	v, squares := levelSD*levelSD, 0.0
+	for j, ax := range s.axes {
+		x, y := ax.width*(s.at[a][j]-ax.middle), ax.width*(s.at[b][j]-ax.middle)
+		squares += (x - y) * (x - y)
+		v += bendSD * bendSD * matern(math.Abs(x-y)/span)
+		if !ax.law {
+			v += slopeSD * slopeSD * x * y
+		}
+	}
+	return v + bendSD*bendSD*matern(math.Sqrt(squares)/span)
 }
 
-func (s *Space) distance(a, b int) float64 {
-	var d float64
-	for j, x := range s.at[a] {
-		d += (x - s.at[b][j]) * (x - s.at[b][j])
-	}
-	return math.Sqrt(d)
+// matern is the Matérn 3/2 correlation at distance r.
+func matern(r float64) float64 {
+	r *= math.Sqrt(3)
+	return (1 + r) * math.Exp(-r)
 }
 
 // At forecasts a setting of the space; false: it is not in it.
@@ -204,17 +182,10 @@ func (m *Model) at(i int) Estimate {
 	if v, ok := m.measured[i]; ok {
 		return Estimate{Seconds: v, Measured: true}
 	}
-	k := mat.NewVecDense(len(m.seen), nil)
+	sum := m.level
 	for j, at := range m.seen {
-		k.SetVec(j, m.space.alike(i, at))
+		sum += m.space.alike(i, at) * m.left.AtVec(j)
 	}
-	var solved mat.VecDense
-	_ = m.chol.SolveVecTo(&solved, k) // as in fit
-	v := m.trend(i) * math.Exp(mat.Dot(k, m.alpha))
-	rest := max(m.space.alike(i, i)-mat.Dot(k, &solved), 0)
-	memory := m.space.points[i].memory
-	return Estimate{
-		Seconds: v, SE: math.Sqrt(rest),
-		Fails: m.failed[i] || memory > 0 && memory <= m.ceiling,
-	}
+	memory := m.space.memory[i]
+	return Estimate{Seconds: m.trend(i) * math.Exp(sum), Fails: m.failed[i] || memory > 0 && memory <= m.ceiling}
 }

@@ -2,9 +2,8 @@ package recur
 
 import (
 	"math"
-	"slices"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"pitchpipe/controller/search/propose"
 )
 
 // What is taken to be usual before anything was measured. The spread of ln(epochs)
@@ -15,10 +14,6 @@ const (
 
 	// few are the runs that are expected still to come where none was seen.
 	few = 4
-
-	// allowance is the share of all runs that may be lost to courses that turn out worse
-	// than the owner's; what others saved pays for more.
-	allowance = 0.15
 
 	// severity is how much a broken limit counts between courses: one percent too slow
 	// weighs like so many percent of cost. It steers the search; what breaks a limit is
@@ -36,14 +31,11 @@ func (t *Tuner) spread() float64 {
 	if t.weighed != nil {
 		return t.weighed.between + t.weighed.longer
 	}
-	sum, degrees := priorDegrees*priorSD*priorSD, float64(priorDegrees)
+	out := Usual(priorSD, priorDegrees)
 	for _, a := range t.arms {
-		if a.reached > 1 {
-			sum += a.squares
-			degrees += float64(a.reached - 1)
-		}
+		out.Add(a.logs)
 	}
-	return sum / degrees
+	return out.Variance()
 }
 
 // standing is what the runs of a course say.
@@ -51,7 +43,6 @@ type standing struct {
 	choice   // its best point, with failures and broken limits counted in
 	course   int
 	variance float64 // of the score
-	plain    float64 // the score without failures
 }
 
 // standings are those of the courses that were run.
@@ -64,7 +55,7 @@ func (t *Tuner) standings() []standing {
 		if a.reached == 0 {
 			continue
 		}
-		p, ok := t.pick(c, a.epochs/float64(a.reached))
+		p, ok := t.pick(c, a.mean())
 		if !ok {
 			continue
 		}
@@ -75,38 +66,30 @@ func (t *Tuner) standings() []standing {
 		least = min(least, p.score)
 		variance := powers * powers * noise / float64(a.reached)
 		if t.weighed != nil {
-			variance = t.weighed.variance[p.point]
+			se := t.weighed.of[p.point].SE
+			variance = se * se
 		}
-		out = append(out, standing{p, c, variance, p.score})
+		out = append(out, standing{p, c, variance})
 	}
 	// A run that failed cost Beta times the best, and the best once more.
 	loss := least + t.octave()*math.Log(Beta+1)/math.Log(Beta)
 	for i, s := range out {
 		if a := t.arms[s.course]; a.failed > 0 {
 			q := float64(a.failed) / float64(a.runs())
-			out[i].score = logSum(s.score, loss, q)
+			out[i].score += q * (loss - s.score)
 		}
 	}
 	for c, a := range t.arms {
 		if a.reached == 0 && a.failed > 0 {
-			out = append(out, standing{choice{-1, loss, 0}, c, noise, loss})
+			out = append(out, standing{choice{-1, loss, 0}, c, noise})
 		}
 	}
 	return out
 }
 
-// logSum is ln((1-q)·eᵃ + q·eᵇ).
-func logSum(a, b, q float64) float64 {
-	m := max(a, b)
-	return m + math.Log((1-q)*math.Exp(a-m)+q*math.Exp(b-m))
-}
-
 // best is the best point of the courses that reached their end, its score that of what
 // is believed of its course: one lucky run does not make a course the best.
 func (t *Tuner) best() (choice, bool) {
-	if t.goal.Least() {
-		return t.bestLeast()
-	}
 	l := t.leader()
 	return l.choice, l.point >= 0
 }
@@ -150,14 +133,6 @@ func (t *Tuner) findLeader() lead {
 	return best
 }
 
-// Safe is a point of the course to run where the run must not fail: the best one.
-func (t *Tuner) Safe() int {
-	if b, ok := t.best(); ok && b.point >= 0 {
-		return b.point
-	}
-	return t.Own
-}
-
 // Course is a point of the course that the next run takes.
 func (t *Tuner) Course() int {
 	own := t.of[t.Own]
@@ -182,7 +157,6 @@ func (t *Tuner) Course() int {
 // expected to cost more now.
 func (t *Tuner) worthwhile(best lead) (int, bool) {
 	noise := t.spread()
-	lost, own := t.lost(best.score)
 	reach := t.reach()
 	at, most := -1, 0.0
 	for c := range t.courses {
@@ -194,50 +168,18 @@ func (t *Tuner) worthwhile(best lead) (int, bool) {
 		s := v / math.Sqrt(v+noise)
 		gap := m - best.score
 		dearer := min(math.Exp(gap+v/2), Beta+1) - 1
-		gain := t.horizon()*improvement(gap, s) - dearer
-		if t.rather(gain, c, most, at) && lost+math.Exp(best.score-own)*(1+dearer)-1 <= allowance*float64(t.runs+1) {
+		gain := t.horizon()*propose.Improvement(gap, s) - dearer
+		if gain > most+1e-9 { // of two that promise the same the first, which has less
 			at, most = c, gain
 		}
 	}
 	return at, at >= 0
 }
 
-// rather tells whether a course with the one gain is taken before another one with the
-// other. Of whole runs the answer must not depend on the order of the points: of two that
-// promise the same less comes first, such as the smaller batch, which needs no more memory.
-func (t *Tuner) rather(gain float64, c int, most float64, at int) bool {
-	if t.weighed == nil || at < 0 || math.Abs(gain-most) > 1e-9 {
-		return gain > most
-	}
-	if order := slices.Compare(t.courses[c].at, t.courses[at].at); order != 0 {
-		return order < 0
-	}
-	return t.Points[t.courses[c].points[0]].Key() < t.Points[t.courses[at].points[0]].Key()
-}
-
-// lost is what all runs are believed to have cost more than as many of the owner's
-// course, in those; below 0: less.
-func (t *Tuner) lost(best float64) (runs, own float64) {
-	known := t.standings()
-	for _, s := range known {
-		if s.course == t.of[t.Own] {
-			own = s.score
-		}
-	}
-	for _, s := range known {
-		a := t.arms[s.course]
-		if s.point >= 0 {
-			runs += float64(a.reached) * (math.Exp(s.plain-own) - 1)
-		}
-		runs += float64(a.failed) * Beta * math.Exp(best-own)
-	}
-	return runs, own
-}
-
 // horizon is how many runs are expected still to come.
 func (t *Tuner) horizon() float64 { return few + float64(t.runs) }
 
-// near tells whether a course was run, or lies within a stride of one that reached its
+// near reports whether a course was run, or lies within a stride of one that reached its
 // end, or nearer to them than all other untried ones.
 func (t *Tuner) near(c int, reach []float64) bool {
 	if t.arms[c].runs() > 0 || reach[c] <= stride {
@@ -265,7 +207,7 @@ func (t *Tuner) reach() []float64 {
 	return out
 }
 
-// exhausted tells whether a course cannot be run within the number of points that may be
+// exhausted reports whether a course cannot be run within the number of points that may be
 // tried.
 func (t *Tuner) exhausted(c int) bool {
 	if t.limit == 0 || t.tried() < t.limit {
@@ -273,13 +215,4 @@ func (t *Tuner) exhausted(c int) bool {
 	}
 	_, ok := t.pick(c, 1)
 	return !ok
-}
-
-// improvement is the expected value of what lies below 0 of a normal variable.
-func improvement(mean, sd float64) float64 {
-	if !(sd > 0) {
-		return max(-mean, 0)
-	}
-	z := -mean / sd
-	return sd * (z*distuv.UnitNormal.CDF(z) + distuv.UnitNormal.Prob(z))
 }

@@ -21,10 +21,10 @@ type Goal struct {
 	MaxJoules   float64 // joules likewise
 }
 
-// Least tells whether the goal is to need as few cores as something allows.
+// Least reports whether the goal is to need as few cores as something allows.
 func (g Goal) Least() bool { return g.Cores || g.Attain > 0 }
 
-// Limited tells whether the owner's settings set limits.
+// Limited reports whether the owner's settings set limits.
 func (g Goal) Limited() bool { return g.Attain == 0 && (g.MaxSlowdown > 0 || g.MaxJoules > 0) }
 
 // Score is the natural logarithm of what is minimised; +Inf where a number that it

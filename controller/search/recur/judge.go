@@ -4,24 +4,19 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"pitchpipe/controller/tuning"
 )
 
 // verdicts is what whole runs say of the points of a tuner.
 type verdicts struct {
-	between  float64   // variance of the score between runs of one point
-	longer   float64   // that which comes from how many epochs they take, between runs of one course
-	variance []float64 // of the score against the owner's, by point
-	bar      []bool    // by course: not to be run
-	unknown  []bool    // by course: nobody saw the end of a run of it
-	runs     map[int]int
-	ratio    map[int]float64 // of the score, by point measured
-	seconds  map[int]float64 // their logarithm against the owner's
-	clear    []int           // points that are better beyond doubt, ascending
-	all      int             // runs
-	lost     float64         // what all runs cost more than the owner's, in those
+	of      map[int]Standing // by point measured, the owner's included
+	between float64          // variance of the score between runs of one point
+	longer  float64          // that which comes from how many epochs they take, between runs of one course
+	bar     []bool           // by course: not to be run
+	unknown []bool           // by course: nobody saw the end of a run of it
+	clear   []int            // points that are better beyond doubt, ascending
+	all     int              // runs
+	lost    float64          // what all runs cost more than the owner's, in those
 }
 
 func (v *verdicts) barred(course int) bool { return v != nil && v.bar[course] }
@@ -34,7 +29,7 @@ const (
 	effectSD = 0.15
 
 	// wholeAllowance is the share of all runs that may be lost before an untried point is
-	// run. Nobody stops a whole run, so that it is less than allowance.
+	// run: nobody stops a whole run.
 	wholeAllowance = 0.1
 
 	// dearer is by how much an untried point is taken to cost more at least.
@@ -50,12 +45,12 @@ func (t *Tuner) expected(l lead, p int) (ratio, se float64) {
 	}
 	course := t.of[p]
 	mean, variance := l.belief.at(t.courses[course].at)
-	measured, ok := t.weighed.ratio[p]
+	measured, ok := t.weighed.of[p]
 	at := slices.IndexFunc(l.known, func(s standing) bool { return s.course == course && s.point >= 0 })
 	if !ok || at < 0 {
 		return mean, math.Sqrt(variance + effectSD*effectSD)
 	}
-	return measured + mean - l.known[at].score, math.Sqrt(variance)
+	return measured.Ratio + mean - l.known[at].score, math.Sqrt(variance)
 }
 
 func (t *Tuner) isClosed(p int) bool { return t.closed != nil && t.closed[p] }
@@ -70,7 +65,7 @@ func (t *Tuner) leaveOut() {
 	}
 }
 
-// affordable tells whether an untried point may be run, by what tries lost so far.
+// affordable reports whether an untried point may be run, by what tries lost so far.
 func (t *Tuner) affordable(ratio float64) bool {
 	return t.weighed.lost+max(math.Expm1(ratio), dearer) <= wholeAllowance*float64(t.weighed.all+1)
 }
@@ -78,62 +73,59 @@ func (t *Tuner) affordable(ratio float64) bool {
 // judge tells the tuner what the runs say.
 func (w Whole) judge(t *Tuner, score evidence) *verdicts {
 	n := len(t.courses)
-	v := &verdicts{
-		between: score.between, variance: make([]float64, len(w.Space.Points)), bar: make([]bool, n), unknown: make([]bool, n),
-		runs: map[int]int{}, ratio: map[int]float64{}, seconds: map[int]float64{},
-	}
+	v := &verdicts{of: map[int]Standing{}, between: score.between.Variance(), bar: make([]bool, n), unknown: make([]bool, n)}
 	t.weighed, t.led, t.closed = v, nil, make([]bool, len(w.Space.Points))
 	for p := range t.closed {
 		t.closed[p] = w.Barred != nil && w.Barred[p] && p != w.Space.Own
 	}
 	lengths := lengthsOf(w.Runs, t.of, w.Space.Own)
-	w.count(t, v, score, lengths)
-	w.measure(t, v, score, lengths)
+	w.measure(t, v, score, lengths, w.count(t, v, score, lengths))
 	w.fail(t, v)
 	for c := range t.courses { // one of which every point is closed
 		v.bar[c] = v.bar[c] || c != t.of[w.Space.Own] && !slices.ContainsFunc(t.courses[c].points, func(p int) bool { return !t.closed[p] })
 	}
 	t.leaveOut()
-	w.distinguish(t, v, score.degrees)
+	w.distinguish(t, v, score.between.Degrees)
 	return v
 }
 
 // count tells how often each point and each course was run.
-func (w Whole) count(t *Tuner, v *verdicts, score evidence, l lengths) {
+func (w Whole) count(t *Tuner, v *verdicts, score evidence, l lengths) map[int]int {
+	runs := map[int]int{}
 	for _, r := range w.Runs {
 		of := map[int]bool{}
 		for _, p := range r.Parts {
 			if _, ok := score.mean[p.Point]; ok && p.Epochs > 0 {
-				v.runs[p.Point]++
+				runs[p.Point]++
 				of[t.of[p.Point]] = true
 			}
 		}
 		v.all += min(len(of), 1)
 		for c := range of {
-			longer, _, known := l.of(c)
+			longer, _, known := l.longer(c)
 			v.unknown[c] = !known
 			t.Reached(t.courses[c].points[0], math.Exp(longer))
 		}
 	}
+	return runs
 }
 
 // measure tells what an epoch cost under each point, against the owner's.
-func (w Whole) measure(t *Tuner, v *verdicts, score evidence, l lengths) {
+func (w Whole) measure(t *Tuner, v *verdicts, score evidence, l lengths, runs map[int]int) {
 	seconds, _ := weigh(w.Runs, w.Space.Own, func(p Part) float64 { return math.Log(p.Cost.Seconds) })
 	joules, hasJoules := weigh(w.Runs, w.Space.Own, func(p Part) float64 { return math.Log(p.Cost.Joules) })
 	powers := t.goal.Degree()
 	if len(t.courses) > 1 {
-		v.longer = powers * powers * l.spread
+		v.longer = powers * powers * l.variance()
 	}
 	for p := range w.Space.Points {
-		if v.runs[p] == 0 {
+		if runs[p] == 0 {
 			continue
 		}
-		longer, doubt, _ := l.of(t.of[p])
-		v.seconds[p] = seconds.mean[p] + longer
-		v.ratio[p] = score.mean[p] + powers*longer
-		v.variance[p] = score.variance[p] + powers*powers*doubt
-		v.lost += float64(v.runs[p]) * math.Expm1(v.ratio[p])
+		longer, doubt, _ := l.longer(t.of[p])
+		st := Standing{p, runs[p], score.mean[p] + powers*longer, math.Sqrt(score.variance[p] + powers*powers*doubt), seconds.mean[p] + longer}
+		v.of[p] = st
+		v.lost += float64(st.Runs) * math.Expm1(st.Ratio)
 		// The score of tuning.Cost is that of its price; no other score asks for one.
 		cost := tuning.Spent{Seconds: math.Exp(seconds.mean[p]), Joules: math.NaN(), Price: math.Exp(score.mean[p])}
 		if m, ok := joules.mean[p]; ok && hasJoules {
@@ -164,19 +156,18 @@ func (w Whole) fail(t *Tuner, v *verdicts) {
 
 // distinguish finds what is better than the owner's point beyond doubt.
 func (w Whole) distinguish(t *Tuner, v *verdicts, degrees float64) {
-	tried := len(v.ratio) - 1
+	tried := len(v.of) - 1
 	if tried < 1 {
 		return
 	}
-	quantile := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: degrees}.Quantile(1 - levelOfClear/float64(tried))
+	beyond := Beyond(degrees, tried)
 	for p := range w.Space.Points {
-		ratio, measured := v.ratio[p]
+		st, measured := v.of[p]
 		if !measured || p == w.Space.Own || w.Unproven != nil && w.Unproven[p] {
 			continue
 		}
 		c := t.of[p]
-		se := math.Sqrt(v.variance[p])
-		if ratio <= -leastGain && ratio < -quantile*se && !v.unfit(c) && !t.closed[p] && t.choiceAt(p, t.expectedEpochs(c)).excess == 0 {
+		if st.Ratio <= -leastGain && st.Ratio < -beyond*st.SE && !v.unfit(c) && !t.closed[p] && t.choiceAt(p, t.expectedEpochs(c)).excess == 0 {
 			v.clear = append(v.clear, p)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -31,7 +32,7 @@ type Space struct {
 type layout struct {
 	Space
 	system, course []Knob
-	courses        []course
+	courses        []course  // those with less first
 	of             []int     // the course of each point
 	cores          []float64 // of each point, 1 where no knob is called cores
 	lines          [][][]int // of each point by system knob, see line
@@ -40,6 +41,7 @@ type layout struct {
 // course is what the points of one choice of the knobs that are not system knobs have in
 // common.
 type course struct {
+	key    string
 	points []int     // ascending by system knobs
 	at     []float64 // coordinates, see coordinates
 }
@@ -56,7 +58,7 @@ func newLayout(s Space) (layout, error) {
 			l.course = append(l.course, k)
 		}
 	}
-	byKey, seen := map[string]int{}, map[string]bool{}
+	seen, courses := map[string]bool{}, map[string]course{}
 	for i, p := range s.Points {
 		key := p.Only(l.knows).Key()
 		if seen[key] {
@@ -64,20 +66,20 @@ func newLayout(s Space) (layout, error) {
 		}
 		seen[key] = true
 		key = p.Only(l.isCourse).Key()
-		c, ok := byKey[key]
-		if !ok {
-			c, byKey[key] = len(l.courses), len(l.courses)
-			l.courses = append(l.courses, course{at: l.coordinates(p)})
-		}
-		l.of[i] = c
-		l.courses[c].points = append(l.courses[c].points, i)
+		courses[key] = course{key, append(courses[key].points, i), l.coordinates(p)}
 		l.cores[i] = 1
 		if v, ok := p[tuning.Cores]; ok && v.IsNumber() {
 			l.cores[i] = v.Float()
 		}
 	}
-	for _, c := range l.courses {
-		slices.SortFunc(c.points, l.compare)
+	l.courses = slices.SortedFunc(maps.Values(courses), func(a, b course) int {
+		return cmp.Or(slices.Compare(a.at, b.at), cmp.Compare(a.key, b.key))
+	})
+	for c, course := range l.courses {
+		slices.SortFunc(course.points, l.compare)
+		for _, p := range course.points {
+			l.of[p] = c
+		}
 	}
 	for p := range l.Points {
 		var of [][]int
@@ -97,20 +99,11 @@ func (l layout) isCourse(name string) bool {
 	return slices.ContainsFunc(l.course, func(k Knob) bool { return k.Name == name })
 }
 
-// coordinates places a course against the owner's: a positive number as octaves above
-// the owner's, what else differs as one.
+// coordinates places a course against the owner's, in octaves.
 func (l layout) coordinates(p tuning.Settings) []float64 {
-	own := l.Points[l.Own]
 	at := make([]float64, len(l.course))
 	for i, k := range l.course {
-		v, o := p[k.Name], own[k.Name]
-		switch {
-		case v == o:
-		case v.IsNumber() && o.IsNumber() && v.Float() > 0 && o.Float() > 0:
-			at[i] = math.Log2(v.Float() / o.Float())
-		default:
-			at[i] = 1
-		}
+		at[i] = octaves(p[k.Name], l.Points[l.Own][k.Name])
 	}
 	return at
 }
@@ -143,22 +136,25 @@ func (l layout) line(p int, knob string) []int {
 
 // twin is the point of a course with the system settings nearest to those of p.
 func (l layout) twin(p, course int) int {
-	best, least := l.courses[course].points[0], math.Inf(1)
-	for _, q := range l.courses[course].points {
-		d := 0.0
-		for _, k := range l.system {
-			v, w := l.Points[p][k.Name], l.Points[q][k.Name]
-			switch {
-			case v == w:
-			case v.IsNumber() && w.IsNumber():
-				d += math.Abs(v.Float()-w.Float()) / max(math.Abs(v.Float()), math.Abs(w.Float()))
-			default:
-				d++
-			}
-		}
-		if d < least {
-			best, least = q, d
-		}
+	return slices.MinFunc(l.courses[course].points, func(a, b int) int { return cmp.Compare(l.apart(p, a), l.apart(p, b)) })
+}
+
+// apart is how far two points are from each other in their system knobs, in octaves.
+func (l layout) apart(p, q int) float64 {
+	sum := 0.0
+	for _, k := range l.system {
+		sum += math.Abs(octaves(l.Points[p][k.Name], l.Points[q][k.Name]))
 	}
-	return best
+	return sum
+}
+
+// octaves is how many a positive number lies above another one; what else differs lies one.
+func octaves(v, from tuning.Value) float64 {
+	switch {
+	case v == from:
+		return 0
+	case v.IsNumber() && from.IsNumber() && v.Float() > 0 && from.Float() > 0:
+		return math.Log2(v.Float() / from.Float())
+	}
+	return 1
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"pitchpipe/controller/search/propose"
 	"pitchpipe/controller/tuning"
 )
 
@@ -15,7 +16,10 @@ func (t *Tuner) choiceAt(p int, epochs float64) choice {
 	}
 	cost := c.cost().Times(epochs)
 	out := choice{point: p, score: t.goal.Score(cost, t.cores[p])}
-	if p != t.Own && t.goal.Limited() {
+	switch {
+	case t.goal.Attain > 0:
+		out.excess = over(c.cost().Seconds, t.fastest(), 1/t.goal.Attain)
+	case p != t.Own && t.goal.Limited():
 		own, ok := t.ownCost()
 		if !ok { // within the first run: an epoch against an epoch
 			own = t.cells[t.Own].cost().Times(epochs)
@@ -23,6 +27,17 @@ func (t *Tuner) choiceAt(p int, epochs float64) choice {
 		out.excess = t.goal.Excess(cost, own)
 	}
 	return out
+}
+
+// fastest are the seconds of the fastest epoch that was measured.
+func (t *Tuner) fastest() float64 {
+	least := math.Inf(1)
+	for _, c := range t.cells {
+		if c.n > 0 && !c.failed {
+			least = min(least, c.cost().Seconds)
+		}
+	}
+	return least
 }
 
 // pick is the best measured point of a course, for runs of so many epochs.
@@ -39,11 +54,10 @@ func (t *Tuner) pick(course int, epochs float64) (choice, bool) {
 // expectedEpochs of a course: the mean of those that reached their end, else of the
 // owner's.
 func (t *Tuner) expectedEpochs(course int) float64 {
-	if a := t.arms[course]; a.reached > 0 {
-		return a.epochs / float64(a.reached)
-	}
-	if a := t.arms[t.of[t.Own]]; a.reached > 0 {
-		return a.epochs / float64(a.reached)
+	for _, c := range []int{course, t.of[t.Own]} {
+		if a := t.arms[c]; a.reached > 0 {
+			return a.mean()
+		}
 	}
 	return 1
 }
@@ -55,9 +69,6 @@ func (t *Tuner) Epoch(point int) int {
 	next, ok := t.probe(course)
 	if ok && (t.limit == 0 || t.tried() < t.limit || t.cells[next].known() || next == t.Own) {
 		return next
-	}
-	if t.goal.Least() {
-		return t.Best()
 	}
 	if c, ok := t.pick(course, t.expectedEpochs(course)); ok {
 		return c.point
@@ -81,17 +92,20 @@ func (t *Tuner) probe(course int) (int, bool) {
 	if course == t.of[t.Own] && !t.cells[t.Own].known() {
 		return t.Own, true
 	}
-	if t.goal.Least() {
-		return t.probeLeast()
+	if points := t.courses[course].points; t.goal.Attain > 0 && !t.cells[points[len(points)-1]].known() {
+		return points[len(points)-1], true // the most of everything: full speed
 	}
 	best, ok := t.pick(course, t.expectedEpochs(course))
 	if !ok {
 		return t.start(course)
 	}
 	for _, line := range t.lines[best.point] {
-		if p, ok := t.valley(line, best.point, course == t.of[t.Own]); ok {
+		if p, ok := t.valley(line, best.point); ok {
 			return p, true
 		}
+	}
+	if t.goal.Least() {
+		return 0, false
 	}
 	for _, line := range t.lines[best.point] {
 		if p, ok := t.surprise(line, best); ok {
@@ -120,7 +134,7 @@ func (t *Tuner) surprise(line []int, best choice) (int, bool) {
 		if !ok {
 			continue
 		}
-		gain := t.horizon()*improvement(guess-level, roughness) - max(math.Exp(guess-level)-1, 0)/epochs
+		gain := t.horizon()*propose.Improvement(guess-level, roughness) - max(math.Exp(guess-level)-1, 0)/epochs
 		if gain > most {
 			at, most = p, gain
 		}
@@ -152,23 +166,12 @@ func (t *Tuner) guess(line []int, i int) (float64, bool) {
 	return b, okB
 }
 
-// start is where a course that was never run is measured first: under the system
-// settings that the nearest course that was run does best with.
+// start is where a course that was never run is measured first: under the system settings
+// that are nearest to those of the best course.
 func (t *Tuner) start(course int) (int, bool) {
-	near, least := -1, math.Inf(1)
-	for c := range t.courses {
-		if _, ok := t.pick(c, 1); !ok || c == course {
-			continue
-		}
-		if d := distance(t.courses[c].at, t.courses[course].at); d < least {
-			near, least = c, d
-		}
-	}
 	from := t.Own
-	if near >= 0 {
-		if c, ok := t.pick(near, t.expectedEpochs(near)); ok {
-			from = c.point
-		}
+	if best := t.leader(); best.point >= 0 {
+		from = best.point
 	}
 	p := t.twin(from, course)
 	if !t.cells[p].known() && !t.isClosed(p) {
@@ -182,10 +185,15 @@ func (t *Tuner) start(course int) (int, bool) {
 	return p, false
 }
 
-// valley is the point of a line to measure next, where the best one measured is given
-// and the score along the line has one valley: next to the best one, or, far from what
-// is known, in the middle of the wider gap beside it.
-func (t *Tuner) valley(line []int, best int, far bool) (int, bool) {
+// bulge is how far the cost of an epoch may depart from a line between two values of a
+// knob for each octave between them, beside roughness.
+const bulge = 0.1
+
+// valley is the point of a line to measure next, where the best one measured is given and
+// the score along the line has one valley: in the middle of the wider gap beside it, and at
+// most an octave away where there is one. Between two that were measured the valley is
+// followed at the price of an epoch, but not always at that of a whole run.
+func (t *Tuner) valley(line []int, best int) (int, bool) {
 	at, low, high := slices.Index(line, best), -1, len(line)
 	for i, p := range line {
 		switch {
@@ -197,20 +205,32 @@ func (t *Tuner) valley(line []int, best int, far bool) (int, bool) {
 		}
 	}
 	below, above := at-low-1, high-at-1
-	if t.weighed != nil {
-		return t.step(line, at, low, high)
+	if t.goal.Least() { // what has more than what suffices is never less
+		return line[(low+at)/2], below > 0
 	}
-	switch {
-	case below <= 0 && above <= 0:
+	if below <= 0 && above <= 0 {
 		return 0, false
-	case far && below >= above:
-		return line[(low+at+1)/2], true
-	case far:
-		return line[(at+high)/2], true
-	case below > 0:
-		return line[at-1], true
 	}
-	return line[at+1], true
+	by, to := -1, (low+at+1)/2
+	if above > below {
+		by, to = 1, (at+high)/2
+	}
+	for to != at+by && t.apart(line[at], line[to]) > stride+1e-9 {
+		to -= by
+	}
+	bounded := by < 0 && low >= 0 || by > 0 && high < len(line)
+	return line[to], t.weighed == nil || !bounded || t.between(line, at, to)
+}
+
+// between reports whether a point of a line between two that were measured, the one of which
+// is the best, is worth a whole run.
+func (t *Tuner) between(line []int, at, to int) bool {
+	guess, ok := t.guess(line, to)
+	if !ok {
+		return true
+	}
+	gap := guess - t.choiceAt(line[at], 1).score
+	return t.horizon()*propose.Improvement(gap, roughness+bulge*t.apart(line[at], line[to])) > math.Expm1(max(gap, 0))
 }
 
 // CoresFirst orders knobs as they are searched: cores, other system knobs, then the

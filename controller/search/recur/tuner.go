@@ -39,12 +39,14 @@ func (c cell) cost() tuning.Spent { return c.sum.Times(1 / float64(c.n)) }
 // arm is what the runs of one course took.
 type arm struct {
 	reached, failed int
-	epochs          float64 // sum over those that reached the end
-	squares         float64 // sum of squared deviations of ln(epochs), by Welford's way
-	logs            float64 // mean of ln(epochs)
+	epochs          float64   // sum over those that reached the end
+	logs            []float64 // ln(epochs) of each of them
 }
 
 func (a arm) runs() int { return a.reached + a.failed }
+
+// mean is how many epochs a run takes to its end.
+func (a arm) mean() float64 { return a.epochs / float64(a.reached) }
 
 // New begins with an empty history. At most probes points besides the owner's are ever
 // tried; 0: no limit.
@@ -79,9 +81,7 @@ func (t *Tuner) Reached(point int, epochs float64) {
 	a := &t.arms[t.of[point]]
 	a.reached++
 	a.epochs += epochs
-	d := math.Log(epochs) - a.logs
-	a.logs += d / float64(a.reached)
-	a.squares += d * (math.Log(epochs) - a.logs)
+	a.logs = append(a.logs, math.Log(epochs))
 }
 
 // Missed notes that a run of the course of a point was stopped, or ended short of its
@@ -91,7 +91,7 @@ func (t *Tuner) Missed(point int) {
 	t.led = nil
 }
 
-// Stops tells whether a run of the course of a point, which has cost this much and has
+// Stops reports whether a run of the course of a point, which has cost this much and has
 // not ended, is stopped: it costs Beta times what the best known course does, or takes
 // Beta times as long as the limits allow. A run of the owner's course is never stopped.
 func (t *Tuner) Stops(point int, spent tuning.Spent) bool {
@@ -119,7 +119,7 @@ func (t *Tuner) ownCost() (tuning.Spent, bool) {
 	if a.reached == 0 || c.n == 0 {
 		return tuning.Spent{}, false
 	}
-	return c.cost().Times(a.epochs / float64(a.reached)), true
+	return c.cost().Times(a.mean()), true
 }
 
 // choice is a point with its score and by how much it breaks the limits, both as

@@ -38,6 +38,8 @@ const (
 	// not known better than to unknownSD was not measured: it ran where no other point did.
 	anySD     = 3.0
 	unknownSD = 1.0
+	// noSD is what the owner's point does against itself: nothing.
+	noSD = 1e-4
 )
 
 // evidence is what runs say of the points, against the owner's: the mean and the variance
@@ -47,157 +49,112 @@ const (
 // runs. It is the usual mixed model, solved by generalised least squares.
 type evidence struct {
 	mean, variance map[int]float64 // 0 at the owner's
-	between        float64         // variance between runs
-	degrees        float64         // of freedom behind it
+	between        Spread          // between runs
+}
+
+// part is a Part that can be compared.
+type part struct {
+	point, effect int // effect: the column of the unknown that is the point's
+	y, precision  float64
 }
 
 // weigh joins the runs. The measure tells what is compared, in natural logarithms; a part
 // for which it is no number is left out. False: the owner's point was not measured.
 func weigh(runs []Run, own int, measure func(Part) float64) (evidence, bool) {
-	var of []weighed
-	column := map[int]int{} // of the effect of a point
-	place := map[string]int{}
+	// The unknowns: an effect for each point, which is 0 for the owner's, and a level for
+	// each place.
+	effects, places := map[int]int{}, map[string]int{}
+	n := 0
+	var of [][]part
+	var at []int
+	var weights []float64
 	for _, r := range runs {
-		if !(r.Weight > 0) {
-			continue
-		}
-		w := weighed{weight: r.Weight}
+		var parts []part
 		for _, p := range r.Parts {
 			y := measure(p)
-			if math.IsNaN(y) || math.IsInf(y, 0) || !(p.Epochs > 0) {
+			if math.IsNaN(y) || math.IsInf(y, 0) || !(p.Epochs > 0) || !(r.Weight > 0) {
 				continue
 			}
-			if _, ok := column[p.Point]; !ok {
-				column[p.Point] = len(column)
+			if _, ok := effects[p.Point]; !ok {
+				effects[p.Point], n = n, n+1
 			}
-			w.points, w.ys, w.epochs = append(w.points, p.Point), append(w.ys, y), append(w.epochs, p.Epochs)
+			parts = append(parts, part{p.Point, effects[p.Point], y, r.Weight / (pointSD*pointSD + epochSD*epochSD/p.Epochs)})
 		}
-		if len(w.points) == 0 {
+		if len(parts) == 0 {
 			continue
 		}
-		if _, ok := place[r.Place]; !ok {
-			place[r.Place] = len(place)
+		if _, ok := places[r.Place]; !ok {
+			places[r.Place], n = n, n+1
 		}
-		w.at = place[r.Place]
-		of = append(of, w)
+		of, at, weights = append(of, parts), append(at, places[r.Place]), append(weights, r.Weight)
 	}
-	if _, ok := column[own]; !ok {
+	if _, ok := effects[own]; !ok {
 		return evidence{}, false
 	}
-	out := evidence{mean: map[int]float64{}, variance: map[int]float64{}}
-	out.between, out.degrees = betweenRuns(of, own)
-
-	// The unknowns: a level for each place, then an effect for each point but the owner's.
-	effect := func(point int) int {
-		switch c := column[point]; {
-		case point == own:
-			return -1
-		case c > column[own]:
-			return len(place) + c - 1
-		default:
-			return len(place) + c
-		}
-	}
-	n := len(place) + len(column) - 1
+	out := evidence{mean: map[int]float64{}, variance: map[int]float64{}, between: betweenRuns(of, at, own)}
 	information, b := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
 	for i := range n {
 		information.SetSym(i, i, 1/(anySD*anySD))
 	}
-	level := of[0].ys[0] // numbers stay small
-	for _, r := range of {
-		r.join(information, b, level, out.between, effect)
+	information.SetSym(effects[own], effects[own], 1/(noSD*noSD))
+	level := of[0][0].y // numbers stay small
+	for i, parts := range of {
+		// Parts of a run share a variance s and have one each: by Sherman and Morrison, the
+		// inverse of D + s·11ᵀ is D⁻¹ - s·D⁻¹11ᵀD⁻¹/(1 + s·1ᵀD⁻¹1).
+		sum, values := mat.NewVecDense(n, nil), 0.0
+		precision := 0.0
+		for _, p := range parts {
+			x := mat.NewVecDense(n, nil)
+			x.SetVec(p.effect, 1)
+			x.SetVec(at[i], 1)
+			information.SymRankOne(information, p.precision, x)
+			sum.AddScaledVec(sum, p.precision, x)
+			b.AddScaledVec(b, p.precision*(p.y-level), x)
+			values += p.precision * (p.y - level)
+			precision += p.precision
+		}
+		shared := out.between.Variance() / weights[i]
+		shrink := -shared / (1 + shared*precision)
+		information.SymRankOne(information, shrink, sum)
+		b.AddScaledVec(b, shrink*values, sum)
 	}
 	var chol mat.Cholesky
-	if !chol.Factorize(information) {
-		return evidence{}, false
-	}
 	var cov mat.SymDense
 	var x mat.VecDense
-	if chol.InverseTo(&cov) != nil || chol.SolveVecTo(&x, b) != nil {
+	if !chol.Factorize(information) || chol.InverseTo(&cov) != nil || chol.SolveVecTo(&x, b) != nil {
 		return evidence{}, false
 	}
-	for point := range column {
-		switch i := effect(point); {
-		case i < 0:
-			out.mean[point], out.variance[point] = 0, 0
-		case cov.At(i, i) < unknownSD*unknownSD:
+	for point, i := range effects {
+		if cov.At(i, i) < unknownSD*unknownSD {
 			out.mean[point], out.variance[point] = x.AtVec(i), cov.At(i, i)
 		}
 	}
+	out.mean[own], out.variance[own] = 0, 0
 	return out, true
 }
 
-// weighed is a run on its way through weigh.
-type weighed struct {
-	points     []int
-	ys, epochs []float64
-	at         int // its place
-	weight     float64
-}
-
-// join adds the information of a run, whose parts share a variance and have one each: by
-// Sherman and Morrison, the inverse of D + s·11ᵀ is D⁻¹ - s·D⁻¹11ᵀD⁻¹/(1 + s·1ᵀD⁻¹1).
-func (r weighed) join(information *mat.SymDense, b *mat.VecDense, level, between float64, effect func(point int) int) {
-	precision := make([]float64, len(r.points))
-	sum := 0.0
-	for i := range r.points {
-		precision[i] = r.weight / (pointSD*pointSD + epochSD*epochSD/r.epochs[i])
-		sum += precision[i]
-	}
-	shared := between / r.weight
-	shrink := shared / (1 + shared*sum)
-	for i, p := range r.points {
-		for j, q := range r.points {
-			w := -shrink * precision[i] * precision[j]
-			if i == j {
-				w += precision[i]
-			}
-			e, f := effect(p), effect(q)
-			b.SetVec(r.at, b.AtVec(r.at)+w*(r.ys[j]-level))
-			information.SetSym(r.at, r.at, information.At(r.at, r.at)+w)
-			if e >= 0 {
-				b.SetVec(e, b.AtVec(e)+w*(r.ys[j]-level))
-			}
-			if f >= 0 {
-				information.SetSym(r.at, f, information.At(r.at, f)+w)
-			}
-			if e >= 0 && f >= e {
-				information.SetSym(e, f, information.At(e, f)+w)
-			}
-		}
-	}
-}
-
-// betweenRuns is the variance between runs under one point at one place, of one part a
-// run: the owner's where it has one.
-func betweenRuns(runs []weighed, own int) (variance, degrees float64) {
+// betweenRuns is the spread between runs under one point at one place, of one part a run:
+// the owner's where it has one.
+func betweenRuns(runs [][]part, place []int, own int) Spread {
 	type cell struct{ place, point int }
-	type tally struct{ n, mean, squares float64 }
-	cells := map[cell]*tally{}
+	cells := map[cell][]float64{}
 	var order []cell
-	for _, r := range runs {
-		i := 0
-		for j, p := range r.points {
-			if p == own {
-				i = j
+	for i, parts := range runs {
+		one := parts[0]
+		for _, p := range parts {
+			if p.point == own {
+				one = p
 			}
 		}
-		key := cell{r.at, r.points[i]}
-		t := cells[key]
-		if t == nil {
-			t = &tally{}
-			cells[key] = t
+		key := cell{place[i], one.point}
+		if cells[key] == nil {
 			order = append(order, key)
 		}
-		t.n++
-		d := r.ys[i] - t.mean
-		t.mean += d / t.n
-		t.squares += d * (r.ys[i] - t.mean)
+		cells[key] = append(cells[key], one.y)
 	}
-	squares, degrees := runDegrees*runSD*runSD, float64(runDegrees)
+	out := Usual(runSD, runDegrees)
 	for _, key := range order {
-		squares += cells[key].squares
-		degrees += cells[key].n - 1
+		out.Add(cells[key])
 	}
-	return squares / degrees, degrees
+	return out
 }

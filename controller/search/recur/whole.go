@@ -1,21 +1,18 @@
 package recur
 
 import (
+	"maps"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/stat"
 
 	"pitchpipe/controller/tuning"
 )
 
-const (
-	// leastGain is the smallest gain that is worth a word, in natural logarithms: below it
-	// a setting is neither run again to make sure nor called best.
-	leastGain = 0.03
-
-	// levelOfClear is the share of the error that all settings tried are allowed together
-	// before one of them is called best (Bonferroni).
-	levelOfClear = 0.05
-)
+// leastGain is the smallest gain that is worth a word, in natural logarithms: below it
+// a setting is neither run again to make sure nor called best.
+const leastGain = 0.03
 
 // Whole are the returns of a job that runs as a whole under one point, since it cannot be
 // moved, or is to be compared from its beginning.
@@ -35,21 +32,15 @@ type Whole struct {
 type Advice struct {
 	Measured bool // the owner's point was; until then it is the one to run
 
-	// Point is worth a run although nothing shows yet that it is better: Trying; or else
-	// it is Best.
-	Point  int
+	// Next is worth a run although nothing shows yet that it is better: Trying; or else it is
+	// Best.
+	Next   Standing
 	Trying bool
-	Runs   int // that were measured under Point
-	// Ratio and SE are what is expected of Point, as a logarithm against the owner's.
-	Ratio, SE float64
 
-	// Best is the point that is known to be better than the owner's: it was measured, runs
-	// of its course reached their end, it keeps the limits, and its gain is clear of what
-	// runs differ by. The owner's where there is none.
-	Best              int
-	BestRuns          int
-	BestRatio, BestSE float64
-	BestSeconds       float64 // logarithm of its seconds against the owner's
+	// Best is what is expected of the point that is known to be better than the owner's: it was
+	// measured, runs of its course reached their end, it keeps the limits, and its gain is
+	// clear of what runs differ by. The owner's where there is none.
+	Best Standing
 
 	Between float64 // standard deviation of the score between runs under one point
 
@@ -57,7 +48,8 @@ type Advice struct {
 	Degrees   float64    // of freedom behind their errors
 }
 
-// Standing is what runs showed of a point, as logarithms against the owner's.
+// Standing is what runs showed of a point, as logarithms against the owner's: of what is
+// minimised, with its standard error, and of the seconds.
 type Standing struct {
 	Point, Runs        int
 	Ratio, SE, Seconds float64
@@ -72,7 +64,7 @@ func (w Whole) Next() (Advice, error) {
 		return Advice{}, err
 	}
 	own := w.Space.Own
-	out := Advice{Point: own, Best: own}
+	out := Advice{Next: Standing{Point: own}, Best: Standing{Point: own}}
 	if w.Goal.Least() {
 		return out, nil
 	}
@@ -80,84 +72,83 @@ func (w Whole) Next() (Advice, error) {
 	if !ok {
 		return out, nil
 	}
-	out.Measured = true
-	out.Between = math.Sqrt(score.between)
 	v := w.judge(t, score)
-	out.Runs, out.Degrees = v.runs[own], score.degrees
+	out.Measured, out.Between, out.Degrees = true, math.Sqrt(score.between.Variance()), score.between.Degrees
 	for p := range w.Space.Points {
-		if _, ok := v.ratio[p]; ok && p != own {
-			out.Standings = append(out.Standings, Standing{p, v.runs[p], v.ratio[p], math.Sqrt(v.variance[p]), v.seconds[p]})
+		if st, ok := v.of[p]; ok && p != own {
+			out.Standings = append(out.Standings, st)
 		}
 	}
+	out.Best.Runs = v.of[own].Runs
+	out.Next = out.Best
 	lead := t.leader()
 	if lead.point < 0 || lead.belief == nil {
 		return out, nil
 	}
 	for _, p := range v.clear {
-		if ratio, _ := t.expected(lead, p); ratio < out.BestRatio {
-			out.Best, out.BestRatio, out.BestRuns = p, ratio, v.runs[p]
-			out.BestSE, out.BestSeconds = math.Sqrt(v.variance[p]), v.seconds[p]
+		if ratio, _ := t.expected(lead, p); ratio < out.Best.Ratio {
+			out.Best = v.of[p]
+			out.Best.Ratio = ratio
 		}
 	}
-	out.Point, out.Runs, out.Ratio, out.SE = out.Best, v.runs[out.Best], out.BestRatio, out.BestSE
 	p := t.Epoch(t.Course())
-	ratio, se := t.expected(lead, p)
-	again := v.runs[p] > 0
+	next := Standing{Point: p, Runs: v.of[p].Runs, Seconds: v.of[p].Seconds}
+	next.Ratio, next.SE = t.expected(lead, p)
+	again := next.Runs > 0
 	switch {
-	case t.closed[p], p == own, p == out.Best:
-		return out, nil
-	case again && (ratio > -leastGain || ratio >= out.BestRatio):
-		return out, nil
-	case !again && !t.affordable(ratio):
+	case t.closed[p], p == own, p == out.Best.Point:
+	case again && (next.Ratio > -leastGain || next.Ratio >= out.Best.Ratio):
+	case !again && !t.affordable(next.Ratio):
+	default:
+		out.Next, out.Trying = next, true
 		return out, nil
 	}
-	out.Point, out.Trying, out.Runs, out.Ratio, out.SE = p, true, v.runs[p], ratio, se
+	out.Next = out.Best
 	return out, nil
 }
 
-// lengths is how many epochs the runs of a course take to their end, in logarithms.
+// lengths are how many epochs the runs of a course took to their end, in logarithms.
 type lengths struct {
-	own    int // the owner's course
-	n      map[int]float64
-	mean   map[int]float64
-	spread float64
+	own int // the owner's course
+	of  map[int][]float64
 }
 
 // lengthsOf looks at the runs that reached their end under one course throughout. How
 // many epochs they take is their course's, not that of the system knobs.
 func lengthsOf(runs []Run, course []int, own int) lengths {
-	out := lengths{own: course[own], n: map[int]float64{}, mean: map[int]float64{}}
-	squares, degrees := priorDegrees*priorSD*priorSD, float64(priorDegrees)
+	out := lengths{course[own], map[int][]float64{}}
 	for _, r := range runs {
 		if !(r.Epochs > 0) || len(r.Parts) == 0 {
 			continue
 		}
 		c := course[r.Parts[0].Point]
-		if slices.ContainsFunc(r.Parts, func(p Part) bool { return course[p.Point] != c }) {
-			continue
-		}
-		out.n[c]++
-		d := math.Log(r.Epochs) - out.mean[c]
-		out.mean[c] += d / out.n[c]
-		squares += d * (math.Log(r.Epochs) - out.mean[c])
-		if out.n[c] > 1 {
-			degrees++
+		if !slices.ContainsFunc(r.Parts, func(p Part) bool { return course[p.Point] != c }) {
+			out.of[c] = append(out.of[c], math.Log(r.Epochs))
 		}
 	}
-	out.spread = squares / degrees
 	return out
 }
 
-// of is by how much the runs of a course are longer than the owner's, with its variance.
+// variance is that between runs of one course.
+func (l lengths) variance() float64 {
+	spread := Usual(priorSD, priorDegrees)
+	for _, c := range slices.Sorted(maps.Keys(l.of)) {
+		spread.Add(l.of[c])
+	}
+	return spread.Variance()
+}
+
+// longer is by how much the runs of a course are longer than the owner's, with its variance.
 // Not known: no run of it reached its end, or none of the owner's did.
-func (l lengths) of(course int) (longer, variance float64, known bool) {
+func (l lengths) longer(course int) (longer, variance float64, known bool) {
+	its, own := l.of[course], l.of[l.own]
 	if course == l.own {
 		return 0, 0, true
 	}
-	if l.n[course] == 0 || l.n[l.own] == 0 {
+	if len(its) == 0 || len(own) == 0 {
 		return 0, 0, false
 	}
-	return l.mean[course] - l.mean[l.own], l.spread * (1/l.n[course] + 1/l.n[l.own]), true
+	return stat.Mean(its, nil) - stat.Mean(own, nil), l.variance() * (1/float64(len(its)) + 1/float64(len(own))), true
 }
 
 // GoalOf is what a policy asks for.

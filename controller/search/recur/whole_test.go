@@ -133,7 +133,7 @@ func TestWhatPastRunsSayAboutTheNext(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Point != tc.want || got.Trying != tc.trying || got.Best != tc.best {
+			if got.Next.Point != tc.want || got.Trying != tc.trying || got.Best.Point != tc.best {
 				t.Errorf("got %+v, want point %d, trying %v, best %d", got, tc.want, tc.trying, tc.best)
 			}
 		})
@@ -157,7 +157,7 @@ func TestASettingThatBreaksTheLimitOfTimeIsNeverTheBest(t *testing.T) {
 		}
 	}
 	got, err := w.Next()
-	if err != nil || got.Best != 1 {
+	if err != nil || got.Best.Point != 1 {
 		t.Errorf("got %+v, error %v", got, err)
 	}
 }
@@ -168,13 +168,13 @@ func TestHyperparametersAreComparedByWholeRunsAndNotByEpochs(t *testing.T) {
 	longer := whole(1, 5) // half the time an epoch, three times the epochs
 	longer.Epochs = 30
 	w.Runs = join(repeat(6, whole(0, 10)), repeat(6, longer))
-	if got, err := w.Next(); err != nil || got.Best != 0 {
+	if got, err := w.Next(); err != nil || got.Best.Point != 0 {
 		t.Errorf("got %+v, error %v", got, err)
 	}
 	unfinished := whole(1, 2)
 	unfinished.Epochs = 0
 	w.Runs = join(repeat(6, whole(0, 10)), repeat(6, unfinished))
-	if got, err := w.Next(); err != nil || got.Best != 0 {
+	if got, err := w.Next(); err != nil || got.Best.Point != 0 {
 		t.Errorf("no run of it was seen to end: got %+v, error %v", got, err)
 	}
 }
@@ -191,7 +191,7 @@ func TestOldRunsCountForLess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return got.Best
+		return got.Best.Point
 	}
 	if best(1) != 0 || best(0.01) != 1 {
 		t.Errorf("the best is %d by fresh runs, %d by old ones", best(1), best(0.01))
@@ -211,14 +211,14 @@ func TestWithoutATrueEffectNothingBecomesTheBest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			point := got.Best
+			point := got.Best.Point
 			if got.Trying && n%2 == 1 {
-				point = got.Point
+				point = got.Next.Point
 			}
 			w.Runs = append(w.Runs, whole(point, 10*math.Exp(0.1*rng.NormFloat64())))
 		}
 		looked++
-		if got, err := w.Next(); err != nil || got.Best != w.Space.Own {
+		if got, err := w.Next(); err != nil || got.Best.Point != w.Space.Own {
 			wrong++
 		}
 	}
@@ -278,7 +278,7 @@ func TestTheNextReturnStaysInItsSpaceAndIsTheSameEachTime(t *testing.T) {
 		if !cmp.Equal(got, again) {
 			t.Fatalf("%+v and then %+v", got, again)
 		}
-		for _, p := range []int{got.Point, got.Best} {
+		for _, p := range []int{got.Next.Point, got.Best.Point} {
 			if p < 0 || p >= len(s.Points) || w.Barred[p] && p != s.Own {
 				t.Fatalf("point %d is outside, or barred: %+v", p, got)
 			}
@@ -288,10 +288,10 @@ func TestTheNextReturnStaysInItsSpaceAndIsTheSameEachTime(t *testing.T) {
 				}
 			}
 		}
-		if got.Best != s.Own && !measured[got.Best] || got.Trying && !got.Measured {
+		if got.Best.Point != s.Own && !measured[got.Best.Point] || got.Trying && !got.Measured {
 			t.Fatalf("what was not measured is the best, or tried before the owner's: %+v", got)
 		}
-		if !got.Trying && got.Point != got.Best {
+		if !got.Trying && got.Next.Point != got.Best.Point {
 			t.Fatalf("it is neither tried nor the best: %+v", got)
 		}
 	})
@@ -306,9 +306,9 @@ func returns(t *testing.T, w recur.Whole, n int, cost func(point int) float64) (
 		if err != nil {
 			t.Fatal(err)
 		}
-		point := got.Best
+		point := got.Best.Point
 		if got.Trying && i%2 == 1 {
-			point = got.Point
+			point = got.Next.Point
 			tried = append(tried, point)
 		}
 		w.Runs = append(w.Runs, whole(point, cost(point)))
@@ -317,7 +317,7 @@ func returns(t *testing.T, w recur.Whole, n int, cost func(point int) float64) (
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tried, got.Best
+	return tried, got.Best.Point
 }
 
 func TestWholeRunsGoAlongALineByNoMoreThanAnOctave(t *testing.T) {

@@ -1,4 +1,4 @@
-package design
+package propose
 
 import (
 	"maps"
@@ -12,7 +12,7 @@ import (
 // index of a word for words.
 type Axis struct {
 	Knob  string
-	Scale tuning.Scale // of numbers; Pow2 is spaced as Log is
+	Scale tuning.Scale // of numbers: Linear or Log
 	Low   float64      // the least number, in the knob's own unit
 	High  float64      // the greatest number
 	Words []string     // sorted; empty where the axis holds numbers
@@ -23,12 +23,18 @@ type Space struct {
 	Axes []Axis
 }
 
+// Candidates are the settings that may be run, as points of a space.
+type Candidates struct {
+	Space
+	Points [][]float64
+}
+
 // Of finds the axes of finite candidates. A knob is left out where it has one value
 // only, or where the value of another knob tells it, as with a learning rate that
-// is a function of the batch size. Knobs say the scale of those that they name; the others
-// get the one of linear and logarithmic on which their values lie more evenly.
-// Values that are not all numbers are words, and a missing one is the empty word.
-func Of(candidates []tuning.Settings, knobs ...tuning.Knob) Space {
+// is a function of the batch size. Numbers get the one of linear and logarithmic scale on
+// which their values lie more evenly. Values that are not all numbers are words, and a
+// missing one is the empty word.
+func Of(candidates []tuning.Settings) *Candidates {
 	names := map[string]bool{}
 	for _, c := range candidates {
 		for name := range c {
@@ -38,23 +44,16 @@ func Of(candidates []tuning.Settings, knobs ...tuning.Knob) Space {
 	var s Space
 	var kept []string
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		a, differs := axis(candidates, name)
-		if !differs {
-			continue
+		if a, differs := axis(candidates, name); differs {
+			s.Axes, kept = append(s.Axes, a), append(kept, name)
 		}
-		if i := slices.IndexFunc(knobs, func(k tuning.Knob) bool { return k.Name == name && k.Scale != "" }); i >= 0 {
-			if knobs[i].Scale == tuning.Linear || a.Low > 0 {
-				a.Scale = knobs[i].Scale
-			}
-		}
-		s.Axes, kept = append(s.Axes, a), append(kept, name)
 	}
 	for i, name := range slices.Backward(kept) { // of two that tell each other the first stays
 		if told(candidates, kept, name) {
 			s.Axes, kept = slices.Delete(s.Axes, i, i+1), slices.Delete(kept, i, i+1)
 		}
 	}
-	return s
+	return &Candidates{s, s.Of(candidates)}
 }
 
 // axis describes one knob; false: all candidates agree on it.
@@ -97,7 +96,7 @@ func unevenness(candidates []tuning.Settings, a Axis, scale tuning.Scale) float6
 	return sum / float64(len(at))
 }
 
-// told tells whether some other knob that is kept determines this one. Its values have
+// told reports whether some other knob that is kept determines this one. Its values have
 // to come back, twice on average: a knob that never repeats itself would tell anything.
 func told(candidates []tuning.Settings, kept []string, name string) bool {
 	for _, by := range kept {
@@ -119,21 +118,15 @@ func told(candidates []tuning.Settings, kept []string, name string) bool {
 	return false
 }
 
-// Point is where settings lie: one number per axis. Numbers outside of the range of
-// the space lie beyond 0 and 1; a word that the space does not know is -1.
-func (s Space) Point(settings tuning.Settings) []float64 {
-	p := make([]float64, len(s.Axes))
-	for i, a := range s.Axes {
-		p[i] = a.at(settings[a.Knob])
-	}
-	return p
-}
-
-// Points is Point for many.
-func (s Space) Points(settings []tuning.Settings) [][]float64 {
+// Of is where settings lie: one number per axis. Numbers outside of the range of the
+// space lie beyond 0 and 1; a word that the space does not know is -1.
+func (s Space) Of(settings []tuning.Settings) [][]float64 {
 	out := make([][]float64, len(settings))
 	for i, c := range settings {
-		out[i] = s.Point(c)
+		out[i] = make([]float64, len(s.Axes))
+		for j, a := range s.Axes {
+			out[i][j] = a.at(c[a.Knob])
+		}
 	}
 	return out
 }
@@ -154,51 +147,11 @@ func (a Axis) at(v tuning.Value) float64 {
 	return math.Log(v.Float()/a.Low) / math.Log(a.High/a.Low)
 }
 
-// Words tells for each axis whether it holds words, whose distance is 0 or 1.
-func (s Space) Words() []bool {
-	out := make([]bool, len(s.Axes))
-	for i, a := range s.Axes {
-		out[i] = len(a.Words) > 0
+// apart is the distance of two points along an axis; unequal words are 1 apart.
+func (s Space) apart(axis int, p, q []float64) float64 {
+	d := math.Abs(p[axis] - q[axis])
+	if d > 0 && len(s.Axes[axis].Words) > 0 {
+		return 1
 	}
-	return out
-}
-
-// distance is the squared distance of two points; unequal words are 1 apart.
-func (s Space) distance(p, q []float64) float64 {
-	sum := 0.0
-	for i, a := range s.Axes {
-		switch d := p[i] - q[i]; {
-		case len(a.Words) == 0:
-			sum += d * d
-		case d != 0:
-			sum++
-		}
-	}
-	return sum
-}
-
-// Levels sorts points into levels, axis by axis: each word and each of at most n
-// distinct numbers is a level of its own; more numbers are cut into n equal parts of
-// the scaled axis.
-func (s Space) Levels(points [][]float64, n int) [][]int {
-	out := make([][]int, len(points))
-	for i := range out {
-		out[i] = make([]int, len(s.Axes))
-	}
-	for a, axis := range s.Axes {
-		var distinct []float64
-		for _, p := range points {
-			distinct = append(distinct, p[a])
-		}
-		slices.Sort(distinct)
-		distinct = slices.Compact(distinct)
-		for i, p := range points {
-			if len(axis.Words) > 0 || len(distinct) <= n {
-				out[i][a], _ = slices.BinarySearch(distinct, p[a])
-				continue
-			}
-			out[i][a] = max(0, min(int(p[a]*float64(n)), n-1))
-		}
-	}
-	return out
+	return d
 }

@@ -1,4 +1,4 @@
-package halving
+package propose
 
 import (
 	"cmp"
@@ -6,17 +6,20 @@ import (
 	"slices"
 )
 
-// Ladder are the rungs of a search.
+// Ladder runs the best of each rung on to the next one, and begins what a method says
+// otherwise: asynchronous successive halving (ASHA; Li et al., "A System for Massively
+// Parallel Hyperparameter Tuning", 2020).
 type Ladder struct {
 	Rungs  []int // epochs, ascending; the last is a full run
 	Factor int   // a rung promotes the best of this many, at least 2
+	Fresh  Method
 }
 
 // Climb is the ladder of a search over runs of so many epochs: rungs a factor apart
 // down from the full run, of which the lowest has at least the least number of epochs.
-func Climb(full, least, factor int) Ladder {
+func Climb(full, least, factor int, fresh Method) Ladder {
 	factor = max(factor, 2)
-	l := Ladder{Factor: factor, Rungs: []int{full}}
+	l := Ladder{Rungs: []int{full}, Factor: factor, Fresh: fresh}
 	for length := float64(full) / float64(factor); ; length /= float64(factor) {
 		rung := int(math.Round(length))
 		if rung < max(least, 1) || rung >= l.Rungs[len(l.Rungs)-1] {
@@ -28,16 +31,18 @@ func Climb(full, least, factor int) Ladder {
 	return l
 }
 
-// Trial is one setting under way.
-type Trial struct {
-	At     int       // the caller's number of the settings
-	Losses []float64 // at each rung that it reached, in order; less is better, NaN: it failed
+// Next is the trial that runs on to its next rung, the highest rung first, or else what the
+// ladder's method begins.
+func (l Ladder) Next(trials []Trial) (int, error) {
+	if i := l.promote(trials); i >= 0 {
+		return trials[i].At, nil
+	}
+	return l.Fresh.Next(trials)
 }
 
-// Promote is the index of the trial that should run on to its next rung, the highest
-// rung first, or -1 where a new trial should begin. Among those that reached a rung the
-// best 1/Factor go on; ties go to the earlier trial.
-func (l Ladder) Promote(trials []Trial) int {
+// promote is the index of the trial that runs on, -1: none. Among those that reached a rung
+// the best 1/Factor go on; ties go to the earlier trial.
+func (l Ladder) promote(trials []Trial) int {
 	for rung := len(l.Rungs) - 2; rung >= 0; rung-- {
 		var there []int
 		for i, t := range trials {
@@ -53,7 +58,7 @@ func (l Ladder) Promote(trials []Trial) int {
 			}
 		}
 		for _, i := range there[:min(reached/l.Factor, len(there))] {
-			if len(trials[i].Losses) == rung+1 {
+			if len(trials[i].Losses) == rung+1 && !trials[i].Running {
 				return i
 			}
 		}

@@ -1,0 +1,121 @@
+package propose
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/distmv"
+	"gonum.org/v1/gonum/stat/samplemv"
+)
+
+// draws is among how many Latin hypercubes the one is chosen whose points lie farthest
+// apart.
+const draws = 20
+
+// latinHypercube returns n points of the unit cube, one in the middle of each of the n strata
+// of every axis.
+func latinHypercube(n, axes int, rng *rand.Rand) [][]float64 {
+	if n == 0 || axes == 0 {
+		return make([][]float64, n)
+	}
+	best, gap := mat.NewDense(n, axes, nil), -1.0
+	cube := samplemv.LatinHypercube{Q: distmv.NewUnitUniform(axes, rng), Src: rng}
+	for range draws {
+		design := mat.NewDense(n, axes, nil)
+		cube.Sample(design)
+		design.Apply(func(_, _ int, x float64) float64 { return (math.Floor(x*float64(n)) + 0.5) / float64(n) }, design)
+		if g := closest(design); g > gap {
+			best, gap = design, g
+		}
+	}
+	out := make([][]float64, n)
+	for i := range out {
+		out[i] = best.RawRowView(i)
+	}
+	return out
+}
+
+// closest is the least distance between two points, infinite for fewer than two.
+func closest(points *mat.Dense) float64 {
+	least := math.Inf(1)
+	n, _ := points.Dims()
+	for i := range n {
+		for j := range i {
+			var d mat.VecDense
+			d.SubVec(points.RowView(i), points.RowView(j))
+			least = min(least, mat.Norm(&d, 2))
+		}
+	}
+	return least
+}
+
+// grid returns at most n points of a full factorial in the unit cube, ends included. The
+// axes are refined in turn, in random order; one that gets a single level stays in its
+// middle. The points come in random order.
+func grid(n, axes int, rng *rand.Rand) [][]float64 {
+	levels, total := slices.Repeat([]int{1}, axes), 1
+	order := rng.Perm(axes)
+	for grown := true; grown; {
+		grown = false
+		for _, a := range order {
+			if next := total / levels[a] * (levels[a] + 1); next <= n {
+				levels[a]++
+				total, grown = next, true
+			}
+		}
+	}
+	points := make([][]float64, total)
+	for i := range points {
+		points[i] = make([]float64, axes)
+		rest := i
+		for a, l := range levels {
+			points[i][a] = 0.5
+			if l > 1 {
+				points[i][a] = float64(rest%l) / float64(l-1)
+			}
+			rest /= l
+		}
+	}
+	rng.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
+	return points
+}
+
+// snap picks for each point of the unit cube the nearest candidate that is not taken yet;
+// ties go to the first. Where the candidates run out, the rest of the points is dropped.
+func (c *Candidates) snap(points [][]float64) []int {
+	var out []int
+	taken := make([]bool, len(c.Points))
+	for _, p := range points {
+		p = c.stretch(p)
+		best, least := -1, math.Inf(1)
+		for i, q := range c.Points {
+			sum := 0.0
+			for a := range p {
+				d := c.apart(a, p, q)
+				sum += d * d
+			}
+			if !taken[i] && sum < least {
+				best, least = i, sum
+			}
+		}
+		if best < 0 {
+			break
+		}
+		taken[best] = true
+		out = append(out, best)
+	}
+	return out
+}
+
+// stretch turns the unit cube's coordinates of word axes into indices of words.
+func (s Space) stretch(p []float64) []float64 {
+	p = slices.Clone(p)
+	for i, a := range s.Axes {
+		if m := len(a.Words); m > 0 {
+			p[i] = min(math.Floor(p[i]*float64(m)), float64(m-1))
+		}
+	}
+	return p
+}

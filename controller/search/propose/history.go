@@ -1,0 +1,91 @@
+package propose
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/stat"
+
+	"pitchpipe/controller/tuning"
+)
+
+// Past is what an earlier job measured. Losses are logarithms of the outcome; a failed run
+// is left out or put at the worst.
+type Past struct {
+	Settings []tuning.Settings
+	Losses   []float64
+}
+
+// memory is how many settings a history is made of, spread evenly by the golden ratio.
+const (
+	memory      = 100
+	goldenRatio = 0.618033988749894848204586834365638118
+)
+
+// History is what earlier jobs let expect of each candidate: each job's outcomes about
+// their own mean and in units of their own spread, averaged where jobs measured the same
+// point, joined into one process, and stretched to the mean spread of the jobs. It is nil
+// where no earlier job has two different outcomes.
+func (c *Candidates) History(past []Past) ([]float64, error) {
+	x, y, spread := c.pool(past)
+	if len(y) == 0 {
+		return nil, nil
+	}
+	if len(y) > memory {
+		x, y = thin(x), thin(y)
+	}
+	const differ = 0.3 // the noise between jobs
+	p, err := c.fit(data{x: x, y: y}, differ, 1)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float64, len(c.Points))
+	for i, q := range c.Points {
+		z, _ := p.predict(q, 0)
+		out[i] = z * spread
+	}
+	return out, nil
+}
+
+// pool joins the jobs' standard scores, and is the mean of their spreads.
+func (c *Candidates) pool(past []Past) (x [][]float64, y []float64, spread float64) {
+	jobs := 0.0
+	at := map[string]int{}
+	var count []float64
+	for _, job := range past {
+		mean, sd := stat.MeanStdDev(job.Losses, nil)
+		if !(sd > math.Sqrt(vanishing)) {
+			continue
+		}
+		jobs++
+		spread += (sd - spread) / jobs
+		for i, p := range c.Space.Of(job.Settings) {
+			key := fmt.Sprint(p)
+			k, ok := at[key]
+			if !ok {
+				k, at[key] = len(y), len(y)
+				x, y, count = append(x, p), append(y, 0), append(count, 0)
+			}
+			count[k]++
+			y[k] += ((job.Losses[i]-mean)/sd - y[k]) / count[k]
+		}
+	}
+	return x, y, spread
+}
+
+// thin is memory of the values, spread evenly over them.
+func thin[T any](of []T) []T {
+	n := len(of)
+	used := make([]bool, n)
+	var out []T
+	for i := 0; len(out) < memory; i++ {
+		_, part := math.Modf(float64(i) * goldenRatio)
+		at := int(part * float64(n))
+		for used[at] {
+			at = (at + 1) % n
+		}
+		used[at] = true
+		out = append(out, of[at])
+	}
+	return out
+}

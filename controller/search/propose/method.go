@@ -1,0 +1,108 @@
+package propose
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// Trial is a candidate under way.
+type Trial struct {
+	At int // the candidate
+
+	// Losses are what it reached at each rung, in order: less is better. They are compared
+	// and modelled as they are, so that ratios are told as logarithms. NaN: it failed there.
+	Losses []float64
+
+	Running bool // to its next rung at this moment
+}
+
+// Method proposes.
+type Method interface {
+	// Next is the candidate to run, given all trials in the order in which they began: on to
+	// its next rung where one of the trials is of it, else from the beginning. -1: nothing is
+	// left.
+	Next(trials []Trial) (at int, err error)
+}
+
+// listed begins candidates in an order that is fixed beforehand.
+type listed []int
+
+func (l listed) Next(trials []Trial) (int, error) {
+	begun := begun(trials)
+	for _, at := range l {
+		if !begun[at] {
+			return at, nil
+		}
+	}
+	return -1, nil
+}
+
+// begun are the candidates of trials, failed ones included.
+func begun(trials []Trial) map[int]bool {
+	out := make(map[int]bool, len(trials))
+	for _, t := range trials {
+		out[t.At] = true
+	}
+	return out
+}
+
+// inOrder begins the candidates of a list and then all others at random.
+func (c *Candidates) inOrder(first []int, rng *rand.Rand) Method {
+	return listed(append(first, rng.Perm(len(c.Points))...))
+}
+
+// Random tries candidates in random order.
+func (c *Candidates) Random(rng *rand.Rand) Method { return c.inOrder(nil, rng) }
+
+// Grid begins with at most n points of a full factorial, ends included, in random order.
+func (c *Candidates) Grid(n int, rng *rand.Rand) Method {
+	return c.inOrder(c.snap(grid(n, len(c.Axes), rng)), rng)
+}
+
+// LatinHypercube begins with n points that are spread evenly along every axis.
+func (c *Candidates) LatinHypercube(n int, rng *rand.Rand) Method {
+	return c.inOrder(c.latin(n, rng), rng)
+}
+
+func (c *Candidates) latin(n int, rng *rand.Rand) []int {
+	return c.snap(latinHypercube(min(n, len(c.Points)), len(c.Axes), rng))
+}
+
+// Turns begins every so many-th of the first trials as One says, and all others as Other does.
+type Turns struct {
+	One, Other  Method
+	Every, UpTo int
+}
+
+// Next is that of the method whose turn it is.
+func (t Turns) Next(trials []Trial) (int, error) {
+	if len(trials) < t.UpTo && len(trials)%t.Every == 0 {
+		return t.One.Next(trials)
+	}
+	return t.Other.Next(trials)
+}
+
+// Outcomes are the losses of trials at their first rung, by trial, failed ones at the worst
+// of the others: their true outcome is unknown, but nothing near them is worth a look.
+func Outcomes(trials []Trial) (at []int, losses []float64) {
+	worst := math.Inf(-1)
+	for _, t := range trials {
+		if len(t.Losses) > 0 && !math.IsNaN(t.Losses[0]) {
+			worst = max(worst, t.Losses[0])
+		}
+	}
+	if math.IsInf(worst, -1) {
+		worst = 0
+	}
+	for _, t := range trials {
+		if len(t.Losses) == 0 {
+			continue
+		}
+		loss := t.Losses[0]
+		if math.IsNaN(loss) {
+			loss = worst
+		}
+		at, losses = append(at, t.At), append(losses, loss)
+	}
+	return at, losses
+}
