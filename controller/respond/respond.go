@@ -260,12 +260,16 @@ func (m *Model) prior(s tuning.Settings) Prediction {
 	}
 	var out Prediction
 	if c := s[tuning.Cores].Float(); c != m.own && m.own >= 1 {
+		out = m.mix(m.facts.Own, s)
 		if near, ok := m.nearest(c); ok {
-			there, _, _ := m.measured(near)
+			there, from := m.mix(m.facts.Own, near.Settings), near.Settings[tuning.Cores].Float()
+			shown, _, _ := m.measured(near)
 			on := m.mix(near.Settings, s)
-			out = Prediction{there.Time.plus(on.Time), there.Objective.plus(on.Objective)}
-		} else {
-			out = m.mix(m.facts.Own, s)
+			time, objective := seen(there.Time, shown.Time).plus(on.Time), seen(there.Objective, shown.Objective).plus(on.Objective)
+			if (m.own-c)*(c-from) > 0 { // it lies between both
+				time, objective = join(out.Time, time), join(out.Objective, objective)
+			}
+			out = Prediction{time, objective}
 		}
 	}
 	for _, name := range m.facts.Own.Diff(s) {
