@@ -28,15 +28,15 @@ const (
 func TrialsOf(epochs []Epoch, own Settings) []Trial {
 	var order []Settings
 	groups := map[string]*epochGroup{}
-	for _, e := range asOfNow(epochs) {
+	keys := keysOf(epochs)
+	for i, e := range asOfNow(epochs, keys) {
 		if e.Seconds() <= 0 {
 			continue
 		}
-		key := e.Settings.Key()
-		g := groups[key]
+		g := groups[keys[i]]
 		if g == nil {
 			g = &epochGroup{}
-			groups[key] = g
+			groups[keys[i]] = g
 			order = append(order, e.Settings)
 		}
 		g.add(e)
@@ -55,6 +55,19 @@ func TrialsOf(epochs []Epoch, own Settings) []Trial {
 }
 
 // epochGroup is the epochs of one setting by what they can show.
+// keysOf are the keys of the epochs' settings, which mostly are those of the epoch before.
+func keysOf(epochs []Epoch) []string {
+	out := make([]string, len(epochs))
+	for i, e := range epochs {
+		if i > 0 && e.Settings.Equal(epochs[i-1].Settings) {
+			out[i] = out[i-1]
+		} else {
+			out[i] = e.Settings.Key()
+		}
+	}
+	return out
+}
+
 // trendSD is by how much an epoch usually differs from the one before by the job's own trend,
 // and trendEpochs how many epochs beyond the first of each setting say something about it.
 const (
@@ -65,18 +78,18 @@ const (
 // asOfNow scales epochs to the length that they would have now. The trend is the slope of log
 // seconds over epochs within settings, with a normal prior around none: the analysis of
 // covariance (Fisher, "Statistical Methods for Research Workers", 1932), as a ridge.
-func asOfNow(epochs []Epoch) []Epoch {
+func asOfNow(epochs []Epoch, keys []string) []Epoch {
 	type group struct{ n, x, y, xx, xy float64 }
 	groups := map[string]group{}
 	first, latest := math.MaxInt, 0
-	for _, e := range epochs {
+	for i, e := range epochs {
 		if e.Warmup || e.Polluted || e.Cut || !(e.Seconds() > 0) {
 			continue
 		}
 		first, latest = min(first, e.Number), max(latest, e.Number)
 		x, y := float64(e.Number), math.Log(e.Seconds())
-		g := groups[e.Settings.Key()]
-		groups[e.Settings.Key()] = group{g.n + 1, g.x + x, g.y + y, g.xx + x*x, g.xy + x*y}
+		g := groups[keys[i]]
+		groups[keys[i]] = group{g.n + 1, g.x + x, g.y + y, g.xx + x*x, g.xy + x*y}
 	}
 	if latest-first < trendEpochs {
 		return epochs

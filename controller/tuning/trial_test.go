@@ -169,3 +169,37 @@ func TestTrialsCountEveryUsableEpochOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatGrowsByItselfIsNoEffectOfASetting(t *testing.T) {
+	t.Parallel()
+	own := tuning.Settings{"cores": tuning.Number(2)}
+	course := func(drift float64, halved int) []tuning.Epoch {
+		var out []tuning.Epoch
+		for i := range 60 {
+			cores := 2
+			if i >= 3 {
+				cores = halved
+			}
+			e := epoch(cores, 10*math.Exp(drift*float64(i)), 100, "rapl")
+			e.Number = i + 1
+			out = append(out, e)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name  string
+		drift float64
+	}{
+		{"epochs that stay as they are", 0},
+		{"epochs that grow longer by a half", 0.007},
+		{"epochs that grow shorter", -0.005},
+	} {
+		trials := tuning.TrialsOf(course(c.drift, 1), own)
+		last := 10 * math.Exp(c.drift*59)
+		for _, x := range trials {
+			if got := math.Log(x.Seconds / last); math.Abs(got) > 0.02 {
+				t.Errorf("%s: under %v an epoch takes %g of what the last one took, want as long", c.name, x.Settings, math.Exp(got))
+			}
+		}
+	}
+}

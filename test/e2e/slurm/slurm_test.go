@@ -26,4 +26,5 @@ func TestJobsAreTunedOnSlurmInBothModes(t *testing.T) {
 			s.in(t).table(own, site)
 		})
 	})
+	t.Run("jobs that ask for more than they use end and begin on less", func(t *testing.T) { s.in(t).oversizedStory(own) })
 }
