@@ -40,6 +40,8 @@ type Row struct {
 	BaselineJoules    *float64 `json:"baseline_joules"`
 	RecognisedJoules  *float64 `json:"recognised_joules"`
 	EnergySource      string   `json:"energy_source"`
+	BaselineHours     *float64 `json:"baseline_core_hours"`
+	RecognisedHours   *float64 `json:"recognised_core_hours"`
 	BaselineQuality   *float64 `json:"baseline_quality"`
 	RecognisedQuality *float64 `json:"recognised_quality"`
 	Epochs            int      `json:"epochs"`
@@ -55,6 +57,7 @@ func compare(kind string, first, tuned, untuned api.Job) Row {
 		Name: kind, Kind: kind, Class: class(tuned), Recognised: tuned.Recalled, Regret: regret(first, tuned),
 		BaselineSeconds: &untuned.Seconds, RecognisedSeconds: &tuned.Seconds, FirstSeconds: &first.Seconds,
 		BaselineJoules: untuned.Joules, RecognisedJoules: tuned.Joules, EnergySource: tuned.Source,
+		BaselineHours: untuned.CoreHours, RecognisedHours: tuned.CoreHours,
 		BaselineQuality: untuned.Quality, RecognisedQuality: tuned.Quality,
 		Epochs: tuned.Epoch, BaselineEpochs: untuned.Epoch,
 		Resubmissions: first.Restarts + first.Probes + tuned.Restarts + tuned.Probes,
@@ -145,20 +148,21 @@ func (r *Report) finish() {
 // Print writes the report as a table.
 func (r *Report) Print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "JOB\tCLASS\tSECONDS user → tuned\tEPOCHS\tQUALITY\tJOULES ("+orNone(r.EnergySource)+")\tSETTINGS user → tuned\tMOVES\tREASON")
+	fmt.Fprintln(t, "JOB\tCLASS\tSECONDS user → tuned\tCORE-HOURS\tEPOCHS\tQUALITY\tJOULES ("+orNone(r.EnergySource)+")\tSETTINGS user → tuned\tMOVES\tREASON")
 	for _, row := range r.Jobs {
 		seconds := arrow("%.1f", row.BaselineSeconds, row.RecognisedSeconds)
 		if row.BaselineSeconds == nil {
 			seconds = arrow("%.1f", row.FirstSeconds, nil)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s → %s\t%d\t%s\n", row.Name, row.Class, seconds, row.Epochs,
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s → %s\t%d\t%s\n", row.Name, row.Class, seconds,
+			arrow("%.3f", row.BaselineHours, row.RecognisedHours), row.Epochs,
 			arrow("%.4g", row.BaselineQuality, row.RecognisedQuality), arrow("%.0f", row.BaselineJoules, row.RecognisedJoules),
 			row.Own, row.Setting, row.Resubmissions, row.Reason)
 	}
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("print the table: %w", err)
 	}
-	fmt.Fprintf(w, "\nReturning jobs took %.2f of their untuned time (geometric mean of the pairs, restarts included). Lost %d, duplicated %d.\n",
+	fmt.Fprintf(w, "\nReturning jobs took %.2f of their untuned time (geometric mean of the five kinds, restarts included). Lost %d, duplicated %d.\n",
 		r.GeometricMean, r.Lost, r.Duplicated)
 	fmt.Fprintf(w, "Machine %s, counters %s. Joules that are modelled are an estimate and support no claim.\n", r.Machine, r.Schema)
 	return nil
