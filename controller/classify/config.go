@@ -61,11 +61,11 @@ func (c Config) filled() (Config, error) {
 	return c, nil
 }
 
-// positive tells whether a number can be a scale, a weight or a variance; beyond
+// positive reports whether a number can be a scale, a weight or a variance; beyond
 // these bounds, as beyond those of usable, results would overflow.
 func positive(v float64) bool { return v >= 1e-9 && v <= 1e9 }
 
-// usable tells whether a number can be a feature: they are logarithms and shares.
+// usable reports whether a number can be a feature: they are logarithms and shares.
 func usable(v float64) bool { return math.Abs(v) <= 1e9 }
 
 func confident(v float64) bool { return v >= 0.5 && v <= 0.9999 }

@@ -235,8 +235,8 @@ const finest = 0.125
 
 // learn makes the stratum of one key; its classes have no ids yet. start is where the
 // search for them begins: the class of each run before, -1 for none. Repeats of a program
-// may agree better in its hardware counters than is documented. Since inputs that nobody
-// ran yet differ more than they do, that counts only where it tells kinds apart that
+// may agree better in its hardware counters than is documented. Since inputs that were
+// not run yet differ more than they do, that counts only where it tells kinds apart that
 // would share a class, at least a quarter of their runs, and as little of it as does.
 func learn(key Key, runs []run, start []int, cfg Config) (Stratum, error) {
 	best, err := learnAt(1, key, runs, start, cfg)

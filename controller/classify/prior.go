@@ -48,7 +48,7 @@ func DefaultPriors() []Prior {
 	}
 }
 
-// prior finds a feature; one that nobody knows counts little, but where the schema is
+// prior finds a feature; an unknown one counts little, but where the schema is
 // one of hardware counters: there every feature is a ratio to the instructions, which
 // repeats of a run agree on to a few per cent.
 func (c Config) prior(schema, feature string) Prior {

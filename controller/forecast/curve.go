@@ -33,8 +33,8 @@ func (c Curve) Seen(share float64) (Curve, bool) {
 	return c, true
 }
 
-// Bound is the best value that there can be of what goes in the direction, where nobody
-// says another one: a loss is not below 0 and a quality not above 1. A curve that was
+// Bound is the best value that there can be of what goes in the direction, unless another one
+// is given: a loss is not below 0 and a quality not above 1. A curve that was
 // beyond it shows that it is none, and is forecast without.
 func Bound(d Direction) *float64 {
 	if d == Max {

@@ -2,8 +2,8 @@
 // later epoch, and the epochs and seconds to a target, each with an interval that the
 // truth lies in four times out of five.
 //
-// In come the epochs seen so far (Curve), what is known about the curve (Options), and
-// what forecasts of ended jobs of the same kind were worth (Lesson). Out come a Forecast
+// It takes the epochs seen so far (Curve), what is known about the curve (Options), and
+// what forecasts of ended jobs of the same kind were worth (Lesson). It returns a Forecast
 // and, from it, Estimates and Arrivals; or the reason why nothing is known. The forecast
 // is an ensemble: inverse 1/(a k + b) + c with nothing negative, power law, exponential,
 // a one-parameter rule counted from now, and the last value. Each is fitted on prefixes

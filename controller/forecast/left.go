@@ -16,7 +16,7 @@ type Work struct {
 	Own     tuning.Settings
 	Current tuning.Settings
 	Done    int // epochs that ended
-	Total   int // epochs in all; 0: nobody says it
+	Total   int // epochs in all; 0: unknown
 
 	// Kind is what the newest untuned job of the kind measured under the very settings
 	// Own; nil: there was none. It counts only until the job has epochs of its own.
@@ -215,7 +215,7 @@ type measure struct {
 func (w Work) measures() []measure {
 	loss := measure{"loss", func(e tuning.Epoch) *float64 { return e.Loss }, Min}
 	if w.Direction == "" {
-		return []measure{loss} // whether more or less quality is better nobody says
+		return []measure{loss} // whether more or less quality is better is unknown
 	}
 	return []measure{{"quality", func(e tuning.Epoch) *float64 { return e.Quality }, w.Direction}, loss}
 }

@@ -83,7 +83,7 @@ func (r run) base(own tuning.Settings, scale float64) (tuning.Trial, bool) {
 	return best, best.Epochs > 0
 }
 
-// agrees tells whether two settings of cores and threads are the same as far as
+// agrees reports whether two settings of cores and threads are the same as far as
 // both name them, cores at least.
 func agrees(a, b tuning.Settings) bool {
 	if a[tuning.Cores] != b[tuning.Cores] {
@@ -94,7 +94,7 @@ func agrees(a, b tuning.Settings) bool {
 	return !inA || !inB || x == y
 }
 
-// travels tells whether a knob's effect can be used by other jobs.
+// travels reports whether a knob's effect can be used by other jobs.
 func travels(name string) bool { return name == tuning.Cores || name == tuning.Threads }
 
 // others are the knobs that must be equal for cores and threads to be compared.

@@ -1,10 +1,10 @@
 // Package knowledge keeps what jobs taught, and whatever else of the controller
 // must survive it.
 //
-// In come observations, one per job and role: its kind, its machine, its
+// It takes observations, one per job and role: its kind, its machine, its
 // profiles, the settings it ran under with what was measured under each, and the
-// outcome of its move. They are kept raw. Out come aggregates derived from them
-// when asked: the effect of a setting for a kind of job or for a class, the
+// outcome of its move. They are kept raw. Aggregates are derived from them
+// when asked for: the effect of a setting for a kind of job or for a class, the
 // largest memory seen, settings that did harm, the cost of a restart, how long an
 // untuned epoch takes and what quality was reached. Since
 // nothing derived is stored, classes can be fitted anew at any time.

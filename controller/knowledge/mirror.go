@@ -27,7 +27,7 @@ type Mirror interface {
 	// Load hands what it holds to apply. Where apply fails, the next Snapshot is
 	// relative to the same one as this.
 	Load(ctx context.Context, apply func(Snapshot) error) error
-	// Write makes the changes, all or none, where nobody else changed anything of them
+	// Write makes the changes, all or none, where nothing of them was changed meanwhile
 	// since it was loaded or written; a nil value deletes. It is durable when Write
 	// returns. After an error that leaves open whether it happened the mirror sorts
 	// that out itself before it writes the same keys again.

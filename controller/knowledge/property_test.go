@@ -96,7 +96,7 @@ func TestEffectsGetOlderAndStayWithinWhatWasMeasured(t *testing.T) {
 	})
 }
 
-// obsOfOneJob tells whether no job has two observations, whose trials would pair
+// obsOfOneJob reports whether no job has two observations, whose trials would pair
 // across them.
 func obsOfOneJob(obs []Observation) bool {
 	seen := map[string]bool{}

@@ -6,7 +6,7 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// unknownSlowdown is how many times as long an epoch under a setting that nobody knows
+// unknownSlowdown is how many times as long an epoch under an unknown setting
 // may take; fewer cores may take as many times as long as there are fewer of them.
 const unknownSlowdown = 2
 
@@ -150,7 +150,7 @@ func (s view) course(restarts float64, rest func(e, f tuning.Estimate) tuning.Es
 }
 
 // asOwned is a forecast of the rest under the owner's settings: where those were not
-// measured it is told of the present ones, whose effect is taken back.
+// measured it is a forecast under the present ones, whose effect is taken out.
 func (s view) asOwned(e tuning.Estimate, joules bool) tuning.Estimate {
 	if s.Forecast.Settings == nil || s.Forecast.Settings.Equal(s.Own) {
 		return e

@@ -77,7 +77,7 @@ func trusted(s view) tuning.Decision {
 	return hold(s, tuning.ReasonAlreadyBest, classEvidence(s.Class)...)
 }
 
-// answered tells whether this job has measured what its knowledge named against
+// answered reports whether this job has measured what its knowledge named against
 // its owner's settings, without a search: after a doubt, or after a restart that
 // was not the tuner's. Its own numbers then outrank those of others, in either
 // direction, and the question is not asked again.

@@ -106,8 +106,8 @@ func (s view) restUnder(g gain) tuning.Estimate {
 	}
 }
 
-// candidates are the settings that there are, the present one first and those that
-// nobody knows last.
+// candidates are the settings that there are, the present one first and the unknown
+// ones last.
 func (s view) candidates() []candidate {
 	_, present := s.presentEffect()
 	out := []candidate{{settings: s.Current, from: tuning.OriginPresent, gain: present, known: true}}
@@ -191,7 +191,7 @@ func (s view) weighed(c candidate, home bool) candidate {
 	return c
 }
 
-// storable tells whether there is nothing in a forecast that JSON cannot say.
+// storable reports whether there is nothing in a forecast that JSON cannot say.
 func storable(f *tuning.Forecast) bool {
 	for _, e := range []*tuning.Estimate{f.Epochs, f.Seconds, f.Joules, f.Spent, f.Final} {
 		if e != nil && !e.IsFinite() {

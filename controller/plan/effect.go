@@ -29,7 +29,7 @@ func known(s view) (tuning.Effect, tuning.Reason, bool) {
 	return tuning.Effect{}, tuning.ReasonNone, false
 }
 
-// remembered tells whether an effect of the kind would be used, were it not
+// remembered reports whether an effect of the kind would be used, were it not
 // remembered to have made its jobs worse.
 func remembered(s view) bool {
 	forgetful := s
@@ -56,7 +56,7 @@ func bestEffect(s view, effects []tuning.Effect) (tuning.Effect, bool) {
 	return best, found
 }
 
-// allowed tells whether an effect may be relied on. What is no number is not.
+// allowed reports whether an effect may be relied on. What is no number is not.
 func (s view) allowed(e tuning.Effect) bool { return s.objection(e) == tuning.ReasonNone }
 
 // objection says why an effect is not relied on, or ReasonNone.
@@ -141,7 +141,7 @@ func (s view) withOutcome() view {
 	return s
 }
 
-// hurt tells whether a setting is remembered to have made jobs worse, with no
+// hurt reports whether a setting is remembered to have made jobs worse, with no
 // less memory than now: what failed with less may have failed for that.
 func (s view) hurt(t tuning.Settings) bool {
 	now, bounded := t[tuning.Memory]
@@ -151,7 +151,7 @@ func (s view) hurt(t tuning.Settings) bool {
 	})
 }
 
-// ranOut tells whether so much memory, or more, was part of what made jobs worse.
+// ranOut reports whether so much memory, or more, was part of what made jobs worse.
 func (s view) ranOut(memory tuning.Value) bool {
 	return slices.ContainsFunc(s.Regressed, func(r tuning.Settings) bool {
 		then, ok := r[tuning.Memory]

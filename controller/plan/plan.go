@@ -93,15 +93,15 @@ func decideOn(s view) tuning.Decision {
 			return hold(s, tuning.ReasonUncounted)
 		}
 	}
-	// 6. Known settings are used, unknown ones are probed. Where nobody knows what is
-	// left, nothing that runs is moved.
+	// 6. Known settings are used, unknown ones are probed. While what is left is
+	// unknown, nothing that runs is moved.
 	if s.Forecast != nil && !s.Forecast.IsKnown() {
 		return hold(s, cmp.Or(s.Forecast.Reason, tuning.ReasonNoTotal))
 	}
 	return restrain(s, restrainBudget(s, choose(s)))
 }
 
-// Waits tells whether a hold for this reason may end by itself: the job is
+// Waits reports whether a hold for this reason may end by itself: the job is
 // looked at again. Other holds stand until the job or the site changes. A queue
 // grows shorter, and a reservation is moved, lifted, or passes by a job that
 // outlives it elsewhere. A forecast grows sharper with every epoch.
@@ -116,13 +116,13 @@ func Waits(r tuning.Reason) bool {
 	return false
 }
 
-// modelled tells whether the objective counts joules that are only computed: they
+// modelled reports whether the objective counts joules that are only computed: they
 // are right on average and wrong on this job, so nothing is moved by them.
 func modelled(s view) bool {
 	return s.Policy.Measure().NeedsJoules() && s.JoulesSource == tuning.Modelled && !s.Site.EnforceModel
 }
 
-// touchable tells why a running job must be left alone, or ReasonNone. The queue
+// touchable says why a running job must be left alone, or ReasonNone. The queue
 // does not count against the time limit, which is the attempt's: it must suffice
 // for saving. A reservation takes the nodes whether the job runs or waits.
 func touchable(s view) tuning.Reason {

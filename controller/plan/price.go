@@ -55,7 +55,8 @@ func (s view) factors() float64 { return s.Policy.Measure().Degree() }
 
 // repays says why a saving of so many seconds is not worth so many prices of a
 // restart: ReasonLongQueue where it would be without the queue, ReasonUnknownQueue where
-// nobody can tell what that takes, else the given reason; ReasonNone where it is worth it. A saving that is no number never is.
+// its length is unknown, else the given reason; ReasonNone where it is worth it. A saving
+// that is no number never is.
 func (s view) repays(saving, prices float64, otherwise tuning.Reason) tuning.Reason {
 	prices *= s.factors()
 	switch {
@@ -144,7 +145,7 @@ func (s view) presentSeconds() float64 {
 	return s.EpochSeconds
 }
 
-// overruns tells whether a setting that is slower than the present one may carry
+// overruns reports whether a setting that is slower than the present one may carry
 // the job past its time limit. What is left of the limit now is the least that
 // the next attempt is given.
 func (s view) overruns(slower float64) bool {

@@ -17,8 +17,8 @@ const (
 )
 
 // recall changes a job before its start to what jobs of its kind taught. Memory
-// that is given up changes nothing about the job, so it is told apart from an
-// effect. A queue or a reservation is no concern: nothing is restarted.
+// that is given up changes nothing about the job, so it has a
+// reason of its own. A queue or a reservation is no concern: nothing is restarted.
 func recall(s view) tuning.Decision {
 	target := s.Own.Clone()
 	reason := tuning.ReasonFirstSeen

@@ -7,7 +7,7 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// returning tells whether the owner lets runs of this kind try settings, and there were
+// returning reports whether the owner lets runs of this kind try settings, and there were
 // runs that say something.
 func (s view) returning() bool {
 	return s.Policy.Budget.Returns > 0 && s.Returns != nil

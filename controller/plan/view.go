@@ -78,12 +78,12 @@ func (s view) trialOf(t tuning.Settings) (tuning.Trial, bool) {
 	return s.Trials[i], true
 }
 
-// ranUnder tells whether this job has measured a setting, whatever its memory.
+// ranUnder reports whether this job has measured a setting, whatever its memory.
 func (s view) ranUnder(t tuning.Settings) bool {
 	return slices.ContainsFunc(s.Trials, func(x tuning.Trial) bool { return x.Settings.EqualButMemory(t) })
 }
 
-// judged tells whether enough epochs were measured under a setting.
+// judged reports whether enough epochs were measured under a setting.
 func (s view) judged(t tuning.Settings) bool {
 	x, ok := s.trialOf(t)
 	return ok && x.Epochs >= s.Policy.Profile.Epochs

@@ -2,7 +2,7 @@
 // one attempt cut its samples into epochs, and the epochs after warm-up become
 // one Profile whose features can be compared with those of other jobs.
 //
-// In come api.Window values and a Spec; out go tuning.Epoch, tuning.Profile, and
+// It takes api.Window values and a Spec, and returns tuning.Epoch, tuning.Profile, and
 // a tuning.Reason where there is no usable profile yet. What is missing stays
 // missing: it is never taken for zero. What limits a profile's worth is a flag of
 // it: package classify neither learns from nor classifies one of few samples, does

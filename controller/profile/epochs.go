@@ -16,7 +16,7 @@ import (
 // samples, the first mark left is only a beginning, unless it is that of epoch 1.
 // Joules, in which those of the job's GPUs are, is nil where the energy column does not
 // reach over the epoch, or has a hole at one of its ends. Between
-// marks of which one came late the epochs are polluted: nobody saw when they ended.
+// marks of which one came late the epochs are polluted: when they ended is unknown.
 func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 	r := read(w)
 	found, _ := marks(r, spec)

@@ -98,7 +98,7 @@ type window struct {
 	epochs, samples int
 }
 
-// thin tells whether a window holds too few samples to say anything.
+// thin reports whether a window holds too few samples to say anything.
 func thin(x window) bool { return x.samples < enoughSamples }
 
 // merge joins neighbouring epochs into windows of enough samples. The last of a
@@ -208,7 +208,7 @@ func flags(p tuning.Profile, r *readings, windows []window, disturbed float64) [
 	return out
 }
 
-// shared tells whether some group of perf events, or all of them together, counted for
+// shared reports whether some group of perf events, or all of them together, counted for
 // too small a part of the time.
 func (r *readings) shared(windows []window) bool {
 	times := map[string]string{api.ColPerfEnabled: api.ColPerfRunning}

@@ -78,7 +78,7 @@ func (r *readings) counter(column string) line {
 	return l
 }
 
-// anchors tells whether a column counts from 0 at the start of the attempt. The
+// anchors reports whether a column counts from 0 at the start of the attempt. The
 // node's own columns count from whenever they like.
 func (r *readings) anchors(column string) bool {
 	return r.whole && !r.start.IsZero() && !strings.HasPrefix(column, "node_")
@@ -108,7 +108,7 @@ func (r *readings) delta(column string, from, to float64) (float64, bool) {
 	return b - a, okA && okB
 }
 
-// holed tells whether a time lies beside a reading that lacks a column: the exporter did
+// holed reports whether a time lies beside a reading that lacks a column: the exporter did
 // not know it then, such as a job's joules while its GPUs do not answer, and a line drawn
 // across would only look measured.
 func (r *readings) holed(column string, at float64) bool {

@@ -9,7 +9,7 @@ import (
 	"pitchpipe/driver"
 )
 
-// anew tells whether the id of a job whose story is over belongs to another job by now,
+// anew reports whether the id of a job whose story is over belongs to another job by now,
 // and keeps the story under an id of its own then, so that another can begin. A
 // scheduler that cannot be asked is asked at the next event.
 func (p *pass) anew(ctx context.Context) (bool, error) {
@@ -24,7 +24,7 @@ func (p *pass) anew(ctx context.Context) (bool, error) {
 	return true, p.archive(ctx)
 }
 
-// another tells whether a job is not the one whose story is over, but one that came by
+// another reports whether a job is not the one whose story is over, but one that came by
 // its id: numbers come round, and names are given again. It was submitted after the end,
 // and it still waits or has begun since. A job that was put back into the queue before
 // its end, which some schedulers call a submission, is the same.
@@ -39,11 +39,11 @@ func another(r *Record, job driver.Job) bool {
 	return slices.ContainsFunc(job.Attempts, func(a driver.Attempt) bool { return a.Started.After(over) })
 }
 
-// Of tells whether the story is that of the job, and not of one before it that had the
+// Of reports whether the story is that of the job, and not of one before it that had the
 // same id: the job was not looked at yet then.
 func (r *Record) Of(job driver.Job) bool { return !r.Phase.Over() || !another(r, job) }
 
-// replaced tells whether a job is not the one whose story goes on: it was submitted later
+// replaced reports whether a job is not the one whose story goes on: it was submitted later
 // and its attempts began anew. A job that is put back into the queue keeps them.
 func replaced(r *Record, job driver.Job) bool {
 	if !job.Submitted.After(r.Submitted) {

@@ -11,7 +11,7 @@ import (
 	"pitchpipe/driver"
 )
 
-// unproven tells whether the job runs under what its kind taught, and nothing of
+// unproven reports whether the job runs under what its kind taught, and nothing of
 // its own owner's settings was measured in it: no comparison within the job can
 // show that it is worse.
 func (p *pass) unproven() bool {
@@ -152,7 +152,7 @@ func (p *pass) reached() *tuning.Reached {
 	return &out
 }
 
-// polluted tells whether most of the epochs that would count were disturbed.
+// polluted reports whether most of the epochs that would count were disturbed.
 func (p *pass) polluted() bool {
 	judged, disturbed := 0, 0
 	for _, e := range p.rec.Epochs {

@@ -81,7 +81,7 @@ func (p *pass) further(ctx context.Context) error {
 	return nil
 }
 
-// foreign tells whether the present attempt is not the tuner's and began after
+// foreign reports whether the present attempt is not the tuner's and began after
 // it had settled.
 func (p *pass) foreign() bool {
 	ours := slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == p.job.Attempt && r.Action != tuning.Hold })
@@ -259,7 +259,7 @@ func (p *pass) gone(ctx context.Context) error {
 	return errors.Join(p.pauseIfHarmful(ctx, tried), p.store(ctx))
 }
 
-// diedTuned tells whether the job ended badly under other settings than its owner's,
+// diedTuned reports whether the job ended badly under other settings than its owner's,
 // in a way that they may have brought about. Where a job of its kind dies again of
 // what it asked for itself, nothing was lost by the caution.
 func (p *pass) diedTuned() bool {
@@ -276,7 +276,7 @@ func (p *pass) diedTuned() bool {
 	return false
 }
 
-// faster tells whether the job was measured to be faster under the settings than
+// faster reports whether the job was measured to be faster under the settings than
 // under its owner's.
 func (p *pass) faster(s tuning.Settings) bool {
 	trials := p.trials()
@@ -286,7 +286,7 @@ func (p *pass) faster(s tuning.Settings) bool {
 	})
 }
 
-// killed tells whether a limit of its scheduler ended the job under tuned settings.
+// killed reports whether a limit of its scheduler ended the job under tuned settings.
 func (p *pass) killed() bool {
 	return (p.job.State == driver.MemoryExceeded || p.job.State == driver.TimeExceeded) && p.diedTuned()
 }

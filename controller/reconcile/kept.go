@@ -76,13 +76,13 @@ func (r *Record) keep(s tuning.State, d tuning.Decision) (changed bool, err erro
 	return true, nil
 }
 
-// repeats tells whether a decision is the last one again.
+// repeats reports whether a decision is the last one again.
 func (r *Record) repeats(d tuning.Decision) bool {
 	n := len(r.Decided)
 	return n > 0 && r.Decided[n-1].repeats(d)
 }
 
-// repeats tells whether a decision says what this one said.
+// repeats reports whether a decision says what this one said.
 func (x Decided) repeats(d tuning.Decision) bool {
 	return x.Action == d.Action && x.Reason == d.Reason && x.Settings.Equal(d.Settings) && x.Advice.Equal(d.Advice)
 }

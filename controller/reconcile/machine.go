@@ -27,7 +27,7 @@ func kindOf(epochs []tuning.Epoch) string {
 	return ""
 }
 
-// elsewhere tells whether the owner's own settings were measured, and on machines of
+// elsewhere reports whether the owner's own settings were measured, and on machines of
 // another kind than that which the job runs on now: nothing here can be held against
 // them, so that nothing is decided.
 func (p *pass) elsewhere() bool {

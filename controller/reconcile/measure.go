@@ -126,7 +126,7 @@ const (
 	silence = 2 * time.Minute
 )
 
-// complete tells whether an earlier attempt needs not to be asked for any more.
+// complete reports whether an earlier attempt needs not to be asked for any more.
 func (p *pass) complete(attempt int) bool {
 	run := p.rec.runOf(attempt)
 	return run == nil || run.Read || p.since(attempt) > silence

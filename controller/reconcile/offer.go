@@ -109,7 +109,7 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 	return o, nil
 }
 
-// spoils tells whether to begin with it would keep a job from being tuned as it runs: of
+// spoils reports whether to begin with it would keep a job from being tuned as it runs: of
 // its kind nothing is known yet but its memory, and what its epochs under its owner's
 // own settings would teach is worth more than the memory.
 func spoils(s tuning.State, d tuning.Decision) bool {

@@ -147,10 +147,10 @@ func Live() []Phase {
 	}
 }
 
-// Over tells whether the phase is final.
+// Over reports whether the phase is final.
 func (p Phase) Over() bool { return p == Ended || p == Cancelled }
 
-// Acting tells whether an intent is under way in this phase.
+// Acting reports whether an intent is under way in this phase.
 func (p Phase) Acting() bool {
 	return p == Recalled || p == Probing || p == Moving || p == RollingBack
 }

@@ -230,7 +230,7 @@ func (r *Record) SpentJoules(modelled bool) (*tuning.Joules, string) {
 	return nil, ""
 }
 
-// Recalled tells whether the job was given what its kind had taught before it
+// Recalled reports whether the job was given what its kind had taught before it
 // started: another setting than its owner's in more than its memory, which
 // follows from the peak and changes nothing but what is reserved.
 func (r *Record) Recalled() bool {
@@ -241,7 +241,7 @@ func (r *Record) Recalled() bool {
 	return slices.ContainsFunc(r.Own.Diff(first.Settings), func(knob string) bool { return knob != tuning.Memory })
 }
 
-// regressed tells whether the job's last move made it worse.
+// regressed reports whether the job's last move made it worse.
 func (r *Record) regressed() bool { return r.Outcome != nil && r.Outcome.Verdict == tuning.Regressed }
 
 // harmful reports whether a move that was believed in made the job worse. What is tried may

@@ -319,7 +319,7 @@ func (m *Model) objectiveOf(s tuning.Settings) func(t, j float64) float64 {
 // cost is that log ratio of the cost.
 func (m *Model) cost(s tuning.Settings, t, j float64) float64 {
 	reference, ok := tuning.Reference(m.facts.Trials)
-	if !ok || !(reference.Seconds > 0) { // energy is free where nobody measured it
+	if !ok || !(reference.Seconds > 0) { // energy is free where it was not measured
 		reference = tuning.Trial{Settings: m.facts.Own, Seconds: 1}
 	}
 	trial := tuning.Trial{Settings: s, Seconds: reference.Seconds * t, Source: reference.Source}

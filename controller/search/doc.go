@@ -1,8 +1,8 @@
 // Package search says which settings of a job to try next, and which of those
 // tried is best.
 //
-// In come a policy, the owner's own settings, and the trials that were measured
-// so far. Out come the space of settings that may be tried, the next of them or
+// It takes a policy, the owner's own settings, and the trials that were measured
+// so far, and returns the space of settings that may be tried, the next of them or
 // the reason why there is none, and the best trial with its gain and the noise
 // of that gain. The order is coordinate ascent: one knob at a time from the best
 // settings found so far, system knobs before others, cores first; of the values
@@ -19,9 +19,9 @@
 // A job that returns, and above all one that cannot be moved, is tuned over its
 // returns: a run as a whole has one setting from its start (Returning). Package
 // recur decides; what stands here turns a policy and the past runs of a kind into
-// its terms. In come those runs with what they measured, how they ended and
+// its terms. It takes those runs with what they measured, how they ended and
 // whether they were tries, what hurt before, and what other runs try at this
-// moment. Out come a setting that this run should try, or why none, and the best
+// moment. It returns a setting that this run should try, or why none, and the best
 // setting that is known.
 //
 // Nothing is remembered between two questions: the runs that were tries are told

@@ -4,9 +4,8 @@
 // was decided and why (Decision, Reason), what was tried (Trial), what it
 // brought (Outcome), and the units they are measured in.
 //
-// In comes nothing: these are values that other packages build and read. Out go
-// values that compare with ==, print themselves in the words of the
-// documentation, and encode to JSON and back without loss. The package never
-// does I/O, never reads a clock, holds no state, and imports only the standard
-// library, so that every room of the controller can share its words.
+// Other packages build these values and read them. They compare with ==, print
+// themselves in the words of the documentation, and encode to JSON and back
+// without loss. The package does no I/O, reads no clock, holds no state, and
+// imports only the standard library, so that every package can share its words.
 package tuning

@@ -18,7 +18,7 @@ func (e Estimate) Times(factor float64) Estimate {
 	return Estimate{e.Value * factor, e.Low * factor, e.High * factor}
 }
 
-// IsFinite tells whether all three are numbers that can be stored.
+// IsFinite reports whether all three are numbers that can be stored.
 func (e Estimate) IsFinite() bool {
 	for _, v := range []float64{e.Value, e.Low, e.High} {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -61,7 +61,7 @@ type Forecast struct {
 	FinalOf string    `json:"final_of,omitempty"` // loss or quality
 }
 
-// IsKnown tells whether the forecast says how long the job will take.
+// IsKnown reports whether the forecast says how long the job will take.
 func (f *Forecast) IsKnown() bool {
 	return f != nil && f.Reason == ReasonNone && f.Epochs != nil && f.Seconds != nil
 }
@@ -89,7 +89,7 @@ const (
 	OriginTried   Origin = "tried"   // this job tried it
 	OriginKind    Origin = "kind"    // jobs of its kind taught it
 	OriginClass   Origin = "class"   // jobs of its class taught it
-	OriginSearch  Origin = "search"  // nobody knows it yet: it would be probed
+	OriginSearch  Origin = "search"  // unknown yet: it would be probed
 )
 
 // Prices are what a change of a running job is held against.

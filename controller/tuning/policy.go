@@ -112,7 +112,7 @@ type Knob struct {
 // the job learns, such as a number of loader processes.
 const QualitySame = "same"
 
-// Allows tells whether the owner's stanza permits the value.
+// Allows reports whether the owner's stanza permits the value.
 func (k Knob) Allows(v Value) bool {
 	if !v.IsSet() {
 		return false
@@ -213,7 +213,7 @@ type Progress struct {
 	Total   int    `json:"total,omitempty"`   // epochs in all, where no line says it
 }
 
-// IsSet tells whether the job reports progress at all.
+// IsSet reports whether the job reports progress at all.
 func (p Progress) IsSet() bool { return p.Pattern != "" || p.Report }
 
 // Quality guards the knobs that change what a job learns.
@@ -343,7 +343,7 @@ func (p Policy) Complete(s Settings) Settings {
 	return out
 }
 
-// Permits tells whether every value in s that differs from the owner's own
+// Permits reports whether every value in s that differs from the owner's own
 // settings is one that the stanza allows, and names the first that is not.
 func (p Policy) Permits(own, s Settings) (knob string, ok bool) {
 	for _, name := range own.Diff(s) {

@@ -106,5 +106,5 @@ type Neighbour struct {
 	Radius   float64 `json:"radius"`
 }
 
-// Known tells whether the profile belongs to a class.
+// Known reports whether the profile belongs to a class.
 func (c Class) Known() bool { return c.ID != "" }

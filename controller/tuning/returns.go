@@ -5,7 +5,7 @@ type End string
 
 // The ends. Records of older versions have none, which is EndUnknown.
 const (
-	EndUnknown End = ""        // nobody wrote it down
+	EndUnknown End = ""        // not recorded
 	EndReached End = "reached" // it did all of its work
 	EndFailed  End = "failed"  // it could not run under its settings
 	EndCut     End = "cut"     // it was cancelled, lost, out of time, or failed by itself

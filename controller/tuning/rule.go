@@ -15,7 +15,7 @@ type Rule struct {
 	From  string `json:"from,omitempty"` // file:line, or FromDefault; empty = unknown
 }
 
-// FromDefault is where a rule comes from that nobody wrote.
+// FromDefault is where a rule comes from that is not in any file.
 const FromDefault = "default"
 
 // String is the rule with its place.

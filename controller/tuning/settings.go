@@ -42,10 +42,10 @@ func ParseValue(s string) Value {
 	return Number(f)
 }
 
-// IsSet tells whether the Value holds anything.
+// IsSet reports whether the Value holds anything.
 func (v Value) IsSet() bool { return v.kind != unset }
 
-// IsNumber tells whether the Value is numeric.
+// IsNumber reports whether the Value is numeric.
 func (v Value) IsNumber() bool { return v.kind == isNumber }
 
 // Float returns the number, and 0 for words.
@@ -170,7 +170,7 @@ func (s Settings) text(name string) string {
 	return v.String()
 }
 
-// ambiguous tells whether a text could be taken for more or less than itself.
+// ambiguous reports whether a text could be taken for more or less than itself.
 func ambiguous(text string) bool {
 	return text == "" || strings.ContainsFunc(text, func(r rune) bool {
 		return r == '=' || r == '"' || unicode.IsSpace(r) || !unicode.IsPrint(r)
@@ -194,7 +194,7 @@ func (s Settings) EqualButMemory(o Settings) bool {
 	return s.WithoutMemory().Equal(o.WithoutMemory())
 }
 
-// Equal tells whether both hold the same knobs with the same values.
+// Equal reports whether both hold the same knobs with the same values.
 func (s Settings) Equal(o Settings) bool { return maps.Equal(s, o) }
 
 // Diff lists the knobs whose values differ, sorted by name; it is empty exactly

@@ -8,5 +8,5 @@ type Span struct {
 	To   time.Time `json:"to"`
 }
 
-// Meets tells whether a part of the time from begin to end lies in the span.
+// Meets reports whether a part of the time from begin to end lies in the span.
 func (s Span) Meets(begin, end time.Time) bool { return begin.Before(s.To) && s.From.Before(end) }

@@ -1,7 +1,7 @@
 // Package verify compares what ran tuned with what ran untuned.
 //
-// In come measured epochs: of one job before and after its move, or of pairs of
-// jobs that did the same work, one tuned and one not. Out comes a
+// It takes measured epochs, of one job before and after its move, or of pairs of
+// jobs that did the same work, one tuned and one not, and returns a
 // tuning.Outcome: a verdict, its reason, and an interval of the log ratio that
 // is valid whenever it is looked at, so that a caller may look after every
 // epoch and stop at the first clear answer without claiming more than the level

@@ -33,7 +33,7 @@ func (m measure) spent(e Epoch) tuning.Spent {
 	return m.Spent(e.Seconds(), joules, e.Settings)
 }
 
-// counts tells whether an epoch may judge a setting at all.
+// counts reports whether an epoch may judge a setting at all.
 func (e Epoch) counts() bool { return !e.Warmup && !e.Polluted && !e.Probe && e.Seconds() > 0 }
 
 func (m measure) logs(epochs []Epoch) []float64 {
@@ -80,7 +80,7 @@ func (m measure) ratios(p Pair) pairRatios {
 	return out
 }
 
-// chargedBy tells whether the joules that tuning cost are known by this source.
+// chargedBy reports whether the joules that tuning cost are known by this source.
 func (p Pair) chargedBy(source string) bool {
 	return !p.JoulesUnknown && (p.ChargeSource == "" || p.ChargeSource == source)
 }

@@ -22,7 +22,7 @@ type Epoch struct {
 //     owners switched tuning off differ in more than that.
 //   - Equal work: the same kind, the same number of epochs, all of them done, the
 //     same settings asked for, the same kind of machine. The input should be the
-//     same too; where nobody knows it, InputsDiffer must be set: pairs of
+//     same too; where it is unknown, InputsDiffer must be set: pairs of
 //     few inputs clump, and a formula that takes them for normal claims too much.
 //   - The rule that pairs them looks at no result. Each job is used once, with a
 //     partner near in time, since machines and neighbours change.

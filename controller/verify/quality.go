@@ -9,7 +9,7 @@ import (
 // lastEpochs is how many epochs a quality is taken over.
 const lastEpochs = 3
 
-// qualityLost tells whether the result got worse by more than the guard allows,
+// qualityLost reports whether the result got worse by more than the guard allows,
 // as a share of the untuned quality.
 //
 // Between jobs it compares at equal epochs: the mean loss over the last epochs

@@ -1,8 +1,8 @@
 // Package speed forecasts how fast a job steps under settings that were not measured.
 //
-// In come the settings that may be used, what was measured under some of them (seconds a
-// step, or that the job could not run), and the question; out come the seconds of a step
-// under any of them, and the setting to measure next.
+// It takes the settings that may be used and what was measured under some of them (seconds
+// a step, or that the job could not run), and returns the seconds of a step under any of
+// them, and the setting to measure next.
 //
 // The seconds are a sum of parts that are never negative, in the manner of Optimus: a
 // constant, work that cores share, work that grows with the batch, and communication

@@ -30,8 +30,8 @@ type axis struct {
 	width      float64 // of the space before it was brought to 0 to 1; 1 where all settings agree
 }
 
-// Names of knobs that say what a setting gives a job, the first that is there: what a step
-// is made of is told of these. Of any other knob nothing is known but what was measured.
+// Names of knobs that say what a setting gives a job, the first that is there: the parts
+// of a step depend on these. Of any other knob nothing is known but what was measured.
 func coreKnobs() []string   { return []string{tuning.Cores, tuning.Threads} }
 func workerKnobs() []string { return []string{"replicas", tuning.GPUs} }
 func batchKnobs() []string  { return []string{"local_batch_size", "batch_size"} } // of one worker

@@ -1,8 +1,8 @@
 // Package propose says which settings a hyperparameter search runs next, and how far.
 //
-// In come candidates (settings that may be run) and the trials so far: which candidates,
-// and what each reached at the rungs that it came to. Out comes a Method, which names the
-// candidate that begins or runs on to its next rung. The methods:
+// A Method takes the trials so far, which candidates (settings that may be run) they are of
+// and what each reached at the rungs that it came to, and names the candidate that begins or
+// runs on to its next rung. The methods:
 //
 //   - Random, Grid and LatinHypercube are designs: their order is fixed beforehand.
 //   - Gaussian is a Gaussian process with expected improvement, cold or with a History of

@@ -1,8 +1,8 @@
 // Package recur tunes jobs that return: the same kind of job runs again and again to
 // the same end, and each run may be started under other settings.
 //
-// In come the points of a space, a goal, and what was paid for: the cost of epochs, and
-// of runs that reached their end, were stopped, or failed. Out come the course of the
+// It takes the points of a space, a goal, and what was paid for: the cost of epochs, and
+// of runs that reached their end, were stopped, or failed. It returns the course of the
 // next run, the point of its next epoch, whether it is stopped, and the best point
 // known. Knobs are of two sorts. System knobs (cores, memory, a power limit) change what
 // an epoch costs and nothing else: they are measured within a run, one epoch each, and

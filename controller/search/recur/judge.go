@@ -13,7 +13,7 @@ type verdicts struct {
 	between float64          // variance of the score between runs of one point
 	longer  float64          // that which comes from how many epochs they take, between runs of one course
 	bar     []bool           // by course: not to be run
-	unknown []bool           // by course: nobody saw the end of a run of it
+	unknown []bool           // by course: the end of a run of it is unknown
 	clear   []int            // points that are better beyond doubt, ascending
 	all     int              // runs
 	lost    float64          // what all runs cost more than the owner's, in those
@@ -29,7 +29,7 @@ const (
 	effectSD = 0.15
 
 	// wholeAllowance is the share of all runs that may be lost before an untried point is
-	// run: nobody stops a whole run.
+	// run: nothing stops a whole run.
 	wholeAllowance = 0.1
 
 	// dearer is by how much an untried point is taken to cost more at least.

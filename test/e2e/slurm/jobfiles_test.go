@@ -32,7 +32,7 @@ func shippedFiles() []shipped {
 		{name: "digits-torch", lacks: noTorch, tuned: 30, modes: []string{"owner"}},
 		{name: "sweep", args: []string{"--array=1-3%2"}, tasks: 3},
 	}
-	for _, kind := range []string{"dense", "bfs", "kmeans", "sort", "stream", "hash"} {
+	for _, kind := range []string{"dense", "bfs", "kmeans", "sort", "stream", "hash", "pack"} {
 		list = append(list, shipped{name: kind})
 	}
 	return list
