@@ -133,7 +133,8 @@ func (s view) searched() []tuning.Settings {
 
 // predicted is the setting that the job's first epochs, and those since it was moved, show to
 // be better than the present one: surely, at 95 %, within the slowdown that its owner allows,
-// and by more than its restart costs; and how many seconds it saves. 0: there is none.
+// and by more than its restart costs; and how many seconds it saves. 0: there is none. Of a
+// knob without a law nothing is sure that was not tried.
 func predicted(s view) (d tuning.Decision, seconds float64) {
 	if s.spent() != tuning.ReasonNone || s.Profile == nil {
 		return tuning.Decision{}, 0
@@ -147,7 +148,7 @@ func predicted(s view) (d tuning.Decision, seconds float64) {
 		if !s.Current.Equal(s.Own) {
 			gains = s.model().Between(s.Current, c)
 		}
-		if target.Equal(s.Current) || !(gains.Quantile(sure) < -noise) || s.outlasts(p) ||
+		if target.Equal(s.Current) || s.lawless(c) || !(gains.Quantile(sure) < -noise) || s.outlasts(p) ||
 			!s.withinSlowdown(p.Time.Quantile(sure)) || s.overruns(math.Exp(p.Time.Mean)) {
 			continue
 		}

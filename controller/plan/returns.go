@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"pitchpipe/controller/respond"
 	"pitchpipe/controller/tuning"
 )
 
@@ -114,12 +115,15 @@ func (s view) wholeRuns() []tuning.Evidence {
 	return append(out, tuning.Evidence{Name: "returns_allowed", Value: float64(s.Policy.Budget.Returns)})
 }
 
-// Unlikely reports of settings whether what is known of the job's cores speaks against a whole
-// run under them: nothing stops a run without a checkpoint, and others are stopped late, since
-// their inputs differ.
+// Unlikely reports of settings whether what an earlier run made of its cores speaks against a
+// whole run under them: nothing stops a run without a checkpoint, and others are stopped late,
+// since their inputs differ. Where that is unknown, nothing does: the owner lets runs try.
 func Unlikely(state tuning.State) func(tuning.Settings) bool {
 	s := look(state)
 	return func(t tuning.Settings) bool {
+		if respond.UsageOf(s.Profile, s.Own) == nil {
+			return false
+		}
 		target := s.Policy.Complete(s.Own.With(tuning.Cores, t[tuning.Cores]))
 		return t[tuning.Cores].IsSet() && !target.EqualButMemory(s.Own) && s.likely(target) < bet
 	}

@@ -86,6 +86,7 @@ const (
 	lawSD     = 0.01
 	moreSD    = 0.25 // beyond the cores that the job was seen with: its threads may wait actively
 	knobSD    = 0.15
+	strangeSD = 0.05 // of such a knob per unit of its logarithm, away from where it was tried
 	betweenSD = 0.04
 	classSD   = 0.10
 	usageSD   = 0.05

@@ -62,7 +62,7 @@ func (m *Model) slope(name string, s tuning.Settings) (time, joules Ratio) {
 			continue
 		}
 		scale := to / by
-		sd := math.Hypot(m.trialSD(t, own)*math.Abs(scale), lawSD*math.Abs(to-by))
+		sd := math.Hypot(m.trialSD(t, own)*math.Abs(scale), strangeSD*math.Abs(to-by))
 		time = join(time, Ratio{scale * math.Log(t.Seconds/own.Seconds), sd})
 		if j := joulesRatio(t, own); !math.IsNaN(j) {
 			joules = join(joules, Ratio{scale * j, sd})

@@ -1,9 +1,12 @@
 package task
 
 import (
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // A shell's output is elsewhere for the moment of a builtin command with a redirection.
@@ -40,6 +43,57 @@ func TestOutputIsWhereItStays(t *testing.T) {
 			path, _, err := self.settled(t.Context(), link, file(c.seen))
 			if err != nil || path != c.want {
 				t.Errorf("%q (%v), want %q", path, err, c.want)
+			}
+		})
+	}
+}
+
+// A shell that is stopped within a command of its own with a redirection is not followed there.
+func TestAShellThatPutItsOutputAsideIsFoundOut(t *testing.T) {
+	t.Parallel()
+	for _, shell := range []string{"sh", "bash"} {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			out, err := os.Create(filepath.Join(dir, "out"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = out.Close() }() // nothing is written here
+			cmd := exec.CommandContext(t.Context(), shell, "-c", "while :; do { read line; } >>log; read line; done")
+			cmd.Dir, cmd.Stdout = dir, out
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				_ = cmd.Process.Kill()
+				_ = cmd.Wait()
+			})
+			task, err := Find(cmd.Process.Pid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = task.Close() })
+			for _, file := range []string{"log", "out", "log"} {
+				path := filepath.Join(dir, file)
+				for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+					if got, _ := os.Readlink(task.proc("fd", "1")); got == path {
+						break
+					}
+					if time.Now().After(end) {
+						t.Fatalf("its output never was %s", path)
+					}
+				}
+				if aside := task.putAside(path); aside != (file == "log") {
+					t.Errorf("while its output is %s it is put aside: %t", file, aside)
+				}
+				if _, err := io.WriteString(in, "\n"); err != nil {
+					t.Fatal(err)
+				}
 			}
 		})
 	}

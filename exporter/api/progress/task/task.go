@@ -102,16 +102,18 @@ func (t *Task) Output(ctx context.Context) (path string, offset int64, err error
 }
 
 // While a shell runs one of its own commands with a redirection, such as "echo >> log", its
-// standard output is that file's for a moment: two looks a blink apart have to agree.
+// standard output is that file's for a moment, which is long where the machine is busy: two
+// looks a blink apart have to agree, and the shell must not have put its own output aside. A
+// group of commands may be redirected for as long as it runs: then it is followed there.
 const (
 	blink = 2 * time.Millisecond
-	looks = 20
+	looks = 250
 )
 
 // settled is the file that the link leads to when that does not change any more, and its
 // size when the attempt began, as it was told by the first look at it: lines may come soon.
 func (t *Task) settled(ctx context.Context, link, path string) (string, int64, error) {
-	for range looks {
+	for n := range looks {
 		offset, regular := t.Begin(path), false
 		if info, err := os.Stat(path); err == nil {
 			regular = info.Mode().IsRegular()
@@ -125,6 +127,7 @@ func (t *Task) settled(ctx context.Context, link, path string) (string, int64, e
 		switch {
 		case err == nil && again != path:
 			path = again
+		case n < looks-1 && t.putAside(path):
 		case !regular: // a pipe, a device, or a file that is gone: nothing to follow
 			return "", 0, nil
 		default: // a process that has ended meanwhile changes nothing any more
@@ -132,6 +135,44 @@ func (t *Task) settled(ctx context.Context, link, path string) (string, int64, e
 		}
 	}
 	return "", 0, nil
+}
+
+// saved is the least descriptor in which shells keep their standard output meanwhile.
+const saved = 10
+
+// putAside reports whether the process keeps another file open for writing where shells keep
+// their standard output while one of their commands is redirected.
+func (t *Task) putAside(output string) bool {
+	list, err := os.ReadDir(t.proc("fd"))
+	if err != nil {
+		return false
+	}
+	for _, e := range list {
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil || fd < saved {
+			continue
+		}
+		if path, err := os.Readlink(t.proc("fd", e.Name())); err != nil || path == output {
+			continue
+		}
+		info, err := os.ReadFile(t.proc("fdinfo", e.Name()))
+		if err == nil && kept(string(info)) {
+			return true
+		}
+	}
+	return false
+}
+
+// kept reports whether a descriptor is open for writing and for no other program, which those
+// are not that a process was started with. Its flags in /proc are octal.
+func kept(info string) bool {
+	for line := range strings.Lines(info) {
+		if text, ok := strings.CutPrefix(line, "flags:"); ok {
+			flags, err := strconv.ParseUint(strings.TrimSpace(text), 8, 64)
+			return err == nil && flags&(unix.O_WRONLY|unix.O_RDWR) != 0 && flags&unix.O_CLOEXEC != 0
+		}
+	}
+	return false
 }
 
 // Begin is the size that a file had when the attempt began: 0 where it was made since,
