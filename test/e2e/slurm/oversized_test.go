@@ -43,10 +43,10 @@ func (s *stage) oversizedStory(h house) {
 	t := s.t
 	user := slurmcluster.Alpha
 	here := []string{"--partition=" + h.partition, "--nodelist=" + s.node(2)}
-	first := s.sbatch(user, "oversized", s.oversized("oversized", 80, true), nil, append(here, "--wait")...)
+	first := s.sbatch(user, "oversized", s.oversized("oversized", 240, true), nil, append(here, "--wait")...)
 	second := s.sbatch(user, "oversized", s.oversized("oversized", 8, true), nil,
 		append(here, "--cpus-per-task=2", "--dependency=afterany:"+first.id)...)
-	tasks := s.sbatch(user, "tasks", s.oversized("tasks", 8, false), nil, append(here, "--array=1-4%1", "--output=%A-%a.out")...)
+	tasks := s.sbatch(user, "tasks", s.oversized("tasks", 30, false), nil, append(here, "--array=1-4%1", "--output=%A-%a.out")...)
 	s.follow(h, first, second)
 
 	if got := s.status(first); got != 0 {
