@@ -75,6 +75,19 @@ func shapes(own float64) iter.Seq2[law, float64] {
 // natural logarithms.
 const fineness = 0.1
 
+// How likely it is beforehand that the cores which wait look idle, that all of them look busy,
+// and that some do.
+const (
+	waitIdle  = 0.75
+	waitBusy  = 0.10
+	waitMixed = 0.15
+)
+
+// usageErrors are those of the CPU time that is measured, in standard deviations.
+func usageErrors() []weighed {
+	return []weighed{{-1.6, 0.092}, {-0.8, 0.242}, {0, 0.332}, {0.8, 0.242}, {1.6, 0.092}}
+}
+
 // laws are those that explain how many cores look busy, with their weights. What really works
 // is as likely one core as all, on a logarithmic scale; of the others none waits actively, or
 // all do, or a part that makes up the difference.
@@ -92,11 +105,11 @@ func (u Usage) laws(own float64) iter.Seq2[law, float64] {
 	seen := math.Exp(-math.Pow(math.Log(busy/u.Cores)/sd, 2)/2) / (sd * math.Sqrt(2*math.Pi)) // that all look busy
 	return func(yield func(law, float64) bool) {
 		for l, w := range shapes(own) {
-			for _, z := range []float64{-1.6, -0.8, 0, 0.8, 1.6} {
-				share := l.balanced(busy*math.Exp(z*sd), u.Cores)
-				l.parallel = min(max(share, 0), 1)
-				missed := math.Log(busy*math.Exp(z*sd)/l.busy(u.Cores)) / sd
-				if !yield(l, 0.75*w*math.Exp(-z*z/2-missed*missed/2)/2.72) { // the weights of z add up to 2.72
+			for _, z := range usageErrors() {
+				used := busy * math.Exp(z.value*sd)
+				l.parallel = min(max(l.balanced(used, u.Cores), 0), 1)
+				missed := math.Log(used/l.busy(u.Cores)) / sd
+				if !yield(l, waitIdle*w*z.weight*math.Exp(-missed*missed/2)) {
 					return
 				}
 			}
@@ -106,14 +119,14 @@ func (u Usage) laws(own float64) iter.Seq2[law, float64] {
 					continue
 				}
 				l.spinning = 1
-				if !yield(l, 0.1*w*seen*span/steps) {
+				if !yield(l, waitBusy*w*seen*span/steps) {
 					return
 				}
 				if work >= busy {
 					continue
 				}
 				l.spinning = (busy - work) / (u.Cores - work)
-				if !yield(l, 0.15*w*min(busy/(u.Cores-work), 0.4/sd)*span/steps) {
+				if !yield(l, waitMixed*w*min(busy/(u.Cores-work), 0.4/sd)*span/steps) {
 					return
 				}
 				l.spinning = 0

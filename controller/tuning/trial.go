@@ -70,16 +70,18 @@ func keysOf(epochs []Epoch) []string {
 
 // trendSD is by how much an epoch usually differs from the one before by the job's own trend,
 // and trendEpochs how many epochs beyond the first of each setting say something about it.
+// More than trendMost is no trend: then something else happened, and most of it is left.
 const (
 	trendSD     = 0.003
 	trendEpochs = 6
+	trendMost   = 0.4
 )
 
 // asOfNow scales epochs to the length that they would have now. The trend is the slope of log
 // seconds over epochs within settings, with a normal prior around none: the analysis of
 // covariance (Fisher, "Statistical Methods for Research Workers", 1932), as a ridge.
 func asOfNow(epochs []Epoch, keys []string) []Epoch {
-	type group struct{ n, x, y, xx, xy float64 }
+	type group struct{ n, x, y, xx, xy, yy float64 }
 	groups := map[string]group{}
 	first, latest := math.MaxInt, 0
 	for i, e := range epochs {
@@ -89,24 +91,26 @@ func asOfNow(epochs []Epoch, keys []string) []Epoch {
 		first, latest = min(first, e.Number), max(latest, e.Number)
 		x, y := float64(e.Number), math.Log(e.Seconds())
 		g := groups[keys[i]]
-		groups[keys[i]] = group{g.n + 1, g.x + x, g.y + y, g.xx + x*x, g.xy + x*y}
+		groups[keys[i]] = group{g.n + 1, g.x + x, g.y + y, g.xx + x*x, g.xy + x*y, g.yy + y*y}
 	}
 	if latest-first < trendEpochs {
 		return epochs
 	}
-	within, covary, spare := 0.0, 0.0, 0.0
+	within, covary, around, spare := 0.0, 0.0, 0.0, 0.0
 	for _, g := range groups {
 		within += g.xx - g.x*g.x/g.n
 		covary += g.xy - g.x*g.y/g.n
+		around += g.yy - g.y*g.y/g.n
 		spare += g.n - 1
 	}
-	if spare < trendEpochs {
+	if spare < trendEpochs || !(within > 0) {
 		return epochs
 	}
-	slope := covary / (within + epochSD*epochSD/(trendSD*trendSD))
+	noise := max(epochSD*epochSD, (around-covary*covary/within)/(spare-1)) // variance around the line
+	slope := covary / (within + noise/(trendSD*trendSD))
 	out := slices.Clone(epochs)
 	for i, e := range out {
-		factor := math.Exp(slope * float64(latest-e.Number))
+		factor := math.Exp(min(max(slope*float64(latest-e.Number), -trendMost), trendMost))
 		out[i].End = e.Start.Add(time.Duration(float64(e.End.Sub(e.Start)) * factor))
 		if e.Joules != nil {
 			out[i].Joules = new(Joules(factor) * *e.Joules)

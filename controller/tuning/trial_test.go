@@ -191,7 +191,7 @@ func TestWhatGrowsByItselfIsNoEffectOfASetting(t *testing.T) {
 		drift float64
 	}{
 		{"epochs that stay as they are", 0},
-		{"epochs that grow longer by a half", 0.007},
+		{"epochs that grow longer by a half", 0.006},
 		{"epochs that grow shorter", -0.005},
 	} {
 		trials := tuning.TrialsOf(course(c.drift, 1), own)
@@ -201,5 +201,23 @@ func TestWhatGrowsByItselfIsNoEffectOfASetting(t *testing.T) {
 				t.Errorf("%s: under %v an epoch takes %g of what the last one took, want as long", c.name, x.Settings, math.Exp(got))
 			}
 		}
+	}
+}
+
+func TestWhatIsNoTrendMovesTheReferenceLittle(t *testing.T) {
+	t.Parallel()
+	own := tuning.Settings{"cores": tuning.Number(1)}
+	var epochs []tuning.Epoch
+	for i := range 80 {
+		e := epoch(1, 1.5, 0, "")
+		if i >= 5 { // thirty times as fast, and faster and faster as it warms up
+			e = epoch(3, 0.05+2*math.Exp(-float64(i-5)/8), 0, "")
+		}
+		e.Number = i + 1
+		epochs = append(epochs, e)
+	}
+	reference, ok := tuning.Reference(tuning.TrialsOf(epochs, own))
+	if !ok || math.Abs(math.Log(reference.Seconds/1.5)) > 0.41 {
+		t.Errorf("the owner's epochs of 1.5 s are taken for %g s", reference.Seconds)
 	}
 }
