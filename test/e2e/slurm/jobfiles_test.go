@@ -12,7 +12,7 @@ import (
 	"pitchpipe/test/slurmcluster"
 )
 
-var all = flag.Bool("all", false, "tune every job file that is meant to be, not the first alone")
+var all = flag.Bool("all", false, "tune every job file that is meant to be, not the first alone, and oversized jobs")
 
 // shipped is a job file that ships, submitted as its comment says.
 type shipped struct {
