@@ -135,8 +135,8 @@ func (u Usage) laws(own float64) iter.Seq2[law, float64] {
 	}
 }
 
-// evenly are laws of which none is likelier than another: as many work of n cores, on a
-// logarithmic scale.
+// evenly returns laws that are all equally likely: the cores that work, out of n, are spaced
+// evenly on a logarithmic scale.
 func evenly(own, n float64) iter.Seq2[law, float64] {
 	steps := math.Ceil(math.Log(n) / fineness)
 	return func(yield func(law, float64) bool) {
@@ -167,7 +167,8 @@ func presumedLaws(own float64) iter.Seq2[law, float64] {
 	}
 }
 
-// few is how many cores those laws are told apart by that one core says nothing about.
+// few is the number of cores by which evenly spaces its laws for a job of one core, whose use
+// of that core says nothing.
 const few = 16
 
 // meters are the powers that are weighed with each law. Idle watts of a core are about two fifths

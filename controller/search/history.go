@@ -121,7 +121,7 @@ func (h *history) whole() recur.Whole {
 
 // run is a past run in the terms of the tuner. False: nothing of it can be compared.
 func (h *history) run(p tuning.PastRun, m tuning.Measure, source string) (recur.Run, bool) {
-	out := recur.Run{Place: p.Machine, Weight: math.Exp2(-max(p.Age, 0) / halfLife)}
+	out := recur.Run{Place: p.Machine, Weight: tuning.Aged(p.Age)}
 	for _, t := range p.Trials {
 		if t.Failed || !(t.Seconds > 0) || !(t.Weight() > 0) || !h.comparable(t.Settings) {
 			continue

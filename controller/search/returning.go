@@ -8,9 +8,6 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// halfLife is after how many days what a run showed counts for half.
-const halfLife = 90
-
 // Returning is a kind of job one run of which is about to start.
 type Returning struct {
 	Policy   tuning.Policy     // narrowed by the site

@@ -79,7 +79,10 @@ type Effect struct {
 const halfLife = 90
 
 // Fresh is how many runs of today an effect is worth.
-func (e Effect) Fresh() float64 { return float64(e.Runs) * math.Exp2(-max(e.Age, 0)/halfLife) }
+func (e Effect) Fresh() float64 { return float64(e.Runs) * Aged(e.Age) }
+
+// Aged is what a run counts that ended so many days ago: 1 today.
+func Aged(days float64) float64 { return math.Exp2(-max(days, 0) / halfLife) }
 
 // Verdict is what a comparison says.
 type Verdict string

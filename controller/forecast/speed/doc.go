@@ -9,7 +9,7 @@
 // that grows with workers and nodes, fitted to relative errors. What the parts leave over,
 // and what knobs do that no part speaks of, is a Gaussian process over the settings; under
 // a measured setting the measurement is the answer. Settings with at most the memory that a
-// run failed with are told to fail too.
+// run failed with are predicted to fail too.
 //
 // The package is pure: no clock, no randomness, no I/O, no state. It never says that a
 // setting is good: what is fast may be dear.

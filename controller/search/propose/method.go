@@ -10,7 +10,7 @@ type Trial struct {
 	At int // the candidate
 
 	// Losses are what it reached at each rung, in order: less is better. They are compared
-	// and modelled as they are, so that ratios are told as logarithms. NaN: it failed there.
+	// and modelled as they are, so give ratios as logarithms. NaN: it failed there.
 	Losses []float64
 
 	Running bool // to its next rung at this moment
