@@ -47,6 +47,12 @@ func choose(s view) tuning.Decision {
 					return p
 				}
 			}
+			if s.Restarts+1 >= s.Policy.Budget.Restarts { // the last one is kept for the way back
+				if p := probe(s, d.Settings); p.Action == tuning.Probe {
+					p.Reason = d.Reason
+					return p
+				}
+			}
 			return d
 		}
 	}

@@ -177,10 +177,14 @@ func held(t *rapid.T) tuning.State {
 		s.Returns = &tuning.Returns{Runs: 9, Next: s.Next, Expected: -0.2, Error: 0.05, Best: &best}
 	}
 	if rapid.Bool().Draw(t, "its kind knows better") {
+		s.Policy.Mode, s.Site.MaxMode, s.Site.DryRun, s.Site.MayRestart = tuning.Apply, tuning.Apply, false, true
 		s.Pending, s.Gate, s.Measured, s.Refused, s.Outcome, s.Toll, s.Regressed = false, "", "", "", nil, nil, nil
 		s.Current, s.Probes, s.Restarts, s.EpochsDone, s.EpochsTotal, s.EpochSeconds = s.Own, 0, 0, 4, 400, 1
 		s.Trials = []tuning.Trial{{Settings: s.Own, Epochs: 3, Seconds: 1, Reference: true}}
 		s.KindEffects = []tuning.Effect{effect(tuning.Settings{tuning.Cores: tuning.Number(2)}, -0.5)}
+		if maybe("and it waits") {
+			s.Pending, s.EpochsDone, s.EpochsTotal, s.Trials = true, 0, 0, nil
+		}
 	}
 	if s.EpochsTotal > 0 {
 		s.Policy.Progress.Total = s.EpochsTotal

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -165,26 +166,108 @@ func predicted(s view) (d tuning.Decision, seconds float64) {
 	return best, most
 }
 
-// promising is the candidate of which a probe is expected to save most, and how many seconds.
-// Of a knob without a law the search goes step by step, since little is known of what lies
-// beyond the next one.
+// promising is the candidate that is to be probed next, and how many seconds that, and what
+// may be probed after it, is expected to save. Of a knob without a law the search goes step
+// by step, since little is known of what lies beyond the next one.
 func (s view) promising() (best tuning.Settings, seconds float64) {
-	most := 0.0
-	next := s.target(s.Next)
 	after := s.epochsAfterProbe()
+	if !(after > 0) {
+		return nil, 0
+	}
+	next := s.target(s.Next)
+	from, of := s.baseline()
+	fewer, more, likely, most := ladder{{kept: 1}}, ladder{{kept: 1}}, s.Restarts+s.Probes > 0, 0.0
 	for _, c := range s.searched() {
 		if s.ranUnder(c) || c.Equal(s.Current) || s.lawless(c) && !c.EqualButMemory(next) {
 			continue
 		}
-		share, of := s.promise(c)
-		if !s.lawless(c) && (share < noise || s.likely(c) < bet || s.beyond(c) || s.outlasts(s.model().Predict(c))) {
+		share, _ := s.promise(c)
+		loses := s.loses(c) * float64(s.epochsPerProbe()) / after
+		if s.lawless(c) {
+			if v := share*math.Exp(of) - loses; v > most {
+				best, most = c, v
+			}
 			continue
 		}
-		if v := share*of*after - s.loses(c)*float64(s.epochsPerProbe()); v > most {
-			best, most = c, v
+		if share < noise || s.beyond(c) || s.outlasts(s.model().Predict(c)) {
+			continue
+		}
+		likely = likely || s.likely(c) >= bet
+		r := rung{c, s.kept(s.model().Predict(c)), math.Exp(of) * below(s.model().Between(from, c)), loses}
+		if c[tuning.Cores].Float() < from[tuning.Cores].Float() {
+			fewer = append(fewer, r)
+		} else {
+			more = append(more, r)
 		}
 	}
-	return best, most * s.epoch().Value
+	if likely {
+		probes := min(s.Policy.Budget.Probes-s.Probes, maxProbes)
+		restart := s.factors() * s.price().Seconds() / (after * s.epoch().Value)
+		for _, l := range []ladder{fewer, more} {
+			v, c := l.climb(from[tuning.Cores].Float(), probes, restart)
+			if c == nil { // none may be made, or none is worth it: which one speaks for itself
+				v, c = l.climb(from[tuning.Cores].Float(), 1, 0)
+			}
+			if v > most {
+				best, most = c, v
+			}
+		}
+	}
+	return best, most * after * s.epoch().Value
+}
+
+// ladder are settings further and further from the best one that was measured, which comes
+// first.
+type ladder []rung
+
+// rung is a setting that keeps to the slowdown that the owner allows with a probability, and
+// saves a share of the rest then. Its probe loses another.
+type rung struct {
+	settings           tuning.Settings
+	kept, saves, loses float64
+}
+
+// climb is what the best sequence of probes saves that begins with the setting it returns:
+// where a probe shows that a setting keeps to the limit, the further ones follow, and
+// otherwise the nearer ones. It is a binary search by what is likely.
+func (l ladder) climb(from float64, probes int, restart float64) (most float64, first tuning.Settings) {
+	away := func(r rung) float64 {
+		if r.settings == nil {
+			return 0
+		}
+		return math.Abs(math.Log(r.settings[tuning.Cores].Float() / from))
+	}
+	slices.SortFunc(l, func(a, b rung) int { return cmp.Compare(away(a), away(b)) })
+	for i := 1; i < len(l); i++ {
+		l[i].kept = min(l[i].kept, l[i-1].kept)
+	}
+	type span struct{ low, high, probes int }
+	known := map[span]float64{}
+	var value func(s span) (float64, int)
+	value = func(s span) (float64, int) {
+		mass := l[s.low].kept
+		if s.high < len(l) {
+			mass -= l[s.high].kept
+		}
+		best, at := mass*l[s.low].saves, s.low
+		if s.probes == 0 || !(mass > 0) {
+			return best, at
+		}
+		if v, ok := known[s]; ok {
+			return v, at
+		}
+		for i := s.low + 1; i < s.high; i++ {
+			down, _ := value(span{s.low, i, s.probes - 1})
+			up, _ := value(span{i, s.high, s.probes - 1})
+			if v := down + up - mass*(restart+l[i].loses); v > best {
+				best, at = v, i
+			}
+		}
+		known[s] = best
+		return best, at
+	}
+	most, at := value(span{0, len(l), probes})
+	return most, l[at].settings
 }
 
 const (
@@ -194,6 +277,9 @@ const (
 
 	// stride is how many octaves of cores a probe goes beyond what this job was measured with.
 	stride = 2
+
+	// maxProbes is how many probes in a row are weighed at most.
+	maxProbes = 6
 )
 
 // beyond reports whether a setting is further than a stride from every one that was measured.

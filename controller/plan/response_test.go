@@ -46,12 +46,12 @@ func TestWhatTheFirstEpochsShowMovesAJobAtOnce(t *testing.T) {
 		{"so few cores that an epoch outlasts the time to save are not taken", idling(1.4), func(s *tuning.State) {
 			s.EpochSeconds = 50
 		}, tuning.Move, tuning.ReasonPredicted, cores(4)},
-		{"what it showed after a move moves it on", idling(1.4), func(s *tuning.State) {
+		{"what it showed after a move is tried, since the last restart is for the way back", idling(1.4), func(s *tuning.State) {
 			joules := tuning.Joules(70)
 			s.Current, s.Restarts, s.EpochsDone = cores(4), 1, 10
 			s.Trials = append(s.Trials, tuning.Trial{Settings: cores(4), Epochs: 5, Seconds: 1.02, Joules: &joules, Source: "rapl"})
 			s.Best, s.BestGain, s.BestError = &s.Trials[1], -0.35, 0.03
-		}, tuning.Move, tuning.ReasonPredicted, nil},
+		}, tuning.Probe, tuning.ReasonPredicted, nil},
 		{"what made its kind worse is left out", idling(1), func(s *tuning.State) { s.Regressed = []tuning.Settings{cores(1)} }, tuning.Move, tuning.ReasonPredicted, cores(2)},
 		{"no budget of restarts, no move", idling(1), func(s *tuning.State) { s.Policy.Budget.Restarts = 0 }, tuning.Hold, tuning.ReasonBudgetRestarts, nil},
 	})
