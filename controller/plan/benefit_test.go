@@ -65,7 +65,7 @@ func TestTheLowEndOfASavingDecides(t *testing.T) {
 			s.Current = cores(2).With("prefetch", tuning.Number(64))
 			s.Trials = append(s.Trials, tuning.Trial{Settings: s.Current, Epochs: 2, Seconds: 0.2})
 			s.Refused = tuning.ReasonQualityLost
-		}, tuning.Move, tuning.ReasonProbeWon, cores(2)},
+		}, tuning.Move, tuning.ReasonQualityLost, cores(2)},
 		{"and for its owner's settings where that would carry it past its time limit", probed, func(s *tuning.State) {
 			s.Current = cores(2).With("prefetch", tuning.Number(64))
 			s.Trials = append(s.Trials, tuning.Trial{Settings: s.Current, Epochs: 2, Seconds: 0.2})

@@ -199,17 +199,10 @@ func settle(s view) tuning.Decision {
 	if r := s.spent(); r != tuning.ReasonNone {
 		return hold(s, r, evidence...)
 	}
-	tooSlow := gained && s.overruns(s.Best.Seconds/s.presentSeconds())
 	if s.Refused != tuning.ReasonNone {
-		// What its owner would not accept is left, whatever that saves: for the best
-		// setting, where there is one.
-		d := s.leave(s.Refused, evidence)
-		if d.Action == tuning.RollBack && gained && !tooSlow {
-			d.Action, d.Reason, d.Settings = action, reason, target
-		}
-		return d
+		return s.leave(s.Refused, evidence) // whatever it saves
 	}
-	if tooSlow {
+	if gained && s.overruns(s.Best.Seconds/s.presentSeconds()) {
 		return hold(s, tuning.ReasonSlower, append(evidence, s.limit()...)...)
 	}
 	// The gain of leaving the present setting, not that over the owner's own.

@@ -224,14 +224,30 @@ func (s view) leave(reason tuning.Reason, evidence []tuning.Evidence) tuning.Dec
 	if left := s.rest().Value; !(left > s.RestartCost.Seconds()) {
 		return hold(s, tuning.ReasonTooShort, append(evidence, worth(s, left, 1)...)...)
 	}
-	return decide(s, tuning.RollBack, reason, s.Own, evidence...)
+	return s.back(reason, evidence)
+}
+
+// back is the way from a setting that is left: to the best other one that this job measured,
+// where that is clearly better than the owner's, else to the owner's.
+func (s view) back(reason tuning.Reason, evidence []tuning.Evidence) tuning.Decision {
+	action, best, least := tuning.RollBack, s.Own, 0.0
+	for _, t := range s.Trials {
+		g, ok := s.gainOf(t)
+		_, permitted := s.Policy.Permits(s.Own, t.Settings)
+		if ok && permitted && !t.Failed && g.ratio < min(least, -noise, -sigmas*g.se) && !t.Settings.Equal(s.Current) && !s.hurt(t.Settings) &&
+			s.withinSlowdown(s.model().Predict(t.Settings).Time.Mean) && !s.Policy.Relearns(s.Own, t.Settings) &&
+			!s.overruns(t.Seconds/s.presentSeconds()) {
+			action, best, least = tuning.Move, t.Settings, g.ratio
+		}
+	}
+	return decide(s, action, reason, best, evidence...)
 }
 
 // patience is how many disturbed epochs a probe is waited for.
 const patience = 2
 
 // unmeasured waits for a profile. A probe that cannot be judged because others
-// disturb it is not a place to stay: the job returns to its owner's settings. A
+// disturb it is not a place to stay: the job returns to the best setting it measured. A
 // setting that was judged before, or that came from memory, is no such probe.
 func unmeasured(s view) tuning.Decision {
 	disturbed := s.Measured == tuning.ReasonPolluted && s.Toll != nil && s.Toll.Present.Disturbed >= patience
@@ -241,6 +257,5 @@ func unmeasured(s view) tuning.Decision {
 	if left := s.rest().Value; s.repays(left, s.Site.Margin, s.Measured) != tuning.ReasonNone {
 		return hold(s, s.repays(left, s.Site.Margin, s.Measured), worth(s, left, 1)...)
 	}
-	return restrain(s, decide(s, tuning.RollBack, tuning.ReasonPolluted, s.Own,
-		tuning.Evidence{Name: "disturbed_epochs", Value: float64(s.Toll.Present.Disturbed)}))
+	return restrain(s, s.back(tuning.ReasonPolluted, []tuning.Evidence{{Name: "disturbed_epochs", Value: float64(s.Toll.Present.Disturbed)}}))
 }

@@ -109,6 +109,10 @@ func TestDecide(t *testing.T) {
 		{"a probe is given up after two disturbed epochs", probed, func(s *tuning.State) {
 			s.Measured, s.Toll, s.Trials = tuning.ReasonPolluted, disturbedToll(2), s.Trials[:1]
 		}, tuning.RollBack, tuning.ReasonPolluted, cores(1)},
+		{"a probe that stays disturbed is left for the best setting that was measured", probed, func(s *tuning.State) {
+			s.Current = cores(2).With("prefetch", tuning.Number(64))
+			s.Measured, s.Toll = tuning.ReasonPolluted, disturbedToll(2)
+		}, tuning.Move, tuning.ReasonPolluted, cores(2)},
 		{"a disturbed job under its own settings is left alone", running, func(s *tuning.State) { s.Measured, s.Toll = tuning.ReasonPolluted, disturbedToll(30) }, tuning.Hold, tuning.ReasonPolluted, nil},
 		{"a probe outside of the stanza is refused", running, func(s *tuning.State) { s.Next = cores(4) }, tuning.Hold, tuning.ReasonSiteForbids, nil},
 

@@ -78,8 +78,7 @@ func (s view) leaving() (epochs float64, discard bool) {
 	return save, false
 }
 
-// stop is the stop-loss: it returns a job at once whose present setting costs it more than
-// tuning may, is hopeless, or is surely slower than its owner allows. The running epoch
+// stop is the stop-loss: a job leaves at once a setting that costs it more than tuning may, is hopeless, or is surely slower than its owner allows. The running epoch
 // counts, disturbed or not. No budget of restarts holds it: those bound what is tried.
 func stop(s view) (tuning.Decision, bool) {
 	t := s.Toll
@@ -110,7 +109,7 @@ func stop(s view) (tuning.Decision, bool) {
 	if float64(s.epochsInAll()-s.EpochsDone)*max(each, 0) <= back+leaving {
 		return tuning.Decision{}, false
 	}
-	d := decide(s, tuning.RollBack, reason, s.Own, evidence...)
+	d := s.back(reason, evidence)
 	d.Discard = discard
 	return d, true
 }

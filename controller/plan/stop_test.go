@@ -43,6 +43,9 @@ func TestTheStopLoss(t *testing.T) {
 		{"surely slower than the owner allows", 2.2, func(s *tuning.State) { s.EpochsTotal, s.Policy.MaxSlowdown = 4000, 1.1 }, tuning.RollBack, tuning.ReasonSlower, true},
 		{"a little slower than the owner allows is measured first", 1.2, func(s *tuning.State) { s.EpochsTotal, s.Policy.MaxSlowdown = 4000, 1.1 }, tuning.Hold, tuning.ReasonWarmingUp, false},
 		{"no budget of restarts keeps a job where it loses", 2, func(s *tuning.State) { s.Restarts = 2 }, tuning.RollBack, tuning.ReasonStopLoss, true},
+		{"it goes to a better setting that it measured, rather than to its owner's", 2, func(s *tuning.State) {
+			s.Trials = append(s.Trials, tuning.Trial{Settings: cores(1).With("prefetch", tuning.Number(64)), Epochs: 3, Seconds: 0.5})
+		}, tuning.Move, tuning.ReasonStopLoss, true},
 		{"a job at its end stays, since the way back costs more", 2, func(s *tuning.State) { s.EpochsDone = 40 }, tuning.Hold, tuning.ReasonWarmingUp, false},
 		{"a job without a checkpoint is not touched", 2, func(s *tuning.State) { s.Policy.Checkpoint = nil }, tuning.Hold, tuning.ReasonNoCheckpoint, false},
 		{"what others taught is left too once it costs too much", 2, func(s *tuning.State) { s.Probes, s.Toll.Kind = 0, true }, tuning.RollBack, tuning.ReasonStopLoss, true},

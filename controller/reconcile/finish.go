@@ -43,9 +43,10 @@ func (p *pass) verify(ctx context.Context) error {
 		if err := p.to(Settled, OutcomeKnown, Entry{Reason: outcome.Reason, Outcome: &outcome}); err != nil {
 			return err
 		}
-		if outcome.Verdict == tuning.Improved {
-			return p.further(ctx)
-		}
+		p.rec.Looked = 0
+	}
+	if outcome.Verdict == tuning.Improved && p.grown() {
+		return p.further(ctx)
 	}
 	if outcome.Verdict != tuning.Regressed {
 		return nil
@@ -64,8 +65,24 @@ func (p *pass) verify(ctx context.Context) error {
 	return nil
 }
 
+// grown reports whether twice as many epochs of the present attempt are measured as when the
+// planner was last asked whether there is something better.
+func (p *pass) grown() bool {
+	n := 0
+	for _, e := range p.rec.Epochs {
+		if e.Attempt == p.job.Attempt {
+			n++
+		}
+	}
+	if n == 0 || n < 2*p.rec.Looked {
+		return false
+	}
+	p.rec.Looked, p.dirty = n, true
+	return true
+}
+
 // further moves a job on where its epochs under a better setting show one that is better
-// still, or promise one.
+// still, or promise one, or show that it is slower than its owner allows.
 func (p *pass) further(ctx context.Context) error {
 	d, err := p.decide(ctx)
 	if err != nil {
@@ -76,7 +93,9 @@ func (p *pass) further(ctx context.Context) error {
 		return p.begin(ctx, Moving, ToldToMove, d)
 	case tuning.Probe:
 		return p.begin(ctx, Probing, ToldToProbe, d)
-	case tuning.Hold, tuning.RollBack:
+	case tuning.RollBack:
+		return p.begin(ctx, RollingBack, Worse, d)
+	case tuning.Hold:
 	}
 	return nil
 }

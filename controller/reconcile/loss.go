@@ -66,7 +66,7 @@ func (p *pass) total(ctx context.Context) *tuning.Toll {
 }
 
 // watch asks the planner about a job that runs under other settings than its owner's, in
-// whatever phase it is, and returns it at once where it costs too much.
+// whatever phase it is, and takes it from them at once where they cost too much.
 func (p *pass) watch(ctx context.Context) (stopped bool, err error) {
 	if p.job.State != driver.Running || p.rec.Phase.Acting() || p.rec.Expired >= expiries ||
 		p.rec.Settings(p.job.Attempt).Equal(p.rec.Own) || !slices.Contains(Arrows(), Arrow{p.rec.Phase, RollingBack, Stopped}) {
@@ -76,10 +76,16 @@ func (p *pass) watch(ctx context.Context) (stopped bool, err error) {
 		return false, nil
 	}
 	d, err := p.decide(ctx)
-	if err != nil || d.Action != tuning.RollBack || d.Reason != tuning.ReasonStopLoss && d.Reason != tuning.ReasonSlower {
+	if err != nil || d.Reason != tuning.ReasonStopLoss && d.Reason != tuning.ReasonSlower {
 		return false, err
 	}
-	return true, p.begin(ctx, RollingBack, Stopped, d)
+	switch d.Action { //nolint:exhaustive // the others go nowhere at once
+	case tuning.RollBack:
+		return true, p.begin(ctx, RollingBack, Stopped, d)
+	case tuning.Move:
+		return true, p.begin(ctx, Moving, Stopped, d)
+	}
+	return false, nil
 }
 
 // losing reports whether the present attempt costs more than its owner's settings would, as

@@ -82,6 +82,7 @@ func Arrows() []Arrow {
 		{Profiling, Classified, ProfileReady},
 		{Profiling, Held, ToldToHold},
 		{Profiling, RollingBack, ToldToReturn},
+		{Profiling, Moving, ToldToMove}, // from a probe that others disturb to the best setting so far
 
 		{Classified, Held, ToldToHold},
 		{Classified, Probing, ToldToProbe},
@@ -107,13 +108,11 @@ func Arrows() []Arrow {
 		{Settled, RollingBack, Worse},
 		{Settled, Moving, ToldToMove}, // what it showed under a better setting shows one that is better still
 		{Settled, Probing, ToldToProbe},
-		{Profiling, RollingBack, Stopped},
-		{Classified, RollingBack, Stopped},
-		{Held, RollingBack, Stopped},
-		{Verifying, RollingBack, Stopped},
-		{Settled, RollingBack, Stopped},
 		{Settled, Profiling, LookAgain},
 		{Ignored, Eligible, StanzaRead},
+	}
+	for _, from := range []Phase{Profiling, Classified, Held, Verifying, Settled} {
+		arrows = append(arrows, Arrow{from, RollingBack, Stopped}, Arrow{from, Moving, Stopped}) // the stop-loss
 	}
 	for _, from := range Live() {
 		arrows = append(

@@ -43,6 +43,7 @@ type Record struct {
 	Move    *Intent         `json:"move,omitempty"`    // under way
 	Settle  time.Time       `json:"settle,omitzero"`   // epochs that began later did not choose the setting
 	Outcome *tuning.Outcome `json:"outcome,omitempty"` // of the last move
+	Looked  int             `json:"looked,omitempty"`  // after so many epochs of the present attempt the planner was asked for more
 	Learned bool            `json:"learned,omitempty"`
 	// Toll is what tuning cost the job or saved it in all, once it has ended; nil: it was
 	// not tuned, or what an epoch takes untuned is unknown.
