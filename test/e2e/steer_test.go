@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"pitchpipe/controller/cmd/pitchpipe/command"
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/test/e2e/table"
 )
 
 // TestAPauseStopsEveryEffect needs a job that is probed although the machine is
@@ -18,7 +20,7 @@ func TestAPauseStopsEveryEffect(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, build(t))
 	s.open()
-	const epochs = 2000 // a minute: what a probe costs is little beside that
+	const epochs = 2000 // a minute: what a probe costs is little beside that; it is stopped before
 	file := s.ticking("probed", epochs)
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -59,8 +61,13 @@ func TestAPauseStopsEveryEffect(t *testing.T) {
 	}
 	s.ok("resume", "cluster")
 	s.until(id, "to be moved again", func(j api.Job) bool { return j.Attempt > still.Attempt })
+	s.ok("stop", id)
 	s.until(id, "to end", ended)
-	s.whole(id, epochs)
+	did := epochsOf(t, s.ok("logs", id), epochs)
+	last, _ := strconv.Atoi(did[len(did)-1])
+	if discards := table.Discards(told[api.Story](s, "explain", id)); !table.InOrder(did, last, discards) {
+		t.Errorf("its output has the epochs %v, want each in order and once, or again after %d discards", did, discards)
+	}
 	if text := s.ok("explain", id); !strings.Contains(text, "tuning is paused") {
 		t.Errorf("explain does not tell of the pause:\n%s", text)
 	}
