@@ -3,7 +3,6 @@ package knowledge
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"time"
 
 	"pitchpipe/controller/tuning"
@@ -67,21 +66,18 @@ type Final struct {
 	Quality  float64         `json:"quality"`
 }
 
-// peak is the largest memory that the observation knows of.
-func (o Observation) peak() tuning.Bytes {
-	p := o.Peak
-	for _, profile := range o.Profiles {
-		p = max(p, profile.PeakRSS)
-	}
-	return p
+// runID names a run of a job.
+type runID struct {
+	kind      tuning.JobKind
+	job       string
+	submitted int64 // Unix time; 0 = not known
 }
 
-// run names the run of the job that the observation tells of.
-func (o Observation) run() string {
+func (o Observation) run() runID {
 	if o.Submitted.IsZero() {
-		return o.Job
+		return runID{kind: o.Kind, job: o.Job}
 	}
-	return o.Job + "@" + strconv.FormatInt(o.Submitted.Unix(), 10)
+	return runID{o.Kind, o.Job, o.Submitted.Unix()}
 }
 
 // unique sorts observations by time and drops those whose ID came before, so
@@ -101,36 +97,30 @@ func byTime(a, b Observation) int {
 	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
 }
 
-// run is one job with the trials of all its observations.
+// run is one run of a job with the trials of all its observations.
 type run struct {
-	job     string
-	kind    tuning.JobKind
+	id      runID
 	machine string
 	cores   int
 	at      time.Time // of its newest observation
 	trials  []tuning.Trial
 }
 
-// runs joins the observations of each job. Of a setting that several
+// runs joins the observations of each run. Of a setting that several
 // observations speak about, the one with most epochs counts. Polluted
 // observations and failed trials are left out.
 func runs(obs []Observation) []run {
-	type key struct {
-		kind tuning.JobKind
-		job  string
-	}
-	index := map[key]int{}
+	index := map[runID]int{}
 	var out []run
 	for _, o := range unique(obs) {
 		if o.Polluted {
 			continue
 		}
-		k := key{o.Kind, o.run()}
-		i, ok := index[k]
+		i, ok := index[o.run()]
 		if !ok {
 			i = len(out)
-			index[k] = i
-			out = append(out, run{job: o.run(), kind: o.Kind})
+			index[o.run()] = i
+			out = append(out, run{id: o.run()})
 		}
 		r := &out[i]
 		r.at, r.machine, r.cores = o.At, o.Machine, o.Cores
