@@ -156,10 +156,7 @@ func spans(job driver.Job, now time.Time) []report.Span {
 
 // compareJobs is report.Compare.
 func compareJobs(pairs []report.Pair, t report.Terms) tuning.Outcome {
-	in := verify.Input{
-		Measure: t.Measure, MaxSlowdown: t.MaxSlowdown, Quality: t.Quality, At: t.At,
-		InputsDiffer: true,
-	}
+	in := verify.Input{Measure: t.Measure, MaxSlowdown: t.MaxSlowdown, Quality: t.Quality, At: t.At}
 	for _, p := range pairs {
 		in.Pairs = append(in.Pairs, verify.Pair{
 			Tuned: evidence(p.Tuned), Untuned: evidence(p.Untuned),

@@ -82,7 +82,7 @@ func query(by report.By) report.Query {
 
 // compare is the verifier, as the daemon calls it.
 func compare(pairs []report.Pair, t report.Terms) tuning.Outcome {
-	in := verify.Input{Measure: t.Measure, MaxSlowdown: t.MaxSlowdown, Quality: t.Quality, At: t.At, InputsDiffer: true}
+	in := verify.Input{Measure: t.Measure, MaxSlowdown: t.MaxSlowdown, Quality: t.Quality, At: t.At}
 	of := func(r report.Row) []verify.Epoch {
 		var out []verify.Epoch
 		for _, e := range r.Epochs {

@@ -21,9 +21,7 @@ type Epoch struct {
 //   - Chance alone has chosen who stays untuned: the site's untuned share. Jobs whose
 //     owners switched tuning off differ in more than that.
 //   - Equal work: the same kind, the same number of epochs, all of them done, the
-//     same settings asked for, the same kind of machine. The input should be the
-//     same too; where it is unknown, InputsDiffer must be set: pairs of
-//     few inputs clump, and a formula that takes them for normal claims too much.
+//     same settings asked for, the same kind of machine. The inputs may differ.
 //   - The rule that pairs them looks at no result. Each job is used once, with a
 //     partner near in time, since machines and neighbours change.
 //   - A pair stays as it is once it was made, and pairs stand in the order in which
@@ -59,13 +57,8 @@ type Input struct {
 	Before []Epoch
 	After  []Epoch
 
-	// Between jobs.
+	// Between jobs. The claim takes eight pairs or more.
 	Pairs []Pair
-
-	// InputsDiffer: the jobs of a pair may have worked on different inputs. Only that
-	// chance chose which of them is tuned is relied upon then, and BetweenSD is not:
-	// the claim takes eight pairs or more.
-	InputsDiffer bool
 
 	tuning.Measure                 // of tuning.DefaultObjective when empty
 	MaxSlowdown    float64         // 0 = unbounded
@@ -79,52 +72,33 @@ type Input struct {
 	// choice is paid for. 0 and 1: it was not chosen that way.
 	Candidates int
 
-	Level  float64 // of the interval; default DefaultLevel
-	Margin float64 // an effect smaller than this share counts as none; default DefaultMargin
-
-	// BetweenSD is the standard deviation of ln(seconds) between runs of the same
-	// job, as known before any pair was seen; default DefaultBetweenSD. It weighs
-	// as much as priorRuns runs. Negative: unknown, so that the pairs alone must
-	// show it and a single pair is never conclusive; it is still taken to be normal,
-	// which different inputs are not (InputsDiffer).
-	BetweenSD float64
-
-	// AttemptSD is the same between attempts of one job on one machine; default
-	// DefaultAttemptSD, negative: none, as where a knob changed without a restart.
-	AttemptSD float64
+	Level float64 // of the interval; 0: DefaultLevel
 
 	Baseline tuning.Settings
 	Tuned    tuning.Settings
 	At       time.Time
 }
 
-// The defaults.
 const (
-	DefaultLevel     = 0.95
-	DefaultMargin    = 0.02
-	DefaultBetweenSD = 0.03
-	DefaultAttemptSD = 0.01
+	DefaultLevel = 0.95
+
+	// Margin is the share up to which an effect counts as none.
+	Margin = 0.02
+
+	// AttemptSD is the standard deviation of ln(seconds) between attempts of one job on
+	// one machine, as known before any was seen.
+	AttemptSD = 0.01
+
+	// Unbounded is the bound of an interval that has none: a factor of a million.
+	// It is finite so that an Outcome can be written as JSON.
+	Unbounded = 6 * math.Ln10
 )
 
-// Unbounded is the bound of an interval that has none: a factor of a million.
-// It is finite so that an Outcome can be written as JSON.
-const Unbounded = 6 * math.Ln10
-
-func (in Input) withDefaults() Input {
-	if in.Objective == "" {
-		in.Objective = tuning.DefaultObjective
+// sides are the epochs of both sides, job by job.
+func (in Input) sides() [][]Epoch {
+	out := [][]Epoch{in.Before, in.After}
+	for _, p := range in.Pairs {
+		out = append(out, p.Tuned, p.Untuned)
 	}
-	if in.Level <= 0 || in.Level >= 1 || math.IsNaN(in.Level) {
-		in.Level = DefaultLevel
-	}
-	if in.Margin <= 0 {
-		in.Margin = DefaultMargin
-	}
-	if in.BetweenSD == 0 {
-		in.BetweenSD = DefaultBetweenSD
-	}
-	if in.AttemptSD == 0 {
-		in.AttemptSD = DefaultAttemptSD
-	}
-	return in
+	return out
 }

@@ -54,7 +54,7 @@ func TestAReportThatIsLookedAtAfterEveryPairRarelyClaimsASavingThatIsNone(t *tes
 			for range n {
 				pairs := share(rng, looks, size, 1)
 				for k := 1; k <= looks; k++ {
-					o := Compare(Input{Pairs: pairs[:k], InputsDiffer: true})
+					o := Compare(Input{Pairs: pairs[:k]})
 					if o.Verdict == tuning.Improved || o.Verdict == tuning.Regressed {
 						wrong++
 						break
@@ -84,7 +84,7 @@ func TestAReportFindsASavingThatIsThere(t *testing.T) {
 			rng := rand.New(rand.NewPCG(5, uint64(c.pairs)))
 			found := 0
 			for range 100 {
-				o := Compare(Input{Pairs: share(rng, c.pairs, c.size, 2./3), InputsDiffer: true})
+				o := Compare(Input{Pairs: share(rng, c.pairs, c.size, 2./3)})
 				if o.Verdict == tuning.Improved && o.Low < math.Log(2./3) && math.Log(2./3) < o.High {
 					found++
 				}
@@ -100,7 +100,7 @@ func TestAReportFindsASavingThatIsThere(t *testing.T) {
 func TestPairsAreJudgedByTheWorkOfBothJobsAlone(t *testing.T) {
 	t.Parallel()
 	base := func() []Pair { return share(rand.New(rand.NewPCG(1, 1)), 8, inputs()["all inputs are alike"], .7) }
-	want := Compare(Input{Pairs: base(), InputsDiffer: true})
+	want := Compare(Input{Pairs: base()})
 	if want.Verdict != tuning.Improved || want.Pairs != 8 {
 		t.Fatalf("%+v, want improved by 8 pairs", want)
 	}
@@ -123,7 +123,7 @@ func TestPairsAreJudgedByTheWorkOfBothJobsAlone(t *testing.T) {
 			for i := range pairs {
 				change(&pairs[i])
 			}
-			if got := Compare(Input{Pairs: pairs, InputsDiffer: true}); got.LogRatio != want.LogRatio || got.High != want.High {
+			if got := Compare(Input{Pairs: pairs}); got.LogRatio != want.LogRatio || got.High != want.High {
 				t.Errorf("%.4f up to %.4f, want %.4f up to %.4f", got.LogRatio, got.High, want.LogRatio, want.High)
 			}
 		})

@@ -63,7 +63,6 @@ func (in Input) judge(n null, r replay, effect float64) verdicts {
 		}
 		return v
 	}
-	terms.InputsDiffer = true
 	pairs := make([]mind.Pair, len(r.pairs))
 	for i, p := range r.pairs {
 		pairs[i] = mind.Pair{Tuned: epochsOf(p.tuned, 1, 1, effect), Untuned: epochsOf(p.untuned, 1, 1, 0)}
@@ -83,7 +82,7 @@ func isWrong(v tuning.Verdict, effect float64) bool {
 	case tuning.Regressed:
 		return true
 	case tuning.Neutral:
-		return -math.Log1p(-effect) > math.Log1p(mind.DefaultMargin)
+		return -math.Log1p(-effect) > math.Log1p(mind.Margin)
 	default:
 		return false
 	}
