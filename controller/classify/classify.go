@@ -50,13 +50,14 @@ func (m *Model) Classify(p tuning.Profile) tuning.Class {
 	if len(s.Groups) > 0 {
 		out.Reason = tuning.ReasonSchemaMismatch
 	}
-	near := m.candidates(s, p.Features)
+	near := s.candidates(p.Features)
 	if len(near) == 0 {
 		return out
 	}
 	first := near[0]
 	out.NearestID, out.Distance, out.Radius, out.Support = first.group.ID, first.distance, first.reach, len(first.group.Runs)
-	out.Cautions = cautions(p)
+	// That there are no perf events is no caution: the schema says so, and is compared.
+	out.Cautions = slices.DeleteFunc(slices.Clone(p.Flags), func(f tuning.Flag) bool { return f == tuning.FlagNoPerf })
 	for _, c := range near[:min(len(near), neighbours)] {
 		out.Neighbours = append(out.Neighbours, tuning.Neighbour{ID: c.group.ID, Distance: c.distance, Radius: c.reach})
 	}
@@ -83,25 +84,11 @@ func alike(first candidate, others []candidate) string {
 	return id
 }
 
-// cautions are the flags of a profile that a reader of its class should know. That
-// there are no perf events is no caution: the schema says so, and is compared.
-func cautions(p tuning.Profile) []tuning.Flag {
-	var out []tuning.Flag
-	for _, f := range p.Flags {
-		if f != tuning.FlagNoPerf {
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
 // candidate is a class that a profile can be compared with.
 type candidate struct {
-	group    Group
-	distance float64
-	reach    float64 // radius
-	share    float64 // of the weight that could be compared
-	freedom  float64
+	comparison
+	group Group
+	reach float64 // radius
 }
 
 // depth is below 1 within the radius.
@@ -118,7 +105,7 @@ func (c candidate) surprise() float64 {
 // candidates are the classes of a stratum that share enough features with a
 // profile, the one where it lies deepest first. Of classes equally deep, the one
 // that shares more features is better founded.
-func (m *Model) candidates(s Stratum, features map[string]float64) []candidate {
+func (s Stratum) candidates(features map[string]float64) []candidate {
 	var out []candidate
 	row := s.row(features)
 	for i, g := range s.Groups {
@@ -128,9 +115,9 @@ func (m *Model) candidates(s Stratum, features map[string]float64) []candidate {
 		}
 		reach := s.reach[i]
 		if c.freedom != s.free[i] {
-			reach = radius(m, g, c.freedom)
+			reach = radius(g, c.freedom)
 		}
-		out = append(out, candidate{g, c.distance, reach, c.share, c.freedom})
+		out = append(out, candidate{c, g, reach})
 	}
 	slices.SortStableFunc(out, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.depth(), b.depth()), cmp.Compare(b.share, a.share))

@@ -22,7 +22,7 @@ const (
 // which is half the square of the distance that noise alone explains. Then clusters whose
 // means are nearer than that distance are merged, nearest first, since a fine that is
 // right for single runs splits what many runs make broad. One cluster is a possible answer.
-func (s Stratum) partition(runs []run, start []int, cfg Config) (clusters [][]run, silhouette float64, err error) {
+func (s Stratum) partition(runs []run, start []int) (clusters [][]run, silhouette float64, err error) {
 	if len(s.Axes) == 0 {
 		return nil, 0, nil
 	}
@@ -58,7 +58,7 @@ func (s Stratum) partition(runs []run, start []int, cfg Config) (clusters [][]ru
 		if cost := r.Inertia + fine*float64(k); cost < best {
 			best, bestK, labels = cost, k, r.Labels
 		}
-		if k >= cfg.MaxClasses || k >= bestK+patience || fine*float64(k+1) >= best { // no inertia is below 0
+		if k >= maxClasses || k >= bestK+patience || fine*float64(k+1) >= best { // no inertia is below 0
 			break
 		}
 		next := kmeans.Next(distances, r)
@@ -140,7 +140,7 @@ func (s Stratum) explained(n, m int) float64 {
 	large := float64(max(n, m))
 	merge := s.Merge
 	if min(n, m) == 1 {
-		merge = mergeDistance(freedom(s.Axes), unexplained/large)
+		merge = mergeDistance(s.freedom(), unexplained/large)
 	}
 	return merge * math.Sqrt((1+1/large)/2)
 }

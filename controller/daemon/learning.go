@@ -162,7 +162,7 @@ func (r *rooms) learn(ctx context.Context, l reconcile.Lesson) error {
 	r.mu.Lock()
 	old := r.model
 	r.mu.Unlock()
-	model, err := classify.Refit(old, samplesOf(o), r.samples, classify.Config{})
+	model, err := classify.Refit(old, samplesOf(o), r.samples)
 	if err != nil {
 		return fmt.Errorf("fit the classes: %w", err)
 	}
@@ -224,7 +224,7 @@ func (r *rooms) refit() error {
 	for _, o := range observations {
 		samples = append(samples, samplesOf(o)...)
 	}
-	model, err := classify.Fit(samples, classify.Config{})
+	model, err := classify.Fit(samples)
 	if err != nil {
 		return fmt.Errorf("fit the classes: %w", err)
 	}

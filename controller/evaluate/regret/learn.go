@@ -77,7 +77,7 @@ func (in Input) learn(jobs []job) (*mind, error) {
 		}
 	}
 	var err error
-	if m.model, err = classify.Fit(samples, classify.Config{}); err != nil {
+	if m.model, err = classify.Fit(samples); err != nil {
 		return nil, fmt.Errorf("fit the classes: %w", err)
 	}
 	for _, s := range m.model.Strata {
