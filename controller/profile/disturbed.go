@@ -53,11 +53,11 @@ func (r *readings) disturbance(e tuning.Epoch, spec Spec) Disturbance {
 		return ""
 	}
 	capacity := float64(spec.NodeCores) * wall
-	if steal, ok := r.delta(api.ColNodeSteal, from, to); ok && steal > stealShare*capacity {
+	if steal, ok := r.delta(from, to, api.ColNodeSteal); ok && steal > stealShare*capacity {
 		return Steal
 	}
 	cores, okCores := r.cores(from, to, spec)
-	busy, okBusy := r.delta(api.ColNodeBusy, from, to)
+	busy, okBusy := r.delta(from, to, api.ColNodeBusy)
 	own, okOwn := r.cpu(from, to)
 	if !okCores || !okBusy || !okOwn {
 		return ""
@@ -66,7 +66,7 @@ func (r *readings) disturbance(e tuning.Epoch, spec Spec) Disturbance {
 	if excess > spareCores*wall+tickSeconds {
 		return Others
 	}
-	waited, okWaited := r.delta(api.ColCPUPressure, from, to)
+	waited, okWaited := r.delta(from, to, api.ColCPUPressure)
 	threads, okThreads := r.threads(from, to, spec)
 	if okWaited && okThreads && threads <= cores && waited > pressureShare*wall && excess > pressureCores*wall+tickSeconds {
 		return Pressure
@@ -76,13 +76,12 @@ func (r *readings) disturbance(e tuning.Epoch, spec Spec) Disturbance {
 
 // cpu is the CPU time of the job, by the best column that is there.
 func (r *readings) cpu(from, to float64) (float64, bool) {
-	if v, ok := r.delta(api.ColCPUSeconds, from, to); ok {
-		return v, true
+	for _, columns := range [][]string{{api.ColCPUSeconds}, {api.ColUserSeconds, api.ColSystemSeconds}, {api.ColTaskClock}} {
+		if v, ok := r.delta(from, to, columns...); ok {
+			return v, true
+		}
 	}
-	if v, ok := r.sum(from, to, api.ColUserSeconds, api.ColSystemSeconds); ok {
-		return v, true
-	}
-	return r.delta(api.ColTaskClock, from, to)
+	return 0, false
 }
 
 // cores is how many cores the job has been given.

@@ -62,26 +62,21 @@ func (r *readings) counter(column string) line {
 	}
 	var l line
 	raw := r.gauge(column)
-	level := 0.0
+	level, last := 0.0, 0.0
+	// The node's own columns count from whenever they like.
+	fromStart := r.whole && !r.start.IsZero() && !strings.HasPrefix(column, "node_")
+	if begun := r.seconds(r.start); fromStart && len(raw.at) > 0 && begun < raw.at[0] {
+		l.at, l.value = append(l.at, begun), append(l.value, 0)
+	} else if len(raw.at) > 0 {
+		last = raw.value[0]
+	}
 	for i, v := range raw.value {
-		if i == 0 {
-			if begun := r.seconds(r.start); r.anchors(column) && begun < raw.at[0] {
-				l.at, l.value = append(l.at, begun), append(l.value, 0)
-				level = v
-			}
-		} else {
-			level += max(0, v-raw.value[i-1])
-		}
+		level += max(0, v-last)
+		last = v
 		l.at, l.value = append(l.at, raw.at[i]), append(l.value, level)
 	}
 	r.counters[column] = l
 	return l
-}
-
-// anchors reports whether a column counts from 0 at the start of the attempt. The
-// node's own columns count from whenever they like.
-func (r *readings) anchors(column string) bool {
-	return r.whole && !r.start.IsZero() && !strings.HasPrefix(column, "node_")
 }
 
 // gauge is a column as it was read, without what cannot be a reading.
@@ -99,13 +94,18 @@ func (r *readings) gauge(column string) line {
 	return l
 }
 
-// delta is how much a counter grew between two times, linear between readings;
-// false where the readings do not reach that far.
-func (r *readings) delta(column string, from, to float64) (float64, bool) {
-	l := r.counter(column)
-	a, okA := l.interpolate(from)
-	b, okB := l.interpolate(to)
-	return b - a, okA && okB
+// delta is how much counters grew together between two times, linear between readings;
+// false where the readings of one do not reach that far.
+func (r *readings) delta(from, to float64, columns ...string) (float64, bool) {
+	total, reached := 0.0, true
+	for _, column := range columns {
+		l := r.counter(column)
+		a, okA := l.interpolate(from)
+		b, okB := l.interpolate(to)
+		total += b - a
+		reached = reached && okA && okB
+	}
+	return total, reached
 }
 
 // holed reports whether a time lies beside a reading that lacks a column: the exporter did
@@ -130,19 +130,6 @@ func (r *readings) holed(column string, at float64) bool {
 // firstCounted is the first of the samples with CPU time that is not before a time.
 func (r *readings) firstCounted(at float64) int {
 	return sort.Search(len(r.counted), func(i int) bool { return r.at[r.counted[i]] >= at })
-}
-
-// sum is the growth of several counters together, where all are there.
-func (r *readings) sum(from, to float64, columns ...string) (float64, bool) {
-	total := 0.0
-	for _, c := range columns {
-		d, ok := r.delta(c, from, to)
-		if !ok {
-			return 0, false
-		}
-		total += d
-	}
-	return total, true
 }
 
 // columns are the names of all that were read.
@@ -187,11 +174,7 @@ func (r *readings) mean(column string, from, to float64) (float64, bool) {
 
 // highest is the largest reading of a gauge, 0 where there is none.
 func (r *readings) highest(column string) float64 {
-	top := 0.0
-	for _, v := range r.gauge(column).value {
-		top = max(top, v)
-	}
-	return top
+	return slices.Max(append([]float64{0}, r.gauge(column).value...))
 }
 
 // count is the number of samples with CPU time between two times, ends included.
