@@ -230,7 +230,7 @@ func TestIdsSurviveARefit(t *testing.T) {
 	old := fit(t, samples...)
 	// Of the new runs one sorts first, so that ids by order would be others.
 	more := append(slices.Clone(samples), sample("a", "hash", at(30)), sample("b", "dense", at(3.5)), sample("c", "sort", at(8.5)))
-	m, err := classify.Refit(old, more, nil)
+	m, err := classify.Refit(old, more, memory{}.recall)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestIdsSurviveARefit(t *testing.T) {
 		t.Errorf("model %q of generation %d after %q", m.ID, m.Generation, old.ID)
 	}
 	// A class that is gone leaves its number unused.
-	again, err := classify.Refit(m, []classify.Sample{sample("z", "", at(3)), sample("y", "", at(60))}, nil)
+	again, err := classify.Refit(m, []classify.Sample{sample("z", "", at(3)), sample("y", "", at(60))}, memory{}.recall)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestIdsSurviveARefit(t *testing.T) {
 func TestAnIdIsGivenToOneClassOnly(t *testing.T) {
 	t.Parallel()
 	old := fit(t, sample("a", "", at(5)))
-	m, err := classify.Refit(old, []classify.Sample{sample("a", "", at(3.5)), sample("b", "", at(6.2))}, nil)
+	m, err := classify.Refit(old, []classify.Sample{sample("a", "", at(3.5)), sample("b", "", at(6.2))}, memory{}.recall)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,8 +63,8 @@ func Fit(samples []Sample) (*Model, error) {
 //
 // Each class gets the id of the nearest class of the old model that lies within its
 // radius, so that ids keep their meaning as knowledge grows. Each id is given once;
-// other classes get ids that were never used. old may be nil, and so may recall: then
-// every run learned before is lost. Equal arguments give an equal model.
+// other classes get ids that were never used. old may be nil. Equal arguments give an
+// equal model.
 func Refit(old *Model, samples []Sample, recall func(run string) ([]Sample, error)) (*Model, error) {
 	m := &Model{Version: version, Confidence: confidence, PriorRuns: priorRuns, Strata: []Stratum{}}
 	if old != nil {
@@ -82,22 +82,18 @@ func Refit(old *Model, samples []Sample, recall func(run string) ([]Sample, erro
 			continue
 		}
 		runs, start, err := before.recalled(unknown, recall)
+		var learned Stratum
+		if err == nil {
+			learned, err = learn(key, runs, start)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("stratum %v: %w", key, err)
 		}
-		s, err := learn(key, runs, start)
-		if err != nil {
-			return nil, fmt.Errorf("stratum %v: %w", key, err)
-		}
-		m.giveIDs(&s, old)
-		fitted = append(fitted, s)
-		i, found := slices.BinarySearchFunc(m.Strata, s, func(a, b Stratum) int { return compareKeys(a.Key, b.Key) })
-		if found {
-			m.Strata[i] = s
-		} else {
-			m.Strata = slices.Insert(m.Strata, i, s)
-		}
+		m.giveIDs(&learned, before)
+		fitted = append(fitted, learned)
+		m.Strata = append(slices.DeleteFunc(m.Strata, func(s Stratum) bool { return s.Key == key }), learned)
 	}
+	slices.SortFunc(m.Strata, func(a, b Stratum) int { return compareKeys(a.Key, b.Key) })
 	if old != nil && len(fitted) == 0 {
 		return old, nil
 	}
@@ -134,7 +130,7 @@ func gather(samples []Sample) (map[Key][]run, error) {
 		if s.Run == "" {
 			return nil, fmt.Errorf("%w: sample %d names no run", ErrSample, i)
 		}
-		if slices.ContainsFunc(s.Profile.Flags, spoils) {
+		if s.Profile.Poor() {
 			continue
 		}
 		at := member{KeyOf(s.Profile), s.Run}
@@ -165,44 +161,33 @@ func gather(samples []Sample) (map[Key][]run, error) {
 	return out, nil
 }
 
-// spoils reports whether a profile that has this flag is not learned from. Counters
-// that were multiplexed are scaled up by the time they ran: right on average.
-func spoils(f tuning.Flag) bool {
-	return f == tuning.FlagFewSamples || f == tuning.FlagContended
-}
-
 // settled reports whether a class knows enough runs like this one.
 func (s Stratum) settled(r run) bool {
 	near := s.candidates(r.features)
 	return len(near) > 0 && near[0].depth() <= 1 && alike(near[0], near[1:]) == "" && len(near[0].group.Runs) >= settled
 }
 
-// recalled joins the runs that a stratum was learned from and fresh ones. start is the
-// class that each was in, by its index; -1 = none.
+// recalled joins the runs that a stratum was learned from and fresh ones, the newest of
+// each class and kind where they are too many. start is the class that each was in, by its
+// index; -1 = none.
 func (s Stratum) recalled(fresh []run, recall func(run string) ([]Sample, error)) (runs []run, start []int, err error) {
-	is := map[string]bool{}
+	kept := map[string]bool{}
 	kinds := map[string][]run{}
 	for _, r := range fresh {
-		is[r.id] = true
+		kept[r.id] = false
 		kinds[r.kind] = append(kinds[r.kind], r)
 	}
-	if len(fresh) > most { // of one kind, where there are too many kinds
-		lists := slices.Collect(maps.Values(kinds))
-		if len(lists) > most {
-			lists = [][]run{fresh}
-		}
-		keep := map[string]bool{}
-		for _, r := range slices.Concat(newest(lists, most)...) {
-			keep[r.id] = true
-		}
-		fresh = slices.DeleteFunc(fresh, func(r run) bool { return !keep[r.id] })
+	lists := slices.Collect(maps.Values(kinds))
+	if len(lists) > most {
+		lists = [][]run{fresh}
 	}
+	for _, r := range slices.Concat(newest(lists, most)...) {
+		kept[r.id] = true
+	}
+	fresh = slices.DeleteFunc(fresh, func(r run) bool { return !kept[r.id] })
 	classes := make([][]string, len(s.Groups))
 	for i, g := range s.Groups {
-		classes[i] = slices.DeleteFunc(slices.Clone(g.Runs), func(id string) bool { return is[id] })
-	}
-	if recall == nil {
-		classes = nil
+		classes[i] = slices.DeleteFunc(slices.Clone(g.Runs), func(id string) bool { _, again := kept[id]; return again })
 	}
 	for c, ids := range newest(classes, most-len(fresh)) {
 		for _, id := range ids {
@@ -325,24 +310,18 @@ func compareRuns(a, b run) int { return cmp.Compare(a.id, b.id) }
 
 // giveIDs gives the classes of a stratum their ids, nearest pairs of old and new
 // first.
-func (m *Model) giveIDs(s *Stratum, old *Model) {
+func (m *Model) giveIDs(s *Stratum, before Stratum) {
 	type pair struct {
 		group    int
 		id       string
 		distance float64
 	}
 	var pairs []pair
-	if before, ok := old.stratum(s.Key); ok {
-		rows := make([][]float64, len(s.Groups))
+	for _, o := range before.Groups {
+		row, reach := s.row(o.Center), radius(o, s.freedom())
 		for i, g := range s.Groups {
-			rows[i] = s.row(g.Center)
-		}
-		for _, o := range before.Groups {
-			row, reach := s.row(o.Center), radius(o, s.freedom())
-			for i := range rows {
-				if c := s.compare(rows[i], row); c.share >= enoughShare && c.distance <= reach {
-					pairs = append(pairs, pair{i, o.ID, c.distance})
-				}
+			if c := s.compare(s.row(g.Center), row); c.share >= enoughShare && c.distance <= reach {
+				pairs = append(pairs, pair{i, o.ID, c.distance})
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 )
 
@@ -109,16 +110,10 @@ func crossing(f func(float64) float64, below, low, above float64) float64 {
 // wealth is ln M(δ), averaged over the scales.
 func wealth(xs []float64, delta float64) float64 {
 	var logs [scaleCount]float64
-	most := math.Inf(-1)
 	for i, lambda := range scales() {
 		logs[i] = growth(xs, delta, lambda)
-		most = max(most, logs[i])
 	}
-	total := 0.0
-	for _, v := range logs {
-		total += math.Exp(v - most)
-	}
-	return most + math.Log(total/float64(len(logs)))
+	return floats.LogSumExp(logs[:]) - math.Log(scaleCount)
 }
 
 // growth is the sum of u - ln cosh u = ln 2 + min(2u, 0) - ln(1 + exp(-2|u|)) over all
