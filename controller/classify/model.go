@@ -42,9 +42,7 @@ type Key struct {
 
 // KeyOf is the stratum that a profile belongs to.
 func KeyOf(p tuning.Profile) Key {
-	return Key{p.Schema, p.Machine, p.Settings.Only(func(name string) bool {
-		return name == tuning.Cores || name == tuning.Threads
-	}).Key()}
+	return Key{p.Schema, p.Machine, p.Settings.Shape().Key()}
 }
 
 // Stratum is the model of the profiles of one key.

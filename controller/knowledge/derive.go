@@ -128,17 +128,14 @@ func agree(a, b tuning.Settings) bool {
 	return a[tuning.Cores] == b[tuning.Cores] && (!inA || !inB || x == y)
 }
 
-// travels reports whether a knob's effect can be used by other jobs.
-func travels(name string) bool { return name == tuning.Cores || name == tuning.Threads }
-
 // others are the knobs that must be equal for cores and threads to be compared.
 func others(s tuning.Settings) tuning.Settings {
-	return s.Only(func(name string) bool { return !travels(name) && name != tuning.Memory })
+	return s.Only(func(name string) bool { return name != tuning.Cores && name != tuning.Threads && name != tuning.Memory })
 }
 
 // scaled are the cores and threads in counts of another machine.
 func scaled(s tuning.Settings, scale float64) tuning.Settings {
-	out := s.Only(travels)
+	out := s.Shape()
 	for name, v := range out {
 		if v.IsNumber() {
 			out[name] = tuning.Number(math.Max(1, math.Round(v.Float()*scale)))

@@ -42,7 +42,7 @@ func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 					e.Loss, e.Quality = m.report.Loss, m.report.Quality
 				}
 				from, to := r.seconds(e.Start), r.seconds(e.End)
-				if j, ok := r.delta(from, to, api.ColJoules); ok && !r.holed(api.ColJoules, from) && !r.holed(api.ColJoules, to) {
+				if j, ok := r.measured(from, to, api.ColJoules); ok {
 					joules := tuning.Joules(j)
 					e.Joules, e.Source = &joules, w.Source
 				}

@@ -157,6 +157,6 @@ func threadsPerCore(s stretch) (float64, bool) {
 }
 
 func gpuWatts(s stretch) (float64, bool) {
-	v, ok := perSecond(api.ColGPUJoules)(s)
-	return math.Log1p(v), ok && !s.r.holed(api.ColGPUJoules, s.from) && !s.r.holed(api.ColGPUJoules, s.to)
+	d, ok := s.r.measured(s.from, s.to, api.ColGPUJoules)
+	return math.Log1p(d / s.wall()), ok
 }

@@ -29,11 +29,6 @@ type Spec struct {
 	Still        []tuning.Span   // in which the scheduler had it stand still
 }
 
-// shape are the settings that profiles must share to be compared.
-func shape(s tuning.Settings) tuning.Settings {
-	return s.Only(func(name string) bool { return name == tuning.Cores || name == tuning.Threads })
-}
-
 // Profile makes one profile of the epochs of one attempt, as Epochs returns them;
 // epochs of other attempts or under other cores and threads are left out.
 //
@@ -55,7 +50,7 @@ func shape(s tuning.Settings) tuning.Settings {
 func Profile(w api.Window, epochs []tuning.Epoch, spec Spec) (tuning.Profile, tuning.Reason) {
 	r := read(w)
 	p := tuning.Profile{
-		Schema: SchemaAccounting, Features: map[string]float64{}, Settings: shape(spec.Settings), Machine: spec.Machine,
+		Schema: SchemaAccounting, Features: map[string]float64{}, Settings: spec.Settings.Shape(), Machine: spec.Machine,
 		PeakRSS: tuning.Bytes(r.peak()),
 	}
 	if len(r.counted) == 0 {
@@ -99,7 +94,7 @@ func Profile(w api.Window, epochs []tuning.Epoch, spec Spec) (tuning.Profile, tu
 func judgeable(w api.Window, epochs []tuning.Epoch, spec Spec) []tuning.Epoch {
 	var out []tuning.Epoch
 	for _, e := range epochs {
-		if e.Attempt == w.Job.Attempt && !e.Warmup && shape(e.Settings).Equal(shape(spec.Settings)) {
+		if e.Attempt == w.Job.Attempt && !e.Warmup && e.Settings.Shape().Equal(spec.Settings.Shape()) {
 			out = append(out, e)
 		}
 	}

@@ -1,10 +1,10 @@
 package profile
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -15,8 +15,7 @@ import (
 // first asked for and kept: many epochs and windows ask for the same ones.
 type readings struct {
 	samples  []api.Sample // by time
-	at       []float64    // of each sample, in seconds
-	counted  []int        // which samples have CPU time
+	counted  []api.Sample // those with CPU time
 	start    time.Time    // of the attempt; zero = unknown
 	zero     time.Time    // where the seconds count from
 	whole    bool         // the ring forgot nothing
@@ -41,11 +40,12 @@ func read(w api.Window) *readings {
 	if len(r.samples) > 0 {
 		r.zero = r.samples[0].Time
 	}
-	r.at = make([]float64, len(r.samples))
-	for i, s := range r.samples {
-		r.at[i] = r.seconds(s.Time)
-		if counts(s) {
-			r.counted = append(r.counted, i)
+	for _, s := range r.samples {
+		_, all := s.Values[api.ColCPUSeconds]
+		_, part := s.Values[api.ColSystemSeconds]
+		_, clock := s.Values[api.ColTaskClock]
+		if all || part || clock {
+			r.counted = append(r.counted, s)
 		}
 	}
 	return r
@@ -85,9 +85,9 @@ func (r *readings) gauge(column string) line {
 		return l
 	}
 	var l line
-	for i, s := range r.samples {
+	for _, s := range r.samples {
 		if v, ok := s.Values[column]; ok && v >= 0 && !math.IsInf(v, 0) {
-			l.at, l.value = append(l.at, r.at[i]), append(l.value, v)
+			l.at, l.value = append(l.at, r.seconds(s.Time)), append(l.value, v)
 		}
 	}
 	r.gauges[column] = l
@@ -108,28 +108,29 @@ func (r *readings) delta(from, to float64, columns ...string) (float64, bool) {
 	return total, reached
 }
 
-// holed reports whether a time lies beside a reading that lacks a column: the exporter did
-// not know it then, such as a job's joules while its GPUs do not answer, and a line drawn
-// across would only look measured.
-func (r *readings) holed(column string, at float64) bool {
-	i := r.firstCounted(at)
-	known := func(i int) bool {
-		_, ok := r.samples[r.counted[i]].Values[column]
-		return ok
+// measured is delta where the column was read at both ends. A reading beside an end that
+// lacks it is a hole: the exporter did not know it then, such as a job's joules while its
+// GPUs do not answer, and a line drawn across would only look measured.
+func (r *readings) measured(from, to float64, column string) (float64, bool) {
+	d, ok := r.delta(from, to, column)
+	for _, end := range []float64{from, to} {
+		i, exact := r.firstCounted(end)
+		beside := r.counted[max(i-1, 0):min(i+1, len(r.counted))]
+		if exact {
+			beside = r.counted[i : i+1]
+		}
+		for _, s := range beside {
+			_, known := s.Values[column]
+			ok = ok && known
+		}
 	}
-	before := i > 0 && !known(i-1) // the last reading lacks it
-	switch {
-	case i == len(r.counted):
-		return before
-	case r.at[r.counted[i]] == at:
-		return !known(i)
-	}
-	return before || !known(i)
+	return d, ok
 }
 
-// firstCounted is the first of the samples with CPU time that is not before a time.
-func (r *readings) firstCounted(at float64) int {
-	return sort.Search(len(r.counted), func(i int) bool { return r.at[r.counted[i]] >= at })
+// firstCounted is the first of the samples with CPU time that is not before a time, and
+// whether it is of that very time.
+func (r *readings) firstCounted(at float64) (int, bool) {
+	return slices.BinarySearchFunc(r.counted, at, func(s api.Sample, at float64) int { return cmp.Compare(r.seconds(s.Time), at) })
 }
 
 // columns are the names of all that were read.
@@ -179,20 +180,12 @@ func (r *readings) highest(column string) float64 {
 
 // count is the number of samples with CPU time between two times, ends included.
 func (r *readings) count(from, to float64) int {
-	n := 0
-	for i := r.firstCounted(from); i < len(r.counted) && r.at[r.counted[i]] <= to; i++ {
+	first, _ := r.firstCounted(from)
+	n := first
+	for n < len(r.counted) && r.seconds(r.counted[n].Time) <= to {
 		n++
 	}
-	return n
-}
-
-func counts(s api.Sample) bool {
-	for _, c := range []string{api.ColCPUSeconds, api.ColSystemSeconds, api.ColTaskClock} {
-		if _, ok := s.Values[c]; ok {
-			return true
-		}
-	}
-	return false
+	return n - first
 }
 
 func (l line) interpolate(at float64) (float64, bool) {
