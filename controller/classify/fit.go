@@ -81,10 +81,10 @@ func Refit(old *Model, samples []Sample, recall func(run string) ([]Sample, erro
 		if len(unknown) == 0 {
 			continue
 		}
-		runs, start, err := before.recalled(unknown, recall)
+		runs, err := before.recalled(unknown, recall)
 		var learned Stratum
 		if err == nil {
-			learned, err = learn(key, runs, start)
+			learned, err = learn(key, runs)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("stratum %v: %w", key, err)
@@ -113,6 +113,7 @@ func compareKeys(a, b Key) int {
 type run struct {
 	id, kind string
 	features map[string]float64
+	before   int       // class that it was in, by its index; -1 = none
 	age      int       // its place among the runs, the oldest first
 	row      []float64 // see Stratum.row
 }
@@ -141,7 +142,7 @@ func gather(samples []Sample) (map[Key][]run, error) {
 	}
 	out := map[Key][]run{}
 	for _, at := range order {
-		r := run{id: at.run, features: map[string]float64{}}
+		r := run{id: at.run, features: map[string]float64{}, before: -1}
 		values := map[string][]float64{}
 		for _, s := range profiles[at] {
 			r.kind = max(r.kind, s.Kind)
@@ -168,9 +169,8 @@ func (s Stratum) settled(r run) bool {
 }
 
 // recalled joins the runs that a stratum was learned from and fresh ones, the newest of
-// each class and kind where they are too many. start is the class that each was in, by its
-// index; -1 = none.
-func (s Stratum) recalled(fresh []run, recall func(run string) ([]Sample, error)) (runs []run, start []int, err error) {
+// each class and kind where they are too many.
+func (s Stratum) recalled(fresh []run, recall func(run string) ([]Sample, error)) ([]run, error) {
 	kept := map[string]bool{}
 	kinds := map[string][]run{}
 	for _, r := range fresh {
@@ -189,22 +189,24 @@ func (s Stratum) recalled(fresh []run, recall func(run string) ([]Sample, error)
 	for i, g := range s.Groups {
 		classes[i] = slices.DeleteFunc(slices.Clone(g.Runs), func(id string) bool { _, again := kept[id]; return again })
 	}
+	var runs []run
 	for c, ids := range newest(classes, most-len(fresh)) {
 		for _, id := range ids {
 			samples, err := recall(id)
 			if err != nil {
-				return nil, nil, fmt.Errorf("recall run %s: %w", id, err)
+				return nil, fmt.Errorf("recall run %s: %w", id, err)
 			}
 			strata, err := gather(samples)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			for _, r := range strata[s.Key] {
-				runs, start = append(runs, r), append(start, c)
+				r.before = c
+				runs = append(runs, r)
 			}
 		}
 	}
-	return append(runs, fresh...), append(start, slices.Repeat([]int{-1}, len(fresh))...), nil
+	return append(runs, fresh...), nil
 }
 
 // newest shortens the longest lists to their ends, until they have room together.
@@ -226,18 +228,17 @@ func newest[T any](lists [][]T, room int) [][]T {
 	return out
 }
 
-// learn makes the stratum of one key; its classes have no ids yet. start is where the
-// search for them begins: the class of each run before, -1 for none. Repeats of a program
+// learn makes the stratum of one key; its classes have no ids yet. Repeats of a program
 // may agree better in its hardware counters than is documented. Since inputs that were
 // not run yet differ more than they do, that counts only where it tells kinds apart that
 // would share a class, at least a quarter of their runs, and as little of it as does.
-func learn(key Key, runs []run, start []int) (Stratum, error) {
-	best, err := learnAt(1, key, runs, start)
+func learn(key Key, runs []run) (Stratum, error) {
+	best, err := learnAt(1, key, runs)
 	if err != nil || !strings.HasPrefix(key.Schema, hardware) {
 		return best, err
 	}
 	for share := 0.5; share >= finest && best.mixed() > 0; share /= 2 {
-		s, err := learnAt(share, key, runs, start)
+		s, err := learnAt(share, key, runs)
 		if err != nil {
 			return s, err
 		}
@@ -261,13 +262,13 @@ func (s Stratum) mixed() int {
 
 // learnAt learns with noise of at least a share of what is documented, which weighs as
 // much less.
-func learnAt(share float64, key Key, runs []run, start []int) (Stratum, error) {
+func learnAt(share float64, key Key, runs []run) (Stratum, error) {
 	s := Stratum{Key: key, Axes: axes(key.Schema, runs, share), Runs: len(runs)}
 	s.Merge = mergeDistance(s.freedom(), unexplained)
 	for i := range runs {
 		runs[i].age, runs[i].row = i, s.row(runs[i].features)
 	}
-	clusters, silhouette, err := s.partition(runs, start)
+	clusters, silhouette, err := s.partition(runs)
 	s.Silhouette, s.Groups = silhouette, s.groups(clusters)
 	return s, err
 }

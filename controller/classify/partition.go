@@ -16,27 +16,23 @@ const (
 )
 
 // partition sorts runs into clusters by k-means, and returns the silhouette of the
-// partition. It begins with the clusters of start, or with one of all runs, and adds a
+// partition. It begins with the classes of before, or with one of all runs, and adds a
 // cluster as long as that pays. What pays is the fine for a cluster (as in DP-means,
 // Kulis and Jordan, 2012): what two single runs must save in inertia to be two clusters,
 // which is half the square of the distance that noise alone explains. Then clusters whose
 // means are nearer than that distance are merged, nearest first, since a fine that is
 // right for single runs splits what many runs make broad. One cluster is a possible answer.
-func (s Stratum) partition(runs []run, start []int) (clusters [][]run, silhouette float64, err error) {
+func (s Stratum) partition(runs []run) (clusters [][]run, silhouette float64, err error) {
 	if len(s.Axes) == 0 {
 		return nil, 0, nil
 	}
-	order := make([]int, len(runs)) // by run, so that rounding depends on no other order
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return compareRuns(runs[a], runs[b]) })
-	points, sorted := make([][]float64, len(runs)), make([]run, len(runs))
+	sorted := slices.SortedFunc(slices.Values(runs), compareRuns) // so that rounding depends on no other order
+	points := make([][]float64, len(runs))
 	begin := map[int][][]float64{}
-	for i, from := range order {
-		sorted[i], points[i] = runs[from], s.point(runs[from].row)
-		if start[from] >= 0 {
-			begin[start[from]] = append(begin[start[from]], points[i])
+	for i, r := range sorted {
+		points[i] = s.point(r.row)
+		if r.before >= 0 {
+			begin[r.before] = append(begin[r.before], points[i])
 		}
 	}
 	if len(begin) == 0 {
