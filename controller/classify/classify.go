@@ -9,10 +9,9 @@ import (
 )
 
 // likelier is how many times as probable the profile must be under its class as
-// under any other within whose radius it lies. A ratio of 3 is what is commonly
-// called barely worth mentioning (Jeffreys, "Theory of Probability", 1961: √10). In
-// the simulations of this package's tests it calls up to two of 100 second runs
-// ambiguous, about half of which would have gone to another kind's class.
+// under any other within whose radius it lies (Jeffreys, "Theory of Probability", 1961:
+// below √10 evidence is barely worth mentioning). In the simulations of this package's
+// tests up to two of 100 second runs are ambiguous by it, half of them rightly.
 const likelier = 3
 
 // neighbours is how many of the nearest classes are named with an answer.
@@ -20,8 +19,8 @@ const neighbours = 3
 
 // Classify tells which class the profile belongs to: of those within whose
 // radius it lies, the one where it lies deepest. Features that are missing on
-// either side are left out of the comparison, at least half of the weight must
-// remain.
+// either side are left out, at least half of the weight must remain. A nil model knows
+// nothing.
 //
 // The reasons: ReasonNearest with a class; without one ReasonTooFar (outside
 // every radius), ReasonAmbiguous (within two radii, and not clearly nearer to one
@@ -29,13 +28,7 @@ const neighbours = 3
 // machines), ReasonSchemaMismatch (learned with other counters, or too few in
 // common), ReasonOtherSettings (learned only under other cores or threads) and
 // ReasonThinProfile (fewer samples than the noise of the features is known for).
-// Whether two ambiguous classes want different settings is not known here, so
-// that two which want the same are called ambiguous too. A nil model knows
-// nothing.
-//
-// A profile that is flagged otherwise is classified, and the flags are named as
-// cautions: what contention and multiplexing do to a feature is more noise, which
-// the radius bounds.
+// Other flags are cautions: what they do to a feature is noise, which the radius bounds.
 func (m *Model) Classify(p tuning.Profile) tuning.Class {
 	s, ok := m.stratum(KeyOf(p))
 	switch {

@@ -127,11 +127,9 @@ func (s Stratum) merge(clusters [][]run) [][]run {
 }
 
 // explained is how far a typical run of the smaller of two clusters, such as its centre
-// is, may lie from the mean of the larger one and still be of the same class. It is
-// what a class asks of a further run too: a cluster that is merged from farther away
-// would hold runs which it does not recognise when they return. A single run may be the
-// farthest of as many as the larger one has (Bonferroni), or a class of many runs would
-// shed those at its edge as classes of their own.
+// is, may lie from the mean of the larger one and still be of the same class, as a class
+// asks of a further run. A single run may be the farthest of as many as the larger one
+// has (Bonferroni), or a class of many runs would shed those at its edge.
 func (s Stratum) explained(n, m int) float64 {
 	large := float64(max(n, m))
 	merge := s.Merge

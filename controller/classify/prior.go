@@ -12,14 +12,11 @@ type Prior struct {
 }
 
 // Priors lists the features of package profile (schemas sw/1 and acct/1).
-// Faults, switches and the system share vary by about one log unit within a kind
-// in windows of one second; profiles are averaged over several.
 //
 // Floors follow from what one event costs, as measured on a virtual machine: a first
 // touch of a page about 2 µs, a switch of context 3 µs, a call that reads or writes
-// 100 characters 1 µs; a migration, which finds caches cold, and a page from storage
-// cost more. Below, a program's start spread over a short run, its collector and its
-// lines of progress would stand between it and the very same program with more to do.
+// 100 characters 1 µs. Below, a program's start spread over a short run, its collector and
+// its lines of progress would tell it from the very same program with more to do.
 func Priors() []Prior {
 	return []Prior{
 		{"minor_faults", 0.4, 1, 500, "of what allocates all the time; what starts, grows or collects now and then stays below the floor"},

@@ -79,9 +79,8 @@ func axes(schema string, runs []run, share float64) []Axis {
 
 // noise is the standard deviation of a feature between runs of one kind: the
 // interquartile range of what is left when each kind's median is taken away,
-// drawn towards the documented noise. It is the spread within
-// kinds, not over all runs: that would be large where kinds differ, and would
-// hide the very features that tell them apart.
+// drawn towards the documented noise. The spread over all runs would hide the very
+// features that tell kinds apart.
 func noise(a Axis, kinds map[string][]run, documented, priorRuns float64) float64 {
 	var rest []float64
 	free := 0.0

@@ -66,12 +66,10 @@ type Target struct {
 // whatever their kind: sorted by LogRatio, the best first. own are the settings of the job
 // that asks; nil compares each job with its own owner's.
 //
-// Cores and threads count as shares of the node: a quarter of 8 cores is a quarter of 16.
-// Counts are exact where the machine is the same kind or has as many cores; elsewhere they
-// are rounded to whole ones, at least one, and an observation of a node of unknown size is
-// left out. Memory, GPUs and the power limit do not travel, and neither do
-// hyperparameters: a trial that changed one together with its cores teaches nothing about
-// the cores.
+// Cores and threads count as shares of the node, rounded to whole ones, at least one;
+// exactly where the machine is of the same kind or has as many cores. An observation of
+// another node of unknown size is left out. No other knob travels: a trial that changed one
+// together with its cores teaches nothing about the cores.
 func ClassEffects(class []Observation, own tuning.Settings, to Target, m tuning.Measure, now time.Time) []tuning.Effect {
 	sums := tallies{}
 	for _, r := range runs(class) {
@@ -205,8 +203,7 @@ func (ts tallies) effects(now time.Time) []tuning.Effect {
 }
 
 // sd is the standard deviation between runs. It is never less than the noise
-// within them: two runs that agree by chance have not shown that all do. With one
-// run the noise within is all there is, and understates.
+// within them: two runs that agree by chance have not shown that all do.
 func (t *tally) sd() float64 {
 	var sum, sum2, squares float64
 	mean := t.mean(t.ratios)

@@ -10,7 +10,6 @@ import (
 // Disturbance says what kept an epoch from showing the job alone.
 type Disturbance string
 
-// The disturbances.
 const (
 	Steal    Disturbance = "the hypervisor took CPU time"
 	Others   Disturbance = "others used cores that are the job's"
@@ -18,7 +17,6 @@ const (
 	Still    Disturbance = "its scheduler had it stand still"
 )
 
-// The limits.
 const (
 	stealShare    = 0.05 // of the node's CPU time
 	spareCores    = 0.25 // others may exceed what is not the job's by so many cores
@@ -36,7 +34,7 @@ const (
 //     cannot have had all its cores.
 //   - Pressure: for more than a quarter of the time some thread waited for a CPU,
 //     although the job has no more threads than cores, and others used more than
-//     what is not the job's by a twentieth of a core and two clock ticks. A job that waits for itself is not disturbed.
+//     what is not the job's by a twentieth of a core and two clock ticks.
 //
 // A rule whose columns or numbers are missing finds nothing.
 func Disturbed(w api.Window, e tuning.Epoch, spec Spec) Disturbance {

@@ -41,12 +41,9 @@ type Spec struct {
 // The reason is ReasonNone when the profile can be used; ReasonNoSamples without
 // any reading; ReasonWarmingUp before the first epoch that counts;
 // ReasonProfiling while more epochs or samples are needed; ReasonPolluted where
-// there would be enough epochs had they not been disturbed. Disturbed epochs are
-// left out, so a profile of enough others can be used although it is flagged as
-// contended. A job that has ended gets what there is, with its flags: where what was
-// left undisturbed is too little to say anything, of all its epochs, and then it is
-// flagged as contended too. With a reason the profile holds what is known so far, for
-// the curious.
+// there would be enough epochs had they not been disturbed. With a reason the profile
+// holds what is known so far. A job that has ended gets what there is: where too little
+// was left undisturbed, of all its epochs, flagged as contended.
 func Profile(w api.Window, epochs []tuning.Epoch, spec Spec) (tuning.Profile, tuning.Reason) {
 	r := read(w)
 	p := tuning.Profile{

@@ -31,7 +31,6 @@ func Compare(in Input) tuning.Outcome {
 		Measure: in.Objective, Level: in.Level, Baseline: in.Baseline, Tuned: in.Tuned, At: in.At,
 	}
 
-	// 1. By what, and at what error.
 	m, both := in.measure()
 	out.Source = m.source
 	out.NoEnergy = in.Objective == tuning.Cost && m.Tariff != in.Tariff
@@ -40,14 +39,12 @@ func Compare(in Input) tuning.Outcome {
 		alpha /= 2
 	}
 
-	// 2. The objective's interval.
 	e := none()
 	if both {
 		e = in.estimate(m, alpha)
 	}
 	out.LogRatio, out.Low, out.High, out.Pairs = e.value, e.low(), e.high(), e.n
 
-	// 3. What the owner must not lose comes before what he may gain.
 	if in.qualityLost() {
 		out.Verdict, out.Reason = tuning.Regressed, tuning.ReasonQualityLost
 		return out
@@ -61,7 +58,6 @@ func Compare(in Input) tuning.Outcome {
 		}
 	}
 
-	// 4. The claim.
 	margin := math.Log1p(Margin)
 	switch {
 	case e.n == 0:
@@ -98,11 +94,10 @@ const lastEpochs = 3
 // as a share of the untuned quality.
 //
 // Between jobs it compares at equal epochs: the mean loss over the last epochs
-// that both did, averaged over the pairs. Within one job no two epochs are
-// equal; there a job that learns must not fall back, so the median quality of
+// that both did, averaged over the pairs. Within one job the median quality of
 // the last tuned epochs is held against that of the last untuned ones, once there
-// are enough of both. Warm-up and pollution change the time of an epoch, not
-// what it learned, so such epochs count here.
+// are enough of both. Warm-up and pollution do not change what an epoch learned, so such
+// epochs count here.
 func (in Input) qualityLost() bool {
 	if in.Quality == nil {
 		return false

@@ -7,8 +7,7 @@
 // epoch and stop at the first clear answer without claiming more than the level
 // allows. The verdict is inconclusive until the interval says otherwise.
 //
-// Warm-up epochs, polluted epochs and epochs that chose the setting are left
-// out, on both sides. Two equal jobs differ, and so do two attempts of one job: both is
+// Warm-up epochs, polluted epochs and epochs that chose the setting are left out. Two equal jobs differ, and so do two attempts of one job: both is
 // part of the interval.
 //
 // Of pairs nothing is assumed about how the two jobs differ but what chance guarantees:
@@ -19,6 +18,5 @@
 // an effect of the setting; only pairs of jobs, compared at matching epochs, are
 // free of it.
 //
-// The package is pure. It never reads a clock, never draws at random, never
-// does I/O, and holds no state.
+// The package is pure, and holds no state.
 package verify

@@ -16,7 +16,7 @@ type Epoch struct {
 // Pair is two jobs that did the same work, one tuned and one not. Both have ended:
 // a pair that is still growing is not evidence yet.
 //
-// How pairs are built decides what they show, more than any formula after it:
+// How pairs are built decides what they show:
 //
 //   - Chance alone has chosen who stays untuned: the site's untuned share. Jobs whose
 //     owners switched tuning off differ in more than that.
@@ -27,10 +27,9 @@ type Epoch struct {
 //   - A pair stays as it is once it was made, and pairs stand in the order in which
 //     they were made: the interval holds at all times only over a sequence that
 //     grows and is never shuffled again.
-//   - A tuned job counts whatever became of it: probed for nothing, returned to its
-//     owner's settings, slower. Its probe epochs are marked as such, and what they
-//     and the restarts cost beyond the untuned job's same epochs is the charge, with
-//     the warm-up that each restart begins with.
+//   - A tuned job counts whatever became of it. Its probe epochs are marked as such,
+//     and what they and the restarts with their warm-up cost beyond the untuned job's
+//     same epochs is the charge.
 //
 // The pair counts as its mean log ratio over the epochs that both did and neither
 // drops: seconds (or joules) of epoch n tuned over those of epoch n untuned.

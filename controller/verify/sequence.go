@@ -93,8 +93,7 @@ func between(before, after []float64, alpha float64) estimate {
 	return estimate{value: m2 - m1, half: halfWidth(sse, n1*n2/(n1+n2), n1+n2-1, alpha), n: min(len(before), len(after))}
 }
 
-// hidesFrom is from how many epochs on a side would hide the doubt about the other: with
-// fewer, a stall is still most of what is known of the noise.
+// hidesFrom is from how many epochs on a side would hide the doubt about the other.
 const hidesFrom = 2 * clipFrom
 
 // typical are the epochs of a side that may stand for it. A side that is too short to

@@ -17,8 +17,7 @@ const (
 // million instructions is what events are counted per.
 const million = 1e6
 
-// cost is about how many cycles an event takes, to one digit. What costs nothing by
-// itself, as a load that hits, counts as a cycle.
+// cost is about how many cycles an event takes, at least one.
 func cost(event string) float64 {
 	switch {
 	case strings.HasPrefix(event, "LLC-") && strings.HasSuffix(event, "-misses"), event == "node-loads", event == "node-load-misses":
@@ -36,8 +35,7 @@ func cost(event string) float64 {
 
 // offset is added to an event's count per million instructions before the logarithm
 // is taken: what would cost one per cent of the time at one cycle an instruction.
-// Below it an event is noise of timers and neighbours, which a bare logarithm would
-// blow up; far above it the feature is the logarithm of the ratio.
+// Below it an event is noise, which a bare logarithm would blow up.
 func offset(event string) float64 { return 0.01 * million / cost(event) }
 
 // Features are made of the counts of one stretch of a run: ipc is
