@@ -11,18 +11,20 @@ import (
 // PeakRSS is the largest memory seen in jobs of the kind and in how many of them
 // any was seen. A job that others disturbed needs its memory all the same.
 func PeakRSS(obs []Observation, kind tuning.JobKind) (peak tuning.Bytes, jobs int) {
-	seen := map[runID]bool{}
-	for _, o := range ofKind(obs, kind) {
-		most := o.Peak
-		for _, p := range o.Profiles {
-			most = max(most, p.PeakRSS)
+	for _, r := range runs(ofKind(obs, kind)) {
+		var most tuning.Bytes
+		for _, o := range r.observations {
+			most = max(most, o.Peak)
+			for _, p := range o.Profiles {
+				most = max(most, p.PeakRSS)
+			}
 		}
+		peak = max(peak, most)
 		if most > 0 {
-			peak = max(peak, most)
-			seen[o.run()] = true
+			jobs++
 		}
 	}
-	return peak, len(seen)
+	return peak, jobs
 }
 
 // memoryCalm is after how many runs a kind of job of which one died under tuned settings may
@@ -151,33 +153,25 @@ func median[T time.Duration | float64](xs []T) T {
 // PastRuns are the runs of a kind, the oldest first. What others disturbed is left out of
 // what they measured; that a run was there, what it was to try and how it ended counts.
 func PastRuns(obs []Observation, kind tuning.JobKind, now time.Time) []tuning.PastRun {
-	of := ofKind(obs, kind)
-	measured := map[runID][]tuning.Trial{}
-	for _, r := range runs(of) {
-		measured[r.id] = r.trials
-	}
-	index := map[runID]int{}
 	var out []tuning.PastRun
-	for _, o := range unique(of) {
-		i, ok := index[o.run()]
-		if !ok {
-			i = len(out)
-			index[o.run()] = i
-			out = append(out, tuning.PastRun{Job: o.Job, Trials: measured[o.run()]})
+	for _, r := range runs(ofKind(obs, kind)) {
+		p := tuning.PastRun{Trials: r.trials}
+		for _, o := range r.observations {
+			p.Job = o.Job
+			p.Age = days(o.At, now)
+			p.Trying = p.Trying || o.Trying
+			p.Epochs = max(p.Epochs, o.Epochs)
+			p.Machine = cmp.Or(o.Machine, p.Machine)
+			p.End = cmp.Or(o.End, p.End)
+			p.Reached = cmp.Or(o.Reached, p.Reached)
+			if len(o.Began) > 0 {
+				p.Began = o.Began
+			}
+			if o.Final != nil {
+				p.Quality = &o.Final.Quality
+			}
 		}
-		p := &out[i]
-		p.Age = days(o.At, now)
-		p.Trying = p.Trying || o.Trying
-		p.Epochs = max(p.Epochs, o.Epochs)
-		p.Machine = cmp.Or(o.Machine, p.Machine)
-		p.End = cmp.Or(o.End, p.End)
-		p.Reached = cmp.Or(o.Reached, p.Reached)
-		if len(o.Began) > 0 {
-			p.Began = o.Began
-		}
-		if o.Final != nil {
-			p.Quality = &o.Final.Quality
-		}
+		out = append(out, p)
 	}
 	return out
 }
@@ -193,14 +187,8 @@ func CurveLessons(obs []Observation, kind tuning.JobKind, most int) []tuning.Cur
 	return out[max(0, len(out)-most):]
 }
 
-// Jobs counts the jobs among the observations.
-func Jobs(obs []Observation) int {
-	seen := map[runID]bool{}
-	for _, o := range obs {
-		seen[o.run()] = true
-	}
-	return len(seen)
-}
+// Jobs counts the jobs among the observations, those that come again once for each run.
+func Jobs(obs []Observation) int { return len(runs(obs)) }
 
 func ofKind(obs []Observation, kind tuning.JobKind) []Observation {
 	return slices.DeleteFunc(slices.Clone(obs), func(o Observation) bool { return o.Kind != kind })

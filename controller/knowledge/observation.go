@@ -66,20 +66,6 @@ type Final struct {
 	Quality  float64         `json:"quality"`
 }
 
-// runID names a run of a job.
-type runID struct {
-	kind      tuning.JobKind
-	job       string
-	submitted int64 // Unix time; 0 = not known
-}
-
-func (o Observation) run() runID {
-	if o.Submitted.IsZero() {
-		return runID{kind: o.Kind, job: o.Job}
-	}
-	return runID{o.Kind, o.Job, o.Submitted.Unix()}
-}
-
 // unique sorts observations by time and drops those whose ID came before, so
 // that what is derived does not depend on the order they were handed in.
 func unique(obs []Observation) []Observation {
@@ -97,32 +83,39 @@ func byTime(a, b Observation) int {
 	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
 }
 
-// run is one run of a job with the trials of all its observations.
+// run is one run of a job. What it measured, where and when, is that of the observations
+// that are not polluted.
 type run struct {
-	id      runID
-	machine string
-	cores   int
-	at      time.Time // of its newest observation
-	trials  []tuning.Trial
+	observations []Observation
+	machine      string
+	cores        int
+	at           time.Time // the newest
+	trials       []tuning.Trial
 }
 
 // runs joins the observations of each run. Of a setting that several
-// observations speak about, the one with most epochs counts. Polluted
-// observations and failed trials are left out.
+// observations speak about, the one with most epochs counts. Failed trials are left out.
 func runs(obs []Observation) []run {
-	index := map[runID]int{}
+	type key struct {
+		kind      tuning.JobKind
+		job       string
+		submitted int64
+	}
+	index := map[key]int{}
 	var out []run
 	for _, o := range unique(obs) {
+		k := key{o.Kind, o.Job, o.Submitted.Unix()}
+		i, ok := index[k]
+		if !ok {
+			i = len(out)
+			index[k] = i
+			out = append(out, run{})
+		}
+		r := &out[i]
+		r.observations = append(r.observations, o)
 		if o.Polluted {
 			continue
 		}
-		i, ok := index[o.run()]
-		if !ok {
-			i = len(out)
-			index[o.run()] = i
-			out = append(out, run{id: o.run()})
-		}
-		r := &out[i]
 		r.at, r.machine, r.cores = o.At, o.Machine, o.Cores
 		for _, t := range o.Trials {
 			r.add(t)

@@ -7,18 +7,6 @@ import (
 	"pitchpipe/exporter/api"
 )
 
-// The schemas: which columns a profile was made of. Where further perf events were
-// counted api.SchemaWith names the schema by them, so that profiles of other events are
-// never compared.
-const (
-	SchemaPerf       = api.SchemaSoftware   // with perf's software events
-	SchemaAccounting = api.SchemaAccounting // accounting of the kernel alone
-
-	// OnGPU ends the schema of a job that was on a GPU: it is never compared with one that
-	// was not.
-	OnGPU = "+gpu/1"
-)
-
 // stretch is a run of neighbouring epochs, and what was read in it.
 type stretch struct {
 	r        *readings

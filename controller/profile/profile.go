@@ -47,7 +47,7 @@ type Spec struct {
 func Profile(w api.Window, epochs []tuning.Epoch, spec Spec) (tuning.Profile, tuning.Reason) {
 	r := read(w)
 	p := tuning.Profile{
-		Schema: SchemaAccounting, Features: map[string]float64{}, Settings: spec.Settings.Shape(), Machine: spec.Machine,
+		Schema: api.SchemaAccounting, Features: map[string]float64{}, Settings: spec.Settings.Shape(), Machine: spec.Machine,
 		PeakRSS: tuning.Bytes(r.peak()),
 	}
 	if len(r.counted) == 0 {
@@ -160,7 +160,7 @@ func fill(p *tuning.Profile, r *readings, windows []stretch) {
 		p.Features[name] = trimmed(v)
 	}
 	if _, ok := p.Features["gpu_busy"]; ok {
-		p.Schema += OnGPU
+		p.Schema += "+gpu/1" // never compared with a job that was not on a GPU
 	}
 }
 
@@ -185,7 +185,7 @@ func flags(p tuning.Profile, r *readings, windows []stretch, contention float64)
 	if r.shared(windows) {
 		out = append(out, tuning.FlagMultiplexed)
 	}
-	if len(windows) > 0 && strings.HasPrefix(p.Schema, SchemaAccounting) {
+	if len(windows) > 0 && strings.HasPrefix(p.Schema, api.SchemaAccounting) {
 		out = append(out, tuning.FlagNoPerf)
 	}
 	return out

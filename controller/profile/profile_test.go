@@ -105,7 +105,7 @@ func TestWithoutPerfTheSchemaSaysSo(t *testing.T) {
 	t.Parallel()
 	w := steady().without(api.ColContextSwitch, api.ColMinorFaults, api.ColMajorFaults, api.ColMigrations, api.ColTaskClock).window(8, every(2, 3)...)
 	p, reason := of(w, spec())
-	if p.Schema != profile.SchemaAccounting || !slices.Equal(p.Flags, []tuning.Flag{tuning.FlagNoPerf}) || reason != tuning.ReasonNone {
+	if p.Schema != api.SchemaAccounting || !slices.Equal(p.Flags, []tuning.Flag{tuning.FlagNoPerf}) || reason != tuning.ReasonNone {
 		t.Errorf("schema %q, flags %v, reason %q", p.Schema, p.Flags, reason)
 	}
 	if got, want := p.Features["context_switches"], math.Log(101); math.Abs(got-want) > 1e-6 {

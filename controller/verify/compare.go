@@ -133,10 +133,10 @@ func (in Input) loss(untuned, tuned float64) float64 {
 	return worse / max(math.Abs(untuned), 1e-12)
 }
 
-func qualities(epochs []Epoch) []float64 {
+func qualities(epochs []tuning.Epoch) []float64 {
 	var out []float64
 	for _, e := range epochs {
-		if e.Quality != nil && !e.Probe {
+		if e.Quality != nil {
 			out = append(out, *e.Quality)
 		}
 	}

@@ -7,7 +7,8 @@
 // epoch and stop at the first clear answer without claiming more than the level
 // allows. The verdict is inconclusive until the interval says otherwise.
 //
-// Warm-up epochs, polluted epochs and epochs that chose the setting are left out. Two equal jobs differ, and so do two attempts of one job: both is
+// Warm-up epochs, polluted epochs and epochs that chose the setting, which the caller marks as
+// warm-up, are left out. Two equal jobs differ, and so do two attempts of one job: both is
 // part of the interval.
 //
 // Of pairs nothing is assumed about how the two jobs differ but what chance guarantees:

@@ -17,12 +17,12 @@ type measure struct {
 }
 
 // of returns the measure of one epoch; false: it was not measured.
-func (m measure) of(e Epoch) (float64, bool) {
+func (m measure) of(e tuning.Epoch) (float64, bool) {
 	v := m.Log(m.spent(e))
 	return v, !math.IsInf(v, 0)
 }
 
-func (m measure) spent(e Epoch) tuning.Spent {
+func (m measure) spent(e tuning.Epoch) tuning.Spent {
 	joules := math.NaN()
 	if e.Joules != nil && m.source != "" && e.Source == m.source {
 		joules = float64(*e.Joules)
@@ -31,12 +31,12 @@ func (m measure) spent(e Epoch) tuning.Spent {
 }
 
 // counts reports whether an epoch may judge a setting at all.
-func (e Epoch) counts() bool { return !e.Warmup && !e.Polluted && !e.Probe && e.Seconds() > 0 }
+func counts(e tuning.Epoch) bool { return !e.Warmup && !e.Polluted && e.Seconds() > 0 }
 
-func (m measure) logs(epochs []Epoch) []float64 {
+func (m measure) logs(epochs []tuning.Epoch) []float64 {
 	var out []float64
 	for _, e := range epochs {
-		if v, ok := m.of(e); ok && e.counts() {
+		if v, ok := m.of(e); ok && counts(e) {
 			out = append(out, v)
 		}
 	}
@@ -53,7 +53,7 @@ func (m measure) ratios(p Pair) []float64 {
 	var out []float64
 	var spent tuning.Spent
 	for t, u := range matching(p) {
-		if !t.counts() || !u.counts() {
+		if !counts(t) || !counts(u) {
 			continue
 		}
 		vt, okT := m.of(t)
@@ -88,10 +88,10 @@ func charged(extra, spent float64) float64 {
 
 // matching yields the epochs that both jobs did, in the order of their numbers; of an
 // epoch that was done in several attempts, the last.
-func matching(p Pair) iter.Seq2[Epoch, Epoch] {
+func matching(p Pair) iter.Seq2[tuning.Epoch, tuning.Epoch] {
 	tuned, untuned := byNumber(p.Tuned), byNumber(p.Untuned)
-	again := func(list []Epoch, i int) bool { return i+1 < len(list) && list[i+1].Number == list[i].Number }
-	return func(yield func(tuned, untuned Epoch) bool) {
+	again := func(list []tuning.Epoch, i int) bool { return i+1 < len(list) && list[i+1].Number == list[i].Number }
+	return func(yield func(tuned, untuned tuning.Epoch) bool) {
 		for i, j := 0, 0; i < len(tuned) && j < len(untuned); {
 			switch t, u := tuned[i], untuned[j]; {
 			case t.Number < u.Number || again(tuned, i):
@@ -109,8 +109,8 @@ func matching(p Pair) iter.Seq2[Epoch, Epoch] {
 }
 
 // byNumber sorts epochs by their numbers and attempts.
-func byNumber(epochs []Epoch) []Epoch {
-	order := func(a, b Epoch) int {
+func byNumber(epochs []tuning.Epoch) []tuning.Epoch {
+	order := func(a, b tuning.Epoch) int {
 		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Attempt, b.Attempt))
 	}
 	if slices.IsSortedFunc(epochs, order) {
@@ -179,7 +179,7 @@ func (in Input) estimate(m measure, alpha float64) estimate {
 // why tells what is missing where nothing could be compared.
 func (in Input) why() tuning.Reason {
 	for _, side := range in.sides() {
-		if slices.ContainsFunc(side, func(e Epoch) bool { return e.Polluted && !e.Warmup && !e.Probe }) {
+		if slices.ContainsFunc(side, func(e tuning.Epoch) bool { return e.Polluted && !e.Warmup }) {
 			return tuning.ReasonPolluted
 		}
 	}

@@ -7,12 +7,6 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// Epoch is one measured epoch as evidence.
-type Epoch struct {
-	tuning.Epoch
-	Probe bool // it had a part in choosing the setting, so it cannot also judge it
-}
-
 // Pair is two jobs that did the same work, one tuned and one not. Both have ended:
 // a pair that is still growing is not evidence yet.
 //
@@ -27,15 +21,15 @@ type Epoch struct {
 //   - A pair stays as it is once it was made, and pairs stand in the order in which
 //     they were made: the interval holds at all times only over a sequence that
 //     grows and is never shuffled again.
-//   - A tuned job counts whatever became of it. Its probe epochs are marked as such,
+//   - A tuned job counts whatever became of it. Its probe epochs are marked as warm-up,
 //     and what they and the restarts with their warm-up cost beyond the untuned job's
 //     same epochs is the charge.
 //
 // The pair counts as its mean log ratio over the epochs that both did and neither
 // drops: seconds (or joules) of epoch n tuned over those of epoch n untuned.
 type Pair struct {
-	Tuned   []Epoch
-	Untuned []Epoch
+	Tuned   []tuning.Epoch
+	Untuned []tuning.Epoch
 
 	// What probes and restarts cost the tuned job beyond the epochs that are
 	// compared. Charged to the tuned side, spread over those epochs.
@@ -53,8 +47,8 @@ type Pair struct {
 type Input struct {
 	// Within one job: its epochs under its owner's settings, and those after the
 	// move. Ignored where there are Pairs.
-	Before []Epoch
-	After  []Epoch
+	Before []tuning.Epoch
+	After  []tuning.Epoch
 
 	// Between jobs. The claim takes eight pairs or more.
 	Pairs []Pair
@@ -94,8 +88,8 @@ const (
 )
 
 // sides are the epochs of both sides, job by job.
-func (in Input) sides() [][]Epoch {
-	out := [][]Epoch{in.Before, in.After}
+func (in Input) sides() [][]tuning.Epoch {
+	out := [][]tuning.Epoch{in.Before, in.After}
 	for _, p := range in.Pairs {
 		out = append(out, p.Tuned, p.Untuned)
 	}

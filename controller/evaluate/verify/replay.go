@@ -89,16 +89,16 @@ func isWrong(v tuning.Verdict, effect float64) bool {
 }
 
 // epochsOf makes epochs that follow each other, each less by the effect.
-func epochsOf(list []measured, number, attempt int, effect float64) []mind.Epoch {
+func epochsOf(list []measured, number, attempt int, effect float64) []tuning.Epoch {
 	start := time.Unix(0, 0).UTC()
-	out := make([]mind.Epoch, len(list))
+	out := make([]tuning.Epoch, len(list))
 	for i, m := range list {
 		end := start.Add(time.Duration((1 - effect) * m.seconds * float64(time.Second)))
 		e := tuning.Epoch{Number: number + i, Attempt: attempt, Start: start, End: end}
 		if m.joules > 0 {
 			e.Joules, e.Source = new(tuning.Joules((1-effect)*m.joules)), source
 		}
-		out[i], start = mind.Epoch{Epoch: e}, end
+		out[i], start = e, end
 	}
 	return out
 }
