@@ -73,9 +73,9 @@ type Target struct {
 func ClassEffects(class []Observation, own tuning.Settings, to Target, m tuning.Measure, now time.Time) []tuning.Effect {
 	sums := tallies{}
 	for _, r := range runs(class) {
-		scale, comparable := to.scale(r)
+		scale, known := to.scale(r)
 		base, ok := tuning.Reference(r.trials)
-		if !ok || !comparable {
+		if !ok || !known {
 			continue
 		}
 		rest := others(base.Settings)
@@ -153,13 +153,13 @@ type tally struct {
 // tallies are those of several settings, by their keys.
 type tallies map[string]*tally
 
-func (ts tallies) add(s tuning.Settings, ratio, time, noise, weight float64, at time.Time) {
+func (ts tallies) add(s tuning.Settings, ratio, seconds, noise, weight float64, at time.Time) {
 	t := ts[s.Key()]
 	if t == nil {
 		t = &tally{settings: s}
 		ts[s.Key()] = t
 	}
-	t.ratios, t.times = append(t.ratios, ratio), append(t.times, time)
+	t.ratios, t.times = append(t.ratios, ratio), append(t.times, seconds)
 	t.noises, t.weights = append(t.noises, noise), append(t.weights, weight)
 	if at.After(t.newest) {
 		t.newest = at

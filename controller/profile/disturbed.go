@@ -10,6 +10,7 @@ import (
 // Disturbance says what kept an epoch from showing the job alone.
 type Disturbance string
 
+// The disturbances.
 const (
 	Steal    Disturbance = "the hypervisor took CPU time"
 	Others   Disturbance = "others used cores that are the job's"

@@ -37,8 +37,8 @@ type value func(stretch) (float64, bool)
 // features computes every feature whose columns are there.
 func (s stretch) features(of map[string]value) map[string]float64 {
 	out := map[string]float64{}
-	for name, value := range of {
-		if v, ok := value(s); ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
+	for name, compute := range of {
+		if v, ok := compute(s); ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
 			out[name] = v
 		}
 	}

@@ -72,6 +72,7 @@ type Input struct {
 	At       time.Time
 }
 
+// What is taken for given.
 const (
 	DefaultLevel = 0.95
 
