@@ -106,7 +106,7 @@ func typical(side, other []float64) [][]float64 {
 		return [][]float64{clip(side)}
 	}
 	low, high := slices.Min(side), slices.Max(side)
-	if high-low <= reach(other) {
+	if _, r := reach(other); high-low <= r {
 		return [][]float64{side}
 	}
 	var fast, slow []float64
@@ -144,7 +144,7 @@ func clip(xs []float64) []float64 {
 	if len(xs) < clipFrom {
 		return xs
 	}
-	m, r := median(xs), reach(xs)
+	m, r := reach(xs)
 	out := make([]float64, len(xs))
 	for i, x := range xs {
 		out[i] = min(max(x, m-r), m+r)
@@ -152,14 +152,14 @@ func clip(xs []float64) []float64 {
 	return out
 }
 
-// reach is how far from the median an epoch counts as it is.
-func reach(xs []float64) float64 {
-	m := median(xs)
+// reach is the median, and how far from it an epoch counts as it is.
+func reach(xs []float64) (m, r float64) {
+	m = median(xs)
 	deviations := make([]float64, len(xs))
 	for i, x := range xs {
 		deviations[i] = math.Abs(x - m)
 	}
-	return clipAt * max(madToSD*median(deviations), clipFloor)
+	return m, clipAt * max(madToSD*median(deviations), clipFloor)
 }
 
 func median(xs []float64) float64 {
