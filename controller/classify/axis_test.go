@@ -20,7 +20,7 @@ func rates(faults, written float64) tuning.Profile {
 
 func TestRatesThatCostNothingTellNoProgramsApart(t *testing.T) {
 	t.Parallel()
-	m := fit(t, classify.Config{}, sample("a", "long", rates(2, 15)), sample("b", "long", rates(3, 12)))
+	m := fit(t, sample("a", "long", rates(2, 15)), sample("b", "long", rates(3, 12)))
 	for name, c := range map[string]struct {
 		faults, written float64
 		want            bool
@@ -57,7 +57,7 @@ func TestRunsLieWithinTheClassThatHoldsThem(t *testing.T) {
 				}
 				samples = append(samples, sample(fmt.Sprintf("r%02d", i), "", prof(map[string]float64{"context_switches": v, "system_share": v, "rss": v})))
 			}
-			m := fit(t, classify.Config{}, samples...)
+			m := fit(t, samples...)
 			for _, s := range samples {
 				got := m.Classify(s.Profile)
 				at := slices.IndexFunc(m.Strata[0].Groups, func(g classify.Group) bool { return g.ID == got.NearestID })

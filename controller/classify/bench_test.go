@@ -41,7 +41,7 @@ func BenchmarkFit(b *testing.B) {
 		samples := many(n, benchKinds)
 		b.Run(fmt.Sprintf("%d profiles of %d features", n, benchFeatures), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := classify.Fit(samples, classify.Config{}); err != nil {
+				if _, err := classify.Fit(samples); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -51,7 +51,7 @@ func BenchmarkFit(b *testing.B) {
 
 func BenchmarkClassify(b *testing.B) {
 	samples := many(1000, benchKinds)
-	m, err := classify.Fit(samples, classify.Config{})
+	m, err := classify.Fit(samples)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -63,20 +63,20 @@ func BenchmarkClassify(b *testing.B) {
 // BenchmarkRefit learns one run that no class recognises, in a stratum that knows as many
 // as it keeps.
 func BenchmarkRefit(b *testing.B) {
-	for _, kinds := range []int{benchKinds, classify.DefaultMaxClasses} {
+	for _, kinds := range []int{benchKinds, 64} {
 		b.Run(fmt.Sprintf("%d kinds", kinds), func(b *testing.B) {
 			samples, kept := many(2000, kinds), memory{}
 			for _, s := range samples {
 				kept[s.Run] = []classify.Sample{s}
 			}
-			m := fit(b, classify.Config{}, samples...)
+			m := fit(b, samples...)
 			odd := many(1, 1)
 			odd[0].Run = "odd"
 			for name := range odd[0].Profile.Features {
 				odd[0].Profile.Features[name] = 3
 			}
 			for b.Loop() {
-				if again, err := classify.Refit(m, odd, kept.recall, classify.Config{}); err != nil || again == m {
+				if again, err := classify.Refit(m, odd, kept.recall); err != nil || again == m {
 					b.Fatal(again == m, err)
 				}
 			}

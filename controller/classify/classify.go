@@ -9,10 +9,9 @@ import (
 )
 
 // likelier is how many times as probable the profile must be under its class as
-// under any other within whose radius it lies. A ratio of 3 is what is commonly
-// called barely worth mentioning (Jeffreys, "Theory of Probability", 1961: √10). In
-// the simulations of this package's tests it calls up to two of 100 second runs
-// ambiguous, about half of which would have gone to another kind's class.
+// under any other within whose radius it lies (Jeffreys, "Theory of Probability", 1961:
+// below √10 evidence is barely worth mentioning). In the simulations of this package's
+// tests up to two of 100 second runs are ambiguous by it, half of them rightly.
 const likelier = 3
 
 // neighbours is how many of the nearest classes are named with an answer.
@@ -20,8 +19,8 @@ const neighbours = 3
 
 // Classify tells which class the profile belongs to: of those within whose
 // radius it lies, the one where it lies deepest. Features that are missing on
-// either side are left out of the comparison, at least half of the weight must
-// remain.
+// either side are left out, at least half of the weight must remain. A nil model knows
+// nothing.
 //
 // The reasons: ReasonNearest with a class; without one ReasonTooFar (outside
 // every radius), ReasonAmbiguous (within two radii, and not clearly nearer to one
@@ -29,13 +28,7 @@ const neighbours = 3
 // machines), ReasonSchemaMismatch (learned with other counters, or too few in
 // common), ReasonOtherSettings (learned only under other cores or threads) and
 // ReasonThinProfile (fewer samples than the noise of the features is known for).
-// Whether two ambiguous classes want different settings is not known here, so
-// that two which want the same are called ambiguous too. A nil model knows
-// nothing.
-//
-// A profile that is flagged otherwise is classified, and the flags are named as
-// cautions: what contention and multiplexing do to a feature is more noise, which
-// the radius bounds.
+// Other flags are cautions: what they do to a feature is noise, which the radius bounds.
 func (m *Model) Classify(p tuning.Profile) tuning.Class {
 	s, ok := m.stratum(KeyOf(p))
 	switch {
@@ -50,13 +43,14 @@ func (m *Model) Classify(p tuning.Profile) tuning.Class {
 	if len(s.Groups) > 0 {
 		out.Reason = tuning.ReasonSchemaMismatch
 	}
-	near := m.candidates(s, p.Features)
+	near := s.candidates(p.Features)
 	if len(near) == 0 {
 		return out
 	}
 	first := near[0]
 	out.NearestID, out.Distance, out.Radius, out.Support = first.group.ID, first.distance, first.reach, len(first.group.Runs)
-	out.Cautions = cautions(p)
+	// That there are no perf events is no caution: the schema says so, and is compared.
+	out.Cautions = slices.DeleteFunc(slices.Clone(p.Flags), func(f tuning.Flag) bool { return f == tuning.FlagNoPerf })
 	for _, c := range near[:min(len(near), neighbours)] {
 		out.Neighbours = append(out.Neighbours, tuning.Neighbour{ID: c.group.ID, Distance: c.distance, Radius: c.reach})
 	}
@@ -83,25 +77,11 @@ func alike(first candidate, others []candidate) string {
 	return id
 }
 
-// cautions are the flags of a profile that a reader of its class should know. That
-// there are no perf events is no caution: the schema says so, and is compared.
-func cautions(p tuning.Profile) []tuning.Flag {
-	var out []tuning.Flag
-	for _, f := range p.Flags {
-		if f != tuning.FlagNoPerf {
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
 // candidate is a class that a profile can be compared with.
 type candidate struct {
-	group    Group
-	distance float64
-	reach    float64 // radius
-	share    float64 // of the weight that could be compared
-	freedom  float64
+	comparison
+	group Group
+	reach float64 // radius
 }
 
 // depth is below 1 within the radius.
@@ -118,7 +98,7 @@ func (c candidate) surprise() float64 {
 // candidates are the classes of a stratum that share enough features with a
 // profile, the one where it lies deepest first. Of classes equally deep, the one
 // that shares more features is better founded.
-func (m *Model) candidates(s Stratum, features map[string]float64) []candidate {
+func (s Stratum) candidates(features map[string]float64) []candidate {
 	var out []candidate
 	row := s.row(features)
 	for i, g := range s.Groups {
@@ -128,9 +108,9 @@ func (m *Model) candidates(s Stratum, features map[string]float64) []candidate {
 		}
 		reach := s.reach[i]
 		if c.freedom != s.free[i] {
-			reach = radius(m, g, c.freedom)
+			reach = radius(g, c.freedom)
 		}
-		out = append(out, candidate{g, c.distance, reach, c.share, c.freedom})
+		out = append(out, candidate{c, g, reach})
 	}
 	slices.SortStableFunc(out, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.depth(), b.depth()), cmp.Compare(b.share, a.share))

@@ -32,10 +32,10 @@ func sample(run, kind string, p tuning.Profile) classify.Sample {
 func fit(t interface {
 	Helper()
 	Fatal(...any)
-}, cfg classify.Config, samples ...classify.Sample,
+}, samples ...classify.Sample,
 ) *classify.Model {
 	t.Helper()
-	m, err := classify.Fit(samples, cfg)
+	m, err := classify.Fit(samples)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,28 +68,34 @@ func TestHowManyClassesThereAre(t *testing.T) {
 		}
 		return out
 	}
+	apart := func(n int) []float64 {
+		var out []float64
+		for i := range n {
+			out = append(out, 8*float64(i))
+		}
+		return out
+	}
 	for name, c := range map[string]struct {
 		samples []classify.Sample
-		cfg     classify.Config
 		want    int
 	}{
-		"nothing learned":                         {nil, classify.Config{}, 0},
-		"one run is one class":                    {many(1, 5), classify.Config{}, 1},
-		"equal runs are one class":                {[]classify.Sample{sample("a", "", at(3)), sample("b", "", at(3))}, classify.Config{}, 1},
-		"runs apart by noise are one class":       {[]classify.Sample{sample("a", "", at(3)), sample("b", "", at(4))}, classify.Config{}, 1},
-		"runs far apart are two":                  {[]classify.Sample{sample("a", "", at(3)), sample("b", "", at(8))}, classify.Config{}, 2},
-		"many runs of one kind are one class":     {many(300, 5), classify.Config{}, 1},
-		"many runs of three kinds are three":      {many(300, 2, 8, 14), classify.Config{}, 3},
-		"no more classes than allowed":            {many(300, 2, 8, 14), classify.Config{MaxClasses: 2}, 2},
-		"profiles of one run are one run":         {[]classify.Sample{sample("a", "", at(1)), sample("a", "", at(20))}, classify.Config{}, 1},
-		"profiles without features teach nothing": {[]classify.Sample{sample("a", "", prof(nil))}, classify.Config{}, 0},
-		"features that are none teach nothing":    {[]classify.Sample{sample("a", "", at(math.NaN())), sample("b", "", at(math.Inf(1)))}, classify.Config{}, 0},
-		"features nobody else has teach nothing":  {[]classify.Sample{sample("a", "", prof(map[string]float64{"x": 1})), sample("b", "", prof(map[string]float64{"y": 1})), sample("c", "", prof(map[string]float64{"z": 1}))}, classify.Config{}, 0},
-		"disjoint features cannot make one class": {[]classify.Sample{sample("a", "", prof(map[string]float64{"x": 1})), sample("b", "", prof(map[string]float64{"y": 1}))}, classify.Config{MaxClasses: 1}, 1},
+		"nothing learned":                         {nil, 0},
+		"one run is one class":                    {many(1, 5), 1},
+		"equal runs are one class":                {[]classify.Sample{sample("a", "", at(3)), sample("b", "", at(3))}, 1},
+		"runs apart by noise are one class":       {[]classify.Sample{sample("a", "", at(3)), sample("b", "", at(4))}, 1},
+		"runs far apart are two":                  {[]classify.Sample{sample("a", "", at(3)), sample("b", "", at(8))}, 2},
+		"many runs of one kind are one class":     {many(300, 5), 1},
+		"many runs of three kinds are three":      {many(300, 2, 8, 14), 3},
+		"no more classes than allowed":            {many(300, apart(70)...), 64},
+		"profiles of one run are one run":         {[]classify.Sample{sample("a", "", at(1)), sample("a", "", at(20))}, 1},
+		"profiles without features teach nothing": {[]classify.Sample{sample("a", "", prof(nil))}, 0},
+		"features that are none teach nothing":    {[]classify.Sample{sample("a", "", at(math.NaN())), sample("b", "", at(math.Inf(1)))}, 0},
+		"features nobody else has teach nothing":  {[]classify.Sample{sample("a", "", prof(map[string]float64{"x": 1})), sample("b", "", prof(map[string]float64{"y": 1})), sample("c", "", prof(map[string]float64{"z": 1}))}, 0},
+		"disjoint features tell no runs apart":    {[]classify.Sample{sample("a", "", prof(map[string]float64{"x": 1})), sample("b", "", prof(map[string]float64{"y": 1}))}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := fit(t, c.cfg, c.samples...)
+			m := fit(t, c.samples...)
 			if got := len(partition(m)); got != c.want {
 				t.Errorf("%d classes, want %d: %q", got, c.want, partition(m))
 			}
@@ -104,11 +110,11 @@ func TestHowManyClassesThereAre(t *testing.T) {
 
 func TestEveryAnswerHasItsReason(t *testing.T) {
 	t.Parallel()
-	known := fit(t, classify.Config{}, sample("a", "dense", at(3)), sample("b", "sort", at(9)))
+	known := fit(t, sample("a", "dense", at(3)), sample("b", "sort", at(9)))
 	nothing := func(run, feature string) classify.Sample {
 		return sample(run, "", prof(map[string]float64{feature: 1}))
 	}
-	classless := fit(t, classify.Config{}, nothing("a", "x"), nothing("b", "y"), nothing("c", "z"))
+	classless := fit(t, nothing("a", "x"), nothing("b", "y"), nothing("c", "z"))
 	other := func(change func(*tuning.Profile)) tuning.Profile { p := at(3); change(&p); return p }
 	for name, c := range map[string]struct {
 		model   *classify.Model
@@ -133,7 +139,7 @@ func TestEveryAnswerHasItsReason(t *testing.T) {
 		"another machine is not":                    {known, other(func(p *tuning.Profile) { p.Machine = "m/64" }), "", "", tuning.ReasonNoModel},
 		"other cores are not":                       {known, other(func(p *tuning.Profile) { p.Settings = cores(1) }), "", "", tuning.ReasonOtherSettings},
 		"without a model":                           {nil, at(3), "", "", tuning.ReasonNoModel},
-		"without samples":                           {fit(t, classify.Config{}), at(3), "", "", tuning.ReasonNoModel},
+		"without samples":                           {fit(t), at(3), "", "", tuning.ReasonNoModel},
 		"without classes":                           {classless, at(3), "", "", tuning.ReasonNoModel},
 		"without classes under any other setting":   {classless, other(func(p *tuning.Profile) { p.Settings = cores(1) }), "", "", tuning.ReasonNoModel},
 	} {
@@ -157,7 +163,7 @@ func TestStrataAreLearnedApart(t *testing.T) {
 	t.Parallel()
 	one := at(9)
 	one.Settings = cores(1)
-	m := fit(t, classify.Config{}, sample("a", "", at(3)), sample("a", "", one))
+	m := fit(t, sample("a", "", at(3)), sample("a", "", one))
 	want := []string{"cores=1 threads=1: a", "cores=2 threads=2: a"}
 	if diff := cmp.Diff(want, partition(m)); diff != "" {
 		t.Fatalf("classes (-want +got):\n%s", diff)
@@ -182,7 +188,7 @@ func TestTheRadiusShrinksWithEvidenceAndNeverVanishes(t *testing.T) {
 			}
 			samples = append(samples, sample(fmt.Sprintf("r%03d", i), "", prof(f)))
 		}
-		return fit(t, classify.Config{}, samples...).Classify(at(5)).Radius
+		return fit(t, samples...).Classify(at(5)).Radius
 	}
 	one, few, many := radius(0.01, 1), radius(0.01, 5), radius(0.01, 200)
 	if !(one > few && few > many) {
@@ -205,7 +211,7 @@ func TestNoiseIsLearnedWithinKindsOnly(t *testing.T) {
 			v := between*float64(i%4) + within*rng.NormFloat64()
 			samples = append(samples, sample(fmt.Sprintf("r%02d", i), fmt.Sprint(i%4), prof(map[string]float64{"system_share": v})))
 		}
-		return fit(t, classify.Config{}, samples...).Strata[0].Axes[0].Scale
+		return fit(t, samples...).Strata[0].Axes[0].Scale
 	}
 	if got := scale(0, 0); got != 0.9 {
 		t.Errorf("scale %v of a constant, want the documented noise", got)
@@ -221,10 +227,10 @@ func TestNoiseIsLearnedWithinKindsOnly(t *testing.T) {
 func TestIdsSurviveARefit(t *testing.T) {
 	t.Parallel()
 	samples := []classify.Sample{sample("m", "dense", at(3)), sample("n", "sort", at(9))}
-	old := fit(t, classify.Config{}, samples...)
+	old := fit(t, samples...)
 	// Of the new runs one sorts first, so that ids by order would be others.
 	more := append(slices.Clone(samples), sample("a", "hash", at(30)), sample("b", "dense", at(3.5)), sample("c", "sort", at(8.5)))
-	m, err := classify.Refit(old, more, nil, classify.Config{})
+	m, err := classify.Refit(old, more, memory{}.recall)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +243,7 @@ func TestIdsSurviveARefit(t *testing.T) {
 		t.Errorf("model %q of generation %d after %q", m.ID, m.Generation, old.ID)
 	}
 	// A class that is gone leaves its number unused.
-	again, err := classify.Refit(m, []classify.Sample{sample("z", "", at(3)), sample("y", "", at(60))}, nil, classify.Config{})
+	again, err := classify.Refit(m, []classify.Sample{sample("z", "", at(3)), sample("y", "", at(60))}, memory{}.recall)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,8 +254,8 @@ func TestIdsSurviveARefit(t *testing.T) {
 
 func TestAnIdIsGivenToOneClassOnly(t *testing.T) {
 	t.Parallel()
-	old := fit(t, classify.Config{}, sample("a", "", at(5)))
-	m, err := classify.Refit(old, []classify.Sample{sample("a", "", at(3.5)), sample("b", "", at(6.2))}, nil, classify.Config{})
+	old := fit(t, sample("a", "", at(5)))
+	m, err := classify.Refit(old, []classify.Sample{sample("a", "", at(3.5)), sample("b", "", at(6.2))}, memory{}.recall)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +266,7 @@ func TestAnIdIsGivenToOneClassOnly(t *testing.T) {
 
 func TestFlagsOfAProfileAreNotOverlooked(t *testing.T) {
 	t.Parallel()
-	known := fit(t, classify.Config{}, sample("a", "dense", at(3)), sample("b", "sort", at(9)))
+	known := fit(t, sample("a", "dense", at(3)), sample("b", "sort", at(9)))
 	flagged := func(flags ...tuning.Flag) tuning.Profile { p := at(3); p.Flags = flags; return p }
 	for name, c := range map[string]struct {
 		profile  tuning.Profile
@@ -286,7 +292,7 @@ func TestFlagsOfAProfileAreNotOverlooked(t *testing.T) {
 	for flag, want := range map[tuning.Flag]int{
 		tuning.FlagFewSamples: 0, tuning.FlagContended: 0, tuning.FlagMultiplexed: 1, tuning.FlagNoPerf: 1,
 	} {
-		if got := len(partition(fit(t, classify.Config{}, sample("a", "", flagged(flag))))); got != want {
+		if got := len(partition(fit(t, sample("a", "", flagged(flag))))); got != want {
 			t.Errorf("a profile with the flag %s makes %d classes, want %d", flag, got, want)
 		}
 	}
@@ -296,7 +302,7 @@ func TestWhatLiesBetweenTwoClassesIsAmbiguous(t *testing.T) {
 	t.Parallel()
 	// Two classes of one run each, further apart than noise explains and near
 	// enough for their radii to meet.
-	m := fit(t, classify.Config{}, sample("a", "dense", at(3)), sample("b", "sort", at(5.4)))
+	m := fit(t, sample("a", "dense", at(3)), sample("b", "sort", at(5.4)))
 	if got := len(partition(m)); got != 2 {
 		t.Fatalf("%d classes, want 2", got)
 	}
@@ -350,7 +356,7 @@ func TestWhetherKindsShareAClassIsForTheirRepeatsToSay(t *testing.T) {
 				}
 				samples = append(samples, sample(fmt.Sprintf("r%02d", i), fmt.Sprint(i%2), p))
 			}
-			m := fit(t, classify.Config{}, samples...)
+			m := fit(t, samples...)
 			if got := len(m.Strata[0].Groups); got != c.want {
 				t.Errorf("%d classes, want %d", got, c.want)
 			}

@@ -120,7 +120,7 @@ func (s *simulation) learn(leftOut ...string) (m *classify.Model, trainedOn map[
 		trainedOn[k.name] = s.rng.IntN(3)
 		samples = append(samples, classify.Sample{Profile: s.profile(k, trainedOn[k.name]), Run: "run-" + k.name, Kind: k.name})
 	}
-	if m, err = classify.Fit(samples, classify.Config{}); err != nil {
+	if m, err = classify.Fit(samples); err != nil {
 		return nil, nil, nil, err
 	}
 	for _, g := range m.Strata[0].Groups {
@@ -253,7 +253,7 @@ func supported(t *testing.T, runs int) support {
 				}
 			}
 		}
-		m, err := classify.Fit(samples, classify.Config{})
+		m, err := classify.Fit(samples)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -16,6 +17,9 @@ import (
 )
 
 const version = 1
+
+// ErrModel: a text is no model of this version.
+var ErrModel = errors.New("not a model of classes")
 
 // Model is what one fit has learned. It is never changed after the fit, so that
 // any number of goroutines may classify with it.
@@ -38,9 +42,7 @@ type Key struct {
 
 // KeyOf is the stratum that a profile belongs to.
 func KeyOf(p tuning.Profile) Key {
-	return Key{p.Schema, p.Machine, p.Settings.Only(func(name string) bool {
-		return name == tuning.Cores || name == tuning.Threads
-	}).Key()}
+	return Key{p.Schema, p.Machine, p.Settings.Shape().Key()}
 }
 
 // Stratum is the model of the profiles of one key.
@@ -58,6 +60,18 @@ type Stratum struct {
 	reach []float64   // radius for a profile that has all of them
 }
 
+// stratum finds the stratum of a key; a nil model has none.
+func (m *Model) stratum(key Key) (Stratum, bool) {
+	if m == nil {
+		return Stratum{}, false
+	}
+	i := slices.IndexFunc(m.Strata, func(s Stratum) bool { return s.Key == key })
+	if i < 0 {
+		return Stratum{}, false
+	}
+	return m.Strata[i], true
+}
+
 // Changed returns the strata that only one of two models has, or that they have
 // otherwise. Either may be nil.
 func (m *Model) Changed(other *Model) []Key {
@@ -68,10 +82,7 @@ func (m *Model) Changed(other *Model) []Key {
 		}
 		for _, a := range pair[0].Strata {
 			b, ok := pair[1].stratum(a.Key)
-			// What one fit left as it was has the very same groups.
-			same := len(a.Groups) == len(b.Groups) && (len(a.Groups) == 0 || &a.Groups[0] == &b.Groups[0] ||
-				slices.Equal(a.Axes, b.Axes) && reflect.DeepEqual(a.Groups, b.Groups))
-			if !ok || !same {
+			if !ok || !slices.Equal(a.Axes, b.Axes) || !reflect.DeepEqual(a.Groups, b.Groups) {
 				out = append(out, a.Key)
 			}
 		}
@@ -89,7 +100,7 @@ func (m *Model) prepare() {
 		for _, g := range s.Groups {
 			row := s.row(g.Center)
 			free := s.compare(row, row).freedom
-			s.rows, s.free, s.reach = append(s.rows, row), append(s.free, free), append(s.reach, radius(m, g, free))
+			s.rows, s.free, s.reach = append(s.rows, row), append(s.free, free), append(s.reach, radius(g, free))
 		}
 	}
 }
@@ -135,7 +146,7 @@ func (m *Model) check() error {
 	if m.Version != version {
 		return fmt.Errorf("version %d, this program reads %d", m.Version, version)
 	}
-	if !confident(m.Confidence) || !weighty(m.PriorRuns) || m.Issued < 0 || m.Generation < 1 {
+	if m.Confidence != confidence || m.PriorRuns != priorRuns || m.Issued < 0 || m.Generation < 1 {
 		return fmt.Errorf("confidence %v, prior runs %v, issued %d, generation %d", m.Confidence, m.PriorRuns, m.Issued, m.Generation)
 	}
 	keys, ids := map[Key]bool{}, map[string]bool{}
@@ -189,3 +200,10 @@ func (m *Model) name(fitted []Stratum) (string, error) {
 	_, _ = h.Write(append([]byte(m.ID), b...)) // documented never to fail
 	return fmt.Sprintf("m%d-%08x", m.Generation, h.Sum32()), nil
 }
+
+// positive reports whether a number can be a scale, a weight or a variance; beyond
+// these bounds, as beyond those of usable, results would overflow.
+func positive(v float64) bool { return v >= 1e-9 && v <= 1e9 }
+
+// usable reports whether a number can be a feature: they are logarithms and shares.
+func usable(v float64) bool { return math.Abs(v) <= 1e9 }

@@ -14,7 +14,7 @@ import (
 
 func TestModelsThatNoFitMadeAreRefused(t *testing.T) {
 	t.Parallel()
-	m := fit(t, classify.Config{}, sample("a", "dense", at(3)), sample("b", "sort", at(9)))
+	m := fit(t, sample("a", "dense", at(3)), sample("b", "sort", at(9)))
 	text, err := m.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestAModelWithANumberThatIsNoneCannotBeStored(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	m, err := classify.Fit([]classify.Sample{sample("a", "dense", at(3)), sample("b", "sort", at(9))}, classify.Config{})
+	m, err := classify.Fit([]classify.Sample{sample("a", "dense", at(3)), sample("b", "sort", at(9))})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -16,27 +16,23 @@ const (
 )
 
 // partition sorts runs into clusters by k-means, and returns the silhouette of the
-// partition. It begins with the clusters of start, or with one of all runs, and adds a
+// partition. It begins with the classes of before, or with one of all runs, and adds a
 // cluster as long as that pays. What pays is the fine for a cluster (as in DP-means,
 // Kulis and Jordan, 2012): what two single runs must save in inertia to be two clusters,
 // which is half the square of the distance that noise alone explains. Then clusters whose
 // means are nearer than that distance are merged, nearest first, since a fine that is
 // right for single runs splits what many runs make broad. One cluster is a possible answer.
-func (s Stratum) partition(runs []run, start []int, cfg Config) (clusters [][]run, silhouette float64, err error) {
+func (s Stratum) partition(runs []run) (clusters [][]run, silhouette float64, err error) {
 	if len(s.Axes) == 0 {
 		return nil, 0, nil
 	}
-	order := make([]int, len(runs)) // by run, so that rounding depends on no other order
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return compareRuns(runs[a], runs[b]) })
-	points, sorted := make([][]float64, len(runs)), make([]run, len(runs))
+	sorted := slices.SortedFunc(slices.Values(runs), compareRuns) // so that rounding depends on no other order
+	points := make([][]float64, len(runs))
 	begin := map[int][][]float64{}
-	for i, from := range order {
-		sorted[i], points[i] = runs[from], s.point(runs[from].row)
-		if start[from] >= 0 {
-			begin[start[from]] = append(begin[start[from]], points[i])
+	for i, r := range sorted {
+		points[i] = s.point(r.row)
+		if r.before >= 0 {
+			begin[r.before] = append(begin[r.before], points[i])
 		}
 	}
 	if len(begin) == 0 {
@@ -58,7 +54,7 @@ func (s Stratum) partition(runs []run, start []int, cfg Config) (clusters [][]ru
 		if cost := r.Inertia + fine*float64(k); cost < best {
 			best, bestK, labels = cost, k, r.Labels
 		}
-		if k >= cfg.MaxClasses || k >= bestK+patience || fine*float64(k+1) >= best { // no inertia is below 0
+		if k >= maxClasses || k >= bestK+patience || fine*float64(k+1) >= best { // no inertia is below 0
 			break
 		}
 		next := kmeans.Next(distances, r)
@@ -131,16 +127,14 @@ func (s Stratum) merge(clusters [][]run) [][]run {
 }
 
 // explained is how far a typical run of the smaller of two clusters, such as its centre
-// is, may lie from the mean of the larger one and still be of the same class. It is
-// what a class asks of a further run too: a cluster that is merged from farther away
-// would hold runs which it does not recognise when they return. A single run may be the
-// farthest of as many as the larger one has (Bonferroni), or a class of many runs would
-// shed those at its edge as classes of their own.
+// is, may lie from the mean of the larger one and still be of the same class, as a class
+// asks of a further run. A single run may be the farthest of as many as the larger one
+// has (Bonferroni), or a class of many runs would shed those at its edge.
 func (s Stratum) explained(n, m int) float64 {
 	large := float64(max(n, m))
 	merge := s.Merge
 	if min(n, m) == 1 {
-		merge = mergeDistance(freedom(s.Axes), unexplained/large)
+		merge = mergeDistance(s.freedom(), unexplained/large)
 	}
 	return merge * math.Sqrt((1+1/large)/2)
 }

@@ -1,9 +1,6 @@
 package classify
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // Prior is what is known of a feature before anything is learned.
 type Prior struct {
@@ -14,16 +11,13 @@ type Prior struct {
 	Why     string
 }
 
-// DefaultPriors lists the features of package profile (schemas sw/1 and acct/1).
-// Faults, switches and the system share vary by about one log unit within a kind
-// in windows of one second; profiles are averaged over several.
+// Priors lists the features of package profile (schemas sw/1 and acct/1).
 //
 // Floors follow from what one event costs, as measured on a virtual machine: a first
 // touch of a page about 2 µs, a switch of context 3 µs, a call that reads or writes
-// 100 characters 1 µs; a migration, which finds caches cold, and a page from storage
-// cost more. Below, a program's start spread over a short run, its collector and its
-// lines of progress would stand between it and the very same program with more to do.
-func DefaultPriors() []Prior {
+// 100 characters 1 µs. Below, a program's start spread over a short run, its collector and
+// its lines of progress would tell it from the very same program with more to do.
+func Priors() []Prior {
 	return []Prior{
 		{"minor_faults", 0.4, 1, 500, "of what allocates all the time; what starts, grows or collects now and then stays below the floor"},
 		{"major_faults", 1, 0.25, 0, "rare, and a cold page cache looks the same in any kind"},
@@ -48,18 +42,20 @@ func DefaultPriors() []Prior {
 	}
 }
 
+// hardware begins the names of the schemas of hardware counters.
+const hardware = "hw/"
+
 // prior finds a feature; an unknown one counts little, but where the schema is
 // one of hardware counters: there every feature is a ratio to the instructions, which
 // repeats of a run agree on to a few per cent.
-func (c Config) prior(schema, feature string) Prior {
-	if i := slices.IndexFunc(c.Priors, func(p Prior) bool { return p.Feature == feature }); i >= 0 {
-		return c.Priors[i]
+func prior(schema, feature string) Prior {
+	for _, p := range Priors() {
+		if p.Feature == feature {
+			return p
+		}
 	}
 	if strings.HasPrefix(schema, hardware) {
 		return Prior{Feature: feature, Noise: 0.1, Weight: 1}
 	}
 	return Prior{Feature: feature, Noise: 1, Weight: 0.25}
 }
-
-// hardware begins the names of the schemas of hardware counters.
-const hardware = "hw/"

@@ -26,7 +26,7 @@ func learn(t interface {
 ) *classify.Model {
 	t.Helper()
 	for _, s := range samples {
-		m, err := classify.Refit(old, []classify.Sample{s}, kept.recall, classify.Config{})
+		m, err := classify.Refit(old, []classify.Sample{s}, kept.recall)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestRunByRunTheKindsAreTheClasses(t *testing.T) {
 	t.Parallel()
 	const kinds = 6
 	samples := many(60, kinds)
-	at, step := fit(t, classify.Config{}, samples...), learn(t, nil, memory{}, samples...)
+	at, step := fit(t, samples...), learn(t, nil, memory{}, samples...)
 	if diff := cmp.Diff(kindsOf(at), kindsOf(step)); diff != "" || len(kindsOf(step)) != kinds {
 		t.Errorf("classes (-of all runs at once +run by run):\n%s", diff)
 	}
@@ -66,7 +66,7 @@ func TestAnEndCostsTheSameHoweverManyRunsWereLearned(t *testing.T) {
 		m, err = classify.Refit(m, []classify.Sample{s}, func(run string) ([]classify.Sample, error) {
 			recalled++
 			return kept[run], nil
-		}, classify.Config{})
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestOfTooManyRunsTheNewestOfEachKindAreLearned(t *testing.T) {
 			t.Errorf("%s: classes of %v, %d runs", what, kindsOf(m), len(runs))
 		}
 	}
-	m := fit(t, classify.Config{}, slices.Concat(rare, samples)...)
+	m := fit(t, slices.Concat(rare, samples)...)
 	check("at once", m, samples[2499].Run)
 	// A class of which half is something new is learned from further runs, too.
 	more := many(2505, 5)[2500:]
@@ -167,7 +167,7 @@ func TestOfTooManyRunsTheNewestOfEachKindAreLearned(t *testing.T) {
 	for i := range unnamed {
 		unnamed[i].Kind = unnamed[i].Run
 	}
-	if got := fit(t, classify.Config{}, unnamed...); got.Strata[0].Runs != 400 || len(got.Strata[0].Groups) != 5 {
+	if got := fit(t, unnamed...); got.Strata[0].Runs != 400 || len(got.Strata[0].Groups) != 5 {
 		t.Errorf("of as many kinds as runs %d are learned in %d classes", got.Strata[0].Runs, len(got.Strata[0].Groups))
 	}
 }
@@ -199,13 +199,13 @@ func TestWhatIsLearnedRunByRunDependsOnTheRunsAlone(t *testing.T) {
 
 func TestARunThatCannotBeRecalled(t *testing.T) {
 	t.Parallel()
-	m := fit(t, classify.Config{}, sample("a", "", at(3)))
-	lost, err := classify.Refit(m, []classify.Sample{sample("b", "", at(9))}, memory{}.recall, classify.Config{})
+	m := fit(t, sample("a", "", at(3)))
+	lost, err := classify.Refit(m, []classify.Sample{sample("b", "", at(9))}, memory{}.recall)
 	if err != nil || len(kindsOf(lost)) != 1 || lost.Classify(at(9)).ID != "c2" {
 		t.Errorf("without the run that is lost: %+v, %v", lost, err)
 	}
 	broken := errors.New("no disk")
-	if _, err := classify.Refit(m, []classify.Sample{sample("b", "", at(9))}, func(string) ([]classify.Sample, error) { return nil, broken }, classify.Config{}); !errors.Is(err, broken) {
+	if _, err := classify.Refit(m, []classify.Sample{sample("b", "", at(9))}, func(string) ([]classify.Sample, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Errorf("error %v, want %v", err, broken)
 	}
 }

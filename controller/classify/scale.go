@@ -16,9 +16,45 @@ const (
 	leastResidual = 4     // runs beyond the first of their kinds, from which noise is learned
 )
 
+// Axis is one feature and the unit it is measured in.
+type Axis struct {
+	Feature string  `json:"feature"`
+	Median  float64 `json:"median"` // over the runs; where a run without the feature is put while clusters are sought
+	Scale   float64 `json:"scale"`  // noise between runs of one kind
+	Weight  float64 `json:"weight"`
+	Floor   float64 `json:"floor,omitempty"` // of a feature that is ln(1 + rate): see Prior; 0 = there is none
+}
+
+// place is where a value lies on the axis. A rate, told as ln(1 + rate), lies at
+// ln(1 + rate / floor): far above the floor as before but for a constant, and far
+// below it all near 0.
+func (a Axis) place(v float64) float64 {
+	switch {
+	case a.Floor == 0:
+		return v
+	case math.Abs(v) > vast:
+		return math.Copysign(math.Abs(v)-math.Log(a.Floor), v)
+	}
+	return math.Copysign(math.Log1p(math.Expm1(math.Abs(v))/a.Floor), v)
+}
+
+// value is what lies at a place.
+func (a Axis) value(place float64) float64 {
+	switch {
+	case a.Floor == 0:
+		return place
+	case math.Abs(place) > vast:
+		return math.Copysign(math.Abs(place)+math.Log(a.Floor), place)
+	}
+	return math.Copysign(math.Log1p(math.Expm1(math.Abs(place))*a.Floor), place)
+}
+
+// vast is beyond what any rate is: there 1 + rate is rate, whatever the floor.
+const vast = 60
+
 // axes are the features that at least half of the runs have, sorted by name. Their noise is
 // at least a share of the documented one, which weighs as much less.
-func axes(schema string, runs []run, share float64, cfg Config) []Axis {
+func axes(schema string, runs []run, share float64) []Axis {
 	values := map[string][]float64{}
 	kinds := map[string][]run{}
 	for _, r := range runs {
@@ -33,9 +69,9 @@ func axes(schema string, runs []run, share float64, cfg Config) []Axis {
 		if 2*len(values[f]) < len(runs) {
 			continue
 		}
-		p := cfg.prior(schema, f)
+		p := prior(schema, f)
 		a := Axis{Feature: f, Median: quantile(values[f], 0.5), Weight: p.Weight, Floor: p.Floor}
-		a.Scale = max(share*p.Noise, noise(a, kinds, p.Noise, share*cfg.PriorRuns))
+		a.Scale = max(share*p.Noise, noise(a, kinds, p.Noise, share*priorRuns))
 		out = append(out, a)
 	}
 	return out
@@ -43,14 +79,13 @@ func axes(schema string, runs []run, share float64, cfg Config) []Axis {
 
 // noise is the standard deviation of a feature between runs of one kind: the
 // interquartile range of what is left when each kind's median is taken away,
-// drawn towards the documented noise. It is the spread within
-// kinds, not over all runs: that would be large where kinds differ, and would
-// hide the very features that tell them apart.
+// drawn towards the documented noise. The spread over all runs would hide the very
+// features that tell kinds apart.
 func noise(a Axis, kinds map[string][]run, documented, priorRuns float64) float64 {
 	var rest []float64
 	free := 0.0
 	for _, runs := range kinds {
-		values := make([]float64, 0, len(runs))
+		var values []float64
 		for _, r := range runs {
 			if v, ok := r.features[a.Feature]; ok {
 				values = append(values, a.place(v))
@@ -165,16 +200,9 @@ func (s Stratum) compare(a, b []float64) comparison {
 
 // freedom is how many equally weighted independent features would vary as much
 // as the weighted mean of these (Satterthwaite, 1946).
-func freedom(axes []Axis) float64 {
-	sum, squares := 0.0, 0.0
-	for _, a := range axes {
-		sum += a.Weight
-		squares += a.Weight * a.Weight
-	}
-	if squares == 0 {
-		return 0
-	}
-	return sum * sum / squares
+func (s Stratum) freedom() float64 {
+	all := make([]float64, len(s.Axes))
+	return s.compare(all, all).freedom
 }
 
 // mergeDistance is how far apart the means of two runs of one kind are at most, but for
@@ -186,12 +214,12 @@ func mergeDistance(freedom, but float64) float64 {
 	return math.Sqrt(2 * distuv.ChiSquared{K: freedom}.Quantile(1-but) / freedom)
 }
 
-// radius is within which distance a further run of the class lies with the
-// model's confidence. The squared distance of a new run from the mean of n runs
-// is spread by (1 + 1/n), and the variance itself is known from PriorRuns + n - 1
-// runs only, which makes it an F distribution.
-func radius(m *Model, g Group, freedom float64) float64 {
+// radius is within which distance a further run of the class lies with confidence. The
+// squared distance of a new run from the mean of n runs is spread by (1 + 1/n), and the
+// variance itself is known from priorRuns + n - 1 runs only, which makes it an F
+// distribution.
+func radius(g Group, freedom float64) float64 {
 	n := float64(len(g.Runs))
-	f := distuv.F{D1: freedom, D2: freedom * (m.PriorRuns + n - 1)}
-	return math.Sqrt(g.Spread * (1 + 1/n) * f.Quantile(m.Confidence))
+	f := distuv.F{D1: freedom, D2: freedom * (priorRuns + n - 1)}
+	return math.Sqrt(g.Spread * (1 + 1/n) * f.Quantile(confidence))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -70,43 +71,50 @@ func (r *rooms) observations(may func(owner string) bool) ([]knowledge.Observati
 	return out, nil
 }
 
-// known is what the observations taught, for each objective of which they have
-// data.
+// known is what the observations taught.
 func (r *rooms) known(ctx context.Context, obs []knowledge.Observation, now time.Time) api.Knowledge {
 	out := api.Knowledge{
 		Schema: knowledge.SchemaVersion, Observations: len(obs), Kinds: []api.KnownKind{}, Classes: []api.KnownClass{},
 	}
 	target := r.target(ctx, "") // for no job in particular
-	byClass := map[string][]knowledge.Observation{}
+	byKind, byClass := map[string][]knowledge.Observation{}, map[string][]knowledge.Observation{}
 	for _, o := range obs {
-		id := r.classOf(o)
-		byClass[id] = append(byClass[id], o)
+		byKind[o.Kind.String()] = append(byKind[o.Kind.String()], o)
+		if id := r.classOf(o); id != "" {
+			byClass[id] = append(byClass[id], o)
+		}
 	}
 	site := r.site.For("", "", "", "").Tariff
 	if site.Billed { // differently in each partition
 		site = tuning.DefaultTariff()
 	}
-	for i, objective := range []tuning.Objective{tuning.Time, tuning.Energy, tuning.EDP, tuning.Cost} {
-		sum := knowledge.Summarise(obs, tuning.Measure{Objective: objective, Tariff: site}, target, shownEffects, r.classOf, knowledge.Aging{Now: now})
-		for j, k := range sum.Kinds {
-			if i == 0 {
-				out.Kinds = append(out.Kinds, api.KnownKind{
-					Kind: k.Kind.String(), Runs: k.Runs, Newest: k.Newest, Class: k.Class, Peak: k.PeakRSS, Regressed: k.Regressed,
-				})
-			}
-			of := slices.DeleteFunc(slices.Clone(obs), func(o knowledge.Observation) bool { return o.Kind != k.Kind })
-			out.Kinds[j].Effects = effectsOn(out.Kinds[j].Effects, objective, k.Effects, of)
+	for _, name := range slices.Sorted(maps.Keys(byKind)) {
+		of := byKind[name]
+		newest := of[len(of)-1]
+		known := api.KnownKind{
+			Kind: name, Runs: knowledge.Jobs(of), Newest: newest.At, Class: r.classOf(newest),
+			Regressed: knowledge.Regressions(of, newest.Kind),
+			Effects: effectsOn(of, site, func(m tuning.Measure) []tuning.Effect {
+				return knowledge.Effects(of, newest.Kind, nil, m, now)
+			}),
 		}
-		for j, c := range sum.Classes {
-			if i == 0 {
-				known := api.KnownClass{ID: c.ID, Runs: c.Runs}
-				for _, k := range c.Kinds {
-					known.Kinds = append(known.Kinds, k.String())
-				}
-				out.Classes = append(out.Classes, known)
-			}
-			out.Classes[j].Effects = effectsOn(out.Classes[j].Effects, objective, c.Effects, byClass[c.ID])
+		known.Peak, _ = knowledge.PeakRSS(of, newest.Kind)
+		out.Kinds = append(out.Kinds, known)
+	}
+	for _, id := range slices.Sorted(maps.Keys(byClass)) {
+		of := byClass[id]
+		known := api.KnownClass{
+			ID: id, Runs: knowledge.Jobs(of),
+			Effects: effectsOn(of, site, func(m tuning.Measure) []tuning.Effect {
+				return knowledge.ClassEffects(of, nil, target, m, now)
+			}),
 		}
+		for _, o := range of {
+			known.Kinds = append(known.Kinds, o.Kind.String())
+		}
+		slices.Sort(known.Kinds)
+		known.Kinds = slices.Compact(known.Kinds)
+		out.Classes = append(out.Classes, known)
 	}
 	r.mu.Lock()
 	model := r.model
@@ -115,24 +123,28 @@ func (r *rooms) known(ctx context.Context, obs []knowledge.Observation, now time
 	return out
 }
 
-// effectsOn adds the effects on one objective, where there are any, with the
-// sources of the joules that they could have been measured by.
-func effectsOn(list []api.KnownEffects, o tuning.Objective, effects []tuning.Effect, obs []knowledge.Observation) []api.KnownEffects {
-	if len(effects) == 0 {
-		return list
-	}
-	out := api.KnownEffects{Objective: o, Effects: effects}
-	if (tuning.Measure{Objective: o}).NeedsJoules() {
+// effectsOn are the best effects for each objective that has any, with the sources of the
+// joules that they could have been measured by.
+func effectsOn(obs []knowledge.Observation, site tuning.Tariff, effects func(tuning.Measure) []tuning.Effect) []api.KnownEffects {
+	var out []api.KnownEffects
+	for _, objective := range []tuning.Objective{tuning.Time, tuning.Energy, tuning.EDP, tuning.Cost} {
+		known := api.KnownEffects{Objective: objective, Effects: effects(tuning.Measure{Objective: objective, Tariff: site})}
+		if len(known.Effects) == 0 {
+			continue
+		}
+		known.Effects = known.Effects[:min(len(known.Effects), shownEffects)]
 		for _, x := range obs {
 			for _, t := range x.Trials {
-				if t.Joules != nil && t.Source != "" && !slices.Contains(out.Sources, t.Source) {
-					out.Sources = append(out.Sources, t.Source)
+				if (tuning.Measure{Objective: objective}).NeedsJoules() && t.Joules != nil && t.Source != "" {
+					known.Sources = append(known.Sources, t.Source)
 				}
 			}
 		}
-		slices.Sort(out.Sources)
+		slices.Sort(known.Sources)
+		known.Sources = slices.Compact(known.Sources)
+		out = append(out, known)
 	}
-	return append(list, out)
+	return out
 }
 
 // modelOf describes the classes; nil where none were fitted.

@@ -87,7 +87,7 @@ func BenchmarkLearn(b *testing.B) {
 					b.StopTimer()
 					begun = time.Now()
 					class := r.classify(l.Profiles[0])
-					if _, err := r.store.ClassEffects(class.ID, r.classOf, nil, knowledge.Target{Cores: 8}, tuning.Measure{Objective: tuning.Time}); err != nil {
+					if _, err := r.recall(b.Context(), reconcile.Question{Kind: l.Kind, Class: &class, Site: tuning.Site{ShareClasses: true}}); err != nil {
 						b.Fatal(err)
 					}
 					asked += time.Since(begun)
@@ -177,8 +177,8 @@ func TestAJobIsLearnedTogetherWithItsClassOrNotAtAll(t *testing.T) {
 	if err := r.learn(t.Context(), second); err == nil {
 		t.Fatal("the second job is learned, though nothing can be stored")
 	}
-	if n, err := store.Count(); err != nil || n != 1 {
-		t.Errorf("%d jobs are stored (%v), want one", n, err)
+	if all, err := store.All(); err != nil || len(all) != 1 {
+		t.Errorf("%d jobs are stored (%v), want one", len(all), err)
 	}
 	if now := model(t, store); now != was {
 		t.Errorf("the classes were\n%s\nand are\n%s", was, now)

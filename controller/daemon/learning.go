@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"pitchpipe/controller/classify"
 	"pitchpipe/controller/knowledge"
@@ -16,8 +18,12 @@ import (
 // recall asks the knowledge about one job.
 func (r *rooms) recall(ctx context.Context, q reconcile.Question) (reconcile.Recollection, error) {
 	var out reconcile.Recollection
-	var err, e error
-	m := q.Policy.Measure()
+	all, err := r.store.All()
+	obs, of := r.store.Observations(q.Kind)
+	if err = errors.Join(err, of); err != nil {
+		return out, err
+	}
+	now, m := time.Now(), q.Policy.Measure()
 	usable := true
 	if m.NeedsJoules() && !q.Site.EnforceModel {
 		// Effects on computed joules are no effects; where the node is unknown, hold.
@@ -25,44 +31,35 @@ func (r *rooms) recall(ctx context.Context, q reconcile.Question) (reconcile.Rec
 		usable = err == nil && node.EnergySource != tuning.Modelled
 	}
 	if usable {
-		out.KindEffects, e = r.store.Effects(q.Kind, q.Own, m)
-		err = errors.Join(err, e)
-		out.Carried, e = r.store.Carried(q.Kind, q.Own, m)
-		err = errors.Join(err, e)
-		out.Profile, e = r.store.KindProfile(q.Kind)
-		out.Profile = cmp.Or(out.Profile, q.Live)
-		err = errors.Join(err, e)
+		out.KindEffects = knowledge.Effects(obs, q.Kind, q.Own, m, now)
+		out.Carried = knowledge.Carried(obs, q.Kind, q.Own, m, now)
+		out.Profile = cmp.Or(knowledge.KindProfile(obs, q.Kind), q.Live)
 	}
 	if usable && q.Class != nil && q.Class.Known() {
-		out.ClassEffects, e = r.store.ClassEffects(q.Class.ID, r.teachers(q), q.Own, r.target(ctx, q.Node), m)
-		err = errors.Join(err, e)
+		class := slices.DeleteFunc(slices.Clone(all), func(o knowledge.Observation) bool { return r.teaches(q, o) != q.Class.ID })
+		out.ClassEffects = knowledge.ClassEffects(class, q.Own, r.target(ctx, q.Node), m, now)
 	}
-	out.Regressed, e = r.store.Regressions(q.Kind)
-	err = errors.Join(err, e)
-	out.PeakRSS, out.PeakRuns, e = r.store.PeakRSS(q.Kind)
-	err = errors.Join(err, e)
-	out.MemoryHeld, e = r.store.MemoryHeld(q.Kind)
-	err = errors.Join(err, e)
-	out.KindSeconds, out.KindRuns, e = r.store.KindSeconds(q.Kind, q.Own)
-	err = errors.Join(err, e)
-	switch last, e := r.store.LastReference(q.Kind); {
-	case e == nil:
+	out.Regressed = knowledge.Regressions(obs, q.Kind)
+	out.PeakRSS, out.PeakRuns = knowledge.PeakRSS(obs, q.Kind)
+	out.MemoryHeld = knowledge.MemoryHeld(obs, q.Kind)
+	out.KindSeconds, out.KindRuns = knowledge.KindSeconds(obs, q.Kind, q.Own)
+	if last, ok := knowledge.LastReference(obs, q.Kind); ok {
 		out.Reference = &last
-	case !errors.Is(e, knowledge.ErrNotFound):
-		err = errors.Join(err, e)
 	}
-	out.RestartCost, _, e = r.store.RestartCost(q.Kind)
-	return out, errors.Join(err, e)
+	restarts := 0
+	if out.RestartCost, restarts = knowledge.RestartCost(obs, q.Kind); restarts == 0 {
+		out.RestartCost, _ = knowledge.RestartCost(all, q.Kind)
+	}
+	return out, nil
 }
 
-// teachers is classOf for those jobs whose experience may move the one that asks.
-func (r *rooms) teachers(q reconcile.Question) func(knowledge.Observation) string {
-	return func(o knowledge.Observation) string {
-		if !q.Site.ShareClasses && o.Kind.Owner != q.Kind.Owner {
-			return ""
-		}
-		return r.classOf(o)
+// teaches is the class of an observation whose experience may move the job that asks, else
+// empty.
+func (r *rooms) teaches(q reconcile.Question, o knowledge.Observation) string {
+	if !q.Site.ShareClasses && o.Kind.Owner != q.Kind.Owner {
+		return ""
 	}
+	return r.classOf(o)
 }
 
 // target is the machine that effects are asked for; unknown while its exporter does
@@ -165,7 +162,7 @@ func (r *rooms) learn(ctx context.Context, l reconcile.Lesson) error {
 	r.mu.Lock()
 	old := r.model
 	r.mu.Unlock()
-	model, err := classify.Refit(old, samplesOf(o), r.samples, classify.Config{})
+	model, err := classify.Refit(old, samplesOf(o), r.samples)
 	if err != nil {
 		return fmt.Errorf("fit the classes: %w", err)
 	}
@@ -227,7 +224,7 @@ func (r *rooms) refit() error {
 	for _, o := range observations {
 		samples = append(samples, samplesOf(o)...)
 	}
-	model, err := classify.Fit(samples, classify.Config{})
+	model, err := classify.Fit(samples)
 	if err != nil {
 		return fmt.Errorf("fit the classes: %w", err)
 	}

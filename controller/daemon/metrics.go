@@ -83,7 +83,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(c.attention, float64(phases[reconcile.Failed]+phases[reconcile.Suspended]))
 	counter(c.restarts, float64(sum.Restarts))
 	counter(c.probes, float64(sum.Probes))
-	if n, err := c.d.store.Count(); err == nil {
-		gauge(c.observed, float64(n))
+	if all, err := c.d.store.All(); err == nil {
+		gauge(c.observed, float64(len(all)))
 	}
 }

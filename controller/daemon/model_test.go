@@ -43,7 +43,7 @@ func remember(t *testing.T, state string, model json.RawMessage) {
 			t.Fatal(err)
 		}
 	}
-	if err := store.SaveModel(model); err != nil {
+	if err := store.Update(func(tx *knowledge.Tx) error { return tx.SaveModel(model) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.Close(); err != nil {

@@ -156,10 +156,7 @@ func spans(job driver.Job, now time.Time) []report.Span {
 
 // compareJobs is report.Compare.
 func compareJobs(pairs []report.Pair, t report.Terms) tuning.Outcome {
-	in := verify.Input{
-		Measure: t.Measure, MaxSlowdown: t.MaxSlowdown, Quality: t.Quality, At: t.At,
-		InputsDiffer: true,
-	}
+	in := verify.Input{Measure: t.Measure, MaxSlowdown: t.MaxSlowdown, Quality: t.Quality, At: t.At}
 	for _, p := range pairs {
 		in.Pairs = append(in.Pairs, verify.Pair{
 			Tuned: evidence(p.Tuned), Untuned: evidence(p.Untuned),
@@ -170,10 +167,11 @@ func compareJobs(pairs []report.Pair, t report.Terms) tuning.Outcome {
 	return verify.Compare(in)
 }
 
-func evidence(r report.Row) []verify.Epoch {
-	out := make([]verify.Epoch, 0, len(r.Epochs))
-	for _, e := range r.Epochs {
-		out = append(out, verify.Epoch{Epoch: e, Probe: slices.Contains(r.Probed, e.Attempt)})
+// evidence are the epochs of a job, of which those that chose the setting do not judge it.
+func evidence(r report.Row) []tuning.Epoch {
+	out := slices.Clone(r.Epochs)
+	for i, e := range out {
+		out[i].Warmup = e.Warmup || slices.Contains(r.Probed, e.Attempt)
 	}
 	return out
 }

@@ -7,29 +7,13 @@ import (
 	"slices"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
+
 	"pitchpipe/controller/tuning"
 )
 
-// Aging tells how much old observations count.
-type Aging struct {
-	Now      time.Time
-	HalfLife time.Duration // after it an observation counts for half; default DefaultHalfLife
-}
-
-// DefaultHalfLife is the half-life of what was observed.
-const DefaultHalfLife = 90 * 24 * time.Hour
-
-func (a Aging) days(at time.Time) float64 {
-	return max(0, a.Now.Sub(at).Hours()/24)
-}
-
-func (a Aging) weight(at time.Time) float64 {
-	half := a.HalfLife
-	if half <= 0 {
-		half = DefaultHalfLife
-	}
-	return math.Exp2(-a.days(at) / (half.Hours() / 24))
-}
+// days is how long ago a time is, in days.
+func days(at, now time.Time) float64 { return max(0, now.Sub(at).Hours()/24) }
 
 // Effects derives what each setting does to jobs of one kind, compared with own:
 // sorted by LogRatio, the best first. Own are the settings to compare with;
@@ -39,7 +23,7 @@ func (a Aging) weight(at time.Time) float64 {
 // Only pairs within one job count: a job that did not run under own, or whose
 // joules come from another source or are missing where the measure needs them,
 // teaches nothing here.
-func Effects(obs []Observation, kind tuning.JobKind, own tuning.Settings, m tuning.Measure, a Aging) []tuning.Effect {
+func Effects(obs []Observation, kind tuning.JobKind, own tuning.Settings, m tuning.Measure, now time.Time) []tuning.Effect {
 	of := ofKind(obs, kind)
 	if own == nil {
 		t, ok := LastReference(of, kind)
@@ -49,117 +33,169 @@ func Effects(obs []Observation, kind tuning.JobKind, own tuning.Settings, m tuni
 		own = t.Settings
 	}
 	own = own.WithoutMemory()
-	sums := map[string]*tally{}
+	sums := tallies{}
 	for _, r := range runs(of) {
-		base, ok := r.find(own, tuning.Settings.WithoutMemory)
-		if !ok {
-			continue
+		if base, ok := r.longest(own.EqualButMemory); ok {
+			sums.collect(r, base, tuning.Settings.WithoutMemory, m, now)
 		}
-		r.collect(sums, base, tuning.Settings.WithoutMemory, m, a)
 	}
-	return effects(sums, a)
+	return sums.effects(now)
 }
 
 // Carried derives the same against what the owner of the newest untuned run asked for, where
 // that differs from own: a model of the job can carry them over.
-func Carried(obs []Observation, kind tuning.JobKind, own tuning.Settings, m tuning.Measure, a Aging) []tuning.Effect {
+func Carried(obs []Observation, kind tuning.JobKind, own tuning.Settings, m tuning.Measure, now time.Time) []tuning.Effect {
 	last, ok := LastReference(obs, kind)
-	from := last.Settings.WithoutMemory()
-	if !ok || from.Equal(own.WithoutMemory()) {
+	if !ok || last.Settings.EqualButMemory(own) {
 		return nil
 	}
-	out := Effects(obs, kind, last.Settings, m, a)
+	out := Effects(obs, kind, last.Settings, m, now)
 	for i := range out {
-		out[i].From = from
+		out[i].From = last.Settings.WithoutMemory()
 	}
 	return out
 }
 
-// find returns the trial under the given settings, where view takes from a
-// trial's settings what is compared. Of several (memory differed) the one with
-// most epochs counts.
-func (r run) find(want tuning.Settings, view func(tuning.Settings) tuning.Settings) (tuning.Trial, bool) {
+// Target is the machine that an effect is asked for.
+type Target struct {
+	Machine string // kind of machine
+	Cores   int    // of the node; 0 = unknown
+}
+
+// ClassEffects derives what each setting of the system knobs does to the jobs of a class,
+// whatever their kind: sorted by LogRatio, the best first. own are the settings of the job
+// that asks; nil compares each job with its own owner's.
+//
+// Cores and threads count as shares of the node, rounded to whole ones, at least one;
+// exactly where the machine is of the same kind or has as many cores. An observation of
+// another node of unknown size is left out. No other knob travels: a trial that changed one
+// together with its cores teaches nothing about the cores.
+func ClassEffects(class []Observation, own tuning.Settings, to Target, m tuning.Measure, now time.Time) []tuning.Effect {
+	sums := tallies{}
+	for _, r := range runs(class) {
+		scale, known := to.scale(r)
+		base, ok := tuning.Reference(r.trials)
+		if !ok || !known {
+			continue
+		}
+		rest := others(base.Settings)
+		view := func(s tuning.Settings) tuning.Settings {
+			if !others(s).Equal(rest) {
+				return nil
+			}
+			return scaled(s, scale)
+		}
+		if own != nil {
+			asked := scaled(own, 1)
+			base, ok = r.longest(func(s tuning.Settings) bool { return others(s).Equal(rest) && agree(scaled(s, scale), asked) })
+		}
+		if ok {
+			sums.collect(r, base, view, m, now)
+		}
+	}
+	return sums.effects(now)
+}
+
+// scale is how many cores of the target stand for one of the run's machine.
+func (t Target) scale(r run) (float64, bool) {
+	switch {
+	case r.machine == t.Machine && r.machine != "" || r.cores == t.Cores && r.cores > 0:
+		return 1, true
+	case r.cores > 0 && t.Cores > 0:
+		return float64(t.Cores) / float64(r.cores), true
+	}
+	return 0, false
+}
+
+// longest returns, of the trials under such settings, the one with most epochs.
+func (r run) longest(under func(tuning.Settings) bool) (tuning.Trial, bool) {
 	var best tuning.Trial
 	for _, t := range r.trials {
-		if t.Epochs > best.Epochs && view(t.Settings).Equal(want) {
+		if t.Epochs > best.Epochs && under(t.Settings) {
 			best = t
 		}
 	}
 	return best, best.Epochs > 0
 }
 
-// reference is the trial of the owner's own settings.
-func (r run) reference() (tuning.Trial, bool) { return tuning.Reference(r.trials) }
-
-// collect adds, for each setting that the run tried, its ratio to base: one
-// value per run, weighted by epochs where memory alone differed.
-func (r run) collect(sums map[string]*tally, base tuning.Trial, view func(tuning.Settings) tuning.Settings, m tuning.Measure, a Aging) {
-	type mean struct {
-		settings             tuning.Settings
-		epochs, ratio, times float64
-		noise                float64
-	}
-	means := map[string]*mean{}
-	baseView := view(base.Settings)
-	for _, t := range r.trials {
-		s := view(t.Settings)
-		ratio, ok := t.LogRatio(base, m)
-		if s == nil || s.Equal(baseView) || !ok {
-			continue
-		}
-		v := means[s.Key()]
-		if v == nil {
-			v = &mean{settings: s}
-			means[s.Key()] = v
-		}
-		n := t.Weight()
-		v.epochs += n
-		v.ratio += n * ratio
-		v.times += n * math.Log(t.Seconds/base.Seconds)
-		v.noise += n * (t.SDLog*t.SDLog/n + base.SDLog*base.SDLog/float64(base.Epochs))
-	}
-	for _, key := range slices.Sorted(maps.Keys(means)) {
-		v := means[key]
-		sum := sums[key]
-		if sum == nil {
-			sum = &tally{settings: v.settings}
-			sums[key] = sum
-		}
-		sum.add(v.ratio/v.epochs, v.times/v.epochs, v.noise/v.epochs, a.weight(r.at), r.at)
-	}
+// agree reports whether two settings of cores and threads are the same as far as
+// both name them, cores at least.
+func agree(a, b tuning.Settings) bool {
+	x, inA := a[tuning.Threads]
+	y, inB := b[tuning.Threads]
+	return a[tuning.Cores] == b[tuning.Cores] && (!inA || !inB || x == y)
 }
 
-// tally gathers the runs of one setting.
+// others are the knobs that must be equal for cores and threads to be compared.
+func others(s tuning.Settings) tuning.Settings {
+	return s.Only(func(name string) bool { return name != tuning.Cores && name != tuning.Threads && name != tuning.Memory })
+}
+
+// scaled are the cores and threads in counts of another machine.
+func scaled(s tuning.Settings, scale float64) tuning.Settings {
+	out := s.Shape()
+	for name, v := range out {
+		if v.IsNumber() {
+			out[name] = tuning.Number(math.Max(1, math.Round(v.Float()*scale)))
+		}
+	}
+	return out
+}
+
+// tally gathers what was measured of one setting, against a base.
 type tally struct {
-	settings       tuning.Settings
-	ratios, times  []float64
-	noises, weight []float64
-	newest         time.Time
+	settings              tuning.Settings
+	ratios, times, noises []float64
+	weights               []float64
+	newest                time.Time
 }
 
-func (t *tally) add(ratio, times, noise, weight float64, at time.Time) {
-	t.ratios = append(t.ratios, ratio)
-	t.times = append(t.times, times)
-	t.noises = append(t.noises, noise)
-	t.weight = append(t.weight, weight)
+// tallies are those of several settings, by their keys.
+type tallies map[string]*tally
+
+func (ts tallies) add(s tuning.Settings, ratio, seconds, noise, weight float64, at time.Time) {
+	t := ts[s.Key()]
+	if t == nil {
+		t = &tally{settings: s}
+		ts[s.Key()] = t
+	}
+	t.ratios, t.times = append(t.ratios, ratio), append(t.times, seconds)
+	t.noises, t.weights = append(t.noises, noise), append(t.weights, weight)
 	if at.After(t.newest) {
 		t.newest = at
 	}
 }
 
-// effects turns tallies into effects, the best first.
-func effects(sums map[string]*tally, a Aging) []tuning.Effect {
+// collect adds, for each setting that a run tried, its ratio to base: one value per
+// run, weighted by epochs where the view of several trials is the same. Trials without a
+// view are left out.
+func (ts tallies) collect(r run, base tuning.Trial, view func(tuning.Settings) tuning.Settings, m tuning.Measure, now time.Time) {
+	own := tallies{}
+	for _, t := range r.trials {
+		s := view(t.Settings)
+		ratio, ok := t.LogRatio(base, m)
+		if s == nil || s.Equal(view(base.Settings)) || !ok {
+			continue
+		}
+		noise := t.SDLog*t.SDLog/t.Weight() + base.SDLog*base.SDLog/float64(base.Epochs)
+		own.add(s, ratio, math.Log(t.Seconds/base.Seconds), noise, t.Weight(), r.at)
+	}
+	age := max(tuning.Aged(days(r.at, now)), 1e-100) // so old that none counts, all are alike
+	for _, t := range own {
+		ts.add(t.settings, t.mean(t.ratios), t.mean(t.times), t.mean(t.noises), age, r.at)
+	}
+}
+
+func (t *tally) mean(values []float64) float64 { return stat.Mean(values, t.weights) }
+
+// effects are those of the tallies, the best first.
+func (ts tallies) effects(now time.Time) []tuning.Effect {
 	var out []tuning.Effect
-	for _, key := range slices.Sorted(maps.Keys(sums)) {
-		t := sums[key]
-		mean := weighted(t.ratios, t.weight)
+	for _, key := range slices.Sorted(maps.Keys(ts)) {
+		t := ts[key]
 		out = append(out, tuning.Effect{
-			Settings: t.settings,
-			LogRatio: mean,
-			SD:       t.sd(mean),
-			LogTime:  weighted(t.times, t.weight),
-			Runs:     len(t.ratios),
-			Age:      a.days(t.newest),
+			Settings: t.settings, LogRatio: t.mean(t.ratios), SD: t.sd(), LogTime: t.mean(t.times),
+			Runs: len(t.ratios), Age: days(t.newest, now),
 		})
 	}
 	slices.SortStableFunc(out, func(x, y tuning.Effect) int { return cmp.Compare(x.LogRatio, y.LogRatio) })
@@ -167,45 +203,19 @@ func effects(sums map[string]*tally, a Aging) []tuning.Effect {
 }
 
 // sd is the standard deviation between runs. It is never less than the noise
-// within them: two runs that agree by chance have not shown that all do. With one
-// run the noise within is all there is, and understates.
-func (t *tally) sd(mean float64) float64 {
-	within := weighted(t.noises, t.weight)
+// within them: two runs that agree by chance have not shown that all do.
+func (t *tally) sd() float64 {
 	var sum, sum2, squares float64
-	for i, w := range t.weight {
+	mean := t.mean(t.ratios)
+	for i, w := range t.weights {
 		sum += w
 		sum2 += w * w
 		squares += w * (t.ratios[i] - mean) * (t.ratios[i] - mean)
 	}
 	between := 0.0
 	// Unbiased with reliability weights: Σw(x-m)² / (Σw - Σw²/Σw).
-	if d := sum - sum2/sum; len(t.weight) > 1 && d > 0 {
+	if d := sum - sum2/sum; len(t.weights) > 1 && d > 0 {
 		between = squares / d
 	}
-	return math.Sqrt(max(between, within))
-}
-
-func weighted(xs, ws []float64) float64 {
-	var sum, total float64
-	for i, x := range xs {
-		sum += ws[i] * x
-		total += ws[i]
-	}
-	if total == 0 { // all so old that their weights vanish: they are alike again
-		for _, x := range xs {
-			sum += x / float64(len(xs))
-		}
-		return sum
-	}
-	return sum / total
-}
-
-func ofKind(obs []Observation, kind tuning.JobKind) []Observation {
-	var out []Observation
-	for _, o := range obs {
-		if o.Kind == kind {
-			out = append(out, o)
-		}
-	}
-	return out
+	return math.Sqrt(max(between, t.mean(t.noises)))
 }

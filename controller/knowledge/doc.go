@@ -1,23 +1,17 @@
 // Package knowledge keeps what jobs taught, and whatever else of the controller
 // must survive it.
 //
-// It takes observations, one per job and role: its kind, its machine, its
-// profiles, the settings it ran under with what was measured under each, and the
-// outcome of its move. They are kept raw. Aggregates are derived from them
-// when asked for: the effect of a setting for a kind of job or for a class, the
-// largest memory seen, settings that did harm, the cost of a restart, how long an
-// untuned epoch takes and what quality was reached. Since
-// nothing derived is stored, classes can be fitted anew at any time.
+// It takes observations, one per job and role: its kind, its machine, its profiles, the
+// settings it ran under with what was measured under each, and the outcome of its move.
+// They are kept raw. What they say of a kind or class of jobs (effects of settings, memory,
+// harm, restarts, past runs) is derived from them and a time when asked for, and never
+// stored, so that classes can be fitted anew at any time.
 //
 // Effects are log ratios within one job, against that job's own other settings,
 // so that a small input does not look like a fast setting. Old observations
 // count for less; none is forgotten by itself. Other users' observations reach a
-// job only through a class, and then only as system knobs.
-//
-// Beside effects, the runs of a kind are told whole (PastRuns): what each began under,
-// whether that was a try, what it measured and how it ended. What older versions did not
-// write is not known, which is neither zero nor a failure. A scheduler whose jobs have
-// names runs a returning job under one id; the time of submission tells its runs apart.
+// job only through a class, and then only as system knobs. What older versions did not
+// write is not known, which is neither zero nor a failure.
 //
 // Store is one bbolt file: every write is on disk when the call returns, a write
 // is whole or not there, and only one process has the file open. The file also
@@ -27,11 +21,8 @@
 //
 // Where several controllers share their knowledge (Mirror), the file is a working copy:
 // each change is written to the mirror first, and one that the mirror refuses is not made
-// here either, so that nothing is done on what is known no longer. Adopt loads what the
-// mirror holds when a controller begins to lead. A file alone has no mirror, and costs
-// what it did.
+// here either. Adopt loads what the mirror holds when a controller begins to lead.
 //
 // The package never decides what to do with a job, never measures, and never
-// talks to a scheduler or an exporter. What is derived lives in derive.go and
-// class.go as functions of observations and of the time that is handed in.
+// talks to a scheduler or an exporter.
 package knowledge

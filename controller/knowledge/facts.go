@@ -1,6 +1,7 @@
 package knowledge
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -10,14 +11,20 @@ import (
 // PeakRSS is the largest memory seen in jobs of the kind and in how many of them
 // any was seen. A job that others disturbed needs its memory all the same.
 func PeakRSS(obs []Observation, kind tuning.JobKind) (peak tuning.Bytes, jobs int) {
-	seen := map[string]bool{}
-	for _, o := range ofKind(obs, kind) {
-		if p := o.peak(); p > 0 {
-			peak = max(peak, p)
-			seen[o.run()] = true
+	for _, r := range runs(ofKind(obs, kind)) {
+		var most tuning.Bytes
+		for _, o := range r.observations {
+			most = max(most, o.Peak)
+			for _, p := range o.Profiles {
+				most = max(most, p.PeakRSS)
+			}
+		}
+		peak = max(peak, most)
+		if most > 0 {
+			jobs++
 		}
 	}
-	return peak, len(seen)
+	return peak, jobs
 }
 
 // memoryCalm is after how many runs a kind of job of which one died under tuned settings may
@@ -54,15 +61,12 @@ func Regressions(obs []Observation, kind tuning.JobKind) []tuning.Settings {
 			// How much memory was reserved made nothing slower. What a job died of is
 			// remembered with its memory, below.
 			tuned := c.Tuned.WithoutMemory()
-			switch c.Verdict {
-			case tuning.Regressed:
-				if c.Reason != tuning.ReasonStopLoss { // its trial says what it cost
-					remember(tuned)
-				}
-			case tuning.Improved:
+			switch {
+			case c.Verdict == tuning.Improved:
 				forget(tuned)
 				forget(c.Tuned)
-			case tuning.Neutral, tuning.Inconclusive:
+			case c.Verdict == tuning.Regressed && c.Reason != tuning.ReasonStopLoss: // its trial says what a stop-loss cost
+				remember(tuned)
 			}
 		}
 		for _, s := range o.Regressed {
@@ -80,7 +84,7 @@ func LastReference(obs []Observation, kind tuning.JobKind) (tuning.Trial, bool) 
 	rs := runs(ofKind(obs, kind))
 	slices.SortStableFunc(rs, func(a, b run) int { return b.at.Compare(a.at) })
 	for _, r := range rs {
-		if t, ok := r.reference(); ok {
+		if t, ok := tuning.Reference(r.trials); ok {
 			return t, true
 		}
 	}
@@ -117,7 +121,7 @@ func KindSeconds(obs []Observation, kind tuning.JobKind, own tuning.Settings) (s
 			}
 		}
 	}
-	return middle(all), len(all)
+	return median(all), len(all)
 }
 
 // RestartCost is the median cost of a restart of jobs of the kind, and of how
@@ -131,13 +135,13 @@ func RestartCost(obs []Observation, kind tuning.JobKind) (cost time.Duration, re
 		}
 	}
 	if len(own) > 0 {
-		return middle(own), len(own)
+		return median(own), len(own)
 	}
-	return middle(all), len(all)
+	return median(all), len(all)
 }
 
-// middle is the median, 0 of nothing.
-func middle[T time.Duration | float64](xs []T) T {
+// median is 0 of nothing.
+func median[T time.Duration | float64](xs []T) T {
 	if len(xs) == 0 {
 		return 0
 	}
@@ -146,15 +150,46 @@ func middle[T time.Duration | float64](xs []T) T {
 	return (s[(n-1)/2] + s[n/2]) / 2
 }
 
-// Jobs counts the jobs among the observations.
-func Jobs(obs []Observation) int {
-	type key struct {
-		kind tuning.JobKind
-		job  string
+// PastRuns are the runs of a kind, the oldest first. What others disturbed is left out of
+// what they measured; that a run was there, what it was to try and how it ended counts.
+func PastRuns(obs []Observation, kind tuning.JobKind, now time.Time) []tuning.PastRun {
+	var out []tuning.PastRun
+	for _, r := range runs(ofKind(obs, kind)) {
+		p := tuning.PastRun{Trials: r.trials}
+		for _, o := range r.observations {
+			p.Job = o.Job
+			p.Age = days(o.At, now)
+			p.Trying = p.Trying || o.Trying
+			p.Epochs = max(p.Epochs, o.Epochs)
+			p.Machine = cmp.Or(o.Machine, p.Machine)
+			p.End = cmp.Or(o.End, p.End)
+			p.Reached = cmp.Or(o.Reached, p.Reached)
+			if len(o.Began) > 0 {
+				p.Began = o.Began
+			}
+			if o.Final != nil {
+				p.Quality = &o.Final.Quality
+			}
+		}
+		out = append(out, p)
 	}
-	seen := map[key]bool{}
-	for _, o := range obs {
-		seen[key{o.Kind, o.run()}] = true
+	return out
+}
+
+// CurveLessons are what forecasts of jobs of the kind were worth, the oldest first: the
+// newest jobs that have any, until there are as many as asked for. That others disturbed
+// a job did not change what it learned.
+func CurveLessons(obs []Observation, kind tuning.JobKind, most int) []tuning.CurveLesson {
+	var out []tuning.CurveLesson
+	for _, o := range unique(ofKind(obs, kind)) {
+		out = append(out, o.Curve...)
 	}
-	return len(seen)
+	return out[max(0, len(out)-most):]
+}
+
+// Jobs counts the jobs among the observations, those that come again once for each run.
+func Jobs(obs []Observation) int { return len(runs(obs)) }
+
+func ofKind(obs []Observation, kind tuning.JobKind) []Observation {
+	return slices.DeleteFunc(slices.Clone(obs), func(o Observation) bool { return o.Kind != kind })
 }

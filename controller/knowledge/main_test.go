@@ -1,10 +1,13 @@
 package knowledge
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
 
+	bolt "go.etcd.io/bbolt"
 	"go.uber.org/goleak"
 )
 
@@ -40,4 +43,24 @@ func writeUntilKilled(path string) int {
 		}
 		_, _ = fmt.Fprintln(os.Stdout, i)
 	}
+}
+
+// Check reads the whole file and returns all that is wrong with it, joined.
+func (s *Store) Check() error {
+	var found []error
+	err := s.db.View(func(tx *bolt.Tx) error {
+		for err := range tx.Check() {
+			found = append(found, fmt.Errorf("%w: %w", ErrDamaged, err))
+		}
+		return tx.Bucket([]byte(bucketObservations)).ForEach(func(k, v []byte) error {
+			var o Observation
+			if err := json.Unmarshal(v, &o); err != nil {
+				found = append(found, fmt.Errorf("%w: observation %q: %w", ErrDamaged, k, err))
+			} else if o.ID != string(k) {
+				found = append(found, fmt.Errorf("%w: observation %q is stored as %q", ErrDamaged, o.ID, k))
+			}
+			return nil
+		})
+	})
+	return errors.Join(append(found, err)...)
 }

@@ -1,13 +1,9 @@
 package knowledge
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -16,8 +12,7 @@ import (
 // Snapshot is what a Mirror holds, or how that differs from the Snapshot before.
 type Snapshot struct {
 	Full   bool              // Values are all that there is
-	Values map[string][]byte // new and changed ones
-	Gone   []string          // keys that were deleted since; empty where it is full
+	Values map[string][]byte // new and changed ones; nil: deleted since
 }
 
 // Mirror is where several controllers share their knowledge. The file of each is its
@@ -34,22 +29,8 @@ type Mirror interface {
 	Write(ctx context.Context, changes map[string][]byte) error
 }
 
-// ErrStale means that the file does not hold what the mirror holds: nothing may be done
-// by it before Adopt.
-var ErrStale = errors.New("knowledge is not that of the shared store")
-
 // mirrorWait is how long the mirror may take for one change.
 const mirrorWait = 20 * time.Second
-
-// Keys of the mirror.
-const (
-	mirrorObservations = bucketObservations + "/"
-	mirrorRecords      = bucketRecords + "/"
-)
-
-func mirrorKey(bucket, key string) string {
-	return mirrorRecords + url.PathEscape(bucket) + "/" + key
-}
 
 // Refresh brings the file up to what the mirror holds. It writes nothing to the mirror,
 // so that who does not lead may do it too.
@@ -57,7 +38,7 @@ func (s *Store) Refresh(ctx context.Context) error {
 	if s.mirror == nil {
 		return nil
 	}
-	if err := s.mirror.Load(ctx, s.apply); err != nil {
+	if err := s.mirror.Load(ctx, s.load); err != nil {
 		return fmt.Errorf("load the shared knowledge: %w", err)
 	}
 	return nil
@@ -66,16 +47,11 @@ func (s *Store) Refresh(ctx context.Context) error {
 // Adopt is Refresh for who begins to lead: from now on the file counts. A mirror in
 // which nothing is becomes one of this schema.
 func (s *Store) Adopt(ctx context.Context) error {
-	if s.mirror == nil {
-		return nil
-	}
 	if err := s.Refresh(ctx); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	s.stale = false
-	s.mu.Unlock()
-	if s.shared {
+	s.stale.Store(false)
+	if s.shared || s.mirror == nil {
 		return nil
 	}
 	call, cancel := context.WithTimeout(ctx, mirrorWait)
@@ -87,15 +63,13 @@ func (s *Store) Adopt(ctx context.Context) error {
 	return nil
 }
 
-// apply writes a snapshot into the file.
-func (s *Store) apply(snap Snapshot) error {
-	if raw, ok := snap.Values[keySchema]; ok {
-		if v, err := strconv.Atoi(string(raw)); err != nil || v < 1 || v > SchemaVersion {
-			return fmt.Errorf("%w: the schema version of the shared knowledge is %q, this version knows %d", ErrSchema, raw, SchemaVersion)
+// load writes a snapshot into the file.
+func (s *Store) load(snap Snapshot) error {
+	if raw, ok := snap.Values[keySchema]; ok || snap.Full && len(snap.Values) > 0 {
+		if err := checkSchema(raw); err != nil {
+			return err
 		}
 		s.shared = true
-	} else if snap.Full && len(snap.Values) > 0 {
-		return fmt.Errorf("%w: the shared knowledge has no schema version", ErrSchema)
 	}
 	err := s.db.Update(func(tx *bolt.Tx) error {
 		if snap.Full {
@@ -104,12 +78,7 @@ func (s *Store) apply(snap Snapshot) error {
 			}
 		}
 		for key, value := range snap.Values {
-			if err := applyOne(tx, key, value); err != nil {
-				return err
-			}
-		}
-		for _, key := range snap.Gone {
-			if err := applyOne(tx, key, nil); err != nil {
+			if err := apply(tx, key, value); err != nil {
 				return err
 			}
 		}
@@ -131,67 +100,4 @@ func clearFile(tx *bolt.Tx) error {
 		}
 	}
 	return tx.Bucket([]byte(bucketMeta)).Delete([]byte(keyModel))
-}
-
-// applyOne writes one value of the mirror into the file; nil deletes it. Keys that this
-// version does not know stay where they are.
-func applyOne(tx *bolt.Tx, key string, value []byte) error {
-	var b *bolt.Bucket
-	switch {
-	case key == keyModel:
-		b = tx.Bucket([]byte(bucketMeta))
-	case strings.HasPrefix(key, mirrorObservations):
-		b, key = tx.Bucket([]byte(bucketObservations)), strings.TrimPrefix(key, mirrorObservations)
-	case strings.HasPrefix(key, mirrorRecords):
-		name, rest, ok := strings.Cut(strings.TrimPrefix(key, mirrorRecords), "/")
-		bucket, err := url.PathUnescape(name)
-		if !ok || err != nil || bucket == "" || rest == "" {
-			return fmt.Errorf("%w: the shared knowledge has the key %q", ErrDamaged, key)
-		}
-		all := tx.Bucket([]byte(bucketRecords))
-		if b, key = all.Bucket([]byte(bucket)), rest; b == nil {
-			if value == nil {
-				return nil
-			}
-			if b, err = all.CreateBucket([]byte(bucket)); err != nil {
-				return fmt.Errorf("create %s: %w", bucket, err)
-			}
-		}
-	default:
-		return nil
-	}
-	if value == nil {
-		return b.Delete([]byte(key))
-	}
-	return b.Put([]byte(key), value)
-}
-
-// change notes what a Tx wrote, where there is a mirror to write it to.
-func (t *Tx) change(key string, value []byte) {
-	if t.changes != nil {
-		t.changes[key] = bytes.Clone(value)
-	}
-}
-
-// publish writes the changes to the mirror, before they are on disk here.
-func (s *Store) publish(changes map[string][]byte) error {
-	if s.mirror == nil || len(changes) == 0 {
-		return nil
-	}
-	s.mu.Lock()
-	stale := s.stale
-	s.mu.Unlock()
-	if stale {
-		return ErrStale
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), mirrorWait)
-	defer cancel()
-	return s.mirror.Write(ctx, changes)
-}
-
-// missed notes that the mirror has something that the file has not.
-func (s *Store) missed() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stale = true
 }

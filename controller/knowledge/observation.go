@@ -3,7 +3,6 @@ package knowledge
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"time"
 
 	"pitchpipe/controller/tuning"
@@ -67,23 +66,6 @@ type Final struct {
 	Quality  float64         `json:"quality"`
 }
 
-// peak is the largest memory that the observation knows of.
-func (o Observation) peak() tuning.Bytes {
-	p := o.Peak
-	for _, profile := range o.Profiles {
-		p = max(p, profile.PeakRSS)
-	}
-	return p
-}
-
-// run names the run of the job that the observation tells of.
-func (o Observation) run() string {
-	if o.Submitted.IsZero() {
-		return o.Job
-	}
-	return o.Job + "@" + strconv.FormatInt(o.Submitted.Unix(), 10)
-}
-
 // unique sorts observations by time and drops those whose ID came before, so
 // that what is derived does not depend on the order they were handed in.
 func unique(obs []Observation) []Observation {
@@ -101,38 +83,39 @@ func byTime(a, b Observation) int {
 	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
 }
 
-// run is one job with the trials of all its observations.
+// run is one run of a job. What it measured, where and when, is that of the observations
+// that are not polluted.
 type run struct {
-	job     string
-	kind    tuning.JobKind
-	machine string
-	cores   int
-	at      time.Time // of its newest observation
-	trials  []tuning.Trial
+	observations []Observation
+	machine      string
+	cores        int
+	at           time.Time // the newest
+	trials       []tuning.Trial
 }
 
-// runs joins the observations of each job. Of a setting that several
-// observations speak about, the one with most epochs counts. Polluted
-// observations and failed trials are left out.
+// runs joins the observations of each run. Of a setting that several
+// observations speak about, the one with most epochs counts. Failed trials are left out.
 func runs(obs []Observation) []run {
 	type key struct {
-		kind tuning.JobKind
-		job  string
+		kind      tuning.JobKind
+		job       string
+		submitted int64
 	}
 	index := map[key]int{}
 	var out []run
 	for _, o := range unique(obs) {
-		if o.Polluted {
-			continue
-		}
-		k := key{o.Kind, o.run()}
+		k := key{o.Kind, o.Job, o.Submitted.Unix()}
 		i, ok := index[k]
 		if !ok {
 			i = len(out)
 			index[k] = i
-			out = append(out, run{job: o.run(), kind: o.Kind})
+			out = append(out, run{})
 		}
 		r := &out[i]
+		r.observations = append(r.observations, o)
+		if o.Polluted {
+			continue
+		}
 		r.at, r.machine, r.cores = o.At, o.Machine, o.Cores
 		for _, t := range o.Trials {
 			r.add(t)

@@ -1,8 +1,11 @@
 package knowledge
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
+	"strings"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -14,7 +17,7 @@ import (
 type Tx struct {
 	tx      *bolt.Tx
 	added   []Observation
-	changes map[string][]byte // for the mirror; nil where there is none
+	changes map[string][]byte // by key, see write
 }
 
 // Update runs fn and commits what it wrote, on disk when Update returns nil.
@@ -22,30 +25,82 @@ type Tx struct {
 // take turns: fn must not use the Store itself. Where there is a mirror it has the
 // change first; one that it refuses was not made here either.
 func (s *Store) Update(fn func(tx *Tx) error) error {
-	var t *Tx
+	t := &Tx{changes: map[string][]byte{}}
 	published := false
 	err := s.db.Update(func(tx *bolt.Tx) error {
-		t = &Tx{tx: tx}
-		if s.mirror != nil {
-			t.changes = map[string][]byte{}
-		}
-		if err := fn(t); err != nil {
+		t.tx = tx
+		if err := fn(t); err != nil || s.mirror == nil || len(t.changes) == 0 {
 			return err
 		}
-		if err := s.publish(t.changes); err != nil {
-			return err
+		if s.stale.Load() {
+			return ErrStale
 		}
-		published = len(t.changes) > 0
-		return nil
+		ctx, cancel := context.WithTimeout(context.Background(), mirrorWait)
+		defer cancel()
+		err := s.mirror.Write(ctx, t.changes)
+		published = err == nil
+		return err
 	})
 	if err != nil {
 		if published { // the disk failed after the mirror had it
-			s.missed()
+			s.stale.Store(true)
 		}
 		return fmt.Errorf("update knowledge: %w", err)
 	}
-	s.committed(t.added)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range t.added {
+		if s.cache != nil {
+			s.cache.add(o) // unless a reader read it from the disk already
+		}
+	}
 	return nil
+}
+
+// write stores a value in the file and notes it for the mirror; nil deletes it.
+func (t *Tx) write(key string, value []byte) error {
+	t.changes[key] = value
+	return apply(t.tx, key, value)
+}
+
+// observationKey and recordKey are the keys of the mirror; the model has keyModel and the
+// version keySchema.
+func observationKey(id string) string { return bucketObservations + "/" + id }
+
+func recordKey(bucket, key string) string {
+	return bucketRecords + "/" + url.PathEscape(bucket) + "/" + key
+}
+
+// apply writes one value of the mirror into the file; nil deletes it. Keys that this
+// version does not know stay where they are.
+func apply(tx *bolt.Tx, key string, value []byte) error {
+	var b *bolt.Bucket
+	area, rest, below := strings.Cut(key, "/")
+	switch {
+	case key == keyModel:
+		b = tx.Bucket([]byte(bucketMeta))
+	case below && area == bucketObservations:
+		b, key = tx.Bucket([]byte(bucketObservations)), rest
+	case below && area == bucketRecords:
+		name, rest, _ := strings.Cut(rest, "/")
+		bucket, err := url.PathUnescape(name)
+		if err != nil || bucket == "" || rest == "" {
+			return fmt.Errorf("%w: the shared knowledge has the key %q", ErrDamaged, key)
+		}
+		if value == nil && records(tx, bucket) == nil {
+			return nil
+		}
+		if b, err = tx.Bucket([]byte(bucketRecords)).CreateBucketIfNotExists([]byte(bucket)); err != nil {
+			return fmt.Errorf("create %s: %w", bucket, err)
+		}
+		key = rest
+	default:
+		return nil
+	}
+	if value == nil {
+		return b.Delete([]byte(key))
+	}
+	return b.Put([]byte(key), value)
 }
 
 // Put keeps an observation; false: one of this ID was there already and stays.
@@ -53,24 +108,22 @@ func (t *Tx) Put(o Observation) (added bool, err error) {
 	if o.ID == "" || o.Job == "" || o.Kind == (tuning.JobKind{}) {
 		return false, fmt.Errorf("put observation %q: %w: it needs an id, a job and a kind", o.ID, ErrInvalid)
 	}
-	b := t.tx.Bucket([]byte(bucketObservations))
-	if b.Get([]byte(o.ID)) != nil {
+	if t.tx.Bucket([]byte(bucketObservations)).Get([]byte(o.ID)) != nil {
 		return false, nil
 	}
 	raw, err := json.Marshal(o)
-	if err != nil {
-		return false, fmt.Errorf("put observation %q: %w: %w", o.ID, ErrInvalid, err)
-	}
-	if err := b.Put([]byte(o.ID), raw); err != nil {
-		return false, fmt.Errorf("put observation %q: %w", o.ID, err)
-	}
 	// What is cached is what a reopened file would give, free of what the caller
 	// still holds on to.
 	var kept Observation
-	if err := json.Unmarshal(raw, &kept); err != nil {
+	if err == nil {
+		err = json.Unmarshal(raw, &kept)
+	}
+	if err != nil {
 		return false, fmt.Errorf("put observation %q: %w: %w", o.ID, ErrInvalid, err)
 	}
-	t.change(mirrorObservations+o.ID, raw)
+	if err := t.write(observationKey(o.ID), raw); err != nil {
+		return false, fmt.Errorf("put observation %q: %w", o.ID, err)
+	}
 	t.added = append(t.added, kept)
 	return true, nil
 }
@@ -80,11 +133,7 @@ func (t *Tx) SaveModel(model json.RawMessage) error {
 	if !json.Valid(model) {
 		return fmt.Errorf("save model: %w: not JSON", ErrInvalid)
 	}
-	if err := t.tx.Bucket([]byte(bucketMeta)).Put([]byte(keyModel), model); err != nil {
-		return fmt.Errorf("save model: %w", err)
-	}
-	t.change(keyModel, model)
-	return nil
+	return t.write(keyModel, model)
 }
 
 // PutJSON stores v as JSON under a key of a bucket, replacing what was there.
@@ -97,31 +146,35 @@ func (t *Tx) PutJSON(bucket, key string, v any) error {
 	if err != nil {
 		return fmt.Errorf("put %s/%s: %w: %w", bucket, key, ErrInvalid, err)
 	}
-	b, err := t.tx.Bucket([]byte(bucketRecords)).CreateBucketIfNotExists([]byte(bucket))
-	if err != nil {
+	if err := t.write(recordKey(bucket, key), raw); err != nil {
 		return fmt.Errorf("put %s/%s: %w", bucket, key, err)
 	}
-	if err := b.Put([]byte(key), raw); err != nil {
-		return fmt.Errorf("put %s/%s: %w", bucket, key, err)
+	return nil
+}
+
+// Delete removes a key. Removing what is not there does nothing.
+func (t *Tx) Delete(bucket, key string) error {
+	if b := records(t.tx, bucket); b == nil || b.Get([]byte(key)) == nil {
+		return nil
 	}
-	t.change(mirrorKey(bucket, key), raw)
+	if err := t.write(recordKey(bucket, key), nil); err != nil {
+		return fmt.Errorf("delete %s/%s: %w", bucket, key, err)
+	}
 	return nil
 }
 
 // GetJSON reads a key into v, or returns ErrNotFound.
-func (t *Tx) GetJSON(bucket, key string, v any) error { return getJSON(t.tx, bucket, key, v) }
+func (t *Tx) GetJSON(bucket, key string, v any) error {
+	return readJSON(t.tx, bucket, key, func(raw []byte) error { return json.Unmarshal(raw, v) })
+}
 
-// Delete removes a key. Removing what is not there does nothing.
-func (t *Tx) Delete(bucket, key string) error {
-	b := records(t.tx, bucket)
-	if b == nil || b.Get([]byte(key)) == nil {
-		return nil
-	}
-	if err := b.Delete([]byte(key)); err != nil {
-		return fmt.Errorf("delete %s/%s: %w", bucket, key, err)
-	}
-	t.change(mirrorKey(bucket, key), nil)
-	return nil
+// Put keeps an observation in a change of its own; see Tx.Put.
+func (s *Store) Put(o Observation) (added bool, err error) {
+	err = s.Update(func(tx *Tx) error {
+		added, err = tx.Put(o)
+		return err
+	})
+	return added && err == nil, err
 }
 
 // PutJSON stores v in a change of its own; see Tx.PutJSON.
@@ -136,7 +189,7 @@ func (s *Store) Delete(bucket, key string) error {
 
 // GetJSON reads a key into v, or returns ErrNotFound.
 func (s *Store) GetJSON(bucket, key string, v any) error {
-	return s.db.View(func(tx *bolt.Tx) error { return getJSON(tx, bucket, key, v) })
+	return s.ReadJSON(bucket, key, func(raw []byte) error { return json.Unmarshal(raw, v) })
 }
 
 // ReadJSON calls fn with the JSON under a key as it was stored, or returns ErrNotFound. The
@@ -158,33 +211,23 @@ func (s *Store) ForEachJSON(bucket string, fn func(key string, decode func(v any
 		}
 		return b.ForEach(func(k, raw []byte) error {
 			key := string(k)
-			return fn(key, func(v any) error { return decode(bucket, key, raw, v) })
+			return fn(key, func(v any) error { return damaged(bucket, key, json.Unmarshal(raw, v)) })
 		})
 	})
 }
 
+// records is a bucket of the general area; nil: it was never written.
 func records(tx *bolt.Tx, bucket string) *bolt.Bucket {
 	return tx.Bucket([]byte(bucketRecords)).Bucket([]byte(bucket))
 }
 
-func getJSON(tx *bolt.Tx, bucket, key string, v any) error {
-	return readJSON(tx, bucket, key, func(raw []byte) error { return json.Unmarshal(raw, v) })
-}
-
 func readJSON(tx *bolt.Tx, bucket, key string, fn func(raw []byte) error) error {
-	b := records(tx, bucket)
-	if b == nil {
-		return fmt.Errorf("get %s/%s: %w", bucket, key, ErrNotFound)
+	if b := records(tx, bucket); b != nil {
+		if raw := b.Get([]byte(key)); raw != nil {
+			return damaged(bucket, key, fn(raw))
+		}
 	}
-	raw := b.Get([]byte(key))
-	if raw == nil {
-		return fmt.Errorf("get %s/%s: %w", bucket, key, ErrNotFound)
-	}
-	return damaged(bucket, key, fn(raw))
-}
-
-func decode(bucket, key string, raw []byte, v any) error {
-	return damaged(bucket, key, json.Unmarshal(raw, v))
+	return fmt.Errorf("get %s/%s: %w", bucket, key, ErrNotFound)
 }
 
 func damaged(bucket, key string, err error) error {

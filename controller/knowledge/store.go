@@ -2,20 +2,35 @@ package knowledge
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"pitchpipe/controller/tuning"
+)
+
+// Errors that a caller can act on.
+var (
+	ErrNotFound = errors.New("not found")
+	ErrLocked   = errors.New("knowledge is in use by another process")
+	ErrInvalid  = errors.New("invalid entry") // what was given cannot be stored
+	ErrDamaged  = errors.New("knowledge file is damaged")
+
+	// ErrSchema means that the file was written by a newer version of this
+	// program, or is not a knowledge file at all. It was not changed.
+	ErrSchema = errors.New("knowledge file cannot be read by this version")
+
+	// ErrStale means that the file does not hold what the mirror holds: nothing may be
+	// done by it before Adopt.
+	ErrStale = errors.New("knowledge is not that of the shared store")
 )
 
 // SchemaVersion is that of the files that this version writes.
@@ -33,23 +48,19 @@ const (
 
 // Options are what Open may be told. The zero value is useful.
 type Options struct {
-	HalfLife time.Duration    // of what was observed; default DefaultHalfLife
-	Now      func() time.Time // default time.Now
-	Wait     time.Duration    // for another process to close the file; default one second
-	Mirror   Mirror           // what the file is the working copy of; nil = the file is all there is
+	Wait   time.Duration // for another process to close the file; default one second
+	Mirror Mirror        // what the file is the working copy of; nil = the file is all there is
 }
 
 // Store is the knowledge in one file.
 type Store struct {
-	db       *bolt.DB
-	halfLife time.Duration
-	now      func() time.Time
-	mirror   Mirror // nil = none
-	shared   bool   // the mirror has a schema; only Adopt and Refresh use it, one at a time
+	db     *bolt.DB
+	mirror Mirror      // nil = none
+	shared bool        // the mirror has a schema; only Adopt and Refresh use it, one at a time
+	stale  atomic.Bool // the mirror has what the file has not
 
 	mu    sync.Mutex
 	cache *cache // nil: to be read
-	stale bool   // until Adopt: the mirror has what the file has not
 }
 
 // cache holds the observations in memory, the oldest first. What was handed out of a
@@ -57,40 +68,29 @@ type Store struct {
 type cache struct {
 	all   []Observation
 	kinds map[tuning.JobKind][]Observation
-	at    map[string]int // of an ID in all
+	byID  map[string]Observation
 }
 
 func (c *cache) add(o Observation) {
-	if _, known := c.at[o.ID]; known {
+	if _, known := c.byID[o.ID]; known {
 		return
 	}
-	var i int
-	c.all, i = inserted(c.all, o)
-	for ; i < len(c.all); i++ {
-		c.at[c.all[i].ID] = i
-	}
-	c.kinds[o.Kind], _ = inserted(c.kinds[o.Kind], o)
+	c.byID[o.ID] = o
+	c.all = inserted(c.all, o)
+	c.kinds[o.Kind] = inserted(c.kinds[o.Kind], o)
 }
 
-// inserted adds an observation at its place, which is mostly the end.
-func inserted(obs []Observation, o Observation) ([]Observation, int) {
-	n := len(obs)
-	if n == 0 || byTime(obs[n-1], o) < 0 {
-		return append(obs, o), n
-	}
+func inserted(obs []Observation, o Observation) []Observation {
 	i, _ := slices.BinarySearchFunc(obs, o, byTime)
-	return slices.Insert(slices.Clone(obs), i, o), i
+	if i == len(obs) {
+		return append(obs, o)
+	}
+	return slices.Insert(slices.Clone(obs), i, o)
 }
 
 // Open opens the file, creating it where it is missing. A file of a newer schema
 // is ErrSchema, one that another process has open is ErrLocked.
 func Open(path string, o Options) (*Store, error) {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.HalfLife <= 0 {
-		o.HalfLife = DefaultHalfLife
-	}
 	if o.Wait <= 0 {
 		o.Wait = time.Second
 	}
@@ -106,45 +106,42 @@ func Open(path string, o Options) (*Store, error) {
 	if err := prepare(db); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), db.Close())
 	}
-	return &Store{db: db, halfLife: o.HalfLife, now: o.Now, mirror: o.Mirror, stale: o.Mirror != nil}, nil
+	s := &Store{db: db, mirror: o.Mirror}
+	s.stale.Store(o.Mirror != nil)
+	return s, nil
 }
 
 // prepare checks the schema of a file, or writes it into a new one.
 func prepare(db *bolt.DB) error {
 	fresh := false
 	err := db.View(func(tx *bolt.Tx) error {
-		meta := tx.Bucket([]byte(bucketMeta))
-		if meta == nil {
-			if k, _ := tx.Cursor().First(); k != nil {
-				return fmt.Errorf("%w: it holds %q and no schema version", ErrSchema, k)
-			}
-			fresh = true
-			return nil
+		if meta := tx.Bucket([]byte(bucketMeta)); meta != nil {
+			return checkSchema(meta.Get([]byte(keySchema)))
 		}
-		v, err := strconv.Atoi(string(meta.Get([]byte(keySchema))))
-		switch {
-		case err != nil || v < 1:
-			return fmt.Errorf("%w: its schema version is %q", ErrSchema, meta.Get([]byte(keySchema)))
-		case v > SchemaVersion:
-			return fmt.Errorf("%w: its schema version is %d, this version knows %d", ErrSchema, v, SchemaVersion)
+		if k, _ := tx.Cursor().First(); k != nil {
+			return fmt.Errorf("%w: it holds %q and no schema version", ErrSchema, k)
 		}
+		fresh = true
 		return nil
 	})
 	if err != nil || !fresh {
 		return err
 	}
 	return db.Update(func(tx *bolt.Tx) error {
-		meta, err := tx.CreateBucket([]byte(bucketMeta))
-		if err != nil {
-			return fmt.Errorf("create %s: %w", bucketMeta, err)
-		}
-		for _, name := range []string{bucketObservations, bucketRecords} {
+		for _, name := range []string{bucketMeta, bucketObservations, bucketRecords} {
 			if _, err := tx.CreateBucket([]byte(name)); err != nil {
 				return fmt.Errorf("create %s: %w", name, err)
 			}
 		}
-		return meta.Put([]byte(keySchema), []byte(strconv.Itoa(SchemaVersion)))
+		return tx.Bucket([]byte(bucketMeta)).Put([]byte(keySchema), []byte(strconv.Itoa(SchemaVersion)))
 	})
+}
+
+func checkSchema(raw []byte) error {
+	if v, err := strconv.Atoi(string(raw)); err != nil || v < 1 || v > SchemaVersion {
+		return fmt.Errorf("%w: its schema version is %q, this version knows %d", ErrSchema, raw, SchemaVersion)
+	}
+	return nil
 }
 
 // Close waits for what is under way and closes the file.
@@ -155,16 +152,6 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Put keeps an observation. Repeated with the same ID it changes nothing and
-// returns false.
-func (s *Store) Put(o Observation) (added bool, err error) {
-	err = s.Update(func(tx *Tx) error {
-		added, err = tx.Put(o)
-		return err
-	})
-	return added && err == nil, err
-}
-
 // Observations returns those of one kind, the oldest first.
 func (s *Store) Observations(kind tuning.JobKind) (obs []Observation, err error) {
 	err = s.read(func(c *cache) { obs = c.kinds[kind] })
@@ -173,14 +160,8 @@ func (s *Store) Observations(kind tuning.JobKind) (obs []Observation, err error)
 
 // Observation returns the one of this ID, or ErrNotFound.
 func (s *Store) Observation(id string) (o Observation, err error) {
-	known := false
-	err = s.read(func(c *cache) {
-		var i int
-		if i, known = c.at[id]; known {
-			o = c.all[i]
-		}
-	})
-	if err == nil && !known {
+	err = s.read(func(c *cache) { o = c.byID[id] })
+	if err == nil && o.ID == "" {
 		err = fmt.Errorf("observation %q: %w", id, ErrNotFound)
 	}
 	return o, err
@@ -190,12 +171,6 @@ func (s *Store) Observation(id string) (o Observation, err error) {
 func (s *Store) All() (obs []Observation, err error) {
 	err = s.read(func(c *cache) { obs = c.all })
 	return obs, err
-}
-
-// Count is how many observations there are.
-func (s *Store) Count() (int, error) {
-	obs, err := s.All()
-	return len(obs), err
 }
 
 // read hands the observations to fn, from the cache where there is one.
@@ -218,7 +193,7 @@ func (s *Store) read(fn func(c *cache)) error {
 			return fmt.Errorf("read observations: %w", err)
 		}
 		slices.SortFunc(obs, byTime)
-		s.cache = &cache{kinds: map[tuning.JobKind][]Observation{}, at: map[string]int{}}
+		s.cache = &cache{kinds: map[tuning.JobKind][]Observation{}, byID: map[string]Observation{}}
 		for _, o := range obs {
 			s.cache.add(o)
 		}
@@ -227,80 +202,17 @@ func (s *Store) read(fn func(c *cache)) error {
 	return nil
 }
 
-// committed brings the cache up to date with observations that are on disk now. A reader
-// may have read them from there already.
-func (s *Store) committed(added []Observation) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cache == nil {
-		return
-	}
-	for _, o := range added {
-		s.cache.add(o)
-	}
-}
-
-// SaveModel keeps the classifier's model, a JSON document, in a change of its own; see
-// Tx.SaveModel.
-func (s *Store) SaveModel(model json.RawMessage) error {
-	return s.Update(func(tx *Tx) error { return tx.SaveModel(model) })
-}
-
 // LoadModel returns the classifier's model, or ErrNotFound.
-func (s *Store) LoadModel() (json.RawMessage, error) {
-	var model json.RawMessage
-	err := s.db.View(func(tx *bolt.Tx) error {
-		v := tx.Bucket([]byte(bucketMeta)).Get([]byte(keyModel))
-		if v == nil {
-			return ErrNotFound
-		}
-		model = bytes.Clone(v)
+func (s *Store) LoadModel() (model json.RawMessage, err error) {
+	err = s.db.View(func(tx *bolt.Tx) error {
+		model = bytes.Clone(tx.Bucket([]byte(bucketMeta)).Get([]byte(keyModel)))
 		return nil
 	})
+	if err == nil && model == nil {
+		err = ErrNotFound
+	}
 	if err != nil {
 		return nil, fmt.Errorf("load model: %w", err)
 	}
 	return model, nil
-}
-
-// Backup writes a copy of the file as it is at this moment; writers are not kept
-// waiting. Opened, the copy is a store of its own.
-func (s *Store) Backup(ctx context.Context, w io.Writer) error {
-	err := s.db.View(func(tx *bolt.Tx) error {
-		_, err := tx.WriteTo(writerFunc(func(p []byte) (int, error) {
-			if err := ctx.Err(); err != nil {
-				return 0, err
-			}
-			return w.Write(p)
-		}))
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("back up knowledge: %w", errors.Join(err, ctx.Err()))
-	}
-	return nil
-}
-
-type writerFunc func(p []byte) (int, error)
-
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
-
-// Check reads the whole file and returns all that is wrong with it, joined.
-func (s *Store) Check() error {
-	var found []error
-	err := s.db.View(func(tx *bolt.Tx) error {
-		for err := range tx.Check() {
-			found = append(found, fmt.Errorf("%w: %w", ErrDamaged, err))
-		}
-		return tx.Bucket([]byte(bucketObservations)).ForEach(func(k, v []byte) error {
-			var o Observation
-			if err := json.Unmarshal(v, &o); err != nil {
-				found = append(found, fmt.Errorf("%w: observation %q: %w", ErrDamaged, k, err))
-			} else if o.ID != string(k) {
-				found = append(found, fmt.Errorf("%w: observation %q is stored as %q", ErrDamaged, o.ID, k))
-			}
-			return nil
-		})
-	})
-	return errors.Join(append(found, err)...)
 }

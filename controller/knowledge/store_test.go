@@ -2,7 +2,6 @@ package knowledge
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,7 +22,7 @@ import (
 
 func open(t *testing.T, path string) *Store {
 	t.Helper()
-	s, err := Open(path, Options{Now: func() time.Time { return epoch0().AddDate(0, 0, 10) }, Wait: 50 * time.Millisecond})
+	s, err := Open(path, Options{Wait: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,25 +107,14 @@ func TestInvalidObservationsAreRefused(t *testing.T) {
 func TestWhatIsAskedFollowsWhatIsPut(t *testing.T) {
 	t.Parallel()
 	s := open(t, file(t))
-	m := tuning.Measure{Objective: tuning.Time}
-	class := func(o Observation) string {
-		if o.Kind == kind("train") {
-			return "c1"
-		}
-		return ""
-	}
-	if e, err := s.Effects(kind("train"), nil, m); err != nil || len(e) != 0 {
-		t.Fatalf("Effects of nothing = %v, %v", e, err)
-	}
-	if _, err := s.LastReference(kind("train")); !errors.Is(err, ErrNotFound) {
-		t.Fatalf("LastReference of nothing: %v", err)
+	if obs, err := s.Observations(kind("train")); err != nil || len(obs) != 0 {
+		t.Fatalf("Observations of nothing = %v, %v", obs, err)
 	}
 	a := observation("a", 0)
 	a.Peak, a.RestartCosts = 123, []time.Duration{3 * time.Second}
-	a.Regressed = []tuning.Settings{onCores(4)}
-	b := observation("b", 1)
+	b, c, d := observation("b", 1), observation("c", 2), observation("d", -1) // the last is older than all
 	b.Kind = kind("other")
-	for i, o := range []Observation{a, b, observation("c", 2)} {
+	for i, o := range []Observation{a, b, c, d} {
 		if _, err := s.Put(o); err != nil {
 			t.Fatal(err)
 		}
@@ -135,41 +123,18 @@ func TestWhatIsAskedFollowsWhatIsPut(t *testing.T) {
 			t.Fatalf("after put %d: %d observations, %v", i+1, len(all), err)
 		}
 	}
-	if e, err := s.Effects(kind("train"), nil, m); err != nil || len(e) != 1 || e[0].Runs != 2 || e[0].Age != 8 {
-		t.Errorf("Effects = %+v, %v, want one of two runs, 8 days old", e, err)
+	obs, err := s.Observations(kind("train"))
+	if diff := cmp.Diff([]Observation{d, a, c}, obs); err != nil || diff != "" {
+		t.Errorf("Observations, %v (-want +got):\n%s", err, diff)
 	}
-	if e, err := s.ClassEffects("c1", class, onCores(1), Target{"m/8", 8}, m); err != nil || len(e) != 1 || e[0].Runs != 2 {
-		t.Errorf("ClassEffects = %+v, %v, want one of two runs", e, err)
+	if o, err := s.Observation(a.ID); err != nil || o.Peak != 123 {
+		t.Errorf("Observation = %+v, %v", o, err)
 	}
-	if e, err := s.ClassEffects("", class, nil, Target{"m/8", 8}, m); err != nil || len(e) != 0 {
-		t.Errorf("ClassEffects of no class = %+v, %v", e, err)
+	if _, err := s.Observation("never"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("Observation of nothing: %v", err)
 	}
-	if p, n, err := s.PeakRSS(kind("train")); err != nil || p != 123 || n != 1 {
-		t.Errorf("PeakRSS = %d in %d, %v", p, n, err)
-	}
-	if r, err := s.Regressions(kind("train")); err != nil || len(r) != 1 || !r[0].Equal(onCores(4)) {
-		t.Errorf("Regressions = %v, %v", r, err)
-	}
-	if r, err := s.LastReference(kind("train")); err != nil || r.Seconds != 10 {
-		t.Errorf("LastReference = %v, %v", r, err)
-	}
-	if c, n, err := s.RestartCost(kind("other")); err != nil || c != 3*time.Second || n != 1 {
-		t.Errorf("RestartCost = %s of %d, %v", c, n, err)
-	}
-	sum, err := s.Inspect(m, Target{"m/8", 8}, 5, class)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := json.Marshal(sum)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if sum.Observations != 3 || len(sum.Kinds) != 2 || len(sum.Classes) != 1 || sum.Classes[0].Runs != 2 ||
-		sum.Kinds[1].Class != "c1" || sum.Kinds[1].Runs != 2 || sum.Kinds[1].PeakRSS != 123 {
-		t.Errorf("Inspect = %s", raw)
-	}
-	if sum, err := s.Inspect(m, Target{}, 0, nil); err != nil || len(sum.Classes) != 0 || len(sum.Kinds[0].Effects) != 0 {
-		t.Errorf("Inspect without classifier and effects = %+v, %v", sum, err)
+	if e := Effects(obs, kind("train"), nil, byTimeAlone(), at(10)); len(e) != 1 || e[0].Runs != 3 || e[0].Age != 8 {
+		t.Errorf("Effects = %+v, want one of three runs, 8 days old", e)
 	}
 }
 
@@ -237,34 +202,6 @@ func TestAFileInUseIsLocked(t *testing.T) {
 	}
 }
 
-func TestABackupOpensAsAStoreOfItsOwn(t *testing.T) {
-	t.Parallel()
-	s := open(t, file(t))
-	if _, err := s.Put(observation("a", 0)); err != nil {
-		t.Fatal(err)
-	}
-	copied := file(t)
-	f, err := os.Create(copied)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(s.Backup(t.Context(), f), f.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Put(observation("b", 0)); err != nil {
-		t.Fatal(err)
-	}
-	all, err := open(t, copied).All()
-	if err != nil || len(all) != 1 || all[0].Job != "a" {
-		t.Errorf("backup holds %v, %v, want job a alone", all, err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := s.Backup(ctx, &bytes.Buffer{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled backup: %v", err)
-	}
-}
-
 func TestTheModelIsKept(t *testing.T) {
 	t.Parallel()
 	path := file(t)
@@ -272,10 +209,13 @@ func TestTheModelIsKept(t *testing.T) {
 	if _, err := s.LoadModel(); !errors.Is(err, ErrNotFound) {
 		t.Errorf("LoadModel of nothing: %v", err)
 	}
-	if err := s.SaveModel([]byte("{")); !errors.Is(err, ErrInvalid) {
+	save := func(model string) error {
+		return s.Update(func(tx *Tx) error { return tx.SaveModel(json.RawMessage(model)) })
+	}
+	if err := save("{"); !errors.Is(err, ErrInvalid) {
 		t.Errorf("SaveModel of a fragment: %v", err)
 	}
-	if err := s.SaveModel([]byte(`{"k":3}`)); err != nil {
+	if err := save(`{"k":3}`); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := s.LoadModel(); err != nil || string(got) != `{"k":3}` {

@@ -18,7 +18,6 @@ const (
 	Still    Disturbance = "its scheduler had it stand still"
 )
 
-// The limits.
 const (
 	stealShare    = 0.05 // of the node's CPU time
 	spareCores    = 0.25 // others may exceed what is not the job's by so many cores
@@ -36,7 +35,7 @@ const (
 //     cannot have had all its cores.
 //   - Pressure: for more than a quarter of the time some thread waited for a CPU,
 //     although the job has no more threads than cores, and others used more than
-//     what is not the job's by a twentieth of a core and two clock ticks. A job that waits for itself is not disturbed.
+//     what is not the job's by a twentieth of a core and two clock ticks.
 //
 // A rule whose columns or numbers are missing finds nothing.
 func Disturbed(w api.Window, e tuning.Epoch, spec Spec) Disturbance {
@@ -53,11 +52,11 @@ func (r *readings) disturbance(e tuning.Epoch, spec Spec) Disturbance {
 		return ""
 	}
 	capacity := float64(spec.NodeCores) * wall
-	if steal, ok := r.delta(api.ColNodeSteal, from, to); ok && steal > stealShare*capacity {
+	if steal, ok := r.delta(from, to, api.ColNodeSteal); ok && steal > stealShare*capacity {
 		return Steal
 	}
 	cores, okCores := r.cores(from, to, spec)
-	busy, okBusy := r.delta(api.ColNodeBusy, from, to)
+	busy, okBusy := r.delta(from, to, api.ColNodeBusy)
 	own, okOwn := r.cpu(from, to)
 	if !okCores || !okBusy || !okOwn {
 		return ""
@@ -66,7 +65,7 @@ func (r *readings) disturbance(e tuning.Epoch, spec Spec) Disturbance {
 	if excess > spareCores*wall+tickSeconds {
 		return Others
 	}
-	waited, okWaited := r.delta(api.ColCPUPressure, from, to)
+	waited, okWaited := r.delta(from, to, api.ColCPUPressure)
 	threads, okThreads := r.threads(from, to, spec)
 	if okWaited && okThreads && threads <= cores && waited > pressureShare*wall && excess > pressureCores*wall+tickSeconds {
 		return Pressure
@@ -76,13 +75,12 @@ func (r *readings) disturbance(e tuning.Epoch, spec Spec) Disturbance {
 
 // cpu is the CPU time of the job, by the best column that is there.
 func (r *readings) cpu(from, to float64) (float64, bool) {
-	if v, ok := r.delta(api.ColCPUSeconds, from, to); ok {
-		return v, true
+	for _, columns := range [][]string{{api.ColCPUSeconds}, {api.ColUserSeconds, api.ColSystemSeconds}, {api.ColTaskClock}} {
+		if v, ok := r.delta(from, to, columns...); ok {
+			return v, true
+		}
 	}
-	if v, ok := r.sum(from, to, api.ColUserSeconds, api.ColSystemSeconds); ok {
-		return v, true
-	}
-	return r.delta(api.ColTaskClock, from, to)
+	return 0, false
 }
 
 // cores is how many cores the job has been given.

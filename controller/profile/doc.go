@@ -5,9 +5,6 @@
 // It takes api.Window values and a Spec, and returns tuning.Epoch, tuning.Profile, and
 // a tuning.Reason where there is no usable profile yet. What is missing stays
 // missing: it is never taken for zero. What limits a profile's worth is a flag of
-// it: package classify neither learns from nor classifies one of few samples, does
-// not learn from a contended one, and names the other flags as cautions with the
-// class. The package trusts no mark that cannot be
-// true, never talks to an exporter, never reads a clock, and never decides what
-// a profile resembles.
+// it. The package trusts no mark that cannot be true, never talks to an exporter, never
+// reads a clock, and never decides what a profile resembles.
 package profile

@@ -19,11 +19,10 @@ import (
 // marks of which one came late the epochs are polluted: when they ended is unknown.
 func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 	r := read(w)
-	found, _ := marks(r, spec)
 	var out []tuning.Epoch
 	ended := 0 // epochs of this attempt so far
 	var last mark
-	for i, m := range found {
+	for i, m := range r.marks(spec) {
 		from, n := last.at, m.epoch-last.epoch
 		if i == 0 {
 			from, n = r.begin(), 1
@@ -37,13 +36,13 @@ func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 					Start:    between(from, m.at, k, n),
 					End:      between(from, m.at, k+1, n),
 					Settings: spec.Settings.Clone(),
-					Warmup:   ended+k < spec.warmup(),
+					Warmup:   ended+k < max(1, spec.WarmupEpochs),
 				}
 				if k == n-1 {
 					e.Loss, e.Quality = m.report.Loss, m.report.Quality
 				}
 				from, to := r.seconds(e.Start), r.seconds(e.End)
-				if j, ok := r.delta(api.ColJoules, from, to); ok && !r.holed(api.ColJoules, from) && !r.holed(api.ColJoules, to) {
+				if j, ok := r.measured(from, to, api.ColJoules); ok {
 					joules := tuning.Joules(j)
 					e.Joules, e.Source = &joules, w.Source
 				}
@@ -70,4 +69,92 @@ func between(from, to time.Time, k, n int) time.Time {
 		return to
 	}
 	return from.Add(to.Sub(from) / time.Duration(n) * time.Duration(k))
+}
+
+// Whoever runs inside a job can report progress, and what he reports steers decisions
+// about the job: a mark that cannot be true is not believed.
+const (
+	// maxGap bounds how many epochs may end between two marks: more is no progress
+	// but a slip or a forgery.
+	maxGap = 64
+
+	// maxEpochs bounds the epochs of one attempt: what is reported costs memory and
+	// time of whoever reads it.
+	maxEpochs = 10_000
+
+	// punctual is how long after its line was read a mark is taken at the latest. A
+	// mark that waited longer, since the exporter was away or busy, has a snapshot of
+	// some other moment.
+	punctual = time.Second
+
+	// burst is how close two marks are when the job wrote its lines in one go, long
+	// after the first of these epochs ended.
+	burst = 2 * time.Millisecond
+)
+
+// mark is the end of an epoch.
+type mark struct {
+	epoch  int
+	at     time.Time
+	late   bool // delivered long after its line was read
+	report api.Report
+}
+
+// marks reads the ends of epochs, in time and in number both rising. Of several
+// marks for one epoch the last wins: a job that reports within an epoch, or once
+// for training and once for validation, has ended it with its last line. Marks
+// of one burst leave only the last, and the time is shared out later.
+func (r *readings) marks(spec Spec) []mark {
+	var out []mark
+	for i, s := range r.samples {
+		if s.Mark == nil {
+			continue
+		}
+		m := mark{epoch: s.Mark.Epoch, report: *s.Mark}
+		m.late = !s.Mark.Time.IsZero() && s.Time.Sub(s.Mark.Time) > punctual
+		m.at = r.markTime(i, m.late, out)
+		if !believed(out, m, spec) {
+			continue
+		}
+		if n := len(out); n > 0 && (out[n-1].epoch == m.epoch || m.at.Sub(out[n-1].at) < burst) {
+			out = out[:n-1]
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// believed reports whether a mark can be true after those before.
+func believed(before []mark, m mark, spec Spec) bool {
+	if m.epoch < 1 || spec.Total > 0 && m.epoch > spec.Total || m.report.Total > 0 && m.epoch > m.report.Total {
+		return false
+	}
+	if len(before) == 0 {
+		return true
+	}
+	gap := m.epoch - before[len(before)-1].epoch
+	return gap >= 0 && gap <= maxGap && m.epoch-before[0].epoch < maxEpochs
+}
+
+// markTime is the time of the snapshot, so that what is counted and how long it
+// took belong together. A mark without a snapshot has the time its line was read,
+// where that lies behind the sample before; a late one, where that lies behind the
+// mark before.
+func (r *readings) markTime(i int, late bool, before []mark) time.Time {
+	s := r.samples[i]
+	told := s.Mark.Time
+	if late {
+		from := r.begin()
+		if n := len(before); n > 0 {
+			from = before[n-1].at
+		}
+		if told.After(from) {
+			return told
+		}
+		return s.Time
+	}
+	if len(s.Values) > 0 || told.IsZero() || told.After(s.Time) || i > 0 && told.Before(r.samples[i-1].Time) {
+		return s.Time
+	}
+	return told
 }

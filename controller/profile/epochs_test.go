@@ -194,32 +194,26 @@ func TestAnEpochCarriesWhatItsMarkSaid(t *testing.T) {
 	}
 }
 
-func TestMarksThatAreNotBelievedAreNamed(t *testing.T) {
+func TestMarksThatCannotBeTrueAreNotBelieved(t *testing.T) {
 	t.Parallel()
 	forged := ended(3, 6)
 	forged.Mark.Total = 2
-	w := steady().window(8, ended(0, 1), ended(1, 2), ended(1e6, 2.7), ended(2, 3), ended(1, 4), ended(99, 5), forged)
-	var got []string
-	for _, r := range profile.Refused(w, profile.Spec{Total: 50}) {
-		got = append(got, fmt.Sprintf("%d %d: %s", r.Seq, r.Report.Epoch, r.Fault))
-	}
-	want := []string{
-		"2 0: " + string(profile.FaultNumber),
-		"6 1000000: " + string(profile.FaultTotal),
-		"9 1: " + string(profile.FaultBackwards),
-		"11 99: " + string(profile.FaultTotal),
-		"13 3: " + string(profile.FaultTotal),
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("refused (-want +got):\n%s", diff)
-	}
-	jump := profile.Refused(steady().window(8, ended(1, 1), ended(5000, 2)), profile.Spec{})
-	if len(jump) != 1 || jump[0].Fault != profile.FaultJump {
-		t.Errorf("a jump of 4999 epochs: %+v", jump)
-	}
-	jumps := profile.Refused(steady().window(8, ended(1, 1), ended(65, 2), ended(130, 3)), profile.Spec{})
-	if len(jumps) != 1 || jumps[0].Report.Epoch != 130 || jumps[0].Fault != profile.FaultJump {
-		t.Errorf("jumps of 64 and 65 epochs: %+v", jumps)
+	for name, c := range map[string]struct {
+		marks []api.Sample
+		total int
+		want  int // the last epoch
+	}{
+		"below one, back, beyond the total of the job or of the mark": {
+			[]api.Sample{ended(0, 1), ended(1, 2), ended(1e6, 2.7), ended(2, 3), ended(1, 4), ended(99, 5), forged}, 50, 2,
+		},
+		"a jump of 4999 epochs": {[]api.Sample{ended(1, 1), ended(5000, 2)}, 0, 1},
+		"a jump of 64":          {[]api.Sample{ended(1, 1), ended(65, 2)}, 0, 65},
+		"a jump of 65":          {[]api.Sample{ended(1, 1), ended(65, 2), ended(130, 3)}, 0, 65},
+	} {
+		epochs := profile.Epochs(steady().window(8, c.marks...), profile.Spec{Total: c.total})
+		if last := epochs[len(epochs)-1]; last.Number != c.want || len(epochs) != c.want {
+			t.Errorf("%s: %d epochs, the last %s; want %d", name, len(epochs), line(last), c.want)
+		}
 	}
 }
 
@@ -232,10 +226,6 @@ func TestAnAttemptHasNoMoreEpochsThanCanBeRead(t *testing.T) {
 	w := steady().window(20, reports...)
 	if got := len(profile.Epochs(w, profile.Spec{})); got != 1+64*156 {
 		t.Errorf("%d epochs, want %d", got, 1+64*156)
-	}
-	refused := profile.Refused(w, profile.Spec{})
-	if len(refused) != 3 || refused[0].Report.Epoch != 1+64*157 || refused[0].Fault != profile.FaultMany {
-		t.Errorf("refused %+v, want the three beyond 10000", refused)
 	}
 }
 

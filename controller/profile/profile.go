@@ -1,7 +1,7 @@
 package profile
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -17,6 +17,18 @@ const (
 	multiplexed   = 0.9  // least share of the time that the perf counters ran
 )
 
+// Spec is what the caller knows about an attempt and its window does not say.
+// Its zero value is usable: what is 0 or empty is unknown or the default.
+type Spec struct {
+	WarmupEpochs int             // first epochs of each attempt that are not judged; the very first never is
+	Epochs       int             // epochs that make a profile; 0 = tuning.DefaultEpochs
+	Total        int             // epochs of the whole job; 0 = only the marks say it, if at all
+	Settings     tuning.Settings // what the attempt runs under
+	Machine      string          // api.Node.MachineKind
+	NodeCores    int             // api.Node.Cores; 0 = pollution by others cannot be judged
+	Still        []tuning.Span   // in which the scheduler had it stand still
+}
+
 // Profile makes one profile of the epochs of one attempt, as Epochs returns them;
 // epochs of other attempts or under other cores and threads are left out.
 //
@@ -29,20 +41,14 @@ const (
 // The reason is ReasonNone when the profile can be used; ReasonNoSamples without
 // any reading; ReasonWarmingUp before the first epoch that counts;
 // ReasonProfiling while more epochs or samples are needed; ReasonPolluted where
-// there would be enough epochs had they not been disturbed. Disturbed epochs are
-// left out, so a profile of enough others can be used although it is flagged as
-// contended. A job that has ended gets what there is, with its flags: where what was
-// left undisturbed is too little to say anything, of all its epochs, and then it is
-// flagged as contended too. With a reason the profile holds what is known so far, for
-// the curious.
+// there would be enough epochs had they not been disturbed. With a reason the profile
+// holds what is known so far. A job that has ended gets what there is: where too little
+// was left undisturbed, of all its epochs, flagged as contended.
 func Profile(w api.Window, epochs []tuning.Epoch, spec Spec) (tuning.Profile, tuning.Reason) {
 	r := read(w)
 	p := tuning.Profile{
-		Schema:   SchemaAccounting,
-		Features: map[string]float64{},
-		Settings: shape(spec.Settings),
-		Machine:  spec.Machine,
-		PeakRSS:  tuning.Bytes(r.peak()),
+		Schema: api.SchemaAccounting, Features: map[string]float64{}, Settings: spec.Settings.Shape(), Machine: spec.Machine,
+		PeakRSS: tuning.Bytes(r.peak()),
 	}
 	if len(r.counted) == 0 {
 		return p, tuning.ReasonNoSamples
@@ -51,40 +57,41 @@ func Profile(w api.Window, epochs []tuning.Epoch, spec Spec) (tuning.Profile, tu
 	clean := slices.DeleteFunc(slices.Clone(judged), func(e tuning.Epoch) bool { return e.Polluted })
 	windows := r.merge(clean, spec)
 	full := slices.DeleteFunc(slices.Clone(windows), thin)
-	disturbed := float64(len(judged)-len(clean)) / float64(max(1, len(judged)))
-	reason := verdict(w, spec, len(judged), len(clean), len(windows), covered(full))
+	contention := float64(len(judged)-len(clean)) / float64(max(1, len(judged)))
+	covered := 0
+	for _, x := range full {
+		covered += x.epochs
+	}
+	wanted := cmp.Or(spec.Epochs, tuning.DefaultEpochs)
+	reason := tuning.ReasonProfiling
+	switch {
+	case len(judged) == 0:
+		reason = tuning.ReasonWarmingUp
+	case covered >= wanted, w.Job.Ended && len(windows) > 0:
+		reason = tuning.ReasonNone
+	case len(clean) < wanted && len(judged) >= wanted, len(clean) == 0 && w.Job.Ended:
+		reason = tuning.ReasonPolluted
+	case w.Job.Ended:
+		reason = tuning.ReasonNoSamples
+	}
 	if len(full) == 0 && w.Job.Ended && len(windows) > 0 {
-		if all := slices.DeleteFunc(r.merge(judged, spec), thin); len(all) > 0 {
-			full, disturbed = all, 1
+		if full = slices.DeleteFunc(r.merge(judged, spec), thin); len(full) > 0 {
+			contention = 1
 		}
 	}
 	if len(full) > 0 {
 		windows = full
 	}
 	fill(&p, r, windows)
-	p.Flags = flags(p, r, windows, disturbed)
+	p.Flags = flags(p, r, windows, contention)
 	return p, reason
-}
-
-func verdict(w api.Window, spec Spec, judged, clean, windows, covered int) tuning.Reason {
-	switch {
-	case judged == 0:
-		return tuning.ReasonWarmingUp
-	case covered >= spec.wanted(), w.Job.Ended && windows > 0:
-		return tuning.ReasonNone
-	case clean < spec.wanted() && judged >= spec.wanted(), clean == 0 && w.Job.Ended:
-		return tuning.ReasonPolluted
-	case w.Job.Ended:
-		return tuning.ReasonNoSamples
-	}
-	return tuning.ReasonProfiling
 }
 
 // judgeable are the epochs of this attempt that are past warm-up, in order.
 func judgeable(w api.Window, epochs []tuning.Epoch, spec Spec) []tuning.Epoch {
 	var out []tuning.Epoch
 	for _, e := range epochs {
-		if e.Attempt == w.Job.Attempt && !e.Warmup && shape(e.Settings).Equal(shape(spec.Settings)) {
+		if e.Attempt == w.Job.Attempt && !e.Warmup && e.Settings.Shape().Equal(spec.Settings.Shape()) {
 			out = append(out, e)
 		}
 	}
@@ -92,19 +99,13 @@ func judgeable(w api.Window, epochs []tuning.Epoch, spec Spec) []tuning.Epoch {
 	return out
 }
 
-// window is a run of neighbouring epochs and what was read in it.
-type window struct {
-	stretch
-	epochs, samples int
-}
-
-// thin reports whether a window holds too few samples to say anything.
-func thin(x window) bool { return x.samples < enoughSamples }
+// thin reports whether too few samples were read to say anything.
+func thin(x stretch) bool { return x.samples < enoughSamples }
 
 // merge joins neighbouring epochs into windows of enough samples. The last of a
 // run may hold fewer where there is none before that it could join.
-func (r *readings) merge(clean []tuning.Epoch, spec Spec) []window {
-	var out []window
+func (r *readings) merge(clean []tuning.Epoch, spec Spec) []stretch {
+	var out []stretch
 	for len(clean) > 0 {
 		run := 1
 		for run < len(clean) && clean[run].Start.Equal(clean[run-1].End) {
@@ -116,23 +117,20 @@ func (r *readings) merge(clean []tuning.Epoch, spec Spec) []window {
 	return out
 }
 
-func (r *readings) mergeRun(run []tuning.Epoch, spec Spec) []window {
-	var out []window
+func (r *readings) mergeRun(run []tuning.Epoch, spec Spec) []stretch {
+	var out []stretch
 	first := 0
 	for i := range run {
-		x, ok := r.window(run[first:i+1], spec)
+		x, ok := r.stretch(run[first:i+1], spec)
 		last := i == len(run)-1
 		switch {
 		case !ok:
-			if last {
-				return out
-			}
-		case x.samples >= enoughSamples:
+		case !thin(x):
 			out = append(out, x)
 			first = i + 1
 		case last && len(out) > 0:
-			joined, _ := r.window(run[first-out[len(out)-1].epochs:], spec)
-			out[len(out)-1] = joined
+			n := len(out) - 1
+			out[n], _ = r.stretch(run[first-out[n].epochs:], spec)
 		case last:
 			out = append(out, x)
 		}
@@ -140,44 +138,29 @@ func (r *readings) mergeRun(run []tuning.Epoch, spec Spec) []window {
 	return out
 }
 
-func (r *readings) window(run []tuning.Epoch, spec Spec) (window, bool) {
-	from, to := r.seconds(run[0].Start), r.seconds(run[len(run)-1].End)
-	s, ok := r.stretch(from, to, spec)
-	return window{s, len(run), r.count(from, to)}, ok
-}
-
-func covered(windows []window) int {
-	n := 0
-	for _, x := range windows {
-		n += x.epochs
-	}
-	return n
-}
-
 // fill averages the windows into the profile.
-func fill(p *tuning.Profile, r *readings, windows []window) {
+func fill(p *tuning.Profile, r *readings, windows []stretch) {
 	values := map[string][]float64{}
 	perf := len(windows) > 0
-	all := r.formulas()
+	of := r.values()
 	for _, x := range windows {
 		p.Epochs += x.epochs
 		p.Samples += x.samples
 		p.Seconds += x.wall()
-		for name, v := range x.features(all) {
+		for name, v := range x.features(of) {
 			values[name] = append(values[name], v)
 		}
-		_, faults := r.delta(api.ColMinorFaults, x.from, x.to)
-		_, switches := r.delta(api.ColContextSwitch, x.from, x.to)
-		perf = perf && faults && switches
+		_, counted := r.delta(x.from, x.to, api.ColMinorFaults, api.ColContextSwitch)
+		perf = perf && counted
 	}
 	if perf {
 		p.Schema = api.SchemaWith(r.events())
 	}
-	for name := range maps.Keys(values) {
-		p.Features[name] = trimmed(values[name])
+	for name, v := range values {
+		p.Features[name] = trimmed(v)
 	}
 	if _, ok := p.Features["gpu_busy"]; ok {
-		p.Schema += OnGPU
+		p.Schema += "+gpu/1" // never compared with a job that was not on a GPU
 	}
 }
 
@@ -191,18 +174,18 @@ func trimmed(v []float64) float64 {
 	return floats.Sum(v) / float64(len(v))
 }
 
-func flags(p tuning.Profile, r *readings, windows []window, disturbed float64) []tuning.Flag {
+func flags(p tuning.Profile, r *readings, windows []stretch, contention float64) []tuning.Flag {
 	var out []tuning.Flag
 	if slices.ContainsFunc(windows, thin) {
 		out = append(out, tuning.FlagFewSamples)
 	}
-	if disturbed >= contended {
+	if contention >= contended {
 		out = append(out, tuning.FlagContended)
 	}
 	if r.shared(windows) {
 		out = append(out, tuning.FlagMultiplexed)
 	}
-	if len(windows) > 0 && strings.HasPrefix(p.Schema, SchemaAccounting) {
+	if len(windows) > 0 && strings.HasPrefix(p.Schema, api.SchemaAccounting) {
 		out = append(out, tuning.FlagNoPerf)
 	}
 	return out
@@ -210,7 +193,7 @@ func flags(p tuning.Profile, r *readings, windows []window, disturbed float64) [
 
 // shared reports whether some group of perf events, or all of them together, counted for
 // too small a part of the time.
-func (r *readings) shared(windows []window) bool {
+func (r *readings) shared(windows []stretch) bool {
 	times := map[string]string{api.ColPerfEnabled: api.ColPerfRunning}
 	for _, c := range r.columns() {
 		if group, ok := api.GroupOf(c); ok {
@@ -220,8 +203,8 @@ func (r *readings) shared(windows []window) bool {
 	for enabledColumn, runningColumn := range times {
 		running, enabled := 0.0, 0.0
 		for _, x := range windows {
-			a, okA := r.delta(runningColumn, x.from, x.to)
-			b, okB := r.delta(enabledColumn, x.from, x.to)
+			a, okA := r.delta(x.from, x.to, runningColumn)
+			b, okB := r.delta(x.from, x.to, enabledColumn)
 			if okA && okB {
 				running, enabled = running+a, enabled+b
 			}

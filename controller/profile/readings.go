@@ -1,10 +1,10 @@
 package profile
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -15,8 +15,7 @@ import (
 // first asked for and kept: many epochs and windows ask for the same ones.
 type readings struct {
 	samples  []api.Sample // by time
-	at       []float64    // of each sample, in seconds
-	counted  []int        // which samples have CPU time
+	counted  []api.Sample // those with CPU time
 	start    time.Time    // of the attempt; zero = unknown
 	zero     time.Time    // where the seconds count from
 	whole    bool         // the ring forgot nothing
@@ -41,11 +40,12 @@ func read(w api.Window) *readings {
 	if len(r.samples) > 0 {
 		r.zero = r.samples[0].Time
 	}
-	r.at = make([]float64, len(r.samples))
-	for i, s := range r.samples {
-		r.at[i] = r.seconds(s.Time)
-		if counts(s) {
-			r.counted = append(r.counted, i)
+	for _, s := range r.samples {
+		_, all := s.Values[api.ColCPUSeconds]
+		_, part := s.Values[api.ColSystemSeconds]
+		_, clock := s.Values[api.ColTaskClock]
+		if all || part || clock {
+			r.counted = append(r.counted, s)
 		}
 	}
 	return r
@@ -62,26 +62,21 @@ func (r *readings) counter(column string) line {
 	}
 	var l line
 	raw := r.gauge(column)
-	level := 0.0
+	level, last := 0.0, 0.0
+	// The node's own columns count from whenever they like.
+	fromStart := r.whole && !r.start.IsZero() && !strings.HasPrefix(column, "node_")
+	if begun := r.seconds(r.start); fromStart && len(raw.at) > 0 && begun < raw.at[0] {
+		l.at, l.value = append(l.at, begun), append(l.value, 0)
+	} else if len(raw.at) > 0 {
+		last = raw.value[0]
+	}
 	for i, v := range raw.value {
-		if i == 0 {
-			if begun := r.seconds(r.start); r.anchors(column) && begun < raw.at[0] {
-				l.at, l.value = append(l.at, begun), append(l.value, 0)
-				level = v
-			}
-		} else {
-			level += max(0, v-raw.value[i-1])
-		}
+		level += max(0, v-last)
+		last = v
 		l.at, l.value = append(l.at, raw.at[i]), append(l.value, level)
 	}
 	r.counters[column] = l
 	return l
-}
-
-// anchors reports whether a column counts from 0 at the start of the attempt. The
-// node's own columns count from whenever they like.
-func (r *readings) anchors(column string) bool {
-	return r.whole && !r.start.IsZero() && !strings.HasPrefix(column, "node_")
 }
 
 // gauge is a column as it was read, without what cannot be a reading.
@@ -90,59 +85,52 @@ func (r *readings) gauge(column string) line {
 		return l
 	}
 	var l line
-	for i, s := range r.samples {
+	for _, s := range r.samples {
 		if v, ok := s.Values[column]; ok && v >= 0 && !math.IsInf(v, 0) {
-			l.at, l.value = append(l.at, r.at[i]), append(l.value, v)
+			l.at, l.value = append(l.at, r.seconds(s.Time)), append(l.value, v)
 		}
 	}
 	r.gauges[column] = l
 	return l
 }
 
-// delta is how much a counter grew between two times, linear between readings;
-// false where the readings do not reach that far.
-func (r *readings) delta(column string, from, to float64) (float64, bool) {
-	l := r.counter(column)
-	a, okA := l.interpolate(from)
-	b, okB := l.interpolate(to)
-	return b - a, okA && okB
-}
-
-// holed reports whether a time lies beside a reading that lacks a column: the exporter did
-// not know it then, such as a job's joules while its GPUs do not answer, and a line drawn
-// across would only look measured.
-func (r *readings) holed(column string, at float64) bool {
-	i := r.firstCounted(at)
-	known := func(i int) bool {
-		_, ok := r.samples[r.counted[i]].Values[column]
-		return ok
+// delta is how much counters grew together between two times, linear between readings;
+// false where the readings of one do not reach that far.
+func (r *readings) delta(from, to float64, columns ...string) (float64, bool) {
+	total, reached := 0.0, true
+	for _, column := range columns {
+		l := r.counter(column)
+		a, okA := l.interpolate(from)
+		b, okB := l.interpolate(to)
+		total += b - a
+		reached = reached && okA && okB
 	}
-	before := i > 0 && !known(i-1) // the last reading lacks it
-	switch {
-	case i == len(r.counted):
-		return before
-	case r.at[r.counted[i]] == at:
-		return !known(i)
-	}
-	return before || !known(i)
+	return total, reached
 }
 
-// firstCounted is the first of the samples with CPU time that is not before a time.
-func (r *readings) firstCounted(at float64) int {
-	return sort.Search(len(r.counted), func(i int) bool { return r.at[r.counted[i]] >= at })
-}
-
-// sum is the growth of several counters together, where all are there.
-func (r *readings) sum(from, to float64, columns ...string) (float64, bool) {
-	total := 0.0
-	for _, c := range columns {
-		d, ok := r.delta(c, from, to)
-		if !ok {
-			return 0, false
+// measured is delta where the column was read at both ends. A reading beside an end that
+// lacks it is a hole: the exporter did not know it then, such as a job's joules while its
+// GPUs do not answer, and a line drawn across would only look measured.
+func (r *readings) measured(from, to float64, column string) (float64, bool) {
+	d, ok := r.delta(from, to, column)
+	for _, end := range []float64{from, to} {
+		i, exact := r.firstCounted(end)
+		beside := r.counted[max(i-1, 0):min(i+1, len(r.counted))]
+		if exact {
+			beside = r.counted[i : i+1]
 		}
-		total += d
+		for _, s := range beside {
+			_, known := s.Values[column]
+			ok = ok && known
+		}
 	}
-	return total, true
+	return d, ok
+}
+
+// firstCounted is the first of the samples with CPU time that is not before a time, and
+// whether it is of that very time.
+func (r *readings) firstCounted(at float64) (int, bool) {
+	return slices.BinarySearchFunc(r.counted, at, func(s api.Sample, at float64) int { return cmp.Compare(r.seconds(s.Time), at) })
 }
 
 // columns are the names of all that were read.
@@ -187,29 +175,17 @@ func (r *readings) mean(column string, from, to float64) (float64, bool) {
 
 // highest is the largest reading of a gauge, 0 where there is none.
 func (r *readings) highest(column string) float64 {
-	top := 0.0
-	for _, v := range r.gauge(column).value {
-		top = max(top, v)
-	}
-	return top
+	return slices.Max(append([]float64{0}, r.gauge(column).value...))
 }
 
 // count is the number of samples with CPU time between two times, ends included.
 func (r *readings) count(from, to float64) int {
-	n := 0
-	for i := r.firstCounted(from); i < len(r.counted) && r.at[r.counted[i]] <= to; i++ {
+	first, _ := r.firstCounted(from)
+	n := first
+	for n < len(r.counted) && r.seconds(r.counted[n].Time) <= to {
 		n++
 	}
-	return n
-}
-
-func counts(s api.Sample) bool {
-	for _, c := range []string{api.ColCPUSeconds, api.ColSystemSeconds, api.ColTaskClock} {
-		if _, ok := s.Values[c]; ok {
-			return true
-		}
-	}
-	return false
+	return n - first
 }
 
 func (l line) interpolate(at float64) (float64, bool) {

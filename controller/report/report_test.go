@@ -82,16 +82,9 @@ func query(by report.By) report.Query {
 
 // compare is the verifier, as the daemon calls it.
 func compare(pairs []report.Pair, t report.Terms) tuning.Outcome {
-	in := verify.Input{Measure: t.Measure, MaxSlowdown: t.MaxSlowdown, Quality: t.Quality, At: t.At, InputsDiffer: true}
-	of := func(r report.Row) []verify.Epoch {
-		var out []verify.Epoch
-		for _, e := range r.Epochs {
-			out = append(out, verify.Epoch{Epoch: e})
-		}
-		return out
-	}
+	in := verify.Input{Measure: t.Measure, MaxSlowdown: t.MaxSlowdown, Quality: t.Quality, At: t.At}
 	for _, p := range pairs {
-		in.Pairs = append(in.Pairs, verify.Pair{Tuned: of(p.Tuned), Untuned: of(p.Untuned), ChargeSeconds: p.ChargeSeconds, ChargeJoules: p.ChargeJoules, ChargeSource: p.ChargeSource, JoulesUnknown: p.JoulesUnknown})
+		in.Pairs = append(in.Pairs, verify.Pair{Tuned: p.Tuned.Epochs, Untuned: p.Untuned.Epochs, ChargeSeconds: p.ChargeSeconds, ChargeJoules: p.ChargeJoules, ChargeSource: p.ChargeSource, JoulesUnknown: p.JoulesUnknown})
 	}
 	return verify.Compare(in)
 }

@@ -189,6 +189,11 @@ func (s Settings) WithoutMemory() Settings {
 	return s.Only(func(name string) bool { return name != Memory })
 }
 
+// Shape are the cores and threads: only what ran under the same can be compared.
+func (s Settings) Shape() Settings {
+	return s.Only(func(name string) bool { return name == Cores || name == Threads })
+}
+
 // EqualButMemory reports whether both do the same work.
 func (s Settings) EqualButMemory(o Settings) bool {
 	return s.WithoutMemory().Equal(o.WithoutMemory())

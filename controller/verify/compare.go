@@ -1,7 +1,10 @@
 package verify
 
 import (
+	"cmp"
 	"math"
+
+	"gonum.org/v1/gonum/stat"
 
 	"pitchpipe/controller/tuning"
 )
@@ -21,18 +24,13 @@ import (
 // measures, so that the level holds for the verdict as a whole. A quality guard
 // is no claim but a precaution: it acts on the numbers as they are.
 func Compare(in Input) tuning.Outcome {
-	in = in.withDefaults()
+	in.Objective = cmp.Or(in.Objective, tuning.DefaultObjective)
+	in.Level = cmp.Or(in.Level, DefaultLevel)
 	out := tuning.Outcome{
-		Verdict:  tuning.Inconclusive,
-		Reason:   tuning.ReasonInconclusive,
-		Measure:  in.Objective,
-		Level:    in.Level,
-		Baseline: in.Baseline,
-		Tuned:    in.Tuned,
-		At:       in.At,
+		Verdict: tuning.Inconclusive, Reason: tuning.ReasonInconclusive,
+		Measure: in.Objective, Level: in.Level, Baseline: in.Baseline, Tuned: in.Tuned, At: in.At,
 	}
 
-	// 1. By what, and at what error.
 	m, both := in.measure()
 	out.Source = m.source
 	out.NoEnergy = in.Objective == tuning.Cost && m.Tariff != in.Tariff
@@ -41,28 +39,26 @@ func Compare(in Input) tuning.Outcome {
 		alpha /= 2
 	}
 
-	// 2. The objective's interval.
 	e := none()
 	if both {
 		e = in.estimate(m, alpha)
 	}
 	out.LogRatio, out.Low, out.High, out.Pairs = e.value, e.low(), e.high(), e.n
 
-	// 3. What the owner must not lose comes before what he may gain.
 	if in.qualityLost() {
 		out.Verdict, out.Reason = tuning.Regressed, tuning.ReasonQualityLost
 		return out
 	}
 	if in.MaxSlowdown > 0 {
-		t := in.estimate(pace(), alpha)
+		pace := measure{Measure: tuning.Measure{Objective: tuning.Time}, uncharged: true}
+		t := in.estimate(pace, alpha)
 		if t.n > 0 && t.low() > math.Log(in.MaxSlowdown) {
 			out.Verdict, out.Reason = tuning.Regressed, tuning.ReasonSlower
 			return out
 		}
 	}
 
-	// 4. The claim.
-	margin := math.Log1p(in.Margin)
+	margin := math.Log1p(Margin)
 	switch {
 	case e.n == 0:
 		out.Reason = in.why()
@@ -90,3 +86,61 @@ func (in Input) measure() (measure, bool) {
 	}
 	return m, m.source != "" || !in.NeedsJoules()
 }
+
+// lastEpochs is how many epochs a quality is taken over.
+const lastEpochs = 3
+
+// qualityLost reports whether the result got worse by more than the guard allows,
+// as a share of the untuned quality.
+//
+// Between jobs it compares at equal epochs: the mean loss over the last epochs
+// that both did, averaged over the pairs. Within one job the median quality of
+// the last tuned epochs is held against that of the last untuned ones, once there
+// are enough of both. Warm-up and pollution do not change what an epoch learned, so such
+// epochs count here.
+func (in Input) qualityLost() bool {
+	if in.Quality == nil {
+		return false
+	}
+	if len(in.Pairs) == 0 {
+		before, after := qualities(in.Before), qualities(in.After)
+		if len(before) < lastEpochs || len(after) < lastEpochs {
+			return false
+		}
+		return in.loss(median(tail(before)), median(tail(after))) > in.Quality.MaxLoss
+	}
+	var means []float64
+	for _, p := range in.Pairs {
+		var losses []float64
+		for t, u := range matching(p) {
+			if t.Quality != nil && u.Quality != nil {
+				losses = append(losses, in.loss(*u.Quality, *t.Quality))
+			}
+		}
+		if len(losses) > 0 {
+			means = append(means, stat.Mean(tail(losses), nil))
+		}
+	}
+	return len(means) > 0 && stat.Mean(means, nil) > in.Quality.MaxLoss
+}
+
+// loss is how much worse the tuned quality is, as a share of the untuned.
+func (in Input) loss(untuned, tuned float64) float64 {
+	worse := untuned - tuned
+	if in.Quality.Direction == "min" {
+		worse = -worse
+	}
+	return worse / max(math.Abs(untuned), 1e-12)
+}
+
+func qualities(epochs []tuning.Epoch) []float64 {
+	var out []float64
+	for _, e := range epochs {
+		if e.Quality != nil {
+			out = append(out, *e.Quality)
+		}
+	}
+	return out
+}
+
+func tail(xs []float64) []float64 { return xs[max(0, len(xs)-lastEpochs):] }

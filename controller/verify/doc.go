@@ -7,19 +7,17 @@
 // epoch and stop at the first clear answer without claiming more than the level
 // allows. The verdict is inconclusive until the interval says otherwise.
 //
-// Warm-up epochs, polluted epochs and epochs that chose the setting are left
-// out, on both sides. The variance between runs is part of the interval: two
-// equal jobs differ, and so do two attempts of one job.
+// Warm-up epochs, polluted epochs and epochs that chose the setting, which the caller marks as
+// warm-up, are left out. Two equal jobs differ, and so do two attempts of one job: both is
+// part of the interval.
 //
-// Where the two jobs of a pair may have had different inputs, nothing is assumed
-// about how they differ but what chance guarantees: Pair says how pairs are built,
-// and Input.InputsDiffer asks for that comparison.
+// Of pairs nothing is assumed about how the two jobs differ but what chance guarantees:
+// Pair says how pairs are built.
 //
 // What no interval repairs: within one job the untuned epochs come first, so an
 // effect of time itself (epochs that get longer as the job goes on) counts as
 // an effect of the setting; only pairs of jobs, compared at matching epochs, are
 // free of it.
 //
-// The package is pure. It never reads a clock, never draws at random, never
-// does I/O, and holds no state.
+// The package is pure, and holds no state.
 package verify

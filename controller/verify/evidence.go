@@ -16,16 +16,13 @@ type measure struct {
 	uncharged bool   // the cost of tuning itself is left out
 }
 
-// pace is what max_slowdown bounds: the seconds of the epochs alone.
-func pace() measure { return measure{Measure: tuning.Measure{Objective: tuning.Time}, uncharged: true} }
-
 // of returns the measure of one epoch; false: it was not measured.
-func (m measure) of(e Epoch) (float64, bool) {
+func (m measure) of(e tuning.Epoch) (float64, bool) {
 	v := m.Log(m.spent(e))
 	return v, !math.IsInf(v, 0)
 }
 
-func (m measure) spent(e Epoch) tuning.Spent {
+func (m measure) spent(e tuning.Epoch) tuning.Spent {
 	joules := math.NaN()
 	if e.Joules != nil && m.source != "" && e.Source == m.source {
 		joules = float64(*e.Joules)
@@ -34,12 +31,12 @@ func (m measure) spent(e Epoch) tuning.Spent {
 }
 
 // counts reports whether an epoch may judge a setting at all.
-func (e Epoch) counts() bool { return !e.Warmup && !e.Polluted && !e.Probe && e.Seconds() > 0 }
+func counts(e tuning.Epoch) bool { return !e.Warmup && !e.Polluted && e.Seconds() > 0 }
 
-func (m measure) logs(epochs []Epoch) []float64 {
+func (m measure) logs(epochs []tuning.Epoch) []float64 {
 	var out []float64
 	for _, e := range epochs {
-		if v, ok := m.of(e); ok && e.counts() {
+		if v, ok := m.of(e); ok && counts(e) {
 			out = append(out, v)
 		}
 	}
@@ -48,14 +45,15 @@ func (m measure) logs(epochs []Epoch) []float64 {
 
 // ratios returns the log ratios of a pair at the epochs that both sides did and
 // neither drops, with what tuning cost charged to the tuned side.
-func (m measure) ratios(p Pair) pairRatios {
-	if m.source != "" && !m.uncharged && !p.chargedBy(m.source) {
+func (m measure) ratios(p Pair) []float64 {
+	chargeKnown := !p.JoulesUnknown && (p.ChargeSource == "" || p.ChargeSource == m.source)
+	if m.source != "" && !m.uncharged && !chargeKnown {
 		return nil
 	}
-	var out pairRatios
+	var out []float64
 	var spent tuning.Spent
 	for t, u := range matching(p) {
-		if !t.counts() || !u.counts() {
+		if !counts(t) || !counts(u) {
 			continue
 		}
 		vt, okT := m.of(t)
@@ -80,11 +78,6 @@ func (m measure) ratios(p Pair) pairRatios {
 	return out
 }
 
-// chargedBy reports whether the joules that tuning cost are known by this source.
-func (p Pair) chargedBy(source string) bool {
-	return !p.JoulesUnknown && (p.ChargeSource == "" || p.ChargeSource == source)
-}
-
 // charged is the log of how much more was spent with the charge than without.
 func charged(extra, spent float64) float64 {
 	if extra <= 0 || !(spent > 0) {
@@ -93,15 +86,17 @@ func charged(extra, spent float64) float64 {
 	return math.Log1p(extra / spent)
 }
 
-// matching yields the epochs that both jobs did, in the order of their numbers.
-func matching(p Pair) iter.Seq2[Epoch, Epoch] {
+// matching yields the epochs that both jobs did, in the order of their numbers; of an
+// epoch that was done in several attempts, the last.
+func matching(p Pair) iter.Seq2[tuning.Epoch, tuning.Epoch] {
 	tuned, untuned := byNumber(p.Tuned), byNumber(p.Untuned)
-	return func(yield func(tuned, untuned Epoch) bool) {
+	again := func(list []tuning.Epoch, i int) bool { return i+1 < len(list) && list[i+1].Number == list[i].Number }
+	return func(yield func(tuned, untuned tuning.Epoch) bool) {
 		for i, j := 0, 0; i < len(tuned) && j < len(untuned); {
 			switch t, u := tuned[i], untuned[j]; {
-			case t.Number < u.Number:
+			case t.Number < u.Number || again(tuned, i):
 				i++
-			case t.Number > u.Number:
+			case t.Number > u.Number || again(untuned, j):
 				j++
 			case !yield(t, u):
 				return
@@ -113,27 +108,15 @@ func matching(p Pair) iter.Seq2[Epoch, Epoch] {
 	}
 }
 
-// byNumber sorts epochs by their numbers, and keeps, of an epoch that was done in
-// several attempts, the last.
-func byNumber(epochs []Epoch) []Epoch {
-	after := func(a, b Epoch) int { return cmp.Compare(a.Number, b.Number) }
-	sorted := true
-	for i := 1; i < len(epochs) && sorted; i++ {
-		sorted = after(epochs[i-1], epochs[i]) < 0
+// byNumber sorts epochs by their numbers and attempts.
+func byNumber(epochs []tuning.Epoch) []tuning.Epoch {
+	order := func(a, b tuning.Epoch) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Attempt, b.Attempt))
 	}
-	if sorted {
+	if slices.IsSortedFunc(epochs, order) {
 		return epochs
 	}
-	out := slices.Clone(epochs)
-	slices.SortStableFunc(out, func(a, b Epoch) int { return cmp.Or(after(a, b), cmp.Compare(a.Attempt, b.Attempt)) })
-	n := 0
-	for i, e := range out {
-		if i+1 == len(out) || out[i+1].Number != e.Number {
-			out[n] = e
-			n++
-		}
-	}
-	return out[:n]
+	return slices.SortedStableFunc(slices.Values(epochs), order)
 }
 
 // source picks the source of joules by which most can be compared; any measured
@@ -166,66 +149,39 @@ func (in Input) comparable(m measure) int {
 }
 
 func (in Input) sources() []string {
-	seen := map[string]bool{}
-	note := func(epochs []Epoch) {
-		for _, e := range epochs {
-			if e.Joules != nil && e.Source != "" {
-				seen[e.Source] = true
+	var out []string
+	for _, side := range in.sides() {
+		for _, e := range side {
+			if e.Joules != nil && e.Source != "" && !slices.Contains(out, e.Source) {
+				out = append(out, e.Source)
 			}
 		}
-	}
-	note(in.Before)
-	note(in.After)
-	for _, p := range in.Pairs {
-		note(p.Tuned)
-		note(p.Untuned)
-	}
-	out := make([]string, 0, len(seen))
-	for s := range seen {
-		out = append(out, s)
 	}
 	slices.Sort(out)
 	return out
 }
 
-// estimate compares by one measure, with an interval that errs at most alpha of
-// the time.
+// estimate compares by one measure, with an interval that errs at most alpha of the time.
+// A slow attempt is taken to burn more joules in proportion.
 func (in Input) estimate(m measure, alpha float64) estimate {
 	if len(in.Pairs) == 0 {
-		return twoSamples(m.logs(in.Before), m.logs(in.After), in.scale(m)*in.AttemptSD, alpha)
+		return twoSamples(m.logs(in.Before), m.logs(in.After), m.Degree()*AttemptSD, alpha)
 	}
-	var pairs []pairRatios
+	var pairs [][]float64
 	for _, p := range in.Pairs {
 		if r := m.ratios(p); len(r) > 0 {
 			pairs = append(pairs, r)
 		}
 	}
-	if in.InputsDiffer {
-		return symmetricPairs(pairs, alpha)
-	}
-	return betweenPairs(pairs, in.scale(m)*in.BetweenSD, alpha)
+	return symmetricPairs(pairs, alpha)
 }
-
-// scale is how much more a measure varies between runs than the seconds do: a
-// slow run is taken to burn more joules in proportion.
-func (in Input) scale(m measure) float64 { return m.Degree() }
 
 // why tells what is missing where nothing could be compared.
 func (in Input) why() tuning.Reason {
-	polluted := false
-	judge := func(epochs []Epoch) {
-		for _, e := range epochs {
-			polluted = polluted || e.Polluted && !e.Warmup && !e.Probe
+	for _, side := range in.sides() {
+		if slices.ContainsFunc(side, func(e tuning.Epoch) bool { return e.Polluted && !e.Warmup }) {
+			return tuning.ReasonPolluted
 		}
-	}
-	judge(in.Before)
-	judge(in.After)
-	for _, p := range in.Pairs {
-		judge(p.Tuned)
-		judge(p.Untuned)
-	}
-	if polluted {
-		return tuning.ReasonPolluted
 	}
 	return tuning.ReasonNoSamples
 }

@@ -7,38 +7,29 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// Epoch is one measured epoch as evidence.
-type Epoch struct {
-	tuning.Epoch
-	Probe bool // it had a part in choosing the setting, so it cannot also judge it
-}
-
 // Pair is two jobs that did the same work, one tuned and one not. Both have ended:
 // a pair that is still growing is not evidence yet.
 //
-// How pairs are built decides what they show, more than any formula after it:
+// How pairs are built decides what they show:
 //
 //   - Chance alone has chosen who stays untuned: the site's untuned share. Jobs whose
 //     owners switched tuning off differ in more than that.
 //   - Equal work: the same kind, the same number of epochs, all of them done, the
-//     same settings asked for, the same kind of machine. The input should be the
-//     same too; where it is unknown, InputsDiffer must be set: pairs of
-//     few inputs clump, and a formula that takes them for normal claims too much.
+//     same settings asked for, the same kind of machine. The inputs may differ.
 //   - The rule that pairs them looks at no result. Each job is used once, with a
 //     partner near in time, since machines and neighbours change.
 //   - A pair stays as it is once it was made, and pairs stand in the order in which
 //     they were made: the interval holds at all times only over a sequence that
 //     grows and is never shuffled again.
-//   - A tuned job counts whatever became of it: probed for nothing, returned to its
-//     owner's settings, slower. Its probe epochs are marked as such, and what they
-//     and the restarts cost beyond the untuned job's same epochs is the charge, with
-//     the warm-up that each restart begins with.
+//   - A tuned job counts whatever became of it. Its probe epochs are marked as warm-up,
+//     and what they and the restarts with their warm-up cost beyond the untuned job's
+//     same epochs is the charge.
 //
 // The pair counts as its mean log ratio over the epochs that both did and neither
 // drops: seconds (or joules) of epoch n tuned over those of epoch n untuned.
 type Pair struct {
-	Tuned   []Epoch
-	Untuned []Epoch
+	Tuned   []tuning.Epoch
+	Untuned []tuning.Epoch
 
 	// What probes and restarts cost the tuned job beyond the epochs that are
 	// compared. Charged to the tuned side, spread over those epochs.
@@ -56,16 +47,11 @@ type Pair struct {
 type Input struct {
 	// Within one job: its epochs under its owner's settings, and those after the
 	// move. Ignored where there are Pairs.
-	Before []Epoch
-	After  []Epoch
+	Before []tuning.Epoch
+	After  []tuning.Epoch
 
-	// Between jobs.
+	// Between jobs. The claim takes eight pairs or more.
 	Pairs []Pair
-
-	// InputsDiffer: the jobs of a pair may have worked on different inputs. Only that
-	// chance chose which of them is tuned is relied upon then, and BetweenSD is not:
-	// the claim takes eight pairs or more.
-	InputsDiffer bool
 
 	tuning.Measure                 // of tuning.DefaultObjective when empty
 	MaxSlowdown    float64         // 0 = unbounded
@@ -79,52 +65,34 @@ type Input struct {
 	// choice is paid for. 0 and 1: it was not chosen that way.
 	Candidates int
 
-	Level  float64 // of the interval; default DefaultLevel
-	Margin float64 // an effect smaller than this share counts as none; default DefaultMargin
-
-	// BetweenSD is the standard deviation of ln(seconds) between runs of the same
-	// job, as known before any pair was seen; default DefaultBetweenSD. It weighs
-	// as much as priorRuns runs. Negative: unknown, so that the pairs alone must
-	// show it and a single pair is never conclusive; it is still taken to be normal,
-	// which different inputs are not (InputsDiffer).
-	BetweenSD float64
-
-	// AttemptSD is the same between attempts of one job on one machine; default
-	// DefaultAttemptSD, negative: none, as where a knob changed without a restart.
-	AttemptSD float64
+	Level float64 // of the interval; 0: DefaultLevel
 
 	Baseline tuning.Settings
 	Tuned    tuning.Settings
 	At       time.Time
 }
 
-// The defaults.
+// What is taken for given.
 const (
-	DefaultLevel     = 0.95
-	DefaultMargin    = 0.02
-	DefaultBetweenSD = 0.03
-	DefaultAttemptSD = 0.01
+	DefaultLevel = 0.95
+
+	// Margin is the share up to which an effect counts as none.
+	Margin = 0.02
+
+	// AttemptSD is the standard deviation of ln(seconds) between attempts of one job on
+	// one machine, as known before any was seen.
+	AttemptSD = 0.01
+
+	// Unbounded is the bound of an interval that has none: a factor of a million.
+	// It is finite so that an Outcome can be written as JSON.
+	Unbounded = 6 * math.Ln10
 )
 
-// Unbounded is the bound of an interval that has none: a factor of a million.
-// It is finite so that an Outcome can be written as JSON.
-const Unbounded = 6 * math.Ln10
-
-func (in Input) withDefaults() Input {
-	if in.Objective == "" {
-		in.Objective = tuning.DefaultObjective
+// sides are the epochs of both sides, job by job.
+func (in Input) sides() [][]tuning.Epoch {
+	out := [][]tuning.Epoch{in.Before, in.After}
+	for _, p := range in.Pairs {
+		out = append(out, p.Tuned, p.Untuned)
 	}
-	if in.Level <= 0 || in.Level >= 1 || math.IsNaN(in.Level) {
-		in.Level = DefaultLevel
-	}
-	if in.Margin <= 0 {
-		in.Margin = DefaultMargin
-	}
-	if in.BetweenSD == 0 {
-		in.BetweenSD = DefaultBetweenSD
-	}
-	if in.AttemptSD == 0 {
-		in.AttemptSD = DefaultAttemptSD
-	}
-	return in
+	return out
 }

@@ -10,9 +10,9 @@ import (
 
 func TestCompareByJoules(t *testing.T) {
 	t.Parallel()
-	before := func(source string) []Epoch { return powered(epochs(1, around(8, 10, .02)...), 100, source) }
-	after := func(source string) []Epoch { return powered(epochs(9, around(8, 10, .02)...), 60, source) }
-	bare := func() []Epoch { return epochs(9, around(8, 5, .02)...) }
+	before := func(source string) []tuning.Epoch { return powered(epochs(1, around(8, 10, .02)...), 100, source) }
+	after := func(source string) []tuning.Epoch { return powered(epochs(9, around(8, 10, .02)...), 60, source) }
+	bare := func() []tuning.Epoch { return epochs(9, around(8, 5, .02)...) }
 	tests := []struct {
 		name     string
 		in       Input
@@ -140,7 +140,7 @@ func TestCompareIsSymmetric(t *testing.T) {
 	}
 }
 
-func under(es []Epoch, cores float64) []Epoch {
+func under(es []tuning.Epoch, cores float64) []tuning.Epoch {
 	for i := range es {
 		es[i].Settings = tuning.Settings{tuning.Cores: tuning.Number(cores)}
 	}
@@ -151,8 +151,8 @@ func TestCostIsComparedByWhatWasHeldAndByJoulesOfBothSides(t *testing.T) {
 	t.Parallel()
 	// A kilowatt-hour costs as much as a core-hour; half the cores take 5 % longer.
 	tariff := tuning.Tariff{CoreHour: 1, KWh: 1, Unit: "EUR"}
-	before := func() []Epoch { return under(epochs(1, around(8, 3600, .001)...), 4) }
-	after := func() []Epoch { return under(epochs(9, around(8, 3780, .001)...), 2) }
+	before := func() []tuning.Epoch { return under(epochs(1, around(8, 3600, .001)...), 4) }
+	after := func() []tuning.Epoch { return under(epochs(9, around(8, 3780, .001)...), 2) }
 	held := math.Log(2 * 1.05 / 4)
 	for _, c := range []struct {
 		name     string

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"pitchpipe/controller/tuning"
@@ -11,6 +12,8 @@ import (
 func pair(n int, ratio float64) Pair {
 	return Pair{Untuned: epochs(1, around(n, 10, .02)...), Tuned: epochs(1, around(n, 10*ratio, .02)...)}
 }
+
+func ten(p Pair) []Pair { return slices.Repeat([]Pair{p}, 10) }
 
 func TestComparePairsOfJobs(t *testing.T) {
 	t.Parallel()
@@ -22,43 +25,43 @@ func TestComparePairsOfJobs(t *testing.T) {
 		reason  tuning.Reason
 	}{
 		{
-			"one pair that halves the time is conclusive with the known variance between runs",
-			Input{Pairs: []Pair{pair(10, .5)}},
+			"one pair is never conclusive",
+			Input{Pairs: []Pair{pair(100, .1)}},
+			tuning.Inconclusive, tuning.ReasonInconclusive,
+		},
+		{
+			"ten pairs that halve the time are conclusive",
+			Input{Pairs: ten(pair(10, .5))},
 			tuning.Improved, tuning.ReasonImproved,
 		},
 		{
-			"one pair is never conclusive where the variance between runs is unknown",
-			Input{Pairs: []Pair{pair(100, .1)}, BetweenSD: -1},
+			"pairs that differ by 3 % to either side are not claimed as different",
+			Input{Pairs: append(ten(pair(50, .97)), ten(pair(50, 1.03))...)},
 			tuning.Inconclusive, tuning.ReasonInconclusive,
 		},
 		{
-			"two equal jobs whose runs differ by 3 % are not claimed as different",
-			Input{Pairs: []Pair{pair(200, .97)}},
-			tuning.Inconclusive, tuning.ReasonInconclusive,
+			"no effect is neutral once the interval is within the margin",
+			Input{Pairs: append(ten(pair(9, 1)), ten(pair(9, 1.001))...)},
+			tuning.Neutral, tuning.ReasonNeutral,
 		},
 		{
-			"six pairs that differ by 3 % to either side are not claimed as different",
-			Input{Pairs: []Pair{pair(50, .97), pair(50, 1.03), pair(50, .97), pair(50, 1.03), pair(50, 1.02), pair(50, .98)}},
-			tuning.Inconclusive, tuning.ReasonInconclusive,
-		},
-		{
-			"many pairs show their effect without a known variance",
-			Input{Pairs: []Pair{pair(9, .8), pair(9, .82), pair(9, .79), pair(9, .81), pair(9, .8), pair(9, .83)}, BetweenSD: -1},
-			tuning.Improved, tuning.ReasonImproved,
+			"an effect below the margin is neutral though it is clear of zero",
+			Input{Pairs: append(ten(pair(9, .99)), ten(pair(9, .991))...)},
+			tuning.Neutral, tuning.ReasonNeutral,
 		},
 		{
 			"many pairs show a regression",
-			Input{Pairs: []Pair{pair(9, 1.3), pair(9, 1.28), pair(9, 1.33), pair(9, 1.3)}},
+			Input{Pairs: append(ten(pair(9, 1.3)), pair(9, 1.28), pair(9, 1.33))},
 			tuning.Regressed, tuning.ReasonRegressed,
 		},
 		{
 			"what tuning cost is charged to the tuned job",
-			Input{Pairs: []Pair{func() Pair { p := pair(10, .5); p.ChargeSeconds = 60; return p }()}},
-			tuning.Inconclusive, tuning.ReasonInconclusive,
+			Input{Pairs: ten(func() Pair { p := pair(10, .5); p.ChargeSeconds = 60; return p }())},
+			tuning.Regressed, tuning.ReasonRegressed,
 		},
 		{
 			"the charge does not count as slower epochs",
-			Input{Pairs: []Pair{func() Pair { p := pair(10, .9); p.ChargeSeconds = 900; return p }()}, MaxSlowdown: 1.1},
+			Input{Pairs: ten(func() Pair { p := pair(10, .9); p.ChargeSeconds = 900; return p }()), MaxSlowdown: 1.1},
 			tuning.Regressed, tuning.ReasonRegressed,
 		},
 		{
@@ -68,31 +71,31 @@ func TestComparePairsOfJobs(t *testing.T) {
 		},
 		{
 			"quality is compared at equal epochs",
-			Input{Quality: guard, Pairs: []Pair{{
+			Input{Quality: guard, Pairs: ten(Pair{
 				Untuned: graded(epochs(1, around(6, 10, .02)...), .5, .6, .7, .8, .9, .95),
 				Tuned:   graded(epochs(1, around(4, 5, .02)...), .5, .6, .7, .8),
-			}}},
+			})},
 			tuning.Improved, tuning.ReasonImproved,
 		},
 		{
 			"a lower quality at the last equal epochs is a regression",
-			Input{Quality: guard, Pairs: []Pair{{
+			Input{Quality: guard, Pairs: ten(Pair{
 				Untuned: graded(epochs(1, around(6, 10, .02)...), .5, .6, .7, .8, .9, .95),
 				Tuned:   graded(epochs(1, around(6, 5, .02)...), .5, .6, .65, .7, .75, .8),
-			}}},
+			})},
 			tuning.Regressed, tuning.ReasonQualityLost,
 		},
 		{
 			"a quality that is better when smaller is lost when it is larger",
-			Input{Quality: &tuning.Quality{Direction: "min", MaxLoss: .01}, Pairs: []Pair{{
+			Input{Quality: &tuning.Quality{Direction: "min", MaxLoss: .01}, Pairs: ten(Pair{
 				Untuned: graded(epochs(1, around(6, 10, .02)...), .2),
 				Tuned:   graded(epochs(1, around(6, 5, .02)...), .25),
-			}}},
+			})},
 			tuning.Regressed, tuning.ReasonQualityLost,
 		},
 		{
 			"without any quality measured the guard is silent",
-			Input{Quality: guard, Pairs: []Pair{pair(10, .5)}},
+			Input{Quality: guard, Pairs: ten(pair(10, .5))},
 			tuning.Improved, tuning.ReasonImproved,
 		},
 	}
@@ -130,9 +133,13 @@ func TestOfAnEpochDoneTwiceTheLastAttemptCounts(t *testing.T) {
 	first := epochs(1, 10, 10)
 	again := epochs(2, 7)
 	again[0].Attempt = 2
-	got := byNumber(append(again, first...))
-	if len(got) != 2 || got[0].Number != 1 || got[0].Attempt != 1 || got[1].Number != 2 || got[1].Attempt != 2 {
-		t.Errorf("byNumber = %+v, want epoch 1 of attempt 1 and epoch 2 of attempt 2", got)
+	p := Pair{Tuned: append(again, first...), Untuned: append(epochs(1, 1, 1), again...)}
+	var got []int
+	for tuned, untuned := range matching(p) {
+		got = append(got, tuned.Number, tuned.Attempt, untuned.Number, untuned.Attempt)
+	}
+	if want := []int{1, 1, 1, 1, 2, 2, 2, 2}; !slices.Equal(got, want) {
+		t.Errorf("numbers and attempts %v, want %v: epoch 1 of attempt 1 and epoch 2 of attempt 2", got, want)
 	}
 }
 

@@ -8,32 +8,26 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// The interval is a confidence sequence from a Gaussian mixture over the
-// standardised effect, with the scale (and in one job the common mean too)
-// removed by invariance: for n observations whose residual sum of squares is S
-// and an estimate d of the effect with ν effective observations, the Bayes
-// factor against the effect δ is
+// Within one job the interval is a confidence sequence from a Gaussian mixture over the
+// standardised effect, with the scale and the common mean removed by invariance: for n
+// observations whose residual sum of squares is S and an estimate d of the effect with ν
+// effective observations, the Bayes factor against the effect δ is
 //
-//	B(δ) = √r · [ (S + ν(d-δ)²) / (S + rν(d-δ)²) ]^(p/2),   r = φ/(φ+ν)
+//	B(δ) = √r · [ (S + ν(d-δ)²) / (S + rν(d-δ)²) ]^((n-1)/2),   r = φ/(φ+ν)
 //
-// with p = n for one sample and p = n-1 for two samples with a common unknown
-// mean. B is a nonnegative martingale that starts at 1, so by Ville's inequality
+// B is a nonnegative martingale that starts at 1, so by Ville's inequality
 // it ever reaches 1/α with probability at most α, and the δ at which it has not
 // are an interval that holds at all times together.
 //
 // Sources: Wang and Ramdas, "Anytime-valid t-tests and confidence sequences for
-// Gaussian means with unknown variance" (2023), for one sample; Lindon, Ham,
-// Tingley and Bojinov, "Anytime-valid linear models and regression adjusted
-// causal inference in randomized experiments" (2022), for two samples as a
-// regression on a constant and an indicator.
+// Gaussian means with unknown variance" (2023); Lindon, Ham, Tingley and Bojinov,
+// "Anytime-valid linear models and regression adjusted causal inference in randomized
+// experiments" (2022), for two samples as a regression on a constant and an indicator.
 
 // mixture is φ: the mixture is as if effects were normal with a standard
 // deviation of 1/√φ ≈ 3 times the noise of one epoch. It is fixed beforehand, as
 // the theorem asks; it sets where the interval is narrowest, not whether it holds.
 const mixture = 0.1
-
-// priorRuns is how many degrees of freedom Input.BetweenSD is worth.
-const priorRuns = 10
 
 // noiseFloor is the smallest standard deviation of ln(seconds) of an epoch that
 // is believed: clocks and samples are no better, and a simulation that repeats
@@ -99,8 +93,7 @@ func between(before, after []float64, alpha float64) estimate {
 	return estimate{value: m2 - m1, half: halfWidth(sse, n1*n2/(n1+n2), n1+n2-1, alpha), n: min(len(before), len(after))}
 }
 
-// hidesFrom is from how many epochs on a side would hide the doubt about the other: with
-// fewer, a stall is still most of what is known of the noise.
+// hidesFrom is from how many epochs on a side would hide the doubt about the other.
 const hidesFrom = 2 * clipFrom
 
 // typical are the epochs of a side that may stand for it. A side that is too short to
@@ -113,7 +106,7 @@ func typical(side, other []float64) [][]float64 {
 		return [][]float64{clip(side)}
 	}
 	low, high := slices.Min(side), slices.Max(side)
-	if high-low <= reach(other) {
+	if _, r := reach(other); high-low <= r {
 		return [][]float64{side}
 	}
 	var fast, slow []float64
@@ -125,43 +118,6 @@ func typical(side, other []float64) [][]float64 {
 		}
 	}
 	return [][]float64{fast, slow}
-}
-
-// pairRatios are the log ratios of one pair of jobs at its matching epochs.
-type pairRatios []float64
-
-// betweenPairs takes each pair as one observation: its mean log ratio, which
-// holds the effect, the difference between two runs, and the noise of its epochs.
-//
-// With a known deviation between runs the scale has a proper prior in place of
-// an improper one: priorRuns degrees of freedom around twice its square plus the
-// noise of the mean over epochs. The error is then at most alpha on average over
-// that prior, and the prior loses its weight as pairs arrive. Without one
-// (betweenSD negative) the error is at most alpha whatever the deviation is.
-func betweenPairs(pairs []pairRatios, betweenSD, alpha float64) estimate {
-	if len(pairs) == 0 {
-		return none()
-	}
-	means := make([]float64, 0, len(pairs))
-	var epochNoise float64
-	for _, p := range pairs {
-		p := clip(p)
-		m := stat.Mean(p, nil)
-		means = append(means, m)
-		if n := float64(len(p)); n > 1 {
-			epochNoise += squares(p, m) / (n - 1) / n
-		}
-	}
-	means = clip(means)
-	n := float64(len(means))
-	mean := stat.Mean(means, nil)
-	sse := max(squares(means, mean), (n-1)*noiseFloor*noiseFloor)
-	var prior float64
-	if betweenSD > 0 {
-		prior = priorRuns
-		sse += prior * (2*betweenSD*betweenSD + epochNoise/n)
-	}
-	return estimate{value: mean, half: halfWidth(sse, n, n+prior, alpha), n: len(means)}
 }
 
 func squares(xs []float64, mean float64) float64 {
@@ -188,12 +144,7 @@ func clip(xs []float64) []float64 {
 	if len(xs) < clipFrom {
 		return xs
 	}
-	sorted := slices.Clone(xs)
-	slices.Sort(sorted)
-	m, r := middle(sorted), reachOf(sorted)
-	if sorted[0] >= m-r && sorted[len(sorted)-1] <= m+r {
-		return xs
-	}
+	m, r := reach(xs)
 	out := make([]float64, len(xs))
 	for i, x := range xs {
 		out[i] = min(max(x, m-r), m+r)
@@ -201,48 +152,18 @@ func clip(xs []float64) []float64 {
 	return out
 }
 
-// reach is how far from the median an epoch counts as it is.
-func reach(xs []float64) float64 {
-	sorted := slices.Clone(xs)
-	slices.Sort(sorted)
-	return reachOf(sorted)
-}
-
-func reachOf(sorted []float64) float64 {
-	return clipAt * max(madToSD*medianDeviation(sorted, middle(sorted)), clipFloor)
+// reach is the median, and how far from it an epoch counts as it is.
+func reach(xs []float64) (m, r float64) {
+	m = median(xs)
+	deviations := make([]float64, len(xs))
+	for i, x := range xs {
+		deviations[i] = math.Abs(x - m)
+	}
+	return m, clipAt * max(madToSD*median(deviations), clipFloor)
 }
 
 func median(xs []float64) float64 {
-	s := slices.Clone(xs)
-	slices.Sort(s)
-	return middle(s)
-}
-
-// middle is the median of sorted values.
-func middle(sorted []float64) float64 {
+	sorted := slices.Sorted(slices.Values(xs))
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
-}
-
-// medianDeviation is the median of |x-m| over sorted values whose median is m.
-// The deviations of the lower and of the upper half are sorted each, so that
-// merging them half-way finds it.
-func medianDeviation(sorted []float64, m float64) float64 {
-	n := len(sorted)
-	lower, upper := (n-1)/2, (n-1)/2+1
-	var last, beforeLast float64
-	for range n/2 + 1 {
-		beforeLast = last
-		if upper >= n || lower >= 0 && m-sorted[lower] <= sorted[upper]-m {
-			last = m - sorted[lower]
-			lower--
-		} else {
-			last = sorted[upper] - m
-			upper++
-		}
-	}
-	if n%2 == 1 {
-		return last
-	}
-	return (beforeLast + last) / 2
 }

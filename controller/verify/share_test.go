@@ -14,7 +14,7 @@ import (
 // their inputs differ as the size function says, their runs and epochs by a few
 // percent, and tuning has the given effect.
 func share(rng *rand.Rand, pairs int, size func(*rand.Rand) float64, effect float64) []Pair {
-	job := func(factor float64) []Epoch {
+	job := func(factor float64) []tuning.Epoch {
 		factor *= size(rng) * math.Exp(.03*rng.NormFloat64())
 		seconds := make([]float64, 6)
 		for i := range seconds {
@@ -54,7 +54,7 @@ func TestAReportThatIsLookedAtAfterEveryPairRarelyClaimsASavingThatIsNone(t *tes
 			for range n {
 				pairs := share(rng, looks, size, 1)
 				for k := 1; k <= looks; k++ {
-					o := Compare(Input{Pairs: pairs[:k], InputsDiffer: true})
+					o := Compare(Input{Pairs: pairs[:k]})
 					if o.Verdict == tuning.Improved || o.Verdict == tuning.Regressed {
 						wrong++
 						break
@@ -84,7 +84,7 @@ func TestAReportFindsASavingThatIsThere(t *testing.T) {
 			rng := rand.New(rand.NewPCG(5, uint64(c.pairs)))
 			found := 0
 			for range 100 {
-				o := Compare(Input{Pairs: share(rng, c.pairs, c.size, 2./3), InputsDiffer: true})
+				o := Compare(Input{Pairs: share(rng, c.pairs, c.size, 2./3)})
 				if o.Verdict == tuning.Improved && o.Low < math.Log(2./3) && math.Log(2./3) < o.High {
 					found++
 				}
@@ -100,22 +100,24 @@ func TestAReportFindsASavingThatIsThere(t *testing.T) {
 func TestPairsAreJudgedByTheWorkOfBothJobsAlone(t *testing.T) {
 	t.Parallel()
 	base := func() []Pair { return share(rand.New(rand.NewPCG(1, 1)), 8, inputs()["all inputs are alike"], .7) }
-	want := Compare(Input{Pairs: base(), InputsDiffer: true})
+	want := Compare(Input{Pairs: base()})
 	if want.Verdict != tuning.Improved || want.Pairs != 8 {
 		t.Fatalf("%+v, want improved by 8 pairs", want)
 	}
 	for name, change := range map[string]func(p *Pair){
 		"a job that went on for longer": func(p *Pair) { p.Untuned = append(p.Untuned, epochs(7, 500, 500)...) },
 		"a warm-up after a restart": func(p *Pair) {
-			p.Tuned = append(p.Tuned, marked(epochs(7, 500), func(e *Epoch) { e.Warmup = true })...)
+			p.Tuned = append(p.Tuned, marked(epochs(7, 500), func(e *tuning.Epoch) { e.Warmup = true })...)
 		},
 		"a probe on epochs that both did": func(p *Pair) {
-			p.Tuned, p.Untuned = append(p.Tuned, marked(epochs(7, 500), func(e *Epoch) { e.Probe = true })...), append(p.Untuned, epochs(7, 10)...)
+			p.Tuned, p.Untuned = append(p.Tuned, marked(epochs(7, 500), func(e *tuning.Epoch) { e.Warmup = true })...), append(p.Untuned, epochs(7, 10)...)
 		},
 		"an epoch that others disturbed": func(p *Pair) {
-			p.Tuned, p.Untuned = append(p.Tuned, epochs(7, 10)...), append(p.Untuned, marked(epochs(7, 500), func(e *Epoch) { e.Polluted = true })...)
+			p.Tuned, p.Untuned = append(p.Tuned, epochs(7, 10)...), append(p.Untuned, marked(epochs(7, 500), func(e *tuning.Epoch) { e.Polluted = true })...)
 		},
-		"an epoch that was done once before": func(p *Pair) { p.Tuned = append(marked(epochs(2, 500), func(e *Epoch) { e.Attempt = 0 }), p.Tuned...) },
+		"an epoch that was done once before": func(p *Pair) {
+			p.Tuned = append(marked(epochs(2, 500), func(e *tuning.Epoch) { e.Attempt = 0 }), p.Tuned...)
+		},
 	} {
 		t.Run(name+" changes nothing", func(t *testing.T) {
 			t.Parallel()
@@ -123,7 +125,7 @@ func TestPairsAreJudgedByTheWorkOfBothJobsAlone(t *testing.T) {
 			for i := range pairs {
 				change(&pairs[i])
 			}
-			if got := Compare(Input{Pairs: pairs, InputsDiffer: true}); got.LogRatio != want.LogRatio || got.High != want.High {
+			if got := Compare(Input{Pairs: pairs}); got.LogRatio != want.LogRatio || got.High != want.High {
 				t.Errorf("%.4f up to %.4f, want %.4f up to %.4f", got.LogRatio, got.High, want.LogRatio, want.High)
 			}
 		})

@@ -2,16 +2,18 @@ package verify
 
 import (
 	"math"
+	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 )
 
-// Where the inputs of a pair may differ, its log ratio is no longer normal around
-// the effect: with one input ten times the size of another, pairs clump at zero
-// and far out to both sides, a few of them can agree by chance, and a t interval
-// takes their agreement for certainty. What remains true is symmetry: chance chose
-// which of the two was tuned, so that a ratio is as likely as much above the
-// effect as below it. For values x that are symmetric around δ
+// The inputs of a pair may differ, so its log ratio is not normal around the effect: with
+// one input ten times the size of another, pairs clump at zero and far out to both sides,
+// a few of them can agree by chance, and a t interval takes their agreement for certainty.
+// What remains true is symmetry: chance chose which of the two was tuned, so that a ratio
+// is as likely as much above the effect as below it. For values x that are symmetric
+// around δ
 //
 //	M(δ) = Π exp(λ(x-δ)) / cosh(λ(x-δ))
 //
@@ -32,9 +34,9 @@ func scales() [scaleCount]float64 { return [scaleCount]float64{1, 4, 16, 64, 256
 
 const scaleCount = 5
 
-// symmetricPairs is betweenPairs for pairs of jobs whose inputs may differ. The
-// width is that of the further bound.
-func symmetricPairs(pairs []pairRatios, alpha float64) estimate {
+// symmetricPairs takes each pair as one observation: the mean of its log ratios at its
+// matching epochs. The width is that of the further bound.
+func symmetricPairs(pairs [][]float64, alpha float64) estimate {
 	if len(pairs) == 0 {
 		return none()
 	}
@@ -43,10 +45,9 @@ func symmetricPairs(pairs []pairRatios, alpha float64) estimate {
 		means[i] = stat.Mean(clip(p), nil)
 		mirrored[i] = -means[i]
 	}
-	e := estimate{value: stat.Mean(means, nil), n: len(means)}
+	value := stat.Mean(means, nil)
 	low, high := lowest(means, alpha/2), -lowest(mirrored, alpha/2)
-	e.half = max(e.value-low, high-e.value, 0)
-	return e
+	return estimate{value: value, half: max(value-low, high-value, 0), n: len(means)}
 }
 
 // lowest is the lower bound of the centre of symmetry, -Inf while the values
@@ -57,10 +58,7 @@ func lowest(xs []float64, alpha float64) float64 {
 		return math.Inf(-1)
 	}
 	// Far below all values every term is at its bound of 2, far above at 0.
-	below, above := xs[0], xs[0]
-	for _, x := range xs {
-		below, above = min(below, x), max(above, x)
-	}
+	below, above := slices.Min(xs), slices.Max(xs)
 	over := func(delta float64) float64 { return wealth(xs, delta) - limit }
 	low := over(below)
 	for reach := 1.0; low < 0; reach *= 2 {
@@ -112,16 +110,10 @@ func crossing(f func(float64) float64, below, low, above float64) float64 {
 // wealth is ln M(δ), averaged over the scales.
 func wealth(xs []float64, delta float64) float64 {
 	var logs [scaleCount]float64
-	most := math.Inf(-1)
 	for i, lambda := range scales() {
 		logs[i] = growth(xs, delta, lambda)
-		most = max(most, logs[i])
 	}
-	total := 0.0
-	for _, v := range logs {
-		total += math.Exp(v - most)
-	}
-	return most + math.Log(total/float64(len(logs)))
+	return floats.LogSumExp(logs[:]) - math.Log(scaleCount)
 }
 
 // growth is the sum of u - ln cosh u = ln 2 + min(2u, 0) - ln(1 + exp(-2|u|)) over all

@@ -130,7 +130,7 @@ func (b *bench) fit(choose func(execution) bool, kinds bool) (learned, error) {
 		of[e.run], out.knows[e.setting()], out.met[e.workload] = e.workload, true, true
 	}
 	var err error
-	if out.model, err = classify.Fit(samples, classify.Config{}); err != nil {
+	if out.model, err = classify.Fit(samples); err != nil {
 		return out, fmt.Errorf("fit the classes: %w", err)
 	}
 	for _, s := range out.model.Strata {

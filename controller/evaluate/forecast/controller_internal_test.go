@@ -118,7 +118,8 @@ func TestTheControllerForecastsWhatTheEvaluationMeasures(t *testing.T) {
 					t.Fatal(err)
 				}
 			}, func(kind tuning.JobKind) []tuning.CurveLesson {
-				lessons, err := store.CurveLessons(kind, mind.Remembered)
+				obs, err := store.Observations(kind)
+				lessons := knowledge.CurveLessons(obs, kind, mind.Remembered)
 				if err != nil {
 					t.Fatal(err)
 				}

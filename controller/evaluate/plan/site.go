@@ -22,8 +22,8 @@ type site struct{ seen []knowledge.Observation }
 func (s *site) recall(now time.Time, q reconcile.Question) reconcile.Recollection {
 	m := q.Policy.Measure()
 	out := reconcile.Recollection{
-		KindEffects: knowledge.Effects(s.seen, q.Kind, q.Own, m, knowledge.Aging{Now: now}),
-		Carried:     knowledge.Carried(s.seen, q.Kind, q.Own, m, knowledge.Aging{Now: now}),
+		KindEffects: knowledge.Effects(s.seen, q.Kind, q.Own, m, now),
+		Carried:     knowledge.Carried(s.seen, q.Kind, q.Own, m, now),
 		Regressed:   knowledge.Regressions(s.seen, q.Kind),
 	}
 	out.KindSeconds, out.KindRuns = knowledge.KindSeconds(s.seen, q.Kind, q.Own)
@@ -35,7 +35,7 @@ func (s *site) recall(now time.Time, q reconcile.Question) reconcile.Recollectio
 }
 
 func (s *site) past(now time.Time, kind tuning.JobKind) []tuning.PastRun {
-	return knowledge.PastRuns(s.seen, kind, knowledge.Aging{Now: now})
+	return knowledge.PastRuns(s.seen, kind, now)
 }
 
 // learn keeps what a run taught.

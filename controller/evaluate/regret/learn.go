@@ -77,7 +77,7 @@ func (in Input) learn(jobs []job) (*mind, error) {
 		}
 	}
 	var err error
-	if m.model, err = classify.Fit(samples, classify.Config{}); err != nil {
+	if m.model, err = classify.Fit(samples); err != nil {
 		return nil, fmt.Errorf("fit the classes: %w", err)
 	}
 	for _, s := range m.model.Strata {
@@ -122,12 +122,12 @@ func (m *mind) decide(j job) verdict {
 	slices.Sort(out.workloads)
 	out.workloads = slices.Compact(out.workloads)
 	out.own = slices.Contains(out.workloads, j.subject.workload)
-	effects := knowledge.ClassEffects(m.all,
-		func(o knowledge.Observation) bool { return m.of[o.ID] == class.ID },
+	effects := knowledge.ClassEffects(
+		slices.DeleteFunc(slices.Clone(m.all), func(o knowledge.Observation) bool { return m.of[o.ID] != class.ID }),
 		m.in.Default,
 		knowledge.Target{Machine: j.subject.machine, Cores: j.subject.cores},
 		m.in.Measure,
-		knowledge.Aging{Now: moment()},
+		moment(),
 	)
 	d := plan.Decide(m.in.state(class, effects, j.observation))
 	out.reason = d.Reason

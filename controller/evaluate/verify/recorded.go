@@ -309,7 +309,7 @@ func (s stratum) drifts() bool {
 		trends = append(trends, math.Log(sum(run[len(run)-third:])/sum(run[:third])))
 	}
 	slices.Sort(trends)
-	return math.Abs(trends[len(trends)/2]) > math.Log1p(mind.DefaultMargin)
+	return math.Abs(trends[len(trends)/2]) > math.Log1p(mind.Margin)
 }
 
 func sum(epochs []measured) float64 {

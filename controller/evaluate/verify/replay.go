@@ -63,7 +63,6 @@ func (in Input) judge(n null, r replay, effect float64) verdicts {
 		}
 		return v
 	}
-	terms.InputsDiffer = true
 	pairs := make([]mind.Pair, len(r.pairs))
 	for i, p := range r.pairs {
 		pairs[i] = mind.Pair{Tuned: epochsOf(p.tuned, 1, 1, effect), Untuned: epochsOf(p.untuned, 1, 1, 0)}
@@ -83,23 +82,23 @@ func isWrong(v tuning.Verdict, effect float64) bool {
 	case tuning.Regressed:
 		return true
 	case tuning.Neutral:
-		return -math.Log1p(-effect) > math.Log1p(mind.DefaultMargin)
+		return -math.Log1p(-effect) > math.Log1p(mind.Margin)
 	default:
 		return false
 	}
 }
 
 // epochsOf makes epochs that follow each other, each less by the effect.
-func epochsOf(list []measured, number, attempt int, effect float64) []mind.Epoch {
+func epochsOf(list []measured, number, attempt int, effect float64) []tuning.Epoch {
 	start := time.Unix(0, 0).UTC()
-	out := make([]mind.Epoch, len(list))
+	out := make([]tuning.Epoch, len(list))
 	for i, m := range list {
 		end := start.Add(time.Duration((1 - effect) * m.seconds * float64(time.Second)))
 		e := tuning.Epoch{Number: number + i, Attempt: attempt, Start: start, End: end}
 		if m.joules > 0 {
 			e.Joules, e.Source = new(tuning.Joules((1-effect)*m.joules)), source
 		}
-		out[i], start = mind.Epoch{Epoch: e}, end
+		out[i], start = e, end
 	}
 	return out
 }

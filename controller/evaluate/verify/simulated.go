@@ -16,6 +16,9 @@ type series func(rng *rand.Rand, n int) []float64
 // epochNoise is the standard deviation of ln(seconds) of a simulated epoch.
 const epochNoise = 0.05
 
+// runNoise is the same between runs of one job.
+const runNoise = 0.03
+
 func normal(sd float64) series {
 	return func(rng *rand.Rand, n int) []float64 {
 		out := make([]float64, n)
@@ -95,7 +98,7 @@ const epochsOfAPair = 6
 // simulated are the nulls of known kinds.
 func (in Input) simulated() []null {
 	var out []null
-	known := mind.DefaultAttemptSD
+	known := mind.AttemptSD
 	for _, c := range []struct {
 		name     string
 		noise    series
@@ -123,12 +126,12 @@ func (in Input) simulated() []null {
 		runs  series // between runs
 		size  func(*rand.Rand) float64
 	}{
-		{"runs differ by 3 %", normal(epochNoise), normal(mind.DefaultBetweenSD), alike},
-		{"autocorrelated noise of 5 %, 0.6 from epoch to epoch", correlated(epochNoise, 0.6), normal(mind.DefaultBetweenSD), alike},
+		{"runs differ by 3 %", normal(epochNoise), normal(runNoise), alike},
+		{"autocorrelated noise of 5 %, 0.6 from epoch to epoch", correlated(epochNoise, 0.6), normal(runNoise), alike},
 		{"heavy tails (t3) of 5 %, between runs too", heavy(epochNoise), heavy(epochNoise), alike},
-		{"a drift of 0.5 % with each epoch", trend(normal(epochNoise), 0.005), normal(mind.DefaultBetweenSD), alike},
-		{"inputs of any size", normal(epochNoise), normal(mind.DefaultBetweenSD), func(r *rand.Rand) float64 { return 0.5 * r.NormFloat64() }},
-		{"one input in ten is ten times as big", normal(epochNoise), normal(mind.DefaultBetweenSD), func(r *rand.Rand) float64 {
+		{"a drift of 0.5 % with each epoch", trend(normal(epochNoise), 0.005), normal(runNoise), alike},
+		{"inputs of any size", normal(epochNoise), normal(runNoise), func(r *rand.Rand) float64 { return 0.5 * r.NormFloat64() }},
+		{"one input in ten is ten times as big", normal(epochNoise), normal(runNoise), func(r *rand.Rand) float64 {
 			if r.IntN(10) == 0 {
 				return math.Ln10
 			}

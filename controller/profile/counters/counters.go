@@ -14,21 +14,10 @@ const (
 	Instructions = "instructions"
 )
 
-// IPC is the feature of the instructions per cycle; every other feature is named
-// after its event.
-const IPC = "ipc"
-
-// Prefix begins the names of the schemas of this package.
-const Prefix = "hw/1/"
-
-// worthwhile is the share of the time from which an event is worth telling apart.
-const worthwhile = 0.01
-
 // million instructions is what events are counted per.
 const million = 1e6
 
-// cost is about how many cycles an event takes, to one digit. What costs nothing by
-// itself, as a load that hits, counts as a cycle.
+// cost is about how many cycles an event takes, at least one.
 func cost(event string) float64 {
 	switch {
 	case strings.HasPrefix(event, "LLC-") && strings.HasSuffix(event, "-misses"), event == "node-loads", event == "node-load-misses":
@@ -46,9 +35,8 @@ func cost(event string) float64 {
 
 // offset is added to an event's count per million instructions before the logarithm
 // is taken: what would cost one per cent of the time at one cycle an instruction.
-// Below it an event is noise of timers and neighbours, which a bare logarithm would
-// blow up; far above it the feature is the logarithm of the ratio.
-func offset(event string) float64 { return worthwhile * million / cost(event) }
+// Below it an event is noise, which a bare logarithm would blow up.
+func offset(event string) float64 { return 0.01 * million / cost(event) }
 
 // Features are made of the counts of one stretch of a run: ipc is
 // ln(instructions/cycles), and each other event e gives
@@ -57,20 +45,15 @@ func offset(event string) float64 { return worthwhile * million / cost(event) }
 // are none at all.
 func Features(counts map[string]float64) map[string]float64 {
 	out := map[string]float64{}
-	instructions, ok := counts[Instructions]
-	if !ok || !(instructions > 0) || math.IsInf(instructions, 0) {
+	instructions := counts[Instructions]
+	if !(instructions > 0) || math.IsInf(instructions, 0) {
 		return out
 	}
 	for event, n := range counts {
-		if !(n >= 0) || math.IsInf(n, 0) {
-			continue
-		}
-		switch event {
-		case Instructions:
-		case Cycles:
-			if n > 0 {
-				out[IPC] = math.Log(instructions / n)
-			}
+		switch {
+		case !(n >= 0) || math.IsInf(n, 0), event == Instructions, event == Cycles && n == 0:
+		case event == Cycles:
+			out["ipc"] = math.Log(instructions / n)
 		default:
 			out[event] = math.Log(offset(event) + million*n/instructions)
 		}
@@ -84,5 +67,5 @@ func Schema(events []string) string {
 	sorted := slices.Compact(slices.Sorted(slices.Values(events)))
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(strings.Join(sorted, ","))) // documented never to fail
-	return fmt.Sprintf("%s%d-%08x", Prefix, len(sorted), h.Sum32())
+	return fmt.Sprintf("hw/1/%d-%08x", len(sorted), h.Sum32())
 }

@@ -3,7 +3,6 @@
 //
 // It takes counts by event, named as perf names them, of one stretch of a run, and
 // returns features, in natural logarithms, and the name of the schema that the set of
-// events makes. Both the profiles of running jobs and recorded runs are made of the
-// same construction, so that they can be compared. The package never takes a missing
-// event for zero, and never compares two sets of events: their schemas differ.
+// events makes. The package never takes a missing event for zero, and never compares two
+// sets of events: their schemas differ.
 package counters

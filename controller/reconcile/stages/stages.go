@@ -49,14 +49,9 @@ func refused(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.R
 
 func compare(c reconcile.Comparison) tuning.Outcome {
 	in := verify.Input{
+		Before: c.Before, After: c.After,
 		Measure: c.Policy.Measure(), MaxSlowdown: c.Policy.MaxSlowdown,
 		Quality: c.Policy.Quality, EnforceModelled: c.Site.EnforceModel, Baseline: c.Own, Tuned: c.Tuned, At: c.Now, Candidates: c.Tried,
-	}
-	for _, e := range c.Before {
-		in.Before = append(in.Before, verify.Epoch{Epoch: e})
-	}
-	for _, e := range c.After {
-		in.After = append(in.After, verify.Epoch{Epoch: e})
 	}
 	out := verify.Compare(in)
 	if c.Policy.Relearns(c.Own, c.Tuned) && out.Reason != tuning.ReasonQualityLost {

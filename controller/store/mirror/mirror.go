@@ -215,12 +215,12 @@ func (m *Mirror) since(ctx context.Context, snap *knowledge.Snapshot, versions m
 	}
 	for key := range m.versions {
 		if _, ok := versions[key]; !ok {
-			snap.Gone = append(snap.Gone, key)
+			snap.Values[key] = nil
 		}
 	}
 	for key := range m.doubts {
 		if _, ok := versions[key]; !ok {
-			snap.Gone = append(snap.Gone, key)
+			snap.Values[key] = nil
 		}
 	}
 	return nil

@@ -36,10 +36,9 @@ func (c copied) apply(s knowledge.Snapshot) error {
 		clear(c)
 	}
 	for k, v := range s.Values {
-		c[k] = string(v)
-	}
-	for _, k := range s.Gone {
-		delete(c, k)
+		if c[k] = string(v); v == nil {
+			delete(c, k)
+		}
 	}
 	return nil
 }
