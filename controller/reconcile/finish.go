@@ -34,7 +34,7 @@ func (p *pass) verify(ctx context.Context) error {
 		p.rec.Outcome = &outcome
 	}
 	if !ok || outcome.Verdict == tuning.Inconclusive {
-		if p.unproven() {
+		if p.grew && p.unproven() {
 			return p.doubt(ctx)
 		}
 		return nil

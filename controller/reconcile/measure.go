@@ -223,7 +223,7 @@ func (p *pass) merge(attempt int, m Measurement) {
 		p.rec.Total, p.dirty = m.Total, true
 	}
 	if len(p.rec.Epochs) != old {
-		p.dirty = true
+		p.dirty, p.grew = true, true
 		p.restartCost(attempt)
 	}
 }

@@ -19,6 +19,7 @@ type pass struct {
 	rec *Record
 	// dirty is set when the record has something that must be durable.
 	dirty bool
+	grew  bool // an epoch was measured that the record lacked
 	again time.Duration
 	// reason is why the present attempt has no usable profile yet.
 	measured tuning.Reason
