@@ -185,7 +185,7 @@ func Reasons() []ReasonText {
 		{ReasonInconclusive, "the measurements so far cannot tell better from worse"},
 		{ReasonModelled, "its energy is modelled, not measured, which supports no claim"},
 		{ReasonGraceExpired, "it did not save a checkpoint in time, so the move was abandoned and the job runs on"},
-		{ReasonStopLoss, "tuning has cost the job as much as it may, so its owner's settings return at once"},
+		{ReasonStopLoss, "tuning has cost the job as much as it may, so it leaves this setting at once"},
 		{ReasonDoubted, "it runs slower than jobs of its kind did untuned, so its owner's settings are tried on its next epochs"},
 		{ReasonOutOfMemory, "it ran out of memory under a tuned limit, so its owner's value is back"},
 		{ReasonAttemptDied, "the tuned attempt failed, so its owner's settings are back"},
