@@ -91,13 +91,8 @@ func (c *Candidates) snap(points [][]float64) []int {
 		p = c.stretch(p)
 		best, least := -1, math.Inf(1)
 		for i, q := range c.Points {
-			sum := 0.0
-			for a := range p {
-				d := c.apart(a, p, q)
-				sum += d * d
-			}
-			if !taken[i] && sum < least {
-				best, least = i, sum
+			if d := c.Distance(p, q); !taken[i] && d < least {
+				best, least = i, d
 			}
 		}
 		if best < 0 {

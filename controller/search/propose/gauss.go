@@ -161,6 +161,30 @@ func (d data) before(i int) float64 {
 // vanishing is the variance of what does not vary.
 const vanishing = 1e-12
 
+// Expect is what outcomes at some candidates let expect of each, where a second outcome of
+// one candidate would be nearly the same.
+func (c *Candidates) Expect(at []int, y []float64) ([]float64, error) {
+	const little = 3e-4
+	d := data{y: y}
+	for _, i := range at {
+		d.x = append(d.x, c.Points[i])
+	}
+	return c.expect(d, little, 1)
+}
+
+// expect is the expected outcome of each candidate, see fit.
+func (c *Candidates) expect(d data, usual, sd float64) ([]float64, error) {
+	p, err := c.fit(d, usual, sd)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float64, len(c.Points))
+	for i, x := range c.Points {
+		out[i], _ = p.predict(x, 0)
+	}
+	return out, nil
+}
+
 // predict is the expected outcome at a point and its standard deviation, that of the noise
 // of a run left out. expected is what was expected there before, 0 where the data tell none.
 func (p *process) predict(x []float64, expected float64) (mean, sd float64) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"pitchpipe/controller/tuning"
@@ -35,16 +36,9 @@ func (c *Candidates) History(past []Past) ([]float64, error) {
 		x, y = thin(x), thin(y)
 	}
 	const differ = 0.3 // the noise between jobs
-	p, err := c.fit(data{x: x, y: y}, differ, 1)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]float64, len(c.Points))
-	for i, q := range c.Points {
-		z, _ := p.predict(q, 0)
-		out[i] = z * spread
-	}
-	return out, nil
+	out, err := c.expect(data{x: x, y: y}, differ, 1)
+	floats.Scale(spread, out)
+	return out, err
 }
 
 // pool joins the jobs' standard scores, and is the mean of their spreads.

@@ -147,6 +147,16 @@ func (a Axis) at(v tuning.Value) float64 {
 	return math.Log(v.Float()/a.Low) / math.Log(a.High/a.Low)
 }
 
+// Distance is that of two points over all axes.
+func (s Space) Distance(p, q []float64) float64 {
+	squares := 0.0
+	for a := range s.Axes {
+		d := s.apart(a, p, q)
+		squares += d * d
+	}
+	return math.Sqrt(squares)
+}
+
 // apart is the distance of two points along an axis; unequal words are 1 apart.
 func (s Space) apart(axis int, p, q []float64) float64 {
 	d := math.Abs(p[axis] - q[axis])
