@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"math"
+	"slices"
 )
 
 // Direction is where a curve should go.
@@ -63,13 +64,7 @@ const (
 	NothingLeft Unknown = "nothing-left" // the job is at its end
 	ChangeAhead Unknown = "change-ahead" // the learning rate will change before the epoch asked for
 	Never       Unknown = "never"        // the forecast does not reach the target
-	NotTimed    Unknown = "not-timed"    // the curve has no seconds
 )
-
-// Unknowns lists the reasons.
-func Unknowns() []Unknown {
-	return []Unknown{FewEpochs, NoNumbers, NothingLeft, ChangeAhead, Never, NotTimed}
-}
 
 // fewest is the number of epochs without which nothing is said.
 const fewest = 3
@@ -109,10 +104,7 @@ func unitOf(values []float64, d Direction) unit {
 	if d == Max {
 		u.sign = -1
 	}
-	lo, hi := values[0], values[0]
-	for _, v := range values {
-		lo, hi = min(lo, v), max(hi, v)
-	}
+	lo, hi := slices.Min(values), slices.Max(values)
 	u.width = hi - lo
 	if !(u.width > 1e-12*max(math.Abs(lo), math.Abs(hi))) || !finite(u.width) {
 		u.width = max(math.Abs(u.last), math.SmallestNonzeroFloat32)
@@ -138,10 +130,8 @@ func (u unit) floor(best *float64, z []float64) float64 {
 		return math.Inf(-1)
 	}
 	f := u.in(*best)
-	for _, v := range z {
-		if v < f {
-			return math.Inf(-1)
-		}
+	if slices.Min(z) < f {
+		return math.Inf(-1)
 	}
 	return f
 }

@@ -30,29 +30,15 @@ func Teach(c Curve, o Options) []Lesson {
 	if n == 0 || len(c.Epochs) != n || c.Epochs[n-1] != o.Total {
 		return nil
 	}
-	var alone []Forecast
-	before := o.Lessons
-	o.Lessons = nil
-	for _, share := range Shares() {
-		if seen, ok := c.Seen(share); ok {
-			if f, why := New(seen, o); why == Known {
-				alone = append(alone, f)
-			}
-		}
-	}
-	return Learned(alone, c.Values[n-1], before)
-}
-
-// Learned is what forecasts of a curve that ended at truth would have been worth, had they
-// been made with the lessons of the runs before.
-func Learned(alone []Forecast, truth float64, before []Lesson) []Lesson {
 	var out []Lesson
-	for _, f := range alone {
-		taught := f.Taught(before)
-		if _, why := taught.Value(taught.options.Total); why != Known {
+	for _, share := range Shares() {
+		seen, _ := c.Seen(share)
+		f, why := New(seen, o)
+		if why != Known {
 			continue
 		}
-		if l := taught.Lesson(truth); usable(l) {
+		_, why = f.Value(o.Total)
+		if l := f.Lesson(c.Values[n-1]); why == Known && usable(l) {
 			out = append(out, l)
 		}
 	}

@@ -192,13 +192,12 @@ func average(v []float64) float64 {
 // nil: it says nothing.
 func (w Work) final() (*tuning.Estimate, string) {
 	for _, m := range w.measures() {
-		if f, why := New(w.curve(m), w.options(m)); why == Known {
-			if e, why := f.Value(float64(w.Total)); why == Known {
-				out := tuning.Estimate{Value: e.Value, Low: e.Low, High: e.High}
-				if out.IsFinite() {
-					return &out, m.name
-				}
-			}
+		f, why := New(w.curve(m), w.options(m))
+		if why != Known {
+			continue
+		}
+		if e, why := f.Value(float64(w.Total)); why == Known && e.IsFinite() {
+			return &e, m.name
 		}
 	}
 	return nil, ""

@@ -17,23 +17,8 @@ const (
 // models is how many there are.
 const models = int(Last) + 1
 
-// Models lists the members.
-func Models() []Model { return []Model{Inverse, Power, Exponential, FromNow, Last} }
-
 func (m Model) String() string {
-	switch m {
-	case Inverse:
-		return "inverse"
-	case Power:
-		return "power"
-	case Exponential:
-		return "exponential"
-	case FromNow:
-		return "from-now"
-	case Last:
-		return "last"
-	}
-	return "unknown"
+	return [models]string{"inverse", "power", "exponential", "from-now", "last"}[m]
 }
 
 // fitted is one model with its parameters, in units of the curve.
