@@ -31,11 +31,7 @@ type test struct {
 
 // fitAll fits the models on z over epochs k (from 1) and judges each by prefixes.
 func fitAll(z, k []float64, floor float64) ensemble {
-	e := ensemble{noise: noiseOf(z), floor: floor}
-	all := newFitter(z, k, floor)
-	for m := range Last + 1 {
-		e.models[m] = all.fit(m)
-	}
+	e := ensemble{models: fitModels(z, k, floor), noise: noiseOf(z), floor: floor}
 	tests, total := backtest(z, k, floor)
 	var sum float64
 	for m := range Last + 1 {
@@ -75,18 +71,11 @@ func backtest(z, k []float64, floor float64) (tests []test, total float64) {
 	first := max(fewest, int(math.Round(oldest*float64(n))))
 	step := max(1, (n-first+origins-1)/origins)
 	for m := first; m < n; m += step {
-		f := newFitter(z[:m], k[:m], floor)
-		var fits [models]fitted
-		for i := range Last + 1 {
-			fits[i] = f.fit(i)
-		}
+		fits := ensemble{models: fitModels(z[:m], k[:m], floor), floor: floor}
 		for j := m; j < n; j++ {
-			t := test{truth: z[j], weight: 1 / float64(n-m)}
-			for i := range Last + 1 {
-				t.told[i] = max(fits[i].at(k[j]), floor)
-			}
-			tests = append(tests, t)
-			total += t.weight
+			weight := 1 / float64(n-m)
+			tests = append(tests, test{fits.told(k[j]), z[j], weight})
+			total += weight
 		}
 	}
 	return tests, total

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"pitchpipe/controller/tuning"
@@ -53,15 +54,11 @@ const (
 // measured, of which the rest may differ by chance, and as much as the newest ones
 // differ from all.
 func Left(w Work) tuning.Forecast {
-	left := float64(w.Total - w.Done)
-	switch {
-	case w.Total <= 0:
+	if w.Total <= 0 {
 		return tuning.Forecast{Reason: tuning.ReasonNoTotal}
-	case left < 0:
-		left = 0 // it does more than it said
 	}
-	epochs := tuning.Exactly(left)
-	out := tuning.Forecast{Epochs: &epochs}
+	left := float64(max(w.Total-w.Done, 0)) // it may do more than it said
+	out := tuning.Forecast{Epochs: new(tuning.Exactly(left))}
 	if w.Curve {
 		out.Final, out.FinalOf = w.final()
 	}
@@ -69,18 +66,15 @@ func Left(w Work) tuning.Forecast {
 	if len(mine) == 0 {
 		return w.ofKind(out, left)
 	}
-	out.Basis, out.Measured, out.Settings = basis, len(mine), mine[0].Settings
+	out.Basis, out.Measured, out.Settings, out.JoulesSource = basis, len(mine), mine[0].Settings, w.source()
 	var seconds, joules []float64
 	for _, e := range mine {
 		seconds = append(seconds, e.Seconds())
-	}
-	out.Seconds = rest(seconds, left, betweenAttempts)
-	out.JoulesSource = w.source()
-	for _, e := range mine {
 		if e.Joules != nil && e.Source == out.JoulesSource && *e.Joules > 0 {
 			joules = append(joules, float64(*e.Joules))
 		}
 	}
+	out.Seconds = rest(seconds, left, betweenAttempts)
 	out.Joules = rest(joules, left, betweenAttempts)
 	out.Spent = w.spent(out.JoulesSource, joules)
 	return out
@@ -113,8 +107,7 @@ func (w Work) ofKind(out tuning.Forecast, left float64) tuning.Forecast {
 	out.Seconds = rest([]float64{w.Kind.Seconds}, left, betweenInputs)
 	if j := w.Kind.Joules; j != nil && *j > 0 {
 		out.Joules, out.JoulesSource = rest([]float64{float64(*j)}, left, betweenInputs), w.Kind.Source
-		nothing := tuning.Exactly(0)
-		out.Spent = &nothing
+		out.Spent = new(tuning.Exactly(0))
 	}
 	return out
 }
@@ -145,13 +138,11 @@ func (w Work) spent(source string, known []float64) *tuning.Estimate {
 		}
 	}
 	out := tuning.Exactly(sum)
-	missing := float64(w.Done - len(counted))
-	more := rest(known, missing, betweenAttempts)
-	switch {
-	case missing <= 0:
-	case more == nil:
-		return nil // how much they used is anybody's guess
-	default:
+	if missing := w.Done - len(counted); missing > 0 {
+		more := rest(known, float64(missing), betweenAttempts)
+		if more == nil {
+			return nil // how much they used is unknown
+		}
 		out.Value, out.High = sum+more.Value, sum+more.High
 	}
 	return &out
@@ -164,7 +155,7 @@ func rest(seen []float64, n, between float64) *tuning.Estimate {
 		return nil
 	}
 	newest := seen[len(seen)-min(len(seen), max(len(seen)/3, fewest)):]
-	mean, pace := average(seen), average(newest)
+	mean, pace := stat.Mean(seen, nil), stat.Mean(newest, nil)
 	squares := usualDegrees * usualSD * usualSD
 	for _, v := range seen {
 		squares += square(math.Log(v / mean))
@@ -178,14 +169,6 @@ func rest(seen []float64, n, between float64) *tuning.Estimate {
 		return nil
 	}
 	return &out
-}
-
-func average(v []float64) float64 {
-	var sum float64
-	for _, x := range v {
-		sum += x / float64(len(v))
-	}
-	return sum
 }
 
 // final is what the curve of the quality, else of the loss, leads to in the last epoch;
@@ -233,11 +216,10 @@ func (w Work) options(m measure) Options {
 // been made with w.Lessons; see the function Teach. Those of the quality, else of the loss.
 func (w Work) Teach() []Lesson {
 	for _, m := range w.measures() {
-		out := Teach(w.curve(m), w.options(m))
-		for i := range out {
-			out[i].Of = m.name
-		}
-		if len(out) > 0 {
+		if out := Teach(w.curve(m), w.options(m)); len(out) > 0 {
+			for i := range out {
+				out[i].Of = m.name
+			}
 			return out
 		}
 	}

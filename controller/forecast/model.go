@@ -1,6 +1,9 @@
 package forecast
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Model is one member of the ensemble.
 type Model int
@@ -62,6 +65,16 @@ func (m Model) basis(shape, k, ln float64) float64 {
 	}
 }
 
+// fitModels fits all members on z over epochs k, from 1.
+func fitModels(z, k []float64, floor float64) [models]fitted {
+	var out [models]fitted
+	f := newFitter(z, k, floor)
+	for m := range Last + 1 {
+		out[m] = f.fit(m)
+	}
+	return out
+}
+
 // fitter holds what the fits of one prefix share.
 type fitter struct {
 	z, k, w []float64 // values in units, epochs from 1, weights
@@ -72,8 +85,7 @@ type fitter struct {
 
 func newFitter(z, k []float64, floor float64) fitter {
 	f := fitter{z: z, k: k, floor: floor}
-	scratch := make([]float64, 3*len(z))
-	f.w, f.ln, f.x = scratch[:len(z)], scratch[len(z):2*len(z)], scratch[2*len(z):]
+	f.w, f.ln, f.x = make([]float64, len(z)), make([]float64, len(z)), make([]float64, len(z))
 	pace := math.Log(recency) / max(k[len(k)-1]-k[0], 1)
 	for i := range f.w {
 		f.w[i], f.ln[i] = math.Exp(pace*(k[i]-k[0])), math.Log(k[i])
@@ -163,10 +175,7 @@ func (f fitter) fromNow() fitted {
 	if math.IsInf(f.floor, -1) {
 		return flat
 	}
-	var d float64
-	for _, z := range f.z {
-		d = max(d, z-f.floor)
-	}
+	d := slices.Max(f.z) - f.floor
 	if !(d > 0) {
 		return flat
 	}
@@ -192,19 +201,14 @@ func (f fitted) at(k float64) float64 {
 	switch f.model {
 	case Last:
 		return f.c
-	case FromNow:
-		return f.c + f.height(k+f.shift)
+	case FromNow: // steps = (h/l) ln(d/l): with x = ln(d/l) it is x e^x = steps d/h
+		if steps := k + f.shift; steps > 0 {
+			return f.c + f.shape*math.Exp(-lambert(steps*f.shape/f.a))
+		}
+		return f.c + f.shape
 	default:
 	}
 	return f.c + f.a*f.model.basis(f.shape, k, math.Log(k))
-}
-
-// height solves steps = (h/l) ln(d/l) for l: with x = ln(d/l) it is x e^x = steps d/h.
-func (f fitted) height(steps float64) float64 {
-	if steps <= 0 {
-		return f.shape
-	}
-	return f.shape * math.Exp(-lambert(steps*f.shape/f.a))
 }
 
 // lambert solves x e^x = y for y above 0, by Halley's steps on a start that is near.
