@@ -86,7 +86,7 @@ func (h *history) comparable(s tuning.Settings) bool {
 func (h *history) whole() recur.Whole {
 	w := recur.Whole{
 		Space:    recur.Space{Points: h.points},
-		Goal:     recur.GoalOf(h.Policy),
+		Goal:     recur.Goal{MaxSlowdown: h.Policy.MaxSlowdown},
 		Barred:   make([]bool, len(h.points)),
 		Unproven: make([]bool, len(h.points)),
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"pitchpipe/controller/search/propose"
-	"pitchpipe/controller/tuning"
 )
 
 // choiceAt scores a measured point for a run of so many epochs.
@@ -18,7 +17,13 @@ func (t *Tuner) choiceAt(p int, epochs float64) choice {
 	out := choice{point: p, score: t.goal.Score(cost, t.cores[p])}
 	switch {
 	case t.goal.Attain > 0:
-		out.excess = over(c.cost().Seconds, t.fastest(), 1/t.goal.Attain)
+		fastest := math.Inf(1)
+		for _, other := range t.cells {
+			if other.n > 0 && !other.failed {
+				fastest = min(fastest, other.cost().Seconds)
+			}
+		}
+		out.excess = over(c.cost().Seconds, fastest, 1/t.goal.Attain)
 	case p != t.Own && t.goal.Limited():
 		own, ok := t.ownCost()
 		if !ok { // within the first run: an epoch against an epoch
@@ -29,26 +34,15 @@ func (t *Tuner) choiceAt(p int, epochs float64) choice {
 	return out
 }
 
-// fastest are the seconds of the fastest epoch that was measured.
-func (t *Tuner) fastest() float64 {
-	least := math.Inf(1)
-	for _, c := range t.cells {
-		if c.n > 0 && !c.failed {
-			least = min(least, c.cost().Seconds)
-		}
-	}
-	return least
-}
-
-// pick is the best measured point of a course, for runs of so many epochs.
-func (t *Tuner) pick(course int, epochs float64) (choice, bool) {
+// pick is the best measured point of a course, for runs of so many epochs; below 0: none.
+func (t *Tuner) pick(course int, epochs float64) choice {
 	best := none()
 	for _, p := range t.courses[course].points {
-		if c := t.choiceAt(p, epochs); !t.isClosed(p) && c.before(best) {
+		if c := t.choiceAt(p, epochs); !t.cells[p].closed && c.before(best) {
 			best = c
 		}
 	}
-	return best, best.point >= 0
+	return best
 }
 
 // expectedEpochs of a course: the mean of those that reached their end, else of the
@@ -67,24 +61,24 @@ func (t *Tuner) expectedEpochs(course int) float64 {
 func (t *Tuner) Epoch(point int) int {
 	course := t.of[point]
 	next, ok := t.probe(course)
-	if ok && (t.limit == 0 || t.tried() < t.limit || t.cells[next].known() || next == t.Own) {
+	if ok && (!t.exhausted() || t.cells[next].known() || next == t.Own) {
 		return next
 	}
-	if c, ok := t.pick(course, t.expectedEpochs(course)); ok {
+	if c := t.pick(course, t.expectedEpochs(course)); c.point >= 0 {
 		return c.point
 	}
 	return next
 }
 
-// tried counts the points besides the owner's that were measured.
-func (t *Tuner) tried() int {
+// exhausted reports whether as many points besides the owner's were measured as may be.
+func (t *Tuner) exhausted() bool {
 	n := 0
 	for p, c := range t.cells {
 		if c.known() && p != t.Own {
 			n++
 		}
 	}
-	return n
+	return t.limit > 0 && n >= t.limit
 }
 
 // probe is the point of a course to measure next. False: none is worth it.
@@ -95,8 +89,8 @@ func (t *Tuner) probe(course int) (int, bool) {
 	if points := t.courses[course].points; t.goal.Attain > 0 && !t.cells[points[len(points)-1]].known() {
 		return points[len(points)-1], true // the most of everything: full speed
 	}
-	best, ok := t.pick(course, t.expectedEpochs(course))
-	if !ok {
+	best := t.pick(course, t.expectedEpochs(course))
+	if best.point < 0 {
 		return t.start(course)
 	}
 	for _, line := range t.lines[best.point] {
@@ -167,22 +161,20 @@ func (t *Tuner) guess(line []int, i int) (float64, bool) {
 }
 
 // start is where a course that was never run is measured first: under the system settings
-// that are nearest to those of the best course.
+// that are nearest to those of the best course, of which nothing is known.
 func (t *Tuner) start(course int) (int, bool) {
 	from := t.Own
 	if best := t.leader(); best.point >= 0 {
 		from = best.point
 	}
-	p := t.twin(from, course)
-	if !t.cells[p].known() && !t.isClosed(p) {
-		return p, true
-	}
-	for _, q := range t.courses[course].points { // what was near failed
-		if !t.cells[q].known() && !t.isClosed(q) {
-			return q, true
+	points := t.courses[course].points
+	at, least := points[0], math.Inf(1)
+	for _, p := range points {
+		if d := t.apart(from, p); d < least && !t.cells[p].known() && !t.cells[p].closed {
+			at, least = p, d
 		}
 	}
-	return p, false
+	return at, !math.IsInf(least, 1)
 }
 
 // bulge is how far the cost of an epoch may depart from a line between two values of a
@@ -219,30 +211,10 @@ func (t *Tuner) valley(line []int, best int) (int, bool) {
 		to -= by
 	}
 	bounded := by < 0 && low >= 0 || by > 0 && high < len(line)
-	return line[to], t.weighed == nil || !bounded || t.between(line, at, to)
-}
-
-// between reports whether a point of a line between two that were measured, the one of which
-// is the best, is worth a whole run.
-func (t *Tuner) between(line []int, at, to int) bool {
 	guess, ok := t.guess(line, to)
-	if !ok {
-		return true
+	if t.weighed == nil || !bounded || !ok {
+		return line[to], true
 	}
 	gap := guess - t.choiceAt(line[at], 1).score
-	return t.horizon()*propose.Improvement(gap, roughness+bulge*t.apart(line[at], line[to])) > math.Expm1(max(gap, 0))
-}
-
-// CoresFirst orders knobs as they are searched: cores, other system knobs, then the
-// rest, each as given.
-func CoresFirst(a, b Knob) int { return rank(a) - rank(b) }
-
-func rank(k Knob) int {
-	switch {
-	case k.Name == tuning.Cores:
-		return 0
-	case k.System:
-		return 1
-	}
-	return 2
+	return line[to], t.horizon()*propose.Improvement(gap, roughness+bulge*t.apart(line[at], line[to])) > math.Expm1(max(gap, 0))
 }

@@ -20,10 +20,8 @@ type Tuner struct {
 	arms  []arm  // by course
 	runs  int    // that ended
 
-	led *lead // what leader found; nil: something was learned since
-
+	led     *belief   // what leader found; nil: something was learned since
 	weighed *verdicts // nil unless runs are whole, see Whole
-	closed  []bool    // by point: never to be run; nil: none
 }
 
 // cell is what was measured at one point, per epoch.
@@ -31,6 +29,7 @@ type cell struct {
 	n      int
 	sum    tuning.Spent
 	failed bool
+	closed bool // never to be run
 }
 
 func (c cell) known() bool        { return c.n > 0 || c.failed }
@@ -41,6 +40,9 @@ type arm struct {
 	reached, failed int
 	epochs          float64   // sum over those that reached the end
 	logs            []float64 // ln(epochs) of each of them
+
+	barred  bool // not to be run
+	unknown bool // the end of a run of it is unknown
 }
 
 func (a arm) runs() int { return a.reached + a.failed }
@@ -95,12 +97,11 @@ func (t *Tuner) Missed(point int) {
 // not ended, is stopped: it costs Beta times what the best known course does, or takes
 // Beta times as long as the limits allow. A run of the owner's course is never stopped.
 func (t *Tuner) Stops(point int, spent tuning.Spent) bool {
-	c := t.of[point]
-	if c == t.of[t.Own] || t.goal.Least() {
+	if t.of[point] == t.of[t.Own] || t.goal.Least() {
 		return false
 	}
-	best, ok := t.best()
-	if !ok {
+	best := t.leader()
+	if best.point < 0 {
 		return false
 	}
 	if t.goal.Score(spent, t.cores[point]) > best.score+t.octave() {
@@ -131,8 +132,8 @@ type choice struct {
 
 func none() choice { return choice{-1, math.Inf(1), math.Inf(1)} }
 
-// before tells which of two is to be preferred: the one that breaks the limits less,
-// and where both keep them the cheaper one.
+// before reports whether a choice is preferred to another: the one that breaks the limits
+// less, and where both keep them the cheaper one.
 func (c choice) before(o choice) bool {
 	if c.excess != o.excess {
 		return c.excess < o.excess
@@ -143,7 +144,7 @@ func (c choice) before(o choice) bool {
 // Best is the best point known: it was measured, runs of its course reached their end,
 // and it keeps the limits. The owner's until another one is.
 func (t *Tuner) Best() int {
-	if b, ok := t.best(); ok && b.excess == 0 {
+	if b := t.leader(); b.point >= 0 && b.excess == 0 {
 		return b.point
 	}
 	return t.Own

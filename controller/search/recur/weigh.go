@@ -49,7 +49,7 @@ const (
 // runs. It is the usual mixed model, solved by generalised least squares.
 type evidence struct {
 	mean, variance map[int]float64 // 0 at the owner's
-	between        Spread          // between runs
+	between        Spread          // between runs under one point at one place
 }
 
 // part is a Part that can be compared.
@@ -68,6 +68,9 @@ func weigh(runs []Run, own int, measure func(Part) float64) (evidence, bool) {
 	var of [][]part
 	var at []int
 	var weights []float64
+	type cell struct{ place, point int }
+	cells := map[cell][]float64{} // of one part a run, the owner's where it has one
+	var order []cell
 	for _, r := range runs {
 		var parts []part
 		for _, p := range r.Parts {
@@ -87,11 +90,25 @@ func weigh(runs []Run, own int, measure func(Part) float64) (evidence, bool) {
 			places[r.Place], n = n, n+1
 		}
 		of, at, weights = append(of, parts), append(at, places[r.Place]), append(weights, r.Weight)
+		one := parts[0]
+		for _, p := range parts {
+			if p.point == own {
+				one = p
+			}
+		}
+		key := cell{places[r.Place], one.point}
+		if cells[key] == nil {
+			order = append(order, key)
+		}
+		cells[key] = append(cells[key], one.y)
 	}
 	if _, ok := effects[own]; !ok {
 		return evidence{}, false
 	}
-	out := evidence{mean: map[int]float64{}, variance: map[int]float64{}, between: betweenRuns(of, at, own)}
+	out := evidence{mean: map[int]float64{}, variance: map[int]float64{}, between: Usual(runSD, runDegrees)}
+	for _, key := range order {
+		out.between.Add(cells[key])
+	}
 	information, b := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
 	for i := range n {
 		information.SetSym(i, i, 1/(anySD*anySD))
@@ -131,30 +148,4 @@ func weigh(runs []Run, own int, measure func(Part) float64) (evidence, bool) {
 	}
 	out.mean[own], out.variance[own] = 0, 0
 	return out, true
-}
-
-// betweenRuns is the spread between runs under one point at one place, of one part a run:
-// the owner's where it has one.
-func betweenRuns(runs [][]part, place []int, own int) Spread {
-	type cell struct{ place, point int }
-	cells := map[cell][]float64{}
-	var order []cell
-	for i, parts := range runs {
-		one := parts[0]
-		for _, p := range parts {
-			if p.point == own {
-				one = p
-			}
-		}
-		key := cell{place[i], one.point}
-		if cells[key] == nil {
-			order = append(order, key)
-		}
-		cells[key] = append(cells[key], one.y)
-	}
-	out := Usual(runSD, runDegrees)
-	for _, key := range order {
-		out.Add(cells[key])
-	}
-	return out
 }
