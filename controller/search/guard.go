@@ -40,9 +40,6 @@ type verdict struct {
 	broken bool // it is worse, beyond doubt
 }
 
-// worse reports whether the mean is worse than what is accepted, in doubt or not.
-func (v verdict) worse() bool { return v.t < 0 }
-
 // of holds the mean final quality under some settings against that under the owner's, of
 // which it must keep the share 1 - max_loss (1 + max_loss where less is better). This is
 // the test of non-inferiority of two normal means by their ratio, with one standard
@@ -93,36 +90,33 @@ func (h *history) watch() {
 func (h *history) learning(s tuning.Settings) string {
 	out := tuning.Settings{}
 	for _, d := range h.Space {
-		if v := s[d.Knob]; d.Learns && v.IsSet() {
-			out[d.Knob] = v
-		} else if d.Learns {
-			out[d.Knob] = d.Own
+		if d.Learns {
+			out[d.Knob] = d.of(s)
 		}
 	}
 	return out.Key()
 }
 
 // length is after how many epochs a run was done: where the guard has a target, those until
-// it was first reached. 0: it was not, or that is not known.
-func (h *history) length(p tuning.PastRun) float64 {
-	q := h.Policy.Quality
-	switch {
-	case p.End != tuning.EndReached, len(p.Began) == 0, p.Quality == nil && h.learning(p.Began) != h.guard.own:
-		return 0
-	case q == nil || q.Target == nil:
-		return float64(p.Epochs)
-	case p.Reached == nil || p.Reached.Target != *q.Target:
-		return 0
+// it was first reached. 0: it was not, or that is not known. It missed the target where it
+// ended without, under other hyperparameters than the owner's.
+func (h *history) length(p tuning.PastRun) (epochs float64, missed bool) {
+	if p.End != tuning.EndReached || len(p.Began) == 0 {
+		return 0, false
 	}
-	return float64(p.Reached.Epochs)
-}
-
-// missed reports whether a run under other hyperparameters than the owner's ended without
-// having reached the target.
-func (h *history) missed(p tuning.PastRun) bool {
-	q := h.Policy.Quality
-	return q != nil && q.Target != nil && p.End == tuning.EndReached && p.Reached != nil && p.Reached.Target == *q.Target &&
-		p.Reached.Epochs == 0 && h.learning(p.Began) != h.guard.own
+	others := h.learning(p.Began) != h.guard.own
+	epochs = float64(p.Epochs)
+	if q := h.Policy.Quality; q != nil && q.Target != nil {
+		if p.Reached == nil || p.Reached.Target != *q.Target {
+			return 0, false
+		}
+		epochs = float64(p.Reached.Epochs)
+		missed = others && epochs == 0
+	}
+	if others && p.Quality == nil {
+		epochs = 0
+	}
+	return epochs, missed
 }
 
 // Breaks reports whether the runs of the kind show, at 95 %, that what they end with under

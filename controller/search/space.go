@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"pitchpipe/controller/search/recur"
 	"pitchpipe/controller/tuning"
 )
 
@@ -30,54 +31,39 @@ func Space(p tuning.Policy, own tuning.Settings, n int) []Dimension {
 		if !d.Own.IsSet() {
 			d.Own = k.Default
 		}
-		for _, v := range k.Candidates(n) {
-			if p.Takes(k, v, own) {
+		for _, v := range append(k.Candidates(n), d.Own) {
+			fits := v == d.Own || p.Takes(k, v, own)
+			if v.IsSet() && fits && !slices.Contains(d.Values, v) {
 				d.Values = append(d.Values, v)
 			}
 		}
-		if d.Own.IsSet() {
-			d.Values = append(d.Values, d.Own)
-		}
-		d.Values = ordered(d.Values)
+		slices.SortStableFunc(d.Values, func(a, b tuning.Value) int {
+			switch {
+			case a.IsNumber() && b.IsNumber():
+				return cmp.Compare(a.Float(), b.Float())
+			case a.IsNumber():
+				return -1
+			case b.IsNumber():
+				return 1
+			}
+			return 0
+		})
 		if slices.ContainsFunc(d.Values, func(v tuning.Value) bool { return v != d.Own }) {
 			out = append(out, d)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Dimension) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(out, func(a, b Dimension) int { return recur.CoresFirst(a.knob(), b.knob()) })
 	return out
 }
 
-func rank(d Dimension) int {
-	switch {
-	case d.Knob == tuning.Cores:
-		return 0
-	case tuning.IsSystem(d.Knob):
-		return 1
-	default:
-		return 2
-	}
+func (d Dimension) knob() recur.Knob {
+	return recur.Knob{Name: d.Knob, System: tuning.IsSystem(d.Knob)}
 }
 
-// ordered sorts numbers before words, numbers ascending, and drops repetitions.
-func ordered(values []tuning.Value) []tuning.Value {
-	out := slices.Clone(values)
-	slices.SortStableFunc(out, func(a, b tuning.Value) int {
-		switch {
-		case a.IsNumber() && b.IsNumber():
-			return cmp.Compare(a.Float(), b.Float())
-		case a.IsNumber():
-			return -1
-		case b.IsNumber():
-			return 1
-		default:
-			return 0
-		}
-	})
-	var unique []tuning.Value
-	for _, v := range out {
-		if !slices.Contains(unique, v) {
-			unique = append(unique, v)
-		}
+// of is the value of the knob in settings.
+func (d Dimension) of(s tuning.Settings) tuning.Value {
+	if v := s[d.Knob]; v.IsSet() {
+		return v
 	}
-	return unique
+	return d.Own
 }

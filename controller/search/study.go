@@ -1,9 +1,13 @@
 package search
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"pitchpipe/controller/search/recur"
 	"pitchpipe/controller/tuning"
 )
 
@@ -93,10 +97,7 @@ func (s Study) epochal() (Study, tuning.Reason) {
 func (s Study) point(t tuning.Settings) tuning.Settings {
 	p := tuning.Settings{}
 	for _, d := range s.Space {
-		p[d.Knob] = t[d.Knob]
-		if !t[d.Knob].IsSet() {
-			p[d.Knob] = d.Own
-		}
+		p[d.Knob] = d.of(t)
 	}
 	return p
 }
@@ -115,18 +116,21 @@ func (s Study) settings(p tuning.Settings) tuning.Settings {
 // tried lists the points that are not to be tried again, the owner's first.
 func (s Study) tried() []tuning.Settings {
 	out := []tuning.Settings{s.point(s.Own)}
-	note := func(t tuning.Settings) {
-		if p := s.point(t); !slices.ContainsFunc(out, p.Equal) {
-			out = append(out, p)
-		}
-	}
 	for _, t := range s.Trials {
-		note(t.Settings)
+		out = with(out, s.point(t.Settings))
 	}
 	for _, a := range s.Avoid {
-		note(a)
+		out = with(out, s.point(a))
 	}
 	return out
+}
+
+// with adds a point to those that it is none of.
+func with(points []tuning.Settings, p tuning.Settings) []tuning.Settings {
+	if slices.ContainsFunc(points, p.Equal) {
+		return points
+	}
+	return append(points, p)
 }
 
 // used counts the settings other than the owner's that were tried in this job.
@@ -185,44 +189,32 @@ func (s Study) order() []tuning.Settings {
 // the difference drowns in the noise of an epoch.
 const near = 0.1
 
-// promising orders the other values of a knob. System knobs begin with the
-// largest: too few cores make an epoch long, so that the costly trials come
-// last, or never. Other knobs go outwards from the present value, larger ones first.
-// Numbers that are near to
-// the present one come behind all others: a job with many cores would spend its probes
-// on steps of one.
+// promising orders the other values of a knob. System knobs begin with the largest: too few
+// cores make an epoch long, so that the costly trials come last, or never. Other knobs go
+// outwards from the present value, larger ones first. Numbers near to the present one come
+// last: a job with many cores would spend its probes on steps of one.
 func promising(d Dimension, at tuning.Value) []tuning.Value {
-	var out, little []tuning.Value
-	for _, v := range outwards(d, at) {
-		if v.IsNumber() && at.IsNumber() && math.Abs(v.Float()-at.Float()) < near*math.Abs(at.Float()) {
-			little = append(little, v)
-			continue
+	rank := func(v tuning.Value) int {
+		steps := 0
+		if !tuning.IsSystem(d.Knob) {
+			steps = slices.Index(d.Values, v) - slices.Index(d.Values, at)
 		}
-		out = append(out, v)
+		if v.IsNumber() && at.IsNumber() && math.Abs(v.Float()-at.Float()) < near*math.Abs(at.Float()) {
+			return len(d.Values) + 1 + max(steps, -steps)
+		}
+		return max(steps, -steps)
 	}
-	return append(out, little...)
+	out := slices.DeleteFunc(slices.Clone(d.Values), func(v tuning.Value) bool { return v == at })
+	slices.Reverse(out)
+	slices.SortStableFunc(out, func(a, b tuning.Value) int { return cmp.Compare(rank(a), rank(b)) })
+	return out
 }
 
-func outwards(d Dimension, at tuning.Value) []tuning.Value {
-	var out []tuning.Value
-	if tuning.IsSystem(d.Knob) {
-		for _, v := range slices.Backward(d.Values) {
-			if v != at {
-				out = append(out, v)
-			}
-		}
-		return out
-	}
-	i := slices.Index(d.Values, at)
-	for step := 1; step <= len(d.Values); step++ {
-		if j := i + step; j < len(d.Values) {
-			out = append(out, d.Values[j])
-		}
-		if j := i - step; i >= 0 && j >= 0 {
-			out = append(out, d.Values[j])
-		}
-	}
-	return out
+// worse reports whether a trial is behind another by more than so many standard errors.
+func (s Study) worse(t, other tuning.Trial, errors float64) bool {
+	sd, _ := spread(s.Trials)
+	by, ok := t.LogRatio(other, s.Policy.Measure())
+	return ok && by > errors*standardError(t, other, s.Policy, sd)
 }
 
 // shadowed reports whether a value lies beyond one that is already worse than the
@@ -230,32 +222,19 @@ func outwards(d Dimension, at tuning.Value) []tuning.Value {
 // valley, so further on is worse still.
 func (s Study) shadowed(base tuning.Settings, knob string, v tuning.Value) bool {
 	from := base[knob]
-	if !v.IsNumber() || !from.IsNumber() {
-		return false
-	}
-	reference, ok := tuning.Reference(s.Trials)
-	if !ok {
-		return false
-	}
+	reference, _ := tuning.Reference(s.Trials)
 	at, ok := s.trial(base)
-	if !ok {
+	if !ok || !v.IsNumber() || !from.IsNumber() {
 		return false
 	}
-	sd, _ := spread(s.Trials)
-	for _, t := range s.Trials {
+	return slices.ContainsFunc(s.Trials, func(t tuning.Trial) bool {
 		p := s.point(t.Settings)
 		u := p[knob]
 		if t.Failed || !u.IsNumber() || !base.With(knob, u).Equal(p) || !between(from, u, v) {
-			continue
+			return false
 		}
-		if Refusal(t, reference, s.Policy) != tuning.ReasonNone {
-			return true
-		}
-		if worse, ok := t.LogRatio(at, s.Policy.Measure()); ok && worse > standardError(t, at, s.Policy, sd) {
-			return true
-		}
-	}
-	return false
+		return Refusal(t, reference, s.Policy) != tuning.ReasonNone || s.worse(t, at, 1)
+	})
 }
 
 // clearLoss is how many standard errors behind counts as clear.
@@ -264,22 +243,11 @@ const clearLoss = 3
 // lost reports whether the value was clearly worse than the base's elsewhere, with
 // all other knobs equal.
 func (s Study) lost(base tuning.Settings, knob string, v tuning.Value) bool {
-	sd, _ := spread(s.Trials)
-	for _, t := range s.Trials {
+	return slices.ContainsFunc(s.Trials, func(t tuning.Trial) bool {
 		p := s.point(t.Settings)
-		if p[knob] != v {
-			continue
-		}
 		other, ok := s.trial(p.With(knob, base[knob]))
-		if !ok {
-			continue
-		}
-		worse, ok := t.LogRatio(other, s.Policy.Measure())
-		if ok && worse > clearLoss*standardError(t, other, s.Policy, sd) {
-			return true
-		}
-	}
-	return false
+		return ok && p[knob] == v && s.worse(t, other, clearLoss)
+	})
 }
 
 func (s Study) trial(p tuning.Settings) (tuning.Trial, bool) {
@@ -294,4 +262,117 @@ func (s Study) trial(p tuning.Settings) (tuning.Trial, bool) {
 func between(a, u, b tuning.Value) bool {
 	lo, hi := min(a.Float(), b.Float()), max(a.Float(), b.Float())
 	return lo < u.Float() && u.Float() < hi
+}
+
+// Noise of one epoch. Trials are short, so their own spread is shared among them
+// and joined with what is usual, which counts as much as priorDegrees epochs.
+const (
+	priorSD      = 0.05
+	priorDegrees = 4
+)
+
+// spread is that of ln(seconds) of an epoch over all trials.
+func spread(trials []tuning.Trial) (sd, degrees float64) {
+	out := recur.Usual(priorSD, priorDegrees)
+	for _, t := range trials {
+		if t.Epochs > 1 && !t.Failed && t.SDLog >= 0 {
+			out.AddVariance(t.SDLog*t.SDLog, float64(t.Epochs-1))
+		}
+	}
+	return math.Sqrt(out.Variance()), out.Degrees
+}
+
+// standardError is that of the score of a trial against the reference. Joules
+// are taken to vary as the seconds do, and together with them.
+func standardError(trial, reference tuning.Trial, p tuning.Policy, sd float64) float64 {
+	return p.Measure().Degree() * trial.RatioError(reference, sd)
+}
+
+// Gain is what the best trial brings over the reference.
+type Gain struct {
+	Trial tuning.Trial `json:"trial"`
+
+	// LogRatio is the score as measured. It flatters: the best of several was
+	// chosen for its luck too.
+	LogRatio float64 `json:"log_ratio"`
+
+	// SE is the standard error of LogRatio.
+	SE float64 `json:"se"`
+
+	// Candidates is among how many trials the best was chosen.
+	Candidates int `json:"candidates"`
+
+	// Expected is LogRatio without the luck: raised by what the best of that many
+	// trials without any effect would show, and never above 0.
+	Expected float64 `json:"expected"`
+
+	// Clear reports whether the gain is beyond the noise: with the error of 5 %
+	// shared among the candidates (Bonferroni), LogRatio lies below 0.
+	Clear bool `json:"clear"`
+}
+
+// Better picks, of the trials that the policy allows to be used and that learned what the
+// reference did, the one with the lowest score. False: there is none but the reference. That the gain is
+// above 0 or clear of noise is not implied; the caller looks at Gain.
+func Better(trials []tuning.Trial, reference tuning.Trial, p tuning.Policy) (Gain, bool) {
+	sd, degrees := spread(trials)
+	var best Gain
+	for _, t := range trials {
+		v, ok := t.LogRatio(reference, p.Measure())
+		if !ok || t.Reference || t.Epochs < 1 || Refusal(t, reference, p) != tuning.ReasonNone || p.Relearns(reference.Settings, t.Settings) {
+			continue
+		}
+		best.Candidates++
+		if best.Candidates == 1 || v < best.LogRatio || v == best.LogRatio && t.Settings.Key() < best.Trial.Settings.Key() {
+			best.Trial, best.LogRatio = t, v
+		}
+	}
+	if best.Candidates == 0 {
+		return Gain{}, false
+	}
+	best.SE = standardError(best.Trial, reference, p, sd)
+	best.Expected = min(best.LogRatio+luck(best.Candidates)*best.SE, 0)
+	best.Clear = best.LogRatio < -recur.Beyond(degrees, best.Candidates)*best.SE
+	return best, true
+}
+
+// luck is the expected largest of m standard normal values, by Blom's formula
+// Φ⁻¹((m-3/8)/(m+1/4)) (Blom, "Statistical Estimates and Transformed
+// Beta-Variables", 1958); 0 for a single one.
+func luck(m int) float64 {
+	return distuv.UnitNormal.Quantile((float64(m) - 0.375) / (float64(m) + 0.25))
+}
+
+// likely is how many standard errors beyond the owner's slowdown limit a trial has to be for
+// it to be so in nine of ten cases.
+const likely = 1.2816
+
+// Refusal says why the owner would not accept a trial, or ReasonNone: it did not fail, is not
+// likely to be slower than allowed, changes what the job learns only under a quality guard, and
+// its quality, where both are known, is not worse than the guard allows. Two
+// trials of one job are at different epochs, where quality has usually risen, so
+// that this catches only what spoils the result at once; verify compares at
+// equal epochs.
+func Refusal(trial, reference tuning.Trial, p tuning.Policy) tuning.Reason {
+	if trial.Failed || !(trial.Seconds > 0) || !(reference.Seconds > 0) {
+		return tuning.ReasonFailed
+	}
+	slower := math.Log(trial.Seconds / reference.Seconds)
+	if p.MaxSlowdown > 0 && slower-likely*trial.RatioError(reference, tuning.EpochSD(trial, reference)) > math.Log(p.MaxSlowdown) {
+		return tuning.ReasonSlower
+	}
+	if p.Quality == nil && p.Relearns(reference.Settings, trial.Settings) {
+		return tuning.ReasonNoQualityGuard
+	}
+	if p.Quality == nil || trial.Quality == nil || reference.Quality == nil {
+		return tuning.ReasonNone
+	}
+	worse := *reference.Quality - *trial.Quality
+	if p.Quality.Direction == "min" {
+		worse = -worse
+	}
+	if worse > p.Quality.MaxLoss*math.Abs(*reference.Quality) {
+		return tuning.ReasonQualityLost
+	}
+	return tuning.ReasonNone
 }
