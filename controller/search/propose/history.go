@@ -18,10 +18,7 @@ type Past struct {
 }
 
 // memory is how many settings a history is made of, spread evenly by the golden ratio.
-const (
-	memory      = 100
-	goldenRatio = 0.618033988749894848204586834365638118
-)
+const memory = 100
 
 // History is what earlier jobs let expect of each candidate: each job's outcomes about
 // their own mean and in units of their own spread, averaged where jobs measured the same
@@ -32,8 +29,14 @@ func (c *Candidates) History(past []Past) ([]float64, error) {
 	if len(y) == 0 {
 		return nil, nil
 	}
-	if len(y) > memory {
-		x, y = thin(x), thin(y)
+	if n := len(y); n > memory {
+		points, scores := x, y
+		x, y = nil, nil
+		for i := range memory {
+			_, part := math.Modf(float64(i) * math.Phi)
+			at := int(part * float64(n))
+			x, y = append(x, points[at]), append(y, scores[at])
+		}
 	}
 	const differ = 0.3 // the noise between jobs
 	out, err := c.expect(data{x: x, y: y}, differ, 1)
@@ -53,7 +56,7 @@ func (c *Candidates) pool(past []Past) (x [][]float64, y []float64, spread float
 		}
 		jobs++
 		spread += (sd - spread) / jobs
-		for i, p := range c.Space.Of(job.Settings) {
+		for i, p := range c.Of(job.Settings) {
 			key := fmt.Sprint(p)
 			k, ok := at[key]
 			if !ok {
@@ -65,21 +68,4 @@ func (c *Candidates) pool(past []Past) (x [][]float64, y []float64, spread float
 		}
 	}
 	return x, y, spread
-}
-
-// thin is memory of the values, spread evenly over them.
-func thin[T any](of []T) []T {
-	n := len(of)
-	used := make([]bool, n)
-	var out []T
-	for i := 0; len(out) < memory; i++ {
-		_, part := math.Modf(float64(i) * goldenRatio)
-		at := int(part * float64(n))
-		for used[at] {
-			at = (at + 1) % n
-		}
-		used[at] = true
-		out = append(out, of[at])
-	}
-	return out
 }

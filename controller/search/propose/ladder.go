@@ -45,18 +45,17 @@ func (l Ladder) Next(trials []Trial) (int, error) {
 func (l Ladder) promote(trials []Trial) int {
 	for rung := len(l.Rungs) - 2; rung >= 0; rung-- {
 		var there []int
+		reached := 0
 		for i, t := range trials {
-			if len(t.Losses) > rung && !math.IsNaN(t.Losses[rung]) {
+			if len(t.Losses) <= rung {
+				continue
+			}
+			reached++
+			if !math.IsNaN(t.Losses[rung]) {
 				there = append(there, i)
 			}
 		}
 		slices.SortStableFunc(there, func(i, j int) int { return cmp.Compare(trials[i].Losses[rung], trials[j].Losses[rung]) })
-		reached := 0
-		for _, t := range trials {
-			if len(t.Losses) > rung {
-				reached++
-			}
-		}
 		for _, i := range there[:min(reached/l.Factor, len(there))] {
 			if len(trials[i].Losses) == rung+1 && !trials[i].Running {
 				return i

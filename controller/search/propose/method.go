@@ -3,6 +3,7 @@ package propose
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // Trial is a candidate under way.
@@ -85,24 +86,19 @@ func (t Turns) Next(trials []Trial) (int, error) {
 // Outcomes are the losses of trials at their first rung, by trial, failed ones at the worst
 // of the others: their true outcome is unknown, but nothing near them is worth a look.
 func Outcomes(trials []Trial) (at []int, losses []float64) {
-	worst := math.Inf(-1)
 	for _, t := range trials {
-		if len(t.Losses) > 0 && !math.IsNaN(t.Losses[0]) {
-			worst = max(worst, t.Losses[0])
+		if len(t.Losses) > 0 {
+			at, losses = append(at, t.At), append(losses, t.Losses[0])
 		}
 	}
-	if math.IsInf(worst, -1) {
-		worst = 0
-	}
-	for _, t := range trials {
-		if len(t.Losses) == 0 {
-			continue
-		}
-		loss := t.Losses[0]
+	ran := slices.DeleteFunc(slices.Clone(losses), math.IsNaN)
+	for i, loss := range losses {
 		if math.IsNaN(loss) {
-			loss = worst
+			losses[i] = 0
+			if len(ran) > 0 {
+				losses[i] = slices.Max(ran)
+			}
 		}
-		at, losses = append(at, t.At), append(losses, loss)
 	}
 	return at, losses
 }
