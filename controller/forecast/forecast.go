@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"pitchpipe/controller/tuning"
 )
 
@@ -36,8 +38,11 @@ func New(c Curve, o Options) (Forecast, Unknown) {
 	}
 	n := len(c.Values)
 	f := Forecast{curve: c, options: o, u: unitOf(c.Values, o.Direction)}
-	raw := f.u.all(c.Values)
-	z := mend(raw)
+	var z []float64
+	for _, v := range c.Values {
+		z = append(z, f.u.in(v))
+	}
+	z = mend(z)
 	floor := f.u.floor(o.Best, z)
 	first := segment(c.Epochs, z, o.Changes)
 	if n-first < fewest && first > 0 {
@@ -96,18 +101,16 @@ func (f *Forecast) fit(first, end int, z []float64, floor float64) {
 	f.ensemble = fitAll(values, epochs, floor)
 }
 
-// progress is how far epoch k (counted from the piece) is from now to the end, 0 to 1,
-// in ratios of epochs.
+// progress is how far epoch k to come (counted from the piece) is from now to the end, 0 to
+// 1, in ratios of epochs.
 func (f *Forecast) progress(k float64) float64 {
-	if k <= f.now {
-		return 0
-	}
 	return min(math.Log(k/f.now)/math.Log(f.end/f.now), 1)
 }
 
 // blend is the ensemble without correction by lessons at epoch k, in units.
 func (f *Forecast) blend(k float64) float64 {
-	v := mix(f.ensemble.told(k), f.weights) - biasShare*f.ensemble.bias*f.progress(k)
+	told := f.ensemble.told(k)
+	v := stat.Mean(told[:], f.weights[:]) - biasShare*f.ensemble.bias*f.progress(k)
 	return max(v, f.ensemble.floor)
 }
 
@@ -117,8 +120,9 @@ func (f *Forecast) value(k float64) (v, width float64) {
 	g := f.progress(k)
 	v = max(f.blend(k)+f.belief*f.correction*g, f.ensemble.floor)
 	e := f.ensemble
-	apart := spread(e.told(k), f.weights, v)
-	return v, math.Sqrt(square(e.noise) + square(apart) + square(e.back*g) + square(leastWidth*g))
+	told := e.told(k)
+	apart := stat.MomentAbout(2, told[:], v, f.weights[:]) // how far the models are apart
+	return v, math.Sqrt(square(e.noise) + apart + square(e.back*g) + square(leastWidth*g))
 }
 
 // leastWidth is the width where all agree and nothing jitters, in units.

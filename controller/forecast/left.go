@@ -48,11 +48,10 @@ const (
 	outside = 0.1 // of the truths lie beyond either end of an interval
 )
 
-// Left is what is left of a job: its epochs, and the seconds and joules that they take.
-// The epochs are known where the job says how many it has; without that nothing is, and
-// the forecast says so. An epoch to come is taken to be like the newest third of those
-// measured, of which the rest may differ by chance, and as much as the newest ones
-// differ from all.
+// Left is what is left of a job: its epochs, and the seconds and joules that they take;
+// unknown where the job does not say how many epochs it has. An epoch to come is taken to
+// be like the newest third of those measured, from which the rest may differ by chance,
+// and as much as the newest ones differ from all.
 func Left(w Work) tuning.Forecast {
 	if w.Total <= 0 {
 		return tuning.Forecast{Reason: tuning.ReasonNoTotal}
