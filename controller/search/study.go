@@ -5,11 +5,65 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"pitchpipe/controller/search/recur"
 	"pitchpipe/controller/tuning"
 )
+
+// Dimension is one knob of a space and the values it may take.
+type Dimension struct {
+	Knob   string         `json:"knob"`
+	Learns bool           `json:"learns"` // changes what the job learns, see tuning.Policy.Learns
+	Values []tuning.Value `json:"values"` // numbers ascending, then words as written; the own value included
+	Own    tuning.Value   `json:"own"`    // not set: as the job file has it
+}
+
+// Space lists the knobs that can be searched in the order in which they are:
+// cores, threads, then the others as written. A range is cut into at most n
+// values. Left out are knobs that follow another, those with nothing but their
+// own value, and memory, GPUs and the power limit. own are the job's settings as
+// its owner submitted it; a knob that it does not name has its default.
+func Space(p tuning.Policy, own tuning.Settings, n int) []Dimension {
+	var out []Dimension
+	for _, k := range p.Knobs {
+		if k.Follows != "" || !tuning.Settable(k.Name) {
+			continue
+		}
+		d := Dimension{Knob: k.Name, Learns: p.Learns(k.Name), Own: k.Default}
+		d.Own = d.of(own)
+		for _, v := range append(k.Candidates(n), d.Own) {
+			fits := v == d.Own || p.Takes(k, v, own)
+			if v.IsSet() && fits && !slices.Contains(d.Values, v) {
+				d.Values = append(d.Values, v)
+			}
+		}
+		slices.SortStableFunc(d.Values, func(a, b tuning.Value) int {
+			switch {
+			case a.IsNumber() == b.IsNumber():
+				return cmp.Compare(a.Float(), b.Float()) // of words 0
+			case a.IsNumber():
+				return -1
+			}
+			return 1
+		})
+		if slices.ContainsFunc(d.Values, func(v tuning.Value) bool { return v != d.Own }) {
+			out = append(out, d)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Dimension) int { return recur.CoresFirst(a.knob(), b.knob()) })
+	return out
+}
+
+func (d Dimension) knob() recur.Knob {
+	return recur.Knob{Name: d.Knob, System: tuning.IsSystem(d.Knob)}
+}
+
+// of is the value of the knob in settings.
+func (d Dimension) of(s tuning.Settings) tuning.Value {
+	if v := s[d.Knob]; v.IsSet() {
+		return v
+	}
+	return d.Own
+}
 
 // Study is what is known about one job when the next probe is asked for. Knobs that change
 // what the job learns are not probed: the length of an epoch says nothing about them.
@@ -40,7 +94,7 @@ func (s Study) Next() (tuning.Settings, tuning.Reason) {
 	switch {
 	case len(order) == 0:
 		return nil, tuning.ReasonProbesDone
-	case s.used() >= s.Policy.Budget.Probes:
+	case len(s.tried(nil))-1 >= s.Policy.Budget.Probes:
 		return nil, tuning.ReasonBudgetProbes
 	}
 	return order[0], tuning.ReasonNone
@@ -113,14 +167,14 @@ func (s Study) settings(p tuning.Settings) tuning.Settings {
 	return s.Policy.Complete(out)
 }
 
-// tried lists the points that are not to be tried again, the owner's first.
-func (s Study) tried() []tuning.Settings {
+// tried lists the points of the owner's settings, the trials, and some others.
+func (s Study) tried(others []tuning.Settings) []tuning.Settings {
 	out := []tuning.Settings{s.point(s.Own)}
 	for _, t := range s.Trials {
 		out = with(out, s.point(t.Settings))
 	}
-	for _, a := range s.Avoid {
-		out = with(out, s.point(a))
+	for _, o := range others {
+		out = with(out, s.point(o))
 	}
 	return out
 }
@@ -131,12 +185,6 @@ func with(points []tuning.Settings, p tuning.Settings) []tuning.Settings {
 		return points
 	}
 	return append(points, p)
-}
-
-// used counts the settings other than the owner's that were tried in this job.
-func (s Study) used() int {
-	s.Avoid = nil
-	return len(s.tried()) - 1
 }
 
 // base is the point to go on from: the best trial, where its gain is more than
@@ -161,7 +209,7 @@ func (s Study) base() tuning.Settings {
 // tried together with other settings than the base's and had not clearly lost
 // there: knobs may act on each other, but rarely turn a clear loss round.
 func (s Study) order() []tuning.Settings {
-	tried := s.tried()
+	tried := s.tried(s.Avoid)
 	base := s.base()
 	var fresh, again []tuning.Settings
 	for _, d := range s.Space {
@@ -227,10 +275,12 @@ func (s Study) shadowed(base tuning.Settings, knob string, v tuning.Value) bool 
 	if !ok || !v.IsNumber() || !from.IsNumber() {
 		return false
 	}
+	low, high := min(from.Float(), v.Float()), max(from.Float(), v.Float())
 	return slices.ContainsFunc(s.Trials, func(t tuning.Trial) bool {
 		p := s.point(t.Settings)
 		u := p[knob]
-		if t.Failed || !u.IsNumber() || !base.With(knob, u).Equal(p) || !between(from, u, v) {
+		between := u.IsNumber() && low < u.Float() && u.Float() < high
+		if t.Failed || !between || !base.With(knob, u).Equal(p) {
 			return false
 		}
 		return Refusal(t, reference, s.Policy) != tuning.ReasonNone || s.worse(t, at, 1)
@@ -256,123 +306,4 @@ func (s Study) trial(p tuning.Settings) (tuning.Trial, bool) {
 		return tuning.Trial{}, false
 	}
 	return s.Trials[i], true
-}
-
-// between reports whether u lies strictly between a and b.
-func between(a, u, b tuning.Value) bool {
-	lo, hi := min(a.Float(), b.Float()), max(a.Float(), b.Float())
-	return lo < u.Float() && u.Float() < hi
-}
-
-// Noise of one epoch. Trials are short, so their own spread is shared among them
-// and joined with what is usual, which counts as much as priorDegrees epochs.
-const (
-	priorSD      = 0.05
-	priorDegrees = 4
-)
-
-// spread is that of ln(seconds) of an epoch over all trials.
-func spread(trials []tuning.Trial) (sd, degrees float64) {
-	out := recur.Usual(priorSD, priorDegrees)
-	for _, t := range trials {
-		if t.Epochs > 1 && !t.Failed && t.SDLog >= 0 {
-			out.AddVariance(t.SDLog*t.SDLog, float64(t.Epochs-1))
-		}
-	}
-	return math.Sqrt(out.Variance()), out.Degrees
-}
-
-// standardError is that of the score of a trial against the reference. Joules
-// are taken to vary as the seconds do, and together with them.
-func standardError(trial, reference tuning.Trial, p tuning.Policy, sd float64) float64 {
-	return p.Measure().Degree() * trial.RatioError(reference, sd)
-}
-
-// Gain is what the best trial brings over the reference.
-type Gain struct {
-	Trial tuning.Trial `json:"trial"`
-
-	// LogRatio is the score as measured. It flatters: the best of several was
-	// chosen for its luck too.
-	LogRatio float64 `json:"log_ratio"`
-
-	// SE is the standard error of LogRatio.
-	SE float64 `json:"se"`
-
-	// Candidates is among how many trials the best was chosen.
-	Candidates int `json:"candidates"`
-
-	// Expected is LogRatio without the luck: raised by what the best of that many
-	// trials without any effect would show, and never above 0.
-	Expected float64 `json:"expected"`
-
-	// Clear reports whether the gain is beyond the noise: with the error of 5 %
-	// shared among the candidates (Bonferroni), LogRatio lies below 0.
-	Clear bool `json:"clear"`
-}
-
-// Better picks, of the trials that the policy allows to be used and that learned what the
-// reference did, the one with the lowest score. False: there is none but the reference. That the gain is
-// above 0 or clear of noise is not implied; the caller looks at Gain.
-func Better(trials []tuning.Trial, reference tuning.Trial, p tuning.Policy) (Gain, bool) {
-	sd, degrees := spread(trials)
-	var best Gain
-	for _, t := range trials {
-		v, ok := t.LogRatio(reference, p.Measure())
-		if !ok || t.Reference || t.Epochs < 1 || Refusal(t, reference, p) != tuning.ReasonNone || p.Relearns(reference.Settings, t.Settings) {
-			continue
-		}
-		best.Candidates++
-		if best.Candidates == 1 || v < best.LogRatio || v == best.LogRatio && t.Settings.Key() < best.Trial.Settings.Key() {
-			best.Trial, best.LogRatio = t, v
-		}
-	}
-	if best.Candidates == 0 {
-		return Gain{}, false
-	}
-	best.SE = standardError(best.Trial, reference, p, sd)
-	best.Expected = min(best.LogRatio+luck(best.Candidates)*best.SE, 0)
-	best.Clear = best.LogRatio < -recur.Beyond(degrees, best.Candidates)*best.SE
-	return best, true
-}
-
-// luck is the expected largest of m standard normal values, by Blom's formula
-// Φ⁻¹((m-3/8)/(m+1/4)) (Blom, "Statistical Estimates and Transformed
-// Beta-Variables", 1958); 0 for a single one.
-func luck(m int) float64 {
-	return distuv.UnitNormal.Quantile((float64(m) - 0.375) / (float64(m) + 0.25))
-}
-
-// likely is how many standard errors beyond the owner's slowdown limit a trial has to be for
-// it to be so in nine of ten cases.
-const likely = 1.2816
-
-// Refusal says why the owner would not accept a trial, or ReasonNone: it did not fail, is not
-// likely to be slower than allowed, changes what the job learns only under a quality guard, and
-// its quality, where both are known, is not worse than the guard allows. Two
-// trials of one job are at different epochs, where quality has usually risen, so
-// that this catches only what spoils the result at once; verify compares at
-// equal epochs.
-func Refusal(trial, reference tuning.Trial, p tuning.Policy) tuning.Reason {
-	if trial.Failed || !(trial.Seconds > 0) || !(reference.Seconds > 0) {
-		return tuning.ReasonFailed
-	}
-	slower := math.Log(trial.Seconds / reference.Seconds)
-	if p.MaxSlowdown > 0 && slower-likely*trial.RatioError(reference, tuning.EpochSD(trial, reference)) > math.Log(p.MaxSlowdown) {
-		return tuning.ReasonSlower
-	}
-	if p.Quality == nil && p.Relearns(reference.Settings, trial.Settings) {
-		return tuning.ReasonNoQualityGuard
-	}
-	if p.Quality == nil || trial.Quality == nil || reference.Quality == nil {
-		return tuning.ReasonNone
-	}
-	worse := *reference.Quality - *trial.Quality
-	if p.Quality.Direction == "min" {
-		worse = -worse
-	}
-	if worse > p.Quality.MaxLoss*math.Abs(*reference.Quality) {
-		return tuning.ReasonQualityLost
-	}
-	return tuning.ReasonNone
 }

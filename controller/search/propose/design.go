@@ -81,7 +81,12 @@ func (c *Candidates) snap(points [][]float64) []int {
 	var out []int
 	taken := make([]bool, len(c.Points))
 	for _, p := range points {
-		p = c.stretch(p)
+		p = slices.Clone(p)
+		for i, a := range c.Axes {
+			if m := float64(len(a.Words)); m > 0 {
+				p[i] = min(math.Floor(p[i]*m), m-1) // the index of a word
+			}
+		}
 		best, least := -1, math.Inf(1)
 		for i, q := range c.Points {
 			if d := c.Distance(p, q); !taken[i] && d < least {
@@ -95,15 +100,4 @@ func (c *Candidates) snap(points [][]float64) []int {
 		out = append(out, best)
 	}
 	return out
-}
-
-// stretch turns the unit cube's coordinates of word axes into indices of words.
-func (c *Candidates) stretch(p []float64) []float64 {
-	p = slices.Clone(p)
-	for i, a := range c.Axes {
-		if m := len(a.Words); m > 0 {
-			p[i] = min(math.Floor(p[i]*float64(m)), float64(m-1))
-		}
-	}
-	return p
 }

@@ -4,12 +4,11 @@
 // It takes the points of a space, a goal, and what was paid for: the cost of epochs, and
 // of runs that reached their end, were stopped, or failed. It returns the course of the
 // next run, the point of its next epoch, whether it is stopped, and the best point
-// known. Knobs are of two sorts. System knobs (cores, memory, a power limit) change what
-// an epoch costs and nothing else: they are measured within a run, one epoch each, and
-// an ordered one is taken to have a single valley, or a single threshold where the goal
-// is to need as little as the limits allow. All others make up the course of a run: they
-// change how many epochs it takes, which is noisy and costs a run to learn. The epochs
-// of a course are shared by all its system settings.
+// known. System knobs (cores, memory, a power limit) change what an epoch costs and
+// nothing else: they are measured within a run, one epoch each, and an ordered one is
+// taken to have a single valley, or a single threshold where the goal is to need as
+// little as the limits allow. All others make up the course of a run: they change how
+// many epochs it takes, which is noisy and costs a run to learn.
 //
 // The next course is the one whose expected gain over the runs still to come, as many as
 // there were and a few, outweighs what it is expected to cost now. The cost of an untried

@@ -35,9 +35,7 @@ type Whole struct {
 	Failed []int  // points under which a run failed, once for each
 	Barred []bool // by point: never to be run, nor called best; nil: none
 
-	// Unproven are the points of which it is not known that what they lead to is good enough.
-	// They may be run, and are not called best; nil: none.
-	Unproven []bool
+	Unproven []bool // by point: may be run, and is not called best; nil: none
 }
 
 // Advice is what past runs say about the next one.
@@ -49,9 +47,8 @@ type Advice struct {
 	Next   Standing
 	Trying bool
 
-	// Best is what is expected of the point that is known to be better than the owner's: it was
-	// measured, runs of its course reached their end, it keeps the limits, and its gain is
-	// clear of what runs differ by. The owner's where there is none.
+	// Best was measured, runs of its course reached their end, it keeps the limits, and its
+	// gain is clear of what runs differ by. The owner's where there is none.
 	Best Standing
 
 	Between float64 // standard deviation of the score between runs under one point
@@ -67,9 +64,8 @@ type Standing struct {
 	Ratio, SE, Seconds float64
 }
 
-// Next looks at all that was measured and says what the next return should run under. For
-// a goal of least cores it is the owner's: such a goal is found by breaking its limits,
-// which costs an epoch within a run, and a whole run here.
+// Next says what the next return should run under. For a goal of least cores it is the
+// owner's: such a goal is found by breaking its limits, which costs a whole run here.
 func (w Whole) Next() (Advice, error) {
 	t, err := New(w.Space, w.Goal, 0)
 	if err != nil {
