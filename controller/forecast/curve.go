@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"math"
+	"slices"
 )
 
 // Direction is where a curve should go.
@@ -26,16 +27,12 @@ func (c Curve) Seen(share float64) (Curve, bool) {
 	if n < 1 || n >= len(c.Values) {
 		return Curve{}, false
 	}
-	c.Epochs, c.Values = c.Epochs[:n], c.Values[:n]
-	if len(c.Seconds) > 0 {
-		c.Seconds = c.Seconds[:min(n, len(c.Seconds))]
-	}
+	c.Epochs, c.Values, c.Seconds = c.Epochs[:n], c.Values[:n], c.Seconds[:min(n, len(c.Seconds))]
 	return c, true
 }
 
-// Bound is the best value that there can be of what goes in the direction, unless another one
-// is given: a loss is not below 0 and a quality not above 1. A curve that was
-// beyond it shows that it is none, and is forecast without.
+// Bound is the best value that there usually is: a loss is not below 0 and a quality not
+// above 1. A curve that was beyond it is forecast without.
 func Bound(d Direction) *float64 {
 	if d == Max {
 		return new(1.0)
@@ -63,13 +60,7 @@ const (
 	NothingLeft Unknown = "nothing-left" // the job is at its end
 	ChangeAhead Unknown = "change-ahead" // the learning rate will change before the epoch asked for
 	Never       Unknown = "never"        // the forecast does not reach the target
-	NotTimed    Unknown = "not-timed"    // the curve has no seconds
 )
-
-// Unknowns lists the reasons.
-func Unknowns() []Unknown {
-	return []Unknown{FewEpochs, NoNumbers, NothingLeft, ChangeAhead, Never, NotTimed}
-}
 
 // fewest is the number of epochs without which nothing is said.
 const fewest = 3
@@ -109,10 +100,7 @@ func unitOf(values []float64, d Direction) unit {
 	if d == Max {
 		u.sign = -1
 	}
-	lo, hi := values[0], values[0]
-	for _, v := range values {
-		lo, hi = min(lo, v), max(hi, v)
-	}
+	lo, hi := slices.Min(values), slices.Max(values)
 	u.width = hi - lo
 	if !(u.width > 1e-12*max(math.Abs(lo), math.Abs(hi))) || !finite(u.width) {
 		u.width = max(math.Abs(u.last), math.SmallestNonzeroFloat32)
@@ -123,25 +111,134 @@ func unitOf(values []float64, d Direction) unit {
 func (u unit) in(v float64) float64  { return u.sign * (v - u.last) / u.width }
 func (u unit) out(z float64) float64 { return u.last + u.sign*z*u.width }
 
-func (u unit) all(values []float64) []float64 {
-	out := make([]float64, len(values))
-	for i, v := range values {
-		out[i] = u.in(v)
-	}
-	return out
-}
-
 // floor is the best value in units; minus infinity where none is known, or where the
 // curve has been better than that.
 func (u unit) floor(best *float64, z []float64) float64 {
 	if best == nil || !finite(*best) {
 		return math.Inf(-1)
 	}
-	f := u.in(*best)
-	for _, v := range z {
-		if v < f {
-			return math.Inf(-1)
+	if f := u.in(*best); slices.Min(z) >= f {
+		return f
+	}
+	return math.Inf(-1)
+}
+
+// How far out an epoch must be to be odd, and a fall to be a change of the learning
+// rate, in standard deviations of the noise and against what went before.
+const (
+	oddNoise    = 6
+	oddRange    = 0.25 // and this share of the range of the curve
+	fallNoise   = 5
+	fallBefore  = 4 // times the largest fall of the epochs before
+	fallRange   = 0.05
+	fallHistory = 5 // epochs before that are looked at
+)
+
+// noiseOf is the standard deviation of the jitter from epoch to epoch, from second
+// differences, so that a trend does not count; half of them may be odd.
+func noiseOf(z []float64) float64 {
+	if len(z) < 3 {
+		return 0
+	}
+	d := make([]float64, 0, len(z)-2)
+	for i := 2; i < len(z); i++ {
+		d = append(d, math.Abs(z[i]-2*z[i-1]+z[i-2]))
+	}
+	return median(d) / (0.6745 * math.Sqrt(6))
+}
+
+// mend replaces single epochs that lie far outside both neighbours by the mean of
+// those. The newest is odd while it is worse than all before by half of their range.
+func mend(z []float64) []float64 {
+	out := slices.Clone(z)
+	n := len(z)
+	if n < 5 {
+		return out
+	}
+	noise := noiseOf(z)
+	after := tails(z)
+	before := span{z[0], z[0]} // of the epochs before i
+	for i := 1; i < n-1; i++ {
+		lo, hi := min(out[i-1], z[i+1]), max(out[i-1], z[i+1])
+		far := max(lo-z[i], z[i]-hi)
+		others := before.join(after[i+1])
+		if far > oddNoise*noise && far > oddRange*others.width() && far > 2*(hi-lo) {
+			out[i] = (out[i-1] + z[i+1]) / 2
+		}
+		before = before.join(span{z[i], z[i]})
+	}
+	rest := spanOf(out[:n-1])
+	if z[n-1] > rest.hi+max(0.5*rest.width(), oddNoise*noise) {
+		out[n-1] = out[n-2]
+	}
+	return out
+}
+
+// segment is where the newest piece of a curve begins: at the last epoch from which on
+// another learning rate holds, as declared, else as seen in a fall that stands out of
+// the noise and of the falls before it, and that lasts.
+func segment(epochs, z []float64, changes []float64) int {
+	if len(changes) > 0 {
+		start := len(epochs) - 1
+		for start > 0 && !slices.ContainsFunc(changes, func(c float64) bool { return epochs[start-1] < c && c <= epochs[start] }) {
+			start--
+		}
+		return start
+	}
+	if len(z) < fallHistory+3 {
+		return 0
+	}
+	noise := noiseOf(z)
+	start := 0
+	after := tails(z)
+	seen := spanOf(z[:fallHistory+1])
+	for i := fallHistory + 1; i < len(z)-1; i++ {
+		seen = seen.join(span{z[i], z[i]})
+		fall := z[i-1] - z[i]
+		largest := 0.0
+		for j := i - fallHistory; j < i; j++ {
+			largest = max(largest, math.Abs(z[j-1]-z[j]))
+		}
+		lasts := after[i].hi < z[i-1]-fall/2
+		if fall > fallNoise*noise && fall > fallBefore*largest && fall > fallRange*seen.width() && lasts {
+			start = i
 		}
 	}
-	return f
+	return start
+}
+
+// span is the range of some values.
+type span struct{ lo, hi float64 }
+
+func (s span) width() float64   { return s.hi - s.lo }
+func (s span) join(o span) span { return span{min(s.lo, o.lo), max(s.hi, o.hi)} }
+
+// spanOf is that of one value at least.
+func spanOf(z []float64) span { return span{slices.Min(z), slices.Max(z)} }
+
+// tails are the spans of each epoch with all that come after it.
+func tails(z []float64) []span {
+	out := make([]span, len(z))
+	tail := spanOf(z[len(z)-1:])
+	for i, v := range slices.Backward(z) {
+		tail = tail.join(span{v, v})
+		out[i] = tail
+	}
+	return out
+}
+
+func median(x []float64) float64 { return quantile(x, 0.5) }
+
+// quantile is that of x, between its order statistics; 0 of nothing.
+func quantile(x []float64, q float64) float64 {
+	if len(x) == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(x))
+	at := min(max(q, 0), 1) * float64(len(s)-1)
+	i := min(int(at), len(s)-2)
+	if i < 0 {
+		return s[0]
+	}
+	return s[i] + (at-float64(i))*(s[i+1]-s[i])
 }

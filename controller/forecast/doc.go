@@ -4,12 +4,12 @@
 //
 // It takes the epochs seen so far (Curve), what is known about the curve (Options), and
 // what forecasts of ended jobs of the same kind were worth (Lesson). It returns a Forecast
-// and, from it, Estimates and Arrivals; or the reason why nothing is known. The forecast
-// is an ensemble: inverse 1/(a k + b) + c with nothing negative, power law, exponential,
-// a one-parameter rule counted from now, and the last value. Each is fitted on prefixes
-// of what was seen and judged by how well it told the rest; what the ensemble got wrong
-// there is partly taken off; and lessons of the kind move weights, value and interval.
-// A single odd epoch is mended, and where the learning rate changed, the fit begins anew.
+// or the reason why nothing is known. The forecast is an ensemble: inverse 1/(a k + b) + c
+// with nothing negative, power law, exponential, a one-parameter rule counted from now,
+// and the last value. Each is fitted on prefixes of what was seen and judged by the rest;
+// what the ensemble got wrong there is partly taken off; and lessons of the kind move
+// weights, value and interval. A single odd epoch is mended, and where the learning rate
+// changed, the fit begins anew.
 //
 // Left tells the planner what is left of a job: its epochs, and the seconds and joules
 // that they take, with their intervals. Epochs come in (Work), a tuning.Forecast goes
@@ -17,7 +17,6 @@
 // tells what such forecasts of it were worth, for the next job of its kind.
 //
 // Scaling or shifting the curve scales or shifts the answers. Nothing is ever NaN or
-// infinite, and an interval always holds its value. The package is pure: no clock, no
-// randomness, no I/O, no state; it never takes a missing value for zero, and never
-// decides what to do with a forecast.
+// infinite, and an interval always holds its value. The package is pure, and never takes
+// a missing value for zero.
 package forecast

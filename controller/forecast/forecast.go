@@ -3,22 +3,17 @@ package forecast
 import (
 	"math"
 	"slices"
-)
 
-// Estimate is a forecast value with an interval that holds the truth four times out of
-// five; Low <= Value <= High.
-type Estimate struct {
-	Value float64 `json:"value"`
-	Low   float64 `json:"low"`
-	High  float64 `json:"high"`
-}
+	"gonum.org/v1/gonum/stat"
+
+	"pitchpipe/controller/tuning"
+)
 
 // Word is what one model says, and how much the ensemble heeds it.
 type Word struct {
-	Model  Model   `json:"-"`
-	Name   string  `json:"model"`
-	Value  float64 `json:"value"`
-	Weight float64 `json:"weight"` // 0 to 1; all sum to 1
+	Model  Model
+	Value  float64
+	Weight float64 // 0 to 1; all sum to 1
 }
 
 // Forecast is what is known about a curve. It is a value; the same curve and options
@@ -29,7 +24,6 @@ type Forecast struct {
 	u        unit
 	ensemble ensemble
 	weights  [models]float64
-	taught   learned
 	start    float64 // what is subtracted from an epoch so that the fitted piece begins at 1
 	now, end float64 // last seen epoch and total, counted so
 
@@ -44,8 +38,11 @@ func New(c Curve, o Options) (Forecast, Unknown) {
 	}
 	n := len(c.Values)
 	f := Forecast{curve: c, options: o, u: unitOf(c.Values, o.Direction)}
-	raw := f.u.all(c.Values)
-	z := mend(raw)
+	var z []float64
+	for _, v := range c.Values {
+		z = append(z, f.u.in(v))
+	}
+	z = mend(z)
 	floor := f.u.floor(o.Best, z)
 	first := segment(c.Epochs, z, o.Changes)
 	if n-first < fewest && first > 0 {
@@ -61,12 +58,15 @@ func New(c Curve, o Options) (Forecast, Unknown) {
 // Taught is the same forecast with other lessons.
 func (f *Forecast) Taught(lessons []Lesson) Forecast {
 	out := *f
-	out.taught = learn(lessons, f.curve.Epochs[len(f.curve.Epochs)-1], f.options.Total, f.u)
-	out.weights = out.taught.weigh(f.ensemble.weights)
-	out.correction, out.belief = out.taught.correct(out.blend(f.end))
-	out.low, out.high = out.taught.ends()
+	taught := learn(lessons, f.last(), f.options.Total, f.u)
+	out.weights = taught.weigh(f.ensemble.weights)
+	out.correction, out.belief = taught.correct(out.blend(f.end))
+	out.low, out.high = taught.ends()
 	return out
 }
+
+// last is the newest epoch seen.
+func (f *Forecast) last() float64 { return f.curve.Epochs[len(f.curve.Epochs)-1] }
 
 // fitBefore is for a piece that is too young: it is expected to go on as the one before
 // did, from where it is now.
@@ -77,10 +77,8 @@ func (f *Forecast) fitBefore(z []float64, first int, floor float64) {
 	}
 	f.start = f.curve.Epochs[from] - 1
 	f.fit(from, first, z, floor)
-	last := f.curve.Epochs[len(z)-1] - f.start
 	for m := range Last + 1 {
-		off := z[len(z)-1] - f.ensemble.models[m].at(last)
-		f.ensemble.models[m].c += off
+		f.ensemble.models[m].c += z[len(z)-1] - f.ensemble.models[m].at(f.last()-f.start)
 	}
 	f.ensemble.bias = 0
 	f.ensemble.back = math.Hypot(f.ensemble.back, 0.5*math.Abs(z[first]-z[first-1]))
@@ -103,18 +101,16 @@ func (f *Forecast) fit(first, end int, z []float64, floor float64) {
 	f.ensemble = fitAll(values, epochs, floor)
 }
 
-// progress is how far epoch k (counted from the piece) is from now to the end, 0 to 1,
-// in ratios of epochs.
+// progress is how far epoch k to come (counted from the piece) is from now to the end, 0 to
+// 1, in ratios of epochs.
 func (f *Forecast) progress(k float64) float64 {
-	if k <= f.now {
-		return 0
-	}
 	return min(math.Log(k/f.now)/math.Log(f.end/f.now), 1)
 }
 
 // blend is the ensemble without correction by lessons at epoch k, in units.
 func (f *Forecast) blend(k float64) float64 {
-	v := mix(f.ensemble.told(k), f.weights) - biasShare*f.ensemble.bias*f.progress(k)
+	told := f.ensemble.told(k)
+	v := stat.Mean(told[:], f.weights[:]) - biasShare*f.ensemble.bias*f.progress(k)
 	return max(v, f.ensemble.floor)
 }
 
@@ -124,37 +120,77 @@ func (f *Forecast) value(k float64) (v, width float64) {
 	g := f.progress(k)
 	v = max(f.blend(k)+f.belief*f.correction*g, f.ensemble.floor)
 	e := f.ensemble
-	apart := spread(e.told(k), f.weights, v)
-	return v, math.Sqrt(square(e.noise) + square(apart) + square(e.back*g) + square(leastWidth*g))
+	told := e.told(k)
+	apart := stat.MomentAbout(2, told[:], v, f.weights[:]) // how far the models are apart
+	return v, math.Sqrt(square(e.noise) + apart + square(e.back*g) + square(leastWidth*g))
 }
 
 // leastWidth is the width where all agree and nothing jitters, in units.
 const leastWidth = 0.01
 
-// Value is the value after an epoch that is still to come.
-func (f *Forecast) Value(epoch float64) (Estimate, Unknown) {
-	n := len(f.curve.Epochs)
+// Value is the value after an epoch that is still to come, with an interval that holds the
+// truth four times out of five.
+func (f *Forecast) Value(epoch float64) (tuning.Estimate, Unknown) {
 	switch {
 	case !finite(epoch):
-		return Estimate{}, NoNumbers
-	case epoch <= f.curve.Epochs[n-1]:
-		return Estimate{}, NothingLeft
-	case slices.ContainsFunc(f.options.Changes, func(c float64) bool { return c > f.curve.Epochs[n-1] && c <= epoch }):
-		return Estimate{}, ChangeAhead
+		return tuning.Estimate{}, NoNumbers
+	case epoch <= f.last():
+		return tuning.Estimate{}, NothingLeft
+	case slices.ContainsFunc(f.options.Changes, func(c float64) bool { return c > f.last() && c <= epoch }):
+		return tuning.Estimate{}, ChangeAhead
 	}
-	low, v, high := f.band(epoch - f.start)
-	return f.estimate(low, v, high), Known
+	v, width := f.value(epoch - f.start)
+	low := max(v+f.low*width, f.ensemble.floor) // the better end
+	a, b, mid := f.u.out(low), f.u.out(v+f.high*width), f.u.out(v)
+	return tuning.Estimate{Value: mid, Low: min(a, b, mid), High: max(a, b, mid)}, Known
 }
 
-// band is value and interval in units; low is the better end.
-func (f *Forecast) band(k float64) (low, v, high float64) {
-	v, width := f.value(k)
-	return max(v+f.low*width, f.ensemble.floor), v, v + f.high*width
+// How far beyond the job's end a target is looked for, as a multiple of its epochs, and
+// by how much the steps there grow.
+const (
+	beyond = 10
+	stride = 1.02
+)
+
+// Reach is the epoch in which the curve first is at the target or better, and the seconds
+// since the job began, NaN where the curve has none. Never: not within ten times the job's
+// epochs.
+func (f *Forecast) Reach(target float64) (epoch, seconds float64, why Unknown) {
+	want := f.u.in(target)
+	if i := slices.IndexFunc(f.curve.Values, func(v float64) bool { return f.u.in(v) <= want }); i >= 0 {
+		return f.curve.Epochs[i], f.seconds(f.curve.Epochs[i]), Known
+	}
+	step := 1.0
+	for k := f.now + 1; k <= beyond*f.options.Total-f.start; k = max(k+1, k*step) {
+		e, why := f.Value(k + f.start)
+		if why != Known {
+			return 0, 0, why
+		}
+		if f.u.in(e.Value) <= want {
+			return k + f.start, f.seconds(k + f.start), Known
+		}
+		if k >= f.end {
+			step = stride
+		}
+	}
+	return 0, 0, Never
 }
 
-func (f *Forecast) estimate(low, v, high float64) Estimate {
-	a, b, mid := f.u.out(low), f.u.out(high), f.u.out(v)
-	return Estimate{Value: mid, Low: min(a, b, mid), High: max(a, b, mid)}
+// seconds says when an epoch ends; those to come have the pace of the newest third of the
+// epochs: the first ones load and warm up.
+func (f *Forecast) seconds(epoch float64) float64 {
+	n := len(f.curve.Seconds)
+	if n == 0 {
+		return math.NaN()
+	}
+	if i := slices.Index(f.curve.Epochs, epoch); i >= 0 {
+		return f.curve.Seconds[i]
+	}
+	var paces []float64
+	for i := max(1, n-max(n/3, 3)); i < n; i++ {
+		paces = append(paces, (f.curve.Seconds[i]-f.curve.Seconds[i-1])/(f.curve.Epochs[i]-f.curve.Epochs[i-1]))
+	}
+	return f.curve.Seconds[n-1] + max(median(paces), 0)*(epoch-f.last())
 }
 
 // Words are what the models say about an epoch, without bias and lessons taken off.
@@ -162,17 +198,16 @@ func (f *Forecast) Words(epoch float64) []Word {
 	told := f.ensemble.told(epoch - f.start)
 	out := make([]Word, models)
 	for m := range Last + 1 {
-		out[m] = Word{Model: m, Name: m.String(), Value: f.u.out(told[m]), Weight: f.weights[m]}
+		out[m] = Word{Model: m, Value: f.u.out(told[m]), Weight: f.weights[m]}
 	}
 	return out
 }
 
 // Lesson is what this forecast of the end teaches, once the value there is known.
 func (f *Forecast) Lesson(truth float64) Lesson {
-	n := len(f.curve.Epochs)
 	v, width := f.value(f.end)
 	out := Lesson{
-		Seen: f.curve.Epochs[n-1], Total: f.options.Total, Last: f.u.last, Truth: truth,
+		Seen: f.last(), Total: f.options.Total, Last: f.u.last, Truth: truth,
 		Blend: f.u.out(f.blend(f.end)), Correction: f.u.sign * f.correction * f.u.width,
 		Value: f.u.out(v), Unit: width * f.u.width,
 	}

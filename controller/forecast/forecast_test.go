@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"pitchpipe/controller/forecast"
+	"pitchpipe/controller/tuning"
 )
 
 // drawn is a curve over epochs 1 to n, ten seconds each after five to begin with.
@@ -49,7 +50,7 @@ func made(t *testing.T, c forecast.Curve, o forecast.Options) forecast.Forecast 
 	return f
 }
 
-func at(t *testing.T, f forecast.Forecast, epoch float64) forecast.Estimate {
+func at(t *testing.T, f forecast.Forecast, epoch float64) tuning.Estimate {
 	t.Helper()
 	e, why := f.Value(epoch)
 	if why != forecast.Known {
@@ -200,31 +201,31 @@ func TestWhatIsUnknownSaysWhy(t *testing.T) {
 func TestATargetIsReachedWhenTheCurveReachesIt(t *testing.T) {
 	t.Parallel()
 	f := made(t, drawn(12, inverse), loss(40))
-	a, why := f.Reach(inverse(30))
-	if why != forecast.Known || math.Abs(a.Epoch.Value-30) > 4 || a.Epoch.Low > a.Epoch.Value || a.Epoch.High != nil && *a.Epoch.High < 30 {
-		t.Errorf("%+v %s, want epoch 30", a, why)
+	epoch, seconds, why := f.Reach(inverse(30))
+	if why != forecast.Known || math.Abs(epoch-30) > 4 {
+		t.Errorf("%g %s, want epoch 30", epoch, why)
 	}
-	if a.Seconds == nil || math.Abs(a.Seconds.Value-(5+10*a.Epoch.Value)) > 1e-6 {
-		t.Errorf("seconds %+v, want those of epoch %g", a.Seconds, a.Epoch.Value)
+	if math.Abs(seconds-(5+10*epoch)) > 1e-6 {
+		t.Errorf("seconds %g, want those of epoch %g", seconds, epoch)
 	}
-	if a, why := f.Reach(inverse(5)); why != forecast.Known || a.Epoch.Value != 5 || a.Seconds.Value != 55 {
-		t.Errorf("%+v %s: the target was reached in epoch 5", a, why)
+	if epoch, seconds, why := f.Reach(inverse(5)); why != forecast.Known || epoch != 5 || seconds != 55 {
+		t.Errorf("%g after %g s %s: the target was reached in epoch 5", epoch, seconds, why)
 	}
 	for _, target := range []float64{0.2, -1} {
-		if a, why := f.Reach(target); why != forecast.Never {
-			t.Errorf("%g: %+v %s, the curve ends above 0.3", target, a, why)
+		if epoch, _, why := f.Reach(target); why != forecast.Never {
+			t.Errorf("%g: %g %s, the curve ends above 0.3", target, epoch, why)
 		}
 	}
 	untimed := drawn(12, inverse)
 	untimed.Seconds = nil
 	g := made(t, untimed, loss(40))
-	if a, why := g.Reach(inverse(30)); why != forecast.Known || a.Seconds != nil || a.Untimed != forecast.NotTimed {
-		t.Errorf("%+v %s: nobody measured the time", a, why)
+	if _, seconds, why := g.Reach(inverse(30)); why != forecast.Known || !math.IsNaN(seconds) {
+		t.Errorf("%g s %s: nobody measured the time", seconds, why)
 	}
 	o := loss(40)
 	o.Changes = []float64{15}
 	h := made(t, drawn(12, inverse), o)
-	if _, why := h.Reach(inverse(30)); why != forecast.ChangeAhead {
+	if _, _, why := h.Reach(inverse(30)); why != forecast.ChangeAhead {
 		t.Errorf("%s: another learning rate comes before the target", why)
 	}
 }

@@ -1,17 +1,18 @@
 package forecast
 
 import (
-	"cmp"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 
 	"pitchpipe/controller/tuning"
 )
 
-// Lesson is what the forecast of a job was worth, known once the job has ended. Lessons
-// of jobs of the same kind, at about the same share of the way, make the next forecast
-// better: they say which models are right about this kind, by how much the ensemble is
-// off where it said the like, and how wide its interval must be.
+// Lesson is what the forecast of a job was worth, known once the job has ended: which
+// models are right about this kind, by how much the ensemble is off where it said the
+// like, and how wide its interval must be.
 type Lesson = tuning.CurveLesson
 
 // Remembered is how many lessons count, the newest of those that are handed in: those of
@@ -30,29 +31,15 @@ func Teach(c Curve, o Options) []Lesson {
 	if n == 0 || len(c.Epochs) != n || c.Epochs[n-1] != o.Total {
 		return nil
 	}
-	var alone []Forecast
-	before := o.Lessons
-	o.Lessons = nil
-	for _, share := range Shares() {
-		if seen, ok := c.Seen(share); ok {
-			if f, why := New(seen, o); why == Known {
-				alone = append(alone, f)
-			}
-		}
-	}
-	return Learned(alone, c.Values[n-1], before)
-}
-
-// Learned is what forecasts of a curve that ended at truth would have been worth, had they
-// been made with the lessons of the runs before.
-func Learned(alone []Forecast, truth float64, before []Lesson) []Lesson {
 	var out []Lesson
-	for _, f := range alone {
-		taught := f.Taught(before)
-		if _, why := taught.Value(taught.options.Total); why != Known {
+	for _, share := range Shares() {
+		seen, _ := c.Seen(share)
+		f, why := New(seen, o)
+		if why != Known {
 			continue
 		}
-		if l := taught.Lesson(truth); usable(l) {
+		_, why = f.Value(o.Total)
+		if l := f.Lesson(c.Values[n-1]); why == Known && usable(l) {
 			out = append(out, l)
 		}
 	}
@@ -87,10 +74,7 @@ func learn(all []Lesson, seen, total float64, u unit) learned {
 }
 
 func usable(x Lesson) bool {
-	sum := x.Last + x.Blend + x.Correction + x.Value + x.Unit + x.Truth + x.Seen + x.Total
-	for _, v := range x.Told {
-		sum += v
-	}
+	sum := x.Last + x.Blend + x.Correction + x.Value + x.Unit + x.Truth + x.Seen + x.Total + floats.Sum(x.Told)
 	return len(x.Told) == models && finite(sum) && x.Seen > 0 && x.Total > x.Seen && x.Unit > 0
 }
 
@@ -114,16 +98,16 @@ func (l learned) weigh(weights [models]float64) [models]float64 {
 			}
 		}
 	}
-	least := slices.Min(loss[:])
+	least := math.Inf(1)
+	for m, w := range weights {
+		if w > 0 { // it is a word of its own
+			least = min(least, loss[m])
+		}
+	}
 	var sum float64
 	for m := range Last + 1 {
-		weights[m] *= math.Exp(-hedge * (loss[m] - least))
+		weights[m] *= math.Exp(-hedge * max(loss[m]-least, 0))
 		sum += weights[m]
-	}
-	if !(sum > 0) {
-		weights = [models]float64{}
-		weights[slices.Index(loss[:], least)] = 1
-		return weights
 	}
 	for m := range Last + 1 {
 		weights[m] /= sum
@@ -146,45 +130,38 @@ func (l learned) correct(blend float64) (correction, belief float64) {
 		move[i] = math.Abs(l.u.in(x.Blend) - last - blend)
 	}
 	ws, wm := nearest(stand), nearest(move)
-	type weighed struct{ off, weight float64 }
-	offs := make([]weighed, n)
-	var mass float64
+	offs, weights := make([]float64, n), make([]float64, n)
 	for i, x := range l.lessons {
-		w := math.Exp(-0.5 * (square(stand[i]/ws) + square(move[i]/wm)))
-		offs[i] = weighed{l.u.in(x.Truth) - l.u.in(x.Blend), w}
-		mass += w
+		offs[i] = l.u.in(x.Truth) - l.u.in(x.Blend)
+		weights[i] = math.Exp(-0.5 * (square(stand[i]/ws) + square(move[i]/wm)))
 	}
+	mass := floats.Sum(weights)
 	if !(mass > 0) {
 		return 0, 0
 	}
-	slices.SortFunc(offs, func(a, b weighed) int { return cmp.Compare(a.off, b.off) })
-	var sum float64
-	for _, o := range offs {
-		if sum += o.weight; sum >= mass/2 {
-			correction = o.off
-			break
-		}
-	}
-	return correction * mass / (mass + doubt), l.belief()
+	stat.SortWeighted(offs, weights)
+	return stat.Quantile(0.5, stat.Empirical, offs, weights) * mass / (mass + doubt), l.belief()
 }
 
 // belief compares what the forecasts of the kind were worth without, with half and with
 // all of their correction.
 func (l learned) belief() float64 {
-	var none, half, all float64
+	var loss [3]float64
 	for _, x := range l.lessons {
 		s := scale(x)
 		if !(s > 0) {
 			continue
 		}
-		loss := func(share float64) float64 {
-			return min(math.Abs(x.Blend+share*x.Correction-x.Truth)/s, mostLosses)
+		for i := range loss {
+			loss[i] += min(math.Abs(x.Blend+float64(i)/2*x.Correction-x.Truth)/s, mostLosses)
 		}
-		none, half, all = none+loss(0), half+loss(0.5), all+loss(1)
 	}
-	least := min(none, half, all)
-	wn, wh, wa := math.Exp(-gate*(none-least)), math.Exp(-gate*(half-least)), math.Exp(-gate*(all-least))
-	return (wa + wh/2) / (wn + wh + wa)
+	var believed, sum float64
+	for i, v := range loss {
+		w := math.Exp(-gate * (v - slices.Min(loss[:])))
+		believed, sum = believed+w*float64(i)/2, sum+w
+	}
+	return believed / sum
 }
 
 func nearest(distances []float64) float64 {
@@ -207,7 +184,7 @@ const (
 // ends are how many units below and above the value the interval ends: low at most 0,
 // high at least 0. In units less is better, so low is the better end.
 func (l learned) ends() (low, high float64) {
-	scores := make([]float64, 0, len(l.lessons)+priorLessons)
+	var scores []float64
 	for _, x := range l.lessons {
 		scores = append(scores, l.u.sign*(x.Truth-x.Value)/x.Unit)
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"pitchpipe/controller/tuning"
@@ -47,21 +48,16 @@ const (
 	outside = 0.1 // of the truths lie beyond either end of an interval
 )
 
-// Left is what is left of a job: its epochs, and the seconds and joules that they take.
-// The epochs are known where the job says how many it has; without that nothing is, and
-// the forecast says so. An epoch to come is taken to be like the newest third of those
-// measured, of which the rest may differ by chance, and as much as the newest ones
-// differ from all.
+// Left is what is left of a job: its epochs, and the seconds and joules that they take;
+// unknown where the job does not say how many epochs it has. An epoch to come is taken to
+// be like the newest third of those measured, from which the rest may differ by chance,
+// and as much as the newest ones differ from all.
 func Left(w Work) tuning.Forecast {
-	left := float64(w.Total - w.Done)
-	switch {
-	case w.Total <= 0:
+	if w.Total <= 0 {
 		return tuning.Forecast{Reason: tuning.ReasonNoTotal}
-	case left < 0:
-		left = 0 // it does more than it said
 	}
-	epochs := tuning.Exactly(left)
-	out := tuning.Forecast{Epochs: &epochs}
+	left := float64(max(w.Total-w.Done, 0)) // it may do more than it said
+	out := tuning.Forecast{Epochs: new(tuning.Exactly(left))}
 	if w.Curve {
 		out.Final, out.FinalOf = w.final()
 	}
@@ -69,18 +65,15 @@ func Left(w Work) tuning.Forecast {
 	if len(mine) == 0 {
 		return w.ofKind(out, left)
 	}
-	out.Basis, out.Measured, out.Settings = basis, len(mine), mine[0].Settings
+	out.Basis, out.Measured, out.Settings, out.JoulesSource = basis, len(mine), mine[0].Settings, w.source()
 	var seconds, joules []float64
 	for _, e := range mine {
 		seconds = append(seconds, e.Seconds())
-	}
-	out.Seconds = rest(seconds, left, betweenAttempts)
-	out.JoulesSource = w.source()
-	for _, e := range mine {
 		if e.Joules != nil && e.Source == out.JoulesSource && *e.Joules > 0 {
 			joules = append(joules, float64(*e.Joules))
 		}
 	}
+	out.Seconds = rest(seconds, left, betweenAttempts)
 	out.Joules = rest(joules, left, betweenAttempts)
 	out.Spent = w.spent(out.JoulesSource, joules)
 	return out
@@ -113,8 +106,7 @@ func (w Work) ofKind(out tuning.Forecast, left float64) tuning.Forecast {
 	out.Seconds = rest([]float64{w.Kind.Seconds}, left, betweenInputs)
 	if j := w.Kind.Joules; j != nil && *j > 0 {
 		out.Joules, out.JoulesSource = rest([]float64{float64(*j)}, left, betweenInputs), w.Kind.Source
-		nothing := tuning.Exactly(0)
-		out.Spent = &nothing
+		out.Spent = new(tuning.Exactly(0))
 	}
 	return out
 }
@@ -145,13 +137,11 @@ func (w Work) spent(source string, known []float64) *tuning.Estimate {
 		}
 	}
 	out := tuning.Exactly(sum)
-	missing := float64(w.Done - len(counted))
-	more := rest(known, missing, betweenAttempts)
-	switch {
-	case missing <= 0:
-	case more == nil:
-		return nil // how much they used is anybody's guess
-	default:
+	if missing := w.Done - len(counted); missing > 0 {
+		more := rest(known, float64(missing), betweenAttempts)
+		if more == nil {
+			return nil // how much they used is unknown
+		}
 		out.Value, out.High = sum+more.Value, sum+more.High
 	}
 	return &out
@@ -164,7 +154,7 @@ func rest(seen []float64, n, between float64) *tuning.Estimate {
 		return nil
 	}
 	newest := seen[len(seen)-min(len(seen), max(len(seen)/3, fewest)):]
-	mean, pace := average(seen), average(newest)
+	mean, pace := stat.Mean(seen, nil), stat.Mean(newest, nil)
 	squares := usualDegrees * usualSD * usualSD
 	for _, v := range seen {
 		squares += square(math.Log(v / mean))
@@ -180,25 +170,16 @@ func rest(seen []float64, n, between float64) *tuning.Estimate {
 	return &out
 }
 
-func average(v []float64) float64 {
-	var sum float64
-	for _, x := range v {
-		sum += x / float64(len(v))
-	}
-	return sum
-}
-
 // final is what the curve of the quality, else of the loss, leads to in the last epoch;
 // nil: it says nothing.
 func (w Work) final() (*tuning.Estimate, string) {
 	for _, m := range w.measures() {
-		if f, why := New(w.curve(m), w.options(m)); why == Known {
-			if e, why := f.Value(float64(w.Total)); why == Known {
-				out := tuning.Estimate{Value: e.Value, Low: e.Low, High: e.High}
-				if out.IsFinite() {
-					return &out, m.name
-				}
-			}
+		f, why := New(w.curve(m), w.options(m))
+		if why != Known {
+			continue
+		}
+		if e, why := f.Value(float64(w.Total)); why == Known && e.IsFinite() {
+			return &e, m.name
 		}
 	}
 	return nil, ""
@@ -234,11 +215,10 @@ func (w Work) options(m measure) Options {
 // been made with w.Lessons; see the function Teach. Those of the quality, else of the loss.
 func (w Work) Teach() []Lesson {
 	for _, m := range w.measures() {
-		out := Teach(w.curve(m), w.options(m))
-		for i := range out {
-			out[i].Of = m.name
-		}
-		if len(out) > 0 {
+		if out := Teach(w.curve(m), w.options(m)); len(out) > 0 {
+			for i := range out {
+				out[i].Of = m.name
+			}
 			return out
 		}
 	}

@@ -1,6 +1,94 @@
 package forecast
 
-import "math"
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+)
+
+// How the ensemble is put together; one choice for all development curves, whose
+// neighbours do little worse.
+const (
+	oldest     = 0.3  // the shortest prefix that is judged, as a share of what was seen
+	origins    = 5    // prefixes that are judged
+	noiseShare = 0.5  // of the noise counts as error of every model
+	biasShare  = 0.45 // of the mean error on what was seen is taken off
+	smallest   = 1e-9 // error in units
+)
+
+// ensemble is the models of one piece of a curve with what they are worth.
+type ensemble struct {
+	models  [models]fitted
+	weights [models]float64 // sum to 1
+	bias    float64         // mean error on the seen part, in units
+	back    float64         // root mean square error there
+	noise   float64
+	floor   float64
+}
+
+// test is one model's word about a part that was seen, against the truth.
+type test struct {
+	told   [models]float64
+	truth  float64
+	weight float64 // all sum to 1
+}
+
+// fitAll fits the models on z over epochs k (from 1) and judges each by prefixes.
+func fitAll(z, k []float64, floor float64) ensemble {
+	e := ensemble{models: fitModels(z, k, floor), noise: noiseOf(z), floor: floor}
+	tests := backtest(z, k, floor)
+	var sum float64
+	for m := range Last + 1 {
+		var square float64
+		for _, t := range tests {
+			d := t.told[m] - t.truth
+			square += t.weight * d * d
+		}
+		if m != FromNow || !math.IsInf(floor, -1) { // else it is no word of its own
+			e.weights[m] = 1 / (noiseShare*e.noise + smallest + math.Sqrt(square))
+		}
+		sum += e.weights[m]
+	}
+	for m := range Last + 1 {
+		e.weights[m] /= sum
+	}
+	for _, t := range tests {
+		d := stat.Mean(t.told[:], e.weights[:]) - t.truth
+		e.bias += t.weight * d
+		e.back += t.weight * d * d
+	}
+	e.back = math.Sqrt(e.back)
+	return e
+}
+
+// backtest fits prefixes of what was seen and asks them about the rest.
+func backtest(z, k []float64, floor float64) []test {
+	var tests []test
+	n := len(z)
+	first := max(fewest, int(math.Round(oldest*float64(n))))
+	step := max(1, (n-first+origins-1)/origins)
+	for m := first; m < n; m += step {
+		fits := ensemble{models: fitModels(z[:m], k[:m], floor), floor: floor}
+		for j := m; j < n; j++ {
+			tests = append(tests, test{fits.told(k[j]), z[j], 1 / float64(n-m)})
+		}
+	}
+	prefixes := float64((n - first + step - 1) / step)
+	for i := range tests {
+		tests[i].weight /= prefixes
+	}
+	return tests
+}
+
+// told is what each model says about epoch k, in units.
+func (e ensemble) told(k float64) [models]float64 {
+	var out [models]float64
+	for m := range Last + 1 {
+		out[m] = max(e.models[m].at(k), e.floor)
+	}
+	return out
+}
 
 // Model is one member of the ensemble.
 type Model int
@@ -17,23 +105,8 @@ const (
 // models is how many there are.
 const models = int(Last) + 1
 
-// Models lists the members.
-func Models() []Model { return []Model{Inverse, Power, Exponential, FromNow, Last} }
-
 func (m Model) String() string {
-	switch m {
-	case Inverse:
-		return "inverse"
-	case Power:
-		return "power"
-	case Exponential:
-		return "exponential"
-	case FromNow:
-		return "from-now"
-	case Last:
-		return "last"
-	}
-	return "unknown"
+	return [models]string{"inverse", "power", "exponential", "from-now", "last"}[m]
 }
 
 // fitted is one model with its parameters, in units of the curve.
@@ -48,13 +121,12 @@ const (
 	// recency is how much more the newest epoch weighs in a fit than the oldest: what
 	// the curve does now says more about what it will do than how it began.
 	recency = 16
-	shapes  = 16 // shapes tried before the best is refined
-	refined = 12 // steps of that
+	shapes  = 15 // into which a range of shapes is cut
+	rounds  = 3  // of which each looks closer at the best of the one before
 )
 
-// shapeOf spaces the shapes by ratio: i from 0 to shapes-1, for a piece of n epochs.
-func (m Model) shapeOf(i int, n float64) float64 {
-	t := float64(i) / (shapes - 1)
+// shapeOf spaces the shapes by ratio: t from 0 to 1, for a piece of n epochs.
+func (m Model) shapeOf(t, n float64) float64 {
 	switch m {
 	case Inverse:
 		return -0.5 + 0.5*math.Pow(8*n, t)
@@ -77,6 +149,16 @@ func (m Model) basis(shape, k, ln float64) float64 {
 	}
 }
 
+// fitModels fits all members on z over epochs k, from 1.
+func fitModels(z, k []float64, floor float64) [models]fitted {
+	var out [models]fitted
+	f := newFitter(z, k, floor)
+	for m := range Last + 1 {
+		out[m] = f.fit(m)
+	}
+	return out
+}
+
 // fitter holds what the fits of one prefix share.
 type fitter struct {
 	z, k, w []float64 // values in units, epochs from 1, weights
@@ -87,8 +169,7 @@ type fitter struct {
 
 func newFitter(z, k []float64, floor float64) fitter {
 	f := fitter{z: z, k: k, floor: floor}
-	scratch := make([]float64, 3*len(z))
-	f.w, f.ln, f.x = scratch[:len(z)], scratch[len(z):2*len(z)], scratch[2*len(z):]
+	f.w, f.ln, f.x = make([]float64, len(z)), make([]float64, len(z)), make([]float64, len(z))
 	pace := math.Log(recency) / max(k[len(k)-1]-k[0], 1)
 	for i := range f.w {
 		f.w[i], f.ln[i] = math.Exp(pace*(k[i]-k[0])), math.Log(k[i])
@@ -104,36 +185,19 @@ func (f fitter) fit(m Model) fitted {
 		return f.fromNow()
 	default:
 	}
-	best, at := math.Inf(1), 0
+	best, at := math.Inf(1), 0.0
 	var out fitted
-	try := func(shape float64) float64 {
-		got, loss := f.linear(m, shape)
-		if loss < best {
-			best, out = loss, got
-		}
-		return loss
-	}
 	n := f.k[len(f.k)-1] - f.k[0] + 1
-	for i := range shapes {
-		before := best
-		if try(m.shapeOf(i, n)); best < before {
-			at = i
+	low, high := 0.0, 1.0
+	for range rounds {
+		step := (high - low) / shapes
+		for i := range shapes + 1 {
+			t := low + float64(i)*step
+			if got, loss := f.linear(m, m.shapeOf(t, n)); loss < best {
+				best, out, at = loss, got, t
+			}
 		}
-	}
-	lo, hi := m.shapeOf(max(at-1, 0), n), m.shapeOf(min(at+1, shapes-1), n)
-	const golden = 0.618033988749895
-	x1, x2 := hi-golden*(hi-lo), lo+golden*(hi-lo)
-	y1, y2 := try(x1), try(x2)
-	for range refined {
-		if y1 < y2 {
-			hi, x2, y2 = x2, x1, y1
-			x1 = hi - golden*(hi-lo)
-			y1 = try(x1)
-		} else {
-			lo, x1, y1 = x1, x2, y2
-			x2 = lo + golden*(hi-lo)
-			y2 = try(x2)
-		}
+		low, high = max(at-step, 0), min(at+step, 1)
 	}
 	return out
 }
@@ -175,14 +239,8 @@ func (f fitter) linear(m Model, shape float64) (fitted, float64) {
 func (f fitter) fromNow() fitted {
 	n := len(f.z)
 	flat := fitted{model: Last, c: f.z[n-1]}
-	if math.IsInf(f.floor, -1) {
-		return flat
-	}
-	var d float64
-	for _, z := range f.z {
-		d = max(d, z-f.floor)
-	}
-	if !(d > 0) {
+	d := slices.Max(f.z) - f.floor
+	if !(d > 0) || math.IsInf(d, 1) {
 		return flat
 	}
 	steps := func(z float64) float64 {
@@ -207,19 +265,14 @@ func (f fitted) at(k float64) float64 {
 	switch f.model {
 	case Last:
 		return f.c
-	case FromNow:
-		return f.c + f.height(k+f.shift)
+	case FromNow: // steps = (h/l) ln(d/l): with x = ln(d/l) it is x e^x = steps d/h
+		if steps := k + f.shift; steps > 0 {
+			return f.c + f.shape*math.Exp(-lambert(steps*f.shape/f.a))
+		}
+		return f.c + f.shape
 	default:
 	}
 	return f.c + f.a*f.model.basis(f.shape, k, math.Log(k))
-}
-
-// height solves steps = (h/l) ln(d/l) for l: with x = ln(d/l) it is x e^x = steps d/h.
-func (f fitted) height(steps float64) float64 {
-	if steps <= 0 {
-		return f.shape
-	}
-	return f.shape * math.Exp(-lambert(steps*f.shape/f.a))
 }
 
 // lambert solves x e^x = y for y above 0, by Halley's steps on a start that is near.
@@ -232,11 +285,7 @@ func lambert(y float64) float64 {
 	for range 6 {
 		e := math.Exp(x)
 		off := x*e - y
-		step := off / (e*(x+1) - (x+2)*off/(2*x+2))
-		x -= step
-		if math.Abs(step) <= 1e-12*(1+math.Abs(x)) {
-			break
-		}
+		x -= off / (e*(x+1) - (x+2)*off/(2*x+2))
 	}
 	return x
 }

@@ -1,6 +1,8 @@
 package search
 
 import (
+	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -138,9 +140,187 @@ func (h *history) longest() float64 {
 func (h *history) ends() int {
 	n := 0
 	for _, p := range h.Past {
-		if p.Quality != nil && h.length(p) > 0 && h.learning(p.Began) == h.guard.own && h.comparable(p.Began) {
+		if epochs, _ := h.length(p); p.Quality != nil && epochs > 0 && h.learning(p.Began) == h.guard.own && h.comparable(p.Began) {
 			n++
 		}
 	}
 	return n
+}
+
+// history is a Returning as points of a grid.
+type history struct {
+	Returning
+	study  Study // of the knobs that are searched now
+	guard  guard
+	points []tuning.Settings // the owner's first
+}
+
+// history is that of all knobs, with what the guard saw.
+func (r Returning) history() *history {
+	h := &history{Returning: r, study: Study{Policy: r.Policy, Own: r.Own, Space: r.Space}}
+	h.watch()
+	return h
+}
+
+// grid gathers the points that matter now: the owner's, those that were measured, and all
+// that differ from one of these in one knob. What is further away comes into sight when
+// something nearer was measured.
+func (h *history) grid() {
+	h.points = []tuning.Settings{h.study.point(h.Own)}
+	for _, p := range h.Past {
+		for _, t := range p.Trials {
+			if h.comparable(t.Settings) {
+				h.points = with(h.points, h.study.point(t.Settings))
+			}
+		}
+	}
+	for _, at := range slices.Clone(h.points) {
+		for _, d := range h.study.Space {
+			for _, v := range d.Values {
+				h.points = with(h.points, at.With(d.Knob, v))
+			}
+		}
+	}
+}
+
+// index is the point of settings, below 0 where they have none.
+func (h *history) index(s tuning.Settings) int {
+	return slices.IndexFunc(h.points, h.study.point(s).Equal)
+}
+
+// comparable reports whether settings differ from the owner's in nothing but the knobs that
+// are searched, those that follow them, and memory, which only bounds a job.
+func (h *history) comparable(s tuning.Settings) bool {
+	return !slices.ContainsFunc(h.Own.Diff(s), func(name string) bool {
+		k, _ := h.Policy.Knob(name)
+		searched := slices.ContainsFunc(h.study.Space, func(d Dimension) bool { return d.Knob == name })
+		d := Dimension{Knob: name, Own: k.Default}
+		return name != tuning.Memory && k.Follows == "" && !searched && d.of(h.Own) != d.of(s)
+	})
+}
+
+// whole is the history in the terms of the tuner.
+func (h *history) whole() recur.Whole {
+	w := recur.Whole{
+		Space:    recur.Space{Points: h.points},
+		Goal:     recur.Goal{MaxSlowdown: h.Policy.MaxSlowdown},
+		Barred:   make([]bool, len(h.points)),
+		Unproven: make([]bool, len(h.points)),
+	}
+	for _, d := range h.study.Space {
+		w.Space.Knobs = append(w.Space.Knobs, recur.Knob{Name: d.Knob, System: !d.Learns})
+	}
+	for i, p := range h.points {
+		settings := h.study.settings(p)
+		_, permitted := h.Policy.Permits(h.Own, settings)
+		at := h.guard.of(h.learning(p))
+		w.Barred[i] = !permitted || at.t < 0 || h.Unlikely != nil && h.Unlikely(settings)
+		w.Unproven[i] = !at.kept
+	}
+	for _, s := range slices.Concat(h.Avoid, h.Underway) {
+		if i := h.index(s); i > 0 && len(s) > 0 {
+			w.Barred[i] = true
+		}
+	}
+	source := h.source()
+	w.Goal.Measure = h.measure(source)
+	for _, p := range h.Past {
+		run := h.run(p, w.Goal.Measure, source)
+		epochs, missed := h.length(p)
+		run.Epochs = epochs
+		if len(run.Parts) > 0 && run.Weight > 0 {
+			w.Runs = append(w.Runs, run)
+		}
+		failed := p.End == tuning.EndFailed || missed
+		if i := h.index(p.Began); failed && len(p.Began) > 0 && h.comparable(p.Began) && i >= 0 {
+			w.Failed = append(w.Failed, i)
+		}
+	}
+	return w
+}
+
+// run is what can be compared of a past run, in the terms of the tuner.
+func (h *history) run(p tuning.PastRun, m tuning.Measure, source string) recur.Run {
+	out := recur.Run{Place: p.Machine, Weight: tuning.Aged(p.Age)}
+	for _, t := range p.Trials {
+		if t.Failed || !(t.Seconds > 0) || !(t.Weight() > 0) || !h.comparable(t.Settings) {
+			continue
+		}
+		joules := math.NaN()
+		if t.Joules != nil && t.Source == source {
+			joules = float64(*t.Joules)
+		}
+		out.Parts = append(out.Parts, recur.Part{
+			Point: h.index(t.Settings), Epochs: t.Weight(), Cost: m.Spent(t.Seconds, joules, t.Settings),
+		})
+	}
+	return out
+}
+
+// measure is what is compared: energy is free in it where the joules of one run are not
+// known.
+func (h *history) measure(source string) tuning.Measure {
+	m := h.Policy.Measure()
+	for _, p := range h.Past {
+		for _, t := range p.Trials {
+			if t.Joules == nil || t.Source != source || !m.Tariff.Charges(source) {
+				return m.WithoutEnergy()
+			}
+		}
+	}
+	return m
+}
+
+// source is where the joules come from that are compared: where most runs have them from.
+// Computed ones are right on average and wrong on this job, so that they count only where
+// the site says so, and only where no others are.
+func (h *history) source() string {
+	runs := map[string]int{}
+	for _, p := range h.Past {
+		for _, t := range p.Trials {
+			switch {
+			case t.Joules == nil:
+			case t.Source != tuning.Modelled:
+				runs[t.Source]++
+			case h.Modelled:
+				runs[t.Source] = 0
+			}
+		}
+	}
+	names := slices.Sorted(maps.Keys(runs))
+	if len(names) == 0 {
+		return ""
+	}
+	return slices.MaxFunc(names, func(a, b string) int { return cmp.Compare(runs[a], runs[b]) })
+}
+
+// unmeasured says why the owner's settings have nothing that others could be held against.
+func (h *history) unmeasured() tuning.Reason {
+	modelled := slices.ContainsFunc(h.Past, func(p tuning.PastRun) bool {
+		return slices.ContainsFunc(p.Trials, func(t tuning.Trial) bool { return t.Source == tuning.Modelled })
+	})
+	switch {
+	case len(h.Past) == 0:
+		return tuning.ReasonFirstSeen
+	case h.Policy.Measure().NeedsJoules() && modelled && !h.Modelled:
+		return tuning.ReasonModelled
+	}
+	return tuning.ReasonOwnFirst
+}
+
+// effect is what runs showed of a setting, without memory, which has none. Its age is that of
+// the newest run that was measured under it, in days.
+func (h *history) effect(s recur.Standing) tuning.Effect {
+	out := tuning.Effect{
+		Settings: h.study.settings(h.points[s.Point]).WithoutMemory(), LogRatio: s.Ratio, SD: s.SE * math.Sqrt(float64(s.Runs)),
+		LogTime: s.Seconds, Runs: s.Runs, Age: math.Inf(1),
+	}
+	for _, p := range h.Past {
+		for _, t := range p.Trials {
+			if h.comparable(t.Settings) && h.index(t.Settings) == s.Point {
+				out.Age = min(out.Age, p.Age)
+			}
+		}
+	}
+	return out
 }

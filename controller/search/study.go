@@ -1,11 +1,69 @@
 package search
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
+	"pitchpipe/controller/search/recur"
 	"pitchpipe/controller/tuning"
 )
+
+// Dimension is one knob of a space and the values it may take.
+type Dimension struct {
+	Knob   string         `json:"knob"`
+	Learns bool           `json:"learns"` // changes what the job learns, see tuning.Policy.Learns
+	Values []tuning.Value `json:"values"` // numbers ascending, then words as written; the own value included
+	Own    tuning.Value   `json:"own"`    // not set: as the job file has it
+}
+
+// Space lists the knobs that can be searched in the order in which they are:
+// cores, threads, then the others as written. A range is cut into at most n
+// values. Left out are knobs that follow another, those with nothing but their
+// own value, and memory, GPUs and the power limit. own are the job's settings as
+// its owner submitted it; a knob that it does not name has its default.
+func Space(p tuning.Policy, own tuning.Settings, n int) []Dimension {
+	var out []Dimension
+	for _, k := range p.Knobs {
+		if k.Follows != "" || !tuning.Settable(k.Name) {
+			continue
+		}
+		d := Dimension{Knob: k.Name, Learns: p.Learns(k.Name), Own: k.Default}
+		d.Own = d.of(own)
+		for _, v := range append(k.Candidates(n), d.Own) {
+			fits := v == d.Own || p.Takes(k, v, own)
+			if v.IsSet() && fits && !slices.Contains(d.Values, v) {
+				d.Values = append(d.Values, v)
+			}
+		}
+		slices.SortStableFunc(d.Values, func(a, b tuning.Value) int {
+			switch {
+			case a.IsNumber() == b.IsNumber():
+				return cmp.Compare(a.Float(), b.Float()) // of words 0
+			case a.IsNumber():
+				return -1
+			}
+			return 1
+		})
+		if slices.ContainsFunc(d.Values, func(v tuning.Value) bool { return v != d.Own }) {
+			out = append(out, d)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Dimension) int { return recur.CoresFirst(a.knob(), b.knob()) })
+	return out
+}
+
+func (d Dimension) knob() recur.Knob {
+	return recur.Knob{Name: d.Knob, System: tuning.IsSystem(d.Knob)}
+}
+
+// of is the value of the knob in settings.
+func (d Dimension) of(s tuning.Settings) tuning.Value {
+	if v := s[d.Knob]; v.IsSet() {
+		return v
+	}
+	return d.Own
+}
 
 // Study is what is known about one job when the next probe is asked for. Knobs that change
 // what the job learns are not probed: the length of an epoch says nothing about them.
@@ -36,7 +94,7 @@ func (s Study) Next() (tuning.Settings, tuning.Reason) {
 	switch {
 	case len(order) == 0:
 		return nil, tuning.ReasonProbesDone
-	case s.used() >= s.Policy.Budget.Probes:
+	case len(s.tried(nil))-1 >= s.Policy.Budget.Probes:
 		return nil, tuning.ReasonBudgetProbes
 	}
 	return order[0], tuning.ReasonNone
@@ -93,10 +151,7 @@ func (s Study) epochal() (Study, tuning.Reason) {
 func (s Study) point(t tuning.Settings) tuning.Settings {
 	p := tuning.Settings{}
 	for _, d := range s.Space {
-		p[d.Knob] = t[d.Knob]
-		if !t[d.Knob].IsSet() {
-			p[d.Knob] = d.Own
-		}
+		p[d.Knob] = d.of(t)
 	}
 	return p
 }
@@ -112,27 +167,24 @@ func (s Study) settings(p tuning.Settings) tuning.Settings {
 	return s.Policy.Complete(out)
 }
 
-// tried lists the points that are not to be tried again, the owner's first.
-func (s Study) tried() []tuning.Settings {
+// tried lists the points of the owner's settings, the trials, and some others.
+func (s Study) tried(others []tuning.Settings) []tuning.Settings {
 	out := []tuning.Settings{s.point(s.Own)}
-	note := func(t tuning.Settings) {
-		if p := s.point(t); !slices.ContainsFunc(out, p.Equal) {
-			out = append(out, p)
-		}
-	}
 	for _, t := range s.Trials {
-		note(t.Settings)
+		out = with(out, s.point(t.Settings))
 	}
-	for _, a := range s.Avoid {
-		note(a)
+	for _, o := range others {
+		out = with(out, s.point(o))
 	}
 	return out
 }
 
-// used counts the settings other than the owner's that were tried in this job.
-func (s Study) used() int {
-	s.Avoid = nil
-	return len(s.tried()) - 1
+// with adds a point to those that it is none of.
+func with(points []tuning.Settings, p tuning.Settings) []tuning.Settings {
+	if slices.ContainsFunc(points, p.Equal) {
+		return points
+	}
+	return append(points, p)
 }
 
 // base is the point to go on from: the best trial, where its gain is more than
@@ -157,7 +209,7 @@ func (s Study) base() tuning.Settings {
 // tried together with other settings than the base's and had not clearly lost
 // there: knobs may act on each other, but rarely turn a clear loss round.
 func (s Study) order() []tuning.Settings {
-	tried := s.tried()
+	tried := s.tried(s.Avoid)
 	base := s.base()
 	var fresh, again []tuning.Settings
 	for _, d := range s.Space {
@@ -185,44 +237,32 @@ func (s Study) order() []tuning.Settings {
 // the difference drowns in the noise of an epoch.
 const near = 0.1
 
-// promising orders the other values of a knob. System knobs begin with the
-// largest: too few cores make an epoch long, so that the costly trials come
-// last, or never. Other knobs go outwards from the present value, larger ones first.
-// Numbers that are near to
-// the present one come behind all others: a job with many cores would spend its probes
-// on steps of one.
+// promising orders the other values of a knob. System knobs begin with the largest: too few
+// cores make an epoch long, so that the costly trials come last, or never. Other knobs go
+// outwards from the present value, larger ones first. Numbers near to the present one come
+// last: a job with many cores would spend its probes on steps of one.
 func promising(d Dimension, at tuning.Value) []tuning.Value {
-	var out, little []tuning.Value
-	for _, v := range outwards(d, at) {
-		if v.IsNumber() && at.IsNumber() && math.Abs(v.Float()-at.Float()) < near*math.Abs(at.Float()) {
-			little = append(little, v)
-			continue
+	rank := func(v tuning.Value) int {
+		steps := 0
+		if !tuning.IsSystem(d.Knob) {
+			steps = slices.Index(d.Values, v) - slices.Index(d.Values, at)
 		}
-		out = append(out, v)
+		if v.IsNumber() && at.IsNumber() && math.Abs(v.Float()-at.Float()) < near*math.Abs(at.Float()) {
+			return len(d.Values) + 1 + max(steps, -steps)
+		}
+		return max(steps, -steps)
 	}
-	return append(out, little...)
+	out := slices.DeleteFunc(slices.Clone(d.Values), func(v tuning.Value) bool { return v == at })
+	slices.Reverse(out)
+	slices.SortStableFunc(out, func(a, b tuning.Value) int { return cmp.Compare(rank(a), rank(b)) })
+	return out
 }
 
-func outwards(d Dimension, at tuning.Value) []tuning.Value {
-	var out []tuning.Value
-	if tuning.IsSystem(d.Knob) {
-		for _, v := range slices.Backward(d.Values) {
-			if v != at {
-				out = append(out, v)
-			}
-		}
-		return out
-	}
-	i := slices.Index(d.Values, at)
-	for step := 1; step <= len(d.Values); step++ {
-		if j := i + step; j < len(d.Values) {
-			out = append(out, d.Values[j])
-		}
-		if j := i - step; i >= 0 && j >= 0 {
-			out = append(out, d.Values[j])
-		}
-	}
-	return out
+// worse reports whether a trial is behind another by more than so many standard errors.
+func (s Study) worse(t, other tuning.Trial, errors float64) bool {
+	sd, _ := spread(s.Trials)
+	by, ok := t.LogRatio(other, s.Policy.Measure())
+	return ok && by > errors*standardError(t, other, s.Policy, sd)
 }
 
 // shadowed reports whether a value lies beyond one that is already worse than the
@@ -230,32 +270,21 @@ func outwards(d Dimension, at tuning.Value) []tuning.Value {
 // valley, so further on is worse still.
 func (s Study) shadowed(base tuning.Settings, knob string, v tuning.Value) bool {
 	from := base[knob]
-	if !v.IsNumber() || !from.IsNumber() {
-		return false
-	}
-	reference, ok := tuning.Reference(s.Trials)
-	if !ok {
-		return false
-	}
+	reference, _ := tuning.Reference(s.Trials)
 	at, ok := s.trial(base)
-	if !ok {
+	if !ok || !v.IsNumber() || !from.IsNumber() {
 		return false
 	}
-	sd, _ := spread(s.Trials)
-	for _, t := range s.Trials {
+	low, high := min(from.Float(), v.Float()), max(from.Float(), v.Float())
+	return slices.ContainsFunc(s.Trials, func(t tuning.Trial) bool {
 		p := s.point(t.Settings)
 		u := p[knob]
-		if t.Failed || !u.IsNumber() || !base.With(knob, u).Equal(p) || !between(from, u, v) {
-			continue
+		between := u.IsNumber() && low < u.Float() && u.Float() < high
+		if t.Failed || !between || !base.With(knob, u).Equal(p) {
+			return false
 		}
-		if Refusal(t, reference, s.Policy) != tuning.ReasonNone {
-			return true
-		}
-		if worse, ok := t.LogRatio(at, s.Policy.Measure()); ok && worse > standardError(t, at, s.Policy, sd) {
-			return true
-		}
-	}
-	return false
+		return Refusal(t, reference, s.Policy) != tuning.ReasonNone || s.worse(t, at, 1)
+	})
 }
 
 // clearLoss is how many standard errors behind counts as clear.
@@ -264,22 +293,11 @@ const clearLoss = 3
 // lost reports whether the value was clearly worse than the base's elsewhere, with
 // all other knobs equal.
 func (s Study) lost(base tuning.Settings, knob string, v tuning.Value) bool {
-	sd, _ := spread(s.Trials)
-	for _, t := range s.Trials {
+	return slices.ContainsFunc(s.Trials, func(t tuning.Trial) bool {
 		p := s.point(t.Settings)
-		if p[knob] != v {
-			continue
-		}
 		other, ok := s.trial(p.With(knob, base[knob]))
-		if !ok {
-			continue
-		}
-		worse, ok := t.LogRatio(other, s.Policy.Measure())
-		if ok && worse > clearLoss*standardError(t, other, s.Policy, sd) {
-			return true
-		}
-	}
-	return false
+		return ok && p[knob] == v && s.worse(t, other, clearLoss)
+	})
 }
 
 func (s Study) trial(p tuning.Settings) (tuning.Trial, bool) {
@@ -288,10 +306,4 @@ func (s Study) trial(p tuning.Settings) (tuning.Trial, bool) {
 		return tuning.Trial{}, false
 	}
 	return s.Trials[i], true
-}
-
-// between reports whether u lies strictly between a and b.
-func between(a, u, b tuning.Value) bool {
-	lo, hi := min(a.Float(), b.Float()), max(a.Float(), b.Float())
-	return lo < u.Float() && u.Float() < hi
 }

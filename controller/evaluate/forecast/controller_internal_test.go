@@ -73,9 +73,7 @@ func controlled(t *testing.T, f family, shares []float64, keep func(knowledge.Ob
 func evaluated(t *testing.T, f family, shares []float64) told {
 	t.Helper()
 	out := told{}
-	if _, err := f.measure(t.Context(), shares, func(run int, seen float64, e mind.Estimate) {
-		out.hear(run, seen, tuning.Estimate{Value: e.Value, Low: e.Low, High: e.High})
-	}); err != nil {
+	if _, err := f.measure(t.Context(), shares, out.hear); err != nil {
 		t.Fatal(err)
 	}
 	return out

@@ -10,6 +10,7 @@ import (
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/records"
 	mind "pitchpipe/controller/forecast"
+	"pitchpipe/controller/tuning"
 )
 
 // The measures that a curve may be of.
@@ -178,28 +179,27 @@ type errorsOf struct {
 }
 
 // measure makes a row for each share. The runs come one after the other, and what they
-// teach is what the controller keeps of a job: see forecast.Teach and Learned. heard is told each
+// teach is what the controller keeps of a job: see forecast.Teach. heard is told each
 // forecast of an end; nil: nobody wants to know.
-func (f family) measure(ctx context.Context, shares []float64, heard func(run int, seen float64, end mind.Estimate)) ([]Row, error) {
+func (f family) measure(ctx context.Context, shares []float64, heard func(run int, seen float64, end tuning.Estimate)) ([]Row, error) {
 	rows, sums := make([]Row, len(shares)), make([]errorsOf, len(shares))
 	for i, share := range shares {
 		rows[i] = Row{Workload: f.workload, Machine: f.machine, Measure: f.name, Seen: share}
-		sums[i].single = make([][]float64, len(mind.Models()))
+		sums[i].single = make([][]float64, mind.Last+1)
 	}
 	var lessons []mind.Lesson
 	for at, r := range f.runs {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		made := f.forecasts(r, slices.Concat(shares, mind.Shares()))
 		for i, share := range shares {
 			cut, ok := r.curve().Seen(share)
 			if !ok {
 				continue
 			}
 			rows[i].Runs++
-			alone, known := made[share]
-			if !known {
+			alone, why := mind.New(cut, f.options(r))
+			if why != mind.Known {
 				continue
 			}
 			end, ok := sums[i].add(r, len(cut.Values), alone, alone.Taught(lessons))
@@ -207,13 +207,9 @@ func (f family) measure(ctx context.Context, shares []float64, heard func(run in
 				heard(at, share, end)
 			}
 		}
-		var alone []mind.Forecast
-		for _, share := range mind.Shares() {
-			if v, ok := made[share]; ok {
-				alone = append(alone, v)
-			}
-		}
-		lessons = append(lessons, mind.Learned(alone, r.values[len(r.values)-1], lessons)...)
+		o := f.options(r)
+		o.Lessons = lessons
+		lessons = append(lessons, mind.Teach(r.curve(), o)...)
 	}
 	for i := range rows {
 		sums[i].fill(&rows[i])
@@ -221,31 +217,14 @@ func (f family) measure(ctx context.Context, shares []float64, heard func(run in
 	return rows, nil
 }
 
-// forecasts are those of the end of a run after each of the shares, as far as there are
-// any, without what earlier runs taught.
-func (f family) forecasts(r run, shares []float64) map[float64]mind.Forecast {
-	out := map[float64]mind.Forecast{}
-	for _, share := range shares {
-		if _, made := out[share]; made {
-			continue
-		}
-		if cut, ok := r.curve().Seen(share); ok {
-			if v, why := mind.New(cut, f.options(r)); why == mind.Known {
-				out[share] = v
-			}
-		}
-	}
-	return out
-}
-
 // add compares the forecasts of one run with its truth. False: there was none of its end.
-func (e *errorsOf) add(r run, n int, alone, taught mind.Forecast) (mind.Estimate, bool) {
+func (e *errorsOf) add(r run, n int, alone, taught mind.Forecast) (tuning.Estimate, bool) {
 	end, truth := r.epochs[len(r.epochs)-1], r.values[len(r.values)-1]
 	off := func(v float64) float64 { return math.Abs(v-truth) / max(math.Abs(truth), math.SmallestNonzeroFloat64) }
 	got, why := taught.Value(end)
 	bare, _ := alone.Value(end)
 	if why != mind.Known {
-		return mind.Estimate{}, false
+		return tuning.Estimate{}, false
 	}
 	e.known++
 	e.final = append(e.final, off(got.Value))
@@ -270,7 +249,7 @@ func (e *errorsOf) reach(r run, n int, f mind.Forecast) {
 	if !ok {
 		return
 	}
-	a, why := f.Reach(r.values[at])
+	epoch, seconds, why := f.Reach(r.values[at])
 	if why != mind.Known {
 		e.target = append(e.target, math.Inf(1))
 		if len(r.seconds) > 0 {
@@ -278,9 +257,9 @@ func (e *errorsOf) reach(r run, n int, f mind.Forecast) {
 		}
 		return
 	}
-	e.target = append(e.target, math.Abs(a.Epoch.Value-r.epochs[at])/r.epochs[at])
-	if a.Seconds != nil && r.seconds[at] > 0 {
-		e.seconds = append(e.seconds, math.Abs(a.Seconds.Value-r.seconds[at])/r.seconds[at])
+	e.target = append(e.target, math.Abs(epoch-r.epochs[at])/r.epochs[at])
+	if len(r.seconds) > 0 && r.seconds[at] > 0 {
+		e.seconds = append(e.seconds, math.Abs(seconds-r.seconds[at])/r.seconds[at])
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/forecast/speed"
+	"pitchpipe/controller/search/speed"
 	"pitchpipe/controller/tuning"
 )
 
@@ -127,9 +127,10 @@ func meanAndMax(x []float64) (mean, most *float64) {
 type world struct {
 	workload, machine, input, file string
 
-	rate   bool // the outcome is one: more is better
-	space  *speed.Space
-	truths []float64 // outcome by setting of the space, mean over the repeats that ran; 0: none did
+	rate     bool // the outcome is one: more is better
+	settings []tuning.Settings
+	space    *speed.Space
+	truths   []float64 // outcome by setting of the space, mean over the repeats that ran; 0: none did
 }
 
 func (w world) name() string {
@@ -147,7 +148,7 @@ func (w world) measure(budget int) (Row, error) {
 			break
 		}
 		taken[i] = true
-		sample := speed.Sample{Settings: w.space.Settings()[i], Failed: w.truths[i] == 0}
+		sample := speed.Sample{At: i, Failed: w.truths[i] == 0}
 		if sample.Failed {
 			row.Failed++
 		} else {
@@ -156,18 +157,18 @@ func (w world) measure(budget int) (Row, error) {
 		samples = append(samples, sample)
 	}
 	row.Samples = len(samples)
-	model, err := w.space.Fit(samples)
+	forecast, err := w.space.Forecast(samples)
 	if errors.Is(err, speed.ErrSamples) && row.Failed == row.Samples {
 		return row, nil // nothing ran: there is nothing to compare
 	}
 	if err != nil {
 		return Row{}, fmt.Errorf("%s: %s: %w", w.file, w.name(), err)
 	}
-	w.compare(&row, model, taken)
+	w.compare(&row, forecast, taken)
 	return row, nil
 }
 
-func (w world) compare(row *Row, model *speed.Model, taken map[int]bool) {
+func (w world) compare(row *Row, forecast []speed.Estimate, taken map[int]bool) {
 	var errs []float64
 	best, chosen, score := math.Inf(-1), -1, math.Inf(-1)
 	for i, truth := range w.truths {
@@ -182,9 +183,8 @@ func (w world) compare(row *Row, model *speed.Model, taken map[int]bool) {
 			}
 			continue
 		}
-		e, _ := model.At(w.space.Settings()[i])
 		off := 1.0
-		if !e.Fails {
+		if e := forecast[i]; !e.Fails {
 			off = math.Abs(w.outcome(i, e.Seconds)-truth) / truth
 		}
 		errs = append(errs, off)
@@ -193,14 +193,14 @@ func (w world) compare(row *Row, model *speed.Model, taken map[int]bool) {
 	row.ErrorMean, row.ErrorMax = meanAndMax(errs)
 	if chosen >= 0 {
 		row.Attained = new(score / best)
-		row.Chosen = w.space.Settings()[chosen].String()
+		row.Chosen = w.settings[chosen].String()
 	}
 }
 
 // steps is how much of the outcome one step is: samples in a batch where the outcome is
 // a rate and the settings say the batch.
 func (w world) steps(i int) float64 {
-	if v, ok := w.space.Settings()[i]["batch_size"]; ok && w.rate && v.IsNumber() && v.Float() > 0 {
+	if v, ok := w.settings[i]["batch_size"]; ok && w.rate && v.IsNumber() && v.Float() > 0 {
 		return v.Float()
 	}
 	return 1
@@ -270,8 +270,8 @@ func worldsOf(t records.Table, outcome string) ([]world, []evaluate.LeftOut, err
 		if len(settings) == 0 {
 			continue
 		}
-		w.space = speed.NewSpace(settings)
-		for _, s := range w.space.Settings() {
+		w.settings, w.space = settings, speed.NewSpace(settings)
+		for _, s := range settings {
 			w.truths = append(w.truths, sums[s.Key()]/max(counts[s.Key()], 1))
 		}
 		out = append(out, w)

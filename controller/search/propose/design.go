@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distmv"
 	"gonum.org/v1/gonum/stat/samplemv"
@@ -26,8 +27,14 @@ func latinHypercube(n, axes int, rng *rand.Rand) [][]float64 {
 		design := mat.NewDense(n, axes, nil)
 		cube.Sample(design)
 		design.Apply(func(_, _ int, x float64) float64 { return (math.Floor(x*float64(n)) + 0.5) / float64(n) }, design)
-		if g := closest(design); g > gap {
-			best, gap = design, g
+		closest := math.Inf(1)
+		for i := range n {
+			for j := range i {
+				closest = min(closest, floats.Distance(design.RawRowView(i), design.RawRowView(j), 2))
+			}
+		}
+		if closest > gap {
+			best, gap = design, closest
 		}
 	}
 	out := make([][]float64, n)
@@ -35,20 +42,6 @@ func latinHypercube(n, axes int, rng *rand.Rand) [][]float64 {
 		out[i] = best.RawRowView(i)
 	}
 	return out
-}
-
-// closest is the least distance between two points, infinite for fewer than two.
-func closest(points *mat.Dense) float64 {
-	least := math.Inf(1)
-	n, _ := points.Dims()
-	for i := range n {
-		for j := range i {
-			var d mat.VecDense
-			d.SubVec(points.RowView(i), points.RowView(j))
-			least = min(least, mat.Norm(&d, 2))
-		}
-	}
-	return least
 }
 
 // grid returns at most n points of a full factorial in the unit cube, ends included. The
@@ -88,16 +81,16 @@ func (c *Candidates) snap(points [][]float64) []int {
 	var out []int
 	taken := make([]bool, len(c.Points))
 	for _, p := range points {
-		p = c.stretch(p)
+		p = slices.Clone(p)
+		for i, a := range c.Axes {
+			if m := float64(len(a.Words)); m > 0 {
+				p[i] = min(math.Floor(p[i]*m), m-1) // the index of a word
+			}
+		}
 		best, least := -1, math.Inf(1)
 		for i, q := range c.Points {
-			sum := 0.0
-			for a := range p {
-				d := c.apart(a, p, q)
-				sum += d * d
-			}
-			if !taken[i] && sum < least {
-				best, least = i, sum
+			if d := c.Distance(p, q); !taken[i] && d < least {
+				best, least = i, d
 			}
 		}
 		if best < 0 {
@@ -107,15 +100,4 @@ func (c *Candidates) snap(points [][]float64) []int {
 		out = append(out, best)
 	}
 	return out
-}
-
-// stretch turns the unit cube's coordinates of word axes into indices of words.
-func (s Space) stretch(p []float64) []float64 {
-	p = slices.Clone(p)
-	for i, a := range s.Axes {
-		if m := len(a.Words); m > 0 {
-			p[i] = min(math.Floor(p[i]*float64(m)), float64(m-1))
-		}
-	}
-	return p
 }

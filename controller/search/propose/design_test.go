@@ -74,11 +74,11 @@ func few() []tuning.Settings {
 func TestASpaceHoldsWhatDiffersOnTheScaleThatIsMoreEven(t *testing.T) {
 	t.Parallel()
 	got := Of(few())
-	want := Space{Axes: []Axis{
+	want := []Axis{
 		{Knob: "batch", Scale: tuning.Log, Low: 8, High: 256},
 		{Knob: "schedule", Words: []string{"dynamic", "static"}},
-	}}
-	if diff := cmp.Diff(want, got.Space); diff != "" {
+	}
+	if diff := cmp.Diff(want, got.Axes); diff != "" {
 		t.Errorf("rate follows batch and fixed never differs (-want +got):\n%s", diff)
 	}
 	at := got.Of([]tuning.Settings{settings(16, 100, "static"), settings(256, 100, "guided")})

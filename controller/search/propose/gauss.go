@@ -4,10 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"pitchpipe/controller/tuning"
 )
 
 // ErrInput marks data that no process can be fitted to.
@@ -39,15 +43,24 @@ func (p *process) at(x, y []float64) float64 {
 	return (1-p.sum)*matern(math.Sqrt(squares)) + p.sum*sum/float64(max(len(p.lengths), 1))
 }
 
-// data are outcomes at points, and what was expected there: nothing where it is nil.
+// data are outcomes at points, and what was expected there; nil: 0.
 type data struct {
 	x           [][]float64
 	y, expected []float64
 }
 
+// data are the outcomes of some candidates, and what was expected of all.
+func (c *Candidates) data(at []int, y, expected []float64) data {
+	d := data{y: y}
+	for _, i := range at {
+		d.x, d.expected = append(d.x, c.Points[i]), append(d.expected, expected[i])
+	}
+	return d
+}
+
 // process is a Gaussian process that was fitted to data.
 type process struct {
-	Space
+	*Candidates
 	kernel
 	data
 	trend  float64 // variance of the factor of what was expected, relative to the signal's
@@ -75,18 +88,21 @@ const (
 // fit finds the covariance that the data and what is believed make most likely, by steps
 // along one parameter at a time. The noise is usual in the median, give or take sd of its
 // logarithm.
-func (s Space) fit(d data, usual, sd float64) (*process, error) {
+func (c *Candidates) fit(d data, usual, sd float64) (*process, error) {
 	if len(d.y) == 0 || len(d.x) != len(d.y) {
 		return nil, fmt.Errorf("%w: %d points, %d values: want as many of each, and one at least", ErrInput, len(d.x), len(d.y))
 	}
 	for i, y := range d.y {
-		if len(d.x[i]) != len(s.Axes) || math.IsNaN(y) || math.IsInf(y, 0) {
+		if len(d.x[i]) != len(c.Axes) || math.IsNaN(y) || math.IsInf(y, 0) {
 			return nil, fmt.Errorf("%w: value %d at point %v is %g", ErrInput, i, d.x[i], y)
 		}
 	}
-	axes := len(s.Axes)
+	if d.expected == nil {
+		d.expected = make([]float64, len(d.y))
+	}
+	axes := len(c.Axes)
 	try := func(z []float64) (*process, float64) {
-		p := &process{Space: s, data: d, kernel: kernel{sum: 1 / (1 + math.Exp(-z[axes]*sumSD)), noise: usual * math.Exp(z[axes+1]*sd)}}
+		p := &process{Candidates: c, data: d, kernel: kernel{sum: 1 / (1 + math.Exp(-z[axes]*sumSD)), noise: usual * math.Exp(z[axes+1]*sd)}}
 		for _, v := range z[:axes] {
 			p.lengths = append(p.lengths, usualLength*math.Sqrt(float64(axes))*math.Exp(v*lengthSD))
 		}
@@ -121,7 +137,7 @@ func (p *process) condition() float64 {
 	n := len(p.y)
 	v, one := mat.NewVecDense(n, nil), mat.NewVecDense(n, nil)
 	for i, y := range p.y {
-		v.SetVec(i, y-p.before(i))
+		v.SetVec(i, y-p.expected[i])
 		one.SetVec(i, 1)
 	}
 	usual, spread := stat.MeanVariance(v.RawVector().Data, nil)
@@ -133,7 +149,7 @@ func (p *process) condition() float64 {
 	c := mat.NewSymDense(n, nil)
 	for i := range n {
 		for j := range i + 1 {
-			c.SetSym(i, j, p.at(p.x[i], p.x[j])+p.trend*p.before(i)*p.before(j))
+			c.SetSym(i, j, p.at(p.x[i], p.x[j])+p.trend*p.expected[i]*p.expected[j])
 		}
 		c.SetSym(i, i, c.At(i, i)+p.noise+jitter)
 	}
@@ -150,16 +166,28 @@ func (p *process) condition() float64 {
 	return -0.5*(float64(n)+signalCount)*math.Log(p.signal) - 0.5*p.chol.LogDet()
 }
 
-// before is what was expected where an outcome was measured.
-func (d data) before(i int) float64 {
-	if d.expected == nil {
-		return 0
-	}
-	return d.expected[i]
-}
-
 // vanishing is the variance of what does not vary.
 const vanishing = 1e-12
+
+// Expect is what outcomes at some candidates let expect of each, where a second outcome of
+// one candidate would be nearly the same.
+func (c *Candidates) Expect(at []int, y []float64) ([]float64, error) {
+	const little = 3e-4
+	return c.expect(c.data(at, y, make([]float64, len(c.Points))), little, 1)
+}
+
+// expect is the expected outcome of each candidate, see fit.
+func (c *Candidates) expect(d data, usual, sd float64) ([]float64, error) {
+	p, err := c.fit(d, usual, sd)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float64, len(c.Points))
+	for i, x := range c.Points {
+		out[i], _ = p.predict(x, 0)
+	}
+	return out, nil
+}
 
 // predict is the expected outcome at a point and its standard deviation, that of the noise
 // of a run left out. expected is what was expected there before, 0 where the data tell none.
@@ -167,10 +195,142 @@ func (p *process) predict(x []float64, expected float64) (mean, sd float64) {
 	n := len(p.x)
 	k, v := mat.NewVecDense(n, nil), mat.NewVecDense(n, nil)
 	for i, q := range p.x {
-		k.SetVec(i, p.at(x, q)+p.trend*p.before(i)*expected)
+		k.SetVec(i, p.at(x, q)+p.trend*p.expected[i]*expected)
 	}
 	_ = p.chol.SolveVecTo(v, k) // it was factored
 	rest := 1 - mat.Dot(k, p.ones)
 	variance := 1 + p.trend*expected*expected - mat.Dot(k, v) + rest*rest/mat.Sum(p.ones) // the last: the mean is estimated
 	return expected + p.mean + mat.Dot(k, p.alpha), math.Sqrt(max(variance, 0) * p.signal)
+}
+
+// improvement begins the candidate that is expected to improve most on the best so far.
+type improvement struct {
+	*Candidates
+	start    listed    // before the process is asked
+	expected []float64 // of each candidate, up to a constant
+}
+
+// Gaussian begins with a few candidates that are spread evenly and then asks a Gaussian
+// process over the losses at the lowest rung. expected is what earlier jobs let expect of
+// each candidate, see History; nil where there were none.
+func (c *Candidates) Gaussian(expected []float64, rng *rand.Rand) Method {
+	few := 3
+	if expected == nil { // enough to tell the axes apart
+		few = max(few, (len(c.Axes)+3)/2)
+		expected = make([]float64, len(c.Points))
+	}
+	return improvement{c, c.latin(few, rng), expected}
+}
+
+// Next is the candidate with the greatest expected improvement. Ties go to the first.
+func (m improvement) Next(trials []Trial) (int, error) {
+	if at, _ := m.start.Next(trials); at >= 0 {
+		return at, nil
+	}
+	gain := func(i int) float64 { return -m.expected[i] } // nothing is known
+	if at, y := Outcomes(trials); len(at) > 0 {
+		d := m.data(at, y, m.expected)
+		p, err := m.fit(d, usualNoise, noiseSD)
+		if err != nil {
+			return -1, err
+		}
+		best := math.Inf(1)
+		for i, x := range d.x {
+			mean, _ := p.predict(x, d.expected[i])
+			best = min(best, mean)
+		}
+		gain = func(i int) float64 {
+			mean, sd := p.predict(m.Points[i], m.expected[i])
+			return logImprovement(mean, sd, best)
+		}
+	}
+	begun := begun(trials)
+	next, most := -1, math.Inf(-1)
+	for i := range m.Points {
+		if begun[i] {
+			continue
+		}
+		if v := gain(i); next < 0 || v > most {
+			next, most = i, v
+		}
+	}
+	return next, nil
+}
+
+// Improvement is the expected value of what lies below 0 of a normal variable.
+func Improvement(mean, sd float64) float64 {
+	if !(sd > 0) {
+		return max(-mean, 0)
+	}
+	z := -mean / sd
+	return sd * (z*distuv.UnitNormal.CDF(z) + distuv.UnitNormal.Prob(z))
+}
+
+// logImprovement orders candidates as the improvement on the best does, also where that is
+// too small for a number.
+func logImprovement(mean, sd, best float64) float64 {
+	if v := Improvement(mean-best, sd); v > 0 {
+		return math.Log(v)
+	}
+	return math.Log(math.SmallestNonzeroFloat64) - (mean-best)/max(sd, vanishing)
+}
+
+// Past is what an earlier job measured. Losses are logarithms of the outcome; a failed run
+// is left out or put at the worst.
+type Past struct {
+	Settings []tuning.Settings
+	Losses   []float64
+}
+
+// memory is how many settings a history is made of, spread evenly by the golden ratio.
+const memory = 100
+
+// History is what earlier jobs let expect of each candidate: each job's outcomes about
+// their own mean and in units of their own spread, averaged where jobs measured the same
+// point, joined into one process, and stretched to the mean spread of the jobs. It is nil
+// where no earlier job has two different outcomes.
+func (c *Candidates) History(past []Past) ([]float64, error) {
+	x, y, spread := c.pool(past)
+	if len(y) == 0 {
+		return nil, nil
+	}
+	if n := len(y); n > memory {
+		points, scores := x, y
+		x, y = nil, nil
+		for i := range memory {
+			_, part := math.Modf(float64(i) * math.Phi)
+			at := int(part * float64(n))
+			x, y = append(x, points[at]), append(y, scores[at])
+		}
+	}
+	const differ = 0.3 // the noise between jobs
+	out, err := c.expect(data{x: x, y: y}, differ, 1)
+	floats.Scale(spread, out)
+	return out, err
+}
+
+// pool joins the jobs' standard scores, and is the mean of their spreads.
+func (c *Candidates) pool(past []Past) (x [][]float64, y []float64, spread float64) {
+	jobs := 0.0
+	at := map[string]int{}
+	var count []float64
+	for _, job := range past {
+		mean, sd := stat.MeanStdDev(job.Losses, nil)
+		if !(sd > math.Sqrt(vanishing)) {
+			continue
+		}
+		jobs++
+		spread += (sd - spread) / jobs
+		for i, p := range c.Of(job.Settings) {
+			key := fmt.Sprint(p)
+			k, ok := at[key]
+			if !ok {
+				k, at[key] = len(y), len(y)
+				x, y, count = append(x, p), append(y, 0), append(count, 0)
+			}
+			count[k]++
+			y[k] += ((job.Losses[i]-mean)/sd - y[k]) / count[k]
+		}
+	}
+	return x, y, spread
 }

@@ -79,7 +79,7 @@ func TestAnotherUnitOfTheOutcomeShiftsThePredictionAndNothingElse(t *testing.T) 
 }
 
 // of is a space of numbers with as many axes as the points.
-func of(points [][]float64) Space { return Space{Axes: make([]Axis, len(points[0]))} }
+func of(points [][]float64) *Candidates { return &Candidates{Axes: make([]Axis, len(points[0]))} }
 
 func TestBadDataIsRefused(t *testing.T) {
 	t.Parallel()
@@ -118,7 +118,7 @@ func TestExpectedImprovement(t *testing.T) {
 func BenchmarkNext(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const candidates, axes = 400, 7
-	c := &Candidates{Space: Space{Axes: make([]Axis, axes)}, Points: make([][]float64, candidates)}
+	c := &Candidates{Axes: make([]Axis, axes), Points: make([][]float64, candidates)}
 	for i := range c.Points {
 		for range axes {
 			c.Points[i] = append(c.Points[i], rng.Float64())

@@ -130,7 +130,7 @@ func TestWhatFailedIsKeptAwayFrom(t *testing.T) {
 	for i := range 21 {
 		settings = append(settings, tuning.Settings{"x": tuning.Number(float64(i))})
 	}
-	m := improvement{Candidates: Of(settings)}
+	m := improvement{Candidates: Of(settings), expected: make([]float64, len(settings))}
 	fail := math.NaN()
 	for _, tc := range []struct {
 		name      string

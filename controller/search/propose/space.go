@@ -18,14 +18,9 @@ type Axis struct {
 	Words []string     // sorted; empty where the axis holds numbers
 }
 
-// Space are the axes along which candidates differ, sorted by knob.
-type Space struct {
-	Axes []Axis
-}
-
-// Candidates are the settings that may be run, as points of a space.
+// Candidates are the settings that may be run, as points.
 type Candidates struct {
-	Space
+	Axes   []Axis // along which they differ, sorted by knob
 	Points [][]float64
 }
 
@@ -36,24 +31,25 @@ type Candidates struct {
 // missing one is the empty word.
 func Of(candidates []tuning.Settings) *Candidates {
 	names := map[string]bool{}
-	for _, c := range candidates {
-		for name := range c {
+	for _, settings := range candidates {
+		for name := range settings {
 			names[name] = true
 		}
 	}
-	var s Space
+	c := &Candidates{}
 	var kept []string
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if a, differs := axis(candidates, name); differs {
-			s.Axes, kept = append(s.Axes, a), append(kept, name)
+			c.Axes, kept = append(c.Axes, a), append(kept, name)
 		}
 	}
 	for i, name := range slices.Backward(kept) { // of two that tell each other the first stays
 		if told(candidates, kept, name) {
-			s.Axes, kept = slices.Delete(s.Axes, i, i+1), slices.Delete(kept, i, i+1)
+			c.Axes, kept = slices.Delete(c.Axes, i, i+1), slices.Delete(kept, i, i+1)
 		}
 	}
-	return &Candidates{s, s.Of(candidates)}
+	c.Points = c.Of(candidates)
+	return c
 }
 
 // axis describes one knob; false: all candidates agree on it.
@@ -120,12 +116,12 @@ func told(candidates []tuning.Settings, kept []string, name string) bool {
 
 // Of is where settings lie: one number per axis. Numbers outside of the range of the
 // space lie beyond 0 and 1; a word that the space does not know is -1.
-func (s Space) Of(settings []tuning.Settings) [][]float64 {
+func (c *Candidates) Of(settings []tuning.Settings) [][]float64 {
 	out := make([][]float64, len(settings))
-	for i, c := range settings {
-		out[i] = make([]float64, len(s.Axes))
-		for j, a := range s.Axes {
-			out[i][j] = a.at(c[a.Knob])
+	for i, s := range settings {
+		out[i] = make([]float64, len(c.Axes))
+		for j, a := range c.Axes {
+			out[i][j] = a.at(s[a.Knob])
 		}
 	}
 	return out
@@ -147,10 +143,20 @@ func (a Axis) at(v tuning.Value) float64 {
 	return math.Log(v.Float()/a.Low) / math.Log(a.High/a.Low)
 }
 
+// Distance is that of two points over all axes.
+func (c *Candidates) Distance(p, q []float64) float64 {
+	squares := 0.0
+	for a := range c.Axes {
+		d := c.apart(a, p, q)
+		squares += d * d
+	}
+	return math.Sqrt(squares)
+}
+
 // apart is the distance of two points along an axis; unequal words are 1 apart.
-func (s Space) apart(axis int, p, q []float64) float64 {
+func (c *Candidates) apart(axis int, p, q []float64) float64 {
 	d := math.Abs(p[axis] - q[axis])
-	if d > 0 && len(s.Axes[axis].Words) > 0 {
+	if d > 0 && len(c.Axes[axis].Words) > 0 {
 		return 1
 	}
 	return d

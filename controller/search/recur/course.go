@@ -3,6 +3,9 @@ package recur
 import (
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
 	"pitchpipe/controller/search/propose"
 )
 
@@ -21,15 +24,27 @@ const (
 	severity = 3
 
 	// stride is how far an untried course may lie from one that reached its end, in
-	// octaves, where there is a nearer one: the cost of what is far is anybody's guess.
+	// octaves, where there is a nearer one: the cost of what is far is unknown.
 	stride = 1
+)
+
+// How the score is taken to vary over courses, in natural logarithms: about a level, a
+// slope per octave, what departs from both smoothly, and what is a course's own. Costs
+// tend to have a single valley, so that they bend upwards the further from the owner's.
+const (
+	levelSD  = 1
+	slopeSD  = 0.3
+	bendSD   = 0.25
+	bendSpan = 1.5 // octaves
+	ownSD    = 0.08
+	bowl     = 0.08 // per octave squared
 )
 
 // spread is the variance of ln(epochs) between runs of one course; of the score of whole
 // runs where those were weighed.
 func (t *Tuner) spread() float64 {
 	if t.weighed != nil {
-		return t.weighed.between + t.weighed.longer
+		return t.weighed.noise
 	}
 	out := Usual(priorSD, priorDegrees)
 	for _, a := range t.arms {
@@ -55,12 +70,9 @@ func (t *Tuner) standings() []standing {
 		if a.reached == 0 {
 			continue
 		}
-		p, ok := t.pick(c, a.mean())
-		if !ok {
-			continue
-		}
+		p := t.pick(c, a.mean())
 		p.score += severity * p.excess
-		if math.IsInf(p.score, 1) {
+		if p.point < 0 || math.IsInf(p.score, 1) {
 			continue
 		}
 		least = min(least, p.score)
@@ -87,66 +99,95 @@ func (t *Tuner) standings() []standing {
 	return out
 }
 
-// best is the best point of the courses that reached their end, its score that of what
-// is believed of its course: one lucky run does not make a course the best.
-func (t *Tuner) best() (choice, bool) {
-	l := t.leader()
-	return l.choice, l.point >= 0
-}
-
-// lead is the standing of the best course, and what is believed of all; the point is
-// below 0 where none reached its end.
-type lead struct {
+// belief is the standing of the best course, the point below 0 where none reached its end,
+// and a Gaussian process over courses, fitted to those that were run.
+type belief struct {
 	standing
-	belief *belief
-	known  []standing
+	known []standing
+	xs    [][]float64
+	level float64
+	chol  mat.Cholesky
+	alpha *mat.VecDense
 }
 
-func (t *Tuner) leader() lead {
-	if t.led == nil {
-		l := t.findLeader()
-		t.led = &l
+// leader is what is believed now. The score of the best is that of what is believed of its
+// course: one lucky run does not make a course the best.
+func (t *Tuner) leader() *belief {
+	if t.led != nil {
+		return t.led
 	}
-	return *t.led
-}
-
-func (t *Tuner) findLeader() lead {
-	best := lead{standing: standing{choice: none()}}
-	known := t.standings()
-	if len(known) == 0 {
-		return best
+	b := &belief{standing: standing{choice: none()}, known: t.standings()}
+	t.led = b
+	n := len(b.known)
+	if n == 0 {
+		return b
 	}
-	level := known[0].score
-	if t.weighed != nil {
-		level = 0 // the owner's, whose cost is 1
+	if t.weighed == nil { // else that of the owner's, whose cost is 1
+		b.level = b.known[0].score
 	}
-	best.belief, best.known = newBelief(t.courses, known, level), known
-	for _, s := range known {
-		if s.point < 0 || t.weighed.unfit(s.course) {
+	k, y := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
+	for i, s := range b.known {
+		b.xs = append(b.xs, t.courses[s.course].at)
+		y.SetVec(i, s.score-b.level-prior(b.xs[i]))
+		for j := range i + 1 {
+			k.SetSym(i, j, covariance(b.xs[i], b.xs[j]))
+		}
+		k.SetSym(i, i, k.At(i, i)+s.variance+1e-9)
+	}
+	b.alpha = mat.NewVecDense(n, nil)
+	if b.chol.Factorize(k) {
+		_ = b.chol.SolveVecTo(b.alpha, y) // a badly conditioned answer is still the best there is
+	}
+	for _, s := range b.known {
+		if a := t.arms[s.course]; s.point < 0 || a.barred || a.unknown {
 			continue
 		}
-		s.score, _ = best.belief.at(t.courses[s.course].at)
-		if best.point < 0 || s.before(best.choice) {
-			best.standing = s
+		s.score, _ = b.at(t.courses[s.course].at)
+		if b.point < 0 || s.before(b.choice) {
+			b.standing = s
 		}
 	}
-	return best
+	return b
+}
+
+// at is the mean and the variance of the score of a course.
+func (b *belief) at(x []float64) (mean, variance float64) {
+	k := mat.NewVecDense(len(b.xs), nil)
+	for i, z := range b.xs {
+		k.SetVec(i, covariance(x, z))
+	}
+	w := mat.NewVecDense(len(b.xs), nil)
+	_ = b.chol.SolveVecTo(w, k) // as above
+	return b.level + prior(x) + mat.Dot(k, b.alpha), max(covariance(x, x)-mat.Dot(k, w), 0)
+}
+
+// prior is what the score is expected to be before anything was measured, beside a level
+// and a slope.
+func prior(x []float64) float64 { return bowl * floats.Dot(x, x) / 2 }
+
+func covariance(a, b []float64) float64 {
+	d := floats.Distance(a, b, 2)
+	v := levelSD*levelSD + slopeSD*slopeSD*floats.Dot(a, b) + bendSD*bendSD*math.Exp(-d*d/(2*bendSpan*bendSpan))
+	if d == 0 {
+		v += ownSD * ownSD
+	}
+	return v
 }
 
 // Course is a point of the course that the next run takes.
 func (t *Tuner) Course() int {
-	own := t.of[t.Own]
-	if t.arms[own].reached == 0 || t.goal.Least() || len(t.courses) == 1 {
+	own := t.arms[t.of[t.Own]]
+	if own.reached == 0 || t.goal.Least() || len(t.courses) == 1 {
 		return t.Own
 	}
 	best := t.leader()
 	if best.point < 0 {
 		return t.Own
 	}
-	if t.goal.Limited() && float64(t.arms[own].reached) < 1+math.Log2(float64(1+t.runs)) {
+	if t.goal.Limited() && float64(own.reached) < 1+math.Log2(float64(1+t.runs)) {
 		return t.Own // what the limits are measured by is to be known as well
 	}
-	if c, ok := t.worthwhile(best); ok {
+	if c := t.worthwhile(best); c >= 0 {
 		return t.courses[c].points[0]
 	}
 	return best.point
@@ -154,16 +195,17 @@ func (t *Tuner) Course() int {
 
 // worthwhile is the course that is worth a run although another one is expected to be
 // the best: what it may turn out to save over the runs to come outweighs what it is
-// expected to cost more now.
-func (t *Tuner) worthwhile(best lead) (int, bool) {
+// expected to cost more now. Below 0: none is.
+func (t *Tuner) worthwhile(best *belief) int {
 	noise := t.spread()
-	reach := t.reach()
+	reach, within := t.reach()
 	at, most := -1, 0.0
-	for c := range t.courses {
-		if c == best.course || t.weighed.barred(c) || !t.near(c, reach) || t.exhausted(c) {
+	for c, a := range t.arms {
+		far := a.runs() == 0 && reach[c] > within
+		if c == best.course || a.barred || far || t.exhausted() && t.pick(c, 1).point < 0 {
 			continue
 		}
-		m, v := best.belief.at(t.courses[c].at)
+		m, v := best.at(t.courses[c].at)
 		// How far the mean may move by one run: the knowledge gradient.
 		s := v / math.Sqrt(v+noise)
 		gap := m - best.score
@@ -173,46 +215,26 @@ func (t *Tuner) worthwhile(best lead) (int, bool) {
 			at, most = c, gain
 		}
 	}
-	return at, at >= 0
+	return at
 }
 
 // horizon is how many runs are expected still to come.
 func (t *Tuner) horizon() float64 { return few + float64(t.runs) }
 
-// near reports whether a course was run, or lies within a stride of one that reached its
-// end, or nearer to them than all other untried ones.
-func (t *Tuner) near(c int, reach []float64) bool {
-	if t.arms[c].runs() > 0 || reach[c] <= stride {
-		return true
-	}
-	for d := range t.courses {
-		if t.arms[d].runs() == 0 && reach[d] < reach[c] && !t.weighed.barred(d) {
-			return false
-		}
-	}
-	return true
-}
-
-// reach is the distance of each course from the nearest one that reached its end.
-func (t *Tuner) reach() []float64 {
-	out := make([]float64, len(t.courses))
-	for c := range t.courses {
-		out[c] = math.Inf(1)
+// reach is the distance of each course from the nearest one that reached its end, and
+// within which an untried one may be run: a stride, or that of the nearest.
+func (t *Tuner) reach() (reach []float64, within float64) {
+	reach, within = make([]float64, len(t.courses)), math.Inf(1)
+	for c, course := range t.courses {
+		reach[c] = math.Inf(1)
 		for d, a := range t.arms {
 			if a.reached > 0 {
-				out[c] = min(out[c], distance(t.courses[c].at, t.courses[d].at))
+				reach[c] = min(reach[c], floats.Distance(course.at, t.courses[d].at, 2))
 			}
 		}
+		if a := t.arms[c]; a.runs() == 0 && !a.barred {
+			within = min(within, reach[c])
+		}
 	}
-	return out
-}
-
-// exhausted reports whether a course cannot be run within the number of points that may be
-// tried.
-func (t *Tuner) exhausted(c int) bool {
-	if t.limit == 0 || t.tried() < t.limit {
-		return false
-	}
-	_, ok := t.pick(c, 1)
-	return !ok
+	return reach, max(within, stride)
 }

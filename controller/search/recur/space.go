@@ -28,6 +28,20 @@ type Space struct {
 	Own    int               // which of Points the owner asked for
 }
 
+// CoresFirst orders knobs as they are searched: cores, other system knobs, then the
+// rest, each as given.
+func CoresFirst(a, b Knob) int { return rank(a) - rank(b) }
+
+func rank(k Knob) int {
+	switch {
+	case k.Name == tuning.Cores:
+		return 0
+	case k.System:
+		return 1
+	}
+	return 2
+}
+
 // layout is a space by courses.
 type layout struct {
 	Space
@@ -43,7 +57,7 @@ type layout struct {
 type course struct {
 	key    string
 	points []int     // ascending by system knobs
-	at     []float64 // coordinates, see coordinates
+	at     []float64 // its distance from the owner's along each knob, in octaves
 }
 
 func newLayout(s Space) (layout, error) {
@@ -60,13 +74,17 @@ func newLayout(s Space) (layout, error) {
 	}
 	seen, courses := map[string]bool{}, map[string]course{}
 	for i, p := range s.Points {
-		key := p.Only(l.knows).Key()
+		key := p.Only(among(s.Knobs)).Key()
 		if seen[key] {
 			return layout{}, fmt.Errorf("%w: %s is in it twice", ErrSpace, key)
 		}
 		seen[key] = true
-		key = p.Only(l.isCourse).Key()
-		courses[key] = course{key, append(courses[key].points, i), l.coordinates(p)}
+		var at []float64
+		for _, k := range l.course {
+			at = append(at, octaves(p[k.Name], s.Points[s.Own][k.Name]))
+		}
+		key = p.Only(among(l.course)).Key()
+		courses[key] = course{key, append(courses[key].points, i), at}
 		l.cores[i] = 1
 		if v, ok := p[tuning.Cores]; ok && v.IsNumber() {
 			l.cores[i] = v.Float()
@@ -91,21 +109,10 @@ func newLayout(s Space) (layout, error) {
 	return l, nil
 }
 
-func (l layout) knows(name string) bool {
-	return slices.ContainsFunc(l.Knobs, func(k Knob) bool { return k.Name == name })
-}
-
-func (l layout) isCourse(name string) bool {
-	return slices.ContainsFunc(l.course, func(k Knob) bool { return k.Name == name })
-}
-
-// coordinates places a course against the owner's, in octaves.
-func (l layout) coordinates(p tuning.Settings) []float64 {
-	at := make([]float64, len(l.course))
-	for i, k := range l.course {
-		at[i] = octaves(p[k.Name], l.Points[l.Own][k.Name])
+func among(knobs []Knob) func(name string) bool {
+	return func(name string) bool {
+		return slices.ContainsFunc(knobs, func(k Knob) bool { return k.Name == name })
 	}
-	return at
 }
 
 // compare orders points by their system knobs, numbers ascending.
@@ -132,11 +139,6 @@ func (l layout) line(p int, knob string) []int {
 		}
 	}
 	return out
-}
-
-// twin is the point of a course with the system settings nearest to those of p.
-func (l layout) twin(p, course int) int {
-	return slices.MinFunc(l.courses[course].points, func(a, b int) int { return cmp.Compare(l.apart(p, a), l.apart(p, b)) })
 }
 
 // apart is how far two points are from each other in their system knobs, in octaves.

@@ -6,6 +6,67 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
+// Goal is what is minimised, and under which limits.
+type Goal struct {
+	tuning.Measure
+
+	// Cores: as few core-seconds as the limits allow, in place of Measure.
+	Cores bool
+
+	// Attain, above 0: as few cores as attain this share of full speed, that of the
+	// fastest setting seen, in place of Measure and limits.
+	Attain float64
+
+	MaxSlowdown float64 // seconds at most so many times those of the owner's settings; 0: unbounded
+	MaxJoules   float64 // joules likewise
+}
+
+// Least reports whether the goal is to need as few cores as something allows.
+func (g Goal) Least() bool { return g.Cores || g.Attain > 0 }
+
+// Limited reports whether the owner's settings set limits.
+func (g Goal) Limited() bool { return g.Attain == 0 && (g.MaxSlowdown > 0 || g.MaxJoules > 0) }
+
+// Score is the natural logarithm of what is minimised; +Inf where a number that it
+// needs is missing or not above 0. Costs under different numbers of cores are compared
+// where the goal counts cores; it is ignored elsewhere.
+func (g Goal) Score(c tuning.Spent, cores float64) float64 {
+	switch {
+	case g.Attain > 0:
+		return logOf(cores)
+	case g.Cores:
+		return logOf(cores) + logOf(c.Seconds)
+	}
+	return g.Log(c)
+}
+
+// Excess is by how much, in natural logarithms, the limits are broken against the cost
+// of the owner's settings; 0: kept.
+func (g Goal) Excess(c, own tuning.Spent) float64 {
+	if !g.Limited() {
+		return 0
+	}
+	return over(c.Seconds, own.Seconds, g.MaxSlowdown) + over(c.Joules, own.Joules, g.MaxJoules)
+}
+
+func over(v, own, limit float64) float64 {
+	if limit <= 0 {
+		return 0
+	}
+	x := logOf(v) - logOf(own) - math.Log(limit)
+	if math.IsNaN(x) { // not measured: not known to keep the limit
+		return math.Inf(1)
+	}
+	return max(x, 0)
+}
+
+func logOf(v float64) float64 {
+	if !(v > 0) {
+		return math.Inf(1)
+	}
+	return math.Log(v)
+}
+
 // Beta is how many times the cost of the best course a run may cost before it is
 // stopped.
 const Beta = 2
@@ -20,10 +81,8 @@ type Tuner struct {
 	arms  []arm  // by course
 	runs  int    // that ended
 
-	led *lead // what leader found; nil: something was learned since
-
+	led     *belief   // what leader found; nil: something was learned since
 	weighed *verdicts // nil unless runs are whole, see Whole
-	closed  []bool    // by point: never to be run; nil: none
 }
 
 // cell is what was measured at one point, per epoch.
@@ -31,6 +90,7 @@ type cell struct {
 	n      int
 	sum    tuning.Spent
 	failed bool
+	closed bool // never to be run
 }
 
 func (c cell) known() bool        { return c.n > 0 || c.failed }
@@ -41,6 +101,9 @@ type arm struct {
 	reached, failed int
 	epochs          float64   // sum over those that reached the end
 	logs            []float64 // ln(epochs) of each of them
+
+	barred  bool // not to be run
+	unknown bool // the end of a run of it is unknown
 }
 
 func (a arm) runs() int { return a.reached + a.failed }
@@ -95,12 +158,11 @@ func (t *Tuner) Missed(point int) {
 // not ended, is stopped: it costs Beta times what the best known course does, or takes
 // Beta times as long as the limits allow. A run of the owner's course is never stopped.
 func (t *Tuner) Stops(point int, spent tuning.Spent) bool {
-	c := t.of[point]
-	if c == t.of[t.Own] || t.goal.Least() {
+	if t.of[point] == t.of[t.Own] || t.goal.Least() {
 		return false
 	}
-	best, ok := t.best()
-	if !ok {
+	best := t.leader()
+	if best.point < 0 {
 		return false
 	}
 	if t.goal.Score(spent, t.cores[point]) > best.score+t.octave() {
@@ -116,10 +178,7 @@ func (t *Tuner) octave() float64 { return t.goal.Degree() * math.Log(Beta) }
 // ownCost is the mean cost of a run under the owner's settings. False: not known.
 func (t *Tuner) ownCost() (tuning.Spent, bool) {
 	a, c := t.arms[t.of[t.Own]], t.cells[t.Own]
-	if a.reached == 0 || c.n == 0 {
-		return tuning.Spent{}, false
-	}
-	return c.cost().Times(a.mean()), true
+	return c.cost().Times(a.mean()), a.reached > 0 && c.n > 0
 }
 
 // choice is a point with its score and by how much it breaks the limits, both as
@@ -131,8 +190,8 @@ type choice struct {
 
 func none() choice { return choice{-1, math.Inf(1), math.Inf(1)} }
 
-// before tells which of two is to be preferred: the one that breaks the limits less,
-// and where both keep them the cheaper one.
+// before reports whether a choice is preferred to another: the one that breaks the limits
+// less, and where both keep them the cheaper one.
 func (c choice) before(o choice) bool {
 	if c.excess != o.excess {
 		return c.excess < o.excess
@@ -143,7 +202,7 @@ func (c choice) before(o choice) bool {
 // Best is the best point known: it was measured, runs of its course reached their end,
 // and it keeps the limits. The owner's until another one is.
 func (t *Tuner) Best() int {
-	if b, ok := t.best(); ok && b.excess == 0 {
+	if b := t.leader(); b.point >= 0 && b.excess == 0 {
 		return b.point
 	}
 	return t.Own

@@ -1,0 +1,234 @@
+package search
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/tuning"
+)
+
+// Noise of one epoch. Trials are short, so their own spread is shared among them
+// and joined with what is usual, which counts as much as priorDegrees epochs.
+const (
+	priorSD      = 0.05
+	priorDegrees = 4
+)
+
+// spread is that of ln(seconds) of an epoch over all trials.
+func spread(trials []tuning.Trial) (sd, degrees float64) {
+	out := recur.Usual(priorSD, priorDegrees)
+	for _, t := range trials {
+		if t.Epochs > 1 && !t.Failed && t.SDLog >= 0 {
+			out.AddVariance(t.SDLog*t.SDLog, float64(t.Epochs-1))
+		}
+	}
+	return math.Sqrt(out.Variance()), out.Degrees
+}
+
+// standardError is that of the score of a trial against the reference. Joules
+// are taken to vary as the seconds do, and together with them.
+func standardError(trial, reference tuning.Trial, p tuning.Policy, sd float64) float64 {
+	return p.Measure().Degree() * trial.RatioError(reference, sd)
+}
+
+// Gain is what the best trial brings over the reference.
+type Gain struct {
+	Trial      tuning.Trial `json:"trial"`
+	LogRatio   float64      `json:"log_ratio"`  // as measured: the best of several was chosen for its luck too
+	SE         float64      `json:"se"`         // of LogRatio
+	Candidates int          `json:"candidates"` // among how many trials the best was chosen
+
+	// Expected is LogRatio without the luck: raised by what the best of that many
+	// trials without any effect would show, and never above 0.
+	Expected float64 `json:"expected"`
+
+	// Clear reports whether the gain is beyond the noise: with the error of 5 %
+	// shared among the candidates (Bonferroni), LogRatio lies below 0.
+	Clear bool `json:"clear"`
+}
+
+// Better picks, of the trials that the policy allows to be used and that learned what the
+// reference did, the one with the lowest score, which need be no gain. False: there is none
+// but the reference.
+func Better(trials []tuning.Trial, reference tuning.Trial, p tuning.Policy) (Gain, bool) {
+	sd, degrees := spread(trials)
+	var best Gain
+	for _, t := range trials {
+		v, ok := t.LogRatio(reference, p.Measure())
+		if !ok || t.Reference || t.Epochs < 1 || Refusal(t, reference, p) != tuning.ReasonNone || p.Relearns(reference.Settings, t.Settings) {
+			continue
+		}
+		best.Candidates++
+		if best.Candidates == 1 || v < best.LogRatio || v == best.LogRatio && t.Settings.Key() < best.Trial.Settings.Key() {
+			best.Trial, best.LogRatio = t, v
+		}
+	}
+	if best.Candidates == 0 {
+		return Gain{}, false
+	}
+	best.SE = standardError(best.Trial, reference, p, sd)
+	best.Expected = min(best.LogRatio+luck(best.Candidates)*best.SE, 0)
+	best.Clear = best.LogRatio < -recur.Beyond(degrees, best.Candidates)*best.SE
+	return best, true
+}
+
+// luck is the expected largest of m standard normal values, by Blom's formula
+// Φ⁻¹((m-3/8)/(m+1/4)) (Blom, "Statistical Estimates and Transformed
+// Beta-Variables", 1958); 0 for a single one.
+func luck(m int) float64 {
+	return distuv.UnitNormal.Quantile((float64(m) - 0.375) / (float64(m) + 0.25))
+}
+
+// likely is how many standard errors beyond the owner's slowdown limit a trial has to be for
+// it to be so in nine of ten cases.
+const likely = 1.2816
+
+// Refusal says why the owner would not accept a trial, or ReasonNone: it did not fail, is not
+// likely to be slower than allowed, changes what the job learns only under a quality guard, and
+// its quality, where both are known, is not worse than the guard allows. Two
+// trials of one job are at different epochs, where quality has usually risen, so
+// that this catches only what spoils the result at once; verify compares at
+// equal epochs.
+func Refusal(trial, reference tuning.Trial, p tuning.Policy) tuning.Reason {
+	if trial.Failed || !(trial.Seconds > 0) || !(reference.Seconds > 0) {
+		return tuning.ReasonFailed
+	}
+	slower := math.Log(trial.Seconds / reference.Seconds)
+	if p.MaxSlowdown > 0 && slower-likely*trial.RatioError(reference, tuning.EpochSD(trial, reference)) > math.Log(p.MaxSlowdown) {
+		return tuning.ReasonSlower
+	}
+	if p.Quality == nil && p.Relearns(reference.Settings, trial.Settings) {
+		return tuning.ReasonNoQualityGuard
+	}
+	if p.Quality == nil || trial.Quality == nil || reference.Quality == nil {
+		return tuning.ReasonNone
+	}
+	worse := *reference.Quality - *trial.Quality
+	if p.Quality.Direction == "min" {
+		worse = -worse
+	}
+	if worse > p.Quality.MaxLoss*math.Abs(*reference.Quality) {
+		return tuning.ReasonQualityLost
+	}
+	return tuning.ReasonNone
+}
+
+const (
+	// ownEnds is how many runs under the owner's hyperparameters must have shown what they
+	// end with before others are tried, since two differ by their seeds alone.
+	ownEnds = 3
+
+	// triedEnds is how many runs under others must have, before these are called as good.
+	triedEnds = 2
+
+	// guardFloor is the least standard deviation of the final quality between runs, as a
+	// share of what may be lost: runs of one seed end alike, and say nothing about others.
+	guardFloor = 0.25
+)
+
+// guard is what whole runs of a kind ended with, by the settings that they learned under.
+type guard struct {
+	quality tuning.Quality
+	own     string
+	ends    map[string][]float64
+}
+
+// verdict is what the guard says about settings.
+type verdict struct {
+	// t is by how many standard errors their mean final quality is better than the worst
+	// that is accepted; NaN: not known.
+	t      float64
+	kept   bool // it is better, beyond doubt
+	broken bool // it is worse, beyond doubt
+}
+
+// of holds the mean final quality under some settings against that under the owner's, of
+// which it must keep the share 1 - max_loss (1 + max_loss where less is better). This is
+// the test of non-inferiority of two normal means by their ratio, with one standard
+// deviation for all settings and Student's t: D. Hauschke, M. Kieser, E. Diletti,
+// M. Burke, "Sample size determination for proving equivalence based on the ratio of two
+// means for normally distributed data", Statistics in Medicine 18 (1999). It is one-sided
+// at 95 %, the error shared among all settings that were tried (Bonferroni).
+func (g guard) of(settings string) verdict {
+	if settings == g.own {
+		return verdict{kept: true}
+	}
+	var spread recur.Spread
+	for _, key := range slices.Sorted(maps.Keys(g.ends)) {
+		spread.Add(g.ends[key])
+	}
+	own, ends := g.ends[g.own], g.ends[settings]
+	if len(own) == 0 || len(ends) == 0 || spread.Degrees == 0 {
+		return verdict{t: math.NaN()}
+	}
+	better, usual := 1.0, stat.Mean(own, nil)
+	if g.quality.Direction == "min" {
+		better = -1
+	}
+	keep := 1 - better*math.Copysign(g.quality.MaxLoss, usual)
+	sd := max(math.Sqrt(spread.Variance()), guardFloor*g.quality.MaxLoss*math.Abs(usual))
+	out := verdict{t: better * (stat.Mean(ends, nil) - keep*usual) / (sd * math.Sqrt(1/float64(len(ends))+keep*keep/float64(len(own))))}
+	beyond := recur.Beyond(spread.Degrees, len(g.ends)-1)
+	out.kept, out.broken = len(ends) >= triedEnds && out.t > beyond, out.t < -beyond
+	return out
+}
+
+// watch gathers what the runs of the kind ended with.
+func (h *history) watch() {
+	h.guard = guard{own: h.learning(h.Own), ends: map[string][]float64{}}
+	if h.Policy.Quality == nil {
+		return
+	}
+	h.guard.quality = *h.Policy.Quality
+	for _, p := range h.Past {
+		if p.End == tuning.EndReached && p.Quality != nil && len(p.Began) > 0 && h.comparable(p.Began) {
+			key := h.learning(p.Began)
+			h.guard.ends[key] = append(h.guard.ends[key], *p.Quality)
+		}
+	}
+}
+
+// learning names what a job learns under some settings.
+func (h *history) learning(s tuning.Settings) string {
+	out := tuning.Settings{}
+	for _, d := range h.Space {
+		if d.Learns {
+			out[d.Knob] = d.of(s)
+		}
+	}
+	return out.Key()
+}
+
+// length is after how many epochs a run was done: where the guard has a target, those until
+// it was first reached. 0: it was not, or that is not known. It missed the target where it
+// ended without, under other hyperparameters than the owner's.
+func (h *history) length(p tuning.PastRun) (epochs float64, missed bool) {
+	if p.End != tuning.EndReached || len(p.Began) == 0 {
+		return 0, false
+	}
+	others := h.learning(p.Began) != h.guard.own
+	epochs = float64(p.Epochs)
+	if q := h.Policy.Quality; q != nil && q.Target != nil {
+		if p.Reached == nil || p.Reached.Target != *q.Target {
+			return 0, false
+		}
+		epochs = float64(p.Reached.Epochs)
+		missed = others && epochs == 0
+	}
+	if others && p.Quality == nil {
+		epochs = 0
+	}
+	return epochs, missed
+}
+
+// Breaks reports whether the runs of the kind show, at 95 %, that what they end with under
+// the hyperparameters of s is worse than the guard allows.
+func (r Returning) Breaks(s tuning.Settings) bool {
+	h := r.history()
+	return h.guard.of(h.learning(s)).broken
+}
