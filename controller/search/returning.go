@@ -50,10 +50,6 @@ func (r Returning) Propose() tuning.Returns {
 	whole := h.whole()
 	out.Runs = len(whole.Runs)
 	advice, err := whole.Next()
-	for advice.Trying && h.worsens(advice) {
-		whole.Barred[advice.Next.Point] = true
-		advice, err = whole.Next()
-	}
 	switch {
 	case err != nil: // a space without its owner's settings, which grid does not make
 		out.Reason = tuning.ReasonNoKnobs
@@ -87,19 +83,6 @@ func (r Returning) Propose() tuning.Returns {
 		out.Expected, out.Error = advice.Next.Ratio, advice.Next.SE
 	}
 	return out
-}
-
-// worsens reports whether what would be tried lies beyond a setting that runs showed to be
-// worse than the owner's: costs tend to have a single valley.
-func (h *history) worsens(a recur.Advice) bool {
-	own, next := h.points[0], h.points[a.Next.Point]
-	return slices.ContainsFunc(a.Standings, func(s recur.Standing) bool {
-		at := h.points[s.Point]
-		return s.Ratio > 0 && !at.Equal(own) && !at.Equal(next) && !slices.ContainsFunc(h.study.Space, func(d Dimension) bool {
-			from, by, to := own[d.Knob].Float(), at[d.Knob].Float(), next[d.Knob].Float()
-			return at[d.Knob] != own[d.Knob] && at[d.Knob] != next[d.Knob] && !((by-from)*(to-by) > 0)
-		})
-	})
 }
 
 // standLevel is the level of the interval by which whole runs are compared: each of its ends

@@ -69,8 +69,6 @@ func TestWhatTheNextReturnMayTry(t *testing.T) {
 			r.Underway = []tuning.Settings{{tuning.Cores: tuning.Number(4)}}
 		}, "cores=2 threads=2", "", ""},
 		{"without a budget nothing is tried, and what is known is told", returning(untuned, cheaper), func(r *Returning) { r.Policy.Budget.Returns = 0 }, "", tuning.ReasonBudgetReturns, "cores=4 threads=4"},
-		{"beyond what was worse nothing is tried, since costs have a single valley", returning(untuned, times(1, past(4, 10, 104, "rapl"))), nil, "", tuning.ReasonAlreadyBest, ""},
-		{"beyond what was better more is tried", returning(untuned, times(1, past(4, 10, 96, "rapl"))), nil, "cores=2 threads=2", "", ""},
 		{"what hurt is not tried", returning(untuned), func(r *Returning) {
 			r.Avoid = []tuning.Settings{{tuning.Cores: tuning.Number(4)}, {tuning.Cores: tuning.Number(2)}, {tuning.Cores: tuning.Number(1)}}
 		}, "", tuning.ReasonAlreadyBest, ""},
