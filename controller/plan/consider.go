@@ -15,8 +15,10 @@ const considered = 4
 // stand, and what else was considered.
 func (s view) told(d tuning.Decision) tuning.Decision {
 	d.Class = s.Class
-	if s.Forecast != nil && storable(s.Forecast) {
-		d.Forecast = s.Forecast
+	if f := s.Forecast; f != nil && !slices.ContainsFunc([]*tuning.Estimate{f.Epochs, f.Seconds, f.Joules, f.Spent, f.Final}, func(e *tuning.Estimate) bool {
+		return e != nil && !e.IsFinite()
+	}) {
+		d.Forecast = f // JSON can say it
 	}
 	if s.Gate != tuning.ReasonNone || s.Policy.Mode == tuning.Observe || len(s.Policy.Knobs) == 0 {
 		return d
@@ -30,7 +32,7 @@ func (s view) told(d tuning.Decision) tuning.Decision {
 		if len(target) > 0 {
 			change = target
 		}
-		d.Budgets = storableBudgets(s.budgets(change, d.Action == tuning.Probe))
+		d.Budgets = s.budgets(change, d.Action == tuning.Probe)
 	}
 	if s.rest().Value > 0 {
 		d.Prices = s.prices(d)
@@ -70,24 +72,17 @@ func (s view) alternatives(d tuning.Decision) []tuning.Alternative {
 				a.Saving = &saving
 			}
 		}
-		out = append(out, s.reasoned(a, c, d))
+		switch {
+		case d.Action == tuning.Hold && c.from == tuning.OriginPresent, d.Action != tuning.Hold && c.settings.EqualButMemory(d.Settings):
+			a.Taken, a.Reason = true, d.Reason
+		case c.from == tuning.OriginPresent, c.why == tuning.ReasonNone && d.Action != tuning.Hold:
+			a.Reason = tuning.ReasonLessPromising
+		default:
+			a.Reason = cmp.Or(c.why, d.Reason) // what held it, holds this
+		}
+		out = append(out, a)
 	}
 	return out
-}
-
-// reasoned says why an alternative was taken, or why not.
-func (s view) reasoned(a tuning.Alternative, c candidate, d tuning.Decision) tuning.Alternative {
-	switch {
-	case d.Action == tuning.Hold && c.from == tuning.OriginPresent, d.Action != tuning.Hold && c.settings.EqualButMemory(d.Settings):
-		a.Taken, a.Reason = true, d.Reason
-	case c.from == tuning.OriginPresent, c.why == tuning.ReasonNone && d.Action != tuning.Hold:
-		a.Reason = tuning.ReasonLessPromising
-	case c.why == tuning.ReasonNone:
-		a.Reason = d.Reason // what held it, holds this
-	default:
-		a.Reason = c.why
-	}
-	return a
 }
 
 // restUnder is what the rest would cost under a setting of this gain.
@@ -189,25 +184,4 @@ func (s view) weighed(c candidate, home bool) candidate {
 		c.why, _ = s.overBudget(c.settings, false)
 	}
 	return c
-}
-
-// storable reports whether there is nothing in a forecast that JSON cannot say.
-func storable(f *tuning.Forecast) bool {
-	for _, e := range []*tuning.Estimate{f.Epochs, f.Seconds, f.Joules, f.Spent, f.Final} {
-		if e != nil && !e.IsFinite() {
-			return false
-		}
-	}
-	return true
-}
-
-func storableBudgets(list []tuning.BudgetOutlook) []tuning.BudgetOutlook {
-	for i := range list {
-		for _, e := range []**tuning.Estimate{&list[i].Own, &list[i].Change} {
-			if *e != nil && !(*e).IsFinite() {
-				*e = nil
-			}
-		}
-	}
-	return list
 }
