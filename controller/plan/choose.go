@@ -141,7 +141,7 @@ func probe(s view, target tuning.Settings) tuning.Decision {
 			stop, evidence = r, append(evidence, why...)
 		}
 	}
-	if stop == tuning.ReasonNone && !s.affordable(max(s.exploring(target)/s.epoch().Value, s.exposure(target))) {
+	if stop == tuning.ReasonNone && !(s.harm()+2*s.wayBack()+max(s.exploring(target)/s.epoch().Value, s.exposure(target)) <= s.lossLimit()) {
 		stop, evidence = tuning.ReasonLossLimit, append(evidence, s.lossEvidence()...)
 	}
 	if stop != tuning.ReasonNone {

@@ -46,20 +46,14 @@ func bestEffect(s view, effects []tuning.Effect) (tuning.Effect, bool) {
 	found := false
 	for _, e := range effects {
 		e.Settings = s.usable(e.Settings)
-		if len(e.Settings) == 0 || !s.allowed(e) {
-			continue
-		}
-		if !found || e.LogRatio < best.LogRatio {
+		if len(e.Settings) > 0 && s.objection(e) == tuning.ReasonNone && (!found || e.LogRatio < best.LogRatio) {
 			best, found = e, true
 		}
 	}
 	return best, found
 }
 
-// allowed reports whether an effect may be relied on. What is no number is not.
-func (s view) allowed(e tuning.Effect) bool { return s.objection(e) == tuning.ReasonNone }
-
-// objection says why an effect is not relied on, or ReasonNone.
+// objection says why an effect is not relied on, or ReasonNone. What is no number is not.
 func (s view) objection(e tuning.Effect) tuning.Reason {
 	switch {
 	case e.Runs < 1:
@@ -113,32 +107,15 @@ func (s view) trialError(t, own tuning.Trial) float64 {
 // gainOfEffect is what others showed.
 func gainOfEffect(e tuning.Effect) gain { return gain{e.LogRatio, standardError(e)} }
 
-// standardError is that of an effect. The spread within a run says little about
-// that between runs, so with few runs the doubt is at least what runs usually
-// differ by; and it grows with age.
+// standardError is that of an effect. The spread within a run says little about that between
+// runs, which is taken to be what is usual at least. It grows with age.
 func standardError(e tuning.Effect) float64 {
 	return math.Hypot(e.SD, betweenRuns) / math.Sqrt(e.Fresh())
 }
 
 // supported keeps the effects that enough jobs of the class have shown.
 func supported(effects []tuning.Effect) []tuning.Effect {
-	var out []tuning.Effect
-	for _, e := range effects {
-		if e.Runs >= classRuns {
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
-// withOutcome remembers what the last move of this very job showed to be worse, so
-// that a job which was returned is not sent there again.
-func (s view) withOutcome() view {
-	if o := s.Outcome; o != nil && o.Verdict == tuning.Regressed && len(o.Tuned) > 0 {
-		bad := o.Tuned.WithoutMemory()
-		s.Regressed = append(slices.Clone(s.Regressed), bad)
-	}
-	return s
+	return slices.DeleteFunc(slices.Clone(effects), func(e tuning.Effect) bool { return e.Runs < classRuns })
 }
 
 // hurt reports whether a setting is remembered to have made jobs worse, with no

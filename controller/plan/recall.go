@@ -2,7 +2,6 @@ package plan
 
 import (
 	"math"
-	"slices"
 
 	"pitchpipe/controller/tuning"
 )
@@ -72,7 +71,10 @@ func foreseen(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 	}
 	var best tuning.Settings
 	var evidence []tuning.Evidence
-	least, z := 0.0, sure
+	least, longest, z := 0.0, 0.0, sure
+	if s.Returns != nil {
+		longest = s.Returns.Longest
+	}
 	if s.KindRuns == 0 && len(s.Carried) == 0 && s.Profile.Settings[tuning.Cores] != s.Own[tuning.Cores] {
 		z *= 2 // nothing of its kind ran as it asks for, which it could be held against
 	}
@@ -80,21 +82,12 @@ func foreseen(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 		p := s.model().Predict(target)
 		gains, slowest := s.model().Between(from, target), p.Time.Quantile(z)
 		tooSlow := !s.withinSlowdown(slowest) ||
-			s.LimitLeft > 0 && slowest > 0 && s.longest()*math.Exp(slowest)*(1+doubtMargin) > s.LimitLeft.Seconds()
+			s.LimitLeft > 0 && slowest > 0 && longest*math.Exp(slowest)*(1+doubtMargin) > s.LimitLeft.Seconds()
 		if gains.Quantile(sure) < -noise && gains.Mean < least && !tooSlow {
 			best, least, evidence = target, gains.Mean, predictedEvidence(p)
 		}
 	}
 	return best, evidence, best != nil
-}
-
-// longest is how long the longest run of the kind took under its owner's settings, in
-// seconds; 0 = unknown.
-func (s view) longest() float64 {
-	if s.Returns == nil {
-		return 0
-	}
-	return s.Returns.Longest
 }
 
 // rightSize is the memory that the owner could give up, from the peak of earlier
@@ -114,22 +107,15 @@ func rightSize(s view) (tuning.Value, bool) {
 	if k.Min.IsSet() {
 		need = math.Max(need, k.Min.Float())
 	}
-	for _, v := range slices.SortedFunc(slices.Values(k.Values), byNumber) {
+	listed := math.Inf(1)
+	for _, v := range k.Values {
 		if v.Float() >= need {
-			need = v.Float()
-			break
+			listed = min(listed, v.Float())
 		}
+	}
+	if !math.IsInf(listed, 1) {
+		need = listed
 	}
 	v := tuning.Number(need)
 	return v, !s.ranOut(v) && k.Allows(v) && need < own.Float()
-}
-
-func byNumber(a, b tuning.Value) int {
-	switch {
-	case a.Float() < b.Float():
-		return -1
-	case a.Float() > b.Float():
-		return 1
-	}
-	return 0
 }

@@ -66,7 +66,7 @@ func (s view) bestOfKind() (tuning.Effect, bool) {
 	}
 	whole := *s.Returns.Best
 	whole.Settings = s.possible(whole.Settings)
-	if len(whole.Settings) == 0 || !s.allowed(whole) || found && best.LogRatio <= whole.LogRatio {
+	if len(whole.Settings) == 0 || s.objection(whole) != tuning.ReasonNone || found && best.LogRatio <= whole.LogRatio {
 		return best, found
 	}
 	return whole, true

@@ -26,9 +26,7 @@ const (
 )
 
 // lossLimit is what tuning may cost the whole job, in epochs under its owner's settings.
-func (s view) lossLimit() float64 {
-	return lossShare * float64(s.epochsInAll())
-}
+func (s view) lossLimit() float64 { return lossShare * float64(s.epochsInAll()) }
 
 // epochsInAll are those of the job, where it does not say so a guess.
 func (s view) epochsInAll() int {
@@ -58,41 +56,29 @@ func (s view) harm() float64 {
 	return s.Toll.Harm
 }
 
-// affordable reports whether a probe that may lose so many epochs stays within what tuning
-// may cost. It needs two restarts: there, and away from it.
-func (s view) affordable(epochs float64) bool {
-	return s.harm()+2*s.wayBack()+epochs <= s.lossLimit()
-}
-
-// leaving is what it costs to end the present attempt now beyond what it has cost already,
-// in epochs under the owner's settings, and whether it is cheaper to throw away what it did
-// since its checkpoint than to let it save. That is after the running epoch, so far as is
-// known.
-func (s view) leaving() (epochs float64, discard bool) {
-	p, own := s.Toll.Present, s.Toll.Own
-	save := p.ToEnd() / own
-	redo := float64(p.Done) + min(p.Running/own, 1)
-	if s.Saved && redo < save {
-		return redo, true
-	}
-	return save, false
-}
-
-// stop is the stop-loss: a job leaves at once a setting that costs it more than tuning may, is hopeless, or is surely slower than its owner allows. The running epoch
-// counts, disturbed or not. No budget of restarts holds it: those bound what is tried.
+// stop is the stop-loss: a job leaves at once a setting that costs it more than tuning may, is
+// hopeless, or is surely slower than its owner allows. The running epoch counts, disturbed or
+// not. No budget of restarts holds it: those bound what is tried.
 func stop(s view) (tuning.Decision, bool) {
 	t := s.Toll
 	if t == nil || s.Pending || s.Current.Equal(s.Own) || touchable(s.unbudgeted()) != tuning.ReasonNone {
 		return tuning.Decision{}, false
 	}
-	pace, back := t.Pace(), s.wayBack()
-	leaving, discard := s.leaving()
+	pace, back, aim := t.Pace(), s.wayBack(), s.Policy.Quality
+	// Leaving costs the time until the job saves, or where that is cheaper what it has done
+	// since its checkpoint, the running epoch included.
+	leaving := t.Present.ToEnd() / t.Own
+	redo := float64(t.Present.Done) + min(t.Present.Running/t.Own, 1)
+	discard := s.Saved && redo < leaving
+	if discard {
+		leaving = redo
+	}
 	each := (t.Present.Epochs - back) / float64(t.Present.Done+1) // its first epoch loads what was saved
 	reason := tuning.ReasonStopLoss
 	switch {
 	case s.Policy.MaxSlowdown > 0 && pace > s.Policy.MaxSlowdown*surelySlower+back:
 		reason = tuning.ReasonSlower
-	case pace <= unknownSlowdown && s.aims() && s.Policy.Relearns(s.Own, s.Current):
+	case pace <= unknownSlowdown && aim != nil && aim.Target != nil && s.Policy.Relearns(s.Own, s.Current):
 		return tuning.Decision{}, false // it may need fewer epochs to its target, which none of these can show
 	case t.Present.Epochs > 0 && t.Harm+back+leaving >= s.lossLimit():
 	case s.Probes > 0 && each > hopeless:
@@ -113,9 +99,6 @@ func stop(s view) (tuning.Decision, bool) {
 	d.Discard = discard
 	return d, true
 }
-
-// aims reports whether the job is done once its quality reaches a target.
-func (s view) aims() bool { return s.Policy.Quality != nil && s.Policy.Quality.Target != nil }
 
 // lossEvidence is what the stop-loss decides by.
 func (s view) lossEvidence() []tuning.Evidence {

@@ -49,10 +49,6 @@ func (s view) possible(t tuning.Settings) tuning.Settings {
 	})
 }
 
-func (s view) overEnergy() bool {
-	return s.Joules != nil && *s.Joules >= s.Policy.Budget.Energy && (s.JoulesSource != tuning.Modelled || s.Site.EnforceModel)
-}
-
 func (s view) epochsPerProbe() int {
 	return s.Policy.Profile.WarmupEpochs + s.Policy.Profile.Epochs
 }
@@ -71,11 +67,12 @@ func (s view) spent() tuning.Reason {
 
 // trialOf is what was measured under a setting in this job.
 func (s view) trialOf(t tuning.Settings) (tuning.Trial, bool) {
-	i := slices.IndexFunc(s.Trials, func(x tuning.Trial) bool { return x.Settings.Equal(t) })
-	if i < 0 {
-		return tuning.Trial{}, false
+	for _, x := range s.Trials {
+		if x.Settings.Equal(t) {
+			return x, true
+		}
 	}
-	return s.Trials[i], true
+	return tuning.Trial{}, false
 }
 
 // ranUnder reports whether this job has measured a setting, whatever its memory.
@@ -95,9 +92,8 @@ func (s view) judged(t tuning.Settings) bool {
 func (s view) presentEffect() (tuning.Effect, gain) {
 	own, measured := tuning.Reference(s.Trials)
 	if t, ok := s.trialOf(s.Current); ok && measured {
-		e := tuning.Effect{Settings: s.Current}
 		g, _ := s.gainOf(t)
-		e.LogRatio = g.ratio
+		e := tuning.Effect{Settings: s.Current, LogRatio: g.ratio}
 		if t.Seconds > 0 && own.Seconds > 0 {
 			e.LogTime = math.Log(t.Seconds / own.Seconds)
 		}
@@ -154,14 +150,10 @@ func restrain(s view, d tuning.Decision) tuning.Decision {
 	if !s.Pending && d.Action != tuning.RollBack && (s.Policy.Relearns(s.Current, d.Settings) || s.Policy.Relearns(d.Settings, s.Current)) {
 		return hold(s, tuning.ReasonWholeRuns, append(d.Evidence, s.wholeRuns()...)...)
 	}
-	why := tuning.ReasonNone
-	switch {
-	case s.Policy.Mode != tuning.Apply:
+	why := tuning.ReasonDryRun
+	if s.Policy.Mode != tuning.Apply {
 		why = tuning.ReasonRecommend
-	case s.Site.DryRun:
-		why = tuning.ReasonDryRun
-	}
-	if why == tuning.ReasonNone {
+	} else if !s.Site.DryRun {
 		return d
 	}
 	out := hold(s, why, append(d.Evidence, tuning.Evidence{Name: "would", Text: string(d.Action)},
