@@ -34,7 +34,7 @@ func restrainBudget(s view, d tuning.Decision) tuning.Decision {
 	}
 	if _, measured := tuning.Reference(s.Trials); measured && !s.Pending && !s.Current.Equal(s.Own) {
 		// It has left its owner's settings, and those keep the budget.
-		_, from := s.presentEffect()
+		from, _ := s.present()
 		if s.repays(s.saves(from, gain{}).Value, 1, r) == tuning.ReasonNone {
 			return decide(s, tuning.RollBack, r, s.Own, evidence...)
 		}
@@ -62,10 +62,10 @@ func (s view) overBudget(target tuning.Settings, probe bool) (tuning.Reason, []t
 	return tuning.ReasonNone, nil
 }
 
-// budgets are those of the job against what it will use; target nil: no change.
+// budgets are those of the job against what it will use; target empty: no change.
 func (s view) budgets(target tuning.Settings, probe bool) []tuning.BudgetOutlook {
 	own, change := s.under(s.Own, false), course{}
-	if target != nil {
+	if len(target) > 0 {
 		change = s.under(target, probe)
 	}
 	var out []tuning.BudgetOutlook

@@ -28,11 +28,7 @@ func (s view) told(d tuning.Decision) tuning.Decision {
 		target = d.Advice
 	}
 	if d.Forecast.IsKnown() {
-		var change tuning.Settings
-		if len(target) > 0 {
-			change = target
-		}
-		d.Budgets = s.budgets(change, d.Action == tuning.Probe)
+		d.Budgets = s.budgets(target, d.Action == tuning.Probe)
 	}
 	if s.rest().Value > 0 {
 		d.Prices = s.prices(d)
@@ -53,19 +49,15 @@ type candidate struct {
 // alternatives are what the job could run under, as far as anybody knows of it.
 func (s view) alternatives(d tuning.Decision) []tuning.Alternative {
 	var out []tuning.Alternative
-	per := 1.0
-	if d.Prices != nil {
-		_, per = s.unit()
-	}
-	_, present := s.presentEffect()
+	_, per := s.unit()
+	present, _ := s.present()
 	for _, c := range s.candidates() {
 		if slices.ContainsFunc(out, func(a tuning.Alternative) bool { return a.Settings.EqualButMemory(c.settings) }) {
 			continue
 		}
 		a := tuning.Alternative{Settings: c.settings, From: c.from}
 		if c.known && d.Prices != nil {
-			rest := s.restUnder(c.gain).Times(per)
-			if rest.IsFinite() {
+			if rest := s.restUnder(c.gain).Times(per); rest.IsFinite() {
 				a.Rest = &rest
 			}
 			if saving := s.saves(present, c.gain).Times(per); saving.IsFinite() && c.from != tuning.OriginPresent {
@@ -89,7 +81,7 @@ func (s view) alternatives(d tuning.Decision) []tuning.Alternative {
 func (s view) restUnder(g gain) tuning.Estimate {
 	rest := s.rest()
 	if _, ok := tuning.Reference(s.Trials); !ok {
-		_, present := s.presentEffect()
+		present, _ := s.present()
 		g = gain{g.ratio - present.ratio, math.Hypot(g.se, present.se)}
 	}
 	factor := math.Exp(g.ratio)
@@ -104,7 +96,7 @@ func (s view) restUnder(g gain) tuning.Estimate {
 // candidates are the settings that there are, the present one first and the unknown
 // ones last.
 func (s view) candidates() []candidate {
-	_, present := s.presentEffect()
+	present, _ := s.present()
 	out := []candidate{{settings: s.Current, from: tuning.OriginPresent, gain: present, known: true}}
 	if !s.Current.Equal(s.Own) {
 		out = append(out, s.weighed(candidate{settings: s.Own, from: tuning.OriginOwner, known: true}, true))
@@ -170,7 +162,7 @@ func (s view) weighed(c candidate, home bool) candidate {
 	if c.why != tuning.ReasonNone || !c.known || s.Pending {
 		return c
 	}
-	_, present := s.presentEffect()
+	present, _ := s.present()
 	saving := s.saves(present, c.gain)
 	switch {
 	case s.spent() != tuning.ReasonNone:

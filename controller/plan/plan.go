@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sync"
 
@@ -166,7 +167,7 @@ func conclude(s view, r tuning.Reason) (tuning.Decision, bool) {
 	if s.Refused != tuning.ReasonNone {
 		return s.leave(s.Refused, nil), true
 	}
-	_, at := s.presentEffect()
+	at, _ := s.present()
 	if !(at.ratio > noise) {
 		return tuning.Decision{}, false
 	}
@@ -205,7 +206,7 @@ func rollBack(s view) (tuning.Decision, bool) {
 	if reason == tuning.ReasonQualityLost || reason == tuning.ReasonSlower {
 		return s.leave(reason, evidence), true
 	}
-	saving := s.rest().Value * growth(o.LogRatio)
+	saving := s.rest().Value * math.Expm1(max(o.LogRatio, 0))
 	if r := s.repays(saving, 1, tuning.ReasonWorthless); r != tuning.ReasonNone {
 		return hold(s, r, append(evidence, worth(s, saving, 1)...)...), true
 	}

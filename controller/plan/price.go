@@ -7,12 +7,9 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// The rule of net benefit is one: what a change saves of the rest of the job, against
-// the price of the restarts that it needs. Both are counted in seconds of the rest as
-// Forecast tells it, each worth as much of the objective as a second of that rest; unit
-// says how much that is. Away from the owner's settings the low end of the saving
-// decides, by the site's margin; on the way back to them its value does, without one,
-// since in doubt a job is where its owner put it.
+// What a change saves of the rest of the job is held against the price of its restarts. Both
+// are counted in seconds of the rest as Forecast tells it; unit says how much of the objective
+// one is worth.
 
 // reach is how many standard errors the ends of an 80 % interval are away.
 const reach = 1.2816
@@ -45,18 +42,16 @@ func (s view) epoch() tuning.Estimate {
 	return s.rest().Times(1 / float64(n))
 }
 
-// price is what a restart takes from the job now: what it costs, and the wait in
-// the queue.
+// price is what a restart takes from the job now, the wait in the queue included.
 func (s view) price() time.Duration { return s.RestartCost + s.Wait }
 
 // factors is in how many factors of the objective a restart is paid: a second of it adds
 // to the joules and to the seconds of a product of both.
 func (s view) factors() float64 { return s.Policy.Measure().Degree() }
 
-// repays says why a saving of so many seconds is not worth so many prices of a
-// restart: ReasonLongQueue where it would be without the queue, ReasonUnknownQueue where
-// its length is unknown, else the given reason; ReasonNone where it is worth it. A saving
-// that is no number never is.
+// repays says why a saving of so many seconds is not worth so many prices of a restart, or
+// ReasonNone: ReasonLongQueue where it would be without the queue, ReasonUnknownQueue where
+// its length is unknown, else the given reason. A saving that is no number never is worth it.
 func (s view) repays(saving, prices float64, otherwise tuning.Reason) tuning.Reason {
 	prices *= s.factors()
 	switch {
@@ -84,8 +79,8 @@ func (s view) pays(saving tuning.Estimate, otherwise tuning.Reason) tuning.Reaso
 	return why
 }
 
-// worthless tells a job that is too short for any setting from one for which
-// this setting is too little.
+// worthless tells a job that is too short for any setting from one for which this one is too
+// little.
 func (s view) worthless() tuning.Reason {
 	if s.rest().Value*optimism <= s.Site.Margin*s.factors()*s.RestartCost.Seconds() {
 		return tuning.ReasonTooShort
@@ -114,9 +109,6 @@ func (s view) saves(from, to gain) tuning.Estimate {
 	}
 }
 
-// growth is by which share something of this log ratio is longer, at least 0.
-func growth(logRatio float64) float64 { return math.Expm1(max(logRatio, 0)) }
-
 // epochsAfterProbe are those that would profit from what a probe shows.
 func (s view) epochsAfterProbe() float64 {
 	return max(0, float64(s.EpochsTotal-s.EpochsDone-s.epochsPerProbe()))
@@ -128,7 +120,7 @@ func (s view) exploring(target tuning.Settings) float64 {
 	loss, n := s.loses(target), 1.0
 	for _, t := range s.Trials {
 		if g, ok := s.gainOf(t); ok && !t.Reference {
-			loss, n = loss+growth(min(g.ratio, dearest)), n+1
+			loss, n = loss+math.Expm1(max(min(g.ratio, dearest), 0)), n+1
 		}
 	}
 	return loss / n * float64(s.epochsPerProbe()) * s.epoch().Value
@@ -145,9 +137,8 @@ func (s view) presentSeconds() float64 {
 	return s.EpochSeconds
 }
 
-// overruns reports whether a setting that is slower than the present one may carry
-// the job past its time limit. What is left of the limit now is the least that
-// the next attempt is given.
+// overruns reports whether a setting that is slower than the present one may carry the job
+// past its time limit. The next attempt is given what is left of that now at least.
 func (s view) overruns(slower float64) bool {
 	if s.LimitLeft <= 0 || slower <= 1 {
 		return false
@@ -165,10 +156,9 @@ func (s view) limit() []tuning.Evidence {
 	}
 }
 
-// unit is what the objective is counted in, and how much of it a second of the rest is.
-// The joules of a second are those of the owner's settings, and of the present ones where
-// those were not measured; a restart is priced as if the job ran meanwhile. What
-// has no unit of its own is counted in epochs under the owner's settings.
+// unit is what the objective is counted in, and how much of it a second of the rest is; a
+// restart is priced as if the job ran meanwhile. What has no unit of its own is counted in
+// epochs under the owner's settings.
 func (s view) unit() (name string, perSecond float64) {
 	switch f := s.Forecast; s.Policy.Objective {
 	case tuning.Energy:
@@ -217,8 +207,10 @@ func (s view) prices(d tuning.Decision) *tuning.Prices {
 	if d.Action == tuning.Probe {
 		out.Explore = s.exploring(d.Settings) * per
 	}
-	if e := (tuning.Estimate{Value: out.Restart, Low: out.Queue, High: out.Explore}); !e.IsFinite() || !finite(out.Margin) {
-		return nil
+	for _, v := range []float64{out.Restart, out.Queue, out.Explore, out.Margin} {
+		if !tuning.Exactly(v).IsFinite() {
+			return nil
+		}
 	}
 	return out
 }
@@ -267,5 +259,3 @@ func (s view) outlook(r tuning.Reason) []tuning.Evidence {
 		{Name: "reserve_seconds", Value: s.Site.LimitReserve.Seconds()},
 	}
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

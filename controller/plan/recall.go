@@ -1,23 +1,23 @@
 package plan
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"pitchpipe/controller/tuning"
 )
 
-// Memory is never set below a multiple of the largest peak seen. The next input
-// may be bigger than all before, and a job that is killed for memory loses what it
-// did since its last checkpoint, so the reserve is wide, and wider with few runs.
+// Memory is never set below a multiple of the largest peak seen: the next input may be bigger
+// than all before. With few runs the reserve is wider.
 const (
 	memoryReserve    = 1.5
 	memoryReserveFew = 3
 	memoryFewRuns    = 3
 )
 
-// recall changes a job before its start to what jobs of its kind taught. Memory
-// that is given up changes nothing about the job, so it has a
-// reason of its own. A queue or a reservation is no concern: nothing is restarted.
+// recall changes a job before its start to what jobs of its kind taught. Nothing is restarted,
+// so that a queue or a reservation is no concern.
 func recall(s view) tuning.Decision {
 	target := s.Own.Clone()
 	reason := tuning.ReasonFirstSeen
@@ -107,14 +107,10 @@ func rightSize(s view) (tuning.Value, bool) {
 	if k.Min.IsSet() {
 		need = math.Max(need, k.Min.Float())
 	}
-	listed := math.Inf(1)
-	for _, v := range k.Values {
-		if v.Float() >= need {
-			listed = min(listed, v.Float())
-		}
-	}
-	if !math.IsInf(listed, 1) {
-		need = listed
+	byNumber := func(a, b tuning.Value) int { return cmp.Compare(a.Float(), b.Float()) }
+	listed := slices.SortedFunc(slices.Values(k.Values), byNumber)
+	if i := slices.IndexFunc(listed, func(v tuning.Value) bool { return v.Float() >= need }); i >= 0 {
+		need = listed[i].Float()
 	}
 	v := tuning.Number(need)
 	return v, !s.ranOut(v) && k.Allows(v) && need < own.Float()

@@ -28,19 +28,13 @@ func answer(s tuning.State) *respond.Model {
 
 // ofRuns are the effects that runs of the kind showed: within one run, or else from run to run.
 func ofRuns(s tuning.State) []tuning.Effect {
-	out := slices.Clone(s.KindEffects)
 	if s.Returns == nil {
-		return out
+		return s.KindEffects
 	}
-	for _, e := range s.Returns.Seen {
-		target := s.Policy.Complete(s.Own.Merge(e.Settings))
-		if !slices.ContainsFunc(s.KindEffects, func(k tuning.Effect) bool {
-			return s.Policy.Complete(s.Own.Merge(k.Settings)).EqualButMemory(target)
-		}) {
-			out = append(out, e)
-		}
-	}
-	return out
+	target := func(e tuning.Effect) tuning.Settings { return s.Policy.Complete(s.Own.Merge(e.Settings)) }
+	return append(slices.Clone(s.KindEffects), slices.DeleteFunc(slices.Clone(s.Returns.Seen), func(e tuning.Effect) bool {
+		return slices.ContainsFunc(s.KindEffects, func(k tuning.Effect) bool { return target(k).EqualButMemory(target(e)) })
+	})...)
 }
 
 // promise is the share of the rest that a setting is expected to save beyond the best one that
@@ -89,13 +83,13 @@ func (s view) kept(p respond.Prediction) float64 {
 		return 1
 	}
 	margin := math.Log(s.Policy.MaxSlowdown) - p.Time.Mean
-	if !(p.Time.SD > 0) {
-		if margin >= 0 {
-			return 1
-		}
-		return 0
+	switch {
+	case p.Time.SD > 0:
+		return distuv.UnitNormal.CDF(margin / p.Time.SD)
+	case margin >= 0:
+		return 1
 	}
-	return distuv.UnitNormal.CDF(margin / p.Time.SD)
+	return 0
 }
 
 // withinSlowdown reports whether epochs that are longer by a log ratio are what the owner allows.
@@ -140,7 +134,7 @@ func predicted(s view) (d tuning.Decision, seconds float64) {
 	if s.spent() != tuning.ReasonNone || s.Profile == nil {
 		return tuning.Decision{}, 0
 	}
-	_, from := s.presentEffect()
+	from, _ := s.present()
 	var best tuning.Decision
 	most := 0.0
 	for _, c := range s.searched() {
@@ -298,11 +292,8 @@ func (s view) outlasts(p respond.Prediction) bool {
 		s.EpochSeconds <= c.Grace.Seconds()
 }
 
-// lawless reports whether settings differ from the owner's in a knob of which no law says
-// what it does.
-func (s view) lawless(t tuning.Settings) bool {
-	return !s.Policy.CoresAlone(s.Own, t)
-}
+// lawless reports whether settings differ from the owner's in a knob without a law.
+func (s view) lawless(t tuning.Settings) bool { return !s.Policy.CoresAlone(s.Own, t) }
 
 func predictedEvidence(p respond.Prediction) []tuning.Evidence {
 	return []tuning.Evidence{

@@ -86,25 +86,23 @@ func (s view) judged(t tuning.Settings) bool {
 	return ok && x.Epochs >= s.Policy.Profile.Epochs
 }
 
-// presentEffect is what the present setting does compared with the owner's: as
-// this job measured it, else as its kind knows it. With it goes how far its log ratio
-// is known.
-func (s view) presentEffect() (tuning.Effect, gain) {
+// present is what the present setting does compared with the owner's, and to the log of the
+// seconds: as this job measured it, else as its kind knows it.
+func (s view) present() (g gain, logTime float64) {
 	own, measured := tuning.Reference(s.Trials)
 	if t, ok := s.trialOf(s.Current); ok && measured {
-		g, _ := s.gainOf(t)
-		e := tuning.Effect{Settings: s.Current, LogRatio: g.ratio}
+		g, _ = s.gainOf(t)
 		if t.Seconds > 0 && own.Seconds > 0 {
-			e.LogTime = math.Log(t.Seconds / own.Seconds)
+			logTime = math.Log(t.Seconds / own.Seconds)
 		}
-		return e, g
+		return g, logTime
 	}
 	for _, e := range s.KindEffects {
 		if !s.Current.Equal(s.Own) && s.target(s.usable(e.Settings)).EqualButMemory(s.Current) {
-			return e, gainOfEffect(e)
+			return gainOfEffect(e), e.LogTime
 		}
 	}
-	return tuning.Effect{}, gain{}
+	return gain{}, 0
 }
 
 func hold(s view, r tuning.Reason, evidence ...tuning.Evidence) tuning.Decision {
