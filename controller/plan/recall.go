@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
+	"pitchpipe/controller/respond"
 	"pitchpipe/controller/tuning"
 )
 
@@ -114,4 +116,125 @@ func rightSize(s view) (tuning.Value, bool) {
 	}
 	v := tuning.Number(need)
 	return v, !s.ranOut(v) && k.Allows(v) && need < own.Float()
+}
+
+// returning reports whether the owner lets runs of this kind try settings, and there were
+// runs that say something.
+func (s view) returning() bool {
+	return s.Policy.Budget.Returns > 0 && s.Returns != nil
+}
+
+// tryReturn runs a job as a whole under a setting that may be better. Nothing is weighed
+// here against a restart, for there is none: that the setting is worth a run was weighed
+// by the search, over the runs to come. Here stands what bounds it. In a mode that does
+// nothing, or at a site that runs dry, nothing is tried, for nothing would be learned.
+func tryReturn(s view) (tuning.Decision, bool) {
+	if !s.returning() || s.untriable() != tuning.ReasonNone {
+		return tuning.Decision{}, false
+	}
+	r := s.Returns
+	target := s.target(s.possible(r.Next))
+	if memory, ok := rightSize(s); ok {
+		target = target.With(tuning.Memory, memory)
+	}
+	return decide(s, tuning.Move, tuning.ReasonTryingReturn, target, s.returnsEvidence()...), true
+}
+
+// untriable says why a job that returns tries nothing, or ReasonNone.
+func (s view) untriable() tuning.Reason {
+	r := s.Returns
+	switch {
+	case s.Policy.Mode != tuning.Apply:
+		return tuning.ReasonRecommend
+	case s.Site.DryRun:
+		return tuning.ReasonDryRun
+	case r.Reason != tuning.ReasonNone:
+		return r.Reason
+	case r.Spent >= s.Policy.Budget.Returns:
+		return tuning.ReasonBudgetReturns
+	case float64(r.Spent+1) > s.Site.ProbeShare*float64(r.Runs+1):
+		return tuning.ReasonSiteCap // of the work of its kind, this run's included
+	case math.IsNaN(r.Expected) || math.IsNaN(r.Error):
+		return tuning.ReasonAlreadyBest
+	}
+	target := s.target(s.possible(r.Next))
+	switch {
+	case target.EqualButMemory(s.Own):
+		return tuning.ReasonAlreadyBest
+	case s.hurt(target):
+		return tuning.ReasonRemembered
+	}
+	return tuning.ReasonNone
+}
+
+// bestOfKind is the best effect that jobs of the kind showed, within runs or by whole runs;
+// these alone tell of what changes what a job learns.
+func (s view) bestOfKind() (tuning.Effect, bool) {
+	best, found := bestEffect(s, s.KindEffects)
+	if s.Returns == nil || s.Returns.Best == nil {
+		return best, found
+	}
+	whole := *s.Returns.Best
+	whole.Settings = s.possible(whole.Settings)
+	if len(whole.Settings) == 0 || s.objection(whole) != tuning.ReasonNone || found && best.LogRatio <= whole.LogRatio {
+		return best, found
+	}
+	return whole, true
+}
+
+// returnsEvidence is what the earlier runs say, of a job that may try settings.
+func (s view) returnsEvidence() []tuning.Evidence {
+	if !s.returning() {
+		return nil
+	}
+	r := s.Returns
+	out := []tuning.Evidence{
+		{Name: "returns_seen", Value: float64(r.Runs)},
+		{Name: "returns_tried", Value: float64(r.Spent)},
+		{Name: "returns_allowed", Value: float64(s.Policy.Budget.Returns)},
+	}
+	if r.EndsNeeded > 0 {
+		out = append(out, tuning.Evidence{Name: "own_runs_seen", Value: float64(r.Ends)}, tuning.Evidence{Name: "own_runs_needed", Value: float64(r.EndsNeeded)})
+	}
+	if len(r.Next) == 0 {
+		return out
+	}
+	return append(
+		out,
+		tuning.Evidence{Name: "return_setting", Text: r.Next.String()},
+		tuning.Evidence{Name: "return_setting_runs", Value: float64(r.Again)},
+		tuning.Evidence{Name: "return_expected_log_ratio", Value: r.Expected},
+		tuning.Evidence{Name: "return_standard_error", Value: r.Error},
+		tuning.Evidence{Name: "returns_differ", Value: r.Between},
+	)
+}
+
+// wholeRuns is the evidence of a hold that whole runs could end: what changes what the job
+// learns, how many runs may try it, and how many were seen.
+func (s view) wholeRuns() []tuning.Evidence {
+	var names []string
+	for _, k := range s.Policy.Knobs {
+		if s.Policy.Learns(k.Name) {
+			names = append(names, k.Name)
+		}
+	}
+	out := []tuning.Evidence{{Name: "hyperparameters", Text: strings.Join(names, " ")}}
+	if seen := s.returnsEvidence(); len(seen) > 0 {
+		return append(out, seen...)
+	}
+	return append(out, tuning.Evidence{Name: "returns_allowed", Value: float64(s.Policy.Budget.Returns)})
+}
+
+// Unlikely reports of settings whether what an earlier run made of its cores speaks against a
+// whole run under them: nothing stops a run without a checkpoint, and others are stopped late,
+// since their inputs differ. Where that is unknown, nothing does: the owner lets runs try.
+func Unlikely(state tuning.State) func(tuning.Settings) bool {
+	s := look(state)
+	return func(t tuning.Settings) bool {
+		if respond.UsageOf(s.Profile, s.Own) == nil {
+			return false
+		}
+		target := s.Policy.Complete(s.Own.With(tuning.Cores, t[tuning.Cores]))
+		return t[tuning.Cores].IsSet() && !target.EqualButMemory(s.Own) && s.likely(target) < bet
+	}
 }

@@ -11,11 +11,10 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// sure is how many standard deviations away a one-sided 95 % bound is.
-const sure = 1.6449
-
-// optimism is the share of the rest that the best setting of any job may save.
-const optimism = 0.5
+const (
+	sure     = 1.6449 // standard deviations that a one-sided 95 % bound is away
+	optimism = 0.5    // share of the rest that the best setting of any job may save
+)
 
 // answer weighs what is known of the job's response to settings.
 func answer(s tuning.State) *respond.Model {
@@ -37,9 +36,9 @@ func ofRuns(s tuning.State) []tuning.Effect {
 	})...)
 }
 
-// promise is the share of the rest that a setting is expected to save beyond the best one that
-// was measured, where it is left again if it does not save, or is slower than the owner allows;
-// of is what that rest is worth beside the rest under the owner's settings.
+// promise is the share of the rest that a setting, which is left again if it does not save or
+// is too slow, is expected to save beyond the best one that was measured; of is what that rest
+// is worth beside the rest under the owner's settings.
 func (s view) promise(target tuning.Settings) (share, of float64) {
 	best, ratio := s.baseline()
 	return s.kept(s.model().Predict(target)) * below(s.model().Between(best, target)), math.Exp(ratio)
@@ -97,9 +96,8 @@ func (s view) withinSlowdown(logTime float64) bool {
 	return s.Policy.MaxSlowdown == 0 || logTime <= math.Log(s.Policy.MaxSlowdown)
 }
 
-// exposure is how many epochs under the owner's settings a probe of a setting costs at most,
-// at 95 %. Fewer cores and less power have a bound by nature; more of anything may turn out
-// hopeless.
+// exposure is how many epochs under the owner's settings a probe costs at most, at 95 %. Fewer
+// cores and less power have a bound by nature; more of anything may turn out hopeless.
 func (s view) exposure(target tuning.Settings) float64 {
 	for _, name := range s.Own.Diff(target) {
 		was, now := s.Own[name].Float(), target[name].Float()
@@ -126,10 +124,9 @@ func (s view) searched() []tuning.Settings {
 	return out
 }
 
-// predicted is the setting that the job's first epochs, and those since it was moved, show to
-// be better than the present one: surely, at 95 %, within the slowdown that its owner allows,
-// and by more than its restart costs; and how many seconds it saves. 0: there is none. Of a
-// knob without a law nothing is sure that was not tried.
+// predicted moves to the setting that is shown, at 95 %, to be better than the present one
+// within the slowdown that its owner allows, and by more than its restart costs; seconds is
+// what it saves, 0: there is none. Of a knob without a law nothing untried is sure.
 func predicted(s view) (d tuning.Decision, seconds float64) {
 	if s.spent() != tuning.ReasonNone || s.Profile == nil {
 		return tuning.Decision{}, 0
@@ -161,8 +158,8 @@ func predicted(s view) (d tuning.Decision, seconds float64) {
 }
 
 // promising is the candidate that is to be probed next, and how many seconds that, and what
-// may be probed after it, is expected to save. Of a knob without a law the search goes step
-// by step, since little is known of what lies beyond the next one.
+// may be probed after it, is expected to save. Of a knob without a law the search goes step by
+// step.
 func (s view) promising() (best tuning.Settings, seconds float64) {
 	after := s.epochsAfterProbe()
 	if !(after > 0) {
@@ -210,12 +207,11 @@ func (s view) promising() (best tuning.Settings, seconds float64) {
 	return best, most * after * s.epoch().Value
 }
 
-// ladder are settings further and further from the best one that was measured, which comes
-// first.
+// ladder are settings further and further from the best one that was measured, which is first.
 type ladder []rung
 
-// rung is a setting that keeps to the slowdown that the owner allows with a probability, and
-// saves a share of the rest then. Its probe loses another.
+// rung is a setting that keeps to the allowed slowdown with a probability, and saves a share of
+// the rest then. Its probe loses another.
 type rung struct {
 	settings           tuning.Settings
 	kept, saves, loses float64
@@ -265,15 +261,9 @@ func (l ladder) climb(from float64, probes int, restart float64) (most float64, 
 }
 
 const (
-	// bet is how likely a probe must be to show a saving: what is less likely disturbs more jobs
-	// than it helps.
-	bet = 0.4
-
-	// stride is how many octaves of cores a probe goes beyond what this job was measured with.
-	stride = 2
-
-	// maxProbes is how many probes in a row are weighed at most.
-	maxProbes = 6
+	bet       = 0.4 // how likely a probe must show a saving: less would disturb more jobs than it helps
+	stride    = 2   // octaves of cores that a probe goes beyond what this job was measured with
+	maxProbes = 6   // in a row that are weighed at most
 )
 
 // beyond reports whether a setting is further than a stride from every one that was measured.
