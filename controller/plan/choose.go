@@ -88,8 +88,7 @@ func (s view) answered() bool {
 	return ok && s.Probes == 0 && s.ranUnder(s.target(e.Settings))
 }
 
-// adopt moves to a setting that is known, where that is worth it from where the
-// job stands.
+// adopt moves to a setting that is known, where that is worth it.
 func adopt(s view, e tuning.Effect, reason tuning.Reason) tuning.Decision {
 	target := s.goal(e.Settings)
 	evidence := append(effectEvidence(e), classEvidence(s.Class)...)
@@ -147,8 +146,8 @@ func probe(s view, target tuning.Settings) tuning.Decision {
 	return decide(s, tuning.Probe, reason, target, evidence...)
 }
 
-// mayProbe says why no probe is made that could save so many seconds, or
-// ReasonNone. A probe needs two restarts: there, and away from it.
+// mayProbe says why no probe, which needs two restarts, is made that could save so many
+// seconds, or ReasonNone.
 func (s view) mayProbe(saving float64) tuning.Reason {
 	switch {
 	case s.Probes >= s.Policy.Budget.Probes:
@@ -163,8 +162,7 @@ func (s view) mayProbe(saving float64) tuning.Reason {
 	return s.repays(saving, 2*s.Site.Margin, tuning.ReasonTooShort)
 }
 
-// settle ends the probes: the best setting stays or is taken, the owner's own
-// where nothing was better.
+// settle ends the probes: the best setting, or else the owner's, stays or is taken.
 func settle(s view) tuning.Decision {
 	evidence := []tuning.Evidence{
 		{Name: "best_log_ratio", Value: s.BestGain},
@@ -204,9 +202,8 @@ func settle(s view) tuning.Decision {
 	return decide(s, action, reason, target, evidence...)
 }
 
-// winner is where the best trial of this job would be run, if its gain is clear
-// of noise and it is not remembered to hurt. Memory that hurt is not returned to:
-// the job ran out of it, or ran out of less.
+// winner is where the best trial of this job would be run, if its gain is clear of noise and
+// it is not remembered to hurt. Memory that the job ran out of is not returned to.
 func (s view) winner() (tuning.Settings, bool) {
 	if s.Best == nil || !(s.BestGain < -math.Max(noise, sigmas*s.BestError)) {
 		return nil, false

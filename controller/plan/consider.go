@@ -11,8 +11,7 @@ import (
 // considered is how many effects of others are told at most: the best ones.
 const considered = 4
 
-// told adds to a decision all that it rests on: class, forecast, prices, how the budgets
-// stand, and what else was considered.
+// told adds to a decision what it rests on.
 func (s view) told(d tuning.Decision) tuning.Decision {
 	d.Class = s.Class
 	if f := s.Forecast; f != nil && !slices.ContainsFunc([]*tuning.Estimate{f.Epochs, f.Seconds, f.Joules, f.Spent, f.Final}, func(e *tuning.Estimate) bool {
@@ -93,8 +92,7 @@ func (s view) restUnder(g gain) tuning.Estimate {
 	}
 }
 
-// candidates are the settings that there are, the present one first and the unknown
-// ones last.
+// candidates are the settings that there are, the present one first, unknown ones last.
 func (s view) candidates() []candidate {
 	present, _ := s.present()
 	out := []candidate{{settings: s.Current, from: tuning.OriginPresent, gain: present, known: true}}

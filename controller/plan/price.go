@@ -16,12 +16,11 @@ const (
 	dearest = 2      // log ratio up to which a single probe counts for what the next may lose
 )
 
-// gain is what a setting does to the objective compared with the owner's own: a log
-// ratio, negative is better, and its standard error.
+// gain is the log ratio of the objective to that of the owner's settings, and its standard
+// error.
 type gain struct{ ratio, se float64 }
 
-// rest is how long what is left would take; nothing where that is not known, so that
-// nothing is worth it.
+// rest is how long what is left would take; 0 where unknown, so that nothing is worth it.
 func (s view) rest() tuning.Estimate {
 	switch {
 	case s.Forecast == nil:
@@ -47,8 +46,8 @@ func (s view) epoch() tuning.Estimate {
 // price is what a restart takes from the job now, the wait in the queue included.
 func (s view) price() time.Duration { return s.RestartCost + s.Wait }
 
-// factors is in how many factors of the objective a restart is paid: a second of it adds
-// to the joules and to the seconds of a product of both.
+// factors is in how many factors of the objective, such as of joules times seconds, a restart
+// is paid.
 func (s view) factors() float64 { return s.Policy.Measure().Degree() }
 
 // repays says why a saving of so many seconds is not worth so many prices of a restart, or
@@ -67,9 +66,8 @@ func (s view) repays(saving, prices float64, otherwise tuning.Reason) tuning.Rea
 	return otherwise
 }
 
-// pays says why a move away from the owner's settings is not worth its restart, or
-// ReasonNone: the low end of its saving must be worth it, and ReasonUncertain where only
-// its value is.
+// pays says why a move away from the owner's settings is not worth its restart, or ReasonNone:
+// ReasonUncertain where the value of its saving is, and the low end is not.
 func (s view) pays(saving tuning.Estimate, otherwise tuning.Reason) tuning.Reason {
 	why := s.repays(min(saving.Low, saving.Value), s.Site.Margin, otherwise)
 	if why == tuning.ReasonNone && !(saving.Low > 0) {
@@ -90,8 +88,7 @@ func (s view) worthless() tuning.Reason {
 	return tuning.ReasonWorthless
 }
 
-// saves is what the rest of the job saves by going from one setting to another, with the
-// doubt about both and about how much is left.
+// saves is what the rest of the job saves by going from one setting to another.
 func (s view) saves(from, to gain) tuning.Estimate {
 	if _, ok := tuning.Reference(s.Trials); !ok {
 		// What is left is counted under the present setting, not under the owner's.
@@ -116,8 +113,8 @@ func (s view) epochsAfterProbe() float64 {
 	return max(0, float64(s.EpochsTotal-s.EpochsDone-s.epochsPerProbe()))
 }
 
-// exploring is what the epochs of a probe are expected to lose, in seconds, by what it
-// takes away and by what those of the probes so far lost.
+// exploring is what the epochs of a probe are expected to lose, in seconds, also by what those
+// of the probes so far lost.
 func (s view) exploring(target tuning.Settings) float64 {
 	loss, n := s.loses(target), 1.0
 	for _, t := range s.Trials {
@@ -180,8 +177,7 @@ func (s view) unit() (name string, perSecond float64) {
 	return "seconds", 1
 }
 
-// tariff is that by which this job is counted: energy is free in it where its joules are
-// not measured.
+// tariff is that of this job: energy is free in it where its joules are not measured.
 func (s view) tariff() tuning.Tariff {
 	t := s.Policy.Measure().Tariff
 	if f := s.Forecast; !f.IsKnown() || f.Joules == nil || !(f.Seconds.Value > 0) || !t.Charges(f.JoulesSource) {
@@ -266,9 +262,8 @@ const unknownSlowdown = 2
 // course is a way on: what the job would use in all, over all its attempts.
 type course struct{ seconds, joules *tuning.Estimate }
 
-// restrainBudget holds a change that may overrun a budget which the owner's settings
-// keep. Probes of a running job are looked at before they are chosen, since another way
-// on is open then.
+// restrainBudget holds a change that may overrun a budget which the owner's settings keep.
+// Probes of a running job are looked at before they are chosen.
 func restrainBudget(s view, d tuning.Decision) tuning.Decision {
 	if d.Action != tuning.Move && !(d.Action == tuning.Probe && s.Pending) {
 		return d
@@ -295,8 +290,8 @@ func restrainBudget(s view, d tuning.Decision) tuning.Decision {
 	return hold(s, r, evidence...)
 }
 
-// overBudget says which budget a change may overrun although the job would keep it under
-// its owner's settings, or ReasonNone.
+// overBudget says which budget, kept by the owner's settings, a change may overrun, or
+// ReasonNone.
 func (s view) overBudget(target tuning.Settings, probe bool) (tuning.Reason, []tuning.Evidence) {
 	for _, b := range s.budgets(target, probe) {
 		if b.Unenforced != tuning.ReasonNone || b.Overruns || b.Change == nil || !(b.Change.High > b.Limit) {
@@ -386,9 +381,8 @@ func (s view) under(t tuning.Settings, probe bool) course {
 	return out
 }
 
-// times is how many times the seconds and the joules of an epoch under its owner's
-// settings one under these takes: as this job measured it, else as others did, else as
-// much as it may be.
+// times is how many times the seconds and the joules of an epoch under its owner's settings
+// one under these takes: as this job measured it, else as others did, else as it may be.
 func (s view) times(t tuning.Settings) (seconds, joules tuning.Estimate) {
 	if t.EqualButMemory(s.Own) {
 		return tuning.Exactly(1), tuning.Exactly(1)
@@ -417,8 +411,7 @@ func (s view) times(t tuning.Settings) (seconds, joules tuning.Estimate) {
 	return tuning.Estimate{Value: 1, Low: 0, High: slowest}, tuning.Estimate{Value: 1, Low: 0, High: slowest * power}
 }
 
-// moreCores is how many times as many cores a setting has as the owner's; 1 where that
-// is not known.
+// moreCores is how many times as many cores a setting has as the owner's; 1: unknown.
 func (s view) moreCores(t tuning.Settings) float64 {
 	now, own := t[tuning.Cores].Float(), s.Own[tuning.Cores].Float()
 	if !(now > 0) || !(own > 0) {
@@ -439,7 +432,7 @@ func (s view) effectOf(t tuning.Settings) (tuning.Effect, bool) {
 	return tuning.Effect{}, false
 }
 
-// around is the interval of a ratio of which the logarithm has this standard error.
+// around is a ratio of which the logarithm has this standard error.
 func around(log, se float64) tuning.Estimate {
 	return tuning.Estimate{Value: math.Exp(log), Low: math.Exp(log - reach*se), High: math.Exp(log + reach*se)}
 }

@@ -65,8 +65,8 @@ func recall(s view) tuning.Decision {
 }
 
 // foreseen is the setting that what an earlier run of the kind made of its cores shows to be
-// better than another. Nothing may stop the job where it has no checkpoint, so that it must be
-// sure, at 95 %, to be better, within the slowdown that its owner allows and its time limit.
+// better than another: for sure, at 95 %, since nothing may stop a job without a checkpoint,
+// and within the allowed slowdown and the time limit.
 func foreseen(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence, bool) {
 	if s.Profile == nil {
 		return nil, nil, false
@@ -118,22 +118,16 @@ func rightSize(s view) (tuning.Value, bool) {
 	return v, !s.ranOut(v) && k.Allows(v) && need < own.Float()
 }
 
-// returning reports whether the owner lets runs of this kind try settings, and there were
-// runs that say something.
-func (s view) returning() bool {
-	return s.Policy.Budget.Returns > 0 && s.Returns != nil
-}
+// returning reports whether runs of this kind may try settings, and earlier ones say something.
+func (s view) returning() bool { return s.Policy.Budget.Returns > 0 && s.Returns != nil }
 
-// tryReturn runs a job as a whole under a setting that may be better. Nothing is weighed
-// here against a restart, for there is none: that the setting is worth a run was weighed
-// by the search, over the runs to come. Here stands what bounds it. In a mode that does
-// nothing, or at a site that runs dry, nothing is tried, for nothing would be learned.
+// tryReturn runs a job as a whole under a setting that may be better. That it is worth a run
+// was weighed by the search, over the runs to come; untriable says what bounds it.
 func tryReturn(s view) (tuning.Decision, bool) {
 	if !s.returning() || s.untriable() != tuning.ReasonNone {
 		return tuning.Decision{}, false
 	}
-	r := s.Returns
-	target := s.target(s.possible(r.Next))
+	target := s.target(s.possible(s.Returns.Next))
 	if memory, ok := rightSize(s); ok {
 		target = target.With(tuning.Memory, memory)
 	}
@@ -167,8 +161,7 @@ func (s view) untriable() tuning.Reason {
 	return tuning.ReasonNone
 }
 
-// bestOfKind is the best effect that jobs of the kind showed, within runs or by whole runs;
-// these alone tell of what changes what a job learns.
+// bestOfKind is the best effect that jobs of the kind showed, within runs or by whole runs.
 func (s view) bestOfKind() (tuning.Effect, bool) {
 	best, found := bestEffect(s, s.KindEffects)
 	if s.Returns == nil || s.Returns.Best == nil {
@@ -209,8 +202,7 @@ func (s view) returnsEvidence() []tuning.Evidence {
 	)
 }
 
-// wholeRuns is the evidence of a hold that whole runs could end: what changes what the job
-// learns, how many runs may try it, and how many were seen.
+// wholeRuns is the evidence of a hold that whole runs could end.
 func (s view) wholeRuns() []tuning.Evidence {
 	var names []string
 	for _, k := range s.Policy.Knobs {
@@ -226,8 +218,7 @@ func (s view) wholeRuns() []tuning.Evidence {
 }
 
 // Unlikely reports of settings whether what an earlier run made of its cores speaks against a
-// whole run under them: nothing stops a run without a checkpoint, and others are stopped late,
-// since their inputs differ. Where that is unknown, nothing does: the owner lets runs try.
+// whole run under them. Where that is unknown, nothing does: the owner lets runs try.
 func Unlikely(state tuning.State) func(tuning.Settings) bool {
 	s := look(state)
 	return func(t tuning.Settings) bool {

@@ -52,16 +52,14 @@ func (s view) baseline() (tuning.Settings, float64) {
 	return s.Own, 0
 }
 
-// likely is how likely a setting saves more than noise beyond the best one, and keeps to the
-// slowdown that the owner allows.
+// likely is how likely a setting saves more than noise beyond the best one, and is allowed.
 func (s view) likely(target tuning.Settings) float64 {
 	best, _ := s.baseline()
 	gains := s.model().Between(best, target)
 	return s.kept(s.model().Predict(target)) * distuv.UnitNormal.CDF((-noise-gains.Mean)/max(gains.SD, 1e-9))
 }
 
-// loses is by which share an epoch under a setting is expected to be dearer than the
-// owner's, where it is.
+// loses is by which share an epoch is expected to be dearer than the owner's, where it is.
 func (s view) loses(target tuning.Settings) float64 {
 	r := s.model().Predict(target).Objective
 	return math.Min(below(respond.Ratio{Mean: -r.Mean, SD: r.SD})*math.Exp(r.Mean+r.SD*r.SD/2), math.Expm1(dearest))
@@ -274,8 +272,7 @@ func (s view) beyond(t tuning.Settings) bool {
 	return s.Own[tuning.Cores].Float() > 0 && !near(s.Own) && !slices.ContainsFunc(s.Trials, func(x tuning.Trial) bool { return near(x.Settings) })
 }
 
-// outlasts reports whether an epoch may take longer than the job is given to save at its end:
-// then it could not be left.
+// outlasts reports whether an epoch may be too long to be ended with a checkpoint.
 func (s view) outlasts(p respond.Prediction) bool {
 	c := s.Policy.Checkpoint
 	return c != nil && c.Grace > 0 && s.EpochSeconds*math.Exp(p.Time.Quantile(sure)) > c.Grace.Seconds() &&

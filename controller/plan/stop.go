@@ -145,9 +145,8 @@ func doubt(s view) (tuning.Decision, bool) {
 	return decide(s, tuning.Probe, tuning.ReasonDoubted, s.Own, evidence...), true
 }
 
-// unsurprising is how long an epoch may take without doubt: as long as untuned
-// jobs of the kind, times what the owner allows, or what the setting is known,
-// or predicted for sure, to cost in time where it was chosen for joules, and the margin.
+// unsurprising is how long an epoch may take without doubt: as long as untuned jobs of the
+// kind, times what the owner allows or the setting is known or sure to cost, and the margin.
 func (s view) unsurprising() float64 {
 	slower := max(1, s.Policy.MaxSlowdown)
 	for _, e := range s.KindEffects {

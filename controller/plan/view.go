@@ -29,8 +29,8 @@ func (s view) goal(t tuning.Settings) tuning.Settings {
 	return out
 }
 
-// usable keeps the settings that this job's policy allows of those that epochs were
-// compared under: none where these changed what was learned too.
+// usable keeps of settings that epochs were compared under those that the policy allows: none
+// where they changed what was learned too.
 func (s view) usable(t tuning.Settings) tuning.Settings {
 	if s.Policy.Relearns(s.Own, t) {
 		return nil
@@ -38,8 +38,7 @@ func (s view) usable(t tuning.Settings) tuning.Settings {
 	return s.possible(t)
 }
 
-// possible keeps the settings that this job's policy allows, and those that change what it
-// learns only under a quality guard.
+// possible keeps the settings that this job's policy allows, if need be by a quality guard.
 func (s view) possible(t tuning.Settings) tuning.Settings {
 	return t.Only(func(name string) bool {
 		k, ok := s.Policy.Knob(name)
@@ -47,12 +46,9 @@ func (s view) possible(t tuning.Settings) tuning.Settings {
 	})
 }
 
-func (s view) epochsPerProbe() int {
-	return s.Policy.Profile.WarmupEpochs + s.Policy.Profile.Epochs
-}
+func (s view) epochsPerProbe() int { return s.Policy.Profile.WarmupEpochs + s.Policy.Profile.Epochs }
 
-// spent says why no further restart is allowed, or ReasonNone. To the site every
-// probe is a restart of the job too.
+// spent says why no further restart is allowed, or ReasonNone. To the site a probe is one too.
 func (s view) spent() tuning.Reason {
 	switch {
 	case s.Restarts >= s.Policy.Budget.Restarts:
@@ -213,8 +209,7 @@ func known(s view) (tuning.Effect, tuning.Reason, bool) {
 	return tuning.Effect{}, tuning.ReasonNone, false
 }
 
-// remembered reports whether an effect of the kind would be used, were it not
-// remembered to have made its jobs worse.
+// remembered reports whether an effect is not used only because it is remembered to hurt.
 func remembered(s view) bool {
 	forgetful := s
 	forgetful.Regressed = nil
@@ -223,8 +218,7 @@ func remembered(s view) bool {
 	return then && !now
 }
 
-// bestEffect is the effect with the lowest log ratio that is permitted, not
-// remembered as bad, within the allowed slowdown, and clear of noise.
+// bestEffect is the effect with the lowest log ratio that nothing is objected to.
 func bestEffect(s view, effects []tuning.Effect) (tuning.Effect, bool) {
 	var best tuning.Effect
 	found := false
