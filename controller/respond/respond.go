@@ -247,24 +247,6 @@ func (m *Model) mix(from, to tuning.Settings) Prediction {
 	return Prediction{time.ratio(sum, sd), objective.ratio(sum, sd)}
 }
 
-// joulesOf is how many times as many joules an epoch takes by a law than under the owner's
-// settings. GPUs take theirs for as long as it runs.
-func (m *Model) joulesOf(l law, cores float64) float64 {
-	return (1-m.onGPU)*l.joules(cores, m.own)/l.joules(m.own, m.own) + m.onGPU*l.time(cores)/l.time(m.own)
-}
-
-// gpuShare is the share of the owner's joules that the GPUs took: all, where nothing says
-// how many there were.
-func gpuShare(u *Usage, own tuning.Trial) float64 {
-	switch {
-	case u == nil || !(u.GPUWatts > 0):
-		return 0
-	case own.Joules == nil || !(*own.Joules > 0) || !(own.Seconds > 0):
-		return 1
-	}
-	return min(u.GPUWatts*own.Seconds/float64(*own.Joules), 1)
-}
-
 // prior is what settings do by the laws of cores, and by what is known of other knobs.
 func (m *Model) prior(s tuning.Settings) Prediction {
 	if s.EqualButMemory(m.facts.Own) {

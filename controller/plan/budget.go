@@ -1,0 +1,200 @@
+package plan
+
+import (
+	"math"
+
+	"pitchpipe/controller/tuning"
+)
+
+// unknownSlowdown is how many times as long an epoch under an unknown setting
+// may take; fewer cores may take as many times as long as there are fewer of them.
+const unknownSlowdown = 2
+
+// course is a way on: what the job would use in all, over all its attempts.
+type course struct{ seconds, joules *tuning.Estimate }
+
+// restrainBudget holds a change that may overrun a budget which the owner's settings keep.
+// Probes of a running job are looked at before they are chosen.
+func restrainBudget(s view, d tuning.Decision) tuning.Decision {
+	if d.Action != tuning.Move && !(d.Action == tuning.Probe && s.Pending) {
+		return d
+	}
+	r, why := s.overBudget(d.Settings, false)
+	if r == tuning.ReasonNone {
+		return d
+	}
+	evidence := append(d.Evidence, why...)
+	if s.Refused != tuning.ReasonNone && !s.Pending && !s.Current.Equal(s.Own) {
+		left := s.leave(s.Refused, evidence)
+		if left.Action == tuning.Move { // to what may overrun it
+			left.Action, left.Settings = tuning.RollBack, s.Own
+		}
+		return left
+	}
+	if _, measured := tuning.Reference(s.Trials); measured && !s.Pending && !s.Current.Equal(s.Own) {
+		// It has left its owner's settings, and those keep the budget.
+		from, _ := s.present()
+		if s.repays(s.saves(from, gain{}).Value, 1, r) == tuning.ReasonNone {
+			return decide(s, tuning.RollBack, r, s.Own, evidence...)
+		}
+	}
+	return hold(s, r, evidence...)
+}
+
+// overBudget says which budget, kept by the owner's settings, a change may overrun, or
+// ReasonNone.
+func (s view) overBudget(target tuning.Settings, probe bool) (tuning.Reason, []tuning.Evidence) {
+	for _, b := range s.budgets(target, probe) {
+		if b.Unenforced != tuning.ReasonNone || b.Overruns || b.Change == nil || !(b.Change.High > b.Limit) {
+			continue
+		}
+		r, unit := tuning.ReasonOverTime, "seconds"
+		if b.Of == "energy" {
+			r, unit = tuning.ReasonOverEnergy, "joules"
+		}
+		return r, []tuning.Evidence{
+			{Name: "budget_" + unit, Value: b.Limit},
+			{Name: "with_change_at_most_" + unit, Value: b.Change.High},
+			{Name: "as_owned_at_most_" + unit, Value: b.Own.High},
+		}
+	}
+	return tuning.ReasonNone, nil
+}
+
+// budgets are those of the job against what it will use; target empty: no change.
+func (s view) budgets(target tuning.Settings, probe bool) []tuning.BudgetOutlook {
+	own, change := s.under(s.Own, false), course{}
+	if len(target) > 0 {
+		change = s.under(target, probe)
+	}
+	var out []tuning.BudgetOutlook
+	add := func(of string, limit float64, own, change *tuning.Estimate, unenforced tuning.Reason) {
+		overruns := own != nil && own.High > limit
+		out = append(out, tuning.BudgetOutlook{Of: of, Limit: limit, Own: own, Change: change, Overruns: overruns, Unenforced: unenforced})
+	}
+	if limit := s.Policy.Budget.Energy; limit > 0 {
+		why := tuning.ReasonNone
+		switch {
+		case own.joules == nil:
+			why = tuning.ReasonNoSamples
+		case s.Forecast.JoulesSource == tuning.Modelled && !s.Site.EnforceModel:
+			why = tuning.ReasonModelled
+		}
+		add("energy", float64(limit), own.joules, change.joules, why)
+	}
+	if limit := s.Policy.Budget.Time; limit > 0 {
+		why := tuning.ReasonNone
+		if own.seconds == nil {
+			why = tuning.ReasonProfiling
+		}
+		add("time", limit.Seconds(), own.seconds, change.seconds, why)
+	}
+	return out
+}
+
+// under is what was used, the restarts, and the rest under a setting; of a probe the rest
+// through it and back under the owner's settings. A number is nil where it is not known, or
+// not finite.
+func (s view) under(t tuning.Settings, probe bool) course {
+	f := s.Forecast
+	if !f.IsKnown() {
+		return course{}
+	}
+	restarts, share := 1.0, 1.0 // of the rest under t
+	switch left := float64(s.EpochsTotal - s.EpochsDone); {
+	case probe && left > 0:
+		restarts, share = 2, math.Min(float64(s.epochsPerProbe())/left, 1)
+	case probe:
+		restarts = 2
+	case s.Pending || t.Equal(s.Current):
+		restarts = 0
+	}
+	// The forecast is of the owner's settings, or of others whose effect is taken out.
+	seconds, joules := s.times(t)
+	seconds0, joules0 := tuning.Exactly(1), tuning.Exactly(1)
+	if f.Settings != nil {
+		seconds0, joules0 = s.times(f.Settings)
+	}
+	sum := func(used, rest, effect, forecastEffect tuning.Estimate) *tuning.Estimate {
+		rest = times(rest, tuning.Estimate{Value: 1 / forecastEffect.Value, Low: 1 / forecastEffect.High, High: 1 / forecastEffect.Low})
+		out := plus(plus(times(rest.Times(share), effect), rest.Times(1-share)), used)
+		if !out.IsFinite() {
+			return nil
+		}
+		return &out
+	}
+	out := course{seconds: sum(tuning.Exactly(s.Elapsed.Seconds()+restarts*s.price().Seconds()), *f.Seconds, seconds, seconds0)}
+	if f.Joules != nil && f.Spent != nil && f.Seconds.Value > 0 {
+		power := f.Joules.Value / f.Seconds.Value // a restart uses joules as if the job ran meanwhile
+		used := plus(*f.Spent, tuning.Exactly(restarts*s.RestartCost.Seconds()*power))
+		out.joules = sum(used, *f.Joules, joules, joules0)
+	}
+	return out
+}
+
+// times is how many times the seconds and the joules of an epoch under its owner's settings
+// one under these takes: as this job measured it, else as others did, else as it may be.
+func (s view) times(t tuning.Settings) (seconds, joules tuning.Estimate) {
+	if t.EqualButMemory(s.Own) {
+		return tuning.Exactly(1), tuning.Exactly(1)
+	}
+	power := math.Max(1, s.moreCores(t)) // more cores draw more power, and no more than in proportion
+	if x, ok := s.trialOf(t); ok {
+		if own, ok := tuning.Reference(s.Trials); ok && x.Seconds > 0 && own.Seconds > 0 {
+			se := s.trialError(x, own) / s.factors()
+			seconds = around(math.Log(x.Seconds/own.Seconds), se)
+			if x.Joules != nil && own.Joules != nil && x.Source == own.Source && *x.Joules > 0 && *own.Joules > 0 {
+				return seconds, around(math.Log(float64(*x.Joules / *own.Joules)), se)
+			}
+			return seconds, tuning.Estimate{Value: seconds.Value, Low: seconds.Low, High: seconds.High * power}
+		}
+	}
+	if e, ok := s.effectOf(t); ok {
+		se := standardError(e)
+		seconds = around(e.LogTime, se)
+		wj, ws := s.Policy.Measure().Weights()
+		if wj > 0 {
+			return seconds, around((e.LogRatio-ws*e.LogTime)/wj, se/wj)
+		}
+		return seconds, tuning.Estimate{Value: seconds.Value, Low: seconds.Low, High: seconds.High * power}
+	}
+	slowest := math.Max(unknownSlowdown, 1/s.moreCores(t))
+	return tuning.Estimate{Value: 1, Low: 0, High: slowest}, tuning.Estimate{Value: 1, Low: 0, High: slowest * power}
+}
+
+// moreCores is how many times as many cores a setting has as the owner's; 1: unknown.
+func (s view) moreCores(t tuning.Settings) float64 {
+	now, own := t[tuning.Cores].Float(), s.Own[tuning.Cores].Float()
+	if !(now > 0) || !(own > 0) {
+		return 1
+	}
+	return now / own
+}
+
+// effectOf is what others showed of a setting.
+func (s view) effectOf(t tuning.Settings) (tuning.Effect, bool) {
+	for _, list := range [][]tuning.Effect{s.KindEffects, s.ClassEffects} {
+		for _, e := range list {
+			if u := s.usable(e.Settings); len(u) > 0 && e.Runs > 0 && s.target(u).EqualButMemory(t) {
+				return e, true
+			}
+		}
+	}
+	return tuning.Effect{}, false
+}
+
+// around is a ratio of which the logarithm has this standard error.
+func around(log, se float64) tuning.Estimate {
+	return tuning.Estimate{Value: math.Exp(log), Low: math.Exp(log - reach*se), High: math.Exp(log + reach*se)}
+}
+
+// plus of two estimates whose errors are taken to fall together: no interval of a sum is wider.
+func plus(a, b tuning.Estimate) tuning.Estimate {
+	return tuning.Estimate{Value: a.Value + b.Value, Low: a.Low + b.Low, High: a.High + b.High}
+}
+
+// times of two estimates whose errors are taken to fall together: no interval of two
+// factors is wider.
+func times(a, b tuning.Estimate) tuning.Estimate {
+	return tuning.Estimate{Value: a.Value * b.Value, Low: a.Low * b.Low, High: a.High * b.High}
+}
