@@ -13,9 +13,8 @@ const unknownSlowdown = 2
 // course is a way on: what the job would use in all, over all its attempts.
 type course struct{ seconds, joules *tuning.Estimate }
 
-// restrainBudget holds a change that may overrun a budget which the owner's settings
-// keep. Probes of a running job are looked at before they are chosen, since another way
-// on is open then.
+// restrainBudget holds a change that may overrun a budget which the owner's settings keep.
+// Probes of a running job are looked at before they are chosen.
 func restrainBudget(s view, d tuning.Decision) tuning.Decision {
 	if d.Action != tuning.Move && !(d.Action == tuning.Probe && s.Pending) {
 		return d
@@ -34,7 +33,7 @@ func restrainBudget(s view, d tuning.Decision) tuning.Decision {
 	}
 	if _, measured := tuning.Reference(s.Trials); measured && !s.Pending && !s.Current.Equal(s.Own) {
 		// It has left its owner's settings, and those keep the budget.
-		_, from := s.presentEffect()
+		from, _ := s.present()
 		if s.repays(s.saves(from, gain{}).Value, 1, r) == tuning.ReasonNone {
 			return decide(s, tuning.RollBack, r, s.Own, evidence...)
 		}
@@ -42,15 +41,15 @@ func restrainBudget(s view, d tuning.Decision) tuning.Decision {
 	return hold(s, r, evidence...)
 }
 
-// overBudget says which budget a change may overrun although the job would keep it under
-// its owner's settings, or ReasonNone.
+// overBudget says which budget, kept by the owner's settings, a change may overrun, or
+// ReasonNone.
 func (s view) overBudget(target tuning.Settings, probe bool) (tuning.Reason, []tuning.Evidence) {
 	for _, b := range s.budgets(target, probe) {
 		if b.Unenforced != tuning.ReasonNone || b.Overruns || b.Change == nil || !(b.Change.High > b.Limit) {
 			continue
 		}
 		r, unit := tuning.ReasonOverTime, "seconds"
-		if b.Of == ofEnergy {
+		if b.Of == "energy" {
 			r, unit = tuning.ReasonOverEnergy, "joules"
 		}
 		return r, []tuning.Evidence{
@@ -62,117 +61,79 @@ func (s view) overBudget(target tuning.Settings, probe bool) (tuning.Reason, []t
 	return tuning.ReasonNone, nil
 }
 
-// The budgets.
-const (
-	ofEnergy = "energy"
-	ofTime   = "time"
-)
-
-// budgets are those of the job against what it will use; target nil: no change.
+// budgets are those of the job against what it will use; target empty: no change.
 func (s view) budgets(target tuning.Settings, probe bool) []tuning.BudgetOutlook {
-	b := s.Policy.Budget
-	own := s.under(s.Own)
-	var change course
-	if target != nil {
-		change = s.under(target)
-		if probe {
-			change = s.through(target)
-		}
+	own, change := s.under(s.Own, false), course{}
+	if len(target) > 0 {
+		change = s.under(target, probe)
 	}
 	var out []tuning.BudgetOutlook
-	if b.Energy > 0 {
-		o := tuning.BudgetOutlook{Of: ofEnergy, Limit: float64(b.Energy), Own: own.joules, Change: change.joules}
+	add := func(of string, limit float64, own, change *tuning.Estimate, unenforced tuning.Reason) {
+		overruns := own != nil && own.High > limit
+		out = append(out, tuning.BudgetOutlook{Of: of, Limit: limit, Own: own, Change: change, Overruns: overruns, Unenforced: unenforced})
+	}
+	if limit := s.Policy.Budget.Energy; limit > 0 {
+		why := tuning.ReasonNone
 		switch {
 		case own.joules == nil:
-			o.Unenforced = tuning.ReasonNoSamples
+			why = tuning.ReasonNoSamples
 		case s.Forecast.JoulesSource == tuning.Modelled && !s.Site.EnforceModel:
-			o.Unenforced = tuning.ReasonModelled
+			why = tuning.ReasonModelled
 		}
-		o.Overruns = o.Own != nil && o.Own.High > o.Limit
-		out = append(out, o)
+		add("energy", float64(limit), own.joules, change.joules, why)
 	}
-	if b.Time > 0 {
-		o := tuning.BudgetOutlook{Of: ofTime, Limit: b.Time.Seconds(), Own: own.seconds, Change: change.seconds}
+	if limit := s.Policy.Budget.Time; limit > 0 {
+		why := tuning.ReasonNone
 		if own.seconds == nil {
-			o.Unenforced = tuning.ReasonProfiling
+			why = tuning.ReasonProfiling
 		}
-		o.Overruns = o.Own != nil && o.Own.High > o.Limit
-		out = append(out, o)
+		add("time", limit.Seconds(), own.seconds, change.seconds, why)
 	}
 	return out
 }
 
-// under is the way on under a setting; a restart goes before it where the job does not
-// run under it already. A number is nil where it is not known.
-func (s view) under(t tuning.Settings) course {
-	restarts := 1.0
-	if s.Pending || t.Equal(s.Current) {
-		restarts = 0
-	}
-	seconds, joules := s.times(t)
-	return s.course(restarts, times, seconds, joules)
-}
-
-// through is the way on through a probe and back to the owner's settings.
-func (s view) through(t tuning.Settings) course {
-	left := float64(s.EpochsTotal - s.EpochsDone)
-	share := 1.0
-	if left > 0 {
-		share = math.Min(float64(s.epochsPerProbe())/left, 1)
-	}
-	seconds, joules := s.times(t)
-	return s.course(2, func(e, f tuning.Estimate) tuning.Estimate {
-		there, back := times(e.Times(share), f), e.Times(1-share)
-		return tuning.Estimate{Value: there.Value + back.Value, Low: there.Low + back.Low, High: there.High + back.High}
-	}, seconds, joules)
-}
-
-// course adds up what was used, the restarts, and the rest.
-func (s view) course(restarts float64, rest func(e, f tuning.Estimate) tuning.Estimate, seconds, joules tuning.Estimate) course {
+// under is what was used, the restarts, and the rest under a setting; of a probe the rest
+// through it and back under the owner's settings. A number is nil where it is not known, or
+// not finite.
+func (s view) under(t tuning.Settings, probe bool) course {
 	f := s.Forecast
 	if !f.IsKnown() {
 		return course{}
 	}
-	plus := func(e, v tuning.Estimate) *tuning.Estimate {
-		out := tuning.Estimate{Value: e.Value + v.Value, Low: e.Low + v.Low, High: e.High + v.High}
+	restarts, share := 1.0, 1.0 // of the rest under t
+	switch left := float64(s.EpochsTotal - s.EpochsDone); {
+	case probe && left > 0:
+		restarts, share = 2, math.Min(float64(s.epochsPerProbe())/left, 1)
+	case probe:
+		restarts = 2
+	case s.Pending || t.Equal(s.Current):
+		restarts = 0
+	}
+	// The forecast is of the owner's settings, or of others whose effect is taken out.
+	seconds, joules := s.times(t)
+	seconds0, joules0 := tuning.Exactly(1), tuning.Exactly(1)
+	if f.Settings != nil {
+		seconds0, joules0 = s.times(f.Settings)
+	}
+	sum := func(used, rest, effect, forecastEffect tuning.Estimate) *tuning.Estimate {
+		rest = times(rest, tuning.Estimate{Value: 1 / forecastEffect.Value, Low: 1 / forecastEffect.High, High: 1 / forecastEffect.Low})
+		out := plus(plus(times(rest.Times(share), effect), rest.Times(1-share)), used)
 		if !out.IsFinite() {
 			return nil
 		}
 		return &out
 	}
-	used := tuning.Exactly(s.Elapsed.Seconds() + restarts*s.price().Seconds())
-	out := course{seconds: plus(rest(s.asOwned(*f.Seconds, false), seconds), used)}
+	out := course{seconds: sum(tuning.Exactly(s.Elapsed.Seconds()+restarts*s.price().Seconds()), *f.Seconds, seconds, seconds0)}
 	if f.Joules != nil && f.Spent != nil && f.Seconds.Value > 0 {
-		// A restart uses joules as if the job ran meanwhile.
-		power := f.Joules.Value / f.Seconds.Value
+		power := f.Joules.Value / f.Seconds.Value // a restart uses joules as if the job ran meanwhile
 		used := plus(*f.Spent, tuning.Exactly(restarts*s.RestartCost.Seconds()*power))
-		if used != nil {
-			out.joules = plus(rest(s.asOwned(*f.Joules, true), joules), *used)
-		}
+		out.joules = sum(used, *f.Joules, joules, joules0)
 	}
 	return out
 }
 
-// asOwned is a forecast of the rest under the owner's settings: where those were not
-// measured it is a forecast under the present ones, whose effect is taken out.
-func (s view) asOwned(e tuning.Estimate, joules bool) tuning.Estimate {
-	if s.Forecast.Settings == nil || s.Forecast.Settings.Equal(s.Own) {
-		return e
-	}
-	seconds, j := s.times(s.Forecast.Settings)
-	f := seconds
-	if joules {
-		f = j
-	}
-	if !(f.Low > 0) {
-		return tuning.Estimate{Value: math.NaN(), Low: math.NaN(), High: math.NaN()}
-	}
-	return times(e, tuning.Estimate{Value: 1 / f.Value, Low: 1 / f.High, High: 1 / f.Low})
-}
-
-// times is how many times the seconds and the joules of an epoch under its owner's
-// settings one under these takes: as this job measured it, else as others did, else as
-// much as it may be.
+// times is how many times the seconds and the joules of an epoch under its owner's settings
+// one under these takes: as this job measured it, else as others did, else as it may be.
 func (s view) times(t tuning.Settings) (seconds, joules tuning.Estimate) {
 	if t.EqualButMemory(s.Own) {
 		return tuning.Exactly(1), tuning.Exactly(1)
@@ -201,8 +162,7 @@ func (s view) times(t tuning.Settings) (seconds, joules tuning.Estimate) {
 	return tuning.Estimate{Value: 1, Low: 0, High: slowest}, tuning.Estimate{Value: 1, Low: 0, High: slowest * power}
 }
 
-// moreCores is how many times as many cores a setting has as the owner's; 1 where that
-// is not known.
+// moreCores is how many times as many cores a setting has as the owner's; 1: unknown.
 func (s view) moreCores(t tuning.Settings) float64 {
 	now, own := t[tuning.Cores].Float(), s.Own[tuning.Cores].Float()
 	if !(now > 0) || !(own > 0) {
@@ -223,9 +183,14 @@ func (s view) effectOf(t tuning.Settings) (tuning.Effect, bool) {
 	return tuning.Effect{}, false
 }
 
-// around is the interval of a ratio of which the logarithm has this standard error.
+// around is a ratio of which the logarithm has this standard error.
 func around(log, se float64) tuning.Estimate {
 	return tuning.Estimate{Value: math.Exp(log), Low: math.Exp(log - reach*se), High: math.Exp(log + reach*se)}
+}
+
+// plus of two estimates whose errors are taken to fall together: no interval of a sum is wider.
+func plus(a, b tuning.Estimate) tuning.Estimate {
+	return tuning.Estimate{Value: a.Value + b.Value, Low: a.Low + b.Low, High: a.High + b.High}
 }
 
 // times of two estimates whose errors are taken to fall together: no interval of two

@@ -7,27 +7,27 @@ import (
 )
 
 const (
-	// noise is the smallest log ratio that counts as a gain, whatever the
-	// measured error says: six probes of nothing save a few percent by selection.
+	// noise is the smallest log ratio that counts as a gain: six probes of nothing save a few
+	// percent by selection.
 	noise = 0.03
 
 	// sigmas is how many standard errors a gain must exceed.
 	sigmas = 2
-)
 
-// venture is how many times as much a probe must be expected to save as what is sure: it may
-// fail, and a sure step may be followed by it.
-const venture = 1.3
+	// venture is how many times as much a probe must be expected to save as what is sure:
+	// it may fail, and may follow a sure step.
+	venture = 1.3
+)
 
 // choose decides about a job that runs, is profiled, and may be touched.
 func choose(s view) tuning.Decision {
 	if _, ok := tuning.Reference(s.Trials); !ok {
-		switch {
+		switch e, reason, better := known(s); {
+		case !s.Current.Equal(s.Own) && better: // its kind has taught it since its start
+			return adopt(s, e, reason)
 		case !s.Current.Equal(s.Own):
-			return trusted(s)
-		case len(s.Trials) > 0:
-			// Under its owner's settings, which are not measured yet: what else it ran
-			// under cannot be judged before.
+			return hold(s, tuning.ReasonAlreadyBest, classEvidence(s.Class)...)
+		case len(s.Trials) > 0: // not to be judged before the owner's settings are measured
 			return hold(s, tuning.ReasonProfiling)
 		}
 	}
@@ -74,19 +74,9 @@ func choose(s view) tuning.Decision {
 	return settle(s)
 }
 
-// trusted is a job that was changed before its start and gives no reason for
-// doubt. It stays, unless its kind has taught something much better since.
-func trusted(s view) tuning.Decision {
-	if e, reason, ok := known(s); ok {
-		return adopt(s, e, reason)
-	}
-	return hold(s, tuning.ReasonAlreadyBest, classEvidence(s.Class)...)
-}
-
-// answered reports whether this job has measured what its knowledge named against
-// its owner's settings, without a search: after a doubt, or after a restart that
-// was not the tuner's. Its own numbers then outrank those of others, in either
-// direction, and the question is not asked again.
+// answered reports whether this job has measured what others taught against its owner's
+// settings, without a search: after a doubt, or a restart that was not the tuner's. Its own
+// numbers then outrank those of others.
 func (s view) answered() bool {
 	if len(s.Trials) < 2 {
 		return false
@@ -98,8 +88,7 @@ func (s view) answered() bool {
 	return ok && s.Probes == 0 && s.ranUnder(s.target(e.Settings))
 }
 
-// adopt moves to a setting that is known, where that is worth it from where the
-// job stands.
+// adopt moves to a setting that is known, where that is worth it.
 func adopt(s view, e tuning.Effect, reason tuning.Reason) tuning.Decision {
 	target := s.goal(e.Settings)
 	evidence := append(effectEvidence(e), classEvidence(s.Class)...)
@@ -109,13 +98,12 @@ func adopt(s view, e tuning.Effect, reason tuning.Reason) tuning.Decision {
 	if r := s.spent(); r != tuning.ReasonNone {
 		return hold(s, r, evidence...)
 	}
-	// What others taught is trusted only as long as this job can still show that it
-	// was wrong for it, and be returned.
+	// What others taught is trusted only where this job can still show it wrong, and return.
 	if left := s.EpochsTotal - s.EpochsDone; left <= s.epochsPerProbe() {
 		return hold(s, tuning.ReasonTooShort, append(evidence, tuning.Evidence{Name: "epochs_left", Value: float64(left)})...)
 	}
-	at, from := s.presentEffect()
-	if s.overruns(math.Exp(e.LogTime - at.LogTime)) {
+	from, logTime := s.present()
+	if s.overruns(math.Exp(e.LogTime - logTime)) {
 		return hold(s, tuning.ReasonSlower, append(evidence, s.limit()...)...)
 	}
 	saving := s.saves(from, gainOfEffect(e))
@@ -127,10 +115,8 @@ func adopt(s view, e tuning.Effect, reason tuning.Reason) tuning.Decision {
 }
 
 func probe(s view, target tuning.Settings) tuning.Decision {
-	// Probing pays only if what comes after can repay it: this probe's restart
-	// and the one that would leave it, and what its epochs may lose. Nobody knows
-	// what it would show, so that there is no end of an interval to decide by: of the
-	// rest the low end counts, and what is lost counts by the margin.
+	// Probing pays only if what comes after can repay two restarts and what its epochs may
+	// lose. Of the rest the low end counts, and what is lost counts by the margin.
 	promise, of := s.promise(target)
 	saving := s.epochsAfterProbe() * s.epoch().Low * promise * of
 	evidence := append(classEvidence(s.Class), worth(s, saving, 2)...)
@@ -141,7 +127,7 @@ func probe(s view, target tuning.Settings) tuning.Decision {
 			stop, evidence = r, append(evidence, why...)
 		}
 	}
-	if stop == tuning.ReasonNone && !s.affordable(max(s.exploring(target)/s.epoch().Value, s.exposure(target))) {
+	if stop == tuning.ReasonNone && !(s.harm()+2*s.wayBack()+max(s.exploring(target)/s.epoch().Value, s.exposure(target)) <= s.lossLimit()) {
 		stop, evidence = tuning.ReasonLossLimit, append(evidence, s.lossEvidence()...)
 	}
 	if stop != tuning.ReasonNone {
@@ -160,8 +146,8 @@ func probe(s view, target tuning.Settings) tuning.Decision {
 	return decide(s, tuning.Probe, reason, target, evidence...)
 }
 
-// mayProbe says why no probe is made that could save so many seconds, or
-// ReasonNone. A probe needs two restarts: there, and away from it.
+// mayProbe says why no probe, which needs two restarts, is made that could save so many
+// seconds, or ReasonNone.
 func (s view) mayProbe(saving float64) tuning.Reason {
 	switch {
 	case s.Probes >= s.Policy.Budget.Probes:
@@ -176,8 +162,7 @@ func (s view) mayProbe(saving float64) tuning.Reason {
 	return s.repays(saving, 2*s.Site.Margin, tuning.ReasonTooShort)
 }
 
-// settle ends the probes: the best setting stays or is taken, the owner's own
-// where nothing was better.
+// settle ends the probes: the best setting, or else the owner's, stays or is taken.
 func settle(s view) tuning.Decision {
 	evidence := []tuning.Evidence{
 		{Name: "best_log_ratio", Value: s.BestGain},
@@ -185,16 +170,13 @@ func settle(s view) tuning.Decision {
 		{Name: "settings_tried", Value: float64(len(s.Trials))},
 	}
 	best, gained := s.winner()
-	target, reason, action := s.Own, tuning.ReasonProbesNoGain, tuning.RollBack
+	target, reason, stays, action := s.Own, tuning.ReasonProbesNoGain, tuning.ReasonProbesNoGain, tuning.RollBack
 	if gained {
-		target, reason, action = best, tuning.ReasonProbeWon, tuning.Move
+		target, reason, stays, action = best, tuning.ReasonProbeWon, tuning.ReasonAlreadyBest, tuning.Move
 		evidence = append(evidence, tuning.Evidence{Name: "best", Text: best.String()})
 	}
 	if target.Equal(s.Current) {
-		if gained {
-			reason = tuning.ReasonAlreadyBest
-		}
-		return hold(s, reason, evidence...)
+		return hold(s, stays, evidence...)
 	}
 	if r := s.spent(); r != tuning.ReasonNone {
 		return hold(s, r, evidence...)
@@ -205,28 +187,23 @@ func settle(s view) tuning.Decision {
 	if gained && s.overruns(s.Best.Seconds/s.presentSeconds()) {
 		return hold(s, tuning.ReasonSlower, append(evidence, s.limit()...)...)
 	}
-	// The gain of leaving the present setting, not that over the owner's own.
-	_, from := s.presentEffect()
-	if !gained {
+	from, _ := s.present()
+	var why tuning.Reason
+	if gained {
+		saving := s.saves(from, gain{s.BestGain, s.BestError})
+		evidence, why = append(evidence, worthAtLeast(s, saving)...), s.pays(saving, tuning.ReasonWorthless)
+	} else { // home the way is free of the margin: a probe that lost would lose to the end
 		saving := s.saves(from, gain{}).Value
-		evidence = append(evidence, worth(s, saving, 1)...)
-		// Home the way is free of the margin: a probe that lost would lose to the end.
-		if r := s.repays(saving, 1, tuning.ReasonWorthless); r != tuning.ReasonNone {
-			return hold(s, r, evidence...)
-		}
-		return decide(s, action, reason, target, evidence...)
+		evidence, why = append(evidence, worth(s, saving, 1)...), s.repays(saving, 1, tuning.ReasonWorthless)
 	}
-	saving := s.saves(from, gain{s.BestGain, s.BestError})
-	evidence = append(evidence, worthAtLeast(s, saving)...)
-	if r := s.pays(saving, tuning.ReasonWorthless); r != tuning.ReasonNone {
-		return hold(s, r, evidence...)
+	if why != tuning.ReasonNone {
+		return hold(s, why, evidence...)
 	}
 	return decide(s, action, reason, target, evidence...)
 }
 
-// winner is where the best trial of this job would be run, if its gain is clear
-// of noise and it is not remembered to hurt. Memory that hurt is not returned to:
-// the job ran out of it, or ran out of less.
+// winner is where the best trial of this job would be run, if its gain is clear of noise and
+// it is not remembered to hurt. Memory that the job ran out of is not returned to.
 func (s view) winner() (tuning.Settings, bool) {
 	if s.Best == nil || !(s.BestGain < -math.Max(noise, sigmas*s.BestError)) {
 		return nil, false

@@ -11,12 +11,13 @@ import (
 // considered is how many effects of others are told at most: the best ones.
 const considered = 4
 
-// told adds to a decision all that it rests on: class, forecast, prices, how the budgets
-// stand, and what else was considered.
+// told adds to a decision what it rests on.
 func (s view) told(d tuning.Decision) tuning.Decision {
 	d.Class = s.Class
-	if s.Forecast != nil && storable(s.Forecast) {
-		d.Forecast = s.Forecast
+	if f := s.Forecast; f != nil && !slices.ContainsFunc([]*tuning.Estimate{f.Epochs, f.Seconds, f.Joules, f.Spent, f.Final}, func(e *tuning.Estimate) bool {
+		return e != nil && !e.IsFinite()
+	}) {
+		d.Forecast = f // JSON can say it
 	}
 	if s.Gate != tuning.ReasonNone || s.Policy.Mode == tuning.Observe || len(s.Policy.Knobs) == 0 {
 		return d
@@ -26,11 +27,7 @@ func (s view) told(d tuning.Decision) tuning.Decision {
 		target = d.Advice
 	}
 	if d.Forecast.IsKnown() {
-		var change tuning.Settings
-		if len(target) > 0 {
-			change = target
-		}
-		d.Budgets = storableBudgets(s.budgets(change, d.Action == tuning.Probe))
+		d.Budgets = s.budgets(target, d.Action == tuning.Probe)
 	}
 	if s.rest().Value > 0 {
 		d.Prices = s.prices(d)
@@ -51,50 +48,39 @@ type candidate struct {
 // alternatives are what the job could run under, as far as anybody knows of it.
 func (s view) alternatives(d tuning.Decision) []tuning.Alternative {
 	var out []tuning.Alternative
-	per := 1.0
-	if d.Prices != nil {
-		_, per = s.unit()
-	}
-	_, present := s.presentEffect()
+	_, per := s.unit()
+	present, _ := s.present()
 	for _, c := range s.candidates() {
 		if slices.ContainsFunc(out, func(a tuning.Alternative) bool { return a.Settings.EqualButMemory(c.settings) }) {
 			continue
 		}
 		a := tuning.Alternative{Settings: c.settings, From: c.from}
 		if c.known && d.Prices != nil {
-			rest := s.restUnder(c.gain).Times(per)
-			if rest.IsFinite() {
+			if rest := s.restUnder(c.gain).Times(per); rest.IsFinite() {
 				a.Rest = &rest
 			}
 			if saving := s.saves(present, c.gain).Times(per); saving.IsFinite() && c.from != tuning.OriginPresent {
 				a.Saving = &saving
 			}
 		}
-		out = append(out, s.reasoned(a, c, d))
+		switch {
+		case d.Action == tuning.Hold && c.from == tuning.OriginPresent, d.Action != tuning.Hold && c.settings.EqualButMemory(d.Settings):
+			a.Taken, a.Reason = true, d.Reason
+		case c.from == tuning.OriginPresent, c.why == tuning.ReasonNone && d.Action != tuning.Hold:
+			a.Reason = tuning.ReasonLessPromising
+		default:
+			a.Reason = cmp.Or(c.why, d.Reason) // what held it, holds this
+		}
+		out = append(out, a)
 	}
 	return out
-}
-
-// reasoned says why an alternative was taken, or why not.
-func (s view) reasoned(a tuning.Alternative, c candidate, d tuning.Decision) tuning.Alternative {
-	switch {
-	case d.Action == tuning.Hold && c.from == tuning.OriginPresent, d.Action != tuning.Hold && c.settings.EqualButMemory(d.Settings):
-		a.Taken, a.Reason = true, d.Reason
-	case c.from == tuning.OriginPresent, c.why == tuning.ReasonNone && d.Action != tuning.Hold:
-		a.Reason = tuning.ReasonLessPromising
-	case c.why == tuning.ReasonNone:
-		a.Reason = d.Reason // what held it, holds this
-	default:
-		a.Reason = c.why
-	}
-	return a
 }
 
 // restUnder is what the rest would cost under a setting of this gain.
 func (s view) restUnder(g gain) tuning.Estimate {
 	rest := s.rest()
 	if _, ok := tuning.Reference(s.Trials); !ok {
-		_, present := s.presentEffect()
+		present, _ := s.present()
 		g = gain{g.ratio - present.ratio, math.Hypot(g.se, present.se)}
 	}
 	factor := math.Exp(g.ratio)
@@ -106,10 +92,9 @@ func (s view) restUnder(g gain) tuning.Estimate {
 	}
 }
 
-// candidates are the settings that there are, the present one first and the unknown
-// ones last.
+// candidates are the settings that there are, the present one first, unknown ones last.
 func (s view) candidates() []candidate {
-	_, present := s.presentEffect()
+	present, _ := s.present()
 	out := []candidate{{settings: s.Current, from: tuning.OriginPresent, gain: present, known: true}}
 	if !s.Current.Equal(s.Own) {
 		out = append(out, s.weighed(candidate{settings: s.Own, from: tuning.OriginOwner, known: true}, true))
@@ -175,7 +160,7 @@ func (s view) weighed(c candidate, home bool) candidate {
 	if c.why != tuning.ReasonNone || !c.known || s.Pending {
 		return c
 	}
-	_, present := s.presentEffect()
+	present, _ := s.present()
 	saving := s.saves(present, c.gain)
 	switch {
 	case s.spent() != tuning.ReasonNone:
@@ -189,25 +174,4 @@ func (s view) weighed(c candidate, home bool) candidate {
 		c.why, _ = s.overBudget(c.settings, false)
 	}
 	return c
-}
-
-// storable reports whether there is nothing in a forecast that JSON cannot say.
-func storable(f *tuning.Forecast) bool {
-	for _, e := range []*tuning.Estimate{f.Epochs, f.Seconds, f.Joules, f.Spent, f.Final} {
-		if e != nil && !e.IsFinite() {
-			return false
-		}
-	}
-	return true
-}
-
-func storableBudgets(list []tuning.BudgetOutlook) []tuning.BudgetOutlook {
-	for i := range list {
-		for _, e := range []**tuning.Estimate{&list[i].Own, &list[i].Change} {
-			if *e != nil && !(*e).IsFinite() {
-				*e = nil
-			}
-		}
-	}
-	return list
 }

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"cmp"
+	"math"
+	"slices"
 	"sync"
 
 	"pitchpipe/controller/respond"
@@ -11,36 +13,37 @@ import (
 // Decide returns what to do now, with all that was known and considered.
 func Decide(state tuning.State) tuning.Decision {
 	s := look(state)
-	return s.told(s.ruled(decideOn(s)))
+	return s.told(s.chosen())
 }
 
 // Choose is Decide without what was known and considered, which takes longer to collect than
 // to decide by.
-func Choose(state tuning.State) tuning.Decision {
-	s := look(state)
-	return s.ruled(decideOn(s))
-}
+func Choose(state tuning.State) tuning.Decision { return look(state).chosen() }
 
 func look(state tuning.State) view {
 	s := view{state, sync.OnceValue(func() *respond.Model { return answer(state) })}
 	if s.Refused == tuning.ReasonSlower && s.withinSlowdown(s.model().Predict(s.Current).Time.Mean) {
 		s.Refused = tuning.ReasonNone // its few epochs were, and all that is known of it says that it is not
 	}
-	return s.withOutcome()
+	if o := s.Outcome; o != nil && o.Verdict == tuning.Regressed && len(o.Tuned) > 0 { // it is not sent there again
+		s.Regressed = append(slices.Clone(s.Regressed), o.Tuned.WithoutMemory())
+	}
+	return s
 }
 
-// ruled names the rules of the site and the stanza that a hold follows, where it is known
-// where they come from.
-func (s view) ruled(d tuning.Decision) tuning.Decision {
+// chosen is the decision as far as it may be carried out. A hold names the rules of the site
+// and the stanza that it follows, where it is known where they come from.
+func (s view) chosen() tuning.Decision {
+	d := restrain(s, decideOn(s))
 	if d.Action != tuning.Hold || s.Site.Sources == nil {
 		return d
 	}
 	rules := tuning.Rules(d.Reason, s.Policy, s.Site)
-	if d.Reason == tuning.ReasonSiteCap {
+	switch {
+	case d.Reason == tuning.ReasonSiteCap && s.Pending:
+		rules = []tuning.Rule{s.Site.Rule("probe_share")}
+	case d.Reason == tuning.ReasonSiteCap:
 		rules = []tuning.Rule{s.Site.Rule("job_restarts")}
-		if s.Pending {
-			rules = []tuning.Rule{s.Site.Rule("probe_share")}
-		}
 	}
 	for _, r := range rules {
 		d.Evidence = append(d.Evidence, tuning.Evidence{Name: "rule", Text: r.String()})
@@ -62,19 +65,19 @@ func decideOn(s view) tuning.Decision {
 	}
 	// 2. A tuned job that costs too much, or got worse, returns to its owner's settings.
 	if d, ok := stop(s); ok {
-		return restrain(s, d)
+		return d
 	}
 	if d, ok := rollBack(s); ok {
-		return restrain(s, d)
+		return d
 	}
 	// 3. A job that has not started is changed for free, if its kind is known.
 	if s.Pending {
-		return restrain(s, restrainBudget(s, recall(s)))
+		return restrainBudget(s, recall(s))
 	}
 	// 4. A running job is touched only where it can be, and measured first.
 	if r := touchable(s); r != tuning.ReasonNone {
 		if d, ok := conclude(s, r); ok {
-			return restrain(s, d)
+			return d
 		}
 		return advise(s, r, s.outlook(r)...)
 	}
@@ -83,9 +86,11 @@ func decideOn(s view) tuning.Decision {
 	}
 	// 5. What came from memory is doubted before it is built upon.
 	if d, ok := doubt(s); ok {
-		return restrain(s, d)
+		return d
 	}
-	if modelled(s) {
+	// Joules that are only computed are right on average and wrong on this job.
+	computed := s.JoulesSource == tuning.Modelled && !s.Site.EnforceModel
+	if s.Policy.Measure().NeedsJoules() && computed {
 		return advise(s, tuning.ReasonModelled)
 	}
 	if own, ok := tuning.Reference(s.Trials); ok && s.Policy.Objective == tuning.Cost {
@@ -98,13 +103,12 @@ func decideOn(s view) tuning.Decision {
 	if s.Forecast != nil && !s.Forecast.IsKnown() {
 		return hold(s, cmp.Or(s.Forecast.Reason, tuning.ReasonNoTotal))
 	}
-	return restrain(s, restrainBudget(s, choose(s)))
+	return restrainBudget(s, choose(s))
 }
 
-// Waits reports whether a hold for this reason may end by itself: the job is
-// looked at again. Other holds stand until the job or the site changes. A queue
-// grows shorter, and a reservation is moved, lifted, or passes by a job that
-// outlives it elsewhere. A forecast grows sharper with every epoch.
+// Waits reports whether a hold for this reason may end by itself, such as by a shorter queue
+// or a sharper forecast: the job is looked at again. Other holds stand until the job or the
+// site changes.
 func Waits(r tuning.Reason) bool {
 	switch r { //nolint:exhaustive // a closed list of the few reasons that pass with time
 	case tuning.ReasonWarmingUp, tuning.ReasonProfiling, tuning.ReasonPolluted, tuning.ReasonNoSamples,
@@ -116,25 +120,20 @@ func Waits(r tuning.Reason) bool {
 	return false
 }
 
-// modelled reports whether the objective counts joules that are only computed: they
-// are right on average and wrong on this job, so nothing is moved by them.
-func modelled(s view) bool {
-	return s.Policy.Measure().NeedsJoules() && s.JoulesSource == tuning.Modelled && !s.Site.EnforceModel
-}
-
-// touchable says why a running job must be left alone, or ReasonNone. The queue
-// does not count against the time limit, which is the attempt's: it must suffice
-// for saving. A reservation takes the nodes whether the job runs or waits.
+// touchable says why a running job must be left alone, or ReasonNone. The time limit is the
+// attempt's, so that the queue does not count against it. A reservation takes the nodes
+// whether the job runs or waits.
 func touchable(s view) tuning.Reason {
-	b := s.Policy.Budget
+	b, r := s.Policy.Budget, s.Policy.Untouchable(s.Site)
+	computed := s.JoulesSource == tuning.Modelled && !s.Site.EnforceModel
 	switch {
 	case s.Pending:
 		return tuning.ReasonNone
-	case s.Policy.Untouchable(s.Site) != tuning.ReasonNone:
-		return s.Policy.Untouchable(s.Site)
+	case r != tuning.ReasonNone:
+		return r
 	case b.Time > 0 && s.Elapsed >= b.Time:
 		return tuning.ReasonBudgetTime
-	case b.Energy > 0 && s.overEnergy():
+	case b.Energy > 0 && s.Joules != nil && *s.Joules >= b.Energy && !computed:
 		return tuning.ReasonBudgetEnergy
 	case s.LimitLeft > 0 && s.LimitLeft <= s.RestartCost+s.Site.LimitReserve:
 		return tuning.ReasonNearLimit
@@ -153,9 +152,8 @@ func (s view) unbudgeted() view {
 	return s
 }
 
-// conclude ends the tuning of a job whose budget of time or energy ran out while
-// it was under a setting that is being tried: the setting is judged first, and
-// left where it is worse than the owner's own. Nothing else is tried or adopted.
+// conclude ends the tuning of a job whose budget of time or energy ran out under a setting
+// that is being tried: that is judged first, and left where it is worse than the owner's.
 func conclude(s view, r tuning.Reason) (tuning.Decision, bool) {
 	if touchable(s.unbudgeted()) != tuning.ReasonNone || s.Current.Equal(s.Own) {
 		return tuning.Decision{}, false
@@ -169,22 +167,21 @@ func conclude(s view, r tuning.Reason) (tuning.Decision, bool) {
 	if s.Refused != tuning.ReasonNone {
 		return s.leave(s.Refused, nil), true
 	}
-	_, at := s.presentEffect()
-	loss, saving := at.ratio, s.saves(at, gain{}).Value
-	if !(loss > noise) {
+	at, _ := s.present()
+	if !(at.ratio > noise) {
 		return tuning.Decision{}, false
 	}
-	evidence := append([]tuning.Evidence{{Name: "log_ratio", Value: loss}}, worth(s, saving, 1)...)
+	saving := s.saves(at, gain{}).Value
+	evidence := append([]tuning.Evidence{{Name: "log_ratio", Value: at.ratio}}, worth(s, saving, 1)...)
 	if why := s.repays(saving, s.Site.Margin, r); why != tuning.ReasonNone {
 		return hold(s, why, evidence...), true
 	}
 	return decide(s, tuning.RollBack, r, s.Own, evidence...), true
 }
 
-// rollBack returns a job whose last move got worse. What its owner would not
-// accept at all is left as long as more remains than the restart costs, however
-// long the queue: a bound is not weighed against time. A setting that is merely
-// worse is left where what is left of the job repays the way back.
+// rollBack returns a job whose last move got worse. What its owner would not accept is left
+// as long as more remains than the restart costs, however long the queue. A setting that is
+// merely worse is left where what is left of the job repays the way back.
 func rollBack(s view) (tuning.Decision, bool) {
 	o := s.Outcome
 	if o == nil || o.Verdict != tuning.Regressed || s.Pending || s.Current.Equal(s.Own) {
@@ -193,10 +190,7 @@ func rollBack(s view) (tuning.Decision, bool) {
 	if len(o.Tuned) > 0 && !o.Tuned.Equal(s.Current) {
 		return tuning.Decision{}, false // it tells of a setting that was left
 	}
-	reason := o.Reason
-	if reason == tuning.ReasonNone {
-		reason = tuning.ReasonRegressed
-	}
+	reason := cmp.Or(o.Reason, tuning.ReasonRegressed)
 	evidence := []tuning.Evidence{
 		{Name: "log_ratio", Value: o.LogRatio},
 		{Name: "log_ratio_low", Value: o.Low},
@@ -212,7 +206,7 @@ func rollBack(s view) (tuning.Decision, bool) {
 	if reason == tuning.ReasonQualityLost || reason == tuning.ReasonSlower {
 		return s.leave(reason, evidence), true
 	}
-	saving := s.rest().Value * growth(o.LogRatio)
+	saving := s.rest().Value * math.Expm1(max(o.LogRatio, 0))
 	if r := s.repays(saving, 1, tuning.ReasonWorthless); r != tuning.ReasonNone {
 		return hold(s, r, append(evidence, worth(s, saving, 1)...)...), true
 	}
@@ -243,19 +237,17 @@ func (s view) back(reason tuning.Reason, evidence []tuning.Evidence) tuning.Deci
 	return decide(s, action, reason, best, evidence...)
 }
 
-// patience is how many disturbed epochs a probe is waited for.
-const patience = 2
-
-// unmeasured waits for a profile. A probe that cannot be judged because others
-// disturb it is not a place to stay: the job returns to the best setting it measured. A
-// setting that was judged before, or that came from memory, is no such probe.
+// unmeasured waits for a profile. A probe that cannot be judged because others disturb it is
+// left for the best setting that was measured; what came from memory is no such probe.
 func unmeasured(s view) tuning.Decision {
+	const patience = 2 // disturbed epochs
 	disturbed := s.Measured == tuning.ReasonPolluted && s.Toll != nil && s.Toll.Present.Disturbed >= patience
 	if !disturbed || s.Probes == 0 || s.Current.Equal(s.Own) || s.judged(s.Current) || s.spent() != tuning.ReasonNone {
 		return hold(s, s.Measured)
 	}
-	if left := s.rest().Value; s.repays(left, s.Site.Margin, s.Measured) != tuning.ReasonNone {
-		return hold(s, s.repays(left, s.Site.Margin, s.Measured), worth(s, left, 1)...)
+	left := s.rest().Value
+	if r := s.repays(left, s.Site.Margin, s.Measured); r != tuning.ReasonNone {
+		return hold(s, r, worth(s, left, 1)...)
 	}
-	return restrain(s, s.back(tuning.ReasonPolluted, []tuning.Evidence{{Name: "disturbed_epochs", Value: float64(s.Toll.Present.Disturbed)}}))
+	return s.back(tuning.ReasonPolluted, []tuning.Evidence{{Name: "disturbed_epochs", Value: float64(s.Toll.Present.Disturbed)}})
 }

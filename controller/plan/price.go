@@ -7,22 +7,20 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// The rule of net benefit is one: what a change saves of the rest of the job, against
-// the price of the restarts that it needs. Both are counted in seconds of the rest as
-// Forecast tells it, each worth as much of the objective as a second of that rest; unit
-// says how much that is. Away from the owner's settings the low end of the saving
-// decides, by the site's margin; on the way back to them its value does, without one,
-// since in doubt a job is where its owner put it.
+// What a change saves of the rest of the job is held against the price of its restarts. Both
+// are counted in seconds of the rest as Forecast tells it; unit says how much of the objective
+// one is worth.
 
-// reach is how many standard errors the ends of an 80 % interval are away.
-const reach = 1.2816
+const (
+	reach   = 1.2816 // standard errors that the ends of an 80 % interval are away
+	dearest = 2      // log ratio up to which a single probe counts for what the next may lose
+)
 
-// gain is what a setting does to the objective compared with the owner's own: a log
-// ratio, negative is better, and its standard error.
+// gain is the log ratio of the objective to that of the owner's settings, and its standard
+// error.
 type gain struct{ ratio, se float64 }
 
-// rest is how long what is left would take; nothing where that is not known, so that
-// nothing is worth it.
+// rest is how long what is left would take; 0 where unknown, so that nothing is worth it.
 func (s view) rest() tuning.Estimate {
 	switch {
 	case s.Forecast == nil:
@@ -45,18 +43,16 @@ func (s view) epoch() tuning.Estimate {
 	return s.rest().Times(1 / float64(n))
 }
 
-// price is what a restart takes from the job now: what it costs, and the wait in
-// the queue.
+// price is what a restart takes from the job now, the wait in the queue included.
 func (s view) price() time.Duration { return s.RestartCost + s.Wait }
 
-// factors is in how many factors of the objective a restart is paid: a second of it adds
-// to the joules and to the seconds of a product of both.
+// factors is in how many factors of the objective, such as of joules times seconds, a restart
+// is paid.
 func (s view) factors() float64 { return s.Policy.Measure().Degree() }
 
-// repays says why a saving of so many seconds is not worth so many prices of a
-// restart: ReasonLongQueue where it would be without the queue, ReasonUnknownQueue where
-// its length is unknown, else the given reason; ReasonNone where it is worth it. A saving
-// that is no number never is.
+// repays says why a saving of so many seconds is not worth so many prices of a restart, or
+// ReasonNone: ReasonLongQueue where it would be without the queue, ReasonUnknownQueue where
+// its length is unknown, else the given reason. A saving that is no number never is worth it.
 func (s view) repays(saving, prices float64, otherwise tuning.Reason) tuning.Reason {
 	prices *= s.factors()
 	switch {
@@ -70,9 +66,8 @@ func (s view) repays(saving, prices float64, otherwise tuning.Reason) tuning.Rea
 	return otherwise
 }
 
-// pays says why a move away from the owner's settings is not worth its restart, or
-// ReasonNone: the low end of its saving must be worth it, and ReasonUncertain where only
-// its value is.
+// pays says why a move away from the owner's settings is not worth its restart, or ReasonNone:
+// ReasonUncertain where the value of its saving is, and the low end is not.
 func (s view) pays(saving tuning.Estimate, otherwise tuning.Reason) tuning.Reason {
 	why := s.repays(min(saving.Low, saving.Value), s.Site.Margin, otherwise)
 	if why == tuning.ReasonNone && !(saving.Low > 0) {
@@ -84,8 +79,8 @@ func (s view) pays(saving tuning.Estimate, otherwise tuning.Reason) tuning.Reaso
 	return why
 }
 
-// worthless tells a job that is too short for any setting from one for which
-// this setting is too little.
+// worthless tells a job that is too short for any setting from one for which this one is too
+// little.
 func (s view) worthless() tuning.Reason {
 	if s.rest().Value*optimism <= s.Site.Margin*s.factors()*s.RestartCost.Seconds() {
 		return tuning.ReasonTooShort
@@ -93,8 +88,7 @@ func (s view) worthless() tuning.Reason {
 	return tuning.ReasonWorthless
 }
 
-// saves is what the rest of the job saves by going from one setting to another, with the
-// doubt about both and about how much is left.
+// saves is what the rest of the job saves by going from one setting to another.
 func (s view) saves(from, to gain) tuning.Estimate {
 	if _, ok := tuning.Reference(s.Trials); !ok {
 		// What is left is counted under the present setting, not under the owner's.
@@ -114,28 +108,22 @@ func (s view) saves(from, to gain) tuning.Estimate {
 	}
 }
 
-// growth is by which share something of this log ratio is longer, at least 0.
-func growth(logRatio float64) float64 { return math.Expm1(max(logRatio, 0)) }
-
 // epochsAfterProbe are those that would profit from what a probe shows.
 func (s view) epochsAfterProbe() float64 {
 	return max(0, float64(s.EpochsTotal-s.EpochsDone-s.epochsPerProbe()))
 }
 
-// exploring is what the epochs of a probe are expected to lose, in seconds, by what it
-// takes away and by what those of the probes so far lost.
+// exploring is what the epochs of a probe are expected to lose, in seconds, also by what those
+// of the probes so far lost.
 func (s view) exploring(target tuning.Settings) float64 {
 	loss, n := s.loses(target), 1.0
 	for _, t := range s.Trials {
 		if g, ok := s.gainOf(t); ok && !t.Reference {
-			loss, n = loss+growth(min(g.ratio, dearest)), n+1
+			loss, n = loss+math.Expm1(max(min(g.ratio, dearest), 0)), n+1
 		}
 	}
 	return loss / n * float64(s.epochsPerProbe()) * s.epoch().Value
 }
-
-// dearest is the log ratio up to which a single probe counts for what the next may lose.
-const dearest = 2
 
 // presentSeconds is the length of an epoch now.
 func (s view) presentSeconds() float64 {
@@ -145,9 +133,8 @@ func (s view) presentSeconds() float64 {
 	return s.EpochSeconds
 }
 
-// overruns reports whether a setting that is slower than the present one may carry
-// the job past its time limit. What is left of the limit now is the least that
-// the next attempt is given.
+// overruns reports whether a setting that is slower than the present one may carry the job
+// past its time limit. The next attempt is given what is left of that now at least.
 func (s view) overruns(slower float64) bool {
 	if s.LimitLeft <= 0 || slower <= 1 {
 		return false
@@ -165,10 +152,9 @@ func (s view) limit() []tuning.Evidence {
 	}
 }
 
-// unit is what the objective is counted in, and how much of it a second of the rest is.
-// The joules of a second are those of the owner's settings, and of the present ones where
-// those were not measured; a restart is priced as if the job ran meanwhile. What
-// has no unit of its own is counted in epochs under the owner's settings.
+// unit is what the objective is counted in, and how much of it a second of the rest is; a
+// restart is priced as if the job ran meanwhile. What has no unit of its own is counted in
+// epochs under the owner's settings.
 func (s view) unit() (name string, perSecond float64) {
 	switch f := s.Forecast; s.Policy.Objective {
 	case tuning.Energy:
@@ -191,8 +177,7 @@ func (s view) unit() (name string, perSecond float64) {
 	return "seconds", 1
 }
 
-// tariff is that by which this job is counted: energy is free in it where its joules are
-// not measured.
+// tariff is that of this job: energy is free in it where its joules are not measured.
 func (s view) tariff() tuning.Tariff {
 	t := s.Policy.Measure().Tariff
 	if f := s.Forecast; !f.IsKnown() || f.Joules == nil || !(f.Seconds.Value > 0) || !t.Charges(f.JoulesSource) {
@@ -217,8 +202,10 @@ func (s view) prices(d tuning.Decision) *tuning.Prices {
 	if d.Action == tuning.Probe {
 		out.Explore = s.exploring(d.Settings) * per
 	}
-	if e := (tuning.Estimate{Value: out.Restart, Low: out.Queue, High: out.Explore}); !e.IsFinite() || !finite(out.Margin) {
-		return nil
+	for _, v := range []float64{out.Restart, out.Queue, out.Explore, out.Margin} {
+		if !tuning.Exactly(v).IsFinite() {
+			return nil
+		}
 	}
 	return out
 }
@@ -267,5 +254,3 @@ func (s view) outlook(r tuning.Reason) []tuning.Evidence {
 		{Name: "reserve_seconds", Value: s.Site.LimitReserve.Seconds()},
 	}
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -1,24 +1,25 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 	"slices"
+	"strings"
 
+	"pitchpipe/controller/respond"
 	"pitchpipe/controller/tuning"
 )
 
-// Memory is never set below a multiple of the largest peak seen. The next input
-// may be bigger than all before, and a job that is killed for memory loses what it
-// did since its last checkpoint, so the reserve is wide, and wider with few runs.
+// Memory is never set below a multiple of the largest peak seen: the next input may be bigger
+// than all before. With few runs the reserve is wider.
 const (
 	memoryReserve    = 1.5
 	memoryReserveFew = 3
 	memoryFewRuns    = 3
 )
 
-// recall changes a job before its start to what jobs of its kind taught. Memory
-// that is given up changes nothing about the job, so it has a
-// reason of its own. A queue or a reservation is no concern: nothing is restarted.
+// recall changes a job before its start to what jobs of its kind taught. Nothing is restarted,
+// so that a queue or a reservation is no concern.
 func recall(s view) tuning.Decision {
 	target := s.Own.Clone()
 	reason := tuning.ReasonFirstSeen
@@ -64,15 +65,18 @@ func recall(s view) tuning.Decision {
 }
 
 // foreseen is the setting that what an earlier run of the kind made of its cores shows to be
-// better than another. Nothing may stop the job where it has no checkpoint, so that it must be
-// sure, at 95 %, to be better, within the slowdown that its owner allows and its time limit.
+// better than another: for sure, at 95 %, since nothing may stop a job without a checkpoint,
+// and within the allowed slowdown and the time limit.
 func foreseen(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence, bool) {
 	if s.Profile == nil {
 		return nil, nil, false
 	}
 	var best tuning.Settings
 	var evidence []tuning.Evidence
-	least, z := 0.0, sure
+	least, longest, z := 0.0, 0.0, sure
+	if s.Returns != nil {
+		longest = s.Returns.Longest
+	}
 	if s.KindRuns == 0 && len(s.Carried) == 0 && s.Profile.Settings[tuning.Cores] != s.Own[tuning.Cores] {
 		z *= 2 // nothing of its kind ran as it asks for, which it could be held against
 	}
@@ -80,21 +84,12 @@ func foreseen(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 		p := s.model().Predict(target)
 		gains, slowest := s.model().Between(from, target), p.Time.Quantile(z)
 		tooSlow := !s.withinSlowdown(slowest) ||
-			s.LimitLeft > 0 && slowest > 0 && s.longest()*math.Exp(slowest)*(1+doubtMargin) > s.LimitLeft.Seconds()
+			s.LimitLeft > 0 && slowest > 0 && longest*math.Exp(slowest)*(1+doubtMargin) > s.LimitLeft.Seconds()
 		if gains.Quantile(sure) < -noise && gains.Mean < least && !tooSlow {
 			best, least, evidence = target, gains.Mean, predictedEvidence(p)
 		}
 	}
 	return best, evidence, best != nil
-}
-
-// longest is how long the longest run of the kind took under its owner's settings, in
-// seconds; 0 = unknown.
-func (s view) longest() float64 {
-	if s.Returns == nil {
-		return 0
-	}
-	return s.Returns.Longest
 }
 
 // rightSize is the memory that the owner could give up, from the peak of earlier
@@ -114,22 +109,123 @@ func rightSize(s view) (tuning.Value, bool) {
 	if k.Min.IsSet() {
 		need = math.Max(need, k.Min.Float())
 	}
-	for _, v := range slices.SortedFunc(slices.Values(k.Values), byNumber) {
-		if v.Float() >= need {
-			need = v.Float()
-			break
-		}
+	byNumber := func(a, b tuning.Value) int { return cmp.Compare(a.Float(), b.Float()) }
+	listed := slices.SortedFunc(slices.Values(k.Values), byNumber)
+	if i := slices.IndexFunc(listed, func(v tuning.Value) bool { return v.Float() >= need }); i >= 0 {
+		need = listed[i].Float()
 	}
 	v := tuning.Number(need)
 	return v, !s.ranOut(v) && k.Allows(v) && need < own.Float()
 }
 
-func byNumber(a, b tuning.Value) int {
-	switch {
-	case a.Float() < b.Float():
-		return -1
-	case a.Float() > b.Float():
-		return 1
+// returning reports whether runs of this kind may try settings, and earlier ones say something.
+func (s view) returning() bool { return s.Policy.Budget.Returns > 0 && s.Returns != nil }
+
+// tryReturn runs a job as a whole under a setting that may be better. That it is worth a run
+// was weighed by the search, over the runs to come; untriable says what bounds it.
+func tryReturn(s view) (tuning.Decision, bool) {
+	if !s.returning() || s.untriable() != tuning.ReasonNone {
+		return tuning.Decision{}, false
 	}
-	return 0
+	target := s.target(s.possible(s.Returns.Next))
+	if memory, ok := rightSize(s); ok {
+		target = target.With(tuning.Memory, memory)
+	}
+	return decide(s, tuning.Move, tuning.ReasonTryingReturn, target, s.returnsEvidence()...), true
+}
+
+// untriable says why a job that returns tries nothing, or ReasonNone.
+func (s view) untriable() tuning.Reason {
+	r := s.Returns
+	switch {
+	case s.Policy.Mode != tuning.Apply:
+		return tuning.ReasonRecommend
+	case s.Site.DryRun:
+		return tuning.ReasonDryRun
+	case r.Reason != tuning.ReasonNone:
+		return r.Reason
+	case r.Spent >= s.Policy.Budget.Returns:
+		return tuning.ReasonBudgetReturns
+	case float64(r.Spent+1) > s.Site.ProbeShare*float64(r.Runs+1):
+		return tuning.ReasonSiteCap // of the work of its kind, this run's included
+	case math.IsNaN(r.Expected) || math.IsNaN(r.Error):
+		return tuning.ReasonAlreadyBest
+	}
+	target := s.target(s.possible(r.Next))
+	switch {
+	case target.EqualButMemory(s.Own):
+		return tuning.ReasonAlreadyBest
+	case s.hurt(target):
+		return tuning.ReasonRemembered
+	}
+	return tuning.ReasonNone
+}
+
+// bestOfKind is the best effect that jobs of the kind showed, within runs or by whole runs.
+func (s view) bestOfKind() (tuning.Effect, bool) {
+	best, found := bestEffect(s, s.KindEffects)
+	if s.Returns == nil || s.Returns.Best == nil {
+		return best, found
+	}
+	whole := *s.Returns.Best
+	whole.Settings = s.possible(whole.Settings)
+	if len(whole.Settings) == 0 || s.objection(whole) != tuning.ReasonNone || found && best.LogRatio <= whole.LogRatio {
+		return best, found
+	}
+	return whole, true
+}
+
+// returnsEvidence is what the earlier runs say, of a job that may try settings.
+func (s view) returnsEvidence() []tuning.Evidence {
+	if !s.returning() {
+		return nil
+	}
+	r := s.Returns
+	out := []tuning.Evidence{
+		{Name: "returns_seen", Value: float64(r.Runs)},
+		{Name: "returns_tried", Value: float64(r.Spent)},
+		{Name: "returns_allowed", Value: float64(s.Policy.Budget.Returns)},
+	}
+	if r.EndsNeeded > 0 {
+		out = append(out, tuning.Evidence{Name: "own_runs_seen", Value: float64(r.Ends)}, tuning.Evidence{Name: "own_runs_needed", Value: float64(r.EndsNeeded)})
+	}
+	if len(r.Next) == 0 {
+		return out
+	}
+	return append(
+		out,
+		tuning.Evidence{Name: "return_setting", Text: r.Next.String()},
+		tuning.Evidence{Name: "return_setting_runs", Value: float64(r.Again)},
+		tuning.Evidence{Name: "return_expected_log_ratio", Value: r.Expected},
+		tuning.Evidence{Name: "return_standard_error", Value: r.Error},
+		tuning.Evidence{Name: "returns_differ", Value: r.Between},
+	)
+}
+
+// wholeRuns is the evidence of a hold that whole runs could end.
+func (s view) wholeRuns() []tuning.Evidence {
+	var names []string
+	for _, k := range s.Policy.Knobs {
+		if s.Policy.Learns(k.Name) {
+			names = append(names, k.Name)
+		}
+	}
+	out := []tuning.Evidence{{Name: "hyperparameters", Text: strings.Join(names, " ")}}
+	if seen := s.returnsEvidence(); len(seen) > 0 {
+		return append(out, seen...)
+	}
+	return append(out, tuning.Evidence{Name: "returns_allowed", Value: float64(s.Policy.Budget.Returns)})
+}
+
+// Unlikely reports of settings whether what an earlier run made of its cores speaks against a
+// whole run under them. Where that is unknown, nothing does: the owner lets runs try.
+func Unlikely(state tuning.State) func(tuning.Settings) bool {
+	s := look(state)
+	return func(t tuning.Settings) bool {
+		if respond.UsageOf(s.Profile, s.Own) == nil {
+			return false
+		}
+		target := s.Policy.Complete(s.Own.With(tuning.Cores, t[tuning.Cores]))
+		return t[tuning.Cores].IsSet() && !target.EqualButMemory(s.Own) && s.likely(target) < bet
+	}
 }

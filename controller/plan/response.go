@@ -11,11 +11,10 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// sure is how many standard deviations away a one-sided 95 % bound is.
-const sure = 1.6449
-
-// optimism is the share of the rest that the best setting of any job may save.
-const optimism = 0.5
+const (
+	sure     = 1.6449 // standard deviations that a one-sided 95 % bound is away
+	optimism = 0.5    // share of the rest that the best setting of any job may save
+)
 
 // answer weighs what is known of the job's response to settings.
 func answer(s tuning.State) *respond.Model {
@@ -28,24 +27,18 @@ func answer(s tuning.State) *respond.Model {
 
 // ofRuns are the effects that runs of the kind showed: within one run, or else from run to run.
 func ofRuns(s tuning.State) []tuning.Effect {
-	out := slices.Clone(s.KindEffects)
 	if s.Returns == nil {
-		return out
+		return s.KindEffects
 	}
-	for _, e := range s.Returns.Seen {
-		target := s.Policy.Complete(s.Own.Merge(e.Settings))
-		if !slices.ContainsFunc(s.KindEffects, func(k tuning.Effect) bool {
-			return s.Policy.Complete(s.Own.Merge(k.Settings)).EqualButMemory(target)
-		}) {
-			out = append(out, e)
-		}
-	}
-	return out
+	target := func(e tuning.Effect) tuning.Settings { return s.Policy.Complete(s.Own.Merge(e.Settings)) }
+	return append(slices.Clone(s.KindEffects), slices.DeleteFunc(slices.Clone(s.Returns.Seen), func(e tuning.Effect) bool {
+		return slices.ContainsFunc(s.KindEffects, func(k tuning.Effect) bool { return target(k).EqualButMemory(target(e)) })
+	})...)
 }
 
-// promise is the share of the rest that a setting is expected to save beyond the best one that
-// was measured, where it is left again if it does not save, or is slower than the owner allows;
-// of is what that rest is worth beside the rest under the owner's settings.
+// promise is the share of the rest that a setting, which is left again if it does not save or
+// is too slow, is expected to save beyond the best one that was measured; of is what that rest
+// is worth beside the rest under the owner's settings.
 func (s view) promise(target tuning.Settings) (share, of float64) {
 	best, ratio := s.baseline()
 	return s.kept(s.model().Predict(target)) * below(s.model().Between(best, target)), math.Exp(ratio)
@@ -59,16 +52,14 @@ func (s view) baseline() (tuning.Settings, float64) {
 	return s.Own, 0
 }
 
-// likely is how likely a setting saves more than noise beyond the best one, and keeps to the
-// slowdown that the owner allows.
+// likely is how likely a setting saves more than noise beyond the best one, and is allowed.
 func (s view) likely(target tuning.Settings) float64 {
 	best, _ := s.baseline()
 	gains := s.model().Between(best, target)
 	return s.kept(s.model().Predict(target)) * distuv.UnitNormal.CDF((-noise-gains.Mean)/max(gains.SD, 1e-9))
 }
 
-// loses is by which share an epoch under a setting is expected to be dearer than the
-// owner's, where it is.
+// loses is by which share an epoch is expected to be dearer than the owner's, where it is.
 func (s view) loses(target tuning.Settings) float64 {
 	r := s.model().Predict(target).Objective
 	return math.Min(below(respond.Ratio{Mean: -r.Mean, SD: r.SD})*math.Exp(r.Mean+r.SD*r.SD/2), math.Expm1(dearest))
@@ -89,13 +80,13 @@ func (s view) kept(p respond.Prediction) float64 {
 		return 1
 	}
 	margin := math.Log(s.Policy.MaxSlowdown) - p.Time.Mean
-	if !(p.Time.SD > 0) {
-		if margin >= 0 {
-			return 1
-		}
-		return 0
+	switch {
+	case p.Time.SD > 0:
+		return distuv.UnitNormal.CDF(margin / p.Time.SD)
+	case margin >= 0:
+		return 1
 	}
-	return distuv.UnitNormal.CDF(margin / p.Time.SD)
+	return 0
 }
 
 // withinSlowdown reports whether epochs that are longer by a log ratio are what the owner allows.
@@ -103,9 +94,8 @@ func (s view) withinSlowdown(logTime float64) bool {
 	return s.Policy.MaxSlowdown == 0 || logTime <= math.Log(s.Policy.MaxSlowdown)
 }
 
-// exposure is how many epochs under the owner's settings a probe of a setting costs at most,
-// at 95 %. Fewer cores and less power have a bound by nature; more of anything may turn out
-// hopeless.
+// exposure is how many epochs under the owner's settings a probe costs at most, at 95 %. Fewer
+// cores and less power have a bound by nature; more of anything may turn out hopeless.
 func (s view) exposure(target tuning.Settings) float64 {
 	for _, name := range s.Own.Diff(target) {
 		was, now := s.Own[name].Float(), target[name].Float()
@@ -132,15 +122,14 @@ func (s view) searched() []tuning.Settings {
 	return out
 }
 
-// predicted is the setting that the job's first epochs, and those since it was moved, show to
-// be better than the present one: surely, at 95 %, within the slowdown that its owner allows,
-// and by more than its restart costs; and how many seconds it saves. 0: there is none. Of a
-// knob without a law nothing is sure that was not tried.
+// predicted moves to the setting that is shown, at 95 %, to be better than the present one
+// within the slowdown that its owner allows, and by more than its restart costs; seconds is
+// what it saves, 0: there is none. Of a knob without a law nothing untried is sure.
 func predicted(s view) (d tuning.Decision, seconds float64) {
 	if s.spent() != tuning.ReasonNone || s.Profile == nil {
 		return tuning.Decision{}, 0
 	}
-	_, from := s.presentEffect()
+	from, _ := s.present()
 	var best tuning.Decision
 	most := 0.0
 	for _, c := range s.searched() {
@@ -167,8 +156,8 @@ func predicted(s view) (d tuning.Decision, seconds float64) {
 }
 
 // promising is the candidate that is to be probed next, and how many seconds that, and what
-// may be probed after it, is expected to save. Of a knob without a law the search goes step
-// by step, since little is known of what lies beyond the next one.
+// may be probed after it, is expected to save. Of a knob without a law the search goes step by
+// step.
 func (s view) promising() (best tuning.Settings, seconds float64) {
 	after := s.epochsAfterProbe()
 	if !(after > 0) {
@@ -216,12 +205,11 @@ func (s view) promising() (best tuning.Settings, seconds float64) {
 	return best, most * after * s.epoch().Value
 }
 
-// ladder are settings further and further from the best one that was measured, which comes
-// first.
+// ladder are settings further and further from the best one that was measured, which is first.
 type ladder []rung
 
-// rung is a setting that keeps to the slowdown that the owner allows with a probability, and
-// saves a share of the rest then. Its probe loses another.
+// rung is a setting that keeps to the allowed slowdown with a probability, and saves a share of
+// the rest then. Its probe loses another.
 type rung struct {
 	settings           tuning.Settings
 	kept, saves, loses float64
@@ -271,15 +259,9 @@ func (l ladder) climb(from float64, probes int, restart float64) (most float64, 
 }
 
 const (
-	// bet is how likely a probe must be to show a saving: what is less likely disturbs more jobs
-	// than it helps.
-	bet = 0.4
-
-	// stride is how many octaves of cores a probe goes beyond what this job was measured with.
-	stride = 2
-
-	// maxProbes is how many probes in a row are weighed at most.
-	maxProbes = 6
+	bet       = 0.4 // how likely a probe must show a saving: less would disturb more jobs than it helps
+	stride    = 2   // octaves of cores that a probe goes beyond what this job was measured with
+	maxProbes = 6   // in a row that are weighed at most
 )
 
 // beyond reports whether a setting is further than a stride from every one that was measured.
@@ -290,19 +272,15 @@ func (s view) beyond(t tuning.Settings) bool {
 	return s.Own[tuning.Cores].Float() > 0 && !near(s.Own) && !slices.ContainsFunc(s.Trials, func(x tuning.Trial) bool { return near(x.Settings) })
 }
 
-// outlasts reports whether an epoch may take longer than the job is given to save at its end:
-// then it could not be left.
+// outlasts reports whether an epoch may be too long to be ended with a checkpoint.
 func (s view) outlasts(p respond.Prediction) bool {
 	c := s.Policy.Checkpoint
 	return c != nil && c.Grace > 0 && s.EpochSeconds*math.Exp(p.Time.Quantile(sure)) > c.Grace.Seconds() &&
 		s.EpochSeconds <= c.Grace.Seconds()
 }
 
-// lawless reports whether settings differ from the owner's in a knob of which no law says
-// what it does.
-func (s view) lawless(t tuning.Settings) bool {
-	return !s.Policy.CoresAlone(s.Own, t)
-}
+// lawless reports whether settings differ from the owner's in a knob without a law.
+func (s view) lawless(t tuning.Settings) bool { return !s.Policy.CoresAlone(s.Own, t) }
 
 func predictedEvidence(p respond.Prediction) []tuning.Evidence {
 	return []tuning.Evidence{

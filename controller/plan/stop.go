@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"math"
+
 	"pitchpipe/controller/tuning"
 )
 
@@ -9,16 +11,9 @@ const (
 	// work out: restarts and epochs under worse settings included.
 	lossShare = 0.05
 
-	// unknownEpochs is how many epochs a job is taken to have that does not say so, at least.
-	unknownEpochs = 40
-
-	// surelySlower is how far above the owner's max_slowdown the pace of an attempt must be
-	// to be beyond it for sure.
-	surelySlower = 1.25
-
-	// hopeless is by which share the epochs of an attempt are dearer than the owner's where
-	// nothing is learned by waiting for more of them.
-	hopeless = 0.5
+	unknownEpochs = 40   // that a job has at least which does not say so
+	surelySlower  = 1.25 // a pace so far above the owner's max_slowdown is beyond it for sure
+	hopeless      = 0.5  // epochs dearer by so large a share need not be waited for
 
 	// lookingOn is how many epochs a probe that turns out hopeless costs at least: the one
 	// that is thrown away, and the time until that is clear.
@@ -26,9 +21,7 @@ const (
 )
 
 // lossLimit is what tuning may cost the whole job, in epochs under its owner's settings.
-func (s view) lossLimit() float64 {
-	return lossShare * float64(s.epochsInAll())
-}
+func (s view) lossLimit() float64 { return lossShare * float64(s.epochsInAll()) }
 
 // epochsInAll are those of the job, where it does not say so a guess.
 func (s view) epochsInAll() int {
@@ -58,41 +51,29 @@ func (s view) harm() float64 {
 	return s.Toll.Harm
 }
 
-// affordable reports whether a probe that may lose so many epochs stays within what tuning
-// may cost. It needs two restarts: there, and away from it.
-func (s view) affordable(epochs float64) bool {
-	return s.harm()+2*s.wayBack()+epochs <= s.lossLimit()
-}
-
-// leaving is what it costs to end the present attempt now beyond what it has cost already,
-// in epochs under the owner's settings, and whether it is cheaper to throw away what it did
-// since its checkpoint than to let it save. That is after the running epoch, so far as is
-// known.
-func (s view) leaving() (epochs float64, discard bool) {
-	p, own := s.Toll.Present, s.Toll.Own
-	save := p.ToEnd() / own
-	redo := float64(p.Done) + min(p.Running/own, 1)
-	if s.Saved && redo < save {
-		return redo, true
-	}
-	return save, false
-}
-
-// stop is the stop-loss: a job leaves at once a setting that costs it more than tuning may, is hopeless, or is surely slower than its owner allows. The running epoch
-// counts, disturbed or not. No budget of restarts holds it: those bound what is tried.
+// stop is the stop-loss: a job leaves at once a setting that costs it more than tuning may, is
+// hopeless, or is surely slower than its owner allows. The running epoch counts, disturbed or
+// not. No budget of restarts holds it: those bound what is tried.
 func stop(s view) (tuning.Decision, bool) {
 	t := s.Toll
 	if t == nil || s.Pending || s.Current.Equal(s.Own) || touchable(s.unbudgeted()) != tuning.ReasonNone {
 		return tuning.Decision{}, false
 	}
-	pace, back := t.Pace(), s.wayBack()
-	leaving, discard := s.leaving()
+	pace, back, aim := t.Pace(), s.wayBack(), s.Policy.Quality
+	// Leaving costs the time until the job saves, or where that is cheaper what it has done
+	// since its checkpoint, the running epoch included.
+	leaving := t.Present.ToEnd() / t.Own
+	redo := float64(t.Present.Done) + min(t.Present.Running/t.Own, 1)
+	discard := s.Saved && redo < leaving
+	if discard {
+		leaving = redo
+	}
 	each := (t.Present.Epochs - back) / float64(t.Present.Done+1) // its first epoch loads what was saved
 	reason := tuning.ReasonStopLoss
 	switch {
 	case s.Policy.MaxSlowdown > 0 && pace > s.Policy.MaxSlowdown*surelySlower+back:
 		reason = tuning.ReasonSlower
-	case pace <= unknownSlowdown && s.aims() && s.Policy.Relearns(s.Own, s.Current):
+	case pace <= unknownSlowdown && aim != nil && aim.Target != nil && s.Policy.Relearns(s.Own, s.Current):
 		return tuning.Decision{}, false // it may need fewer epochs to its target, which none of these can show
 	case t.Present.Epochs > 0 && t.Harm+back+leaving >= s.lossLimit():
 	case s.Probes > 0 && each > hopeless:
@@ -114,9 +95,6 @@ func stop(s view) (tuning.Decision, bool) {
 	return d, true
 }
 
-// aims reports whether the job is done once its quality reaches a target.
-func (s view) aims() bool { return s.Policy.Quality != nil && s.Policy.Quality.Target != nil }
-
 // lossEvidence is what the stop-loss decides by.
 func (s view) lossEvidence() []tuning.Evidence {
 	return []tuning.Evidence{
@@ -125,4 +103,61 @@ func (s view) lossEvidence() []tuning.Evidence {
 		{Name: "loss_limit_epochs", Value: s.lossLimit()},
 		{Name: "loss_limit_share", Value: lossShare},
 	}
+}
+
+const (
+	// doubtMargin is by how much an epoch must be longer than the longest that would be no
+	// surprise. Inputs of one kind differ: below a quarter that is the likelier cause, and
+	// the doubt would cost two restarts to learn so.
+	doubtMargin = 0.25
+
+	// doubtEpochs is how many epochs a doubt needs at least: one may be a stall.
+	doubtEpochs = 2
+)
+
+// doubt tries the owner's settings, once, on a job that was changed before its start and runs
+// clearly slower than its kind did untuned. It has no measurement of its own to be compared
+// with, and its input may be larger: that is no verdict but a probe, with every limit of one.
+func doubt(s view) (tuning.Decision, bool) {
+	_, measured := tuning.Reference(s.Trials)
+	// Where it learns otherwise its epochs do other work, and it goes on as it began.
+	if s.Probes > 0 || measured || s.Current.Equal(s.Own) || !(s.KindSeconds > 0) || s.KindRuns < 1 || s.Policy.Relearns(s.Own, s.Current) {
+		return tuning.Decision{}, false
+	}
+	t, ok := s.trialOf(s.Current)
+	enough := max(doubtEpochs, s.Policy.Profile.Epochs)
+	// It costs the least to ask first whether the epochs are longer at all.
+	if !ok || t.Epochs < enough || !(t.Seconds > s.KindSeconds*(1+doubtMargin)) || !(t.Seconds > s.unsurprising()) {
+		return tuning.Decision{}, false
+	}
+	// If its kind's seconds are its own, every epoch after the probe saves this.
+	saving := s.epochsAfterProbe() * (t.Seconds - s.KindSeconds)
+	evidence := append([]tuning.Evidence{
+		{Name: "epoch_seconds", Value: t.Seconds},
+		{Name: "kind_untuned_epoch_seconds", Value: s.KindSeconds},
+		{Name: "kind_untuned_runs", Value: float64(s.KindRuns)},
+		{Name: "doubted_above_seconds", Value: s.unsurprising()},
+		{Name: "epochs_measured", Value: float64(t.Epochs)},
+	}, worth(s, saving, 2)...)
+	if r := s.mayProbe(saving); r != tuning.ReasonNone {
+		return hold(s, r, evidence...), true
+	}
+	return decide(s, tuning.Probe, tuning.ReasonDoubted, s.Own, evidence...), true
+}
+
+// unsurprising is how long an epoch may take without doubt: as long as untuned jobs of the
+// kind, times what the owner allows or the setting is known or sure to cost, and the margin.
+func (s view) unsurprising() float64 {
+	slower := max(1, s.Policy.MaxSlowdown)
+	for _, e := range s.KindEffects {
+		if s.target(s.usable(e.Settings)).EqualButMemory(s.Current) {
+			slower = max(slower, math.Exp(e.LogTime))
+		}
+	}
+	if s.Profile != nil {
+		if p := s.model().Predict(s.Current); p.Objective.Quantile(sure) < -noise {
+			slower = max(slower, math.Exp(p.Time.Mean))
+		}
+	}
+	return s.KindSeconds * slower * (1 + doubtMargin)
 }

@@ -14,14 +14,12 @@ type view struct {
 	model func() *respond.Model // made when it is first asked
 }
 
-// target is the owner's settings with those of t in place, following knobs
-// included.
+// target is the owner's settings with those of t in place, following knobs included.
 func (s view) target(t tuning.Settings) tuning.Settings {
 	return s.Policy.Complete(s.Own.Merge(t))
 }
 
-// goal is target for a job that runs: memory stays as it is now, since a change
-// of it alone is not worth a restart.
+// goal is target for a job that runs: memory stays, being worth no restart.
 func (s view) goal(t tuning.Settings) tuning.Settings {
 	out := s.target(t)
 	now, ok := s.Current[tuning.Memory]
@@ -31,8 +29,8 @@ func (s view) goal(t tuning.Settings) tuning.Settings {
 	return out
 }
 
-// usable keeps the settings that this job's policy allows of those that epochs were
-// compared under: none where these changed what was learned too.
+// usable keeps of settings that epochs were compared under those that the policy allows: none
+// where they changed what was learned too.
 func (s view) usable(t tuning.Settings) tuning.Settings {
 	if s.Policy.Relearns(s.Own, t) {
 		return nil
@@ -40,8 +38,7 @@ func (s view) usable(t tuning.Settings) tuning.Settings {
 	return s.possible(t)
 }
 
-// possible keeps the settings that this job's policy allows, and those that change what it
-// learns only under a quality guard.
+// possible keeps the settings that this job's policy allows, if need be by a quality guard.
 func (s view) possible(t tuning.Settings) tuning.Settings {
 	return t.Only(func(name string) bool {
 		k, ok := s.Policy.Knob(name)
@@ -49,16 +46,9 @@ func (s view) possible(t tuning.Settings) tuning.Settings {
 	})
 }
 
-func (s view) overEnergy() bool {
-	return s.Joules != nil && *s.Joules >= s.Policy.Budget.Energy && (s.JoulesSource != tuning.Modelled || s.Site.EnforceModel)
-}
+func (s view) epochsPerProbe() int { return s.Policy.Profile.WarmupEpochs + s.Policy.Profile.Epochs }
 
-func (s view) epochsPerProbe() int {
-	return s.Policy.Profile.WarmupEpochs + s.Policy.Profile.Epochs
-}
-
-// spent says why no further restart is allowed, or ReasonNone. To the site every
-// probe is a restart of the job too.
+// spent says why no further restart is allowed, or ReasonNone. To the site a probe is one too.
 func (s view) spent() tuning.Reason {
 	switch {
 	case s.Restarts >= s.Policy.Budget.Restarts:
@@ -71,11 +61,12 @@ func (s view) spent() tuning.Reason {
 
 // trialOf is what was measured under a setting in this job.
 func (s view) trialOf(t tuning.Settings) (tuning.Trial, bool) {
-	i := slices.IndexFunc(s.Trials, func(x tuning.Trial) bool { return x.Settings.Equal(t) })
-	if i < 0 {
-		return tuning.Trial{}, false
+	for _, x := range s.Trials {
+		if x.Settings.Equal(t) {
+			return x, true
+		}
 	}
-	return s.Trials[i], true
+	return tuning.Trial{}, false
 }
 
 // ranUnder reports whether this job has measured a setting, whatever its memory.
@@ -89,26 +80,23 @@ func (s view) judged(t tuning.Settings) bool {
 	return ok && x.Epochs >= s.Policy.Profile.Epochs
 }
 
-// presentEffect is what the present setting does compared with the owner's: as
-// this job measured it, else as its kind knows it. With it goes how far its log ratio
-// is known.
-func (s view) presentEffect() (tuning.Effect, gain) {
+// present is what the present setting does compared with the owner's, and to the log of the
+// seconds: as this job measured it, else as its kind knows it.
+func (s view) present() (g gain, logTime float64) {
 	own, measured := tuning.Reference(s.Trials)
 	if t, ok := s.trialOf(s.Current); ok && measured {
-		e := tuning.Effect{Settings: s.Current}
-		g, _ := s.gainOf(t)
-		e.LogRatio = g.ratio
+		g, _ = s.gainOf(t)
 		if t.Seconds > 0 && own.Seconds > 0 {
-			e.LogTime = math.Log(t.Seconds / own.Seconds)
+			logTime = math.Log(t.Seconds / own.Seconds)
 		}
-		return e, g
+		return g, logTime
 	}
 	for _, e := range s.KindEffects {
 		if !s.Current.Equal(s.Own) && s.target(s.usable(e.Settings)).EqualButMemory(s.Current) {
-			return e, gainOfEffect(e)
+			return gainOfEffect(e), e.LogTime
 		}
 	}
-	return tuning.Effect{}, gain{}
+	return gain{}, 0
 }
 
 func hold(s view, r tuning.Reason, evidence ...tuning.Evidence) tuning.Decision {
@@ -127,8 +115,7 @@ func advise(s view, r tuning.Reason, evidence ...tuning.Evidence) tuning.Decisio
 	return d
 }
 
-// legible says in words what is no finite number: a decision must be stored, and
-// JSON has none.
+// legible says in words what is no finite number: JSON has none.
 func legible(evidence []tuning.Evidence) []tuning.Evidence {
 	for i, e := range evidence {
 		if math.IsNaN(e.Value) || math.IsInf(e.Value, 0) {
@@ -142,8 +129,8 @@ func decide(s view, a tuning.Action, r tuning.Reason, to tuning.Settings, eviden
 	return tuning.Decision{Action: a, Reason: r, Settings: to, Evidence: legible(evidence), At: s.Now}
 }
 
-// restrain turns what may not be done into advice, and refuses what no policy
-// allows: the last guard before a decision leaves the package.
+// restrain, the last guard, turns what may not be done into advice, and refuses what no
+// policy allows.
 func restrain(s view, d tuning.Decision) tuning.Decision {
 	if d.Action == tuning.Hold {
 		return d
@@ -154,14 +141,10 @@ func restrain(s view, d tuning.Decision) tuning.Decision {
 	if !s.Pending && d.Action != tuning.RollBack && (s.Policy.Relearns(s.Current, d.Settings) || s.Policy.Relearns(d.Settings, s.Current)) {
 		return hold(s, tuning.ReasonWholeRuns, append(d.Evidence, s.wholeRuns()...)...)
 	}
-	why := tuning.ReasonNone
-	switch {
-	case s.Policy.Mode != tuning.Apply:
+	why := tuning.ReasonDryRun
+	if s.Policy.Mode != tuning.Apply {
 		why = tuning.ReasonRecommend
-	case s.Site.DryRun:
-		why = tuning.ReasonDryRun
-	}
-	if why == tuning.ReasonNone {
+	} else if !s.Site.DryRun {
 		return d
 	}
 	out := hold(s, why, append(d.Evidence, tuning.Evidence{Name: "would", Text: string(d.Action)},
@@ -201,4 +184,125 @@ func classEvidence(c *tuning.Class) []tuning.Evidence {
 		out = append(out, tuning.Evidence{Name: "distance", Value: c.Distance}, tuning.Evidence{Name: "radius", Value: c.Radius})
 	}
 	return out
+}
+
+const (
+	classRuns   = 2    // in which a class must have shown an effect: one job's experience is not a class's
+	betweenRuns = 0.04 // log ratio by which two runs of the same job usually differ
+
+	// What is assumed of an epoch: by how much ln(seconds) usually spreads within a job,
+	// which counts as much as this many epochs, since trials are short.
+	usualSD      = 0.05
+	usualDegrees = 4
+)
+
+// known is the best effect of the kind, else of the class.
+func known(s view) (tuning.Effect, tuning.Reason, bool) {
+	if e, ok := bestEffect(s, s.KindEffects); ok {
+		return e, tuning.ReasonRecalled, true
+	}
+	if s.Class != nil && s.Class.Known() {
+		if e, ok := bestEffect(s, supported(s.ClassEffects)); ok {
+			return e, tuning.ReasonClassKnown, true
+		}
+	}
+	return tuning.Effect{}, tuning.ReasonNone, false
+}
+
+// remembered reports whether an effect is not used only because it is remembered to hurt.
+func remembered(s view) bool {
+	forgetful := s
+	forgetful.Regressed = nil
+	_, now := bestEffect(s, s.KindEffects)
+	_, then := bestEffect(forgetful, s.KindEffects)
+	return then && !now
+}
+
+// bestEffect is the effect with the lowest log ratio that nothing is objected to.
+func bestEffect(s view, effects []tuning.Effect) (tuning.Effect, bool) {
+	var best tuning.Effect
+	found := false
+	for _, e := range effects {
+		e.Settings = s.usable(e.Settings)
+		if len(e.Settings) > 0 && s.objection(e) == tuning.ReasonNone && (!found || e.LogRatio < best.LogRatio) {
+			best, found = e, true
+		}
+	}
+	return best, found
+}
+
+// objection says why an effect is not relied on, or ReasonNone. What is no number is not.
+func (s view) objection(e tuning.Effect) tuning.Reason {
+	switch {
+	case e.Runs < 1:
+		return tuning.ReasonFewRuns
+	case math.IsInf(e.LogRatio, 0) || !(e.LogRatio <= -noise):
+		return tuning.ReasonNeutral
+	case !(e.LogRatio+sigmas*standardError(e) < 0):
+		return tuning.ReasonInconclusive
+	case !s.withinSlowdown(e.LogTime):
+		return tuning.ReasonSlower
+	case s.hurt(s.target(e.Settings)):
+		return tuning.ReasonRemembered
+	}
+	return tuning.ReasonNone
+}
+
+// gainOf is what a trial of this job shows; not ok without the owner's to compare.
+func (s view) gainOf(t tuning.Trial) (gain, bool) {
+	own, ok := tuning.Reference(s.Trials)
+	if !ok {
+		return gain{}, false
+	}
+	ratio, ok := t.LogRatio(own, s.Policy.Measure())
+	if !ok || t.Reference {
+		return gain{}, ok
+	}
+	return gain{ratio, s.trialError(t, own)}, true
+}
+
+// trialError is the standard error of the log ratio of two trials. Joules are taken to
+// vary as the seconds do, and together with them.
+func (s view) trialError(t, own tuning.Trial) float64 {
+	squares, degrees := usualDegrees*usualSD*usualSD, float64(usualDegrees)
+	for _, x := range s.Trials {
+		if x.Epochs > 1 && !x.Failed && x.SDLog >= 0 {
+			squares += float64(x.Epochs-1) * x.SDLog * x.SDLog
+			degrees += float64(x.Epochs - 1)
+		}
+	}
+	n, m := float64(max(t.Epochs, 1)), float64(max(own.Epochs, 1))
+	return s.factors() * math.Sqrt(squares/degrees*(1/n+1/m))
+}
+
+// gainOfEffect is what others showed.
+func gainOfEffect(e tuning.Effect) gain { return gain{e.LogRatio, standardError(e)} }
+
+// standardError is that of an effect. The spread within a run says little about that between
+// runs, which is taken to be what is usual at least. It grows with age.
+func standardError(e tuning.Effect) float64 {
+	return math.Hypot(e.SD, betweenRuns) / math.Sqrt(e.Fresh())
+}
+
+// supported keeps the effects that enough jobs of the class have shown.
+func supported(effects []tuning.Effect) []tuning.Effect {
+	return slices.DeleteFunc(slices.Clone(effects), func(e tuning.Effect) bool { return e.Runs < classRuns })
+}
+
+// hurt reports whether a setting is remembered to have made jobs worse, with no less memory
+// than now: what failed with less may have failed for that.
+func (s view) hurt(t tuning.Settings) bool {
+	now, bounded := t[tuning.Memory]
+	return slices.ContainsFunc(s.Regressed, func(r tuning.Settings) bool {
+		then, ok := r[tuning.Memory]
+		return r.EqualButMemory(t) && (!ok || !bounded || now.Float() <= then.Float())
+	})
+}
+
+// ranOut reports whether so much memory, or more, was part of what made jobs worse.
+func (s view) ranOut(memory tuning.Value) bool {
+	return slices.ContainsFunc(s.Regressed, func(r tuning.Settings) bool {
+		then, ok := r[tuning.Memory]
+		return ok && memory.Float() <= then.Float()
+	})
 }

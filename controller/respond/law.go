@@ -1,8 +1,11 @@
 package respond
 
 import (
-	"iter"
 	"math"
+	"slices"
+	"strings"
+
+	"pitchpipe/controller/tuning"
 )
 
 // law is one way in which a job may answer to cores. The work of an epoch takes
@@ -55,43 +58,46 @@ func (l law) balanced(busy, n float64) float64 {
 	return (busy - 1 - lost*(n-busy)) / (n/most - 1 + busy*(1-1/most))
 }
 
-// weighed is a value with its prior weight.
-type weighed struct{ value, weight float64 }
-
-// shapes are the laws without a parallel share, for a job whose owner asked for so many cores.
-func shapes(own float64) iter.Seq2[law, float64] {
-	return func(yield func(law, float64) bool) {
-		for _, k := range []weighed{{0, 0.84}, {0.001, 0.07}, {0.006, 0.07}, {0.03, 0.015}, {0.2, 0.005}} {
-			for _, s := range []weighed{{math.Inf(1), 0.8}, {0.75, 0.05}, {0.5, 0.05}, {0.25, 0.05}, {0.1, 0.05}} {
-				if !yield(law{saturated: max(s.value*own, 1), coherence: k.value}, k.weight*s.weight) {
-					return
-				}
-			}
-		}
-	}
+// weighed is a value with its weight.
+type weighed[T any] struct {
+	value  T
+	weight float64
 }
 
-// fineness is by how much the cores that really work differ from one law to the next, in
-// natural logarithms.
-const fineness = 0.1
+// shapes are the laws without a parallel share, for a job whose owner asked for so many cores.
+func shapes(own float64) []weighed[law] {
+	var out []weighed[law]
+	for _, k := range []weighed[float64]{{0, 0.84}, {0.001, 0.07}, {0.006, 0.07}, {0.03, 0.015}, {0.2, 0.005}} {
+		for _, s := range []weighed[float64]{{math.Inf(1), 0.8}, {0.75, 0.05}, {0.5, 0.05}, {0.25, 0.05}, {0.1, 0.05}} {
+			out = append(out, weighed[law]{law{saturated: max(s.value*own, 1), coherence: k.value}, k.weight * s.weight})
+		}
+	}
+	return out
+}
 
-// How likely it is beforehand that the cores which wait look idle, that all of them look busy,
-// and that some do.
 const (
+	// fineness is by how much the cores that really work differ from one law to the next,
+	// in natural logarithms.
+	fineness = 0.1
+
+	// How likely it is beforehand that the cores which wait look idle, that all of them look
+	// busy, and that some do.
 	waitIdle  = 0.75
 	waitBusy  = 0.10
 	waitMixed = 0.15
+
+	// few is the number of cores by which evenly spaces its laws for a job of one core, whose
+	// use of that core says nothing.
+	few = 16
+
+	// faint is the weight, as a share of the largest, below which a law is left out.
+	faint = 3e-3
 )
 
-// usageErrors are those of the CPU time that is measured, in standard deviations.
-func usageErrors() []weighed {
-	return []weighed{{-1.6, 0.092}, {-0.8, 0.242}, {0, 0.332}, {0.8, 0.242}, {1.6, 0.092}}
-}
-
-// laws are those that explain how many cores look busy, with their weights. What really works
-// is as likely one core as all, on a logarithmic scale; of the others none waits actively, or
-// all do, or a part that makes up the difference.
-func (u Usage) laws(own float64) iter.Seq2[law, float64] {
+// laws are those that explain how many cores look busy. What really works is as likely one
+// core as all, on a logarithmic scale; of the others none waits actively, or all do, or a part
+// that makes up the difference.
+func (u Usage) laws(own float64) []weighed[law] {
 	if u.Cores < 2 {
 		return evenly(own, few)
 	}
@@ -103,90 +109,229 @@ func (u Usage) laws(own float64) iter.Seq2[law, float64] {
 	span := math.Log(u.Cores)
 	steps := math.Ceil(span / fineness)
 	seen := math.Exp(-math.Pow(math.Log(busy/u.Cores)/sd, 2)/2) / (sd * math.Sqrt(2*math.Pi)) // that all look busy
-	return func(yield func(law, float64) bool) {
-		for l, w := range shapes(own) {
-			for _, z := range usageErrors() {
-				used := busy * math.Exp(z.value*sd)
-				l.parallel = min(max(l.balanced(used, u.Cores), 0), 1)
-				missed := math.Log(used/l.busy(u.Cores)) / sd
-				if !yield(l, waitIdle*w*z.weight*math.Exp(-missed*missed/2)) {
-					return
-				}
+	var out []weighed[law]
+	for _, shape := range shapes(own) {
+		l, w := shape.value, shape.weight
+		// The errors of the CPU time that is measured are in standard deviations.
+		for _, z := range []weighed[float64]{{-1.6, 0.092}, {-0.8, 0.242}, {0, 0.332}, {0.8, 0.242}, {1.6, 0.092}} {
+			used := busy * math.Exp(z.value*sd)
+			l.parallel = min(max(l.balanced(used, u.Cores), 0), 1)
+			missed := math.Log(used/l.busy(u.Cores)) / sd
+			out = append(out, weighed[law]{l, waitIdle * w * z.weight * math.Exp(-missed*missed/2)})
+		}
+		for i := range int(steps) {
+			work := math.Exp((float64(i) + 0.5) * span / steps)
+			if l.parallel = l.balanced(work, u.Cores); l.parallel < 0 || l.parallel > 1 {
+				continue
 			}
-			for i := range int(steps) {
-				work := math.Exp((float64(i) + 0.5) * span / steps)
-				if l.parallel = l.balanced(work, u.Cores); l.parallel < 0 || l.parallel > 1 {
-					continue
-				}
-				l.spinning = 1
-				if !yield(l, waitBusy*w*seen*span/steps) {
-					return
-				}
-				if work >= busy {
-					continue
-				}
+			l.spinning = 1
+			out = append(out, weighed[law]{l, waitBusy * w * seen * span / steps})
+			if work < busy {
 				l.spinning = (busy - work) / (u.Cores - work)
-				if !yield(l, waitMixed*w*min(busy/(u.Cores-work), 0.4/sd)*span/steps) {
-					return
-				}
+				out = append(out, weighed[law]{l, waitMixed * w * min(busy/(u.Cores-work), 0.4/sd) * span / steps})
 				l.spinning = 0
 			}
 		}
 	}
+	return out
 }
 
 // evenly returns laws that are all equally likely: the cores that work, out of n, are spaced
 // evenly on a logarithmic scale.
-func evenly(own, n float64) iter.Seq2[law, float64] {
+func evenly(own, n float64) []weighed[law] {
 	steps := math.Ceil(math.Log(n) / fineness)
-	return func(yield func(law, float64) bool) {
-		for l, w := range shapes(own) {
-			for i := range int(steps) + 1 {
-				if l.parallel = l.balanced(math.Exp(float64(i)/steps*math.Log(n)), n); l.parallel < -1e-9 || l.parallel > 1+1e-9 {
-					continue
-				}
-				l.parallel = min(max(l.parallel, 0), 1)
-				if !yield(l, w) {
-					return
-				}
+	var out []weighed[law]
+	for _, l := range shapes(own) {
+		for i := range int(steps) + 1 {
+			p := l.value.balanced(math.Exp(float64(i)/steps*math.Log(n)), n)
+			if p >= -1e-9 && p <= 1+1e-9 {
+				l.value.parallel = min(max(p, 0), 1)
+				out = append(out, l)
 			}
 		}
 	}
+	return out
 }
 
 // presumedLaws are those of a job of which nothing says how many cores it keeps busy: its
 // owner is presumed to have asked for what makes it faster.
-func presumedLaws(own float64) iter.Seq2[law, float64] {
-	return func(yield func(law, float64) bool) {
-		for l, w := range evenly(own, max(own, few)) {
-			z := math.Log(presumed*own*l.time(own)) / presumedSD
-			if !yield(l, w*math.Exp(-min(z*z, 100)/2)) {
-				return
-			}
-		}
+func presumedLaws(own float64) []weighed[law] {
+	out := evenly(own, max(own, few))
+	for i, l := range out {
+		z := math.Log(presumed*own*l.value.time(own)) / presumedSD
+		out[i].weight *= math.Exp(-min(z*z, 100) / 2)
 	}
+	return out
 }
-
-// few is the number of cores by which evenly spaces its laws for a job of one core, whose use
-// of that core says nothing.
-const few = 16
 
 // meters are the powers that are weighed with each law. Idle watts of a core are about two fifths
 // of what work adds, give or take a factor of two: node power from published idle and full
 // loads of servers. The exporter shares out idle by cores; a meter of the whole node has a
 // floor.
-func meters(whole bool) ([]power, []float64) {
-	var out []power
-	var weights []float64
-	floors := []weighed{{0, 1}}
+func meters(whole bool) []weighed[power] {
+	floors := []weighed[float64]{{0, 1}}
 	if whole {
-		floors = []weighed{{0, 0.7}, {0.4, 0.2}, {1.5, 0.1}}
+		floors = []weighed[float64]{{0, 0.7}, {0.4, 0.2}, {1.5, 0.1}}
 	}
+	var out []weighed[power]
 	for _, z := range []float64{-1.5, 0, 1.5} {
 		for _, f := range floors {
-			out = append(out, power{0.4 * math.Exp(0.7*z), f.value})
-			weights = append(weights, f.weight*math.Exp(-z*z/2))
+			out = append(out, weighed[power]{power{0.4 * math.Exp(0.7*z), f.value}, f.weight * math.Exp(-z*z/2)})
 		}
 	}
-	return out, weights
+	return out
+}
+
+// weigh takes the laws that explain the CPU time that the job used, with all that may be
+// true of its power where its objective counts joules.
+func (m *Model) weigh() {
+	var explain []weighed[law]
+	if u := m.facts.Usage; u != nil {
+		explain = u.laws(m.own)
+	} else {
+		explain = presumedLaws(m.own)
+	}
+	best := 0.0
+	for _, l := range explain {
+		best = max(best, l.weight)
+	}
+	watts := []weighed[power]{{weight: 1}}
+	if m.joules = m.objectiveOf(m.facts.Own)(1, 2) != 0; m.joules {
+		own, _ := tuning.Reference(m.facts.Trials)
+		watts = meters(m.facts.Usage == nil || own.Source == tuning.Replayed)
+		m.onGPU = gpuShare(m.facts.Usage, own)
+	}
+	for _, l := range explain {
+		if l.weight < faint*best {
+			continue
+		}
+		for _, w := range watts {
+			l.value.power = w.value
+			m.laws = append(m.laws, weighed[law]{l.value, l.weight * w.weight})
+		}
+	}
+}
+
+// joulesOf is how many times as many joules an epoch takes by a law than under the owner's
+// settings. GPUs take theirs for as long as it runs.
+func (m *Model) joulesOf(l law, cores float64) float64 {
+	return (1-m.onGPU)*l.joules(cores, m.own)/l.joules(m.own, m.own) + m.onGPU*l.time(cores)/l.time(m.own)
+}
+
+// gpuShare is the share of the owner's joules that the GPUs took: all, where nothing says
+// how many there were.
+func gpuShare(u *Usage, own tuning.Trial) float64 {
+	switch {
+	case u == nil || !(u.GPUWatts > 0):
+		return 0
+	case own.Joules == nil || !(*own.Joules > 0) || !(own.Seconds > 0):
+		return 1
+	}
+	return min(u.GPUWatts*own.Seconds/float64(*own.Joules), 1)
+}
+
+// learn weighs the laws by a ratio that was measured between two numbers of cores; joules is
+// NaN where unknown.
+func (m *Model) learn(from, cores, time, joules, sd float64) {
+	if !(sd > 0) || !isFinite(time) {
+		return
+	}
+	if math.IsInf(joules, 0) || !m.joules {
+		joules = math.NaN()
+	}
+	z := make([]float64, len(m.laws))
+	least := math.Inf(1)
+	for i, x := range m.laws {
+		l := x.value
+		says := math.Log(l.time(cores) / l.time(from))
+		variance := sd*sd + m.misfit(says, math.Log2(cores/from))
+		z[i] = (time-says)*(time-says)/variance + math.Log(variance)
+		if !math.IsNaN(joules) {
+			d := joules - math.Log(m.joulesOf(l, cores)/m.joulesOf(l, from))
+			z[i] += d*d/variance + math.Log(variance)
+		}
+		if x.weight > 0 {
+			least = min(least, z[i])
+		}
+	}
+	var sum, says float64
+	for i := range m.laws {
+		x := &m.laws[i]
+		x.weight *= math.Exp(-min(z[i]-least, 400) / 2)
+		sum, says = sum+x.weight, says+x.weight*math.Log(x.value.time(cores)/x.value.time(from))
+	}
+	if sum > 0 {
+		m.amiss = max(m.amiss, (math.Abs(time-says/sum)-2*sd)/math.Abs(math.Log2(cores/from)))
+	}
+}
+
+// misfit is the variance by which a job differs from a law that says by how much its time
+// changes over so many octaves of cores. It is more where none explained what was seen.
+func (m *Model) misfit(change, octaves float64) float64 {
+	return lawShare*lawShare*change*change + (lawSD*lawSD+m.amiss*m.amiss)*octaves*octaves
+}
+
+// onlyCores is how many cores settings have that differ from the owner's in nothing else
+// but memory and what follows the cores.
+func (m *Model) onlyCores(s tuning.Settings) (float64, bool) {
+	c := s[tuning.Cores].Float()
+	return c, c >= 1 && c != m.own && m.facts.Policy.CoresAlone(m.facts.Own, s)
+}
+
+// strange is what a knob without a law does to seconds and joules when it goes from one
+// value to another. A limit on a processor's power or clock has half of what the cube law
+// allows, give or take as much: watts rise with the cube of the clock, seconds fall with it at
+// most, and a processor below its limit feels nothing. Threads and the like have half of what
+// Amdahl allows. Of any other nothing is known.
+func strange(name string, was, now float64) (time, joules Ratio) {
+	power, n := powers(name), math.Log(now/was)
+	switch {
+	case !(was > 0) || !(now > 0):
+	case power > 0:
+		p := power * n
+		return Ratio{-p / 6, math.Abs(p) / 6}, Ratio{p / 6, math.Abs(p) / 4}
+	case tuning.IsSystem(name) || slices.Contains([]string{"nodes", "replicas", "workers"}, name): // as many do the work
+		return Ratio{-n / 4, math.Abs(n) / 2}, Ratio{0, math.Abs(n) / 2}
+	}
+	return Ratio{0, knobSD}, Ratio{0, knobSD}
+}
+
+// powers is the power to which the watts of a processor rise with a knob that bounds them,
+// by the names that such knobs go by; 0: it is no such knob.
+func powers(name string) float64 {
+	for _, unit := range []string{"_watts", "_mhz", "_ghz", "_khz"} {
+		name = strings.TrimSuffix(name, unit)
+	}
+	switch {
+	case slices.Contains([]string{tuning.PowerLimit, "power_cap"}, name):
+		return 1
+	case slices.Contains([]string{"frequency", "clock"}, name):
+		return 3
+	}
+	return 0
+}
+
+// slope is what a knob without a law does, by what this job measured under other values of
+// it: per unit of the logarithm its effect is taken to be alike everywhere.
+func (m *Model) slope(name string, s tuning.Settings) (time, joules Ratio) {
+	was := m.facts.Own[name].Float()
+	time, joules = strange(name, was, s[name].Float())
+	own, ok := tuning.Reference(m.facts.Trials)
+	to := math.Log(s[name].Float() / was)
+	if !ok || !isFinite(to) || to == 0 {
+		return time, joules
+	}
+	for _, t := range m.facts.Trials {
+		by := math.Log(t.Settings[name].Float() / was)
+		if t.Reference || !(math.Abs(by) > 0) || math.IsInf(by, 0) || len(m.facts.Own.Diff(t.Settings)) > 1 {
+			continue
+		}
+		scale := to / by
+		sd := math.Hypot(m.trialSD(t, own)*math.Abs(scale), strangeSD*math.Abs(to-by))
+		time = join(time, Ratio{scale * math.Log(t.Seconds/own.Seconds), sd})
+		if j := joulesRatio(t, own); !math.IsNaN(j) {
+			joules = join(joules, Ratio{scale * j, sd})
+		}
+	}
+	return time, joules
 }

@@ -1,7 +1,6 @@
 package respond
 
 import (
-	"iter"
 	"math"
 	"slices"
 
@@ -19,20 +18,32 @@ type Facts struct {
 	Class  []tuning.Effect
 }
 
-// shown are the effects that runs of its kind and its class showed, each with the standard
-// deviation by which this job's may differ.
-func (f Facts) shown() iter.Seq2[tuning.Effect, float64] {
-	return func(yield func(tuning.Effect, float64) bool) {
-		for i, e := range slices.Concat(f.Kind, f.Class) {
-			between := betweenSD
-			if i >= len(f.Kind) {
-				between = classSD
-			}
-			if e.Runs > 0 && !yield(e, math.Hypot(e.SD, between)/math.Sqrt(fresh(e))) {
-				return
-			}
+// shown is an effect that runs of the kind or the class showed.
+type shown struct {
+	tuning.Effect
+	target tuning.Settings // complete
+	sd     float64         // by which this job's may differ
+}
+
+// shown are those effects.
+func (f Facts) shown() []shown {
+	var out []shown
+	for i, e := range slices.Concat(f.Kind, f.Class) {
+		between := betweenSD
+		if i >= len(f.Kind) {
+			between = classSD
+		}
+		if e.Runs > 0 {
+			out = append(out, shown{e, f.Policy.Complete(f.Own.Merge(e.Settings)), differs(e, between)})
 		}
 	}
+	return out
+}
+
+// differs is the standard deviation by which a job differs from an effect of others, which is
+// never worth nothing.
+func differs(e tuning.Effect, between float64) float64 {
+	return math.Hypot(e.SD, between) / math.Sqrt(math.Max(e.Fresh(), 1e-3))
 }
 
 // Usage is what the first epochs of a job show of what it makes of its cores.
@@ -100,8 +111,8 @@ const (
 // Model predicts. Use New.
 type Model struct {
 	facts   Facts
-	laws    []law
-	weights []float64
+	shown   []shown
+	laws    []weighed[law]
 	own     float64 // cores
 	amiss   float64 // what no law explained of what was seen, per octave of cores
 	joules  bool    // the objective counts them
@@ -112,7 +123,7 @@ type Model struct {
 
 // New weighs the laws by the facts.
 func New(f Facts) *Model {
-	m := &Model{facts: f, own: f.Own[tuning.Cores].Float(), known: map[string]Prediction{}, between: map[[2]string]Ratio{}}
+	m := &Model{facts: f, shown: f.shown(), own: f.Own[tuning.Cores].Float(), known: map[string]Prediction{}, between: map[[2]string]Ratio{}}
 	if !(m.own >= 1) {
 		return m
 	}
@@ -124,15 +135,15 @@ func New(f Facts) *Model {
 			}
 		}
 	}
-	for e, sd := range f.shown() {
-		if c, only := m.onlyCores(f.Policy.Complete(f.Own.Merge(e.Settings))); only {
-			m.learn(m.own, c, e.LogTime, m.effectJoules(e), sd)
+	for _, e := range m.shown {
+		if c, only := m.onlyCores(e.target); only {
+			m.learn(m.own, c, e.LogTime, m.effectJoules(e.Effect), e.sd)
 		}
 	}
 	for _, e := range f.Others {
 		was, now := e.From[tuning.Cores].Float(), e.Settings[tuning.Cores].Float()
 		if was >= 1 && now >= 1 && was != now && e.Runs > 0 && f.Policy.CoresAlone(e.From, e.From.Merge(e.Settings)) {
-			m.learn(was, now, e.LogTime, m.effectJoules(e), math.Hypot(e.SD, betweenSD)/math.Sqrt(fresh(e)))
+			m.learn(was, now, e.LogTime, m.effectJoules(e), differs(e, betweenSD))
 		}
 	}
 	return m
@@ -151,10 +162,9 @@ func (m *Model) Predict(s tuning.Settings) Prediction {
 
 func (m *Model) predict(s tuning.Settings) Prediction {
 	out := m.prior(s)
-	for e, sd := range m.facts.shown() {
-		if !math.IsNaN(e.LogRatio+e.LogTime) && !math.IsInf(e.LogRatio+e.LogTime, 0) &&
-			len(e.Settings) > 0 && m.facts.Policy.Complete(m.facts.Own.Merge(e.Settings)).EqualButMemory(s) {
-			out.Time, out.Objective = seen(out.Time, Ratio{e.LogTime, sd}), seen(out.Objective, Ratio{e.LogRatio, sd})
+	for _, e := range m.shown {
+		if isFinite(e.LogRatio+e.LogTime) && len(e.Settings) > 0 && e.target.EqualButMemory(s) {
+			out.Time, out.Objective = seen(out.Time, Ratio{e.LogTime, e.sd}), seen(out.Objective, Ratio{e.LogRatio, e.sd})
 		}
 	}
 	i := slices.IndexFunc(m.facts.Trials, func(t tuning.Trial) bool { return t.Settings.EqualButMemory(s) })
@@ -176,7 +186,7 @@ func (m *Model) predict(s tuning.Settings) Prediction {
 func (m *Model) measured(t tuning.Trial) (p Prediction, counted, ok bool) {
 	own, ok := tuning.Reference(m.facts.Trials)
 	ratio := math.Log(t.Seconds / own.Seconds)
-	if !ok || t.Reference || math.IsNaN(ratio) || math.IsInf(ratio, 0) {
+	if !ok || t.Reference || !isFinite(ratio) {
 		return p, false, false
 	}
 	sd := m.trialSD(t, own)
@@ -214,8 +224,9 @@ func (m *Model) mix(from, to tuning.Settings) Prediction {
 	was, cores := max(from[tuning.Cores].Float(), 1), max(to[tuning.Cores].Float(), 1)
 	octaves := math.Log2(cores / was)
 	before, after := m.objectiveOf(from), m.objectiveOf(to)
-	for i, l := range m.laws {
-		w, own := m.weights[i], l.time(m.own)
+	for _, x := range m.laws {
+		l, w := x.value, x.weight
+		own := l.time(m.own)
 		t, b := l.time(cores)/own, l.time(was)/own
 		var j, k float64
 		if m.joules {
@@ -234,24 +245,6 @@ func (m *Model) mix(from, to tuning.Settings) Prediction {
 		sd = math.Hypot(sd, moreSD*math.Log2(cores/most))
 	}
 	return Prediction{time.ratio(sum, sd), objective.ratio(sum, sd)}
-}
-
-// joulesOf is how many times as many joules an epoch takes by a law than under the owner's
-// settings. GPUs take theirs for as long as it runs.
-func (m *Model) joulesOf(l law, cores float64) float64 {
-	return (1-m.onGPU)*l.joules(cores, m.own)/l.joules(m.own, m.own) + m.onGPU*l.time(cores)/l.time(m.own)
-}
-
-// gpuShare is the share of the owner's joules that the GPUs took: all, where nothing says
-// how many there were.
-func gpuShare(u *Usage, own tuning.Trial) float64 {
-	switch {
-	case u == nil || !(u.GPUWatts > 0):
-		return 0
-	case own.Joules == nil || !(*own.Joules > 0) || !(own.Seconds > 0):
-		return 1
-	}
-	return min(u.GPUWatts*own.Seconds/float64(*own.Joules), 1)
 }
 
 // prior is what settings do by the laws of cores, and by what is known of other knobs.
@@ -282,8 +275,7 @@ func (m *Model) prior(s tuning.Settings) Prediction {
 		objective := m.objectiveOf(s)
 		o := objective(math.Exp(time.Mean), math.Exp(joules.Mean)) - objective(1, 1)
 		sd := math.Max(math.Abs(objective(math.Exp(time.SD), math.Exp(joules.SD))-objective(1, 1)), knobSD/2)
-		out.Time = Ratio{out.Time.Mean + time.Mean, math.Hypot(out.Time.SD, time.SD)}
-		out.Objective = Ratio{out.Objective.Mean + o, math.Hypot(out.Objective.SD, sd)}
+		out = Prediction{out.Time.plus(time), out.Objective.plus(Ratio{o, sd})}
 	}
 	return out
 }
@@ -390,5 +382,4 @@ func (m *Model) effectJoules(e tuning.Effect) float64 {
 	return math.NaN()
 }
 
-// fresh is how many runs of today an effect is worth, and never nothing.
-func fresh(e tuning.Effect) float64 { return math.Max(e.Fresh(), 1e-3) }
+func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
