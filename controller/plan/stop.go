@@ -71,6 +71,8 @@ func stop(s view) (tuning.Decision, bool) {
 	each := (t.Present.Epochs - back) / float64(t.Present.Done+1) // its first epoch loads what was saved
 	reason := tuning.ReasonStopLoss
 	switch {
+	case s.Current.EqualButMemory(s.Own) && each <= hopeless:
+		return tuning.Decision{}, false // memory that suffices slows nothing: the machine is slower than it was
 	case s.Policy.MaxSlowdown > 0 && pace > s.Policy.MaxSlowdown*surelySlower+back:
 		reason = tuning.ReasonSlower
 	case pace <= unknownSlowdown && aim != nil && aim.Target != nil && s.Policy.Relearns(s.Own, s.Current):

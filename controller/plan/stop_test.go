@@ -43,6 +43,12 @@ func TestTheStopLoss(t *testing.T) {
 		{"surely slower than the owner allows", 2.2, func(s *tuning.State) { s.EpochsTotal, s.Policy.MaxSlowdown = 4000, 1.1 }, tuning.RollBack, tuning.ReasonSlower, true},
 		{"a little slower than the owner allows is measured first", 1.2, func(s *tuning.State) { s.EpochsTotal, s.Policy.MaxSlowdown = 4000, 1.1 }, tuning.Hold, tuning.ReasonWarmingUp, false},
 		{"no budget of restarts keeps a job where it loses", 2, func(s *tuning.State) { s.Restarts = 2 }, tuning.RollBack, tuning.ReasonStopLoss, true},
+		{"less memory is not blamed for a machine that is slower", 1.4, func(s *tuning.State) {
+			s.Current = s.Own.With(tuning.Memory, tuning.Number(256<<20))
+		}, tuning.Hold, tuning.ReasonWarmingUp, false},
+		{"but for epochs that are hopeless", 2, func(s *tuning.State) {
+			s.Current = s.Own.With(tuning.Memory, tuning.Number(256<<20))
+		}, tuning.RollBack, tuning.ReasonStopLoss, true},
 		{"it goes to a better setting that it measured, rather than to its owner's", 2, func(s *tuning.State) {
 			s.Trials = append(s.Trials, tuning.Trial{Settings: cores(1).With("prefetch", tuning.Number(64)), Epochs: 3, Seconds: 0.5})
 		}, tuning.Move, tuning.ReasonStopLoss, true},
