@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -307,6 +308,8 @@ func open(t *testing.T, c *gpu.Collector) collector.Reader {
 func program(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
+	syscall.ForkLock.RLock() // a process that another test starts meanwhile would keep it open for writing
+	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700); err != nil { //nolint:gosec // it is to be executed
 		t.Fatal(err)
 	}
