@@ -24,7 +24,7 @@ help: ## list what make can do
 build: ## build the programs into bin/
 	@scripts/build
 
-demo: build ## show the whole way of a job on this machine, in six to nine minutes
+demo: build ## show the whole way of a job on this machine, in about twelve minutes
 	@bin/pitchpipe demo
 
 test: ## install what the tests need, where it is missing, and run them
