@@ -46,7 +46,7 @@ func TestTheLowEndOfASavingDecides(t *testing.T) {
 	wide := func(s *tuning.State) { foretold(s, 10, 36, 120) }
 	decideAll(t, []row{
 		{"a saving that is sure is taken", running, all(good, sure, costs(3)), tuning.Move, tuning.ReasonRecalled, cores(2)},
-		{"one of which nobody knows how much is left to save is not", running, all(good, wide, costs(3)), tuning.Hold, tuning.ReasonUncertain, nil},
+		{"one whose remaining saving is unknown is not", running, all(good, wide, costs(3)), tuning.Hold, tuning.ReasonUncertain, nil},
 		{"it is where the restart costs little", running, all(good, wide, costs(1)), tuning.Move, tuning.ReasonRecalled, cores(2)},
 		{"an effect that runs disagree about must save more", running, all(vague, sure, costs(3)), tuning.Hold, tuning.ReasonUncertain, nil},
 		{"and is taken where it does", running, all(vague, sure, costs(1)), tuning.Move, tuning.ReasonRecalled, cores(2)},

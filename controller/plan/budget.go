@@ -25,11 +25,7 @@ func restrainBudget(s view, d tuning.Decision) tuning.Decision {
 	}
 	evidence := append(d.Evidence, why...)
 	if s.Refused != tuning.ReasonNone && !s.Pending && !s.Current.Equal(s.Own) {
-		left := s.leave(s.Refused, evidence)
-		if left.Action == tuning.Move { // to what may overrun it
-			left.Action, left.Settings = tuning.RollBack, s.Own
-		}
-		return left
+		return s.leave(s.Refused, evidence)
 	}
 	if _, measured := tuning.Reference(s.Trials); measured && !s.Pending && !s.Current.Equal(s.Own) {
 		// It has left its owner's settings, and those keep the budget.

@@ -62,7 +62,7 @@ func TestABudgetIsLookedAtBeforeAChange(t *testing.T) {
 		{"unless the site opts in", running, and(hasty, budgetOf(450, 0), func(s *tuning.State) {
 			s.Forecast.JoulesSource, s.Site.EnforceModel = tuning.Modelled, true
 		}), tuning.Hold, tuning.ReasonOverEnergy, nil},
-		{"joules that nobody measured forbid nothing, and are not taken for none", running, and(hasty, budgetOf(450, 0), func(s *tuning.State) {
+		{"joules that were not measured forbid nothing, and are not zero", running, and(hasty, budgetOf(450, 0), func(s *tuning.State) {
 			s.Forecast.Joules, s.Forecast.Spent = nil, nil
 		}), tuning.Move, tuning.ReasonRecalled, cores(2)},
 		{"joules of epochs that were not measured count as much as they may be", running, and(hasty, budgetOf(700, 0), func(s *tuning.State) {
@@ -114,7 +114,7 @@ func TestAJobThatOverrunsItsBudgetAnywayIsTold(t *testing.T) {
 	s.Forecast.Joules = nil
 	for _, b := range plan.Decide(s).Budgets {
 		if b.Of == "energy" && (b.Overruns || b.Own != nil || b.Unenforced != tuning.ReasonNoSamples) {
-			t.Errorf("of joules that nobody measured it is told %+v", b)
+			t.Errorf("without measured joules it says %+v", b)
 		}
 	}
 }

@@ -10,7 +10,7 @@
 // settings the low end of the saving's 80 % interval counts; on the way back its value does,
 // without the margin. A probe is priced with what its epochs may lose. While what is left is
 // unknown, nothing that runs is moved. A change that may overrun a budget which the owner's
-// settings keep is held; a job that overruns it anyway is told so, and tuned.
+// settings keep is held. A job that will overrun its budget under those too is tuned, and says so.
 //
 // What other jobs taught is used until this job has measured the same itself. A knob that
 // changes what a job learns (tuning.Policy.Learns) changes only before a start, by what whole
@@ -26,5 +26,5 @@
 //
 // Tuning that does not work out costs a job at most a twentieth of its objective, restarts
 // included. What could cost more is not tried. A job whose setting has cost as much, is
-// hopeless, or is surely slower than its owner allows returns at once.
+// hopeless, or is surely slower than its owner allows leaves it at once.
 package plan

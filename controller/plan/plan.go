@@ -63,7 +63,7 @@ func decideOn(s view) tuning.Decision {
 	if len(s.Policy.Knobs) == 0 {
 		return hold(s, tuning.ReasonNoKnobs)
 	}
-	// 2. A tuned job that costs too much, or got worse, returns to its owner's settings.
+	// 2. A tuned job that costs too much, or got worse, leaves its setting.
 	if d, ok := stop(s); ok {
 		return d
 	}
@@ -107,7 +107,7 @@ func decideOn(s view) tuning.Decision {
 }
 
 // Waits reports whether a hold for this reason may end by itself, such as by a shorter queue
-// or a sharper forecast: the job is looked at again. Other holds stand until the job or the
+// or a sharper forecast: the job is looked at again. Other holds end only when the job or the
 // site changes.
 func Waits(r tuning.Reason) bool {
 	switch r { //nolint:exhaustive // a closed list of the few reasons that pass with time
@@ -222,13 +222,14 @@ func (s view) leave(reason tuning.Reason, evidence []tuning.Evidence) tuning.Dec
 }
 
 // back is the way from a setting that is left: to the best other one that this job measured,
-// where that is clearly better than the owner's, else to the owner's.
+// where that is clearly better than the owner's and keeps the limits, else to the owner's.
 func (s view) back(reason tuning.Reason, evidence []tuning.Evidence) tuning.Decision {
 	action, best, least := tuning.RollBack, s.Own, 0.0
 	for _, t := range s.Trials {
 		g, ok := s.gainOf(t)
 		_, permitted := s.Policy.Permits(s.Own, t.Settings)
-		if ok && permitted && !t.Failed && g.ratio < min(least, -noise, -sigmas*g.se) && !t.Settings.Equal(s.Current) && !s.hurt(t.Settings) &&
+		over, _ := s.overBudget(t.Settings, false)
+		if ok && permitted && over == tuning.ReasonNone && !t.Failed && g.ratio < min(least, -noise, -sigmas*g.se) && !t.Settings.Equal(s.Current) && !s.hurt(t.Settings) &&
 			s.withinSlowdown(s.model().Predict(t.Settings).Time.Mean) && !s.Policy.Relearns(s.Own, t.Settings) &&
 			!s.overruns(t.Seconds/s.presentSeconds()) {
 			action, best, least = tuning.Move, t.Settings, g.ratio

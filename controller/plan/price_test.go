@@ -110,10 +110,10 @@ func TestTheQueueIsPartOfThePriceOfARestart(t *testing.T) {
 		}
 	}
 	decideAll(t, []row{
-		{"no move is made into a queue of which nobody knows how long it is", running, crowded(known), tuning.Hold, tuning.ReasonUnknownQueue, nil},
+		{"no move is made into a queue of unknown length", running, crowded(known), tuning.Hold, tuning.ReasonUnknownQueue, nil},
 		{"and no probe", running, crowded(nil), tuning.Hold, tuning.ReasonUnknownQueue, nil},
 		{"and no doubt is raised through it", recalled, crowded(nil), tuning.Hold, tuning.ReasonUnknownQueue, nil},
-		{"a probe that lost stays where nobody knows how long the way back takes", probed, crowded(lost), tuning.Hold, tuning.ReasonUnknownQueue, nil},
+		{"a probe that lost stays where the time of the way back is unknown", probed, crowded(lost), tuning.Hold, tuning.ReasonUnknownQueue, nil},
 		{"what is worthless is not blamed on a queue of unknown length", running, func(s *tuning.State) {
 			crowded(known)(s)
 			s.RestartCost = 12 * time.Second

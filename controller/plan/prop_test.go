@@ -320,7 +320,7 @@ func TestNumbersThatAreNoneMoveNothingAndCanBeStored(t *testing.T) {
 			t.Fatalf("moved by an effect of %v", s.KindEffects[0].LogRatio)
 		}
 		if !s.Pending && d.Action != tuning.Hold && math.IsNaN(s.EpochSeconds) && d.Reason != tuning.ReasonDoubted {
-			t.Fatalf("%s because %s although nobody knows what remains", d.Action, d.Reason)
+			t.Fatalf("%s because %s although what remains is unknown", d.Action, d.Reason)
 		}
 	})
 }

@@ -170,19 +170,18 @@ func (s view) promising() (best tuning.Settings, seconds float64) {
 		if s.ranUnder(c) || c.Equal(s.Current) || s.lawless(c) && !c.EqualButMemory(next) {
 			continue
 		}
-		share, _ := s.promise(c)
-		loses := s.loses(c) * float64(s.epochsPerProbe()) / after
+		p, saves := s.model().Predict(c), below(s.model().Between(from, c))
+		r := rung{c, s.kept(p), math.Exp(of) * saves, s.loses(c) * float64(s.epochsPerProbe()) / after}
 		if s.lawless(c) {
-			if v := share*math.Exp(of) - loses; v > most {
+			if v := r.kept*r.saves - r.loses; v > most {
 				best, most = c, v
 			}
 			continue
 		}
-		if share < noise || s.beyond(c) || s.outlasts(s.model().Predict(c)) {
+		if r.kept*saves < noise || s.beyond(c) || s.outlasts(p) {
 			continue
 		}
 		likely = likely || s.likely(c) >= bet
-		r := rung{c, s.kept(s.model().Predict(c)), math.Exp(of) * below(s.model().Between(from, c)), loses}
 		if c[tuning.Cores].Float() < from[tuning.Cores].Float() {
 			fewer = append(fewer, r)
 		} else {

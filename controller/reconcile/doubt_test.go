@@ -75,6 +75,57 @@ func TestARecalledSettingThatIsDoubtedIsHeldAgainstItsOwners(t *testing.T) {
 	}
 }
 
+func TestASettledJobThatGotWorseGoesWhereThePlannerSends(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name   string
+		worse  tuning.Decision
+		phases []reconcile.Phase
+		end    tuning.Settings
+	}{
+		{"back to its owner's settings", tuning.Decision{Action: tuning.RollBack, Settings: cores(4)}, []reconcile.Phase{reconcile.RollingBack}, cores(4)},
+		{"to a better setting it measured", tuning.Decision{Action: tuning.Move, Settings: cores(2)}, []reconcile.Phase{reconcile.Moving, reconcile.Verifying}, cores(2)},
+		{"nowhere", tuning.Decision{Action: tuning.Hold}, nil, cores(1)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+				tc.worse.Reason = tuning.ReasonRegressed
+				w.decide = func(s tuning.State) tuning.Decision {
+					switch {
+					case s.Pending:
+						return hold(tuning.ReasonProfiling)
+					case s.Outcome != nil && s.Outcome.Verdict == tuning.Regressed && s.Current.Equal(cores(1)):
+						return tc.worse
+					case s.Current.Equal(s.Own) && s.Restarts == 0:
+						return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonPredicted, Settings: cores(1)}
+					}
+					return hold(tuning.ReasonAlreadyBest)
+				}
+				w.compare = func(c reconcile.Comparison) tuning.Outcome {
+					if c.Tuned.Equal(cores(1)) {
+						return worse(c)
+					}
+					return tuning.Outcome{Verdict: tuning.Improved, Reason: tuning.ReasonImproved}
+				}
+				rec, job := w.end(t, w.mustSubmit(t, "train", "epochs=20 seconds=2 checkpoint=500ms"))
+				var phases []reconcile.Phase
+				for i, e := range rec.History {
+					if e.From == reconcile.Settled && e.To != reconcile.Ended {
+						phases = append(phases, e.To)
+						if e.To == reconcile.Moving {
+							phases = append(phases, rec.History[i+1].To)
+						}
+					}
+				}
+				if !slices.Equal(phases, tc.phases) || !rec.Settings(0).Equal(tc.end) || job.State != driver.Succeeded {
+					t.Errorf("after it settled %v, under %s, %s; want %v, %s, succeeded", phases, rec.Settings(0), job.State, tc.phases, tc.end)
+				}
+			})
+		})
+	}
+}
+
 // What the planner would do with a recalled job but for a doubt is not done: its
 // setting stays until it was compared.
 func TestARecalledJobIsLeftAloneWithoutADoubt(t *testing.T) {

@@ -58,11 +58,10 @@ func (p *pass) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if d.Action == tuning.RollBack {
-		return p.begin(ctx, RollingBack, Worse, d)
+	if d.Action == tuning.Hold {
+		p.note(d)
 	}
-	p.note(d)
-	return nil
+	return p.follow(ctx, d)
 }
 
 // grown reports whether twice as many epochs of the present attempt are measured as when the
@@ -88,6 +87,11 @@ func (p *pass) further(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return p.follow(ctx, d)
+}
+
+// follow carries out what was decided about a job that had settled.
+func (p *pass) follow(ctx context.Context, d tuning.Decision) error {
 	switch d.Action {
 	case tuning.Move:
 		return p.begin(ctx, Moving, ToldToMove, d)

@@ -179,8 +179,8 @@ type errorsOf struct {
 }
 
 // measure makes a row for each share. The runs come one after the other, and what they
-// teach is what the controller keeps of a job: see forecast.Teach. heard is told each
-// forecast of an end; nil: nobody wants to know.
+// teach is what the controller keeps of a job: see forecast.Teach. heard receives each
+// forecast of an end; it may be nil.
 func (f family) measure(ctx context.Context, shares []float64, heard func(run int, seen float64, end tuning.Estimate)) ([]Row, error) {
 	rows, sums := make([]Row, len(shares)), make([]errorsOf, len(shares))
 	for i, share := range shares {

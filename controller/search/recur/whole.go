@@ -195,7 +195,7 @@ func (w Whole) judge(t *Tuner, score evidence) {
 }
 
 // close takes out what is never to be run: the points under which runs failed, the courses
-// of which none ever reached its end, and those of which every point is closed.
+// none of whose runs reached its end, and those whose points are all closed.
 func (w Whole) close(t *Tuner) {
 	own := t.of[w.Space.Own]
 	for _, p := range w.Failed {
