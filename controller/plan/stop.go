@@ -20,8 +20,15 @@ const (
 	lookingOn = 1.25
 )
 
-// lossLimit is what tuning may cost the whole job, in epochs under its owner's settings.
-func (s view) lossLimit() float64 { return lossShare * float64(s.epochsInAll()) }
+// lossLimit is what tuning may cost the whole job, in epochs under its owner's settings: a
+// share of it, and half of what its best measured setting surely saves of the rest.
+func (s view) lossLimit() float64 {
+	limit := lossShare * float64(s.epochsInAll())
+	if _, gained := s.winner(); gained {
+		limit += s.epochsAfterProbe() / 2 * max(-math.Expm1(s.BestGain+sure*s.BestError), 0)
+	}
+	return limit
+}
 
 // epochsInAll are those of the job, where it does not say so a guess.
 func (s view) epochsInAll() int {

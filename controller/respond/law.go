@@ -154,24 +154,24 @@ func evenly(own, n float64) []weighed[law] {
 }
 
 // presumedLaws are those of a job of which nothing says how many cores it keeps busy: its
-// owner is presumed to have asked for what makes it faster.
+// owner asked for what makes it faster, or guessed.
 func presumedLaws(own float64) []weighed[law] {
 	out := evenly(own, max(own, few))
 	for i, l := range out {
 		z := math.Log(presumed*own*l.value.time(own)) / presumedSD
-		out[i].weight *= math.Exp(-min(z*z, 100) / 2)
+		out[i].weight *= guess + math.Exp(-min(z*z, 100)/2)
 	}
 	return out
 }
 
 // meters are the powers that are weighed with each law. Idle watts of a core are about two fifths
 // of what work adds, give or take a factor of two: node power from published idle and full
-// loads of servers. The exporter shares out idle by cores; a meter of the whole node has a
-// floor.
+// loads of servers. The exporter shares out idle by cores; a meter of the whole node also
+// counts what the machine takes when no core works, most of all where the cores are many or slow.
 func meters(whole bool) []weighed[power] {
 	floors := []weighed[float64]{{0, 1}}
 	if whole {
-		floors = []weighed[float64]{{0, 0.7}, {0.4, 0.2}, {1.5, 0.1}}
+		floors = []weighed[float64]{{0.4, 0.12}, {1.5, 0.40}, {4, 0.48}}
 	}
 	var out []weighed[power]
 	for _, z := range []float64{-1.5, 0, 1.5} {

@@ -103,9 +103,11 @@ const (
 	usageSD   = 0.05
 
 	// Where nothing says how many of its cores a job keeps busy, its owner is presumed to
-	// have asked for what makes it faster: by so large a share of them, give or take.
+	// have asked for what makes it faster: by so large a share of them, give or take. With
+	// the last weight the owner guessed, and every share is as likely.
 	presumed   = 0.9
 	presumedSD = 0.2
+	guess      = 0.6
 )
 
 // Model predicts. Use New.
