@@ -340,3 +340,36 @@ func TestTheDigitsLearnUnderTheController(t *testing.T) {
 		t.Errorf("quality %v after %d epochs", job.Quality, epochs)
 	}
 }
+
+// TestAProbeThatIsNinefoldSlowerCostsAJobLittle needs a job that is probed although the machine
+// is busy with others, so its controller is the one that does not see those. Its epochs wait,
+// so one core seems to suffice; on one they are ninefold longer.
+func TestAProbeThatIsNinefoldSlowerCostsAJobLittle(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, build(t))
+	s.open()
+	const epochs, seconds, most = 120, 1.0, 1.05
+	file := s.ticking("ninefold", epochs)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.NewReplacer(
+		"--cpus-per-task=1", "--cpus-per-task=2", "objective=time", "objective=cost",
+		"#TUNE knob threads env=THREADS values=1,2,3", "#TUNE knob cores values=1,2\n#TUNE knob threads env=THREADS follows=cores",
+		"#TUNE profile warmup_epochs=0 epochs=2\n#TUNE budget restarts=4 probes=2\n", "", // the defaults
+		"THREADS:-1", "THREADS:-2", "0.4 / $THREADS ^ 2", fmt.Sprintf("$THREADS < 2 ? 9 * %g : %[1]g", seconds),
+	).Replace(string(text))
+	job := told[api.Job](s, "run", "--wait", s.write("ninefold.sbatch", changed))
+	s.whole(job.ID, epochs)
+	story := s.ok("explain", job.ID)
+	if job.Probes != 1 || !job.Current.Equal(job.Own) {
+		t.Fatalf("%d probes, it ended with %s; want 1, and its owner's\n%s", job.Probes, job.Current, story)
+	}
+	if job.CoreHours == nil {
+		t.Fatal("what its attempts held is unknown")
+	}
+	if cost := *job.CoreHours * 3600 / (2 * epochs * seconds); cost > most {
+		t.Errorf("the job held %.3f of its untuned core-hours, want at most %g\n%s", cost, most, story)
+	}
+}
