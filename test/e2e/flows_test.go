@@ -369,7 +369,9 @@ func TestAProbeThatIsNinefoldSlowerCostsAJobLittle(t *testing.T) {
 	if job.CoreHours == nil {
 		t.Fatal("what its attempts held is unknown")
 	}
-	if cost := *job.CoreHours * 3600 / (2 * epochs * seconds); cost > most {
-		t.Errorf("the job held %.3f of its untuned core-hours, want at most %g\n%s", cost, most, story)
+	cost := *job.CoreHours * 3600 / (2 * epochs * seconds)
+	t.Logf("it held %.3f of its untuned core-hours", cost)
+	if cost > most {
+		t.Errorf("want at most %g\n%s", most, story)
 	}
 }
