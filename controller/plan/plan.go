@@ -107,8 +107,8 @@ func decideOn(s view) tuning.Decision {
 }
 
 // Waits reports whether a hold for this reason may end by itself, such as by a shorter queue
-// or a sharper forecast: the job is looked at again. Other holds end only when the job or the
-// site changes.
+// or a sharper forecast. The controller then decides about the job again. Other holds end only
+// when the job or the site changes.
 func Waits(r tuning.Reason) bool {
 	switch r { //nolint:exhaustive // a closed list of the few reasons that pass with time
 	case tuning.ReasonWarmingUp, tuning.ReasonProfiling, tuning.ReasonPolluted, tuning.ReasonNoSamples,

@@ -45,23 +45,10 @@ func (p *pass) verify(ctx context.Context) error {
 		}
 		p.rec.Looked = 0
 	}
-	if outcome.Verdict == tuning.Improved && p.grown() {
-		return p.further(ctx)
+	if outcome.Verdict == tuning.Improved && p.grown() || outcome.Verdict == tuning.Regressed && p.rec.Expired < expiries {
+		return p.further(ctx, outcome.Verdict)
 	}
-	if outcome.Verdict != tuning.Regressed {
-		return nil
-	}
-	if p.rec.Expired >= expiries {
-		return nil
-	}
-	d, err := p.decide(ctx)
-	if err != nil {
-		return err
-	}
-	if d.Action == tuning.Hold {
-		p.note(d)
-	}
-	return p.follow(ctx, d)
+	return nil
 }
 
 // grown reports whether twice as many epochs of the present attempt are measured as when the
@@ -80,18 +67,14 @@ func (p *pass) grown() bool {
 	return true
 }
 
-// further moves a job on where its epochs under a better setting show one that is better
-// still, or promise one, or show that it is slower than its owner allows.
-func (p *pass) further(ctx context.Context) error {
+// further moves a settled job on: one that improved where its epochs show or promise a better
+// setting still, or show that it is slower than its owner allows, and one that got worse back
+// or to a better setting that it measured. Only of the latter a hold is noted.
+func (p *pass) further(ctx context.Context, verdict tuning.Verdict) error {
 	d, err := p.decide(ctx)
 	if err != nil {
 		return err
 	}
-	return p.follow(ctx, d)
-}
-
-// follow carries out what was decided about a job that had settled.
-func (p *pass) follow(ctx context.Context, d tuning.Decision) error {
 	switch d.Action {
 	case tuning.Move:
 		return p.begin(ctx, Moving, ToldToMove, d)
@@ -100,6 +83,9 @@ func (p *pass) follow(ctx context.Context, d tuning.Decision) error {
 	case tuning.RollBack:
 		return p.begin(ctx, RollingBack, Worse, d)
 	case tuning.Hold:
+		if verdict == tuning.Regressed {
+			p.note(d)
+		}
 	}
 	return nil
 }

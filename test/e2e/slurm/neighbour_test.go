@@ -73,9 +73,9 @@ func (s *stage) lasted(sub submission) float64 {
 }
 
 // neighbourStory: beside a busy process, programs that must not have a second core lose at most
-// a twentieth, however often they are submitted. Once it is gone, one that profits from a
-// second core gains. Each is compared with the slower of two untuned runs, one before and one
-// after.
+// a twentieth, however often they are submitted, of the slower of two untuned runs, one before
+// and one after. Once it is gone, a program that profits from a second core gains, by the
+// epoch, against a shorter untuned run.
 func (s *stage) neighbourStory(h house) {
 	const most = 1.05
 	t, user := s.t, slurmcluster.Alpha
