@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -86,13 +87,15 @@ func removeTree(ctx context.Context, dir string) error {
 	return fmt.Errorf("%s: %w", dir, err)
 }
 
+// zombie reports whether the process ended. One whose first thread ended shows a
+// zombie's state while its other threads run: see proc_pid_stat(5), num_threads.
 func zombie(pid int) bool {
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return true
 	}
-	_, rest, _ := strings.Cut(string(data), ") ")
-	return strings.HasPrefix(rest, "Z") || strings.HasPrefix(rest, "X")
+	f := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	return len(f) > 17 && (f[0] == "Z" || f[0] == "X") && f[17] <= "1"
 }
 
 func pause(ctx context.Context, d time.Duration) error {

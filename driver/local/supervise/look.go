@@ -104,7 +104,7 @@ func (a *attempt) pids(table map[int]process) []int {
 	var out []int
 	if a.plan.Tree.Kind == cgroup.None {
 		for _, p := range descendants(table, os.Getpid()) {
-			if p.pid != a.listener.pid() && p.state != 'Z' {
+			if p.pid != a.listener.pid() && !p.ended {
 				out = append(out, p.pid)
 			}
 		}
@@ -115,7 +115,7 @@ func (a *attempt) pids(table map[int]process) []int {
 		a.log.Error("processes of the job", "error", err)
 	}
 	for _, pid := range pids {
-		if p, ok := table[pid]; ok && pid != a.listener.pid() && p.state != 'Z' {
+		if p, ok := table[pid]; ok && pid != a.listener.pid() && !p.ended {
 			out = append(out, pid)
 		}
 	}
@@ -165,7 +165,7 @@ func (a *attempt) killJob(ctx context.Context) error {
 // reapOrphans buries what the job left to its subreaper.
 func (a *attempt) reapOrphans() {
 	for _, p := range processes() {
-		if p.state != 'Z' || p.parent != os.Getpid() || p.pid == a.job.Process.Pid || p.pid == a.listener.pid() {
+		if !p.ended || p.parent != os.Getpid() || p.pid == a.job.Process.Pid || p.pid == a.listener.pid() {
 			continue
 		}
 		if _, err := unix.Wait4(p.pid, nil, unix.WNOHANG, nil); err != nil && !errors.Is(err, unix.ECHILD) {

@@ -13,8 +13,8 @@ func TestParseStat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.pid != 77 || p.parent != 1 || p.session != 71 || p.state != 'S' || p.start != 12345 || p.rss <= 42 {
-		t.Errorf("process %+v, want parent 1, session 71, state S, start 12345 and 42 pages", p)
+	if p.pid != 77 || p.parent != 1 || p.session != 71 || p.ended || p.start != 12345 || p.rss <= 42 {
+		t.Errorf("process %+v, want parent 1, session 71, running, start 12345 and 42 pages", p)
 	}
 	for _, text := range []string{"", "77 (x", "77 (x) S 1", "77 (x) S a b c d e f g h i j k l m n o p q r s t u v"} {
 		if p, err := parseStat(77, text); err == nil {

@@ -77,7 +77,7 @@ func killSession(ctx context.Context, leader Process, job string) error {
 		first, lives := table[leader.PID]
 		ours := lives && first.start == leader.Start
 		for _, q := range table {
-			if q.session != leader.PID || q.state == 'Z' {
+			if q.session != leader.PID || q.ended {
 				continue
 			}
 			belongs, known := q.belongsTo(job)

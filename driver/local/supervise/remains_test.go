@@ -52,7 +52,7 @@ func orphan(t *testing.T, command string, env ...string) (leader Process, pid in
 
 func runs(pid int) bool {
 	p, err := readProcess(pid)
-	return err == nil && p.state != 'Z'
+	return err == nil && !p.ended
 }
 
 // try is KillRemains' try, repeated as its caller repeats it: a loaded machine may
@@ -106,5 +106,41 @@ func TestOrphansThatCarryTheJobsNameAreKilledAndOthersAreNot(t *testing.T) {
 	}
 	if runs(ours) || !runs(theirs) {
 		t.Errorf("the job's runs: %t, the other's runs: %t", runs(ours), runs(theirs))
+	}
+}
+
+func TestAProcessWhoseFirstThreadEndedIsKilled(t *testing.T) {
+	t.Parallel()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), exe, "headless")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	leader, err := identify(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stat := filepath.Join("/proc", strconv.Itoa(leader.PID), "stat")
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		data, err := os.ReadFile(stat)
+		if err == nil && strings.Contains(string(data), ") Z ") {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("its first thread runs: %s (%v)", data, err)
+		}
+	}
+	if !runs(leader.PID) {
+		t.Error("it is taken for ended")
+	}
+	if err := try(t, leader); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != unix.SIGKILL {
+		t.Errorf("it ended with %v, want killed", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -22,7 +23,20 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "supervise" {
 		os.Exit(supervise.Main(context.Background(), os.Args[2:]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == "headless" {
+		headless()
+	}
 	goleak.VerifyTestMain(m)
+}
+
+// headless ends the first thread of the process and runs on in the others.
+func headless() {
+	go time.Sleep(time.Hour) // the runtime needs another thread
+	runtime.LockOSThread()
+	if unix.Gettid() != os.Getpid() {
+		panic("the main goroutine is not on the first thread")
+	}
+	_, _, _ = unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
 }
 
 // attempt makes the directory of one without cgroups.
@@ -133,7 +147,7 @@ func TestResolve(t *testing.T) {
 		t.Parallel()
 		resolve(t, filepath.Join(t.TempDir(), "missing"), supervise.Void)
 	})
-	t.Run("a dead supervisor leaves an attempt that nobody knows of", func(t *testing.T) {
+	t.Run("a dead supervisor leaves an attempt whose state is unknown", func(t *testing.T) {
 		t.Parallel()
 		dir := attempt(t, nil, "sleep", "1000")
 		cmd := supervisor(t.Context(), t, dir)
