@@ -120,6 +120,11 @@ func TestAProcessWhoseFirstThreadEndedIsKilled(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := cmd.Process.Kill(); err == nil { // the test killed none
+			_ = cmd.Wait()
+		}
+	})
 	leader, err := identify(cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
@@ -135,10 +140,13 @@ func TestAProcessWhoseFirstThreadEndedIsKilled(t *testing.T) {
 		}
 	}
 	if !runs(leader.PID) {
-		t.Error("it is taken for ended")
+		t.Fatal("it is taken for ended")
 	}
 	if err := try(t, leader); err != nil {
 		t.Error(err)
+	}
+	if runs(leader.PID) {
+		t.Fatal("it runs on")
 	}
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != unix.SIGKILL {
 		t.Errorf("it ended with %v, want killed", err)
