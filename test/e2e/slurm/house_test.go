@@ -17,6 +17,7 @@ type house struct {
 	user      string // whose job files are tuned
 	socket    string
 	client    *api.Client
+	kill      func() // kills the controller
 }
 
 // ownHouse starts Alpha's own controller.
@@ -27,12 +28,21 @@ func (s *stage) ownHouse() house {
 	if err := os.WriteFile(filepath.Join(dir, "site.yaml"), []byte(policy), 0o644); err != nil { //nolint:gosec // Alpha's controller reads it
 		s.t.Fatal(err)
 	}
+	return s.startOwn("owner.log")
+}
+
+// startOwn starts the controller in the folder that Alpha has for it.
+func (s *stage) startOwn(log string) house {
+	s.t.Helper()
+	dir := filepath.Join(s.c.Home(slurmcluster.Alpha), ownerDir)
 	cmd, err := s.c.Command(context.WithoutCancel(s.t.Context()), slurmcluster.Alpha, s.w.path("roles"), roleController, dir, s.socket, s.w.path("hooks", "wake"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.spawn(cmd, "owner.log")
-	return s.open("owner", ownerPartition, slurmcluster.Alpha, filepath.Join(dir, "controller.sock"))
+	kill := s.spawn(cmd, log)
+	h := s.open("owner", ownerPartition, slurmcluster.Alpha, filepath.Join(dir, "controller.sock"))
+	h.kill = kill
+	return h
 }
 
 // siteHouse starts the controller of a site and its broker, the programs that ship: the

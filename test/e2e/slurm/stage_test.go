@@ -56,8 +56,8 @@ func (s *stage) in(t *testing.T) *stage {
 // node is the name of a node, counted from 1.
 func (s *stage) node(n int) string { return s.c.Nodes()[n-1] }
 
-// spawn starts a process that ends with the test and writes to the file.
-func (s *stage) spawn(cmd *exec.Cmd, log string) {
+// spawn starts a process that writes to the file and ends with the test, or when it is killed.
+func (s *stage) spawn(cmd *exec.Cmd, log string) (kill func()) {
 	s.t.Helper()
 	path := s.w.path(log)
 	out, err := os.Create(path)
@@ -69,7 +69,14 @@ func (s *stage) spawn(cmd *exec.Cmd, log string) {
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
+	kill = func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
 	s.t.Cleanup(func() {
+		if cmd.ProcessState != nil {
+			return // killed
+		}
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		late := time.AfterFunc(30*time.Second, func() {
 			s.t.Errorf("%s does not end when it is told to", cmd.Path)
@@ -85,6 +92,7 @@ func (s *stage) spawn(cmd *exec.Cmd, log string) {
 			s.t.Logf("%s: %v\n%s", log, err, strings.Join(lines[max(0, len(lines)-120):], "\n"))
 		}
 	})
+	return kill
 }
 
 // patience is how long anything may take on a machine that is busy with others.

@@ -1,0 +1,115 @@
+package slurm_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"pitchpipe/test/slurmcluster"
+)
+
+// grows is a batch script that asks for much memory and takes as much in each epoch as a file
+// beside it says. It waits for a while, as jobs do in a queue.
+func (s *stage) grows() string {
+	return fmt.Sprintf(`#!/bin/sh
+#SBATCH --job-name=grows --output=%%j.out --open-mode=append --requeue
+#SBATCH --cpus-per-task=1 --mem=%[1]dM --time=02:00:00
+#TUNE mode=apply objective=cost
+#TUNE knob memory min=16M max=%[1]dM
+#TUNE progress pattern='%[2]s'
+echo "${SLURM_RESTART_COUNT:-0} $SLURM_MEM_PER_NODE" >>$SLURM_JOB_ID.attempts
+exec %[3]s tick --epochs 8 --epoch-seconds 1 --grow $(cat grow)
+`, asked, pattern, s.w.path("workload"))
+}
+
+// asked is what its owner asks for, in MiB.
+const asked = 2048
+
+// memoryStory: after one run, the memory of a pending job of the kind is lowered. One that
+// outgrows it is killed while no controller runs; the next controller has it run again, once,
+// with its owner's memory, and lowers none of the kind for a while. It kills the controller of
+// the house, and is the last story.
+func (s *stage) memoryStory(h house) {
+	s.t.Helper()
+	t, user := s.t, slurmcluster.Alpha
+	if _, err := os.Stat("/sys/fs/cgroup/memory/cgroup.procs"); err != nil {
+		t.Skipf("Slurm cannot limit memory here: %v", err)
+	}
+	submit := func(grow string) submission {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(s.c.Home(user), "grow"), []byte(grow), 0o644); err != nil { //nolint:gosec // the job reads it
+			t.Fatal(err)
+		}
+		sub := s.sbatch(user, "grows", s.grows(), nil, "--partition="+h.partition, "--nodelist="+s.node(2), "--begin=now+8")
+		s.follow(h, sub)
+		return sub
+	}
+	attempts := func(sub submission) (memory []int) {
+		t.Helper()
+		for i, line := range strings.Split(strings.TrimSpace(s.read(user, sub.id+".attempts")), "\n") {
+			restart, mib, _ := strings.Cut(line, " ")
+			n, err := strconv.Atoi(mib)
+			if err != nil || restart != strconv.Itoa(i) {
+				t.Fatalf("job %s: attempt %d is %q", sub.id, i, line)
+			}
+			memory = append(memory, n)
+		}
+		return memory
+	}
+	ended := func(sub submission) {
+		t.Helper()
+		s.succeeded(sub)
+		s.await("the controller knows of the end", func() error {
+			job, err := h.client.Job(t.Context(), sub.id)
+			if err == nil && !job.Ended {
+				err = errors.New(job.Phase)
+			}
+			return err
+		})
+	}
+	first := submit("4")
+	ended(first)
+	if got := attempts(first); len(got) != 1 || got[0] != asked {
+		t.Errorf("the first of its kind ran with %v MiB, want its owner's %d", got, asked)
+	}
+	second := submit("4")
+	ended(second)
+	got := attempts(second)
+	if len(got) != 1 || got[0] >= asked/4 {
+		t.Fatalf("the second ran with %v MiB, want once, with much less than %d", got, asked)
+	}
+	third := submit("100")
+	s.await("the third begins", func() error {
+		if s.read(user, third.id+".attempts") == "" {
+			return fmt.Errorf("it is %s", s.record(third.id)["JobState"])
+		}
+		return nil
+	})
+	h.kill()
+	s.await("the third is killed for its memory", func() error {
+		if state := s.record(third.id)["JobState"]; state != "OUT_OF_MEMORY" {
+			return fmt.Errorf("it is %s", state)
+		}
+		return nil
+	})
+	h = s.startOwn("owner-again.log")
+	s.follow(h, first, second, third)
+	s.await("the third runs again", func() error {
+		if lines := strings.Count(s.read(user, third.id+".attempts"), "\n"); lines != 2 {
+			return fmt.Errorf("%d attempts, and it is %s", lines, s.record(third.id)["JobState"])
+		}
+		return nil
+	})
+	ended(third)
+	if got := attempts(third); len(got) != 2 || got[0] >= asked/4 || got[1] != asked {
+		t.Errorf("the third ran with %v MiB, want less, and then its owner's %d", got, asked)
+	}
+	fourth := submit("4")
+	ended(fourth)
+	if got := attempts(fourth); len(got) != 1 || got[0] != asked {
+		t.Errorf("after a kill the next ran with %v MiB, want its owner's %d", got, asked)
+	}
+}
