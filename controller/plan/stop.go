@@ -23,11 +23,15 @@ const (
 // lossLimit is what tuning may cost the whole job, in epochs under its owner's settings: a
 // share of it, and half of what its best measured setting surely saves of the rest.
 func (s view) lossLimit() float64 {
-	limit := lossShare * float64(s.epochsInAll())
-	if _, gained := s.winner(); gained {
-		limit += s.epochsAfterProbe() / 2 * max(-math.Expm1(s.BestGain+sure*s.BestError), 0)
+	return lossShare*float64(s.epochsInAll()) + s.proven()/2
+}
+
+// proven is what the best measured setting surely saves of the rest, in such epochs.
+func (s view) proven() float64 {
+	if _, gained := s.winner(); !gained {
+		return 0
 	}
-	return limit
+	return s.epochsAfterProbe() * max(-math.Expm1(s.BestGain+sure*s.BestError), 0)
 }
 
 // epochsInAll are those of the job, where it does not say so a guess.
@@ -106,12 +110,16 @@ func stop(s view) (tuning.Decision, bool) {
 
 // lossEvidence is what the stop-loss decides by.
 func (s view) lossEvidence() []tuning.Evidence {
-	return []tuning.Evidence{
+	out := []tuning.Evidence{
 		{Name: "loss_epochs", Value: s.harm()},
 		{Name: "way_back_epochs", Value: s.wayBack()},
 		{Name: "loss_limit_epochs", Value: s.lossLimit()},
 		{Name: "loss_limit_share", Value: lossShare},
 	}
+	if proven := s.proven(); proven > 0 {
+		out = append(out, tuning.Evidence{Name: "proven_saving_epochs", Value: proven})
+	}
+	return out
 }
 
 const (

@@ -40,6 +40,10 @@ func TestTheStopLoss(t *testing.T) {
 		{"one that did several epochs since its checkpoint saves them", 0, slow, tuning.RollBack, tuning.ReasonStopLoss, false},
 		{"nothing is thrown away where no checkpoint is known", 2, func(s *tuning.State) { s.Saved = false }, tuning.RollBack, tuning.ReasonStopLoss, false},
 		{"disturbed or not", 2, func(s *tuning.State) { s.Measured = tuning.ReasonPolluted }, tuning.RollBack, tuning.ReasonStopLoss, true},
+		{"without a gain, a probe that costs a twentieth of the job is left", 1.42, nil, tuning.RollBack, tuning.ReasonStopLoss, true},
+		{"what a measured setting surely saves lets it cost more", 1.42, func(s *tuning.State) {
+			s.Best, s.BestGain, s.BestError = &tuning.Trial{Settings: cores(1).With("prefetch", tuning.Number(64)), Epochs: 3, Seconds: 0.5}, -0.6, 0.05
+		}, tuning.Hold, tuning.ReasonWarmingUp, false},
 		{"surely slower than the owner allows", 2.2, func(s *tuning.State) { s.EpochsTotal, s.Policy.MaxSlowdown = 4000, 1.1 }, tuning.RollBack, tuning.ReasonSlower, true},
 		{"a little slower than the owner allows is measured first", 1.2, func(s *tuning.State) { s.EpochsTotal, s.Policy.MaxSlowdown = 4000, 1.1 }, tuning.Hold, tuning.ReasonWarmingUp, false},
 		{"no budget of restarts keeps a job where it loses", 2, func(s *tuning.State) { s.Restarts = 2 }, tuning.RollBack, tuning.ReasonStopLoss, true},

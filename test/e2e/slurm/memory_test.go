@@ -1,7 +1,6 @@
 package slurm_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -59,24 +58,13 @@ func (s *stage) memoryStory(h house) {
 		}
 		return memory
 	}
-	ended := func(sub submission) {
-		t.Helper()
-		s.succeeded(sub)
-		s.await("the controller knows of the end", func() error {
-			job, err := h.client.Job(t.Context(), sub.id)
-			if err == nil && !job.Ended {
-				err = errors.New(job.Phase)
-			}
-			return err
-		})
-	}
 	first := submit("4")
-	ended(first)
+	s.seenEnded(h, first)
 	if got := attempts(first); len(got) != 1 || got[0] != asked {
 		t.Errorf("the first of its kind ran with %v MiB, want its owner's %d", got, asked)
 	}
 	second := submit("4")
-	ended(second)
+	s.seenEnded(h, second)
 	got := attempts(second)
 	if len(got) != 1 || got[0] >= asked/4 {
 		t.Fatalf("the second ran with %v MiB, want once, with much less than %d", got, asked)
@@ -103,12 +91,12 @@ func (s *stage) memoryStory(h house) {
 		}
 		return nil
 	})
-	ended(third)
+	s.seenEnded(h, third)
 	if got := attempts(third); len(got) != 2 || got[0] >= asked/4 || got[1] != asked {
 		t.Errorf("the third ran with %v MiB, want less, and then its owner's %d", got, asked)
 	}
 	fourth := submit("4")
-	ended(fourth)
+	s.seenEnded(h, fourth)
 	if got := attempts(fourth); len(got) != 1 || got[0] != asked {
 		t.Errorf("after a kill the next ran with %v MiB, want its owner's %d", got, asked)
 	}

@@ -214,6 +214,19 @@ func (s *stage) succeeded(sub submission) {
 	}
 }
 
+// seenEnded waits until a job has succeeded and the controller knows of it.
+func (s *stage) seenEnded(h house, sub submission) {
+	s.t.Helper()
+	s.succeeded(sub)
+	s.await("the controller knows of the end", func() error {
+		job, err := h.client.Job(s.t.Context(), sub.id)
+		if err == nil && !job.Ended {
+			err = errors.New(job.Phase)
+		}
+		return err
+	})
+}
+
 // tell logs what the controller says about a job and what the job said, where the
 // test failed.
 func (s *stage) tell(client *api.Client, sub submission) {

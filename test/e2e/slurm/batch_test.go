@@ -1,0 +1,71 @@
+package slurm_test
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/gonum/stat"
+
+	"pitchpipe/test/slurmcluster"
+)
+
+// learns is a batch script that trains a network with the batch it is told of, each run with a
+// seed of its own.
+func (s *stage) learns() string {
+	return fmt.Sprintf(`#!/bin/sh
+#SBATCH --job-name=batches --output=%%j.out --open-mode=append --requeue
+#SBATCH --cpus-per-task=1 --mem=1G --time=02:00:00
+#TUNE mode=apply
+#TUNE knob batch_size env=BATCH_SIZE values=16,32,64,128 default=16
+#TUNE progress pattern='%[1]s'
+#TUNE quality direction=max max_loss=0.01
+#TUNE budget returns=6
+export BATCH_SIZE=${BATCH_SIZE:-16} OMP_NUM_THREADS=1
+echo $BATCH_SIZE >>$SLURM_JOB_ID.attempts
+exec /usr/bin/python3 %[2]s --epochs 20 --seed $SLURM_JOB_ID
+`, pattern, s.w.path("jobspecs", "slurm", "digits.py"))
+}
+
+var accuracy = regexp.MustCompile(`epoch 20/20 loss \S+ acc (\S+)`)
+
+// batchStory: a network is trained again and again. Within twelve runs its batch has changed
+// for good, and it ends as its owner allows.
+func (s *stage) batchStory(h house) {
+	const runs, allowed = 12, 0.01
+	t, user := s.t, slurmcluster.Alpha
+	if err := noTorch(); err != nil {
+		t.Skip(err)
+	}
+	var batches []string
+	var own []float64 // the accuracies of the owner's batch
+	last := 0.0
+	for range runs {
+		sub := s.sbatch(user, "batches", s.learns(), nil, "--partition="+h.partition, "--nodelist="+s.node(2), "--begin=now+6")
+		s.follow(h, sub)
+		s.seenEnded(h, sub)
+		job, err := h.client.Job(t.Context(), sub.id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := accuracy.FindStringSubmatch(s.read(user, sub.id+".out"))
+		if found == nil {
+			t.Fatalf("job %s shows no accuracy", sub.id)
+		}
+		if last, err = strconv.ParseFloat(found[1], 64); err != nil {
+			t.Fatal(err)
+		}
+		batch := strings.TrimSpace(s.read(user, sub.id+".attempts"))
+		t.Logf("batch %s, accuracy %.4f: %s", batch, last, job.Sentence)
+		if batches = append(batches, batch); batch == "16" {
+			own = append(own, last)
+		}
+	}
+	if end := batches[runs-2:]; end[0] == "16" || end[0] != end[1] {
+		t.Errorf("its batches were %v, want another one at the end", batches)
+	}
+	if want := stat.Mean(own, nil) * (1 - allowed); last < want {
+		t.Errorf("it ends with accuracy %.4f, want at least %.4f", last, want)
+	}
+}
