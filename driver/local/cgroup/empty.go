@@ -87,15 +87,20 @@ func removeTree(ctx context.Context, dir string) error {
 	return fmt.Errorf("%s: %w", dir, err)
 }
 
-// zombie reports whether the process ended. One whose first thread ended shows a
-// zombie's state while its other threads run: see proc_pid_stat(5), num_threads.
+// Ended reports whether a process has ended, by the fields that follow its name in
+// /proc/PID/stat. The state of a process is its first thread's: it is a zombie's while
+// other threads run on, and while one of them executes another program. So the number
+// of threads counts too; see proc_pid_stat(5).
+func Ended(fields []string) bool {
+	return len(fields) > 17 && (fields[0] == "Z" || fields[0] == "X") && (fields[17] == "0" || fields[17] == "1")
+}
+
 func zombie(pid int) bool {
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return true
 	}
-	f := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
-	return len(f) > 17 && (f[0] == "Z" || f[0] == "X") && f[17] <= "1"
+	return Ended(strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:])))
 }
 
 func pause(ctx context.Context, d time.Duration) error {

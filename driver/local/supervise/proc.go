@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"pitchpipe/driver/local/cgroup"
 )
 
 // process is one line of the process table.
@@ -35,7 +37,7 @@ func parseStat(pid int, text string) (process, error) {
 	if end < 0 || len(f) < 22 {
 		return process{}, fmt.Errorf("process %d: stat has %d fields", pid, len(f))
 	}
-	p := process{pid: pid}
+	p := process{pid: pid, ended: cgroup.Ended(f)}
 	var err error
 	number := func(i int) int64 {
 		n, e := strconv.ParseInt(f[i], 10, 64)
@@ -45,9 +47,6 @@ func parseStat(pid int, text string) (process, error) {
 		return n
 	}
 	p.parent, p.session = int(number(1)), int(number(3))
-	// A process whose first thread ended shows a zombie's state while its other
-	// threads run, and so does one of several threads while it executes a program.
-	p.ended = (f[0] == "Z" || f[0] == "X") && number(17) <= 1
 	p.start = uint64(number(19))
 	p.rss = number(21) * int64(os.Getpagesize())
 	return p, err

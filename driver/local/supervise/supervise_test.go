@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,12 +32,19 @@ func TestMain(m *testing.M) {
 
 // headless ends the first thread of the process and runs on in the others.
 func headless() {
-	go time.Sleep(time.Hour) // the runtime needs another thread
-	runtime.LockOSThread()
-	if unix.Gettid() != os.Getpid() {
-		panic("the main goroutine is not on the first thread")
+	var ended atomic.Bool
+	for !ended.Load() {
+		go func() {
+			runtime.LockOSThread() // keeps the thread, so that the next goroutine gets another
+			if unix.Gettid() == os.Getpid() {
+				ended.Store(true)
+				_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0)
+			}
+			time.Sleep(time.Hour)
+		}()
+		time.Sleep(time.Millisecond)
 	}
-	_, _, _ = unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
+	time.Sleep(time.Hour)
 }
 
 // attempt makes the directory of one without cgroups.

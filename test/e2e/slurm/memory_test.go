@@ -34,8 +34,8 @@ const asked = 2048
 func (s *stage) memoryStory(h house) {
 	s.t.Helper()
 	t, user := s.t, slurmcluster.Alpha
-	if _, err := os.Stat("/sys/fs/cgroup/memory/cgroup.procs"); err != nil {
-		t.Skipf("Slurm cannot limit memory here: %v", err)
+	if !strings.Contains(s.as("slurm", "scontrol", "show", "config"), "proctrack/cgroup") {
+		t.Skip("Slurm limits no memory here, without control groups of version 1; driver/slurm tests the same with a simulated Slurm")
 	}
 	submit := func(grow string) submission {
 		t.Helper()

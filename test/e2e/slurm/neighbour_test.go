@@ -3,6 +3,7 @@ package slurm_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -88,9 +89,13 @@ func (s *stage) neighbourStory(h house) {
 		return sub, s.lasted(sub)
 	}
 	workload := s.w.path("workload")
-	programs := []struct{ name, command string }{{"spins", workload + " wave --epochs 40"}}
-	if err := noTorch(); err == nil {
-		programs = append(programs, struct{ name, command string }{"learns", "/usr/bin/python3 " + s.w.path("jobspecs", "slurm", "digits.py") + " --epochs 40"})
+	programs := []struct{ name, command string }{
+		{"spins", workload + " wave --epochs 40"},
+		{"learns", "/usr/bin/python3 " + s.w.path("jobspecs", "slurm", "digits.py") + " --epochs 40"},
+	}
+	if err := noTorch(); err != nil && os.Getenv("PITCHPIPE_REQUIRE_TOOLS") == "" {
+		t.Logf("only the program that waits actively runs: %v", err)
+		programs = programs[:1]
 	}
 	stop := s.busy()
 	for _, p := range programs {

@@ -28,7 +28,7 @@ func TestJobsAreTunedOnSlurmInBothModes(t *testing.T) {
 	})
 	if *all { // beside other tests nothing is sure of what a job makes of its cores
 		t.Run("jobs that ask for more than they use end and begin on less", func(t *testing.T) { s.in(t).oversizedStory(own) })
-		t.Run("a network that learns again and again gets another batch", func(t *testing.T) { s.in(t).batchStory(own) })
+		t.Run("a recurring training job gets another batch size", func(t *testing.T) { s.in(t).batchStory(own) })
 		t.Run("jobs beside a busy process lose little", func(t *testing.T) { s.in(t).neighbourStory(own) })
 		t.Run("memory that a job does not need is given up, and given back", func(t *testing.T) { s.in(t).memoryStory(own) })
 	}

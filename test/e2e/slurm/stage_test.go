@@ -74,17 +74,16 @@ func (s *stage) spawn(cmd *exec.Cmd, log string) (kill func()) {
 		_ = cmd.Wait()
 	}
 	s.t.Cleanup(func() {
-		if cmd.ProcessState != nil {
-			return // killed
-		}
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		late := time.AfterFunc(30*time.Second, func() {
-			s.t.Errorf("%s does not end when it is told to", cmd.Path)
-			_ = cmd.Process.Kill()
-		})
-		defer late.Stop()
-		if err := cmd.Wait(); err != nil {
-			s.t.Logf("%s: %v", cmd.Path, err)
+		if cmd.ProcessState == nil { // it was not killed
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			late := time.AfterFunc(30*time.Second, func() {
+				s.t.Errorf("%s does not end when it is told to", cmd.Path)
+				_ = cmd.Process.Kill()
+			})
+			defer late.Stop()
+			if err := cmd.Wait(); err != nil {
+				s.t.Logf("%s: %v", cmd.Path, err)
+			}
 		}
 		if s.t.Failed() {
 			text, err := os.ReadFile(path)
