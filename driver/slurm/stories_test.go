@@ -72,13 +72,20 @@ func (b *bench) intent(job driver.Job, c driver.Change) driver.Intent {
 	}
 }
 
-// drive advances until the step is reached or the intent is done.
+// drive advances until the step is reached or the intent is done. An error that
+// the driver expects to pass is tried again, as a controller does: a slurmctld that
+// has just started answers some questions before others.
 func (b *bench) drive(t *testing.T, in driver.Intent, until driver.StepKind) driver.Step {
 	t.Helper()
 	var step driver.Step
 	await(t, "step "+string(until), func() bool {
 		var err error
-		if step, err = b.d.Advance(t.Context(), in); err != nil {
+		step, err = b.d.Advance(t.Context(), in)
+		switch {
+		case errors.Is(err, driver.ErrTransient), errors.Is(err, driver.ErrUnknown):
+			t.Logf("Advance, to be tried again: %v", err)
+			return false
+		case err != nil:
 			t.Fatalf("Advance: %v", err)
 		}
 		return step.Kind == until || step.Kind.Done()
