@@ -20,10 +20,16 @@ func Decide(state tuning.State) tuning.Decision {
 // to decide by.
 func Choose(state tuning.State) tuning.Decision { return look(state).chosen() }
 
+// How likely a setting must keep to the allowed slowdown to be stayed under, and to be gone back to.
+const (
+	doubtful   = 0.3
+	likelyKept = 0.7
+)
+
 func look(state tuning.State) view {
 	s := view{state, sync.OnceValue(func() *respond.Model { return answer(state) })}
-	if s.Refused == tuning.ReasonSlower && s.withinSlowdown(s.model().Predict(s.Current).Time.Mean) {
-		s.Refused = tuning.ReasonNone // its few epochs were, and all that is known of it says that it is not
+	if s.Refused == tuning.ReasonSlower && s.kept(s.model().Predict(s.Current)) > doubtful {
+		s.Refused = tuning.ReasonNone // its few epochs were, and all that is known of it does not say so
 	}
 	if o := s.Outcome; o != nil && o.Verdict == tuning.Regressed && len(o.Tuned) > 0 { // it is not sent there again
 		s.Regressed = append(slices.Clone(s.Regressed), o.Tuned.WithoutMemory())
@@ -221,25 +227,45 @@ func (s view) leave(reason tuning.Reason, evidence []tuning.Evidence) tuning.Dec
 	return s.back(reason, evidence)
 }
 
-// back is the way from a setting that is left: to the best other one that this job measured,
-// where that is clearly better than the owner's and keeps the limits, else to the owner's.
+// back is the way from a setting that is left: to the best other one that is within the limits,
+// by what this job measured or, at 95 %, by the model; else to the owner's.
 func (s view) back(reason tuning.Reason, evidence []tuning.Evidence) tuning.Decision {
 	action, best, least := tuning.RollBack, s.Own, 0.0
+	consider := func(t tuning.Settings, ratio, slower float64) {
+		if ratio < min(least, -noise) && s.mayReturn(t) && !s.overruns(slower) {
+			action, best, least = tuning.Move, t, ratio
+		}
+	}
 	for _, t := range s.Trials {
-		g, ok := s.gainOf(t)
-		_, permitted := s.Policy.Permits(s.Own, t.Settings)
-		over, _ := s.overBudget(t.Settings, false)
-		if ok && permitted && over == tuning.ReasonNone && !t.Failed && g.ratio < min(least, -noise, -sigmas*g.se) && !t.Settings.Equal(s.Current) && !s.hurt(t.Settings) &&
-			s.withinSlowdown(s.model().Predict(t.Settings).Time.Mean) && !s.Policy.Relearns(s.Own, t.Settings) &&
-			!s.overruns(t.Seconds/s.presentSeconds()) {
-			action, best, least = tuning.Move, t.Settings, g.ratio
+		if g, ok := s.gainOf(t); ok && !t.Failed && g.ratio < -sigmas*g.se && s.kept(s.model().Predict(t.Settings)) > likelyKept {
+			consider(t.Settings, g.ratio, t.Seconds/s.presentSeconds())
+		}
+	}
+	if s.harm()+2*s.wayBack() <= s.lossLimit() { // it may be wrong once more
+		for _, t := range s.searched() {
+			if p := s.model().Predict(t); !s.ranUnder(t) && s.surely(s.Own, t) {
+				consider(s.goal(t), p.Objective.Mean, math.Exp(p.Time.Mean))
+			}
 		}
 	}
 	return decide(s, action, reason, best, evidence...)
 }
 
+// mayReturn reports whether a job may leave its present setting for this one.
+func (s view) mayReturn(t tuning.Settings) bool {
+	_, permitted := s.Policy.Permits(s.Own, t)
+	over, _ := s.overBudget(t, false)
+	return permitted && over == tuning.ReasonNone && !t.EqualButMemory(s.Current) && !s.hurt(t) && !s.Policy.Relearns(s.Own, t)
+}
+
+// surely reports whether a setting saves beside another at 95 %, within the allowed slowdown.
+func (s view) surely(from, to tuning.Settings) bool {
+	return !s.lawless(to) && s.model().Chances(from, to, noise).Likely >= confidence
+}
+
 // unmeasured waits for a profile. A probe that cannot be judged because others disturb it is
-// left for the best setting that was measured; what came from memory is no such probe.
+// left for the best setting that was measured, unless it has fewer cores and is expected to be
+// better than that. What came from memory is no such probe.
 func unmeasured(s view) tuning.Decision {
 	const patience = 2 // disturbed epochs
 	disturbed := s.Measured == tuning.ReasonPolluted && s.Toll != nil && s.Toll.Present.Disturbed >= patience
@@ -250,5 +276,9 @@ func unmeasured(s view) tuning.Decision {
 	if r := s.repays(left, s.Site.Margin, s.Measured); r != tuning.ReasonNone {
 		return hold(s, r, worth(s, left, 1)...)
 	}
-	return s.back(tuning.ReasonPolluted, []tuning.Evidence{{Name: "disturbed_epochs", Value: float64(s.Toll.Present.Disturbed)}})
+	d := s.back(tuning.ReasonPolluted, []tuning.Evidence{{Name: "disturbed_epochs", Value: float64(s.Toll.Present.Disturbed)}})
+	if m := s.model(); !s.lawless(s.Current) && s.moreCores(s.Current) <= 1 && s.kept(m.Predict(s.Current)) > likelyKept && m.Between(d.Settings, s.Current).Mean < 0 {
+		return hold(s, s.Measured)
+	}
+	return d
 }

@@ -50,11 +50,21 @@ func (s view) price() time.Duration { return s.RestartCost + s.Wait }
 // is paid.
 func (s view) factors() float64 { return s.Policy.Measure().Degree() }
 
+// paid is in how many factors a restart is paid from here: while it saves and waits a job has
+// no more than it has now, so that joules and core-hours are those of its present settings.
+func (s view) paid() float64 {
+	if o := s.Policy.Objective; o == tuning.Cost || o == tuning.Energy {
+		now, logTime := s.present()
+		return s.factors() * min(math.Exp(now.ratio-logTime), 1)
+	}
+	return s.factors()
+}
+
 // repays says why a saving of so many seconds is not worth so many prices of a restart, or
 // ReasonNone: ReasonLongQueue where it would be without the queue, ReasonUnknownQueue where
 // its length is unknown, else the given reason. A saving that is no number never is worth it.
 func (s view) repays(saving, prices float64, otherwise tuning.Reason) tuning.Reason {
-	prices *= s.factors()
+	prices *= s.paid()
 	switch {
 	case s.Crowded != "" && saving > prices*s.RestartCost.Seconds():
 		return tuning.ReasonUnknownQueue
@@ -82,7 +92,7 @@ func (s view) pays(saving tuning.Estimate, otherwise tuning.Reason) tuning.Reaso
 // worthless tells a job that is too short for any setting from one for which this one is too
 // little.
 func (s view) worthless() tuning.Reason {
-	if s.rest().Value*optimism <= s.Site.Margin*s.factors()*s.RestartCost.Seconds() {
+	if s.rest().Value*optimism <= s.Site.Margin*s.paid()*s.RestartCost.Seconds() {
 		return tuning.ReasonTooShort
 	}
 	return tuning.ReasonWorthless
@@ -196,7 +206,7 @@ func (s view) prices(d tuning.Decision) *tuning.Prices {
 		return &tuning.Prices{Unit: name}
 	}
 	out := &tuning.Prices{
-		Unit: name, Restart: s.factors() * s.RestartCost.Seconds() * per, Queue: s.factors() * s.Wait.Seconds() * per,
+		Unit: name, Restart: s.paid() * s.RestartCost.Seconds() * per, Queue: s.paid() * s.Wait.Seconds() * per,
 		Margin: s.Site.Margin,
 	}
 	if d.Action == tuning.Probe {
@@ -213,7 +223,7 @@ func (s view) prices(d tuning.Decision) *tuning.Prices {
 // worth is the evidence of the comparison of a saving with its restarts.
 func worth(s view, saving float64, restarts int) []tuning.Evidence {
 	unit, per := s.unit()
-	paid := float64(restarts) * s.factors() * per
+	paid := float64(restarts) * s.paid() * per
 	out := []tuning.Evidence{
 		{Name: "remaining_seconds", Value: s.rest().Value},
 		{Name: "predicted_saving_" + unit, Value: saving * per},

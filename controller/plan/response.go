@@ -5,15 +5,14 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"pitchpipe/controller/respond"
 	"pitchpipe/controller/tuning"
 )
 
 const (
-	sure     = 1.6449 // standard deviations that a one-sided 95 % bound is away
-	optimism = 0.5    // share of the rest that the best setting of any job may save
+	sure       = 1.6449 // standard deviations that a one-sided 95 % bound is away
+	confidence = 0.95
+	optimism   = 0.5 // share of the rest that the best setting of any job may save
 )
 
 // answer weighs what is known of the job's response to settings.
@@ -40,8 +39,8 @@ func ofRuns(s tuning.State) []tuning.Effect {
 // is too slow, is expected to save beyond the best one that was measured; of is what that rest
 // is worth beside the rest under the owner's settings.
 func (s view) promise(target tuning.Settings) (share, of float64) {
-	best, ratio := s.baseline()
-	return s.kept(s.model().Predict(target)) * below(s.model().Between(best, target)), math.Exp(ratio)
+	_, ratio := s.baseline()
+	return s.chances(target).Saves, math.Exp(ratio)
 }
 
 // baseline is the best setting that was measured, the owner's where none was better.
@@ -52,26 +51,20 @@ func (s view) baseline() (tuning.Settings, float64) {
 	return s.Own, 0
 }
 
-// likely is how likely a setting saves more than noise beyond the best one, and is allowed.
-func (s view) likely(target tuning.Settings) float64 {
+// chances are those of a setting to be allowed, and to save more than noise beyond the best one
+// that was measured; where nothing was changed yet, enough to be worth a disturbance.
+func (s view) chances(target tuning.Settings) respond.Chances {
 	best, _ := s.baseline()
-	gains := s.model().Between(best, target)
-	return s.kept(s.model().Predict(target)) * distuv.UnitNormal.CDF((-noise-gains.Mean)/max(gains.SD, 1e-9))
+	if s.Restarts+s.Probes == 0 {
+		return s.model().Chances(best, target, worthwhile)
+	}
+	return s.model().Chances(best, target, noise)
 }
 
 // loses is by which share an epoch is expected to be dearer than the owner's, where it is.
 func (s view) loses(target tuning.Settings) float64 {
 	r := s.model().Predict(target).Objective
-	return math.Min(below(respond.Ratio{Mean: -r.Mean, SD: r.SD})*math.Exp(r.Mean+r.SD*r.SD/2), math.Expm1(dearest))
-}
-
-// below is the expected value of 1-exp(x) where that is above 0, of a normal x.
-func below(x respond.Ratio) float64 {
-	if !(x.SD > 0) {
-		return max(-math.Expm1(x.Mean), 0)
-	}
-	n := distuv.UnitNormal
-	return max(n.CDF(-x.Mean/x.SD)-math.Exp(x.Mean+x.SD*x.SD/2)*n.CDF(-x.Mean/x.SD-x.SD), 0)
+	return math.Min(respond.Ratio{Mean: -r.Mean, SD: r.SD}.Saved()*math.Exp(r.Mean+r.SD*r.SD/2), math.Expm1(dearest))
 }
 
 // kept is how likely a setting keeps to the slowdown that the owner allows.
@@ -79,14 +72,7 @@ func (s view) kept(p respond.Prediction) float64 {
 	if s.Policy.MaxSlowdown == 0 {
 		return 1
 	}
-	margin := math.Log(s.Policy.MaxSlowdown) - p.Time.Mean
-	switch {
-	case p.Time.SD > 0:
-		return distuv.UnitNormal.CDF(margin / p.Time.SD)
-	case margin >= 0:
-		return 1
-	}
-	return 0
+	return p.Time.Below(math.Log(s.Policy.MaxSlowdown))
 }
 
 // withinSlowdown reports whether epochs that are longer by a log ratio are what the owner allows.
@@ -138,8 +124,7 @@ func predicted(s view) (d tuning.Decision, seconds float64) {
 		if !s.Current.Equal(s.Own) {
 			gains = s.model().Between(s.Current, c)
 		}
-		if target.Equal(s.Current) || s.lawless(c) || !(gains.Quantile(sure) < -noise) || s.outlasts(p) ||
-			!s.withinSlowdown(p.Time.Quantile(sure)) || s.overruns(math.Exp(p.Time.Mean)) {
+		if target.Equal(s.Current) || !s.surely(s.Current, c) || s.outlasts(p) || s.overruns(math.Exp(p.Time.Mean)) {
 			continue
 		}
 		saving := s.saves(gain{ratio: from.ratio}, gain{from.ratio + gains.Mean, gains.SD})
@@ -165,40 +150,40 @@ func (s view) promising() (best tuning.Settings, seconds float64) {
 	}
 	next := s.target(s.Next)
 	from, of := s.baseline()
-	fewer, more, likely, most := ladder{{kept: 1}}, ladder{{kept: 1}}, s.Restarts+s.Probes > 0, 0.0
+	fewer, more, most := ladder{{kept: 1}}, ladder{{kept: 1}}, 0.0
 	for _, c := range s.searched() {
 		if s.ranUnder(c) || c.Equal(s.Current) || s.lawless(c) && !c.EqualButMemory(next) {
 			continue
 		}
-		p, saves := s.model().Predict(c), below(s.model().Between(from, c))
-		r := rung{c, s.kept(p), math.Exp(of) * saves, s.loses(c) * float64(s.epochsPerProbe()) / after}
+		p, x := s.model().Predict(c), s.chances(c)
+		r := rung{
+			c, s.Restarts+s.Probes > 0 || s.tempting(x),
+			x.Kept, math.Exp(of) * x.Saves / max(x.Kept, 1e-9), s.loses(c) * float64(s.epochsPerProbe()) / after,
+		}
 		if s.lawless(c) {
 			if v := r.kept*r.saves - r.loses; v > most {
 				best, most = c, v
 			}
 			continue
 		}
-		if r.kept*saves < noise || s.beyond(c) || s.outlasts(p) {
+		if x.Saves < noise || s.beyond(c) || s.outlasts(p) {
 			continue
 		}
-		likely = likely || s.likely(c) >= bet
 		if c[tuning.Cores].Float() < from[tuning.Cores].Float() {
 			fewer = append(fewer, r)
 		} else {
 			more = append(more, r)
 		}
 	}
-	if likely {
-		probes := min(s.Policy.Budget.Probes-s.Probes, maxProbes)
-		restart := s.factors() * s.price().Seconds() / (after * s.epoch().Value)
-		for _, l := range []ladder{fewer, more} {
-			v, c := l.climb(from[tuning.Cores].Float(), probes, restart)
-			if c == nil { // none may be made, or none is worth it: which one speaks for itself
-				v, c = l.climb(from[tuning.Cores].Float(), 1, 0)
-			}
-			if v > most {
-				best, most = c, v
-			}
+	probes := min(s.Policy.Budget.Probes-s.Probes, maxProbes)
+	restart := s.paid() * s.price().Seconds() / (after * s.epoch().Value)
+	for _, l := range []ladder{fewer, more} {
+		v, c := l.climb(from[tuning.Cores].Float(), probes, restart)
+		if c == nil { // none may be made, or none is worth it: which one speaks for itself
+			v, c = l.climb(from[tuning.Cores].Float(), 1, 0)
+		}
+		if v > most {
+			best, most = c, v
 		}
 	}
 	return best, most * after * s.epoch().Value
@@ -211,6 +196,7 @@ type ladder []rung
 // the rest then. Its probe loses another.
 type rung struct {
 	settings           tuning.Settings
+	first              bool // the probes may begin with it
 	kept, saves, loses float64
 }
 
@@ -229,7 +215,7 @@ func (l ladder) climb(from float64, probes int, restart float64) (most float64, 
 		l[i].kept = min(l[i].kept, l[i-1].kept)
 	}
 	type span struct{ low, high, probes int }
-	known := map[span]float64{}
+	all, known := span{0, len(l), probes}, map[span]float64{}
 	var value func(s span) (float64, int)
 	value = func(s span) (float64, int) {
 		mass := l[s.low].kept
@@ -244,6 +230,9 @@ func (l ladder) climb(from float64, probes int, restart float64) (most float64, 
 			return v, at
 		}
 		for i := s.low + 1; i < s.high; i++ {
+			if s == all && !l[i].first {
+				continue
+			}
 			down, _ := value(span{s.low, i, s.probes - 1})
 			up, _ := value(span{i, s.high, s.probes - 1})
 			if v := down + up - mass*(restart+l[i].loses); v > best {
@@ -253,15 +242,29 @@ func (l ladder) climb(from float64, probes int, restart float64) (most float64, 
 		known[s] = best
 		return best, at
 	}
-	most, at := value(span{0, len(l), probes})
+	most, at := value(all)
 	return most, l[at].settings
 }
 
 const (
-	bet       = 0.4 // how likely a probe must show a saving: less would disturb more jobs than it helps
-	stride    = 2   // octaves of cores that a probe goes beyond what this job was measured with
-	maxProbes = 6   // in a row that are weighed at most
+	worthwhile = 0.1 // log ratio from which on a saving is worth a first disturbance
+	stride     = 2   // octaves of cores that a probe goes beyond what this job was measured with
+	maxProbes  = 6   // in a row that are weighed at most
 )
+
+// tempting reports whether a setting is worth disturbing a job that nothing was changed of: a
+// saving is likely, or much is expected. Less is enough for a kind that was seen before, of which
+// more runs will profit, and where nothing says what a job makes of its cores but a probe.
+func (s view) tempting(x respond.Chances) bool {
+	expected := 0.25
+	switch {
+	case respond.UsageOf(s.Profile, s.Own) == nil:
+		expected = 0.08
+	case s.KindRuns > 0 || len(s.KindEffects) > 0 || len(s.Carried) > 0 || s.Returns != nil:
+		expected = 0.15
+	}
+	return x.Likely >= 0.6 || x.Saves >= expected
+}
 
 // beyond reports whether a setting is further than a stride from every one that was measured.
 func (s view) beyond(t tuning.Settings) bool {

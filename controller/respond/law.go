@@ -23,6 +23,8 @@ type law struct {
 	saturated float64 // s
 	coherence float64 // k, what each further core costs
 	spinning  float64 // share of the waiting cores that look busy
+	threads   float64 // that it keeps whatever its cores are
+	crowding  float64 // what each further thread per core costs
 	power
 }
 
@@ -36,13 +38,16 @@ type power struct {
 
 func (l law) time(cores float64) float64 {
 	n := max(cores, 1)
-	return (1 - l.parallel) + l.parallel/min(n, l.saturated) + l.coherence*(n-1)
+	return ((1 - l.parallel) + l.parallel/min(n, l.saturated) + l.coherence*(n-1)) * l.crowd(n)
 }
+
+// crowd is how many times as long the work takes where threads share cores.
+func (l law) crowd(n float64) float64 { return 1 + l.crowding*max(l.threads/n-1, 0) }
 
 // busy is how many cores look busy on average.
 func (l law) busy(cores float64) float64 {
 	n := max(cores, 1)
-	b := ((1 - l.parallel) + l.parallel*n/min(n, l.saturated) + l.coherence*(n-1)*n) / l.time(n)
+	b := ((1 - l.parallel) + l.parallel*n/min(n, l.saturated) + l.coherence*(n-1)*n) * l.crowd(n) / l.time(n)
 	return b + l.spinning*max(n-b, 0)
 }
 
@@ -86,6 +91,14 @@ const (
 	waitBusy  = 0.10
 	waitMixed = 0.15
 
+	// chatty is from how many voluntary context switches per CPU second on waits are so brief
+	// that runtimes of OpenMP and MPI wait actively before they sleep.
+	chatty = 1000
+
+	// fitting is how many owners asked for what their job makes use of, for each of whom
+	// nothing is presumed.
+	fitting = 0.4
+
 	// few is the number of cores by which evenly spaces its laws for a job of one core, whose
 	// use of that core says nothing.
 	few = 16
@@ -94,9 +107,10 @@ const (
 	faint = 3e-3
 )
 
-// laws are those that explain how many cores look busy. What really works is as likely one
-// core as all, on a logarithmic scale; of the others none waits actively, or all do, or a part
-// that makes up the difference.
+// laws are those that explain how many cores look busy. What really works is in some of the
+// jobs what their owners may be presumed to have asked for, and else as likely one core as all,
+// on a logarithmic scale; of the others none waits actively, or all do, or a part that makes up
+// the difference.
 func (u Usage) laws(own float64) []weighed[law] {
 	if u.Cores < 2 {
 		return evenly(own, few)
@@ -105,6 +119,10 @@ func (u Usage) laws(own float64) []weighed[law] {
 	sd := math.Hypot(usageSD, 0.5*u.Waiting+0.5*u.Pressure)
 	if u.Busy < 1 { // it sleeps, and may work on many cores in between
 		sd = math.Hypot(sd, 0.3*(1-u.Busy))
+	}
+	idle, mixed := waitIdle, waitMixed
+	if u.Switches > chatty && u.Waiting < 0.1 {
+		idle, mixed = waitMixed, waitIdle // brief waits are spun before they sleep
 	}
 	span := math.Log(u.Cores)
 	steps := math.Ceil(span / fineness)
@@ -117,7 +135,7 @@ func (u Usage) laws(own float64) []weighed[law] {
 			used := busy * math.Exp(z.value*sd)
 			l.parallel = min(max(l.balanced(used, u.Cores), 0), 1)
 			missed := math.Log(used/l.busy(u.Cores)) / sd
-			out = append(out, weighed[law]{l, waitIdle * w * z.weight * math.Exp(-missed*missed/2)})
+			out = append(out, weighed[law]{l, idle * w * z.weight * math.Exp(-missed*missed/2)})
 		}
 		for i := range int(steps) {
 			work := math.Exp((float64(i) + 0.5) * span / steps)
@@ -128,10 +146,13 @@ func (u Usage) laws(own float64) []weighed[law] {
 			out = append(out, weighed[law]{l, waitBusy * w * seen * span / steps})
 			if work < busy {
 				l.spinning = (busy - work) / (u.Cores - work)
-				out = append(out, weighed[law]{l, waitMixed * w * min(busy/(u.Cores-work), 0.4/sd) * span / steps})
+				out = append(out, weighed[law]{l, mixed * w * min(busy/(u.Cores-work), 0.4/sd) * span / steps})
 				l.spinning = 0
 			}
 		}
+	}
+	for i, l := range out {
+		out[i].weight *= 1 + fitting*span*l.value.asked(u.Cores)/(presumedSD*math.Sqrt(2*math.Pi))
 	}
 	return out
 }
@@ -158,10 +179,16 @@ func evenly(own, n float64) []weighed[law] {
 func presumedLaws(own float64) []weighed[law] {
 	out := evenly(own, max(own, few))
 	for i, l := range out {
-		z := math.Log(presumed*own*l.value.time(own)) / presumedSD
-		out[i].weight *= guess + math.Exp(-min(z*z, 100)/2)
+		out[i].weight *= guess + l.value.asked(own)
 	}
 	return out
+}
+
+// asked is how well a law fits an owner who asked for as many cores as make the job faster, up
+// to 1.
+func (l law) asked(own float64) float64 {
+	z := math.Log(presumed*own*l.time(own)) / presumedSD
+	return math.Exp(-min(z*z, 100) / 2)
 }
 
 // meters are the powers that are weighed with each law. Idle watts of a core are about two fifths
@@ -205,11 +232,24 @@ func (m *Model) weigh() {
 		if l.weight < faint*best {
 			continue
 		}
-		for _, w := range watts {
-			l.value.power = w.value
-			m.laws = append(m.laws, weighed[law]{l.value, l.weight * w.weight})
+		for _, c := range m.crowdings() {
+			for _, w := range watts {
+				l.value.crowding, l.value.threads, l.value.power = c.value, m.own*m.facts.Usage.threads(), w.value
+				m.laws = append(m.laws, weighed[law]{l.value, l.weight * c.weight * w.weight})
+			}
 		}
 	}
+}
+
+// crowdings are what threads that share cores may cost: nothing where a knob of the stanza sets
+// as many as there are cores, where there is one alone, and where the job asks how many cores
+// it has. Otherwise its script sets them.
+func (m *Model) crowdings() []weighed[float64] {
+	follows := slices.ContainsFunc(m.facts.Policy.Knobs, func(k tuning.Knob) bool { return k.Follows == tuning.Cores })
+	if follows || m.own*m.facts.Usage.threads() < 2 {
+		return []weighed[float64]{{0, 1}}
+	}
+	return []weighed[float64]{{0, 0.55}, {0.06, 0.25}, {0.18, 0.2}}
 }
 
 // joulesOf is how many times as many joules an epoch takes by a law than under the owner's
@@ -263,6 +303,15 @@ func (m *Model) learn(from, cores, time, joules, sd float64) {
 	if sum > 0 {
 		m.amiss = max(m.amiss, (math.Abs(time-says/sum)-2*sd)/math.Abs(math.Log2(cores/from)))
 	}
+}
+
+// forget leaves out the laws that what was seen made faint.
+func (m *Model) forget() {
+	most := 0.0
+	for _, l := range m.laws {
+		most = max(most, l.weight)
+	}
+	m.laws = slices.DeleteFunc(m.laws, func(l weighed[law]) bool { return l.weight < faint*faint*most })
 }
 
 // misfit is the variance by which a job differs from a law that says by how much its time

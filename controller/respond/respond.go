@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"pitchpipe/controller/tuning"
 )
 
@@ -53,6 +55,16 @@ type Usage struct {
 	Waiting  float64 // share of the time in which it waited for storage, 0 to 1
 	Pressure float64 // share of the time in which its threads waited for a core, 0 to 1
 	GPUWatts float64 // that its GPUs took; 0: it has none
+	Switches float64 // voluntary context switches per CPU second
+	Threads  float64 // per core; 0: unknown
+}
+
+// threads is how many of its own threads a core runs, at most one: 0 where unknown.
+func (u *Usage) threads() float64 {
+	if u == nil {
+		return 0
+	}
+	return min(u.Threads, 1)
 }
 
 // UsageOf reads a profile; nil: it does not say.
@@ -68,10 +80,25 @@ func UsageOf(p *tuning.Profile, own tuning.Settings) *Usage {
 	if !ok || !(cores >= 1) || !(utilisation > 0) {
 		return nil
 	}
+	threads := 0.0
+	if v, ok := p.Features["threads_per_core"]; ok {
+		threads = math.Exp(v)
+	}
 	return &Usage{
 		Cores: cores, Busy: utilisation * cores, Waiting: p.Features["io_pressure"], Pressure: p.Features["cpu_pressure"],
-		GPUWatts: math.Expm1(p.Features["gpu_watts"]),
+		GPUWatts: math.Expm1(p.Features["gpu_watts"]), Switches: voluntary(p), Threads: threads,
 	}
+}
+
+// voluntary is how many context switches per CPU second a job's threads made to wait; 0: unknown.
+func voluntary(p *tuning.Profile) float64 {
+	all, counted := p.Features["context_switches"]
+	ratio, compared := p.Features["voluntary_ratio"]
+	if !counted || !compared {
+		return 0
+	}
+	share := 1 / (1 + math.Exp(-ratio))
+	return math.Expm1(all) * share
 }
 
 // Ratio is a log ratio to the owner's settings: its mean and standard deviation.
@@ -79,6 +106,26 @@ type Ratio struct{ Mean, SD float64 }
 
 // Quantile is the value that a standard normal quantile z stands for.
 func (r Ratio) Quantile(z float64) float64 { return r.Mean + z*r.SD }
+
+// Below is how likely it is less than a bound.
+func (r Ratio) Below(bound float64) float64 {
+	switch {
+	case r.SD > 0:
+		return distuv.UnitNormal.CDF((bound - r.Mean) / r.SD)
+	case r.Mean <= bound:
+		return 1
+	}
+	return 0
+}
+
+// Saved is the expected share that it saves where it does: that of 1-exp(r) above 0.
+func (r Ratio) Saved() float64 {
+	if !(r.SD > 0) {
+		return max(-math.Expm1(r.Mean), 0)
+	}
+	n := distuv.UnitNormal
+	return max(n.CDF(-r.Mean/r.SD)-math.Exp(r.Mean+r.SD*r.SD/2)*n.CDF(-r.Mean/r.SD-r.SD), 0)
+}
 
 // plus is the ratio of one step after another.
 func (r Ratio) plus(o Ratio) Ratio { return Ratio{r.Mean + o.Mean, math.Hypot(r.SD, o.SD)} }
@@ -148,6 +195,7 @@ func New(f Facts) *Model {
 			m.learn(was, now, e.LogTime, m.effectJoules(e), differs(e, betweenSD))
 		}
 	}
+	m.forget()
 	return m
 }
 
@@ -218,35 +266,122 @@ func (m *Model) compare(from, to tuning.Settings) Ratio {
 	return m.mix(from, to).Objective
 }
 
-// mix is the mixture of the laws between two settings of cores, with what none of them
-// explains on top.
-func (m *Model) mix(from, to tuning.Settings) Prediction {
-	var sum, unexplained float64
-	var time, objective moments
+// step is what one law says of the way from one setting of cores to another: log ratios, and
+// the variance of what it does not explain.
+type step struct{ weight, time, objective, variance float64 }
+
+// steps are those of all laws.
+func (m *Model) steps(from, to tuning.Settings) []step {
 	was, cores := max(from[tuning.Cores].Float(), 1), max(to[tuning.Cores].Float(), 1)
-	octaves := math.Log2(cores / was)
+	octaves, more := math.Log2(cores/was), 0.0
+	if most := max(m.own, was); cores > most {
+		more = moreSD * math.Log2(cores/most)
+	}
 	before, after := m.objectiveOf(from), m.objectiveOf(to)
-	for _, x := range m.laws {
-		l, w := x.value, x.weight
+	out := make([]step, len(m.laws))
+	for i, x := range m.laws {
+		l := x.value
 		own := l.time(m.own)
 		t, b := l.time(cores)/own, l.time(was)/own
 		var j, k float64
 		if m.joules {
 			j, k = m.joulesOf(l, cores), m.joulesOf(l, was)
 		}
-		sum += w
-		unexplained += w * m.misfit(math.Log(t/b), octaves)
-		time.add(w, math.Log(t/b))
-		objective.add(w, after(t, j)-before(b, k))
+		time := math.Log(t / b)
+		out[i] = step{x.weight, time, after(t, j) - before(b, k), m.misfit(time, octaves) + more*more}
+	}
+	return out
+}
+
+// mix is the mixture of the laws between two settings of cores.
+func (m *Model) mix(from, to tuning.Settings) Prediction {
+	var sum, unexplained float64
+	var time, objective moments
+	for _, s := range m.steps(from, to) {
+		sum += s.weight
+		unexplained += s.weight * s.variance
+		time.add(s.weight, s.time)
+		objective.add(s.weight, s.objective)
 	}
 	sd := 0.0
 	if sum > 0 {
 		sd = math.Sqrt(unexplained / sum)
 	}
-	if most := max(m.own, was); cores > most {
-		sd = math.Hypot(sd, moreSD*math.Log2(cores/most))
-	}
 	return Prediction{time.ratio(sum, sd), objective.ratio(sum, sd)}
+}
+
+// Chances are what may be hoped for of a setting, each law for itself: what one of them hopes
+// another may rule out, which no mean of both says.
+type Chances struct {
+	Kept   float64 // how likely it keeps to the slowdown that the owner allows
+	Likely float64 // how likely it does, and saves more than the least
+	Saves  float64 // the expected share that it saves where it keeps to the slowdown, times Kept
+}
+
+// Chances are those of one setting beside another, of which a log ratio up to -least is a saving.
+func (m *Model) Chances(from, to tuning.Settings, least float64) Chances {
+	limit := math.Inf(1)
+	if slowest := m.facts.Policy.MaxSlowdown; slowest > 0 {
+		limit = math.Log(slowest)
+	}
+	of := func(time, gains Ratio) Chances {
+		kept := time.Below(limit)
+		return Chances{kept, kept * gains.Below(-least), kept * gains.Saved()}
+	}
+	_, one := m.onlyCores(from)
+	if _, other := m.onlyCores(to); !other || !one && !from.EqualButMemory(m.facts.Own) || m.shows(to) {
+		return of(m.Predict(to).Time, m.Between(from, to))
+	}
+	gains, time := m.steps(from, to), m.times(to)
+	var out Chances
+	sum := 0.0
+	for i, s := range gains {
+		c := of(time(i), Ratio{s.objective, math.Sqrt(s.variance)})
+		sum += s.weight
+		out = Chances{out.Kept + s.weight*c.Kept, out.Likely + s.weight*c.Likely, out.Saves + s.weight*c.Saves}
+	}
+	if !(sum > 0) {
+		return Chances{}
+	}
+	return Chances{out.Kept / sum, out.Likely / sum, out.Saves / sum}
+}
+
+// shows reports whether anything ran under so many cores.
+func (m *Model) shows(s tuning.Settings) bool {
+	return slices.ContainsFunc(m.facts.Trials, func(t tuning.Trial) bool { return t.Settings.EqualButMemory(s) }) ||
+		slices.ContainsFunc(m.shown, func(e shown) bool { return e.target.EqualButMemory(s) })
+}
+
+// times is what each law says of the seconds under a setting of cores.
+func (m *Model) times(s tuning.Settings) func(law int) Ratio {
+	direct := m.steps(m.facts.Own, s)
+	ratio := func(x step) Ratio { return Ratio{x.time, math.Sqrt(x.variance)} }
+	near, there, between, ok := m.way(s)
+	if !ok {
+		return func(i int) Ratio { return ratio(direct[i]) }
+	}
+	on := m.steps(near, s)
+	return func(i int) Ratio {
+		by := there.Time.plus(ratio(on[i]))
+		if between {
+			return join(ratio(direct[i]), by)
+		}
+		return by
+	}
+}
+
+// way is the trial nearest to a setting of cores, what is known of it, and whether the setting
+// lies between it and the owner's.
+func (m *Model) way(s tuning.Settings) (near tuning.Settings, there Prediction, between, ok bool) {
+	c := s[tuning.Cores].Float()
+	t, ok := m.nearest(c)
+	if !ok {
+		return nil, Prediction{}, false, false
+	}
+	shown, _, _ := m.measured(t)
+	there = m.mix(m.facts.Own, t.Settings)
+	there = Prediction{seen(there.Time, shown.Time), seen(there.Objective, shown.Objective)}
+	return t.Settings, there, (m.own-c)*(c-t.Settings[tuning.Cores].Float()) > 0, true
 }
 
 // prior is what settings do by the laws of cores, and by what is known of other knobs.
@@ -257,15 +392,13 @@ func (m *Model) prior(s tuning.Settings) Prediction {
 	var out Prediction
 	if c := s[tuning.Cores].Float(); c != m.own && m.own >= 1 {
 		out = m.mix(m.facts.Own, s)
-		if near, ok := m.nearest(c); ok {
-			there, from := m.mix(m.facts.Own, near.Settings), near.Settings[tuning.Cores].Float()
-			shown, _, _ := m.measured(near)
-			on := m.mix(near.Settings, s)
-			time, objective := seen(there.Time, shown.Time).plus(on.Time), seen(there.Objective, shown.Objective).plus(on.Objective)
-			if (m.own-c)*(c-from) > 0 { // it lies between both
-				time, objective = join(out.Time, time), join(out.Objective, objective)
+		if near, there, between, ok := m.way(s); ok {
+			on := m.mix(near, s)
+			by := Prediction{there.Time.plus(on.Time), there.Objective.plus(on.Objective)}
+			if between {
+				by = Prediction{join(out.Time, by.Time), join(out.Objective, by.Objective)}
 			}
-			out = Prediction{time, objective}
+			out = by
 		}
 	}
 	for _, name := range m.facts.Own.Diff(s) {

@@ -45,7 +45,7 @@ func recorded(t *testing.T, objective tuning.Objective, epochs ...int) []plan.Jo
 func TestTheReplayAndTheControllerDecideAlike(t *testing.T) {
 	t.Parallel()
 	moved := 0
-	for _, job := range slices.Concat(recorded(t, tuning.Energy, 5, 60), recorded(t, tuning.Time, 30)) {
+	for _, job := range slices.Concat(recorded(t, tuning.Energy, 5), recorded(t, tuning.Cost, 60), recorded(t, tuning.Time, 30)) {
 		job.Busy = 1 // as the simulated cluster has it
 		if c, err := plan.Replay(t.Context(), job); err == nil && c.Restarts > 0 {
 			moved++
@@ -94,7 +94,7 @@ func TestSharedRecordedJobsAreDecidedAboutAlike(t *testing.T) {
 // moves does not decide as the replay does.
 func TestTheComparisonWouldShowADifference(t *testing.T) {
 	t.Parallel()
-	jobs := recorded(t, tuning.Energy, 60)
+	jobs := recorded(t, tuning.Cost, 60)
 	jobs[0].Busy = 1
 	course, err := plan.Replay(t.Context(), jobs[0])
 	if err != nil || course.Restarts == 0 {
@@ -215,6 +215,7 @@ func jobFile(job plan.Job) []byte {
 		fmt.Fprintf(&b, " max_slowdown=%g", p.MaxSlowdown)
 	}
 	b.WriteByte('\n')
+	b.WriteString("#TUNE knob threads env=OMP_NUM_THREADS follows=cores\n") // as tables were recorded
 	for _, k := range p.Knobs {
 		var values []string
 		for _, v := range k.Values {
@@ -249,6 +250,7 @@ func TestTheStanzaOfARecordedJobIsItsPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	policy.Tariff = job.Site.Tariff // which no stanza has
+	policy.Knobs = policy.Knobs[1:] // of the threads, which tables take as the cores
 	if diff := cmp.Diff(job.Policy, policy); diff != "" {
 		t.Errorf("the stanza says something else (-replay +stanza):\n%s", diff)
 	}

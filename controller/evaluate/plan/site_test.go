@@ -11,27 +11,27 @@ import (
 
 func TestAJobThatComesAgainBeginsUnderWhatItsFirstRunShowed(t *testing.T) {
 	t.Parallel()
-	in := small(write(t, "trials.csv", halves))
+	in := byCores(write(t, "trials.csv", halves))
 	in.Epochs, in.Returns, in.Seeds = []int{60}, 2, 3
 	rep := run(t, in)
 	r := rep.Rows[0].Returned
 	if r == nil || r.Jobs != 6 || r.Changed != 1 || r.Moved != 0 || r.Paid != 1 || r.Hurt != 0 || r.Final != "cores=2" {
 		t.Fatalf("%+v", r)
 	}
-	if !equal(r.Ratio, .6) || !equal(r.Last, .6) || !equal(r.OracleRatio, .6) || !equal(*r.PaidRatio, .6) || r.HurtRatio != nil {
+	if !equal(r.Ratio, .5) || !equal(r.Last, .5) || !equal(r.OracleRatio, .5) || !equal(*r.PaidRatio, .5) || r.HurtRatio != nil {
 		t.Errorf("%+v", r)
 	}
-	if s := rep.Summary.Returned; s == nil || s.Jobs != 6 || !equal(s.Ratio, .6) || s.WorstAt != "a m of 60 epochs" {
+	if s := rep.Summary.Returned; s == nil || s.Jobs != 6 || !equal(s.Ratio, .5) || s.WorstAt != "a m of 60 epochs" {
 		t.Errorf("%+v", s)
 	}
-	if first := rep.Rows[0]; !(first.Ratio > .6) || first.Jobs != 3 {
+	if first := rep.Rows[0]; !(first.Ratio > .5) || first.Jobs != 3 {
 		t.Errorf("the first runs are no longer told apart: %+v", first)
 	}
 }
 
 func TestWhatAFirstRunLostIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
-	in := small(write(t, "trials.csv", "workload,machine,knob_cores,seconds,joules,cpu_seconds\na,m,4,100,1000,105\na,m,2,110,1300,105\n"))
+	in := byCores(write(t, "trials.csv", "workload,machine,knob_cores,seconds,joules,cpu_seconds\na,m,4,100,1000,105\na,m,2,210,1300,105\n"))
 	in.Epochs, in.Returns = []int{100}, 3
 	r := run(t, in).Rows[0]
 	if r.Hurt != 1 || r.Restarts != 2 {
