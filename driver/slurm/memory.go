@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"pitchpipe/driver"
@@ -40,18 +38,12 @@ func (d *Driver) repairable(ctx context.Context, j parse.Job) error {
 	if s.age != 0 && s.age < remembered {
 		return fmt.Errorf("slurmctld forgets ended jobs too soon (MinJobAge) for a kill for memory to be taken back: %w", driver.ErrUnsupported)
 	}
-	out, err := d.ask(ctx, "squeue", "-h", "-a", "-r", "-t", "PD", "-o", "%i %E")
+	out, err := d.ask(ctx, "squeue", "-h", "-a", "-r", "-t", "PD", "-o", parse.DependantsFormat)
 	if err != nil {
 		return fmt.Errorf("who depends on it: %w", err)
 	}
-	for line := range strings.Lines(string(out)) {
-		id, on, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if slices.ContainsFunc(strings.FieldsFunc(on, func(c rune) bool { return (c < '0' || c > '9') && c != '_' }), func(n string) bool {
-			of, _, _ := strings.Cut(n, "_")
-			return of == j.ID || j.ArrayJob != "" && of == j.ArrayJob
-		}) {
-			return fmt.Errorf("job %s depends on it, and would be told of a kill for memory: %w", id, driver.ErrUnsupported)
-		}
+	if id, ok := parse.Dependant(out, j); ok {
+		return fmt.Errorf("job %s depends on it, and would be told of a kill for memory: %w", id, driver.ErrUnsupported)
 	}
 	return nil
 }

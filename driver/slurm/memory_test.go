@@ -104,7 +104,7 @@ func TestAKillForMemoryStands(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, nil)
 		job := r.start(t)
-		r.f.dependants = fmt.Sprintf("9 afterok:%s(unfulfilled)\n", job.ID)
+		r.f.dependants = fmt.Sprintf("9 1 afterok:%s(unfulfilled) after\n", job.ID)
 		in := intent(job, nil)
 		in.Change = driver.Change{MemoryBytes: 64 << 20}
 		if err := r.d.Check(t.Context(), in); !errors.Is(err, driver.ErrUnsupported) {
