@@ -97,8 +97,8 @@ type Capabilities struct {
 	Memory     bool // memory limits are enforced
 	Cores      bool // CPUs are confined
 
-	// MemoryReturns: an attempt that was killed for memory under a change runs again
-	// with its owner's. Where it does not, a limit is never lowered.
+	// MemoryReturns: an attempt that was killed for less memory than its owner asked for
+	// runs again with his. Where it does not, a limit is never lowered.
 	MemoryReturns bool
 	Accounts      bool // partition, account and QOS of a job were verified, not merely claimed
 

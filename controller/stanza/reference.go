@@ -40,8 +40,8 @@ func blockMeaning(block string) string {
 	case "knob":
 		return "One thing that may be set. cores, memory, threads, gpus and power_limit are known to the tuner; every other\n" +
 			"name needs exactly one of env, arg and live, and is a hyperparameter unless it says quality = \"same\". A knob has\n" +
-			"values, or min and max, or follows another knob. Under Slurm memory stays as its owner asked for it, since a kill for\n" +
-			"it could not be taken back. No knob is a time limit: it stays its owner's everywhere."
+			"values, or min and max, or follows another knob. Under Slurm memory is lowered only before a start, and where\n" +
+			"a kill for it can be taken back. No knob is a time limit: it stays its owner's everywhere."
 	case "progress":
 		return "How the job says that an epoch ended: pattern or report is needed."
 	case "quality":

@@ -28,9 +28,9 @@ func advanceSentences() []sentence {
 		{"a live change reaches the next attempt, and is gone after the return to the owner's settings", needsLive, changeLive},
 		{"a live change is refused where no restart carries one", needsNoLive, refuseLive},
 		{"an attempt killed under a tuned memory limit runs again under its owner's", needsMemoryReturn, memoryReturn},
-		{"an attempt killed for memory under any change runs again under its owner's settings", needsMemoryReturn, settingsReturn},
-		{"what is killed for memory under a change gets its owner's memory first, then everything", needsMemoryReturn, allReturns},
-		{"an intent stays applied after the return of memory", needsMemoryReturn, appliedBeforeReturn},
+		{"an attempt killed for memory under any change runs again under its owner's settings", needsSettingsReturn, settingsReturn},
+		{"what is killed for memory under a change gets its owner's memory first, then everything", needsSettingsReturn, allReturns},
+		{"an intent stays applied after the return of memory", needsSettingsReturn, appliedBeforeReturn},
 		{"a change that the machine cannot hold is invalid and changes nothing", needsSize, changeTooLarge},
 		{"a dry run tells of the same faults and changes nothing", nil, dryRun},
 	}

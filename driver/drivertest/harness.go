@@ -78,6 +78,10 @@ type Harness struct {
 	// there that a job could not be started.
 	Blind bool
 
+	// MemoryAlone: of an attempt that was killed for memory under a change only less memory
+	// is taken back.
+	MemoryAlone bool
+
 	// Now and Sleep are the driver's clock; nil = the real one. Sleep returns when
 	// d has passed for the driver, or ctx ended.
 	Now   func() time.Time

@@ -32,6 +32,13 @@ func needsMemoryReturn(h Harness) string {
 	return ""
 }
 
+func needsSettingsReturn(h Harness) string {
+	if h.MemoryAlone {
+		return "only less memory is taken back here"
+	}
+	return needsMemoryReturn(h)
+}
+
 func needsLive(h Harness) string {
 	if !h.Driver.Capabilities().Live {
 		return "a restart carries no settings file here"

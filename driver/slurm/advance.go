@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
@@ -123,7 +124,7 @@ func (m move) step(kind driver.StepKind, detail string) driver.Step {
 // begin makes the intent durable before anything is done for it.
 func (m move) begin(ctx context.Context, in driver.Intent) (driver.Step, error) {
 	moving := &journal.Moving{Intent: in, Phase: journal.Asking, Restarts: m.j.Restarts, Before: sizeOf(m.j)}
-	m.r.Repairs = !in.Change.Empty() && m.d.repairable(ctx, m.j) == nil
+	m.r.Repairs = m.d.repairs(in.Change, m.r.Own) && act.Repairable(ctx, m.d.cfg.Commands, m.j) == nil
 	if parse.Waiting(m.j.State) {
 		moving.Phase, moving.Queued, moving.Restarts = journal.Stopped, true, m.j.Restarts-1
 		m.r.Moving = moving

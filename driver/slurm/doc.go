@@ -100,8 +100,8 @@
 // Incomplete), which slurmctld takes while it remembers the job (MinJobAge), and the rest is
 // the way of any move. Until then the job is driver.Stopped here. Dependants and sbatch
 // --wait are told of the kill, though, so that memory is lowered only where the owner allows
-// restarts and no job depends on it when it is changed; never through a broker, which has no
-// verb for it.
+// restarts and no job depends on it when it is changed. A broker has a verb of its own for
+// it, which also gives the memory back, and takes it only where it had lowered that.
 //
 // An intent with Discard begins at the requeue. Slurm sends the batch shell and the
 // steps SIGTERM, and kills KillWait later what is left; how the attempt exits after the

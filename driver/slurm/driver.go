@@ -118,16 +118,14 @@ func (d *Driver) Name() string { return "slurm" }
 // Capabilities tells what Slurm can do to a job. That memory and cores are
 // confined is the site's word (cgroups).
 func (d *Driver) Capabilities() driver.Capabilities {
-	c := Capabilities(d.cfg.TaskProlog, d.cfg.Everyone)
-	c.MemoryReturns = d.repairs()
-	return c
+	return Capabilities(d.cfg.TaskProlog, d.cfg.Everyone)
 }
 
 // Capabilities are those of a cluster with or without the TaskProlog, for a controller of
 // everybody's jobs or of one user's.
 func Capabilities(taskProlog, everyone bool) driver.Capabilities {
 	return driver.Capabilities{
-		KeepsID: true, Env: taskProlog, Live: taskProlog, Memory: true, Cores: true, Accounts: true, UsersSubmit: everyone,
+		KeepsID: true, Env: taskProlog, Live: taskProlog, Memory: true, MemoryReturns: true, Cores: true, Accounts: true, UsersSubmit: everyone,
 	}
 }
 

@@ -119,7 +119,7 @@ func (f *fake) answer(c command.Call) (out, stderr string) {
 		return "batch\n", ""
 	case c.Name == "squeue" && strings.Contains(line, "%A|%k"):
 		return f.each(func(j *fakeJob) string { return fmt.Sprintf("%d|%s\n", j.number(), j.comment) }), ""
-	case c.Name == "squeue" && strings.HasSuffix(line, "%i %E"):
+	case c.Name == "squeue" && strings.HasSuffix(line, "%i %U %E %j"):
 		return f.dependants, ""
 	case c.Name == "squeue":
 		return f.each(func(j *fakeJob) string {

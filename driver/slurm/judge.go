@@ -118,8 +118,8 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *journal.Record
 	case c.Cores > r.Own.Cores && d.cfg.Above != nil && !d.cfg.Above(d.sketch(j, r)):
 		return fmt.Errorf("%d cores are more than the %d that its owner asks for, and the site does not allow that: %w", c.Cores, r.Own.Cores, driver.ErrDenied)
 	}
-	if own := total(r.Own); c.MemoryBytes > 0 && (c.MemoryBytes < own || own == 0) {
-		if err := d.repairable(ctx, j); err != nil {
+	if less(c, r.Own) {
+		if err := act.Repairable(ctx, d.cfg.Commands, j); err != nil {
 			return err
 		}
 	}

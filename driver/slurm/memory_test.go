@@ -1,12 +1,15 @@
 package slurm_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/slurm"
+	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/command"
 )
 
@@ -104,7 +107,7 @@ func TestAKillForMemoryStands(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, nil)
 		job := r.start(t)
-		r.f.dependants = fmt.Sprintf("9 afterok:%s(unfulfilled)\n", job.ID)
+		r.f.dependants = fmt.Sprintf("9 1 afterok:%s(unfulfilled) after\n", job.ID)
 		in := intent(job, nil)
 		in.Change = driver.Change{MemoryBytes: 64 << 20}
 		if err := r.d.Check(t.Context(), in); !errors.Is(err, driver.ErrUnsupported) {
@@ -119,4 +122,36 @@ func TestAKillForMemoryStands(t *testing.T) {
 			t.Errorf("it is %s", job.State)
 		}
 	})
+}
+
+// judge is a hand that can be asked beforehand, as a broker's is.
+type judge struct{ act.Commands }
+
+func (judge) May(context.Context, string, act.Update) error { return nil }
+
+func TestABrokerIsAskedToTakeBackLessMemoryAlone(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name   string
+		change driver.Change
+		want   driver.State
+	}{
+		{"less memory", driver.Change{MemoryBytes: 64 << 20}, driver.Stopped},
+		{"another change", driver.Change{TimeLimit: time.Hour}, driver.MemoryExceeded},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, func(cfg *slurm.Config) { cfg.Actor = judge{act.Commands{Runner: cfg.Commands}} })
+			job := r.start(t)
+			in := intent(job, nil)
+			in.Change = tc.change
+			r.settled(t, in)
+			r.f.run(job.ID)
+			r.job(t, job.ID)
+			r.f.with(job.ID, func(j *fakeJob) { r.f.end(j, "OUT_OF_MEMORY", 0) })
+			if job := r.job(t, job.ID); job.State != tc.want {
+				t.Errorf("it is %s, want %s", job.State, tc.want)
+			}
+		})
+	}
 }

@@ -26,13 +26,9 @@ func readSite(ctx context.Context, c command.Runner) (site, error) {
 		return site{}, fmt.Errorf("reading the cluster's configuration: %w", err)
 	}
 	conf := parse.Config(out.Stdout)
-	s := site{accounting: conf["AccountingStorageType"] == "accounting_storage/slurmdbd"}
+	s := site{accounting: conf["AccountingStorageType"] == "accounting_storage/slurmdbd", age: parse.Remembers(conf)}
 	for part := range strings.SplitSeq(conf["PrivateData"], ",") {
 		s.private = s.private || strings.TrimSpace(part) == "jobs" || strings.TrimSpace(part) == "all"
-	}
-	s.age = -1
-	if n, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(conf["MinJobAge"], "sec"))); err == nil {
-		s.age = time.Duration(n) * time.Second
 	}
 	for _, key := range []string{"RequeueExit", "RequeueExitHold"} {
 		for part := range strings.SplitSeq(conf[key], ",") {

@@ -125,7 +125,7 @@ func (b *bench) site(t *testing.T) drivertest.Harness {
 		}
 	}
 	h := b.harness(t)
-	h.Driver, h.Blind = open(), true
+	h.Driver, h.Blind, h.MemoryAlone = open(), true, true
 	t.Cleanup(shut)
 	h.Reopen = func(t *testing.T) driver.Driver {
 		t.Helper()

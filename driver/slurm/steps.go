@@ -85,7 +85,7 @@ func (m move) requeue(ctx context.Context) (driver.Step, error) {
 	requeue := m.d.cfg.Actor.Requeue
 	switch {
 	case moving.Memory:
-		requeue = m.d.cfg.Actor.(act.Rerunner).Rerun //nolint:forcetypeassert // else it was not killed for a change of ours, see killed
+		requeue = m.d.cfg.Actor.Rerun
 	case moving.Intent.Discard:
 		requeue = m.d.cfg.Actor.Discard
 	case !moving.Requeued && time.Since(moving.Asked) >= moving.Intent.Checkpoint.Grace:

@@ -315,6 +315,8 @@ func lowered(t *testing.T, c *cluster) {
 	}
 	free, bound, fixed := submit("free", "--wrap=true"), submit("bound", "--wrap=true"), submit("fixed", "--no-requeue", "--wrap=true")
 	submit("after", "--dependency=afterok:"+string(bound.ID), "--wrap=true")
+	chain := submit("chain", "--wrap=true")
+	submit("chain", "--dependency=singleton", "--wrap=true")
 	for _, tc := range []struct {
 		what   string
 		job    driver.Job
@@ -325,6 +327,7 @@ func lowered(t *testing.T, c *cluster) {
 		{"more memory", free, driver.Change{MemoryBytes: 80 << 20}, nil},
 		{"arguments", free, driver.Change{Args: map[string]string{"--x": "1"}}, driver.ErrUnsupported},
 		{"less memory of a job with a dependant", bound, driver.Change{MemoryBytes: 32 << 20}, driver.ErrUnsupported},
+		{"less memory of a job for whose end the next of its name waits", chain, driver.Change{MemoryBytes: 32 << 20}, driver.ErrUnsupported},
 		{"less memory of a job that may not be restarted", fixed, driver.Change{MemoryBytes: 32 << 20}, driver.ErrDenied},
 	} {
 		if err := b.d.Check(t.Context(), b.intent(tc.job, tc.change)); !errors.Is(err, tc.want) {

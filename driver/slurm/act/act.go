@@ -30,16 +30,12 @@ type Actor interface {
 	Discard(ctx context.Context, job string) error
 	// Update changes a job that waits.
 	Update(ctx context.Context, job string, u Update) error
+	// Rerun puts a job back into the queue that has ended. It must have been seen to have.
+	Rerun(ctx context.Context, job string) error
 	// Release lets a job go that the cluster holds.
 	Release(ctx context.Context, job string) error
 	// Cancel ends a job for good.
 	Cancel(ctx context.Context, job string) error
-}
-
-// Rerunner is an Actor that can have a job run again that has ended.
-type Rerunner interface {
-	// Rerun puts a job back into the queue that has ended. It must have been seen to have.
-	Rerun(ctx context.Context, job string) error
 }
 
 // ScriptOf is the script of a job by its name, or where slurmctld does not know that any

@@ -4,6 +4,7 @@
 // In come the number of a job and one verb; out come Slurm's own commands, or an
 // error that wraps one of package driver's. Commands runs them with the rights of
 // its caller: a user for his own jobs, an Operator for everybody's. A broker has
-// the same verbs and asks first whether it may. Every verb can be repeated. The
-// package remembers nothing, and never looks at the job first.
+// the same verbs and asks first whether it may. Every verb can be repeated.
+// Repairable asks what a Rerun will need. The package remembers nothing, and no verb looks
+// at the job first.
 package act

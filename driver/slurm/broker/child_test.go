@@ -99,6 +99,8 @@ func (r role) ask() error {
 		return c.Discard(ctx, r.Job)
 	case "release":
 		return c.Release(ctx, r.Job)
+	case "rerun":
+		return c.Rerun(ctx, r.Job)
 	}
 	return c.Update(ctx, r.Job, r.Update)
 }

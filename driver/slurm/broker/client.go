@@ -85,6 +85,13 @@ func (c *Client) Discard(ctx context.Context, job string) error {
 	return err
 }
 
+// Rerun puts a job back into the queue that was killed for less memory than its owner asked
+// for, with his.
+func (c *Client) Rerun(ctx context.Context, job string) error {
+	_, err := c.ask(ctx, verbRerun, request{Job: job})
+	return err
+}
+
 // Update changes a job that waits.
 func (c *Client) Update(ctx context.Context, job string, u act.Update) error {
 	_, err := c.ask(ctx, verbUpdate, request{Job: job, Update: &u})

@@ -261,6 +261,7 @@ func TestOnACluster(t *testing.T) {
 		{"a task of an array is moved while others run and wait", anArray},
 		{"of an array's waiting tasks each counts", anArraysLimit},
 		{"the broker is killed between its record and the effect", aKill},
+		{"a job that is killed for less memory runs again with its owner's, and the broker is killed between", aKillForMemory},
 	} {
 		t.Run(story.name, func(t *testing.T) { story.tell(t, s) })
 	}

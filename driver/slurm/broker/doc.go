@@ -2,7 +2,7 @@
 // have done to them, and nothing else.
 //
 // In come requests on a Unix socket, from processes whose user the kernel vouches
-// for: the script of a job, a signal, a requeue, a discard, an update, a release. Out go
+// for: the script of a job, a signal, a requeue, a discard, an update, a release, a rerun. Out go
 // Slurm's own commands, run by an account with Slurm's administrator level Operator,
 // or a refusal with its reason. The client has the verbs of package act and gives
 // package driver's errors back; it can also ask beforehand whether a size would be
@@ -12,7 +12,7 @@
 // # What is asked before anything is done
 //
 //  1. Does a controller ask? Others, the jobs' owners included, get ErrDenied.
-//  2. Is there such a job, has it not ended, is it one that is moved: a batch job of an
+//  2. Is there such a job, has it not ended (but for a rerun), is it one that is moved: a batch job of an
 //     ordinary user, or a task of an array, with one task on one node, in no heterogeneous job
 //     and without a deadline?
 //     Root's jobs are never touched: who could steer them could steer root.
@@ -26,8 +26,9 @@
 //     controller's word. A discard, which is a requeue without that signal: only of an attempt
 //     that was changed here while the job waited for it, so that its owner's own attempts keep
 //     their work; it counts among the Config.Restarts attempts. An update: while the job waits, to cores and memory that its
-//     stanza allows or its owner asked for, never to less memory or time than that, and to
-//     no more than that but in the partitions of Config.Above. A start time: only where the wait is of our making,
+//     stanza allows or its owner asked for, never to less time than that, and to
+//     no more than that but in the partitions of Config.Above; to less memory where a kill can
+//     be taken back (see below). A start time: only where the wait is of our making,
 //     and at most Config.Ahead from now; a task of an array that waits for its first attempt and
 //     has no number yet may be made to wait, for Config.Ahead in all, since only an update
 //     gives it the number by which the task prolog finds its settings. A release: only of a job that left for our signal
@@ -40,6 +41,18 @@
 //     too. So smaller sizes are asked about as well, other jobs that wait with a size of
 //     ours, of an array each task, count as what is used, and sizes are changed one at a time. A size that the job
 //     has is not set once more.
+//
+// # Less memory
+//
+// A kill for memory ends a job, and its dependants are told. So less than its owner asked for
+// is set only where he allows restarts, slurmctld remembers ended jobs for two minutes, no
+// waiting job depends on this one, and no limit counts memory, which might keep it from
+// getting its own back; never less than its stanza's knob allows, nor than was set before. A
+// job that was killed under such a size may be put back into the queue (rerun): the request
+// gives it its owner's memory at once, so that it is neither started nor killed with less
+// again where the controller does nothing more. After that it is never lowered again. Where
+// the broker dies between these two effects, either is asked for once more: by an update,
+// for which no limit counts, or by a rerun where it was started and killed meanwhile.
 //
 // # What its owner asked for
 //
@@ -55,6 +68,8 @@
 // from squeue, which prints no such text here but the folder of the job, last; a record
 // of scontrol that says otherwise, that has fields where texts stand, or that is more
 // than one line, is refused. Which array a job is a task of is squeue's word, too.
+// Who depends on a job is printed with names, last: one that imitates a line can only keep
+// memory as it is.
 //
 // Anybody may connect, and is told why he is refused. Few connections of others than the
 // controller are held at a time, and few refusals a minute are logged.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"pitchpipe/driver"
@@ -33,7 +34,7 @@ type plan func(ctx context.Context, e *effect) (do func(context.Context) error, 
 // plans are the verbs that change something.
 func plans() map[string]plan {
 	return map[string]plan{
-		verbSignal: planSignal, verbRequeue: planRequeue, verbDiscard: planDiscard, verbUpdate: planUpdate, verbRelease: planRelease,
+		verbSignal: planSignal, verbRequeue: planRequeue, verbDiscard: planDiscard, verbUpdate: planUpdate, verbRelease: planRelease, verbRerun: planRerun,
 	}
 }
 
@@ -84,6 +85,9 @@ func (e *effect) judge(ctx context.Context, p plan) (func(context.Context) error
 	}
 	if err := movable(e.job); err != nil {
 		return nil, err
+	}
+	if parse.Ended(e.job.State) && e.verb != verbRerun {
+		return nil, fmt.Errorf("it has ended (%s): %w", strings.ToLower(e.job.State), driver.ErrConflict)
 	}
 	if e.stanza, err = e.s.stanza(ctx, e.job); err != nil {
 		return nil, err
@@ -228,7 +232,7 @@ func planUpdate(ctx context.Context, e *effect) (func(context.Context) error, er
 	if u.Requeue != nil && *u.Requeue != e.job.Requeue {
 		return nil, fmt.Errorf("whether it may be restarted is its owner's word: %w", driver.ErrDenied)
 	}
-	if err := errors.Join(e.ceiling(*u, after), e.within(*u, after), e.wait(u.Start)); err != nil {
+	if err := errors.Join(e.allowed(ctx, *u, after), e.wait(u.Start)); err != nil {
 		return nil, err
 	}
 	e.record.Prepared = e.job.Restarts + 1
@@ -265,12 +269,20 @@ func planNothing(ctx context.Context, e *effect) (func(context.Context) error, e
 	}
 	after, err := changed(e.job.size, *u)
 	if err == nil {
-		err = errors.Join(e.ceiling(*u, after), e.within(*u, after))
+		err = e.allowed(ctx, *u, after)
 	}
 	if err == nil {
 		err = e.room(ctx, *u, after)
 	}
 	return nil, err
+}
+
+// allowed refuses a size that its owner or the site does not allow.
+func (e *effect) allowed(ctx context.Context, u act.Update, after ledger.Size) error {
+	if err := errors.Join(e.ceiling(u, after), e.within(u, after)); err != nil {
+		return err
+	}
+	return e.lower(ctx, after)
 }
 
 // changed is the size after an update.

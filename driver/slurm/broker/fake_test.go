@@ -35,12 +35,14 @@ type fake struct {
 	assoc  string // empty: assoc_mgr does not answer
 	nodes  string // cores of a socket and threads of a core; empty: one thread
 
-	partition string // more fields of its record
-	broken    bool   // nothing answers
-	actions   []string
-	fail      error          // of the next action
-	pause     func()         // before a signal
-	begin     func(*fakeJob) // once, before scontrol shows a job that squeue has shown
+	partition  string // more fields of its record
+	dependants string // of all jobs, as squeue prints them
+	broken     bool   // nothing answers
+	actions    []string
+	fail       error          // of the next action
+	lose       string         // an action that is not done, and whose outcome nobody knows
+	pause      func()         // before a signal
+	begin      func(*fakeJob) // once, before scontrol shows a job that squeue has shown
 }
 
 type fakeJob struct {
@@ -142,6 +144,8 @@ func (f *fake) Run(_ context.Context, c command.Call) (command.Output, error) {
 		return text(f.config)
 	case line == "scontrol -o show partition":
 		return text("PartitionName=main QoS=N/A MaxTime=UNLIMITED" + f.partition + "\n")
+	case line == "squeue -h -a -r -t PD -o %i %U %E %j":
+		return text(f.dependants)
 	case line == "sinfo -h -a -e -o %Y|%Z":
 		return text(cmp.Or(f.nodes, "8|1\n"))
 	case strings.HasPrefix(line, "scontrol -o show assoc_mgr"):
@@ -176,6 +180,10 @@ func (f *fake) done(action string) error {
 		f.fail = nil
 		return err
 	}
+	if f.lose == action {
+		f.lose = ""
+		return driver.ErrUnknown
+	}
 	f.actions = append(f.actions, action)
 	return nil
 }
@@ -205,6 +213,8 @@ func (f *fake) Signal(_ context.Context, job, signal string) error {
 func (f *fake) Requeue(_ context.Context, job string) error { return f.putBack("requeue", job) }
 
 func (f *fake) Discard(_ context.Context, job string) error { return f.putBack("discard", job) }
+
+func (f *fake) Rerun(_ context.Context, job string) error { return f.putBack("rerun", job) }
 
 func (f *fake) putBack(verb, job string) error {
 	if err := f.done(verb + " " + job); err != nil {
@@ -254,7 +264,7 @@ func newRig(t *testing.T, change func(*broker.Config)) *rig {
 	t.Helper()
 	now := time.Now().UTC().Truncate(time.Second)
 	r := &rig{f: &fake{
-		config: "AccountingStorageEnforce = none\n",
+		config: "AccountingStorageEnforce = none\nMinJobAge = 300 sec\n",
 		job: fakeJob{
 			state: "RUNNING", reason: "None", admin: accepted, folder: "/home/alice", account: "physics", qos: "normal",
 			uid: 7, cores: 4, mib: 100, minutes: 60, submitted: now.Add(-time.Minute), eligible: now, script: "#!/bin/sh\ntrue\n",

@@ -25,8 +25,8 @@ func (k Knob) Allows(n int64) bool {
 }
 
 // within refuses a size that neither the stanza allows nor the job's owner asked for. An
-// amount that is no knob may only go back. Too little memory or time would end a job for
-// good, so that neither is ever less than he asked for, whatever its knob says.
+// amount that is no knob may only go back. Too little time would end a job for good, so that
+// it is never less than he asked for.
 func (e *effect) within(u act.Update, after ledger.Size) error {
 	asked := e.record.Asked
 	if after != asked && after != e.job.size && act.Says(e.job.Comment, act.Off) {
@@ -41,8 +41,6 @@ func (e *effect) within(u act.Update, after ledger.Size) error {
 		switch {
 		case least == 0:
 			return fmt.Errorf("its owner asked for %s: %w", memoryText(asked.Memory), driver.ErrDenied)
-		case want != 0 && want < least:
-			return fmt.Errorf("%d MiB of memory are less than the %d that its owner asked for: %w", want>>20, least>>20, driver.ErrDenied)
 		case !e.stanza.Memory.Allows(want):
 			return fmt.Errorf("its stanza does not allow %d MiB of memory, and its owner asked for %d: %w", want>>20, least>>20, driver.ErrDenied)
 		}

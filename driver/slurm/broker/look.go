@@ -227,8 +227,6 @@ func movable(j sighting) error {
 	switch {
 	case j.uid == 0:
 		return fmt.Errorf("root's jobs are not touched: %w", driver.ErrDenied)
-	case parse.Ended(j.State):
-		return fmt.Errorf("it has ended (%s): %w", strings.ToLower(j.State), driver.ErrConflict)
 	case !j.Batch:
 		return fmt.Errorf("it has no script to run again: %w", driver.ErrUnsupported)
 	case !j.alone:

@@ -20,6 +20,7 @@ func TestWhatIsRefused(t *testing.T) {
 	update := func(u act.Update) func(*testing.T, *rig) error {
 		return func(t *testing.T, r *rig) error { t.Helper(); return r.client.Update(ctx(t), "7", u) }
 	}
+	rerun := func(t *testing.T, r *rig) error { t.Helper(); return r.client.Rerun(ctx(t), "7") }
 	release := func(t *testing.T, r *rig) error { t.Helper(); return r.client.Release(ctx(t), "7") }
 	waiting := func(j *fakeJob) { j.state = "PENDING" }
 	nothing := func(*fakeJob) {}
@@ -90,15 +91,25 @@ func TestWhatIsRefused(t *testing.T) {
 		{"a time limit where there was none", func(j *fakeJob) { j.state, j.minutes = "PENDING", 0 }, update(size(0, 0, 5)), driver.ErrDenied, "no time limit"},
 		{"cores that are no knob", func(j *fakeJob) { waiting(j); j.admin = "pitchpipe:1:{apply,noknob}" }, update(size(2, 0, 0)), driver.ErrDenied, "does not allow 2 cores"},
 		{"cores that the knob does not have", func(j *fakeJob) { waiting(j); j.admin = "pitchpipe:1:{apply,few}" }, update(size(3, 0, 0)), driver.ErrDenied, "does not allow 3 cores"},
-		{"less memory, of a knob that has it", waiting, update(size(0, 60, 0)), driver.ErrDenied, "60 MiB of memory are less"},
-		{"a MiB of memory", waiting, update(size(0, 1, 0)), driver.ErrDenied, "1 MiB of memory are less"},
+		{"less memory than the knob has", waiting, update(size(0, 59, 0)), driver.ErrDenied, "does not allow 59 MiB of memory, and its owner asked for 100"},
+		{"less memory of a job that may not be restarted", func(j *fakeJob) { waiting(j); j.noRequeue = true }, update(size(0, 60, 0)), driver.ErrDenied, "--no-requeue"},
+		{"less memory of what runs", nothing, update(size(0, 60, 0)), driver.ErrConflict, "does not wait"},
+		{"less memory against the owner's word", func(j *fakeJob) { waiting(j); j.comment = act.Off }, update(size(0, 60, 0)), driver.ErrDenied, "its owner says pitchpipe:off"},
 		{
 			"less memory by fewer CPUs", func(j *fakeJob) { waiting(j); j.perCPU = true },
-			update(size(2, 0, 0)), driver.ErrDenied, "200 MiB of memory are less",
+			update(size(2, 0, 0)), driver.ErrDenied, "does not allow 200 MiB of memory",
 		},
 		{"a shorter time limit", waiting, update(size(0, 0, 1)), driver.ErrDenied, "a time limit of 1m0s is less than the 1h0m0s"},
 		{"a start that the owner set", waiting, update(start(0)), driver.ErrDenied, "its owner's word"},
 		{"a start long ahead", waiting, update(start(time.Hour)), driver.ErrInvalid, "at most 10m0s"},
+
+		{"a rerun of what runs", nothing, rerun, driver.ErrConflict, "not killed for memory (RUNNING)"},
+		{"a rerun of what waits", waiting, rerun, driver.ErrConflict, "not killed for memory (PENDING)"},
+		{"a rerun of what has ended well", func(j *fakeJob) { j.state = "COMPLETED" }, rerun, driver.ErrConflict, "not killed for memory (COMPLETED)"},
+		{"a rerun of what was cancelled", func(j *fakeJob) { j.state = "CANCELLED" }, rerun, driver.ErrConflict, "not killed for memory (CANCELLED)"},
+		{"a rerun of what died of its owner's memory", func(j *fakeJob) { j.state = "OUT_OF_MEMORY" }, rerun, driver.ErrDenied, "it had the memory that its owner asked for"},
+		{"a rerun of root's job", func(j *fakeJob) { j.state, j.uid = "OUT_OF_MEMORY", 0 }, rerun, driver.ErrDenied, "root's jobs are not touched"},
+		{"a requeue of what was killed for memory", func(j *fakeJob) { j.state = "OUT_OF_MEMORY" }, requeue, driver.ErrConflict, "it has ended (out_of_memory)"},
 
 		{"the release of what runs", nothing, release, driver.ErrDenied, "does not hold it"},
 		{"the release of what its owner holds", waiting, release, driver.ErrDenied, "holds stays"},

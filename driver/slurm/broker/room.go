@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -22,10 +23,14 @@ import (
 // up. Only one that ran a moment ago, and so had its room, may be made smaller where the
 // limits cannot be read.
 func (e *effect) room(ctx context.Context, u act.Update, after ledger.Size) error {
-	if after == e.job.size {
+	if after == e.job.size || e.returned(after) {
 		return nil
 	}
-	why := e.s.fits(ctx, e.job, u, after)
+	back := after
+	if e.record.Less(after) {
+		back = e.record.Back(after)
+	}
+	why := e.s.fits(ctx, e.job, u, after, back)
 	var exceeded *limits.Exceeded
 	switch {
 	case why == nil:
@@ -34,7 +39,7 @@ func (e *effect) room(ctx context.Context, u act.Update, after ledger.Size) erro
 		return fmt.Errorf("%w: %w", driver.ErrDenied, why)
 	case errors.Is(why, errWhole):
 		return fmt.Errorf("%w: %w", driver.ErrDenied, why)
-	case smaller(after, e.job.size) && (e.record.Ours(e.job.Restarts) || !parse.Waiting(e.job.State)):
+	case back == after && smaller(after, e.job.size) && (e.record.Ours(e.job.Restarts) || !parse.Waiting(e.job.State)):
 		e.s.cfg.Logger.Warn("a job is made smaller although its limits are not known", "job", e.job.name, "error", why)
 		return nil
 	case errors.Is(why, limits.ErrUnknown):
@@ -49,8 +54,10 @@ func smaller(a, b ledger.Size) bool {
 
 // fits asks slurmctld what a partition gives one job, and where it enforces limits what is
 // in use of them, to which it adds what waits with a size of ours: Slurm starts those jobs
-// whatever is used up by then.
-func (s *Server) fits(ctx context.Context, j sighting, u act.Update, after ledger.Size) error {
+// whatever is used up by then. Back is what the job would have after a kill for less memory
+// than its owner asked for, else as after. It gets that whatever is used up, so that no limit
+// may count memory then.
+func (s *Server) fits(ctx context.Context, j sighting, u act.Update, after, back ledger.Size) error {
 	conf, err := s.config(ctx)
 	if err != nil {
 		return err
@@ -59,8 +66,13 @@ func (s *Server) fits(ctx context.Context, j sighting, u act.Update, after ledge
 	if err != nil {
 		return err
 	}
-	if err := takes(conf, partitions, j, after); err != nil || !conf.limits() {
-		return err
+	for _, size := range []ledger.Size{after, back} {
+		if err := takes(conf, partitions, j, size); err != nil {
+			return err
+		}
+	}
+	if !conf.limits() {
+		return nil
 	}
 	unit, err := s.unit(ctx, conf, partitions, j.Partition)
 	if err != nil {
@@ -97,6 +109,12 @@ func (s *Server) fits(ctx context.Context, j sighting, u act.Update, after ledge
 		who.Has = limits.Size{Cores: j.CPUs, MiB: j.size.Memory.Of(j.CPUs) >> 20, Minutes: left(j.Job, time.Now())}
 	}
 	err = limits.Check(have, partitions, who, size)
+	if err == nil && back != after {
+		size.MiB = math.MaxInt64
+		if err = limits.Check(have, partitions, who, size); err != nil {
+			err = fmt.Errorf("after a kill for less memory its owner's might not pass a limit: %w", err)
+		}
+	}
 	if errors.Is(err, limits.ErrUnknown) && (size.Whole || exclusive(partitions, who.Partitions)) {
 		return fmt.Errorf("%w: %w", errWhole, err)
 	}

@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -99,7 +100,7 @@ func aWholeMove(t *testing.T, s *site) {
 	b.must(t, role{Verb: "signal", Job: id, Signal: "SIGUSR1"})
 	b.must(t, role{Verb: "requeue", Job: id})
 	s.until(t, id, "JobState", "PENDING")
-	refused(t, "half its memory", b.controller(t, role{Verb: "update", Job: id, Update: size(0, 100, 0)}), driver.ErrDenied, "100 MiB of memory are less")
+	refused(t, "half its memory", b.controller(t, role{Verb: "update", Job: id, Update: size(0, 100, 0)}), driver.ErrDenied, "does not allow 100 MiB of memory")
 	refused(t, "half its time", b.controller(t, role{Verb: "update", Job: id, Update: size(0, 0, 30)}), driver.ErrDenied, "30m0s is less than the 1h0m0s")
 	u := size(1, 0, 0)
 	u.Start = start(2 * time.Minute).Start
@@ -194,4 +195,38 @@ func aKill(t *testing.T, s *site) {
 		t.Errorf("the job has %s CPUs, want the 4 that its owner asked for", got)
 	}
 	s.run(t, slurmcluster.Alpha, "scancel", id)
+}
+
+// aKillForMemory: the broker dies between the two effects of a rerun, and the controller does
+// nothing until the next one is asked.
+func aKillForMemory(t *testing.T, s *site) {
+	if !strings.Contains(s.run(t, "slurm", "scontrol", "show", "config"), "proctrack/cgroup") {
+		t.Skip("Slurm limits no memory here, without control groups of version 1; the fake's tests are the same")
+	}
+	output := filepath.Join(s.Home(slurmcluster.Alpha), "memory.out")
+	id := s.submit(t, slurmcluster.Alpha, true, "--begin=now+1hour", "--mem=300", "-o", output, s.script(t,
+		"#!/bin/bash\necho \"$SLURM_MEM_PER_NODE\"\nhead -c 150M /dev/zero | tail | wc -c\nexit ${PIPESTATUS[1]}\n"))
+	b := s.broker(t, "memory", func(r *role) { r.DieAt = "rerun-queued" })
+	after := s.submit(t, slurmcluster.Alpha, false, "--dependency=afterok:"+id, "--wrap", "true")
+	refused(t, "less memory of a job with a dependant", b.controller(t, role{Verb: "update", Job: id, Update: size(0, 60, 0)}), driver.ErrUnsupported, "job "+after+" depends on it")
+	s.run(t, slurmcluster.Alpha, "scancel", after)
+	b.must(t, role{Verb: "update", Job: id, Update: size(0, 60, 0)})
+	refused(t, "a rerun of what waits", b.controller(t, role{Verb: "rerun", Job: id}), driver.ErrConflict, "not killed for memory")
+	s.run(t, slurmcluster.Alpha, "scontrol", "update", "JobId="+id, "StartTime=now")
+	s.until(t, id, "JobState", "OUT_OF_MEMORY")
+	refused(t, "a requeue", b.controller(t, role{Verb: "requeue", Job: id}), driver.ErrConflict, "it has ended")
+	if err := b.controller(t, role{Verb: "rerun", Job: id}); !errors.Is(err, driver.ErrUnknown) {
+		t.Errorf("killed within a rerun: %v, want %v", err, driver.ErrUnknown)
+	}
+	b.stop()
+	b = s.broker(t, "memory", nil)
+	s.until(t, id, "JobState", "PENDING")
+	b.must(t, role{Verb: "update", Job: id, Update: size(0, 300, 0)})
+	refused(t, "less memory once more", b.controller(t, role{Verb: "update", Job: id, Update: size(0, 60, 0)}), driver.ErrDenied, "gets no less again")
+	b.must(t, role{Verb: "update", Job: id, Update: start(3 * time.Second)})
+	s.until(t, id, "JobState", "COMPLETED")
+	refused(t, "a rerun of what has succeeded", b.controller(t, role{Verb: "rerun", Job: id}), driver.ErrConflict, "not killed for memory")
+	if text, err := os.ReadFile(output); err != nil || !strings.HasPrefix(string(text), "60\n") || !strings.Contains(string(text), "\n300\n") || s.field(t, id, "Restarts") != "1" {
+		t.Errorf("the job says %q (%v), after %s restarts", text, err, s.field(t, id, "Restarts"))
+	}
 }

@@ -16,6 +16,7 @@ const (
 	verbDiscard = "discard"
 	verbUpdate  = "update"
 	verbRelease = "release"
+	verbRerun   = "rerun"
 	verbMay     = "may"
 )
 

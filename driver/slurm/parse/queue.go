@@ -2,6 +2,7 @@ package parse
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -75,4 +76,29 @@ func Comments(output []byte) [][2]string {
 		}
 	}
 	return out
+}
+
+// DependantsFormat is what squeue -o is asked for to find who depends on a job: the name, a
+// user's text, comes last.
+const DependantsFormat = "%i %U %E %j"
+
+// Dependant reads the output of squeue -r under DependantsFormat, and returns a job that
+// depends on this one: by its number, its array's, or as one that runs when none of its name
+// does (singleton).
+func Dependant(output []byte, j Job) (id string, ok bool) {
+	for line := range strings.Lines(string(output)) {
+		f := strings.SplitN(strings.TrimRight(line, "\n"), " ", 4)
+		if len(f) < 4 || f[0] == j.ID || j.ArrayJob != "" && f[0] == j.ArrayJob+"_"+j.ArrayTask {
+			continue
+		}
+		if f[1] == strconv.FormatUint(uint64(j.UID), 10) && f[3] == j.Name && strings.Contains(f[2], "singleton") {
+			return f[0], true
+		}
+		for _, on := range strings.FieldsFunc(f[2], func(c rune) bool { return (c < '0' || c > '9') && c != '_' }) {
+			if of, _, _ := strings.Cut(on, "_"); of == j.ID || j.ArrayJob != "" && of == j.ArrayJob {
+				return f[0], true
+			}
+		}
+	}
+	return "", false
 }

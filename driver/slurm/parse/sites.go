@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -147,6 +148,16 @@ func Config(output []byte) map[string]string {
 		}
 	}
 	return out
+}
+
+// Remembers is for how long an ended job is remembered (MinJobAge); 0 = for good, negative
+// = the configuration does not say.
+func Remembers(conf map[string]string) time.Duration {
+	n, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(conf["MinJobAge"], "sec")))
+	if err != nil {
+		return -1
+	}
+	return time.Duration(n) * time.Second
 }
 
 // ExpectedStart reads what `sbatch --test-only` says: when the job would start.

@@ -17,7 +17,8 @@ type house struct {
 	user      string // whose job files are tuned
 	socket    string
 	client    *api.Client
-	kill      func() // kills the controller
+	kill      func()               // kills the controller
+	again     func(s *stage) house // starts another in its place
 }
 
 // ownHouse starts Alpha's own controller.
@@ -41,7 +42,7 @@ func (s *stage) startOwn(log string) house {
 	}
 	kill := s.spawn(cmd, log)
 	h := s.open("owner", ownerPartition, slurmcluster.Alpha, filepath.Join(dir, "controller.sock"))
-	h.kill = kill
+	h.kill, h.again = kill, func(s *stage) house { return s.startOwn("owner-again.log") }
 	return h
 }
 
@@ -52,31 +53,42 @@ func (s *stage) startOwn(log string) house {
 func (s *stage) siteHouse() house {
 	s.t.Helper()
 	broker, site := s.folder("broker-run", slurmcluster.Operator), s.folder("site", slurmcluster.Controller)
-	spawn := func(user, log, program string, args ...string) {
-		s.t.Helper()
-		cmd, err := s.c.Command(context.WithoutCancel(s.t.Context()), user, s.w.path(program), args...)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		s.spawn(cmd, log)
-	}
-	spawn(slurmcluster.Operator, "broker.log", "pitchpipe", "broker", "--config=", "--broker.socket="+filepath.Join(broker, "broker.sock"),
+	s.spawnAs(slurmcluster.Operator, "broker.log", "pitchpipe", "broker", "--config=", "--broker.socket="+filepath.Join(broker, "broker.sock"),
 		"--broker.dir="+s.folder("broker", slurmcluster.Operator), "--broker.controller="+slurmcluster.Controller, "--broker.above="+sitePartition)
-	calm := filepath.Join(site, "exporter.sock")
-	spawn(slurmcluster.Controller, "calm.log", "roles", roleCalm, calm, s.socket)
+	calm := filepath.Join(site, "calm.sock")
+	s.spawnAs(slurmcluster.Controller, "calm.log", "roles", roleCalm, calm, s.socket)
 	for _, socket := range []string{calm, filepath.Join(broker, "broker.sock")} {
 		s.await(socket, func() error { _, err := os.Stat(socket); return err })
 	}
 	if err := os.WriteFile(filepath.Join(site, "site.yaml"), []byte(policy), 0o644); err != nil { //nolint:gosec // the controller reads it
 		s.t.Fatal(err)
 	}
+	return s.startSite("site.log")
+}
+
+// startSite starts the controller in the folder that the site has for it.
+func (s *stage) startSite(log string) house {
+	s.t.Helper()
+	site := s.w.path("site")
 	socket := filepath.Join(site, "controller.sock")
-	spawn(slurmcluster.Controller, "site.log", "pitchpipe", "controller", "--config=", "--driver=slurm", "--slurm.mode=site",
+	kill := s.spawnAs(slurmcluster.Controller, log, "pitchpipe", "controller", "--config=", "--driver=slurm", "--slurm.mode=site",
 		"--slurm.plugin=true", "--slurm.task_prolog=true", "--slurm.settings="+s.w.path("site-settings"), "--slurm.interval=300ms", "--slurm.wake="+s.w.path("hooks", "wake"),
-		"--slurm.partitions="+sitePartition, "--slurm.broker="+filepath.Join(broker, "broker.sock"), "--socket="+socket,
-		"--state="+filepath.Join(s.c.Home(slurmcluster.Controller), "state"), "--exporter.socket="+calm, "--listen=",
+		"--slurm.partitions="+sitePartition, "--slurm.broker="+s.w.path("broker-run", "broker.sock"), "--socket="+socket,
+		"--state="+filepath.Join(s.c.Home(slurmcluster.Controller), "state"), "--exporter.socket="+filepath.Join(site, "calm.sock"), "--listen=",
 		"--site="+filepath.Join(site, "site.yaml"), "--resync=2s")
-	return s.open("site", sitePartition, slurmcluster.Beta, socket)
+	h := s.open("site", sitePartition, slurmcluster.Beta, socket)
+	h.kill, h.again = kill, func(s *stage) house { return s.startSite("site-again.log") }
+	return h
+}
+
+// spawnAs is spawn of one of the programs, as a user.
+func (s *stage) spawnAs(user, log, program string, args ...string) (kill func()) {
+	s.t.Helper()
+	cmd, err := s.c.Command(context.WithoutCancel(s.t.Context()), user, s.w.path(program), args...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return s.spawn(cmd, log)
 }
 
 // folder makes one that everybody can enter and the user can write.

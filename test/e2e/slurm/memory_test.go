@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	"pitchpipe/test/slurmcluster"
 )
 
 // grows is a batch script that asks for much memory and takes as much in each epoch as a file
@@ -30,10 +28,10 @@ const asked = 2048
 // memoryStory: after one run, the memory of a pending job of the kind is lowered. One that
 // outgrows it is killed while no controller runs; the next controller has it run again, once,
 // with its owner's memory, and lowers none of the kind for a while. It kills the controller of
-// the house, and is the last story.
+// the house, and is the last story of it.
 func (s *stage) memoryStory(h house) {
 	s.t.Helper()
-	t, user := s.t, slurmcluster.Alpha
+	t, user := s.t, h.user
 	if !strings.Contains(s.as("slurm", "scontrol", "show", "config"), "proctrack/cgroup") {
 		t.Skip("Slurm limits no memory here, without control groups of version 1; driver/slurm tests the same with a simulated Slurm")
 	}
@@ -83,7 +81,7 @@ func (s *stage) memoryStory(h house) {
 		}
 		return nil
 	})
-	h = s.startOwn("owner-again.log")
+	h = h.again(s)
 	s.follow(h, first, second, third)
 	s.await("the third runs again", func() error {
 		if lines := strings.Count(s.read(user, third.id+".attempts"), "\n"); lines != 2 {

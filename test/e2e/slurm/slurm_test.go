@@ -30,6 +30,10 @@ func TestJobsAreTunedOnSlurmInBothModes(t *testing.T) {
 		t.Run("jobs that ask for more than they use end and begin on less", func(t *testing.T) { s.in(t).oversizedStory(own) })
 		t.Run("a recurring training job gets another batch size", func(t *testing.T) { s.in(t).batchStory(own) })
 		t.Run("jobs beside a busy process lose little", func(t *testing.T) { s.in(t).neighbourStory(own) })
-		t.Run("memory that a job does not need is given up, and given back", func(t *testing.T) { s.in(t).memoryStory(own) })
+		t.Run("memory that a job does not need is given up, and given back", func(t *testing.T) {
+			for _, h := range []house{own, site} {
+				t.Run("by mode "+h.mode, func(t *testing.T) { t.Parallel(); s.in(t).memoryStory(h) })
+			}
+		})
 	}
 }

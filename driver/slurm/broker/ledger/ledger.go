@@ -69,6 +69,12 @@ type Record struct {
 	// while the job waited for it; 0 = none was.
 	Prepared int `json:"prepared,omitempty"`
 
+	// Lowered is the least memory of the whole job that was set below what its owner asked
+	// for; 0 = none was. Rerun is one more than the number of restarts of the attempt that was
+	// killed for it, and after which the job was put back; 0 = it never was.
+	Lowered int64 `json:"lowered,omitempty"`
+	Rerun   int   `json:"rerun,omitempty"`
+
 	// Delayed is since when a task of an array was made to wait before its first attempt.
 	Delayed time.Time `json:"delayed,omitzero"`
 }
@@ -210,6 +216,9 @@ func (r *Record) follow(have Size, now time.Time) {
 
 // Setting adds a size that is about to be set.
 func (r *Record) Setting(s Size, now time.Time) {
+	if n := s.Memory.Of(s.Cores); r.Less(s) && (r.Lowered == 0 || n < r.Lowered) {
+		r.Lowered = n
+	}
 	if n := len(r.Sets); n > 0 && r.Sets[n-1].Size == s {
 		return
 	}
@@ -231,5 +240,22 @@ func (r *Record) WasAsked(restarts int) bool { return r.Signalled == restarts+1 
 func (r *Record) WasPrepared(restarts int) bool { return r.Prepared == restarts+1 }
 
 // Ours reports whether the wait of a job is of our making: the attempt before it was
-// asked to save, or discarded.
-func (r *Record) Ours(restarts int) bool { return restarts > 0 && r.Signalled == restarts }
+// asked to save, or discarded, or was killed for memory and put back.
+func (r *Record) Ours(restarts int) bool {
+	return restarts > 0 && (r.Signalled == restarts || r.Rerun == restarts)
+}
+
+// Less reports whether a size has less memory than the job's owner asked for.
+func (r *Record) Less(s Size) bool {
+	n := s.Memory.Of(s.Cores)
+	return n > 0 && n < r.Asked.Memory.Of(r.Asked.Cores)
+}
+
+// Back is a size with the memory that the job's owner asked for.
+func (r *Record) Back(s Size) Size {
+	s.Memory = r.Asked.Memory
+	if s.Memory.PerCPU && s.Cores != r.Asked.Cores { // his total stays
+		s.Memory = Memory{Bytes: s.Memory.Of(r.Asked.Cores)}
+	}
+	return s
+}
