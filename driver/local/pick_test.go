@@ -13,7 +13,7 @@ import (
 // queueing is a driver of four cores with these jobs, oldest first.
 func queueing(now time.Time, jobs ...*record) *Driver {
 	d := &Driver{
-		cfg: Config{Hold: time.Minute}, room: room{4, 1000}, since: now,
+		cfg: Config{Hold: time.Minute}, room: driver.Room{Cores: 4, Memory: 1000}, since: now,
 		jobs: map[driver.JobID]*record{}, touched: map[driver.JobID]time.Time{},
 	}
 	for _, r := range jobs {
@@ -99,7 +99,7 @@ func TestAJobThatTheMachineCannotHoldHoldsUpNobody(t *testing.T) {
 func TestAJobWithoutAMemoryLimitDoesNotMindThatMemoryIsShort(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
-	got := schedule(now, room{1, -10}, []waiting{{ID: "job", Want: room{1, 0}}}, nil)
+	got := schedule(now, driver.Room{Cores: 1, Memory: -10}, []waiting{{ID: "job", Want: driver.Room{Cores: 1, Memory: 0}}}, nil)
 	if d := cmp.Diff([]driver.JobID{"job"}, got); d != "" {
 		t.Errorf("started (-want +got):\n%s", d)
 	}
