@@ -52,6 +52,10 @@ func (d *Driver) advance(ctx context.Context, in driver.Intent) (driver.Step, er
 	if at, done := position(job, r, in); done {
 		return at, nil
 	}
+	if has, want := rooms(j, r, in.Change); want.Beyond(has) {
+		d.growing.Lock()
+		defer d.growing.Unlock()
+	}
 	if err := d.judge(ctx, j, r, in); err != nil {
 		return driver.Step{}, err
 	}
@@ -123,6 +127,7 @@ func (m move) step(kind driver.StepKind, detail string) driver.Step {
 // begin makes the intent durable before anything is done for it.
 func (m move) begin(ctx context.Context, in driver.Intent) (driver.Step, error) {
 	moving := &journal.Moving{Intent: in, Phase: journal.Asking, Restarts: m.j.Restarts, Before: sizeOf(m.j)}
+	m.r.Node = ""
 	m.r.Repairs = !in.Change.Empty() && m.d.repairable(ctx, m.j) == nil
 	if parse.Waiting(m.j.State) {
 		moving.Phase, moving.Queued, moving.Restarts = journal.Stopped, true, m.j.Restarts-1
@@ -132,6 +137,7 @@ func (m move) begin(ctx context.Context, in driver.Intent) (driver.Step, error) 
 		}
 		return m.change(ctx)
 	}
+	m.r.Node = m.j.Node
 	switch m.j.State {
 	case "COMPLETING":
 		return m.step(driver.StepRunning, "the attempt is just ending"), nil

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -32,6 +33,7 @@ type cluster struct {
 	settings string        // what its TaskProlog reads
 	turns    chan struct{} // how many tests use it at a time
 	alone    bool          // one test has it, and its lasting partition
+	room     sync.Mutex    // of the node that one test has to itself
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -66,7 +68,7 @@ func newCluster(t *testing.T) *cluster {
 	}
 	c := &cluster{settings: settings, turns: make(chan struct{}, 8)}
 	c.shared.Options = slurmcluster.Options{
-		CPUs: clusterCPUs, Nodes: 2, Accounting: true, TaskProlog: filepath.Join(dir, "prolog"), JobSubmitLua: filepath.Join(dir, "job_submit.lua"),
+		CPUs: clusterCPUs, Nodes: 3, Accounting: true, TaskProlog: filepath.Join(dir, "prolog"), JobSubmitLua: filepath.Join(dir, "job_submit.lua"),
 		Lines: []string{
 			"RequeueExitHold=85", "MinJobAge=300",
 			"SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,sched_min_interval=0",
@@ -112,6 +114,11 @@ func newBench(t *testing.T, c *cluster, change func(*slurm.Config)) *bench {
 	node := cl.Nodes()[0]
 	if strings.Contains(t.Name(), "do_not_fit_beside_each_other") {
 		node = cl.Nodes()[1] // jobs as large as a node need one that nobody else uses
+	}
+	if strings.Contains(t.Name(), "_room_") {
+		c.room.Lock()
+		t.Cleanup(c.room.Unlock)
+		node = cl.Nodes()[2]
 	}
 	if c.alone {
 		b.partition = "main"
