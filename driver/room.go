@@ -34,5 +34,5 @@ func Grow(has, want Room, nodes ...Room) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: it would have to wait for %d cores and %d bytes of memory; it has %d and %d", ErrNoRoom, want.Cores, want.Memory, has.Cores, has.Memory)
+	return fmt.Errorf("%w now for %d cores and %d bytes of memory, where it has %d and %d", ErrNoRoom, want.Cores, want.Memory, has.Cores, has.Memory)
 }

@@ -20,16 +20,16 @@ func TestAMoveToMoreThanIsFreeNowIsRefusedBeforeTheJobIsAskedToSave(t *testing.T
 		want   string // why not; empty = it is moved
 	}{
 		{"its own cores count", "n1|allocated|16/0/0/16|1|16384|16384|\n", "", nil, driver.Change{Cores: 1, MemoryBytes: 100 << 20}, ""},
-		{"one core is missing", "n1|allocated|16/0/0/16|1|16384|100|\n", "", nil, driver.Change{Cores: 2}, "it would have to wait for 2 cores"},
+		{"one core is missing", "n1|allocated|16/0/0/16|1|16384|100|\n", "", nil, driver.Change{Cores: 2}, "no room now for 2 cores"},
 		{"a free core and its own are two", "n1|mixed|15/1/0/16|1|16384|100|\n", "", nil, driver.Change{Cores: 2}, ""},
-		{"half a core is none", "n1|mixed|15/1/0/16|2|16384|100|\n", "", nil, driver.Change{Cores: 2}, "it would have to wait"},
-		{"its memory counts", "n1|mixed|1/15/0/16|1|16384|16384|\n", "", nil, driver.Change{MemoryBytes: 101 << 20}, "it would have to wait"},
+		{"half a core is none", "n1|mixed|15/1/0/16|2|16384|100|\n", "", nil, driver.Change{Cores: 2}, "no room now"},
+		{"its memory counts", "n1|mixed|1/15/0/16|1|16384|16384|\n", "", nil, driver.Change{MemoryBytes: 101 << 20}, "no room now"},
 		{"who has all the memory needs no more", "n1|mixed|1/15/0/16|1|16384|16384|\n", "", func(j *fakeJob) { j.mem = 0 }, driver.Change{Cores: 2}, ""},
 		{"another node has it", "n1|allocated|16/0/0/16|1|16384|100|\nn2|idle|0/16/0/16|1|16384|0|\n", "", nil, driver.Change{Cores: 2}, ""},
-		{"another node is drained", "n1|allocated|16/0/0/16|1|16384|100|\nn2|drained|0/16/0/16|1|16384|0|\n", "", nil, driver.Change{Cores: 2}, "it would have to wait"},
+		{"another node is drained", "n1|allocated|16/0/0/16|1|16384|100|\nn2|drained|0/16/0/16|1|16384|0|\n", "", nil, driver.Change{Cores: 2}, "no room now"},
 		{
 			"another node may lack what the job wants", "n1|allocated|16/0/0/16|1|16384|100|\nn2|idle|0/16/0/16|1|16384|0|\n", "",
-			func(j *fakeJob) { j.more = "Features=gpu" }, driver.Change{Cores: 2}, "it would have to wait",
+			func(j *fakeJob) { j.more = "Features=gpu" }, driver.Change{Cores: 2}, "no room now",
 		},
 		{"others wait for room", "n1|mixed|1/15/0/16|1|16384|100|\n", "9|9|N/A|Priority|bob|proj|other|\n", nil, driver.Change{Cores: 2}, "others wait"},
 		{"others wait for their time", "n1|mixed|1/15/0/16|1|16384|100|\n", "9|9|N/A|BeginTime|bob|proj|other|\n", nil, driver.Change{Cores: 2}, ""},
