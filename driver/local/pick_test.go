@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -75,6 +76,41 @@ func TestAJobBetweenTwoAttemptsKeepsItsRoom(t *testing.T) {
 				t.Errorf("started (-want +got):\n%s", d)
 			}
 		})
+	}
+}
+
+func TestWhatARunningJobIsToHaveIsNobodyElses(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	running := func(id driver.JobID) *record {
+		r := queued(id, 1, 1, 0)
+		r.Job.State = driver.Running
+		return r
+	}
+	moved, other, again := running("moved"), running("other"), queued("again", 2, 1, 0)
+	d := queueing(now, moved, other, queued("behind", 0, 1, 0))
+	if err := d.grow(moved, driver.Change{Cores: 3}); err != nil {
+		t.Errorf("three cores of four, of which another has one: %v", err)
+	}
+	if err := d.grow(moved, driver.Change{Cores: 4}); !errors.Is(err, driver.ErrNoRoom) {
+		t.Errorf("all four: %v, want %v", err, driver.ErrNoRoom)
+	}
+	moved.Moving = &moving{Phase: phaseAsking, Intent: driver.Intent{ID: "intent", Change: driver.Change{Cores: 3}}}
+	if err := d.grow(other, driver.Change{Cores: 2}); !errors.Is(err, driver.ErrNoRoom) {
+		t.Errorf("a core that another is to have: %v, want %v", err, driver.ErrNoRoom)
+	}
+	if got := d.pick(now); len(got) > 0 {
+		t.Errorf("started %v, want nobody in the core that a job is to have", got)
+	}
+	moved.Moving = nil
+	d.jobs["again"] = again
+	again.Next.Change.Cores = 2
+	if err := d.grow(other, driver.Change{Cores: 2}); !errors.Is(err, driver.ErrNoRoom) {
+		t.Errorf("cores of one that ran before: %v, want %v", err, driver.ErrNoRoom)
+	}
+	again.Next.Change.Cores = 5 // which this machine never has
+	if err := d.grow(other, driver.Change{Cores: 2}); err != nil {
+		t.Errorf("where one waits for a larger machine: %v", err)
 	}
 }
 

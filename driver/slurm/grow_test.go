@@ -29,7 +29,9 @@ func TestAMoveToMoreThanIsFreeNowIsRefusedBeforeTheJobIsAskedToSave(t *testing.T
 		{"another node is drained", "n1|allocated|16/0/0/16|1|16384|100|\nn2|drained|0/16/0/16|1|16384|0|\n", "", nil, driver.Change{Cores: 2}, "no room now"},
 		{
 			"another node may lack what the job wants", "n1|allocated|16/0/0/16|1|16384|100|\nn2|idle|0/16/0/16|1|16384|0|\n", "",
-			func(j *fakeJob) { j.more = "Features=gpu" }, driver.Change{Cores: 2}, "no room now",
+			func(j *fakeJob) { j.more = "Features=gpu" },
+			driver.Change{Cores: 2},
+			"no room now",
 		},
 		{"others wait for room", "n1|mixed|1/15/0/16|1|16384|100|\n", "9|9|N/A|Priority|bob|proj|other|\n", nil, driver.Change{Cores: 2}, "others wait"},
 		{"others wait for their time", "n1|mixed|1/15/0/16|1|16384|100|\n", "9|9|N/A|BeginTime|bob|proj|other|\n", nil, driver.Change{Cores: 2}, ""},
