@@ -370,7 +370,7 @@ func (p *pass) void(step driver.Step, reason tuning.Reason) error {
 		later = true
 		p.rec.RoomAt = p.now.Add(min(max(10*time.Second, p.now.Sub(p.rec.Started)/10), 10*time.Minute))
 	}
-	if p.rec.Move.Driver.Discard { // no epoch was cut
+	if reason == tuning.ReasonNoRoom && p.rec.Move.Driver.Discard { // no epoch was cut
 		p.rec.Cut = slices.DeleteFunc(p.rec.Cut, func(e tuning.Epoch) bool { return e.Attempt == p.job.Attempt })
 	}
 	p.rec.Move = nil

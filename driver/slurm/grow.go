@@ -18,10 +18,11 @@ type claim struct {
 
 func roomOf(s journal.Size) driver.Room { return driver.Room{Cores: s.Cores, Memory: total(s)} }
 
-// rooms are what a job that runs has, and is to have. One that asked for no memory has all
-// that its node has.
+// rooms are what a job that runs has, which may be more CPUs than it asked for, and what it
+// is to have. One that asked for no memory has all that its node has.
 func rooms(j parse.Job, r *journal.Record, c driver.Change) (has, want driver.Room) {
 	has, want = roomOf(sizeOf(j)), roomOf(target(r.Own, c))
+	has.Cores = max(has.Cores, j.CPUs)
 	if has.Memory == 0 {
 		want.Memory = 0
 	}
@@ -58,7 +59,7 @@ func (d *Driver) grow(ctx context.Context, j parse.Job, r *journal.Record, c dri
 		left := driver.Room{Cores: n.CPUs, Memory: n.MemoryBytes}
 		switch {
 		case n.Node == j.Node:
-			left = left.Plus(driver.Room{Cores: j.CPUs, Memory: has.Memory})
+			left = left.Plus(has)
 		case len(j.Picky) > 0: // nobody knows whether that node would do
 			continue
 		}

@@ -1,12 +1,15 @@
 package slurm_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/slurm"
+	"pitchpipe/driver/slurm/command"
 )
 
 func TestAMoveToMoreThanIsFreeNowIsRefusedBeforeTheJobIsAskedToSave(t *testing.T) {
@@ -63,6 +66,29 @@ func TestAMoveToMoreThanIsFreeNowIsRefusedBeforeTheJobIsAskedToSave(t *testing.T
 				t.Errorf("%d signals and requeues, want none", n)
 			}
 		})
+	}
+}
+
+// less is a Slurm that shows jobs with fewer CPUs than they are given.
+type less struct{ command.Runner }
+
+func (l less) Run(ctx context.Context, c command.Call) (command.Output, error) {
+	out, err := l.Runner.Run(ctx, c)
+	out.Stdout = []byte(strings.ReplaceAll(string(out.Stdout), "CPUs/Task=4", "CPUs/Task=1"))
+	return out, err
+}
+
+func TestAJobIsMovedWithinWhatItWasGivenWhoeverWaits(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *slurm.Config) { c.Commands = less{c.Commands} })
+	job := r.start(t)
+	says(t, r, job.ID)
+	r.f.with(job.ID, func(j *fakeJob) { j.cores = 4 })
+	r.f.free, r.f.waits = "n1|allocated|16/0/0/16|1|16384|16384|\n", "9|9|N/A|Priority|bob|proj|other|\n"
+	in := intent(r.job(t, job.ID), &driver.Checkpoint{Signal: "USR1", Grace: time.Minute, Done: "^saved$"})
+	in.Change.Cores = 4
+	if step, err := r.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing {
+		t.Errorf("%+v, %v; want %s", step, err, driver.StepCheckpointing)
 	}
 }
 
