@@ -31,11 +31,13 @@ type Driver interface {
 
 	// Advance takes at most one repeatable step towards the intent and tells
 	// where that left the job. It never makes a job run twice, and never touches a
-	// job that ended or that its owner changed.
+	// job that ended or that its owner changed. An attempt that would have to wait for
+	// more cores or memory than it has is left alone (ErrNoRoom), and of several that
+	// would grow into the same room one is moved at a time.
 	Advance(ctx context.Context, intent Intent) (Step, error)
 
 	// Check is the dry run of Advance: nil when the scheduler would accept the
-	// change, ErrUnsupported or ErrDenied with the reason when not.
+	// change, ErrUnsupported, ErrDenied or ErrNoRoom with the reason when not.
 	Check(ctx context.Context, intent Intent) error
 
 	// Outlook tells what the scheduler expects for the job if it were restarted now.

@@ -150,6 +150,11 @@ func (p *pass) decide(ctx context.Context) (tuning.Decision, error) {
 // begin makes the intent durable. Nothing has happened to the job when it
 // returns; the next pass takes the first step.
 func (p *pass) begin(ctx context.Context, phase Phase, by Trigger, d tuning.Decision) error {
+	if p.now.Before(p.rec.RoomAt) && more(p.rec.Settings(p.job.Attempt), d.Settings) {
+		p.refused(tuning.ReasonNoRoom, nil)
+		p.again = p.tick()
+		return nil
+	}
 	p.caps.lapse(p.now)
 	site := p.stages.Site(p.job)
 	r := p.claim(d)
@@ -191,6 +196,11 @@ func (p *pass) begin(ctx context.Context, phase Phase, by Trigger, d tuning.Deci
 	}
 	p.again = time.Millisecond
 	return p.store(ctx)
+}
+
+// more reports whether settings need more room than others.
+func more(have, want tuning.Settings) bool {
+	return slices.ContainsFunc([]string{tuning.Cores, tuning.Memory}, func(knob string) bool { return want[knob].Float() > have[knob].Float() })
 }
 
 // refused writes down, once per reason, which rules keep the job from what was decided.
@@ -355,6 +365,13 @@ func (p *pass) void(step driver.Step, reason tuning.Reason) error {
 		}
 		later = later || p.rec.NoRoom
 		p.unclaim(p.rec.Move.Decision.Reason)
+	}
+	if reason == tuning.ReasonNoRoom && to != Eligible && more(p.rec.Settings(p.job.Attempt), p.rec.Move.Decision.Settings) { // it runs on as it is, at no cost but a look now and then
+		later = true
+		p.rec.RoomAt = p.now.Add(min(max(10*time.Second, p.now.Sub(p.rec.Started)/10), 10*time.Minute))
+	}
+	if reason == tuning.ReasonNoRoom && p.rec.Move.Driver.Discard { // no epoch was cut
+		p.rec.Cut = slices.DeleteFunc(p.rec.Cut, func(e tuning.Epoch) bool { return e.Attempt == p.job.Attempt })
 	}
 	p.rec.Move = nil
 	p.caps.drop(p.rec.Job)

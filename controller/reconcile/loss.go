@@ -116,7 +116,7 @@ func (p *pass) stopped(d tuning.Decision) {
 	if d.Discard { // else it ends, and is measured
 		p.rec.Cut = append(p.rec.Cut, cut)
 	}
-	if !disturbed {
+	if !disturbed && !slices.ContainsFunc(p.rec.Hurt, left.WithoutMemory().Equal) {
 		p.rec.Hurt = append(p.rec.Hurt, left.WithoutMemory())
 	}
 }

@@ -58,6 +58,7 @@ type Record struct {
 	Counted      int             `json:"counted,omitempty"`     // attempts up to this one are, where its owner's change put their runs aside
 	Expired      int             `json:"expired,omitempty"`     // moves abandoned because it did not save in time
 	NoRoom       bool            `json:"no_room,omitempty"`     // for what it was to be given while it waits: there it gets no more than its owner asked for
+	RoomAt       time.Time       `json:"room_at,omitzero"`      // there was no room for more than it has as it runs, which is asked for again then
 	KeepMemory   bool            `json:"keep_memory,omitempty"` // its scheduler refused to give it less
 	RestartCosts []time.Duration `json:"restart_costs,omitempty"`
 	History      []Entry         `json:"history,omitempty"`

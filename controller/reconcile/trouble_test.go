@@ -221,3 +221,89 @@ func TestAJobThatWaitsAndIsToHaveMoreThanThereIsRoomForGetsNoMoreThanItAsksFor(t
 		})
 	}
 }
+
+// Two jobs fill a node and are both to have all of it.
+func TestARunningJobThatIsToHaveMoreThanThereIsRoomForRunsOnAndIsAskedAgainLater(t *testing.T) {
+	t.Parallel()
+	inWorld(t, sim.Config{Nodes: []sim.NodeSpec{{Name: "n1", Cores: 8, MemoryBytes: 64 << 30}}}, func(t *testing.T, w *world) {
+		w.site.AboveRequest = true
+		w.decide = func(s tuning.State) tuning.Decision {
+			switch {
+			case s.Pending, s.Measured != tuning.ReasonNone:
+				return hold(tuning.ReasonProfiling)
+			case s.Restarts == 0:
+				return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonPredicted, Settings: cores(8)}
+			}
+			return hold(tuning.ReasonAlreadyBest)
+		}
+		one, two := w.mustSubmit(t, "one", "epochs=60 seconds=8 parallel=1 checkpoint=1s"), w.mustSubmit(t, "two", "epochs=200 seconds=8 parallel=1 checkpoint=1s")
+		for range 40 {
+			for _, id := range []driver.JobID{one, two} {
+				if err := w.look(id); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		tries := len(w.audits)
+		for _, id := range []driver.JobID{one, two} {
+			rec, err := w.records.Load(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rec.State != driver.Running || rec.Reason != tuning.ReasonNoRoom || len(rec.Restarts) != 0 || len(rec.Runs) != 1 || rec.Expired != 0 {
+				t.Errorf("%s: %s, %s, restarts %v in %d runs; want it to run on since there is no room", id, rec.State, rec.Reason, rec.Restarts, len(rec.Runs))
+			}
+		}
+		if tries < 4 || tries > 20 {
+			t.Errorf("%d intents, want some and not one with each look", tries)
+		}
+		if _, job := w.end(t, one); len(job.Attempts) != 1 || job.State != driver.Succeeded {
+			t.Errorf("the first: %s after %d attempts", job.State, len(job.Attempts))
+		}
+		if rec, job := w.end(t, two); len(job.Attempts) != 2 || job.State != driver.Succeeded || len(rec.Restarts) != 1 || !rec.Settings(0).Equal(cores(8)) {
+			t.Errorf("the second: %s after %d attempts under %s, want 8 cores once the first has ended", job.State, len(job.Attempts), rec.Settings(0))
+		}
+	})
+}
+
+func TestAStopLossThatFindsNoRoomCutsNoEpochBeforeItIsCarriedOut(t *testing.T) {
+	t.Parallel()
+	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+		w.decide = func(s tuning.State) tuning.Decision {
+			switch {
+			case s.Pending, s.Measured != tuning.ReasonNone:
+				return hold(tuning.ReasonProfiling)
+			case s.Restarts == 0:
+				return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonPredicted, Settings: cores(2)}
+			case !s.Current.Equal(s.Own):
+				return tuning.Decision{Action: tuning.RollBack, Reason: tuning.ReasonStopLoss, Settings: s.Own, Discard: true}
+			}
+			return hold(tuning.ReasonAlreadyBest)
+		}
+		id := w.mustSubmit(t, "train", "epochs=60 seconds=8 parallel=1 checkpoint=1s")
+		story := func() *reconcile.Record {
+			if err := w.look(id); err != nil {
+				t.Fatal(err)
+			}
+			rec, err := w.records.Load(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return rec
+		}
+		for len(story().Runs) < 2 {
+		}
+		w.fault(sim.OpAdvance, driver.ErrNoRoom)
+		var rec *reconcile.Record
+		for range 80 {
+			rec = story()
+		}
+		if n := len(w.audits); rec.Reason != tuning.ReasonNoRoom || len(rec.Cut) > 0 || len(rec.Hurt) > 1 || len(rec.Restarts) != 1 || n < 3 || n > 12 {
+			t.Errorf("%s, %d epochs cut, hurt by %v, %d restarts, %d intents", rec.Reason, len(rec.Cut), rec.Hurt, len(rec.Restarts), n)
+		}
+		w.fault(sim.OpAdvance, nil)
+		if rec, job := w.end(t, id); len(rec.Cut) != 1 || len(rec.Restarts) != 2 || !rec.Settings(0).Equal(cores(4)) || job.State != driver.Succeeded {
+			t.Errorf("%d epochs cut, %d restarts, %s under %s", len(rec.Cut), len(rec.Restarts), job.State, rec.Settings(0))
+		}
+	})
+}

@@ -254,7 +254,7 @@ func (d *Driver) judge(r *record, in driver.Intent) error {
 	if _, err := regexp.Compile(cp.Done); err != nil {
 		return fmt.Errorf("checkpoint: %w: %w", driver.ErrInvalid, err)
 	}
-	return nil
+	return d.grow(r, in.Change)
 }
 
 func fileExists(path string) bool {

@@ -33,7 +33,9 @@
 // jobs never share one.
 //
 // A job between two attempts keeps its room, and a job that ran before is first in
-// the queue. A job that no longer fits, because the machine has less room than when
+// the queue. It is moved to more than it has only where that is free, and holds that from
+// the first step on: of two that would grow into the same room the second one is
+// driver.ErrNoRoom. A job that no longer fits, because the machine has less room than when
 // it was accepted, waits and holds up nobody; a change that no longer fits is
 // dropped.
 //

@@ -22,7 +22,7 @@ type Driver struct {
 	store store
 	tree  cgroup.Tree
 	cpus  []int
-	room  room
+	room  driver.Room
 	env   map[string]string
 	node  string
 	lock  *os.File
@@ -58,7 +58,7 @@ func New(cfg Config) (*Driver, error) {
 	}
 	d := &Driver{
 		cfg: cfg, store: store{cfg.Dir}, tree: tree, cpus: cpus, node: node, env: baseEnv(cfg.Env),
-		room: room{len(cpus), cfg.MemoryBytes}, wake: make(chan struct{}, 1), since: time.Now(),
+		room: driver.Room{Cores: len(cpus), Memory: cfg.MemoryBytes}, wake: make(chan struct{}, 1), since: time.Now(),
 		jobs: map[driver.JobID]*record{}, watchers: map[*watcher]struct{}{},
 		forked: map[driver.JobID]int{}, failures: map[driver.JobID]failure{}, touched: map[driver.JobID]time.Time{},
 	}

@@ -10,7 +10,7 @@ import (
 
 // Outlook of a job on this machine: nobody reserves it. A job that ran keeps its
 // room between two attempts and comes before all that did not run yet, so that its
-// next attempt waits for nothing, unless it is to have more than it had. How long a
+// next attempt waits for nothing: it is moved to more only where that is free. How long a
 // job waits that never ran depends on the others, and nobody can tell.
 func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, error) {
 	job, err := d.Get(ctx, id)

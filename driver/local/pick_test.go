@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 // queueing is a driver of four cores with these jobs, oldest first.
 func queueing(now time.Time, jobs ...*record) *Driver {
 	d := &Driver{
-		cfg: Config{Hold: time.Minute}, room: room{4, 1000}, since: now,
+		cfg: Config{Hold: time.Minute}, room: driver.Room{Cores: 4, Memory: 1000}, since: now,
 		jobs: map[driver.JobID]*record{}, touched: map[driver.JobID]time.Time{},
 	}
 	for _, r := range jobs {
@@ -78,6 +79,41 @@ func TestAJobBetweenTwoAttemptsKeepsItsRoom(t *testing.T) {
 	}
 }
 
+func TestWhatARunningJobIsToHaveIsNobodyElses(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	running := func(id driver.JobID) *record {
+		r := queued(id, 1, 1, 0)
+		r.Job.State = driver.Running
+		return r
+	}
+	moved, other, again := running("moved"), running("other"), queued("again", 2, 1, 0)
+	d := queueing(now, moved, other, queued("behind", 0, 1, 0))
+	if err := d.grow(moved, driver.Change{Cores: 3}); err != nil {
+		t.Errorf("three cores of four, of which another has one: %v", err)
+	}
+	if err := d.grow(moved, driver.Change{Cores: 4}); !errors.Is(err, driver.ErrNoRoom) {
+		t.Errorf("all four: %v, want %v", err, driver.ErrNoRoom)
+	}
+	moved.Moving = &moving{Phase: phaseAsking, Intent: driver.Intent{ID: "intent", Change: driver.Change{Cores: 3}}}
+	if err := d.grow(other, driver.Change{Cores: 2}); !errors.Is(err, driver.ErrNoRoom) {
+		t.Errorf("a core that another is to have: %v, want %v", err, driver.ErrNoRoom)
+	}
+	if got := d.pick(now); len(got) > 0 {
+		t.Errorf("started %v, want nobody in the core that a job is to have", got)
+	}
+	moved.Moving = nil
+	d.jobs["again"] = again
+	again.Next.Change.Cores = 2
+	if err := d.grow(other, driver.Change{Cores: 2}); !errors.Is(err, driver.ErrNoRoom) {
+		t.Errorf("cores of one that ran before: %v, want %v", err, driver.ErrNoRoom)
+	}
+	again.Next.Change.Cores = 5 // which this machine never has
+	if err := d.grow(other, driver.Change{Cores: 2}); err != nil {
+		t.Errorf("where one waits for a larger machine: %v", err)
+	}
+}
+
 func TestAJobThatRanBeforeIsFirstInTheQueue(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
@@ -99,7 +135,7 @@ func TestAJobThatTheMachineCannotHoldHoldsUpNobody(t *testing.T) {
 func TestAJobWithoutAMemoryLimitDoesNotMindThatMemoryIsShort(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
-	got := schedule(now, room{1, -10}, []waiting{{ID: "job", Want: room{1, 0}}}, nil)
+	got := schedule(now, driver.Room{Cores: 1, Memory: -10}, []waiting{{ID: "job", Want: driver.Room{Cores: 1, Memory: 0}}}, nil)
 	if d := cmp.Diff([]driver.JobID{"job"}, got); d != "" {
 		t.Errorf("started (-want +got):\n%s", d)
 	}

@@ -93,8 +93,8 @@ type moving struct {
 }
 
 // want is what the job's next or present attempt takes of the machine.
-func (r *record) want(c driver.Change) room {
-	w := room{Cores: r.Job.Resources.Cores, Memory: r.Job.Resources.MemoryBytes}
+func (r *record) want(c driver.Change) driver.Room {
+	w := driver.Room{Cores: r.Job.Resources.Cores, Memory: r.Job.Resources.MemoryBytes}
 	if c.Cores > 0 {
 		w.Cores = c.Cores
 	}

@@ -102,8 +102,8 @@ func (d *Driver) check(id driver.JobID, err error) {
 	}
 }
 
-// pick asks the pure scheduler. A job between two attempts keeps its room, and a
-// job that ran already comes before those that did not.
+// pick asks the pure scheduler. A job that is being moved keeps its room, and a job that
+// ran already comes before those that did not.
 func (d *Driver) pick(now time.Time) []driver.JobID {
 	free := d.room
 	var again, queue []waiting
@@ -111,17 +111,10 @@ func (d *Driver) pick(now time.Time) []driver.JobID {
 	for _, id := range d.order {
 		r := d.jobs[id]
 		switch r.Job.State {
-		case driver.Running:
-			b := busy{Has: r.want(r.Job.Change)}
-			if limit := r.limit(r.Job.Change); limit > 0 {
-				b.Ends = r.attempt().Started.Add(limit)
-			}
+		case driver.Running, driver.Stopped:
+			b := d.holds(r)
 			running = append(running, b)
-			free = free.minus(b.Has)
-		case driver.Stopped:
-			b := d.between(r)
-			running = append(running, b)
-			free = free.minus(b.Has)
+			free = free.Minus(b.Has)
 		case driver.Pending:
 			w := waiting{ID: id, Want: r.want(r.Next.Change), Limit: r.limit(r.Next.Change), NotBefore: r.NotBefore}
 			switch {
@@ -138,12 +131,38 @@ func (d *Driver) pick(now time.Time) []driver.JobID {
 	return schedule(now, free, append(again, queue...), running)
 }
 
-// between is what a job holds that is between two attempts: what it had and what
-// it will have, whichever is more, at the latest until Hold has passed and the
-// next attempt has used up its time.
-func (d *Driver) between(r *record) busy {
+// grow refuses more than a job that runs has where it would have to wait for that: behind
+// what others hold, or will have before those that did not run yet.
+func (d *Driver) grow(r *record, c driver.Change) error {
+	if c.Empty() { // the way back to what its owner asked for is always open
+		return nil
+	}
+	free := d.room
+	for id, other := range d.jobs {
+		switch s := other.Job.State; {
+		case id == r.Job.ID:
+		case s == driver.Running || s == driver.Stopped:
+			free = free.Minus(d.holds(other).Has)
+		case s == driver.Pending && other.Job.Attempt > 1 && d.fits(other.want(other.Next.Change)) == nil:
+			free = free.Minus(other.want(other.Next.Change))
+		}
+	}
+	return driver.Grow(r.want(r.Job.Change), r.want(c), free)
+}
+
+// holds is what a job holds that runs, until its time limit. Where an intent moves it, that
+// is what it had or what it will have, whichever is more, at the latest until Hold has
+// passed and the next attempt has used up its time.
+func (d *Driver) holds(r *record) busy {
+	if r.Moving == nil {
+		b := busy{Has: r.want(r.Job.Change)}
+		if limit := r.limit(r.Job.Change); limit > 0 {
+			b.Ends = r.attempt().Started.Add(limit)
+		}
+		return b
+	}
 	had, will := r.want(r.Job.Change), r.want(r.Moving.Intent.Change)
-	b := busy{Has: room{Cores: max(had.Cores, will.Cores), Memory: max(had.Memory, will.Memory)}}
+	b := busy{Has: driver.Room{Cores: max(had.Cores, will.Cores), Memory: max(had.Memory, will.Memory)}}
 	before, after := r.limit(r.Job.Change), r.limit(r.Moving.Intent.Change)
 	if before > 0 && after > 0 {
 		b.Ends = d.patience(r).Add(max(before, after))

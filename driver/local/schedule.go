@@ -7,33 +7,17 @@ import (
 	"pitchpipe/driver"
 )
 
-// room is what a machine has.
-type room struct {
-	Cores  int
-	Memory int64
-}
-
-// holds tells whether it fits. What is free may be less than nothing, which does
-// not matter to a job that takes none of it.
-func (r room) holds(want room) bool {
-	return want.Cores <= r.Cores && (want.Memory == 0 || want.Memory <= r.Memory)
-}
-
-func (r room) minus(o room) room { return room{r.Cores - o.Cores, r.Memory - o.Memory} }
-
-func (r room) plus(o room) room { return room{r.Cores + o.Cores, r.Memory + o.Memory} }
-
 // waiting is a job in the queue.
 type waiting struct {
 	ID        driver.JobID
-	Want      room // memory 0 = no limit, which takes none of the machine's
+	Want      driver.Room // memory 0 = no limit, which takes none of the machine's
 	Limit     time.Duration
 	NotBefore time.Time
 }
 
 // busy is a job that runs, or will run again.
 type busy struct {
-	Has  room
+	Has  driver.Room
 	Ends time.Time // by its time limit; zero = nobody knows
 }
 
@@ -53,18 +37,18 @@ type busy struct {
 //     has none, a later job may start only if it takes nothing of what the head
 //     may be short of: the head must fit beside it and all that runs, in each of
 //     cores and memory that it takes.
-func schedule(now time.Time, free room, queue []waiting, running []busy) []driver.JobID {
+func schedule(now time.Time, free driver.Room, queue []waiting, running []busy) []driver.JobID {
 	var out []driver.JobID
 	running = slices.Clone(running)
 	var head *waiting
 	var reserved time.Time
-	var beside room // free at the head's time, beside the head
+	var beside driver.Room // free at the head's time, beside the head
 	for i := range queue {
 		w := queue[i]
 		if w.NotBefore.After(now) {
 			continue
 		}
-		fits := free.holds(w.Want)
+		fits := free.Holds(w.Want)
 		if head == nil && !fits {
 			head = &queue[i]
 			reserved, beside = reservation(free, w.Want, running)
@@ -73,7 +57,7 @@ func schedule(now time.Time, free room, queue []waiting, running []busy) []drive
 			continue
 		}
 		out = append(out, w.ID)
-		free = free.minus(w.Want)
+		free = free.Minus(w.Want)
 		b := busy{Has: w.Want}
 		if w.Limit > 0 {
 			b.Ends = now.Add(w.Limit)
@@ -85,32 +69,32 @@ func schedule(now time.Time, free room, queue []waiting, running []busy) []drive
 
 // reservation tells when the head fits by the time limits of what runs, and what
 // is then free beside it. The zero time means that no limit promises it.
-func reservation(free, head room, running []busy) (time.Time, room) {
+func reservation(free, head driver.Room, running []busy) (time.Time, driver.Room) {
 	known := slices.DeleteFunc(slices.Clone(running), func(b busy) bool { return b.Ends.IsZero() })
 	slices.SortStableFunc(known, func(a, b busy) int { return a.Ends.Compare(b.Ends) })
 	for i, b := range known {
-		free = free.plus(b.Has)
+		free = free.Plus(b.Has)
 		last := i+1 == len(known) || known[i+1].Ends.After(b.Ends)
-		if last && free.holds(head) {
-			return b.Ends, free.minus(head)
+		if last && free.Holds(head) {
+			return b.Ends, free.Minus(head)
 		}
 	}
-	return time.Time{}, room{}
+	return time.Time{}, driver.Room{}
 }
 
 // harmless tells whether a job that fits now may pass the head, and takes it from
 // what is free beside the head where it will still run then.
-func harmless(now time.Time, w waiting, head room, reserved time.Time, beside *room, free room) bool {
+func harmless(now time.Time, w waiting, head driver.Room, reserved time.Time, beside *driver.Room, free driver.Room) bool {
 	if reserved.IsZero() {
-		rest := free.minus(head).minus(w.Want) // beside all that runs
+		rest := free.Minus(head).Minus(w.Want) // beside all that runs
 		return (w.Want.Cores == 0 || rest.Cores >= 0) && (w.Want.Memory == 0 || rest.Memory >= 0)
 	}
 	if w.Limit > 0 && !now.Add(w.Limit).After(reserved) {
 		return true
 	}
-	if !beside.holds(w.Want) {
+	if !beside.Holds(w.Want) {
 		return false
 	}
-	*beside = beside.minus(w.Want)
+	*beside = beside.Minus(w.Want)
 	return true
 }

@@ -17,68 +17,68 @@ func TestSchedule(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	in := func(s int) time.Time { return now.Add(time.Duration(s) * time.Second) }
 	job := func(id string, cores int, memory int64, limit int) waiting {
-		return waiting{ID: driver.JobID(id), Want: room{cores, memory}, Limit: time.Duration(limit) * time.Second}
+		return waiting{ID: driver.JobID(id), Want: driver.Room{Cores: cores, Memory: memory}, Limit: time.Duration(limit) * time.Second}
 	}
 	held := func(w waiting, s int) waiting { w.NotBefore = in(s); return w }
 	for _, tt := range []struct {
 		name    string
-		free    room
+		free    driver.Room
 		queue   []waiting
 		running []busy
 		want    []driver.JobID
 	}{
 		{
-			name: "jobs that fit start in their order", free: room{4, 100},
+			name: "jobs that fit start in their order", free: driver.Room{Cores: 4, Memory: 100},
 			queue: []waiting{job("a", 1, 10, 0), job("b", 2, 10, 0), job("c", 1, 10, 0)},
 			want:  []driver.JobID{"a", "b", "c"},
 		},
 		{
-			name: "a held job neither starts nor holds others up", free: room{2, 100},
+			name: "a held job neither starts nor holds others up", free: driver.Room{Cores: 2, Memory: 100},
 			queue: []waiting{held(job("a", 2, 0, 0), 5), job("b", 2, 0, 0)},
 			want:  []driver.JobID{"b"},
 		},
 		{
-			name: "a job whose time has just come starts", free: room{2, 100},
+			name: "a job whose time has just come starts", free: driver.Room{Cores: 2, Memory: 100},
 			queue: []waiting{held(job("a", 2, 0, 0), 0)},
 			want:  []driver.JobID{"a"},
 		},
 		{
-			name: "a short job passes a head that waits for a known end", free: room{1, 100},
+			name: "a short job passes a head that waits for a known end", free: driver.Room{Cores: 1, Memory: 100},
 			queue:   []waiting{job("head", 2, 0, 0), job("short", 1, 0, 60)},
-			running: []busy{{Has: room{1, 0}, Ends: in(60)}},
+			running: []busy{{Has: driver.Room{Cores: 1, Memory: 0}, Ends: in(60)}},
 			want:    []driver.JobID{"short"},
 		},
 		{
-			name: "a job that would run past the head's start does not pass it", free: room{1, 100},
+			name: "a job that would run past the head's start does not pass it", free: driver.Room{Cores: 1, Memory: 100},
 			queue:   []waiting{job("head", 2, 0, 0), job("long", 1, 0, 61)},
-			running: []busy{{Has: room{1, 0}, Ends: in(60)}},
+			running: []busy{{Has: driver.Room{Cores: 1, Memory: 0}, Ends: in(60)}},
 		},
 		{
-			name: "a job without a limit does not pass a head that needs its core", free: room{1, 100},
+			name: "a job without a limit does not pass a head that needs its core", free: driver.Room{Cores: 1, Memory: 100},
 			queue:   []waiting{job("head", 2, 0, 0), job("endless", 1, 0, 0)},
-			running: []busy{{Has: room{1, 0}, Ends: in(60)}},
+			running: []busy{{Has: driver.Room{Cores: 1, Memory: 0}, Ends: in(60)}},
 		},
 		{
-			name: "a job without a limit passes where it fits beside the head", free: room{1, 100},
+			name: "a job without a limit passes where it fits beside the head", free: driver.Room{Cores: 1, Memory: 100},
 			queue:   []waiting{job("head", 2, 0, 0), job("endless", 1, 0, 0)},
-			running: []busy{{Has: room{2, 0}, Ends: in(60)}},
+			running: []busy{{Has: driver.Room{Cores: 2, Memory: 0}, Ends: in(60)}},
 			want:    []driver.JobID{"endless"},
 		},
 		{
-			name: "only one of two fits beside the head", free: room{2, 100},
+			name: "only one of two fits beside the head", free: driver.Room{Cores: 2, Memory: 100},
 			queue:   []waiting{job("head", 3, 0, 0), job("one", 1, 0, 0), job("two", 1, 0, 0)},
-			running: []busy{{Has: room{2, 0}, Ends: in(60)}},
+			running: []busy{{Has: driver.Room{Cores: 2, Memory: 0}, Ends: in(60)}},
 			want:    []driver.JobID{"one"},
 		},
 		{
-			name: "nobody passes a head that waits for an unknown end of the same cores", free: room{1, 100},
+			name: "nobody passes a head that waits for an unknown end of the same cores", free: driver.Room{Cores: 1, Memory: 100},
 			queue:   []waiting{job("head", 2, 0, 0), job("short", 1, 0, 1)},
-			running: []busy{{Has: room{1, 0}}},
+			running: []busy{{Has: driver.Room{Cores: 1, Memory: 0}}},
 		},
 		{
-			name: "a head that waits only for memory is passed by a job without a memory limit", free: room{4, 10},
+			name: "a head that waits only for memory is passed by a job without a memory limit", free: driver.Room{Cores: 4, Memory: 10},
 			queue:   []waiting{job("head", 1, 50, 0), job("small", 1, 5, 0), job("none", 1, 0, 0)},
-			running: []busy{{Has: room{0, 90}}},
+			running: []busy{{Has: driver.Room{Cores: 0, Memory: 90}}},
 			want:    []driver.JobID{"none"},
 		},
 	} {
@@ -93,13 +93,13 @@ func TestSchedule(t *testing.T) {
 }
 
 // machineState draws a machine, what runs on it, and a queue.
-func machineState(t *rapid.T, now time.Time, limits bool) (room, room, []waiting, []busy) {
-	total := room{rapid.IntRange(1, 8).Draw(t, "cores"), int64(rapid.IntRange(1, 100).Draw(t, "memory"))}
+func machineState(t *rapid.T, now time.Time, limits bool) (driver.Room, driver.Room, []waiting, []busy) {
+	total := driver.Room{Cores: rapid.IntRange(1, 8).Draw(t, "cores"), Memory: int64(rapid.IntRange(1, 100).Draw(t, "memory"))}
 	free := total
-	demand := func(label string, within room) room {
-		return room{
-			rapid.IntRange(1, within.Cores).Draw(t, label+" cores"),
-			int64(rapid.IntRange(0, int(within.Memory)).Draw(t, label+" memory")),
+	demand := func(label string, within driver.Room) driver.Room {
+		return driver.Room{
+			Cores:  rapid.IntRange(1, within.Cores).Draw(t, label+" cores"),
+			Memory: int64(rapid.IntRange(0, int(within.Memory)).Draw(t, label+" memory")),
 		}
 	}
 	least := 0
@@ -115,7 +115,7 @@ func machineState(t *rapid.T, now time.Time, limits bool) (room, room, []waiting
 		if s := rapid.IntRange(least, 20).Draw(t, "ends"); s > 0 {
 			b.Ends = now.Add(time.Duration(s) * time.Second)
 		}
-		free = free.minus(b.Has)
+		free = free.Minus(b.Has)
 		running = append(running, b)
 	}
 	var queue []waiting
@@ -143,7 +143,7 @@ func TestScheduleNeverGivesMoreThanTheMachineHas(t *testing.T) {
 			if queue[i].NotBefore.After(now) {
 				t.Fatalf("started %s before its time", id)
 			}
-			free = free.minus(queue[i].Want)
+			free = free.Minus(queue[i].Want)
 			queue = slices.Delete(queue, i, i+1)
 		}
 		if free.Cores < 0 || free.Memory < 0 {
@@ -154,7 +154,7 @@ func TestScheduleNeverGivesMoreThanTheMachineHas(t *testing.T) {
 			if w.NotBefore.After(now) {
 				continue
 			}
-			if free.holds(w.Want) && len(started) == 0 {
+			if free.Holds(w.Want) && len(started) == 0 {
 				t.Fatalf("%s fits, is first, and was not started", w.ID)
 			}
 			break
@@ -174,7 +174,7 @@ func TestScheduleNeverDelaysTheHead(t *testing.T) {
 		if h < 0 {
 			return
 		}
-		state := func(with []waiting) (room, []busy) {
+		state := func(with []waiting) (driver.Room, []busy) {
 			f, r := free, slices.Clone(running)
 			for _, w := range with {
 				if slices.Contains(started, w.ID) {
@@ -182,7 +182,7 @@ func TestScheduleNeverDelaysTheHead(t *testing.T) {
 					if w.Limit > 0 {
 						b.Ends = now.Add(w.Limit)
 					}
-					f, r = f.minus(w.Want), append(r, b)
+					f, r = f.Minus(w.Want), append(r, b)
 				}
 			}
 			return f, r
@@ -209,7 +209,7 @@ func TestScheduleStartsEveryJobInTheEnd(t *testing.T) {
 			started := schedule(now, free, queue, running)
 			for _, id := range started {
 				i := slices.IndexFunc(queue, func(w waiting) bool { return w.ID == id })
-				free = free.minus(queue[i].Want)
+				free = free.Minus(queue[i].Want)
 				running = append(running, busy{Has: queue[i].Want, Ends: now.Add(queue[i].Limit)})
 				queue = slices.Delete(queue, i, i+1)
 			}
@@ -221,11 +221,11 @@ func TestScheduleStartsEveryJobInTheEnd(t *testing.T) {
 				if b.Ends.After(now) {
 					return false
 				}
-				free = free.plus(b.Has)
+				free = free.Plus(b.Has)
 				return true
 			})
 			queue = append(queue, waiting{
-				ID: driver.JobID(fmt.Sprintf("stream-%d", now.Unix())), Want: room{1, 0},
+				ID: driver.JobID(fmt.Sprintf("stream-%d", now.Unix())), Want: driver.Room{Cores: 1, Memory: 0},
 				Limit: time.Duration(rapid.IntRange(1, 20).Draw(t, "stream limit")) * time.Second,
 			})
 		}

@@ -151,7 +151,7 @@ func merged(base, over map[string]string) map[string]string {
 }
 
 // fits tells whether the machine could ever run it.
-func (d *Driver) fits(want room) error {
+func (d *Driver) fits(want driver.Room) error {
 	if want.Cores > d.room.Cores {
 		return fmt.Errorf("%d cores, this machine has %d for jobs: %w", want.Cores, d.room.Cores, driver.ErrInvalid)
 	}

@@ -56,6 +56,10 @@ func (d *Driver) advance(ctx context.Context, in driver.Intent) (driver.Step, er
 	if step, done := m.outside(in); done {
 		return step, nil
 	}
+	if m.grows(in) {
+		d.growing.Lock()
+		defer d.growing.Unlock()
+	}
 	if err := d.judge(ctx, f, in); err != nil {
 		return driver.Step{}, err
 	}
@@ -145,6 +149,9 @@ func (m *move) begin(ctx context.Context, in driver.Intent) (driver.Step, error)
 	case view.TaskOf(a, f.task).Began.IsZero() || a.ClientStatus != "running":
 		return m.step(driver.StepRunning, "its allocation is about to begin"), nil
 	}
+	if m.grows(in) {
+		moving.Grows = a.NodeID
+	}
 	m.open(ctx)
 	f.rec.Moving = moving
 	var err error
@@ -177,6 +184,12 @@ func (m *move) begin(ctx context.Context, in driver.Intent) (driver.Step, error)
 		return m.leave(ctx)
 	}
 	return m.step(driver.StepCheckpointing, "asked to save with "+in.Checkpoint.SignalName()), m.signal(ctx)
+}
+
+// grows tells whether a job that runs is to have more than it has.
+func (m *move) grows(in driver.Intent) bool {
+	job, err := m.d.target(m.f, markOf(in))
+	return err == nil && !m.d.queued(m.f) && larger(m.f.job, job)
 }
 
 // open makes the record of a job of which there is none: what its owner wrote is kept

@@ -71,7 +71,9 @@
 //	dry run again, register        compare-and-set on the job's index
 //	verify                         until the attempt before is over
 //
-// A dry run comes before the signal and before the registration. The registration
+// A dry run comes before the signal and before the registration. Of the jobs of a node one
+// at a time is moved to more than it has: what it is to have is nobody's until it is
+// registered. The registration
 // leaves a mark in the group's scaling policy and a variable in the task's environment:
 // the mark tells whose a version is, and the variable makes every change destructive.
 // A version that has no mark, or one that was not expected, is its owner's word: a plain

@@ -34,6 +34,7 @@ type Driver struct {
 	busy sync.WaitGroup
 
 	followers atomic.Int64 // outputs that are followed by a stream
+	growing   sync.Mutex   // one intent at a time that is for more than its job has is begun
 
 	mu        sync.Mutex
 	locks     map[string]*lock       // by the names of their records

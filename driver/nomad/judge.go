@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/hashicorp/nomad/api"
 	"golang.org/x/sys/unix"
@@ -107,6 +108,13 @@ func (d *Driver) place(ctx context.Context, at where, job *api.Job) (*api.JobPla
 // room refuses what could not be placed now: Nomad would keep it for the moment when
 // there is room, and end the running attempt then.
 func (d *Driver) room(ctx context.Context, f *facts, job *api.Job) error {
+	if larger(f.job, job) {
+		// Nomad counts what is registered: of two that have yet to save each would have the room.
+		node := f.latest().NodeID
+		if ids := d.unfinished(func(r brief) bool { return r.grows == node }); slices.ContainsFunc(ids, func(id driver.JobID) bool { return id != f.id }) {
+			return fmt.Errorf("%w for the change now: another job is being moved to more on its node", driver.ErrNoRoom)
+		}
+	}
 	plan, err := d.place(ctx, f.at, job)
 	if err != nil || plan.Annotations == nil {
 		return err

@@ -37,6 +37,7 @@ type moving struct {
 	Offset    int64         `json:"offset,omitempty"` // of its output then
 	Asked     time.Time     `json:"asked,omitzero"`
 	Node      int64         `json:"node,omitempty"`      // when the client of its node had registered last
+	Grows     string        `json:"grows,omitempty"`     // its node, where it is to have more than it has
 	Back      time.Time     `json:"back,omitzero"`       // when it was seen that it has registered again since
 	Signalled bool          `json:"signalled,omitempty"` // for certain
 	Before    uint64        `json:"before"`              // the job's version when the intent came
@@ -199,12 +200,14 @@ type brief struct {
 	waits    bool // and has not begun
 	until    time.Time
 	ended    bool
-	changing bool // a registration of ours is to be verified
+	changing bool   // a registration of ours is to be verified
+	grows    string // the node on which it is being moved to more than it has
 }
 
 func (r *record) brief() brief {
-	return brief{
-		held: r.Held, waits: r.Held && r.Child == "", until: r.Wait, ended: r.Last != nil,
-		changing: r.Moving != nil && (r.Moving.Phase == changing || r.Moving.Phase == turning),
+	b := brief{held: r.Held, waits: r.Held && r.Child == "", until: r.Wait, ended: r.Last != nil}
+	if m := r.Moving; m != nil {
+		b.changing, b.grows = m.Phase == changing || m.Phase == turning, m.Grows
 	}
+	return b
 }

@@ -14,6 +14,7 @@ import (
 // move is an intent that is being carried out.
 type move struct {
 	id    string
+	to    driver.Room // what the next attempt will take
 	stage stage
 	done  *regexp.Regexp // the line that means "saved"; nil = none does
 }
@@ -91,7 +92,7 @@ func (c *Cluster) advance(j *job, in driver.Intent) (driver.StepKind, string, er
 			return "", "", err
 		}
 		if r := j.current(); r != nil && in.Discard {
-			j.move = &move{id: in.ID}
+			j.move = &move{id: in.ID, to: roomOf(j.resources(in.Change))}
 			c.goesOn(r, exitKilled)
 			return driver.StepCheckpointing, "ended without being asked to save", nil
 		}
@@ -160,7 +161,47 @@ func (c *Cluster) feasible(j *job, in driver.Intent) error {
 			return errors.Join(driver.ErrInvalid, err)
 		}
 	}
-	return nil
+	if ch.Empty() { // the way back to what its owner asked for is always open
+		return nil
+	}
+	return c.grow(j.current(), roomOf(j.resources(ch)))
+}
+
+func roomOf(r driver.Resources) driver.Room {
+	return driver.Room{Cores: r.Cores, Memory: r.MemoryBytes}
+}
+
+// grow refuses more than an attempt has where its job would have to wait for that: behind
+// those that wait, or since others that are being moved will have it.
+func (c *Cluster) grow(r *run, want driver.Room) error {
+	has := roomOf(r.took)
+	if slices.ContainsFunc(c.queue, func(j *job) bool { return !j.notBefore.After(c.now) }) {
+		return driver.Grow(has, want)
+	}
+	var nodes []driver.Room
+	for _, n := range c.nodes {
+		free := driver.Room{Cores: n.spec.Cores - n.cores, Memory: n.spec.MemoryBytes - n.memory}
+		if n == r.node {
+			free = free.Plus(has)
+		}
+		for _, other := range c.jobs {
+			if m := other.move; m != nil && len(other.runs) > 0 && other.runs[len(other.runs)-1].node == n {
+				free = free.Minus(m.more(other.current()))
+			}
+		}
+		nodes = append(nodes, free)
+	}
+	return driver.Grow(has, want, nodes...)
+}
+
+// more is what a job that is being moved will take beside what it has; r is its attempt,
+// nil between two.
+func (m *move) more(r *run) driver.Room {
+	if r == nil {
+		return m.to
+	}
+	more := m.to.Minus(roomOf(r.took))
+	return driver.Room{Cores: max(more.Cores, 0), Memory: max(more.Memory, 0)}
 }
 
 // signal asks a running attempt to save.
@@ -170,7 +211,7 @@ func (c *Cluster) signal(j *job, in driver.Intent) (driver.StepKind, string, err
 		c.end(r, driver.Failed, 128+signalNumber(cp.Signal), "killed by "+cp.Signal)
 		return driver.StepFinished, j.view.Detail, nil
 	}
-	m := &move{id: in.ID, stage: asked}
+	m := &move{id: in.ID, to: roomOf(j.resources(in.Change)), stage: asked}
 	if cp.Done != "" {
 		done, err := regexp.Compile(cp.Done)
 		if err != nil {

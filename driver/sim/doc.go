@@ -20,8 +20,9 @@
 // Jobs wait in one queue and start first come first served; the first that finds
 // no room keeps those behind it waiting. A job held by Spec.NotBefore keeps its
 // place and holds nobody up. A job that goes on after a checkpoint queues again
-// at the end, and loses its room to those before it. Requests for cores and memory are never oversubscribed. A job
-// without a memory limit takes no memory from its node.
+// at the end, and loses its room to those before it: it is moved to more than it has only
+// where that is free and nobody waits (driver.ErrNoRoom). Requests for cores and memory are
+// never oversubscribed. A job without a memory limit takes no memory from its node.
 //
 // A job that is asked to save finishes its epoch, needs checkpoint= to save,
 // writes the line "saved", and leaves; its next attempt goes on with the epoch

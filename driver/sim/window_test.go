@@ -254,7 +254,7 @@ func TestTwoRunsOfOneStoryAreEqual(t *testing.T) {
 					"epochs=8 seconds=3 parallel=0.9 noise=0.05 run_noise=0.1 rate_noise=0.1 checkpoint=1s profile="+profile).ID)
 			}
 			b.until(5 * time.Second)
-			b.drive(b.intent(ids[0], "one", driver.Change{Cores: 4}))
+			b.drive(b.intent(ids[0], "one", driver.Change{Cores: 1}))
 			b.drive(b.intent(ids[3], "two", driver.Change{Cores: 1}))
 			for _, id := range ids {
 				all += b.json(b.ended(id), b.logs(id), b.window(id, 1, 0), b.window(id, 0, 0)) + "\n"

@@ -53,6 +53,10 @@ func (d *Driver) advance(ctx context.Context, in driver.Intent) (driver.Step, er
 	if at, done := position(job, r, in); done {
 		return at, nil
 	}
+	if has, want := rooms(j, r, in.Change); want.Beyond(has) {
+		d.growing.Lock()
+		defer d.growing.Unlock()
+	}
 	if err := d.judge(ctx, j, r, in); err != nil {
 		return driver.Step{}, err
 	}
@@ -125,6 +129,7 @@ func (m move) step(kind driver.StepKind, detail string) driver.Step {
 func (m move) begin(ctx context.Context, in driver.Intent) (driver.Step, error) {
 	moving := &journal.Moving{Intent: in, Phase: journal.Asking, Restarts: m.j.Restarts, Before: sizeOf(m.j)}
 	m.r.Repairs = m.d.repairs(in.Change, m.r.Own) && act.Repairable(ctx, m.d.cfg.Commands, m.j) == nil
+	m.r.Node = ""
 	if parse.Waiting(m.j.State) {
 		moving.Phase, moving.Queued, moving.Restarts = journal.Stopped, true, m.j.Restarts-1
 		m.r.Moving = moving
@@ -133,6 +138,7 @@ func (m move) begin(ctx context.Context, in driver.Intent) (driver.Step, error) 
 		}
 		return m.change(ctx)
 	}
+	m.r.Node = m.j.Node
 	switch m.j.State {
 	case "COMPLETING":
 		return m.step(driver.StepRunning, "the attempt is just ending"), nil

@@ -29,9 +29,9 @@ const savedExit = 85
 // machine has, so that tests do not wait for each other.
 type cluster struct {
 	shared   slurmcluster.Shared
-	settings string        // what its TaskProlog reads
-	turns    chan struct{} // how many tests use it at a time
-	alone    bool          // one test has it, and its lasting partition
+	settings string   // what its TaskProlog reads
+	nodes    chan int // that no test uses: who waits for a node keeps others from growing there
+	alone    bool     // one test has it, and its lasting partition
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -64,9 +64,12 @@ func newCluster(t *testing.T) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{settings: settings, turns: make(chan struct{}, 8)}
+	c := &cluster{settings: settings, nodes: make(chan int, 8)}
+	for n := range cap(c.nodes) {
+		c.nodes <- n
+	}
 	c.shared.Options = slurmcluster.Options{
-		CPUs: clusterCPUs, Nodes: 2, Accounting: true, TaskProlog: filepath.Join(dir, "prolog"), JobSubmitLua: filepath.Join(dir, "job_submit.lua"),
+		CPUs: clusterCPUs, Nodes: cap(c.nodes), Accounting: true, TaskProlog: filepath.Join(dir, "prolog"), JobSubmitLua: filepath.Join(dir, "job_submit.lua"),
 		Lines: []string{
 			"RequeueExitHold=85", "MinJobAge=300",
 			"SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,sched_min_interval=0",
@@ -102,21 +105,17 @@ type bench struct {
 func newBench(t *testing.T, c *cluster, change func(*slurm.Config)) *bench {
 	t.Helper()
 	cl := c.shared.Get(t)
-	c.turns <- struct{}{}
-	t.Cleanup(func() { <-c.turns })
+	node := <-c.nodes
+	t.Cleanup(func() { c.nodes <- node })
 	h := fnv.New32a()
 	if _, err := h.Write([]byte(t.Name())); err != nil {
 		t.Fatal(err)
 	}
 	b := &bench{c: cl, partition: fmt.Sprintf("t%x", h.Sum32())}
-	node := cl.Nodes()[0]
-	if strings.Contains(t.Name(), "do_not_fit_beside_each_other") {
-		node = cl.Nodes()[1] // jobs as large as a node need one that nobody else uses
-	}
 	if c.alone {
 		b.partition = "main"
 	} else {
-		mustRun(t, cl, "root", "scontrol", "create", "PartitionName="+b.partition, "Nodes="+node, "MaxTime=INFINITE", "State=UP")
+		mustRun(t, cl, "root", "scontrol", "create", "PartitionName="+b.partition, "Nodes="+cl.Nodes()[node], "MaxTime=INFINITE", "State=UP")
 	}
 	b.dir = filepath.Join(cl.Home(slurmcluster.Alpha), b.partition)
 	who := credential(t, slurmcluster.Alpha)

@@ -83,6 +83,12 @@
 // job that has ended: a finished job is never made to run again, since its
 // dependants and sbatch --wait have been told.
 //
+// A job that runs is asked to save for more cores or memory only where it would be placed at
+// once: a node has that free (sinfo) beside what it has itself, and nobody waits for room
+// there; else the intent is driver.ErrNoRoom. What jobs will have of their nodes that are
+// being moved counts as taken, from the first step until the next attempt is seen to run.
+// Somebody else may take the room meanwhile; then the job waits as any other.
+//
 // At least two seconds pass between the end of an attempt and the start of the
 // next: a node refuses what was launched in the second of the revocation before it
 // ("Job credential revoked"), and such a job has failed.

@@ -26,6 +26,7 @@ type Driver struct {
 
 	hashes  maphash.Seed
 	polling sync.Mutex // one look at the whole queue at a time
+	growing sync.Mutex // one intent at a time that is for more than its job has is begun
 	openly  sync.Once  // it was said that everybody can read the settings
 
 	mu        sync.Mutex
@@ -38,6 +39,7 @@ type Driver struct {
 	whole     time.Time                   // when the last of what squeue does not print was read
 	over      map[driver.JobID]driver.Job // that slurmctld has forgotten, without their scripts
 	texts     map[driver.JobID]text       // scripts of jobs without a record
+	claims    map[driver.JobID]claim      // what jobs will have of their nodes
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -52,6 +54,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	d := &Driver{
 		cfg: cfg, hashes: maphash.MakeSeed(), locks: map[driver.JobID]*lock{}, seen: map[driver.JobID]seen{},
 		doubted: map[driver.JobID]time.Time{}, strangers: map[string]time.Time{}, over: map[driver.JobID]driver.Job{}, texts: map[driver.JobID]text{},
+		claims: map[driver.JobID]claim{},
 	}
 	if cfg.Rest != "" {
 		d.rest = rest.New(cfg.Rest)
@@ -86,7 +89,12 @@ func (d *Driver) prune(before time.Time) error {
 		return err
 	}
 	for _, id := range ids {
+		release := d.serial(id)
 		r, err := d.journal.Read(id)
+		if err == nil {
+			d.claim(r)
+		}
+		release()
 		if err != nil {
 			d.cfg.Logger.Warn("a record cannot be read", "job", string(id), "error", err)
 			continue
@@ -159,6 +167,7 @@ func (d *Driver) write(r *journal.Record, step string) error {
 	if err := d.journal.Write(r); err != nil {
 		return fmt.Errorf("job %s: %s: %w: %w", r.Job, step, driver.ErrTransient, err)
 	}
+	d.claim(r)
 	d.cfg.AfterStep(step)
 	return nil
 }

@@ -78,7 +78,10 @@ func (d *Driver) judge(ctx context.Context, j parse.Job, r *journal.Record, in d
 	if parse.Waiting(j.State) {
 		return nil
 	}
-	return d.judgeMove(ctx, j, in)
+	if err := d.judgeMove(ctx, j, in); err != nil {
+		return err
+	}
+	return d.grow(ctx, j, r, in.Change)
 }
 
 // observedOnly says why a job is seen but not changed.

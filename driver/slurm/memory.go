@@ -54,6 +54,7 @@ func takeBack(j parse.Job, r *journal.Record) {
 	if last.Intent != "" {
 		r.Closed[last.Intent] = driver.StepStarted
 	}
+	r.Node = j.Node
 	r.Moving = &journal.Moving{
 		Intent: driver.Intent{ID: returnID(last.Number), Job: r.Job, Attempt: last.Number, Change: left, Note: "killed for memory under changed settings"},
 		Phase:  journal.Stopping, Restarts: j.Restarts, Before: sizeOf(j), Memory: true,

@@ -81,6 +81,7 @@ func (d *Driver) wait(ctx context.Context, j parse.Job) (*time.Duration, string,
 // room is what becomes of the room that a job has once it is back in the queue.
 type room struct {
 	taken   bool   // others may be given it
+	ahead   bool   // another waits for room there
 	turns   bool   // another task of its array waits for its turn
 	crowded string // why nobody can tell when the job would have room again
 }
@@ -136,7 +137,7 @@ func (d *Driver) room(ctx context.Context, j parse.Job) (room, error) {
 				out.crowded = "others wait for a limit that it shares (" + w.Reason + ")"
 			}
 		case parse.Ahead:
-			out.taken = true
+			out.taken, out.ahead = true, true
 		}
 	}
 	return out, nil

@@ -82,7 +82,7 @@ func (b *bench) drive(t *testing.T, in driver.Intent, until driver.StepKind) dri
 		var err error
 		step, err = b.d.Advance(t.Context(), in)
 		switch {
-		case errors.Is(err, driver.ErrTransient), errors.Is(err, driver.ErrUnknown):
+		case errors.Is(err, driver.ErrTransient), errors.Is(err, driver.ErrUnknown), errors.Is(err, driver.ErrNoRoom): // another job of the test waits
 			t.Logf("Advance, to be tried again: %v", err)
 			return false
 		case err != nil:

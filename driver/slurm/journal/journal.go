@@ -117,6 +117,7 @@ type Record struct {
 	Late      *Late                      `json:"late,omitempty"`
 	Delayed   bool                       `json:"delayed,omitempty"` // its wait is ours to end
 	Repairs   bool                       `json:"repairs,omitempty"` // a kill for memory under the last change may be taken back: nobody depended on the job
+	Node      string                     `json:"node,omitempty"`    // where it ran when the last intent came
 	Moving    *Moving                    `json:"moving,omitempty"`
 	Next      *Next                      `json:"next,omitempty"`
 	Listening *Listening                 `json:"listening,omitempty"`

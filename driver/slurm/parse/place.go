@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,6 +44,43 @@ func open(state string) bool {
 		return true
 	}
 	return false
+}
+
+// FreeFormat is what sinfo -h -N -O is asked for.
+const FreeFormat = "NodeList:|,StateLong:|,CPUsState:|,Threads:|,Memory:|,AllocMem:|"
+
+// Free is what no job has of a node that would take another.
+type Free struct {
+	Node        string
+	CPUs        int // of whole cores
+	MemoryBytes int64
+}
+
+// Frees reads the output of sinfo under FreeFormat.
+func Frees(output []byte) ([]Free, error) {
+	var out []Free
+	for line := range strings.Lines(string(output)) {
+		line = strings.TrimRight(line, "\n")
+		if line == "" {
+			continue
+		}
+		f := strings.Split(line, "|")
+		if len(f) != strings.Count(FreeFormat, "|")+1 || f[0] == "" {
+			return nil, fmt.Errorf("%w: sinfo: %q", ErrFormat, line)
+		}
+		cpus := append(strings.Split(f[2], "/"), "", "") // allocated/idle/other/total
+		idle, err := count("CPUsState", cpus[1])
+		threads, err2 := count("Threads", f[3])
+		memory, err3 := Memory("Memory", f[4])
+		used, err4 := Memory("AllocMem", f[5])
+		if err = errors.Join(err, err2, err3, err4); err != nil {
+			return nil, err
+		}
+		if open(f[1]) {
+			out = append(out, Free{Node: f[0], CPUs: idle - idle%max(threads, 1), MemoryBytes: memory - used})
+		}
+	}
+	return out, nil
 }
 
 // Wait is one job that waits.

@@ -30,6 +30,22 @@ func TestWhereANodeIsAndWhetherItTakesJobs(t *testing.T) {
 	}
 }
 
+const frees = "n1|mixed|3/5/0/8|2|16384|500|\nn2|idle|0/4/0/4|1|8192|0|\nn3|drained|0/0/4/4|1|8192|0|\nn4|idle*|0/4/0/4|1|8192|0|\n"
+
+func TestWhatNoJobHasOfANodeIsInWholeCores(t *testing.T) {
+	t.Parallel()
+	got, err := parse.Frees([]byte(frees))
+	want := []parse.Free{{Node: "n1", CPUs: 4, MemoryBytes: 15884 << 20}, {Node: "n2", CPUs: 4, MemoryBytes: 8192 << 20}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	for _, bad := range []string{"n1|idle|0/4/0/4|1|8192", "|idle|0/4/0/4|1|8192|0|", "n1|idle|4|1|8192|0|", "n1|idle|0/4/0/4|x|8192|0|", "n1|idle|0/4/0/4|1|8192|-1|"} {
+		if got, err := parse.Frees([]byte(bad)); !errors.Is(err, parse.ErrFormat) {
+			t.Errorf("%q: %+v (%v), want an error", bad, got, err)
+		}
+	}
+}
+
 const waits = "7|7|N/A|Resources|bob|proj|normal|\n22|22|3|JobArrayTaskLimit|bob|(null)|N/A|\n"
 
 func TestForWhatJobsWait(t *testing.T) {
@@ -82,12 +98,17 @@ func TestWhoSharesTheLimitThatAJobWaitsFor(t *testing.T) {
 func FuzzPlaces(f *testing.F) {
 	f.Add(places)
 	f.Add(waits)
+	f.Add(frees)
 	f.Fuzz(func(t *testing.T, s string) {
 		got, err := parse.Places([]byte(s))
 		for _, p := range got {
 			if err == nil && (p.Node == "" || p.Partition == "") {
 				t.Errorf("an impossible place: %+v", p)
 			}
+		}
+		frees, err := parse.Frees([]byte(s))
+		if err != nil && (!errors.Is(err, parse.ErrFormat) || frees != nil) {
+			t.Errorf("%+v: %v", frees, err)
 		}
 		waits, err := parse.Waits([]byte(s))
 		if err != nil && (!errors.Is(err, parse.ErrFormat) || waits != nil) {
