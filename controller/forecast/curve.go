@@ -59,7 +59,6 @@ const (
 	NoNumbers   Unknown = "no-numbers"   // a value, an epoch or the end is no finite number, or epochs do not rise
 	NothingLeft Unknown = "nothing-left" // the job is at its end
 	ChangeAhead Unknown = "change-ahead" // the learning rate will change before the epoch asked for
-	Never       Unknown = "never"        // the forecast does not reach the target
 )
 
 // fewest is the number of epochs without which nothing is said.
