@@ -28,9 +28,9 @@ type Result struct {
 	Trace     []float64   // inertia after each iteration; never rises
 }
 
-// Cluster moves the centroids from start by Lloyd's iterations (1982), at most so many,
-// with the bounds of Hamerly (2010), which change no answer. A cluster that runs empty
-// takes over the point farthest from its centroid. Ties fall to the lower index.
+// Cluster moves the centroids from start by Lloyd's iterations (1982), at most so many. A
+// cluster that runs empty takes over the point farthest from its centroid. Ties fall to the
+// lower index.
 func Cluster(points, start [][]float64, iterations int) (Result, error) {
 	if err := check(points, start); err != nil {
 		return Result{}, err
