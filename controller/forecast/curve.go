@@ -155,23 +155,21 @@ func mend(z []float64) []float64 {
 		return out
 	}
 	noise := noiseOf(z)
-	after := tails(z)
-	before := span{z[0], z[0]} // of the epochs before i
 	for i := 1; i < n-1; i++ {
 		lo, hi := min(out[i-1], z[i+1]), max(out[i-1], z[i+1])
 		far := max(lo-z[i], z[i]-hi)
-		others := before.join(after[i+1])
-		if far > oddNoise*noise && far > oddRange*others.width() && far > 2*(hi-lo) {
+		if far > oddNoise*noise && far > 2*(hi-lo) && far > oddRange*width(slices.Concat(z[:i], z[i+1:])) {
 			out[i] = (out[i-1] + z[i+1]) / 2
 		}
-		before = before.join(span{z[i], z[i]})
 	}
-	rest := spanOf(out[:n-1])
-	if z[n-1] > rest.hi+max(0.5*rest.width(), oddNoise*noise) {
+	if before := out[:n-1]; z[n-1] > slices.Max(before)+max(0.5*width(before), oddNoise*noise) {
 		out[n-1] = out[n-2]
 	}
 	return out
 }
+
+// width is the range of some values.
+func width(z []float64) float64 { return slices.Max(z) - slices.Min(z) }
 
 // segment is where the newest piece of a curve begins: at the last epoch from which on
 // another learning rate holds, as declared, else as seen in a fall that stands out of
@@ -189,41 +187,17 @@ func segment(epochs, z []float64, changes []float64) int {
 	}
 	noise := noiseOf(z)
 	start := 0
-	after := tails(z)
-	seen := spanOf(z[:fallHistory+1])
 	for i := fallHistory + 1; i < len(z)-1; i++ {
-		seen = seen.join(span{z[i], z[i]})
 		fall := z[i-1] - z[i]
 		largest := 0.0
 		for j := i - fallHistory; j < i; j++ {
 			largest = max(largest, math.Abs(z[j-1]-z[j]))
 		}
-		lasts := after[i].hi < z[i-1]-fall/2
-		if fall > fallNoise*noise && fall > fallBefore*largest && fall > fallRange*seen.width() && lasts {
+		if fall > fallNoise*noise && fall > fallBefore*largest && fall > fallRange*width(z[:i+1]) && slices.Max(z[i:]) < z[i-1]-fall/2 {
 			start = i
 		}
 	}
 	return start
-}
-
-// span is the range of some values.
-type span struct{ lo, hi float64 }
-
-func (s span) width() float64   { return s.hi - s.lo }
-func (s span) join(o span) span { return span{min(s.lo, o.lo), max(s.hi, o.hi)} }
-
-// spanOf is that of one value at least.
-func spanOf(z []float64) span { return span{slices.Min(z), slices.Max(z)} }
-
-// tails are the spans of each epoch with all that come after it.
-func tails(z []float64) []span {
-	out := make([]span, len(z))
-	tail := spanOf(z[len(z)-1:])
-	for i, v := range slices.Backward(z) {
-		tail = tail.join(span{v, v})
-		out[i] = tail
-	}
-	return out
 }
 
 func median(x []float64) float64 { return quantile(x, 0.5) }
