@@ -16,9 +16,8 @@ const (
 
 // Curve is what was seen of a job, an epoch after the other.
 type Curve struct {
-	Epochs  []float64 // rising
-	Values  []float64 // after each epoch, finite
-	Seconds []float64 // since the job began, at the end of each epoch; empty: not measured
+	Epochs []float64 // rising
+	Values []float64 // after each epoch, finite
 }
 
 // Seen is the curve after a share of its values. False: that is none of them, or all.
@@ -27,8 +26,7 @@ func (c Curve) Seen(share float64) (Curve, bool) {
 	if n < 1 || n >= len(c.Values) {
 		return Curve{}, false
 	}
-	c.Epochs, c.Values, c.Seconds = c.Epochs[:n], c.Values[:n], c.Seconds[:min(n, len(c.Seconds))]
-	return c, true
+	return Curve{c.Epochs[:n], c.Values[:n]}, true
 }
 
 // Bound is the best value that there usually is: a loss is not below 0 and a quality not
@@ -66,14 +64,11 @@ const fewest = 3
 
 func (c Curve) check(o Options) Unknown {
 	n := len(c.Values)
-	if len(c.Epochs) != n || len(c.Seconds) != 0 && len(c.Seconds) != n || !finite(o.Total) {
+	if len(c.Epochs) != n || !finite(o.Total) {
 		return NoNumbers
 	}
 	for i, v := range c.Values {
 		if !finite(v) || !finite(c.Epochs[i]) || i > 0 && !(c.Epochs[i] > c.Epochs[i-1]) {
-			return NoNumbers
-		}
-		if len(c.Seconds) > 0 && (!finite(c.Seconds[i]) || i > 0 && c.Seconds[i] < c.Seconds[i-1]) {
 			return NoNumbers
 		}
 	}

@@ -9,13 +9,6 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// Word is what one model says, and how much the ensemble heeds it.
-type Word struct {
-	Model  Model
-	Value  float64
-	Weight float64 // 0 to 1; all sum to 1
-}
-
 // Forecast is what is known about a curve. It is a value; the same curve and options
 // give the same forecast.
 type Forecast struct {
@@ -145,16 +138,6 @@ func (f *Forecast) Value(epoch float64) (tuning.Estimate, Unknown) {
 	low := max(v+f.low*width, f.ensemble.floor) // the better end
 	a, b, mid := f.u.out(low), f.u.out(v+f.high*width), f.u.out(v)
 	return tuning.Estimate{Value: mid, Low: min(a, b, mid), High: max(a, b, mid)}, Known
-}
-
-// Words are what the models say about an epoch, without bias and lessons taken off.
-func (f *Forecast) Words(epoch float64) []Word {
-	told := f.ensemble.told(epoch - f.start)
-	out := make([]Word, models)
-	for m := range Last + 1 {
-		out[m] = Word{Model: m, Value: f.u.out(told[m]), Weight: f.ensemble.weights[m]}
-	}
-	return out
 }
 
 // Lesson is what this forecast of the end teaches, once the value there is known.

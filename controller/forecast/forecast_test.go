@@ -8,13 +8,12 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// drawn is a curve over epochs 1 to n, ten seconds each after five to begin with.
+// drawn is a curve over epochs 1 to n.
 func drawn(n int, value func(k float64) float64) forecast.Curve {
 	var c forecast.Curve
 	for k := 1; k <= n; k++ {
 		c.Epochs = append(c.Epochs, float64(k))
 		c.Values = append(c.Values, value(float64(k)))
-		c.Seconds = append(c.Seconds, 5+10*float64(k))
 	}
 	return c
 }
@@ -164,8 +163,6 @@ func TestWhatIsUnknownSaysWhy(t *testing.T) {
 	twice.Epochs[3] = twice.Epochs[2]
 	wild := drawn(5, power)
 	wild.Values[2] = math.NaN()
-	back := drawn(5, power)
-	back.Seconds[4] = 1
 	for _, tc := range []struct {
 		name  string
 		curve forecast.Curve
@@ -176,7 +173,6 @@ func TestWhatIsUnknownSaysWhy(t *testing.T) {
 		{"two epochs were seen", drawn(2, power), 9, forecast.FewEpochs},
 		{"an epoch stands twice", twice, 9, forecast.NoNumbers},
 		{"a value is no number", wild, 9, forecast.NoNumbers},
-		{"time runs backwards", back, 9, forecast.NoNumbers},
 		{"the end is no number", drawn(5, power), math.Inf(1), forecast.NoNumbers},
 		{"the job is at its end", drawn(5, power), 5, forecast.NothingLeft},
 		{"all is well", drawn(5, power), 9, forecast.Known},

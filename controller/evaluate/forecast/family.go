@@ -95,7 +95,7 @@ func (f family) options(r run) mind.Options {
 }
 
 func (r run) curve() mind.Curve {
-	return mind.Curve{Epochs: r.epochs, Values: r.values, Seconds: r.seconds}
+	return mind.Curve{Epochs: r.epochs, Values: r.values}
 }
 
 // target is the index of the best value between the cut and the middle of the rest.

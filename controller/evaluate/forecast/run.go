@@ -234,10 +234,8 @@ func (e *errorsOf) add(r run, n int, alone, taught mind.Forecast) (tuning.Estima
 	if got.Low <= truth && truth <= got.High {
 		e.inside++
 	}
-	for _, w := range taught.Words(end) {
-		if w.Model != mind.Last {
-			e.single[w.Model] = append(e.single[w.Model], off(w.Value))
-		}
+	for m, told := range taught.Lesson(truth).Told[:mind.Last] {
+		e.single[m] = append(e.single[m], off(told))
 	}
 	e.reach(r, n, taught)
 	return got, true
