@@ -49,7 +49,7 @@ func Teach(c Curve, o Options) []Lesson {
 // How lessons count, chosen by leaving out one family of curves after the other.
 const (
 	sameShare = 1.3  // lessons made at a share of the way within this ratio count
-	hedge     = 2.0  // how fast a word that is wrong about a kind loses its weight
+	hedge     = 3.0  // how fast a word that is wrong about a kind loses its weight
 	pull      = 1.0  // lessons in weight against what the regression takes off
 	elsewhere = 0.1  // of a lesson: what it counts that earlier runs stood elsewhere
 	leastSize = 0.05 // of the median size: a lesson that every model knew does not outweigh all
@@ -96,10 +96,10 @@ type word struct {
 }
 
 // end is the end of this run by what earlier ones came to, where told and blend are what
-// the models and the ensemble say of it without lessons. It is a mean of four words: the
-// ensemble; that runs end where others did; that they go on by as much as others did; and
-// a regression of what the ensemble was off. Weights fall exponentially with the errors on
-// earlier runs (Vovk, "Aggregating strategies", 1990).
+// the models and the ensemble say of it without lessons. It is a mean of five words: the
+// ensemble; that runs end where others did; that they go on by as much as others did; a
+// regression of what the ensemble was off; and the models, each alone. Weights fall
+// exponentially with the errors on earlier runs (Vovk, "Aggregating strategies", 1990).
 func (l learned) end(told [models]float64, blend float64) float64 {
 	n := len(l.lessons)
 	if n == 0 {
@@ -113,6 +113,13 @@ func (l learned) end(told [models]float64, blend float64) float64 {
 		same.before, alike.before = l.blend, l.blend
 	}
 	words := []word{same, alike, {blend, l.blend}, l.regress(told, blend, same.end)}
+	for m, end := range told {
+		before := make([]float64, n)
+		for i, x := range l.lessons {
+			before[i] = l.u.in(x.Told[m])
+		}
+		words = append(words, word{end, before})
+	}
 	losses := make([]float64, len(words))
 	for i, w := range words {
 		for j, truth := range l.truth {
@@ -124,6 +131,9 @@ func (l learned) end(told [models]float64, blend float64) float64 {
 	var out, sum float64
 	for i, w := range words {
 		weight := math.Exp(-hedge * (losses[i] - least))
+		if i >= len(words)-models {
+			weight /= float64(models) // together they count as one
+		}
 		out, sum = out+weight*w.end, sum+weight
 	}
 	if out /= sum; !finite(out) {
@@ -201,8 +211,7 @@ func square(v float64) float64 { return v * v }
 const (
 	tail         = 0.093 // a little less than a tenth: kinds drift while they are learned
 	priorLessons = 10
-	priorLow     = -1.3
-	priorHigh    = 1.3
+	priorReach   = 1.3
 )
 
 // ends are how many units below and above the value the interval ends: low at most 0,
@@ -215,7 +224,7 @@ func (l learned) ends() (low, high float64) {
 	for i := range priorLessons {
 		// Evenly spaced over the middle 9/10 of a straight line through both ends.
 		q := (float64(i) + 0.5) / priorLessons
-		scores = append(scores, priorLow+(priorHigh-priorLow)*(q-tail)/(1-2*tail))
+		scores = append(scores, priorReach*(2*q-1)/(1-2*tail))
 	}
 	n := float64(len(scores))
 	// One more than the scores: the next one may lie beyond all of them.
