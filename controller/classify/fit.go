@@ -82,13 +82,10 @@ func Refit(old *Model, samples []Sample, recall func(run string) ([]Sample, erro
 			continue
 		}
 		runs, err := before.recalled(unknown, recall)
-		var learned Stratum
-		if err == nil {
-			learned, err = learn(key, runs)
-		}
 		if err != nil {
 			return nil, fmt.Errorf("stratum %v: %w", key, err)
 		}
+		learned := learn(key, runs)
 		m.giveIDs(&learned, before)
 		fitted = append(fitted, learned)
 		m.Strata = append(slices.DeleteFunc(m.Strata, func(s Stratum) bool { return s.Key == key }), learned)
@@ -232,21 +229,17 @@ func newest[T any](lists [][]T, room int) [][]T {
 // may agree better in its hardware counters than is documented. Since inputs that were
 // not run yet differ more than they do, that counts only where it tells kinds apart that
 // would share a class, at least a quarter of their runs, and as little of it as does.
-func learn(key Key, runs []run) (Stratum, error) {
-	best, err := learnAt(1, key, runs)
-	if err != nil || !strings.HasPrefix(key.Schema, hardware) {
-		return best, err
+func learn(key Key, runs []run) Stratum {
+	best := learnAt(1, key, runs)
+	if !strings.HasPrefix(key.Schema, hardware) {
+		return best
 	}
 	for share := 0.5; share >= finest && best.mixed() > 0; share /= 2 {
-		s, err := learnAt(share, key, runs)
-		if err != nil {
-			return s, err
-		}
-		if 4*s.mixed() <= 3*best.mixed() {
+		if s := learnAt(share, key, runs); 4*s.mixed() <= 3*best.mixed() {
 			best = s
 		}
 	}
-	return best, nil
+	return best
 }
 
 // mixed is how many runs are in classes of several kinds.
@@ -262,15 +255,15 @@ func (s Stratum) mixed() int {
 
 // learnAt learns with noise of at least a share of what is documented, which weighs as
 // much less.
-func learnAt(share float64, key Key, runs []run) (Stratum, error) {
+func learnAt(share float64, key Key, runs []run) Stratum {
 	s := Stratum{Key: key, Axes: axes(key.Schema, runs, share), Runs: len(runs)}
 	s.Merge = mergeDistance(s.freedom(), unexplained)
 	for i := range runs {
 		runs[i].age, runs[i].row = i, s.row(runs[i].features)
 	}
-	clusters, silhouette, err := s.partition(runs)
+	clusters, silhouette := s.partition(runs)
 	s.Silhouette, s.Groups = silhouette, s.groups(clusters)
-	return s, err
+	return s
 }
 
 // groups describes clusters of runs. The dispersion within a class is drawn

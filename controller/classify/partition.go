@@ -22,9 +22,9 @@ const (
 // which is half the square of the distance that noise alone explains. Then clusters whose
 // means are nearer than that distance are merged, nearest first, since a fine that is
 // right for single runs splits what many runs make broad. One cluster is a possible answer.
-func (s Stratum) partition(runs []run) (clusters [][]run, silhouette float64, err error) {
+func (s Stratum) partition(runs []run) (clusters [][]run, silhouette float64) {
 	if len(s.Axes) == 0 {
-		return nil, 0, nil
+		return nil, 0
 	}
 	sorted := slices.SortedFunc(slices.Values(runs), compareRuns) // so that rounding depends on no other order
 	points := make([][]float64, len(runs))
@@ -46,10 +46,7 @@ func (s Stratum) partition(runs []run) (clusters [][]run, silhouette float64, er
 	fine := s.Merge * s.Merge / 2
 	var labels []int
 	for best, bestK := math.Inf(1), 0; ; {
-		r, err := kmeans.Cluster(points, centroids, iterations)
-		if err != nil {
-			return nil, 0, err
-		}
+		r := kmeans.Cluster(points, centroids, iterations)
 		k := len(centroids)
 		if cost := r.Inertia + fine*float64(k); cost < best {
 			best, bestK, labels = cost, k, r.Labels
@@ -77,7 +74,7 @@ func (s Stratum) partition(runs []run) (clusters [][]run, silhouette float64, er
 	for i, r := range sorted {
 		labels[i] = of[r.id]
 	}
-	return clusters, kmeans.Silhouette(distances, labels), nil
+	return clusters, kmeans.Silhouette(distances, labels)
 }
 
 func middle(points [][]float64) []float64 {

@@ -29,28 +29,25 @@ type Axis struct {
 // ln(1 + rate / floor): far above the floor as before but for a constant, and far
 // below it all near 0.
 func (a Axis) place(v float64) float64 {
-	switch {
-	case a.Floor == 0:
+	if a.Floor == 0 {
 		return v
-	case math.Abs(v) > vast:
-		return math.Copysign(math.Abs(v)-math.Log(a.Floor), v)
 	}
-	return math.Copysign(math.Log1p(math.Expm1(math.Abs(v))/a.Floor), v)
+	return over(v, a.Floor)
 }
 
 // value is what lies at a place.
 func (a Axis) value(place float64) float64 {
-	switch {
-	case a.Floor == 0:
+	if a.Floor == 0 {
 		return place
-	case math.Abs(place) > vast:
-		return math.Copysign(math.Abs(place)+math.Log(a.Floor), place)
 	}
-	return math.Copysign(math.Log1p(math.Expm1(math.Abs(place))*a.Floor), place)
+	return over(place, 1/a.Floor)
 }
 
-// vast is beyond what any rate is: there 1 + rate is rate, whatever the floor.
-const vast = 60
+// over is ln(1 + x/floor) of ln(1 + x), and odd. No power of e grows, whatever x is.
+func over(v, floor float64) float64 {
+	size := math.Abs(v)
+	return math.Copysign(size+math.Log1p((floor-1)*math.Exp(-size))-math.Log(floor), v)
+}
 
 // axes are the features that at least half of the runs have, sorted by name. Their noise is
 // at least a share of the documented one, which weighs as much less.

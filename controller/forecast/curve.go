@@ -16,9 +16,8 @@ const (
 
 // Curve is what was seen of a job, an epoch after the other.
 type Curve struct {
-	Epochs  []float64 // rising
-	Values  []float64 // after each epoch, finite
-	Seconds []float64 // since the job began, at the end of each epoch; empty: not measured
+	Epochs []float64 // rising
+	Values []float64 // after each epoch, finite
 }
 
 // Seen is the curve after a share of its values. False: that is none of them, or all.
@@ -27,8 +26,7 @@ func (c Curve) Seen(share float64) (Curve, bool) {
 	if n < 1 || n >= len(c.Values) {
 		return Curve{}, false
 	}
-	c.Epochs, c.Values, c.Seconds = c.Epochs[:n], c.Values[:n], c.Seconds[:min(n, len(c.Seconds))]
-	return c, true
+	return Curve{c.Epochs[:n], c.Values[:n]}, true
 }
 
 // Bound is the best value that there usually is: a loss is not below 0 and a quality not
@@ -59,7 +57,6 @@ const (
 	NoNumbers   Unknown = "no-numbers"   // a value, an epoch or the end is no finite number, or epochs do not rise
 	NothingLeft Unknown = "nothing-left" // the job is at its end
 	ChangeAhead Unknown = "change-ahead" // the learning rate will change before the epoch asked for
-	Never       Unknown = "never"        // the forecast does not reach the target
 )
 
 // fewest is the number of epochs without which nothing is said.
@@ -67,14 +64,11 @@ const fewest = 3
 
 func (c Curve) check(o Options) Unknown {
 	n := len(c.Values)
-	if len(c.Epochs) != n || len(c.Seconds) != 0 && len(c.Seconds) != n || !finite(o.Total) {
+	if len(c.Epochs) != n || !finite(o.Total) {
 		return NoNumbers
 	}
 	for i, v := range c.Values {
 		if !finite(v) || !finite(c.Epochs[i]) || i > 0 && !(c.Epochs[i] > c.Epochs[i-1]) {
-			return NoNumbers
-		}
-		if len(c.Seconds) > 0 && (!finite(c.Seconds[i]) || i > 0 && c.Seconds[i] < c.Seconds[i-1]) {
 			return NoNumbers
 		}
 	}
@@ -156,23 +150,21 @@ func mend(z []float64) []float64 {
 		return out
 	}
 	noise := noiseOf(z)
-	after := tails(z)
-	before := span{z[0], z[0]} // of the epochs before i
 	for i := 1; i < n-1; i++ {
 		lo, hi := min(out[i-1], z[i+1]), max(out[i-1], z[i+1])
 		far := max(lo-z[i], z[i]-hi)
-		others := before.join(after[i+1])
-		if far > oddNoise*noise && far > oddRange*others.width() && far > 2*(hi-lo) {
+		if far > oddNoise*noise && far > 2*(hi-lo) && far > oddRange*width(slices.Concat(z[:i], z[i+1:])) {
 			out[i] = (out[i-1] + z[i+1]) / 2
 		}
-		before = before.join(span{z[i], z[i]})
 	}
-	rest := spanOf(out[:n-1])
-	if z[n-1] > rest.hi+max(0.5*rest.width(), oddNoise*noise) {
+	if before := out[:n-1]; z[n-1] > slices.Max(before)+max(0.5*width(before), oddNoise*noise) {
 		out[n-1] = out[n-2]
 	}
 	return out
 }
+
+// width is the range of some values.
+func width(z []float64) float64 { return slices.Max(z) - slices.Min(z) }
 
 // segment is where the newest piece of a curve begins: at the last epoch from which on
 // another learning rate holds, as declared, else as seen in a fall that stands out of
@@ -190,41 +182,17 @@ func segment(epochs, z []float64, changes []float64) int {
 	}
 	noise := noiseOf(z)
 	start := 0
-	after := tails(z)
-	seen := spanOf(z[:fallHistory+1])
 	for i := fallHistory + 1; i < len(z)-1; i++ {
-		seen = seen.join(span{z[i], z[i]})
 		fall := z[i-1] - z[i]
 		largest := 0.0
 		for j := i - fallHistory; j < i; j++ {
 			largest = max(largest, math.Abs(z[j-1]-z[j]))
 		}
-		lasts := after[i].hi < z[i-1]-fall/2
-		if fall > fallNoise*noise && fall > fallBefore*largest && fall > fallRange*seen.width() && lasts {
+		if fall > fallNoise*noise && fall > fallBefore*largest && fall > fallRange*width(z[:i+1]) && slices.Max(z[i:]) < z[i-1]-fall/2 {
 			start = i
 		}
 	}
 	return start
-}
-
-// span is the range of some values.
-type span struct{ lo, hi float64 }
-
-func (s span) width() float64   { return s.hi - s.lo }
-func (s span) join(o span) span { return span{min(s.lo, o.lo), max(s.hi, o.hi)} }
-
-// spanOf is that of one value at least.
-func spanOf(z []float64) span { return span{slices.Min(z), slices.Max(z)} }
-
-// tails are the spans of each epoch with all that come after it.
-func tails(z []float64) []span {
-	out := make([]span, len(z))
-	tail := spanOf(z[len(z)-1:])
-	for i, v := range slices.Backward(z) {
-		tail = tail.join(span{v, v})
-		out[i] = tail
-	}
-	return out
 }
 
 func median(x []float64) float64 { return quantile(x, 0.5) }

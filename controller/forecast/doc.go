@@ -1,15 +1,14 @@
 // Package forecast says how the loss or quality curve of a job goes on: its value at a
-// later epoch, and the epochs and seconds to a target, each with an interval that the
-// truth lies in four times out of five.
+// later epoch, with an interval that the truth lies in four times out of five.
 //
 // It takes the epochs seen so far (Curve), what is known about the curve (Options), and
 // what forecasts of ended jobs of the same kind were worth (Lesson). It returns a Forecast
 // or the reason why nothing is known. The forecast is an ensemble: inverse 1/(a k + b) + c
 // with nothing negative, power law, exponential, a one-parameter rule counted from now,
 // and the last value. Each is fitted on prefixes of what was seen and judged by the rest;
-// what the ensemble got wrong there is partly taken off; and lessons of the kind move
-// weights, value and interval. A single odd epoch is mended, and where the learning rate
-// changed, the fit begins anew.
+// what the ensemble got wrong there is partly taken off, and shrinks how far it goes on.
+// Lessons of the kind move value and interval. A single odd epoch is mended, and where the
+// learning rate changed, the fit begins anew.
 //
 // Left tells the planner what is left of a job: its epochs, and the seconds and joules
 // that they take, with their intervals. Epochs come in (Work), a tuning.Forecast goes

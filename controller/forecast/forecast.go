@@ -9,13 +9,6 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// Word is what one model says, and how much the ensemble heeds it.
-type Word struct {
-	Model  Model
-	Value  float64
-	Weight float64 // 0 to 1; all sum to 1
-}
-
 // Forecast is what is known about a curve. It is a value; the same curve and options
 // give the same forecast.
 type Forecast struct {
@@ -23,12 +16,11 @@ type Forecast struct {
 	options  Options
 	u        unit
 	ensemble ensemble
-	weights  [models]float64
 	start    float64 // what is subtracted from an epoch so that the fitted piece begins at 1
 	now, end float64 // last seen epoch and total, counted so
 
-	correction, belief float64 // in units
-	low, high          float64 // ends of the interval, in widths
+	correction float64 // by lessons at the end, in units
+	low, high  float64 // ends of the interval, in widths
 }
 
 // New makes the forecast of a curve. Known: there is one; else why not.
@@ -59,8 +51,8 @@ func New(c Curve, o Options) (Forecast, Unknown) {
 func (f *Forecast) Taught(lessons []Lesson) Forecast {
 	out := *f
 	taught := learn(lessons, f.last(), f.options.Total, f.u)
-	out.weights = taught.weigh(f.ensemble.weights)
-	out.correction, out.belief = taught.correct(out.blend(f.end))
+	blend := f.blend(f.end)
+	out.correction = taught.end(f.ensemble.told(f.end), blend) - blend
 	out.low, out.high = taught.ends()
 	return out
 }
@@ -107,10 +99,13 @@ func (f *Forecast) progress(k float64) float64 {
 	return min(math.Log(k/f.now)/math.Log(f.end/f.now), 1)
 }
 
-// blend is the ensemble without correction by lessons at epoch k, in units.
+// blend is the ensemble without lessons at epoch k, in units. What it goes on from the last
+// value shrinks where hindcasts of the seen part were as wrong as that (James and Stein, 1961).
 func (f *Forecast) blend(k float64) float64 {
 	told := f.ensemble.told(k)
-	v := stat.Mean(told[:], f.weights[:]) - biasShare*f.ensemble.bias*f.progress(k)
+	g := f.progress(k)
+	v := stat.Mean(told[:], f.ensemble.weights[:]) - biasShare*f.ensemble.bias*g
+	v *= square(v) / (square(v) + shrink*square(f.ensemble.back*g) + square(smallest))
 	return max(v, f.ensemble.floor)
 }
 
@@ -118,10 +113,10 @@ func (f *Forecast) blend(k float64) float64 {
 // units.
 func (f *Forecast) value(k float64) (v, width float64) {
 	g := f.progress(k)
-	v = max(f.blend(k)+f.belief*f.correction*g, f.ensemble.floor)
+	v = max(f.blend(k)+f.correction*g, f.ensemble.floor)
 	e := f.ensemble
 	told := e.told(k)
-	apart := stat.MomentAbout(2, told[:], v, f.weights[:]) // how far the models are apart
+	apart := stat.MomentAbout(2, told[:], v, f.ensemble.weights[:]) // how far the models are apart
 	return v, math.Sqrt(square(e.noise) + apart + square(e.back*g) + square(leastWidth*g))
 }
 
@@ -145,70 +140,12 @@ func (f *Forecast) Value(epoch float64) (tuning.Estimate, Unknown) {
 	return tuning.Estimate{Value: mid, Low: min(a, b, mid), High: max(a, b, mid)}, Known
 }
 
-// How far beyond the job's end a target is looked for, as a multiple of its epochs, and
-// by how much the steps there grow.
-const (
-	beyond = 10
-	stride = 1.02
-)
-
-// Reach is the epoch in which the curve first is at the target or better, and the seconds
-// since the job began, NaN where the curve has none. Never: not within ten times the job's
-// epochs.
-func (f *Forecast) Reach(target float64) (epoch, seconds float64, why Unknown) {
-	want := f.u.in(target)
-	if i := slices.IndexFunc(f.curve.Values, func(v float64) bool { return f.u.in(v) <= want }); i >= 0 {
-		return f.curve.Epochs[i], f.seconds(f.curve.Epochs[i]), Known
-	}
-	step := 1.0
-	for k := f.now + 1; k <= beyond*f.options.Total-f.start; k = max(k+1, k*step) {
-		e, why := f.Value(k + f.start)
-		if why != Known {
-			return 0, 0, why
-		}
-		if f.u.in(e.Value) <= want {
-			return k + f.start, f.seconds(k + f.start), Known
-		}
-		if k >= f.end {
-			step = stride
-		}
-	}
-	return 0, 0, Never
-}
-
-// seconds says when an epoch ends; those to come have the pace of the newest third of the
-// epochs: the first ones load and warm up.
-func (f *Forecast) seconds(epoch float64) float64 {
-	n := len(f.curve.Seconds)
-	if n == 0 {
-		return math.NaN()
-	}
-	if i := slices.Index(f.curve.Epochs, epoch); i >= 0 {
-		return f.curve.Seconds[i]
-	}
-	var paces []float64
-	for i := max(1, n-max(n/3, 3)); i < n; i++ {
-		paces = append(paces, (f.curve.Seconds[i]-f.curve.Seconds[i-1])/(f.curve.Epochs[i]-f.curve.Epochs[i-1]))
-	}
-	return f.curve.Seconds[n-1] + max(median(paces), 0)*(epoch-f.last())
-}
-
-// Words are what the models say about an epoch, without bias and lessons taken off.
-func (f *Forecast) Words(epoch float64) []Word {
-	told := f.ensemble.told(epoch - f.start)
-	out := make([]Word, models)
-	for m := range Last + 1 {
-		out[m] = Word{Model: m, Value: f.u.out(told[m]), Weight: f.weights[m]}
-	}
-	return out
-}
-
 // Lesson is what this forecast of the end teaches, once the value there is known.
 func (f *Forecast) Lesson(truth float64) Lesson {
 	v, width := f.value(f.end)
 	out := Lesson{
 		Seen: f.last(), Total: f.options.Total, Last: f.u.last, Truth: truth,
-		Blend: f.u.out(f.blend(f.end)), Correction: f.u.sign * f.correction * f.u.width,
+		Blend: f.u.out(f.blend(f.end)),
 		Value: f.u.out(v), Unit: width * f.u.width,
 	}
 	for _, z := range f.ensemble.told(f.end) {

@@ -5,14 +5,14 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/mat"
 
 	"pitchpipe/controller/tuning"
 )
 
-// Lesson is what the forecast of a job was worth, known once the job has ended: which
-// models are right about this kind, by how much the ensemble is off where it said the
-// like, and how wide its interval must be.
+// Lesson is what the forecast of a job was worth, known once the job has ended: where
+// runs of this kind end, by how much the ensemble and its models are off, and how wide the
+// interval must be.
 type Lesson = tuning.CurveLesson
 
 // Remembered is how many lessons count, the newest of those that are handed in: those of
@@ -46,127 +46,161 @@ func Teach(c Curve, o Options) []Lesson {
 	return out
 }
 
-// How lessons count; one choice for all development curves, whose neighbours do little
-// worse.
+// How lessons count, chosen by leaving out one family of curves after the other.
 const (
-	sameShare  = 1.3 // lessons made at a share of the way within this ratio count
-	hedge      = 1.0 // how fast models that are wrong about a kind lose their weight
-	alike      = 0.2 // the nearest share of lessons sets the width of "where it said the like"
-	doubt      = 1.0 // lessons in weight against believing a correction
-	gate       = 1.0 // how fast corrections that do not help are given up
-	mostLosses = 3.0 // one lesson's loss is at most this many times the models' mean loss
+	sameShare = 1.3  // lessons made at a share of the way within this ratio count
+	hedge     = 3.0  // how fast a word that is wrong about a kind loses its weight
+	pull      = 1.0  // lessons in weight against what the regression takes off
+	elsewhere = 0.1  // of a lesson: what it counts that earlier runs stood elsewhere
+	leastSize = 0.05 // of the median size: a lesson that every model knew does not outweigh all
+	mostOwn   = 0.95 // of what is told of a run in the regression is by that run
 )
 
-// learned is what lessons say to one forecast.
+// learned is what lessons say to one forecast, in its units: its last value is 0.
 type learned struct {
-	lessons []Lesson
-	u       unit
+	lessons            []Lesson
+	u                  unit
+	last, blend, truth []float64 // of each lesson
+	size               []float64 // mean error of the models, so that easy and hard curves count alike
 }
 
 func learn(all []Lesson, seen, total float64, u unit) learned {
 	l := learned{u: u}
 	for _, x := range all[max(0, len(all)-Remembered):] {
-		if usable(x) && math.Abs(math.Log(x.Seen*total/(x.Total*seen))) <= math.Log(sameShare) {
-			l.lessons = append(l.lessons, x)
+		if !usable(x) || math.Abs(math.Log(x.Seen*total/(x.Total*seen))) > math.Log(sameShare) {
+			continue
 		}
+		size := 0.0
+		for _, told := range x.Told {
+			size += math.Abs(told-x.Truth) / u.width / float64(models)
+		}
+		l.lessons, l.size = append(l.lessons, x), append(l.size, size)
+		l.last, l.blend, l.truth = append(l.last, u.in(x.Last)), append(l.blend, u.in(x.Blend)), append(l.truth, u.in(x.Truth))
+	}
+	least := max(leastSize*median(l.size), smallest)
+	for i := range l.size {
+		l.size[i] = max(l.size[i], least)
 	}
 	return l
 }
 
 func usable(x Lesson) bool {
-	sum := x.Last + x.Blend + x.Correction + x.Value + x.Unit + x.Truth + x.Seen + x.Total + floats.Sum(x.Told)
+	sum := x.Last + x.Blend + x.Value + x.Unit + x.Truth + x.Seen + x.Total + floats.Sum(x.Told)
 	return len(x.Told) == models && finite(sum) && x.Seen > 0 && x.Total > x.Seen && x.Unit > 0
 }
 
-// scale is the models' mean error, which makes lessons of easy and of hard curves count
-// alike; 0: all were right, and nothing is learned about which is better.
-func scale(x Lesson) float64 {
-	var s float64
-	for _, told := range x.Told {
-		s += math.Abs(told-x.Truth) / float64(models)
-	}
-	return s
+// word is a way to tell the end.
+type word struct {
+	end    float64   // of this run
+	before []float64 // of each earlier one, learned from all but it
 }
 
-// weigh turns the weights of the curve itself by what the kind taught.
-func (l learned) weigh(weights [models]float64) [models]float64 {
-	var loss [models]float64
-	for _, x := range l.lessons {
-		if s := scale(x); s > 0 {
-			for m := range Last + 1 {
-				loss[m] += math.Abs(x.Told[m]-x.Truth) / s
-			}
-		}
-	}
-	least := math.Inf(1)
-	for m, w := range weights {
-		if w > 0 { // it is a word of its own
-			least = min(least, loss[m])
-		}
-	}
-	var sum float64
-	for m := range Last + 1 {
-		weights[m] *= math.Exp(-hedge * max(loss[m]-least, 0))
-		sum += weights[m]
-	}
-	for m := range Last + 1 {
-		weights[m] /= sum
-	}
-	return weights
-}
-
-// correct is what the ensemble was off in earlier runs that stood where this one stands
-// and were told to move as far, in units; and how much of it is believed, 0 to 1. blend
-// is in units.
-func (l learned) correct(blend float64) (correction, belief float64) {
+// end is the end of this run by what earlier ones came to, where told and blend are what
+// the models and the ensemble say of it without lessons. It is a mean of five words: the
+// ensemble; that runs end where others did; that they go on by as much as others did; a
+// regression of what the ensemble was off; and the models, each alone. Weights fall
+// exponentially with the errors on earlier runs (Vovk, "Aggregating strategies", 1990).
+func (l learned) end(told [models]float64, blend float64) float64 {
 	n := len(l.lessons)
 	if n == 0 {
-		return 0, 0
+		return blend
 	}
-	stand, move := make([]float64, n), make([]float64, n)
-	for i, x := range l.lessons {
-		last := l.u.in(x.Last)
-		stand[i] = math.Abs(last) // this run's last value is 0
-		move[i] = math.Abs(l.u.in(x.Blend) - last - blend)
+	gains := make([]float64, n)
+	floats.SubTo(gains, l.truth, l.last)
+	same, alike := middle(l.truth), middle(gains)
+	floats.Add(alike.before, l.last)
+	if n == 1 { // they say nothing of the only one
+		same.before, alike.before = l.blend, l.blend
 	}
-	ws, wm := nearest(stand), nearest(move)
-	offs, weights := make([]float64, n), make([]float64, n)
-	for i, x := range l.lessons {
-		offs[i] = l.u.in(x.Truth) - l.u.in(x.Blend)
-		weights[i] = math.Exp(-0.5 * (square(stand[i]/ws) + square(move[i]/wm)))
-	}
-	mass := floats.Sum(weights)
-	if !(mass > 0) {
-		return 0, 0
-	}
-	stat.SortWeighted(offs, weights)
-	return stat.Quantile(0.5, stat.Empirical, offs, weights) * mass / (mass + doubt), l.belief()
-}
-
-// belief compares what the forecasts of the kind were worth without, with half and with
-// all of their correction.
-func (l learned) belief() float64 {
-	var loss [3]float64
-	for _, x := range l.lessons {
-		s := scale(x)
-		if !(s > 0) {
-			continue
+	words := []word{same, alike, {blend, l.blend}, l.regress(told, blend, same.end)}
+	for m, end := range told {
+		before := make([]float64, n)
+		for i, x := range l.lessons {
+			before[i] = l.u.in(x.Told[m])
 		}
-		for i := range loss {
-			loss[i] += min(math.Abs(x.Blend+float64(i)/2*x.Correction-x.Truth)/s, mostLosses)
+		words = append(words, word{end, before})
+	}
+	losses := make([]float64, len(words))
+	for i, w := range words {
+		for j, truth := range l.truth {
+			losses[i] += math.Abs(w.before[j]-truth) / l.size[j]
 		}
 	}
-	var believed, sum float64
-	for i, v := range loss {
-		w := math.Exp(-gate * (v - slices.Min(loss[:])))
-		believed, sum = believed+w*float64(i)/2, sum+w
+	losses[0] += elsewhere * math.Abs(median(l.last)) / median(l.size) // where runs stand apart, they may end so
+	least := floats.Min(losses)
+	var out, sum float64
+	for i, w := range words {
+		weight := math.Exp(-hedge * (losses[i] - least))
+		if i >= len(words)-models {
+			weight /= float64(models) // together they count as one
+		}
+		out, sum = out+weight*w.end, sum+weight
 	}
-	return believed / sum
+	if out /= sum; !finite(out) {
+		return blend
+	}
+	return out
 }
 
-func nearest(distances []float64) float64 {
-	s := slices.Sorted(slices.Values(distances))
-	return max(s[min(len(s)-1, int(alike*float64(len(s))))], smallest)
+// middle says the median of all, and of each the median of the others.
+func middle(x []float64) word {
+	n := len(x)
+	out := word{end: median(x), before: make([]float64, n)}
+	s := slices.Sorted(slices.Values(x))
+	for i, v := range x {
+		at, _ := slices.BinarySearch(s, v)
+		others := func(k int) float64 { // the k-th of them
+			if at <= k {
+				k++
+			}
+			return s[min(k, n-1)]
+		}
+		out.before[i] = (others(max(n-2, 0)/2) + others((n-1)/2)) / 2
+	}
+	return out
+}
+
+// regress tells what the ensemble is off by how far from the last value each model and the
+// usual end are. It is held back as by so many lessons in which the ensemble was right
+// (ridge regression); leaving one out has a closed form.
+func (l learned) regress(told [models]float64, blend, usual float64) word {
+	n, columns := len(l.lessons), models+1
+	row := func(told []float64, last float64) []float64 {
+		out := []float64{1, usual - last}
+		for _, v := range told[:Last] {
+			out = append(out, v-last)
+		}
+		return out
+	}
+	rows, off := mat.NewDense(n, columns, nil), mat.NewVecDense(n, nil)
+	for i, x := range l.lessons {
+		var told []float64
+		for _, v := range x.Told {
+			told = append(told, l.u.in(v))
+		}
+		r := row(told, l.last[i])
+		floats.Scale(1/l.size[i], r)
+		rows.SetRow(i, r)
+		off.SetVec(i, (l.truth[i]-l.blend[i])/l.size[i])
+	}
+	var normal mat.SymDense
+	normal.SymOuterK(1, rows.T())
+	for j := range columns {
+		normal.SetSym(j, j, normal.At(j, j)*(1+pull/float64(n))+smallest)
+	}
+	var solved mat.Cholesky
+	var influence, weights, right mat.Dense
+	if !solved.Factorize(&normal) || solved.SolveTo(&influence, rows.T()) != nil {
+		return word{blend, l.blend}
+	}
+	weights.Mul(&influence, off)
+	right.Mul(rows, &weights)
+	out := word{blend + floats.Dot(row(told[:], 0), weights.RawMatrix().Data), make([]float64, n)}
+	for i, truth := range l.truth {
+		own := min(mat.Dot(rows.RowView(i), influence.ColView(i)), mostOwn)
+		out.before[i] = truth - (off.AtVec(i)-right.At(i, 0))/(1-own)*l.size[i]
+	}
+	return out
 }
 
 func square(v float64) float64 { return v * v }
@@ -177,8 +211,7 @@ func square(v float64) float64 { return v * v }
 const (
 	tail         = 0.093 // a little less than a tenth: kinds drift while they are learned
 	priorLessons = 10
-	priorLow     = -1.3
-	priorHigh    = 1.3
+	priorReach   = 1.3
 )
 
 // ends are how many units below and above the value the interval ends: low at most 0,
@@ -191,7 +224,7 @@ func (l learned) ends() (low, high float64) {
 	for i := range priorLessons {
 		// Evenly spaced over the middle 9/10 of a straight line through both ends.
 		q := (float64(i) + 0.5) / priorLessons
-		scores = append(scores, priorLow+(priorHigh-priorLow)*(q-tail)/(1-2*tail))
+		scores = append(scores, priorReach*(2*q-1)/(1-2*tail))
 	}
 	n := float64(len(scores))
 	// One more than the scores: the next one may lie beyond all of them.

@@ -14,6 +14,7 @@ const (
 	origins    = 5    // prefixes that are judged
 	noiseShare = 0.5  // of the noise counts as error of every model
 	biasShare  = 0.45 // of the mean error on what was seen is taken off
+	shrink     = 0.5  // of the square error on what was seen counts against going on
 	smallest   = 1e-9 // error in units
 )
 

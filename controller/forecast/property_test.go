@@ -87,7 +87,7 @@ func TestScalingOrShiftingACurveScalesOrShiftsItsForecast(t *testing.T) {
 }
 
 func scaled(l forecast.Lesson, by float64) forecast.Lesson {
-	for _, v := range []*float64{&l.Last, &l.Blend, &l.Correction, &l.Value, &l.Unit, &l.Truth} {
+	for _, v := range []*float64{&l.Last, &l.Blend, &l.Value, &l.Unit, &l.Truth} {
 		*v *= by
 	}
 	l.Told = slices.Clone(l.Told)
@@ -139,21 +139,7 @@ func TestAForecastIsFiniteAndItsIntervalHoldsIt(t *testing.T) {
 		if math.Abs(sum-1) > 1e-9 {
 			t.Fatalf("the weights sum to %g", sum)
 		}
-		checkArrival(t, f, c, rapid.SampledFrom([]float64{0, 0.3, 0.6, 1, -5}).Draw(t, "target"))
 	})
-}
-
-func checkArrival(t *rapid.T, f forecast.Forecast, c forecast.Curve, target float64) {
-	epoch, seconds, why := f.Reach(target)
-	if why != forecast.Known {
-		return
-	}
-	if math.IsInf(epoch, 0) || math.IsNaN(epoch) || math.IsInf(seconds, 0) || len(c.Seconds) > 0 && !(seconds >= 0) {
-		t.Fatalf("%g after %g s of %g", epoch, seconds, target)
-	}
-	if seen := float64(len(c.Values)); epoch != math.Trunc(epoch) && epoch <= seen {
-		t.Fatalf("%g of %g: between the epochs that were seen", epoch, target)
-	}
 }
 
 func TestWhatOnlyFallsIsNotExpectedToRiseAboveItsBeginning(t *testing.T) {

@@ -93,6 +93,10 @@ func between(before, after []float64, alpha float64) estimate {
 	return estimate{value: m2 - m1, half: halfWidth(sse, n1*n2/(n1+n2), n1+n2-1, alpha), n: min(len(before), len(after))}
 }
 
+// tie is by how much an epoch may be nearer to one end and still be in the middle: it is of
+// both parts, or rounding would choose.
+const tie = 1e-9
+
 // hidesFrom is from how many epochs on a side would hide the doubt about the other.
 const hidesFrom = 2 * clipFrom
 
@@ -111,9 +115,10 @@ func typical(side, other []float64) [][]float64 {
 	}
 	var fast, slow []float64
 	for _, x := range side {
-		if x-low <= high-x {
+		if x-low <= high-x+tie {
 			fast = append(fast, x)
-		} else {
+		}
+		if high-x <= x-low+tie {
 			slow = append(slow, x)
 		}
 	}

@@ -3,6 +3,7 @@ package verify
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/stat/distuv"
@@ -280,6 +281,20 @@ func TestTheIntervalOnlyDependsOnDifferences(t *testing.T) {
 			t.Fatalf("estimate %g outside its interval [%g, %g]", e.value, e.low(), e.high())
 		}
 	})
+}
+
+func TestAnEpochBetweenFastAndSlowOnesIsOfBothHoweverItIsRounded(t *testing.T) {
+	t.Parallel()
+	before, after := slices.Repeat([]float64{1}, 16), []float64{1, 2, 2.220446049250313e-16, -1.9999999999999996}
+	e := twoSamples(before, after, .01, .05)
+	for _, xs := range [][]float64{before, after} {
+		for i := range xs {
+			xs[i] += 1.0000000000000002
+		}
+	}
+	if f := twoSamples(before, after, .01, .05); math.Abs(e.half-f.half) > 1e-6 {
+		t.Errorf("%+v, and moved by 1 %+v", e, f)
+	}
 }
 
 func TestAWiderLevelGivesAWiderInterval(t *testing.T) {

@@ -58,9 +58,9 @@ func lowest(xs []float64, alpha float64) float64 {
 		return math.Inf(-1)
 	}
 	// Far below all values every term is at its bound of 2, far above at 0.
-	below, above := slices.Min(xs), slices.Max(xs)
 	over := func(delta float64) float64 { return wealth(xs, delta) - limit }
-	low := over(below)
+	below, above := slices.Min(xs), slices.Max(xs)
+	low, high := over(below), over(above)
 	for reach := 1.0; low < 0; reach *= 2 {
 		below -= reach
 		low = over(below)
@@ -68,44 +68,26 @@ func lowest(xs []float64, alpha float64) float64 {
 			return math.Inf(-1)
 		}
 	}
-	return crossing(over, below, low, above)
-}
-
-// precision is how near to the bound its search comes.
-const precision = 1e-10
-
-// crossing finds where a falling function, which is low >= 0 at below and negative at
-// above, crosses zero, and returns a point that is not above it. It goes by the secant,
-// drawn towards the middle so that both ends come nearer, and never takes more than one
-// step more than halving would: Oliveira and Takahashi, "An enhancement of the bisection
-// method average performance preserving minmax optimality" (2021).
-func crossing(f func(float64) float64, below, low, above float64) float64 {
-	high := f(above)
-	near := precision * max(1, math.Abs(below))
-	pull := 0.2 / (above - below)
-	reach := near * math.Exp2(math.Ceil(math.Log2((above-below)/near))+1)
-	for above-below > 2*near {
-		width := above - below
-		middle := below + width/2
-		x := below + width*low/(low-high)
-		toMiddle := math.Copysign(1, middle-x)
-		if step := pull * width * width; step <= math.Abs(middle-x) {
-			x += toMiddle * step
+	// By the secant; where an end stays, its value counts for half, or it would stay for
+	// ever (the Illinois method: Dowell and Jarratt, 1971).
+	for stays := 0; low > 0 && above-below > precision*max(1, math.Abs(below)); {
+		x := below + (above-below)*low/(low-high)
+		if v := over(x); v >= 0 {
+			below, low, stays = x, v, max(stays, 0)+1
 		} else {
-			x = middle
+			above, high, stays = x, v, min(stays, 0)-1
 		}
-		if most := max(reach-width/2, 0); math.Abs(x-middle) > most {
-			x = middle - toMiddle*most
-		}
-		reach /= 2
-		if v := f(x); v >= 0 {
-			below, low = x, v
-		} else {
-			above, high = x, v
+		if stays > 1 {
+			high /= 2
+		} else if stays < -1 {
+			low /= 2
 		}
 	}
 	return below
 }
+
+// precision is how near to the bound the search comes.
+const precision = 1e-9
 
 // wealth is ln M(δ), averaged over the scales.
 func wealth(xs []float64, delta float64) float64 {

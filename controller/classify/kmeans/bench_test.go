@@ -44,9 +44,7 @@ func BenchmarkCluster(b *testing.B) {
 		points := profiles(n)
 		b.Run(fmt.Sprintf("%d profiles of %d features", n, benchFeatures), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := kmeans.Cluster(points, points[:benchKinds], 300); err != nil {
-					b.Fatal(err)
-				}
+				kmeans.Cluster(points, points[:benchKinds], 300)
 			}
 		})
 	}
@@ -81,10 +79,7 @@ func TestForComparison(t *testing.T) {
 		best := row{N: n, Features: benchFeatures, K: benchKinds}
 		for try := range 3 {
 			start := time.Now()
-			r, err := kmeans.Cluster(points, points[:benchKinds], 300)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := kmeans.Cluster(points, points[:benchKinds], 300)
 			if took := time.Since(start).Seconds(); try == 0 || took < best.Seconds {
 				best.Seconds, best.Inertia = took, r.Inertia
 			}

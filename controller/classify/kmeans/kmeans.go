@@ -1,23 +1,6 @@
 package kmeans
 
-import (
-	"errors"
-	"fmt"
-	"math"
-	"slices"
-)
-
-// What Cluster refuses.
-var (
-	// ErrPoints: no points, points of unequal length, or a coordinate that is NaN,
-	// infinite, or beyond 1e100.
-	ErrPoints = errors.New("points cannot be clustered")
-	// ErrK: no centroids, or more than points.
-	ErrK = errors.New("no such number of clusters")
-)
-
-// maxCoordinate keeps sums of squares finite.
-const maxCoordinate = 1e100
+import "slices"
 
 // Result is a partition.
 type Result struct {
@@ -28,14 +11,12 @@ type Result struct {
 	Trace     []float64   // inertia after each iteration; never rises
 }
 
-// Cluster moves the centroids from start by Lloyd's iterations (1982), at most so many,
-// with the bounds of Hamerly (2010), which change no answer. A cluster that runs empty
-// takes over the point farthest from its centroid. Ties fall to the lower index.
-func Cluster(points, start [][]float64, iterations int) (Result, error) {
-	if err := check(points, start); err != nil {
-		return Result{}, err
-	}
-	return lloyd(packed(points), packed(start), iterations), nil
+// Cluster moves the centroids from start by Lloyd's iterations (1982), at most so many. A
+// cluster that runs empty takes over the point farthest from its centroid. Ties fall to the
+// lower index. There are at least as many points as centroids, and one of each; all have
+// as many coordinates, small enough that sums of their squares are finite.
+func Cluster(points, start [][]float64, iterations int) Result {
+	return lloyd(packed(points), packed(start), iterations)
 }
 
 // Distances returns the squared distance of each point to each other.
@@ -80,24 +61,4 @@ func packed(points [][]float64) [][]float64 {
 		out[i] = flat[i*dim : (i+1)*dim : (i+1)*dim]
 	}
 	return out
-}
-
-func check(points, start [][]float64) error {
-	if len(points) == 0 || len(points[0]) == 0 {
-		return fmt.Errorf("%w: there are none", ErrPoints)
-	}
-	if len(start) == 0 || len(start) > len(points) {
-		return fmt.Errorf("%w: %d of %d points", ErrK, len(start), len(points))
-	}
-	for i, p := range slices.Concat(points, start) {
-		if len(p) != len(points[0]) {
-			return fmt.Errorf("%w: point %d has %d coordinates, not %d", ErrPoints, i, len(p), len(points[0]))
-		}
-		for j, x := range p {
-			if !(math.Abs(x) <= maxCoordinate) {
-				return fmt.Errorf("%w: coordinate %d of point %d is %v", ErrPoints, j, i, x)
-			}
-		}
-	}
-	return nil
 }

@@ -1,7 +1,6 @@
 package kmeans_test
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -66,10 +65,7 @@ func drawPoints(t *rapid.T, low, high int) [][]float64 {
 func grow(t interface{ Fatal(...any) }, points [][]float64, k int) kmeans.Result {
 	distances := kmeans.Distances(points)
 	for start := points[:1]; ; {
-		r, err := kmeans.Cluster(points, start, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := kmeans.Cluster(points, start, 100)
 		if len(start) == k {
 			return r
 		}
@@ -127,10 +123,7 @@ func TestEveryPartitionIsConsistent(t *testing.T) {
 		k := rapid.IntRange(1, countDistinct(points)).Draw(t, "k")
 		start := rapid.Permutation(points).Draw(t, "start")[:k] // equal ones among them
 		before := packs(points, start)
-		r, err := kmeans.Cluster(points, start, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := kmeans.Cluster(points, start, 100)
 		for i := 1; i < len(r.Trace); i++ {
 			if r.Trace[i] > r.Trace[i-1]*(1+1e-12)+1e-9 {
 				t.Fatalf("inertia rose: %v", r.Trace)
@@ -155,11 +148,7 @@ func TestEveryPartitionIsConsistent(t *testing.T) {
 		if slices.Contains(sizes, 0) {
 			t.Fatalf("an empty cluster: %v", sizes)
 		}
-		again, err := kmeans.Cluster(points, start, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(r, again); diff != "" {
+		if diff := cmp.Diff(r, kmeans.Cluster(points, start, 100)); diff != "" {
 			t.Fatalf("the same points gave another partition:\n%s", diff)
 		}
 		if diff := cmp.Diff(before, packs(points, start)); diff != "" {
@@ -208,33 +197,6 @@ func square(a, b []float64) float64 {
 		total += (a[i] - b[i]) * (a[i] - b[i])
 	}
 	return total
-}
-
-func TestInputsThatAreRefused(t *testing.T) {
-	t.Parallel()
-	one := [][]float64{{1}, {2}}
-	for name, c := range map[string]struct {
-		points, start [][]float64
-		want          error
-	}{
-		"no points":                  {nil, one, kmeans.ErrPoints},
-		"no coordinates":             {[][]float64{{}}, [][]float64{{}}, kmeans.ErrPoints},
-		"points of unequal length":   {[][]float64{{1}, {1, 2}}, one, kmeans.ErrPoints},
-		"a start of another length":  {one, [][]float64{{1, 2}}, kmeans.ErrPoints},
-		"a NaN":                      {[][]float64{{math.NaN()}}, one[:1], kmeans.ErrPoints},
-		"an infinity":                {[][]float64{{math.Inf(-1)}}, one[:1], kmeans.ErrPoints},
-		"a start that is infinite":   {one, [][]float64{{math.Inf(-1)}}, kmeans.ErrPoints},
-		"a square beyond all floats": {[][]float64{{1e200}}, one[:1], kmeans.ErrPoints},
-		"no cluster":                 {one, nil, kmeans.ErrK},
-		"more clusters than points":  {one, [][]float64{{1}, {2}, {3}}, kmeans.ErrK},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if _, err := kmeans.Cluster(c.points, c.start, 100); !errors.Is(err, c.want) {
-				t.Errorf("got %v, want %v", err, c.want)
-			}
-		})
-	}
 }
 
 func TestSilhouetteOfKnownPartitions(t *testing.T) {

@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"fmt"
+	"math"
 
 	"pitchpipe/controller/evaluate/records"
 	mind "pitchpipe/controller/forecast"
@@ -94,7 +95,7 @@ func (f family) options(r run) mind.Options {
 }
 
 func (r run) curve() mind.Curve {
-	return mind.Curve{Epochs: r.epochs, Values: r.values, Seconds: r.seconds}
+	return mind.Curve{Epochs: r.epochs, Values: r.values}
 }
 
 // target is the index of the best value between the cut and the middle of the rest.
@@ -107,4 +108,42 @@ func (r run) target(n int) (int, bool) {
 		}
 	}
 	return at, at >= n
+}
+
+// How far beyond its end a run is looked at for its target, as a multiple of its epochs,
+// and by how much the steps there grow.
+const (
+	beyond = 10
+	stride = 1.02
+)
+
+// arrival is the epoch in which a forecast made after n values first is at a target that
+// these did not reach, and the seconds since the job began: later epochs have the pace of
+// the newest third of those seen, since the first ones load and warm up. Both are infinite
+// where the forecast does not come there.
+func (r run) arrival(n int, f mind.Forecast, target float64) (epoch, seconds float64) {
+	now, end := r.epochs[n-1], r.epochs[len(r.epochs)-1]
+	epoch = now + 1
+	for e, why := f.Value(epoch); why != mind.Known || r.better(target, e.Value); e, why = f.Value(epoch) {
+		if why != mind.Known || epoch > beyond*end {
+			return math.Inf(1), math.Inf(1)
+		}
+		step := 1.0
+		if epoch >= end {
+			step = stride
+		}
+		epoch = max(epoch+1, epoch*step)
+	}
+	if len(r.seconds) == 0 {
+		return epoch, math.Inf(1)
+	}
+	var paces []float64
+	for i := max(1, n-max(n/3, 3)); i < n; i++ {
+		paces = append(paces, (r.seconds[i]-r.seconds[i-1])/(r.epochs[i]-r.epochs[i-1]))
+	}
+	pace := 0.0
+	if p := median(paces); p != nil {
+		pace = max(*p, 0)
+	}
+	return epoch, r.seconds[n-1] + pace*(epoch-now)
 }

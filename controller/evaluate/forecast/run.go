@@ -234,29 +234,20 @@ func (e *errorsOf) add(r run, n int, alone, taught mind.Forecast) (tuning.Estima
 	if got.Low <= truth && truth <= got.High {
 		e.inside++
 	}
-	for _, w := range taught.Words(end) {
-		if w.Model != mind.Last {
-			e.single[w.Model] = append(e.single[w.Model], off(w.Value))
-		}
+	for m, told := range taught.Lesson(truth).Told[:mind.Last] {
+		e.single[m] = append(e.single[m], off(told))
 	}
 	e.reach(r, n, taught)
 	return got, true
 }
 
-// reach compares when the run reaches its target with when it was told to.
+// reach compares when the run reaches its target with when the forecast does.
 func (e *errorsOf) reach(r run, n int, f mind.Forecast) {
 	at, ok := r.target(n)
 	if !ok {
 		return
 	}
-	epoch, seconds, why := f.Reach(r.values[at])
-	if why != mind.Known {
-		e.target = append(e.target, math.Inf(1))
-		if len(r.seconds) > 0 {
-			e.seconds = append(e.seconds, math.Inf(1))
-		}
-		return
-	}
+	epoch, seconds := r.arrival(n, f, r.values[at])
 	e.target = append(e.target, math.Abs(epoch-r.epochs[at])/r.epochs[at])
 	if len(r.seconds) > 0 && r.seconds[at] > 0 {
 		e.seconds = append(e.seconds, math.Abs(seconds-r.seconds[at])/r.seconds[at])

@@ -126,7 +126,7 @@ type Estimate struct {
 }
 
 const (
-	ridge   = 0.03 // by which all parts but the constant are held back, and those that the samples cannot tell apart share what they explain
+	ridge   = 0.01 // by which all parts but the constant are held back, and those that the samples cannot tell apart share what they explain
 	atLeast = 0.05 // of the shortest step measured: where no part speaks of a setting, it is no step of no time
 )
 
