@@ -8,7 +8,7 @@ type Room struct {
 	Memory int64 // bytes; of a job 0 = no limit, which takes none
 }
 
-// Holds tells whether it fits. What is free may be less than nothing, which does not
+// Holds reports whether it fits. What is free may be less than nothing, which does not
 // matter to a job that takes none of it.
 func (r Room) Holds(want Room) bool {
 	return want.Cores <= r.Cores && (want.Memory == 0 || want.Memory <= r.Memory)
@@ -20,7 +20,7 @@ func (r Room) Minus(o Room) Room { return Room{r.Cores - o.Cores, r.Memory - o.M
 // Plus is both together.
 func (r Room) Plus(o Room) Room { return Room{r.Cores + o.Cores, r.Memory + o.Memory} }
 
-// Beyond tells whether it is more than the other, of cores or of memory.
+// Beyond reports whether it is more than the other, of cores or of memory.
 func (r Room) Beyond(o Room) bool { return r.Cores > o.Cores || r.Memory > o.Memory }
 
 // Grow is ErrNoRoom where a job would have to wait for more than it has: no node has free

@@ -1,0 +1,157 @@
+package respond
+
+import (
+	"math"
+	"slices"
+
+	"pitchpipe/controller/tuning"
+)
+
+// step is what one law says of the way from one setting of cores to another: log ratios, and
+// the variance of what it does not explain.
+type step struct{ weight, time, objective, variance float64 }
+
+// steps are those of all laws.
+func (m *Model) steps(from, to tuning.Settings) []step {
+	was, cores := max(from[tuning.Cores].Float(), 1), max(to[tuning.Cores].Float(), 1)
+	octaves, more := math.Log2(cores/was), 0.0
+	if most := max(m.own, was); cores > most {
+		more = moreSD * math.Log2(cores/most)
+	}
+	before, after := m.objectiveOf(from), m.objectiveOf(to)
+	out := make([]step, len(m.laws))
+	for i, x := range m.laws {
+		l := x.value
+		own := l.time(m.own)
+		t, b := l.time(cores)/own, l.time(was)/own
+		var j, k float64
+		if m.joules {
+			j, k = m.joulesOf(l, cores), m.joulesOf(l, was)
+		}
+		time := math.Log(t / b)
+		out[i] = step{x.weight, time, after(t, j) - before(b, k), m.misfit(time, octaves) + more*more}
+	}
+	return out
+}
+
+// mix is the mixture of the laws between two settings of cores.
+func (m *Model) mix(from, to tuning.Settings) Prediction {
+	var sum, unexplained float64
+	var time, objective moments
+	for _, s := range m.steps(from, to) {
+		sum += s.weight
+		unexplained += s.weight * s.variance
+		time.add(s.weight, s.time)
+		objective.add(s.weight, s.objective)
+	}
+	sd := 0.0
+	if sum > 0 {
+		sd = math.Sqrt(unexplained / sum)
+	}
+	return Prediction{time.ratio(sum, sd), objective.ratio(sum, sd)}
+}
+
+// Chances are what may be hoped for of a setting, each law for itself: what one of them hopes
+// another may rule out, which no mean of both says.
+type Chances struct {
+	Kept   float64 // how likely it keeps to the slowdown that the owner allows
+	Likely float64 // how likely it does, and saves more than the least
+	Saves  float64 // the expected share that it saves where it keeps to the slowdown, times Kept
+}
+
+// Chances are those of one setting beside another, of which a log ratio up to -least is a saving.
+func (m *Model) Chances(from, to tuning.Settings, least float64) Chances {
+	limit := math.Inf(1)
+	if slowest := m.facts.Policy.MaxSlowdown; slowest > 0 {
+		limit = math.Log(slowest)
+	}
+	of := func(time, gains Ratio) Chances {
+		kept := time.Below(limit)
+		return Chances{kept, kept * gains.Below(-least), kept * gains.Saved()}
+	}
+	_, one := m.onlyCores(from)
+	if _, other := m.onlyCores(to); !other || !one && !from.EqualButMemory(m.facts.Own) || m.shows(to) {
+		return of(m.Predict(to).Time, m.Between(from, to))
+	}
+	gains, time := m.steps(from, to), m.times(to)
+	var out Chances
+	sum := 0.0
+	for i, s := range gains {
+		c := of(time(i), Ratio{s.objective, math.Sqrt(s.variance)})
+		sum += s.weight
+		out = Chances{out.Kept + s.weight*c.Kept, out.Likely + s.weight*c.Likely, out.Saves + s.weight*c.Saves}
+	}
+	if !(sum > 0) {
+		return Chances{}
+	}
+	return Chances{out.Kept / sum, out.Likely / sum, out.Saves / sum}
+}
+
+// shows reports whether anything ran under so many cores.
+func (m *Model) shows(s tuning.Settings) bool {
+	return slices.ContainsFunc(m.facts.Trials, func(t tuning.Trial) bool { return t.Settings.EqualButMemory(s) }) ||
+		slices.ContainsFunc(m.shown, func(e shown) bool { return e.target.EqualButMemory(s) })
+}
+
+// times is what each law says of the seconds under a setting of cores.
+func (m *Model) times(s tuning.Settings) func(law int) Ratio {
+	direct := m.steps(m.facts.Own, s)
+	ratio := func(x step) Ratio { return Ratio{x.time, math.Sqrt(x.variance)} }
+	near, there, between, ok := m.way(s)
+	if !ok {
+		return func(i int) Ratio { return ratio(direct[i]) }
+	}
+	on := m.steps(near, s)
+	return func(i int) Ratio {
+		by := there.Time.plus(ratio(on[i]))
+		if between {
+			return join(ratio(direct[i]), by)
+		}
+		return by
+	}
+}
+
+// way is the trial nearest to a setting of cores, what is known of it, and whether the setting
+// lies between it and the owner's.
+func (m *Model) way(s tuning.Settings) (near tuning.Settings, there Prediction, between, ok bool) {
+	c := s[tuning.Cores].Float()
+	t, ok := m.nearest(c)
+	if !ok {
+		return nil, Prediction{}, false, false
+	}
+	shown, _, _ := m.measured(t)
+	there = m.mix(m.facts.Own, t.Settings)
+	there = Prediction{seen(there.Time, shown.Time), seen(there.Objective, shown.Objective)}
+	return t.Settings, there, (m.own-c)*(c-t.Settings[tuning.Cores].Float()) > 0, true
+}
+
+// prior is what settings do by the laws of cores, and by what is known of other knobs.
+func (m *Model) prior(s tuning.Settings) Prediction {
+	if s.EqualButMemory(m.facts.Own) {
+		return Prediction{}
+	}
+	var out Prediction
+	if c := s[tuning.Cores].Float(); c != m.own && m.own >= 1 {
+		out = m.mix(m.facts.Own, s)
+		if near, there, between, ok := m.way(s); ok {
+			on := m.mix(near, s)
+			by := Prediction{there.Time.plus(on.Time), there.Objective.plus(on.Objective)}
+			if between {
+				by = Prediction{join(out.Time, by.Time), join(out.Objective, by.Objective)}
+			}
+			out = by
+		}
+	}
+	for _, name := range m.facts.Own.Diff(s) {
+		k, _ := m.facts.Policy.Knob(name)
+		if name == tuning.Cores || name == tuning.Memory || k.Follows != "" {
+			continue
+		}
+		time, joules := m.slope(name, s)
+		objective := m.objectiveOf(s)
+		o := objective(math.Exp(time.Mean), math.Exp(joules.Mean)) - objective(1, 1)
+		sd := math.Max(math.Abs(objective(math.Exp(time.SD), math.Exp(joules.SD))-objective(1, 1)), knobSD/2)
+		out = Prediction{out.Time.plus(time), out.Objective.plus(Ratio{o, sd})}
+	}
+	return out
+}
