@@ -13,7 +13,7 @@ const jobsFile = "workload,machine,knob_cores,seconds,joules,cpu_seconds\na,m,4,
 
 func TestEvaluatePlanPrintsBothForms(t *testing.T) {
 	t.Parallel()
-	args := []string{"evaluate", "plan", "--trials", write(t, "trials.csv", jobsFile), "--objective", "energy", "--epochs", "4,60", "--restart-cost", "10", "--seeds", "2"}
+	args := []string{"evaluate", "plan", "--trials", write(t, "trials.csv", jobsFile), "--objective", "cost", "--epochs", "4,60", "--restart-cost", "10", "--seeds", "2"}
 	r := pitchpipe(t, append(args, "--json")...)
 	var report plan.Report
 	decode(t, r.out, &report)
@@ -32,7 +32,7 @@ func TestEvaluatePlanPrintsBothForms(t *testing.T) {
 	if report.Summary.Moved != 0 {
 		t.Errorf("a site that asks for too much has jobs moved: %+v", report.Rows)
 	}
-	if text := pitchpipe(t, args...); !strings.Contains(text.out, "Minimised: energy. A move takes 10 s and waits 0 s.") {
+	if text := pitchpipe(t, args...); !strings.Contains(text.out, "Minimised: cost. A move takes 10 s and waits 0 s.") {
 		t.Errorf("output %q", text.out)
 	}
 }
