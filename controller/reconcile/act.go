@@ -150,7 +150,8 @@ func (p *pass) decide(ctx context.Context) (tuning.Decision, error) {
 // begin makes the intent durable. Nothing has happened to the job when it
 // returns; the next pass takes the first step.
 func (p *pass) begin(ctx context.Context, phase Phase, by Trigger, d tuning.Decision) error {
-	if p.now.Before(p.rec.RoomAt) && more(p.rec.Settings(p.job.Attempt), d.Settings) {
+	home := d.Action == tuning.RollBack && !d.Settings.Equal(p.rec.RoomFor) // that way drivers keep open
+	if p.now.Before(p.rec.RoomAt) && !home && more(p.rec.Settings(p.job.Attempt), d.Settings) {
 		p.refused(tuning.ReasonNoRoom, nil)
 		p.again = p.tick()
 		return nil
@@ -366,8 +367,8 @@ func (p *pass) void(step driver.Step, reason tuning.Reason) error {
 		later = later || p.rec.NoRoom
 		p.unclaim(p.rec.Move.Decision.Reason)
 	}
-	if reason == tuning.ReasonNoRoom && to != Eligible && more(p.rec.Settings(p.job.Attempt), p.rec.Move.Decision.Settings) { // it runs on as it is, at no cost but a look now and then
-		later = true
+	if want := p.rec.Move.Decision.Settings; reason == tuning.ReasonNoRoom && to != Eligible && more(p.rec.Settings(p.job.Attempt), want) { // it runs on as it is, at no cost but a look now and then
+		later, p.rec.RoomFor = true, want
 		p.rec.RoomAt = p.now.Add(min(max(10*time.Second, p.now.Sub(p.rec.Started)/10), 10*time.Minute))
 	}
 	if reason == tuning.ReasonNoRoom && p.rec.Move.Driver.Discard { // no epoch was cut

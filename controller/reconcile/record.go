@@ -59,6 +59,7 @@ type Record struct {
 	Expired      int             `json:"expired,omitempty"`     // moves abandoned because it did not save in time
 	NoRoom       bool            `json:"no_room,omitempty"`     // for what it was to be given while it waits: there it gets no more than its owner asked for
 	RoomAt       time.Time       `json:"room_at,omitzero"`      // there was no room for more than it has as it runs, which is asked for again then
+	RoomFor      tuning.Settings `json:"room_for,omitempty"`    // what there was no room for
 	KeepMemory   bool            `json:"keep_memory,omitempty"` // its scheduler refused to give it less
 	RestartCosts []time.Duration `json:"restart_costs,omitempty"`
 	History      []Entry         `json:"history,omitempty"`

@@ -266,6 +266,47 @@ func TestARunningJobThatIsToHaveMoreThanThereIsRoomForRunsOnAndIsAskedAgainLater
 	})
 }
 
+func TestAJobThatFoundNoRoomGoesBackToItsOwnersSettingsAtOnce(t *testing.T) {
+	t.Parallel()
+	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+		worse := false
+		w.decide = func(s tuning.State) tuning.Decision {
+			switch {
+			case s.Pending, s.Measured != tuning.ReasonNone:
+				return hold(tuning.ReasonProfiling)
+			case s.Probes == 0:
+				return tuning.Decision{Action: tuning.Probe, Reason: tuning.ReasonUnknownProbe, Settings: cores(1)}
+			case worse:
+				return tuning.Decision{Action: tuning.RollBack, Reason: tuning.ReasonStopLoss, Settings: s.Own}
+			}
+			return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonPredicted, Settings: cores(2)}
+		}
+		id := w.mustSubmit(t, "train", "epochs=60 seconds=8 parallel=1 checkpoint=1s")
+		until := func(what func(*reconcile.Record) bool) *reconcile.Record {
+			for range 1000 {
+				if err := w.look(id); err != nil {
+					t.Fatal(err)
+				}
+				if rec, err := w.records.Load(t.Context(), id); err == nil && what(rec) {
+					return rec
+				}
+			}
+			rec, _ := w.records.Load(t.Context(), id)
+			t.Fatalf("it does not come to that: %s, %s, %s, %d runs, room at %s", rec.State, rec.Phase, rec.Reason, len(rec.Runs), rec.RoomAt)
+			return nil
+		}
+		until(func(r *reconcile.Record) bool { return len(r.Runs) == 2 })
+		w.fault(sim.OpAdvance, driver.ErrNoRoom)
+		again := until(func(r *reconcile.Record) bool { return !r.RoomAt.IsZero() }).RoomAt
+		w.fault(sim.OpAdvance, nil)
+		worse = true
+		rec := until(func(r *reconcile.Record) bool { return r.Move != nil })
+		if now := time.Now(); !now.Before(again) || rec.Move.Decision.Action != tuning.RollBack {
+			t.Errorf("%s at %s, want it to go back before %s", rec.Move.Decision.Action, now, again)
+		}
+	})
+}
+
 func TestAStopLossThatFindsNoRoomCutsNoEpochBeforeItIsCarriedOut(t *testing.T) {
 	t.Parallel()
 	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
