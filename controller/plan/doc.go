@@ -21,9 +21,9 @@
 // Package respond predicts what settings of system knobs do. Where that is sure at 95 %, the
 // job moves there at once and the move is verified. Else, or where a probe is expected to save
 // much more, the setting that promises most is tried. A job that nothing was changed of is
-// disturbed only where a saving is likely, or much is expected. A job that has not started, and of whose
-// kind no better setting is known, begins under a predicted one only where that is sure, since
-// nothing may stop it.
+// disturbed only where a saving is likely, or much is expected. A job that has not started, and
+// of whose kind no better setting is known, begins under a predicted one only where that is
+// sure, since nothing may stop it.
 //
 // Tuning that does not work out costs a job at most a twentieth of its objective, restarts
 // included. What could cost more is not tried. A job whose setting has cost as much, is

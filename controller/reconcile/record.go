@@ -122,7 +122,7 @@ func (r *Record) Clone() *Record {
 	out := *r
 	out.Policy.Knobs, out.Policy.Limits, out.Policy.Sources = slices.Clone(r.Policy.Knobs), slices.Clone(r.Policy.Limits), maps.Clone(r.Policy.Sources)
 	out.Policy.Quality, out.Policy.Checkpoint = copied(r.Policy.Quality), copied(r.Policy.Checkpoint)
-	out.Own, out.ClassAt = maps.Clone(r.Own), maps.Clone(r.ClassAt) // what is nil stays it
+	out.Own, out.ClassAt, out.RoomFor = maps.Clone(r.Own), maps.Clone(r.ClassAt), maps.Clone(r.RoomFor) // what is nil stays it
 	out.Runs, out.Queued = slices.Clone(r.Runs), copied(r.Queued)
 	out.Epochs, out.Profiles = slices.Clone(r.Epochs), maps.Clone(r.Profiles)
 	out.Asked = copied(r.Asked)

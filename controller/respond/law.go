@@ -228,13 +228,15 @@ func (m *Model) weigh() {
 		watts = meters(m.facts.Usage == nil || own.Source == tuning.Replayed)
 		m.onGPU = gpuShare(m.facts.Usage, own)
 	}
+	threads := m.own * m.facts.Usage.threads()
+	crowdings := m.crowdings(threads)
 	for _, l := range explain {
 		if l.weight < faint*best {
 			continue
 		}
-		for _, c := range m.crowdings() {
+		for _, c := range crowdings {
 			for _, w := range watts {
-				l.value.crowding, l.value.threads, l.value.power = c.value, m.own*m.facts.Usage.threads(), w.value
+				l.value.crowding, l.value.threads, l.value.power = c.value, threads, w.value
 				m.laws = append(m.laws, weighed[law]{l.value, l.weight * c.weight * w.weight})
 			}
 		}
@@ -244,9 +246,9 @@ func (m *Model) weigh() {
 // crowdings are what threads that share cores may cost: nothing where a knob of the stanza sets
 // as many as there are cores, where there is one alone, and where the job asks how many cores
 // it has. Otherwise its script sets them.
-func (m *Model) crowdings() []weighed[float64] {
+func (m *Model) crowdings(threads float64) []weighed[float64] {
 	follows := slices.ContainsFunc(m.facts.Policy.Knobs, func(k tuning.Knob) bool { return k.Follows == tuning.Cores })
-	if follows || m.own*m.facts.Usage.threads() < 2 {
+	if follows || threads < 2 {
 		return []weighed[float64]{{0, 1}}
 	}
 	return []weighed[float64]{{0, 0.55}, {0.06, 0.25}, {0.18, 0.2}}

@@ -61,6 +61,22 @@ type Chances struct {
 
 // Chances are those of one setting beside another, of which a log ratio up to -least is a saving.
 func (m *Model) Chances(from, to tuning.Settings, least float64) Chances {
+	key := bet{from.Key(), to.Key(), least}
+	out, ok := m.chances[key]
+	if !ok {
+		out = m.hope(from, to, least)
+		m.chances[key] = out
+	}
+	return out
+}
+
+// bet is what Chances are asked for.
+type bet struct {
+	from, to string
+	least    float64
+}
+
+func (m *Model) hope(from, to tuning.Settings, least float64) Chances {
 	limit := math.Inf(1)
 	if slowest := m.facts.Policy.MaxSlowdown; slowest > 0 {
 		limit = math.Log(slowest)
@@ -95,9 +111,12 @@ func (m *Model) shows(s tuning.Settings) bool {
 
 // times is what each law says of the seconds under a setting of cores.
 func (m *Model) times(s tuning.Settings) func(law int) Ratio {
-	direct := m.steps(m.facts.Own, s)
 	ratio := func(x step) Ratio { return Ratio{x.time, math.Sqrt(x.variance)} }
 	near, there, between, ok := m.way(s)
+	var direct []step
+	if !ok || between {
+		direct = m.steps(m.facts.Own, s)
+	}
 	if !ok {
 		return func(i int) Ratio { return ratio(direct[i]) }
 	}

@@ -84,11 +84,12 @@ type Model struct {
 	onGPU   float64 // share of the joules that the job's GPUs take, which no law of cores lowers
 	known   map[string]Prediction
 	between map[[2]string]Ratio
+	chances map[bet]Chances
 }
 
 // New weighs the laws by the facts.
 func New(f Facts) *Model {
-	m := &Model{facts: f, shown: f.shown(), own: f.Own[tuning.Cores].Float(), known: map[string]Prediction{}, between: map[[2]string]Ratio{}}
+	m := &Model{facts: f, shown: f.shown(), own: f.Own[tuning.Cores].Float(), known: map[string]Prediction{}, between: map[[2]string]Ratio{}, chances: map[bet]Chances{}}
 	if !(m.own >= 1) {
 		return m
 	}

@@ -186,7 +186,7 @@ func (m *move) begin(ctx context.Context, in driver.Intent) (driver.Step, error)
 	return m.step(driver.StepCheckpointing, "asked to save with "+in.Checkpoint.SignalName()), m.signal(ctx)
 }
 
-// grows tells whether a job that runs is to have more than it has.
+// grows reports whether a job that runs is to have more than it has.
 func (m *move) grows(in driver.Intent) bool {
 	job, err := m.d.target(m.f, markOf(in))
 	return err == nil && !m.d.queued(m.f) && larger(m.f.job, job)

@@ -60,7 +60,7 @@ func (d *Driver) grow(ctx context.Context, j parse.Job, r *journal.Record, c dri
 		switch {
 		case n.Node == j.Node:
 			left = left.Plus(has)
-		case len(j.Picky) > 0: // nobody knows whether that node would do
+		case len(j.Picky) > 0: // whether that node would do is unknown
 			continue
 		}
 		for id, c := range d.claims {

@@ -11,12 +11,12 @@ import (
 	"pitchpipe/driver/slurm/parse"
 )
 
-// less tells whether a change gives a job less memory than its owner asked for.
+// less reports whether a change gives a job less memory than its owner asked for.
 func less(c driver.Change, own journal.Size) bool {
 	return c.MemoryBytes > 0 && (c.MemoryBytes < total(own) || total(own) == 0)
 }
 
-// repairs tells whether a kill for memory under a change can be taken back here: by a
+// repairs reports whether a kill for memory under a change can be taken back here: by a
 // broker only one for less memory.
 func (d *Driver) repairs(c driver.Change, own journal.Size) bool {
 	_, broker := d.cfg.Actor.(act.Judge)

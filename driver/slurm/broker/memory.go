@@ -50,7 +50,7 @@ func planRerun(_ context.Context, e *effect) (func(context.Context) error, error
 	}, nil
 }
 
-// returned tells whether a size gives a job its owner's memory back that was killed for less
+// returned reports whether a size gives a job its owner's memory back that was killed for less
 // and put back here: that is done whatever limits are used up.
 func (e *effect) returned(after ledger.Size) bool {
 	return e.record.Rerun > 0 && e.record.Rerun == e.job.Restarts && after == e.record.Back(e.job.size)
