@@ -91,7 +91,7 @@ func knobKeys() []Key {
 	return []Key{
 		{
 			Block: "knob", Name: "env", Type: TypeEnv,
-			Allowed: "the name of an environment variable, but not PATH, BASH_ENV, LD_*, PYTHON*, SLURM_*, NOMAD_* or PITCHPIPE_*",
+			Allowed: "the name of an environment variable that no shell, linker, language runtime or scheduler acts on, such as PATH, LD_* or SLURM_*",
 			Meaning: "The environment variable that carries the value to the job.", example: quoted("BATCH_SIZE"),
 		},
 		{

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/nearest"
 )
@@ -105,14 +106,6 @@ func (j *judge) carrier(k *tuning.Knob, f fields, at jobfile.Pos, carriers map[s
 	}
 }
 
-// deniedNames are variables that the tuner never sets.
-func deniedNames() []string { return []string{"PATH", "BASH_ENV"} }
-
-// deniedPrefixes begin the names of variables that the tuner never sets.
-func deniedPrefixes() []string {
-	return []string{"LD_", "PYTHON", "SLURM_", "NOMAD_", "PITCHPIPE_"}
-}
-
 func (j *judge) env(d datum) {
 	key, _ := keyOf("knob", "env")
 	for i, c := range []byte(d.text) {
@@ -122,11 +115,7 @@ func (j *judge) env(d datum) {
 			return
 		}
 	}
-	denied := slices.Contains(deniedNames(), d.text)
-	for _, prefix := range deniedPrefixes() {
-		denied = denied || strings.HasPrefix(d.text, prefix)
-	}
-	if denied {
+	if driver.IsDenied(d.text) {
 		j.fail(d.at, fmt.Sprintf("env is %q, which is never set by the tuner", d.text), "want "+key.allowed())
 		return
 	}

@@ -129,7 +129,7 @@ func knobs(t *rapid.T) []tuning.Knob {
 		})
 	}
 	value := rapid.OneOf(
-		rapid.Map(rapid.StringMatching(`[!-~]([ -~]{0,8}[!-~])?`), tuning.ParseValue),
+		rapid.Map(rapid.StringMatching(`[A-Za-z0-9_.,:+%/@{}=-]{1,10}`), tuning.ParseValue),
 		rapid.Map(rapid.Float64Range(-1e300, 1e300), func(f float64) tuning.Value { return tuning.Number(f + 0) }),
 	)
 	for i := range rapid.IntRange(0, 3).Draw(t, "hyperparameters") {

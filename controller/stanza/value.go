@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 )
 
@@ -43,7 +44,7 @@ func parse(knob, text string) (tuning.Value, bool) {
 	if v.IsNumber() {
 		return tuning.Number(f), true
 	}
-	return v, strings.TrimSpace(text) != ""
+	return v, text != "" && driver.IsPlain(text)
 }
 
 func valueRule(knob string) string {
@@ -57,7 +58,7 @@ func valueRule(knob string) string {
 	case tuning.PowerLimit:
 		return "watts above 0"
 	}
-	return "numbers or words"
+	return "numbers, or words of letters, digits and _.,:+%/@{}=-"
 }
 
 // spell prints a value of a knob for messages.

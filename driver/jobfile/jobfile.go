@@ -121,6 +121,15 @@ type Block struct {
 	LabelPos Pos // of Label, where there is one
 }
 
+// Text is the text of a key's value, empty where the block lacks the key.
+func (b *Block) Text(name string) string {
+	i := slices.IndexFunc(b.Attrs, func(a Attr) bool { return a.Name == name })
+	if i < 0 {
+		return ""
+	}
+	return b.Attrs[i].Value.Text
+}
+
 // Attr is one key of a block.
 type Attr struct {
 	Name     string

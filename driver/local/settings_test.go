@@ -113,14 +113,14 @@ func TestWhatNomadInterpolates(t *testing.T) {
 	))}
 	spec.NotBefore = time.Now().Add(time.Hour)
 	job := b.start(t, "request", spec)
-	b.change(t, job, "intent", driver.Change{Args: map[string]string{"--lr": "${NOMAD_JOB_ID}"}})
+	b.change(t, job, "intent", driver.Change{Args: map[string]string{"--lr": "{NOMAD_JOB_ID}"}})
 	job = b.ended(t, job.ID, driver.Succeeded)
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(b.cfg.Dir, "jobs", string(job.ID), "local")
-	want := fmt.Sprintf("%s given x-trainer-linux given ${nobody} %s --lr ${NOMAD_JOB_ID}\n%s\nx-trainer-linux ${FROM_FILE}\nNOMAD_ALLOC_ID=", job.ID, host, dir)
+	want := fmt.Sprintf("%s given x-trainer-linux given ${nobody} %s --lr {NOMAD_JOB_ID}\n%s\nx-trainer-linux ${FROM_FILE}\nNOMAD_ALLOC_ID=", job.ID, host, dir)
 	if got := output(t, b.d, job.ID); !strings.HasPrefix(got, want) {
 		t.Errorf("output:\n%swant it to begin with:\n%s", got, want)
 	}

@@ -134,8 +134,8 @@ func (j *job) superseded(in driver.Intent) string {
 // feasible tells whether the cluster could carry the intent out.
 func (c *Cluster) feasible(j *job, in driver.Intent) error {
 	ch := in.Change
-	if ch.Cores < 0 || ch.MemoryBytes < 0 || ch.TimeLimit < 0 {
-		return fmt.Errorf("%w: negative settings", driver.ErrInvalid)
+	if err := ch.Validate(); err != nil {
+		return err
 	}
 	if len(ch.Args) > 0 {
 		return fmt.Errorf("%w: a batch script has no arguments to change", driver.ErrUnsupported)

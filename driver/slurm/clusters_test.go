@@ -180,12 +180,12 @@ func (l *surrounded) Run(ctx context.Context, c command.Call) (command.Output, e
 }
 
 func TestAJobThatAJobSubmitsHasNothingOfItsMark(t *testing.T) {
-	for name, value := range map[string]string{"SLURM_JOB_ID": "5", "PITCHPIPE_JOB": "1:RATE:live", "PITCHPIPE_SETTINGS": "/srv/5.json", "LOADED": "yes"} {
+	for name, value := range map[string]string{"SLURM_JOB_ID": "5", "PITCHPIPE_JOB": "2:live:RATE=#", "PITCHPIPE_SETTINGS": "/srv/5.json", "LOADED": "yes"} {
 		t.Setenv(name, value)
 	}
 	for script, want := range map[string][]string{
 		"#!/bin/sh\ntrue\n": nil,
-		"#!/bin/sh\n#TUNE knob threads env=OMP_NUM_THREADS values=1,2\ntrue\n": {"PITCHPIPE_JOB=1:OMP_NUM_THREADS:"},
+		"#!/bin/sh\n#TUNE mode=apply\n#TUNE knob threads env=OMP_NUM_THREADS values=1,2\ntrue\n": {"PITCHPIPE_JOB=2::OMP_NUM_THREADS=#"},
 	} {
 		l := &surrounded{fake: newFake(t)}
 		file, err := detect.ParseForSlurm("a.sh", []byte(script), nil)

@@ -132,7 +132,7 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *journal.Record
 			return fmt.Errorf("the script sets %s to a literal, whatever its environment says: %w", name, driver.ErrUnsupported)
 		}
 	}
-	if err := judgeEnv(c.Env); err != nil {
+	if err := errors.Join(c.Validate(), judgeEnv(c.Env)); err != nil {
 		return err
 	}
 	if _, err := driver.EncodeSettings(1, c.Live); err != nil {

@@ -8,8 +8,8 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -25,45 +25,84 @@ const (
 	maxSetting  = 1024 // bytes of a line
 )
 
-// judgeEnv refuses what has no place in the file that the TaskProlog reads.
+// judgeEnv refuses more than the file has room for.
 func judgeEnv(env map[string]string) error {
 	if len(env) > maxSettings {
 		return fmt.Errorf("%d variables, more than %d: %w", len(env), maxSettings, driver.ErrInvalid)
 	}
 	for name, value := range env {
-		if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(name) {
-			return fmt.Errorf("the name %q of a variable: %w", name, driver.ErrInvalid)
-		}
-		if len(name)+1+len(value) > maxSetting || strings.ContainsFunc(value, unicode.IsControl) {
-			return fmt.Errorf("the value of %s is longer than %d bytes or holds control characters: %w", name, maxSetting, driver.ErrInvalid)
+		if len(name)+1+len(value) > maxSetting {
+			return fmt.Errorf("the value of %s is longer than %d bytes: %w", name, maxSetting, driver.ErrInvalid)
 		}
 	}
 	return nil
 }
 
-// mark is the value of PITCHPIPE_JOB: what the TaskProlog may set for a job.
-// Empty where nothing may be set.
+// nothing is the mark of a job in which the TaskProlog sets nothing.
+const nothing = "2::"
+
+// mark is the value of PITCHPIPE_JOB, 2:live:NAME=#|WORD;NAME=#: the variables that the
+// TaskProlog may set for a job, each to a number (#) or one of the words. It is empty for a
+// job without a stanza.
 func mark(file *jobfile.Job) string {
-	if file.Stanza == nil {
+	switch {
+	case file.Stanza == nil:
 		return ""
+	case file.Stanza.Text("mode") != "apply":
+		return nothing
 	}
-	var names []string
+	var variables []string
 	for _, knob := range file.Stanza.Blocks {
-		for _, a := range knob.Attrs {
-			if knob.Type == "knob" && a.Name == "env" && a.Value.Text != "" {
-				names = append(names, a.Value.Text)
-			}
+		if env := knob.Text("env"); knob.Type == "knob" && env != "" {
+			variables = append(variables, env+"="+strings.Join(allowed(file.Stanza.Blocks, knob), "|"))
 		}
 	}
 	live := ""
 	if file.Live() {
 		live = "live"
 	}
-	return "1:" + strings.Join(names, "+") + ":" + live
+	return "2:" + live + ":" + strings.Join(variables, ";")
 }
 
-// settable tells whether a stanza has anything that the TaskProlog could set.
-func settable(file *jobfile.Job) bool { return !slices.Contains([]string{"", "1::"}, mark(file)) }
+// allowed are the words that a knob may be set to, # for any number.
+func allowed(blocks []*jobfile.Block, knob *jobfile.Block) []string {
+	if leader := knob.Text("follows"); leader != "" {
+		i := slices.IndexFunc(blocks, func(b *jobfile.Block) bool { return b.Type == "knob" && b.Label == leader })
+		if i < 0 || blocks[i].Text("follows") != "" {
+			return nil
+		}
+		return allowed(blocks, blocks[i])
+	}
+	var texts []string
+	for _, a := range knob.Attrs {
+		switch {
+		case !slices.Contains([]string{"values", "min", "max", "default"}, a.Name):
+		case a.Value.Kind == jobfile.List:
+			for _, item := range a.Value.List {
+				texts = append(texts, item.Value.Text)
+			}
+		default:
+			texts = append(texts, a.Value.Text)
+		}
+	}
+	var numbers, words []string
+	for _, text := range texts {
+		_, err := strconv.ParseFloat(text, 64)
+		if err == nil || knob.Label == "memory" || knob.Label == "power_limit" { // whose amounts have units
+			numbers = []string{"#"}
+		} else {
+			words = append(words, text)
+		}
+	}
+	return append(numbers, words...)
+}
+
+// settable reports whether a stanza has anything that the TaskProlog could set.
+func settable(file *jobfile.Job) bool {
+	return file.Stanza != nil && (file.Live() || slices.ContainsFunc(file.Stanza.Blocks, func(b *jobfile.Block) bool {
+		return b.Type == "knob" && b.Text("env") != ""
+	}))
+}
 
 // settingsPath is the file of a job, by its number: that is what the TaskProlog
 // knows.

@@ -36,7 +36,7 @@ func Submit(ctx context.Context, run command.Runner, file *jobfile.Job, spec dri
 		delete(env, "PITCHPIPE_JOB")
 		delete(env, "PITCHPIPE_SETTINGS")
 	}
-	env = merged(env, merged(markOf(file), spec.Env))
+	env = merged(env, merged(markOf(file, spec), spec.Env))
 	if err := oneCluster(file, env); err != nil {
 		return "", err
 	}
@@ -116,10 +116,13 @@ func options(file *jobfile.Job, spec driver.Spec, marker, partition string, env 
 
 // markOf is the variable that tells the TaskProlog of a job with a stanza. Where
 // the site's submission plugin sets it, it sets the same.
-func markOf(file *jobfile.Job) map[string]string {
+func markOf(file *jobfile.Job, spec driver.Spec) map[string]string {
 	m := mark(file)
-	if m == "" {
+	switch {
+	case m == "":
 		return nil
+	case spec.Off:
+		m = nothing
 	}
 	return map[string]string{"PITCHPIPE_JOB": m}
 }

@@ -16,8 +16,10 @@
 --     admin_comment               a word pitchpipe:1:{...}, the stanza as JSON without
 --                                 blanks, or pitchpipe:1:- where that would be longer
 --                                 than most_record bytes
---     environment PITCHPIPE_JOB   1:NAME+NAME:live, the variables that the task prolog
---                                 may set, and "live" where a knob is live
+--     environment PITCHPIPE_JOB   2:live:NAME=#|WORD;NAME=#, the variables that the task
+--                                 prolog may set, each to a number (#) or one of the
+--                                 words, and "live" where a knob is live; 2:: where the
+--                                 mode is not apply or the owner's comment says off
 --
 -- A job without a stanza is not touched in any field. A fault of this module, of any
 -- kind, is logged and the job is accepted as it was. It does no I/O, and stops after
@@ -37,7 +39,9 @@ pitchpipe.most_work = 5e6    -- instructions of the interpreter for one job: som
 
 local VARIABLE = "PITCHPIPE_JOB"
 local PREFIX = "pitchpipe:"
-local VERSION = "1"
+local VERSION = "1"       -- of the record
+local NOTHING = "2::"     -- the mark of a job in which nothing may be set
+local OFF = "pitchpipe:off"
 
 -- json_text writes a text in printable ASCII without blanks, so that the record is
 -- one word wherever Slurm prints it.
@@ -107,13 +111,20 @@ local function record(stanza)
   return PREFIX .. VERSION .. ":" .. json
 end
 
-local function mark(knobs)
-  local names, live = {}, ""
+local function mark(read, knobs)
+  local names, live, mode = {}, "", nil
+  for _, attr in ipairs(read.stanza.attrs) do
+    if attr.name == "mode" then mode = judge.single(attr.value).text end
+  end
+  if mode ~= "apply" then return NOTHING end
   for _, k in ipairs(knobs) do
-    if k.env then names[#names + 1] = k.env end
+    local allowed = {}
+    if k.number then allowed[1] = k.number end
+    for _, word in ipairs(k.words) do allowed[#allowed + 1] = word end
+    if k.env then names[#names + 1] = k.env .. "=" .. table.concat(allowed, "|") end
     if k.live then live = "live" end
   end
-  return VERSION .. ":" .. table.concat(names, "+") .. ":" .. live
+  return "2:" .. live .. ":" .. table.concat(names, ";")
 end
 
 -- examine judges the text of a script. Returns nil where there is no stanza or it is
@@ -130,7 +141,7 @@ function pitchpipe.examine(text)
     return { faults = faults, late = late and not read.stanza }
   end
   if not read.stanza then return nil end
-  return { faults = {}, record = record(read.stanza), mark = mark(knobs) }
+  return { faults = {}, record = record(read.stanza), mark = mark(read, knobs) }
 end
 
 -- say shows the user why; the format is a separate argument because the text holds
@@ -165,7 +176,11 @@ local function apply(job_desc, good)
   local comment = others(before) .. good.record
   if not job_desc.environment then error("the job has no environment") end
   job_desc.admin_comment = comment
-  local ok, why = pcall(function() job_desc.environment[VARIABLE] = good.mark end)
+  local mark = good.mark
+  for word in (job_desc.comment or ""):gmatch("%S+") do
+    if word == OFF then mark = NOTHING end
+  end
+  local ok, why = pcall(function() job_desc.environment[VARIABLE] = mark end)
   if not ok then
     job_desc.admin_comment = before or ""
     error(why, 0)

@@ -30,7 +30,7 @@ return {
     },
     {
       block = "knob", name = "env", type = "variable",
-      allowed = "the name of an environment variable, but not PATH, BASH_ENV, LD_*, PYTHON*, SLURM_*, NOMAD_* or PITCHPIPE_*",
+      allowed = "the name of an environment variable that no shell, linker, language runtime or scheduler acts on, such as PATH, LD_* or SLURM_*",
       line = "env=BATCH_SIZE",
     },
     {
@@ -189,8 +189,8 @@ return {
   counts = { "cores", "threads", "gpus" },
   signals = { "SIGUSR1", "SIGUSR2", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGCONT", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGWINCH", "SIGIO", "SIGPWR", "SIGXCPU", "SIGXFSZ" },
   denied = {
-    names = { "PATH", "BASH_ENV" },
-    prefixes = { "LD_", "PYTHON", "SLURM_", "NOMAD_", "PITCHPIPE_" },
+    names = { "PATH", "HOME", "SHELL", "TMPDIR", "CDPATH", "IFS", "ENV", "SHELLOPTS", "BASHOPTS", "BASH_*", "PS4", "PROMPT_COMMAND", "LD_*", "GCONV_PATH", "LOCPATH", "NLSPATH", "HOSTALIASES", "GETCONF_DIR", "PYTHON*", "PERL*", "RUBY*", "LUA_*", "NODE_*", "R_PROFILE*", "R_ENVIRON*", "R_LIBS*", "CLASSPATH", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "GIT_*", "SSH_*", "EDITOR", "VISUAL", "PAGER", "OMPI_MCA_*", "PMIX_MCA_*", "PRTE_MCA_*", "SLURM_*", "SBATCH_*", "SRUN_*", "SPANK_*", "NOMAD_*", "PITCHPIPE_*" },
+    bytes = "[^A-Za-z0-9_.,:+%%/@{}=%-]", -- of values
   },
   rules = {
     ["cores"] = "whole numbers of at least 1",
@@ -198,7 +198,7 @@ return {
     ["threads"] = "whole numbers of at least 1",
     ["gpus"] = "whole numbers of at least 0",
     ["power_limit"] = "watts above 0",
-    [""] = "numbers or words",
+    [""] = "numbers, or words of letters, digits and _.,:+%/@{}=-",
   },
   units = {
     bytes = {

@@ -39,7 +39,7 @@ local function parse(name, s)
     return w and w > 0 and w or nil
   end
   if n then return n end
-  return value.trim(s) ~= "" and s or nil
+  return value.trim(s) ~= "" and not s:find(keys.denied.bytes) and s or nil
 end
 
 local function value_rule(name)
@@ -58,10 +58,14 @@ local function spell(name, v)
   return (string.format("%.15g", v):gsub(",", "."))
 end
 
-local function judge_value(j, name, item)
+-- Judges one value, and notes in k what the task prolog may set: numbers, and these words.
+local function judge_value(j, k, item)
+  local name = k.name
   local v = item.value
   if v.kind ~= "list" and value.printable(v.text) then
     local parsed = parse(name, v.text)
+    if type(parsed) == "string" then k.words[#k.words + 1] = parsed end
+    if type(parsed) == "number" then k.number = "#" end
     if parsed then return parsed end
   end
   j:fail(item.at, "a value of " .. name .. " is " .. j.describe(v), "want " .. value_rule(name))
@@ -78,9 +82,10 @@ local function judge_env(j, d)
     j:fail(d.at, "env is " .. quote(d.text), want)
     return
   end
-  local denied = contains(keys.denied.names, d.text) ~= nil
-  for _, prefix in ipairs(keys.denied.prefixes) do
-    denied = denied or d.text:sub(1, #prefix) == prefix
+  local denied = false
+  for _, entry in ipairs(keys.denied.names) do
+    local prefix = entry:match("^(.*)%*$")
+    denied = denied or d.text == entry or prefix ~= nil and d.text:sub(1, #prefix) == prefix
   end
   if denied then
     j:fail(d.at, "env is " .. quote(d.text) .. ", which is never set by the tuner", want)
@@ -132,11 +137,11 @@ local function judge_carrier(j, k, f, at, carriers)
   end
 end
 
-local function judge_bound(j, name, d)
+local function judge_bound(j, k, d)
   if not d then return nil end
-  local v = judge_value(j, name, d.items[1])
+  local v = judge_value(j, k, d.items[1])
   if type(v) == "string" then
-    j:fail(d.at, "a bound of " .. quote(name) .. " is the word " .. quote(v), "want a number")
+    j:fail(d.at, "a bound of " .. quote(k.name) .. " is the word " .. quote(v), "want a number")
     return nil
   end
   return v
@@ -145,7 +150,7 @@ end
 local function judge_values(j, k, d)
   local seen = {}
   for _, item in ipairs(d.items) do
-    local v = judge_value(j, k.name, item)
+    local v = judge_value(j, k, item)
     if v ~= nil then
       if seen[v] then
         j:fail(item.at, "the value " .. spell(k.name, v) .. " stands twice", "want different values")
@@ -183,7 +188,7 @@ local function judge_span(j, k, f, at)
     if data.scale then j:fail(data.scale.key, "scale beside values", "want it only with min and max") end
     return
   end
-  local low, high = judge_bound(j, k.name, data.min), judge_bound(j, k.name, data.max)
+  local low, high = judge_bound(j, k, data.min), judge_bound(j, k, data.max)
   if low and high and low >= high then
     j:fail(data.max.at, "max is " .. spell(k.name, high) .. " and min is " .. spell(k.name, low), "want min below max")
   end
@@ -199,7 +204,7 @@ local function judge_untuned(j, k, f, at)
   if d and (k.name == "cores" or k.name == "memory") then
     j:fail(d.key, "default of " .. k.name, "want none: it is what the job asks its scheduler for")
   elseif d then
-    judge_value(j, k.name, d.items[1])
+    judge_value(j, k, d.items[1])
   elseif not is_system(k.name) and not f.strange and (k.env or k.arg or k.live) then
     local shown = k.env and j.script.env[k.env]
     if not shown or shown:find("${", 1, true) or parse(k.name, shown) == nil then
@@ -218,6 +223,7 @@ local function judge_follows(j, k, all, f)
     if other.name ~= k.name then names[#names + 1] = other.name end
     if other.name == d.text then target = other end
   end
+  if target then k.number, k.words = target.number, target.words end
   if d.text == k.name then
     j:fail(d.at, "the knob " .. quote(k.name) .. " follows itself", "want another knob")
   elseif not target then
@@ -247,7 +253,7 @@ function knob.judge(j, blocks)
         j:fail(at, found, "want a name of letters, digits, _ and - that begins with a letter")
       else
         local f = j:read(b)
-        local k = { name = b.label }
+        local k = { name = b.label, words = {} }
         judge_carrier(j, k, f, at, carriers)
         judge_span(j, k, f, at)
         judge_untuned(j, k, f, at)

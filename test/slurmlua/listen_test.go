@@ -105,7 +105,7 @@ func (s *stage) submit(t *testing.T, script string, args ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Env = append(cmd.Env, "PITCHPIPE_JOB=1::", "SLURM_STEP_ID=7") // as where a step's shell submits
+	cmd.Env = append(cmd.Env, "PITCHPIPE_JOB=2::", "SLURM_STEP_ID=7") // as where a step's shell submits
 	cmd.Stdin = strings.NewReader(script)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

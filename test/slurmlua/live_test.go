@@ -156,20 +156,39 @@ func TestOnARunningSlurm(t *testing.T) {
 	// Such a job has no PATH; what the plugin sets of its environment it has.
 	bare, _ := l.sbatch(t, strings.NewReplacer("#!/bin/sh\n", "#!/bin/sh\n#SBATCH --export=NONE\n", printer, "export PATH=/usr/bin:/bin SLURM_EXPORT_ENV=ALL\n"+printer).Replace(good))
 	for _, id := range []string{plain, tuned, bare} {
-		l.site.write(t, filepath.Join(l.site.dir, id), "OMP_NUM_THREADS=2\nBATCH=it's a \"b\" $(c) 100%\n", nobody, 0o644)
+		l.site.write(t, filepath.Join(l.site.dir, id), "OMP_NUM_THREADS=2\nBATCH=0.5\n", nobody, 0o644)
 	}
 	l.site.write(t, filepath.Join(l.site.dir, spoiled), "BATCH=8\n", stranger, 0o644)
-	const notice = "pitchpipe: the settings chosen for this job are not applied: the file is not a plain file that only the controller may write\n"
+	// Whoever took over the account of the controller writes what a shell runs.
+	attacked, _ := l.sbatch(t, strings.NewReplacer("#!/bin/sh\n", "#!/bin/bash\n", printer, "[[ $OMP_NUM_THREADS -gt 4 ]]\n"+printer).Replace(good))
+	recommended, _ := l.sbatch(t, strings.ReplaceAll(good, "mode=apply", "mode=recommend"))
+	switchedOff, _ := l.sbatch(t, strings.ReplaceAll(good, "#TUNE mode", "#SBATCH --comment=pitchpipe:off\n#TUNE mode"))
+	l.site.write(t, filepath.Join(l.site.dir, attacked), "OMP_NUM_THREADS=a[$(id >pwned; echo 0)]\n", nobody, 0o644)
+	for _, id := range []string{recommended, switchedOff} {
+		l.site.write(t, filepath.Join(l.site.dir, id), "OMP_NUM_THREADS=2\n", nobody, 0o644)
+	}
+	const (
+		unset  = "T<> B<> S<>\nstep T=\nmark=none\nthe end\n"
+		not    = "pitchpipe: the settings chosen for this job are not applied: "
+		notice = not + "the file is not a plain file that only the controller may write\n"
+	)
 	for _, tt := range []struct{ what, id, want string }{
-		{"a job with settings", tuned, "T<2> B<it's a \"b\" $(c) 100%> S<>\nstep T=2\nmark=none\nthe end\n"},
-		{"a job that wants nothing of its submitter's environment", bare, "T<2> B<it's a \"b\" $(c) 100%> S<>\nstep T=2\nmark=none\nthe end\n"},
+		{"a job with settings", tuned, "T<2> B<0.5> S<>\nstep T=2\nmark=none\nthe end\n"},
+		{"a job that wants nothing of its submitter's environment", bare, "T<2> B<0.5> S<>\nstep T=2\nmark=none\nthe end\n"},
 		{"a job with a stanza and without settings", untuned, "T<> B<> S<>\nstep T=\nmark=none\nthe end\n"},
+		{"a job whose file has what a shell runs", attacked, not + "the value of OMP_NUM_THREADS has a character that no value has\n" + unset},
+		{"a job that wants advice only", recommended, not + "OMP_NUM_THREADS is not declared by the stanza\n" + unset},
+		{"a job that its owner switched off", switchedOff, not + "OMP_NUM_THREADS is not declared by the stanza\n" + unset},
 		{"a job whose file another user wrote", spoiled, notice + "T<> B<> S<>\nstep T=\nmark=none\nthe end\n"},
 		{"a job without a stanza, though a file stands there", plain, "T<> B<> S<>\nstep T=\nmark=none\nthe end\n"},
 	} {
 		if got := l.output(t, tt.id); got != tt.want {
 			t.Errorf("%s wrote\n%s\nwant\n%s", tt.what, got, tt.want)
 		}
+	}
+
+	if _, err := os.Stat(filepath.Join(l.Home(slurmcluster.Alpha), "pwned")); err == nil {
+		t.Error("what the settings file said was run as the job's user")
 	}
 
 	refused := 0

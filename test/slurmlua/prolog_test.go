@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"pitchpipe/driver"
 )
 
 // Any two users that are neither root nor anyone who could be logged in.
@@ -86,9 +88,14 @@ func (s site) write(t *testing.T, path, text string, uid int, mode os.FileMode) 
 // run runs the prolog as the job's user and returns what it prints.
 func (s site) run(t *testing.T, env ...string) string {
 	t.Helper()
+	return s.runAs(t, owner, env...)
+}
+
+func (s site) runAs(t *testing.T, uid uint32, env ...string) string {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), s.prolog)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: owner, Gid: owner}}
-	cmd.Env = append([]string{"PATH=/nowhere", "HOME=" + s.root, "SLURM_JOB_ID=42", "PITCHPIPE_JOB=1:OMP_NUM_THREADS+BATCH+PATH+LD_PRELOAD:"}, env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	cmd.Env = append([]string{"PATH=/nowhere", "HOME=" + s.root, "SLURM_JOB_ID=42", "PITCHPIPE_JOB=2:" + declared}, env...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -102,13 +109,16 @@ func (s site) run(t *testing.T, env ...string) string {
 	return text
 }
 
-const applied = "OMP_NUM_THREADS=2\nBATCH= it's \"a\" $(touch x) `b` \\n;é\n"
+const (
+	declared = ":OMP_NUM_THREADS=#;BATCH=#|adam|a,b%{x}=/:@+;WORD=sgd|adam;PATH=#;LD_PRELOAD=/x"
+	applied  = "OMP_NUM_THREADS=2\nBATCH=a,b%{x}=/:@+\n"
+)
 
 func TestTheProlog(t *testing.T) {
 	t.Parallel()
 	const (
 		notApplied = "print pitchpipe: the settings chosen for this job are not applied: "
-		exported   = "export OMP_NUM_THREADS=2\nexport BATCH= it's \"a\" $(touch x) `b` \\n;é\n"
+		exported   = "export OMP_NUM_THREADS=2\nexport BATCH=a,b%{x}=/:@+\n"
 	)
 	tests := []struct {
 		name    string
@@ -121,10 +131,22 @@ func TestTheProlog(t *testing.T) {
 	}{
 		{name: "exports what the controller wrote, word for word", text: applied, uid: nobody, want: exported},
 		{name: "takes a last line without its end", text: "BATCH=1", uid: nobody, want: "export BATCH=1\n"},
-		{name: "takes an empty value", text: "BATCH=\n", uid: nobody, want: "export BATCH=\n"},
+		{name: "takes a number", text: "BATCH=-1.5e-07\n", uid: nobody, want: "export BATCH=-1.5e-07\n"},
+		{name: "takes a word of the stanza", text: "WORD=sgd\n", uid: nobody, want: "export WORD=sgd\n"},
+		{name: "refuses a number where the stanza has words", text: "WORD=2\n", uid: nobody, want: notApplied + "the value of WORD is no word of the stanza\n"},
+		{name: "refuses a part of a word", text: "WORD=sg\n", uid: nobody, want: notApplied + "the value of WORD is no word of the stanza\n"},
+		{name: "refuses two words", text: "WORD=sgd|adam\n", uid: nobody, want: notApplied + "the value of WORD has a character that no value has\n"},
+		{name: "refuses the sign for numbers", text: "BATCH=#\n", uid: nobody, want: notApplied + "the value of BATCH has a character that no value has\n"},
+		{name: "refuses an empty value", text: "BATCH=\n", uid: nobody, want: notApplied + "the value of BATCH is neither a number nor a word of the stanza\n"},
+		{name: "refuses a word where the stanza has numbers", text: "OMP_NUM_THREADS=x\n", uid: nobody, want: notApplied + "the value of OMP_NUM_THREADS is neither a number nor a word of the stanza\n"},
+		{name: "refuses two points", text: "OMP_NUM_THREADS=1.2.3\n", uid: nobody, want: notApplied + "the value of OMP_NUM_THREADS is neither a number nor a word of the stanza\n"},
+		{name: "refuses an exponent without digits", text: "OMP_NUM_THREADS=1e\n", uid: nobody, want: notApplied + "the value of OMP_NUM_THREADS is neither a number nor a word of the stanza\n"},
+		{name: "refuses what a shell runs as a subscript", text: "OMP_NUM_THREADS=a[$(id >pwned; echo 0)]\n", uid: nobody, want: notApplied + "the value of OMP_NUM_THREADS has a character that no value has\n"},
+		{name: "sets nothing in a job that is not to be tuned", text: "", uid: nobody, env: []string{"PITCHPIPE_JOB=2::"}},
+		{name: "refuses a file for a job that is not to be tuned", text: applied, uid: nobody, env: []string{"PITCHPIPE_JOB=2::"}, want: notApplied + "OMP_NUM_THREADS is not declared by the stanza\n"},
 		{name: "does nothing for an empty file", text: "", uid: nobody},
 		{name: "leaves at once without the mark", text: applied, uid: nobody, env: []string{"PITCHPIPE_JOB="}},
-		{name: "leaves at once with the mark of another version", text: applied, uid: nobody, env: []string{"PITCHPIPE_JOB=2:BATCH:"}},
+		{name: "leaves at once with the mark of another version", text: applied, uid: nobody, env: []string{"PITCHPIPE_JOB=1:BATCH:"}},
 		{name: "takes no settings of another job along", text: applied, uid: nobody, env: []string{"PITCHPIPE_JOB=", "PITCHPIPE_SETTINGS=/srv/settings/41.json"}, want: "unset PITCHPIPE_SETTINGS\n"},
 		{name: "leaves those of the job to its steps", text: applied, uid: nobody, env: []string{"PITCHPIPE_JOB=", "PITCHPIPE_SETTINGS=/srv/settings/42.json"}},
 		{name: "leaves a file that the user named", text: applied, uid: nobody, env: []string{"PITCHPIPE_JOB=", "PITCHPIPE_SETTINGS=/home/alice/mine.json"}},
@@ -244,7 +266,7 @@ func TestTheProlog(t *testing.T) {
 			want: notApplied + "the account of the controller is not known here\n",
 		},
 		{
-			name: "names the file of live settings", text: applied, uid: nobody, env: []string{"PITCHPIPE_JOB=1:OMP_NUM_THREADS+BATCH:live"},
+			name: "names the file of live settings", text: applied, uid: nobody, env: []string{"PITCHPIPE_JOB=2:live" + declared},
 			prepare: func(t *testing.T, s site) {
 				t.Helper()
 				s.write(t, filepath.Join(s.dir, "42.json"), "{}", nobody, 0o644)
@@ -252,7 +274,7 @@ func TestTheProlog(t *testing.T) {
 			want: exported + "export PITCHPIPE_SETTINGS=DIR/42.json\n",
 		},
 		{
-			name: "refuses a file of live settings of another user", text: applied, uid: nobody, env: []string{"PITCHPIPE_JOB=1:OMP_NUM_THREADS+BATCH:live"},
+			name: "refuses a file of live settings of another user", text: applied, uid: nobody, env: []string{"PITCHPIPE_JOB=2:live" + declared},
 			prepare: func(t *testing.T, s site) {
 				t.Helper()
 				s.write(t, filepath.Join(s.dir, "42.json"), "{}", stranger, 0o644)
@@ -308,6 +330,54 @@ func TestTheProlog_ofAUserWithAControllerOfHisOwn(t *testing.T) {
 	}
 }
 
+// TestTheProlog_offAndRoot: what the owner switched off, and root's jobs, are left alone
+// whatever the account of the controller wrote.
+func TestTheProlog_offAndRoot(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, false)
+	home := filepath.Join(s.root, "own")
+	if err := os.Mkdir(home, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.write(t, s.conf, "site_dir="+s.dir+"\nsite_user=nobody\nowner_dir=own\n", 0, 0o644)
+	s.write(t, filepath.Join(s.dir, "42"), "BATCH=64\n", nobody, 0o644)
+	array := []string{"SLURM_ARRAY_JOB_ID=40", "SLURM_ARRAY_TASK_ID=3"}
+	for _, tt := range []struct {
+		name, off string
+		uid       uint32
+		env       []string
+		want      string
+	}{
+		{"a job that is on", "43.off", owner, nil, "export BATCH=64\n"},
+		{"a job that is off", "42.off", owner, nil, ""},
+		{"an array's task that is off", "40_3.off", owner, array, ""},
+		{"an array that is off", "40.off", owner, array, ""},
+		{"another task of it", "40_4.off", owner, array, "export BATCH=64\n"},
+		{"a job of root", "43.off", 0, nil, ""},
+	} {
+		path := filepath.Join(home, tt.off)
+		s.write(t, path, "", owner, 0o644)
+		if got := s.runAs(t, tt.uid, tt.env...); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTheProlog_deniesWhatTheStanzaDenies: the script's list is the table's.
+func TestTheProlog_deniesWhatTheStanzaDenies(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile(filepath.Join(plugin, "task_prolog"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line := "\t\t" + strings.Join(driver.Denied(), " | ") + ") refuse "; !strings.Contains(string(script), line) {
+		t.Errorf("task_prolog lacks the line\n%s", line)
+	}
+}
+
 // TestTheProlog_takesTheSiteFirst has both folders and a file in each.
 func TestTheProlog_takesTheSiteFirst(t *testing.T) {
 	t.Parallel()
@@ -320,12 +390,12 @@ func TestTheProlog_takesTheSiteFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.write(t, s.conf, fmt.Sprintf("site_dir=%s\nsite_user=nobody\nowner_dir=%s\n", s.dir, "home"), 0, 0o644)
-	s.write(t, filepath.Join(home, "42"), "BATCH=own\n", owner, 0o644)
-	if diff := cmp.Diff("export BATCH=own\n", s.run(t)); diff != "" {
+	s.write(t, filepath.Join(home, "42"), "BATCH=adam\n", owner, 0o644)
+	if diff := cmp.Diff("export BATCH=adam\n", s.run(t)); diff != "" {
 		t.Errorf("the user's own alone (-want +got):\n%s", diff)
 	}
-	s.write(t, filepath.Join(s.dir, "42"), "BATCH=site\n", nobody, 0o644)
-	if diff := cmp.Diff("export BATCH=site\n", s.run(t)); diff != "" {
+	s.write(t, filepath.Join(s.dir, "42"), "BATCH=64\n", nobody, 0o644)
+	if diff := cmp.Diff("export BATCH=64\n", s.run(t)); diff != "" {
 		t.Errorf("both (-want +got):\n%s", diff)
 	}
 }
@@ -356,6 +426,32 @@ func fifo(t *testing.T, path string, uid int) {
 				return
 			}
 			time.Sleep(10 * time.Millisecond)
+		}
+	})
+}
+
+// FuzzTheProlog gives it marks and settings files. Whatever they say, it exports values that
+// no shell runs, to variables that the mark names, and nothing else.
+func FuzzTheProlog(f *testing.F) {
+	f.Add(declared, applied)
+	f.Add("live:A=#|x", "# note\nA=x\n")
+	f.Add(":A=;B=|", "A=a[$(id)]\nB=\n")
+	f.Add(":A=#;A=y", "A=1e5\nPATH=/x\n\r")
+	f.Fuzz(func(t *testing.T, mark, text string) {
+		if strings.Contains(mark, "\x00") || len(mark) > 4096 || len(text) > 4096 {
+			t.Skip("no such environment")
+		}
+		s := newSite(t, false)
+		s.write(t, filepath.Join(s.dir, "42"), text, nobody, 0o644)
+		for line := range strings.Lines(s.run(t, "PITCHPIPE_JOB=2:"+mark)) {
+			name, value, exported := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(line, "export "), "\n"), "=")
+			switch {
+			case strings.HasPrefix(line, "print pitchpipe: "):
+			case !strings.HasPrefix(line, "export ") || !exported:
+				t.Errorf("%q is no line of the task prolog's", line)
+			case !driver.IsPlain(value) || driver.IsDenied(name) || !strings.Contains(";"+mark, name+"="):
+				t.Errorf("%q, with the mark %q", line, mark)
+			}
 		}
 	})
 }

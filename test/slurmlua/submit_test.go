@@ -84,7 +84,7 @@ func TestSubmissions(t *testing.T) {
 	const (
 		record = `admin_comment=pitchpipe:1:{"mode":"apply","progress":{"pattern":"epoch\u0020(?P<epoch>\\d+)"},"knob":` +
 			`{"cores":{"values":["1","2"]},"threads":{"env":"OMP_NUM_THREADS","follows":"cores"},"b":{"env":"BATCH","values":["1","2"],"default":"1"}}}`
-		mark = "PITCHPIPE_JOB=1:OMP_NUM_THREADS+BATCH:"
+		mark = "PITCHPIPE_JOB=2::OMP_NUM_THREADS=#;BATCH=#"
 	)
 	sabotage := func(file, before, after string) func(string, string) string {
 		return func(name, text string) string {
@@ -110,12 +110,12 @@ func TestSubmissions(t *testing.T) {
 			map[string][]string{"submit": {"0"}, "field": {"admin_comment=site=7 x pitchpipe:1:{"}, "environment": {mark}},
 		},
 		{
-			"a live knob is marked", "reject", "#!/bin/sh\n#TUNE knob lr live=true values=1,2 default=1\n", nil, nil,
-			map[string][]string{"submit": {"0"}, "field": {`{"lr":{"live":"true","values":["1","2"],"default":"1"}}`}, "environment": {"PITCHPIPE_JOB=1::live"}},
+			"a live knob is marked", "reject", "#!/bin/sh\n#TUNE mode=apply\n#TUNE knob lr live=true values=1,2 default=1\n", nil, nil,
+			map[string][]string{"submit": {"0"}, "field": {`"knob":{"lr":{"live":"true","values":["1","2"],"default":"1"}}`}, "environment": {"PITCHPIPE_JOB=2:live:"}},
 		},
 		{
 			"a long stanza is marked and not recorded", "reject", "#!/bin/sh\n#TUNE checkpoint exit=1 done='" + strings.Repeat("x", 5000) + "'\n", nil, nil,
-			map[string][]string{"submit": {"0"}, "field": {"admin_comment=pitchpipe:1:-"}, "environment": {"PITCHPIPE_JOB=1::"}},
+			map[string][]string{"submit": {"0"}, "field": {"admin_comment=pitchpipe:1:-"}, "environment": {"PITCHPIPE_JOB=2::"}},
 		},
 		{
 			"a faulty stanza is refused", "reject", badScript, nil, nil,

@@ -71,23 +71,16 @@ func Set(job *api.Job, c driver.Change) error {
 // judge refuses what no job can be given.
 func judge(c driver.Change) error {
 	const largest = 1 << 20
+	if err := c.Validate(); err != nil {
+		return err //nolint:wrapcheck // it says all
+	}
 	switch {
-	case c.Cores < 0 || c.MemoryBytes < 0 || c.TimeLimit < 0:
-		return fmt.Errorf("less than nothing: %w", driver.ErrInvalid)
 	case c.Cores > largest || c.MemoryBytes/mebibyte > 1<<40:
 		return fmt.Errorf("more than any node has: %w", driver.ErrInvalid)
 	case c.TimeLimit > 0 && c.TimeLimit < time.Second:
 		return fmt.Errorf("a time limit of %v: %w", c.TimeLimit, driver.ErrInvalid)
 	case len(c.Live) > 0:
 		return fmt.Errorf("an allocation of Nomad gets no settings file: %w", driver.ErrUnsupported)
-	}
-	for name := range c.Env {
-		if name == "" || strings.ContainsAny(name, "=\x00") {
-			return fmt.Errorf("variable %q: %w", name, driver.ErrInvalid)
-		}
-		if strings.HasPrefix(name, "NOMAD_") || strings.HasPrefix(name, "PITCHPIPE_") {
-			return fmt.Errorf("variable %s is not a job's to set: %w", name, driver.ErrInvalid)
-		}
 	}
 	for flag := range c.Args {
 		if !strings.HasPrefix(flag, "-") {

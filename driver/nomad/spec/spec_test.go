@@ -304,12 +304,13 @@ func TestHoldIsASchedulingOfOneSecond(t *testing.T) {
 func TestAChangeStartsFromTheOwners(t *testing.T) {
 	t.Parallel()
 	change := rapid.Custom(func(t *rapid.T) driver.Change {
-		word := rapid.StringMatching(`[A-Z]{1,3}`)
+		word := rapid.StringMatching(`X[A-Z]{1,3}`)
+		value := rapid.StringMatching(`[A-Za-z0-9_.,:+%/@{}=-]{0,6}`)
 		flag := rapid.StringMatching(`--[a-z]{1,3}`)
 		return driver.Change{
 			Cores: rapid.IntRange(0, 4).Draw(t, "cores"), MemoryBytes: rapid.Int64Range(0, 1<<31).Draw(t, "memory"),
 			TimeLimit: time.Duration(rapid.IntRange(0, 9).Draw(t, "limit")) * time.Hour,
-			Env:       rapid.MapOfN(word, rapid.String(), 0, 3).Draw(t, "env"), Args: rapid.MapOfN(flag, rapid.String(), 0, 3).Draw(t, "args"),
+			Env:       rapid.MapOfN(word, value, 0, 3).Draw(t, "env"), Args: rapid.MapOfN(flag, value, 0, 3).Draw(t, "args"),
 		}
 	})
 	rapid.Check(t, func(t *rapid.T) {

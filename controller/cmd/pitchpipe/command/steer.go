@@ -1,11 +1,15 @@
 package command
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/driver/slurm/check"
 )
 
 // scope reads "[cluster|partition NAME|user NAME|job ID]".
@@ -86,9 +90,27 @@ func (a *app) off() *cobra.Command {
 			if err := client.Off(cmd.Context(), args[0]); err != nil {
 				return err
 			}
+			if text, err := os.ReadFile(check.PrologConfPlace); err == nil && a.cfg.Driver == "slurm" && os.Getuid() != 0 {
+				home, err := os.UserHomeDir()
+				if err = errors.Join(err, leaveOff(check.ReadPrologConf(string(text)).SettingsDir(check.Owner, home), args[0])); err != nil {
+					return fmt.Errorf("the controller leaves the job alone, but the task prolog does not know: %w", err)
+				}
+			}
 			return a.said(map[string]string{"off": args[0]}, "tuning is off for %s; it runs on as it is\n", args[0])
 		},
 	}
+}
+
+// leaveOff leaves the file in a user's folder of settings that says that a job is off. The
+// task prolog believes it, whatever the controller writes.
+func leaveOff(dir, job string) error {
+	if dir == "" || filepath.Base(job) != job {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // as the controller of a user makes it
+		return err //nolint:wrapcheck // it names the folder
+	}
+	return os.WriteFile(filepath.Join(dir, job+".off"), nil, 0o644) //nolint:gosec,wrapcheck // nothing is in it
 }
 
 func (a *app) stop() *cobra.Command {

@@ -118,7 +118,7 @@ func (c Config) submit(ctx context.Context, name, script string) (job, said stri
 		args = append(args, "--partition="+c.Partition)
 	}
 	// The mark is what a user without the plugin gives his job himself.
-	env := append([]string{"PITCHPIPE_JOB=1:TUNE_TRY:"}, c.Environ...)
+	env := append([]string{"PITCHPIPE_JOB=2::TUNE_TRY=#"}, c.Environ...)
 	out, err := c.Runner.Run(ctx, command.Call{Name: "sbatch", Args: args, Stdin: []byte(script), Effect: true, Env: env})
 	if m := regexp.MustCompile(`(?m)^(\d+)(;\S+)?$`).FindSubmatch(out.Stdout); m != nil {
 		job = string(m[1])
