@@ -41,6 +41,7 @@ check: ## every gate: format, lint, vet, tests, rules, generated pages, coverage
 	@echo "format"; $(TOOL) golangci-lint fmt --diff
 	@echo "lint"; $(TOOL) golangci-lint run
 	@echo "vet"; go vet ./...
+	@echo "vulnerabilities"; scripts/check-vulnerabilities
 	@echo "scripts"; scripts/check-scripts
 	@echo "generated pages"; scripts/check-generated
 	@PITCHPIPE_REQUIRE_TOOLS=1 $(MAKE) test

@@ -2,6 +2,8 @@ module pitchpipe
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/containerd/cgroups/v3 v3.1.3
 	github.com/ebitengine/purego v0.9.1
