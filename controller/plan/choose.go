@@ -69,6 +69,8 @@ func choose(s view) tuning.Decision {
 			return hold(s, s.NextReason, append(classEvidence(s.Class), s.wholeRuns()...)...)
 		case s.NextReason == tuning.ReasonNoKnobs || s.NextReason == tuning.ReasonNoQualityGuard:
 			return hold(s, s.NextReason, classEvidence(s.Class)...)
+		case len(s.Trials) <= 1:
+			return hold(s, tuning.ReasonUnlikely, classEvidence(s.Class)...)
 		}
 	}
 	return settle(s)

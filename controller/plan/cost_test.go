@@ -28,12 +28,12 @@ func TestAJobIsTunedForItsCost(t *testing.T) {
 		{"fewer cores are tried at a site that wrote no policy", costly, nil, tuning.Probe, tuning.ReasonUnknownProbe, cores(2)},
 		{"fewer are not in whole nodes, which cost the same", costly, func(s *tuning.State) {
 			s.Policy.Tariff = tuning.DefaultTariff().Fixed(s.Own)
-		}, tuning.Hold, tuning.ReasonProbesNoGain, nil},
+		}, tuning.Hold, tuning.ReasonUnlikely, nil},
 		{"nor where cores are free", costly, func(s *tuning.State) {
 			s.Policy.Tariff = tuning.Tariff{GiBHour: 1, Unit: "EUR"}
 			s.Own = s.Own.With(tuning.Memory, tuning.Number(1<<30))
 			s.Current, s.Trials[0].Settings, s.Next = s.Own, s.Own, s.Next.With(tuning.Memory, tuning.Number(1<<30))
-		}, tuning.Hold, tuning.ReasonProbesNoGain, nil},
+		}, tuning.Hold, tuning.ReasonUnlikely, nil},
 		{"what has no price cannot be counted", costly, func(s *tuning.State) {
 			s.Policy.Tariff = tuning.Tariff{GPUHour: 1, Unit: "EUR"}
 		}, tuning.Hold, tuning.ReasonUncounted, nil},

@@ -143,7 +143,7 @@ func TestDecide(t *testing.T) {
 		{"what a known class showed to be dearer is not tried", running, func(s *tuning.State) {
 			s.Class = &tuning.Class{ID: "c1", Reason: tuning.ReasonNearest}
 			s.ClassEffects = []tuning.Effect{effect(two, 0.1)}
-		}, tuning.Hold, tuning.ReasonProbesNoGain, nil},
+		}, tuning.Hold, tuning.ReasonUnlikely, nil},
 		{"one job's experience is not a class's", running, func(s *tuning.State) {
 			s.Class = &tuning.Class{ID: "c1", Reason: tuning.ReasonNearest}
 			e := effect(two, -0.5)
@@ -177,7 +177,7 @@ func TestDecide(t *testing.T) {
 		}, tuning.Probe, tuning.ReasonUnknownProbe, nil},
 		{"a search that has nothing to try and nothing tried says so", running, func(s *tuning.State) {
 			s.Next, s.NextReason = nil, tuning.ReasonProbesDone
-		}, tuning.Hold, tuning.ReasonProbesNoGain, nil},
+		}, tuning.Hold, tuning.ReasonUnlikely, nil},
 
 		{"a pending job of a known kind is changed before it starts", pending, func(s *tuning.State) { s.KindEffects = []tuning.Effect{effect(two, -0.5)} }, tuning.Move, tuning.ReasonRecalled, cores(2)},
 		{"a pending job of a new kind starts as it is", pending, nil, tuning.Hold, tuning.ReasonFirstSeen, nil},

@@ -35,14 +35,14 @@ func TestWhatTheFirstEpochsShowMovesAJobAtOnce(t *testing.T) {
 		{"the slowdown that the owner allows bounds how few", idling(1.4), func(s *tuning.State) {
 			s.Policy.MaxSlowdown = 1.1
 		}, tuning.Move, tuning.ReasonPredicted, cores(4)},
-		{"where time counts nothing is given up", idling(1.4), func(s *tuning.State) { s.Policy.Objective = tuning.Time }, tuning.Hold, tuning.ReasonProbesNoGain, nil},
-		{"cores that all work are not given up unseen", idling(8), func(s *tuning.State) { s.Policy.MaxSlowdown = 1.1 }, tuning.Hold, tuning.ReasonProbesNoGain, nil},
+		{"where time counts nothing is given up", idling(1.4), func(s *tuning.State) { s.Policy.Objective = tuning.Time }, tuning.Hold, tuning.ReasonUnlikely, nil},
+		{"cores that all work are not given up unseen", idling(8), func(s *tuning.State) { s.Policy.MaxSlowdown = 1.1 }, tuning.Hold, tuning.ReasonUnlikely, nil},
 		{"where it waits for storage nothing is sure", idling(1.4), func(s *tuning.State) {
 			s.Profile.Features["io_pressure"] = 0.6
 			s.Policy.MaxSlowdown = 1.1
-		}, tuning.Hold, tuning.ReasonProbesNoGain, nil},
+		}, tuning.Hold, tuning.ReasonUnlikely, nil},
 		{"a restart that costs what it saves is not made", idling(1.4), func(s *tuning.State) { s.RestartCost = 5 * time.Minute }, tuning.Hold, tuning.ReasonTooShort, nil},
-		{"without a profile its owner is taken to know what it needs", idling(1.4), func(s *tuning.State) { s.Profile = nil }, tuning.Hold, tuning.ReasonProbesNoGain, nil},
+		{"without a profile its owner is taken to know what it needs", idling(1.4), func(s *tuning.State) { s.Profile = nil }, tuning.Hold, tuning.ReasonUnlikely, nil},
 		{"so few cores that an epoch outlasts the time to save are not taken", idling(1.4), func(s *tuning.State) {
 			s.EpochSeconds = 50
 		}, tuning.Move, tuning.ReasonPredicted, cores(4)},

@@ -163,11 +163,11 @@ func TestWhatAJobLearnsChangesOnlyBeforeItsStartAndByWholeRuns(t *testing.T) {
 		}, tuning.Hold, tuning.ReasonAlreadyBest, nil},
 		{"nor within a run", running, func(s *tuning.State) {
 			s.KindEffects, s.Next, s.NextReason = []tuning.Effect{faster}, nil, tuning.ReasonProbesDone
-		}, tuning.Hold, tuning.ReasonProbesNoGain, nil},
+		}, tuning.Hold, tuning.ReasonUnlikely, nil},
 		{"nor are those of its class", running, func(s *tuning.State) {
 			class(s)
 			s.Next, s.NextReason = nil, tuning.ReasonProbesDone
-		}, tuning.Hold, tuning.ReasonProbesNoGain, nil},
+		}, tuning.Hold, tuning.ReasonUnlikely, nil},
 		{"a search that proposes it is refused", running, func(s *tuning.State) { s.Next = large(1) }, tuning.Hold, tuning.ReasonWholeRuns, nil},
 		{"and so is a trial that won", probed, func(s *tuning.State) {
 			s.Best, s.BestGain = &tuning.Trial{Settings: large(1), Epochs: 2, Seconds: 0.05}, -3

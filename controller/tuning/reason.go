@@ -60,6 +60,7 @@ const (
 	ReasonProbesDone     Reason = "probes-done"
 	ReasonProbeWon       Reason = "probe-won"
 	ReasonProbesNoGain   Reason = "probes-no-gain"
+	ReasonUnlikely       Reason = "unlikely"
 	ReasonBudgetEnergy   Reason = "budget-energy"
 	ReasonBudgetTime     Reason = "budget-time"
 	ReasonBudgetRestarts Reason = "budget-restarts"
@@ -159,6 +160,7 @@ func Reasons() []ReasonText {
 		{ReasonProbesDone, "every planned setting was tried"},
 		{ReasonProbeWon, "of the settings tried, this one is better than its own by more than the noise"},
 		{ReasonProbesNoGain, "no setting tried was better than its own by more than the noise"},
+		{ReasonUnlikely, "no other setting is likely to save more than trying it costs"},
 		{ReasonBudgetEnergy, "its energy budget is used up, so tuning ends and the job runs on"},
 		{ReasonBudgetTime, "its time budget is used up, so tuning ends and the job runs on"},
 		{ReasonBudgetRestarts, "its restarts are used up, so tuning ends and the job runs on"},
