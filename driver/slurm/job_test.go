@@ -34,6 +34,9 @@ func (b *bench) job(t *testing.T, be drivertest.Behaviour) driver.Spec {
 	if be.TimeLimit > 0 {
 		line("#SBATCH --time=0:%02d", int(be.TimeLimit.Seconds()))
 	}
+	if be.ShowEnv != "" || be.ShowSettings {
+		line("#TUNE mode=apply")
+	}
 	if be.ShowEnv != "" {
 		line("#TUNE knob shown env=%s values=owner,tuned default=owner", be.ShowEnv)
 	}

@@ -26,7 +26,8 @@ const bad = "#!/bin/sh\n#TUNE mod=apply\nexit 0\n"
 
 // good runs some seconds, and its exit status tells whether it got the variable.
 const good = `#!/bin/sh
-#TUNE mode=observe
+#TUNE mode=apply
+#TUNE budget restarts=0 probes=0
 #TUNE knob try env=TUNE_TRY values=1,2 default=1
 i=0
 while [ $i -lt 8 ]; do sleep 1; i=$((i + 1)); done
