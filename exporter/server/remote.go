@@ -14,10 +14,9 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/api/certs"
+	"pitchpipe/exporter/api/peercred"
 )
 
 // Remote is how callers on other machines are served: over TLS with certificates on
@@ -42,12 +41,9 @@ func (c Remote) asked() bool {
 var ErrRemote = errors.New("serving the API over TLS")
 
 const (
-	// A call asks for a window of a few megabytes at most.
-	readPatience  = 10 * time.Second
-	writePatience = 30 * time.Second
-	maxRequest    = 4 << 10
-	// maxCallers is how many connections there are at a time: each controller keeps
-	// two.
+	maxRequest = 4 << 10
+	// maxCallers is how many connections there are at a time, half of them of one address:
+	// each controller keeps two.
 	maxCallers = 64
 	// bindAgain is after how long an address is tried again that cannot be listened on:
 	// at boot it may not be there yet.
@@ -106,17 +102,16 @@ func (m *remote) run(ctx context.Context) error {
 
 // serve answers on a listener until ctx ends.
 func (m *remote) serve(ctx context.Context, l net.Listener) error {
-	group, ctx := errgroup.WithContext(ctx)
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	serve(ctx, group, &http.Server{
+	bounded := &peercred.Listener{
+		Listener: l, Room: peercred.Room{All: maxCallers, Strangers: maxCallers, Each: maxCallers / 2},
+		Who:  func(c net.Conn) (peercred.Caller, error) { return peercred.Remote(c), nil },
+		Full: func(c peercred.Caller) { m.refused.add(c.Share.Addr.String(), errCrowd) },
+	}
+	return peercred.Serve(ctx, &http.Server{
 		Handler: m.handler(), ConnContext: withLink, ErrorLog: slog.NewLogLogger(m.refused, slog.LevelWarn), Protocols: protocols,
-		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: readPatience, WriteTimeout: writePatience,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-	}, tls.NewListener(newBounded(l, maxCallers), &tls.Config{
-		MinVersion: tls.VersionTLS13, GetConfigForClient: m.config,
-	}))
-	return group.Wait()
+	}, tls.NewListener(bounded, &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: m.config}), graceful)
 }
 
 // config is that of one handshake, with what the files hold now.
