@@ -52,20 +52,30 @@ func Serve(ctx context.Context, s *http.Server, l net.Listener, grace time.Durat
 
 // Unhurried is for handlers that may take longer than Limit allows: the body, of at most
 // so many bytes, is read before they begin, and they may go on for as long as the caller
-// reads each piece of the answer in time.
+// reads each piece of the answer in time. What is wrong with the body they see when they
+// read it.
 func Unhurried(h http.Handler, most int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
-		if err != nil {
-			w.Header().Set("Connection", "close")
-			http.Error(w, "the request is too long, or was not sent in time", http.StatusRequestEntityTooLarge)
-			return
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
+		r.Body = io.NopCloser(&whole{bytes.NewReader(body), err})
 		control := http.NewResponseController(w)
 		_ = control.SetReadDeadline(time.Time{}) // a recorder has none
 		h.ServeHTTP(&unhurried{w, control}, r)
 	})
+}
+
+// whole is a body that was read, and how that ended.
+type whole struct {
+	io.Reader
+	err error
+}
+
+func (b *whole) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if errors.Is(err, io.EOF) && b.err != nil {
+		err = b.err
+	}
+	return n, err //nolint:wrapcheck // it is the connection's
 }
 
 type unhurried struct {
