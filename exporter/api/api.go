@@ -97,6 +97,13 @@ type Job struct {
 	Absent []Source `json:"absent,omitempty"`
 }
 
+// Saves is what an attempt has said of checkpoints that it saved.
+type Saves struct {
+	Count int
+	Last  time.Time // when the latest was saved, by the clock of its node; zero = unknown
+	Now   time.Time // when this was asked, by the same clock; zero = unknown
+}
+
 // Schemas of samples; SchemaWith names further ones. Those of different schemas are
 // never compared.
 const (
