@@ -82,7 +82,8 @@ func of(fd int) (Caller, error) {
 	return who, nil
 }
 
-// Started returns when a process began, in ticks after boot; 0 = there is none.
+// Started returns when a process began, in ticks after boot; 0 = there is none. A number
+// recurs only after all others, which takes many ticks.
 func Started(pid int) uint64 {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
