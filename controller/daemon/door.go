@@ -14,17 +14,17 @@ import (
 // door bounds the connections to the socket. One user may follow many jobs, keeps no other
 // out, and all of them not the operator; who owns a job can always reach it.
 func (d *Daemon) door(l net.Listener) *peercred.Listener {
-	return d.bounded(l, peercred.Room{All: 512, Strangers: 448, Each: 64, Own: 4}, nil)
+	return d.bounded(l, peercred.Room{All: 512, Strangers: 448, Each: 64, Own: 4})
 }
 
 // scrapers bounds those to /metrics.
 func (d *Daemon) scrapers(l net.Listener) *peercred.Listener {
-	return d.bounded(l, peercred.Room{All: 64, Strangers: 48, Each: 16}, new(peercred.TCP).Of)
+	return d.bounded(peercred.Identify(l), peercred.Room{All: 64, Strangers: 48, Each: 16})
 }
 
-func (d *Daemon) bounded(l net.Listener, room peercred.Room, who func(net.Conn) (peercred.Caller, error)) *peercred.Listener {
+func (d *Daemon) bounded(l net.Listener, room peercred.Room) *peercred.Listener {
 	return &peercred.Listener{
-		Listener: l, Room: room, Who: who, Owns: d.owners.has,
+		Listener: l, Room: room, Owns: d.owners.has,
 		Known: func(uid uint32) bool { return peer.Peer{UID: uid}.Privileged() },
 		Full:  func(c peercred.Caller) { d.log.Debug("too many connections at a time", "peer", c.UID) },
 	}

@@ -21,13 +21,6 @@ func (s *Server) RemoteHandler() http.Handler { return s.remote.handler() }
 // Connected is the context of a new connection.
 func Connected(ctx context.Context) context.Context { return withLink(ctx, nil) }
 
-// NewFair is a listener with so much room.
-func NewFair(s *Server, l net.Listener, room peercred.Room) net.Listener {
-	f := s.fair(l, nil)
-	f.Room = room
-	return f
-}
-
 // Limits of one user: requests in a second and at once, of questions and of reports.
 const (
 	QuestionsPerSecond, QuestionsAtOnce = questionsPerSecond, questionsAtOnce

@@ -46,10 +46,10 @@ func peerOf(ctx context.Context) (peer, error) {
 }
 
 // fair bounds the connections of a listener.
-func (s *Server) fair(l net.Listener, who func(net.Conn) (peercred.Caller, error)) *peercred.Listener {
+func (s *Server) fair(l net.Listener) *peercred.Listener {
 	refused := &complaints{log: s.log}
 	return &peercred.Listener{
-		Listener: l, Who: who, Known: s.privileged,
+		Listener: l, Known: s.privileged,
 		Room: peercred.Room{All: 768, Strangers: 512, Each: 128, Own: 8}, // root and the readers are never kept out
 		Owns: func(uid uint32) bool {
 			return len(s.store.Jobs(func(j api.Job) bool { return !j.Ended && j.UID == uid })) > 0

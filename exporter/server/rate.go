@@ -31,7 +31,26 @@ type rates struct {
 }
 
 type rate struct {
-	questions, reports peercred.Allowance
+	questions, reports allowance
+}
+
+// allowance grows with time up to a bound.
+type allowance struct {
+	left float64
+	at   time.Time
+}
+
+func (a *allowance) take(now time.Time, perSecond, most float64) bool {
+	if a.at.IsZero() {
+		a.left = most
+	}
+	a.left = min(a.left+max(now.Sub(a.at).Seconds(), 0)*perSecond, most)
+	a.at = now
+	if a.left < 1 {
+		return false
+	}
+	a.left--
+	return true
 }
 
 func (r *rates) allow(who peercred.Share, report bool, now time.Time) bool {
@@ -40,7 +59,7 @@ func (r *rates) allow(who peercred.Share, report bool, now time.Time) bool {
 	if now.Sub(r.swept) >= rateIdle {
 		r.swept = now
 		idle := now.Add(-rateIdle)
-		maps.DeleteFunc(r.users, func(_ peercred.Share, u *rate) bool { return u.questions.Idle(idle) && u.reports.Idle(idle) })
+		maps.DeleteFunc(r.users, func(_ peercred.Share, u *rate) bool { return u.questions.at.Before(idle) && u.reports.at.Before(idle) })
 	}
 	u := r.users[who]
 	if u == nil {
@@ -48,9 +67,9 @@ func (r *rates) allow(who peercred.Share, report bool, now time.Time) bool {
 		r.users[who] = u
 	}
 	if report {
-		return u.reports.Take(now, reportsPerSecond, reportsAtOnce)
+		return u.reports.take(now, reportsPerSecond, reportsAtOnce)
 	}
-	return u.questions.Take(now, questionsPerSecond, questionsAtOnce)
+	return u.questions.take(now, questionsPerSecond, questionsAtOnce)
 }
 
 // rated answers those who ask too often with 429. Who is not known counts as one user.

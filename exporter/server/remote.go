@@ -106,7 +106,6 @@ func (m *remote) serve(ctx context.Context, l net.Listener) error {
 	protocols.SetHTTP1(true)
 	bounded := &peercred.Listener{
 		Listener: l, Room: peercred.Room{All: maxCallers, Strangers: maxCallers, Each: maxCallers / 2},
-		Who:  func(c net.Conn) (peercred.Caller, error) { return peercred.Remote(c), nil },
 		Full: func(c peercred.Caller) { m.refused.add(c.Share.Addr.String(), errCrowd) },
 	}
 	return peercred.Serve(ctx, &http.Server{

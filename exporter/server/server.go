@@ -98,7 +98,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.serve(ctx, s.Handler(), s.fair(socket, nil)) })
+	group.Go(func() error { return s.serve(ctx, s.Handler(), s.fair(socket)) })
 	s.log.Info("listening", "socket", s.cfg.Socket)
 	if s.remote != nil {
 		group.Go(func() error { return s.remote.run(ctx) })
@@ -113,7 +113,7 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		mux := http.NewServeMux()
 		mux.HandleFunc("GET /metrics", s.scrape)
-		group.Go(func() error { return s.serve(ctx, s.rated(mux), s.fair(tcp, new(peercred.TCP).Of)) })
+		group.Go(func() error { return s.serve(ctx, s.rated(mux), s.fair(peercred.Identify(tcp))) })
 		s.log.Info("listening", "address", tcp.Addr().String())
 	}
 	return group.Wait()

@@ -31,15 +31,16 @@ type Caller struct {
 // Share names what Listener and others count together.
 type Share struct {
 	UID  uint32     // the user, and the owner of subordinate uids
-	Addr netip.Addr // of a caller on another machine
+	Addr netip.Addr // of a caller over TCP whose user is unknown
 }
 
-// Of returns who opened a connection. With an error the uid is Nobody.
+// Of returns who opened a connection. With an error the uid is Nobody, and the share that
+// of the address.
 func Of(conn net.Conn) (Caller, error) {
 	if c, ok := conn.(*Conn); ok {
 		return c.Caller, c.err
 	}
-	unknown := Caller{UID: Nobody, Share: Share{UID: Nobody}}
+	unknown := elsewhere(conn)
 	c, ok := conn.(*net.UnixConn)
 	if !ok {
 		return unknown, fmt.Errorf("%w: not a Unix socket", ErrUnknown)

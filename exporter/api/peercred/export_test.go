@@ -1,17 +1,13 @@
 package peercred
 
-import (
-	"bufio"
-	"net"
-	"strings"
-)
-
-// OwnerOf is the user of one end of a TCP connection.
-func OwnerOf(local, remote net.Addr) (uint32, error) { return ownerOf(local, remote) }
+import "strings"
 
 // Listed finds a connection in a list in the form of /proc/net/tcp.
 func Listed(list, local, remote string) (uint32, bool) {
-	return connectionOf(bufio.NewScanner(strings.NewReader(list)), local, remote)
+	u := users{}
+	u.read(strings.NewReader(list))
+	uid, ok := u[[2]string{local, remote}]
+	return uid, ok
 }
 
 // Enter takes a place; nil = there is none.
@@ -21,6 +17,3 @@ func (l *Listener) Enter(uid uint32, known, owns bool) (leave func()) {
 
 // Owner is whose a uid is.
 func (s *Subordinates) Owner(uid uint32) uint32 { return s.owner(uid) }
-
-// LooksAtOnce is how many connections are looked up at once.
-const LooksAtOnce = looksAtOnce

@@ -18,8 +18,6 @@ type Listener struct {
 	net.Listener
 	Room
 
-	// Who returns who opened a connection; nil = Of. Over TCP it is asked only where there is room.
-	Who   func(net.Conn) (Caller, error)
 	Known func(uid uint32) bool // reports whether the user is an operator; nil = none is
 	Owns  func(uid uint32) bool // reports whether the user owns a job that runs; nil = none does
 	Full  func(Caller)          // is called for each connection that is closed at once; may be nil
@@ -52,10 +50,10 @@ func (l *Listener) Accept() (net.Conn, error) {
 		}
 		who, leave, err := l.admit(conn)
 		if leave == nil {
-			_ = conn.Close() // nothing was read from it
 			if l.Full != nil {
 				l.Full(who)
 			}
+			_ = conn.Close() // nothing was read from it
 			continue
 		}
 		return &Conn{Conn: conn, Caller: who, err: err, leave: sync.OnceFunc(leave)}, nil
@@ -65,14 +63,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 // admit identifies a caller and counts it in; leave is nil where there is no room. The
 // error is why it is unknown.
 func (l *Listener) admit(conn net.Conn) (who Caller, leave func(), err error) {
-	if _, ok := conn.(*net.UnixConn); !ok && l.full() {
-		return Caller{UID: Nobody}, nil, nil
-	}
-	ask := l.Who
-	if ask == nil {
-		ask = Of
-	}
-	who, err = ask(conn)
+	who, err = Of(conn)
 	known, owns := false, false
 	if err == nil {
 		who.Share.UID = l.Subs.owner(who.UID)
@@ -80,12 +71,6 @@ func (l *Listener) admit(conn net.Conn) (who Caller, leave func(), err error) {
 		owns = !known && l.Owns != nil && (l.Owns(who.UID) || l.Owns(who.Share.UID))
 	}
 	return who, l.enter(who.Share, known, owns), err
-}
-
-func (l *Listener) full() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all >= l.All
 }
 
 func (l *Listener) enter(s Share, known, owns bool) (leave func()) {

@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -14,28 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"pitchpipe/exporter/api/peercred"
+	"pitchpipe/exporter/api/peercred/peercredtest"
 )
-
-// as does something as another user, whom the kernel names at the sockets that are opened there.
-func as(t *testing.T, uid uint32, do func()) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("to be another user needs root")
-	}
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked, so that the thread is thrown away
-		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid)); errno != 0 {
-			done <- errno
-			return
-		}
-		do()
-		done <- nil
-	}()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-}
 
 // gate is a listener whose connections are served until the test ends.
 type gate struct {
@@ -49,14 +28,8 @@ type gate struct {
 
 func open(t *testing.T, l *peercred.Listener) *gate {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pitchpipe-*") //nolint:usetesting // others cannot enter the folder above a test's own
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // others have to reach the socket
-		t.Fatal(err)
-	}
-	g := &gate{Listener: l, path: filepath.Join(dir, "s")}
+	g := &gate{Listener: l, path: filepath.Join(peercredtest.Dir(t), "s")}
+	var err error
 	if l.Listener, err = peercred.Listen(t.Context(), g.path); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +57,6 @@ func open(t *testing.T, l *peercred.Listener) *gate {
 			t.Error(err)
 		}
 		all.Wait()
-		_ = os.RemoveAll(dir)
 	})
 	return g
 }
@@ -92,8 +64,7 @@ func open(t *testing.T, l *peercred.Listener) *gate {
 // comes reports whether a caller is let in, who then stays.
 func (g *gate) comes(t *testing.T) (conn net.Conn, in bool) {
 	t.Helper()
-	// Not a Dialer, whose connection another thread may open.
-	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: g.path, Net: "unix"})
+	conn, err := peercredtest.Dial("unix", g.path)
 	if err != nil {
 		t.Error(err)
 		return nil, false
@@ -108,7 +79,7 @@ func (g *gate) comes(t *testing.T) (conn net.Conn, in bool) {
 
 func (g *gate) count(t *testing.T, uid uint32, tries int) (in int) {
 	t.Helper()
-	as(t, uid, func() {
+	peercredtest.As(t, uid, func() {
 		for range tries {
 			if _, ok := g.comes(t); ok {
 				in++
