@@ -160,6 +160,9 @@ func (c *Crowd) press(ctx context.Context, network, address string, idle, slow i
 			}
 			if dialled, err := Dial(network, address); err == nil {
 				conns[i] = dialled
+				if i < idle { // it has asked, so that its next request is waited for longest
+					_, _ = io.WriteString(dialled, "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n") // it may be closed by now
+				}
 			}
 		}
 		c.open.Add(int64(now - open))
@@ -186,7 +189,7 @@ func alive(conn net.Conn, slow bool) bool {
 	if err := conn.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
 		return false
 	}
-	_, err := conn.Read(make([]byte, 1))
+	_, err := io.Copy(io.Discard, conn)
 	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
