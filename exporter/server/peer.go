@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"slices"
 
@@ -47,14 +46,14 @@ func peerOf(ctx context.Context) (peer, error) {
 
 // fair bounds the connections of a listener.
 func (s *Server) fair(l net.Listener) *peercred.Listener {
-	refused := &complaints{log: s.log}
+	refused := &peercred.Complaints{Log: s.log}
 	return &peercred.Listener{
 		Listener: l, Known: s.privileged,
 		Room: peercred.Room{All: 768, Strangers: 512, Each: 128, Own: 8}, // root and the readers are never kept out
 		Owns: func(uid uint32) bool {
 			return len(s.store.Jobs(func(j api.Job) bool { return !j.Ended && j.UID == uid })) > 0
 		},
-		Full: func(c peercred.Caller) { refused.add(fmt.Sprintf("user %d", c.UID), errCrowd) },
+		Full: func(c peercred.Caller) { refused.Add(c.String(), errCrowd) },
 	}
 }
 

@@ -58,7 +58,7 @@ type remote struct {
 	*Server
 	cfg     Remote
 	own     *certs.Store
-	refused *complaints
+	refused *peercred.Complaints
 }
 
 func (s *Server) newRemote(cfg Remote) (*remote, error) {
@@ -75,7 +75,7 @@ func (s *Server) newRemote(cfg Remote) (*remote, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w on %s: %w", ErrRemote, cfg.Address, err)
 	}
-	return &remote{Server: s, cfg: cfg, own: own, refused: &complaints{log: s.log}}, nil
+	return &remote{Server: s, cfg: cfg, own: own, refused: &peercred.Complaints{Log: s.log}}, nil
 }
 
 // run listens, and tries again where that fails: the jobs' samples matter more.
@@ -106,7 +106,7 @@ func (m *remote) serve(ctx context.Context, l net.Listener) error {
 	protocols.SetHTTP1(true)
 	bounded := &peercred.Listener{
 		Listener: l, Room: peercred.Room{All: maxCallers, Strangers: maxCallers, Each: maxCallers / 2},
-		Full: func(c peercred.Caller) { m.refused.add(c.Share.Addr.String(), errCrowd) },
+		Full: func(c peercred.Caller) { m.refused.Add(c.String(), errCrowd) },
 	}
 	return peercred.Serve(ctx, &http.Server{
 		Handler: m.handler(), ConnContext: withLink, ErrorLog: slog.NewLogLogger(m.refused, slog.LevelWarn), Protocols: protocols,
@@ -129,7 +129,7 @@ func (m *remote) handler() http.Handler {
 	limited := http.MaxBytesHandler(mux, maxRequest)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := errors.Join(m.vouch(r), m.permitted(r)); err != nil {
-			m.refused.add(r.RemoteAddr, err)
+			m.refused.Add(r.RemoteAddr, err)
 			w.Header().Set("Connection", "close")
 			m.refuse(w, http.StatusForbidden, err)
 			return

@@ -41,7 +41,7 @@ func (s *Server) admit(ctx context.Context) (uint32, error) {
 func (s *Server) gate(l net.Listener) net.Listener {
 	return &peercred.Listener{
 		Listener: l, Room: peercred.Room{All: 64, Strangers: 32, Each: 8}, Known: s.controller,
-		Full: func(c peercred.Caller) { s.turnedAway(c.UID, "connect", "too many connections at a time") },
+		Full: func(c peercred.Caller) { s.complaints.Add(c.String(), "too many connections at a time") },
 	}
 }
 

@@ -82,7 +82,7 @@ func (s *Server) answer(verb string, do func(context.Context, uint32, request) (
 func (s *Server) ask(w http.ResponseWriter, r *http.Request, verb string, do func(context.Context, uint32, request) (response, error)) (response, error) {
 	peer, err := s.admit(r.Context())
 	if err != nil {
-		s.turnedAway(peer, verb, err)
+		s.complaints.Add(peercred.Caller{UID: peer}.String(), fmt.Errorf("%s: %w", verb, err))
 		w.Header().Set("Connection", "close") // others wait for its place
 		return response{}, err
 	}

@@ -28,6 +28,14 @@ type Caller struct {
 	Share Share
 }
 
+// String names the caller for a log.
+func (c Caller) String() string {
+	if c.UID == Nobody {
+		return "an unknown user at " + c.Share.Addr.String()
+	}
+	return "user " + strconv.FormatUint(uint64(c.UID), 10)
+}
+
 // Share names what Listener and others count together.
 type Share struct {
 	UID  uint32     // the user, and the owner of subordinate uids
