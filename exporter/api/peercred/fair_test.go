@@ -22,7 +22,6 @@ type gate struct {
 	path string
 
 	mu     sync.Mutex
-	in     int
 	turned []uint32
 }
 
@@ -108,12 +107,15 @@ func TestEachCallerHasHisShareAndNoMore(t *testing.T) {
 		{"who owns a job gets in beside any number of others", peercred.Room{All: 9, Strangers: 4, Each: 4, Own: 2}, "", []try{{alice, 9, 4}, {bob, 9, 0}, {carol, 9, 2}, {operator, 9, 5}}},
 		{"an owner of a job has no end of places himself", peercred.Room{All: 9, Strangers: 4, Each: 3, Own: 2}, "", []try{{carol, 9, 5}}},
 		{
-			"subordinate uids are their owner's", peercred.Room{All: 99, Strangers: 90, Each: 3},
+			"subordinate uids are their owner's",
+			peercred.Room{All: 99, Strangers: 90, Each: 3},
 			"64001:1000000:65536\n64002:1065536:65536\n",
 			[]try{{1000000, 5, 3}, {1000001, 5, 0}, {1065535, 5, 0}, {alice, 5, 0}, {1065536, 5, 3}, {bob, 5, 0}, {1131072, 5, 3}},
 		},
 		{
-			"what an owner of a job has, his subordinate uids have once", peercred.Room{All: 99, Own: 2}, "64003:1000000:65536\n",
+			"what an owner of a job has, his subordinate uids have once",
+			peercred.Room{All: 99, Own: 2},
+			"64003:1000000:65536\n",
 			[]try{{1000000, 1, 1}, {1000001, 5, 1}, {carol, 5, 0}},
 		},
 	} {

@@ -46,7 +46,7 @@ func as(uid uint32, do func()) <-chan error {
 // Dir is a folder that others can enter, unlike a test's own.
 func Dir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pitchpipe-*")
+	dir, err := os.MkdirTemp("", "pitchpipe-*") //nolint:usetesting // others cannot enter the folder above a test's own
 	if err != nil {
 		t.Fatal(err)
 	}
