@@ -94,6 +94,7 @@ func (l *identified) identify() {
 		case a := <-l.arrived:
 			batch = append(batch, a)
 		case <-l.closed:
+			l.drop()
 			return
 		}
 		for len(l.arrived) > 0 && len(batch) < listedAtOnce {
@@ -114,6 +115,13 @@ func (l *identified) identify() {
 		case <-time.After(pause):
 		case <-l.closed:
 		}
+	}
+}
+
+// drop closes what was accepted and not handed on.
+func (l *identified) drop() {
+	for len(l.arrived) > 0 {
+		l.pass(nil, <-l.arrived)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 
 // Others who take all connections that they get, idle or slow, keep neither the owner of a
 // job nor the operator out, and the sampler samples on.
-func TestACrowdKeepsNobodyFromTheirSamples(t *testing.T) {
+func TestOwnersAndOperatorsGetInBesideACrowd(t *testing.T) {
 	const owner, id = 64101, "crowded"
 	dirs := leaves(t, id+".1")
 	var lc net.ListenConfig
