@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,6 +25,7 @@ import (
 	"pitchpipe/controller/watch"
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/detect"
+	"pitchpipe/exporter/api/peercred"
 )
 
 // runner is a driver that runs beside the controller, as the embedded scheduler
@@ -68,6 +68,7 @@ type Daemon struct {
 	rooms   *rooms
 	queue   *watch.Queue
 	loop    *reconcile.Loop
+	owners  owners
 	meter   *nodes.Exporters // nil where they are the caller's
 	seat    *Seat            // nil: this controller is alone
 	log     *slog.Logger
@@ -149,38 +150,26 @@ func (d *Daemon) Close() error {
 // Run serves until ctx ends; jobs that run then go on running.
 func (d *Daemon) Run(ctx context.Context) error {
 	metrics := d.metrics()
-	listener, err := listenUnix(ctx, d.cfg.Socket)
+	socket, err := peercred.Listen(ctx, d.cfg.Socket)
 	if err != nil {
 		return err
 	}
-	servers := []*http.Server{d.server(d.handler(metrics))}
-	listeners := []net.Listener{d.door(listener)}
+	group, gctx := errgroup.WithContext(ctx)
+	serve := func(h http.Handler, l net.Listener) {
+		group.Go(func() error { return peercred.Serve(gctx, d.server(h), l, 2*time.Second) })
+	}
 	if d.cfg.Listen != "" {
 		var lc net.ListenConfig
 		tcp, err := lc.Listen(ctx, "tcp", d.cfg.Listen)
 		if err != nil {
-			return errors.Join(fmt.Errorf("listen for /metrics: %w", err), listener.Close())
+			return errors.Join(fmt.Errorf("listen for /metrics: %w", err), socket.Close())
 		}
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", metrics)
-		servers, listeners = append(servers, d.server(mux)), append(listeners, tcp)
+		serve(mux, d.scrapers(tcp))
 	}
-
-	group, gctx := errgroup.WithContext(ctx)
-	for i, s := range servers {
-		group.Go(func() error { return closed(s.Serve(listeners[i])) })
-		group.Go(func() error {
-			<-gctx.Done()
-			// The parent context has ended: the last answers get a fresh one.
-			stop, cancel := context.WithTimeout(context.WithoutCancel(gctx), 2*time.Second)
-			defer cancel()
-			err := s.Shutdown(stop)
-			if errors.Is(err, context.DeadlineExceeded) {
-				return s.Close() // who still has not asked anything gets no answer
-			}
-			return err
-		})
-	}
+	serve(peercred.Unhurried(d.handler(metrics), maxRequest), d.door(socket))
+	group.Go(func() error { return d.owners.follow(gctx, d.ownersNow) })
 	group.Go(func() error { return d.Tune(gctx) })
 	d.log.Info("controller ready", "socket", d.cfg.Socket, "state", d.cfg.State, "driver", d.driver.Name())
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
@@ -233,67 +222,10 @@ func (d *Daemon) tune(ctx context.Context) error {
 
 func (d *Daemon) server(h http.Handler) *http.Server {
 	return &http.Server{
-		Handler: h, ConnContext: peer.ConnContext, ReadHeaderTimeout: 5 * time.Second,
+		Handler: h, ConnContext: peer.ConnContext,
 		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
 	}
 }
-
-func closed(err error) error {
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
-}
-
-// listenUnix takes the socket over from a controller that died, and refuses to
-// take it from one that lives.
-func listenUnix(ctx context.Context, path string) (net.Listener, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, fmt.Errorf("make the socket's directory: %w", err)
-	}
-	if err := freeSocket(ctx, path); err != nil {
-		return nil, err
-	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "unix", path)
-	if err != nil {
-		return nil, fmt.Errorf("listen on the socket: %w", err)
-	}
-	// Everyone may connect; the peer credentials decide what each may do.
-	if err := os.Chmod(path, 0o666); err != nil {
-		return nil, errors.Join(fmt.Errorf("open the socket to users: %w", err), l.Close())
-	}
-	return l, nil
-}
-
-// freeSocket removes a socket at which nobody listens any more, and nothing else.
-func freeSocket(ctx context.Context, path string) error {
-	info, err := os.Lstat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("look at the socket: %w", err)
-	}
-	if info.Mode().Type() != os.ModeSocket {
-		return fmt.Errorf("%s is in the way: not a socket", path)
-	}
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "unix", path)
-	switch {
-	case err == nil:
-		return errors.Join(fmt.Errorf("%w: %s", ErrRunning, path), conn.Close())
-	case !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("ask who serves the socket: %w", err)
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove the old socket: %w", err)
-	}
-	return nil
-}
-
-// ErrRunning means that another controller serves this socket.
-var ErrRunning = errors.New("another controller is running")
 
 func newRequestID() string {
 	var b [12]byte

@@ -12,6 +12,10 @@
 // scheduler still knows there remains that it is over. What is counted and told
 // across all jobs is kept in memory, so that no scrape reads them all.
 //
+// Connections are bounded for each user, subordinate uids included, and for all users
+// together (package peercred). Root, the controller's own account and whoever owns a job
+// whose story goes on have places beside those.
+//
 // # Several controllers
 //
 // Controllers that share a store (store.kind; package controller/store) have one

@@ -1,24 +1,66 @@
 package daemon
 
 import (
+	"context"
 	"log/slog"
+	"maps"
 	"os"
 	"testing"
+	"time"
 
-	"pitchpipe/driver/door"
+	"pitchpipe/controller/config"
+	"pitchpipe/driver"
+	"pitchpipe/exporter/api/peercred"
 )
 
 func TestNoUserKeepsTheOthersOut(t *testing.T) {
 	t.Parallel()
 	d := &Daemon{log: slog.New(slog.DiscardHandler)}
-	l, ok := d.door(nil).(*door.Listener)
-	if !ok || l.Each >= l.Strangers || l.Strangers >= l.All || l.Each < 1 {
-		t.Fatalf("room %+v: want more for all users than for one, and for the operator always some", l)
-	}
-	for uid, known := range map[uint32]bool{0: true, uint32(os.Geteuid()): true, 12345: false} {
-		if l.Known(uid) != known {
-			t.Errorf("uid %d is known: %v, want %v", uid, l.Known(uid), known)
+	for name, l := range map[string]*peercred.Listener{"the socket": d.door(nil), "metrics": d.scrapers(nil)} {
+		if l.Each >= l.Strangers || l.Strangers >= l.All || l.Each < 1 {
+			t.Fatalf("%s: room %+v: want more for all users than for one, and for the operator always some", name, l.Room)
 		}
+		for uid, known := range map[uint32]bool{0: true, uint32(os.Geteuid()): true, 12345: false} {
+			if l.Known(uid) != known {
+				t.Errorf("%s: uid %d is known: %v, want %v", name, uid, l.Known(uid), known)
+			}
+		}
+		l.Full(peercred.Caller{UID: 12345}) // which is worth a line at most
 	}
-	l.Full(12345) // which is worth a line at most
+}
+
+func TestTheOwnersOfJobsAreKnownByTheirUsers(t *testing.T) {
+	t.Parallel()
+	story := map[driver.JobID]digest{
+		"1": {owner: "root"}, "2": {owner: "64001"}, "3": {owner: "64001"}, "4": {owner: "64002", over: time.Unix(1, 0)},
+		"5": {owner: "in no directory"}, "6": {}, "7": {owner: "team"},
+	}
+	for _, tc := range []struct {
+		driver string
+		want   map[uint32]bool
+	}{
+		{"slurm", map[uint32]bool{0: true, 64001: true}},
+		{"nomad", map[uint32]bool{0: true, 64001: true, 64003: true}},
+	} {
+		t.Run(tc.driver, func(t *testing.T) {
+			t.Parallel()
+			d := &Daemon{records: &records{digests: maps.Clone(story)}}
+			d.cfg.Driver = tc.driver
+			d.cfg.Nomad.People = []config.Person{{Namespace: "team", Name: "64003"}, {Namespace: "team", Name: "*"}, {Namespace: "other", Name: "64004"}}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := d.owners.follow(ctx, d.ownersNow); err != nil {
+				t.Fatal(err)
+			}
+			for uid := range uint32(5) {
+				uid += 64000
+				if got := d.owners.has(uid); got != tc.want[uid] {
+					t.Errorf("%d owns a job: %v, want %v", uid, got, tc.want[uid])
+				}
+			}
+			if !d.owners.has(0) {
+				t.Error("root owns none")
+			}
+		})
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"pitchpipe/controller/daemon"
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/daemontest"
+	"pitchpipe/exporter/api/peercred"
 )
 
 // run lets a controller serve for a moment at most and returns how that ended.
@@ -28,8 +29,8 @@ func TestASecondControllerOnTheSocketOfALiveOneIsRefused(t *testing.T) {
 	t.Parallel()
 	first := daemontest.Start(t, daemontest.Options{})
 	second := daemontest.New(t, daemontest.Options{Socket: first.Config.Socket})
-	if err := run(t, second); !errors.Is(err, daemon.ErrRunning) {
-		t.Errorf("the second ended with %v, want %v", err, daemon.ErrRunning)
+	if err := run(t, second); !errors.Is(err, peercred.ErrServed) {
+		t.Errorf("the second ended with %v, want %v", err, peercred.ErrServed)
 	}
 	if _, err := first.Client.Jobs(t.Context()); err != nil {
 		t.Errorf("the first no longer answers: %v", err)

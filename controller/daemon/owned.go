@@ -44,3 +44,16 @@ func (r *records) owner(id driver.JobID) string {
 	defer r.mu.RUnlock()
 	return r.digests[id].owner
 }
+
+// owners are those of the jobs whose story goes on, each as often as he has one.
+func (r *records) owners() []string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var out []string
+	for _, d := range r.digests {
+		if d.over.IsZero() && d.owner != "" {
+			out = append(out, d.owner)
+		}
+	}
+	return out
+}

@@ -26,6 +26,9 @@ import (
 // change it. The wait ends by itself.
 const recallWait = time.Second
 
+// maxRequest bounds a request; that of a submission holds the job file and the environment.
+const maxRequest = 16 << 20
+
 var (
 	errDenied = errors.New("only the job's owner or root may do this")
 	errInput  = errors.New("invalid request")
@@ -134,7 +137,7 @@ func known(cfg config.Config, who peer.Peer) peer.Peer {
 // submit checks the whole job file before anything exists.
 func (h handler) submit(req *http.Request) (any, error) {
 	var s api.Submission
-	if err := json.NewDecoder(io.LimitReader(req.Body, 16<<20)).Decode(&s); err != nil {
+	if err := json.NewDecoder(io.LimitReader(req.Body, maxRequest)).Decode(&s); err != nil {
 		return nil, fmt.Errorf("%w: %w", errInput, err)
 	}
 	who, err := h.caller(req)

@@ -161,7 +161,7 @@ func (m move) begin(ctx context.Context, in driver.Intent) (driver.Step, error) 
 		if err != nil {
 			return driver.Step{}, fmt.Errorf("how often it saved before: %w: %w", driver.ErrTransient, err)
 		}
-		moving.Saves = saves
+		moving.Saves, moving.Since = saves.Count, saves.Now
 	}
 	m.r.Moving = moving
 	if err := m.d.write(m.r, "asking"); err != nil {

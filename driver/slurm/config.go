@@ -15,6 +15,7 @@ import (
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/command"
+	"pitchpipe/exporter/api"
 )
 
 // Defaults of Config.
@@ -61,10 +62,10 @@ type Config struct {
 	// stanza. Without it the script of every job is read once.
 	Marked bool
 
-	// Saves returns how often an attempt has said so far, through the listener, that
-	// it saved: lines that match Checkpoint.Done. It serves where the output is not
-	// this user's to read; nil = nobody tells.
-	Saves func(ctx context.Context, node string, job driver.JobID, attempt int) (int, error)
+	// Saves returns what an attempt has said so far, through the listener, of checkpoints
+	// that it saved: lines that match Checkpoint.Done. It serves where the output is not
+	// this user's to read; nil = it is unknown.
+	Saves func(ctx context.Context, node string, job driver.JobID, attempt int) (api.Saves, error)
 
 	// Above tells whether the site lets a job have more cores than its owner asks for, as he
 	// does at the moment of the change; nil = it does.

@@ -15,6 +15,7 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm"
 	"pitchpipe/driver/slurm/act"
+	"pitchpipe/exporter/api"
 )
 
 // hand is a broker that writes down what it was asked for, and does it.
@@ -72,9 +73,10 @@ func newSite(t *testing.T, change func(*slurm.Config)) (*rig, *hand) {
 
 func TestASitesDriverSeesTheJobsOfOthersAndActsThroughItsBroker(t *testing.T) {
 	t.Parallel()
-	saves := 3 // that it had told of before
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) // by the clock of the node, which may differ
+	saves := api.Saves{Count: 3, Last: now, Now: now}  // that it had told of before
 	r, h := newSite(t, func(c *slurm.Config) {
-		c.Saves = func(_ context.Context, _ string, job driver.JobID, attempt int) (int, error) {
+		c.Saves = func(_ context.Context, _ string, job driver.JobID, attempt int) (api.Saves, error) {
 			if job != "1" || attempt != 1 {
 				t.Errorf("asked about attempt %d of job %s", attempt, job)
 			}
@@ -99,7 +101,17 @@ func TestASitesDriverSeesTheJobsOfOthersAndActsThroughItsBroker(t *testing.T) {
 	if r.f.count("scontrol requeue") != 0 {
 		t.Fatal("requeued before it said that it saved")
 	}
-	saves++
+	for name, said := range map[string]api.Saves{
+		"a save that was told late":              {Count: 4, Last: now.Add(-time.Millisecond), Now: now.Add(time.Minute)},
+		"no save, by a clock that was set ahead": {Count: 3, Last: now.Add(time.Hour), Now: now.Add(time.Hour)},
+	} {
+		saves = said
+		step(driver.StepCheckpointing)
+		if r.f.count("scontrol requeue") != 0 {
+			t.Fatalf("requeued after %s", name)
+		}
+	}
+	saves = api.Saves{Count: 5, Last: now.Add(time.Second), Now: now.Add(2 * time.Second)}
 	step(driver.StepCheckpointing)
 	step(driver.StepStopped)
 	step(driver.StepChanged)
@@ -178,7 +190,7 @@ func (s strict) May(context.Context, string, act.Update) error {
 func TestASizeThatTheBrokerWouldRefuseStopsNoJob(t *testing.T) {
 	t.Parallel()
 	r, h := newSite(t, func(c *slurm.Config) {
-		c.Saves = func(context.Context, string, driver.JobID, int) (int, error) { return 0, nil }
+		c.Saves = func(context.Context, string, driver.JobID, int) (api.Saves, error) { return api.Saves{}, nil }
 		c.Actor = strict{&hand{Actor: c.Actor}}
 	})
 	in := intent(r.job(t, "1"), &driver.Checkpoint{Signal: "USR1", Grace: time.Hour, Done: "saved"})

@@ -15,6 +15,7 @@ import (
 	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/broker"
 	"pitchpipe/driver/slurm/command"
+	"pitchpipe/exporter/api"
 	"pitchpipe/test/slurmcluster"
 )
 
@@ -91,7 +92,7 @@ func (b *bench) site(t *testing.T) drivertest.Harness {
 	cfg.Dir = filepath.Join(dir, "state")
 	cfg.Commands = command.Exec{Conf: b.c.Conf(), Credential: credential(t, slurmcluster.Beta)} // any ordinary account
 	cfg.Actor = broker.NewClient(socket)
-	cfg.Saves = func(_ context.Context, _ string, job driver.JobID, _ int) (int, error) {
+	cfg.Saves = func(_ context.Context, _ string, job driver.JobID, _ int) (api.Saves, error) {
 		name := job
 		if task, err := b.c.Run(t.Context(), "root", "squeue", "-h", "-a", "-r", "-t", "all", "-o", "%A|%i"); err == nil {
 			for line := range strings.Lines(task) { // that of an array's task has its name
@@ -101,7 +102,7 @@ func (b *bench) site(t *testing.T) drivertest.Harness {
 			}
 		}
 		said, err := os.ReadFile(filepath.Join(b.dir, "slurm-"+string(name)+".out"))
-		return bytes.Count(said, []byte("saved\n")), err
+		return api.Saves{Count: bytes.Count(said, []byte("saved\n"))}, err
 	}
 	// Its own driver sees to what the user does; the settings are the site's alone.
 	b.shut(t)

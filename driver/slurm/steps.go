@@ -69,7 +69,8 @@ func (m move) saved(ctx context.Context) (bool, error) {
 		m.d.cfg.Logger.Warn("nobody tells whether the job saved", "job", string(m.r.Job), "error", err)
 		return false, nil
 	}
-	return saves > moving.Saves, nil
+	// A report may come late: what was saved before it was asked is not what it was asked for.
+	return saves.Count > moving.Saves && (saves.Last.IsZero() || !saves.Last.Before(moving.Since)), nil
 }
 
 // requeue puts a job that saved, or that the intent discards, back into the queue: same id,

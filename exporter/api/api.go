@@ -90,9 +90,18 @@ type Job struct {
 	Budget *Budget `json:"budget,omitempty"`
 	// Saves is how often the attempt has said that it saved a checkpoint.
 	Saves int `json:"saves,omitempty"`
+	// Saved is when it last did, by the node's clock; zero = never, or an older exporter.
+	Saved time.Time `json:"saved,omitzero"`
 	// Absent are sources that the node has and that cannot measure this job, with
 	// the reason: a job without a cgroup in perf's hierarchy has no perf.
 	Absent []Source `json:"absent,omitempty"`
+}
+
+// Saves is what an attempt has said of checkpoints that it saved.
+type Saves struct {
+	Count int
+	Last  time.Time // when the latest was saved, by the clock of its node; zero = unknown
+	Now   time.Time // when this was asked, by the same clock; zero = unknown
 }
 
 // Schemas of samples; SchemaWith names further ones. Those of different schemas are
@@ -171,4 +180,6 @@ type Window struct {
 	Source  string   `json:"energy_source"`
 	Samples []Sample `json:"samples"`
 	Dropped uint64   `json:"dropped"` // samples that the ring had to forget
+	// Now is when this was answered, by the node's clock; zero = an older exporter.
+	Now time.Time `json:"now,omitzero"`
 }

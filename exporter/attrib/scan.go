@@ -253,6 +253,12 @@ func (s *Scanner) Locate(pid int, uid uint32) (Key, bool) {
 	return key, true
 }
 
+// Started returns when a process began, in ticks after boot; 0 = there is none.
+func (s *Scanner) Started(pid int) uint64 {
+	d, _ := s.procs.descent(pid)
+	return d.start
+}
+
 // hasCgroup tells whether the last scan found a cgroup of the job.
 func (s *Scanner) hasCgroup(key Key) bool {
 	for _, owner := range s.dirs {

@@ -66,7 +66,7 @@ func TestAReportOfAStartThatNoScanHasSeenIsThatStarts(t *testing.T) {
 					if how == "on its behalf" {
 						err = s.MarkFor(t.Context(), attrib.Slurm, "42", 0, r)
 					} else {
-						err = s.Mark(t.Context(), 77, 1000, r)
+						err = s.Mark(t.Context(), who(77, 1000), r)
 					}
 					if err != nil {
 						t.Fatal(err)

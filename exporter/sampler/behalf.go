@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/peercred"
 	"pitchpipe/exporter/attrib"
 )
 
@@ -43,7 +44,7 @@ func (w wanted) is(k attrib.Key) bool {
 // that is not there is ErrNoJob, once jobs have been looked for since.
 func (s *Sampler) MarkFor(ctx context.Context, manager, id string, attempt int, report api.Report) error {
 	return s.place(ctx, markRequest{
-		pid: onBehalf, job: wanted{manager, id, attempt}, report: report, asked: time.Now(), reply: make(chan error, 1),
+		who: peercred.Caller{PID: onBehalf}, job: wanted{manager, id, attempt}, report: report, asked: time.Now(), reply: make(chan error, 1),
 	})
 }
 
@@ -60,7 +61,7 @@ func (s *Sampler) meant(w wanted) *job {
 
 // late records a mark on behalf of a job that has ended, and tells whether there is one.
 func (s *Sampler) late(m markRequest, report api.Report) bool {
-	if m.pid != onBehalf {
+	if m.who.PID != onBehalf {
 		return false
 	}
 	key, ok := s.store.Ended(m.job.manager, m.job.id, m.job.attempt)
@@ -73,7 +74,7 @@ func (s *Sampler) late(m markRequest, report api.Report) bool {
 		s.last[key] = t
 	}
 	switch {
-	case t.repeated(m.pid, report):
+	case t.repeated(m.who.PID, report):
 		s.repeat(key, m)
 	case !s.store.Late(key, report):
 		return false
@@ -87,5 +88,5 @@ func (s *Sampler) late(m markRequest, report api.Report) bool {
 
 func (s *Sampler) repeat(key attrib.Key, m markRequest) {
 	s.stats.MarksRepeated++
-	s.log.Debug("told before", "job", key.String(), "what", m.what(), "by", m.who())
+	s.log.Debug("told before", "job", key.String(), "what", m.what(), "by", m.sender())
 }

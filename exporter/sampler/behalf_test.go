@@ -61,7 +61,7 @@ func TestWhatIsToldOnAJobsBehalfCountsOnce(t *testing.T) {
 					}
 					var err error
 					if say.inside {
-						err = s.Mark(t.Context(), 77, 1000, r)
+						err = s.Mark(t.Context(), who(77, 1000), r)
 					} else {
 						err = s.MarkFor(t.Context(), attrib.Local, "7", 1, r)
 					}
@@ -188,7 +188,7 @@ func TestAMarkThatComesAfterTheEndStandsAtTheEnd(t *testing.T) {
 			}
 		}
 		tell(1)
-		if err := s.Mark(t.Context(), 77, 1000, api.Report{Epoch: 2}); err != nil {
+		if err := s.Mark(t.Context(), who(77, 1000), api.Report{Epoch: 2}); err != nil {
 			t.Fatal(err)
 		}
 		w.end("7")

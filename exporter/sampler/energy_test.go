@@ -104,7 +104,7 @@ func TestAJobsJoulesIncludeThoseOfItsCards(t *testing.T) {
 		wait(10*time.Second + 500*time.Millisecond)
 		// 1. What the job's sum is, and its part, at a tick and at a mark.
 		b := see(t, store, "b").Samples
-		if err := s.Mark(t.Context(), 7, 1000, api.Report{Epoch: 1}); err != nil {
+		if err := s.Mark(t.Context(), who(7, 1000), api.Report{Epoch: 1}); err != nil {
 			t.Fatal(err)
 		}
 		a := see(t, store, "a").Samples

@@ -74,7 +74,7 @@ func TestALookForJobsThatHangsEndsNoneAndStopsNoCounter(t *testing.T) {
 		if got := win.Samples[len(win.Samples)-1].Values[api.ColCPUSeconds]; win.Job.Ended || got < 15 {
 			t.Errorf("%v CPU seconds after 16 s, %+v", got, win.Job)
 		}
-		if err := s.Mark(t.Context(), 1, 1000, api.Report{Epoch: 1}); err == nil || errors.Is(err, sampler.ErrNoJob) {
+		if err := s.Mark(t.Context(), who(1, 1000), api.Report{Epoch: 1}); err == nil || errors.Is(err, sampler.ErrNoJob) {
 			t.Errorf("a mark is answered by %v; want that nobody knows now whose it is", err)
 		}
 		l.scans.set(nil, nil)

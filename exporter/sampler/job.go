@@ -63,6 +63,7 @@ type job struct {
 	bucket      bucket
 	told        *told
 	saves       int        // that it told an earlier exporter
+	saved       time.Time  // the last of these
 	seen        time.Time  // by an earlier exporter; zero = by none
 	budgets     budget.Set // that it had there
 	budgetErr   string     // what was last wrong with the administrator's
@@ -110,9 +111,8 @@ func (s *Sampler) discover(ctx context.Context) {
 			if f.looked {
 				j.cpus = f.cpus
 			}
-			if f.Confirmed && f.HasUID && f.UID != 0 && j.uid == 0 {
-				j.uid = f.UID // the first process that was seen was root's
-				s.describe(j)
+			if f.Confirmed && f.HasUID {
+				s.belongs(j, f.UID) // the first process that was seen was root's
 			}
 			changed = s.leaf(j) || changed
 			switch {
@@ -189,7 +189,7 @@ func (s *Sampler) take(ctx context.Context, f sight, now time.Time) {
 	goesOn := s.resume(j)
 	wire := api.Job{
 		Manager: j.stored.Manager, ID: j.stored.ID, Attempt: j.stored.Attempt, UID: j.uid, Cgroup: firstDir(f.Found), Started: now,
-		First: earliest(j.seen, now), Saves: j.saves,
+		First: earliest(j.seen, now), Saves: j.saves, Saved: j.saved,
 	}
 	if err := s.store.Begin(j.stored, wire, api.SchemaAccounting, s.source(j)); err != nil {
 		s.stats.JobsRefused++

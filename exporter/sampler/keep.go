@@ -78,7 +78,7 @@ func (s *Sampler) resume(j *job) bool {
 	if !ok {
 		return false
 	}
-	j.joules, j.saves, j.budgets = was.Joules, was.Job.Saves, was.Budgets
+	j.joules, j.saves, j.saved, j.budgets = was.Joules, was.Job.Saves, was.Job.Saved, was.Budgets
 	j.source = was.Source
 	j.seen = was.Job.First
 	if j.seen.IsZero() { // of an exporter that did not keep it

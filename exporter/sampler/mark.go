@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/peercred"
 	"pitchpipe/exporter/attrib"
 )
 
@@ -24,8 +25,7 @@ var errLook = errors.New("looked for jobs just now")
 var errNowhere = errors.New("in no job that runs")
 
 type markRequest struct {
-	pid    int // onBehalf = somebody outside the job, who names it
-	uid    uint32
+	who    peercred.Caller // whose PID is onBehalf: somebody outside the job, who names it
 	job    wanted
 	report api.Report
 	asked  time.Time
@@ -39,21 +39,22 @@ func (m markRequest) what() string {
 	return fmt.Sprintf("epoch %d", m.report.Epoch)
 }
 
-func (m markRequest) who() string {
-	if m.pid == onBehalf {
+func (m markRequest) sender() string {
+	if m.who.PID == onBehalf {
 		return m.job.String()
 	}
-	return fmt.Sprintf("pid %d", m.pid)
+	return fmt.Sprintf("pid %d of user %d", m.who.PID, m.who.UID)
 }
 
 // Mark records that an epoch of the job in which the process is has ended, with a
 // snapshot of the job's counters where the rate allows; or that the job saved a
 // checkpoint, which only counts. What another process has told before is taken and
 // changes nothing. It waits for the sampler;
-// a process in no job, or in one of another user that only its environment names,
-// is ErrNoJob, once jobs have been looked for since.
-func (s *Sampler) Mark(ctx context.Context, pid int, uid uint32, report api.Report) error {
-	return s.place(ctx, markRequest{pid: pid, uid: uid, report: report, asked: time.Now(), reply: make(chan error, 1)})
+// a process in no job, or in one of another user, is ErrNoJob, once jobs have been looked
+// for since. A process that has ended speaks for the job in which it reported before, and
+// another process that has its number by now speaks for none.
+func (s *Sampler) Mark(ctx context.Context, who peercred.Caller, report api.Report) error {
+	return s.place(ctx, markRequest{who: who, report: report, asked: time.Now(), reply: make(chan error, 1)})
 }
 
 // place hands a mark over, again where jobs were looked for just now.
@@ -93,7 +94,7 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 		return err
 	}
 	// It may have begun just now, or another start of it, in cgroups of the same names.
-	if (j == nil || j.found.Renewed()) && !s.discovered.After(m.asked) {
+	if (j == nil || j.found.Renewed() || !s.heeds(j, m.who)) && !s.discovered.After(m.asked) {
 		if since := now.Sub(s.discovered); since >= 0 && since < lookAgain {
 			return errLook
 		}
@@ -103,24 +104,32 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 		}
 	}
 	report := m.report
-	if report.Time.IsZero() || report.Time.After(now) || report.Time.Before(now.Add(-oldestMark)) {
+	oldest := now.Add(-oldestMark)
+	switch {
+	case report.Time.IsZero(), report.Time.After(now), report.Time.Before(oldest) && !report.Saved:
 		report.Time = now
+	case report.Time.Before(oldest): // what was saved long ago is not news
+		report.Time = oldest
+	}
+	if j != nil && !s.heeds(j, m.who) {
+		s.stats.MarksRefused++
+		return fmt.Errorf("%w of this user: %s", ErrNoJob, m.sender())
 	}
 	if j == nil {
 		if s.late(m, report) {
 			return nil
 		}
 		s.stats.MarksRefused++
-		return fmt.Errorf("%w: %s", ErrNoJob, m.who())
+		return fmt.Errorf("%w: %s", ErrNoJob, m.sender())
 	}
-	j.told.by(m.pid, m.uid)
+	j.told.by(m.who)
 	switch {
-	case j.told.repeated(m.pid, report):
+	case j.told.repeated(m.who.PID, report):
 		s.repeat(j.stored, m)
 		return nil
 	case report.Saved:
 		s.stats.Saves++
-		s.log.Info("job saved", "job", j.stored.String(), "saves", s.store.Saved(j.stored))
+		s.log.Info("job saved", "job", j.stored.String(), "saves", s.store.Saved(j.stored, report.Time))
 		return nil
 	}
 	s.stats.Marks++
@@ -141,7 +150,7 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 // where a process is not to be found it is in the job in which it was before.
 // Where he is in none that is errNowhere; another error is that nobody can tell now.
 func (s *Sampler) locate(m markRequest) (*job, error) {
-	if m.pid == onBehalf {
+	if m.who.PID == onBehalf {
 		if j := s.meant(m.job); j != nil {
 			return j, nil
 		}
@@ -151,7 +160,12 @@ func (s *Sampler) locate(m markRequest) (*job, error) {
 		key attrib.Key
 		ok  bool
 	}{}
-	if err := s.lane(finding).do(func() { at.key, at.ok = s.finder.Locate(m.pid, m.uid) }); err != nil {
+	if err := s.lane(finding).do(func() {
+		if at.key, at.ok = s.finder.Locate(m.who.PID, m.who.UID); at.ok {
+			// As it began then it was this process all the time.
+			at.ok = m.who.Start != 0 && s.finder.Started(m.who.PID) == m.who.Start
+		}
+	}); err != nil {
 		return nil, fmt.Errorf("where the reporter is: %w", err)
 	}
 	if at.ok {
@@ -161,11 +175,30 @@ func (s *Sampler) locate(m markRequest) (*job, error) {
 		return nil, errNowhere
 	}
 	for _, j := range s.jobs {
-		if j.takes() && j.told.knows(m.pid, m.uid) {
+		if j.takes() && j.told.knows(m.who) {
 			return j, nil
 		}
 	}
 	return nil, errNowhere
+}
+
+// heeds reports whether the caller may speak for the job that he is in: its user, or root
+// beside it. A task of Nomad belongs to a namespace, and runs as the users of its image.
+func (s *Sampler) heeds(j *job, who peercred.Caller) bool {
+	if who.PID == onBehalf || who.UID == 0 || j.stored.Manager == attrib.Nomad || who.UID == j.uid {
+		return true
+	}
+	if j.uid != 0 || j.found.HasUID {
+		return false
+	}
+	whose := &struct {
+		uid uint32
+		ok  bool
+	}{} // it seems to be root's: the first process that was seen was
+	if s.lane(finding).do(func() { whose.uid, whose.ok = s.finder.User(j.found.Processes()) }) == nil && whose.ok {
+		s.belongs(j, whose.uid)
+	}
+	return who.UID == j.uid
 }
 
 // takes tells whether the job is there to take marks.

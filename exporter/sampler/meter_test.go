@@ -97,7 +97,7 @@ func TestWhileTheMeterFailsJoulesAreMissingAndItIsSaidWhy(t *testing.T) {
 		joules := func() (tick, mark bool, last float64) {
 			t.Helper()
 			epoch++
-			if err := s.Mark(t.Context(), 77, 1000, api.Report{Epoch: epoch}); err != nil {
+			if err := s.Mark(t.Context(), who(77, 1000), api.Report{Epoch: epoch}); err != nil {
 				t.Fatal(err)
 			}
 			samples := see(t, store, "a").Samples

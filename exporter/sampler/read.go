@@ -65,8 +65,15 @@ func (s *Sampler) populate(j *job, m *collector.Moment, r roll) {
 	if len(r.pids) > 0 {
 		j.peopled = m.Time
 	}
-	if r.told && r.uid != 0 && j.uid == 0 {
-		j.uid = r.uid
+	if r.told {
+		s.belongs(j, r.uid)
+	}
+}
+
+// belongs enters whose a job is that seemed to be root's.
+func (s *Sampler) belongs(j *job, uid uint32) {
+	if uid != 0 && j.uid == 0 {
+		j.uid = uid
 		s.describe(j)
 	}
 }

@@ -24,6 +24,7 @@ var ErrNoJob = errors.New("the process is in no job")
 type Finder interface {
 	Scan(ctx context.Context) []attrib.Found
 	Locate(pid int, uid uint32) (attrib.Key, bool)
+	Started(pid int) uint64 // when a process began, in ticks after boot; 0 = there is none
 	User(pids []int) (uid uint32, ok bool)
 }
 

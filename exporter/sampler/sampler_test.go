@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/peercred"
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/energy"
@@ -41,6 +42,7 @@ type world struct {
 	others float64              // cores that no job uses
 	jobs   map[attrib.Key]*burn // what the scanner finds
 	pids   map[int]attrib.Key   // who is where
+	births map[int]uint64       // when a process began; 0 = 1
 	failed bool                 // node counters are unreadable
 	scans  int
 }
@@ -102,6 +104,16 @@ func (w *world) Locate(pid int, _ uint32) (attrib.Key, bool) {
 	key, ok := w.pids[pid]
 	return key, ok
 }
+
+// Started is 1 of all processes, unless births has another.
+func (w *world) Started(pid int) uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return cmp.Or(w.births[pid], 1)
+}
+
+// who is a process that began at 1.
+func who(pid int, uid uint32) peercred.Caller { return peercred.Caller{PID: pid, UID: uid, Start: 1} }
 
 func (w *world) User([]int) (uint32, bool) { return 1000, true }
 
@@ -229,7 +241,7 @@ func TestSamplesEachSecondAndAtEachMark(t *testing.T) {
 		w.begin("7", 1)
 		wait(3 * time.Second) // seen at 2.25 s, ticks at 3, 4 and 5 s
 		read := time.Now().Add(-30 * time.Millisecond)
-		if err := s.Mark(t.Context(), 77, 1000, api.Report{Epoch: 1, Time: read}); err != nil {
+		if err := s.Mark(t.Context(), who(77, 1000), api.Report{Epoch: 1, Time: read}); err != nil {
 			t.Fatal(err)
 		}
 		win := see(t, store, "7")
@@ -317,7 +329,7 @@ func TestMarksAboveTheRateAreRecordedWithoutASnapshot(t *testing.T) {
 		w.begin("7", 1)
 		s, store := run(t, w)
 		for epoch := 1; epoch <= 25; epoch++ {
-			if err := s.Mark(t.Context(), 77, 1000, api.Report{Epoch: epoch}); err != nil {
+			if err := s.Mark(t.Context(), who(77, 1000), api.Report{Epoch: epoch}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -347,14 +359,14 @@ func TestAMarkFromOutsideEveryJobIsRefused(t *testing.T) {
 		w.pids[78] = local("gone")
 		s, _ := run(t, w)
 		for _, pid := range []int{77, 78} {
-			if err := s.Mark(t.Context(), pid, 1000, api.Report{Epoch: 1}); !errors.Is(err, sampler.ErrNoJob) {
+			if err := s.Mark(t.Context(), who(pid, 1000), api.Report{Epoch: 1}); !errors.Is(err, sampler.ErrNoJob) {
 				t.Errorf("pid %d: got %v, want %v", pid, err, sampler.ErrNoJob)
 			}
 		}
 		// A job that began just now is looked for at once.
 		w.begin("7", 1)
 		w.change(func() { w.pids[77] = local("7") })
-		if err := s.Mark(t.Context(), 77, 1000, api.Report{Epoch: 1}); err != nil {
+		if err := s.Mark(t.Context(), who(77, 1000), api.Report{Epoch: 1}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -371,7 +383,7 @@ func TestReportsFromOutsideEveryJobDoNotMakeItLookMoreOften(t *testing.T) {
 		var all sync.WaitGroup
 		for range 200 {
 			all.Go(func() {
-				if err := s.Mark(t.Context(), 99, 1000, api.Report{Epoch: 1}); !errors.Is(err, sampler.ErrNoJob) {
+				if err := s.Mark(t.Context(), who(99, 1000), api.Report{Epoch: 1}); !errors.Is(err, sampler.ErrNoJob) {
 					t.Errorf("got %v, want %v", err, sampler.ErrNoJob)
 				}
 			})
@@ -393,7 +405,7 @@ func TestAClaimToAFutureJobDoesNotCaptureItsCgroup(t *testing.T) {
 		w.jobs[local("7")] = &burn{from: time.Now(), uid: 666}
 		s, store := run(t, w)
 		wait(1500 * time.Millisecond)
-		if err := s.Mark(t.Context(), 66, 666, api.Report{Epoch: 40}); err != nil {
+		if err := s.Mark(t.Context(), who(66, 666), api.Report{Epoch: 40}); err != nil {
 			t.Fatal(err)
 		}
 		w.begin("7", 1)
@@ -417,7 +429,7 @@ func TestAJobGoesOnInACgroupOfItsOwnUser(t *testing.T) {
 		w.pids[77] = local("7")
 		w.jobs[local("7")] = &burn{from: time.Now()}
 		s, store := run(t, w)
-		if err := s.Mark(t.Context(), 77, 1000, api.Report{Epoch: 1}); err != nil {
+		if err := s.Mark(t.Context(), who(77, 1000), api.Report{Epoch: 1}); err != nil {
 			t.Fatal(err)
 		}
 		w.begin("7", 1)
@@ -456,7 +468,7 @@ func TestAJobThatIsGoneIsNotTakenOverByWhoeverNamesIt(t *testing.T) {
 				w.change(func() { w.jobs[local("7")] = &burn{from: time.Now(), uid: tc.claimant} })
 				for range 20 {
 					wait(270 * time.Millisecond)
-					if err := s.Mark(t.Context(), 66, tc.claimant, api.Report{Epoch: 40}); !errors.Is(err, sampler.ErrNoJob) {
+					if err := s.Mark(t.Context(), who(66, tc.claimant), api.Report{Epoch: 40}); !errors.Is(err, sampler.ErrNoJob) {
 						t.Fatalf("the claimant's mark: got %v, want %v", err, sampler.ErrNoJob)
 					}
 				}
@@ -504,7 +516,7 @@ func TestASlurmJobThatIsRequeuedBetweenTwoLooksIsANewAttempt(t *testing.T) {
 			w.jobs[slurm("42")] = &burn{from: time.Now(), cores: 1, dirs: dirs, birth: 6, confirmed: true}
 		})
 		wait(300 * time.Millisecond)
-		if err := s.Mark(t.Context(), 77, 1000, api.Report{Epoch: 1}); err != nil {
+		if err := s.Mark(t.Context(), who(77, 1000), api.Report{Epoch: 1}); err != nil {
 			t.Fatal(err)
 		}
 		if win := see(t, store, "42"); win.Job.Attempt != 2 || win.Job.Ended {

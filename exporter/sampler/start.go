@@ -42,7 +42,7 @@ func (s *Sampler) restartedInPlace(j *job) {
 	for _, was := range s.store.Jobs(func(w api.Job) bool {
 		return w.Ended && w.Manager == j.stored.Manager && w.ID == j.stored.ID && w.Attempt == j.stored.Attempt
 	}) {
-		j.saves, j.seen = was.Saves, was.First
+		j.saves, j.saved, j.seen = was.Saves, was.Saved, was.First
 	}
 	j.budgets = s.store.Budgets(j.stored)
 	if t := s.last[j.stored]; t != nil {

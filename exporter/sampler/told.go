@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/peercred"
 )
 
 const (
@@ -25,7 +26,7 @@ type told struct {
 	pid     int      // that told it last
 	sayings []saying // about the newest epoch, those of repeats left out
 
-	reporters map[int]uint32 // processes that reported, and their users
+	reporters map[int]peercred.Caller // processes that reported
 
 	saver   int // the process that told of the last save that counted, 0 = none did
 	savedAt time.Time
@@ -40,22 +41,22 @@ type saying struct {
 }
 
 // by remembers a process that was in the job when it reported.
-func (t *told) by(pid int, uid uint32) {
-	if pid == onBehalf {
-		return // it never was in the job
+func (t *told) by(who peercred.Caller) {
+	if who.PID == onBehalf || who.Start == 0 {
+		return // it never was in the job, or had reported before
 	}
 	if t.reporters == nil || len(t.reporters) >= maxReporters {
-		t.reporters = map[int]uint32{}
+		t.reporters = map[int]peercred.Caller{}
 	}
-	t.reporters[pid] = uid
+	t.reporters[who.PID] = who
 }
 
-// knows tells whether the process was in the job when it reported before. A number is
-// another process's sooner or later: it has to be one of the same user, and so can
-// spoil nobody's job but its own user's.
-func (t *told) knows(pid int, uid uint32) bool {
-	was, ok := t.reporters[pid]
-	return ok && was == uid
+// knows reports whether the process was in the job when it reported before. Of one that
+// had ended when its connection was accepted only the number and the user are known: that
+// can spoil nobody's job but its own user's.
+func (t *told) knows(who peercred.Caller) bool {
+	was, ok := t.reporters[who.PID]
+	return ok && was.UID == who.UID && (who.Start == 0 || was.Start == who.Start)
 }
 
 // repeated tells whether another process has told the same already. For an epoch that

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/peercred"
+	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/window"
 )
@@ -75,7 +77,7 @@ func TestWhatAnotherProcessHasToldCountsOnce(t *testing.T) {
 					if say.loss > 0 {
 						r.Loss = &say.loss
 					}
-					if err := s.Mark(t.Context(), say.pid, 1000, r); err != nil {
+					if err := s.Mark(t.Context(), who(say.pid, 1000), r); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -105,7 +107,7 @@ func TestTheLastReportOfAProcessThatIsGoneCounts(t *testing.T) {
 		w.begin("7", 1)
 		s, store := run(t, w)
 		mark := func(pid int, uid uint32, epoch int) error {
-			return s.Mark(t.Context(), pid, uid, api.Report{Epoch: epoch})
+			return s.Mark(t.Context(), who(pid, uid), api.Report{Epoch: epoch})
 		}
 		if err := mark(77, 1000, 1); err != nil {
 			t.Fatal(err)
@@ -114,9 +116,12 @@ func TestTheLastReportOfAProcessThatIsGoneCounts(t *testing.T) {
 		if err := mark(77, 1000, 2); err != nil {
 			t.Errorf("the last epoch: %v", err)
 		}
+		again := who(77, 1000)
+		again.Start = 2
 		for name, err := range map[string]error{
-			"of another user under its number": mark(77, 1001, 3),
-			"that never was in the job":        mark(78, 1000, 3),
+			"that began later under its number": s.Mark(t.Context(), again, api.Report{Epoch: 3}),
+			"of another user under its number":  mark(77, 1001, 3),
+			"that never was in the job":         mark(78, 1000, 3),
 		} {
 			if !errors.Is(err, sampler.ErrNoJob) {
 				t.Errorf("a process %s: %v, want %v", name, err, sampler.ErrNoJob)
@@ -133,6 +138,73 @@ func TestTheLastReportOfAProcessThatIsGoneCounts(t *testing.T) {
 	})
 }
 
+// A connection outlives the process that opened it, whose number the kernel gives to
+// another one, such as a process of another user's job.
+func TestAReportIsRefusedUnlessItsOwnProcessIsInTheJobOfItsUser(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name    string
+		caller  peercred.Caller
+		manager string
+		took    bool
+	}{
+		{"a process of the job's user", peercred.Caller{PID: 77, UID: 1000, Start: 5}, attrib.Slurm, true},
+		{"root beside the job, as a supervisor", peercred.Caller{PID: 77, UID: 0, Start: 5}, attrib.Slurm, true},
+		{"a process that ended before its number came into the job", peercred.Caller{PID: 77, UID: 1000, Start: 4}, attrib.Slurm, false},
+		{"a process that had ended when it was asked who it is", peercred.Caller{PID: 77, UID: 1000}, attrib.Slurm, false},
+		{"another user's process", peercred.Caller{PID: 77, UID: 1001, Start: 5}, attrib.Slurm, false},
+		{"a process of Nomad's task, whose image has several users", peercred.Caller{PID: 77, UID: 1001, Start: 5}, attrib.Nomad, true},
+		{"a process whose number came into Nomad's task", peercred.Caller{PID: 77, UID: 1001, Start: 4}, attrib.Nomad, false},
+	} {
+		for _, report := range []api.Report{{Epoch: 1}, {Saved: true}} {
+			t.Run(tc.name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld()
+					key := attrib.Key{Manager: tc.manager, ID: "42", Attempt: 1}
+					w.jobs[key] = &burn{from: time.Now(), cores: 1, dirs: map[string]string{"unified": "/42"}, confirmed: true}
+					w.pids[77], w.births = key, map[int]uint64{77: 5}
+					s, store := run(t, w)
+					err := s.Mark(t.Context(), tc.caller, report)
+					if took := err == nil; took != tc.took || !took && !errors.Is(err, sampler.ErrNoJob) {
+						t.Errorf("%v, want it taken: %v", err, tc.took)
+					}
+					if told := see(t, store, "42").Job.Saves > 0 || marked(t, store, "42") != ""; told != tc.took {
+						t.Errorf("it had an effect: %v, want %v", told, tc.took)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestASaveKeepsTheTimeAtWhichItsLineWasRead(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ ago, want time.Duration }{
+		"a report that comes late":                         {time.Minute, time.Minute},
+		"one that waited for longer than marks are old":    {time.Hour, 15 * time.Minute},
+		"one of a clock that is ahead is of now":           {-time.Hour, 0},
+		"one of now comes at once and is the latest there": {0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.pids[77] = local("7")
+				w.begin("7", 1)
+				s, store := run(t, w)
+				now := time.Now()
+				if err := s.Mark(t.Context(), who(77, 1000), api.Report{Saved: true, Time: now.Add(-tc.ago)}); err != nil {
+					t.Fatal(err)
+				}
+				if got := now.Sub(see(t, store, "7").Job.Saved); got != tc.want {
+					t.Errorf("saved %v ago, want %v", got, tc.want)
+				}
+			})
+		})
+	}
+}
+
 func TestSavesAreCountedForEachAttemptAndSurviveARestartOfTheExporter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -144,7 +216,7 @@ func TestSavesAreCountedForEachAttemptAndSurviveARestartOfTheExporter(t *testing
 		s := runIn(t, w, store, sampler.Config{Keep: true, Boot: "this"})
 		save := func(s *sampler.Sampler) {
 			t.Helper()
-			if err := s.Mark(t.Context(), 77, 1000, api.Report{Saved: true}); err != nil {
+			if err := s.Mark(t.Context(), who(77, 1000), api.Report{Saved: true}); err != nil {
 				t.Fatal(err)
 			}
 		}

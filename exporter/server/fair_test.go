@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -20,95 +19,13 @@ import (
 	"pgregory.net/rapid"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/peercred"
 	"pitchpipe/exporter/metrics"
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/server"
 )
 
-func TestNoUserTakesTheConnectionsOfTheOthers(t *testing.T) {
-	t.Parallel()
-	socket := filepath.Join(t.TempDir(), "s")
-	var lc net.ListenConfig
-	l, err := lc.Listen(t.Context(), "unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const me = 1000
-	for _, tc := range []struct {
-		name    string
-		readers []uint32
-		each    int
-		all     int
-		get     int // of five connections
-	}{
-		{"a user has his share", nil, 2, 9, 2},
-		{"all users together have theirs", nil, 9, 3, 3},
-		{"a reader has any number", []uint32{me}, 2, 3, 5},
-	} {
-		t.Run(tc.name, func(t *testing.T) { //nolint:paralleltest // the socket is one
-			s, err := server.New(server.Config{Socket: "unused", Readers: tc.readers}, api.Node{}, fill(t), &marker{}, http.NotFoundHandler())
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkShare(t, server.NewFair(s, l, tc.each, tc.all, me), socket, tc.get)
-		})
-	}
-	if err := l.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// checkShare opens five connections, of which so many get in; one that leaves makes room.
-func checkShare(t *testing.T, l net.Listener, socket string, get int) {
-	t.Helper()
-	in := make(chan net.Conn, 9)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for range get + 1 {
-			c, err := l.Accept()
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			in <- c
-		}
-	}()
-	dial := func() net.Conn {
-		c, err := (&net.Dialer{}).DialContext(t.Context(), "unix", socket)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Close() })
-		return c
-	}
-	closed := 0
-	for i := range 5 {
-		c := dial()
-		if i >= get {
-			if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
-				t.Errorf("connection %d: %v, want it closed", i+1, err)
-			}
-			closed++
-		}
-	}
-	var first net.Conn
-	for range get {
-		first = <-in
-	}
-	if closed != 5-get || len(in) != 0 {
-		t.Errorf("%d were closed and %d more got in", closed, len(in))
-	}
-	if err := first.Close(); err != nil {
-		t.Error(err)
-	}
-	dial()
-	second := <-in
-	<-done
-	if err := second.Close(); err != nil {
-		t.Error(err)
-	}
-}
+func share(uid uint32) peercred.Share { return peercred.Share{UID: uid} }
 
 func TestAUsersRequestsAreBoundedAndNoOneElses(t *testing.T) {
 	t.Parallel()
@@ -122,7 +39,7 @@ func TestAUsersRequestsAreBoundedAndNoOneElses(t *testing.T) {
 			seconds := rapid.IntRange(0, 5).Draw(t, "seconds")
 			taken := 0
 			for range seconds + 1 {
-				for allow(1000, kind.report, now) {
+				for allow(share(1000), kind.report, now) {
 					taken++
 				}
 				now = now.Add(time.Second)
@@ -130,7 +47,7 @@ func TestAUsersRequestsAreBoundedAndNoOneElses(t *testing.T) {
 			if want := kind.atOnce + seconds*kind.perSecond; taken != want {
 				t.Fatalf("%d requests in %d s, want %d", taken, seconds, want)
 			}
-			if !allow(1001, kind.report, now) {
+			if !allow(share(1001), kind.report, now) {
 				t.Fatal("another user is refused")
 			}
 			now = now.Add(time.Hour)
@@ -179,32 +96,6 @@ func TestWhoAsksTooOftenIsToldToComeAgain(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func TestTheKernelSaysWhoseAConnectionIs(t *testing.T) {
-	t.Parallel()
-	for _, at := range []string{"127.0.0.1:0", "[::1]:0", "[::ffff:127.0.0.1]:0"} {
-		var lc net.ListenConfig
-		l, err := lc.Listen(t.Context(), "tcp", at)
-		if err != nil {
-			t.Logf("%s: %v", at, err)
-			continue
-		}
-		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if uid, err := server.Owner(c.LocalAddr(), c.RemoteAddr()); err != nil || uid != uint32(os.Getuid()) {
-			t.Errorf("%s: user %d, %v; want %d", at, uid, err, os.Getuid())
-		}
-		local := c.LocalAddr()
-		if err := errors.Join(c.Close(), l.Close()); err != nil {
-			t.Error(err)
-		}
-		if uid, err := server.Owner(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 9), Port: local.(*net.TCPAddr).Port}, l.Addr()); err == nil {
-			t.Errorf("a connection that is none is user %d's", uid)
-		}
 	}
 }
 

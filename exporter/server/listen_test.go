@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -55,69 +54,6 @@ func TestAnAddressThatIsTakenIsTriedAgainWhileTheSocketServes(t *testing.T) {
 		_, err := remote.Jobs(t.Context())
 		return err == nil
 	})
-}
-
-func TestConnectionsBeyondTheBoundWait(t *testing.T) {
-	t.Parallel()
-	var lc net.ListenConfig
-	l, err := lc.Listen(t.Context(), "unix", filepath.Join(t.TempDir(), "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := server.NewBounded(l, 2)
-	accepted := make(chan net.Conn)
-	ended := make(chan error, 1)
-	go func() {
-		for {
-			c, err := b.Accept()
-			if err != nil {
-				ended <- err
-				return
-			}
-			accepted <- c
-		}
-	}()
-	var theirs []net.Conn
-	for range 3 {
-		var d net.Dialer
-		c, err := d.DialContext(t.Context(), "unix", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = c.Close() }()
-		if len(theirs) < 2 {
-			theirs = append(theirs, <-accepted)
-		}
-	}
-	select {
-	case <-accepted:
-		t.Fatal("a third was let in")
-	case <-time.After(50 * time.Millisecond): // the other way this test sees nothing
-	}
-	for range 2 { // closing twice makes room for one
-		_ = theirs[0].Close()
-	}
-	third := <-accepted
-	var d net.Dialer
-	c, err := d.DialContext(t.Context(), "unix", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
-	select {
-	case <-accepted:
-		t.Fatal("a fourth was let in")
-	case <-time.After(50 * time.Millisecond):
-	}
-	// Whoever waits for room is told that the listener is closed.
-	if err := b.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := <-ended; !errors.Is(err, net.ErrClosed) {
-		t.Errorf("got %v, want %v", err, net.ErrClosed)
-	}
-	_ = third.Close()
-	_ = theirs[1].Close()
 }
 
 // A user who sends a report a byte at a time holds nothing up for long.

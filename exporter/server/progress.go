@@ -23,12 +23,12 @@ func (s *Server) progress(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusForbidden, err)
 		return
 	}
-	if s.cfg.Blind != "" || p.pid <= 0 {
+	if s.cfg.Blind != "" || p.PID <= 0 {
 		s.refuse(w, http.StatusForbidden, fmt.Errorf("the caller's process is not known: %s", cmp.Or(s.cfg.Blind, "it is in a process namespace that the exporter does not see")))
 		return
 	}
 	s.mark(w, r, http.StatusForbidden, func(ctx context.Context, report api.Report) error {
-		return s.marker.Mark(ctx, p.pid, p.uid, report)
+		return s.marker.Mark(ctx, p.Caller, report)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/peercred"
 	"pitchpipe/exporter/server"
 	"pitchpipe/exporter/window"
 )
@@ -20,14 +21,14 @@ type patient struct {
 	took        chan error
 }
 
-func (p *patient) Mark(ctx context.Context, pid int, uid uint32, r api.Report) error {
+func (p *patient) Mark(ctx context.Context, who peercred.Caller, r api.Report) error {
 	close(p.began)
 	<-p.gone
 	select {
 	case <-ctx.Done():
 		p.took <- ctx.Err()
 	case <-time.After(200 * time.Millisecond): // long after the server saw that it is gone
-		p.took <- p.marker.Mark(ctx, pid, uid, r)
+		p.took <- p.marker.Mark(ctx, who, r)
 	}
 	return nil
 }

@@ -2,12 +2,15 @@ package server
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
+
+	"pitchpipe/exporter/api/peercred"
 )
 
-// What one user may ask in a second, all his processes together, and how much at once
+// What one user may ask in a second, all processes and subordinate uids together, and how much at once
 // after he asked nothing for a while. An answer about a job that ran for long is
 // megabytes; a report is small, and a job of many processes may send many at a time.
 // Root and the readers may ask any number.
@@ -23,7 +26,7 @@ var errRate = errors.New("too many requests of one user; try again in a second")
 // rates hold how much each user has asked lately.
 type rates struct {
 	mu    sync.Mutex
-	users map[uint32]*rate
+	users map[peercred.Share]*rate
 	swept time.Time
 }
 
@@ -50,21 +53,18 @@ func (a *allowance) take(now time.Time, perSecond, most float64) bool {
 	return true
 }
 
-func (r *rates) allow(uid uint32, report bool, now time.Time) bool {
+func (r *rates) allow(who peercred.Share, report bool, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now.Sub(r.swept) >= rateIdle {
 		r.swept = now
-		for uid, u := range r.users {
-			if now.Sub(u.questions.at) >= rateIdle && now.Sub(u.reports.at) >= rateIdle {
-				delete(r.users, uid)
-			}
-		}
+		idle := now.Add(-rateIdle)
+		maps.DeleteFunc(r.users, func(_ peercred.Share, u *rate) bool { return u.questions.at.Before(idle) && u.reports.at.Before(idle) })
 	}
-	u := r.users[uid]
+	u := r.users[who]
 	if u == nil {
 		u = &rate{}
-		r.users[uid] = u
+		r.users[who] = u
 	}
 	if report {
 		return u.reports.take(now, reportsPerSecond, reportsAtOnce)
@@ -76,7 +76,7 @@ func (r *rates) allow(uid uint32, report bool, now time.Time) bool {
 func (s *Server) rated(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, _ := peerOf(r.Context()) // who is not known is the zero peer, and sees nothing
-		if !p.all && !s.rates.allow(p.uid, r.Method == http.MethodPost, time.Now()) {
+		if !p.all && !s.rates.allow(p.Share, r.Method == http.MethodPost, time.Now()) {
 			w.Header().Set("Retry-After", "1")
 			s.refuse(w, http.StatusTooManyRequests, errRate)
 			return

@@ -14,10 +14,9 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/api/certs"
+	"pitchpipe/exporter/api/peercred"
 )
 
 // Remote is how callers on other machines are served: over TLS with certificates on
@@ -42,12 +41,9 @@ func (c Remote) asked() bool {
 var ErrRemote = errors.New("serving the API over TLS")
 
 const (
-	// A call asks for a window of a few megabytes at most.
-	readPatience  = 10 * time.Second
-	writePatience = 30 * time.Second
-	maxRequest    = 4 << 10
-	// maxCallers is how many connections there are at a time: each controller keeps
-	// two.
+	maxRequest = 4 << 10
+	// maxCallers is how many connections there are at a time, half of them of one address:
+	// each controller keeps two.
 	maxCallers = 64
 	// bindAgain is after how long an address is tried again that cannot be listened on:
 	// at boot it may not be there yet.
@@ -62,7 +58,7 @@ type remote struct {
 	*Server
 	cfg     Remote
 	own     *certs.Store
-	refused *complaints
+	refused *peercred.Complaints
 }
 
 func (s *Server) newRemote(cfg Remote) (*remote, error) {
@@ -79,7 +75,7 @@ func (s *Server) newRemote(cfg Remote) (*remote, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w on %s: %w", ErrRemote, cfg.Address, err)
 	}
-	return &remote{Server: s, cfg: cfg, own: own, refused: &complaints{log: s.log}}, nil
+	return &remote{Server: s, cfg: cfg, own: own, refused: &peercred.Complaints{Log: s.log}}, nil
 }
 
 // run listens, and tries again where that fails: the jobs' samples matter more.
@@ -106,17 +102,15 @@ func (m *remote) run(ctx context.Context) error {
 
 // serve answers on a listener until ctx ends.
 func (m *remote) serve(ctx context.Context, l net.Listener) error {
-	group, ctx := errgroup.WithContext(ctx)
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	serve(ctx, group, &http.Server{
+	bounded := &peercred.Listener{
+		Listener: l, Room: peercred.Room{All: maxCallers, Strangers: maxCallers, Each: maxCallers / 2},
+		Full: func(c peercred.Caller) { m.refused.Add(c.String(), errCrowd) },
+	}
+	return peercred.Serve(ctx, &http.Server{
 		Handler: m.handler(), ConnContext: withLink, ErrorLog: slog.NewLogLogger(m.refused, slog.LevelWarn), Protocols: protocols,
-		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: readPatience, WriteTimeout: writePatience,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-	}, tls.NewListener(newBounded(l, maxCallers), &tls.Config{
-		MinVersion: tls.VersionTLS13, GetConfigForClient: m.config,
-	}))
-	return group.Wait()
+	}, tls.NewListener(bounded, &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: m.config}), graceful)
 }
 
 // config is that of one handshake, with what the files hold now.
@@ -135,7 +129,7 @@ func (m *remote) handler() http.Handler {
 	limited := http.MaxBytesHandler(mux, maxRequest)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := errors.Join(m.vouch(r), m.permitted(r)); err != nil {
-			m.refused.add(r.RemoteAddr, err)
+			m.refused.Add(r.RemoteAddr, err)
 			w.Header().Set("Connection", "close")
 			m.refuse(w, http.StatusForbidden, err)
 			return

@@ -5,25 +5,23 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/peercred"
 	"pitchpipe/exporter/window"
 )
 
 // Marker accepts progress marks; *sampler.Sampler is the real one.
 type Marker interface {
-	Mark(ctx context.Context, pid int, uid uint32, report api.Report) error
+	Mark(ctx context.Context, who peercred.Caller, report api.Report) error
 	MarkFor(ctx context.Context, manager, id string, attempt int, report api.Report) error
 }
 
@@ -83,7 +81,7 @@ func New(cfg Config, node api.Node, store *window.Store, marker Marker, metrics 
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger, node: node, store: store, marker: marker, metrics: metrics, rates: &rates{users: map[uint32]*rate{}}}
+	s := &Server{cfg: cfg, log: cfg.Logger, node: node, store: store, marker: marker, metrics: metrics, rates: &rates{users: map[peercred.Share]*rate{}}}
 	if cfg.Remote.asked() {
 		var err error
 		if s.remote, err = s.newRemote(cfg.Remote); err != nil {
@@ -95,15 +93,12 @@ func New(cfg Config, node api.Node, store *window.Store, marker Marker, metrics 
 
 // Run serves until ctx ends and then lets open requests finish for two seconds.
 func (s *Server) Run(ctx context.Context) error {
-	unixListener, err := s.listenUnix(ctx)
+	socket, err := peercred.Listen(ctx, s.cfg.Socket)
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	serve(ctx, group, &http.Server{
-		Handler: s.Handler(), ConnContext: withPeer, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: readPatience,
-		WriteTimeout: writePatience, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-	}, s.fair(unixListener, s.onSocket))
+	group.Go(func() error { return s.serve(ctx, s.Handler(), s.fair(socket)) })
 	s.log.Info("listening", "socket", s.cfg.Socket)
 	if s.remote != nil {
 		group.Go(func() error { return s.remote.run(ctx) })
@@ -118,61 +113,17 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		mux := http.NewServeMux()
 		mux.HandleFunc("GET /metrics", s.scrape)
-		serve(ctx, group, &http.Server{
-			Handler: s.rated(mux), ConnContext: withPeer, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-		}, s.fair(tcp, s.onLoopback))
+		group.Go(func() error { return s.serve(ctx, s.rated(mux), s.fair(peercred.Identify(tcp))) })
 		s.log.Info("listening", "address", tcp.Addr().String())
 	}
 	return group.Wait()
 }
 
-func serve(ctx context.Context, group *errgroup.Group, srv *http.Server, l net.Listener) {
-	group.Go(func() error {
-		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("serve %s: %w", l.Addr(), err)
-		}
-		return nil
-	})
-	group.Go(func() error {
-		<-ctx.Done()
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-		defer cancel()
-		if err := srv.Shutdown(grace); err != nil {
-			return srv.Close()
-		}
-		return nil
-	})
-}
+// graceful is how long open requests may take to finish.
+const graceful = 2 * time.Second
 
-// listenUnix replaces a socket that nobody answers on; one that answers is another
-// exporter's, which keeps it.
-func (s *Server) listenUnix(ctx context.Context) (net.Listener, error) {
-	if err := os.MkdirAll(filepath.Dir(s.cfg.Socket), 0o755); err != nil {
-		return nil, fmt.Errorf("socket: %w", err)
-	}
-	if st, err := os.Lstat(s.cfg.Socket); err == nil {
-		if st.Mode().Type() != fs.ModeSocket {
-			return nil, fmt.Errorf("socket: %s exists and is no socket", s.cfg.Socket)
-		}
-		var d net.Dialer
-		if c, err := d.DialContext(ctx, "unix", s.cfg.Socket); err == nil {
-			_ = c.Close()
-			return nil, fmt.Errorf("socket: another exporter listens on %s", s.cfg.Socket)
-		}
-		if err := os.Remove(s.cfg.Socket); err != nil {
-			return nil, fmt.Errorf("socket: %w", err)
-		}
-	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "unix", s.cfg.Socket)
-	if err != nil {
-		return nil, fmt.Errorf("socket: %w", err)
-	}
-	// Anybody may connect: the credentials decide what he sees.
-	if err := os.Chmod(s.cfg.Socket, 0o666); err != nil {
-		return nil, errors.Join(fmt.Errorf("socket: %w", err), l.Close())
-	}
-	return l, nil
+func (s *Server) serve(ctx context.Context, h http.Handler, l net.Listener) error {
+	return peercred.Serve(ctx, &http.Server{Handler: h, ConnContext: s.withPeer}, l, graceful)
 }
 
 // Handler answers requests whose context carries a peer.

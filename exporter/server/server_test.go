@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/peercred"
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/server"
@@ -37,8 +38,7 @@ func TestMain(m *testing.M) {
 // marker records what the server passes on.
 type marker struct {
 	mu   sync.Mutex
-	pid  int
-	uid  uint32
+	who  peercred.Caller
 	got  []api.Report
 	on   []string // whose behalf the last ones were on
 	fail error
@@ -52,10 +52,10 @@ func (m *marker) MarkFor(_ context.Context, manager, id string, attempt int, r a
 	return m.fail
 }
 
-func (m *marker) Mark(_ context.Context, pid int, uid uint32, r api.Report) error {
+func (m *marker) Mark(_ context.Context, who peercred.Caller, r api.Report) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.pid, m.uid = pid, uid
+	m.who = who
 	m.got = append(m.got, r)
 	return m.fail
 }
@@ -162,8 +162,8 @@ func TestProgressCarriesTheKernelsWordOnTheSender(t *testing.T) {
 	if err := c.Report(t.Context(), want); err != nil {
 		t.Fatal(err)
 	}
-	if m.pid != os.Getpid() || m.uid != uint32(os.Getuid()) {
-		t.Errorf("pid %d, uid %d; want %d, %d", m.pid, m.uid, os.Getpid(), os.Getuid())
+	if m.who.PID != os.Getpid() || m.who.UID != uint32(os.Getuid()) || m.who.Start != peercred.Started(os.Getpid()) {
+		t.Errorf("%+v, want pid %d of user %d", m.who, os.Getpid(), os.Getuid())
 	}
 	if diff := cmp.Diff([]api.Report{want}, m.got); diff != "" {
 		t.Errorf("reports (-want +got):\n%s", diff)

@@ -37,7 +37,7 @@ func (s *Store) Late(key attrib.Key, report api.Report) bool {
 		return false
 	}
 	if report.Saved {
-		a.job.Saves++
+		a.saved(report.Time)
 		return true
 	}
 	r := row{time: a.lastTime, mark: &report, ended: true}

@@ -247,7 +247,7 @@ func (s *Store) Window(id string, number int, after uint64, visible func(api.Job
 	if a == nil {
 		return api.Window{}, false
 	}
-	w := api.Window{Job: a.job, Schema: a.schema, Source: a.source, Samples: []api.Sample{}, Dropped: a.dropped}
+	w := api.Window{Job: a.job, Schema: a.schema, Source: a.source, Samples: []api.Sample{}, Dropped: a.dropped, Now: time.Now()}
 	for i := range a.ring {
 		r := a.ring[(a.first+i)%len(a.ring)]
 		if r.seq > after {

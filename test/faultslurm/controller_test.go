@@ -99,7 +99,7 @@ func asSite(cfg *slurm.Config, socket string, h *hook, exporters *nodes.Exporter
 	client := broker.NewClient(socket)
 	client.Timeout = 2 * patient
 	cfg.Everyone, cfg.Marked, cfg.Actor = true, true, marking{client, h}
-	cfg.Saves = func(ctx context.Context, node string, job driver.JobID, attempt int) (int, error) {
+	cfg.Saves = func(ctx context.Context, node string, job driver.JobID, attempt int) (exporterapi.Saves, error) {
 		return exporters.Saves(ctx, node, "slurm/"+string(job), attempt)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
 	"pitchpipe/exporter/api"
 )
@@ -46,7 +47,7 @@ func (f *fake) Window(ctx context.Context, job string, attempt int, _ uint64) (a
 		<-ctx.Done()
 		return api.Window{}, fmt.Errorf("%w: %w", api.ErrUnavailable, ctx.Err())
 	}
-	return api.Window{Job: api.Job{ID: job, Attempt: attempt, Saves: 3}}, f.answer(ctx)
+	return api.Window{Job: api.Job{ID: job, Attempt: attempt, Saves: 3, Saved: time.Unix(1, 0)}, Now: time.Unix(2, 0)}, f.answer(ctx)
 }
 
 func (f *fake) ReportFor(ctx context.Context, job string, attempt int, r api.Report) error {

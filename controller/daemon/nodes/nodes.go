@@ -163,11 +163,11 @@ func (e *Exporters) Window(ctx context.Context, node, job string, attempt int, a
 	return w, err
 }
 
-// Saves is how often an attempt has told its node's exporter that it saved.
-func (e *Exporters) Saves(ctx context.Context, node, job string, attempt int) (int, error) {
+// Saves is what an attempt has told its node's exporter of checkpoints that it saved.
+func (e *Exporters) Saves(ctx context.Context, node, job string, attempt int) (api.Saves, error) {
 	// No sample has that number: only what is said of the job is wanted.
 	w, err := e.Window(ctx, node, job, attempt, ^uint64(0))
-	return w.Job.Saves, err
+	return api.Saves{Count: w.Job.Saves, Last: w.Job.Saved, Now: w.Now}, err
 }
 
 // Report tells the exporter of a node on a job's behalf that an epoch ended or that it

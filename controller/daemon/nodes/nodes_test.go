@@ -175,8 +175,8 @@ func TestSavesAreThoseOfTheAttempt(t *testing.T) {
 	t.Parallel()
 	e := cluster(nil, map[string]*fake{"n1": {}})
 	defer e.Close()
-	if n, err := e.Saves(t.Context(), "n1", "slurm/7", 2); n != 3 || err != nil {
-		t.Errorf("got %d, %v; want 3", n, err)
+	if n, err := e.Saves(t.Context(), "n1", "slurm/7", 2); n != (api.Saves{Count: 3, Last: time.Unix(1, 0), Now: time.Unix(2, 0)}) || err != nil {
+		t.Errorf("got %+v, %v; want 3", n, err)
 	}
 }
 

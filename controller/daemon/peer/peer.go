@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -10,9 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
-	"pitchpipe/driver/door"
+	"pitchpipe/exporter/api/peercred"
 )
 
 // ErrUnknown means that the connection has no peer credentials.
@@ -43,53 +45,59 @@ func (p Peer) May(owner string) bool {
 	return p.Privileged() || p.Name == owner || owner != "" && slices.Contains(strings.Split(p.also, ","), owner)
 }
 
-// ConnContext is for http.Server: it puts the peer into each request's context.
+// ConnContext is for http.Server: it puts the peer into each request's context. The name
+// is looked up by the first request, which alone waits for a directory service.
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {
-	p, err := of(conn)
+	who, err := peercred.Of(conn)
 	if err != nil {
 		return ctx
 	}
-	return NewContext(ctx, p)
+	return context.WithValue(ctx, key{}, sync.OnceValue(func() Peer { return Peer{UID: who.UID, Name: name(who.UID)} }))
 }
 
 // NewContext puts a peer that is known by other means into the context, as where
 // a process asks itself.
 func NewContext(ctx context.Context, p Peer) context.Context {
-	return context.WithValue(ctx, key{}, p)
+	return context.WithValue(ctx, key{}, func() Peer { return p })
 }
 
-// From returns the peer that ConnContext put there.
+// From returns the peer that ConnContext or NewContext put there.
 func From(ctx context.Context) (Peer, error) {
-	p, ok := ctx.Value(key{}).(Peer)
+	p, ok := ctx.Value(key{}).(func() Peer)
 	if !ok {
 		return Peer{}, ErrUnknown
 	}
-	return p, nil
+	return p(), nil
 }
 
-// directory asks the machine's directory service for the name of a user who is not in
-// /etc/passwd, which is all that a static program reads; empty where it knows none.
-func directory(id string) string {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+// directory asks the machine's directory service about a user who is not in /etc/passwd,
+// which is all that a static program reads; empty where it knows none.
+func directory(ctx context.Context, what, user string) string {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "id", "-un", "--", id).Output()
+	out, err := exec.CommandContext(ctx, "id", what, "--", user).Output()
 	if err != nil {
 		return ""
 	}
 	return strings.TrimSpace(string(out))
 }
 
-func of(conn net.Conn) (Peer, error) {
-	uid, err := door.UID(conn)
-	if err != nil {
-		return Peer{}, err
-	}
+func name(uid uint32) string {
 	id := strconv.FormatUint(uint64(uid), 10)
-	name := id
 	if u, err := user.LookupId(id); err == nil {
-		name = u.Username
-	} else if found := directory(id); found != "" {
-		name = found
+		return u.Username
 	}
-	return Peer{UID: uid, Name: name}, nil
+	return cmp.Or(directory(context.Background(), "-un", id), id)
+}
+
+// UID is the user of a name, as Peer has it; false where there is none.
+func UID(ctx context.Context, name string) (uint32, bool) {
+	id := name // of a user without a name
+	if u, err := user.Lookup(name); err == nil {
+		id = u.Uid
+	} else if _, err := strconv.ParseUint(name, 10, 32); err != nil {
+		id = directory(ctx, "-u", name)
+	}
+	uid, err := strconv.ParseUint(id, 10, 32)
+	return uint32(uid), err == nil
 }

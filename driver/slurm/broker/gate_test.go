@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"pitchpipe/driver/slurm/broker"
+	"pitchpipe/exporter/api/peercred/peercredtest"
 )
 
 // turned tells whether a connection was closed by the broker before anything was asked.
@@ -37,7 +38,7 @@ func TestNobodyKeepsTheControllerOutByManyConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	var conns []net.Conn
-	as(t, 65002, func() {
+	peercredtest.As(t, 65002, func() {
 		for range 40 {
 			conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: r.cfg.Socket, Net: "unix"})
 			if err != nil {
@@ -47,7 +48,7 @@ func TestNobodyKeepsTheControllerOutByManyConnections(t *testing.T) {
 			conns = append(conns, conn)
 		}
 	})
-	as(t, 65001, func() {
+	peercredtest.As(t, 65001, func() {
 		answer, err := raw(r.cfg.Socket, "/v1/signal", `{"job":"7","signal":"SIGUSR1"}`)
 		if err != nil || !strings.Contains(answer, "200 OK") {
 			t.Errorf("the controller is told %q (%v)", answer, err)
@@ -71,7 +72,7 @@ func TestNobodyKeepsTheControllerOutByManyConnections(t *testing.T) {
 	// Their places are free again.
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		var answer string
-		as(t, 65002, func() { answer, _ = raw(r.cfg.Socket, "/v1/signal", "{}") })
+		peercredtest.As(t, 65002, func() { answer, _ = raw(r.cfg.Socket, "/v1/signal", "{}") })
 		if strings.Contains(answer, "only the site's controller may ask") {
 			break
 		}

@@ -18,6 +18,7 @@ import (
 	"pitchpipe/driver/slurm"
 	"pitchpipe/driver/slurm/broker"
 	"pitchpipe/driver/slurm/command"
+	"pitchpipe/exporter/api"
 	"pitchpipe/test/slurmcluster"
 )
 
@@ -44,9 +45,9 @@ func aDriver(t *testing.T, s *site) {
 	d, err := slurm.New(t.Context(), slurm.Config{
 		Dir: filepath.Join(t.TempDir(), "state"), User: slurmcluster.Controller, Everyone: true, Marked: true, Parse: detect.ParseForSlurm,
 		Commands: command.Exec{Conf: s.Conf(), Credential: credential(t, slurmcluster.Controller)}, Actor: broker.NewClient(b.role.Socket),
-		Saves: func(context.Context, string, driver.JobID, int) (int, error) { // what the listener inside the job would tell
+		Saves: func(context.Context, string, driver.JobID, int) (api.Saves, error) { // what the listener inside the job would tell
 			text, err := os.ReadFile(output)
-			return bytes.Count(text, []byte("saved")), err
+			return api.Saves{Count: bytes.Count(text, []byte("saved"))}, err
 		},
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})

@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/durable"
+	"pitchpipe/exporter/api/peercred"
 )
 
 // Run serves until the context ends, and then until the requests that began are done.
@@ -23,55 +22,22 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		return fmt.Errorf("broker: %w", err)
 	}
 	defer func() { err = errors.Join(err, durable.Unlock(lock)) }()
-	l, err := s.listen(ctx)
+	l, err := peercred.Listen(ctx, s.cfg.Socket)
 	if err != nil {
-		return err
+		return fmt.Errorf("broker: %w", err)
 	}
-	server := &http.Server{
-		Handler: s.handler(), ConnContext: withCaller, ReadTimeout: 10 * time.Second, ReadHeaderTimeout: 5 * time.Second,
-		WriteTimeout: 5 * time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 8 << 10,
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(s.gate(l)) }()
 	tidying, stop := context.WithCancel(ctx)
 	var housework sync.WaitGroup
 	housework.Go(func() { s.prune(tidying) })
 	defer housework.Wait()
 	defer stop()
 	s.cfg.Logger.Info("listening", "socket", s.cfg.Socket)
-	select {
-	case err := <-ended:
-		return fmt.Errorf("broker: %w", err)
-	case <-ctx.Done():
-	}
 	// What began is finished: a command that is cut off may have had its effect.
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceful)
-	defer cancel()
-	err = server.Shutdown(last)
-	if failed := <-ended; !errors.Is(failed, http.ErrServerClosed) {
-		err = errors.Join(err, failed)
+	server := &http.Server{Handler: peercred.Unhurried(s.handler(), maxRequest), ConnContext: withCaller}
+	if err := peercred.Serve(ctx, server, s.gate(l), graceful); err != nil {
+		return fmt.Errorf("broker: %w", err)
 	}
-	return err
-}
-
-// listen takes the socket's path. The lock on the state says that whoever left a socket
-// there is gone.
-func (s *Server) listen(ctx context.Context) (net.Listener, error) {
-	if info, err := os.Lstat(s.cfg.Socket); err == nil && info.Mode().Type() == os.ModeSocket {
-		if err := os.Remove(s.cfg.Socket); err != nil {
-			return nil, fmt.Errorf("broker: a socket that was left: %w", err)
-		}
-	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "unix", s.cfg.Socket)
-	if err != nil {
-		return nil, fmt.Errorf("broker: %w", err)
-	}
-	// Anybody may connect: who gets an answer is the kernel's word, not a file's mode.
-	if err := os.Chmod(s.cfg.Socket, 0o666); err != nil {
-		return nil, errors.Join(fmt.Errorf("broker: %w", err), l.Close())
-	}
-	return l, nil
+	return nil
 }
 
 func (s *Server) handler() http.Handler {
@@ -116,11 +82,11 @@ func (s *Server) answer(verb string, do func(context.Context, uint32, request) (
 func (s *Server) ask(w http.ResponseWriter, r *http.Request, verb string, do func(context.Context, uint32, request) (response, error)) (response, error) {
 	peer, err := s.admit(r.Context())
 	if err != nil {
-		s.turnedAway(peer, verb, err)
+		s.complaints.Add(peercred.Caller{UID: peer}.String(), fmt.Errorf("%s: %w", verb, err))
 		w.Header().Set("Connection", "close") // others wait for its place
 		return response{}, err
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return response{}, fmt.Errorf("a request above %d bytes, or cut off: %w: %w", maxRequest, driver.ErrInvalid, err)
 	}

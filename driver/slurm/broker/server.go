@@ -11,6 +11,7 @@ import (
 	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/broker/ledger"
 	"pitchpipe/driver/slurm/command"
+	"pitchpipe/exporter/api/peercred"
 )
 
 // ErrConfig is wrapped by errors of New.
@@ -81,7 +82,7 @@ type Server struct {
 	// takes the next one has to see.
 	sizing chan struct{}
 
-	complaints complaints
+	complaints peercred.Complaints
 
 	mu   sync.Mutex
 	busy map[string]*turn
@@ -113,7 +114,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	return &Server{cfg: cfg, ledger: l, busy: map[string]*turn{}, sizing: make(chan struct{}, 1)}, nil
+	return &Server{cfg: cfg, ledger: l, busy: map[string]*turn{}, complaints: peercred.Complaints{Log: cfg.Logger}, sizing: make(chan struct{}, 1)}, nil
 }
 
 // turn is one job's, for as long as somebody has it or waits for it.

@@ -8,9 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/broker"
+	"pitchpipe/exporter/api/peercred/peercredtest"
 )
 
 func TestMain(m *testing.M) {
@@ -27,28 +26,6 @@ func TestMain(m *testing.M) {
 		os.Exit(child())
 	}
 	goleak.VerifyTestMain(m)
-}
-
-// as runs do on a thread of its own that has another uid. The thread ends with it.
-func as(t *testing.T, uid uint32, do func()) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root, to ask as another user")
-	}
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked, so that the thread is thrown away
-		_, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid))
-		if errno != 0 {
-			done <- errno
-			return
-		}
-		do()
-		done <- nil
-	}()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
 }
 
 // raw sends one request over a connection that this thread opens.
@@ -77,7 +54,7 @@ func TestOnlyTheControllerIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	for uid, want := range map[uint32]string{65001: "200 OK", 65002: "only the site's controller may ask, and uid 65002 is not the account that it runs under"} {
-		as(t, uid, func() {
+		peercredtest.As(t, uid, func() {
 			answer, err := raw(r.cfg.Socket, "/v1/signal", `{"job":"7","signal":"SIGUSR1"}`)
 			if err != nil || !strings.Contains(answer, want) {
 				t.Errorf("uid %d is told %q (%v), want %q", uid, answer, err, want)

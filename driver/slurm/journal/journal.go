@@ -53,6 +53,7 @@ type Moving struct {
 	Queued    bool          `json:"queued,omitempty"`    // the job waited in the queue when the intent came
 	Offset    int64         `json:"offset,omitempty"`    // of the output when it was asked
 	Saves     int           `json:"saves,omitempty"`     // that it had told of when it was asked
+	Since     time.Time     `json:"since,omitzero"`      // when that was, by the clock of its node
 	Split     bool          `json:"split,omitempty"`     // the array's task has a number of its own, for certain
 	Left      time.Time     `json:"left,omitzero"`       // when it was seen to wait in the queue again
 	Restarts  int           `json:"restarts"`            // that Slurm counted when the intent came

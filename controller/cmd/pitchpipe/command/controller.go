@@ -113,7 +113,7 @@ func (a *app) driver(ctx context.Context, site *config.SitePolicy, exporters *no
 		}
 		if a.cfg.Slurm.Mode == "site" {
 			cfg.Everyone, cfg.Actor = true, broker.NewClient(a.cfg.Slurm.Broker)
-			cfg.Saves = func(ctx context.Context, node string, job driver.JobID, attempt int) (int, error) {
+			cfg.Saves = func(ctx context.Context, node string, job driver.JobID, attempt int) (exporterapi.Saves, error) {
 				return exporters.Saves(ctx, node, "slurm/"+string(job), attempt)
 			}
 		}

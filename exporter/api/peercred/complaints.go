@@ -1,18 +1,17 @@
-package server
+package peercred
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
 )
 
-// complaints tell the operator why callers were refused, and no more than so often:
+// Complaints tell the operator why callers were refused, and no more than so often:
 // anybody who reaches the address can bring them about.
-type complaints struct {
-	log *slog.Logger
+type Complaints struct {
+	Log *slog.Logger
 
 	mu    sync.Mutex
 	since time.Time
@@ -28,26 +27,27 @@ const (
 
 // Handle implements slog.Handler for what http.Server logs: a handshake that failed,
 // else trouble of its own.
-func (c *complaints) Handle(_ context.Context, r slog.Record) error {
+func (c *Complaints) Handle(_ context.Context, r slog.Record) error {
 	if rest, ok := strings.CutPrefix(r.Message, "http: TLS handshake error from "); ok {
 		caller, reason, _ := strings.Cut(rest, ": ")
-		c.add(caller, errors.New(reason))
+		c.Add(caller, reason)
 		return nil
 	}
-	c.log.Warn("trouble with a caller", "error", strings.TrimPrefix(r.Message, "http: "))
+	c.Log.Warn("trouble with a caller", "error", strings.TrimPrefix(r.Message, "http: "))
 	return nil
 }
 
 // Enabled implements slog.Handler.
-func (c *complaints) Enabled(context.Context, slog.Level) bool { return true }
+func (c *Complaints) Enabled(context.Context, slog.Level) bool { return true }
 
 // WithAttrs implements slog.Handler.
-func (c *complaints) WithAttrs([]slog.Attr) slog.Handler { return c }
+func (c *Complaints) WithAttrs([]slog.Attr) slog.Handler { return c }
 
 // WithGroup implements slog.Handler.
-func (c *complaints) WithGroup(string) slog.Handler { return c }
+func (c *Complaints) WithGroup(string) slog.Handler { return c }
 
-func (c *complaints) add(caller string, err error) {
+// Add logs that a caller was refused, where that was not done too often.
+func (c *Complaints) Add(caller string, reason any) {
 	c.mu.Lock()
 	now, more := time.Now(), 0
 	if now.Sub(c.since) >= complaintsPeriod {
@@ -60,9 +60,9 @@ func (c *complaints) add(caller string, err error) {
 	}
 	c.mu.Unlock()
 	if more > 0 {
-		c.log.Warn("more callers were refused", "count", more)
+		c.Log.Warn("more callers were refused", "count", more)
 	}
 	if tell {
-		c.log.Warn("a caller was refused", "caller", caller, "reason", err)
+		c.Log.Warn("a caller was refused", "caller", caller, "reason", reason)
 	}
 }

@@ -1,0 +1,123 @@
+package peercred
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrUnknown means that the kernel does not say who opened a connection.
+var ErrUnknown = errors.New("caller unknown")
+
+// Nobody is a uid that the kernel never gives.
+const Nobody = ^uint32(0)
+
+// Caller is who opened a connection.
+type Caller struct {
+	UID   uint32
+	PID   int    // 0 = in a process namespace that is not seen from here, or not local
+	Start uint64 // when that process began, in ticks after boot; 0 = it had ended when the connection was accepted
+	Share Share
+}
+
+// String names the caller for a log.
+func (c Caller) String() string {
+	if c.UID == Nobody {
+		return "an unknown user at " + c.Share.Addr.String()
+	}
+	return "user " + strconv.FormatUint(uint64(c.UID), 10)
+}
+
+// Share names what Listener and others count together.
+type Share struct {
+	UID  uint32     // the user, and the owner of subordinate uids
+	Addr netip.Addr // of a caller over TCP whose user is unknown
+}
+
+// Of returns who opened a connection. With an error the uid is Nobody, and the share that
+// of the address.
+func Of(conn net.Conn) (Caller, error) {
+	if c, ok := conn.(*Conn); ok {
+		return c.Caller, c.err
+	}
+	unknown := elsewhere(conn)
+	c, ok := conn.(*net.UnixConn)
+	if !ok {
+		return unknown, fmt.Errorf("%w: not a Unix socket", ErrUnknown)
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return unknown, fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	var who Caller
+	var asked error
+	err = raw.Control(func(fd uintptr) { who, asked = of(int(fd)) })
+	if err := errors.Join(err, asked); err != nil {
+		return unknown, fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	return who, nil
+}
+
+func of(fd int) (Caller, error) {
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return Caller{}, err //nolint:wrapcheck // Of wraps it
+	}
+	who := Caller{UID: cred.Uid, PID: int(cred.Pid), Share: Share{UID: cred.Uid}}
+	if who.PID <= 0 {
+		return who, nil
+	}
+	who.Start = Started(who.PID)
+	// The number may be another process's by now, whose start that would be.
+	switch pidfd, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PEERPIDFD); {
+	case err == nil:
+		if err := unix.PidfdSendSignal(pidfd, 0, nil, 0); err != nil && !errors.Is(err, unix.EPERM) {
+			who.Start = 0
+		}
+		_ = unix.Close(pidfd)
+	case !errors.Is(err, unix.ENOPROTOOPT):
+		who.Start = 0 // it has ended
+	case owner(who.PID) != who.UID: // a kernel before 6.5
+		who.Start = 0
+	}
+	return who, nil
+}
+
+// Started returns when a process began, in ticks after boot; 0 = there is none. A number
+// recurs only after all others, which takes many ticks.
+func Started(pid int) uint64 {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0
+	}
+	// proc(5) numbers the fields from 1; behind the name, which may hold anything, is the third.
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	if len(fields) <= 22-3 {
+		return 0
+	}
+	start, err := strconv.ParseUint(fields[22-3], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return start
+}
+
+func owner(pid int) uint32 {
+	info, err := os.Stat("/proc/" + strconv.Itoa(pid))
+	if err != nil {
+		return Nobody
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return Nobody
+	}
+	return st.Uid
+}

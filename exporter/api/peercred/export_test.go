@@ -1,0 +1,19 @@
+package peercred
+
+import "strings"
+
+// Listed finds a connection in a list in the form of /proc/net/tcp.
+func Listed(list, local, remote string) (uint32, bool) {
+	u := users{}
+	u.read(strings.NewReader(list))
+	uid, ok := u[[2]string{local, remote}]
+	return uid, ok
+}
+
+// Enter takes a place; nil = there is none.
+func (l *Listener) Enter(uid uint32, known, owns bool) (leave func()) {
+	return l.enter(Share{UID: uid}, known, owns)
+}
+
+// Owner is whose a uid is.
+func (s *Subordinates) Owner(uid uint32) uint32 { return s.owner(uid) }

@@ -1,0 +1,62 @@
+package peercred
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// ErrServed means that another process answers on a socket.
+var ErrServed = errors.New("another process serves the socket")
+
+// Listen takes a Unix socket over from a process that died, and refuses one that is
+// served. Anybody may connect: the credentials decide what each may do.
+func Listen(ctx context.Context, path string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	if err := free(ctx, path); err != nil {
+		return nil, fmt.Errorf("socket %s: %w", path, err)
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o666); err != nil {
+		return nil, errors.Join(fmt.Errorf("socket: %w", err), l.Close())
+	}
+	return l, nil
+}
+
+// free removes a socket on which nobody listens, and nothing else.
+func free(ctx context.Context, path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err //nolint:wrapcheck // Listen wraps it
+	case info.Mode().Type() != fs.ModeSocket:
+		return errors.New("not a socket, and in the way")
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", path)
+	switch {
+	case err == nil:
+		return errors.Join(ErrServed, conn.Close())
+	case errors.Is(err, syscall.EAGAIN):
+		return ErrServed // by one that is busy
+	case !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist):
+		return err //nolint:wrapcheck // Listen wraps it
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err //nolint:wrapcheck // Listen wraps it
+	}
+	return nil
+}

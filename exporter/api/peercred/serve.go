@@ -1,0 +1,103 @@
+package peercred
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+// What one caller may take of a server's time. A request and an answer of megabytes go
+// over a socket in well under a second.
+const (
+	headerPatience = 5 * time.Second
+	readPatience   = 10 * time.Second
+	writePatience  = 30 * time.Second
+	idlePatience   = time.Minute
+	maxHeader      = 16 << 10
+)
+
+// Limit bounds how long a caller may take to ask, to read the answer and to ask again,
+// and the size of a header.
+func Limit(s *http.Server) *http.Server {
+	s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout, s.MaxHeaderBytes = headerPatience, readPatience, writePatience, idlePatience, maxHeader
+	return s
+}
+
+// Serve answers within the limits of Limit until ctx ends, and then lets what began finish
+// within grace.
+func Serve(ctx context.Context, s *http.Server, l net.Listener, grace time.Duration) error {
+	ended := make(chan error, 1)
+	go func() { ended <- Limit(s).Serve(l) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve %s: %w", l.Addr(), err)
+	case <-ctx.Done():
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	err := s.Shutdown(last)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = s.Close() // who has not asked anything by now gets no answer
+	}
+	if failed := <-ended; !errors.Is(failed, http.ErrServerClosed) {
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// Unhurried is for handlers that may take longer than Limit allows: the body, of at most
+// so many bytes, is read before they begin, and they may go on for as long as the caller
+// reads each piece of the answer in time. What is wrong with the body they see when they
+// read it.
+func Unhurried(h http.Handler, most int64) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+		r.Body = io.NopCloser(&whole{bytes.NewReader(body), err})
+		control := http.NewResponseController(w)
+		_ = control.SetReadDeadline(time.Time{}) // a recorder has none
+		h.ServeHTTP(&unhurried{w, control}, r)
+	})
+}
+
+// whole is a body that was read, and how that ended.
+type whole struct {
+	io.Reader
+	err error
+}
+
+func (b *whole) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if errors.Is(err, io.EOF) && b.err != nil {
+		err = b.err
+	}
+	return n, err //nolint:wrapcheck // it is the connection's
+}
+
+type unhurried struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+// Unwrap is for http.ResponseController.
+func (u *unhurried) Unwrap() http.ResponseWriter { return u.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (u *unhurried) WriteHeader(status int) {
+	u.extend()
+	u.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (u *unhurried) Write(p []byte) (int, error) {
+	u.extend()
+	return u.ResponseWriter.Write(p) //nolint:wrapcheck // it is the connection
+}
+
+func (u *unhurried) extend() {
+	_ = u.control.SetWriteDeadline(time.Now().Add(writePatience)) // a recorder has none
+}
