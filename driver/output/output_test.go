@@ -58,9 +58,6 @@ func TestOnlyAPlainFileOfTheUserIsOpened(t *testing.T) {
 		"a device without an end is not opened":      {makeNode(unix.S_IFCHR, unix.Mkdev(1, 5)), user, driver.ErrUnsupported},
 		"a directory is not opened":                  {func(p string) error { return os.Mkdir(p, 0o755) }, user, driver.ErrUnsupported},
 		"a socket is not opened":                     {makeNode(unix.S_IFSOCK, 0), user, driver.ErrUnsupported},
-		"a terminal, which hangs up, is not opened":  {makeNode(unix.S_IFCHR, unix.Mkdev(4, 0)), user, driver.ErrUnsupported},
-		"a watchdog, which bites, is not opened":     {makeNode(unix.S_IFCHR, unix.Mkdev(10, 130)), user, driver.ErrUnsupported},
-		"a tape, which winds back, is not opened":    {makeNode(unix.S_IFCHR, unix.Mkdev(9, 0)), user, driver.ErrUnsupported},
 		"a block device of the user's is not opened": {makeNode(unix.S_IFBLK, unix.Mkdev(7, 0)), user, driver.ErrUnsupported},
 	} {
 		t.Run(name, func(t *testing.T) {
