@@ -2,7 +2,6 @@ package hang
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -16,10 +15,7 @@ func Mount(t *testing.T) string {
 	if err != nil {
 		t.Skip("no file system can be made to hang: ", err)
 	}
-	dir, err := os.MkdirTemp("", "hang") // not TempDir, whose removal would look at it
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := t.TempDir() // removed after what is cleaned up below
 	data := fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", server)
 	if err := unix.Mount("hang", dir, "fuse", unix.MS_NOSUID|unix.MS_NODEV, data); err != nil {
 		t.Skip("no file system can be made to hang: ", err)
@@ -30,9 +26,6 @@ func Mount(t *testing.T) string {
 			t.Error(err)
 		}
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-		if err := os.Remove(dir); err != nil {
 			t.Error(err)
 		}
 	})
