@@ -2,43 +2,29 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
-	"sync"
+	"path/filepath"
 
 	"pitchpipe/controller/reconcile"
+	"pitchpipe/driver/durable"
 )
 
-// auditLog is an append-only file of JSON lines, each on disk before the effect
-// that it announces.
-type auditLog struct {
-	mu   sync.Mutex
-	file *os.File
-}
+// The audit takes at most this much of the disk, and five times that with the old files.
+const (
+	auditBytes = 64 << 20
+	auditKeep  = 4
+)
 
-func openAudit(path string) (*auditLog, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open the audit: %w", err)
-	}
-	return &auditLog{file: f}, nil
+// auditLog is a file of JSON lines, each on disk before the effect that it announces.
+type auditLog struct{ log durable.Log }
+
+func newAudit(state string) *auditLog {
+	return &auditLog{durable.Log{Path: filepath.Join(state, "audit.jsonl"), Max: auditBytes, Keep: auditKeep}}
 }
 
 func (a *auditLog) append(_ context.Context, entry reconcile.Audit) error {
-	line, err := json.Marshal(entry)
-	if err != nil {
-		return fmt.Errorf("encode the audit: %w", err)
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if _, err := a.file.Write(append(line, '\n')); err != nil {
-		return fmt.Errorf("write the audit: %w", err)
-	}
-	if err := a.file.Sync(); err != nil {
-		return fmt.Errorf("sync the audit: %w", err)
+	if err := a.log.Append(entry, true); err != nil {
+		return fmt.Errorf("audit: %w", err)
 	}
 	return nil
 }
-
-func (a *auditLog) close() error { return a.file.Close() }

@@ -103,9 +103,7 @@ func (d *Daemon) open(parts Parts) (err error) {
 }
 
 func (d *Daemon) join(parts Parts) (err error) {
-	if d.audit, err = openAudit(filepath.Join(parts.Config.State, "audit.jsonl")); err != nil {
-		return err
-	}
+	d.audit = newAudit(parts.Config.State)
 	if d.pauses, err = loadPauses(d.store); err != nil {
 		return err
 	}
@@ -134,17 +132,13 @@ func (d *Daemon) join(parts Parts) (err error) {
 
 // Close releases the durable state.
 func (d *Daemon) Close() error {
-	var err error
 	if d.meter != nil {
 		d.meter.Close()
 	}
-	if d.audit != nil {
-		err = d.audit.close()
-	}
 	if d.store != nil {
-		err = errors.Join(err, d.store.Close())
+		return d.store.Close()
 	}
-	return err
+	return nil
 }
 
 // Run serves until ctx ends; jobs that run then go on running.

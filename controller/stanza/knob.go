@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"pitchpipe/controller/tuning"
-	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/nearest"
 )
@@ -115,7 +114,7 @@ func (j *judge) env(d datum) {
 			return
 		}
 	}
-	if driver.IsDenied(d.text) {
+	if jobfile.IsDenied(d.text) {
 		j.fail(d.at, fmt.Sprintf("env is %q, which is never set by the tuner", d.text), "want "+key.allowed())
 		return
 	}

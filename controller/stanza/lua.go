@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"pitchpipe/controller/tuning"
-	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
 )
 
 // LuaTable writes what the submission plugin of Slurm judges a stanza by: Keys, and
@@ -26,7 +26,7 @@ func LuaTable() string {
 	b.WriteString("  system = " + luaWords(tuning.SystemKnobs()) + ",\n")
 	b.WriteString("  counts = " + luaWords(counts()) + ",\n")
 	b.WriteString("  signals = " + luaWords(signals()) + ",\n")
-	b.WriteString("  denied = {\n    names = " + luaWords(driver.Denied()) + ",\n    bytes = " + luaText("[^"+strings.ReplaceAll(strings.TrimSuffix(driver.ValueBytes, "-"), "%", "%%")+"%-]") + ", -- of values\n  },\n")
+	b.WriteString("  denied = {\n    names = " + luaWords(jobfile.Denied()) + ",\n    bytes = " + luaText("[^"+strings.ReplaceAll(strings.TrimSuffix(jobfile.ValueBytes, "-"), "%", "%%")+"%-]") + ", -- of values\n  },\n")
 	b.WriteString("  rules = {\n")
 	for _, knob := range append(tuning.SystemKnobs(), "") {
 		b.WriteString("    [" + luaText(knob) + "] = " + luaText(valueRule(knob)) + ",\n")

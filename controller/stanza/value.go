@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"pitchpipe/controller/tuning"
-	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 )
 
@@ -44,7 +43,7 @@ func parse(knob, text string) (tuning.Value, bool) {
 	if v.IsNumber() {
 		return tuning.Number(f), true
 	}
-	return v, text != "" && driver.IsPlain(text)
+	return v, text != "" && jobfile.IsPlain(text)
 }
 
 func valueRule(knob string) string {

@@ -21,6 +21,7 @@ import (
 // are Checkpointing until it left, Stopped, Changed, Started; those of a pending
 // one Changed and Started.
 func (d *Driver) Advance(ctx context.Context, in driver.Intent) (driver.Step, error) {
+	h := d.hear(in)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r, err := d.find(in.Job)
@@ -36,7 +37,7 @@ func (d *Driver) Advance(ctx context.Context, in driver.Intent) (driver.Step, er
 			return driver.Step{}, fmt.Errorf("advance %s: %w", in.ID, err)
 		}
 	}
-	step, err := d.advance(r, in)
+	step, err := d.advance(r, in, h)
 	if err != nil {
 		return driver.Step{}, fmt.Errorf("advance %s of %s: %w", in.ID, in.Job, err)
 	}
@@ -44,12 +45,12 @@ func (d *Driver) Advance(ctx context.Context, in driver.Intent) (driver.Step, er
 	return step, nil
 }
 
-func (d *Driver) advance(r *record, in driver.Intent) (driver.Step, error) {
+func (d *Driver) advance(r *record, in driver.Intent, h heard) (driver.Step, error) {
 	switch kind, detail := r.position(in); {
 	case kind != "":
 		return driver.Step{Kind: kind, Detail: detail}, nil
 	case r.Moving != nil:
-		return d.proceed(r)
+		return d.proceed(r, h)
 	}
 	if err := d.judge(r, in); err != nil {
 		return driver.Step{}, err
@@ -68,7 +69,13 @@ func (d *Driver) advance(r *record, in driver.Intent) (driver.Step, error) {
 		}
 		return d.stop(c)
 	}
-	c.Moving = &moving{Intent: in, Phase: phaseAsking, Asked: time.Now(), Offset: r.outputSize()}
+	if h.err != nil {
+		return driver.Step{}, h.err
+	}
+	if h.size < 0 { // it was not running when its output was looked at
+		return driver.Step{Kind: driver.StepRunning, Detail: "the attempt has just begun"}, nil
+	}
+	c.Moving = &moving{Intent: in, Phase: phaseAsking, Asked: time.Now(), Offset: h.size}
 	if err := d.commit(c, "asking"); err != nil {
 		return driver.Step{}, err
 	}
@@ -105,11 +112,11 @@ func (r *record) position(in driver.Intent) (driver.StepKind, string) {
 }
 
 // proceed takes the next step of the intent in progress.
-func (d *Driver) proceed(r *record) (driver.Step, error) {
+func (d *Driver) proceed(r *record, h heard) (driver.Step, error) {
 	m := r.Moving
 	switch m.Phase {
 	case phaseAsking:
-		return d.awaitSaved(r)
+		return d.awaitSaved(r, h)
 	case phaseStopping:
 		return d.stop(r)
 	case phaseLeft:
@@ -157,7 +164,7 @@ func (d *Driver) ask(r *record) (time.Time, error) {
 }
 
 // awaitSaved looks whether the job that was asked to save did, or will not.
-func (d *Driver) awaitSaved(r *record) (driver.Step, error) {
+func (d *Driver) awaitSaved(r *record, h heard) (driver.Step, error) {
 	asked, err := d.ask(r)
 	if err != nil {
 		return driver.Step{}, err
@@ -165,11 +172,10 @@ func (d *Driver) awaitSaved(r *record) (driver.Step, error) {
 	cp := r.Moving.Intent.Checkpoint
 	late := time.Since(asked) >= cp.Grace
 	if cp.Done != "" && !late { // later it has worked on since, and would lose that
-		done, err := r.saidDone(cp.Done, r.Moving.Offset)
-		if err != nil {
-			return driver.Step{}, err
+		if h.err != nil {
+			return driver.Step{}, h.err
 		}
-		if done {
+		if h.saved && h.intent == r.Moving.Intent.ID {
 			c := r.clone()
 			c.Moving.Phase = phaseStopping
 			if err := d.commit(c, "stopping"); err != nil {

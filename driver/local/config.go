@@ -23,6 +23,9 @@ const DefaultCluster = "local"
 // DefaultHold is how long a job that saved waits for its controller.
 const DefaultHold = 30 * time.Second
 
+// DefaultMaxPending is how many jobs of one user may wait.
+const DefaultMaxPending = 1000
+
 // DefaultCgroupRoot is where cgroups are mounted.
 const DefaultCgroupRoot = "/sys/fs/cgroup"
 
@@ -67,6 +70,9 @@ type Config struct {
 	// by affinity, and their memory by looking.
 	CgroupRoot string
 
+	// MaxPending is how many jobs of one user may wait; default DefaultMaxPending.
+	MaxPending int
+
 	// Hold is how long a job that saved waits for the next Advance; default
 	// DefaultHold.
 	Hold time.Duration
@@ -100,6 +106,9 @@ func (c Config) withDefaults() (Config, []int, cgroup.Tree, error) {
 	}
 	if c.AfterStep == nil {
 		c.AfterStep = func(string) {}
+	}
+	if c.MaxPending <= 0 {
+		c.MaxPending = DefaultMaxPending
 	}
 	if c.Hold <= 0 {
 		c.Hold = DefaultHold

@@ -13,6 +13,7 @@ import (
 	"pitchpipe/driver/durable"
 	"pitchpipe/driver/local/cgroup"
 	"pitchpipe/driver/local/supervise"
+	"pitchpipe/driver/output"
 )
 
 // Driver is the scheduler. Its records are replaced as a whole under one lock,
@@ -28,6 +29,8 @@ type Driver struct {
 	lock  *os.File
 	wake  chan struct{} // the loop has something to do
 	since time.Time     // when this driver was opened
+
+	outputs output.Reader
 
 	mu       sync.Mutex
 	closed   bool

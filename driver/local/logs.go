@@ -7,12 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/output"
 )
 
 // Logs returns the job's output from byte offset on, as far as it is written.
@@ -26,7 +23,10 @@ func (d *Driver) Logs(_ context.Context, id driver.JobID, offset int64) (io.Read
 	if offset < 0 {
 		return nil, fmt.Errorf("logs: offset %d: %w", offset, driver.ErrInvalid)
 	}
-	f, err := r.openOutput()
+	if len(r.Job.Attempts) == 0 { // there is no output yet, whatever lies there
+		return io.NopCloser(bytes.NewReader(nil)), nil
+	}
+	f, err := d.outputs.Open(r.Output, r.uid())
 	if errors.Is(err, os.ErrNotExist) {
 		return io.NopCloser(bytes.NewReader(nil)), nil
 	}
@@ -39,68 +39,38 @@ func (d *Driver) Logs(_ context.Context, id driver.JobID, offset int64) (io.Read
 	return f, nil
 }
 
-// openOutput opens the output for reading. The path is the job's own word: where
-// this process may read more than the job's user, only a plain file of that user
-// will do. Before the first attempt there is no output, whatever lies there.
-func (r *record) openOutput() (*os.File, error) {
-	if len(r.Job.Attempts) == 0 {
-		return nil, os.ErrNotExist
+// uid is whose the output must be where this process may read more than the job's user.
+func (r *record) uid() int {
+	if r.User == nil {
+		return output.AnyUser
 	}
-	f, err := os.OpenFile(r.Output, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, fmt.Errorf("output: %w", err)
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("output: %w", err), f.Close())
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
+	return int(r.User.UID)
+}
+
+// heard is what the output of a running job says that an intent asks about.
+type heard struct {
+	intent string
+	size   int64 // of the output where the intent is new, else -1
+	saved  bool  // since the job was asked to save
+	err    error
+}
+
+// hear looks at the output for an Advance, which calls it before it takes the lock: a
+// file of one job that hangs must not hold up the others.
+func (d *Driver) hear(in driver.Intent) heard {
+	d.mu.Lock()
+	r := d.jobs[in.Job] // never changed in place
+	d.mu.Unlock()
+	h := heard{intent: in.ID, size: -1}
 	switch {
-	case !info.Mode().IsRegular():
-		err = fmt.Errorf("output %s is no plain file: %w", r.Output, driver.ErrUnsupported)
-	case r.User != nil && (!ok || stat.Uid != r.User.UID):
-		err = fmt.Errorf("output %s is not the job's own: %w", r.Output, driver.ErrDenied)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
-}
-
-// outputSize is how long the output is, 0 where there is none.
-func (r *record) outputSize() int64 {
-	info, err := os.Stat(r.Output)
-	if err != nil {
-		return 0
-	}
-	return info.Size()
-}
-
-// saidDone tells whether a whole line of the output from offset on matches.
-func (r *record) saidDone(pattern string, offset int64) (bool, error) {
-	re, err := regexp.Compile(pattern)
-	if err != nil {
-		return false, fmt.Errorf("pattern of a saved checkpoint: %w: %w", driver.ErrInvalid, err)
-	}
-	f, err := r.openOutput()
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	data, err := io.ReadAll(io.NewSectionReader(f, offset, maxTail))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return false, fmt.Errorf("output: %w", err)
-	}
-	for line := range bytes.Lines(data) {
-		text, whole := bytes.CutSuffix(line, []byte("\n"))
-		if whole && re.Match(text) {
-			return true, nil
+	case r == nil || r.Job.State != driver.Running || in.Discard:
+	case r.Moving == nil:
+		h.size, h.err = d.outputs.Size(r.Output, r.uid())
+	case r.Moving.Intent.ID == in.ID && r.Moving.Phase == phaseAsking && r.Moving.Intent.Checkpoint.Done != "":
+		var data []byte
+		if data, h.err = d.outputs.Tail(r.Output, r.uid(), r.Moving.Offset); h.err == nil {
+			h.saved, h.err = output.Says(data, r.Moving.Intent.Checkpoint.Done)
 		}
 	}
-	return false, nil
+	return h
 }
-
-// maxTail bounds what is read to find the line that says "saved".
-const maxTail = 16 << 20

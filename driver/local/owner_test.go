@@ -1,14 +1,21 @@
 package local_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/local"
 )
 
 func needsRootAndNobody(t *testing.T) *user.User {
@@ -87,5 +94,67 @@ func TestAnUnknownOwnerIsInvalid(t *testing.T) {
 	spec.Owner = "no-such-user-here"
 	if _, err := b.d.Start(t.Context(), "request", spec); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("Start: %v, want %v", err, driver.ErrInvalid)
+	}
+}
+
+func TestAJobHasTheLimitsOfALoginAndNotTheSchedulers(t *testing.T) {
+	t.Parallel()
+	needsRootAndNobody(t)
+	b := newBench(t, func(c *local.Config) {
+		raised := "umask 077; ulimit -Sc hard; ulimit -Sl hard; ulimit -Sn hard; ulimit -Su hard; exec \"$@\""
+		c.Supervisor = append([]string{"/bin/bash", "-c", raised, "raised"}, c.Supervisor...)
+	})
+	passable(t, b.dir)
+	var files unix.Rlimit // where this machine has less than a login
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	spec := script("umask; ulimit -Sc; ulimit -Sl; ulimit -Hl; ulimit -Sn; ulimit -Hn; awk '/Max processes/ {print $3}' /proc/self/limits /proc/1/limits | uniq")
+	spec.Source = bytes.Replace(spec.Source, []byte("#!/bin/sh"), []byte("#!/bin/bash"), 1)
+	spec.Owner, spec.Dir = "nobody", "/"
+	job := b.ended(t, b.start(t, "request", spec).ID, driver.Succeeded)
+	text := output(t, b.d, job.ID)
+	lines := strings.Fields(text)
+	if len(lines) != 7 || !slices.Equal(lines[:6], []string{"0022", "0", "8192", "8192", "1024", strconv.FormatUint(min(files.Max, 524288), 10)}) {
+		t.Errorf("umask, limits: %q", text)
+	}
+}
+
+func TestOneUsersQueueIsBounded(t *testing.T) {
+	t.Parallel()
+	needsRootAndNobody(t)
+	b := newBench(t, func(c *local.Config) { c.MaxPending = 3 })
+	passable(t, b.dir)
+	start := func(id, owner string) error {
+		spec := script("exit 0")
+		spec.Owner, spec.Dir, spec.NotBefore = owner, "/", time.Now().Add(time.Hour)
+		_, err := b.d.Start(t.Context(), driver.RequestID(id), spec)
+		return err
+	}
+	for _, id := range []string{"1", "2", "3"} {
+		if err := start(id, "nobody"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // one that is refused takes no place
+		if err := start("4", "nobody"); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "3 jobs of user nobody") {
+			t.Errorf("the fourth: %v, want %v", err, driver.ErrDenied)
+		}
+	}
+	if err := start("1", "nobody"); err != nil {
+		t.Errorf("a request that is repeated: %v", err)
+	}
+	if err := start("5", "daemon"); err != nil {
+		t.Errorf("another user: %v", err)
+	}
+	jobs, err := b.d.List(t.Context())
+	if err != nil || len(jobs) != 4 {
+		t.Fatalf("%d jobs (%v), want 4", len(jobs), err)
+	}
+	if err := b.d.Stop(t.Context(), jobs[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := start("4", "nobody"); err != nil {
+		t.Errorf("where one was cancelled: %v", err)
 	}
 }

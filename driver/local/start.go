@@ -55,6 +55,9 @@ func (d *Driver) Start(_ context.Context, id driver.RequestID, spec driver.Spec)
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("start: %w", err)
 	}
+	if n := d.pending(r.Job.Owner); n >= d.cfg.MaxPending {
+		return driver.Job{}, fmt.Errorf("start: %d jobs of user %s wait already, which is the most: %w", n, r.Job.Owner, driver.ErrDenied)
+	}
 	// 3. The claim.
 	if have.Number == 0 {
 		if have, err = d.claim(path, id); err != nil {
@@ -72,6 +75,16 @@ func (d *Driver) Start(_ context.Context, id driver.RequestID, spec driver.Spec)
 	}
 	d.nudge()
 	return cloneJob(r.Job), nil
+}
+
+// pending is how many jobs of a user wait to begin.
+func (d *Driver) pending(owner string) (n int) {
+	for _, r := range d.jobs {
+		if r.Job.Owner == owner && r.Job.State == driver.Pending {
+			n++
+		}
+	}
+	return n
 }
 
 func (d *Driver) jobID(n int64) driver.JobID {

@@ -155,7 +155,11 @@ func (m move) begin(ctx context.Context, in driver.Intent) (driver.Step, error) 
 		}
 		return m.requeue(ctx)
 	}
-	moving.Asked, moving.Offset = time.Now(), m.d.outputSize(m.j)
+	size, err := m.d.outputSize(m.j, m.j.StdOut)
+	if err != nil {
+		return driver.Step{}, err
+	}
+	moving.Asked, moving.Offset = time.Now(), size
 	if in.Checkpoint.Done != "" && !*m.d.cfg.ReadOutput {
 		saves, err := m.d.cfg.Saves(ctx, m.j.Node, driver.JobID(m.j.ID), m.j.Restarts+1)
 		if err != nil {

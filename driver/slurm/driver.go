@@ -12,6 +12,7 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/durable"
+	"pitchpipe/driver/output"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/rest"
@@ -23,6 +24,7 @@ type Driver struct {
 	journal journal.Journal
 	lock    *os.File
 	rest    *rest.Client // nil = sdiag is asked
+	outputs output.Reader
 
 	hashes  maphash.Seed
 	polling sync.Mutex // one look at the whole queue at a time

@@ -3,10 +3,7 @@ package slurm
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -80,7 +77,10 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 	}
 	// What stands there already would be reported as of now: only where it is known
 	// to be this attempt's, and not told yet, is it read.
-	offset := fileSize(file)
+	offset, err := d.outputSize(j, file)
+	if err != nil {
+		return fmt.Errorf("listen: job %s: %w", id, err)
+	}
 	if p.File == "" && !again {
 		offset = d.began(j, r, attempt)
 	}
@@ -115,27 +115,32 @@ const maxMark = 64
 
 // mark is where the output ends before the given attempt.
 func (d *Driver) mark(j parse.Job, attempt int) *journal.Mark {
-	m := &journal.Mark{Attempt: attempt, Offset: d.outputSize(j)}
+	m := &journal.Mark{Attempt: attempt, Offset: d.reached(j)}
 	from := max(0, m.Offset-maxMark)
 	m.Tail = d.piece(j, from, m.Offset-from)
 	return m
+}
+
+// reached is how long the output is, 0 where that is not to be seen.
+func (d *Driver) reached(j parse.Job) int64 {
+	size, err := d.outputSize(j, j.StdOut)
+	if err != nil {
+		d.cfg.Logger.Debug("the output cannot be seen", "job", j.ID, "error", err)
+	}
+	return size
 }
 
 func (d *Driver) piece(j parse.Job, from, n int64) []byte {
 	if !*d.cfg.ReadOutput || n <= 0 {
 		return nil
 	}
-	f, err := d.openOutput(j.StdOut, j.User)
-	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			d.cfg.Logger.Debug("the output cannot be read", "job", j.ID, "error", err)
-		}
-		return nil
+	uid, err := account(j.User)
+	var data []byte
+	if err == nil {
+		data, err = d.outputs.Piece(j.StdOut, uid, from, n)
 	}
-	defer func() { _ = f.Close() }() // only read
-	data, err := io.ReadAll(io.NewSectionReader(f, from, n))
 	if err != nil {
-		return nil
+		d.cfg.Logger.Debug("the output cannot be read", "job", j.ID, "error", err)
 	}
 	return data
 }
@@ -149,7 +154,7 @@ func (d *Driver) began(j parse.Job, r *journal.Record, attempt int) int64 {
 	case attempt == 1 && r.Output == nil: // first seen when it ran: Slurm's own way is to begin anew
 		return 0
 	case r.Output == nil || r.Output.Attempt != attempt:
-		return d.outputSize(j)
+		return d.reached(j)
 	}
 	m := r.Output
 	if n := int64(len(m.Tail)); !bytes.Equal(m.Tail, d.piece(j, m.Offset-n, n)) {

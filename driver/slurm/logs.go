@@ -10,11 +10,9 @@ import (
 	"os/user"
 	"regexp"
 	"strconv"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/output"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -31,7 +29,11 @@ func (d *Driver) Logs(ctx context.Context, id driver.JobID, offset int64) (io.Re
 	if !*d.cfg.ReadOutput {
 		return nil, fmt.Errorf("logs: job %s: its output is not this user's to read: %w", id, driver.ErrUnsupported)
 	}
-	f, err := d.openOutput(j.StdOut, j.User)
+	uid, err := account(j.User)
+	if err != nil {
+		return nil, fmt.Errorf("logs: job %s: %w", id, err)
+	}
+	f, err := d.outputs.Open(j.StdOut, uid)
 	if errors.Is(err, os.ErrNotExist) {
 		return io.NopCloser(bytes.NewReader(nil)), nil
 	}
@@ -44,91 +46,43 @@ func (d *Driver) Logs(ctx context.Context, id driver.JobID, offset int64) (io.Re
 	return f, nil
 }
 
-// openOutput opens a file that the job names: only a plain file of the job's user
-// will do.
-func (d *Driver) openOutput(path, name string) (*os.File, error) {
-	if path == "" {
-		return nil, os.ErrNotExist
-	}
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, fmt.Errorf("output: %w", err)
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("output: %w", err), f.Close())
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	switch owner, lookup := account(name); {
-	case !info.Mode().IsRegular():
-		err = fmt.Errorf("output %s is no plain file: %w", path, driver.ErrUnsupported)
-	case lookup != nil:
-		err = fmt.Errorf("output %s: %w: %w", path, driver.ErrTransient, lookup)
-	case !ok || strconv.FormatUint(uint64(stat.Uid), 10) != owner.Uid:
-		err = fmt.Errorf("output %s is not the job's own: %w", path, driver.ErrDenied)
+// account is the number of a user of this machine. A static program reads /etc/passwd
+// alone, so that of a user whom a directory service knows it knows itself.
+func account(name string) (int, error) {
+	u, err := user.Current()
+	if err != nil || u.Username != name {
+		u, err = user.Lookup(name)
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return 0, fmt.Errorf("user %s: %w: %w", name, driver.ErrTransient, err)
 	}
-	return f, nil
+	return strconv.Atoi(u.Uid)
 }
 
-// account is a user of this machine. A static program reads /etc/passwd alone, so that
-// of a user whom a directory service knows it knows itself.
-func account(name string) (*user.User, error) {
-	if self, err := user.Current(); err == nil && self.Username == name {
-		return self, nil
-	}
-	return user.Lookup(name)
-}
-
-// outputSize is how long the output is, 0 where there is none.
-func (d *Driver) outputSize(j parse.Job) int64 { return fileSize(j.StdOut) }
-
-// fileSize is how long a file is, 0 where there is none or it cannot be seen.
-func fileSize(path string) int64 {
-	info, err := os.Stat(path)
+// outputSize is how long a file of the job is, 0 where there is none or it cannot be seen.
+func (d *Driver) outputSize(j parse.Job, path string) (int64, error) {
+	uid, err := account(j.User)
 	if err != nil {
-		return 0
+		uid = output.AnyUser
 	}
-	return info.Size()
+	return d.outputs.Size(path, uid)
 }
 
-// maxTail bounds what is read of an output.
-const maxTail = 16 << 20
-
-// saidDone tells whether a whole line of the output from offset on matches.
+// saidDone reports whether a whole line of the output from offset on matches.
 func (d *Driver) saidDone(j parse.Job, pattern string, offset int64) (bool, error) {
-	re, err := regexp.Compile(pattern)
-	if err != nil {
-		return false, fmt.Errorf("pattern of a saved checkpoint: %w: %w", driver.ErrInvalid, err)
-	}
-	data, err := d.tail(j.StdOut, j.User, offset)
+	data, err := d.tail(j, j.StdOut, offset)
 	if err != nil {
 		return false, err
 	}
-	for line := range bytes.Lines(data) {
-		text, whole := bytes.CutSuffix(line, []byte("\n"))
-		if whole && re.Match(text) {
-			return true, nil
-		}
-	}
-	return false, nil
+	return output.Says(data, pattern)
 }
 
-func (d *Driver) tail(path, name string, offset int64) ([]byte, error) {
-	f, err := d.openOutput(path, name)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
+func (d *Driver) tail(j parse.Job, path string, offset int64) ([]byte, error) {
+	uid, err := account(j.User)
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.NewSectionReader(f, offset, maxTail))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, fmt.Errorf("output: %w", err)
-	}
-	return data, nil
+	return d.outputs.Tail(path, uid, offset)
 }
 
 // neverStarted tells whether slurmstepd could not execute the script. Slurm says
@@ -137,6 +91,6 @@ func (d *Driver) neverStarted(j parse.Job) bool {
 	if j.Exit.Exit != 2 || !*d.cfg.ReadOutput || j.Ended.Sub(j.Started) > maxStart {
 		return false
 	}
-	data, err := d.tail(j.StdErr, j.User, 0)
+	data, err := d.tail(j, j.StdErr, 0)
 	return err == nil && regexp.MustCompile(`(?m)^slurmstepd\S*: error: execve\(\): [^\n]*\n\z`).Match(data)
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
 )
 
 // Any two users that are neither root nor anyone who could be logged in.
@@ -373,7 +373,7 @@ func TestTheProlog_deniesWhatTheStanzaDenies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if line := "\t\t" + strings.Join(driver.Denied(), " | ") + ") refuse "; !strings.Contains(string(script), line) {
+	if line := "\t\t" + strings.Join(jobfile.Denied(), " | ") + ") refuse "; !strings.Contains(string(script), line) {
 		t.Errorf("task_prolog lacks the line\n%s", line)
 	}
 }
@@ -449,7 +449,7 @@ func FuzzTheProlog(f *testing.F) {
 			case strings.HasPrefix(line, "print pitchpipe: "):
 			case !strings.HasPrefix(line, "export ") || !exported:
 				t.Errorf("%q is no line of the task prolog's", line)
-			case !driver.IsPlain(value) || driver.IsDenied(name) || !strings.Contains(";"+mark, name+"="):
+			case !jobfile.IsPlain(value) || jobfile.IsDenied(name) || !strings.Contains(";"+mark, name+"="):
 				t.Errorf("%q, with the mark %q", line, mark)
 			}
 		}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"pitchpipe/driver/local/held"
 )
 
 // Kill ends every process of the leaf except those named, and returns when they
@@ -31,14 +33,19 @@ func (l Leaf) Kill(ctx context.Context, except ...int) error {
 			pids = nil
 		}
 		for _, pid := range pids {
-			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-				return fmt.Errorf("killing process %d of %s: %w", pid, l.name, err)
+			if err := held.Signal(pid, unix.SIGKILL, func() bool { return l.has(pid) }); err != nil {
+				return fmt.Errorf("killing what is in %s: %w", l.name, err)
 			}
 		}
 		if err := pause(ctx, 5*time.Millisecond); err != nil {
 			return fmt.Errorf("killing what is left in %s: %w", l.name, err)
 		}
 	}
+}
+
+func (l Leaf) has(pid int) bool {
+	pids, err := l.Pids()
+	return err == nil && slices.Contains(pids, pid)
 }
 
 // killAll uses the kernel's own way, which no fork escapes, where it is offered.

@@ -36,7 +36,7 @@ type attempt struct {
 
 	leaf     cgroup.Leaf
 	job      *exec.Cmd
-	waited   chan error // the job's main process ended
+	ended    chan error // the job's main process ended, and is to be waited for
 	reported chan fault // the stage executed the job (zero) or could not
 	executed bool
 	listener *helper
@@ -146,8 +146,8 @@ func (a *attempt) startStage() (*os.File, error) {
 		a.job = nil
 		return nil, errors.Join(fmt.Errorf("starting the stage: %w", err), reportRead.Close(), goWrite.Close())
 	}
-	a.waited, a.reported = make(chan error, 1), make(chan fault, 1)
-	go func() { a.waited <- a.job.Wait() }()
+	a.ended, a.reported = make(chan error, 1), make(chan fault, 1)
+	go func() { a.ended <- awaitEnd(a.job.Process.Pid) }()
 	go func() {
 		var f fault
 		data, err := io.ReadAll(reportRead)
@@ -162,6 +162,16 @@ func (a *attempt) startStage() (*os.File, error) {
 	return goWrite, nil
 }
 
+// awaitEnd returns when the child has ended. It leaves its number to it.
+func awaitEnd(pid int) error {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
 // watch waits for the end of the job, and ends it where it must.
 func (a *attempt) watch(ctx context.Context) Exit {
 	tick := time.NewTicker(lookEvery)
@@ -171,12 +181,12 @@ func (a *attempt) watch(ctx context.Context) Exit {
 		case f := <-a.reported:
 			a.reported = nil
 			if f.Detail != "" {
-				<-a.waited //nolint:errcheck // its end is known: it was never executed
+				_ = a.job.Wait() // its end is known: it was never executed
 				return a.notExecuted(f)
 			}
 			a.executed = true
 			a.listener.start(a.leaf, a.log)
-		case err := <-a.waited:
+		case err := <-a.ended:
 			if a.reported != nil {
 				if f := <-a.reported; f.Detail != "" {
 					return a.notExecuted(f)
@@ -184,7 +194,7 @@ func (a *attempt) watch(ctx context.Context) Exit {
 				// A job this short is listened to afterwards.
 				a.listener.start(a.leaf, a.log)
 			}
-			return a.exit(err)
+			return a.exit(errors.Join(err, a.job.Wait()))
 		case now := <-tick.C:
 			a.look(ctx, now)
 		}
@@ -242,6 +252,13 @@ func (a *attempt) cleanUp(ctx context.Context) {
 	if a.job != nil {
 		if err := a.killJob(ctx); err != nil {
 			a.log.Error("processes of the job are left", "error", err)
+		}
+		if a.job.ProcessState == nil { // its start failed
+			select {
+			case <-a.ended: //nolint:errcheck // how does not matter
+				_ = a.job.Wait() // it was killed
+			case <-ctx.Done():
+			}
 		}
 	}
 	a.listener.end(ctx, a.log)

@@ -23,9 +23,9 @@ type helper struct {
 	waited chan error
 }
 
-// held executes its arguments when a line comes: what a listener reports before it is in the
+// onWord executes its arguments when a line comes: what a listener reports before it is in the
 // job's cgroup is no job's. It ends where the supervisor does.
-const held = `read -r _ && exec "$@" </dev/null`
+const onWord = `read -r _ && exec "$@" </dev/null`
 
 // prepareListener makes the listener's command line before the job runs, so that
 // it reads exactly what this attempt writes.
@@ -48,7 +48,7 @@ func (a *attempt) prepareListener() *helper {
 	if a.plan.Total > 0 {
 		argv = append(argv, "--total", strconv.Itoa(a.plan.Total))
 	}
-	cmd := exec.Command("/bin/sh", append([]string{"-c", held, "listener"}, argv...)...) //nolint:noctx // it is ended after the job, see end
+	cmd := exec.Command("/bin/sh", append([]string{"-c", onWord, "listener"}, argv...)...) //nolint:noctx // it is ended after the job, see end
 	cmd.Env = a.plan.ListenerEnv
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr

@@ -11,6 +11,7 @@ import (
 
 	"pitchpipe/driver/durable"
 	"pitchpipe/driver/local/cgroup"
+	"pitchpipe/driver/local/held"
 )
 
 // look takes one look at everything that may end or signal the job.
@@ -131,13 +132,13 @@ func (a *attempt) signalAll(sig unix.Signal) error {
 		if table[pid].session == a.job.Process.Pid && sig != unix.SIGKILL {
 			continue // its group has it already
 		}
-		if err := unix.Kill(pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
-			all = errors.Join(all, err)
-		}
+		all = errors.Join(all, held.Signal(pid, sig, table[pid].lives))
 	}
 	return all
 }
 
+// kill signals the job's main process, or its group where pid is negative. Nobody else has
+// the number: the process is not waited for before the last look.
 func (a *attempt) kill(pid int, sig unix.Signal) {
 	if err := unix.Kill(pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
 		a.log.Error("signalling the job", "signal", unix.SignalName(sig), "error", err)
@@ -147,12 +148,13 @@ func (a *attempt) kill(pid int, sig unix.Signal) {
 // killJob kills until nothing of the job is left.
 func (a *attempt) killJob(ctx context.Context) error {
 	for {
-		left := a.pids(processes())
+		table := processes()
+		left := a.pids(table)
 		if len(left) == 0 {
 			return nil
 		}
 		for _, pid := range left {
-			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			if err := held.Signal(pid, unix.SIGKILL, table[pid].lives); err != nil {
 				return err
 			}
 		}

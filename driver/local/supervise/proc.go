@@ -71,6 +71,12 @@ func processes() map[int]process {
 	return out
 }
 
+// lives reports whether the number still is this process's.
+func (p process) lives() bool {
+	now, err := readProcess(p.pid)
+	return err == nil && now.start == p.start
+}
+
 // descendants lists the processes below root, root left out.
 func descendants(table map[int]process, root int) []process {
 	children := map[int][]process{}

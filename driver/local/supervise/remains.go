@@ -12,6 +12,7 @@ import (
 
 	"pitchpipe/driver/durable"
 	"pitchpipe/driver/local/cgroup"
+	"pitchpipe/driver/local/held"
 )
 
 // remainsLimit bounds one try: its caller has more to do, and tries again.
@@ -89,7 +90,7 @@ func killSession(ctx context.Context, leader Process, job string) error {
 				continue
 			}
 			left++
-			if err := unix.Kill(q.pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			if err := held.Signal(q.pid, unix.SIGKILL, q.lives); err != nil {
 				return err
 			}
 		}

@@ -106,6 +106,9 @@ func (u *User) become() error {
 	if u == nil {
 		return nil
 	}
+	if err := limit(); err != nil {
+		return err
+	}
 	groups := make([]int, len(u.Groups))
 	for i, g := range u.Groups {
 		groups[i] = int(g)

@@ -8,7 +8,8 @@
 //
 // What further sources take, all of it opt-in: CAP_PERFMON for perf (CAP_SYS_ADMIN before
 // Linux 5.8, and on kernels of Debian and Ubuntu while kernel.perf_event_paranoid is above
-// 2); CAP_SYS_PTRACE for the environments, IO and programs of others' processes, by which
+// 2); CAP_SYS_PTRACE, and CAP_DAC_READ_SEARCH since such files are their owners' alone, for
+// the environments, IO and programs of others' processes, by which
 // Slurm jobs without cgroups are found; read access to energy_uj for RAPL. --perf.leaf moves
 // schedulers' jobs on hosts with v1 cgroups, in the tree that perf looks in (see
 // exporter/leaf), and needs root. --attrib.environ=any lets every user name any job in his

@@ -1,14 +1,14 @@
 package ledger
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/durable"
 )
 
 // Entry is one line of the audit file.
@@ -25,23 +25,71 @@ type Entry struct {
 	Refused string    `json:"refused,omitempty"` // why not
 }
 
-// Audit appends one line to the audit file, and syncs it where it tells of an effect.
-// The file may be moved away at any time: the next line begins a new one.
+// The audit takes at most auditBytes of the disk, and five times that with the old files. Of
+// one user it has at most maxRefusals refusals in each refusalSpan, and how many more there were.
+const (
+	auditBytes  = 64 << 20
+	auditKeep   = 4
+	maxRefusals = 30
+	refusalSpan = time.Minute
+)
+
+// audit is the file, and how often each user was refused of late.
+type audit struct {
+	log durable.Log
+
+	mu      sync.Mutex
+	refused map[uint32]refusals
+}
+
+type refusals struct {
+	since time.Time
+	count int
+}
+
+func newAudit(dir string) *audit {
+	path := filepath.Join(dir, "audit.jsonl")
+	return &audit{log: durable.Log{Path: path, Max: auditBytes, Keep: auditKeep}, refused: map[uint32]refusals{}}
+}
+
+// Audit appends one line to the audit file, and syncs it where it tells of an effect. Of a
+// user who is refused often it counts the refusals, and writes their number with the first
+// entry a minute later. The file may be moved away at any time: the next line begins a new one.
 func (l Ledger) Audit(e Entry) error {
-	line, err := json.Marshal(e)
+	l.audit.mu.Lock()
+	defer l.audit.mu.Unlock()
+	err := l.audit.sum(e.Time)
+	if e.Allowed || l.audit.room(e) {
+		err = errors.Join(err, l.audit.log.Append(e, e.Allowed))
+	}
 	if err != nil {
-		return fmt.Errorf("audit: %w", err)
-	}
-	f, err := os.OpenFile(filepath.Join(filepath.Dir(l.dir), "audit.jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("audit: %w: %w", driver.ErrTransient, err)
-	}
-	_, err = f.Write(append(line, '\n'))
-	if err == nil && e.Allowed {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("audit: %w: %w", driver.ErrTransient, err)
 	}
 	return nil
+}
+
+// room counts a refusal and reports whether it is to be written.
+func (a *audit) room(e Entry) bool {
+	r, known := a.refused[e.Peer]
+	if !known {
+		r.since = e.Time
+	}
+	r.count++
+	a.refused[e.Peer] = r
+	return r.count <= maxRefusals
+}
+
+// sum ends the spans that are over and writes what was left out of them.
+func (a *audit) sum(now time.Time) (err error) {
+	for peer, r := range a.refused {
+		if now.Sub(r.since) < refusalSpan {
+			continue
+		}
+		delete(a.refused, peer)
+		if more := r.count - maxRefusals; more > 0 {
+			why := fmt.Sprintf("%d more requests of this user since %s", more, r.since.Format(time.RFC3339))
+			err = errors.Join(err, a.log.Append(Entry{Time: now, Peer: peer, Verb: "refused", Refused: why}, false))
+		}
+	}
+	return err
 }

@@ -79,16 +79,20 @@ type Record struct {
 	Delayed time.Time `json:"delayed,omitzero"`
 }
 
-// Ledger is a directory of records.
-type Ledger struct{ dir string }
+// Ledger is a directory of records, and the audit file beside it.
+type Ledger struct {
+	dir   string
+	audit *audit
+}
 
 // Open makes the directory where it is missing.
 func Open(dir string) (Ledger, error) {
+	audit := newAudit(dir)
 	dir = filepath.Join(dir, "jobs")
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return Ledger{}, fmt.Errorf("ledger: %w", err)
 	}
-	return Ledger{dir}, nil
+	return Ledger{dir, audit}, nil
 }
 
 func (l Ledger) path(job string) string { return filepath.Join(l.dir, job+".json") }

@@ -242,3 +242,31 @@ func TestTheAuditFileMayBeMovedAway(t *testing.T) {
 		t.Errorf("the new file is %q (%v)", data, err)
 	}
 }
+
+func TestRefusalsOfOneUserDoNotFillTheAudit(t *testing.T) {
+	t.Parallel()
+	l, dir := open(t)
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	audit := func(after time.Duration, e ledger.Entry) {
+		e.Time = now.Add(after)
+		if err := l.Audit(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 1000 {
+		audit(0, ledger.Entry{Peer: 7, Verb: "update", Job: "1", Refused: "denied"})
+	}
+	audit(0, ledger.Entry{Peer: 8, Verb: "update", Job: "2", Refused: "of another"})
+	audit(0, ledger.Entry{Peer: 7, Verb: "update", Job: "3", Allowed: true})
+	data, err := os.ReadFile(filepath.Join(dir, "audit.jsonl"))
+	if n := strings.Count(string(data), "\n"); err != nil || n != 32 || !strings.Contains(string(data), "of another") || !strings.Contains(string(data), `"job":"3"`) {
+		t.Errorf("%d lines (%v), want 30 refusals of one user, one of another and the effect", n, err)
+	}
+	audit(time.Minute, ledger.Entry{Peer: 8, Verb: "update", Job: "4", Allowed: true})
+	audit(time.Minute, ledger.Entry{Peer: 7, Verb: "update", Job: "5", Refused: "again"})
+	more, err := os.ReadFile(filepath.Join(dir, "audit.jsonl"))
+	lines := strings.Split(strings.TrimSpace(string(more[len(data):])), "\n")
+	if err != nil || len(lines) != 3 || !strings.Contains(lines[0], `"peer":7`) || !strings.Contains(lines[0], "970 more requests") || !strings.Contains(lines[2], "again") {
+		t.Errorf("a minute later %q (%v), want the number of the others first", lines, err)
+	}
+}

@@ -1,0 +1,70 @@
+package durable
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// Log is a file of JSON lines that is never longer than Max bytes: the line that would not
+// fit begins a new one, and the old one becomes Path.1, that one Path.2, and so on to
+// Path.Keep. The file may be moved away at any time too.
+type Log struct {
+	Path string
+	Max  int64
+	Keep int
+
+	mu sync.Mutex
+}
+
+// Append adds a line. With sync it is on the disk, and so is the file's name, when it returns.
+func (l *Log) Append(v any, sync bool) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encoding a line of %s: %w", l.Path, err)
+	}
+	line = append(line, '\n')
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if info, err := os.Stat(l.Path); err == nil && info.Size() > 0 && info.Size()+int64(len(line)) > l.Max {
+		if err := l.rotate(); err != nil {
+			return fmt.Errorf("rotating %s: %w", l.Path, err)
+		}
+	}
+	f, err := os.OpenFile(l.Path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("appending to %s: %w", l.Path, err)
+	}
+	info, err := f.Stat()
+	if err == nil {
+		_, err = f.Write(line)
+	}
+	if err == nil && sync {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("appending to %s: %w", l.Path, err)
+	}
+	if sync && info.Size() == 0 {
+		return SyncDir(filepath.Dir(l.Path))
+	}
+	return nil
+}
+
+// rotate can be repeated after a crash in between: each step leaves every line but those of
+// the oldest file under a name.
+func (l *Log) rotate() error {
+	for n := l.Keep; n > 0; n-- {
+		from := l.Path
+		if n > 1 {
+			from = fmt.Sprintf("%s.%d", l.Path, n-1)
+		}
+		if err := os.Rename(from, fmt.Sprintf("%s.%d", l.Path, n)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return SyncDir(filepath.Dir(l.Path))
+}

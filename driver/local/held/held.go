@@ -1,0 +1,26 @@
+package held
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Signal signals the process if it still is the one that is meant. One that is gone is no
+// error.
+func Signal(pid int, sig unix.Signal, still func() bool) (err error) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ENOSYS) && still() { // before Linux 5.3: better than nothing
+		err = unix.Kill(pid, sig)
+	} else if err == nil {
+		defer func() { err = errors.Join(err, unix.Close(fd)) }()
+		if still() {
+			err = unix.PidfdSendSignal(fd, sig, nil, 0)
+		}
+	}
+	if err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.ENOSYS) {
+		return fmt.Errorf("process %d: %w", pid, err)
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package output
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pitchpipe/driver"
+)
+
+// AnyUser accepts a file of any user: this process may read no more than the job may.
+const AnyUser = -1
+
+// Patience is how long a file system may take to answer.
+const Patience = 2 * time.Second
+
+// Bounds of what is asked of a user's files: lines are searched in maxTail bytes, and
+// maxStuck calls may wait at once for a file system that does not answer.
+const (
+	maxTail  = 16 << 20
+	maxStuck = 4
+)
+
+// Reader reads outputs. Its zero value is ready.
+type Reader struct {
+	mu    sync.Mutex
+	calls map[int]int // that have not returned, by user
+}
+
+// Open opens the file for reading. Its error is fs.ErrNotExist, driver.ErrUnsupported for
+// what is no plain file, driver.ErrDenied for what is not the user's, or
+// driver.ErrTransient where the file system does not answer.
+func (r *Reader) Open(path string, uid int) (*os.File, error) {
+	return within(r, path, uid, func() (*os.File, error) {
+		var f *os.File
+		err := look(path, uid, func(fd int, _ unix.Stat_t) (err error) {
+			f, err = os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_RDONLY|unix.O_NONBLOCK, 0)
+			return err
+		})
+		return f, err
+	})
+}
+
+// Size is how long the file is, 0 where there is no plain file. Its error is
+// driver.ErrTransient where the file system does not answer.
+func (r *Reader) Size(path string, uid int) (int64, error) {
+	size, err := within(r, path, uid, func() (n int64, err error) {
+		err = look(path, AnyUser, func(_ int, st unix.Stat_t) error { n = st.Size; return nil })
+		return n, err
+	})
+	if errors.Is(err, driver.ErrTransient) {
+		return 0, err
+	}
+	return size, nil
+}
+
+// Piece reads at most n bytes from offset on, none where there is no file.
+func (r *Reader) Piece(path string, uid int, offset, n int64) ([]byte, error) {
+	f, err := r.Open(path, uid)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return within(r, path, uid, func() ([]byte, error) {
+		data, err := io.ReadAll(io.NewSectionReader(f, offset, n))
+		return data, errors.Join(err, f.Close())
+	})
+}
+
+// Tail is Piece up to a generous bound.
+func (r *Reader) Tail(path string, uid int, offset int64) ([]byte, error) {
+	return r.Piece(path, uid, offset, maxTail)
+}
+
+// Says reports whether a whole line of the output matches the pattern of a checkpoint.
+func Says(data []byte, pattern string) (bool, error) {
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return false, fmt.Errorf("pattern of a saved checkpoint: %w: %w", driver.ErrInvalid, err)
+	}
+	for line := range bytes.Lines(data) {
+		text, whole := bytes.CutSuffix(line, []byte("\n"))
+		if whole && re.Match(text) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// look holds the file without opening it, judges it, and lets use have it: what use does
+// concerns the file that was judged, whatever the path names by then.
+func look(path string, uid int, use func(fd int, st unix.Stat_t) error) (err error) {
+	if path == "" {
+		return os.ErrNotExist
+	}
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unix.Close(fd)) }()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return fmt.Errorf("no plain file: %w", driver.ErrUnsupported)
+	case uid != AnyUser && st.Uid != uint32(uid): //nolint:gosec // a user's number
+		return fmt.Errorf("not the job's own: %w", driver.ErrDenied)
+	}
+	return use(fd, st)
+}
+
+// within runs do, which may hang in the kernel, and waits for it no longer than Patience.
+// A file that it opens too late is closed.
+func within[T any](r *Reader, path string, uid int, do func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	var none T
+	if !r.count(uid, 1) {
+		return none, fmt.Errorf("output %s: other files of its user do not answer: %w", path, driver.ErrTransient)
+	}
+	done, late := make(chan result), make(chan struct{})
+	go func() {
+		value, err := do()
+		r.count(uid, -1)
+		select {
+		case done <- result{value, err}:
+		case <-late:
+			if f, ok := any(value).(io.Closer); ok && err == nil {
+				_ = f.Close() // only read
+			}
+		}
+	}()
+	select {
+	case got := <-done:
+		if got.err != nil {
+			return none, fmt.Errorf("output %s: %w", path, got.err)
+		}
+		return got.value, nil
+	case <-time.After(Patience):
+		close(late)
+		return none, fmt.Errorf("output %s: its file system does not answer: %w", path, driver.ErrTransient)
+	}
+}
+
+// count notes that a call begins or ends, and refuses one too many.
+func (r *Reader) count(uid, by int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if by > 0 && r.calls[uid] >= maxStuck {
+		return false
+	}
+	if r.calls == nil {
+		r.calls = map[int]int{}
+	}
+	if r.calls[uid] += by; r.calls[uid] == 0 {
+		delete(r.calls, uid)
+	}
+	return true
+}
