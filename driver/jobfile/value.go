@@ -1,6 +1,9 @@
 package jobfile
 
 import (
+	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -36,4 +39,21 @@ func IsPlain(value string) bool {
 	return !strings.ContainsFunc(value, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_.,:+%/@{}=-", r)
 	})
+}
+
+// CheckValues refuses variables and values of others (flags, live knobs) that no job is given.
+func CheckValues(env map[string]string, others ...map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(name) || IsDenied(name) {
+			return fmt.Errorf("variable %q is not the tuner's to set", name)
+		}
+	}
+	for _, values := range append(others, env) {
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			if !IsPlain(values[name]) {
+				return fmt.Errorf("%s=%q: want only %s in a value", name, values[name], ValueBytes)
+			}
+		}
+	}
+	return nil
 }

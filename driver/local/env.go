@@ -94,8 +94,11 @@ func withArgs(argv []string, args map[string]string) []string {
 
 // checkChange refuses a change that no attempt of the job can have.
 func (d *Driver) checkChange(r *record, c driver.Change) error {
-	if err := c.Validate(); err != nil {
-		return err
+	if c.Cores < 0 || c.MemoryBytes < 0 || c.TimeLimit < 0 {
+		return fmt.Errorf("a change to less than nothing: %w", driver.ErrInvalid)
+	}
+	if err := jobfile.CheckValues(c.Env, c.Args, c.Live); err != nil {
+		return fmt.Errorf("%w: %w", err, driver.ErrInvalid)
 	}
 	if err := d.fits(r.want(c)); err != nil {
 		return err

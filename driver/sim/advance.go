@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
 )
 
 // move is an intent that is being carried out.
@@ -134,8 +135,11 @@ func (j *job) superseded(in driver.Intent) string {
 // feasible tells whether the cluster could carry the intent out.
 func (c *Cluster) feasible(j *job, in driver.Intent) error {
 	ch := in.Change
-	if err := ch.Validate(); err != nil {
-		return err
+	if ch.Cores < 0 || ch.MemoryBytes < 0 || ch.TimeLimit < 0 {
+		return fmt.Errorf("a change to less than nothing: %w", driver.ErrInvalid)
+	}
+	if err := jobfile.CheckValues(ch.Env, ch.Args, ch.Live); err != nil {
+		return fmt.Errorf("%w: %w", err, driver.ErrInvalid)
 	}
 	if len(ch.Args) > 0 {
 		return fmt.Errorf("%w: a batch script has no arguments to change", driver.ErrUnsupported)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
@@ -132,7 +133,10 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *journal.Record
 			return fmt.Errorf("the script sets %s to a literal, whatever its environment says: %w", name, driver.ErrUnsupported)
 		}
 	}
-	if err := errors.Join(c.Validate(), judgeEnv(c.Env)); err != nil {
+	if err := jobfile.CheckValues(c.Env, c.Args, c.Live); err != nil {
+		return fmt.Errorf("%w: %w", err, driver.ErrInvalid)
+	}
+	if err := judgeEnv(c.Env); err != nil {
 		return err
 	}
 	if _, err := driver.EncodeSettings(1, c.Live); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/mark"
 )
 
@@ -71,8 +72,11 @@ func Set(job *api.Job, c driver.Change) error {
 // judge refuses what no job can be given.
 func judge(c driver.Change) error {
 	const largest = 1 << 20
-	if err := c.Validate(); err != nil {
-		return err //nolint:wrapcheck // it says all
+	if c.Cores < 0 || c.MemoryBytes < 0 || c.TimeLimit < 0 {
+		return fmt.Errorf("a change to less than nothing: %w", driver.ErrInvalid)
+	}
+	if err := jobfile.CheckValues(c.Env, c.Args, c.Live); err != nil {
+		return fmt.Errorf("%w: %w", err, driver.ErrInvalid)
 	}
 	switch {
 	case c.Cores > largest || c.MemoryBytes/mebibyte > 1<<40:
