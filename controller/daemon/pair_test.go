@@ -365,11 +365,11 @@ func faults(t *testing.T, seed uint64) map[string]int {
 	time.Sleep(5 * time.Second)
 	var ids []string
 	leaders := map[string]bool{}
-	for len(ids) < 5 || time.Duration(counts["rounds"]) < 30 {
-		counts["rounds"]++
+	// Who was deposed or could not take over is started again, as by systemd.
+	revive := func() {
 		for i, m := range members {
 			select {
-			case err := <-m.done: // it was deposed or could not take over, and is started again as by systemd
+			case err := <-m.done:
 				if !errors.Is(err, daemon.ErrDeposed) && !errors.Is(err, store.ErrUnavailable) {
 					t.Errorf("%s ended with %v", m.name, err)
 				}
@@ -381,6 +381,10 @@ func faults(t *testing.T, seed uint64) map[string]int {
 			default:
 			}
 		}
+	}
+	for len(ids) < 5 || time.Duration(counts["rounds"]) < 30 {
+		counts["rounds"]++
+		revive()
 		if leader := p.leader(); leader != "" {
 			leaders[leader] = true
 			i := slices.IndexFunc(members, func(m *member) bool { return m.name == leader })
@@ -419,7 +423,10 @@ func faults(t *testing.T, seed uint64) map[string]int {
 	p.mu.Lock()
 	p.stops = false
 	p.mu.Unlock()
-	time.Sleep(20 * time.Minute)
+	for range 120 {
+		time.Sleep(10 * time.Second)
+		revive()
+	}
 	counts["moves"], counts["steps"], counts["leaders"], counts["jobs"] = p.judge(ids), p.steps, len(leaders), len(ids)
 	for _, m := range members {
 		p.end(m, false)

@@ -117,13 +117,16 @@ const maxNote = 200
 // job's output.
 func noteLine(note string) string {
 	note = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if unicode.IsSpace(r) {
 			return ' '
 		}
+		if r < ' ' || r > '~' { // a terminal may act on it
+			return '?'
+		}
 		return r
-	}, strings.ToValidUTF8(note, "?"))
+	}, note)
 	if len(note) > maxNote {
-		note = strings.ToValidUTF8(note[:maxNote], "") + "…"
+		note = note[:maxNote] + "..."
 	}
 	return "# " + strings.TrimSpace(note) + "\n"
 }

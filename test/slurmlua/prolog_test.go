@@ -170,7 +170,8 @@ func TestTheProlog(t *testing.T) {
 		{name: "refuses a line without an equals sign", text: "BATCH\n", uid: nobody, want: notApplied + "line 1 has no equals sign\n"},
 		{name: "refuses a name with a blank", text: "export BATCH=1\n", uid: nobody, want: notApplied + "line 1 does not begin with the name of a variable\n"},
 		{name: "refuses a line without a name", text: "BATCH=1\n=1\n", uid: nobody, want: notApplied + "line 2 does not begin with the name of a variable\n"},
-		{name: "refuses control characters", text: "BATCH=a\rb\n", uid: nobody, want: notApplied + "line 1 holds control characters\n"},
+		{name: "refuses control characters", text: "BATCH=a\rb\n", uid: nobody, want: notApplied + "line 1 holds characters that are not printable ASCII\n"},
+		{name: "refuses what a terminal acts on", text: "# hold \u009b31m\n", uid: nobody, want: notApplied + "line 1 holds characters that are not printable ASCII\n"},
 		{name: "refuses a long file", text: strings.Repeat("BATCH=1\n", 65), uid: nobody, want: notApplied + "the file is too long\n"},
 		{name: "refuses a long line", text: "BATCH=" + strings.Repeat("x", 1100), uid: nobody, want: notApplied + "the file is too long\n"},
 		{
