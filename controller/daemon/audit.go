@@ -18,8 +18,12 @@ const (
 // auditLog is a file of JSON lines, each on disk before the effect that it announces.
 type auditLog struct{ log durable.Log }
 
-func newAudit(state string) *auditLog {
-	return &auditLog{durable.Log{Path: filepath.Join(state, "audit.jsonl"), Max: auditBytes, Keep: auditKeep}}
+func openAudit(state string) (*auditLog, error) {
+	a := &auditLog{durable.Log{Path: filepath.Join(state, "audit.jsonl"), Max: auditBytes, Keep: auditKeep}}
+	if err := a.log.Open(); err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	return a, nil
 }
 
 func (a *auditLog) append(_ context.Context, entry reconcile.Audit) error {

@@ -103,7 +103,9 @@ func (d *Daemon) open(parts Parts) (err error) {
 }
 
 func (d *Daemon) join(parts Parts) (err error) {
-	d.audit = newAudit(parts.Config.State)
+	if d.audit, err = openAudit(parts.Config.State); err != nil {
+		return err
+	}
 	if d.pauses, err = loadPauses(d.store); err != nil {
 		return err
 	}

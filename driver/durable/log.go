@@ -20,6 +20,16 @@ type Log struct {
 	mu sync.Mutex
 }
 
+// Open creates the file where there is none, so that what cannot be written down is known
+// before anything is done.
+func (l *Log) Open() error {
+	f, err := os.OpenFile(l.Path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening a log: %w", err)
+	}
+	return f.Close() //nolint:wrapcheck // nothing was written
+}
+
 // Append adds a line. With sync it is on the disk, and so is the file's name, when it returns.
 func (l *Log) Append(v any, sync bool) error {
 	line, err := json.Marshal(v)

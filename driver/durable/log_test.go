@@ -114,3 +114,17 @@ func TestLinesOfManyAreWhole(t *testing.T) {
 		t.Errorf("%d lines, want 50", total)
 	}
 }
+
+func TestALogThatCannotBeWrittenSaysSoWhenItIsOpened(t *testing.T) {
+	t.Parallel()
+	good := durable.Log{Path: filepath.Join(t.TempDir(), "log")}
+	if err := good.Open(); err != nil {
+		t.Error(err)
+	}
+	if info, err := os.Stat(good.Path); err != nil || info.Size() != 0 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if err := (&durable.Log{Path: filepath.Join(good.Path, "log")}).Open(); err == nil {
+		t.Error("a log below a file was opened")
+	}
+}

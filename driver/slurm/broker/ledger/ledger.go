@@ -92,6 +92,9 @@ func Open(dir string) (Ledger, error) {
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return Ledger{}, fmt.Errorf("ledger: %w", err)
 	}
+	if err := audit.log.Open(); err != nil {
+		return Ledger{}, fmt.Errorf("audit: %w", err)
+	}
 	return Ledger{dir, audit}, nil
 }
 
