@@ -27,7 +27,7 @@ import (
 const recallWait = time.Second
 
 // maxRequest bounds a request; that of a submission holds the job file and the environment.
-const maxRequest = 16 << 20
+const maxRequest = 1 << 20
 
 var (
 	errDenied = errors.New("only the job's owner or root may do this")

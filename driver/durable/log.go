@@ -55,6 +55,9 @@ func (l *Log) Append(v any, sync bool) error {
 	if err == nil && sync {
 		err = f.Sync()
 	}
+	if err != nil && info != nil { // a part of a line would spoil the next one
+		err = errors.Join(err, f.Truncate(info.Size()))
+	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("appending to %s: %w", l.Path, err)
 	}
@@ -64,15 +67,23 @@ func (l *Log) Append(v any, sync bool) error {
 	return nil
 }
 
-// rotate can be repeated after a crash in between: each step leaves every line but those of
-// the oldest file under a name.
+// rotate shifts the files up to the first number that is free, so that it can be repeated
+// after a crash in between: each step leaves every line but those of the oldest file.
 func (l *Log) rotate() error {
-	for n := l.Keep; n > 0; n-- {
-		from := l.Path
-		if n > 1 {
-			from = fmt.Sprintf("%s.%d", l.Path, n-1)
+	name := func(n int) string {
+		if n == 0 {
+			return l.Path
 		}
-		if err := os.Rename(from, fmt.Sprintf("%s.%d", l.Path, n)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Sprintf("%s.%d", l.Path, n)
+	}
+	free := 1
+	for ; free < l.Keep; free++ {
+		if _, err := os.Lstat(name(free)); errors.Is(err, os.ErrNotExist) {
+			break
+		}
+	}
+	for n := free; n > 0; n-- {
+		if err := os.Rename(name(n-1), name(n)); err != nil {
 			return err
 		}
 	}

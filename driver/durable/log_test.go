@@ -82,7 +82,7 @@ func TestARotationThatACrashInterruptedLosesNoLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []int
-	for _, name := range []string{".3", ".1", ""} {
+	for _, name := range []string{".2", ".1", ""} {
 		got = append(got, numbers(t, log.Path+name)...)
 	}
 	if len(got) != 5 || got[0] != 0 || got[4] != 4 {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,11 +23,13 @@ const AnyUser = -1
 const Patience = 2 * time.Second
 
 // Bounds of what is asked of a user's files: lines are searched in maxTail bytes, and
-// maxStuck calls may wait at once for a file system that does not answer.
+// maxStuck calls may be under way at once for one user.
 const (
 	maxTail  = 16 << 20
 	maxStuck = 4
 )
+
+var errBusy = errors.New("other files of its user are being asked for or do not answer")
 
 // Reader reads outputs. Its zero value is ready.
 type Reader struct {
@@ -70,10 +73,14 @@ func (r *Reader) Piece(path string, uid int, offset, n int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return within(r, path, uid, func() ([]byte, error) {
+	data, err := within(r, path, uid, func() ([]byte, error) {
 		data, err := io.ReadAll(io.NewSectionReader(f, offset, n))
 		return data, errors.Join(err, f.Close())
 	})
+	if errors.Is(err, errBusy) {
+		err = errors.Join(err, f.Close())
+	}
+	return data, err
 }
 
 // Tail is Piece up to a generous bound.
@@ -114,10 +121,23 @@ func look(path string, uid int, use func(fd int, st unix.Stat_t) error) (err err
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
 		return fmt.Errorf("no plain file: %w", driver.ErrUnsupported)
+	case ofTheKernel(fd):
+		return fmt.Errorf("a file of the kernel's: %w", driver.ErrUnsupported)
 	case uid != AnyUser && st.Uid != uint32(uid): //nolint:gosec // a user's number
 		return fmt.Errorf("not the job's own: %w", driver.ErrDenied)
 	}
 	return use(fd, st)
+}
+
+// ofTheKernel reports whether a file is the kernel's own: some of those in /proc/PID belong to
+// the user of that process, and say more to root than to him.
+func ofTheKernel(fd int) bool {
+	var fs unix.Statfs_t
+	err := unix.Fstatfs(fd, &fs)
+	return err != nil || slices.Contains([]int64{
+		unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC, unix.DEBUGFS_MAGIC,
+		unix.TRACEFS_MAGIC, unix.SECURITYFS_MAGIC, unix.BPF_FS_MAGIC, unix.EFIVARFS_MAGIC, unix.PSTOREFS_MAGIC,
+	}, int64(fs.Type)) //nolint:unconvert // an int32 on some machines
 }
 
 // within runs do, which may hang in the kernel, and waits for it no longer than Patience.
@@ -129,7 +149,7 @@ func within[T any](r *Reader, path string, uid int, do func() (T, error)) (T, er
 	}
 	var none T
 	if !r.count(uid, 1) {
-		return none, fmt.Errorf("output %s: other files of its user do not answer: %w", path, driver.ErrTransient)
+		return none, fmt.Errorf("output %s: %w: %w", path, errBusy, driver.ErrTransient)
 	}
 	done, late := make(chan result), make(chan struct{})
 	go func() {

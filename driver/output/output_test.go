@@ -2,10 +2,13 @@ package output_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -84,6 +87,23 @@ func TestOnlyAPlainFileOfTheUserIsOpened(t *testing.T) {
 				t.Errorf("opened %v, want %v", got, want)
 			}
 		})
+	}
+}
+
+func TestAFileOfTheKernelIsNotOpenedThoughItIsTheUsers(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root reads for others")
+	}
+	c := exec.CommandContext(t.Context(), "sleep", "1000")
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	path := fmt.Sprintf("/proc/%d/pagemap", c.Process.Pid)
+	if _, err := new(output.Reader).Open(path, user); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("Open: %v, want %v", err, driver.ErrUnsupported)
 	}
 }
 

@@ -3,6 +3,7 @@ package slurm_test
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"time"
 )
 
@@ -41,10 +42,10 @@ func (f *fake) record(j *fakeJob) string {
 	if j.array > 0 {
 		array = fmt.Sprintf("ArrayJobId=%d ArrayTaskId=%d ", j.array, j.task)
 	}
-	return fmt.Sprintf("JobId=%d %sJobName=%s UserId=%s(1) GroupId=g(1) Priority=%d Account=(null) QOS=normal JobState=%s Reason=None "+
+	return fmt.Sprintf("JobId=%d %sJobName=%s UserId=%s(%d) GroupId=g(1) Priority=%d Account=(null) QOS=normal JobState=%s Reason=None "+
 		"Dependency=(null) Requeue=%d Restarts=%d BatchFlag=1 Reboot=0 ExitCode=%d:0 TimeLimit=%s SubmitTime=%s EligibleTime=%s "+
 		"StartTime=%s EndTime=%s Partition=%s NodeList=n1 %sNumNodes=1 NumCPUs=%d NumTasks=1 CPUs/Task=%d MinMemoryNode=%dM %s "+
 		"Command=(null) WorkDir=/ AdminComment=%s Comment=%s StdErr=%s StdIn=/dev/null StdOut=%s Power= \n",
-		j.number(), array, j.name, f.user, priority, j.state, requeue, j.restarts, j.exit, limit, stamp(j.submitted), stamp(eligible),
+		j.number(), array, j.name, f.user, os.Getuid(), priority, j.state, requeue, j.restarts, j.exit, limit, stamp(j.submitted), stamp(eligible),
 		stamp(j.started), stamp(j.ended), cmp.Or(j.partition, "main"), host, j.cores, j.cores, j.mem, j.more, j.admin, j.comment, j.out, j.out)
 }

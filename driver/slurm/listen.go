@@ -134,11 +134,7 @@ func (d *Driver) piece(j parse.Job, from, n int64) []byte {
 	if !*d.cfg.ReadOutput || n <= 0 {
 		return nil
 	}
-	uid, err := account(j.User)
-	var data []byte
-	if err == nil {
-		data, err = d.outputs.Piece(j.StdOut, uid, from, n)
-	}
+	data, err := d.outputs.Piece(j.StdOut, int(j.UID), from, n)
 	if err != nil {
 		d.cfg.Logger.Debug("the output cannot be read", "job", j.ID, "error", err)
 	}

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/user"
 	"regexp"
-	"strconv"
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/output"
@@ -29,11 +27,7 @@ func (d *Driver) Logs(ctx context.Context, id driver.JobID, offset int64) (io.Re
 	if !*d.cfg.ReadOutput {
 		return nil, fmt.Errorf("logs: job %s: its output is not this user's to read: %w", id, driver.ErrUnsupported)
 	}
-	uid, err := account(j.User)
-	if err != nil {
-		return nil, fmt.Errorf("logs: job %s: %w", id, err)
-	}
-	f, err := d.outputs.Open(j.StdOut, uid)
+	f, err := d.outputs.Open(j.StdOut, int(j.UID))
 	if errors.Is(err, os.ErrNotExist) {
 		return io.NopCloser(bytes.NewReader(nil)), nil
 	}
@@ -46,26 +40,9 @@ func (d *Driver) Logs(ctx context.Context, id driver.JobID, offset int64) (io.Re
 	return f, nil
 }
 
-// account is the number of a user of this machine. A static program reads /etc/passwd
-// alone, so that of a user whom a directory service knows it knows itself.
-func account(name string) (int, error) {
-	u, err := user.Current()
-	if err != nil || u.Username != name {
-		u, err = user.Lookup(name)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("user %s: %w: %w", name, driver.ErrTransient, err)
-	}
-	return strconv.Atoi(u.Uid)
-}
-
 // outputSize is how long a file of the job is, 0 where there is none or it cannot be seen.
 func (d *Driver) outputSize(j parse.Job, path string) (int64, error) {
-	uid, err := account(j.User)
-	if err != nil {
-		uid = output.AnyUser
-	}
-	return d.outputs.Size(path, uid)
+	return d.outputs.Size(path, int(j.UID))
 }
 
 // saidDone reports whether a whole line of the output from offset on matches.
@@ -78,11 +55,7 @@ func (d *Driver) saidDone(j parse.Job, pattern string, offset int64) (bool, erro
 }
 
 func (d *Driver) tail(j parse.Job, path string, offset int64) ([]byte, error) {
-	uid, err := account(j.User)
-	if err != nil {
-		return nil, err
-	}
-	return d.outputs.Tail(path, uid, offset)
+	return d.outputs.Tail(path, int(j.UID), offset)
 }
 
 // neverStarted tells whether slurmstepd could not execute the script. Slurm says

@@ -87,14 +87,14 @@ func (a *app) off() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client := a.client()
 			defer client.Close()
-			if err := client.Off(cmd.Context(), args[0]); err != nil {
-				return err
-			}
+			// The file comes first: it is for the case that the controller is not to be trusted.
+			var left error
 			if text, err := os.ReadFile(check.PrologConfPlace); err == nil && a.cfg.Driver == "slurm" && os.Getuid() != 0 {
 				home, err := os.UserHomeDir()
-				if err = errors.Join(err, leaveOff(check.ReadPrologConf(string(text)).SettingsDir(check.Owner, home), args[0])); err != nil {
-					return fmt.Errorf("the controller leaves the job alone, but the task prolog does not know: %w", err)
-				}
+				left = errors.Join(err, leaveOff(check.ReadPrologConf(string(text)).SettingsDir(check.Owner, home), args[0]))
+			}
+			if err := errors.Join(client.Off(cmd.Context(), args[0]), left); err != nil {
+				return err
 			}
 			return a.said(map[string]string{"off": args[0]}, "tuning is off for %s; it runs on as it is\n", args[0])
 		},
