@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"time"
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
@@ -18,6 +19,25 @@ type move struct {
 	to    driver.Room // what the next attempt will take
 	stage stage
 	done  *regexp.Regexp // the line that means "saved"; nil = none does
+	asked time.Time      // for the last of its steps
+}
+
+// hold is how long a job that left waits for the next step of its intent. Then it goes on by
+// itself under the settings before, as under every real scheduler.
+const hold = 10 * time.Minute
+
+func (c *Cluster) expire(j *job, m *move) {
+	if j.move != m || j.view.State != driver.Stopped {
+		return
+	}
+	if left := m.asked.Add(hold).Sub(c.now); left > 0 {
+		c.after(left, func() { c.expire(j, m) })
+		return
+	}
+	was := j.view.Attempts[len(j.view.Attempts)-1]
+	j.settle(driver.StepSuperseded)
+	j.view.Change, j.note = was.Change, ""
+	c.enqueue(j, was.Cause, was.Intent)
 }
 
 // stage is how far a move is.
@@ -104,6 +124,7 @@ func (c *Cluster) advance(j *job, in driver.Intent) (driver.StepKind, string, er
 		return c.change(j, in)
 	}
 	// 3. An intent on its way.
+	j.move.asked = c.now
 	switch j.move.stage {
 	case left:
 		j.move.stage = told

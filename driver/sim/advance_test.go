@@ -172,6 +172,30 @@ func TestAdvanceEndsAs(t *testing.T) {
 
 // A job that an intent holds between two attempts goes on as its owner wrote it
 // when its owner edits it: the intent is void, and nothing stays held.
+func TestAJobWhoseTunerDoesNotComeBackGoesOnByItself(t *testing.T) {
+	t.Parallel()
+	for _, steps := range []int{0, 1, 2} { // left, stopped, changed
+		inBubble(t, sim.Config{}, func(b *bench) {
+			job := b.submit("", "epochs=6 seconds=10 checkpoint=1s")
+			b.until(time.Second)
+			in := b.intent(job.ID, "in", driver.Change{Cores: 2})
+			b.advance(in)
+			b.until(20 * time.Second)
+			for range steps {
+				b.advance(in)
+			}
+			end := b.ended(job.ID)
+			if end.State != driver.Succeeded || len(end.Attempts) != 2 || end.Attempts[1].Change.Cores != 0 {
+				b.Errorf("%s, attempts %+v; want success without the change", end.State, end.Attempts)
+			}
+			b.wantEpochs(job.ID, 6)
+			if got := b.advance(in); got != driver.StepSuperseded {
+				b.Errorf("step %s, want superseded", got)
+			}
+		})
+	}
+}
+
 func TestOwnersEditReleasesAHeldJob(t *testing.T) {
 	t.Parallel()
 	for _, steps := range []int{1, 2} { // stopped, changed

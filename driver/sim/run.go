@@ -217,7 +217,8 @@ func (c *Cluster) goesOn(r *run, code int) {
 	c.close(r, code)
 	if m := j.move; m != nil {
 		j.view.State, j.view.Node, j.view.Detail = driver.Stopped, "", "waits for intent "+m.id
-		m.stage = left
+		m.stage, m.asked = left, c.now
+		c.after(hold, func() { c.expire(j, m) })
 		c.changed(j)
 		c.schedule()
 		return
