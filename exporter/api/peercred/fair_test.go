@@ -22,7 +22,7 @@ type gate struct {
 	path string
 
 	mu     sync.Mutex
-	turned []uint32
+	turned []peercred.Caller
 }
 
 func open(t *testing.T, l *peercred.Listener) *gate {
@@ -35,7 +35,7 @@ func open(t *testing.T, l *peercred.Listener) *gate {
 	l.Full = func(c peercred.Caller) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.turned = append(g.turned, c.UID)
+		g.turned = append(g.turned, c)
 	}
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -142,6 +142,11 @@ func TestEachCallerHasHisShareAndNoMore(t *testing.T) {
 			defer g.mu.Unlock()
 			if len(g.turned) != refused {
 				t.Errorf("told of %d, want %d", len(g.turned), refused)
+			}
+			for _, c := range g.turned {
+				if c.PID != os.Getpid() || c.Start != 0 {
+					t.Fatalf("%+v was looked up further although there was no room", c)
+				}
 			}
 		})
 	}
