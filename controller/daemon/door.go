@@ -41,6 +41,16 @@ type owners struct {
 	uids map[uint32]bool
 }
 
+// add takes the user for an owner until the next round ends.
+func (o *owners) add(uid uint32) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.uids == nil {
+		o.uids = map[uint32]bool{}
+	}
+	o.uids[uid] = true
+}
+
 func (o *owners) has(uid uint32) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -48,7 +58,8 @@ func (o *owners) has(uid uint32) bool {
 }
 
 // follow looks up the users of those names until ctx ends. A directory service may take
-// its time, so that this is never done for a connection.
+// its time, so that this is never done for a connection. Each user is added as soon as he
+// was found; who owns no job any more is left out when all names were looked up.
 func (o *owners) follow(ctx context.Context, names func() []string) error {
 	type found struct {
 		uid uint32
@@ -66,6 +77,7 @@ func (o *owners) follow(ctx context.Context, names func() []string) error {
 			}
 			if now[name] = f; f.ok {
 				uids[f.uid] = true
+				o.add(f.uid)
 			}
 		}
 		known = now

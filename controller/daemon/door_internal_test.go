@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -62,5 +63,38 @@ func TestTheOwnersOfJobsAreKnownByTheirUsers(t *testing.T) {
 				t.Error("root owns none")
 			}
 		})
+	}
+}
+
+func TestAnOwnerIsKnownWhileAnotherIsLookedUp(t *testing.T) {
+	dir := t.TempDir()
+	const program = "#!/bin/sh\n: >\"$0.asked\"\nexec /bin/sleep 60\n"
+	if err := os.WriteFile(filepath.Join(dir, "id"), []byte(program), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	asked := filepath.Join(dir, "id.asked")
+	t.Setenv("PATH", dir)
+	var o owners
+	o.add(64002) // of the round before
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- o.follow(ctx, func() []string { return []string{"64001", "of a slow directory"} }) }()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(asked); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the directory was not asked")
+		}
+	}
+	if !o.has(64001) || !o.has(64002) {
+		t.Errorf("known: %v and %v, want both", o.has(64001), o.has(64002))
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if o.has(64002) {
+		t.Error("one who owns no job any more is an owner after the round")
 	}
 }

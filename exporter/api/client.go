@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"pitchpipe/exporter/api/peercred"
 )
 
 // The largest answer that a client reads: a full ring with its marks is a few
@@ -19,7 +21,7 @@ import (
 const maxAnswer = 64 << 20
 
 // Client talks to an exporter. It is safe for concurrent use and keeps a connection
-// open between calls; it never retries.
+// open between calls; it never repeats a request.
 type Client struct {
 	where string // the socket, or the address
 	base  string // what paths are put behind
@@ -33,8 +35,7 @@ func NewClient(socket string) *Client {
 		socket = DefaultSocket
 	}
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", socket)
+		return peercred.Dial(ctx, socket)
 	}
 	return newClient(socket, "http://exporter", &http.Transport{DialContext: dial})
 }

@@ -51,9 +51,11 @@ func (t *told) by(who peercred.Caller) {
 	t.reporters[who.PID] = who
 }
 
-// knows reports whether the process was in the job when it reported before. Of one that
-// had ended when its connection was accepted only the number and the user are known: that
-// can spoil nobody's job but its own user's.
+// knows reports whether the process was in the job when it reported before. One that had
+// ended when its connection was accepted (Start == 0) counts by its number and user alone:
+// where a job takes reports from its own user only, another process of that user which
+// had the number can spoil his own job at most. Under Nomad, where heeds takes any user,
+// mark.go's locate leaves it out.
 func (t *told) knows(who peercred.Caller) bool {
 	was, ok := t.reporters[who.PID]
 	return ok && was.UID == who.UID && (who.Start == 0 || was.Start == who.Start)

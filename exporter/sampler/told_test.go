@@ -178,6 +178,43 @@ func TestAReportIsRefusedUnlessItsOwnProcessIsInTheJobOfItsUser(t *testing.T) {
 	}
 }
 
+// Slurm kills a listener right after its last line. Whoever gets its number and ends as
+// fast looks the same, but for a user of his own.
+func TestOneThatHadEndedWhenItsConnectionWasAcceptedCountsForItsUsersJobAlone(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, manager string
+		uid           uint32
+		took          bool
+	}{
+		{"in a user's own job", attrib.Slurm, 1000, true},
+		{"of another user", attrib.Slurm, 1001, false},
+		{"in Nomad, where another's task may have the same uid", attrib.Nomad, 1000, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				key := attrib.Key{Manager: tc.manager, ID: "42", Attempt: 1}
+				w.jobs[key] = &burn{from: time.Now(), cores: 1, dirs: map[string]string{"unified": "/42"}, confirmed: true}
+				w.pids[77] = key
+				s, store := run(t, w)
+				if err := s.Mark(t.Context(), who(77, 1000), api.Report{Epoch: 1}); err != nil {
+					t.Fatal(err)
+				}
+				w.change(func() { delete(w.pids, 77) })
+				err := s.Mark(t.Context(), peercred.Caller{PID: 77, UID: tc.uid}, api.Report{Epoch: 2})
+				if took := err == nil; took != tc.took || !took && !errors.Is(err, sampler.ErrNoJob) {
+					t.Errorf("%v, want it taken: %v", err, tc.took)
+				}
+				if told := marked(t, store, "42") == "1 2"; told != tc.took {
+					t.Errorf("it had an effect: %v, want %v", told, tc.took)
+				}
+			})
+		})
+	}
+}
+
 func TestASaveKeepsTheTimeAtWhichItsLineWasRead(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ ago, want time.Duration }{

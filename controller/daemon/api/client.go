@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"pitchpipe/controller/report"
+	"pitchpipe/exporter/api/peercred"
 )
 
 // Errors of the client.
@@ -37,8 +38,7 @@ type Client struct {
 // NewClient makes a client for the controller at the Unix socket.
 func NewClient(socket string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", socket)
+		return peercred.Dial(ctx, socket)
 	}
 	return &Client{socket: socket, http: &http.Client{
 		Transport: &http.Transport{DialContext: dial},

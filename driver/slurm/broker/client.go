@@ -13,6 +13,7 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/act"
+	"pitchpipe/exporter/api/peercred"
 )
 
 // DefaultTimeout bounds one request of a Client.
@@ -41,14 +42,13 @@ func (u unreached) Unwrap() error { return u.error }
 
 // NewClient returns a client of the broker on this socket.
 func NewClient(socket string) *Client {
-	var d net.Dialer
 	return &Client{http: &http.Client{
 		Transport: &http.Transport{
 			// One request a connection: of a connection that breaks nobody knows whether
 			// the broker had read the request.
 			DisableKeepAlives: true,
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				conn, err := d.DialContext(ctx, "unix", socket)
+				conn, err := peercred.Dial(ctx, socket)
 				if err != nil {
 					return nil, unreached{err}
 				}

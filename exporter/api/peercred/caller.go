@@ -45,50 +45,65 @@ type Share struct {
 // Of returns who opened a connection. With an error the uid is Nobody, and the share that
 // of the address.
 func Of(conn net.Conn) (Caller, error) {
+	who, err := user(conn)
+	if err == nil {
+		who.find(conn)
+	}
+	return who, err
+}
+
+// user is the cheap part of Of: all but Start.
+func user(conn net.Conn) (Caller, error) {
 	if c, ok := conn.(*Conn); ok {
 		return c.Caller, c.err
 	}
-	unknown := elsewhere(conn)
+	var cred *unix.Ucred
+	if err := control(conn, func(fd int) (err error) {
+		cred, err = unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+		return err //nolint:wrapcheck // it is wrapped below
+	}); err != nil {
+		return elsewhere(conn), fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	return Caller{UID: cred.Uid, PID: int(cred.Pid), Share: Share{UID: cred.Uid}}, nil
+}
+
+// control runs ask on the descriptor of a Unix socket.
+func control(conn net.Conn, ask func(fd int) error) error {
 	c, ok := conn.(*net.UnixConn)
 	if !ok {
-		return unknown, fmt.Errorf("%w: not a Unix socket", ErrUnknown)
+		return errors.New("not a Unix socket")
 	}
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return unknown, fmt.Errorf("%w: %w", ErrUnknown, err)
+		return err //nolint:wrapcheck // user wraps it
 	}
-	var who Caller
 	var asked error
-	err = raw.Control(func(fd uintptr) { who, asked = of(int(fd)) })
-	if err := errors.Join(err, asked); err != nil {
-		return unknown, fmt.Errorf("%w: %w", ErrUnknown, err)
-	}
-	return who, nil
+	err = raw.Control(func(fd uintptr) { asked = ask(int(fd)) })
+	return errors.Join(err, asked)
 }
 
-func of(fd int) (Caller, error) {
-	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
-	if err != nil {
-		return Caller{}, err //nolint:wrapcheck // Of wraps it
+// find sets when the caller's process began. Of a Conn that is known.
+func (c *Caller) find(conn net.Conn) {
+	if c.PID > 0 {
+		_ = control(conn, func(fd int) error { c.Start = c.start(fd); return nil }) // else it stays unknown
 	}
-	who := Caller{UID: cred.Uid, PID: int(cred.Pid), Share: Share{UID: cred.Uid}}
-	if who.PID <= 0 {
-		return who, nil
-	}
-	who.Start = Started(who.PID)
+}
+
+func (c *Caller) start(fd int) uint64 {
+	start := Started(c.PID)
 	// The number may be another process's by now, whose start that would be.
 	switch pidfd, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PEERPIDFD); {
 	case err == nil:
 		if err := unix.PidfdSendSignal(pidfd, 0, nil, 0); err != nil && !errors.Is(err, unix.EPERM) {
-			who.Start = 0
+			start = 0
 		}
 		_ = unix.Close(pidfd)
 	case !errors.Is(err, unix.ENOPROTOOPT):
-		who.Start = 0 // it has ended
-	case owner(who.PID) != who.UID: // a kernel before 6.5
-		who.Start = 0
+		start = 0 // it has ended
+	case owner(c.PID) != c.UID: // a kernel before 6.5
+		start = 0
 	}
-	return who, nil
+	return start
 }
 
 // Started returns when a process began, in ticks after boot; 0 = there is none. A number

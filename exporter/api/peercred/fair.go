@@ -63,14 +63,17 @@ func (l *Listener) Accept() (net.Conn, error) {
 // admit identifies a caller and counts it in; leave is nil where there is no room. The
 // error is why it is unknown.
 func (l *Listener) admit(conn net.Conn) (who Caller, leave func(), err error) {
-	who, err = Of(conn)
+	who, err = user(conn)
 	known, owns := false, false
 	if err == nil {
 		who.Share.UID = l.Subs.owner(who.UID)
 		known = l.Known != nil && l.Known(who.UID)
 		owns = !known && l.Owns != nil && (l.Owns(who.UID) || l.Owns(who.Share.UID))
 	}
-	return who, l.enter(who.Share, known, owns), err
+	if leave = l.enter(who.Share, known, owns); leave != nil && err == nil {
+		who.find(conn) // last, since it costs the most
+	}
+	return who, leave, err
 }
 
 func (l *Listener) enter(s Share, known, owns bool) (leave func()) {

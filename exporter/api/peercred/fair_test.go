@@ -5,7 +5,9 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -22,7 +24,7 @@ type gate struct {
 	path string
 
 	mu     sync.Mutex
-	turned []uint32
+	turned []peercred.Caller
 }
 
 func open(t *testing.T, l *peercred.Listener) *gate {
@@ -35,7 +37,7 @@ func open(t *testing.T, l *peercred.Listener) *gate {
 	l.Full = func(c peercred.Caller) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.turned = append(g.turned, c.UID)
+		g.turned = append(g.turned, c)
 	}
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -143,6 +145,11 @@ func TestEachCallerHasHisShareAndNoMore(t *testing.T) {
 			if len(g.turned) != refused {
 				t.Errorf("told of %d, want %d", len(g.turned), refused)
 			}
+			for _, c := range g.turned {
+				if c.PID != os.Getpid() || c.Start != 0 {
+					t.Fatalf("%+v was looked up further although there was no room", c)
+				}
+			}
 		})
 	}
 }
@@ -204,6 +211,14 @@ func TestWhoseAUidIs(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "subuid")
 	s := &peercred.Subordinates{Path: path}
+	nobody, err := user.Lookup("nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, err := strconv.ParseUint(nobody.Uid, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if got := s.Owner(1000000); got != 1000000 {
 		t.Errorf("without a file it is %d's", got)
 	}
@@ -212,9 +227,12 @@ func TestWhoseAUidIs(t *testing.T) {
 		want       map[uint32]uint32
 	}{
 		{"a range", "64001:100:10\n", map[uint32]uint32{99: 99, 100: 64001, 109: 64001, 110: 110}},
-		{"the file has changed, and names its owners", "root:200:2\nno such user:300:5\nno such user:400:5\n", map[uint32]uint32{100: 100, 201: 0, 304: 300, 404: 300}},
+		{"the file has changed, and names its owner", "nobody:200:2\n", map[uint32]uint32{100: 100, 201: uint32(uid)}},
+		{"ranges of root and of a user that there is not", "root:200:2\n0:200:2\nlxd of old:200:2\n", map[uint32]uint32{200: 200, 201: 201}},
+		{"a range that covers the users of the machine", "64001:1000:1000000000\n64002:1000:16777217\n", map[uint32]uint32{1000: 1000, 1001: 1001}},
+		{"the largest range", "64001:1000:16777216\n", map[uint32]uint32{1000: 64001, 16778215: 64001, 16778216: 16778216}},
 		{"lines that are none", "a\nb:x:1\nc:1:x\n64001:5:0\n64001:0:9\n64002:7:1", map[uint32]uint32{0: 0, 1: 1, 5: 5, 7: 64002}},
-		{"to the last of all", "64001:4294967290:4294967290\n", map[uint32]uint32{4294967294: 64001, peercred.Nobody: peercred.Nobody, 5: 5}},
+		{"to the last of all", "64001:4294967290:9\n", map[uint32]uint32{4294967294: 64001, peercred.Nobody: peercred.Nobody, 5: 5}},
 	} {
 		if err := os.WriteFile(path, []byte(tc.text), 0o600); err != nil {
 			t.Fatal(err)

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // ErrServed means that another process answers on a socket.
@@ -32,6 +34,31 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 		return nil, errors.Join(fmt.Errorf("socket: %w", err), l.Close())
 	}
 	return l, nil
+}
+
+// Anybody can keep the backlog of a socket full for a while. Who tries again at random
+// gets a place in it.
+const (
+	dialPatience = 10 * time.Second
+	dialAgain    = 5 * time.Millisecond // and up to so much more:
+	dialSpread   = 45 * time.Millisecond
+)
+
+// Dial connects to a Unix socket. Where the backlog is full it tries again, until ctx
+// ends or 10 s have passed.
+func Dial(ctx context.Context, path string) (net.Conn, error) {
+	var d net.Dialer
+	for began := time.Now(); ; {
+		conn, err := d.DialContext(ctx, "unix", path)
+		if !errors.Is(err, syscall.EAGAIN) || time.Since(began) >= dialPatience {
+			return conn, err //nolint:wrapcheck // it names the socket
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err //nolint:wrapcheck // it names the socket
+		case <-time.After(dialAgain + rand.N(dialSpread)): //nolint:gosec // no secret
+		}
+	}
 }
 
 // free removes a socket on which nobody listens, and nothing else.

@@ -1,11 +1,14 @@
 package peercred_test
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
 
 	"pitchpipe/exporter/api/peercred"
 )
@@ -63,5 +66,58 @@ func TestTheKernelSaysWhoComes(t *testing.T) {
 	}
 	if peercred.Started(1<<30) != 0 {
 		t.Error("a process began that is none")
+	}
+}
+
+// One user who connects and leaves in a loop keeps a backlog full.
+func TestAFullBacklogIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s")
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := os.NewFile(uintptr(fd), path)
+	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}), syscall.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.FileListener(file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	for err == nil {
+		var conn net.Conn
+		if conn, err = (&net.Dialer{}).DialContext(t.Context(), "unix", path); err == nil {
+			t.Cleanup(func() { _ = conn.Close() })
+		}
+	}
+	if !errors.Is(err, syscall.EAGAIN) {
+		t.Fatalf("%v, want a full backlog", err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := peercred.Dial(short, path); err == nil || short.Err() == nil {
+		t.Errorf("%v, want it to be tried until the context ends", err)
+	}
+	dialled := make(chan error, 1)
+	go func() {
+		conn, err := peercred.Dial(t.Context(), path)
+		if err == nil {
+			err = conn.Close()
+		}
+		dialled <- err
+	}()
+	select {
+	case err := <-dialled:
+		t.Fatalf("%v before there was room", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	conn, err := l.Accept()
+	if err := errors.Join(err, <-dialled); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Error(err)
 	}
 }

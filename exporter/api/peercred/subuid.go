@@ -48,11 +48,15 @@ func (s *Subordinates) owner(uid uint32) uint32 {
 	return uid
 }
 
-// parse reads lines of OWNER:FIRST:COUNT. An owner who is not in /etc/passwd is named by
-// the first of the uids.
+// Above that a range is no user's: it covers the machine's own.
+const maxRange = 1 << 24
+
+// parse reads lines of OWNER:FIRST:COUNT, in which the owner is a name in /etc/passwd or a
+// uid. A range of root's or of a program that is not installed, such as lxd, counts for
+// nothing: other users may be in it, who would share one share.
 func parse(text string) []span {
 	uids := map[string]uint32{}
-	passwd, _ := os.ReadFile("/etc/passwd") // without it each owner is such a one
+	passwd, _ := os.ReadFile("/etc/passwd") // without it only uids are owners
 	for line := range strings.Lines(string(passwd)) {
 		if f := strings.Split(line, ":"); len(f) > 2 {
 			if uid, err := strconv.ParseUint(f[2], 10, 32); err == nil {
@@ -68,16 +72,16 @@ func parse(text string) []span {
 		}
 		first, err1 := strconv.ParseUint(f[1], 10, 32)
 		count, err2 := strconv.ParseUint(f[2], 10, 32)
-		if err1 != nil || err2 != nil || count == 0 || first == 0 {
+		if err1 != nil || err2 != nil || count == 0 || count > maxRange || first == 0 {
 			continue
 		}
-		if _, known := uids[f[0]]; !known {
-			uids[f[0]] = uint32(first)
-			if uid, err := strconv.ParseUint(f[0], 10, 32); err == nil {
-				uids[f[0]] = uint32(uid)
-			}
+		owner := uids[f[0]] // 0 = it is root, or there is none
+		if uid, err := strconv.ParseUint(f[0], 10, 32); err == nil {
+			owner = uint32(uid)
 		}
-		out = append(out, span{first, min(first+count-1, math.MaxUint32-1), uids[f[0]]})
+		if owner != 0 {
+			out = append(out, span{first, min(first+count-1, math.MaxUint32-1), owner})
+		}
 	}
 	return out
 }

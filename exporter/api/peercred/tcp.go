@@ -23,6 +23,12 @@ const (
 	restShare    = 9
 )
 
+// How long to wait after an error, such as of a process that has no descriptors left.
+const (
+	failedPause    = 5 * time.Millisecond // twice as long after each further one,
+	maxFailedPause = time.Second          // and at most so long
+)
+
 // Identify returns a listener over TCP that knows the users of this machine. The
 // connections are Conns; of others Of has the address.
 func Identify(l net.Listener) net.Listener {
@@ -61,10 +67,24 @@ func (l *identified) Close() error {
 	return l.Listener.Close() //nolint:wrapcheck // it is the listener
 }
 
+// receive reports an error once until a connection arrives, since http.Server logs it.
 func (l *identified) receive() {
+	said, pause := "", time.Duration(0)
 	for {
 		conn, err := l.Listener.Accept()
-		if !l.pass(l.arrived, accepted{conn, err}) {
+		if err == nil {
+			said, pause = "", 0
+		}
+		if (err == nil || err.Error() != said) && !l.pass(l.arrived, accepted{conn, err}) {
+			return
+		}
+		if err == nil {
+			continue
+		}
+		said, pause = err.Error(), min(max(2*pause, failedPause), maxFailedPause)
+		select {
+		case <-time.After(pause):
+		case <-l.closed:
 			return
 		}
 	}
@@ -102,7 +122,7 @@ func (l *identified) identify() {
 		}
 		// They are open, so that no other has the same two ends in a list that is read now.
 		began := time.Now()
-		users := owners()
+		users := owners(batch)
 		pause := max(restShare*time.Since(began), listAgain)
 		for _, a := range batch {
 			if a.conn != nil {
@@ -125,11 +145,19 @@ func (l *identified) drop() {
 	}
 }
 
-// users have the user of each end of a connection, by both ends as the kernel prints them.
-type users map[[2]string]uint32
+// users have the users of the connections that were asked for.
+type users map[ends]*uint32
 
-func owners() users {
+// ends are both ends of a connection as the kernel prints them.
+type ends [2]string
+
+func owners(batch []accepted) users {
 	out := users{}
+	for _, a := range batch {
+		if a.conn != nil {
+			out.ask(both(a.conn)...)
+		}
+	}
 	for _, path := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
 		if f, err := os.Open(path); err == nil { // else a machine without IPv6
 			out.read(f)
@@ -139,19 +167,41 @@ func owners() users {
 	return out
 }
 
+func (u users) ask(keys ...ends) {
+	for _, k := range keys {
+		uid := Nobody
+		u[k] = &uid
+	}
+}
+
+// both are a connection's ends in the lists of IPv4 and of IPv6.
+func both(conn net.Conn) (out []ends) {
+	from, err1 := netip.ParseAddrPort(conn.RemoteAddr().String())
+	to, err2 := netip.ParseAddrPort(conn.LocalAddr().String())
+	if err1 != nil || err2 != nil {
+		return nil
+	}
+	return []ends{{hex4(from), hex4(to)}, {hex6(from), hex6(to)}}
+}
+
 // read reads the form of /proc/net/tcp: number, both ends, state, two queues, a timer,
-// retransmissions, and then the user.
+// retransmissions, and then the user. Anybody can fill it with connections, so that
+// nothing of a line is kept.
 func (u users) read(r io.Reader) {
 	for lines := bufio.NewScanner(r); lines.Scan(); {
 		if !bytes.Contains(lines.Bytes(), []byte(" 01 ")) {
 			continue // of a connection that is not open, as of many that were closed lately
 		}
-		f := strings.Fields(lines.Text())
-		if len(f) < 8 || f[3] != "01" {
+		f := bytes.Fields(lines.Bytes())
+		if len(f) < 8 || string(f[3]) != "01" {
 			continue
 		}
-		if uid, err := strconv.ParseUint(f[7], 10, 32); err == nil {
-			u[[2]string{f[1], f[2]}] = uint32(uid)
+		asked := u[ends{string(f[1]), string(f[2])}]
+		if asked == nil {
+			continue
+		}
+		if uid, err := strconv.ParseUint(string(f[7]), 10, 32); err == nil {
+			*asked = uint32(uid)
 		}
 	}
 }
@@ -162,11 +212,9 @@ func (u users) of(conn net.Conn) (Caller, error) {
 	if addr := unknown.Share.Addr; !addr.IsLoopback() {
 		return unknown, fmt.Errorf("%w: %s is another machine's", ErrUnknown, addr)
 	}
-	from, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // which has just been read
-	to, _ := netip.ParseAddrPort(conn.LocalAddr().String())
-	for _, hex := range []func(netip.AddrPort) string{hex4, hex6} {
-		if uid, ok := u[[2]string{hex(from), hex(to)}]; ok {
-			return Caller{UID: uid, Share: Share{UID: uid}}, nil
+	for _, k := range both(conn) {
+		if uid := u[k]; uid != nil && *uid != Nobody {
+			return Caller{UID: *uid, Share: Share{UID: *uid}}, nil
 		}
 	}
 	return unknown, fmt.Errorf("%w: the kernel lists no such connection", ErrUnknown)

@@ -2,10 +2,15 @@ package peercred_test
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"pitchpipe/exporter/api/peercred"
 	"pitchpipe/exporter/api/peercred/peercredtest"
@@ -35,6 +40,69 @@ func TestAConnectionIsFoundByBothItsEnds(t *testing.T) {
 			t.Errorf("%s: user %d, %v; want %d, %v", tc.name, uid, ok, tc.uid, tc.ok)
 		}
 	}
+}
+
+func TestOfAListOnlyWhatWasAskedForIsKept(t *testing.T) {
+	t.Parallel()
+	var list strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&list, "%d: 0100007F:%04X 0100007F:2664 01 0:0 0:0 0 1000 0 3 1\n", i, i)
+	}
+	if uid, ok := peercred.Listed(list.String(), "0100007F:0007", "0100007F:2664"); !ok || uid != 1000 {
+		t.Errorf("user %d, %v; want 1000", uid, ok)
+	}
+	if got := peercred.Kept(list.String(), "0100007F:0007", "0100007F:2664"); got != 1 {
+		t.Errorf("%d connections are kept, want 1", got)
+	}
+}
+
+// failing is a listener of a process that has no descriptors left, and then of one that
+// has no socket.
+type failing struct {
+	net.Listener
+	tries atomic.Int64
+	last  atomic.Bool
+}
+
+func (f *failing) Accept() (net.Conn, error) {
+	f.tries.Add(1)
+	if f.last.Load() {
+		return nil, syscall.EBADF
+	}
+	return nil, syscall.EMFILE
+}
+
+func (f *failing) Close() error { return nil }
+
+func TestAnErrorThatStaysIsReportedOnceAndTriedOnceASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var f failing
+		l := peercred.Identify(&f)
+		if _, err := l.Accept(); !errors.Is(err, syscall.EMFILE) {
+			t.Errorf("%v, want %v", err, syscall.EMFILE)
+		}
+		next := make(chan error)
+		go func() {
+			_, err := l.Accept()
+			next <- err
+		}()
+		select {
+		case err := <-next:
+			t.Fatalf("%v is reported twice", err)
+		case <-time.After(time.Minute):
+		}
+		if got := f.tries.Load(); got < 60 || got > 70 {
+			t.Errorf("%d tries within a minute, want about one a second", got)
+		}
+		f.last.Store(true)
+		if err := <-next; !errors.Is(err, syscall.EBADF) {
+			t.Errorf("%v, want %v", err, syscall.EBADF)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func FuzzListed(f *testing.F) {
