@@ -373,6 +373,9 @@ type Cause string
 const (
 	CauseSubmitted Cause = "submitted" // its owner's submission
 	CauseIntent    Cause = "intent"    // a change
+	// CauseLate: the attempt before saved after its intent was given up, or the tuner did
+	// not come back to it.
+	CauseLate Cause = "intent-late"
 	// CauseMemory: the attempt before was killed for memory under a change,
 	// whatever the change was of: more threads or a larger batch need more memory
 	// too. Where the change had less memory than the owner asked for, the owner's

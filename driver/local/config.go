@@ -32,15 +32,9 @@ const DefaultCgroupRoot = "/sys/fs/cgroup"
 // ErrConfig is wrapped by New where its Config cannot be used on this machine.
 var ErrConfig = errors.New("configuration of the local driver")
 
-// Causes that only this driver has, beside those of package driver.
-const (
-	// CauseLate: the attempt before saved after its intent was abandoned, or its
-	// controller did not come back within Config.Hold.
-	CauseLate driver.Cause = "intent-late"
-	// CauseRoom: the change that was queued no longer fits the machine, which has
-	// less room than before.
-	CauseRoom driver.Cause = "room"
-)
+// CauseRoom: the change that was queued no longer fits the machine, which has less room
+// than before. Only this driver has this cause.
+const CauseRoom driver.Cause = "room"
 
 // Config is what a Driver needs.
 type Config struct {

@@ -45,7 +45,7 @@
 // attempt before is superseded from then on. A job that saved for an intent waits
 // as Stopped for the next Advance, but not for ever: after Config.Hold it is queued
 // again under its old settings. So is a job that saves after its intent was
-// abandoned, with the cause CauseLate: saving late loses nothing. The time limit is
+// abandoned, with the cause driver.CauseLate: saving late loses nothing. The time limit is
 // each attempt's own.
 //
 // An intent with Discard has the supervisor kill the attempt at once, its main process

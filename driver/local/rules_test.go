@@ -275,7 +275,7 @@ func TestAJobThatSavedIsNotHeldForEver(t *testing.T) {
 			// The controller does not come back.
 			job = b.ended(t, job.ID, driver.Succeeded)
 			last := job.Attempts[len(job.Attempts)-1]
-			if len(job.Attempts) != 2 || last.Cause != local.CauseLate || last.Change.TimeLimit != 0 {
+			if len(job.Attempts) != 2 || last.Cause != driver.CauseLate || last.Change.TimeLimit != 0 {
 				t.Errorf("attempts %+v, want a second one under the old settings", job.Attempts)
 			}
 			if got := strings.Count(output(t, b.d, job.ID), "epoch "); got != 12 {

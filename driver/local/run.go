@@ -271,7 +271,7 @@ func (d *Driver) expire(r *record, now time.Time) error {
 		}
 		c := r.clone()
 		c.forget(driver.StepSuperseded)
-		c.requeue(c.attempt().Change, CauseLate, "the tuner did not come back; running on under the settings before")
+		c.requeue(c.attempt().Change, driver.CauseLate, "the tuner did not come back; running on under the settings before")
 		return d.commit(c, "hold-ended")
 	case phaseAsking:
 		if now.Before(r.Moving.Asked.Add(r.Moving.Intent.Checkpoint.Grace)) || now.Before(d.patience(r)) {

@@ -126,7 +126,7 @@ func (r *record) goesOn(exit supervise.Exit) bool {
 // none any more, the job under its old settings.
 func (r *record) leave(at time.Time) {
 	if r.Moving == nil {
-		r.requeue(r.Job.Change, CauseLate, "saved after its change was given up; running on under the settings before")
+		r.requeue(r.Job.Change, driver.CauseLate, "saved after its change was given up; running on under the settings before")
 		return
 	}
 	r.Moving.Phase, r.Moving.Left = phaseLeft, at

@@ -34,10 +34,9 @@ func (c *Cluster) expire(j *job, m *move) {
 		c.after(left, func() { c.expire(j, m) })
 		return
 	}
-	was := j.view.Attempts[len(j.view.Attempts)-1]
 	j.settle(driver.StepSuperseded)
-	j.view.Change, j.note = was.Change, ""
-	c.enqueue(j, was.Cause, was.Intent)
+	j.view.Change, j.note = j.view.Attempts[len(j.view.Attempts)-1].Change, ""
+	c.enqueue(j, driver.CauseLate, "")
 }
 
 // stage is how far a move is.
