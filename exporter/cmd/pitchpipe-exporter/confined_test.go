@@ -247,15 +247,41 @@ func TestWithinItsUnitTheExporterSeesWhatItsCapabilitiesAreFor(t *testing.T) {
 					less.Capabilities = append(less.Capabilities, n)
 				}
 			}
-			got := less.look(t)
-			if run.without == unix.CAP_SYS_PTRACE { // see above
-				got.Job, got.Mark = run.want.Job, run.want.Mark
+			var got sees
+			for range 3 { // on a busy machine a job of two epochs may be met while it begins or ends
+				if got = less.look(t); run.without == unix.CAP_SYS_PTRACE { // see above
+					got.Job, got.Mark = run.want.Job, run.want.Mark
+				}
+				if got == run.want {
+					return
+				}
 			}
-			if got != run.want {
-				t.Errorf("sees %+v, want %+v", got, run.want)
-			}
+			t.Errorf("sees %+v, want %+v", got, run.want)
 		})
 	}
+}
+
+// gpuHelper is pitchpipe-gpu with a library made for tests, where that can be built, else a
+// script that writes what it would.
+func gpuHelper(t *testing.T, dir string) string {
+	t.Helper()
+	script, library, program := fmt.Appendf(nil, helperScript, os.Getpid()), filepath.Join(dir, "libfake.so"), filepath.Join(dir, "pitchpipe-gpu")
+	if _, err := exec.LookPath("gcc"); err == nil {
+		for _, build := range [][]string{
+			{"gcc", "-shared", "-fPIC", "-o", library, filepath.Join("..", "..", "nvml", "testdata", "fake.c")},
+			{"go", "build", "-o", program, "../pitchpipe-gpu"},
+		} {
+			if out, err := exec.CommandContext(t.Context(), build[0], build[1:]...).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+		}
+		script = fmt.Appendf(nil, "#!/bin/sh\nexec %s --library %s \"$@\"\n", program, library)
+	}
+	helper := filepath.Join(dir, "helper")
+	if err := os.WriteFile(helper, script, 0o700); err != nil { //nolint:gosec // it is to be executed
+		t.Fatal(err)
+	}
+	return helper
 }
 
 // look runs an exporter in the cell with every collector, and a job of nobody's.
@@ -264,10 +290,7 @@ func (c cell) look(t *testing.T) (out sees) {
 	const nobody = 65534
 	dir := t.TempDir()
 	root := plantNode(t)
-	helper, socket, program := filepath.Join(dir, "helper"), filepath.Join(dir, "s"), filepath.Join(dir, "job")
-	if err := os.WriteFile(helper, fmt.Appendf(nil, helperScript, os.Getpid()), 0o700); err != nil { //nolint:gosec // it is to be executed
-		t.Fatal(err)
-	}
+	helper, socket, program := gpuHelper(t, dir), filepath.Join(dir, "s"), filepath.Join(dir, "job")
 	data, err := os.ReadFile(os.Args[0])
 	// The node is this machine with a RAPL counter.
 	for _, path := range []string{"devices", "bus"} {
