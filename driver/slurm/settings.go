@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -87,8 +88,9 @@ func allowed(blocks []*jobfile.Block, knob *jobfile.Block) []string {
 	}
 	var numbers, words []string
 	for _, text := range texts {
-		_, err := strconv.ParseFloat(text, 64)
-		if err == nil || knob.Label == "memory" || knob.Label == "power_limit" { // whose amounts have units
+		f, err := strconv.ParseFloat(text, 64)
+		number := err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) && !strings.ContainsAny(text, "xXpP_") // as the stanza reads it
+		if number || knob.Label == "memory" || knob.Label == "power_limit" { // whose amounts have units
 			numbers = []string{"#"}
 		} else {
 			words = append(words, text)

@@ -170,6 +170,20 @@ func TestThePluginAgreesWithTheControllerOnTheCorpus(t *testing.T) {
 	})
 }
 
+// TestTheMarksAgreeOnWhatANumberIs: what one program takes for a word and the other for a
+// number is refused by the task prolog.
+func TestTheMarksAgreeOnWhatANumberIs(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, e *examiner) {
+		for _, value := range []string{"inf", "nan", "0x1p4", "1e999", "1e3", ".5", "+2", "1_000"} {
+			script := "#!/bin/sh\n#TUNE mode=apply\n#TUNE knob opt env=OPT values=adam," + value + " default=adam\n"
+			if diff, err := compare(e, script); err != nil || diff != "" {
+				t.Errorf("%s: %s (%v)", value, diff, err)
+			}
+		}
+	})
+}
+
 // TestOnlyPatternsPassThePluginAndFailLater lists the faulty stanzas of the corpus
 // that the plugin lets through.
 func TestOnlyPatternsPassThePluginAndFailLater(t *testing.T) {
