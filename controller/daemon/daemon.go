@@ -24,6 +24,7 @@ import (
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/watch"
 	"pitchpipe/driver"
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/exporter/api/peercred"
 )
@@ -64,7 +65,7 @@ type Daemon struct {
 	store   *knowledge.Store
 	records *records
 	pauses  *pauses
-	audit   *auditLog
+	audit   auditLog
 	rooms   *rooms
 	queue   *watch.Queue
 	loop    *reconcile.Loop
@@ -103,7 +104,7 @@ func (d *Daemon) open(parts Parts) (err error) {
 }
 
 func (d *Daemon) join(parts Parts) (err error) {
-	if d.audit, err = openAudit(parts.Config.State); err != nil {
+	if d.audit.log, err = durable.OpenAudit(parts.Config.State); err != nil {
 		return err
 	}
 	if d.pauses, err = loadPauses(d.store); err != nil {

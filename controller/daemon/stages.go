@@ -37,7 +37,7 @@ type rooms struct {
 	store  *knowledge.Store
 	site   *config.SitePolicy
 	pauses *pauses
-	audit  *auditLog
+	audit  auditLog
 	seat   *Seat // nil: this controller is alone
 	log    *slog.Logger
 

@@ -20,14 +20,22 @@ type Log struct {
 	mu sync.Mutex
 }
 
-// Open creates the file where there is none, so that what cannot be written down is known
-// before anything is done.
-func (l *Log) Open() error {
+// An audit takes at most auditBytes of the disk, and five times that with the old files.
+const (
+	auditBytes = 64 << 20
+	auditKeep  = 4
+)
+
+// OpenAudit returns the log of a program's effects in its folder of state. It creates the
+// file where there is none, so that what cannot be written down is known before anything is
+// done.
+func OpenAudit(dir string) (*Log, error) {
+	l := &Log{Path: filepath.Join(dir, "audit.jsonl"), Max: auditBytes, Keep: auditKeep}
 	f, err := os.OpenFile(l.Path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("opening a log: %w", err)
+		return nil, fmt.Errorf("audit: %w", err)
 	}
-	return f.Close() //nolint:wrapcheck // nothing was written
+	return l, f.Close() //nolint:wrapcheck // nothing was written
 }
 
 // Append adds a line. With sync it is on the disk, and so is the file's name, when it returns.

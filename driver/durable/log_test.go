@@ -115,16 +115,16 @@ func TestLinesOfManyAreWhole(t *testing.T) {
 	}
 }
 
-func TestALogThatCannotBeWrittenSaysSoWhenItIsOpened(t *testing.T) {
+func TestAnAuditThatCannotBeWrittenSaysSoWhenItIsOpened(t *testing.T) {
 	t.Parallel()
-	good := durable.Log{Path: filepath.Join(t.TempDir(), "log")}
-	if err := good.Open(); err != nil {
-		t.Error(err)
+	good, err := durable.OpenAudit(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
 	if info, err := os.Stat(good.Path); err != nil || info.Size() != 0 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if err := (&durable.Log{Path: filepath.Join(good.Path, "log")}).Open(); err == nil {
-		t.Error("a log below a file was opened")
+	if _, err := durable.OpenAudit(good.Path); err == nil {
+		t.Error("an audit below a file was opened")
 	}
 }

@@ -90,7 +90,7 @@ func allowed(blocks []*jobfile.Block, knob *jobfile.Block) []string {
 	for _, text := range texts {
 		f, err := strconv.ParseFloat(text, 64)
 		number := err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) && !strings.ContainsAny(text, "xXpP_") // as the stanza reads it
-		if number || knob.Label == "memory" || knob.Label == "power_limit" { // whose amounts have units
+		if number || knob.Label == "memory" || knob.Label == "power_limit" {                               // whose amounts have units
 			numbers = []string{"#"}
 		} else {
 			words = append(words, text)

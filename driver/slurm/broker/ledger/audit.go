@@ -3,7 +3,6 @@ package ledger
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -25,18 +24,16 @@ type Entry struct {
 	Refused string    `json:"refused,omitempty"` // why not
 }
 
-// The audit takes at most auditBytes of the disk, and five times that with the old files. Of
-// one user it has at most maxRefusals refusals in each refusalSpan, and how many more there were.
+// Of one user the audit has at most maxRefusals refusals in each refusalSpan, and how many
+// more there were.
 const (
-	auditBytes  = 64 << 20
-	auditKeep   = 4
 	maxRefusals = 30
 	refusalSpan = time.Minute
 )
 
 // audit is the file, and how often each user was refused of late.
 type audit struct {
-	log durable.Log
+	log *durable.Log
 
 	mu      sync.Mutex
 	refused map[uint32]refusals
@@ -45,11 +42,6 @@ type audit struct {
 type refusals struct {
 	since time.Time
 	count int
-}
-
-func newAudit(dir string) *audit {
-	path := filepath.Join(dir, "audit.jsonl")
-	return &audit{log: durable.Log{Path: path, Max: auditBytes, Keep: auditKeep}, refused: map[uint32]refusals{}}
 }
 
 // Audit appends one line to the audit file, and syncs it where it tells of an effect. Of a

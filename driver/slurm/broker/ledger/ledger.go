@@ -87,15 +87,15 @@ type Ledger struct {
 
 // Open makes the directory where it is missing.
 func Open(dir string) (Ledger, error) {
-	audit := newAudit(dir)
-	dir = filepath.Join(dir, "jobs")
-	if err := durable.MkdirAll(dir, 0o700); err != nil {
+	jobs := filepath.Join(dir, "jobs")
+	if err := durable.MkdirAll(jobs, 0o700); err != nil {
 		return Ledger{}, fmt.Errorf("ledger: %w", err)
 	}
-	if err := audit.log.Open(); err != nil {
-		return Ledger{}, fmt.Errorf("audit: %w", err)
+	log, err := durable.OpenAudit(dir)
+	if err != nil {
+		return Ledger{}, fmt.Errorf("ledger: %w", err)
 	}
-	return Ledger{dir, audit}, nil
+	return Ledger{jobs, &audit{log: log, refused: map[uint32]refusals{}}}, nil
 }
 
 func (l Ledger) path(job string) string { return filepath.Join(l.dir, job+".json") }
