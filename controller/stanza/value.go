@@ -57,7 +57,7 @@ func valueRule(knob string) string {
 	case tuning.PowerLimit:
 		return "watts above 0"
 	}
-	return "numbers, or words of letters, digits and _.,:+%/@{}=-"
+	return "numbers, or words of letters, digits and " + strings.TrimPrefix(jobfile.ValueBytes, "A-Za-z0-9")
 }
 
 // spell prints a value of a knob for messages.

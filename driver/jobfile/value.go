@@ -36,9 +36,7 @@ const ValueBytes = `A-Za-z0-9_.,:+%/@{}=-`
 
 // IsPlain reports whether a text has bytes of ValueBytes only.
 func IsPlain(value string) bool {
-	return !strings.ContainsFunc(value, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_.,:+%/@{}=-", r)
-	})
+	return regexp.MustCompile(`^[` + ValueBytes + `]*$`).MatchString(value)
 }
 
 // CheckValues refuses variables and values of others (flags, live knobs) that no job is given.

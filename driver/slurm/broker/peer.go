@@ -32,9 +32,9 @@ func (s *Server) admit(ctx context.Context) (uint32, error) {
 		}
 		return who, fmt.Errorf("only the site's controller may ask, and uid %d is not the account that it runs under: %w", who, driver.ErrDenied)
 	case error:
-		return peercred.Nobody, fmt.Errorf("nobody knows who asks: %w: %w", driver.ErrDenied, who)
+		return peercred.Nobody, fmt.Errorf("the caller is unknown: %w: %w", driver.ErrDenied, who)
 	}
-	return peercred.Nobody, fmt.Errorf("nobody knows who asks: %w", driver.ErrDenied)
+	return peercred.Nobody, fmt.Errorf("the caller is unknown: %w", driver.ErrDenied)
 }
 
 // gate lets few of each user in, and closes what is above that at once.

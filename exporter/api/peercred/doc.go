@@ -1,10 +1,10 @@
-// Package peercred serves callers of whom the kernel says who they are, so many of each
-// at a time.
+// Package peercred serves callers whom the kernel identifies, and bounds how many
+// connections each of them may have.
 //
-// In come a listener and how many connections there is room for. Out come connections
-// with the user and the process that opened them; one that there is no room for is
-// closed before anything is read from it. A user's share includes the subordinate uids
-// that /etc/subuid gives him. Places are left for operators, and a user who owns a job
-// has some that nobody else can take. Serve gives all servers the same limits. The
-// package believes nothing that a caller writes, and decides nothing about what he may do.
+// Its input is a listener and the number of connections that there is room for. It returns
+// connections with the user and the process that opened them, and closes one that there is
+// no room for before anything is read from it. A user's share includes the subordinate uids
+// that /etc/subuid gives to that user. Some places are reserved for operators, and some for
+// each user who owns a job. Serve gives all servers the same limits. The package believes
+// nothing that a caller writes, and does not decide what a caller may do.
 package peercred
