@@ -127,7 +127,7 @@ func (d *Daemon) join(parts Parts) (err error) {
 		return err
 	}
 	d.loop = reconcile.New(reconcile.Config{
-		Scheduler: parts.Driver, Records: d.records, Queue: d.queue, Stages: d.rooms.stages(), Log: parts.Log,
+		Scheduler: parts.Driver, Records: d.records, Queue: d.queue, Services: d.rooms.services(), Stages: reconcile.DefaultStages(), Log: parts.Log,
 		Tick: parts.Tick, Step: parts.Step, RestartCost: parts.RestartCost, AfterSave: parts.AfterSave,
 	})
 	return nil

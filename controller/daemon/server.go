@@ -15,6 +15,7 @@ import (
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/peer"
 	"pitchpipe/controller/daemon/story"
+	"pitchpipe/controller/plan"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
@@ -281,7 +282,7 @@ func (h handler) explain(req *http.Request) (any, error) {
 	out := story.Tell(rec)
 	out.Spent = story.Spent(seen(rowOf(rec), job, time.Now()))
 	if req.URL.Query().Get("replay") != "" {
-		story.AddReplays(&out, rec, h.d.rooms.stages().Decide)
+		story.AddReplays(&out, rec, plan.Decide)
 	}
 	return out, nil
 }

@@ -11,8 +11,8 @@ import (
 // considered is how many effects of others are told at most: the best ones.
 const considered = 4
 
-// told adds to a decision what it rests on.
-func (s view) told(d tuning.Decision) tuning.Decision {
+// explain adds to a decision what it rests on.
+func (s view) explain(d tuning.Decision) tuning.Decision {
 	d.Class = s.Class
 	if f := s.Forecast; f != nil && !slices.ContainsFunc([]*tuning.Estimate{f.Epochs, f.Seconds, f.Joules, f.Spent, f.Final}, func(e *tuning.Estimate) bool {
 		return e != nil && !e.IsFinite()

@@ -11,14 +11,14 @@ import (
 )
 
 // Decide returns what to do now, with all that was known and considered.
-func Decide(state tuning.State) tuning.Decision {
-	s := look(state)
-	return s.told(s.chosen())
-}
+func Decide(state tuning.State) tuning.Decision { return Explain(state, Choose(state)) }
 
-// Choose is Decide without what was known and considered, which takes longer to collect than
-// to decide by.
+// Choose returns what to do now. What was considered is missing, which takes longer to
+// collect than the decision; Explain adds it.
 func Choose(state tuning.State) tuning.Decision { return look(state).chosen() }
+
+// Explain adds to the decision that Choose made of a state what was known and considered.
+func Explain(state tuning.State, d tuning.Decision) tuning.Decision { return look(state).explain(d) }
 
 // How likely a setting must keep to the allowed slowdown to be stayed under, and to be gone back to.
 const (

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"pitchpipe/controller/plan"
+	"pitchpipe/controller/resubmit"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
@@ -76,7 +78,7 @@ func (p *pass) held(ctx context.Context) error {
 	}
 	if d.Action == tuning.Hold {
 		p.note(d)
-		p.rec.Final = !p.stages.Waits(d.Reason)
+		p.rec.Final = !plan.Waits(d.Reason)
 		return nil
 	}
 	if err := p.to(Profiling, LookAgain, Entry{Reason: d.Reason}); err != nil {
@@ -108,7 +110,7 @@ func (p *pass) profiled(ctx context.Context) error {
 	case tuning.Hold:
 	}
 	if p.rec.Phase == Profiling {
-		if p.stages.Waits(d.Reason) {
+		if plan.Waits(d.Reason) {
 			p.note(d)
 			return nil
 		}
@@ -119,7 +121,7 @@ func (p *pass) profiled(ctx context.Context) error {
 		p.rec.Settle = p.now
 		return p.to(Verifying, ToldToHold, Entry{Reason: d.Reason, Decision: &d})
 	}
-	p.rec.Final = !p.stages.Waits(d.Reason)
+	p.rec.Final = !plan.Waits(d.Reason)
 	return p.to(Held, ToldToHold, Entry{Reason: d.Reason, Decision: &d})
 }
 
@@ -157,7 +159,7 @@ func (p *pass) begin(ctx context.Context, phase Phase, by Trigger, d tuning.Deci
 		return nil
 	}
 	p.caps.lapse(p.now)
-	site := p.stages.Site(p.job)
+	site := p.services.Site(p.job)
 	r := p.claim(d)
 	rules := tuning.Rules(r, site.Narrow(p.rec.Policy, p.rec.Own), site)
 	if r == tuning.ReasonNone {
@@ -174,12 +176,12 @@ func (p *pass) begin(ctx context.Context, phase Phase, by Trigger, d tuning.Deci
 		return nil
 	}
 	id := fmt.Sprintf("%s/%d", p.job.ID, len(p.rec.Runs)+len(p.rec.History)+1)
-	in, err := p.stages.Intent(id, p.job, p.rec.Policy, p.rec.Own, d.Settings, note(d))
+	in, err := resubmit.Intent(id, p.job, p.rec.Policy, p.rec.Own, d.Settings, note(d))
 	if err != nil {
 		return p.to(Failed, OurFault, Entry{Reason: tuning.ReasonUnsupported, Detail: err.Error(), Decision: &d})
 	}
 	// The audit comes first: what cannot be audited is not even wanted.
-	if err := p.stages.Audit(ctx, Audit{
+	if err := p.services.Audit(ctx, Audit{
 		At: p.now, Actor: "tuner", Job: string(p.job.ID), Action: string(d.Action),
 		Before: p.rec.Settings(p.job.Attempt), After: d.Settings, Reason: d.Reason, Intent: id,
 	}); err != nil {
@@ -246,7 +248,7 @@ func (p *pass) advance(ctx context.Context) error {
 			return err
 		}
 	}
-	step, reason, err := p.stages.Step(ctx, m.Driver)
+	step, reason, err := p.services.Step(ctx, m.Driver)
 	if err != nil {
 		return err
 	}
@@ -382,7 +384,7 @@ func (p *pass) void(step driver.Step, reason tuning.Reason) error {
 	if err := p.to(to, IntentVoid, Entry{Reason: reason, Detail: step.Detail, Attempt: step.Attempt}); err != nil {
 		return err
 	}
-	if to != Settled && !later && !p.stages.Waits(reason) {
+	if to != Settled && !later && !plan.Waits(reason) {
 		// Asking again would be refused again.
 		p.rec.Final = true
 		return p.to(Held, ToldToHold, Entry{Reason: reason})

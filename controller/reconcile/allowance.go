@@ -22,7 +22,7 @@ func (p *pass) allowance(attempt int) Allowance {
 	if out.Energy <= 0 {
 		return Allowance{}
 	}
-	out.Modelled = p.stages.Site(p.job).EnforceModel
+	out.Modelled = p.services.Site(p.job).EnforceModel
 	for _, e := range p.rec.Epochs {
 		if e.Attempt < attempt && e.Joules != nil && (out.Modelled || e.Source != tuning.Modelled) {
 			out.Used += *e.Joules

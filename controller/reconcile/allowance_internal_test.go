@@ -41,7 +41,7 @@ func TestWhatAnAttemptMayUseIsWhatTheOthersLeft(t *testing.T) {
 		j := job
 		j.Resources.TimeLimit = tc.limit
 		rec.Policy.Budget = tc.budget
-		p := &pass{Loop: &Loop{stages: Stages{Site: func(driver.Job) tuning.Site { return tuning.Site{EnforceModel: tc.model} }}}, job: j, rec: rec}
+		p := &pass{Loop: &Loop{services: Services{Site: func(driver.Job) tuning.Site { return tuning.Site{EnforceModel: tc.model} }}}, job: j, rec: rec}
 		if diff := cmp.Diff(tc.want, p.allowance(tc.attempt)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
 		}

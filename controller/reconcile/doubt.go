@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
@@ -65,20 +66,20 @@ func (p *pass) hindsight(ctx context.Context) error {
 // stands compares a job that ran from its start to its end under what its kind taught with
 // the untuned runs of the kind, as far as the job itself could not tell.
 func (p *pass) stands(ctx context.Context, current tuning.Settings) error {
-	if o := p.rec.Outcome; o != nil && o.Verdict != tuning.Inconclusive || len(p.rec.Runs) > 1 || p.polluted() || p.stages.Past == nil || p.stages.Stands == nil {
+	if o := p.rec.Outcome; o != nil && o.Verdict != tuning.Inconclusive || len(p.rec.Runs) > 1 || p.polluted() || p.services.Past == nil {
 		return nil
 	}
-	past, err := p.stages.Past(ctx, p.rec.Kind)
+	past, err := p.services.Past(ctx, p.rec.Kind)
 	if err != nil {
 		return fmt.Errorf("recall the runs of %s: %w", p.rec.Kind, err)
 	}
 	past = append(slices.Clip(past), tuning.PastRun{
 		Job: string(p.rec.Job), Machine: kindOf(p.rec.Epochs), Began: current, Trials: p.trials(), Epochs: p.rec.Done(), End: p.end(),
 	})
-	site := p.stages.Site(p.job)
-	o, ok := p.stages.Stands(ReturnRequest{
-		Policy: site.Narrow(p.rec.Policy, p.rec.Own), Own: p.rec.Own, Past: past, Modelled: site.EnforceModel,
-	}, current)
+	site := p.services.Site(p.job)
+	q := returning(site.Narrow(p.rec.Policy, p.rec.Own), p.rec.Own, past)
+	q.Modelled = site.EnforceModel
+	o, ok := p.stages.Stands(q, current)
 	if !ok {
 		return nil
 	}
@@ -92,27 +93,27 @@ func (p *pass) stands(ctx context.Context, current tuning.Settings) error {
 // end with under its hyperparameters is worse than its owner accepts.
 func (p *pass) lostQuality(ctx context.Context, current tuning.Settings) (bool, error) {
 	policy, final := p.rec.Policy, p.final()
-	if final == nil || p.stages.Past == nil || p.stages.Breaks == nil || !policy.Relearns(p.rec.Own, current) {
+	if final == nil || p.services.Past == nil || !policy.Relearns(p.rec.Own, current) {
 		return false, nil
 	}
-	past, err := p.stages.Past(ctx, p.rec.Kind)
+	past, err := p.services.Past(ctx, p.rec.Kind)
 	if err != nil {
 		return false, fmt.Errorf("recall the runs of %s: %w", p.rec.Kind, err)
 	}
 	past = append(slices.Clip(past), tuning.PastRun{Began: current, End: tuning.EndReached, Quality: &final.Quality})
-	return p.stages.Breaks(ReturnRequest{Policy: policy, Own: p.rec.Own, Past: past}, current), nil
+	return p.stages.Breaks(returning(policy, p.rec.Own, past), current), nil
 }
 
 // final is the quality that the job reached in its last epoch, where it ended
 // well and had one set of hyperparameters all the way.
-func (p *pass) final() *Final {
+func (p *pass) final() *knowledge.Final {
 	settings, ok := p.steady()
 	if !ok {
 		return nil
 	}
 	for _, e := range slices.Backward(p.rec.Epochs) {
 		if e.Number == p.rec.Total && e.Quality != nil {
-			return &Final{Settings: settings, Epochs: e.Number, Quality: *e.Quality}
+			return &knowledge.Final{Settings: settings, Epochs: e.Number, Quality: *e.Quality}
 		}
 	}
 	return nil
@@ -209,7 +210,7 @@ func (p *pass) foresee(ctx context.Context, s *tuning.State) {
 	o, asked := p.outlooks[p.rec.Job]
 	p.mu.Unlock()
 	if !asked || p.now.Sub(o.at) >= outlookAge {
-		answer, err := p.stages.Outlook(ctx, p.rec.Job)
+		answer, err := p.services.Outlook(ctx, p.rec.Job)
 		if err != nil {
 			answer = driver.Outlook{}
 			if !errors.Is(err, driver.ErrUnsupported) {

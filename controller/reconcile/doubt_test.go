@@ -8,7 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/search"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/controller/verify"
 	"pitchpipe/driver"
 	"pitchpipe/driver/sim"
 )
@@ -102,7 +104,7 @@ func TestASettledJobThatGotWorseGoesWhereThePlannerSends(t *testing.T) {
 					}
 					return hold(tuning.ReasonAlreadyBest)
 				}
-				w.compare = func(c reconcile.Comparison) tuning.Outcome {
+				w.compare = func(c verify.Input) tuning.Outcome {
 					if c.Tuned.Equal(cores(1)) {
 						return worse(c)
 					}
@@ -194,7 +196,7 @@ func TestARecalledJobThatLostQualityIsARegression(t *testing.T) {
 				if tc.untuned != nil {
 					w.past = []tuning.PastRun{{Began: batch(32), End: tuning.EndReached, Quality: tc.untuned}}
 				}
-				w.breaks = func(q reconcile.ReturnRequest, s tuning.Settings) bool {
+				w.breaks = func(q search.Returning, s tuning.Settings) bool {
 					last := q.Past[len(q.Past)-1]
 					if !s.Equal(batch(256)) || !last.Began.Equal(s) || last.End != tuning.EndReached || !q.Own.Equal(batch(32)) {
 						t.Errorf("asked whether %s broke the guard, by %+v: want batch=256, and this run the last", s, last)

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/controller/verify"
 	"pitchpipe/driver"
 )
 
@@ -112,28 +114,34 @@ func (p *pass) compare() (tuning.Outcome, bool) {
 // compareWith compares the epochs under a setting that began after it was chosen
 // with those under the owner's own.
 func (p *pass) compareWith(tuned tuning.Settings, chosen time.Time) (tuning.Outcome, bool) {
-	c := Comparison{
-		Policy: p.rec.Policy, Site: p.stages.Site(p.job), Own: p.rec.Own, Tuned: tuned, Now: p.now,
-		Tried: len(p.rec.Probed),
+	policy := p.rec.Policy
+	in := verify.Input{
+		Measure: policy.Measure(), MaxSlowdown: policy.MaxSlowdown, Quality: policy.Quality,
+		EnforceModelled: p.services.Site(p.job).EnforceModel, Candidates: len(p.rec.Probed),
+		Baseline: p.rec.Own, Tuned: tuned, At: p.now,
 	}
 	for _, e := range alike(p.rec.Epochs) {
 		switch {
 		case e.Settings.Equal(p.rec.Own):
-			c.Before = append(c.Before, e)
+			in.Before = append(in.Before, e)
 		case e.Settings.Equal(tuned) && !e.Start.Before(chosen):
-			c.After = append(c.After, e)
+			in.After = append(in.After, e)
 		}
 	}
-	if len(c.After) == 0 {
+	if len(in.After) == 0 {
 		return tuning.Outcome{}, false
 	}
-	if len(c.Before) == 0 && p.elsewhere() {
+	if len(in.Before) == 0 && p.elsewhere() {
 		return tuning.Outcome{
-			Verdict: tuning.Inconclusive, Reason: tuning.ReasonOtherMachine, Measure: c.Policy.Objective,
-			Baseline: c.Own, Tuned: tuned, At: p.now,
+			Verdict: tuning.Inconclusive, Reason: tuning.ReasonOtherMachine, Measure: policy.Objective,
+			Baseline: p.rec.Own, Tuned: tuned, At: p.now,
 		}, true
 	}
-	return p.stages.Compare(c), true
+	out := p.stages.Compare(in)
+	if policy.Relearns(p.rec.Own, tuned) && out.Reason != tuning.ReasonQualityLost {
+		out.Verdict, out.Reason = tuning.Inconclusive, tuning.ReasonWholeRuns // its epochs did other work
+	}
+	return out, true
 }
 
 // finish closes the story of an ended job and learns from it.
@@ -204,33 +212,40 @@ func (p *pass) learn(ctx context.Context) error {
 		o.Verdict, o.Reason, o.Tuned = tuning.Regressed, tuning.ReasonKilled, p.rec.Settings(p.job.Attempt)
 		p.rec.Outcome = &o
 	}
-	lesson := Lesson{
-		Job: string(p.rec.Job), Submitted: p.rec.Submitted, Owner: p.rec.Owner, Kind: p.rec.Kind, Trials: p.trials(),
-		Outcome: p.rec.Outcome, Peak: p.rec.Peak, RestartCost: p.rec.RestartCosts, At: p.now,
-		Regressed: slices.Clone(p.rec.Hurt), Final: p.final(), Reached: p.reached(), Curve: p.teach(ctx), Polluted: p.polluted(),
-		Node: p.rec.Node(p.job.Attempt), Trying: p.rec.Trying(), Epochs: p.rec.Done(), End: p.end(), Toll: p.rec.Toll,
-	}
+	o := p.observation()
+	o.Trials, o.Outcome, o.Peak, o.RestartCosts = p.trials(), p.rec.Outcome, p.rec.Peak, p.rec.RestartCosts
+	o.Regressed, o.Polluted, o.Toll = slices.Clone(p.rec.Hurt), p.polluted(), p.rec.Toll
+	o.Final, o.Reached, o.Curve = p.final(), p.reached(), p.teach(ctx)
+	o.Trying, o.Epochs, o.End = p.rec.Trying(), p.rec.Done(), p.end()
 	if len(p.rec.Runs) > 0 {
-		lesson.Began = p.rec.Settings(1)
+		o.Began = p.rec.Settings(1)
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.rec.Profiles)) {
-		lesson.Profiles = append(lesson.Profiles, p.rec.Profiles[key])
+		o.Profiles = append(o.Profiles, p.rec.Profiles[key])
 	}
-	for _, t := range lesson.Trials {
-		if !t.Reference && p.stages.Refused(p.rec.Policy, lesson.Trials, t.Settings) != tuning.ReasonNone {
-			lesson.Regressed = append(lesson.Regressed, t.Settings.WithoutMemory()) // its owner would not accept it next time either
+	for _, t := range o.Trials {
+		if !t.Reference && p.stages.Refused(p.rec.Policy, o.Trials, t.Settings) != tuning.ReasonNone {
+			o.Regressed = append(o.Regressed, t.Settings.WithoutMemory()) // its owner would not accept it next time either
 		}
 	}
 	if p.rec.regressed() && p.rec.Outcome.Reason != tuning.ReasonStopLoss {
-		lesson.Regressed = append(lesson.Regressed, p.rec.Outcome.Tuned.WithoutMemory())
+		o.Regressed = append(o.Regressed, p.rec.Outcome.Tuned.WithoutMemory())
 	}
-	if s, ok := p.disproved(lesson.Trials); ok && !slices.ContainsFunc(lesson.Regressed, s.WithoutMemory().Equal) {
-		lesson.Regressed = append(lesson.Regressed, s.WithoutMemory())
+	if s, ok := p.disproved(o.Trials); ok && !slices.ContainsFunc(o.Regressed, s.WithoutMemory().Equal) {
+		o.Regressed = append(o.Regressed, s.WithoutMemory())
 	}
-	if err := p.stages.Learn(ctx, lesson); err != nil {
+	if err := p.services.Learn(ctx, o, p.rec.Node(p.job.Attempt)); err != nil {
 		return fmt.Errorf("learn from %s: %w", p.rec.Job, err)
 	}
 	return nil
+}
+
+// observation is what is learned of any job: whose it is.
+func (p *pass) observation() knowledge.Observation {
+	return knowledge.Observation{
+		ID: fmt.Sprintf("%s@%d", p.rec.Job, p.rec.Submitted.Unix()), Job: string(p.rec.Job), Submitted: p.rec.Submitted,
+		Kind: p.rec.Kind, User: p.rec.Owner, At: p.now,
+	}
 }
 
 // leave forgets what is kept of a live job.
@@ -310,15 +325,15 @@ func (p *pass) pauseIfHarmful(ctx context.Context, tried bool) error {
 	if !p.rec.harmful() {
 		return nil
 	}
-	n := p.caps.regressed(p.rec.Job, p.rec.OverAt(), p.stages.Cleared())
-	if limit := p.stages.Site(p.job).PauseAfter; limit > 0 && n >= limit {
+	n := p.caps.regressed(p.rec.Job, p.rec.OverAt(), p.services.Cleared())
+	if limit := p.services.Site(p.job).PauseAfter; limit > 0 && n >= limit {
 		return p.pause(ctx, fmt.Sprintf("%d tuned jobs regressed, the latest was %s", n, p.rec.Job))
 	}
 	return nil
 }
 
 func (p *pass) pause(ctx context.Context, why string) error {
-	if err := p.stages.Pause(ctx, why); err != nil {
+	if err := p.services.Pause(ctx, why); err != nil {
 		return fmt.Errorf("pause: %w", err)
 	}
 	return nil

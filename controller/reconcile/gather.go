@@ -8,19 +8,23 @@ import (
 	"math"
 	"time"
 
+	"pitchpipe/controller/search"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
 
+// rangeValues is into how many values the range of a knob is divided.
+const rangeValues = 5
+
 // state gathers everything the planner may look at.
 func (p *pass) state(ctx context.Context) (tuning.State, error) {
-	site := p.stages.Site(p.job)
+	site := p.services.Site(p.job)
 	if p.rec.NoRoom && p.rec.Phase == Eligible { // what needs no more room than it asks for may still be better
 		site.AboveRequest = false
 	}
 	policy := site.Narrow(p.rec.Policy, p.rec.Own)
 	trials := p.trials()
-	known, err := p.stages.Recall(ctx, Question{
+	known, err := p.services.Recall(ctx, Question{
 		Kind: p.rec.Kind, Class: p.rec.Class, Own: p.rec.Own, Policy: policy, Site: site, Node: p.rec.Node(p.job.Attempt),
 		Live: p.caps.profile(p.rec.Kind),
 	})
@@ -44,7 +48,9 @@ func (p *pass) state(ctx context.Context) (tuning.State, error) {
 	s.Joules, s.JoulesSource = p.rec.SpentJoules(site.EnforceModel)
 	s.LimitLeft = limitLeft(p.job, p.now)
 	s.Refused = p.stages.Refused(policy, trials, current)
-	proposal := p.stages.Propose(ProposeRequest{Policy: policy, Own: p.rec.Own, Trials: trials, Avoid: s.Regressed})
+	proposal := p.stages.Propose(search.Study{
+		Policy: policy, Own: p.rec.Own, Space: search.Space(policy, p.rec.Own, rangeValues), Trials: trials, Avoid: s.Regressed,
+	})
 	s.Next, s.NextReason, s.Candidates = proposal.Next, proposal.Reason, proposal.All
 	if profile, ok := p.rec.Profiles[p.rec.Own.Key()]; ok {
 		s.Profile = &profile
@@ -62,7 +68,7 @@ func (p *pass) state(ctx context.Context) (tuning.State, error) {
 }
 
 func (p *pass) gate() tuning.Reason {
-	if r := p.stages.Gate(p.job); r != tuning.ReasonNone {
+	if r := p.services.Gate(p.job); r != tuning.ReasonNone {
 		return r
 	}
 	if p.rec.Control {
@@ -132,11 +138,11 @@ func limitLeft(job driver.Job, now time.Time) time.Duration {
 // draw puts a job into the untuned share by its turn, where its kind has run before: there
 // is nothing to keep from the first one, and all others learn from it.
 func (p *pass) draw(ctx context.Context) error {
-	if p.rec.Control || p.rec.Policy.Mode != tuning.Apply || !drawn(string(p.job.ID), p.stages.Site(p.job).Control) {
+	if p.rec.Control || p.rec.Policy.Mode != tuning.Apply || !drawn(string(p.job.ID), p.services.Site(p.job).Control) {
 		return nil
 	}
-	if p.stages.Past != nil {
-		past, err := p.stages.Past(ctx, p.rec.Kind)
+	if p.services.Past != nil {
+		past, err := p.services.Past(ctx, p.rec.Kind)
 		if err != nil {
 			return fmt.Errorf("recall the runs of %s: %w", p.rec.Kind, err)
 		}

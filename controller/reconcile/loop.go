@@ -30,7 +30,8 @@ type Config struct {
 	Scheduler Scheduler
 	Records   Records
 	Queue     Queue
-	Stages    Stages
+	Services  Services
+	Stages    Stages // DefaultStages, but for tests and comparisons
 	Log       *slog.Logger
 	Workers   int           // default 4
 	Tick      time.Duration // how often a running job is measured, default 500 ms
@@ -49,6 +50,7 @@ type Config struct {
 // Loop reconciles jobs. Use New.
 type Loop struct {
 	cfg      Config
+	services Services
 	stages   Stages
 	mu       sync.Mutex
 	failures map[driver.JobID]int
@@ -75,7 +77,7 @@ func New(cfg Config) *Loop {
 		cfg.Now = time.Now
 	}
 	return &Loop{
-		cfg: cfg, stages: cfg.Stages, failures: map[driver.JobID]int{},
+		cfg: cfg, services: cfg.Services, stages: cfg.Stages, failures: map[driver.JobID]int{},
 		outlooks: map[driver.JobID]outlook{}, hearings: map[driver.JobID]hearing{},
 	}
 }

@@ -52,8 +52,8 @@ func (p *pass) total(ctx context.Context) *tuning.Toll {
 	if !slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Action != tuning.Hold }) {
 		return nil
 	}
-	known, err := p.stages.Recall(ctx, Question{
-		Kind: p.rec.Kind, Own: p.rec.Own, Policy: p.rec.Policy, Site: p.stages.Site(p.job), Node: p.rec.Node(p.job.Attempt),
+	known, err := p.services.Recall(ctx, Question{
+		Kind: p.rec.Kind, Own: p.rec.Own, Policy: p.rec.Policy, Site: p.services.Site(p.job), Node: p.rec.Node(p.job.Attempt),
 	})
 	if err != nil {
 		p.cfg.Log.Warn("what its kind takes untuned is unknown", "job", p.rec.Job, "error", err)

@@ -31,7 +31,7 @@ func (p *pass) measure(ctx context.Context) {
 		}
 		settings := p.rec.Settings(attempt)
 		from, to := p.bounds(attempt)
-		m, err := p.stages.Measure(ctx, MeasureRequest{
+		m, err := p.services.Measure(ctx, MeasureRequest{
 			Job: p.job.ID, Attempt: attempt, Alias: p.rec.Alias, Unit: p.rec.run(attempt).Unit, Node: p.rec.Node(attempt), From: from, To: to, Still: p.rec.run(attempt).Still,
 			Settings: settings, Policy: p.rec.Policy, Allowed: p.allowance(attempt),
 		})
@@ -168,7 +168,7 @@ const (
 // missing and started again.
 func (p *pass) hear(ctx context.Context) {
 	progress := p.rec.Policy.Progress
-	if p.stages.Listen == nil || progress.Pattern == "" || p.job.State != driver.Running {
+	if p.services.Listen == nil || progress.Pattern == "" || p.job.State != driver.Running {
 		return
 	}
 	p.mu.Lock()
@@ -178,7 +178,7 @@ func (p *pass) hear(ctx context.Context) {
 		return
 	}
 	wait := hearAgain
-	switch err := p.stages.Listen(ctx, p.rec.Job, p.job.Attempt, progress); {
+	switch err := p.services.Listen(ctx, p.rec.Job, p.job.Attempt, progress); {
 	case errors.Is(err, driver.ErrUnsupported):
 		p.cfg.Log.Warn("no listener in this job, so its epochs are not seen", "job", p.rec.Job, "error", err)
 	case errors.Is(err, driver.ErrConflict): // it has just ended, or is another attempt
@@ -280,7 +280,7 @@ func (p *pass) classify() {
 	if !ok || p.rec.Class != nil || p.measured != tuning.ReasonNone {
 		return
 	}
-	class := p.stages.Classify(profile)
+	class := p.services.Classify(profile)
 	p.rec.Class, p.rec.ClassAt, p.dirty = &class, current, true
 	p.rec.History = append(p.rec.History, Entry{
 		At: p.now, Attempt: p.job.Attempt, Reason: class.Reason, Class: &class,

@@ -21,12 +21,11 @@ func TestEachAttemptIsMeasuredWhereItRan(t *testing.T) {
 		node    string
 	}
 	var asked []ask
-	l := New(Config{Log: slog.New(slog.DiscardHandler), Stages: Stages{
+	l := New(Config{Log: slog.New(slog.DiscardHandler), Services: Services{
 		Measure: func(_ context.Context, q MeasureRequest) (Measurement, error) {
 			asked = append(asked, ask{q.Attempt, q.Node})
 			return Measurement{Reason: tuning.ReasonProfiling}, nil
 		},
-		Settings: func(tuning.Policy, tuning.Settings, driver.Change) tuning.Settings { return nil },
 	}})
 	rec := &Record{Job: "7", Policy: tuning.Policy{Progress: tuning.Progress{Pattern: "^epoch"}}}
 	begun := time.Now()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"pitchpipe/controller/resubmit"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
@@ -48,10 +49,10 @@ type Offers interface {
 func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(context.Context, driver.Change) error) (Offer, error) {
 	none := func(r tuning.Reason) (Offer, error) { return Offer{}, fmt.Errorf("%w: %s", ErrNoOffer, r.Sentence()) }
 	o := Offer{ID: id, Job: job.ID, At: l.cfg.Now()}
-	if l.stages.Offers == nil {
+	if l.services.Offers == nil {
 		return Offer{}, ErrNoOffer
 	}
-	reading := l.stages.Read(ctx, job)
+	reading := l.services.Read(ctx, job)
 	if reading.Reason != tuning.ReasonNone {
 		return none(reading.Reason)
 	}
@@ -75,7 +76,7 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 		return none(d.Reason)
 	}
 	o.Kind, o.Decision, o.Decided = rec.Kind, d, rec.Decided
-	in, err := l.stages.Intent(id, job, rec.Policy, rec.Own, d.Settings, note(d))
+	in, err := resubmit.Intent(id, job, rec.Policy, rec.Own, d.Settings, note(d))
 	if err != nil {
 		return Offer{}, err
 	}
@@ -89,18 +90,18 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 	if r := p.claim(d); r != tuning.ReasonNone {
 		return none(r)
 	}
-	site := l.stages.Site(job)
+	site := l.services.Site(job)
 	if key := l.caps.admit(p.now, rec, Recalled, site); key != "" {
 		l.caps.release(rec.Job)
 		return Offer{}, fmt.Errorf("%w: %s: %s", ErrNoOffer, tuning.ReasonSiteCap.Sentence(), site.Rule(key))
 	}
 	l.caps.promise(rec.Job, p.now.Add(offered))
 	// As with an intent: what cannot be audited is not even wanted.
-	err = l.stages.Audit(ctx, Audit{
+	err = l.services.Audit(ctx, Audit{
 		At: p.now, Actor: "tuner", Job: string(job.ID), Action: "offer", Before: rec.Own, After: d.Settings, Reason: d.Reason, Intent: id,
 	})
 	if err == nil {
-		err = l.stages.Offers.Put(ctx, o)
+		err = l.services.Offers.Put(ctx, o)
 	}
 	if err != nil {
 		l.caps.release(rec.Job)
@@ -124,10 +125,10 @@ func spoils(s tuning.State, d tuning.Decision) bool {
 // offer is what the job of an attempt was offered before it was submitted; nil: it was
 // not. What cannot be read is asked for again.
 func (p *pass) offer(ctx context.Context, intent string) (*Offer, error) {
-	if intent == "" || p.stages.Offers == nil || p.rec.Phase != Eligible {
+	if intent == "" || p.services.Offers == nil || p.rec.Phase != Eligible {
 		return nil, nil //nolint:nilnil // most jobs were offered nothing
 	}
-	o, err := p.stages.Offers.Get(ctx, intent)
+	o, err := p.services.Offers.Get(ctx, intent)
 	if errors.Is(err, ErrNoOffer) || err == nil && (o.Job != p.job.ID || o.Kind != p.rec.Kind) {
 		return nil, nil //nolint:nilnil // it is none of ours
 	}
@@ -156,7 +157,7 @@ func (p *pass) begun(ctx context.Context) error {
 func (p *pass) honour(ctx context.Context, o Offer) error {
 	p.caps.take(o.key(), p.rec, o.Decision)
 	// The effect was its owner's submission; it is in the audit all the same.
-	if err := p.stages.Audit(ctx, Audit{
+	if err := p.services.Audit(ctx, Audit{
 		At: p.now, Actor: "tuner", Job: string(p.job.ID), Action: string(o.Decision.Action),
 		Before: p.rec.Own, After: o.Decision.Settings, Reason: o.Decision.Reason, Intent: o.ID,
 	}); err != nil {
@@ -180,7 +181,7 @@ func (p *pass) honour(ctx context.Context, o Offer) error {
 		return err
 	}
 	// It is in the record. An offer that stays behind is forgotten with the old ones.
-	if err := p.stages.Offers.Delete(ctx, o.ID); err != nil {
+	if err := p.services.Offers.Delete(ctx, o.ID); err != nil {
 		p.cfg.Log.Warn("an offer that was taken is still there", "job", p.job.ID, "error", err)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"pitchpipe/controller/resubmit"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
@@ -155,7 +156,7 @@ func (p *pass) read(ctx context.Context) error {
 	if p.rec.Phase != Seen {
 		return nil
 	}
-	reading := p.stages.Read(ctx, p.job)
+	reading := p.services.Read(ctx, p.job)
 	p.rec.Kind = reading.Kind
 	if reading.Reason != tuning.ReasonNone {
 		p.rec.Own, p.rec.Policy.Tariff = reading.Own, reading.Policy.Tariff
@@ -178,7 +179,7 @@ func (p *pass) adopt(ctx context.Context) error {
 			continue
 		}
 		run := Run{Attempt: a.Number, Action: tuning.Hold, Intent: a.Intent}
-		run.Settings = p.stages.Settings(p.rec.Policy, p.rec.Own, a.Change)
+		run.Settings = resubmit.Settings(p.rec.Policy, p.rec.Own, a.Change)
 		told := false // it is counted where its intent is
 		if m := p.rec.Move; m != nil && m.Driver.ID == a.Intent {
 			run.Action, run.Wait, told = m.Decision.Action, m.Wait, true
@@ -202,7 +203,7 @@ func (p *pass) adopt(ctx context.Context) error {
 		if a.Cause == driver.CauseMemory {
 			p.remember(tuning.ReasonOutOfMemory, a.Number)
 			// The scheduler did this at once and by itself; it is written down all the same.
-			if err := p.stages.Audit(ctx, Audit{
+			if err := p.services.Audit(ctx, Audit{
 				At: p.now, Actor: "scheduler", Job: string(p.job.ID), Action: "memory-return",
 				Before: p.rec.Settings(a.Number - 1), After: run.Settings, Reason: tuning.ReasonOutOfMemory,
 			}); err != nil {

@@ -5,45 +5,27 @@ import (
 	"fmt"
 	"slices"
 
+	"pitchpipe/controller/plan"
+	"pitchpipe/controller/search"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
 
-// ReturnRequest is what is asked about a job that has not started, and whose kind has run
-// before.
-type ReturnRequest struct {
-	Policy   tuning.Policy // narrowed by the site
-	Own      tuning.Settings
-	Past     []tuning.PastRun
-	Avoid    []tuning.Settings // that made jobs of its kind worse
-	Underway []tuning.Settings // that other jobs of its kind are trying now
-	Modelled bool              // joules that were only computed may decide
-
-	// Unlikely reports whether what is known of the job's cores speaks against settings; nil:
-	// nothing is.
-	Unlikely func(tuning.Settings) bool
-}
-
 // returns adds to the state of a pending job what the earlier runs of its kind say, and to
 // that of a running one which only whole runs could tune.
 func (p *pass) returns(ctx context.Context, s *tuning.State) error {
-	if !s.Pending && s.NextReason != tuning.ReasonWholeRuns || s.Gate != tuning.ReasonNone || p.stages.Past == nil || p.stages.Return == nil {
+	if !s.Pending && s.NextReason != tuning.ReasonWholeRuns || s.Gate != tuning.ReasonNone || p.services.Past == nil {
 		return nil
 	}
-	past, err := p.stages.Past(ctx, p.rec.Kind)
+	past, err := p.services.Past(ctx, p.rec.Kind)
 	if err != nil {
 		return fmt.Errorf("recall the runs of %s: %w", p.rec.Kind, err)
 	}
 	if len(past) == 0 {
 		return nil
 	}
-	q := ReturnRequest{
-		Policy: s.Policy, Own: s.Own, Past: past, Avoid: s.Regressed, Underway: p.caps.underway(p.rec),
-		Modelled: s.Site.EnforceModel,
-	}
-	if p.stages.Unlikely != nil {
-		q.Unlikely = p.stages.Unlikely(*s)
-	}
+	q := returning(s.Policy, s.Own, past)
+	q.Avoid, q.Underway, q.Modelled, q.Unlikely = s.Regressed, p.caps.underway(p.rec), s.Site.EnforceModel, plan.Unlikely(*s)
 	out := p.stages.Return(q)
 	s.Returns = &out
 	p.triable = s.Policy.Budget.Returns
@@ -55,12 +37,17 @@ func (p *pass) returns(ctx context.Context, s *tuning.State) error {
 	return nil
 }
 
+// returning is what the search is asked about a kind of job, as far as its runs go.
+func returning(p tuning.Policy, own tuning.Settings, past []tuning.PastRun) search.Returning {
+	return search.Returning{Policy: p, Own: own, Space: search.Space(p, own, rangeValues), Past: past}
+}
+
 // claim takes a place among the jobs of the kind that try a setting, before the intent is
 // made: two that wait at one time are decided about side by side. What the owner allows has
 // his number; of what is only predicted the site's share of the jobs that live.
 func (p *pass) claim(d tuning.Decision) tuning.Reason {
 	most, full := p.triable, tuning.ReasonBudgetReturns
-	switch share := p.stages.Site(p.job).ProbeShare; {
+	switch share := p.services.Site(p.job).ProbeShare; {
 	case !tries(d.Reason):
 		return tuning.ReasonNone
 	case d.Reason == tuning.ReasonPredictedStart && share > 0:
@@ -211,10 +198,9 @@ func (p *pass) lost(ctx context.Context) error {
 	if p.rec.Learned || !p.rec.Trying() {
 		return nil
 	}
-	err := p.stages.Learn(ctx, Lesson{
-		Job: string(p.rec.Job), Submitted: p.rec.Submitted, Owner: p.rec.Owner, Kind: p.rec.Kind,
-		Began: p.rec.Settings(1), Trying: true, At: p.now,
-	})
+	o := p.observation()
+	o.Began, o.Trying = p.rec.Settings(1), true
+	err := p.services.Learn(ctx, o, "")
 	if err != nil {
 		return fmt.Errorf("learn that %s was tried: %w", p.rec.Job, err)
 	}

@@ -5,7 +5,12 @@ import (
 	"errors"
 	"time"
 
+	"pitchpipe/controller/forecast"
+	"pitchpipe/controller/knowledge"
+	"pitchpipe/controller/plan"
+	"pitchpipe/controller/search"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/controller/verify"
 	"pitchpipe/driver"
 )
 
@@ -86,116 +91,62 @@ type Recollection struct {
 	KindRuns    int
 }
 
-// Final is the quality that a job reached in the end.
-type Final struct {
-	Settings tuning.Settings // the hyperparameters, the same in all attempts
-	Epochs   int             // in all
-	Quality  float64
-}
-
-// Lesson is what a job taught.
-type Lesson struct {
-	Job         string
-	Submitted   time.Time // tells jobs of one id apart where a scheduler counts anew
-	Owner       string
-	Kind        tuning.JobKind
-	Profiles    []tuning.Profile // one per setting that was profiled
-	Trials      []tuning.Trial
-	Outcome     *tuning.Outcome
-	Regressed   []tuning.Settings
-	Peak        tuning.Bytes
-	RestartCost []time.Duration
-	Final       *Final               // nil: it did not end well, or its hyperparameters changed on the way
-	Reached     *tuning.Reached      // when it reached the target of its quality; nil: it had none, or it is unknown
-	Curve       []tuning.CurveLesson // what forecasts of its loss or quality were worth; empty where Final would be nil
-	Polluted    bool                 // others disturbed most of its epochs
-	Node        string               // where its last attempt ran; empty = not known
-	At          time.Time
-
-	Began  tuning.Settings // what its first attempt ran under; empty = it did not run
-	Trying bool            // to see what that brings
-	Epochs int             // that it did in all; 0 = not known
-	End    tuning.End
-	Toll   *tuning.Toll // nil: it was not tuned, or that is unknown
-}
-
-// ProposeRequest is what the search is asked.
-type ProposeRequest struct {
-	Policy tuning.Policy
-	Own    tuning.Settings
-	Trials []tuning.Trial
-	Avoid  []tuning.Settings // that made this job or its kind worse
-}
-
-// Proposal is what the search would do with a job.
-type Proposal struct {
-	Next   tuning.Settings
-	All    []tuning.Settings // that may be tried
-	Reason tuning.Reason     // ReasonNone: Next is to be tried
-	Best   *tuning.Trial
-	Gain   float64 // its log ratio to the owner's own, shrunk for the choice among many
-	GainSE float64
-}
-
-// Comparison is what the verifier compares.
-type Comparison struct {
-	Policy     tuning.Policy
-	Site       tuning.Site
-	Before     []tuning.Epoch // under the owner's own settings
-	After      []tuning.Epoch // under the tuned ones, none of which chose them
-	Own, Tuned tuning.Settings
-	Tried      int // settings that were compared with Before when this one was chosen
-	Now        time.Time
-}
-
-// Stages are the rooms on the way, as far as the loop knows them.
-type Stages struct {
+// Services are what the loop asks of the world outside the pure stages: job files,
+// exporters, the knowledge, the scheduler and the audit.
+type Services struct {
 	Read    func(ctx context.Context, job driver.Job) Reading
 	Site    func(job driver.Job) tuning.Site
 	Measure func(ctx context.Context, r MeasureRequest) (Measurement, error)
-	// Listen starts the listener inside a running attempt, where the scheduler does
-	// not do so by itself; nil where it does. driver.ErrUnsupported: never.
+	// Listen starts the listener inside a running attempt; nil: the scheduler does so
+	// itself. driver.ErrUnsupported: it never can.
 	Listen   func(ctx context.Context, id driver.JobID, attempt int, p tuning.Progress) error
 	Classify func(p tuning.Profile) tuning.Class
 	Recall   func(ctx context.Context, q Question) (Recollection, error)
-	Propose  func(q ProposeRequest) Proposal
-	// Past and Return are asked for a job that has not started; nil: it is given what its
-	// kind is known for and nothing is tried.
-	Past   func(ctx context.Context, kind tuning.JobKind) ([]tuning.PastRun, error)
-	Return func(q ReturnRequest) tuning.Returns
-	// Breaks reports whether the past runs show that what such jobs end with under the
-	// hyperparameters of s is worse than the guard allows; nil: not checked.
-	Breaks func(q ReturnRequest, s tuning.Settings) bool
-	// Stands compares the past runs under the settings s with those under the owner's; false:
-	// there are none of both. Nil: not checked.
-	Stands func(q ReturnRequest, s tuning.Settings) (tuning.Outcome, bool)
-
-	Forecast func(q ForecastRequest) tuning.Forecast // nil: what is left has no interval
-	// Curves are what forecasts of ended jobs of a kind were worth, and Teach is what
-	// those of a job that has ended were; nil: nothing is learned about forecasts.
-	Curves   func(ctx context.Context, kind tuning.JobKind) ([]tuning.CurveLesson, error)
-	Teach    func(q ForecastRequest) []tuning.CurveLesson
-	Refused  func(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.Reason
-	Choose   func(s tuning.State) tuning.Decision // Decide without all that was considered
-	Decide   func(s tuning.State) tuning.Decision
-	Unlikely func(s tuning.State) func(tuning.Settings) bool // nil: nothing is
-	Waits    func(r tuning.Reason) bool
-	Intent   func(id string, job driver.Job, p tuning.Policy, own, target tuning.Settings, note string) (driver.Intent, error)
-	Settings func(p tuning.Policy, own tuning.Settings, c driver.Change) tuning.Settings
-	Step     func(ctx context.Context, in driver.Intent) (driver.Step, tuning.Reason, error)
-	Compare  func(c Comparison) tuning.Outcome
-	Learn    func(ctx context.Context, l Lesson) error
-	Gate     func(job driver.Job) tuning.Reason // paused, and by whom it may be asked
-	// Outlook is asked only when a running job is about to be acted upon.
+	// Past are the earlier runs of a kind; nil: no setting is tried as a whole run.
+	Past func(ctx context.Context, kind tuning.JobKind) ([]tuning.PastRun, error)
+	// Curves are what forecasts of ended jobs of a kind were worth; nil: unknown.
+	Curves func(ctx context.Context, kind tuning.JobKind) ([]tuning.CurveLesson, error)
+	Step   func(ctx context.Context, in driver.Intent) (driver.Step, tuning.Reason, error)
+	// Learn keeps what a job taught that last ran on a node; empty = unknown.
+	Learn func(ctx context.Context, o knowledge.Observation, node string) error
+	// Gate is why nothing may be done to a job now, such as a pause.
+	Gate func(job driver.Job) tuning.Reason
+	// Outlook is asked only when a running job is about to be changed.
 	Outlook func(ctx context.Context, id driver.JobID) (driver.Outlook, error)
 	Pause   func(ctx context.Context, why string) error
-	// Cleared is when the tuner last paused itself, or when that pause was lifted:
-	// regressions before it count no more. Zero: never.
+	// Cleared is when the tuner last paused itself or was resumed: regressions before it
+	// no longer count. Zero: never.
 	Cleared func() time.Time
 	Audit   func(ctx context.Context, a Audit) error
 	// Offers keeps what jobs may begin with that are about to be submitted; nil: they
 	// begin as their owners wrote them.
 	Offers Offers
+}
+
+// Stages are the pure stages that propose, forecast, judge and decide. DefaultStages are
+// the product's.
+type Stages struct {
+	Propose  func(s search.Study) search.Proposal
+	Refused  func(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.Reason
+	Return   func(r search.Returning) tuning.Returns
+	Breaks   func(r search.Returning, s tuning.Settings) bool
+	Stands   func(r search.Returning, s tuning.Settings) (tuning.Outcome, bool)
+	Forecast func(w forecast.Work) tuning.Forecast
+	Teach    func(w forecast.Work) []tuning.CurveLesson
+	Choose   func(s tuning.State) tuning.Decision
+	Explain  func(s tuning.State, d tuning.Decision) tuning.Decision
+	Compare  func(in verify.Input) tuning.Outcome
+}
+
+// DefaultStages are those of the packages that they are named after.
+func DefaultStages() Stages {
+	return Stages{
+		Propose: search.Study.Propose, Refused: search.Refused,
+		Return: search.Returning.Propose, Breaks: search.Returning.Breaks, Stands: search.Returning.Stands,
+		Forecast: forecast.Left, Teach: forecast.Work.Teach,
+		Choose: plan.Choose, Explain: plan.Explain,
+		Compare: verify.Compare,
+	}
 }
 
 // Audit is one line of the append-only audit.

@@ -7,7 +7,6 @@ import (
 
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
-	"pitchpipe/controller/reconcile/stages"
 	"pitchpipe/controller/tuning"
 )
 
@@ -39,8 +38,7 @@ func (s *site) past(now time.Time, kind tuning.JobKind) []tuning.PastRun {
 }
 
 // learn keeps what a run taught.
-func (s *site) learn(machine string, l reconcile.Lesson) {
-	o := stages.Observation(l)
+func (s *site) learn(machine string, o knowledge.Observation) {
 	o.Machine, o.Profiles, o.Peak = machine, nil, 0
 	s.seen = append(s.seen, o)
 }
