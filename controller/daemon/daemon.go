@@ -54,7 +54,7 @@ type Parts struct {
 	// RestartCost is assumed until one was measured; 0 = the loop's default.
 	RestartCost time.Duration
 	// AfterSave is nil outside of crash tests.
-	AfterSave func(reconcile.Phase, driver.StepKind)
+	AfterSave func(*reconcile.Record)
 }
 
 // Daemon is a controller. Use New.

@@ -21,7 +21,7 @@ func TestARecalledJobIsShownAsOneAndARightSizedToo(t *testing.T) {
 		{"changed before it started", reconcile.Record{Own: own, Runs: []reconcile.Run{{Attempt: 1, Settings: faster, Action: tuning.Move}}}, true, false},
 		{"its memory alone", reconcile.Record{Own: own, Runs: []reconcile.Run{{Attempt: 1, Settings: smaller, Action: tuning.Move}}}, true, true},
 		{"changed, not yet started", reconcile.Record{Own: own, Queued: &reconcile.Run{Settings: smaller, Action: tuning.Move}}, true, true},
-		{"being changed", reconcile.Record{Own: own, Phase: reconcile.Recalled, Move: &reconcile.Intent{Decision: tuning.Decision{Settings: faster}}}, true, false},
+		{"being changed", reconcile.Record{Own: own, Phase: reconcile.Changing, Move: &reconcile.Intent{Decision: tuning.Decision{Settings: faster}}}, true, false},
 		{"moved while it ran", reconcile.Record{Own: own, Runs: []reconcile.Run{
 			{Attempt: 1, Settings: own, Action: tuning.Hold},
 			{Attempt: 2, Settings: faster, Action: tuning.Move},

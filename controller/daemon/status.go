@@ -73,7 +73,7 @@ func recalled(rec *reconcile.Record) (changed, memoryOnly bool) {
 		}
 	case rec.Queued != nil:
 		to = rec.Queued.Settings
-	case rec.Phase == reconcile.Recalled && rec.Move != nil:
+	case rec.Move != nil && rec.Move.AtStart():
 		to = rec.Move.Decision.Settings
 	}
 	if to == nil {

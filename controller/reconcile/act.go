@@ -15,7 +15,7 @@ import (
 
 // act takes one step of the intent under way, or makes one decision.
 func (p *pass) act(ctx context.Context) error {
-	if !p.rec.Phase.Acting() && p.job.Attempt > 0 && p.job.State != driver.Running {
+	if p.rec.Phase != Changing && p.job.Attempt > 0 && p.job.State != driver.Running {
 		// Between two attempts there is nothing to decide by.
 		p.again = p.cfg.Tick
 		return nil
@@ -24,23 +24,23 @@ func (p *pass) act(ctx context.Context) error {
 		return err
 	}
 	switch p.rec.Phase {
-	case Recalled, Probing, Moving, RollingBack:
+	case Changing:
 		return p.advance(ctx)
-	case Eligible:
-		return p.eligible(ctx)
+	case Waiting:
+		return p.waiting(ctx)
 	case Held:
 		return p.held(ctx)
-	case Profiling, Classified:
+	case Profiling:
 		return p.profiled(ctx)
 	case Verifying, Settled:
 		return p.verify(ctx)
-	case Ignored, Failed, Seen, Suspended, Ended, Cancelled:
+	case Ignored, Seen, Ended:
 	}
 	return nil
 }
 
-// eligible decides about a job that has not been profiled yet.
-func (p *pass) eligible(ctx context.Context) error {
+// waiting decides about a job that has not started.
+func (p *pass) waiting(ctx context.Context) error {
 	if p.job.State != driver.Pending {
 		p.again = p.cfg.Tick
 		return p.to(Profiling, JobStarted, Entry{Attempt: p.job.Attempt})
@@ -53,7 +53,7 @@ func (p *pass) eligible(ctx context.Context) error {
 		return err
 	}
 	if d.Action != tuning.Hold {
-		return p.begin(ctx, Recalled, KnownKind, d)
+		return p.begin(ctx, KnownKind, d)
 	}
 	if d.Reason != p.rec.Reason && !p.rec.NoRoom { // which says more of why it waits as it is
 		p.rec.Reason, p.dirty = d.Reason, true
@@ -67,18 +67,15 @@ func (p *pass) eligible(ctx context.Context) error {
 // while the answer stays the same.
 func (p *pass) held(ctx context.Context) error {
 	p.again = p.tick()
-	if p.rec.Final {
-		p.again = 4 * p.tick() // its epochs are still measured, for the next such job
-		p.classify()
-		return nil
-	}
 	d, err := p.decide(ctx)
 	if err != nil {
 		return err
 	}
 	if d.Action == tuning.Hold {
+		if !plan.Waits(d.Reason) {
+			return p.to(Settled, DecidedHold, Entry{Reason: d.Reason, Decision: &d})
+		}
 		p.note(d)
-		p.rec.Final = !plan.Waits(d.Reason)
 		return nil
 	}
 	if err := p.to(Profiling, LookAgain, Entry{Reason: d.Reason}); err != nil {
@@ -90,39 +87,25 @@ func (p *pass) held(ctx context.Context) error {
 // profiled decides about a running job.
 func (p *pass) profiled(ctx context.Context) error {
 	p.again = p.tick()
-	if p.rec.Phase == Profiling && p.measured == tuning.ReasonNone {
-		p.classify()
-		if err := p.to(Classified, ProfileReady, Entry{Class: p.rec.Class, Attempt: p.job.Attempt}); err != nil {
-			return err
-		}
-	}
+	p.classify()
 	d, err := p.decide(ctx)
 	if err != nil {
 		return err
 	}
-	switch d.Action {
-	case tuning.Probe:
-		return p.begin(ctx, Probing, ToldToProbe, d)
-	case tuning.Move:
-		return p.begin(ctx, Moving, ToldToMove, d)
-	case tuning.RollBack:
-		return p.begin(ctx, RollingBack, ToldToReturn, d)
-	case tuning.Hold:
+	ready := p.measured == tuning.ReasonNone
+	to := Settled
+	switch {
+	case d.Action != tuning.Hold:
+		return p.begin(ctx, DecidedChange, d)
+	case ready && d.Reason == tuning.ReasonAlreadyBest && !p.rec.Settings(p.job.Attempt).Equal(p.rec.Own):
+		to, p.rec.Settle = Verifying, p.now
+	case plan.Waits(d.Reason) && ready:
+		to = Held
+	case plan.Waits(d.Reason):
+		p.note(d)
+		return nil
 	}
-	if p.rec.Phase == Profiling {
-		if plan.Waits(d.Reason) {
-			p.note(d)
-			return nil
-		}
-		p.rec.Final = true
-		return p.to(Held, ToldToHold, Entry{Reason: d.Reason, Decision: &d})
-	}
-	if current := p.rec.Settings(p.job.Attempt); !current.Equal(p.rec.Own) && d.Reason == tuning.ReasonAlreadyBest {
-		p.rec.Settle = p.now
-		return p.to(Verifying, ToldToHold, Entry{Reason: d.Reason, Decision: &d})
-	}
-	p.rec.Final = !plan.Waits(d.Reason)
-	return p.to(Held, ToldToHold, Entry{Reason: d.Reason, Decision: &d})
+	return p.to(to, DecidedHold, Entry{Reason: d.Reason, Decision: &d})
 }
 
 // note keeps the reason of a wait, once per reason.
@@ -151,7 +134,7 @@ func (p *pass) decide(ctx context.Context) (tuning.Decision, error) {
 
 // begin makes the intent durable. Nothing has happened to the job when it
 // returns; the next pass takes the first step.
-func (p *pass) begin(ctx context.Context, phase Phase, by Trigger, d tuning.Decision) error {
+func (p *pass) begin(ctx context.Context, by Trigger, d tuning.Decision) error {
 	home := d.Action == tuning.RollBack && !d.Settings.Equal(p.rec.RoomFor) // that way drivers keep open
 	if p.now.Before(p.rec.RoomAt) && !home && more(p.rec.Settings(p.job.Attempt), d.Settings) {
 		p.refused(tuning.ReasonNoRoom, nil)
@@ -163,14 +146,14 @@ func (p *pass) begin(ctx context.Context, phase Phase, by Trigger, d tuning.Deci
 	r := p.claim(d)
 	rules := tuning.Rules(r, site.Narrow(p.rec.Policy, p.rec.Own), site)
 	if r == tuning.ReasonNone {
-		if key := p.caps.admit(p.now, p.rec, phase, site); key != "" {
+		if key := p.caps.admit(p.now, p.rec, d.Action, site); key != "" {
 			r, rules = tuning.ReasonSiteCap, []tuning.Rule{site.Rule(key)}
 			p.unclaim(d.Reason)
 		}
 	}
 	if r != tuning.ReasonNone {
 		p.refused(r, rules)
-		if phase == Recalled { // another may have taken what this one was to try: then it is decided anew
+		if p.rec.Phase == Waiting { // another may have taken what this one was to try: then it is decided anew
 			p.again = p.patience()
 		}
 		return nil
@@ -178,7 +161,7 @@ func (p *pass) begin(ctx context.Context, phase Phase, by Trigger, d tuning.Deci
 	id := fmt.Sprintf("%s/%d", p.job.ID, len(p.rec.Runs)+len(p.rec.History)+1)
 	in, err := resubmit.Intent(id, p.job, p.rec.Policy, p.rec.Own, d.Settings, note(d))
 	if err != nil {
-		return p.to(Failed, OurFault, Entry{Reason: tuning.ReasonUnsupported, Detail: err.Error(), Decision: &d})
+		return p.fail(Entry{Reason: tuning.ReasonUnsupported, Detail: err.Error(), Decision: &d})
 	}
 	// The audit comes first: what cannot be audited is not even wanted.
 	if err := p.services.Audit(ctx, Audit{
@@ -190,15 +173,23 @@ func (p *pass) begin(ctx context.Context, phase Phase, by Trigger, d tuning.Deci
 		return fmt.Errorf("audit: %w", err)
 	}
 	in.Discard = d.Discard
-	if by == Stopped {
+	if by == StopLoss {
 		p.stopped(d)
 	}
 	p.rec.Move = &Intent{Driver: in, Decision: d, Made: p.now, Wait: p.wait}
-	if err := p.to(phase, by, Entry{Reason: d.Reason, Decision: &d, Attempt: p.job.Attempt}); err != nil {
+	if err := p.to(Changing, by, Entry{Reason: d.Reason, Decision: &d, Attempt: p.job.Attempt}); err != nil {
 		return err
 	}
 	p.again = time.Millisecond
 	return p.store(ctx)
+}
+
+// fail settles a job that cannot be handled, and writes that down once.
+func (p *pass) fail(e Entry) error {
+	if p.rec.Phase == Settled && p.rec.Detail == e.Detail {
+		return nil
+	}
+	return p.to(Settled, OurFailure, e)
 }
 
 // more reports whether settings need more room than others.
@@ -227,7 +218,7 @@ func note(d tuning.Decision) string {
 func (p *pass) advance(ctx context.Context) error {
 	m := p.rec.Move
 	if m == nil {
-		return p.to(Failed, OurFault, Entry{Reason: tuning.ReasonDriverFailure, Detail: "the intent is missing"})
+		return p.fail(Entry{Reason: tuning.ReasonDriverFailure, Detail: "the intent is missing"})
 	}
 	// A pause stops what has had no effect yet; what was stopped is started again.
 	// After a first try nobody knows whether it had one, since the answer may have
@@ -282,7 +273,6 @@ func (p *pass) keepsMemory(reason tuning.Reason) bool {
 // started closes an intent that was carried out.
 func (p *pass) started(step driver.Step) error {
 	m := p.rec.Move
-	phase := p.rec.Phase
 	d := m.Decision
 	run := Run{Attempt: max(step.Attempt, 1), Settings: d.Settings, Action: d.Action, Intent: m.Driver.ID, Wait: m.Wait}
 	adopted := slices.IndexFunc(p.rec.Runs, func(r Run) bool { return r.Intent == run.Intent })
@@ -295,27 +285,24 @@ func (p *pass) started(step driver.Step) error {
 	default:
 		p.rec.Runs = append(p.rec.Runs, run)
 	}
-	attempt := run.Attempt
+	attempt, atStart := run.Attempt, m.AtStart()
 	p.rec.Move, p.rec.Settle, p.again = nil, p.now, p.cfg.Tick
-	switch phase { //nolint:exhaustive // only the acting phases come here
-	case Probing:
-		p.rec.Probed = append(p.rec.Probed, p.now)
-		p.caps.count(p.now, p.rec)
-		return p.to(Profiling, IntentDone, Entry{Attempt: attempt})
-	case Recalled:
-		if attempt > 1 { // it had begun at that very moment, and was restarted for the change
+	to := Verifying
+	switch d.Action {
+	case tuning.Probe:
+		to, p.rec.Probed = Profiling, append(p.rec.Probed, p.now)
+	case tuning.RollBack:
+		to = Settled
+		fallthrough
+	case tuning.Move, tuning.Hold:
+		if !atStart || attempt > 1 { // else nothing was restarted, unless it had begun at that very moment
 			p.rec.Restarts = append(p.rec.Restarts, p.now)
-			p.caps.count(p.now, p.rec)
 		}
-		return p.to(Verifying, IntentDone, Entry{Attempt: attempt})
-	case RollingBack:
-		p.rec.Restarts = append(p.rec.Restarts, p.now)
-		p.caps.count(p.now, p.rec)
-		return p.to(Settled, IntentDone, Entry{Attempt: attempt})
 	}
-	p.rec.Restarts = append(p.rec.Restarts, p.now)
-	p.caps.count(p.now, p.rec)
-	return p.to(Verifying, IntentDone, Entry{Attempt: attempt})
+	if !atStart || attempt > 1 {
+		p.caps.count(p.now, p.rec)
+	}
+	return p.to(to, IntentDone, Entry{Attempt: attempt})
 }
 
 // untold counts what was carried out of the intent under way where the job ended before
@@ -350,18 +337,19 @@ func (p *pass) void(step driver.Step, reason tuning.Reason) error {
 	// Off a setting that is not its owner's the way is tried again, but not for ever.
 	retry := reason == tuning.ReasonGraceExpired && p.rec.Expired < expiries &&
 		!p.rec.Settings(p.job.Attempt).Equal(p.rec.Own)
-	overtaken := p.rec.Phase == Recalled && max(p.job.Attempt, step.Attempt) > 0 && reason == tuning.ReasonOwnerChanged
+	atStart := p.rec.Move.AtStart()
+	overtaken := atStart && max(p.job.Attempt, step.Attempt) > 0 && reason == tuning.ReasonOwnerChanged
 	if overtaken {
 		reason = tuning.ReasonBeganFirst // by itself: its owner did nothing
 	}
 	later := overtaken || retry // it may be asked again
 	p.again = p.cfg.Tick
 
-	switch p.rec.Phase { //nolint:exhaustive // only the acting phases come here
-	case RollingBack:
+	switch {
+	case p.rec.Move.Decision.Action == tuning.RollBack:
 		to = Settled
-	case Recalled:
-		to = Eligible
+	case atStart:
+		to = Waiting
 		p.rec.NoRoom = reason == tuning.ReasonNoRoom
 		if p.keepsMemory(reason) { // before it starts
 			later, p.again = true, time.Millisecond
@@ -369,7 +357,7 @@ func (p *pass) void(step driver.Step, reason tuning.Reason) error {
 		later = later || p.rec.NoRoom
 		p.unclaim(p.rec.Move.Decision.Reason)
 	}
-	if want := p.rec.Move.Decision.Settings; reason == tuning.ReasonNoRoom && to != Eligible && more(p.rec.Settings(p.job.Attempt), want) { // it runs on as it is, at no cost but a look now and then
+	if want := p.rec.Move.Decision.Settings; reason == tuning.ReasonNoRoom && !atStart && more(p.rec.Settings(p.job.Attempt), want) { // it runs on as it is, at no cost but a look now and then
 		later, p.rec.RoomFor = true, want
 		p.rec.RoomAt = p.now.Add(min(max(10*time.Second, p.now.Sub(p.rec.Started)/10), 10*time.Minute))
 	}
@@ -386,8 +374,7 @@ func (p *pass) void(step driver.Step, reason tuning.Reason) error {
 	}
 	if to != Settled && !later && !plan.Waits(reason) {
 		// Asking again would be refused again.
-		p.rec.Final = true
-		return p.to(Held, ToldToHold, Entry{Reason: reason})
+		return p.to(Settled, DecidedHold, Entry{Reason: reason})
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func TestWhatTheOwnerAsksHisSchedulerForIsTakenAnew(t *testing.T) {
 				rec, _ = w.end(t, s.id)
 				came := 0
 				for _, e := range rec.History {
-					if e.Trigger == reconcile.OwnerCame {
+					if e.Trigger == reconcile.OwnerChanged {
 						came++
 					}
 				}

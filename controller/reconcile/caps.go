@@ -45,10 +45,10 @@ func (c *caps) restore(records []*Record) {
 			c.restarts = append(c.restarts, restart{at, r.Owner})
 		}
 		ours := slices.ContainsFunc(r.Runs, func(x Run) bool { return x.Action != tuning.Hold })
-		if !r.Phase.Over() && (r.Phase.Acting() || ours || len(r.Restarts)+len(r.Probed) > 0) {
+		if !r.Phase.Over() && (r.Phase == Changing || ours || len(r.Restarts)+len(r.Probed) > 0) {
 			c.active[r.Job] = true
 		}
-		if r.Move != nil && r.Phase.Acting() && r.Phase != Recalled {
+		if r.Move != nil && !r.Move.AtStart() && r.Phase == Changing {
 			c.begun[r.Job] = r.Owner
 		}
 		if r.Phase.Over() && r.harmful() {
@@ -60,7 +60,7 @@ func (c *caps) restore(records []*Record) {
 // admit says which cap of the site keeps the job from beginning an intent now, or counts
 // it as active; empty: none does. A change before the start costs no restart; a roll-back
 // is never refused for the number of jobs tuned at a time.
-func (c *caps) admit(now time.Time, r *Record, phase Phase, site tuning.Site) (key string) {
+func (c *caps) admit(now time.Time, r *Record, action tuning.Action, site tuning.Site) (key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.active == nil {
@@ -68,7 +68,8 @@ func (c *caps) admit(now time.Time, r *Record, phase Phase, site tuning.Site) (k
 	}
 	hour := now.Add(-time.Hour)
 	c.restarts = slices.DeleteFunc(c.restarts, func(x restart) bool { return x.at.Before(hour) })
-	if phase != Recalled {
+	atStart := r.Phase == Waiting
+	if !atStart {
 		mine, all := 0, len(c.restarts)
 		for job, user := range c.begun {
 			if job == r.Job {
@@ -91,11 +92,11 @@ func (c *caps) admit(now time.Time, r *Record, phase Phase, site tuning.Site) (k
 			return "total_restarts"
 		}
 	}
-	if site.MaxTuned > 0 && phase != RollingBack && !c.active[r.Job] && len(c.active) >= site.MaxTuned {
+	if site.MaxTuned > 0 && action != tuning.RollBack && !c.active[r.Job] && len(c.active) >= site.MaxTuned {
 		return "max_tuned"
 	}
 	c.active[r.Job] = true
-	if phase != Recalled {
+	if !atStart {
 		c.begun[r.Job] = r.Owner
 	}
 	return ""

@@ -28,7 +28,7 @@ func (p *pass) doubt(ctx context.Context) error {
 		return err
 	}
 	if d.Action == tuning.Probe && d.Reason == tuning.ReasonDoubted {
-		return p.begin(ctx, Probing, ToldToProbe, d)
+		return p.begin(ctx, DecidedChange, d)
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func TestARecalledSettingThatIsDoubtedIsHeldAgainstItsOwners(t *testing.T) {
 				if got := slices.ContainsFunc(w.lessons[0].Regressed, cores(1).Equal); got != tc.remembered {
 					t.Errorf("one core remembered as worse: %t, want %t", got, tc.remembered)
 				}
-				doubted := reconcile.Arrow{From: reconcile.Verifying, To: reconcile.Probing, By: reconcile.ToldToProbe}
+				doubted := reconcile.Arrow{From: reconcile.Verifying, To: reconcile.Changing, By: reconcile.DecidedChange}
 				if !slices.ContainsFunc(rec.History, func(e reconcile.Entry) bool {
 					return reconcile.Arrow{From: e.From, To: e.To, By: e.Trigger} == doubted && e.Reason == tuning.ReasonDoubted
 				}) {
@@ -85,8 +85,8 @@ func TestASettledJobThatGotWorseGoesWhereThePlannerSends(t *testing.T) {
 		phases []reconcile.Phase
 		end    tuning.Settings
 	}{
-		{"back to its owner's settings", tuning.Decision{Action: tuning.RollBack, Settings: cores(4)}, []reconcile.Phase{reconcile.RollingBack}, cores(4)},
-		{"to a better setting it measured", tuning.Decision{Action: tuning.Move, Settings: cores(2)}, []reconcile.Phase{reconcile.Moving, reconcile.Verifying}, cores(2)},
+		{"back to its owner's settings", tuning.Decision{Action: tuning.RollBack, Settings: cores(4)}, []reconcile.Phase{reconcile.Changing, reconcile.Settled}, cores(4)},
+		{"to a better setting it measured", tuning.Decision{Action: tuning.Move, Settings: cores(2)}, []reconcile.Phase{reconcile.Changing, reconcile.Verifying}, cores(2)},
 		{"nowhere", tuning.Decision{Action: tuning.Hold}, nil, cores(1)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestASettledJobThatGotWorseGoesWhereThePlannerSends(t *testing.T) {
 				for i, e := range rec.History {
 					if e.From == reconcile.Settled && e.To != reconcile.Ended {
 						phases = append(phases, e.To)
-						if e.To == reconcile.Moving {
+						if e.To == reconcile.Changing {
 							phases = append(phases, rec.History[i+1].To)
 						}
 					}

@@ -27,6 +27,10 @@ const (
 func (p *pass) verify(ctx context.Context) error {
 	p.again = p.tick()
 	p.classify()
+	if p.rec.Phase == Settled && p.rec.Settings(p.job.Attempt).Equal(p.rec.Own) {
+		p.again *= 4 // nothing is left to do but to measure it, for the next such job
+		return nil
+	}
 	if p.rec.Phase == Verifying && p.foreign() {
 		// An attempt came that was not ours, such as the return of memory.
 		return p.to(Profiling, LookAgain, Entry{Attempt: p.job.Attempt})
@@ -78,12 +82,10 @@ func (p *pass) further(ctx context.Context, verdict tuning.Verdict) error {
 		return err
 	}
 	switch d.Action {
-	case tuning.Move:
-		return p.begin(ctx, Moving, ToldToMove, d)
-	case tuning.Probe:
-		return p.begin(ctx, Probing, ToldToProbe, d)
+	case tuning.Move, tuning.Probe:
+		return p.begin(ctx, DecidedChange, d)
 	case tuning.RollBack:
-		return p.begin(ctx, RollingBack, Worse, d)
+		return p.begin(ctx, Worse, d)
 	case tuning.Hold:
 		if verdict == tuning.Regressed {
 			p.note(d)
@@ -168,16 +170,13 @@ func (p *pass) finish(ctx context.Context) error {
 	tried := p.rec.Move != nil && p.rec.Move.Tried
 	p.untold()
 	p.rec.Ended, p.rec.Move = p.job.Ended, nil
-	phase, by, reason := Ended, JobEnded, endReason(p.job.State)
-	if p.job.State == driver.Cancelled {
-		phase, by = Cancelled, JobCancelled
-	}
+	reason := endReason(p.job.State)
 	entry := Entry{Detail: p.job.Detail, Outcome: p.rec.Outcome, Attempt: p.job.Attempt}
 	why := p.rec.Reason
-	if err := p.to(phase, by, entry); err != nil {
+	if err := p.to(Ended, JobEnded, entry); err != nil {
 		return err
 	}
-	if why == tuning.ReasonNone || phase == Cancelled || p.job.State != driver.Succeeded {
+	if why == tuning.ReasonNone || p.job.State != driver.Succeeded {
 		p.rec.Reason = reason
 	}
 	p.leave()

@@ -19,7 +19,7 @@ const rangeValues = 5
 // state gathers everything the planner may look at.
 func (p *pass) state(ctx context.Context) (tuning.State, error) {
 	site := p.services.Site(p.job)
-	if p.rec.NoRoom && p.rec.Phase == Eligible { // what needs no more room than it asks for may still be better
+	if p.rec.NoRoom && p.rec.Phase == Waiting { // what needs no more room than it asks for may still be better
 		site.AboveRequest = false
 	}
 	policy := site.Narrow(p.rec.Policy, p.rec.Own)

@@ -42,9 +42,8 @@ type Config struct {
 	// jobs has another.
 	Now func() time.Time
 
-	// AfterSave is called after each durable write, with the job's phase and the
-	// last step of its intent. It is nil outside of crash tests.
-	AfterSave func(phase Phase, step driver.StepKind)
+	// AfterSave is called after each durable write. It is nil outside of crash tests.
+	AfterSave func(r *Record)
 }
 
 // Loop reconciles jobs. Use New.
@@ -156,11 +155,7 @@ func (l *Loop) save(ctx context.Context, r *Record) error {
 		return fmt.Errorf("save the record of %s: %w", r.Job, err)
 	}
 	if l.cfg.AfterSave != nil {
-		step := driver.StepKind("")
-		if r.Move != nil {
-			step = r.Move.Step
-		}
-		l.cfg.AfterSave(r.Phase, step)
+		l.cfg.AfterSave(r)
 	}
 	return nil
 }

@@ -68,8 +68,8 @@ func (p *pass) total(ctx context.Context) *tuning.Toll {
 // watch asks the planner about a job that runs under other settings than its owner's, in
 // whatever phase it is, and takes it from them at once where they cost too much.
 func (p *pass) watch(ctx context.Context) (stopped bool, err error) {
-	if p.job.State != driver.Running || p.rec.Phase.Acting() || p.rec.Expired >= expiries ||
-		p.rec.Settings(p.job.Attempt).Equal(p.rec.Own) || !slices.Contains(Arrows(), Arrow{p.rec.Phase, RollingBack, Stopped}) {
+	if p.job.State != driver.Running || p.rec.Phase == Changing || p.rec.Expired >= expiries ||
+		p.rec.Settings(p.job.Attempt).Equal(p.rec.Own) || !slices.Contains(Arrows(), Arrow{p.rec.Phase, Changing, StopLoss}) {
 		return false, nil
 	}
 	if !p.losing() {
@@ -79,13 +79,10 @@ func (p *pass) watch(ctx context.Context) (stopped bool, err error) {
 	if err != nil || d.Reason != tuning.ReasonStopLoss && d.Reason != tuning.ReasonSlower {
 		return false, err
 	}
-	switch d.Action { //nolint:exhaustive // the others go nowhere at once
-	case tuning.RollBack:
-		return true, p.begin(ctx, RollingBack, Stopped, d)
-	case tuning.Move:
-		return true, p.begin(ctx, Moving, Stopped, d)
+	if d.Action != tuning.RollBack && d.Action != tuning.Move {
+		return false, nil
 	}
-	return false, nil
+	return true, p.begin(ctx, StopLoss, d)
 }
 
 // losing reports whether the present attempt costs more than its owner's settings would, as

@@ -62,7 +62,7 @@ func TestAJobThatItsSchedulerForgotIsLost(t *testing.T) {
 		{
 			"it was never touched",
 			func(tuning.State) tuning.Decision { return hold(tuning.ReasonTooShort) },
-			func(r *reconcile.Record) bool { return r.Phase == reconcile.Held && len(r.Epochs) > 3 },
+			func(r *reconcile.Record) bool { return r.Phase == reconcile.Settled && len(r.Epochs) > 3 },
 			tuning.ReasonLost, 0,
 		},
 	} {

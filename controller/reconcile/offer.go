@@ -57,7 +57,7 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 		return none(reading.Reason)
 	}
 	rec := &Record{
-		Job: o.key(), Name: job.Name, Owner: job.Owner, Kind: reading.Kind, Phase: Eligible, Policy: reading.Policy, Own: reading.Own,
+		Job: o.key(), Name: job.Name, Owner: job.Owner, Kind: reading.Kind, Phase: Waiting, Policy: reading.Policy, Own: reading.Own,
 		Total: reading.Policy.Progress.Total,
 	}
 	p := &pass{Loop: l, now: o.At, job: job, rec: rec, measured: tuning.ReasonWarmingUp}
@@ -91,7 +91,7 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 		return none(r)
 	}
 	site := l.services.Site(job)
-	if key := l.caps.admit(p.now, rec, Recalled, site); key != "" {
+	if key := l.caps.admit(p.now, rec, d.Action, site); key != "" {
 		l.caps.release(rec.Job)
 		return Offer{}, fmt.Errorf("%w: %s: %s", ErrNoOffer, tuning.ReasonSiteCap.Sentence(), site.Rule(key))
 	}
@@ -125,7 +125,7 @@ func spoils(s tuning.State, d tuning.Decision) bool {
 // offer is what the job of an attempt was offered before it was submitted; nil: it was
 // not. What cannot be read is asked for again.
 func (p *pass) offer(ctx context.Context, intent string) (*Offer, error) {
-	if intent == "" || p.services.Offers == nil || p.rec.Phase != Eligible {
+	if intent == "" || p.services.Offers == nil || p.rec.Phase != Waiting {
 		return nil, nil //nolint:nilnil // most jobs were offered nothing
 	}
 	o, err := p.services.Offers.Get(ctx, intent)
@@ -171,7 +171,7 @@ func (p *pass) honour(ctx context.Context, o Offer) error {
 		Decision: o.Decision, Made: o.At, Tried: true, Step: driver.StepStarted,
 	}
 	d := o.Decision
-	if err := p.to(Recalled, KnownKind, Entry{Reason: d.Reason, Decision: &d}); err != nil {
+	if err := p.to(Changing, KnownKind, Entry{Reason: d.Reason, Decision: &d}); err != nil {
 		return err
 	}
 	if err := p.started(driver.Step{Kind: driver.StepStarted, Attempt: p.job.Attempt}); err != nil {

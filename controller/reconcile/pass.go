@@ -106,9 +106,11 @@ func (p *pass) look(ctx context.Context, id driver.JobID) (done bool, err error)
 		return true, p.gone(ctx)
 	case errors.Is(err, driver.ErrNotFound):
 		return true, nil
-	case p.rec != nil && p.rec.Phase != Suspended && !errors.Is(err, context.Canceled):
-		terr := p.to(Suspended, Unreachable, Entry{Reason: tuning.ReasonUnreachable, Detail: err.Error()})
-		return true, errors.Join(err, terr, p.store(ctx))
+	case p.rec != nil && !p.rec.Unreachable && !errors.Is(err, context.Canceled):
+		p.rec.Unreachable, p.dirty = true, true
+		p.rec.Reason, p.rec.Detail = tuning.ReasonUnreachable, err.Error()
+		p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: p.rec.Reason, Detail: p.rec.Detail})
+		return true, errors.Join(err, p.store(ctx))
 	default:
 		return true, fmt.Errorf("get job %s: %w", id, err)
 	}
@@ -124,10 +126,8 @@ func (p *pass) look(ctx context.Context, id driver.JobID) (done bool, err error)
 		}
 		p.dirty = true
 	}
-	if p.rec.Phase == Suspended {
-		if err := p.to(p.rec.Before, Reachable, Entry{}); err != nil {
-			return true, err
-		}
+	if p.rec.Unreachable {
+		p.rec.Unreachable, p.dirty = false, true
 	}
 	if p.rec.State != p.job.State {
 		p.rec.State, p.dirty = p.job.State, true
@@ -138,18 +138,35 @@ func (p *pass) look(ctx context.Context, id driver.JobID) (done bool, err error)
 	return false, nil
 }
 
+// superseded starts anew with a job that its owner changed: its file, or by his scheduler's
+// own command the size that it asks for. While an intent is under way its driver answers
+// a change of size first.
 func (p *pass) superseded() error {
-	if p.rec.Fingerprint == p.job.Fingerprint {
-		return p.resized()
+	edited := p.rec.Fingerprint != p.job.Fingerprint
+	old, now := p.rec.Asked, asked(p.job)
+	resized := old != nil && *old != *now && p.rec.Move == nil && p.rec.Phase != Seen && !p.job.State.Ended()
+	if !edited && !resized {
+		return nil
 	}
-	p.rec.Fingerprint = p.job.Fingerprint
 	p.caps.untry(p.rec.Job)
-	for _, r := range p.rec.Runs {
-		p.rec.Counted = max(p.rec.Counted, r.Attempt)
+	p.rec.NoRoom, p.rec.Outcome, p.rec.Class = false, nil, nil
+	if edited { // what it did so far is another job's
+		for _, r := range p.rec.Runs {
+			p.rec.Counted = max(p.rec.Counted, r.Attempt)
+		}
+		p.rec.Fingerprint, p.rec.KeepMemory, p.rec.Move, p.rec.Queued, p.rec.Runs = p.job.Fingerprint, false, nil, nil, nil
 	}
-	p.rec.NoRoom, p.rec.KeepMemory = false, false
-	p.rec.Move, p.rec.Queued, p.rec.Final, p.rec.Outcome, p.rec.Class, p.rec.Runs = nil, nil, false, nil, nil, nil
-	return p.to(Seen, OwnerCame, Entry{Reason: tuning.ReasonOwnerChanged})
+	return p.to(Seen, OwnerChanged, Entry{Reason: tuning.ReasonOwnerChanged})
+}
+
+// Asked is the size that a job's owner asks his scheduler for.
+type Asked struct {
+	Cores       int   `json:"cores"`
+	MemoryBytes int64 `json:"memory_bytes"` // 0 = no limit
+}
+
+func asked(job driver.Job) *Asked {
+	return &Asked{Cores: job.Resources.Cores, MemoryBytes: job.Resources.MemoryBytes}
 }
 
 func (p *pass) read(ctx context.Context) error {
@@ -169,7 +186,7 @@ func (p *pass) read(ctx context.Context) error {
 		return err
 	}
 	p.caps.appear(p.rec)
-	return p.to(Eligible, StanzaRead, Entry{Detail: reading.Detail})
+	return p.to(Waiting, StanzaRead, Entry{Detail: reading.Detail})
 }
 
 // adopt records each attempt once, ours or not, with what it runs under.

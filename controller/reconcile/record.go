@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -11,17 +12,17 @@ import (
 
 // Record is the durable story of one job.
 type Record struct {
-	Job         driver.JobID    `json:"job"`
-	Name        string          `json:"name"`
-	Owner       string          `json:"owner"`
-	Kind        tuning.JobKind  `json:"kind"`
-	Fingerprint string          `json:"fingerprint"` // of the owner's spec when it was read
-	Phase       Phase           `json:"phase"`
-	Before      Phase           `json:"before,omitempty"` // the phase before Suspended
-	Reason      tuning.Reason   `json:"reason"`           // of the latest decision or ending
+	Job         driver.JobID   `json:"job"`
+	Name        string         `json:"name"`
+	Owner       string         `json:"owner"`
+	Kind        tuning.JobKind `json:"kind"`
+	Fingerprint string         `json:"fingerprint"` // of the owner's spec when it was read
+	Phase       Phase          `json:"phase"`
+	// Unreachable: its scheduler did not answer when the job was last looked at.
+	Unreachable bool            `json:"unreachable,omitempty"`
+	Reason      tuning.Reason   `json:"reason"` // of the latest decision or ending
 	Detail      string          `json:"detail,omitempty"`
 	State       driver.State    `json:"state"`             // of the job when last seen
-	Final       bool            `json:"final,omitempty"`   // a hold that nothing of this job will change
 	Control     bool            `json:"control,omitempty"` // drawn into the untuned share
 	Submitted   time.Time       `json:"submitted"`
 	Started     time.Time       `json:"started,omitzero"`
@@ -101,6 +102,9 @@ type Intent struct {
 	Wait     time.Duration   `json:"wait,omitempty"` // in the queue, as the scheduler saw it then
 }
 
+// AtStart reports whether the intent is for a job that has not begun.
+func (i *Intent) AtStart() bool { return i.Driver.Attempt == 0 }
+
 // Entry is one line of a job's history.
 type Entry struct {
 	At       time.Time        `json:"at"`
@@ -113,6 +117,39 @@ type Entry struct {
 	Decision *tuning.Decision `json:"decision,omitempty"`
 	Class    *tuning.Class    `json:"class,omitempty"`
 	Outcome  *tuning.Outcome  `json:"outcome,omitempty"`
+}
+
+// UnmarshalJSON also reads records that were written when there were sixteen phases.
+func (r *Record) UnmarshalJSON(raw []byte) error {
+	type plain Record
+	old := struct {
+		*plain
+		Before Phase `json:"before"`
+		Final  bool  `json:"final"`
+	}{plain: (*plain)(r)}
+	if err := json.Unmarshal(raw, &old); err != nil {
+		return err
+	}
+	if r.Phase == "suspended" {
+		r.Phase, r.Unreachable = old.Before, true
+	}
+	switch r.Phase {
+	case "eligible":
+		r.Phase = Waiting
+	case "classified":
+		r.Phase = Profiling
+	case "recalled", "probing", "moving", "rolling-back":
+		r.Phase = Changing
+	case "failed":
+		r.Phase = Settled
+	case "cancelled":
+		r.Phase = Ended
+	case Held:
+		if old.Final {
+			r.Phase = Settled
+		}
+	}
+	return nil
 }
 
 // Clone is a copy that can be changed as a pass changes a record: its lists, maps and what
@@ -260,6 +297,23 @@ func (r *Record) harmful() bool {
 	return !tried || r.Outcome.Reason != tuning.ReasonStopLoss && r.Outcome.Reason != tuning.ReasonSlower
 }
 
+// NeedsAttention reports whether the job is left alone because our handling of it failed, or
+// its scheduler does not answer.
+func (r *Record) NeedsAttention() bool {
+	if r.Phase != Settled {
+		return r.Unreachable
+	}
+	for _, e := range slices.Backward(r.History) {
+		if e.To != "" && e.To != Settled {
+			break
+		}
+		if e.Trigger == OurFailure {
+			return true
+		}
+	}
+	return r.Unreachable
+}
+
 // Rest is what remains of the record of an ended job when its story is old.
 func (r *Record) Rest() *Record {
 	return &Record{
@@ -284,9 +338,6 @@ func (r *Record) to(at time.Time, to Phase, by Trigger, e Entry) error {
 		return err
 	}
 	e.At, e.From, e.To, e.Trigger = at, r.Phase, to, by
-	if r.Phase != Suspended {
-		r.Before = r.Phase
-	}
 	r.Phase = to
 	if e.Reason != tuning.ReasonNone {
 		r.Reason = e.Reason

@@ -87,7 +87,7 @@ func (r *Record) began() *tuning.Decision {
 		return nil
 	}
 	for _, e := range slices.Backward(r.History) {
-		if e.To == Recalled && e.Decision != nil {
+		if e.Trigger == KnownKind && e.Decision != nil {
 			return e.Decision
 		}
 	}
@@ -100,7 +100,7 @@ func (r *Record) tries() (tuning.Decision, bool) {
 	switch {
 	case r.Phase.Over():
 		return tuning.Decision{}, false
-	case r.Move != nil && r.Phase == Recalled:
+	case r.Move != nil && r.Move.AtStart():
 		d = &r.Move.Decision
 	}
 	if d == nil || !tries(d.Reason) {

@@ -52,7 +52,7 @@ func TestADecisionThatNoDriverCanCarryOutFailsOurHandlingNotTheJob(t *testing.T)
 			return tuning.Decision{Action: tuning.Move, Settings: tuning.Settings{"colour": tuning.Word("red")}}
 		}
 		rec, job := w.end(t, w.mustSubmit(t, "train", usual+" owner_changes_at=12s"))
-		if job.State != driver.Succeeded || !slices.ContainsFunc(rec.History, func(e reconcile.Entry) bool { return e.To == reconcile.Failed }) {
+		if job.State != driver.Succeeded || !slices.ContainsFunc(rec.History, func(e reconcile.Entry) bool { return e.To == reconcile.Settled }) {
 			t.Errorf("the job is %s, its history %+v; want succeeded and failed", job.State, rec.History)
 		}
 	})
@@ -63,7 +63,7 @@ func TestAJobThatWaitsForRoomBetweenTwoAttemptsIsLeftAlone(t *testing.T) {
 	inWorld(t, sim.Config{Nodes: []sim.NodeSpec{{Name: "n", Cores: 4, MemoryBytes: 1 << 30}}}, func(t *testing.T, w *world) {
 		w.decide = probeThenMove
 		id := w.mustSubmit(t, "train", usual)
-		w.until(t, id, func(r *reconcile.Record) bool { return r.Phase == reconcile.Probing })
+		w.until(t, id, func(r *reconcile.Record) bool { return r.Phase == reconcile.Changing })
 		w.read = func(j driver.Job) reconcile.Reading {
 			return reconcile.Reading{Reason: tuning.ReasonNoStanza, Own: own(j)}
 		}
@@ -144,7 +144,7 @@ func TestAJobThatBeginsBeforeItIsChangedIsWatchedAsItRuns(t *testing.T) {
 		if len(job.Attempts) != 2 || job.State != driver.Succeeded || !rec.Settings(0).Equal(cores(2)) {
 			t.Errorf("%d attempts, %s under %s; want 2, succeeded under two cores", len(job.Attempts), job.State, rec.Settings(0))
 		}
-		began := reconcile.Arrow{From: reconcile.Recalled, To: reconcile.Eligible, By: reconcile.IntentVoid}
+		began := reconcile.Arrow{From: reconcile.Changing, To: reconcile.Waiting, By: reconcile.IntentVoid}
 		if !slices.ContainsFunc(rec.History, func(e reconcile.Entry) bool {
 			return reconcile.Arrow{From: e.From, To: e.To, By: e.Trigger} == began && e.Reason == tuning.ReasonBeganFirst
 		}) {

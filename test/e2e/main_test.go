@@ -20,7 +20,6 @@ import (
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon"
 	"pitchpipe/controller/reconcile"
-	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/local"
 	exporterapi "pitchpipe/exporter/api"
@@ -172,9 +171,9 @@ func serve(ctx context.Context, dir string, die func(string), log *slog.Logger) 
 		},
 		Site: site, Driver: drv, Meter: calm{meter}, Log: log, Tick: 150 * time.Millisecond, Step: 30 * time.Millisecond,
 		RestartCost: time.Second, // as the program has it
-		AfterSave: func(phase reconcile.Phase, step driver.StepKind) {
-			if phase.Acting() {
-				die(fmt.Sprintf("saved %s %s", phase, step))
+		AfterSave: func(r *reconcile.Record) {
+			if r.Move != nil {
+				die(fmt.Sprintf("saved %s %s", r.Move.Decision.Action, r.Move.Step))
 			}
 		},
 	})

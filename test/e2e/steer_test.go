@@ -28,7 +28,7 @@ func TestAPauseStopsEveryEffect(t *testing.T) {
 	}
 	worse := strings.ReplaceAll(string(text), "0.4 / $THREADS ^ 2", "0.03 * $THREADS")
 	id := strings.TrimSpace(s.ok("run", s.write("probed.sbatch", worse)))
-	s.until(id, "to be probed", func(j api.Job) bool { return j.Phase == "probing" || j.Probes > 0 })
+	s.until(id, "to be probed", func(j api.Job) bool { return j.Phase == "changing" || j.Probes > 0 })
 
 	s.ok("pause", "cluster", "--why", "a test")
 	paused := s.job(id)

@@ -85,7 +85,13 @@ func controller(dir string) (err error) {
 			Socket: filepath.Join(dir, "controller.sock"), State: filepath.Join(dir, "state"), Resync: 2 * time.Second,
 		},
 		Site: site, Driver: drv, Exporters: exporters, Meter: quiet{meter}, Log: log, Tick: 200 * time.Millisecond, Step: 100 * time.Millisecond,
-		AfterSave: func(p reconcile.Phase, k driver.StepKind) { h.reached("saved:" + string(p) + ":" + string(k)) },
+		AfterSave: func(r *reconcile.Record) {
+			at := string(r.Phase) + ":"
+			if m := r.Move; m != nil {
+				at = string(m.Decision.Action) + ":" + string(m.Step)
+			}
+			h.reached("saved:" + at)
+		},
 	})
 	if err != nil {
 		return err

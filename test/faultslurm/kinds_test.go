@@ -43,7 +43,7 @@ func effects() []string {
 
 // saves are the controller's own records in a move.
 func saves() []string {
-	return []string{"saved:probing:", "saved:probing:checkpointing", "saved:probing:stopped", "saved:probing:changed", "saved:classified:"}
+	return []string{"saved:probe:", "saved:probe:checkpointing", "saved:probe:stopped", "saved:probe:changed", "saved:profiling:"}
 }
 
 // brokerSteps are those of the broker.

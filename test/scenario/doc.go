@@ -23,7 +23,8 @@
 //	pause cluster|partition NAME|user NAME|job JOB
 //	resume cluster|partition NAME|user NAME|job JOB
 //	restart controller                 ends it and starts it again on the same state
-//	crash controller at PHASE [STEP]   the same, once, right after this was made durable
+//	crash controller at PHASE          the same, once, right after this was made durable
+//	crash controller at ACTION [STEP]  of an intent
 //	fault OP [JOB] KIND for DURATION   each such operation fails: transient, unknown, not-taken, denied, unsupported
 //	break JOB                          each look at its measurements panics
 //

@@ -50,7 +50,7 @@ func tell(r *reconcile.Record, e reconcile.Entry) (api.Line, bool) {
 	case e.Decision != nil:
 		line.Text = held(e.Decision)
 		line.Why, line.Decision = behind(e.Decision), e.Decision
-	case e.To == reconcile.Ended || e.To == reconcile.Cancelled:
+	case e.To == reconcile.Ended:
 		line.Text = ending(r)
 		if e.Detail != "" {
 			line.Why = []string{e.Detail}
@@ -63,8 +63,8 @@ func tell(r *reconcile.Record, e reconcile.Entry) (api.Line, bool) {
 		line.Text = e.Detail + "."
 	case e.Trigger == reconcile.IntentDone:
 		line.Text = fmt.Sprintf("Attempt %d was started with %s.", e.Attempt, settingsText(r.Settings(e.Attempt)))
-	case e.Trigger == reconcile.NoStanza, e.Trigger == reconcile.IntentVoid, e.Trigger == reconcile.OwnerCame,
-		e.Trigger == reconcile.Unreachable, e.Trigger == reconcile.OurFault, e.To == "" && e.Reason != tuning.ReasonNone:
+	case e.Trigger == reconcile.NoStanza, e.Trigger == reconcile.IntentVoid, e.Trigger == reconcile.OwnerChanged,
+		e.Trigger == reconcile.OurFailure, e.To == "" && e.Reason != tuning.ReasonNone:
 		line.Text = sentence(e.Reason.Sentence(), e.Detail)
 	default:
 		return line, false
@@ -82,7 +82,7 @@ func acted(e reconcile.Entry) string {
 		}
 		return fmt.Sprintf("Its next epochs try %s: %s.", target, d.Reason.Sentence())
 	case tuning.Move:
-		if e.To == reconcile.Recalled {
+		if e.Trigger == reconcile.KnownKind {
 			return fmt.Sprintf("Before it started it was given %s: %s.", target, d.Reason.Sentence())
 		}
 		return fmt.Sprintf("It moves to %s: %s.", target, d.Reason.Sentence())

@@ -99,11 +99,11 @@ func replay(ctx context.Context, job Job, s reconcile.Stages, at *site) (Course,
 			return course(w, records.one)
 		}
 		// Away from its owner's settings it is watched within its epochs too.
-		away := w.doing == working && !w.under.Equal(w.job.Own) && !records.one.Phase.Acting()
+		away := w.doing == working && !w.under.Equal(w.job.Own) && records.one.Phase != reconcile.Changing
 		if away {
 			again = max(again, w.until.Sub(w.since)/looks)
 		}
-		w.forward(again, w.stage == asked || !records.one.Phase.Acting() && !away)
+		w.forward(again, w.stage == asked || records.one.Phase != reconcile.Changing && !away)
 	}
 	return Course{}, fmt.Errorf("replay %s: %w: it is %s", job.Workload, ErrStuck, records.one.Phase)
 }
