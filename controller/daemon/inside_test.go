@@ -111,11 +111,11 @@ func TestWhenTheTunerPausedItselfSurvivesARestart(t *testing.T) {
 // ended is the record of a job that was moved and is over since then.
 func ended(id string, over time.Time) *reconcile.Record {
 	return &reconcile.Record{
-		Job: driver.JobID(id), Name: "train", Owner: "alice", Phase: reconcile.Ended, State: driver.Succeeded,
-		Submitted: over.Add(-time.Hour), Ended: over, Restarts: []time.Time{over}, Probed: []time.Time{over, over},
-		Outcome: &tuning.Outcome{Verdict: tuning.Improved},
-		Epochs:  []tuning.Epoch{{Number: 1, Attempt: 1}},
-		History: []reconcile.Entry{{At: over, From: reconcile.Settled, To: reconcile.Ended, Trigger: reconcile.JobEnded}},
+		Identity: reconcile.Identity{Job: driver.JobID(id), Name: "train", Owner: "alice", Submitted: over.Add(-time.Hour)},
+		Phase:    reconcile.Ended,
+		Course:   reconcile.Course{State: driver.Succeeded, Ended: over, Epochs: []tuning.Epoch{{Number: 1, Attempt: 1}}},
+		Tuning:   reconcile.Tuning{Restarts: []time.Time{over}, Probed: []time.Time{over, over}, Outcome: &tuning.Outcome{Verdict: tuning.Improved}},
+		Story:    reconcile.Story{History: []reconcile.Entry{{At: over, From: reconcile.Settled, To: reconcile.Ended, Trigger: reconcile.JobEnded}}},
 	}
 }
 
@@ -129,7 +129,7 @@ func TestOldStoriesAreDroppedAndStillCounted(t *testing.T) {
 	}
 	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	day := func(n int) time.Time { return now.AddDate(0, 0, -n) }
-	live := &reconcile.Record{Job: "live", Owner: "alice", Phase: reconcile.Held, Submitted: day(90)}
+	live := &reconcile.Record{Identity: reconcile.Identity{Job: "live", Owner: "alice", Submitted: day(90)}, Phase: reconcile.Held}
 	for _, rec := range []*reconcile.Record{ended("old", day(40)), ended("remembered", day(41)), ended("new", day(1)), ended("older", day(2)), live} {
 		if err := r.Save(t.Context(), rec); err != nil {
 			t.Fatal(err)

@@ -32,10 +32,13 @@ func running() tuning.State {
 	site.MaxMode, site.AboveRequest = tuning.Apply, true
 	own := cores(1)
 	return tuning.State{
-		Now: time.Unix(1000, 0), Policy: p, Site: site, Own: own, Current: own,
-		EpochsDone: 4, EpochsTotal: 40, EpochSeconds: 1, RestartCost: 300 * time.Millisecond,
-		Class: &tuning.Class{Reason: tuning.ReasonNoModel}, Next: cores(2),
-		Trials: []tuning.Trial{{Settings: own, Epochs: 3, Seconds: 1, Reference: true}},
+		Now:            time.Unix(1000, 0),
+		Policy:         p,
+		Site:           site,
+		Standing:       tuning.Standing{Own: own, Current: own, EpochsDone: 4, EpochsTotal: 40, EpochSeconds: 1},
+		RestartOutlook: tuning.RestartOutlook{RestartCost: 300 * time.Millisecond},
+		Findings:       tuning.Findings{Class: &tuning.Class{Reason: tuning.ReasonNoModel}, Trials: []tuning.Trial{{Settings: own, Epochs: 3, Seconds: 1, Reference: true}}},
+		Proposal:       tuning.Proposal{Next: cores(2)},
 	}
 }
 

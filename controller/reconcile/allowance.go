@@ -17,7 +17,7 @@ type Allowance struct {
 
 // allowance is that of an attempt. Its time is what the stanza's budget, which covers
 // all attempts, leaves of it, or the scheduler's limit where that is nearer.
-func (p *pass) allowance(attempt int) Allowance {
+func (p *reconciliation) allowance(attempt int) Allowance {
 	out := Allowance{Energy: p.rec.Policy.Budget.Energy}
 	if out.Energy <= 0 {
 		return Allowance{}

@@ -116,8 +116,8 @@ func (c *caps) drop(id driver.JobID) {
 	delete(c.begun, id)
 }
 
-// appear counts a live job among its kind, until it vanishes.
-func (c *caps) appear(r *Record) {
+// add counts a live job among its kind, until it is removed.
+func (c *caps) add(r *Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.kinds == nil {
@@ -126,7 +126,7 @@ func (c *caps) appear(r *Record) {
 	c.kinds[r.Job] = r.Kind
 }
 
-func (c *caps) vanish(id driver.JobID) {
+func (c *caps) remove(id driver.JobID) {
 	c.release(id)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,9 +140,9 @@ func (c *caps) vanish(id driver.JobID) {
 	delete(c.profiles, kind)
 }
 
-// show keeps what a live job makes of its cores under its owner's settings, for those of its
+// setProfile keeps what a live job makes of its cores under its owner's settings, for those of its
 // kind that wait.
-func (c *caps) show(r *Record, of tuning.Profile) {
+func (c *caps) setProfile(r *Record, of tuning.Profile) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.profiles == nil {

@@ -24,7 +24,7 @@ const (
 )
 
 // verify compares tuned with untuned and returns a job that got worse.
-func (p *pass) verify(ctx context.Context) error {
+func (p *reconciliation) verify(ctx context.Context) error {
 	p.again = p.tick()
 	p.classify()
 	if p.rec.Phase == Settled && p.rec.Settings(p.job.Attempt).Equal(p.rec.Own) {
@@ -41,7 +41,7 @@ func (p *pass) verify(ctx context.Context) error {
 	}
 	if !ok || outcome.Verdict == tuning.Inconclusive {
 		if p.grew && p.unproven() {
-			return p.doubt(ctx)
+			return p.recheck(ctx)
 		}
 		return nil
 	}
@@ -59,7 +59,7 @@ func (p *pass) verify(ctx context.Context) error {
 
 // grown reports whether twice as many epochs of the present attempt are measured as when the
 // planner was last asked whether there is something better.
-func (p *pass) grown() bool {
+func (p *reconciliation) grown() bool {
 	n := 0
 	for _, e := range p.rec.Epochs {
 		if e.Attempt == p.job.Attempt {
@@ -76,7 +76,7 @@ func (p *pass) grown() bool {
 // further moves a settled job on: one that improved where its epochs show or promise a better
 // setting still, or show that it is slower than its owner allows, and one that got worse back
 // or to a better setting that it measured. Only of the latter a hold is noted.
-func (p *pass) further(ctx context.Context, verdict tuning.Verdict) error {
+func (p *reconciliation) further(ctx context.Context, verdict tuning.Verdict) error {
 	d, err := p.decide(ctx)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (p *pass) further(ctx context.Context, verdict tuning.Verdict) error {
 
 // foreign reports whether the present attempt is not the tuner's and began after
 // it had settled.
-func (p *pass) foreign() bool {
+func (p *reconciliation) foreign() bool {
 	ours := slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == p.job.Attempt && r.Action != tuning.Hold })
 	return !ours && slices.ContainsFunc(p.job.Attempts, func(a driver.Attempt) bool {
 		return a.Number == p.job.Attempt && a.Number > 1 && a.Started.After(p.rec.Settle)
@@ -105,7 +105,7 @@ func (p *pass) foreign() bool {
 
 // compare is the outcome of the present setting against the owner's own; not ok
 // while there is nothing to compare.
-func (p *pass) compare() (tuning.Outcome, bool) {
+func (p *reconciliation) compare() (tuning.Outcome, bool) {
 	current := p.rec.Settings(p.job.Attempt)
 	if current.Equal(p.rec.Own) {
 		return tuning.Outcome{}, false
@@ -115,7 +115,7 @@ func (p *pass) compare() (tuning.Outcome, bool) {
 
 // compareWith compares the epochs under a setting that began after it was chosen
 // with those under the owner's own.
-func (p *pass) compareWith(tuned tuning.Settings, chosen time.Time) (tuning.Outcome, bool) {
+func (p *reconciliation) compareWith(tuned tuning.Settings, chosen time.Time) (tuning.Outcome, bool) {
 	policy := p.rec.Policy
 	in := verify.Input{
 		Measure: policy.Measure(), MaxSlowdown: policy.MaxSlowdown, Quality: policy.Quality,
@@ -147,13 +147,13 @@ func (p *pass) compareWith(tuned tuning.Settings, chosen time.Time) (tuning.Outc
 }
 
 // finish closes the story of an ended job and learns from it.
-func (p *pass) finish(ctx context.Context) error {
+func (p *reconciliation) finish(ctx context.Context) error {
 	if p.rec.Done() < p.rec.Total && p.job.State == driver.Succeeded && p.now.Sub(p.job.Ended) < p.hearing() {
 		p.again = p.cfg.Step
 		return nil
 	}
 	if len(p.rec.Runs) > 0 && !p.rec.Learned && p.diedTuned() {
-		p.rec.Hurt = append(p.rec.Hurt, p.rec.Settings(p.job.Attempt))
+		p.rec.Harmed = append(p.rec.Harmed, p.rec.Settings(p.job.Attempt))
 	}
 	if len(p.rec.Runs) > 0 {
 		p.classify()
@@ -168,7 +168,7 @@ func (p *pass) finish(ctx context.Context) error {
 		p.rec.Reason = tuning.ReasonNoSamples
 	}
 	tried := p.rec.Move != nil && p.rec.Move.Tried
-	p.untold()
+	p.countUnseen()
 	p.rec.Ended, p.rec.Move = p.job.Ended, nil
 	reason := endReason(p.job.State)
 	entry := Entry{Detail: p.job.Detail, Outcome: p.rec.Outcome, Attempt: p.job.Attempt}
@@ -184,23 +184,23 @@ func (p *pass) finish(ctx context.Context) error {
 }
 
 // hearing is how long after its end a job's last marks are waited for.
-func (p *pass) hearing() time.Duration {
-	if p.toldEnd || len(p.rec.Epochs) == 0 {
+func (p *reconciliation) hearing() time.Duration {
+	if p.endSeen || len(p.rec.Epochs) == 0 {
 		return linger
 	}
 	return lingerHeard
 }
 
-func (p *pass) learn(ctx context.Context) error {
+func (p *reconciliation) learn(ctx context.Context) error {
 	silent := len(p.rec.Epochs) == 0 && p.rec.Peak == 0
-	if p.rec.Phase == Ignored || silent && !p.rec.Trying() && len(p.rec.Hurt) == 0 {
+	if p.rec.Phase == Ignored || silent && !p.rec.Trying() && len(p.rec.Harmed) == 0 {
 		return nil
 	}
 	p.rec.Toll = p.total(ctx)
 	if o, ok := p.compare(); ok {
 		p.rec.Outcome = &o
 	}
-	if err := p.hindsight(ctx); err != nil {
+	if err := p.judgeAtEnd(ctx); err != nil {
 		return err
 	}
 	if p.killed() {
@@ -213,7 +213,7 @@ func (p *pass) learn(ctx context.Context) error {
 	}
 	o := p.observation()
 	o.Trials, o.Outcome, o.Peak, o.RestartCosts = p.trials(), p.rec.Outcome, p.rec.Peak, p.rec.RestartCosts
-	o.Regressed, o.Polluted, o.Toll = slices.Clone(p.rec.Hurt), p.polluted(), p.rec.Toll
+	o.Regressed, o.Polluted, o.Toll = slices.Clone(p.rec.Harmed), p.polluted(), p.rec.Toll
 	o.Final, o.Reached, o.Curve = p.final(), p.reached(), p.teach(ctx)
 	o.Trying, o.Epochs, o.End = p.rec.Trying(), p.rec.Done(), p.end()
 	if len(p.rec.Runs) > 0 {
@@ -240,7 +240,7 @@ func (p *pass) learn(ctx context.Context) error {
 }
 
 // observation is what is learned of any job: whose it is.
-func (p *pass) observation() knowledge.Observation {
+func (p *reconciliation) observation() knowledge.Observation {
 	return knowledge.Observation{
 		ID: fmt.Sprintf("%s@%d", p.rec.Job, p.rec.Submitted.Unix()), Job: string(p.rec.Job), Submitted: p.rec.Submitted,
 		Kind: p.rec.Kind, User: p.rec.Owner, At: p.now,
@@ -248,17 +248,17 @@ func (p *pass) observation() knowledge.Observation {
 }
 
 // leave forgets what is kept of a live job.
-func (p *pass) leave() {
-	p.caps.vanish(p.rec.Job)
+func (p *reconciliation) leave() {
+	p.caps.remove(p.rec.Job)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.outlooks, p.rec.Job)
-	delete(p.hearings, p.rec.Job)
+	delete(p.listeners, p.rec.Job)
 }
 
 // gone closes the story of a job that the scheduler forgot. One that was not seen
 // to end is lost, and losing one that was moved pauses the tuner.
-func (p *pass) gone(ctx context.Context) error {
+func (p *reconciliation) gone(ctx context.Context) error {
 	p.job = driver.Job{ID: p.rec.Job, Name: p.rec.Name, Owner: p.rec.Owner, State: p.rec.State}
 	reason := tuning.ReasonLost
 	if p.rec.State.Ended() {
@@ -273,7 +273,7 @@ func (p *pass) gone(ctx context.Context) error {
 		p.rec.Learned, p.dirty = true, true
 	}
 	tried := p.rec.Move != nil && p.rec.Move.Tried
-	p.untold()
+	p.countUnseen()
 	if err := p.to(Ended, JobEnded, Entry{Reason: reason, Detail: "the scheduler no longer knows the job"}); err != nil {
 		return err
 	}
@@ -285,7 +285,7 @@ func (p *pass) gone(ctx context.Context) error {
 // diedTuned reports whether the job ended badly under other settings than its owner's,
 // in a way that they may have brought about. Where a job of its kind dies again of
 // what it asked for itself, nothing was lost by the caution.
-func (p *pass) diedTuned() bool {
+func (p *reconciliation) diedTuned() bool {
 	current := p.rec.Settings(p.job.Attempt)
 	if current.Equal(p.rec.Own) {
 		return false
@@ -301,7 +301,7 @@ func (p *pass) diedTuned() bool {
 
 // faster reports whether the job was measured to be faster under the settings than
 // under its owner's.
-func (p *pass) faster(s tuning.Settings) bool {
+func (p *reconciliation) faster(s tuning.Settings) bool {
 	trials := p.trials()
 	own, ok := tuning.Reference(trials)
 	return ok && slices.ContainsFunc(trials, func(t tuning.Trial) bool {
@@ -310,13 +310,13 @@ func (p *pass) faster(s tuning.Settings) bool {
 }
 
 // killed reports whether a limit of its scheduler ended the job under tuned settings.
-func (p *pass) killed() bool {
+func (p *reconciliation) killed() bool {
 	return (p.job.State == driver.MemoryExceeded || p.job.State == driver.TimeExceeded) && p.diedTuned()
 }
 
 // pauseIfHarmful stops the tuner that hurts: after the site's number of
 // regressions, or one lost job that it had touched.
-func (p *pass) pauseIfHarmful(ctx context.Context, tried bool) error {
+func (p *reconciliation) pauseIfHarmful(ctx context.Context, tried bool) error {
 	touched := slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Action != tuning.Hold }) || tried
 	if p.job.State == driver.Lost && touched {
 		return p.pause(ctx, fmt.Sprintf("job %s was lost after it had been moved", p.rec.Job))
@@ -331,7 +331,7 @@ func (p *pass) pauseIfHarmful(ctx context.Context, tried bool) error {
 	return nil
 }
 
-func (p *pass) pause(ctx context.Context, why string) error {
+func (p *reconciliation) pause(ctx context.Context, why string) error {
 	if err := p.services.Pause(ctx, why); err != nil {
 		return fmt.Errorf("pause: %w", err)
 	}

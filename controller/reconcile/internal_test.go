@@ -43,7 +43,9 @@ func TestCapsAreCountedOverTheRightTimeAndPeople(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	after := func(d time.Duration) time.Time { return start.Add(d) }
-	of := func(id, owner string) *Record { return &Record{Job: driver.JobID(id), Owner: owner} }
+	of := func(id, owner string) *Record {
+		return &Record{Identity: Identity{Job: driver.JobID(id), Owner: owner}}
+	}
 	for _, tc := range []struct {
 		name  string
 		site  tuning.Site
@@ -93,11 +95,11 @@ func TestCapsAreRestoredFromTheRecords(t *testing.T) {
 	own := Run{Attempt: 1, Action: tuning.Hold}
 	var c caps
 	c.restore([]*Record{
-		{Job: "moving", Owner: "alice", Phase: Changing, Move: &Intent{Driver: driver.Intent{Attempt: 1}}},
-		{Job: "probed", Owner: "alice", Phase: Profiling, Probed: []time.Time{at}},
-		{Job: "recalled", Owner: "bob", Phase: Verifying, Runs: []Run{{Attempt: 1, Action: tuning.Move}}},
-		{Job: "left alone", Owner: "bob", Phase: Held, Runs: []Run{own}},
-		{Job: "over", Owner: "bob", Phase: Ended, Restarts: []time.Time{at, at}},
+		{Identity: Identity{Job: "moving", Owner: "alice"}, Phase: Changing, Tuning: Tuning{Move: &Intent{Driver: driver.Intent{Attempt: 1}}}},
+		{Identity: Identity{Job: "probed", Owner: "alice"}, Phase: Profiling, Tuning: Tuning{Probed: []time.Time{at}}},
+		{Identity: Identity{Job: "recalled", Owner: "bob"}, Phase: Verifying, Course: Course{Runs: []Run{{Attempt: 1, Action: tuning.Move}}}},
+		{Identity: Identity{Job: "left alone", Owner: "bob"}, Phase: Held, Course: Course{Runs: []Run{own}}},
+		{Identity: Identity{Job: "over", Owner: "bob"}, Phase: Ended, Tuning: Tuning{Restarts: []time.Time{at, at}}},
 	})
 	for id, want := range map[driver.JobID]bool{"moving": true, "probed": true, "recalled": true, "left alone": false, "over": false} {
 		if c.active[id] != want {
@@ -107,7 +109,7 @@ func TestCapsAreRestoredFromTheRecords(t *testing.T) {
 	if len(c.restarts) != 3 {
 		t.Errorf("%d restarts, want 3", len(c.restarts))
 	}
-	if got := c.admit(at, &Record{Job: "new", Owner: "bob"}, tuning.Move, tuning.Site{UserRestarts: 2}); got != "user_restarts" {
+	if got := c.admit(at, &Record{Identity: Identity{Job: "new", Owner: "bob"}}, tuning.Move, tuning.Site{UserRestarts: 2}); got != "user_restarts" {
 		t.Errorf("after the restart bob's hour is forgotten: %q", got)
 	}
 }

@@ -48,14 +48,14 @@ type Config struct {
 
 // Loop reconciles jobs. Use New.
 type Loop struct {
-	cfg      Config
-	services Services
-	stages   Stages
-	mu       sync.Mutex
-	failures map[driver.JobID]int
-	outlooks map[driver.JobID]outlook
-	hearings map[driver.JobID]hearing
-	caps     caps
+	cfg       Config
+	services  Services
+	stages    Stages
+	mu        sync.Mutex
+	failures  map[driver.JobID]int
+	outlooks  map[driver.JobID]outlook
+	listeners map[driver.JobID]listenerCheck
+	caps      caps
 }
 
 // New makes a Loop; it does nothing before Run.
@@ -77,7 +77,7 @@ func New(cfg Config) *Loop {
 	}
 	return &Loop{
 		cfg: cfg, services: cfg.Services, stages: cfg.Stages, failures: map[driver.JobID]int{},
-		outlooks: map[driver.JobID]outlook{}, hearings: map[driver.JobID]hearing{},
+		outlooks: map[driver.JobID]outlook{}, listeners: map[driver.JobID]listenerCheck{},
 	}
 }
 
@@ -145,7 +145,7 @@ func backoff(failures int) time.Duration {
 // What could have come meanwhile is knowledge of its kind, and the longer the job has
 // waited, the less a little more matters; in a long queue most have waited long. Its
 // start is an event.
-func (p *pass) patience() time.Duration {
+func (p *reconciliation) patience() time.Duration {
 	waited := p.now.Sub(p.job.Submitted)
 	return min(max(p.cfg.Tick, waited/10), max(p.cfg.Tick, time.Minute))
 }

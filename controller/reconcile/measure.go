@@ -14,7 +14,7 @@ import (
 
 // measure brings the record's epochs up to date: those of the present attempt
 // and, since its last epochs may have come late, of the one before.
-func (p *pass) measure(ctx context.Context) {
+func (p *reconciliation) measure(ctx context.Context) {
 	switch {
 	case !p.rec.Policy.Progress.IsSet():
 		p.measured = tuning.ReasonNoProgress
@@ -23,8 +23,8 @@ func (p *pass) measure(ctx context.Context) {
 		p.measured = tuning.ReasonWarmingUp
 		return
 	}
-	p.hear(ctx)
-	p.stood()
+	p.ensureListener(ctx)
+	p.suspensions()
 	for attempt := max(1, p.job.Attempt-1); attempt <= p.job.Attempt; attempt++ {
 		if attempt < p.job.Attempt && p.complete(attempt) {
 			continue
@@ -45,11 +45,11 @@ func (p *pass) measure(ctx context.Context) {
 		}
 		p.merge(attempt, m)
 		if attempt == p.job.Attempt {
-			p.measured, p.toldEnd = m.Reason, m.Ended
+			p.measured, p.endSeen = m.Reason, m.Ended
 		}
 		if m.Reason == tuning.ReasonNone {
 			if settings.Equal(p.rec.Own) && !m.Profile.Poor() {
-				p.caps.show(p.rec, m.Profile)
+				p.caps.setProfile(p.rec, m.Profile)
 			}
 			if p.rec.Profiles == nil {
 				p.rec.Profiles = map[string]tuning.Profile{}
@@ -62,7 +62,7 @@ func (p *pass) measure(ctx context.Context) {
 		}
 		p.rec.Peak = max(p.rec.Peak, m.Peak, m.Profile.PeakRSS)
 		if attempt < p.job.Attempt {
-			p.heard(attempt)
+			p.markRead(attempt)
 		}
 	}
 }
@@ -83,12 +83,12 @@ func (m Measurement) partial(nodes int) Measurement {
 	return m
 }
 
-// stood notes when attempts were suspended. The scheduler says for how long in all, not
+// suspensions notes when attempts were suspended. The scheduler says for how long in all, not
 // when: it was after the last epoch that is known, since none ends meanwhile.
-func (p *pass) stood() {
+func (p *reconciliation) suspensions() {
 	for _, a := range p.job.Attempts {
 		run, from := p.rec.runOf(a.Number), a.Started
-		if run == nil || a.Suspended <= run.Stood {
+		if run == nil || a.Suspended <= run.Suspended {
 			continue
 		}
 		for _, e := range p.rec.Epochs {
@@ -97,13 +97,13 @@ func (p *pass) stood() {
 			}
 		}
 		still := slices.DeleteFunc(slices.Clone(run.Still), func(s tuning.Span) bool { return s.From.Equal(from) })
-		run.Stood, run.Still, p.dirty = a.Suspended, append(still, tuning.Span{From: from, To: p.now}), true
+		run.Suspended, run.Still, p.dirty = a.Suspended, append(still, tuning.Span{From: from, To: p.now}), true
 	}
 }
 
 // bounds are those of an attempt that exporters know as one with the attempt before it or
 // behind it: a task that was restarted in place with other variables.
-func (p *pass) bounds(attempt int) (from, to time.Time) {
+func (p *reconciliation) bounds(attempt int) (from, to time.Time) {
 	for i, a := range p.job.Attempts {
 		if a.Number != attempt || a.Unit == "" {
 			continue
@@ -127,21 +127,21 @@ const (
 )
 
 // complete reports whether an earlier attempt needs not to be asked for any more.
-func (p *pass) complete(attempt int) bool {
+func (p *reconciliation) complete(attempt int) bool {
 	run := p.rec.runOf(attempt)
 	return run == nil || run.Read || p.since(attempt) > silence
 }
 
-// heard notes that an earlier attempt answered, which is its last answer once its
+// markRead notes that an earlier attempt answered, which is its last answer once its
 // last words had the time to come in.
-func (p *pass) heard(attempt int) {
+func (p *reconciliation) markRead(attempt int) {
 	if run := p.rec.runOf(attempt); run != nil && p.since(attempt) > lastWords {
 		run.Read, p.dirty = true, true
 	}
 }
 
 // since is for how long an attempt has been followed by another.
-func (p *pass) since(attempt int) time.Duration {
+func (p *reconciliation) since(attempt int) time.Duration {
 	for _, a := range p.job.Attempts {
 		if a.Number == attempt+1 && !a.Started.IsZero() {
 			return p.now.Sub(a.Started)
@@ -150,8 +150,8 @@ func (p *pass) since(attempt int) time.Duration {
 	return 0
 }
 
-// hearing is the listener that was asked for last, and when to look for it again.
-type hearing struct {
+// listenerCheck is the listener that was asked for last, and when to look for it again.
+type listenerCheck struct {
 	attempt int
 	again   time.Time
 }
@@ -159,25 +159,25 @@ type hearing struct {
 // How long until a listener is looked for again: soon after it was started, since
 // that is when it fails.
 const (
-	hearRetry = 10 * time.Second
-	hearSoon  = time.Minute
-	hearAgain = 5 * time.Minute
+	listenRetry = 10 * time.Second
+	listenSoon  = time.Minute
+	listenAgain = 5 * time.Minute
 )
 
-// hear has the listener started inside an attempt that runs. One that died is found
+// ensureListener has the listener started inside an attempt that runs. One that died is found
 // missing and started again.
-func (p *pass) hear(ctx context.Context) {
+func (p *reconciliation) ensureListener(ctx context.Context) {
 	progress := p.rec.Policy.Progress
 	if p.services.Listen == nil || progress.Pattern == "" || p.job.State != driver.Running {
 		return
 	}
 	p.mu.Lock()
-	last := p.hearings[p.rec.Job]
+	last := p.listeners[p.rec.Job]
 	p.mu.Unlock()
 	if last.attempt == p.job.Attempt && p.now.Before(last.again) {
 		return
 	}
-	wait := hearAgain
+	wait := listenAgain
 	switch err := p.services.Listen(ctx, p.rec.Job, p.job.Attempt, progress); {
 	case errors.Is(err, driver.ErrUnsupported):
 		p.cfg.Log.Warn("no listener in this job, so its epochs are not seen", "job", p.rec.Job, "error", err)
@@ -185,18 +185,18 @@ func (p *pass) hear(ctx context.Context) {
 		return
 	case err != nil:
 		p.cfg.Log.Warn("the listener was not started", "job", p.rec.Job, "attempt", p.job.Attempt, "error", err)
-		wait = hearRetry
+		wait = listenRetry
 	case last.attempt != p.job.Attempt:
-		wait = hearSoon
+		wait = listenSoon
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.hearings[p.rec.Job] = hearing{p.job.Attempt, p.now.Add(wait)}
+	p.listeners[p.rec.Job] = listenerCheck{p.job.Attempt, p.now.Add(wait)}
 }
 
 // tick is how long to wait before the job is measured again: the longer an
 // attempt runs, the less a moment matters, and the more there is to read.
-func (p *pass) tick() time.Duration {
+func (p *reconciliation) tick() time.Duration {
 	age := time.Duration(0)
 	if n := len(p.job.Attempts); n > 0 {
 		age = p.now.Sub(p.job.Attempts[n-1].Started)
@@ -206,7 +206,7 @@ func (p *pass) tick() time.Duration {
 
 // merge replaces what was known of the attempt's epochs. The window of an attempt
 // only grows, unless the exporter restarted: then the longer story stays.
-func (p *pass) merge(attempt int, m Measurement) {
+func (p *reconciliation) merge(attempt int, m Measurement) {
 	old := len(p.rec.Epochs)
 	fresh := make(map[int]bool, len(m.Epochs))
 	for _, e := range m.Epochs {
@@ -231,7 +231,7 @@ func (p *pass) merge(attempt int, m Measurement) {
 // restartCost measures what the change to this attempt cost: the time between
 // the last epoch before and the first after, less one epoch and less the wait in
 // the queue that the scheduler had announced, which it announces each time.
-func (p *pass) restartCost(attempt int) {
+func (p *reconciliation) restartCost(attempt int) {
 	if attempt < 2 || len(p.rec.RestartCosts) >= attempt-1 {
 		return
 	}
@@ -255,7 +255,7 @@ func (p *pass) restartCost(attempt int) {
 }
 
 // queued is how long an attempt waited for room, as far as that was announced.
-func (p *pass) queued(attempt int) time.Duration {
+func (p *reconciliation) queued(attempt int) time.Duration {
 	var ended, started time.Time
 	for _, a := range p.job.Attempts {
 		switch a.Number {
@@ -274,7 +274,7 @@ func (p *pass) queued(attempt int) time.Duration {
 
 // classify asks once what the job resembles: under the settings of its first
 // usable profile, since only equal settings can be compared.
-func (p *pass) classify() {
+func (p *reconciliation) classify() {
 	current := p.rec.Settings(p.job.Attempt)
 	profile, ok := p.rec.Profiles[current.Key()]
 	if !ok || p.rec.Class != nil || p.measured != tuning.ReasonNone {

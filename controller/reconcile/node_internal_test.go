@@ -27,7 +27,7 @@ func TestEachAttemptIsMeasuredWhereItRan(t *testing.T) {
 			return Measurement{Reason: tuning.ReasonProfiling}, nil
 		},
 	}})
-	rec := &Record{Job: "7", Policy: tuning.Policy{Progress: tuning.Progress{Pattern: "^epoch"}}}
+	rec := &Record{Identity: Identity{Job: "7"}, Request: Request{Policy: tuning.Policy{Progress: tuning.Progress{Pattern: "^epoch"}}}}
 	begun := time.Now()
 	attempts := []driver.Attempt{{Number: 1, Started: begun}, {Number: 2, Started: begun, Cause: driver.CauseIntent}}
 	for _, tc := range []struct {
@@ -44,7 +44,7 @@ func TestEachAttemptIsMeasuredWhereItRan(t *testing.T) {
 	} {
 		asked = nil
 		tc.job.ID, tc.job.Attempts = "7", attempts[:tc.job.Attempt]
-		p := &pass{Loop: l, now: begun, job: tc.job, rec: rec}
+		p := &reconciliation{Loop: l, now: begun, job: tc.job, rec: rec}
 		if err := p.adopt(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -57,10 +57,12 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 		return none(reading.Reason)
 	}
 	rec := &Record{
-		Job: o.key(), Name: job.Name, Owner: job.Owner, Kind: reading.Kind, Phase: Waiting, Policy: reading.Policy, Own: reading.Own,
-		Total: reading.Policy.Progress.Total,
+		Identity: Identity{Job: o.key(), Name: job.Name, Owner: job.Owner, Kind: reading.Kind},
+		Phase:    Waiting,
+		Request:  Request{Policy: reading.Policy, Own: reading.Own},
+		Course:   Course{Total: reading.Policy.Progress.Total},
 	}
-	p := &pass{Loop: l, now: o.At, job: job, rec: rec, measured: tuning.ReasonWarmingUp}
+	p := &reconciliation{Loop: l, now: o.At, job: job, rec: rec, measured: tuning.ReasonWarmingUp}
 	if !rec.Policy.Progress.IsSet() {
 		p.measured = tuning.ReasonNoProgress
 	}
@@ -71,7 +73,7 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 	if err != nil {
 		return Offer{}, err
 	}
-	d := p.keep(ctx, s, l.stages.Choose(s))
+	d := p.record(ctx, s, l.stages.Choose(s))
 	if d.Action != tuning.Move || spoils(s, d) {
 		return none(d.Reason)
 	}
@@ -124,7 +126,7 @@ func spoils(s tuning.State, d tuning.Decision) bool {
 
 // offer is what the job of an attempt was offered before it was submitted; nil: it was
 // not. What cannot be read is asked for again.
-func (p *pass) offer(ctx context.Context, intent string) (*Offer, error) {
+func (p *reconciliation) offer(ctx context.Context, intent string) (*Offer, error) {
 	if intent == "" || p.services.Offers == nil || p.rec.Phase != Waiting {
 		return nil, nil //nolint:nilnil // most jobs were offered nothing
 	}
@@ -140,7 +142,7 @@ func (p *pass) offer(ctx context.Context, intent string) (*Offer, error) {
 
 // begun tells a job that began with what it was offered, or is about to, from one that
 // begins as its owner wrote it, whether it still runs or not.
-func (p *pass) begun(ctx context.Context) error {
+func (p *reconciliation) begun(ctx context.Context) error {
 	intent := p.job.Intent
 	if n := len(p.job.Attempts); n > 0 {
 		intent = p.job.Attempts[n-1].Intent
@@ -149,12 +151,12 @@ func (p *pass) begun(ctx context.Context) error {
 	if o == nil || err != nil {
 		return err
 	}
-	return p.honour(ctx, *o)
+	return p.accept(ctx, *o)
 }
 
-// honour writes down of a job that was submitted with an offer what would have been
+// accept writes down of a job that was submitted with an offer what would have been
 // written down had it waited: it is recalled, and nothing is left to be done to it.
-func (p *pass) honour(ctx context.Context, o Offer) error {
+func (p *reconciliation) accept(ctx context.Context, o Offer) error {
 	p.caps.take(o.key(), p.rec, o.Decision)
 	// The effect was its owner's submission; it is in the audit all the same.
 	if err := p.services.Audit(ctx, Audit{

@@ -12,65 +12,91 @@ import (
 
 // Record is the durable story of one job.
 type Record struct {
+	Identity
+	Phase  Phase         `json:"phase"`
+	Reason tuning.Reason `json:"reason"` // of the latest decision or ending
+	Detail string        `json:"detail,omitempty"`
+
+	Request
+	Course
+	Tuning
+	Story
+
+	Learned bool `json:"learned,omitempty"` // the knowledge has what it taught
+	// Pruned means that nothing is left but that the job was seen and is over.
+	Pruned bool `json:"pruned,omitempty"`
+}
+
+// Identity is which job it is.
+type Identity struct {
 	Job         driver.JobID   `json:"job"`
 	Name        string         `json:"name"`
 	Owner       string         `json:"owner"`
 	Kind        tuning.JobKind `json:"kind"`
-	Fingerprint string         `json:"fingerprint"` // of the owner's spec when it was read
-	Phase       Phase          `json:"phase"`
+	Fingerprint string         `json:"fingerprint"`     // of the owner's spec when it was read
+	Alias       string         `json:"alias,omitempty"` // by which exporters know it, where not by its id
+	Submitted   time.Time      `json:"submitted"`
+}
+
+// Request is what the owner asked for.
+type Request struct {
+	Policy  tuning.Policy   `json:"policy"` // the stanza's, before the site narrowed it
+	Own     tuning.Settings `json:"own"`
+	Asked   *Asked          `json:"asked,omitempty"`   // of the scheduler, when Own was read
+	Control bool            `json:"control,omitempty"` // drawn into the untuned share
+}
+
+// Course is what became of the job so far.
+type Course struct {
+	State   driver.State `json:"state"` // when last seen
+	Started time.Time    `json:"started,omitzero"`
+	Ended   time.Time    `json:"ended,omitzero"`
 	// Unreachable: its scheduler did not answer when the job was last looked at.
-	Unreachable bool            `json:"unreachable,omitempty"`
-	Reason      tuning.Reason   `json:"reason"` // of the latest decision or ending
-	Detail      string          `json:"detail,omitempty"`
-	State       driver.State    `json:"state"`             // of the job when last seen
-	Control     bool            `json:"control,omitempty"` // drawn into the untuned share
-	Submitted   time.Time       `json:"submitted"`
-	Started     time.Time       `json:"started,omitzero"`
-	Ended       time.Time       `json:"ended,omitzero"`
-	Policy      tuning.Policy   `json:"policy"` // the stanza's, before the site narrowed it
-	Own         tuning.Settings `json:"own"`
-	Asked       *Asked          `json:"asked,omitempty"`  // of the scheduler, when Own was read
-	Runs        []Run           `json:"runs,omitempty"`   // one per attempt
-	Queued      *Run            `json:"queued,omitempty"` // carried out, and its attempt has not begun
-	Total       int             `json:"total"`            // epochs in all, 0 unknown
-	Alias       string          `json:"alias,omitempty"`  // by which exporters know it, where not by its id
+	Unreachable bool `json:"unreachable,omitempty"`
 
-	Epochs   []tuning.Epoch            `json:"epochs,omitempty"`   // measured, of all attempts, each number once
-	Profiles map[string]tuning.Profile `json:"profiles,omitempty"` // by the key of the settings
-	Class    *tuning.Class             `json:"class,omitempty"`
-	ClassAt  tuning.Settings           `json:"class_at,omitempty"` // the settings that it was classified under
-	Peak     tuning.Bytes              `json:"peak,omitempty"`
+	Runs    []Run `json:"runs,omitempty"`    // one per attempt
+	Queued  *Run  `json:"queued,omitempty"`  // carried out, and its attempt has not begun
+	Counted int   `json:"counted,omitempty"` // attempts up to this one are, where its owner's change put their runs aside
+	Total   int   `json:"total"`             // epochs in all, 0 unknown
 
+	Epochs       []tuning.Epoch            `json:"epochs,omitempty"`   // measured, of all attempts, each number once
+	Cut          []tuning.Epoch            `json:"cut,omitempty"`      // that did not end, since their attempts were ended first
+	Profiles     map[string]tuning.Profile `json:"profiles,omitempty"` // by the key of the settings
+	Class        *tuning.Class             `json:"class,omitempty"`
+	ClassAt      tuning.Settings           `json:"class_at,omitempty"` // the settings that it was classified under
+	Peak         tuning.Bytes              `json:"peak,omitempty"`
+	RestartCosts []time.Duration           `json:"restart_costs,omitempty"`
+}
+
+// Tuning is what the tuner did to the job, and what came of it.
+type Tuning struct {
 	Move    *Intent         `json:"move,omitempty"`    // under way
 	Settle  time.Time       `json:"settle,omitzero"`   // epochs that began later did not choose the setting
 	Outcome *tuning.Outcome `json:"outcome,omitempty"` // of the last move
 	Looked  int             `json:"looked,omitempty"`  // after so many epochs of the present attempt the planner was asked for more
-	Learned bool            `json:"learned,omitempty"`
 	// Toll is what tuning cost the job or saved it in all, once it has ended; nil: it was
 	// not tuned, or what an epoch takes untuned is unknown.
 	Toll *tuning.Toll `json:"toll,omitempty"`
-	// Hurt are settings under which the job could not run, or that the stop-loss left.
-	Hurt []tuning.Settings `json:"hurt,omitempty"`
-	// Cut are epochs that did not end, since their attempts were ended first.
-	Cut []tuning.Epoch `json:"cut,omitempty"`
+	// Harmed are settings under which the job could not run, or that the stop-loss left.
+	Harmed   []tuning.Settings `json:"hurt,omitempty"`
+	Restarts []time.Time       `json:"restarts,omitempty"` // moves and roll-backs carried out
+	Probed   []time.Time       `json:"probed,omitempty"`
+	Expired  int               `json:"expired,omitempty"` // moves abandoned because it did not save in time
 
-	Restarts     []time.Time     `json:"restarts,omitempty"` // moves and roll-backs carried out
-	Probed       []time.Time     `json:"probed,omitempty"`
-	Counted      int             `json:"counted,omitempty"`     // attempts up to this one are, where its owner's change put their runs aside
-	Expired      int             `json:"expired,omitempty"`     // moves abandoned because it did not save in time
-	NoRoom       bool            `json:"no_room,omitempty"`     // for what it was to be given while it waits: there it gets no more than its owner asked for
-	RoomAt       time.Time       `json:"room_at,omitzero"`      // there was no room for more than it has as it runs, which is asked for again then
-	RoomFor      tuning.Settings `json:"room_for,omitempty"`    // what there was no room for
-	KeepMemory   bool            `json:"keep_memory,omitempty"` // its scheduler refused to give it less
-	RestartCosts []time.Duration `json:"restart_costs,omitempty"`
-	History      []Entry         `json:"history,omitempty"`
-	// Decided are the newest decisions with what they were made of, and Dropped tells of
+	// What its scheduler refused.
+	NoRoom     bool            `json:"no_room,omitempty"`     // for what it was to be given while it waits: there it gets no more than its owner asked for
+	RoomAt     time.Time       `json:"room_at,omitzero"`      // there was no room for more than it has as it runs, which is asked for again then
+	RoomFor    tuning.Settings `json:"room_for,omitempty"`    // what there was no room for
+	KeepMemory bool            `json:"keep_memory,omitempty"` // to give it less
+}
+
+// Story is what happened, in order.
+type Story struct {
+	History []Entry `json:"history,omitempty"`
+	// Decided are the newest decisions with what they were made of, and Dropped counts
 	// those before them.
 	Decided []Decided `json:"decided,omitempty"`
 	Dropped *Dropped  `json:"dropped,omitempty"`
-
-	// Pruned means that nothing is left but that the job was seen and is over.
-	Pruned bool `json:"pruned,omitempty"`
 }
 
 // Run is one attempt as the tuner sees it.
@@ -85,10 +111,10 @@ type Run struct {
 	Wait time.Duration `json:"wait,omitempty"`
 	// Read means that its story is complete: the exporter is not asked again.
 	Read bool `json:"read,omitempty"`
-	// Stood is for how long the scheduler has said that it had it stand still, and Still
+	// Suspended is for how long the scheduler has said that it had it stand still, and Still
 	// are the times between which it did so. They never change in place.
-	Stood time.Duration `json:"stood,omitempty"`
-	Still []tuning.Span `json:"still,omitempty"`
+	Suspended time.Duration `json:"stood,omitempty"`
+	Still     []tuning.Span `json:"still,omitempty"`
 }
 
 // Intent is a decision on its way to the scheduler. It is durable before its
@@ -165,7 +191,7 @@ func (r *Record) Clone() *Record {
 	out.Asked = copied(r.Asked)
 	out.Class, out.Move, out.Outcome, out.Toll = copied(r.Class), copied(r.Move), copied(r.Outcome), copied(r.Toll)
 	out.Cut = slices.Clone(r.Cut)
-	out.Hurt, out.Restarts, out.Probed = slices.Clone(r.Hurt), slices.Clone(r.Restarts), slices.Clone(r.Probed)
+	out.Harmed, out.Restarts, out.Probed = slices.Clone(r.Harmed), slices.Clone(r.Restarts), slices.Clone(r.Probed)
 	out.RestartCosts, out.History = slices.Clone(r.RestartCosts), slices.Clone(r.History)
 	out.Decided, out.Dropped = slices.Clone(r.Decided), copied(r.Dropped)
 	return &out
@@ -317,9 +343,13 @@ func (r *Record) NeedsAttention() bool {
 // Rest is what remains of the record of an ended job when its story is old.
 func (r *Record) Rest() *Record {
 	return &Record{
-		Job: r.Job, Name: r.Name, Owner: r.Owner, Kind: r.Kind, Fingerprint: r.Fingerprint, Phase: r.Phase, Reason: r.Reason,
-		State: r.State, Control: r.Control, Submitted: r.Submitted, Started: r.Started, Ended: r.OverAt(), Learned: r.Learned,
-		Pruned: true,
+		Identity: Identity{Job: r.Job, Name: r.Name, Owner: r.Owner, Kind: r.Kind, Fingerprint: r.Fingerprint, Submitted: r.Submitted},
+		Phase:    r.Phase,
+		Reason:   r.Reason,
+		Learned:  r.Learned,
+		Pruned:   true,
+		Course:   Course{State: r.State, Started: r.Started, Ended: r.OverAt()},
+		Request:  Request{Control: r.Control},
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 // returns adds to the state of a pending job what the earlier runs of its kind say, and to
 // that of a running one which only whole runs could tune.
-func (p *pass) returns(ctx context.Context, s *tuning.State) error {
+func (p *reconciliation) returns(ctx context.Context, s *tuning.State) error {
 	if !s.Pending && s.NextReason != tuning.ReasonWholeRuns || s.Gate != tuning.ReasonNone || p.services.Past == nil {
 		return nil
 	}
@@ -45,7 +45,7 @@ func returning(p tuning.Policy, own tuning.Settings, past []tuning.PastRun) sear
 // claim takes a place among the jobs of the kind that try a setting, before the intent is
 // made: two that wait at one time are decided about side by side. What the owner allows has
 // his number; of what is only predicted the site's share of the jobs that live.
-func (p *pass) claim(d tuning.Decision) tuning.Reason {
+func (p *reconciliation) claim(d tuning.Decision) tuning.Reason {
 	most, full := p.triable, tuning.ReasonBudgetReturns
 	switch share := p.services.Site(p.job).ProbeShare; {
 	case !tries(d.Reason):
@@ -68,7 +68,7 @@ func tries(r tuning.Reason) bool {
 }
 
 // unclaim gives it back where nothing came of the decision.
-func (p *pass) unclaim(r tuning.Reason) {
+func (p *reconciliation) unclaim(r tuning.Reason) {
 	if tries(r) {
 		p.caps.untry(p.rec.Job)
 	}
@@ -176,9 +176,9 @@ func (c *caps) underway(r *Record) []tuning.Settings {
 }
 
 // end is how the job ended, as far as that says something about its settings.
-func (p *pass) end() tuning.End {
+func (p *reconciliation) end() tuning.End {
 	began := p.rec.Settings(1)
-	died := p.killed() || slices.ContainsFunc(p.rec.Hurt, began.Equal)
+	died := p.killed() || slices.ContainsFunc(p.rec.Harmed, began.Equal)
 	switch {
 	case len(p.rec.Runs) == 0:
 		return tuning.EndUnknown
@@ -193,8 +193,8 @@ func (p *pass) end() tuning.End {
 }
 
 // lost is the lesson of a job whose end nobody saw: that it tried a setting counts.
-func (p *pass) lost(ctx context.Context) error {
-	defer p.caps.vanish(p.rec.Job)
+func (p *reconciliation) lost(ctx context.Context) error {
+	defer p.caps.remove(p.rec.Job)
 	if p.rec.Learned || !p.rec.Trying() {
 		return nil
 	}

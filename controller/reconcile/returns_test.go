@@ -153,8 +153,8 @@ func TestARecordOfAnOlderVersionTriedNothing(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]*reconcile.Record{
 		"an empty one":            {},
-		"a recalled job":          {Runs: []reconcile.Run{{Attempt: 1, Action: tuning.Move}}, History: []reconcile.Entry{{Trigger: reconcile.KnownKind, Decision: &tuning.Decision{Reason: tuning.ReasonRecalled}}}},
-		"a change that came late": {Runs: []reconcile.Run{{Attempt: 1, Action: tuning.Hold}}, History: []reconcile.Entry{{Trigger: reconcile.KnownKind, Decision: &tuning.Decision{Reason: tuning.ReasonTryingReturn}}}},
+		"a recalled job":          {Course: reconcile.Course{Runs: []reconcile.Run{{Attempt: 1, Action: tuning.Move}}}, Story: reconcile.Story{History: []reconcile.Entry{{Trigger: reconcile.KnownKind, Decision: &tuning.Decision{Reason: tuning.ReasonRecalled}}}}},
+		"a change that came late": {Course: reconcile.Course{Runs: []reconcile.Run{{Attempt: 1, Action: tuning.Hold}}}, Story: reconcile.Story{History: []reconcile.Entry{{Trigger: reconcile.KnownKind, Decision: &tuning.Decision{Reason: tuning.ReasonTryingReturn}}}}},
 	} {
 		if r.Trying() {
 			t.Errorf("%s tried a setting", name)

@@ -74,21 +74,10 @@ type Question struct {
 
 // Recollection is what the knowledge says about a job.
 type Recollection struct {
-	KindEffects  []tuning.Effect
-	Carried      []tuning.Effect // of the kind, against other settings of its owner
-	ClassEffects []tuning.Effect
-	Regressed    []tuning.Settings
-	PeakRSS      tuning.Bytes
-	PeakRuns     int
-	MemoryHeld   bool            // a job of the kind died lately under tuned settings, memory among them
-	Profile      *tuning.Profile // the newest of the kind under its owner's settings; nil: none
-	RestartCost  time.Duration   // mean of those measured; 0 = none yet
-	Reference    *tuning.Trial   // what the newest untuned job of the kind measured; nil: none did
-
-	// KindSeconds is the median of the seconds per epoch of earlier jobs of the kind
-	// under the very settings Own, over KindRuns of them.
-	KindSeconds float64
-	KindRuns    int
+	tuning.Knowledge
+	Profile     *tuning.Profile // the newest of the kind under its owner's settings; nil: none
+	RestartCost time.Duration   // mean of those measured; 0 = none yet
+	Reference   *tuning.Trial   // what the newest untuned job of the kind measured; nil: none did
 }
 
 // Services are what the loop asks of the world outside the pure stages: job files,
@@ -126,7 +115,7 @@ type Services struct {
 // Stages are the pure stages that propose, forecast, judge and decide. DefaultStages are
 // the product's.
 type Stages struct {
-	Propose  func(s search.Study) search.Proposal
+	Propose  func(s search.Study) tuning.Proposal
 	Refused  func(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.Reason
 	Return   func(r search.Returning) tuning.Returns
 	Breaks   func(r search.Returning, s tuning.Settings) bool

@@ -96,8 +96,8 @@ func TestAnAttemptThatWasNotOursIsLookedAtOnce(t *testing.T) {
 		if len(job.Attempts) != 2 || job.Attempts[1].Cause != driver.CauseMemory || job.State != driver.Succeeded {
 			t.Fatalf("attempts %+v, %s; want a second one with the owner's memory", job.Attempts, job.State)
 		}
-		if len(rec.Hurt) != 1 || !rec.Hurt[0].Equal(small) || len(w.lessons) != 1 || len(w.lessons[0].Regressed) == 0 {
-			t.Errorf("hurt by %v, lessons %+v; want the small memory remembered", rec.Hurt, w.lessons)
+		if len(rec.Harmed) != 1 || !rec.Harmed[0].Equal(small) || len(w.lessons) != 1 || len(w.lessons[0].Regressed) == 0 {
+			t.Errorf("hurt by %v, lessons %+v; want the small memory remembered", rec.Harmed, w.lessons)
 		}
 		looks := 0
 		for _, e := range rec.History {
@@ -339,8 +339,8 @@ func TestAStopLossThatFindsNoRoomCutsNoEpochBeforeItIsCarriedOut(t *testing.T) {
 		for range 80 {
 			rec = story()
 		}
-		if n := len(w.audits); rec.Reason != tuning.ReasonNoRoom || len(rec.Cut) > 0 || len(rec.Hurt) > 1 || len(rec.Restarts) != 1 || n < 3 || n > 12 {
-			t.Errorf("%s, %d epochs cut, hurt by %v, %d restarts, %d intents", rec.Reason, len(rec.Cut), rec.Hurt, len(rec.Restarts), n)
+		if n := len(w.audits); rec.Reason != tuning.ReasonNoRoom || len(rec.Cut) > 0 || len(rec.Harmed) > 1 || len(rec.Restarts) != 1 || n < 3 || n > 12 {
+			t.Errorf("%s, %d epochs cut, hurt by %v, %d restarts, %d intents", rec.Reason, len(rec.Cut), rec.Harmed, len(rec.Restarts), n)
 		}
 		w.fault(sim.OpAdvance, nil)
 		if rec, job := w.end(t, id); len(rec.Cut) != 1 || len(rec.Restarts) != 2 || !rec.Settings(0).Equal(cores(4)) || job.State != driver.Succeeded {

@@ -216,7 +216,7 @@ func (w *world) stages() reconcile.Stages {
 		}
 		return w.refused(p, trials, s)
 	}
-	s.Propose = func(search.Study) search.Proposal { return search.Proposal{Reason: tuning.ReasonProbesDone} }
+	s.Propose = func(search.Study) tuning.Proposal { return tuning.Proposal{NextReason: tuning.ReasonProbesDone} }
 	s.Return = func(r search.Returning) tuning.Returns {
 		if w.returns == nil {
 			return tuning.Returns{}

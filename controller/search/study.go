@@ -132,22 +132,12 @@ func (s Study) Best() (Gain, bool) {
 	return Better(s.Trials, reference, s.Policy)
 }
 
-// Proposal is what a study would do with the job.
-type Proposal struct {
-	Next   tuning.Settings   // to be tried, where Reason is ReasonNone
-	Reason tuning.Reason     // why nothing is
-	All    []tuning.Settings // that may be tried
-	Best   *tuning.Trial     // nil: none was measured
-	Gain   float64           // log ratio of Best to the owner's own, shrunk for the choice among many
-	GainSE float64           // standard error of Gain
-}
-
 // Propose is what Next, All and Best say.
-func (s Study) Propose() Proposal {
-	out := Proposal{All: s.All()}
-	out.Next, out.Reason = s.Next()
+func (s Study) Propose() tuning.Proposal {
+	out := tuning.Proposal{Candidates: s.All()}
+	out.Next, out.NextReason = s.Next()
 	if gain, ok := s.Best(); ok {
-		out.Best, out.Gain, out.GainSE = &gain.Trial, gain.Expected, gain.SE
+		out.Best, out.BestGain, out.BestError = &gain.Trial, gain.Expected, gain.SE
 	}
 	return out
 }

@@ -55,11 +55,12 @@ func tuned() *reconcile.Record {
 		Verdict: tuning.Regressed, Reason: tuning.ReasonRegressed, Measure: tuning.Energy, LogRatio: 0.1, Low: 0.05, High: 0.15, Level: 0.95, Pairs: 7,
 	}
 	return &reconcile.Record{
-		Job: "7", Name: "train", Owner: "alice", Own: cores(8), Submitted: start, Ended: at(200), State: driver.Succeeded, Phase: reconcile.Ended,
-		Runs:     []reconcile.Run{{Attempt: 1, Settings: cores(8)}, {Attempt: 2, Settings: cores(4)}, {Attempt: 3, Settings: cores(2)}, {Attempt: 4, Settings: cores(8)}},
-		Epochs:   epochs(50, 12.5, "rapl"),
-		Restarts: []time.Time{at(40), at(80)}, Probed: []time.Time{at(20)},
-		History: []reconcile.Entry{
+		Identity: reconcile.Identity{Job: "7", Name: "train", Owner: "alice", Submitted: start},
+		Request:  reconcile.Request{Own: cores(8)},
+		Course:   reconcile.Course{Ended: at(200), State: driver.Succeeded, Runs: []reconcile.Run{{Attempt: 1, Settings: cores(8)}, {Attempt: 2, Settings: cores(4)}, {Attempt: 3, Settings: cores(2)}, {Attempt: 4, Settings: cores(8)}}, Epochs: epochs(50, 12.5, "rapl")},
+		Phase:    reconcile.Ended,
+		Tuning:   reconcile.Tuning{Restarts: []time.Time{at(40), at(80)}, Probed: []time.Time{at(20)}},
+		Story: reconcile.Story{History: []reconcile.Entry{
 			{At: at(0), From: reconcile.Seen, To: reconcile.Waiting, Trigger: reconcile.StanzaRead},
 			{At: at(0), Reason: tuning.ReasonFirstSeen, Decision: &tuning.Decision{Action: tuning.Hold, Reason: tuning.ReasonFirstSeen}},
 			{At: at(10), Reason: class.Reason, Class: &class},
@@ -71,16 +72,17 @@ func tuned() *reconcile.Record {
 			{At: at(70), From: reconcile.Settled, To: reconcile.Changing, Trigger: reconcile.Worse, Decision: &back},
 			{At: at(80), From: reconcile.Changing, To: reconcile.Settled, Trigger: reconcile.IntentDone, Attempt: 4},
 			{At: at(200), From: reconcile.Settled, To: reconcile.Ended, Trigger: reconcile.JobEnded, Outcome: &worse, Detail: "its work was done; another run of it was stopped"},
-		},
+		}},
 	}
 }
 
 // troubled is a job that nothing went well with.
 func troubled() *reconcile.Record {
 	return &reconcile.Record{
-		Job: "8", Name: "big run", Owner: "bob", Submitted: start, Ended: at(90), State: driver.MemoryExceeded, Phase: reconcile.Ended,
-		Epochs: epochs(3, 0, ""),
-		History: []reconcile.Entry{
+		Identity: reconcile.Identity{Job: "8", Name: "big run", Owner: "bob", Submitted: start},
+		Course:   reconcile.Course{Ended: at(90), State: driver.MemoryExceeded, Epochs: epochs(3, 0, "")},
+		Phase:    reconcile.Ended,
+		Story: reconcile.Story{History: []reconcile.Entry{
 			{At: at(0), From: reconcile.Seen, To: reconcile.Waiting, Trigger: reconcile.StanzaRead, Detail: "The driver for slurm cannot bring its knobs to it: threads stay as they are"},
 			{At: at(1), Reason: tuning.ReasonUnreachable, Detail: "connection refused"},
 			{At: at(12), From: reconcile.Changing, To: reconcile.Profiling, Trigger: reconcile.IntentVoid, Reason: tuning.ReasonGraceExpired},
@@ -92,7 +94,7 @@ func troubled() *reconcile.Record {
 			},
 			{At: at(40), From: reconcile.Held, To: reconcile.Settled, Trigger: reconcile.OurFailure, Reason: tuning.ReasonUnsupported, Detail: "no carrier"},
 			{At: at(90), From: reconcile.Settled, To: reconcile.Ended, Trigger: reconcile.JobEnded},
-		},
+		}},
 	}
 }
 
@@ -139,7 +141,7 @@ func TestAComparisonWithOtherRunsSaysSo(t *testing.T) {
 	o := tuning.Outcome{
 		Verdict: tuning.Improved, Reason: tuning.ReasonImproved, Measure: tuning.Cost, LogRatio: -0.5, Low: -0.9, High: -0.1, Level: 0.9, Runs: 2, Tuned: cores(4),
 	}
-	r := &reconcile.Record{Job: "9", Name: "train", Owner: "alice", Own: cores(8), Submitted: start, History: []reconcile.Entry{{At: at(1), Reason: o.Reason, Outcome: &o}}}
+	r := &reconcile.Record{Identity: reconcile.Identity{Job: "9", Name: "train", Owner: "alice", Submitted: start}, Request: reconcile.Request{Own: cores(8)}, Story: reconcile.Story{History: []reconcile.Entry{{At: at(1), Reason: o.Reason, Outcome: &o}}}}
 	lines := story.Tell(r).Lines
 	if len(lines) != 2 || !strings.HasPrefix(lines[1].Text, "Compared with runs of its kind under its owner's settings: it is better than untuned") ||
 		!strings.HasSuffix(lines[1].Why[0], "over 2 runs of its kind under cores=4") {
@@ -166,7 +168,7 @@ func TestAnEndingSaysWhatIsKnownAndWhatIsNot(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			r := &reconcile.Record{Submitted: start, Ended: at(10), State: tc.state, Epochs: tc.epochs}
+			r := &reconcile.Record{Identity: reconcile.Identity{Submitted: start}, Course: reconcile.Course{Ended: at(10), State: tc.state, Epochs: tc.epochs}}
 			got, ok := story.Sentence(r, reconcile.Entry{To: reconcile.Ended, Trigger: reconcile.JobEnded})
 			if !ok || !strings.Contains(got, tc.want) || tc.not != "" && strings.Contains(got, tc.not) {
 				t.Errorf("got %q, want %q in it and %q not", got, tc.want, tc.not)
@@ -183,7 +185,7 @@ func TestAnEndingSaysWhatIsKnownAndWhatIsNot(t *testing.T) {
 func TestEveryEntryIsToldInSentences(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		r := &reconcile.Record{Job: "1", Name: "n", Owner: "o", Submitted: start, State: rapid.SampledFrom(driver.States()).Draw(t, "state")}
+		r := &reconcile.Record{Identity: reconcile.Identity{Job: "1", Name: "n", Owner: "o", Submitted: start}, Course: reconcile.Course{State: rapid.SampledFrom(driver.States()).Draw(t, "state")}}
 		arrows := reconcile.Arrows()
 		var reasons []tuning.Reason
 		for _, x := range tuning.Reasons() {

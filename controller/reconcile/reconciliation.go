@@ -13,7 +13,7 @@ import (
 )
 
 // pass is one look at one job.
-type pass struct {
+type reconciliation struct {
 	*Loop
 	now time.Time
 	job driver.Job
@@ -24,7 +24,7 @@ type pass struct {
 	again time.Duration
 	// reason is why the present attempt has no usable profile yet.
 	measured tuning.Reason
-	toldEnd  bool // the exporter has seen the end of the present attempt
+	endSeen  bool // the exporter has seen the end of the present attempt
 	// wait is how long a restart would queue, as far as that was asked for.
 	wait time.Duration
 	// reference is what the newest untuned job of the kind measured; nil: none did.
@@ -36,7 +36,7 @@ type pass struct {
 // Reconcile looks at one job and takes at most one step with it. It returns after
 // how long to look again, 0 for not before the job changes.
 func (l *Loop) Reconcile(ctx context.Context, id driver.JobID) (time.Duration, error) {
-	p := &pass{Loop: l, now: l.cfg.Now(), measured: tuning.ReasonNoSamples}
+	p := &reconciliation{Loop: l, now: l.cfg.Now(), measured: tuning.ReasonNoSamples}
 	// 1. What is the job at its scheduler, and what do we know of it?
 	if done, err := p.look(ctx, id); done || err != nil {
 		return p.again, err
@@ -70,7 +70,7 @@ func (l *Loop) Reconcile(ctx context.Context, id driver.JobID) (time.Duration, e
 	return p.again, p.store(ctx)
 }
 
-func (p *pass) store(ctx context.Context) error {
+func (p *reconciliation) store(ctx context.Context) error {
 	if !p.dirty {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (p *pass) store(ctx context.Context) error {
 	return p.save(ctx, p.rec)
 }
 
-func (p *pass) to(phase Phase, by Trigger, e Entry) error {
+func (p *reconciliation) to(phase Phase, by Trigger, e Entry) error {
 	if err := p.rec.to(p.now, phase, by, e); err != nil {
 		p.cfg.Log.Error("transition refused", "job", p.rec.Job, "error", err)
 		return err
@@ -88,7 +88,7 @@ func (p *pass) to(phase Phase, by Trigger, e Entry) error {
 	return nil
 }
 
-func (p *pass) look(ctx context.Context, id driver.JobID) (done bool, err error) {
+func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, err error) {
 	p.rec, err = p.cfg.Records.Load(ctx, id)
 	if err != nil && !errors.Is(err, ErrNoRecord) {
 		return false, fmt.Errorf("load the record of %s: %w", id, err)
@@ -115,14 +115,14 @@ func (p *pass) look(ctx context.Context, id driver.JobID) (done bool, err error)
 		return true, fmt.Errorf("get job %s: %w", id, err)
 	}
 	if p.rec != nil && replaced(p.rec, p.job) {
-		if err := p.cut(ctx); err != nil {
+		if err := p.closeReplaced(ctx); err != nil {
 			return true, err
 		}
 	}
 	if p.rec == nil {
 		p.rec = &Record{
-			Job: p.job.ID, Name: p.job.Name, Owner: p.job.Owner, Phase: Seen, Fingerprint: p.job.Fingerprint,
-			Submitted: p.job.Submitted,
+			Identity: Identity{Job: p.job.ID, Name: p.job.Name, Owner: p.job.Owner, Fingerprint: p.job.Fingerprint, Submitted: p.job.Submitted},
+			Phase:    Seen,
 		}
 		p.dirty = true
 	}
@@ -141,7 +141,7 @@ func (p *pass) look(ctx context.Context, id driver.JobID) (done bool, err error)
 // superseded starts anew with a job that its owner changed: its file, or by his scheduler's
 // own command the size that it asks for. While an intent is under way its driver answers
 // a change of size first.
-func (p *pass) superseded() error {
+func (p *reconciliation) superseded() error {
 	edited := p.rec.Fingerprint != p.job.Fingerprint
 	old, now := p.rec.Asked, asked(p.job)
 	resized := old != nil && *old != *now && p.rec.Move == nil && p.rec.Phase != Seen && !p.job.State.Ended()
@@ -169,7 +169,7 @@ func asked(job driver.Job) *Asked {
 	return &Asked{Cores: job.Resources.Cores, MemoryBytes: job.Resources.MemoryBytes}
 }
 
-func (p *pass) read(ctx context.Context) error {
+func (p *reconciliation) read(ctx context.Context) error {
 	if p.rec.Phase != Seen {
 		return nil
 	}
@@ -185,12 +185,12 @@ func (p *pass) read(ctx context.Context) error {
 	if err := p.draw(ctx); err != nil {
 		return err
 	}
-	p.caps.appear(p.rec)
+	p.caps.add(p.rec)
 	return p.to(Waiting, StanzaRead, Entry{Detail: reading.Detail})
 }
 
 // adopt records each attempt once, ours or not, with what it runs under.
-func (p *pass) adopt(ctx context.Context) error {
+func (p *reconciliation) adopt(ctx context.Context) error {
 	for _, a := range p.job.Attempts {
 		if slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == a.Number }) {
 			continue
@@ -233,7 +233,7 @@ func (p *pass) adopt(ctx context.Context) error {
 
 // place notes where the present attempt runs: once it waits for the next one, or has
 // ended, the scheduler may not tell any more.
-func (p *pass) place() {
+func (p *reconciliation) place() {
 	if p.job.Alias != "" && p.job.Alias != p.rec.Alias {
 		p.rec.Alias, p.dirty = p.job.Alias, true
 	}
@@ -250,8 +250,8 @@ func (p *pass) place() {
 }
 
 // remember notes that the settings of the attempt before the given one hurt.
-func (p *pass) remember(why tuning.Reason, attempt int) {
-	p.rec.Hurt = append(p.rec.Hurt, p.rec.Settings(attempt-1))
+func (p *reconciliation) remember(why tuning.Reason, attempt int) {
+	p.rec.Harmed = append(p.rec.Harmed, p.rec.Settings(attempt-1))
 	p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: why, Attempt: attempt})
 	p.rec.Reason, p.dirty = why, true
 }

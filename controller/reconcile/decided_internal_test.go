@@ -17,8 +17,11 @@ import (
 // anyKept draws a state; what of it is drawn changes from one to the next.
 func anyKept(t *rapid.T, i int) tuning.State {
 	s := tuning.State{
-		Now: time.Unix(int64(1000+i), 0).UTC(), Policy: tuning.DefaultPolicy(), Site: tuning.DefaultSite(),
-		EpochsDone: i, EpochSeconds: rapid.Float64().Draw(t, "seconds"), Gate: tuning.ReasonPaused,
+		Now:      time.Unix(int64(1000+i), 0).UTC(),
+		Policy:   tuning.DefaultPolicy(),
+		Site:     tuning.DefaultSite(),
+		Gate:     tuning.ReasonPaused,
+		Standing: tuning.Standing{EpochsDone: i, EpochSeconds: rapid.Float64().Draw(t, "seconds")},
 	}
 	if rapid.Bool().Draw(t, "own") {
 		s.Own = tuning.Settings{tuning.Cores: tuning.Number(float64(rapid.IntRange(1, 3).Draw(t, "cores")))}
@@ -45,13 +48,13 @@ func TestEveryKeptDecisionIsMadeAgainFromItsRecord(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r := &Record{}
-		n := rapid.IntRange(1, 2*keepStates).Draw(t, "decisions")
+		n := rapid.IntRange(1, 2*maxDecisions).Draw(t, "decisions")
 		for i := range n {
 			s := anyKept(t, i)
-			if changed, err := r.keep(s, echo(s)); err != nil || !changed {
+			if changed, err := r.addDecision(s, echo(s)); err != nil || !changed {
 				t.Fatalf("decision %d was not kept: %v", i, err)
 			}
-			if changed, err := r.keep(s, echo(s)); err != nil || changed {
+			if changed, err := r.addDecision(s, echo(s)); err != nil || changed {
 				t.Fatalf("a repetition was kept: %v", err)
 			}
 		}
@@ -64,7 +67,7 @@ func TestEveryKeptDecisionIsMadeAgainFromItsRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		replays := again.Replay(echo)
-		if want := min(n, keepStates); len(replays) != want {
+		if want := min(n, maxDecisions); len(replays) != want {
 			t.Fatalf("%d of %d decisions are kept, want %d", len(replays), n, want)
 		}
 		for i, x := range replays {
@@ -86,14 +89,14 @@ func TestWhatIsKeptDoesNotGrowWithoutLimit(t *testing.T) {
 	t.Parallel()
 	r := &Record{}
 	for i := range 100 {
-		s := tuning.State{Now: time.Unix(int64(i), 0), EpochsDone: i}
+		s := tuning.State{Now: time.Unix(int64(i), 0), Standing: tuning.Standing{EpochsDone: i}}
 		for j := range 100 { // another hundred effects each time
 			s.KindEffects = append(s.KindEffects, tuning.Effect{Runs: i*100 + j, Settings: tuning.Settings{"knob": tuning.Word(strings.Repeat("x", 50))}})
 		}
-		if _, err := r.keep(s, echo(tuning.State{EpochsDone: i})); err != nil {
+		if _, err := r.addDecision(s, echo(tuning.State{Standing: tuning.Standing{EpochsDone: i}})); err != nil {
 			t.Fatal(err)
 		}
-		if n := r.keptBytes(); len(r.Decided) > 1 && n > keepStateBytes {
+		if n := r.decisionBytes(); len(r.Decided) > 1 && n > maxDecisionBytes {
 			t.Fatalf("%d bytes are kept after decision %d", n, i)
 		}
 	}
@@ -105,7 +108,7 @@ func TestWhatIsKeptDoesNotGrowWithoutLimit(t *testing.T) {
 func TestAStateThatCannotBeWrittenStopsNothing(t *testing.T) {
 	t.Parallel()
 	r := &Record{}
-	if changed, err := r.keep(tuning.State{EpochSeconds: math.NaN()}, tuning.Decision{Action: tuning.Hold}); changed || err == nil {
+	if changed, err := r.addDecision(tuning.State{Standing: tuning.Standing{EpochSeconds: math.NaN()}}, tuning.Decision{Action: tuning.Hold}); changed || err == nil {
 		t.Errorf("changed %v, error %v", changed, err)
 	}
 	if len(r.Decided) != 0 {
@@ -117,7 +120,7 @@ func TestAPlannerThatThinksOtherwiseIsToldFromOneThatSaysOtherwise(t *testing.T)
 	t.Parallel()
 	r := &Record{}
 	s := tuning.State{Now: time.Unix(7, 0).UTC()}
-	if _, err := r.keep(s, tuning.Decision{Action: tuning.Hold, Reason: tuning.ReasonPaused, At: s.Now}); err != nil {
+	if _, err := r.addDecision(s, tuning.Decision{Action: tuning.Hold, Reason: tuning.ReasonPaused, At: s.Now}); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {

@@ -12,7 +12,7 @@ import (
 // anew reports whether the id of a job whose story is over belongs to another job by now,
 // and keeps the story under an id of its own then, so that another can begin. A
 // scheduler that cannot be asked is asked at the next event.
-func (p *pass) anew(ctx context.Context) (bool, error) {
+func (p *reconciliation) anew(ctx context.Context) (bool, error) {
 	job, err := p.cfg.Scheduler.Get(ctx, p.rec.Job)
 	if err != nil || !another(p.rec, job) {
 		return false, nil //nolint:nilerr // what is over needs nothing
@@ -58,9 +58,9 @@ func replaced(r *Record, job driver.Job) bool {
 	})
 }
 
-// cut ends the story of a job whose id another has before its end was seen. What it did
+// closeReplaced ends the story of a job whose id another has before its end was seen. What it did
 // in the end is not known, so that nothing is learned of it.
-func (p *pass) cut(ctx context.Context) error {
+func (p *reconciliation) closeReplaced(ctx context.Context) error {
 	p.cfg.Log.Info("the id of a job is another's before its end was seen", "job", p.rec.Job, "kept", p.rec.archived())
 	if err := p.lost(ctx); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (p *pass) cut(ctx context.Context) error {
 }
 
 // archive keeps the story under an id of its own.
-func (p *pass) archive(ctx context.Context) error {
+func (p *reconciliation) archive(ctx context.Context) error {
 	old := *p.rec
 	old.Job = p.rec.archived()
 	if err := p.save(ctx, &old); err != nil {

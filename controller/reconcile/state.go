@@ -17,7 +17,7 @@ import (
 const rangeValues = 5
 
 // state gathers everything the planner may look at.
-func (p *pass) state(ctx context.Context) (tuning.State, error) {
+func (p *reconciliation) state(ctx context.Context) (tuning.State, error) {
 	site := p.services.Site(p.job)
 	if p.rec.NoRoom && p.rec.Phase == Waiting { // what needs no more room than it asks for may still be better
 		site.AboveRequest = false
@@ -31,43 +31,42 @@ func (p *pass) state(ctx context.Context) (tuning.State, error) {
 	if err != nil {
 		return tuning.State{}, fmt.Errorf("recall %s: %w", p.rec.Kind, err)
 	}
-	current := p.rec.Settings(p.job.Attempt)
+	current, run := p.rec.Settings(p.job.Attempt), p.rec.run(p.job.Attempt)
 	s := tuning.State{
 		Now: p.now, Policy: policy, Site: site, Gate: p.gate(),
-		Own: p.rec.Own, Current: current, Pending: p.job.State == driver.Pending && p.job.Attempt == 0,
-		EpochsDone: p.rec.Done(), EpochsTotal: p.rec.Total, EpochSeconds: epochSeconds(trials, current),
-		Restarts: len(p.rec.Restarts), Probes: len(p.rec.Probed), ProbeEpochs: p.probeEpochs(),
-		RestartCost: p.cost(known), Measured: p.measured, Class: p.rec.Class, Trials: trials,
-		KindEffects: known.KindEffects, Carried: known.Carried, ClassEffects: known.ClassEffects, Regressed: append(known.Regressed, p.rec.Hurt...),
-		KindSeconds: known.KindSeconds, KindRuns: known.KindRuns,
-		PeakRSS: known.PeakRSS, PeakRuns: known.PeakRuns, MemoryHeld: known.MemoryHeld || p.rec.KeepMemory, Outcome: p.rec.Outcome,
+		Standing: tuning.Standing{
+			Own: p.rec.Own, Current: current, Pending: p.job.State == driver.Pending && p.job.Attempt == 0,
+			EpochsDone: p.rec.Done(), EpochsTotal: p.rec.Total, EpochSeconds: epochSeconds(trials, current), LimitLeft: limitLeft(p.job, p.now),
+			Restarts: len(p.rec.Restarts), Probes: len(p.rec.Probed), ProbeEpochs: p.probeEpochs(), Saved: run.Attempt > 1 && run.Action != tuning.Hold,
+		},
+		RestartOutlook: tuning.RestartOutlook{RestartCost: p.cost(known)},
+		Findings: tuning.Findings{
+			Measured: p.measured, Class: p.rec.Class, Trials: trials, Outcome: p.rec.Outcome,
+			Refused: p.stages.Refused(policy, trials, current), Forecast: p.forecast(policy, current, known.Reference),
+		},
+		Knowledge: known.Knowledge,
 	}
+	s.Regressed = append(s.Regressed, p.rec.Harmed...)
+	s.MemoryHeld = s.MemoryHeld || p.rec.KeepMemory
+	s.Joules, s.JoulesSource = p.rec.SpentJoules(site.EnforceModel)
 	if !p.rec.Started.IsZero() {
 		s.Elapsed = p.now.Sub(p.rec.Started)
 	}
-	s.Joules, s.JoulesSource = p.rec.SpentJoules(site.EnforceModel)
-	s.LimitLeft = limitLeft(p.job, p.now)
-	s.Refused = p.stages.Refused(policy, trials, current)
-	proposal := p.stages.Propose(search.Study{
-		Policy: policy, Own: p.rec.Own, Space: search.Space(policy, p.rec.Own, rangeValues), Trials: trials, Avoid: s.Regressed,
-	})
-	s.Next, s.NextReason, s.Candidates = proposal.Next, proposal.Reason, proposal.All
 	if profile, ok := p.rec.Profiles[p.rec.Own.Key()]; ok {
 		s.Profile = &profile
 	} else if _, measured := tuning.Reference(trials); !measured {
 		s.Profile = known.Profile
 	}
-	s.Best, s.BestGain, s.BestError = proposal.Best, proposal.Gain, proposal.GainSE
-	s.Forecast = p.forecast(policy, current, known.Reference)
 	if toll, ok := p.toll(trials, known.KindSeconds*inputsDiffer); ok {
 		s.Toll = &toll
 	}
-	run := p.rec.run(p.job.Attempt)
-	s.Saved = run.Attempt > 1 && run.Action != tuning.Hold
+	s.Proposal = p.stages.Propose(search.Study{
+		Policy: policy, Own: p.rec.Own, Space: search.Space(policy, p.rec.Own, rangeValues), Trials: trials, Avoid: s.Regressed,
+	})
 	return s, p.returns(ctx, &s)
 }
 
-func (p *pass) gate() tuning.Reason {
+func (p *reconciliation) gate() tuning.Reason {
 	if r := p.services.Gate(p.job); r != tuning.ReasonNone {
 		return r
 	}
@@ -93,7 +92,7 @@ func epochSeconds(trials []tuning.Trial, current tuning.Settings) float64 {
 	return 0
 }
 
-func (p *pass) probeEpochs() int {
+func (p *reconciliation) probeEpochs() int {
 	n := 0
 	for _, e := range p.rec.Epochs {
 		for _, r := range p.rec.Runs {
@@ -107,7 +106,7 @@ func (p *pass) probeEpochs() int {
 
 // cost is the dearest restart of this job so far, else the mean of others, else what the
 // configuration assumes; not less than what its first start took.
-func (p *pass) cost(known Recollection) time.Duration {
+func (p *reconciliation) cost(known Recollection) time.Duration {
 	out := p.startup()
 	for _, c := range p.rec.RestartCosts {
 		out = max(out, c)
@@ -120,7 +119,7 @@ func (p *pass) cost(known Recollection) time.Duration {
 
 // startup is by how much the first epoch of the job's first attempt, which lasts from the
 // attempt's start, is longer than its second; 0 where they are unknown.
-func (p *pass) startup() time.Duration {
+func (p *reconciliation) startup() time.Duration {
 	if e := p.rec.Epochs; len(e) > 1 && e[0].Number == 1 && e[0].Attempt == 1 && e[1].Attempt == 1 {
 		return max(0, e[0].End.Sub(e[0].Start)-e[1].End.Sub(e[1].Start))
 	}
@@ -137,7 +136,7 @@ func limitLeft(job driver.Job, now time.Time) time.Duration {
 
 // draw puts a job into the untuned share by its turn, where its kind has run before: there
 // is nothing to keep from the first one, and all others learn from it.
-func (p *pass) draw(ctx context.Context) error {
+func (p *reconciliation) draw(ctx context.Context) error {
 	if p.rec.Control || p.rec.Policy.Mode != tuning.Apply || !drawn(string(p.job.ID), p.services.Site(p.job).Control) {
 		return nil
 	}

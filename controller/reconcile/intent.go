@@ -14,7 +14,7 @@ import (
 )
 
 // act takes one step of the intent under way, or makes one decision.
-func (p *pass) act(ctx context.Context) error {
+func (p *reconciliation) act(ctx context.Context) error {
 	if p.rec.Phase != Changing && p.job.Attempt > 0 && p.job.State != driver.Running {
 		// Between two attempts there is nothing to decide by.
 		p.again = p.cfg.Tick
@@ -40,7 +40,7 @@ func (p *pass) act(ctx context.Context) error {
 }
 
 // waiting decides about a job that has not started.
-func (p *pass) waiting(ctx context.Context) error {
+func (p *reconciliation) waiting(ctx context.Context) error {
 	if p.job.State != driver.Pending {
 		p.again = p.cfg.Tick
 		return p.to(Profiling, JobStarted, Entry{Attempt: p.job.Attempt})
@@ -65,7 +65,7 @@ func (p *pass) waiting(ctx context.Context) error {
 
 // held looks again at a job whose hold may end by itself. Nothing is written
 // while the answer stays the same.
-func (p *pass) held(ctx context.Context) error {
+func (p *reconciliation) held(ctx context.Context) error {
 	p.again = p.tick()
 	d, err := p.decide(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ func (p *pass) held(ctx context.Context) error {
 }
 
 // profiled decides about a running job.
-func (p *pass) profiled(ctx context.Context) error {
+func (p *reconciliation) profiled(ctx context.Context) error {
 	p.again = p.tick()
 	p.classify()
 	d, err := p.decide(ctx)
@@ -109,32 +109,32 @@ func (p *pass) profiled(ctx context.Context) error {
 }
 
 // note keeps the reason of a wait, once per reason.
-func (p *pass) note(d tuning.Decision) {
+func (p *reconciliation) note(d tuning.Decision) {
 	if d.Reason != p.rec.Reason {
 		p.rec.Reason, p.dirty = d.Reason, true
 	}
 }
 
 // decide gathers the state and asks the planner.
-func (p *pass) decide(ctx context.Context) (tuning.Decision, error) {
+func (p *reconciliation) decide(ctx context.Context) (tuning.Decision, error) {
 	s, err := p.state(ctx)
 	if err != nil {
 		return tuning.Decision{}, err
 	}
 	d := p.stages.Choose(s)
 	if d.Action == tuning.Hold || s.Pending {
-		return p.keep(ctx, s, d), nil
+		return p.record(ctx, s, d), nil
 	}
 	// It would act. Only now is the scheduler asked what a restart would meet, since
 	// that costs it more than a look at the job.
 	p.foresee(ctx, &s)
 	p.wait = s.Wait
-	return p.keep(ctx, s, p.stages.Choose(s)), nil
+	return p.record(ctx, s, p.stages.Choose(s)), nil
 }
 
 // begin makes the intent durable. Nothing has happened to the job when it
 // returns; the next pass takes the first step.
-func (p *pass) begin(ctx context.Context, by Trigger, d tuning.Decision) error {
+func (p *reconciliation) begin(ctx context.Context, by Trigger, d tuning.Decision) error {
 	home := d.Action == tuning.RollBack && !d.Settings.Equal(p.rec.RoomFor) // that way drivers keep open
 	if p.now.Before(p.rec.RoomAt) && !home && more(p.rec.Settings(p.job.Attempt), d.Settings) {
 		p.refused(tuning.ReasonNoRoom, nil)
@@ -185,7 +185,7 @@ func (p *pass) begin(ctx context.Context, by Trigger, d tuning.Decision) error {
 }
 
 // fail settles a job that cannot be handled, and writes that down once.
-func (p *pass) fail(e Entry) error {
+func (p *reconciliation) fail(e Entry) error {
 	if p.rec.Phase == Settled && p.rec.Detail == e.Detail {
 		return nil
 	}
@@ -198,7 +198,7 @@ func more(have, want tuning.Settings) bool {
 }
 
 // refused writes down, once per reason, which rules keep the job from what was decided.
-func (p *pass) refused(r tuning.Reason, rules []tuning.Rule) {
+func (p *reconciliation) refused(r tuning.Reason, rules []tuning.Rule) {
 	if r == p.rec.Reason {
 		return
 	}
@@ -215,7 +215,7 @@ func note(d tuning.Decision) string {
 }
 
 // advance takes one step of the intent under way.
-func (p *pass) advance(ctx context.Context) error {
+func (p *reconciliation) advance(ctx context.Context) error {
 	m := p.rec.Move
 	if m == nil {
 		return p.fail(Entry{Reason: tuning.ReasonDriverFailure, Detail: "the intent is missing"})
@@ -261,7 +261,7 @@ func (p *pass) advance(ctx context.Context) error {
 
 // keepsMemory notes that the scheduler refused a change with less memory, as it may where a
 // kill for it could not be taken back: without that the change is decided about again.
-func (p *pass) keepsMemory(reason tuning.Reason) bool {
+func (p *reconciliation) keepsMemory(reason tuning.Reason) bool {
 	refused := reason == tuning.ReasonUnsupported || reason == tuning.ReasonDenied
 	if p.rec.KeepMemory || !refused || p.rec.Move.Decision.Settings[tuning.Memory] == p.rec.Own[tuning.Memory] {
 		return false
@@ -271,7 +271,7 @@ func (p *pass) keepsMemory(reason tuning.Reason) bool {
 }
 
 // started closes an intent that was carried out.
-func (p *pass) started(step driver.Step) error {
+func (p *reconciliation) started(step driver.Step) error {
 	m := p.rec.Move
 	d := m.Decision
 	run := Run{Attempt: max(step.Attempt, 1), Settings: d.Settings, Action: d.Action, Intent: m.Driver.ID, Wait: m.Wait}
@@ -305,9 +305,9 @@ func (p *pass) started(step driver.Step) error {
 	return p.to(to, IntentDone, Entry{Attempt: attempt})
 }
 
-// untold counts what was carried out of the intent under way where the job ended before
+// countUnseen counts what was carried out of the intent under way where the job ended before
 // anybody was told so: its attempt is known, and it was a restart or a probe.
-func (p *pass) untold() {
+func (p *reconciliation) countUnseen() {
 	m := p.rec.Move
 	if m == nil {
 		return
@@ -329,7 +329,7 @@ func (p *pass) untold() {
 const expiries = 3
 
 // void closes an intent that changed nothing.
-func (p *pass) void(step driver.Step, reason tuning.Reason) error {
+func (p *reconciliation) void(step driver.Step, reason tuning.Reason) error {
 	to := Profiling
 	if reason == tuning.ReasonGraceExpired {
 		p.rec.Expired++

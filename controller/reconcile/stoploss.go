@@ -10,10 +10,12 @@ import (
 )
 
 // trials are what was measured under each setting, on machines that can be compared.
-func (p *pass) trials() []tuning.Trial { return tuning.TrialsOf(alike(p.course()), p.rec.Own) }
+func (p *reconciliation) trials() []tuning.Trial {
+	return tuning.TrialsOf(alike(p.course()), p.rec.Own)
+}
 
 // course is every epoch of the job, those that were cut among them, by attempt and number.
-func (p *pass) course() []tuning.Epoch {
+func (p *reconciliation) course() []tuning.Epoch {
 	if len(p.rec.Cut) == 0 {
 		return p.rec.Epochs
 	}
@@ -26,7 +28,7 @@ func (p *pass) course() []tuning.Epoch {
 
 // toll is what tuning cost the job so far. Where the owner's settings were not measured in
 // it, an epoch is taken to need as long as it does for its kind.
-func (p *pass) toll(trials []tuning.Trial, kindSeconds float64) (tuning.Toll, bool) {
+func (p *reconciliation) toll(trials []tuning.Trial, kindSeconds float64) (tuning.Toll, bool) {
 	own, measured := tuning.Reference(trials)
 	if !measured {
 		own = tuning.Trial{Settings: p.rec.Own, Epochs: 1, Seconds: kindSeconds, Reference: true}
@@ -48,7 +50,7 @@ const inputsDiffer = 1.25
 
 // total is the toll of a job that has ended; nil: it was not tuned, or its owner's settings
 // were measured neither in it nor in its kind.
-func (p *pass) total(ctx context.Context) *tuning.Toll {
+func (p *reconciliation) total(ctx context.Context) *tuning.Toll {
 	if !slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Action != tuning.Hold }) {
 		return nil
 	}
@@ -67,7 +69,7 @@ func (p *pass) total(ctx context.Context) *tuning.Toll {
 
 // watch asks the planner about a job that runs under other settings than its owner's, in
 // whatever phase it is, and takes it from them at once where they cost too much.
-func (p *pass) watch(ctx context.Context) (stopped bool, err error) {
+func (p *reconciliation) watch(ctx context.Context) (stopped bool, err error) {
 	if p.job.State != driver.Running || p.rec.Phase == Changing || p.rec.Expired >= expiries ||
 		p.rec.Settings(p.job.Attempt).Equal(p.rec.Own) || !slices.Contains(Arrows(), Arrow{p.rec.Phase, Changing, StopLoss}) {
 		return false, nil
@@ -87,14 +89,14 @@ func (p *pass) watch(ctx context.Context) (stopped bool, err error) {
 
 // losing reports whether the present attempt costs more than its owner's settings would, as
 // far as the job itself shows; without that the planner is asked.
-func (p *pass) losing() bool {
+func (p *reconciliation) losing() bool {
 	toll, ok := p.toll(p.trials(), 0)
 	return !ok || toll.Present.Epochs > 0 || p.rec.Policy.MaxSlowdown > 0 && toll.Pace() > p.rec.Policy.MaxSlowdown
 }
 
 // stopped remembers what the stop-loss left. Where others disturbed the job the setting may
 // not be to blame alone: then its trial says what it cost, and nothing bars it for good.
-func (p *pass) stopped(d tuning.Decision) {
+func (p *reconciliation) stopped(d tuning.Decision) {
 	left := p.rec.Settings(p.job.Attempt)
 	p.rec.Outcome = &tuning.Outcome{
 		Verdict: tuning.Regressed, Reason: d.Reason, Measure: p.rec.Policy.Objective, Baseline: p.rec.Own, Tuned: left, At: p.now,
@@ -113,7 +115,7 @@ func (p *pass) stopped(d tuning.Decision) {
 	if d.Discard { // else it ends, and is measured
 		p.rec.Cut = append(p.rec.Cut, cut)
 	}
-	if !disturbed && !slices.ContainsFunc(p.rec.Hurt, left.WithoutMemory().Equal) {
-		p.rec.Hurt = append(p.rec.Hurt, left.WithoutMemory())
+	if !disturbed && !slices.ContainsFunc(p.rec.Harmed, left.WithoutMemory().Equal) {
+		p.rec.Harmed = append(p.rec.Harmed, left.WithoutMemory())
 	}
 }

@@ -14,7 +14,7 @@ import (
 func TestWhenAJobWasSuspended(t *testing.T) {
 	t.Parallel()
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
-	p := &pass{rec: &Record{Runs: []Run{{Attempt: 1}, {Attempt: 2}}}}
+	p := &reconciliation{rec: &Record{Course: Course{Runs: []Run{{Attempt: 1}, {Attempt: 2}}}}}
 	for _, look := range []struct {
 		name  string
 		now   int64
@@ -32,7 +32,7 @@ func TestWhenAJobWasSuspended(t *testing.T) {
 		p.job.Attempts = []driver.Attempt{{Number: 1, Started: at(1)}, {Number: 2, Started: at(10), Suspended: look.stood}, {Number: 3, Started: at(10), Suspended: time.Hour}}
 		before := p.rec.Runs[1].Still
 		held := append([]tuning.Span(nil), before...)
-		p.stood()
+		p.suspensions()
 		if diff := cmp.Diff(look.want, p.rec.Runs[1].Still); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", look.name, diff)
 		}

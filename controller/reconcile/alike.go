@@ -30,7 +30,7 @@ func kindOf(epochs []tuning.Epoch) string {
 // elsewhere reports whether the owner's own settings were measured, and on machines of
 // another kind than that which the job runs on now: nothing here can be held against
 // them, so that nothing is decided.
-func (p *pass) elsewhere() bool {
+func (p *reconciliation) elsewhere() bool {
 	own := func(e tuning.Epoch) bool { return !e.Warmup && e.Settings.Equal(p.rec.Own) }
 	return slices.ContainsFunc(p.rec.Epochs, own) && !slices.ContainsFunc(alike(p.rec.Epochs), own)
 }

@@ -16,8 +16,8 @@ import (
 
 // What is kept of the states that decisions were made in, per job: the newest ones.
 const (
-	keepStates     = 12
-	keepStateBytes = 48 << 10
+	maxDecisions     = 12
+	maxDecisionBytes = 48 << 10
 )
 
 // ErrNotKept means that the state of a decision was dropped, or could not be written.
@@ -53,8 +53,8 @@ type Replayed struct {
 	Err         error // why it could not be made again; ErrNotKept
 }
 
-// keep remembers a decision and its state, where it is another one than the last.
-func (r *Record) keep(s tuning.State, d tuning.Decision) (changed bool, err error) {
+// addDecision keeps a decision and its state, where it is another one than the last.
+func (r *Record) addDecision(s tuning.State, d tuning.Decision) (changed bool, err error) {
 	if r.repeats(d) {
 		return false, nil
 	}
@@ -70,7 +70,7 @@ func (r *Record) keep(s tuning.State, d tuning.Decision) (changed bool, err erro
 		At: d.At, Action: d.Action, Reason: d.Reason, Settings: d.Settings, Advice: d.Advice, Sum: sum,
 		State: differing(r.fields(len(r.Decided)-1), fields),
 	})
-	for len(r.Decided) > 1 && (len(r.Decided) > keepStates || r.keptBytes() > keepStateBytes) {
+	for len(r.Decided) > 1 && (len(r.Decided) > maxDecisions || r.decisionBytes() > maxDecisionBytes) {
 		r.dropOldest()
 	}
 	return true, nil
@@ -101,7 +101,7 @@ func (r *Record) dropOldest() {
 	r.Decided[0] = next
 }
 
-func (r *Record) keptBytes() int {
+func (r *Record) decisionBytes() int {
 	n := 0
 	for _, x := range r.Decided {
 		for name, raw := range x.State {

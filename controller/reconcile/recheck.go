@@ -15,14 +15,14 @@ import (
 // unproven reports whether the job runs under what its kind taught, and nothing of
 // its own owner's settings was measured in it: no comparison within the job can
 // show that it is worse.
-func (p *pass) unproven() bool {
+func (p *reconciliation) unproven() bool {
 	return p.rec.Phase == Verifying && p.rec.Recalled() && p.rec.Expired < expiries &&
 		!slices.ContainsFunc(p.rec.Epochs, func(e tuning.Epoch) bool { return e.Settings.Equal(p.rec.Own) })
 }
 
-// doubt asks the planner whether a recalled setting is to be held against the
+// recheck asks the planner whether a recalled setting is to be held against the
 // owner's own, by a probe of those. From there on the way is that of any probe.
-func (p *pass) doubt(ctx context.Context) error {
+func (p *reconciliation) recheck(ctx context.Context) error {
 	d, err := p.decide(ctx)
 	if err != nil {
 		return err
@@ -33,10 +33,10 @@ func (p *pass) doubt(ctx context.Context) error {
 	return nil
 }
 
-// hindsight judges at the end what could not be judged on the way: a setting that
+// judgeAtEnd judges at the end what could not be judged on the way: a setting that
 // was doubted and left, and the quality of a job that was recalled with other
 // hyperparameters.
-func (p *pass) hindsight(ctx context.Context) error {
+func (p *reconciliation) judgeAtEnd(ctx context.Context) error {
 	if !p.rec.Recalled() {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (p *pass) hindsight(ctx context.Context) error {
 
 // stands compares a job that ran from its start to its end under what its kind taught with
 // the untuned runs of the kind, as far as the job itself could not tell.
-func (p *pass) stands(ctx context.Context, current tuning.Settings) error {
+func (p *reconciliation) stands(ctx context.Context, current tuning.Settings) error {
 	if o := p.rec.Outcome; o != nil && o.Verdict != tuning.Inconclusive || len(p.rec.Runs) > 1 || p.polluted() || p.services.Past == nil {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (p *pass) stands(ctx context.Context, current tuning.Settings) error {
 
 // lostQuality reports whether the runs of the kind, this one included, show that what they
 // end with under its hyperparameters is worse than its owner accepts.
-func (p *pass) lostQuality(ctx context.Context, current tuning.Settings) (bool, error) {
+func (p *reconciliation) lostQuality(ctx context.Context, current tuning.Settings) (bool, error) {
 	policy, final := p.rec.Policy, p.final()
 	if final == nil || p.services.Past == nil || !policy.Relearns(p.rec.Own, current) {
 		return false, nil
@@ -106,7 +106,7 @@ func (p *pass) lostQuality(ctx context.Context, current tuning.Settings) (bool, 
 
 // final is the quality that the job reached in its last epoch, where it ended
 // well and had one set of hyperparameters all the way.
-func (p *pass) final() *knowledge.Final {
+func (p *reconciliation) final() *knowledge.Final {
 	settings, ok := p.steady()
 	if !ok {
 		return nil
@@ -121,7 +121,7 @@ func (p *pass) final() *knowledge.Final {
 
 // steady are the hyperparameters of a job that ended well. False: it did not, does not
 // say its epochs, or they changed on the way.
-func (p *pass) steady() (tuning.Settings, bool) {
+func (p *reconciliation) steady() (tuning.Settings, bool) {
 	if p.job.State != driver.Succeeded || p.rec.Total <= 0 || len(p.rec.Runs) == 0 {
 		return nil, false
 	}
@@ -132,7 +132,7 @@ func (p *pass) steady() (tuning.Settings, bool) {
 
 // reached is when the job reached the target of its quality. Nil: it has none, did not end
 // well, never told its quality, or its hyperparameters changed on the way.
-func (p *pass) reached() *tuning.Reached {
+func (p *reconciliation) reached() *tuning.Reached {
 	q := p.rec.Policy.Quality
 	if _, ok := p.steady(); !ok || q == nil || q.Target == nil {
 		return nil
@@ -154,7 +154,7 @@ func (p *pass) reached() *tuning.Reached {
 }
 
 // polluted reports whether most of the epochs that would count were disturbed.
-func (p *pass) polluted() bool {
+func (p *reconciliation) polluted() bool {
 	judged, disturbed := 0, 0
 	for _, e := range p.rec.Epochs {
 		switch {
@@ -177,7 +177,7 @@ const clearly = 0.08
 // disproved is the recalled setting of a job that was doubted, where the epochs
 // under its owner's settings were clearly better and it stayed with those. The
 // next such job is not given it.
-func (p *pass) disproved(trials []tuning.Trial) (tuning.Settings, bool) {
+func (p *reconciliation) disproved(trials []tuning.Trial) (tuning.Settings, bool) {
 	own, measured := tuning.Reference(trials)
 	if !p.rec.Recalled() || !measured || !p.rec.Settings(p.job.Attempt).Equal(p.rec.Own) {
 		return nil, false
@@ -205,7 +205,7 @@ type outlook struct {
 // foresee adds to the state what a restart would meet now. What cannot be found
 // out is unknown, and unknown is nothing to wait for, unless the scheduler says that others
 // wait there.
-func (p *pass) foresee(ctx context.Context, s *tuning.State) {
+func (p *reconciliation) foresee(ctx context.Context, s *tuning.State) {
 	p.mu.Lock()
 	o, asked := p.outlooks[p.rec.Job]
 	p.mu.Unlock()

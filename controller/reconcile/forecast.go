@@ -10,13 +10,13 @@ import (
 
 // forecast is what is left of the job. kind is what the newest untuned job of its kind
 // measured, nil where none did.
-func (p *pass) forecast(policy tuning.Policy, current tuning.Settings, kind *tuning.Trial) *tuning.Forecast {
+func (p *reconciliation) forecast(policy tuning.Policy, current tuning.Settings, kind *tuning.Trial) *tuning.Forecast {
 	p.reference = kind
 	f := p.stages.Forecast(p.work(policy, current))
 	return &f
 }
 
-func (p *pass) work(policy tuning.Policy, current tuning.Settings) forecast.Work {
+func (p *reconciliation) work(policy tuning.Policy, current tuning.Settings) forecast.Work {
 	w := forecast.Work{
 		Epochs: alike(p.rec.Epochs), Own: p.rec.Own, Current: current, Done: p.rec.Done(), Total: p.rec.Total, Learns: policy.Learns,
 	}
@@ -31,14 +31,14 @@ func (p *pass) work(policy tuning.Policy, current tuning.Settings) forecast.Work
 
 // whole is the forecast with where the loss or quality is heading, by what was learned of
 // such forecasts. What cannot be read of that is missing, and no more.
-func (p *pass) whole(ctx context.Context, policy tuning.Policy, current tuning.Settings) *tuning.Forecast {
+func (p *reconciliation) whole(ctx context.Context, policy tuning.Policy, current tuning.Settings) *tuning.Forecast {
 	w := p.work(policy, current)
 	w.Curve, w.Lessons = true, p.lessons(ctx)
 	f := p.stages.Forecast(w)
 	return &f
 }
 
-func (p *pass) lessons(ctx context.Context) []tuning.CurveLesson {
+func (p *reconciliation) lessons(ctx context.Context) []tuning.CurveLesson {
 	if p.services.Curves == nil {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (p *pass) lessons(ctx context.Context) []tuning.CurveLesson {
 
 // teach is what forecasts of the job's curve were worth, now that it has ended. One that
 // learned under several hyperparameters, or not to its end, teaches nothing about others.
-func (p *pass) teach(ctx context.Context) []tuning.CurveLesson {
+func (p *reconciliation) teach(ctx context.Context) []tuning.CurveLesson {
 	if _, ok := p.steady(); !ok {
 		return nil
 	}
@@ -60,18 +60,18 @@ func (p *pass) teach(ctx context.Context) []tuning.CurveLesson {
 	return p.stages.Teach(w)
 }
 
-// keep records a decision that is new together with its state, so that it can be replayed,
+// record adds a decision that is new together with its state, so that it can be replayed,
 // and returns it with all that was considered. The planner does not act by the curve, so
 // the curve is fitted only here, for the reader. A state that cannot be written stops
 // nothing: the decision stands, and cannot be replayed.
-func (p *pass) keep(ctx context.Context, s tuning.State, d tuning.Decision) tuning.Decision {
+func (p *reconciliation) record(ctx context.Context, s tuning.State, d tuning.Decision) tuning.Decision {
 	waiting := d.Action == tuning.Hold && d.Reason == s.Measured && plan.Waits(d.Reason)
 	if waiting || p.rec.repeats(d) {
 		return d // that a profile is waited for is no news
 	}
 	s.Forecast = p.whole(ctx, s.Policy, s.Current)
 	d = p.stages.Explain(s, d)
-	changed, err := p.rec.keep(s, d)
+	changed, err := p.rec.addDecision(s, d)
 	if err != nil {
 		p.cfg.Log.Debug("a decision cannot be replayed", "job", p.rec.Job, "error", err)
 	}
