@@ -71,9 +71,9 @@ func TestCapsAreCountedOverTheRightTimeAndPeople(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			c := caps{restarts: tc.done, active: map[driver.JobID]bool{}, begun: map[driver.JobID]string{}}
+			c := caps{restarts: tc.done}
 			for _, id := range tc.busy {
-				c.active[driver.JobID(id)] = true
+				c.edit(driver.JobID(id), func(x *counted) { x.tuned = true })
 			}
 			r := of("1", "alice")
 			if tc.start {
@@ -82,7 +82,7 @@ func TestCapsAreCountedOverTheRightTimeAndPeople(t *testing.T) {
 			if got := c.admit(after(tc.at), r, tc.do, tc.site); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
-			if got := c.active["1"]; got != (tc.want == "") {
+			if got := c.live["1"].tuned; got != (tc.want == "") {
 				t.Errorf("counted as tuned: %t", got)
 			}
 		})
@@ -102,8 +102,8 @@ func TestCapsAreRestoredFromTheRecords(t *testing.T) {
 		{Identity: Identity{Job: "over", Owner: "bob"}, Phase: Ended, Tuning: Tuning{Restarts: []time.Time{at, at}}},
 	})
 	for id, want := range map[driver.JobID]bool{"moving": true, "probed": true, "recalled": true, "left alone": false, "over": false} {
-		if c.active[id] != want {
-			t.Errorf("%s counts as tuned: %t, want %t", id, c.active[id], want)
+		if c.live[id].tuned != want {
+			t.Errorf("%s counts as tuned: %t, want %t", id, c.live[id].tuned, want)
 		}
 	}
 	if len(c.restarts) != 3 {

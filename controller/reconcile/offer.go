@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -187,48 +186,4 @@ func (p *reconciliation) accept(ctx context.Context, o Offer) error {
 		p.cfg.Log.Warn("an offer that was taken is still there", "job", p.job.ID, "error", err)
 	}
 	return nil
-}
-
-// promise counts an offer until then.
-func (c *caps) promise(key driver.JobID, until time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.promised == nil {
-		c.promised = map[driver.JobID]time.Time{}
-	}
-	c.promised[key] = until
-}
-
-// lapse forgets the offers of which nothing came.
-func (c *caps) lapse(now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	maps.DeleteFunc(c.promised, func(key driver.JobID, until time.Time) bool {
-		if now.Before(until) {
-			return false
-		}
-		delete(c.active, key)
-		delete(c.trying, key)
-		return true
-	})
-}
-
-// take counts the job in the place of the offer that it was submitted with.
-func (c *caps) take(key driver.JobID, r *Record, d tuning.Decision) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.promised, key)
-	delete(c.active, key)
-	delete(c.trying, key)
-	if c.active == nil {
-		c.active, c.begun = map[driver.JobID]bool{}, map[driver.JobID]string{}
-	}
-	c.active[r.Job] = true
-	if !tries(d.Reason) {
-		return
-	}
-	if c.trying == nil {
-		c.trying = map[driver.JobID]attempt{}
-	}
-	c.trying[r.Job] = attempt{r.Kind, d.Settings, d.Reason}
 }
