@@ -6,8 +6,8 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// alike are the epochs that can be compared with the latest: those that ran on machines
-// of its kind. Where the kind is not known nothing is left out.
+// alike returns the epochs that can be compared with the latest one: those on machines of
+// its kind. If the kind is unknown, it returns all.
 func alike(epochs []tuning.Epoch) []tuning.Epoch {
 	kind := kindOf(epochs)
 	other := func(e tuning.Epoch) bool { return e.Machine != "" && e.Machine != kind }
@@ -17,7 +17,7 @@ func alike(epochs []tuning.Epoch) []tuning.Epoch {
 	return slices.DeleteFunc(slices.Clone(epochs), other)
 }
 
-// kindOf is the kind of machine that the latest epoch ran on; empty = not known.
+// kindOf is the kind of machine of the latest epoch; empty = unknown.
 func kindOf(epochs []tuning.Epoch) string {
 	for _, e := range slices.Backward(epochs) {
 		if e.Machine != "" {
@@ -27,9 +27,8 @@ func kindOf(epochs []tuning.Epoch) string {
 	return ""
 }
 
-// elsewhere reports whether the owner's own settings were measured, and on machines of
-// another kind than that which the job runs on now: nothing here can be held against
-// them, so that nothing is decided.
+// elsewhere reports whether the owner's settings were measured only on machines of another
+// kind than the present one. Then no comparison is possible, and nothing is decided.
 func (p *reconciliation) elsewhere() bool {
 	own := func(e tuning.Epoch) bool { return !e.Warmup && e.Settings.Equal(p.rec.Own) }
 	return slices.ContainsFunc(p.rec.Epochs, own) && !slices.ContainsFunc(alike(p.rec.Epochs), own)

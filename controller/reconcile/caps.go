@@ -61,7 +61,7 @@ func (c *caps) change(id driver.JobID, change func(*counted)) {
 	}
 }
 
-// number is how many others than a job count so.
+// number counts the other jobs for which so is true.
 func (c *caps) number(job driver.JobID, so func(counted) bool) int {
 	n := 0
 	for id, x := range c.live {

@@ -14,7 +14,7 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// What is kept of the states that decisions were made in, per job: the newest ones.
+// How many decisions are kept per job, and how many bytes of their states.
 const (
 	maxDecisions     = 12
 	maxDecisionBytes = 48 << 10
@@ -23,7 +23,7 @@ const (
 // ErrNotKept means that the state of a decision was dropped, or could not be written.
 var ErrNotKept = errors.New("the state of this decision is not kept")
 
-// Decided is one decision with what it was made of, so that it can be made again.
+// Decided is one decision with the state that it was made of, so that it can be replayed.
 type Decided struct {
 	At       time.Time       `json:"at"`
 	Action   tuning.Action   `json:"action"`
@@ -33,27 +33,27 @@ type Decided struct {
 	// Sum is a fingerprint of the whole decision, evidence included.
 	Sum string `json:"sum"`
 	// State holds the fields of the tuning.State that differ from the entry before it,
-	// by their names in JSON; null: it is not there any more.
+	// by their names in JSON; null: the field is gone.
 	State map[string]json.RawMessage `json:"state"`
 }
 
-// Dropped tells of the states that are not kept any more.
+// Dropped counts the decisions that are no longer kept.
 type Dropped struct {
 	Decisions int       `json:"decisions"`
 	Until     time.Time `json:"until"` // the newest of them was made then
 }
 
-// Replayed is a decision that was made again.
+// Replayed is a decision that was replayed.
 type Replayed struct {
 	Decided
-	Of    tuning.State    // what it was made of, whole
-	Again tuning.Decision // what that gives now
-	// Same: it does the same. Alike: it does the same, by other evidence.
+	Of    tuning.State    // the whole state
+	Again tuning.Decision // what it decides now
+	// Same: action and evidence are equal. Alike: the action is.
 	Same, Alike bool
-	Err         error // why it could not be made again; ErrNotKept
+	Err         error // why it could not be replayed; ErrNotKept
 }
 
-// addDecision keeps a decision and its state, where it is another one than the last.
+// addDecision keeps a decision and its state, unless it repeats the last one.
 func (r *Record) addDecision(s tuning.State, d tuning.Decision) (changed bool, err error) {
 	if r.repeats(d) {
 		return false, nil
@@ -76,18 +76,18 @@ func (r *Record) addDecision(s tuning.State, d tuning.Decision) (changed bool, e
 	return true, nil
 }
 
-// repeats reports whether a decision is the last one again.
+// repeats reports whether a decision repeats the last one.
 func (r *Record) repeats(d tuning.Decision) bool {
 	n := len(r.Decided)
 	return n > 0 && r.Decided[n-1].repeats(d)
 }
 
-// repeats reports whether a decision says what this one said.
+// repeats reports whether another decision has the same action, reason and settings.
 func (x Decided) repeats(d tuning.Decision) bool {
 	return x.Action == d.Action && x.Reason == d.Reason && x.Settings.Equal(d.Settings) && x.Advice.Equal(d.Advice)
 }
 
-// dropOldest drops the oldest state; the next one takes over what it had.
+// dropOldest drops the oldest decision and makes the state of the next one whole.
 func (r *Record) dropOldest() {
 	old := r.Decided[0]
 	if r.Dropped == nil {
@@ -111,7 +111,7 @@ func (r *Record) decisionBytes() int {
 	return n
 }
 
-// fields are those of the state of the i-th kept decision; nil where there is none.
+// fields are the fields of the state of the i-th kept decision; nil if there is none.
 func (r *Record) fields(i int) map[string]json.RawMessage {
 	var all map[string]json.RawMessage
 	for _, x := range r.Decided[:i+1] {
@@ -120,7 +120,7 @@ func (r *Record) fields(i int) map[string]json.RawMessage {
 	return all
 }
 
-// Replay makes every decision that is kept again, oldest first.
+// Replay makes every kept decision again, the oldest first.
 func (r *Record) Replay(decide func(tuning.State) tuning.Decision) []Replayed {
 	out := make([]Replayed, 0, len(r.Decided))
 	for i, x := range r.Decided {
@@ -161,10 +161,10 @@ func stateOf(fields map[string]json.RawMessage) (tuning.State, error) {
 	return s, json.Unmarshal(raw, &s)
 }
 
-// null stands for a field that is not there any more.
+// null marks a field that is gone.
 const null = "null"
 
-// differing are the fields of now that before does not have so.
+// differing returns the fields of now that differ from before.
 func differing(before, now map[string]json.RawMessage) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
 	for name, v := range now {
@@ -180,7 +180,7 @@ func differing(before, now map[string]json.RawMessage) map[string]json.RawMessag
 	return out
 }
 
-// merged are the fields of before with those of change in their place.
+// merged applies a change to the fields of before.
 func merged(before, change map[string]json.RawMessage) map[string]json.RawMessage {
 	out := maps.Clone(before)
 	if out == nil {

@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// linger is how long the last marks of an ended job are waited for where its
-	// exporter is not known to have any.
+	// linger is how long to wait for the last epochs of an ended job from an exporter that
+	// has reported none.
 	linger = 5 * time.Second
-	// lingerHeard is the same where its exporter had told of it, and not yet that it
-	// saw the end: on a busy node that takes its time.
-	lingerHeard = 20 * time.Second
+	// lingerKnown is the same for an exporter that has reported epochs and not the job's
+	// end yet, which takes longer on a busy node.
+	lingerKnown = 20 * time.Second
 )
 
-// verify compares tuned with untuned and returns a job that got worse.
+// verify compares tuned with untuned epochs, and sends a job that got worse back.
 func (p *reconciliation) verify(ctx context.Context) error {
 	p.again = p.tick()
 	p.classify()
 	if p.rec.Phase == Settled && p.rec.Settings(p.job.Attempt).Equal(p.rec.Own) {
-		p.again *= 4 // nothing is left to do but to measure it, for the next such job
+		p.again *= 4 // it is only measured, for the next job of its kind
 		return nil
 	}
 	if p.rec.Phase == Verifying && p.foreign() {
-		// An attempt came that was not ours, such as the return of memory.
+		// The present attempt is not ours, such as one after an out-of-memory kill.
 		return p.to(Profiling, LookAgain, Entry{Attempt: p.job.Attempt})
 	}
 	outcome, ok := p.compare()
@@ -57,8 +57,8 @@ func (p *reconciliation) verify(ctx context.Context) error {
 	return nil
 }
 
-// grown reports whether twice as many epochs of the present attempt are measured as when the
-// planner was last asked whether there is something better.
+// grown reports whether the measured epochs of the present attempt have doubled since the
+// planner was last asked for something better.
 func (p *reconciliation) grown() bool {
 	n := 0
 	for _, e := range p.rec.Epochs {
@@ -73,9 +73,9 @@ func (p *reconciliation) grown() bool {
 	return true
 }
 
-// further moves a settled job on: one that improved where its epochs show or promise a better
-// setting still, or show that it is slower than its owner allows, and one that got worse back
-// or to a better setting that it measured. Only of the latter a hold is noted.
+// further changes a settled job again. A job that improved moves on if its epochs promise an
+// even better setting, or show that it is slower than its owner allows. A job that got worse
+// goes back, or to a better setting that it measured; only for that job a hold is noted.
 func (p *reconciliation) further(ctx context.Context, verdict tuning.Verdict) error {
 	d, err := p.decide(ctx)
 	if err != nil {
@@ -94,8 +94,8 @@ func (p *reconciliation) further(ctx context.Context, verdict tuning.Verdict) er
 	return nil
 }
 
-// foreign reports whether the present attempt is not the tuner's and began after
-// it had settled.
+// foreign reports whether the present attempt is not the tuner's and began after the last
+// change.
 func (p *reconciliation) foreign() bool {
 	ours := slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == p.job.Attempt && r.Action != tuning.Hold })
 	return !ours && slices.ContainsFunc(p.job.Attempts, func(a driver.Attempt) bool {
@@ -103,8 +103,8 @@ func (p *reconciliation) foreign() bool {
 	})
 }
 
-// compare is the outcome of the present setting against the owner's own; not ok
-// while there is nothing to compare.
+// compare compares the present setting with the owner's; not ok while there is nothing to
+// compare.
 func (p *reconciliation) compare() (tuning.Outcome, bool) {
 	current := p.rec.Settings(p.job.Attempt)
 	if current.Equal(p.rec.Own) {
@@ -113,8 +113,8 @@ func (p *reconciliation) compare() (tuning.Outcome, bool) {
 	return p.compareWith(current, p.rec.Settle)
 }
 
-// compareWith compares the epochs under a setting that began after it was chosen
-// with those under the owner's own.
+// compareWith compares the epochs under a setting, since it was chosen, with those under the
+// owner's.
 func (p *reconciliation) compareWith(tuned tuning.Settings, chosen time.Time) (tuning.Outcome, bool) {
 	policy := p.rec.Policy
 	in := verify.Input{
@@ -141,14 +141,14 @@ func (p *reconciliation) compareWith(tuned tuning.Settings, chosen time.Time) (t
 	}
 	out := p.stages.Compare(in)
 	if policy.Relearns(p.rec.Own, tuned) && out.Reason != tuning.ReasonQualityLost {
-		out.Verdict, out.Reason = tuning.Inconclusive, tuning.ReasonWholeRuns // its epochs did other work
+		out.Verdict, out.Reason = tuning.Inconclusive, tuning.ReasonWholeRuns // the epochs did different work
 	}
 	return out, true
 }
 
-// finish closes the story of an ended job and learns from it.
+// finish closes the record of an ended job and learns from it.
 func (p *reconciliation) finish(ctx context.Context) error {
-	if p.rec.Done() < p.rec.Total && p.job.State == driver.Succeeded && p.now.Sub(p.job.Ended) < p.hearing() {
+	if p.rec.Done() < p.rec.Total && p.job.State == driver.Succeeded && p.now.Sub(p.job.Ended) < p.lingering() {
 		p.again = p.cfg.Step
 		return nil
 	}
@@ -183,12 +183,12 @@ func (p *reconciliation) finish(ctx context.Context) error {
 	return p.pauseIfHarmful(ctx, tried)
 }
 
-// hearing is how long after its end a job's last marks are waited for.
-func (p *reconciliation) hearing() time.Duration {
+// lingering is how long to wait after a job's end for its last epochs.
+func (p *reconciliation) lingering() time.Duration {
 	if p.endSeen || len(p.rec.Epochs) == 0 {
 		return linger
 	}
-	return lingerHeard
+	return lingerKnown
 }
 
 func (p *reconciliation) learn(ctx context.Context) error {
@@ -224,7 +224,7 @@ func (p *reconciliation) learn(ctx context.Context) error {
 	}
 	for _, t := range o.Trials {
 		if !t.Reference && p.stages.Refused(p.rec.Policy, o.Trials, t.Settings) != tuning.ReasonNone {
-			o.Regressed = append(o.Regressed, t.Settings.WithoutMemory()) // its owner would not accept it next time either
+			o.Regressed = append(o.Regressed, t.Settings.WithoutMemory()) // its owner would refuse it next time too
 		}
 	}
 	if p.rec.regressed() && p.rec.Outcome.Reason != tuning.ReasonStopLoss {
@@ -239,7 +239,7 @@ func (p *reconciliation) learn(ctx context.Context) error {
 	return nil
 }
 
-// observation is what is learned of any job: whose it is.
+// observation is an observation of the job with nothing but its identity.
 func (p *reconciliation) observation() knowledge.Observation {
 	return knowledge.Observation{
 		ID: fmt.Sprintf("%s@%d", p.rec.Job, p.rec.Submitted.Unix()), Job: string(p.rec.Job), Submitted: p.rec.Submitted,
@@ -247,7 +247,7 @@ func (p *reconciliation) observation() knowledge.Observation {
 	}
 }
 
-// leave forgets what is kept of a live job.
+// leave forgets what is kept in memory for a live job.
 func (p *reconciliation) leave() {
 	p.caps.remove(p.rec.Job)
 	p.mu.Lock()
@@ -256,8 +256,8 @@ func (p *reconciliation) leave() {
 	delete(p.listeners, p.rec.Job)
 }
 
-// gone closes the story of a job that the scheduler forgot. One that was not seen
-// to end is lost, and losing one that was moved pauses the tuner.
+// gone closes the record of a job that the scheduler forgot. A job whose end was not seen is
+// lost; if the tuner had changed it, the tuner pauses itself.
 func (p *reconciliation) gone(ctx context.Context) error {
 	p.job = driver.Job{ID: p.rec.Job, Name: p.rec.Name, Owner: p.rec.Owner, State: p.rec.State}
 	reason := tuning.ReasonLost
@@ -282,15 +282,15 @@ func (p *reconciliation) gone(ctx context.Context) error {
 	return errors.Join(p.pauseIfHarmful(ctx, tried), p.store(ctx))
 }
 
-// diedTuned reports whether the job ended badly under other settings than its owner's,
-// in a way that they may have brought about. Where a job of its kind dies again of
-// what it asked for itself, nothing was lost by the caution.
+// diedTuned reports whether the job ended badly under another setting than its owner's, in
+// a way that the setting may have caused. If the cause was another one, the caution costs
+// nothing.
 func (p *reconciliation) diedTuned() bool {
 	current := p.rec.Settings(p.job.Attempt)
 	if current.Equal(p.rec.Own) {
 		return false
 	}
-	switch p.job.State { //nolint:exhaustive // the others are no fault, or nobody's
+	switch p.job.State { //nolint:exhaustive // the setting causes none of the others
 	case driver.Failed, driver.NotStarted, driver.MemoryExceeded:
 		return true
 	case driver.TimeExceeded:
@@ -299,8 +299,8 @@ func (p *reconciliation) diedTuned() bool {
 	return false
 }
 
-// faster reports whether the job was measured to be faster under the settings than
-// under its owner's.
+// faster reports whether the job was measured to be faster under the settings than under
+// its owner's.
 func (p *reconciliation) faster(s tuning.Settings) bool {
 	trials := p.trials()
 	own, ok := tuning.Reference(trials)
@@ -309,13 +309,14 @@ func (p *reconciliation) faster(s tuning.Settings) bool {
 	})
 }
 
-// killed reports whether a limit of its scheduler ended the job under tuned settings.
+// killed reports whether a limit of the scheduler killed the job under another setting than
+// its owner's.
 func (p *reconciliation) killed() bool {
 	return (p.job.State == driver.MemoryExceeded || p.job.State == driver.TimeExceeded) && p.diedTuned()
 }
 
-// pauseIfHarmful stops the tuner that hurts: after the site's number of
-// regressions, or one lost job that it had touched.
+// pauseIfHarmful pauses the tuner after the site's number of regressions, or after one lost
+// job that it had changed.
 func (p *reconciliation) pauseIfHarmful(ctx context.Context, tried bool) error {
 	touched := slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Action != tuning.Hold }) || tried
 	if p.job.State == driver.Lost && touched {

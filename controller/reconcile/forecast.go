@@ -8,8 +8,8 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// forecast is what is left of the job. kind is what the newest untuned job of its kind
-// measured, nil where none did.
+// forecast forecasts what is left of the job. kind is what the newest untuned job of its
+// kind measured; nil: none did.
 func (p *reconciliation) forecast(policy tuning.Policy, current tuning.Settings, kind *tuning.Trial) *tuning.Forecast {
 	p.reference = kind
 	f := p.stages.Forecast(p.work(policy, current))
@@ -29,8 +29,8 @@ func (p *reconciliation) work(policy tuning.Policy, current tuning.Settings) for
 	return w
 }
 
-// whole is the forecast with where the loss or quality is heading, by what was learned of
-// such forecasts. What cannot be read of that is missing, and no more.
+// whole is the forecast with the curve of the loss or quality, corrected by how good such
+// forecasts were. Without those it is not corrected.
 func (p *reconciliation) whole(ctx context.Context, policy tuning.Policy, current tuning.Settings) *tuning.Forecast {
 	w := p.work(policy, current)
 	w.Curve, w.Lessons = true, p.lessons(ctx)
@@ -44,13 +44,13 @@ func (p *reconciliation) lessons(ctx context.Context) []tuning.CurveLesson {
 	}
 	out, err := p.services.Curves(ctx, p.rec.Kind)
 	if err != nil {
-		p.cfg.Log.Warn("what forecasts were worth cannot be read", "job", p.rec.Job, "error", err)
+		p.cfg.Log.Warn("the errors of earlier forecasts cannot be read", "job", p.rec.Job, "error", err)
 	}
 	return out
 }
 
-// teach is what forecasts of the job's curve were worth, now that it has ended. One that
-// learned under several hyperparameters, or not to its end, teaches nothing about others.
+// teach returns how good forecasts of the ended job's curve were. A job that changed its
+// hyperparameters or did not reach its end teaches nothing.
 func (p *reconciliation) teach(ctx context.Context) []tuning.CurveLesson {
 	if _, ok := p.steady(); !ok {
 		return nil
@@ -60,14 +60,13 @@ func (p *reconciliation) teach(ctx context.Context) []tuning.CurveLesson {
 	return p.stages.Teach(w)
 }
 
-// record adds a decision that is new together with its state, so that it can be replayed,
-// and returns it with all that was considered. The planner does not act by the curve, so
-// the curve is fitted only here, for the reader. A state that cannot be written stops
-// nothing: the decision stands, and cannot be replayed.
+// record keeps a new decision and its state for replay, and returns the decision with all
+// that was considered. The planner does not use the curve, so it is fitted only here, for
+// the reader. If the state cannot be written, the decision holds and cannot be replayed.
 func (p *reconciliation) record(ctx context.Context, s tuning.State, d tuning.Decision) tuning.Decision {
 	waiting := d.Action == tuning.Hold && d.Reason == s.Measured && plan.Waits(d.Reason)
 	if waiting || p.rec.repeats(d) {
-		return d // that a profile is waited for is no news
+		return d // waiting for a profile is no news
 	}
 	s.Forecast = p.whole(ctx, s.Policy, s.Current)
 	d = p.stages.Explain(s, d)

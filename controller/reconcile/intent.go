@@ -13,10 +13,10 @@ import (
 	"pitchpipe/driver"
 )
 
-// act takes one step of the intent under way, or makes one decision.
+// act takes one step of the present intent, or makes one decision.
 func (p *reconciliation) act(ctx context.Context) error {
 	if p.rec.Phase != Changing && p.job.Attempt > 0 && p.job.State != driver.Running {
-		// Between two attempts there is nothing to decide by.
+		// Between two attempts there is nothing to decide.
 		p.again = p.cfg.Tick
 		return nil
 	}
@@ -45,7 +45,7 @@ func (p *reconciliation) waiting(ctx context.Context) error {
 		p.again = p.cfg.Tick
 		return p.to(Profiling, JobStarted, Entry{Attempt: p.job.Attempt})
 	}
-	if err := p.draw(ctx); err != nil { // its kind may have run meanwhile
+	if err := p.draw(ctx); err != nil { // its kind may have run since
 		return err
 	}
 	d, err := p.decide(ctx)
@@ -55,7 +55,7 @@ func (p *reconciliation) waiting(ctx context.Context) error {
 	if d.Action != tuning.Hold {
 		return p.begin(ctx, KnownKind, d)
 	}
-	if d.Reason != p.rec.Reason && !p.rec.NoRoom { // which says more of why it waits as it is
+	if d.Reason != p.rec.Reason && !p.rec.NoRoom { // its reason says more
 		p.rec.Reason, p.dirty = d.Reason, true
 		p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: d.Reason, Decision: &d})
 	}
@@ -63,8 +63,8 @@ func (p *reconciliation) waiting(ctx context.Context) error {
 	return nil
 }
 
-// held looks again at a job whose hold may end by itself. Nothing is written
-// while the answer stays the same.
+// held decides again about a job whose hold may end by itself. Nothing is written while
+// the answer stays the same.
 func (p *reconciliation) held(ctx context.Context) error {
 	p.again = p.tick()
 	d, err := p.decide(ctx)
@@ -108,7 +108,7 @@ func (p *reconciliation) profiled(ctx context.Context) error {
 	return p.to(to, DecidedHold, Entry{Reason: d.Reason, Decision: &d})
 }
 
-// note keeps the reason of a wait, once per reason.
+// note stores the reason of a hold, once per reason.
 func (p *reconciliation) note(d tuning.Decision) {
 	if d.Reason != p.rec.Reason {
 		p.rec.Reason, p.dirty = d.Reason, true
@@ -125,17 +125,17 @@ func (p *reconciliation) decide(ctx context.Context) (tuning.Decision, error) {
 	if d.Action == tuning.Hold || s.Pending {
 		return p.record(ctx, s, d), nil
 	}
-	// It would act. Only now is the scheduler asked what a restart would meet, since
-	// that costs it more than a look at the job.
+	// It would act. The outlook of a restart is expensive for the scheduler, so it is asked
+	// only now.
 	p.foresee(ctx, &s)
 	p.wait = s.Wait
 	return p.record(ctx, s, p.stages.Choose(s)), nil
 }
 
-// begin makes the intent durable. Nothing has happened to the job when it
-// returns; the next pass takes the first step.
+// begin stores the intent. The job is untouched when it returns; the next reconciliation
+// takes the first step.
 func (p *reconciliation) begin(ctx context.Context, by Trigger, d tuning.Decision) error {
-	home := d.Action == tuning.RollBack && !d.Settings.Equal(p.rec.RoomFor) // that way drivers keep open
+	home := d.Action == tuning.RollBack && !d.Settings.Equal(p.rec.RoomFor) // drivers keep the room for that
 	if p.now.Before(p.rec.RoomAt) && !home && more(p.rec.Settings(p.job.Attempt), d.Settings) {
 		p.refused(tuning.ReasonNoRoom, nil)
 		p.again = p.tick()
@@ -153,7 +153,7 @@ func (p *reconciliation) begin(ctx context.Context, by Trigger, d tuning.Decisio
 	}
 	if r != tuning.ReasonNone {
 		p.refused(r, rules)
-		if p.rec.Phase == Waiting { // another may have taken what this one was to try: then it is decided anew
+		if p.rec.Phase == Waiting { // another job may try the setting instead: decide again
 			p.again = p.patience()
 		}
 		return nil
@@ -163,7 +163,7 @@ func (p *reconciliation) begin(ctx context.Context, by Trigger, d tuning.Decisio
 	if err != nil {
 		return p.fail(Entry{Reason: tuning.ReasonUnsupported, Detail: err.Error(), Decision: &d})
 	}
-	// The audit comes first: what cannot be audited is not even wanted.
+	// The audit comes first: no intent without its audit entry.
 	if err := p.services.Audit(ctx, Audit{
 		At: p.now, Actor: "tuner", Job: string(p.job.ID), Action: string(d.Action),
 		Before: p.rec.Settings(p.job.Attempt), After: d.Settings, Reason: d.Reason, Intent: id,
@@ -184,7 +184,7 @@ func (p *reconciliation) begin(ctx context.Context, by Trigger, d tuning.Decisio
 	return p.store(ctx)
 }
 
-// fail settles a job that cannot be handled, and writes that down once.
+// fail settles a job that cannot be handled, and records the failure once.
 func (p *reconciliation) fail(e Entry) error {
 	if p.rec.Phase == Settled && p.rec.Detail == e.Detail {
 		return nil
@@ -197,7 +197,7 @@ func more(have, want tuning.Settings) bool {
 	return slices.ContainsFunc([]string{tuning.Cores, tuning.Memory}, func(knob string) bool { return want[knob].Float() > have[knob].Float() })
 }
 
-// refused writes down, once per reason, which rules keep the job from what was decided.
+// refused records, once per reason, which rules forbid what was decided.
 func (p *reconciliation) refused(r tuning.Reason, rules []tuning.Rule) {
 	if r == p.rec.Reason {
 		return
@@ -214,15 +214,15 @@ func note(d tuning.Decision) string {
 	return fmt.Sprintf("%s to %s: %s", d.Action, d.Settings, d.Reason.Sentence())
 }
 
-// advance takes one step of the intent under way.
+// advance takes one step of the present intent.
 func (p *reconciliation) advance(ctx context.Context) error {
 	m := p.rec.Move
 	if m == nil {
 		return p.fail(Entry{Reason: tuning.ReasonDriverFailure, Detail: "the intent is missing"})
 	}
-	// A pause stops what has had no effect yet; what was stopped is started again.
-	// After a first try nobody knows whether it had one, since the answer may have
-	// been lost: the intent stays open, so that a job which leaves is started again.
+	// A pause ends an intent that had no effect yet; a stopped job is started again. After
+	// the first try it is unknown whether it had an effect, since the answer may have been
+	// lost. The intent stays open, so that a job that saves and leaves is started again.
 	untouched := m.Step == "" || m.Step == driver.StepRunning || m.Step == driver.StepCheckpointing
 	if r := p.gate(); r != tuning.ReasonNone && untouched {
 		if !m.Tried {
@@ -248,7 +248,7 @@ func (p *reconciliation) advance(ctx context.Context) error {
 	}
 	switch {
 	case reason == tuning.ReasonFinished:
-		p.again = time.Millisecond // the next look finds the ending
+		p.again = time.Millisecond // the next reconciliation finds that it ended
 		return nil
 	case reason != tuning.ReasonNone:
 		return p.void(step, reason)
@@ -259,8 +259,8 @@ func (p *reconciliation) advance(ctx context.Context) error {
 	return nil
 }
 
-// keepsMemory notes that the scheduler refused a change with less memory, as it may where a
-// kill for it could not be taken back: without that the change is decided about again.
+// keepsMemory notes that the scheduler refused to lower the memory, as it may if it could not
+// undo an out-of-memory kill. The change is decided again with the memory unchanged.
 func (p *reconciliation) keepsMemory(reason tuning.Reason) bool {
 	refused := reason == tuning.ReasonUnsupported || reason == tuning.ReasonDenied
 	if p.rec.KeepMemory || !refused || p.rec.Move.Decision.Settings[tuning.Memory] == p.rec.Own[tuning.Memory] {
@@ -270,7 +270,7 @@ func (p *reconciliation) keepsMemory(reason tuning.Reason) bool {
 	return true
 }
 
-// started closes an intent that was carried out.
+// started closes an intent whose change was made.
 func (p *reconciliation) started(step driver.Step) error {
 	m := p.rec.Move
 	d := m.Decision
@@ -280,7 +280,7 @@ func (p *reconciliation) started(step driver.Step) error {
 	case adopted >= 0:
 		run.Attempt = p.rec.Runs[adopted].Attempt
 	case slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == run.Attempt }):
-		run.Attempt++ // it waits for room
+		run.Attempt++ // its attempt waits in the queue
 		p.rec.Queued = &run
 	default:
 		p.rec.Runs = append(p.rec.Runs, run)
@@ -295,7 +295,7 @@ func (p *reconciliation) started(step driver.Step) error {
 		to = Settled
 		fallthrough
 	case tuning.Move, tuning.Hold:
-		if !atStart || attempt > 1 { // else nothing was restarted, unless it had begun at that very moment
+		if !atStart || attempt > 1 { // a change before the start restarts nothing, unless the job began meanwhile
 			p.rec.Restarts = append(p.rec.Restarts, p.now)
 		}
 	}
@@ -305,8 +305,8 @@ func (p *reconciliation) started(step driver.Step) error {
 	return p.to(to, IntentDone, Entry{Attempt: attempt})
 }
 
-// countUnseen counts what was carried out of the intent under way where the job ended before
-// anybody was told so: its attempt is known, and it was a restart or a probe.
+// countUnseen counts the restart or probe of an intent that was carried out unnoticed before
+// the job ended.
 func (p *reconciliation) countUnseen() {
 	m := p.rec.Move
 	if m == nil {
@@ -325,7 +325,7 @@ func (p *reconciliation) countUnseen() {
 	}
 }
 
-// expiries is how often a job may fail to save in time before it is left alone.
+// expiries is how often a job may fail to save in time until it is left alone.
 const expiries = 3
 
 // void closes an intent that changed nothing.
@@ -334,15 +334,15 @@ func (p *reconciliation) void(step driver.Step, reason tuning.Reason) error {
 	if reason == tuning.ReasonGraceExpired {
 		p.rec.Expired++
 	}
-	// Off a setting that is not its owner's the way is tried again, but not for ever.
+	// A way back to the owner's setting is tried again, a few times.
 	retry := reason == tuning.ReasonGraceExpired && p.rec.Expired < expiries &&
 		!p.rec.Settings(p.job.Attempt).Equal(p.rec.Own)
 	atStart := p.rec.Move.AtStart()
 	overtaken := atStart && max(p.job.Attempt, step.Attempt) > 0 && reason == tuning.ReasonOwnerChanged
 	if overtaken {
-		reason = tuning.ReasonBeganFirst // by itself: its owner did nothing
+		reason = tuning.ReasonBeganFirst // its owner did nothing
 	}
-	later := overtaken || retry // it may be asked again
+	later := overtaken || retry // the change may be tried again
 	p.again = p.cfg.Tick
 
 	switch {
@@ -357,7 +357,7 @@ func (p *reconciliation) void(step driver.Step, reason tuning.Reason) error {
 		later = later || p.rec.NoRoom
 		p.unclaim(p.rec.Move.Decision.Reason)
 	}
-	if want := p.rec.Move.Decision.Settings; reason == tuning.ReasonNoRoom && !atStart && more(p.rec.Settings(p.job.Attempt), want) { // it runs on as it is, at no cost but a look now and then
+	if want := p.rec.Move.Decision.Settings; reason == tuning.ReasonNoRoom && !atStart && more(p.rec.Settings(p.job.Attempt), want) { // it runs on, and is tried again later
 		later, p.rec.RoomFor = true, want
 		p.rec.RoomAt = p.now.Add(min(max(10*time.Second, p.now.Sub(p.rec.Started)/10), 10*time.Minute))
 	}
@@ -373,7 +373,7 @@ func (p *reconciliation) void(step driver.Step, reason tuning.Reason) error {
 		return err
 	}
 	if to != Settled && !later && !plan.Waits(reason) {
-		// Asking again would be refused again.
+		// It would be refused again.
 		return p.to(Settled, DecidedHold, Entry{Reason: reason})
 	}
 	return nil

@@ -12,39 +12,39 @@ import (
 	"pitchpipe/driver"
 )
 
-// ErrNoOffer means that an offer is not known, or that none is made; the text says why.
+// ErrNoOffer means that there is no such offer, or that none is made; the text says why.
 var ErrNoOffer = errors.New("no head start")
 
-// offered is for how long an offer counts against what the site allows before its job
-// was seen. A job that is seen later still has it.
+// offered is how long an offer counts towards the site's caps until its job is seen. A job
+// that is seen later still has it.
 const offered = time.Minute
 
-// Offer is what a job that is about to be submitted by its user may begin with. It is
-// durable before the user hears of it, so that its job is known for what it is whenever
-// it is seen; where the user never submits, nothing comes of it.
+// Offer is the change that a job may start with, made before its user submits the job. It is
+// durable before the user gets it, so that the job is recognised whenever it is seen. If the
+// user never submits, it has no effect.
 type Offer struct {
-	ID       string          `json:"id"` // of the intent that the job's first attempt then has
+	ID       string          `json:"id"` // of the intent that the first attempt will have
 	Job      driver.JobID    `json:"job"`
 	Kind     tuning.JobKind  `json:"kind"`
 	Change   driver.Change   `json:"change"`
 	Decision tuning.Decision `json:"decision"`
-	Decided  []Decided       `json:"decided,omitempty"` // with what it was made of
+	Decided  []Decided       `json:"decided,omitempty"` // with the state
 	At       time.Time       `json:"at"`
 }
 
-// key is what an offer is counted by before its job is there.
+// key counts the offer in the caps until its job is seen.
 func (o Offer) key() driver.JobID { return driver.JobID("offer " + o.ID) }
 
-// Offers is where offers are kept. Put is durable when it returns.
+// Offers is the store of the offers. Put is durable when it returns.
 type Offers interface {
 	Put(ctx context.Context, o Offer) error
 	Get(ctx context.Context, id string) (Offer, error) // ErrNoOffer
 	Delete(ctx context.Context, id string) error
 }
 
-// Offer decides about a job that does not exist yet as about one that waits for its
-// start. Admit is the scheduler's dry run of its submission with the change. The error is
-// ErrNoOffer where the job is to begin as it is.
+// Offer decides about a job before its submission, as about one that waits for its start.
+// admit is the scheduler's dry run of the submission with the change. ErrNoOffer: the job
+// should start as it is.
 func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(context.Context, driver.Change) error) (Offer, error) {
 	none := func(r tuning.Reason) (Offer, error) { return Offer{}, fmt.Errorf("%w: %s", ErrNoOffer, r.Sentence()) }
 	o := Offer{ID: id, Job: job.ID, At: l.cfg.Now()}
@@ -97,7 +97,7 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 		return Offer{}, fmt.Errorf("%w: %s: %s", ErrNoOffer, tuning.ReasonSiteCap.Sentence(), site.Rule(key))
 	}
 	l.caps.promise(rec.Job, p.now.Add(offered))
-	// As with an intent: what cannot be audited is not even wanted.
+	// The audit comes first: no offer without its audit entry.
 	err = l.services.Audit(ctx, Audit{
 		At: p.now, Actor: "tuner", Job: string(job.ID), Action: "offer", Before: rec.Own, After: d.Settings, Reason: d.Reason, Intent: id,
 	})
@@ -111,9 +111,8 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 	return o, nil
 }
 
-// spoils reports whether to begin with it would keep a job from being tuned as it runs: of
-// its kind nothing is known yet but its memory, and what its epochs under its owner's
-// own settings would teach is worth more than the memory.
+// spoils reports whether the change would prevent tuning while the job runs: only the memory
+// of its kind is known, and its epochs under its owner's settings would teach more.
 func spoils(s tuning.State, d tuning.Decision) bool {
 	diff := s.Own.Diff(d.Settings)
 	memory := len(diff) == 1 && diff[0] == tuning.Memory
@@ -123,15 +122,14 @@ func spoils(s tuning.State, d tuning.Decision) bool {
 	return memory && tunable && len(s.KindEffects) == 0
 }
 
-// offer is what the job of an attempt was offered before it was submitted; nil: it was
-// not. What cannot be read is asked for again.
+// offer is the offer that the attempt's job was submitted with; nil: none.
 func (p *reconciliation) offer(ctx context.Context, intent string) (*Offer, error) {
 	if intent == "" || p.services.Offers == nil || p.rec.Phase != Waiting {
-		return nil, nil //nolint:nilnil // most jobs were offered nothing
+		return nil, nil //nolint:nilnil // most jobs have none
 	}
 	o, err := p.services.Offers.Get(ctx, intent)
 	if errors.Is(err, ErrNoOffer) || err == nil && (o.Job != p.job.ID || o.Kind != p.rec.Kind) {
-		return nil, nil //nolint:nilnil // it is none of ours
+		return nil, nil //nolint:nilnil // another job's
 	}
 	if err != nil {
 		return nil, fmt.Errorf("what %s was offered: %w", p.job.ID, err)
@@ -139,8 +137,7 @@ func (p *reconciliation) offer(ctx context.Context, intent string) (*Offer, erro
 	return &o, nil
 }
 
-// begun tells a job that began with what it was offered, or is about to, from one that
-// begins as its owner wrote it, whether it still runs or not.
+// begun accepts the offer that the job has started with, or will.
 func (p *reconciliation) begun(ctx context.Context) error {
 	intent := p.job.Intent
 	if n := len(p.job.Attempts); n > 0 {
@@ -153,11 +150,11 @@ func (p *reconciliation) begun(ctx context.Context) error {
 	return p.accept(ctx, *o)
 }
 
-// accept writes down of a job that was submitted with an offer what would have been
-// written down had it waited: it is recalled, and nothing is left to be done to it.
+// accept records for a job that was submitted with an offer what a waiting job's record would
+// have: a recalled setting whose change was made.
 func (p *reconciliation) accept(ctx context.Context, o Offer) error {
 	p.caps.take(o.key(), p.rec, o.Decision)
-	// The effect was its owner's submission; it is in the audit all the same.
+	// The submission made the change; the audit has it too.
 	if err := p.services.Audit(ctx, Audit{
 		At: p.now, Actor: "tuner", Job: string(p.job.ID), Action: string(o.Decision.Action),
 		Before: p.rec.Own, After: o.Decision.Settings, Reason: o.Decision.Reason, Intent: o.ID,
@@ -181,9 +178,9 @@ func (p *reconciliation) accept(ctx context.Context, o Offer) error {
 	if err := p.store(ctx); err != nil {
 		return err
 	}
-	// It is in the record. An offer that stays behind is forgotten with the old ones.
+	// The record has it. An offer that remains is pruned with the old ones.
 	if err := p.services.Offers.Delete(ctx, o.ID); err != nil {
-		p.cfg.Log.Warn("an offer that was taken is still there", "job", p.job.ID, "error", err)
+		p.cfg.Log.Warn("an accepted offer was not deleted", "job", p.job.ID, "error", err)
 	}
 	return nil
 }

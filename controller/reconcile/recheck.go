@@ -12,16 +12,15 @@ import (
 	"pitchpipe/driver"
 )
 
-// unproven reports whether the job runs under what its kind taught, and nothing of
-// its own owner's settings was measured in it: no comparison within the job can
-// show that it is worse.
+// unproven reports whether the job runs under a recalled setting and has no epoch under its
+// owner's settings: no comparison within the job can show that it is worse.
 func (p *reconciliation) unproven() bool {
 	return p.rec.Phase == Verifying && p.rec.Recalled() && p.rec.Expired < expiries &&
 		!slices.ContainsFunc(p.rec.Epochs, func(e tuning.Epoch) bool { return e.Settings.Equal(p.rec.Own) })
 }
 
-// recheck asks the planner whether a recalled setting is to be held against the
-// owner's own, by a probe of those. From there on the way is that of any probe.
+// recheck asks the planner whether the owner's settings should be probed, to compare a
+// recalled setting with them.
 func (p *reconciliation) recheck(ctx context.Context) error {
 	d, err := p.decide(ctx)
 	if err != nil {
@@ -33,9 +32,8 @@ func (p *reconciliation) recheck(ctx context.Context) error {
 	return nil
 }
 
-// judgeAtEnd judges at the end what could not be judged on the way: a setting that
-// was doubted and left, and the quality of a job that was recalled with other
-// hyperparameters.
+// judgeAtEnd judges what could not be judged while the job ran: a recalled setting that was
+// left, and the quality of a job that was recalled with other hyperparameters.
 func (p *reconciliation) judgeAtEnd(ctx context.Context) error {
 	if !p.rec.Recalled() {
 		return nil
@@ -47,7 +45,7 @@ func (p *reconciliation) judgeAtEnd(ctx context.Context) error {
 		}
 		return nil
 	}
-	if err := p.stands(ctx, current); err != nil {
+	if err := p.compareWithKind(ctx, current); err != nil {
 		return err
 	}
 	lost, err := p.lostQuality(ctx, current)
@@ -56,16 +54,16 @@ func (p *reconciliation) judgeAtEnd(ctx context.Context) error {
 	}
 	o := tuning.Outcome{Measure: p.rec.Policy.Objective, Baseline: p.rec.Own, Tuned: current, At: p.now}
 	if p.rec.Outcome != nil && p.rec.Outcome.Tuned.Equal(current) {
-		o = *p.rec.Outcome // with what was measured of time and joules
+		o = *p.rec.Outcome // keeps the measured time and joules
 	}
 	o.Verdict, o.Reason = tuning.Regressed, tuning.ReasonQualityLost
 	p.rec.Outcome, p.dirty = &o, true
 	return nil
 }
 
-// stands compares a job that ran from its start to its end under what its kind taught with
-// the untuned runs of the kind, as far as the job itself could not tell.
-func (p *reconciliation) stands(ctx context.Context, current tuning.Settings) error {
+// compareWithKind compares a job that ran all the way under a recalled setting with the
+// untuned runs of its kind, if the job itself showed nothing.
+func (p *reconciliation) compareWithKind(ctx context.Context, current tuning.Settings) error {
 	if o := p.rec.Outcome; o != nil && o.Verdict != tuning.Inconclusive || len(p.rec.Runs) > 1 || p.polluted() || p.services.Past == nil {
 		return nil
 	}
@@ -89,8 +87,8 @@ func (p *reconciliation) stands(ctx context.Context, current tuning.Settings) er
 	return nil
 }
 
-// lostQuality reports whether the runs of the kind, this one included, show that what they
-// end with under its hyperparameters is worse than its owner accepts.
+// lostQuality reports whether the runs of the kind, this one included, show that the final
+// quality under its hyperparameters is worse than its owner accepts.
 func (p *reconciliation) lostQuality(ctx context.Context, current tuning.Settings) (bool, error) {
 	policy, final := p.rec.Policy, p.final()
 	if final == nil || p.services.Past == nil || !policy.Relearns(p.rec.Own, current) {
@@ -104,8 +102,8 @@ func (p *reconciliation) lostQuality(ctx context.Context, current tuning.Setting
 	return p.stages.Breaks(returning(policy, p.rec.Own, past), current), nil
 }
 
-// final is the quality that the job reached in its last epoch, where it ended
-// well and had one set of hyperparameters all the way.
+// final is the quality of the last epoch of a job that ended well and kept its
+// hyperparameters; nil otherwise.
 func (p *reconciliation) final() *knowledge.Final {
 	settings, ok := p.steady()
 	if !ok {
@@ -119,8 +117,8 @@ func (p *reconciliation) final() *knowledge.Final {
 	return nil
 }
 
-// steady are the hyperparameters of a job that ended well. False: it did not, does not
-// say its epochs, or they changed on the way.
+// steady returns the hyperparameters of a job that ended well. False: it did not, does not
+// report its number of epochs, or changed its hyperparameters.
 func (p *reconciliation) steady() (tuning.Settings, bool) {
 	if p.job.State != driver.Succeeded || p.rec.Total <= 0 || len(p.rec.Runs) == 0 {
 		return nil, false
@@ -130,24 +128,24 @@ func (p *reconciliation) steady() (tuning.Settings, bool) {
 	return settings, !changed
 }
 
-// reached is when the job reached the target of its quality. Nil: it has none, did not end
-// well, never told its quality, or its hyperparameters changed on the way.
+// reached is when the job reached the target of its quality; nil: it has no target, reported
+// no quality, did not end well, or changed its hyperparameters.
 func (p *reconciliation) reached() *tuning.Reached {
 	q := p.rec.Policy.Quality
 	if _, ok := p.steady(); !ok || q == nil || q.Target == nil {
 		return nil
 	}
-	out, told := tuning.Reached{Target: *q.Target}, false
+	out, reported := tuning.Reached{Target: *q.Target}, false
 	for _, e := range p.rec.Epochs {
 		if e.Quality == nil {
 			continue
 		}
-		told = true
+		reported = true
 		if q.Reaches(*e.Quality) && (out.Epochs == 0 || e.Number < out.Epochs) {
 			out.Epochs = e.Number
 		}
 	}
-	if !told {
+	if !reported {
 		return nil
 	}
 	return &out

@@ -12,36 +12,36 @@ import (
 	"pitchpipe/driver"
 )
 
-// pass is one look at one job.
+// reconciliation is one look at one job.
 type reconciliation struct {
 	*Loop
 	now time.Time
 	job driver.Job
 	rec *Record
-	// dirty is set when the record has something that must be durable.
+	// dirty: the record has to be saved.
 	dirty bool
-	grew  bool // an epoch was measured that the record lacked
+	grew  bool // a new epoch was measured
 	again time.Duration
-	// reason is why the present attempt has no usable profile yet.
+	// measured is why the present attempt has no usable profile yet.
 	measured tuning.Reason
-	endSeen  bool // the exporter has seen the end of the present attempt
-	// wait is how long a restart would queue, as far as that was asked for.
+	endSeen  bool // the exporter saw the end of the present attempt
+	// wait is how long a restart would queue; 0 = none, or not asked.
 	wait time.Duration
 	// reference is what the newest untuned job of the kind measured; nil: none did.
 	reference *tuning.Trial
-	// triable is how many more returns of the kind may try a setting, were none under way.
+	// triable is how many more returns of the kind may try a setting, running ones not counted.
 	triable int
 }
 
-// Reconcile looks at one job and takes at most one step with it. It returns after
-// how long to look again, 0 for not before the job changes.
+// Reconcile looks at one job and takes at most one step with it. It returns when to look
+// again; 0 = when the job changes.
 func (l *Loop) Reconcile(ctx context.Context, id driver.JobID) (time.Duration, error) {
 	p := &reconciliation{Loop: l, now: l.cfg.Now(), measured: tuning.ReasonNoSamples}
 	// 1. What is the job at its scheduler, and what do we know of it?
 	if done, err := p.look(ctx, id); done || err != nil {
 		return p.again, err
 	}
-	// 2. Did its owner change it meanwhile? Then everything starts anew.
+	// 2. Did its owner change it? Then start anew.
 	if err := p.superseded(); err != nil {
 		return 0, err
 	}
@@ -49,7 +49,7 @@ func (l *Loop) Reconcile(ctx context.Context, id driver.JobID) (time.Duration, e
 	if err := p.read(ctx); err != nil {
 		return 0, err
 	}
-	// 4. Which attempts are there, and what did they do so far?
+	// 4. Which attempts are there, and what have they done?
 	if err := p.adopt(ctx); err != nil {
 		return 0, err
 	}
@@ -63,7 +63,7 @@ func (l *Loop) Reconcile(ctx context.Context, id driver.JobID) (time.Duration, e
 		err := p.finish(ctx)
 		return p.again, errors.Join(err, p.store(ctx))
 	}
-	// 6. One step of what is under way, or one decision.
+	// 6. One step of the present intent, or one decision.
 	if err := p.act(ctx); err != nil {
 		return p.again, errors.Join(err, p.store(ctx))
 	}
@@ -138,9 +138,9 @@ func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, 
 	return false, nil
 }
 
-// superseded starts anew with a job that its owner changed: its file, or by his scheduler's
-// own command the size that it asks for. While an intent is under way its driver answers
-// a change of size first.
+// superseded starts anew with a job that its owner changed: by another job file, or by
+// another size through the scheduler's own command. During an intent the driver handles a
+// change of size.
 func (p *reconciliation) superseded() error {
 	edited := p.rec.Fingerprint != p.job.Fingerprint
 	old, now := p.rec.Asked, asked(p.job)
@@ -150,7 +150,7 @@ func (p *reconciliation) superseded() error {
 	}
 	p.caps.untry(p.rec.Job)
 	p.rec.NoRoom, p.rec.Outcome, p.rec.Class = false, nil, nil
-	if edited { // what it did so far is another job's
+	if edited { // its earlier attempts ran another file
 		for _, r := range p.rec.Runs {
 			p.rec.Counted = max(p.rec.Counted, r.Attempt)
 		}
@@ -159,7 +159,7 @@ func (p *reconciliation) superseded() error {
 	return p.to(Seen, OwnerChanged, Entry{Reason: tuning.ReasonOwnerChanged})
 }
 
-// Asked is the size that a job's owner asks his scheduler for.
+// Asked is the size that the owner asked the scheduler for.
 type Asked struct {
 	Cores       int   `json:"cores"`
 	MemoryBytes int64 `json:"memory_bytes"` // 0 = no limit
@@ -189,7 +189,7 @@ func (p *reconciliation) read(ctx context.Context) error {
 	return p.to(Waiting, StanzaRead, Entry{Detail: reading.Detail})
 }
 
-// adopt records each attempt once, ours or not, with what it runs under.
+// adopt records each attempt once, ours or not, with its settings.
 func (p *reconciliation) adopt(ctx context.Context) error {
 	for _, a := range p.job.Attempts {
 		if slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == a.Number }) {
@@ -197,12 +197,12 @@ func (p *reconciliation) adopt(ctx context.Context) error {
 		}
 		run := Run{Attempt: a.Number, Action: tuning.Hold, Intent: a.Intent}
 		run.Settings = resubmit.Settings(p.rec.Policy, p.rec.Own, a.Change)
-		told := false // it is counted where its intent is
+		ours := false // counted with its intent
 		if m := p.rec.Move; m != nil && m.Driver.ID == a.Intent {
-			run.Action, run.Wait, told = m.Decision.Action, m.Wait, true
+			run.Action, run.Wait, ours = m.Decision.Action, m.Wait, true
 		}
 		if q := p.rec.Queued; q != nil && q.Intent == a.Intent {
-			run.Action, run.Wait, p.rec.Queued, told = q.Action, q.Wait, nil, true
+			run.Action, run.Wait, p.rec.Queued, ours = q.Action, q.Wait, nil, true
 		}
 		switch o, err := p.offer(ctx, a.Intent); {
 		case err != nil:
@@ -212,14 +212,14 @@ func (p *reconciliation) adopt(ctx context.Context) error {
 		}
 		p.rec.Runs = append(p.rec.Runs, run)
 		p.dirty = true
-		if a.Number > max(1, p.rec.Counted) && !(a.Cause == driver.CauseIntent && told) && a.Cause != driver.CauseMemory {
-			// It saved after its move was abandoned, or its intent was given up and had its
-			// effect: a restart all the same.
+		if a.Number > max(1, p.rec.Counted) && !(a.Cause == driver.CauseIntent && ours) && a.Cause != driver.CauseMemory {
+			// It saved after its move was abandoned, or the abandoned intent had its effect:
+			// that is a restart too.
 			p.rec.Restarts = append(p.rec.Restarts, a.Started)
 		}
 		if a.Cause == driver.CauseMemory {
 			p.remember(tuning.ReasonOutOfMemory, a.Number)
-			// The scheduler did this at once and by itself; it is written down all the same.
+			// The scheduler did this by itself; the audit has it too.
 			if err := p.services.Audit(ctx, Audit{
 				At: p.now, Actor: "scheduler", Job: string(p.job.ID), Action: "memory-return",
 				Before: p.rec.Settings(a.Number - 1), After: run.Settings, Reason: tuning.ReasonOutOfMemory,
@@ -231,8 +231,8 @@ func (p *reconciliation) adopt(ctx context.Context) error {
 	return nil
 }
 
-// place notes where the present attempt runs: once it waits for the next one, or has
-// ended, the scheduler may not tell any more.
+// place notes where the present attempt runs, since the scheduler may forget that when the
+// attempt has ended.
 func (p *reconciliation) place() {
 	if p.job.Alias != "" && p.job.Alias != p.rec.Alias {
 		p.rec.Alias, p.dirty = p.job.Alias, true
@@ -249,7 +249,7 @@ func (p *reconciliation) place() {
 	run.Node, p.dirty = p.job.Node, true
 }
 
-// remember notes that the settings of the attempt before the given one hurt.
+// remember notes that the settings of the attempt before the given one did harm.
 func (p *reconciliation) remember(why tuning.Reason, attempt int) {
 	p.rec.Harmed = append(p.rec.Harmed, p.rec.Settings(attempt-1))
 	p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: why, Attempt: attempt})

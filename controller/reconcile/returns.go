@@ -11,8 +11,8 @@ import (
 	"pitchpipe/driver"
 )
 
-// returns adds to the state of a pending job what the earlier runs of its kind say, and to
-// that of a running one which only whole runs could tune.
+// returns adds what the earlier runs of the kind say to the state of a pending job, and of a
+// running one that only whole runs can tune.
 func (p *reconciliation) returns(ctx context.Context, s *tuning.State) error {
 	if !s.Pending && s.NextReason != tuning.ReasonWholeRuns || s.Gate != tuning.ReasonNone || p.services.Past == nil {
 		return nil
@@ -37,14 +37,14 @@ func (p *reconciliation) returns(ctx context.Context, s *tuning.State) error {
 	return nil
 }
 
-// returning is what the search is asked about a kind of job, as far as its runs go.
+// returning is the search's view of a kind of job and its past runs.
 func returning(p tuning.Policy, own tuning.Settings, past []tuning.PastRun) search.Returning {
 	return search.Returning{Policy: p, Own: own, Space: search.Space(p, own, rangeValues), Past: past}
 }
 
 // claim takes a place among the jobs of the kind that try a setting, before the intent is
-// made: two that wait at one time are decided about side by side. What the owner allows has
-// his number; of what is only predicted the site's share of the jobs that live.
+// made, since several waiting jobs are decided side by side. The owner bounds the number of
+// tries; the site bounds the share of jobs with predicted settings.
 func (p *reconciliation) claim(d tuning.Decision) tuning.Reason {
 	most, full := p.triable, tuning.ReasonBudgetReturns
 	switch share := p.services.Site(p.job).ProbeShare; {
@@ -61,27 +61,27 @@ func (p *reconciliation) claim(d tuning.Decision) tuning.Reason {
 	return full
 }
 
-// tries reports whether a job that begins for this reason begins under a setting of which
-// no run of its kind has shown that it is better.
+// tries reports whether this reason starts a job under a setting that no run of its kind has
+// proven.
 func tries(r tuning.Reason) bool {
 	return r == tuning.ReasonTryingReturn || r == tuning.ReasonPredictedStart
 }
 
-// unclaim gives it back where nothing came of the decision.
+// unclaim gives the place back.
 func (p *reconciliation) unclaim(r tuning.Reason) {
 	if tries(r) {
 		p.caps.untry(p.rec.Job)
 	}
 }
 
-// Trying reports whether the job began under a setting that its owner lets runs try.
+// Trying reports whether the job started under a setting to try, within its owner's budget.
 func (r *Record) Trying() bool {
 	d := r.began()
 	return d != nil && d.Reason == tuning.ReasonTryingReturn
 }
 
-// began is the decision by which the job began under other settings than its owner's; nil:
-// it did not.
+// began is the decision that started the job under another setting than its owner's; nil: it
+// did not.
 func (r *Record) began() *tuning.Decision {
 	if r.run(1).Action != tuning.Move {
 		return nil
@@ -94,7 +94,7 @@ func (r *Record) began() *tuning.Decision {
 	return nil
 }
 
-// tries is the decision by which a live job tries a setting or is about to.
+// tries is the decision by which a live job tries a setting or will.
 func (r *Record) tries() (tuning.Decision, bool) {
 	d := r.began()
 	switch {
@@ -109,7 +109,7 @@ func (r *Record) tries() (tuning.Decision, bool) {
 	return *d, true
 }
 
-// end is how the job ended, as far as that says something about its settings.
+// end classifies how the job ended for the search.
 func (p *reconciliation) end() tuning.End {
 	began := p.rec.Settings(1)
 	died := p.killed() || slices.ContainsFunc(p.rec.Harmed, began.Equal)
@@ -119,14 +119,14 @@ func (p *reconciliation) end() tuning.End {
 	case p.job.State == driver.Succeeded && p.rec.Done() > 0:
 		return tuning.EndReached
 	case p.job.State == driver.Succeeded:
-		return tuning.EndUnknown // nobody saw an epoch of it
+		return tuning.EndUnknown // none of its epochs was seen
 	case died && p.rec.Settings(p.job.Attempt).Equal(began):
 		return tuning.EndFailed
 	}
 	return tuning.EndCut
 }
 
-// lost is the lesson of a job whose end nobody saw: that it tried a setting counts.
+// lost learns from a job whose end was not seen that it tried a setting.
 func (p *reconciliation) lost(ctx context.Context) error {
 	defer p.caps.remove(p.rec.Job)
 	if p.rec.Learned || !p.rec.Trying() {

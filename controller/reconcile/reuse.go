@@ -9,25 +9,24 @@ import (
 	"pitchpipe/driver"
 )
 
-// anew reports whether the id of a job whose story is over belongs to another job by now,
-// and keeps the story under an id of its own then, so that another can begin. A
-// scheduler that cannot be asked is asked at the next event.
+// anew reports whether the id of an ended job belongs to another job by now, and archives the
+// record then. If the scheduler does not answer, the next event asks again.
 func (p *reconciliation) anew(ctx context.Context) (bool, error) {
 	job, err := p.cfg.Scheduler.Get(ctx, p.rec.Job)
 	if err != nil || !another(p.rec, job) {
-		return false, nil //nolint:nilerr // what is over needs nothing
+		return false, nil //nolint:nilerr // an ended job needs nothing
 	}
-	p.cfg.Log.Info("the id of a job that is over is another's", "job", p.rec.Job, "kept", p.rec.archived())
-	if p.rec.Pruned { // nothing is left of its story
+	p.cfg.Log.Info("another job has the id of an ended one", "job", p.rec.Job, "kept", p.rec.archived())
+	if p.rec.Pruned { // there is nothing to archive
 		return true, nil
 	}
 	return true, p.archive(ctx)
 }
 
-// another reports whether a job is not the one whose story is over, but one that came by
-// its id: numbers come round, and names are given again. It was submitted after the end,
-// and it still waits or has begun since. A job that was put back into the queue before
-// its end, which some schedulers call a submission, is the same.
+// another reports whether a job is not the one of the ended record but a later one with the
+// same id: schedulers reuse numbers, and users reuse names. It was submitted after the
+// record's end, and waits or has begun since. A requeue before the end, which some schedulers
+// report as a submission, is the same job.
 func another(r *Record, job driver.Job) bool {
 	over := r.OverAt()
 	switch {
@@ -39,12 +38,11 @@ func another(r *Record, job driver.Job) bool {
 	return slices.ContainsFunc(job.Attempts, func(a driver.Attempt) bool { return a.Started.After(over) })
 }
 
-// Of reports whether the story is that of the job, and not of one before it that had the
-// same id: the job was not looked at yet then.
+// Of reports whether the record is of this job, and not of an earlier one with the same id.
 func (r *Record) Of(job driver.Job) bool { return !r.Phase.Over() || !another(r, job) }
 
-// replaced reports whether a job is not the one whose story goes on: it was submitted later
-// and its attempts began anew. A job that is put back into the queue keeps them.
+// replaced reports whether a job is another one than that of the open record: it was
+// submitted later and its attempts began anew. A requeued job keeps its attempts.
 func replaced(r *Record, job driver.Job) bool {
 	if !job.Submitted.After(r.Submitted) {
 		return false
@@ -58,15 +56,15 @@ func replaced(r *Record, job driver.Job) bool {
 	})
 }
 
-// closeReplaced ends the story of a job whose id another has before its end was seen. What it did
-// in the end is not known, so that nothing is learned of it.
+// closeReplaced closes the record of a job whose id another job got before its end was seen.
+// Nothing is learned of its end.
 func (p *reconciliation) closeReplaced(ctx context.Context) error {
-	p.cfg.Log.Info("the id of a job is another's before its end was seen", "job", p.rec.Job, "kept", p.rec.archived())
+	p.cfg.Log.Info("another job has this id; the end of the first was not seen", "job", p.rec.Job, "kept", p.rec.archived())
 	if err := p.lost(ctx); err != nil {
 		return err
 	}
 	p.rec.Move = nil
-	if err := p.to(Ended, JobEnded, Entry{Detail: "it was run again under its id before its end was seen"}); err != nil {
+	if err := p.to(Ended, JobEnded, Entry{Detail: "another job got its id before its end was seen"}); err != nil {
 		return err
 	}
 	if err := p.archive(ctx); err != nil {
@@ -76,17 +74,17 @@ func (p *reconciliation) closeReplaced(ctx context.Context) error {
 	return nil
 }
 
-// archive keeps the story under an id of its own.
+// archive stores the record under an id of its own.
 func (p *reconciliation) archive(ctx context.Context) error {
 	old := *p.rec
 	old.Job = p.rec.archived()
 	if err := p.save(ctx, &old); err != nil {
-		return fmt.Errorf("keep the story of an earlier job %s: %w", p.rec.Job, err)
+		return fmt.Errorf("archive the record of the earlier job %s: %w", p.rec.Job, err)
 	}
 	return nil
 }
 
-// archived is the id under which the story of a job is kept whose own is another's.
+// archived is the id under which a record is archived.
 func (r *Record) archived() driver.JobID {
 	return r.Job + "~" + driver.JobID(strconv.FormatInt(r.Submitted.Unix(), 10))
 }

@@ -13,13 +13,13 @@ import (
 	"pitchpipe/driver"
 )
 
-// rangeValues is into how many values the range of a knob is divided.
+// rangeValues is the number of values that a knob's range is divided into.
 const rangeValues = 5
 
 // state gathers everything the planner may look at.
 func (p *reconciliation) state(ctx context.Context) (tuning.State, error) {
 	site := p.services.Site(p.job)
-	if p.rec.NoRoom && p.rec.Phase == Waiting { // what needs no more room than it asks for may still be better
+	if p.rec.NoRoom && p.rec.Phase == Waiting { // a smaller setting may still be better
 		site.AboveRequest = false
 	}
 	policy := site.Narrow(p.rec.Policy, p.rec.Own)
@@ -79,7 +79,7 @@ func (p *reconciliation) gate() tuning.Reason {
 	return tuning.ReasonNone
 }
 
-// epochSeconds is the mean under the owner's own settings, else under the present.
+// epochSeconds is the mean under the owner's settings, else under the present ones.
 func epochSeconds(trials []tuning.Trial, current tuning.Settings) float64 {
 	if t, ok := tuning.Reference(trials); ok {
 		return t.Seconds
@@ -104,8 +104,8 @@ func (p *reconciliation) probeEpochs() int {
 	return n
 }
 
-// cost is the dearest restart of this job so far, else the mean of others, else what the
-// configuration assumes; not less than what its first start took.
+// cost is the dearest restart of this job so far, else the mean of other jobs, else the
+// configured one; at least what its first start took.
 func (p *reconciliation) cost(known Recollection) time.Duration {
 	out := p.startup()
 	for _, c := range p.rec.RestartCosts {
@@ -117,8 +117,8 @@ func (p *reconciliation) cost(known Recollection) time.Duration {
 	return out
 }
 
-// startup is by how much the first epoch of the job's first attempt, which lasts from the
-// attempt's start, is longer than its second; 0 where they are unknown.
+// startup is by how much the first epoch of the first attempt, which begins with the attempt,
+// is longer than the second; 0 = unknown.
 func (p *reconciliation) startup() time.Duration {
 	if e := p.rec.Epochs; len(e) > 1 && e[0].Number == 1 && e[0].Attempt == 1 && e[1].Attempt == 1 {
 		return max(0, e[0].End.Sub(e[0].Start)-e[1].End.Sub(e[1].Start))
@@ -134,8 +134,8 @@ func limitLeft(job driver.Job, now time.Time) time.Duration {
 	return max(time.Nanosecond, job.Attempts[len(job.Attempts)-1].Started.Add(limit).Sub(now))
 }
 
-// draw puts a job into the untuned share by its turn, where its kind has run before: there
-// is nothing to keep from the first one, and all others learn from it.
+// draw draws a job into the control group at random, unless it is the first of its kind, from
+// which all others learn.
 func (p *reconciliation) draw(ctx context.Context) error {
 	if p.rec.Control || p.rec.Policy.Mode != tuning.Apply || !drawn(string(p.job.ID), p.services.Site(p.job).Control) {
 		return nil
@@ -153,8 +153,8 @@ func (p *reconciliation) draw(ctx context.Context) error {
 	return nil
 }
 
-// drawn reports whether it is a job's turn to belong to the untuned share: the same answer
-// whenever it is asked, and random over jobs.
+// drawn reports whether a job belongs to the control group: random over jobs, and always the
+// same for one job.
 func drawn(id string, share float64) bool {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte("control/" + id))

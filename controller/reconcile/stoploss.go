@@ -9,12 +9,12 @@ import (
 	"pitchpipe/driver"
 )
 
-// trials are what was measured under each setting, on machines that can be compared.
+// trials are the measurements under each setting, on comparable machines.
 func (p *reconciliation) trials() []tuning.Trial {
 	return tuning.TrialsOf(alike(p.course()), p.rec.Own)
 }
 
-// course is every epoch of the job, those that were cut among them, by attempt and number.
+// course is every epoch of the job, cut ones included, by attempt and number.
 func (p *reconciliation) course() []tuning.Epoch {
 	if len(p.rec.Cut) == 0 {
 		return p.rec.Epochs
@@ -26,8 +26,8 @@ func (p *reconciliation) course() []tuning.Epoch {
 	return out
 }
 
-// toll is what tuning cost the job so far. Where the owner's settings were not measured in
-// it, an epoch is taken to need as long as it does for its kind.
+// toll is what tuning has cost the job. If its owner's settings were not measured in it, an
+// untuned epoch is taken to last as long as for its kind.
 func (p *reconciliation) toll(trials []tuning.Trial, kindSeconds float64) (tuning.Toll, bool) {
 	own, measured := tuning.Reference(trials)
 	if !measured {
@@ -44,12 +44,12 @@ func (p *reconciliation) toll(trials []tuning.Trial, kindSeconds float64) (tunin
 	return c.Toll()
 }
 
-// inputsDiffer is how many times as long as the untuned runs of its kind a job may take
-// because its input is larger: so much is not blamed on a setting while the job runs.
+// inputsDiffer is how many times as long as for its kind an epoch may last because of a
+// larger input: so much is not blamed on a setting while the job runs.
 const inputsDiffer = 1.25
 
-// total is the toll of a job that has ended; nil: it was not tuned, or its owner's settings
-// were measured neither in it nor in its kind.
+// total is the toll of an ended job; nil: it was not tuned, or its owner's settings were
+// measured neither in it nor in its kind.
 func (p *reconciliation) total(ctx context.Context) *tuning.Toll {
 	if !slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Action != tuning.Hold }) {
 		return nil
@@ -67,8 +67,8 @@ func (p *reconciliation) total(ctx context.Context) *tuning.Toll {
 	return &toll
 }
 
-// watch asks the planner about a job that runs under other settings than its owner's, in
-// whatever phase it is, and takes it from them at once where they cost too much.
+// watch is the stop-loss: in any phase, it takes a job off another setting than its owner's
+// at once if that costs too much.
 func (p *reconciliation) watch(ctx context.Context) (stopped bool, err error) {
 	if p.job.State != driver.Running || p.rec.Phase == Changing || p.rec.Expired >= expiries ||
 		p.rec.Settings(p.job.Attempt).Equal(p.rec.Own) || !slices.Contains(Arrows(), Arrow{p.rec.Phase, Changing, StopLoss}) {
@@ -87,15 +87,15 @@ func (p *reconciliation) watch(ctx context.Context) (stopped bool, err error) {
 	return true, p.begin(ctx, StopLoss, d)
 }
 
-// losing reports whether the present attempt costs more than its owner's settings would, as
-// far as the job itself shows; without that the planner is asked.
+// losing reports whether the present attempt costs more than its owner's settings would, or
+// may, if the job itself cannot show it.
 func (p *reconciliation) losing() bool {
 	toll, ok := p.toll(p.trials(), 0)
 	return !ok || toll.Present.Epochs > 0 || p.rec.Policy.MaxSlowdown > 0 && toll.Pace() > p.rec.Policy.MaxSlowdown
 }
 
-// stopped remembers what the stop-loss left. Where others disturbed the job the setting may
-// not be to blame alone: then its trial says what it cost, and nothing bars it for good.
+// stopped remembers the setting that the stop-loss left. If others disturbed the job, the
+// setting may not be to blame: its trial counts, and it is not barred for good.
 func (p *reconciliation) stopped(d tuning.Decision) {
 	left := p.rec.Settings(p.job.Attempt)
 	p.rec.Outcome = &tuning.Outcome{
@@ -112,7 +112,7 @@ func (p *reconciliation) stopped(d tuning.Decision) {
 			disturbed = disturbed || e.Polluted
 		}
 	}
-	if d.Discard { // else it ends, and is measured
+	if d.Discard { // else the epoch ends and is measured
 		p.rec.Cut = append(p.rec.Cut, cut)
 	}
 	if !disturbed && !slices.ContainsFunc(p.rec.Harmed, left.WithoutMemory().Equal) {
