@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -167,14 +166,12 @@ func (p *reconciliation) polluted() bool {
 	return 2*disturbed > judged
 }
 
-// clearly is the log ratio from which a setting counts as worse than another in
-// one job that was doubted already: twice by what two attempts of one job usually
-// differ.
+// clearly is the log ratio from which a recalled setting counts as worse than the owner's in
+// one job: twice the usual difference of two attempts.
 const clearly = 0.08
 
-// disproved is the recalled setting of a job that was doubted, where the epochs
-// under its owner's settings were clearly better and it stayed with those. The
-// next such job is not given it.
+// disproved is the recalled setting of a job whose epochs under its owner's settings were
+// clearly better, and which stayed with those. The next job of its kind does not get it.
 func (p *reconciliation) disproved(trials []tuning.Trial) (tuning.Settings, bool) {
 	own, measured := tuning.Reference(trials)
 	if !p.rec.Recalled() || !measured || !p.rec.Settings(p.job.Attempt).Equal(p.rec.Own) {
@@ -188,43 +185,4 @@ func (p *reconciliation) disproved(trials []tuning.Trial) (tuning.Settings, bool
 		}
 	}
 	return nil, false
-}
-
-// outlookAge is for how long an answer of the scheduler stands: a job that would
-// be moved but for its queue asks again at every look.
-const outlookAge = 10 * time.Second
-
-// outlook is what the scheduler said, or that it could not.
-type outlook struct {
-	driver.Outlook
-	at time.Time
-}
-
-// foresee adds to the state what a restart would meet now. What cannot be found
-// out is unknown, and unknown is nothing to wait for, unless the scheduler says that others
-// wait there.
-func (p *reconciliation) foresee(ctx context.Context, s *tuning.State) {
-	p.mu.Lock()
-	o, asked := p.outlooks[p.rec.Job]
-	p.mu.Unlock()
-	if !asked || p.now.Sub(o.at) >= outlookAge {
-		answer, err := p.services.Outlook(ctx, p.rec.Job)
-		if err != nil {
-			answer = driver.Outlook{}
-			if !errors.Is(err, driver.ErrUnsupported) {
-				p.cfg.Log.Warn("what a restart would meet is not known", "job", p.rec.Job, "error", err)
-			}
-		}
-		o = outlook{answer, p.now}
-		p.mu.Lock()
-		p.outlooks[p.rec.Job] = o
-		p.mu.Unlock()
-	}
-	if o.Wait != nil {
-		s.Wait = *o.Wait
-	}
-	s.Crowded = o.Crowded
-	if !o.Closed.IsZero() {
-		s.ClosedIn, s.ClosedBy = max(time.Nanosecond, o.Closed.Sub(p.now)), o.ClosedBy
-	}
 }
