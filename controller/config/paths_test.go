@@ -79,7 +79,7 @@ func TestTheUppermostMissingFolderIsNamed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for path, want := range map[string]string{
-		dir: "", dir + "/a": dir + "/a", dir + "/a/b/c": dir + "/a", "/": "",
+		dir: dir, dir + "/a": dir + "/a", dir + "/a/b/c": dir + "/a", "/": "/", // where all is there, the path itself
 	} {
 		if got := firstMissing(path); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)

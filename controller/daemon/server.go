@@ -33,7 +33,8 @@ var (
 	errDenied = errors.New("only the job's owner or root may do this")
 	errInput  = errors.New("invalid request")
 
-	errUsersSubmit = errors.New("the job file is good, and its user submits it himself")
+	errUsersSubmit = errors.New("the job file is valid, and its user submits it")
+	errUsersStop   = errors.New("this controller has no right to stop the job, and its user has")
 )
 
 // handler serves the API of one daemon.
@@ -104,6 +105,8 @@ func classifyError(err error) (code int, kind string) {
 		return http.StatusForbidden, "denied"
 	case errors.Is(err, errUsersSubmit):
 		return http.StatusConflict, "users-submit"
+	case errors.Is(err, errUsersStop):
+		return http.StatusConflict, "users-stop"
 	case errors.Is(err, ErrStandby):
 		return http.StatusServiceUnavailable, "standby"
 	}
@@ -241,7 +244,11 @@ func (h handler) owned(req *http.Request) (driver.Job, peer.Peer, error) {
 	if err != nil {
 		return driver.Job{}, who, err
 	}
-	job, err := h.d.driver.Get(req.Context(), driver.JobID(req.PathValue("id")))
+	id := driver.JobID(req.PathValue("id"))
+	job, err := h.d.driver.Get(req.Context(), id)
+	if errors.Is(err, driver.ErrNotFound) {
+		err = noJob(id)
+	}
 	if err != nil {
 		return driver.Job{}, who, err
 	}
@@ -250,6 +257,13 @@ func (h handler) owned(req *http.Request) (driver.Job, peer.Peer, error) {
 	}
 	return job, who, nil
 }
+
+// noJob is driver.ErrNotFound for a person, who knows of no driver.
+type noJob driver.JobID
+
+func (n noJob) Error() string { return "there is no job " + string(n) }
+
+func (n noJob) Unwrap() error { return driver.ErrNotFound }
 
 func (h handler) job(req *http.Request) (any, error) {
 	job, _, err := h.owned(req)

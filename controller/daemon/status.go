@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -17,11 +18,13 @@ func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 		Attempt: job.Attempt, ExitCode: job.ExitCode, Submitted: job.Submitted, Started: job.Started,
 		EndedAt: job.Ended, Phase: string(reconcile.Seen),
 	}
+	// The time in the queue is no run time: a requeued job has both, in turns.
 	until := now
 	if !job.Ended.IsZero() {
 		until = job.Ended
 	}
-	out.Seconds = until.Sub(job.Submitted).Seconds()
+	out.Seconds = runTime(job, now).Seconds()
+	out.Waited = max(0, until.Sub(job.Submitted).Seconds()-out.Seconds)
 	if rec == nil {
 		return out
 	}
@@ -81,4 +84,21 @@ func recalled(rec *reconcile.Record) (changed, memoryOnly bool) {
 	}
 	diff := rec.Own.Diff(to)
 	return true, len(diff) == 1 && diff[0] == tuning.Memory
+}
+
+// runTime is how long the job's attempts ran, as far as its scheduler says.
+func runTime(job driver.Job, now time.Time) (ran time.Duration) {
+	if !job.Ended.IsZero() {
+		now = job.Ended
+	}
+	attempts := job.Attempts
+	if len(attempts) == 0 && job.State != driver.Pending {
+		attempts = []driver.Attempt{{Started: job.Started, Ended: job.Ended}}
+	}
+	for _, a := range attempts {
+		if end := cmp.Or(a.Ended, now); !a.Started.IsZero() && end.After(a.Started) {
+			ran += end.Sub(a.Started)
+		}
+	}
+	return ran
 }

@@ -38,7 +38,11 @@ func (h handler) stop(req *http.Request) (any, error) {
 	err = h.d.audit.append(req.Context(), reconcile.Audit{
 		At: time.Now(), Actor: who.Name, Job: string(job.ID), Action: "stop", Reason: tuning.ReasonCancelled,
 	})
-	return nil, errors.Join(err, h.d.driver.Stop(req.Context(), job.ID))
+	stopped := h.d.driver.Stop(req.Context(), job.ID)
+	if h.d.driver.Capabilities().UsersSubmit && errors.Is(stopped, driver.ErrDenied) {
+		stopped = errUsersStop
+	}
+	return nil, errors.Join(err, stopped)
 }
 
 func (h handler) pauses(req *http.Request) (any, error) {

@@ -47,8 +47,11 @@ func TestTheWayOfAJobThroughTheCommands(t *testing.T) {
 	if story.Job != id || len(story.Lines) < 2 {
 		t.Errorf("story %+v", story)
 	}
-	if text := ok(t, at("explain", id)...); !strings.Contains(text, story.Lines[0].Text) || !strings.Contains(text, "It finished its work") {
+	if text := ok(t, at("explain", id)...); !strings.HasPrefix(text, "verdict  "+story.Verdict+"\neffect   "+story.Effect+"\nnext     ") || strings.Contains(text, story.Lines[0].Text) {
 		t.Errorf("explain printed %q", text)
+	}
+	if text := ok(t, at("explain", "-v", id)...); !strings.Contains(text, story.Lines[0].Text) || !strings.Contains(text, "It finished its work") {
+		t.Errorf("explain -v printed %q", text)
 	}
 	decoded(t, &story, at("explain", id, "--replay")...)
 	if len(story.Replays) == 0 || !story.Replays[0].Same || story.Replays[0].State == nil {
@@ -67,6 +70,15 @@ func TestTheWayOfAJobThroughTheCommands(t *testing.T) {
 		t.Errorf("history printed %q", text)
 	}
 
+	if text := ok(t, at("history", id)...); strings.Count(text, "\n") != len(events) {
+		t.Errorf("history of the only job printed %q", text)
+	}
+	if text := ok(t, at("logs", "-f", id)...); !strings.Contains(text, "epoch 4/4 loss") {
+		t.Errorf("logs -f of a job that ended: %q", text)
+	}
+	if text := ok(t, at("status", "--user", "somebody", "--state", "running,pending")...); strings.Count(text, "\n") != 1 {
+		t.Errorf("status of the jobs of no user: %q", text)
+	}
 	if text := ok(t, at("logs", id)...); !strings.Contains(text, "epoch 4/4 loss") {
 		t.Errorf("logs %q", text)
 	}

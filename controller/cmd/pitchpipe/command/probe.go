@@ -24,6 +24,7 @@ import (
 	"pitchpipe/controller/daemon/verdict"
 	"pitchpipe/controller/probe"
 	"pitchpipe/controller/profile"
+	"pitchpipe/controller/report"
 	"pitchpipe/controller/resubmit"
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
@@ -233,12 +234,11 @@ func tellProbes(to io.Writer, out probe.Result, own tuning.Settings, policy tuni
 		case t.Refused != tuning.ReasonNone:
 			result = "not used: " + string(t.Refused)
 		}
-		energy := "–"
+		energy := "-"
 		if t.Trial.Joules != nil {
-			measured := float64(*t.Trial.Joules)
-			energy = joules(&measured, t.Trial.Source)
+			energy = fmt.Sprintf("%s (%s)", report.Joules(float64(*t.Trial.Joules)), t.Trial.Source)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%.2f\t%s\t%s\n", cmp.Or(string(t.Job), "–"), t.Trial.Settings, t.Trial.Epochs, t.Trial.Seconds, energy, result)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%.2f\t%s\t%s\n", cmp.Or(string(t.Job), "-"), t.Trial.Settings, t.Trial.Epochs, t.Trial.Seconds, energy, result)
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,9 +17,12 @@ import (
 
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/verdict"
+	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/jobfile/nomadhcl"
+	"pitchpipe/driver/slurm"
+	"pitchpipe/driver/slurm/command"
 )
 
 func (a *app) run() *cobra.Command {
@@ -28,19 +32,12 @@ func (a *app) run() *cobra.Command {
 	var dir, request string
 	cmd := &cobra.Command{
 		Use: "run FILE", Short: "Submit a job file",
-		Long: "Submits an sbatch script or a Nomad job file. A file with errors is refused and nothing is\n" +
-			"created. With --wait it shows the job's progress and exits with 1 if the job does not succeed.\n" +
-			"The job's id goes to standard output. When its knobs can act, by the controller's scheduler and\n" +
-			"policy, goes to standard error, as validate says it.\n\n" +
-			"Whose environment a job gets: of Slurm's site, where each user submits for himself, that of this\n" +
-			"command, as with sbatch. Of a controller that submits (a user's own, or the one with a scheduler in\n" +
-			"it) only PATH, HOME, USER, LANG and TMPDIR of that controller: what a shell has loaded or exported is\n" +
-			"not sent, so load modules in the script, or give variables with --env.\n\n" +
-			"With --probe a Nomad job is first run shortly under its own settings and up to N others, one after\n" +
-			"the other, each under an id of its own. --probe-env says how its work is made short, and is its\n" +
-			"author's word that such runs do no harm, as to a checkpoint that is there. Then it is submitted once,\n" +
-			"with the best of them where that is better beyond the noise. The same command goes on where it was\n" +
-			"interrupted.",
+		Long: "A file with errors is refused and nothing is created. The job's id goes to standard output; when its\n" +
+			"knobs can act goes to standard error, as validate says it.\n\n" +
+			"At a Slurm site each user submits with the environment of this command, as with sbatch. Elsewhere a\n" +
+			"job gets PATH, HOME, USER, LANG and TMPDIR of the controller alone: load modules in the script.\n\n" +
+			"--probe first runs a Nomad job shortly, under its own and up to N other settings; --probe-env makes the\n" +
+			"work short. It is then submitted once, with the best. The same command resumes after an interruption.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			variables, err := pairs("--var", vars)
@@ -93,7 +90,7 @@ func (a *app) run() *cobra.Command {
 			}
 			if errors.Is(err, api.ErrUsersSubmit) {
 				if chosen {
-					return fmt.Errorf("%w --request: the controller of this cluster submits no jobs, so that nobody knows requests by their names", errInvalid)
+					return fmt.Errorf("%w --request: the controller of this cluster submits no jobs, and knows no request by its name", errInvalid)
 				}
 				job, before, err = a.submit(cmd.Context(), client, s)
 			}
@@ -114,12 +111,12 @@ func (a *app) run() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&vars, "var", nil, "k=v, a variable of a Nomad job file, before NOMAD_VAR_k of the environment (repeatable)")
-	f.StringArrayVar(&env, "env", nil, "K=V, added to the job's environment (repeatable)")
-	f.BoolVar(&wait, "wait", false, "show progress until the job ended")
+	f.StringArrayVar(&vars, "var", nil, "`k=v`, a variable of a Nomad job file; overrides NOMAD_VAR_k")
+	f.StringArrayVar(&env, "env", nil, "`K=V`, added to the job's environment (repeatable)")
+	f.BoolVar(&wait, "wait", false, "show progress; exit with 1 if the job does not succeed")
 	f.BoolVar(&off, "off", false, "run this job untuned; it is still measured")
-	f.IntVar(&probes, "probe", 0, "run the job shortly under its own and so many other settings first")
-	f.StringArrayVar(&short, "probe-env", nil, "K=V, what makes the work of these runs short, such as EPOCHS=3 (repeatable)")
+	f.IntVar(&probes, "probe", 0, "run the job shortly under its own and `N` other settings first")
+	f.StringArrayVar(&short, "probe-env", nil, "`K=V` that makes the work of these runs short, such as EPOCHS=3")
 	f.StringVar(&dir, "dir", "", "the job's directory (default: that of FILE)")
 	f.StringVar(&request, "request", "", "repeat a submission safely: the same id never creates a second job")
 	return cmd
@@ -202,4 +199,82 @@ func (a *app) wait(ctx context.Context, client *api.Client, job api.Job, before 
 		return fmt.Errorf("%w: %s ended as %s (exit %d) %s", errJobFailed, job.ID, job.State, job.ExitCode, job.Detail)
 	}
 	return nil
+}
+
+// headStart is how long a job with a stanza waits before its start, so that the
+// controller can change it while it costs nothing. Slurm ends the wait by itself.
+const headStart = 2 * time.Second
+
+// submit submits a job file as the caller, to a controller that tunes everybody's
+// jobs and submits none. The controller has judged the file. Where a job of that id has
+// run before, before is when that one was submitted: until the controller has seen the
+// new one, it tells of the old.
+func (a *app) submit(ctx context.Context, client *api.Client, s api.Submission) (job api.Job, before time.Time, err error) {
+	return a.submitWith(ctx, client, s, nil)
+}
+
+// submitWith is submit with what short jobs have shown to be better, which is for Nomad
+// alone; nil: there were none.
+func (a *app) submitWith(ctx context.Context, client *api.Client, s api.Submission, change *driver.Change) (job api.Job, before time.Time, err error) {
+	register, parse := a.submitToSlurm, detect.ParseForSlurm
+	if format, err := detect.Format(s.Filename, s.Source); err == nil && format == jobfile.NomadHCL {
+		register, parse = a.submitToNomad(client, change), detect.ParseForNomad
+	}
+	file, err := parse(s.Filename, s.Source, s.Variables)
+	if err != nil {
+		return api.Job{}, before, fmt.Errorf("%w: %w", errInvalid, err)
+	}
+	spec := driver.Spec{Filename: s.Filename, Source: s.Source, Variables: s.Variables, Dir: s.Dir, Env: s.Env}
+	if spec.Off = s.Off && file.Stanza != nil; file.Stanza != nil && !spec.Off {
+		spec.NotBefore = time.Now().Add(headStart)
+	}
+	known := map[string]time.Time{}
+	if file.Format == jobfile.NomadHCL {
+		jobs, err := client.Jobs(ctx)
+		if err != nil { // the job is submitted all the same
+			a.logger().Debug("the controller does not tell of earlier runs", "err", err)
+		}
+		for _, j := range jobs {
+			known[j.ID] = j.Submitted
+		}
+	}
+	id, err := register(ctx, file, spec)
+	if faults, ok := errors.AsType[jobfile.Errors](err); ok {
+		err = faults // they say all, with the place of each
+	} else if errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrConflict) {
+		err = fmt.Errorf("%w: %w", errInvalid, err)
+	}
+	if err != nil {
+		return api.Job{}, before, err
+	}
+	// From here on the job is there, whatever becomes of the questions about it.
+	unseen := api.Job{ID: string(id), Name: file.Name, State: string(driver.Pending), Submitted: time.Now()}
+	before = known[unseen.ID]
+	job, err = client.Job(ctx, unseen.ID)
+	if err != nil {
+		fmt.Fprintf(a.Stderr, "pitchpipe: job %s was submitted, and the controller does not tell of it: %v\n", id, err)
+		return unseen, before, nil
+	}
+	if !before.IsZero() && job.Submitted.Equal(before) {
+		return unseen, before, nil
+	}
+	return job, before, nil
+}
+
+func (a *app) submitToSlurm(ctx context.Context, file *jobfile.Job, s driver.Spec) (driver.JobID, error) {
+	return a.submitBy(ctx, command.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf}, file, s)
+}
+
+// submitBy submits by Slurm's commands, and says where a stanza has it that the job is
+// moved and Slurm that it is not.
+func (a *app) submitBy(ctx context.Context, run command.Runner, file *jobfile.Job, s driver.Spec) (driver.JobID, error) {
+	id, err := slurm.Submit(ctx, run, file, s)
+	if err != nil || file.Stanza == nil || s.Off || !slices.ContainsFunc(file.Stanza.Blocks, func(b *jobfile.Block) bool { return b.Type == "checkpoint" }) {
+		return id, err
+	}
+	if moves, err := slurm.Moves(ctx, run, id); err == nil && !moves { // what is not known the controller tells later
+		fmt.Fprintf(a.Stderr, "pitchpipe: job %s is only observed once it runs, since it may not be put back into the queue: so say --no-requeue, SBATCH_NO_REQUEUE "+
+			"or JobRequeue=0 of the cluster; #SBATCH --requeue in its script allows it\n", id)
+	}
+	return id, nil
 }

@@ -25,10 +25,11 @@ func TestWrongCommandLinesExitWithTwoAndOneLine(t *testing.T) {
 		{"too few arguments", []string{"explain"}, "1 arg"},
 		{"too many arguments", []string{"explain", "1", "2"}, "1 arg"},
 		{"no file to validate", []string{"validate"}, "1 arg"},
-		{"arguments where none belong", []string{"history", "x"}, `"x"`},
+		{"arguments where none belong", []string{"knowledge", "x"}, `"x"`},
+		{"a key that does not exist", []string{"config", "colour"}, `"colour"`},
 		{"a configuration key with a wrong value", []string{"status", "--resync=never"}, "resync"},
 		{"a configuration file that is not there", []string{"status", "--config", absent}, "absent"},
-		{"a socket with a relative path", []string{"status", "--socket=s"}, "absolute"},
+		{"a socket with a path that is too long", []string{"status", "--socket=/" + strings.Repeat("x", 107)}, "absolute"},
 		{"a variable without a value", []string{"run", absent, "--var", "x"}, "name=value"},
 		{"an environment without a name", []string{"run", absent, "--env", "=x"}, "name=value"},
 		{"a job file that is not there", []string{"run", absent}, "absent"},
@@ -133,11 +134,21 @@ func TestVersionHelpAndCompletion(t *testing.T) {
 	if got := ok(t, "--version"); got != "pitchpipe version 1.2.3-test\n" {
 		t.Errorf("version %q", got)
 	}
+	if got := ok(t, "version"); got != "pitchpipe version 1.2.3-test\n" {
+		t.Errorf("version %q", got)
+	}
 	help := ok(t, "--help")
-	for _, want := range []string{"Exit status:", "controller", "explain", "demo", "--config", "--json"} {
+	for _, want := range []string{"controller", "explain", "demo", "--config", "--json"} {
 		if !strings.Contains(help, want) {
 			t.Errorf("the help does not have %q", want)
 		}
+	}
+	if topic := ok(t, "help", "exit-status"); !strings.Contains(topic, "there is no such job") {
+		t.Errorf("help exit-status: %q", topic)
+	}
+	if strings.Contains(ok(t, "status", "--help"), "--slurm.") || !strings.Contains(ok(t, "controller", "--help"), "--slurm.mode") ||
+		strings.Contains(ok(t, "broker", "--help"), "--nomad.") || !strings.Contains(ok(t, "broker", "--help"), "--broker.dir") {
+		t.Error("a command shows flags of another, or not its own")
 	}
 	if strings.Contains(help, "supervise") {
 		t.Error("the help shows what only the scheduler starts")
