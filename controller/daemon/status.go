@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/daemon/story"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
@@ -30,7 +31,7 @@ func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 	}
 	// Ended means that the tuner is through with it too: its story is complete.
 	out.Ended = job.State.Ended() && rec.Phase.Over()
-	out.Phase, out.Reason, out.Sentence = string(rec.Phase), rec.Reason, rec.Reason.Sentence()
+	out.Phase, out.Reason, out.Sentence = string(rec.Phase), rec.Reason, story.Because(rec)
 	if rec.Detail != "" {
 		out.Detail = rec.Detail
 	}

@@ -54,7 +54,35 @@ func verdict(r *reconcile.Record, current tuning.Settings) string {
 	if reason == tuning.ReasonNone {
 		return state
 	}
+	if reason == r.Reason {
+		return state + ": " + Because(r)
+	}
 	return state + ": " + reason.Sentence()
+}
+
+// Because is the sentence of the record's reason. A cap of the site's policy is named.
+func Because(r *reconcile.Record) string {
+	sentence := r.Reason.Sentence()
+	if r.Reason != tuning.ReasonSiteCap {
+		return sentence
+	}
+	for _, e := range slices.Backward(r.History) {
+		if e.Reason != r.Reason {
+			continue
+		}
+		rule := e.Detail
+		if e.Decision != nil {
+			for _, v := range e.Decision.Evidence {
+				if v.Name == "rule" {
+					rule = v.Text
+				}
+			}
+		}
+		if rule != "" {
+			return sentence + ": " + rule
+		}
+	}
+	return sentence
 }
 
 // effect compares the present settings with the owner's, per epoch, and says what tuning
