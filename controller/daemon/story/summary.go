@@ -10,13 +10,14 @@ import (
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/report"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
 )
 
 // summarise fills in the three lines that open the story, and what the job used.
 func summarise(s *api.Story, r *reconcile.Record) {
-	current, advice := settingsNow(r), adviceOf(r)
-	s.Verdict, s.Effect, s.Next = verdict(r, current), effect(r, current), next(r, advice)
+	current := settingsNow(r)
 	s.Usage = usage(r, current)
+	s.Verdict, s.Effect, s.Next = verdict(r, current), effect(r, current), next(r, adviceOf(r), s.Usage)
 }
 
 // settingsNow are those of the newest attempt.
@@ -36,6 +37,9 @@ func verdict(r *reconcile.Record, current tuning.Settings) string {
 	state := string(r.State)
 	if r.Total > 0 {
 		state += fmt.Sprintf(" (epoch %d of %d)", r.Done(), r.Total)
+	}
+	if r.Detail != "" && r.State.Ended() && r.State != driver.Succeeded {
+		return state + ": " + r.Detail
 	}
 	reason := r.Reason
 	if r.Outcome != nil {
@@ -154,7 +158,10 @@ func nextSteps() map[tuning.Reason]string {
 	}
 }
 
-func next(r *reconcile.Record, advice tuning.Settings) string {
+// spare is the share of a request below which asking for less is worth a word.
+const spare = 0.5
+
+func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string {
 	step, known := nextSteps()[r.Reason]
 	switch {
 	case known:
@@ -162,6 +169,15 @@ func next(r *reconcile.Record, advice tuning.Settings) string {
 	case len(advice) > 0 && !advice.Equal(settingsNow(r)):
 		return "ask for " + settingsText(advice) + " in the next run"
 	case r.Phase.Over():
+		for _, u := range used {
+			if u.Requested > 0 && u.Used < spare*u.Requested && (u.Unit == "bytes" || u.Requested > 1) {
+				what := "fewer " + u.Unit
+				if u.Unit == "bytes" {
+					what = "less memory"
+				}
+				return fmt.Sprintf("ask for %s in the next run: it used %s of %s", what, u.Text(u.Used), u.Text(u.Requested))
+			}
+		}
 		return "nothing to do: the next run of its kind starts from what this one showed"
 	case r.Move != nil:
 		return "wait: the change is under way"

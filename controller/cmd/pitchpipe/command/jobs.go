@@ -104,7 +104,7 @@ func (a *app) table(jobs []api.Job) error {
 // job to keep it from starting.
 func tuningText(j api.Job) string {
 	for phase, text := range map[string]string{
-		"seen": "-", "ended": "-", "ignored": "left alone", "eligible": "waiting", "recalled": "changing", "profiling": "measuring", "classified": "measuring",
+		"seen": "-", "ended": "-", "ignored": "left alone", "eligible": "to be measured", "recalled": "changing", "profiling": "measuring", "classified": "measuring",
 		"held": "unchanged", "probing": "trying", "rolling-back": "moving back", "suspended": "paused",
 	} {
 		if j.Phase == phase {
@@ -270,10 +270,13 @@ func printable(s string) string {
 type screen struct {
 	app   *app
 	lines int
-	last  map[string]string
+	last  map[string]string // what the last line of a job showed
+	why   map[string]string // and its reason
 }
 
-func (a *app) screen() *screen { return &screen{app: a, last: map[string]string{}} }
+func (a *app) screen() *screen {
+	return &screen{app: a, last: map[string]string{}, why: map[string]string{}}
+}
 
 func (p *screen) update(jobs []api.Job) {
 	width, live := p.app.terminal()
@@ -290,7 +293,12 @@ func (p *screen) update(jobs []api.Job) {
 		case live:
 			p.app.printf("\r\x1b[2K%s\n", p.line(j, width))
 		case p.last[j.ID] != mark:
-			p.app.printf("%s\n", summary(j))
+			line, why := summary(j), j.Sentence
+			if why != "" && why != p.why[j.ID] {
+				line += "  (" + why + ")"
+			}
+			p.app.printf("%s\n", line)
+			p.why[j.ID] = why
 		}
 		p.last[j.ID] = mark
 	}
@@ -304,6 +312,9 @@ func (p *screen) close() { p.lines = 0 }
 
 func (p *screen) line(j api.Job, width int) string {
 	text := []rune(summary(j))
+	if j.Sentence != "" && !j.Ended {
+		text = append(text, []rune("  ("+j.Sentence+")")...)
+	}
 	bar := min(24, width-len(text)-3)
 	if j.Total <= 0 || bar < 6 {
 		return string(text[:min(len(text), max(0, width-1))])
@@ -312,15 +323,12 @@ func (p *screen) line(j api.Job, width int) string {
 	return p.app.colour("32", strings.Repeat("█", full)) + strings.Repeat("░", bar-full) + " " + string(text)
 }
 
-// summary is a job in one line, and the reason where tuning leaves it as it is.
+// summary is a job in one line.
 func summary(j api.Job) string {
 	parts := []string{j.ID + " " + printable(j.Name), "epoch " + strings.TrimSuffix(epochs(j), "/?"), j.State}
 	if text := tuningText(j); text != "-" {
 		parts[2] += ", " + text
 	}
 	parts = append(parts, report.Duration(j.Seconds), joules(j), j.Current.String())
-	if j.Sentence != "" && !j.Ended {
-		parts = append(parts, "("+j.Sentence+")")
-	}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" || s == "-" }), "  ")
 }
