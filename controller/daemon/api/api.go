@@ -41,7 +41,7 @@ type Submission struct {
 // HeadStart is with what a job is to be submitted by its user, who asked before, instead
 // of its own settings; the zero HeadStart: as it is.
 type HeadStart struct {
-	Intent   string          `json:"intent,omitempty"` // to be told to the scheduler with the change
+	Intent   string          `json:"intent,omitempty"` // the scheduler gets it with the change
 	Change   driver.Change   `json:"change,omitzero"`
 	Settings tuning.Settings `json:"settings,omitempty"`
 	Reason   tuning.Reason   `json:"reason,omitempty"`

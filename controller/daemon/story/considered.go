@@ -9,14 +9,14 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// behind tells all that a decision rests on: the numbers that it was compared by, what is
+// behind lists all that a decision rests on: the numbers that it was compared by, what is
 // left of the job, how its budgets stand, and what else was considered.
 func behind(d *tuning.Decision) []string {
-	told := d.Evidence
+	numbers := d.Evidence
 	if d.Forecast.IsKnown() {
-		told = without(told, "remaining_seconds") // the forecast says it with its interval
+		numbers = without(numbers, "remaining_seconds") // the forecast says it with its interval
 	}
-	out := evidence(told)
+	out := evidence(numbers)
 	out = append(out, left(d.Forecast)...)
 	for _, b := range d.Budgets {
 		if d.Reason != tuning.ReasonOverEnergy && d.Reason != tuning.ReasonOverTime || b.Unenforced != tuning.ReasonNone {

@@ -98,7 +98,7 @@ func (a *app) listenInJob(ctx context.Context, l listening, log *slog.Logger, re
 	}.run(ctx)
 }
 
-// listenLog is silent unless a level is asked for: beside a job nobody reads it.
+// listenLog is silent unless a level is set: no one reads a log beside a job.
 func (a *app) listenLog(cmd *cobra.Command) (*slog.Logger, error) {
 	flag := cmd.Flags().Lookup("log.level")
 	if flag == nil || !flag.Changed {

@@ -161,8 +161,8 @@ func pairs(flag string, list []string) (map[string]string, error) {
 	return out, nil
 }
 
-// wait follows a job to its end. What is told of one of that id that was submitted
-// before is not about it.
+// wait follows a job to its end. A job of that id that was submitted before is
+// another one.
 func (a *app) wait(ctx context.Context, client *api.Client, job api.Job, before time.Time) error {
 	show := a.screen()
 	tick := time.NewTicker(250 * time.Millisecond)
