@@ -111,91 +111,53 @@ func Load(flags *pflag.FlagSet, environ []string, path string) (Config, error) {
 }
 
 func load(flags *pflag.FlagSet, environ []string, path string, euid int) (Config, error) {
-	// 1. Each layer is a map of dotted keys.
 	env := environment(environ)
-	file, faults := map[string]scalar{}, misspelt(env)
+	d, file := document{file: path, faults: misspelt(env)}, map[string]scalar{}
 	if path != "" {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return Config{}, fmt.Errorf("read the configuration: %w", err)
 		}
-		d := document{file: path, faults: faults}
-		types := map[string]Type{}
-		for _, k := range Keys() {
-			types[k.Name] = k.Type
-		}
-		d.flatten("", "", d.parse(data), types, file)
-		faults = d.faults
+		d.flatten("", "", d.parse(data), types(Keys()), file)
 	}
-
-	// 2. viper merges them, the strongest last.
-	v := viper.New()
-	given, places := map[string]string{}, map[string]place{}
+	c := Config{Given: map[string]string{}, Texts: map[string]string{}}
+	v, dirs := viper.New(), directories(env, euid)
 	for _, k := range Keys() {
-		value, ok := file[k.Name]
-		if ok {
-			given[k.Name], places[k.Name] = value.pos.String(), value.pos
+		text, from := dirs.Replace(k.Default), "default"
+		if value, ok := file[k.Name]; ok {
+			text, from = value.text, value.pos.String()
 		}
-		if text, set := env[k.variable()]; set {
-			value.text, ok = text, true
-			given[k.Name], places[k.Name] = k.variable(), place{}
+		if value, ok := env[k.variable()]; ok {
+			text, from = value, k.variable()
 		}
-		if f := lookup(flags, k.Name); f != nil && f.Changed {
-			value.text, ok = f.Value.String(), true
-			given[k.Name], places[k.Name] = "--"+k.Name, place{}
-			if k.Type.path && value.text != "" {
-				value.text, _ = filepath.Abs(value.text) // it fails without a working directory, and then the value is no path
+		if flags != nil && flags.Changed(k.Name) {
+			text, from = flags.Lookup(k.Name).Value.String(), "--"+k.Name
+			if k.Type.path && text != "" {
+				text, _ = filepath.Abs(text) // it fails without a working directory, and then the value is no path
 			}
 		}
-		if !ok {
-			continue
+		if k.Type.path && text != "" {
+			text = filepath.Clean(text)
 		}
-		if k.Type.path && value.text != "" {
-			value.text = filepath.Clean(value.text)
+		if from != "default" {
+			c.Given[k.Name] = from
 		}
-		v.Set(k.Name, value.text)
-		if places[k.Name].file == "" && !k.Type.valid(value.text) { // the file's are checked
-			faults = append(faults, Error{
-				Where: given[k.Name], Key: k.Name, Found: fmt.Sprintf("found %q", value.text), Want: "want " + k.Type.want + suggest(value.text, k.Type.words), at: places[k.Name],
-			})
+		if from != file[k.Name].pos.String() && !k.Type.valid(text) { // the file's are checked
+			d.faults = append(d.faults, Error{Where: from, Key: k.Name, Found: fmt.Sprintf("found %q", text), Want: "want " + k.Type.want + suggest(text, k.Type.words)})
 		}
-	}
-	if len(faults) > 0 {
-		return Config{}, joined(faults)
-	}
-
-	// 3. A default may name the directories of the user and of the state.
-	dirs := directories(env, euid)
-	for _, k := range Keys() {
-		text := dirs.Replace(k.Default)
-		if k.Type.path && k.Default != "" && !k.Type.valid(text) && given[k.Name] == "" {
-			return Config{}, Error{Where: "default", Key: k.Name, Found: fmt.Sprintf("found %q", text), Want: "want " + k.Type.want}
-		}
-		v.SetDefault(k.Name, text)
-		if k.Name == "state" {
-			dirs = strings.NewReplacer("{state}", v.GetString("state"))
+		c.Texts[k.Name] = text
+		v.Set(k.Name, text)
+		if k.Name == "state" { // the defaults below it are in it
+			dirs = strings.NewReplacer("{state}", text, "{site}", existing(sitePlace))
 		}
 	}
-	if given["site"] == "" {
-		v.Set("site", existing(sitePlace))
+	if len(d.faults) > 0 {
+		return Config{}, joined(d.faults)
 	}
-
-	// 4. The struct takes every key and no other.
-	c := Config{Given: given, Texts: map[string]string{}}
-	if err := v.Unmarshal(&c, strict); err != nil {
+	if err := v.Unmarshal(&c, strict); err != nil { // the table and the struct disagree
 		return Config{}, fmt.Errorf("decode the configuration: %w", err)
 	}
-	for _, k := range Keys() {
-		c.Texts[k.Name] = v.GetString(k.Name)
-	}
 	return c, nil
-}
-
-func lookup(flags *pflag.FlagSet, name string) *pflag.Flag {
-	if flags == nil {
-		return nil
-	}
-	return flags.Lookup(name)
 }
 
 // suggest names the known word that is nearest.
@@ -208,9 +170,8 @@ func suggest(text string, words []string) string {
 
 // The directories of a site.
 const (
-	siteDir     = "/etc/pitchpipe"
-	sitePlace   = siteDir + "/site.yaml"
-	systemState = "/var/lib/pitchpipe"
+	siteDir   = "/etc/pitchpipe"
+	sitePlace = siteDir + "/site.yaml"
 )
 
 // directories replaces {run} and {home} in a default. Without a session's directory a user's
@@ -218,7 +179,7 @@ const (
 // could be there first.
 func directories(env map[string]string, euid int) *strings.Replacer {
 	if euid == 0 {
-		return strings.NewReplacer("{run}", "/run/pitchpipe", "{home}", systemState)
+		return strings.NewReplacer("{run}", "/run/pitchpipe", "{home}", "/var/lib/pitchpipe")
 	}
 	home := filepath.Join(env["HOME"], ".local", "state", "pitchpipe")
 	if dir := env["XDG_STATE_HOME"]; filepath.IsAbs(dir) {

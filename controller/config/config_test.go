@@ -327,18 +327,15 @@ func FuzzControllerFile(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		d, values, types := document{file: "x.yaml"}, map[string]scalar{}, map[string]Type{}
-		for _, k := range Keys() {
-			types[k.Name] = k.Type
-		}
-		d.flatten("", "", d.parse(data), types, values)
+		d, values := document{file: "x.yaml"}, map[string]scalar{}
+		d.flatten("", "", d.parse(data), types(Keys()), values)
 		for _, fault := range d.faults {
 			if !strings.HasPrefix(fault.Where, "x.yaml") || fault.Found == "" {
 				t.Errorf("a fault without place or text: %+v", fault)
 			}
 		}
 		for name := range values {
-			if _, known := types[name]; !known {
+			if _, known := types(Keys())[name]; !known {
 				t.Errorf("accepted the unknown key %q", name)
 			}
 		}

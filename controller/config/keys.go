@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"strings"
 	"time"
+
+	"pitchpipe/controller/tuning"
 )
 
 // prefix starts the name of every environment variable that Load reads.
@@ -17,6 +19,16 @@ type Key struct {
 	Instead string // what counts where the key is empty
 	Help    string
 	Live    bool // a change of the file that it names counts without a restart
+	Wide    bool // of the site's policy: it counts over the whole cluster, so only the default block may set it
+}
+
+// types are those of keys, by name.
+func types(keys []Key) map[string]Type {
+	out := map[string]Type{}
+	for _, k := range keys {
+		out[k.Name] = k.Type
+	}
+	return out
 }
 
 // variable is the key's environment variable.
@@ -100,9 +112,57 @@ func Keys() []Key {
 		{Name: "log.level", Type: words("debug", "info", "warn", "error"), Default: "info", Help: "lower levels are left out of the log"},
 		{Name: "log.format", Type: words("text", "json"), Default: "text", Help: "form of the log"},
 		{Name: "resync", Type: period(time.Second, 24*time.Hour), Default: "30s", Help: "how often every job is looked at without an event"},
-		{Name: "site", Type: file, Instead: sitePlace + " where that file exists", Help: "file of the site's policy; a file that is named here must exist"},
+		{Name: "site", Type: file, Default: "{site}", Instead: sitePlace + " where that file exists", Help: "file of the site's policy; a file that is named here must exist"},
 	}
 }
 
 // person is an element of nomad.people.
 const person = namePattern + `=(\*|` + namePattern + `)`
+
+// fromSlurm are the prices of a site whose scheduler says what it bills.
+const fromSlurm = "from-slurm"
+
+const knobPattern = `[A-Za-z_][A-Za-z0-9_]{0,63}`
+
+func knobs() Type { return matching("the name of a knob", knobPattern) }
+
+// siteKeys lists the keys of a block of the site's policy, in the order of the reference. A
+// dotted name is in a block of its own.
+func siteKeys() []Key {
+	const most = 1_000_000
+	count, share, price := whole(0, most), numbers(0, 1), numbers(0, unbounded)
+	positive := func(s string) bool { return price.valid(s) && tuning.ParseValue(s).Float() > 0 }
+	positiveMemory := func(s string) bool { b, err := tuning.ParseBytes(s); return err == nil && b > 0 }
+	allowed := optional(list("knobs", knobPattern))
+	allowed.want = "a list of knobs such as [cores, memory], each once, or all"
+	billed := words(fromSlurm)
+	billed.want = "a block of prices, or " + fromSlurm
+	return []Key{
+		{Name: "max_mode", Type: words("observe", "recommend", "apply"), Help: "the highest mode that a stanza may ask for"},
+		{Name: "knobs", Type: allowed, Help: "the knobs that may be changed; an empty list allows none, and all undoes the list of a wider block"},
+		{Name: "ceilings.*", Type: or(Type{want: "a number above 0", valid: positive}, "none"), Help: "the highest value of the knob of that name; none lifts the ceiling of a wider block"},
+		{Name: "ceilings.memory", Type: or(Type{want: "an amount of memory above 0 such as 4GiB", valid: positiveMemory}, "none"), Help: "the same for memory"},
+		{Name: "expected_saving", Type: Type{want: "the line deleted: the response model predicts the saving of each setting", valid: func(string) bool { return false }}}, // of older policies
+		{Name: "above_request", Type: booleans(), Help: "a job may get more cores, memory and GPUs than its owner asked for"},
+		{Name: "may_restart", Type: booleans(), Help: "a running job may be checkpointed and restarted"},
+		{Name: "dry_run", Type: booleans(), Help: "decide and record, and change nothing"},
+		{Name: "control", Type: share, Help: "share of the eligible jobs that stays untuned at random, the first of a kind left out, so that savings have something to be measured against"},
+		{Name: "job_restarts", Type: count, Help: "most restarts of one job; 0 for what its stanza says"},
+		{Name: "kind_returns", Type: count, Help: "most runs of one kind of job that may try a setting from their start; 0 for what its stanza says"},
+		{Name: "user_restarts", Type: count, Help: "most restarts of one user's jobs in an hour; 0 for no limit"},
+		{Name: "total_restarts", Type: count, Wide: true, Help: "most restarts in an hour on the whole cluster; 0 for no limit"},
+		{Name: "max_tuned", Type: count, Wide: true, Help: "most jobs that are tuned at a time on the whole cluster; 0 for no limit"},
+		{Name: "probe_share", Type: share, Help: "largest share of a job's epochs that is spent on probes, of the runs of a kind that try a setting from their start, and of the live jobs of a kind that run under one which is only predicted; 0 for none"},
+		{Name: "limit_reserve", Type: times(), Help: "no restart this near to the job's time limit"},
+		{Name: "margin", Type: numbers(1, unbounded), Help: "the predicted saving has to exceed the cost of the restart this many times"},
+		{Name: "prices", Type: billed, Help: "what a job is charged, which objective=cost minimises: from-slurm takes TRESBillingWeights and MAX_TRES, in billing-hours. Without prices a core-hour costs 1"},
+		{Name: "prices.core_hour", Type: price, Help: "price of a core for an hour; a block of prices replaces all prices of a wider one, and what it leaves out is free"},
+		{Name: "prices.gib_hour", Type: price, Help: "price of a GiB of memory for an hour"},
+		{Name: "prices.gpu_hour", Type: price, Help: "price of a GPU for an hour"},
+		{Name: "prices.kwh", Type: price, Help: "price of a kilowatt-hour of the job's energy"},
+		{Name: "prices.unit", Type: matching("a word such as EUR", `[\pL\p{Sc}][-\pL\pN\p{Sc}]{0,15}`), Help: "unit of the prices"},
+		{Name: "enforce_model", Type: booleans(), Help: "modelled joules may support claims and budgets"},
+		{Name: "share_classes", Type: booleans(), Help: "what jobs of other users taught about a class may move this one, by system knobs only"},
+		{Name: "pause_after", Type: count, Wide: true, Help: "regressions until the tuner pauses itself; 0 for never"},
+	}
+}

@@ -60,14 +60,14 @@ and group and others may not write to them.
 `)
 	b.WriteString("| key | allowed | meaning |\n|---|---|---|\n")
 	for _, k := range siteKeys() {
-		if k.help == "" {
+		if k.Help == "" {
 			continue // it is gone
 		}
-		want := k.want
-		if k.wide {
+		want := k.Type.want
+		if k.Wide {
 			want += "; default only"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.name, want, k.help)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.Name, want, k.Help)
 	}
 	return b.String()
 }

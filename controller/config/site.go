@@ -46,7 +46,7 @@ func (p *SitePolicy) For(partition, account, qos, user string) tuning.Site {
 	site := tuning.DefaultSite()
 	site.Sources = map[string]string{}
 	for _, k := range siteKeys() {
-		site.Sources[k.name] = tuning.FromDefault
+		site.Sources[k.Name] = tuning.FromDefault
 	}
 	site.Sources["ceilings"] = tuning.FromDefault
 	p.base.apply(&site)
@@ -138,7 +138,7 @@ func parseSite(file string, data []byte) (*SitePolicy, error) {
 				}
 				p.scope[name][one.key.Value] = d.block(join(name, one.key.Value), one.value, false)
 			}
-		case slices.ContainsFunc(siteKeys(), func(k siteKey) bool { return k.name == name || strings.HasPrefix(k.name, name+".") }):
+		case slices.ContainsFunc(siteKeys(), func(k Key) bool { return k.Name == name || strings.HasPrefix(k.Name, name+".") }):
 			d.fault(top.key, name, "a key outside of every block", fmt.Sprintf("want it in a block such as default: {%s: %s}", name, top.value.Value))
 		default:
 			d.unknown(top.key, "", name, append([]string{"default"}, scopes()...))
@@ -151,15 +151,11 @@ func parseSite(file string, data []byte) (*SitePolicy, error) {
 }
 
 func (d *document) block(path string, n *yaml.Node, base bool) block {
-	types, out := map[string]Type{}, block{}
+	out, before := block{}, len(d.faults)
+	d.flatten(path, "", n, types(siteKeys()), out)
 	for _, k := range siteKeys() {
-		types[k.name] = k.Type
-	}
-	before := len(d.faults)
-	d.flatten(path, "", n, types, out)
-	for _, k := range siteKeys() {
-		if v, ok := out[k.name]; ok && k.wide && !base {
-			d.faults = append(d.faults, Error{Where: v.pos.String(), Key: join(path, k.name), Found: "it counts over the whole cluster", Want: "want it in the default block", at: v.pos})
+		if v, ok := out[k.Name]; ok && k.Wide && !base {
+			d.faults = append(d.faults, Error{Where: v.pos.String(), Key: join(path, k.Name), Found: "it counts over the whole cluster", Want: "want it in the default block", at: v.pos})
 		}
 	}
 	t, prices := out.tariff(), out.prices()

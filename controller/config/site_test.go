@@ -344,8 +344,8 @@ func faults(t *testing.T, err error) (out []Error) {
 // topKeys are the keys of a block, each once.
 func topKeys() (out []string) {
 	for _, k := range siteKeys() {
-		name, _, _ := strings.Cut(k.name, ".")
-		if k.help != "" && !slices.Contains(out, name) {
+		name, _, _ := strings.Cut(k.Name, ".")
+		if k.Help != "" && !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}
