@@ -1,7 +1,9 @@
 package command_test
 
 import (
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -160,5 +162,37 @@ func TestVersionHelpAndCompletion(t *testing.T) {
 	}
 	if r := pitchpipe(t, "__complete", "sta"); r.code != command.ExitOK || !strings.Contains(r.out, "status") {
 		t.Errorf("completing sta: exit %d, %q", r.code, r.out)
+	}
+}
+
+func TestTheConfigurationInEffectNamesItsSources(t *testing.T) {
+	t.Parallel()
+	path := write(t, "pitchpipe.yaml", "resync: 5s\nlog:\n  level: warn\n")
+	text := ok(t, "config", "resync", "log.level", "log.format", "driver", "--config", path, "--driver", "slurm")
+	want := []string{"KEY VALUE SOURCE", "driver slurm --driver", "log.level warn " + path + ":3:10", "log.format text default", "resync 5s " + path + ":1:9"}
+	var got []string
+	for line := range strings.Lines(text) {
+		got = append(got, strings.Join(strings.Fields(line), " "))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("config printed %q, want %q", got, want)
+	}
+	var all []struct{ Key, Value, Source string }
+	if decoded(t, &all, "config", "--config", path); len(all) < 50 {
+		t.Errorf("config --json has %d keys", len(all))
+	}
+	if got := completions(t, "config", "log."); !slices.Contains(got, "log.level") {
+		t.Errorf("completing a key: %q", got)
+	}
+}
+
+func TestARelativePathOnTheCommandLineCountsFromHere(t *testing.T) {
+	t.Parallel()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := ok(t, "config", "site", "--site", "site.yaml"); !strings.Contains(text, filepath.Join(here, "site.yaml")) {
+		t.Errorf("config printed %q", text)
 	}
 }
