@@ -193,7 +193,7 @@ func (h handler) submit(req *http.Request) (any, error) {
 	return status(job, nil, time.Now()), nil
 }
 
-// refusedForGood tells whether certainly no job came of a submission. After any
+// refusedForGood reports whether a submission certainly created no job. After any
 // other error one may exist, or the same request may be repeated.
 func refusedForGood(err error) bool {
 	return errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrUnsupported) || errors.Is(err, driver.ErrDenied)
@@ -222,7 +222,7 @@ func (h handler) jobs(req *http.Request) (any, error) {
 	return out, nil
 }
 
-// mayApply tells whether it is worth to wait before the start: the tuner may
+// mayApply reports whether it is worth waiting before the start: the tuner may
 // change such a job at all.
 func (d *Daemon) mayApply(p tuning.Policy, owner string) bool {
 	site := d.rooms.site.For("", "", "", owner)

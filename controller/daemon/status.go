@@ -66,7 +66,7 @@ func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 	return out
 }
 
-// recalled tells whether the job was changed before its start, and whether in
+// recalled reports whether the job was changed before its start, and whether in
 // memory alone. Until its first attempt began that is on its way or queued.
 func recalled(rec *reconcile.Record) (changed, memoryOnly bool) {
 	var to tuning.Settings

@@ -21,7 +21,7 @@ func (h handler) off(req *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// An audit that cannot be written is an error, but keeps nobody's job tuned.
+	// An audit that cannot be written is an error, but no job stays tuned for it.
 	err = h.d.audit.append(req.Context(), reconcile.Audit{
 		At: time.Now(), Actor: who.Name, Job: string(job.ID), Action: "off", Reason: tuning.ReasonOff,
 	})
@@ -89,7 +89,7 @@ func (h handler) resume(req *http.Request) (any, error) {
 	return nil, h.d.pauses.drop(scope, name)
 }
 
-// mayPause tells who asks: root, or whoever runs the controller, pauses
+// mayPause returns the caller: root, or whoever runs the controller, pauses
 // anything; others their own jobs, as long as the pause there is their own.
 func (h handler) mayPause(req *http.Request, scope, name string) (peer.Peer, error) {
 	who, err := h.caller(req)
