@@ -290,7 +290,10 @@ func (h handler) explain(req *http.Request) (any, error) {
 		return nil, err
 	}
 	if rec == nil {
-		return api.Story{Job: string(job.ID), Lines: []api.Line{}}, nil
+		return api.Story{
+			Job: string(job.ID), Verdict: string(job.State) + ", not looked at yet", Effect: "none: it runs as its owner asked",
+			Next: "wait: the controller reads it within seconds", Lines: []api.Line{},
+		}, nil
 	}
 	out := story.Tell(rec)
 	out.Spent = story.Spent(seen(rowOf(rec), job, time.Now()))

@@ -123,7 +123,7 @@ func (a *app) root() *cobra.Command {
 	// key only at the command that it configures.
 	flags := root.PersistentFlags()
 	config.Flags(flags)
-	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = true })
+	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = f.Name != "socket" })
 	flags.StringVar(&a.file, "config", config.File(a.Environ), "configuration file")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	groups := a.groups()
