@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"math"
 	"strings"
 	"time"
 
@@ -129,10 +130,9 @@ func knobs() Type { return matching("the name of a knob", knobPattern) }
 // siteKeys lists the keys of a block of the site's policy, in the order of the reference. A
 // dotted name is in a block of its own.
 func siteKeys() []Key {
-	const most = 1_000_000
-	count, share, price := whole(0, most), numbers(0, 1), numbers(0, unbounded)
-	positive := func(s string) bool { return price.valid(s) && tuning.ParseValue(s).Float() > 0 }
-	positiveMemory := func(s string) bool { b, err := tuning.ParseBytes(s); return err == nil && b > 0 }
+	count, price := whole(0, 1_000_000), atLeast(0)
+	ceiling := parses("a number above 0", float, func(v float64) bool { return v > 0 && v <= math.MaxFloat64 })
+	memory := parses("an amount of memory above 0 such as 4GiB", tuning.ParseBytes, func(b tuning.Bytes) bool { return b > 0 })
 	allowed := optional(list("knobs", knobPattern))
 	allowed.want = "a list of knobs such as [cores, memory], each once, or all"
 	billed := words(fromSlurm)
@@ -140,21 +140,21 @@ func siteKeys() []Key {
 	return []Key{
 		{Name: "max_mode", Type: words("observe", "recommend", "apply"), Help: "the highest mode that a stanza may ask for"},
 		{Name: "knobs", Type: allowed, Help: "the knobs that may be changed; an empty list allows none, and all undoes the list of a wider block"},
-		{Name: "ceilings.*", Type: or(Type{want: "a number above 0", valid: positive}, "none"), Help: "the highest value of the knob of that name; none lifts the ceiling of a wider block"},
-		{Name: "ceilings.memory", Type: or(Type{want: "an amount of memory above 0 such as 4GiB", valid: positiveMemory}, "none"), Help: "the same for memory"},
+		{Name: "ceilings.*", Type: or(ceiling, "none"), Help: "the highest value of the knob of that name; none lifts the ceiling of a wider block"},
+		{Name: "ceilings.memory", Type: or(memory, "none"), Help: "the same for memory"},
 		{Name: "expected_saving", Type: Type{want: "the line deleted: the response model predicts the saving of each setting", valid: func(string) bool { return false }}}, // of older policies
 		{Name: "above_request", Type: booleans(), Help: "a job may get more cores, memory and GPUs than its owner asked for"},
 		{Name: "may_restart", Type: booleans(), Help: "a running job may be checkpointed and restarted"},
 		{Name: "dry_run", Type: booleans(), Help: "decide and record, and change nothing"},
-		{Name: "control", Type: share, Help: "share of the eligible jobs that stays untuned at random, the first of a kind left out, so that savings have something to be measured against"},
+		{Name: "control", Type: share(), Help: "share of the eligible jobs that stays untuned at random, the first of a kind left out, so that savings have something to be measured against"},
 		{Name: "job_restarts", Type: count, Help: "most restarts of one job; 0 for what its stanza says"},
 		{Name: "kind_returns", Type: count, Help: "most runs of one kind of job that may try a setting from their start; 0 for what its stanza says"},
 		{Name: "user_restarts", Type: count, Help: "most restarts of one user's jobs in an hour; 0 for no limit"},
 		{Name: "total_restarts", Type: count, Wide: true, Help: "most restarts in an hour on the whole cluster; 0 for no limit"},
 		{Name: "max_tuned", Type: count, Wide: true, Help: "most jobs that are tuned at a time on the whole cluster; 0 for no limit"},
-		{Name: "probe_share", Type: share, Help: "largest share of a job's epochs that is spent on probes, of the runs of a kind that try a setting from their start, and of the live jobs of a kind that run under one which is only predicted; 0 for none"},
+		{Name: "probe_share", Type: share(), Help: "largest share of a job's epochs that is spent on probes, of the runs of a kind that try a setting from their start, and of the live jobs of a kind that run under one which is only predicted; 0 for none"},
 		{Name: "limit_reserve", Type: times(), Help: "no restart this near to the job's time limit"},
-		{Name: "margin", Type: numbers(1, unbounded), Help: "the predicted saving has to exceed the cost of the restart this many times"},
+		{Name: "margin", Type: atLeast(1), Help: "the predicted saving has to exceed the cost of the restart this many times"},
 		{Name: "prices", Type: billed, Help: "what a job is charged, which objective=cost minimises: from-slurm takes TRESBillingWeights and MAX_TRES, in billing-hours. Without prices a core-hour costs 1"},
 		{Name: "prices.core_hour", Type: price, Help: "price of a core for an hour; a block of prices replaces all prices of a wider one, and what it leaves out is free"},
 		{Name: "prices.gib_hour", Type: price, Help: "price of a GiB of memory for an hour"},

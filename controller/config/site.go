@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-viper/mapstructure/v2"
 	"go.yaml.in/yaml/v3"
@@ -32,6 +33,8 @@ import (
 type SitePolicy struct {
 	base  block
 	scope map[string]map[string]block // by scope, then by name
+
+	resolved sync.Map // a tuning.Site by the names of a job: each is asked for again and again
 }
 
 // block holds the values of a block by key, as their types have checked them.
@@ -43,14 +46,24 @@ func scopes() []string { return []string{"partition", "account", "qos", "user"} 
 // For resolves the policy for one job. An empty name matches no block. The result is the
 // caller's own.
 func (p *SitePolicy) For(partition, account, qos, user string) tuning.Site {
+	names := [...]string{partition, account, qos, user}
+	found, ok := p.resolved.Load(names)
+	if !ok {
+		found, _ = p.resolved.LoadOrStore(names, p.resolve(names))
+	}
+	site, _ := found.(tuning.Site)
+	site.Knobs, site.Ceilings, site.Sources = slices.Clone(site.Knobs), maps.Clone(site.Ceilings), maps.Clone(site.Sources)
+	return site
+}
+
+func (p *SitePolicy) resolve(names [4]string) tuning.Site {
 	site := tuning.DefaultSite()
-	site.Sources = map[string]string{}
+	site.Sources = map[string]string{"ceilings": tuning.FromDefault}
 	for _, k := range siteKeys() {
 		site.Sources[k.Name] = tuning.FromDefault
 	}
-	site.Sources["ceilings"] = tuning.FromDefault
 	p.base.apply(&site)
-	for i, name := range []string{partition, account, qos, user} {
+	for i, name := range names {
 		if name != "" {
 			p.scope[scopes()[i]][name].apply(&site)
 		}
@@ -67,8 +80,8 @@ func (b block) apply(s *tuning.Site) {
 		group, key, _ := strings.Cut(name, ".")
 		from := fmt.Sprintf("%s:%d", v.pos.file, v.pos.line)
 		s.Sources[group], s.Sources[name] = from, from
-		if group == "ceilings" {
-			s.Ceilings = s.Ceilings.Clone() // the caller's own
+		if group == "ceilings" && s.Ceilings == nil {
+			s.Ceilings = tuning.Settings{}
 		}
 		bytes, err := tuning.ParseBytes(v.text)
 		switch {

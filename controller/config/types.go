@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net"
@@ -28,6 +29,21 @@ type Type struct {
 // maxSocketPath is the longest path in the kernel's sockaddr_un, without the final zero.
 const maxSocketPath = 107
 
+// parses is the type of what parse reads and ok accepts.
+func parses[T any](want string, parse func(string) (T, error), ok func(T) bool) Type {
+	return Type{want: want, valid: func(s string) bool {
+		v, err := parse(s)
+		return err == nil && ok(v)
+	}}
+}
+
+// within takes what is in a closed range: no NaN is.
+func within[T cmp.Ordered](least, most T) func(T) bool {
+	return func(v T) bool { return v >= least && v <= most }
+}
+
+func anything[T any](T) bool { return true }
+
 func paths() Type {
 	return Type{want: "an absolute path", path: true, valid: func(s string) bool { return filepath.IsAbs(s) && !strings.ContainsRune(s, 0) }}
 }
@@ -40,50 +56,33 @@ func words(list ...string) Type {
 	return Type{want: "one of " + strings.Join(list, ", "), words: list, valid: func(s string) bool { return slices.Contains(list, s) }}
 }
 
-func booleans() Type {
-	return Type{want: "true or false", valid: func(s string) bool { _, err := strconv.ParseBool(s); return err == nil }}
-}
+func booleans() Type { return parses("true or false", strconv.ParseBool, anything) }
 
 func whole(least, most int) Type {
-	return Type{want: fmt.Sprintf("a whole number from %d to %d", least, most), valid: func(s string) bool {
-		n, err := strconv.Atoi(s)
-		return err == nil && n >= least && n <= most
-	}}
+	return parses(fmt.Sprintf("a whole number from %d to %d", least, most), strconv.Atoi, within(least, most))
 }
 
-// unbounded is the upper end of numbers that have none but that of a float64.
-const unbounded = math.MaxFloat64
+func float(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
 
-// numbers are finite: ParseFloat reads NaN, which no comparison lets through, and Inf.
-func numbers(least, most float64) Type {
-	want := fmt.Sprintf("a number from %g to %g", least, most)
-	if most == unbounded {
-		want = fmt.Sprintf("a number of at least %g", least)
-	}
-	return Type{want: want, valid: func(s string) bool {
-		v, err := strconv.ParseFloat(s, 64)
-		return err == nil && v >= least && v <= most
-	}}
+func share() Type { return parses("a number from 0 to 1", float, within(0., 1)) }
+
+func atLeast(least float64) Type {
+	return parses(fmt.Sprintf("a number of at least %g", least), float, within(least, math.MaxFloat64))
 }
 
 func memory() Type {
-	return Type{want: "an amount of memory such as 256MiB or 4GiB", valid: func(s string) bool { _, err := tuning.ParseBytes(s); return err == nil }}
+	return parses("an amount of memory such as 256MiB or 4GiB", tuning.ParseBytes, anything)
 }
 
-func times() Type {
-	return Type{want: "a time such as 60s, 90m or 4h", valid: func(s string) bool { _, err := tuning.ParseDuration(s); return err == nil }}
-}
+func times() Type { return parses("a time such as 60s, 90m or 4h", tuning.ParseDuration, anything) }
 
 func period(least, most time.Duration) Type {
-	return Type{want: fmt.Sprintf("a time from %v to %v", least, most), valid: func(s string) bool {
-		d, err := tuning.ParseDuration(s)
-		return err == nil && d >= least && d <= most
-	}}
+	return parses(fmt.Sprintf("a time from %v to %v", least, most), tuning.ParseDuration, within(least, most))
 }
 
 // matching takes what a pattern describes.
 func matching(want, pattern string) Type {
-	return Type{want: want, valid: regexp.MustCompile(`^(?:` + pattern + `)$`).MatchString}
+	return Type{want: want, valid: func(s string) bool { return regexp.MustCompile(`^(?:` + pattern + `)$`).MatchString(s) }} // the table of keys is built often
 }
 
 const namePattern = `[A-Za-z0-9_-]{1,64}`
