@@ -264,6 +264,7 @@ func TestFileIsTheNamedThenTheUsersThenNone(t *testing.T) {
 	if err := os.WriteFile(own, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	other := write(t, "broker.yaml", "")
 	for _, tc := range []struct {
 		name, want string
 		env        []string
@@ -276,6 +277,9 @@ func TestFileIsTheNamedThenTheUsersThenNone(t *testing.T) {
 			t.Parallel()
 			if got := File(tc.env); got != tc.want {
 				t.Errorf("File(%q) = %q, want %q", tc.env, got, tc.want)
+			}
+			if got := File(tc.env, other); !strings.HasPrefix(tc.env[0], "PITCHPIPE_CONFIG") && got != other {
+				t.Errorf("File(%q) of a command with a file of its own = %q, want %q", tc.env, got, other)
 			}
 		})
 	}
