@@ -101,7 +101,7 @@ func (a *app) probe(ctx context.Context, s api.Submission, with probing) (change
 	case err != nil:
 		return change, nil, fmt.Errorf("%w; nothing was submitted", err)
 	}
-	if err := tellProbes(a.Stderr, out, own, policy); err != nil {
+	if err := printProbes(a.Stderr, out, own, policy); err != nil {
 		return change, nil, err
 	}
 	return out.Change, func() error { return os.RemoveAll(dir) }, nil
@@ -122,7 +122,7 @@ func (a *app) probeAndSubmit(ctx context.Context, client *api.Client, s api.Subm
 	return job, before, nil
 }
 
-// probed judges a job file that is to be probed.
+// probed checks a job file that is to be probed.
 func probed(s api.Submission, with probing) (*jobfile.Job, tuning.Policy, tuning.Settings, error) {
 	refuse := func(err error) (*jobfile.Job, tuning.Policy, tuning.Settings, error) {
 		return nil, tuning.Policy{}, nil, fmt.Errorf("%w: %w", errInvalid, err)
@@ -220,8 +220,8 @@ func withJoules(w exporterapi.Window, epochs []tuning.Epoch) []tuning.Epoch {
 	return out
 }
 
-// tellProbes prints what was tried, and what was chosen and why.
-func tellProbes(to io.Writer, out probe.Result, own tuning.Settings, policy tuning.Policy) error {
+// printProbes prints what was tried, and what was chosen and why.
+func printProbes(to io.Writer, out probe.Result, own tuning.Settings, policy tuning.Policy) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SHORT JOB\tSETTINGS\tEPOCHS\tSECONDS\tENERGY\tRESULT")
 	for _, t := range out.Tried {

@@ -1,9 +1,9 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -39,76 +39,57 @@ func (a *app) run() *cobra.Command {
 			"--probe first runs a Nomad job shortly, under its own and up to N other settings; --probe-env makes the\n" +
 			"work short. It is then submitted once, with the best. The same command resumes after an interruption.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			variables, err := pairs("--var", vars)
-			if err != nil {
+		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
+			variables, err1 := pairs("--var", vars)
+			environment, err2 := pairs("--env", env)
+			shorter, err3 := pairs("--probe-env", short)
+			source, err4 := os.ReadFile(args[0])
+			if err := cmp.Or(err1, err2, err3); err != nil {
 				return err
 			}
-			environment, err := pairs("--env", env)
-			if err != nil {
-				return err
+			if err4 != nil {
+				return fmt.Errorf("%w job file: %w", errInvalid, err4)
 			}
-			source, err := os.ReadFile(args[0])
-			if err != nil {
-				return fmt.Errorf("%w job file: %w", errInvalid, err)
-			}
-			variables = a.variables(args[0], source, variables)
-			if dir == "" {
-				dir = filepath.Dir(args[0])
-			}
-			if dir, err = absolute(dir); err != nil {
-				return err
-			}
-			shorter, err := pairs("--probe-env", short)
-			if err != nil {
-				return err
-			}
-			if probes < 0 || (probes > 0) != (len(shorter) > 0) {
-				return fmt.Errorf("%w --probe %d with %d --probe-env: want how many settings to try, and at least one variable that makes the work short", errInvalid, probes, len(shorter))
-			}
+			dir, err := absolute(cmp.Or(dir, filepath.Dir(args[0])))
 			chosen := request != ""
-			if chosen && probes > 0 {
+			switch {
+			case err != nil:
+				return err
+			case probes < 0 || (probes > 0) != (len(shorter) > 0):
+				return fmt.Errorf("%w --probe %d with %d --probe-env: want how many settings to try, and at least one variable that makes the work short", errInvalid, probes, len(shorter))
+			case chosen && probes > 0:
 				return fmt.Errorf("%w --request: short jobs are remembered by the job file and its variables", errInvalid)
+			case !chosen:
+				request = rand.Text()
 			}
-			if !chosen {
-				var b [12]byte
-				_, _ = rand.Read(b[:])
-				request = hex.EncodeToString(b[:])
-			}
-			client := a.client()
-			defer client.Close()
 			s := api.Submission{
-				Request: request, Filename: args[0], Source: source, Variables: variables, Dir: dir,
+				Request: request, Filename: args[0], Source: source, Variables: a.variables(args[0], source, variables), Dir: dir,
 				Env: environment, Off: off,
 			}
 			var job api.Job
 			var before time.Time
 			if probes > 0 {
-				job, before, err = a.probeAndSubmit(cmd.Context(), client, s, probing{probes, shorter})
+				job, before, err = a.probeAndSubmit(ctx, client, s, probing{probes, shorter})
 			} else {
-				job, err = client.Submit(cmd.Context(), s)
+				job, err = client.Submit(ctx, s)
 			}
 			if errors.Is(err, api.ErrUsersSubmit) {
 				if chosen {
 					return fmt.Errorf("%w --request: the controller of this cluster submits no jobs, and knows no request by its name", errInvalid)
 				}
-				job, before, err = a.submit(cmd.Context(), client, s)
+				job, before, err = a.submitWith(ctx, client, s, nil)
 			}
 			if err != nil {
 				return err
 			}
 			if !off && !a.json {
-				a.tell(cmd.Context(), client, s)
+				a.prospects(ctx, client, s)
 			}
-			if !wait {
-				if a.json {
-					return a.printJSON(job)
-				}
-				a.printf("%s\n", job.ID)
-				return nil
+			if wait {
+				return a.wait(ctx, client, job, before)
 			}
-			return a.wait(cmd.Context(), client, job, before)
-		},
+			return a.said(job, "%s\n", job.ID)
+		}),
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&vars, "var", nil, "`k=v`, a variable of a Nomad job file; overrides NOMAD_VAR_k")
@@ -122,8 +103,8 @@ func (a *app) run() *cobra.Command {
 	return cmd
 }
 
-// tell says beside the output when the knobs of a job can act, where the controller knows.
-func (a *app) tell(ctx context.Context, client *api.Client, s api.Submission) {
+// prospects prints beside the output when the knobs of a job can act.
+func (a *app) prospects(ctx context.Context, client *api.Client, s api.Submission) {
 	v, err := client.Validate(ctx, api.Draft{Filename: s.Filename, Source: s.Source, Variables: s.Variables})
 	if err != nil || len(v.Prospects) == 0 {
 		return // it was submitted, which is what was asked for
@@ -205,16 +186,11 @@ func (a *app) wait(ctx context.Context, client *api.Client, job api.Job, before 
 // controller can change it while it costs nothing. Slurm ends the wait by itself.
 const headStart = 2 * time.Second
 
-// submit submits a job file as the caller, to a controller that tunes everybody's
-// jobs and submits none. The controller has judged the file. Where a job of that id has
-// run before, before is when that one was submitted: until the controller has seen the
-// new one, it tells of the old.
-func (a *app) submit(ctx context.Context, client *api.Client, s api.Submission) (job api.Job, before time.Time, err error) {
-	return a.submitWith(ctx, client, s, nil)
-}
-
-// submitWith is submit with what short jobs have shown to be better, which is for Nomad
-// alone; nil: there were none.
+// submitWith submits a job file as the caller, where the controller tunes everybody's jobs and
+// submits none. The controller has checked the file. Where a job of that id has run before,
+// before is when that one was submitted: until the controller has seen the new job, it answers
+// for the old one. Change is what short jobs have shown to be better, for Nomad alone; nil: no
+// short jobs ran.
 func (a *app) submitWith(ctx context.Context, client *api.Client, s api.Submission, change *driver.Change) (job api.Job, before time.Time, err error) {
 	register, parse := a.submitToSlurm, detect.ParseForSlurm
 	if format, err := detect.Format(s.Filename, s.Source); err == nil && format == jobfile.NomadHCL {
@@ -232,7 +208,7 @@ func (a *app) submitWith(ctx context.Context, client *api.Client, s api.Submissi
 	if file.Format == jobfile.NomadHCL {
 		jobs, err := client.Jobs(ctx)
 		if err != nil { // the job is submitted all the same
-			a.logger().Debug("the controller does not tell of earlier runs", "err", err)
+			a.logger().Debug("earlier runs of the job are unknown", "err", err)
 		}
 		for _, j := range jobs {
 			known[j.ID] = j.Submitted
@@ -252,7 +228,7 @@ func (a *app) submitWith(ctx context.Context, client *api.Client, s api.Submissi
 	before = known[unseen.ID]
 	job, err = client.Job(ctx, unseen.ID)
 	if err != nil {
-		fmt.Fprintf(a.Stderr, "pitchpipe: job %s was submitted, and the controller does not tell of it: %v\n", id, err)
+		fmt.Fprintf(a.Stderr, "pitchpipe: job %s was submitted, and the controller does not show it: %v\n", id, err)
 		return unseen, before, nil
 	}
 	if !before.IsZero() && job.Submitted.Equal(before) {
