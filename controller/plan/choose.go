@@ -161,7 +161,7 @@ func (s view) mayProbe(saving float64) tuning.Reason {
 	case s.EpochsTotal > 0 && float64(s.ProbeEpochs+s.epochsPerProbe()) > s.Site.ProbeShare*float64(s.EpochsTotal):
 		return tuning.ReasonTooShort
 	}
-	return s.repays(saving, 2*s.Site.Margin, tuning.ReasonTooShort)
+	return s.repays(saving, 2*s.Site.Margin, s.worthless())
 }
 
 // settle ends the probes: the job takes or keeps the best setting, else its owner's.

@@ -102,7 +102,7 @@ func TestDecide(t *testing.T) {
 		{"the time limit is near", running, func(s *tuning.State) { s.LimitLeft = time.Minute }, tuning.Hold, tuning.ReasonNearLimit, nil},
 		{"the remaining work is unknown", running, func(s *tuning.State) { s.EpochsTotal = 0 }, tuning.Hold, tuning.ReasonNoTotal, nil},
 		{"warm-up is waited for", running, func(s *tuning.State) { s.Measured = tuning.ReasonWarmingUp }, tuning.Hold, tuning.ReasonWarmingUp, nil},
-		{"a short job is not worth a probe", running, func(s *tuning.State) { s.EpochsTotal = 8 }, tuning.Hold, tuning.ReasonTooShort, nil},
+		{"a short job is not worth a probe", running, func(s *tuning.State) { s.EpochsTotal = 8 }, tuning.Hold, tuning.ReasonWorthless, nil},
 		{"no probes left", running, func(s *tuning.State) { s.Policy.Budget.Probes = 0 }, tuning.Hold, tuning.ReasonBudgetProbes, nil},
 		{"probes may use only their share of the epochs", running, func(s *tuning.State) { s.Site.ProbeShare = 0.05 }, tuning.Hold, tuning.ReasonTooShort, nil},
 		{"the share of a second probe is spent", probed, func(s *tuning.State) {

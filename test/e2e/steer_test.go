@@ -68,7 +68,7 @@ func TestAPauseStopsEveryEffect(t *testing.T) {
 	if discards := table.Discards(told[api.Story](s, "explain", id)); !table.InOrder(did, last, discards) {
 		t.Errorf("its output has the epochs %v, want each in order and once, or again after %d discards", did, discards)
 	}
-	if text := s.ok("explain", id); !strings.Contains(text, "tuning is paused") {
+	if text := s.ok("explain", "-v", id); !strings.Contains(text, "tuning is paused") {
 		t.Errorf("explain does not tell of the pause:\n%s", text)
 	}
 }

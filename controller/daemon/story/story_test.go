@@ -57,7 +57,7 @@ func tuned() *reconcile.Record {
 	return &reconcile.Record{
 		Identity: reconcile.Identity{Job: "7", Name: "train", Owner: "alice", Submitted: start},
 		Request:  reconcile.Request{Own: cores(8)},
-		Course:   reconcile.Course{Ended: at(200), State: driver.Succeeded, Runs: []reconcile.Run{{Attempt: 1, Settings: cores(8)}, {Attempt: 2, Settings: cores(4)}, {Attempt: 3, Settings: cores(2)}, {Attempt: 4, Settings: cores(8)}}, Epochs: epochs(50, 12.5, "rapl")},
+		Course:   reconcile.Course{Ended: at(200), State: driver.Succeeded, Started: start, Peak: 3 << 30, Profiles: map[string]tuning.Profile{cores(8).Key(): {Settings: cores(8), Features: map[string]float64{"cpu_utilisation": 0.25}}}, Runs: []reconcile.Run{{Attempt: 1, Settings: cores(8)}, {Attempt: 2, Settings: cores(4)}, {Attempt: 3, Settings: cores(2)}, {Attempt: 4, Settings: cores(8)}}, Epochs: epochs(50, 12.5, "rapl")},
 		Phase:    reconcile.Ended,
 		Tuning:   reconcile.Tuning{Restarts: []time.Time{at(40), at(80)}, Probed: []time.Time{at(20)}},
 		Story: reconcile.Story{History: []reconcile.Entry{
@@ -127,6 +127,10 @@ func TestStoriesReadAsTheyShould(t *testing.T) {
 
 func text(s api.Story) string {
 	var b strings.Builder
+	fmt.Fprintf(&b, "verdict  %s\neffect   %s\nnext     %s\n", s.Verdict, s.Effect, s.Next)
+	for _, u := range s.Usage {
+		fmt.Fprintf(&b, "%s %s of %s\n", u.Resource, u.Text(u.Used), u.Text(u.Requested))
+	}
 	for _, l := range s.Lines {
 		fmt.Fprintf(&b, "%s %s\n", l.At.Format("15:04:05"), l.Text)
 		for _, why := range l.Why {
@@ -157,7 +161,7 @@ func TestAnEndingSaysWhatIsKnownAndWhatIsNot(t *testing.T) {
 		epochs    []tuning.Epoch
 		want, not string
 	}{
-		{"measured", driver.Succeeded, epochs(4, 2.5, "rapl"), "with 10 J (rapl)", "not measured"},
+		{"measured", driver.Succeeded, epochs(4, 2.5, "rapl"), "with 10.0 J (rapl)", "not measured"},
 		{"energy not measured", driver.Succeeded, epochs(4, 0, ""), "its energy was not measured throughout", " J ("},
 		{"energy measured in part", driver.Succeeded, append(epochs(1, 5, "rapl"), epochs(2, 0, "")[1:]...), "its energy was not measured throughout", " J ("},
 		{"no epoch at all", driver.NotStarted, nil, "could not be started", "energy"},
@@ -168,13 +172,19 @@ func TestAnEndingSaysWhatIsKnownAndWhatIsNot(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			r := &reconcile.Record{Identity: reconcile.Identity{Submitted: start}, Course: reconcile.Course{Ended: at(10), State: tc.state, Epochs: tc.epochs}}
+			r := &reconcile.Record{Identity: reconcile.Identity{Submitted: at(-90)}, Course: reconcile.Course{Started: start, Ended: at(10), State: tc.state, Epochs: tc.epochs}}
 			got, ok := story.Sentence(r, reconcile.Entry{To: reconcile.Ended, Trigger: reconcile.JobEnded})
 			if !ok || !strings.Contains(got, tc.want) || tc.not != "" && strings.Contains(got, tc.not) {
 				t.Errorf("got %q, want %q in it and %q not", got, tc.want, tc.not)
 			}
 			if !strings.Contains(got, "after 10.0 s and ") {
-				t.Errorf("got %q, want the time that it took", got)
+				t.Errorf("got %q, want the time that it ran", got)
+			}
+			if r.Started = (time.Time{}); len(tc.epochs) == 0 {
+				got, _ = story.Sentence(r, reconcile.Entry{To: reconcile.Ended, Trigger: reconcile.JobEnded})
+				if !strings.Contains(got, "after 1 min 40 s in the queue") {
+					t.Errorf("got %q of a job that never started, want the time in the queue", got)
+				}
 			}
 		})
 	}

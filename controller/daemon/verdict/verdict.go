@@ -18,7 +18,7 @@ import (
 	"pitchpipe/driver/jobfile/detect"
 )
 
-// Ground is a scheduler, a site's policy and a user that a job file is held against.
+// Ground is a scheduler, a site's policy and a user that a job file is checked against.
 type Ground struct {
 	Driver string
 	Can    driver.Capabilities
@@ -85,7 +85,7 @@ func (g Ground) prospects(file *jobfile.Job, asked tuning.Policy) tuning.Prospec
 	out := site.Prospects(asked, g.reach(file), stanza.Own(file, asked))
 	for _, k := range out.Knobs {
 		if c := asked.Checkpoint; k.When == tuning.Now && g.Driver == "slurm" && c != nil && c.Done == "" {
-			out.Notes = append(out.Notes, fmt.Sprintf("while the job runs, only where RequeueExit of the cluster names %d: pitchpipe slurm check tells", c.Exit))
+			out.Notes = append(out.Notes, fmt.Sprintf("while the job runs, only where RequeueExit of the cluster names %d: see pitchpipe slurm check", c.Exit))
 			break
 		}
 	}
@@ -140,7 +140,7 @@ func Text(v api.Verdict) string {
 		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		for _, k := range p.Knobs {
 			name, at := k.Knob, when(k.When)
-			for _, line := range told(k) {
+			for _, line := range lines(k) {
 				_, _ = fmt.Fprintf(w, "%s%s\t%s\t%s\n", indent, name, at, line)
 				name, at = "", ""
 			}
@@ -153,7 +153,7 @@ func Text(v api.Verdict) string {
 	return b.String()
 }
 
-// alike tells two schedulers under which all is the same.
+// alike reports whether all is the same under two schedulers.
 func alike(a, b tuning.Prospects) bool {
 	b.Scheduler = a.Scheduler
 	return reflect.DeepEqual(a, b)
@@ -161,8 +161,8 @@ func alike(a, b tuning.Prospects) bool {
 
 func when(w tuning.When) string { return strings.ReplaceAll(string(w), "-", " ") }
 
-// told is what a knob may get, and a line for each thing that keeps it from more.
-func told(k tuning.Prospect) []string {
+// lines are what a knob may get, and a line for each thing that limits it.
+func lines(k tuning.Prospect) []string {
 	var out []string
 	k.Values = strings.ReplaceAll(k.Values, ",", ", ")
 	switch {

@@ -42,6 +42,24 @@ func chroot(t *testing.T) map[string]string {
 	return out
 }
 
+// needExec skips the test on a machine where the agent has no working driver exec.
+func needExec(t *testing.T, c *api.Client) {
+	t.Helper()
+	nodes, _, err := c.Nodes().List(nil)
+	if err != nil || len(nodes) == 0 {
+		t.Fatalf("%d nodes (%v)", len(nodes), err)
+	}
+	node, _, err := c.Nodes().Info(nodes[0].ID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exec := node.Drivers["exec"]; exec == nil {
+		t.Skip("the agent has no driver exec on this machine")
+	} else if !exec.Healthy {
+		t.Skipf("the agent's driver exec does not work on this machine: %s", exec.HealthDescription)
+	}
+}
+
 // 2.2 under the driver exec: a task sees no other allocation, and the mark lies in a
 // volume that it mounts. Without one the mark is not seen, and the user is told so.
 func TestAnExecTaskIsDoneOnceByAMarkInItsVolume(t *testing.T) {
@@ -63,6 +81,7 @@ func TestAnExecTaskIsDoneOnceByAMarkInItsVolume(t *testing.T) {
 	}
 	a := nomadagent.Start(t, nomadagent.Options{Kind: nomadagent.Real, Chroot: chroot(t), Volumes: map[string]string{"marks": dir}})
 	c := a.Client(t)
+	needExec(t, c)
 	for _, tt := range []struct {
 		name, id string
 		marks    string

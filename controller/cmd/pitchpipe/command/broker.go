@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pitchpipe/controller/config"
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver/jobfile"
@@ -21,20 +22,28 @@ import (
 
 // broker runs under the account that has Slurm's administrator level Operator.
 func (a *app) broker() *cobra.Command {
-	return &cobra.Command{
-		Use: "broker", Short: "Act for the controller of a Slurm site, within the rights that each job's owner gave",
+	return settings(&cobra.Command{
+		Use: "broker", Short: "Act for a Slurm site's controller within owners' rights",
 		Long: "Runs under an account with Slurm's administrator level Operator and answers the site's\n" +
 			"controller alone. It acts only for jobs with an accepted stanza, and never gives a job\n" +
 			"more than its owner asked for, but in the partitions of broker.above.",
 		Args: cobra.NoArgs,
+		// The broker has a file of its own, which the package installs.
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("config") {
+				a.file = config.File(a.Environ, "/etc/pitchpipe/broker.yaml")
+			}
+			return a.configure(cmd)
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			server, err := a.newBroker()
 			if err != nil {
 				return err
 			}
+			a.logger().Info("broker starts", "config", a.file, "socket", a.cfg.Broker.Socket, "state", a.cfg.Broker.Dir)
 			return server.Run(cmd.Context())
 		},
-	}
+	}, "broker.", "slurm.bin", "slurm.conf", "log.")
 }
 
 func (a *app) newBroker() (*broker.Server, error) {

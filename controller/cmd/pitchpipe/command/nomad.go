@@ -119,7 +119,7 @@ func (a *app) nomadClient(log *slog.Logger) (*nomadapi.Client, error) {
 // but for what the store is configured with.
 func (a *app) nomadStore(log *slog.Logger) (*nomadapi.Client, error) {
 	with := a.cfg.Nomad
-	with.Address, with.TokenFile = cmp.Or(a.cfg.Store.Address, with.Address), cmp.Or(a.cfg.Store.Token, with.TokenFile)
+	with.Address, with.TokenFile = cmp.Or(a.cfg.Store.Address, with.Address), cmp.Or(a.cfg.Store.TokenFile, with.TokenFile)
 	return a.nomadClientTo(with, cmp.Or(a.cfg.Store.Namespace, a.env("NOMAD_NAMESPACE")), log)
 }
 

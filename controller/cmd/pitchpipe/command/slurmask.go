@@ -89,7 +89,7 @@ func reason(err error) string {
 	case errors.Is(err, fs.ErrNotExist):
 		return "there is no such socket"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "nobody listens there"
+		return "no process listens there"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer in time"
 	case errors.As(err, &errno):
