@@ -89,6 +89,9 @@ type Job struct {
 
 	// Stanza is the tuning block, nil where there is none.
 	Stanza *Block
+
+	// Warnings are comments that look like lines of the stanza and are none.
+	Warnings Errors
 }
 
 // Live tells whether the tuning block names a knob that reaches the job through
@@ -106,7 +109,7 @@ func (j *Job) Live() bool {
 }
 
 func (a Attr) live() bool {
-	return a.Name == "live" && (a.Value.Kind == Bool && a.Value.Bool || a.Value.Kind == Bare && a.Value.Text == "true")
+	return a.Name == "live" && (a.Value.Kind == Bool && a.Value.Bool || a.Value.Text == "true")
 }
 
 // Block is one block of a tuning stanza as it was written: the top level has no

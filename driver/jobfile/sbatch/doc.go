@@ -11,7 +11,8 @@
 //
 // #SBATCH and #TUNE lines count before the first command, at the start of a
 // line. A #TUNE line that is indented or stands behind the first command is an
-// error, because its author would otherwise be left untuned without a word.
+// error, because its author would otherwise be left untuned without a word. A comment that
+// only looks like one, such as "# TUNE mode=apply" or "#Tune mode=apply", is a warning.
 //
 // # The stanza
 //
