@@ -16,9 +16,8 @@
 //     ordinary user, or a task of an array, with one task on one node, in no heterogeneous job
 //     and without a deadline?
 //     Root's jobs are never touched: who could steer them could steer root.
-//  3. Has it a tuning stanza that was accepted, in mode apply? The site's submission
-//     plugin wrote it into the job's AdminComment, or the script says so
-//     (Config.Scripts).
+//  3. Has its script a tuning stanza without faults, in mode apply? The site's submission
+//     plugin marked the job in its AdminComment, or the site has none (Config.Scripts).
 //  4. Is this verb due? A signal: the one that the stanza names, while the job runs, in
 //     at most Config.Restarts attempts. A requeue: after that signal in this attempt, never
 //     of a job that leaves by itself once it saved, never against --no-requeue, and never
