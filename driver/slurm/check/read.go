@@ -3,6 +3,7 @@ package check
 import (
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"strings"
 	"time"
@@ -153,6 +154,18 @@ func ReadPrologConf(text string) PrologConf {
 		}
 	}
 	return c
+}
+
+// SettingsDir is the folder that the task prolog reads for jobs of this controller: the
+// site's, or that of the owner below the home directory.
+func (c PrologConf) SettingsDir(m Mode, home string) string {
+	switch {
+	case m == Site:
+		return c.SiteDir
+	case c.OwnerDir == "" || path.IsAbs(c.OwnerDir):
+		return c.OwnerDir
+	}
+	return path.Join(home, c.OwnerDir)
 }
 
 // ConfOf is the file that a task prolog takes its settings from: what the line conf= of
