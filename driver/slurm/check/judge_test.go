@@ -72,7 +72,7 @@ func bare(t testing.TB) check.Facts {
 		Slurm:      parse.Config(recorded(t, "bare.config.txt")),
 		Skew:       &skew,
 		Nodes:      []check.Node{{Name: "n1", Host: "n1"}, {Name: "n2", Host: "n2"}},
-		Partitions: []check.Partition{{Name: "main", Up: true}},
+		Partitions: []check.Partition{{Name: "main"}},
 		Jobs:       &check.Jobs{Seen: 7},
 		Submit:     check.File{Path: "/etc/slurm/job_submit.lua", Seen: check.Absent},
 		Exporters:  []check.Exporter{{Node: "n1"}, {Node: "n2"}},
@@ -100,7 +100,7 @@ func ready(t testing.TB) check.Facts {
 	f.Folder = plain("/home/ada/.local/state/pitchpipe/slurm-env", "ada", 0o755|fs.ModeDir, "")
 	f.Accounts = check.Accounts{
 		Asked: true, Users: []check.User{{Name: "pitchpipe", Level: "None"}, {Name: "pitchpipe-broker", Level: "Operator"}, {Name: "ada", Level: "None"}},
-		Assocs: []check.Association{{Cluster: "thalia", Account: "physics", User: "ada"}},
+		Assocs: []check.Association{{Account: "physics", User: "ada"}},
 	}
 	f.Exporters = []check.Exporter{{Node: "n1", Address: "/run/pitchpipe/exporter.sock", Answer: check.Answers, Steps: "supported", Energy: "rapl"}}
 	f.Options = plain("/etc/default/pitchpipe-exporter", "root", 0o644, "# flags\nOPTIONS=\"--log.level=info --api.readers=pitchpipe,1234\"\n")
