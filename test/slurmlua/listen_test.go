@@ -44,7 +44,7 @@ func newStage(t *testing.T, o slurmcluster.Options) *stage {
 	if err := slurmcluster.Available(slurmcluster.Options{}); err != nil {
 		slurmcluster.Need(t, nil, err)
 	}
-	s := &stage{site: newSite(t, false)}
+	s := &stage{site: newSite(t)}
 	s.socket, s.listener = filepath.Join(s.site.root, "exporter.sock"), filepath.Join(s.site.root, "listener")
 	self, err := os.Executable()
 	if err != nil {

@@ -27,7 +27,7 @@ func newLive(t *testing.T) *live {
 	if err := slurmcluster.Available(slurmcluster.Options{}); err != nil {
 		slurmcluster.Need(t, nil, err)
 	}
-	l := &live{site: newSite(t, false), clock: time.Now()}
+	l := &live{site: newSite(t), clock: time.Now()}
 	c, err := slurmcluster.Start(t.Context(), slurmcluster.Options{
 		JobSubmitLua: filepath.Join(plugin, "job_submit.lua"),
 		TaskProlog:   l.site.prolog,
