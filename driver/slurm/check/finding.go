@@ -154,10 +154,21 @@ func (j *judge) needed(word string) []Mode {
 	return []Mode{Site}
 }
 
-// when is the case of something that may be as it has to be.
-func when(is bool, which string) string {
-	if is {
-		return which
-	}
-	return "ok"
+// is chooses a case of a finding where a condition holds.
+type is struct {
+	so    bool
+	which string
 }
+
+// pick returns the first case whose condition holds, ok where there is none.
+func pick(list ...is) string {
+	for _, i := range list {
+		if i.so {
+			return i.which
+		}
+	}
+	return string(OK)
+}
+
+// when is pick of one case.
+func when(so bool, which string) string { return pick(is{so, which}) }

@@ -12,33 +12,20 @@ import (
 // submission judges the submission plugin.
 func (j *judge) submission() {
 	on := j.has("JobSubmitPlugins", "lua", "job_submit/lua")
-	which := when(!on, "missing")
-	if !on && j.Mode == Site && !j.Config.Scripts {
-		which = "missing.site"
-	}
-	j.say("slurm.job_submit_plugins", which, "with", j.with("JobSubmitPlugins", "lua"))
+	j.say("slurm.job_submit_plugins", pick(is{on, "ok"}, is{j.Mode == Site && !j.Config.Scripts, "missing.site"}, is{true, "missing"}),
+		"with", j.with("JobSubmitPlugins", "lua"))
 	s := ReadSubmit(j.Submit.Text)
-	switch {
-	case j.Submit.Seen == Absent && !j.Here.Ctld:
-		which = "unknown.elsewhere"
-	case j.Submit.Seen == Absent && on:
-		which = "missing.loaded"
-	case j.Submit.Seen == Absent:
-		which = "missing"
-	case j.Submit.Seen != Present:
-		which = "unknown.closed"
-	case !s.Loads && !s.Calls:
-		which = "missing.own"
-	case !s.Loads || !s.Calls:
-		which = "wrong.half"
-	case s.Fault == "":
-		which = "ok"
-	case s.Fault == "reject" || s.Fault == "warn":
-		which = "ok." + s.Fault
-	default:
-		which = "wrong.fault"
-	}
-	j.say("plugin.job_submit", which, "fault", s.Fault)
+	j.say("plugin.job_submit", pick(
+		is{j.Submit.Seen == Absent && !j.Here.Ctld, "unknown.elsewhere"},
+		is{j.Submit.Seen == Absent && on, "missing.loaded"},
+		is{j.Submit.Seen == Absent, "missing"},
+		is{j.Submit.Seen != Present, "unknown.closed"},
+		is{!s.Loads && !s.Calls, "missing.own"},
+		is{!s.Loads || !s.Calls, "wrong.half"},
+		is{s.Fault == "", "ok"},
+		is{s.Fault == "reject" || s.Fault == "warn", "ok." + s.Fault},
+		is{true, "wrong.fault"},
+	), "fault", s.Fault)
 	if j.Submit.Seen == Present {
 		j.modules(cmp.Or(s.Folder, PluginFolder))
 	}
@@ -51,25 +38,17 @@ func (j *judge) modules(folder string) {
 		have[path.Base(m.Path)] = m
 	}
 	for _, name := range slices.Sorted(maps.Keys(j.Shipped.Modules)) {
-		which := ""
-		switch m := have[name]; {
-		case m.Seen == Closed || m.Seen == NotLooked:
-			which = "unknown"
-		case m.Seen == Absent:
-			which = "missing"
-		case m.Text != j.Shipped.Modules[name]:
-			which = "wrong"
-		case m.Mode&0o004 == 0 || !m.Open:
-			which = "wrong.closed"
-		}
+		m := have[name]
+		which := pick(
+			is{m.Seen == Closed || m.Seen == NotLooked, "unknown"},
+			is{m.Seen == Absent, "missing"},
+			is{m.Text != j.Shipped.Modules[name], "wrong"},
+			is{m.Mode&0o004 == 0 || !m.Open, "wrong.closed"},
+		)
 		names[which] = append(names[which], name)
 	}
-	which := "ok"
-	for _, worst := range []string{"unknown", "wrong.closed", "wrong", "missing"} {
-		if len(names[worst]) > 0 {
-			which = worst
-		}
-	}
+	some := func(which string) is { return is{len(names[which]) > 0, which} }
+	which := pick(some("missing"), some("wrong"), some("wrong.closed"), some("unknown"))
 	install := "install -D -m 644 -t " + folder + " " + packageFolder + "/pitchpipe*.lua"
 	if folder == packageFolder {
 		install = "install the package pitchpipe on " + j.vars["ctld"] + " in this version"
@@ -79,32 +58,24 @@ func (j *judge) modules(folder string) {
 
 // prolog judges the TaskProlog: its script, who may change it, and who may run it.
 func (j *judge) prolog() {
-	p, which := j.Prolog, "missing.own"
+	p := j.Prolog
 	if j.say("slurm.task_prolog", when(j.Slurm["TaskProlog"] == "", "missing"), "lines", strings.Join(j.prologLines(), ", ")) != OK {
 		return
 	}
-	switch {
-	case p.Seen == Absent && len(j.Here.Nodes) > 0:
-		which = "missing.absent"
-	case p.Seen != Present:
-		which = "unknown"
-	case ours(p.Text) && withoutConf(p.Text) != withoutConf(j.Shipped.Prolog):
-		which = "wrong"
-	case ours(p.Text):
-		which = "ok"
-	case callsProlog(p.Text):
-		which = "ok.calls"
-	}
-	j.say("prolog.script", which, "unseen", j.notHere(p))
+	j.say("prolog.script", pick(
+		is{p.Seen == Absent && len(j.Here.Nodes) > 0, "missing.absent"},
+		is{p.Seen != Present, "unknown"},
+		is{ours(p.Text) && withoutConf(p.Text) != withoutConf(j.Shipped.Prolog), "wrong"},
+		is{ours(p.Text), "ok"},
+		is{callsProlog(p.Text), "ok.calls"},
+		is{true, "missing.own"},
+	), "unseen", j.notHere(p))
 	if p.Seen != Present {
 		return
 	}
 	admin, _, _ := strings.Cut(j.Slurm["SlurmUser"], "(")
-	which = when(p.Owner != "root" && p.Owner != admin || p.Mode.Perm()&0o022 != 0 || p.Mode.Perm()&0o005 != 0o005, "wrong")
-	if !p.Open {
-		which = "wrong.closed"
-	}
-	j.say("prolog.permissions", which, "script", p.Path, "owner", p.Owner, "mode", mode(p))
+	wrong := p.Owner != "root" && p.Owner != admin || p.Mode.Perm()&0o022 != 0 || p.Mode.Perm()&0o005 != 0o005
+	j.say("prolog.permissions", pick(is{!p.Open, "wrong.closed"}, is{wrong, "wrong"}), "script", p.Path, "owner", p.Owner, "mode", mode(p))
 }
 
 // notHere says why a file of the nodes is not known.
@@ -142,18 +113,15 @@ func (j *judge) settings() {
 	if !j.prologNamed() {
 		return // no script reads it
 	}
-	c, which := ReadPrologConf(j.PrologConf.Text), "ok."+string(j.Mode)
+	c := ReadPrologConf(j.PrologConf.Text)
 	dir := c.SettingsDir(j.Mode, j.Here.Home)
-	switch {
-	case j.PrologConf.Seen == Absent && len(j.Here.Nodes) > 0:
-		which = "missing.absent"
-	case j.PrologConf.Seen != Present:
-		which = "unknown"
-	case j.Mode == Site && (c.SiteDir == "" || c.SiteUser == ""), j.Mode == Owner && c.OwnerDir == "":
-		which = "missing." + string(j.Mode)
-	case j.Mode == Site && c.SiteUser != j.Controller:
-		which = "wrong"
-	}
+	which := pick(
+		is{j.PrologConf.Seen == Absent && len(j.Here.Nodes) > 0, "missing.absent"},
+		is{j.PrologConf.Seen != Present, "unknown"},
+		is{j.Mode == Site && (c.SiteDir == "" || c.SiteUser == "") || j.Mode == Owner && c.OwnerDir == "", "missing." + string(j.Mode)},
+		is{j.Mode == Site && c.SiteUser != j.Controller, "wrong"},
+		is{true, "ok." + string(j.Mode)},
+	)
 	shown := dir
 	if j.Mode == Owner {
 		shown = c.OwnerDir
@@ -189,37 +157,25 @@ func (j *judge) listenerLines() []string {
 
 // listener judges what reports the progress of a site's jobs.
 func (j *judge) listener(c PrologConf) {
-	l, which := j.Listener, "ok"
-	switch {
-	case !strings.HasPrefix(c.Exporter, "/") || !strings.HasPrefix(c.Listener, "/"):
-		which = "missing"
-	case l.Seen == Absent:
-		which = "missing.absent"
-	case l.Seen == Present && (l.Owner != "root" || l.Mode.Perm()&0o022 != 0 || l.Mode.Perm()&0o001 == 0 || !l.Open):
-		which = "wrong"
-	}
-	j.say("prolog.listener", which, "exporter", c.Exporter, "listener", c.Listener, "owner", l.Owner, "mode", mode(l), "lines", strings.Join(j.listenerLines(), "\n"))
+	l := j.Listener
+	j.say("prolog.listener", pick(
+		is{!strings.HasPrefix(c.Exporter, "/") || !strings.HasPrefix(c.Listener, "/"), "missing"},
+		is{l.Seen == Absent, "missing.absent"},
+		is{l.Seen == Present && (l.Owner != "root" || l.Mode.Perm()&0o022 != 0 || l.Mode.Perm()&0o001 == 0 || !l.Open), "wrong"},
+	), "exporter", c.Exporter, "listener", c.Listener, "owner", l.Owner, "mode", mode(l), "lines", strings.Join(j.listenerLines(), "\n"))
 }
 
 // folder judges the folder of the settings.
 func (j *judge) folder(dir string) {
-	d, which := j.Folder, "ok"
+	d := j.Folder
 	local := []string{"ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs", "f2fs"}
-	switch {
-	case d.Path != dir || d.Seen == NotLooked || d.Seen == Closed:
-		which = "unknown"
-	case d.Seen == Absent && j.Mode == Owner:
-		which = "ok.later"
-	case d.Seen == Absent:
-		which = "missing"
-	case !d.Mode.IsDir():
-		which = "wrong.file"
-	case d.Owner != j.Controller && d.Owner != "root" || d.Mode.Perm()&0o022 != 0 || d.Mode.Perm()&0o001 == 0 && j.Mode == Site:
-		which = "wrong.owner"
-	case !d.Open && j.Mode == Site:
-		which = "wrong.closed"
-	case j.machines() > 1 && slices.Contains(local, d.FS):
-		which = "wrong.local"
-	}
-	j.say("settings.folder", which, "dir", dir, "owner", d.Owner, "mode", mode(d), "fs", d.FS, "machines", strconv.Itoa(j.machines()))
+	j.say("settings.folder", pick(
+		is{d.Path != dir || d.Seen == NotLooked || d.Seen == Closed, "unknown"},
+		is{d.Seen == Absent && j.Mode == Owner, "ok.later"},
+		is{d.Seen == Absent, "missing"},
+		is{!d.Mode.IsDir(), "wrong.file"},
+		is{d.Owner != j.Controller && d.Owner != "root" || d.Mode.Perm()&0o022 != 0 || d.Mode.Perm()&0o001 == 0 && j.Mode == Site, "wrong.owner"},
+		is{!d.Open && j.Mode == Site, "wrong.closed"},
+		is{j.machines() > 1 && slices.Contains(local, d.FS), "wrong.local"},
+	), "dir", dir, "owner", d.Owner, "mode", mode(d), "fs", d.FS, "machines", strconv.Itoa(j.machines()))
 }

@@ -146,13 +146,7 @@ func (j *judge) partitions(are func(Partition) bool) (names []string) {
 // leave with 85 once they saved.
 func (j *judge) requeue() {
 	j.say("slurm.job_requeue", when(j.Slurm["JobRequeue"] == "0", "wrong"))
-	which := "missing"
-	if j.names("RequeueExitHold", 85) {
-		which = "ok"
-	} else if j.names("RequeueExit", 85) {
-		which = "ok.exit"
-	}
-	j.say("slurm.requeue_exit", which, "with", j.with("RequeueExitHold", "85"))
+	j.say("slurm.requeue_exit", pick(is{j.names("RequeueExitHold", 85), "ok"}, is{j.names("RequeueExit", 85), "ok.exit"}, is{true, "missing"}), "with", j.with("RequeueExitHold", "85"))
 }
 
 // names reports whether a list of statuses and of ranges of them has one.
@@ -181,16 +175,12 @@ func (j *judge) privacy() {
 // tracking judges how Slurm binds and measures a job's processes.
 func (j *judge) tracking() {
 	j.say("slurm.proctrack", when(j.Slurm["ProctrackType"] != "proctrack/cgroup", "wrong"))
-	which := "wrong"
-	switch {
-	case j.has("TaskPlugin", "task/cgroup") && strings.EqualFold(j.Slurm["ConstrainCores"], "yes"):
-		which = "ok.constrained"
-	case j.has("TaskPlugin", "task/affinity"):
-		which = "ok"
-	case j.has("TaskPlugin", "task/cgroup"):
-		which = "wrong.unconstrained"
-	}
-	j.say("slurm.task_plugin", which)
+	j.say("slurm.task_plugin", pick(
+		is{j.has("TaskPlugin", "task/cgroup") && strings.EqualFold(j.Slurm["ConstrainCores"], "yes"), "ok.constrained"},
+		is{j.has("TaskPlugin", "task/affinity"), "ok"},
+		is{j.has("TaskPlugin", "task/cgroup"), "wrong.unconstrained"},
+		is{true, "wrong"},
+	))
 }
 
 func (j *judge) accounting() {
@@ -203,11 +193,7 @@ func (j *judge) accounting() {
 func (j *judge) accounts() {
 	admin, _, _ := strings.Cut(j.Slurm["SlurmUser"], "(")
 	if j.Mode == Site {
-		which := when(j.Here.UID == "", "missing")
-		if j.Controller == "root" || j.Controller == admin {
-			which = "wrong"
-		}
-		j.say("accounts.ordinary", which)
+		j.say("accounts.ordinary", pick(is{j.Controller == "root" || j.Controller == admin, "wrong"}, is{j.Here.UID == "", "missing"}))
 	}
 	if !j.Accounts.Asked {
 		return // there is no accounting, which another finding says
@@ -227,23 +213,18 @@ func (j *judge) accounts() {
 // level judges the administrator level of an account. One that is not known has none.
 func (j *judge) level(name, whose, account, want string) {
 	i := slices.IndexFunc(j.Accounts.Users, func(u User) bool { return u.Name == account })
-	level, which := "None", "wrong"
+	level := "None"
 	if i >= 0 {
 		level = j.Accounts.Users[i].Level
 	}
-	switch {
-	case account == "":
-		which = "unknown.account"
-	case level == want && i >= 0:
-		which = "ok"
-	case level == want:
-		which = "ok.absent"
-	case i < 0 && j.has("PrivateData", "users") && j.Caller != "root":
-		which = "unknown.hidden"
-	case i < 0:
-		which = "missing"
-	}
-	j.say(name, which, "whose", whose, "account", account, "want", want, "level", level)
+	j.say(name, pick(
+		is{account == "", "unknown.account"},
+		is{level == want && i >= 0, "ok"},
+		is{level == want, "ok.absent"},
+		is{i < 0 && j.has("PrivateData", "users") && j.Caller != "root", "unknown.hidden"},
+		is{i < 0, "missing"},
+		is{true, "wrong"},
+	), "whose", whose, "account", account, "want", want, "level", level)
 }
 
 // machines is how many the nodes are.

@@ -32,54 +32,41 @@ func (j *judge) controller() {
 
 // configured compares one setting with what the cluster has.
 func (j *judge) configured(name string, told, has bool) {
-	which := when(told != has, "wrong")
-	if told && !has {
-		which = "wrong.told"
-	} else if has && !told && name == "controller.task_prolog" && j.Mode == Site {
-		which = "wrong.site"
-	}
-	j.say(name, which, "told", strconv.FormatBool(told), "has", strconv.FormatBool(has))
+	site := has && !told && name == "controller.task_prolog" && j.Mode == Site
+	j.say(name, pick(is{told && !has, "wrong.told"}, is{site, "wrong.site"}, is{told != has, "wrong"}), "told", strconv.FormatBool(told), "has", strconv.FormatBool(has))
 }
 
 // policy judges what the site lets stanzas do. That nothing is changed may be what the site
 // wants, so it is no more than advice.
 func (j *judge) policy() {
-	p, which := j.Config.Policy, "missing.advice"
-	switch {
-	case !p.Read:
+	p := j.Config.Policy
+	if !p.Read {
 		return
-	case p.Fault != "":
-		which = "wrong"
-	case p.Apply:
-		which = "ok"
-	case p.File == "" && j.Mode == Owner && j.Caller != "root":
-		which = "missing.owner"
-	case p.File == "":
-		which = "missing"
 	}
-	j.say("policy.mode", which, "policy", cmp.Or(p.File, "/etc/pitchpipe/site.yaml"), "fault", p.Fault)
+	j.say("policy.mode", pick(
+		is{p.Fault != "", "wrong"},
+		is{p.Apply, "ok"},
+		is{p.File == "" && j.Mode == Owner && j.Caller != "root", "missing.owner"},
+		is{p.File == "", "missing"},
+		is{true, "missing.advice"},
+	), "policy", cmp.Or(p.File, "/etc/pitchpipe/site.yaml"), "fault", p.Fault)
 }
 
 // broker judges the broker of a site.
 func (j *judge) broker() {
-	b, which := j.Broker, "unknown.asked"
-	switch {
-	case j.Mode != Site:
+	b := j.Broker
+	if j.Mode != Site {
 		return
-	case b.Socket.Seen == Absent:
-		which = "missing"
-	case b.Socket.Seen != Present:
-		which = "unknown"
-	case b.Answer == Answers:
-		which = "ok"
-	case b.Answer == Denies && (j.Caller == j.Controller || j.Caller == "root"):
-		which = "wrong.denies"
-	case b.Answer == Denies:
-		which = "ok.denies"
-	case b.Answer == Silent:
-		which = "wrong.silent"
 	}
-	j.say("broker.socket", which, "socket", b.Socket.Path, "text", b.Text)
+	j.say("broker.socket", pick(
+		is{b.Socket.Seen == Absent, "missing"},
+		is{b.Socket.Seen != Present, "unknown"},
+		is{b.Answer == Answers, "ok"},
+		is{b.Answer == Denies && (j.Caller == j.Controller || j.Caller == "root"), "wrong.denies"},
+		is{b.Answer == Denies, "ok.denies"},
+		is{b.Answer == Silent, "wrong.silent"},
+		is{true, "unknown.asked"},
+	), "socket", b.Socket.Path, "text", b.Text)
 }
 
 // exporters judges that each node has one that answers. Nodes of which the same is to be said
@@ -145,22 +132,15 @@ func (j *judge) exporter(e Exporter) {
 	if j.Slurm["ProctrackType"] != "proctrack/cgroup" {
 		j.say("exporter.finds_jobs", when(e.Steps != "supported", "wrong"), vars...)
 	}
-	which = when(e.Energy == "modelled", "wrong")
-	if e.Energy == "" {
-		which = "missing"
-	}
-	j.say("exporter.joules", which, vars...)
+	j.say("exporter.joules", pick(is{e.Energy == "", "missing"}, is{e.Energy == "modelled", "wrong"}), vars...)
 	// A site's exporter has to show the controller everybody's jobs. How the exporters of other
 	// machines were started is not known.
 	if j.Mode != Site || !strings.HasPrefix(e.Address, "/") || j.Controller == "root" {
 		return
 	}
 	names := optionOf(j.Options.Text, "--api.readers")
-	which = when(!slices.Contains(names, j.Controller) && !slices.Contains(names, j.Here.UID), "missing")
-	if j.Options.Seen != Present {
-		which = "unknown"
-	}
-	j.say("exporter.readers", which, vars...)
+	lacks := !slices.Contains(names, j.Controller) && !slices.Contains(names, j.Here.UID)
+	j.say("exporter.readers", pick(is{j.Options.Seen != Present, "unknown"}, is{lacks, "missing"}), vars...)
 }
 
 // optionOf reads a flag with a list from OPTIONS="..." of a file of variables, whose last
@@ -192,17 +172,9 @@ func (j *judge) proof() {
 	if p == nil {
 		return
 	}
-	found, which := strings.Contains(p.Bad, "line 2, column 7"), "ok"
-	switch {
-	case p.Accepted && found:
-		which = "ok.warned"
-	case p.Accepted:
-		which = "missing"
-	case !found:
-		which = "unknown"
-	}
+	found := strings.Contains(p.Bad, "line 2, column 7")
 	vars := []string{"bad", p.Bad, "failed", p.Failed, "job", p.Job, "unstarted", p.Unstarted}
-	j.say("try.refused", which, vars...)
+	j.say("try.refused", pick(is{p.Accepted && found, "ok.warned"}, is{p.Accepted, "missing"}, is{!found, "unknown"}), vars...)
 	if p.Failed != "" {
 		j.say("try.submitted", "wrong", vars...)
 		return
