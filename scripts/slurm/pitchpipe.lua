@@ -1,21 +1,17 @@
 -- pitchpipe: the submission plugin. It reads the #TUNE lines of a batch script at sbatch.
 --
--- A site calls pitchpipe.submit from slurm_job_submit of its own job_submit.lua. The
--- plugin refuses what is surely wrong: quoting, unknown blocks and keys, a key given twice,
--- a word that a key does not take. The controller judges the rest, such as numbers and
--- what keys say about each other. For a job with a stanza the plugin writes two things, and
--- nothing else:
+-- It refuses what is surely wrong: quoting, unknown blocks and keys, a key given twice, a word
+-- that a key does not take. The controller judges the rest. For a job with a stanza it writes
+-- two things:
 --
---     admin_comment               the word pitchpipe:1:-, which tells the controller and
---                                 the broker that the job has a stanza
---     environment PITCHPIPE_JOB   2:live:NAME=#|WORD;NAME=#, the variables that the task
---                                 prolog may set, each to a number (#) or one of the words,
---                                 and "live" where a knob is live; 2:: where the mode is not
---                                 apply or the job's comment says pitchpipe:off
+--     admin_comment   the word pitchpipe:1:-, behind what others wrote
+--     PITCHPIPE_JOB   in the environment, 2:live:NAME=#|WORD;NAME=#: the variables that the task
+--                     prolog may set, each to a number (#) or a word, and "live" where a knob is
+--                     live; 2:: where the mode is not apply or the comment says pitchpipe:off
 --
--- A job without a stanza keeps every field. Any error of this module is logged, and the job
--- is accepted as it was. The plugin does no I/O and stops after a bounded amount of work, so
--- that slurmctld never waits for it. Lua 5.1 to 5.4.
+-- A job without a stanza keeps every field. Any error here is logged, and the job is accepted
+-- as it was. The plugin does no I/O and stops after a bounded amount of work, so that slurmctld
+-- never waits for it. Lua 5.1 to 5.4.
 
 local keys = require("pitchpipe_keys")
 
@@ -66,14 +62,11 @@ local function tune_line(line, number, i)
   end
 
   local function element()
-    local item = { column = i }
-    if line:find("^['\"]", i) then
-      item.text, item.quoted = quoted(), true
-    else
-      item.text = take("^[^ \t,'\"]*")
-      if line:find("^['\"]", i) then fail(i, "a quote inside a bare value", "want quotes around the whole value") end
-    end
-    return item
+    local start = i
+    if line:find("^['\"]", i) then return { column = start, text = quoted(), quoted = true } end
+    local text = take("^[^ \t,'\"]*")
+    if line:find("^['\"]", i) then fail(i, "a quote inside a bare value", "want quotes around the whole value") end
+    return { column = start, text = text }
   end
 
   -- A value is one element, or several with commas between them.
@@ -97,7 +90,6 @@ local function tune_line(line, number, i)
     return items
   end
 
-  local first = true
   while take("^[ \t]*") and i <= #line do
     local start, name = i, take("^[^ \t='\"]*")
     if char() == "=" then
@@ -105,7 +97,7 @@ local function tune_line(line, number, i)
       block.attrs[#block.attrs + 1] = { name = name, line = number, column = start, value_at = at, items = value(name) }
     elseif not at_blank() then
       fail(i, "the character '" .. char() .. "' in the name of a key", "want key=value")
-    elseif first then
+    elseif block.kind == "" and #block.attrs == 0 then
       block.kind, block.column = name, start
     elseif block.kind ~= "" and block.label == "" and #block.attrs == 0 then
       block.label, block.label_at = name, start
@@ -113,7 +105,6 @@ local function tune_line(line, number, i)
       fail(start, "the word " .. quote(name) .. " where a key is expected",
         "want key=value without blanks around the equals sign; quote values that hold blanks")
     end
-    first = false
   end
   return block
 end
@@ -165,17 +156,17 @@ local function read(text)
   return blocks, faults, warnings
 end
 
--- merged brings the lines of one block together, as several may add to it.
+-- merged brings the lines of one block together; the first block is the top level.
 local function merged(blocks)
-  local out, by = { { kind = "", label = "", attrs = {} } }, {}
-  by["\n"] = out[1]
+  local out, by = {}, {}
+  table.insert(blocks, 1, { kind = "", label = "", attrs = {} })
   for _, block in ipairs(blocks) do
     local name = block.kind .. "\n" .. block.label
     if not by[name] then
-      out[#out + 1] = { kind = block.kind, label = block.label, label_at = block.label_at, line = block.line, column = block.column, attrs = {} }
-      by[name] = out[#out]
+      by[name], out[#out + 1] = block, block
+    else
+      for _, attr in ipairs(block.attrs) do table.insert(by[name].attrs, attr) end
     end
-    for _, attr in ipairs(block.attrs) do table.insert(by[name].attrs, attr) end
   end
   return out
 end
@@ -317,9 +308,7 @@ end
 -- stanza. It returns slurm.SUCCESS or slurm.ERROR, and never raises an error.
 function pitchpipe.submit(job_desc, on_fault)
   local hook = debug and debug.sethook
-  if hook then
-    hook(function() hook(); error("pitchpipe: too much work for one job", 0) end, "", most_work)
-  end
+  if hook then hook(function() hook(); error("pitchpipe: too much work for one job", 0) end, "", most_work) end
   local ok, result = pcall(guarded, job_desc, on_fault)
   if hook then hook() end
   if ok then return result end
