@@ -61,21 +61,12 @@ func Cluster(ctx context.Context, c Config) (check.Facts, error) {
 }
 
 // rows runs a command that prints lines of so many fields with | between them.
-func rows(ctx context.Context, run command.Runner, fields int, name string, args ...string) (out [][]string, err error) {
+func rows(ctx context.Context, run command.Runner, fields int, name string, args ...string) ([][]string, error) {
 	said, err := run.Run(ctx, command.Call{Name: name, Args: args})
 	if err != nil {
 		return nil, err
 	}
-	for line := range strings.Lines(string(said.Stdout)) {
-		row := strings.Split(strings.TrimRight(line, "\r\n"), "|")
-		switch {
-		case len(row) == fields:
-			out = append(out, row)
-		case line != "\n":
-			return nil, fmt.Errorf("%w: %s: %d fields in %.200q", parse.ErrFormat, name, len(row), line)
-		}
-	}
-	return out, nil
+	return parse.Rows(name, said.Stdout, fields)
 }
 
 // settings asks slurmctld for its configuration, without which there is nothing. It is asked
