@@ -31,7 +31,7 @@ func (p Pos) String() string { return fmt.Sprintf("%s:%d:%d", p.Filename, p.Line
 // Error is one fault of a job file.
 type Error struct {
 	Pos   Pos
-	Found string // what stands there, such as `unknown key "knobb"`
+	Found string // what was found, such as `unknown key "knobb"`
 	Want  string // what is allowed there, and the nearest known word where one is near
 }
 
@@ -94,7 +94,7 @@ type Job struct {
 	Warnings Errors
 }
 
-// Live tells whether the tuning block names a knob that reaches the job through
+// Live reports whether the tuning block names a knob that reaches the job through
 // its settings file.
 func (j *Job) Live() bool {
 	if j.Stanza == nil {

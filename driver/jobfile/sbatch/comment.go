@@ -28,7 +28,7 @@ func WithComment(script []byte, comment string) []byte {
 }
 
 // fromComment splits a comment before each #TUNE that begins a word; what stands
-// before the first is somebody else's.
+// before the first is not ours.
 func fromComment(comment string) []string {
 	comment = strings.Map(func(r rune) rune {
 		if r < ' ' {

@@ -39,8 +39,8 @@ func (s *Server) stanza(ctx context.Context, j sighting) (Stanza, error) {
 }
 
 // script hands out the script of a job that has a stanza, whatever its mode and its
-// shape: the controller shows it and learns from it. Of any other job, where no plugin
-// tells, it is the first line, so that the controller sees that there is nothing for it.
+// shape: the controller shows it and learns from it. Of any other job, where there is no
+// plugin, it is the first line, so that the controller sees that there is nothing for it.
 func (s *Server) script(ctx context.Context, id string) ([]byte, error) {
 	j, err := s.look(ctx, id)
 	if err != nil {

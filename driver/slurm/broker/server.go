@@ -57,7 +57,7 @@ type Config struct {
 	// Ahead is how far a start time may be set ahead; 0 = DefaultAhead.
 	Ahead time.Duration
 
-	// Scripts tells that the site has no submission plugin: the script says whether a
+	// Scripts says that the site has no submission plugin: the script says whether a
 	// job has a stanza.
 	Scripts bool
 

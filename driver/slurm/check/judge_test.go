@@ -261,7 +261,7 @@ func TestOneThingThatIsWrongIsTheOneThatIsTold(t *testing.T) {
 		{"a folder that the other nodes do not have", site, func(f *check.Facts) {
 			f.Folder.FS, f.Nodes = "xfs", append(f.Nodes, check.Node{Name: "n2", Host: "n2"})
 		}, "settings.folder", check.Wrong, true},
-		{"settings that nobody reads", site, func(f *check.Facts) { f.Config.Settings = "/elsewhere" }, "controller.settings", check.Wrong, true},
+		{"settings that the prolog does not read", site, func(f *check.Facts) { f.Config.Settings = "/elsewhere" }, "controller.settings", check.Wrong, true},
 		{"a prolog that believes another account", site, func(f *check.Facts) {
 			f.PrologConf.Text = strings.Replace(f.PrologConf.Text, "=pitchpipe\n", "=ada\n", 1)
 		}, "prolog.conf", check.Wrong, true},
@@ -285,7 +285,7 @@ func TestOneThingThatIsWrongIsTheOneThatIsTold(t *testing.T) {
 			f.Slurm["ProctrackType"], f.Exporters[0].Steps = "proctrack/linuxproc", "denied"
 		}, "exporter.finds_jobs", check.Wrong, true},
 		{"an exporter that shows the controller nothing", site, func(f *check.Facts) { f.Options.Text = "OPTIONS=\"--api.readers ada\"\n" }, "exporter.readers", check.Missing, true},
-		{"an exporter that is told the controller's number", site, func(f *check.Facts) { f.Options.Text = "OPTIONS='--api.readers 990'\n" }, "exporter.readers", check.OK, false},
+		{"an exporter that has the controller's number", site, func(f *check.Facts) { f.Options.Text = "OPTIONS='--api.readers 990'\n" }, "exporter.readers", check.OK, false},
 		{"a good job that sbatch refuses", site, func(f *check.Facts) { f.Proof = &check.Proof{Failed: "Invalid account"} }, "try.submitted", check.Wrong, true},
 		{"a warning instead of a refusal", site, func(f *check.Facts) { f.Proof.Accepted = true }, "try.refused", check.OK, false},
 	} {
@@ -312,7 +312,7 @@ func TestTheFolderThatIsProposedIsOneThatJobsReach(t *testing.T) {
 	for name, c := range map[string]struct {
 		settings, conf, want string
 	}{
-		"where nobody chose one":                {"/var/lib/pitchpipe/slurm-env", "", "site_dir=/srv/pitchpipe/settings"},
+		"where neither file names one":          {"/var/lib/pitchpipe/slurm-env", "", "site_dir=/srv/pitchpipe/settings"},
 		"where the controller's file names one": {"/shared/pitchpipe", "", "site_dir=/shared/pitchpipe"},
 		"where the task prolog's names one":     {"/var/lib/pitchpipe/slurm-env", "site_dir=/nfs/settings\n", "site_dir=/nfs/settings"},
 	} {
@@ -400,7 +400,7 @@ func TestNoFactsAreNoFaults(t *testing.T) {
 		for _, name := range []string{"plugin.job_submit", "plugin.modules", "prolog.script", "prolog.conf", "settings.folder"} {
 			for _, got := range r.Findings {
 				if got.Name == name && got.Verdict != check.Unknown {
-					rt.Fatalf("%+v, and nobody looked", got)
+					rt.Fatalf("%+v, and no look was made", got)
 				}
 			}
 		}
