@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
 
 	"pitchpipe/driver/slurm/check"
@@ -408,4 +409,39 @@ func TestNoFactsAreNoFaults(t *testing.T) {
 			rt.Fatalf("a control character in %q", text)
 		}
 	})
+}
+
+// TestFindingsAreWellFormed: a misspelled key of findings.yaml would be a text that is missing.
+func TestFindingsAreWellFormed(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("findings.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all map[string]map[string]any
+	if err := yaml.Unmarshal(text, &all); err != nil || len(all) < 40 {
+		t.Fatalf("%d findings: %v", len(all), err)
+	}
+	known := []string{"where", "looked", "why", "needed", "change", "then"}
+	for name, f := range all {
+		cases, _ := f["cases"].(map[string]any)
+		delete(f, "cases")
+		for key := range f {
+			if !slices.Contains(known, key) {
+				t.Errorf("%s has the unknown key %s", name, key)
+			}
+		}
+		for which, words := range cases {
+			verdict, _, _ := strings.Cut(which, ".")
+			if !slices.Contains([]string{"ok", "missing", "wrong", "unknown"}, verdict) {
+				t.Errorf("%s has the case %s, which begins with no verdict", name, which)
+			}
+			of, _ := words.(map[string]any)
+			for key := range of {
+				if !slices.Contains(known[1:], key) {
+					t.Errorf("%s, case %s, has the unknown key %s", name, which, key)
+				}
+			}
+		}
+	}
 }
