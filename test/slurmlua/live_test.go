@@ -138,52 +138,51 @@ func TestOnARunningSlurm(t *testing.T) {
 	t.Parallel()
 	l := newLive(t, slurmcluster.Options{JobSubmitLua: filepath.Join(plugin, "job_submit.lua")}, newSite(t))
 	good := strings.ReplaceAll(goodScript, "./train\n", printer)
-
-	l.install(t, "reject", nil)
-	plain, seen := l.hold(t, "#!/bin/sh\n"+printer)
-	if plain == "" || seen != "" || l.comment(t, plain) != "" {
-		t.Errorf("a job without a stanza: id %q, comment %q, seen %q", plain, l.comment(t, plain), seen)
-	}
-	tuned, seen := l.hold(t, good)
-	if tuned == "" || seen != "" || !strings.HasPrefix(l.comment(t, tuned), "pitchpipe:1:-") {
-		t.Fatalf("a good stanza: id %q, comment %q, seen %q", tuned, l.comment(t, tuned), seen)
-	}
-	untuned, _ := l.hold(t, good)
-	spoiled, _ := l.hold(t, good)
-	// Such a job has no PATH; what the plugin sets of its environment it has.
-	bare, _ := l.hold(t, strings.NewReplacer("#!/bin/sh\n", "#!/bin/sh\n#SBATCH --export=NONE\n", printer, "export PATH=/usr/bin:/bin SLURM_EXPORT_ENV=ALL\n"+printer).Replace(good))
-	for _, id := range []string{plain, tuned, bare} {
-		l.site.write(t, filepath.Join(l.site.dir, id), "OMP_NUM_THREADS=2\nBATCH=0.5\n", nobody, 0o644)
-	}
-	l.site.write(t, filepath.Join(l.site.dir, spoiled), "BATCH=8\n", stranger, 0o644)
-	// Whoever took over the account of the controller writes what a shell runs.
-	attacked, _ := l.hold(t, strings.NewReplacer("#!/bin/sh\n", "#!/bin/bash\n", printer, "[[ $OMP_NUM_THREADS -gt 4 ]]\n"+printer).Replace(good))
-	recommended, _ := l.hold(t, strings.ReplaceAll(good, "mode=apply", "mode=recommend"))
-	switchedOff, _ := l.hold(t, strings.ReplaceAll(good, "#TUNE mode", "#SBATCH --comment=pitchpipe:off\n#TUNE mode"))
-	l.site.write(t, filepath.Join(l.site.dir, attacked), "OMP_NUM_THREADS=a[$(id >pwned; echo 0)]\n", nobody, 0o644)
-	for _, id := range []string{recommended, switchedOff} {
-		l.site.write(t, filepath.Join(l.site.dir, id), "OMP_NUM_THREADS=2\n", nobody, 0o644)
-	}
+	with := func(before, after string) string { return replace(t, good, before, after) }
 	const (
-		unset  = "T<> B<> S<>\nstep T=\nmark=none\nthe end\n"
-		not    = "pitchpipe: the settings chosen for this job are not applied: "
-		notice = not + "the file is not a plain file that only the controller may write\n"
+		unset = "T<> B<> S<>\nstep T=\nmark=none\nthe end\n"
+		set   = "T<2> B<0.5> S<>\nstep T=2\nmark=none\nthe end\n"
+		not   = "pitchpipe: the settings chosen for this job are not applied: "
+		two   = "OMP_NUM_THREADS=2\nBATCH=0.5\n"
 	)
-	for _, tt := range []struct{ what, id, want string }{
-		{"a job with settings", tuned, "T<2> B<0.5> S<>\nstep T=2\nmark=none\nthe end\n"},
-		{"a job that wants nothing of its submitter's environment", bare, "T<2> B<0.5> S<>\nstep T=2\nmark=none\nthe end\n"},
-		{"a job with a stanza and without settings", untuned, "T<> B<> S<>\nstep T=\nmark=none\nthe end\n"},
-		{"a job whose file has what a shell runs", attacked, not + "the value of OMP_NUM_THREADS has a character that no value has\n" + unset},
-		{"a job that wants advice only", recommended, not + "OMP_NUM_THREADS is not declared by the stanza\n" + unset},
-		{"a job that its owner switched off", switchedOff, not + "OMP_NUM_THREADS is not declared by the stanza\n" + unset},
-		{"a job whose file another user wrote", spoiled, notice + "T<> B<> S<>\nstep T=\nmark=none\nthe end\n"},
-		{"a job without a stanza, though a file stands there", plain, "T<> B<> S<>\nstep T=\nmark=none\nthe end\n"},
-	} {
-		if got := l.output(t, tt.id); got != tt.want {
-			t.Errorf("%s wrote\n%s\nwant\n%s", tt.what, got, tt.want)
+	jobs := []struct {
+		what, script, settings string
+		uid                    int // that wrote the settings
+		want, id               string
+	}{
+		{what: "a job with settings", script: good, settings: two, uid: nobody, want: set},
+		{
+			what: "a job that wants nothing of its submitter's environment, PATH included", settings: two, uid: nobody, want: set,
+			script: strings.NewReplacer("#!/bin/sh\n", "#!/bin/sh\n#SBATCH --export=NONE\n", printer, "export PATH=/usr/bin:/bin SLURM_EXPORT_ENV=ALL\n"+printer).Replace(good),
+		},
+		{what: "a job with a stanza and without settings", script: good, want: unset},
+		{ // Whoever took over the account of the controller writes what a shell runs.
+			what: "a job whose file has what a shell runs", script: strings.NewReplacer("#!/bin/sh\n", "#!/bin/bash\n", printer, "[[ $OMP_NUM_THREADS -gt 4 ]]\n"+printer).Replace(good),
+			settings: "OMP_NUM_THREADS=a[$(id >pwned; echo 0)]\n", uid: nobody, want: not + "the value of OMP_NUM_THREADS has a character that no value has\n" + unset,
+		},
+		{what: "a job that wants advice only", script: with("mode=apply", "mode=recommend"), settings: two, uid: nobody, want: not + "OMP_NUM_THREADS is not declared by the stanza\n" + unset},
+		{
+			what: "a job that its owner switched off", script: with("#TUNE mode", "#SBATCH --comment=pitchpipe:off\n#TUNE mode"), settings: two, uid: nobody,
+			want: not + "OMP_NUM_THREADS is not declared by the stanza\n" + unset,
+		},
+		{what: "a job whose file another user wrote", script: good, settings: two, uid: stranger, want: not + "the file is not a plain file that only the controller may write\n" + unset},
+		{what: "a job without a stanza that has a file", script: "#!/bin/sh\n" + printer, settings: two, uid: nobody, want: unset},
+	}
+	l.install(t, "reject", nil)
+	for i, j := range jobs {
+		id, seen := l.hold(t, j.script)
+		if marked := l.comment(t, id) == "pitchpipe:1:-"; id == "" || seen != "" || marked != strings.Contains(j.script, "#TUNE") {
+			t.Fatalf("%s: id %q, marked %v, the user saw %q", j.what, id, marked, seen)
+		}
+		if jobs[i].id = id; j.settings != "" {
+			l.site.write(t, filepath.Join(l.site.dir, id), j.settings, j.uid, 0o644)
 		}
 	}
-
+	for _, j := range jobs {
+		if got := l.output(t, j.id); got != j.want {
+			t.Errorf("%s wrote\n%s\nwant\n%s", j.what, got, j.want)
+		}
+	}
 	if _, err := os.Stat(l.home("pwned")); err == nil {
 		t.Error("what the settings file said was run as the job's user")
 	}
