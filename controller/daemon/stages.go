@@ -79,6 +79,7 @@ func (r *rooms) readFile(job driver.Job) reconcile.Reading {
 		return reading
 	}
 	policy, err := stanza.Policy(file)
+	reading.Detail = file.Warnings.Error()
 	switch {
 	case errors.Is(err, stanza.ErrNone):
 		reading.Reason = tuning.ReasonNoStanza
@@ -95,7 +96,7 @@ func (r *rooms) readFile(job driver.Job) reconcile.Reading {
 		left = append(left, l.Knob)
 	}
 	if len(left) > 0 {
-		reading.Detail = fmt.Sprintf("The driver for %s cannot bring its knobs to it: %s stay as they are", r.driver.Name(), strings.Join(left, ", "))
+		reading.Detail = strings.TrimPrefix(reading.Detail+"\n", "\n") + fmt.Sprintf("The driver for %s cannot bring its knobs to it: %s stay as they are", r.driver.Name(), strings.Join(left, ", "))
 	}
 	return reading
 }

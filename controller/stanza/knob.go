@@ -232,7 +232,7 @@ func (j *judge) values(k *tuning.Knob, d datum) {
 	}
 }
 
-// untuned judges the value of the knob without the tuner.
+// untuned judges the value of the knob without tuning.
 func (j *judge) untuned(k *tuning.Knob, f fields, at jobfile.Pos) {
 	d, ok := f.get("default")
 	if k.Follows != "" || f.given("follows") {

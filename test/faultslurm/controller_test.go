@@ -18,9 +18,7 @@ import (
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
-	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/detect"
-	"pitchpipe/driver/jobfile/jsontree"
 	"pitchpipe/driver/slurm"
 	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/broker"
@@ -123,10 +121,8 @@ func serveBroker(dir string) error {
 	h := &hook{dir: os.Getenv(envOrders)}
 	s, err := broker.New(broker.Config{
 		Socket: filepath.Join(dir, brokerSocket), Dir: filepath.Join(dir, "state"), Actor: marking{act.Commands{Runner: run, Logger: log}, h}, Runner: run,
-		Controllers: []uint32{uint32(uid)}, Above: []string{sitePartition}, Restarts: 100, Record: recorded, Logger: log, AfterStep: h.reached,
-		Script: func(string, []byte) (broker.Stanza, error) {
-			return broker.Stanza{}, errors.New("the plugin records them")
-		},
+		Controllers: []uint32{uint32(uid)}, Above: []string{sitePartition}, Restarts: 100, Logger: log, AfterStep: h.reached,
+		Script: written,
 	})
 	if err != nil {
 		return err
@@ -134,13 +130,13 @@ func serveBroker(dir string) error {
 	return s.Run(ctx)
 }
 
-// recorded judges what the submission plugin recorded, as the pitchpipe program does.
-func recorded(json []byte) (broker.Stanza, error) {
-	block, err := jsontree.Parse("record", json)
+// written judges the stanza of a script, as the pitchpipe program does.
+func written(name string, script []byte) (broker.Stanza, error) {
+	job, err := detect.ParseForSlurm(name, script, nil)
 	if err != nil {
 		return broker.Stanza{}, err
 	}
-	policy, err := stanza.Policy(&jobfile.Job{Format: jobfile.Sbatch, Stanza: block})
+	policy, err := stanza.Policy(job)
 	if err != nil {
 		return broker.Stanza{}, err
 	}

@@ -63,6 +63,8 @@ type Verdict struct {
 	Text   string         `json:"text,omitempty"`   // the policy as a stanza
 	Errors []Fault        `json:"errors,omitempty"`
 	Note   string         `json:"note,omitempty"`
+	// Warnings are comments that look like lines of the stanza and are none.
+	Warnings []Fault `json:"warnings,omitempty"`
 	// Prospects say when each knob can act, per scheduler.
 	Prospects []tuning.Prospects `json:"prospects,omitempty"`
 }

@@ -44,6 +44,7 @@ func Of(parse detect.Parser, filename string, source []byte, variables map[strin
 	var policy tuning.Policy
 	if err == nil {
 		policy, err = stanza.Policy(file)
+		v.Warnings = faultsOf(file.Warnings)
 	}
 	var faults jobfile.Errors
 	switch {
@@ -62,15 +63,18 @@ func Of(parse detect.Parser, filename string, source []byte, variables map[strin
 		}
 		return v, nil
 	case errors.As(err, &faults):
-		for _, f := range faults {
-			v.Errors = append(v.Errors, api.Fault{
-				File: f.Pos.Filename, Line: f.Pos.Line, Column: f.Pos.Column, Found: f.Found, Want: f.Want,
-			})
-		}
+		v.Errors = faultsOf(faults)
 	default:
 		v.Errors = []api.Fault{{File: filename, Found: err.Error()}}
 	}
 	return v, err
+}
+
+func faultsOf(list jobfile.Errors) (out []api.Fault) {
+	for _, f := range list {
+		out = append(out, api.Fault{File: f.Pos.Filename, Line: f.Pos.Line, Column: f.Pos.Column, Found: f.Found, Want: f.Want})
+	}
+	return out
 }
 
 func (g Ground) prospects(file *jobfile.Job, asked tuning.Policy) tuning.Prospects {
@@ -128,6 +132,9 @@ func Reach(name string, can driver.Capabilities) tuning.Reach {
 func Text(v api.Verdict) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", v.File, v.Note)
+	for _, w := range v.Warnings {
+		fmt.Fprintf(&b, "%s:%d:%d: warning: %s; %s\n", w.File, w.Line, w.Column, w.Found, w.Want)
+	}
 	for i, p := range v.Prospects {
 		if i > 0 && alike(v.Prospects[0], p) {
 			continue

@@ -12,9 +12,7 @@ import (
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
-	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/detect"
-	"pitchpipe/driver/jobfile/jsontree"
 	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/broker"
 	slurmcommand "pitchpipe/driver/slurm/command"
@@ -57,7 +55,7 @@ func (a *app) newBroker() (*broker.Server, error) {
 	s, err := broker.New(broker.Config{
 		Socket: with.Socket, Dir: with.Dir, Actor: act.Commands{Runner: run, Logger: log}, Runner: run,
 		Controllers: controllers, Above: with.Above, Restarts: with.Restarts, Scripts: with.Accept == "script",
-		Record: recordedStanza, Script: writtenStanza, Logger: log,
+		Script: writtenStanza, Logger: log,
 	})
 	if errors.Is(err, broker.ErrConfig) {
 		err = fmt.Errorf("%w %w", errInvalid, err)
@@ -81,25 +79,12 @@ func uids(names []string) ([]uint32, error) {
 	return out, nil
 }
 
-// recordedStanza judges what the submission plugin recorded.
-func recordedStanza(json []byte) (broker.Stanza, error) {
-	block, err := jsontree.Parse("record", json)
-	if err != nil {
-		return broker.Stanza{}, err
-	}
-	return judgedStanza(&jobfile.Job{Format: jobfile.Sbatch, Stanza: block})
-}
-
-// writtenStanza judges that of a batch script.
+// writtenStanza judges the stanza of a batch script.
 func writtenStanza(name string, script []byte) (broker.Stanza, error) {
 	job, err := detect.ParseForSlurm(name, script, nil)
 	if err != nil {
 		return broker.Stanza{}, err
 	}
-	return judgedStanza(job)
-}
-
-func judgedStanza(job *jobfile.Job) (broker.Stanza, error) {
 	policy, err := stanza.Policy(job)
 	if err != nil {
 		return broker.Stanza{}, err

@@ -1,4 +1,4 @@
-package prove_test
+package look_test
 
 import (
 	"context"
@@ -11,15 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/check"
-	"pitchpipe/driver/slurm/check/prove"
+	"pitchpipe/driver/slurm/check/look"
 	"pitchpipe/driver/slurm/command"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fake is a cluster with one node. Its jobs run as soon as they are released and end
 // at the second look.
@@ -90,11 +86,11 @@ func (f *fake) has(begin string) bool {
 	return slices.ContainsFunc(f.calls, func(c string) bool { return strings.HasPrefix(c, begin) })
 }
 
-func config(t *testing.T, f *fake) prove.Config {
+func config(t *testing.T, f *fake) look.Trial {
 	t.Helper()
-	return prove.Config{
+	return look.Trial{
 		Account: "ada", Runner: f, Wait: 200 * time.Millisecond, // of a full queue
-		Settings: &prove.Settings{Dir: f.settings, UID: os.Geteuid(), GID: os.Getegid(), Account: "ada", Make: true},
+		Settings: &look.Settings{Dir: f.settings, UID: os.Geteuid(), GID: os.Getegid(), Account: "ada", Make: true},
 		Measured: func(_ context.Context, node, job string) (bool, error) { return node == "n1" && job == "7", nil },
 	}
 }
@@ -104,7 +100,7 @@ func TestAClusterWithAllShowsAll(t *testing.T) {
 	f := &fake{plugin: true, settings: filepath.Join(t.TempDir(), "made")}
 	cfg := config(t, f)
 	cfg.Wait = time.Minute
-	p, err := prove.Cluster(t.Context(), cfg)
+	p, err := look.Try(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +121,7 @@ func TestABareClusterShowsThatItIsBare(t *testing.T) {
 	f := &fake{}
 	cfg := config(t, f)
 	cfg.Settings, cfg.Wait = nil, time.Minute
-	p, err := prove.Cluster(t.Context(), cfg)
+	p, err := look.Try(t.Context(), cfg)
 	if err != nil || !p.Accepted || p.Comment != "" || p.Variable != check.NotAsked || !strings.Contains(p.Unstarted, "no folder") {
 		t.Errorf("%v, %+v", err, p)
 	}
@@ -136,7 +132,7 @@ func TestATaskPrologThatReadsElsewhereIsSeen(t *testing.T) {
 	f := &fake{plugin: true}
 	cfg := config(t, f)
 	cfg.Settings.Dir, cfg.Wait = t.TempDir(), time.Minute
-	p, err := prove.Cluster(t.Context(), cfg)
+	p, err := look.Try(t.Context(), cfg)
 	if err != nil || p.Variable != check.Silent {
 		t.Errorf("%v, %+v", err, p)
 	}
@@ -145,7 +141,7 @@ func TestATaskPrologThatReadsElsewhereIsSeen(t *testing.T) {
 func TestAFullQueueProvesNothing(t *testing.T) {
 	t.Parallel()
 	f := &fake{plugin: true, full: true, settings: t.TempDir()}
-	p, err := prove.Cluster(t.Context(), config(t, f))
+	p, err := look.Try(t.Context(), config(t, f))
 	if err != nil || p.Variable != check.NotAsked || p.Measured != check.NotAsked || !strings.Contains(p.Unstarted, "PENDING (Resources)") {
 		t.Errorf("%v, %+v", err, p)
 	}
@@ -157,7 +153,7 @@ func TestAFullQueueProvesNothing(t *testing.T) {
 func TestAUserWhoCanSubmitNothingIsTold(t *testing.T) {
 	t.Parallel()
 	f := &fake{refuses: "Invalid account"}
-	p, err := prove.Cluster(t.Context(), config(t, f))
+	p, err := look.Try(t.Context(), config(t, f))
 	if err != nil || p.Accepted || !strings.Contains(p.Failed, "Invalid account") || !f.has("scancel") {
 		t.Errorf("%v, %+v, %v", err, p, f.calls)
 	}
@@ -170,7 +166,7 @@ func TestAnInterruptCancelsTheJobs(t *testing.T) {
 	cfg := config(t, f)
 	cfg.Wait = time.Minute
 	time.AfterFunc(50*time.Millisecond, cancel)
-	if _, err := prove.Cluster(ctx, cfg); !errors.Is(err, context.Canceled) || !f.has("scancel") {
+	if _, err := look.Try(ctx, cfg); !errors.Is(err, context.Canceled) || !f.has("scancel") {
 		t.Errorf("%v, %v", err, f.calls)
 	}
 	if left, err := os.ReadDir(f.settings); err != nil || len(left) > 0 {

@@ -1,4 +1,4 @@
-package prove
+package look
 
 import (
 	"context"
@@ -16,16 +16,17 @@ import (
 	"pitchpipe/driver/slurm/command"
 )
 
-// DefaultWait is for how long the good job is waited for.
-const DefaultWait = 90 * time.Second
+// TryWait is for how long Try waits for the good job.
+const TryWait = 90 * time.Second
 
-const pause = 500 * time.Millisecond // between two looks at the job
+const (
+	pause = 500 * time.Millisecond // between two looks at the job
 
-// bad is refused in line 2, column 7.
-const bad = "#!/bin/sh\n#TUNE mod=apply\nexit 0\n"
+	// bad is refused in line 2, column 7.
+	bad = "#!/bin/sh\n#TUNE mod=apply\nexit 0\n"
 
-// good runs some seconds, and its exit status tells whether it got the variable.
-const good = `#!/bin/sh
+	// good runs some seconds, and its exit status says whether it got the variable.
+	good = `#!/bin/sh
 #TUNE mode=apply
 #TUNE budget restarts=0 probes=0
 #TUNE knob try env=TUNE_TRY values=1,2 default=1
@@ -33,6 +34,7 @@ i=0
 while [ $i -lt 8 ]; do sleep 1; i=$((i + 1)); done
 [ "$TUNE_TRY" = 2 ] || exit 3
 `
+)
 
 // Settings is where the task prolog reads, and whose files it believes there.
 type Settings struct {
@@ -42,40 +44,34 @@ type Settings struct {
 	Make     bool   // make the folder where it is missing: it is the account's own
 }
 
-// Config says who tries, and how.
-type Config struct {
+// Trial says who tries, and how.
+type Trial struct {
 	Account   string         // that submits the jobs
 	Runner    command.Runner // runs Slurm's commands as that account
-	Environ   []string       // of the jobs; nothing else is given to them
+	Environ   []string       // of the jobs; they get nothing else
 	Partition string         // empty = the cluster's default
 	Settings  *Settings      // nil = the task prolog is not tried
-	Wait      time.Duration  // 0 = DefaultWait
-	// Measured tells whether the exporter of a node has the job; nil = nobody is asked.
+	Wait      time.Duration  // 0 = TryWait
+	// Measured reports whether the exporter of a node has the job; nil = none is asked.
 	Measured func(ctx context.Context, node, job string) (bool, error)
 }
 
-// Cluster submits the two jobs and tells what came of them. An error says that
-// something of them may be left.
-func Cluster(ctx context.Context, c Config) (p check.Proof, err error) {
+// Try submits the two jobs and says what came of them. An error says that something of them
+// may be left.
+func Try(ctx context.Context, c Trial) (p check.Proof, err error) {
 	p.Account = c.Account
 	name := "pitchpipe-check-" + strings.ToLower(rand.Text()[:10])
-	defer func() {
-		// What was submitted goes, also after an interrupt.
+	defer func() { // what was submitted is cancelled, also after an interrupt
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), command.DefaultTimeout)
 		defer cancel()
 		if _, failed := c.run(ctx, "scancel", "--quiet", "--user="+c.Account, "--name="+name); failed != nil {
 			err = errors.Join(err, fmt.Errorf("cancel the jobs %s: %w", name, failed))
 		}
 	}()
-	job, said, failed := c.submit(ctx, name, bad)
+	job, said := c.submit(ctx, name, bad)
 	p.Accepted, p.Bad = job != "", said
-	if failed != nil && p.Bad == "" {
-		p.Bad = failed.Error()
-	}
-	if p.Job, said, failed = c.submit(ctx, name, good); failed != nil || p.Job == "" {
-		if p.Failed = said; p.Failed == "" && failed != nil {
-			p.Failed = failed.Error()
-		}
+	if p.Job, said = c.submit(ctx, name, good); p.Job == "" {
+		p.Failed = said
 		return p, nil
 	}
 	record, failed := c.run(ctx, "scontrol", "-o", "show", "job", p.Job)
@@ -90,10 +86,9 @@ func Cluster(ctx context.Context, c Config) (p check.Proof, err error) {
 	if _, failed := c.run(ctx, "scontrol", "release", p.Job); failed != nil {
 		return p, fmt.Errorf("release job %s: %w", p.Job, failed)
 	}
-	status, failed := c.watch(ctx, &p)
+	status, err := c.watch(ctx, &p)
 	switch {
-	case failed != nil:
-		return p, failed
+	case err != nil:
 	case why != "" && p.Unstarted == "":
 		p.Unstarted = why
 	case status == "0:0" && why == "":
@@ -101,16 +96,17 @@ func Cluster(ctx context.Context, c Config) (p check.Proof, err error) {
 	case status == "3:0" && why == "":
 		p.Variable = check.Silent
 	}
-	return p, nil
+	return p, err
 }
 
-func (c Config) run(ctx context.Context, name string, args ...string) ([]byte, error) {
+func (c Trial) run(ctx context.Context, name string, args ...string) ([]byte, error) {
 	out, err := c.Runner.Run(ctx, command.Call{Name: name, Args: args})
 	return out.Stdout, err
 }
 
-// submit hands in a held job and returns its number and what sbatch told the user.
-func (c Config) submit(ctx context.Context, name, script string) (job, said string, err error) {
+// submit hands in a held job and returns its number, empty where there is none, and what
+// sbatch says to the user. The mark is what users without the plugin give their jobs.
+func (c Trial) submit(ctx context.Context, name, script string) (job, said string) {
 	args := []string{
 		"--parsable", "--hold", "--job-name=" + name, "--time=2", "--ntasks=1", "--cpus-per-task=1", "--mem=64M", "--chdir=/",
 		"--output=/dev/null", "--error=/dev/null",
@@ -118,13 +114,15 @@ func (c Config) submit(ctx context.Context, name, script string) (job, said stri
 	if c.Partition != "" {
 		args = append(args, "--partition="+c.Partition)
 	}
-	// The mark is what a user without the plugin gives his job himself.
 	env := append([]string{"PITCHPIPE_JOB=2::TUNE_TRY=#"}, c.Environ...)
 	out, err := c.Runner.Run(ctx, command.Call{Name: "sbatch", Args: args, Stdin: []byte(script), Effect: true, Env: env})
-	if m := regexp.MustCompile(`(?m)^(\d+)(;\S+)?$`).FindSubmatch(out.Stdout); m != nil {
+	if m := regexp.MustCompile(`(?m)^(\d+)(;\S+)?$`).FindSubmatch(out.Stdout); m != nil && err == nil {
 		job = string(m[1])
 	}
-	return job, sentences(string(out.Stderr)), err
+	if said = sentences(string(out.Stderr)); said == "" && err != nil {
+		said = err.Error()
+	}
+	return job, said
 }
 
 // sentences makes one line of what sbatch printed.
@@ -145,63 +143,60 @@ func sentences(stderr string) string {
 }
 
 // give writes the file that the task prolog reads. Where it cannot, it says why.
-func (c Config) give(job string) (remove func() error, why string) {
-	nothing := func() error { return nil }
-	s := c.Settings
-	if s == nil {
-		return nothing, "there is no folder of settings to try"
-	}
-	self := os.Geteuid()
-	if self != 0 && self != s.UID {
-		return nothing, "only " + s.Account + " may write in " + s.Dir
+func (c Trial) give(job string) (remove func() error, why string) {
+	remove = func() error { return nil }
+	s, self := c.Settings, os.Geteuid()
+	switch {
+	case s == nil:
+		return remove, "there is no folder of settings to try"
+	case self != 0 && self != s.UID:
+		return remove, "only " + s.Account + " may write in " + s.Dir
 	}
 	if _, err := os.Stat(s.Dir); errors.Is(err, fs.ErrNotExist) && s.Make && self == s.UID {
 		if err := os.MkdirAll(s.Dir, 0o755); err != nil { //nolint:gosec // the task prolog of each node reads it
-			return nothing, err.Error()
+			return remove, err.Error()
 		}
 	}
 	path := filepath.Join(s.Dir, job)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // as above
 	if err != nil {
-		return nothing, err.Error()
+		return remove, err.Error()
 	}
-	remove = func() error { return os.Remove(path) }
 	_, err = f.WriteString("TUNE_TRY=2\n")
 	if self == 0 {
 		err = errors.Join(err, f.Chown(s.UID, s.GID))
 	}
-	if err := errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
-		return remove, err.Error()
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
+		why = err.Error()
 	}
-	return remove, ""
+	return func() error { return os.Remove(path) }, why
 }
 
 // watch follows the good job to its end, asks the exporter while it runs, and returns
 // its exit status.
-func (c Config) watch(ctx context.Context, p *check.Proof) (status string, err error) {
+func (c Trial) watch(ctx context.Context, p *check.Proof) (status string, err error) {
 	wait := c.Wait
 	if wait <= 0 {
-		wait = DefaultWait
+		wait = TryWait
 	}
-	limit := time.NewTimer(wait)
+	limit, tick := time.NewTimer(wait), time.NewTicker(pause)
 	defer limit.Stop()
-	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {
 		record, err := c.run(ctx, "scontrol", "-o", "show", "job", p.Job)
 		if err != nil {
 			return "", fmt.Errorf("look at job %s: %w", p.Job, err)
 		}
-		state, node := field(record, "JobState"), field(record, "BatchHost")
+		state, exit := field(record, "JobState"), field(record, "ExitCode")
 		switch state {
 		case "RUNNING", "COMPLETING":
-			c.measure(ctx, p, node)
+			c.measure(ctx, p, field(record, "BatchHost"))
 		case "PENDING", "CONFIGURING":
 		default:
-			if state != "COMPLETED" && field(record, "ExitCode") != "3:0" {
+			if state != "COMPLETED" && exit != "3:0" {
 				p.Unstarted = fmt.Sprintf("job %s ended as %s", p.Job, state)
 			}
-			return field(record, "ExitCode"), nil
+			return exit, nil
 		}
 		select {
 		case <-ctx.Done():
@@ -215,7 +210,7 @@ func (c Config) watch(ctx context.Context, p *check.Proof) (status string, err e
 }
 
 // measure asks whether the exporter has the job by now.
-func (c Config) measure(ctx context.Context, p *check.Proof, node string) {
+func (c Trial) measure(ctx context.Context, p *check.Proof, node string) {
 	if c.Measured == nil || p.Measured == check.Answers || node == "" {
 		return
 	}
