@@ -68,17 +68,7 @@ func (a *Agent) up(ctx context.Context, o Options) error {
 			return fmt.Errorf("bootstrap the ACLs: %w", err)
 		}
 	}
-	if err := a.Ready(ctx); err != nil || a.Real || !o.Oversubscribe {
-		return err
-	}
-	c, err := a.dial()
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	config := &api.SchedulerConfiguration{SchedulerAlgorithm: api.SchedulerAlgorithmBinpack, MemoryOversubscriptionEnabled: true}
-	_, _, err = c.Operator().SchedulerSetConfiguration(config, (&api.WriteOptions{}).WithContext(ctx))
-	return err
+	return a.Ready(ctx)
 }
 
 func (a *Agent) bootstrap(ctx context.Context) error {

@@ -14,21 +14,21 @@ import (
 
 func TestChildrenAndAllocations(t *testing.T) {
 	hold(t, nomadagent.Options{}, []fact{
-		{"a dispatched child cannot be changed", dispatchedIsFixed},
-		{"a dispatch with the same idempotency token is the same child", sameToken},
-		{"a dispatch checks its meta and its parent", dispatchRefused},
-		{"registering a parameterized parent makes no evaluation and running children keep their specification", parentChange},
-		{"a forced child of a periodic job can be registered again", periodicChild},
-		{"a periodic or parameterized job stays one", kindStays},
-		{"stopping an allocation makes another that names it", stopAllocation},
-		{"restarting an allocation keeps it and its specification", restartAllocation},
-		{"a signal reaches the task, and none a task that has ended", signalTask},
-		{"a failed task fails its allocation with its exit code", failedTask},
-		{"a failed allocation is rescheduled as its policy says", rescheduled},
-		{"a purged job is gone, and its successor begins at version 0", purged},
-		{"stopping a job ends its allocations and keeps the job", stopped},
-		{"stopping what does not exist is taken", stopNothing},
-		{"evaluating a finished job runs nothing again", evaluateFinished},
+		{"a dispatched child cannot be changed", dispatchedIsFixed, both},
+		{"a dispatch with the same idempotency token is the same child", sameToken, both},
+		{"a dispatch checks its meta and its parent", dispatchRefused, both},
+		{"registering a parameterized parent makes no evaluation and running children keep their specification", parentChange, both},
+		{"a forced child of a periodic job can be registered again", periodicChild, both},
+		{"a periodic or parameterized job stays one", kindStays, both},
+		{"stopping an allocation makes another that names it", stopAllocation, both},
+		{"restarting an allocation keeps it and its specification", restartAllocation, both},
+		{"a signal reaches the task, and none a task that has ended", signalTask, both},
+		{"a failed task fails its allocation with its exit code", failedTask, both},
+		{"a failed allocation is rescheduled as its policy says", rescheduled, both},
+		{"a purged job is gone, and its successor begins at version 0", purged, both},
+		{"stopping a job ends its allocations and keeps the job", stopped, both},
+		{"stopping what does not exist is taken", stopNothing, both},
+		{"evaluating a finished job runs nothing again", evaluateFinished, realAgent},
 	})
 }
 

@@ -6,8 +6,27 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 )
+
+func quoted(text string) string { return fmt.Sprintf("%q", text) }
+
+// do sends a request as it is.
+func (c cluster) do(t *testing.T, method, path, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, c.addr+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Nomad-Token", c.token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode, bodyOf(t, resp)
+}
 
 func rawJSON(text string) json.RawMessage { return json.RawMessage(text) }
 

@@ -11,18 +11,20 @@ import (
 
 func TestVersions(t *testing.T) {
 	hold(t, nomadagent.Options{}, []fact{
-		{"six versions are kept, and the tagged ones beside them", sixVersions},
-		{"a tag moves ModifyIndex and not JobModifyIndex", tagMovesModifyIndex},
-		{"a tagged job that is read back and registered makes a new version in place", taggedReadBack},
-		{"a tag is given once", tagOnce},
-		{"reverting checks the version that it is to leave", revertPrior},
-		{"reverting makes a new version of the old specification, and to what runs it restarts nothing", revertRestartsNothing},
-		{"the source of each version is kept as it came", sources},
-		{"a version without a source answers with that of the version that its request names", staleSource},
-		{"a scaling event without a count is a line in the audit and nothing else", audit},
-		{"the body of a scaling policy comes back as it went in, and under its own id", policyBody},
-		{"lists filter by meta without showing it", filters},
-		{"the summary counts", summaries},
+		{"six versions are kept, and the tagged ones beside them", sixVersions, both},
+		{"a tag moves ModifyIndex and not JobModifyIndex", tagMovesModifyIndex, both},
+		{"a tagged job that is read back and registered makes a new version in place", taggedReadBack, both},
+		{"a tag is given once", tagOnce, both},
+		{"a tag is taken away once", untagOnce, realAgent},
+		{"reverting checks the version that it is to leave", revertPrior, both},
+		{"reverting makes a new version of the old specification, and to what runs it restarts nothing", revertRestartsNothing, both},
+		{"the source of each version is kept as it came", sources, both},
+		{"a version without a source answers with that of the version that its request names", staleSource, both},
+		{"a scaling event without a count is a line in the audit and nothing else", audit, realAgent},
+		{"the body of a scaling policy comes back as it went in", policyBody, both},
+		{"the policy of a job is listed, and keeps its id", policyList, realAgent},
+		{"lists filter by meta without showing it", filters, realAgent},
+		{"the summary counts", summaries, both},
 	})
 }
 
@@ -112,10 +114,17 @@ func tagOnce(t *testing.T, c cluster) {
 	refused(t, err, 500, `tag "orig" already exists on a different version of job`)
 	_, err = c.Jobs().TagVersion(c.id, 9, "none", "", nil)
 	refused(t, err, 500, "version 9 not found")
+}
+
+func untagOnce(t *testing.T, c cluster) {
+	c.register(t, c.job("true"))
+	if _, err := c.Jobs().TagVersion(c.id, 0, "orig", "", nil); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := c.Jobs().UntagVersion(c.id, "orig", nil); err != nil {
 		t.Error(err)
 	}
-	_, err = c.Jobs().UntagVersion(c.id, "orig", nil)
+	_, err := c.Jobs().UntagVersion(c.id, "orig", nil)
 	refused(t, err, 500, `tag "orig" not found on job`)
 }
 
@@ -231,6 +240,13 @@ func policyBody(t *testing.T, c cluster) {
 	if diff := cmp.Diff(want, got.Policy); diff != "" {
 		t.Error(diff)
 	}
+}
+
+func policyList(t *testing.T, c cluster) {
+	j := scaled(c.job(lasting))
+	j.TaskGroups[0].Count = new(0)
+	c.register(t, j)
+	want := j.TaskGroups[0].Scaling.Policy
 	list, _, err := c.Scaling().ListPolicies(&api.QueryOptions{Params: map[string]string{"job": c.id}})
 	if err != nil {
 		t.Fatal(err)
