@@ -108,4 +108,3 @@ func jobSubmission(c *call) error {
 		return sub, t.Touched(cluster.Jobs), nil
 	})
 }
-
