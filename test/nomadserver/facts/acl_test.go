@@ -49,10 +49,7 @@ func (c cluster) as(t *testing.T, rules string) cluster {
 	if _, err := c.ACLPolicies().Upsert(&api.ACLPolicy{Name: c.id, Rules: rules}, nil); err != nil {
 		t.Fatal(err)
 	}
-	token, _, err := c.ACLTokens().Create(&api.ACLToken{Name: c.id, Type: "client", Policies: []string{c.id}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := must[*api.ACLToken](t)(c.ACLTokens().Create(&api.ACLToken{Name: c.id, Type: "client", Policies: []string{c.id}}, nil))
 	return c.with(t, token.SecretID)
 }
 

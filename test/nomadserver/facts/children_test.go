@@ -40,10 +40,7 @@ func (c cluster) parameterized() *api.Job {
 
 func (c cluster) dispatch(t *testing.T, token string) *api.JobDispatchResponse {
 	t.Helper()
-	out, _, err := c.Jobs().Dispatch(c.id, map[string]string{"seed": "1"}, nil, "", &api.WriteOptions{IdempotencyToken: token})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must[*api.JobDispatchResponse](t)(c.Jobs().Dispatch(c.id, map[string]string{"seed": "1"}, nil, "", &api.WriteOptions{IdempotencyToken: token}))
 	return out
 }
 
@@ -121,10 +118,7 @@ func parentChange(t *testing.T, c cluster) {
 	if got := task(c.child(c.dispatch(t, "").DispatchedJobID).read(t)).Env["A"]; got != "1" {
 		t.Errorf("the next child has %q", got)
 	}
-	s, _, err := c.Jobs().Summary(c.id, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must[*api.JobSummary](t)(c.Jobs().Summary(c.id, nil))
 	if s.Children == nil || s.Children.Sum() != 2 {
 		t.Errorf("the children are %+v", s.Children)
 	}
@@ -140,10 +134,7 @@ func periodicChild(t *testing.T, c cluster) {
 	if reg := c.register(t, c.periodic()); reg.EvalID != "" {
 		t.Errorf("evaluation %q", reg.EvalID)
 	}
-	eval, _, err := c.Jobs().PeriodicForce(c.id, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	eval := must[string](t)(c.Jobs().PeriodicForce(c.id, nil))
 	child := c.child(c.awaitEval(t, eval).JobID)
 	j := child.read(t)
 	if *j.ParentID != c.id || j.Periodic != nil || !strings.HasPrefix(*j.ID, c.id+"/periodic-") {
@@ -176,10 +167,7 @@ func kindStays(t *testing.T, c cluster) {
 
 func (c cluster) alloc(t *testing.T, id string) *api.Allocation {
 	t.Helper()
-	a, _, err := c.Allocations().Info(id, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must[*api.Allocation](t)(c.Allocations().Info(id, nil))
 	return a
 }
 
@@ -263,9 +251,7 @@ func purged(t *testing.T, c cluster) {
 	j.Priority = new(60)
 	c.register(t, j)
 	c.awaitAllocs(t, "complete", "complete")
-	if _, _, err := c.Jobs().Deregister(c.id, true, nil); err != nil {
-		t.Fatal(err)
-	}
+	must[string](t)(c.Jobs().Deregister(c.id, true, nil))
 	_, _, err := c.Jobs().Info(c.id, nil)
 	refused(t, err, 404, "job not found")
 	c.register(t, j)
@@ -276,10 +262,7 @@ func purged(t *testing.T, c cluster) {
 		}
 		return nil
 	})
-	list, _, err := c.Jobs().Allocations(c.id, false, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must[[]*api.AllocationListStub](t)(c.Jobs().Allocations(c.id, false, nil))
 	if len(list) != 1 || list[0].ClientStatus != "complete" {
 		t.Errorf("of the successor there are %d allocations", len(list))
 	}
@@ -288,9 +271,7 @@ func purged(t *testing.T, c cluster) {
 func stopped(t *testing.T, c cluster) {
 	c.register(t, c.job(lasting))
 	c.awaitAllocs(t, "running")
-	if _, _, err := c.Jobs().Deregister(c.id, false, nil); err != nil {
-		t.Fatal(err)
-	}
+	must[string](t)(c.Jobs().Deregister(c.id, false, nil))
 	list := c.awaitAllocs(t, "complete")
 	if list[0].DesiredStatus != "stop" || list[0].DesiredDescription != "alloc not needed due to job update" {
 		t.Errorf("%s since %q", list[0].DesiredStatus, list[0].DesiredDescription)
@@ -310,10 +291,7 @@ func stopNothing(t *testing.T, c cluster) {
 func evaluateFinished(t *testing.T, c cluster) {
 	c.register(t, c.job("true"))
 	c.awaitAllocs(t, "complete")
-	eval, _, err := c.Jobs().ForceEvaluate(c.id, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	eval := must[string](t)(c.Jobs().ForceEvaluate(c.id, nil))
 	c.awaitEval(t, eval)
 	c.awaitAllocs(t, "complete")
 }

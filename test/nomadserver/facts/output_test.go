@@ -10,6 +10,17 @@ import (
 	"testing"
 )
 
+func must[T any](t *testing.T) func(v T, _ any, err error) T {
+	t.Helper()
+	return func(v T, _ any, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
 func quoted(text string) string { return fmt.Sprintf("%q", text) }
 
 // do sends a request as it is.

@@ -166,10 +166,7 @@ func (c cluster) other(t *testing.T, name string) cluster {
 
 func (c cluster) blocked(t *testing.T) []*api.Evaluation {
 	t.Helper()
-	list, _, err := c.Jobs().Evaluations(c.id, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must[[]*api.Evaluation](t)(c.Jobs().Evaluations(c.id, nil))
 	return slices.DeleteFunc(list, func(e *api.Evaluation) bool { return e.Status != "blocked" })
 }
 
@@ -201,9 +198,7 @@ func roomLater(t *testing.T, c cluster) {
 	if now := c.read(t); *now.Version != 1 || *now.Status != "running" {
 		t.Errorf("version %d, %s", *now.Version, *now.Status)
 	}
-	if _, _, err := o.Jobs().Deregister(o.id, false, nil); err != nil {
-		t.Fatal(err)
-	}
+	must[string](t)(o.Jobs().Deregister(o.id, false, nil))
 	list := c.awaitAllocs(t, "complete", "running")
 	if list[0].DesiredStatus != "stop" || list[1].JobVersion != 1 {
 		t.Errorf("%s, version %d", list[0].DesiredStatus, list[1].JobVersion)
@@ -236,16 +231,11 @@ func waitForRoom(t *testing.T, c cluster) {
 	if now := c.read(t); *now.Status != "pending" {
 		t.Errorf("the job is %s", *now.Status)
 	}
-	s, _, err := c.Jobs().Summary(c.id, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must[*api.JobSummary](t)(c.Jobs().Summary(c.id, nil))
 	if s.Summary["g"].Queued != 1 {
 		t.Errorf("queued are %d", s.Summary["g"].Queued)
 	}
-	if _, _, err := o.Jobs().Deregister(o.id, false, nil); err != nil {
-		t.Fatal(err)
-	}
+	must[string](t)(o.Jobs().Deregister(o.id, false, nil))
 	c.awaitAllocs(t, "complete")
 	c.awaitBlocked(t, 0)
 }
@@ -253,9 +243,7 @@ func waitForRoom(t *testing.T, c cluster) {
 func stopWaiting(t *testing.T, c cluster) {
 	c.register(t, cores(c.job("true"), 64))
 	c.awaitBlocked(t, 1)
-	if _, _, err := c.Jobs().Deregister(c.id, false, nil); err != nil {
-		t.Fatal(err)
-	}
+	must[string](t)(c.Jobs().Deregister(c.id, false, nil))
 	c.awaitBlocked(t, 0)
 	c.awaitStatus(t, "dead")
 	if n := len(c.allocs(t)); n != 0 {

@@ -113,9 +113,7 @@ func stoppedReruns(t *testing.T, c cluster) {
 	j := c.job("true")
 	c.register(t, j)
 	c.awaitAllocs(t, "complete")
-	if _, _, err := c.Jobs().Deregister(c.id, false, nil); err != nil {
-		t.Fatal(err)
-	}
+	must[string](t)(c.Jobs().Deregister(c.id, false, nil))
 	if now := c.read(t); !*now.Stop || *now.Version != 1 {
 		t.Errorf("stop %t, version %d", *now.Stop, *now.Version)
 	}
@@ -176,10 +174,7 @@ func replacement(t *testing.T, c cluster) {
 		return nil
 	})
 	list := c.awaitAllocs(t, "complete", "running")
-	second, _, err := c.Allocations().Info(list[1].ID, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := must[*api.Allocation](t)(c.Allocations().Info(list[1].ID, nil))
 	old, _, err := c.Allocations().Info(first.ID, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -301,10 +296,7 @@ func cpuAndCores(t *testing.T, c cluster) {
 	task(j).Resources.Cores = new(1)
 	_, _, err := c.Jobs().Register(j, nil)
 	refused(t, err, 500, "Task can only ask for 'cpu' or 'cores' resource, not both.")
-	resp, _, err := c.Jobs().Validate(j, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must[*api.JobValidateResponse](t)(c.Jobs().Validate(j, nil))
 	if !strings.Contains(resp.Error, "not both") || len(resp.ValidationErrors) != 1 {
 		t.Errorf("validation says %q with %d errors", resp.Error, len(resp.ValidationErrors))
 	}
@@ -317,10 +309,7 @@ func memoryMax(t *testing.T, c cluster) {
 	if !strings.Contains(reg.Warnings, "Memory oversubscription is not enabled") {
 		t.Errorf("the warning is %q", reg.Warnings)
 	}
-	a, _, err := c.Allocations().Info(c.awaitAllocs(t, "running")[0].ID, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must[*api.Allocation](t)(c.Allocations().Info(c.awaitAllocs(t, "running")[0].ID, nil))
 	if m := a.AllocatedResources.Tasks["t"].Memory; m.MemoryMB != 32 || m.MemoryMaxMB != 0 {
 		t.Errorf("memory %d, at most %d", m.MemoryMB, m.MemoryMaxMB)
 	}

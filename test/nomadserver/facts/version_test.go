@@ -152,10 +152,7 @@ func revertRestartsNothing(t *testing.T, c cluster) {
 	first := c.awaitAllocs(t, "running")[0]
 	j.Priority = new(60)
 	c.register(t, j)
-	out, _, err := c.Jobs().Revert(c.id, 0, nil, nil, "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must[*api.JobRegisterResponse](t)(c.Jobs().Revert(c.id, 0, nil, nil, "", ""))
 	c.awaitEval(t, out.EvalID)
 	if list := c.allocs(t); len(list) != 1 || list[0].ID != first.ID || list[0].DesiredStatus != "run" {
 		t.Errorf("there are %d allocations", len(list))
@@ -170,10 +167,7 @@ func sources(t *testing.T, c cluster) {
 		c.registerWith(t, j, &api.RegisterOptions{Submission: &api.JobSubmission{
 			Source: text, Format: "hcl2", VariableFlags: map[string]string{"a": "b"}, Variables: "x = 1",
 		}})
-		got, _, err := c.Jobs().Submission(c.id, i, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must[*api.JobSubmission](t)(c.Jobs().Submission(c.id, i, nil))
 		want := &api.JobSubmission{Source: text, Format: "hcl2", VariableFlags: map[string]string{"a": "b"}, Variables: "x = 1"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
@@ -217,10 +211,7 @@ func audit(t *testing.T, c cluster) {
 	if _, _, err := c.Jobs().Scale(c.id, "g", nil, "cores 2 -> 1", false, map[string]any{"by": "test"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	st, _, err := c.Jobs().ScaleStatus(c.id, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must[*api.JobScaleStatusResponse](t)(c.Jobs().ScaleStatus(c.id, nil))
 	list := st.TaskGroups["g"].Events
 	if len(list) != 1 || list[0].Message != "cores 2 -> 1" || list[0].Count != nil || list[0].Meta["by"] != "test" || list[0].EvalID != nil {
 		t.Errorf("the events are %+v", list)
@@ -247,26 +238,17 @@ func policyList(t *testing.T, c cluster) {
 	j.TaskGroups[0].Count = new(0)
 	c.register(t, j)
 	want := j.TaskGroups[0].Scaling.Policy
-	list, _, err := c.Scaling().ListPolicies(&api.QueryOptions{Params: map[string]string{"job": c.id}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must[[]*api.ScalingPolicyListStub](t)(c.Scaling().ListPolicies(&api.QueryOptions{Params: map[string]string{"job": c.id}}))
 	if len(list) != 1 || list[0].Enabled || list[0].Target["Job"] != c.id || list[0].Target["Group"] != "g" {
 		t.Fatalf("the list is %+v", list)
 	}
-	p, _, err := c.Scaling().GetPolicy(list[0].ID, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must[*api.ScalingPolicy](t)(c.Scaling().GetPolicy(list[0].ID, nil))
 	if diff := cmp.Diff(want, p.Policy); diff != "" {
 		t.Error(diff)
 	}
 	j.Priority = new(60)
 	c.register(t, j)
-	again, _, err := c.Scaling().ListPolicies(&api.QueryOptions{Params: map[string]string{"job": c.id}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must[[]*api.ScalingPolicyListStub](t)(c.Scaling().ListPolicies(&api.QueryOptions{Params: map[string]string{"job": c.id}}))
 	if len(again) != 1 || again[0].ID != list[0].ID {
 		t.Error("the policy of the next version has another id")
 	}
@@ -303,14 +285,11 @@ func filters(t *testing.T, c cluster) {
 			t.Errorf("%s: %d jobs, want %d", filter, len(list), want)
 		}
 	}
-	list, _, err := c.Jobs().List(&api.QueryOptions{Filter: `"tune.enabled" in Meta`, Prefix: c.id})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must[[]*api.JobListStub](t)(c.Jobs().List(&api.QueryOptions{Filter: `"tune.enabled" in Meta`, Prefix: c.id}))
 	if len(list) != 1 || list[0].Meta != nil {
 		t.Errorf("without meta=true there are %d jobs", len(list))
 	}
-	_, _, err = c.Jobs().List(&api.QueryOptions{Filter: `Meta ==`, Prefix: c.id})
+	_, _, err := c.Jobs().List(&api.QueryOptions{Filter: `Meta ==`, Prefix: c.id})
 	refused(t, err, 400, "")
 	_, _, err = c.Jobs().List(&api.QueryOptions{Filter: `Nothing == "x"`, Prefix: c.id})
 	refused(t, err, 400, "")
@@ -320,10 +299,7 @@ func summaries(t *testing.T, c cluster) {
 	j := c.job("true")
 	c.register(t, j)
 	c.awaitAllocs(t, "complete")
-	s, _, err := c.Jobs().Summary(c.id, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must[*api.JobSummary](t)(c.Jobs().Summary(c.id, nil))
 	if diff := cmp.Diff(map[string]api.TaskGroupSummary{"g": {Complete: 1}}, s.Summary); diff != "" {
 		t.Error(diff)
 	}
