@@ -53,7 +53,7 @@ func (s *inProcess) stop(context.Context) error { return s.Close() }
 
 func (s *inProcess) logs() string { return s.said.String() }
 
-// buffer is written and read by several.
+// buffer is safe for concurrent use.
 type buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer

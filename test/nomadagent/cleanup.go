@@ -24,7 +24,7 @@ const marker = "PITCHPIPE_NOMADAGENT"
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// sweep clears away agents whose owners died.
+// sweep removes agents whose owners died.
 func sweep(ctx context.Context) error {
 	return remains.Sweep(filepath.Join(parent, prefix+"[0-9]*"), func(dir string) error { return remove(ctx, dir) })
 }
@@ -34,7 +34,7 @@ func sweep(ctx context.Context) error {
 func remove(ctx context.Context, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	// The ids of the allocations are lost with the folder.
+	// With the folder the ids of the allocations are lost.
 	allocs := allocations(dir)
 	for {
 		for _, pid := range processes(dir, allocs) {
@@ -42,7 +42,7 @@ func remove(ctx context.Context, dir string) error {
 		}
 		var err error
 		if len(processes(dir, allocs)) == 0 {
-			err = clearAway(dir, allocs)
+			err = removeFiles(dir, allocs)
 		}
 		rest := leftovers(dir, allocs)
 		if err == nil && len(rest) == 0 {
@@ -56,9 +56,9 @@ func remove(ctx context.Context, dir string) error {
 	}
 }
 
-// clearAway removes what is left when no process is. Nothing is removed through a mount,
-// behind which may be anything of the machine.
-func clearAway(dir string, allocs []string) error {
+// removeFiles removes what is left when no process is. It removes nothing through a mount,
+// behind which may be any file of the machine.
+func removeFiles(dir string, allocs []string) error {
 	list, err := mounts(dir)
 	if err != nil {
 		return err
@@ -117,10 +117,9 @@ func leftovers(dir string, allocs []string) []string {
 	return out
 }
 
-// allocations are the ids of those that the agent has ever had: that it has a folder of,
-// and that its log names. A client that is killed while it takes an allocation away, and
-// one that finds a task without its executor, leave cgroups that nobody removes; of these
-// there is nothing but the log.
+// allocations are the ids of all that the agent has ever had: those with a folder, and
+// those that its log names. A client that is killed while it removes an allocation, and one
+// that finds a task without its executor, leave cgroups behind; only the log names these.
 func allocations(dir string) []string {
 	had := map[string]struct{}{}
 	if entries, err := os.ReadDir(filepath.Join(dir, "client", "alloc")); err == nil {

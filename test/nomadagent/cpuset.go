@@ -13,20 +13,20 @@ import (
 	"time"
 )
 
-// room is a mount namespace with a cpuset hierarchy of its own in it. A process holds it
-// open, so that an agent that is started again finds what the first one mounted. A nil
-// room is that of everybody.
-type room struct{ holder daemon }
+// mountNamespace is a mount namespace with a cpuset hierarchy of its own. A process holds
+// it open, so that an agent that is started again finds what the first one mounted. nil is
+// the namespace of this process.
+type mountNamespace struct{ holder daemon }
 
-// cpuset is the group that stands in the place of the hierarchy's root.
+// cpuset is the group that is mounted over the root of the hierarchy.
 func cpuset(dir string) string { return filepath.Join(cgroupRoot, "cpuset", filepath.Base(dir)) }
 
-// enter makes the room of the agent in the folder; nil where none is needed or none can
-// be had: without cgroups of version 1, without root.
-func enter(ctx context.Context, dir string) (*room, error) {
+// enter makes the namespace of the agent in the folder; nil where none is needed or none
+// can be made: without cgroups of version 1, without root.
+func enter(ctx context.Context, dir string) (*mountNamespace, error) {
 	root := filepath.Dir(cpuset(dir))
 	if _, err := os.Stat(filepath.Join(root, "cpuset.cpus")); err != nil || os.Geteuid() != 0 {
-		return nil, nil //nolint:nilnil // a nil room works
+		return nil, nil //nolint:nilnil // nil works
 	}
 	for _, program := range []string{"mount", "nsenter", "unshare"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -45,8 +45,8 @@ func enter(ctx context.Context, dir string) (*room, error) {
 			return nil, err
 		}
 	}
-	r := &room{}
-	done := filepath.Join(dir, "room")
+	r := &mountNamespace{}
+	done := filepath.Join(dir, "mounted")
 	err := r.holder.start(nil, dir, "holder", "unshare", "--mount", "--propagation", "private",
 		"sh", "-c", `mount --bind "$1" "$2" && : >"$3" && exec sleep infinity`, "sh", cpuset(dir), root, done)
 	if err != nil {
@@ -67,15 +67,15 @@ func enter(ctx context.Context, dir string) (*room, error) {
 	}
 }
 
-// inside is the command that runs argv in the room.
-func (r *room) inside(argv []string) []string {
+// inside is the command that runs argv in the namespace.
+func (r *mountNamespace) inside(argv []string) []string {
 	if r == nil {
 		return argv
 	}
 	return append([]string{"nsenter", "--mount", "--target", strconv.Itoa(r.holder.cmd.Process.Pid), "--"}, argv...)
 }
 
-func (r *room) leave() error {
+func (r *mountNamespace) leave() error {
 	if r == nil {
 		return nil
 	}
