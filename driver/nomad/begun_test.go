@@ -34,8 +34,8 @@ func TestAJobBeginsWithWhatItsUserAskedFor(t *testing.T) {
 	})
 }
 
-// begin submits the job of a behaviour, with a stanza, as its user who is told to begin
-// with the change.
+// begin submits the job of a behaviour, with a stanza, as a user whom the controller asks to
+// begin with the change.
 func (s *story) begin(t *testing.T, client *api.Client, be drivertest.Behaviour, b nomad.Beginning) (driver.JobID, string, driver.Job, error) {
 	t.Helper()
 	file := strings.Replace(s.file(t, be), `    task "main" {`, stanza, 1)
@@ -98,9 +98,7 @@ func beginsChanged(t *testing.T, s *story) {
 		t.Errorf("it has BATCH_SIZE %v, want 2", env)
 	}
 	s.reopen(t) // a crash, here where nothing is under way
-	if step := s.drive(t, s.intent(got, "back", driver.Change{})); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v, want %s", step, driver.StepStarted)
-	}
+	s.drives(t, s.intent(got, "back", driver.Change{}), driver.StepStarted)
 	got = s.finish(t, id)
 	if got.State != driver.Succeeded || len(got.Attempts) != 2 || !got.Attempts[1].Change.Empty() || got.Attempts[0].Change.Env["BATCH_SIZE"] != "2" {
 		t.Errorf("%s after %+v, want its owner's settings in the second attempt", got.State, got.Attempts)
@@ -133,9 +131,7 @@ func beginsAsItIs(t *testing.T, s *story) {
 		if got.State != driver.Succeeded || len(got.Attempts) != 1 || got.Attempts[0].Intent != "" || !got.Change.Empty() {
 			t.Errorf("%s: %s after %+v, want one as its owner wrote it", name, got.State, got.Attempts)
 		}
-		if _, _, err := s.clean.Jobs().Deregister("conformance", true, s.write()); err != nil {
-			t.Fatal(err)
-		}
+		done(t)(s.clean.Jobs().Deregister("conformance", true, s.write()))
 		eventually(t, "it is forgotten", func() bool {
 			_, _, err := s.clean.Jobs().Info("conformance", s.read())
 			return err != nil
@@ -244,13 +240,9 @@ func beginsThenOwner(t *testing.T, s *story) {
 	}
 	job := s.nomadJob(t, id)
 	job.TaskGroups[0].Tasks[0].Env["BATCH_SIZE"] = "7"
-	if _, _, err := s.clean.Jobs().Register(job, s.write()); err != nil {
-		t.Fatal(err)
-	}
+	done(t)(s.clean.Jobs().Register(job, s.write()))
 	release()
-	if step := s.drive(t, in); step.Kind != driver.StepSuperseded {
-		t.Errorf("step %+v, want %s: its owner spoke", step, driver.StepSuperseded)
-	}
+	s.drives(t, in, driver.StepSuperseded)
 	got := s.finish(t, id)
 	n := len(got.Attempts)
 	if got.Fingerprint == before.Fingerprint || n < 2 || got.Attempts[n-1].Intent != "" || !got.Attempts[n-1].Change.Empty() || got.Resources.Env["BATCH_SIZE"] != "7" {

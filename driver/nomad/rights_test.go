@@ -119,9 +119,7 @@ func TestWithoutTheVariableAChangeIsRegistered(t *testing.T) { // not beside the
 				id := s.turner(t, mover(long), soon, nil)
 				s.epochs(t, id, 1)
 				job := s.wait(t, id, "it runs", running)
-				if step := s.drive(t, s.intent(job, "more", batch("64"))); step.Kind != driver.StepStarted {
-					t.Fatalf("step %+v", step)
-				}
+				s.drives(t, s.intent(job, "more", batch("64")), driver.StepStarted)
 				got := s.wait(t, id, "the second attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == 2 })
 				if v := *s.nomadJob(t, id).Version; v != tt.version || got.Attempts[1].Intent != "more" {
 					t.Errorf("version %d, %+v; want version %d", v, got.Attempts[1], tt.version)

@@ -21,7 +21,7 @@ func id(t *testing.T) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// group makes a cgroup of a task that holds nobody, or skips the test.
+// group makes a cgroup of a task that holds no process, or skips the test.
 func group(t *testing.T, alloc string) string {
 	t.Helper()
 	parent := filepath.Join(cgroupRoot, "freezer", "nomad")
@@ -79,7 +79,7 @@ func TestTheAllocationsOfAnAgentAreThoseOfItsFolderAndOfItsLog(t *testing.T) {
 	}
 }
 
-func TestTheCgroupOfAnAllocationThatWasTakenAwayIsRemovedAndNobodyElses(t *testing.T) {
+func TestOnlyTheCgroupsOfTheAgentsAllocationsAreRemoved(t *testing.T) {
 	t.Parallel()
 	mine, gone, other := id(t), id(t), id(t)
 	dir := folder(t, []string{mine}, []string{gone})

@@ -232,7 +232,7 @@ func TestNothingListensBeyondLoopback(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := fmt.Sprintf("0100007F:%04X", n); !strings.Contains(string(text), want) {
-		t.Errorf("nobody listens on %s", want)
+		t.Errorf("nothing listens on %s", want)
 	}
 	for line := range strings.Lines(string(text)) {
 		if strings.Contains(line, fmt.Sprintf("00000000:%04X 00000000:0000 0A", n)) {

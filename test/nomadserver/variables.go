@@ -79,9 +79,9 @@ func readVariable(c *call) error {
 	})
 }
 
-// stands returns the variable if it is as old as ?cas says, 0 = not there, and if nobody
-// else holds its lock.
-func (c *call) stands(t *cluster.Tables, lock *api.VariableLock) (*cluster.Variable, error) {
+// unchanged returns the variable if its index is that of ?cas, 0 = it does not exist, and if
+// no other holder has its lock.
+func (c *call) unchanged(t *cluster.Tables, lock *api.VariableLock) (*cluster.Variable, error) {
 	old := t.Variable(c.namespace(), c.name, time.Now())
 	hidden := api.Variable{Namespace: c.namespace(), Path: c.name}
 	if text := c.query("cas"); text != "" {
@@ -107,8 +107,8 @@ func (c *call) stands(t *cluster.Tables, lock *api.VariableLock) (*cluster.Varia
 
 // replyConflict answers with what exists where that is the error.
 func (c *call) replyConflict(err error) error {
-	if stands, ok := errors.AsType[*conflict](err); ok {
-		return c.send(http.StatusConflict, stands.is, stands.is.ModifyIndex)
+	if found, ok := errors.AsType[*conflict](err); ok {
+		return c.send(http.StatusConflict, found.is, found.is.ModifyIndex)
 	}
 	return err
 }
@@ -158,7 +158,7 @@ func (c *call) set(tx *cluster.Tx, in api.Variable) (api.Variable, error) {
 	case in.Lock != nil && in.Lock.TTL != "":
 		return in, invalid("RPC Error:: 400,variable should not contain lock definition")
 	}
-	old, err := c.stands(tx.Tables, in.Lock)
+	old, err := c.unchanged(tx.Tables, in.Lock)
 	if err != nil {
 		return in, err
 	}
@@ -195,7 +195,7 @@ func (c *call) acquire(tx *cluster.Tx, in api.Variable) (api.Variable, error) {
 	if v.TTL < 10*time.Second || v.TTL > 24*time.Hour {
 		return in, invalid("1 error occurred:\n\t* TTL must be between 10 seconds and 24 hours\n\n")
 	}
-	old, err := c.stands(tx.Tables, in.Lock)
+	old, err := c.unchanged(tx.Tables, in.Lock)
 	if err != nil {
 		return in, err
 	}
@@ -284,7 +284,7 @@ func deleteVariable(c *call) error {
 		return denied()
 	}
 	_, err := c.s.store.Write(func(tx *cluster.Tx) error {
-		old, err := c.stands(tx.Tables, nil)
+		old, err := c.unchanged(tx.Tables, nil)
 		switch {
 		case err != nil:
 			return err

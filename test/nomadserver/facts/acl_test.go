@@ -87,8 +87,8 @@ func anonymous(t *testing.T, c cluster) {
 	forbidden(t, "with a token that is none", err)
 }
 
-// smallest is what the table of requests does not show: statistics belong to nobody's
-// rights but read-job, and a stream of events to those of its topics.
+// smallest is what the table of requests does not show: the rights that are about an
+// allocation that runs, and on the real agent its statistics and the stream of events.
 func smallest(t *testing.T, c cluster) {
 	tuner := c.as(t, tunerPolicy)
 	_, _, err := tuner.Jobs().Register(c.job(lasting), nil)

@@ -251,7 +251,7 @@ func purged(t *testing.T, c cluster) {
 	j.Priority = new(60)
 	c.register(t, j)
 	c.awaitAllocs(t, "complete", "complete")
-	must[string](t)(c.Jobs().Deregister(c.id, true, nil))
+	done(t)(c.Jobs().Deregister(c.id, true, nil))
 	_, _, err := c.Jobs().Info(c.id, nil)
 	refused(t, err, 404, "job not found")
 	c.register(t, j)
@@ -271,7 +271,7 @@ func purged(t *testing.T, c cluster) {
 func stopped(t *testing.T, c cluster) {
 	c.register(t, c.job(lasting))
 	c.awaitAllocs(t, "running")
-	must[string](t)(c.Jobs().Deregister(c.id, false, nil))
+	done(t)(c.Jobs().Deregister(c.id, false, nil))
 	list := c.awaitAllocs(t, "complete")
 	if list[0].DesiredStatus != "stop" || list[0].DesiredDescription != "alloc not needed due to job update" {
 		t.Errorf("%s since %q", list[0].DesiredStatus, list[0].DesiredDescription)

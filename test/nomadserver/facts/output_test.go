@@ -21,6 +21,16 @@ func must[T any](t *testing.T) func(v T, _ any, err error) T {
 	}
 }
 
+func done(t *testing.T) func(_, _ any, err error) {
+	t.Helper()
+	return func(_, _ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func quoted(text string) string { return fmt.Sprintf("%q", text) }
 
 // do sends a request as it is.

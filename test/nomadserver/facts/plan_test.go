@@ -198,7 +198,7 @@ func roomLater(t *testing.T, c cluster) {
 	if now := c.read(t); *now.Version != 1 || *now.Status != "running" {
 		t.Errorf("version %d, %s", *now.Version, *now.Status)
 	}
-	must[string](t)(o.Jobs().Deregister(o.id, false, nil))
+	done(t)(o.Jobs().Deregister(o.id, false, nil))
 	list := c.awaitAllocs(t, "complete", "running")
 	if list[0].DesiredStatus != "stop" || list[1].JobVersion != 1 {
 		t.Errorf("%s, version %d", list[0].DesiredStatus, list[1].JobVersion)
@@ -235,7 +235,7 @@ func waitForRoom(t *testing.T, c cluster) {
 	if s.Summary["g"].Queued != 1 {
 		t.Errorf("queued are %d", s.Summary["g"].Queued)
 	}
-	must[string](t)(o.Jobs().Deregister(o.id, false, nil))
+	done(t)(o.Jobs().Deregister(o.id, false, nil))
 	c.awaitAllocs(t, "complete")
 	c.awaitBlocked(t, 0)
 }
@@ -243,7 +243,7 @@ func waitForRoom(t *testing.T, c cluster) {
 func stopWaiting(t *testing.T, c cluster) {
 	c.register(t, cores(c.job("true"), 64))
 	c.awaitBlocked(t, 1)
-	must[string](t)(c.Jobs().Deregister(c.id, false, nil))
+	done(t)(c.Jobs().Deregister(c.id, false, nil))
 	c.awaitBlocked(t, 0)
 	c.awaitStatus(t, "dead")
 	if n := len(c.allocs(t)); n != 0 {

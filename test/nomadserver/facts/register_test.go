@@ -32,7 +32,7 @@ func TestRegistering(t *testing.T) {
 		{"cpu and cores together are refused", cpuAndCores, both},
 		{"memory_max is ignored with a warning while oversubscription is off", memoryMax, both},
 		{"unknown fields of JSON are dropped without a word", unknownFields, both},
-		{"a kill_signal adds a constraint that nobody wrote", impliedConstraint, both},
+		{"a kill_signal adds a constraint to the job", impliedConstraint, both},
 		{"PreserveResources keeps tuned resources and makes a version nevertheless", preserve, both},
 	})
 }
@@ -113,7 +113,7 @@ func stoppedReruns(t *testing.T, c cluster) {
 	j := c.job("true")
 	c.register(t, j)
 	c.awaitAllocs(t, "complete")
-	must[string](t)(c.Jobs().Deregister(c.id, false, nil))
+	done(t)(c.Jobs().Deregister(c.id, false, nil))
 	if now := c.read(t); !*now.Stop || *now.Version != 1 {
 		t.Errorf("stop %t, version %d", *now.Stop, *now.Version)
 	}

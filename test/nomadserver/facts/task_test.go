@@ -24,7 +24,7 @@ func TestTasks(t *testing.T) {
 		{"reserved cores are the affinity of the task", affinity, both},
 	}
 	for title, s := range stories() {
-		facts = append(facts, fact{"events: " + title, s.told, both})
+		facts = append(facts, fact{"events: " + title, s.prove, both})
 	}
 	hold(t, nomadagent.Options{}, facts)
 }
@@ -102,7 +102,7 @@ func restarted(t *testing.T, c cluster) {
 	}
 }
 
-func (s story) told(t *testing.T, c cluster) {
+func (s story) prove(t *testing.T, c cluster) {
 	j := c.job(s.script)
 	if s.change != nil {
 		s.change(j, j.TaskGroups[0], task(j))
@@ -180,7 +180,7 @@ func stories() map[string]story {
 			do:     signalled("SIGUSR1"),
 			want:   []string{received, setup, started, "Signaling: Task being sent a signal", "Terminated: Exit Code: 0 (0, 0, false)"}, said: "ready\nheard\n",
 		},
-		"a signal that nobody knows is SIGINT": {
+		"an unknown signal is SIGINT": {
 			script: "echo ready; while :; do sleep 0.1; done", failed: true,
 			do:   signalled("USR1"),
 			want: []string{received, setup, started, "Signaling: Task being sent a signal", "Terminated: Exit Code: 130, Signal: 2 (130, 2, false)", "Not Restarting: Policy allows no restarts"},

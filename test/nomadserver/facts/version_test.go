@@ -181,10 +181,10 @@ func staleSource(t *testing.T, c cluster) {
 	c.registerWith(t, j, &api.RegisterOptions{Submission: &api.JobSubmission{Source: "v0", Format: "hcl2"}})
 	j.Priority = new(60)
 	c.registerWith(t, j, &api.RegisterOptions{Submission: &api.JobSubmission{Source: "v1", Format: "hcl2"}})
-	read := c.read(t) // version 1 stands in it
+	read := c.read(t) // it names version 1
 	read.Priority = new(61)
 	c.register(t, read)
-	j.Priority = new(62) // no version stands in it
+	j.Priority = new(62) // it names no version
 	c.register(t, j)
 	for version, want := range []string{"v0", "v1", "v1", "v0"} {
 		got, _, err := c.Jobs().Submission(c.id, version, nil)

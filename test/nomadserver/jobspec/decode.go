@@ -251,7 +251,7 @@ func complete(job *api.Job) {
 				tmpl.Splay = orElse(tmpl.Splay, 5*time.Second)
 				tmpl.ErrMissingKey = orElse(tmpl.ErrMissingKey, false)
 			}
-			// The default identity does not stand in the list.
+			// The list does not have the default identity.
 			isDefault := func(w *api.WorkloadIdentity) bool { return w.Name == "" || w.Name == "default" }
 			if i := slices.IndexFunc(t.Identities, isDefault); i >= 0 {
 				t.Identity = t.Identities[i]

@@ -17,7 +17,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// filename stands in every error, as on an agent.
+// filename is that of every error, as on an agent.
 const filename = "input.hcl"
 
 // parser computes the expressions of one file.
