@@ -14,7 +14,7 @@ import (
 func TestAJobThatNomadBeganAndForgotIsNotBegunAgain(t *testing.T) {
 	t.Parallel()
 	stories(t, map[string]func(*testing.T, *story){
-		"unseen":                         func(t *testing.T, s *story) { goneUnseen(t, s, false) },
+		"unseen":                          func(t *testing.T, s *story) { goneUnseen(t, s, false) },
 		"unseen, with a move in progress": func(t *testing.T, s *story) { goneUnseen(t, s, true) },
 	})
 }

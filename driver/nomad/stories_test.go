@@ -280,7 +280,7 @@ func TestStories(t *testing.T) {
 		"2.2 the owner's settings return after more versions than Nomad keeps":                              manyVersions,
 		"2.2 an owner's own run that undoes tuning supersedes an intent":                                    ownersRun,
 		"2.2 an owner's other file supersedes an intent, and is his own from then on":                       ownersOtherFile,
-		"2.2 an index that moved is a conflict, recognised by a 500 and its text":                                 staleIndex,
+		"2.2 an index that moved is a conflict, recognised by a 500 and its text":                           staleIndex,
 		"2.3 a dispatched job is refused, its parent too":                                                   dispatched,
 		"2.3 a replacement by alloc stop is another attempt under the same settings":                        allocStop,
 		"2.5 cores take the place of cpu":                                                                   coresForCPU,
