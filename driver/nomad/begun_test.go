@@ -59,8 +59,7 @@ func beginsChanged(t *testing.T, s *story) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.epochs(t, id, 1)
-	got := s.wait(t, id, "it runs", running)
+	got := s.started(t, id)
 	if len(got.Attempts) != 1 || got.Attempts[0].Intent != "head/start" || got.Attempts[0].Cause != driver.CauseIntent || got.Change.Env["BATCH_SIZE"] != "2" || got.Change.TimeLimit != time.Hour {
 		t.Fatalf("attempts %+v under %+v, want one with the change", got.Attempts, got.Change)
 	}
@@ -109,11 +108,7 @@ func beginsChanged(t *testing.T, s *story) {
 	if sub, _, err := s.clean.Jobs().Submission("conformance", 1, s.read()); err != nil || strings.Contains(sub.Source, "head/start") || !strings.HasSuffix(sub.Source, file) {
 		t.Errorf("submission %+v, %v; want its owner's file", sub, err)
 	}
-	for i, epoch := range s.output(t, id) {
-		if epoch != fmt.Sprint(i+1) {
-			t.Fatalf("epochs %v, want each once", s.output(t, id))
-		}
-	}
+	s.eachOnce(t, id)
 }
 
 func beginsAsItIs(t *testing.T, s *story) {
@@ -231,8 +226,7 @@ func beginsThenOwner(t *testing.T, s *story) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.epochs(t, id, 1)
-	before := s.wait(t, id, "it runs", running)
+	before := s.started(t, id)
 	in := s.intent(before, "late", driver.Change{TimeLimit: time.Hour})
 	release := s.hold(t) // it is still saving when its owner comes
 	if step, err := s.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing {

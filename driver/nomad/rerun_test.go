@@ -75,8 +75,7 @@ func lateStays(t *testing.T, s *story) {
 	id := s.register(t, mover(long), func(file string) string {
 		return strings.Replace(file, "attempts = 0\n      mode     = \"fail\"", "attempts = 5\n      interval = \"1h\"\n      delay    = \"1s\"\n      mode     = \"fail\"", 1)
 	})
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	job := s.started(t, id)
 	in := s.intent(job, "late", driver.Change{TimeLimit: time.Hour})
 	if step, err := s.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing {
 		t.Fatalf("step %+v (%v), want %s", step, err, driver.StepCheckpointing)

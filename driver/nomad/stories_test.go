@@ -93,8 +93,14 @@ func (s *story) register(t *testing.T, be drivertest.Behaviour, change func(stri
 func (s *story) runs(t *testing.T, be drivertest.Behaviour, change func(string) string) (driver.JobID, driver.Job) {
 	t.Helper()
 	id := s.register(t, be, change)
+	return id, s.started(t, id)
+}
+
+// started waits until the job runs and has ended an epoch.
+func (s *story) started(t *testing.T, id driver.JobID) driver.Job {
+	t.Helper()
 	s.epochs(t, id, 1)
-	return id, s.wait(t, id, "it runs", running)
+	return s.wait(t, id, "it runs", running)
 }
 
 // done fails the test where a call of the API failed.

@@ -22,7 +22,7 @@ import (
 	"pitchpipe/test/nomadagent"
 )
 
-// TestTraps: what Nomad does that nobody expects, beside TestStories.
+// TestTraps: what Nomad does against expectation, beside TestStories.
 func TestTraps(t *testing.T) { // not beside the others: a machine has its limits
 	stories(t, map[string]func(*testing.T, *story){
 		"2.1 a setting that this program does not know is not dropped by a change":         unknownSetting,
@@ -73,8 +73,7 @@ func ownSource(t *testing.T, s *story) {
 		t.Fatal(err)
 	}
 	id := driver.JobID(*job.ID + "@" + s.ns)
-	s.epochs(t, id, 1)
-	seen := s.wait(t, id, "it runs", running)
+	seen := s.started(t, id)
 	s.drives(t, s.intent(seen, "moved", driver.Change{MemoryBytes: 200 << 20}), driver.StepStarted)
 	sub, _, err := s.clean.Jobs().Submission(*job.ID, int(*s.nomadJob(t, id).Version), s.read()) //nolint:gosec // a small number
 	if err != nil || sub.Format != "json" || !strings.Contains(sub.Source, `"MemoryMB": 200`) {
@@ -136,8 +135,7 @@ func periodicChild(t *testing.T, s *story) {
 		}
 		return err == nil && id != ""
 	})
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	job := s.started(t, id)
 	before := *s.nomadJob(t, parent).JobModifyIndex
 	s.drives(t, s.intent(job, "moved", driver.Change{TimeLimit: time.Hour}), driver.StepStarted)
 	if got := s.wait(t, id, "its second attempt", func(j driver.Job) bool { return j.Attempt == 2 }); got.Change.TimeLimit != time.Hour {
@@ -176,9 +174,6 @@ func (s *story) sameAttempt(t *testing.T, id driver.JobID, alloc string) {
 }
 
 func variableTemplate(t *testing.T, s *story) {
-	if !s.agent.Real {
-		t.Skip("the server in this process renders no templates")
-	}
 	path := "nomad/jobs/conformance"
 	put := func(batch string) {
 		t.Helper()

@@ -153,8 +153,7 @@ func (s *story) eachOnce(t *testing.T, id driver.JobID) {
 
 func turnsOnce(t *testing.T, s *story) {
 	id := s.turner(t, mover(long), soon, nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	job := s.started(t, id)
 	if step := s.drive(t, s.intent(job, "more", batch("64"))); step.Kind != driver.StepStarted || step.Attempt != 2 {
 		t.Fatalf("step %+v, want the second attempt", step)
 	}
@@ -175,8 +174,7 @@ func turnsOnce(t *testing.T, s *story) {
 
 func turnsSayer(t *testing.T, s *story) {
 	id := s.turner(t, sayer(long), soon, nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	job := s.started(t, id)
 	if step := s.drive(t, says(s.intent(job, "more", batch("64")))); step.Kind != driver.StepStarted || step.Attempt != 2 {
 		t.Fatalf("step %+v, want the second attempt", step)
 	}
@@ -207,8 +205,7 @@ func (s *story) put(t *testing.T, items map[string]string) {
 
 func ownersVariable(t *testing.T, s *story) {
 	id := s.turner(t, mover(long), soon, nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	job := s.started(t, id)
 	s.drives(t, s.intent(job, "more", batch("64")), driver.StepStarted)
 	s.put(t, map[string]string{spec.AllocVariable: s.allocs(t, id)[0].ID, "BATCH_SIZE": "7"})
 	got := s.wait(t, id, "its owner's attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == 3 })
@@ -223,8 +220,7 @@ func ownersVariable(t *testing.T, s *story) {
 
 func ownersVariableFirst(t *testing.T, s *story) {
 	id := s.turner(t, mover(long), soon, nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	job := s.started(t, id)
 	alloc := s.allocs(t, id)[0].ID
 	var once atomic.Bool
 	s.proxy.set(func(p *proxy) {
@@ -251,8 +247,7 @@ func writes(r *http.Request) bool {
 
 func turnsThenRegisters(t *testing.T, s *story) {
 	id := s.turner(t, mover(long), soon, nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	job := s.started(t, id)
 	s.drives(t, s.intent(job, "more", batch("64")), driver.StepStarted)
 	job = s.inPlace(t, id, 2, "more", batch("64"))
 	s.epochs(t, id, len(s.output(t, id))+1)
@@ -278,8 +273,7 @@ func turnsThenRegisters(t *testing.T, s *story) {
 
 func ownersRunAfterTurn(t *testing.T, s *story) {
 	id := s.turner(t, mover(long), soon, nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	job := s.started(t, id)
 	s.drives(t, s.intent(job, "more", batch("64")), driver.StepStarted)
 	s.turner(t, mover(long), soon, func(file string) string { return strings.Replace(file, "memory = 128", "memory = 130", 1) })
 	got := s.wait(t, id, "its owner's runs", func(j driver.Job) bool { return running(j) && j.Attempt == 3 })
@@ -291,8 +285,7 @@ func ownersRunAfterTurn(t *testing.T, s *story) {
 
 func endsBeforeTurn(t *testing.T, s *story) {
 	id := s.turner(t, sayer(25), time.Minute, nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	job := s.started(t, id)
 	s.drives(t, says(s.intent(job, "more", batch("64"))), driver.StepFinished)
 	got := s.inPlace(t, id, 1, "", driver.Change{})
 	if got.State != driver.Succeeded {
@@ -303,8 +296,7 @@ func endsBeforeTurn(t *testing.T, s *story) {
 
 func discardsTurner(t *testing.T, s *story) {
 	id := s.turner(t, mover(long), soon, nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	job := s.started(t, id)
 	s.drives(t, s.intent(job, "more", batch("64")), driver.StepStarted)
 	job = s.inPlace(t, id, 2, "more", batch("64"))
 	saved := len(s.output(t, id))
@@ -322,8 +314,7 @@ func discardsTurner(t *testing.T, s *story) {
 
 func anotherTemplate(t *testing.T, s *story) {
 	id := s.turner(t, mover(long), soon, func(file string) string { return strings.Replace(file, "{{ .K }}", "X_{{ .K }}", 1) })
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	job := s.started(t, id)
 	s.drives(t, s.intent(job, "more", batch("64")), driver.StepStarted)
 	if v := *s.nomadJob(t, id).Version; v != 1 || s.variable(t) != nil {
 		t.Errorf("version %d, variable %+v: want a registration", v, s.variable(t))
@@ -334,8 +325,7 @@ func anotherTemplate(t *testing.T, s *story) {
 // something: the signal and the write.
 func turnCrash(t *testing.T, s *story, n int64, after bool) {
 	id := s.turner(t, mover(long), soon, nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	job := s.started(t, id)
 	in := s.intent(job, "moved", batch("64"))
 	s.dieAt(t, in, n, after)
 	s.inPlace(t, id, 2, "moved", in.Change)
