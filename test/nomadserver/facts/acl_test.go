@@ -242,8 +242,7 @@ func aclWords(t *testing.T, c cluster) {
 }
 
 func mayStop(t *testing.T, c cluster) {
-	c.register(t, c.job(lasting))
-	a := c.alloc(t, c.awaitAllocs(t, "running")[0].ID)
+	a := c.alloc(t, c.runs(t, c.job(lasting)).ID)
 	stopper := c.as(t, `namespace "default" { capabilities = ["read-job", "deregister-job", "alloc-lifecycle"] }`)
 	_, err := stopper.Allocations().Stop(a, nil)
 	allowed(t, "stopping an allocation", err)
@@ -252,8 +251,7 @@ func mayStop(t *testing.T, c cluster) {
 }
 
 func readsOutput(t *testing.T, c cluster) {
-	c.register(t, c.job(lasting))
-	a := c.awaitAllocs(t, "running")[0]
+	a := c.runs(t, c.job(lasting))
 	path := "/v1/client/fs/logs/" + a.ID + "?task=t&type=stdout&plain=true"
 	if code := c.as(t, `namespace "default" { capabilities = ["read-fs"] }`).get(t, path).StatusCode; code != http.StatusOK {
 		t.Errorf("with read-fs: %d", code)

@@ -172,8 +172,7 @@ func (c cluster) alloc(t *testing.T, id string) *api.Allocation {
 }
 
 func stopAllocation(t *testing.T, c cluster) {
-	c.register(t, c.job(lasting))
-	first := c.awaitAllocs(t, "running")[0]
+	first := c.runs(t, c.job(lasting))
 	if _, err := c.Allocations().Stop(c.alloc(t, first.ID), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -184,8 +183,7 @@ func stopAllocation(t *testing.T, c cluster) {
 }
 
 func restartAllocation(t *testing.T, c cluster) {
-	c.register(t, c.job("trap 'exit 143' TERM INT; echo run; while :; do sleep 0.1; done"))
-	first := c.awaitAllocs(t, "running")[0]
+	first := c.runs(t, c.job("trap 'exit 143' TERM INT; echo run; while :; do sleep 0.1; done"))
 	c.output(t, first.ID, "run\n")
 	if err := c.Allocations().Restart(c.alloc(t, first.ID), "", nil); err != nil {
 		t.Fatal(err)
@@ -203,8 +201,7 @@ func restartAllocation(t *testing.T, c cluster) {
 }
 
 func signalTask(t *testing.T, c cluster) {
-	c.register(t, c.job("trap 'echo usr1; exit 0' USR1; echo ready; while :; do sleep 0.1; done"))
-	first := c.awaitAllocs(t, "running")[0]
+	first := c.runs(t, c.job("trap 'echo usr1; exit 0' USR1; echo ready; while :; do sleep 0.1; done"))
 	c.output(t, first.ID, "ready\n")
 	if err := c.Allocations().Signal(c.alloc(t, first.ID), nil, "t", "SIGUSR1"); err != nil {
 		t.Fatal(err)
@@ -269,8 +266,7 @@ func purged(t *testing.T, c cluster) {
 }
 
 func stopped(t *testing.T, c cluster) {
-	c.register(t, c.job(lasting))
-	c.awaitAllocs(t, "running")
+	c.runs(t, c.job(lasting))
 	done(t)(c.Jobs().Deregister(c.id, false, nil))
 	list := c.awaitAllocs(t, "complete")
 	if list[0].DesiredStatus != "stop" || list[0].DesiredDescription != "alloc not needed due to job update" {

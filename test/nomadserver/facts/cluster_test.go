@@ -182,6 +182,13 @@ func (c cluster) awaitAllocs(t *testing.T, want ...string) []*api.AllocationList
 	return list
 }
 
+// runs registers a job and waits until its one allocation runs.
+func (c cluster) runs(t *testing.T, j *api.Job) *api.AllocationListStub {
+	t.Helper()
+	c.register(t, j)
+	return c.awaitAllocs(t, "running")[0]
+}
+
 func (c cluster) awaitStatus(t *testing.T, status string) *api.Job {
 	t.Helper()
 	var j *api.Job

@@ -69,8 +69,7 @@ func planDifference(t *testing.T, c cluster) {
 		t.Errorf("a new job differs as %s", p.Diff.Type)
 	}
 	j := c.job(lasting)
-	c.register(t, j)
-	c.awaitAllocs(t, "running")
+	c.runs(t, j)
 	if p := c.plan(t, j); p.Diff.Type != "None" {
 		t.Errorf("the same job differs as %s", p.Diff.Type)
 	}
@@ -112,8 +111,7 @@ func named(fields []*api.FieldDiff) []string {
 
 func planSame(t *testing.T, c cluster) {
 	j := c.job(lasting)
-	c.register(t, j)
-	c.awaitAllocs(t, "running")
+	c.runs(t, j)
 	p := c.plan(t, j)
 	if d := p.Annotations.DesiredTGUpdates["g"]; *d != (api.DesiredUpdates{Ignore: 1}) {
 		t.Errorf("%+v", *d)
@@ -140,8 +138,7 @@ func cores(j *api.Job, n int) *api.Job {
 }
 
 func planNoRoom(t *testing.T, c cluster) {
-	c.register(t, c.job(lasting))
-	c.awaitAllocs(t, "running")
+	c.runs(t, c.job(lasting))
 	p := c.plan(t, cores(c.job(lasting), 64))
 	m := p.FailedTGAllocs["g"]
 	if m == nil || m.DimensionExhausted["cores"] != 1 || m.NodesExhausted != 1 {
@@ -184,8 +181,7 @@ func roomLater(t *testing.T, c cluster) {
 	o := c.other(t, "other")
 	o.register(t, cores(o.job(lasting), 1))
 	o.awaitAllocs(t, "running")
-	c.register(t, c.job(lasting))
-	first := c.awaitAllocs(t, "running")[0]
+	first := c.runs(t, c.job(lasting))
 	reg := c.register(t, cores(c.job(lasting), 2))
 	e := c.awaitEval(t, reg.EvalID)
 	if e.Status != "complete" || e.FailedTGAllocs["g"] == nil || e.BlockedEval == "" {
@@ -207,8 +203,7 @@ func roomLater(t *testing.T, c cluster) {
 
 func undo(t *testing.T, c cluster) {
 	j := c.job(lasting)
-	c.register(t, j)
-	first := c.awaitAllocs(t, "running")[0]
+	first := c.runs(t, j)
 	c.register(t, cores(c.job(lasting), 64))
 	c.awaitBlocked(t, 1)
 	reg := c.register(t, j)

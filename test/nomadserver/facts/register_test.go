@@ -158,8 +158,7 @@ func finishedIndexReruns(t *testing.T, c cluster) {
 
 func replacement(t *testing.T, c cluster) {
 	j := c.job("trap 'sleep 1; exit 143' TERM INT; echo ready; while :; do sleep 0.1; done")
-	c.register(t, j)
-	first := c.awaitAllocs(t, "running")[0]
+	first := c.runs(t, j)
 	c.output(t, first.ID, "ready\n")
 	task(j).Env = map[string]string{"A": "1"}
 	c.register(t, j)
@@ -218,8 +217,7 @@ func stubborn(t *testing.T, c cluster) {
 
 func inPlace(t *testing.T, c cluster) {
 	j := c.job(lasting)
-	c.register(t, j)
-	first := c.awaitAllocs(t, "running")[0]
+	first := c.runs(t, j)
 	for name, change := range map[string]func(){
 		"priority":     func() { j.Priority = new(77) },
 		"kill_timeout": func() { task(j).KillTimeout = new(7 * time.Second) },
@@ -245,8 +243,7 @@ func inPlace(t *testing.T, c cluster) {
 
 func destructive(t *testing.T, c cluster) {
 	j := c.job(lasting)
-	c.register(t, j)
-	c.awaitAllocs(t, "running")
+	c.runs(t, j)
 	for name, change := range map[string]func(*api.Job){
 		"env":        func(j *api.Job) { task(j).Env = map[string]string{"A": "1"} },
 		"config":     func(j *api.Job) { task(j).Config["args"] = []string{"-c", "true"} },
@@ -341,8 +338,7 @@ func impliedConstraint(t *testing.T, c cluster) {
 func preserve(t *testing.T, c cluster) {
 	j := c.job(lasting)
 	task(j).Resources.MemoryMB = new(77)
-	c.register(t, j)
-	first := c.awaitAllocs(t, "running")[0]
+	first := c.runs(t, j)
 	task(j).Resources.MemoryMB = new(32)
 	reg := c.registerWith(t, j, &api.RegisterOptions{PreserveResources: true})
 	c.awaitEval(t, reg.EvalID)

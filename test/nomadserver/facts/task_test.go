@@ -282,8 +282,7 @@ func leavesNothing(t *testing.T, c cluster) {
 func stickyDisk(t *testing.T, c cluster) {
 	j := c.job("cat $NOMAD_ALLOC_DIR/data/a $NOMAD_TASK_DIR/b $NOMAD_ALLOC_DIR/c; echo one >$NOMAD_ALLOC_DIR/data/a; echo two >$NOMAD_TASK_DIR/b; echo three >$NOMAD_ALLOC_DIR/c; " + lasting)
 	j.TaskGroups[0].EphemeralDisk = &api.EphemeralDisk{Sticky: new(true)}
-	c.register(t, j)
-	first := c.awaitAllocs(t, "running")[0]
+	first := c.runs(t, j)
 	await(t, "the files", func() error {
 		if got := bodyOf(t, c.get(t, "/v1/client/fs/cat/"+first.ID+"?path=alloc/c")); got != "three\n" {
 			return fmt.Errorf("the last is %q", got)

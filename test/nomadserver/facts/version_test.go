@@ -69,8 +69,7 @@ func sixVersions(t *testing.T, c cluster) {
 
 func tagMovesModifyIndex(t *testing.T, c cluster) {
 	j := c.job(lasting)
-	c.register(t, j)
-	c.awaitAllocs(t, "running")
+	c.runs(t, j)
 	before := c.awaitStatus(t, "running")
 	if _, err := c.Jobs().TagVersion(c.id, 0, "orig", "", nil); err != nil {
 		t.Fatal(err)
@@ -86,8 +85,7 @@ func tagMovesModifyIndex(t *testing.T, c cluster) {
 }
 
 func taggedReadBack(t *testing.T, c cluster) {
-	c.register(t, c.job(lasting))
-	first := c.awaitAllocs(t, "running")[0]
+	first := c.runs(t, c.job(lasting))
 	if _, err := c.Jobs().TagVersion(c.id, 0, "orig", "", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -148,8 +146,7 @@ func revertPrior(t *testing.T, c cluster) {
 
 func revertRestartsNothing(t *testing.T, c cluster) {
 	j := c.job(lasting)
-	c.register(t, j)
-	first := c.awaitAllocs(t, "running")[0]
+	first := c.runs(t, j)
 	j.Priority = new(60)
 	c.register(t, j)
 	out := must[*api.JobRegisterResponse](t)(c.Jobs().Revert(c.id, 0, nil, nil, "", ""))
@@ -205,8 +202,7 @@ func scaled(j *api.Job) *api.Job {
 }
 
 func audit(t *testing.T, c cluster) {
-	c.register(t, scaled(c.job(lasting)))
-	c.awaitAllocs(t, "running")
+	c.runs(t, scaled(c.job(lasting)))
 	before := c.awaitStatus(t, "running")
 	if _, _, err := c.Jobs().Scale(c.id, "g", nil, "cores 2 -> 1", false, map[string]any{"by": "test"}, nil); err != nil {
 		t.Fatal(err)

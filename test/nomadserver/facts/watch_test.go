@@ -53,8 +53,7 @@ func wait[T any](query func() (T, *api.QueryMeta, error)) chan error {
 
 func blockingJob(t *testing.T, c cluster) {
 	j := c.job(lasting)
-	c.register(t, j)
-	c.awaitAllocs(t, "running")
+	c.runs(t, j)
 	c.awaitStatus(t, "running")
 	_, meta, err := c.Jobs().Info(c.id, nil)
 	if err != nil {
@@ -115,8 +114,7 @@ func blockingList(t *testing.T, c cluster) {
 
 func blockingParts(t *testing.T, c cluster) {
 	j := c.job(lasting)
-	c.register(t, j)
-	c.awaitAllocs(t, "running")
+	c.runs(t, j)
 	c.awaitStatus(t, "running")
 	_, allocs, err := c.Jobs().Allocations(c.id, true, nil)
 	if err != nil {
@@ -444,8 +442,7 @@ func followedLog(t *testing.T, c cluster) {
 }
 
 func files(t *testing.T, c cluster) {
-	c.register(t, c.job(`echo -n saved > "$NOMAD_TASK_DIR/a.txt"; echo -n shared > "$NOMAD_ALLOC_DIR/data/b.txt"; `+lasting))
-	a := c.alloc(t, c.awaitAllocs(t, "running")[0].ID)
+	a := c.alloc(t, c.runs(t, c.job(`echo -n saved > "$NOMAD_TASK_DIR/a.txt"; echo -n shared > "$NOMAD_ALLOC_DIR/data/b.txt"; `+lasting)).ID)
 	read := func(path string) string {
 		return bodyOf(t, c.get(t, "/v1/client/fs/cat/"+a.ID+"?path="+path))
 	}
@@ -491,8 +488,7 @@ func files(t *testing.T, c cluster) {
 // stats shows nothing on an agent whose telemetry has publish_allocation_metrics off,
 // as it is unless the agent runs with -dev.
 func stats(t *testing.T, c cluster) {
-	c.register(t, c.job(lasting))
-	a := c.alloc(t, c.awaitAllocs(t, "running")[0].ID)
+	a := c.alloc(t, c.runs(t, c.job(lasting)).ID)
 	config := bodyOf(t, c.get(t, "/v1/agent/self"))
 	await(t, "the processes", func() error {
 		s, err := c.Allocations().Stats(a, nil)
