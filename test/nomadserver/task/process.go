@@ -157,10 +157,9 @@ func (p *process) end(name string, timeout time.Duration) {
 		_ = p.signal(name) // a process that ignores it is killed
 	}
 	go func() {
-		if !pause(timeout, p.ended) {
-			return
+		if pause(timeout, p.ended, nil) {
+			_ = p.signal("SIGKILL")
 		}
-		_ = p.signal("SIGKILL")
 	}()
 }
 

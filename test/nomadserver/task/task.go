@@ -204,17 +204,17 @@ func (t *Task) run(ctx context.Context) {
 	}
 }
 
-// pause waits and reports whether the time is over before one of the channels was closed.
-func pause(d time.Duration, until ...<-chan struct{}) bool {
+// pause waits and reports whether the time was over before one of the channels was closed;
+// nil is a channel that never is.
+func pause(d time.Duration, a, b <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	until = append(until, nil)
 	select {
 	case <-timer.C:
 		return true
-	case <-until[0]:
+	case <-a:
 		return false
-	case <-until[1]:
+	case <-b:
 		return false
 	}
 }
@@ -278,7 +278,7 @@ func (t *Task) launch(c config, env map[string]string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	pause(ahead, p.ended)
+	pause(ahead, p.ended, nil)
 	t.process = p
 	t.updateLocked(func(s *api.TaskState) {
 		s.State = running
