@@ -1,7 +1,6 @@
 package nomadserver
 
 import (
-	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
@@ -154,7 +153,7 @@ func writePolicy(c *call) error {
 	}
 	a := c.s.authority
 	if a == nil {
-		return fmt.Errorf("ACL support disabled")
+		return refuse(http.StatusInternalServerError, "ACL support disabled")
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -172,7 +171,7 @@ func writeToken(c *call) error {
 	}
 	a := c.s.authority
 	if a == nil {
-		return fmt.Errorf("ACL support disabled")
+		return refuse(http.StatusInternalServerError, "ACL support disabled")
 	}
 	in.AccessorID, in.SecretID = uuid(), uuid()
 	a.mu.Lock()

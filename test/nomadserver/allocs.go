@@ -11,8 +11,6 @@ import (
 	"pitchpipe/test/nomadserver/task"
 )
 
-func allocStub(a *api.Allocation) *api.AllocationListStub { return a.Stub() }
-
 func listAllocs(c *call) error {
 	ns, resources := c.namespace(), c.truth("resources")
 	return c.watch(func(t *cluster.Tables) (any, uint64, error) {
@@ -21,7 +19,7 @@ func listAllocs(c *call) error {
 			if !c.may(a.Namespace, "read-job") {
 				continue
 			}
-			s := allocStub(a)
+			s := a.Stub()
 			if resources {
 				s.AllocatedResources = a.AllocatedResources
 			}
@@ -126,7 +124,7 @@ func (c *call) each(r *run, name string, do func(*task.Task) error) error {
 		}
 	}
 	if !found {
-		return fmt.Errorf("Could not find task runner for task: %s", name) //nolint:staticcheck,revive // Nomad's text
+		return fmt.Errorf("Could not find task runner for task: %s", name) //nolint:staticcheck // Nomad's text
 	}
 	return c.reply(struct{}{}, 0)
 }

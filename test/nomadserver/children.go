@@ -66,7 +66,7 @@ func dispatches(parent *api.Job, req *api.JobDispatchRequest) error {
 	case parent == nil:
 		return fmt.Errorf("parameterized job not found")
 	case !parent.IsParameterized():
-		return fmt.Errorf("Specified job %q is not a parameterized job", *parent.ID) //nolint:staticcheck,revive // Nomad's text
+		return fmt.Errorf("Specified job %q is not a parameterized job", *parent.ID) //nolint:staticcheck // Nomad's text
 	}
 	p := parent.ParameterizedJob
 	unknown, missing := maps.Clone(req.Meta), slices.Clone(p.MetaRequired)
@@ -78,9 +78,9 @@ func dispatches(parent *api.Job, req *api.JobDispatchRequest) error {
 	}
 	switch {
 	case len(unknown) > 0:
-		return fmt.Errorf("Dispatch request included unpermitted metadata keys: %v", slices.Sorted(maps.Keys(unknown))) //nolint:staticcheck,revive // Nomad's text
+		return fmt.Errorf("Dispatch request included unpermitted metadata keys: %v", slices.Sorted(maps.Keys(unknown))) //nolint:staticcheck // Nomad's text
 	case len(missing) > 0:
-		return fmt.Errorf("Dispatch did not provide required meta keys: %v", missing) //nolint:staticcheck,revive // Nomad's text
+		return fmt.Errorf("Dispatch did not provide required meta keys: %v", missing) //nolint:staticcheck // Nomad's text
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func jobAllocs(c *call) error {
 		for _, a := range t.AllocsOf(c.id()) {
 			// Those of a purged job of the same name show only on demand.
 			if all || job == nil || *a.Job.CreateIndex == *job.CreateIndex {
-				out = append(out, allocStub(a))
+				out = append(out, a.Stub())
 			}
 		}
 		return out, t.Touched(cluster.Allocs), nil

@@ -268,7 +268,7 @@ func revertJob(c *call) error {
 	reg := &api.JobRegisterRequest{}
 	if v := req.EnforcePriorVersion; v != nil {
 		if *v != *now.Version {
-			return fmt.Errorf("Current job has version %d; enforcing version %d", *now.Version, *v) //nolint:staticcheck,revive // Nomad's text
+			return fmt.Errorf("Current job has version %d; enforcing version %d", *now.Version, *v) //nolint:staticcheck // Nomad's text
 		}
 		reg.EnforceIndex, reg.JobModifyIndex = true, *now.JobModifyIndex
 	}

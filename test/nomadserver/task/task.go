@@ -18,7 +18,7 @@ var (
 	// ErrSpec says what of the task cannot be run here.
 	ErrSpec = errors.New("task cannot be run")
 	// ErrNotRunning is in the agent's words.
-	ErrNotRunning = errors.New("Task not running") //nolint:revive,staticcheck // as above
+	ErrNotRunning = errors.New("Task not running")
 )
 
 // Spec says what to run. The job is the allocation's, canonical.
