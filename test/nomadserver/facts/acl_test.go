@@ -2,11 +2,13 @@ package facts_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/nomad/api"
@@ -46,10 +48,11 @@ node {
 // as is the cluster with a token of a policy.
 func (c cluster) as(t *testing.T, rules string) cluster {
 	t.Helper()
-	if _, err := c.ACLPolicies().Upsert(&api.ACLPolicy{Name: c.id, Rules: rules}, nil); err != nil {
+	name := fmt.Sprintf("%s-%d", c.id, time.Now().UnixNano())
+	if _, err := c.ACLPolicies().Upsert(&api.ACLPolicy{Name: name, Rules: rules}, nil); err != nil {
 		t.Fatal(err)
 	}
-	token := must[*api.ACLToken](t)(c.ACLTokens().Create(&api.ACLToken{Name: c.id, Type: "client", Policies: []string{c.id}}, nil))
+	token := must[*api.ACLToken](t)(c.ACLTokens().Create(&api.ACLToken{Name: name, Type: "client", Policies: []string{name}}, nil))
 	return c.with(t, token.SecretID)
 }
 
