@@ -16,7 +16,7 @@ export FUZZTIME COUNT
 # The packages whose tests take longest, the longest first.
 LONGEST := ./test/e2e/slurm ./driver/slurm ./driver/nomad ./test/e2e ./driver/slurm/broker
 
-.PHONY: help build demo test check lint fmt generate bench bench-exporter bench-kmeans bench-mind bench-nomad bench-slurm e2e e2e-nomad e2e-slurm fault-nomad fault-slurm fuzz cover package regret worlds clean
+.PHONY: help build demo unit test check lint fmt generate bench bench-exporter bench-kmeans bench-mind bench-nomad bench-slurm e2e e2e-nomad e2e-slurm fault-nomad fault-slurm fuzz cover package regret worlds clean
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ build: ## build the programs into bin/
 
 demo: build ## show the whole way of a job on this machine, in about twelve minutes
 	@bin/pitchpipe demo
+
+unit: ## run the tests that need no scheduler, under a minute once they are compiled
+	@scripts/unit $(TESTFLAGS)
 
 test: ## install what the tests need, where it is missing, and run them
 	@scripts/setup-test
@@ -43,6 +46,7 @@ check: ## every gate: format, lint, vet, tests, rules, generated pages, coverage
 	@echo "vet"; go vet ./...
 	@echo "vulnerabilities"; scripts/check-vulnerabilities
 	@echo "scripts"; scripts/check-scripts
+	@echo "limits"; scripts/check-limits
 	@echo "generated pages"; scripts/check-generated
 	@PITCHPIPE_REQUIRE_TOOLS=1 $(MAKE) test
 	@$(MAKE) cover

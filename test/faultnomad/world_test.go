@@ -14,8 +14,8 @@ import (
 	nomadapi "github.com/hashicorp/nomad/api"
 
 	exporterapi "pitchpipe/exporter/api"
-	"pitchpipe/test/calm"
 	"pitchpipe/test/fault"
+	"pitchpipe/test/filterproxy"
 	"pitchpipe/test/nomadagent"
 )
 
@@ -96,7 +96,7 @@ func (w *world) meter() {
 	w.await("the exporter", func() error { _, err := client.Node(w.t.Context()); return err })
 	ctx, stop := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	served := make(chan error, 1)
-	go func() { served <- calm.Serve(ctx, w.exporter, socket) }()
+	go func() { served <- filterproxy.Serve(ctx, w.exporter, socket) }()
 	w.t.Cleanup(func() {
 		stop()
 		if err := <-served; err != nil {

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"pitchpipe/test/remains"
+	"pitchpipe/test/cleanup"
 )
 
 // marker is in the environment of the daemons, with the folder as its value. Slurm
@@ -23,7 +23,7 @@ const marker = "PITCHPIPE_SLURMCLUSTER"
 
 // sweep clears away clusters whose owners died.
 func sweep(ctx context.Context) error {
-	return remains.Sweep(filepath.Join(parent, prefix+"[0-9]*"), func(dir string) error {
+	return cleanup.Sweep(filepath.Join(parent, prefix+"[0-9]*"), func(dir string) error {
 		return remove(ctx, dir, nodeNames(dir, 64))
 	})
 }
@@ -100,7 +100,7 @@ func belongs(pid int, dir string, nodes []string) bool {
 		// A step that somebody waits for has an srun that may outlive the cluster.
 		waits := name == "SLURM_CONF" && strings.HasPrefix(value, dir+"/") && command(proc) == "srun"
 		if waits || name == marker && value == dir || name == "SLURMD_NODENAME" && slices.Contains(nodes, value) {
-			return !remains.Dead(pid)
+			return !cleanup.Dead(pid)
 		}
 	}
 	groups, err := os.ReadFile(proc + "cgroup")
@@ -110,7 +110,7 @@ func belongs(pid int, dir string, nodes []string) bool {
 	for line := range strings.Lines(string(groups)) {
 		for part := range strings.SplitSeq(strings.TrimSpace(line), "/") {
 			if node, ok := strings.CutPrefix(part, "slurm_"); ok && slices.Contains(nodes, node) {
-				return !remains.Dead(pid)
+				return !cleanup.Dead(pid)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package remains
+package cleanup
 
 import (
 	"bytes"
@@ -16,14 +16,14 @@ import (
 // file holds the owner of a folder.
 const file = "owner"
 
-// owner is the process that a folder belongs to. An id is used again, an id with its
-// start time is not.
+// owner is the process that owns a folder. The kernel reuses a process id, but not
+// together with its start time.
 type owner struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"`
 }
 
-// Own writes down that a folder belongs to this process.
+// Own records that a folder belongs to this process.
 func Own(dir string) error {
 	start, err := startTime(os.Getpid())
 	if err != nil {
@@ -36,12 +36,12 @@ func Own(dir string) error {
 	return os.WriteFile(filepath.Join(dir, file), text, 0o600)
 }
 
-// Orphaned tells whether the process that a folder belongs to is gone.
+// Orphaned reports whether the process that owns a folder is gone.
 func Orphaned(dir string) bool {
 	text, err := os.ReadFile(filepath.Join(dir, file))
 	var o owner
 	if err != nil || json.Unmarshal(text, &o) != nil {
-		// Somebody may be about to write it.
+		// Its owner may be about to write it.
 		info, err := os.Stat(dir)
 		return err == nil && time.Since(info.ModTime()) > time.Minute
 	}
@@ -49,7 +49,7 @@ func Orphaned(dir string) bool {
 	return err != nil || start != o.Start
 }
 
-// Sweep clears away the orphaned folders of this user whose names match the pattern.
+// Sweep removes the orphaned folders of this user whose names match the pattern.
 func Sweep(pattern string, remove func(dir string) error) error {
 	found, err := filepath.Glob(pattern)
 	if err != nil {
@@ -67,7 +67,7 @@ func Sweep(pattern string, remove func(dir string) error) error {
 	return errors.Join(errs...)
 }
 
-// Dead tells whether a process is gone or only waited for.
+// Dead reports whether a process is gone or a zombie.
 func Dead(pid int) bool {
 	fields, err := stat(pid)
 	return err != nil || fields[0] == "Z" || fields[0] == "X"

@@ -1,4 +1,4 @@
-package house
+package layout
 
 import (
 	"slices"

@@ -1,4 +1,4 @@
-package calm
+package filterproxy
 
 import (
 	"bytes"
@@ -18,9 +18,9 @@ import (
 	exporterapi "pitchpipe/exporter/api"
 )
 
-// Quieten takes the columns that tell of others out of a window, and when the lines of
-// its marks were read: the exporter is late where others keep the machine busy.
-func Quieten(w *exporterapi.Window) {
+// HideNeighbours removes from a window the columns about other processes, and the times at
+// which the exporter read the lines of its marks: it reads late on a busy machine.
+func HideNeighbours(w *exporterapi.Window) {
 	for _, s := range w.Samples {
 		delete(s.Values, exporterapi.ColNodeBusy)
 		delete(s.Values, exporterapi.ColNodeSteal)
@@ -31,8 +31,8 @@ func Quieten(w *exporterapi.Window) {
 	}
 }
 
-// Serve listens on a Unix socket and passes on to the exporter's, until ctx ends. It
-// asks as its own user, so that the exporter shows what that user may see.
+// Serve listens on a Unix socket and forwards to the exporter's until ctx ends. The
+// exporter sees this process's user, and answers what that user may see.
 func Serve(ctx context.Context, socket, exporter string) error {
 	var dialer net.Dialer
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -42,7 +42,7 @@ func Serve(ctx context.Context, socket, exporter string) error {
 	proxy := &httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "exporter"}) },
 		Transport:      transport,
-		ModifyResponse: soothe,
+		ModifyResponse: filter,
 	}
 	var listen net.ListenConfig
 	l, err := listen.Listen(ctx, "unix", socket)
@@ -58,8 +58,8 @@ func Serve(ctx context.Context, socket, exporter string) error {
 	return nil
 }
 
-// soothe takes what others do on the node out of an answer with samples.
-func soothe(r *http.Response) error {
+// filter hides the neighbours in an answer that holds samples.
+func filter(r *http.Response) error {
 	if r.StatusCode != http.StatusOK || !strings.HasSuffix(r.Request.URL.Path, "/window") {
 		return nil
 	}
@@ -67,7 +67,7 @@ func soothe(r *http.Response) error {
 	if err := errors.Join(json.NewDecoder(r.Body).Decode(&w), r.Body.Close()); err != nil {
 		return fmt.Errorf("the exporter's answer: %w", err)
 	}
-	Quieten(&w)
+	HideNeighbours(&w)
 	body, err := json.Marshal(w)
 	if err != nil {
 		return err

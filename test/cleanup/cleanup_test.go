@@ -1,4 +1,4 @@
-package remains_test
+package cleanup_test
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pitchpipe/test/remains"
+	"pitchpipe/test/cleanup"
 )
 
 func folder(t *testing.T, parent, name string) string {
@@ -36,7 +36,7 @@ func ended(t *testing.T) int {
 func TestAFolderIsSweptWhenItsOwnerIsGone(t *testing.T) {
 	t.Parallel()
 	parent := t.TempDir()
-	if err := remains.Own(folder(t, parent, "x-mine")); err != nil {
+	if err := cleanup.Own(folder(t, parent, "x-mine")); err != nil {
 		t.Fatal(err)
 	}
 	write := func(name, text string) string {
@@ -61,7 +61,7 @@ func TestAFolderIsSweptWhenItsOwnerIsGone(t *testing.T) {
 	}
 	var swept []string
 	failed := errors.New("no")
-	err := remains.Sweep(filepath.Join(parent, "x-*"), func(dir string) error {
+	err := cleanup.Sweep(filepath.Join(parent, "x-*"), func(dir string) error {
 		swept = append(swept, dir)
 		if dir == gone {
 			return failed // the others are swept all the same
@@ -75,14 +75,14 @@ func TestAFolderIsSweptWhenItsOwnerIsGone(t *testing.T) {
 
 func TestAProcessIsDeadWhenItHasEnded(t *testing.T) {
 	t.Parallel()
-	if remains.Dead(os.Getpid()) || !remains.Dead(ended(t)) {
+	if cleanup.Dead(os.Getpid()) || !cleanup.Dead(ended(t)) {
 		t.Error("this process is dead, or one that has ended is not")
 	}
 	cmd := exec.CommandContext(t.Context(), "true")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); !remains.Dead(cmd.Process.Pid); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !cleanup.Dead(cmd.Process.Pid); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("one that is only waited for is not dead")
 		}
