@@ -171,7 +171,7 @@ func TestTheDirectionsForbidWhatTheyShould(t *testing.T) {
 		{"a stage whose name begins like another's", "controller/planner", module + "/controller/search", false, false},
 		{"a stage imports the daemon", "controller/knowledge", module + "/controller/daemon", false, true},
 		{"main imports the daemon", "controller/cmd/pitchpipe", module + "/controller/daemon", false, false},
-		{"what ships imports a workload", "controller/daemon", module + "/test/workloads", false, true},
+		{"what ships imports a workload", "controller/daemon", module + "/test/workload", false, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
