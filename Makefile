@@ -61,7 +61,7 @@ generate: ## rewrite the pages that are made from tables in the code
 	@scripts/generate
 
 bench: ## run the benchmarks and compare them with the run before
-	@scripts/bench
+	@scripts/bench-go
 
 e2e: ## run the end-to-end tests, with real schedulers where they are on PATH
 	@scripts/e2e
@@ -79,19 +79,19 @@ fault-nomad: ## 200 faults in Nomad and the controllers, and what became of ever
 	@scripts/fault-nomad
 
 bench-slurm: ## what it costs to watch 10,000 queued jobs, and how soon a new one is seen
-	@scripts/bench-slurm
+	@scripts/bench slurm
 
 bench-exporter: ## what the exporter costs, beside node_exporter
-	@scripts/bench-exporter
+	@scripts/bench exporter
 
 bench-nomad: ## what it costs to watch 1,000 jobs of Nomad, and how soon a new one is seen
-	@scripts/bench-nomad
+	@scripts/bench nomad
 
 bench-kmeans: ## k-means beside scikit-learn's, to the same inertia
 	@scripts/bench-kmeans
 
 bench-mind: ## the tables and plots of the tuner's mind, over recorded runs
-	@scripts/bench-mind
+	@scripts/bench mind
 
 regret: ## record what settings cost here, and what a class's settings cost where it is met anew
 	@scripts/regret
