@@ -73,10 +73,10 @@ e2e-nomad: ## tune the job files that ship on Nomad, the real agent where nomad 
 	@scripts/e2e-nomad
 
 fault-slurm: ## 200 faults in a private Slurm and the controllers, and what became of every job
-	@scripts/fault-slurm
+	@scripts/fault slurm
 
 fault-nomad: ## 200 faults in Nomad and the controllers, and what became of every job
-	@scripts/fault-nomad
+	@scripts/fault nomad
 
 bench-slurm: ## what it costs to watch 10,000 queued jobs, and how soon a new one is seen
 	@scripts/bench slurm

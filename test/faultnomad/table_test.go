@@ -23,7 +23,7 @@ func table(strikes []fault.Strike, verdicts map[string]verdict) string {
 		}
 		took, whole = max(took, v.took), max(whole, v.whole)
 	}
-	return fault.Table(strikes, counted, []string{"once", "lost", "twice", "epochs", "ended", "again", "Nomad's"}, "longest") + "\n" +
+	return fault.Table(fault.Side{Strikes: strikes, Verdicts: counted}, []string{"once", "lost", "twice", "epochs", "ended", "again", "Nomad's"}, "longest") + "\n" +
 		fmt.Sprintf("Without the completion marker the finished work of %d jobs was begun again by Nomad, and all of that stopped. In %d of\n"+
 			"them the task had begun; it ran for %.2f s at most. From when Nomad could begin it until it was over it took %.2f s at most.\n\n", again, ran, took.Seconds(), whole.Seconds()) +
 		"jobs: that were in the middle of a move when it struck. once: their work was done exactly once, as it had to be, or until\n" +

@@ -29,8 +29,8 @@ type verdict struct {
 	why       []string      // empty where all is right
 }
 
-// finish has the jobs come to their end and says what became of them.
-func (r *round) finish() (map[string]verdict, error) {
+// Finish has the jobs come to their end and says what became of them.
+func (r *round) Finish() (map[string]verdict, error) {
 	if err := os.WriteFile(r.hurry(), nil, 0o600); err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 	"pitchpipe/test/fault"
 )
 
-// finish has the jobs come to their end and says what became of them.
-func (r *round) finish() (map[string]verdict, error) {
+// Finish has the jobs come to their end and says what became of them.
+func (r *round) Finish() (map[string]verdict, error) {
 	if err := os.WriteFile(r.hurry(), nil, 0o644); err != nil { //nolint:gosec // the jobs look for it
 		return nil, err
 	}
@@ -119,9 +119,9 @@ func (w *world) sealed(id string) bool {
 // job's run its index.
 func indexing(err error) bool { return strings.Contains(err.Error(), "DB index") }
 
-// passive are the faults that nobody inflicts: jobs that came to their end in the
+// Passive are the faults that nobody inflicts: jobs that came to their end in the
 // move that asked them to save.
-func (r *round) passive() []fault.Strike {
+func (r *round) Passive() []fault.Strike {
 	var out []fault.Strike
 	for i, o := range r.w.owners {
 		for _, j := range r.jobs {
@@ -134,8 +134,8 @@ func (r *round) passive() []fault.Strike {
 	return out
 }
 
-// clear cancels what is left of the round.
-func (r *round) clear() error {
+// Clear cancels what is left of the round.
+func (r *round) Clear() error {
 	var errs []error
 	for _, j := range r.jobs {
 		if _, err := r.w.c.Run(context.WithoutCancel(r.w.t.Context()), "root", "scancel", j.id); err != nil && !refused(err) {
