@@ -92,7 +92,7 @@ func (r *round) left() int {
 	return n
 }
 
-// moved tells whether one of its jobs is.
+// moved reports whether one of its jobs is.
 func (r *round) moved() bool { return len(r.moving(r.w.owners...)) > 0 }
 
 // moving are its jobs that are being moved.

@@ -137,7 +137,7 @@ func (w *world) judge(j *job, open error) verdict {
 	return v
 }
 
-// toldAsItEnded tells whether the task came to its end when Nomad had told it to end, and
+// toldAsItEnded reports whether the task came to its end when Nomad had told it to end, and
 // left with 0 just then. One that answers the signal leaves with 0 too, and nobody can tell
 // the two apart: with the completion marker it leaves no mark, and its work is begun again.
 func (j *job) toldAsItEnded() bool {
@@ -192,7 +192,7 @@ func (j *job) reruns(told fault.Told) ([]span, error) {
 	return out, nil
 }
 
-// reported tells whether the controller said that finished work ran again.
+// reported reports whether the controller said that finished work ran again.
 func (j *job) reported() bool {
 	return strings.Contains(fault.Grep(j.owner.controller.Log, "job="+j.id()+" "), "finished work was about to run again")
 }

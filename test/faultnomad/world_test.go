@@ -153,7 +153,7 @@ func (w *world) starts() error {
 	return nil
 }
 
-// beside tells whether Nomad started a job beside itself for that reason: its own journal
+// beside reports whether Nomad started a job beside itself for that reason: its own journal
 // says that there were two, and its task was being started when the client was killed.
 func (w *world) beside(j *job) bool {
 	w.mu.Lock()
@@ -246,12 +246,12 @@ func (w *world) remains() {
 	}
 }
 
-// over tells whether nothing of an allocation runs any more, nor will.
+// over reports whether nothing of an allocation runs any more, nor will.
 func over(a *nomadapi.AllocationListStub) bool {
 	return terminal(a) || a.DesiredStatus != nomadapi.AllocDesiredStatusRun && a.ClientStatus == nomadapi.AllocClientStatusPending
 }
 
-// terminal tells whether an allocation has ended on its node.
+// terminal reports whether an allocation has ended on its node.
 func terminal(a *nomadapi.AllocationListStub) bool {
 	switch a.ClientStatus {
 	case nomadapi.AllocClientStatusComplete, nomadapi.AllocClientStatusFailed, nomadapi.AllocClientStatusLost:

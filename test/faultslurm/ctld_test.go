@@ -85,7 +85,7 @@ func (r *round) killSavedCtld() ([]string, error) {
 // kill is when a slurmctld was killed in its work: what it did between is forgotten.
 type kill struct{ saved, back time.Time }
 
-// requeueForgotten tells whether a job was ended by the signal of a requeue that a killed
+// requeueForgotten reports whether a job was ended by the signal of a requeue that a killed
 // slurmctld forgot: nobody else sends that signal, and the next slurmctld takes it for
 // the job's own failure.
 func (w *world) requeueForgotten(rec record) bool {

@@ -96,7 +96,7 @@ func (r *round) hasten(records map[string]record, since map[string]time.Time) {
 	}
 }
 
-// stuck tells whether those that have not ended are only jobs that somebody holds, and
+// stuck reports whether those that have not ended are only jobs that somebody holds, and
 // those that wait for them.
 func (r *round) stuck(records map[string]record) bool {
 	for _, j := range r.jobs {
@@ -108,7 +108,7 @@ func (r *round) stuck(records map[string]record) bool {
 	return true
 }
 
-// sealed tells whether not even root can change a job any more: a slurmctld that was ended
+// sealed reports whether not even root can change a job any more: a slurmctld that was ended
 // while accounting gave a run its index may hold for ever that this is about to happen.
 func (w *world) sealed(id string) bool {
 	_, err := w.run("root", "scontrol", "update", "JobId="+id, "Nice=0")

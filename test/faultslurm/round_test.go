@@ -30,7 +30,7 @@ func (r *round) byID(id string) *job {
 	return nil
 }
 
-// needed tells whether another job waits for this one.
+// needed reports whether another job waits for this one.
 func (r *round) needed(j *job) bool {
 	for _, other := range r.jobs {
 		if other.after == j {
@@ -148,7 +148,7 @@ func (r *round) left() int {
 	return n
 }
 
-// moved tells whether one of its jobs is.
+// moved reports whether one of its jobs is.
 func (r *round) moved() bool {
 	for _, o := range r.w.owners {
 		for id := range o.moving() {

@@ -153,7 +153,7 @@ func leftRequeued(runs []run, r record) bool {
 	return n > 0 && n == r.restarts() && r["JobState"] == "CANCELLED" && runs[n-1] == run{"REQUEUED", r["StartTime"]}
 }
 
-// judgeAfter tells whether a dependant ran once and after what it depends on.
+// judgeAfter reports whether a dependant ran once and after what it depends on.
 func (w *world) judgeAfter(j *job, own fault.Told, say func(*bool, string, ...any), v *verdict) {
 	before := fault.Read(j.after.journal(), j.after.epochs)
 	switch {

@@ -100,7 +100,7 @@ func directions() []direction {
 	return out
 }
 
-// under tells whether the path is the folder or lies below it; all lies below "".
+// under reports whether the path is the folder or lies below it; all lies below "".
 func under(path, folder string) bool {
 	return folder == "" || path == folder || strings.HasPrefix(path, folder+"/")
 }

@@ -30,7 +30,7 @@ func clock() []string {
 // others draw from the one that everybody shares.
 func own() []string { return []string{"New", "NewPCG", "NewChaCha8", "NewZipf"} }
 
-// functional tells whether the folder's packages may not touch the world: the pure
+// functional reports whether the folder's packages may not touch the world: the pure
 // ones, and those that read job files.
 func functional(dir string) bool {
 	return underAny(dir, append(slices.Collect(maps.Keys(pure())), "driver/jobfile"))
@@ -135,7 +135,7 @@ func TestPackagesHaveNoState(t *testing.T) {
 	}
 }
 
-// constantLike tells whether a package variable only lacks the means of the
+// constantLike reports whether a package variable only lacks the means of the
 // language to be a constant: an error, an assertion of an interface, an embedded
 // file, a regular expression, or the version that the linker writes into main.
 func constantLike(s source, g *ast.GenDecl, v *ast.ValueSpec) bool {

@@ -185,5 +185,5 @@ func read(t *testing.T, name string) (string, bool) {
 	return string(text), true
 }
 
-// binary tells whether a file is not text.
+// binary reports whether a file is not text.
 func binary(text []byte) bool { return bytes.IndexByte(text[:min(len(text), 8000)], 0) >= 0 }

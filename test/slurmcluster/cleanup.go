@@ -86,7 +86,7 @@ func processes(dir string, nodes []string) []int {
 	return out
 }
 
-// belongs tells whether a process is a daemon of the cluster, by the marker, a
+// belongs reports whether a process is a daemon of the cluster, by the marker, a
 // process of a job, by the node that Slurm told it or by its cgroup, an srun, or slurmstepd,
 // which writes its title over its environment, by the logs that it has open.
 func belongs(pid int, dir string, nodes []string) bool {

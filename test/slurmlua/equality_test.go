@@ -68,7 +68,7 @@ func leavePatterns(top *jobfile.Block) {
 	}
 }
 
-// isText tells whether a value is one text that could be a pattern.
+// isText reports whether a value is one text that could be a pattern.
 func isText(v jobfile.Value) bool {
 	switch v.Kind {
 	case jobfile.List:
