@@ -14,7 +14,8 @@ TESTFLAGS ?=
 export FUZZTIME COUNT
 
 # The packages whose tests take longest, the longest first.
-LONGEST := ./test/e2e/slurm ./driver/slurm ./driver/nomad ./test/e2e ./driver/slurm/broker
+LONGEST := ./test/e2e/slurm ./driver/slurm ./test/e2e ./driver/nomad ./driver/slurm/broker ./driver/local ./test/faultslurm \
+	./controller/cmd/pitchpipe/command ./exporter/cmd/pitchpipe-exporter ./test/faultnomad ./test/scenario
 
 .PHONY: help build demo unit test check lint fmt generate bench bench-exporter bench-kmeans bench-mind bench-nomad bench-slurm e2e e2e-nomad e2e-slurm fault-nomad fault-slurm fuzz cover package regret worlds clean
 
@@ -35,9 +36,10 @@ test: ## install what the tests need, where it is missing, and run them
 	@scripts/setup-slurm
 	@scripts/setup-jobs
 	@echo "testing, the first time the programs are compiled with the race detector"
-	@# Many packages wait for schedulers most of the time: three of them share two cores,
-	@# and those that wait longest begin first, so that none is left alone at the end.
-	@go test -race -shuffle=on -timeout 14m -p 3 $(TESTFLAGS) $(LONGEST) ./...
+	@# Most of these tests wait for schedulers and processes: three packages share two cores,
+	@# each with four tests at a time, and those that take longest begin first. Vet is a gate
+	@# of make check, and without debugging information the programs link in less time.
+	@go test -race -shuffle=on -timeout 14m -p 3 -parallel 4 -vet=off -ldflags=-w $(TESTFLAGS) $(LONGEST) ./...
 
 check: ## every gate: format, lint, vet, tests, rules, generated pages, coverage, scripts
 	@scripts/setup-check
