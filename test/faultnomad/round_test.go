@@ -69,12 +69,15 @@ func (r *round) Inject(faults []fault.Fault) (left []fault.Fault) {
 		queues[i] = append(queues[i], f)
 	}
 	defer r.tell()
-	return r.Round.Inject(fault.Work{Queues: queues, Inflict: r.inflict, Families: families(r.w.agent.Real), Left: r.left, Moved: r.moved, Log: r.w.story.Logf})
+	return r.Round.Inject(fault.Work{Queues: queues, Inflict: r.inflict, Families: r.w.families(), Left: r.left, Moved: r.moved, Log: r.w.story.Logf})
 }
 
 // tell logs what the controllers are about, for whoever wonders why no job is moved.
 func (r *round) tell() {
 	for _, j := range r.jobs {
+		if j.owner.client == nil {
+			return
+		}
 		seen, err := j.owner.client.Job(r.w.t.Context(), j.id())
 		r.w.story.Logf("round %d: %s is %s, %s (%s) %s, epoch %d, attempt %d, %d restarts, %d probes, error %v", r.Number, j.id(),
 			seen.State, seen.Phase, seen.Reason, seen.Detail, seen.Epoch, seen.Attempt, seen.Restarts, seen.Probes, err)
