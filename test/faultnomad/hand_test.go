@@ -1,127 +1,59 @@
 package faultnomad_test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	nomadapi "github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver/nomad/spec"
+	"pitchpipe/test/fault"
 )
 
-// hand is an owner who moves his jobs without a tuner: he asks a job to save and registers
-// it anew with another variable, and looks at Nomad before each step.
-type hand struct {
-	o *owner
-
-	mu     sync.Mutex
-	moving map[string]*moved
-	turns  int // moves that began
-}
-
-// moved is a job in the middle of a move.
-type moved struct {
-	job        *job
-	attempts   int // that had begun before
-	asked      time.Time
-	registered bool
-}
-
-// atOnce is how many jobs of an owner are moved at a time.
-const atOnce = 2
-
-func newHand(o *owner) *hand {
-	h := &hand{o: o, moving: map[string]*moved{}}
-	ctx, stop := context.WithCancel(context.WithoutCancel(o.w.t.Context()))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			h.step()
-			select {
-			case <-ctx.Done():
-			case <-time.After(200 * time.Millisecond):
+// newHand moves the owner's jobs: it asks a job to save and registers it anew with another
+// variable.
+func newHand(o *owner) *fault.Hand {
+	return fault.ByHand(o.w.t, o.w.story, 2, func() (out []fault.Move) {
+		for _, j := range o.w.every() {
+			told := j.told()
+			if n := len(told.Attempts); j.owner == o && j.lives() && n > 0 && !told.Attempts[n-1].Left && time.Since(told.Attempts[n-1].Began) > 3*time.Second {
+				out = append(out, fault.Move{ID: j.id(), Attempts: n})
 			}
 		}
-	}()
-	o.w.t.Cleanup(func() {
-		stop()
-		<-done
-	})
-	return h
+		return out
+	}, o.step)
 }
 
-// held are the jobs in the middle of a move.
-func (h *hand) held() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Sorted(maps.Keys(h.moving))
-}
-
-// step begins with jobs that run, and takes one step with each that is being moved.
-func (h *hand) step() {
-	h.begin()
-	h.mu.Lock()
-	open := slices.Collect(maps.Values(h.moving))
-	h.mu.Unlock()
-	for _, m := range open {
-		over, err := h.move(m)
-		if over {
-			h.mu.Lock()
-			delete(h.moving, m.job.id())
-			h.mu.Unlock()
-		} else if err != nil {
-			h.o.w.story.Logf("by hand: job %s: %v", m.job.id(), err) // he looks again
-		}
+// step takes the next step of a move by hand.
+func (o *owner) step(m *fault.Move) (over bool, err error) {
+	j := o.w.byID(m.ID)
+	told := j.told()
+	newest := j.newest()
+	if newest == nil {
+		return false, nil // the agent is away
 	}
-}
-
-func (h *hand) begin() {
-	jobs := h.o.w.every()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for i := range jobs {
-		j := jobs[(h.turns+i)%len(jobs)]
-		if len(h.moving) >= atOnce {
-			return
-		}
-		told := j.told()
-		n := len(told.Attempts)
-		if j.owner == h.o && h.moving[j.id()] == nil && j.lives() && n > 0 && !told.Attempts[n-1].Left && time.Since(told.Attempts[n-1].Began) > 3*time.Second {
-			h.turns++
-			h.moving[j.id()] = &moved{job: j, attempts: n}
-		}
-	}
-}
-
-// move takes the next step that the job's state allows, and reports whether the move is
-// over.
-func (h *hand) move(m *moved) (over bool, err error) {
-	told := m.job.told()
-	list, err := m.job.allocations()
-	if err != nil || len(list) == 0 {
-		return false, err // the agent is away
-	}
-	newest, n := list[len(list)-1], len(told.Attempts)
-	saved := n > 0 && n == m.attempts && told.Attempts[n-1].Saved > told.Attempts[n-1].From
+	n := len(told.Attempts)
+	saved := n > 0 && n == m.Attempts && told.Attempts[n-1].Saved > told.Attempts[n-1].From
 	switch {
-	case told.Ends > 0 || n > m.attempts:
+	case told.Ends > 0 || n > m.Attempts:
 		return true, nil
-	case !m.registered && !m.asked.IsZero() && (terminal(newest) || saved && m.job.way != wayLeave):
-		m.registered = true
-		return false, m.job.registerWith(fmt.Sprint(1 + h.turns%8))
-	case m.asked.IsZero() && newest.ClientStatus == nomadapi.AllocClientStatusRunning:
-		m.asked = time.Now()
-		return false, h.o.w.nomad.Allocations().Signal(&nomadapi.Allocation{ID: newest.ID, NodeID: newest.NodeID}, h.o.read(), "main", "SIGUSR1")
-	case !m.registered && !m.asked.IsZero() && time.Since(m.asked) > 20*time.Second:
-		return true, nil // it was not heard
+	case m.Changed:
+		return false, nil
+	case m.Asked.IsZero():
+		if newest.ClientStatus != nomadapi.AllocClientStatusRunning {
+			return true, nil
+		}
+		m.Asked = time.Now()
+		return false, o.w.nomad.Allocations().Signal(&nomadapi.Allocation{ID: newest.ID, NodeID: newest.NodeID}, o.read(), "main", "SIGUSR1")
+	case terminal(newest) || saved && j.way != wayLeave:
+		err := j.registerWith(fmt.Sprint(1 + n%8))
+		m.Changed = err == nil
+		return false, err
 	}
-	return false, nil
+	return time.Since(m.Asked) > 20*time.Second, nil // it was not heard
 }
 
 // registerWith has the owner register the job with another variable.
@@ -132,11 +64,7 @@ func (j *job) registerWith(batch string) error {
 	if err != nil {
 		return err
 	}
-	task := own.TaskGroups[0].Tasks[0]
-	if task.Env == nil {
-		task.Env = map[string]string{}
-	}
-	task.Env["BATCH_SIZE"] = batch
+	own.TaskGroups[0].Tasks[0].Env = map[string]string{"BATCH_SIZE": batch}
 	if _, _, err := j.owner.w.nomad.Jobs().Register(own, j.owner.write()); err != nil {
 		return err
 	}

@@ -26,8 +26,8 @@ type owner struct {
 	proxy      *proxy
 	client     *api.Client
 	controller *fault.Keeper
-	down       spans // of the controller, and of its way to the agent
-	hand       *hand // that moves the jobs where there is no tuner
+	down       spans       // of the controller, and of its way to the agent
+	hand       *fault.Hand // that moves the jobs where there is no tuner
 
 	mu      sync.Mutex
 	records map[string]record // by file
@@ -94,7 +94,7 @@ func (o *owner) crash() error {
 // moving are the jobs that an intent is in progress for, by the driver's own records.
 func (o *owner) moving() []string {
 	if o.hand != nil {
-		return o.hand.held()
+		return o.hand.Moving()
 	}
 	files, err := filepath.Glob(o.path("journal/job-*.json"))
 	if err != nil {

@@ -108,7 +108,7 @@ func (w *world) freeze() (thaw func()) {
 			frozen = append(frozen, k.Current())
 		}
 		if o.hand != nil {
-			release = append(release, o.hand.freeze())
+			release = append(release, o.hand.Rest())
 		}
 	}
 	for _, p := range frozen {

@@ -37,7 +37,7 @@ type owner struct {
 
 	controller *fault.Keeper
 	broker     *fault.Keeper // nil where the controller acts by its own rights
-	hand       *hand         // that moves the jobs where there is no tuner
+	hand       *fault.Hand   // that moves the jobs where there is no tuner
 }
 
 // diskBytes is how large the disk of a controller is: large enough for the database
@@ -168,7 +168,7 @@ func (o *owner) awaken() {
 func (o *owner) moving() map[string]journal.Phase {
 	out := map[string]journal.Phase{}
 	if o.hand != nil {
-		for _, id := range o.hand.held() {
+		for _, id := range o.hand.Moving() {
 			out[id] = "by hand"
 		}
 		return out
