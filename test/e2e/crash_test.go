@@ -131,6 +131,7 @@ func (s *stage) tell(id string) {
 }
 
 func TestEveryDurableStepSurvivesAKill(t *testing.T) {
+	t.Parallel()
 	progs := build(t)
 	steps := []string{
 		"driver claimed", "driver created", "driver planned", "driver forked", "driver running",
@@ -181,6 +182,7 @@ func TestRandomKillsLoseNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes more than a minute")
 	}
+	t.Parallel()
 	progs := build(t)
 	s := newStage(t, progs)
 	s.start()

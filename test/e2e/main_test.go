@@ -75,7 +75,7 @@ func (w *workshop) make() {
 		return
 	}
 	out, err := exec.CommandContext(context.Background(), "go", "build", "-o", w.dir, "pitchpipe/controller/cmd/pitchpipe",
-		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/workloads/cmd/workload").CombinedOutput()
+		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/workload").CombinedOutput()
 	if err != nil {
 		w.err = fmt.Errorf("go build: %w\n%s", err, out)
 	}

@@ -24,7 +24,7 @@ import (
 	"pitchpipe/driver/slurm/broker"
 	"pitchpipe/driver/slurm/command"
 	exporterapi "pitchpipe/exporter/api"
-	"pitchpipe/test/calm"
+	"pitchpipe/test/filterproxy"
 )
 
 // The environment of the roles that this binary plays.
@@ -191,6 +191,6 @@ type quiet struct{ *exporterapi.Client }
 // Window leaves out what the neighbours did, and when the lines of marks were read.
 func (q quiet) Window(ctx context.Context, job string, attempt int, after uint64) (exporterapi.Window, error) {
 	w, err := q.Client.Window(ctx, job, attempt, after)
-	calm.Quieten(&w)
+	filterproxy.HideNeighbours(&w)
 	return w, err
 }

@@ -63,7 +63,7 @@ func between() []string {
 // ownersUpdates are what an owner changes of his job.
 func ownersUpdates() []string { return []string{"TimeLimit=03:15:00", "NumCPUs=2", "Comment=mine"} }
 
-// families are the kinds and how often each comes, in proportion.
+// families are all kinds and how often each comes, in proportion.
 func families(disk bool) []fault.Family {
 	out := []fault.Family{
 		{Kind: kindAfter, Weight: 14, Points: steps()},
@@ -86,6 +86,14 @@ func families(disk bool) []fault.Family {
 		out = append(out, fault.Family{Kind: kindDisk, Weight: 3})
 	}
 	return out
+}
+
+// families are those that this world can meet: without a tuner, what befalls Slurm itself.
+func (w *world) families() []fault.Family {
+	if !w.tuned {
+		return slices.DeleteFunc(families(false), func(f fault.Family) bool { return !clusterwide(fault.Fault{Kind: f.Kind}) })
+	}
+	return families(w.owners[0].disk)
 }
 
 // pointsOf are the points at which a fault can strike.

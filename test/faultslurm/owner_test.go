@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,6 +37,7 @@ type owner struct {
 
 	controller *fault.Keeper
 	broker     *fault.Keeper // nil where the controller acts by its own rights
+	hand       *fault.Hand   // that moves the jobs where there is no tuner
 }
 
 // diskBytes is how large the disk of a controller is: large enough for the database
@@ -67,6 +69,10 @@ func newOwner(w *world, name string, site bool) *owner {
 	)
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	if !w.tuned {
+		o.hand = newHand(o)
+		return o
 	}
 	if site {
 		o.startBroker()
@@ -161,6 +167,12 @@ func (o *owner) awaken() {
 // attempt: by the driver's own records, and not of jobs with which Slurm has done.
 func (o *owner) moving() map[string]journal.Phase {
 	out := map[string]journal.Phase{}
+	if o.hand != nil {
+		for _, id := range o.hand.Moving() {
+			out[id] = "by hand"
+		}
+		return out
+	}
 	for id, r := range o.records() {
 		switch {
 		case o.w.known(id) == nil || r.Last != nil:
@@ -195,6 +207,19 @@ func (o *owner) records() map[string]*journal.Record {
 		}
 	}
 	return out
+}
+
+// explain is what the controller says of a job; nothing where there is none.
+func (o *owner) explain(id string) (api.Story, error) {
+	if o.client == nil {
+		return api.Story{}, nil
+	}
+	return o.client.Explain(o.w.t.Context(), id)
+}
+
+// keepers are the programs that the owner's jobs are moved by.
+func (o *owner) keepers() []*fault.Keeper {
+	return slices.DeleteFunc([]*fault.Keeper{o.controller, o.broker}, func(k *fault.Keeper) bool { return k == nil })
 }
 
 // as runs a command as the owner.

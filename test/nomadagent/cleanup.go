@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"pitchpipe/test/remains"
+	"pitchpipe/test/cleanup"
 )
 
 // marker is in the environment of the agent and of all that it starts, with the folder
@@ -26,7 +26,7 @@ const cgroupRoot = "/sys/fs/cgroup"
 
 // sweep removes agents whose owners died.
 func sweep(ctx context.Context) error {
-	return remains.Sweep(filepath.Join(parent, prefix+"[0-9]*"), func(dir string) error { return remove(ctx, dir) })
+	return cleanup.Sweep(filepath.Join(parent, prefix+"[0-9]*"), func(dir string) error { return remove(ctx, dir) })
 }
 
 // remove ends every process of an agent and removes its mounts, its cgroups and its
@@ -187,7 +187,7 @@ func processes(dir string, allocs []string) []int {
 	var out []int
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == os.Getpid() || !in[pid] && !marked(pid, dir) || remains.Dead(pid) {
+		if err != nil || pid == os.Getpid() || !in[pid] && !marked(pid, dir) || cleanup.Dead(pid) {
 			continue
 		}
 		out = append(out, pid)

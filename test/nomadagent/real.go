@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"pitchpipe/test/remains"
+	"pitchpipe/test/cleanup"
 )
 
 const (
@@ -61,7 +61,7 @@ func launchReal(ctx context.Context, o Options) (backend, error) {
 // first starts the agent on ports that are free. Another process may take one between
 // the look and the agent's own attempt.
 func (p *program) first(ctx context.Context) error {
-	if err := remains.Own(p.dir); err != nil {
+	if err := cleanup.Own(p.dir); err != nil {
 		return err
 	}
 	var err error

@@ -36,5 +36,7 @@
 // the command's exit status; a command that died by a signal N is the status 128+N. It
 // looks for a command as Nomad does: in the task's local directory, in the task's
 // directory, then in PATH. Where /bin/sh is bash, a signal is forgotten that comes in the
-// millisecond in which one of the same kind is handed on. The package itself runs nothing.
+// millisecond in which one of the same kind is handed on. No shell can trap a signal that it
+// ignored when it started: under nohup, HUP stays ignored, as it does for a command without
+// the wrapper. The package itself runs nothing.
 package mark

@@ -2,9 +2,11 @@ package mark_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +18,19 @@ import (
 
 	"pitchpipe/driver/jobfile/mark"
 )
+
+// TestMain gives the processes of the tests default dispositions. A process that starts
+// under nohup ignores HUP, its children inherit that, and no shell can trap a signal that
+// it ignored when it started.
+func TestMain(m *testing.M) {
+	inherited := make(chan os.Signal, 1)
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(s) {
+			signal.Notify(inherited, s) // execve resets what is caught, and keeps what is ignored
+		}
+	}
+	os.Exit(m.Run())
+}
 
 // node is a node's directory of allocations, as raw_exec sees it.
 type node struct {
@@ -49,7 +64,9 @@ func (n node) task(t *testing.T, alloc, run string, env []string, command string
 	if filepath.Base(n.shell) == "busybox" {
 		argv = append([]string{"sh"}, argv...)
 	}
-	c := exec.CommandContext(t.Context(), n.shell, argv...)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	c := exec.CommandContext(ctx, n.shell, argv...)
 	c.Dir = filepath.Join(n.dir, alloc, "t")
 	c.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "NOMAD_ALLOC_DIR=" + filepath.Join(n.dir, alloc, "alloc"),
@@ -206,6 +223,26 @@ while True: signal.pause()`, itoa(int(sig)))
 			if status := ended(t, c.Wait()); status != 40+int(sig) {
 				t.Errorf("%v: status %d, want %d\n%s", sig, status, 40+int(sig), out)
 			}
+		}
+	})
+}
+
+// TestAWrapperThatInheritsAnIgnoredHangUpStillHandsOnTheRest: HUP stays ignored, as it does
+// for a command without the wrapper, and everything else works.
+func TestAWrapperThatInheritsAnIgnoredHangUpStillHandsOnTheRest(t *testing.T) {
+	t.Parallel()
+	nodes(t, func(t *testing.T, n node) {
+		c, out := n.task(t, "a", "r", nil, "/bin/sh", "-c", "trap 'exit 40' TERM; touch ready; while :; do sleep 0.01; done")
+		c.Args = append([]string{"/bin/sh", "-c", `trap "" HUP; exec "$@"`, "sh"}, append([]string{c.Path}, c.Args[1:]...)...)
+		c.Path = "/bin/sh"
+		n.begin(t, c, "a")
+		for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGTERM} {
+			if err := c.Process.Signal(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if status := ended(t, c.Wait()); status != 40 {
+			t.Errorf("status %d, want 40\n%s", status, out)
 		}
 	})
 }
