@@ -94,10 +94,6 @@ type Harness struct {
 	// Crash is what the driver calls at the points of package move; nil = it crashes only
 	// between two calls.
 	Crash *Crash
-
-	// ChangeEnds: the driver ends an attempt by changing its job, and passes no points
-	// between the two.
-	ChangeEnds bool
 }
 
 // Run runs the suite. newHarness is called once for each sentence, with its t,

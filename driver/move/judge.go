@@ -7,7 +7,20 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
 )
+
+// JudgeChange refuses what no driver could give a job.
+func JudgeChange(c driver.Change) error {
+	if c.Cores < 0 || c.MemoryBytes < 0 || c.TimeLimit < 0 {
+		return fmt.Errorf("a change to less than nothing: %w", driver.ErrInvalid)
+	}
+	if err := jobfile.CheckValues(c.Env, c.Args, c.Live); err != nil {
+		return fmt.Errorf("%w: %w", err, driver.ErrInvalid)
+	}
+	_, err := driver.EncodeSettings(1, c.Live)
+	return err
+}
 
 // Judge refuses an intent for a running attempt that no driver could follow: without a
 // checkpoint, with one that is not understood, or against the owner's word.

@@ -101,7 +101,7 @@ func Stands(v View, r *Record, in driver.Intent) End {
 	switch {
 	case v.Applied != "":
 		return End{driver.StepStarted, v.Applied}
-	case closed:
+	case closed && (kind == driver.StepStarted || !v.Job.State.Ended()):
 		return End{kind, r.Why[in.ID]}
 	case v.Job.State.Ended():
 		return End{driver.StepFinished, string(v.Job.State)}

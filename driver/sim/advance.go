@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/move"
 )
 
@@ -188,17 +187,11 @@ func (m *mover) Judge(_ context.Context, in driver.Intent) error {
 // feasible reports whether the cluster could carry the intent out.
 func (c *Cluster) feasible(j *job, in driver.Intent) error {
 	ch := in.Change
-	if ch.Cores < 0 || ch.MemoryBytes < 0 || ch.TimeLimit < 0 {
-		return fmt.Errorf("a change to less than nothing: %w", driver.ErrInvalid)
-	}
-	if err := jobfile.CheckValues(ch.Env, ch.Args, ch.Live); err != nil {
-		return fmt.Errorf("%w: %w", err, driver.ErrInvalid)
+	if err := move.JudgeChange(ch); err != nil {
+		return err
 	}
 	if len(ch.Args) > 0 {
 		return fmt.Errorf("%w: a batch script has no arguments to change", driver.ErrUnsupported)
-	}
-	if _, err := driver.EncodeSettings(1, ch.Live); err != nil {
-		return err
 	}
 	if err := c.canHold(j.resources(ch)); err != nil {
 		return err
