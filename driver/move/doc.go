@@ -15,7 +15,8 @@
 //	           it may have saved             Saved     checkpointing
 //	stopping   it saved, or is discarded     End       checkpointing
 //	           it left                       Keep      stopped
-//	stopped    it waits for the intent       Change    changed
+//	stopped    it waits for the intent       Plan      changed
+//	           what its next attempt gets    Change
 //	changed    it has the new settings       Start     started
 //
 // A job that waits when the intent comes begins in phase stopped. Where the scheduler ends

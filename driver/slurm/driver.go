@@ -12,6 +12,7 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/durable"
+	"pitchpipe/driver/move"
 	"pitchpipe/driver/output"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/journal"
@@ -25,10 +26,10 @@ type Driver struct {
 	lock    *os.File
 	rest    *rest.Client // nil = sdiag is asked
 	outputs output.Reader
+	moves   move.Machine
 
 	hashes  maphash.Seed
 	polling sync.Mutex // one look at the whole queue at a time
-	growing sync.Mutex // one intent at a time that is for more than its job has is begun
 	openly  sync.Once  // it was said that everybody can read the settings
 
 	mu        sync.Mutex
@@ -58,6 +59,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		doubted: map[driver.JobID]time.Time{}, strangers: map[string]time.Time{}, over: map[driver.JobID]driver.Job{}, texts: map[driver.JobID]text{},
 		claims: map[driver.JobID]claim{},
 	}
+	d.moves.AfterStep = cfg.AfterStep
 	if cfg.Rest != "" {
 		d.rest = rest.New(cfg.Rest)
 	}

@@ -92,7 +92,7 @@ func (d *Driver) booted(ctx context.Context) (time.Time, error) {
 // minute.
 func (d *Driver) settle(ctx context.Context, j parse.Job, r *journal.Record) error {
 	switch {
-	case r != nil && r.Moving != nil && r.Moving.Memory:
+	case r != nil && r.Moving != nil && r.From.Memory:
 		return d.giveBackMemory(ctx, j, r)
 	case r == nil || r.Moving != nil || parse.Ended(j.State):
 		return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/move"
 	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
@@ -83,7 +84,7 @@ func (d *Driver) claim(r *journal.Record) {
 		want = roomOf(r.Next.Size)
 	case m != nil:
 		want = roomOf(target(r.Own, m.Intent.Change))
-		if left := m.Phase == journal.Stopped || m.Phase == journal.Changed; !left && !want.Beyond(roomOf(m.Before)) {
+		if left := m.Phase == move.Stopped || m.Phase == move.Changed; !left && !want.Beyond(roomOf(r.From.Before)) {
 			want = driver.Room{}
 		}
 	}

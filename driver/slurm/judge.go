@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"pitchpipe/driver"
-	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/move"
 	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
@@ -115,8 +112,6 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *journal.Record
 	case len(c.Env)+len(c.Live) > 0 && !marked(j) && r.Request == "" && !act.Says(j.Comment, act.Marked):
 		return fmt.Errorf("the TaskProlog sets nothing for a job that is not marked; submit it with pitchpipe run, or let the site's job_submit plugin mark it: %w",
 			driver.ErrUnsupported)
-	case c.Cores < 0 || c.MemoryBytes < 0 || c.TimeLimit < 0:
-		return fmt.Errorf("less than nothing: %w", driver.ErrInvalid)
 	case c.Cores > 0 && whole(j):
 		return fmt.Errorf("it has its node to itself (--exclusive), however many cores it asks for: %w", driver.ErrUnsupported)
 	case c.Cores > r.Own.Cores && d.cfg.Above != nil && !d.cfg.Above(d.sketch(j, r)):
@@ -133,13 +128,10 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *journal.Record
 			return fmt.Errorf("the script sets %s to a literal, whatever its environment says: %w", name, driver.ErrUnsupported)
 		}
 	}
-	if err := jobfile.CheckValues(c.Env, c.Args, c.Live); err != nil {
-		return fmt.Errorf("%w: %w", err, driver.ErrInvalid)
-	}
-	if err := judgeEnv(c.Env); err != nil {
+	if err := move.JudgeChange(c); err != nil {
 		return err
 	}
-	if _, err := driver.EncodeSettings(1, c.Live); err != nil {
+	if err := judgeEnv(c.Env); err != nil {
 		return err
 	}
 	size := target(r.Own, c)
@@ -176,21 +168,12 @@ func firstPartition(j parse.Job) string {
 // judgeMove refuses the end of a running attempt. How a save is told does not count where
 // the intent discards: none is waited for.
 func (d *Driver) judgeMove(ctx context.Context, j parse.Job, in driver.Intent) error {
-	switch cp := in.Checkpoint; {
-	case cp == nil:
-		return fmt.Errorf("a running job is not touched without a checkpoint: %w", driver.ErrUnsupported)
-	case !j.Requeue:
-		return fmt.Errorf("its owner forbids restarts (--no-requeue): %w", driver.ErrDenied)
-	case unix.SignalNum(cp.SignalName()) == 0:
-		return fmt.Errorf("signal %q: %w", cp.Signal, driver.ErrInvalid)
-	case cp.Exit == 0 && cp.Done == "":
-		return fmt.Errorf("a checkpoint that says neither by which exit status nor by which line it is known: %w", driver.ErrInvalid)
-	case cp.Done != "" && !in.Discard && !*d.cfg.ReadOutput && d.cfg.Saves == nil:
-		return fmt.Errorf("the job's output is not this user's to read, so that no line of it tells of a checkpoint: %w", driver.ErrUnsupported)
+	if err := move.Judge(in, j.Requeue); err != nil {
+		return err
 	}
 	cp := in.Checkpoint
-	if _, err := regexp.Compile(cp.Done); err != nil {
-		return fmt.Errorf("checkpoint: %w: %w", driver.ErrInvalid, err)
+	if cp.Done != "" && !in.Discard && !*d.cfg.ReadOutput && d.cfg.Saves == nil {
+		return fmt.Errorf("the job's output is not this user's to read, so that no line of it tells of a checkpoint: %w", driver.ErrUnsupported)
 	}
 	if cp.Done != "" || in.Discard {
 		return nil

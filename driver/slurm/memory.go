@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/move"
 	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
@@ -48,25 +49,21 @@ func takeBack(j parse.Job, r *journal.Record) {
 	} else {
 		left = driver.Change{}
 	}
-	if r.Closed == nil {
-		r.Closed = map[string]driver.StepKind{}
-	}
 	if last.Intent != "" {
-		r.Closed[last.Intent] = driver.StepStarted
+		r.Note(last.Intent, driver.StepStarted, "applied")
 	}
 	r.Node = j.Node
-	r.Moving = &journal.Moving{
+	r.Moving = &move.Moving{
 		Intent: driver.Intent{ID: returnID(last.Number), Job: r.Job, Attempt: last.Number, Change: left, Note: "killed for memory under changed settings"},
-		Phase:  journal.Stopping, Restarts: j.Restarts, Before: sizeOf(j), Memory: true,
+		Phase:  move.Ending,
 	}
+	r.From = journal.From{Restarts: j.Restarts, Before: sizeOf(j), Memory: true}
 }
 
 // giveBackMemory takes the next step of the return of memory; whoever looks at the job does
 // so, for nobody else has it in progress.
 func (d *Driver) giveBackMemory(ctx context.Context, j parse.Job, r *journal.Record) error {
-	m := move{d: d, j: j, r: r}
-	step, err := m.proceed(ctx)
-	_, err = m.denied(ctx, step, err)
+	_, err := d.moves.Proceed(ctx, &mover{d: d, j: j, r: r})
 	switch {
 	case errors.Is(err, driver.ErrTransient), errors.Is(err, driver.ErrUnknown):
 		return nil // whoever looks next tries again

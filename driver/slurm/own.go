@@ -87,10 +87,7 @@ func (d *Driver) overrules(r *journal.Record, j parse.Job) bool {
 	d.cfg.Logger.Info("the job was changed by its owner or the site", "job", string(r.Job), "before", r.Own, "after", own)
 	next.Size, next.Overruled = have, true
 	r.Own, r.Set = own, &have
-	if r.Closed == nil {
-		r.Closed = map[string]driver.StepKind{}
-	}
-	r.Closed[next.Intent] = driver.StepStarted
+	r.Note(next.Intent, driver.StepStarted, "its owner has changed the job since")
 	return true
 }
 
@@ -98,8 +95,8 @@ func (d *Driver) overrules(r *journal.Record, j parse.Job) bool {
 // that began before the intent could answer him: sizes that are neither those before it
 // nor those that it gives. Of one that waited before the intent an allocation may have
 // rounded cores and memory, and a limit that nobody had asked for appears at the start.
-func (m move) heed() {
-	before, want, have := m.r.Moving.Before, m.want(), sizeOf(m.j)
+func (m *mover) heed() {
+	before, want, have := m.r.From.Before, m.want(), sizeOf(m.j)
 	own := m.r.Own
 	if !m.r.Moving.Queued && m.j.CPUsPerTask != 0 && have.Cores != before.Cores && have.Cores != want.Cores {
 		own.Cores = have.Cores

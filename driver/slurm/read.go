@@ -34,7 +34,7 @@ func jobID(id, array, task string) driver.JobID {
 // read returns one job of the partitions that are watched. One that has a record
 // is ours wherever it was moved to.
 func (d *Driver) read(ctx context.Context, id driver.JobID) (parse.Job, error) {
-	j, err := d.look(ctx, id)
+	j, err := d.show(ctx, id)
 	if err != nil || d.mine(j) {
 		return j, err
 	}
@@ -44,9 +44,9 @@ func (d *Driver) read(ctx context.Context, id driver.JobID) (parse.Job, error) {
 	return parse.Job{}, fmt.Errorf("job %s: %w", id, driver.ErrNotFound)
 }
 
-// look asks scontrol for one job, in whichever partition. An array is not one job:
+// show asks scontrol for one job, in whichever partition. An array is not one job:
 // only its tasks are.
-func (d *Driver) look(ctx context.Context, id driver.JobID) (parse.Job, error) {
+func (d *Driver) show(ctx context.Context, id driver.JobID) (parse.Job, error) {
 	if !number(id) {
 		return parse.Job{}, fmt.Errorf("job %q: %w", id, driver.ErrNotFound)
 	}

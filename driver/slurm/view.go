@@ -123,7 +123,7 @@ func follow(r *journal.Record, j parse.Job, now time.Time) bool {
 			a.ExitCode = j.Exit.Code()
 		}
 	}
-	if parse.Ended(j.State) && r.Moving != nil && !(r.Moving.Memory && j.Restarts == r.Moving.Restarts) {
+	if parse.Ended(j.State) && r.Moving != nil && !(r.From.Memory && j.Restarts == r.From.Restarts) {
 		r.Moving, changed = nil, true
 	}
 	return changed || parse.Ended(j.State) && r.Last == nil
@@ -249,7 +249,7 @@ func (d *Driver) sketch(j parse.Job, r *journal.Record) driver.Job {
 	switch between := parse.Waiting(j.State) || leaving(j, now); {
 	case between && moved(r, j):
 		job.State = driver.Stopped
-	case parse.Ended(j.State) && r.Moving != nil && r.Moving.Memory:
+	case parse.Ended(j.State) && r.Moving != nil && r.From.Memory:
 		job.State, job.Ended, job.ExitCode = driver.Stopped, time.Time{}, -1
 	case between && j.Restarts > 0:
 		job.State, job.Attempt = driver.Pending, j.Restarts+1
@@ -277,7 +277,7 @@ func shaped(command string, j parse.Job) string {
 
 // moved tells whether a waiting job waits for the intent in progress.
 func moved(r *journal.Record, j parse.Job) bool {
-	return r.Moving != nil && !r.Moving.Queued && j.Restarts == r.Moving.Restarts+1
+	return r.Moving != nil && !r.Moving.Queued && j.Restarts == r.From.Restarts+1
 }
 
 func resources(s journal.Size) driver.Resources {

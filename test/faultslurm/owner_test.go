@@ -15,6 +15,7 @@ import (
 
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/driver"
+	"pitchpipe/driver/move"
 	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/test/fault"
 	"pitchpipe/test/slurmcluster"
@@ -159,8 +160,8 @@ func (o *owner) awaken() {
 
 // moving are the jobs that an intent is in progress for, and those that wait for its
 // attempt: by the driver's own records, and not of jobs with which Slurm has done.
-func (o *owner) moving() map[string]journal.Phase {
-	out := map[string]journal.Phase{}
+func (o *owner) moving() map[string]move.Phase {
+	out := map[string]move.Phase{}
 	for id, r := range o.records() {
 		switch {
 		case o.w.known(id) == nil || r.Last != nil:

@@ -14,10 +14,11 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/durable"
+	"pitchpipe/driver/move"
 )
 
-// version of the records.
-const version = 1
+// version of the records. Version 1 is read, and an intent that was in progress goes on.
+const version = 2
 
 // Request is a claimed request id.
 type Request struct {
@@ -32,33 +33,15 @@ type Request struct {
 	Answer string `json:"answer,omitempty"`
 }
 
-// Phase is how far an intent got.
-type Phase string
-
-// The phases, in order.
-const (
-	Asking   Phase = "asking"   // it is asked to save
-	Stopping Phase = "stopping" // it saved, or is discarded; it is being put back into the queue
-	Stopped  Phase = "stopped"  // it waits in the queue
-	Changed  Phase = "changed"  // with the new settings
-)
-
-// Moving is the intent in progress.
-type Moving struct {
-	Intent    driver.Intent `json:"intent"`
-	Phase     Phase         `json:"phase"`
-	Asked     time.Time     `json:"asked,omitzero"`
-	Signalled bool          `json:"signalled,omitempty"` // the signal was sent, for certain
-	Requeued  bool          `json:"requeued,omitempty"`  // the requeue was acknowledged
-	Queued    bool          `json:"queued,omitempty"`    // the job waited in the queue when the intent came
-	Offset    int64         `json:"offset,omitempty"`    // of the output when it was asked
-	Saves     int           `json:"saves,omitempty"`     // that it had told of when it was asked
-	Since     time.Time     `json:"since,omitzero"`      // when that was, by the clock of its node
-	Split     bool          `json:"split,omitempty"`     // the array's task has a number of its own, for certain
-	Left      time.Time     `json:"left,omitzero"`       // when it was seen to wait in the queue again
-	Restarts  int           `json:"restarts"`            // that Slurm counted when the intent came
-	Before    Size          `json:"before"`              // that the job had when the intent came
-	Memory    bool          `json:"memory,omitempty"`    // the attempt was killed for memory, and what it was killed under is taken back
+// From is what Slurm had of the job when the intent in progress came.
+type From struct {
+	Restarts int       `json:"restarts"`         // that it counted
+	Before   Size      `json:"before"`           // that the job had
+	Offset   int64     `json:"offset,omitempty"` // of the output
+	Saves    int       `json:"saves,omitempty"`  // that the job had told of
+	Since    time.Time `json:"since,omitzero"`   // when that was, by the clock of its node
+	Split    bool      `json:"split,omitempty"`  // the array's task has a number of its own by now, for certain
+	Memory   bool      `json:"memory,omitempty"` // the attempt was killed for memory, and what it was killed under is taken back
 }
 
 // Size is what Slurm can change of a job.
@@ -104,28 +87,28 @@ type Listening struct {
 
 // Record is what is known of one job beside what Slurm says.
 type Record struct {
-	Version   int                        `json:"version"`
-	Job       driver.JobID               `json:"job"`
-	Number    string                     `json:"number,omitempty"` // of an array's task, once it has one of its own
-	User      string                     `json:"user,omitempty"`
-	Request   driver.RequestID           `json:"request,omitempty"`
-	Filename  string                     `json:"filename,omitempty"`
-	Script    []byte                     `json:"script"`
-	Env       map[string]string          `json:"env,omitempty"` // that the submission set
-	Submitted time.Time                  `json:"submitted"`     // first
-	Own       Size                       `json:"own"`           // what the owner asked for
-	Set       *Size                      `json:"set,omitempty"` // that it had when it was last seen, our changes included
-	Late      *Late                      `json:"late,omitempty"`
-	Delayed   bool                       `json:"delayed,omitempty"` // its wait is ours to end
-	Repairs   bool                       `json:"repairs,omitempty"` // a kill for memory under the last change may be taken back: nobody depended on the job
-	Node      string                     `json:"node,omitempty"`    // where it ran when the last intent came
-	Moving    *Moving                    `json:"moving,omitempty"`
-	Next      *Next                      `json:"next,omitempty"`
-	Listening *Listening                 `json:"listening,omitempty"`
-	Output    *Mark                      `json:"output,omitempty"` // of the latest attempt that an intent brought about
-	Attempts  []driver.Attempt           `json:"attempts,omitempty"`
-	Closed    map[string]driver.StepKind `json:"closed,omitempty"` // intents that came to nothing
-	Last      *driver.Job                `json:"last,omitempty"`   // how it ended
+	Version   int               `json:"version"`
+	Job       driver.JobID      `json:"job"`
+	Number    string            `json:"number,omitempty"` // of an array's task, once it has one of its own
+	User      string            `json:"user,omitempty"`
+	Request   driver.RequestID  `json:"request,omitempty"`
+	Filename  string            `json:"filename,omitempty"`
+	Script    []byte            `json:"script"`
+	Env       map[string]string `json:"env,omitempty"` // that the submission set
+	Submitted time.Time         `json:"submitted"`     // first
+	Own       Size              `json:"own"`           // what the owner asked for
+	Set       *Size             `json:"set,omitempty"` // that it had when it was last seen, our changes included
+	Late      *Late             `json:"late,omitempty"`
+	Delayed   bool              `json:"delayed,omitempty"` // its wait is ours to end
+	Repairs   bool              `json:"repairs,omitempty"` // a kill for memory under the last change may be taken back: nobody depended on the job
+	Node      string            `json:"node,omitempty"`    // where it ran when the last intent came
+	Next      *Next             `json:"next,omitempty"`
+	Listening *Listening        `json:"listening,omitempty"`
+	Output    *Mark             `json:"output,omitempty"` // of the latest attempt that an intent brought about
+	Attempts  []driver.Attempt  `json:"attempts,omitempty"`
+	From      From              `json:"from,omitzero"`
+	Last      *driver.Job       `json:"last,omitempty"` // how it ended
+	move.Record
 }
 
 // Journal is a directory of records.
@@ -164,7 +147,7 @@ func (j Journal) Marker(id driver.RequestID) string {
 func (j Journal) Request(id driver.RequestID) (Request, error) {
 	var r Request
 	err := durable.ReadJSON(j.request(id), &r)
-	if err == nil && r.Version != version {
+	if err == nil && (r.Version < 1 || r.Version > version) {
 		err = fmt.Errorf("request %s: version %d of the journal is not known: %w", id, r.Version, driver.ErrInvalid)
 	}
 	return r, err
@@ -212,6 +195,16 @@ func read(path string, id driver.JobID) (*Record, error) {
 	var r Record
 	if err := durable.ReadJSON(path, &r); err != nil {
 		return nil, err
+	}
+	if r.Version == 1 {
+		// What is in From now stood beside the intent.
+		var old struct {
+			Moving From `json:"moving"`
+		}
+		if err := durable.ReadJSON(path, &old); err != nil {
+			return nil, err
+		}
+		r.From, r.Version = old.Moving, version
 	}
 	if r.Version != version || r.Job != id {
 		return nil, fmt.Errorf("record of job %s: version %d of job %q is not known: %w", id, r.Version, r.Job, driver.ErrInvalid)

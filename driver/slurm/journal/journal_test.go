@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/move"
 	"pitchpipe/driver/slurm/journal"
 )
 
@@ -65,9 +66,12 @@ func TestARecordComesBackAsItWas(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	want := &journal.Record{
 		Job: "9_1", Request: "r", Script: []byte("#!/bin/sh\n\xff"), Submitted: at, Own: journal.Size{Cores: 2, MemoryPerCPU: true},
-		Moving: &journal.Moving{Intent: driver.Intent{ID: "i", Checkpoint: &driver.Checkpoint{Signal: "USR1"}}, Phase: journal.Stopping, Asked: at},
-		Next:   &journal.Next{Number: 2, Change: driver.Change{Env: map[string]string{"A": "b"}}},
-		Closed: map[string]driver.StepKind{"h": driver.StepAbandoned},
+		Next: &journal.Next{Number: 2, Change: driver.Change{Env: map[string]string{"A": "b"}}},
+		From: journal.From{Restarts: 3},
+		Record: move.Record{
+			Moving: &move.Moving{Intent: driver.Intent{ID: "i", Checkpoint: &driver.Checkpoint{Signal: "USR1"}}, Phase: move.Ending, Asked: at},
+			Closed: map[string]driver.StepKind{"h": driver.StepAbandoned},
+		},
 	}
 	if err := j.Write(want); err != nil {
 		t.Fatal(err)
@@ -84,6 +88,13 @@ func TestARecordComesBackAsItWas(t *testing.T) {
 	}
 	if _, err := j.Read("5"); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("a record of another version: %v, want %v", err, driver.ErrInvalid)
+	}
+	old := `{"version":1,"job":"6","moving":{"intent":{"id":"i"},"phase":"stopping","restarts":4,"before":{"cores":2},"requeued":true}}`
+	if err := os.WriteFile(filepath.Join(dir, "jobs", "6.json"), []byte(old), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := j.Read("6"); err != nil || r.From.Restarts != 4 || r.From.Before.Cores != 2 || r.Moving.Phase != move.Ending || !r.Moving.Ended {
+		t.Errorf("a record of version 1 (%v): %+v, want its intent in progress", err, r)
 	}
 	if err := j.Forget("9_1"); err != nil {
 		t.Fatal(err)
