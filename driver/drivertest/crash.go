@@ -58,7 +58,7 @@ func crashMove(t *testing.T, h *Harness) {
 	h.epochs(t, job.ID, 1)
 	job = h.get(t, job.ID)
 	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
-	h.driveAcrossCrashes(t, in, move.Begun, move.Asked, move.Planned, move.Queued)
+	h.driveAcrossCrashes(t, in, move.Begun, move.Asked, move.Planned)
 	h.reopened(t, job.ID)
 	h.movedOnce(t, job, in)
 }
@@ -70,7 +70,7 @@ func crashSays(t *testing.T, h *Harness) {
 	h.epochs(t, job.ID, 2)
 	in := h.intent(h.get(t, job.ID), "intent", driver.Change{TimeLimit: time.Hour})
 	in.Checkpoint.Exit, in.Checkpoint.Done = 0, "^saved$"
-	h.driveAcrossCrashes(t, in, move.Begun, move.Asked, move.Planned, move.Queued)
+	h.driveAcrossCrashes(t, in, move.Begun, move.Asked, move.Planned)
 	job = h.reopened(t, job.ID)
 	wantState(t, job, driver.Succeeded)
 	if len(job.Attempts) != 2 || job.Attempts[1].Intent != in.ID {
@@ -81,7 +81,7 @@ func crashSays(t *testing.T, h *Harness) {
 func crashPending(t *testing.T, h *Harness) {
 	job := h.startHeld(t, mover(2))
 	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
-	h.driveAcrossCrashes(t, in, move.Planned, move.Queued)
+	h.driveAcrossCrashes(t, in, move.Planned)
 	job = h.reopened(t, job.ID)
 	wantState(t, job, driver.Succeeded)
 	if len(job.Attempts) != 1 || job.Attempts[0].Intent != in.ID {
@@ -92,7 +92,7 @@ func crashPending(t *testing.T, h *Harness) {
 
 func crashDiscard(t *testing.T, h *Harness) {
 	job, n := h.saved(t)
-	h.driveAcrossCrashes(t, h.discard(job), move.Saved, move.Planned, move.Queued)
+	h.driveAcrossCrashes(t, h.discard(job), move.Saved, move.Planned)
 	h.discarded(t, job.ID, n)
 }
 

@@ -52,6 +52,9 @@ var _ move.Job = (*mover)(nil)
 // Record implements move.Job.
 func (m *mover) Record() *move.Record { return &m.r.Record }
 
+// Attempt implements move.Job.
+func (m *mover) Attempt() int { return m.r.Job.Attempt }
+
 // Save implements move.Job.
 func (m *mover) Save(context.Context) error { return m.d.commit(m.r.clone(), "") }
 

@@ -43,6 +43,8 @@ type Scheduler interface {
 type Job interface {
 	// View is where the job stands towards the intent, which may be in progress or new.
 	View(in driver.Intent) View
+	// Attempt is the one that the job is in now.
+	Attempt() int
 	// Record is the job's. What is changed in it counts once it was saved.
 	Record() *Record
 	// Save makes the record durable.
@@ -110,7 +112,7 @@ func (m *Machine) advance(ctx context.Context, s Scheduler, in driver.Intent) (d
 	}
 	v := j.View(in)
 	if end := Stands(v, j.Record(), in); end.Kind != "" {
-		return answer(j, in, end), nil
+		return answer(j, end), nil
 	}
 	if v.Grows {
 		m.growing.Lock()
@@ -136,7 +138,7 @@ func (m *Machine) begin(ctx context.Context, j Job, v View, in driver.Intent) (d
 	end, err := j.Begin(ctx)
 	if err != nil || end.Kind != "" {
 		r.Moving = nil
-		return answer(j, in, end), err
+		return answer(j, end), err
 	}
 	if !r.Moving.Queued { // else it is saved with what the job is to have
 		if err := j.Save(ctx); err != nil {
@@ -171,7 +173,7 @@ func (m *Machine) do(ctx context.Context, j Job, a Action) (driver.Step, error) 
 	if err != nil {
 		return driver.Step{}, err
 	}
-	return answer(j, in, end), nil
+	return answer(j, end), nil
 }
 
 func (m *Machine) verb(ctx context.Context, j Job, a Action) (End, error) {
@@ -254,6 +256,6 @@ func (m *Machine) close(ctx context.Context, j Job, end End) error {
 	return m.save(ctx, j, point)
 }
 
-func answer(j Job, in driver.Intent, end End) driver.Step {
-	return driver.Step{Kind: end.Kind, Attempt: j.View(in).Job.Attempt, Detail: end.Why}
+func answer(j Job, end End) driver.Step {
+	return driver.Step{Kind: end.Kind, Attempt: j.Attempt(), Detail: end.Why}
 }

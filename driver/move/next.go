@@ -72,6 +72,8 @@ func Next(v View, m *Moving, now time.Time) Action {
 		return Action{Start, End{driver.StepStarted, "queued"}}
 	case v.Direct && v.At == Waits, (m.Phase == Changed || m.Phase == Stopped) && v.At == Waits:
 		return Action{Change, End{driver.StepChanged, ""}}
+	case m.Queued:
+		return Action{Wait, End{driver.StepRunning, "it is about to begin"}}
 	case m.Phase == Changed || m.Phase == Stopped:
 		return Action{Wait, End{driver.StepStopped, "its processes are being ended"}}
 	case v.At == Waits:

@@ -42,6 +42,8 @@ type Config struct {
 	Leads func(ctx context.Context) error
 	// Resync is how often everything is read anew, 0 = 30 s.
 	Resync time.Duration
+	// AfterStep is called at the points of package move; tests crash there.
+	AfterStep func(point string)
 	// Now is the time by which what is old is forgotten; nil = time.Now.
 	Now func() time.Time
 	// Logger is told what was done; nil = silent.

@@ -74,6 +74,9 @@ func (c *Cluster) Look(_ context.Context, id driver.JobID, _ string) (move.Job, 
 // Record implements move.Job.
 func (m *mover) Record() *move.Record { return &m.rec }
 
+// Attempt implements move.Job.
+func (m *mover) Attempt() int { return m.view.Attempt }
+
 // Save implements move.Job.
 func (m *mover) Save(context.Context) error {
 	m.intents = m.rec.Clone()

@@ -62,6 +62,14 @@ var _ move.Job = (*mover)(nil)
 // Record implements move.Job.
 func (m *mover) Record() *move.Record { return &m.r.Record }
 
+// Attempt implements move.Job.
+func (m *mover) Attempt() int {
+	if m.past != nil {
+		return m.past.Attempt
+	}
+	return m.d.sketch(m.j, m.r).Attempt
+}
+
 // Save implements move.Job.
 func (m *mover) Save(context.Context) error { return m.d.write(m.r, "") }
 
