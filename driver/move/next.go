@@ -65,27 +65,33 @@ type Action struct {
 
 // Next decides what is to be done for the intent in progress.
 func Next(v View, m *Moving, now time.Time) Action {
+	phase := m.Phase
+	if v.Direct && phase == Changed && v.At == Runs && !v.Changed && !m.Queued {
+		phase = Ending // a crash came before the change, and the attempt runs on
+	}
 	switch {
+	case v.End.Kind == driver.StepFinished && v.Applied != "": // it ended with the change
+		return Action{Close, End{driver.StepStarted, v.Applied}}
 	case v.End.Kind != "":
 		return Action{Close, v.End}
-	case m.Phase == Changed && v.Changed:
+	case phase == Changed && v.Changed:
 		return Action{Start, End{driver.StepStarted, "queued"}}
-	case v.Direct && v.At == Waits, (m.Phase == Changed || m.Phase == Stopped) && v.At == Waits:
+	case v.Direct && v.At == Waits, (phase == Changed || phase == Stopped) && v.At == Waits:
 		return Action{Change, End{driver.StepChanged, ""}}
 	case m.Queued:
 		return Action{Wait, End{driver.StepRunning, "it is about to begin"}}
-	case m.Phase == Changed || m.Phase == Stopped:
+	case phase == Changed || phase == Stopped:
 		return Action{Wait, End{driver.StepStopped, "its processes are being ended"}}
 	case v.At == Waits:
 		return Action{Keep, End{driver.StepStopped, ""}}
 	case v.At == Leaving:
 		return Action{Wait, End{driver.StepCheckpointing, "its processes are being ended"}}
-	case m.Phase == Ending && m.late(now) && !m.Ended:
+	case phase == Ending && m.late(now) && !m.Ended:
 		// It has worked on since it saved, and would lose that.
 		return Action{Close, End{driver.StepAbandoned, fmt.Sprintf("not ended within %v of being asked to save", m.Intent.Checkpoint.Grace)}}
-	case m.Phase == Ending && v.Direct:
+	case phase == Ending && v.Direct:
 		return Action{Change, End{driver.StepChanged, ""}}
-	case m.Phase == Ending:
+	case phase == Ending:
 		return Action{Stop, End{driver.StepCheckpointing, "being ended"}}
 	case !m.Sent:
 		return Action{Ask, End{driver.StepCheckpointing, "asked to save with " + m.Intent.Checkpoint.SignalName()}}

@@ -75,15 +75,8 @@ func newMover(d *Driver, f *facts, job driver.Job) *mover {
 	if moving == nil {
 		return m
 	}
-	// How far the intent is, its job says.
-	switch registered := m.registered(); {
-	case registered:
+	if m.registered() {
 		moving.Phase = move.Changed
-	case moving.Phase == move.Changed && !moving.Queued && !m.r.inPlace(): // a crash came before it was registered
-		moving.Phase = move.Asking
-		if moving.Intent.Discard {
-			moving.Phase = move.Ending
-		}
 	}
 	if a := f.alloc(m.r.From.Alloc); a != nil && !moving.Queued {
 		_, left := view.Left(a, f.task, m.r.From.Since)

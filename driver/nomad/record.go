@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -107,7 +108,7 @@ const claimPrefix = "request-"
 // load reads a job's record, nil where there is none.
 func (d *Driver) load(ctx context.Context, id driver.JobID) (*record, error) {
 	data, err := d.cfg.Journal.Load(ctx, recordName(id))
-	if errors.Is(err, ErrNoRecord) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // most jobs have none
 	}
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/move"
 	"pitchpipe/driver/slurm/act"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -38,7 +37,7 @@ func (d *Driver) look(ctx context.Context, id driver.JobID) (*mover, error) {
 		if !job.State.Ended() {
 			job.State = driver.Lost
 		}
-		return &mover{d: d, r: &journal.Record{}, past: &job}, err
+		return &mover{d: d, r: &Record{}, past: &job}, err
 	}
 	if err == nil && r == nil {
 		r, err = d.open(ctx, j)
@@ -53,7 +52,7 @@ func (d *Driver) look(ctx context.Context, id driver.JobID) (*mover, error) {
 type mover struct {
 	d    *Driver
 	j    parse.Job
-	r    *journal.Record
+	r    *Record
 	past *driver.Job // what is known of a job that slurmctld has forgotten
 }
 
@@ -150,7 +149,7 @@ func (m *mover) Judge(ctx context.Context, in driver.Intent) error {
 // Begin implements move.Job.
 func (m *mover) Begin(ctx context.Context) (move.End, error) {
 	in := m.r.Moving.Intent
-	m.r.From = journal.From{Restarts: m.j.Restarts, Before: sizeOf(m.j)}
+	m.r.From = From{Restarts: m.j.Restarts, Before: sizeOf(m.j)}
 	m.r.Repairs = m.d.repairs(in.Change, m.r.Own) && act.Repairable(ctx, m.d.cfg.Commands, m.j) == nil
 	m.r.Node = ""
 	if m.r.Moving.Queued {
@@ -223,7 +222,7 @@ func (m *mover) Over(ctx context.Context, end move.End) error {
 }
 
 // want is the size that the intent gives the job.
-func (m *mover) want() journal.Size { return target(m.r.Own, m.r.Moving.Intent.Change) }
+func (m *mover) want() Size { return target(m.r.Own, m.r.Moving.Intent.Change) }
 
 // ownersWord tells what the owner did to the waiting job meanwhile.
 func (m *mover) ownersWord() string {
@@ -246,6 +245,6 @@ func (m *mover) late() {
 	moving := m.r.Moving
 	asked := moving.Sent || !moving.Queued && (moving.Phase != move.Asking || m.j.Restarts > m.r.From.Restarts)
 	if cp := moving.Intent.Checkpoint; asked && cp != nil && cp.Exit != 0 {
-		m.r.Late = &journal.Late{Restarts: m.r.From.Restarts + 1, Exit: cp.Exit}
+		m.r.Late = &Late{Restarts: m.r.From.Restarts + 1, Exit: cp.Exit}
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"pitchpipe/driver/move"
 	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/command"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -65,7 +64,7 @@ func noSuchTask(printed []byte, err error) bool {
 
 // inherit is the record of an array's task of which there is none, where the array
 // was submitted here. It is not written yet.
-func (d *Driver) inherit(j parse.Job) (*journal.Record, bool, error) {
+func (d *Driver) inherit(j parse.Job) (*Record, bool, error) {
 	if j.ArrayJob == "" {
 		return nil, false, nil
 	}

@@ -15,14 +15,13 @@ import (
 	"pitchpipe/driver/move"
 	"pitchpipe/driver/output"
 	"pitchpipe/driver/slurm/command"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/rest"
 )
 
 // Driver is one user's view of one Slurm cluster.
 type Driver struct {
 	cfg     Config
-	journal journal.Journal
+	journal Journal
 	lock    *os.File
 	rest    *rest.Client // nil = sdiag is asked
 	outputs output.Reader
@@ -63,7 +62,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	if cfg.Rest != "" {
 		d.rest = rest.New(cfg.Rest)
 	}
-	if d.journal, err = journal.Open(cfg.Dir); err != nil {
+	if d.journal, err = OpenJournal(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("slurm driver: %w", err)
 	}
 	if d.lock, err = durable.Lock(cfg.Dir); err != nil {
@@ -155,7 +154,7 @@ func (d *Driver) paid(ctx context.Context, name string, args ...string) ([]byte,
 
 // record reads the record of a job; nil without an error is not an answer, so the
 // second result tells whether there is one.
-func (d *Driver) record(id driver.JobID) (*journal.Record, bool, error) {
+func (d *Driver) record(id driver.JobID) (*Record, bool, error) {
 	r, err := d.journal.Read(id)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
@@ -167,7 +166,7 @@ func (d *Driver) record(id driver.JobID) (*journal.Record, bool, error) {
 }
 
 // write makes a record durable and names the step for the tests that crash there.
-func (d *Driver) write(r *journal.Record, step string) error {
+func (d *Driver) write(r *Record, step string) error {
 	if err := d.journal.Write(r); err != nil {
 		return fmt.Errorf("job %s: %s: %w: %w", r.Job, step, driver.ErrTransient, err)
 	}

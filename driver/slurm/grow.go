@@ -7,7 +7,6 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/move"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -17,11 +16,11 @@ type claim struct {
 	room driver.Room
 }
 
-func roomOf(s journal.Size) driver.Room { return driver.Room{Cores: s.Cores, Memory: total(s)} }
+func roomOf(s Size) driver.Room { return driver.Room{Cores: s.Cores, Memory: total(s)} }
 
 // rooms are what a job that runs has, which may be more CPUs than it asked for, and what it
 // is to have. One that asked for no memory has all that its node has.
-func rooms(j parse.Job, r *journal.Record, c driver.Change) (has, want driver.Room) {
+func rooms(j parse.Job, r *Record, c driver.Change) (has, want driver.Room) {
 	has, want = roomOf(sizeOf(j)), roomOf(target(r.Own, c))
 	has.Cores = max(has.Cores, j.CPUs)
 	if has.Memory == 0 {
@@ -33,7 +32,7 @@ func rooms(j parse.Job, r *journal.Record, c driver.Change) (has, want driver.Ro
 // grow refuses more than a job that runs has where it would have to wait for that: behind
 // those that wait, or since no node has it free beside what others that are being moved
 // will have. The way back to what its owner asked for is always open.
-func (d *Driver) grow(ctx context.Context, j parse.Job, r *journal.Record, c driver.Change) error {
+func (d *Driver) grow(ctx context.Context, j parse.Job, r *Record, c driver.Change) error {
 	has, want := rooms(j, r, c)
 	if c.Empty() || !want.Beyond(has) {
 		return nil
@@ -76,7 +75,7 @@ func (d *Driver) grow(ctx context.Context, j parse.Job, r *journal.Record, c dri
 
 // claim notes what a job will have of its node that is between two attempts, or on its way
 // to more than it has. It counts as taken until the next attempt is seen to run.
-func (d *Driver) claim(r *journal.Record) {
+func (d *Driver) claim(r *Record) {
 	var want driver.Room
 	switch m := r.Moving; {
 	case r.Last != nil || r.Node == "":

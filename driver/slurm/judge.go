@@ -11,7 +11,6 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/move"
 	"pitchpipe/driver/slurm/act"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -43,7 +42,7 @@ func (d *Driver) Check(ctx context.Context, in driver.Intent) error {
 }
 
 // open is the record of a job of which there was none.
-func (d *Driver) open(ctx context.Context, j parse.Job) (*journal.Record, error) {
+func (d *Driver) open(ctx context.Context, j parse.Job) (*Record, error) {
 	t, err := d.script(ctx, j, nil)
 	if err != nil {
 		return nil, err
@@ -56,9 +55,9 @@ func (d *Driver) open(ctx context.Context, j parse.Job) (*journal.Record, error)
 }
 
 // first is what a record says of a job that is seen for the first time.
-func (d *Driver) first(j parse.Job) *journal.Record {
+func (d *Driver) first(j parse.Job) *Record {
 	have := sizeOf(j)
-	r := &journal.Record{Job: nameOf(j), User: j.User, Submitted: j.Submitted, Own: have, Set: &have}
+	r := &Record{Job: nameOf(j), User: j.User, Submitted: j.Submitted, Own: have, Set: &have}
 	if parse.Waiting(j.State) && *d.cfg.ReadOutput {
 		r.Output = d.mark(j, j.Restarts+1)
 	}
@@ -66,7 +65,7 @@ func (d *Driver) first(j parse.Job) *journal.Record {
 }
 
 // judge refuses an intent that this cluster or this job cannot follow.
-func (d *Driver) judge(ctx context.Context, j parse.Job, r *journal.Record, in driver.Intent) error {
+func (d *Driver) judge(ctx context.Context, j parse.Job, r *Record, in driver.Intent) error {
 	if why := observedOnly(j); why != "" {
 		return fmt.Errorf("%s: %w", why, driver.ErrUnsupported)
 	}
@@ -99,7 +98,7 @@ func observedOnly(j parse.Job) string {
 	return ""
 }
 
-func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *journal.Record, c driver.Change) error {
+func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *Record, c driver.Change) error {
 	switch {
 	case len(c.Args) > 0:
 		return fmt.Errorf("the command line is inside the script, which Slurm does not change: %w", driver.ErrUnsupported)
@@ -194,7 +193,7 @@ func (d *Driver) judgeMove(ctx context.Context, j parse.Job, in driver.Intent) e
 // target is the size that a change gives a job. Slurm counts memory in MiB and
 // time in minutes; both are rounded up. Where the owner asked for memory by CPU
 // and the CPUs change, his total stays.
-func target(own journal.Size, c driver.Change) journal.Size {
+func target(own Size, c driver.Change) Size {
 	s := own
 	if c.Cores > 0 {
 		s.Cores = c.Cores

@@ -8,7 +8,6 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/move"
 	"pitchpipe/driver/slurm/act"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -77,7 +76,7 @@ func (d *Driver) delay(ctx context.Context, j parse.Job, wait time.Duration) err
 const restart = 2 * time.Second
 
 // resume ends the wait of a job whose next attempt may start.
-func (d *Driver) resume(ctx context.Context, j parse.Job, r *journal.Record) error {
+func (d *Driver) resume(ctx context.Context, j parse.Job, r *Record) error {
 	var wait time.Duration
 	if n := len(r.Attempts); n > 0 {
 		wait = time.Until(r.Attempts[n-1].Ended.Add(restart))
@@ -106,7 +105,7 @@ func (m *mover) Plan(ctx context.Context) (move.End, error) {
 			m.r.Number = m.j.ID
 		}
 	}
-	m.r.Next = &journal.Next{
+	m.r.Next = &Next{
 		Number: m.j.Restarts + 1, Change: moving.Intent.Change, Intent: moving.Intent.ID, Size: m.want(), Before: &from.Before, At: time.Now().UTC(), Memory: from.Memory,
 	}
 	m.r.Output = m.d.mark(m.j, m.r.Next.Number)
@@ -152,7 +151,7 @@ func (m *mover) keepSettings() error {
 }
 
 // difference is what Slurm is told, so that a job gets the wanted size.
-func difference(have, want journal.Size) act.Update {
+func difference(have, want Size) act.Update {
 	var u act.Update
 	if have.Cores != want.Cores {
 		u.Cores = &want.Cores
@@ -179,7 +178,7 @@ func (m *mover) Start(ctx context.Context) (move.End, error) {
 
 // wake ends the wait of a job that is ours to end, once its time has come. It would
 // end by itself: where it cannot be ended nothing is lost but time.
-func (d *Driver) wake(ctx context.Context, j parse.Job, r *journal.Record) error {
+func (d *Driver) wake(ctx context.Context, j parse.Job, r *Record) error {
 	if parse.Waiting(j.State) && (j.Held || j.Eligible.IsZero() || j.Eligible.After(time.Now())) {
 		return nil
 	}

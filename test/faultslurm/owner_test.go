@@ -16,7 +16,7 @@ import (
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/driver"
 	"pitchpipe/driver/move"
-	"pitchpipe/driver/slurm/journal"
+	"pitchpipe/driver/slurm"
 	"pitchpipe/test/fault"
 	"pitchpipe/test/slurmcluster"
 )
@@ -175,14 +175,14 @@ func (o *owner) moving() map[string]move.Phase {
 }
 
 // records are those of the driver.
-func (o *owner) records() map[string]*journal.Record {
-	out := map[string]*journal.Record{}
+func (o *owner) records() map[string]*slurm.Record {
+	out := map[string]*slurm.Record{}
 	dir := filepath.Join(o.dir, "jobs")
 	entries, err := os.ReadDir(filepath.Join(dir, "jobs"))
 	if err != nil {
 		return out
 	}
-	j, err := journal.Open(dir)
+	j, err := slurm.OpenJournal(dir)
 	if err != nil {
 		return out
 	}

@@ -1,15 +1,15 @@
-package journal
+package slurm
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"pitchpipe/driver"
@@ -17,8 +17,8 @@ import (
 	"pitchpipe/driver/move"
 )
 
-// version of the records. Version 1 is read, and an intent that was in progress goes on.
-const version = 2
+// recordVersion is that of the records. Version 1 is read, and an intent that was in progress goes on.
+const recordVersion = 2
 
 // Request is a claimed request id.
 type Request struct {
@@ -111,17 +111,22 @@ type Record struct {
 	move.Record
 }
 
-// Journal is a directory of records.
-type Journal struct{ dir string }
+// Journal is the state directory: requests/HASH, and jobs/ID.json and arrays/ID.json with
+// what the tasks of an array have in common.
+type Journal struct {
+	dir          string
+	jobs, arrays move.Store
+}
 
-// Open makes the directory where it is missing.
-func Open(dir string) (Journal, error) {
-	for _, sub := range []string{"requests", "jobs", "arrays"} {
-		if err := durable.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
-			return Journal{}, fmt.Errorf("journal: %w", err)
-		}
+// OpenJournal makes the directory where it is missing.
+func OpenJournal(dir string) (Journal, error) {
+	err := durable.MkdirAll(filepath.Join(dir, "requests"), 0o700)
+	jobs, jerr := durable.OpenFolder(filepath.Join(dir, "jobs"))
+	arrays, aerr := durable.OpenFolder(filepath.Join(dir, "arrays"))
+	if err := errors.Join(err, jerr, aerr); err != nil {
+		return Journal{}, fmt.Errorf("journal: %w", err)
 	}
-	return Journal{dir}, nil
+	return Journal{dir, jobs, arrays}, nil
 }
 
 func (j Journal) request(id driver.RequestID) string {
@@ -147,7 +152,7 @@ func (j Journal) Marker(id driver.RequestID) string {
 func (j Journal) Request(id driver.RequestID) (Request, error) {
 	var r Request
 	err := durable.ReadJSON(j.request(id), &r)
-	if err == nil && (r.Version < 1 || r.Version > version) {
+	if err == nil && (r.Version < 1 || r.Version > recordVersion) {
 		err = fmt.Errorf("request %s: version %d of the journal is not known: %w", id, r.Version, driver.ErrInvalid)
 	}
 	return r, err
@@ -156,13 +161,13 @@ func (j Journal) Request(id driver.RequestID) (Request, error) {
 // Claim makes a request id this caller's, before anything of its job exists. Its
 // error is fs.ErrExist where another was first.
 func (j Journal) Claim(r Request) error {
-	r.Version = version
+	r.Version = recordVersion
 	return durable.Claim(j.request(r.ID), r)
 }
 
 // Keep replaces what is known of a request.
 func (j Journal) Keep(r Request) error {
-	r.Version = version
+	r.Version = recordVersion
 	return durable.WriteJSON(j.request(r.ID), r, 0o600)
 }
 
@@ -174,89 +179,74 @@ func (j Journal) Free(id driver.RequestID) error {
 	return durable.SyncDir(filepath.Join(j.dir, "requests"))
 }
 
-func (j Journal) path(id driver.JobID) string {
-	return filepath.Join(j.dir, "jobs", string(id)+".json")
-}
+// Read returns the record of a job. Its error is fs.ErrNotExist where there is none.
+func (j Journal) Read(id driver.JobID) (*Record, error) { return read(j.jobs, id) }
 
-// array is where stands what is common to the tasks of an array.
-func (j Journal) array(id driver.JobID) string {
-	return filepath.Join(j.dir, "arrays", string(id)+".json")
-}
+// ReadArray returns what the tasks of an array have in common that was submitted here.
+// Its error is fs.ErrNotExist where there is nothing.
+func (j Journal) ReadArray(id driver.JobID) (*Record, error) { return read(j.arrays, id) }
 
-// Read returns the record of a job. Its error is fs.ErrNotExist where there is
-// none.
-func (j Journal) Read(id driver.JobID) (*Record, error) { return read(j.path(id), id) }
-
-// ReadArray returns what the tasks of an array have in common that was submitted
-// here. Its error is fs.ErrNotExist where there is nothing.
-func (j Journal) ReadArray(id driver.JobID) (*Record, error) { return read(j.array(id), id) }
-
-func read(path string, id driver.JobID) (*Record, error) {
-	var r Record
-	if err := durable.ReadJSON(path, &r); err != nil {
+func read(store move.Store, id driver.JobID) (*Record, error) {
+	data, err := store.Load(context.Background(), string(id))
+	if err != nil {
 		return nil, err
+	}
+	var r Record
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, fmt.Errorf("record of job %s: %w", id, err)
 	}
 	if r.Version == 1 {
 		// What is in From now stood beside the intent.
 		var old struct {
 			Moving From `json:"moving"`
 		}
-		if err := durable.ReadJSON(path, &old); err != nil {
-			return nil, err
+		if err := json.Unmarshal(data, &old); err != nil {
+			return nil, fmt.Errorf("record of job %s: %w", id, err)
 		}
-		r.From, r.Version = old.Moving, version
+		r.From, r.Version = old.Moving, recordVersion
 	}
-	if r.Version != version || r.Job != id {
+	if r.Version != recordVersion || r.Job != id {
 		return nil, fmt.Errorf("record of job %s: version %d of job %q is not known: %w", id, r.Version, r.Job, driver.ErrInvalid)
 	}
 	return &r, nil
 }
 
 // Write replaces the record of a job.
-func (j Journal) Write(r *Record) error {
-	r.Version = version
-	return durable.WriteJSON(j.path(r.Job), r, 0o600)
-}
+func (j Journal) Write(r *Record) error { return write(j.jobs, r) }
 
 // WriteArray replaces what the tasks of an array have in common.
-func (j Journal) WriteArray(r *Record) error {
-	r.Version = version
-	return durable.WriteJSON(j.array(r.Job), r, 0o600)
+func (j Journal) WriteArray(r *Record) error { return write(j.arrays, r) }
+
+func write(store move.Store, r *Record) error {
+	r.Version = recordVersion
+	data, err := json.MarshalIndent(r, "", "\t")
+	if err != nil {
+		return fmt.Errorf("record of job %s: %w", r.Job, err)
+	}
+	return store.Save(context.Background(), string(r.Job), append(data, '\n'))
 }
 
 // Jobs lists the jobs that have a record.
-func (j Journal) Jobs() ([]driver.JobID, error) { return j.list("jobs") }
+func (j Journal) Jobs() ([]driver.JobID, error) { return list(j.jobs) }
 
 // Arrays lists the arrays that were submitted here.
-func (j Journal) Arrays() ([]driver.JobID, error) { return j.list("arrays") }
+func (j Journal) Arrays() ([]driver.JobID, error) { return list(j.arrays) }
 
-func (j Journal) list(sub string) ([]driver.JobID, error) {
-	entries, err := os.ReadDir(filepath.Join(j.dir, sub))
-	if err != nil {
-		return nil, fmt.Errorf("journal: %w", err)
+func list(store move.Store) ([]driver.JobID, error) {
+	names, err := store.List(context.Background())
+	out := make([]driver.JobID, len(names))
+	for i, name := range names {
+		out[i] = driver.JobID(name)
 	}
-	var out []driver.JobID
-	for _, e := range entries {
-		if name, ok := strings.CutSuffix(e.Name(), ".json"); ok {
-			out = append(out, driver.JobID(name))
-		}
-	}
-	slices.Sort(out)
-	return out, nil
+	return out, err
 }
 
 // Forget removes the record of a job.
 func (j Journal) Forget(id driver.JobID) error {
-	if err := os.Remove(j.path(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("journal: forgetting job %s: %w", id, err)
-	}
-	return nil
+	return j.jobs.Delete(context.Background(), string(id))
 }
 
 // ForgetArray removes what the tasks of an array have in common.
 func (j Journal) ForgetArray(id driver.JobID) error {
-	if err := os.Remove(j.array(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("journal: forgetting array %s: %w", id, err)
-	}
-	return nil
+	return j.arrays.Delete(context.Background(), string(id))
 }
