@@ -1,4 +1,4 @@
-// Package mark wraps a command so that its work is done once.
+// Package once wraps a command so that its work is done once.
 //
 // Nomad runs a finished batch job again when its registration is changed, and its
 // compare-and-set does not see that a job has finished. So whoever changes running
@@ -37,4 +37,4 @@
 // looks for a command as Nomad does: in the task's local directory, in the task's
 // directory, then in PATH. Where /bin/sh is bash, a signal is forgotten that comes in the
 // millisecond in which one of the same kind is handed on. The package itself runs nothing.
-package mark
+package once
