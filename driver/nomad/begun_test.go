@@ -18,8 +18,8 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/drivertest"
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/nomad"
-	"pitchpipe/driver/nomad/journal"
 )
 
 func TestAJobBeginsWithWhatItsUserAskedFor(t *testing.T) {
@@ -79,7 +79,7 @@ func beginsChanged(t *testing.T, s *story) {
 		t.Errorf("submission %+v, %v; want its owner's file behind what was changed", sub, err)
 	}
 	// Another controller, who has no record of it, sees the same.
-	files, err := journal.Open(filepath.Join(t.TempDir(), "journal"))
+	files, err := durable.OpenFolder(filepath.Join(t.TempDir(), "journal"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,6 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/drivertest"
-	"pitchpipe/driver/nomad/mark"
 	"pitchpipe/driver/nomad/spec"
 	"pitchpipe/driver/nomad/view"
 )
@@ -74,11 +73,11 @@ EOT
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := mark.Add(job, s.ns); err != nil { // of the same id in other namespaces there are other runs
+	if _, err := spec.Once(job, s.ns); err != nil { // of the same id in other namespaces there are other runs
 		t.Fatal(err)
 	}
 	if !be.SaysSaved { // as "pitchpipe run" does it
-		mark.Saves(job, driver.Checkpoint{Signal: "USR1", Grace: 20 * time.Second, Exit: savedExit})
+		spec.Saves(job, driver.Checkpoint{Signal: "USR1", Grace: 20 * time.Second, Exit: savedExit})
 	}
 	sub := &api.JobSubmission{Source: file, Format: "hcl2"}
 	done(t)(s.clean.Jobs().RegisterOpts(job, &api.RegisterOptions{Submission: sub}, s.write()))

@@ -15,7 +15,6 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -109,7 +108,7 @@ func settable(file *jobfile.Job) bool {
 
 // settingsPath is the file of a job, by its number: that is what the TaskProlog
 // knows.
-func (d *Driver) settingsPath(r *journal.Record) string {
+func (d *Driver) settingsPath(r *Record) string {
 	return filepath.Join(d.cfg.SettingsDir, cmp.Or(r.Number, string(r.Job)))
 }
 
@@ -137,7 +136,7 @@ func noteLine(note string) string {
 // writeSettings replaces the files from which the TaskProlog sets up the next
 // attempt: what is said of it in the job's output, the variables, and the settings of
 // live knobs, which stay once they were there.
-func (d *Driver) writeSettings(j parse.Job, r *journal.Record, c driver.Change, note string) error {
+func (d *Driver) writeSettings(j parse.Job, r *Record, c driver.Change, note string) error {
 	if !d.cfg.TaskProlog {
 		return nil
 	}
@@ -173,7 +172,7 @@ func (d *Driver) writeSettings(j parse.Job, r *journal.Record, c driver.Change, 
 }
 
 // dropSettings removes the files of a job that ended.
-func (d *Driver) dropSettings(r *journal.Record) error {
+func (d *Driver) dropSettings(r *Record) error {
 	if !d.cfg.TaskProlog {
 		return nil
 	}

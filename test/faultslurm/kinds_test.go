@@ -31,7 +31,7 @@ const (
 // steps are the durable steps of a move, in their order.
 func steps() []string {
 	return []string{
-		"asking", "signal-sent", "signalled", "stopping", "requeued", "requeue-acknowledged", "delayed", "released", "stopped",
+		"asking", "signal-sent", "signalled", "stopping", "end-sent", "end-acknowledged", "delayed", "released", "stopped",
 		"settings", "changing", "changed", "queued", "followed", "listening",
 	}
 }
@@ -57,7 +57,7 @@ func brokerSteps() []string {
 
 // between are the steps at which the owner does something.
 func between() []string {
-	return []string{"signalled", "requeue-acknowledged", "stopped", "changed", "before:update", "before:requeue", "queued"}
+	return []string{"signalled", "end-acknowledged", "stopped", "changed", "before:update", "before:requeue", "queued"}
 }
 
 // ownersUpdates are what an owner changes of his job.
@@ -100,7 +100,7 @@ func (w *world) families() []fault.Family {
 func pointsOf(f fault.Fault) []string {
 	points := fault.Points(families(true), f.Kind)
 	if strings.HasPrefix(f.Action, "NumCPUs") { // which Slurm takes of a job that waits, and of no other
-		points = slices.DeleteFunc(points, func(p string) bool { return p == "signalled" || p == "before:requeue" || p == "requeue-acknowledged" })
+		points = slices.DeleteFunc(points, func(p string) bool { return p == "signalled" || p == "before:requeue" || p == "end-acknowledged" })
 	}
 	return points
 }

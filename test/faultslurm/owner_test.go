@@ -16,7 +16,8 @@ import (
 
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/journal"
+	"pitchpipe/driver/move"
+	"pitchpipe/driver/slurm"
 	"pitchpipe/test/fault"
 	"pitchpipe/test/slurmcluster"
 )
@@ -165,8 +166,8 @@ func (o *owner) awaken() {
 
 // moving are the jobs that an intent is in progress for, and those that wait for its
 // attempt: by the driver's own records, and not of jobs with which Slurm has done.
-func (o *owner) moving() map[string]journal.Phase {
-	out := map[string]journal.Phase{}
+func (o *owner) moving() map[string]move.Phase {
+	out := map[string]move.Phase{}
 	if o.hand != nil {
 		for _, id := range o.hand.Moving() {
 			out[id] = "by hand"
@@ -186,14 +187,14 @@ func (o *owner) moving() map[string]journal.Phase {
 }
 
 // records are those of the driver.
-func (o *owner) records() map[string]*journal.Record {
-	out := map[string]*journal.Record{}
+func (o *owner) records() map[string]*slurm.Record {
+	out := map[string]*slurm.Record{}
 	dir := filepath.Join(o.dir, "jobs")
 	entries, err := os.ReadDir(filepath.Join(dir, "jobs"))
 	if err != nil {
 		return out
 	}
-	j, err := journal.Open(dir)
+	j, err := slurm.OpenJournal(dir)
 	if err != nil {
 		return out
 	}

@@ -29,10 +29,10 @@ import (
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/nomad"
-	"pitchpipe/driver/nomad/journal"
 	exporterapi "pitchpipe/exporter/api"
 )
 
@@ -63,7 +63,7 @@ func (a *app) probe(ctx context.Context, s api.Submission, with probing) (change
 	if err != nil {
 		return change, nil, fmt.Errorf("what earlier probes measured: %w", err)
 	}
-	records, err := journal.Open(filepath.Join(dir, "journal"))
+	records, err := durable.OpenFolder(filepath.Join(dir, "journal"))
 	if err != nil {
 		return change, nil, err
 	}

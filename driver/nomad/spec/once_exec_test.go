@@ -1,4 +1,4 @@
-package mark_test
+package spec_test
 
 import (
 	"os"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 
-	"pitchpipe/driver/nomad/mark"
+	"pitchpipe/driver/nomad/spec"
 	"pitchpipe/test/nomadagent"
 )
 
@@ -99,7 +99,7 @@ func TestAnExecTaskIsDoneOnceByAMarkInItsVolume(t *testing.T) {
 			if tt.marks != "" {
 				g.Tasks[0].Env = map[string]string{"PITCHPIPE_MARKS": tt.marks}
 			}
-			warnings, err := mark.Add(job, "run-1")
+			warnings, err := spec.Once(job, "run-1")
 			if err != nil || (len(warnings) > 0) != (tt.marks == "") {
 				t.Fatalf("warnings %q (%v)", warnings, err)
 			}

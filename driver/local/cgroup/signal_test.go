@@ -1,4 +1,4 @@
-package held_test
+package cgroup_test
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"pitchpipe/driver/local/held"
+	"pitchpipe/driver/local/cgroup"
 )
 
 // With this variable the test binary is the first process of a namespace, where it says
@@ -45,7 +45,7 @@ func recycle() error {
 	}
 	pid := meant.Process.Pid
 	var stranger *exec.Cmd
-	err = held.Signal(pid, unix.SIGKILL, func() bool {
+	err = cgroup.Signal(pid, unix.SIGKILL, func() bool {
 		if err = meant.Process.Kill(); err != nil {
 			return false
 		}
@@ -94,7 +94,7 @@ func TestOnlyTheProcessThatIsMeantIsSignalled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := held.Signal(c.Process.Pid, unix.SIGUSR1, func() bool { return is }); err != nil {
+			if err := cgroup.Signal(c.Process.Pid, unix.SIGUSR1, func() bool { return is }); err != nil {
 				t.Error(err)
 			}
 			_ = c.Process.Kill()
@@ -109,7 +109,7 @@ func TestOnlyTheProcessThatIsMeantIsSignalled(t *testing.T) {
 
 func TestAProcessThatIsGoneIsNoError(t *testing.T) {
 	t.Parallel()
-	if err := held.Signal(1<<22+1, unix.SIGKILL, func() bool { return true }); err != nil {
+	if err := cgroup.Signal(1<<22+1, unix.SIGKILL, func() bool { return true }); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package journal_test
+package slurm_test
 
 import (
 	"errors"
@@ -11,13 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/journal"
+	"pitchpipe/driver/move"
+	"pitchpipe/driver/slurm"
 )
 
-func open(t *testing.T) (journal.Journal, string) {
+func openJournal(t *testing.T) (slurm.Journal, string) {
 	t.Helper()
 	dir := t.TempDir()
-	j, err := journal.Open(dir)
+	j, err := slurm.OpenJournal(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,17 +27,17 @@ func open(t *testing.T) (journal.Journal, string) {
 
 func TestARequestIsClaimedOnce(t *testing.T) {
 	t.Parallel()
-	j, _ := open(t)
+	j, _ := openJournal(t)
 	if _, err := j.Request("r"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a new request: %v, want %v", err, fs.ErrNotExist)
 	}
-	if err := j.Claim(journal.Request{ID: "r", Marker: "m"}); err != nil {
+	if err := j.Claim(slurm.Request{ID: "r", Marker: "m"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Claim(journal.Request{ID: "r", Marker: "other"}); !errors.Is(err, fs.ErrExist) {
+	if err := j.Claim(slurm.Request{ID: "r", Marker: "other"}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a second claim: %v, want %v", err, fs.ErrExist)
 	}
-	if err := j.Keep(journal.Request{ID: "r", Marker: "m", Job: "7"}); err != nil {
+	if err := j.Keep(slurm.Request{ID: "r", Marker: "m", Job: "7"}); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := j.Request("r"); err != nil || r.Job != "7" || r.Marker != "m" {
@@ -45,15 +46,15 @@ func TestARequestIsClaimedOnce(t *testing.T) {
 	if err := j.Free("r"); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Claim(journal.Request{ID: "r"}); err != nil {
+	if err := j.Claim(slurm.Request{ID: "r"}); err != nil {
 		t.Errorf("claim of a freed request: %v", err)
 	}
 }
 
 func TestTwoJournalsMarkTheSameRequestDifferently(t *testing.T) {
 	t.Parallel()
-	a, _ := open(t)
-	b, _ := open(t)
+	a, _ := openJournal(t)
+	b, _ := openJournal(t)
 	if a.Marker("r") == b.Marker("r") || a.Marker("r") == a.Marker("s") || a.Marker("r") != a.Marker("r") { //nolint:staticcheck // asked twice
 		t.Errorf("markers %s, %s, %s", a.Marker("r"), b.Marker("r"), a.Marker("s"))
 	}
@@ -61,13 +62,16 @@ func TestTwoJournalsMarkTheSameRequestDifferently(t *testing.T) {
 
 func TestARecordComesBackAsItWas(t *testing.T) {
 	t.Parallel()
-	j, dir := open(t)
+	j, dir := openJournal(t)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
-	want := &journal.Record{
-		Job: "9_1", Request: "r", Script: []byte("#!/bin/sh\n\xff"), Submitted: at, Own: journal.Size{Cores: 2, MemoryPerCPU: true},
-		Moving: &journal.Moving{Intent: driver.Intent{ID: "i", Checkpoint: &driver.Checkpoint{Signal: "USR1"}}, Phase: journal.Stopping, Asked: at},
-		Next:   &journal.Next{Number: 2, Change: driver.Change{Env: map[string]string{"A": "b"}}},
-		Closed: map[string]driver.StepKind{"h": driver.StepAbandoned},
+	want := &slurm.Record{
+		Job: "9_1", Request: "r", Script: []byte("#!/bin/sh\n\xff"), Submitted: at, Own: slurm.Size{Cores: 2, MemoryPerCPU: true},
+		Next: &slurm.Next{Number: 2, Change: driver.Change{Env: map[string]string{"A": "b"}}},
+		From: slurm.From{Restarts: 3},
+		Record: move.Record{
+			Moving: &move.Moving{Intent: driver.Intent{ID: "i", Checkpoint: &driver.Checkpoint{Signal: "USR1"}}, Phase: move.Ending, Asked: at},
+			Closed: map[string]driver.StepKind{"h": driver.StepAbandoned},
+		},
 	}
 	if err := j.Write(want); err != nil {
 		t.Fatal(err)
@@ -85,6 +89,13 @@ func TestARecordComesBackAsItWas(t *testing.T) {
 	if _, err := j.Read("5"); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("a record of another version: %v, want %v", err, driver.ErrInvalid)
 	}
+	old := `{"version":1,"job":"6","moving":{"intent":{"id":"i"},"phase":"stopping","restarts":4,"before":{"cores":2},"requeued":true}}`
+	if err := os.WriteFile(filepath.Join(dir, "jobs", "6.json"), []byte(old), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := j.Read("6"); err != nil || r.From.Restarts != 4 || r.From.Before.Cores != 2 || r.Moving.Phase != move.Ending || !r.Moving.Ended {
+		t.Errorf("a record of version 1 (%v): %+v, want its intent in progress", err, r)
+	}
 	if err := j.Forget("9_1"); err != nil {
 		t.Fatal(err)
 	}
@@ -95,12 +106,12 @@ func TestARecordComesBackAsItWas(t *testing.T) {
 
 func TestWhatTasksHaveInCommonIsNoJob(t *testing.T) {
 	t.Parallel()
-	j, _ := open(t)
+	j, _ := openJournal(t)
 	if _, err := j.ReadArray("7"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an array that there is not: %v, want %v", err, fs.ErrNotExist)
 	}
-	common := &journal.Record{Job: "7", Request: "request", Script: []byte("true\n")}
-	task := &journal.Record{Job: "7_1", Number: "8"}
+	common := &slurm.Record{Job: "7", Request: "request", Script: []byte("true\n")}
+	task := &slurm.Record{Job: "7_1", Number: "8"}
 	if err := errors.Join(j.WriteArray(common), j.Write(task)); err != nil {
 		t.Fatal(err)
 	}

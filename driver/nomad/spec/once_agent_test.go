@@ -1,4 +1,4 @@
-package mark_test
+package spec_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/nomad/mark"
+	"pitchpipe/driver/nomad/spec"
 	"pitchpipe/test/nomadagent"
 )
 
@@ -87,7 +87,7 @@ func TestOnANode(t *testing.T) {
 	c := a.Client(t)
 	add := func(job *api.Job, run string) {
 		t.Helper()
-		if _, err := mark.Add(job, run); err != nil {
+		if _, err := spec.Once(job, run); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -142,7 +142,7 @@ func TestOnANode(t *testing.T) {
 		// It takes the request to save for its last epoch.
 		job := work("late", "raw_exec", "echo x >>"+file+"; trap 'exit 0' USR1; touch "+dir+"/ready; while :; do sleep 0.05; done")
 		add(job, "run-1")
-		mark.Saves(job, driver.Checkpoint{Signal: "USR1", Grace: 20 * time.Second, Exit: 85})
+		spec.Saves(job, driver.Checkpoint{Signal: "USR1", Grace: 20 * time.Second, Exit: 85})
 		register(t, c, job)
 		allocs(t, c, "late", 1, func(*api.AllocationListStub) bool { return exists(dir + "/ready") })
 		register(t, c, changed(job))
@@ -157,7 +157,7 @@ func TestOnANode(t *testing.T) {
 		file := filepath.Join(dir, "work")
 		job := work("saves", "raw_exec", fmt.Sprintf("echo x >>%[1]s/work; [ -e %[1]s/saved ] && exit 0; trap 'touch %[1]s/saved; exit 85' USR1; touch %[1]s/ready; while :; do sleep 0.05; done", dir))
 		add(job, "run-1")
-		mark.Saves(job, driver.Checkpoint{Signal: "SIGUSR1", Grace: 20 * time.Second, Exit: 85})
+		spec.Saves(job, driver.Checkpoint{Signal: "SIGUSR1", Grace: 20 * time.Second, Exit: 85})
 		register(t, c, job)
 		allocs(t, c, "saves", 1, func(*api.AllocationListStub) bool { return exists(dir + "/ready") })
 		register(t, c, changed(job))

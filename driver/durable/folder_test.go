@@ -1,26 +1,26 @@
-package journal_test
+package durable_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
-	"pitchpipe/driver/nomad"
-	"pitchpipe/driver/nomad/journal"
+	"pitchpipe/driver/durable"
 )
 
 func TestARecordComesBackAsItWasSaved(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "journal")
-	j, err := journal.Open(dir)
+	j, err := durable.OpenFolder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	if _, err := j.Load(ctx, "job-a"); !errors.Is(err, nomad.ErrNoRecord) {
-		t.Errorf("Load of what is not there: %v, want %v", err, nomad.ErrNoRecord)
+	if _, err := j.Load(ctx, "job-a"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Load of what is not there: %v, want %v", err, fs.ErrNotExist)
 	}
 	for _, text := range []string{"one", "two"} {
 		if err := j.Save(ctx, "job-a", []byte(text)); err != nil {
@@ -30,7 +30,7 @@ func TestARecordComesBackAsItWasSaved(t *testing.T) {
 	if err := j.Save(ctx, "job-b", nil); err != nil {
 		t.Fatal(err)
 	}
-	j, err = journal.Open(dir) // as after a crash
+	j, err = durable.OpenFolder(dir) // as after a crash
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,13 +53,13 @@ func TestARecordComesBackAsItWasSaved(t *testing.T) {
 func TestWhatIsNoNameOfARecordLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	j, err := journal.Open(dir)
+	j, err := durable.OpenFolder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"", "../x", "a/b", "a.b", "ä"} {
-		if err := j.Save(t.Context(), name, nil); !errors.Is(err, journal.ErrName) {
-			t.Errorf("Save(%q): %v, want %v", name, err, journal.ErrName)
+		if err := j.Save(t.Context(), name, nil); !errors.Is(err, durable.ErrName) {
+			t.Errorf("Save(%q): %v, want %v", name, err, durable.ErrName)
 		}
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {

@@ -1,4 +1,4 @@
-package held
+package cgroup
 
 import (
 	"errors"
@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Signal signals the process if it still is the one that is meant. One that is gone is no
-// error.
+// Signal signals the process with a number that was read a moment ago, if it still is the
+// one that is meant. It is held (see pidfd_open(2)) before that question is asked, so that
+// none that gets the number afterwards is signalled. One that is gone is no error.
 func Signal(pid int, sig unix.Signal, still func() bool) (err error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ENOSYS) && still() { // before Linux 5.3: better than nothing

@@ -1,4 +1,4 @@
-// Package mark wraps a command so that its work is done once.
+// Package once wraps a command so that its work is done once.
 //
 // Nomad runs a finished batch job again when its registration is changed, and its
 // compare-and-set does not see that a job has finished. So whoever changes running
@@ -39,4 +39,4 @@
 // millisecond in which one of the same kind is handed on. No shell can trap a signal that it
 // ignored when it started: under nohup, HUP stays ignored, as it does for a command without
 // the wrapper. The package itself runs nothing.
-package mark
+package once

@@ -1,4 +1,4 @@
-package mark_test
+package spec_test
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/nomad/mark"
 	"pitchpipe/driver/nomad/spec"
 )
 
@@ -24,19 +23,19 @@ func TestAWrappedJobIsUnwrappedAsItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, run := range []string{"run-1", "run-2"} { // twice is once
-		if warnings, err := mark.Add(job, run); err != nil || len(warnings) > 0 {
+		if warnings, err := spec.Once(job, run); err != nil || len(warnings) > 0 {
 			t.Fatalf("%q, %v", warnings, err)
 		}
-		if got, ok := mark.Of(job); !ok || got != run {
+		if got, ok := spec.RunOf(job); !ok || got != run {
 			t.Errorf("run %q, %v, want %q", got, ok, run)
 		}
 	}
 	if d := job.TaskGroups[0].EphemeralDisk; d == nil || !*d.Sticky || !*d.Migrate {
 		t.Errorf("ephemeral disk %+v, want it to follow", d)
 	}
-	mark.Remove(job)
+	spec.Unwrap(job)
 	job.TaskGroups[0].EphemeralDisk = nil
-	if _, ok := mark.Of(job); ok {
+	if _, ok := spec.RunOf(job); ok {
 		t.Error("it is still marked")
 	}
 	got, err := spec.Clone(job)
@@ -59,7 +58,7 @@ func TestWhatCannotBeWrappedIsLeftAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		warnings, err := mark.Add(job, "r")
+		warnings, err := spec.Once(job, "r")
 		if err != nil || len(warnings) != 1 {
 			t.Errorf("%s: %q, %v, want a warning", name, warnings, err)
 		}
@@ -67,7 +66,7 @@ func TestWhatCannotBeWrappedIsLeftAlone(t *testing.T) {
 			t.Errorf("%s: changed (%v):\n%s", name, err, cmp.Diff(was, is))
 		}
 	}
-	if _, err := mark.Add(work("a", "raw_exec", "true"), "no/name"); !errors.Is(err, driver.ErrInvalid) {
+	if _, err := spec.Once(work("a", "raw_exec", "true"), "no/name"); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("a run without a usable name: %v", err)
 	}
 }
@@ -89,7 +88,7 @@ func TestWhatTheAuthorSaysOfTheEndStands(t *testing.T) {
 		job := work("a", "exec", "true")
 		task := job.TaskGroups[0].Tasks[0]
 		task.KillSignal, task.KillTimeout = tt.signal, tt.timeout
-		mark.Saves(job, c)
+		spec.Saves(job, c)
 		if task.KillSignal != tt.wantSignal || *task.KillTimeout != tt.want {
 			t.Errorf("%s: %s after %v", tt.name, task.KillSignal, *task.KillTimeout)
 		}

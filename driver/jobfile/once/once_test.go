@@ -1,4 +1,4 @@
-package mark_test
+package once_test
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pitchpipe/driver/jobfile/mark"
+	"pitchpipe/driver/jobfile/once"
 )
 
 // TestMain gives the processes of the tests default dispositions. A process that starts
@@ -60,7 +60,7 @@ func (n node) task(t *testing.T, alloc, run string, env []string, command string
 			t.Fatal(err)
 		}
 	}
-	_, argv := mark.Wrap(run, command, args)
+	_, argv := once.Wrap(run, command, args)
 	if filepath.Base(n.shell) == "busybox" {
 		argv = append([]string{"sh"}, argv...)
 	}
@@ -129,7 +129,7 @@ func TestTheAuthorsDirectoryCarriesTheMarkToEveryNode(t *testing.T) {
 	t.Parallel()
 	nodes(t, func(t *testing.T, n node) {
 		shared := filepath.Join(t.TempDir(), "not there yet")
-		env := []string{mark.Variable + "=" + shared}
+		env := []string{once.Variable + "=" + shared}
 		if status, out := n.status(t, "a1", "r1", env, "true"); status != 0 {
 			t.Fatalf("status %d\n%s", status, out)
 		}
@@ -349,16 +349,16 @@ sys.exit(7)`)
 
 func TestUnwrapReturnsWhatWasWrapped(t *testing.T) {
 	t.Parallel()
-	command, args := mark.Wrap("r-1", "/bin/train", []string{"-c", "x", "--", "--lr=1"})
-	run, inner, rest, ok := mark.Unwrap(command, args)
+	command, args := once.Wrap("r-1", "/bin/train", []string{"-c", "x", "--", "--lr=1"})
+	run, inner, rest, ok := once.Unwrap(command, args)
 	if !ok || run != "r-1" || inner != "/bin/train" {
 		t.Errorf("run %q, command %q, %v", run, inner, ok)
 	}
 	if diff := cmp.Diff([]string{"-c", "x", "--", "--lr=1"}, rest); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for _, argv := range [][]string{{"/bin/sh"}, {"/bin/sh", "-c", "true"}, {"/bin/sh", "-c", "x", "y", "r", "z"}, {"/bin/train", "-c", "x", mark.Name, "r", "z"}} {
-		if _, inner, rest, ok := mark.Unwrap(argv[0], argv[1:]); ok || inner != argv[0] || !slices.Equal(rest, argv[1:]) {
+	for _, argv := range [][]string{{"/bin/sh"}, {"/bin/sh", "-c", "true"}, {"/bin/sh", "-c", "x", "y", "r", "z"}, {"/bin/train", "-c", "x", once.Name, "r", "z"}} {
+		if _, inner, rest, ok := once.Unwrap(argv[0], argv[1:]); ok || inner != argv[0] || !slices.Equal(rest, argv[1:]) {
 			t.Errorf("%q was unwrapped to %q %q", argv, inner, rest)
 		}
 	}
@@ -368,16 +368,16 @@ func TestUnwrapReturnsWhatWasWrapped(t *testing.T) {
 // to Nomad, and a change that is taken back would restart it.
 func TestAJobKeepsTheWrapperThatItWasRegisteredWith(t *testing.T) {
 	t.Parallel()
-	older := []string{"-c", "# an older text", mark.Name, "r-1", "/bin/train", "--lr=1"}
-	want := []string{"-c", "# an older text", mark.Name, "r-1", "/bin/train", "--lr=2", "-v"}
-	if diff := cmp.Diff(want, mark.Rewrap(older, []string{"--lr=2", "-v"})); diff != "" {
+	older := []string{"-c", "# an older text", once.Name, "r-1", "/bin/train", "--lr=1"}
+	want := []string{"-c", "# an older text", once.Name, "r-1", "/bin/train", "--lr=2", "-v"}
+	if diff := cmp.Diff(want, once.Rewrap(older, []string{"--lr=2", "-v"})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 func TestNomadReplacesNothingInTheWrapper(t *testing.T) {
 	t.Parallel()
-	_, args := mark.Wrap("r", "true", nil)
+	_, args := once.Wrap("r", "true", nil)
 	if s := args[1]; strings.Contains(s, "${") || strings.Contains(s, "%{") {
 		t.Errorf("the wrapper has a template:\n%s", s)
 	}
@@ -386,7 +386,7 @@ func TestNomadReplacesNothingInTheWrapper(t *testing.T) {
 func TestRunsAreNamesOfFiles(t *testing.T) {
 	t.Parallel()
 	for name, ok := range map[string]bool{"a-1B": true, "": false, "a/b": false, "a b": false, "$(x)": false, strings.Repeat("a", 65): false} {
-		if mark.Run(name) != ok {
+		if once.Run(name) != ok {
 			t.Errorf("Run(%q) = %v", name, !ok)
 		}
 	}
