@@ -27,18 +27,32 @@ func run() error {
 	o := benchexporter.Options{Trace: os.Stderr}
 	flag.StringVar(&o.Exporter, "exporter", "bin/pitchpipe-exporter", "the static program")
 	flag.StringVar(&o.NodeExporter, "node-exporter", "", "Debian's prometheus-node-exporter; empty = it is left out")
-	flag.IntVar(&o.Jobs, "jobs", 10, "jobs")
-	flag.IntVar(&o.Processes, "processes", 16, "processes of each")
+	one := benchexporter.Workload{}
+	flag.IntVar(&one.Jobs, "jobs", 0, "jobs; 0 = the workloads that have bars, one after the other")
+	flag.IntVar(&one.Processes, "processes", 2, "processes of each, where --jobs is given")
 	flag.IntVar(&o.Scrapes, "scrapes", 1000, "scrapes one after the other")
 	flag.IntVar(&o.Fresh, "fresh", 30, "scrapes more than a second apart")
 	flag.DurationVar(&o.Over, "over", 30*time.Second, "for which sampling alone is measured")
 	flag.Parse()
-	if o.Jobs < 1 || o.Processes < 1 || o.Scrapes < 1 || o.Fresh < 1 || o.Over <= 0 || flag.NArg() > 0 {
+	if one.Jobs < 0 || one.Processes < 1 || o.Scrapes < 1 || o.Fresh < 1 || o.Over <= 0 || flag.NArg() > 0 {
 		return errors.New("want numbers above 0 and no arguments")
 	}
-	report, err := benchexporter.Run(ctx, o)
-	if err != nil {
-		return err
+	workloads := benchexporter.Workloads()
+	if one.Jobs > 0 {
+		workloads = []benchexporter.Workload{one}
 	}
-	return report.Print(os.Stdout)
+	for i, w := range workloads {
+		if o.Workload = w; i > 0 {
+			o.NodeExporter = "" // it knows no jobs: its costs are those of the first run
+			fmt.Println()
+		}
+		report, err := benchexporter.Run(ctx, o)
+		if err == nil {
+			err = report.Print(os.Stdout)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
