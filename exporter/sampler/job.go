@@ -47,6 +47,8 @@ type job struct {
 	failing  bool     // the one that is being taken is
 	unopened []string // sources that did not answer when they were to be opened
 
+	pids     []int // of the last listing
+	unlisted int   // readings since, in which nothing of it ran
 	hadPids  bool
 	peopled  time.Time // when it was last read with a process
 	emptyAt  time.Time // since when it has no process
