@@ -16,7 +16,9 @@ type Metric struct {
 	Column string // of the sample that it shows, empty = none
 }
 
-func job(more ...string) []string { return append([]string{"manager", "job_id", "attempt"}, more...) }
+func jobLabelNames() []string { return []string{"manager", "job_id", "attempt"} }
+
+func job(more ...string) []string { return append(jobLabelNames(), more...) }
 
 // Table lists all families in the order in which they are documented.
 func Table() []Metric {

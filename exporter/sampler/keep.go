@@ -104,13 +104,12 @@ func (s *Sampler) state(latest []window.Latest, ended map[attrib.Key]energy.Joul
 	}
 	for _, l := range latest {
 		key := attrib.Key{Manager: l.Job.Manager, ID: l.Job.ID, Attempt: l.Job.Attempt}
-		kept := state.Job{Job: l.Job, Schema: l.Schema, Source: l.Source, Values: l.Values, Budgets: l.Budgets}
+		kept := state.Job{Job: l.Job, Schema: l.Schema, Source: l.Source, Budgets: l.Budgets}
 		switch j := running[key]; {
 		case l.Job.Ended:
-			kept.Ended, kept.Joules = l.Ended, ended[key]
+			kept.Ended, kept.Joules, kept.Values = l.Ended, ended[key], s.store.Named(l)
 		case j != nil && j.inode.number != 0:
 			kept.Inode, kept.Joules = j.inode.number, j.joules
-			kept.Values = nil
 		default:
 			continue // nothing to know it again by
 		}

@@ -255,7 +255,7 @@ func TestAnExporterThatIsKilledSetsNoCounterBack(t *testing.T) {
 		saved := first.Snapshot().State // as each ten seconds
 		for range 5 {
 			wait(1700 * time.Millisecond)
-			shown := store.Latest()[0].Values[api.ColJoules]
+			shown := store.Named(store.Latest()[0])[api.ColJoules]
 			mu.Lock()
 			earlier := kept
 			mu.Unlock()
@@ -264,7 +264,7 @@ func TestAnExporterThatIsKilledSetsNoCounterBack(t *testing.T) {
 			}
 			_, again := runWith(t, w, sampler.Config{Keep: true, Boot: "this", Earlier: earlier})
 			wait(1100 * time.Millisecond)
-			if got := again.Latest()[0].Values[api.ColJoules]; got < shown {
+			if got := again.Named(again.Latest()[0])[api.ColJoules]; got < shown {
 				t.Errorf("%v J after %v J that the one before had shown", got, shown)
 			}
 		}

@@ -267,12 +267,15 @@ func (s *Store) values(row []float64) map[string]float64 {
 	return out
 }
 
+// Columns lists the columns of every attempt.
+func (s *Store) Columns() []Column { return s.columns }
+
 // Latest is the newest value of each column of an attempt.
 type Latest struct {
 	Job    api.Job
 	Schema string
 	Source string
-	Values map[string]float64
+	Values []float64 // in the order of Store.Columns; NaN = never known
 	Ended  time.Time // zero while it runs
 	// Budgets are all that were said; Job.Budget is the one that counts.
 	Budgets budget.Set
@@ -284,10 +287,13 @@ func (s *Store) Latest() []Latest {
 	defer s.mu.RUnlock()
 	out := make([]Latest, 0, len(s.jobs))
 	for _, a := range s.jobs {
-		out = append(out, Latest{Job: a.job, Schema: a.schema, Source: a.source, Values: s.values(a.last), Ended: a.endedAt, Budgets: a.budgets})
+		out = append(out, Latest{Job: a.job, Schema: a.schema, Source: a.source, Values: slices.Clone(a.last), Ended: a.endedAt, Budgets: a.budgets})
 	}
 	slices.SortFunc(out, func(a, b Latest) int {
 		return cmp.Or(a.Job.Started.Compare(b.Job.Started), cmp.Compare(a.Job.ID, b.Job.ID), a.Job.Attempt-b.Job.Attempt)
 	})
 	return out
 }
+
+// Named returns an attempt's known values by the names of their columns.
+func (s *Store) Named(l Latest) map[string]float64 { return s.values(l.Values) }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
@@ -219,12 +220,14 @@ func run(ctx context.Context, o options) error {
 	}
 	sample := sampler.New(cfg, with.scanner, with.sources, with.machine, with.energy.Meter, store)
 	me := &self{with: with, is: describeSelf(o), kept: new(atomic.Pointer[string])}
-	page := metrics.New(release(), with.about, store, sample.Snapshot).WithNode(func() api.Node { return me.node(ctx) })
-	if with.gpus.source != nil {
-		page = page.WithGPUs(with.gpus.source.Snapshot)
+	page := metrics.Config{
+		Version: release(), Node: func() api.Node { return me.node(ctx) }, Store: store, Snapshot: sample.Snapshot,
+		Others: []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})},
 	}
-	shown, err := metrics.Handler(page,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if with.gpus.source != nil {
+		page.GPUs = with.gpus.source.Snapshot
+	}
+	shown, err := metrics.Handler(page)
 	if err != nil {
 		return fmt.Errorf("metrics: %w", err)
 	}
