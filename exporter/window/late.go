@@ -42,7 +42,7 @@ func (s *Store) Late(key attrib.Key, report api.Report) bool {
 	}
 	r := row{time: a.lastTime, mark: &report, ended: true}
 	if slices.ContainsFunc(a.last, func(v float64) bool { return !math.IsNaN(v) }) {
-		r.values = slices.Clone(a.last)
+		r.values = a.pack(a.last)
 	}
 	s.push(a, r)
 	return true
