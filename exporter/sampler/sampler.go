@@ -84,7 +84,7 @@ type Sampler struct {
 	finder     Finder
 	collectors []collector.Collector // in the order of precedence
 	node       NodeReader
-	meter      energy.Meter
+	meter      *meter
 	store      *window.Store
 
 	marks    chan markRequest
@@ -128,7 +128,7 @@ type Stats struct {
 
 // New builds a sampler. Collectors that stand earlier win where two know the same
 // column of a job.
-func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeReader, meter energy.Meter, store *window.Store) *Sampler {
+func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeReader, m energy.Meter, store *window.Store) *Sampler {
 	cfg.Interval = cmp.Or(max(cfg.Interval, 0), time.Second)
 	cfg.Discover = cmp.Or(max(cfg.Discover, 0), 250*time.Millisecond)
 	cfg.MarkRate = cmp.Or(max(cfg.MarkRate, 0), 20)
@@ -144,13 +144,11 @@ func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeRead
 	for name, done := range cfg.Hung {
 		s.lanes[name] = busy(name, done)
 	}
-	s.meter = newPatient(meter, s.lane("energy"))
+	s.meter = &meter{Meter: m, lane: s.lane("energy"), base: m.Base()}
 	s.restore(cfg.Earlier)
 	s.ledger.sockets = newSockets(cfg.Sockets)
-	if m, ok := s.meter.(energy.Calibrated); ok {
-		m.Recall(cfg.Earlier.Idle)
-	}
-	s.snapshot.Store(&Snapshot{Source: meter.Source(), Base: meter.Base(), State: cfg.Earlier})
+	m.Recall(cfg.Earlier.Idle)
+	s.snapshot.Store(&Snapshot{Source: m.Source(), Base: s.meter.base, State: cfg.Earlier})
 	return s
 }
 
@@ -161,9 +159,8 @@ func (s *Sampler) Run(ctx context.Context) error {
 	discover := time.NewTicker(s.cfg.Discover)
 	defer discover.Stop()
 	var refresh <-chan time.Time
-	meter, _ := s.meter.(energy.Frequent)
-	if meter != nil && meter.Within() > 0 && meter.Within() < s.cfg.Interval {
-		t := time.NewTicker(meter.Within())
+	if within := s.meter.Within(); within > 0 && within < s.cfg.Interval {
+		t := time.NewTicker(within)
 		defer t.Stop()
 		refresh = t.C
 	}
@@ -180,7 +177,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 		case <-sample.C:
 			s.tick(ctx)
 		case <-refresh:
-			if err := s.ledger.refresh(ctx, meter, time.Now()); err != nil {
+			if err := s.meter.read(ctx, time.Now()); err != nil {
 				s.stats.ReadErrors++ // the next tick says which
 			}
 		case m := <-s.marks:

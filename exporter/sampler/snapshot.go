@@ -37,7 +37,7 @@ type Snapshot struct {
 
 func (s *Sampler) publish() {
 	snap := &Snapshot{
-		CPU: s.cpu, Load: s.load, Book: s.ledger.book, Source: s.meter.Source(), Base: s.meter.Base(), EnergyErr: s.ledger.err,
+		CPU: s.cpu, Load: s.load, Book: s.ledger.book, Source: s.meter.Source(), Base: s.meter.base, EnergyErr: s.ledger.err,
 		JobJoules: make(map[attrib.Key]energy.Joules, len(s.jobs)), Stats: s.stats,
 		Silent: s.down(), Users: s.userJoules(), Covered: s.ledger.covered, At: s.stats.LastTickBegan,
 	}
@@ -51,9 +51,8 @@ func (s *Sampler) publish() {
 	}
 	s.ended = kept
 	maps.DeleteFunc(s.last, func(k attrib.Key, _ *told) bool { _, there := kept[k]; return !there })
-	if m, ok := s.meter.(energy.Calibrated); ok {
-		snap.Idle = m.Calibrations()
-	}
+	s.meter.ask()
+	snap.Idle, snap.Zones, snap.IdleWatts, snap.IdleBasis = s.meter.idle, s.meter.zones, s.meter.watts, s.meter.basis
 	if s.cfg.Keep {
 		snap.State = s.state(s.store.Latest(), kept)
 		snap.State.Idle = snap.Idle
@@ -64,10 +63,6 @@ func (s *Sampler) publish() {
 			snap.Running++
 		}
 	}
-	if z, ok := s.meter.(energy.Zoned); ok {
-		snap.Zones = z.Zones()
-	}
-	snap.IdleWatts, snap.IdleBasis = s.meter.IdleWatts()
 	s.note(snap.State)
 	s.snapshot.Store(snap)
 }

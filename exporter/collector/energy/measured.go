@@ -35,8 +35,7 @@ type Measured struct {
 	reader  reader
 	cards   *cards // nil: no counter counts the graphics cards too
 	idle    map[string]*idle
-	settled map[string]float64 // joules at the last step; nil = there was none
-	read    time.Duration      // of the interval, that refreshes have told the reader already
+	settled map[string]float64 // joules that Settle last saw; nil = it was not called
 	model   Model
 	unread  []string // parts that could not be read when the meter was opened, and why
 }
@@ -44,12 +43,7 @@ type Measured struct {
 // errTwice means that two counters have one name, so that one would be taken for the other.
 var errTwice = errors.New("two counters of one name")
 
-var (
-	_ Meter      = (*Measured)(nil)
-	_ Zoned      = (*Measured)(nil)
-	_ Frequent   = (*Measured)(nil)
-	_ Calibrated = (*Measured)(nil)
-)
+var _ Meter = (*Measured)(nil)
 
 // measured builds a meter. The model's idle power is shared evenly by the packages, or
 // is that of the whole machine, until something better is known; of DRAM nothing is.
@@ -93,9 +87,8 @@ func (m *Measured) Base() Component {
 // Within is a quarter of the shortest time in which a counter begins anew.
 func (m *Measured) Within() time.Duration { return m.reader.within() }
 
-// Refresh reads the counters and keeps what they counted for the next step.
-func (m *Measured) Refresh(ctx context.Context, elapsed time.Duration) error {
-	m.read += elapsed
+// Read reads the counters. Where one that counts cannot be read that is an error.
+func (m *Measured) Read(ctx context.Context, elapsed time.Duration) error {
 	return m.reader.read(ctx, elapsed)
 }
 
@@ -112,19 +105,13 @@ func (m *Measured) IdleWatts() (watts float64, basis string) {
 	return watts, cmp.Or(basis, basisModelled)
 }
 
-// Step reads the counters. Where one that counts cannot be read the interval has no
-// total; the next one that can be read covers both. One that is only shown stands
-// still meanwhile.
-func (m *Measured) Step(ctx context.Context, a Activity) (Split, bool, error) {
-	err := m.reader.read(ctx, max(a.Elapsed-m.read, 0))
-	// An interval that fails is stepped again, as part of a longer one.
-	m.read = a.Elapsed
-	if err != nil {
-		return Split{}, false, err
-	}
-	m.read = 0
+// Settle returns what the counters grew by.
+func (m *Measured) Settle(a Activity) (Split, bool) {
 	first := m.settled == nil
-	if !first && a.Elapsed > 0 {
+	if !first && a.Elapsed <= 0 {
+		return Split{}, false
+	}
+	if !first {
 		m.cards.begin(a)
 	}
 	now := map[string]float64{}
@@ -136,25 +123,20 @@ func (m *Measured) Step(ctx context.Context, a Activity) (Split, bool, error) {
 		}
 		p := Part{Component: c.component, Package: c.pkg, Total: c.total - m.settled[c.id]}
 		i := m.idle[c.id]
-		if a.Elapsed > 0 {
-			m.learn(i, &p, a)
-		}
+		m.learn(i, &p, a)
 		watts, _ := i.now()
 		p.Idle = min(watts*a.Elapsed.Seconds(), p.Total)
 		parts = append(parts, p)
 	}
-	if first || a.Elapsed <= 0 {
-		if first {
-			m.settled = now
-		}
-		return Split{}, false, nil
-	}
 	m.settled = now
+	if first {
+		return Split{}, false
+	}
 	s := split(parts)
 	if s.WithGPUs = m.cards != nil; s.WithGPUs {
 		m.cards.end()
 	}
-	return s, true, nil
+	return s, true
 }
 
 // learn takes the graphics cards out of a part that counts them, and what is left of it as
