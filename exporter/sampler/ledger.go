@@ -32,7 +32,7 @@ type moment struct {
 	now   time.Time
 	busy  float64 // CPU seconds of all cores
 	cores int
-	cpus  map[int]float64 // the same by CPU; nil = not known
+	cpus  map[int]float64 // the same by CPU; nil = unknown
 	cards bool            // there are graphics cards
 	gpus  *float64        // joules of them all at gpusAt; nil = not known
 
@@ -41,7 +41,7 @@ type moment struct {
 
 // moment is the node now.
 func (s *Sampler) moment(now time.Time) moment {
-	at := moment{now: now, busy: s.cpu.Busy, cores: cmp.Or(s.cpu.Cores, s.cfg.Cores), cpus: s.cpus}
+	at := moment{now: now, busy: s.cpu.Busy, cores: cmp.Or(s.cpu.Cores, s.cfg.Cores), cpus: s.cpu.PerCPU}
 	if s.cfg.GPUs != nil {
 		at.cards = true
 		if joules, when, known := s.cfg.GPUs(); known {

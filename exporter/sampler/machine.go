@@ -6,16 +6,23 @@ import "pitchpipe/exporter/collector/node"
 type machine struct {
 	cpu         node.CPU
 	load        float64
-	cpus        map[int]float64 // busy seconds by CPU; nil = not known, or not needed
 	err, noLoad error
 }
 
+// readNode reads the node; what cannot be read stays as it was.
 func (s *Sampler) readNode() {
-	m := s.readMachine()
+	m := new(machine)
+	if err := s.lane("node").do(func() {
+		m.cpu, m.err = s.node.CPU()
+		m.load, m.noLoad = s.node.Load()
+	}); err != nil {
+		m = &machine{err: err, noLoad: err}
+	}
 	text := ""
 	if m.err != nil {
 		text = m.err.Error()
 		s.stats.ReadErrors++
+		s.cpu.PerCPU = nil
 	} else {
 		s.cpu = m.cpu
 	}
@@ -26,24 +33,6 @@ func (s *Sampler) readNode() {
 	if m.noLoad == nil {
 		s.load = m.load
 	}
-	s.cpus = m.cpus
-}
-
-func (s *Sampler) readMachine() machine {
-	m, several := new(machine), len(s.ledger.sockets.pkgs) > 1
-	err := s.lane("node").do(func() {
-		m.cpu, m.err = s.node.CPU()
-		m.load, m.noLoad = s.node.Load()
-		if r, ok := s.node.(CoreReader); ok && several {
-			if cpus, err := r.Busy(); err == nil { // else the packages are taken to be alike
-				m.cpus = cpus
-			}
-		}
-	})
-	if err != nil {
-		return machine{err: err, noLoad: err}
-	}
-	return *m
 }
 
 // busy is the time of the node's cores at this moment, where it can be read.

@@ -34,12 +34,6 @@ type NodeReader interface {
 	Load() (float64, error)
 }
 
-// CoreReader is a NodeReader that knows each CPU by itself; *node.Node is the real one.
-type CoreReader interface {
-	// Busy is the busy time of each CPU since boot, in seconds.
-	Busy() (map[int]float64, error)
-}
-
 // Leaves gives jobs without a v2 cgroup one; *leaf.Maker is the real one.
 type Leaves interface {
 	Put(name string, pids []int) (dir string, err error)
@@ -103,7 +97,6 @@ type Sampler struct {
 	started    bool                        // the first scan is over: what is new now began now
 	discovered time.Time                   // when the last scan began
 	cpu        node.CPU
-	cpus       map[int]float64 // busy seconds by CPU, of the last tick
 	cpuErr     string
 	load       float64
 	unkept     string // why the journal could not be written
