@@ -44,7 +44,7 @@ func (j *job) use(from, now time.Time) energy.Use {
 // places is what the job did on each package, where a reader knows that.
 func (j *job) places() map[int]collector.Place {
 	for _, n := range j.readers {
-		if p, ok := n.reader.(collector.Placed); ok && n.lane.stuck() == nil {
+		if p, ok := n.reader.(collector.Placed); ok && n.worker.Stuck() == nil {
 			return p.Places()
 		}
 	}

@@ -41,13 +41,11 @@
 // sum is called modelled where a part of it is, be it one that an earlier exporter counted.
 // A meter whose counters begin anew too soon is read between the ticks as well.
 //
-// Each source, the meter, the look for jobs and the node's own figures too, is asked on a
-// way of its own: a call that makes no step within two seconds is left alone, and nothing
-// more is asked of that source until it returns. The others go on; the snapshot says since
-// when it is silent, its columns are missing and do not stand still, and what a meter
-// counted meanwhile is told when it answers. While jobs cannot be looked for none ends and
-// none begins, and marks are refused as something to try again. What hung already before
-// the sampler began (Config.Hung) is not asked before it has answered.
+// Each source, the meter, the search for jobs and the node's own figures too, has a worker
+// (collector.Worker): where a call makes no step within two seconds, the others go on. The
+// snapshot says since when the source is silent, its columns are missing, and what a meter
+// counted meanwhile is in the interval after. While jobs cannot be searched for, none ends
+// and none begins, and the sender of a mark is asked to try again.
 //
 // Nothing is measured on request: readers of the store see what the timer saw. The
 // joules on the snapshot of a mark are carried forward from the last tick at the

@@ -226,13 +226,13 @@ func (s *Sampler) describe(j *job) {
 	schema, absent := api.SchemaAccounting, slices.Clone(j.absent)
 	if i := slices.IndexFunc(j.readers, func(n named) bool { return n.name == "perf" }); i >= 0 {
 		schema = api.SchemaSoftware
-		if r, ok := j.readers[i].reader.(collector.Selective); ok && j.readers[i].lane.stuck() == nil {
+		if r, ok := j.readers[i].reader.(collector.Selective); ok && j.readers[i].worker.Stuck() == nil {
 			events, missing := r.Events()
 			schema, absent = api.SchemaWith(events), append(absent, missing...)
 		}
 	}
 	for _, n := range j.readers {
-		if err := n.lane.stuck(); err != nil {
+		if err := n.worker.Stuck(); err != nil {
 			absent = append(absent, collector.Source(n.name, "", err))
 		}
 	}

@@ -64,7 +64,7 @@ func (s *Sampler) inodeOf(f attrib.Found) inode {
 		return inode{}
 	}
 	in := new(inode)
-	if s.lane(finding).do(func() { *in = inodeOf(dir) }) != nil {
+	if s.worker(finding).Do(func() { *in = inodeOf(dir) }) != nil {
 		return inode{}
 	}
 	return *in
@@ -129,7 +129,7 @@ func (s *Sampler) note(now state.State) {
 		return
 	}
 	kept := new(error)
-	if err := s.lane("journal").do(func() { *kept = s.cfg.Journal(now) }); err != nil {
+	if err := s.worker("journal").Do(func() { *kept = s.cfg.Journal(now) }); err != nil {
 		return // it is told as a source that does not answer
 	}
 	text := ""

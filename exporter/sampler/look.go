@@ -7,7 +7,7 @@ import (
 	"pitchpipe/exporter/collector/cgroup"
 )
 
-// finding is the lane of the scanner, and of all else that reads who is where: any of
+// finding is the worker of the scanner, and of all else that reads who is where: any of
 // these reads may hang.
 const finding = "attrib"
 
@@ -77,7 +77,7 @@ func (s *Sampler) deserted(f sight) bool {
 func (s *Sampler) look(ctx context.Context) ([]sight, error) {
 	wishes := s.wishes()
 	out := new([]sight)
-	if err := s.lane(finding).do(func() {
+	if err := s.worker(finding).Do(func() {
 		all := s.finder.Scan(ctx)
 		*out = make([]sight, 0, len(all))
 		for _, f := range all {
@@ -131,7 +131,7 @@ func (s *Sampler) rolls(jobs []*job) ([]roll, error) {
 		}
 	}
 	out := make([]roll, len(jobs))
-	if err := s.lane(finding).each(len(ask), func(i int) {
+	if err := s.worker(finding).Each(len(ask), func(i int) {
 		a := ask[i]
 		out[i].pids = a.found.Processes()
 		if a.whose && (a.whenever || len(out[i].pids) == 1) {

@@ -12,7 +12,7 @@ type machine struct {
 // readNode reads the node; what cannot be read stays as it was.
 func (s *Sampler) readNode() {
 	m := new(machine)
-	if err := s.lane("node").do(func() {
+	if err := s.worker("node").Do(func() {
 		m.cpu, m.err = s.node.CPU()
 		m.load, m.noLoad = s.node.Load()
 	}); err != nil {
@@ -38,7 +38,7 @@ func (s *Sampler) readNode() {
 // busy is the time of the node's cores at this moment, where it can be read.
 func (s *Sampler) busy() (node.CPU, bool) {
 	m := new(machine)
-	if s.lane("node").do(func() { m.cpu, m.err = s.node.CPU() }) != nil || m.err != nil {
+	if s.worker("node").Do(func() { m.cpu, m.err = s.node.CPU() }) != nil || m.err != nil {
 		return node.CPU{}, false
 	}
 	return m.cpu, true

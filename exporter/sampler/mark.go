@@ -160,7 +160,7 @@ func (s *Sampler) locate(m markRequest) (*job, error) {
 		key attrib.Key
 		ok  bool
 	}{}
-	if err := s.lane(finding).do(func() {
+	if err := s.worker(finding).Do(func() {
 		if at.key, at.ok = s.finder.Locate(m.who.PID, m.who.UID); at.ok {
 			// As it began then it was this process all the time.
 			at.ok = m.who.Start != 0 && s.finder.Started(m.who.PID) == m.who.Start
@@ -196,7 +196,7 @@ func (s *Sampler) heeds(j *job, who peercred.Caller) bool {
 		uid uint32
 		ok  bool
 	}{} // it seems to be root's: the first process that was seen was
-	if s.lane(finding).do(func() { whose.uid, whose.ok = s.finder.User(j.found.Processes()) }) == nil && whose.ok {
+	if s.worker(finding).Do(func() { whose.uid, whose.ok = s.finder.User(j.found.Processes()) }) == nil && whose.ok {
 		s.belongs(j, whose.uid)
 	}
 	return who.UID == j.uid

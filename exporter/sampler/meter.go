@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/energy"
 )
 
@@ -11,8 +12,8 @@ import (
 // the counters when it has come, so that the next interval has its joules.
 type meter struct {
 	energy.Meter
-	lane *lane
-	base energy.Component // which must not be asked of a meter that hangs
+	worker *collector.Worker
+	base   energy.Component // which must not be asked of a meter that hangs
 
 	touched time.Time // when it was last read
 	zones   []energy.Zone
@@ -23,7 +24,7 @@ type meter struct {
 
 // read reads the meter, unless an earlier reading hangs.
 func (m *meter) read(ctx context.Context, now time.Time) error {
-	if err := m.lane.stuck(); err != nil {
+	if err := m.worker.Stuck(); err != nil {
 		return err
 	}
 	elapsed := time.Duration(0)
@@ -32,7 +33,7 @@ func (m *meter) read(ctx context.Context, now time.Time) error {
 	}
 	m.touched = now
 	failed := new(error)
-	if err := m.lane.do(func() { *failed = m.Read(ctx, elapsed) }); err != nil {
+	if err := m.worker.Do(func() { *failed = m.Read(ctx, elapsed) }); err != nil {
 		return err
 	}
 	return *failed
@@ -40,7 +41,7 @@ func (m *meter) read(ctx context.Context, now time.Time) error {
 
 // ask takes over what the meter says about itself. While it hangs, its last answers stay.
 func (m *meter) ask() {
-	if m.lane.stuck() != nil {
+	if m.worker.Stuck() != nil {
 		return
 	}
 	m.zones, m.idle = m.Zones(), m.Calibrations()

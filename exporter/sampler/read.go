@@ -54,7 +54,7 @@ func (s *Sampler) readSource(ctx context.Context, name string, jobs []*job, mome
 			batch = append(batch, reading{at: i, reader: r, moment: moments[i], out: collector.Values{}})
 		}
 	}
-	silent := s.lane(name).each(len(batch), func(k int) {
+	silent := s.worker(name).Each(len(batch), func(k int) {
 		r := &batch[k]
 		r.err = r.reader.Read(ctx, r.moment, r.out)
 	})

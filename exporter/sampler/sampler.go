@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -59,9 +60,9 @@ type Config struct {
 	Budgets  Budgets       // what the administrator wrote; default: nothing
 	// Sockets is the package of each CPU; nil = there is one.
 	Sockets map[int]int
-	// Hung are sources that were asked before and have not answered yet, by the names of
-	// their collectors, "attrib" and "node"; each channel is closed when it has.
-	Hung map[string]<-chan struct{}
+	// Workers are those of sources that were asked before, by the names of their collectors,
+	// "attrib" and "node": a call of one may still hang.
+	Workers map[string]*collector.Worker
 	// GPUs tells the joules of all graphics cards since any beginning, and when they were
 	// read; nil = there are none.
 	GPUs func() (joules float64, at time.Time, known bool)
@@ -82,8 +83,8 @@ type Sampler struct {
 	store      *window.Store
 
 	marks    chan markRequest
-	lanes    map[string]*lane // by source
-	mute     map[string]bool  // those that did not answer at the last tick
+	workers  map[string]*collector.Worker // by source
+	mute     map[string]bool              // those that did not answer at the last tick
 	snapshot atomic.Pointer[Snapshot]
 
 	// Of Run's goroutine.
@@ -131,13 +132,11 @@ func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeRead
 	}
 	s := &Sampler{
 		cfg: cfg, log: cfg.Logger, finder: finder, collectors: collectors, node: n, store: store,
-		marks: make(chan markRequest), lanes: map[string]*lane{}, mute: map[string]bool{}, jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]energy.Joules{}, last: map[attrib.Key]*told{}, earlier: map[inode]state.Job{},
+		marks: make(chan markRequest), workers: map[string]*collector.Worker{}, mute: map[string]bool{}, jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]energy.Joules{}, last: map[attrib.Key]*told{}, earlier: map[inode]state.Job{},
 		deserts: map[attrib.Key]attrib.Found{},
 	}
-	for name, done := range cfg.Hung {
-		s.lanes[name] = busy(name, done)
-	}
-	s.meter = &meter{Meter: m, lane: s.lane("energy"), base: m.Base()}
+	maps.Copy(s.workers, cfg.Workers)
+	s.meter = &meter{Meter: m, worker: s.worker("energy"), base: m.Base()}
 	s.restore(cfg.Earlier)
 	s.ledger.sockets = newSockets(cfg.Sockets)
 	m.Recall(cfg.Earlier.Idle)

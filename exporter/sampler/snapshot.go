@@ -2,10 +2,13 @@ package sampler
 
 import (
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/collector/node"
 	"pitchpipe/exporter/state"
@@ -70,8 +73,39 @@ func (s *Sampler) publish() {
 // down lists what does not answer, and the meter in use where it fails.
 func (s *Sampler) down() []api.Source {
 	out := s.silent()
-	if s.ledger.err != "" && s.lane("energy").stuck() == nil {
+	if s.ledger.err != "" && s.worker("energy").Stuck() == nil {
 		out = append(out, api.Source{Name: "energy/" + s.meter.Source(), Support: api.Supported, Silent: true, Reason: s.ledger.err})
+	}
+	return out
+}
+
+// worker returns the worker of a source.
+func (s *Sampler) worker(name string) *collector.Worker {
+	w := s.workers[name]
+	if w == nil {
+		w = collector.NewWorker(name)
+		s.workers[name] = w
+	}
+	return w
+}
+
+// silent lists the sources that do not answer, and logs each change once.
+func (s *Sampler) silent() []api.Source {
+	var out []api.Source
+	for _, name := range slices.Sorted(maps.Keys(s.workers)) {
+		err := s.workers[name].Stuck()
+		if (err != nil) != s.mute[name] {
+			s.mute[name] = err != nil
+			if err != nil {
+				s.log.Warn("source does not answer; the others go on", "source", name, "err", err)
+			} else {
+				s.log.Info("source answers again", "source", name)
+			}
+		}
+		if err != nil {
+			reason := strings.TrimPrefix(err.Error(), name+": ")
+			out = append(out, api.Source{Name: name, Support: api.Supported, Silent: true, Reason: reason})
+		}
 	}
 	return out
 }

@@ -68,7 +68,7 @@ func (s *Sampler) leaf(j *job) bool {
 		err error
 	}{}
 	found, had, name := j.found, j.leaf != "", leafName(j)
-	silent := s.lane(finding).do(func() {
+	silent := s.worker(finding).Do(func() {
 		if pids := found.Processes(); len(pids) > 0 || had { // else it is being made
 			put.dir, put.err = s.cfg.Leaves.Put(name, pids)
 		}
@@ -99,7 +99,7 @@ func (s *Sampler) fell(j *job) {
 		return
 	}
 	name, remove := j.stored.String(), leafName(j)
-	s.lane(finding).then(func() {
+	s.worker(finding).Then(func() {
 		if err := s.cfg.Leaves.Remove(remove); err != nil {
 			s.log.Debug("leaf stays", "job", name, "err", err)
 		}

@@ -40,9 +40,9 @@ type equipment struct {
 	sockets map[int]int
 	columns []window.Column // of the perf events that are counted here, and of GPUs
 	gpus    gpus
-	about   api.Node                   // as it was when the exporter began
-	parts   map[string]string          // of jobs' joules, without graphics cards
-	hung    map[string]<-chan struct{} // sources that have not answered, until they do
+	about   api.Node                     // as it was when the exporter began
+	parts   map[string]string            // of jobs' joules, without graphics cards
+	workers map[string]*collector.Worker // of the sources that were asked
 }
 
 // inspect looks what machine this is and what can be measured.
@@ -74,11 +74,11 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 		return equipment{}, err
 	}
 	e := equipment{
-		machine: machine, scanner: attrib.NewScanner(o.root, trust), energy: found, hung: map[string]<-chan struct{}{},
+		machine: machine, scanner: attrib.NewScanner(o.root, trust), energy: found, workers: map[string]*collector.Worker{},
 		// The order is the precedence where two know the same column.
 		sources: []collector.Collector{cgroup.New(o.root), counted, proc.New(o.root)},
 	}
-	e.sockets, _, _ = collector.Ask("sockets", func() map[int]int { return sockets(o.root) }) // else the packages are taken to be one
+	e.sockets, _ = collector.Ask("sockets", func() map[int]int { return sockets(o.root) }) // else the packages are taken to be one
 	e.about = api.Node{
 		Hostname: is.Hostname, CPUModel: is.CPUModel, Cores: is.Cores, MemoryBytes: is.MemoryBytes, MachineKind: is.Kind(),
 		Schema: api.SchemaAccounting, EnergySource: found.Meter.Source(), IntervalSecs: o.interval.Seconds(),
@@ -101,7 +101,7 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 			e.about.Schema = api.SchemaWith(counted.Events())
 		}
 	}
-	if e.hung[counted.Name()] == nil {
+	if e.workers[counted.Name()].Stuck() == nil {
 		for _, c := range counted.Columns() {
 			e.columns = append(e.columns, window.Column{Name: c.Name, Help: c.Help})
 		}
@@ -115,7 +115,7 @@ func describe(machine *node.Node) (node.Machine, error) {
 		is  node.Machine
 		err error
 	}
-	got, _, err := collector.Ask("the machine's /proc", func() answer {
+	got, err := collector.Ask("the machine's /proc", func() answer {
 		is, err := machine.Machine()
 		return answer{is, err}
 	})
@@ -125,13 +125,15 @@ func describe(machine *node.Node) (node.Machine, error) {
 	return got.is, got.err
 }
 
-// probe asks a source what it can measure. One that hangs holds up no other: it is told
-// as silent, and not asked again before it has answered.
+// probe asks a source what it can measure. One that hangs holds up no other: it is called
+// silent, and not asked again before it has answered.
 func (e *equipment) probe(name string, ask func() []api.Source) {
-	answers, done, err := collector.Ask(name, ask)
-	if err != nil {
-		e.hung[name] = done
-		answers = []api.Source{{Name: name, Support: api.Supported, Reason: "had not answered when the exporter began; after a restart it says what it can measure"}}
+	w := collector.NewWorker(name)
+	e.workers[name] = w
+	box := new([]api.Source)
+	answers := []api.Source{{Name: name, Support: api.Supported, Reason: "had not answered when the exporter began; after a restart it says what it can measure"}}
+	if w.DoWithin(collector.Patience, func() { *box = ask() }) == nil {
+		answers = *box
 	}
 	e.about.Sources = append(e.about.Sources, answers...)
 }
@@ -187,7 +189,7 @@ func run(ctx context.Context, o options) error {
 
 	// 2. Wire.
 	store := window.New(window.Config{Samples: o.samples, Keep: o.keep, More: with.columns})
-	cfg := sampler.Config{Interval: o.interval, Discover: o.discover, Cores: with.about.Cores, Sockets: with.sockets, Hung: with.hung, Logger: log}
+	cfg := sampler.Config{Interval: o.interval, Discover: o.discover, Cores: with.about.Cores, Sockets: with.sockets, Workers: with.workers, Logger: log}
 	if with.gpus.source != nil {
 		cfg.GPUs = with.gpus.source.Joules
 	}

@@ -110,7 +110,7 @@ func consult(ctx context.Context, o options, flags bool) (doctor.Facts, error) {
 	if f.SocketErr != nil {
 		f.Listening = writable(filepath.Dir(o.socket))
 	}
-	possible, _, silent := collector.Ask("leaves", func() error { return leaf.Possible(o.root) })
+	possible, silent := collector.Ask("leaves", func() error { return leaf.Possible(o.root) })
 	f.Hybrid = silent == nil && !errors.Is(possible, leaf.ErrNowhere)
 	cards, err := filepath.Glob("/dev/nvidia[0-9]*")
 	f.NVIDIA = err == nil && len(cards) > 0
@@ -138,7 +138,7 @@ func imagine(ctx context.Context, o options, f *doctor.Facts) error {
 		}
 	}
 	for i, s := range f.Node.Sources {
-		if with.hung[s.Name] != nil {
+		if w := with.workers[s.Name]; w != nil && w.Stuck() != nil {
 			f.Node.Sources[i].Silent, f.Node.Sources[i].Reason = true, fmt.Sprintf("does not answer for %v: a read of it hangs", collector.Patience)
 		}
 	}
@@ -174,10 +174,10 @@ func seen(f *doctor.Facts, manager string) {
 
 // found are the jobs of this moment, none where looking for them hangs.
 func found(ctx context.Context, with equipment) []attrib.Found {
-	if with.hung["attrib"] != nil {
+	if with.workers["attrib"].Stuck() != nil {
 		return nil
 	}
-	jobs, _, err := collector.Ask("attrib", func() []attrib.Found { return with.scanner.Scan(ctx) })
+	jobs, err := collector.Ask("attrib", func() []attrib.Found { return with.scanner.Scan(ctx) })
 	if err != nil {
 		return nil
 	}

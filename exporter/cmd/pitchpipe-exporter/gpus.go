@@ -41,7 +41,7 @@ type gpus struct {
 func findGPUs(ctx context.Context, o gpuOptions, root hostfs.Root, interval time.Duration, log *slog.Logger) (gpus, []api.Source) {
 	driver := root.Proc("driver", "nvidia")
 	type there struct{ driver, card bool }
-	is, _, silent := collector.Ask("gpu/nvidia", func() there {
+	is, silent := collector.Ask("gpu/nvidia", func() there {
 		_, err := os.Stat(driver)
 		return there{err == nil, nvidiaCard(root)}
 	})

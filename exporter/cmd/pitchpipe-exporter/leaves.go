@@ -17,7 +17,7 @@ func makeLeaves(root hostfs.Root, log *slog.Logger) (m *leaf.Maker, made bool, e
 		maker *leaf.Maker
 		err   error
 	}
-	got, _, silent := collector.Ask("--perf.leaf", func() answer {
+	got, silent := collector.Ask("--perf.leaf", func() answer {
 		m, err := leaf.New(root)
 		return answer{m, err}
 	})
