@@ -15,9 +15,9 @@ type Values map[string]float64
 
 // Target is the job that a reader is opened for.
 type Target struct {
-	Dirs map[string]string // cgroup directory by hierarchy; hostfs.Unified for v2; nil = none
-	CPUs []int             // that the job may use, as far as known
-	Leaf string            // a cgroup in perf's hierarchy that holds its processes and limits nothing, where Dirs has none
+	Dirs    map[string]string // cgroup directory by hierarchy; hostfs.Unified for v2; nil = none
+	CPUs    []int             // that the job may use, as far as known
+	PerfDir string            // a cgroup in perf's hierarchy that holds its processes and limits nothing, where Dirs has none
 }
 
 // Moment is when, and of which processes, a reading is taken.

@@ -8,7 +8,6 @@ import (
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
-	"pitchpipe/exporter/budget"
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/collector/node"
@@ -28,13 +27,13 @@ type job struct {
 	stored attrib.Key // with the attempt's true number
 	first  time.Time
 
-	counted bool         // that number is the scheduler's own
-	cpus    []int        // that its cpuset gave it when it was last looked at
-	looks   int          // how often jobs were looked for since
-	leaf    string       // the v2 cgroup that it was given, empty = none
-	leafErr string       // what was last wrong with that
-	absent  []api.Source // that cannot measure it
-	base    node.CPU     // when it was first seen
+	counted    bool         // that number is the scheduler's own
+	cpus       []int        // that its cpuset gave it when it was last looked at
+	looks      int          // how often jobs were looked for since
+	perfDir    string       // the perf cgroup that it was given, empty = none
+	perfDirErr string       // what was last wrong with that
+	absent     []api.Source // that cannot measure it
+	base       node.CPU     // when it was first seen
 
 	uid     uint32
 	asked   int // how often it was asked whose it is
@@ -64,12 +63,12 @@ type job struct {
 	clockAtRead float64 // task clock when CPU seconds were last read
 	bucket      bucket
 	told        *told
-	saves       int        // that it told an earlier exporter
-	saved       time.Time  // the last of these
-	seen        time.Time  // by an earlier exporter; zero = by none
-	budgets     budget.Set // that it had there
-	budgetErr   string     // what was last wrong with the administrator's
-	source      string     // of the joules that an earlier exporter counted; empty = none did
+	saves       int         // that it told an earlier exporter
+	saved       time.Time   // the last of these
+	seen        time.Time   // by an earlier exporter; zero = by none
+	budgets     api.Budgets // that it had there
+	budgetErr   string      // what was last wrong with the administrator's
+	source      string      // of the joules that an earlier exporter counted; empty = none did
 }
 
 // discover looks for jobs and takes up the new ones at once.
@@ -116,7 +115,7 @@ func (s *Sampler) discover(ctx context.Context) {
 			if f.Confirmed && f.HasUID {
 				s.belongs(j, f.UID) // the first process that was seen was root's
 			}
-			changed = s.leaf(j) || changed
+			changed = s.placeForPerf(j) || changed
 			switch {
 			case changed:
 				s.open(ctx, j)
@@ -206,7 +205,7 @@ func (s *Sampler) take(ctx context.Context, f sight, now time.Time) {
 		delete(s.earlier, j.inode) // not before: one that is refused is tried again
 		s.log.Info("job goes on with what was counted before", "job", j.stored.String(), "joules", j.joules.Total())
 	}
-	s.leaf(j)
+	s.placeForPerf(j)
 	s.open(ctx, j)
 	if goesOn && f.empty {
 		j.hadPids = true // an earlier exporter saw somebody

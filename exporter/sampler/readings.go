@@ -104,5 +104,5 @@ func (s *Sampler) followed(j *job, name string, err error) {
 }
 
 func (s *Sampler) target(j *job) collector.Target {
-	return collector.Target{Dirs: j.found.Dirs, CPUs: j.cpus, Leaf: j.leaf}
+	return collector.Target{Dirs: j.found.Dirs, CPUs: j.cpus, PerfDir: j.perfDir}
 }

@@ -35,8 +35,10 @@ type NodeReader interface {
 	Load() (float64, error)
 }
 
-// Leaves gives jobs without a v2 cgroup one; *leaf.Maker is the real one.
-type Leaves interface {
+// PerfCgroups gives jobs without a cgroup in perf's hierarchy one; *perf.Cgroups is the real
+// one.
+type PerfCgroups interface {
+	Hierarchy() string // its name
 	Put(name string, pids []int) (dir string, err error)
 	Remove(name string) error
 }
@@ -48,16 +50,15 @@ type Budgets interface {
 
 // Config bounds a sampler; zero fields take the defaults.
 type Config struct {
-	Interval time.Duration // between samples, default 1 s
-	Discover time.Duration // between looks for jobs, default 250 ms
-	MarkRate int           // snapshots a second and job, default 20
-	Cores    int           // of the node
-	Leaves   Leaves        // default: jobs keep the cgroups that they have
-	LeafTree string        // hierarchy of the leaves; default: v2
-	Keep     bool          // snapshots hold what the next exporter has to know
-	Earlier  state.State   // what an earlier exporter left
-	Boot     string        // of the machine, by which that is believed about jobs that run
-	Budgets  Budgets       // what the administrator wrote; default: nothing
+	Interval    time.Duration // between samples, default 1 s
+	Discover    time.Duration // between looks for jobs, default 250 ms
+	MarkRate    int           // snapshots a second and job, default 20
+	Cores       int           // of the node
+	PerfCgroups PerfCgroups   // default: jobs keep the cgroups that they have
+	Keep        bool          // snapshots hold what the next exporter has to know
+	Earlier     state.State   // what an earlier exporter left
+	Boot        string        // of the machine, by which that is believed about jobs that run
+	Budgets     Budgets       // what the administrator wrote; default: nothing
 	// Sockets is the package of each CPU; nil = there is one.
 	Sockets map[int]int
 	// Workers are those of sources that were asked before, by the names of their collectors,
@@ -234,7 +235,7 @@ func (s *Sampler) end(j *job, now time.Time) {
 	s.store.End(j.stored, j.goneAt, s.complete(j, now, j.joules.Total()))
 	s.ended[j.stored], s.last[j.stored] = j.joules, j.told
 	j.close()
-	s.fell(j)
+	s.removePerfCgroup(j)
 	j.over = true
 	s.log.Info("job ended", "job", j.stored.String(), "cpu_seconds", j.values[api.ColCPUSeconds], "joules", j.joules.Total())
 	if j.vanished {

@@ -1,11 +1,8 @@
 package sampler
 
 import (
-	"cmp"
-
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
-	"pitchpipe/exporter/hostfs"
 )
 
 // restarted tells whether f is a later start of a job that keeps its id: the
@@ -51,62 +48,60 @@ func (s *Sampler) restartedInPlace(j *job) {
 	}
 }
 
-// leaf sees to it that the processes of a scheduler's job are in a cgroup where perf
-// looks, where that is wanted, and tells whether the job got one just now. The local scheduler
-// makes its own.
-func (s *Sampler) leaf(j *job) bool {
-	if s.cfg.Leaves == nil || !j.found.Confirmed || j.found.Key.Manager == attrib.Local {
+// placeForPerf moves the processes of a scheduler's job to a cgroup where perf looks, where
+// that is wanted, and reports whether the job got one just now. The local scheduler makes
+// its own.
+func (s *Sampler) placeForPerf(j *job) bool {
+	if s.cfg.PerfCgroups == nil || !j.found.Confirmed || j.found.Key.Manager == attrib.Local {
 		return false
 	}
-	if j.found.Dirs[cmp.Or(s.cfg.LeafTree, hostfs.Unified)] != "" { // some make it after the others
-		left := j.leaf != ""
-		s.fell(j)
-		return left
+	if j.found.Dirs[s.cfg.PerfCgroups.Hierarchy()] != "" { // some make it after the others
+		had := j.perfDir != ""
+		s.removePerfCgroup(j)
+		return had
 	}
 	put := &struct {
 		dir string
 		err error
 	}{}
-	found, had, name := j.found, j.leaf != "", leafName(j)
-	silent := s.worker(finding).Do(func() {
+	found, had, name := j.found, j.perfDir != "", perfCgroupName(j)
+	if s.worker(finding).Do(func() {
 		if pids := found.Processes(); len(pids) > 0 || had { // else it is being made
-			put.dir, put.err = s.cfg.Leaves.Put(name, pids)
+			put.dir, put.err = s.cfg.PerfCgroups.Put(name, pids)
 		}
-	})
-	if silent != nil {
+	}) != nil {
 		return false
 	}
-	dir, err := put.dir, put.err
 	text := ""
-	if err != nil {
+	if put.err != nil {
 		s.stats.ReadErrors++
-		text = err.Error()
+		text = put.err.Error()
 	}
-	if text != j.leafErr && text != "" {
-		s.log.Warn("job is not wholly in its leaf", "job", j.stored.String(), "err", err)
+	if text != j.perfDirErr && text != "" {
+		s.log.Warn("job is not wholly in its perf cgroup", "job", j.stored.String(), "err", put.err)
 	}
-	j.leafErr = text
-	if dir == "" || dir == j.leaf {
+	j.perfDirErr = text
+	if put.dir == "" || put.dir == j.perfDir {
 		return false
 	}
-	j.leaf = dir
+	j.perfDir = put.dir
 	return true
 }
 
-// fell takes the leaf of a job away that is over.
-func (s *Sampler) fell(j *job) {
-	if j.leaf == "" {
+// removePerfCgroup removes the perf cgroup of a job that is over.
+func (s *Sampler) removePerfCgroup(j *job) {
+	if j.perfDir == "" {
 		return
 	}
-	name, remove := j.stored.String(), leafName(j)
+	name, remove := j.stored.String(), perfCgroupName(j)
 	s.worker(finding).Then(func() {
-		if err := s.cfg.Leaves.Remove(remove); err != nil {
-			s.log.Debug("leaf stays", "job", name, "err", err)
+		if err := s.cfg.PerfCgroups.Remove(remove); err != nil {
+			s.log.Debug("perf cgroup stays", "job", name, "err", err)
 		}
 	})
-	j.leaf = ""
+	j.perfDir = ""
 }
 
-// leafName does not hold the attempt, whose number may become known later: of one
+// perfCgroupName does not hold the attempt, whose number may become known later: of one
 // job one attempt runs.
-func leafName(j *job) string { return j.found.Key.Manager + "-" + j.found.Key.ID }
+func perfCgroupName(j *job) string { return j.found.Key.Manager + "-" + j.found.Key.ID }

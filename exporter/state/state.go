@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"pitchpipe/exporter/api"
-	"pitchpipe/exporter/budget"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/hostfs"
 )
@@ -38,7 +37,7 @@ type Job struct {
 	Values map[string]float64 `json:"values"`
 	Ended  time.Time          `json:"ended,omitzero"`
 	// Budgets are what was said that it may use.
-	Budgets budget.Set `json:"budgets,omitempty"`
+	Budgets api.Budgets `json:"budgets,omitempty"`
 }
 
 // ErrState means that a file is there and is no state.

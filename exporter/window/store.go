@@ -13,7 +13,6 @@ import (
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
-	"pitchpipe/exporter/budget"
 )
 
 // ErrFull means that as many jobs run as the store holds.
@@ -50,7 +49,7 @@ type attempt struct {
 	newest   []float64 // values of the last row that has some
 	endedAt  time.Time
 	lastTime time.Time
-	budgets  budget.Set
+	budgets  api.Budgets
 }
 
 // row is one sample. Of its values it holds those that differ from the row before, which
@@ -317,7 +316,7 @@ type Latest struct {
 	Values []float64 // in the order of Store.Columns; NaN = never known
 	Ended  time.Time // zero while it runs
 	// Budgets are all that were said; Job.Budget is the one that counts.
-	Budgets budget.Set
+	Budgets api.Budgets
 }
 
 // Latest returns the newest values of all attempts, oldest first.

@@ -15,7 +15,6 @@ import (
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
-	"pitchpipe/exporter/budget"
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/cgroup"
 	"pitchpipe/exporter/collector/energy"
@@ -194,7 +193,7 @@ func run(ctx context.Context, o options) error {
 		cfg.GPUs = with.gpus.source.Joules
 	}
 	if o.budgets != "" {
-		cfg.Budgets = budget.Folder{Path: o.budgets, Trusted: []uint32{uint32(os.Geteuid())}}
+		cfg.Budgets = sampler.BudgetFolder{Path: o.budgets, Trusted: []uint32{uint32(os.Geteuid())}}
 	}
 	if o.state != "" {
 		cfg.Keep, cfg.Boot = true, state.Boot(o.root)
@@ -211,13 +210,13 @@ func run(ctx context.Context, o options) error {
 		}
 	}
 	if o.leaf {
-		leaves, made, err := makeLeaves(o.root, log)
+		cgroups, made, err := makePerfCgroups(o.root, log)
 		if err != nil {
 			return err
 		}
 		if made {
-			cfg.Leaves, cfg.LeafTree = leaves, leaves.Hierarchy()
-			defer func() { _ = leaves.Close() }() // jobs that run on stay in their leaves
+			cfg.PerfCgroups = cgroups
+			defer func() { _ = cgroups.Close() }() // jobs that run on stay in theirs
 		}
 	}
 	sample := sampler.New(cfg, with.scanner, with.sources, with.machine, with.energy.Meter, store)

@@ -19,9 +19,9 @@ import (
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector"
+	"pitchpipe/exporter/collector/perf"
 	"pitchpipe/exporter/doctor"
 	"pitchpipe/exporter/hostfs"
-	"pitchpipe/exporter/leaf"
 	"pitchpipe/exporter/state"
 )
 
@@ -110,8 +110,8 @@ func consult(ctx context.Context, o options, flags bool) (doctor.Facts, error) {
 	if f.SocketErr != nil {
 		f.Listening = writable(filepath.Dir(o.socket))
 	}
-	possible, silent := collector.Ask("leaves", func() error { return leaf.Possible(o.root) })
-	f.Hybrid = silent == nil && !errors.Is(possible, leaf.ErrNowhere)
+	possible, silent := collector.Ask("perf cgroups", func() error { return perf.CgroupsNeeded(o.root) })
+	f.Hybrid = silent == nil && !errors.Is(possible, perf.ErrNoCgroupsNeeded)
 	cards, err := filepath.Glob("/dev/nvidia[0-9]*")
 	f.NVIDIA = err == nil && len(cards) > 0
 	return f, nil

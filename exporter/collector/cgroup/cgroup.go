@@ -74,8 +74,8 @@ func (c *Collector) Open(_ context.Context, t collector.Target) (collector.Reade
 		return nil, fmt.Errorf("%w: the job has no cgroup", collector.ErrUnsupported)
 	}
 	r := &reader{collector: c, unified: t.Dirs[hostfs.Unified], legacy: map[string]string{}}
-	if r.pressed = r.unified; r.pressed == "" && c.inUnified(t.Leaf) {
-		r.pressed = t.Leaf
+	if r.pressed = r.unified; r.pressed == "" && c.inUnified(t.PerfDir) {
+		r.pressed = t.PerfDir
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Dirs)) {
 		if name == hostfs.Unified {
@@ -98,7 +98,7 @@ func (c *Collector) inUnified(dir string) bool {
 type reader struct {
 	collector *Collector
 	unified   string            // v2 directory, empty = none
-	pressed   string            // the same, or the leaf that tells pressure in its place
+	pressed   string            // the same, or the perf cgroup that has its processes
 	legacy    map[string]string // v1 directories by controller
 	peak      float64           // largest use seen, where the kernel keeps none
 

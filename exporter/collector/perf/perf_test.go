@@ -374,7 +374,7 @@ func TestCountersGoOnWhenTheCPUsOrTheCgroupOfAJobChange(t *testing.T) {
 		dir  string
 	}{{cpus[:1], one}, {cpus[1:2], one}, {cpus[:2], one}, {cpus[:1], one}, {cpus[1:2], one}, {cpus[:2], two}, {cpus[:1], two}, {cpus[:1], one}} {
 		allowed, dir := step.cpus, step.dir
-		target := collector.Target{Leaf: dir, CPUs: allowed} // a leaf, or
+		target := collector.Target{PerfDir: dir, CPUs: allowed} // a leaf, or
 		if i%2 == 0 {
 			target = collector.Target{Dirs: map[string]string{hostfs.Unified: dir}, CPUs: allowed}
 		}
@@ -455,7 +455,7 @@ func TestAJobInALeafIsCountedWhereverPerfLooks(t *testing.T) {
 				k.plant(t, file, "")
 			}
 			dir := k.cgroup(t, tree+"/pitchpipe-perf/slurm-42")
-			target := collector.Target{Dirs: map[string]string{"freezer": k.cgroup(t, "freezer/slurm/uid_1/job_42")}, Leaf: dir}
+			target := collector.Target{Dirs: map[string]string{"freezer": k.cgroup(t, "freezer/slurm/uid_1/job_42")}, PerfDir: dir}
 			c := perf.NewWith(k.root, k)
 			r := opened(t, c, target)
 			k.run(0, dir, busy())
