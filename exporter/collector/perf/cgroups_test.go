@@ -101,7 +101,7 @@ func TestNamesThatLeadElsewhereAreRefused(t *testing.T) {
 	}
 }
 
-func TestProcessesAndWhatTheyStartAreInTheLeaf(t *testing.T) {
+func TestProcessesAndWhatTheyStartAreInThePerfCgroup(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("making cgroups needs root")
 	}
