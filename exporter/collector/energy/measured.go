@@ -8,14 +8,16 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"pitchpipe/exporter/hostfs"
 )
 
-// counter is one counter of a reader.
+// counter is one counter of a meter.
 type counter struct {
 	id, name  string
 	component Component // empty = only shown
 	pkg       int
-	total     float64 // joules since the reader was opened; never falls
+	total     float64 // joules since the meter was opened; never falls
 }
 
 // reader keeps counters up to date.
@@ -27,6 +29,97 @@ type reader interface {
 	counters() []counter
 	// within is how often it has to be read; 0 = at any time.
 	within() time.Duration
+}
+
+// file is a counter that a file of the kernel shows.
+type file struct {
+	counter
+	path  string
+	parse func(data []byte) (uint64, error)
+	sum   accumulator
+}
+
+// accumulator makes a sum that never falls of what a counter shows.
+type accumulator interface {
+	// pass says that time went by, whether the counter is then read or not.
+	pass(elapsed time.Duration)
+	// add takes a reading and returns the joules since the first.
+	add(now uint64) float64
+	// within is how often it needs a reading; 0 = at any time.
+	within() time.Duration
+}
+
+// files is a reader of counters in files.
+type files struct {
+	of  string // the source, for errors
+	all []*file
+}
+
+func (f *file) now() (uint64, error) {
+	data, err := hostfs.Read(f.path)
+	if err != nil {
+		return 0, err
+	}
+	return f.parse(data)
+}
+
+func (s files) read(_ context.Context, elapsed time.Duration) error {
+	var errs []error
+	for _, f := range s.all {
+		f.sum.pass(elapsed)
+		now, err := f.now()
+		if err == nil {
+			f.total = f.sum.add(now)
+		} else if f.component != "" {
+			errs = append(errs, fmt.Errorf("%s: %w", f.name, err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%s: %w", s.of, err)
+	}
+	return nil
+}
+
+func (s files) counters() []counter {
+	out := make([]counter, 0, len(s.all))
+	for _, f := range s.all {
+		out = append(out, f.counter)
+	}
+	return out
+}
+
+func (s files) within() time.Duration {
+	shortest := time.Duration(0)
+	for _, f := range s.all {
+		if w := f.sum.within(); f.component != "" && w > 0 && (shortest == 0 || w < shortest) {
+			shortest = w
+		}
+	}
+	return shortest
+}
+
+// growing is a counter of joules or microjoules without an end, which begins anew from 0
+// where what keeps it was restarted.
+type growing struct {
+	unit  float64 // joules of one count
+	last  uint64
+	seen  bool
+	total float64
+}
+
+func (g *growing) pass(time.Duration)    {}
+func (g *growing) within() time.Duration { return 0 }
+
+func (g *growing) add(now uint64) float64 {
+	switch {
+	case !g.seen:
+	case now >= g.last:
+		g.total += float64(now-g.last) * g.unit
+	default:
+		g.total += float64(now) * g.unit
+	}
+	g.last, g.seen = now, true
+	return g.total
 }
 
 // Measured is a meter that reads counters. It belongs to one goroutine.
@@ -219,14 +312,6 @@ func (m *Measured) parts() int {
 func (m *Measured) Close() error {
 	if c, ok := m.reader.(interface{ Close() error }); ok {
 		return c.Close()
-	}
-	return nil
-}
-
-// still joins what went wrong with counters that count.
-func still(source string, errs []error) error {
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("%s: %w", source, err)
 	}
 	return nil
 }
