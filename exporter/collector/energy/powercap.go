@@ -93,7 +93,7 @@ func newZone(top, id string) (*file, bool) {
 		return nil, false // a zone without a name is none
 	}
 	end := uint64(0) // one whose range is unreadable is still good: see wrapping
-	if data, err := hostfs.Read(filepath.Join(dir, "max_energy_end_uj")); err == nil {
+	if data, err := hostfs.Read(filepath.Join(dir, "max_energy_range_uj")); err == nil {
 		if n, err := hostfs.Number(data); err == nil {
 			end = n
 		}
