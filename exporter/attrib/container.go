@@ -1,7 +1,6 @@
 package attrib
 
 import (
-	"bytes"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,16 +39,8 @@ func ParseContainer(path string) (base, id string, ok bool) {
 // ParseTask reads off /proc/<pid>/environ which task of which allocation Nomad started
 // the process for, in the form in which Nomad names a task's cgroup.
 func ParseTask(data []byte) (id string, ok bool) {
-	var alloc, task string
-	for entry := range bytes.SplitSeq(data, []byte{0}) {
-		name, value, _ := bytes.Cut(entry, []byte{'='})
-		switch string(name) {
-		case "NOMAD_ALLOC_ID":
-			alloc = string(value)
-		case "NOMAD_TASK_NAME":
-			task = string(value)
-		}
-	}
+	env := hostfs.Env(data, "NOMAD_ALLOC_ID", "NOMAD_TASK_NAME")
+	alloc, task := env["NOMAD_ALLOC_ID"], env["NOMAD_TASK_NAME"]
 	if task == "" || len(task) > 200 || strings.ContainsAny(task, "/\n") {
 		return "", false
 	}

@@ -87,21 +87,11 @@ func ParseEnviron(data []byte) (Key, bool) {
 	if !bytes.Contains(data, []byte(EnvJob+"=")) {
 		return Key{}, false // nearly all
 	}
-	key := Key{Manager: Local, Attempt: 1}
-	for entry := range bytes.SplitSeq(data, []byte{0}) {
-		name, value, ok := strings.Cut(string(entry), "=")
-		if !ok {
-			continue
-		}
-		switch name {
-		case EnvJob:
-			key.ID = value
-		case EnvAttempt:
-			n, ok := attemptNumber(value)
-			if !ok {
-				return Key{}, false
-			}
-			key.Attempt = n
+	env := hostfs.Env(data, EnvJob, EnvAttempt)
+	key := Key{Manager: Local, ID: env[EnvJob], Attempt: 1}
+	if text, ok := env[EnvAttempt]; ok {
+		if key.Attempt, ok = attemptNumber(text); !ok {
+			return Key{}, false
 		}
 	}
 	if key.ID == "" || len(key.ID) > 200 || strings.ContainsAny(key.ID, "/\n") {

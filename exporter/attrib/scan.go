@@ -8,7 +8,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -121,20 +120,8 @@ func (s *Scanner) stepdSource() api.Source {
 	return api.Source{Name: "attrib/slurmstepd", Support: api.Supported, Reason: "ancestry"}
 }
 
-// mayTrace tells whether the exporter has CAP_SYS_PTRACE.
-func mayTrace() bool {
-	data, err := hostfs.Read("/proc/self/status")
-	if err != nil {
-		return false
-	}
-	for line := range hostfs.Lines(data) {
-		if text, ok := strings.CutPrefix(line, "CapEff:"); ok {
-			set, err := strconv.ParseUint(strings.TrimSpace(text), 16, 64)
-			return err == nil && set&(1<<unix.CAP_SYS_PTRACE) != 0
-		}
-	}
-	return false
-}
+// mayTrace reports whether the exporter has CAP_SYS_PTRACE.
+func mayTrace() bool { return hostfs.Root{}.Capabilities()&(1<<unix.CAP_SYS_PTRACE) != 0 }
 
 func (s *Scanner) environSource() api.Source {
 	src := api.Source{Name: "attrib/environ", Support: api.Supported}

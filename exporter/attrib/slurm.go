@@ -52,21 +52,11 @@ func ParseTitle(cmdline []byte) (job, stepName string, ok bool) {
 // and how often it was requeued; counted is false where no count stands there,
 // which in the batch step means never.
 func ParseRestarts(data []byte) (job string, restarts int, counted bool) {
-	for entry := range bytes.SplitSeq(data, []byte{0}) {
-		name, value, ok := strings.Cut(string(entry), "=")
-		if !ok {
-			continue
-		}
-		switch name {
-		case "SLURM_JOB_ID":
-			job = value
-		case "SLURM_RESTART_COUNT":
-			if n, err := strconv.ParseUint(value, 10, 20); err == nil {
-				restarts, counted = int(n), true
-			}
-		}
+	env := hostfs.Env(data, "SLURM_JOB_ID", "SLURM_RESTART_COUNT")
+	if n, err := strconv.ParseUint(env["SLURM_RESTART_COUNT"], 10, 20); err == nil {
+		restarts, counted = int(n), true
 	}
-	return job, restarts, counted
+	return env["SLURM_JOB_ID"], restarts, counted
 }
 
 // identity tells who owns what the kernel says is uid's, so that tests need no root; nil =
@@ -150,15 +140,9 @@ func (d stepds) bornBy(pid int, uid uint32) bool {
 		return false
 	}
 	want := strconv.FormatUint(uint64(uid), 10)
-	for line := range hostfs.Lines(data) {
-		ids, ok := strings.CutPrefix(line, "Uid:")
-		if !ok {
-			continue
-		}
-		f := strings.Fields(ids)
-		return len(f) == 4 && f[0] == want && f[2] == want
-	}
-	return false
+	ids, _ := hostfs.Value(data, "Uid:")
+	f := strings.Fields(ids)
+	return len(f) == 4 && f[0] == want && f[2] == want
 }
 
 // sluid turns a job's SLUID into the number that users and the scheduler's

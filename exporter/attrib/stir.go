@@ -58,10 +58,6 @@ func stirs(root hostfs.Root) bool {
 	if err != nil {
 		return false
 	}
-	for line := range hostfs.Lines(data) {
-		if numbers, ok := strings.CutPrefix(line, "NSpid:"); ok {
-			return len(strings.Fields(numbers)) == 1
-		}
-	}
-	return false // a kernel before namespaces are told
+	numbers, ok := hostfs.Value(data, "NSpid:") // a kernel before namespaces has none
+	return ok && len(strings.Fields(numbers)) == 1
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -71,32 +70,18 @@ func describeSelf(o options) api.Exporter {
 
 // capabilities are those of this process that an exporter may need.
 func capabilities(root hostfs.Root) []string {
-	out := []string{}
-	data, err := hostfs.Read(root.Proc("self", "status"))
-	if err != nil {
-		return out
-	}
-	for line := range hostfs.Lines(data) {
-		text, ok := strings.CutPrefix(line, "CapEff:")
-		if !ok {
-			continue
-		}
-		set, err := strconv.ParseUint(strings.TrimSpace(text), 16, 64)
-		if err != nil {
-			return out
-		}
-		for _, c := range []struct {
-			name string
-			bit  int
-		}{
-			{"cap_dac_read_search", unix.CAP_DAC_READ_SEARCH},
-			{"cap_perfmon", unix.CAP_PERFMON},
-			{"cap_sys_admin", unix.CAP_SYS_ADMIN},
-			{"cap_sys_ptrace", unix.CAP_SYS_PTRACE},
-		} {
-			if set&(1<<c.bit) != 0 {
-				out = append(out, c.name)
-			}
+	out, set := []string{}, root.Capabilities()
+	for _, c := range []struct {
+		name string
+		bit  int
+	}{
+		{"cap_dac_read_search", unix.CAP_DAC_READ_SEARCH},
+		{"cap_perfmon", unix.CAP_PERFMON},
+		{"cap_sys_admin", unix.CAP_SYS_ADMIN},
+		{"cap_sys_ptrace", unix.CAP_SYS_PTRACE},
+	} {
+		if set&(1<<c.bit) != 0 {
+			out = append(out, c.name)
 		}
 	}
 	return out

@@ -129,7 +129,7 @@ func Denial(root hostfs.Root, refused error) string {
 	if data, err := hostfs.Read(root.Proc("sys", "kernel", "perf_event_paranoid")); err == nil {
 		level = strings.TrimSpace(string(data))
 	}
-	held := capabilities(root)
+	held := root.Capabilities()
 	perfmon, admin := held&(1<<unix.CAP_PERFMON) != 0, held&(1<<unix.CAP_SYS_ADMIN) != 0
 	if !knowsPerfmon(root) {
 		perfmon = false
@@ -156,24 +156,6 @@ func Denial(root hostfs.Root, refused error) string {
 // nobody count who has not CAP_SYS_ADMIN, whatever else he may.
 const mainline = 2
 
-// capabilities are those that the exporter has, a bit each.
-func capabilities(root hostfs.Root) uint64 {
-	data, err := hostfs.Read(root.Proc("self", "status"))
-	if err != nil {
-		return 0
-	}
-	for line := range hostfs.Lines(data) {
-		if text, ok := strings.CutPrefix(line, "CapEff:"); ok {
-			set, err := strconv.ParseUint(strings.TrimSpace(text), 16, 64)
-			if err != nil {
-				return 0
-			}
-			return set
-		}
-	}
-	return 0
-}
-
 // knowsPerfmon tells whether the kernel has CAP_PERFMON, which came with Linux 5.8.
 func knowsPerfmon(root hostfs.Root) bool {
 	data, err := hostfs.Read(root.Proc("sys", "kernel", "cap_last_cap"))
@@ -190,10 +172,6 @@ func (c *Collector) virtual() bool {
 	if err != nil {
 		return false
 	}
-	for line := range hostfs.Lines(data) {
-		if name, flags, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "flags" {
-			return slices.Contains(strings.Fields(flags), "hypervisor")
-		}
-	}
-	return false
+	flags, _ := hostfs.Value(data, "flags") // the first CPU's
+	return slices.Contains(strings.Fields(flags), "hypervisor")
 }
