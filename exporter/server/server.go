@@ -2,14 +2,12 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
-	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -129,64 +127,7 @@ func (s *Server) serve(ctx context.Context, h http.Handler, l net.Listener) erro
 // Handler answers requests whose context carries a peer.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	s.questions(mux)
-	mux.HandleFunc("POST "+api.PathProgress, s.progress)
+	s.register(mux)
+	mux.Handle("POST "+api.PathProgress, s.handle(s.progress))
 	return s.rated(mux)
-}
-
-func (s *Server) jobs(w http.ResponseWriter, r *http.Request) {
-	p, err := peerOf(r.Context())
-	if err != nil {
-		s.refuse(w, http.StatusForbidden, err)
-		return
-	}
-	s.answer(w, s.store.Jobs(p.sees))
-}
-
-func (s *Server) window(w http.ResponseWriter, r *http.Request) {
-	p, err := peerOf(r.Context())
-	if err != nil {
-		s.refuse(w, http.StatusForbidden, err)
-		return
-	}
-	query := r.URL.Query()
-	attempt, err1 := count(query.Get("attempt"), 31)
-	after, err2 := count(query.Get("after"), 64)
-	if err := errors.Join(err1, err2); err != nil {
-		s.refuse(w, http.StatusBadRequest, err)
-		return
-	}
-	// A job of another user and one that does not exist look the same.
-	win, ok := s.store.Window(r.PathValue("id"), int(attempt), after, p.sees)
-	if !ok {
-		s.refuse(w, http.StatusNotFound, fmt.Errorf("no job %q that you may see", r.PathValue("id")))
-		return
-	}
-	s.answer(w, win)
-}
-
-func count(text string, bits int) (uint64, error) {
-	if text == "" {
-		return 0, nil
-	}
-	v, err := strconv.ParseUint(text, 10, bits)
-	if err != nil {
-		return 0, fmt.Errorf("%q is not a number", text)
-	}
-	return v, nil
-}
-
-func (s *Server) answer(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(v); err != nil {
-		s.log.Debug("answer not sent", "err", err)
-	}
-}
-
-func (s *Server) refuse(w http.ResponseWriter, status int, err error) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	if err := json.NewEncoder(w).Encode(api.Problem{Error: err.Error()}); err != nil {
-		s.log.Debug("answer not sent", "err", err)
-	}
 }
