@@ -26,7 +26,7 @@ const (
 	dialNext     = time.Second
 )
 
-// CheckAddress tells whether an exporter can listen there: unix:/PATH, on this
+// CheckAddress reports whether an exporter can listen there: unix:/PATH, on this
 // machine, or https://HOST:PORT, on another. ErrInvalid: it cannot.
 func CheckAddress(address string) error {
 	if path, ok := strings.CutPrefix(address, schemeUnix); ok {

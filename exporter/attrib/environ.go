@@ -73,7 +73,7 @@ func (e *procs) named(pid int, uid uint32) (Key, bool) {
 	return key, true
 }
 
-// setuid tells whether the process runs a file that gives its starter another's
+// setuid reports whether the process runs a file that gives its starter another's
 // rights. A process whose file cannot be told is none: it has no environment that
 // could be read either.
 func (e *procs) setuid(pid int) bool {

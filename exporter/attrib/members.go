@@ -32,7 +32,7 @@ func processes(dir string) []int {
 	return m.pids
 }
 
-// walk calls f for each process until it returns false, and tells whether it never did.
+// walk calls f for each process until it returns false, and reports whether it never did.
 func (m *members) walk(dir string, depth int, f func(pid int) bool) bool {
 	data, err := hostfs.ReadInto(m.buf, filepath.Join(dir, "cgroup.procs"))
 	if err != nil {
@@ -100,7 +100,7 @@ func (f Found) Processes() []int {
 	return slices.Compact(best)
 }
 
-// Populated tells whether Processes would list any, for less.
+// Populated reports whether Processes would list any, for less.
 func (f Found) Populated() bool {
 	if len(f.Dirs) == 0 {
 		return len(f.Pids) > 0
@@ -118,7 +118,7 @@ func (f Found) Populated() bool {
 	return false
 }
 
-// Readable tells whether the list of processes of one of the job's cgroups can be read:
+// Readable reports whether the list of processes of one of the job's cgroups can be read:
 // else nobody knows who is in it.
 func (f Found) Readable() bool {
 	for _, dir := range f.Dirs {
@@ -129,11 +129,11 @@ func (f Found) Readable() bool {
 	return len(f.Dirs) == 0
 }
 
-// Fresh tells whether the cgroup of a task of Nomad was made a moment ago: who is to be in
+// Fresh reports whether the cgroup of a task of Nomad was made a moment ago: who is to be in
 // it may be on his way.
 func (f Found) Fresh() bool { return f.passer != nil }
 
-// someone tells whether the kernel says that a v2 cgroup or one below it has a process.
+// someone reports whether the kernel says that a v2 cgroup or one below it has a process.
 func (m *members) someone(dir string) bool {
 	data, err := hostfs.ReadInto(m.buf, filepath.Join(dir, "cgroup.events"))
 	if err != nil {

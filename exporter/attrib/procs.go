@@ -16,7 +16,7 @@ import (
 // so that "no job" is believed after this many scans.
 const settleScans = 12
 
-// due tells whether a process that was first seen so many scans ago is to be looked at:
+// due reports whether a process that was first seen so many scans ago is to be looked at:
 // most become what they are at once, and each look reads some files.
 func due(age int) bool {
 	switch age {

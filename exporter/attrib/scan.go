@@ -42,10 +42,10 @@ type Found struct {
 	passer func(pid int) bool
 }
 
-// Reborn tells whether f's cgroups were made anew since was found.
+// Reborn reports whether f's cgroups were made anew since was found.
 func (f Found) Reborn(was Found) bool { return reborn(was.Birth, f.Birth) }
 
-// Renewed tells whether the next scan may find another start of the job: one of its cgroups
+// Renewed reports whether the next scan may find another start of the job: one of its cgroups
 // is now another one of its name, or had gone. It looks at the directories alone.
 func (f Found) Renewed() bool {
 	for name, was := range f.Birth {
@@ -246,7 +246,7 @@ func (s *Scanner) Started(pid int) uint64 {
 	return d.start
 }
 
-// hasCgroup tells whether the last scan found a cgroup of the job.
+// hasCgroup reports whether the last scan found a cgroup of the job.
 func (s *Scanner) hasCgroup(key Key) bool {
 	for _, owner := range s.dirs {
 		if owner == key {

@@ -86,7 +86,7 @@ type stepds struct {
 	owner identity
 }
 
-// is tells whether the process is a step daemon, and of which step. A title is not
+// is reports whether the process is a step daemon, and of which step. A title is not
 // enough: anybody may start a setuid program under any name, and that process is
 // root's. So it has to be root's by its real and saved ids, and to run a file
 // called slurmstepd that is root's and not setuid. Reading which file it runs
@@ -121,7 +121,7 @@ func (d stepds) is(pid int) (step, bool) {
 	return step{job: job, name: name}, true
 }
 
-// runs tells whether a process runs a file that is called as a step daemon is.
+// runs reports whether a process runs a file that is called as a step daemon is.
 func (d stepds) runs(pid int) bool {
 	target, err := os.Readlink(d.root.Pid(pid, "exe"))
 	return err == nil && isDaemonFile(path.Base(strings.TrimSuffix(target, " (deleted)")))
@@ -132,7 +132,7 @@ func isDaemonFile(name string) bool {
 	return name == stepdName || strings.HasPrefix(name, stepdName+"-")
 }
 
-// bornBy tells whether the real and the saved user of a process are uid. The
+// bornBy reports whether the real and the saved user of a process are uid. The
 // effective one may be the job's user for a moment.
 func (d stepds) bornBy(pid int, uid uint32) bool {
 	data, err := hostfs.Read(d.root.Pid(pid, "status"))
@@ -222,7 +222,7 @@ func (s *Scanner) readRestarts(f *Found) int {
 	return 0
 }
 
-// reborn tells whether a cgroup that was there is now another one of its name.
+// reborn reports whether a cgroup that was there is now another one of its name.
 func reborn(was, is map[string]uint64) bool {
 	for name, ino := range was {
 		if now, ok := is[name]; ok && now != ino {

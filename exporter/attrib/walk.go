@@ -115,7 +115,7 @@ func (at *spot) look(list *listing, round uint64, all bool) {
 	slices.SortFunc(at.worth, func(a, b *spot) int { return strings.Compare(a.path, b.path) })
 }
 
-// complete tells whether the directory's number of links, which is what it was, leaves room
+// complete reports whether the directory's number of links, which is what it was, leaves room
 // for the names that are known and no other, and these are there.
 func (at *spot) complete() bool {
 	const itself = 2
@@ -220,7 +220,7 @@ func birth(dir string) (uint64, bool) {
 	return st.Ino, true
 }
 
-// admin tells whether only the administrator can make cgroups in dir: it is owned
+// admin reports whether only the administrator can make cgroups in dir: it is owned
 // as the hierarchy's root is, and not open to others. Who was given a subtree could
 // otherwise build a scheduler's tree there. What the kernel says of dir it puts into st.
 func (s *Scanner) admin(b base, dir string, st *unix.Stat_t) bool {
@@ -239,7 +239,7 @@ func (s *Scanner) admin(b base, dir string, st *unix.Stat_t) bool {
 // passing is for how long after its making a task's cgroup may hold Nomad's executor.
 const passing = 30 * time.Second
 
-// young tells whether a cgroup was made lately.
+// young reports whether a cgroup was made lately.
 func young(st unix.Stat_t) bool {
 	return time.Since(time.Unix(st.Mtim.Unix())) < passing
 }

@@ -45,7 +45,7 @@ type Facts struct {
 	NVIDIA    bool  // the node has NVIDIA devices
 }
 
-// root tells whether the exporter runs as root, with what capabilities it ever has.
+// root reports whether the exporter runs as root, with what capabilities it ever has.
 func (f Facts) root() bool { return f.Exporter.UID == 0 }
 
 // Heading says whose rights the findings are of.

@@ -49,7 +49,7 @@ func mend(name string, f Facts) string {
 // program is the path of the exporter.
 func (f Facts) program() string { return cmp.Or(f.Exporter.Program, "pitchpipe-exporter") }
 
-// says tells whether a perf event is denied for that reason.
+// says reports whether a perf event is denied for that reason.
 func (f Facts) says(text string) bool {
 	return slices.ContainsFunc(f.Node.Sources, func(s api.Source) bool {
 		return strings.HasPrefix(s.Name, "perf/") && s.Support == api.Denied && strings.Contains(s.Reason, text)

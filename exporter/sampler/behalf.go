@@ -59,7 +59,7 @@ func (s *Sampler) meant(w wanted) *job {
 	return found
 }
 
-// late records a mark on behalf of a job that has ended, and tells whether there is one.
+// late records a mark on behalf of a job that has ended, and reports whether there is one.
 func (s *Sampler) late(m markRequest, report api.Report) bool {
 	if m.who.PID != onBehalf {
 		return false

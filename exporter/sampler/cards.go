@@ -64,7 +64,7 @@ func (c *cards) took(m moment) float64 {
 	return max(c.joules-c.settled, 0)
 }
 
-// guess tells whether nobody knows what the cards take now.
+// guess reports whether nobody knows what the cards take now.
 func (c *cards) guess(m moment) bool {
 	return m.cards && (!c.rated || m.gpus == nil || m.now.Sub(c.at) > guessed)
 }

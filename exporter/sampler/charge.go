@@ -183,7 +183,7 @@ func newSockets(of map[int]int) sockets {
 	return s
 }
 
-// several tells whether there is anything to tell apart.
+// several reports whether there is anything to tell apart.
 func (s sockets) several() bool { return len(s.pkgs) > 1 && s.did != nil }
 
 // interval is what each package did since the last one was closed; nil where there is

@@ -5,13 +5,13 @@ import (
 	"pitchpipe/exporter/attrib"
 )
 
-// claimed tells whether f is only a claim to the job: an environment names it, but
+// claimed reports whether f is only a claim to the job: an environment names it, but
 // the job has a cgroup or is another user's.
 func (j *job) claimed(f attrib.Found) bool {
 	return !f.Confirmed && len(f.Dirs) == 0 && (len(j.found.Dirs) > 0 || j.found.Confirmed || f.UID != j.uid)
 }
 
-// usurped tells whether j was found by the environment of somebody else than the
+// usurped reports whether j was found by the environment of somebody else than the
 // user whose cgroup has come now. Where nobody is in that yet, it is held against j.
 func (j *job) usurped(f sight) bool {
 	if len(j.found.Dirs) > 0 || j.found.Confirmed || len(f.Dirs) == 0 {
@@ -24,7 +24,7 @@ func (j *job) usurped(f sight) bool {
 	return !ok || uid != j.uid
 }
 
-// kept tells whether f, which only an environment names, would replace an attempt
+// kept reports whether f, which only an environment names, would replace an attempt
 // that ended and that had a cgroup or was another user's.
 func (s *Sampler) kept(f attrib.Found) bool {
 	if len(f.Dirs) > 0 || f.Confirmed {

@@ -155,7 +155,7 @@ func (s *Sampler) replace(ctx context.Context, j *job, f sight, now time.Time) {
 	s.take(ctx, f, now)
 }
 
-// sawSomebody tells whether the last reading did, so that the next will look again.
+// sawSomebody reports whether the last reading did, so that the next will look again.
 func (s *Sampler) sawSomebody(j *job) bool {
 	return j.hadPids && j.emptyAt.IsZero() && !j.gone && time.Since(j.peopled) < s.cfg.Interval
 }

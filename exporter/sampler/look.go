@@ -53,7 +53,7 @@ func (s *Sampler) wishes() map[attrib.Key]wish {
 	return out
 }
 
-// deserted tells whether a job that is not known is what another left behind that ended
+// deserted reports whether a job that is not known is what another left behind that ended
 // before the sampler began: a cgroup that was empty when it was first looked at, and is.
 // One that an earlier exporter counted for is none, since its last value is to be read.
 func (s *Sampler) deserted(f sight) bool {
@@ -143,7 +143,7 @@ func (s *Sampler) rolls(jobs []*job) ([]roll, error) {
 	return out, nil
 }
 
-// rooted tells whether to ask whose a job is that seems to be root's: it stays so, most
+// rooted reports whether to ask whose a job is that seems to be root's: it stays so, most
 // often, and to ask looks at all of its processes.
 func (j *job) rooted() bool {
 	const soon, rarely = 16, 16

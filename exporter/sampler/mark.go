@@ -202,7 +202,7 @@ func (s *Sampler) heeds(j *job, who peercred.Caller) bool {
 	return who.UID == j.uid
 }
 
-// takes tells whether the job is there to take marks.
+// takes reports whether the job is there to take marks.
 func (j *job) takes() bool { return !j.over && !j.vanished }
 
 var _ Finder = (*attrib.Scanner)(nil)

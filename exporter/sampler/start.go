@@ -5,7 +5,7 @@ import (
 	"pitchpipe/exporter/attrib"
 )
 
-// restarted tells whether f is a later start of a job that keeps its id: the
+// restarted reports whether f is a later start of a job that keeps its id: the
 // scheduler counts another one, or the cgroups were made anew. Those of a task of Nomad
 // may stay, empty, until a restart in place.
 func (j *job) restarted(f sight) bool {

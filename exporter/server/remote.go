@@ -151,7 +151,7 @@ func withLink(ctx context.Context, _ net.Conn) context.Context {
 	return context.WithValue(ctx, linkKey{}, new(link))
 }
 
-// vouch tells whether the caller may read. The handshake has verified him; a
+// vouch reports whether the caller may read. The handshake has verified him; a
 // connection may be older than what the files say now.
 func (m *remote) vouch(r *http.Request) error {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
@@ -184,7 +184,7 @@ func (m *remote) vouch(r *http.Request) error {
 	return nil
 }
 
-// permitted tells whether the caller may ask for this: who only scrapes may not ask for
+// permitted reports whether the caller may ask for this: who only scrapes may not ask for
 // anything else, whatever he sends.
 func (m *remote) permitted(r *http.Request) error {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {

@@ -8,7 +8,7 @@ import (
 	"pitchpipe/exporter/attrib"
 )
 
-// Allow takes what an origin says an attempt may use, and tells whether there is such
+// Allow takes what an origin says an attempt may use, and reports whether there is such
 // an attempt.
 func (s *Store) Allow(key attrib.Key, by api.Origin, b api.Budget) bool {
 	s.mu.Lock()

@@ -137,7 +137,7 @@ func (e *equipment) probe(name string, ask func() []api.Source) {
 	e.about.Sources = append(e.about.Sources, answers...)
 }
 
-// chargeable tells whether the joules of graphics cards can be given to jobs.
+// chargeable reports whether the joules of graphics cards can be given to jobs.
 func chargeable(answers []api.Source) bool {
 	return slices.ContainsFunc(answers, func(s api.Source) bool { return s.Name == "gpu/processes" && s.Support == api.Supported })
 }

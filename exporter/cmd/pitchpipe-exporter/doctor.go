@@ -59,7 +59,7 @@ cannot do its work here.`,
 	return cmd
 }
 
-// given tells whether flags ask for an examination with them, and not of the exporter that
+// given reports whether flags ask for an examination with them, and not of the exporter that
 // runs with its own.
 func given(cmd *cobra.Command) bool {
 	others := false
@@ -184,7 +184,7 @@ func found(ctx context.Context, with equipment) []attrib.Found {
 	return jobs
 }
 
-// writable tells whether a directory could be made, or written to where it is there.
+// writable reports whether a directory could be made, or written to where it is there.
 func writable(dir string) error {
 	for {
 		switch err := unix.Access(dir, unix.W_OK|unix.X_OK); {

@@ -114,7 +114,7 @@ func (r *reader) confined(online map[int]bool) (cpus int, own bool, err error) {
 	return 0, false, nil
 }
 
-// given tells whether somebody wrote a cpuset for the v2 cgroup. One that is empty is
+// given reports whether somebody wrote a cpuset for the v2 cgroup. One that is empty is
 // that of its parent, which all that are in it share.
 func (r *reader) given() bool {
 	data, err := r.read(r.unified, "cpuset.cpus")
@@ -207,7 +207,7 @@ func (c *Collector) pool(parent, file string, usual float64, now time.Time) *poo
 	return p
 }
 
-// populated tells whether processes are in a cgroup; under v1 in it itself, and not in
+// populated reports whether processes are in a cgroup; under v1 in it itself, and not in
 // those below.
 func populated(dir string) bool {
 	if data, err := hostfs.Read(filepath.Join(dir, "cgroup.events")); err == nil {

@@ -85,7 +85,7 @@ func (f *Found) Close() error {
 }
 
 // Parts names the source of each component that the joules of a job on this node are made
-// of; gpus tells whether those of graphics cards are.
+// of; gpus reports whether those of graphics cards are.
 func (f *Found) Parts(gpus bool) map[string]string {
 	source := f.Meter.Source()
 	out := map[string]string{string(f.Meter.Base()): source}

@@ -80,7 +80,7 @@ func (s Sensors) judge(chip, label, file string) (Component, int) {
 	return "", Whole
 }
 
-// fits tells whether a name is as a pattern says, and the number at its {n}.
+// fits reports whether a name is as a pattern says, and the number at its {n}.
 func fits(pattern, name string) (number int, ok bool) {
 	text := regexp.QuoteMeta(pattern)
 	text = strings.ReplaceAll(strings.ReplaceAll(text, `\{n\}`, `(\d{1,4})`), `\*`, `.*`)

@@ -97,7 +97,7 @@ func (b *Book) Add(r card.Reading) {
 	}
 }
 
-// missed tells whether the GPU is not there, and was not long ago.
+// missed reports whether the GPU is not there, and was not long ago.
 func (a *Account) missed() bool { return a.gone > 0 && a.gone <= remember }
 
 // all is what every GPU used that ever was there, and whether one is missed.

@@ -66,7 +66,7 @@ func pmuDir(root hostfs.Root, pmu string) string {
 	return root.Sys("bus", "event_source", "devices", pmu)
 }
 
-// corePMU tells whether the machine has counters of its cores at all.
+// corePMU reports whether the machine has counters of its cores at all.
 func corePMU(root hostfs.Root) bool {
 	entries, err := os.ReadDir(pmuDir(root, ""))
 	return err == nil && slices.ContainsFunc(entries, func(e os.DirEntry) bool {

@@ -156,7 +156,7 @@ func Denial(root hostfs.Root, refused error) string {
 // nobody count who has not CAP_SYS_ADMIN, whatever else he may.
 const mainline = 2
 
-// knowsPerfmon tells whether the kernel has CAP_PERFMON, which came with Linux 5.8.
+// knowsPerfmon reports whether the kernel has CAP_PERFMON, which came with Linux 5.8.
 func knowsPerfmon(root hostfs.Root) bool {
 	data, err := hostfs.Read(root.Proc("sys", "kernel", "cap_last_cap"))
 	if err != nil {
@@ -166,7 +166,7 @@ func knowsPerfmon(root hostfs.Root) bool {
 	return err != nil || last >= unix.CAP_PERFMON
 }
 
-// virtual tells whether the machine says that a hypervisor runs it.
+// virtual reports whether the machine says that a hypervisor runs it.
 func (c *Collector) virtual() bool {
 	data, err := hostfs.Read(c.root.Proc("cpuinfo"))
 	if err != nil {

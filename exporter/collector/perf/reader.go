@@ -213,7 +213,7 @@ func (r *reader) keepUp(now time.Time) error {
 	return errors.Join(err, refused)
 }
 
-// take adds one CPU's counts to its tally, and tells whether they are the last.
+// take adds one CPU's counts to its tally, and reports whether they are the last.
 func (r *reader) take(c *counter, good []bool) (gone bool, err error) {
 	if err := c.group.Read(&r.now); err != nil {
 		return true, err

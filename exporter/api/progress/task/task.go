@@ -197,7 +197,7 @@ func (t *Task) Dir() string {
 	return dir
 }
 
-// runs tells whether the process is no longer the scheduler's own.
+// runs reports whether the process is no longer the scheduler's own.
 func (t *Task) runs() bool {
 	title, err := os.ReadFile(t.proc("cmdline"))
 	return err == nil && len(title) > 0 && !strings.HasPrefix(string(title), "slurmstepd")

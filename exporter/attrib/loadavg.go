@@ -9,7 +9,7 @@ import (
 	"pitchpipe/exporter/hostfs"
 )
 
-// stir tells whether a process may have come or gone, for the price of one small file: each
+// stir reports whether a process may have come or gone, for the price of one small file: each
 // that comes takes another number, and each that goes takes its threads along. The zero
 // value tells nothing.
 type stir struct {
@@ -46,7 +46,7 @@ func parseStir(data []byte) stir {
 	return stir{int(threads), number}
 }
 
-// stirs tells whether the file is the kernel's, and not one that stands for it in a
+// stirs reports whether the file is the kernel's, and not one that stands for it in a
 // container or a copy, and tells of the processes that this /proc lists: the number that it
 // names is one of the reader's own namespace.
 func stirs(root hostfs.Root) bool {

@@ -61,7 +61,7 @@ func (t *told) knows(who peercred.Caller) bool {
 	return ok && was.UID == who.UID && (who.Start == 0 || was.Start == who.Start)
 }
 
-// repeated tells whether another process has told the same already. For an epoch that
+// repeated reports whether another process has told the same already. For an epoch that
 // is: the same numbers for the newest epoch, or an older epoch; for a checkpoint: one
 // at the same time. What is none is remembered.
 func (t *told) repeated(pid int, r api.Report) bool {
@@ -90,7 +90,7 @@ func (t *told) repeated(pid int, r api.Report) bool {
 	return false
 }
 
-// again tells whether a report on the job's behalf may be of a line that was told
+// again reports whether a report on the job's behalf may be of a line that was told
 // before: its reader begins anew with the output when it is restarted. Which line it
 // is, it counts (Report.Nth); without that every line may be.
 func (t *told) again(r api.Report) bool {
