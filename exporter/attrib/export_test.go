@@ -14,7 +14,7 @@ func (s *Scanner) Own(admin uint32, others map[string]uint32) {
 
 // ParseStir reads /proc/loadavg; zeros mean that it tells nothing.
 func ParseStir(data []byte) (threads int, newest uint64) {
-	s := parseStir(data)
+	s := parseLoadavg(data)
 	return s.threads, s.newest
 }
 

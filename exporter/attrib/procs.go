@@ -43,8 +43,8 @@ type procs struct {
 	owners map[Key]uint32 // who was first seen in a job that environments name
 
 	list  listing
-	alive []numbered // of the last scan, used again
-	stir  stir       // before those were listed
+	alive []numbered   // of the last scan, used again
+	count processCount // before those were listed
 	buf   []byte
 	round uint64
 }
@@ -85,9 +85,9 @@ func newProcs(root hostfs.Root, cgroup func([]hostfs.Membership) (Key, bool)) *p
 func (e *procs) scan(ctx context.Context, all bool) map[Key]*Found {
 	jobs := map[Key]*Found{}
 	e.round++
-	if now := e.stir.since(e.root, e.buf, all); now == (stir{}) || now != e.stir || now.threads < len(e.alive) || all {
+	if now := e.count.since(e.root, e.buf, all); now == (processCount{}) || now != e.count || now.threads < len(e.alive) || all {
 		e.listed()
-		e.stir = now
+		e.count = now
 	}
 	for _, n := range e.alive {
 		if ctx.Err() != nil {

@@ -72,9 +72,9 @@ type Scanner struct {
 	all         bool               // the scan is thorough
 	list        listing
 
-	boxes      []boxed         // containers that this scan saw
-	containers map[string]*box // by their ids
-	contained  map[Key]uint64  // tasks that live in one, and the scan that last saw them
+	containerDirs []containerDir        // containers that this scan saw
+	containers    map[string]*container // by their ids
+	contained     map[Key]uint64        // tasks that live in one, and the scan that last saw them
 
 	sluids       map[string]string // Slurm's newer names → job numbers
 	waits        map[string]int    // scans in which a name's number was looked for in vain
@@ -89,7 +89,7 @@ const thorough = 20
 // NewScanner reads below root. Nothing is read before the first call. trust says
 // whose environments may name a job.
 func NewScanner(root hostfs.Root, trust Trust) *Scanner {
-	s := &Scanner{root: root, dirs: map[string]Key{}, containers: map[string]*box{}, contained: map[Key]uint64{}, sluids: map[string]string{}, waits: map[string]int{}, waiting: map[string]bool{}, incarnations: map[Key]*incarnation{}}
+	s := &Scanner{root: root, dirs: map[string]Key{}, containers: map[string]*container{}, contained: map[Key]uint64{}, sluids: map[string]string{}, waits: map[string]int{}, waiting: map[string]bool{}, incarnations: map[Key]*incarnation{}}
 	s.procs = newProcs(root, s.byCgroup)
 	s.procs.trust = trust
 	return s
@@ -154,9 +154,9 @@ func (s *Scanner) Scan(ctx context.Context) []Found {
 		if ctx.Err() != nil {
 			break
 		}
-		s.walk(jobs, b, b.spot)
+		s.walk(jobs, b, b.dir)
 	}
-	s.unbox(jobs)
+	s.assignContainers(jobs)
 	for key, f := range s.procs.scan(ctx, s.all) {
 		if jobs[key] == nil {
 			jobs[key] = f
@@ -183,9 +183,9 @@ func (s *Scanner) orient() {
 	if err != nil {
 		self = nil // a generated tree: only the roots are looked at
 	}
-	known := map[string]*spot{}
+	known := map[string]*dirCache{}
 	for _, b := range s.bases {
-		known[b.spot.dir] = b.spot
+		known[b.dir.dir] = b.dir
 	}
 	s.hierarchies, s.bases = s.root.Hierarchies(), s.bases[:0]
 	for _, h := range s.hierarchies {
@@ -193,7 +193,7 @@ func (s *Scanner) orient() {
 		from := func(rel string) {
 			at := known[filepath.Join(h.Dir, rel)]
 			if at == nil {
-				at = &spot{path: rel, dir: filepath.Join(h.Dir, rel), kind: leading}
+				at = &dirCache{path: rel, dir: filepath.Join(h.Dir, rel), kind: leading}
 			}
 			s.bases = append(s.bases, base{h, at, owner, owned})
 		}
@@ -214,7 +214,7 @@ func (s *Scanner) forget(ctx context.Context, jobs map[Key]*Found) {
 	if ctx.Err() != nil {
 		return // the scan was cut short: what is missing need not be gone
 	}
-	maps.DeleteFunc(s.containers, func(_ string, b *box) bool { return b.seen != s.round })
+	maps.DeleteFunc(s.containers, func(_ string, b *container) bool { return b.seen != s.round })
 	maps.DeleteFunc(s.contained, func(_ Key, round uint64) bool { return round != s.round })
 	maps.DeleteFunc(s.incarnations, func(k Key, _ *incarnation) bool { return jobs[k] == nil })
 	maps.DeleteFunc(s.sluids, func(_, id string) bool { return jobs[Key{Slurm, id, 1}] == nil })

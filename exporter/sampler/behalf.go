@@ -48,8 +48,8 @@ func (s *Sampler) MarkFor(ctx context.Context, manager, id string, attempt int, 
 	})
 }
 
-// meant is the job that runs under a name, the newest of several.
-func (s *Sampler) meant(w wanted) *job {
+// running is the newest job that runs under a name.
+func (s *Sampler) running(w wanted) *job {
 	var found *job
 	for _, j := range s.jobs {
 		if !j.over && w.is(j.stored) && (found == nil || j.first.After(found.first)) {
@@ -70,7 +70,7 @@ func (s *Sampler) late(m markRequest, report api.Report) bool {
 	}
 	t := s.last[key]
 	if t == nil { // an earlier exporter saw it
-		t = &told{}
+		t = &reportLog{}
 		s.last[key] = t
 	}
 	switch {

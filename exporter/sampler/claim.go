@@ -13,7 +13,7 @@ func (j *job) claimed(f attrib.Found) bool {
 
 // usurped reports whether j was found by the environment of somebody else than the
 // user whose cgroup has come now. Where nobody is in that yet, it is held against j.
-func (j *job) usurped(f sight) bool {
+func (j *job) usurped(f scanned) bool {
 	if len(j.found.Dirs) > 0 || j.found.Confirmed || len(f.Dirs) == 0 {
 		return false
 	}
@@ -26,7 +26,7 @@ func (j *job) usurped(f sight) bool {
 
 // kept reports whether f, which only an environment names, would replace an attempt
 // that ended and that had a cgroup or was another user's.
-func (s *Sampler) kept(f attrib.Found) bool {
+func (s *Sampler) replacesEnded(f attrib.Found) bool {
 	if len(f.Dirs) > 0 || f.Confirmed {
 		return false
 	}

@@ -62,7 +62,7 @@ type job struct {
 	charged     charged
 	clockAtRead float64 // task clock when CPU seconds were last read
 	bucket      bucket
-	told        *told
+	reports     *reportLog
 	saves       int         // that it told an earlier exporter
 	saved       time.Time   // the last of these
 	seen        time.Time   // by an earlier exporter; zero = by none
@@ -75,21 +75,21 @@ type job struct {
 func (s *Sampler) discover(ctx context.Context) {
 	now := time.Now()
 	s.discovered = now
-	sights, err := s.look(ctx)
+	found, err := s.look(ctx)
 	if err != nil {
 		return // nothing is known of any
 	}
 	seen := map[attrib.Key]bool{}
-	for _, f := range sights {
+	for _, f := range found {
 		j := s.jobs[f.Key]
 		if j != nil && j.claimed(f.Found) {
 			continue // the job itself is not there
 		}
 		seen[f.Key] = true
 		switch {
-		case j == nil && s.deserted(f):
+		case j == nil && s.isAbandoned(f):
 		case j == nil:
-			if s.kept(f.Found) {
+			if s.replacesEnded(f.Found) {
 				s.log.Debug("job not taken for one that ended", "job", f.Key.String(), "uid", f.UID)
 				continue
 			}
@@ -128,7 +128,7 @@ func (s *Sampler) discover(ctx context.Context) {
 	if ctx.Err() != nil {
 		return // the scan was cut short: what is missing need not be gone
 	}
-	maps.DeleteFunc(s.deserts, func(key attrib.Key, _ attrib.Found) bool { return !seen[key] })
+	maps.DeleteFunc(s.abandoned, func(key attrib.Key, _ attrib.Found) bool { return !seen[key] })
 	for key, j := range s.jobs {
 		if seen[key] {
 			continue
@@ -146,7 +146,7 @@ func (s *Sampler) discover(ctx context.Context) {
 
 // replace ends what was sampled under a name and begins with what is there now. The
 // old one is not read again: its cgroup's path leads to the new one's.
-func (s *Sampler) replace(ctx context.Context, j *job, f sight, now time.Time) {
+func (s *Sampler) replace(ctx context.Context, j *job, f scanned, now time.Time) {
 	if !j.over {
 		j.gone, j.goneAt = true, now
 		s.end(j, now)
@@ -174,8 +174,8 @@ func (s *Sampler) checkEmpty(j *job, now time.Time, anyone bool) {
 }
 
 // take begins to sample a job.
-func (s *Sampler) take(ctx context.Context, f sight, now time.Time) {
-	j := &job{found: f.Found, cpus: f.cpus, stored: f.Key, first: now, base: s.cpu, uid: f.UID, bucket: newBucket(s.cfg.MarkRate, now), told: &told{}}
+func (s *Sampler) take(ctx context.Context, f scanned, now time.Time) {
+	j := &job{found: f.Found, cpus: f.cpus, stored: f.Key, first: now, base: s.cpu, uid: f.UID, bucket: newBucket(s.cfg.MarkRate, now), reports: &reportLog{}}
 	switch {
 	case f.Attempt > 0:
 		j.stored.Attempt, j.counted = f.Attempt, true

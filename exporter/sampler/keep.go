@@ -84,7 +84,7 @@ func (s *Sampler) resume(j *job) bool {
 	if j.seen.IsZero() { // of an exporter that did not keep it
 		j.seen = was.Job.Started
 	}
-	j.told.saves = j.saves // a reader that begins anew tells of them again
+	j.reports.saves = j.saves // a reader that begins anew tells of them again
 	if !j.counted && was.Job.Attempt > 0 && j.stored.Manager != attrib.Local {
 		j.stored.Attempt = was.Job.Attempt
 	}
@@ -124,7 +124,7 @@ func (s *Sampler) state(latest []window.Latest, ended map[attrib.Key]energy.Joul
 }
 
 // note has the journal keep what is about to be shown, before anybody sees it.
-func (s *Sampler) note(now state.State) {
+func (s *Sampler) writeJournal(now state.State) {
 	if s.cfg.Journal == nil || !s.cfg.Keep {
 		return
 	}

@@ -11,8 +11,8 @@ import (
 // these reads may hang.
 const finding = "attrib"
 
-// sight is what one look for jobs saw of one.
-type sight struct {
+// scanned is what one look for jobs saw of one.
+type scanned struct {
 	attrib.Found
 	cpus   []int  // that its cpuset gives it; nil = it has none
 	looked bool   // at them
@@ -22,8 +22,8 @@ type sight struct {
 	owned  bool   // that is known
 }
 
-// wish is what a look for jobs has to find out about one that is known.
-type wish struct {
+// question is what a look for jobs has to find out about one that is known.
+type question struct {
 	cpus, anyone, user bool
 }
 
@@ -33,34 +33,34 @@ const (
 	looksForLife = 4  // at a cgroup that was empty from the first: one look in so many
 )
 
-// wishes are what the next look has to find out. They are values of their own: a look
+// questions are what the next look has to find out. They are values of their own: a look
 // that hangs must not see what becomes of the jobs meanwhile.
-func (s *Sampler) wishes() map[attrib.Key]wish {
-	out := make(map[attrib.Key]wish, len(s.jobs))
+func (s *Sampler) questions() map[attrib.Key]question {
+	out := make(map[attrib.Key]question, len(s.jobs))
 	for key, j := range s.jobs {
 		j.looks++
-		out[key] = wish{
+		out[key] = question{
 			cpus:   j.cpus != nil || j.looks < looksAtFirst || j.looks%looksRarely == 0,
 			anyone: j.over && key.Manager == attrib.Nomad || !j.over && !s.sawSomebody(j),
 			user:   len(j.found.Dirs) == 0 && !j.found.Confirmed,
 		}
 	}
 	s.looks++
-	for key := range s.deserts {
+	for key := range s.abandoned {
 		now := s.looks%looksForLife == 0
-		out[key] = wish{cpus: now, anyone: now}
+		out[key] = question{cpus: now, anyone: now}
 	}
 	return out
 }
 
-// deserted reports whether a job that is not known is what another left behind that ended
+// isAbandoned reports whether a job that is not known is what another left behind that ended
 // before the sampler began: a cgroup that was empty when it was first looked at, and is.
 // One that an earlier exporter counted for is none, since its last value is to be read.
-func (s *Sampler) deserted(f sight) bool {
-	was, known := s.deserts[f.Key]
+func (s *Sampler) isAbandoned(f scanned) bool {
+	was, known := s.abandoned[f.Key]
 	switch {
 	case f.anyone || known && f.Reborn(was):
-		delete(s.deserts, f.Key)
+		delete(s.abandoned, f.Key)
 		return false
 	case !known && (s.started || !f.empty):
 		return false
@@ -69,23 +69,23 @@ func (s *Sampler) deserted(f sight) bool {
 			return false
 		}
 	}
-	s.deserts[f.Key] = f.Found
+	s.abandoned[f.Key] = f.Found
 	return true
 }
 
 // look looks for jobs; an error means that nothing is known of any.
-func (s *Sampler) look(ctx context.Context) ([]sight, error) {
-	wishes := s.wishes()
-	out := new([]sight)
+func (s *Sampler) look(ctx context.Context) ([]scanned, error) {
+	questions := s.questions()
+	out := new([]scanned)
 	if err := s.worker(finding).Do(func() {
 		all := s.finder.Scan(ctx)
-		*out = make([]sight, 0, len(all))
+		*out = make([]scanned, 0, len(all))
 		for _, f := range all {
-			w, known := wishes[f.Key]
+			w, known := questions[f.Key]
 			if !known {
-				w = wish{true, true, false}
+				w = question{true, true, false}
 			}
-			see := s.sight(f, w)
+			see := s.scanned(f, w)
 			see.empty = !known && !see.anyone && !f.Fresh() && f.Readable()
 			*out = append(*out, see)
 		}
@@ -95,8 +95,8 @@ func (s *Sampler) look(ctx context.Context) ([]sight, error) {
 	return *out, nil
 }
 
-func (s *Sampler) sight(f attrib.Found, w wish) sight {
-	out := sight{Found: f, looked: w.cpus}
+func (s *Sampler) scanned(f attrib.Found, w question) scanned {
+	out := scanned{Found: f, looked: w.cpus}
 	if w.cpus {
 		out.cpus = cgroup.CPUs(f.Dirs)
 	}
@@ -109,15 +109,15 @@ func (s *Sampler) sight(f attrib.Found, w wish) sight {
 	return out
 }
 
-// roll is who is in a job.
-type roll struct {
+// membership is who is in a job.
+type membership struct {
 	pids []int
 	uid  uint32 // of those, where that was asked
 	told bool
 }
 
-// rolls lists the processes of jobs.
-func (s *Sampler) rolls(jobs []*job) ([]roll, error) {
+// members lists the processes of jobs.
+func (s *Sampler) members(jobs []*job) ([]membership, error) {
 	type asked struct {
 		found    attrib.Found
 		whose    bool // it seems to be root's
@@ -130,7 +130,7 @@ func (s *Sampler) rolls(jobs []*job) ([]roll, error) {
 			ask[i].whenever = j.rooted()
 		}
 	}
-	out := make([]roll, len(jobs))
+	out := make([]membership, len(jobs))
 	if err := s.worker(finding).Each(len(ask), func(i int) {
 		a := ask[i]
 		out[i].pids = a.found.Processes()

@@ -94,7 +94,7 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 		return err
 	}
 	// It may have begun just now, or another start of it, in cgroups of the same names.
-	if (j == nil || j.found.Renewed() || !s.heeds(j, m.who)) && !s.discovered.After(m.asked) {
+	if (j == nil || j.found.Renewed() || !s.accepts(j, m.who)) && !s.discovered.After(m.asked) {
 		if since := now.Sub(s.discovered); since >= 0 && since < lookAgain {
 			return errLook
 		}
@@ -111,7 +111,7 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 	case report.Time.Before(oldest): // what was saved long ago is not news
 		report.Time = oldest
 	}
-	if j != nil && !s.heeds(j, m.who) {
+	if j != nil && !s.accepts(j, m.who) {
 		s.stats.MarksRefused++
 		return fmt.Errorf("%w of this user: %s", ErrNoJob, m.sender())
 	}
@@ -122,9 +122,9 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 		s.stats.MarksRefused++
 		return fmt.Errorf("%w: %s", ErrNoJob, m.sender())
 	}
-	j.told.by(m.who)
+	j.reports.by(m.who)
 	switch {
-	case j.told.repeated(m.who.PID, report):
+	case j.reports.repeated(m.who.PID, report):
 		s.repeat(j.stored, m)
 		return nil
 	case report.Saved:
@@ -151,7 +151,7 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 // Where he is in none that is errNowhere; another error is that nobody can tell now.
 func (s *Sampler) locate(m markRequest) (*job, error) {
 	if m.who.PID == onBehalf {
-		if j := s.meant(m.job); j != nil {
+		if j := s.running(m.job); j != nil {
 			return j, nil
 		}
 		return nil, errNowhere
@@ -176,16 +176,16 @@ func (s *Sampler) locate(m markRequest) (*job, error) {
 	}
 	for _, j := range s.jobs {
 		// Tasks of others in Nomad may have the same uid, and by now the same number.
-		if j.takes() && j.told.knows(m.who) && (m.who.Start != 0 || j.stored.Manager != attrib.Nomad) {
+		if j.takes() && j.reports.knows(m.who) && (m.who.Start != 0 || j.stored.Manager != attrib.Nomad) {
 			return j, nil
 		}
 	}
 	return nil, errNowhere
 }
 
-// heeds reports whether the caller may speak for the job that he is in: its user, or root
+// accepts reports whether the caller may speak for the job that he is in: its user, or root
 // beside it. A task of Nomad belongs to a namespace, and runs as the users of its image.
-func (s *Sampler) heeds(j *job, who peercred.Caller) bool {
+func (s *Sampler) accepts(j *job, who peercred.Caller) bool {
 	if who.PID == onBehalf || who.UID == 0 || j.stored.Manager == attrib.Nomad || who.UID == j.uid {
 		return true
 	}

@@ -87,7 +87,7 @@ func (s *Sampler) list(jobs []*job, moments []collector.Moment) {
 		}
 		asked, at = append(asked, j), append(at, i)
 	}
-	rolls, err := s.rolls(asked)
+	members, err := s.members(asked)
 	for k, j := range asked {
 		m := &moments[at[k]]
 		if err != nil {
@@ -95,12 +95,12 @@ func (s *Sampler) list(jobs []*job, moments []collector.Moment) {
 			j.pids = nil
 			continue
 		}
-		m.Pids, j.pids, j.unlisted = rolls[k].pids, rolls[k].pids, 0
+		m.Pids, j.pids, j.unlisted = members[k].pids, members[k].pids, 0
 		if len(m.Pids) > 0 {
 			j.peopled = m.Time
 		}
-		if rolls[k].told {
-			s.belongs(j, rolls[k].uid)
+		if members[k].told {
+			s.belongs(j, members[k].uid)
 		}
 	}
 }

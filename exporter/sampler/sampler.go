@@ -91,9 +91,9 @@ type Sampler struct {
 	// Of Run's goroutine.
 	jobs       map[attrib.Key]*job
 	ended      map[attrib.Key]energy.Joules
-	last       map[attrib.Key]*told // what those told that ended
+	last       map[attrib.Key]*reportLog // what those told that ended
 	earlier    map[inode]state.Job
-	deserts    map[attrib.Key]attrib.Found // empty cgroups that were there before the first tick
+	abandoned  map[attrib.Key]attrib.Found // empty cgroups that were there before the first tick
 	looks      int                         // for jobs
 	began      time.Time                   // of the first tick
 	started    bool                        // the first scan is over: what is new now began now
@@ -133,8 +133,8 @@ func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeRead
 	}
 	s := &Sampler{
 		cfg: cfg, log: cfg.Logger, finder: finder, collectors: collectors, node: n, store: store,
-		marks: make(chan markRequest), workers: map[string]*collector.Worker{}, mute: map[string]bool{}, jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]energy.Joules{}, last: map[attrib.Key]*told{}, earlier: map[inode]state.Job{},
-		deserts: map[attrib.Key]attrib.Found{},
+		marks: make(chan markRequest), workers: map[string]*collector.Worker{}, mute: map[string]bool{}, jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]energy.Joules{}, last: map[attrib.Key]*reportLog{}, earlier: map[inode]state.Job{},
+		abandoned: map[attrib.Key]attrib.Found{},
 	}
 	maps.Copy(s.workers, cfg.Workers)
 	s.meter = &meter{Meter: m, worker: s.worker("energy"), base: m.Base()}
@@ -233,7 +233,7 @@ func (s *Sampler) readable() bool { return s.cpuErr == "" }
 // end writes the last sample of a job that went.
 func (s *Sampler) end(j *job, now time.Time) {
 	s.store.End(j.stored, j.goneAt, s.complete(j, now, j.joules.Total()))
-	s.ended[j.stored], s.last[j.stored] = j.joules, j.told
+	s.ended[j.stored], s.last[j.stored] = j.joules, j.reports
 	j.close()
 	s.removePerfCgroup(j)
 	j.over = true

@@ -53,7 +53,7 @@ func (s *Sampler) publish() {
 		}
 	}
 	s.ended = kept
-	maps.DeleteFunc(s.last, func(k attrib.Key, _ *told) bool { _, there := kept[k]; return !there })
+	maps.DeleteFunc(s.last, func(k attrib.Key, _ *reportLog) bool { _, there := kept[k]; return !there })
 	s.meter.ask()
 	snap.Idle, snap.Zones, snap.IdleWatts, snap.IdleBasis = s.meter.idle, s.meter.zones, s.meter.watts, s.meter.basis
 	if s.cfg.Keep {
@@ -66,7 +66,7 @@ func (s *Sampler) publish() {
 			snap.Running++
 		}
 	}
-	s.note(snap.State)
+	s.writeJournal(snap.State)
 	s.snapshot.Store(snap)
 }
 

@@ -8,7 +8,7 @@ import (
 // restarted reports whether f is a later start of a job that keeps its id: the
 // scheduler counts another one, or the cgroups were made anew. Those of a task of Nomad
 // may stay, empty, until a restart in place.
-func (j *job) restarted(f sight) bool {
+func (j *job) restarted(f scanned) bool {
 	return f.Reborn(j.found) || j.counted && f.Attempt > 0 && f.Attempt != j.stored.Attempt ||
 		j.over && f.Key.Manager == attrib.Nomad && f.anyone
 }
@@ -44,7 +44,7 @@ func (s *Sampler) restartedInPlace(j *job) {
 	j.budgets = s.store.Budgets(j.stored)
 	if t := s.last[j.stored]; t != nil {
 		// Its output goes on too.
-		j.told.epochs, j.told.saves, j.told.before = t.epochs, t.saves, max(t.epoch, t.before)
+		j.reports.epochs, j.reports.saves, j.reports.before = t.epochs, t.saves, max(t.epoch, t.before)
 	}
 }
 
