@@ -95,7 +95,7 @@ func budgetWords(text string) (b Budget, err error) {
 	return b, nil
 }
 
-// Check tells what is wrong with the numbers.
+// Check reports what is wrong with the numbers.
 func (b Budget) Check() error {
 	for _, n := range []struct {
 		name  string

@@ -10,7 +10,7 @@ import (
 	"pitchpipe/exporter/hostfs"
 )
 
-// ParseContainer tells which container of Docker owns the cgroup at path: docker/<id>
+// ParseContainer reports which container of Docker owns the cgroup at path: docker/<id>
 // where Docker makes cgroups itself, <slice>/docker-<id>.scope where systemd does. base is
 // the path of the container's own cgroup, of which the given one may be a descendant.
 func ParseContainer(path string) (base, id string, ok bool) {

@@ -9,18 +9,18 @@ import (
 // descent is what /proc/<pid>/stat says of where a process comes from.
 type descent struct {
 	parent int
-	start  uint64 // ticks after boot, 0 = not told
+	start  uint64 // ticks after boot, 0 = unknown
 	image  image
 }
 
-// image tells the program that a process runs from the one after its next exec, by where
+// image distinguishes the program that a process runs from the one after its next exec, by where
 // the kernel put its code, its stack and its environment, which is elsewhere each time.
-// Who may not trace the process is told none of it.
+// Without the right to trace the process it is unknown.
 type image struct {
 	code, stack, environ uint64
 }
 
-func (i image) told() bool { return i.stack != 0 && i.environ != 0 }
+func (i image) known() bool { return i.stack != 0 && i.environ != 0 }
 
 // descent reads a process's parent, start time and image.
 func (e *procs) descent(pid int) (d descent, ok bool) {

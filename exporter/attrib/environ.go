@@ -29,7 +29,7 @@ const (
 	// job first has it, and others' processes do not count. For nodes without
 	// cgroups whose users are trusted not to spoil each other's measurements.
 	TrustAny
-	// TrustNone believes nobody.
+	// TrustNone believes no environment.
 	TrustNone
 )
 
@@ -49,7 +49,7 @@ func ParseTrust(text string) (Trust, error) {
 	return TrustNone, fmt.Errorf("%w, not %q", ErrTrust, text)
 }
 
-// named tells which job a process's environment names, where it is believed.
+// named reports which job a process's environment names, where it is believed.
 func (e *procs) named(pid int, uid uint32) (Key, bool) {
 	switch e.trust {
 	case TrustAny:
@@ -74,7 +74,7 @@ func (e *procs) named(pid int, uid uint32) (Key, bool) {
 }
 
 // setuid reports whether the process runs a file that gives its starter another's
-// rights. A process whose file cannot be told is none: it has no environment that
+// rights. A process whose file is unknown is none: it has no environment that
 // could be read either.
 func (e *procs) setuid(pid int) bool {
 	st, err := os.Stat(e.root.Pid(pid, "exe"))

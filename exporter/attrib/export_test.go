@@ -21,7 +21,7 @@ func ParseStir(data []byte) (threads int, newest uint64) {
 // ParseDescent reads /proc/<pid>/stat; image is empty where it is not told.
 func ParseDescent(data []byte) (parent int, start uint64, image []uint64, ok bool) {
 	d, ok := parseDescent(data)
-	if d.image.told() {
+	if d.image.known() {
 		image = []uint64{d.image.code, d.image.stack, d.image.environ}
 	}
 	return d.parent, d.start, image, ok

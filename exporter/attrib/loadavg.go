@@ -11,7 +11,7 @@ import (
 
 // stir reports whether a process may have come or gone, for the price of one small file: each
 // that comes takes another number, and each that goes takes its threads along. The zero
-// value tells nothing.
+// value says nothing.
 type processCount struct {
 	threads int    // on the machine
 	newest  uint64 // number that was given away last
@@ -47,7 +47,7 @@ func parseLoadavg(data []byte) processCount {
 }
 
 // kernelLoadavg reports whether the file is the kernel's, and not one that stands for it in a
-// container or a copy, and tells of the processes that this /proc lists: the number that it
+// container or a copy, and is about the processes that this /proc lists: the number that it
 // names is one of the reader's own namespace.
 func kernelLoadavg(root hostfs.Root) bool {
 	var fs unix.Statfs_t

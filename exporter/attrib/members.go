@@ -63,7 +63,7 @@ func (m *members) walk(dir string, depth int, f func(pid int) bool) bool {
 }
 
 // below names the cgroups in a cgroup. Its directory holds dozens of files, and most
-// often nothing else, which its number of links tells.
+// often nothing else, as its number of links says.
 func (m *members) below(dir string) []string {
 	var st unix.Stat_t
 	const itself = 2 // its name and its own dot; file systems that don't count say 1
@@ -119,7 +119,7 @@ func (f Found) Populated() bool {
 }
 
 // Readable reports whether the list of processes of one of the job's cgroups can be read:
-// else nobody knows who is in it.
+// else its processes are unknown.
 func (f Found) Readable() bool {
 	for _, dir := range f.Dirs {
 		if _, err := os.ReadFile(filepath.Join(dir, "cgroup.procs")); err == nil {

@@ -31,7 +31,7 @@ type Owner struct {
 	SLUID  bool // the id is not the job's number but the name that newer Slurm gives
 }
 
-// ParsePath tells which job owns the cgroup at path, which is relative to the root
+// ParsePath reports which job owns the cgroup at path, which is relative to the root
 // of its hierarchy. Ids never hold a slash; those of Nomad are "<allocation>.<task>".
 func ParsePath(path string) (Owner, bool) {
 	segments := strings.Split(strings.Trim(path, "/"), "/")
@@ -46,7 +46,7 @@ func ParsePath(path string) (Owner, bool) {
 	return Owner{}, false
 }
 
-// match reads a job off the beginning of the path and tells how many segments it
+// match reads a job off the beginning of the path and reports how many segments it
 // took.
 func match(s []string) (Owner, int, bool) {
 	switch {

@@ -26,10 +26,10 @@ type Found struct {
 	Pids   []int             // its processes, where it has no cgroup
 
 	// Confirmed means that a cgroup or a step daemon named the job, and not only
-	// what somebody wrote into an environment.
+	// what a user wrote into an environment.
 	Confirmed bool
-	// Birth tells the cgroups of one start of a job of Slurm or Nomad from those of the
-	// next, by hierarchy; without a cgroup, the daemon of the batch step. Slurm's that have
+	// Birth distinguishes the cgroups of one start of a job of Slurm or Nomad from those of
+	// the next, by hierarchy; without a cgroup, the daemon of the batch step. Slurm's that have
 	// gone since stay in it: the next start may begin before the last of this one has gone.
 	Birth map[string]uint64
 	// Attempt is what Slurm says about how often the job was started, from 1; 0 =
@@ -37,7 +37,7 @@ type Found struct {
 	Attempt int
 
 	batch []int // processes of Slurm's batch step, where it has no cgroup
-	// passer tells a process that is in the cgroup for a moment and is not the job's; nil
+	// passer recognises a process that is in the cgroup for a moment and is not the job's; nil
 	// = there are none.
 	passer func(pid int) bool
 }
@@ -222,11 +222,11 @@ func (s *Scanner) forget(ctx context.Context, jobs map[Key]*Found) {
 	clear(s.waiting)
 }
 
-// Locate tells which job of the last scan a process is in: by its cgroup, else by
+// Locate reports which job of the last scan a process is in: by its cgroup, else by
 // the step daemon of Slurm among its ancestors, else by its environment. uid is the
 // user that the kernel named for the process; it has to own a job that only the
 // environment names. A job that has a cgroup is not named by an environment:
-// anybody can write one.
+// every user can write one.
 func (s *Scanner) Locate(pid int, uid uint32) (Key, bool) {
 	if members, err := s.root.Memberships(pid); err == nil {
 		if key, ok := s.byCgroup(members); ok {
@@ -256,7 +256,7 @@ func (s *Scanner) hasCgroup(key Key) bool {
 	return false
 }
 
-// byCgroup tells which job of the last scan owns one of the cgroups. A path that
+// byCgroup reports which job of the last scan owns one of the cgroups. A path that
 // merely looks like a job's is not enough: its directory has to be one that the
 // scan found.
 func (s *Scanner) byCgroup(members []hostfs.Membership) (Key, bool) {
@@ -277,7 +277,7 @@ func (s *Scanner) byCgroup(members []hostfs.Membership) (Key, bool) {
 	return Key{}, false
 }
 
-// User tells whose processes these are: the first user among them who is not root,
+// User reports whose processes these are: the first user among them who is not root,
 // since a supervisor may run as root beside the job; ok is false where none lives.
 func (s *Scanner) User(pids []int) (uid uint32, ok bool) {
 	for _, pid := range pids {

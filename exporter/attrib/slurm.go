@@ -59,7 +59,7 @@ func ParseRestarts(data []byte) (job string, restarts int, counted bool) {
 	return env["SLURM_JOB_ID"], restarts, counted
 }
 
-// identity tells who owns what the kernel says is uid's, so that tests need no root; nil =
+// identity reports who owns what the kernel says is uid's, so that tests need no root; nil =
 // that user.
 type identity func(path string, uid uint32) uint32
 
@@ -87,7 +87,7 @@ type stepds struct {
 }
 
 // is reports whether the process is a step daemon, and of which step. A title is not
-// enough: anybody may start a setuid program under any name, and that process is
+// enough: every user may start a setuid program under any name, and that process is
 // root's. So it has to be root's by its real and saved ids, and to run a file
 // called slurmstepd that is root's and not setuid. Reading which file it runs
 // takes root or CAP_SYS_PTRACE; without, nothing is a step daemon.
@@ -127,7 +127,7 @@ func (d stepds) runs(pid int) bool {
 	return err == nil && isDaemonFile(path.Base(strings.TrimSuffix(target, " (deleted)")))
 }
 
-// isDaemonFile tells the file of a step daemon by its name. Debian's is slurmstepd-wlm.
+// isDaemonFile recognises the file of a step daemon by its name. Debian's is slurmstepd-wlm.
 func isDaemonFile(name string) bool {
 	return name == stepdName || strings.HasPrefix(name, stepdName+"-")
 }
@@ -170,7 +170,7 @@ type incarnation struct {
 	looks   int
 }
 
-// An attempt that nothing told by then stays untold: the job has no batch step on
+// An attempt that is unknown by then stays so: the job has no batch step on
 // this node, or its environment may not be read.
 const maxRestartLooks = 240
 

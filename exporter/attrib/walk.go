@@ -14,7 +14,7 @@ import (
 	"pitchpipe/exporter/hostfs"
 )
 
-// dirCache is a directory of a hierarchy, or a name in one, as far as its path alone tells:
+// dirCache is a directory of a hierarchy, or a name in one, as far as its path alone says:
 // that is found out once and remembered while it is there.
 type dirCache struct {
 	path  string // below the hierarchy's root
@@ -40,7 +40,7 @@ const (
 	contained                // a container's own, of whose job its path says nothing
 )
 
-// learn tells what a name in a directory is.
+// learn reports what a name in a directory is.
 func (at *dirCache) learn(name string) *dirCache {
 	child := &dirCache{path: at.path + "/" + name, dir: filepath.Join(at.dir, name)}
 	own, container, isContainer := ParseContainer(child.path)
@@ -146,7 +146,7 @@ type base struct {
 	hierarchy hostfs.Hierarchy
 	dir       *dirCache
 	owner     uint32 // of the hierarchy's root
-	owned     bool   // which the kernel told
+	owned     bool   // which the kernel said
 }
 
 // walk looks for jobs in the cgroups below a directory, where they may lie.
@@ -211,7 +211,7 @@ func (s *Scanner) note(jobs map[Key]*Found, h hostfs.Hierarchy, owner Owner, dir
 	return f
 }
 
-// birth tells a cgroup from one that is made later under its name.
+// birth distinguishes a cgroup from one that is made later under its name.
 func birth(dir string) (uint64, bool) {
 	var st unix.Stat_t
 	if unix.Stat(dir, &st) != nil {

@@ -96,7 +96,7 @@ func source(s api.Source, f Facts) Finding {
 		}
 	case api.Denied:
 		if better := f.Node.EnergySource; strings.HasPrefix(s.Name, "energy/") && s.Name != "energy/"+better && better != "modelled" {
-			// To open it would mend nothing, and RAPL tells what others compute.
+			// To open it would mend nothing, and RAPL reports what others compute.
 			out.State, out.Why = Absent, "not needed, "+better+" is read: "+s.Reason
 			return out
 		}

@@ -129,7 +129,7 @@ func (j *job) charge(joules energy.Joules, u energy.Use, elapsed time.Duration) 
 	j.settled()
 }
 
-// settled means that what the job did so far is charged, or nobody's.
+// settled means that what the job did so far is charged, or no job's.
 func (j *job) settled() {
 	j.charged.cpu = j.values[api.ColCPUSeconds]
 	if v, ok := j.values[api.ColGPUJoules]; ok && !math.IsNaN(v) {

@@ -11,8 +11,8 @@ func (j *job) claimed(f attrib.Found) bool {
 	return !f.Confirmed && len(f.Dirs) == 0 && (len(j.found.Dirs) > 0 || j.found.Confirmed || f.UID != j.uid)
 }
 
-// usurped reports whether j was found by the environment of somebody else than the
-// user whose cgroup has come now. Where nobody is in that yet, it is held against j.
+// usurped reports whether j was found by the environment of another user than the
+// user whose cgroup has come now. Where that is still empty, it counts as usurped.
 func (j *job) usurped(f scanned) bool {
 	if len(j.found.Dirs) > 0 || j.found.Confirmed || len(f.Dirs) == 0 {
 		return false
@@ -24,7 +24,7 @@ func (j *job) usurped(f scanned) bool {
 	return !ok || uid != j.uid
 }
 
-// kept reports whether f, which only an environment names, would replace an attempt
+// replacesEnded reports whether f, which only an environment names, would replace an attempt
 // that ended and that had a cgroup or was another user's.
 func (s *Sampler) replacesEnded(f attrib.Found) bool {
 	if len(f.Dirs) > 0 || f.Confirmed {

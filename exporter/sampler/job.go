@@ -63,7 +63,7 @@ type job struct {
 	clockAtRead float64 // task clock when CPU seconds were last read
 	bucket      bucket
 	reports     *reportLog
-	saves       int         // that it told an earlier exporter
+	saves       int         // that an earlier exporter counted
 	saved       time.Time   // the last of these
 	seen        time.Time   // by an earlier exporter; zero = by none
 	budgets     api.Budgets // that it had there
@@ -208,12 +208,12 @@ func (s *Sampler) take(ctx context.Context, f scanned, now time.Time) {
 	s.placeForPerf(j)
 	s.open(ctx, j)
 	if goesOn && f.empty {
-		j.hadPids = true // an earlier exporter saw somebody
+		j.hadPids = true // an earlier exporter saw a process
 	}
 	s.checkEmpty(j, now, f.anyone)
 	s.read(ctx, j)
 	if !s.started || goesOn {
-		// What it did before the exporter began is nobody's interval, and what an
+		// What it did before the exporter began belongs to no interval, and what an
 		// earlier exporter counted is charged already.
 		j.settled()
 	}

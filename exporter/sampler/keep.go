@@ -57,7 +57,7 @@ func (s *Sampler) counted(in inode, key attrib.Key) (was state.Job, ok bool) {
 	return was, ok && was.Job.Manager == key.Manager && was.Job.ID == key.ID
 }
 
-// inodeOf is that of the cgroup that stands for a job; the zero value = it cannot be told.
+// inodeOf is that of the cgroup that stands for a job; the zero value = unknown.
 func (s *Sampler) inodeOf(f attrib.Found) inode {
 	dir := firstDir(f)
 	if dir == "" {
@@ -70,7 +70,7 @@ func (s *Sampler) inodeOf(f attrib.Found) inode {
 	return *in
 }
 
-// resume gives a job the joules that an earlier exporter counted for it, and tells
+// resume gives a job the joules that an earlier exporter counted for it, and reports
 // whether there were any. It does not forget them.
 func (s *Sampler) resume(j *job) bool {
 	j.inode = s.inodeOf(j.found)
@@ -84,7 +84,7 @@ func (s *Sampler) resume(j *job) bool {
 	if j.seen.IsZero() { // of an exporter that did not keep it
 		j.seen = was.Job.Started
 	}
-	j.reports.saves = j.saves // a reader that begins anew tells of them again
+	j.reports.saves = j.saves // a reader that begins anew reports them again
 	if !j.counted && was.Job.Attempt > 0 && j.stored.Manager != attrib.Local {
 		j.stored.Attempt = was.Job.Attempt
 	}
@@ -123,14 +123,14 @@ func (s *Sampler) state(latest []window.Latest, ended map[attrib.Key]energy.Joul
 	return out
 }
 
-// note has the journal keep what is about to be shown, before anybody sees it.
+// writeJournal keeps what is about to be shown, before it is shown.
 func (s *Sampler) writeJournal(now state.State) {
 	if s.cfg.Journal == nil || !s.cfg.Keep {
 		return
 	}
 	kept := new(error)
 	if err := s.worker("journal").Do(func() { *kept = s.cfg.Journal(now) }); err != nil {
-		return // it is told as a source that does not answer
+		return // it is shown as a source that does not answer
 	}
 	text := ""
 	if *kept != nil {

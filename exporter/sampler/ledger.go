@@ -116,9 +116,9 @@ func (l *ledger) close(at moment) {
 	l.cards.close(at)
 }
 
-// tells says whether the joules are known at that moment: the last interval could be
-// settled, and is not so long ago that what was since is anybody's guess.
-func (l *ledger) tells(now time.Time, interval time.Duration) bool {
+// knows reports whether the joules are known at that moment: the last interval could be
+// settled, and is not too long ago.
+func (l *ledger) knows(now time.Time, interval time.Duration) bool {
 	return l.known && l.err == "" && now.Sub(l.last) <= max(staleIntervals*interval, staleSoonest)
 }
 

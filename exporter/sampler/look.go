@@ -16,8 +16,8 @@ type scanned struct {
 	attrib.Found
 	cpus   []int  // that its cpuset gives it; nil = it has none
 	looked bool   // at them
-	anyone bool   // a process is in it; where the last reading saw one nobody looked
-	empty  bool   // nobody is in it or on his way, and that could be read; told of those that are not known
+	anyone bool   // a process is in it; not looked for where the last reading saw one
+	empty  bool   // no process is in it or about to come, and that could be read; of unknown jobs alone
 	user   uint32 // of its processes, where that has to be asked
 	owned  bool   // that is known
 }
@@ -111,9 +111,9 @@ func (s *Sampler) scanned(f attrib.Found, w question) scanned {
 
 // membership is who is in a job.
 type membership struct {
-	pids []int
-	uid  uint32 // of those, where that was asked
-	told bool
+	pids  []int
+	uid   uint32 // of those, where that was asked
+	known bool
 }
 
 // members lists the processes of jobs.
@@ -135,7 +135,7 @@ func (s *Sampler) members(jobs []*job) ([]membership, error) {
 		a := ask[i]
 		out[i].pids = a.found.Processes()
 		if a.whose && (a.whenever || len(out[i].pids) == 1) {
-			out[i].uid, out[i].told = s.finder.User(out[i].pids)
+			out[i].uid, out[i].known = s.finder.User(out[i].pids)
 		}
 	}); err != nil {
 		return nil, err

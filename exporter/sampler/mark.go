@@ -25,7 +25,7 @@ var errLook = errors.New("looked for jobs just now")
 var errNowhere = errors.New("in no job that runs")
 
 type markRequest struct {
-	who    peercred.Caller // whose PID is onBehalf: somebody outside the job, who names it
+	who    peercred.Caller // whose PID is onBehalf: a caller outside the job, who names it
 	job    wanted
 	report api.Report
 	asked  time.Time
@@ -48,7 +48,7 @@ func (m markRequest) sender() string {
 
 // Mark records that an epoch of the job in which the process is has ended, with a
 // snapshot of the job's counters where the rate allows; or that the job saved a
-// checkpoint, which only counts. What another process has told before is taken and
+// checkpoint, which only counts. What another process has reported before is taken and
 // changes nothing. It waits for the sampler;
 // a process in no job, or in one of another user, is ErrNoJob, once jobs have been looked
 // for since. A process that has ended speaks for the job in which it reported before, and
@@ -145,10 +145,10 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 	return nil
 }
 
-// locate tells in which job the reporter is. Slurm kills what is left of a job as soon
+// locate reports in which job the reporter is. Slurm kills what is left of a job as soon
 // as its script has ended, and with it a listener that has just sent the last epoch:
 // where a process is not to be found it is in the job in which it was before.
-// Where he is in none that is errNowhere; another error is that nobody can tell now.
+// In no job, that is errNowhere; another error means that it is unknown now.
 func (s *Sampler) locate(m markRequest) (*job, error) {
 	if m.who.PID == onBehalf {
 		if j := s.running(m.job); j != nil {

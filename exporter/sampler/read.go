@@ -99,7 +99,7 @@ func (s *Sampler) list(jobs []*job, moments []collector.Moment) {
 		if len(m.Pids) > 0 {
 			j.peopled = m.Time
 		}
-		if members[k].told {
+		if members[k].known {
 			s.belongs(j, members[k].uid)
 		}
 	}
@@ -146,7 +146,7 @@ func (s *Sampler) failed(j *job, name string, err error) {
 	s.describe(j) // it may measure less from now on
 }
 
-// enter takes over what a source told.
+// enter takes over what a source read.
 func (j *job) enter(name string, out collector.Values, m *collector.Moment) {
 	for column, v := range out {
 		owner, claimed := j.claims[column]

@@ -87,7 +87,7 @@ func (s *Sampler) reopen(ctx context.Context, j *job) {
 	}
 }
 
-// follow tells the readers that the job's CPUs changed.
+// follow lets the readers know that the job's CPUs changed.
 func (s *Sampler) follow(ctx context.Context, j *job) {
 	target := s.target(j)
 	for _, n := range j.readers {

@@ -20,18 +20,18 @@ const (
 
 // reportLog is what an attempt has reported so far, as far as it takes to know a report that
 // another process makes of the same line: a site's listener and a user's own may both
-// follow one output. One process that tells twice means it.
+// follow one output. One process that reports twice means it.
 type reportLog struct {
 	epoch   int      // the newest
-	pid     int      // that told it last
+	pid     int      // that reported it last
 	sayings []saying // about the newest epoch, those of repeats left out
 
 	reporters map[int]peercred.Caller // processes that reported
 
-	saver   int // the process that told of the last save that counted, 0 = none did
+	saver   int // the process that reported the last save that counted, 0 = none did
 	savedAt time.Time
 
-	epochs, saves int // lines that were told on the job's behalf, by their count
+	epochs, saves int // lines that were reported on the job's behalf, by their count
 	before        int // the newest epoch of an earlier start in the same attempt
 }
 
@@ -61,7 +61,7 @@ func (t *reportLog) knows(who peercred.Caller) bool {
 	return ok && was.UID == who.UID && (who.Start == 0 || was.Start == who.Start)
 }
 
-// repeated reports whether another process has told the same already. For an epoch that
+// repeated reports whether another process has reported the same already. For an epoch that
 // is: the same numbers for the newest epoch, or an older epoch; for a checkpoint: one
 // at the same time. What is none is remembered.
 func (t *reportLog) repeated(pid int, r api.Report) bool {
@@ -90,7 +90,7 @@ func (t *reportLog) repeated(pid int, r api.Report) bool {
 	return false
 }
 
-// again reports whether a report on the job's behalf may be of a line that was told
+// again reports whether a report on the job's behalf may be of a line that was reported
 // before: its reader begins anew with the output when it is restarted. Which line it
 // is, it counts (Report.Nth); without that every line may be.
 func (t *reportLog) again(r api.Report) bool {

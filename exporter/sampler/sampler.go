@@ -64,11 +64,11 @@ type Config struct {
 	// Workers are those of sources that were asked before, by the names of their collectors,
 	// "attrib" and "node": a call of one may still hang.
 	Workers map[string]*collector.Worker
-	// GPUs tells the joules of all graphics cards since any beginning, and when they were
+	// GPUs returns the joules of all graphics cards since any beginning, and when they were
 	// read; nil = there are none.
 	GPUs func() (joules float64, at time.Time, known bool)
 	// Journal keeps at each tick what the next exporter has to know where Keep is set, so
-	// that even one that is killed sets no job's counter back; nil = nobody does.
+	// that even one that is killed sets no job's counter back; nil = it is not kept.
 	Journal func(state.State) error
 	Logger  *slog.Logger // default: none
 }
@@ -91,7 +91,7 @@ type Sampler struct {
 	// Of Run's goroutine.
 	jobs       map[attrib.Key]*job
 	ended      map[attrib.Key]energy.Joules
-	last       map[attrib.Key]*reportLog // what those told that ended
+	last       map[attrib.Key]*reportLog // what those reported that ended
 	earlier    map[inode]state.Job
 	abandoned  map[attrib.Key]attrib.Found // empty cgroups that were there before the first tick
 	looks      int                         // for jobs
@@ -112,8 +112,8 @@ type Stats struct {
 	Marks         uint64 // recorded
 	MarksBare     uint64 // of these without a snapshot
 	MarksRefused  uint64 // from processes in no job
-	MarksRepeated uint64 // that another process had told before
-	Saves         uint64 // checkpoints that were told
+	MarksRepeated uint64 // that another process had reported before
+	Saves         uint64 // checkpoints that were reported
 	ReadErrors    uint64
 	JobsSeen      uint64
 	JobsRefused   uint64  // because the store was full
@@ -256,7 +256,7 @@ func (s *Sampler) complete(j *job, now time.Time, joules float64) collector.Valu
 		out[api.ColNodeBusy] = max(s.cpu.Busy-j.base.Busy, 0)
 		out[api.ColNodeSteal] = max(s.cpu.Steal-j.base.Steal, 0)
 	}
-	if s.ledger.tells(now, s.cfg.Interval) {
+	if s.ledger.knows(now, s.cfg.Interval) {
 		j.addEnergy(out, joules)
 	}
 	return out

@@ -26,7 +26,7 @@ func (s *Sampler) number(j *job, f attrib.Found) {
 		s.log.Warn("attempt keeps its own number", "job", j.stored.String(), "attempt", f.Attempt)
 		return
 	}
-	s.log.Info("attempt is told by its job", "job", j.stored.String(), "attempt", f.Attempt)
+	s.log.Info("attempt number known from the job", "job", j.stored.String(), "attempt", f.Attempt)
 	j.stored.Attempt = f.Attempt
 }
 

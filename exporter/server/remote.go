@@ -21,7 +21,7 @@ import (
 // Remote is how callers on other machines are served: over TLS with certificates on
 // both sides. They read, and report on behalf of jobs that they name.
 type Remote struct {
-	Address string // HOST:PORT; empty, with all else, = nobody is served
+	Address string // HOST:PORT; empty, with all else, = no other machine is served
 	// Certs are the exporter's certificate and key, and the authority that a caller's
 	// certificate has to come from.
 	Certs certs.Files

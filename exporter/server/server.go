@@ -39,7 +39,7 @@ type Config struct {
 	ShowJobs bool
 	// Remote serves callers on other machines; without an address there are none.
 	Remote Remote
-	// Node tells the node as it is now; nil = it stays as it was.
+	// Node returns the node as it is now; nil = it stays as it was.
 	Node func() api.Node
 }
 
@@ -52,7 +52,7 @@ type Server struct {
 	marker  Marker
 	metrics http.Handler
 	rates   *rates
-	remote  *remote // nil = nobody on another machine is served
+	remote  *remote // nil = it serves this machine alone
 }
 
 // ErrAddress means that an address is not one to serve metrics on.

@@ -43,7 +43,7 @@ type Job struct {
 // ErrState means that a file is there and is no state.
 var ErrState = errors.New("state")
 
-// Boot tells the machine's boots apart; empty where it does not say.
+// Boot distinguishes the machine's boots; empty where it does not say.
 func Boot(root hostfs.Root) string {
 	data, err := hostfs.Read(root.Proc("sys", "kernel", "random", "boot_id"))
 	if err != nil {
@@ -80,7 +80,7 @@ func load(path string) (State, error) {
 	return s, nil
 }
 
-// check tells what is wrong with a state.
+// check reports what is wrong with a state.
 func (s State) check() error {
 	if s.Version != version {
 		return fmt.Errorf("it is of version %d, want %d", s.Version, version)

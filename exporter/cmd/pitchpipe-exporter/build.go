@@ -108,7 +108,7 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 	return e, nil
 }
 
-// describe tells what machine this is, without which there is nothing to share out.
+// describe reports what machine this is, without which there is nothing to share out.
 func describe(machine *node.Node) (node.Machine, error) {
 	type answer struct {
 		is  node.Machine
@@ -240,13 +240,13 @@ func run(ctx context.Context, o options) error {
 	me.is.Blind = blind
 	serve, err := server.New(server.Config{
 		Socket: o.socket, Metrics: o.address, Blind: blind, Logger: log, Readers: readers, Remote: o.remote, ShowJobs: o.jobs == "all",
-		Node: func() api.Node { return me.told(ctx, sample.Snapshot().Silent) },
+		Node: func() api.Node { return me.shown(ctx, sample.Snapshot().Silent) },
 	}, with.about, store, sample, shown)
 	if err != nil {
 		return err
 	}
 
-	// 3. Run until told to stop.
+	// 3. Run until the end.
 	group, ctx := errgroup.WithContext(ctx)
 	if with.gpus.source != nil {
 		group.Go(func() error { return with.gpus.run(ctx, log) })
@@ -263,7 +263,7 @@ func run(ctx context.Context, o options) error {
 }
 
 // keep writes down now and then, and at the end, what the next exporter has to know.
-// A state that cannot be written keeps nobody from sampling.
+// A state that cannot be written stops no sampling.
 func keep(ctx context.Context, path string, sample *sampler.Sampler, why *atomic.Pointer[string], log *slog.Logger) {
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()

@@ -32,7 +32,7 @@ const patience = 15 * time.Second
 // gpus are the graphics cards of a node; the source is nil where there are none.
 type gpus struct {
 	source *gpu.Source
-	driver string // that has to be there before anybody is asked; empty = nothing
+	driver string // that has to be there before any backend is asked; empty = nothing
 	loaded *atomic.Bool
 }
 

@@ -41,9 +41,9 @@ func (s *self) node(ctx context.Context) api.Node {
 	return out
 }
 
-// told is the node as callers are told it: with what does not answer at this moment, and
+// shown is the node as callers see it: with what does not answer at this moment, and
 // since when, which the metrics say in a way of their own.
-func (s *self) told(ctx context.Context, silent []api.Source) api.Node {
+func (s *self) shown(ctx context.Context, silent []api.Source) api.Node {
 	out := s.node(ctx)
 	out.Sources = slices.Clone(out.Sources)
 	for i, source := range out.Sources {

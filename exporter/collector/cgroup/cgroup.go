@@ -88,7 +88,7 @@ func (c *Collector) Open(_ context.Context, t collector.Target) (collector.Reade
 	return r, nil
 }
 
-// inUnified reports whether a directory is in the v2 hierarchy, where alone pressure is told.
+// inUnified reports whether a directory is in the v2 hierarchy, which alone has pressure.
 func (c *Collector) inUnified(dir string) bool {
 	return dir != "" && slices.ContainsFunc(c.root.Hierarchies(), func(h hostfs.Hierarchy) bool {
 		return h.V2 && strings.HasPrefix(dir, h.Dir+"/")

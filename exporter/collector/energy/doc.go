@@ -32,8 +32,8 @@
 //
 // A DRAM counter that cannot be read when the meter is opened is named as missing. One that
 // cannot be read later is an error of the interval; what it misses comes with the next
-// reading. Two jobs that share a package and spend different energy on a cycle cannot be told
-// apart: each gets the mean of both.
+// reading. Two jobs that share a package and spend different energy on a cycle cannot be distinguished
+// by any counter: each gets the mean of both.
 //
 // Meters and books belong to one goroutine.
 package energy

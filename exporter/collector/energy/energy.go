@@ -38,9 +38,9 @@ type Activity struct {
 	// Packages are the same by the number of the socket; nil = not known.
 	Packages map[int]Cores
 	// GPUs are the joules of all graphics cards in the interval, which a meter that counts
-	// the cards too takes out of what it tells.
+	// the cards too takes out of what it counts.
 	GPUs float64
-	// Guessed means that GPUs is not what the cards told: nothing is to be learned from it.
+	// Guessed means that GPUs is a guess: nothing is to be learned from it.
 	Guessed bool
 }
 

@@ -59,7 +59,7 @@ func ParseSensors(rules []string) (Sensors, error) {
 	return out, nil
 }
 
-// judge tells as what a sensor counts.
+// judge reports as what a sensor counts.
 func (s Sensors) judge(chip, label, file string) (Component, int) {
 	for _, r := range s {
 		if _, ok := fits(r.Chip, chip); !ok {

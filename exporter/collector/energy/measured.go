@@ -140,7 +140,7 @@ var _ Meter = (*Measured)(nil)
 
 // measured builds a meter. The model's idle power is shared evenly by the packages, or
 // is that of the whole machine, until something better is known; of DRAM nothing is.
-// Counters are told apart by their ids: two of one id are an error.
+// Counters are distinguished by their ids: two of one id are an error.
 func measured(source string, r reader, model Model) (*Measured, error) {
 	m := &Measured{source: source, reader: r, model: model, idle: map[string]*idle{}}
 	var parts []string

@@ -19,7 +19,7 @@
 // for that job, and the reader says why (collector.Selective).
 //
 // Groups are opened by x/sys/unix. hodgesds/perf-utils hides the kernel's error number, by
-// which denied is told from unsupported, excludes the hypervisor, which the power, msr and
+// which denied differs from unsupported, excludes the hypervisor, which the power, msr and
 // uncore PMUs refuse, ignores short reads, by which an offline CPU is known, and keeps its
 // buffers in a global. It numbers the tracepoints.
 //

@@ -152,8 +152,8 @@ func Denial(root hostfs.Root, refused error) string {
 }
 
 // mainline is the highest level of kernel.perf_event_paranoid that the kernel itself knows.
-// Debian and Ubuntu ship kernels that know another one above it, at which many of them let
-// nobody count who has not CAP_SYS_ADMIN, whatever else he may.
+// Debian and Ubuntu ship kernels that know another one above it, at which many of them
+// require CAP_SYS_ADMIN, whatever else a process may.
 const mainline = 2
 
 // knowsPerfmon reports whether the kernel has CAP_PERFMON, which came with Linux 5.8.

@@ -15,7 +15,7 @@ type Stat struct {
 	Own        Use
 	Children   Use // of those that it waited for, with theirs
 	Threads    uint64
-	StartTicks uint64 // after boot: tells apart two processes of one id
+	StartTicks uint64 // after boot: distinguishes two processes of one id
 	RSSPages   uint64
 }
 
