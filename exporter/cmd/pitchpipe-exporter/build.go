@@ -239,7 +239,7 @@ func run(ctx context.Context, o options) error {
 	}
 	me.is.Blind = blind
 	serve, err := server.New(server.Config{
-		Socket: o.socket, Metrics: o.address, Blind: blind, Logger: log, Readers: readers, Remote: o.remote, ShowJobs: o.jobs == "all",
+		Socket: o.socket, Metrics: o.address, WebConfig: o.web, Blind: blind, Logger: log, Readers: readers, Remote: o.remote, ShowJobs: o.jobs == "all",
 		Node: func() api.Node { return me.shown(ctx, sample.Snapshot().Silent) },
 	}, with.about, store, sample, shown)
 	if err != nil {
