@@ -102,7 +102,7 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 	}
 	if e.workers[counted.Name()].Stuck() == nil {
 		for _, c := range counted.Columns() {
-			e.columns = append(e.columns, window.Column{Name: c.Name, Help: c.Help})
+			e.columns = append(e.columns, window.Column{Name: c})
 		}
 	}
 	return e, nil

@@ -178,9 +178,9 @@ func program(named, name string) (string, error) {
 // gpuColumns are those of jobs on nodes with GPUs.
 func gpuColumns() []window.Column {
 	return []window.Column{
-		{Name: api.ColGPUJoules, Help: "Energy of the job's GPUs, by share, which is part of its joules."},
-		{Name: api.ColGPUBusy, Help: "Time for which the job's GPUs were busy, by share."},
-		{Name: api.ColGPUMemory, Gauge: true, Help: "Memory of GPUs that the job's processes hold."},
-		{Name: api.ColGPUs, Gauge: true, Help: "GPUs that each of the job's processes is on, added up."},
+		{Name: api.ColGPUJoules},
+		{Name: api.ColGPUBusy},
+		{Name: api.ColGPUMemory, Gauge: true},
+		{Name: api.ColGPUs, Gauge: true},
 	}
 }
