@@ -138,6 +138,19 @@ func (w *Worker) silence() error {
 	return fmt.Errorf("%s: %w since %s", w.name, ErrSilent, w.since.UTC().Format(time.RFC3339))
 }
 
+// Get makes a call through a worker and returns what it returned, or an ErrSilent.
+func Get[T any](w *Worker, call func() (T, error)) (T, error) {
+	got := &struct {
+		v   T
+		err error
+	}{}
+	if err := w.Do(func() { got.v, got.err = call() }); err != nil {
+		var none T
+		return none, err
+	}
+	return got.v, got.err
+}
+
 // Ask makes one call that may hang, within Patience. The error names no time, since it
 // becomes a label of a metric.
 func Ask[T any](name string, call func() T) (answer T, err error) {

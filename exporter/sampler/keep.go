@@ -1,11 +1,13 @@
 package sampler
 
 import (
+	"errors"
 	"os"
 	"syscall"
 	"time"
 
 	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/state"
 	"pitchpipe/exporter/window"
@@ -63,11 +65,8 @@ func (s *Sampler) inodeOf(f attrib.Found) inode {
 	if dir == "" {
 		return inode{}
 	}
-	in := new(inode)
-	if s.worker(finding).Do(func() { *in = inodeOf(dir) }) != nil {
-		return inode{}
-	}
-	return *in
+	in, _ := collector.Get(s.worker(finding), func() (inode, error) { return inodeOf(dir), nil }) // unknown where it hangs
+	return in
 }
 
 // resume gives a job the joules that an earlier exporter counted for it, and reports
@@ -128,13 +127,13 @@ func (s *Sampler) writeJournal(now state.State) {
 	if s.cfg.Journal == nil || !s.cfg.Keep {
 		return
 	}
-	kept := new(error)
-	if err := s.worker("journal").Do(func() { *kept = s.cfg.Journal(now) }); err != nil {
+	_, err := collector.Get(s.worker("journal"), func() (any, error) { return nil, s.cfg.Journal(now) })
+	if errors.Is(err, collector.ErrSilent) {
 		return // it is shown as a source that does not answer
 	}
 	text := ""
-	if *kept != nil {
-		text = (*kept).Error()
+	if err != nil {
+		text = err.Error()
 	}
 	if text != s.unkept {
 		s.log.Warn("journal of jobs' joules changed state", "err", text)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/cgroup"
 )
 
@@ -76,10 +77,9 @@ func (s *Sampler) isAbandoned(f scanned) bool {
 // look looks for jobs; an error means that nothing is known of any.
 func (s *Sampler) look(ctx context.Context) ([]scanned, error) {
 	questions := s.questions()
-	out := new([]scanned)
-	if err := s.worker(finding).Do(func() {
+	return collector.Get(s.worker(finding), func() ([]scanned, error) {
 		all := s.finder.Scan(ctx)
-		*out = make([]scanned, 0, len(all))
+		out := make([]scanned, 0, len(all))
 		for _, f := range all {
 			w, known := questions[f.Key]
 			if !known {
@@ -87,12 +87,10 @@ func (s *Sampler) look(ctx context.Context) ([]scanned, error) {
 			}
 			see := s.scanned(f, w)
 			see.empty = !known && !see.anyone && !f.Fresh() && f.Readable()
-			*out = append(*out, see)
+			out = append(out, see)
 		}
-	}); err != nil {
-		return nil, err
-	}
-	return *out, nil
+		return out, nil
+	})
 }
 
 func (s *Sampler) scanned(f attrib.Found, w question) scanned {

@@ -1,6 +1,9 @@
 package sampler
 
-import "pitchpipe/exporter/collector/node"
+import (
+	"pitchpipe/exporter/collector"
+	"pitchpipe/exporter/collector/node"
+)
 
 // machine is one reading of the node.
 type machine struct {
@@ -11,12 +14,13 @@ type machine struct {
 
 // readNode reads the node; what cannot be read stays as it was.
 func (s *Sampler) readNode() {
-	m := new(machine)
-	if err := s.worker("node").Do(func() {
+	m, err := collector.Get(s.worker("node"), func() (m machine, _ error) {
 		m.cpu, m.err = s.node.CPU()
 		m.load, m.noLoad = s.node.Load()
-	}); err != nil {
-		m = &machine{err: err, noLoad: err}
+		return m, nil
+	})
+	if err != nil {
+		m = machine{err: err, noLoad: err}
 	}
 	text := ""
 	if m.err != nil {
@@ -37,9 +41,6 @@ func (s *Sampler) readNode() {
 
 // busy is the time of the node's cores at this moment, where it can be read.
 func (s *Sampler) busy() (node.CPU, bool) {
-	m := new(machine)
-	if s.worker("node").Do(func() { m.cpu, m.err = s.node.CPU() }) != nil || m.err != nil {
-		return node.CPU{}, false
-	}
-	return m.cpu, true
+	cpu, err := collector.Get(s.worker("node"), s.node.CPU)
+	return cpu, err == nil
 }

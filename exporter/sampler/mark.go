@@ -9,6 +9,7 @@ import (
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/api/peercred"
 	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector"
 )
 
 // The oldest time that a mark may carry: listeners deliver late when the exporter
@@ -156,20 +157,19 @@ func (s *Sampler) locate(m markRequest) (*job, error) {
 		}
 		return nil, errNowhere
 	}
-	at := &struct {
-		key attrib.Key
-		ok  bool
-	}{}
-	if err := s.worker(finding).Do(func() {
-		if at.key, at.ok = s.finder.Locate(m.who.PID, m.who.UID); at.ok {
-			// As it began then it was this process all the time.
-			at.ok = m.who.Start != 0 && s.finder.Started(m.who.PID) == m.who.Start
+	at, err := collector.Get(s.worker(finding), func() (attrib.Key, error) {
+		key, ok := s.finder.Locate(m.who.PID, m.who.UID)
+		// As it began then it was this process all the time.
+		if !ok || m.who.Start == 0 || s.finder.Started(m.who.PID) != m.who.Start {
+			return attrib.Key{}, nil
 		}
-	}); err != nil {
+		return key, nil
+	})
+	if err != nil {
 		return nil, fmt.Errorf("where the reporter is: %w", err)
 	}
-	if at.ok {
-		if j := s.jobs[at.key]; j != nil && j.takes() {
+	if at != (attrib.Key{}) {
+		if j := s.jobs[at]; j != nil && j.takes() {
 			return j, nil
 		}
 		return nil, errNowhere
@@ -192,12 +192,12 @@ func (s *Sampler) accepts(j *job, who peercred.Caller) bool {
 	if j.uid != 0 || j.found.HasUID {
 		return false
 	}
-	whose := &struct {
-		uid uint32
-		ok  bool
-	}{} // it seems to be root's: the first process that was seen was
-	if s.worker(finding).Do(func() { whose.uid, whose.ok = s.finder.User(j.found.Processes()) }) == nil && whose.ok {
-		s.belongs(j, whose.uid)
+	// It seems to be root's: the first process that was seen was.
+	if uid, err := collector.Get(s.worker(finding), func() (uint32, error) {
+		uid, _ := s.finder.User(j.found.Processes()) // 0 where none lives
+		return uid, nil
+	}); err == nil {
+		s.belongs(j, uid)
 	}
 	return who.UID == j.uid
 }

@@ -32,11 +32,8 @@ func (m *meter) read(ctx context.Context, now time.Time) error {
 		elapsed = now.Sub(m.touched)
 	}
 	m.touched = now
-	failed := new(error)
-	if err := m.worker.Do(func() { *failed = m.Read(ctx, elapsed) }); err != nil {
-		return err
-	}
-	return *failed
+	_, err := collector.Get(m.worker, func() (any, error) { return nil, m.Read(ctx, elapsed) })
+	return err
 }
 
 // ask takes over what the meter says about itself. While it hangs, its last answers stay.

@@ -21,11 +21,8 @@ func (n named) follow(ctx context.Context, t collector.Target) error {
 	if !ok {
 		return nil
 	}
-	var failed error
-	if err := n.worker.Do(func() { failed = f.Follow(ctx, t) }); err != nil {
-		return err
-	}
-	return failed
+	_, err := collector.Get(n.worker, func() (any, error) { return nil, f.Follow(ctx, t) })
+	return err
 }
 
 // close releases the reader, once its source answers.

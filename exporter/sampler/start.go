@@ -1,8 +1,11 @@
 package sampler
 
 import (
+	"errors"
+
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector"
 )
 
 // restarted reports whether f is a later start of a job that keeps its id: the
@@ -60,31 +63,29 @@ func (s *Sampler) placeForPerf(j *job) bool {
 		s.removePerfCgroup(j)
 		return had
 	}
-	put := &struct {
-		dir string
-		err error
-	}{}
 	found, had, name := j.found, j.perfDir != "", perfCgroupName(j)
-	if s.worker(finding).Do(func() {
+	dir, err := collector.Get(s.worker(finding), func() (string, error) {
 		if pids := found.Processes(); len(pids) > 0 || had { // else it is being made
-			put.dir, put.err = s.cfg.PerfCgroups.Put(name, pids)
+			return s.cfg.PerfCgroups.Put(name, pids)
 		}
-	}) != nil {
-		return false
-	}
+		return "", nil
+	})
 	text := ""
-	if put.err != nil {
+	switch {
+	case errors.Is(err, collector.ErrSilent):
+		return false
+	case err != nil:
 		s.stats.ReadErrors++
-		text = put.err.Error()
+		text = err.Error()
 	}
 	if text != j.perfDirErr && text != "" {
-		s.log.Warn("job is not wholly in its perf cgroup", "job", j.stored.String(), "err", put.err)
+		s.log.Warn("job is not wholly in its perf cgroup", "job", j.stored.String(), "err", err)
 	}
 	j.perfDirErr = text
-	if put.dir == "" || put.dir == j.perfDir {
+	if dir == "" || dir == j.perfDir {
 		return false
 	}
-	j.perfDir = put.dir
+	j.perfDir = dir
 	return true
 }
 
