@@ -90,22 +90,36 @@ func benchExporter(ctx context.Context, fs *flag.FlagSet, args []string, out, tr
 	o := benchexporter.Options{Trace: trace}
 	fs.StringVar(&o.Exporter, "exporter", "bin/pitchpipe-exporter", "the static program")
 	fs.StringVar(&o.NodeExporter, "node-exporter", "", "Debian's prometheus-node-exporter; empty = it is left out")
-	fs.IntVar(&o.Jobs, "jobs", 10, "jobs")
-	fs.IntVar(&o.Processes, "processes", 16, "processes of each")
+	one := benchexporter.Workload{}
+	fs.IntVar(&one.Jobs, "jobs", 0, "jobs; 0 = the workloads that have bars, one after the other")
+	fs.IntVar(&one.Processes, "processes", 2, "processes of each, where --jobs is given")
 	fs.IntVar(&o.Scrapes, "scrapes", 1000, "scrapes one after the other")
 	fs.IntVar(&o.Fresh, "fresh", 30, "scrapes more than a second apart")
 	fs.DurationVar(&o.Over, "over", 30*time.Second, "for which sampling alone is measured")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	if o.Jobs < 1 || o.Processes < 1 || o.Scrapes < 1 || o.Fresh < 1 || o.Over <= 0 || fs.NArg() > 0 {
+	if one.Jobs < 0 || one.Processes < 1 || o.Scrapes < 1 || o.Fresh < 1 || o.Over <= 0 || fs.NArg() > 0 {
 		return errUsage
 	}
-	report, err := benchexporter.Run(ctx, o)
-	if err != nil {
-		return err
+	workloads := benchexporter.Workloads()
+	if one.Jobs > 0 {
+		workloads = []benchexporter.Workload{one}
 	}
-	return report.Print(out)
+	for i, w := range workloads {
+		if o.Workload = w; i > 0 {
+			o.NodeExporter = "" // it knows no jobs: its costs are those of the first run
+			fmt.Fprintln(out)
+		}
+		report, err := benchexporter.Run(ctx, o)
+		if err == nil {
+			err = report.Print(out)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func benchMind(ctx context.Context, fs *flag.FlagSet, args []string, out, trace io.Writer) (err error) {

@@ -18,20 +18,20 @@ const (
 	maxReporters = 64
 )
 
-// told is what an attempt has told so far, as far as it takes to know a report that
+// reportLog is what an attempt has reported so far, as far as it takes to know a report that
 // another process makes of the same line: a site's listener and a user's own may both
-// follow one output. One process that tells twice means it.
-type told struct {
+// follow one output. One process that reports twice means it.
+type reportLog struct {
 	epoch   int      // the newest
-	pid     int      // that told it last
+	pid     int      // that reported it last
 	sayings []saying // about the newest epoch, those of repeats left out
 
 	reporters map[int]peercred.Caller // processes that reported
 
-	saver   int // the process that told of the last save that counted, 0 = none did
+	saver   int // the process that reported the last save that counted, 0 = none did
 	savedAt time.Time
 
-	epochs, saves int // lines that were told on the job's behalf, by their count
+	epochs, saves int // lines that were reported on the job's behalf, by their count
 	before        int // the newest epoch of an earlier start in the same attempt
 }
 
@@ -41,7 +41,7 @@ type saying struct {
 }
 
 // by remembers a process that was in the job when it reported.
-func (t *told) by(who peercred.Caller) {
+func (t *reportLog) by(who peercred.Caller) {
 	if who.PID == onBehalf || who.Start == 0 {
 		return // it never was in the job, or had reported before
 	}
@@ -54,17 +54,17 @@ func (t *told) by(who peercred.Caller) {
 // knows reports whether the process was in the job when it reported before. One that had
 // ended when its connection was accepted (Start == 0) counts by its number and user alone:
 // where a job takes reports from its own user only, another process of that user which
-// had the number can spoil his own job at most. Under Nomad, where heeds takes any user,
+// had the number can spoil his own job at most. Under Nomad, where accepts takes any user,
 // mark.go's locate leaves it out.
-func (t *told) knows(who peercred.Caller) bool {
+func (t *reportLog) knows(who peercred.Caller) bool {
 	was, ok := t.reporters[who.PID]
 	return ok && was.UID == who.UID && (who.Start == 0 || was.Start == who.Start)
 }
 
-// repeated tells whether another process has told the same already. For an epoch that
+// repeated reports whether another process has reported the same already. For an epoch that
 // is: the same numbers for the newest epoch, or an older epoch; for a checkpoint: one
 // at the same time. What is none is remembered.
-func (t *told) repeated(pid int, r api.Report) bool {
+func (t *reportLog) repeated(pid int, r api.Report) bool {
 	again := pid == onBehalf && t.again(r)
 	if r.Saved {
 		return again || t.savedBefore(pid, r.Time)
@@ -90,10 +90,10 @@ func (t *told) repeated(pid int, r api.Report) bool {
 	return false
 }
 
-// again tells whether a report on the job's behalf may be of a line that was told
+// again reports whether a report on the job's behalf may be of a line that was reported
 // before: its reader begins anew with the output when it is restarted. Which line it
 // is, it counts (Report.Nth); without that every line may be.
-func (t *told) again(r api.Report) bool {
+func (t *reportLog) again(r api.Report) bool {
 	n := &t.epochs
 	if r.Saved {
 		n = &t.saves
@@ -108,7 +108,7 @@ func (t *told) again(r api.Report) bool {
 	return true
 }
 
-func (t *told) savedBefore(pid int, at time.Time) bool {
+func (t *reportLog) savedBefore(pid int, at time.Time) bool {
 	apart := at.Sub(t.savedAt).Abs()
 	if t.saver != 0 && t.saver != pid && apart < sameSave {
 		return true

@@ -99,7 +99,7 @@ func onlyProcesses(t *testing.T) *attrib.Scanner {
 	return attrib.NewScanner(hostfs.Root{CgroupFS: t.TempDir()}, attrib.TrustOwn)
 }
 
-// sees tells whether a scan finds a job of that name.
+// sees reports whether a scan finds a job of that name.
 func sees(t *testing.T, s *attrib.Scanner, id string) bool {
 	t.Helper()
 	for _, f := range s.Scan(t.Context()) {

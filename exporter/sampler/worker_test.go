@@ -196,31 +196,36 @@ func TestASourceThatBecomesUnreadableIsMissingAndNotConstant(t *testing.T) {
 
 // hanging is a meter that hangs when it is told to and counts 10 W.
 type hanging struct {
+	energy.Meter
 	*fault
-	last time.Time
+	last            time.Time
+	joules, settled float64
 }
 
-func (h *hanging) Source() string               { return energy.RAPL }
-func (h *hanging) Base() energy.Component       { return energy.Package }
-func (h *hanging) IdleWatts() (float64, string) { return 0, "none" }
+func (h *hanging) Source() string         { return energy.RAPL }
+func (h *hanging) Base() energy.Component { return energy.Package }
 
-func (h *hanging) Step(context.Context, energy.Activity) (energy.Split, bool, error) {
+func (h *hanging) Read(context.Context, time.Duration) error {
 	if err := h.enter(); err != nil {
-		return energy.Split{}, false, err
+		return err
 	}
 	now, was := time.Now(), h.last
-	h.last = now
-	if was.IsZero() {
-		return energy.Split{}, false, nil
+	if h.last = now; !was.IsZero() {
+		h.joules += 10 * now.Sub(was).Seconds()
 	}
-	joules := 10 * now.Sub(was).Seconds()
-	return energy.Split{Total: joules, Parts: []energy.Part{{Component: energy.Package, Total: joules}}}, true, nil
+	return nil
+}
+
+func (h *hanging) Settle(energy.Activity) (energy.Split, bool) {
+	joules := h.joules - h.settled
+	h.settled = h.joules
+	return energy.Split{Total: joules, Parts: []energy.Part{{Component: energy.Package, Total: joules}}}, joules > 0
 }
 
 func TestAMeterThatHangsHoldsUpNoCounterAndLosesNoJoule(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, m := newWorld(), &hanging{fault: &fault{}}
+		w, m := newWorld(), &hanging{Meter: modeller(), fault: &fault{}}
 		w.begin("a", 1)
 		s, store := runFault(t, w, &fault{}, m)
 		wait(5 * time.Second)

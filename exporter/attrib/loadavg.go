@@ -9,47 +9,47 @@ import (
 	"pitchpipe/exporter/hostfs"
 )
 
-// stir tells whether a process may have come or gone, for the price of one small file: each
+// stir reports whether a process may have come or gone, for the price of one small file: each
 // that comes takes another number, and each that goes takes its threads along. The zero
-// value tells nothing.
-type stir struct {
+// value says nothing.
+type processCount struct {
 	threads int    // on the machine
 	newest  uint64 // number that was given away last
 }
 
 // since reads it as it is now; the zero value where the machine's own /proc/loadavg does
 // not tell. Whether it does is asked where there was none before, or wholly.
-func (was stir) since(root hostfs.Root, buf []byte, wholly bool) stir {
-	if (was == stir{} || wholly) && !stirs(root) {
-		return stir{}
+func (was processCount) since(root hostfs.Root, buf []byte, wholly bool) processCount {
+	if (was == processCount{} || wholly) && !kernelLoadavg(root) {
+		return processCount{}
 	}
 	data, err := hostfs.ReadInto(buf, root.Proc("loadavg"))
 	if err != nil {
-		return stir{}
+		return processCount{}
 	}
-	return parseStir(data)
+	return parseLoadavg(data)
 }
 
-// parseStir reads "0.74 1.19 2.18 2/345 12345".
-func parseStir(data []byte) stir {
+// parseLoadavg reads "0.74 1.19 2.18 2/345 12345".
+func parseLoadavg(data []byte) processCount {
 	const parts, tasks, newest = 5, 3, 4
 	f := bytes.Fields(data)
 	if len(f) != parts {
-		return stir{}
+		return processCount{}
 	}
 	_, all, ok := bytes.Cut(f[tasks], []byte{'/'})
 	threads, err1 := hostfs.Uint(all)
 	number, err2 := hostfs.Uint(f[newest])
 	if !ok || err1 != nil || err2 != nil || threads == 0 || threads > 1<<30 || number == 0 {
-		return stir{}
+		return processCount{}
 	}
-	return stir{int(threads), number}
+	return processCount{int(threads), number}
 }
 
-// stirs tells whether the file is the kernel's, and not one that stands for it in a
-// container or a copy, and tells of the processes that this /proc lists: the number that it
+// kernelLoadavg reports whether the file is the kernel's, and not one that stands for it in a
+// container or a copy, and is about the processes that this /proc lists: the number that it
 // names is one of the reader's own namespace.
-func stirs(root hostfs.Root) bool {
+func kernelLoadavg(root hostfs.Root) bool {
 	var fs unix.Statfs_t
 	if unix.Statfs(root.Proc("loadavg"), &fs) != nil || fs.Type != unix.PROC_SUPER_MAGIC {
 		return false
@@ -58,10 +58,6 @@ func stirs(root hostfs.Root) bool {
 	if err != nil {
 		return false
 	}
-	for line := range hostfs.Lines(data) {
-		if numbers, ok := strings.CutPrefix(line, "NSpid:"); ok {
-			return len(strings.Fields(numbers)) == 1
-		}
-	}
-	return false // a kernel before namespaces are told
+	numbers, ok := hostfs.Value(data, "NSpid:") // a kernel before namespaces has none
+	return ok && len(strings.Fields(numbers)) == 1
 }

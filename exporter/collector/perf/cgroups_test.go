@@ -1,4 +1,4 @@
-package leaf_test
+package perf_test
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"pitchpipe/exporter/collector/perf"
 	"pitchpipe/exporter/hostfs"
-	"pitchpipe/exporter/leaf"
 )
 
 func plant(t *testing.T, dir string, files map[string]string) {
@@ -37,17 +37,17 @@ func TestLeavesAreInTheTreeThatPerfLooksIn(t *testing.T) {
 		tree  string
 		err   error
 	}{
-		{"no cgroups", nil, "", leaf.ErrNowhere},
-		{"v2 alone, where jobs have their own", map[string]string{"cgroup.controllers": "cpu"}, "", leaf.ErrNowhere},
-		{"v1 without perf", map[string]string{"memory/cgroup.procs": ""}, "", leaf.ErrNowhere},
-		{"a tree of perf's alone", map[string]string{"perf_event/cgroup.procs": ""}, "", leaf.ErrNowhere},
+		{"no cgroups", nil, "", perf.ErrNoCgroupsNeeded},
+		{"v2 alone, where jobs have their own", map[string]string{"cgroup.controllers": "cpu"}, "", perf.ErrNoCgroupsNeeded},
+		{"v1 without perf", map[string]string{"memory/cgroup.procs": ""}, "", perf.ErrNoCgroupsNeeded},
+		{"a tree of perf's alone", map[string]string{"perf_event/cgroup.procs": ""}, "", perf.ErrNoCgroupsNeeded},
 		{"v1 with perf", map[string]string{"perf_event/cgroup.procs": "", "freezer/cgroup.procs": ""}, "perf_event", nil},
 		{"hybrid with a tree of perf's", map[string]string{"unified/cgroup.controllers": "", "perf_event/cgroup.procs": "", "freezer/cgroup.procs": ""}, "perf_event", nil},
 		{"hybrid", map[string]string{"unified/cgroup.controllers": "", "memory/cgroup.procs": ""}, "unified", nil},
 	} {
 		dir := t.TempDir()
 		plant(t, dir, tc.files)
-		m, err := leaf.New(hostfs.Root{CgroupFS: dir})
+		m, err := perf.NewCgroups(hostfs.Root{CgroupFS: dir})
 		if !errors.Is(err, tc.err) || (m == nil) != (tc.err != nil) {
 			t.Errorf("%s: got %v, want %v", tc.name, err, tc.err)
 		}
@@ -65,12 +65,12 @@ func TestProcessesAreMovedInPerfsTreeAlone(t *testing.T) {
 		"unified/cgroup.controllers": "", "perf_event/cgroup.procs": "7\n", "freezer/cgroup.procs": "", "freezer/slurm/uid_1/job_42/cgroup.procs": "7\n",
 		"perf_event/pitchpipe-perf/slurm-42/cgroup.procs": "",
 	})
-	m, err := leaf.New(hostfs.Root{CgroupFS: dir})
+	m, err := perf.NewCgroups(hostfs.Root{CgroupFS: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := m.Put("slurm-42", []int{7})
-	want := filepath.Join(dir, "perf_event", leaf.Top, "slurm-42")
+	want := filepath.Join(dir, "perf_event", perf.CgroupsTop, "slurm-42")
 	if err != nil || got != want {
 		t.Fatalf("%s, %v; want %s", got, err, want)
 	}
@@ -81,7 +81,7 @@ func TestProcessesAreMovedInPerfsTreeAlone(t *testing.T) {
 			t.Errorf("%s holds %q, %v; want %q", path, data, err, want)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(dir, "unified", leaf.Top)); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, "unified", perf.CgroupsTop)); err == nil {
 		t.Error("a leaf was made in v2, where perf does not look")
 	}
 }
@@ -90,7 +90,7 @@ func TestNamesThatLeadElsewhereAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	plant(t, dir, map[string]string{"unified/cgroup.controllers": "", "memory/cgroup.procs": ""})
-	m, err := leaf.New(hostfs.Root{CgroupFS: dir})
+	m, err := perf.NewCgroups(hostfs.Root{CgroupFS: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,11 +101,11 @@ func TestNamesThatLeadElsewhereAreRefused(t *testing.T) {
 	}
 }
 
-func TestProcessesAndWhatTheyStartAreInTheLeaf(t *testing.T) {
+func TestProcessesAndWhatTheyStartAreInThePerfCgroup(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("making cgroups needs root")
 	}
-	m, err := leaf.New(hostfs.Root{})
+	m, err := perf.NewCgroups(hostfs.Root{})
 	if err != nil {
 		t.Skipf("no leaves here: %v", err)
 	}

@@ -1,4 +1,4 @@
-package budget
+package sampler
 
 import (
 	"errors"
@@ -16,24 +16,32 @@ import (
 	"pitchpipe/exporter/api"
 )
 
-// ErrFile means that a file is there and is no budget that may be believed.
-var ErrFile = errors.New("budget")
+// ErrBudgetFile means that a file is there and is no budget that may be believed.
+var ErrBudgetFile = errors.New("budget")
 
 // A budget is a line.
-const maxFile = 4 << 10
+const maxBudgetFile = 4 << 10
 
-// Folder reads the administrator's budgets.
-type Folder struct {
+// BudgetFolder reads the administrator's budgets: files <folder>/<manager>/<id>, such as
+// slurm/42 or nomad/ALLOCATION.TASK, that a prolog writes and an epilog removes, in the
+// form that api.ParseBudget reads:
+//
+//	mkdir -p /run/pitchpipe/budgets/slurm
+//	echo "joules=2e6 seconds=$(( SLURM_JOB_END_TIME - SLURM_JOB_START_TIME ))" >/run/pitchpipe/budgets/slurm/$SLURM_JOB_ID
+//
+// Only files of jobs that run are read, once per sample. A file, or a folder on the way to
+// it, that another user than root and the exporter's own can write is refused.
+type BudgetFolder struct {
 	Path string
 	// Trusted are the users beside root who may write there.
 	Trusted []uint32
 }
 
-// Budget is that of a job; ok is false where no file is there. Every error is ErrFile.
-func (f Folder) Budget(manager, id string) (b api.Budget, ok bool, err error) {
+// Budget is that of a job; ok is false where no file is there. Every error is ErrBudgetFile.
+func (f BudgetFolder) Budget(manager, id string) (b api.Budget, ok bool, err error) {
 	for _, part := range []string{manager, id} {
 		if part == "" || part[0] == '.' || strings.ContainsAny(part, "/\x00") {
-			return api.Budget{}, false, fmt.Errorf("%w: no file can be called %q", ErrFile, part)
+			return api.Budget{}, false, fmt.Errorf("%w: no file can be called %q", ErrBudgetFile, part)
 		}
 	}
 	file, err := os.OpenFile(filepath.Join(f.Path, manager, id), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
@@ -41,7 +49,7 @@ func (f Folder) Budget(manager, id string) (b api.Budget, ok bool, err error) {
 		return api.Budget{}, false, nil
 	}
 	if err != nil {
-		return api.Budget{}, false, fmt.Errorf("%w: %w", ErrFile, err)
+		return api.Budget{}, false, fmt.Errorf("%w: %w", ErrBudgetFile, err)
 	}
 	defer func() { _ = file.Close() }() // only read
 	st, err := file.Stat()
@@ -60,21 +68,21 @@ func (f Folder) Budget(manager, id string) (b api.Budget, ok bool, err error) {
 	}
 	switch {
 	case err != nil:
-	case !st.Mode().IsRegular() || st.Size() > maxFile:
-		err = fmt.Errorf("%s is no file of at most %d bytes", file.Name(), maxFile)
+	case !st.Mode().IsRegular() || st.Size() > maxBudgetFile:
+		err = fmt.Errorf("%s is no file of at most %d bytes", file.Name(), maxBudgetFile)
 	default:
 		var text []byte
-		if text, err = io.ReadAll(io.LimitReader(file, maxFile)); err == nil {
+		if text, err = io.ReadAll(io.LimitReader(file, maxBudgetFile)); err == nil {
 			b, err = api.ParseBudget(text)
 		}
 	}
 	if err != nil {
-		return api.Budget{}, false, fmt.Errorf("%w: %s/%s: %w", ErrFile, manager, id, err)
+		return api.Budget{}, false, fmt.Errorf("%w: %s/%s: %w", ErrBudgetFile, manager, id, err)
 	}
 	return b, b.Joules > 0, nil
 }
 
-func (f Folder) trusted(st fs.FileInfo, name string) error {
+func (f BudgetFolder) trusted(st fs.FileInfo, name string) error {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	switch {
 	case !ok:
