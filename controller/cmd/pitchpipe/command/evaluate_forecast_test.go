@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"pitchpipe/controller/cmd/pitchpipe/command"
-	"pitchpipe/controller/evaluate/forecast"
+	"pitchpipe/controller/evaluate/models"
 )
 
 // learned are three runs whose loss falls towards an end of its own.
@@ -27,7 +27,7 @@ func TestEvaluateForecastPrintsBothForms(t *testing.T) {
 	t.Parallel()
 	args := []string{"evaluate", "forecast", "--curves", write(t, "curves.csv", learned()), "--seen", "0.3,0.5", "--measure", "both"}
 	r := pitchpipe(t, append(args, "--json")...)
-	var report forecast.Report
+	var report models.ForecastReport
 	decode(t, r.out, &report)
 	if r.code != command.ExitOK || report.Command != "evaluate forecast" || len(report.Data) != 1 || len(report.Rows) != 4 || report.Summary.Rows != 4 {
 		t.Fatalf("exit %d: %s %s", r.code, r.out, r.errors)
@@ -35,17 +35,17 @@ func TestEvaluateForecastPrintsBothForms(t *testing.T) {
 	measures := map[string]int{}
 	for _, row := range report.Rows {
 		measures[row.Measure]++
-		if row.Workload != "a" || row.Runs != 3 || row.FinalErrorMedian == nil || *row.FinalErrorMedian > *row.LastErrorMedian {
+		if row.Workload != "a" || row.Runs != 3 || !row.FinalErrorMedian.Known() || row.FinalErrorMedian > row.LastErrorMedian {
 			t.Errorf("%+v", row)
 		}
 	}
-	if measures[forecast.Loss] != 2 || measures[forecast.Quality] != 2 || r.errors == "" {
+	if measures[models.Loss] != 2 || measures[models.Quality] != 2 || r.errors == "" {
 		t.Errorf("rows by measure %v, progress %q", measures, r.errors)
 	}
 	if again := pitchpipe(t, append(args, "--json")...); again.out != r.out {
 		t.Error("the same data give another output")
 	}
-	if text := pitchpipe(t, args...); !strings.Contains(text.out, "BEST SINGLE") || !strings.Contains(text.out, "Error over the better of last value") {
+	if text := pitchpipe(t, args...); !strings.Contains(text.out, "BEST SINGLE") || !strings.Contains(text.out, "over the better of last value") {
 		t.Errorf("output %q", text.out)
 	}
 }
@@ -58,9 +58,9 @@ func TestEvaluateForecastTakesAdaptationsToo(t *testing.T) {
 		fmt.Fprintf(&b, "1,a,s,%d,%d,none,%.4f\n", e, 2*e, .9-.5/float64(e))
 	}
 	r := pitchpipe(t, "evaluate", "forecast", "--curves", write(t, "adaptations.csv", b.String()), "--seen", "0.5", "--json")
-	var report forecast.Report
+	var report models.ForecastReport
 	decode(t, r.out, &report)
-	if r.code != command.ExitOK || len(report.Rows) != 1 || report.Rows[0].Measure != forecast.Quality || report.Rows[0].Runs != 1 {
+	if r.code != command.ExitOK || len(report.Rows) != 1 || report.Rows[0].Measure != models.Quality || report.Rows[0].Runs != 1 {
 		t.Errorf("exit %d: %s %s", r.code, r.out, r.errors)
 	}
 }
@@ -72,7 +72,7 @@ func TestEvaluateForecastRefusesWhatItCannotCut(t *testing.T) {
 		args []string
 		says string
 	}{
-		"no file":                  {nil, `"curves" not set`},
+		"no file":                  {nil, "want --curves FILE"},
 		"a file that is not there": {[]string{"--curves", good + "x"}, "good.csvx"},
 		"a word for a number":      {[]string{"--curves", bad}, `bad.csv:2:9: loss is "low"`},
 		"trials for curves":        {[]string{"--curves", write(t, "trials.csv", trialsFile)}, `column "run" is missing`},

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"pitchpipe/controller/cmd/pitchpipe/command"
-	"pitchpipe/controller/evaluate/plan"
+	"pitchpipe/controller/evaluate/replay"
 )
 
 // jobsFile is a job that two cores serve as well as four, for fewer joules.
@@ -15,7 +15,7 @@ func TestEvaluatePlanPrintsBothForms(t *testing.T) {
 	t.Parallel()
 	args := []string{"evaluate", "plan", "--trials", write(t, "trials.csv", jobsFile), "--objective", "cost", "--epochs", "4,60", "--restart-cost", "10", "--seeds", "2"}
 	r := pitchpipe(t, append(args, "--json")...)
-	var report plan.Report
+	var report replay.PlanReport
 	decode(t, r.out, &report)
 	if r.code != command.ExitOK || report.Command != "evaluate plan" || len(report.Data) != 1 || len(report.Rows) != 2 || !strings.Contains(r.errors, "2 of 2 ") {
 		t.Fatalf("exit %d: %s %s", r.code, r.out, r.errors)
@@ -32,7 +32,7 @@ func TestEvaluatePlanPrintsBothForms(t *testing.T) {
 	if report.Summary.Moved != 0 {
 		t.Errorf("a site that asks for too much has jobs moved: %+v", report.Rows)
 	}
-	if text := pitchpipe(t, args...); !strings.Contains(text.out, "Minimised: cost. A move takes 10 s and waits 0 s.") {
+	if text := pitchpipe(t, args...); !strings.Contains(text.out, "restart_seconds     10.000") {
 		t.Errorf("output %q", text.out)
 	}
 }
@@ -44,7 +44,7 @@ func TestEvaluatePlanRefusesWhatItCannotReplay(t *testing.T) {
 		args []string
 		says string
 	}{
-		"no file":                          {nil, `"trials" not set`},
+		"no file":                          {nil, "want --trials FILE"},
 		"an unknown objective":             {[]string{"--trials", good, "--objective", "speed"}, `objective "speed"`},
 		"a limit that no one keeps":        {[]string{"--trials", good, "--max-slowdown", "0.5"}, "want at least 1"},
 		"a restart for nothing":            {[]string{"--trials", good, "--restart-cost", "0"}, "a restart of 0s"},

@@ -1,26 +1,23 @@
 package command
 
 import (
-	"errors"
-	"fmt"
+	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/evaluate/regret"
+	"pitchpipe/controller/evaluate/models"
+	"pitchpipe/controller/evaluate/result"
 	"pitchpipe/controller/tuning"
 )
 
-// evaluateRegret asks what a decision by class costs an input that was never seen.
 func (a *app) evaluateRegret() *cobra.Command {
-	var in regret.Input
-	var trials, samples, curves []string
+	var in models.RegretInput
 	var objective string
-	var own map[string]string
 	cmd := &cobra.Command{
 		Use: "regret --trials FILE... --samples FILE...", Short: "What does the setting of its class cost an input that was never seen?",
 		Long: "Leave each input of each workload out in turn, of a factorial that `pitchpipe record` made: learn classes\n" +
-			"from the profiles of all others, nobody being told how many there are or what belongs together, derive\n" +
+			"from the profiles of all others (neither how many there are nor what belongs together is given), derive\n" +
 			"what each setting does to a class from their raw observations, profile the input that was left out under\n" +
 			"its default setting, and let the planner decide, all by the controller's own code. Where there is no class,\n" +
 			"or its class knows nothing that is worth a move, the input keeps its default, and that is what it costs.\n\n" +
@@ -31,57 +28,21 @@ func (a *app) evaluateRegret() *cobra.Command {
 			"allotted, times seconds.",
 		Example: "  pitchpipe evaluate regret --trials trials.csv --samples samples.csv --curves curves.csv\n" +
 			"  pitchpipe evaluate regret --trials trials.csv --samples samples.csv --objective blend --weight 0.5 --default cores=2,threads=2 --json",
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, more []string) error {
-			if err := following(more, trialsFlag(&trials), samplesFlag(&samples), curvesFlag(&curves)); err != nil {
-				return err
-			}
-			if len(trials) == 0 || len(samples) == 0 {
-				return fmt.Errorf("%w command line: want --trials FILE and --samples FILE", errInvalid)
-			}
-			for _, of := range []struct {
-				files  []string
-				format records.Format
-				tables *[]records.Table
-			}{{trials, records.Trials, &in.Trials}, {samples, records.Samples, &in.Samples}, {curves, records.Curves, &in.Curves}} {
-				tables, err := tablesOf(of.files, of.format)
-				if err != nil {
-					return fmt.Errorf("%w %s: %w", errInvalid, of.format, err)
-				}
-				*of.tables = tables
-			}
-			in.Objective = tuning.Objective(objective)
-			for name, v := range own {
-				in.Default = in.Default.With(name, tuning.ParseValue(v))
-			}
-			r, err := regret.Run(cmd.Context(), in, a.progress())
-			switch {
-			case errors.Is(err, records.ErrInvalid), errors.Is(err, regret.ErrTooLittle), errors.Is(err, regret.ErrChoice):
-				return fmt.Errorf("%w data: %w", errInvalid, err)
-			case err != nil:
-				return err
-			case a.json:
-				return a.printJSON(r)
-			}
-			a.printf("%s", regret.Text(r))
-			return nil
-		},
-	}
-	var objectives []string
-	for _, o := range tuning.Objectives() {
-		objectives = append(objectives, string(o))
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&trials, "trials", nil, "tables of trials; further tables of any kind may follow as arguments")
-	f.StringSliceVar(&samples, "samples", nil, "tables of samples of the same runs")
-	f.StringSliceVar(&curves, "curves", nil, "tables of curves of the same runs: where epochs end")
-	f.StringVar(&objective, "objective", string(regret.DefaultObjective), "what is minimised: "+joined(objectives))
+	objectives := strings.Split(result.Words(tuning.Objectives()), ", ")
+	f.StringVar(&objective, "objective", string(models.DefaultObjective), "what is minimised: "+result.Words(objectives))
 	f.Float64Var(&in.Weight, "weight", tuning.DefaultWeight, "share of energy in blend")
-	f.StringVar(&in.Energy, "energy", regret.DefaultEnergy, "what stands for energy: "+joined(regret.Energies()))
-	f.StringToStringVar(&own, "default", nil, "the settings that inputs come with, such as cores=2,threads=2; default the most of everything")
+	f.StringVar(&in.Energy, "energy", models.DefaultEnergy, "what stands for energy: "+result.Words(models.Energies()))
+	ownFlag(cmd, &in.Default)
 	f.BoolVar(&in.Undisturbed, "undisturbed", false, "leave out the runs that others disturbed")
-	f.Uint64Var(&in.Seed, "seed", 1, "seed of everything random")
+	var seed uint64
+	f.Uint64Var(&seed, "seed", 1, "has no effect: nothing here is random")
 	offer(cmd, "objective", objectives)
-	offer(cmd, "energy", regret.Energies())
-	return cmd
+	offer(cmd, "energy", models.Energies())
+	tables := []*tableFlag{trialsFlag(&in.Trials, true), samplesFlag(&in.Samples, true), curvesFlag(&in.Curves, false)}
+	return evaluation(a, cmd, tables, func(ctx context.Context, progress result.Progress) (models.RegretReport, error) {
+		in.Objective = tuning.Objective(objective)
+		return models.Regret(ctx, in, progress)
+	})
 }

@@ -6,8 +6,7 @@ import (
 	"testing"
 
 	"pitchpipe/controller/cmd/pitchpipe/command"
-	"pitchpipe/controller/evaluate/hyper"
-	"pitchpipe/controller/evaluate/search"
+	"pitchpipe/controller/evaluate/replay"
 )
 
 const trialsFile = "workload,machine,knob_cores,seconds,joules\n" +
@@ -24,7 +23,7 @@ func TestEvaluateSearchReadsTrialsAndCurvesAndPrintsBothForms(t *testing.T) {
 	if r.code != command.ExitOK || !strings.Contains(r.errors, "18 of 18 ") {
 		t.Fatalf("exit %d: %s", r.code, r.errors)
 	}
-	var report search.Report
+	var report replay.SearchReport
 	decode(t, r.out, &report)
 	outcomes := map[string]int{}
 	for _, row := range report.Rows {
@@ -45,9 +44,9 @@ func TestEvaluateHyperPrintsBothForms(t *testing.T) {
 	t.Parallel()
 	args := []string{"evaluate", "hyper", "--curves", write(t, "curves.csv", curvesFile), "--seconds", "8", "--seeds", "2", "--method", "random,asha"}
 	r := pitchpipe(t, append(args, "--json")...)
-	var report hyper.Report
+	var report replay.HyperReport
 	decode(t, r.out, &report)
-	if r.code != command.ExitOK || len(report.Rows) != 2 || *report.Rows[0].Seconds != 8 || *report.Rows[0].RegretMean != 0 {
+	if r.code != command.ExitOK || len(report.Rows) != 2 || report.Rows[0].Seconds != 8 || report.Rows[0].RegretMean != 0 {
 		t.Errorf("exit %d: %s %s", r.code, r.out, r.errors)
 	}
 	if text := pitchpipe(t, args...); !strings.Contains(text.out, "REGRET") {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"pitchpipe/controller/cmd/pitchpipe/command"
-	"pitchpipe/controller/evaluate/speed"
+	"pitchpipe/controller/evaluate/replay"
 )
 
 // rates are two workloads on one to eight cores: one of Amdahl's kind, one that failed on
@@ -29,20 +29,20 @@ func TestEvaluateSpeedPrintsBothForms(t *testing.T) {
 	t.Parallel()
 	args := []string{"evaluate", "speed", "--trials", write(t, "trials.csv", rates()), "--samples", "4"}
 	r := pitchpipe(t, append(args, "--json")...)
-	var report speed.Report
+	var report replay.SpeedReport
 	decode(t, r.out, &report)
 	if r.code != command.ExitOK || report.Command != "evaluate speed" || len(report.Data) != 1 || len(report.Rows) != 2 || report.Summary.Rows != 2 {
 		t.Fatalf("exit %d: %s %s", r.code, r.out, r.errors)
 	}
 	for _, row := range report.Rows {
-		if row.Settings != 8 || row.Samples != 4 || row.ErrorMean == nil || *row.ErrorMean > .1 || *row.Attained < .9 || r.errors == "" {
+		if row.Settings != 8 || row.Samples != 4 || !row.ErrorMean.Known() || row.ErrorMean > .1 || row.Attained < .9 || r.errors == "" {
 			t.Errorf("%+v; progress %q", row, r.errors)
 		}
 	}
 	if again := pitchpipe(t, append(args, "--json")...); again.out != r.out {
 		t.Error("the same data give another output")
 	}
-	if text := pitchpipe(t, args...); !strings.Contains(text.out, "ATTAINED") || !strings.Contains(text.out, "the setting chosen attains") {
+	if text := pitchpipe(t, args...); !strings.Contains(text.out, "ATTAINED") || !strings.Contains(text.out, "attained_min    1.000") {
 		t.Errorf("output %q", text.out)
 	}
 	cost := pitchpipe(t, append(args, "--outcome", "epoch_seconds", "--json")...)
@@ -59,7 +59,7 @@ func TestEvaluateSpeedRefusesWhatItCannotMeasure(t *testing.T) {
 		args []string
 		says string
 	}{
-		"no file":                  {nil, `"trials" not set`},
+		"no file":                  {nil, "want --trials FILE"},
 		"a file that is not there": {[]string{"--trials", good + "x"}, "good.csvx"},
 		"a word for a number":      {[]string{"--trials", bad}, `bad.csv:2:5: seconds is "fast"`},
 		"no samples":               {[]string{"--trials", good, "--samples", "0"}, "0 samples"},

@@ -5,22 +5,22 @@ import (
 	"testing"
 
 	"pitchpipe/controller/cmd/pitchpipe/command"
-	"pitchpipe/controller/evaluate/tuner"
+	"pitchpipe/controller/evaluate/replay"
 )
 
 func TestEvaluateTunerPrintsBothForms(t *testing.T) {
 	t.Parallel()
 	args := []string{"evaluate", "tuner", "--trials", write(t, "trials.csv", trialsFile), "--objective", "time", "--seeds", "2", "--default", "cores=1"}
 	r := pitchpipe(t, append(args, "--json")...)
-	var report tuner.Report
+	var report replay.TunerReport
 	decode(t, r.out, &report)
 	if r.code != command.ExitOK || report.Command != "evaluate tuner" || len(report.Rows) != 2 || report.Summary.Skipped != 0 {
 		t.Fatalf("exit %d: %s %s", r.code, r.out, r.errors)
 	}
-	if row := report.Rows[0]; row.Workload != "a" || row.OracleRatio != .375 || row.Final != "cores=4" || row.Recurrences != tuner.Recurrences {
+	if row := report.Rows[0]; row.Workload != "a" || row.OracleRatio != .375 || row.Final != "cores=4" || row.Recurrences != replay.Recurrences {
 		t.Errorf("%+v", row)
 	}
-	if text := pitchpipe(t, args...); !strings.Contains(text.out, "Minimised: time.") {
+	if text := pitchpipe(t, args...); !strings.Contains(text.out, "objective                       time ") {
 		t.Errorf("output %q", text.out)
 	}
 }

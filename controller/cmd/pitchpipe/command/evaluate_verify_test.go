@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"pitchpipe/controller/cmd/pitchpipe/command"
-	"pitchpipe/controller/evaluate/verify"
+	"pitchpipe/controller/evaluate/models"
 )
 
 func TestEvaluateVerifyPrintsBothForms(t *testing.T) {
@@ -15,7 +15,7 @@ func TestEvaluateVerifyPrintsBothForms(t *testing.T) {
 	rows.WriteString(strings.Repeat("a,m,1,10\n", 20))
 	args := []string{"evaluate", "verify", "--trials", write(t, "trials.csv", rows.String()), "--seeds", "2", "--epochs", "3", "--pairs", "8"}
 	r := pitchpipe(t, append(args, "--json")...)
-	var report verify.Report
+	var report models.VerifyReport
 	decode(t, r.out, &report)
 	if r.code != command.ExitOK || report.Command != "evaluate verify" || len(report.Data) != 1 || report.Summary.Replays != 2 {
 		t.Fatalf("exit %d: %s %s", r.code, r.out, r.errors)
