@@ -15,66 +15,65 @@ import (
 	"pitchpipe/exporter/api"
 )
 
-// Rooms gives each run a room of its own on the machine, such as a cgroup, by which the
-// meter knows what belongs to it.
-type Rooms interface {
-	// Open makes a room for processes that may use these CPUs; none: all.
-	Open(ctx context.Context, name string, cpus []int) (Room, error)
+// Cgroups makes a cgroup for each run, by which the meter knows what belongs to it.
+type Cgroups interface {
+	// Create makes one for processes that may use these CPUs; none: all.
+	Create(ctx context.Context, name string, cpus []int) (Cgroup, error)
 }
 
-// Room is where one run is.
-type Room interface {
+// Cgroup is where one run is.
+type Cgroup interface {
 	// Add moves a process in; what it starts is in from the beginning.
 	Add(pid int) error
-	// Close ends whatever is left in it, and removes it.
+	// Close kills what is left in it, and removes it.
 	Close(ctx context.Context) error
 }
 
-// notice is how long a run is held back until the meter has noticed its room.
+// notice is how long a run is held back until the meter has noticed its cgroup.
 const notice = 2 * time.Second
 
 // launched is a command that runs.
 type launched struct {
 	at      time.Time
-	load    Load // of the machine then
-	watched bool // the meter knew it from its first moment on
-	room    Room // nil = none
+	load    Load   // of the machine then
+	watched bool   // the meter knew it from its first moment on
+	cgroup  Cgroup // nil = none
 	lacks   string
 }
 
-// launch starts a command bound to CPUs, in a room where there are any. It waits in
+// launch starts a command bound to CPUs, in a cgroup where there are any. It waits in
 // front of its own program until the meter knows it. The error is about the command.
 func launch(ctx context.Context, cmd *exec.Cmd, id string, attempt int, cpus []int, cfg Config) (launched, error) {
 	out := launched{}
-	if cfg.Rooms == nil {
+	if cfg.Cgroups == nil {
 		out.begin(cfg)
 		return out, startOn(cmd, cpus)
 	}
 	if cmd.Err != nil {
 		return out, cmd.Err
 	}
-	room, err := cfg.Rooms.Open(ctx, id+"."+strconv.Itoa(attempt), cpus)
-	if err != nil { // whoever may be in it is not ours
+	group, err := cfg.Cgroups.Create(ctx, id+"."+strconv.Itoa(attempt), cpus)
+	if err != nil { // what may be in it is not ours
 		out.lacks = "a cgroup for each run: " + err.Error()
 		out.begin(cfg)
 		return out, startOn(cmd, cpus)
 	}
-	out.room = room
-	word, err := hold(cmd)
+	out.cgroup = group
+	gate, err := hold(cmd)
 	if err != nil {
 		return out, err
 	}
-	defer word.Close() //nolint:errcheck // what was to be said was said
+	defer gate.Close() //nolint:errcheck // the line was written
 	if err := startOn(cmd, cpus); err != nil {
 		return out, err
 	}
-	if err := out.room.Add(cmd.Process.Pid); err != nil {
+	if err := group.Add(cmd.Process.Pid); err != nil {
 		out.lacks = "a cgroup for each run: " + err.Error()
 	} else if cfg.Meter != nil {
 		out.watched = noticed(ctx, cfg.Meter, id, attempt)
 	}
 	out.begin(cfg)
-	if _, err := word.WriteString("go\n"); err != nil {
+	if _, err := gate.WriteString("go\n"); err != nil {
 		return out, errors.Join(fmt.Errorf("let the command go: %w", err), cmd.Process.Kill(), cmd.Wait())
 	}
 	return out, nil
@@ -88,16 +87,16 @@ func (l *launched) begin(cfg Config) {
 	l.at = time.Now()
 }
 
-// end empties and removes the room, once.
+// end empties and removes the cgroup, once.
 func (l *launched) end(ctx context.Context) {
-	if l.room == nil {
+	if l.cgroup == nil {
 		return
 	}
 	// What an interruption leaves behind would run on.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mercy)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	_ = l.room.Close(ctx) // one that cannot be removed is empty: it measures nothing
-	l.room = nil
+	_ = l.cgroup.Close(ctx) // one that cannot be removed is empty: it measures nothing
+	l.cgroup = nil
 }
 
 // hold has the command wait in front of its program until a line is written to the

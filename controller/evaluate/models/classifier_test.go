@@ -132,8 +132,8 @@ func TestAWiderLimitRecognisesMoreAndOneIsTheLimitOfTheClasses(t *testing.T) {
 	}
 }
 
-// An event that only one suite was recorded with would tell the suite.
-func TestWhatIsMissingTellsNoProgram(t *testing.T) {
+// An event that only one suite was recorded with would identify the suite.
+func TestWhatIsMissingIdentifiesNoProgram(t *testing.T) {
 	t.Parallel()
 	table := sampledPrograms([]string{"a", "b"}, []float64{1})
 	for i := range table.Rows {
@@ -179,7 +179,7 @@ func TestDataThatCannotAnswerAreRefused(t *testing.T) {
 }
 
 // Runs are numbered alike under all settings, on both machines and in both files.
-func TestRunsOfOneNameAreToldApart(t *testing.T) {
+func TestRunsOfOneNameAreKeptApart(t *testing.T) {
 	t.Parallel()
 	plain := sampledPrograms([]string{"a", "b"}, []float64{1})
 	want := runClassifier(t, models.ClassifierInput{Set: records.Set{Samples: []records.Table{plain}}}).Summary

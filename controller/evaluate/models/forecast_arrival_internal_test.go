@@ -33,6 +33,6 @@ func TestATargetIsReachedWhenTheForecastReachesIt(t *testing.T) {
 	untimed := r
 	untimed.seconds = nil
 	if epoch, seconds := losses.arrival(untimed, n, f, value(30)); math.Abs(epoch-30) > 4 || !math.IsInf(seconds, 1) {
-		t.Errorf("epoch %g after %g s: nobody measured the time", epoch, seconds)
+		t.Errorf("epoch %g after %g s: the time was not measured", epoch, seconds)
 	}
 }

@@ -19,10 +19,10 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// told are the forecasts of the ends of a family's runs: by run and share.
-type told map[int]map[float64]tuning.Estimate
+// forecasts are those of the ends of a family's runs: by run and share.
+type forecasts map[int]map[float64]tuning.Estimate
 
-func (t told) hear(run int, seen float64, e tuning.Estimate) {
+func (t forecasts) hear(run int, seen float64, e tuning.Estimate) {
 	if t[run] == nil {
 		t[run] = map[float64]tuning.Estimate{}
 	}
@@ -31,10 +31,10 @@ func (t told) hear(run int, seen float64, e tuning.Estimate) {
 
 // controlled lets the controller meet the runs of a family, each a job that returns: what
 // it forecasts of each at the shares, and what it keeps of it when it has ended.
-func controlled(t *testing.T, f family, shares []float64, keep func(knowledge.Observation), recall func(tuning.JobKind) []tuning.CurveLesson) told {
+func controlled(t *testing.T, f family, shares []float64, keep func(knowledge.Observation), recall func(tuning.JobKind) []tuning.CurveLesson) forecasts {
 	t.Helper()
-	out := told{}
-	rooms := stages.Pure()
+	out := forecasts{}
+	pure := stages.Pure()
 	policy := tuning.DefaultPolicy()
 	if f.measured == Quality {
 		policy.Quality = &tuning.Quality{Direction: "max"}
@@ -58,21 +58,21 @@ func controlled(t *testing.T, f family, shares []float64, keep func(knowledge.Ob
 				continue
 			}
 			q.Epochs, q.Done = epochs[:len(cut.Values)], len(cut.Values)
-			if e := rooms.Forecast(q).Final; e != nil {
+			if e := pure.Forecast(q).Final; e != nil {
 				out.hear(i, share, *e)
 			}
 		}
 		q.Epochs, q.Done = epochs, len(epochs)
 		keep(stages.Observation(reconcile.Lesson{
-			Job: fmt.Sprint(i), Kind: kind, At: time.Unix(int64(i), 0), Submitted: time.Unix(int64(i), 0), Curve: rooms.Teach(q),
+			Job: fmt.Sprint(i), Kind: kind, At: time.Unix(int64(i), 0), Submitted: time.Unix(int64(i), 0), Curve: pure.Teach(q),
 		}))
 	}
 	return out
 }
 
-func evaluated(t *testing.T, f family, shares []float64) told {
+func evaluated(t *testing.T, f family, shares []float64) forecasts {
 	t.Helper()
-	out := told{}
+	out := forecasts{}
 	if _, err := f.measure(t.Context(), shares, out.hear); err != nil {
 		t.Fatal(err)
 	}

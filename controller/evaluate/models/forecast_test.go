@@ -89,7 +89,7 @@ func TestTheKeysOfAForecastRow(t *testing.T) {
 	}
 }
 
-func TestARunIsToldNothingOfLaterRunsOrOfItsOwnRest(t *testing.T) {
+func TestAForecastKnowsNothingOfLaterRunsOrOfItsOwnRest(t *testing.T) {
 	t.Parallel()
 	whole := smallForecast(t)
 	in := models.ForecastInput{Set: records.Set{Curves: []records.Table{whole}}, Seen: []float64{0.5}}
@@ -97,24 +97,24 @@ func TestARunIsToldNothingOfLaterRunsOrOfItsOwnRest(t *testing.T) {
 	first.Rows = whole.Rows[:20] // the first run alone
 	alone := runForecast(t, models.ForecastInput{Set: records.Set{Curves: []records.Table{first}}, Seen: in.Seen}).Rows[0]
 	if alone.FinalErrorMedian != alone.AloneErrorMedian {
-		t.Errorf("the first run has nobody to learn from: %g and %g", alone.FinalErrorMedian, alone.AloneErrorMedian)
+		t.Errorf("the first run has no other to learn from: %g and %g", alone.FinalErrorMedian, alone.AloneErrorMedian)
 	}
 	// What the first run does after the cut changes its error, and not its forecast:
 	// both errors name the same forecast.
 	end := first.Rows[19]
 	truth, _ := end.Float("loss")
 	low, high := 0.9*truth, 1.1*truth
-	var told []float64
+	var either []float64
 	for _, v := range []float64{low, high} {
 		changed := first
 		changed.Rows = append([]records.Row(nil), first.Rows...)
 		last := reread(t, first, 19, v)
 		changed.Rows[19] = last
 		e := float64(runForecast(t, models.ForecastInput{Set: records.Set{Curves: []records.Table{changed}}, Seen: in.Seen}).Rows[0].FinalErrorMedian)
-		told = append(told, v*(1+e), v*(1-e))
+		either = append(either, v*(1+e), v*(1-e))
 	}
-	if math.Abs(told[0]-told[2]) > 1e-9 && math.Abs(told[0]-told[3]) > 1e-9 && math.Abs(told[1]-told[2]) > 1e-9 && math.Abs(told[1]-told[3]) > 1e-9 {
-		t.Errorf("with another end the forecast is another: %v", told)
+	if math.Abs(either[0]-either[2]) > 1e-9 && math.Abs(either[0]-either[3]) > 1e-9 && math.Abs(either[1]-either[2]) > 1e-9 && math.Abs(either[1]-either[3]) > 1e-9 {
+		t.Errorf("with another end the forecast is another: %v", either)
 	}
 }
 

@@ -231,7 +231,7 @@ func TestUnitsNamesAndOrderDoNotMatter(t *testing.T) {
 	})
 }
 
-func TestRunsThatOthersDisturbedAreToldOrLeftOut(t *testing.T) {
+func TestRunsThatOthersDisturbedAreCountedOrLeftOut(t *testing.T) {
 	t.Parallel()
 	in := factorialInput(scales(), serial())
 	for i := range in.Trials[0].Rows {
@@ -294,7 +294,7 @@ func TestRecordingsThatCannotAnswerAreRefused(t *testing.T) {
 
 // Two recordings whose runs, repeats and inputs have the same names, on two machines and
 // again on the first: each trial is profiled by the samples that stand beside it.
-func TestRunsOfSeveralRecordingsAreToldApart(t *testing.T) {
+func TestRunsOfSeveralRecordingsAreKeptApart(t *testing.T) {
 	t.Parallel()
 	var in models.RegretInput
 	for i, machine := range []string{"m", "n", "m"} {
@@ -341,7 +341,7 @@ func TestInputsMayBeWordsAndRepeatsUnnumbered(t *testing.T) {
 	}
 }
 
-func TestTrialsWithoutACostAreToldOf(t *testing.T) {
+func TestTrialsWithoutACostAreListed(t *testing.T) {
 	t.Parallel()
 	in := factorialInput(scales(), serial())
 	lost := records.Row{Line: 99, Workload: "scales", Machine: "m", Run: "lost", Knobs: tuning.Settings{"cores": tuning.Number(1)}}

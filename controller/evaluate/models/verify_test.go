@@ -183,7 +183,7 @@ func TestAFileWithoutANullIsLeftOutAndNamed(t *testing.T) {
 }
 
 // Runs are numbered alike on both machines, and one of them has no power.
-func TestRunsOfTwoMachinesAreToldApart(t *testing.T) {
+func TestRunsOfTwoMachinesAreKeptApart(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	b.WriteString("workload,run,machine,t_seconds,instructions,watts\n")
@@ -267,7 +267,7 @@ func BenchmarkVerdicts(b *testing.B) {
 
 // The aim: at most one in twenty, however often it is looked at. Few replays leave
 // much room for chance; `make bench-mind` takes ten times as many.
-func TestRecordedRepeatsAreRarelyToldApart(t *testing.T) {
+func TestRecordedRepeatsRarelyShowAnEffect(t *testing.T) {
 	t.Parallel()
 	in := models.VerifyInput{
 		Set: records.Set{Trials: evaluatetest.Recorded(t, records.Trials, "zeus/trials.csv", "armpm/trials.csv"), Samples: evaluatetest.Recorded(t, records.Samples, "armpm/samples.csv.gz"), Curves: evaluatetest.Recorded(t, records.Adaptations, "rl-net2net/adaptations.csv")}, Seeds: 30, Pairs: 12, Epochs: 16,

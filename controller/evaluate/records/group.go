@@ -70,7 +70,7 @@ func split[K comparable](rows []Row, by func(Row) K) [][]Row {
 	return out
 }
 
-// restarts tells whether the settings change anywhere without the time going on.
+// restarts reports whether the settings change anywhere without the time going on.
 func restarts(rows []Row) bool {
 	for i := 1; i < len(rows); i++ {
 		before, knew := rows[i-1].time()
@@ -91,8 +91,8 @@ func (r Row) time() (float64, bool) {
 }
 
 // Whole is the quality that is perfect: 1 where qualities are shares, 100 where they are
-// percentages, as one of them above 1 shows. False: one is above 100, so that nobody
-// knows what is perfect.
+// percentages, as one of them above 1 shows. False: one is above 100, so that
+// what is perfect is unknown.
 func Whole(rows []Row) (float64, bool) {
 	whole := 1.0
 	for _, r := range rows {

@@ -55,7 +55,7 @@ func Parse(name string, in io.Reader, f Format) (Table, error) {
 	return p.table, nil
 }
 
-// FormatOf tells the format of the file at path by its columns.
+// FormatOf finds the format of the file at path by its columns.
 func FormatOf(path string) (Format, error) {
 	file, err := os.Open(filepath.Clean(path))
 	if err != nil {

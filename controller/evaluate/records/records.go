@@ -92,7 +92,7 @@ func (r Row) Float(column string) (float64, bool) {
 func (r Row) Text(column string) string { return r.words[column] }
 
 // Input is which of its workload's inputs a run had, as it stands in the table; empty
-// where it does not tell.
+// where the table has none.
 func (r Row) Input() string {
 	if v, ok := r.numbers["input"]; ok {
 		return strconv.FormatFloat(v, 'g', -1, 64)
@@ -100,7 +100,7 @@ func (r Row) Input() string {
 	return r.words["input"]
 }
 
-// Failed tells whether a row says that its run failed: by its column, or since its
+// Failed reports whether the run of a row failed: by its column, or since its
 // relative_speed is the Placeholder at the least memory of its workload.
 func (r Row) Failed() bool { return r.numbers["failed"] != 0 || r.standIn }
 
@@ -130,7 +130,7 @@ type Table struct {
 	Rows    []Row
 }
 
-// Has tells whether the table has a column.
+// Has reports whether the table has a column.
 func (t Table) Has(column string) bool { return slices.Contains(t.Columns, column) }
 
 // Knobs are the names of the settings, without knob_, in the order of the columns.

@@ -115,7 +115,7 @@ func TestBadInputOfAHyperSearchIsOneError(t *testing.T) {
 }
 
 // Of five runs one has no seconds and one has seconds that fall: the others are searched.
-func TestRunsWithoutSecondsAreLeftOutAndTold(t *testing.T) {
+func TestRunsWithoutSecondsAreLeftOutAndListed(t *testing.T) {
 	t.Parallel()
 	const text = "run,workload,machine,input,knob_x,epoch,seconds,loss\n" +
 		"1,a,m,s,1,1,2,9\n1,a,m,s,1,2,4,5\n2,a,m,s,2,1,2,8\n2,a,m,s,2,2,,3\n2,a,m,s,2,3,6,2\n" +
@@ -134,11 +134,11 @@ func TestRunsWithoutSecondsAreLeftOutAndTold(t *testing.T) {
 	}
 }
 
-// The same curves, told at each epoch as shares and at each third as percentages, are
+// The same curves, recorded at each epoch as shares and at each third as percentages, are
 // worth the same to who runs everything to its end.
 func TestAnOutcomeAtEachThirdEpochIsNotABrokenRun(t *testing.T) {
 	t.Parallel()
-	told := func(every int, whole float64) records.Table {
+	recordedAt := func(every int, whole float64) records.Table {
 		var b strings.Builder
 		b.WriteString("run,workload,machine,knob_x,epoch,seconds,quality\n")
 		for x := range 8 {
@@ -153,9 +153,9 @@ func TestAnOutcomeAtEachThirdEpochIsNotABrokenRun(t *testing.T) {
 		return evaluatetest.Table(t, "x.csv", b.String(), records.Curves)
 	}
 	in := replay.HyperInput{Seconds: 25, Seeds: 8, Seed: 3, Methods: []replay.Method{replay.Random, replay.ASHA}}
-	in.Curves = []records.Table{told(1, 1)}
+	in.Curves = []records.Table{recordedAt(1, 1)}
 	each := runHyper(t, in)
-	in.Curves = []records.Table{told(3, 100)}
+	in.Curves = []records.Table{recordedAt(3, 100)}
 	third := runHyper(t, in)
 	if a, b := each.Rows[0].RegretMean, third.Rows[0].RegretMean; math.Abs(float64(a-b)) > 1e-6 || a == 0 || third.Rows[0].RunsMean != each.Rows[0].RunsMean {
 		t.Errorf("random's regret is %g of each epoch, %g of each third", a, b)

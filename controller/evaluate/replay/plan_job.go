@@ -25,7 +25,7 @@ type Job struct {
 	Wait    time.Duration // in the queue at each move
 	Busy    float64       // cores that work under its owner's settings, on average; 0 = unknown
 	Seed    int           // its luck
-	Noise   Noise         // of what it is seen to take, where nothing recorded tells
+	Noise   Noise         // of what it is seen to take, where nothing recorded varies
 	begins  time.Duration // after the site began
 
 	table recorded
@@ -71,7 +71,7 @@ func (j Job) Epoch(attempt, number int, s tuning.Settings) (Epoch, bool) {
 	return out, true
 }
 
-// alike tells whether repeats took the same time, up to how it was rounded.
+// alike reports whether repeats took the same time, up to how it was rounded.
 func alike(repeats []tuning.Spent) bool {
 	return !slices.ContainsFunc(repeats, func(c tuning.Spent) bool { return math.Abs(c.Seconds/repeats[0].Seconds-1) > rounding })
 }

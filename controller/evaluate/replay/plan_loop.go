@@ -119,7 +119,7 @@ func course(w *world, r *reconcile.Record) (Course, error) {
 	return c, nil
 }
 
-// join adds the rooms that know the world, and what the site knows of such jobs.
+// join adds the stages that know the world, and what the site knows of such jobs.
 func (w *world) join(s reconcile.Stages, at *site) reconcile.Stages {
 	s.Read = func(context.Context, driver.Job) reconcile.Reading {
 		return reconcile.Reading{

@@ -69,7 +69,7 @@ func TestNoiseIsAddedWhereNothingRecordedVaries(t *testing.T) {
 	}
 }
 
-func TestTheReportTellsTheNoise(t *testing.T) {
+func TestTheReportHasTheNoise(t *testing.T) {
 	t.Parallel()
 	in := smallPlan(t, write(t, "trials.csv", halves))
 	in.Noise = replay.UsualNoise()

@@ -16,7 +16,7 @@ const between = 7 * 24 * time.Hour
 // Classes are not among it: tables of trials have no profiles.
 type site struct{ seen []knowledge.Observation }
 
-// recall is what the controller's rooms answer of the same observations.
+// recall is what the controller's stages answer from the same observations.
 func (s *site) recall(now time.Time, q reconcile.Question) reconcile.Recollection {
 	m := q.Policy.Measure()
 	out := reconcile.Recollection{

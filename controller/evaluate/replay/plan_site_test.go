@@ -23,7 +23,7 @@ func TestAJobThatComesAgainBeginsUnderWhatItsFirstRunShowed(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	if first := rep.Rows[0]; !(first.Ratio > .5) || first.Jobs != 3 {
-		t.Errorf("the first runs are no longer told apart: %+v", first)
+		t.Errorf("the first runs are counted among those that returned: %+v", first)
 	}
 }
 
@@ -53,7 +53,7 @@ func TestAShortJobIsTunedOverItsReturnsWhereItsOwnerLetsItTry(t *testing.T) {
 	}
 }
 
-func TestJobsThatDoNotComeAgainAreToldAsNone(t *testing.T) {
+func TestJobsThatDoNotReturnAreNull(t *testing.T) {
 	t.Parallel()
 	in := smallPlan(t, write(t, "trials.csv", halves))
 	in.Epochs = []int{5}

@@ -379,10 +379,10 @@ func draws(t *rapid.T, folder string, cost func(cores int) float64) (replay.Plan
 	return in, r
 }
 
-// TestWithoutAnyEffectNobodyIsHurtByMoreThanTheMoves: all settings cost the same in the
+// TestWithoutAnyEffectNoJobIsHurtByMoreThanTheMoves: all settings cost the same in the
 // mean, so that a move can gain nothing, and costs no more than the restarts that the
 // budgets allow; each of these is worth less than the work that it was weighed against.
-func TestWithoutAnyEffectNobodyIsHurtByMoreThanTheMoves(t *testing.T) {
+func TestWithoutAnyEffectNoJobIsHurtByMoreThanTheMoves(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {

@@ -28,7 +28,7 @@ const (
 	none stage = iota
 	asked
 	left
-	told
+	stopped
 	changed
 )
 
@@ -115,7 +115,7 @@ func (w *world) begin() {
 	w.work()
 }
 
-// work begins the next epoch. Settings that nobody recorded end the job; tables are made
+// work begins the next epoch. Settings that were never recorded end the job; tables are made
 // so that there are none.
 func (w *world) work() {
 	e, ok := w.job.Epoch(w.view.Attempt, w.done+1, w.under)
@@ -202,11 +202,11 @@ func (w *world) advance(in driver.Intent) driver.StepKind {
 	case w.stage == none && v.State == driver.Running:
 		w.stage = asked
 		return driver.StepCheckpointing
-	case w.stage == none, w.stage == told:
+	case w.stage == none, w.stage == stopped:
 		v.Change, w.move, w.stage = in.Change.Clone(), in, changed
 		return driver.StepChanged
 	case w.stage == left:
-		w.stage = told
+		w.stage = stopped
 		return driver.StepStopped
 	case w.stage == changed:
 		w.release()
@@ -224,7 +224,7 @@ func (w *world) release() {
 	w.view.State, w.doing, w.until = driver.Pending, waiting, w.now.Add(w.job.Wait)
 }
 
-// measure is what an exporter would have told by now.
+// measure is what an exporter would have reported by now.
 func (w *world) measure(_ context.Context, q reconcile.MeasureRequest) (reconcile.Measurement, error) {
 	m := reconcile.Measurement{Total: w.job.Epochs, Reason: tuning.ReasonWarmingUp}
 	judged := 0

@@ -99,7 +99,7 @@ func TestSettingsThatWereNotMeasuredAreForecast(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotFitIsToldToFailWithLessMemoryToo(t *testing.T) {
+func TestWhatDoesNotFitFailsWithLessMemoryToo(t *testing.T) {
 	t.Parallel()
 	settings := cluster()
 	at := func(cores, gib float64) int {

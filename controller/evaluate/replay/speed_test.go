@@ -180,7 +180,7 @@ func TestWhatDidNotRunIsNoPartOfAMean(t *testing.T) {
 	}
 }
 
-func TestSettingsThatLackAKnobAreLeftOutAndTold(t *testing.T) {
+func TestSettingsThatLackAKnobAreLeftOutAndListed(t *testing.T) {
 	t.Parallel()
 	const text = "workload,machine,knob_cores,knob_mode,seconds\na,m,1,fast,10\na,m,2,,6\na,m,,slow,9\na,m,4,fast,0\na,m,8,fast,5\na,m,,,7\n"
 	in := speedInput(evaluatetest.Table(t, "x.csv", text, records.Trials))

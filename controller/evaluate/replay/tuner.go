@@ -48,7 +48,7 @@ type TunerRow struct {
 	CumulativeRatio           result.Figure `json:"cumulative_ratio" about:"cost of all returns, exploration included, over that of as many under the default" col:"ALL RUNS"`
 	CumulativeEnergyRatio     result.Figure `json:"cumulative_energy_ratio" about:"joules of all returns, likewise" col:"JOULES"`
 	CumulativeTimeRatio       result.Figure `json:"cumulative_time_ratio" about:"seconds of all returns, likewise"`
-	ReferenceCumulativeEnergy result.Figure `json:"reference_cumulative_energy_ratio" about:"joules of all returns as published, with its own blend of energy and time; null: not told" col:"REFERENCE"`
+	ReferenceCumulativeEnergy result.Figure `json:"reference_cumulative_energy_ratio" about:"joules of all returns as published, with its own blend of energy and time; null: unknown" col:"REFERENCE"`
 	ReferenceFinalEnergy      result.Figure `json:"reference_final_energy_ratio" about:"joules of the last runs as published"`
 	ReferenceFinalTime        result.Figure `json:"reference_final_time_ratio" about:"seconds of the last runs as published"`
 	RandomCumulative          result.Figure `json:"random_cumulative_ratio" about:"cost of all returns, when settings are drawn at random" col:"RANDOM"`

@@ -10,21 +10,21 @@ import (
 	"pitchpipe/controller/evaluate/result"
 )
 
-func TestEachPartIsDoneOnceAndToldOf(t *testing.T) {
+func TestEachPartIsDoneOnceAndReported(t *testing.T) {
 	t.Parallel()
 	done := make([]int, 20)
-	var told []int
+	var reported []int
 	err := result.Each(t.Context(), len(done), func(d, total int, what string) {
 		if total != len(done) || what == "" {
-			t.Errorf("told of %q, %d of %d", what, d, total)
+			t.Errorf("reported %q, %d of %d", what, d, total)
 		}
-		told = append(told, d)
+		reported = append(reported, d)
 	}, func(_ context.Context, i int) (string, error) {
 		done[i]++
 		return fmt.Sprint(i), nil
 	})
-	if err != nil || slices.ContainsFunc(done, func(n int) bool { return n != 1 }) || !slices.IsSorted(told) || len(told) != len(done) {
-		t.Errorf("%v: %v, told %v", err, done, told)
+	if err != nil || slices.ContainsFunc(done, func(n int) bool { return n != 1 }) || !slices.IsSorted(reported) || len(reported) != len(done) {
+		t.Errorf("%v: %v, reported %v", err, done, reported)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,35 +18,24 @@ var ErrFolder = errors.New("not a folder for this recording")
 // folder is where a recording is kept: plan.json, runs/ID.json, and the tables.
 type folder struct{ dir string }
 
-func sum(text string) uint32 {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(text)) // documented never to fail
-	return h.Sum32()
-}
-
 // open makes the folder, or checks that it holds the same plan.
 func (f folder) open(p Plan) error {
 	if err := os.MkdirAll(filepath.Join(f.dir, "runs"), 0o755); err != nil {
 		return fmt.Errorf("make the folder: %w", err)
 	}
 	at := filepath.Join(f.dir, "plan.json")
-	text, err := os.ReadFile(at) //nolint:gosec // the user named the folder
-	if errors.Is(err, fs.ErrNotExist) {
+	var there, here Plan
+	switch ok, err := readJSON(at, &there); {
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrFolder, err)
+	case !ok:
 		return writeJSON(at, p)
 	}
-	if err != nil {
-		return fmt.Errorf("read the plan that is there: %w", err)
+	again, err := json.Marshal(p) // as it would be read back: nil and empty are the same then
+	if err == nil {
+		err = json.Unmarshal(again, &here)
 	}
-	var there, here Plan
-	if err := json.Unmarshal(text, &there); err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrFolder, at, err)
-	}
-	// As it would be read back: nil and empty are the same then.
-	again, err := json.Marshal(p)
-	if err != nil {
-		return fmt.Errorf("write the plan: %w", err)
-	}
-	if err := json.Unmarshal(again, &here); err != nil || !reflect.DeepEqual(there, here) {
+	if err != nil || !reflect.DeepEqual(there, here) {
 		return fmt.Errorf("%w: %s holds the runs of another plan (plan.json): want the same plan, or another folder", ErrFolder, f.dir)
 	}
 	return nil
@@ -56,38 +44,42 @@ func (f folder) open(p Plan) error {
 func (f folder) path(c Cell) string { return filepath.Join(f.dir, "runs", c.ID+".json") }
 
 // load reads a run that has ended; false: there is none.
-func (f folder) load(c Cell) (Run, bool, error) {
-	text, err := os.ReadFile(f.path(c))
-	if errors.Is(err, fs.ErrNotExist) {
-		return Run{}, false, nil
-	}
-	var r Run
-	if err == nil {
-		err = json.Unmarshal(text, &r)
-	}
-	if err != nil {
-		return r, false, fmt.Errorf("read run %s: %w", c.ID, err)
-	}
-	return r, true, nil
+func (f folder) load(c Cell) (r Run, ok bool, err error) {
+	ok, err = readJSON(f.path(c), &r)
+	return r, ok, err
 }
 
 func (f folder) save(r Run) error { return writeJSON(f.path(r.Cell), r) }
 
-// tables writes those tables that have rows.
-func (f folder) tables(tables []records.Table) ([]string, error) {
+// write writes those tables that have rows.
+func (f folder) write(tables []records.Table) ([]string, error) {
 	var out []string
 	for _, t := range tables {
-		at := filepath.Join(f.dir, string(t.Format)+".csv")
 		if len(t.Rows) == 0 {
 			continue
 		}
-		err := atomically(at, func(file *os.File) error { return records.Write(file, t) })
-		if err != nil {
+		at := filepath.Join(f.dir, string(t.Format)+".csv")
+		if err := atomically(at, func(file *os.File) error { return records.Write(file, t) }); err != nil {
 			return out, err
 		}
 		out = append(out, at)
 	}
 	return out, nil
+}
+
+// readJSON reads a file; false: it is not there.
+func readJSON(path string, into any) (bool, error) {
+	text, err := os.ReadFile(path) //nolint:gosec // the user named the folder
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %s: %w", path, err)
+	}
+	return true, nil
 }
 
 func writeJSON(path string, v any) error {
@@ -98,7 +90,7 @@ func writeJSON(path string, v any) error {
 	})
 }
 
-// atomically makes a file whole or not at all: written beside, then renamed.
+// atomically writes a file whole or not at all: beside its place, then renamed.
 func atomically(path string, write func(*os.File) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {
@@ -107,13 +99,9 @@ func atomically(path string, write func(*os.File) error) error {
 	defer func() { _ = os.Remove(f.Name()) }() // gone where it was renamed
 	err = write(f)
 	if err == nil {
-		err = f.Chmod(0o644)
+		err = errors.Join(f.Chmod(0o644), f.Sync())
 	}
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
+	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
