@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/evaluate/result"
@@ -112,7 +113,7 @@ func (r *classCosts) add(o classCosts) {
 // classified and gets what is cheapest for the subjects of its class.
 func (b *bench) costs(tables []records.Table, objective string) (*ClassCosts, error) {
 	if !slices.Contains(Objectives(), objective) {
-		return nil, result.Invalid("objective %q: want one of %s", objective, result.Words(Objectives()))
+		return nil, result.Invalid("objective %q: want one of %s", objective, strings.Join(Objectives(), ", "))
 	}
 	priced := priceAll(tables, objective)
 	if len(priced) < 2 {

@@ -13,8 +13,8 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// Method is a way to search.
-type Method string
+// Method names a way to search.
+type Method = string
 
 // The methods.
 const (
@@ -56,7 +56,7 @@ type problem struct {
 func chosen(asked, all []Method) ([]Method, error) {
 	for _, m := range asked {
 		if !slices.Contains(all, m) {
-			return nil, result.Invalid("method %q: want one of %s", m, result.Words(all))
+			return nil, result.Invalid("method %q: want one of %s", m, strings.Join(all, ", "))
 		}
 	}
 	if len(asked) == 0 {
@@ -123,7 +123,7 @@ func searches[R any](
 		t := all[i]
 		var err error
 		t.rows, err = do(ctx, t.problem, t.method)
-		return strings.TrimSpace(t.problem.Name()+" "+t.problem.Machine) + ", " + string(t.method), err
+		return strings.TrimSpace(t.problem.Name()+" "+t.problem.Machine) + ", " + t.method, err
 	})
 	out := make([][]R, len(files))
 	for _, t := range all {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 )
 
 // Figure is a number of a report. One that is not finite is unknown: JSON has null for it
@@ -88,15 +87,6 @@ func Median[F ~float64](all []F) Figure {
 	}
 	sorted := slices.Sorted(slices.Values(all))
 	return Figure((sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2)
-}
-
-// Words joins words of any kind, such as the methods that a flag takes.
-func Words[T ~string](list []T) string {
-	out := make([]string, len(list))
-	for i, w := range list {
-		out[i] = string(w)
-	}
-	return strings.Join(out, ", ")
 }
 
 // ErrInput marks choices and tables that cannot be evaluated.

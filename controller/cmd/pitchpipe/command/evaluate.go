@@ -50,9 +50,12 @@ func curvesFlag(into *[]records.Table, required bool, formats ...records.Format)
 	return &tableFlag{name: "curves", formats: append([]records.Format{records.Curves}, formats...), into: into, required: required}
 }
 
-// evaluation completes a subcommand: it gets its flags of tables, loads them, and prints
-// the report that evaluate makes.
-func evaluation[R, S any](a *app, cmd *cobra.Command, tables []*tableFlag, evaluate func(context.Context, result.Progress) (result.Report[R, S], error)) *cobra.Command {
+// evaluation completes a subcommand: it gets its flags of tables, loads them, lets prepare
+// fill in the rest of the input, and prints the report. prepare may be nil.
+func evaluation[In, R, S any](
+	a *app, cmd *cobra.Command, tables []*tableFlag, in *In,
+	evaluate func(context.Context, In, result.Progress) (result.Report[R, S], error), prepare func() error,
+) *cobra.Command {
 	for _, f := range tables {
 		cmd.Flags().StringSliceVar(&f.files, f.name, nil, "tables of "+f.name+"; further tables of any kind may follow as arguments")
 	}
@@ -61,7 +64,12 @@ func evaluation[R, S any](a *app, cmd *cobra.Command, tables []*tableFlag, evalu
 		if err := load(tables, more); err != nil {
 			return err
 		}
-		r, err := evaluate(cmd.Context(), a.progress())
+		if prepare != nil {
+			if err := prepare(); err != nil {
+				return err
+			}
+		}
+		r, err := evaluate(cmd.Context(), *in, a.progress())
 		switch {
 		case err != nil:
 			return err
@@ -150,6 +158,15 @@ func (f settingsFlag) Set(text string) error {
 		*f.into = f.into.With(name, tuning.ParseValue(value))
 	}
 	return nil
+}
+
+// objectives are what --objective may name.
+func objectives() []string {
+	var out []string
+	for _, o := range tuning.Objectives() {
+		out = append(out, string(o))
+	}
+	return out
 }
 
 // offer completes words for a flag.

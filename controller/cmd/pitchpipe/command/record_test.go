@@ -146,38 +146,3 @@ timeout: 5m
 		}
 	}
 }
-
-func TestARegretNeedsTrialsAndSamples(t *testing.T) {
-	t.Parallel()
-	trials := write(t, "trials.csv", "workload,machine,knob_cores,seconds,repeat\na,m,1,2,0\n")
-	samples := write(t, "samples.csv", "workload,run,machine,t_seconds\na,b,m,1\n")
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"no samples":           {[]string{"--trials", trials}, "--samples FILE"},
-		"a file of no format":  {[]string{"--trials", samples, "--samples", trials}, "trials.csv:1:1"},
-		"one run":              {[]string{"--trials", trials, "--samples", samples}, "too little"},
-		"an unknown objective": {[]string{"--trials", trials, "--samples", samples, "--objective", "luck"}, "objective"},
-		"an unknown energy":    {[]string{"--trials", trials, "--samples", samples, "--energy", "luck"}, "energy"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := pitchpipe(t, append([]string{"evaluate", "regret"}, c.args...)...)
-			if r.code != command.ExitInvalid || !strings.Contains(r.errors, c.want) {
-				t.Errorf("exit %d, errors %q, want %q", r.code, r.errors, c.want)
-			}
-		})
-	}
-}
-
-func TestTheClassifierIsEvaluatedOnSamplesAlone(t *testing.T) {
-	t.Parallel()
-	r := pitchpipe(t, "evaluate", "classifier", "--samples", write(t, "samples.csv", "workload,run,machine,t_seconds\na,b,c,soon\n"))
-	if r.code != command.ExitInvalid || !strings.Contains(r.errors, "samples.csv:2:7") {
-		t.Errorf("exit %d, errors %q", r.code, r.errors)
-	}
-	if r := pitchpipe(t, "evaluate", "classifier"); r.code != command.ExitInvalid {
-		t.Errorf("without samples: exit %d, errors %q", r.code, r.errors)
-	}
-}
