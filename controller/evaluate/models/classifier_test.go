@@ -1,7 +1,6 @@
 package models_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -225,16 +224,6 @@ func slicesOf(rows []records.Row, keep func(records.Row) bool) []records.Row {
 		}
 	}
 	return out
-}
-
-func TestAnEvaluationEndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	in := models.ClassifierInput{Set: records.Set{Samples: []records.Table{sampledPrograms([]string{"a", "b"}, []float64{1})}}}
-	if _, err := models.Classifier(ctx, in, result.Quiet); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
 }
 
 // Two kinds want different cores. An input that was left out is recognised by its

@@ -1,8 +1,6 @@
 package models_test
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -54,38 +52,6 @@ func TestTheTextOfASmallForecast(t *testing.T) {
 	evaluatetest.Golden(t, *update, "forecast.txt", got)
 	if again := runForecast(t, in).Text(); again != got {
 		t.Errorf("a second time:\n%s", cmp.Diff(got, again))
-	}
-}
-
-func TestTheKeysOfAForecastRow(t *testing.T) {
-	t.Parallel()
-	r := runForecast(t, models.ForecastInput{Set: records.Set{Curves: []records.Table{smallForecast(t)}}, Seen: []float64{0.3}})
-	text, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got struct {
-		Command string           `json:"command"`
-		Data    []string         `json:"data"`
-		Rows    []map[string]any `json:"rows"`
-		Summary map[string]any   `json:"summary"`
-	}
-	if err := json.Unmarshal(text, &got); err != nil {
-		t.Fatal(err)
-	}
-	if got.Command != "evaluate forecast" || !cmp.Equal(got.Data, []string{"small.csv"}) || len(got.Rows) != 2 || got.Summary == nil {
-		t.Errorf("%s", text)
-	}
-	for _, key := range []string{
-		"workload", "seen", "runs", "final_error_median", "target_error_median", "last_value_error_median",
-		"best_single_error_median", "interval80_coverage", "unknown_share",
-	} {
-		if _, ok := got.Rows[0][key]; !ok {
-			t.Errorf("a row has no %s", key)
-		}
-	}
-	if short := got.Rows[1]; short["workload"] != "short" || short["unknown_share"] != 1.0 || short["final_error_median"] != nil {
-		t.Errorf("of two epochs: %v, want all unknown and no error", short)
 	}
 }
 
@@ -157,11 +123,6 @@ func TestBadInputOfAForecastIsOneError(t *testing.T) {
 		if _, err := models.Forecast(t.Context(), tc.in, result.Quiet); !errors.Is(err, result.ErrInput) || !strings.Contains(fmt.Sprint(err), tc.want) {
 			t.Errorf("%s: %v, want %q", tc.name, err, tc.want)
 		}
-	}
-	stopped, stop := context.WithCancel(t.Context())
-	stop()
-	if _, err := models.Forecast(stopped, models.ForecastInput{Set: records.Set{Curves: []records.Table{good}}, Seen: []float64{0.5}}, result.Quiet); !errors.Is(err, context.Canceled) {
-		t.Errorf("stopped: %v", err)
 	}
 }
 

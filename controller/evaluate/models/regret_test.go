@@ -1,7 +1,6 @@
 package models_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -284,11 +283,6 @@ func TestRecordingsThatCannotAnswerAreRefused(t *testing.T) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
 		})
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := models.Regret(ctx, fine, result.Quiet); !errors.Is(err, context.Canceled) {
-		t.Errorf("a context that has ended: %v", err)
 	}
 }
 

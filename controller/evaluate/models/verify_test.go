@@ -2,8 +2,6 @@ package models_test
 
 import (
 	stdcmp "cmp"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -69,41 +67,6 @@ func TestTheTextOfASmallVerdictReport(t *testing.T) {
 	evaluatetest.Golden(t, *update, "verify.txt", r.Text())
 	if diff := cmp.Diff(asJSON(t, r), asJSON(t, runVerify(t, in))); diff != "" {
 		t.Errorf("the same seed gives another report:\n%s", diff)
-	}
-}
-
-func TestTheKeysOfARow(t *testing.T) {
-	t.Parallel()
-	text, err := json.Marshal(runVerify(t, models.VerifyInput{Seeds: 1, Epochs: 1, Pairs: 1}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got struct {
-		Command string
-		Data    []string
-		Rows    []map[string]any
-		Summary map[string]any
-	}
-	if err := json.Unmarshal(text, &got); err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []string{
-		"comparison", "null", "source", "data", "objective", "effect", "workloads", "replays", "looks_mean", "false_verdicts", "power",
-		"neutral", "inconclusive", "to_verdict_median", "to_verdict_p90", "coverage", "coverage_last", "worst_false_verdicts",
-	} {
-		if _, ok := got.Rows[0][key]; !ok {
-			t.Errorf("a row lacks %s", key)
-		}
-	}
-	for _, key := range []string{
-		"level", "seed", "replays", "rows", "false_verdicts_max", "false_verdicts_max_of", "over", "coverage_min", "limited_rows", "limited_false_verdicts", "power", "left_out",
-	} {
-		if _, ok := got.Summary[key]; !ok {
-			t.Errorf("the summary lacks %s", key)
-		}
-	}
-	if got.Command != "evaluate verify" || got.Data == nil || got.Rows[0]["power"] != nil {
-		t.Errorf("%s over %v, power without an effect %v", got.Command, got.Data, got.Rows[0]["power"])
 	}
 }
 
@@ -245,15 +208,6 @@ func TestBadInputOfVerdictsIsOneError(t *testing.T) {
 		if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-func TestACancelledReplayOfVerdictsEnds(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := models.Verify(ctx, full(models.VerifyInput{}), result.Quiet); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
 	}
 }
 

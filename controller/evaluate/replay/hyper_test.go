@@ -1,7 +1,6 @@
 package replay_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -162,15 +161,6 @@ func TestAnOutcomeAtEachThirdEpochIsNotABrokenRun(t *testing.T) {
 	}
 	if asha := third.Rows[1]; asha.RegretMean > .2 || asha.RunsMean < 3 {
 		t.Errorf("ASHA: regret %g over %g runs", asha.RegretMean, asha.RunsMean)
-	}
-}
-
-func TestACancelledHyperSearchEnds(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := replay.Hyper(ctx, replay.HyperInput{Set: records.Set{Curves: []records.Table{curvesOfTwo(t)}}, Seeds: 1}, result.Quiet); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
 	}
 }
 

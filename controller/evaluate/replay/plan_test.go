@@ -332,15 +332,6 @@ func TestNonsenseIsRefused(t *testing.T) {
 	}
 }
 
-func TestAReplayThatIsNotWaitedForEnds(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := replay.Plan(ctx, smallPlan(t, write(t, "trials.csv", halves)), result.Quiet); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, want %v", err, context.Canceled)
-	}
-}
-
 // noisy is a table of cores whose mean cost is given, with repeats that vary.
 func noisy(t *rapid.T, cost func(cores int) float64) string {
 	var b strings.Builder

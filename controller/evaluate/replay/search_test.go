@@ -1,7 +1,6 @@
 package replay_test
 
 import (
-	"context"
 	"errors"
 	"math"
 	"slices"
@@ -219,15 +218,6 @@ func TestBadInputOfASearchIsOneError(t *testing.T) {
 				t.Errorf("got  %v\nwant invalid input: %s", err, tc.want)
 			}
 		})
-	}
-}
-
-func TestACancelledSearchEnds(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := replay.Search(ctx, smallSearch(t), result.Quiet); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
 	}
 }
 

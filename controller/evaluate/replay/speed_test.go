@@ -1,9 +1,6 @@
 package replay_test
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -63,33 +60,6 @@ func TestTheTextOfASmallSpeedReport(t *testing.T) {
 	}
 }
 
-func TestTheKeysOfASpeedRow(t *testing.T) {
-	t.Parallel()
-	text, err := json.Marshal(runSpeed(t, speedInput(smallSpeed(t))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got struct {
-		Command string           `json:"command"`
-		Rows    []map[string]any `json:"rows"`
-		Summary map[string]any   `json:"summary"`
-	}
-	if err := json.Unmarshal(text, &got); err != nil {
-		t.Fatal(err)
-	}
-	if got.Command != "evaluate speed" || len(got.Rows) != 2 || got.Summary == nil {
-		t.Fatalf("%s", text)
-	}
-	for _, key := range []string{"workload", "machine", "settings", "samples", "error_mean", "attained"} {
-		if _, ok := got.Rows[0][key]; !ok {
-			t.Errorf("a row has no %s", key)
-		}
-	}
-	if lu := got.Rows[1]; lu["failed"] != 2.0 || lu["error_mean"] != nil || lu["attained"] != nil {
-		t.Errorf("where nothing ran: %v, want no figure", lu)
-	}
-}
-
 func TestACostIsForecastAsARateIs(t *testing.T) {
 	t.Parallel()
 	rates := smallSpeed(t)
@@ -118,37 +88,6 @@ func costsOf(t records.Table) string {
 		fmt.Fprintf(&b, "sp,box,%s,%s,%.9f,%g,\n", r.Knobs["cores"], r.Knobs["memory_gib"], 100/rate, relative)
 	}
 	return b.String()
-}
-
-func TestBadInputOfSpeedIsOneError(t *testing.T) {
-	t.Parallel()
-	good := smallSpeed(t)
-	none, negative := good, good
-	none.Rows = []records.Row{{Line: 2, Workload: "w", Machine: "m"}}
-	row := records.Row{Line: 5, Workload: "w", Machine: "m"}
-	row.Set("samples_per_second", -1)
-	negative.Rows = []records.Row{row}
-	for _, tc := range []struct {
-		name string
-		in   replay.SpeedInput
-		want string
-	}{
-		{"no file", speedInput(), "no trials"},
-		{"no outcome", replay.SpeedInput{Set: records.Set{Trials: []records.Table{good}}, Samples: 1}, `no column ""`},
-		{"no samples", replay.SpeedInput{Set: records.Set{Trials: []records.Table{good}}, Outcome: "samples_per_second"}, "0 samples: want 1 or more"},
-		{"an outcome that is no column", replay.SpeedInput{Set: records.Set{Trials: []records.Table{good}}, Outcome: "luck", Samples: 1}, `small.csv: there is no column "luck"`},
-		{"a file without outcomes", speedInput(none), "small.csv: no row has a samples_per_second above 0"},
-		{"an outcome below 0", speedInput(negative), "small.csv: no row has a samples_per_second above 0"},
-	} {
-		if _, err := replay.Speed(t.Context(), tc.in, result.Quiet); !errors.Is(err, result.ErrInput) || !strings.Contains(fmt.Sprint(err), tc.want) {
-			t.Errorf("%s: %v, want %q", tc.name, err, tc.want)
-		}
-	}
-	stopped, stop := context.WithCancel(t.Context())
-	stop()
-	if _, err := replay.Speed(stopped, speedInput(good), result.Quiet); !errors.Is(err, context.Canceled) {
-		t.Errorf("stopped: %v", err)
-	}
 }
 
 func TestWhatDidNotRunIsNoPartOfAMean(t *testing.T) {

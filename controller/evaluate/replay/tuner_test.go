@@ -1,7 +1,6 @@
 package replay_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -284,10 +283,5 @@ func TestBadInputIsOneErrorAndNothingElse(t *testing.T) {
 		if _, err := replay.Tuner(t.Context(), tc.in, result.Quiet); !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.text) {
 			t.Errorf("%s: %v", tc.name, err)
 		}
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := replay.Tuner(ended, replay.TunerInput{Set: trialsIn(t, good), Seeds: 1}, result.Quiet); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the end: %v", err)
 	}
 }

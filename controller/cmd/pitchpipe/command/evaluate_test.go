@@ -246,6 +246,7 @@ func TestEvaluationsRefuseWhatTheyCannotMeasure(t *testing.T) {
 		{"speed --trials " + slow, `bad.csv:2:5: seconds is "fast"`},
 		{"speed --trials " + trials + " --samples 0", "0 samples"},
 		{"speed --trials " + trials + " --outcome joy", "joy"},
+		{"speed --trials " + one + " --outcome repeat", "no row has a repeat above 0"},
 		{"forecast", "want --curves FILE"},
 		{"forecast --curves " + curves + "x", "curves.csvx"},
 		{"forecast --curves " + low, `bad.csv:2:9: loss is "low"`},
