@@ -24,22 +24,23 @@ type alike struct {
 	runs     [][]measured // epochs of each; a whole run counts as one
 }
 
-// groups gathers runs by a key, in the order of their first rows.
-type groups struct {
-	at   map[string]int
-	list []alike
+// keyed is a run, and what it has in common with those that it is compared with.
+type keyed struct {
+	key, workload string
+	run           []measured
 }
 
-func (s *groups) add(key, workload string, run []measured) {
-	if s.at == nil {
-		s.at = map[string]int{}
+// alikeOf gathers runs by their key.
+func alikeOf(runs []keyed) []alike {
+	var out []alike
+	for _, same := range records.Split(runs, func(k keyed) string { return k.key }) {
+		one := alike{workload: same[0].workload}
+		for _, k := range same {
+			one.runs = append(one.runs, k.run)
+		}
+		out = append(out, one)
 	}
-	i, ok := s.at[key]
-	if !ok {
-		i, s.at[key] = len(s.list), len(s.list)
-		s.list = append(s.list, alike{workload: workload})
-	}
-	s.list[i].runs = append(s.list[i].runs, run)
+	return out
 }
 
 // forEach makes a null of what was measured for each objective that verdicts are asked
@@ -76,7 +77,7 @@ func place(r records.Row) string {
 // fromTrials makes pairs of whole runs: of repeats of one setting, and of runs whose
 // settings stand for inputs that are unknown.
 func (in VerifyInput) fromTrials(t records.Table) []null {
-	var repeats, mixed groups
+	var repeats, mixed []keyed
 	for _, r := range t.Rows {
 		seconds, ok := r.Outcome("seconds")
 		if !ok {
@@ -84,11 +85,11 @@ func (in VerifyInput) fromTrials(t records.Table) []null {
 		}
 		m := measured{seconds: seconds}
 		m.joules, _ = r.Outcome("joules")
-		repeats.add(settingOf(r), place(r), []measured{m})
-		mixed.add(place(r), place(r), []measured{m})
+		repeats = append(repeats, keyed{settingOf(r), place(r), []measured{m}})
+		mixed = append(mixed, keyed{place(r), place(r), []measured{m}})
 	}
-	out := in.pairsOf(t.File, "repeats of one setting", repeats.list)
-	return append(out, in.pairsOf(t.File, "any settings, as inputs that nobody knows", mixed.list)...)
+	out := in.pairsOf(t.File, "repeats of one setting", alikeOf(repeats))
+	return append(out, in.pairsOf(t.File, "any settings, as inputs that nobody knows", alikeOf(mixed))...)
 }
 
 // pairsOf makes nulls of pairs. Workloads that have enough pairs are kinds of jobs by
@@ -139,7 +140,7 @@ func (in VerifyInput) drawPairs(rng *rand.Rand, list []alike) replay {
 // one run in its order shows what these do. And repeats are pairs, compared at matching
 // slices.
 func (in VerifyInput) fromSamples(t records.Table) []null {
-	var repeats groups
+	var repeats []keyed
 	runs, pieces := records.Runs(t.Rows), map[string]int{} // slices of each setting
 	for _, rows := range runs {
 		key := settingOf(rows[0])
@@ -152,17 +153,18 @@ func (in VerifyInput) fromSamples(t records.Table) []null {
 		key := settingOf(rows[0])
 		if n := pieces[key]; n >= in.Untuned+fewestAfter {
 			if run := sliced(rows, n); run != nil {
-				repeats.add(key, rows[0].Workload, run)
+				repeats = append(repeats, keyed{key, rows[0].Workload, run})
 			}
 		}
 	}
-	out := forEach(repeats.list, func(o tuning.Objective, list []alike) []null {
+	list := alikeOf(repeats)
+	out := forEach(list, func(o tuning.Objective, list []alike) []null {
 		return []null{
 			in.job(t.File, "repeats as attempts, slices of equal work in random order", o, "", list, 2, in.drawAttempts),
 			in.job(t.File, "slices of equal work of one run in their order", o, limitDrift, list, 1, in.drawStretch),
 		}
 	})
-	return append(out, in.pairsOf(t.File, "repeats of one setting at matching slices", repeats.list)...)
+	return append(out, in.pairsOf(t.File, "repeats of one setting at matching slices", list)...)
 }
 
 // sliced cuts a run into n slices of equally many instructions, or cycles where those are
@@ -264,17 +266,17 @@ func (in VerifyInput) drawStretch(rng *rand.Rand, s alike) replay {
 // their order. The first epoch of a run is warm-up. Workloads whose epochs grow or shrink
 // as they go on stand by themselves: that is a drift.
 func (in VerifyInput) fromCurves(t records.Table) []null {
-	var runs groups
+	var runs []keyed
 	for _, rows := range records.Runs(t.Rows) {
 		for _, stretch := range unchanged(records.InOrder(rows)) {
 			if len(stretch) >= in.Untuned+fewestAfter {
-				runs.add(place(rows[0]), place(rows[0]), stretch)
+				runs = append(runs, keyed{place(rows[0]), place(rows[0]), stretch})
 			}
 		}
 	}
 	const name = "epochs of one run in their order"
-	steady := slices.DeleteFunc(slices.Clone(runs.list), alike.drifts)
-	drifting := slices.DeleteFunc(runs.list, func(s alike) bool { return !s.drifts() })
+	steady := slices.DeleteFunc(alikeOf(runs), alike.drifts)
+	drifting := slices.DeleteFunc(alikeOf(runs), func(s alike) bool { return !s.drifts() })
 	out := []null{
 		in.job(t.File, name, tuning.Time, "", steady, 1, in.drawStretch),
 		in.job(t.File, name, tuning.Time, limitDrift, drifting, 1, in.drawStretch),

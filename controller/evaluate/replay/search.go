@@ -311,18 +311,14 @@ func (p *problem) fill(f records.Format, outcome string) (why string) {
 		return unknownWhole
 	}
 	p.worst = math.Inf(-1)
-	at := map[string]int{}
-	for _, r := range ends(f, p.Rows, outcome) {
-		i, ok := at[r.Knobs.Key()]
-		if !ok {
-			i, at[r.Knobs.Key()] = len(p.settings), len(p.settings)
-			p.settings, p.runs = append(p.settings, r.Knobs), append(p.runs, nil)
+	for _, rows := range records.Split(ends(f, p.Rows, outcome), records.Setting) {
+		losses := make([]float64, len(rows))
+		for i, r := range rows {
+			if losses[i] = lossOf(r, outcome, whole); !math.IsNaN(losses[i]) {
+				p.worst = max(p.worst, losses[i])
+			}
 		}
-		loss := lossOf(r, outcome, whole)
-		if !math.IsNaN(loss) {
-			p.worst = max(p.worst, loss)
-		}
-		p.runs[i] = append(p.runs[i], loss)
+		p.settings, p.runs = append(p.settings, rows[0].Knobs), append(p.runs, losses)
 	}
 	switch {
 	case math.IsInf(p.worst, -1):

@@ -175,9 +175,8 @@ func speedsOf(t records.Table, outcome string) (out []*speeds, left []result.Lef
 	for _, g := range t.Jobs() {
 		w := &speeds{Group: g, rate: strings.HasSuffix(outcome, "_per_second")}
 		named := usualNames(g.Rows)
-		ran := map[string][]float64{} // by setting; empty: all its runs failed
-		for _, r := range g.Rows {
-			v, ok := r.Outcome(outcome)
+		rows := slices.DeleteFunc(slices.Clone(g.Rows), func(r records.Row) bool {
+			_, ok := r.Outcome(outcome)
 			number, known := r.Float(outcome)
 			why := ""
 			switch {
@@ -191,27 +190,26 @@ func speedsOf(t records.Table, outcome string) (out []*speeds, left []result.Lef
 			}
 			if why != "" {
 				left = result.Leave(left, result.LeftOut{Data: t.File, Workload: g.Name(), Machine: g.Machine, Rows: 1, Line: r.Line, Why: why})
-				continue
 			}
-			key := r.Knobs.Key()
-			if ran[key] == nil {
-				w.settings, ran[key] = append(w.settings, r.Knobs), []float64{}
-			}
-			if ok {
-				ran[key] = append(ran[key], v)
-			}
-		}
-		if len(w.settings) == 0 {
+			return why != ""
+		})
+		if len(rows) == 0 {
 			continue
 		}
-		w.space = NewSpace(w.settings)
-		for _, s := range w.settings {
-			truth := 0.0
-			if all := ran[s.Key()]; len(all) > 0 {
-				truth = float64(result.Mean(all))
+		for _, same := range records.Split(rows, records.Setting) {
+			var ran []float64
+			for _, r := range same {
+				if v, ok := r.Outcome(outcome); ok {
+					ran = append(ran, v)
+				}
 			}
-			w.truths = append(w.truths, truth)
+			truth := 0.0 // all failed
+			if len(ran) > 0 {
+				truth = float64(result.Mean(ran))
+			}
+			w.settings, w.truths = append(w.settings, same[0].Knobs), append(w.truths, truth)
 		}
+		w.space = NewSpace(w.settings)
 		out = append(out, w)
 	}
 	if len(out) == 0 {

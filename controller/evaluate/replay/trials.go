@@ -69,15 +69,10 @@ func pieces(t records.Table, own tuning.Settings) ([]piece, error) {
 
 func parts(g records.Group) []piece {
 	var out []piece
-	for _, r := range g.Rows {
-		key := r.Knobs.Only(parted).Key()
-		i := slices.IndexFunc(out, func(p piece) bool { return p.part == key })
-		if i < 0 {
-			i = len(out)
-			out = append(out, piece{Group: g, part: key})
-			out[i].Rows = nil
-		}
-		out[i].Rows = append(out[i].Rows, r)
+	part := func(r records.Row) string { return r.Knobs.Only(parted).Key() }
+	for _, rows := range records.Split(g.Rows, part) {
+		out = append(out, piece{Group: g, part: part(rows[0])})
+		out[len(out)-1].Rows = rows
 	}
 	return out
 }

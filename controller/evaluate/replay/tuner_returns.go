@@ -36,7 +36,12 @@ type cell struct {
 }
 
 // cellOf works out what the repeats of one setting say together.
-func cellOf(all []run, counted bool) cell {
+func cellOf(rows []records.Row, counted bool) cell {
+	var all []run
+	for _, r := range rows {
+		one, _ := measured(r, counted, 1)
+		all = append(all, one)
+	}
 	c := cell{failed: !slices.ContainsFunc(all, func(r run) bool { return !r.failed })}
 	var seconds, joules []float64
 	for _, r := range all {
@@ -84,31 +89,27 @@ func returnsOf(t records.Table, p piece, goal recur.Goal) (*returns, []result.Le
 		left = result.Leave(left, result.LeftOut{Data: t.File, Workload: p.Name(), Machine: p.Machine, Rows: rows, Line: line, Why: why})
 	}
 	counted := t.Has("epochs")
-	points, runs, lines := []tuning.Settings{}, map[string][]run{}, []int{}
-	for _, r := range p.Rows {
-		s := withCores(r.Knobs)
-		one, why := measured(r, counted, 1)
-		if why == "" && goal.Least() && !(s[tuning.Cores].Float() > 0) {
+	rows := slices.DeleteFunc(slices.Clone(p.Rows), func(r records.Row) bool {
+		_, why := measured(r, counted, 1)
+		if why == "" && goal.Least() && !(withCores(r.Knobs)[tuning.Cores].Float() > 0) {
 			why = "its setting names no cores or threads, which the objective counts"
 		}
 		if why != "" {
 			leave(r.Line, 1, why)
-			continue
 		}
-		if runs[s.Key()] == nil {
-			points, lines = append(points, s), append(lines, r.Line)
-		}
-		runs[s.Key()] = append(runs[s.Key()], one)
-	}
-	if len(points) == 0 {
+		return why != ""
+	})
+	if len(rows) == 0 {
 		if goal.Least() {
 			leave(0, 0, "no knob of cores or threads, which the objective counts")
 		}
 		return w, left
 	}
-	cells := make([]cell, len(points))
-	for i, s := range points {
-		cells[i] = cellOf(runs[s.Key()], counted)
+	var points []tuning.Settings
+	var cells []cell
+	settings := records.Split(rows, records.Setting)
+	for _, same := range settings {
+		points, cells = append(points, withCores(same[0].Knobs)), append(cells, cellOf(same, counted))
 	}
 	order := names(knobs(t, points, counted))
 	wanted := nearest(points, p.wanted, order, func(int) bool { return true })
@@ -122,7 +123,7 @@ func returnsOf(t records.Table, p piece, goal recur.Goal) (*returns, []result.Le
 		if missing := lacks(goal, cells[i].epoch); missing != "" {
 			if cells[i].reaches() {
 				w.absent++
-				leave(lines[i], len(cells[i].repeats), "no "+missing+", which the objective needs")
+				leave(settings[i][0].Line, len(settings[i]), "no "+missing+", which the objective needs")
 				continue
 			}
 			cells[i].epoch, cells[i].runs = tuning.Spent{Seconds: math.NaN(), Joules: math.NaN()}, nil // it costs what the owner's does
