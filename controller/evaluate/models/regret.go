@@ -190,22 +190,22 @@ func note(to *[]float64, v float64, ok bool) {
 // leaveOut learns from all others on the machine and asks about each repeat of the input.
 func (in RegretInput) leaveOut(s *factorial, all []*factorial, jobs []job) (judgement, error) {
 	others := slices.DeleteFunc(slices.Clone(all), func(o *factorial) bool { return o == s || o.machine != s.machine })
-	var lessons, asked []job
+	var rest, asked []job
 	for _, j := range jobs {
 		switch {
 		case j.input == s:
 			asked = append(asked, j)
 		case j.input.machine == s.machine:
-			lessons = append(lessons, j)
+			rest = append(rest, j)
 		}
 	}
-	mind, err := in.learn(lessons)
+	taught, err := in.learn(rest)
 	if err != nil {
 		return judgement{}, fmt.Errorf("without %s: %w", s.name(), err)
 	}
 	repeats, keys := s.whole()
 	optimum := s.cheapest(repeats, func(k string) bool { return slices.Contains(keys, k) })
-	out := judgement{single: single(others), classes: mind.classes, asked: len(asked)}
+	out := judgement{single: single(others), classes: taught.classes, asked: len(asked)}
 	r := &out.row
 	*r = RegretRow{Workload: s.workload, Input: s.input, Machine: s.machine, Repeats: len(repeats), Optimum: optimum}
 	var seconds, chosen, probed, hindsight []float64
@@ -214,7 +214,7 @@ func (in RegretInput) leaveOut(s *factorial, all []*factorial, jobs []job) (judg
 	}
 	slices.Sort(seconds) // so that the sum does not depend on the order of a map
 	for _, j := range asked {
-		v := mind.decide(j)
+		v := taught.decide(j)
 		out.count(v)
 		key := v.settings.Key()
 		tried := key // the cheapest when each setting was tried once, in the repeat of the profile

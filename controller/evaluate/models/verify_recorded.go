@@ -89,7 +89,7 @@ func (in VerifyInput) fromTrials(t records.Table) []null {
 		mixed = append(mixed, keyed{place(r), place(r), []measured{m}})
 	}
 	out := in.pairsOf(t.File, "repeats of one setting", alikeOf(repeats))
-	return append(out, in.pairsOf(t.File, "any settings, as inputs that nobody knows", alikeOf(mixed))...)
+	return append(out, in.pairsOf(t.File, "any settings, as unknown inputs", alikeOf(mixed))...)
 }
 
 // pairsOf makes nulls of pairs. Workloads that have enough pairs are kinds of jobs by

@@ -53,8 +53,8 @@ func (in RegretInput) jobs(all []*factorial, sampled sampledRuns) []job {
 	return out
 }
 
-// mind is what the others taught: all but one input.
-type mind struct {
+// lessons is what the others taught: all inputs but one.
+type lessons struct {
 	in      RegretInput
 	model   *classify.Model
 	classes int
@@ -62,9 +62,9 @@ type mind struct {
 	seen    map[string][]knowledge.Observation // by class
 }
 
-// learn makes a mind of jobs, as the controller does it.
-func (in RegretInput) learn(jobs []job) (*mind, error) {
-	m := &mind{in: in, members: map[string][]job{}, seen: map[string][]knowledge.Observation{}}
+// learn makes lessons of jobs, as the controller does it.
+func (in RegretInput) learn(jobs []job) (*lessons, error) {
+	m := &lessons{in: in, members: map[string][]job{}, seen: map[string][]knowledge.Observation{}}
 	var samples []classify.Sample
 	for _, j := range jobs {
 		if j.profiled {
@@ -97,7 +97,7 @@ type verdict struct {
 }
 
 // decide asks about a job that runs under its default: its profile is all that is known.
-func (m *mind) decide(j job) verdict {
+func (m *lessons) decide(j job) verdict {
 	out := verdict{settings: m.in.Default}
 	class := tuning.Class{Reason: tuning.ReasonNoSamples}
 	if j.profiled {
