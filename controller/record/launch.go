@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"time"
 
@@ -41,42 +40,55 @@ type launched struct {
 	lacks   string
 }
 
-// launch starts a command bound to CPUs, in a cgroup where there are any. It waits in
-// front of its own program until the meter knows it. The error is about the command.
-func launch(ctx context.Context, cmd *exec.Cmd, id string, attempt int, cpus []int, cfg Config) (launched, error) {
-	out := launched{}
-	if cfg.Cgroups == nil {
-		out.begin(cfg)
-		return out, startOn(cmd, cpus)
-	}
+// launch starts a command that waits in front of its own program until it is bound to its
+// CPUs, in its cgroup, and known to the meter. The error is about the command.
+func launch(ctx context.Context, cmd *exec.Cmd, id string, attempt int, cpus []int, cfg Config) (out launched, err error) {
 	if cmd.Err != nil {
 		return out, cmd.Err
 	}
-	group, err := cfg.Cgroups.Create(ctx, id+"."+strconv.Itoa(attempt), cpus)
-	if err != nil { // what may be in it is not ours
-		out.lacks = "a cgroup for each run: " + err.Error()
-		out.begin(cfg)
-		return out, startOn(cmd, cpus)
+	if cfg.Cgroups != nil {
+		out.cgroup, err = cfg.Cgroups.Create(ctx, id+"."+strconv.Itoa(attempt), cpus)
+		if err != nil { // what may be in it is not ours
+			out.cgroup, out.lacks = nil, "a cgroup for each run: "+err.Error()
+		}
 	}
-	out.cgroup = group
 	gate, err := hold(cmd)
 	if err != nil {
 		return out, err
 	}
 	defer gate.Close() //nolint:errcheck // the line was written
-	if err := startOn(cmd, cpus); err != nil {
-		return out, err
+	pid := cmd.Process.Pid
+	if out.cgroup != nil {
+		if err := out.cgroup.Add(pid); err != nil {
+			out.lacks = "a cgroup for each run: " + err.Error()
+		} else if cfg.Meter != nil {
+			out.watched = noticed(ctx, cfg.Meter, id, attempt)
+		}
 	}
-	if err := group.Add(cmd.Process.Pid); err != nil {
-		out.lacks = "a cgroup for each run: " + err.Error()
-	} else if cfg.Meter != nil {
-		out.watched = noticed(ctx, cfg.Meter, id, attempt)
-	}
+	err = bind(pid, cpus)
 	out.begin(cfg)
-	if _, err := gate.WriteString("go\n"); err != nil {
+	if err == nil {
+		_, err = gate.WriteString("go\n")
+	}
+	if err != nil {
 		return out, errors.Join(fmt.Errorf("let the command go: %w", err), cmd.Process.Kill(), cmd.Wait())
 	}
 	return out, nil
+}
+
+// bind binds a process to CPUs; none: to no one in particular.
+func bind(pid int, cpus []int) error {
+	if len(cpus) == 0 {
+		return nil
+	}
+	var set unix.CPUSet
+	for _, cpu := range cpus {
+		set.Set(cpu)
+	}
+	if err := unix.SchedSetaffinity(pid, &set); err != nil {
+		return fmt.Errorf("bind it to CPUs %v: %w", cpus, err)
+	}
+	return nil
 }
 
 // begin is the moment before the command runs.
@@ -99,8 +111,8 @@ func (l *launched) end(ctx context.Context) {
 	l.cgroup = nil
 }
 
-// hold has the command wait in front of its program until a line is written to the
-// file: a shell reads it and becomes the program.
+// hold starts a command in front of its program, until a line is written to the file: a
+// shell reads it and becomes the program.
 func hold(cmd *exec.Cmd) (*os.File, error) {
 	shell, err := exec.LookPath("sh")
 	if err != nil {
@@ -110,9 +122,13 @@ func hold(cmd *exec.Cmd) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a pipe: %w", err)
 	}
+	defer r.Close() //nolint:errcheck // the command has its own
 	cmd.Args = append([]string{"sh", "-c", `read -r word <&3 && exec "$@" 3<&-`, "sh", cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = shell
 	cmd.ExtraFiles = []*os.File{r}
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
 	return w, nil
 }
 
@@ -130,29 +146,4 @@ func noticed(ctx context.Context, m Meter, id string, attempt int) bool {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-}
-
-// startOn starts a command bound to CPUs. A process inherits them from the thread that
-// starts it, which is a thread of its own that ends with its goroutine.
-func startOn(cmd *exec.Cmd, cpus []int) error {
-	done := make(chan error, 1)
-	go func() {
-		if len(cpus) > 0 {
-			runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-			var set unix.CPUSet
-			for _, cpu := range cpus {
-				set.Set(cpu)
-			}
-			if err := unix.SchedSetaffinity(0, &set); err != nil {
-				done <- fmt.Errorf("bind it to CPUs %v: %w", cpus, err)
-				return
-			}
-		}
-		done <- cmd.Start()
-	}()
-	err := <-done
-	for _, f := range cmd.ExtraFiles {
-		err = errors.Join(err, f.Close())
-	}
-	return err
 }
