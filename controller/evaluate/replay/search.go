@@ -292,19 +292,15 @@ func (p *problem) fill(f records.Format, outcome string) (why string) {
 		whole = math.Inf(1)
 	}
 	if outcome == "" {
-		last := ""
-		for _, o := range usualOutcomes(f) {
-			has := slices.ContainsFunc(ends(f, p.Rows, o), func(r records.Row) bool { return !math.IsNaN(lossOf(r, o, whole)) })
-			if has && (o != "error" || known) {
+		order := usualOutcomes(f)
+		if !known {
+			order = append(slices.DeleteFunc(order, func(o string) bool { return o == "error" }), "error")
+		}
+		for _, o := range order {
+			if slices.ContainsFunc(ends(f, p.Rows, o), func(r records.Row) bool { return !math.IsNaN(lossOf(r, o, whole)) }) {
 				outcome = o
 				break
 			}
-			if has {
-				last = o
-			}
-		}
-		if outcome == "" {
-			outcome = last
 		}
 	}
 	if p.outcome = outcome; outcome == "error" && !known {

@@ -38,8 +38,8 @@ type tableFlag struct {
 	files    []string
 }
 
-func trialsFlag(into *[]records.Table, required bool) *tableFlag {
-	return &tableFlag{name: "trials", formats: []records.Format{records.Trials}, into: into, required: required}
+func trialsFlag(into *[]records.Table, required bool, formats ...records.Format) *tableFlag {
+	return &tableFlag{name: "trials", formats: append([]records.Format{records.Trials}, formats...), into: into, required: required}
 }
 
 func samplesFlag(into *[]records.Table, required bool) *tableFlag {

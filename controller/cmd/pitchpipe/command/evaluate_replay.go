@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/config"
+	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/evaluate/replay"
 	"pitchpipe/controller/evaluate/result"
 	"pitchpipe/controller/tuning"
@@ -162,7 +163,7 @@ func (a *app) evaluateSearch() *cobra.Command {
 	f.Uint64Var(&in.Seed, "seed", 1, "the first of their seeds")
 	offer(cmd, "outcome", replay.Outcomes())
 	methodFlag(cmd, &in.Methods, replay.SearchMethods())
-	tables := []*tableFlag{trialsFlag(&in.Trials, false), curvesFlag(&in.Curves, false)}
+	tables := []*tableFlag{trialsFlag(&in.Trials, false, records.Curves), curvesFlag(&in.Curves, false)}
 	return evaluation(a, cmd, tables, &in, replay.Search, nil)
 }
 

@@ -164,6 +164,10 @@ func TestEvaluationsPrintBothForms(t *testing.T) {
 			36, []string{`"outcome":"joules"`, `"outcome":"error"`}, "gaussian_process_warm", "18 of 18 ",
 		},
 		{
+			"search", []string{"--trials", write(t, "curves.csv", curvesFile), "--budget", "2", "--seeds", "1"},
+			6, []string{`"outcome":"error"`}, "error", "",
+		},
+		{
 			"hyper", []string{"--curves", write(t, "curves.csv", curvesFile), "--seconds", "8", "--seeds", "2", "--method", "random,asha"},
 			2, []string{`"seconds":8,`, `"regret_mean":0,`}, "REGRET", "",
 		},
