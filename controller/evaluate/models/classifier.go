@@ -313,7 +313,7 @@ func (b *bench) ask(ctx context.Context, out *ClassifierReport) error {
 	}
 	b.asked, b.left = slices.Concat(held...), slices.Concat(left...)
 	s := &out.Summary
-	var auc, worst, called []result.Figure
+	var auc, called []result.Figure
 	for i, program := range b.programs {
 		r := ClassifierRow{Workload: program, Questions: len(held[i]), UnknownAUC: result.Mean(areas[i])}
 		r.Recognised, r.Precision = shares(held[i])
@@ -324,11 +324,12 @@ func (b *bench) ask(ctx context.Context, out *ClassifierReport) error {
 			}
 		}
 		out.Rows = append(out.Rows, r)
-		auc, worst, called = append(auc, r.UnknownAUC), append(worst, -r.UnknownAUC), append(called, r.CalledKnown)
+		auc, called = append(auc, r.UnknownAUC), append(called, r.CalledKnown)
 	}
 	s.Programs, s.Runs, s.Folds, s.Questions = len(b.programs), len(b.all), b.folds, len(b.asked)
 	s.Recognised, s.Precision = shares(b.asked)
-	s.UnknownAUC, s.UnknownMin, s.CalledKnown = result.Mean(auc), -result.Largest(worst), result.Mean(called)
+	s.UnknownAUC, s.CalledKnown = result.Mean(auc), result.Mean(called)
+	s.UnknownMin, _ = result.Range(auc)
 	for _, limit := range []float64{0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3} {
 		within := func(all []answer) (out []answer) {
 			for _, a := range all {

@@ -101,7 +101,7 @@ func Forecast(ctx context.Context, in ForecastInput, progress result.Progress) (
 	}
 	out := ForecastReport{Command: "evaluate forecast", Data: in.Files(), Rows: slices.Concat(rows...)}
 	s := &out.Summary
-	var ratios, covered, missed []result.Figure
+	var ratios, covered []result.Figure
 	for _, r := range out.Rows {
 		ratio := r.FinalErrorMedian / min(r.LastErrorMedian, r.SingleErrorMedian) // over the better of both
 		if ratio.Known() {
@@ -111,11 +111,12 @@ func Forecast(ctx context.Context, in ForecastInput, progress result.Progress) (
 			s.Within++
 		}
 		if r.Runs >= manyRuns {
-			covered, missed = append(covered, r.Coverage), append(missed, -r.Coverage)
+			covered = append(covered, r.Coverage)
 		}
 	}
-	s.Rows, s.RatioMean, s.RatioMax = len(out.Rows), result.GeometricOf(ratios), result.Largest(ratios)
-	s.CoverageMin, s.CoverageMax = -result.Largest(missed), result.Largest(covered)
+	s.Rows, s.RatioMean = len(out.Rows), result.GeometricOf(ratios)
+	_, s.RatioMax = result.Range(ratios)
+	s.CoverageMin, s.CoverageMax = result.Range(covered)
 	return out, nil
 }
 

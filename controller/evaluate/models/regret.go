@@ -281,7 +281,8 @@ func (in RegretInput) summary(all []*factorial, judged []judgement) RegretSummar
 		for _, j := range judged {
 			list = append(list, figure(j.row))
 		}
-		return result.GeometricOf(list), result.Largest(list)
+		_, worst = result.Range(list)
+		return result.GeometricOf(list), worst
 	}
 	for _, j := range judged {
 		total.withClass, total.without = append(total.withClass, j.withClass...), append(total.without, j.without...)

@@ -102,19 +102,12 @@ func costs(all []story, oracle []float64) PlanCosts {
 		}
 	}
 	n := len(all)
+	least, greatest := result.Range(ratios)
 	return PlanCosts{
 		Jobs: n, Moved: result.Share(moved, n), Paid: result.Share(len(paid), n), Hurt: result.Share(len(hurt), n),
 		Ratio: result.GeometricOf(ratios), PaidRatio: result.GeometricOf(paid), HurtRatio: result.GeometricOf(hurt),
-		BestRatio: -result.Largest(negative(ratios)), Worst: result.Largest(ratios), OracleRatio: result.GeometricOf(oracle),
+		BestRatio: least, Worst: greatest, OracleRatio: result.GeometricOf(oracle),
 	}
-}
-
-func negative(all []float64) []float64 {
-	out := make([]float64, len(all))
-	for i, v := range all {
-		out[i] = -v
-	}
-	return out
 }
 
 // compared sums up how the same jobs go otherwise.
@@ -130,9 +123,10 @@ func compared(all []story, c PlanCosts) PlanCompared {
 			hurt++
 		}
 	}
+	_, worst := result.Range(always)
 	return PlanCompared{
 		Slower: result.Share(slower, len(all)), AlwaysRatio: result.GeometricOf(always), AlwaysHurt: result.Share(hurt, len(all)),
-		AlwaysWorst: result.Largest(always), Regret: c.Ratio/c.OracleRatio - 1,
+		AlwaysWorst: worst, Regret: c.Ratio/c.OracleRatio - 1,
 	}
 }
 

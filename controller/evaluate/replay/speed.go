@@ -74,12 +74,14 @@ func Speed(ctx context.Context, in SpeedInput, progress result.Progress) (SpeedR
 	if err != nil {
 		return SpeedReport{}, fmt.Errorf("evaluate speed: %w", err)
 	}
-	var errs, missed []result.Figure
+	var errs, attained []result.Figure
 	for _, r := range out.Rows {
-		errs, missed = append(errs, r.ErrorMean), append(missed, -r.Attained)
+		errs, attained = append(errs, r.ErrorMean), append(attained, r.Attained)
 	}
 	s := &out.Summary
-	s.Rows, s.ErrorMean, s.ErrorMax, s.AttainedMin = len(out.Rows), result.Mean(errs), result.Largest(errs), -result.Largest(missed)
+	s.Rows, s.ErrorMean = len(out.Rows), result.Mean(errs)
+	_, s.ErrorMax = result.Range(errs)
+	s.AttainedMin, _ = result.Range(attained)
 	return out, nil
 }
 
@@ -142,7 +144,8 @@ func (w *speeds) measure(budget int) (SpeedRow, error) {
 		}
 		errs = append(errs, off)
 	}
-	row.Unseen, row.ErrorMean, row.ErrorMax, row.Attained = len(errs), result.Mean(errs), result.Largest(errs), result.Figure(score/best)
+	row.Unseen, row.ErrorMean, row.Attained = len(errs), result.Mean(errs), result.Figure(score/best)
+	_, row.ErrorMax = result.Range(errs)
 	return row, nil
 }
 

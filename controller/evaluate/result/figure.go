@@ -69,15 +69,15 @@ func GeometricOf[F ~float64](ratios []F) Figure {
 	return Geometric(logs)
 }
 
-// Largest is the largest of the known figures.
-func Largest[F ~float64](all []F) Figure {
-	out := math.Inf(-1)
+// Range is the least and the greatest of the known figures, unknown where there are none.
+func Range[F ~float64](all []F) (least, greatest Figure) {
+	least, greatest = Figure(math.Inf(1)), Figure(math.Inf(-1))
 	for _, v := range all {
 		if Figure(v).Known() {
-			out = max(out, float64(v))
+			least, greatest = min(least, Figure(v)), max(greatest, Figure(v))
 		}
 	}
-	return Figure(out)
+	return least, greatest
 }
 
 // Median is the middle of figures, unknown where there are none or it is not finite.

@@ -91,13 +91,19 @@ func TestWhatThereIsNothingOfIsUnknown(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]result.Figure{
 		"share": result.Share(0, 0), "mean": result.Mean([]float64{}), "geometric mean": result.Geometric([]float64{}),
-		"largest": result.Largest([]float64{}), "median": result.Median([]float64{}), "median beyond all": result.Median([]float64{1, math.Inf(1), math.Inf(1)}),
+		"median": result.Median([]float64{}), "median beyond all": result.Median([]float64{1, math.Inf(1), math.Inf(1)}),
 	} {
 		if f.Known() || f.Print(1) != "-" {
 			t.Errorf("%s: %v", name, f)
 		}
 	}
-	if m := result.GeometricOf([]float64{2, 8}); math.Abs(float64(m)-4) > 1e-12 || result.Median([]float64{3, 1, 2, 9}) != 2.5 || result.Largest([]float64{math.NaN(), 2}) != 2 {
+	if least, most := result.Range([]float64{}); least.Known() || most.Known() {
+		t.Errorf("%v to %v of nothing", least, most)
+	}
+	if least, most := result.Range([]float64{3, math.NaN(), 2}); least != 2 || most != 3 {
+		t.Errorf("%v to %v", least, most)
+	}
+	if m := result.GeometricOf([]float64{2, 8}); math.Abs(float64(m)-4) > 1e-12 || result.Median([]float64{3, 1, 2, 9}) != 2.5 {
 		t.Errorf("geometric mean %v", m)
 	}
 }
