@@ -95,7 +95,7 @@ func Hyper(ctx context.Context, in HyperInput, progress result.Progress) (HyperR
 	}
 	for i, of := range rows {
 		out.Rows = append(out.Rows, of...)
-		out.Summary.Means = append(out.Summary.Means, in.means(out.Data[i], of)...)
+		out.Summary.Means = append(out.Summary.Means, hyperMeans(out.Data[i], of)...)
 	}
 	return out, nil
 }
@@ -135,21 +135,21 @@ func (in HyperInput) row(ctx context.Context, p *problem, m Method) ([]HyperRow,
 	return []HyperRow{result.Average(rows)}, nil
 }
 
-// means sums up the rows of one file.
-func (in HyperInput) means(file string, rows []HyperRow) []HyperMeans {
+// hyperMeans sums up the rows of one file.
+func hyperMeans(file string, rows []HyperRow) []HyperMeans {
 	var out []HyperMeans
 	random := result.Figure(0)
-	for _, m := range in.Methods {
-		var regrets []result.Figure
-		for _, r := range rows {
-			if r.Method == m && r.RegretMean.Known() {
-				regrets = append(regrets, r.RegretMean)
+	for _, same := range records.Split(rows, func(r HyperRow) string { return r.Method }) {
+		mean := HyperMeans{Data: file, Method: same[0].Method, RegretMean: result.Average(same).RegretMean}
+		for _, r := range same {
+			if r.RegretMean.Known() {
+				mean.Problems++
 			}
 		}
-		out = append(out, HyperMeans{Data: file, Method: m, Problems: len(regrets), RegretMean: result.Mean(regrets)})
-		if m == Random {
-			random = out[len(out)-1].RegretMean
+		if mean.Method == Random {
+			random = mean.RegretMean
 		}
+		out = append(out, mean)
 	}
 	for i, m := range out {
 		out[i].OverRandom = over(m.RegretMean, random)

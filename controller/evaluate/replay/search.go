@@ -89,7 +89,7 @@ func Search(ctx context.Context, in SearchInput, progress result.Progress) (Sear
 	}
 	for i, of := range rows {
 		out.Rows = append(out.Rows, of...)
-		out.Summary.Means = append(out.Summary.Means, in.means(out.Data[i], of)...)
+		out.Summary.Means = append(out.Summary.Means, searchMeans(out.Data[i], of)...)
 	}
 	return out, nil
 }
@@ -192,37 +192,29 @@ func (p *problem) judge(trials []propose.Trial, row *SearchRow) {
 	row.FailedShare = result.Share(failed, max(len(trials), 1))
 }
 
-// means sums up the rows of one file, those of each outcome by themselves.
-func (in SearchInput) means(file string, rows []SearchRow) []SearchMeans {
+// searchMeans sums up the rows of one file, those of each outcome by themselves.
+func searchMeans(file string, rows []SearchRow) []SearchMeans {
 	var out []SearchMeans
-	var outcomes []string
-	for _, r := range rows {
-		if !slices.Contains(outcomes, r.Outcome) {
-			outcomes = append(outcomes, r.Outcome)
-		}
-	}
-	for _, outcome := range outcomes {
-		random := map[int]result.Figure{}
-		for _, m := range in.Methods {
-			for _, b := range in.Budgets {
-				of := slices.DeleteFunc(slices.Clone(rows), func(r SearchRow) bool {
-					return r.Outcome != outcome || r.Method != m || r.Budget != b || !r.LogRatioMean.Known()
-				})
-				mean := SearchMeans{Data: file, Outcome: outcome, Method: m, Budget: b, Problems: len(of), LogRatioMean: result.Unknown(), FoundOverOptimumMean: result.Unknown()}
-				if len(of) > 0 {
-					all := result.Average(of)
-					mean.LogRatioMean, mean.FoundOverOptimumMean = all.LogRatioMean, all.FoundOverOptimumMean
-				}
-				if m == Random {
-					random[b] = mean.LogRatioMean
-				}
-				out = append(out, mean)
+	for _, of := range records.Split(rows, func(r SearchRow) string { return r.Outcome }) {
+		random, from := map[int]result.Figure{}, len(out)
+		for _, same := range records.Split(of, func(r SearchRow) string { return fmt.Sprint(r.Method, r.Budget) }) {
+			all := result.Average(same)
+			mean := SearchMeans{
+				Data: file, Outcome: all.Outcome, Method: all.Method, Budget: all.Budget,
+				LogRatioMean: all.LogRatioMean, FoundOverOptimumMean: all.FoundOverOptimumMean,
 			}
-		}
-		for i, m := range out {
-			if m.Outcome == outcome {
-				out[i].OverRandom = over(m.LogRatioMean, random[m.Budget])
+			for _, r := range same {
+				if r.LogRatioMean.Known() {
+					mean.Problems++
+				}
 			}
+			if all.Method == Random {
+				random[all.Budget] = all.LogRatioMean
+			}
+			out = append(out, mean)
+		}
+		for i, m := range out[from:] {
+			out[from+i].OverRandom = over(m.LogRatioMean, random[m.Budget])
 		}
 	}
 	return out
