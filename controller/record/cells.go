@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"regexp"
@@ -12,13 +13,34 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
+// Cell is one run of the plan.
+type Cell struct {
+	ID       string            `json:"id"` // names the run, in letters that a file name may have
+	Workload string            `json:"workload"`
+	Input    int               `json:"input"` // which, from 1; 0 = the workload has none
+	Word     string            `json:"word"`  // the input as the plan has it
+	Knobs    map[string]string `json:"knobs"`
+	Repeat   int               `json:"repeat"` // from 0
+}
+
 // Cells are the runs of the plan in the order in which they are made: a randomised
 // complete block design. All runs of the first repeat come first, then those of the
 // next. Within a repeat each input of each workload is a block, the blocks come in
-// random order, and so do the settings within each: what drifts on the machine falls on
+// random order, and so do the settings within each: what drifts on the machine affects
 // all settings of an input alike, since they are compared with each other only.
 func (p Plan) Cells() []Cell {
-	settings := p.settings()
+	settings := []map[string]string{{}} // all combinations of the knobs' values
+	for _, name := range slices.Sorted(maps.Keys(p.Knobs)) {
+		var next []map[string]string
+		for _, s := range settings {
+			for _, v := range p.Knobs[name] {
+				one := maps.Clone(s)
+				one[name] = v
+				next = append(next, one)
+			}
+		}
+		settings = next
+	}
 	repeats := p.Repeats
 	if repeats == 0 {
 		repeats = DefaultRepeats
@@ -48,25 +70,8 @@ func (p Plan) Cells() []Cell {
 	return out
 }
 
-// settings are all combinations of the knobs' values.
-func (p Plan) settings() []map[string]string {
-	out := []map[string]string{{}}
-	for _, name := range slices.Sorted(maps.Keys(p.Knobs)) {
-		var next []map[string]string
-		for _, s := range out {
-			for _, v := range p.Knobs[name] {
-				one := maps.Clone(s)
-				one[name] = v
-				next = append(next, one)
-			}
-		}
-		out = next
-	}
-	return out
-}
-
 // name is made of the letters that every file system and the exporter take. Two cells
-// whose words differ in other letters alone differ in a sum of them.
+// whose words differ in other letters alone differ in a checksum.
 func (c Cell) name() string {
 	parts := []string{c.Workload}
 	if c.Input > 0 {
@@ -78,7 +83,9 @@ func (c Cell) name() string {
 	text := strings.Join(append(parts, "r"+strconv.Itoa(c.Repeat)), "-")
 	clean := regexp.MustCompile(`[^A-Za-z0-9_.-]`).ReplaceAllString(text, "_")
 	if clean != text || len(clean) > 100 {
-		clean = fmt.Sprintf("%.80s-%08x", clean, sum(text))
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(text)) // never fails
+		clean = fmt.Sprintf("%.80s-%08x", clean, h.Sum32())
 	}
 	return clean
 }

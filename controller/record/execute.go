@@ -23,8 +23,8 @@ import (
 const (
 	// mostLine is the longest line that is read for progress.
 	mostLine = 1 << 20
-	// mercy is how long a command that is stopped, and the meter that looks at it, get.
-	mercy = 10 * time.Second
+	// patience is how long a command that is stopped, and the meter that looks at it, get.
+	patience = 10 * time.Second
 )
 
 // execute makes one run, again where others disturbed it and the plan has retries; then
@@ -37,7 +37,7 @@ func execute(ctx context.Context, p Plan, c Cell, cfg Config) (Run, error) {
 		if err != nil {
 			return Run{}, err
 		}
-		if attempt == 1 || r.Neighbours.meddling() < best.Neighbours.meddling() {
+		if attempt == 1 || r.Neighbours.disturbance() < best.Neighbours.disturbance() {
 			best = r
 		}
 		best.Attempts = attempt
@@ -89,7 +89,7 @@ func try(ctx context.Context, p Plan, c Cell, attempt int, cfg Config) (Run, err
 	err = cmd.Wait()
 	r.Seconds = time.Since(r.Start).Seconds()
 	r.look(begun.load, cmd.ProcessState, cfg)
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // whom it left behind would disturb the next run
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it left behind would disturb the next run
 	switch {
 	case ctx.Err() != nil:
 		return Run{}, ctx.Err()
@@ -99,7 +99,7 @@ func try(ctx context.Context, p Plan, c Cell, attempt int, cfg Config) (Run, err
 		r.Failed = strings.TrimSpace(err.Error() + ": " + said.String())
 	}
 	if len(r.Epochs) == 0 {
-		r.Missing = append(r.Missing, "epochs: no line of "+c.Workload+"'s output tells progress")
+		r.Missing = append(r.Missing, "epochs: no line of "+c.Workload+"'s output reports progress")
 	}
 	begun.end(ctx) // the meter sees that it is over
 	r.measure(ctx, cfg.job(c), attempt, cfg.Meter)
@@ -136,7 +136,7 @@ func command(ctx context.Context, w Workload, c Cell, job string, attempt int, d
 	// A group of its own, so that its children end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = mercy
+	cmd.WaitDelay = patience
 	return cmd
 }
 
@@ -172,7 +172,7 @@ func (r *Run) measure(ctx context.Context, job string, attempt int, m Meter) {
 		r.Missing = append(r.Missing, "counters and joules: there is no exporter")
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, mercy)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	w, err := whole(ctx, m, job, attempt)
 	if err != nil && len(w.Samples) == 0 {

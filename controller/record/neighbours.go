@@ -16,12 +16,12 @@ import (
 
 // Load is what the whole machine has done since it was started, in CPU seconds.
 type Load struct {
-	Busy  float64 // of everybody
+	Busy  float64 // of all
 	Steal float64 // that the hypervisor took
 	Cores int     // of the machine
 }
 
-// ErrLoad means that the machine does not tell its load.
+// ErrLoad means that the load of the machine is unknown.
 var ErrLoad = errors.New("the machine's load cannot be read")
 
 // ticks in which /proc/stat counts make a second on every architecture.
@@ -64,7 +64,7 @@ func ParseLoad(text string) (Load, error) {
 		}
 	}
 	if out.Cores == 0 {
-		return Load{}, fmt.Errorf("%w: no line tells of a core", ErrLoad)
+		return Load{}, fmt.Errorf("%w: no line is about a core", ErrLoad)
 	}
 	return out, nil
 }
@@ -77,9 +77,8 @@ type Neighbours struct {
 	Disturbed string  `json:"disturbed,omitempty"` // why the run does not show the command alone; empty = nothing disturbed it
 }
 
-// meddling orders runs by how much others did meanwhile, in cores. Of what nobody saw
-// nothing is known.
-func (n *Neighbours) meddling() float64 {
+// disturbance orders runs by how much others did meanwhile, in cores; +Inf: unknown.
+func (n *Neighbours) disturbance() float64 {
 	if n == nil {
 		return math.Inf(1)
 	}
@@ -87,7 +86,7 @@ func (n *Neighbours) meddling() float64 {
 }
 
 // neighbours compares the machine's load before and after a run with the CPU seconds
-// that the run took. Whether it was disturbed is for the controller's own rule to say.
+// that the run took. Whether it was disturbed is up to the controller's own rule.
 func neighbours(before, after Load, wall, own float64, settings tuning.Settings) *Neighbours {
 	cores := settings[tuning.Cores].Float()
 	if !(cores > 0) {

@@ -57,16 +57,6 @@ type Workload struct {
 	Inputs  []string          `json:"inputs" yaml:"inputs"`   // none = one without a name
 }
 
-// Cell is one run of the plan.
-type Cell struct {
-	ID       string            `json:"id"` // names the run, in letters that a file name may have
-	Workload string            `json:"workload"`
-	Input    int               `json:"input"` // which, from 1; 0 = the workload has none
-	Word     string            `json:"word"`  // the input as the plan has it
-	Knobs    map[string]string `json:"knobs"`
-	Repeat   int               `json:"repeat"` // from 0
-}
-
 // Parse reads a plan in YAML; name stands in its errors.
 func Parse(name string, text []byte) (Plan, error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
@@ -97,7 +87,7 @@ func located(name string, err error) string {
 	return name + ":1:1: " + strings.ReplaceAll(text, "\n", ";")
 }
 
-// Check says what is wrong with a plan, and nothing where nothing is.
+// Check says what is wrong with a plan.
 func (p Plan) Check() error {
 	if len(p.Workloads) == 0 {
 		return fmt.Errorf("%w: it has no workloads", ErrPlan)

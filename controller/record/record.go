@@ -27,8 +27,8 @@ type Config struct {
 	Meter    Meter                // nil: only times and epochs are measured
 	Environ  []string             // that commands inherit
 	CPUs     []int                // that commands may use, in the order in which the knob cores takes them
-	Rooms    Rooms                // nil: the meter knows runs by their environment alone
-	Load     func() (Load, error) // of the machine; nil: nobody knows what others did
+	Cgroups  Cgroups              // nil: the meter knows runs by their environment alone
+	Load     func() (Load, error) // of the machine; nil: what others did is unknown
 	Within   time.Duration        // no run begins later than this; 0 = no limit
 	Progress func(done, total int, what string)
 	Log      *slog.Logger
@@ -88,8 +88,10 @@ func Record(ctx context.Context, p Plan, cfg Config) (Result, error) {
 	if err := p.Check(); err != nil {
 		return Result{}, err
 	}
-	if err := fits(p, cfg.CPUs); err != nil {
-		return Result{}, err
+	for _, v := range p.Knobs[tuning.Cores] {
+		if n, err := strconv.Atoi(v); err == nil && n > len(cfg.CPUs) {
+			return Result{}, fmt.Errorf("%w: knob cores: %d, and this process may use %d CPUs", ErrPlan, n, len(cfg.CPUs))
+		}
 	}
 	f := folder{cfg.Dir}
 	if err := f.open(p); err != nil {
@@ -112,57 +114,53 @@ func Record(ctx context.Context, p Plan, cfg Config) (Result, error) {
 	var ended error
 	begun := time.Now()
 	for i, c := range cells {
-		r, ok, err := f.load(c)
-		if err != nil {
+		r, kept, err := f.load(c)
+		switch {
+		case err != nil:
 			return out, err
-		}
-		if ok {
+		case kept:
 			out.Kept++
-		} else if cfg.Within > 0 && time.Since(begun) >= cfg.Within {
+		case cfg.Within > 0 && time.Since(begun) >= cfg.Within:
 			out.Left++
 			continue // what was kept from before is in the tables all the same
-		} else {
+		default:
 			cfg.Progress(i, len(cells), c.ID)
-			if r, err = execute(ctx, p, c, cfg); err != nil {
-				ended = err
-				break
+			if r, ended = execute(ctx, p, c, cfg); ended == nil {
+				r.Machine = machine
+				if err := f.save(r); err != nil {
+					return out, err
+				}
+				out.Made++
 			}
-			r.Machine = machine
-			if err := f.save(r); err != nil {
-				return out, err
-			}
-			out.Made++
 		}
-		if r.Failed != "" {
-			out.Failed++
-			cfg.Log.Warn("a run failed", "run", c.ID, "why", r.Failed)
+		if ended != nil {
+			break
 		}
-		if r.Attempts > 1 {
-			out.Again++
-		}
-		if r.Neighbours != nil && r.Neighbours.Disturbed != "" {
-			out.Noisy++
-			cfg.Log.Debug("a run was disturbed", "run", c.ID, "why", r.Neighbours.Disturbed)
-		}
-		out.Missing = append(out.Missing, r.Missing...)
+		out.count(r, cfg.Log)
 		runs = append(runs, r)
 	}
 	slices.Sort(out.Missing)
 	out.Missing = slices.Compact(out.Missing)
 	var err error
-	out.Files, err = f.tables(tables(p, runs))
+	out.Files, err = f.write(tables(p, runs))
 	if ended == nil {
 		cfg.Progress(len(cells), len(cells), "done")
 	}
 	return out, errors.Join(ended, err)
 }
 
-// fits checks that the machine has the cores that the plan asks for.
-func fits(p Plan, cpus []int) error {
-	for _, v := range p.Knobs[tuning.Cores] {
-		if n, err := strconv.Atoi(v); err == nil && n > len(cpus) {
-			return fmt.Errorf("%w: knob cores: %d, and this process may use %d CPUs", ErrPlan, n, len(cpus))
-		}
+// count adds a run.
+func (out *Result) count(r Run, log *slog.Logger) {
+	if r.Failed != "" {
+		out.Failed++
+		log.Warn("a run failed", "run", r.Cell.ID, "why", r.Failed)
 	}
-	return nil
+	if r.Attempts > 1 {
+		out.Again++
+	}
+	if r.Neighbours != nil && r.Neighbours.Disturbed != "" {
+		out.Noisy++
+		log.Debug("a run was disturbed", "run", r.Cell.ID, "why", r.Neighbours.Disturbed)
+	}
+	out.Missing = append(out.Missing, r.Missing...)
 }

@@ -132,7 +132,7 @@ func TestWhatIsNotMeasuredIsMissingAndTold(t *testing.T) {
 		want  string
 	}{
 		"without an exporter there are no counters": {nil, record.Plan{Workloads: []record.Workload{silent}}, "counters and joules: there is no exporter"},
-		"a command that tells no progress":          {nil, record.Plan{Workloads: []record.Workload{silent}}, "epochs: no line of silent's output tells progress"},
+		"a command that tells no progress":          {nil, record.Plan{Workloads: []record.Workload{silent}}, "epochs: no line of silent's output reports progress"},
 		"modelled joules":                           {&counted{source: "modelled"}, record.Plan{Workloads: []record.Workload{silent}}, "joules: they are modelled, which is no measurement"},
 		"a run that the exporter did not see": {
 			&counted{},
@@ -221,7 +221,7 @@ type room struct {
 	full   error
 }
 
-func (r *room) Open(_ context.Context, name string, _ []int) (record.Room, error) {
+func (r *room) Create(_ context.Context, name string, _ []int) (record.Cgroup, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.opened = append(r.opened, name)
@@ -251,7 +251,7 @@ func TestEachRunGetsARoomThatTheMeterKnowsBeforeItBegins(t *testing.T) {
 	p := record.Plan{Workloads: []record.Workload{w}, Repeats: 2}
 	m, rooms := &counted{source: "rapl", begun: time.Now().Add(-time.Hour)}, &room{}
 	cfg := config(t.TempDir(), m)
-	cfg.Rooms, cfg.Tag = rooms, "77"
+	cfg.Cgroups, cfg.Tag = rooms, "77"
 	got, err := record.Record(t.Context(), p, cfg)
 	if err != nil || got.Made != 4 || got.Failed != 0 {
 		t.Fatalf("%+v, %v", got, err)
@@ -276,7 +276,7 @@ func TestWithoutARoomARunIsMadeAllTheSameAndItIsTold(t *testing.T) {
 	p := record.Plan{Workloads: []record.Workload{shell(t, "w", "echo epoch 1")}, Repeats: 1}
 	cfg := config(t.TempDir(), &counted{begun: time.Now()})
 	full := &room{full: errFull}
-	cfg.Rooms = full
+	cfg.Cgroups = full
 	got, err := record.Record(t.Context(), p, cfg)
 	if err != nil || got.Made != 1 || got.Failed != 0 || !strings.Contains(strings.Join(got.Missing, "\n"), "a cgroup for each run: no room is left") {
 		t.Errorf("%+v, %v", got, err)

@@ -13,129 +13,115 @@ import (
 
 // tables are the records of the runs. Columns that no run has are left out.
 func tables(p Plan, runs []Run) []records.Table {
-	var knobs []string
-	for _, name := range slices.Sorted(maps.Keys(p.Knobs)) {
-		knobs = append(knobs, "knob_"+name)
-	}
-	trials := records.Table{Format: records.Trials}
-	curves := records.Table{Format: records.Curves}
-	samples := records.Table{Format: records.Samples}
-	first := begin(runs)
-	for _, r := range runs {
-		trials.Rows = append(trials.Rows, r.trial(first))
-		if r.Failed != "" {
-			continue // it is told in the trials alone
-		}
-		curves.Rows = append(curves.Rows, r.curve()...)
-		samples.Rows = append(samples.Rows, r.sampled()...)
-	}
-	head := slices.Concat([]string{"workload", "run", "machine", "input"}, knobs)
-	trials.Columns = present(trials.Rows, head, []string{
-		"epochs", "epoch_seconds", "seconds", "cpu_seconds", "joules", "watts", "loss", "quality", "failed", "repeat",
-		"attempts", "others_cores", "steal_share", "disturbed", "node_cores", "started_seconds",
-	})
-	curves.Columns = present(curves.Rows, head, []string{"epoch", "seconds", "loss", "quality"})
-	columns := map[string]bool{}
-	for _, r := range runs {
-		for _, s := range r.Samples {
-			for c := range s.Values {
-				columns[eventName(c)] = true
-			}
-		}
-	}
-	samples.Columns = present(samples.Rows, head, append([]string{"t_seconds"}, slices.Sorted(maps.Keys(columns))...))
-	return []records.Table{trials, curves, samples}
-}
-
-// begin is when the first of the runs began.
-func begin(runs []Run) time.Time {
-	var first time.Time
+	var first time.Time // when the first of the runs began
 	for _, r := range runs {
 		if !r.Start.IsZero() && (first.IsZero() || r.Start.Before(first)) {
 			first = r.Start
 		}
 	}
-	return first
-}
-
-// present are the columns that always stand, and those of the others that a row has.
-func present(rows []records.Row, always, others []string) []string {
-	out := slices.Clone(always)
-	for _, c := range others {
-		if slices.ContainsFunc(rows, func(r records.Row) bool { _, ok := r.Float(c); return ok }) {
-			out = append(out, c)
+	trials, curves, samples := records.Table{Format: records.Trials}, records.Table{Format: records.Curves}, records.Table{Format: records.Samples}
+	events := map[string]bool{}
+	for _, r := range runs {
+		trials.Rows = append(trials.Rows, r.trial(first))
+		if r.Failed != "" {
+			continue // it stands in the trials alone
+		}
+		curves.Rows = append(curves.Rows, r.curve()...)
+		samples.Rows = append(samples.Rows, r.sampled()...)
+		for _, s := range r.Samples {
+			for c := range s.Values {
+				events[eventName(c)] = true
+			}
 		}
 	}
-	if !slices.ContainsFunc(rows, func(r records.Row) bool { _, ok := r.Float("input"); return ok }) {
-		out = slices.DeleteFunc(out, func(c string) bool { return c == "input" })
+	head := []string{"workload", "run", "machine", "input"}
+	for _, name := range slices.Sorted(maps.Keys(p.Knobs)) {
+		head = append(head, "knob_"+name)
 	}
+	trials.Columns = present(trials.Rows, head, []string{
+		"epochs", "epoch_seconds", "seconds", "cpu_seconds", "joules", "watts", "loss", "quality", "failed", "repeat",
+		"attempts", "others_cores", "steal_share", "disturbed", "node_cores", "started_seconds",
+	})
+	curves.Columns = present(curves.Rows, head, []string{"epoch", "seconds", "loss", "quality"})
+	samples.Columns = present(samples.Rows, head, append([]string{"t_seconds"}, slices.Sorted(maps.Keys(events))...))
+	return []records.Table{trials, curves, samples}
+}
+
+// present are the columns of the head, and those of the others that a row has.
+func present(rows []records.Row, head, others []string) []string {
+	return slices.DeleteFunc(slices.Concat(head, others), func(c string) bool {
+		optional := c == "input" || slices.Contains(others, c)
+		return optional && !slices.ContainsFunc(rows, func(r records.Row) bool { _, ok := r.Float(c); return ok })
+	})
+}
+
+// row is one of the run's, with the numbers that are known.
+type row struct{ records.Row }
+
+func (r *row) set(column string, v float64, known bool) {
+	if known {
+		r.Set(column, v)
+	}
+}
+
+// report sets what a line of progress said.
+func (r *row) report(e Epoch) {
+	for column, v := range map[string]*float64{"loss": e.Loss, "quality": e.Quality} {
+		if v != nil {
+			r.Set(column, *v)
+		}
+	}
+}
+
+func (r Run) row() row {
+	out := row{records.Row{Workload: r.Cell.Workload, Machine: r.Machine, Run: r.Cell.ID, Knobs: r.Cell.settings()}}
+	out.set("input", float64(r.Cell.Input), r.Cell.Input > 0)
 	return out
 }
 
-func (r Run) row() records.Row {
-	out := records.Row{Workload: r.Cell.Workload, Machine: r.Machine, Run: r.Cell.ID, Knobs: r.Cell.settings()}
-	if r.Cell.Input > 0 {
-		out.Set("input", float64(r.Cell.Input))
+func flag(yes bool) float64 {
+	if yes {
+		return 1
 	}
-	return out
+	return 0
 }
 
 // trial is a row of its own; first is when the first of all runs began.
 func (r Run) trial(first time.Time) records.Row {
 	out := r.row()
-	out.Set("repeat", float64(r.Cell.Repeat))
-	if !r.Start.IsZero() {
-		out.Set("started_seconds", r.Start.Sub(first).Seconds())
-	}
-	if r.Attempts > 0 {
-		out.Set("attempts", float64(r.Attempts))
-	}
+	out.set("repeat", float64(r.Cell.Repeat), true)
+	out.set("started_seconds", r.Start.Sub(first).Seconds(), !r.Start.IsZero())
+	out.set("attempts", float64(r.Attempts), r.Attempts > 0)
 	if n := r.Neighbours; n != nil {
-		out.Set("others_cores", n.Others)
-		out.Set("steal_share", n.Steal)
-		out.Set("node_cores", float64(n.NodeCores))
-		out.Set("disturbed", 0)
-		if n.Disturbed != "" {
-			out.Set("disturbed", 1)
-		}
+		out.set("others_cores", n.Others, true)
+		out.set("steal_share", n.Steal, true)
+		out.set("node_cores", float64(n.NodeCores), true)
+		out.set("disturbed", flag(n.Disturbed != ""), true)
 	}
+	out.set("failed", flag(r.Failed != ""), true)
 	if r.Failed != "" {
-		out.Set("failed", 1)
-		return out
+		return out.Row
 	}
-	out.Set("failed", 0)
-	out.Set("seconds", r.Seconds)
+	out.set("seconds", r.Seconds, true)
 	if n := len(r.Epochs); n > 0 {
-		last := r.Epochs[n-1]
-		out.Set("epochs", float64(last.Number))
-		if v, ok := r.epochSeconds(); ok {
-			out.Set("epoch_seconds", v)
-		}
-		if last.Loss != nil {
-			out.Set("loss", *last.Loss)
-		}
-		if last.Quality != nil {
-			out.Set("quality", *last.Quality)
-		}
+		out.set("epochs", float64(r.Epochs[n-1].Number), true)
+		out.report(r.Epochs[n-1])
+		length, ok := r.epochSeconds()
+		out.set("epoch_seconds", length, ok)
 	}
-	if r.CPUSeconds > 0 {
-		out.Set("cpu_seconds", r.CPUSeconds)
+	out.set("cpu_seconds", r.CPUSeconds, r.CPUSeconds > 0)
+	if n := len(r.Samples); n > 0 {
+		end := r.Samples[n-1].Values
+		cpu, ok := end[api.ColCPUSeconds]
+		out.set("cpu_seconds", cpu, ok && r.CPUSeconds == 0)
+		joules, ok := end[api.ColJoules]
+		out.set("joules", joules, ok && r.measured())
+		out.set("watts", joules/r.Seconds, ok && r.measured())
 	}
-	if len(r.Samples) == 0 {
-		return out
-	}
-	end := r.Samples[len(r.Samples)-1].Values
-	if v, ok := end[api.ColCPUSeconds]; ok && r.CPUSeconds == 0 {
-		out.Set("cpu_seconds", v)
-	}
-	if v, ok := end[api.ColJoules]; ok && r.measured() {
-		out.Set("joules", v)
-		out.Set("watts", v/r.Seconds)
-	}
-	return out
+	return out.Row
 }
 
-// measured tells whether the joules are.
+// measured reports whether the joules are.
 func (r Run) measured() bool { return r.Source != "" && r.Source != tuning.Modelled }
 
 // epochSeconds is the median length of the epochs behind the first.
@@ -150,23 +136,17 @@ func (r Run) epochSeconds() (float64, bool) {
 		return 0, false
 	}
 	slices.Sort(lengths)
-	n := len(lengths)
-	return (lengths[(n-1)/2] + lengths[n/2]) / 2, true
+	return (lengths[(len(lengths)-1)/2] + lengths[len(lengths)/2]) / 2, true
 }
 
 func (r Run) curve() []records.Row {
 	var out []records.Row
 	for _, e := range r.Epochs {
-		row := r.row()
-		row.Set("epoch", float64(e.Number))
-		row.Set("seconds", e.Seconds)
-		if e.Loss != nil {
-			row.Set("loss", *e.Loss)
-		}
-		if e.Quality != nil {
-			row.Set("quality", *e.Quality)
-		}
-		out = append(out, row)
+		one := r.row()
+		one.set("epoch", float64(e.Number), true)
+		one.set("seconds", e.Seconds, true)
+		one.report(e)
+		out = append(out, one.Row)
 	}
 	return out
 }
@@ -183,20 +163,20 @@ func (r Run) sampled() []records.Row {
 			maps.Copy(before, s.Values) // the shell that waited in front of the program
 			continue
 		}
-		row := r.row()
-		row.Set("t_seconds", s.Time.Sub(r.Start).Seconds())
+		one := r.row()
+		one.set("t_seconds", s.Time.Sub(r.Start).Seconds(), true)
 		for column, v := range s.Values {
 			last, seen := before[column]
 			before[column] = v
 			switch {
 			case column == api.ColJoules && !r.measured():
-			case gauge(column):
-				row.Set(eventName(column), v)
+			case records.Gauge(column):
+				one.Set(eventName(column), v)
 			case seen || !strings.HasPrefix(column, "node_"):
-				row.Set(eventName(column), max(0, v-last))
+				one.Set(eventName(column), max(0, v-last))
 			}
 		}
-		out = append(out, row)
+		out = append(out, one.Row)
 	}
 	return out
 }
@@ -207,10 +187,4 @@ func eventName(column string) string {
 		return event
 	}
 	return column
-}
-
-func gauge(column string) bool {
-	return slices.Contains([]string{
-		api.ColRSS, api.ColCache, api.ColPeak, api.ColThreads, api.ColProcesses, api.ColAllocatedCores, api.ColGPUMemory, api.ColGPUs,
-	}, column)
 }

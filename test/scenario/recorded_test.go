@@ -14,7 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitchpipe/controller/config"
-	"pitchpipe/controller/evaluate/plan"
+	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate/replay"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
@@ -25,11 +26,13 @@ import (
 
 // recorded are jobs of the table in testdata: one that saves joules on fewer cores, one
 // that does not, and one that runs faster on fewer.
-func recorded(t *testing.T, objective tuning.Objective, epochs ...int) []plan.Job {
+func recorded(t *testing.T, objective tuning.Objective, epochs ...int) []replay.Job {
 	t.Helper()
-	jobs, err := plan.Jobs(plan.Input{
-		Files:   []string{filepath.Join("testdata", "recorded", "trials.csv")},
-		Curves:  []string{filepath.Join("testdata", "recorded", "curves.csv")},
+	jobs, err := replay.PlanJobs(replay.PlanInput{
+		Set: records.Set{
+			Trials: loaded(t, records.Trials, filepath.Join("testdata", "recorded", "trials.csv")),
+			Curves: loaded(t, records.Curves, filepath.Join("testdata", "recorded", "curves.csv")),
+		},
 		Measure: tuning.Measure{Objective: objective, Weight: tuning.DefaultWeight}, Probes: tuning.DefaultProbes, MaxSlowdown: 1.5,
 		Restart: 500 * time.Millisecond, Epochs: epochs, Seeds: 1,
 	})
@@ -37,6 +40,15 @@ func recorded(t *testing.T, objective tuning.Objective, epochs ...int) []plan.Jo
 		t.Fatal(err)
 	}
 	return jobs
+}
+
+func loaded(t *testing.T, format records.Format, file string) []records.Table {
+	t.Helper()
+	tables, err := records.Load([]string{file}, format)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tables
 }
 
 // TestTheReplayAndTheControllerDecideAlike plays each recorded job twice: through the
@@ -47,7 +59,7 @@ func TestTheReplayAndTheControllerDecideAlike(t *testing.T) {
 	moved := 0
 	for _, job := range slices.Concat(recorded(t, tuning.Energy, 5), recorded(t, tuning.Cost, 60), recorded(t, tuning.Time, 30)) {
 		job.Busy = 1 // as the simulated cluster has it
-		if c, err := plan.Replay(t.Context(), job); err == nil && c.Restarts > 0 {
+		if c, err := replay.Replay(t.Context(), job); err == nil && c.Restarts > 0 {
 			moved++
 		}
 		t.Run(fmt.Sprintf("%s of %d epochs for %s", job.Workload, job.Epochs, job.Policy.Objective), func(t *testing.T) {
@@ -71,8 +83,8 @@ func TestSharedRecordedJobsAreDecidedAboutAlike(t *testing.T) {
 	if _, err := os.Stat(file); err != nil || testing.Short() {
 		t.Skipf("recorded runs are absent, or it is to be short: %v; PITCHPIPE_DATA names their folder", err)
 	}
-	jobs, err := plan.Jobs(plan.Input{
-		Files: []string{file}, Measure: tuning.Measure{Objective: tuning.Energy}, Probes: tuning.DefaultProbes, MaxSlowdown: 1.05,
+	jobs, err := replay.PlanJobs(replay.PlanInput{
+		Set: records.Set{Trials: loaded(t, records.Trials, file)}, Measure: tuning.Measure{Objective: tuning.Energy}, Probes: tuning.DefaultProbes, MaxSlowdown: 1.05,
 		Restart: time.Second, Epochs: []int{20}, Seeds: 1,
 	})
 	if err != nil {
@@ -96,7 +108,7 @@ func TestTheComparisonWouldShowADifference(t *testing.T) {
 	t.Parallel()
 	jobs := recorded(t, tuning.Cost, 60)
 	jobs[0].Busy = 1
-	course, err := plan.Replay(t.Context(), jobs[0])
+	course, err := replay.Replay(t.Context(), jobs[0])
 	if err != nil || course.Restarts == 0 {
 		t.Fatalf("%v: the job is not moved: %+v", err, course.Choices)
 	}
@@ -106,10 +118,10 @@ func TestTheComparisonWouldShowADifference(t *testing.T) {
 }
 
 // alike fails the test where both decide differently.
-func alike(t *testing.T, job plan.Job) {
+func alike(t *testing.T, job replay.Job) {
 	t.Helper()
 	job.Busy = 1 // as the simulated cluster has it
-	course, err := plan.Replay(t.Context(), job)
+	course, err := replay.Replay(t.Context(), job)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,10 +134,10 @@ func alike(t *testing.T, job plan.Job) {
 // lines prints choices, a line for each. When within its epochs a job is looked at, and so
 // after how many of them a stop-loss strikes and what is said of the setting before, is not
 // the same in both.
-func lines(choices []plan.Choice) []string {
+func lines(choices []replay.Choice) []string {
 	var out []string
 	for i, c := range choices {
-		stopped := func(c plan.Choice) bool {
+		stopped := func(c replay.Choice) bool {
 			worse := []tuning.Reason{tuning.ReasonStopLoss, tuning.ReasonSlower, tuning.ReasonRegressed}
 			return c.Action == tuning.RollBack && slices.Contains(worse, c.Reason)
 		}
@@ -142,7 +154,7 @@ func lines(choices []plan.Choice) []string {
 }
 
 // controlled is what the whole controller decided about the job.
-func controlled(t *testing.T, job plan.Job, site string) []string {
+func controlled(t *testing.T, job replay.Job, site string) []string {
 	t.Helper()
 	state := t.TempDir()
 	path := filepath.Join(state, "site.yaml")
@@ -175,8 +187,8 @@ func controlled(t *testing.T, job plan.Job, site string) []string {
 }
 
 // known are the choices with the settings that the table has.
-func known(job plan.Job, r *reconcile.Record) []plan.Choice {
-	out := plan.Choices(r)
+func known(job replay.Job, r *reconcile.Record) []replay.Choice {
+	out := replay.Choices(r)
 	for i := range out {
 		out[i].Settings = out[i].Settings.Only(func(name string) bool { _, ok := job.Own[name]; return ok })
 	}
@@ -184,7 +196,7 @@ func known(job plan.Job, r *reconcile.Record) []plan.Choice {
 }
 
 // replayed answers for the cluster what an epoch of the job took.
-func replayed(job plan.Job) func(sim.Work) (sim.Measured, bool) {
+func replayed(job replay.Job) func(sim.Work) (sim.Measured, bool) {
 	return func(w sim.Work) (sim.Measured, bool) {
 		s := job.Own.Clone()
 		for _, k := range job.Policy.Knobs {
@@ -205,7 +217,7 @@ func replayed(job plan.Job) func(sim.Work) (sim.Measured, bool) {
 }
 
 // jobFile is the job as its owner would submit it.
-func jobFile(job plan.Job) []byte {
+func jobFile(job replay.Job) []byte {
 	var b strings.Builder
 	p := job.Policy
 	cores := max(1, job.Own[tuning.Cores].Int())

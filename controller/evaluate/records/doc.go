@@ -9,7 +9,7 @@
 // reads as one, and else a word. NaN, NA, null and infinite numbers are missing, failed may
 // be true or false. A run is known by its name, workload, machine, scenario and input.
 //
-// In comes a file; out comes a Table whose rows know their line, or one error with file,
+// In goes a file; out comes a Table whose rows know their line, or one error with file,
 // line and column that says what was expected. A column that begins with knob_ is a
 // setting. A cell that is missing is never a zero, and a row is never left out quietly.
 package records

@@ -16,15 +16,8 @@ func (t Table) Jobs() []Group { return t.groups(Row.Input) }
 
 func (t Table) groups(input func(Row) string) []Group {
 	var out []Group
-	at := map[[3]string]int{}
-	for _, r := range t.Rows {
-		key := [3]string{r.Workload, r.Machine, input(r)}
-		i, ok := at[key]
-		if !ok {
-			i, at[key] = len(out), len(out)
-			out = append(out, Group{Workload: r.Workload, Machine: r.Machine, Input: key[2]})
-		}
-		out[i].Rows = append(out[i].Rows, r)
+	for _, rows := range Split(t.Rows, func(r Row) [3]string { return [3]string{r.Workload, r.Machine, input(r)} }) {
+		out = append(out, Group{Workload: rows[0].Workload, Machine: rows[0].Machine, Input: input(rows[0]), Rows: rows})
 	}
 	return out
 }
@@ -43,11 +36,11 @@ func (g Group) Name() string {
 // under each of them.
 func Runs(rows []Row) [][]Row {
 	var out [][]Row
-	for _, run := range split(rows, func(r Row) [5]string {
+	for _, run := range Split(rows, func(r Row) [5]string {
 		return [5]string{r.Workload, r.Machine, r.Text("scenario"), r.Input(), r.Run}
 	}) {
 		if restarts(run) {
-			out = append(out, split(run, func(r Row) string { return r.Knobs.Key() })...)
+			out = append(out, Split(run, Setting)...)
 		} else {
 			out = append(out, run)
 		}
@@ -55,22 +48,25 @@ func Runs(rows []Row) [][]Row {
 	return out
 }
 
-func split[K comparable](rows []Row, by func(Row) K) [][]Row {
-	var out [][]Row
+// Split sorts things by a key, in the order of the first of each.
+func Split[T any, K comparable](list []T, by func(T) K) [][]T {
+	var out [][]T
 	at := map[K]int{}
-	for _, r := range rows {
-		key := by(r)
-		i, ok := at[key]
+	for _, one := range list {
+		i, ok := at[by(one)]
 		if !ok {
-			i, at[key] = len(out), len(out)
+			i, at[by(one)] = len(out), len(out)
 			out = append(out, nil)
 		}
-		out[i] = append(out[i], r)
+		out[i] = append(out[i], one)
 	}
 	return out
 }
 
-// restarts tells whether the settings change anywhere without the time going on.
+// Setting names the settings of a row.
+func Setting(r Row) string { return r.Knobs.Key() }
+
+// restarts reports whether the settings change anywhere without the time going on.
 func restarts(rows []Row) bool {
 	for i := 1; i < len(rows); i++ {
 		before, knew := rows[i-1].time()
@@ -91,8 +87,8 @@ func (r Row) time() (float64, bool) {
 }
 
 // Whole is the quality that is perfect: 1 where qualities are shares, 100 where they are
-// percentages, as one of them above 1 shows. False: one is above 100, so that nobody
-// knows what is perfect.
+// percentages, as one of them above 1 shows. False: one is above 100, so that
+// what is perfect is unknown.
 func Whole(rows []Row) (float64, bool) {
 	whole := 1.0
 	for _, r := range rows {

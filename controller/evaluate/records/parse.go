@@ -55,7 +55,7 @@ func Parse(name string, in io.Reader, f Format) (Table, error) {
 	return p.table, nil
 }
 
-// FormatOf tells the format of the file at path by its columns.
+// FormatOf finds the format of the file at path by its columns.
 func FormatOf(path string) (Format, error) {
 	file, err := os.Open(filepath.Clean(path))
 	if err != nil {
@@ -98,18 +98,8 @@ type parser struct {
 	csv   *csv.Reader
 	table Table
 	knobs []string // by column, empty: not a setting
-	holds []kind   // by column
+	holds []holds  // by column
 }
-
-// kind is what a column may hold.
-type kind int
-
-const (
-	words kind = iota
-	numbers
-	numbersOrFlags
-	anything
-)
 
 func (p *parser) at(line, column int, format string, args ...any) error {
 	return fmt.Errorf("%w: %s:%d:%d: %s", ErrInvalid, p.name, line, column, fmt.Sprintf(format, args...))
@@ -131,6 +121,7 @@ func (p *parser) header() error {
 	if err != nil {
 		return p.broken(err)
 	}
+	kinds := kinds()
 	for i, c := range cells {
 		_, column := p.csv.FieldPos(i)
 		c = strings.TrimSpace(strings.TrimPrefix(c, "\ufeff"))
@@ -146,20 +137,11 @@ func (p *parser) header() error {
 			name = ""
 		}
 		p.knobs = append(p.knobs, name)
-		switch {
-		case slices.Contains(texts(), c):
-			p.holds = append(p.holds, words)
-		case slices.Contains(flags(), c):
-			p.holds = append(p.holds, numbersOrFlags)
-		case slices.Contains(figures(), c):
-			p.holds = append(p.holds, numbers)
-		default:
-			p.holds = append(p.holds, anything)
-		}
+		p.holds = append(p.holds, kinds[c])
 	}
-	for _, c := range needed(p.table.Format) {
+	for _, c := range needed()[p.table.Format] {
 		if !p.table.Has(c) {
-			return p.at(1, 1, "column %q is missing: a file of %s has at least %s", c, p.table.Format, strings.Join(needed(p.table.Format), ", "))
+			return p.at(1, 1, "column %q is missing: a file of %s has at least %s", c, p.table.Format, strings.Join(needed()[p.table.Format], ", "))
 		}
 	}
 	return nil
@@ -202,7 +184,7 @@ func (p *parser) row() (Row, error) {
 
 // take keeps a cell. An infinite number is missing. False: it is a word where a number
 // has to stand.
-func (r *Row) take(column, cell string, holds kind) bool {
+func (r *Row) take(column, cell string, holds holds) bool {
 	if holds == words {
 		r.words[column] = cell
 		return true

@@ -33,41 +33,43 @@ var ErrInvalid = errors.New("invalid records")
 // prefix begins the names of columns that hold settings.
 const prefix = "knob_"
 
-// texts are the columns that hold words, even where these look like numbers.
-func texts() []string {
-	return []string{"workload", "machine", "run", "scenario", "action", "optimizer"}
+// holds is what a column may hold.
+type holds int
+
+const (
+	anything holds = iota // a number where it reads as one, else a word
+	words                 // even where these look like numbers
+	numbers
+	numbersOrFlags // true and false, too
+)
+
+// kinds are the columns that the formats name. Any other may hold anything.
+func kinds() map[string]holds {
+	out := map[string]holds{"failed": numbersOrFlags, "disturbed": numbersOrFlags}
+	for _, name := range []string{"workload", "machine", "run", "scenario", "action", "optimizer"} {
+		out[name] = words
+	}
+	for _, name := range []string{
+		"epochs", "epoch_seconds", "seconds", "joules", "watts", "quality", "samples_per_second", "repeat",
+		"epoch", "loss", "t_seconds", "train_quality", "budget_seconds", "start_seconds", "relative_speed", "node_cores", "cpu_seconds",
+	} {
+		out[name] = numbers
+	}
+	return out
 }
 
-// figures are the columns of the formats that hold numbers and nothing else. What stands
-// in any other column is a number where it reads as one, and else a word.
-func figures() []string {
-	return []string{
-		"epochs", "epoch_seconds", "seconds", "joules", "watts", "quality", "samples_per_second", "failed", "repeat",
-		"epoch", "loss", "t_seconds", "train_quality", "budget_seconds", "start_seconds", "relative_speed",
-		"disturbed", "node_cores", "cpu_seconds",
+// needed are the columns without which a table is not of a format.
+func needed() map[Format][]string {
+	return map[Format][]string{
+		Trials:      {"workload", "machine"},
+		Curves:      {"run", "workload", "machine", "epoch"},
+		Samples:     {"workload", "run", "machine", "t_seconds"},
+		Adaptations: {"run", "workload", "scenario", "epoch", "seconds", "action"},
 	}
 }
-
-// flags are the figures that may be words for yes and no.
-func flags() []string { return []string{"failed", "disturbed"} }
 
 // missing are the words for a cell in which nothing stands.
 func missing() []string { return []string{"", "NaN", "nan", "NA", "N/A", "null"} }
-
-// needed are the columns without which a table is not of a format.
-func needed(f Format) []string {
-	switch f {
-	case Trials:
-		return []string{"workload", "machine"}
-	case Curves:
-		return []string{"run", "workload", "machine", "epoch"}
-	case Samples:
-		return []string{"workload", "run", "machine", "t_seconds"}
-	case Adaptations:
-		return []string{"run", "workload", "scenario", "epoch", "seconds", "action"}
-	}
-	return nil
-}
 
 // Row is one line of a table.
 type Row struct {
@@ -92,7 +94,7 @@ func (r Row) Float(column string) (float64, bool) {
 func (r Row) Text(column string) string { return r.words[column] }
 
 // Input is which of its workload's inputs a run had, as it stands in the table; empty
-// where it does not tell.
+// where the table has none.
 func (r Row) Input() string {
 	if v, ok := r.numbers["input"]; ok {
 		return strconv.FormatFloat(v, 'g', -1, 64)
@@ -100,7 +102,7 @@ func (r Row) Input() string {
 	return r.words["input"]
 }
 
-// Failed tells whether a row says that its run failed: by its column, or since its
+// Failed reports whether the run of a row failed: by its column, or since its
 // relative_speed is the Placeholder at the least memory of its workload.
 func (r Row) Failed() bool { return r.numbers["failed"] != 0 || r.standIn }
 
@@ -130,7 +132,7 @@ type Table struct {
 	Rows    []Row
 }
 
-// Has tells whether the table has a column.
+// Has reports whether the table has a column.
 func (t Table) Has(column string) bool { return slices.Contains(t.Columns, column) }
 
 // Knobs are the names of the settings, without knob_, in the order of the columns.

@@ -163,7 +163,7 @@ func TestRunsAreKnownByMoreThanTheirNames(t *testing.T) {
 		{"another machine", "0,a,m,1,1\n0,a,n,1,1\n0,a,m,1,2\n0,a,n,1,2\n", []int{2, 3}},
 		{"another workload", "0,a,m,1,1\n0,b,m,1,1\n", []int{2, 3}},
 		{"other settings from the start", "0,a,m,1,1\n0,a,m,1,2\n0,a,m,2,1\n0,a,m,2,2\n", []int{2, 4}},
-		{"other settings, told by turns", "0,a,m,1,1\n0,a,m,2,1\n0,a,m,1,2\n0,a,m,2,2\n", []int{2, 3}},
+		{"other settings by turns", "0,a,m,1,1\n0,a,m,2,1\n0,a,m,1,2\n0,a,m,2,2\n", []int{2, 3}},
 		{"settings that change as it goes on", "0,a,m,1,1\n0,a,m,2,2\n0,a,m,1,3\n", []int{2}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestInputsAreJobsOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestTheFormatIsToldByTheColumns(t *testing.T) {
+func TestTheColumnsShowTheFormat(t *testing.T) {
 	t.Parallel()
 	for want, header := range map[records.Format]string{
 		records.Trials:      "workload,machine,run,seconds",
@@ -212,7 +212,7 @@ func TestTheFormatIsToldByTheColumns(t *testing.T) {
 	}
 }
 
-func TestAnOutcomeThatIsToldNowAndThenIsNotBroken(t *testing.T) {
+func TestAnOutcomeThatStandsNowAndThenIsNotBroken(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name, qualities string // of the epochs, - where there is none

@@ -1,14 +1,19 @@
 package command
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/tuning"
 )
 
-// evaluate is the parent of the evaluations, each of which has a file of its own.
+// evaluate is the parent of the evaluations.
 func (a *app) evaluate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "evaluate", Short: "Measure the models on recorded runs",
@@ -16,7 +21,7 @@ func (a *app) evaluate() *cobra.Command {
 			"its own history. The files are CSV, gzip or not, in four formats: trials, curves, samples and\n" +
 			"adaptations. Nothing is written and no controller is asked; the same data and seed give the same\n" +
 			"output. With --json one object: {\"command\", \"data\", \"rows\": [...], \"summary\": {...}}. Files are named by\n" +
-			"repeated flags, by lists with commas, or one after the other. Rows that cannot be used are told.",
+			"repeated flags, by lists with commas, or one after the other. Rows that cannot be used are listed.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -24,9 +29,96 @@ func (a *app) evaluate() *cobra.Command {
 	return cmd
 }
 
-// progress tells on the standard error how far an evaluation is: in one line that is
-// written anew on a terminal, in a line for each part elsewhere.
-func (a *app) progress() evaluate.Progress {
+// tableFlag is a flag that names tables.
+type tableFlag struct {
+	name     string
+	formats  []records.Format // that it takes
+	into     *[]records.Table
+	required bool
+	files    []string
+}
+
+func trialsFlag(into *[]records.Table, required bool, formats ...records.Format) *tableFlag {
+	return &tableFlag{name: "trials", formats: append([]records.Format{records.Trials}, formats...), into: into, required: required}
+}
+
+func samplesFlag(into *[]records.Table, required bool) *tableFlag {
+	return &tableFlag{name: "samples", formats: []records.Format{records.Samples}, into: into, required: required}
+}
+
+func curvesFlag(into *[]records.Table, required bool, formats ...records.Format) *tableFlag {
+	return &tableFlag{name: "curves", formats: append([]records.Format{records.Curves}, formats...), into: into, required: required}
+}
+
+// evaluation completes a subcommand: it gets its flags of tables, loads them, lets prepare
+// fill in the rest of the input, and prints the report. prepare may be nil.
+func evaluation[In, R, S any](
+	a *app, cmd *cobra.Command, tables []*tableFlag, in *In,
+	evaluate func(context.Context, In, result.Progress) (result.Report[R, S], error), prepare func() error,
+) *cobra.Command {
+	for _, f := range tables {
+		usage := "tables of " + string(f.formats[0])
+		for _, format := range f.formats[1:] {
+			usage += " or " + string(format)
+		}
+		cmd.Flags().StringSliceVar(&f.files, f.name, nil, usage+"; further files may follow as arguments")
+	}
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, more []string) error {
+		if err := load(tables, more); err != nil {
+			return err
+		}
+		if prepare != nil {
+			if err := prepare(); err != nil {
+				return err
+			}
+		}
+		r, err := evaluate(cmd.Context(), *in, a.progress())
+		switch {
+		case err != nil:
+			return err
+		case a.json:
+			return a.printJSON(r)
+		}
+		a.printf("%s", r.Text())
+		return nil
+	}
+	return cmd
+}
+
+// load reads the tables. Arguments behind the flags go to the flag that takes tables with
+// such columns: which flag each of them followed is unknown, as in --samples a b --trials c d.
+func load(tables []*tableFlag, more []string) error {
+	for _, file := range more {
+		format, err := records.FormatOf(file)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(tables, func(f *tableFlag) bool { return slices.Contains(f.formats, format) })
+		if i < 0 {
+			var flags []string
+			for _, f := range tables {
+				flags = append(flags, "--"+f.name)
+			}
+			return fmt.Errorf("%w command line: %s is a table of %s: want those of %s", errInvalid, file, format, strings.Join(flags, ", "))
+		}
+		tables[i].files = append(tables[i].files, file)
+	}
+	for _, f := range tables {
+		if f.required && len(f.files) == 0 {
+			return fmt.Errorf("%w command line: no file: want --%s FILE", errInvalid, f.name)
+		}
+		var err error
+		if *f.into, err = records.Load(f.files, f.formats...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// progress shows on the standard error how far an evaluation is: in one line that is
+// rewritten on a terminal, in a line for each part elsewhere.
+func (a *app) progress() result.Progress {
 	_, terminal := a.terminal()
 	return func(done, total int, what string) {
 		line := fmt.Sprintf("%d of %d %s", done, total, what)
@@ -39,4 +131,49 @@ func (a *app) progress() evaluate.Progress {
 		}
 		fmt.Fprintln(a.Stderr, line)
 	}
+}
+
+// ownFlag is the flag of the owner's settings.
+func ownFlag(cmd *cobra.Command, into *tuning.Settings) {
+	cmd.Flags().Var(settingsFlag{into}, "default", "the owner's settings, such as cores=3,memory_gib=62.5")
+}
+
+// settingsFlag reads NAME=VALUE,NAME=VALUE.
+type settingsFlag struct{ into *tuning.Settings }
+
+// String implements pflag.Value.
+func (f settingsFlag) String() string {
+	if f.into == nil || *f.into == nil {
+		return ""
+	}
+	return f.into.Key()
+}
+
+// Type implements pflag.Value.
+func (settingsFlag) Type() string { return "stringToString" }
+
+// Set implements pflag.Value.
+func (f settingsFlag) Set(text string) error {
+	for pair := range strings.SplitSeq(text, ",") {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return fmt.Errorf("%q: want NAME=VALUE", pair)
+		}
+		*f.into = f.into.With(name, tuning.ParseValue(value))
+	}
+	return nil
+}
+
+// objectives are what --objective may name.
+func objectives() []string {
+	var out []string
+	for _, o := range tuning.Objectives() {
+		out = append(out, string(o))
+	}
+	return out
+}
+
+// offer completes words for a flag.
+func offer(cmd *cobra.Command, flag string, words []string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }

@@ -49,7 +49,7 @@ func (a *app) record() *cobra.Command {
 			"for the recording, and each run gets a cgroup of its own where this user may make one. What others\n" +
 			"did meanwhile stands beside each run (others_cores, steal_share); a run that they disturbed, by the\n" +
 			"controller's own rule, is marked (disturbed) and with --retries made again. What cannot be measured\n" +
-			"is an empty cell, and is told at the end.\n\n" +
+			"is an empty cell, and is listed at the end.\n\n" +
 			"    pitchpipe record --out DIR --knob cores=1,2 --knob threads=1,2 --env THREADS={threads} -- ./train --data {input}\n\n" +
 			"A plan is YAML:\n" +
 			"    workloads: [{name: train, command: [./train, --data, \"{input}\"], env: {THREADS: \"{threads}\"}, inputs: [a, b]}]\n" +
@@ -105,7 +105,7 @@ func (a *app) recordRuns(ctx context.Context, o recording, args []string) error 
 	if meter != nil {
 		defer meter.Close()
 		cfg.Meter = meter
-		cfg.Rooms, unconfined = o.rooms()
+		cfg.Cgroups, unconfined = o.runCgroups()
 	}
 	result, err := record.Record(ctx, plan, cfg)
 	if unconfined != "" {
@@ -121,7 +121,7 @@ func (a *app) recordRuns(ctx context.Context, o recording, args []string) error 
 			return printed
 		}
 	default:
-		a.tellRuns(result)
+		a.printRuns(result)
 		for _, file := range result.Files {
 			a.printf("wrote %s\n", file)
 		}
@@ -135,7 +135,7 @@ func (a *app) recordRuns(ctx context.Context, o recording, args []string) error 
 	return nil
 }
 
-func (a *app) tellRuns(r record.Result) {
+func (a *app) printRuns(r record.Result) {
 	a.printf("%d of %d runs: %d made now, %d kept, %d failed\n", r.Made+r.Kept, r.Runs, r.Made, r.Kept, r.Failed)
 	if r.Again+r.Noisy > 0 {
 		a.printf("disturbed by others: %d marked so, %d made more than once\n", r.Noisy, r.Again)

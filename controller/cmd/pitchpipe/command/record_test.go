@@ -9,9 +9,8 @@ import (
 	"testing"
 
 	"pitchpipe/controller/cmd/pitchpipe/command"
-	"pitchpipe/controller/evaluate/classifier"
+	"pitchpipe/controller/evaluate/models"
 	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/evaluate/regret"
 	"pitchpipe/controller/record"
 	"pitchpipe/exporter/api"
 )
@@ -103,20 +102,20 @@ timeout: 5m
 	}
 	trialsFile, samplesFile := filepath.Join(dir, "trials.csv"), filepath.Join(dir, "samples.csv")
 	r2 := pitchpipe(t, "evaluate", "classifier", "--samples", samplesFile, "--trials", trialsFile, "--objective", "time", "--resamples", "2", "--json")
-	var report classifier.Report
+	var report models.ClassifierReport
 	if err := json.Unmarshal([]byte(r2.out), &report); r2.code != command.ExitOK || err != nil {
 		t.Fatalf("exit %d, %v: %s%s", r2.code, err, r2.out, r2.errors)
 	}
 	s := report.Summary
-	if s.Runs != 16 || s.Programs != 2 || s.Recognised == nil || s.Regret == nil || s.Regret.Inputs != 4 {
+	if s.Runs != 16 || s.Programs != 2 || !s.Recognised.Known() || s.Regret == nil || s.Regret.Inputs != 4 {
 		t.Errorf("summary %+v", s)
 	}
 	r2 = pitchpipe(t, "evaluate", "regret", "--samples", samplesFile, "--trials", trialsFile, "--curves", filepath.Join(dir, "curves.csv"), "--json")
-	var found regret.Report
+	var found models.RegretReport
 	if err := json.Unmarshal([]byte(r2.out), &found); r2.code != command.ExitOK || err != nil {
 		t.Fatalf("exit %d, %v: %s%s", r2.code, err, r2.out, r2.errors)
 	}
-	if f := found.Summary; f.Inputs != 4 || f.Settings != 2 || f.Repeats != 2 || f.Questions != 8 || f.Regret == nil || f.Default != "cores=2" {
+	if f := found.Summary; f.Inputs != 4 || f.Settings != 2 || f.Repeats != 2 || f.Questions != 8 || !f.Regret.Known() || f.Default != "cores=2" {
 		t.Errorf("summary %+v", f)
 	}
 	samples, err := records.Read(samplesFile, records.Samples)
@@ -145,40 +144,5 @@ timeout: 5m
 		if at, _ := row.Float("t_seconds"); at <= 0 {
 			t.Errorf("line %d begins before its run", row.Line)
 		}
-	}
-}
-
-func TestARegretNeedsTrialsAndSamples(t *testing.T) {
-	t.Parallel()
-	trials := write(t, "trials.csv", "workload,machine,knob_cores,seconds,repeat\na,m,1,2,0\n")
-	samples := write(t, "samples.csv", "workload,run,machine,t_seconds\na,b,m,1\n")
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"no samples":           {[]string{"--trials", trials}, "--samples FILE"},
-		"a file of no format":  {[]string{"--trials", samples, "--samples", trials}, "trials.csv:1:1"},
-		"one run":              {[]string{"--trials", trials, "--samples", samples}, "too little"},
-		"an unknown objective": {[]string{"--trials", trials, "--samples", samples, "--objective", "luck"}, "objective"},
-		"an unknown energy":    {[]string{"--trials", trials, "--samples", samples, "--energy", "luck"}, "energy"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := pitchpipe(t, append([]string{"evaluate", "regret"}, c.args...)...)
-			if r.code != command.ExitInvalid || !strings.Contains(r.errors, c.want) {
-				t.Errorf("exit %d, errors %q, want %q", r.code, r.errors, c.want)
-			}
-		})
-	}
-}
-
-func TestTheClassifierIsEvaluatedOnSamplesAlone(t *testing.T) {
-	t.Parallel()
-	r := pitchpipe(t, "evaluate", "classifier", "--samples", write(t, "samples.csv", "workload,run,machine,t_seconds\na,b,c,soon\n"))
-	if r.code != command.ExitInvalid || !strings.Contains(r.errors, "samples.csv:2:7") {
-		t.Errorf("exit %d, errors %q", r.code, r.errors)
-	}
-	if r := pitchpipe(t, "evaluate", "classifier"); r.code != command.ExitInvalid {
-		t.Errorf("without samples: exit %d, errors %q", r.code, r.errors)
 	}
 }

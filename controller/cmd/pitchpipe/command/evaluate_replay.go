@@ -1,0 +1,205 @@
+package command
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"pitchpipe/controller/config"
+	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate/replay"
+	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/tuning"
+)
+
+func (a *app) evaluateTuner() *cobra.Command {
+	in := replay.TunerInput{}
+	var objective string
+	// cores stands for the cost: as little of the machine as will do.
+	const cores = "cores"
+	words := append(slices.DeleteFunc(objectives(), func(o string) bool { return o == string(tuning.Cost) }), cores)
+	cmd := &cobra.Command{
+		Use: "tuner --trials FILE...", Short: "What does the tuner save over the returns of a job, learning included?",
+		Long: "Replay jobs that return, on recorded trials. At each return the tuner picks settings, pays what they\n" +
+			"were measured to cost and learns; it sees nothing else. System knobs (cores, memory, power limit) are\n" +
+			"measured within a run, one epoch each, as part of that run. A run that is stopped for costing twice the\n" +
+			"best is paid, and so is the run under the best settings that follows it.\n\n" +
+			"ORACLE is the best setting that keeps the limits, FINAL the one that the tuner ends with, both in\n" +
+			"expectation; ALL RUNS is what all returns cost, learning included, and so are the simpler policies beside\n" +
+			"it: the best tuner of one knob alone, successive halving, a grid, random. WHOLE is a job that cannot be\n" +
+			"moved while it runs. JOULES of all returns stand beside the published REFERENCE. All are relative to the\n" +
+			"owner's settings: those of a targets.csv beside the data, else the setting that relative_speed is\n" +
+			"relative to, else the most of everything. targets.csv also has the epochs after which a run has failed;\n" +
+			"reference.csv says how often a job returns. A policy that breaks the limits may cost less than the\n" +
+			"oracle; what was saved so is not counted, and BROKEN is the share of the seeds. Settings that lack a\n" +
+			"number which the objective needs are absent.\n\n" +
+			"Objective cores asks for the fewest core-seconds that --max-slowdown and --max-joules allow, or, with\n" +
+			"--attain, for the fewest cores at that share of full speed. Threads count where nothing is called cores.",
+		Example: "  pitchpipe evaluate tuner --trials trials.csv --objective blend --weight 0.5\n" +
+			"  pitchpipe evaluate tuner --trials trials.csv --objective energy --max-slowdown 1.10 --recurrences 10\n" +
+			"  pitchpipe evaluate tuner --trials trials.csv --objective cores --max-slowdown 1.05 --max-joules 1.02 --probes 6\n" +
+			"  pitchpipe evaluate tuner --trials trials.csv --objective cores --attain 0.98 --probes 8 --json",
+	}
+	f := cmd.Flags()
+	f.StringVar(&objective, "objective", string(tuning.Energy), "what is minimised: "+strings.Join(words, ", "))
+	f.Float64Var(&in.Goal.Weight, "weight", tuning.DefaultWeight, "share of energy in blend")
+	f.Float64Var(&in.Goal.MaxSlowdown, "max-slowdown", 0, "seconds at most so many times the owner's (0: no limit)")
+	f.Float64Var(&in.Goal.MaxJoules, "max-joules", 0, "with cores: joules at most so many times the owner's (0: no limit)")
+	f.Float64Var(&in.Goal.Attain, "attain", 0, "with cores: the share of full speed to attain, in place of the limits")
+	f.IntVar(&in.Recurrences, "recurrences", 0, fmt.Sprintf("how often a job returns (0: as in reference.csv, else %d)", replay.Recurrences))
+	f.IntVar(&in.Probes, "probes", 0, "settings besides the owner's that may be tried (0: no limit)")
+	f.IntVar(&in.Seeds, "seeds", 10, "replays of each table, each with other luck")
+	ownFlag(cmd, &in.Default)
+	offer(cmd, "objective", words)
+	return evaluation(a, cmd, []*tableFlag{trialsFlag(&in.Trials, true)}, &in, replay.Tuner, func() error {
+		if !slices.Contains(words, objective) {
+			return result.Invalid("objective %q: want one of %s", objective, strings.Join(words, ", "))
+		}
+		if in.Goal.Cores = objective == cores; !in.Goal.Cores {
+			in.Goal.Objective = tuning.Objective(objective)
+			if in.Goal.Attain != 0 || in.Goal.MaxJoules != 0 {
+				return result.Invalid("--attain and --max-joules go with --objective %s", cores)
+			}
+		}
+		return nil
+	})
+}
+
+func (a *app) evaluatePlan() *cobra.Command {
+	in := replay.PlanInput{}
+	var site string
+	var restart, wait float64
+	var noise []float64
+	cmd := &cobra.Command{
+		Use: "plan --trials FILE...", Short: "Does moving whole jobs pay, and how often does it hurt?",
+		Long: "Replay whole jobs through the controller itself, on recorded trials: a job starts under its owner's\n" +
+			"settings, each epoch costs what the table measured under the present ones, and each move costs a restart\n" +
+			"and a wait in the queue. What the controller sees varies as the recorded repeats do (and, with --curves,\n" +
+			"as recorded epochs do), and by --noise where these do not vary; costs are in expectation.\n\n" +
+			"COST is that of the whole job relative to never moving it: PAID and HURT are the shares of jobs below\n" +
+			"and above 1. NEVER is the same controller when it may only look, ALWAYS a tuner that goes to the best\n" +
+			"settings that it saw without asking whether that pays, ORACLE the best allowed settings from the first\n" +
+			"epoch on, and REGRET how far above that the jobs are. All that is about jobs that are met for the first\n" +
+			"time; the keys returned.* are about their later runs, which use what the earlier ones taught.\n\n" +
+			"A row of trials without epochs is one epoch; where a table has only rates, an epoch is a minute of work\n" +
+			"under the owner's settings. Those are what a targets.csv beside the data says, else what relative_speed\n" +
+			"is relative to, else the most of everything. Moved within a job are cores, threads, power limits,\n" +
+			"frequencies, nodes, replicas and placement, or what --knob names; all else stays as its owner has it.",
+		Example: "  pitchpipe evaluate plan --trials trials.csv --objective time --epochs 5,20,100\n" +
+			"  pitchpipe evaluate plan --trials trials.csv --objective energy --max-slowdown 1.1 --restart-cost 60 --json",
+	}
+	f := cmd.Flags()
+	f.StringVar((*string)(&in.Objective), "objective", string(tuning.Energy), "what is minimised: "+strings.Join(objectives(), ", "))
+	f.Float64Var(&in.Weight, "weight", tuning.DefaultWeight, "share of energy in blend")
+	f.Float64Var(&in.MaxSlowdown, "max-slowdown", 0, "seconds of an epoch at most so many times the owner's (0: no limit)")
+	f.Float64Var(&restart, "restart-cost", 30, "seconds that a move takes: to save, to leave and to start again")
+	f.Float64Var(&wait, "wait", 0, "seconds in the queue at each move")
+	usual := replay.UsualNoise()
+	f.Float64SliceVar(&noise, "noise", []float64{usual.Attempt, usual.Epoch}, "standard deviations between attempts and between epochs, as shares, where the data have none that differ (0: none)")
+	f.IntVar(&in.Probes, "probes", tuning.DefaultProbes, "settings that a job may try")
+	f.IntSliceVar(&in.Epochs, "epochs", []int{0}, fmt.Sprintf("lengths of the jobs (0: as recorded, else %d)", replay.Recorded))
+	f.IntVar(&in.Seeds, "seeds", 10, "jobs of each table and length, each with other luck")
+	f.IntVar(&in.Returns, "returns", 2, "times that each job comes again, to a site that knows what its earlier runs taught")
+	f.IntVar(&in.Tries, "tries", 0, "of these, runs that may try a setting from their start (budget returns of the stanza)")
+	ownFlag(cmd, &in.Default)
+	f.StringSliceVar(&in.Knobs, "knob", nil, "which knobs may move (default: those that leave alone what a job learns)")
+	f.StringVar(&site, "site", "", "the site's policy, whose defaults bound what is done (default: that of a site that wrote none)")
+	f.BoolVar(&in.Above, "above-request", false, "jobs may be given more than their owners asked for")
+	offer(cmd, "objective", objectives())
+	tables := []*tableFlag{trialsFlag(&in.Trials, true), curvesFlag(&in.Curves, false)}
+	return evaluation(a, cmd, tables, &in, replay.Plan, func() error {
+		if len(noise) < 1 || len(noise) > 2 {
+			return result.Invalid("--noise: %d numbers: want that between attempts and that between epochs", len(noise))
+		}
+		if site != "" {
+			policy, err := config.LoadSite(site)
+			if err != nil {
+				return fmt.Errorf("%w site policy: %w", errInvalid, err)
+			}
+			forAll := policy.For("", "", "", "")
+			in.Site = &forAll
+		}
+		in.Restart, in.Wait = seconds(restart), seconds(wait)
+		in.Noise = replay.Noise{Attempt: noise[0], Epoch: noise[len(noise)-1]}
+		return nil
+	})
+}
+
+// seconds is a duration of so many; more than a duration holds is the longest there is.
+func seconds(v float64) time.Duration {
+	if !(math.Abs(v) < time.Duration(math.MaxInt64).Seconds()) {
+		return math.MaxInt64
+	}
+	return time.Duration(v * float64(time.Second))
+}
+
+// methodFlag is the flag of the methods of a search.
+func methodFlag(cmd *cobra.Command, into *[]replay.Method, all []replay.Method) {
+	cmd.Flags().StringSliceVar(into, "method", nil, "which methods (default all): "+strings.Join(all, ", "))
+	offer(cmd, "method", all)
+}
+
+func (a *app) evaluateSearch() *cobra.Command {
+	in := replay.SearchInput{}
+	cmd := &cobra.Command{
+		Use: "search [FILE...]", Short: "How near to the best do searches come with few measurements?",
+		Long: "Replay searches over the settings recorded for each workload and machine: random, grid, Latin\n" +
+			"hypercube, Gaussian process (cold, and warm with the other workloads of the file as its history) and\n" +
+			"bandit. A measurement brings one recorded run of a setting; a run without an outcome failed. LOG RATIO is\n" +
+			"the mean logarithm of the ratio of what was found to the best setting, each by the mean of its runs.\n\n" +
+			"What is minimised: of trials the first column there is of joules, seconds, samples_per_second (turned\n" +
+			"around) and epoch_seconds; of curves the error (1 - quality) at the end of a run, or the loss.",
+		Example: "  pitchpipe evaluate search --trials trials.csv --budget 8,10,12,16\n" +
+			"  pitchpipe evaluate search --curves curves.csv.gz --outcome error --json",
+	}
+	f := cmd.Flags()
+	f.IntSliceVar(&in.Budgets, "budget", []int{8, 10, 12, 16}, "how many measurements")
+	f.StringVar(&in.Outcome, "outcome", "", "what is minimised: "+strings.Join(replay.Outcomes(), ", ")+" (default as above)")
+	f.IntVar(&in.Seeds, "seeds", 20, "searches of each workload and method")
+	f.Uint64Var(&in.Seed, "seed", 1, "the first of their seeds")
+	offer(cmd, "outcome", replay.Outcomes())
+	methodFlag(cmd, &in.Methods, replay.SearchMethods())
+	tables := []*tableFlag{trialsFlag(&in.Trials, false, records.Curves), curvesFlag(&in.Curves, false)}
+	return evaluation(a, cmd, tables, &in, replay.Search, nil)
+}
+
+func (a *app) evaluateHyper() *cobra.Command {
+	in := replay.HyperInput{}
+	cmd := &cobra.Command{
+		Use: "hyper [FILE...]", Short: "What do hyperparameter searches reach in the same seconds?",
+		Long: "Replay searches over the recorded learning curves of each workload and machine, epoch by epoch: random,\n" +
+			"grid, Latin hypercube and Gaussian process over full runs, and ASHA, which stops what falls behind, alone,\n" +
+			"with a Gaussian process, and with the other workloads of the file as its history. A run that goes on\n" +
+			"pays only for its new epochs. REGRET is the least error (1 - quality, or the loss) that a run had when\n" +
+			"the seconds ended, less the least of all recorded full runs. A quality above 1 is a percentage.",
+		Example: "  pitchpipe evaluate hyper --curves curves.csv.gz --seconds 2000",
+	}
+	f := cmd.Flags()
+	f.Float64Var(&in.Seconds, "seconds", 0, "seconds of computing for each search (default: those of --runs)")
+	f.Float64Var(&in.Runs, "runs", 10, "seconds as many as those of so many median full runs of the workload")
+	f.IntVar(&in.Seeds, "seeds", 20, "searches of each workload and method")
+	f.Uint64Var(&in.Seed, "seed", 1, "the first of their seeds")
+	methodFlag(cmd, &in.Methods, replay.HyperMethods())
+	return evaluation(a, cmd, []*tableFlag{curvesFlag(&in.Curves, true)}, &in, replay.Hyper, nil)
+}
+
+func (a *app) evaluateSpeed() *cobra.Command {
+	in := replay.SpeedInput{}
+	cmd := &cobra.Command{
+		Use: "speed --trials FILE...", Short: "How well is the speed under unmeasured settings forecast from a few measured ones?",
+		Long: "Measure a few recorded settings of each workload, one after the other as the model asks for them, and\n" +
+			"forecast the others. ERROR is the mean error over those that were not measured, as a share of the true\n" +
+			"outcome; ATTAINED is the outcome of the best setting that was measured over the best there is. Runs\n" +
+			"that failed are no part of a mean nor of the error; measuring one is paid for. An outcome whose name ends in\n" +
+			"_per_second is a rate, any other a cost.",
+		Example: "  pitchpipe evaluate speed --trials trials.csv --outcome samples_per_second --samples 8",
+	}
+	f := cmd.Flags()
+	f.StringVar(&in.Outcome, "outcome", "samples_per_second", "column that is forecast")
+	f.IntVar(&in.Samples, "samples", 8, "settings of each workload that are measured")
+	return evaluation(a, cmd, []*tableFlag{trialsFlag(&in.Trials, true)}, &in, replay.Speed, nil)
+}

@@ -1,0 +1,196 @@
+package models
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/tuning"
+)
+
+// Objectives lists what a setting may cost where it is decided by classes. Cores is the
+// geometric mean of seconds and core-seconds.
+func Objectives() []string { return []string{"time", "energy", "edp", "cores"} }
+
+// cost is the natural logarithm of what a run cost; false: it failed, or what is
+// needed was not measured.
+func cost(r records.Row, objective string) (float64, bool) {
+	seconds, ok := r.Outcome("seconds")
+	joules, measured := r.Outcome("joules")
+	cores := cmp.Or(r.Knobs[tuning.Cores].Float(), r.Knobs[tuning.Threads].Float())
+	switch objective {
+	case "time":
+		return math.Log(seconds), ok
+	case "cores":
+		return math.Log(seconds) + math.Log(cores)/2, ok && cores > 0
+	case "edp":
+		return math.Log(joules) + math.Log(seconds), ok && measured
+	}
+	return math.Log(joules), ok && measured
+}
+
+// subject is one input of one program on one machine.
+type subject struct{ workload, machine, input string }
+
+func (s subject) compare(o subject) int {
+	return cmp.Or(cmp.Compare(s.workload, o.workload), cmp.Compare(s.machine, o.machine), cmp.Compare(s.input, o.input))
+}
+
+func (e execution) subject() subject { return subject{e.workload, e.machine, e.input} }
+
+// prices are the logarithms of what settings cost a subject, relative to its cheapest.
+type prices map[string]float64
+
+// priceAll takes the median over repeats of each subject's settings.
+func priceAll(tables []records.Table, objective string) map[subject]prices {
+	seen := map[subject]map[string][]float64{}
+	for _, t := range tables {
+		for _, r := range t.Rows {
+			s := subject{r.Workload, r.Machine, r.Input()}
+			v, ok := cost(r, objective)
+			if !ok {
+				continue
+			}
+			if seen[s] == nil {
+				seen[s] = map[string][]float64{}
+			}
+			seen[s][r.Knobs.Key()] = append(seen[s][r.Knobs.Key()], v)
+		}
+	}
+	out := map[subject]prices{}
+	for s, settings := range seen {
+		p, least := prices{}, math.Inf(1)
+		for key, values := range settings {
+			p[key] = float64(result.Median(values))
+			least = min(least, p[key])
+		}
+		for key := range p {
+			p[key] -= least
+		}
+		out[s] = p
+	}
+	return out
+}
+
+// cheapest is the setting that all of them have measured and that costs them least
+// together; of equals the first by name. Empty: they have none in common.
+func cheapest(all []prices) string {
+	best, least := "", math.Inf(1)
+	if len(all) == 0 {
+		return best
+	}
+	for _, key := range slices.Sorted(maps.Keys(all[0])) {
+		sum, ok := 0.0, true
+		for _, p := range all {
+			v, has := p[key]
+			sum, ok = sum+v, ok && has
+		}
+		if ok && sum < least {
+			best, least = key, sum
+		}
+	}
+	return best
+}
+
+// classCosts are logarithms of costs, one for each execution asked about.
+type classCosts struct {
+	asked                   int
+	class, any, single, own []float64
+}
+
+func (r *classCosts) add(o classCosts) {
+	r.asked += o.asked
+	r.class, r.any = append(r.class, o.class...), append(r.any, o.any...)
+	r.single, r.own = append(r.single, o.single...), append(r.own, o.own...)
+}
+
+// costs leaves each subject out in turn: the classes are learned from all others'
+// executions, those of its program's other inputs included, and each of its own is
+// classified and gets what is cheapest for the subjects of its class.
+func (b *bench) costs(tables []records.Table, objective string) (*ClassCosts, error) {
+	if !slices.Contains(Objectives(), objective) {
+		return nil, result.Invalid("objective %q: want one of %s", objective, strings.Join(Objectives(), ", "))
+	}
+	priced := priceAll(tables, objective)
+	if len(priced) < 2 {
+		return nil, result.Invalid("too little is recorded: the trials have costs of %d programs and inputs; want two, with what %q needs", len(priced), objective)
+	}
+	out := &ClassCosts{Objective: objective, Kinds: []ProgramCosts{}}
+	var total classCosts
+	programs, own := map[string]*classCosts{}, map[string][]prices{}
+	for _, s := range slices.SortedFunc(maps.Keys(priced), subject.compare) {
+		if programs[s.workload] == nil {
+			programs[s.workload] = &classCosts{}
+		}
+		own[s.workload] = append(own[s.workload], priced[s])
+		one, err := b.leaveInputOut(s, priced)
+		if err != nil {
+			return nil, err
+		}
+		out.Inputs++
+		out.Settings = max(out.Settings, len(priced[s]))
+		total.add(one)
+		programs[s.workload].add(one)
+	}
+	out.Questions = total.asked
+	out.Recognised, out.ClassCost, out.AnyCost = result.Share(len(total.class), total.asked), result.Geometric(total.class), result.Geometric(total.any)
+	out.SingleCost, out.OwnCost = result.Geometric(total.single), result.Geometric(total.own)
+	for _, w := range slices.Sorted(maps.Keys(programs)) {
+		k := programs[w]
+		out.Kinds = append(out.Kinds, ProgramCosts{
+			Workload: w, Best: cheapest(own[w]), Recognised: result.Share(len(k.class), k.asked),
+			ClassCost: result.Geometric(k.class), SingleCost: result.Geometric(k.single),
+		})
+	}
+	return out, nil
+}
+
+func (b *bench) leaveInputOut(s subject, priced map[subject]prices) (classCosts, error) {
+	l, err := b.fit(func(e execution) bool { return e.subject() != s }, true)
+	if err != nil {
+		return classCosts{}, err
+	}
+	members := map[string]map[subject]bool{}
+	for _, e := range b.all {
+		if id := l.label[e.run]; id != "" {
+			if members[id] == nil {
+				members[id] = map[subject]bool{}
+			}
+			members[id][e.subject()] = true
+		}
+	}
+	pick := func(of func(subject) bool) string {
+		var all []prices
+		for _, o := range slices.SortedFunc(maps.Keys(priced), subject.compare) {
+			if of(o) {
+				all = append(all, priced[o])
+			}
+		}
+		return cheapest(all)
+	}
+	single := pick(func(o subject) bool { return o != s && o.machine == s.machine })
+	var out classCosts
+	for _, e := range b.all {
+		chosen, ok := priced[s][single]
+		if e.subject() != s || !ok {
+			continue
+		}
+		out.asked++
+		out.single = append(out.single, chosen)
+		if v, ok := priced[s][e.knobs.Key()]; ok {
+			out.own = append(out.own, v)
+		}
+		if c := l.model.Classify(e.profile); c.Known() {
+			if v, ok := priced[s][pick(func(o subject) bool { return members[c.ID][o] })]; ok {
+				chosen = v
+				out.class = append(out.class, v)
+			}
+		}
+		out.any = append(out.any, chosen)
+	}
+	return out, nil
+}

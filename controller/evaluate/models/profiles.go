@@ -1,0 +1,334 @@
+package models
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/profile"
+	"pitchpipe/controller/profile/counters"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/exporter/api"
+)
+
+// interval is what was counted in one row of samples, by column; what is missing is
+// missing.
+type interval map[string]float64
+
+func intervalsOf(t records.Table, rows []records.Row) []interval {
+	var out []interval
+	for _, r := range rows {
+		counts := interval{}
+		for _, c := range t.Columns {
+			if v, ok := r.Float(c); ok && !strings.HasPrefix(c, "knob_") {
+				counts[c] = v
+			}
+		}
+		out = append(out, counts)
+	}
+	return out
+}
+
+// moment is when every recorded run began: nothing has aged.
+func moment() time.Time { return time.Unix(0, 0).UTC() }
+
+// accounted makes the profile of a run that was recorded with the exporter's columns, by
+// package profile as the controller makes it. Epochs end at the given seconds, the first of
+// them is warm-up; without any each interval is an epoch. Where the cores of the node are
+// known, an epoch that others disturbed does not count; if all of them are, they count and
+// the profile is flagged.
+func accounted(run string, intervals []interval, ends []float64, spec profile.Spec) tuning.Profile {
+	after := func(seconds float64) time.Time { return moment().Add(time.Duration(seconds * float64(time.Second))) }
+	w := api.Window{Job: api.Job{ID: run, Attempt: 1, Started: moment(), Ended: true}, Schema: api.SchemaAccounting}
+	grown := map[string]float64{}
+	perSample := len(ends) == 0
+	for i, row := range intervals {
+		values := map[string]float64{}
+		for column, v := range row {
+			switch {
+			case column == "t_seconds", column == "input":
+			case records.Gauge(column):
+				values[column] = v
+			default:
+				grown[column] += v
+				values[column] = grown[column]
+			}
+		}
+		w.Samples = append(w.Samples, api.Sample{Seq: uint64(i + 1), Time: after(row["t_seconds"]), Values: values}) //nolint:gosec // an index
+		if perSample {
+			ends = append(ends, row["t_seconds"])
+		}
+	}
+	spec.Epochs = len(ends)
+	var epochs []tuning.Epoch
+	last := moment()
+	for i, end := range ends {
+		e := tuning.Epoch{Number: i + 1, Attempt: 1, Start: last, End: after(end), Settings: spec.Settings, Warmup: i == 0 && len(ends) > 3}
+		e.Polluted = spec.NodeCores > 0 && profile.Disturbed(w, e, spec) != ""
+		epochs, last = append(epochs, e), e.End
+	}
+	p, why := profile.Profile(w, epochs, spec) // what there is: a run that was too short is flagged
+	if why != tuning.ReasonPolluted {
+		return p
+	}
+	for i := range epochs {
+		epochs[i].Polluted = false
+	}
+	if p, _ = profile.Profile(w, epochs, spec); !slices.Contains(p.Flags, tuning.FlagContended) {
+		p.Flags = append(p.Flags, tuning.FlagContended)
+	}
+	return p
+}
+
+// execution is one whole run as it was recorded: one attempt under one setting.
+type execution struct {
+	workload, run string // run: the name, made different from all others'
+	machine       string
+	knobs         tuning.Settings
+	input         string // which of its inputs; empty: there are no such
+	nth           int    // among the executions of one workload under the same settings, from 0
+	intervals     []interval
+	counts        map[string]bool // columns of its table that count events
+	events        []string        // columns that the machine's runs have
+	profile       tuning.Profile
+}
+
+// widespread is the share of a machine's runs that must have an event for it to be
+// one of the machine's set. An event that only one suite was recorded with would identify
+// the suite and not the program.
+const widespread = 0.9
+
+// executions makes one profile of each run.
+func executions(tables []records.Table) ([]execution, error) {
+	var out []execution
+	names := map[string]int{}
+	for _, t := range tables {
+		counts := map[string]bool{}
+		for _, c := range t.Columns {
+			counts[c] = counted(c)
+		}
+		for _, rows := range records.Runs(t.Rows) {
+			first := rows[0]
+			for _, r := range rows {
+				if !r.Knobs.Equal(first.Knobs) {
+					return nil, result.Invalid("%s:%d: run %q changes its settings; want one run for each", t.File, r.Line, r.Run)
+				}
+			}
+			names[first.Run]++
+			out = append(out, execution{
+				workload: first.Workload, run: first.Run, machine: first.Machine, knobs: first.Knobs, input: first.Input(),
+				counts: counts, intervals: intervalsOf(t, rows),
+			})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b execution) int { return cmp.Compare(a.run, b.run) })
+	// Runs whose name others have too get one of their own: names are those of a workload on
+	// a machine in a file, and no more.
+	twins, repeats := map[string]int{}, map[string]int{}
+	for i := range out {
+		e := &out[i]
+		if names[e.run] > 1 {
+			name := strings.Join([]string{e.run, e.workload, e.machine, e.input, e.knobs.Key()}, " ")
+			twins[name]++
+			if e.run = name; twins[name] > 1 || names[name] > 0 {
+				e.run = fmt.Sprintf("%s #%d", name, twins[name])
+			}
+		}
+		e.nth = repeats[e.setting()]
+		repeats[e.setting()]++
+	}
+	describe(out)
+	return out, nil
+}
+
+// setting names what two executions must share to be repeats of each other.
+func (e execution) setting() string {
+	return strings.Join([]string{e.workload, e.machine, e.knobs.Key()}, "\x00")
+}
+
+// describe gives every execution its profile.
+func describe(all []execution) {
+	runs, have := map[string]int{}, map[string]map[string]int{} // by machine
+	for _, e := range all {
+		runs[e.machine]++
+		if have[e.machine] == nil {
+			have[e.machine] = map[string]int{}
+		}
+		for event := range e.sum(e.intervals) {
+			have[e.machine][event]++
+		}
+	}
+	sets := map[string][]string{}
+	for machine, events := range have {
+		for event, n := range events {
+			if float64(n) >= widespread*float64(runs[machine]) {
+				sets[machine] = insert(sets[machine], event)
+			}
+		}
+	}
+	for i := range all {
+		all[i].events = sets[all[i].machine]
+		all[i].profile = all[i].describe(all[i].intervals)
+	}
+}
+
+// sum sums the events over intervals. An event that is missing in any of them is missing: a
+// sum over others would be too low.
+func (e execution) sum(intervals []interval) interval {
+	out, n := interval{}, map[string]int{}
+	for _, counts := range intervals {
+		for event, v := range counts {
+			if e.counts[event] {
+				out[event] += v
+				n[event]++
+			}
+		}
+	}
+	maps.DeleteFunc(out, func(event string, _ float64) bool { return n[event] < len(intervals) })
+	return out
+}
+
+// describe makes the profile of some of the intervals: of hardware counters where they were
+// recorded, else of the exporter's columns.
+func (e execution) describe(intervals []interval) tuning.Profile {
+	if !e.hardware() {
+		return accounted(e.run, intervals, nil, profile.Spec{Settings: e.knobs, Machine: e.machine})
+	}
+	counts := e.sum(intervals)
+	maps.DeleteFunc(counts, func(event string, _ float64) bool { return !slices.Contains(e.events, event) })
+	return tuning.Profile{
+		Schema: counters.Schema(e.events), Machine: e.machine, Settings: e.knobs,
+		Features: counters.Features(counts), Samples: len(intervals),
+	}
+}
+
+// hardware reports whether hardware counters were recorded.
+func (e execution) hardware() bool { return slices.Contains(e.events, counters.Instructions) }
+
+// counted reports whether a column counts an event. The others are gauges, times and
+// labels: summed over the intervals of a run they would say how long it was sampled.
+func counted(column string) bool {
+	if slices.Contains([]string{"task-clock", "cpu-clock", "t_seconds"}, column) {
+		return false
+	}
+	words := strings.FieldsFunc(strings.ToLower(column), func(r rune) bool { return strings.ContainsRune("_-./: ()[]%", r) })
+	if slices.Contains(words, "bytes") && !slices.Contains(words, "read") && !slices.Contains(words, "write") {
+		return false // held, not moved
+	}
+	return len(words) > 0 && !strings.Contains(column, "%") &&
+		!slices.ContainsFunc(words, func(w string) bool { return slices.Contains(gaugeWords(), w) })
+}
+
+// gaugeWords are those that names of gauges, times and labels have, and names of events
+// have not.
+func gaugeWords() []string {
+	return []string{
+		"watts", "watt", "power", "joules", "energy", "volts", "voltage", "amperes", "current",
+		"celsius", "temperature", "temp", "kelvin", "fan", "rpm", "throttle",
+		"mhz", "khz", "ghz", "hz", "frequency", "freq", "speed", "rate",
+		"percent", "pct", "percentage", "share", "ratio", "fraction", "utilisation", "utilization", "util", "usage", "occupancy",
+		"loadavg", "average", "avg", "mean", "ipc", "cpi", "mpki", "gbps", "mbps",
+		"rss", "vms", "kib", "mib", "gib", "size", "free", "used", "available", "threads", "processes", "allocated",
+		"seconds", "second", "time", "timestamp", "elapsed", "duration", "ms", "us", "ns",
+		"repeat", "input", "seed", "index", "id", "pid", "tid", "epoch", "step", "iteration", "interval", "sample", "samples", "failed", "disturbed",
+		"cores", "gpus", "nodes",
+	}
+}
+
+// runKey names a run: names are those of a workload on a machine in one recording.
+type runKey struct{ recording, machine, workload, run string }
+
+func keyOf(recording string, r records.Row) runKey {
+	return runKey{recording, r.Machine, r.Workload, r.Run}
+}
+
+// recordings says which recording each table is of: those of one folder belong together,
+// and where several of a kind stand in one, the first of each do, and so on.
+func (in RegretInput) recordings(tables []records.Table) []string {
+	crowded := slices.ContainsFunc([][]records.Table{in.Trials, in.Samples, in.Curves}, func(all []records.Table) bool {
+		folders := map[string]bool{}
+		for _, t := range all {
+			folders[filepath.Dir(t.File)] = true
+		}
+		return len(folders) < len(all)
+	})
+	out := make([]string, len(tables))
+	for i, t := range tables {
+		out[i] = filepath.Dir(t.File)
+		if crowded {
+			out[i] = fmt.Sprint(i)
+		}
+	}
+	return out
+}
+
+// sampledRun is one run that was sampled, and the ends of its epochs where they are known.
+type sampledRun struct {
+	intervals []interval
+	ends      []float64
+}
+
+// sampledRuns has the runs by their key, and by their key without a recording.
+type sampledRuns struct {
+	exact map[runKey]*sampledRun
+	named map[runKey][]*sampledRun
+}
+
+// find is the run of a trial: that of the same recording, or the only one of its name.
+func (s sampledRuns) find(k runKey) *sampledRun {
+	if r := s.exact[k]; r != nil {
+		return r
+	}
+	k.recording = ""
+	if all := s.named[k]; len(all) == 1 {
+		return all[0]
+	}
+	return nil
+}
+
+func (in RegretInput) sampled() (sampledRuns, error) {
+	out := sampledRuns{map[runKey]*sampledRun{}, map[runKey][]*sampledRun{}}
+	of := in.recordings(in.Samples)
+	for i, t := range in.Samples {
+		for _, rows := range records.Runs(t.Rows) {
+			k := keyOf(of[i], rows[0])
+			if out.exact[k] != nil {
+				return out, result.Invalid("%s:%d: run %q of %s on %s stands twice", t.File, rows[0].Line, k.run, k.workload, k.machine)
+			}
+			out.exact[k] = &sampledRun{intervals: intervalsOf(t, rows)}
+			bare := k
+			bare.recording = ""
+			out.named[bare] = append(out.named[bare], out.exact[k])
+		}
+	}
+	of = in.recordings(in.Curves)
+	for i, t := range in.Curves {
+		for _, r := range t.Rows {
+			if run := out.find(keyOf(of[i], r)); run != nil {
+				if end, ok := r.Float("seconds"); ok {
+					run.ends = append(run.ends, end)
+				}
+			}
+		}
+	}
+	for _, run := range out.exact {
+		slices.Sort(run.ends)
+	}
+	return out, nil
+}
+
+// profile is that of a run, made as the controller makes it. False: it was not sampled.
+func (s sampledRuns) profile(t trial, machine string, cores int) (tuning.Profile, bool) {
+	run := s.find(t.run)
+	if run == nil {
+		return tuning.Profile{}, false
+	}
+	p := accounted(t.run.run, run.intervals, run.ends, profile.Spec{Settings: t.whole.Settings, Machine: machine, NodeCores: cores})
+	return p, len(p.Features) > 0
+}

@@ -1,0 +1,322 @@
+package models
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/tuning"
+)
+
+// The quantities that may stand for energy.
+const (
+	Joules      = "joules"       // as they were measured
+	CoreSeconds = "core_seconds" // cores that were allotted, times seconds
+	CPUSeconds  = "cpu_seconds"  // that were used
+)
+
+// Energies lists them.
+func Energies() []string { return []string{CoreSeconds, CPUSeconds, Joules} }
+
+// trial is one run under one setting.
+type trial struct {
+	run       runKey
+	whole     tuning.Trial // seconds and energy of the whole run: what it cost
+	epoch     tuning.Trial // of an epoch: what the controller would have seen
+	cost      float64      // logarithm of what the objective minimises
+	disturbed bool
+}
+
+// factorial is one input of one workload on one machine, measured under every setting in
+// every repeat.
+type factorial struct {
+	workload, machine string
+	input             int
+	cores             int                        // of the machine
+	settings          map[string]tuning.Settings // by their key
+	runs              map[string]map[int]trial   // by the key of the settings, and repeat
+}
+
+// name is what the input's jobs are called: each input is a kind of job of its own, so
+// that the classes do not know which inputs are of one workload.
+func (s *factorial) name() string { return fmt.Sprintf("%s/%d", s.workload, s.input) }
+
+func (s *factorial) keys() []string { return slices.Sorted(maps.Keys(s.runs)) }
+
+// repeats are those of any setting.
+func (s *factorial) repeats() []int {
+	all := map[int]bool{}
+	for _, runs := range s.runs {
+		for r := range runs {
+			all[r] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// usable reports whether there is something to choose and something to judge it by.
+func (s *factorial) usable(own string) bool {
+	twice := 0
+	for _, runs := range s.runs {
+		if len(runs) >= 2 {
+			twice++
+		}
+	}
+	return twice >= 2 && len(s.runs[own]) >= 2
+}
+
+// mean of the costs of a setting over repeats; false: one of them was not made.
+func (s *factorial) mean(key string, repeats []int) (float64, bool) {
+	sum := 0.0
+	for _, r := range repeats {
+		t, ok := s.runs[key][r]
+		if !ok {
+			return 0, false
+		}
+		sum += t.cost
+	}
+	return sum / float64(len(repeats)), len(repeats) > 0
+}
+
+// cheapest is the setting with the least mean over the repeats, of those that were made
+// in all of them and that may be taken; of equals the first by name. Empty: none.
+func (s *factorial) cheapest(repeats []int, may func(key string) bool) string {
+	best, least := "", math.Inf(1)
+	for _, key := range s.keys() {
+		if v, ok := s.mean(key, repeats); ok && may(key) && v < least {
+			best, least = key, v
+		}
+	}
+	return best
+}
+
+// whole are the repeats in which every setting was measured that was measured twice, and
+// those settings.
+func (s *factorial) whole() (repeats []int, keys []string) {
+	for _, key := range s.keys() {
+		if len(s.runs[key]) >= 2 {
+			keys = append(keys, key)
+		}
+	}
+	for _, r := range s.repeats() {
+		if !slices.ContainsFunc(keys, func(key string) bool { _, ok := s.runs[key][r]; return !ok }) {
+			repeats = append(repeats, r)
+		}
+	}
+	return repeats, keys
+}
+
+// regret of a setting in one repeat: ln of its cost over that of the setting that was
+// cheapest in the others. False: not measured.
+func (s *factorial) regret(key string, judge int) (float64, bool) {
+	repeats, keys := s.whole()
+	others := slices.DeleteFunc(repeats, func(r int) bool { return r == judge })
+	best := s.cheapest(others, func(k string) bool { _, ok := s.runs[k][judge]; return ok && slices.Contains(keys, k) })
+	own, ok := s.runs[key][judge]
+	if best == "" || !ok {
+		return 0, false
+	}
+	return own.cost - s.runs[best][judge].cost, true
+}
+
+// over is the regret of one setting in each repeat.
+func (s *factorial) over(key string) result.Figure {
+	var all []float64
+	for _, r := range s.repeats() {
+		v, ok := s.regret(key, r)
+		note(&all, v, ok)
+	}
+	return result.Geometric(all)
+}
+
+// hindsight is ln of the mean cost of a setting over that of the cheapest, both in all
+// repeats.
+func (s *factorial) hindsight(key string) (float64, bool) {
+	repeats, keys := s.whole()
+	best := s.cheapest(repeats, func(k string) bool { return slices.Contains(keys, k) })
+	if best == "" {
+		return 0, false
+	}
+	least, _ := s.mean(best, repeats)
+	own, ok := s.mean(key, repeats)
+	return own - least, ok
+}
+
+// single is the setting that is cheapest for inputs together, each measured against its
+// own mean, so that all count alike; of equals the first by name. Empty: they have none
+// in common.
+func single(all []*factorial) string {
+	sums, counts := map[string]float64{}, map[string]int{}
+	for _, s := range all {
+		repeats, keys := s.whole()
+		level := 0.0
+		for _, key := range keys {
+			v, _ := s.mean(key, repeats)
+			level += v / float64(len(keys))
+		}
+		for _, key := range keys {
+			if v, ok := s.mean(key, repeats); ok {
+				sums[key] += v - level
+				counts[key]++
+			}
+		}
+	}
+	best, least := "", math.Inf(1)
+	for _, key := range slices.Sorted(maps.Keys(sums)) {
+		if counts[key] == len(all) && sums[key] < least {
+			best, least = key, sums[key]
+		}
+	}
+	return best
+}
+
+// spread is the standard deviation of costs between repeats of one setting.
+func spread(all []*factorial) result.Figure {
+	squares, free := 0.0, 0.0
+	for _, s := range all {
+		for _, key := range s.keys() {
+			mean := 0.0
+			repeats := slices.Sorted(maps.Keys(s.runs[key]))
+			for _, r := range repeats {
+				mean += s.runs[key][r].cost / float64(len(repeats))
+			}
+			for _, r := range repeats {
+				squares += (s.runs[key][r].cost - mean) * (s.runs[key][r].cost - mean)
+			}
+			free += float64(len(repeats) - 1)
+		}
+	}
+	return result.Figure(math.Sqrt(squares / free))
+}
+
+// gather sorts the trials by input. Runs that failed are no runs; those whose cost was
+// not measured are listed. Repeats of several recordings are repeats of their own.
+func (in RegretInput) gather() ([]*factorial, []result.LeftOut, error) {
+	at := map[[3]string]*factorial{}
+	var out []*factorial
+	left := []result.LeftOut{}
+	numbers := inputNumbers(in.Trials)
+	of := in.recordings(in.Trials)
+	offset, cores := 0, map[string]int{}
+	for i, t := range in.Trials {
+		next := offset
+		for _, r := range t.Rows {
+			key := [3]string{r.Workload, r.Machine, r.Input()}
+			s := at[key]
+			if s == nil {
+				s = &factorial{
+					workload: r.Workload, machine: r.Machine, input: numbers[[2]string{r.Workload, r.Input()}],
+					settings: map[string]tuning.Settings{}, runs: map[string]map[int]trial{},
+				}
+				at[key] = s
+				out = append(out, s)
+			}
+			node, _ := r.Float("node_cores")
+			cores[r.Machine] = max(cores[r.Machine], int(node), r.Knobs[tuning.Cores].Int())
+			one, why := in.trial(r)
+			if why != "" {
+				left = result.Leave(left, result.LeftOut{Data: t.File, Workload: s.name(), Machine: r.Machine, Rows: 1, Line: r.Line, Why: why})
+			}
+			if one == nil {
+				continue
+			}
+			one.run = keyOf(of[i], r)
+			repeat, ok := s.add(r, *one, offset)
+			if !ok {
+				number, _ := r.Float("repeat")
+				return nil, nil, result.Invalid("%s:%d: %s has repeat %g of %s twice; want a number of its own for each repeat", t.File, r.Line, s.name(), number, r.Knobs.Key())
+			}
+			next = max(next, repeat+1)
+		}
+		offset = next
+	}
+	slices.SortFunc(out, func(a, b *factorial) int {
+		return cmp.Or(cmp.Compare(a.workload, b.workload), cmp.Compare(a.input, b.input), cmp.Compare(a.machine, b.machine))
+	})
+	for _, s := range out {
+		s.cores = cores[s.machine]
+	}
+	return out, left, nil
+}
+
+// add keeps a run as the repeat that its row says, else as the next that is free. False:
+// there is such a repeat already.
+func (s *factorial) add(r records.Row, one trial, offset int) (repeat int, ok bool) {
+	key := r.Knobs.Key()
+	if s.runs[key] == nil {
+		s.settings[key], s.runs[key] = r.Knobs, map[int]trial{}
+	}
+	number, numbered := r.Float("repeat")
+	repeat = offset + int(number)
+	_, taken := s.runs[key][repeat]
+	if taken && numbered {
+		return 0, false
+	}
+	for taken {
+		repeat++
+		_, taken = s.runs[key][repeat]
+	}
+	s.runs[key][repeat] = one
+	return repeat, true
+}
+
+// inputNumbers are those that the tables give to inputs, or, of a workload whose inputs
+// are words, their places.
+func inputNumbers(tables []records.Table) map[[2]string]int {
+	out, places := map[[2]string]int{}, map[string]int{}
+	for _, t := range tables {
+		for _, r := range t.Rows {
+			key := [2]string{r.Workload, r.Input()}
+			if _, known := out[key]; known || key[1] == "" {
+				continue
+			}
+			places[r.Workload]++
+			out[key] = places[r.Workload]
+			if v, ok := r.Float("input"); ok && v == math.Trunc(v) {
+				out[key] = int(v)
+			}
+		}
+	}
+	return out
+}
+
+// trial reads what a run took: as a whole, and an epoch of it. Without epochs the run is
+// one. Nil: it is no measurement; the words say why where it did not fail.
+func (in RegretInput) trial(r records.Row) (*trial, string) {
+	disturbed, _ := r.Float("disturbed")
+	if r.Failed() || disturbed != 0 && in.Undisturbed {
+		return nil, ""
+	}
+	seconds, _ := r.Float("seconds")
+	if !(seconds > 0) {
+		return nil, "no seconds above 0"
+	}
+	epoch, _ := r.Float("epoch_seconds")
+	epochs, _ := r.Float("epochs")
+	if !(epoch > 0) || !(epochs >= 1) {
+		epoch, epochs = seconds, 1
+	}
+	one := trial{
+		whole:     tuning.Trial{Settings: r.Knobs, Epochs: 1, Seconds: seconds},
+		epoch:     tuning.Trial{Settings: r.Knobs, Epochs: int(epochs), Seconds: epoch},
+		disturbed: disturbed != 0,
+	}
+	energy := r.Knobs[tuning.Cores].Float() * seconds
+	if in.Energy != CoreSeconds {
+		energy, _ = r.Float(in.Energy)
+	}
+	if !(energy > 0) || math.IsInf(energy, 0) {
+		energy = math.NaN()
+	} else {
+		one.whole.Joules, one.epoch.Joules = new(tuning.Joules(energy)), new(tuning.Joules(energy*epoch/seconds))
+		one.whole.Source, one.epoch.Source = in.Energy, in.Energy
+	}
+	if one.cost = in.Measure.Log(in.Measure.Spent(seconds, energy, r.Knobs)); math.IsInf(one.cost, 0) {
+		return nil, "no " + in.Energy + ", which the objective needs"
+	}
+	return &one, ""
+}

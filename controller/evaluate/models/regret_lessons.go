@@ -1,0 +1,145 @@
+package models
+
+import (
+	"fmt"
+	"slices"
+
+	"pitchpipe/controller/classify"
+	"pitchpipe/controller/knowledge"
+	"pitchpipe/controller/plan"
+	"pitchpipe/controller/tuning"
+)
+
+// job is one repeat of one input: it ran under every setting, and was profiled under
+// the default.
+type job struct {
+	input       *factorial
+	repeat      int
+	profile     tuning.Profile
+	profiled    bool
+	observation knowledge.Observation
+}
+
+// jobs are what the controller would have observed. What is not measured under the default
+// teaches no effect.
+func (in RegretInput) jobs(all []*factorial, sampled sampledRuns) []job {
+	var out []job
+	own := in.Default.Key()
+	for _, s := range all {
+		for _, repeat := range s.repeats() {
+			reference, ok := s.runs[own][repeat]
+			if !ok {
+				continue
+			}
+			j := job{input: s, repeat: repeat}
+			j.profile, j.profiled = sampled.profile(reference, s.machine, s.cores)
+			id := fmt.Sprintf("%s#%d", s.name(), repeat)
+			j.observation = knowledge.Observation{
+				ID: id, Job: id, Kind: tuning.JobKind{Name: s.name()}, Machine: s.machine, Cores: s.cores, At: moment(),
+			}
+			if j.profiled {
+				j.observation.Profiles = []tuning.Profile{j.profile}
+			}
+			for _, key := range s.keys() {
+				if t, ok := s.runs[key][repeat]; ok {
+					seen := t.epoch
+					seen.Reference = key == own
+					j.observation.Trials = append(j.observation.Trials, seen)
+				}
+			}
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// lessons is what the others taught: all inputs but one.
+type lessons struct {
+	in      RegretInput
+	model   *classify.Model
+	classes int
+	members map[string][]job                   // by class
+	seen    map[string][]knowledge.Observation // by class
+}
+
+// learn makes lessons of jobs, as the controller does it.
+func (in RegretInput) learn(jobs []job) (*lessons, error) {
+	m := &lessons{in: in, members: map[string][]job{}, seen: map[string][]knowledge.Observation{}}
+	var samples []classify.Sample
+	for _, j := range jobs {
+		if j.profiled {
+			samples = append(samples, classify.Sample{Profile: j.profile, Run: j.observation.Job, Kind: j.observation.Kind.String()})
+		}
+	}
+	var err error
+	if m.model, err = classify.Fit(samples); err != nil {
+		return nil, fmt.Errorf("fit the classes: %w", err)
+	}
+	for _, s := range m.model.Strata {
+		m.classes += len(s.Groups)
+	}
+	for _, j := range jobs {
+		if c := m.model.Classify(j.profile); j.profiled && c.Known() {
+			m.members[c.ID], m.seen[c.ID] = append(m.members[c.ID], j), append(m.seen[c.ID], j.observation)
+		}
+	}
+	return m, nil
+}
+
+// verdict is what is decided about a job.
+type verdict struct {
+	known     bool
+	workloads []string // of the class's members
+	own       bool     // one of them is the job's
+	settings  tuning.Settings
+	moved     bool
+	reason    tuning.Reason
+}
+
+// decide asks about a job that runs under its default: its profile is all that is known.
+func (m *lessons) decide(j job) verdict {
+	out := verdict{settings: m.in.Default}
+	class := tuning.Class{Reason: tuning.ReasonNoSamples}
+	if j.profiled {
+		class = m.model.Classify(j.profile)
+	}
+	out.known, out.reason = class.Known(), class.Reason
+	if !out.known {
+		return out
+	}
+	for _, member := range m.members[class.ID] {
+		out.workloads = insert(out.workloads, member.input.workload)
+	}
+	out.own = slices.Contains(out.workloads, j.input.workload)
+	target := knowledge.Target{Machine: j.input.machine, Cores: j.input.cores}
+	effects := knowledge.ClassEffects(m.seen[class.ID], m.in.Default, target, m.in.Measure, moment())
+	d := plan.Decide(m.in.state(class, effects, j.observation))
+	out.reason = d.Reason
+	if d.Action == tuning.Move {
+		out.settings, out.moved = d.Settings, true
+	}
+	return out
+}
+
+// state is that of a job of which nearly all is still to come, and which can be moved
+// for nothing: whether a move repays its restart is another question.
+func (in RegretInput) state(class tuning.Class, effects []tuning.Effect, o knowledge.Observation) tuning.State {
+	const epochs = 1_000_000
+	seconds := 1.0
+	if t, ok := tuning.Reference(o.Trials); ok {
+		seconds = t.Seconds
+	}
+	return tuning.State{
+		Now: moment(),
+		Policy: tuning.Policy{
+			Mode: tuning.Apply, Objective: in.Objective, Weight: in.Weight, Knobs: in.knobs,
+			Progress: tuning.Progress{Report: true}, Checkpoint: &tuning.Checkpoint{},
+			Profile: tuning.ProfileSpec{WarmupEpochs: 1, Epochs: 2}, Budget: tuning.Budget{Restarts: 1},
+		},
+		Site:      tuning.Site{Margin: 1},
+		Standing:  tuning.Standing{Own: in.Default, Current: in.Default, EpochsDone: 3, EpochsTotal: epochs, EpochSeconds: seconds, JoulesSource: in.Energy},
+		Findings:  tuning.Findings{Class: &class},
+		Knowledge: tuning.Knowledge{ClassEffects: effects},
+		Proposal:  tuning.Proposal{NextReason: tuning.ReasonBudgetProbes},
+	}
+}

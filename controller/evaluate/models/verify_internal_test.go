@@ -1,0 +1,165 @@
+package models
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/tuning"
+)
+
+func TestWhichVerdictsAreWrong(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		verdict tuning.Verdict
+		effect  float64
+		wrong   bool
+	}{
+		{"no verdict is never wrong", tuning.Inconclusive, 0.2, false},
+		{"an improvement that is none", tuning.Improved, 0, true},
+		{"an improvement that is one", tuning.Improved, 0.02, false},
+		{"a regression that is none", tuning.Regressed, 0, true},
+		{"a regression where it improved", tuning.Regressed, 0.2, true},
+		{"neutral where nothing changed", tuning.Neutral, 0, false},
+		{"neutral within the margin", tuning.Neutral, 0.01, false},
+		{"neutral outside the margin", tuning.Neutral, 0.05, true},
+	} {
+		if got := isWrong(c.verdict, c.effect); got != c.wrong {
+			t.Errorf("%s: %t", c.name, got)
+		}
+	}
+}
+
+// rowsOf are intervals of a run: the end, the work and the watts of each.
+func rowsOf(intervals ...[3]float64) []records.Row {
+	var out []records.Row
+	for i, v := range intervals {
+		r := records.Row{Line: i + 2, Workload: "w", Run: "r"}
+		r.Set("t_seconds", v[0])
+		r.Set("instructions", v[1])
+		r.Set("watts", v[2])
+		out = append(out, r)
+	}
+	return out
+}
+
+func TestSlicesHaveEqualWork(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		rows []records.Row
+		n    int
+		want []measured
+	}{
+		{"intervals that fit", rowsOf([3]float64{1, 1, 5}, [3]float64{2, 1, 5}, [3]float64{4, 2, 10}), 2, []measured{{2, 10}, {2, 20}}},
+		{"an interval that is shared", rowsOf([3]float64{3, 3, 10}, [3]float64{5, 1, 20}), 2, []measured{{2, 20}, {3, 50}}},
+		{"an interval without work, which is no slice's", rowsOf([3]float64{1, 1, 5}, [3]float64{9, 0, 5}, [3]float64{10, 1, 5}), 2, []measured{{1, 5}, {1, 5}}},
+		{"watts that are missing once", rowsOf([3]float64{1, 1, 5}, [3]float64{2, 1, 0}), 2, []measured{{1, 0}, {1, 0}}},
+		{"no work at all", rowsOf([3]float64{1, 0, 5}), 1, nil},
+	} {
+		if diff := cmp.Diff(c.want, sliced(c.rows, c.n), cmp.AllowUnexported(measured{})); diff != "" {
+			t.Errorf("%s:\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestSlicesOfARunSumUpToIt(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 40).Draw(t, "intervals")
+		at, joules := 0.0, 0.0
+		var intervals [][3]float64
+		for range n {
+			d := rapid.Float64Range(0.01, 10).Draw(t, "seconds")
+			w := rapid.Float64Range(0.1, 100).Draw(t, "watts")
+			at += d
+			joules += d * w
+			intervals = append(intervals, [3]float64{at, rapid.Float64Range(1, 1e10).Draw(t, "work"), w})
+		}
+		pieces := rapid.IntRange(1, 20).Draw(t, "slices")
+		got := sliced(rowsOf(intervals...), pieces)
+		if len(got) != pieces {
+			t.Fatalf("%d slices, want %d", len(got), pieces)
+		}
+		var seconds, sum float64
+		for _, m := range got {
+			seconds += m.seconds
+			sum += m.joules
+		}
+		if math.Abs(seconds/at-1) > 1e-6 || math.Abs(sum/joules-1) > 1e-6 {
+			t.Fatalf("%g s and %g J, want %g and %g", seconds, sum, at, joules)
+		}
+	})
+}
+
+func curve(t *testing.T, text string) []records.Row {
+	t.Helper()
+	table, err := records.Parse("a.csv", strings.NewReader(text), records.Adaptations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table.Rows
+}
+
+func TestAJobIsUndisturbedBetweenItsChanges(t *testing.T) {
+	t.Parallel()
+	rows := curve(t, "run,workload,scenario,epoch,seconds,action,epoch_seconds\n"+
+		"r,w,s,1,10,,9\nr,w,s,2,20,,8\nr,w,s,3,30,deepen,7\nr,w,s,4,40,none,6\nr,w,s,5,52,none,\nr,w,s,6,60,none,5\n")
+	want := [][]measured{{{seconds: 8}}, {{seconds: 6}, {seconds: 12}, {seconds: 5}}}
+	if diff := cmp.Diff(want, unchanged(rows), cmp.AllowUnexported(measured{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Repeats that are alike, and a tuned side that is a fifth less: eight pairs of which all
+// agree are the fewest that bring a verdict.
+func TestAVerdictOverPairsThatAllAgreeComesWithTheEighth(t *testing.T) {
+	t.Parallel()
+	var r replay
+	for range 12 {
+		r.pairs = append(r.pairs, [2][]measured{{{seconds: 10}}, {{seconds: 10}}})
+	}
+	in := DefaultVerify()
+	n := null{comparison: Pairs, objective: tuning.Time}
+	got := in.judge(n, r, 0.2)
+	want := verdicts{looks: 12, covered: true, last: true, first: tuning.Improved, right: true, toFirst: 8}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(verdicts{})); diff != "" {
+		t.Error(diff)
+	}
+	if got := in.judge(n, r, 0); got.wrong || got.first == tuning.Improved || !got.covered {
+		t.Errorf("without an effect: %+v", got)
+	}
+}
+
+func TestEachRunIsInOnePairAtMost(t *testing.T) {
+	t.Parallel()
+	in := DefaultVerify()
+	var list []alike
+	id := 0.0
+	for range 5 {
+		s := alike{workload: "w"}
+		for range 5 {
+			id++
+			s.runs = append(s.runs, []measured{{seconds: id}})
+		}
+		list = append(list, s)
+	}
+	var used []float64
+	for _, p := range in.drawPairs(rand.New(rand.NewPCG(1, 1)), list).pairs {
+		if int(p[0][0].seconds-1)/5 != int(p[1][0].seconds-1)/5 {
+			t.Errorf("%v and %v are of different settings", p[0], p[1])
+		}
+		used = append(used, p[0][0].seconds, p[1][0].seconds)
+	}
+	slices.Sort(used)
+	if len(used) != 20 || len(slices.Compact(used)) != 20 {
+		t.Errorf("runs %v, want 20 different ones", used)
+	}
+}

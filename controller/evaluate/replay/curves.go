@@ -1,0 +1,171 @@
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/search/propose"
+)
+
+// epoch is what one epoch of a run brought.
+type epoch struct {
+	loss    float64 // after it; less is better
+	seconds float64 // of this epoch alone
+	failed  bool    // the run broke; its seconds are paid all the same
+}
+
+func compareLoss(a, b epoch) int { return cmp.Compare(a.loss, b.loss) }
+
+// logOf is the logarithm of an error.
+func logOf(loss float64) float64 { return math.Log(max(loss, leastLoss)) }
+
+// curvesToSearch splits a table of curves into workloads whose runs can be searched.
+func curvesToSearch(t records.Table) ([]*problem, []result.LeftOut, error) {
+	if !t.Has("quality") && !t.Has("loss") {
+		return nil, nil, result.Invalid("%s:1:1: no column quality or loss", t.File)
+	}
+	var out []*problem
+	var left []result.LeftOut
+	for _, g := range t.Jobs() {
+		p := &problem{Group: g, optimum: math.Inf(1)}
+		leave := func(rows []records.Row, why string) {
+			one := result.LeftOut{Data: t.File, Workload: g.Name(), Machine: g.Machine, Why: why}
+			if rows != nil {
+				one.Rows, one.Line = len(rows), rows[0].Line
+			}
+			left = result.Leave(left, one)
+		}
+		switch why := p.readCurves(leave); {
+		case why != "":
+			leave(nil, why)
+		case len(p.curves) == 1:
+			leave(nil, "it has a single run")
+		default:
+			out = append(out, p)
+		}
+	}
+	if len(out) == 0 {
+		return nil, nil, result.Invalid("%s: no workload has two runs with an outcome", t.File)
+	}
+	return out, left, remember(out)
+}
+
+// readCurves reads the runs of a workload, and says why it cannot be searched. What counts
+// is the error of the quality where a row has one, else the loss. Runs without seconds are
+// left out where others have some.
+func (p *problem) readCurves(leave func(rows []records.Row, why string)) string {
+	has := func(column string) bool {
+		return slices.ContainsFunc(p.Rows, func(r records.Row) bool { _, ok := r.Float(column); return ok })
+	}
+	column := "loss"
+	whole, known := records.Whole(p.Rows)
+	if has("quality") && (known || !has("loss")) {
+		if column = "quality"; !known {
+			return unknownWhole
+		}
+	}
+	lossAt := func(r records.Row) (float64, bool) {
+		v, ok := r.Float(column)
+		if column == "quality" {
+			v = 1 - v/whole
+		}
+		return v, ok
+	}
+	runs := records.Runs(p.Rows)
+	begin := math.Inf(-1) // the worst of the first errors that runs have: that of a run which has none yet
+	for i := range runs {
+		runs[i] = records.InOrder(runs[i])
+		if at := slices.IndexFunc(runs[i], func(r records.Row) bool { _, ok := lossAt(r); return ok }); at >= 0 {
+			v, _ := lossAt(runs[i][at])
+			begin = max(begin, v)
+		}
+	}
+	p.cadence = records.Cadence(runs, column)
+	timed := slices.ContainsFunc(runs, func(run []records.Row) bool { _, why := secondsOf(run); return why == "" })
+	var totals []float64
+	for _, run := range runs {
+		seconds, why := secondsOf(run)
+		if why != "" && timed {
+			leave(run, why)
+			continue
+		}
+		last, broke := records.Last(run, column, p.cadence)
+		var curve []epoch
+		total, loss := 0.0, begin
+		for i, r := range run {
+			if v, ok := lossAt(r); ok {
+				loss = v
+			}
+			e := epoch{loss: loss, failed: broke && i > last} // without an error it has that of the epoch before
+			if seconds != nil {
+				e.seconds = seconds[i]
+			}
+			curve, total = append(curve, e), total+e.seconds
+			if e.failed {
+				break
+			}
+		}
+		end := curve[len(curve)-1]
+		if v, ok := run[len(curve)-1].Float("seconds"); ok {
+			total = v
+		}
+		if !end.failed {
+			p.optimum = min(p.optimum, end.loss)
+		}
+		p.settings, p.curves, p.full = append(p.settings, run[0].Knobs), append(p.curves, curve), max(p.full, len(curve))
+		totals = append(totals, total)
+	}
+	if math.IsInf(p.optimum, 1) {
+		return "no run ends with an outcome"
+	}
+	if timed {
+		slices.Sort(totals)
+		p.median = totals[len(totals)/2]
+	}
+	for _, c := range p.curves {
+		if last := c[len(c)-1]; !last.failed {
+			p.worst = max(p.worst, last.loss)
+		}
+	}
+	for _, c := range p.curves { // broken runs end with the worst
+		loss := c[len(c)-1].loss
+		if c[len(c)-1].failed {
+			loss = p.worst
+		}
+		p.truth = append(p.truth, logOf(loss))
+	}
+	p.candidates = propose.Of(p.settings)
+	return ""
+}
+
+// secondsOf are those of each epoch of a run in order. Where some are missing, the time
+// between is shared among the epochs, and the last of them take as long as those before.
+// The words say why they are unknown.
+func secondsOf(run []records.Row) ([]float64, string) {
+	out := make([]float64, len(run))
+	before, from := 0.0, 0
+	for i, r := range run {
+		now, ok := r.Float("seconds")
+		if !ok {
+			continue
+		}
+		if now < before {
+			return nil, fmt.Sprintf("%g seconds after %g: want seconds since the start of a run, which never fall", now, before)
+		}
+		for j := from; j <= i; j++ {
+			out[j] = (now - before) / float64(i+1-from)
+		}
+		before, from = now, i+1
+	}
+	if from == 0 || before == 0 {
+		return nil, "no seconds"
+	}
+	for j := from; j < len(run); j++ {
+		out[j] = before / float64(from)
+	}
+	return out, ""
+}

@@ -1,0 +1,192 @@
+package replay_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitchpipe/controller/evaluate/evaluatetest"
+	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate/replay"
+	"pitchpipe/controller/evaluate/result"
+)
+
+// curves are two workloads of 12 runs: the error falls to that of the setting, the best
+// of which is 0.01 above the floor at 5, and an epoch costs a second. One run breaks.
+func curvesOfTwo(t *testing.T) records.Table {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("run,workload,machine,knob_x,epoch,seconds,quality\n")
+	for _, w := range []string{"a", "b"} {
+		for x := range 12 {
+			for e := 1; e <= 9; e++ {
+				quality := fmt.Sprintf("%.4f", 0.99-0.02*math.Abs(float64(x-5))-0.3/float64(e*e))
+				if x == 11 && e >= 4 {
+					quality = ""
+				}
+				fmt.Fprintf(&b, "%s%d,%s,m,%d,%d,%d,%s\n", w, x, w, x+1, e, e, quality)
+			}
+		}
+	}
+	return evaluatetest.Table(t, "curves.csv", b.String(), records.Curves)
+}
+
+func runHyper(t *testing.T, in replay.HyperInput) replay.HyperReport {
+	t.Helper()
+	r, err := replay.Hyper(t.Context(), in, result.Quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestAHyperSearchIsTheSameForTheSameSeed(t *testing.T) {
+	t.Parallel()
+	in := replay.HyperInput{Set: records.Set{Curves: []records.Table{curvesOfTwo(t)}}, Seconds: 40, Seeds: 3, Seed: 2}
+	report := runHyper(t, in)
+	if diff := cmp.Diff(asJSON(t, report), asJSON(t, runHyper(t, in))); diff != "" {
+		t.Errorf("run again (-first +second):\n%s", diff)
+	}
+	for name, text := range map[string]string{"hyper.json": asJSON(t, report), "hyper.txt": report.Text()} {
+		evaluatetest.Golden(t, *update, name, text)
+	}
+}
+
+func TestNoSearchPaysMoreSecondsThanItMay(t *testing.T) {
+	t.Parallel()
+	for _, seconds := range []float64{0.5, 1, 8.5, 30, 1e4} {
+		for _, r := range runHyper(t, replay.HyperInput{Set: records.Set{Curves: []records.Table{curvesOfTwo(t)}}, Seconds: seconds, Seeds: 3}).Rows {
+			if float64(r.Seconds) != seconds || float64(r.SecondsUsedMean) > seconds {
+				t.Errorf("%s: %g seconds of %g", r.Method, r.SecondsUsedMean, seconds)
+			}
+			if seconds == 8.5 && r.SecondsUsedMean != 8 { // the budget ends within a run
+				t.Errorf("%s: %g seconds of %g", r.Method, r.SecondsUsedMean, seconds)
+			}
+			full := r.Method != replay.ASHA && r.Method != replay.ASHAModel && r.Method != replay.ASHAWarm
+			if seconds == 1e4 && full && r.RegretMean != 0 {
+				t.Errorf("%s: everything was run and the regret is %g", r.Method, r.RegretMean)
+			}
+			if seconds < 1 && math.Abs(float64(r.RegretMean)-(0.43-0.01-0.3/81)) > 1e-4 {
+				t.Errorf("%s: nothing could be run and the regret is %g, want that of the worst first epoch", r.Method, r.RegretMean)
+			}
+		}
+	}
+}
+
+func TestCurvesWithoutSecondsHaveNoRegret(t *testing.T) {
+	t.Parallel()
+	in := replay.HyperInput{Set: records.Set{Curves: []records.Table{evaluatetest.Table(t, "x.csv", "run,workload,machine,knob_x,epoch,seconds,loss\n1,a,m,1,1,,3\n2,a,m,2,1,,4\n", records.Curves)}}, Seeds: 1}
+	for _, r := range runHyper(t, in).Rows {
+		if r.RegretMean.Known() || r.Seconds.Known() {
+			t.Errorf("%+v: what was not recorded is a number", r)
+		}
+	}
+}
+
+func TestBadInputOfAHyperSearchIsOneError(t *testing.T) {
+	t.Parallel()
+	good := curvesOfTwo(t)
+	for _, tc := range []struct {
+		name string
+		in   replay.HyperInput
+		want string
+	}{
+		{"no file", replay.HyperInput{Seeds: 1}, "no file: want curves"},
+		{"no seeds", replay.HyperInput{Set: records.Set{Curves: []records.Table{good}}}, "0 seeds: want 1 at least"},
+		{"seconds below nothing", replay.HyperInput{Set: records.Set{Curves: []records.Table{good}}, Seconds: -1, Seeds: 1}, "-1 seconds, 10 runs: want more than 0"},
+		{"an unknown method", replay.HyperInput{Set: records.Set{Curves: []records.Table{good}}, Seeds: 1, Methods: []replay.Method{"luck"}}, `method "luck": want one of random, grid, latin_hypercube, gaussian_process, asha, asha_gaussian_process, asha_gaussian_process_warm`},
+		{"no outcome", replay.HyperInput{Set: records.Set{Curves: []records.Table{evaluatetest.Table(t, "x.csv", "run,workload,machine,epoch\n1,a,m,1\n", records.Curves)}}, Seeds: 1}, "x.csv:1:1: no column quality or loss"},
+		{"a single run", replay.HyperInput{Set: records.Set{Curves: []records.Table{evaluatetest.Table(t, "x.csv", "run,workload,machine,epoch,loss\n1,a,m,1,2\n", records.Curves)}}, Seeds: 1}, "x.csv: no workload has two runs with an outcome"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := replay.Hyper(t.Context(), tc.in, result.Quiet)
+			if !errors.Is(err, result.ErrInput) || err.Error() != "invalid input: "+tc.want {
+				t.Errorf("got  %v\nwant invalid input: %s", err, tc.want)
+			}
+		})
+	}
+}
+
+// Of five runs one has no seconds and one has seconds that fall: the others are searched.
+func TestRunsWithoutSecondsAreLeftOutAndListed(t *testing.T) {
+	t.Parallel()
+	const text = "run,workload,machine,input,knob_x,epoch,seconds,loss\n" +
+		"1,a,m,s,1,1,2,9\n1,a,m,s,1,2,4,5\n2,a,m,s,2,1,2,8\n2,a,m,s,2,2,,3\n2,a,m,s,2,3,6,2\n" +
+		"3,a,m,s,3,1,,8\n3,a,m,s,3,2,,3\n4,a,m,s,4,1,5,8\n4,a,m,s,4,2,4,3\n5,a,m,s,5,1,,7\n5,a,m,s,5,2,9,4\n"
+	r := runHyper(t, replay.HyperInput{Set: records.Set{Curves: []records.Table{evaluatetest.Table(t, "x.csv", text, records.Curves)}}, Seconds: 100, Seeds: 2, Methods: []replay.Method{replay.Random}})
+	row := r.Rows[0]
+	if row.Input != "s" || row.RegretMean != 0 || row.RunsMean != 3 || row.SecondsUsedMean != 4+6+9 {
+		t.Errorf("%+v", row)
+	}
+	want := []result.LeftOut{
+		{Data: "x.csv", Workload: "a/s", Machine: "m", Rows: 2, Line: 7, Why: "no seconds"},
+		{Data: "x.csv", Workload: "a/s", Machine: "m", Rows: 2, Line: 9, Why: "4 seconds after 5: want seconds since the start of a run, which never fall"},
+	}
+	if diff := cmp.Diff(want, r.Summary.LeftOut); diff != "" {
+		t.Errorf("left out (-want +got):\n%s", diff)
+	}
+}
+
+// The same curves, recorded at each epoch as shares and at each third as percentages, are
+// worth the same to who runs everything to its end.
+func TestAnOutcomeAtEachThirdEpochIsNotABrokenRun(t *testing.T) {
+	t.Parallel()
+	recordedAt := func(every int, whole float64) records.Table {
+		var b strings.Builder
+		b.WriteString("run,workload,machine,knob_x,epoch,seconds,quality\n")
+		for x := range 8 {
+			for e := 1; e <= 10; e++ {
+				quality := ""
+				if e%every == 0 {
+					quality = fmt.Sprintf("%.6f", whole*(0.9-0.05*math.Abs(float64(x-3))-0.2/float64(e-e%3+1)))
+				}
+				fmt.Fprintf(&b, "%d,a,m,%d,%d,%d,%s\n", x, x+1, e, e, quality)
+			}
+		}
+		return evaluatetest.Table(t, "x.csv", b.String(), records.Curves)
+	}
+	in := replay.HyperInput{Seconds: 25, Seeds: 8, Seed: 3, Methods: []replay.Method{replay.Random, replay.ASHA}}
+	in.Curves = []records.Table{recordedAt(1, 1)}
+	each := runHyper(t, in)
+	in.Curves = []records.Table{recordedAt(3, 100)}
+	third := runHyper(t, in)
+	if a, b := each.Rows[0].RegretMean, third.Rows[0].RegretMean; math.Abs(float64(a-b)) > 1e-6 || a == 0 || third.Rows[0].RunsMean != each.Rows[0].RunsMean {
+		t.Errorf("random's regret is %g of each epoch, %g of each third", a, b)
+	}
+	if asha := third.Rows[1]; asha.RegretMean > .2 || asha.RunsMean < 3 {
+		t.Errorf("ASHA: regret %g over %g runs", asha.RegretMean, asha.RunsMean)
+	}
+}
+
+// TestStoppingEarlyHalvesTheRegretOfRandomRuns states the aim over recorded curves: in
+// the seconds of ten full runs the regret of ASHA is at most half of random's. It has
+// to hold with any one workload left out.
+func TestStoppingEarlyHalvesTheRegretOfRandomRuns(t *testing.T) {
+	t.Parallel()
+	r := runHyper(t, replay.HyperInput{Set: records.Set{Curves: evaluatetest.Recorded(t, records.Curves, "lcbench/curves.csv.gz")}, Seeds: 60, Seed: 1, Methods: []replay.Method{replay.Random, replay.ASHA}})
+	left := []string{""}
+	for _, row := range r.Rows {
+		if !slices.Contains(left, row.Workload) {
+			left = append(left, row.Workload)
+		}
+	}
+	for _, out := range left {
+		sums := map[replay.Method]result.Figure{}
+		for _, row := range r.Rows {
+			if row.Workload != out {
+				sums[row.Method] += row.RegretMean
+			}
+		}
+		share := sums[replay.ASHA] / sums[replay.Random]
+		t.Logf("without %q: %.2f of random", out, share)
+		if share > 0.5 {
+			t.Errorf("without %q: %.2f of random's regret, want 0.5 at most", out, share)
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/tuning"
+)
+
+// PlanInput is what Plan replays: trials, and curves of the same workloads, which say how
+// epochs vary and what they report.
+type PlanInput struct {
+	records.Set
+
+	tuning.Measure
+	MaxSlowdown float64 // 0: no limit
+	Probes      int     // settings that a job may try
+
+	Restart time.Duration // what a move takes
+	Wait    time.Duration // in the queue at each move
+
+	Noise Noise // where the data have none
+
+	Epochs []int // lengths of the jobs; 0: as many as were recorded, else Recorded; none: 0
+	Seeds  int   // jobs of each table and length, each with other luck
+
+	Returns int // times that each of these comes again, to a site that remembers it
+	Tries   int // of these that may try a setting from their start, see tuning.Budget
+
+	Default tuning.Settings // the owner's settings, in place of those that stand with the data
+	Knobs   []string        // that may move; none: those that are known to leave alone what a job learns
+	Site    *tuning.Site    // its policy, of which mode and untuned share do not count; nil: the default
+	Above   bool            // the site lets jobs have more than they asked for
+}
+
+// Noise is by how much what the controller sees varies, as standard deviations of natural
+// logarithms, where what was recorded does not: a cell of one run, or whose repeats are
+// all alike, says nothing of how another run would differ. The zero Noise adds none.
+type Noise struct {
+	Attempt float64 // between attempts under the same settings
+	Epoch   float64 // between the epochs of an attempt, where no curves say
+}
+
+// UsualNoise is that of real runs: repeats of one program under one setting differ by
+// 0.039 in the recorded set that has such repeats (armpm, 75 cells of 4), and epochs of
+// one attempt by what package forecast takes for usual.
+func UsualNoise() Noise { return Noise{Attempt: 0.04, Epoch: 0.05} }
+
+// Recorded is how many epochs a job has by default.
+const Recorded = 100
+
+// The bounds of an input: more than any job has or needs, and few enough to replay.
+const (
+	mostNoise   = 1
+	mostReturns = 1000
+	maxEpochs   = 100_000
+	longestMove = 365 * 24 * time.Hour
+)
+
+// PlanJobs are the whole jobs that Plan replays, in its order.
+func PlanJobs(in PlanInput) ([]Job, error) {
+	all, _, err := in.read()
+	var out []Job
+	for _, p := range all {
+		for seed := range in.Seeds {
+			out = append(out, in.job(p.recorded, p.epochs, seed))
+		}
+	}
+	return out, err
+}
+
+// planned is a table and the length of its jobs.
+type planned struct {
+	recorded
+	epochs int
+}
+
+// read splits the tables. Skipped are those in which nothing can move, or whose cost is
+// unknown in what the objective minimises.
+func (in PlanInput) read() (out []planned, skipped int, err error) {
+	if err := in.check(); err != nil {
+		return nil, 0, err
+	}
+	for _, t := range in.Trials {
+		all, err := pieces(t, in.Default)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, p := range all {
+			r := in.recordedOf(t, p)
+			if !in.replayable(r) {
+				skipped++
+				continue
+			}
+			for _, n := range in.Epochs {
+				out = append(out, planned{r, n})
+			}
+		}
+	}
+	return out, skipped, nil
+}
+
+func (in *PlanInput) check() error {
+	if len(in.Epochs) == 0 {
+		in.Epochs = []int{0}
+	}
+	switch {
+	case len(in.Trials) == 0:
+		return result.Invalid("no file of trials")
+	case !slices.Contains(tuning.Objectives(), in.Objective):
+		return result.Invalid("objective %q: want one of %v", in.Objective, tuning.Objectives())
+	case !(in.Weight >= 0 && in.Weight <= 1):
+		return result.Invalid("weight %g: want a share from 0 to 1", in.Weight)
+	case in.MaxSlowdown != 0 && !(in.MaxSlowdown >= 1) || math.IsInf(in.MaxSlowdown, 0):
+		return result.Invalid("a slowdown of at most %g: want at least 1, or 0 for no limit", in.MaxSlowdown)
+	case in.Seeds < 1:
+		return result.Invalid("%d seeds: want at least 1", in.Seeds)
+	case in.Returns < 0 || in.Returns > mostReturns || in.Tries < 0:
+		return result.Invalid("%d returns that try %d times: want 0 to %d returns, and none or more tries", in.Returns, in.Tries, mostReturns)
+	case !(in.Noise.Attempt >= 0 && in.Noise.Attempt <= mostNoise && in.Noise.Epoch >= 0 && in.Noise.Epoch <= mostNoise):
+		return result.Invalid("noise of %g between attempts and %g between epochs: want 0 to %d of each", in.Noise.Attempt, in.Noise.Epoch, mostNoise)
+	case in.Probes < 0:
+		return result.Invalid("%d probes: want none or more", in.Probes)
+	case in.Restart <= 0 || in.Wait < 0 || in.Restart > longestMove || in.Wait > longestMove:
+		return result.Invalid("a restart of %s and a wait of %s: want a restart above 0, a wait of 0 or more, and at most %s of each", in.Restart, in.Wait, longestMove)
+	}
+	if i := slices.IndexFunc(in.Epochs, func(n int) bool { return n < 0 || n > maxEpochs }); i >= 0 {
+		return result.Invalid("%d epochs: want 1 to %d, or 0 for as many as were recorded", in.Epochs[i], maxEpochs)
+	}
+	return nil
+}
+
+func (in PlanInput) replayable(t recorded) bool {
+	m := in.job(t, 1, 0).Policy.Measure()
+	for _, c := range in.reachable(t) {
+		if math.IsInf(m.Log(c), 0) {
+			return false
+		}
+	}
+	return len(t.cells[t.own.Key()]) > 0 && len(t.knobs) > 0
+}
+
+// reachable is the mean cost of each cell that a job may be sent to, by key.
+func (in PlanInput) reachable(t recorded) map[string]tuning.Spent {
+	j := in.job(t, 1, 0)
+	out := map[string]tuning.Spent{}
+	var each func(knobs []tuning.Knob, s tuning.Settings)
+	each = func(knobs []tuning.Knob, s tuning.Settings) {
+		if len(knobs) > 0 {
+			for _, v := range knobs[0].Values {
+				each(knobs[1:], s.With(knobs[0].Name, v))
+			}
+		} else if c, ok := j.Expected(s); ok {
+			out[s.Key()] = c
+		}
+	}
+	each(j.Site.Narrow(j.Policy, j.Own).Knobs, j.Own)
+	return out
+}
+
+// Progress is how the replayed jobs report that an epoch ended.
+const Progress = `epoch (?P<epoch>\d+)/(?P<total>\d+) loss (?P<loss>\S+) acc (?P<quality>\S+)`
+
+// job is one job of a table under a stanza that lets it be moved, with the defaults of
+// every other key. The site is that given, but that jobs are moved and none is kept
+// untuned. A job without a length is as long as a recorded run.
+func (in PlanInput) job(t recorded, epochs, seed int) Job {
+	if n := len(t.lengths); epochs == 0 && n > 0 {
+		epochs = t.lengths[seed%n]
+	}
+	if epochs == 0 {
+		epochs = Recorded
+	}
+	s := tuning.DefaultSite()
+	if in.Site != nil {
+		s = *in.Site
+	}
+	s.MaxMode, s.Control, s.DryRun, s.AboveRequest = tuning.Apply, 0, false, s.AboveRequest || in.Above
+	p := tuning.DefaultPolicy()
+	p.Mode, p.Objective, p.Weight, p.MaxSlowdown = tuning.Apply, in.Objective, in.Weight, in.MaxSlowdown
+	p.Knobs, p.Budget.Probes, p.Budget.Returns = t.knobs, in.Probes, in.Tries
+	p.Progress = tuning.Progress{Pattern: Progress}
+	// The longest grace that a stanza may give: recorded jobs save when they were asked to.
+	p.Checkpoint = &tuning.Checkpoint{Signal: tuning.DefaultSignal, Grace: time.Hour, Exit: 85}
+	if p.Tariff = s.Tariff; !t.hasJoules() {
+		p.Tariff = p.Tariff.WithoutEnergy()
+	}
+	return Job{
+		Workload: t.Workload, Machine: t.Machine, Epochs: epochs, Own: t.own, Busy: t.busy, Policy: p, Site: s,
+		Restart: in.Restart, Wait: in.Wait, Seed: seed, Noise: in.Noise, table: t,
+	}
+}
+
+// hasJoules reports whether every cell has them.
+func (t recorded) hasJoules() bool {
+	for _, repeats := range t.cells {
+		if slices.ContainsFunc(repeats, func(c tuning.Spent) bool { return !(c.Joules > 0) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// Plan replays the jobs of every table.
+func Plan(ctx context.Context, in PlanInput, progress result.Progress) (PlanReport, error) {
+	all, skipped, err := in.read()
+	if err != nil {
+		return PlanReport{}, err
+	}
+	rep := PlanReport{Command: "evaluate plan", Data: in.Files(), Rows: make([]PlanRow, len(all))}
+	stories := make([][]story, len(all))
+	err = result.Each(ctx, len(all), progress, func(ctx context.Context, i int) (string, error) {
+		var err error
+		if stories[i], err = in.play(ctx, all[i]); err == nil {
+			rep.Rows[i] = in.row(all[i].recorded, stories[i])
+		}
+		return all[i].title(), err
+	})
+	if err != nil {
+		return PlanReport{}, fmt.Errorf("evaluate plan: %w", err)
+	}
+	rep.Summary = in.summary(rep.Rows, stories)
+	rep.Summary.Skipped = skipped
+	return rep, nil
+}
+
+// story is how one job went, and how the same job goes otherwise.
+type story struct {
+	job      Job
+	course   Course
+	ratio    float64 // cost of the whole job over that of never moving it
+	never    float64 // of the same controller when it may only look
+	always   float64 // of a tuner that goes to the best it saw
+	slower   bool    // it ends slower than allowed, in expectation
+	returned []story // the runs that came after it
+}
+
+// play replays each job of a table and length with each seed.
+func (in PlanInput) play(ctx context.Context, p planned) ([]story, error) {
+	out := make([]story, in.Seeds)
+	for seed := range out {
+		j := in.job(p.recorded, p.epochs, seed)
+		var knows site
+		c, err := replayAt(ctx, j, &knows)
+		if err != nil {
+			return nil, err
+		}
+		s := story{job: j, course: c, ratio: j.ratio(c)}
+		for n := 1; n <= in.Returns; n++ { // each of another length and luck
+			again := in.job(p.recorded, p.epochs, seed+n*in.Seeds)
+			again.begins = time.Duration(n) * between
+			c, err := replayAt(ctx, again, &knows)
+			if err != nil {
+				return nil, err
+			}
+			s.returned = append(s.returned, story{job: again, course: c, ratio: again.ratio(c)})
+		}
+		own, _ := j.Expected(j.Own)
+		end, _ := j.Expected(c.Under[len(c.Under)-1])
+		s.slower = in.MaxSlowdown > 0 && end.Seconds > in.MaxSlowdown*own.Seconds*(1+tolerance)
+		still, stages := never(j)
+		if c, err = replay(ctx, still, stages, &site{}); err != nil {
+			return nil, err
+		}
+		s.never = j.ratio(c)
+		moving, stages := always(j)
+		if c, err = replay(ctx, moving, stages, &site{}); err != nil {
+			return nil, err
+		}
+		s.always = j.ratio(c)
+		out[seed] = s
+	}
+	return out, nil
+}

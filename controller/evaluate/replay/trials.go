@@ -1,0 +1,277 @@
+package replay
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/tuning"
+)
+
+// piece is what was recorded of one workload with one input on one machine, in one part
+// of its table: a job has such a part and never changes it.
+type piece struct {
+	records.Group
+	part      string          // such as "gpus=2"; empty: nothing distinguishes parts
+	wanted    tuning.Settings // what the owner asked for, as far as that is known
+	target    beside
+	reference beside
+}
+
+func (p piece) title() string {
+	name := p.Name()
+	if p.Machine != "" {
+		name += " on " + p.Machine
+	}
+	if p.part != "" {
+		name += " with " + p.part
+	}
+	return name
+}
+
+// parted are knobs that neither move nor are searched: each value is a job of its own.
+func parted(name string) bool {
+	return slices.Contains([]string{tuning.GPUs, "core_type", "schedule"}, name)
+}
+
+// pieces splits a table, in the order of the first row of each. The owner's settings are
+// those given, then those of targets.csv, then the fair share of the table.
+func pieces(t records.Table, own tuning.Settings) ([]piece, error) {
+	targets, err := readBeside(t, "targets.csv")
+	if err != nil {
+		return nil, err
+	}
+	references, err := readBeside(t, "reference.csv")
+	if err != nil {
+		return nil, err
+	}
+	fair := fairShare(t)
+	var out []piece
+	for _, g := range t.Jobs() {
+		target, wanted := targets.of(g), fair
+		if d := target.defaults(); len(d) > 0 {
+			wanted = d
+		}
+		for _, part := range parts(g) {
+			part.wanted, part.target, part.reference = wanted.Merge(own), target, references.of(g)
+			out = append(out, part)
+		}
+	}
+	return out, nil
+}
+
+func parts(g records.Group) []piece {
+	var out []piece
+	part := func(r records.Row) string { return r.Knobs.Only(parted).Key() }
+	for _, rows := range records.Split(g.Rows, part) {
+		out = append(out, piece{Group: g, part: part(rows[0])})
+		out[len(out)-1].Rows = rows
+	}
+	return out
+}
+
+// beside is a table that stands in the folder of the trials: what is known of workloads
+// on machines (targets.csv), or what another tuner was published to reach (reference.csv).
+type beside struct {
+	records.Table
+	row records.Row // of one workload on one machine
+}
+
+func readBeside(t records.Table, name string) (beside, error) {
+	other, err := records.Read(filepath.Join(filepath.Dir(t.File), name), records.Trials)
+	if errors.Is(err, fs.ErrNotExist) {
+		return beside{}, nil
+	}
+	if err != nil {
+		return beside{}, fmt.Errorf("beside the trials: %w", err)
+	}
+	return beside{Table: other}, nil
+}
+
+// of is what is known of a group; the row is empty where nothing is.
+func (b beside) of(g records.Group) beside {
+	i := slices.IndexFunc(b.Rows, func(r records.Row) bool { return r.Workload == g.Workload && r.Machine == g.Machine })
+	if i >= 0 {
+		b.row = b.Rows[i]
+	}
+	return b
+}
+
+// number is that of the first column with an ending, NaN where it is not above 0. Whose
+// numbers they are stands before the ending.
+func (b beside) number(ending string) float64 {
+	for _, c := range slices.Sorted(slices.Values(b.Columns)) {
+		if strings.HasSuffix(c, ending) {
+			v, _ := b.row.Float(c)
+			return orNaN(v)
+		}
+	}
+	return math.NaN()
+}
+
+// defaults are the owner's settings.
+func (b beside) defaults() tuning.Settings {
+	out := tuning.Settings{}
+	for _, c := range b.Columns {
+		if name, ok := strings.CutPrefix(c, "default_knob_"); ok {
+			if v, ok := b.row.Float(c); ok {
+				out[name] = tuning.Number(v)
+			} else if word := b.row.Text(c); word != "" {
+				out[name] = tuning.ParseValue(word)
+			}
+		}
+	}
+	return out
+}
+
+// fairShare is the default of a table that states speeds relative to it: the least cores
+// and memory whose relative speed is 1 in every part. Nil: there is none, and the default
+// is the most of everything.
+func fairShare(t records.Table) tuning.Settings {
+	if !t.Has("relative_speed") {
+		return nil
+	}
+	ones, seen, at := map[string]int{}, map[string]int{}, map[string]tuning.Settings{}
+	for _, r := range t.Rows {
+		s := r.Knobs.Only(func(name string) bool { return name == tuning.Cores || strings.HasPrefix(name, tuning.Memory) })
+		key := s.Key()
+		at[key] = s
+		seen[key]++
+		if v, ok := r.Float("relative_speed"); ok && v == 1 {
+			ones[key]++
+		}
+	}
+	tables := 0
+	for _, g := range t.Groups() {
+		tables += len(parts(g))
+	}
+	var best tuning.Settings
+	for _, key := range slices.Sorted(maps.Keys(ones)) {
+		if ones[key] == seen[key] && seen[key] >= tables && (best == nil || byKnob(at[key], best) < 0) {
+			best = at[key]
+		}
+	}
+	return best
+}
+
+func byKnob(a, b tuning.Settings) int {
+	order := 0
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		order = cmp.Or(order, cmp.Compare(a[name].Float(), b[name].Float()))
+	}
+	return order
+}
+
+// nearest is the point that has the wanted values, and the most of all else in the order
+// of the knobs, among those that may be it; below 0: none may.
+func nearest(points []tuning.Settings, wanted tuning.Settings, knobs []string, may func(point int) bool) int {
+	best := -1
+	for i, p := range points {
+		if !may(i) {
+			continue
+		}
+		if best >= 0 {
+			order := cmp.Compare(distance(p, wanted), distance(points[best], wanted))
+			for _, name := range knobs {
+				order = cmp.Or(order, cmp.Compare(points[best][name].Float(), p[name].Float()))
+			}
+			if order >= 0 {
+				continue
+			}
+		}
+		best = i
+	}
+	return best
+}
+
+// distance is how far settings are from wanted ones, where both have a value.
+func distance(s, wanted tuning.Settings) float64 {
+	d := 0.0
+	for name, v := range wanted {
+		w, ok := s[name]
+		switch {
+		case !ok || v == w:
+		case v.IsNumber() && w.IsNumber():
+			d += math.Abs(v.Float() - w.Float())
+		default:
+			d++
+		}
+	}
+	return d
+}
+
+// decides reports whether each value of one knob goes with one value of another.
+func decides(points []tuning.Settings, one, other string) bool {
+	with := map[tuning.Value]tuning.Value{}
+	for _, p := range points {
+		if v, ok := with[p[one]]; ok && v != p[other] {
+			return false
+		}
+		with[p[one]] = p[other]
+	}
+	return true
+}
+
+// run is what one row measured.
+type run struct {
+	epoch  tuning.Spent // of one epoch; NaN: unknown
+	epochs float64      // to the end; +Inf: it failed, or never reached its end
+	failed bool
+}
+
+// measured reads one row. Where epochs are not counted the whole run is one epoch. A table
+// that has rates alone says how long a number of samples takes. The words say why a row
+// cannot be used: it ran, and its time is unknown.
+func measured(r records.Row, counted bool, samples float64) (run, string) {
+	value := func(column string) float64 {
+		v, _ := r.Float(column)
+		return orNaN(v)
+	}
+	one := run{epochs: 1, failed: r.Failed()}
+	if counted {
+		n, known := r.Float("epochs")
+		if known && !(n > 0) {
+			return run{}, "its epochs are not above 0"
+		}
+		if one.epochs = n; !known {
+			one.epochs = math.Inf(1)
+		}
+	}
+	one.epoch.Seconds = firstOf(value("epoch_seconds"), value("seconds")/one.epochs, samples/value("samples_per_second"))
+	one.epoch.Joules = firstOf(value("joules")/one.epochs, one.epoch.Seconds*value("watts"))
+	if counted {
+		one.epoch.Joules = firstOf(one.epoch.Seconds*value("watts"), value("joules")/one.epochs)
+	}
+	if one.failed {
+		one.epochs = math.Inf(1)
+	}
+	if !(one.epoch.Seconds > 0) && !math.IsInf(one.epochs, 1) {
+		return run{}, "it has no time: want seconds, epoch_seconds or samples_per_second above 0"
+	}
+	return one, ""
+}
+
+// firstOf is the first number that is known, else NaN.
+func firstOf(all ...float64) float64 {
+	for _, v := range all {
+		if v = orNaN(v); v > 0 {
+			return v
+		}
+	}
+	return math.NaN()
+}
+
+// orNaN is a finite number above 0, else NaN.
+func orNaN(v float64) float64 {
+	if v > 0 && !math.IsInf(v, 1) {
+		return v
+	}
+	return math.NaN()
+}

@@ -1,0 +1,124 @@
+package replay
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/tuning"
+)
+
+// drawn is a random table of two batch sizes or more, some runs of which never end.
+func drawn(t *rapid.T, goal recur.Goal, failures bool) *returns {
+	var b strings.Builder
+	b.WriteString("workload,machine,knob_batch,knob_power_limit_watts,epochs,epoch_seconds,watts,repeat\n")
+	seconds, watts := rapid.Float64Range(1, 9), rapid.Float64Range(50, 300)
+	batches, limits := rapid.IntRange(2, 5).Draw(t, "batches"), rapid.IntRange(1, 4).Draw(t, "limits")
+	for i := range batches {
+		repeats := rapid.SliceOfN(rapid.IntRange(1, 20), 1, 3).Draw(t, "epochs")
+		for j := range limits {
+			s, w := seconds.Draw(t, "seconds"), watts.Draw(t, "watts")
+			for r, n := range repeats {
+				epochs := fmt.Sprint(n)
+				if failures && i == 0 && r == 0 {
+					epochs = ""
+				}
+				fmt.Fprintf(&b, "a,m,%d,%d,%s,%g,%g,%d\n", 32<<i, 100+50*j, epochs, s, w, r)
+			}
+		}
+	}
+	file, err := records.Parse("drawn.csv", strings.NewReader(b.String()), records.Trials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return firstOfTable(t, file, goal, nil)
+}
+
+func goals() []recur.Goal {
+	return []recur.Goal{
+		{Measure: tuning.Measure{Objective: tuning.Energy}},
+		{Measure: tuning.Measure{Objective: tuning.Blend, Weight: .5}},
+		{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.1},
+		{Measure: tuning.Measure{Objective: tuning.EDP}},
+		{Cores: true, MaxSlowdown: 1.05},
+	}
+}
+
+func TestWhatIsPaidIsTheSumOfWhatWasMeasured(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		goal := rapid.SampledFrom(goals()).Draw(t, "goal")
+		w := drawn(t, goal, rapid.Bool().Draw(t, "failures"))
+		returns := rapid.IntRange(1, 20).Draw(t, "returns")
+		w.seed(1)
+		tuner, err := recur.New(w.space, goal, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, final := w.replay(tuner, returns)
+
+		w.seed(1)
+		again, err := recur.New(w.space, goal, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var parts tuning.Spent
+		for range returns {
+			point := again.Course()
+			for range patience {
+				var one paid
+				_, reached := w.run(again, point, &one)
+				parts = parts.Plus(one.Spent)
+				if reached {
+					break
+				}
+				point = again.Best()
+			}
+		}
+		if math.Abs(parts.Seconds-whole.Seconds) > 1e-6*whole.Seconds || math.Abs(parts.Joules-whole.Joules) > 1e-6*whole.Joules {
+			t.Fatalf("paid %+v, in parts %+v", whole.Spent, parts)
+		}
+		if final != again.Best() {
+			t.Fatal("the same luck ends with other settings")
+		}
+	})
+}
+
+func TestTheOracleIsNeverBeatenInExpectation(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawn(t, rapid.SampledFrom(goals()).Draw(t, "goal"), false)
+		w.seed(1)
+		tuner, err := recur.New(w.space, w.goal, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, final := w.replay(tuner, rapid.IntRange(1, 30).Draw(t, "returns"))
+		oracle := w.oracle(w.all())
+		if w.keeps(final) && w.share(final) < w.share(oracle)-tolerance {
+			t.Fatalf("%s at %g beats the oracle's %s at %g", w.chosen(final), w.share(final), w.chosen(oracle), w.share(oracle))
+		}
+		if w.share(oracle) > 1+tolerance {
+			t.Fatalf("the oracle costs %g of the owner's", w.share(oracle))
+		}
+	})
+}
+
+// firstOfTable is the first job of a table.
+func firstOfTable(t interface{ Fatal(...any) }, file records.Table, goal recur.Goal, own tuning.Settings) *returns {
+	all, err := pieces(file, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, left := returnsOf(file, all[0], recur.Goal{}) // which leaves nothing out
+	if len(left) > 0 {
+		t.Fatal(left)
+	}
+	w.goal = goal
+	return w
+}

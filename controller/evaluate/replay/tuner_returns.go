@@ -1,0 +1,344 @@
+package replay
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/tuning"
+)
+
+// returns lets runs of one piece happen. Only it knows what was recorded.
+type returns struct {
+	piece
+	goal      recur.Goal
+	space     recur.Space
+	cells     []cell  // by point
+	maxEpochs float64 // after which a run has failed; NaN: unknown
+	absent    int     // settings that lack a number which the goal needs
+	replaced  bool    // the default asked for does not reach its end: the nearest that does
+	rng       *rand.Rand
+	luck      float64 // of the present run: which of the repeats it is
+}
+
+// cell is one point: its repeats, in the order of the table.
+type cell struct {
+	epoch   tuning.Spent   // the mean over the repeats that ran; NaN: unknown
+	repeats []float64      // epochs to the end; +Inf: never reached, or failed
+	runs    []tuning.Spent // an epoch of each repeat, where a run is one epoch; nil: all are like epoch
+	failed  bool           // no repeat ran at all
+}
+
+// cellOf works out what the repeats of one setting say together.
+func cellOf(rows []records.Row, counted bool) cell {
+	var all []run
+	for _, r := range rows {
+		one, _ := measured(r, counted, 1)
+		all = append(all, one)
+	}
+	c := cell{failed: !slices.ContainsFunc(all, func(r run) bool { return !r.failed })}
+	var seconds, joules []float64
+	for _, r := range all {
+		c.repeats = append(c.repeats, r.epochs)
+		if !r.failed || c.failed {
+			seconds, joules = append(seconds, r.epoch.Seconds), append(joules, r.epoch.Joules)
+		}
+	}
+	c.epoch = tuning.Spent{Seconds: float64(result.Mean(seconds)), Joules: float64(result.Mean(joules))}
+	for _, r := range all {
+		if !counted {
+			c.runs = append(c.runs, tuning.Spent{Seconds: firstOf(r.epoch.Seconds, c.epoch.Seconds), Joules: firstOf(r.epoch.Joules, c.epoch.Joules)})
+		}
+	}
+	return c
+}
+
+// reaches reports whether any repeat came to its end.
+func (c cell) reaches() bool {
+	return slices.ContainsFunc(c.repeats, func(n float64) bool { return !math.IsInf(n, 1) })
+}
+
+// reliable reports whether every repeat of a point reached its end.
+func (w *returns) reliable(point int) bool {
+	return !w.cells[point].failed && !slices.ContainsFunc(w.cells[point].repeats, func(n float64) bool { return math.IsInf(n, 1) })
+}
+
+// lacks names what a goal needs of a cost and is unknown; empty: all is known.
+func lacks(g recur.Goal, c tuning.Spent) string {
+	switch {
+	case !(c.Seconds > 0):
+		return "seconds"
+	case g.Attain == 0 && g.MaxJoules > 0 && !(c.Joules > 0), !g.Least() && !result.Figure(g.Score(c, 1)).Known():
+		return "joules"
+	}
+	return ""
+}
+
+// returnsOf gathers the rows of a piece by setting. Settings that lack a number which the
+// goal needs are absent. Where nothing is left there are no cells.
+func returnsOf(t records.Table, p piece, goal recur.Goal) (*returns, []result.LeftOut) {
+	w := &returns{piece: p, goal: goal, maxEpochs: p.target.number("max_epochs")}
+	var left []result.LeftOut
+	leave := func(line, rows int, why string) {
+		left = result.Leave(left, result.LeftOut{Data: t.File, Workload: p.Name(), Machine: p.Machine, Rows: rows, Line: line, Why: why})
+	}
+	counted := t.Has("epochs")
+	rows := slices.DeleteFunc(slices.Clone(p.Rows), func(r records.Row) bool {
+		_, why := measured(r, counted, 1)
+		if why == "" && goal.Least() && !(withCores(r.Knobs)[tuning.Cores].Float() > 0) {
+			why = "its setting names no cores or threads, which the objective counts"
+		}
+		if why != "" {
+			leave(r.Line, 1, why)
+		}
+		return why != ""
+	})
+	if len(rows) == 0 {
+		if goal.Least() {
+			leave(0, 0, "no knob of cores or threads, which the objective counts")
+		}
+		return w, left
+	}
+	var points []tuning.Settings
+	var cells []cell
+	settings := records.Split(rows, records.Setting)
+	for _, same := range settings {
+		points, cells = append(points, withCores(same[0].Knobs)), append(cells, cellOf(same, counted))
+	}
+	order := names(knobs(t, points, counted))
+	wanted := nearest(points, p.wanted, order, func(int) bool { return true })
+	own := nearest(points, p.wanted, order, func(i int) bool { return cells[i].reaches() && lacks(goal, cells[i].epoch) == "" })
+	if own < 0 {
+		leave(0, 0, "no setting reaches its end and has what the objective needs")
+		return w, left
+	}
+	w.replaced = own != wanted
+	for i, s := range points {
+		if missing := lacks(goal, cells[i].epoch); missing != "" {
+			if cells[i].reaches() {
+				w.absent++
+				leave(settings[i][0].Line, len(settings[i]), "no "+missing+", which the objective needs")
+				continue
+			}
+			cells[i].epoch, cells[i].runs = tuning.Spent{Seconds: math.NaN(), Joules: math.NaN()}, nil // it costs what the owner's does
+		}
+		if i == own {
+			w.space.Own = len(w.cells)
+		}
+		w.space.Points, w.cells = append(w.space.Points, s), append(w.cells, cells[i])
+	}
+	w.space.Knobs = knobs(t, w.space.Points, counted)
+	return w, left
+}
+
+// withCores lets threads count as cores where no knob is called that.
+func withCores(s tuning.Settings) tuning.Settings {
+	if v, ok := s[tuning.Threads]; ok && v.IsNumber() && !s[tuning.Cores].IsNumber() {
+		return s.With(tuning.Cores, v)
+	}
+	return s
+}
+
+// knobs are those whose values differ, without those that an earlier one decides.
+func knobs(t records.Table, points []tuning.Settings, counted bool) []recur.Knob {
+	var out []recur.Knob
+	for _, name := range t.Knobs() {
+		varies := slices.ContainsFunc(points, func(p tuning.Settings) bool { return p[name] != points[0][name] })
+		if varies && !slices.ContainsFunc(out, func(k recur.Knob) bool { return decides(points, k.Name, name) }) {
+			out = append(out, recur.Knob{Name: name, System: !counted || isSystem(name)})
+		}
+	}
+	slices.SortStableFunc(out, recur.CoresFirst)
+	return out
+}
+
+func names(knobs []recur.Knob) []string {
+	var out []string
+	for _, k := range knobs {
+		out = append(out, k.Name)
+	}
+	return out
+}
+
+// isSystem reports whether a knob changes what an epoch costs and not how many there are.
+func isSystem(name string) bool {
+	name = unitless(name)
+	return tuning.IsSystem(name) || name == "frequency"
+}
+
+// unitless is the name of a knob whose recorded name carries its unit.
+func unitless(name string) string {
+	for _, unit := range []string{"_watts", "_gib", "_mhz"} {
+		name = strings.TrimSuffix(name, unit)
+	}
+	return name
+}
+
+// only is the world of the points that differ from the owner's in one knob alone.
+func (w *returns) only(knob string) *returns {
+	sub, own := *w, w.space.Points[w.space.Own]
+	sub.space.Points, sub.cells = nil, nil
+	for i, p := range w.space.Points {
+		if slices.ContainsFunc(w.space.Knobs, func(k recur.Knob) bool { return k.Name != knob && p[k.Name] != own[k.Name] }) {
+			continue
+		}
+		if i == w.space.Own {
+			sub.space.Own = len(sub.cells)
+		}
+		sub.space.Points, sub.cells = append(sub.space.Points, p), append(sub.cells, w.cells[i])
+	}
+	sub.space.Knobs = slices.DeleteFunc(slices.Clone(w.space.Knobs), func(k recur.Knob) bool { return k.Name != knob })
+	return &sub
+}
+
+// systemOnly are the points that differ from the owner's in system knobs alone.
+func (w *returns) systemOnly() []int {
+	own := w.space.Points[w.space.Own]
+	return slices.DeleteFunc(w.all(), func(p int) bool {
+		return slices.ContainsFunc(w.space.Knobs, func(k recur.Knob) bool { return !k.System && w.space.Points[p][k.Name] != own[k.Name] })
+	})
+}
+
+func (w *returns) all() []int {
+	out := make([]int, len(w.cells))
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+// seed draws the luck of one replay; policies that are compared have the same.
+func (w *returns) seed(n int) {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(w.title()))                   // never fails
+	w.rng = rand.New(rand.NewPCG(h.Sum64(), uint64(n))) //nolint:gosec // an index
+}
+
+// begin draws which of the repeats the next run is.
+func (w *returns) begin() { w.luck = w.rng.Float64() }
+
+// nth is which of a point's repeats the present run is.
+func (w *returns) nth(point int) int {
+	n := len(w.cells[point].repeats)
+	return min(int(w.luck*float64(n)), n-1)
+}
+
+// epochs is how many a run under one point takes by the luck of the present run.
+func (w *returns) epochs(point int) float64 { return w.cells[point].repeats[w.nth(point)] }
+
+// longest is how many epochs a run takes at most.
+func (w *returns) longest() float64 {
+	if w.maxEpochs > 0 {
+		return w.maxEpochs
+	}
+	longest := 1.0
+	for _, c := range w.cells {
+		for _, n := range c.repeats {
+			if !math.IsInf(n, 1) {
+				longest = max(longest, n)
+			}
+		}
+	}
+	return longest
+}
+
+// cost is that of an epoch of the present run: what is paid is what is shown.
+func (w *returns) cost(point int) tuning.Spent {
+	if runs := w.cells[point].runs; runs != nil && runs[w.nth(point)].Seconds > 0 {
+		return runs[w.nth(point)]
+	}
+	return w.usual(point)
+}
+
+// usual is the mean cost of an epoch. A point that did not run costs what the owner's does.
+func (w *returns) usual(point int) tuning.Spent {
+	if c := w.cells[point].epoch; c.Seconds > 0 {
+		return c
+	}
+	return w.cells[w.space.Own].epoch
+}
+
+func (w *returns) cores(point int) float64 {
+	if v, ok := w.space.Points[point][tuning.Cores]; ok && v.IsNumber() {
+		return v.Float()
+	}
+	return 1
+}
+
+// expected is the mean cost of a run under one point; one that never reaches its end costs
+// as long as it may take.
+func (w *returns) expected(point int) tuning.Spent {
+	sum, longest := 0.0, w.longest()
+	for _, n := range w.cells[point].repeats {
+		if math.IsInf(n, 1) {
+			n = longest
+		}
+		sum += n / float64(len(w.cells[point].repeats))
+	}
+	return w.usual(point).Times(sum)
+}
+
+// constant reports whether all settings cost the same.
+func (w *returns) constant() bool {
+	first := fmt.Sprint(w.expected(0)) // NaN is like NaN
+	return !slices.ContainsFunc(w.all(), func(p int) bool { return !w.reliable(p) || fmt.Sprint(w.expected(p)) != first })
+}
+
+// score is what the goal minimises, as a logarithm.
+func (w *returns) score(c tuning.Spent, point int) float64 { return w.goal.Score(c, w.cores(point)) }
+
+// share compares the expected cost of one point with that of the owner's.
+func (w *returns) share(point int) float64 {
+	own := w.space.Own
+	if w.goal.Attain > 0 {
+		return w.cores(point) / w.cores(own)
+	}
+	return math.Exp(w.score(w.expected(point), point) - w.score(w.expected(own), own))
+}
+
+// keeps reports whether a point keeps the limits in expectation.
+func (w *returns) keeps(point int) bool {
+	if w.goal.Attain > 0 {
+		fastest := math.Inf(1)
+		for p := range w.cells {
+			if w.reliable(p) {
+				fastest = min(fastest, w.expected(p).Seconds)
+			}
+		}
+		return w.reliable(point) && w.expected(point).Seconds*w.goal.Attain <= fastest
+	}
+	return point == w.space.Own || w.reliable(point) && w.goal.Excess(w.expected(point), w.expected(w.space.Own)) <= tolerance
+}
+
+// oracle is the best point in expectation that keeps the limits, among the given ones; the
+// owner's where none does.
+func (w *returns) oracle(points []int) int {
+	best, least := w.space.Own, math.Inf(1)
+	for _, p := range points {
+		if s := w.share(p); w.keeps(p) && w.reliable(p) && s < least {
+			best, least = p, s
+		}
+	}
+	return best
+}
+
+// chosen prints the values of the knobs that are searched.
+func (w *returns) chosen(p int) string {
+	return w.space.Points[p].Only(func(name string) bool { return slices.Contains(names(w.space.Knobs), name) }).Key()
+}
+
+// step is the place of a point's core count among those of the table.
+func (w *returns) step(p int) float64 {
+	var counts []float64
+	for i := range w.cells {
+		counts = append(counts, w.cores(i))
+	}
+	slices.Sort(counts)
+	return float64(slices.Index(slices.Compact(counts), w.cores(p)))
+}

@@ -1,0 +1,49 @@
+package replay_test
+
+import (
+	"testing"
+
+	"pitchpipe/controller/evaluate/evaluatetest"
+	"pitchpipe/controller/evaluate/replay"
+	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/tuning"
+)
+
+// Twenty returns of jobs that cannot be moved, six of which may try a setting. The bars
+// stand below what was reached when they were written: 0.86 of the saving, and 1.05.
+func TestSixTriesInTwentyReturnsFindMostOfTheSaving(t *testing.T) {
+	t.Parallel()
+	rep := runTuner(t, replay.TunerInput{
+		Set: trialsIn(t, evaluatetest.Path(t, "zeus", "trials.csv")), Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}, Recurrences: 20, Probes: 6, Seeds: 4,
+	})
+	saved, oracle, worst := result.Figure(0), result.Figure(0), result.Figure(0)
+	for _, r := range rep.Rows {
+		saved += 1 - r.WholeFinal
+		oracle += 1 - r.OracleRatio
+		worst = max(worst, r.WholeCumulative)
+		if r.WholeTried > 6 {
+			t.Errorf("%s on %s: %g tries", r.Workload, r.Machine, r.WholeTried)
+		}
+		if r.WholeFinal > 1 {
+			t.Errorf("%s on %s ends at %g of the owner's", r.Workload, r.Machine, r.WholeFinal)
+		}
+	}
+	t.Logf("saved %.3f of %.3f, worst total %.3f", saved, oracle, worst)
+	if saved < .75*oracle || worst > 1.1 || oracle == 0 {
+		t.Errorf("saved %.3f of %.3f, the returns cost up to %.3f of the owner's", saved, oracle, worst)
+	}
+}
+
+func TestALimitOfTimeHoldsForWholeRunsToo(t *testing.T) {
+	t.Parallel()
+	rep := runTuner(t, replay.TunerInput{
+		Set:  trialsIn(t, evaluatetest.Path(t, "multicores", "trials.csv")),
+		Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.1}, Recurrences: 20, Probes: 6, Seeds: 4,
+	})
+	for _, r := range rep.Rows {
+		if r.WholeLimitsBroken > 0 || r.WholeCumulative > 1.1 {
+			t.Errorf("%s on %s: limits broken by %g of the seeds, all runs cost %g", r.Workload, r.Machine, r.WholeLimitsBroken, r.WholeCumulative)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package result
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Figure is a number of a report. One that is not finite is unknown: JSON has null for it
+// and text a dash.
+type Figure float64
+
+// Unknown returns the figure that says nothing.
+func Unknown() Figure { return Figure(math.NaN()) }
+
+// Known reports whether a figure says anything.
+func (f Figure) Known() bool { return !math.IsNaN(float64(f)) && !math.IsInf(float64(f), 0) }
+
+// MarshalJSON writes null for what is unknown.
+func (f Figure) MarshalJSON() ([]byte, error) {
+	if !f.Known() {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(f))
+}
+
+// UnmarshalJSON reads null as unknown.
+func (f *Figure) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		*f = Unknown()
+		return nil
+	}
+	return json.Unmarshal(text, (*float64)(f))
+}
+
+// Print writes a figure with a fixed number of digits, or a dash.
+func (f Figure) Print(digits int) string {
+	if !f.Known() {
+		return "-"
+	}
+	return fmt.Sprintf("%.*f", digits, float64(f))
+}
+
+// Share is a part of a whole, unknown where the whole is nothing.
+func Share(part, whole int) Figure { return Figure(float64(part) / float64(whole)) }
+
+// Mean is that of the known figures, unknown where there are none.
+func Mean[F ~float64](all []F) Figure {
+	sum, n := 0.0, 0.0
+	for _, v := range all {
+		if Figure(v).Known() {
+			sum, n = sum+float64(v), n+1
+		}
+	}
+	return Figure(sum / n)
+}
+
+// Geometric is the geometric mean of what natural logarithms stand for.
+func Geometric[F ~float64](logs []F) Figure { return Figure(math.Exp(float64(Mean(logs)))) }
+
+// GeometricOf is the geometric mean of ratios.
+func GeometricOf[F ~float64](ratios []F) Figure {
+	logs := make([]F, len(ratios))
+	for i, v := range ratios {
+		logs[i] = F(math.Log(float64(v)))
+	}
+	return Geometric(logs)
+}
+
+// Range is the least and the greatest of the known figures, unknown where there are none.
+func Range[F ~float64](all []F) (least, greatest Figure) {
+	least, greatest = Figure(math.Inf(1)), Figure(math.Inf(-1))
+	for _, v := range all {
+		if Figure(v).Known() {
+			least, greatest = min(least, Figure(v)), max(greatest, Figure(v))
+		}
+	}
+	return least, greatest
+}
+
+// Median is the middle of figures, unknown where there are none or it is not finite.
+func Median[F ~float64](all []F) Figure {
+	if len(all) == 0 {
+		return Unknown()
+	}
+	sorted := slices.Sorted(slices.Values(all))
+	return Figure((sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2)
+}
+
+// ErrInput marks choices and tables that cannot be evaluated.
+var ErrInput = errors.New("invalid input")
+
+// Invalid is an ErrInput that says what was found and what is wanted.
+func Invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrInput, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,149 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pitchpipe/exporter/api"
+)
+
+// Cgroups makes a cgroup for each run, by which the meter knows what belongs to it.
+type Cgroups interface {
+	// Create makes one for processes that may use these CPUs; none: all.
+	Create(ctx context.Context, name string, cpus []int) (Cgroup, error)
+}
+
+// Cgroup is where one run is.
+type Cgroup interface {
+	// Add moves a process in; what it starts is in from the beginning.
+	Add(pid int) error
+	// Close kills what is left in it, and removes it.
+	Close(ctx context.Context) error
+}
+
+// notice is how long a run is held back until the meter has noticed its cgroup.
+const notice = 2 * time.Second
+
+// launched is a command that runs.
+type launched struct {
+	at      time.Time
+	load    Load   // of the machine then
+	watched bool   // the meter knew it from its first moment on
+	cgroup  Cgroup // nil = none
+	lacks   string
+}
+
+// launch starts a command that waits in front of its own program until it is bound to its
+// CPUs, in its cgroup, and known to the meter. The error is about the command.
+func launch(ctx context.Context, cmd *exec.Cmd, id string, attempt int, cpus []int, cfg Config) (out launched, err error) {
+	if cmd.Err != nil {
+		return out, cmd.Err
+	}
+	if cfg.Cgroups != nil {
+		out.cgroup, err = cfg.Cgroups.Create(ctx, id+"."+strconv.Itoa(attempt), cpus)
+		if err != nil { // what may be in it is not ours
+			out.cgroup, out.lacks = nil, "a cgroup for each run: "+err.Error()
+		}
+	}
+	gate, err := hold(cmd)
+	if err != nil {
+		return out, err
+	}
+	defer gate.Close() //nolint:errcheck // the line was written
+	pid := cmd.Process.Pid
+	if out.cgroup != nil {
+		if err := out.cgroup.Add(pid); err != nil {
+			out.lacks = "a cgroup for each run: " + err.Error()
+		} else if cfg.Meter != nil {
+			out.watched = noticed(ctx, cfg.Meter, id, attempt)
+		}
+	}
+	err = bind(pid, cpus)
+	out.begin(cfg)
+	if err == nil {
+		_, err = gate.WriteString("go\n")
+	}
+	if err != nil {
+		return out, errors.Join(fmt.Errorf("let the command go: %w", err), cmd.Process.Kill(), cmd.Wait())
+	}
+	return out, nil
+}
+
+// bind binds a process to CPUs; none: to no one in particular.
+func bind(pid int, cpus []int) error {
+	if len(cpus) == 0 {
+		return nil
+	}
+	var set unix.CPUSet
+	for _, cpu := range cpus {
+		set.Set(cpu)
+	}
+	if err := unix.SchedSetaffinity(pid, &set); err != nil {
+		return fmt.Errorf("bind it to CPUs %v: %w", cpus, err)
+	}
+	return nil
+}
+
+// begin is the moment before the command runs.
+func (l *launched) begin(cfg Config) {
+	if cfg.Load != nil {
+		l.load, _ = cfg.Load() // where it cannot be read it has no cores
+	}
+	l.at = time.Now()
+}
+
+// end empties and removes the cgroup, once.
+func (l *launched) end(ctx context.Context) {
+	if l.cgroup == nil {
+		return
+	}
+	// What an interruption leaves behind would run on.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	_ = l.cgroup.Close(ctx) // one that cannot be removed is empty: it measures nothing
+	l.cgroup = nil
+}
+
+// hold starts a command in front of its program, until a line is written to the file: a
+// shell reads it and becomes the program.
+func hold(cmd *exec.Cmd) (*os.File, error) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		return nil, fmt.Errorf("find a shell: %w", err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	defer r.Close() //nolint:errcheck // the command has its own
+	cmd.Args = append([]string{"sh", "-c", `read -r word <&3 && exec "$@" 3<&-`, "sh", cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = shell
+	cmd.ExtraFiles = []*os.File{r}
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+// noticed waits until the meter knows a job.
+func noticed(ctx context.Context, m Meter, id string, attempt int) bool {
+	ctx, cancel := context.WithTimeout(ctx, notice)
+	defer cancel()
+	for {
+		if _, err := m.Window(ctx, id, attempt, 0); !errors.Is(err, api.ErrNotFound) {
+			return err == nil
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
