@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"pitchpipe/driver/slurm/parse"
 )
 
 // Places of what the packages bring, and of what the instructions install.
@@ -127,13 +129,13 @@ func (j *judge) scheduler() {
 	if len(slow) > 0 {
 		j.say("slurm.scheduler", "wrong", "slow", strings.Join(slow, ", "), "left", j.without("SchedulerParameters", slow...))
 	}
-	if names := j.partitions(func(p Partition) bool { return p.Exclusive }); len(names) > 0 {
+	if names := j.partitions(func(p parse.Partition) bool { return p.Exclusive }); len(names) > 0 {
 		j.say("slurm.exclusive", "wrong", "names", strings.Join(names, ", "))
 	}
 }
 
 // partitions names those of a kind.
-func (j *judge) partitions(are func(Partition) bool) (names []string) {
+func (j *judge) partitions(are func(parse.Partition) bool) (names []string) {
 	for _, p := range j.Partitions {
 		if are(p) {
 			names = append(names, p.Name)

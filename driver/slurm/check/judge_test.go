@@ -73,7 +73,7 @@ func bare(t testing.TB) check.Facts {
 		Slurm:      parse.Config(recorded(t, "bare.config.txt")),
 		Skew:       &skew,
 		Nodes:      []check.Node{{Name: "n1", Host: "n1"}, {Name: "n2", Host: "n2"}},
-		Partitions: []check.Partition{{Name: "main"}},
+		Partitions: []parse.Partition{{Name: "main"}},
 		Jobs:       &check.Jobs{Seen: 7},
 		Submit:     check.File{Path: "/etc/slurm/job_submit.lua", Seen: check.Absent},
 		Exporters:  []check.Exporter{{Node: "n1"}, {Node: "n2"}},
@@ -136,7 +136,7 @@ func wrong(t testing.TB) check.Facts {
 	skew := 42 * time.Second
 	f.Skew, f.Controller = &skew, "slurm"
 	f.Nodes = append(f.Nodes, check.Node{Name: "n2", Host: "n2"})
-	f.Partitions = []check.Partition{{Name: "main", Exclusive: true}, {Name: "secret", Hidden: true}}
+	f.Partitions = []parse.Partition{{Name: "main", Exclusive: true}, {Name: "secret", Hidden: true}}
 	f.Config = check.Config{
 		File: "/etc/pitchpipe/controller.yaml", Driver: "local", Plugin: true, Settings: "/elsewhere", Partitions: []string{"man"},
 		Exporter: "/run/pitchpipe/exporter.sock", Policy: check.Policy{Read: true, File: "/etc/pitchpipe/site.yaml", Fault: "/etc/pitchpipe/site.yaml:2:3: unknown key"},
