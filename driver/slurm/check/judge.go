@@ -29,8 +29,15 @@ const (
 // Slurm: without an answer of slurmctld there is nothing to judge.
 func Judge(f Facts) Report {
 	j := judge{Facts: f, words: map[string]words{}}
-	if err := yaml.Unmarshal(findings, &j.words); err != nil {
+	var places map[string]map[string]words
+	if err := yaml.Unmarshal(findings, &places); err != nil {
 		panic(err) // the file is part of the program, and tests read it
+	}
+	for where, list := range places {
+		for name, w := range list {
+			w.Where = where
+			j.words[name] = w
+		}
 	}
 	j.vars = j.common()
 	for _, rule := range []func(){

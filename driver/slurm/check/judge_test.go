@@ -418,11 +418,18 @@ func TestFindingsAreWellFormed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all map[string]map[string]any
-	if err := yaml.Unmarshal(text, &all); err != nil || len(all) < 40 {
-		t.Fatalf("%d findings: %v", len(all), err)
+	var places map[string]map[string]map[string]any
+	if err := yaml.Unmarshal(text, &places); err != nil {
+		t.Fatal(err)
 	}
-	known := []string{"where", "looked", "why", "needed", "change", "then"}
+	all := map[string]map[string]any{}
+	for _, list := range places {
+		maps.Copy(all, list)
+	}
+	if len(all) < 40 {
+		t.Errorf("only %d findings", len(all))
+	}
+	known := []string{"looked", "why", "needed", "change", "then"}
 	for name, f := range all {
 		cases, _ := f["cases"].(map[string]any)
 		delete(f, "cases")
@@ -438,7 +445,7 @@ func TestFindingsAreWellFormed(t *testing.T) {
 			}
 			of, _ := words.(map[string]any)
 			for key := range of {
-				if !slices.Contains(known[1:], key) {
+				if !slices.Contains(known, key) {
 					t.Errorf("%s, case %s, has the unknown key %s", name, which, key)
 				}
 			}
