@@ -2,8 +2,7 @@
 -- lines over into it. It belongs into the folder of slurm.conf, with JobSubmitPlugins=lua there.
 
 -- >>> pitchpipe
--- A job whose stanza is faulty: "reject" refuses it with a message, "warn" submits it untuned
--- with the same message.
+-- A job whose stanza is faulty: "reject" refuses it, "warn" submits it untuned with a message.
 local pitchpipe_on_fault = "reject"
 local pitchpipe_folder = "/etc/slurm/pitchpipe" -- where the module was installed
 

@@ -43,7 +43,8 @@ local function tune_line(line, number, i)
 
   -- In double quotes \" and \\ are the only escapes; in single quotes there is none.
   local function quoted()
-    local mark, start, parts = take("^['\"]"), i - 1, {}
+    local start, parts = i, {}
+    local mark = take("^['\"]")
     while i <= #line do
       parts[#parts + 1] = take(mark == "'" and "^[^']*" or '^[^"\\]*')
       local c = char()
@@ -91,7 +92,8 @@ local function tune_line(line, number, i)
   end
 
   while take("^[ \t]*") and i <= #line do
-    local start, name = i, take("^[^ \t='\"]*")
+    local start = i
+    local name = take("^[^ \t='\"]*")
     if char() == "=" then
       local at = i + 1
       block.attrs[#block.attrs + 1] = { name = name, line = number, column = start, value_at = at, items = value(name) }
@@ -246,8 +248,8 @@ local function mark(blocks)
   return "2:" .. live .. ":" .. table.concat(names, ";")
 end
 
--- examine returns nil for a script without a stanza or too long, else its faults, its
--- warnings, and without faults its mark.
+-- examine returns the faults and warnings of a script, and without faults the mark of its
+-- stanza; nil for a script that is too long.
 function pitchpipe.examine(text)
   local blocks, faults, warnings = read(text)
   if blocks == false then return nil, text:find("#TUNE", 1, true) and "the script is too long to be judged at submission" end
@@ -256,7 +258,6 @@ function pitchpipe.examine(text)
     for _, block in ipairs(blocks) do check(block, faults) end
     table.sort(faults, function(a, b) return a.line < b.line or a.line == b.line and a.column < b.column end)
   end
-  if not blocks and #faults == 0 and #warnings == 0 then return nil end
   return { faults = faults, warnings = warnings, mark = blocks and #faults == 0 and mark(blocks) or nil }
 end
 
@@ -295,9 +296,8 @@ local function guarded(job_desc, on_fault)
   local found, why = pitchpipe.examine(job_desc.script)
   if why then slurm.log_info("%s", "pitchpipe: " .. why) end
   if not found then return slurm.SUCCESS end
-  local count = #found.faults == 1 and "1 fault" or #found.faults .. " faults"
   local rejected = #found.faults > 0 and on_fault == "reject"
-  say(found.faults, count .. " in the tuning stanza, the job is " .. (rejected and "not submitted:" or "submitted and runs untuned:"))
+  say(found.faults, "the tuning stanza has faults, the job is " .. (rejected and "not submitted:" or "submitted and runs untuned:"))
   if rejected then return slurm.ERROR end
   say(found.warnings, "the job is submitted without these lines:")
   if found.mark then apply(job_desc, found.mark) end

@@ -100,7 +100,7 @@ func disagreement(t testing.TB, e *examiner, script string) string {
 		return fmt.Sprintf("the plugin warns of %v, the controller of %v", got.warnings, job.Warnings)
 	}
 	s := &submission{}
-	if _, err := slurm.Submit(context.Background(), s, job, driver.Spec{Filename: "job.sh", Source: []byte(script)}); err != nil || s.mark != got.mark {
+	if _, err := slurm.Submit(t.Context(), s, job, driver.Spec{Filename: "job.sh", Source: []byte(script)}); err != nil || s.mark != got.mark {
 		return fmt.Sprintf("the plugin marks it %q, a submission without it %q (%v)", got.mark, s.mark, err)
 	}
 	return ""

@@ -96,19 +96,19 @@ func (s *stage) let(t *testing.T, name string) {
 	}
 }
 
-// told is what an attempt has told.
-type told struct {
+// reported is what an attempt has reported.
+type reported struct {
 	Epochs []int
 	Saves  int
 	Ended  bool
 }
 
-func (s *stage) told(id string, attempt int) told {
+func (s *stage) reported(id string, attempt int) reported {
 	w, ok := s.store.Window("slurm/"+id, attempt, 0, func(api.Job) bool { return true })
 	if !ok || w.Job.Attempt != attempt {
-		return told{}
+		return reported{}
 	}
-	out := told{Saves: w.Job.Saves, Ended: w.Job.Ended}
+	out := reported{Saves: w.Job.Saves, Ended: w.Job.Ended}
 	for _, sample := range w.Samples {
 		if sample.Mark != nil {
 			out.Epochs = append(out.Epochs, sample.Mark.Epoch)
@@ -117,15 +117,15 @@ func (s *stage) told(id string, attempt int) told {
 	return out
 }
 
-func (s *stage) awaitTold(t *testing.T, id string, attempt int, want told) {
+func (s *stage) awaitReported(t *testing.T, id string, attempt int, want reported) {
 	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
 			out, _ := os.ReadFile(s.home(id + ".out"))
-			t.Logf("attempt %d told %+v, want %+v; its output:\n%s", attempt, s.told(id, attempt), want, out)
+			t.Logf("attempt %d reported %+v, want %+v; its output:\n%s", attempt, s.reported(id, attempt), want, out)
 		}
 	})
-	s.await(t, "the exporter knows all that the attempt told", func() bool { return cmp.Equal(want, s.told(id, attempt)) })
+	s.await(t, "the exporter knows all that the attempt reported", func() bool { return cmp.Equal(want, s.reported(id, attempt)) })
 }
 
 // listeners are the processes that listen for a job.
@@ -198,7 +198,7 @@ echo epoch $((3 * n + 4))
 until [ -e end$n ]; do sleep 0.05; done
 `
 
-func TestTheListenerThatThePrologStartsTellsEachAttemptsEpochsAndSaves(t *testing.T) {
+func TestTheListenerThatThePrologStartsReportsEachAttemptsEpochsAndSaves(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, slurmcluster.Options{CPUs: 4})
 	for _, tt := range []struct {
@@ -214,12 +214,12 @@ func TestTheListenerThatThePrologStartsTellsEachAttemptsEpochsAndSaves(t *testin
 			id := s.submit(t, script, append([]string{"--chdir=" + dir}, tt.args...)...)
 			s.awaitListening(t, id, filepath.Join(dir, id+".out"))
 			s.let(t, filepath.Join(filepath.Base(dir), "begin0"))
-			s.awaitTold(t, id, 1, told{Epochs: []int{1, 2, 3}, Saves: 2})
+			s.awaitReported(t, id, 1, reported{Epochs: []int{1, 2, 3}, Saves: 2})
 			if n := len(s.listeners(t, id)); n != 1 {
 				t.Errorf("%d listeners, want one and none for the step", n)
 			}
 			s.let(t, filepath.Join(filepath.Base(dir), "go0"))
-			s.awaitTold(t, id, 1, told{Epochs: []int{1, 2, 3, 4}, Saves: 2})
+			s.awaitReported(t, id, 1, reported{Epochs: []int{1, 2, 3, 4}, Saves: 2})
 			// By SLURM_TASK_PID a listener that the script starts by itself finds it too.
 			text, err := os.ReadFile(filepath.Join(dir, id+".out"))
 			if found := regexp.MustCompile(`(?m)^exporter (\S+), script (\d+) is (\d+)$`).FindSubmatch(text); found == nil ||
@@ -229,16 +229,16 @@ func TestTheListenerThatThePrologStartsTellsEachAttemptsEpochsAndSaves(t *testin
 			s.requeue(t, id)
 			s.awaitListening(t, id, filepath.Join(dir, id+".out"))
 			s.let(t, filepath.Join(filepath.Base(dir), "begin1"))
-			s.awaitTold(t, id, 2, told{Epochs: []int{4, 5, 6}, Saves: 2})
+			s.awaitReported(t, id, 2, reported{Epochs: []int{4, 5, 6}, Saves: 2})
 			if n := len(s.listeners(t, id)); n != 1 {
 				t.Errorf("%d listeners of the second attempt, want one", n)
 			}
 			s.let(t, filepath.Join(filepath.Base(dir), "go1"))
 			s.let(t, filepath.Join(filepath.Base(dir), "end1"))
 			s.ends(t, id)
-			s.await(t, "the attempt has ended", func() bool { return s.told(id, 2).Ended })
-			if got := s.told(id, 1); !got.Ended || fmt.Sprint(got.Epochs) != "[1 2 3 4]" {
-				t.Errorf("the first attempt has told %+v since", got)
+			s.await(t, "the attempt has ended", func() bool { return s.reported(id, 2).Ended })
+			if got := s.reported(id, 1); !got.Ended || fmt.Sprint(got.Epochs) != "[1 2 3 4]" {
+				t.Errorf("the first attempt has reported %+v since", got)
 			}
 		})
 	}

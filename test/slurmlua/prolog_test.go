@@ -29,7 +29,7 @@ const (
 const stub = `#!/bin/sh
 given=$PATH
 PATH=/usr/bin:/bin
-cd ROOT/told || exit
+cd ROOT/said || exit
 files=$(readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2)
 {
 	echo "args $*"
@@ -69,7 +69,7 @@ func newSite(t *testing.T) site {
 	s.write(t, s.prolog, text, 0, 0o755)
 	s.write(t, s.conf, "site_dir="+s.dir+"\nsite_user=nobody\n", 0, 0o644)
 	s.write(t, s.listener, strings.ReplaceAll(stub, "ROOT", root), 0, 0o755)
-	s.sh(t, fmt.Sprintf("mkdir -m 755 slurm-env told && chown nobody slurm-env && chown %d told", owner))
+	s.sh(t, fmt.Sprintf("mkdir -m 755 slurm-env said && chown nobody slurm-env && chown %d said", owner))
 	t.Cleanup(func() {
 		for _, pid := range s.started(t) {
 			if p, err := os.FindProcess(pid); err == nil {
@@ -136,7 +136,7 @@ func (s site) run(t *testing.T, uid uint32, env ...string) string {
 // started are the processes of the stubs that have written.
 func (s site) started(t *testing.T) (pids []int) {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(s.root, "told", "[0-9]*"))
+	names, err := filepath.Glob(filepath.Join(s.root, "said", "[0-9]*"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +342,7 @@ func TestTheProlog_startsTheListenerBesideTheBatchScript(t *testing.T) {
 			var said []byte
 			for deadline := time.Now().Add(patience); len(said) == 0 && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 				if pids := s.started(t); len(pids) > 0 {
-					said, _ = os.ReadFile(filepath.Join(s.root, "told", strconv.Itoa(pids[0])))
+					said, _ = os.ReadFile(filepath.Join(s.root, "said", strconv.Itoa(pids[0])))
 				}
 			}
 			if diff := cmp.Diff(want, string(said)); diff != "" {

@@ -244,7 +244,7 @@ func planUpdate(ctx context.Context, e *effect) (func(context.Context) error, er
 			return func(context.Context) error { return nil }, nil
 		}
 	} else {
-		if err := e.room(ctx, *u, after); err != nil {
+		if err := e.withinLimits(ctx, *u, after); err != nil {
 			return nil, err
 		}
 		e.record.Setting(after, time.Now())
@@ -272,7 +272,7 @@ func planNothing(ctx context.Context, e *effect) (func(context.Context) error, e
 		err = e.allowed(ctx, *u, after)
 	}
 	if err == nil {
-		err = e.room(ctx, *u, after)
+		err = e.withinLimits(ctx, *u, after)
 	}
 	return nil, err
 }

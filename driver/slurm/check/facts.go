@@ -3,6 +3,8 @@ package check
 import (
 	"io/fs"
 	"time"
+
+	"pitchpipe/driver/slurm/parse"
 )
 
 // Seen says whether a file could be looked at.
@@ -39,7 +41,7 @@ type Facts struct {
 	Slurm      map[string]string // scontrol show config
 	Skew       *time.Duration    // this machine's clock less slurmctld's
 	Nodes      []Node
-	Partitions []Partition
+	Partitions []parse.Partition
 	Accounts   Accounts
 	Jobs       *Jobs
 
@@ -103,13 +105,6 @@ type File struct {
 
 // Node is one of the cluster. A state has signs behind it: * of a node that does not answer.
 type Node struct{ Name, State, Host string }
-
-// Partition is one of the cluster.
-type Partition struct {
-	Name      string
-	Hidden    bool
-	Exclusive bool // a job gets whole nodes, whatever it asks for
-}
 
 // Accounts is what the accounting knows.
 type Accounts struct {

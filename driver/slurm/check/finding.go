@@ -61,10 +61,11 @@ var findings []byte
 
 // words are those of a finding or of one of its cases. Empty ones of a case are the finding's.
 type words struct {
-	Where, Looked, Why, Needed string
-	Change                     []string
-	Then                       *string
-	Cases                      map[string]words
+	Where               string `yaml:"-"`
+	Looked, Why, Needed string
+	Change              []string
+	Then                *string
+	Cases               map[string]words
 }
 
 // UnmarshalYAML reads a case that is only a text: what was looked at.

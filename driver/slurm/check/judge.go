@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"pitchpipe/driver/slurm/parse"
 )
 
 // Places of what the packages bring, and of what the instructions install.
@@ -27,8 +29,15 @@ const (
 // Slurm: without an answer of slurmctld there is nothing to judge.
 func Judge(f Facts) Report {
 	j := judge{Facts: f, words: map[string]words{}}
-	if err := yaml.Unmarshal(findings, &j.words); err != nil {
+	var places map[string]map[string]words
+	if err := yaml.Unmarshal(findings, &places); err != nil {
 		panic(err) // the file is part of the program, and tests read it
+	}
+	for where, list := range places {
+		for name, w := range list {
+			w.Where = where
+			j.words[name] = w
+		}
 	}
 	j.vars = j.common()
 	for _, rule := range []func(){
@@ -127,13 +136,13 @@ func (j *judge) scheduler() {
 	if len(slow) > 0 {
 		j.say("slurm.scheduler", "wrong", "slow", strings.Join(slow, ", "), "left", j.without("SchedulerParameters", slow...))
 	}
-	if names := j.partitions(func(p Partition) bool { return p.Exclusive }); len(names) > 0 {
+	if names := j.partitions(func(p parse.Partition) bool { return p.Exclusive }); len(names) > 0 {
 		j.say("slurm.exclusive", "wrong", "names", strings.Join(names, ", "))
 	}
 }
 
 // partitions names those of a kind.
-func (j *judge) partitions(are func(Partition) bool) (names []string) {
+func (j *judge) partitions(are func(parse.Partition) bool) (names []string) {
 	for _, p := range j.Partitions {
 		if are(p) {
 			names = append(names, p.Name)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"pitchpipe/driver/slurm/parse"
 )
 
 // controller compares the controller's configuration with the cluster.
@@ -17,12 +19,12 @@ func (j *judge) controller() {
 	j.configured("controller.task_prolog", j.Config.TaskProlog, j.prologNamed())
 	s := ReadSubmit(j.Submit.Text)
 	j.configured("controller.plugin", j.Config.Plugin, j.has("JobSubmitPlugins", "lua", "job_submit/lua") && (j.Submit.Seen != Present || s.Loads && s.Calls))
-	all := j.partitions(func(Partition) bool { return true })
+	all := j.partitions(func(parse.Partition) bool { return true })
 	unknown := slices.DeleteFunc(slices.Clone(j.Config.Partitions), func(name string) bool { return slices.Contains(all, name) })
 	if len(unknown) > 0 && len(all) > 0 {
 		j.say("controller.partitions", "wrong", "names", strings.Join(unknown, ", "), "all", strings.Join(all, ","))
 	}
-	hidden := j.partitions(func(p Partition) bool {
+	hidden := j.partitions(func(p parse.Partition) bool {
 		return p.Hidden && (len(j.Config.Partitions) == 0 || slices.Contains(j.Config.Partitions, p.Name))
 	})
 	if len(hidden) > 0 && j.Mode == Site {

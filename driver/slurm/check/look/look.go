@@ -155,10 +155,7 @@ func (c Config) partitions(ctx context.Context, f *check.Facts) error {
 	if err != nil || strings.HasPrefix(string(out.Stdout), "No partitions") {
 		return nil //nolint:nilerr // the facts say what is missing
 	}
-	list, err := parse.PartitionRecords(out.Stdout)
-	for _, p := range list {
-		f.Partitions = append(f.Partitions, check.Partition{Name: p.Name, Hidden: p.Hidden, Exclusive: p.Exclusive})
-	}
+	f.Partitions, err = parse.PartitionRecords(out.Stdout)
 	return err
 }
 

@@ -110,7 +110,7 @@ func TestTheFactsOfACluster(t *testing.T) {
 		t.Errorf("jobs %+v", f.Jobs)
 	case len(f.Accounts.Users) != 1 || len(f.Accounts.Assocs) != 1 || f.Accounts.Denied != "":
 		t.Errorf("accounts %+v", f.Accounts)
-	case !slices.Equal(f.Partitions, []check.Partition{{Name: "main"}, {Name: "whole", Hidden: true, Exclusive: true}}):
+	case !slices.Equal(f.Partitions, []parse.Partition{{Name: "main"}, {Name: "whole", Hidden: true, Exclusive: true}}):
 		t.Errorf("partitions %+v", f.Partitions)
 	case !slices.Equal(f.Nodes, []check.Node{{Name: "n1", State: "idle*", Host: host + ".example"}, {Name: "n2", State: "idle", Host: "elsewhere"}}):
 		t.Errorf("nodes %+v", f.Nodes)

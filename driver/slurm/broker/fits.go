@@ -17,12 +17,12 @@ import (
 	"pitchpipe/driver/slurm/parse"
 )
 
-// room refuses a size that would not pass the limits of the job's association and QOS
+// withinLimits refuses a size that would not pass the limits of the job's association and QOS
 // beside what others use of them now. A smaller size is asked too: Slurm frees a job
 // whose size an Operator set from these limits, and would start it where they are used
 // up. Only one that ran a moment ago, and so had its room, may be made smaller where the
 // limits cannot be read.
-func (e *effect) room(ctx context.Context, u act.Update, after ledger.Size) error {
+func (e *effect) withinLimits(ctx context.Context, u act.Update, after ledger.Size) error {
 	if after == e.job.size || e.returned(after) {
 		return nil
 	}
