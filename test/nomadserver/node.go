@@ -58,7 +58,7 @@ func (n *node) follow(allocs []*api.Allocation) {
 		case r == nil && !cluster.AllocEnded(a):
 			r = newRun(n, a)
 			n.runs[a.ID] = r
-			n.work.Go(r.live)
+			n.work.Go(r.execute)
 		case r != nil && a.ServerTerminalStatus():
 			r.stop()
 		}
