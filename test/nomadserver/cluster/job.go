@@ -72,7 +72,9 @@ func Changed(old, job *api.Job) bool {
 }
 
 // destructive reports whether a group differs in what a running allocation cannot change.
-func destructive(from, to *api.Job, group string) bool { return immutable(from, group) != immutable(to, group) }
+func destructive(from, to *api.Job, group string) bool {
+	return immutable(from, group) != immutable(to, group)
+}
 
 // immutable is all of a group that an allocation keeps until it ends, as a text.
 func immutable(j *api.Job, group string) string {
