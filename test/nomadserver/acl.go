@@ -142,11 +142,7 @@ func bootstrap(c *call) error {
 	return c.reply(api.ACLToken{AccessorID: uuid(), SecretID: a.root, Name: "Bootstrap Token", Type: "management", Global: true}, 1)
 }
 
-func writePolicy(c *call) error {
-	var in api.ACLPolicy
-	if err := c.decode(&in); err != nil {
-		return err
-	}
+func writePolicy(c *call, in api.ACLPolicy) error {
 	p, err := parsePolicy(in.Rules)
 	if err != nil {
 		return refuse(http.StatusBadRequest, "policy 0 invalid: 1 error occurred:\n\t* failed to parse rules: %v\n\n", err)
@@ -161,11 +157,7 @@ func writePolicy(c *call) error {
 	return c.reply(nil, 1)
 }
 
-func writeToken(c *call) error {
-	var in api.ACLToken
-	if err := c.decode(&in); err != nil {
-		return err
-	}
+func writeToken(c *call, in api.ACLToken) error {
 	if in.Type != "client" || len(in.Policies) == 0 {
 		return refuse(http.StatusBadRequest, "token 0 invalid: 1 error occurred:\n\t* client token missing policies or roles\n\n")
 	}
@@ -181,11 +173,7 @@ func writeToken(c *call) error {
 }
 
 // writeNamespace makes a namespace, which is nothing but its name.
-func writeNamespace(c *call) error {
-	var in api.Namespace
-	if err := c.decode(&in); err != nil {
-		return err
-	}
+func writeNamespace(c *call, in api.Namespace) error {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	c.s.namespaces[in.Name] = struct{}{}

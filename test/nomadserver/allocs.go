@@ -11,35 +11,31 @@ import (
 	"pitchpipe/test/nomadserver/task"
 )
 
-func listAllocs(c *call) error {
+func listAllocs(c *call, t *cluster.Tables) (any, uint64, error) {
 	ns, resources := c.namespace(), c.truth("resources")
-	return c.watch(func(t *cluster.Tables) (any, uint64, error) {
-		out := []*api.AllocationListStub{}
-		for _, a := range t.Allocs(ns) {
-			if !c.may(a.Namespace, "read-job") {
-				continue
-			}
-			s := a.Stub()
-			if resources {
-				s.AllocatedResources = a.AllocatedResources
-			}
-			out = append(out, s)
+	out := []*api.AllocationListStub{}
+	for _, a := range t.Allocs(ns) {
+		if !c.may(a.Namespace, "read-job") {
+			continue
 		}
-		return out, t.Touched(cluster.Allocs), nil
-	})
+		s := a.Stub()
+		if resources {
+			s.AllocatedResources = a.AllocatedResources
+		}
+		out = append(out, s)
+	}
+	return out, t.Touched(cluster.Allocs), nil
 }
 
-func readAlloc(c *call) error {
-	return c.watch(func(t *cluster.Tables) (any, uint64, error) {
-		if len(c.name) != 36 {
-			return nil, 0, fmt.Errorf("alloc lookup failed: index error: UUID must be 36 characters")
-		}
-		a := t.Alloc(c.name)
-		if a == nil || !c.may(a.Namespace, "read-job") {
-			return nil, 0, refuse(http.StatusNotFound, "alloc not found")
-		}
-		return a, a.ModifyIndex, nil
-	})
+func readAlloc(c *call, t *cluster.Tables) (any, uint64, error) {
+	if len(c.name) != 36 {
+		return nil, 0, fmt.Errorf("alloc lookup failed: index error: UUID must be 36 characters")
+	}
+	a := t.Alloc(c.name)
+	if a == nil || !c.may(a.Namespace, "read-job") {
+		return nil, 0, refuse(http.StatusNotFound, "alloc not found")
+	}
+	return a, a.ModifyIndex, nil
 }
 
 // stopAlloc ends one allocation; the job still wants it, so another takes its place.
@@ -84,13 +80,9 @@ func (c *call) running(rights string) (*api.Allocation, *run, error) {
 	return a, r, nil
 }
 
-func restartAlloc(c *call) error {
+func restartAlloc(c *call, req api.AllocationRestartRequest) error {
 	a, r, err := c.running("alloc-lifecycle")
 	if err != nil {
-		return err
-	}
-	var req api.AllocationRestartRequest
-	if err := c.decode(&req); err != nil {
 		return err
 	}
 	if cluster.AllocEnded(a) {
@@ -99,13 +91,9 @@ func restartAlloc(c *call) error {
 	return c.each(r, req.TaskName, (*task.Task).Restart)
 }
 
-func signalAlloc(c *call) error {
+func signalAlloc(c *call, req api.AllocSignalRequest) error {
 	_, r, err := c.running("alloc-lifecycle")
 	if err != nil {
-		return err
-	}
-	var req api.AllocSignalRequest
-	if err := c.decode(&req); err != nil {
 		return err
 	}
 	return c.each(r, req.Task, func(t *task.Task) error { return t.Signal(req.Signal) })

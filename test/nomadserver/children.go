@@ -23,11 +23,7 @@ func childOf(parent *api.Job, suffix string) *api.Job {
 
 // dispatchJob makes a child of a parameterized job; with a token that was used before it
 // is the child of that time.
-func dispatchJob(c *call) error {
-	var req api.JobDispatchRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
+func dispatchJob(c *call, req api.JobDispatchRequest) error {
 	token := c.query("idempotency_token")
 	var out struct {
 		DispatchedJobID, EvalID         string

@@ -182,8 +182,8 @@ func cancelBlocked(tx *cluster.Tx, id cluster.ID, why, but string) {
 	}
 }
 
-// roomAppeared looks anew at everything that found none.
-func (s *Server) roomAppeared() {
+// retryBlocked evaluates again what found no room.
+func (s *Server) retryBlocked() {
 	s.store.Read(func(t *cluster.Tables) {
 		for _, e := range t.Blocked() {
 			s.queue.add(e.ID)

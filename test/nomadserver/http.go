@@ -28,20 +28,20 @@ type route struct {
 // names of jobs may hold slashes.
 func routes() []route {
 	out := []route{
-		{"GET /v1/jobs", "list-jobs", listJobs},
-		{"PUT /v1/jobs", "", registerJob},
-		{"PUT /v1/jobs/parse", "parse-job", parseJob},
-		{"PUT /v1/validate/job", "read-job", validateJob},
-		{"GET /v1/job/*/allocations", "read-job", jobAllocs},
-		{"GET /v1/job/*/evaluations", "read-job", jobEvals},
-		{"GET /v1/job/*/versions", "read-job", jobVersions},
-		{"GET /v1/job/*/submission", "read-job", jobSubmission},
-		{"GET /v1/job/*/summary", "read-job", jobSummary},
-		{"PUT /v1/job/*/plan", "", planJob},
-		{"PUT /v1/job/*/revert", "revert-job", revertJob},
-		{"PUT /v1/job/*/dispatch", "dispatch-job", dispatchJob},
+		{"GET /v1/jobs", "list-jobs", query(listJobs)},
+		{"PUT /v1/jobs", "", body(registerJob)},
+		{"PUT /v1/jobs/parse", "parse-job", body(parseJob)},
+		{"PUT /v1/validate/job", "read-job", body(validateJob)},
+		{"GET /v1/job/*/allocations", "read-job", query(jobAllocs)},
+		{"GET /v1/job/*/evaluations", "read-job", query(jobEvals)},
+		{"GET /v1/job/*/versions", "read-job", query(jobVersions)},
+		{"GET /v1/job/*/submission", "read-job", query(jobSubmission)},
+		{"GET /v1/job/*/summary", "read-job", query(jobSummary)},
+		{"PUT /v1/job/*/plan", "", body(planJob)},
+		{"PUT /v1/job/*/revert", "revert-job", body(revertJob)},
+		{"PUT /v1/job/*/dispatch", "dispatch-job", body(dispatchJob)},
 		{"PUT /v1/job/*/periodic/force", "dispatch-job", forcePeriodic},
-		{"PUT /v1/job/*/tag", "tag-job-version", tagVersion},
+		{"PUT /v1/job/*/tag", "tag-job-version", body(tagVersion)},
 	}
 	// A job of such a name cannot be read.
 	for _, verb := range []string{"plan", "evaluate", "revert", "stable", "dispatch", "periodic/force"} {
@@ -51,31 +51,47 @@ func routes() []route {
 		out = append(out, route{"PUT /v1/job/*/" + verb, "", func(*call) error { return refuse(http.StatusNotImplemented, "not known here") }})
 	}
 	return append(out, []route{
-		{"GET /v1/job/*", "read-job", readJob},
-		{"PUT /v1/job/*", "", registerJob},
+		{"GET /v1/job/*", "read-job", query(readJob)},
+		{"PUT /v1/job/*", "", body(registerJob)},
 		{"DELETE /v1/job/*", "deregister-job", deregisterJob},
-		{"GET /v1/allocations", "read-job", listAllocs},
+		{"GET /v1/allocations", "read-job", query(listAllocs)},
 		{"PUT /v1/allocation/*/stop", "", stopAlloc},
-		{"GET /v1/allocation/*", "", readAlloc},
-		{"GET /v1/evaluation/*", "read-job", readEval},
-		{"PUT /v1/client/allocation/*/restart", "", restartAlloc},
-		{"PUT /v1/client/allocation/*/signal", "", signalAlloc},
+		{"GET /v1/allocation/*", "", query(readAlloc)},
+		{"GET /v1/evaluation/*", "read-job", query(readEval)},
+		{"PUT /v1/client/allocation/*/restart", "", body(restartAlloc)},
+		{"PUT /v1/client/allocation/*/signal", "", body(signalAlloc)},
 		{"GET /v1/client/fs/logs/*", "", allocLogs},
 		{"GET /v1/client/fs/ls/*", "", allocList},
 		{"GET /v1/client/fs/stat/*", "", allocStat},
 		{"GET /v1/client/fs/cat/*", "", allocFile},
 		{"GET /v1/client/fs/readat/*", "", allocFile},
-		{"GET /v1/nodes", "node:read", listNodes},
-		{"GET /v1/node/*", "node:read", readNode},
-		{"PUT /v1/namespace", "operator:write", writeNamespace},
-		{"GET /v1/vars", "", listVariables},
-		{"GET /v1/var/*", "", readVariable},
-		{"PUT /v1/var/*", "", writeVariable},
+		{"GET /v1/nodes", "node:read", query(listNodes)},
+		{"GET /v1/node/*", "node:read", query(readNode)},
+		{"PUT /v1/namespace", "operator:write", body(writeNamespace)},
+		{"GET /v1/vars", "", query(listVariables)},
+		{"GET /v1/var/*", "", query(readVariable)},
+		{"PUT /v1/var/*", "", body(writeVariable)},
 		{"DELETE /v1/var/*", "", deleteVariable},
 		{"PUT /v1/acl/bootstrap", "", bootstrap},
-		{"PUT /v1/acl/policy/*", "acl:write", writePolicy},
-		{"PUT /v1/acl/token", "acl:write", writeToken},
+		{"PUT /v1/acl/policy/*", "acl:write", body(writePolicy)},
+		{"PUT /v1/acl/token", "acl:write", body(writeToken)},
 	}...)
+}
+
+// query answers with a read of the state, at once or when it has changed.
+func query(read func(*call, *cluster.Tables) (any, uint64, error)) func(*call) error {
+	return func(c *call) error { return c.watch(read) }
+}
+
+// body reads the request's body for serve; an empty one is a zero value.
+func body[T any](serve func(*call, T) error) func(*call) error {
+	return func(c *call) error {
+		var in T
+		if err := json.NewDecoder(c.r.Body).Decode(&in); err != nil && !errors.Is(err, io.EOF) {
+			return refuse(http.StatusBadRequest, "%v", err)
+		}
+		return serve(c, in)
+	}
 }
 
 // fits reports whether the request is of the route, and the name in its path.
@@ -158,14 +174,6 @@ func (c *call) truth(name string) bool {
 // id names the job of the request.
 func (c *call) id() cluster.ID { return cluster.ID{Namespace: c.namespace(), Job: c.name} }
 
-// decode reads the body; an empty one leaves v as it is.
-func (c *call) decode(v any) error {
-	if err := json.NewDecoder(c.r.Body).Decode(v); err != nil && !errors.Is(err, io.EOF) {
-		return refuse(http.StatusBadRequest, "%v", err)
-	}
-	return nil
-}
-
 // reply sends a body as JSON.
 func (c *call) reply(body any, index uint64) error { return c.send(http.StatusOK, body, index) }
 
@@ -216,7 +224,7 @@ const (
 
 // watch answers a query: at once, or where the request names an index, once the answer has
 // a higher one or its time is over.
-func (c *call) watch(read func(t *cluster.Tables) (body any, index uint64, err error)) error {
+func (c *call) watch(read func(*call, *cluster.Tables) (body any, index uint64, err error)) error {
 	wait, least := waitDefault, uint64(0)
 	var err error
 	if v := c.query("wait"); v != "" {
@@ -239,7 +247,7 @@ func (c *call) watch(read func(t *cluster.Tables) (body any, index uint64, err e
 		changed := c.s.store.Changed()
 		var body any
 		var index uint64
-		c.s.store.Read(func(t *cluster.Tables) { body, index, err = read(t) })
+		c.s.store.Read(func(t *cluster.Tables) { body, index, err = read(c, t) })
 		if err != nil {
 			return err
 		}

@@ -58,7 +58,7 @@ func (n *node) follow(allocs []*api.Allocation) {
 		case r == nil && !cluster.AllocEnded(a):
 			r = newRun(n, a)
 			n.runs[a.ID] = r
-			n.work.Go(r.live)
+			n.work.Go(r.execute)
 		case r != nil && a.ServerTerminalStatus():
 			r.stop()
 		}
@@ -110,7 +110,7 @@ func (n *node) body() *api.Node {
 	}
 }
 
-func listNodes(c *call) error {
+func listNodes(c *call, _ *cluster.Tables) (any, uint64, error) {
 	b := c.s.node.body()
 	stub := &api.NodeListStub{
 		Address: "127.0.0.1", ID: b.ID, Name: b.Name, Datacenter: b.Datacenter, NodePool: b.NodePool, Status: b.Status,
@@ -120,15 +120,15 @@ func listNodes(c *call) error {
 	if c.truth("resources") {
 		stub.NodeResources, stub.ReservedResources = b.NodeResources, b.ReservedResources
 	}
-	return c.watch(func(*cluster.Tables) (any, uint64, error) { return []*api.NodeListStub{stub}, 1, nil })
+	return []*api.NodeListStub{stub}, 1, nil
 }
 
-func readNode(c *call) error {
+func readNode(c *call, _ *cluster.Tables) (any, uint64, error) {
 	switch {
 	case len(c.name) != 36:
-		return fmt.Errorf("node lookup failed: index error: UUID must be 36 characters")
+		return nil, 0, fmt.Errorf("node lookup failed: index error: UUID must be 36 characters")
 	case c.name != c.s.node.id:
-		return refuse(http.StatusNotFound, "node not found")
+		return nil, 0, refuse(http.StatusNotFound, "node not found")
 	}
-	return c.watch(func(*cluster.Tables) (any, uint64, error) { return c.s.node.body(), 1, nil })
+	return c.s.node.body(), 1, nil
 }

@@ -33,11 +33,7 @@ func newEval(j *api.Job, why string) *api.Evaluation {
 func evaluates(j *api.Job) bool { return !j.IsPeriodic() && !j.IsParameterized() }
 
 // parseJob reads a job file, as api.Jobs().ParseHCL asks for.
-func parseJob(c *call) error {
-	var req api.JobsParseRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
+func parseJob(c *call, req api.JobsParseRequest) error {
 	if req.JobHCL == "" {
 		return refuse(http.StatusBadRequest, "Job spec is empty")
 	}
@@ -72,11 +68,7 @@ func (c *call) canonical(job *api.Job, right string) (*api.Job, error) {
 	return out, nil
 }
 
-func validateJob(c *call) error {
-	var req api.JobValidateRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
+func validateJob(c *call, req api.JobValidateRequest) error {
 	job, err := c.canonical(req.Job, "")
 	if err != nil {
 		return err
@@ -89,11 +81,7 @@ func validateJob(c *call) error {
 	return c.reply(out, 0)
 }
 
-func registerJob(c *call) error {
-	var req api.JobRegisterRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
+func registerJob(c *call, req api.JobRegisterRequest) error {
 	job, err := c.canonical(req.Job, "register-job")
 	if err != nil {
 		return err
@@ -181,11 +169,7 @@ func keepResources(old, job *api.Job) {
 }
 
 // planJob says what a registration would do, and does nothing.
-func planJob(c *call) error {
-	var req api.JobPlanRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
+func planJob(c *call, req api.JobPlanRequest) error {
 	job, err := c.canonical(req.Job, "plan-job")
 	if err != nil {
 		return err
@@ -250,11 +234,7 @@ func deregisterJob(c *call) error {
 	})
 }
 
-func revertJob(c *call) error {
-	var req api.JobRevertRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
+func revertJob(c *call, req api.JobRevertRequest) error {
 	var now, then *api.Job
 	c.s.store.Read(func(t *cluster.Tables) { now, then = t.Job(c.id()), t.Version(c.id(), req.JobVersion) })
 	switch {
@@ -277,13 +257,9 @@ func revertJob(c *call) error {
 	return c.register(job, reg)
 }
 
-func tagVersion(c *call) error {
+func tagVersion(c *call, req api.TagVersionRequest) error {
 	name, tag, _ := strings.Cut(c.name, "/versions/")
 	c.name = name
-	var req api.TagVersionRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
 	return c.change(map[string]any{"Name": tag}, func(tx *cluster.Tx) error {
 		old := tx.Version(c.id(), req.Version)
 		if old == nil {

@@ -45,9 +45,9 @@ func (r *run) all() map[string]*task.Task {
 	return maps.Clone(r.tasks)
 }
 
-// live is the allocation's life.
-func (r *run) live() {
-	defer r.n.s.roomAppeared()
+// execute runs the allocation from its placement to its end.
+func (r *run) execute() {
+	defer r.n.s.retryBlocked()
 	defer close(r.over)
 	if before := r.n.run(r.alloc.PreviousAllocation); before != nil {
 		select {

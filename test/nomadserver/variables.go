@@ -50,33 +50,29 @@ func (c *call) listed(v *cluster.Variable) api.VariableMetadata {
 	return out
 }
 
-func listVariables(c *call) error {
-	return c.watch(func(t *cluster.Tables) (any, uint64, error) {
-		out := []api.VariableMetadata{}
-		for _, v := range t.Variables(c.namespace(), c.query("prefix")) {
-			if c.mayVariable(v.Namespace, v.Path, "list") {
-				out = append(out, c.listed(v))
-			}
+func listVariables(c *call, t *cluster.Tables) (any, uint64, error) {
+	out := []api.VariableMetadata{}
+	for _, v := range t.Variables(c.namespace(), c.query("prefix")) {
+		if c.mayVariable(v.Namespace, v.Path, "list") {
+			out = append(out, c.listed(v))
 		}
-		return out, t.Touched(cluster.Variables), nil
-	})
+	}
+	return out, t.Touched(cluster.Variables), nil
 }
 
-func readVariable(c *call) error {
+func readVariable(c *call, t *cluster.Tables) (any, uint64, error) {
 	if !c.mayVariable(c.namespace(), c.name, "read") {
-		return denied()
+		return nil, 0, denied()
 	}
-	return c.watch(func(t *cluster.Tables) (any, uint64, error) {
-		v := t.Variable(c.namespace(), c.name, time.Now())
-		if v == nil {
-			return nil, 0, refuse(http.StatusNotFound, "variable not found")
-		}
-		out := v.Variable
-		if !c.management() {
-			out.Lock = nil
-		}
-		return out, v.ModifyIndex, nil
-	})
+	v := t.Variable(c.namespace(), c.name, time.Now())
+	if v == nil {
+		return nil, 0, refuse(http.StatusNotFound, "variable not found")
+	}
+	out := v.Variable
+	if !c.management() {
+		out.Lock = nil
+	}
+	return out, v.ModifyIndex, nil
 }
 
 // unchanged returns the variable if its index is that of ?cas, 0 = it does not exist, and if
@@ -113,11 +109,7 @@ func (c *call) replyConflict(err error) error {
 	return err
 }
 
-func writeVariable(c *call) error {
-	var in api.Variable
-	if err := c.decode(&in); err != nil {
-		return err
-	}
+func writeVariable(c *call, in api.Variable) error {
 	in.Path, in.Namespace = c.name, c.namespace()
 	if !c.mayVariable(in.Namespace, in.Path, "write") {
 		return denied()

@@ -72,10 +72,12 @@ func Changed(old, job *api.Job) bool {
 }
 
 // destructive reports whether a group differs in what a running allocation cannot change.
-func destructive(from, to *api.Job, group string) bool { return fixed(from, group) != fixed(to, group) }
+func destructive(from, to *api.Job, group string) bool {
+	return immutable(from, group) != immutable(to, group)
+}
 
-// fixed is all of a group that an allocation keeps until it ends, as a text.
-func fixed(j *api.Job, group string) string {
+// immutable is all of a group that an allocation keeps until it ends, as a text.
+func immutable(j *api.Job, group string) string {
 	g := j.LookupTaskGroup(group)
 	parts := []any{g.EphemeralDisk, g.Networks, g.Volumes, len(g.Tasks)}
 	for _, t := range g.Tasks {

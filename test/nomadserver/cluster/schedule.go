@@ -65,12 +65,12 @@ type scheduler struct {
 	spec  *api.TaskGroup
 	plan  *Plan
 	held  map[string]struct{} // names that need no new allocation
-	next  []wish
+	next  []placement
 	count *api.DesiredUpdates
 }
 
-// wish is an allocation to place, in place of another or of none.
-type wish struct {
+// placement is an allocation to place, in place of another or of none.
+type placement struct {
 	name     string
 	previous *api.Allocation
 	why      string // with which the previous one is stopped
@@ -101,7 +101,7 @@ func Decide(in Input) *Plan {
 	if !alive {
 		return p
 	}
-	free := newRoom(in, p.Stop)
+	free := newCapacity(in, p.Stop)
 	var groups []*scheduler
 	for _, spec := range in.Job.TaskGroups {
 		g := &scheduler{in: in, spec: spec, plan: p, held: map[string]struct{}{}, count: &api.DesiredUpdates{}}
@@ -134,7 +134,7 @@ func (g *scheduler) older(a *api.Allocation) bool {
 }
 
 // sort decides about each allocation of the group.
-func (g *scheduler) sort(free *room) {
+func (g *scheduler) sort(free *capacity) {
 	var live []*api.Allocation
 	for _, a := range g.in.Allocs {
 		switch {
@@ -163,9 +163,9 @@ func (g *scheduler) sort(free *room) {
 	for i := 0; !g.full(); i++ {
 		name := fmt.Sprintf("%s.%s[%d]", *g.in.Job.ID, *g.spec.Name, i)
 		_, held := g.held[name]
-		if !held && !slices.ContainsFunc(g.next, func(w wish) bool { return w.name == name }) {
+		if !held && !slices.ContainsFunc(g.next, func(w placement) bool { return w.name == name }) {
 			g.count.Place++
-			g.next = append(g.next, wish{name: name})
+			g.next = append(g.next, placement{name: name})
 		}
 	}
 }
@@ -178,7 +178,7 @@ func (g *scheduler) failed(a *api.Allocation) {
 	if ok && (a.FollowupEvalID != "" && a.FollowupEvalID == g.in.EvalID || !at.After(g.in.Now)) {
 		g.count.RescheduleNow++
 		g.count.Place++
-		g.next = append(g.next, wish{a.Name, a, rescheduled})
+		g.next = append(g.next, placement{a.Name, a, rescheduled})
 		return
 	}
 	g.count.Ignore++
@@ -213,7 +213,7 @@ func rescheduleAt(a *api.Allocation, p *api.ReschedulePolicy) (time.Time, bool) 
 }
 
 // running decides about an allocation that runs or is about to.
-func (g *scheduler) running(a *api.Allocation, free *room) {
+func (g *scheduler) running(a *api.Allocation, free *capacity) {
 	_, twice := g.held[a.Name]
 	switch {
 	case twice || g.full():
@@ -222,13 +222,13 @@ func (g *scheduler) running(a *api.Allocation, free *room) {
 		free.use(a, -1)
 	case a.DesiredTransition.ShouldMigrate():
 		g.count.Migrate++
-		g.next = append(g.next, wish{a.Name, a, migrating})
+		g.next = append(g.next, placement{a.Name, a, migrating})
 	case *a.Job.JobModifyIndex == *g.in.Job.JobModifyIndex:
 		g.count.Ignore++
 		g.hold(a)
 	case destructive(a.Job, g.in.Job, a.TaskGroup):
 		g.count.DestructiveUpdate++
-		g.next = append(g.next, wish{a.Name, a, updating})
+		g.next = append(g.next, placement{a.Name, a, updating})
 	default:
 		g.count.InPlaceUpdate++
 		g.plan.InPlace = append(g.plan.InPlace, a)
@@ -237,7 +237,7 @@ func (g *scheduler) running(a *api.Allocation, free *room) {
 }
 
 // place looks for room; without any the predecessor stays as it is.
-func (g *scheduler) place(free *room) {
+func (g *scheduler) place(free *capacity) {
 	for _, w := range g.next {
 		if m := g.plan.Failed[*g.spec.Name]; m != nil {
 			m.CoalescedFailures++

@@ -16,17 +16,17 @@ type Node struct {
 	MemoryMax                   bool                                // tasks may use more memory than they ask for
 }
 
-// room is what is left on the node.
-type room struct {
+// capacity is what is left on the node.
+type capacity struct {
 	node        Node
 	mhz, memory int
 	taken       []bool // by core
 }
 
-// newRoom is the node without the allocations that have not ended, but for those that the
+// newCapacity is the node without the allocations that have not ended, but for those that the
 // plan stops already.
-func newRoom(in Input, stops []Stop) *room {
-	r := &room{node: in.Node, mhz: in.Node.Cores * in.Node.MHzPerCore, memory: in.Node.MemoryMB, taken: make([]bool, in.Node.Cores)}
+func newCapacity(in Input, stops []Stop) *capacity {
+	r := &capacity{node: in.Node, mhz: in.Node.Cores * in.Node.MHzPerCore, memory: in.Node.MemoryMB, taken: make([]bool, in.Node.Cores)}
 	for _, a := range slices.Concat(in.Others, in.Allocs) {
 		if !a.ClientTerminalStatus() && !slices.ContainsFunc(stops, func(s Stop) bool { return s.Alloc == a }) {
 			r.use(a, 1)
@@ -36,7 +36,7 @@ func newRoom(in Input, stops []Stop) *room {
 }
 
 // use takes what an allocation has; with sign -1 it gives it back.
-func (r *room) use(a *api.Allocation, sign int) {
+func (r *capacity) use(a *api.Allocation, sign int) {
 	for _, t := range a.AllocatedResources.Tasks {
 		r.mhz -= sign * int(t.Cpu.CpuShares)
 		r.memory -= sign * int(t.Memory.MemoryMB)
@@ -50,7 +50,7 @@ func (r *room) use(a *api.Allocation, sign int) {
 
 // take makes room for one more allocation of a group. Without room there are no
 // resources, and the metric says what was missing.
-func (r *room) take(j *api.Job, g *api.TaskGroup) (*api.AllocatedResources, map[string][]int, *api.AllocationMetric) {
+func (r *capacity) take(j *api.Job, g *api.TaskGroup) (*api.AllocatedResources, map[string][]int, *api.AllocationMetric) {
 	m := &api.AllocationMetric{NodesInPool: 1, NodePool: *j.NodePool, NodesAvailable: map[string]int{"dc1": 1}, NodesEvaluated: 1}
 	if why := r.unfit(j, g); why != "" {
 		m.NodesFiltered, m.ConstraintFiltered = 1, map[string]int{why: 1}
@@ -97,7 +97,7 @@ func (r *room) take(j *api.Job, g *api.TaskGroup) (*api.AllocatedResources, map[
 }
 
 // unfit says in Nomad's words why the node may not have the group, "" where it may.
-func (r *room) unfit(j *api.Job, g *api.TaskGroup) string {
+func (r *capacity) unfit(j *api.Job, g *api.TaskGroup) string {
 	constraints := slices.Concat(j.Constraints, g.Constraints)
 	for _, t := range g.Tasks {
 		if !slices.Contains(r.node.Drivers, t.Driver) {
@@ -115,7 +115,7 @@ func (r *room) unfit(j *api.Job, g *api.TaskGroup) string {
 
 // meets knows the operands "=", "!=" and "set_contains". A constraint with another one is
 // never met, so that a test that needs it shows it.
-func (r *room) meets(c *api.Constraint) bool {
+func (r *capacity) meets(c *api.Constraint) bool {
 	left := c.LTarget
 	if name, ok := strings.CutPrefix(left, "${"); ok {
 		left = r.node.Attributes[strings.TrimSuffix(name, "}")]
