@@ -31,7 +31,7 @@ type Options struct {
 	Jobs         int
 	Processes    int // of each job
 	Scrapes      int
-	Fresh        int           // scrapes that each meet a sample that nobody has asked for
+	Fresh        int           // scrapes that each meet a sample that no scrape has read
 	Over         time.Duration // for which sampling alone is measured
 	Trace        io.Writer
 }

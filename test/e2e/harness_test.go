@@ -147,7 +147,7 @@ func (s *stage) kill() {
 	s.ended <- <-s.ended
 }
 
-// freeAddress is a loopback address that nobody listened on a moment ago.
+// freeAddress is a loopback address that was free a moment ago.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	var lc net.ListenConfig

@@ -209,7 +209,7 @@ func (w *world) pitchpipe(args ...string) string {
 	return out
 }
 
-// freeAddress is a loopback address that nobody listened on a moment ago.
+// freeAddress is a loopback address that was free a moment ago.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	var lc net.ListenConfig
