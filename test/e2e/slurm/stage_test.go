@@ -214,7 +214,7 @@ func (s *stage) succeeded(sub submission) {
 }
 
 // seenEnded waits until a job has succeeded and the controller knows of it.
-func (s *stage) seenEnded(h house, sub submission) {
+func (s *stage) seenEnded(h deployment, sub submission) {
 	s.t.Helper()
 	s.succeeded(sub)
 	s.await("the controller knows of the end", func() error {
