@@ -43,7 +43,7 @@ func (s *workshop) make() {
 		return
 	}
 	out, err := exec.CommandContext(context.Background(), "go", "build", "-o", s.dir, "pitchpipe/controller/cmd/pitchpipe",
-		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/powercapsim/cmd/powercapsim").CombinedOutput()
+		"pitchpipe/exporter/cmd/pitchpipe-exporter").CombinedOutput()
 	if err != nil {
 		s.err = fmt.Errorf("go build: %w\n%s", err, out)
 	}
