@@ -16,10 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"pitchpipe/exporter/collector/node"
-	"pitchpipe/exporter/hostfs"
 	"pitchpipe/test/measure"
 	"pitchpipe/test/powercapsim"
 )
@@ -30,7 +26,7 @@ type Options struct {
 	NodeExporter string // the program; empty = it is not measured
 	Workload     Workload
 	Scrapes      int
-	Fresh        int           // scrapes that each meet a sample that nobody has asked for
+	Fresh        int           // scrapes that each meet a sample that no scrape has read
 	Over         time.Duration // for which sampling alone is measured
 	Trace        io.Writer
 }
@@ -47,13 +43,13 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	ctx, cancel := context.WithCancel(ctx)
-	group, gctx := errgroup.WithContext(ctx)
-	defer func() { cancel(); _ = group.Wait() }() // the tree ends with the bench
-	sys, sim, busy, err := tree(dir)
+	sys := filepath.Join(dir, "sys")
+	joules, err := powercapsim.Follow(ctx, powercapsim.Config{Dir: sys, Packages: 2, DRAM: true})
 	if err != nil {
+		cancel()
 		return r, err
 	}
-	group.Go(func() error { return sim.Run(gctx, 100*time.Millisecond, busy) })
+	defer func() { cancel(); _ = joules() }() // the tree ends with the bench
 
 	_, _ = fmt.Fprintf(o.Trace, "making %d jobs of %d processes\n", o.Workload.Jobs, o.Workload.Processes)
 	work, err := begin(ctx, o.Workload.Jobs, o.Workload.Processes)
@@ -86,34 +82,6 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	}
 	r.Machine.LoadAfter = measure.Load()
 	return r, nil
-}
-
-// tree makes a sysfs with joules that follow the machine.
-func tree(dir string) (sys string, sim *powercapsim.Sim, busy func() (float64, error), err error) {
-	machine := node.New(hostfs.Root{})
-	is, err := machine.Machine()
-	if err != nil {
-		return "", nil, nil, err
-	}
-	sys = filepath.Join(dir, "sys")
-	if sim, err = powercapsim.New(powercapsim.Config{Dir: sys, Cores: is.Cores, Packages: 2, DRAM: true}); err != nil {
-		return "", nil, nil, err
-	}
-	online, err := hostfs.Read(hostfs.Root{}.Sys("devices", "system", "cpu", "online"))
-	if err != nil {
-		return "", nil, nil, err
-	}
-	cpus := filepath.Join(sys, "devices", "system", "cpu")
-	if err := os.MkdirAll(cpus, 0o750); err != nil {
-		return "", nil, nil, err
-	}
-	if err := os.WriteFile(filepath.Join(cpus, "online"), online, 0o600); err != nil {
-		return "", nil, nil, err
-	}
-	return sys, sim, func() (float64, error) {
-		cpu, err := machine.CPU()
-		return cpu.Busy, err
-	}, nil
 }
 
 // measure starts a program, waits until its page is ready, and asks it.

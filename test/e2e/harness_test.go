@@ -87,7 +87,7 @@ func tail(s string, n int) string {
 
 // patience is how long the tests wait for what must come. It is long, for machines
 // that are busy: only a test that fails waits for it.
-const patience = 3 * time.Minute
+const patience = 5 * time.Minute
 
 func (s *stage) await(what string, ask func() error) {
 	s.t.Helper()
@@ -147,7 +147,7 @@ func (s *stage) kill() {
 	s.ended <- <-s.ended
 }
 
-// freeAddress is a loopback address that nobody listened on a moment ago.
+// freeAddress is a loopback address that was free a moment ago.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	var lc net.ListenConfig

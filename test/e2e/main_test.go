@@ -23,6 +23,7 @@ import (
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/local"
 	exporterapi "pitchpipe/exporter/api"
+	"pitchpipe/test/filterproxy"
 )
 
 // The test binary is the controller, the supervisor and the listener too, so
@@ -169,7 +170,7 @@ func serve(ctx context.Context, dir string, die func(string), log *slog.Logger) 
 		Config: config.Config{
 			Socket: filepath.Join(dir, "controller.sock"), State: filepath.Join(dir, "state"), Resync: 2 * time.Second,
 		},
-		Site: site, Driver: drv, Meter: calm{meter}, Log: log, Tick: 150 * time.Millisecond, Step: 30 * time.Millisecond,
+		Site: site, Driver: drv, Meter: filterproxy.Client{Client: meter}, Log: log, Tick: 150 * time.Millisecond, Step: 30 * time.Millisecond,
 		RestartCost: time.Second, // as the program has it
 		AfterSave: func(r *reconcile.Record) {
 			if r.Move != nil {
@@ -182,20 +183,6 @@ func serve(ctx context.Context, dir string, die func(string), log *slog.Logger) 
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	return d.Run(ctx)
-}
-
-// calm hides what others do on the node: the machine that runs these tests is
-// busy with others, and every epoch would count as disturbed.
-type calm struct{ *exporterapi.Client }
-
-func (c calm) Window(ctx context.Context, job string, attempt int, after uint64) (exporterapi.Window, error) {
-	w, err := c.Client.Window(ctx, job, attempt, after)
-	for _, s := range w.Samples {
-		delete(s.Values, exporterapi.ColNodeBusy)
-		delete(s.Values, exporterapi.ColNodeSteal)
-		delete(s.Values, exporterapi.ColCPUPressure)
-	}
-	return w, err
 }
 
 // cluster is a name that no other test on this machine has.

@@ -17,7 +17,7 @@ type Told struct {
 	// its replacement reached it, so that the next did the rest again from what was saved.
 	Again  int
 	Reruns []Rerun
-	// Lost are the epochs that attempts did and nobody had asked to save: each needs an
+	// Lost are the epochs that attempts did and were never asked to save: each needs an
 	// attempt that its controller threw away.
 	Lost []string
 	// What is wrong with it, empty where nothing is.
@@ -159,7 +159,7 @@ func (t *Told) begin(words []string, checkpoint, reached int) {
 			t.Twice = append(t.Twice, "an attempt began after the job's end")
 		}
 		if reached > checkpoint && (before.Saved == 0 || before.Left) {
-			t.Lost = append(t.Lost, fmt.Sprintf("epochs %d to %d were lost: nobody had asked to save them", checkpoint+1, reached))
+			t.Lost = append(t.Lost, fmt.Sprintf("epochs %d to %d were lost: the job was never asked to save them", checkpoint+1, reached))
 		}
 	}
 	t.Attempts = append(t.Attempts, a)

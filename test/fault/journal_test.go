@@ -27,7 +27,7 @@ func TestAJournalTellsWhatBecameOfItsJob(t *testing.T) {
 		{name: "a job that saved, worked on and did that again", text: first + "1.5 saved 2\n1.5 epoch 3\n2.5 begin 2\n2.5 epoch 3\n2.5 end\n", ends: 1},
 		{name: "a job that was ended without having saved", text: first + "2.5 begin 0\n2.5 epoch 1\n2.5 epoch 2\n2.5 epoch 3\n2.5 end\n", epochs: true, ends: 1},
 		{name: "a job whose second attempt was thrown away", text: first + "1.5 saved 2\n1.5 leave\n2.5 begin 2\n2.5 epoch 3\n3.5 begin 2\n3.5 epoch 3\n3.5 end\n", discards: 1, ends: 1},
-		{name: "one that nobody threw away", text: first + "1.5 saved 2\n1.5 leave\n2.5 begin 2\n2.5 epoch 3\n3.5 begin 2\n3.5 epoch 3\n3.5 end\n", epochs: true, ends: 1},
+		{name: "one whose second attempt was not thrown away", text: first + "1.5 saved 2\n1.5 leave\n2.5 begin 2\n2.5 epoch 3\n3.5 begin 2\n3.5 epoch 3\n3.5 end\n", epochs: true, ends: 1},
 		{
 			name: "a job that saved, ended before it was requeued, and did the rest again", ends: 2, again: 1,
 			text: first + "1.5 saved 2\n1.5 epoch 3\n1.5 end\n2.5 begin 2\n2.5 epoch 3\n2.5 end\n",

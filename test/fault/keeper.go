@@ -19,7 +19,7 @@ type Keeper struct {
 	mu      sync.Mutex
 	process *Process
 	planned bool // the next end is ours
-	exits   int  // that nobody planned
+	exits   int  // that were not planned
 }
 
 // Keep has the program run until the test ends.

@@ -76,7 +76,7 @@ func (p *Process) End(t testing.TB) {
 	select {
 	case <-p.Ended:
 	case <-time.After(30 * time.Second):
-		t.Errorf("%s does not end when it is told to", p.Cmd.Path)
+		t.Errorf("%s does not end on SIGTERM", p.Cmd.Path)
 		p.Kill()
 	}
 }

@@ -85,20 +85,20 @@ type sheet struct {
 
 func newSheet(columns []string, longest string) *sheet {
 	s := &sheet{columns: columns, longest: longest}
-	fmt.Fprintf(s, "%-46s %6s %6s %6s", "fault", "rounds", "times", "jobs")
+	fmt.Fprintf(&s.Builder, "%-46s %6s %6s %6s", "fault", "rounds", "times", "jobs")
 	for _, c := range columns {
-		fmt.Fprintf(s, " %*s", width(c), c)
+		fmt.Fprintf(&s.Builder, " %*s", width(c), c)
 	}
-	fmt.Fprintf(s, " %*s\n", width(longest), longest)
+	fmt.Fprintf(&s.Builder, " %*s\n", width(longest), longest)
 	return s
 }
 
 func (s *sheet) line(name string, r *row) {
-	fmt.Fprintf(s, "%-46s %6d %6d %6d", name, len(r.rounds), r.strikes, r.jobs)
+	fmt.Fprintf(&s.Builder, "%-46s %6d %6d %6d", name, len(r.rounds), r.strikes, r.jobs)
 	for i, c := range s.columns {
-		fmt.Fprintf(s, " %*d", width(c), r.counts[i])
+		fmt.Fprintf(&s.Builder, " %*d", width(c), r.counts[i])
 	}
-	fmt.Fprintf(s, " %*.1fs\n", width(s.longest)-1, r.longest.Seconds())
+	fmt.Fprintf(&s.Builder, " %*.1fs\n", width(s.longest)-1, r.longest.Seconds())
 }
 
 // Table has a row for each kind, one of all jobs, and the points that were met.
@@ -117,7 +117,7 @@ func Table(of Side, columns []string, longest string) string {
 	}
 	s.WriteString("\npoints:")
 	for _, p := range slices.Sorted(maps.Keys(points)) {
-		fmt.Fprintf(s, " %s %d", p, points[p])
+		fmt.Fprintf(&s.Builder, " %s %d", p, points[p])
 	}
 	s.WriteString("\n")
 	return s.String()

@@ -15,14 +15,14 @@ func Progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }
 
-// Story is what happened beside the verdicts. It is told behind them: who cuts a long
+// Story is what happened beside the verdicts. It is printed behind them: who cuts a long
 // output keeps its beginning.
 type Story struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-// NewStory is a story that is told when the test has ended and all is put away.
+// NewStory is a story that is printed when the test has ended and everything is removed.
 func NewStory(t *testing.T) *Story {
 	s := &Story{}
 	t.Cleanup(func() {

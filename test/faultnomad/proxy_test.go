@@ -23,8 +23,8 @@ import (
 
 // When a request is struck.
 const (
-	before = "before:" // nobody has seen it
-	behind = "behind:" // it had its effect, and nobody knows
+	before = "before:" // the agent has not seen it
+	behind = "behind:" // it had its effect, and the controller does not know
 	after  = "after:"  // the answer is on its way
 )
 
@@ -93,7 +93,7 @@ func newProxy(t *testing.T, agent, namespace string, jobOf func(alloc string) st
 		forward: &httputil.ReverseProxy{
 			FlushInterval: -1, Transport: transport, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 			Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
-			// Whoever asks sees that nobody answers, as without a proxy.
+			// The client sees a connection that fails, as without a proxy.
 			ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		},
 	}
@@ -160,7 +160,7 @@ func (p *proxy) leave(cancel *context.CancelFunc) {
 	delete(p.inFlight, cancel)
 }
 
-// cut ends all that is under way and answers nobody until it is called again.
+// cut ends all that is under way and answers no request until it is called again.
 func (p *proxy) cut(down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

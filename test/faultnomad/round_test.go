@@ -120,7 +120,7 @@ func (r *round) byID(id string) *job {
 	return nil
 }
 
-// Passive are the faults that nobody inflicts: jobs that came to their end in the move
+// Passive are the faults that happen by themselves: jobs that came to their end in the move
 // that asked them to save.
 func (r *round) Passive() []fault.Strike {
 	var out []fault.Strike

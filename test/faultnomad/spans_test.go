@@ -62,7 +62,7 @@ func TestOnlyTimeInWhichNobodyWasDownCounts(t *testing.T) {
 		others []span
 		want   time.Duration
 	}{
-		{"nobody was down", span{at(10), at(13)}, nil, 3 * time.Second},
+		{"nothing was down", span{at(10), at(13)}, nil, 3 * time.Second},
 		{"before and behind", span{at(10), at(13)}, []span{{at(14), at(20)}, {at(1), at(9)}}, 3 * time.Second},
 		{"all the time", span{at(10), at(13)}, []span{{at(9), at(20)}}, 0},
 		{"two at a time", span{at(10), at(20)}, []span{{at(12), at(16)}, {at(11), at(15)}}, 5 * time.Second},

@@ -48,5 +48,5 @@ func table(r *fault.Result[verdict]) string {
 		"their finished work again, which the completion marker ended at once or the controller stopped and reported. longest:\n" +
 		"from when Nomad could begin it until it was over, less the time in which the harness had the controller or the agent down.\n" +
 		"Nomad's: not once, since a client that was killed while it started their task started it again beside itself, or\n" +
-		"since a task left with 0 just when Nomad had told it to end, so that nobody can tell whether its work was done.\n"
+		"since a task left with 0 just when Nomad had told it to end, so that its work may be done or not.\n"
 }

@@ -41,7 +41,7 @@ func (r *round) Finish() (map[string]verdict, error) {
 		waiting = slices.DeleteFunc(waiting, func(j *job) bool {
 			err := j.ended()
 			if err != nil && (r.w.beside(j) || j.toldAsItEnded()) {
-				err = j.stop(false) // nobody else ever will
+				err = j.stop(false) // nothing else ever will
 			}
 			open[j] = err
 			return err == nil
@@ -131,7 +131,7 @@ func (w *world) judge(j *job, open error) verdict {
 	case j.marked && len(told.Reruns) > 0:
 		say(&v.twice, "it has the completion marker, and its work began again %d times", len(told.Reruns))
 	case v.again && !j.marked && !j.reported():
-		say(&v.twice, "its work began again, and nobody reported it")
+		say(&v.twice, "its work began again, and the controller did not report it")
 	case v.again && !j.marked && *withinFlag > 0 && v.took > *withinFlag:
 		say(&v.twice, "its work began again, went on for %v and was over after %v", v.took, v.whole)
 	}

@@ -68,7 +68,7 @@ func controller(dir string) (err error) {
 		Commands: run, Actor: marking{act.Commands{Runner: run, Logger: log}, h}, AfterStep: h.reached,
 		Partitions: []string{os.Getenv(envPartition)}, TaskProlog: true, SettingsDir: filepath.Join(dir, "env"), Quiet: 5 * time.Second, Window: 20 * time.Second,
 	}
-	exporters := nodes.One(quiet{meter}, log)
+	exporters := nodes.One(filterproxy.Client{Client: meter}, log)
 	defer exporters.Close()
 	if broker := os.Getenv(envBroker); broker != "" {
 		asSite(&cfg, broker, h, exporters)
@@ -82,7 +82,7 @@ func controller(dir string) (err error) {
 		Config: config.Config{
 			Socket: filepath.Join(dir, "controller.sock"), State: filepath.Join(dir, "state"), Resync: 2 * time.Second,
 		},
-		Site: site, Driver: drv, Exporters: exporters, Meter: quiet{meter}, Log: log, Tick: 200 * time.Millisecond, Step: 100 * time.Millisecond,
+		Site: site, Driver: drv, Exporters: exporters, Meter: filterproxy.Client{Client: meter}, Log: log, Tick: 200 * time.Millisecond, Step: 100 * time.Millisecond,
 		AfterSave: func(r *reconcile.Record) {
 			at := string(r.Phase) + ":"
 			if m := r.Move; m != nil {
@@ -183,14 +183,4 @@ func (m marking) Update(ctx context.Context, job string, u act.Update) error {
 func (m marking) Release(ctx context.Context, job string) error {
 	m.before(job, "release")
 	return m.Actor.Release(ctx, job)
-}
-
-// quiet is an exporter behind which package calm stands.
-type quiet struct{ *exporterapi.Client }
-
-// Window leaves out what the neighbours did, and when the lines of marks were read.
-func (q quiet) Window(ctx context.Context, job string, attempt int, after uint64) (exporterapi.Window, error) {
-	w, err := q.Client.Window(ctx, job, attempt, after)
-	filterproxy.HideNeighbours(&w)
-	return w, err
 }

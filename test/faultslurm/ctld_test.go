@@ -14,7 +14,7 @@ import (
 	"pitchpipe/test/fault"
 )
 
-// restartCtld restarts slurmctld in the middle of moves. One that is told to end saves
+// restartCtld restarts slurmctld in the middle of moves. On SIGTERM it saves
 // what it was told.
 func (r *round) restartCtld(end func()) ([]string, error) {
 	touched, err := r.met(r.w.owners...)
@@ -62,7 +62,7 @@ func (r *round) killBusyCtld() ([]string, error) {
 }
 
 // killSavedCtld kills slurmctld between two steps of moves, at a moment when it has
-// saved all that it acknowledged. Such a death may cost nobody anything.
+// saved all that it acknowledged. Such a death may cost no job anything.
 func (r *round) killSavedCtld() ([]string, error) {
 	if _, err := r.met(r.w.owners...); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (r *round) killSavedCtld() ([]string, error) {
 	defer r.w.ctld.Unlock()
 	r.w.c.KillCtld()
 	touched, err := r.met(r.w.owners...)
-	thaw() // they find nobody who answers
+	thaw() // they get no answer
 	time.Sleep(time.Duration(r.Random(1500)) * time.Millisecond)
 	defer r.w.remind()
 	return touched, errors.Join(err, r.w.c.StartCtld(r.w.t.Context()))
@@ -86,7 +86,7 @@ func (r *round) killSavedCtld() ([]string, error) {
 type kill struct{ saved, back time.Time }
 
 // requeueForgotten reports whether a job was ended by the signal of a requeue that a killed
-// slurmctld forgot: nobody else sends that signal, and the next slurmctld takes it for
+// slurmctld forgot: nothing else sends that signal, and the next slurmctld takes it for
 // the job's own failure.
 func (w *world) requeueForgotten(rec record) bool {
 	at, err := time.ParseInLocation("2006-01-02T15:04:05", rec["EndTime"], time.Local)
@@ -197,7 +197,7 @@ func (w *world) remind() {
 // forgotten finds the jobs of which a killed slurmctld lost something: what it showed
 // before and not after, or was told after it last saved.
 func (w *world) forgotten(saved, at time.Time, before, after map[string]record) {
-	// Dumping takes a moment, in which it is told more.
+	// Dumping takes a moment, in which more messages arrive.
 	saved = saved.Add(-time.Second)
 	for _, j := range w.every() {
 		b, a := before[j.id], after[j.id]

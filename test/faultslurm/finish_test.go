@@ -119,7 +119,7 @@ func (w *world) sealed(id string) bool {
 // job's run its index.
 func indexing(err error) bool { return strings.Contains(err.Error(), "DB index") }
 
-// Passive are the faults that nobody inflicts: jobs that came to their end in the
+// Passive are the faults that happen by themselves: jobs that came to their end in the
 // move that asked them to save.
 func (r *round) Passive() []fault.Strike {
 	var out []fault.Strike

@@ -36,7 +36,7 @@ type order struct {
 // hit is what the process says of itself when it is struck.
 type hit struct {
 	Point string `json:"point"`
-	Job   string `json:"job"` // that was being worked at; empty where nobody knows
+	Job   string `json:"job"` // that was being worked at; empty where it is unknown
 }
 
 // hook carries out orders in a controller or a broker. Its methods may be called at

@@ -43,7 +43,7 @@ func TestFaultsLoseNoJobAndRunNoneTwice(t *testing.T) {
 		t.Run("without a tuner", func(t *testing.T) {
 			t.Parallel()
 			few := *options
-			few.Faults = max(1, options.Faults*3/20) // as many as meet Slurm itself with a tuner
+			few.Faults = max(min(options.Faults/4, 5), options.Faults*3/20) // as many as meet Slurm itself with a tuner, and each kind
 			byHand = newWorld(t, false).campaign(t, few)
 		})
 	})

@@ -226,7 +226,7 @@ func (r *round) fillDisk(o *owner) ([]string, error) {
 	return slices.Sorted(maps.Keys(touched)), nil
 }
 
-// distrust makes the folder of the settings one that nobody should believe, as an attempt
+// distrust makes the folder of the settings one that the prolog must not trust, as an attempt
 // is about to begin, until it began.
 func (r *round) distrust(o *owner, f *fault.Fault) ([]string, error) {
 	dir, how := filepath.Join(o.dir, filepath.Base(settingsFolder)), f.Action

@@ -94,7 +94,7 @@ func (w *world) judge(j *job, r record) verdict {
 	if j.sealed {
 		w.fates.add(j.id, "that accounting gave its run an index, and refuses each change of it")
 	}
-	// A job that is left behind is nobody's fate but ours, unless not even root can change it.
+	// A job that is left behind is our fault, unless not even root can change it.
 	if why := w.fates.of(j.id); !right && (r.ended() || j.sealed) && len(why) > 0 {
 		v.slurms = true
 		v.why = append(v.why, "slurmctld forgot: "+strings.Join(why, "; "))

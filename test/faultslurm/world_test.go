@@ -62,7 +62,7 @@ type world struct {
 	// Jobs of whose cancel accounting has nothing (leftRequeued).
 	unwritten atomic.Int64
 	ctld      sync.Mutex // of who ends and starts slurmctld
-	bookmark  string     // id of a job of nobody, which waits for ever
+	bookmark  string     // id of a job that waits for ever
 
 	mu        sync.Mutex
 	jobs      map[string]*job // of all rounds, by id
@@ -126,7 +126,7 @@ func newWorld(t *testing.T, tuned bool) *world {
 	return w
 }
 
-// newBookmark submits the job of nobody.
+// newBookmark submits the job that waits for ever.
 func (w *world) newBookmark() (err error) {
 	w.bookmark, err = w.run(slurmcluster.Alpha, "sbatch", "--parsable", "--hold", "--job-name=bookmark", "--partition="+ownPartition, "--wrap=true")
 	return err

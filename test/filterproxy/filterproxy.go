@@ -18,9 +18,9 @@ import (
 	exporterapi "pitchpipe/exporter/api"
 )
 
-// HideNeighbours removes from a window the columns about other processes, and the times at
+// hideNeighbours removes from a window the columns about other processes, and the times at
 // which the exporter read the lines of its marks: it reads late on a busy machine.
-func HideNeighbours(w *exporterapi.Window) {
+func hideNeighbours(w *exporterapi.Window) {
 	for _, s := range w.Samples {
 		delete(s.Values, exporterapi.ColNodeBusy)
 		delete(s.Values, exporterapi.ColNodeSteal)
@@ -29,6 +29,16 @@ func HideNeighbours(w *exporterapi.Window) {
 			s.Mark.Time = time.Time{}
 		}
 	}
+}
+
+// Client is an exporter's client whose windows hide the neighbours.
+type Client struct{ *exporterapi.Client }
+
+// Window is that of the exporter without the neighbours.
+func (c Client) Window(ctx context.Context, job string, attempt int, after uint64) (exporterapi.Window, error) {
+	w, err := c.Client.Window(ctx, job, attempt, after)
+	hideNeighbours(&w)
+	return w, err
 }
 
 // Serve listens on a Unix socket and forwards to the exporter's until ctx ends. The
@@ -67,7 +77,7 @@ func filter(r *http.Response) error {
 	if err := errors.Join(json.NewDecoder(r.Body).Decode(&w), r.Body.Close()); err != nil {
 		return fmt.Errorf("the exporter's answer: %w", err)
 	}
-	HideNeighbours(&w)
+	hideNeighbours(&w)
 	body, err := json.Marshal(w)
 	if err != nil {
 		return err

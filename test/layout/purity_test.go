@@ -4,13 +4,14 @@ import (
 	"go/ast"
 	"go/token"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// outside are the packages of the standard library through which the world gets
-// into a computation.
+// outside are the packages of the standard library through which the world gets into a
+// computation.
 func outside() []string {
 	return []string{
 		"os", "net", "log", "syscall", "io/ioutil", "io/fs", "runtime", "plugin", "testing", "flag", "unsafe",
@@ -18,73 +19,66 @@ func outside() []string {
 	}
 }
 
-// allowedBelow are exceptions among the packages below those.
-func allowedBelow(imported string) bool { return imported == "math/rand/v2" }
-
-// clock are the functions of package time that read or wait for the clock.
-func clock() []string {
-	return []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "LoadLocation"}
+// pureFile reports whether a file may not touch the world: those of the pure packages, and
+// of those that read job files.
+func pureFile(s source) bool {
+	return !s.test && underAny(s.dir, append(slices.Collect(maps.Keys(pure())), "driver/jobfile"))
 }
 
-// own are the functions of math/rand/v2 that make a generator of one's own; the
-// others draw from the one that everybody shares.
-func own() []string { return []string{"New", "NewPCG", "NewChaCha8", "NewZipf"} }
+func libraryFile(s source) bool { return !s.test && !s.cmd() }
 
-// functional reports whether the folder's packages may not touch the world: the pure
-// ones, and those that read job files.
-func functional(dir string) bool {
-	return underAny(dir, append(slices.Collect(maps.Keys(pure())), "driver/jobfile"))
+// ban is functions that a part of the tree does not call.
+type ban struct {
+	part func(source) bool
+	pkg  string
+	name string // a regular expression
+	why  string
 }
 
-func TestPurePackagesDoNotTouchTheWorld(t *testing.T) {
+func bans() []ban {
+	const value, writer, exit = "take the value as an argument", "write to an io.Writer that the caller gives", "return an error, main decides"
+	return []ban{
+		{pureFile, "time", "Now|Since|Until|Sleep|After|AfterFunc|Tick|NewTimer|NewTicker|LoadLocation", value},
+		{pureFile, "math/rand/v2", "Int.*|Uint.*|Float.*|N|NormFloat64|ExpFloat64|Perm|Shuffle", value},
+		{pureFile, "fmt", "Print.*|Scan.*", value},
+		{libraryFile, "fmt", "Print|Printf|Println", writer},
+		{libraryFile, "os", "Exit", exit},
+		{libraryFile, "log", "Fatal|Fatalf|Fatalln", exit},
+	}
+}
+
+func TestPurePackagesImportNothingOfTheWorld(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
-		if s.test || !functional(s.dir) {
-			continue
-		}
 		for _, imported := range s.imports() {
-			if underAny(imported, outside()) && !allowedBelow(imported) {
+			if pureFile(s) && underAny(imported, outside()) && imported != "math/rand/v2" {
 				t.Errorf("%s imports %s, but %s is pure: take the value as an argument", s.path, imported, s.dir)
 			}
-		}
-		for _, found := range calls(s) {
-			t.Errorf("%s, but %s is pure: take the value as an argument", found, s.dir)
 		}
 	}
 }
 
-// calls lists the uses of the clock, of shared randomness and of the output.
-func calls(s source) []string {
-	var out []string
-	names := localNames(s)
-	ast.Inspect(s.ast, func(n ast.Node) bool {
-		sel, ok := n.(*ast.SelectorExpr)
-		if !ok {
+func TestNoFileCallsWhatIsBannedThere(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		names := localNames(s)
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			x, ok := sel.X.(*ast.Ident)
+			if !ok {
+				return true
+			}
+			for _, b := range bans() {
+				if names[x.Name] == b.pkg && b.part(s) && regexp.MustCompile("^("+b.name+")$").MatchString(sel.Sel.Name) {
+					t.Errorf("%s uses %s.%s; %s", s.at(sel), x.Name, sel.Sel.Name, b.why)
+				}
+			}
 			return true
-		}
-		x, ok := sel.X.(*ast.Ident)
-		if !ok {
-			return true
-		}
-		var bad bool
-		switch names[x.Name] {
-		case "time":
-			bad = slices.Contains(clock(), sel.Sel.Name)
-		case "math/rand/v2":
-			bad = token.IsExported(sel.Sel.Name) && !slices.Contains(own(), sel.Sel.Name) && !isRandType(sel.Sel.Name)
-		case "fmt":
-			bad = strings.HasPrefix(sel.Sel.Name, "Print") || strings.HasPrefix(sel.Sel.Name, "Scan")
-		}
-		if bad {
-			out = append(out, s.at(sel)+" uses "+x.Name+"."+sel.Sel.Name)
-		}
-		return true
-	})
-	return out
-}
-
-func isRandType(name string) bool {
-	return slices.Contains([]string{"Rand", "Source", "PCG", "ChaCha8", "Zipf"}, name)
+		})
+	}
 }
 
 // localNames maps the names under which a file knows packages to their paths.
@@ -169,33 +163,6 @@ func made(e ast.Expr, pkg, function string) bool {
 	}
 	x, ok := sel.X.(*ast.Ident)
 	return ok && x.Name == pkg
-}
-
-func TestOnlyProgramsPrintAndExit(t *testing.T) {
-	t.Parallel()
-	for _, s := range sources(t) {
-		if s.test || s.cmd() {
-			continue
-		}
-		names := localNames(s)
-		ast.Inspect(s.ast, func(n ast.Node) bool {
-			sel, ok := n.(*ast.SelectorExpr)
-			if !ok {
-				return true
-			}
-			x, ok := sel.X.(*ast.Ident)
-			if !ok {
-				return true
-			}
-			switch names[x.Name] + "." + sel.Sel.Name {
-			case "fmt.Print", "fmt.Printf", "fmt.Println":
-				t.Errorf("%s uses %s.%s; write to an io.Writer that the caller gives", s.at(sel), x.Name, sel.Sel.Name)
-			case "os.Exit", "log.Fatal", "log.Fatalf", "log.Fatalln":
-				t.Errorf("%s uses %s.%s; return an error, main decides", s.at(sel), x.Name, sel.Sel.Name)
-			}
-			return true
-		})
-	}
 }
 
 func TestEverySkipSaysWhy(t *testing.T) {

@@ -80,7 +80,7 @@ func top() (string, error) {
 	}
 }
 
-// listed and parsed are what every test looks at, made once for all of them: nobody
+// listed and parsed are what every test looks at, made once for all of them: no test
 // writes to what they hold.
 var (
 	listed = sync.OnceValues(list)

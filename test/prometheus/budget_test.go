@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"pitchpipe/test/powercapsim"
 )
 
 // job burns one core until it finds the file, and tells that an epoch ended as often as
@@ -47,10 +49,16 @@ func TestABudgetThatIsOverrunIsReportedByPrometheus(t *testing.T) {
 	w := newWorld(t)
 	prometheus := w.tool("prometheus")
 	sys := filepath.Join(w.dir, "sys")
-	w.start("powercapsim", w.program("powercapsim"), "--dir", sys, "--idle-watts", "20", "--max-watts", "100", "--dram")
-	w.await("the powercap tree", func() error {
-		_, err := os.Stat(filepath.Join(sys, "devices", "system", "cpu", "online"))
-		return err
+	ctx, stopJoules := context.WithCancel(context.WithoutCancel(t.Context()))
+	joules, err := powercapsim.Follow(ctx, powercapsim.Config{Dir: sys, IdleWatts: 20, MaxWatts: 100, DRAM: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stopJoules()
+		if err := joules(); err != nil {
+			t.Error(err)
+		}
 	})
 	metrics, api, socket := freeAddress(t), freeAddress(t), filepath.Join(w.dir, "exporter.sock")
 	exporter := []string{

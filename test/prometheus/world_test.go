@@ -43,7 +43,7 @@ func (s *workshop) make() {
 		return
 	}
 	out, err := exec.CommandContext(context.Background(), "go", "build", "-o", s.dir, "pitchpipe/controller/cmd/pitchpipe",
-		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/powercapsim/cmd/powercapsim").CombinedOutput()
+		"pitchpipe/exporter/cmd/pitchpipe-exporter").CombinedOutput()
 	if err != nil {
 		s.err = fmt.Errorf("go build: %w\n%s", err, out)
 	}
@@ -209,7 +209,7 @@ func (w *world) pitchpipe(args ...string) string {
 	return out
 }
 
-// freeAddress is a loopback address that nobody listened on a moment ago.
+// freeAddress is a loopback address that was free a moment ago.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	var lc net.ListenConfig

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// ports finds n loopback ports that nobody listens on, below the range from which
+// ports finds n free loopback ports, below the range from which
 // the kernel gives ports to clients.
 func ports(n int) ([]int, error) {
 	var out []int

@@ -80,7 +80,7 @@ func (c *Cluster) daemon(name string) *daemon {
 }
 
 // await asks until the answer is nil, the daemon is gone or patience ends. One question
-// takes seconds at most: Slurm's clients try for a minute where nobody listens yet.
+// takes seconds at most: Slurm's clients try for a minute until a daemon listens.
 func (c *Cluster) await(ctx context.Context, name string, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

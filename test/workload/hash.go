@@ -54,12 +54,12 @@ func newHash(p params) (work, error) {
 	return h, nil
 }
 
-// each calls what make returns for every block of a piece, pieces at the same time.
-func (h *hash) each(make func(piece int, buf []byte) func(at int64, sum *uint32) error) error {
+// each calls what begin returns for every block of a piece, pieces at the same time.
+func (h *hash) each(begin func(piece int, buf []byte) func(at int64, sum *uint32) error) error {
 	var errs [hashPieces]error
 	h.params.team.each(hashPieces, func(piece int) {
 		var buf [hashBlock]byte
-		f := make(piece, buf[:])
+		f := begin(piece, buf[:])
 		lo, hi := span(h.blocks, hashPieces, piece)
 		for i := lo; i < hi && errs[piece] == nil; i++ {
 			errs[piece] = f(int64(i)*hashBlock, &h.sums[i])

@@ -2,7 +2,7 @@
 //
 // In: a seed; it draws a machine, a job or a kind of jobs, and what their owner
 // allows. Out: what the jobs cost in their objective, probes and restarts included,
-// beside the same jobs under the same noise that nobody moved, and beside a net oracle
+// beside the same jobs under the same noise that were never moved, and beside a net oracle
 // that moves once, right after the profile, and pays for it. The simulated cluster says
 // what a job cost, never the controller.
 //

@@ -45,7 +45,7 @@ func live(t *testing.T, seed uint64, g group, tell bool) (out rows) {
 		for i, p := range w.play(t, state) {
 			r := w.row(i, truths[i], p)
 			if out = append(out, r); !r.Changed && math.Abs(r.Ratio-1) > 1e-6 {
-				t.Errorf("world %d run %d: nobody changed it, and it cost %v times as much: it met other noise", seed, i+1, r.Ratio)
+				t.Errorf("world %d run %d: nothing changed it, and it cost %v times as much: it met other noise", seed, i+1, r.Ratio)
 			}
 			if tell {
 				fmt.Print(w.tell(i, truths[i], p))

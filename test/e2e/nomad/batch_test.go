@@ -89,7 +89,7 @@ func (s *stage) dispatch(id, input string) string {
 	return got.DispatchedJobID
 }
 
-// untouched waits for the end of a job that nobody may have changed.
+// untouched waits for the end of a job that may not have been changed.
 func (s *stage) untouched(id string) api.Job {
 	s.t.Helper()
 	j := s.through(id, time.Time{})

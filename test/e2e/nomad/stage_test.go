@@ -153,7 +153,7 @@ func (s *stage) spawn(cmd *exec.Cmd, log string) {
 	s.t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		late := time.AfterFunc(time.Minute, func() {
-			s.t.Errorf("%s does not end when it is told to", cmd.Path)
+			s.t.Errorf("%s does not end on SIGTERM", cmd.Path)
 			_ = cmd.Process.Kill()
 		})
 		defer late.Stop()

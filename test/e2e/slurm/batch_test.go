@@ -33,7 +33,7 @@ var accuracy = regexp.MustCompile(`epoch 20/20 loss \S+ acc (\S+)`)
 
 // batchStory submits the same training job thirteen times. By the twelfth recurrence its batch
 // size has changed for good, and its accuracy stays within the owner's limit.
-func (s *stage) batchStory(h house) {
+func (s *stage) batchStory(h deployment) {
 	const recurrences, allowed = 12, 0.02
 	t, user := s.t, slurmcluster.Alpha
 	shipped{lacks: noTorch}.need(t)

@@ -28,8 +28,8 @@ const asked = 2048
 // memoryStory: after one run, the memory of a pending job of the kind is lowered. One that
 // outgrows it is killed while no controller runs; the next controller has it run again, once,
 // with its owner's memory, and lowers none of the kind for a while. It kills the controller of
-// the house, and is the last story of it.
-func (s *stage) memoryStory(h house) {
+// the deployment, and is the last story of it.
+func (s *stage) memoryStory(h deployment) {
 	s.t.Helper()
 	t, user := s.t, h.user
 	if !strings.Contains(s.as("slurm", "scontrol", "show", "config"), "proctrack/cgroup") {

@@ -77,7 +77,7 @@ func (s *stage) lasted(sub submission) float64 {
 // a twentieth, however often they are submitted, of the slower of two untuned runs, one before
 // and one after. Once it is gone, a program that profits from a second core gains, by the
 // epoch, against a shorter untuned run.
-func (s *stage) neighbourStory(h house) {
+func (s *stage) neighbourStory(h deployment) {
 	const most = 1.05
 	t, user := s.t, slurmcluster.Alpha
 	run := func(name, command string, tuned bool) (submission, float64) {

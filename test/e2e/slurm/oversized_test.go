@@ -39,7 +39,7 @@ exit $status
 // of its four cores ends on one; a second one that asks for two cores begins on one, and so do
 // the later tasks of an array without a checkpoint. Of these one tries, and those that begin
 // after it has ended know: the third begins as it ends.
-func (s *stage) oversizedStory(h house) {
+func (s *stage) oversizedStory(h deployment) {
 	t := s.t
 	user := slurmcluster.Alpha
 	here := []string{"--partition=" + h.partition, "--nodelist=" + s.node(2)}

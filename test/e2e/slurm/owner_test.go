@@ -13,7 +13,7 @@ import (
 
 // ownerStory: a user's own controller, with that user's rights, tunes that user's jobs
 // and nothing is lost.
-func (s *stage) ownerStory(h house) {
+func (s *stage) ownerStory(h deployment) {
 	t := s.t
 	alpha, beta := slurmcluster.Alpha, slurmcluster.Beta
 	here := []string{"--partition=" + h.partition, "--nodelist=" + s.node(2)}
@@ -79,7 +79,7 @@ func (s *stage) onlyTheOwnerCancels(sub submission, somebody string) {
 }
 
 // ended waits for a job: its sbatch has the right status, and every epoch was done.
-func (s *stage) ended(h house, sub submission, j ticks, want int) {
+func (s *stage) ended(h deployment, sub submission, j ticks, want int) {
 	s.t.Helper()
 	got := s.status(sub)
 	if got != want {
@@ -92,7 +92,7 @@ func (s *stage) ended(h house, sub submission, j ticks, want int) {
 // meanwhile what it was found to need, so that it pays nothing: one attempt. Where the
 // noise of a busy machine left nothing found that is better than its owner's settings,
 // it is to say so and to keep those.
-func (s *stage) returns(h house, j ticks, first submission) {
+func (s *stage) returns(h deployment, j ticks, first submission) {
 	s.t.Helper()
 	if err := s.moved(first); err != nil {
 		s.t.Fatalf("%s has taught nothing: %v", first.name, err)
@@ -190,7 +190,7 @@ func (s *stage) onceAfter(first, after submission) {
 	}
 }
 
-func (s *stage) staysCancelled(h house, sub submission) {
+func (s *stage) staysCancelled(h deployment, sub submission) {
 	s.t.Helper()
 	s.await("the controller to be through with it", func() error {
 		j, err := h.client.Job(s.t.Context(), sub.id)

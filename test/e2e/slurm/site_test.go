@@ -19,7 +19,7 @@ import (
 // siteStory: the controller of a site, which is neither root nor slurm and has no right
 // over anybody's job, tunes the jobs of two users through the broker, and neither user
 // sees or steers the other's.
-func (s *stage) siteStory(h house) {
+func (s *stage) siteStory(h deployment) {
 	t := s.t
 	alpha, beta := slurmcluster.Alpha, slurmcluster.Beta
 	here := []string{"--partition=" + h.partition, "--nodelist=" + s.node(2)}
@@ -79,7 +79,7 @@ func (s *stage) siteStory(h house) {
 }
 
 // runs: the controller submits nobody's job, so the command does, as its caller.
-func (s *stage) runs(h house) {
+func (s *stage) runs(h deployment) {
 	s.t.Helper()
 	j := ticks{user: slurmcluster.Alpha, name: "run", epochs: 3}
 	script := strings.Replace(s.script(j), "#SBATCH ", "#SBATCH --partition="+h.partition+" --nodelist="+s.node(2)+"\n#SBATCH ", 1)
@@ -102,7 +102,7 @@ func (s *stage) runs(h house) {
 
 // apart: through the controller's socket each user has his own job, and of the other's
 // there is none.
-func (s *stage) apart(h house, his, hers submission) {
+func (s *stage) apart(h deployment, his, hers submission) {
 	s.t.Helper()
 	for _, c := range []struct{ mine, other submission }{{his, hers}, {hers, his}} {
 		ask := func(args ...string) (string, error) {
@@ -145,7 +145,7 @@ func (s *stage) apart(h house, his, hers submission) {
 }
 
 // unknown: the controller does not know the job, although it may see everybody's.
-func (s *stage) unknown(h house, sub submission) {
+func (s *stage) unknown(h deployment, sub submission) {
 	s.t.Helper()
 	list, err := s.c.Run(s.t.Context(), slurmcluster.Controller, s.w.path("pitchpipe"), "status", "--json", "--socket", h.socket)
 	var jobs []api.Job
@@ -209,7 +209,7 @@ const sweepTasks = 3
 
 // swept: every task of an array ran to its end once, those that were moved by the
 // broker's hand and under their own names, and the array as a whole was left alone.
-func (s *stage) swept(h house, array submission, j ticks) {
+func (s *stage) swept(h deployment, array submission, j ticks) {
 	s.t.Helper()
 	if got := s.status(array); got != 0 {
 		s.t.Errorf("sbatch --wait of the array ended with %d, want 0", got)

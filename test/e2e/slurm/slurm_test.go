@@ -11,7 +11,7 @@ import (
 func TestJobsAreTunedOnSlurmInBothModes(t *testing.T) {
 	s := newStage(t)
 	t.Run("the job files that ship run as they are", func(t *testing.T) { s.in(t).jobFiles() })
-	own, site := s.ownHouse(), s.siteHouse()
+	own, site := s.ownDeployment(), s.siteDeployment()
 	t.Run("tuning", func(t *testing.T) {
 		t.Run("by a user's own controller", func(t *testing.T) {
 			t.Parallel()
@@ -31,7 +31,7 @@ func TestJobsAreTunedOnSlurmInBothModes(t *testing.T) {
 		t.Run("a recurring training job gets another batch size", func(t *testing.T) { s.in(t).batchStory(own) })
 		t.Run("jobs beside a busy process lose little", func(t *testing.T) { s.in(t).neighbourStory(own) })
 		t.Run("memory that a job does not need is given up, and given back", func(t *testing.T) {
-			for _, h := range []house{own, site} {
+			for _, h := range []deployment{own, site} {
 				t.Run("by mode "+h.mode, func(t *testing.T) { t.Parallel(); s.in(t).memoryStory(h) })
 			}
 		})

@@ -77,7 +77,7 @@ func (s *stage) spawn(cmd *exec.Cmd, log string) (kill func()) {
 		if cmd.ProcessState == nil { // it was not killed
 			_ = cmd.Process.Signal(syscall.SIGTERM)
 			late := time.AfterFunc(30*time.Second, func() {
-				s.t.Errorf("%s does not end when it is told to", cmd.Path)
+				s.t.Errorf("%s does not end on SIGTERM", cmd.Path)
 				_ = cmd.Process.Kill()
 			})
 			defer late.Stop()
@@ -214,7 +214,7 @@ func (s *stage) succeeded(sub submission) {
 }
 
 // seenEnded waits until a job has succeeded and the controller knows of it.
-func (s *stage) seenEnded(h house, sub submission) {
+func (s *stage) seenEnded(h deployment, sub submission) {
 	s.t.Helper()
 	s.succeeded(sub)
 	s.await("the controller knows of the end", func() error {

@@ -18,15 +18,15 @@ const againEpochs = 10
 
 // table tunes job files in each mode: what is met for the first time is probed, and
 // what is known is changed while it waits. One job runs at a time, on one node.
-func (s *stage) table(houses ...house) {
+func (s *stage) table(deployments ...deployment) {
 	var rows []table.Row
 	type pair struct {
-		house
+		deployment
 		file shipped
 	}
 	var pairs []pair
 	for i, f := range slices.Backward(shippedFiles()) { // the first last, when the other stories have let go of the node
-		for _, h := range houses {
+		for _, h := range deployments {
 			if f.tuned > 0 && slices.Contains(f.modes, h.mode) && (i == 0 || *all) {
 				pairs = append(pairs, pair{h, f})
 			}
@@ -35,7 +35,7 @@ func (s *stage) table(houses ...house) {
 	for _, p := range pairs {
 		s.t.Run(p.mode+" "+p.file.name, func(t *testing.T) {
 			p.file.need(t)
-			rows = append(rows, s.in(t).tune(p.house, p.file))
+			rows = append(rows, s.in(t).tune(p.deployment, p.file))
 		})
 	}
 	s.w.table = table.Print(rows)
@@ -51,7 +51,7 @@ func (s *stage) table(houses ...house) {
 	}
 }
 
-func (s *stage) tune(h house, f shipped) table.Row {
+func (s *stage) tune(h deployment, f shipped) table.Row {
 	s.t.Helper()
 	user := h.user
 	on := []string{"--partition=" + h.partition, "--nodelist=" + s.node(1)}
@@ -78,7 +78,7 @@ func (s *stage) tune(h house, f shipped) table.Row {
 }
 
 // result waits for a job, and for the controller to be through with it.
-func (s *stage) result(h house, sub submission, epochs int) table.Run {
+func (s *stage) result(h deployment, sub submission, epochs int) table.Run {
 	s.t.Helper()
 	s.succeeded(sub)
 	var r table.Run

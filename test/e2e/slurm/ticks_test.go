@@ -75,7 +75,7 @@ func (s *stage) submit(j ticks, args ...string) submission {
 
 // discards is how many attempts of a job the controller threw away: none where it does
 // not know the job.
-func (s *stage) discards(h house, id string) int {
+func (s *stage) discards(h deployment, id string) int {
 	s.t.Helper()
 	story, err := h.client.Explain(s.t.Context(), id)
 	if err != nil && !errors.Is(err, api.ErrNotFound) {

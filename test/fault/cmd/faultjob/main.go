@@ -73,7 +73,7 @@ type attempt struct {
 	token   string // unlike that of any other attempt
 	done    int    // epochs
 	total   int    // epochs after which the job is done
-	hurried bool   // it has been told to come to its end earlier
+	hurried bool   // its end was brought forward
 	over    bool   // an attempt before came to the job's end
 }
 
@@ -140,7 +140,7 @@ func env(name string) string {
 	return "-"
 }
 
-// lock makes the journal this attempt's, and reports whether nobody else had it.
+// lock makes the journal this attempt's, and reports whether it was free.
 func (a *attempt) lock() (alone bool, err error) {
 	alone = true
 	for end := time.Now().Add(a.o.patient); ; time.Sleep(50 * time.Millisecond) {
@@ -200,7 +200,7 @@ func (a *attempt) work(asked, ended <-chan os.Signal) (int, error) {
 	var end time.Time // when the job comes to its own end, once it was asked
 	kept := false     // it was asked to save, and did
 	for a.done < a.total {
-		// Epochs are not alike, so that nobody is certain of what a setting does.
+		// Epochs vary in length, so that no setting is certain to be better.
 		length := a.o.epoch/2 + rand.N(a.o.epoch)
 		if a.o.hurries() {
 			length = time.Millisecond
@@ -242,7 +242,7 @@ func (a *attempt) work(asked, ended <-chan os.Signal) (int, error) {
 	return a.o.status, a.note("end %d", time.Now().UnixMilli())
 }
 
-// leave is the end of an attempt that was told to end.
+// leave is the end of an attempt that SIGTERM ended.
 func (a *attempt) leave(kept bool) error {
 	if kept {
 		return a.note("term %d", time.Now().UnixMilli())

@@ -10,19 +10,19 @@ import (
 	"pitchpipe/test/slurmcluster"
 )
 
-// house is a controller that runs.
-type house struct {
+// deployment is a controller that runs.
+type deployment struct {
 	mode      string // as the table names it
 	partition string // whose jobs it sees
 	user      string // whose job files are tuned
 	socket    string
 	client    *api.Client
-	kill      func()               // kills the controller
-	again     func(s *stage) house // starts another in its place
+	kill      func()                    // kills the controller
+	again     func(s *stage) deployment // starts another in its place
 }
 
-// ownHouse starts Alpha's own controller.
-func (s *stage) ownHouse() house {
+// ownDeployment starts Alpha's own controller.
+func (s *stage) ownDeployment() deployment {
 	s.t.Helper()
 	dir := filepath.Join(s.c.Home(slurmcluster.Alpha), ownerDir)
 	s.as(slurmcluster.Alpha, "mkdir", "-m", "700", dir)
@@ -33,7 +33,7 @@ func (s *stage) ownHouse() house {
 }
 
 // startOwn starts the controller in the folder that Alpha has for it.
-func (s *stage) startOwn(log string) house {
+func (s *stage) startOwn(log string) deployment {
 	s.t.Helper()
 	dir := filepath.Join(s.c.Home(slurmcluster.Alpha), ownerDir)
 	cmd, err := s.c.Command(context.WithoutCancel(s.t.Context()), slurmcluster.Alpha, s.w.path("roles"), roleController, dir, s.socket, s.w.path("hooks", "wake"))
@@ -42,15 +42,15 @@ func (s *stage) startOwn(log string) house {
 	}
 	kill := s.spawn(cmd, log)
 	h := s.open("owner", ownerPartition, slurmcluster.Alpha, filepath.Join(dir, "controller.sock"))
-	h.kill, h.again = kill, func(s *stage) house { return s.startOwn("owner-again.log") }
+	h.kill, h.again = kill, func(s *stage) deployment { return s.startOwn("owner-again.log") }
 	return h
 }
 
-// siteHouse starts the controller of a site and its broker, the programs that ship: the
+// siteDeployment starts the controller of a site and its broker, the programs that ship: the
 // controller under an ordinary account, the broker under that with Slurm's administrator
 // level Operator. Between the controller and the exporter stands what hides the machine's
 // other work; the jobs' listeners talk to the exporter itself.
-func (s *stage) siteHouse() house {
+func (s *stage) siteDeployment() deployment {
 	s.t.Helper()
 	broker, site := s.folder("broker-run", slurmcluster.Operator), s.folder("site", slurmcluster.Controller)
 	s.spawnAs(slurmcluster.Operator, "broker.log", "pitchpipe", "broker", "--config=", "--broker.socket="+filepath.Join(broker, "broker.sock"),
@@ -67,7 +67,7 @@ func (s *stage) siteHouse() house {
 }
 
 // startSite starts the controller in the folder that the site has for it.
-func (s *stage) startSite(log string) house {
+func (s *stage) startSite(log string) deployment {
 	s.t.Helper()
 	site := s.w.path("site")
 	socket := filepath.Join(site, "controller.sock")
@@ -77,7 +77,7 @@ func (s *stage) startSite(log string) house {
 		"--state="+filepath.Join(s.c.Home(slurmcluster.Controller), "state"), "--exporter.socket="+filepath.Join(site, "calm.sock"), "--listen=",
 		"--site="+filepath.Join(site, "site.yaml"), "--resync=2s")
 	h := s.open("site", sitePartition, slurmcluster.Beta, socket)
-	h.kill, h.again = kill, func(s *stage) house { return s.startSite("site-again.log") }
+	h.kill, h.again = kill, func(s *stage) deployment { return s.startSite("site-again.log") }
 	return h
 }
 
@@ -102,16 +102,16 @@ func (s *stage) folder(name, user string) string {
 }
 
 // open waits until a controller answers.
-func (s *stage) open(mode, partition, user, socket string) house {
+func (s *stage) open(mode, partition, user, socket string) deployment {
 	s.t.Helper()
-	h := house{mode: mode, partition: partition, user: user, socket: socket, client: api.NewClient(socket)}
+	h := deployment{mode: mode, partition: partition, user: user, socket: socket, client: api.NewClient(socket)}
 	s.t.Cleanup(h.client.Close)
 	s.await("the controller", func() error { _, err := h.client.Jobs(s.t.Context()); return err })
 	return h
 }
 
 // follow logs what became of jobs where the test fails.
-func (s *stage) follow(h house, subs ...submission) {
+func (s *stage) follow(h deployment, subs ...submission) {
 	s.t.Helper()
 	s.t.Cleanup(func() {
 		for _, sub := range subs {
