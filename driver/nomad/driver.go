@@ -36,9 +36,9 @@ type Driver struct {
 
 	followers atomic.Int64 // outputs that are followed by a stream
 	moves     move.Machine
+	locks     move.Locks // by the names of records
 
 	mu        sync.Mutex
-	locks     map[string]*lock       // by the names of their records
 	records   map[driver.JobID]brief // what the journal has, in short
 	heard     map[string]bool        // allocations whose output is followed
 	eyes      *eyes
@@ -51,11 +51,6 @@ type Driver struct {
 	outlooks  map[driver.JobID]dryRun
 	registers map[string]time.Time // namespaces in which the token had the right to register, then
 	limits    *bool                // whether Nomad knows time limits; nil = not asked yet
-}
-
-type lock struct {
-	mu    sync.Mutex
-	users int
 }
 
 // New returns a driver that runs until Close. It reads the journal and looks after the
@@ -77,7 +72,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	}
 	d := &Driver{
 		cfg: cfg, c: cluster{cfg.Client, cfg.Leads},
-		locks: map[string]*lock{}, records: map[driver.JobID]brief{}, heard: map[string]bool{}, stanzas: map[driver.JobID]seen{},
+		records: map[driver.JobID]brief{}, heard: map[string]bool{}, stanzas: map[driver.JobID]seen{},
 		glances: map[driver.JobID]*glance{}, last: map[driver.JobID]driver.Job{}, outlooks: map[driver.JobID]dryRun{}, registers: map[string]time.Time{},
 	}
 	d.moves.AfterStep = cfg.AfterStep
@@ -137,7 +132,7 @@ func (d *Driver) recall(ctx context.Context) error {
 // this controller began to lead, and must not save what it made of that over what is read
 // now: it is waited for, and its save is refused.
 func (d *Driver) recallOne(ctx context.Context, name string) error {
-	defer d.holdName(name)()
+	defer d.locks.Hold(name)()
 	r, err := d.loadName(ctx, name)
 	if err == nil && r != nil {
 		d.remember(r)
@@ -169,32 +164,11 @@ func (d *Driver) Close() error {
 }
 
 // hold makes one caller at a time the only one to act on a job.
-func (d *Driver) hold(id driver.JobID) (release func()) { return d.holdName(recordName(id)) }
+func (d *Driver) hold(id driver.JobID) (release func()) { return d.locks.Hold(recordName(id)) }
 
 // holdRequest makes one caller at a time the only one to act on a request.
 func (d *Driver) holdRequest(id driver.RequestID) (release func()) {
 	return d.hold(driver.JobID("request " + string(id)))
-}
-
-// holdName does so by the name of the job's record.
-func (d *Driver) holdName(name string) (release func()) {
-	d.mu.Lock()
-	l := d.locks[name]
-	if l == nil {
-		l = &lock{}
-		d.locks[name] = l
-	}
-	l.users++
-	d.mu.Unlock()
-	l.mu.Lock()
-	return func() {
-		l.mu.Unlock()
-		d.mu.Lock()
-		if l.users--; l.users == 0 {
-			delete(d.locks, name)
-		}
-		d.mu.Unlock()
-	}
 }
 
 // remember keeps what the journal has of a job.

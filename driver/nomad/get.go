@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -82,13 +81,13 @@ func (d *Driver) glance(ctx context.Context, id driver.JobID) (*facts, driver.Jo
 	g := d.glances[id]
 	d.mu.Unlock()
 	if mark != "" && g != nil && g.mark == mark && (g.until.IsZero() || time.Now().Before(g.until)) {
-		return g.f, clone(g.job), nil
+		return g.f, g.job.Clone(), nil
 	}
 	f, job, err := d.get(ctx, id)
 	if err != nil {
 		return nil, driver.Job{}, err
 	}
-	g = &glance{mark: mark, f: f, job: clone(job)}
+	g = &glance{mark: mark, f: f, job: job.Clone()}
 	if f.parent != nil {
 		g.until = f.waits()
 	}
@@ -98,17 +97,6 @@ func (d *Driver) glance(ctx context.Context, id driver.JobID) (*facts, driver.Jo
 		d.mu.Unlock()
 	}
 	return f, job, nil
-}
-
-// clone copies what a caller could change.
-func clone(j driver.Job) driver.Job {
-	j.Attempts = slices.Clone(j.Attempts)
-	for i := range j.Attempts {
-		j.Attempts[i].Change = j.Attempts[i].Change.Clone()
-	}
-	j.Change, j.Variables = j.Change.Clone(), maps.Clone(j.Variables)
-	j.Resources.Env, j.Resources.Args = maps.Clone(j.Resources.Env), slices.Clone(j.Resources.Args)
-	return j
 }
 
 // acted notes that something was done to a job.

@@ -208,17 +208,13 @@ func (c *Cluster) feasible(j *job, in driver.Intent) error {
 	if ch.Empty() { // the way back to what its owner asked for is always open
 		return nil
 	}
-	return c.grow(j.current(), roomOf(j.resources(ch)))
-}
-
-func roomOf(r driver.Resources) driver.Room {
-	return driver.Room{Cores: r.Cores, Memory: r.MemoryBytes}
+	return c.grow(j.current(), j.resources(ch).Room())
 }
 
 // grow refuses more than an attempt has where its job would have to wait for that: behind
 // those that wait, or since others that are being moved will have it.
 func (c *Cluster) grow(r *run, want driver.Room) error {
-	has := roomOf(r.took)
+	has := r.took.Room()
 	if slices.ContainsFunc(c.queue, func(j *job) bool { return !j.notBefore.After(c.now) }) {
 		return driver.Grow(has, want)
 	}
@@ -230,7 +226,7 @@ func (c *Cluster) grow(r *run, want driver.Room) error {
 		}
 		for _, other := range c.jobs {
 			if m := other.intents.Moving; m != nil && !m.Queued && other.runs[len(other.runs)-1].node == n {
-				free = free.Minus(more(other.current(), roomOf(other.resources(m.Intent.Change))))
+				free = free.Minus(more(other.current(), other.resources(m.Intent.Change).Room()))
 			}
 		}
 		nodes = append(nodes, free)
@@ -244,7 +240,7 @@ func more(r *run, to driver.Room) driver.Room {
 	if r == nil {
 		return to
 	}
-	to = to.Minus(roomOf(r.took))
+	to = to.Minus(r.took.Room())
 	return driver.Room{Cores: max(to.Cores, 0), Memory: max(to.Memory, 0)}
 }
 
@@ -255,7 +251,7 @@ func (c *Cluster) ownerChanges(j *job) {
 		return
 	}
 	j.view.Source = append(slices.Clip(j.view.Source), "\n# changed by its owner\n"...)
-	j.view.Fingerprint = fingerprint(j.view.Source, j.spec.Variables)
+	j.view.Fingerprint = driver.Fingerprint(j.view.Source, j.spec.Variables)
 	c.changed(j)
 	if j.intents.Moving == nil {
 		return

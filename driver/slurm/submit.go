@@ -36,7 +36,7 @@ func Submit(ctx context.Context, run command.Runner, file *jobfile.Job, spec dri
 		delete(env, "PITCHPIPE_JOB")
 		delete(env, "PITCHPIPE_SETTINGS")
 	}
-	env = merged(env, merged(markOf(file, spec), spec.Env))
+	env = driver.Merge(env, driver.Merge(markOf(file, spec), spec.Env))
 	if err := oneCluster(file, env); err != nil {
 		return "", err
 	}

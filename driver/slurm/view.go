@@ -233,7 +233,7 @@ func (d *Driver) sketch(j parse.Job, r *Record) driver.Job {
 		follow(r, j, now)
 	} else {
 		job.Request, job.Submitted = r.Request, r.Submitted
-		job.Resources.Env = merged(job.Resources.Env, r.Env)
+		job.Resources.Env = driver.Merge(job.Resources.Env, r.Env)
 		if r.Filename != "" {
 			job.Filename = r.Filename
 		}
