@@ -1,8 +1,8 @@
 // Package driver is the contract between the controller and a scheduler, as
 // database/sql/driver is between database/sql and a database.
 //
-// In comes what the controller wants: a job to start under a request id, an
-// intent to advance. Out come jobs as the scheduler sees them, the one step that
+// Input: what the controller wants: a job to start under a request id, an
+// intent to advance. Output: jobs as the scheduler sees them, the one step that
 // was taken, and errors that say what the caller may do next. A driver never
 // decides whether a job should be changed, never reads knowledge, and never
 // takes a step that could not be taken again after a crash.

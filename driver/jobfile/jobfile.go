@@ -91,7 +91,7 @@ type Job struct {
 	Stanza *Block
 }
 
-// Live tells whether the tuning block names a knob that reaches the job through
+// Live reports whether the tuning block names a knob that reaches the job through
 // its settings file.
 func (j *Job) Live() bool {
 	if j.Stanza == nil {

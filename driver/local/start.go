@@ -152,7 +152,7 @@ func (d *Driver) draft(id driver.RequestID, spec driver.Spec) (*record, []byte, 
 	return r, script, nil
 }
 
-// fits tells whether the machine could ever run it.
+// fits reports whether the machine could ever run it.
 func (d *Driver) fits(want driver.Room) error {
 	if want.Cores > d.room.Cores {
 		return fmt.Errorf("%d cores, this machine has %d for jobs: %w", want.Cores, d.room.Cores, driver.ErrInvalid)

@@ -41,12 +41,12 @@ type Driver struct {
 	mu        sync.Mutex
 	records   map[driver.JobID]brief // what the journal has, in short
 	heard     map[string]bool        // allocations whose output is followed
-	eyes      *eyes
+	informer  *informer
 	stanzas   map[driver.JobID]seen // what is known of jobs that may not be ours to see
 	news      bool                  // the journal does not have all of it
 	kept      time.Time             // when that was written down last
 	pruned    time.Time             // when old records were looked for last
-	glances   map[driver.JobID]*glance
+	snapshots map[driver.JobID]*snapshot
 	last      map[driver.JobID]driver.Job // as it was last read, for lists that show one that cannot be read
 	outlooks  map[driver.JobID]dryRun
 	registers map[string]time.Time // namespaces in which the token had the right to register, then
@@ -73,7 +73,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	d := &Driver{
 		cfg: cfg, c: cluster{cfg.Client, cfg.Leads},
 		records: map[driver.JobID]brief{}, heard: map[string]bool{}, stanzas: map[driver.JobID]seen{},
-		glances: map[driver.JobID]*glance{}, last: map[driver.JobID]driver.Job{}, outlooks: map[driver.JobID]dryRun{}, registers: map[string]time.Time{},
+		snapshots: map[driver.JobID]*snapshot{}, last: map[driver.JobID]driver.Job{}, outlooks: map[driver.JobID]dryRun{}, registers: map[string]time.Time{},
 	}
 	d.moves.AfterStep = cfg.AfterStep
 	d.ns = slices.Clone(cfg.Namespaces)
@@ -88,11 +88,11 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	}
 	d.relearn(ctx)
 	d.life, d.end = context.WithCancel(context.Background())
-	d.eyes = newEyes(d)
+	d.informer = newEyes(d)
 	for _, ns := range d.ns {
-		d.busy.Go(func() { d.eyes.look(d.life, ns) })
+		d.busy.Go(func() { d.informer.look(d.life, ns) })
 	}
-	d.busy.Go(func() { d.eyes.keep(d.life) })
+	d.busy.Go(func() { d.informer.keep(d.life) })
 	return d, nil
 }
 
@@ -101,14 +101,14 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 func (d *Driver) Recall(ctx context.Context) error {
 	d.mu.Lock()
 	clear(d.records)
-	clear(d.glances)
+	clear(d.snapshots)
 	d.mu.Unlock()
 	if err := d.recall(ctx); err != nil {
 		return err
 	}
-	d.eyes.did()
+	d.informer.did()
 	for _, id := range d.unfinished(func(r brief) bool { return !r.ended }) {
-		d.eyes.poke(id)
+		d.informer.poke(id)
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func (d *Driver) remember(r *record) {
 	d.records[r.Job] = r.brief()
 }
 
-// sees tells whether jobs of the namespace are seen.
+// sees reports whether jobs of the namespace are seen.
 func (d *Driver) sees(namespace string) bool {
 	return slices.Contains(d.ns, namespace) || slices.Contains(d.ns, api.AllNamespacesNamespace)
 }

@@ -26,7 +26,7 @@ type proxy struct {
 	asked  []string                                   // METHOD PATH of what may change something
 }
 
-// question tells whether the request asks for the right to register, and changes nothing.
+// question reports whether the request asks for the right to register, and changes nothing.
 func question(r *http.Request) bool { return r.URL.Path == "/v1/job/pitchpipe-may-register" }
 
 // call is a request that changes something: a registration, a stop, a signal.
@@ -34,7 +34,7 @@ func call(r *http.Request) bool {
 	return !question(r) && r.Method != http.MethodGet && !strings.HasSuffix(r.URL.Path, "/plan") && !strings.HasPrefix(r.URL.Path, "/v1/validate") && r.URL.Path != "/v1/jobs/parse"
 }
 
-// registers tells whether the request registers a job.
+// registers reports whether the request registers a job.
 func registers(r *http.Request) bool {
 	return !question(r) && r.Method != http.MethodGet && (r.URL.Path == "/v1/jobs" || strings.HasPrefix(r.URL.Path, "/v1/job/") && !strings.HasSuffix(r.URL.Path, "/plan")) && r.Method != http.MethodDelete
 }

@@ -50,7 +50,7 @@ func (d *Driver) unread(l listed, why error) driver.Job {
 	return job
 }
 
-// answers tells whether jobs of a namespace can be listed now: one that cannot be read is
+// answers reports whether jobs of a namespace can be listed now: one that cannot be read is
 // the only one then.
 func (c cluster) answers(ctx context.Context, namespace string) error {
 	ctx, done := context.WithTimeout(ctx, answersWithin)

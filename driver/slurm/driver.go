@@ -153,7 +153,7 @@ func (d *Driver) paid(ctx context.Context, name string, args ...string) ([]byte,
 }
 
 // record reads the record of a job; nil without an error is not an answer, so the
-// second result tells whether there is one.
+// second result reports whether there is one.
 func (d *Driver) record(id driver.JobID) (*Record, bool, error) {
 	r, err := d.journal.Read(id)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -255,7 +255,7 @@ func (d *Driver) forget(begin time.Time, numbers map[string]bool) {
 	}
 }
 
-// ours tells whether a job is one of those that are seen, or was when something was
+// ours reports whether a job is one of those that are seen, or was when something was
 // done to it.
 func (d *Driver) ours(j parse.Job) bool {
 	if d.mine(j) {

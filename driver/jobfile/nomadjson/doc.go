@@ -1,7 +1,7 @@
 // Package nomadjson reads a job as Nomad's API shows it once it is registered.
 //
-// In comes JSON, the job itself or an object whose Job it is, as `nomad job inspect`
-// prints it; out comes a jobfile.Job. The tuning stanza is looked for in the scaling
+// Input: JSON, the job itself or an object whose Job it is, as `nomad job inspect`
+// prints it. Output: a jobfile.Job. The tuning stanza is looked for in the scaling
 // policy of a group, where Nomad wraps each block in a list, and as JSON text in meta.
 // What was wrapped by package mark comes out as the owner wrote it.
 //

@@ -2,7 +2,7 @@
 // the #TUNE lines of the tuning stanza, and the variables that the script sets
 // at its top.
 //
-// In come the bytes of a script, out comes a jobfile.Job, or every fault of the
+// Input: the bytes of a script. Output: a jobfile.Job, or every fault of the
 // script with line and column. The package never runs or expands anything, never
 // judges the stanza, and never drops an option silently that would change what
 // the job does: what cannot be honoured outside Slurm is refused with the reason.

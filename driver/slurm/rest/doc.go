@@ -1,6 +1,6 @@
 // Package rest asks a slurmrestd that runs beside this process whether anything happened.
 //
-// In comes the path of its Unix socket; out come the counters of slurmctld, the same
+// Input: the path of its Unix socket. Output: the counters of slurmctld, the same
 // that sdiag prints (parse.Activity), for a request over a connection that stays open
 // in place of a process that is started each time.
 //

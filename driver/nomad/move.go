@@ -30,7 +30,7 @@ func markOf(in driver.Intent) spec.Mark {
 func (d *Driver) Look(ctx context.Context, id driver.JobID, intent string) (move.Job, func(), error) {
 	held := d.hold(id)
 	release := func() {
-		d.unglance(id)
+		d.forgetSnapshot(id)
 		held()
 	}
 	f, job, err := d.get(ctx, id)
@@ -160,7 +160,7 @@ func (m *mover) left() (move.At, move.End) {
 	return move.Leaving, move.End{}
 }
 
-// pending tells whether the registered version has not begun.
+// pending reports whether the registered version has not begun.
 func (m *mover) pending() bool {
 	for _, k := range m.f.rec.Attempts {
 		if k.Version == m.f.version() {
@@ -197,7 +197,7 @@ func (m *mover) Begin(ctx context.Context) (move.End, error) {
 	}
 	var err error
 	if !moving.Intent.Discard { // a template takes its time, and ends what runs as politely as Nomad does
-		if from.Turn, err = m.turns(ctx, moving.Intent); err != nil {
+		if from.InPlace, err = m.mayRestart(ctx, moving.Intent); err != nil {
 			return move.End{}, err
 		}
 	}
@@ -270,9 +270,9 @@ func ends(kind driver.StepKind, why string) (move.End, error) {
 	return move.End{Kind: kind, Why: why}, nil
 }
 
-// unglance has a job read anew by whoever asks next.
-func (d *Driver) unglance(id driver.JobID) {
+// forgetSnapshot has a job read anew by whoever asks next.
+func (d *Driver) forgetSnapshot(id driver.JobID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.glances, id)
+	delete(d.snapshots, id)
 }

@@ -92,14 +92,14 @@ func (d *Driver) trust(until time.Time) {
 	d.until = until
 }
 
-// trusted tells whether a watch runs that saw the queue lately.
+// trusted reports whether a watch runs that saw the queue lately.
 func (d *Driver) trusted() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return time.Now().Before(d.until)
 }
 
-// print is what tells whether a job has to be looked at. Why a job waits is left
+// print is what reports whether a job has to be looked at. Why a job waits is left
 // out, since that changes with every look of the scheduler at its queue, but for
 // whether it is held. It is never 0.
 func (d *Driver) print(l parse.QueueLine) uint64 {
