@@ -145,7 +145,6 @@ func (m *mover) planRegistration(ctx context.Context) (move.End, error) {
 	return move.End{}, nil
 }
 
-// Change implements move.Job.
 func (m *mover) Change(ctx context.Context) (move.End, error) {
 	if m.r.inPlace() {
 		return m.write(ctx)

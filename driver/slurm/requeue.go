@@ -18,7 +18,6 @@ func (m *mover) heldByTheSite() bool {
 	return m.j.State == "SPECIAL_EXIT" && m.r.Moving.Phase == move.Asking && m.j.Exit.Code() != m.r.Moving.Intent.Checkpoint.Exit
 }
 
-// Saved implements move.Job.
 func (m *mover) Saved(ctx context.Context) (bool, error) {
 	moving := m.r.Moving
 	if *m.d.cfg.ReadOutput {
@@ -116,7 +115,6 @@ func (m *mover) Plan(ctx context.Context) (move.End, error) {
 	return move.End{}, m.d.writeSettings(m.j, m.r, moving.Intent.Change, note)
 }
 
-// Change implements move.Job.
 func (m *mover) Change(ctx context.Context) (move.End, error) {
 	update := difference(sizeOf(m.j), m.want())
 	if !m.r.Moving.Queued {
