@@ -9,7 +9,8 @@
 //
 // Neither Slurm nor Nomad has one atomic "resubmit", so the contract has none.
 // Advance re-reads the scheduler and takes at most one repeatable step of
-// checkpoint, stop, change, start. The controller makes an Intent durable before
+// checkpoint, stop, change, start; package move has the machine that all drivers share, and
+// says why a crash at any point is safe. The controller makes an Intent durable before
 // the first Advance and calls Advance with the same Intent until it is done; after
 // a crash it simply goes on calling.
 //

@@ -108,7 +108,7 @@ func (m *mover) View(in driver.Intent) move.View {
 		if why := m.ownersWord(); why != "" && v.At == move.Waits {
 			return superseded(why)
 		}
-		v.Changed = same(m.want(), sizeOf(m.j))
+		v.Changed = v.At == move.Waits && same(m.want(), sizeOf(m.j))
 	case m.j.Restarts > from.Restarts && m.heldByTheSite():
 		return superseded(fmt.Sprintf("the job left with status %d, for which the cluster holds it", m.j.Exit.Code()))
 	case v.At == move.Waits && m.j.Restarts > from.Restarts:
