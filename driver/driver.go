@@ -154,7 +154,7 @@ func (c Change) Clone() Change {
 	return c
 }
 
-// Empty tells whether the change leaves everything as the owner has it.
+// Empty reports whether the change leaves everything as the owner has it.
 func (c Change) Empty() bool {
 	return c.Cores == 0 && c.MemoryBytes == 0 && c.TimeLimit == 0 &&
 		len(c.Env) == 0 && len(c.Args) == 0 && len(c.Live) == 0
@@ -235,7 +235,7 @@ func StepKinds() []StepKind {
 	}
 }
 
-// Done tells whether the intent needs no further Advance.
+// Done reports whether the intent needs no further Advance.
 func (k StepKind) Done() bool {
 	switch k {
 	case StepStarted, StepFinished, StepSuperseded, StepNoRoom, StepAbandoned:
@@ -277,7 +277,7 @@ func States() []State {
 	}
 }
 
-// Ended tells whether the state is final.
+// Ended reports whether the state is final.
 func (s State) Ended() bool {
 	switch s {
 	case Succeeded, Failed, MemoryExceeded, TimeExceeded, NotStarted, Cancelled, Lost:

@@ -38,7 +38,7 @@ func EncodeSettings(revision int, live map[string]string) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// isNumber tells whether a text is a number to JSON and to whoever reads it as a
+// isNumber reports whether a text is a number to JSON and to whoever reads it as a
 // float64.
 func isNumber(text string) bool {
 	if text == "" || text[0] != '-' && (text[0] < '0' || text[0] > '9') || !json.Valid([]byte(text)) {

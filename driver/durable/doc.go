@@ -1,7 +1,7 @@
 // Package durable writes small files that are there after a crash, whole or not
 // at all.
 //
-// In come values and paths; what comes out survives the loss of the process and
+// Input: values and paths. Output: files that survive the loss of the process and
 // of the machine once the call returned. It never leaves a half-written file
 // under its final name, and keeps nothing open but a Lock.
 package durable

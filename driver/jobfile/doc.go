@@ -3,7 +3,7 @@
 // errors that name file, line and column.
 //
 // Its folders read one format each (sbatch scripts, Nomad job files) and rewrite
-// it; folder detect picks the format. In come bytes, out come values and
+// it; folder detect picks the format. Input: bytes. Output: values and
 // positions. Nothing here opens a file, runs anything, or knows what a knob is:
 // judging the stanza is the work of controller/stanza.
 package jobfile

@@ -54,7 +54,7 @@ type Config struct {
 	ListenerEnv []string
 
 	// Env is given to every job, such as where the exporter hears reports. The job
-	// file and the submission stand over it.
+	// file and the submission override it.
 	Env map[string]string
 
 	// Parse reads a job file.

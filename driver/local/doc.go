@@ -1,6 +1,6 @@
 // Package local is the embedded scheduler for one machine.
 //
-// In come job files and intents; out come real processes under a supervisor each,
+// Input: job files and intents. Output: real processes under a supervisor each,
 // and durable records from which a new Driver on the same directory goes on. The
 // process of the Driver may die at any moment: what runs goes on running, what
 // was asked for under a request id exists once, and a step that was begun is

@@ -122,7 +122,7 @@ func (d *Driver) Get(_ context.Context, id driver.JobID) (driver.Job, error) {
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("get: %w", err)
 	}
-	return cloneJob(r.Job), nil
+	return r.Job.Clone(), nil
 }
 
 // List returns every job, oldest first.
@@ -134,7 +134,7 @@ func (d *Driver) List(context.Context) ([]driver.Job, error) {
 	}
 	out := make([]driver.Job, len(d.order))
 	for i, id := range d.order {
-		out[i] = cloneJob(d.jobs[id].Job)
+		out[i] = d.jobs[id].Job.Clone()
 	}
 	return out, nil
 }

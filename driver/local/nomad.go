@@ -137,7 +137,7 @@ func (d *Driver) interpolates(r *record, dir string) error {
 	return nil
 }
 
-// nomads tells whether a reference can only be meant for Nomad.
+// nomads reports whether a reference can only be meant for Nomad.
 func nomads(found []string) bool {
 	if found[1] != "" {
 		return true

@@ -2,7 +2,6 @@ package local
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,23 +74,9 @@ type next struct {
 }
 
 // want is what the job's next or present attempt takes of the machine.
-func (r *record) want(c driver.Change) driver.Room {
-	w := driver.Room{Cores: r.Job.Resources.Cores, Memory: r.Job.Resources.MemoryBytes}
-	if c.Cores > 0 {
-		w.Cores = c.Cores
-	}
-	if c.MemoryBytes > 0 {
-		w.Memory = c.MemoryBytes
-	}
-	return w
-}
+func (r *record) want(c driver.Change) driver.Room { return r.Job.Resources.Under(c).Room() }
 
-func (r *record) limit(c driver.Change) time.Duration {
-	if c.TimeLimit > 0 {
-		return c.TimeLimit
-	}
-	return r.Job.Resources.TimeLimit
-}
+func (r *record) limit(c driver.Change) time.Duration { return r.Job.Resources.Under(c).TimeLimit }
 
 // attempt is the present attempt's entry, nil before the first.
 func (r *record) attempt() *driver.Attempt {
@@ -104,23 +89,11 @@ func (r *record) attempt() *driver.Attempt {
 // clone copies the record so that a change of it can fail without a trace.
 func (r *record) clone() *record {
 	c := *r
-	c.Job = cloneJob(r.Job)
+	c.Job = r.Job.Clone()
 	c.Record = r.Record.Clone()
 	c.SavedExits = slices.Clone(r.SavedExits)
 	c.CPUs = slices.Clone(r.CPUs)
 	return &c
-}
-
-func cloneJob(j driver.Job) driver.Job {
-	j.Attempts = slices.Clone(j.Attempts)
-	for i := range j.Attempts {
-		j.Attempts[i].Change = j.Attempts[i].Change.Clone()
-	}
-	j.Change = j.Change.Clone()
-	j.Source, j.Variables = slices.Clone(j.Source), maps.Clone(j.Variables)
-	j.Resources.Args = slices.Clone(j.Resources.Args)
-	j.Resources.Env = maps.Clone(j.Resources.Env)
-	return j
 }
 
 // store is the state directory.

@@ -82,7 +82,7 @@ func reservation(free, head driver.Room, running []busy) (time.Time, driver.Room
 	return time.Time{}, driver.Room{}
 }
 
-// harmless tells whether a job that fits now may pass the head, and takes it from
+// harmless reports whether a job that fits now may pass the head, and takes it from
 // what is free beside the head where it will still run then.
 func harmless(now time.Time, w waiting, head driver.Room, reserved time.Time, beside *driver.Room, free driver.Room) bool {
 	if reserved.IsZero() {

@@ -7,7 +7,7 @@ import (
 	"pitchpipe/driver/durable"
 )
 
-// live tells whether the attempt that runs has a settings file: where the job's
+// live reports whether the attempt that runs has a settings file: where the job's
 // stanza names a live knob, and from the first live change on, whatever became of
 // the change, so that a job that found a file once may rely on it.
 func (r *record) live() bool {

@@ -147,7 +147,7 @@ func (r *record) returnMemory() {
 	r.Next.Intent = ""
 }
 
-// tunedMemory tells whether the present attempt has less memory than its owner
+// tunedMemory reports whether the present attempt has less memory than its owner
 // asked for.
 func (r *record) tunedMemory() bool {
 	tuned, own := r.Job.Change.MemoryBytes, r.Job.Resources.MemoryBytes

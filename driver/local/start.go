@@ -48,7 +48,7 @@ func (d *Driver) Start(_ context.Context, id driver.RequestID, spec driver.Spec)
 		return driver.Job{}, fmt.Errorf("start: %w: %w", driver.ErrTransient, err)
 	}
 	if r, ok := d.jobs[d.jobID(have.Number)]; have.Number > 0 && ok {
-		return cloneJob(r.Job), nil
+		return r.Job.Clone(), nil
 	}
 	// 2. Whether it can run at all, before anything is created.
 	r, script, err := d.draft(id, spec)
@@ -74,7 +74,7 @@ func (d *Driver) Start(_ context.Context, id driver.RequestID, spec driver.Spec)
 		return driver.Job{}, fmt.Errorf("start: %w", err)
 	}
 	d.nudge()
-	return cloneJob(r.Job), nil
+	return r.Job.Clone(), nil
 }
 
 // pending is how many jobs of a user wait to begin.
@@ -125,11 +125,11 @@ func (d *Driver) draft(id driver.RequestID, spec driver.Spec) (*record, []byte, 
 		Next: next{Cause: driver.CauseSubmitted},
 		Job: driver.Job{
 			Request: id, Name: job.Name, Owner: owner.name, Partition: job.Partition, Account: job.Account,
-			State: driver.Pending, ExitCode: -1, Fingerprint: fingerprint(spec), Filename: spec.Filename,
+			State: driver.Pending, ExitCode: -1, Fingerprint: driver.Fingerprint(spec.Source, spec.Variables), Filename: spec.Filename,
 			Source: slices.Clone(spec.Source), Variables: maps.Clone(spec.Variables), Submitted: time.Now(), Node: d.node,
 			Resources: driver.Resources{
 				Cores: max(job.Cores, 1), MemoryBytes: job.MemoryBytes, TimeLimit: job.TimeLimit,
-				Env: merged(job.Env, spec.Env), Args: job.Argv, Command: job.Command,
+				Env: driver.Merge(job.Env, spec.Env), Args: job.Argv, Command: job.Command,
 			},
 		},
 	}
@@ -152,18 +152,7 @@ func (d *Driver) draft(id driver.RequestID, spec driver.Spec) (*record, []byte, 
 	return r, script, nil
 }
 
-// merged is what both set, the second over the first; nil where neither does.
-func merged(base, over map[string]string) map[string]string {
-	if len(base)+len(over) == 0 {
-		return nil
-	}
-	out := map[string]string{}
-	maps.Copy(out, base)
-	maps.Copy(out, over)
-	return out
-}
-
-// fits tells whether the machine could ever run it.
+// fits reports whether the machine could ever run it.
 func (d *Driver) fits(want driver.Room) error {
 	if want.Cores > d.room.Cores {
 		return fmt.Errorf("%d cores, this machine has %d for jobs: %w", want.Cores, d.room.Cores, driver.ErrInvalid)
@@ -237,16 +226,6 @@ func (r *record) own(path string) error {
 		return nil
 	}
 	return os.Chown(path, int(r.User.UID), int(r.User.GID))
-}
-
-// fingerprint is equal for equal job files with equal variables.
-func fingerprint(spec driver.Spec) string {
-	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "%d\n%s", len(spec.Source), spec.Source)
-	for _, name := range slices.Sorted(maps.Keys(spec.Variables)) {
-		_, _ = fmt.Fprintf(h, "%q=%q\n", name, spec.Variables[name])
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }
 
 // interpreter splits a script's first line as the kernel does: one command and at

@@ -75,6 +75,30 @@ type Job interface {
 	Over(ctx context.Context, end End) error
 }
 
+// Defaults are verbs that do nothing, for drivers that have nothing to do there.
+type Defaults struct{}
+
+// Begin notes nothing.
+func (Defaults) Begin(context.Context) (End, error) { return End{}, nil }
+
+// Saved is no.
+func (Defaults) Saved(context.Context) (bool, error) { return false, nil }
+
+// Stop leaves it to the change.
+func (Defaults) Stop(context.Context) error { return nil }
+
+// Keep leaves the job as it is.
+func (Defaults) Keep(context.Context) error { return nil }
+
+// Plan plans nothing.
+func (Defaults) Plan(context.Context) (End, error) { return End{}, nil }
+
+// Change changes nothing beside the record.
+func (Defaults) Change(context.Context) (End, error) { return End{}, nil }
+
+// Over undoes nothing.
+func (Defaults) Over(context.Context, End) error { return nil }
+
 // Machine advances intents. Its zero value is ready.
 type Machine struct {
 	// AfterStep is called at each point, so that a test can crash there; nil = nothing is.

@@ -42,12 +42,13 @@ func (w *world) point(string) {
 
 // job is the driver: what it read, and a copy of the record.
 type job struct {
+	move.Defaults
 	*world
 	r move.Record
 }
 
 func (w *world) Look(context.Context, driver.JobID, string) (move.Job, func(), error) {
-	return &job{w, w.record.Clone()}, func() {}, nil
+	return &job{world: w, r: w.record.Clone()}, func() {}, nil
 }
 
 func (j *job) Record() *move.Record { return &j.r }
@@ -102,9 +103,7 @@ func (j *job) effect(phases ...move.Phase) error {
 }
 
 func (j *job) Judge(context.Context, driver.Intent) error { return nil }
-func (j *job) Begin(context.Context) (move.End, error)    { return move.End{}, nil }
 func (j *job) Saved(context.Context) (bool, error)        { return j.said && j.state == driver.Running, nil }
-func (j *job) Plan(context.Context) (move.End, error)     { return move.End{}, nil }
 func (j *job) Keep(context.Context) error                 { return j.effect(move.Asking, move.Ending) }
 func (j *job) Ask(context.Context) error {
 	j.asked = true

@@ -12,7 +12,7 @@ import (
 	"pitchpipe/driver/nomad/spec"
 )
 
-// ownersWord tells whether the present version is what its owner registered, be it with
+// ownersWord reports whether the present version is what its owner registered, be it with
 // a change that he let the controller choose.
 func (f *facts) ownersWord() bool { return f.mark == nil || f.kept || f.begun }
 

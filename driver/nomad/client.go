@@ -100,7 +100,7 @@ func (c cluster) evaluations(ctx context.Context, w where) (blocked *api.Evaluat
 	return blocked, busy, nil
 }
 
-// deregistered tells whether the last that was done to a job was to take it out.
+// deregistered reports whether the last that was done to a job was to take it out.
 func (c cluster) deregistered(ctx context.Context, w where) (bool, error) {
 	list, _, err := c.api.Jobs().Evaluations(w.id, query(ctx, w.namespace))
 	if err != nil {
@@ -128,7 +128,7 @@ func (c cluster) children(ctx context.Context, w where) ([]*api.JobListStub, err
 	return list, nil
 }
 
-// launched tells whether Nomad has ever made a child of a job: its summary counts those
+// launched reports whether Nomad has ever made a child of a job: its summary counts those
 // too that it has forgotten.
 func (c cluster) launched(ctx context.Context, w where) (bool, error) {
 	sum, _, err := c.api.Jobs().Summary(w.id, query(ctx, w.namespace))

@@ -44,7 +44,7 @@ type Config struct {
 	AfterStep func(point string)
 	// Now is the time by which what is old is forgotten; nil = time.Now.
 	Now func() time.Time
-	// Logger is told what was done; nil = silent.
+	// Logger logs what was done; nil = silent.
 	Logger *slog.Logger
 }
 

@@ -1,6 +1,6 @@
 // Package nomad drives the batch jobs of a Nomad cluster by its HTTP API.
 //
-// In come job files and intents; out come registrations, signals and stops, and jobs
+// Input: job files and intents. Output: registrations, signals and stops, and jobs
 // as Nomad's job versions and allocations show them. What Nomad does not keep stands
 // in a Journal: which request made which job, the owner's own specification of a job
 // that was changed, and which step of which intent was taken. The process may die at

@@ -36,26 +36,21 @@ type Driver struct {
 
 	followers atomic.Int64 // outputs that are followed by a stream
 	moves     move.Machine
+	locks     move.Locks // by the names of records
 
 	mu        sync.Mutex
-	locks     map[string]*lock       // by the names of their records
 	records   map[driver.JobID]brief // what the journal has, in short
 	heard     map[string]bool        // allocations whose output is followed
-	eyes      *eyes
+	informer  *informer
 	stanzas   map[driver.JobID]seen // what is known of jobs that may not be ours to see
 	news      bool                  // the journal does not have all of it
 	kept      time.Time             // when that was written down last
 	pruned    time.Time             // when old records were looked for last
-	glances   map[driver.JobID]*glance
+	snapshots map[driver.JobID]*snapshot
 	last      map[driver.JobID]driver.Job // as it was last read, for lists that show one that cannot be read
 	outlooks  map[driver.JobID]dryRun
 	registers map[string]time.Time // namespaces in which the token had the right to register, then
 	limits    *bool                // whether Nomad knows time limits; nil = not asked yet
-}
-
-type lock struct {
-	mu    sync.Mutex
-	users int
 }
 
 // New returns a driver that runs until Close. It reads the journal and looks after the
@@ -77,8 +72,8 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	}
 	d := &Driver{
 		cfg: cfg, c: cluster{cfg.Client, cfg.Leads},
-		locks: map[string]*lock{}, records: map[driver.JobID]brief{}, heard: map[string]bool{}, stanzas: map[driver.JobID]seen{},
-		glances: map[driver.JobID]*glance{}, last: map[driver.JobID]driver.Job{}, outlooks: map[driver.JobID]dryRun{}, registers: map[string]time.Time{},
+		records: map[driver.JobID]brief{}, heard: map[string]bool{}, stanzas: map[driver.JobID]seen{},
+		snapshots: map[driver.JobID]*snapshot{}, last: map[driver.JobID]driver.Job{}, outlooks: map[driver.JobID]dryRun{}, registers: map[string]time.Time{},
 	}
 	d.moves.AfterStep = cfg.AfterStep
 	d.ns = slices.Clone(cfg.Namespaces)
@@ -93,11 +88,11 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	}
 	d.relearn(ctx)
 	d.life, d.end = context.WithCancel(context.Background())
-	d.eyes = newEyes(d)
+	d.informer = newEyes(d)
 	for _, ns := range d.ns {
-		d.busy.Go(func() { d.eyes.look(d.life, ns) })
+		d.busy.Go(func() { d.informer.look(d.life, ns) })
 	}
-	d.busy.Go(func() { d.eyes.keep(d.life) })
+	d.busy.Go(func() { d.informer.keep(d.life) })
 	return d, nil
 }
 
@@ -106,14 +101,14 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 func (d *Driver) Recall(ctx context.Context) error {
 	d.mu.Lock()
 	clear(d.records)
-	clear(d.glances)
+	clear(d.snapshots)
 	d.mu.Unlock()
 	if err := d.recall(ctx); err != nil {
 		return err
 	}
-	d.eyes.did()
+	d.informer.did()
 	for _, id := range d.unfinished(func(r brief) bool { return !r.ended }) {
-		d.eyes.poke(id)
+		d.informer.poke(id)
 	}
 	return nil
 }
@@ -137,7 +132,7 @@ func (d *Driver) recall(ctx context.Context) error {
 // this controller began to lead, and must not save what it made of that over what is read
 // now: it is waited for, and its save is refused.
 func (d *Driver) recallOne(ctx context.Context, name string) error {
-	defer d.holdName(name)()
+	defer d.locks.Hold(name)()
 	r, err := d.loadName(ctx, name)
 	if err == nil && r != nil {
 		d.remember(r)
@@ -169,32 +164,11 @@ func (d *Driver) Close() error {
 }
 
 // hold makes one caller at a time the only one to act on a job.
-func (d *Driver) hold(id driver.JobID) (release func()) { return d.holdName(recordName(id)) }
+func (d *Driver) hold(id driver.JobID) (release func()) { return d.locks.Hold(recordName(id)) }
 
 // holdRequest makes one caller at a time the only one to act on a request.
 func (d *Driver) holdRequest(id driver.RequestID) (release func()) {
 	return d.hold(driver.JobID("request " + string(id)))
-}
-
-// holdName does so by the name of the job's record.
-func (d *Driver) holdName(name string) (release func()) {
-	d.mu.Lock()
-	l := d.locks[name]
-	if l == nil {
-		l = &lock{}
-		d.locks[name] = l
-	}
-	l.users++
-	d.mu.Unlock()
-	l.mu.Lock()
-	return func() {
-		l.mu.Unlock()
-		d.mu.Lock()
-		if l.users--; l.users == 0 {
-			delete(d.locks, name)
-		}
-		d.mu.Unlock()
-	}
 }
 
 // remember keeps what the journal has of a job.
@@ -204,7 +178,7 @@ func (d *Driver) remember(r *record) {
 	d.records[r.Job] = r.brief()
 }
 
-// sees tells whether jobs of the namespace are seen.
+// sees reports whether jobs of the namespace are seen.
 func (d *Driver) sees(namespace string) bool {
 	return slices.Contains(d.ns, namespace) || slices.Contains(d.ns, api.AllNamespacesNamespace)
 }

@@ -114,11 +114,11 @@ func answered(status int, body string) error {
 	return driver.ErrTransient
 }
 
-// refused tells whether a request certainly did not reach an agent.
+// refused reports whether a request certainly did not reach an agent.
 func refused(err error) bool {
 	var op *net.OpError
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &op) && op.Op == "dial"
 }
 
-// canceled tells whether the caller gave up.
+// canceled reports whether the caller gave up.
 func canceled(ctx context.Context) bool { return ctx.Err() != nil }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -26,8 +25,8 @@ func source(job *api.Job) []byte {
 	return append(data, '\n')
 }
 
-// glance is what was read of a job, and what the list said of it before that.
-type glance struct {
+// snapshot is what was read of a job, and what the list said of it before that.
+type snapshot struct {
 	mark  string
 	f     *facts
 	job   driver.Job
@@ -38,7 +37,7 @@ type glance struct {
 // was read, it is not read again.
 func (d *Driver) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
 	defer d.hold(id)()
-	_, job, err := d.glance(ctx, id)
+	_, job, err := d.snapshot(ctx, id)
 	if last, ok := d.purged(ctx, id, err); ok {
 		return last, nil
 	}
@@ -74,49 +73,38 @@ func (d *Driver) cancelled(r *record, detail string) driver.Job {
 	}
 }
 
-// glance is get, or what get returned last where nothing happened since. The caller holds
+// snapshot is get, or what get returned last where nothing happened since. The caller holds
 // the job and changes nothing of what it gets.
-func (d *Driver) glance(ctx context.Context, id driver.JobID) (*facts, driver.Job, error) {
-	mark := d.eyes.mark(id)
+func (d *Driver) snapshot(ctx context.Context, id driver.JobID) (*facts, driver.Job, error) {
+	mark := d.informer.mark(id)
 	d.mu.Lock()
-	g := d.glances[id]
+	g := d.snapshots[id]
 	d.mu.Unlock()
 	if mark != "" && g != nil && g.mark == mark && (g.until.IsZero() || time.Now().Before(g.until)) {
-		return g.f, clone(g.job), nil
+		return g.f, g.job.Clone(), nil
 	}
 	f, job, err := d.get(ctx, id)
 	if err != nil {
 		return nil, driver.Job{}, err
 	}
-	g = &glance{mark: mark, f: f, job: clone(job)}
+	g = &snapshot{mark: mark, f: f, job: job.Clone()}
 	if f.parent != nil {
 		g.until = f.waits()
 	}
 	if mark != "" && (f.rec == nil || f.rec.Moving == nil && d.goes(f) == stays) {
 		d.mu.Lock()
-		d.glances[id] = g
+		d.snapshots[id] = g
 		d.mu.Unlock()
 	}
 	return f, job, nil
 }
 
-// clone copies what a caller could change.
-func clone(j driver.Job) driver.Job {
-	j.Attempts = slices.Clone(j.Attempts)
-	for i := range j.Attempts {
-		j.Attempts[i].Change = j.Attempts[i].Change.Clone()
-	}
-	j.Change, j.Variables = j.Change.Clone(), maps.Clone(j.Variables)
-	j.Resources.Env, j.Resources.Args = maps.Clone(j.Resources.Env), slices.Clone(j.Resources.Args)
-	return j
-}
-
 // acted notes that something was done to a job.
 func (d *Driver) acted(id driver.JobID) {
 	d.mu.Lock()
-	delete(d.glances, id)
+	delete(d.snapshots, id)
 	d.mu.Unlock()
-	d.eyes.did()
+	d.informer.did()
 }
 
 // tend looks after a job on record.
@@ -189,10 +177,10 @@ func (d *Driver) all(list func(namespace string) ([]listed, error)) ([]listed, e
 // last read, and its detail says so: the others go on.
 func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
 	found, err := d.all(func(ns string) ([]listed, error) {
-		if some, ok := d.eyes.now(ns); ok {
+		if some, ok := d.informer.now(ns); ok {
 			return some, nil
 		}
-		some, _, err := d.eyes.list(ctx, ns, 0)
+		some, _, err := d.informer.list(ctx, ns, 0)
 		return some, err
 	})
 	if err != nil {
@@ -262,7 +250,7 @@ const outlooks = 10 * time.Second
 // Nomad does not tell how long one would wait that does.
 func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, error) {
 	defer d.hold(id)()
-	f, job, err := d.glance(ctx, id)
+	f, job, err := d.snapshot(ctx, id)
 	if err != nil {
 		return driver.Outlook{}, fmt.Errorf("outlook of %s: %w", id, err)
 	}

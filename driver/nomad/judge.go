@@ -126,7 +126,7 @@ func (d *Driver) room(ctx context.Context, f *facts, job *api.Job) error {
 	return nil
 }
 
-// queued tells whether nothing of a job runs that would have to save first: it waits
+// queued reports whether nothing of a job runs that would have to save first: it waits
 // for room, for its time, or for its next start in place after a failure.
 func (d *Driver) queued(f *facts) bool {
 	a := f.latest()

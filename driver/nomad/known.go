@@ -40,7 +40,7 @@ func (d *Driver) unlearn(namespace string, there map[driver.JobID]struct{}) (soo
 		if !ok && (namespace == api.AllNamespacesNamespace || place(id).namespace == namespace) {
 			delete(d.stanzas, id)
 			d.news = true
-			delete(d.glances, id)
+			delete(d.snapshots, id)
 			delete(d.last, id)
 			delete(d.outlooks, id)
 		}
@@ -48,7 +48,7 @@ func (d *Driver) unlearn(namespace string, there map[driver.JobID]struct{}) (soo
 	return soon
 }
 
-// carries tells whether a job is one to see: it carries a stanza or is on record.
+// carries reports whether a job is one to see: it carries a stanza or is on record.
 func (d *Driver) carries(id driver.JobID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -82,7 +82,7 @@ func (d *Driver) unfinished(is func(brief) bool) []driver.JobID {
 	return out
 }
 
-// verifying tells whether a registration of ours is being verified.
+// verifying reports whether a registration of ours is being verified.
 func (d *Driver) verifying() bool {
 	return len(d.unfinished(func(r brief) bool { return r.changing })) > 0
 }

@@ -108,7 +108,7 @@ type follower struct {
 
 // watch waits until the allocation is over and ends the stream then.
 func (f *follower) watch(ctx context.Context, id driver.JobID) {
-	s, leave := f.d.eyes.subscribe()
+	s, leave := f.d.informer.subscribe()
 	defer leave()
 	for ctx.Err() == nil {
 		if f.isOver(ctx, id) {
@@ -129,7 +129,7 @@ func (f *follower) watch(ctx context.Context, id driver.JobID) {
 
 func (f *follower) isOver(ctx context.Context, id driver.JobID) bool {
 	defer f.d.hold(id)()
-	facts, _, err := f.d.glance(ctx, id)
+	facts, _, err := f.d.snapshot(ctx, id)
 	if err != nil {
 		return errors.Is(err, driver.ErrNotFound)
 	}

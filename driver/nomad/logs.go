@@ -24,7 +24,7 @@ func (d *Driver) Logs(ctx context.Context, id driver.JobID, offset int64) (io.Re
 		return nil, fmt.Errorf("logs of %s: offset %d: %w", id, offset, driver.ErrInvalid)
 	}
 	release := d.hold(id)
-	f, _, err := d.glance(ctx, id)
+	f, _, err := d.snapshot(ctx, id)
 	release()
 	if err != nil {
 		return nil, fmt.Errorf("logs of %s: %w", id, err)
@@ -111,7 +111,7 @@ func (d *Driver) outputSize(ctx context.Context, at where, alloc, task string) (
 	return size, nil
 }
 
-// absent tells whether there is no output, rather than that it could not be read.
+// absent reports whether there is no output, rather than that it could not be read.
 func absent(err error) bool {
 	if errors.Is(err, driver.ErrNotFound) {
 		return true

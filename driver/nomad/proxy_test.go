@@ -26,7 +26,7 @@ type proxy struct {
 	asked  []string                                   // METHOD PATH of what may change something
 }
 
-// question reports whether the request asks for the right to register and changes nothing.
+// question reports whether the request asks for the right to register, and changes nothing.
 func question(r *http.Request) bool { return r.URL.Path == "/v1/job/pitchpipe-may-register" }
 
 // call reports whether a request changes something: a registration, a stop, a signal.

@@ -174,7 +174,7 @@ func (d *Driver) pruneOne(ctx context.Context, id driver.JobID) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.records, id)
-	delete(d.glances, id)
+	delete(d.snapshots, id)
 	delete(d.last, id)
 	return true, nil
 }

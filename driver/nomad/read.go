@@ -261,7 +261,7 @@ func (d *Driver) understand(f *facts) error {
 	return nil
 }
 
-// preserved tells whether the present version is its owner's own file with the resources
+// preserved reports whether the present version is its owner's own file with the resources
 // of the last change: he registered it again and had Nomad preserve them. They are still
 // ours to take back.
 func (r *record) preserved(f *facts, owner *api.Job) bool {
@@ -285,7 +285,7 @@ func (r *record) preserved(f *facts, owner *api.Job) bool {
 	return true
 }
 
-// returned tells whether the present version, which has a mark and which nobody registered
+// returned reports whether the present version, which has a mark and which nobody registered
 // here, is its owner's file with the change of that mark, and no more: he had Nomad revert
 // to a version that was changed here, or start one again that he had stopped.
 func (r *record) returned(owner *api.Job, m spec.Mark) bool {
@@ -308,7 +308,7 @@ func (f *facts) keep() {
 	f.rec.Ours[f.version()] = *f.mark
 }
 
-// wrote tells whether a mark is one of a registration from here.
+// wrote reports whether a mark is one of a registration from here.
 func (r *record) wrote(m spec.Mark) bool {
 	for _, known := range r.Ours {
 		if known.Is(m) {
@@ -318,7 +318,7 @@ func (r *record) wrote(m spec.Mark) bool {
 	return r.Expect != nil && r.Expect.Mark.Is(m)
 }
 
-// ours tells whether the present version was registered here, and notes it.
+// ours reports whether the present version was registered here, and notes it.
 func (r *record) ours(f *facts, m spec.Mark) bool {
 	v := f.version()
 	if known, ok := r.Ours[v]; ok {
@@ -344,7 +344,7 @@ func (d *Driver) look(f *facts) driver.Job {
 	r := f.rec
 	if r != nil {
 		in.Gone = r.Gone
-		in.Marks, in.Known, in.Turns, in.Ignored, in.Finished, in.Goes = r.Ours, r.Attempts, r.Turns, r.Ignored, r.Finished, d.goes(f) != stays
+		in.Marks, in.Known, in.Restarts, in.Ignored, in.Finished, in.Goes = r.Ours, r.Attempts, r.Restarts, r.Ignored, r.Finished, d.goes(f) != stays
 	}
 	j, known := view.Job(in)
 	j.Filename, j.Fingerprint = place(f.id).id+".nomad.json", d.fingerprint(f.own)

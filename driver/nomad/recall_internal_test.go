@@ -42,7 +42,7 @@ func TestWhoBeginsToLeadReadsARecordWhenNobodyHasAnOlderOneInHand(t *testing.T) 
 	}
 	s := &shelf{name: recordName(id), record: data, listed: make(chan struct{})}
 	d := &Driver{
-		cfg: Config{Journal: s, Logger: slog.New(slog.DiscardHandler)}, locks: map[string]*lock{}, records: map[driver.JobID]brief{},
+		cfg: Config{Journal: s, Logger: slog.New(slog.DiscardHandler)}, records: map[driver.JobID]brief{},
 	}
 	release := d.hold(id)
 	s.held.Store(true)

@@ -31,7 +31,7 @@ type from struct {
 	Back      time.Time `json:"back,omitzero"`      // when it was seen that the client has registered again since
 	Before    uint64    `json:"before"`             // the job's version
 	Newest    uint64    `json:"newest,omitempty"`   // creation of the latest allocation
-	Turn      bool      `json:"turn,omitempty"`     // to be restarted in place by the job's variable, if that can be
+	InPlace   bool      `json:"turn,omitempty"`     // to be restarted in place by the job's variable, if that can be
 	Wrote     time.Time `json:"wrote,omitzero"`     // when the variable was written first; zero: the change is registered
 	Restarted time.Time `json:"restarted,omitzero"` // when it was restarted from here last, whose template had not done so
 }
@@ -77,7 +77,7 @@ type record struct {
 	From     from                 `json:"from,omitzero"`
 	Late     *late                `json:"late,omitempty"`
 	Attempts []view.Known         `json:"attempts,omitempty"`
-	Turns    []view.Turn          `json:"turns,omitempty"`    // restarts in place of its allocations, with other variables
+	Restarts []view.Restart       `json:"turns,omitempty"`    // restarts in place of its allocations, with other variables
 	Items    map[string]string    `json:"items,omitempty"`    // of the job's variable, as they were last written here
 	Theirs   string               `json:"theirs,omitempty"`   // the allocation in which its owner has written that variable
 	Looked   int64                `json:"looked,omitempty"`   // time of the last restart by a template that was looked at

@@ -36,7 +36,7 @@ func (d *Driver) begin(f *facts) {
 	f.allocs = slices.DeleteFunc(f.allocs, func(a *api.AllocationListStub) bool { return a.JobVersion < first })
 }
 
-// ended tells whether there were allocations before a version, and all of them were over
+// ended reports whether there were allocations before a version, and all of them were over
 // when it was registered: nothing has happened to them since.
 func ended(allocs []*api.AllocationListStub, version, registered uint64) bool {
 	some := false

@@ -51,7 +51,7 @@ func (c cluster) mayRegister(ctx context.Context, namespace string) error {
 	return nil // refused for its index, or by something that the registration itself will be told of
 }
 
-// answeredAtAll tells whether there was an answer, whatever it was.
+// answeredAtAll reports whether there was an answer, whatever it was.
 func answeredAtAll(err error) bool {
 	var answer api.UnexpectedResponseError
 	return errors.As(err, &answer) && answer.HasStatusCode()

@@ -44,7 +44,7 @@ func (d *Driver) goes(f *facts) going {
 }
 
 // settle takes the steps that are the driver's own, whoever looks. The caller holds the
-// job. It tells whether something was done.
+// job. It reports whether something was done.
 func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 	r := f.rec
 	m := newMover(d, f, d.look(f))

@@ -18,8 +18,8 @@ func (m *mover) strayed(ctx context.Context) (bool, error) {
 	if a == nil || r.Own == nil || r.Moving != nil {
 		return false, nil
 	}
-	turn, ok := view.Rerendered(a, f.task, r.Looked)
-	at, can := f.turning()
+	restart, ok := view.Rerendered(a, f.task, r.Looked)
+	at, can := f.inPlace()
 	if !ok || !can {
 		return false, nil
 	}
@@ -27,13 +27,13 @@ func (m *mover) strayed(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	r.Looked = turn.At
+	r.Looked = restart.At
 	if (v == nil && len(r.Items) > 0 || v != nil && !m.ours(v)) && r.Theirs != a.ID {
-		turn.Mark = spec.Mark{Cause: driver.CauseSubmitted, Change: f.registered()}
+		restart.Mark = spec.Mark{Cause: driver.CauseSubmitted, Change: f.registered()}
 		if v != nil && v.Items[spec.AllocVariable] == a.ID {
-			turn.Mark.Change = owners(turn.Mark.Change, v.Items)
+			restart.Mark.Change = owners(restart.Mark.Change, v.Items)
 		}
-		r.Turns, r.Theirs = append(r.Turns, turn), a.ID
+		r.Restarts, r.Theirs = append(r.Restarts, restart), a.ID
 		m.d.cfg.Logger.Info("its owner wrote its variable", "job", string(f.id), "variable", at.Path)
 	}
 	return true, m.d.save(ctx, r)
@@ -56,7 +56,7 @@ func owners(c driver.Change, items map[string]string) driver.Change {
 // clear removes the variable of a job that has ended. It says nothing to another
 // allocation, so nobody fails for it.
 func (d *Driver) clear(ctx context.Context, f *facts) {
-	at, ok := f.turning()
+	at, ok := f.inPlace()
 	if !ok || len(f.rec.Items) == 0 {
 		return
 	}

@@ -23,7 +23,7 @@ type line struct {
 func (d *Driver) wasRead(job driver.Job) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.last[job.ID] = clone(job)
+	d.last[job.ID] = job.Clone()
 }
 
 // unread is a job that cannot be read: as it was last read, or where nobody has read it as
@@ -33,7 +33,7 @@ func (d *Driver) unread(l listed, why error) driver.Job {
 	job, read := d.last[l.id]
 	waits := d.records[l.id].waits
 	d.mu.Unlock()
-	if job = clone(job); !read {
+	if job = job.Clone(); !read {
 		job = driver.Job{
 			ID: l.id, Name: l.line.name, Owner: place(l.id).namespace, State: driver.Pending, ExitCode: -1,
 			Submitted: time.Unix(0, l.line.submitted).UTC(),
@@ -50,7 +50,7 @@ func (d *Driver) unread(l listed, why error) driver.Job {
 	return job
 }
 
-// answers tells whether jobs of a namespace can be listed now: one that cannot be read is
+// answers reports whether jobs of a namespace can be listed now: one that cannot be read is
 // the only one then.
 func (c cluster) answers(ctx context.Context, namespace string) error {
 	ctx, done := context.WithTimeout(ctx, answersWithin)

@@ -57,7 +57,7 @@ func (m *mover) kill(ctx context.Context, a *api.AllocationListStub) {
 	}
 }
 
-// grown tells whether what is registered needs more room than the attempt before had.
+// grown reports whether what is registered needs more room than the attempt before had.
 func (m *mover) grown() bool {
 	before := m.f.own
 	if was, ok := m.f.rec.Ours[m.r.From.Before]; ok {
@@ -68,7 +68,7 @@ func (m *mover) grown() bool {
 	return larger(before, m.f.job)
 }
 
-// larger tells whether a job needs more room after a change.
+// larger reports whether a job needs more room after a change.
 func larger(before, after *api.Job) bool {
 	b, a := spec.Resources(before), spec.Resources(after)
 	return a.Cores > b.Cores || a.MemoryBytes > b.MemoryBytes

@@ -36,7 +36,7 @@ func (s *sub) take() []driver.JobID {
 }
 
 // subscribe has somebody told of changes until he leaves.
-func (e *eyes) subscribe() (s *sub, leave func()) {
+func (e *informer) subscribe() (s *sub, leave func()) {
 	s = &sub{due: map[driver.JobID]struct{}{}, wake: make(chan struct{}, 1)}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -52,9 +52,9 @@ func (e *eyes) subscribe() (s *sub, leave func()) {
 // changed. Where Nomad does not answer for a while nothing is missed: the list that it
 // gives next is compared with the last.
 func (d *Driver) Watch(ctx context.Context) (<-chan driver.Event, error) {
-	s, leave := d.eyes.subscribe()
+	s, leave := d.informer.subscribe()
 	jobs, err := d.all(func(ns string) ([]listed, error) {
-		some, _, err := d.eyes.list(ctx, ns, 0)
+		some, _, err := d.informer.list(ctx, ns, 0)
 		return some, err
 	})
 	if err != nil {

@@ -207,7 +207,7 @@ func (c *Cluster) enqueue(j *job, cause driver.Cause, intent string) {
 	c.schedule()
 }
 
-// canHold tells whether any node could ever hold the resources.
+// canHold reports whether any node could ever hold the resources.
 func (c *Cluster) canHold(want driver.Resources) error {
 	for _, n := range c.nodes {
 		if want.Cores <= n.spec.Cores && want.MemoryBytes <= n.spec.MemoryBytes {

@@ -1,8 +1,8 @@
 // Package sim is a deterministic simulated cluster whose jobs' behaviour is
 // written in the job file.
 //
-// In come sbatch scripts with #SBATCH, #TUNE and #SIM lines, intents, and faults
-// to inject. Out come what a scheduler would say (Cluster is a driver.Driver) and
+// Input: sbatch scripts with #SBATCH, #TUNE and #SIM lines, intents, and faults
+// to inject. Output: what a scheduler would say (Cluster is a driver.Driver) and
 // what an exporter on its nodes would say (Cluster.Window, Cluster.Node). It never
 // runs a script, opens a file, or touches anything outside its own memory.
 //

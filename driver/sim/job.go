@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"regexp"
@@ -64,7 +62,7 @@ func (c *Cluster) newJob(request driver.RequestID, spec driver.Spec) (*job, erro
 	maps.Copy(j.env, j.fixed)
 	j.view = driver.Job{
 		Request: request, Name: file.Name, Owner: spec.Owner, Partition: file.Partition, Account: file.Account,
-		ExitCode: -1, Fingerprint: fingerprint(spec.Source, spec.Variables),
+		ExitCode: -1, Fingerprint: driver.Fingerprint(spec.Source, spec.Variables),
 		Filename: spec.Filename, Source: slices.Clone(spec.Source), Variables: maps.Clone(spec.Variables),
 		Resources: requested(file, j.env),
 	}
@@ -78,30 +76,8 @@ func requested(file *jobfile.Job, env map[string]string) driver.Resources {
 	}
 }
 
-// fingerprint identifies what the owner wrote.
-func fingerprint(src []byte, vars map[string]string) string {
-	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "%d\n%s", len(src), src)
-	for _, name := range slices.Sorted(maps.Keys(vars)) {
-		_, _ = fmt.Fprintf(h, "%q=%q\n", name, vars[name])
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
-
 // resources is what an attempt under the change asks for.
-func (j *job) resources(change driver.Change) driver.Resources {
-	r := j.view.Resources
-	if change.Cores != 0 {
-		r.Cores = change.Cores
-	}
-	if change.MemoryBytes != 0 {
-		r.MemoryBytes = change.MemoryBytes
-	}
-	if change.TimeLimit != 0 {
-		r.TimeLimit = change.TimeLimit
-	}
-	return r
-}
+func (j *job) resources(change driver.Change) driver.Resources { return j.view.Resources.Under(change) }
 
 // environment is what an attempt under the change sees. A name in its settings
 // file counts before the variable of that name.
@@ -140,19 +116,7 @@ func (j *job) current() *run {
 }
 
 // snapshot is the job as the outside sees it. Nothing in it changes later.
-func (j *job) snapshot() driver.Job {
-	v := j.view
-	v.Source = slices.Clone(v.Source)
-	v.Variables = maps.Clone(v.Variables)
-	v.Change = v.Change.Clone()
-	v.Resources.Env = maps.Clone(v.Resources.Env)
-	v.Resources.Args = slices.Clone(v.Resources.Args)
-	v.Attempts = slices.Clone(v.Attempts)
-	for i := range v.Attempts {
-		v.Attempts[i].Change = v.Attempts[i].Change.Clone()
-	}
-	return v
-}
+func (j *job) snapshot() driver.Job { return j.view.Clone() }
 
 // print appends one line to the job's output.
 func (j *job) print(line string) { j.log = append(append(j.log, line...), '\n') }

@@ -86,7 +86,7 @@ type departure struct {
 	took driver.Resources
 }
 
-// start lets start what may, as Cluster.next does, and tells whether the target
+// start lets start what may, as Cluster.next does, and reports whether the target
 // is among it.
 func (f *forecast) start() bool {
 	for i := 0; i < len(f.queue); {
@@ -115,7 +115,7 @@ func (f *forecast) start() bool {
 	return false
 }
 
-// held tells whether a job of the queue may not start yet. A change of the target
+// held reports whether a job of the queue may not start yet. A change of the target
 // would end its hold.
 func (f *forecast) held(j *job) bool { return j != f.target && j.notBefore.After(f.now) }
 

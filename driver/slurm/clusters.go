@@ -28,7 +28,7 @@ func oneCluster(file *jobfile.Job, env map[string]string) error {
 	return nil
 }
 
-// here tells whether what sbatch --parsable printed, NUMBER or NUMBER;CLUSTER, is a job
+// here reports whether what sbatch --parsable printed, NUMBER or NUMBER;CLUSTER, is a job
 // of this cluster, and returns its number. One of another cluster, as where clusters are
 // federated, is driver.ErrUnknown: it is there, and nobody here can say what becomes of it.
 func here(ctx context.Context, run command.Runner, answer string) (driver.JobID, error) {

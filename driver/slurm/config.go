@@ -67,7 +67,7 @@ type Config struct {
 	// this user's to read; nil = it is unknown.
 	Saves func(ctx context.Context, node string, job driver.JobID, attempt int) (api.Saves, error)
 
-	// Above tells whether the site lets a job have more cores than its owner asks for, as he
+	// Above reports whether the site lets a job have more cores than its owner asks for, as he
 	// does at the moment of the change; nil = it does.
 	Above func(driver.Job) bool
 

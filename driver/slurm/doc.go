@@ -2,7 +2,7 @@
 // one user with that user's rights, where nothing is installed but this binary, or
 // everybody's (Config.Everyone) by the hand of a broker.
 //
-// In come job files and intents; out come sbatch, scancel and scontrol, jobs as
+// Input: job files and intents. Output: sbatch, scancel and scontrol, jobs as
 // squeue and scontrol show them, and a journal of what Slurm does not keep: which
 // request made which job, what its owner asked for before it was changed, and
 // which step of which intent was taken. The process may die at any moment: the

@@ -26,13 +26,13 @@ type Driver struct {
 	rest    *rest.Client // nil = sdiag is asked
 	outputs output.Reader
 	moves   move.Machine
+	locks   move.Locks // of jobs that are being looked at or changed
 
 	hashes  maphash.Seed
 	polling sync.Mutex // one look at the whole queue at a time
 	openly  sync.Once  // it was said that everybody can read the settings
 
 	mu        sync.Mutex
-	locks     map[driver.JobID]*lock      // of jobs that are being looked at or changed
 	lines     map[driver.JobID]uint64     // what squeue said last of each job that is seen; replaced, never changed
 	seen      map[driver.JobID]seen       // what was read of them
 	strangers map[string]time.Time        // numbers of jobs that are none of ours, and since when
@@ -54,7 +54,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{
-		cfg: cfg, hashes: maphash.MakeSeed(), locks: map[driver.JobID]*lock{}, seen: map[driver.JobID]seen{},
+		cfg: cfg, hashes: maphash.MakeSeed(), seen: map[driver.JobID]seen{},
 		doubted: map[driver.JobID]time.Time{}, strangers: map[string]time.Time{}, over: map[driver.JobID]driver.Job{}, texts: map[driver.JobID]text{},
 		claims: map[driver.JobID]claim{},
 	}
@@ -92,7 +92,7 @@ func (d *Driver) prune(before time.Time) error {
 		return err
 	}
 	for _, id := range ids {
-		release := d.serial(id)
+		release := d.locks.Hold(string(id))
 		r, err := d.journal.Read(id)
 		if err == nil {
 			d.claim(r)
@@ -153,7 +153,7 @@ func (d *Driver) paid(ctx context.Context, name string, args ...string) ([]byte,
 }
 
 // record reads the record of a job; nil without an error is not an answer, so the
-// second result tells whether there is one.
+// second result reports whether there is one.
 func (d *Driver) record(id driver.JobID) (*Record, bool, error) {
 	r, err := d.journal.Read(id)
 	if errors.Is(err, fs.ErrNotExist) {

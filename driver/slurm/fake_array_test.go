@@ -9,7 +9,7 @@ import (
 	"pitchpipe/driver/slurm/command"
 )
 
-// isArray tells whether a call names an array.
+// isArray reports whether a call names an array.
 func (f *fake) isArray(c command.Call) (int, bool) {
 	n := 0
 	if _, err := fmt.Sscan(c.Args[len(c.Args)-1], &n); err != nil || strings.Contains(c.Args[len(c.Args)-1], "_") {

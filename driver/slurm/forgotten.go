@@ -27,7 +27,7 @@ func unbegin(r *Record, j parse.Job, number int) bool {
 	return true
 }
 
-// given tells whether a size is one that an attempt of the job had by our word, or the
+// given reports whether a size is one that an attempt of the job had by our word, or the
 // owner's own: that it is shown again is not his change.
 func given(r *Record, have Size) bool {
 	if unchanged(r.Own, have) {
@@ -43,7 +43,7 @@ func given(r *Record, have Size) bool {
 
 // redo gives a job the size again that its next attempt was to have, where slurmctld
 // was started since and has forgotten it: else it was the owner who took it back. It
-// tells whether it did.
+// reports whether it did.
 func (d *Driver) redo(ctx context.Context, j parse.Job, r *Record) (bool, error) {
 	n, have := r.Next, sizeOf(j)
 	if n == nil || n.Overruled || n.Before == nil || !parse.Waiting(j.State) || j.Restarts+1 != n.Number ||

@@ -17,7 +17,7 @@ func (d *Driver) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
 	if job, ok := d.recall(id); ok {
 		return job, nil
 	}
-	defer d.serial(id)()
+	defer d.locks.Hold(string(id))()
 	if job, ok := d.recall(id); ok {
 		return job, nil
 	}

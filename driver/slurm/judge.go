@@ -153,7 +153,7 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *Record, c driv
 // whole tells of a job that gets whole nodes.
 func whole(j parse.Job) bool { return slices.Contains(j.Picky, "OverSubscribe=NO") }
 
-// marked tells whether the site's submission plugin marked a job as one that has a
+// marked reports whether the site's submission plugin marked a job as one that has a
 // stanza. Its owner cannot do so.
 func marked(j parse.Job) bool {
 	return slices.ContainsFunc(strings.Fields(j.AdminComment), func(word string) bool { return strings.HasPrefix(word, "pitchpipe:1:") })

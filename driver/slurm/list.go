@@ -74,7 +74,7 @@ func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
 // listed is a job as it was seen.
 func (d *Driver) listed(id driver.JobID, s seen, onRecord bool) (driver.Job, error) {
 	if s.answer != nil {
-		return copied(*s.answer), nil
+		return s.answer.Clone(), nil
 	}
 	if !onRecord {
 		r, _, err := d.inherit(s.job)
@@ -92,11 +92,11 @@ func (d *Driver) older(ctx context.Context, id driver.JobID) (driver.Job, error)
 	_, shown := d.lines[id]
 	d.mu.Unlock()
 	if ok && !shown {
-		return copied(job), nil
+		return job.Clone(), nil
 	}
 	job, err := d.Get(ctx, id)
 	if err == nil && job.State.Ended() && !shown {
-		short := copied(job)
+		short := job.Clone()
 		short.Source, short.Resources.Env = nil, nil
 		d.mu.Lock()
 		d.over[id] = short
@@ -255,7 +255,7 @@ func (d *Driver) forget(begin time.Time, numbers map[string]bool) {
 	}
 }
 
-// ours tells whether a job is one of those that are seen, or was when something was
+// ours reports whether a job is one of those that are seen, or was when something was
 // done to it.
 func (d *Driver) ours(j parse.Job) bool {
 	if d.mine(j) {

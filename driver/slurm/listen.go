@@ -95,7 +95,7 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 	return nil
 }
 
-// listens tells whether the job has a step that listens.
+// listens reports whether the job has a step that listens.
 func (d *Driver) listens(ctx context.Context, j parse.Job) (bool, error) {
 	out, err := d.ask(ctx, "squeue", "-h", "--steps", "-j", j.ID, "-o", "%j")
 	if err != nil {

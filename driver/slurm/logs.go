@@ -58,7 +58,7 @@ func (d *Driver) tail(j parse.Job, path string, offset int64) ([]byte, error) {
 	return d.outputs.Tail(path, int(j.UID), offset)
 }
 
-// neverStarted tells whether slurmstepd could not execute the script. Slurm says
+// neverStarted reports whether slurmstepd could not execute the script. Slurm says
 // no more than status 2 for that, and the reason in the job's output.
 func (d *Driver) neverStarted(j parse.Job) bool {
 	if j.Exit.Exit != 2 || !*d.cfg.ReadOutput || j.Ended.Sub(j.Started) > maxStart {

@@ -8,7 +8,7 @@ import (
 )
 
 // listenToOwner takes what the job's owner or an administrator changed for what the
-// owner asks for, and tells whether the record changed. While an intent is in
+// owner asks for, and reports whether the record changed. While an intent is in
 // progress the sizes are ours; between its last step and the start of its attempt
 // they are what the intent gave the job, and anything else is the owner's.
 func (d *Driver) listenToOwner(r *Record, j parse.Job) bool {
@@ -62,7 +62,7 @@ func (d *Driver) raised(ctx context.Context, j parse.Job) (parse.Job, *Record, e
 	return j, r, d.write(r, "raised")
 }
 
-// overrules tells whether the owner changed a job that waits for the attempt which an
+// overrules reports whether the owner changed a job that waits for the attempt which an
 // intent has set up. What he changed is his from now on, and what he left is still
 // the intent's, which counts as applied. A size that slurmctld lost in a crash is that
 // before the intent: it is not taken for his word.

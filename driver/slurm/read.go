@@ -13,7 +13,7 @@ import (
 	"pitchpipe/driver/slurm/parse"
 )
 
-// number tells whether an id is one that Slurm could have given: a number, or
+// number reports whether an id is one that Slurm could have given: a number, or
 // those of an array and of its task.
 func number(id driver.JobID) bool {
 	array, task, isTask := strings.Cut(string(id), "_")
@@ -71,10 +71,10 @@ func (d *Driver) show(ctx context.Context, id driver.JobID) (parse.Job, error) {
 	return jobs[i], nil
 }
 
-// of tells whether the jobs of a user are seen.
+// of reports whether the jobs of a user are seen.
 func (d *Driver) of(user string) bool { return d.cfg.Everyone || user == d.cfg.User }
 
-// mine tells whether a job is one of those that are seen.
+// mine reports whether a job is one of those that are seen.
 func (d *Driver) mine(j parse.Job) bool {
 	return d.watched(j.User, j.Partition) && (!d.cfg.Marked || marked(j))
 }

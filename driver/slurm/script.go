@@ -2,11 +2,9 @@ package slurm
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"maps"
 
+	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/sbatch"
 	"pitchpipe/driver/slurm/act"
@@ -76,19 +74,5 @@ func fingerprint(script []byte) string {
 	if n := len(script); n > 0 && script[n-1] != '\n' {
 		script = append(script[:n:n], '\n')
 	}
-	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "%d\n%s", len(script), script)
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-func merged(a, b map[string]string) map[string]string {
-	if len(a) == 0 && len(b) == 0 {
-		return nil
-	}
-	out := maps.Clone(a)
-	if out == nil {
-		out = map[string]string{}
-	}
-	maps.Copy(out, b)
-	return out
+	return driver.Fingerprint(script, nil)
 }

@@ -118,7 +118,7 @@ func (d *Driver) submission(ctx context.Context, id driver.RequestID, spec drive
 	if spec.Owner != "" && spec.Owner != d.cfg.User {
 		return command.Call{}, fmt.Errorf("user %s may not submit jobs of user %s: %w", d.cfg.User, spec.Owner, driver.ErrDenied)
 	}
-	env := merged(markOf(file, spec), spec.Env)
+	env := driver.Merge(markOf(file, spec), spec.Env)
 	if err := oneCluster(file, env); err != nil {
 		return command.Call{}, err
 	}

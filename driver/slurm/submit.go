@@ -36,7 +36,7 @@ func Submit(ctx context.Context, run command.Runner, file *jobfile.Job, spec dri
 		delete(env, "PITCHPIPE_JOB")
 		delete(env, "PITCHPIPE_SETTINGS")
 	}
-	env = merged(env, merged(markOf(file, spec), spec.Env))
+	env = driver.Merge(env, driver.Merge(markOf(file, spec), spec.Env))
 	if err := oneCluster(file, env); err != nil {
 		return "", err
 	}
@@ -60,7 +60,7 @@ func Submit(ctx context.Context, run command.Runner, file *jobfile.Job, spec dri
 	return number, nil
 }
 
-// Moves tells whether Slurm would put a submitted job back into the queue for another
+// Moves reports whether Slurm would put a submitted job back into the queue for another
 // setting: it does not where the job's user, his environment, a plugin or the cluster's
 // JobRequeue=0 said so at its submission. An error says that it is not known.
 func Moves(ctx context.Context, run command.Runner, id driver.JobID) (bool, error) {
@@ -78,7 +78,7 @@ func Moves(ctx context.Context, run command.Runner, id driver.JobID) (bool, erro
 // options are those of sbatch. The output is appended to, since an attempt begun
 // anew would lose what the one before wrote.
 //
-// An option stands over what its user says in a variable of sbatch, and over what his
+// An option overrides what its user says in a variable of sbatch, and over what his
 // script says. So none is given that he answers himself, and never --requeue: by itself
 // Slurm puts a job back into the queue, unless SBATCH_NO_REQUEUE, the script or
 // JobRequeue=0 of the cluster says no, and such a job would run again after a failure of
@@ -158,7 +158,7 @@ func ownComment(script []byte) string {
 	return string(m[1]) + string(m[2]) + string(m[3])
 }
 
-// exported tells whether the variables that sbatch finds reach the job: an option of the
+// exported reports whether the variables that sbatch finds reach the job: an option of the
 // script may name those that do.
 func exported(script []byte) bool {
 	for _, m := range regexp.MustCompile(`(?m)^#SBATCH\s(?:.*\s)?--export[=\s]["']?(\S*)`).FindAllSubmatch(script, -1) {
@@ -169,7 +169,7 @@ func exported(script []byte) bool {
 	return true
 }
 
-// ownBegin tells whether a script says itself when it is to begin. An option of
+// ownBegin reports whether a script says itself when it is to begin. An option of
 // sbatch would replace that, and the wait is its owner's.
 func ownBegin(script []byte) bool {
 	return regexp.MustCompile(`(?m)^#SBATCH\s(?:.*\s)?(?:--begin[=\s]|-b\s*\S)`).Match(script)

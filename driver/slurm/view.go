@@ -62,7 +62,7 @@ func sizeOf(j parse.Job) Size {
 	return Size{Cores: j.Cores(), MemoryBytes: j.MemoryBytes, MemoryPerCPU: j.MemoryPerCPU, TimeLimit: j.Limit()}
 }
 
-// unchanged tells whether a job still has the size that it had. A limit that
+// unchanged reports whether a job still has the size that it had. A limit that
 // nobody asked for is shown while the job runs, and not while it waits.
 func unchanged(before, have Size) bool {
 	if have.TimeLimit == 0 {
@@ -71,14 +71,14 @@ func unchanged(before, have Size) bool {
 	return before == have
 }
 
-// same tells whether a job has the size that was wanted. A limit that nobody asked
+// same reports whether a job has the size that was wanted. A limit that nobody asked
 // for is the partition's, and is known once the job runs.
 func same(want, have Size) bool {
 	return want.Cores == have.Cores && want.MemoryBytes == have.MemoryBytes && want.MemoryPerCPU == have.MemoryPerCPU &&
 		(want.TimeLimit == 0 || want.TimeLimit == have.TimeLimit)
 }
 
-// relimited tells whether a job has what an intent gave it but for the limit, which its
+// relimited reports whether a job has what an intent gave it but for the limit, which its
 // owner changed after that and nobody saw before the attempt began.
 func relimited(next Next, have Size) bool {
 	size := next.Size
@@ -94,7 +94,7 @@ func total(s Size) int64 {
 	return s.MemoryBytes
 }
 
-// follow brings the attempts of a record up to what Slurm says, and tells whether
+// follow brings the attempts of a record up to what Slurm says, and reports whether
 // anything changed.
 func follow(r *Record, j parse.Job, now time.Time) bool {
 	changed := false
@@ -128,7 +128,7 @@ func follow(r *Record, j parse.Job, now time.Time) bool {
 	return changed || parse.Ended(j.State) && r.Last == nil
 }
 
-// granted fills in what Slurm gave the attempt that runs, or ran last, and tells whether
+// granted fills in what Slurm gave the attempt that runs, or ran last, and reports whether
 // that is news. What a job that waits asks for is not what it will get.
 func granted(a *driver.Attempt, j parse.Job, now time.Time) bool {
 	running := parse.Running(j.State) && !leaving(j, now)
@@ -233,7 +233,7 @@ func (d *Driver) sketch(j parse.Job, r *Record) driver.Job {
 		follow(r, j, now)
 	} else {
 		job.Request, job.Submitted = r.Request, r.Submitted
-		job.Resources.Env = merged(job.Resources.Env, r.Env)
+		job.Resources.Env = driver.Merge(job.Resources.Env, r.Env)
 		if r.Filename != "" {
 			job.Filename = r.Filename
 		}
@@ -274,7 +274,7 @@ func shaped(command string, j parse.Job) string {
 	return fmt.Sprintf("%s of %d tasks on %d nodes", command, max(j.Tasks, 1), max(j.Nodes, 1))
 }
 
-// moved tells whether a waiting job waits for the intent in progress.
+// moved reports whether a waiting job waits for the intent in progress.
 func moved(r *Record, j parse.Job) bool {
 	return r.Moving != nil && !r.Moving.Queued && j.Restarts == r.From.Restarts+1
 }

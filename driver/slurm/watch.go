@@ -112,7 +112,7 @@ func (w *watcher) run(ctx context.Context, changed []driver.JobID, events chan<-
 	}
 }
 
-// dear tells whether a look at the whole queue costs too much to be taken every
+// dear reports whether a look at the whole queue costs too much to be taken every
 // time.
 func (w *watcher) dear() bool {
 	return float64(w.cost) > share*float64(w.d.cfg.Interval)

@@ -1,6 +1,6 @@
 // Package detect picks the format of a job file and reads it.
 //
-// In come a file name, bytes and the values of variables, out comes a
+// Input: a file name, bytes and the values of variables. Output: a
 // jobfile.Job. A name that ends in .nomad or .hcl is a Nomad job file, for Nomad itself
 // one in .json a job as its API shows it; otherwise a first line with #!, or a line that begins with #SBATCH or #TUNE, makes a batch
 // script. It never guesses beyond that: anything else is an error that names both

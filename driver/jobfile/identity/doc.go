@@ -1,7 +1,7 @@
-// Package identity tells whether two job files run the same thing on other
+// Package identity reports whether two job files run the same thing on other
 // inputs or under other settings.
 //
-// In comes a script or a command line, out comes a short hash that is equal for
+// Input: a script or a command line. Output: a short hash that is equal for
 // both. What is left out: comments, blank lines, values of assignments, values
 // of flags, numbers, redirections, and arguments that look like files. What is
 // kept: the programs, the scripts that interpreters run, subcommands, the names

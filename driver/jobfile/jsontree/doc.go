@@ -1,6 +1,6 @@
 // Package jsontree reads a tuning stanza that is written as JSON.
 //
-// In comes JSON text, or a tree of nodes that another reader made, out comes the
+// Input: JSON text, or a tree of nodes that another reader made. Output: the
 // unjudged jobfile.Block tree with places. The JSON is the HCL tree as objects:
 // {"mode":"apply","knob":{"cores":{"values":[1,2,4]}},"budget":{"probes":4}}.
 // An object stands for a block; the members of "knob" are knobs by name. A list

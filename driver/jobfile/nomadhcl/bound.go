@@ -21,7 +21,7 @@ const (
 	fixed    = 16       // of a value beside its text
 )
 
-// bounded tells whether an expression certainly computes something of a sensible size,
+// bounded reports whether an expression certainly computes something of a sensible size,
 // and reports it where not.
 func (p *parser) bounded(e hclsyntax.Expression) bool {
 	if p.cost(e, nil) <= maxWork {

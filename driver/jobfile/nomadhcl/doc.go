@@ -1,7 +1,7 @@
 // Package nomadhcl reads Nomad job files, and carries their tuning blocks to where Nomad
 // keeps them (Carry).
 //
-// In come the bytes of a job file and the values of its variables, out comes a
+// Input: the bytes of a job file and the values of its variables. Output: a
 // jobfile.Job, or every fault of the file with line and column. It reads the part
 // of the language that one process on one machine needs: one batch job of one
 // group and one task with the driver raw_exec or exec, its resources, environment

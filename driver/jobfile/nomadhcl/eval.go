@@ -56,7 +56,7 @@ func moreFunctions() map[string]function.Function {
 	}
 }
 
-// runtime tells whether a name is interpolated by Nomad on the node.
+// runtime reports whether a name is interpolated by Nomad on the node.
 func runtime(root string) bool {
 	return strings.HasPrefix(root, "NOMAD_") || slices.Contains([]string{"env", "attr", "node", "meta", "device"}, root)
 }

@@ -3,7 +3,7 @@
 // Nomad runs a finished batch job again when its registration is changed, and its
 // compare-and-set does not see that a job has finished. So whoever changes running
 // jobs can run finished work again, and only the job itself can know better. In comes
-// a command line, out comes one that runs it by /bin/sh: where the command ended with
+// a command line. Output: one that runs it by /bin/sh: where the command ended with
 // 0 it leaves a mark, and where it finds the mark of the same run it ends with 0 at
 // once.
 //

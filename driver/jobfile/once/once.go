@@ -88,7 +88,7 @@ func Unwrap(command string, args []string) (run, inner string, rest []string, ok
 	return args[3], args[4], slices.Clone(args[5:]), true
 }
 
-// Run tells whether a text can name a run.
+// Run reports whether a text can name a run.
 func Run(name string) bool {
 	return name != "" && len(name) <= 64 && !strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-'

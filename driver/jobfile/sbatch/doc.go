@@ -2,8 +2,8 @@
 // the #TUNE lines of the tuning stanza, and the variables that the script sets
 // at its top.
 //
-// The bytes of a script go in; a jobfile.Job comes out, or every fault of the script
-// with line and column. The package never runs or expands anything, never
+// Input: the bytes of a script. Output: a jobfile.Job, or every fault of the
+// script with line and column. The package never runs or expands anything, never
 // judges the stanza, and never drops an option silently that would change what
 // the job does: what cannot be honoured outside Slurm is refused with the reason.
 //

@@ -1,7 +1,7 @@
 // Package cgroup confines one attempt of a job: one leaf named
 // pitchpipe/<job>.<attempt> in every hierarchy that matters.
 //
-// In come a cgroup mount, a name, CPUs and a memory limit; out comes a leaf that
+// Input: a cgroup mount, a name, CPUs and a memory limit. Output: a leaf that
 // processes join before they become the job, that tells of out-of-memory kills,
 // that is emptied by force and removed. It knows three machines: version 1 with
 // controllers mounted one by one, version 2 with one hierarchy at the root, and

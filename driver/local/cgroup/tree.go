@@ -124,7 +124,7 @@ func handDown(dir, controller string) error {
 	return nil
 }
 
-// try makes the parent in the hierarchy and tells whether it is usable.
+// try makes the parent in the hierarchy and reports whether it is usable.
 func try(why *[]error, hierarchy, file string) bool {
 	if !exists(filepath.Join(hierarchy, file)) {
 		*why = append(*why, fmt.Errorf("no %s in %s", file, hierarchy))

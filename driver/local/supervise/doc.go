@@ -2,10 +2,10 @@
 // the job in its cgroup, waits, and writes down how it ended, whatever becomes of
 // the scheduler meanwhile.
 //
-// In come the files of one attempt's directory: plan.json (what to run), and while
+// Input: the files of one attempt's directory: plan.json (what to run), and while
 // it runs signal.json (ask the job to save) and stop.json (end it). Out come
 // started.json, process.json and exit.json, each whole and durable. The lock on
-// the directory tells whether the supervisor lives:
+// the directory reports whether the supervisor lives:
 //
 //	lock held                          starting or running
 //	lock free, exit.json               ended

@@ -77,7 +77,7 @@ func (a *attempt) end(why Reason, now time.Time) {
 	}
 }
 
-// overMemory tells whether the job went over its limit: the kernel says so, or
+// overMemory reports whether the job went over its limit: the kernel says so, or
 // where no cgroup limits memory, the sum of what its processes hold.
 func (a *attempt) overMemory(now time.Time) bool {
 	if a.plan.MemoryBytes <= 0 {

@@ -109,7 +109,7 @@ func bootID() string {
 	return strings.TrimSpace(string(data))
 }
 
-// belongsTo tells whether the process was started with the job's name in its
+// belongsTo reports whether the process was started with the job's name in its
 // environment. That is not known where the environment is empty, as it is while the
 // process executes another program.
 func (p process) belongsTo(job string) (belongs, known bool) {

@@ -89,7 +89,7 @@ func Fingerprint(job *api.Job) (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
-// Same tells whether two jobs were written alike.
+// Same reports whether two jobs were written alike.
 func Same(a, b *api.Job) bool {
 	fa, err := Fingerprint(a)
 	if err != nil {

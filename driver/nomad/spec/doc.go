@@ -1,6 +1,6 @@
 // Package spec reads and rewrites the specification of a Nomad job.
 //
-// In come a job as Nomad shows it and a driver.Change; out come the job with the
+// Input: a job as Nomad shows it and a driver.Change. Output: the job with the
 // change, what its owner asked for, the reason why a job is only observed, and a
 // fingerprint that is the same for a job file and for the job that Nomad made of it.
 //

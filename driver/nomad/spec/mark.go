@@ -37,7 +37,7 @@ type Mark struct {
 	Was *Was `json:",omitempty"`
 }
 
-// Is tells whether two marks are of the same registration.
+// Is reports whether two marks are of the same registration.
 func (m Mark) Is(o Mark) bool {
 	return m.Intent == o.Intent && m.Cause == o.Cause && m.Again == o.Again
 }

@@ -35,7 +35,7 @@ func Main(job *api.Job) (*api.TaskGroup, *api.Task) {
 	return g, main
 }
 
-// understood tells whether the command line and environment of a task driver are.
+// understood reports whether the command line and environment of a task driver are.
 func understood(driver string) bool {
 	return slices.Contains([]string{"raw_exec", "exec", "docker"}, driver)
 }
@@ -85,7 +85,7 @@ func ObservedOnly(job *api.Job) string {
 	return ""
 }
 
-// Stanza tells whether a job carries a tuning stanza, readable or not.
+// Stanza reports whether a job carries a tuning stanza, readable or not.
 func Stanza(job *api.Job) bool {
 	has := func(meta map[string]string) bool { return meta["tuning"] != "" }
 	if has(job.Meta) {
@@ -144,7 +144,7 @@ func Argv(t *api.Task) []string {
 	return nil
 }
 
-// Wrapped tells whether the main task's command runs once, by the wrapper that writes
+// Wrapped reports whether the main task's command runs once, by the wrapper that writes
 // completion markers.
 func Wrapped(job *api.Job) bool {
 	_, t := Main(job)

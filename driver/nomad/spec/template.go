@@ -28,8 +28,8 @@ const Template = `{{ $path := printf "nomad/jobs/%s/%s/%s" (or (env "NOMAD_JOB_P
 // allocation the items of a variable are meant for.
 const AllocVariable = "PITCHPIPE_ALLOC"
 
-// Turning is the place of a job whose environment can be changed in place.
-type Turning struct {
+// InPlace is the place of a job whose environment can be changed in place.
+type InPlace struct {
 	Path string        // of the variable
 	File string        // that the template renders, from the allocation's folder on
 	Tmpl *api.Template // as its author wrote it
@@ -38,14 +38,14 @@ type Turning struct {
 // pathOf is what Nomad takes as the path of a variable.
 var pathOf = regexp.MustCompile(`^[a-zA-Z0-9-_~/]{1,128}$`)
 
-// Turns tells where the environment of a job can be changed in place: its main task has
+// MayRestart tells where the environment of a job can be changed in place: its main task has
 // the Template, exactly, with env = true and change_mode = "restart", rendered to a file
 // below local/, its command is wrapped so that finished work is not done again, and the
 // id of the job, which is that of its variable, is one that Nomad takes in a path.
-func Turns(job *api.Job, id string) (Turning, bool) {
+func MayRestart(job *api.Job, id string) (InPlace, bool) {
 	g, t := Main(job)
 	if t == nil || ObservedOnly(job) != "" || !Wrapped(job) || strings.Contains(id, "/") {
-		return Turning{}, false
+		return InPlace{}, false
 	}
 	var found []*api.Template
 	for _, tmpl := range t.Templates {
@@ -54,7 +54,7 @@ func Turns(job *api.Job, id string) (Turning, bool) {
 		}
 	}
 	if len(found) != 1 {
-		return Turning{}, false
+		return InPlace{}, false
 	}
 	tmpl := found[0]
 	file := path.Clean(deref(tmpl.DestPath))
@@ -67,14 +67,14 @@ func Turns(job *api.Job, id string) (Turning, bool) {
 		deref(tmpl.SourcePath) != "",
 		!strings.HasPrefix(file, "local/"),
 		!pathOf.MatchString(at) || strings.Count(at, "/") != 4:
-		return Turning{}, false
+		return InPlace{}, false
 	}
-	return Turning{Path: at, File: path.Join(t.Name, file), Tmpl: tmpl}, true
+	return InPlace{Path: at, File: path.Join(t.Name, file), Tmpl: tmpl}, true
 }
 
 // Slack is how long Nomad may take on its author's word: for the template to settle and
 // to be acted on, and for the task to end.
-func (t Turning) Slack(job *api.Job) time.Duration {
+func (t InPlace) Slack(job *api.Job) time.Duration {
 	_, task := Main(job)
 	out := task.ShutdownDelay
 	for _, d := range []*time.Duration{t.Tmpl.Splay, task.KillTimeout} {
@@ -131,7 +131,7 @@ func Items(alloc string, registered driver.Change, m Mark) (map[string]string, b
 	return out, true
 }
 
-// same tells whether two changes without variables are equal.
+// same reports whether two changes without variables are equal.
 func same(a, b driver.Change) bool {
 	return maps.Equal(a.Args, b.Args) && maps.Equal(a.Live, b.Live) &&
 		a.Cores == b.Cores && a.MemoryBytes == b.MemoryBytes && a.TimeLimit == b.TimeLimit

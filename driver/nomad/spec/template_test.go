@@ -63,7 +63,7 @@ func TestATemplateIsRecognisedByItsContent(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, ok := spec.Turns(turner(t, tt.change), tt.id)
+			got, ok := spec.MayRestart(turner(t, tt.change), tt.id)
 			if ok != tt.want {
 				t.Fatalf("%v, want %v", ok, tt.want)
 			}
@@ -80,7 +80,7 @@ func TestTheSlackIsWhatItsAuthorAllows(t *testing.T) {
 		x.Splay, x.Wait = new(time.Second), &api.WaitConfig{Max: new(2 * time.Second)}
 		j.TaskGroups[0].Tasks[0].KillTimeout, j.TaskGroups[0].Tasks[0].ShutdownDelay = new(4*time.Second), 8*time.Second
 	})
-	at, ok := spec.Turns(job, "train")
+	at, ok := spec.MayRestart(job, "train")
 	if got := at.Slack(job); !ok || got != 15*time.Second {
 		t.Errorf("%v, want 15s", got)
 	}

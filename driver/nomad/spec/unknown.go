@@ -74,7 +74,7 @@ func find(known map[string]any, name string) (any, bool) {
 	return nil, false
 }
 
-// says tells whether a value is more than nothing: an encoder leaves out what is empty.
+// says reports whether a value is more than nothing: an encoder leaves out what is empty.
 func says(v any) bool {
 	switch x := v.(type) {
 	case nil:

@@ -1,9 +1,9 @@
 // Package view makes a driver.Job of what Nomad shows of a job: its specification,
 // its allocations, and the evaluation that waits for room.
 //
-// In comes an Input of things that were read, out comes the job with its attempts. An
+// Input: an Input of things that were read. Output: the job with its attempts. An
 // attempt is an allocation that began: a restart in place by the job's restart policy
-// belongs to it; one with other variables (Turn) begins another, and an allocation that
+// belongs to it; one with other variables (Restart) begins another, and an allocation that
 // was replaced before any task began is none.
 //
 // # How an allocation ended

@@ -11,7 +11,7 @@ import (
 // timedOut is how Nomad's client describes an allocation over its max_run_duration.
 const timedOut = "allocation exceeded max_run_duration"
 
-// Over tells whether nothing of an allocation runs any more.
+// Over reports whether nothing of an allocation runs any more.
 func Over(a *api.AllocationListStub) bool {
 	switch a.ClientStatus {
 	case api.AllocClientStatusComplete, api.AllocClientStatusFailed, api.AllocClientStatusLost:
@@ -20,7 +20,7 @@ func Over(a *api.AllocationListStub) bool {
 	return false
 }
 
-// Finished tells whether the allocation did its work: its task ended by itself with
+// Finished reports whether the allocation did its work: its task ended by itself with
 // status 0, not because Nomad replaced, stopped or limited it.
 func Finished(a *api.AllocationListStub, task string) bool {
 	if a.ClientStatus != api.AllocClientStatusComplete || a.ClientDescription == timedOut {
@@ -30,7 +30,7 @@ func Finished(a *api.AllocationListStub, task string) bool {
 	return t.Exit == 0 && !t.Killed && !t.Failed && !t.Began.IsZero()
 }
 
-// Again tells whether an allocation whose task did its work runs it again: it ended by
+// Again reports whether an allocation whose task did its work runs it again: it ended by
 // itself with status 0, was not told to restart, and began once more. A client that dies
 // between the end of a task and noting it does that when it is back.
 func Again(a *api.AllocationListStub, task string) bool {

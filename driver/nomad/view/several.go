@@ -15,7 +15,7 @@ import (
 	"pitchpipe/driver/nomad/spec"
 )
 
-// several tells whether the work of a job is that of several: of groups, of allocations of
+// several reports whether the work of a job is that of several: of groups, of allocations of
 // one group, or of main tasks. Such a job is only observed.
 func several(job *api.Job) bool {
 	g, t := spec.Main(job)
@@ -152,7 +152,7 @@ func outcome(a *api.AllocationListStub, mains []string) (driver.State, string) {
 	return driver.Succeeded, ""
 }
 
-// begun tells whether any task of an allocation began.
+// begun reports whether any task of an allocation began.
 func begun(a *api.AllocationListStub) bool { return !first(a).IsZero() }
 
 // first is when the first task of an allocation began; zero: none did.

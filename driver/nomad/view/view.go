@@ -27,15 +27,15 @@ type Known struct {
 	Attempt driver.Attempt `json:"attempt"`
 	Node    string         `json:"node,omitempty"`
 	Version uint64         `json:"version"`        // of the job when it was placed
-	Turn    int64          `json:"turn,omitempty"` // Turn.At of the one that it began with; 0: none
+	Restart int64          `json:"turn,omitempty"` // Restart.At of the one that it began with; 0: none
 }
 
 // id identifies the attempt.
-func (k Known) id() attemptID { return attemptID{k.Alloc, k.Turn} }
+func (k Known) id() attemptID { return attemptID{k.Alloc, k.Restart} }
 
 type attemptID struct {
-	alloc string
-	turn  int64
+	alloc   string
+	restart int64
 }
 
 // Input is what was read of one job.
@@ -50,11 +50,11 @@ type Input struct {
 	Blocked  *api.Evaluation      // waits for room; nil: none does
 	Marks    map[uint64]spec.Mark // of versions that were registered here
 	Known    []Known
-	Turns    []Turn   // of the allocations, the oldest first
-	Ignored  []string // allocations that ran finished work again, for a moment
-	Finished bool     // its work was done before it was stopped
-	Goes     bool     // it left for an intent or is given back its owner's memory
-	Gone     bool     // Nomad has begun it and forgotten all of it
+	Restarts []Restart // of the allocations, the oldest first
+	Ignored  []string  // allocations that ran finished work again, for a moment
+	Finished bool      // its work was done before it was stopped
+	Goes     bool      // it left for an intent or is given back its owner's memory
+	Gone     bool      // Nomad has begun it and forgotten all of it
 }
 
 // Job is the job with its attempts, and what is now known of these.
@@ -211,13 +211,13 @@ func attempts(in Input) []Known {
 		}
 	}
 	out := slices.SortedFunc(maps.Values(byID), func(a, b Known) int {
-		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Turn, b.Turn))
+		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Restart, b.Restart))
 	})
 	for i := range out {
 		at := &out[i].Attempt
 		at.Number = i + 1
 		switch {
-		case out[i].Turn != 0: // its cause was known when it began
+		case out[i].Restart != 0: // its cause was known when it began
 		case at.Cause == "" && (i == 0 || out[i].Version != out[i-1].Version):
 			at.Cause = driver.CauseSubmitted // at first, or again
 		case at.Cause == "":

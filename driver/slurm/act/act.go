@@ -63,7 +63,7 @@ const Marked = "pitchpipe:marked"
 // Off is the word in a job's comment by which its owner says that it is not to be tuned.
 const Off = "pitchpipe:off"
 
-// Says tells whether a comment has one of these words.
+// Says reports whether a comment has one of these words.
 func Says(comment, word string) bool { return slices.Contains(strings.Fields(comment), word) }
 
 // Update is what is changed of a job that waits; what is nil stays as it is.
@@ -80,7 +80,7 @@ type Update struct {
 
 // Judge is an Actor that can be asked beforehand.
 type Judge interface {
-	// May tells whether an update of a size would be refused if the job waited.
+	// May reports whether an update of a size would be refused if the job waited.
 	May(ctx context.Context, job string, u Update) error
 }
 
@@ -90,7 +90,7 @@ type Memory struct {
 	PerCPU bool  `json:"per_cpu,omitempty"`
 }
 
-// Empty tells whether nothing is changed.
+// Empty reports whether nothing is changed.
 func (u Update) Empty() bool { return u == Update{} }
 
 // Args are those of scontrol update. The CPUs of the job, of its one task and the

@@ -1,6 +1,6 @@
 // Package command runs Slurm's commands.
 //
-// In comes a command with its arguments, out come what it printed, or an error
+// Input: a command with its arguments. Output: what it printed, or an error
 // that wraps one of package driver's: a slurmctld that is away is
 // driver.ErrTransient, a call that may or may not have had its effect is
 // driver.ErrUnknown. Every call has a time limit. The environment of a call is

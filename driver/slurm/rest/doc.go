@@ -1,8 +1,8 @@
 // Package rest asks a slurmrestd that runs beside this process whether anything happened.
 //
-// The path of its Unix socket goes in; the counters of slurmctld come out, the same that sdiag
-// prints (parse.Activity), by a request over a connection that stays open instead of a new
-// process each time.
+// Input: the path of its Unix socket. Output: the counters of slurmctld, the same
+// that sdiag prints (parse.Activity), for a request over a connection that stays open
+// in place of a process that is started each time.
 //
 // It asks for the statistics alone. GET jobs?update_time answers "unchanged" only while
 // no job at all has changed, and else with every job as JSON: at 10,000 jobs that took

@@ -45,7 +45,11 @@ func (c *Cluster) Check(ctx context.Context, intent driver.Intent) error {
 }
 
 // mover is a job under the cluster's lock, with a copy of its record.
+//
+// An attempt that says that it saved is ended in that moment (heard), and what makes an
+// intent void is an event, which does the rest.
 type mover struct {
+	move.Defaults
 	*Cluster
 	*job
 	rec move.Record
@@ -58,7 +62,7 @@ func (c *Cluster) look(id driver.JobID) (*mover, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &mover{c, j, j.intents.Clone()}, nil
+	return &mover{Cluster: c, job: j, rec: j.intents.Clone()}, nil
 }
 
 // Look implements move.Scheduler. The caller holds the lock.
@@ -71,19 +75,15 @@ func (c *Cluster) Look(_ context.Context, id driver.JobID, _ string) (move.Job, 
 	return m, func() {}, nil
 }
 
-// Record implements move.Job.
 func (m *mover) Record() *move.Record { return &m.rec }
 
-// Attempt implements move.Job.
 func (m *mover) Attempt() int { return m.view.Attempt }
 
-// Save implements move.Job.
 func (m *mover) Save(context.Context) error {
 	m.intents = m.rec.Clone()
 	return nil
 }
 
-// View implements move.Job.
 func (m *mover) View(driver.Intent) move.View {
 	v := move.View{Job: m.snapshot()}
 	switch m.view.State {
@@ -102,9 +102,6 @@ func (m *mover) View(driver.Intent) move.View {
 	return v
 }
 
-// Begin implements move.Job.
-func (m *mover) Begin(context.Context) (move.End, error) { return move.End{}, nil }
-
 // Ask implements move.Job. A job that can neither save nor ignore the signal dies of it.
 func (m *mover) Ask(context.Context) error {
 	r, cp, intent := m.current(), *m.rec.Moving.Intent.Checkpoint, m.rec.Moving.Intent.ID
@@ -122,22 +119,11 @@ func (m *mover) Ask(context.Context) error {
 	return nil
 }
 
-// Saved implements move.Job: an attempt that says so is ended in that moment (heard).
-func (m *mover) Saved(context.Context) (bool, error) { return false, nil }
-
-// Stop implements move.Job.
 func (m *mover) Stop(context.Context) error {
 	m.goesOn(m.current(), exitKilled)
 	return nil
 }
 
-// Keep implements move.Job.
-func (m *mover) Keep(context.Context) error { return nil }
-
-// Plan implements move.Job.
-func (m *mover) Plan(context.Context) (move.End, error) { return move.End{}, nil }
-
-// Change implements move.Job.
 func (m *mover) Change(context.Context) (move.End, error) {
 	in := m.rec.Moving.Intent
 	m.view.Change = in.Change.Clone()
@@ -146,7 +132,6 @@ func (m *mover) Change(context.Context) (move.End, error) {
 	return move.End{}, nil
 }
 
-// Start implements move.Job.
 func (m *mover) Start(context.Context) (move.End, error) {
 	if m.view.State == driver.Stopped {
 		m.enqueue(m.job, driver.CauseIntent, m.rec.Moving.Intent.ID)
@@ -159,9 +144,6 @@ func (m *mover) Start(context.Context) (move.End, error) {
 	m.schedule()
 	return move.End{}, nil
 }
-
-// Over implements move.Job. What makes an intent void is an event, which has done the rest.
-func (m *mover) Over(context.Context, move.End) error { return nil }
 
 // expire has a job go on for whose intent nobody comes.
 func (c *Cluster) expire(j *job, intent string) {
@@ -179,7 +161,6 @@ func (c *Cluster) expire(j *job, intent string) {
 	c.enqueue(j, driver.CauseLate, "")
 }
 
-// Judge implements move.Job.
 func (m *mover) Judge(_ context.Context, in driver.Intent) error {
 	if err := m.feasible(m.job, in); err != nil {
 		return fmt.Errorf("intent %s: %w", in.ID, err)
@@ -208,17 +189,13 @@ func (c *Cluster) feasible(j *job, in driver.Intent) error {
 	if ch.Empty() { // the way back to what its owner asked for is always open
 		return nil
 	}
-	return c.grow(j.current(), roomOf(j.resources(ch)))
-}
-
-func roomOf(r driver.Resources) driver.Room {
-	return driver.Room{Cores: r.Cores, Memory: r.MemoryBytes}
+	return c.grow(j.current(), j.resources(ch).Room())
 }
 
 // grow refuses more than an attempt has where its job would have to wait for that: behind
 // those that wait, or since others that are being moved will have it.
 func (c *Cluster) grow(r *run, want driver.Room) error {
-	has := roomOf(r.took)
+	has := r.took.Room()
 	if slices.ContainsFunc(c.queue, func(j *job) bool { return !j.notBefore.After(c.now) }) {
 		return driver.Grow(has, want)
 	}
@@ -230,7 +207,7 @@ func (c *Cluster) grow(r *run, want driver.Room) error {
 		}
 		for _, other := range c.jobs {
 			if m := other.intents.Moving; m != nil && !m.Queued && other.runs[len(other.runs)-1].node == n {
-				free = free.Minus(more(other.current(), roomOf(other.resources(m.Intent.Change))))
+				free = free.Minus(more(other.current(), other.resources(m.Intent.Change).Room()))
 			}
 		}
 		nodes = append(nodes, free)
@@ -244,7 +221,7 @@ func more(r *run, to driver.Room) driver.Room {
 	if r == nil {
 		return to
 	}
-	to = to.Minus(roomOf(r.took))
+	to = to.Minus(r.took.Room())
 	return driver.Room{Cores: max(to.Cores, 0), Memory: max(to.Memory, 0)}
 }
 
@@ -255,7 +232,7 @@ func (c *Cluster) ownerChanges(j *job) {
 		return
 	}
 	j.view.Source = append(slices.Clip(j.view.Source), "\n# changed by its owner\n"...)
-	j.view.Fingerprint = fingerprint(j.view.Source, j.spec.Variables)
+	j.view.Fingerprint = driver.Fingerprint(j.view.Source, j.spec.Variables)
 	c.changed(j)
 	if j.intents.Moving == nil {
 		return

@@ -145,7 +145,6 @@ func (m *mover) planRegistration(ctx context.Context) (move.End, error) {
 	return move.End{}, nil
 }
 
-// Change implements move.Job.
 func (m *mover) Change(ctx context.Context) (move.End, error) {
 	if m.r.inPlace() {
 		return m.write(ctx)
@@ -159,13 +158,13 @@ func (m *mover) Change(ctx context.Context) (move.End, error) {
 		return move.End{}, err
 	}
 	m.d.cfg.Logger.Info("changed", "job", string(f.id), "intent", moving.Intent.ID)
-	m.d.eyes.poke(f.id)
+	m.d.informer.poke(f.id)
 	return move.End{}, nil
 }
 
 // register registers the change after all that could not be made in place.
 func (m *mover) register(ctx context.Context) (move.End, error) {
-	m.r.From.Turn, m.r.From.Wrote = false, time.Time{}
+	m.r.From.InPlace, m.r.From.Wrote = false, time.Time{}
 	end, err := m.planRegistration(ctx)
 	if err != nil || end.Kind != "" {
 		return end, err
@@ -183,7 +182,7 @@ func (m *mover) register(ctx context.Context) (move.End, error) {
 // whether it did.
 func (m *mover) Start(ctx context.Context) (move.End, error) {
 	if m.r.inPlace() {
-		return m.turned(ctx)
+		return m.restarted(ctx)
 	}
 	return m.verify(ctx)
 }
@@ -254,7 +253,7 @@ func (m *mover) repeated(ctx context.Context, a *api.AllocationListStub) error {
 	return m.d.c.stop(ctx, m.f.at)
 }
 
-// hadFinished tells whether the allocation that the last change was of turns out to have
+// hadFinished reports whether the allocation that the last change was of turns out to have
 // done its work: a client that was cut off reports that when the next one may run already.
 func (m *mover) hadFinished() bool {
 	f, r := m.f, m.f.rec

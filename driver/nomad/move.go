@@ -30,7 +30,7 @@ func markOf(in driver.Intent) spec.Mark {
 func (d *Driver) Look(ctx context.Context, id driver.JobID, intent string) (move.Job, func(), error) {
 	held := d.hold(id)
 	release := func() {
-		d.unglance(id)
+		d.forgetSnapshot(id)
 		held()
 	}
 	f, job, err := d.get(ctx, id)
@@ -53,8 +53,10 @@ func (d *Driver) Look(ctx context.Context, id driver.JobID, intent string) (move
 	return m, release, nil
 }
 
-// mover is one job that was read in this call.
+// mover is one job that was read in this call. Its change ends the attempt, and a job that
+// left is changed at once.
 type mover struct {
+	move.Defaults
 	d   *Driver
 	f   *facts // nil: Nomad has forgotten the job
 	r   *record
@@ -90,16 +92,12 @@ func (m *mover) registered() bool {
 	return m.r.Moving != nil && m.f != nil && m.f.mark != nil && m.f.mark.Intent == m.r.Moving.Intent.ID
 }
 
-// Record implements move.Job.
 func (m *mover) Record() *move.Record { return &m.r.Record }
 
-// Attempt implements move.Job.
 func (m *mover) Attempt() int { return m.job.Attempt }
 
-// Save implements move.Job.
 func (m *mover) Save(ctx context.Context) error { return m.d.save(ctx, m.r) }
 
-// View implements move.Job.
 func (m *mover) View(in driver.Intent) move.View {
 	v := move.View{Job: m.job, Direct: true}
 	if m.f == nil {
@@ -160,7 +158,7 @@ func (m *mover) left() (move.At, move.End) {
 	return move.Leaving, move.End{}
 }
 
-// pending tells whether the registered version has not begun.
+// pending reports whether the registered version has not begun.
 func (m *mover) pending() bool {
 	for _, k := range m.f.rec.Attempts {
 		if k.Version == m.f.version() {
@@ -170,10 +168,8 @@ func (m *mover) pending() bool {
 	return true
 }
 
-// Judge implements move.Job.
 func (m *mover) Judge(ctx context.Context, in driver.Intent) error { return m.d.judge(ctx, m.f, in) }
 
-// Begin implements move.Job.
 func (m *mover) Begin(ctx context.Context) (move.End, error) {
 	f, moving := m.f, m.r.Moving
 	a := f.latest()
@@ -197,7 +193,7 @@ func (m *mover) Begin(ctx context.Context) (move.End, error) {
 	}
 	var err error
 	if !moving.Intent.Discard { // a template takes its time, and ends what runs as politely as Nomad does
-		if from.Turn, err = m.turns(ctx, moving.Intent); err != nil {
+		if from.InPlace, err = m.mayRestart(ctx, moving.Intent); err != nil {
 			return move.End{}, err
 		}
 	}
@@ -253,13 +249,6 @@ func (m *mover) Ask(ctx context.Context) error {
 	return err
 }
 
-// Stop implements move.Job: the change ends the attempt.
-func (m *mover) Stop(context.Context) error { return nil }
-
-// Keep implements move.Job: a job that left is changed at once.
-func (m *mover) Keep(context.Context) error { return nil }
-
-// Over implements move.Job.
 func (m *mover) Over(_ context.Context, end move.End) error {
 	m.d.cfg.Logger.Info("intent ended", "job", string(m.r.Job), "intent", m.r.Moving.Intent.ID, "step", string(end.Kind), "detail", end.Why)
 	m.r.over(end.Kind)
@@ -270,9 +259,9 @@ func ends(kind driver.StepKind, why string) (move.End, error) {
 	return move.End{Kind: kind, Why: why}, nil
 }
 
-// unglance has a job read anew by whoever asks next.
-func (d *Driver) unglance(id driver.JobID) {
+// forgetSnapshot has a job read anew by whoever asks next.
+func (d *Driver) forgetSnapshot(id driver.JobID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.glances, id)
+	delete(d.snapshots, id)
 }

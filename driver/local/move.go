@@ -37,11 +37,13 @@ func (d *Driver) Look(ctx context.Context, id driver.JobID, intent string) (move
 		d.mu.Unlock()
 		return nil, nil, err
 	}
-	return &mover{d, r.clone(), h}, d.mu.Unlock, nil
+	return &mover{d: d, r: r.clone(), h: h}, d.mu.Unlock, nil
 }
 
-// mover is one job under the driver's lock, with a copy of its record.
+// mover is one job under the driver's lock, with a copy of its record. A job that left keeps
+// its room until Hold has passed, and what is planned is what will be.
 type mover struct {
+	move.Defaults
 	d *Driver
 	r *record
 	h heard
@@ -49,16 +51,12 @@ type mover struct {
 
 var _ move.Job = (*mover)(nil)
 
-// Record implements move.Job.
 func (m *mover) Record() *move.Record { return &m.r.Record }
 
-// Attempt implements move.Job.
 func (m *mover) Attempt() int { return m.r.Job.Attempt }
 
-// Save implements move.Job.
 func (m *mover) Save(context.Context) error { return m.d.commit(m.r.clone(), "") }
 
-// View implements move.Job.
 func (m *mover) View(in driver.Intent) move.View {
 	r := m.r
 	v := move.View{Job: r.Job}
@@ -80,10 +78,8 @@ func (m *mover) View(in driver.Intent) move.View {
 	return v
 }
 
-// Judge implements move.Job.
 func (m *mover) Judge(_ context.Context, in driver.Intent) error { return m.d.judge(m.r, in) }
 
-// Begin implements move.Job.
 func (m *mover) Begin(context.Context) (move.End, error) {
 	switch {
 	case m.r.Moving.Queued:
@@ -113,12 +109,10 @@ func (m *mover) Ask(context.Context) error {
 	return nil
 }
 
-// Saved implements move.Job.
 func (m *mover) Saved(context.Context) (bool, error) {
 	return m.h.saved && m.h.intent == m.r.Moving.Intent.ID, m.h.err
 }
 
-// Stop implements move.Job.
 func (m *mover) Stop(context.Context) error {
 	if m.r.Moving.Intent.Discard {
 		return m.d.requestStop(m.r, supervise.StopDiscarded)
@@ -126,18 +120,12 @@ func (m *mover) Stop(context.Context) error {
 	return m.d.requestStop(m.r, supervise.StopSaved)
 }
 
-// Keep implements move.Job: a job that left keeps its room until Hold has passed.
-func (m *mover) Keep(context.Context) error { return nil }
-
 // Plan implements move.Job. What is planned is what will be.
 func (m *mover) Plan(context.Context) (move.End, error) {
 	in := m.r.Moving.Intent
 	m.r.Next = next{Change: in.Change.Clone(), Cause: driver.CauseIntent, Intent: in.ID, Note: oneLine(in.Note)}
 	return move.End{}, nil
 }
-
-// Change implements move.Job.
-func (m *mover) Change(context.Context) (move.End, error) { return move.End{}, nil }
 
 // Start implements move.Job. The record is saved when the intent is closed.
 func (m *mover) Start(context.Context) (move.End, error) {
@@ -149,7 +137,6 @@ func (m *mover) Start(context.Context) (move.End, error) {
 	return move.End{}, nil
 }
 
-// Over implements move.Job.
 func (m *mover) Over(_ context.Context, end move.End) error {
 	if status := m.r.Moving.Intent.Checkpoint; end.Kind == driver.StepAbandoned && status.Exit != 0 {
 		m.r.SavedExits = append(m.r.SavedExits, status.Exit) // so is a late checkpoint known

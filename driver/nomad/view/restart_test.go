@@ -25,21 +25,21 @@ func TestATurnIsAnotherAttemptInTheSameAllocation(t *testing.T) {
 	t.Parallel()
 	a := alloc(1, "running", "run", "running", false,
 		event(1, api.TaskStarted), rerendered(4), event(5, api.TaskTerminated, "exit_code", "85"), event(6, api.TaskRestarting), event(7, api.TaskStarted))
-	turn, ok := view.Rerendered(a, "main", 0)
-	if !ok || turn.At != event(7, "").Time || turn.Left != event(5, "").Time || turn.Exit != 85 {
-		t.Fatalf("%+v, %v", turn, ok)
+	restart, ok := view.Rerendered(a, "main", 0)
+	if !ok || restart.At != event(7, "").Time || restart.Left != event(5, "").Time || restart.Exit != 85 {
+		t.Fatalf("%+v, %v", restart, ok)
 	}
-	turn.Mark = spec.Mark{Intent: "more", Cause: driver.CauseIntent, Change: driver.Change{Env: map[string]string{"A": "1"}}}
+	restart.Mark = spec.Mark{Intent: "more", Cause: driver.CauseIntent, Change: driver.Change{Env: map[string]string{"A": "1"}}}
 	in := view.Input{ID: "train", Job: job("running", false), Own: job("running", false), Task: "main", Allocs: []*api.AllocationListStub{a}}
 	before, known := view.Job(in)
 	if len(before.Attempts) != 1 || before.Attempts[0].ExitCode != -1 {
 		t.Fatalf("before: %+v", before.Attempts)
 	}
-	in.Turns, in.Known = []view.Turn{turn}, known
+	in.Restarts, in.Known = []view.Restart{restart}, known
 	at := func(s int64) time.Time { return time.Unix(1000+s, 0).UTC() }
 	want := []driver.Attempt{
 		{Number: 1, Started: at(1), Ended: at(5), ExitCode: 85, Cause: driver.CauseSubmitted, Unit: "alloc-1.main"},
-		{Number: 2, Started: at(7), ExitCode: -1, Cause: driver.CauseIntent, Intent: "more", Change: turn.Mark.Change, Unit: "alloc-1.main"},
+		{Number: 2, Started: at(7), ExitCode: -1, Cause: driver.CauseIntent, Intent: "more", Change: restart.Mark.Change, Unit: "alloc-1.main"},
 	}
 	got, known := view.Job(in)
 	if diff := cmp.Diff(want, got.Attempts); diff != "" || got.Attempt != 2 || got.Change.Env["A"] != "1" {
@@ -114,35 +114,35 @@ func TestAStartCountsWhereItCertainlyHasWhatWasRendered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			turn, certain, doubtful := view.Has(alloc(1, "running", "run", tt.state, false, tt.events...), "main", event(rendered, "").Time)
-			if certain != tt.certain || doubtful != tt.doubtful || certain && turn.At != tt.events[len(tt.events)-1].Time {
-				t.Errorf("certain %v, doubtful %v, %+v", certain, doubtful, turn)
+			restart, certain, doubtful := view.Has(alloc(1, "running", "run", tt.state, false, tt.events...), "main", event(rendered, "").Time)
+			if certain != tt.certain || doubtful != tt.doubtful || certain && restart.At != tt.events[len(tt.events)-1].Time {
+				t.Errorf("certain %v, doubtful %v, %+v", certain, doubtful, restart)
 			}
 		})
 	}
 }
 
-// Whatever turns there were, attempts are numbered without a gap and do not overlap.
+// Whatever restarts there were, attempts are numbered without a gap and do not overlap.
 func TestAttemptsOfTurnsDoNotOverlap(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(0, 4).Draw(t, "turns")
+		n := rapid.IntRange(0, 4).Draw(t, "restarts")
 		in := view.Input{ID: "train", Job: job("running", false), Own: job("running", false), Task: "main"}
 		events := []*api.TaskEvent{event(1, api.TaskStarted)}
 		at := 1
 		for range n {
 			left := at + rapid.IntRange(1, 5).Draw(t, "runs")
 			at = left + rapid.IntRange(0, 5).Draw(t, "waits")
-			turn := view.Turn{Alloc: "alloc-1", At: event(at, "").Time, Left: event(left, "").Time}
+			restart := view.Restart{Alloc: "alloc-1", At: event(at, "").Time, Left: event(left, "").Time}
 			if rapid.Bool().Draw(t, "unknown") {
-				turn.Left = 0
+				restart.Left = 0
 			}
-			in.Turns = append(in.Turns, turn)
+			in.Restarts = append(in.Restarts, restart)
 		}
 		in.Allocs = []*api.AllocationListStub{alloc(1, "running", "run", "running", false, events...)}
 		got, _ := view.Job(in)
 		if len(got.Attempts) != n+1 {
-			t.Fatalf("%d attempts of %d turns", len(got.Attempts), n)
+			t.Fatalf("%d attempts of %d restarts", len(got.Attempts), n)
 		}
 		for i, a := range got.Attempts {
 			if a.Number != i+1 || i > 0 && got.Attempts[i-1].Ended.After(a.Started) || i < n && a.Ended.Before(a.Started) {

@@ -15,10 +15,10 @@ import (
 	"pitchpipe/driver/nomad/spec"
 )
 
-// eyes see which jobs change, for everybody who watches and for the driver's own steps.
+// informer see which jobs change, for everybody who watches and for the driver's own steps.
 // The list of jobs is the truth: a blocking query that returns when any job of the
 // namespace changes, the state of its allocations included.
-type eyes struct {
+type informer struct {
 	d *Driver
 
 	mu    sync.Mutex
@@ -29,8 +29,8 @@ type eyes struct {
 	wake  chan struct{}
 }
 
-func newEyes(d *Driver) *eyes {
-	return &eyes{
+func newEyes(d *Driver) *informer {
+	return &informer{
 		d: d, known: map[string]*sight{}, subs: map[*sub]struct{}{},
 		due: map[driver.JobID]struct{}{}, wake: make(chan struct{}, 1),
 	}
@@ -61,7 +61,7 @@ type seen struct {
 	failed    int       // how often it could not
 }
 
-// of tells whether it is about the registration that a list shows.
+// of reports whether it is about the registration that a list shows.
 func (s seen) of(stub *api.JobListStub) bool {
 	return s.index == stub.JobModifyIndex && s.submitted == stub.SubmitTime
 }
@@ -92,7 +92,7 @@ const (
 
 // list lists the jobs that are seen, after the index has moved on where it is not 0,
 // and how many jobs there are in all.
-func (e *eyes) list(ctx context.Context, namespace string, index uint64) ([]listed, meta, error) {
+func (e *informer) list(ctx context.Context, namespace string, index uint64) ([]listed, meta, error) {
 	q := query(ctx, namespace)
 	q.WaitIndex, q.WaitTime = index, e.d.cfg.Resync
 	if index == 0 {
@@ -144,7 +144,7 @@ type meta struct {
 
 // learn reads each registration once, to know whether it carries a stanza. One that cannot
 // be read hides no other. Soon is when one is to be asked for again; zero: none is soon.
-func (e *eyes) learn(ctx context.Context, namespace string, stubs []*api.JobListStub) (soon time.Time, err error) {
+func (e *informer) learn(ctx context.Context, namespace string, stubs []*api.JobListStub) (soon time.Time, err error) {
 	var g errgroup.Group
 	g.SetLimit(readers)
 	there := make(map[driver.JobID]struct{}, len(stubs))
@@ -186,7 +186,7 @@ func (e *eyes) learn(ctx context.Context, namespace string, stubs []*api.JobList
 }
 
 // look follows the jobs of a namespace until ctx ends.
-func (e *eyes) look(ctx context.Context, namespace string) {
+func (e *informer) look(ctx context.Context, namespace string) {
 	var last meta
 	pause := minPause
 	for ctx.Err() == nil {
@@ -218,21 +218,21 @@ func (e *eyes) look(ctx context.Context, namespace string) {
 }
 
 // actions is how often something was done here.
-func (e *eyes) actions() int {
+func (e *informer) actions() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.acted
 }
 
 // did notes that something was done here that lists of before do not show.
-func (e *eyes) did() {
+func (e *informer) did() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.acted++
 }
 
 // compare tells everybody of the jobs that have changed since the last list.
-func (e *eyes) compare(namespace string, now *sight) {
+func (e *informer) compare(namespace string, now *sight) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	before := e.known[namespace]
@@ -255,7 +255,7 @@ func (e *eyes) compare(namespace string, now *sight) {
 }
 
 // now are the jobs of a namespace by the last list; false where that is too old.
-func (e *eyes) now(namespace string) ([]listed, bool) {
+func (e *informer) now(namespace string) ([]listed, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := e.known[namespace]
@@ -266,7 +266,7 @@ func (e *eyes) now(namespace string) ([]listed, bool) {
 }
 
 // mark is what the last list says of a job; empty where there is none that counts.
-func (e *eyes) mark(id driver.JobID) string {
+func (e *informer) mark(id driver.JobID) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, ns := range []string{place(id).namespace, api.AllNamespacesNamespace} {
@@ -278,7 +278,7 @@ func (e *eyes) mark(id driver.JobID) string {
 }
 
 // tell has a job looked at. The caller holds the lock.
-func (e *eyes) tell(id driver.JobID) {
+func (e *informer) tell(id driver.JobID) {
 	for s := range e.subs {
 		s.add(id)
 	}
@@ -290,7 +290,7 @@ func (e *eyes) tell(id driver.JobID) {
 }
 
 // poke has a job looked at that was changed here.
-func (e *eyes) poke(id driver.JobID) {
+func (e *informer) poke(id driver.JobID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.tell(id)
@@ -298,7 +298,7 @@ func (e *eyes) poke(id driver.JobID) {
 
 // keep takes the driver's own steps for jobs on record that have changed, and for all
 // of them now and then, until ctx ends.
-func (e *eyes) keep(ctx context.Context) {
+func (e *informer) keep(ctx context.Context) {
 	tick := time.NewTicker(e.d.cfg.Resync)
 	defer tick.Stop()
 	held := time.NewTicker(time.Second)
@@ -338,7 +338,7 @@ func (e *eyes) keep(ctx context.Context) {
 }
 
 // take are the jobs on record that are to be looked at.
-func (e *eyes) take() []driver.JobID {
+func (e *informer) take() []driver.JobID {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var out []driver.JobID

@@ -130,13 +130,13 @@ func (w *watcher) arrivals(ctx context.Context, submitted int) []driver.JobID {
 	return append(met, more...)
 }
 
-// overspent tells whether so many more calls of scontrol cost more than twice the share
+// overspent reports whether so many more calls of scontrol cost more than twice the share
 // of a core that looking may: a look at all is due then.
 func (w *watcher) overspent(calls int) bool {
 	return float64(w.spent-w.cost)+float64(calls)*float64(w.call) > 2*share*float64(time.Since(w.looked))+float64(spare)*float64(w.call)
 }
 
-// read reads the jobs of some numbers, and tells whether each of them is a job's. Where
+// read reads the jobs of some numbers, and reports whether each of them is a job's. Where
 // that is a guess the first that is none ends it.
 func (w *watcher) read(ctx context.Context, first, next int, guess bool) (met []driver.JobID, whole bool) {
 	if w.overspent(next - first) {
@@ -164,7 +164,7 @@ func (w *watcher) read(ctx context.Context, first, next int, guess bool) (met []
 }
 
 // meet reads a job that squeue has not shown yet, and returns its ids: of a new array
-// those of its tasks, and none of a job that is none of ours. Own tells whether the number
+// those of its tasks, and none of a job that is none of ours. Own reports whether the number
 // was given to what was submitted, and not to a task that was put aside from its array.
 func (d *Driver) meet(ctx context.Context, number string) (ids []driver.JobID, own bool, cost time.Duration, err error) {
 	begin := time.Now()

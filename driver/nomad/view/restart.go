@@ -10,9 +10,9 @@ import (
 	"pitchpipe/driver/nomad/spec"
 )
 
-// Turn is a restart in place after which a task has other variables in its environment:
+// Restart is a restart in place after which a task has other variables in its environment:
 // another attempt in the same allocation. Times are of the node's clock, in nanoseconds.
-type Turn struct {
+type Restart struct {
 	Alloc string    `json:"alloc"`
 	At    int64     `json:"at"`             // it began
 	Left  int64     `json:"left,omitempty"` // the run before it had ended then; 0: unknown
@@ -20,7 +20,7 @@ type Turn struct {
 	Mark  spec.Mark `json:"mark"`           // what the run has instead of its owner's settings
 }
 
-// runs are the attempts of one allocation: one, and another for each of its turns.
+// runs are the attempts of one allocation: one, and another for each of its restarts.
 func runs(in Input, a *api.AllocationListStub, t Task, known map[attemptID]Known) []Known {
 	first := Known{Alloc: a.ID, Index: a.CreateIndex, Version: a.JobVersion, Attempt: driver.Attempt{Unit: a.ID + "." + in.Task}}
 	if m, changed := in.Marks[a.JobVersion]; changed {
@@ -33,20 +33,20 @@ func runs(in Input, a *api.AllocationListStub, t Task, known map[attemptID]Known
 		first.Attempt.Started = t.Began
 	}
 	out := []Known{first}
-	for _, turn := range in.Turns {
-		if turn.Alloc != a.ID {
+	for _, restart := range in.Restarts {
+		if restart.Alloc != a.ID {
 			continue
 		}
 		before := &out[len(out)-1].Attempt
-		before.Ended, before.ExitCode = moment(max(turn.Left, before.Started.UnixNano())), turn.Exit
-		if turn.Left == 0 {
-			before.Ended = moment(turn.At)
+		before.Ended, before.ExitCode = moment(max(restart.Left, before.Started.UnixNano())), restart.Exit
+		if restart.Left == 0 {
+			before.Ended = moment(restart.At)
 		}
 		out = append(out, Known{
-			Alloc: a.ID, Index: a.CreateIndex, Version: a.JobVersion, Turn: turn.At,
+			Alloc: a.ID, Index: a.CreateIndex, Version: a.JobVersion, Restart: restart.At,
 			Attempt: driver.Attempt{
-				Unit: first.Attempt.Unit, Started: moment(turn.At), Change: turn.Mark.Change.Clone(),
-				Intent: turn.Mark.Intent, Cause: turn.Mark.Cause,
+				Unit: first.Attempt.Unit, Started: moment(restart.At), Change: restart.Mark.Change.Clone(),
+				Intent: restart.Mark.Intent, Cause: restart.Mark.Cause,
 			},
 		})
 	}
@@ -68,23 +68,23 @@ func moment(nanoseconds int64) time.Time { return time.Unix(0, nanoseconds).UTC(
 
 // began is the first start of a task behind a time, and the end of the run before it;
 // false: it was not started since.
-func began(a *api.AllocationListStub, name string, since int64) (turn Turn, ok bool) {
-	turn = Turn{Alloc: a.ID, Exit: -1}
+func began(a *api.AllocationListStub, name string, since int64) (restart Restart, ok bool) {
+	restart = Restart{Alloc: a.ID, Exit: -1}
 	s := a.TaskStates[name]
 	if s == nil {
-		return turn, false
+		return restart, false
 	}
 	for _, e := range s.Events {
 		switch {
 		case e == nil:
 		case e.Type == api.TaskTerminated:
-			turn.Left, turn.Exit = e.Time, exitCode(e)
+			restart.Left, restart.Exit = e.Time, exitCode(e)
 		case e.Type == api.TaskStarted && e.Time > since:
-			turn.At = e.Time
-			return turn, true
+			restart.At = e.Time
+			return restart, true
 		}
 	}
-	return turn, false
+	return restart, false
 }
 
 // ready is how long Nomad's client may take from a file that a template has rendered to
@@ -97,11 +97,11 @@ const ready = time.Second
 // in that moment neither is in the environment nor restarts the task. So a start counts
 // where the task was ended for it after the file was there, or was to wait until then.
 // Doubtful: it runs, and nobody knows what it has.
-func Has(a *api.AllocationListStub, name string, rendered int64) (turn Turn, certain, doubtful bool) {
-	turn = Turn{Alloc: a.ID, Exit: -1}
+func Has(a *api.AllocationListStub, name string, rendered int64) (restart Restart, certain, doubtful bool) {
+	restart = Restart{Alloc: a.ID, Exit: -1}
 	s := a.TaskStates[name]
 	if s == nil {
-		return turn, false, false
+		return restart, false, false
 	}
 	armed := false
 	for _, e := range s.Events {
@@ -110,20 +110,20 @@ func Has(a *api.AllocationListStub, name string, rendered int64) (turn Turn, cer
 		}
 		switch e.Type {
 		case api.TaskTerminated:
-			turn.Left, turn.Exit = e.Time, exitCode(e)
+			restart.Left, restart.Exit = e.Time, exitCode(e)
 		case api.TaskRestartSignal:
 			armed = armed || e.Time >= rendered
 		case api.TaskRestarting:
 			armed = armed || e.Time+delay(e) >= rendered+int64(ready)
 		case api.TaskStarted:
 			if armed {
-				turn.At = e.Time
-				return turn, true, false
+				restart.At = e.Time
+				return restart, true, false
 			}
 			doubtful = e.Time > rendered
 		}
 	}
-	return turn, false, doubtful && s.State == "running"
+	return restart, false, doubtful && s.State == "running"
 }
 
 // delay is how long a task waits before it is started again, in nanoseconds.
@@ -139,18 +139,18 @@ const rerendered = "Template with change_mode restart re-rendered"
 
 // Rerendered tells when a task was last restarted for a template of it, and with what
 // that run began: only where the start has been seen too.
-func Rerendered(a *api.AllocationListStub, name string, since int64) (turn Turn, ok bool) {
+func Rerendered(a *api.AllocationListStub, name string, since int64) (restart Restart, ok bool) {
 	s := a.TaskStates[name]
 	if s == nil {
-		return Turn{}, false
+		return Restart{}, false
 	}
 	for _, e := range s.Events {
 		if e == nil || e.Type != api.TaskRestartSignal || e.Time <= since || e.DisplayMessage != rerendered {
 			continue
 		}
 		if t, again := began(a, name, e.Time); again {
-			turn, ok = t, true
+			restart, ok = t, true
 		}
 	}
-	return turn, ok
+	return restart, ok
 }

@@ -21,7 +21,7 @@ import (
 
 // 2.4: a change of the environment alone, by a variable that the job's own template
 // renders. No version of the job is made by it.
-func TestTurns(t *testing.T) { // not beside the others: a machine has its limits
+func TestMayRestart(t *testing.T) { // not beside the others: a machine has its limits
 	tests := map[string]func(*testing.T, *story){
 		"2.4 a change of the environment alone is written to a variable, and its template restarts it in place": turnsOnce,
 		"2.4 a job that says that it saved goes on with the variables of its template":                          turnsSayer,
@@ -29,8 +29,8 @@ func TestTurns(t *testing.T) { // not beside the others: a machine has its limit
 		"2.4 what its owner writes to the variable is his word, and another attempt":                            ownersVariable,
 		"2.4 what its owner writes before us supersedes an intent":                                              ownersVariableFirst,
 		"2.4 a change of more than the environment is registered, and a variable of before says nothing to it":  turnsThenRegisters,
-		"2.4 what its owner registers anew has nothing of a variable of before":                                 ownersRunAfterTurn,
-		"2.4 work that ends before its template is rendered is done once":                                       endsBeforeTurn,
+		"2.4 what its owner registers anew has nothing of a variable of before":                                 ownersRunAfterRestart,
+		"2.4 work that ends before its template is rendered is done once":                                       endsBeforeRestart,
 		"2.4 a change of the environment that discards the attempt is registered":                               discardsTurner,
 		"2.4 a template that is another is left alone, and the change is registered":                            anotherTemplate,
 	}
@@ -270,7 +270,7 @@ func turnsThenRegisters(t *testing.T, s *story) {
 	}
 }
 
-func ownersRunAfterTurn(t *testing.T, s *story) {
+func ownersRunAfterRestart(t *testing.T, s *story) {
 	id := s.turner(t, mover(long), soon, nil)
 	job := s.started(t, id)
 	s.drives(t, s.intent(job, "more", batch("64")), driver.StepStarted)
@@ -282,7 +282,7 @@ func ownersRunAfterTurn(t *testing.T, s *story) {
 	eventually(t, "it has its owner's", func() bool { env := s.environments(t, id); return env[len(env)-1] == "" })
 }
 
-func endsBeforeTurn(t *testing.T, s *story) {
+func endsBeforeRestart(t *testing.T, s *story) {
 	id := s.turner(t, sayer(25), time.Minute, nil)
 	job := s.started(t, id)
 	s.drives(t, says(s.intent(job, "more", batch("64"))), driver.StepFinished)

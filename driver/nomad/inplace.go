@@ -18,14 +18,14 @@ import (
 	"pitchpipe/driver/nomad/view"
 )
 
-// patienceOfTurns is for how long a template may take to be rendered and to restart its
+// patienceInPlace is for how long a template may take to be rendered and to restart its
 // task, beside the time that its author gives it.
-const patienceOfTurns = time.Minute
+const patienceInPlace = time.Minute
 
 // has is what the present allocation has instead of its owner's settings.
 func (f *facts) has() driver.Change {
 	if a := f.latest(); a != nil && f.rec != nil {
-		for _, t := range slices.Backward(f.rec.Turns) {
+		for _, t := range slices.Backward(f.rec.Restarts) {
 			if t.Alloc == a.ID {
 				return t.Mark.Change.Clone()
 			}
@@ -42,19 +42,19 @@ func (f *facts) registered() driver.Change {
 	return f.mark.Change.Clone()
 }
 
-// turning is where the environment of the job can be changed in place; false: nowhere.
-func (f *facts) turning() (spec.Turning, bool) {
+// inPlace is where the environment of the job can be changed in place; false: nowhere.
+func (f *facts) inPlace() (spec.InPlace, bool) {
 	id := place(f.id).id
 	if parent := deref(f.job.ParentID); parent != "" && parent != id {
-		return spec.Turning{}, false // the children of a periodic job have one variable
+		return spec.InPlace{}, false // the children of a periodic job have one variable
 	}
-	return spec.Turns(f.own, id)
+	return spec.MayRestart(f.own, id)
 }
 
-// turns tells whether an intent can be followed by a write to the job's variable alone.
-func (m *mover) turns(ctx context.Context, in driver.Intent) (bool, error) {
+// mayRestart reports whether an intent can be followed by a write to the job's variable alone.
+func (m *mover) mayRestart(ctx context.Context, in driver.Intent) (bool, error) {
 	f := m.f
-	at, ok := f.turning()
+	at, ok := f.inPlace()
 	if !ok {
 		return false, nil
 	}
@@ -80,7 +80,7 @@ func (m *mover) turns(ctx context.Context, in driver.Intent) (bool, error) {
 	return false, nil
 }
 
-// ours tells whether a variable is as it was last written here, or was written for an
+// ours reports whether a variable is as it was last written here, or was written for an
 // allocation before this one.
 func (m *mover) ours(v *api.Variable) bool {
 	alloc, meant := v.Items[spec.AllocVariable]
@@ -90,8 +90,8 @@ func (m *mover) ours(v *api.Variable) bool {
 // planInPlace plans a write to the job's variable, if that can be.
 func (m *mover) planInPlace(ctx context.Context, a *api.AllocationListStub) (planned bool, end move.End, err error) {
 	f, from := m.f, &m.r.From
-	at, ok := f.turning()
-	if !from.Turn || !ok || a == nil || view.Over(a) {
+	at, ok := f.inPlace()
+	if !from.InPlace || !ok || a == nil || view.Over(a) {
 		return false, end, nil
 	}
 	if _, ok := spec.Items(from.Alloc, f.registered(), markOf(m.r.Moving.Intent)); !ok {
@@ -119,7 +119,7 @@ func (m *mover) planInPlace(ctx context.Context, a *api.AllocationListStub) (pla
 // write writes the variable.
 func (m *mover) write(ctx context.Context) (move.End, error) {
 	f := m.f
-	at, _ := f.turning()
+	at, _ := f.inPlace()
 	items, _ := spec.Items(m.r.From.Alloc, f.registered(), markOf(m.r.Moving.Intent))
 	err := m.d.c.write(ctx, f.at, at.Path, items, m.index)
 	switch {
@@ -132,15 +132,15 @@ func (m *mover) write(ctx context.Context) (move.End, error) {
 		return move.End{}, err
 	}
 	m.d.cfg.Logger.Info("variable written", "job", string(f.id), "intent", m.r.Moving.Intent.ID, "variable", at.Path)
-	m.d.eyes.poke(f.id)
+	m.d.informer.poke(f.id)
 	return move.End{}, nil
 }
 
-// turned sees whether the template has restarted the task with what was written.
-func (m *mover) turned(ctx context.Context) (move.End, error) {
+// restarted sees whether the template has restarted the task with what was written.
+func (m *mover) restarted(ctx context.Context) (move.End, error) {
 	f, moving := m.f, m.f.rec.Moving
 	a := f.alloc(m.r.From.Alloc)
-	at, ok := f.turning()
+	at, ok := f.inPlace()
 	if a == nil || !ok || f.latest().ID != m.r.From.Alloc {
 		return ends(driver.StepSuperseded, "Nomad has replaced its allocation")
 	}
@@ -163,32 +163,32 @@ func (m *mover) turned(ctx context.Context) (move.End, error) {
 	if err != nil {
 		return move.End{}, err
 	}
-	late := time.Since(m.r.From.Wrote) > patienceOfTurns+at.Slack(f.own)
-	var turn view.Turn
+	late := time.Since(m.r.From.Wrote) > patienceInPlace+at.Slack(f.own)
+	var restart view.Restart
 	var certain, doubtful bool
 	if rendered > 0 {
-		turn, certain, doubtful = view.Has(a, f.task, rendered)
+		restart, certain, doubtful = view.Has(a, f.task, rendered)
 	}
 	switch {
 	case certain:
-		turn.Mark = markOf(moving.Intent)
-		f.rec.Turns, f.rec.Items, f.rec.Looked = append(f.rec.Turns, turn), items, turn.At
+		restart.Mark = markOf(moving.Intent)
+		f.rec.Restarts, f.rec.Items, f.rec.Looked = append(f.rec.Restarts, restart), items, restart.At
 		f.rec.Late = nil
 		m.job = m.d.look(f)
 		return ends(driver.StepStarted, "")
 	case view.Over(a):
-		return m.overTurning(ctx, a)
+		return m.overInPlace(ctx, a)
 	case rendered > 0 && (doubtful || late && view.TaskOf(a, f.task).State == "running"):
 		return m.restart(ctx)
 	case late:
-		return m.unturn(ctx, at, v.ModifyIndex)
+		return m.takeBack(ctx, at, v.ModifyIndex)
 	}
 	return move.End{Kind: driver.StepChanged, Why: "its template has not restarted it yet"}, m.d.save(ctx, f.rec)
 }
 
-// overTurning: the allocation is over and nothing of it ran with what was written. One
+// overInPlace: the allocation is over and nothing of it ran with what was written. One
 // that saved and left is registered with the change after all.
-func (m *mover) overTurning(ctx context.Context, a *api.AllocationListStub) (move.End, error) {
+func (m *mover) overInPlace(ctx context.Context, a *api.AllocationListStub) (move.End, error) {
 	cp, t := m.r.Moving.Intent.Checkpoint, view.TaskOf(a, m.f.task)
 	if code, left := view.Left(a, m.f.task, m.r.From.Since); left && cp.Exit != 0 && code == cp.Exit && t.Exit == code {
 		return m.register(ctx)
@@ -200,9 +200,9 @@ func (m *mover) overTurning(ctx context.Context, a *api.AllocationListStub) (mov
 }
 
 // again writes what a crash kept from being written.
-func (m *mover) again(ctx context.Context, a *api.AllocationListStub, at spec.Turning, items map[string]string, v *api.Variable) (move.End, error) {
+func (m *mover) again(ctx context.Context, a *api.AllocationListStub, at spec.InPlace, items map[string]string, v *api.Variable) (move.End, error) {
 	if view.Over(a) {
-		return m.overTurning(ctx, a)
+		return m.overInPlace(ctx, a)
 	}
 	index := uint64(0)
 	if v != nil {
@@ -219,8 +219,8 @@ func (m *mover) again(ctx context.Context, a *api.AllocationListStub, at spec.Tu
 	return move.End{Kind: driver.StepChanged, Why: "its template is to restart it"}, err
 }
 
-// unturn takes back what no template made anything of.
-func (m *mover) unturn(ctx context.Context, at spec.Turning, index uint64) (move.End, error) {
+// takeBack takes back what no template made anything of.
+func (m *mover) takeBack(ctx context.Context, at spec.InPlace, index uint64) (move.End, error) {
 	var err error
 	if len(m.f.rec.Items) == 0 {
 		err = m.d.c.remove(ctx, m.f.at, at.Path, index)
@@ -235,7 +235,7 @@ func (m *mover) unturn(ctx context.Context, at spec.Turning, index uint64) (move
 
 // rendered is when the file of the template got what was written, by the node's clock in
 // nanoseconds; 0: it has not got it.
-func (m *mover) rendered(ctx context.Context, a *api.AllocationListStub, at spec.Turning) (int64, error) {
+func (m *mover) rendered(ctx context.Context, a *api.AllocationListStub, at spec.InPlace) (int64, error) {
 	text, when, err := m.d.c.file(ctx, m.f.at, a.ID, at.File)
 	if err != nil || when.IsZero() {
 		return 0, err

@@ -2,9 +2,7 @@ package slurm
 
 import (
 	"hash/maphash"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"pitchpipe/driver"
@@ -20,37 +18,10 @@ type seen struct {
 	answer *driver.Job // what Get made of it; nil: it was not asked since
 }
 
-// lock is one job's, for as long as somebody holds it or waits for it.
-type lock struct {
-	mu    sync.Mutex
-	users int
-}
-
-// serial takes the lock of one job and returns its release.
-func (d *Driver) serial(id driver.JobID) func() {
-	d.mu.Lock()
-	l, ok := d.locks[id]
-	if !ok {
-		l = &lock{}
-		d.locks[id] = l
-	}
-	l.users++
-	d.mu.Unlock()
-	l.mu.Lock()
-	return func() {
-		l.mu.Unlock()
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if l.users--; l.users == 0 {
-			delete(d.locks, id)
-		}
-	}
-}
-
 // hold serialises what changes one job or its record, and returns the release. What
 // was seen of the job before does not count any more.
 func (d *Driver) hold(id driver.JobID) func() {
-	release := d.serial(id)
+	release := d.locks.Hold(string(id))
 	d.doubt(id)
 	return func() {
 		d.doubt(id)
@@ -84,15 +55,7 @@ func (d *Driver) recall(id driver.JobID) (driver.Job, bool) {
 	if !ok || s.answer == nil || !time.Now().Before(d.until) {
 		return driver.Job{}, false
 	}
-	return copied(*s.answer), true
-}
-
-func copied(job driver.Job) driver.Job {
-	job.Change, job.Attempts = job.Change.Clone(), slices.Clone(job.Attempts)
-	for i := range job.Attempts {
-		job.Attempts[i].Change = job.Attempts[i].Change.Clone()
-	}
-	return job
+	return s.answer.Clone(), true
 }
 
 // bulk is what was read of a job together with others, where it still counts.
@@ -112,7 +75,7 @@ func (d *Driver) printed(id driver.JobID) uint64 {
 
 // keep remembers an answer of Get, by what squeue said before the reading began.
 func (d *Driver) keep(id driver.JobID, s seen, answer driver.Job) {
-	answer = copied(answer)
+	answer = answer.Clone()
 	s.answer = &answer
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -129,14 +92,14 @@ func (d *Driver) trust(until time.Time) {
 	d.until = until
 }
 
-// trusted tells whether a watch runs that saw the queue lately.
+// trusted reports whether a watch runs that saw the queue lately.
 func (d *Driver) trusted() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return time.Now().Before(d.until)
 }
 
-// print is what tells whether a job has to be looked at. Why a job waits is left
+// print is what reports whether a job has to be looked at. Why a job waits is left
 // out, since that changes with every look of the scheduler at its queue, but for
 // whether it is held. It is never 0.
 func (d *Driver) print(l parse.QueueLine) uint64 {

@@ -58,10 +58,8 @@ type mover struct {
 
 var _ move.Job = (*mover)(nil)
 
-// Record implements move.Job.
 func (m *mover) Record() *move.Record { return &m.r.Record }
 
-// Attempt implements move.Job.
 func (m *mover) Attempt() int {
 	if m.past != nil {
 		return m.past.Attempt
@@ -69,10 +67,8 @@ func (m *mover) Attempt() int {
 	return m.d.sketch(m.j, m.r).Attempt
 }
 
-// Save implements move.Job.
 func (m *mover) Save(context.Context) error { return m.d.write(m.r, "") }
 
-// View implements move.Job.
 func (m *mover) View(in driver.Intent) move.View {
 	var v move.View
 	if m.past != nil {
@@ -112,7 +108,7 @@ func (m *mover) View(in driver.Intent) move.View {
 		if why := m.ownersWord(); why != "" && v.At == move.Waits {
 			return superseded(why)
 		}
-		v.Changed = same(m.want(), sizeOf(m.j))
+		v.Changed = v.At == move.Waits && same(m.want(), sizeOf(m.j))
 	case m.j.Restarts > from.Restarts && m.heldByTheSite():
 		return superseded(fmt.Sprintf("the job left with status %d, for which the cluster holds it", m.j.Exit.Code()))
 	case v.At == move.Waits && m.j.Restarts > from.Restarts:
@@ -141,12 +137,10 @@ func (m *mover) applied() bool {
 	return a.Intent == m.r.Moving.Intent.ID || m.r.From.Memory && a.Cause == driver.CauseMemory
 }
 
-// Judge implements move.Job.
 func (m *mover) Judge(ctx context.Context, in driver.Intent) error {
 	return m.d.judge(ctx, m.j, m.r, in)
 }
 
-// Begin implements move.Job.
 func (m *mover) Begin(ctx context.Context) (move.End, error) {
 	in := m.r.Moving.Intent
 	m.r.From = From{Restarts: m.j.Restarts, Before: sizeOf(m.j)}

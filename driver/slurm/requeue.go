@@ -18,7 +18,6 @@ func (m *mover) heldByTheSite() bool {
 	return m.j.State == "SPECIAL_EXIT" && m.r.Moving.Phase == move.Asking && m.j.Exit.Code() != m.r.Moving.Intent.Checkpoint.Exit
 }
 
-// Saved implements move.Job.
 func (m *mover) Saved(ctx context.Context) (bool, error) {
 	moving := m.r.Moving
 	if *m.d.cfg.ReadOutput {
@@ -105,8 +104,9 @@ func (m *mover) Plan(ctx context.Context) (move.End, error) {
 			m.r.Number = m.j.ID
 		}
 	}
+	before := from.Before
 	m.r.Next = &Next{
-		Number: m.j.Restarts + 1, Change: moving.Intent.Change, Intent: moving.Intent.ID, Size: m.want(), Before: &from.Before, At: time.Now().UTC(), Memory: from.Memory,
+		Number: m.j.Restarts + 1, Change: moving.Intent.Change, Intent: moving.Intent.ID, Size: m.want(), Before: &before, At: time.Now().UTC(), Memory: from.Memory,
 	}
 	m.r.Output = m.d.mark(m.j, m.r.Next.Number)
 	note := moving.Intent.Note
@@ -116,7 +116,6 @@ func (m *mover) Plan(ctx context.Context) (move.End, error) {
 	return move.End{}, m.d.writeSettings(m.j, m.r, moving.Intent.Change, note)
 }
 
-// Change implements move.Job.
 func (m *mover) Change(ctx context.Context) (move.End, error) {
 	update := difference(sizeOf(m.j), m.want())
 	if !m.r.Moving.Queued {
