@@ -16,7 +16,7 @@ import (
 // was away.
 const oldestMark = 15 * time.Minute
 
-// A look for jobs reads all processes of the node, and whoever reports from outside
+// A look for jobs reads all processes of the node, and a report from outside
 // every job causes one: this is how long after the last one a further one may come.
 const lookAgain = 100 * time.Millisecond
 

@@ -37,9 +37,9 @@ type Config struct {
 	// refuses all reports: a number that means another process would credit them to
 	// its job. Empty = it can.
 	Blind string
-	// Readers are the users beside root who may see the jobs of everybody.
+	// Readers are the users beside root who may see the jobs of all users.
 	Readers []uint32
-	// ShowJobs shows on /metrics the jobs of everybody to everybody on this machine;
+	// ShowJobs shows on /metrics the jobs of all users to every user of this machine;
 	// else each sees those that he sees on the socket.
 	ShowJobs bool
 	// Remote serves callers on other machines; without an address there are none.

@@ -138,7 +138,7 @@ func (g gpus) sources(ctx context.Context) []api.Source {
 	return out
 }
 
-// nvidiaCard reports whether the machine has a display device of NVIDIA's, whoever drives it.
+// nvidiaCard reports whether the machine has a display device of NVIDIA's, whatever drives it.
 func nvidiaCard(root hostfs.Root) bool {
 	const vendor, display = "0x10de", "0x03"
 	devices, err := os.ReadDir(root.Sys("bus", "pci", "devices"))
