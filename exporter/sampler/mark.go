@@ -134,7 +134,7 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 		return nil
 	}
 	s.stats.Marks++
-	if !j.bucket.take(now) {
+	if !j.limiter.AllowN(now, 1) {
 		s.stats.MarksBare++
 		s.store.Append(j.stored, now, nil, &report)
 		return nil
@@ -206,24 +206,3 @@ func (s *Sampler) accepts(j *job, who peercred.Caller) bool {
 func (j *job) takes() bool { return !j.over && !j.vanished }
 
 var _ Finder = (*attrib.Scanner)(nil)
-
-// bucket allows a burst of one second and then a steady rate.
-type bucket struct {
-	rate   float64
-	tokens float64
-	last   time.Time
-}
-
-func newBucket(perSecond int, now time.Time) bucket {
-	return bucket{rate: float64(perSecond), tokens: float64(perSecond), last: now}
-}
-
-func (b *bucket) take(now time.Time) bool {
-	b.tokens = min(b.tokens+b.rate*max(now.Sub(b.last).Seconds(), 0), b.rate)
-	b.last = now
-	if b.tokens < 1 {
-		return false
-	}
-	b.tokens--
-	return true
-}

@@ -77,7 +77,7 @@ func New(cfg Config, node api.Node, store *window.Store, marker Marker, metrics 
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger, node: node, store: store, marker: marker, metrics: metrics, rates: &rates{users: map[peercred.Share]*rate{}}}
+	s := &Server{cfg: cfg, log: cfg.Logger, node: node, store: store, marker: marker, metrics: metrics, rates: &rates{users: map[peercred.Share]*userRate{}}}
 	if cfg.Remote.asked() {
 		var err error
 		if s.remote, err = s.newRemote(cfg.Remote); err != nil {
