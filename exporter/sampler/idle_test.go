@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +16,7 @@ import (
 )
 
 // accountant is a collector of cgroups whose job runs when the test says so.
-type accountant struct{ seconds *float64 }
+type accountant struct{ seconds *atomic.Int64 }
 
 func (accountant) Name() string                       { return "cgroup" }
 func (accountant) Probe(context.Context) []api.Source { return nil }
@@ -24,7 +25,7 @@ func (accountant) Close() error                       { return nil }
 func (a accountant) Open(context.Context, collector.Target) (collector.Reader, error) { return a, nil }
 
 func (a accountant) Read(_ context.Context, _ collector.Moment, out collector.Values) error {
-	out[api.ColCPUSeconds] = *a.seconds
+	out[api.ColCPUSeconds] = float64(a.seconds.Load())
 	return nil
 }
 
@@ -50,10 +51,10 @@ func TestTheProcessesOfAJobThatSleepsAreListedWithEachEighthSample(t *testing.T)
 	}
 	enter("10\n")
 	synctest.Test(t, func(t *testing.T) {
-		w, seconds := newWorld(), 1.0
+		w, seconds := newWorld(), new(atomic.Int64)
 		w.jobs[local("a")] = &burn{from: time.Now(), cores: 1, dirs: map[string]string{"unified": dir}}
 		store := window.New(window.Config{})
-		s := sampler.New(sampler.Config{Cores: 4}, w, []collector.Collector{accountant{&seconds}, lister{}}, w, modeller(), store)
+		s := sampler.New(sampler.Config{Cores: 4}, w, []collector.Collector{accountant{seconds}, lister{}}, w, modeller(), store)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- s.Run(ctx) }()
@@ -72,7 +73,7 @@ func TestTheProcessesOfAJobThatSleepsAreListedWithEachEighthSample(t *testing.T)
 			t.Errorf("%v processes within eight samples, want 2", got)
 		}
 		enter("10\n11\n12\n")
-		seconds++
+		seconds.Add(1)
 		wait(time.Second)
 		if got := processes(); got != 3 {
 			t.Errorf("%v processes after the job ran, want 3", got)
