@@ -44,7 +44,9 @@ func run() error {
 	for i, w := range workloads {
 		if o.Workload = w; i > 0 {
 			o.NodeExporter = "" // it knows no jobs: its costs are those of the first run
-			fmt.Println()
+			if _, err := fmt.Fprintln(os.Stdout); err != nil {
+				return err
+			}
 		}
 		report, err := benchexporter.Run(ctx, o)
 		if err == nil {
