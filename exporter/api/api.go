@@ -8,7 +8,7 @@ const (
 	PathJobs     = "/v1/jobs"             // GET []Job
 	PathSamples  = "/v1/jobs/{id}/window" // GET Window; id or manager%2Fid; ?after=SEQ leaves out older samples; ?attempt=N
 	PathProgress = "/v1/progress"         // POST Report, as JSON or as words → 204; where the caller runs names the job
-	// PUT Budget → 204, as JSON or as words, for whoever sees the job; {id} and ?attempt=N
+	// PUT Budget → 204, as JSON or as words, for a caller who sees the job; {id} and ?attempt=N
 	// as for PathSamples.
 	PathBudget = "/v1/jobs/{id}/budget"
 	// POST Report → 204, for root and readers alone; {id} as for PathSamples, ?attempt=N.
@@ -16,7 +16,7 @@ const (
 )
 
 // EnvSocket names the exporter's socket to a job that reports its progress itself.
-// Whoever starts the job sets it: the local scheduler, or Slurm's TaskProlog.
+// The starter of the job sets it: the local scheduler, or Slurm's TaskProlog.
 const EnvSocket = "PITCHPIPE_EXPORTER"
 
 // DefaultSocket is where the exporter listens by default.

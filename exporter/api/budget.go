@@ -28,7 +28,7 @@ func Origins() []Origin { return []Origin{ByAdministrator, ByController, ByOwner
 // compare with.
 type Budget struct {
 	// Joules are those that all attempts of the job may use together. 0, where one is
-	// set: whoever says so has no budget any more.
+	// set: it removes the budget of its origin.
 	Joules float64 `json:"joules"`
 	// Used is how many of them earlier attempts used, as far as that is known.
 	Used float64 `json:"used_joules,omitempty"`

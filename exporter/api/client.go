@@ -101,7 +101,7 @@ func (c *Client) Report(ctx context.Context, r Report) error {
 }
 
 // ReportFor reports on a job's behalf that an epoch ended or that it saved, from outside
-// the job: root and the exporter's readers may on the socket, and whoever may read
+// the job: root and the exporter's readers may on the socket, and every caller who may read
 // over TLS; others get ErrDenied. The job is named as for Window, and attempt 0 means
 // the newest. ErrNotFound: the exporter does not know it; a job that begins just now it
 // knows a few seconds later.
@@ -168,7 +168,7 @@ func problem(res *http.Response) string {
 }
 
 // SetBudget says what a job may use, for the caller's own origin: who sees the jobs of
-// everybody speaks as the controller, a user of his own jobs as their owner. Without
+// all jobs speaks as the controller, a user of his own jobs as their owner. Without
 // joules the caller takes back what he said. The job is named as for Window, and attempt
 // 0 means the newest. ErrNotFound: the exporter does not know it, or it is not the
 // caller's.

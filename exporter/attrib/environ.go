@@ -22,11 +22,11 @@ type Trust int
 
 const (
 	// TrustOwn believes processes of the exporter's own user, setuid programs
-	// excepted: whoever can write those environments can do all that the exporter
+	// excepted: a user who can write those environments can do all that the exporter
 	// can. It is the zero value.
 	TrustOwn Trust = iota
-	// TrustAny believes all, so that any user can name any job: he who is seen in a
-	// job first has it, and others' processes do not count. For nodes without
+	// TrustAny believes all, so that any user can name any job: the first user seen in a
+	// job has it, and others' processes do not count. For nodes without
 	// cgroups whose users are trusted not to spoil each other's measurements.
 	TrustAny
 	// TrustNone believes no environment.
@@ -66,7 +66,7 @@ func (e *procs) named(pid int, uid uint32) (Key, bool) {
 	}
 	e.buf = data
 	key, ok := ParseEnviron(data)
-	// The environment of a setuid program was written by whoever started it.
+	// The environment of a setuid program was written by its starter.
 	if !ok || e.trust == TrustOwn && e.setuid(pid) {
 		return Key{}, false
 	}

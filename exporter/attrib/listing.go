@@ -25,7 +25,7 @@ const (
 )
 
 // each calls f for each name in a directory, with its inode and its type (unix.DT_…);
-// the name is good until f returns. Whoever lists another directory in f loses this one.
+// the name is good until f returns. To list another directory in f loses this one.
 func (l *listing) each(dir string, f func(name []byte, kind byte, inode uint64)) error {
 	fd, err := openDir(dir)
 	if err != nil {
@@ -45,7 +45,7 @@ func (l *listing) names(fd int, f func(name []byte, kind byte, inode uint64)) er
 			continue
 		}
 		if err != nil || n <= 0 {
-			return err //nolint:wrapcheck // whoever asked adds what he asked for
+			return err //nolint:wrapcheck // the caller adds what it asked for
 		}
 		if err := dirents(l.buf[:n], f); err != nil {
 			return err
@@ -79,7 +79,7 @@ func openDir(dir string) (int, error) {
 	for {
 		fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err != unix.EINTR {
-			return fd, err //nolint:wrapcheck // whoever asked adds what he asked for
+			return fd, err //nolint:wrapcheck // the caller adds what it asked for
 		}
 	}
 }

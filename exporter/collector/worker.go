@@ -139,24 +139,25 @@ func (w *Worker) silence() error {
 }
 
 // Get makes a call through a worker and returns what it returned, or an ErrSilent.
-func Get[T any](w *Worker, call func() (T, error)) (T, error) {
+func Get[T any](w *Worker, call func() (T, error)) (T, error) { return get(w, callPatience, call) }
+
+func get[T any](w *Worker, patience time.Duration, call func() (T, error)) (none T, _ error) {
 	got := &struct {
 		v   T
 		err error
 	}{}
-	if err := w.Do(func() { got.v, got.err = call() }); err != nil {
-		var none T
+	if err := w.DoWithin(patience, func() { got.v, got.err = call() }); err != nil {
 		return none, err
 	}
 	return got.v, got.err
 }
 
-// Ask makes one call that may hang, within Patience. The error names no time, since it
+// Ask makes one call that may hang, within Patience. An ErrSilent names no time, since it
 // becomes a label of a metric.
-func Ask[T any](name string, call func() T) (answer T, err error) {
-	box := new(T)
-	if NewWorker(name).DoWithin(Patience, func() { *box = call() }) != nil {
-		return answer, fmt.Errorf("%s: %w", name, ErrSilent)
+func Ask[T any](name string, call func() (T, error)) (T, error) {
+	v, err := get(NewWorker(name), Patience, call)
+	if errors.Is(err, ErrSilent) {
+		err = fmt.Errorf("%s: %w", name, ErrSilent)
 	}
-	return *box, nil
+	return v, err
 }

@@ -165,7 +165,7 @@ func identity(f Facts) Finding {
 	}
 	return Finding{
 		Name: "progress reports", State: Broken,
-		Why:  f.Exporter.Blind + ", so that the kernel cannot name whoever reports",
+		Why:  f.Exporter.Blind + ", so that the kernel cannot name the sender",
 		Mend: "run the container in its host's process namespace (hostPID, --pid=host)",
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector"
@@ -60,8 +62,8 @@ type job struct {
 	inode       inode // of the cgroup that stands for it
 	joules      energy.Joules
 	charged     charged
-	clockAtRead float64 // task clock when CPU seconds were last read
-	bucket      bucket
+	clockAtRead float64       // task clock when CPU seconds were last read
+	limiter     *rate.Limiter // of marks with a sample
 	reports     *reportLog
 	saves       int         // that an earlier exporter counted
 	saved       time.Time   // the last of these
@@ -175,7 +177,7 @@ func (s *Sampler) checkEmpty(j *job, now time.Time, anyone bool) {
 
 // take begins to sample a job.
 func (s *Sampler) take(ctx context.Context, f scanned, now time.Time) {
-	j := &job{found: f.Found, cpus: f.cpus, stored: f.Key, first: now, base: s.cpu, uid: f.UID, bucket: newBucket(s.cfg.MarkRate, now), reports: &reportLog{}}
+	j := &job{found: f.Found, cpus: f.cpus, stored: f.Key, first: now, base: s.cpu, uid: f.UID, limiter: rate.NewLimiter(rate.Limit(s.cfg.MarkRate), s.cfg.MarkRate), reports: &reportLog{}}
 	switch {
 	case f.Attempt > 0:
 		j.stored.Attempt, j.counted = f.Attempt, true

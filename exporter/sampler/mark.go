@@ -16,7 +16,7 @@ import (
 // was away.
 const oldestMark = 15 * time.Minute
 
-// A look for jobs reads all processes of the node, and whoever reports from outside
+// A look for jobs reads all processes of the node, and a report from outside
 // every job causes one: this is how long after the last one a further one may come.
 const lookAgain = 100 * time.Millisecond
 
@@ -134,7 +134,7 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 		return nil
 	}
 	s.stats.Marks++
-	if !j.bucket.take(now) {
+	if !j.limiter.AllowN(now, 1) {
 		s.stats.MarksBare++
 		s.store.Append(j.stored, now, nil, &report)
 		return nil
@@ -207,23 +207,83 @@ func (j *job) takes() bool { return !j.over && !j.vanished }
 
 var _ Finder = (*attrib.Scanner)(nil)
 
-// bucket allows a burst of one second and then a steady rate.
-type bucket struct {
-	rate   float64
-	tokens float64
-	last   time.Time
+// onBehalf stands for the process of who reports on a job's behalf: it is none of
+// this machine, and one for all jobs.
+const onBehalf = -1
+
+// wanted names a job as its scheduler does.
+type wanted struct {
+	manager string // empty = any
+	id      string
+	attempt int // 0 = the newest
 }
 
-func newBucket(perSecond int, now time.Time) bucket {
-	return bucket{rate: float64(perSecond), tokens: float64(perSecond), last: now}
+func (w wanted) String() string {
+	text := w.id
+	if w.manager != "" {
+		text = w.manager + "/" + w.id
+	}
+	if w.attempt > 0 {
+		text += fmt.Sprintf(", attempt %d", w.attempt)
+	}
+	return text
 }
 
-func (b *bucket) take(now time.Time) bool {
-	b.tokens = min(b.tokens+b.rate*max(now.Sub(b.last).Seconds(), 0), b.rate)
-	b.last = now
-	if b.tokens < 1 {
+func (w wanted) is(k attrib.Key) bool {
+	return k.ID == w.id && (w.manager == "" || w.manager == k.Manager) && (w.attempt == 0 || w.attempt == k.Attempt)
+}
+
+// MarkFor records what a caller outside a job has read in its output: as Mark does,
+// with the counters of the moment in which the sampler hears of it. An empty manager
+// means any, attempt 0 the newest. Of a job that has ended and is still kept the mark
+// stands at its end, since its last lines are often read after it. What was reported from
+// within the job counts once, and so does a line that its reader reads again. A job
+// that is not there is ErrNoJob, once jobs have been looked for since.
+func (s *Sampler) MarkFor(ctx context.Context, manager, id string, attempt int, report api.Report) error {
+	return s.place(ctx, markRequest{
+		who: peercred.Caller{PID: onBehalf}, job: wanted{manager, id, attempt}, report: report, asked: time.Now(), reply: make(chan error, 1),
+	})
+}
+
+// running is the newest job that runs under a name.
+func (s *Sampler) running(w wanted) *job {
+	var found *job
+	for _, j := range s.jobs {
+		if !j.over && w.is(j.stored) && (found == nil || j.first.After(found.first)) {
+			found = j
+		}
+	}
+	return found
+}
+
+// late records a mark on behalf of a job that has ended, and reports whether there is one.
+func (s *Sampler) late(m markRequest, report api.Report) bool {
+	if m.who.PID != onBehalf {
 		return false
 	}
-	b.tokens--
+	key, ok := s.store.Ended(m.job.manager, m.job.id, m.job.attempt)
+	if !ok {
+		return false
+	}
+	t := s.last[key]
+	if t == nil { // an earlier exporter saw it
+		t = &reportLog{}
+		s.last[key] = t
+	}
+	switch {
+	case t.repeated(m.who.PID, report):
+		s.repeat(key, m)
+	case !s.store.Late(key, report):
+		return false
+	case report.Saved:
+		s.stats.Saves++
+	default:
+		s.stats.Marks++
+	}
 	return true
+}
+
+func (s *Sampler) repeat(key attrib.Key, m markRequest) {
+	s.stats.MarksRepeated++
+	s.log.Debug("reported before", "job", key.String(), "what", m.what(), "by", m.sender())
 }

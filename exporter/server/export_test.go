@@ -29,7 +29,7 @@ const (
 
 // NewRates is what bounds the requests of each user.
 func NewRates() func(who peercred.Share, report bool, now time.Time) bool {
-	return (&rates{users: map[peercred.Share]*rate{}}).allow
+	return (&rates{users: map[peercred.Share]*userRate{}}).allow
 }
 
 // As is the context of a request of a user on the socket.

@@ -44,7 +44,7 @@ func (s *Server) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /metrics", s.scrape)
 }
 
-// handle answers a caller who is known with what h returns, or with 204 where that is nil.
+// handle answers an identified caller with what h returns, or with 204 where that is nil.
 func (s *Server) handle(h func(w http.ResponseWriter, r *http.Request, p peer) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var out any

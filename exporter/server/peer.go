@@ -14,7 +14,7 @@ import (
 // peer is who opened a connection, as the kernel says.
 type peer struct {
 	peercred.Caller
-	all bool // he may see the jobs of everybody
+	all bool // he may see the jobs of all users
 }
 
 func (p peer) sees(j api.Job) bool { return p.all || p.UID == j.UID }
@@ -26,7 +26,7 @@ type peerResult struct {
 	err  error
 }
 
-// privileged reports whether a user may see the jobs of everybody.
+// privileged reports whether a user may see the jobs of all users.
 func (s *Server) privileged(uid uint32) bool { return uid == 0 || slices.Contains(s.cfg.Readers, uid) }
 
 func (s *Server) peer(c peercred.Caller) peer { return peer{Caller: c, all: s.privileged(c.UID)} }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"pitchpipe/exporter/api/peercred"
 )
 
@@ -26,31 +28,13 @@ var errRate = errors.New("too many requests of one user; try again in a second")
 // rates hold how much each user has asked lately.
 type rates struct {
 	mu    sync.Mutex
-	users map[peercred.Share]*rate
+	users map[peercred.Share]*userRate
 	swept time.Time
 }
 
-type rate struct {
-	questions, reports allowance
-}
-
-// allowance grows with time up to a bound.
-type allowance struct {
-	left float64
-	at   time.Time
-}
-
-func (a *allowance) take(now time.Time, perSecond, most float64) bool {
-	if a.at.IsZero() {
-		a.left = most
-	}
-	a.left = min(a.left+max(now.Sub(a.at).Seconds(), 0)*perSecond, most)
-	a.at = now
-	if a.left < 1 {
-		return false
-	}
-	a.left--
-	return true
+type userRate struct {
+	questions, reports *rate.Limiter
+	asked              time.Time
 }
 
 func (r *rates) allow(who peercred.Share, report bool, now time.Time) bool {
@@ -58,24 +42,24 @@ func (r *rates) allow(who peercred.Share, report bool, now time.Time) bool {
 	defer r.mu.Unlock()
 	if now.Sub(r.swept) >= rateIdle {
 		r.swept = now
-		idle := now.Add(-rateIdle)
-		maps.DeleteFunc(r.users, func(_ peercred.Share, u *rate) bool { return u.questions.at.Before(idle) && u.reports.at.Before(idle) })
+		maps.DeleteFunc(r.users, func(_ peercred.Share, u *userRate) bool { return now.Sub(u.asked) > rateIdle })
 	}
 	u := r.users[who]
 	if u == nil {
-		u = &rate{}
+		u = &userRate{questions: rate.NewLimiter(questionsPerSecond, questionsAtOnce), reports: rate.NewLimiter(reportsPerSecond, reportsAtOnce)}
 		r.users[who] = u
 	}
+	u.asked = now
 	if report {
-		return u.reports.take(now, reportsPerSecond, reportsAtOnce)
+		return u.reports.AllowN(now, 1)
 	}
-	return u.questions.take(now, questionsPerSecond, questionsAtOnce)
+	return u.questions.AllowN(now, 1)
 }
 
 // rated answers those who ask too often with 429. Who is not known counts as one user.
 func (s *Server) rated(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p, _ := peerOf(r.Context()) // who is not known is the zero peer, and sees nothing
+		p, _ := peerOf(r.Context()) // an unknown caller is the zero peer, and sees nothing
 		if !p.all && !s.rates.allow(p.Share, r.Method == http.MethodPost, time.Now()) {
 			w.Header().Set("Retry-After", "1")
 			s.refuse(w, problem{http.StatusTooManyRequests, errRate})

@@ -25,10 +25,10 @@ type Remote struct {
 	// Certs are the exporter's certificate and key, and the authority that a caller's
 	// certificate has to come from.
 	Certs certs.Files
-	// Clients are the names that may read the jobs of everybody: the common name of a
+	// Clients are the names that may read the jobs of all users: the common name of a
 	// caller's certificate, or one of its DNS names. They also report and set budgets.
 	Clients []string
-	// Scrapers are those that may read the metrics, of everybody's jobs, and nothing else.
+	// Scrapers are those that may read the metrics, of all users' jobs, and nothing else.
 	Scrapers []string
 }
 
@@ -65,7 +65,7 @@ func (s *Server) newRemote(cfg Remote) (*remote, error) {
 		return nil, fmt.Errorf("%w on %q: %w", ErrRemote, cfg.Address, err)
 	}
 	if cfg.Certs.Cert == "" || cfg.Certs.Key == "" || cfg.Certs.CA == "" {
-		return nil, fmt.Errorf("%w on %s: a certificate, its key and the authority of the callers are needed, on loopback too: whoever has a process on this machine reaches that", ErrRemote, cfg.Address)
+		return nil, fmt.Errorf("%w on %s: a certificate, its key and the authority of the callers are needed, on loopback too: every user of this machine reaches that", ErrRemote, cfg.Address)
 	}
 	if names := slices.Concat(cfg.Clients, cfg.Scrapers); len(names) == 0 || slices.Contains(names, "") {
 		return nil, fmt.Errorf("%w on %s: the names of those who may read are needed", ErrRemote, cfg.Address)

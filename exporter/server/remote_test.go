@@ -274,7 +274,7 @@ func TestServingOverTLSNeedsAllThatMakesItSafe(t *testing.T) {
 		{"an address without a port", server.Remote{Address: "127.0.0.1", Certs: good, Clients: who}, "missing port"},
 		{"a file that is missing", server.Remote{Address: "127.0.0.1:0", Certs: certs.Files{Cert: good.Cert, Key: good.Key, CA: "/nonexistent/ca"}, Clients: who}, "no such file"},
 		{"a key that is another's", server.Remote{Address: "127.0.0.1:0", Certs: certs.Files{Cert: good.Cert, Key: another.Key, CA: good.CA}, Clients: who}, "does not match"},
-		{"a key that everybody can read", server.Remote{Address: "127.0.0.1:0", Certs: open, Clients: who}, "everybody can use the key"},
+		{"a key that all users can read", server.Remote{Address: "127.0.0.1:0", Certs: open, Clients: who}, "every user can use the key"},
 		{"an authority without a certificate", server.Remote{Address: "127.0.0.1:0", Certs: certs.Files{Cert: good.Cert, Key: good.Key, CA: empty}, Clients: who}, "holds no certificate"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -37,9 +37,9 @@ type Config struct {
 	// refuses all reports: a number that means another process would credit them to
 	// its job. Empty = it can.
 	Blind string
-	// Readers are the users beside root who may see the jobs of everybody.
+	// Readers are the users beside root who may see the jobs of all users.
 	Readers []uint32
-	// ShowJobs shows on /metrics the jobs of everybody to everybody on this machine;
+	// ShowJobs shows on /metrics the jobs of all users to every user of this machine;
 	// else each sees those that he sees on the socket.
 	ShowJobs bool
 	// Remote serves callers on other machines; without an address there are none.
@@ -77,7 +77,7 @@ func New(cfg Config, node api.Node, store *window.Store, marker Marker, metrics 
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger, node: node, store: store, marker: marker, metrics: metrics, rates: &rates{users: map[peercred.Share]*rate{}}}
+	s := &Server{cfg: cfg, log: cfg.Logger, node: node, store: store, marker: marker, metrics: metrics, rates: &rates{users: map[peercred.Share]*userRate{}}}
 	if cfg.Remote.asked() {
 		var err error
 		if s.remote, err = s.newRemote(cfg.Remote); err != nil {

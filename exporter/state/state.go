@@ -94,8 +94,8 @@ func (s State) check() error {
 	return nil
 }
 
-// Aside is where a file that is no state is kept, so that whoever wants to know what was
-// in it can look, and the next state does not replace it.
+// Aside is where a file that is no state is kept, so that it can be
+// looked at, and the next state does not replace it.
 func Aside(path string) string { return path + ".broken" }
 
 // SetAside moves a file that Load refused out of the way of the next Save. One that was

@@ -274,7 +274,7 @@ func (s *Store) Jobs(visible func(api.Job) bool) []api.Job {
 func (s *Store) Window(id string, number int, after uint64, visible func(api.Job) bool) (api.Window, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	_, a := s.find(id, number, visible)
+	_, a := s.findNamed(id, number, visible)
 	if a == nil {
 		return api.Window{}, false
 	}

@@ -46,7 +46,7 @@ const maxFile = 1 << 20
 const lookAgain = time.Second
 
 // Open reads the files: ErrFiles where one is not given, cannot be read, does not
-// belong to the others, or is a key that everybody can read.
+// belong to the others, or is a key that all users can read.
 func Open(files Files, log *slog.Logger) (*Store, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -115,7 +115,7 @@ func (f Files) read() (*Material, error) {
 			return nil, fmt.Errorf("%w: %s is no file of at most %d bytes", ErrFiles, path, maxFile)
 		}
 		if path == f.Key && st.Mode().Perm()&0o007 != 0 {
-			return nil, fmt.Errorf("%w: everybody can use the key %s: its mode is %v, want 0600 or 0640", ErrFiles, path, st.Mode().Perm())
+			return nil, fmt.Errorf("%w: every user can use the key %s: its mode is %v, want 0600 or 0640", ErrFiles, path, st.Mode().Perm())
 		}
 		if parts[i], err = os.ReadFile(path); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrFiles, err)

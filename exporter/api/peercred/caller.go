@@ -1,16 +1,15 @@
 package peercred
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -109,20 +108,15 @@ func (c *Caller) start(fd int) uint64 {
 // Started returns when a process began, in ticks after boot; 0 = there is none. A number
 // recurs only after all others, which takes many ticks.
 func Started(pid int) uint64 {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return 0
 	}
-	// proc(5) numbers the fields from 1; behind the name, which may hold anything, is the third.
-	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
-	if len(fields) <= 22-3 {
-		return 0
-	}
-	start, err := strconv.ParseUint(fields[22-3], 10, 64)
+	stat, err := p.Stat()
 	if err != nil {
 		return 0
 	}
-	return start
+	return stat.Starttime
 }
 
 func owner(pid int) uint32 {

@@ -7,7 +7,7 @@ import (
 
 // Room is how many connections are served at a time.
 type Room struct {
-	All       int // of everybody
+	All       int // of all users
 	Strangers int // of those whom Listener.Known does not know: the rest is left for operators
 	Each      int // of one of those
 	Own       int // that an owner of a job gets beside these, however many others there are

@@ -77,7 +77,7 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 		// The order is the precedence where two know the same column.
 		sources: []collector.Collector{cgroup.New(o.root), counted, proc.New(o.root)},
 	}
-	e.sockets, _ = collector.Ask("sockets", func() map[int]int { return sockets(o.root) }) // else the packages are taken to be one
+	e.sockets, _ = collector.Ask("sockets", func() (map[int]int, error) { return sockets(o.root), nil }) // else the packages are taken to be one
 	e.about = api.Node{
 		Hostname: is.Hostname, CPUModel: is.CPUModel, Cores: is.Cores, MemoryBytes: is.MemoryBytes, MachineKind: is.Kind(),
 		Schema: api.SchemaAccounting, EnergySource: found.Meter.Source(), IntervalSecs: o.interval.Seconds(),
@@ -110,18 +110,7 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 
 // describe reports what machine this is, without which there is nothing to share out.
 func describe(machine *node.Node) (node.Machine, error) {
-	type answer struct {
-		is  node.Machine
-		err error
-	}
-	got, err := collector.Ask("the machine's /proc", func() answer {
-		is, err := machine.Machine()
-		return answer{is, err}
-	})
-	if err != nil {
-		return node.Machine{}, err
-	}
-	return got.is, got.err
+	return collector.Ask("the machine's /proc", machine.Machine)
 }
 
 // probe asks a source what it can measure. One that hangs holds up no other: it is called

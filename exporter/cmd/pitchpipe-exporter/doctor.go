@@ -110,8 +110,8 @@ func consult(ctx context.Context, o options, flags bool) (doctor.Facts, error) {
 	if f.SocketErr != nil {
 		f.Listening = writable(filepath.Dir(o.socket))
 	}
-	possible, silent := collector.Ask("perf cgroups", func() error { return perf.CgroupsNeeded(o.root) })
-	f.Hybrid = silent == nil && !errors.Is(possible, perf.ErrNoCgroupsNeeded)
+	_, err = collector.Ask("perf cgroups", func() (any, error) { return nil, perf.CgroupsNeeded(o.root) })
+	f.Hybrid = !errors.Is(err, collector.ErrSilent) && !errors.Is(err, perf.ErrNoCgroupsNeeded)
 	cards, err := filepath.Glob("/dev/nvidia[0-9]*")
 	f.NVIDIA = err == nil && len(cards) > 0
 	return f, nil
@@ -177,10 +177,7 @@ func found(ctx context.Context, with equipment) []attrib.Found {
 	if with.workers["attrib"].Stuck() != nil {
 		return nil
 	}
-	jobs, err := collector.Ask("attrib", func() []attrib.Found { return with.scanner.Scan(ctx) })
-	if err != nil {
-		return nil
-	}
+	jobs, _ := collector.Ask("attrib", func() ([]attrib.Found, error) { return with.scanner.Scan(ctx), nil })
 	return jobs
 }
 

@@ -41,9 +41,9 @@ type gpus struct {
 func findGPUs(ctx context.Context, o gpuOptions, root hostfs.Root, interval time.Duration, log *slog.Logger) (gpus, []api.Source) {
 	driver := root.Proc("driver", "nvidia")
 	type there struct{ driver, card bool }
-	is, silent := collector.Ask("gpu/nvidia", func() there {
+	is, silent := collector.Ask("gpu/nvidia", func() (there, error) {
 		_, err := os.Stat(driver)
-		return there{err == nil, nvidiaCard(root)}
+		return there{err == nil, nvidiaCard(root)}, nil
 	})
 	if silent != nil {
 		return gpus{}, []api.Source{collector.Source("gpu/nvidia", "", silent)}
@@ -138,7 +138,7 @@ func (g gpus) sources(ctx context.Context) []api.Source {
 	return out
 }
 
-// nvidiaCard reports whether the machine has a display device of NVIDIA's, whoever drives it.
+// nvidiaCard reports whether the machine has a display device of NVIDIA's, whatever drives it.
 func nvidiaCard(root hostfs.Root) bool {
 	const vendor, display = "0x10de", "0x03"
 	devices, err := os.ReadDir(root.Sys("bus", "pci", "devices"))

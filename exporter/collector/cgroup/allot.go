@@ -64,7 +64,7 @@ func (r *reader) allot(m collector.Moment, out collector.Values) error {
 	case part > 0:
 		out[api.ColAllocatedCores] = part * float64(cpus)
 	case confined && r.legacy["cpuset"] != "":
-		// Under v1 whoever makes a cpuset confines by it, here to the whole node.
+		// Under v1 a cpuset confines, here to the whole node.
 		out[api.ColAllocatedCores] = float64(cpus)
 	}
 	return nil

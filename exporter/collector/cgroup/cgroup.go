@@ -221,7 +221,7 @@ func (r *reader) io(out collector.Values) error {
 		if err != nil {
 			return fmt.Errorf("io: %w", err)
 		}
-		legacyIO(data, out)
+		deviceIO(data, out)
 		return nil
 	}
 	if r.unified == "" {
@@ -231,7 +231,7 @@ func (r *reader) io(out collector.Values) error {
 	if err != nil {
 		return fmt.Errorf("io: %w", err)
 	}
-	unifiedIO(data, out)
+	deviceIO(data, out)
 	return nil
 }
 

@@ -44,50 +44,23 @@ func (r *reader) legacyCPU(dir string, out collector.Values) error {
 	return nil
 }
 
-// unifiedIO sums the devices of io.stat: "8:0 rbytes=1 wbytes=2 rios=3 …".
-func unifiedIO(data []byte, out collector.Values) {
-	var read, written float64
-	for line := range hostfs.Lines(data) {
-		for field := range strings.FieldsSeq(line) {
-			name, text, ok := strings.Cut(field, "=")
-			if !ok {
-				continue
-			}
-			v, err := strconv.ParseUint(text, 10, 64)
-			if err != nil {
-				continue
-			}
-			switch name {
-			case "rbytes":
-				read += float64(v)
-			case "wbytes":
-				written += float64(v)
-			}
-		}
-	}
-	out[api.ColReadBytes], out[api.ColWriteBytes] = read, written
-}
-
-// legacyIO sums the devices of blkio files: "8:0 Read 1".
-func legacyIO(data []byte, out collector.Values) {
-	var read, written float64
+// deviceIO sums what all devices read and wrote: lines of io.stat such as
+// "8:0 rbytes=1 wbytes=2 rios=3", or of blkio such as "8:0 Read 1".
+func deviceIO(data []byte, out collector.Values) {
+	sums := map[string]float64{}
 	for line := range hostfs.Lines(data) {
 		fields := strings.Fields(line)
-		if len(fields) != 3 {
-			continue // the line of the total
+		if len(fields) == 3 && !strings.Contains(line, "=") {
+			fields = []string{fields[1] + "=" + fields[2]}
 		}
-		v, err := strconv.ParseUint(fields[2], 10, 64)
-		if err != nil {
-			continue
-		}
-		switch fields[1] {
-		case "Read":
-			read += float64(v)
-		case "Write":
-			written += float64(v)
+		for _, field := range fields {
+			name, text, ok := strings.Cut(field, "=")
+			if v, err := strconv.ParseUint(text, 10, 64); ok && err == nil {
+				sums[name] += float64(v)
+			}
 		}
 	}
-	out[api.ColReadBytes], out[api.ColWriteBytes] = read, written
+	out[api.ColReadBytes], out[api.ColWriteBytes] = sums["rbytes"]+sums["Read"], sums["wbytes"]+sums["Write"]
 }
 
 func put(out collector.Values, column string, data []byte, name string, unit float64) {

@@ -13,7 +13,7 @@ import (
 )
 
 // NewPMCounters returns a meter of what the controller of a Cray node shows in
-// /sys/cray/pm_counters, ten times a second and to everybody: its processors and memory,
+// /sys/cray/pm_counters, ten times a second and to all users: its processors and memory,
 // and beside them the node and its accelerators. A node that shows no parts is counted
 // as a whole, accelerators included.
 func NewPMCounters(root hostfs.Root, model Model) (*Measured, error) {

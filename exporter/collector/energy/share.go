@@ -39,7 +39,7 @@ func (u Use) of(pkg int, a Activity) Load {
 // Share splits the energy of an interval, each component of each package by itself. Of
 // the active part a job gets as much as its cycles on the package are of all, or where
 // they are not counted for every job as its CPU seconds are of the busy ones; of DRAM's
-// as its cache misses are, where they are counted for every job. Whoever is in no job
+// as its cache misses are, where they are counted for every job. What runs in no job
 // is taken to have as many cycles and misses a second as the jobs there. Of the idle
 // part a job gets as much as its allocated cores are of the package's. The rest is the
 // system's. Where the jobs' seconds or cores sum to more than there are (clocks of

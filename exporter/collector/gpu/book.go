@@ -33,7 +33,7 @@ type Charge struct {
 }
 
 // remember is for how many readings a process that is on no GPU any more is kept, so
-// that whoever looks less often still learns what it used last; and a GPU that is not there
+// that a slower reader still learns what it used last; and a GPU that is not there
 // any more is missed.
 const remember = 60
 

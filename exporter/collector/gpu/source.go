@@ -112,8 +112,8 @@ func (s *Source) Try(ctx context.Context, patience time.Duration) error {
 	return err
 }
 
-// take enters a reading. It is of the moment in which it is heard of: the clock of whoever
-// took it may be set.
+// take enters a reading. It is of the moment in which it is heard of: the clock of its
+// program may be set.
 func (s *Source) take(b Backend, book *Book, r card.Reading) *Snapshot {
 	r.At = time.Now()
 	book.Add(r)

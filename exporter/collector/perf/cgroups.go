@@ -32,7 +32,7 @@ var ErrNoCgroupsNeeded = errors.New("no v1 trees beside the one that perf looks 
 // hybrid host, where it holds no controller; so nothing limits the job there, and in the
 // trees where the scheduler limits and counts nothing changes.
 //
-// It is off unless the administrator asks for it (--perf.leaf), since whoever follows
+// It is off unless the administrator asks for it (--perf.leaf), since a program that follows
 // processes by their v2 cgroup, as systemd does on some hybrid hosts, loses track of those
 // that were moved. It belongs to one goroutine.
 type Cgroups struct {

@@ -46,7 +46,7 @@ type Opener interface {
 }
 
 // Kernel opens groups by system calls. Descriptors are closed on exec. The last of those
-// that the process may have are left to whoever reads files and takes connections: what
+// that the process may have are left to files and connections: what
 // does not fit in the others is refused by EMFILE.
 type Kernel struct{}
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -216,28 +217,18 @@ const slack = 50 * time.Millisecond
 
 // birth returns the parent of a process and when it began.
 func birth(pid int) (parent int, began time.Time, err error) {
-	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return 0, time.Time{}, err
 	}
-	// The second field is the name in parentheses, which may hold anything.
-	text := string(data)
-	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
-	if len(fields) < 20 {
-		return 0, time.Time{}, fmt.Errorf("stat of %d: %d fields", pid, len(fields))
-	}
-	parent, err = strconv.Atoi(fields[1])
+	stat, err := p.Stat()
 	if err != nil {
-		return 0, time.Time{}, fmt.Errorf("stat of %d: parent: %w", pid, err)
-	}
-	ticks, err := strconv.ParseInt(fields[19], 10, 64)
-	if err != nil {
-		return 0, time.Time{}, fmt.Errorf("stat of %d: start: %w", pid, err)
+		return 0, time.Time{}, fmt.Errorf("stat of %d: %w", pid, err)
 	}
 	var up unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {
 		return 0, time.Time{}, fmt.Errorf("time since boot: %w", err)
 	}
 	booted := time.Now().Add(-time.Duration(up.Nano()))
-	return parent, booted.Add(time.Duration(ticks) * time.Second / ticksPerSecond).Add(-slack), nil
+	return stat.PPID, booted.Add(time.Duration(stat.Starttime) * time.Second / ticksPerSecond).Add(-slack), nil
 }
