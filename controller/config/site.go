@@ -18,15 +18,9 @@ import (
 )
 
 // SitePolicy is what the administrator allows: a default block and blocks for single
-// partitions, accounts, QOS and users, each of which says only what it changes.
-//
-// For one job the blocks apply from the widest to the narrowest:
-//
-//	built-in defaults, default, partition, account, qos, user
-//
-// and for each field the narrowest block that sets it wins, whether it allows more or less. So
-// a site may forbid everything and allow it for one user, or the reverse. Ceilings apply knob
-// by knob.
+// partitions, accounts, QOS and users, each of which says only what it changes. They apply from
+// the widest to the narrowest, and for each field the narrowest that sets it wins, whether it
+// allows more or less: a site may forbid everything and allow it for one user, or the reverse.
 //
 // A SitePolicy does not change and is safe for concurrent use. Its zero value is the policy of
 // a site that wrote none.
@@ -37,8 +31,12 @@ type SitePolicy struct {
 	resolved sync.Map // a tuning.Site by the names of a job: each is asked for again and again
 }
 
-// block holds the values of a block by key, as their types have checked them.
-type block map[string]scalar
+// block holds the values of a block by key, as their types have checked them, and what its
+// prices mean together; nil: it has none.
+type block struct {
+	values map[string]scalar
+	tariff *tuning.Tariff
+}
 
 // The scopes, from the widest to the narrowest.
 func scopes() []string { return []string{"partition", "account", "qos", "user"} }
@@ -73,10 +71,10 @@ func (p *SitePolicy) resolve(names [4]string) tuning.Site {
 
 // apply sets what the block says, and where it says so.
 func (b block) apply(s *tuning.Site) {
-	if len(b.prices()) > 0 {
-		s.Tariff = b.tariff()
+	if b.tariff != nil {
+		s.Tariff = *b.tariff
 	}
-	for name, v := range b {
+	for name, v := range b.values {
 		group, key, _ := strings.Cut(name, ".")
 		from := fmt.Sprintf("%s:%d", v.pos.file, v.pos.line)
 		s.Sources[group], s.Sources[name] = from, from
@@ -100,24 +98,6 @@ func (b block) apply(s *tuning.Site) {
 			decode(s, name, v.text)
 		}
 	}
-}
-
-// prices are the keys of a tariff that the block has.
-func (b block) prices() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(b)), func(name string) bool { return !strings.HasPrefix(name, "prices") })
-}
-
-// tariff is what the prices of the block mean together.
-func (b block) tariff() tuning.Tariff {
-	t := tuning.Tariff{}
-	for _, name := range b.prices() {
-		if _, key, ok := strings.Cut(name, "."); ok {
-			decode(&t, key, b[name].text)
-		} else {
-			t.Billed = true
-		}
-	}
-	return t
 }
 
 // decode sets the field of a key to what a text means that its type has checked.
@@ -164,25 +144,33 @@ func parseSite(file string, data []byte) (*SitePolicy, error) {
 }
 
 func (d *document) block(path string, n *yaml.Node, base bool) block {
-	out, before := block{}, len(d.faults)
-	d.flatten(path, "", n, types(siteKeys()), out)
+	out, before, first := block{values: map[string]scalar{}}, len(d.faults), place{}
+	d.flatten(path, "", n, types(siteKeys()), out.values)
+	fault := func(at place, key, found, want string) {
+		d.faults = append(d.faults, Error{Where: at.String(), Key: join(path, key), Found: found, Want: want, at: at})
+	}
 	for _, k := range siteKeys() {
-		if v, ok := out[k.Name]; ok && k.Wide && !base {
-			d.faults = append(d.faults, Error{Where: v.pos.String(), Key: join(path, k.Name), Found: "it counts over the whole cluster", Want: "want it in the default block", at: v.pos})
+		v, ok := out.values[k.Name]
+		if ok && k.Wide && !base {
+			fault(v.pos, k.Name, "it counts over the whole cluster", "want it in the default block")
+		}
+		price, priced := strings.CutPrefix(k.Name, "prices")
+		if !ok || !priced {
+			continue
+		}
+		if out.tariff == nil {
+			out.tariff, first = &tuning.Tariff{}, v.pos
+		}
+		if out.tariff.Billed = price == ""; !out.tariff.Billed {
+			decode(out.tariff, price[1:], v.text)
 		}
 	}
-	t, prices := out.tariff(), out.prices()
-	var found, want string
-	switch {
-	case len(d.faults) > before, len(prices) == 0, t.Billed:
+	switch t := out.tariff; {
+	case len(d.faults) > before, t == nil, t.Billed:
 	case t.CoreHour+t.GiBHour+t.GPUHour+t.KWh == 0:
-		found, want = "everything is free", "want a price above 0"
+		fault(first, "prices", "everything is free", "want a price above 0")
 	case t.Unit == "":
-		found, want = "prices without a unit", "want unit, such as EUR"
-	}
-	if found != "" {
-		at := out[prices[0]].pos
-		d.faults = append(d.faults, Error{Where: at.String(), Key: join(path, "prices"), Found: found, Want: want, at: at})
+		fault(first, "prices", "prices without a unit", "want unit, such as EUR")
 	}
 	return out
 }

@@ -22,7 +22,7 @@ func (a *app) config() *cobra.Command {
 	return &cobra.Command{
 		Use: "config [KEY…]", Short: "Print the configuration in effect and each value's source",
 		Long: "Prints each key, its value, and whether a flag, a variable, a line of the file or the default\nset it. " +
-			"Any key can be given as a flag, as to `pitchpipe controller`.",
+			"Any key can be given as a flag. Of the broker: --config /etc/pitchpipe/broker.yaml.",
 		ValidArgsFunction: func(*cobra.Command, []string, string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
 			for _, k := range config.Keys() {
 				names = append(names, k.Name)

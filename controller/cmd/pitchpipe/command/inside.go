@@ -80,7 +80,7 @@ func (a *app) listen() *cobra.Command {
 	f.IntVar(&l.total, "total", 0, "epochs in all, where no line says it")
 	f.BoolVar(&l.slurm, "slurm", false, "ask Slurm what to read, from inside a job")
 	f.IntVar(&l.task, "task", 0, "with --slurm: the process of the batch script; 0 = SLURM_TASK_PID")
-	return cmd
+	return settings(cmd, "log.level")
 }
 
 // listenInJob takes the job from the environment that Slurm gave it.

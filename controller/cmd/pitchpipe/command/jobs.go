@@ -14,6 +14,7 @@ import (
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/report"
+	"pitchpipe/driver"
 )
 
 // with runs a command that asks the controller.
@@ -93,7 +94,7 @@ func (a *app) table(jobs []api.Job) error {
 	fmt.Fprintln(w, "JOB\tNAME\tUSER\tSTATE\tTUNING\tEPOCH\tTIME\tENERGY\tCOST\tMOVES\tSETTINGS\tWHY")
 	for _, j := range jobs {
 		fmt.Fprintln(w, strings.Join([]string{
-			j.ID, printable(j.Name), j.Owner, j.State, tuningText(j), epochs(j), report.Duration(j.Seconds), joules(j), cost(j), moves(j),
+			j.ID, printable(j.Name), j.Owner, j.State, tuningText(j), epochs(j), ran(j), joules(j), cost(j), moves(j),
 			cmp.Or(j.Current.String(), "-"), j.Sentence,
 		}, "\t"))
 	}
@@ -119,6 +120,14 @@ func epochs(j api.Job) string {
 		return fmt.Sprintf("%d/?", j.Epoch)
 	}
 	return fmt.Sprintf("%d/%d", j.Epoch, j.Total)
+}
+
+// ran is how long a job ran, and of one that waits how long it waits.
+func ran(j api.Job) string {
+	if j.State == string(driver.Pending) {
+		return "queued " + report.Duration(j.Waited)
+	}
+	return report.Duration(j.Seconds)
 }
 
 // joules prints energy with its source; missing is not zero.
@@ -329,6 +338,6 @@ func summary(j api.Job) string {
 	if text := tuningText(j); text != "-" {
 		parts[2] += ", " + text
 	}
-	parts = append(parts, report.Duration(j.Seconds), joules(j), j.Current.String())
+	parts = append(parts, ran(j), joules(j), j.Current.String())
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" || s == "-" }), "  ")
 }

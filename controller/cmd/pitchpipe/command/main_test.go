@@ -82,12 +82,13 @@ type result struct {
 	out, errors string
 }
 
-// pitchpipe runs one command line in process, without any environment.
+// pitchpipe runs one command line in process. Its environment keeps it from a controller of
+// this machine.
 func pitchpipe(t *testing.T, args ...string) result {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code := command.Run(t.Context(), command.World{
-		Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Version: "1.2.3-test",
+		Args: args, Environ: []string{"PITCHPIPE_SOCKET=/nonexistent/controller.sock"}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Version: "1.2.3-test",
 	})
 	for name, text := range map[string]string{"output": out.String(), "errors": errs.String()} {
 		if strings.ContainsRune(text, '\x1b') {

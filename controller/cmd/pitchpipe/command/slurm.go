@@ -71,7 +71,7 @@ func (a *app) slurmCheck() *cobra.Command {
 	f.StringVar(&c.as, "as", "", "account that submits the jobs of --try; only root has a choice (default: the caller)")
 	modes := []string{string(check.Owner), string(check.Site)}
 	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(modes, cobra.ShellCompDirectiveNoFileComp))
-	return cmd
+	return settings(cmd, "slurm.bin", "slurm.conf")
 }
 
 // facts gathers what is judged.
