@@ -14,9 +14,10 @@ TESTFLAGS ?=
 export FUZZTIME COUNT
 
 # The packages whose tests take longest, the longest first.
-LONGEST := ./test/e2e/slurm ./driver/slurm ./driver/nomad ./test/e2e ./driver/slurm/broker
+LONGEST := ./test/e2e/slurm ./driver/slurm ./test/e2e ./driver/nomad ./driver/slurm/broker ./driver/local ./test/faultslurm \
+	./controller/cmd/pitchpipe/command ./exporter/cmd/pitchpipe-exporter ./test/faultnomad ./test/scenario
 
-.PHONY: help build demo test check lint fmt generate bench bench-exporter bench-kmeans bench-mind bench-nomad bench-slurm e2e e2e-nomad e2e-slurm fault-nomad fault-slurm fuzz cover package regret worlds clean
+.PHONY: help build demo unit test check lint fmt generate bench bench-exporter bench-kmeans bench-mind bench-nomad bench-slurm e2e e2e-nomad e2e-slurm fault-nomad fault-slurm fuzz cover package regret worlds clean
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,14 +28,18 @@ build: ## build the programs into bin/
 demo: build ## show the whole way of a job on this machine, in about twelve minutes
 	@bin/pitchpipe demo
 
+unit: ## run the tests that need no scheduler, under a minute once they are compiled
+	@scripts/unit $(TESTFLAGS)
+
 test: ## install what the tests need, where it is missing, and run them
 	@scripts/setup-test
 	@scripts/setup-slurm
 	@scripts/setup-jobs
 	@echo "testing, the first time the programs are compiled with the race detector"
-	@# Many packages wait for schedulers most of the time: three of them share two cores,
-	@# and those that wait longest begin first, so that none is left alone at the end.
-	@go test -race -shuffle=on -timeout 14m -p 3 $(TESTFLAGS) $(LONGEST) ./...
+	@# Most of these tests wait for schedulers and processes: three packages share two cores,
+	@# each with four tests at a time, and those that take longest begin first. Vet is a gate
+	@# of make check, and without debugging information the programs link in less time.
+	@go test -race -shuffle=on -timeout 14m -p 3 -parallel 4 -vet=off -ldflags=-w $(TESTFLAGS) $(LONGEST) ./...
 
 check: ## every gate: format, lint, vet, tests, rules, generated pages, coverage, scripts
 	@scripts/setup-check
@@ -43,6 +48,7 @@ check: ## every gate: format, lint, vet, tests, rules, generated pages, coverage
 	@echo "vet"; go vet ./...
 	@echo "vulnerabilities"; scripts/check-vulnerabilities
 	@echo "scripts"; scripts/check-scripts
+	@echo "limits"; scripts/check-limits
 	@echo "generated pages"; scripts/check-generated
 	@PITCHPIPE_REQUIRE_TOOLS=1 $(MAKE) test
 	@$(MAKE) cover
@@ -57,7 +63,7 @@ generate: ## rewrite the pages that are made from tables in the code
 	@scripts/generate
 
 bench: ## run the benchmarks and compare them with the run before
-	@scripts/bench
+	@scripts/bench-go
 
 e2e: ## run the end-to-end tests, with real schedulers where they are on PATH
 	@scripts/e2e
@@ -69,25 +75,25 @@ e2e-nomad: ## tune the job files that ship on Nomad, the real agent where nomad 
 	@scripts/e2e-nomad
 
 fault-slurm: ## 200 faults in a private Slurm and the controllers, and what became of every job
-	@scripts/fault-slurm
+	@scripts/fault slurm
 
 fault-nomad: ## 200 faults in Nomad and the controllers, and what became of every job
-	@scripts/fault-nomad
+	@scripts/fault nomad
 
 bench-slurm: ## what it costs to watch 10,000 queued jobs, and how soon a new one is seen
-	@scripts/bench-slurm
+	@scripts/bench slurm
 
 bench-exporter: ## what the exporter costs, beside node_exporter
-	@scripts/bench-exporter
+	@scripts/bench exporter
 
 bench-nomad: ## what it costs to watch 1,000 jobs of Nomad, and how soon a new one is seen
-	@scripts/bench-nomad
+	@scripts/bench nomad
 
 bench-kmeans: ## k-means beside scikit-learn's, to the same inertia
 	@scripts/bench-kmeans
 
 bench-mind: ## the tables and plots of the tuner's mind, over recorded runs
-	@scripts/bench-mind
+	@scripts/bench mind
 
 regret: ## record what settings cost here, and what a class's settings cost where it is met anew
 	@scripts/regret

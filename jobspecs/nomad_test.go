@@ -12,8 +12,8 @@ import (
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver/jobfile/detect"
-	"pitchpipe/driver/jobfile/mark"
 	"pitchpipe/driver/jobfile/nomadhcl"
+	"pitchpipe/driver/jobfile/once"
 )
 
 // nomadOnly are the job files that the embedded scheduler does not run.
@@ -67,8 +67,8 @@ func TestEveryJobFileIsCarriedToNomad(t *testing.T) {
 				if policy.Mode != tuning.Recommend || policy.Checkpoint != nil {
 					t.Errorf("what is dispatched is only observed, and the stanza says mode %s, checkpoint %+v", policy.Mode, policy.Checkpoint)
 				}
-			case !service && job.Env[mark.Variable] == "":
-				t.Errorf("no %s: a finished run leaves its mark on its node alone", mark.Variable)
+			case !service && job.Env[once.Variable] == "":
+				t.Errorf("no %s: a finished run leaves its mark on its node alone", once.Variable)
 			}
 			carried, err := nomadhcl.Carry(file, src)
 			if err != nil {

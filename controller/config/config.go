@@ -3,154 +3,257 @@ package config
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
 	"pitchpipe/controller/tuning"
+	"pitchpipe/driver/jobfile/nearest"
 )
 
-// Config is what the controller runs under. Load fills in every field.
+// Config holds the settings. A field is named after its key, which Keys explains.
 type Config struct {
-	Socket   string        // path of the controller's Unix socket
-	State    string        // directory of the durable state
-	Driver   string        // the scheduler, such as local
-	Listen   string        // TCP address of /metrics; empty = none
-	Exporter Exporter      // how the exporters are reached
-	Local    Local         // the embedded scheduler
-	Slurm    Slurm         // a Slurm cluster
-	Broker   Broker        // what acts for the controller of a Slurm site
-	Nomad    Nomad         // a Nomad cluster
-	Store    Store         // where several controllers share their state
-	Log      Log           // what is logged and how
-	Resync   time.Duration // how often every job is looked at without an event
-	Site     string        // file of the site's policy; empty = there is none
+	Socket, State, Driver, Listen, Site string
+	Resync                              time.Duration
 
-	// Given says where each setting was given, by key: file:line:column, a variable or
-	// a flag. A key that is not in it has its default.
-	Given map[string]string
+	Local    Local
+	Exporter Exporter
+	Slurm    Slurm
+	Broker   Broker
+	Nomad    Nomad
+	Store    Store
+	Log      Log
+
+	// Given maps a key to the place where it was set: file:line:column, a variable, or a
+	// flag. A key that is not in it has its default.
+	Given map[string]string `mapstructure:"-"`
+	// Texts are the values of all keys as they are written.
+	Texts map[string]string `mapstructure:"-"`
 }
 
-// Local bounds the embedded scheduler.
+// Local is the embedded scheduler.
 type Local struct {
-	Cluster string       // the name that its jobs are known under
-	Cores   int          // cores it may give to jobs; 0 = all of the machine
-	Memory  tuning.Bytes // memory it may give to jobs; 0 = all of the machine
-	Dir     string       // directory of its jobs
+	Cluster, Dir string
+	Cores        int
+	Memory       tuning.Bytes
 }
 
-// Slurm is how a Slurm cluster is reached.
+// Exporter is how the controller reaches the exporters.
+type Exporter struct{ Socket, Nodes, Cert, Key, CA, Discovery, Service string }
+
+// Slurm is a Slurm cluster.
 type Slurm struct {
-	Mode       string        // owner: the jobs of this process's user; site: those of everybody, through the broker
-	Broker     string        // path of the broker's Unix socket
-	Plugin     bool          // the site runs the shipped submission plugin, so that only jobs that it marked are seen
-	Dir        string        // directory of the journal of its jobs
-	Bin        string        // directory of Slurm's commands; empty = found by PATH
-	Conf       string        // slurm.conf; empty = SLURM_CONF, or the site's
-	Interval   time.Duration // how often squeue is asked
-	Wake       string        // file that the site's hooks touch; empty = none
-	Rest       string        // socket of a slurmrestd; empty = none
-	Partitions []string      // whose jobs are seen; none = all
-	TaskProlog bool          // the site runs the shipped TaskProlog
-	Settings   string        // directory of the files that the TaskProlog reads
+	Mode, Broker, Dir, Bin, Conf, Wake, Rest, Settings string
+
+	Plugin, TaskProlog bool
+	Interval           time.Duration
+	Partitions         []string
 }
 
-// Log is what is logged and how.
+// Broker is what acts for the controller of a Slurm site.
+type Broker struct {
+	Socket, Dir, Accept string
+	Controller, Above   []string
+	Restarts            int
+}
+
+// Nomad is a Nomad cluster. What is empty comes from Nomad's own variables.
+type Nomad struct {
+	Address, TokenFile, CA, Cert, Key, Dir string
+
+	Namespaces []string
+	People     []Person
+	Resync     time.Duration
+}
+
+// Person is a user of this machine who counts as an owner of the jobs of a namespace: Nomad
+// knows no owner of a job. The name * stands for every user.
+type Person struct{ Namespace, Name string }
+
+// UnmarshalText reads NAMESPACE=USER.
+func (p *Person) UnmarshalText(text []byte) error {
+	p.Namespace, p.Name, _ = strings.Cut(string(text), "=")
+	return nil
+}
+
+// Store is where several controllers share their state.
+type Store struct {
+	Kind, Path, Prefix, Address, Namespace, TokenFile string
+
+	TTL, Delay time.Duration
+}
+
+// Log is what the log holds, and its form.
 type Log struct {
-	Level  slog.Level // lower levels are left out
-	Format string     // text or json
+	Level  slog.Level
+	Format string
 }
 
-// Flags defines one flag for each key, under the key's own name, so that
-// "local.cores" is written --local.cores. The defaults shown are texts for
-// reading: a flag counts only when it was given.
+// Flags defines one flag for each key, under the key's own name.
 func Flags(flags *pflag.FlagSet) {
-	for _, k := range keys() {
-		flags.String(k.name, "", k.doc+" (default: "+k.shown()+")")
-		flags.Lookup(k.name).DefValue = "" // pflag would print it a second time
+	for _, k := range Keys() {
+		flags.String(k.Name, "", fmt.Sprintf("%s (default: %s)", k.Help, k.shown()))
+		flags.Lookup(k.Name).DefValue = "" // the help has it already
 	}
 }
 
-// Load reads the controller's settings. Flags are those that Flags defined, or
-// nil; environ has the form of os.Environ; path is the file, and empty means that
-// there is none. A file that is named and missing is an error. Faults come back as
-// Errors, all of them at once.
+// Load reads the settings. Flags are those that Flags defined, or nil; environ has the form of
+// os.Environ; an empty path means no file. Faults are returned as Errors, all at once.
 func Load(flags *pflag.FlagSet, environ []string, path string) (Config, error) {
 	return load(flags, environ, path, os.Geteuid())
 }
 
 func load(flags *pflag.FlagSet, environ []string, path string, euid int) (Config, error) {
 	env := environment(environ)
-	machine := surroundings{root: euid == 0, env: env}
-
-	// 1. The file, which viper gets as a tree of texts with known keys only.
-	var faults Errors
-	tree := scalars{}
+	d, file := document{file: path, faults: misspelt(env)}, map[string]scalar{}
 	if path != "" {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return Config{}, fmt.Errorf("read the configuration: %w", err)
 		}
-		tree, faults = parseFile(path, data)
+		d.flatten("", "", d.parse(data), types(Keys()), file)
 	}
-
-	// 2. The layers.
-	v := viper.New()
-	origin := map[string]string{}
-	places := map[string]place{}
-	for _, k := range keys() {
-		v.SetDefault(k.name, "")
-		if s, ok := tree[k.name]; ok {
-			origin[k.name], places[k.name] = s.pos.String(), s.pos
+	c := Config{Given: map[string]string{}, Texts: map[string]string{}}
+	v, dirs := viper.New(), directories(env, euid)
+	for _, k := range Keys() {
+		text, from := dirs.Replace(k.Default), "default"
+		if value, ok := file[k.Name]; ok {
+			text, from = value.text, value.pos.String()
 		}
-	}
-	for _, layer := range []map[string]string{tree.texts(), env.texts()} {
-		if err := v.MergeConfigMap(nest(layer)); err != nil {
-			return Config{}, fmt.Errorf("merge the configuration: %w", err)
+		if value, ok := env[k.variable()]; ok {
+			text, from = value, k.variable()
 		}
-	}
-	faults = append(faults, env.misspelt()...)
-	for _, k := range keys() {
-		if _, ok := env[k.variable()]; ok {
-			origin[k.name], places[k.name] = k.variable(), place{}
-		}
-		if flags == nil {
-			continue
-		}
-		if f := flags.Lookup(k.name); f != nil && f.Changed {
-			if err := v.BindPFlag(k.name, f); err != nil {
-				return Config{}, fmt.Errorf("bind --%s: %w", k.name, err)
-			}
-			origin[k.name], places[k.name] = "--"+k.name, place{}
-		}
-	}
-
-	// 3. Each value is read by its key; what was not given takes its default.
-	var c Config
-	for _, k := range keys() {
-		from, given := origin[k.name]
-		if !given {
-			continue
-		}
-		if err := k.set(&c, v.GetString(k.name)); err != nil {
-			faults = append(faults, Error{Where: from, Key: k.name, Found: fmt.Sprintf("found %q", v.GetString(k.name)), Want: wanted(err), at: places[k.name]})
-		}
-	}
-	if len(faults) > 0 {
-		return Config{}, faults.sorted()
-	}
-	c.Given = origin
-	for _, k := range keys() {
-		if _, given := origin[k.name]; given {
-			continue
-		}
-		if text := k.fallback(machine, c); text != "" {
-			if err := k.set(&c, text); err != nil {
-				return Config{}, Errors{{Where: "default", Key: k.name, Found: fmt.Sprintf("found %q", text), Want: err.Error()}}
+		if flags != nil && flags.Changed(k.Name) {
+			text, from = flags.Lookup(k.Name).Value.String(), "--"+k.Name
+			if k.Type.path && text != "" {
+				text, _ = filepath.Abs(text) // it fails without a working directory, and then the value is no path
 			}
 		}
+		if k.Type.path && text != "" {
+			text = filepath.Clean(text)
+		}
+		if from != "default" {
+			c.Given[k.Name] = from
+		}
+		if from != file[k.Name].pos.String() && !k.Type.valid(text) { // the file's are checked
+			d.faults = append(d.faults, Error{Where: from, Key: k.Name, Found: fmt.Sprintf("found %q", text), Want: "want " + k.Type.want + suggest(text, k.Type.words)})
+		}
+		c.Texts[k.Name] = text
+		v.Set(k.Name, text)
+		if k.Name == "state" { // the defaults below it are in it
+			dirs = strings.NewReplacer("{state}", text, "{site}", existing(sitePlace))
+		}
+	}
+	if len(d.faults) > 0 {
+		return Config{}, joined(d.faults)
+	}
+	if err := v.Unmarshal(&c, strict); err != nil { // the table and the struct disagree
+		return Config{}, fmt.Errorf("decode the configuration: %w", err)
 	}
 	return c, nil
+}
+
+// suggest names the known word that is nearest.
+func suggest(text string, words []string) string {
+	if near := nearest.Word(text, words); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
+}
+
+// The directories of a site.
+const (
+	siteDir   = "/etc/pitchpipe"
+	sitePlace = siteDir + "/site.yaml"
+)
+
+// directories replaces {run} and {home} in a default. Without a session's directory a user's
+// socket is below his home, never in the directory for temporary files, where another user
+// could be there first.
+func directories(env map[string]string, euid int) *strings.Replacer {
+	if euid == 0 {
+		return strings.NewReplacer("{run}", "/run/pitchpipe", "{home}", "/var/lib/pitchpipe")
+	}
+	home := filepath.Join(env["HOME"], ".local", "state", "pitchpipe")
+	if dir := env["XDG_STATE_HOME"]; filepath.IsAbs(dir) {
+		home = filepath.Join(dir, "pitchpipe")
+	}
+	run := home
+	if dir := env["XDG_RUNTIME_DIR"]; filepath.IsAbs(dir) {
+		run = filepath.Join(dir, "pitchpipe")
+	}
+	return strings.NewReplacer("{run}", run, "{home}", home)
+}
+
+func environment(environ []string) map[string]string {
+	out := map[string]string{}
+	for _, line := range environ {
+		if name, value, ok := strings.Cut(line, "="); ok {
+			out[name] = value
+		}
+	}
+	return out
+}
+
+// misspelt lists the variables that are nearly a known one. Others with the prefix stay, since
+// jobs carry some of their own, such as PITCHPIPE_SETTINGS.
+func misspelt(env map[string]string) (faults []Error) {
+	var known []string
+	for _, k := range Keys() {
+		known = append(known, strings.TrimPrefix(k.variable(), prefix))
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		own, ours := strings.CutPrefix(name, prefix)
+		if near := nearest.Word(own, known); ours && near != "" && !slices.Contains(known, own) {
+			faults = append(faults, Error{Where: name, Found: "unknown variable", Want: fmt.Sprintf("did you mean %q?", prefix+near)})
+		}
+	}
+	return faults
+}
+
+// File returns the configuration file to read where the command line names none: that of
+// PITCHPIPE_CONFIG, else the first of the user's own, those that are named, and the machine's
+// that exists; empty = none.
+func File(environ []string, names ...string) string {
+	env := environment(environ)
+	if path, ok := env[prefix+"CONFIG"]; ok {
+		return path
+	}
+	dir := env["XDG_CONFIG_HOME"]
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(env["HOME"], ".config")
+	}
+	const name = "controller.yaml"
+	paths := append(names, filepath.Join(dir, "pitchpipe", name), filepath.Join(siteDir, name))
+	for _, path := range paths {
+		if filepath.IsAbs(path) && existing(path) != "" {
+			return path
+		}
+	}
+	return ""
+}
+
+func existing(path string) string {
+	if _, err := os.Stat(path); os.IsNotExist(err) {
+		return ""
+	}
+	return path
+}
+
+// strict makes the decoder refuse unknown keys and read texts as the table of keys means them.
+func strict(dc *mapstructure.DecoderConfig) {
+	dc.ErrorUnused, dc.WeaklyTypedInput, dc.MatchName = true, true, sameName
+	dc.DecodeHook = mapstructure.ComposeDecodeHookFunc(units, mapstructure.TextUnmarshallerHookFunc())
+}
+
+// sameName matches the key task_prolog with the field TaskProlog.
+func sameName(key, field string) bool {
+	return strings.EqualFold(strings.ReplaceAll(key, "_", ""), field)
 }

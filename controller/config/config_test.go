@@ -3,13 +3,17 @@ package config
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-viper/mapstructure/v2"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/spf13/pflag"
 	"golang.org/x/tools/txtar"
 )
@@ -80,8 +84,8 @@ func TestDefaultsDependOnWhoRuns(t *testing.T) {
 			if len(got.Given) > 0 {
 				t.Errorf("nothing was given, and yet %v", got.Given)
 			}
-			got.Site, got.Given = "", nil // the file exists on some machines
-			if diff := cmp.Diff(common(tc.want), got); diff != "" {
+			got.Site, got.Given, got.Texts = "", nil, nil // the file exists on some machines
+			if diff := cmp.Diff(common(tc.want), got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("load(-want +got):\n%s", diff)
 			}
 		})
@@ -163,15 +167,15 @@ func TestFlagsStandOverEnvironmentOverFileOverDefaults(t *testing.T) {
 		}
 		return c
 	}
-	for _, k := range keys() {
-		t.Run(k.name, func(t *testing.T) {
+	for _, k := range Keys() {
+		t.Run(k.Name, func(t *testing.T) {
 			t.Parallel()
-			v, ok := values[k.name]
+			v, ok := values[k.Name]
 			if !ok {
-				t.Fatalf("no values to try for the key %q: add them to this test", k.name)
+				t.Fatalf("no values to try for the key %q: add them to this test", k.Name)
 			}
 			file := "# nothing\n"
-			parts := strings.Split(k.name, ".")
+			parts := strings.Split(k.Name, ".")
 			for i, part := range parts {
 				file += strings.Repeat("  ", i) + part + ":"
 				if i == len(parts)-1 {
@@ -181,7 +185,7 @@ func TestFlagsStandOverEnvironmentOverFileOverDefaults(t *testing.T) {
 			}
 			path := write(t, "controller.yaml", file)
 			env := []string{k.variable() + "=" + v[1]}
-			flags := parsed(t, "--"+k.name+"="+v[2])
+			flags := parsed(t, "--"+k.Name+"="+v[2])
 
 			base := read(t, parsed(t), nil, "")
 			for i, got := range []Config{
@@ -189,31 +193,47 @@ func TestFlagsStandOverEnvironmentOverFileOverDefaults(t *testing.T) {
 				read(t, nil, env, path),
 				read(t, flags, env, path),
 			} {
-				want := base
-				if err := k.set(&want, v[i]); err != nil {
-					t.Fatal(err)
-				}
-				if k.name == "state" {
+				want, texts := base, map[string]string{}
+				maps.Copy(texts, base.Texts)
+				texts[k.Name], want.Texts = got.Texts[k.Name], texts
+				set(t, &want, k.Name, v[i])
+				if k.Name == "state" {
 					want.Local.Dir = filepath.Join(want.State, "local")
 					want.Slurm.Dir = filepath.Join(want.State, "slurm")
 					want.Slurm.Settings = filepath.Join(want.State, "slurm-env")
 					want.Nomad.Dir = filepath.Join(want.State, "nomad")
+					want.Texts = got.Texts // those below state too
 				}
-				if k.name == "state" && v[i] != "" {
-					want.Socket = got.Socket // the user's socket follows the state's default, not state
-				}
-				if k.name == "site" {
-					want.Site = v[i]
+				if got.Texts[k.Name] != v[i] {
+					t.Errorf("layer %d: the text is %q, want %q", i, got.Texts[k.Name], v[i])
 				}
 				last := parts[len(parts)-1]
-				want.Given = map[string]string{k.name: []string{
-					fmt.Sprintf("%s:%d:%d", path, 1+len(parts), 2*(len(parts)-1)+len(last)+3), k.variable(), "--" + k.name,
+				want.Given = map[string]string{k.Name: []string{
+					fmt.Sprintf("%s:%d:%d", path, 1+len(parts), 2*(len(parts)-1)+len(last)+3), k.variable(), "--" + k.Name,
 				}[i]}
-				if diff := cmp.Diff(want, got); diff != "" {
+				if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("layer %d (-want +got):\n%s", i, diff)
 				}
 			}
 		})
+	}
+}
+
+// set sets the field of a dotted key.
+func set(t *testing.T, c *Config, name, text string) {
+	t.Helper()
+	dc := &mapstructure.DecoderConfig{Result: c}
+	strict(dc)
+	decoder, err := mapstructure.NewDecoder(dc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var value any = text
+	for part := range slices.Backward(strings.Split(name, ".")) {
+		value = map[string]any{strings.Split(name, ".")[part]: value}
+	}
+	if err := decoder.Decode(value); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -244,6 +264,7 @@ func TestFileIsTheNamedThenTheUsersThenNone(t *testing.T) {
 	if err := os.WriteFile(own, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	other := write(t, "broker.yaml", "")
 	for _, tc := range []struct {
 		name, want string
 		env        []string
@@ -256,6 +277,9 @@ func TestFileIsTheNamedThenTheUsersThenNone(t *testing.T) {
 			t.Parallel()
 			if got := File(tc.env); got != tc.want {
 				t.Errorf("File(%q) = %q, want %q", tc.env, got, tc.want)
+			}
+			if got := File(tc.env, other); !strings.HasPrefix(tc.env[0], "PITCHPIPE_CONFIG") && got != other {
+				t.Errorf("File(%q) of a command with a file of its own = %q, want %q", tc.env, got, other)
 			}
 		})
 	}
@@ -289,7 +313,7 @@ func TestFaultsOfTheController(t *testing.T) {
 
 func TestReferenceIsUpToDate(t *testing.T) {
 	t.Parallel()
-	compare(t, "REFERENCE.md", Reference())
+	compare(t, "REFERENCE.md", reference())
 }
 
 func FuzzControllerFile(f *testing.F) {
@@ -307,14 +331,15 @@ func FuzzControllerFile(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		values, faults := parseFile("x.yaml", data)
-		for _, fault := range faults {
+		d, values := document{file: "x.yaml"}, map[string]scalar{}
+		d.flatten("", "", d.parse(data), types(Keys()), values)
+		for _, fault := range d.faults {
 			if !strings.HasPrefix(fault.Where, "x.yaml") || fault.Found == "" {
 				t.Errorf("a fault without place or text: %+v", fault)
 			}
 		}
 		for name := range values {
-			if !isKey(name) {
+			if _, known := types(Keys())[name]; !known {
 				t.Errorf("accepted the unknown key %q", name)
 			}
 		}

@@ -1,17 +1,14 @@
-// Package config says what the controller was told: its own settings, and the
-// site's policy for jobs.
+// Package config reads the settings of the controller and of the broker, and the site's
+// policy for jobs.
 //
-// In come command-line flags, the environment (as a value, not read by itself)
-// and two YAML files. Out come a Config and a SitePolicy in which every field
-// holds a valid value, or all the faults at once, each with the place where it
-// was written, what was found there and what is allowed.
+// In go flags, the environment as a value, and two YAML files. Out come a Config and a
+// SitePolicy whose fields are all valid, or every fault at once, each with its place, what
+// is there, and what is allowed.
 //
-// For the controller's settings flags stand over the environment, the environment
-// over the file, the file over the defaults. For the site's policy see SitePolicy.
-// Both are strict: a key that does not exist is an error and never ignored, since
-// a misspelt limit is no limit. One table of keys makes the flags, the names of
-// the environment variables, the checks and REFERENCE.md.
+// A flag overrides the environment, the environment the file, and the file the default.
+// Both files are strict: an unknown key is an error, since a misspelt limit is no limit.
+// One table of keys (keys.go, sitekeys.go) makes flags, variables, checks and REFERENCE.md.
 //
-// The package never watches a file, never writes one, creates no directory but
-// that of the state (MakeState), and keeps no state of its own: to read again, call Load again.
+// The package never watches a file, never writes one, and creates no directory but that of
+// the state (MakeState).
 package config

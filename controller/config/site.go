@@ -1,73 +1,198 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
-	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
-	"syscall"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-viper/mapstructure/v2"
+	"go.yaml.in/yaml/v3"
 
 	"pitchpipe/controller/tuning"
 )
 
-// SitePolicy is what the administrator allows. It holds a default block and blocks
-// for single partitions, accounts, QOS and users; each block says only what it
-// changes.
+// SitePolicy is what the administrator allows: a default block and blocks for single
+// partitions, accounts, QOS and users, each of which says only what it changes.
 //
-// For one job the blocks are laid over one another from the widest to the
-// narrowest:
+// For one job the blocks apply from the widest to the narrowest:
 //
 //	built-in defaults, default, partition, account, qos, user
 //
-// and for each field the narrowest block that sets it wins, whether it allows more
-// or less than the wider ones. So a site may forbid everything and allow it for one
-// user, or the reverse. Ceilings are laid over one another knob by knob. What no
-// matching block says is as tuning.DefaultSite has it; a block for another
-// partition, account, QOS or user has no say.
+// and for each field the narrowest block that sets it wins, whether it allows more or less. So
+// a site may forbid everything and allow it for one user, or the reverse. Ceilings apply knob
+// by knob.
 //
-// A SitePolicy does not change and is safe for concurrent use. Its zero value is
-// the policy of a site that wrote none.
+// A SitePolicy does not change and is safe for concurrent use. Its zero value is the policy of
+// a site that wrote none.
 type SitePolicy struct {
-	base  []change
-	scope map[string]map[string][]change // by scope, then by name
+	base  block
+	scope map[string]map[string]block // by scope, then by name
+
+	resolved sync.Map // a tuning.Site by the names of a job: each is asked for again and again
 }
 
-// change is one key of a block, as what it does to the resolved policy.
-type change func(*tuning.Site)
+// block holds the values of a block by key, as their types have checked them.
+type block map[string]scalar
 
 // The scopes, from the widest to the narrowest.
 func scopes() []string { return []string{"partition", "account", "qos", "user"} }
 
-// For resolves the policy for one job. An empty name matches no block. The result
-// is the caller's own.
+// For resolves the policy for one job. An empty name matches no block. The result is the
+// caller's own.
 func (p *SitePolicy) For(partition, account, qos, user string) tuning.Site {
+	names := [...]string{partition, account, qos, user}
+	found, ok := p.resolved.Load(names)
+	if !ok {
+		found, _ = p.resolved.LoadOrStore(names, p.resolve(names))
+	}
+	site, _ := found.(tuning.Site)
+	site.Knobs, site.Ceilings, site.Sources = slices.Clone(site.Knobs), maps.Clone(site.Ceilings), maps.Clone(site.Sources)
+	return site
+}
+
+func (p *SitePolicy) resolve(names [4]string) tuning.Site {
 	site := tuning.DefaultSite()
-	site.Sources = map[string]string{}
-	for _, name := range siteKeyNames() {
-		site.Sources[name] = tuning.FromDefault
+	site.Sources = map[string]string{"ceilings": tuning.FromDefault}
+	for _, k := range siteKeys() {
+		site.Sources[k.Name] = tuning.FromDefault
 	}
-	apply := func(block []change) {
-		for _, c := range block {
-			c(&site)
-		}
-	}
-	apply(p.base)
-	for i, name := range []string{partition, account, qos, user} {
+	p.base.apply(&site)
+	for i, name := range names {
 		if name != "" {
-			apply(p.scope[scopes()[i]][name])
+			p.scope[scopes()[i]][name].apply(&site)
 		}
 	}
 	return site
 }
 
-// LoadSite reads the site's policy. An empty path is the policy of a site that
-// wrote none; a file that is named and missing is an error, so that a lost policy
-// stops the controller rather than freeing it.
+// apply sets what the block says, and where it says so.
+func (b block) apply(s *tuning.Site) {
+	if len(b.prices()) > 0 {
+		s.Tariff = b.tariff()
+	}
+	for name, v := range b {
+		group, key, _ := strings.Cut(name, ".")
+		from := fmt.Sprintf("%s:%d", v.pos.file, v.pos.line)
+		s.Sources[group], s.Sources[name] = from, from
+		if group == "ceilings" && s.Ceilings == nil {
+			s.Ceilings = tuning.Settings{}
+		}
+		bytes, err := tuning.ParseBytes(v.text)
+		switch {
+		case group == "prices":
+		case group == "knobs" && v.text == "all":
+			s.Knobs = nil
+		case group == "knobs":
+			s.Knobs = items(v.text)
+		case group == "ceilings" && v.text == "none":
+			delete(s.Ceilings, key)
+		case group == "ceilings" && key == tuning.Memory && err == nil:
+			s.Ceilings[key] = tuning.Number(float64(bytes))
+		case group == "ceilings":
+			s.Ceilings[key] = tuning.ParseValue(v.text)
+		default:
+			decode(s, name, v.text)
+		}
+	}
+}
+
+// prices are the keys of a tariff that the block has.
+func (b block) prices() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(b)), func(name string) bool { return !strings.HasPrefix(name, "prices") })
+}
+
+// tariff is what the prices of the block mean together.
+func (b block) tariff() tuning.Tariff {
+	t := tuning.Tariff{}
+	for _, name := range b.prices() {
+		if _, key, ok := strings.Cut(name, "."); ok {
+			decode(&t, key, b[name].text)
+		} else {
+			t.Billed = true
+		}
+	}
+	return t
+}
+
+// decode sets the field of a key to what a text means that its type has checked.
+func decode[T any](into *T, key, text string) {
+	dc := &mapstructure.DecoderConfig{Result: into}
+	strict(dc)
+	decoder, err := mapstructure.NewDecoder(dc)
+	if err == nil {
+		err = decoder.Decode(map[string]any{key: text})
+	}
+	if err != nil {
+		panic(fmt.Sprintf("config: the table of keys and %T disagree: %v", into, err)) // a test decodes each key
+	}
+}
+
+// parseSite reads a policy file.
+func parseSite(file string, data []byte) (*SitePolicy, error) {
+	d := document{file: file}
+	p := &SitePolicy{scope: map[string]map[string]block{}}
+	for _, top := range d.pairs("", d.parse(data)) {
+		name := top.key.Value
+		switch {
+		case name == "default":
+			p.base = d.block(name, top.value, true)
+		case slices.Contains(scopes(), name):
+			p.scope[name] = map[string]block{}
+			for _, one := range d.pairs(name, top.value) {
+				if one.key.Value == "" {
+					d.fault(one.key, name, "an empty name", "want the name of a "+name)
+					continue
+				}
+				p.scope[name][one.key.Value] = d.block(join(name, one.key.Value), one.value, false)
+			}
+		case slices.ContainsFunc(siteKeys(), func(k Key) bool { return k.Name == name || strings.HasPrefix(k.Name, name+".") }):
+			d.fault(top.key, name, "a key outside of every block", fmt.Sprintf("want it in a block such as default: {%s: %s}", name, top.value.Value))
+		default:
+			d.unknown(top.key, "", name, append([]string{"default"}, scopes()...))
+		}
+	}
+	if len(d.faults) > 0 {
+		return nil, joined(d.faults)
+	}
+	return p, nil
+}
+
+func (d *document) block(path string, n *yaml.Node, base bool) block {
+	out, before := block{}, len(d.faults)
+	d.flatten(path, "", n, types(siteKeys()), out)
+	for _, k := range siteKeys() {
+		if v, ok := out[k.Name]; ok && k.Wide && !base {
+			d.faults = append(d.faults, Error{Where: v.pos.String(), Key: join(path, k.Name), Found: "it counts over the whole cluster", Want: "want it in the default block", at: v.pos})
+		}
+	}
+	t, prices := out.tariff(), out.prices()
+	var found, want string
+	switch {
+	case len(d.faults) > before, len(prices) == 0, t.Billed:
+	case t.CoreHour+t.GiBHour+t.GPUHour+t.KWh == 0:
+		found, want = "everything is free", "want a price above 0"
+	case t.Unit == "":
+		found, want = "prices without a unit", "want unit, such as EUR"
+	}
+	if found != "" {
+		at := out[prices[0]].pos
+		d.faults = append(d.faults, Error{Where: at.String(), Key: join(path, "prices"), Found: found, Want: want, at: at})
+	}
+	return out
+}
+
+// LoadSite reads the site's policy. An empty path is the policy of a site that wrote none; a
+// file that is named and missing is an error, so that a lost policy stops the controller
+// rather than freeing it. Faults come all at once.
 //
-// When the process runs as root, a file or its directory that belongs to somebody
-// else, or that its group or others may write, is ErrUntrusted. Faults come back
-// as Errors, all of them at once.
+// When the process runs as root, a file or its directory that another user owns, or that its
+// group or others may write, is ErrUntrusted.
 func LoadSite(path string) (*SitePolicy, error) {
 	return loadSite(path, os.Geteuid())
 }
@@ -76,56 +201,26 @@ func loadSite(path string, euid int) (*SitePolicy, error) {
 	if path == "" {
 		return &SitePolicy{}, nil
 	}
-	resolved, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the site's policy: %w", err)
-	}
-	f, err := os.Open(resolved)
-	if err != nil {
-		return nil, fmt.Errorf("read the site's policy: %w", err)
-	}
-	defer f.Close() //nolint:errcheck // it was only read
-	// The opened file is judged, not its name, so that it cannot be swapped between.
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("read the site's policy: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%w: %s is not a regular file", ErrUntrusted, path)
-	}
-	if euid == 0 {
-		dir, err := os.Stat(filepath.Dir(resolved))
-		if err != nil {
-			return nil, fmt.Errorf("read the site's policy: %w", err)
-		}
-		for name, info := range map[string]fs.FileInfo{resolved: info, filepath.Dir(resolved): dir} {
-			if err := distrust(name, info); err != nil {
-				return nil, err
-			}
-		}
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	data, err := readPolicy(path, euid)
 	if err != nil {
 		return nil, fmt.Errorf("read the site's policy: %w", err)
 	}
 	return parseSite(path, data)
 }
 
-// distrust tells why root should not obey the file or directory, or nil.
-func distrust(name string, info fs.FileInfo) error {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return fmt.Errorf("%w: the owner of %s is not known", ErrUntrusted, name)
+func readPolicy(path string, euid int) ([]byte, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, err
 	}
-	if stat.Uid != 0 {
-		return fmt.Errorf("%w: %s belongs to uid %d; want root, since the controller runs as root", ErrUntrusted, name, stat.Uid)
-	}
-	open := info.Mode().Perm() & 0o022
-	if info.IsDir() && info.Mode()&fs.ModeSticky != 0 {
-		open = 0 // nobody can replace root's file in it
-	}
-	if open != 0 {
-		return fmt.Errorf("%w: %s has mode %04o; want no write permission for group and others", ErrUntrusted, name, info.Mode().Perm())
-	}
-	return nil
+	return readChecked(path, maxFile, func(file fs.FileInfo) error {
+		if euid != 0 {
+			return nil
+		}
+		folder, err := os.Stat(filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		return cmp.Or(distrust(path, file, 0o022, 0), distrust(filepath.Dir(path), folder, 0o022, 0))
+	})
 }

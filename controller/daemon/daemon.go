@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -54,7 +55,7 @@ type Parts struct {
 	// RestartCost is assumed until one was measured; 0 = the loop's default.
 	RestartCost time.Duration
 	// AfterSave is nil outside of crash tests.
-	AfterSave func(reconcile.Phase, driver.StepKind)
+	AfterSave func(*reconcile.Record)
 }
 
 // Daemon is a controller. Use New.
@@ -127,7 +128,7 @@ func (d *Daemon) join(parts Parts) (err error) {
 		return err
 	}
 	d.loop = reconcile.New(reconcile.Config{
-		Scheduler: parts.Driver, Records: d.records, Queue: d.queue, Stages: d.rooms.stages(), Log: parts.Log,
+		Scheduler: parts.Driver, Records: d.records, Queue: d.queue, Services: d.rooms.services(), Stages: reconcile.DefaultStages(), Log: parts.Log,
 		Tick: parts.Tick, Step: parts.Step, RestartCost: parts.RestartCost, AfterSave: parts.AfterSave,
 	})
 	return nil
@@ -156,10 +157,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 		group.Go(func() error { return peercred.Serve(gctx, d.server(h), l, 2*time.Second) })
 	}
 	if d.cfg.Listen != "" {
-		var lc net.ListenConfig
-		tcp, err := lc.Listen(ctx, "tcp", d.cfg.Listen)
+		tcp, err := d.listenMetrics(ctx)
 		if err != nil {
-			return errors.Join(fmt.Errorf("listen for /metrics: %w", err), socket.Close())
+			return errors.Join(err, socket.Close())
 		}
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", metrics)
@@ -173,6 +173,25 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// listenMetrics opens the address of /metrics. Several controllers run on one machine, each for
+// its user: where the address is the default and taken, all but a site's take a free port.
+func (d *Daemon) listenMetrics(ctx context.Context) (net.Listener, error) {
+	var lc net.ListenConfig
+	tcp, err := lc.Listen(ctx, "tcp", d.cfg.Listen)
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return tcp, err
+	}
+	site := d.cfg.Driver == "slurm" && d.cfg.Slurm.Mode == "site"
+	if d.cfg.Given["listen"] == "" && !site {
+		if tcp, err = lc.Listen(ctx, "tcp", "127.0.0.1:0"); err == nil {
+			d.log.Info("the usual port of /metrics is taken, so it is on a free one", "usual", d.cfg.Listen, "listen", tcp.Addr().String())
+		}
+		return tcp, err
+	}
+	return nil, fmt.Errorf("%w: listen %s for /metrics is taken, perhaps by another controller: name another port (--listen 127.0.0.1:PORT, or the key listen), or none (--listen=)",
+		config.ErrInvalid, d.cfg.Listen)
 }
 
 func (d *Daemon) metrics() http.Handler {

@@ -2,10 +2,13 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,5 +99,37 @@ func TestAnOwnerIsKnownWhileAnotherIsLookedUp(t *testing.T) {
 	}
 	if o.has(64002) {
 		t.Error("one who owns no job any more is an owner after the round")
+	}
+}
+
+func TestASecondControllerFindsAPortForItsMetrics(t *testing.T) {
+	t.Parallel()
+	var lc net.ListenConfig
+	taken, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	for _, tt := range []struct {
+		name string
+		cfg  config.Config
+		ok   bool
+	}{
+		{"a user's own, by default", config.Config{Driver: "slurm", Slurm: config.Slurm{Mode: "owner"}}, true},
+		{"a job of Nomad, by default", config.Config{Driver: "nomad"}, true},
+		{"at an address that was set", config.Config{Driver: "local", Given: map[string]string{"listen": "--listen"}}, false},
+		{"that of a Slurm site", config.Config{Driver: "slurm", Slurm: config.Slurm{Mode: "site"}}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tt.cfg.Listen = taken.Addr().String()
+			l, err := (&Daemon{cfg: tt.cfg, log: slog.New(slog.DiscardHandler)}).listenMetrics(t.Context())
+			if err == nil {
+				err = l.Close()
+			}
+			if tt.ok != (err == nil) || err != nil && (!errors.Is(err, config.ErrInvalid) || !strings.Contains(err.Error(), "--listen 127.0.0.1:PORT")) {
+				t.Errorf("%v, want it to start: %v", err, tt.ok)
+			}
+		})
 	}
 }

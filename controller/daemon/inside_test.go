@@ -111,11 +111,11 @@ func TestWhenTheTunerPausedItselfSurvivesARestart(t *testing.T) {
 // ended is the record of a job that was moved and is over since then.
 func ended(id string, over time.Time) *reconcile.Record {
 	return &reconcile.Record{
-		Job: driver.JobID(id), Name: "train", Owner: "alice", Phase: reconcile.Ended, State: driver.Succeeded,
-		Submitted: over.Add(-time.Hour), Ended: over, Restarts: []time.Time{over}, Probed: []time.Time{over, over},
-		Outcome: &tuning.Outcome{Verdict: tuning.Improved},
-		Epochs:  []tuning.Epoch{{Number: 1, Attempt: 1}},
-		History: []reconcile.Entry{{At: over, From: reconcile.Settled, To: reconcile.Ended, Trigger: reconcile.JobEnded}},
+		Identity: reconcile.Identity{Job: driver.JobID(id), Name: "train", Owner: "alice", Submitted: over.Add(-time.Hour)},
+		Phase:    reconcile.Ended,
+		Course:   reconcile.Course{State: driver.Succeeded, Ended: over, Epochs: []tuning.Epoch{{Number: 1, Attempt: 1}}},
+		Tuning:   reconcile.Tuning{Restarts: []time.Time{over}, Probed: []time.Time{over, over}, Outcome: &tuning.Outcome{Verdict: tuning.Improved}},
+		Story:    reconcile.Story{History: []reconcile.Entry{{At: over, From: reconcile.Settled, To: reconcile.Ended, Trigger: reconcile.JobEnded}}},
 	}
 }
 
@@ -129,7 +129,7 @@ func TestOldStoriesAreDroppedAndStillCounted(t *testing.T) {
 	}
 	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	day := func(n int) time.Time { return now.AddDate(0, 0, -n) }
-	live := &reconcile.Record{Job: "live", Owner: "alice", Phase: reconcile.Held, Submitted: day(90)}
+	live := &reconcile.Record{Identity: reconcile.Identity{Job: "live", Owner: "alice", Submitted: day(90)}, Phase: reconcile.Held}
 	for _, rec := range []*reconcile.Record{ended("old", day(40)), ended("remembered", day(41)), ended("new", day(1)), ended("older", day(2)), live} {
 		if err := r.Save(t.Context(), rec); err != nil {
 			t.Fatal(err)
@@ -162,14 +162,14 @@ func TestOldStoriesAreDroppedAndStillCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range []*records{r, again} {
-		phases, sum := x.totals()
+		phases, _, sum := x.totals()
 		if sum.Restarts != 4 || sum.Probes != 8 || sum.Outcomes[tuning.Improved] != 4 || phases[reconcile.Held] != 1 || phases[reconcile.Ended] != 2 {
 			t.Errorf("counted %+v and %v, want 4 restarts, 8 probes, 4 outcomes, one job held and two ended", sum, phases)
 		}
 	}
 	known = func(driver.JobID) bool { return false }
 	dropped(day(30), 1, 1)
-	if _, sum := r.totals(); sum.Restarts != 4 {
+	if _, _, sum := r.totals(); sum.Restarts != 4 {
 		t.Errorf("%d restarts after the last trace was dropped, want 4", sum.Restarts)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"sync"
 
@@ -50,7 +51,7 @@ func (j *journal) Load(ctx context.Context, name string) ([]byte, error) {
 	e, err := j.store.Get(ctx, journalKey(name))
 	if errors.Is(err, store.ErrNotFound) {
 		j.seen(name, 0)
-		return nil, fmt.Errorf("journal: %s: %w", name, nomad.ErrNoRecord)
+		return nil, fmt.Errorf("journal: %s: %w", name, fs.ErrNotExist)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"testing"
@@ -11,7 +12,6 @@ import (
 
 	"pitchpipe/controller/store"
 	"pitchpipe/controller/store/boltkv"
-	"pitchpipe/driver/nomad"
 )
 
 // seatAt is one at a file, with the leadership or without.
@@ -35,7 +35,7 @@ func TestARecordOfTheJournalComesBackAndIsForgotten(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "shared.db")
 	j := seatAt(t, path, true).Journal()
-	if _, err := j.Load(t.Context(), "job-1"); !errors.Is(err, nomad.ErrNoRecord) {
+	if _, err := j.Load(t.Context(), "job-1"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("load of nothing: %v", err)
 	}
 	for _, text := range []string{"one", "two"} {

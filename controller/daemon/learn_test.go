@@ -13,7 +13,6 @@ import (
 	"pitchpipe/controller/daemon/nodes"
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
-	"pitchpipe/controller/reconcile/stages"
 	"pitchpipe/controller/tuning"
 )
 
@@ -25,7 +24,7 @@ type lessons struct {
 	centres map[string][]float64
 }
 
-func (l *lessons) draw(i int) reconcile.Lesson {
+func (l *lessons) draw(i int) knowledge.Observation {
 	const kinds, features = 12, 60
 	stratum, kind := l.rng.IntN(l.strata), min(l.rng.IntN(kinds), l.rng.IntN(kinds))
 	name := fmt.Sprintf("kind-%d-%d", stratum, kind)
@@ -40,8 +39,8 @@ func (l *lessons) draw(i int) reconcile.Lesson {
 	}
 	own := tuning.Settings{tuning.Cores: tuning.Number(float64(1 + stratum%8))}
 	other := tuning.Settings{tuning.Cores: tuning.Number(float64(2 + stratum%8))}
-	return reconcile.Lesson{
-		Job: fmt.Sprintf("job-%06d", i), Kind: tuning.JobKind{Owner: "alice", Name: name, Fingerprint: "f"},
+	return knowledge.Observation{
+		ID: fmt.Sprintf("job-%06d", i), Job: fmt.Sprintf("job-%06d", i), Kind: tuning.JobKind{Owner: "alice", Name: name, Fingerprint: "f"},
 		Submitted: time.Unix(int64(i), 0), At: time.Unix(int64(i)+60, 0),
 		Profiles: []tuning.Profile{{Schema: "hw/1/60", Machine: fmt.Sprintf("m%d", stratum/8), Settings: own, Epochs: 2, Samples: 60, Seconds: 60, Features: f}},
 		Trials: []tuning.Trial{
@@ -62,7 +61,7 @@ func BenchmarkLearn(b *testing.B) {
 				draw := &lessons{rand.New(rand.NewPCG(3, 3)), strata, map[string][]float64{}}
 				err := store.Update(func(tx *knowledge.Tx) error {
 					for i := range n {
-						if _, err := tx.Put(stages.Observation(draw.draw(i))); err != nil {
+						if _, err := tx.Put(draw.draw(i)); err != nil {
 							return err
 						}
 					}
@@ -80,7 +79,7 @@ func BenchmarkLearn(b *testing.B) {
 					begun := time.Now()
 					l := draw.draw(i)
 					i++
-					if err := r.learn(b.Context(), l); err != nil {
+					if err := r.learn(b.Context(), l, ""); err != nil {
 						b.Fatal(err)
 					}
 					longest = max(longest, time.Since(begun))
@@ -129,11 +128,11 @@ func TestTheClassesAreTheSameWhateverRestartsAndRepeats(t *testing.T) {
 	draw := &lessons{rand.New(rand.NewPCG(5, 5)), 3, map[string][]float64{}}
 	for i := range 60 {
 		l := draw.draw(i)
-		if err := steady.learn(t.Context(), l); err != nil {
+		if err := steady.learn(t.Context(), l, ""); err != nil {
 			t.Fatal(err)
 		}
 		for range 1 + i%2 { // a controller that died before it knew learns again
-			if err := learner(t, other).learn(t.Context(), l); err != nil {
+			if err := learner(t, other).learn(t.Context(), l, ""); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -170,11 +169,11 @@ func TestAJobIsLearnedTogetherWithItsClassOrNotAtAll(t *testing.T) {
 	r := learner(t, store)
 	draw := &lessons{rand.New(rand.NewPCG(6, 6)), 1, map[string][]float64{}}
 	first, second := draw.draw(0), draw.draw(1)
-	if err := r.learn(t.Context(), first); err != nil {
+	if err := r.learn(t.Context(), first, ""); err != nil {
 		t.Fatal(err)
 	}
 	was := model(t, store)
-	if err := r.learn(t.Context(), second); err == nil {
+	if err := r.learn(t.Context(), second, ""); err == nil {
 		t.Fatal("the second job is learned, though nothing can be stored")
 	}
 	if all, err := store.All(); err != nil || len(all) != 1 {
@@ -196,12 +195,12 @@ func TestAnotherStratumIsNotClassifiedAgain(t *testing.T) {
 	defer store.Close() //nolint:errcheck // the test is over
 	r := learner(t, store)
 	draw := &lessons{rand.New(rand.NewPCG(7, 7)), 2, map[string][]float64{}}
-	of := map[string][]reconcile.Lesson{}
+	of := map[string][]knowledge.Observation{}
 	for i := range 8 {
 		l := draw.draw(i)
 		key := l.Profiles[0].Settings.Key()
 		of[key] = append(of[key], l)
-		if err := r.learn(t.Context(), l); err != nil {
+		if err := r.learn(t.Context(), l, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -212,7 +211,7 @@ func TestAnotherStratumIsNotClassifiedAgain(t *testing.T) {
 	// is asked about again.
 	asked := map[string]knowledge.Observation{}
 	for key, ls := range of {
-		o := stages.Observation(ls[0])
+		o := ls[0]
 		if r.classOf(o) == "" {
 			t.Fatalf("under %s the class is unknown", key)
 		}
@@ -223,7 +222,7 @@ func TestAnotherStratumIsNotClassifiedAgain(t *testing.T) {
 	for name := range stranger.Profiles[0].Features {
 		stranger.Profiles[0].Features[name] = 5
 	}
-	if err := r.learn(t.Context(), stranger); err != nil {
+	if err := r.learn(t.Context(), stranger, ""); err != nil {
 		t.Fatal(err)
 	}
 	for key, o := range asked {

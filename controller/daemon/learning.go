@@ -11,7 +11,6 @@ import (
 	"pitchpipe/controller/classify"
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
-	"pitchpipe/controller/reconcile/stages"
 	"pitchpipe/controller/tuning"
 )
 
@@ -152,10 +151,9 @@ func agree(profile, s tuning.Settings) bool {
 }
 
 // learn keeps what a job taught, and what it teaches about the classes.
-func (r *rooms) learn(ctx context.Context, l reconcile.Lesson) error {
-	o := stages.Observation(l)
-	if node, err := r.nodes.Node(ctx, l.Node); err == nil {
-		o.Machine, o.Cores = node.MachineKind, node.Cores
+func (r *rooms) learn(ctx context.Context, o knowledge.Observation, node string) error {
+	if n, err := r.nodes.Node(ctx, node); err == nil {
+		o.Machine, o.Cores = n.MachineKind, n.Cores
 	}
 	r.refitting.Lock() // one at a time: each model follows from the one before
 	defer r.refitting.Unlock()
@@ -180,7 +178,7 @@ func (r *rooms) learn(ctx context.Context, l reconcile.Lesson) error {
 	if added {
 		r.use(model)
 	}
-	r.forget(l.Job)
+	r.forget(o.Job)
 	return nil
 }
 

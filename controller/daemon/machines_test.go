@@ -80,16 +80,16 @@ func TestWhatCountsOfMachinesIsThatOfTheJobsNode(t *testing.T) {
 	faster := tuning.Settings{tuning.Cores: tuning.Number(2)}
 	kind := tuning.JobKind{Owner: "alice", Name: "train", Fingerprint: "f"}
 	joules, fewer := tuning.Joules(100), tuning.Joules(50)
-	lesson := reconcile.Lesson{
-		Job: "1", Owner: "alice", Kind: kind, Node: "measured", At: time.Now(),
+	lesson := knowledge.Observation{
+		User: "alice", Kind: kind, At: time.Now(),
 		Trials: []tuning.Trial{
 			{Settings: own, Epochs: 3, Seconds: 2, Joules: &joules, Reference: true},
 			{Settings: faster, Epochs: 3, Seconds: 1, Joules: &fewer},
 		},
 	}
 	for i, node := range []string{"measured", "computed", "dead", ""} {
-		lesson.Job, lesson.Node = string(rune('1'+i)), node
-		if err := r.learn(t.Context(), lesson); err != nil {
+		lesson.ID, lesson.Job = "on "+node, string(rune('1'+i))
+		if err := r.learn(t.Context(), lesson, node); err != nil {
 			t.Errorf("learned on %q: %v", node, err)
 		}
 	}

@@ -71,8 +71,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	gauge(c.up, 1)
-	phases, sum := c.d.records.totals()
-	for _, p := range append(reconcile.Live(), reconcile.Ended, reconcile.Cancelled, reconcile.Failed) {
+	phases, attention, sum := c.d.records.totals()
+	for _, p := range reconcile.Phases() {
 		gauge(c.jobs, float64(phases[p]), string(p))
 	}
 	for _, v := range []tuning.Verdict{tuning.Improved, tuning.Neutral, tuning.Regressed, tuning.Inconclusive} {
@@ -80,7 +80,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	counter(c.saved, sum.Saved)
 	counter(c.lost, sum.Lost)
-	gauge(c.attention, float64(phases[reconcile.Failed]+phases[reconcile.Suspended]))
+	gauge(c.attention, float64(attention))
 	counter(c.restarts, float64(sum.Restarts))
 	counter(c.probes, float64(sum.Probes))
 	if all, err := c.d.store.All(); err == nil {

@@ -113,7 +113,7 @@ func TestMetrics(t *testing.T) {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		text, missing := scrape(), ""
 		for _, line := range []string{
-			`pitchpipe_controller_jobs{phase="ended"} 1`, `pitchpipe_controller_jobs{phase="ignored"} 1`, `pitchpipe_controller_jobs{phase="failed"} 0`,
+			`pitchpipe_controller_jobs{phase="ended"} 1`, `pitchpipe_controller_jobs{phase="ignored"} 1`, `pitchpipe_controller_jobs{phase="settled"} 0`,
 			`pitchpipe_controller_jobs_attention 0`, `pitchpipe_controller_pauses 1`, `pitchpipe_controller_observations 1`,
 			`pitchpipe_controller_restarts_total 0`, `pitchpipe_controller_probes_total 0`, `pitchpipe_controller_records_readable 1`,
 			`pitchpipe_controller_outcomes_total{verdict="improved"} 0`,

@@ -17,15 +17,18 @@ func TestARecalledJobIsShownAsOneAndARightSizedToo(t *testing.T) {
 		rec           reconcile.Record
 		recalled, fit bool
 	}{
-		{"untouched", reconcile.Record{Own: own, Runs: []reconcile.Run{{Attempt: 1, Settings: own, Action: tuning.Hold}}}, false, false},
-		{"changed before it started", reconcile.Record{Own: own, Runs: []reconcile.Run{{Attempt: 1, Settings: faster, Action: tuning.Move}}}, true, false},
-		{"its memory alone", reconcile.Record{Own: own, Runs: []reconcile.Run{{Attempt: 1, Settings: smaller, Action: tuning.Move}}}, true, true},
-		{"changed, not yet started", reconcile.Record{Own: own, Queued: &reconcile.Run{Settings: smaller, Action: tuning.Move}}, true, true},
-		{"being changed", reconcile.Record{Own: own, Phase: reconcile.Recalled, Move: &reconcile.Intent{Decision: tuning.Decision{Settings: faster}}}, true, false},
-		{"moved while it ran", reconcile.Record{Own: own, Runs: []reconcile.Run{
-			{Attempt: 1, Settings: own, Action: tuning.Hold},
-			{Attempt: 2, Settings: faster, Action: tuning.Move},
-		}, Queued: &reconcile.Run{Attempt: 3, Settings: smaller}}, false, false},
+		{"untouched", reconcile.Record{Request: reconcile.Request{Own: own}, Course: reconcile.Course{Runs: []reconcile.Run{{Attempt: 1, Settings: own, Action: tuning.Hold}}}}, false, false},
+		{"changed before it started", reconcile.Record{Request: reconcile.Request{Own: own}, Course: reconcile.Course{Runs: []reconcile.Run{{Attempt: 1, Settings: faster, Action: tuning.Move}}}}, true, false},
+		{"its memory alone", reconcile.Record{Request: reconcile.Request{Own: own}, Course: reconcile.Course{Runs: []reconcile.Run{{Attempt: 1, Settings: smaller, Action: tuning.Move}}}}, true, true},
+		{"changed, not yet started", reconcile.Record{Request: reconcile.Request{Own: own}, Course: reconcile.Course{Queued: &reconcile.Run{Settings: smaller, Action: tuning.Move}}}, true, true},
+		{"being changed", reconcile.Record{Request: reconcile.Request{Own: own}, Phase: reconcile.Changing, Tuning: reconcile.Tuning{Move: &reconcile.Intent{Decision: tuning.Decision{Settings: faster}}}}, true, false},
+		{"moved while it ran", reconcile.Record{
+			Request: reconcile.Request{Own: own},
+			Course: reconcile.Course{Runs: []reconcile.Run{
+				{Attempt: 1, Settings: own, Action: tuning.Hold},
+				{Attempt: 2, Settings: faster, Action: tuning.Move},
+			}, Queued: &reconcile.Run{Attempt: 3, Settings: smaller}},
+		}, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

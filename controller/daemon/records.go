@@ -59,6 +59,7 @@ type digest struct {
 	verdict          tuning.Verdict // of an outcome, once it is over
 	net              float64        // seconds that tuning saved, below 0 lost, once it is over
 	pruned           bool
+	attention        bool
 	events           []api.Event
 }
 
@@ -120,7 +121,7 @@ func (r *records) reload() error {
 func digestOf(rec *reconcile.Record) digest {
 	d := digest{
 		owner: rec.Owner, submitted: rec.Submitted, phase: rec.Phase, restarts: len(rec.Restarts), probes: len(rec.Probed),
-		pruned: rec.Pruned,
+		pruned: rec.Pruned, attention: rec.NeedsAttention(),
 	}
 	if rec.Phase.Over() {
 		d.over = rec.OverAt()
@@ -227,17 +228,20 @@ func (r *records) events(may func(owner string) bool) []api.Event {
 	return out
 }
 
-// totals are the jobs by phase, and what was done to all jobs that there ever
-// were, pruned ones included.
-func (r *records) totals() (map[reconcile.Phase]int, counts) {
+// totals are the jobs by phase, those that need attention, and what was done to all jobs
+// that there ever were, pruned ones included.
+func (r *records) totals() (phases map[reconcile.Phase]int, attention int, sum counts) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	phases, sum := map[reconcile.Phase]int{}, r.pruned.clone()
+	phases, sum = map[reconcile.Phase]int{}, r.pruned.clone()
 	for _, d := range r.digests {
 		phases[d.phase]++
 		sum.add(d)
+		if d.attention {
+			attention++
+		}
 	}
-	return phases, sum
+	return phases, attention, sum
 }
 
 // readable asks the store for something small.

@@ -35,7 +35,7 @@ func TestARecordIsWhatTheStoreHolds(t *testing.T) {
 	if _, err := r.Load(t.Context(), "1"); !errors.Is(err, reconcile.ErrNoRecord) {
 		t.Errorf("before there is one: %v", err)
 	}
-	if err := r.Save(t.Context(), &reconcile.Record{Job: "1", Phase: reconcile.Seen, Runs: []reconcile.Run{{Attempt: 1}}}); err != nil {
+	if err := r.Save(t.Context(), &reconcile.Record{Identity: reconcile.Identity{Job: "1"}, Phase: reconcile.Seen, Course: reconcile.Course{Runs: []reconcile.Run{{Attempt: 1}}}}); err != nil {
 		t.Fatal(err)
 	}
 	first := loaded(t, r, "1")
@@ -45,7 +45,7 @@ func TestARecordIsWhatTheStoreHolds(t *testing.T) {
 		t.Errorf("what was never saved is there: %+v", again)
 	}
 	// As when another controller wrote it and this one took its store over.
-	if err := store.PutJSON(bucketRecords, "1", &reconcile.Record{Job: "1", Phase: reconcile.Ended, Detail: "by another"}); err != nil {
+	if err := store.PutJSON(bucketRecords, "1", &reconcile.Record{Identity: reconcile.Identity{Job: "1"}, Phase: reconcile.Ended, Detail: "by another"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := loaded(t, r, "1"); got.Detail != "by another" || len(got.Runs) != 0 {

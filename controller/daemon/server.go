@@ -15,6 +15,7 @@ import (
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/peer"
 	"pitchpipe/controller/daemon/story"
+	"pitchpipe/controller/plan"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
@@ -33,7 +34,8 @@ var (
 	errDenied = errors.New("only the job's owner or root may do this")
 	errInput  = errors.New("invalid request")
 
-	errUsersSubmit = errors.New("the job file is good, and its user submits it himself")
+	errUsersSubmit = errors.New("the job file is valid, and its user submits it")
+	errUsersStop   = errors.New("this controller has no right to stop the job, and its user has")
 )
 
 // handler serves the API of one daemon.
@@ -104,6 +106,8 @@ func classifyError(err error) (code int, kind string) {
 		return http.StatusForbidden, "denied"
 	case errors.Is(err, errUsersSubmit):
 		return http.StatusConflict, "users-submit"
+	case errors.Is(err, errUsersStop):
+		return http.StatusConflict, "users-stop"
 	case errors.Is(err, ErrStandby):
 		return http.StatusServiceUnavailable, "standby"
 	}
@@ -190,7 +194,7 @@ func (h handler) submit(req *http.Request) (any, error) {
 	return status(job, nil, time.Now()), nil
 }
 
-// refusedForGood tells whether certainly no job came of a submission. After any
+// refusedForGood reports whether a submission certainly created no job. After any
 // other error one may exist, or the same request may be repeated.
 func refusedForGood(err error) bool {
 	return errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrUnsupported) || errors.Is(err, driver.ErrDenied)
@@ -219,7 +223,7 @@ func (h handler) jobs(req *http.Request) (any, error) {
 	return out, nil
 }
 
-// mayApply tells whether it is worth to wait before the start: the tuner may
+// mayApply reports whether it is worth waiting before the start: the tuner may
 // change such a job at all.
 func (d *Daemon) mayApply(p tuning.Policy, owner string) bool {
 	site := d.rooms.site.For("", "", "", owner)
@@ -241,7 +245,11 @@ func (h handler) owned(req *http.Request) (driver.Job, peer.Peer, error) {
 	if err != nil {
 		return driver.Job{}, who, err
 	}
-	job, err := h.d.driver.Get(req.Context(), driver.JobID(req.PathValue("id")))
+	id := driver.JobID(req.PathValue("id"))
+	job, err := h.d.driver.Get(req.Context(), id)
+	if errors.Is(err, driver.ErrNotFound) {
+		err = noJob(id)
+	}
 	if err != nil {
 		return driver.Job{}, who, err
 	}
@@ -250,6 +258,13 @@ func (h handler) owned(req *http.Request) (driver.Job, peer.Peer, error) {
 	}
 	return job, who, nil
 }
+
+// noJob is driver.ErrNotFound for a person, who knows of no driver.
+type noJob driver.JobID
+
+func (n noJob) Error() string { return "there is no job " + string(n) }
+
+func (n noJob) Unwrap() error { return driver.ErrNotFound }
 
 func (h handler) job(req *http.Request) (any, error) {
 	job, _, err := h.owned(req)
@@ -276,12 +291,15 @@ func (h handler) explain(req *http.Request) (any, error) {
 		return nil, err
 	}
 	if rec == nil {
-		return api.Story{Job: string(job.ID), Lines: []api.Line{}}, nil
+		return api.Story{
+			Job: string(job.ID), Verdict: string(job.State) + ", not looked at yet", Effect: "none: it runs as its owner asked",
+			Next: "wait: the controller reads it within seconds", Lines: []api.Line{},
+		}, nil
 	}
 	out := story.Tell(rec)
 	out.Spent = story.Spent(seen(rowOf(rec), job, time.Now()))
 	if req.URL.Query().Get("replay") != "" {
-		story.AddReplays(&out, rec, h.d.rooms.stages().Decide)
+		story.AddReplays(&out, rec, plan.Decide)
 	}
 	return out, nil
 }

@@ -57,9 +57,9 @@ func openShared(ctx context.Context, cfg config.Store, nomadClient func() (*noma
 	case "consul":
 		// What is not configured is in Consul's own environment variables.
 		token := ""
-		if cfg.Token != "" {
+		if cfg.TokenFile != "" {
 			var err error
-			if token, err = config.ReadToken(cfg.Token); err != nil {
+			if token, err = config.ReadToken(cfg.TokenFile); err != nil {
 				return nil, fmt.Errorf("%w: %w", ErrStore, err)
 			}
 		}

@@ -16,7 +16,6 @@ import (
 	"pitchpipe/controller/daemon/verdict"
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
-	"pitchpipe/controller/reconcile/stages"
 	"pitchpipe/controller/resubmit"
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
@@ -49,12 +48,12 @@ type rooms struct {
 	billings  map[string]billed // by partition
 }
 
-func (r *rooms) stages() reconcile.Stages {
-	s := stages.Pure()
-	s.Read, s.Site, s.Measure, s.Classify, s.Recall = r.read, r.siteFor, r.measure, r.classify, r.recall
-	s.Past, s.Curves, s.Offers = r.past, r.curves, offers{r.store}
-	s.Step, s.Learn, s.Gate, s.Outlook = r.step, r.learn, r.gate, r.driver.Outlook
-	s.Pause, s.Cleared, s.Audit = r.pause, r.pauses.clearedAt, r.audit.append
+func (r *rooms) services() reconcile.Services {
+	s := reconcile.Services{
+		Read: r.read, Site: r.siteFor, Measure: r.measure, Classify: r.classify, Recall: r.recall, Past: r.past, Curves: r.curves,
+		Step: r.step, Learn: r.learn, Gate: r.gate, Outlook: r.driver.Outlook, Pause: r.pause, Cleared: r.pauses.clearedAt,
+		Audit: r.audit.append, Offers: offers{r.store},
+	}
 	if l, ok := r.driver.(driver.Listener); ok {
 		s.Listen = func(ctx context.Context, id driver.JobID, attempt int, p tuning.Progress) error {
 			if err := r.seat.check(ctx); err != nil {
@@ -80,6 +79,7 @@ func (r *rooms) readFile(job driver.Job) reconcile.Reading {
 		return reading
 	}
 	policy, err := stanza.Policy(file)
+	reading.Detail = file.Warnings.Error()
 	switch {
 	case errors.Is(err, stanza.ErrNone):
 		reading.Reason = tuning.ReasonNoStanza
@@ -96,7 +96,7 @@ func (r *rooms) readFile(job driver.Job) reconcile.Reading {
 		left = append(left, l.Knob)
 	}
 	if len(left) > 0 {
-		reading.Detail = fmt.Sprintf("The driver for %s cannot bring its knobs to it: %s stay as they are", r.driver.Name(), strings.Join(left, ", "))
+		reading.Detail = strings.TrimPrefix(reading.Detail+"\n", "\n") + fmt.Sprintf("The driver for %s cannot bring its knobs to it: %s stay as they are", r.driver.Name(), strings.Join(left, ", "))
 	}
 	return reading
 }

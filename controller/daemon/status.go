@@ -1,10 +1,12 @@
 package daemon
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/daemon/story"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
@@ -17,17 +19,19 @@ func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 		Attempt: job.Attempt, ExitCode: job.ExitCode, Submitted: job.Submitted, Started: job.Started,
 		EndedAt: job.Ended, Phase: string(reconcile.Seen),
 	}
+	// The time in the queue is no run time: a requeued job has both, in turns.
 	until := now
 	if !job.Ended.IsZero() {
 		until = job.Ended
 	}
-	out.Seconds = until.Sub(job.Submitted).Seconds()
+	out.Seconds = runTime(job, now).Seconds()
+	out.Waited = max(0, until.Sub(job.Submitted).Seconds()-out.Seconds)
 	if rec == nil {
 		return out
 	}
 	// Ended means that the tuner is through with it too: its story is complete.
 	out.Ended = job.State.Ended() && rec.Phase.Over()
-	out.Phase, out.Reason, out.Sentence = string(rec.Phase), rec.Reason, rec.Reason.Sentence()
+	out.Phase, out.Reason, out.Sentence = string(rec.Phase), rec.Reason, story.Because(rec)
 	if rec.Detail != "" {
 		out.Detail = rec.Detail
 	}
@@ -62,7 +66,7 @@ func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 	return out
 }
 
-// recalled tells whether the job was changed before its start, and whether in
+// recalled reports whether the job was changed before its start, and whether in
 // memory alone. Until its first attempt began that is on its way or queued.
 func recalled(rec *reconcile.Record) (changed, memoryOnly bool) {
 	var to tuning.Settings
@@ -73,7 +77,7 @@ func recalled(rec *reconcile.Record) (changed, memoryOnly bool) {
 		}
 	case rec.Queued != nil:
 		to = rec.Queued.Settings
-	case rec.Phase == reconcile.Recalled && rec.Move != nil:
+	case rec.Move != nil && rec.Move.AtStart():
 		to = rec.Move.Decision.Settings
 	}
 	if to == nil {
@@ -81,4 +85,21 @@ func recalled(rec *reconcile.Record) (changed, memoryOnly bool) {
 	}
 	diff := rec.Own.Diff(to)
 	return true, len(diff) == 1 && diff[0] == tuning.Memory
+}
+
+// runTime is how long the job's attempts ran, as far as its scheduler says.
+func runTime(job driver.Job, now time.Time) (ran time.Duration) {
+	if !job.Ended.IsZero() {
+		now = job.Ended
+	}
+	attempts := job.Attempts
+	if len(attempts) == 0 && job.State != driver.Pending {
+		attempts = []driver.Attempt{{Started: job.Started, Ended: job.Ended}}
+	}
+	for _, a := range attempts {
+		if end := cmp.Or(a.Ended, now); !a.Started.IsZero() && end.After(a.Started) {
+			ran += end.Sub(a.Started)
+		}
+	}
+	return ran
 }

@@ -21,7 +21,7 @@ func (h handler) off(req *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// An audit that cannot be written is an error, but keeps nobody's job tuned.
+	// An audit that cannot be written is an error, but no job stays tuned for it.
 	err = h.d.audit.append(req.Context(), reconcile.Audit{
 		At: time.Now(), Actor: who.Name, Job: string(job.ID), Action: "off", Reason: tuning.ReasonOff,
 	})
@@ -38,7 +38,11 @@ func (h handler) stop(req *http.Request) (any, error) {
 	err = h.d.audit.append(req.Context(), reconcile.Audit{
 		At: time.Now(), Actor: who.Name, Job: string(job.ID), Action: "stop", Reason: tuning.ReasonCancelled,
 	})
-	return nil, errors.Join(err, h.d.driver.Stop(req.Context(), job.ID))
+	stopped := h.d.driver.Stop(req.Context(), job.ID)
+	if h.d.driver.Capabilities().UsersSubmit && errors.Is(stopped, driver.ErrDenied) {
+		stopped = errUsersStop
+	}
+	return nil, errors.Join(err, stopped)
 }
 
 func (h handler) pauses(req *http.Request) (any, error) {
@@ -85,7 +89,7 @@ func (h handler) resume(req *http.Request) (any, error) {
 	return nil, h.d.pauses.drop(scope, name)
 }
 
-// mayPause tells who asks: root, or whoever runs the controller, pauses
+// mayPause returns the caller: root, or whoever runs the controller, pauses
 // anything; others their own jobs, as long as the pause there is their own.
 func (h handler) mayPause(req *http.Request, scope, name string) (peer.Peer, error) {
 	who, err := h.caller(req)

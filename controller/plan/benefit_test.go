@@ -76,7 +76,7 @@ func TestTheLowEndOfASavingDecides(t *testing.T) {
 			sure(s)
 			s.RestartCost = 5 * time.Second
 		}, tuning.RollBack, tuning.ReasonProbesNoGain, cores(1)},
-		{"a probe is not made where the rest may be too short for it", running, all(wide, costs(2)), tuning.Hold, tuning.ReasonTooShort, nil},
+		{"a probe is not made where the rest may be too short for it", running, all(wide, costs(2)), tuning.Hold, tuning.ReasonWorthless, nil},
 		{"probes that lost much are expected to lose again", probed, func(s *tuning.State) {
 			sure(s)
 			s.Trials[1].Seconds, s.Best, s.BestGain = 8, nil, 0

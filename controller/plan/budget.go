@@ -10,11 +10,11 @@ import (
 // may take; fewer cores may take as many times as long as there are fewer of them.
 const unknownSlowdown = 2
 
-// course is a way on: what the job would use in all, over all its attempts.
+// course is what the job would use in all, over all its attempts.
 type course struct{ seconds, joules *tuning.Estimate }
 
 // restrainBudget holds a change that may overrun a budget which the owner's settings keep.
-// Probes of a running job are looked at before they are chosen.
+// Probes of a running job are checked before they are chosen.
 func restrainBudget(s view, d tuning.Decision) tuning.Decision {
 	if d.Action != tuning.Move && !(d.Action == tuning.Probe && s.Pending) {
 		return d
@@ -28,7 +28,7 @@ func restrainBudget(s view, d tuning.Decision) tuning.Decision {
 		return s.leave(s.Refused, evidence)
 	}
 	if _, measured := tuning.Reference(s.Trials); measured && !s.Pending && !s.Current.Equal(s.Own) {
-		// It has left its owner's settings, and those keep the budget.
+		// The job is not under its owner's settings, which keep the budget.
 		from, _ := s.present()
 		if s.repays(s.saves(from, gain{}).Value, 1, r) == tuning.ReasonNone {
 			return decide(s, tuning.RollBack, r, s.Own, evidence...)
@@ -37,7 +37,7 @@ func restrainBudget(s view, d tuning.Decision) tuning.Decision {
 	return hold(s, r, evidence...)
 }
 
-// overBudget says which budget, kept by the owner's settings, a change may overrun, or
+// overBudget returns which budget a change may overrun that the owner's settings keep, or
 // ReasonNone.
 func (s view) overBudget(target tuning.Settings, probe bool) (tuning.Reason, []tuning.Evidence) {
 	for _, b := range s.budgets(target, probe) {
@@ -57,7 +57,7 @@ func (s view) overBudget(target tuning.Settings, probe bool) (tuning.Reason, []t
 	return tuning.ReasonNone, nil
 }
 
-// budgets are those of the job against what it will use; target empty: no change.
+// budgets compares the job's budgets with what it will use; target empty: no change.
 func (s view) budgets(target tuning.Settings, probe bool) []tuning.BudgetOutlook {
 	own, change := s.under(s.Own, false), course{}
 	if len(target) > 0 {
@@ -88,9 +88,9 @@ func (s view) budgets(target tuning.Settings, probe bool) []tuning.BudgetOutlook
 	return out
 }
 
-// under is what was used, the restarts, and the rest under a setting; of a probe the rest
-// through it and back under the owner's settings. A number is nil where it is not known, or
-// not finite.
+// under is the sum of what was used, the restarts, and the rest under a setting. With a probe
+// the rest is the probe's epochs, then the owner's settings. A number that is unknown or not
+// finite is nil.
 func (s view) under(t tuning.Settings, probe bool) course {
 	f := s.Forecast
 	if !f.IsKnown() {
@@ -105,7 +105,7 @@ func (s view) under(t tuning.Settings, probe bool) course {
 	case s.Pending || t.Equal(s.Current):
 		restarts = 0
 	}
-	// The forecast is of the owner's settings, or of others whose effect is taken out.
+	// The forecast is for the owner's settings; the effect of others is taken out.
 	seconds, joules := s.times(t)
 	seconds0, joules0 := tuning.Exactly(1), tuning.Exactly(1)
 	if f.Settings != nil {
@@ -121,20 +121,20 @@ func (s view) under(t tuning.Settings, probe bool) course {
 	}
 	out := course{seconds: sum(tuning.Exactly(s.Elapsed.Seconds()+restarts*s.price().Seconds()), *f.Seconds, seconds, seconds0)}
 	if f.Joules != nil && f.Spent != nil && f.Seconds.Value > 0 {
-		power := f.Joules.Value / f.Seconds.Value // a restart uses joules as if the job ran meanwhile
+		power := f.Joules.Value / f.Seconds.Value // a restart is taken to use power as the job does
 		used := plus(*f.Spent, tuning.Exactly(restarts*s.RestartCost.Seconds()*power))
 		out.joules = sum(used, *f.Joules, joules, joules0)
 	}
 	return out
 }
 
-// times is how many times the seconds and the joules of an epoch under its owner's settings
-// one under these takes: as this job measured it, else as others did, else as it may be.
+// times is how many times the seconds and joules of an epoch under the owner's settings an
+// epoch under these takes: measured in this job, else in others, else bounded.
 func (s view) times(t tuning.Settings) (seconds, joules tuning.Estimate) {
 	if t.EqualButMemory(s.Own) {
 		return tuning.Exactly(1), tuning.Exactly(1)
 	}
-	power := math.Max(1, s.moreCores(t)) // more cores draw more power, and no more than in proportion
+	power := math.Max(1, s.moreCores(t)) // more cores draw more power, at most in proportion
 	if x, ok := s.trialOf(t); ok {
 		if own, ok := tuning.Reference(s.Trials); ok && x.Seconds > 0 && own.Seconds > 0 {
 			se := s.trialError(x, own) / s.factors()
@@ -167,7 +167,7 @@ func (s view) moreCores(t tuning.Settings) float64 {
 	return now / own
 }
 
-// effectOf is what others showed of a setting.
+// effectOf is the effect of a setting in other jobs.
 func (s view) effectOf(t tuning.Settings) (tuning.Effect, bool) {
 	for _, list := range [][]tuning.Effect{s.KindEffects, s.ClassEffects} {
 		for _, e := range list {
@@ -179,18 +179,18 @@ func (s view) effectOf(t tuning.Settings) (tuning.Effect, bool) {
 	return tuning.Effect{}, false
 }
 
-// around is a ratio of which the logarithm has this standard error.
+// around is a ratio whose logarithm has this standard error.
 func around(log, se float64) tuning.Estimate {
 	return tuning.Estimate{Value: math.Exp(log), Low: math.Exp(log - reach*se), High: math.Exp(log + reach*se)}
 }
 
-// plus of two estimates whose errors are taken to fall together: no interval of a sum is wider.
+// plus adds two estimates as if their errors fell together, which gives the widest interval.
 func plus(a, b tuning.Estimate) tuning.Estimate {
 	return tuning.Estimate{Value: a.Value + b.Value, Low: a.Low + b.Low, High: a.High + b.High}
 }
 
-// times of two estimates whose errors are taken to fall together: no interval of two
-// factors is wider.
+// times multiplies two estimates as if their errors fell together, which gives the widest
+// interval.
 func times(a, b tuning.Estimate) tuning.Estimate {
 	return tuning.Estimate{Value: a.Value * b.Value, Low: a.Low * b.Low, High: a.High * b.High}
 }

@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// noise is the smallest log ratio that counts as a gain: six probes of nothing save a few
-	// percent by selection.
+	// noise is the smallest log ratio that counts as a gain: choosing the best of six equal
+	// settings seems to save a few percent.
 	noise = 0.03
 
 	// sigmas is how many standard errors a gain must exceed.
 	sigmas = 2
 
-	// venture is how many times as much a probe must be expected to save as what is sure:
-	// it may fail, and may follow a sure step.
+	// venture is how many times the sure saving a probe must be expected to save: it may
+	// fail, and it may follow the sure step.
 	venture = 1.3
 )
 
@@ -23,18 +23,18 @@ const (
 func choose(s view) tuning.Decision {
 	if _, ok := tuning.Reference(s.Trials); !ok {
 		switch e, reason, better := known(s); {
-		case !s.Current.Equal(s.Own) && better: // its kind has taught it since its start
+		case !s.Current.Equal(s.Own) && better: // its kind showed it after the job started
 			return adopt(s, e, reason)
 		case !s.Current.Equal(s.Own):
 			return hold(s, tuning.ReasonAlreadyBest, classEvidence(s.Class)...)
-		case len(s.Trials) > 0: // not to be judged before the owner's settings are measured
+		case len(s.Trials) > 0: // the owner's settings are measured first
 			return hold(s, tuning.ReasonProfiling)
 		}
 	}
 	if s.answered() {
 		return settle(s)
 	}
-	// What its own kind or its class taught comes before trying.
+	// Settings known from its kind or class come before probes.
 	if s.Probes == 0 || len(s.Trials) <= 1 {
 		if e, reason, ok := known(s); ok {
 			return adopt(s, e, reason)
@@ -47,7 +47,7 @@ func choose(s view) tuning.Decision {
 					return p
 				}
 			}
-			if s.Restarts+1 >= s.Policy.Budget.Restarts { // the last one is kept for the way back
+			if s.Restarts+1 >= s.Policy.Budget.Restarts { // the last restart is reserved for the way back
 				if p := probe(s, d.Settings); p.Action == tuning.Probe {
 					p.Reason = d.Reason
 					return p
@@ -61,7 +61,7 @@ func choose(s view) tuning.Decision {
 			return probe(s, target)
 		}
 	}
-	if s.Probes == 0 && s.Current.Equal(s.Own) { // nothing was tried, nothing can be
+	if s.Probes == 0 && s.Current.Equal(s.Own) { // nothing was tried
 		switch {
 		case remembered(s):
 			return hold(s, tuning.ReasonRemembered, classEvidence(s.Class)...)
@@ -76,21 +76,21 @@ func choose(s view) tuning.Decision {
 	return settle(s)
 }
 
-// answered reports whether this job has measured what others taught against its owner's
-// settings, without a search: after a doubt, or a restart that was not the tuner's. Its own
-// numbers then outrank those of others.
+// answered reports whether this job has compared a recalled setting with its owner's: after a
+// check of that setting, or a restart that was not the tuner's. Its own numbers then outrank
+// those of others.
 func (s view) answered() bool {
 	if len(s.Trials) < 2 {
 		return false
 	}
 	if s.Probes == 1 && !s.Trials[0].Reference {
-		return true // it began under a setting from memory, and the one probe was the doubt
+		return true // it started under a recalled setting, and its one probe was the check
 	}
 	e, _, ok := known(s)
 	return ok && s.Probes == 0 && s.ranUnder(s.target(e.Settings))
 }
 
-// adopt moves to a setting that is known, where that is worth it.
+// adopt moves to a known setting if that is worth its price.
 func adopt(s view, e tuning.Effect, reason tuning.Reason) tuning.Decision {
 	target := s.goal(e.Settings)
 	evidence := append(effectEvidence(e), classEvidence(s.Class)...)
@@ -100,7 +100,7 @@ func adopt(s view, e tuning.Effect, reason tuning.Reason) tuning.Decision {
 	if r := s.spent(); r != tuning.ReasonNone {
 		return hold(s, r, evidence...)
 	}
-	// What others taught is trusted only where this job can still show it wrong, and return.
+	// A setting from other jobs is taken only if this job can still show it wrong, and return.
 	if left := s.EpochsTotal - s.EpochsDone; left <= s.epochsPerProbe() {
 		return hold(s, tuning.ReasonTooShort, append(evidence, tuning.Evidence{Name: "epochs_left", Value: float64(left)})...)
 	}
@@ -117,8 +117,8 @@ func adopt(s view, e tuning.Effect, reason tuning.Reason) tuning.Decision {
 }
 
 func probe(s view, target tuning.Settings) tuning.Decision {
-	// Probing pays only if what comes after can repay two restarts and what its epochs may
-	// lose. Of the rest the low end counts, and what is lost counts by the margin.
+	// A probe pays only if the epochs after it can repay two restarts and what its own
+	// epochs may lose. The low end of the rest counts, and the loss counts with the margin.
 	promise, of := s.promise(target)
 	saving := s.epochsAfterProbe() * s.epoch().Low * promise * of
 	evidence := append(classEvidence(s.Class), worth(s, saving, 2)...)
@@ -148,23 +148,23 @@ func probe(s view, target tuning.Settings) tuning.Decision {
 	return decide(s, tuning.Probe, reason, target, evidence...)
 }
 
-// mayProbe says why no probe, which needs two restarts, is made that could save so many
-// seconds, or ReasonNone.
+// mayProbe returns why no probe that could save so many seconds is made, or ReasonNone. A
+// probe needs two restarts.
 func (s view) mayProbe(saving float64) tuning.Reason {
 	switch {
 	case s.Probes >= s.Policy.Budget.Probes:
 		return tuning.ReasonBudgetProbes
 	case s.Site.JobRestarts > 0 && s.Restarts+s.Probes+1 >= s.Site.JobRestarts:
-		return tuning.ReasonSiteCap // a probe is a restart too, and one stays for the way back
+		return tuning.ReasonSiteCap // a probe is a restart too, and one is reserved for the way back
 	case s.Restarts >= s.Policy.Budget.Restarts:
 		return tuning.ReasonBudgetRestarts // a probe that loses could not be undone
 	case s.EpochsTotal > 0 && float64(s.ProbeEpochs+s.epochsPerProbe()) > s.Site.ProbeShare*float64(s.EpochsTotal):
 		return tuning.ReasonTooShort
 	}
-	return s.repays(saving, 2*s.Site.Margin, tuning.ReasonTooShort)
+	return s.repays(saving, 2*s.Site.Margin, s.worthless())
 }
 
-// settle ends the probes: the best setting, or else the owner's, stays or is taken.
+// settle ends the probes: the job takes or keeps the best setting, else its owner's.
 func settle(s view) tuning.Decision {
 	evidence := []tuning.Evidence{
 		{Name: "best_log_ratio", Value: s.BestGain},
@@ -184,7 +184,7 @@ func settle(s view) tuning.Decision {
 		return hold(s, r, evidence...)
 	}
 	if s.Refused != tuning.ReasonNone {
-		return s.leave(s.Refused, evidence) // whatever it saves
+		return s.leave(s.Refused, evidence) // however much it saves
 	}
 	if gained && s.overruns(s.Best.Seconds/s.presentSeconds()) {
 		return hold(s, tuning.ReasonSlower, append(evidence, s.limit()...)...)
@@ -194,7 +194,7 @@ func settle(s view) tuning.Decision {
 	if gained {
 		saving := s.saves(from, gain{s.BestGain, s.BestError})
 		evidence, why = append(evidence, worthAtLeast(s, saving)...), s.pays(saving, tuning.ReasonWorthless)
-	} else { // home the way is free of the margin: a probe that lost would lose to the end
+	} else { // no margin on the way back: a losing probe would lose to the end
 		saving := s.saves(from, gain{}).Value
 		evidence, why = append(evidence, worth(s, saving, 1)...), s.repays(saving, 1, tuning.ReasonWorthless)
 	}
@@ -204,8 +204,8 @@ func settle(s view) tuning.Decision {
 	return decide(s, action, reason, target, evidence...)
 }
 
-// winner is where the best trial of this job would be run, if its gain is clear of noise and
-// it is not remembered to hurt. Memory that the job ran out of is not returned to.
+// winner is the setting of the best trial, if its gain is beyond the noise and it is not
+// known to harm. A memory limit that killed the job is never used again.
 func (s view) winner() (tuning.Settings, bool) {
 	if s.Best == nil || !(s.BestGain < -math.Max(noise, sigmas*s.BestError)) {
 		return nil, false
@@ -214,5 +214,5 @@ func (s view) winner() (tuning.Settings, bool) {
 	if m, ok := target[tuning.Memory]; ok && s.ranOut(m) {
 		target = target.With(tuning.Memory, s.Own[tuning.Memory])
 	}
-	return target, !s.hurt(target)
+	return target, !s.harmed(target)
 }

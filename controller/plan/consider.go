@@ -8,16 +8,16 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// considered is how many effects of others are told at most: the best ones.
+// considered is how many effects of other jobs are listed at most: the best ones.
 const considered = 4
 
-// told adds to a decision what it rests on.
-func (s view) told(d tuning.Decision) tuning.Decision {
+// explain adds what a decision is based on.
+func (s view) explain(d tuning.Decision) tuning.Decision {
 	d.Class = s.Class
 	if f := s.Forecast; f != nil && !slices.ContainsFunc([]*tuning.Estimate{f.Epochs, f.Seconds, f.Joules, f.Spent, f.Final}, func(e *tuning.Estimate) bool {
 		return e != nil && !e.IsFinite()
 	}) {
-		d.Forecast = f // JSON can say it
+		d.Forecast = f // all its numbers are finite
 	}
 	if s.Gate != tuning.ReasonNone || s.Policy.Mode == tuning.Observe || len(s.Policy.Knobs) == 0 {
 		return d
@@ -36,16 +36,16 @@ func (s view) told(d tuning.Decision) tuning.Decision {
 	return d
 }
 
-// candidate is a setting on its way to an Alternative.
+// candidate is a setting that becomes an Alternative.
 type candidate struct {
 	settings tuning.Settings
 	from     tuning.Origin
 	gain     gain
-	known    bool          // gain is
-	why      tuning.Reason // why it is not taken; ReasonNone: nothing speaks against it
+	known    bool          // gain is known
+	why      tuning.Reason // why it is not taken; ReasonNone: no objection
 }
 
-// alternatives are what the job could run under, as far as anybody knows of it.
+// alternatives are the settings that the job could run under, with what is known of each.
 func (s view) alternatives(d tuning.Decision) []tuning.Alternative {
 	var out []tuning.Alternative
 	_, per := s.unit()
@@ -69,14 +69,14 @@ func (s view) alternatives(d tuning.Decision) []tuning.Alternative {
 		case c.from == tuning.OriginPresent, c.why == tuning.ReasonNone && d.Action != tuning.Hold:
 			a.Reason = tuning.ReasonLessPromising
 		default:
-			a.Reason = cmp.Or(c.why, d.Reason) // what held it, holds this
+			a.Reason = cmp.Or(c.why, d.Reason) // the reason of the hold
 		}
 		out = append(out, a)
 	}
 	return out
 }
 
-// restUnder is what the rest would cost under a setting of this gain.
+// restUnder is what the rest would cost under a setting with this gain.
 func (s view) restUnder(g gain) tuning.Estimate {
 	rest := s.rest()
 	if _, ok := tuning.Reference(s.Trials); !ok {
@@ -92,7 +92,7 @@ func (s view) restUnder(g gain) tuning.Estimate {
 	}
 }
 
-// candidates are the settings that there are, the present one first, unknown ones last.
+// candidates are the known settings, the present one first, unmeasured ones last.
 func (s view) candidates() []candidate {
 	present, _ := s.present()
 	out := []candidate{{settings: s.Current, from: tuning.OriginPresent, gain: present, known: true}}
@@ -114,7 +114,7 @@ func (s view) candidates() []candidate {
 		switch {
 		case t.Failed:
 			c.why = tuning.ReasonFailed
-		case s.hurt(t.Settings):
+		case s.harmed(t.Settings):
 			c.why = tuning.ReasonRemembered
 		case c.known && !(c.gain.ratio < -math.Max(noise, sigmas*c.gain.se)):
 			c.why = tuning.ReasonNeutral
@@ -135,7 +135,7 @@ func (s view) candidates() []candidate {
 	return out
 }
 
-// taught are the settings that others showed the effect of, the best first.
+// taught are the settings whose effects other jobs showed, the best first.
 func (s view) taught(effects []tuning.Effect, from tuning.Origin) []candidate {
 	var usable []tuning.Effect
 	for _, e := range effects {
@@ -155,7 +155,7 @@ func (s view) taught(effects []tuning.Effect, from tuning.Origin) []candidate {
 	return out
 }
 
-// weighed holds what speaks for a setting against its price.
+// weighed compares the gain of a setting with its price.
 func (s view) weighed(c candidate, home bool) candidate {
 	if c.why != tuning.ReasonNone || !c.known || s.Pending {
 		return c

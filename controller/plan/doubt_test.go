@@ -62,7 +62,7 @@ func TestARecalledSettingIsDoubtedOnce(t *testing.T) {
 		{"the doubt needs a restart in the budget", recalled, func(s *tuning.State) { s.Policy.Budget.Restarts = 0 }, tuning.Hold, tuning.ReasonBudgetRestarts, nil},
 		{"the doubt needs a restart of the site's", recalled, func(s *tuning.State) { s.Site.JobRestarts = 1 }, tuning.Hold, tuning.ReasonSiteCap, nil},
 		{"the doubt keeps to the share of probes", recalled, func(s *tuning.State) { s.Site.ProbeShare = 0.05 }, tuning.Hold, tuning.ReasonTooShort, nil},
-		{"the doubt must be worth it", recalled, func(s *tuning.State) { s.RestartCost = 12 * time.Second }, tuning.Hold, tuning.ReasonTooShort, nil},
+		{"the doubt must be worth it", recalled, func(s *tuning.State) { s.RestartCost = 12 * time.Second }, tuning.Hold, tuning.ReasonWorthless, nil},
 		{"the doubt is only said in recommend mode", recalled, func(s *tuning.State) { s.Policy.Mode = tuning.Recommend }, tuning.Hold, tuning.ReasonRecommend, nil},
 		{"the doubt is only recorded in a dry run", recalled, func(s *tuning.State) { s.Site.DryRun = true }, tuning.Hold, tuning.ReasonDryRun, nil},
 		{"modelled joules do not silence a doubt about seconds", recalled, func(s *tuning.State) {

@@ -11,16 +11,16 @@ import (
 )
 
 // Decide returns what to do now, with all that was known and considered.
-func Decide(state tuning.State) tuning.Decision {
-	s := look(state)
-	return s.told(s.chosen())
-}
+func Decide(state tuning.State) tuning.Decision { return Explain(state, Choose(state)) }
 
-// Choose is Decide without what was known and considered, which takes longer to collect than
-// to decide by.
+// Choose returns what to do now. What was considered is missing, which takes longer to
+// collect than the decision; Explain adds it.
 func Choose(state tuning.State) tuning.Decision { return look(state).chosen() }
 
-// How likely a setting must keep to the allowed slowdown to be stayed under, and to be gone back to.
+// Explain adds to the decision that Choose made of a state what was known and considered.
+func Explain(state tuning.State, d tuning.Decision) tuning.Decision { return look(state).explain(d) }
+
+// How likely a setting must keep to the allowed slowdown, to stay under it and to go back to it.
 const (
 	doubtful   = 0.3
 	likelyKept = 0.7
@@ -29,16 +29,16 @@ const (
 func look(state tuning.State) view {
 	s := view{state, sync.OnceValue(func() *respond.Model { return answer(state) })}
 	if s.Refused == tuning.ReasonSlower && s.kept(s.model().Predict(s.Current)) > doubtful {
-		s.Refused = tuning.ReasonNone // its few epochs were, and all that is known of it does not say so
+		s.Refused = tuning.ReasonNone // few epochs say so, and the model does not
 	}
-	if o := s.Outcome; o != nil && o.Verdict == tuning.Regressed && len(o.Tuned) > 0 { // it is not sent there again
+	if o := s.Outcome; o != nil && o.Verdict == tuning.Regressed && len(o.Tuned) > 0 { // it never goes there again
 		s.Regressed = append(slices.Clone(s.Regressed), o.Tuned.WithoutMemory())
 	}
 	return s
 }
 
-// chosen is the decision as far as it may be carried out. A hold names the rules of the site
-// and the stanza that it follows, where it is known where they come from.
+// chosen is the decision within what is permitted. A hold names the rules of the site and of
+// the stanza that it follows, if their sources are known.
 func (s view) chosen() tuning.Decision {
 	d := restrain(s, decideOn(s))
 	if d.Action != tuning.Hold || s.Site.Sources == nil {
@@ -57,7 +57,7 @@ func (s view) chosen() tuning.Decision {
 	return d
 }
 
-// decideOn takes the steps in the order of the reasons that outrank each other.
+// decideOn goes through the reasons, the strongest first.
 func decideOn(s view) tuning.Decision {
 	// 1. Nothing may be done at all.
 	if s.Gate != tuning.ReasonNone {
@@ -80,7 +80,7 @@ func decideOn(s view) tuning.Decision {
 	if s.Pending {
 		return restrainBudget(s, recall(s))
 	}
-	// 4. A running job is touched only where it can be, and measured first.
+	// 4. A running job is measured first, and changed only if that is possible.
 	if r := touchable(s); r != tuning.ReasonNone {
 		if d, ok := conclude(s, r); ok {
 			return d
@@ -90,11 +90,11 @@ func decideOn(s view) tuning.Decision {
 	if s.Measured != tuning.ReasonNone {
 		return unmeasured(s)
 	}
-	// 5. What came from memory is doubted before it is built upon.
+	// 5. A recalled setting is checked before more is based on it.
 	if d, ok := doubt(s); ok {
 		return d
 	}
-	// Joules that are only computed are right on average and wrong on this job.
+	// Modelled joules are right on average and wrong for one job.
 	computed := s.JoulesSource == tuning.Modelled && !s.Site.EnforceModel
 	if s.Policy.Measure().NeedsJoules() && computed {
 		return advise(s, tuning.ReasonModelled)
@@ -104,17 +104,17 @@ func decideOn(s view) tuning.Decision {
 			return hold(s, tuning.ReasonUncounted)
 		}
 	}
-	// 6. Known settings are used, unknown ones are probed. While what is left is
-	// unknown, nothing that runs is moved.
+	// 6. Known settings are used, unknown ones are probed. While the rest is unknown, no
+	// running job is moved.
 	if s.Forecast != nil && !s.Forecast.IsKnown() {
 		return hold(s, cmp.Or(s.Forecast.Reason, tuning.ReasonNoTotal))
 	}
 	return restrainBudget(s, choose(s))
 }
 
-// Waits reports whether a hold for this reason may end by itself, such as by a shorter queue
-// or a sharper forecast. The controller then decides about the job again. Other holds end only
-// when the job or the site changes.
+// Waits reports whether a hold for this reason may end by itself, such as with a shorter queue
+// or a sharper forecast, so that the job is decided again. Other holds end only when the job
+// or the site changes.
 func Waits(r tuning.Reason) bool {
 	switch r { //nolint:exhaustive // a closed list of the few reasons that pass with time
 	case tuning.ReasonWarmingUp, tuning.ReasonProfiling, tuning.ReasonPolluted, tuning.ReasonNoSamples,
@@ -126,9 +126,9 @@ func Waits(r tuning.Reason) bool {
 	return false
 }
 
-// touchable says why a running job must be left alone, or ReasonNone. The time limit is the
-// attempt's, so that the queue does not count against it. A reservation takes the nodes
-// whether the job runs or waits.
+// touchable returns why a running job must be left alone, or ReasonNone. The time limit is the
+// attempt's, so the wait in the queue does not count. A reservation takes the nodes whether
+// the job runs or waits.
 func touchable(s view) tuning.Reason {
 	b, r := s.Policy.Budget, s.Policy.Untouchable(s.Site)
 	computed := s.JoulesSource == tuning.Modelled && !s.Site.EnforceModel
@@ -151,15 +151,15 @@ func touchable(s view) tuning.Reason {
 	return tuning.ReasonNone
 }
 
-// unbudgeted is the state without its budgets of time and energy: their end stops
-// tuning, and the way back to the owner's settings is the end of tuning.
+// unbudgeted is the state without its budgets of time and energy. A budget that is used up
+// ends tuning, and the way back to the owner's settings is part of that end.
 func (s view) unbudgeted() view {
 	s.Policy.Budget.Time, s.Policy.Budget.Energy = 0, 0
 	return s
 }
 
-// conclude ends the tuning of a job whose budget of time or energy ran out under a setting
-// that is being tried: that is judged first, and left where it is worse than the owner's.
+// conclude ends tuning when the budget of time or energy is used up during a probe: the
+// setting is judged first, and left if it is worse than the owner's.
 func conclude(s view, r tuning.Reason) (tuning.Decision, bool) {
 	if touchable(s.unbudgeted()) != tuning.ReasonNone || s.Current.Equal(s.Own) {
 		return tuning.Decision{}, false
@@ -185,16 +185,16 @@ func conclude(s view, r tuning.Reason) (tuning.Decision, bool) {
 	return decide(s, tuning.RollBack, r, s.Own, evidence...), true
 }
 
-// rollBack returns a job whose last move got worse. What its owner would not accept is left
-// as long as more remains than the restart costs, however long the queue. A setting that is
-// merely worse is left where what is left of the job repays the way back.
+// rollBack returns a job whose last move made it worse. A setting that its owner would not
+// accept is left if more remains than the restart costs, however long the queue. A setting
+// that is merely worse is left if the rest of the job repays the way back.
 func rollBack(s view) (tuning.Decision, bool) {
 	o := s.Outcome
 	if o == nil || o.Verdict != tuning.Regressed || s.Pending || s.Current.Equal(s.Own) {
 		return tuning.Decision{}, false
 	}
 	if len(o.Tuned) > 0 && !o.Tuned.Equal(s.Current) {
-		return tuning.Decision{}, false // it tells of a setting that was left
+		return tuning.Decision{}, false // the outcome is of a setting that was left
 	}
 	reason := cmp.Or(o.Reason, tuning.ReasonRegressed)
 	evidence := []tuning.Evidence{
@@ -219,7 +219,7 @@ func rollBack(s view) (tuning.Decision, bool) {
 	return decide(s, tuning.RollBack, reason, s.Own, evidence...), true
 }
 
-// leave is the way back from a setting that the owner would not accept.
+// leave leaves a setting that the owner would not accept.
 func (s view) leave(reason tuning.Reason, evidence []tuning.Evidence) tuning.Decision {
 	if left := s.rest().Value; !(left > s.RestartCost.Seconds()) {
 		return hold(s, tuning.ReasonTooShort, append(evidence, worth(s, left, 1)...)...)
@@ -227,8 +227,8 @@ func (s view) leave(reason tuning.Reason, evidence []tuning.Evidence) tuning.Dec
 	return s.back(reason, evidence)
 }
 
-// back is the way from a setting that is left: to the best other one that is within the limits,
-// by what this job measured or, at 95 %, by the model; else to the owner's.
+// back leaves the present setting: for the best other one within the limits, as measured in
+// this job or predicted at 95 %, else for the owner's.
 func (s view) back(reason tuning.Reason, evidence []tuning.Evidence) tuning.Decision {
 	action, best, least := tuning.RollBack, s.Own, 0.0
 	consider := func(t tuning.Settings, ratio, slower float64) {
@@ -241,7 +241,7 @@ func (s view) back(reason tuning.Reason, evidence []tuning.Evidence) tuning.Deci
 			consider(t.Settings, g.ratio, t.Seconds/s.presentSeconds())
 		}
 	}
-	if s.harm()+2*s.wayBack() <= s.lossLimit() { // it may be wrong once more
+	if s.harm()+2*s.wayBack() <= s.lossLimit() { // one more mistake is affordable
 		for _, t := range s.searched() {
 			if p := s.model().Predict(t); !s.ranUnder(t) && s.surely(s.Own, t) {
 				consider(s.goal(t), p.Objective.Mean, math.Exp(p.Time.Mean))
@@ -251,21 +251,21 @@ func (s view) back(reason tuning.Reason, evidence []tuning.Evidence) tuning.Deci
 	return decide(s, action, reason, best, evidence...)
 }
 
-// mayReturn reports whether a job may leave its present setting for this one.
+// mayReturn reports whether the job may go to this setting.
 func (s view) mayReturn(t tuning.Settings) bool {
 	_, permitted := s.Policy.Permits(s.Own, t)
 	over, _ := s.overBudget(t, false)
-	return permitted && over == tuning.ReasonNone && !t.EqualButMemory(s.Current) && !s.hurt(t) && !s.Policy.Relearns(s.Own, t)
+	return permitted && over == tuning.ReasonNone && !t.EqualButMemory(s.Current) && !s.harmed(t) && !s.Policy.Relearns(s.Own, t)
 }
 
-// surely reports whether a setting saves beside another at 95 %, within the allowed slowdown.
+// surely reports whether a setting saves over another at 95 %, within the allowed slowdown.
 func (s view) surely(from, to tuning.Settings) bool {
 	return !s.lawless(to) && s.model().Chances(from, to, noise).Likely >= confidence
 }
 
-// unmeasured waits for a profile. A probe that cannot be judged because others disturb it is
-// left for the best setting that was measured, unless it has fewer cores and is expected to be
-// better than that. What came from memory is no such probe.
+// unmeasured waits for a profile. A probe that cannot be judged because other work disturbs it
+// is left for the best measured setting, unless it has fewer cores and is expected to be
+// better. A recalled setting is no such probe.
 func unmeasured(s view) tuning.Decision {
 	const patience = 2 // disturbed epochs
 	disturbed := s.Measured == tuning.ReasonPolluted && s.Toll != nil && s.Toll.Present.Disturbed >= patience

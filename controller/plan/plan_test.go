@@ -32,10 +32,13 @@ func running() tuning.State {
 	site.MaxMode, site.AboveRequest = tuning.Apply, true
 	own := cores(1)
 	return tuning.State{
-		Now: time.Unix(1000, 0), Policy: p, Site: site, Own: own, Current: own,
-		EpochsDone: 4, EpochsTotal: 40, EpochSeconds: 1, RestartCost: 300 * time.Millisecond,
-		Class: &tuning.Class{Reason: tuning.ReasonNoModel}, Next: cores(2),
-		Trials: []tuning.Trial{{Settings: own, Epochs: 3, Seconds: 1, Reference: true}},
+		Now:            time.Unix(1000, 0),
+		Policy:         p,
+		Site:           site,
+		Standing:       tuning.Standing{Own: own, Current: own, EpochsDone: 4, EpochsTotal: 40, EpochSeconds: 1},
+		RestartOutlook: tuning.RestartOutlook{RestartCost: 300 * time.Millisecond},
+		Findings:       tuning.Findings{Class: &tuning.Class{Reason: tuning.ReasonNoModel}, Trials: []tuning.Trial{{Settings: own, Epochs: 3, Seconds: 1, Reference: true}}},
+		Proposal:       tuning.Proposal{Next: cores(2)},
 	}
 }
 
@@ -99,7 +102,7 @@ func TestDecide(t *testing.T) {
 		{"the time limit is near", running, func(s *tuning.State) { s.LimitLeft = time.Minute }, tuning.Hold, tuning.ReasonNearLimit, nil},
 		{"the remaining work is unknown", running, func(s *tuning.State) { s.EpochsTotal = 0 }, tuning.Hold, tuning.ReasonNoTotal, nil},
 		{"warm-up is waited for", running, func(s *tuning.State) { s.Measured = tuning.ReasonWarmingUp }, tuning.Hold, tuning.ReasonWarmingUp, nil},
-		{"a short job is not worth a probe", running, func(s *tuning.State) { s.EpochsTotal = 8 }, tuning.Hold, tuning.ReasonTooShort, nil},
+		{"a short job is not worth a probe", running, func(s *tuning.State) { s.EpochsTotal = 8 }, tuning.Hold, tuning.ReasonWorthless, nil},
 		{"no probes left", running, func(s *tuning.State) { s.Policy.Budget.Probes = 0 }, tuning.Hold, tuning.ReasonBudgetProbes, nil},
 		{"probes may use only their share of the epochs", running, func(s *tuning.State) { s.Site.ProbeShare = 0.05 }, tuning.Hold, tuning.ReasonTooShort, nil},
 		{"the share of a second probe is spent", probed, func(s *tuning.State) {

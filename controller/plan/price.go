@@ -7,20 +7,19 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// What a change saves of the rest of the job is held against the price of its restarts. Both
-// are counted in seconds of the rest as Forecast tells it; unit says how much of the objective
-// one is worth.
+// What a change saves of the rest of the job is compared with the price of its restarts. Both
+// are in seconds of the forecast rest; unit says how much of the objective a second is worth.
 
 const (
-	reach   = 1.2816 // standard errors that the ends of an 80 % interval are away
-	dearest = 2      // log ratio up to which a single probe counts for what the next may lose
+	reach   = 1.2816 // standard errors from the mean to the ends of an 80 % interval
+	dearest = 2      // largest log ratio of one probe that counts for the next
 )
 
-// gain is the log ratio of the objective to that of the owner's settings, and its standard
-// error.
+// gain is the log ratio of the objective to that under the owner's settings, with its
+// standard error.
 type gain struct{ ratio, se float64 }
 
-// rest is how long what is left would take; 0 where unknown, so that nothing is worth it.
+// rest is how long the rest would take; 0 if unknown, so that nothing is worth its price.
 func (s view) rest() tuning.Estimate {
 	switch {
 	case s.Forecast == nil:
@@ -31,7 +30,7 @@ func (s view) rest() tuning.Estimate {
 	return tuning.Estimate{}
 }
 
-// epoch is how long one of the rest takes.
+// epoch is how long an epoch of the rest takes.
 func (s view) epoch() tuning.Estimate {
 	n := s.EpochsTotal - s.EpochsDone
 	switch {
@@ -43,15 +42,15 @@ func (s view) epoch() tuning.Estimate {
 	return s.rest().Times(1 / float64(n))
 }
 
-// price is what a restart takes from the job now, the wait in the queue included.
+// price is the time of a restart now, the wait in the queue included.
 func (s view) price() time.Duration { return s.RestartCost + s.Wait }
 
-// factors is in how many factors of the objective, such as of joules times seconds, a restart
-// is paid.
+// factors is the number of factors of the objective that a restart raises, such as two of
+// joules times seconds.
 func (s view) factors() float64 { return s.Policy.Measure().Degree() }
 
-// paid is in how many factors a restart is paid from here: while it saves and waits a job has
-// no more than it has now, so that joules and core-hours are those of its present settings.
+// paid is factors for a restart from here: while the job saves and waits it uses the joules
+// and core-hours of its present settings.
 func (s view) paid() float64 {
 	if o := s.Policy.Objective; o == tuning.Cost || o == tuning.Energy {
 		now, logTime := s.present()
@@ -60,9 +59,9 @@ func (s view) paid() float64 {
 	return s.factors()
 }
 
-// repays says why a saving of so many seconds is not worth so many prices of a restart, or
-// ReasonNone: ReasonLongQueue where it would be without the queue, ReasonUnknownQueue where
-// its length is unknown, else the given reason. A saving that is no number never is worth it.
+// repays returns why a saving of so many seconds is not worth so many prices of a restart, or
+// ReasonNone: ReasonLongQueue if it would be without the queue, ReasonUnknownQueue if the wait
+// is unknown, else the given reason. A saving that is no number is never worth it.
 func (s view) repays(saving, prices float64, otherwise tuning.Reason) tuning.Reason {
 	prices *= s.paid()
 	switch {
@@ -76,12 +75,12 @@ func (s view) repays(saving, prices float64, otherwise tuning.Reason) tuning.Rea
 	return otherwise
 }
 
-// pays says why a move away from the owner's settings is not worth its restart, or ReasonNone:
-// ReasonUncertain where the value of its saving is, and the low end is not.
+// pays returns why a move away from the owner's settings is not worth its restart, or
+// ReasonNone: ReasonUncertain if the mean saving is worth it and the low end is not.
 func (s view) pays(saving tuning.Estimate, otherwise tuning.Reason) tuning.Reason {
 	why := s.repays(min(saving.Low, saving.Value), s.Site.Margin, otherwise)
 	if why == tuning.ReasonNone && !(saving.Low > 0) {
-		return tuning.ReasonUncertain // a restart that costs nothing is not worth nothing
+		return tuning.ReasonUncertain // even a free restart needs a saving
 	}
 	if why != tuning.ReasonNone && s.repays(saving.Value, s.Site.Margin, otherwise) == tuning.ReasonNone {
 		return tuning.ReasonUncertain
@@ -89,8 +88,8 @@ func (s view) pays(saving tuning.Estimate, otherwise tuning.Reason) tuning.Reaso
 	return why
 }
 
-// worthless tells a job that is too short for any setting from one for which this one is too
-// little.
+// worthless is the reason of a saving that is too small: the job is too short for any
+// setting, or this setting saves too little.
 func (s view) worthless() tuning.Reason {
 	if s.rest().Value*optimism <= s.Site.Margin*s.paid()*s.RestartCost.Seconds() {
 		return tuning.ReasonTooShort
@@ -101,7 +100,7 @@ func (s view) worthless() tuning.Reason {
 // saves is what the rest of the job saves by going from one setting to another.
 func (s view) saves(from, to gain) tuning.Estimate {
 	if _, ok := tuning.Reference(s.Trials); !ok {
-		// What is left is counted under the present setting, not under the owner's.
+		// The rest is counted under the present setting, not under the owner's.
 		from, to = gain{}, gain{to.ratio - from.ratio, math.Hypot(to.se, from.se)}
 	}
 	rest := s.rest()
@@ -118,13 +117,13 @@ func (s view) saves(from, to gain) tuning.Estimate {
 	}
 }
 
-// epochsAfterProbe are those that would profit from what a probe shows.
+// epochsAfterProbe are the epochs that would profit from a probe.
 func (s view) epochsAfterProbe() float64 {
 	return max(0, float64(s.EpochsTotal-s.EpochsDone-s.epochsPerProbe()))
 }
 
-// exploring is what the epochs of a probe are expected to lose, in seconds, also by what those
-// of the probes so far lost.
+// exploring is what the epochs of a probe are expected to lose, in seconds, judged by the
+// probes so far too.
 func (s view) exploring(target tuning.Settings) float64 {
 	loss, n := s.loses(target), 1.0
 	for _, t := range s.Trials {
@@ -143,8 +142,8 @@ func (s view) presentSeconds() float64 {
 	return s.EpochSeconds
 }
 
-// overruns reports whether a setting that is slower than the present one may carry the job
-// past its time limit. The next attempt is given what is left of that now at least.
+// overruns reports whether a slower setting may take the job past its time limit. The next
+// attempt has at least what is left of the limit now.
 func (s view) overruns(slower float64) bool {
 	if s.LimitLeft <= 0 || slower <= 1 {
 		return false
@@ -162,9 +161,9 @@ func (s view) limit() []tuning.Evidence {
 	}
 }
 
-// unit is what the objective is counted in, and how much of it a second of the rest is; a
-// restart is priced as if the job ran meanwhile. What has no unit of its own is counted in
-// epochs under the owner's settings.
+// unit is the unit of the objective, and how much of it a second of the rest costs; a restart
+// is priced as if the job ran meanwhile. An objective without a unit is counted in epochs
+// under the owner's settings.
 func (s view) unit() (name string, perSecond float64) {
 	switch f := s.Forecast; s.Policy.Objective {
 	case tuning.Energy:
@@ -187,7 +186,7 @@ func (s view) unit() (name string, perSecond float64) {
 	return "seconds", 1
 }
 
-// tariff is that of this job: energy is free in it where its joules are not measured.
+// tariff is the job's tariff; energy is free if its joules are not measured.
 func (s view) tariff() tuning.Tariff {
 	t := s.Policy.Measure().Tariff
 	if f := s.Forecast; !f.IsKnown() || f.Joules == nil || !(f.Seconds.Value > 0) || !t.Charges(f.JoulesSource) {
@@ -196,7 +195,7 @@ func (s view) tariff() tuning.Tariff {
 	return t
 }
 
-// prices are those of a change now; before a job's start it costs nothing.
+// prices are the costs of a change now; before the start it costs nothing.
 func (s view) prices(d tuning.Decision) *tuning.Prices {
 	name, per := s.unit()
 	if name == "cost" {
@@ -251,7 +250,7 @@ func worthAtLeast(s view, saving tuning.Estimate) []tuning.Evidence {
 	return append(out, tuning.Evidence{Name: "saving_at_least_" + unit, Value: saving.Low * per, Text: out[1].Text})
 }
 
-// outlook is the evidence of what stands between a job and a restart.
+// outlook is the evidence of why a job is not restarted.
 func (s view) outlook(r tuning.Reason) []tuning.Evidence {
 	if r != tuning.ReasonNearClosing {
 		return nil

@@ -10,16 +10,16 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// Memory is never set below a multiple of the largest peak seen: the next input may be bigger
-// than all before. With few runs the reserve is wider.
+// Memory is never set below a multiple of the largest peak seen, since the next input may be
+// larger. With few runs the reserve is wider.
 const (
 	memoryReserve    = 1.5
 	memoryReserveFew = 3
 	memoryFewRuns    = 3
 )
 
-// recall changes a job before its start to what jobs of its kind taught. Nothing is restarted,
-// so that a queue or a reservation is no concern.
+// recall changes a job before its start to what jobs of its kind showed. Nothing is
+// restarted, so queues and reservations do not matter.
 func recall(s view) tuning.Decision {
 	target := s.Own.Clone()
 	reason := tuning.ReasonFirstSeen
@@ -64,9 +64,9 @@ func recall(s view) tuning.Decision {
 	return decide(s, tuning.Move, reason, target, evidence...)
 }
 
-// foreseen is the setting that what an earlier run of the kind made of its cores shows to be
-// better than another: for sure, at 95 %, since nothing may stop a job without a checkpoint,
-// and within the allowed slowdown and the time limit.
+// foreseen is a setting that is better than another at 95 %, within the allowed slowdown and
+// the time limit, as predicted from the profile of an earlier run of the kind. It must be
+// that sure, since a job without a checkpoint cannot leave it.
 func foreseen(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence, bool) {
 	if s.Profile == nil {
 		return nil, nil, false
@@ -78,7 +78,7 @@ func foreseen(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 		longest = s.Returns.Longest
 	}
 	if s.KindRuns == 0 && len(s.Carried) == 0 && s.Profile.Settings[tuning.Cores] != s.Own[tuning.Cores] {
-		z *= 2 // nothing of its kind ran as it asks for, which it could be held against
+		z *= 2 // no run of its kind had these settings to compare with
 	}
 	for _, target := range s.searched() {
 		p := s.model().Predict(target)
@@ -92,8 +92,7 @@ func foreseen(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 	return best, evidence, best != nil
 }
 
-// rightSize is the memory that the owner could give up, from the peak of earlier
-// runs.
+// rightSize is the memory limit that the peaks of earlier runs allow.
 func rightSize(s view) (tuning.Value, bool) {
 	k, ok := s.Policy.Knob(tuning.Memory)
 	own, asked := s.Own[tuning.Memory]
@@ -118,11 +117,11 @@ func rightSize(s view) (tuning.Value, bool) {
 	return v, !s.ranOut(v) && k.Allows(v) && need < own.Float()
 }
 
-// returning reports whether runs of this kind may try settings, and earlier ones say something.
+// returning reports whether runs of this kind may try settings, and earlier runs are known.
 func (s view) returning() bool { return s.Policy.Budget.Returns > 0 && s.Returns != nil }
 
-// tryReturn runs a job as a whole under a setting that may be better. That it is worth a run
-// was weighed by the search, over the runs to come; untriable says what bounds it.
+// tryReturn runs a job all the way under a setting that may be better. The search has weighed
+// the try against the runs to come; untriable returns what forbids it.
 func tryReturn(s view) (tuning.Decision, bool) {
 	if !s.returning() || s.untriable() != tuning.ReasonNone {
 		return tuning.Decision{}, false
@@ -134,7 +133,7 @@ func tryReturn(s view) (tuning.Decision, bool) {
 	return decide(s, tuning.Move, tuning.ReasonTryingReturn, target, s.returnsEvidence()...), true
 }
 
-// untriable says why a job that returns tries nothing, or ReasonNone.
+// untriable returns why a recurring job tries nothing, or ReasonNone.
 func (s view) untriable() tuning.Reason {
 	r := s.Returns
 	switch {
@@ -155,7 +154,7 @@ func (s view) untriable() tuning.Reason {
 	switch {
 	case target.EqualButMemory(s.Own):
 		return tuning.ReasonAlreadyBest
-	case s.hurt(target):
+	case s.harmed(target):
 		return tuning.ReasonRemembered
 	}
 	return tuning.ReasonNone
@@ -175,7 +174,7 @@ func (s view) bestOfKind() (tuning.Effect, bool) {
 	return whole, true
 }
 
-// returnsEvidence is what the earlier runs say, of a job that may try settings.
+// returnsEvidence is what the earlier runs say about a job that may try settings.
 func (s view) returnsEvidence() []tuning.Evidence {
 	if !s.returning() {
 		return nil
@@ -217,8 +216,8 @@ func (s view) wholeRuns() []tuning.Evidence {
 	return append(out, tuning.Evidence{Name: "returns_allowed", Value: float64(s.Policy.Budget.Returns)})
 }
 
-// Unlikely reports of settings whether what an earlier run made of its cores speaks against a
-// whole run under them. Where that is unknown, nothing does: the owner lets runs try.
+// Unlikely returns a function that reports whether a whole run under a setting is unlikely to
+// save, judged by the profile of an earlier run. Without a profile nothing is unlikely.
 func Unlikely(state tuning.State) func(tuning.Settings) bool {
 	s := look(state)
 	return func(t tuning.Settings) bool {

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	sure       = 1.6449 // standard deviations that a one-sided 95 % bound is away
+	sure       = 1.6449 // standard deviations from the mean to a one-sided 95 % bound
 	confidence = 0.95
 	optimism   = 0.5 // share of the rest that the best setting of any job may save
 )
 
-// answer weighs what is known of the job's response to settings.
+// answer builds the response model from all that is known about the job.
 func answer(s tuning.State) *respond.Model {
 	f := respond.Facts{Policy: s.Policy, Own: s.Own, Usage: respond.UsageOf(s.Profile, s.Own), Trials: s.Trials, Kind: ofRuns(s), Others: s.Carried}
 	if s.Class != nil && s.Class.Known() {
@@ -24,7 +24,7 @@ func answer(s tuning.State) *respond.Model {
 	return respond.New(f)
 }
 
-// ofRuns are the effects that runs of the kind showed: within one run, or else from run to run.
+// ofRuns are the effects of the kind: within runs, else between runs.
 func ofRuns(s tuning.State) []tuning.Effect {
 	if s.Returns == nil {
 		return s.KindEffects
@@ -35,15 +35,15 @@ func ofRuns(s tuning.State) []tuning.Effect {
 	})...)
 }
 
-// promise is the share of the rest that a setting, which is left again if it does not save or
-// is too slow, is expected to save beyond the best one that was measured; of is what that rest
-// is worth beside the rest under the owner's settings.
+// promise is the share of the rest that a setting is expected to save over the best measured
+// one, if it is left again when it does not save or is too slow. of is the value of that rest
+// relative to the rest under the owner's settings.
 func (s view) promise(target tuning.Settings) (share, of float64) {
 	_, ratio := s.baseline()
 	return s.chances(target).Saves, math.Exp(ratio)
 }
 
-// baseline is the best setting that was measured, the owner's where none was better.
+// baseline is the best measured setting, the owner's if none was better.
 func (s view) baseline() (tuning.Settings, float64) {
 	if best, ok := s.winner(); ok {
 		return best, s.BestGain
@@ -51,8 +51,8 @@ func (s view) baseline() (tuning.Settings, float64) {
 	return s.Own, 0
 }
 
-// chances are those of a setting to be allowed, and to save more than noise beyond the best one
-// that was measured; where nothing was changed yet, enough to be worth a disturbance.
+// chances are the chances of a setting to be allowed, and to save more than the noise over the
+// best measured one; for an untouched job, to save enough for a disturbance.
 func (s view) chances(target tuning.Settings) respond.Chances {
 	best, _ := s.baseline()
 	if s.Restarts+s.Probes == 0 {
@@ -61,7 +61,8 @@ func (s view) chances(target tuning.Settings) respond.Chances {
 	return s.model().Chances(best, target, noise)
 }
 
-// loses is by which share an epoch is expected to be dearer than the owner's, where it is.
+// loses is the share by which an epoch is expected to cost more than under the owner's
+// settings; at least 0.
 func (s view) loses(target tuning.Settings) float64 {
 	r := s.model().Predict(target).Objective
 	return math.Min(respond.Ratio{Mean: -r.Mean, SD: r.SD}.Saved()*math.Exp(r.Mean+r.SD*r.SD/2), math.Expm1(dearest))
@@ -75,13 +76,13 @@ func (s view) kept(p respond.Prediction) float64 {
 	return p.Time.Below(math.Log(s.Policy.MaxSlowdown))
 }
 
-// withinSlowdown reports whether epochs that are longer by a log ratio are what the owner allows.
+// withinSlowdown reports whether the owner allows epochs that are longer by a log ratio.
 func (s view) withinSlowdown(logTime float64) bool {
 	return s.Policy.MaxSlowdown == 0 || logTime <= math.Log(s.Policy.MaxSlowdown)
 }
 
-// exposure is how many epochs under the owner's settings a probe costs at most, at 95 %. Fewer
-// cores and less power have a bound by nature; more of anything may turn out hopeless.
+// exposure is the largest cost of a probe at 95 %, in epochs under the owner's settings. Fewer
+// cores and less power have a natural bound; more of anything may turn out hopeless.
 func (s view) exposure(target tuning.Settings) float64 {
 	for _, name := range s.Own.Diff(target) {
 		was, now := s.Own[name].Float(), target[name].Float()
@@ -101,16 +102,16 @@ func (s view) searched() []tuning.Settings {
 	}
 	var out []tuning.Settings
 	for _, c := range list {
-		if t := s.target(c); !t.EqualButMemory(s.Own) && !s.hurt(t) {
+		if t := s.target(c); !t.EqualButMemory(s.Own) && !s.harmed(t) {
 			out = append(out, t)
 		}
 	}
 	return out
 }
 
-// predicted moves to the setting that is shown, at 95 %, to be better than the present one
-// within the slowdown that its owner allows, and by more than its restart costs; seconds is
-// what it saves, 0: there is none. Of a knob without a law nothing untried is sure.
+// predicted moves to a setting that is better than the present one at 95 %, within the allowed
+// slowdown, and by more than its restart costs. seconds is what it saves; 0: there is no such
+// setting. An unmeasured value of a knob without a law is never sure.
 func predicted(s view) (d tuning.Decision, seconds float64) {
 	if s.spent() != tuning.ReasonNone || s.Profile == nil {
 		return tuning.Decision{}, 0
@@ -140,9 +141,8 @@ func predicted(s view) (d tuning.Decision, seconds float64) {
 	return best, most
 }
 
-// promising is the candidate that is to be probed next, and how many seconds that, and what
-// may be probed after it, is expected to save. Of a knob without a law the search goes step by
-// step.
+// promising is the setting to probe next, and the seconds that it and the probes after it are
+// expected to save. Values of a knob without a law are tried step by step.
 func (s view) promising() (best tuning.Settings, seconds float64) {
 	after := s.epochsAfterProbe()
 	if !(after > 0) {
@@ -179,7 +179,7 @@ func (s view) promising() (best tuning.Settings, seconds float64) {
 	restart := s.paid() * s.price().Seconds() / (after * s.epoch().Value)
 	for _, l := range []ladder{fewer, more} {
 		v, c := l.climb(from[tuning.Cores].Float(), probes, restart)
-		if c == nil { // none may be made, or none is worth it: which one speaks for itself
+		if c == nil { // none is allowed, or none is worth it
 			v, c = l.climb(from[tuning.Cores].Float(), 1, 0)
 		}
 		if v > most {
@@ -189,20 +189,20 @@ func (s view) promising() (best tuning.Settings, seconds float64) {
 	return best, most * after * s.epoch().Value
 }
 
-// ladder are settings further and further from the best one that was measured, which is first.
+// ladder is a list of settings at growing distance from the best measured one, which is first.
 type ladder []rung
 
-// rung is a setting that keeps to the allowed slowdown with a probability, and saves a share of
-// the rest then. Its probe loses another.
+// rung is a setting with the probability that it keeps to the allowed slowdown, the share of
+// the rest that it saves then, and the share that its probe loses.
 type rung struct {
 	settings           tuning.Settings
-	first              bool // the probes may begin with it
+	first              bool // it may be probed first
 	kept, saves, loses float64
 }
 
-// climb is what the best sequence of probes saves that begins with the setting it returns:
-// where a probe shows that a setting keeps to the limit, the further ones follow, and
-// otherwise the nearer ones. It is a binary search by what is likely.
+// climb returns the saving of the best sequence of probes, and its first setting: after a
+// probe that keeps to the limit the further settings follow, else the nearer ones. It is a
+// binary search weighted by likelihood.
 func (l ladder) climb(from float64, probes int, restart float64) (most float64, first tuning.Settings) {
 	away := func(r rung) float64 {
 		if r.settings == nil {
@@ -247,14 +247,14 @@ func (l ladder) climb(from float64, probes int, restart float64) (most float64, 
 }
 
 const (
-	worthwhile = 0.1 // log ratio from which on a saving is worth a first disturbance
-	stride     = 2   // octaves of cores that a probe goes beyond what this job was measured with
-	maxProbes  = 6   // in a row that are weighed at most
+	worthwhile = 0.1 // smallest log ratio that is worth a first disturbance
+	stride     = 2   // octaves of cores that a probe may go beyond the measured ones
+	maxProbes  = 6   // longest sequence that is weighed
 )
 
-// tempting reports whether a setting is worth disturbing a job that nothing was changed of: a
-// saving is likely, or much is expected. Less is enough for a kind that was seen before, of which
-// more runs will profit, and where nothing says what a job makes of its cores but a probe.
+// tempting reports whether a setting is worth the first disturbance of a job: a saving is
+// likely, or a large one is expected. Less is enough for a recurring kind, since later runs
+// profit too, and if only a probe can show how the job uses its cores.
 func (s view) tempting(x respond.Chances) bool {
 	expected := 0.25
 	switch {
@@ -266,7 +266,7 @@ func (s view) tempting(x respond.Chances) bool {
 	return x.Likely >= 0.6 || x.Saves >= expected
 }
 
-// beyond reports whether a setting is further than a stride from every one that was measured.
+// beyond reports whether a setting is further than a stride from every measured one.
 func (s view) beyond(t tuning.Settings) bool {
 	near := func(m tuning.Settings) bool {
 		return math.Abs(math.Log2(t[tuning.Cores].Float()/m[tuning.Cores].Float())) <= stride+1e-9
@@ -274,7 +274,7 @@ func (s view) beyond(t tuning.Settings) bool {
 	return s.Own[tuning.Cores].Float() > 0 && !near(s.Own) && !slices.ContainsFunc(s.Trials, func(x tuning.Trial) bool { return near(x.Settings) })
 }
 
-// outlasts reports whether an epoch may be too long to be ended with a checkpoint.
+// outlasts reports whether an epoch may be too long to reach its checkpoint in time.
 func (s view) outlasts(p respond.Prediction) bool {
 	c := s.Policy.Checkpoint
 	return c != nil && c.Grace > 0 && s.EpochSeconds*math.Exp(p.Time.Quantile(sure)) > c.Grace.Seconds() &&

@@ -7,26 +7,27 @@ import (
 )
 
 const (
-	// lossShare is the share of its objective that tuning may cost a job where it does not
-	// work out: restarts and epochs under worse settings included.
+	// lossShare is the share of its objective that failed tuning may cost a job, restarts and
+	// epochs under worse settings included.
 	lossShare = 0.05
 
-	unknownEpochs = 40   // that a job has at least which does not say so
-	surelySlower  = 1.25 // a pace so far above the owner's max_slowdown is beyond it for sure
-	hopeless      = 0.5  // epochs dearer by so large a share need not be waited for
+	unknownEpochs = 40   // assumed of a job that does not report its number
+	surelySlower  = 1.25 // a pace this far above max_slowdown surely breaks it
+	hopeless      = 0.5  // epochs that cost this share more are not waited for
 
-	// lookingOn is how many epochs a probe that turns out hopeless costs at least: the one
-	// that is thrown away, and the time until that is clear.
+	// lookingOn is how many epochs a hopeless probe costs at least: the one that is thrown
+	// away, and the time until that is clear.
 	lookingOn = 1.25
 )
 
-// lossLimit is what tuning may cost the whole job, in epochs under its owner's settings: a
-// share of it, and half of what its best measured setting surely saves of the rest.
+// lossLimit is what tuning may cost the job, in epochs under its owner's settings: a share of
+// the job, plus half of what its best measured setting surely saves of the rest.
 func (s view) lossLimit() float64 {
 	return lossShare*float64(s.epochsInAll()) + s.proven()/2
 }
 
-// proven is what the best measured setting surely saves of the rest, in such epochs.
+// proven is what the best measured setting surely saves of the rest, in epochs under the
+// owner's settings.
 func (s view) proven() float64 {
 	if _, gained := s.winner(); !gained {
 		return 0
@@ -34,7 +35,7 @@ func (s view) proven() float64 {
 	return s.epochsAfterProbe() * max(-math.Expm1(s.BestGain+sure*s.BestError), 0)
 }
 
-// epochsInAll are those of the job, where it does not say so a guess.
+// epochsInAll is the number of epochs of the job, or a guess.
 func (s view) epochsInAll() int {
 	if s.EpochsTotal > 0 {
 		return s.EpochsTotal
@@ -42,7 +43,7 @@ func (s view) epochsInAll() int {
 	return max(unknownEpochs, 2*s.EpochsDone)
 }
 
-// wayBack is what one restart costs, in epochs under the owner's settings.
+// wayBack is the cost of one restart, in epochs under the owner's settings.
 func (s view) wayBack() float64 {
 	own := s.epoch().Value
 	if s.Toll != nil {
@@ -54,7 +55,7 @@ func (s view) wayBack() float64 {
 	return s.factors() * s.price().Seconds() / own
 }
 
-// harm is what tuning cost where it did not work out, so far.
+// harm is what failed tuning has cost so far.
 func (s view) harm() float64 {
 	if s.Toll == nil {
 		return 0
@@ -62,32 +63,32 @@ func (s view) harm() float64 {
 	return s.Toll.Harm
 }
 
-// stop is the stop-loss: a job leaves at once a setting that costs it more than tuning may, is
+// stop is the stop-loss: a job leaves a setting at once that costs more than tuning may, is
 // hopeless, or is surely slower than its owner allows. The running epoch counts, disturbed or
-// not. No budget of restarts holds it: those bound what is tried.
+// not. No budget of restarts forbids it, since those bound what is tried.
 func stop(s view) (tuning.Decision, bool) {
 	t := s.Toll
 	if t == nil || s.Pending || s.Current.Equal(s.Own) || touchable(s.unbudgeted()) != tuning.ReasonNone {
 		return tuning.Decision{}, false
 	}
 	pace, back, aim := t.Pace(), s.wayBack(), s.Policy.Quality
-	// Leaving costs the time until the job saves, or where that is cheaper what it has done
-	// since its checkpoint, the running epoch included.
+	// Leaving costs the time until the job saves or, if that is cheaper, the work since its
+	// checkpoint, the running epoch included.
 	leaving := t.Present.ToEnd() / t.Own
 	redo := float64(t.Present.Done) + min(t.Present.Running/t.Own, 1)
 	discard := s.Saved && redo < leaving
 	if discard {
 		leaving = redo
 	}
-	each := (t.Present.Epochs - back) / float64(t.Present.Done+1) // its first epoch loads what was saved
+	each := (t.Present.Epochs - back) / float64(t.Present.Done+1) // the first epoch loads the checkpoint
 	reason := tuning.ReasonStopLoss
 	switch {
 	case s.Current.EqualButMemory(s.Own) && each <= hopeless:
-		return tuning.Decision{}, false // memory that suffices slows nothing: the machine is slower than it was
+		return tuning.Decision{}, false // enough memory slows nothing: the machine got slower
 	case s.Policy.MaxSlowdown > 0 && pace > s.Policy.MaxSlowdown*surelySlower+back:
 		reason = tuning.ReasonSlower
 	case pace <= unknownSlowdown && aim != nil && aim.Target != nil && s.Policy.Relearns(s.Own, s.Current):
-		return tuning.Decision{}, false // it may need fewer epochs to its target, which none of these can show
+		return tuning.Decision{}, false // it may need fewer epochs to its target
 	case t.Present.Epochs > 0 && t.Harm+back+leaving >= s.lossLimit():
 	case s.Probes > 0 && each > hopeless:
 	default:
@@ -98,8 +99,8 @@ func stop(s view) (tuning.Decision, bool) {
 		{Name: "attempt_loss_epochs", Value: t.Present.Epochs},
 		{Name: "leaving_epochs", Value: leaving},
 	}, s.lossEvidence()...)
-	// Where little is left, or what was lost is within what the first epoch of an attempt
-	// costs, staying is cheaper than the way back.
+	// If little is left, or the loss is within what the first epoch of an attempt costs,
+	// staying is cheaper than the way back.
 	if float64(s.epochsInAll()-s.EpochsDone)*max(each, 0) <= back+leaving {
 		return tuning.Decision{}, false
 	}
@@ -108,7 +109,7 @@ func stop(s view) (tuning.Decision, bool) {
 	return d, true
 }
 
-// lossEvidence is what the stop-loss decides by.
+// lossEvidence is the evidence of the stop-loss.
 func (s view) lossEvidence() []tuning.Evidence {
 	out := []tuning.Evidence{
 		{Name: "loss_epochs", Value: s.harm()},
@@ -123,31 +124,31 @@ func (s view) lossEvidence() []tuning.Evidence {
 }
 
 const (
-	// doubtMargin is by how much an epoch must be longer than the longest that would be no
-	// surprise. Inputs of one kind differ: below a quarter that is the likelier cause, and
-	// the doubt would cost two restarts to learn so.
+	// doubtMargin is by how much an epoch must exceed the longest one that is no surprise.
+	// Inputs of one kind differ: below a quarter that is the likelier cause, and a check
+	// would cost two restarts.
 	doubtMargin = 0.25
 
-	// doubtEpochs is how many epochs a doubt needs at least: one may be a stall.
+	// doubtEpochs is how many epochs a check needs at least: one may be a stall.
 	doubtEpochs = 2
 )
 
-// doubt tries the owner's settings, once, on a job that was changed before its start and runs
-// clearly slower than its kind did untuned. It has no measurement of its own to be compared
-// with, and its input may be larger: that is no verdict but a probe, with every limit of one.
+// doubt probes the owner's settings, once, on a job that started under a recalled setting and
+// runs clearly slower than its kind did untuned. Its input may be larger, so this is no
+// verdict but a probe, with all the limits of one.
 func doubt(s view) (tuning.Decision, bool) {
 	_, measured := tuning.Reference(s.Trials)
-	// Where it learns otherwise its epochs do other work, and it goes on as it began.
+	// With other hyperparameters the epochs do different work, and cannot be compared.
 	if s.Probes > 0 || measured || s.Current.Equal(s.Own) || !(s.KindSeconds > 0) || s.KindRuns < 1 || s.Policy.Relearns(s.Own, s.Current) {
 		return tuning.Decision{}, false
 	}
 	t, ok := s.trialOf(s.Current)
 	enough := max(doubtEpochs, s.Policy.Profile.Epochs)
-	// It costs the least to ask first whether the epochs are longer at all.
+	// The cheapest question first: are the epochs longer at all?
 	if !ok || t.Epochs < enough || !(t.Seconds > s.KindSeconds*(1+doubtMargin)) || !(t.Seconds > s.unsurprising()) {
 		return tuning.Decision{}, false
 	}
-	// If its kind's seconds are its own, every epoch after the probe saves this.
+	// If its kind's seconds hold for this job, every epoch after the probe saves this.
 	saving := s.epochsAfterProbe() * (t.Seconds - s.KindSeconds)
 	evidence := append([]tuning.Evidence{
 		{Name: "epoch_seconds", Value: t.Seconds},
@@ -162,8 +163,8 @@ func doubt(s view) (tuning.Decision, bool) {
 	return decide(s, tuning.Probe, tuning.ReasonDoubted, s.Own, evidence...), true
 }
 
-// unsurprising is how long an epoch may take without doubt: as long as untuned jobs of the
-// kind, times what the owner allows or the setting is known or sure to cost, and the margin.
+// unsurprising is how long an epoch may take without a check: as long as in untuned jobs of
+// the kind, times what the owner allows or the setting is known to cost, plus the margin.
 func (s view) unsurprising() float64 {
 	slower := max(1, s.Policy.MaxSlowdown)
 	for _, e := range s.KindEffects {

@@ -8,10 +8,10 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// view is a State with the questions that the planner asks it.
+// view is a State with the questions that the planner asks.
 type view struct {
 	tuning.State
-	model func() *respond.Model // made when it is first asked
+	model func() *respond.Model // built on first use
 }
 
 // target is the owner's settings with those of t in place, following knobs included.
@@ -19,7 +19,7 @@ func (s view) target(t tuning.Settings) tuning.Settings {
 	return s.Policy.Complete(s.Own.Merge(t))
 }
 
-// goal is target for a job that runs: memory stays, being worth no restart.
+// goal is target for a running job: its memory stays, since it is worth no restart.
 func (s view) goal(t tuning.Settings) tuning.Settings {
 	out := s.target(t)
 	now, ok := s.Current[tuning.Memory]
@@ -29,8 +29,8 @@ func (s view) goal(t tuning.Settings) tuning.Settings {
 	return out
 }
 
-// usable keeps of settings that epochs were compared under those that the policy allows: none
-// where they changed what was learned too.
+// usable keeps the values that the policy allows; none if the settings also changed what the
+// job learned.
 func (s view) usable(t tuning.Settings) tuning.Settings {
 	if s.Policy.Relearns(s.Own, t) {
 		return nil
@@ -38,7 +38,7 @@ func (s view) usable(t tuning.Settings) tuning.Settings {
 	return s.possible(t)
 }
 
-// possible keeps the settings that this job's policy allows, if need be by a quality guard.
+// possible keeps the values that the policy allows, hyperparameters only with a quality guard.
 func (s view) possible(t tuning.Settings) tuning.Settings {
 	return t.Only(func(name string) bool {
 		k, ok := s.Policy.Knob(name)
@@ -48,7 +48,8 @@ func (s view) possible(t tuning.Settings) tuning.Settings {
 
 func (s view) epochsPerProbe() int { return s.Policy.Profile.WarmupEpochs + s.Policy.Profile.Epochs }
 
-// spent says why no further restart is allowed, or ReasonNone. To the site a probe is one too.
+// spent returns why no further restart is allowed, or ReasonNone. For the site a probe is a
+// restart too.
 func (s view) spent() tuning.Reason {
 	switch {
 	case s.Restarts >= s.Policy.Budget.Restarts:
@@ -59,7 +60,7 @@ func (s view) spent() tuning.Reason {
 	return tuning.ReasonNone
 }
 
-// trialOf is what was measured under a setting in this job.
+// trialOf is the trial of a setting in this job.
 func (s view) trialOf(t tuning.Settings) (tuning.Trial, bool) {
 	for _, x := range s.Trials {
 		if x.Settings.Equal(t) {
@@ -80,8 +81,8 @@ func (s view) judged(t tuning.Settings) bool {
 	return ok && x.Epochs >= s.Policy.Profile.Epochs
 }
 
-// present is what the present setting does compared with the owner's, and to the log of the
-// seconds: as this job measured it, else as its kind knows it.
+// present is the gain of the present setting over the owner's, and its log ratio of seconds:
+// measured in this job, else in its kind.
 func (s view) present() (g gain, logTime float64) {
 	own, measured := tuning.Reference(s.Trials)
 	if t, ok := s.trialOf(s.Current); ok && measured {
@@ -103,7 +104,7 @@ func hold(s view, r tuning.Reason, evidence ...tuning.Evidence) tuning.Decision 
 	return tuning.Decision{Action: tuning.Hold, Reason: r, Evidence: legible(evidence), At: s.Now}
 }
 
-// advise holds, and names what would be better where that is known.
+// advise holds, and names a better setting if one is known.
 func advise(s view, r tuning.Reason, evidence ...tuning.Evidence) tuning.Decision {
 	d := hold(s, r, evidence...)
 	if e, _, ok := known(s); ok {
@@ -115,7 +116,7 @@ func advise(s view, r tuning.Reason, evidence ...tuning.Evidence) tuning.Decisio
 	return d
 }
 
-// legible says in words what is no finite number: JSON has none.
+// legible writes infinite and missing numbers as words, since JSON has none.
 func legible(evidence []tuning.Evidence) []tuning.Evidence {
 	for i, e := range evidence {
 		if math.IsNaN(e.Value) || math.IsInf(e.Value, 0) {
@@ -129,8 +130,8 @@ func decide(s view, a tuning.Action, r tuning.Reason, to tuning.Settings, eviden
 	return tuning.Decision{Action: a, Reason: r, Settings: to, Evidence: legible(evidence), At: s.Now}
 }
 
-// restrain, the last guard, turns what may not be done into advice, and refuses what no
-// policy allows.
+// restrain is the last guard: it turns what may not be done into advice, and refuses what the
+// policy does not allow.
 func restrain(s view, d tuning.Decision) tuning.Decision {
 	if d.Action == tuning.Hold {
 		return d
@@ -187,11 +188,11 @@ func classEvidence(c *tuning.Class) []tuning.Evidence {
 }
 
 const (
-	classRuns   = 2    // in which a class must have shown an effect: one job's experience is not a class's
+	classRuns   = 2    // jobs in which a class must have shown an effect
 	betweenRuns = 0.04 // log ratio by which two runs of the same job usually differ
 
-	// What is assumed of an epoch: by how much ln(seconds) usually spreads within a job,
-	// which counts as much as this many epochs, since trials are short.
+	// The usual spread of ln(seconds) within a job, which counts as much as so many epochs,
+	// since trials are short.
 	usualSD      = 0.05
 	usualDegrees = 4
 )
@@ -209,7 +210,7 @@ func known(s view) (tuning.Effect, tuning.Reason, bool) {
 	return tuning.Effect{}, tuning.ReasonNone, false
 }
 
-// remembered reports whether an effect is not used only because it is remembered to hurt.
+// remembered reports whether the only objection to an effect is a remembered regression.
 func remembered(s view) bool {
 	forgetful := s
 	forgetful.Regressed = nil
@@ -218,7 +219,7 @@ func remembered(s view) bool {
 	return then && !now
 }
 
-// bestEffect is the effect with the lowest log ratio that nothing is objected to.
+// bestEffect is the effect with the lowest log ratio to which there is no objection.
 func bestEffect(s view, effects []tuning.Effect) (tuning.Effect, bool) {
 	var best tuning.Effect
 	found := false
@@ -231,7 +232,7 @@ func bestEffect(s view, effects []tuning.Effect) (tuning.Effect, bool) {
 	return best, found
 }
 
-// objection says why an effect is not relied on, or ReasonNone. What is no number is not.
+// objection returns why an effect is not relied on, or ReasonNone.
 func (s view) objection(e tuning.Effect) tuning.Reason {
 	switch {
 	case e.Runs < 1:
@@ -242,13 +243,13 @@ func (s view) objection(e tuning.Effect) tuning.Reason {
 		return tuning.ReasonInconclusive
 	case !s.withinSlowdown(e.LogTime):
 		return tuning.ReasonSlower
-	case s.hurt(s.target(e.Settings)):
+	case s.harmed(s.target(e.Settings)):
 		return tuning.ReasonRemembered
 	}
 	return tuning.ReasonNone
 }
 
-// gainOf is what a trial of this job shows; not ok without the owner's to compare.
+// gainOf is the gain of a trial of this job; not ok without a trial of the owner's settings.
 func (s view) gainOf(t tuning.Trial) (gain, bool) {
 	own, ok := tuning.Reference(s.Trials)
 	if !ok {
@@ -261,8 +262,8 @@ func (s view) gainOf(t tuning.Trial) (gain, bool) {
 	return gain{ratio, s.trialError(t, own)}, true
 }
 
-// trialError is the standard error of the log ratio of two trials. Joules are taken to
-// vary as the seconds do, and together with them.
+// trialError is the standard error of the log ratio of two trials. Joules are taken to vary
+// with the seconds.
 func (s view) trialError(t, own tuning.Trial) float64 {
 	squares, degrees := usualDegrees*usualSD*usualSD, float64(usualDegrees)
 	for _, x := range s.Trials {
@@ -275,11 +276,11 @@ func (s view) trialError(t, own tuning.Trial) float64 {
 	return s.factors() * math.Sqrt(squares/degrees*(1/n+1/m))
 }
 
-// gainOfEffect is what others showed.
+// gainOfEffect is the gain that other jobs showed.
 func gainOfEffect(e tuning.Effect) gain { return gain{e.LogRatio, standardError(e)} }
 
-// standardError is that of an effect. The spread within a run says little about that between
-// runs, which is taken to be what is usual at least. It grows with age.
+// standardError is the standard error of an effect: at least the usual spread between runs,
+// and growing with age.
 func standardError(e tuning.Effect) float64 {
 	return math.Hypot(e.SD, betweenRuns) / math.Sqrt(e.Fresh())
 }
@@ -289,9 +290,9 @@ func supported(effects []tuning.Effect) []tuning.Effect {
 	return slices.DeleteFunc(slices.Clone(effects), func(e tuning.Effect) bool { return e.Runs < classRuns })
 }
 
-// hurt reports whether a setting is remembered to have made jobs worse, with no less memory
-// than now: what failed with less may have failed for that.
-func (s view) hurt(t tuning.Settings) bool {
+// harmed reports whether a setting is remembered to have made jobs worse, with at least as
+// much memory: one that failed with less may have failed for that.
+func (s view) harmed(t tuning.Settings) bool {
 	now, bounded := t[tuning.Memory]
 	return slices.ContainsFunc(s.Regressed, func(r tuning.Settings) bool {
 		then, ok := r[tuning.Memory]
@@ -299,7 +300,7 @@ func (s view) hurt(t tuning.Settings) bool {
 	})
 }
 
-// ranOut reports whether so much memory, or more, was part of what made jobs worse.
+// ranOut reports whether as much memory, or more, was part of a setting that made jobs worse.
 func (s view) ranOut(memory tuning.Value) bool {
 	return slices.ContainsFunc(s.Regressed, func(r tuning.Settings) bool {
 		then, ok := r[tuning.Memory]

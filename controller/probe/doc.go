@@ -1,21 +1,19 @@
-// Package probe finds the settings of a job by short runs of it before it is submitted
-// once.
+// Package probe finds the settings of a job by short runs before its submission.
 //
-// In come a job file with the variables that make its work short, its policy, its owner's
-// settings, and what starts jobs; out come what was tried, and the settings to submit the
-// job with: the best of them, where it is better beyond the noise, else the owner's own.
+// Input: a job file with the variables that make its work short, its policy, its owner's
+// settings, and a driver. Output: what was tried, and the settings to submit the job with:
+// the best ones if they are better beyond the noise, else the owner's.
 //
-// The owner's settings are tried first, then what package search proposes, one short job
-// after the other, each under an id of its own (a request that is repeated is the same
-// job) and marked to be left untuned. Epochs are what its output says, by the time at which
-// a line was read; joules come from whoever measures them (Config.Measure). Trials are
-// judged by package search, as those of a job that is probed while it runs.
+// The owner's settings are tried first, then what package search proposes: one short job
+// after the other, each with a request id of its own and marked as untuned. Epochs are read
+// from the job's output, with the time at which each line was read. Joules come from
+// Config.Measure. Package search judges the trials as it does those of a running job.
 //
-// What was measured is remembered as soon as a job has ended. Killed at any moment and run
-// again, it goes on behind the last one. A job that was stopped is run again, and one that
-// ended while nobody read its output: nobody knows when its epochs ended. Where ctx ends the job that runs is
-// stopped.
+// A result is stored as soon as its job has ended. After a kill the next run continues
+// behind the last result. A job that was stopped, or that ended while its output was not
+// read, is run again, since the times of its epochs are unknown. When ctx ends, the running
+// job is stopped.
 //
-// It never submits the job itself, never runs two at a time, and never runs anything but
-// what it is told is harmless to be run: only its author knows that.
+// The package never submits the job itself, never runs two jobs at a time, and never runs
+// a command that its author did not declare harmless.
 package probe

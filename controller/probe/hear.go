@@ -71,7 +71,7 @@ func (p *prober) hear(ctx context.Context, job driver.Job) (heard, error) {
 				offset += int64(len(text))
 				rest = append(rest, text...)
 				// What is there when the reading begins, or is read behind a gap, was
-				// written nobody knows when.
+				// written at an unknown time.
 				late := first || !away.IsZero()
 				rest = h.read(p.lines, rest, at, late)
 				away = time.Time{}

@@ -38,9 +38,9 @@ type Config struct {
 	// Memory is what survives this process.
 	Memory Memory
 	// Measure puts joules to the epochs of a job that has ended, as far as somebody
-	// measured them; nil: nobody does.
+	// measured them; nil: they are unknown.
 	Measure func(ctx context.Context, job driver.Job, epochs []tuning.Epoch) []tuning.Epoch
-	// Tell is told of each trial when it is there; nil: nobody is.
+	// Tell is called with each finished trial; nil: not called.
 	Tell func(Tried)
 	// Poll is how often the output is read, 0 = 100 ms.
 	Poll time.Duration
@@ -67,7 +67,7 @@ type Result struct {
 	Reason tuning.Reason // why no more was tried
 }
 
-// Better tells whether the chosen settings are others than the owner's.
+// Better reports whether the chosen settings are others than the owner's.
 func (r Result) Better() bool { return !r.Change.Empty() }
 
 // Run probes. The error is that of ctx where it ended.
@@ -159,7 +159,7 @@ func newProber(cfg Config) (*prober, error) {
 	return p, nil
 }
 
-// runs is how often a job is run that was stopped, or ended while nobody read its output.
+// runs is how often a job is run that was stopped, or ended while its output was not read.
 const runs = 20
 
 // try brings one trial in: from what was measured before, or by a short job.
@@ -184,7 +184,7 @@ func (p *prober) try(ctx context.Context, target tuning.Settings) error {
 			return err
 		}
 		if !whole && run+1 < runs {
-			p.Log.Info("it was stopped, or ended while nobody read its output, and is run again", "job", string(tried.Job))
+			p.Log.Info("the job was stopped, or its output was not read, and is run again", "job", string(tried.Job))
 			continue
 		}
 		if err := p.Memory.Save(append(slices.Clone(p.tried), tried)); err != nil {
@@ -203,7 +203,7 @@ func (p *prober) add(t Tried) {
 	}
 }
 
-// short runs one short job to its end and measures it; whole tells whether it came to its
+// short runs one short job to its end and measures it; whole reports whether it came to its
 // own end and its epochs were seen as they ended.
 func (p *prober) short(ctx context.Context, request driver.RequestID, target tuning.Settings, change driver.Change) (t Tried, whole bool, err error) {
 	job, err := p.Jobs.Start(ctx, request, p.Spec, change)
@@ -246,7 +246,7 @@ func (p *prober) short(ctx context.Context, request driver.RequestID, target tun
 	return t, true, nil
 }
 
-// stopping is how long the stop of a short job may take that nobody wants any more.
+// stopping is how long the stop of a short job may take that is not wanted any more.
 const stopping = 30 * time.Second
 
 // stop ends a short job, even where ctx has ended.

@@ -14,12 +14,14 @@ func TestWhatAnAttemptMayUseIsWhatTheOthersLeft(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	joules := func(v tuning.Joules) *tuning.Joules { return &v }
-	rec := &Record{Epochs: []tuning.Epoch{
-		{Number: 1, Attempt: 1, Joules: joules(100), Source: "rapl"},
-		{Number: 2, Attempt: 1, Joules: joules(30), Source: tuning.Modelled},
-		{Number: 3, Attempt: 1},
-		{Number: 4, Attempt: 2, Joules: joules(7), Source: "rapl"},
-	}}
+	rec := &Record{
+		Course: Course{Epochs: []tuning.Epoch{
+			{Number: 1, Attempt: 1, Joules: joules(100), Source: "rapl"},
+			{Number: 2, Attempt: 1, Joules: joules(30), Source: tuning.Modelled},
+			{Number: 3, Attempt: 1},
+			{Number: 4, Attempt: 2, Joules: joules(7), Source: "rapl"},
+		}},
+	}
 	job := driver.Job{Attempts: []driver.Attempt{{Number: 1, Started: noon, Ended: noon.Add(time.Hour)}, {Number: 2, Started: noon.Add(2 * time.Hour)}}}
 	for _, tc := range []struct {
 		name    string
@@ -41,7 +43,7 @@ func TestWhatAnAttemptMayUseIsWhatTheOthersLeft(t *testing.T) {
 		j := job
 		j.Resources.TimeLimit = tc.limit
 		rec.Policy.Budget = tc.budget
-		p := &pass{Loop: &Loop{stages: Stages{Site: func(driver.Job) tuning.Site { return tuning.Site{EnforceModel: tc.model} }}}, job: j, rec: rec}
+		p := &reconciliation{Loop: &Loop{services: Services{Site: func(driver.Job) tuning.Site { return tuning.Site{EnforceModel: tc.model} }}}, job: j, rec: rec}
 		if diff := cmp.Diff(tc.want, p.allowance(tc.attempt)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
 		}

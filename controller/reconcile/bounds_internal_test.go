@@ -12,7 +12,7 @@ import (
 func TestAttemptsOfOneUnitAreBoundedByTheirStarts(t *testing.T) {
 	t.Parallel()
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
-	p := &pass{job: driver.Job{Attempts: []driver.Attempt{
+	p := &reconciliation{job: driver.Job{Attempts: []driver.Attempt{
 		{Number: 1, Unit: "a.main", Started: at(1), Ended: at(4)},
 		{Number: 2, Unit: "a.main", Started: at(5), Ended: at(8)},
 		{Number: 3, Unit: "b.main", Started: at(9)},

@@ -10,18 +10,30 @@ import (
 	"pitchpipe/driver"
 )
 
-// caps counts what the site bounds across jobs. It is rebuilt from the records,
-// so that a restart of the controller forgets nothing.
+// caps counts across jobs what the site and the owners bound. It is rebuilt from the
+// records, so that a restart of the controller forgets nothing.
 type caps struct {
 	mu       sync.Mutex
+	live     map[driver.JobID]counted
 	restarts []restart
-	active   map[driver.JobID]bool             // live jobs that were touched
-	begun    map[driver.JobID]string           // restarts under way, which count as done, by user
 	worse    map[driver.JobID]time.Time        // tuned jobs that regressed, and when they ended
-	kinds    map[driver.JobID]tuning.JobKind   // of live jobs that may be tuned
 	profiles map[tuning.JobKind]tuning.Profile // of one that runs untuned, for those that wait
-	trying   map[driver.JobID]attempt          // live jobs that try a setting from their start
-	promised map[driver.JobID]time.Time        // offers whose jobs were not seen yet, and until when they count
+}
+
+// counted is how one live job counts, or one offer that was not taken yet.
+type counted struct {
+	kind       *tuning.JobKind // it may be tuned; nil: that is not known yet
+	tuned      bool            // it was touched
+	restarting string          // the user whose restart is under way, which counts as done
+	trying     *attempt        // it tries a setting from its start
+	until      time.Time       // an offer is forgotten then; zero: it is a job
+}
+
+// attempt is a setting that a live job of a kind tries, and why.
+type attempt struct {
+	kind     tuning.JobKind
+	settings tuning.Settings
+	reason   tuning.Reason
 }
 
 type restart struct {
@@ -29,119 +41,149 @@ type restart struct {
 	user string
 }
 
+// edit changes how a job counts.
+func (c *caps) edit(id driver.JobID, change func(*counted)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.change(id, change)
+}
+
+// change is edit with the lock held.
+func (c *caps) change(id driver.JobID, change func(*counted)) {
+	if c.live == nil {
+		c.live = map[driver.JobID]counted{}
+	}
+	x := c.live[id]
+	change(&x)
+	c.live[id] = x
+	if x == (counted{}) {
+		delete(c.live, id)
+	}
+}
+
+// number counts the other jobs for which so is true.
+func (c *caps) number(job driver.JobID, so func(counted) bool) int {
+	n := 0
+	for id, x := range c.live {
+		if id != job && so(x) {
+			n++
+		}
+	}
+	return n
+}
+
 func (c *caps) restore(records []*Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.restarts, c.active, c.begun, c.worse = nil, map[driver.JobID]bool{}, map[driver.JobID]string{}, map[driver.JobID]time.Time{}
-	c.trying, c.promised, c.kinds = map[driver.JobID]attempt{}, nil, map[driver.JobID]tuning.JobKind{}
+	c.live, c.restarts, c.worse = nil, nil, map[driver.JobID]time.Time{}
 	for _, r := range records {
-		if !r.Phase.Over() && r.Phase != Seen && r.Phase != Ignored {
-			c.kinds[r.Job] = r.Kind
-		}
-		if d, ok := r.tries(); ok {
-			c.trying[r.Job] = attempt{r.Kind, d.Settings, d.Reason}
-		}
 		for _, at := range slices.Concat(r.Restarts, r.Probed) {
 			c.restarts = append(c.restarts, restart{at, r.Owner})
 		}
-		ours := slices.ContainsFunc(r.Runs, func(x Run) bool { return x.Action != tuning.Hold })
-		if !r.Phase.Over() && (r.Phase.Acting() || ours || len(r.Restarts)+len(r.Probed) > 0) {
-			c.active[r.Job] = true
+		if r.Phase.Over() {
+			if r.harmful() {
+				c.worse[r.Job] = r.OverAt()
+			}
+			continue
 		}
-		if r.Move != nil && r.Phase.Acting() && r.Phase != Recalled {
-			c.begun[r.Job] = r.Owner
-		}
-		if r.Phase.Over() && r.harmful() {
-			c.worse[r.Job] = r.OverAt()
-		}
+		c.change(r.Job, func(x *counted) {
+			if r.Phase != Seen && r.Phase != Ignored {
+				x.kind = &r.Kind
+			}
+			if d, ok := r.tries(); ok {
+				x.trying = &attempt{r.Kind, d.Settings, d.Reason}
+			}
+			ours := slices.ContainsFunc(r.Runs, func(x Run) bool { return x.Action != tuning.Hold })
+			x.tuned = r.Phase == Changing || ours || len(r.Restarts)+len(r.Probed) > 0
+			if r.Move != nil && !r.Move.AtStart() {
+				x.restarting = r.Owner
+			}
+		})
 	}
 }
 
-// admit says which cap of the site keeps the job from beginning an intent now, or counts
-// it as active; empty: none does. A change before the start costs no restart; a roll-back
-// is never refused for the number of jobs tuned at a time.
-func (c *caps) admit(now time.Time, r *Record, phase Phase, site tuning.Site) (key string) {
+// admit counts a job as tuned that is about to be changed, or says which cap of the site
+// forbids that. A change before the start costs no restart. The number of jobs that are
+// tuned at a time never forbids a roll-back.
+func (c *caps) admit(now time.Time, r *Record, action tuning.Action, site tuning.Site) (key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.active == nil {
-		c.active, c.begun = map[driver.JobID]bool{}, map[driver.JobID]string{}
-	}
+	atStart := r.Phase == Waiting
 	hour := now.Add(-time.Hour)
 	c.restarts = slices.DeleteFunc(c.restarts, func(x restart) bool { return x.at.Before(hour) })
-	if phase != Recalled {
-		mine, all := 0, len(c.restarts)
-		for job, user := range c.begun {
-			if job == r.Job {
-				continue
-			}
-			all++
-			if user == r.Owner {
-				mine++
-			}
-		}
-		for _, x := range c.restarts {
-			if x.user == r.Owner {
-				mine++
-			}
-		}
-		if site.UserRestarts > 0 && mine >= site.UserRestarts {
-			return "user_restarts"
-		}
-		if site.TotalRestarts > 0 && all >= site.TotalRestarts {
-			return "total_restarts"
+	mine := c.number(r.Job, func(x counted) bool { return x.restarting != "" && x.restarting == r.Owner })
+	for _, x := range c.restarts {
+		if x.user == r.Owner {
+			mine++
 		}
 	}
-	if site.MaxTuned > 0 && phase != RollingBack && !c.active[r.Job] && len(c.active) >= site.MaxTuned {
+	all := len(c.restarts) + c.number(r.Job, func(x counted) bool { return x.restarting != "" })
+	switch {
+	case !atStart && site.UserRestarts > 0 && mine >= site.UserRestarts:
+		return "user_restarts"
+	case !atStart && site.TotalRestarts > 0 && all >= site.TotalRestarts:
+		return "total_restarts"
+	case site.MaxTuned > 0 && action != tuning.RollBack && !c.live[r.Job].tuned &&
+		c.number(r.Job, func(x counted) bool { return x.tuned }) >= site.MaxTuned:
 		return "max_tuned"
 	}
-	c.active[r.Job] = true
-	if phase != Recalled {
-		c.begun[r.Job] = r.Owner
-	}
+	c.change(r.Job, func(x *counted) {
+		x.tuned = true
+		if !atStart {
+			x.restarting = r.Owner
+		}
+	})
 	return ""
 }
 
+// count counts a restart or a probe that was carried out.
 func (c *caps) count(now time.Time, r *Record) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.restarts = append(c.restarts, restart{now, r.Owner})
-	delete(c.begun, r.Job)
+	c.edit(r.Job, func(x *counted) {
+		x.restarting = ""
+		c.restarts = append(c.restarts, restart{now, r.Owner})
+	})
 }
 
 // drop forgets a restart that did not happen.
-func (c *caps) drop(id driver.JobID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.begun, id)
+func (c *caps) drop(id driver.JobID) { c.edit(id, func(x *counted) { x.restarting = "" }) }
+
+// release forgets that a job or an offer is tuned.
+func (c *caps) release(id driver.JobID) {
+	c.edit(id, func(x *counted) { *x = counted{kind: x.kind} })
 }
 
-// appear counts a live job among its kind, until it vanishes.
-func (c *caps) appear(r *Record) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.kinds == nil {
-		c.kinds = map[driver.JobID]tuning.JobKind{}
-	}
-	c.kinds[r.Job] = r.Kind
+// add counts a live job among its kind.
+func (c *caps) add(r *Record) {
+	kind := r.Kind
+	c.edit(r.Job, func(x *counted) { x.kind = &kind })
 }
 
-func (c *caps) vanish(id driver.JobID) {
-	c.release(id)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	kind := c.kinds[id]
-	delete(c.kinds, id)
-	for _, k := range c.kinds {
-		if k == kind {
-			return
+// remove forgets a job.
+func (c *caps) remove(id driver.JobID) {
+	c.edit(id, func(x *counted) {
+		kind := x.kind
+		*x = counted{}
+		if kind != nil && c.number(id, of(*kind)) == 0 {
+			delete(c.profiles, *kind)
 		}
-	}
-	delete(c.profiles, kind)
+	})
 }
 
-// show keeps what a live job makes of its cores under its owner's settings, for those of its
+// of reports whether jobs are of a kind.
+func of(kind tuning.JobKind) func(counted) bool {
+	return func(x counted) bool { return x.kind != nil && *x.kind == kind }
+}
+
+// alive is how many jobs of a kind wait or run.
+func (c *caps) alive(kind tuning.JobKind) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.number("", of(kind))
+}
+
+// setProfile keeps the profile of a live job under its owner's settings, for those of its
 // kind that wait.
-func (c *caps) show(r *Record, of tuning.Profile) {
+func (c *caps) setProfile(r *Record, of tuning.Profile) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.profiles == nil {
@@ -159,17 +201,39 @@ func (c *caps) profile(kind tuning.JobKind) *tuning.Profile {
 	return nil
 }
 
-func (c *caps) release(id driver.JobID) {
+// try counts a job that is about to try a setting, unless as many others of its kind do so
+// for the same reason.
+func (c *caps) try(r *Record, d tuning.Decision, most int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.active, id)
-	delete(c.begun, id)
-	delete(c.trying, id)
-	delete(c.promised, id)
+	others := c.number(r.Job, func(x counted) bool {
+		return x.trying != nil && x.trying.kind == r.Kind && x.trying.reason == d.Reason
+	})
+	if others >= most {
+		return false
+	}
+	c.change(r.Job, func(x *counted) { x.trying = &attempt{r.Kind, d.Settings, d.Reason} })
+	return true
 }
 
-// regressed counts a regression, once per job, and tells how many there were
-// after the given time.
+func (c *caps) untry(id driver.JobID) { c.edit(id, func(x *counted) { x.trying = nil }) }
+
+// underway are the settings that other live jobs of the kind try for their owner, ordered
+// by job.
+func (c *caps) underway(r *Record) []tuning.Settings {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := []tuning.Settings{}
+	for _, id := range slices.Sorted(maps.Keys(c.live)) {
+		if a := c.live[id].trying; id != r.Job && a != nil && a.kind == r.Kind && a.reason == tuning.ReasonTryingReturn {
+			out = append(out, a.settings)
+		}
+	}
+	return out
+}
+
+// regressed counts a regression, once per job, and returns how many there were after a
+// time.
 func (c *caps) regressed(id driver.JobID, at, after time.Time) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,4 +243,29 @@ func (c *caps) regressed(id driver.JobID, at, after time.Time) int {
 	c.worse[id] = at
 	maps.DeleteFunc(c.worse, func(_ driver.JobID, at time.Time) bool { return !at.After(after) })
 	return len(c.worse)
+}
+
+// promise counts an offer until a time.
+func (c *caps) promise(offer driver.JobID, until time.Time) {
+	c.edit(offer, func(x *counted) { x.until = until })
+}
+
+// lapse forgets the offers that were not taken in time.
+func (c *caps) lapse(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.live, func(_ driver.JobID, x counted) bool { return !x.until.IsZero() && !now.Before(x.until) })
+}
+
+// take counts a job instead of the offer that it was submitted with.
+func (c *caps) take(offer driver.JobID, r *Record, d tuning.Decision) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.live, offer)
+	c.change(r.Job, func(x *counted) {
+		x.tuned = true
+		if tries(d.Reason) {
+			x.trying = &attempt{r.Kind, d.Settings, d.Reason}
+		}
+	})
 }

@@ -28,7 +28,7 @@ func (w *world) together(t *testing.T, ids ...driver.JobID) (tuned []int) {
 			switch {
 			case r.Phase.Over():
 				over++
-			case r.Phase.Acting() || len(r.Probed)+len(r.Restarts) > 0:
+			case r.Phase == reconcile.Changing || len(r.Probed)+len(r.Restarts) > 0:
 				now++
 			}
 		}
@@ -156,7 +156,7 @@ func TestAJobThatFailedUnderATunedSettingTeachesThat(t *testing.T) {
 	})
 }
 
-func TestAnUnreachableSchedulerSuspendsAndChangesNothing(t *testing.T) {
+func TestAnUnreachableSchedulerChangesNothing(t *testing.T) {
 	t.Parallel()
 	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
 		w.decide = probeThenMove
@@ -169,8 +169,8 @@ func TestAnUnreachableSchedulerSuspendsAndChangesNothing(t *testing.T) {
 			}
 		}
 		rec, err := w.records.Load(w.ctx, id)
-		if err != nil || rec.Phase != reconcile.Suspended || rec.Before != reconcile.Profiling {
-			t.Fatalf("phase %s, before %s, error %v; want suspended from profiling", rec.Phase, rec.Before, err)
+		if err != nil || rec.Phase != reconcile.Profiling || !rec.Unreachable || !rec.NeedsAttention() {
+			t.Fatalf("phase %s, unreachable %t, error %v; want profiling and unreachable", rec.Phase, rec.Unreachable, err)
 		}
 		w.fault(sim.OpGet, nil)
 		if _, job := w.end(t, id); len(job.Attempts) != 3 {

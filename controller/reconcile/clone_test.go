@@ -36,10 +36,16 @@ func fill(v reflect.Value) {
 			f.SetMapIndex(reflect.Zero(f.Type().Key()), reflect.Zero(f.Type().Elem()))
 		case kind == reflect.Pointer:
 			f.Set(reflect.New(f.Type().Elem()))
-		case f.Type() == reflect.TypeFor[tuning.Policy]():
+		case part(f.Type()):
 			fill(f)
 		}
 	}
+}
+
+// part reports whether a struct is one of those that a record is made of.
+func part(t reflect.Type) bool {
+	of := reflect.TypeFor[reconcile.Record]().PkgPath()
+	return t.Kind() == reflect.Struct && (t.PkgPath() == of || t == reflect.TypeFor[tuning.Policy]())
 }
 
 func compare(t *testing.T, a, b reflect.Value, path string) (compared int) {
@@ -53,7 +59,7 @@ func compare(t *testing.T, a, b reflect.Value, path string) (compared int) {
 			if f.Pointer() == b.Field(i).Pointer() {
 				t.Errorf("a clone shares %s", name)
 			}
-		case f.Type() == reflect.TypeFor[tuning.Policy]():
+		case part(f.Type()):
 			compared += compare(t, f, b.Field(i), name)
 		}
 	}

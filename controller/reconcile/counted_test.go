@@ -122,11 +122,11 @@ func TestEachAttemptBehindTheFirstIsCountedOnce(t *testing.T) {
 					}
 					return d
 				}
-				rooms := w.stages()
-				rooms.Measure = func(context.Context, reconcile.MeasureRequest) (reconcile.Measurement, error) {
+				services := w.services()
+				services.Measure = func(context.Context, reconcile.MeasureRequest) (reconcile.Measurement, error) {
 					return reconcile.Measurement{Profile: tuning.Profile{Schema: "test/1"}}, nil
 				}
-				rooms.Step = func(_ context.Context, in driver.Intent) (driver.Step, tuning.Reason, error) {
+				services.Step = func(_ context.Context, in driver.Intent) (driver.Step, tuning.Reason, error) {
 					intent = in.ID
 					if now.step.Kind == "" {
 						return driver.Step{}, "", errInjected
@@ -134,7 +134,7 @@ func TestEachAttemptBehindTheFirstIsCountedOnce(t *testing.T) {
 					return now.step, now.reason, nil
 				}
 				w.loop = reconcile.New(reconcile.Config{
-					Scheduler: p, Records: w.records, Queue: idle{}, Stages: rooms, Log: slog.New(slog.DiscardHandler),
+					Scheduler: p, Records: w.records, Queue: idle{}, Services: services, Stages: w.stages(), Log: slog.New(slog.DiscardHandler),
 				})
 				for i, next := range c.scenes {
 					now = next

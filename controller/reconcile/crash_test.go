@@ -8,6 +8,7 @@ import (
 
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/controller/verify"
 	"pitchpipe/driver"
 	"pitchpipe/driver/sim"
 )
@@ -27,13 +28,13 @@ func full(s tuning.State) tuning.Decision {
 }
 
 // worse makes every tuned setting look worse.
-func worse(reconcile.Comparison) tuning.Outcome {
+func worse(verify.Input) tuning.Outcome {
 	return tuning.Outcome{Verdict: tuning.Regressed, Reason: tuning.ReasonRegressed}
 }
 
 // play takes a job through a way, with the loop dropped whenever drop says so:
 // after or instead of the n-th save.
-func play(t *testing.T, decide func(tuning.State) tuning.Decision, compare func(reconcile.Comparison) tuning.Outcome,
+func play(t *testing.T, decide func(tuning.State) tuning.Decision, compare func(verify.Input) tuning.Outcome,
 	crashAt int, lost bool,
 ) (saves int, rec *reconcile.Record, job driver.Job) {
 	t.Helper()
@@ -83,7 +84,7 @@ func TestACrashAfterOrInsteadOfAnySaveLosesNothing(t *testing.T) {
 	for _, way := range []struct {
 		name     string
 		decide   func(tuning.State) tuning.Decision
-		compare  func(reconcile.Comparison) tuning.Outcome
+		compare  func(verify.Input) tuning.Outcome
 		attempts int
 	}{
 		{"probed and moved", probeThenMove, nil, 3},

@@ -1,49 +1,43 @@
-// Package reconcile is the loop, and the only place that knows the order of the
-// stages: seen, stanza, profiled, classified, planned, resubmitted, verified,
-// learned.
+// Package reconcile is the loop that drives each job through the stages: seen, stanza,
+// profiled, classified, planned, changed, verified, learned. It is the only place that knows
+// their order.
 //
-// In come keys of jobs that may have changed; for each the loop re-reads the
-// scheduler and its own durable record, and takes at most one step. It is
-// level-based: what woke it does not matter, and a missed event costs only the
-// time until the next resync. Out go effects through the driver, each recorded
-// durably as an intent before its first step; a Record per job that tells its
-// whole story; lessons for the knowledge; and audit entries.
+// Input: ids of jobs that may have changed. For each, Reconcile re-reads the scheduler and
+// its own durable Record, and takes at most one step. What woke it does not matter, and a
+// missed event costs only the time until the next resync. Output: steps of the driver, each
+// stored as an intent before it is taken; one Record per job with its whole story;
+// observations for the knowledge; audit entries.
 //
-// Some things it asks for only when they matter: what a restart would meet at the
-// scheduler, when the planner would act on a running job; the attempt before the
-// present one, until its last epochs are in. A job that was changed before its
-// start has nothing of its own to be compared with: while it runs the planner may
-// doubt it, and its owner's settings are probed; at its end its quality is held
-// against that of untuned jobs of its kind. What was worse is in its lesson.
+// The package never parses, measures, classifies, plans or compares: it calls the pure
+// stages (Stages) and the world (Services). It never holds a job: when it stops or is
+// paused, running jobs go on, and a job that it stopped is started again. It never
+// reconciles one job twice at a time. An error of one job is retried with a growing delay,
+// while the others go on.
 //
-// A job that has not started, and whose kind has run before, may be given a setting to
-// try as a whole run (Stages.Return), within the budget of returns that its owner gave.
-// How many were spent is counted each time: those that are over from their lessons, those
-// that are under way from their records, so that jobs which wait side by side share the
-// budget, and a crash forgets none. Such a job is verified and doubted like one that was
-// recalled; that it turned out worse is what it was for, and pauses nobody.
+// # Jobs that start under another setting
 //
-// A job that waits may begin under what is only predicted, from what another of its kind
-// makes of its cores, the site's share of the live jobs of the kind at most. When it ends it
-// is compared with the untuned runs of the kind (Stages.Stands). The first run of a kind is
-// never drawn into the untuned share.
+// A job whose kind is known starts under the setting that its kind showed to be better. It
+// has no epochs of its own to compare with. While it runs, the planner may suspect the
+// setting and probe the owner's; when it ends, its quality and its cost are compared with
+// those of untuned jobs of its kind.
 //
-// What was decided is kept with the state that it was decided by, as long as the
-// record does not grow too large, so that Record.Replay makes it again: the newest
-// twelve that are no repetition, each as what differs from the one before. How many
-// were dropped is kept too. That a profile is waited for is no such decision.
+// A job whose kind has run before may try a setting as a whole run (Stages.Return), within
+// the owner's budget of returns. The budget is counted anew at each decision: ended tries
+// from the observations, running ones from the records. A crash forgets none, and jobs that
+// wait side by side share it. A try that turns out worse pauses nothing.
 //
-// Regressions are counted from the records, so that neither a restart nor a crash
-// of the controller forgets any; the stage Cleared says from when on they count.
-// Joules that are missing for some epochs are no claim, and still a lower bound
-// for the job's budget.
+// A waiting job may start under a setting that is only predicted from a running job of its
+// kind. The site bounds the share of such jobs. The first run of a kind is never drawn into
+// the control group.
 //
-// The package never parses, measures, classifies, plans or compares by itself:
-// the stages come in through the small interfaces of Stages. It never holds a
-// job: when it stops, or is paused, what runs goes on and what it had stopped is
-// started again. One job is never reconciled twice at a time; jobs are
-// independent, and an error of one is retried with a growing delay while the
-// others go on.
+// # Replay
 //
-// Package tuning, package driver and the standard library are all it imports.
+// The record keeps the newest twelve different decisions, each with the state that it was
+// made of, so that Record.Replay makes them again. It counts those that it dropped.
+//
+// # Regressions
+//
+// Regressions are counted from the records, so that no restart of the controller forgets
+// one; Services.Cleared says since when they count. Joules that are missing for some epochs
+// support no claim, and are a lower bound for the job's budget.
 package reconcile

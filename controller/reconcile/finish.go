@@ -8,25 +8,31 @@ import (
 	"slices"
 	"time"
 
+	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/controller/verify"
 	"pitchpipe/driver"
 )
 
 const (
-	// linger is how long the last marks of an ended job are waited for where its
-	// exporter is not known to have any.
+	// linger is how long to wait for the last epochs of an ended job from an exporter that
+	// has reported none.
 	linger = 5 * time.Second
-	// lingerHeard is the same where its exporter had told of it, and not yet that it
-	// saw the end: on a busy node that takes its time.
-	lingerHeard = 20 * time.Second
+	// lingerKnown is the same for an exporter that has reported epochs and not the job's
+	// end yet, which takes longer on a busy node.
+	lingerKnown = 20 * time.Second
 )
 
-// verify compares tuned with untuned and returns a job that got worse.
-func (p *pass) verify(ctx context.Context) error {
+// verify compares tuned with untuned epochs, and sends a job that got worse back.
+func (p *reconciliation) verify(ctx context.Context) error {
 	p.again = p.tick()
 	p.classify()
+	if p.rec.Phase == Settled && p.rec.Settings(p.job.Attempt).Equal(p.rec.Own) {
+		p.again *= 4 // it is only measured, for the next job of its kind
+		return nil
+	}
 	if p.rec.Phase == Verifying && p.foreign() {
-		// An attempt came that was not ours, such as the return of memory.
+		// The present attempt is not ours, such as one after an out-of-memory kill.
 		return p.to(Profiling, LookAgain, Entry{Attempt: p.job.Attempt})
 	}
 	outcome, ok := p.compare()
@@ -35,7 +41,7 @@ func (p *pass) verify(ctx context.Context) error {
 	}
 	if !ok || outcome.Verdict == tuning.Inconclusive {
 		if p.grew && p.unproven() {
-			return p.doubt(ctx)
+			return p.recheck(ctx)
 		}
 		return nil
 	}
@@ -51,9 +57,9 @@ func (p *pass) verify(ctx context.Context) error {
 	return nil
 }
 
-// grown reports whether twice as many epochs of the present attempt are measured as when the
-// planner was last asked whether there is something better.
-func (p *pass) grown() bool {
+// grown reports whether the measured epochs of the present attempt have doubled since the
+// planner was last asked for something better.
+func (p *reconciliation) grown() bool {
 	n := 0
 	for _, e := range p.rec.Epochs {
 		if e.Attempt == p.job.Attempt {
@@ -67,21 +73,19 @@ func (p *pass) grown() bool {
 	return true
 }
 
-// further moves a settled job on: one that improved where its epochs show or promise a better
-// setting still, or show that it is slower than its owner allows, and one that got worse back
-// or to a better setting that it measured. Only of the latter a hold is noted.
-func (p *pass) further(ctx context.Context, verdict tuning.Verdict) error {
+// further changes a settled job again. A job that improved moves on if its epochs promise an
+// even better setting, or show that it is slower than its owner allows. A job that got worse
+// goes back, or to a better setting that it measured; only for that job a hold is noted.
+func (p *reconciliation) further(ctx context.Context, verdict tuning.Verdict) error {
 	d, err := p.decide(ctx)
 	if err != nil {
 		return err
 	}
 	switch d.Action {
-	case tuning.Move:
-		return p.begin(ctx, Moving, ToldToMove, d)
-	case tuning.Probe:
-		return p.begin(ctx, Probing, ToldToProbe, d)
+	case tuning.Move, tuning.Probe:
+		return p.begin(ctx, DecidedChange, d)
 	case tuning.RollBack:
-		return p.begin(ctx, RollingBack, Worse, d)
+		return p.begin(ctx, Worse, d)
 	case tuning.Hold:
 		if verdict == tuning.Regressed {
 			p.note(d)
@@ -90,18 +94,18 @@ func (p *pass) further(ctx context.Context, verdict tuning.Verdict) error {
 	return nil
 }
 
-// foreign reports whether the present attempt is not the tuner's and began after
-// it had settled.
-func (p *pass) foreign() bool {
+// foreign reports whether the present attempt is not the tuner's and began after the last
+// change.
+func (p *reconciliation) foreign() bool {
 	ours := slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == p.job.Attempt && r.Action != tuning.Hold })
 	return !ours && slices.ContainsFunc(p.job.Attempts, func(a driver.Attempt) bool {
 		return a.Number == p.job.Attempt && a.Number > 1 && a.Started.After(p.rec.Settle)
 	})
 }
 
-// compare is the outcome of the present setting against the owner's own; not ok
-// while there is nothing to compare.
-func (p *pass) compare() (tuning.Outcome, bool) {
+// compare compares the present setting with the owner's; not ok while there is nothing to
+// compare.
+func (p *reconciliation) compare() (tuning.Outcome, bool) {
 	current := p.rec.Settings(p.job.Attempt)
 	if current.Equal(p.rec.Own) {
 		return tuning.Outcome{}, false
@@ -109,41 +113,47 @@ func (p *pass) compare() (tuning.Outcome, bool) {
 	return p.compareWith(current, p.rec.Settle)
 }
 
-// compareWith compares the epochs under a setting that began after it was chosen
-// with those under the owner's own.
-func (p *pass) compareWith(tuned tuning.Settings, chosen time.Time) (tuning.Outcome, bool) {
-	c := Comparison{
-		Policy: p.rec.Policy, Site: p.stages.Site(p.job), Own: p.rec.Own, Tuned: tuned, Now: p.now,
-		Tried: len(p.rec.Probed),
+// compareWith compares the epochs under a setting, since it was chosen, with those under the
+// owner's.
+func (p *reconciliation) compareWith(tuned tuning.Settings, chosen time.Time) (tuning.Outcome, bool) {
+	policy := p.rec.Policy
+	in := verify.Input{
+		Measure: policy.Measure(), MaxSlowdown: policy.MaxSlowdown, Quality: policy.Quality,
+		EnforceModelled: p.services.Site(p.job).EnforceModel, Candidates: len(p.rec.Probed),
+		Baseline: p.rec.Own, Tuned: tuned, At: p.now,
 	}
 	for _, e := range alike(p.rec.Epochs) {
 		switch {
 		case e.Settings.Equal(p.rec.Own):
-			c.Before = append(c.Before, e)
+			in.Before = append(in.Before, e)
 		case e.Settings.Equal(tuned) && !e.Start.Before(chosen):
-			c.After = append(c.After, e)
+			in.After = append(in.After, e)
 		}
 	}
-	if len(c.After) == 0 {
+	if len(in.After) == 0 {
 		return tuning.Outcome{}, false
 	}
-	if len(c.Before) == 0 && p.elsewhere() {
+	if len(in.Before) == 0 && p.elsewhere() {
 		return tuning.Outcome{
-			Verdict: tuning.Inconclusive, Reason: tuning.ReasonOtherMachine, Measure: c.Policy.Objective,
-			Baseline: c.Own, Tuned: tuned, At: p.now,
+			Verdict: tuning.Inconclusive, Reason: tuning.ReasonOtherMachine, Measure: policy.Objective,
+			Baseline: p.rec.Own, Tuned: tuned, At: p.now,
 		}, true
 	}
-	return p.stages.Compare(c), true
+	out := p.stages.Compare(in)
+	if policy.Relearns(p.rec.Own, tuned) && out.Reason != tuning.ReasonQualityLost {
+		out.Verdict, out.Reason = tuning.Inconclusive, tuning.ReasonWholeRuns // the epochs did different work
+	}
+	return out, true
 }
 
-// finish closes the story of an ended job and learns from it.
-func (p *pass) finish(ctx context.Context) error {
-	if p.rec.Done() < p.rec.Total && p.job.State == driver.Succeeded && p.now.Sub(p.job.Ended) < p.hearing() {
+// finish closes the record of an ended job and learns from it.
+func (p *reconciliation) finish(ctx context.Context) error {
+	if p.rec.Done() < p.rec.Total && p.job.State == driver.Succeeded && p.now.Sub(p.job.Ended) < p.lingering() {
 		p.again = p.cfg.Step
 		return nil
 	}
 	if len(p.rec.Runs) > 0 && !p.rec.Learned && p.diedTuned() {
-		p.rec.Hurt = append(p.rec.Hurt, p.rec.Settings(p.job.Attempt))
+		p.rec.Harmed = append(p.rec.Harmed, p.rec.Settings(p.job.Attempt))
 	}
 	if len(p.rec.Runs) > 0 {
 		p.classify()
@@ -158,42 +168,39 @@ func (p *pass) finish(ctx context.Context) error {
 		p.rec.Reason = tuning.ReasonNoSamples
 	}
 	tried := p.rec.Move != nil && p.rec.Move.Tried
-	p.untold()
+	p.countUnseen()
 	p.rec.Ended, p.rec.Move = p.job.Ended, nil
-	phase, by, reason := Ended, JobEnded, endReason(p.job.State)
-	if p.job.State == driver.Cancelled {
-		phase, by = Cancelled, JobCancelled
-	}
+	reason := endReason(p.job.State)
 	entry := Entry{Detail: p.job.Detail, Outcome: p.rec.Outcome, Attempt: p.job.Attempt}
 	why := p.rec.Reason
-	if err := p.to(phase, by, entry); err != nil {
+	if err := p.to(Ended, JobEnded, entry); err != nil {
 		return err
 	}
-	if why == tuning.ReasonNone || phase == Cancelled || p.job.State != driver.Succeeded {
+	if why == tuning.ReasonNone || p.job.State != driver.Succeeded {
 		p.rec.Reason = reason
 	}
 	p.leave()
 	return p.pauseIfHarmful(ctx, tried)
 }
 
-// hearing is how long after its end a job's last marks are waited for.
-func (p *pass) hearing() time.Duration {
-	if p.toldEnd || len(p.rec.Epochs) == 0 {
+// lingering is how long to wait after a job's end for its last epochs.
+func (p *reconciliation) lingering() time.Duration {
+	if p.endSeen || len(p.rec.Epochs) == 0 {
 		return linger
 	}
-	return lingerHeard
+	return lingerKnown
 }
 
-func (p *pass) learn(ctx context.Context) error {
+func (p *reconciliation) learn(ctx context.Context) error {
 	silent := len(p.rec.Epochs) == 0 && p.rec.Peak == 0
-	if p.rec.Phase == Ignored || silent && !p.rec.Trying() && len(p.rec.Hurt) == 0 {
+	if p.rec.Phase == Ignored || silent && !p.rec.Trying() && len(p.rec.Harmed) == 0 {
 		return nil
 	}
 	p.rec.Toll = p.total(ctx)
 	if o, ok := p.compare(); ok {
 		p.rec.Outcome = &o
 	}
-	if err := p.hindsight(ctx); err != nil {
+	if err := p.judgeAtEnd(ctx); err != nil {
 		return err
 	}
 	if p.killed() {
@@ -204,47 +211,54 @@ func (p *pass) learn(ctx context.Context) error {
 		o.Verdict, o.Reason, o.Tuned = tuning.Regressed, tuning.ReasonKilled, p.rec.Settings(p.job.Attempt)
 		p.rec.Outcome = &o
 	}
-	lesson := Lesson{
-		Job: string(p.rec.Job), Submitted: p.rec.Submitted, Owner: p.rec.Owner, Kind: p.rec.Kind, Trials: p.trials(),
-		Outcome: p.rec.Outcome, Peak: p.rec.Peak, RestartCost: p.rec.RestartCosts, At: p.now,
-		Regressed: slices.Clone(p.rec.Hurt), Final: p.final(), Reached: p.reached(), Curve: p.teach(ctx), Polluted: p.polluted(),
-		Node: p.rec.Node(p.job.Attempt), Trying: p.rec.Trying(), Epochs: p.rec.Done(), End: p.end(), Toll: p.rec.Toll,
-	}
+	o := p.observation()
+	o.Trials, o.Outcome, o.Peak, o.RestartCosts = p.trials(), p.rec.Outcome, p.rec.Peak, p.rec.RestartCosts
+	o.Regressed, o.Polluted, o.Toll = slices.Clone(p.rec.Harmed), p.polluted(), p.rec.Toll
+	o.Final, o.Reached, o.Curve = p.final(), p.reached(), p.teach(ctx)
+	o.Trying, o.Epochs, o.End = p.rec.Trying(), p.rec.Done(), p.end()
 	if len(p.rec.Runs) > 0 {
-		lesson.Began = p.rec.Settings(1)
+		o.Began = p.rec.Settings(1)
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.rec.Profiles)) {
-		lesson.Profiles = append(lesson.Profiles, p.rec.Profiles[key])
+		o.Profiles = append(o.Profiles, p.rec.Profiles[key])
 	}
-	for _, t := range lesson.Trials {
-		if !t.Reference && p.stages.Refused(p.rec.Policy, lesson.Trials, t.Settings) != tuning.ReasonNone {
-			lesson.Regressed = append(lesson.Regressed, t.Settings.WithoutMemory()) // its owner would not accept it next time either
+	for _, t := range o.Trials {
+		if !t.Reference && p.stages.Refused(p.rec.Policy, o.Trials, t.Settings) != tuning.ReasonNone {
+			o.Regressed = append(o.Regressed, t.Settings.WithoutMemory()) // its owner would refuse it next time too
 		}
 	}
 	if p.rec.regressed() && p.rec.Outcome.Reason != tuning.ReasonStopLoss {
-		lesson.Regressed = append(lesson.Regressed, p.rec.Outcome.Tuned.WithoutMemory())
+		o.Regressed = append(o.Regressed, p.rec.Outcome.Tuned.WithoutMemory())
 	}
-	if s, ok := p.disproved(lesson.Trials); ok && !slices.ContainsFunc(lesson.Regressed, s.WithoutMemory().Equal) {
-		lesson.Regressed = append(lesson.Regressed, s.WithoutMemory())
+	if s, ok := p.disproved(o.Trials); ok && !slices.ContainsFunc(o.Regressed, s.WithoutMemory().Equal) {
+		o.Regressed = append(o.Regressed, s.WithoutMemory())
 	}
-	if err := p.stages.Learn(ctx, lesson); err != nil {
+	if err := p.services.Learn(ctx, o, p.rec.Node(p.job.Attempt)); err != nil {
 		return fmt.Errorf("learn from %s: %w", p.rec.Job, err)
 	}
 	return nil
 }
 
-// leave forgets what is kept of a live job.
-func (p *pass) leave() {
-	p.caps.vanish(p.rec.Job)
+// observation is an observation of the job with nothing but its identity.
+func (p *reconciliation) observation() knowledge.Observation {
+	return knowledge.Observation{
+		ID: fmt.Sprintf("%s@%d", p.rec.Job, p.rec.Submitted.Unix()), Job: string(p.rec.Job), Submitted: p.rec.Submitted,
+		Kind: p.rec.Kind, User: p.rec.Owner, At: p.now,
+	}
+}
+
+// leave forgets what is kept in memory for a live job.
+func (p *reconciliation) leave() {
+	p.caps.remove(p.rec.Job)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.outlooks, p.rec.Job)
-	delete(p.hearings, p.rec.Job)
+	delete(p.listeners, p.rec.Job)
 }
 
-// gone closes the story of a job that the scheduler forgot. One that was not seen
-// to end is lost, and losing one that was moved pauses the tuner.
-func (p *pass) gone(ctx context.Context) error {
+// gone closes the record of a job that the scheduler forgot. A job whose end was not seen is
+// lost; if the tuner had changed it, the tuner pauses itself.
+func (p *reconciliation) gone(ctx context.Context) error {
 	p.job = driver.Job{ID: p.rec.Job, Name: p.rec.Name, Owner: p.rec.Owner, State: p.rec.State}
 	reason := tuning.ReasonLost
 	if p.rec.State.Ended() {
@@ -259,7 +273,7 @@ func (p *pass) gone(ctx context.Context) error {
 		p.rec.Learned, p.dirty = true, true
 	}
 	tried := p.rec.Move != nil && p.rec.Move.Tried
-	p.untold()
+	p.countUnseen()
 	if err := p.to(Ended, JobEnded, Entry{Reason: reason, Detail: "the scheduler no longer knows the job"}); err != nil {
 		return err
 	}
@@ -268,15 +282,15 @@ func (p *pass) gone(ctx context.Context) error {
 	return errors.Join(p.pauseIfHarmful(ctx, tried), p.store(ctx))
 }
 
-// diedTuned reports whether the job ended badly under other settings than its owner's,
-// in a way that they may have brought about. Where a job of its kind dies again of
-// what it asked for itself, nothing was lost by the caution.
-func (p *pass) diedTuned() bool {
+// diedTuned reports whether the job ended badly under another setting than its owner's, in
+// a way that the setting may have caused. If the cause was another one, the caution costs
+// nothing.
+func (p *reconciliation) diedTuned() bool {
 	current := p.rec.Settings(p.job.Attempt)
 	if current.Equal(p.rec.Own) {
 		return false
 	}
-	switch p.job.State { //nolint:exhaustive // the others are no fault, or nobody's
+	switch p.job.State { //nolint:exhaustive // the setting causes none of the others
 	case driver.Failed, driver.NotStarted, driver.MemoryExceeded:
 		return true
 	case driver.TimeExceeded:
@@ -285,9 +299,9 @@ func (p *pass) diedTuned() bool {
 	return false
 }
 
-// faster reports whether the job was measured to be faster under the settings than
-// under its owner's.
-func (p *pass) faster(s tuning.Settings) bool {
+// faster reports whether the job was measured to be faster under the settings than under
+// its owner's.
+func (p *reconciliation) faster(s tuning.Settings) bool {
 	trials := p.trials()
 	own, ok := tuning.Reference(trials)
 	return ok && slices.ContainsFunc(trials, func(t tuning.Trial) bool {
@@ -295,14 +309,15 @@ func (p *pass) faster(s tuning.Settings) bool {
 	})
 }
 
-// killed reports whether a limit of its scheduler ended the job under tuned settings.
-func (p *pass) killed() bool {
+// killed reports whether a limit of the scheduler killed the job under another setting than
+// its owner's.
+func (p *reconciliation) killed() bool {
 	return (p.job.State == driver.MemoryExceeded || p.job.State == driver.TimeExceeded) && p.diedTuned()
 }
 
-// pauseIfHarmful stops the tuner that hurts: after the site's number of
-// regressions, or one lost job that it had touched.
-func (p *pass) pauseIfHarmful(ctx context.Context, tried bool) error {
+// pauseIfHarmful pauses the tuner after the site's number of regressions, or after one lost
+// job that it had changed.
+func (p *reconciliation) pauseIfHarmful(ctx context.Context, tried bool) error {
 	touched := slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Action != tuning.Hold }) || tried
 	if p.job.State == driver.Lost && touched {
 		return p.pause(ctx, fmt.Sprintf("job %s was lost after it had been moved", p.rec.Job))
@@ -310,15 +325,15 @@ func (p *pass) pauseIfHarmful(ctx context.Context, tried bool) error {
 	if !p.rec.harmful() {
 		return nil
 	}
-	n := p.caps.regressed(p.rec.Job, p.rec.OverAt(), p.stages.Cleared())
-	if limit := p.stages.Site(p.job).PauseAfter; limit > 0 && n >= limit {
+	n := p.caps.regressed(p.rec.Job, p.rec.OverAt(), p.services.Cleared())
+	if limit := p.services.Site(p.job).PauseAfter; limit > 0 && n >= limit {
 		return p.pause(ctx, fmt.Sprintf("%d tuned jobs regressed, the latest was %s", n, p.rec.Job))
 	}
 	return nil
 }
 
-func (p *pass) pause(ctx context.Context, why string) error {
-	if err := p.stages.Pause(ctx, why); err != nil {
+func (p *reconciliation) pause(ctx context.Context, why string) error {
+	if err := p.services.Pause(ctx, why); err != nil {
 		return fmt.Errorf("pause: %w", err)
 	}
 	return nil

@@ -18,7 +18,7 @@ type Scheduler interface {
 	Capabilities() driver.Capabilities
 }
 
-// Queue hands out the keys of jobs to look at.
+// Queue hands out the ids of jobs to reconcile.
 type Queue interface {
 	Get(ctx context.Context) (driver.JobID, error)
 	Done(id driver.JobID)
@@ -30,31 +30,31 @@ type Config struct {
 	Scheduler Scheduler
 	Records   Records
 	Queue     Queue
-	Stages    Stages
+	Services  Services
+	Stages    Stages // DefaultStages outside of tests and comparisons
 	Log       *slog.Logger
 	Workers   int           // default 4
 	Tick      time.Duration // how often a running job is measured, default 500 ms
 	Step      time.Duration // how often an intent is advanced, default 100 ms
 	// RestartCost is assumed until one was measured; default 3 s.
 	RestartCost time.Duration
-	// Now is the clock by which jobs are looked at; nil = time.Now. A replay of recorded
-	// jobs has another.
+	// Now is the clock; nil = time.Now. A replay of recorded jobs has another.
 	Now func() time.Time
 
-	// AfterSave is called after each durable write, with the job's phase and the
-	// last step of its intent. It is nil outside of crash tests.
-	AfterSave func(phase Phase, step driver.StepKind)
+	// AfterSave is called after each durable write. It is nil outside of crash tests.
+	AfterSave func(r *Record)
 }
 
 // Loop reconciles jobs. Use New.
 type Loop struct {
-	cfg      Config
-	stages   Stages
-	mu       sync.Mutex
-	failures map[driver.JobID]int
-	outlooks map[driver.JobID]outlook
-	hearings map[driver.JobID]hearing
-	caps     caps
+	cfg       Config
+	services  Services
+	stages    Stages
+	mu        sync.Mutex
+	failures  map[driver.JobID]int
+	outlooks  map[driver.JobID]outlook
+	listeners map[driver.JobID]listenerCheck
+	caps      caps
 }
 
 // New makes a Loop; it does nothing before Run.
@@ -75,13 +75,12 @@ func New(cfg Config) *Loop {
 		cfg.Now = time.Now
 	}
 	return &Loop{
-		cfg: cfg, stages: cfg.Stages, failures: map[driver.JobID]int{},
-		outlooks: map[driver.JobID]outlook{}, hearings: map[driver.JobID]hearing{},
+		cfg: cfg, services: cfg.Services, stages: cfg.Stages, failures: map[driver.JobID]int{},
+		outlooks: map[driver.JobID]outlook{}, listeners: map[driver.JobID]listenerCheck{},
 	}
 }
 
-// Run works until ctx ends and returns its error; what it was doing then is
-// durable and goes on at the next Run.
+// Run works until ctx ends and returns its error. The next Run continues where it stopped.
 func (l *Loop) Run(ctx context.Context) error {
 	records, err := l.cfg.Records.All(ctx)
 	if err != nil {
@@ -115,7 +114,7 @@ func (l *Loop) work(ctx context.Context) bool {
 	}
 	l.mu.Unlock()
 	if err != nil && ctx.Err() == nil {
-		l.cfg.Log.Warn("job will be looked at again", "job", id, "after", again, "error", err)
+		l.cfg.Log.Warn("job will be reconciled again", "job", id, "after", again, "error", err)
 	}
 	if again > 0 {
 		l.cfg.Queue.AddAfter(id, again)
@@ -123,7 +122,7 @@ func (l *Loop) work(ctx context.Context) bool {
 	return true
 }
 
-// safely keeps one bad job from stopping the others.
+// safely turns a panic into an error, so that one bad job never stops the others.
 func (l *Loop) safely(ctx context.Context, id driver.JobID) (again time.Duration, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -140,11 +139,9 @@ func backoff(failures int) time.Duration {
 	return min(time.Minute, 200*time.Millisecond<<min(failures, 9))
 }
 
-// patience is after how long a job that waits for its start is decided about again.
-// What could have come meanwhile is knowledge of its kind, and the longer the job has
-// waited, the less a little more matters; in a long queue most have waited long. Its
-// start is an event.
-func (p *pass) patience() time.Duration {
+// patience is how long to wait until a waiting job is decided again, in case there is new
+// knowledge of its kind: the longer it has waited, the longer. Its start is an event.
+func (p *reconciliation) patience() time.Duration {
 	waited := p.now.Sub(p.job.Submitted)
 	return min(max(p.cfg.Tick, waited/10), max(p.cfg.Tick, time.Minute))
 }
@@ -154,11 +151,7 @@ func (l *Loop) save(ctx context.Context, r *Record) error {
 		return fmt.Errorf("save the record of %s: %w", r.Job, err)
 	}
 	if l.cfg.AfterSave != nil {
-		step := driver.StepKind("")
-		if r.Move != nil {
-			step = r.Move.Step
-		}
-		l.cfg.AfterSave(r.Phase, step)
+		l.cfg.AfterSave(r)
 	}
 	return nil
 }

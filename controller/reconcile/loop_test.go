@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/controller/watch"
@@ -54,12 +55,14 @@ func TestOneBadJobNeverStopsTheOthers(t *testing.T) {
 		queue := watch.NewQueue()
 		looks := map[string]int{}
 		var mu sync.Mutex
-		held := func(tuning.State) tuning.Decision {
+		scripted := reconcile.DefaultStages()
+		scripted.Choose = func(tuning.State) tuning.Decision {
 			return tuning.Decision{Action: tuning.Hold, Reason: tuning.ReasonNoSamples}
 		}
 		loop := reconcile.New(reconcile.Config{
 			Scheduler: cluster, Records: records, Queue: queue, Log: slog.New(slog.DiscardHandler), Workers: 2,
-			Stages: reconcile.Stages{
+			Stages: scripted,
+			Services: reconcile.Services{
 				Read: func(_ context.Context, job driver.Job) reconcile.Reading {
 					return reconcile.Reading{Policy: policy(), Own: own(job)}
 				},
@@ -70,11 +73,6 @@ func TestOneBadJobNeverStopsTheOthers(t *testing.T) {
 				Recall: func(context.Context, reconcile.Question) (reconcile.Recollection, error) {
 					return reconcile.Recollection{}, nil
 				},
-				Refused: func(tuning.Policy, []tuning.Trial, tuning.Settings) tuning.Reason { return tuning.ReasonNone },
-				Propose: func(reconcile.ProposeRequest) reconcile.Proposal { return reconcile.Proposal{} },
-				Choose:  held,
-				Decide:  held,
-				Waits:   func(tuning.Reason) bool { return true },
 				Gate: func(job driver.Job) tuning.Reason {
 					mu.Lock()
 					looks[job.Name]++
@@ -84,8 +82,7 @@ func TestOneBadJobNeverStopsTheOthers(t *testing.T) {
 					}
 					return tuning.ReasonNone
 				},
-				Settings: func(_ tuning.Policy, own tuning.Settings, _ driver.Change) tuning.Settings { return own },
-				Learn:    func(context.Context, reconcile.Lesson) error { return nil },
+				Learn: func(context.Context, knowledge.Observation, string) error { return nil },
 			},
 		})
 		w := &world{ctx: ctx, cluster: cluster}

@@ -43,7 +43,7 @@ func TestEpochsAreAlikeOnMachinesOfTheLatestKind(t *testing.T) {
 			for _, e := range alike(epochs) {
 				got.WriteByte('0' + byte(e.Number))
 			}
-			p := pass{rec: &Record{Epochs: epochs, Own: tuning.Settings{tuning.Cores: tuning.Number(1)}}}
+			p := reconciliation{rec: &Record{Course: Course{Epochs: epochs}, Request: Request{Own: tuning.Settings{tuning.Cores: tuning.Number(1)}}}}
 			if got.String() != tc.alike || p.elsewhere() != tc.elsewhere || len(epochs) != len(tc.ran) {
 				t.Errorf("alike are %q, elsewhere %v; want %q, %v", got.String(), p.elsewhere(), tc.alike, tc.elsewhere)
 			}

@@ -6,6 +6,7 @@ import (
 
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/controller/verify"
 	"pitchpipe/driver/sim"
 )
 
@@ -31,7 +32,7 @@ func TestWhatRanOnAnotherKindOfMachineIsNotComparedWith(t *testing.T) {
 			inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
 				w.decide, w.epoch = probeThenMove, on(tc.kinds...)
 				compared := 0
-				w.compare = func(c reconcile.Comparison) tuning.Outcome {
+				w.compare = func(c verify.Input) tuning.Outcome {
 					compared++
 					for _, e := range slices.Concat(c.Before, c.After) {
 						if e.Machine != tc.kinds[len(tc.kinds)-1] {

@@ -12,9 +12,9 @@ import (
 	"pitchpipe/driver"
 )
 
-// measure brings the record's epochs up to date: those of the present attempt
-// and, since its last epochs may have come late, of the one before.
-func (p *pass) measure(ctx context.Context) {
+// measure updates the record's epochs of the present attempt, and of the one before, whose
+// last epochs may arrive late.
+func (p *reconciliation) measure(ctx context.Context) {
 	switch {
 	case !p.rec.Policy.Progress.IsSet():
 		p.measured = tuning.ReasonNoProgress
@@ -23,20 +23,20 @@ func (p *pass) measure(ctx context.Context) {
 		p.measured = tuning.ReasonWarmingUp
 		return
 	}
-	p.hear(ctx)
-	p.stood()
+	p.ensureListener(ctx)
+	p.suspensions()
 	for attempt := max(1, p.job.Attempt-1); attempt <= p.job.Attempt; attempt++ {
 		if attempt < p.job.Attempt && p.complete(attempt) {
 			continue
 		}
 		settings := p.rec.Settings(attempt)
 		from, to := p.bounds(attempt)
-		m, err := p.stages.Measure(ctx, MeasureRequest{
+		m, err := p.services.Measure(ctx, MeasureRequest{
 			Job: p.job.ID, Attempt: attempt, Alias: p.rec.Alias, Unit: p.rec.run(attempt).Unit, Node: p.rec.Node(attempt), From: from, To: to, Still: p.rec.run(attempt).Still,
 			Settings: settings, Policy: p.rec.Policy, Allowed: p.allowance(attempt),
 		})
 		if err != nil {
-			// Without the exporter nothing can be measured; the job is not to blame.
+			// The job is not to blame for an exporter that does not answer.
 			p.cfg.Log.Debug("not measured", "job", p.job.ID, "attempt", attempt, "error", err)
 			continue
 		}
@@ -45,30 +45,29 @@ func (p *pass) measure(ctx context.Context) {
 		}
 		p.merge(attempt, m)
 		if attempt == p.job.Attempt {
-			p.measured, p.toldEnd = m.Reason, m.Ended
+			p.measured, p.endSeen = m.Reason, m.Ended
 		}
 		if m.Reason == tuning.ReasonNone {
 			if settings.Equal(p.rec.Own) && !m.Profile.Poor() {
-				p.caps.show(p.rec, m.Profile)
+				p.caps.setProfile(p.rec, m.Profile)
 			}
 			if p.rec.Profiles == nil {
 				p.rec.Profiles = map[string]tuning.Profile{}
 			}
-			// The first stays, which is the one that was classified: like is learned
-			// to be compared with like.
+			// The first profile stays: it is the one that was classified.
 			if _, known := p.rec.Profiles[settings.Key()]; !known {
 				p.rec.Profiles[settings.Key()] = m.Profile
 			}
 		}
 		p.rec.Peak = max(p.rec.Peak, m.Peak, m.Profile.PeakRSS)
 		if attempt < p.job.Attempt {
-			p.heard(attempt)
+			p.markRead(attempt)
 		}
 	}
 }
 
-// partial is what the first of several nodes showed: its joules say of how much they are, and
-// its counters and its memory are those of no job.
+// partial is the measurement of the first of several nodes: the source of its joules says so,
+// and its counters and memory are dropped, since they are not the job's.
 func (m Measurement) partial(nodes int) Measurement {
 	m.Epochs = slices.Clone(m.Epochs)
 	for i, e := range m.Epochs {
@@ -83,12 +82,12 @@ func (m Measurement) partial(nodes int) Measurement {
 	return m
 }
 
-// stood notes when attempts were suspended. The scheduler says for how long in all, not
-// when: it was after the last epoch that is known, since none ends meanwhile.
-func (p *pass) stood() {
+// suspensions notes when attempts were suspended. The scheduler reports only the total time:
+// it was after the last known epoch, since no epoch ends meanwhile.
+func (p *reconciliation) suspensions() {
 	for _, a := range p.job.Attempts {
 		run, from := p.rec.runOf(a.Number), a.Started
-		if run == nil || a.Suspended <= run.Stood {
+		if run == nil || a.Suspended <= run.Suspended {
 			continue
 		}
 		for _, e := range p.rec.Epochs {
@@ -97,13 +96,13 @@ func (p *pass) stood() {
 			}
 		}
 		still := slices.DeleteFunc(slices.Clone(run.Still), func(s tuning.Span) bool { return s.From.Equal(from) })
-		run.Stood, run.Still, p.dirty = a.Suspended, append(still, tuning.Span{From: from, To: p.now}), true
+		run.Suspended, run.Still, p.dirty = a.Suspended, append(still, tuning.Span{From: from, To: p.now}), true
 	}
 }
 
-// bounds are those of an attempt that exporters know as one with the attempt before it or
-// behind it: a task that was restarted in place with other variables.
-func (p *pass) bounds(attempt int) (from, to time.Time) {
+// bounds are those of an attempt that shares its unit with the one before or after it: an
+// in-place restart with other variables.
+func (p *reconciliation) bounds(attempt int) (from, to time.Time) {
 	for i, a := range p.job.Attempts {
 		if a.Number != attempt || a.Unit == "" {
 			continue
@@ -119,29 +118,29 @@ func (p *pass) bounds(attempt int) (from, to time.Time) {
 }
 
 const (
-	// lastWords is how long after a change the last marks of the attempt before are
-	// waited for; a successful answer after that ends its story.
-	lastWords = 10 * time.Second
-	// silence is how long an attempt that ended is asked for in vain.
+	// lastEpochs is how long to wait for the last epochs of the attempt before; the first
+	// answer after that is final.
+	lastEpochs = 10 * time.Second
+	// silence is how long to ask for an ended attempt without an answer.
 	silence = 2 * time.Minute
 )
 
-// complete reports whether an earlier attempt needs not to be asked for any more.
-func (p *pass) complete(attempt int) bool {
+// complete reports whether an earlier attempt need not be asked for any more.
+func (p *reconciliation) complete(attempt int) bool {
 	run := p.rec.runOf(attempt)
 	return run == nil || run.Read || p.since(attempt) > silence
 }
 
-// heard notes that an earlier attempt answered, which is its last answer once its
-// last words had the time to come in.
-func (p *pass) heard(attempt int) {
-	if run := p.rec.runOf(attempt); run != nil && p.since(attempt) > lastWords {
+// markRead notes an answer about an earlier attempt; it is final once the last epochs had
+// time to arrive.
+func (p *reconciliation) markRead(attempt int) {
+	if run := p.rec.runOf(attempt); run != nil && p.since(attempt) > lastEpochs {
 		run.Read, p.dirty = true, true
 	}
 }
 
-// since is for how long an attempt has been followed by another.
-func (p *pass) since(attempt int) time.Duration {
+// since is how long ago the next attempt started.
+func (p *reconciliation) since(attempt int) time.Duration {
 	for _, a := range p.job.Attempts {
 		if a.Number == attempt+1 && !a.Started.IsZero() {
 			return p.now.Sub(a.Started)
@@ -150,53 +149,52 @@ func (p *pass) since(attempt int) time.Duration {
 	return 0
 }
 
-// hearing is the listener that was asked for last, and when to look for it again.
-type hearing struct {
+// listenerCheck is the last check of a listener, and when the next one is due.
+type listenerCheck struct {
 	attempt int
 	again   time.Time
 }
 
-// How long until a listener is looked for again: soon after it was started, since
-// that is when it fails.
+// When to check a listener again: soon after its start, when most failures happen.
 const (
-	hearRetry = 10 * time.Second
-	hearSoon  = time.Minute
-	hearAgain = 5 * time.Minute
+	listenRetry = 10 * time.Second
+	listenSoon  = time.Minute
+	listenAgain = 5 * time.Minute
 )
 
-// hear has the listener started inside an attempt that runs. One that died is found
-// missing and started again.
-func (p *pass) hear(ctx context.Context) {
+// ensureListener starts the listener inside a running attempt, and starts it again after it
+// died.
+func (p *reconciliation) ensureListener(ctx context.Context) {
 	progress := p.rec.Policy.Progress
-	if p.stages.Listen == nil || progress.Pattern == "" || p.job.State != driver.Running {
+	if p.services.Listen == nil || progress.Pattern == "" || p.job.State != driver.Running {
 		return
 	}
 	p.mu.Lock()
-	last := p.hearings[p.rec.Job]
+	last := p.listeners[p.rec.Job]
 	p.mu.Unlock()
 	if last.attempt == p.job.Attempt && p.now.Before(last.again) {
 		return
 	}
-	wait := hearAgain
-	switch err := p.stages.Listen(ctx, p.rec.Job, p.job.Attempt, progress); {
+	wait := listenAgain
+	switch err := p.services.Listen(ctx, p.rec.Job, p.job.Attempt, progress); {
 	case errors.Is(err, driver.ErrUnsupported):
 		p.cfg.Log.Warn("no listener in this job, so its epochs are not seen", "job", p.rec.Job, "error", err)
-	case errors.Is(err, driver.ErrConflict): // it has just ended, or is another attempt
+	case errors.Is(err, driver.ErrConflict): // the attempt has just ended
 		return
 	case err != nil:
 		p.cfg.Log.Warn("the listener was not started", "job", p.rec.Job, "attempt", p.job.Attempt, "error", err)
-		wait = hearRetry
+		wait = listenRetry
 	case last.attempt != p.job.Attempt:
-		wait = hearSoon
+		wait = listenSoon
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.hearings[p.rec.Job] = hearing{p.job.Attempt, p.now.Add(wait)}
+	p.listeners[p.rec.Job] = listenerCheck{p.job.Attempt, p.now.Add(wait)}
 }
 
-// tick is how long to wait before the job is measured again: the longer an
-// attempt runs, the less a moment matters, and the more there is to read.
-func (p *pass) tick() time.Duration {
+// tick is how long to wait until the job is measured again: the longer an attempt runs, the
+// longer, since there is more to read.
+func (p *reconciliation) tick() time.Duration {
 	age := time.Duration(0)
 	if n := len(p.job.Attempts); n > 0 {
 		age = p.now.Sub(p.job.Attempts[n-1].Started)
@@ -204,9 +202,9 @@ func (p *pass) tick() time.Duration {
 	return min(max(p.cfg.Tick, age/200), max(p.cfg.Tick, 30*time.Second))
 }
 
-// merge replaces what was known of the attempt's epochs. The window of an attempt
-// only grows, unless the exporter restarted: then the longer story stays.
-func (p *pass) merge(attempt int, m Measurement) {
+// merge updates the attempt's epochs. If the exporter restarted and lost some, the known ones
+// stay.
+func (p *reconciliation) merge(attempt int, m Measurement) {
 	old := len(p.rec.Epochs)
 	fresh := make(map[int]bool, len(m.Epochs))
 	for _, e := range m.Epochs {
@@ -228,10 +226,10 @@ func (p *pass) merge(attempt int, m Measurement) {
 	}
 }
 
-// restartCost measures what the change to this attempt cost: the time between
-// the last epoch before and the first after, less one epoch and less the wait in
-// the queue that the scheduler had announced, which it announces each time.
-func (p *pass) restartCost(attempt int) {
+// restartCost measures the cost of the restart before this attempt: the time between the last
+// epoch before and the first after it, less one epoch and less the announced wait in the
+// queue, which each decision accounts for anew.
+func (p *reconciliation) restartCost(attempt int) {
 	if attempt < 2 || len(p.rec.RestartCosts) >= attempt-1 {
 		return
 	}
@@ -254,8 +252,8 @@ func (p *pass) restartCost(attempt int) {
 	p.rec.RestartCosts = append(p.rec.RestartCosts, max(0, gap-p.queued(attempt)))
 }
 
-// queued is how long an attempt waited for room, as far as that was announced.
-func (p *pass) queued(attempt int) time.Duration {
+// queued is how long an attempt waited in the queue, at most as long as announced.
+func (p *reconciliation) queued(attempt int) time.Duration {
 	var ended, started time.Time
 	for _, a := range p.job.Attempts {
 		switch a.Number {
@@ -272,15 +270,14 @@ func (p *pass) queued(attempt int) time.Duration {
 	return min(run.Wait, started.Sub(ended))
 }
 
-// classify asks once what the job resembles: under the settings of its first
-// usable profile, since only equal settings can be compared.
-func (p *pass) classify() {
+// classify classifies the job once, by its first usable profile.
+func (p *reconciliation) classify() {
 	current := p.rec.Settings(p.job.Attempt)
 	profile, ok := p.rec.Profiles[current.Key()]
 	if !ok || p.rec.Class != nil || p.measured != tuning.ReasonNone {
 		return
 	}
-	class := p.stages.Classify(profile)
+	class := p.services.Classify(profile)
 	p.rec.Class, p.rec.ClassAt, p.dirty = &class, current, true
 	p.rec.History = append(p.rec.History, Entry{
 		At: p.now, Attempt: p.job.Attempt, Reason: class.Reason, Class: &class,

@@ -62,7 +62,7 @@ func TestAJobThatItsSchedulerForgotIsLost(t *testing.T) {
 		{
 			"it was never touched",
 			func(tuning.State) tuning.Decision { return hold(tuning.ReasonTooShort) },
-			func(r *reconcile.Record) bool { return r.Phase == reconcile.Held && len(r.Epochs) > 3 },
+			func(r *reconcile.Record) bool { return r.Phase == reconcile.Settled && len(r.Epochs) > 3 },
 			tuning.ReasonLost, 0,
 		},
 	} {
@@ -169,7 +169,7 @@ func TestSpentJoulesAreALowerBound(t *testing.T) {
 		{"computed ones do not mix in", slices.Concat(of("rapl", 1), of(tuning.Modelled, 5)), false, 1, "rapl"},
 		{"but where the site says so", slices.Concat(of("rapl", 1), of(tuning.Modelled, 5)), true, 6, "rapl"},
 	} {
-		r := reconcile.Record{Epochs: tc.epochs}
+		r := reconcile.Record{Course: reconcile.Course{Epochs: tc.epochs}}
 		got, source := r.SpentJoules(tc.modelled)
 		if (got == nil) != (tc.want < 0) || got != nil && float64(*got) != tc.want || source != tc.source {
 			t.Errorf("%s: got %v from %q, want %g from %q", tc.name, got, source, tc.want, tc.source)
@@ -179,9 +179,11 @@ func TestSpentJoulesAreALowerBound(t *testing.T) {
 
 func TestWhatOneSourceComputedIsNoMeasuredSum(t *testing.T) {
 	t.Parallel()
-	r := reconcile.Record{Epochs: []tuning.Epoch{
-		{Joules: new(tuning.Joules(1)), Source: tuning.Modelled}, {Joules: new(tuning.Joules(2)), Source: "rapl"},
-	}}
+	r := reconcile.Record{
+		Course: reconcile.Course{Epochs: []tuning.Epoch{
+			{Joules: new(tuning.Joules(1)), Source: tuning.Modelled}, {Joules: new(tuning.Joules(2)), Source: "rapl"},
+		}},
+	}
 	if sum, source := r.Joules(); sum == nil || *sum != 3 || source != tuning.Modelled {
 		t.Errorf("got %v from %q, want 3 from modelled", sum, source)
 	}
@@ -212,7 +214,7 @@ func TestThePlannerIsToldHowLongUntunedJobsOfTheKindTook(t *testing.T) {
 			if !q.Own.Equal(cores(4)) || q.Kind.Name != "train" {
 				t.Errorf("asked about %s with %s", q.Kind, q.Own)
 			}
-			return reconcile.Recollection{KindSeconds: 2.5, KindRuns: 3}
+			return reconcile.Recollection{Knowledge: tuning.Knowledge{KindSeconds: 2.5, KindRuns: 3}}
 		}
 		asked := 0
 		w.decide = func(s tuning.State) tuning.Decision {

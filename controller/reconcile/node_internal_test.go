@@ -21,14 +21,13 @@ func TestEachAttemptIsMeasuredWhereItRan(t *testing.T) {
 		node    string
 	}
 	var asked []ask
-	l := New(Config{Log: slog.New(slog.DiscardHandler), Stages: Stages{
+	l := New(Config{Log: slog.New(slog.DiscardHandler), Services: Services{
 		Measure: func(_ context.Context, q MeasureRequest) (Measurement, error) {
 			asked = append(asked, ask{q.Attempt, q.Node})
 			return Measurement{Reason: tuning.ReasonProfiling}, nil
 		},
-		Settings: func(tuning.Policy, tuning.Settings, driver.Change) tuning.Settings { return nil },
 	}})
-	rec := &Record{Job: "7", Policy: tuning.Policy{Progress: tuning.Progress{Pattern: "^epoch"}}}
+	rec := &Record{Identity: Identity{Job: "7"}, Request: Request{Policy: tuning.Policy{Progress: tuning.Progress{Pattern: "^epoch"}}}}
 	begun := time.Now()
 	attempts := []driver.Attempt{{Number: 1, Started: begun}, {Number: 2, Started: begun, Cause: driver.CauseIntent}}
 	for _, tc := range []struct {
@@ -45,7 +44,7 @@ func TestEachAttemptIsMeasuredWhereItRan(t *testing.T) {
 	} {
 		asked = nil
 		tc.job.ID, tc.job.Attempts = "7", attempts[:tc.job.Attempt]
-		p := &pass{Loop: l, now: begun, job: tc.job, rec: rec}
+		p := &reconciliation{Loop: l, now: begun, job: tc.job, rec: rec}
 		if err := p.adopt(t.Context()); err != nil {
 			t.Fatal(err)
 		}

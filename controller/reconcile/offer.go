@@ -4,62 +4,64 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
+	"pitchpipe/controller/resubmit"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
 
-// ErrNoOffer means that an offer is not known, or that none is made; the text says why.
+// ErrNoOffer means that there is no such offer, or that none is made; the text says why.
 var ErrNoOffer = errors.New("no head start")
 
-// offered is for how long an offer counts against what the site allows before its job
-// was seen. A job that is seen later still has it.
+// offered is how long an offer counts towards the site's caps until its job is seen. A job
+// that is seen later still has it.
 const offered = time.Minute
 
-// Offer is what a job that is about to be submitted by its user may begin with. It is
-// durable before the user hears of it, so that its job is known for what it is whenever
-// it is seen; where the user never submits, nothing comes of it.
+// Offer is the change that a job may start with, made before its user submits the job. It is
+// durable before the user gets it, so that the job is recognised whenever it is seen. If the
+// user never submits, it has no effect.
 type Offer struct {
-	ID       string          `json:"id"` // of the intent that the job's first attempt then has
+	ID       string          `json:"id"` // of the intent that the first attempt will have
 	Job      driver.JobID    `json:"job"`
 	Kind     tuning.JobKind  `json:"kind"`
 	Change   driver.Change   `json:"change"`
 	Decision tuning.Decision `json:"decision"`
-	Decided  []Decided       `json:"decided,omitempty"` // with what it was made of
+	Decided  []Decided       `json:"decided,omitempty"` // with the state
 	At       time.Time       `json:"at"`
 }
 
-// key is what an offer is counted by before its job is there.
+// key counts the offer in the caps until its job is seen.
 func (o Offer) key() driver.JobID { return driver.JobID("offer " + o.ID) }
 
-// Offers is where offers are kept. Put is durable when it returns.
+// Offers is the store of the offers. Put is durable when it returns.
 type Offers interface {
 	Put(ctx context.Context, o Offer) error
 	Get(ctx context.Context, id string) (Offer, error) // ErrNoOffer
 	Delete(ctx context.Context, id string) error
 }
 
-// Offer decides about a job that does not exist yet as about one that waits for its
-// start. Admit is the scheduler's dry run of its submission with the change. The error is
-// ErrNoOffer where the job is to begin as it is.
+// Offer decides about a job before its submission, as about one that waits for its start.
+// admit is the scheduler's dry run of the submission with the change. ErrNoOffer: the job
+// should start as it is.
 func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(context.Context, driver.Change) error) (Offer, error) {
 	none := func(r tuning.Reason) (Offer, error) { return Offer{}, fmt.Errorf("%w: %s", ErrNoOffer, r.Sentence()) }
 	o := Offer{ID: id, Job: job.ID, At: l.cfg.Now()}
-	if l.stages.Offers == nil {
+	if l.services.Offers == nil {
 		return Offer{}, ErrNoOffer
 	}
-	reading := l.stages.Read(ctx, job)
+	reading := l.services.Read(ctx, job)
 	if reading.Reason != tuning.ReasonNone {
 		return none(reading.Reason)
 	}
 	rec := &Record{
-		Job: o.key(), Name: job.Name, Owner: job.Owner, Kind: reading.Kind, Phase: Eligible, Policy: reading.Policy, Own: reading.Own,
-		Total: reading.Policy.Progress.Total,
+		Identity: Identity{Job: o.key(), Name: job.Name, Owner: job.Owner, Kind: reading.Kind},
+		Phase:    Waiting,
+		Request:  Request{Policy: reading.Policy, Own: reading.Own},
+		Course:   Course{Total: reading.Policy.Progress.Total},
 	}
-	p := &pass{Loop: l, now: o.At, job: job, rec: rec, measured: tuning.ReasonWarmingUp}
+	p := &reconciliation{Loop: l, now: o.At, job: job, rec: rec, measured: tuning.ReasonWarmingUp}
 	if !rec.Policy.Progress.IsSet() {
 		p.measured = tuning.ReasonNoProgress
 	}
@@ -70,12 +72,12 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 	if err != nil {
 		return Offer{}, err
 	}
-	d := p.keep(ctx, s, l.stages.Choose(s))
+	d := p.record(ctx, s, l.stages.Choose(s))
 	if d.Action != tuning.Move || spoils(s, d) {
 		return none(d.Reason)
 	}
 	o.Kind, o.Decision, o.Decided = rec.Kind, d, rec.Decided
-	in, err := l.stages.Intent(id, job, rec.Policy, rec.Own, d.Settings, note(d))
+	in, err := resubmit.Intent(id, job, rec.Policy, rec.Own, d.Settings, note(d))
 	if err != nil {
 		return Offer{}, err
 	}
@@ -89,18 +91,18 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 	if r := p.claim(d); r != tuning.ReasonNone {
 		return none(r)
 	}
-	site := l.stages.Site(job)
-	if key := l.caps.admit(p.now, rec, Recalled, site); key != "" {
+	site := l.services.Site(job)
+	if key := l.caps.admit(p.now, rec, d.Action, site); key != "" {
 		l.caps.release(rec.Job)
 		return Offer{}, fmt.Errorf("%w: %s: %s", ErrNoOffer, tuning.ReasonSiteCap.Sentence(), site.Rule(key))
 	}
 	l.caps.promise(rec.Job, p.now.Add(offered))
-	// As with an intent: what cannot be audited is not even wanted.
-	err = l.stages.Audit(ctx, Audit{
+	// The audit comes first: no offer without its audit entry.
+	err = l.services.Audit(ctx, Audit{
 		At: p.now, Actor: "tuner", Job: string(job.ID), Action: "offer", Before: rec.Own, After: d.Settings, Reason: d.Reason, Intent: id,
 	})
 	if err == nil {
-		err = l.stages.Offers.Put(ctx, o)
+		err = l.services.Offers.Put(ctx, o)
 	}
 	if err != nil {
 		l.caps.release(rec.Job)
@@ -109,9 +111,8 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 	return o, nil
 }
 
-// spoils reports whether to begin with it would keep a job from being tuned as it runs: of
-// its kind nothing is known yet but its memory, and what its epochs under its owner's
-// own settings would teach is worth more than the memory.
+// spoils reports whether the change would prevent tuning while the job runs: only the memory
+// of its kind is known, and its epochs under its owner's settings would teach more.
 func spoils(s tuning.State, d tuning.Decision) bool {
 	diff := s.Own.Diff(d.Settings)
 	memory := len(diff) == 1 && diff[0] == tuning.Memory
@@ -121,15 +122,14 @@ func spoils(s tuning.State, d tuning.Decision) bool {
 	return memory && tunable && len(s.KindEffects) == 0
 }
 
-// offer is what the job of an attempt was offered before it was submitted; nil: it was
-// not. What cannot be read is asked for again.
-func (p *pass) offer(ctx context.Context, intent string) (*Offer, error) {
-	if intent == "" || p.stages.Offers == nil || p.rec.Phase != Eligible {
-		return nil, nil //nolint:nilnil // most jobs were offered nothing
+// offer is the offer that the attempt's job was submitted with; nil: none.
+func (p *reconciliation) offer(ctx context.Context, intent string) (*Offer, error) {
+	if intent == "" || p.services.Offers == nil || p.rec.Phase != Waiting {
+		return nil, nil //nolint:nilnil // most jobs have none
 	}
-	o, err := p.stages.Offers.Get(ctx, intent)
+	o, err := p.services.Offers.Get(ctx, intent)
 	if errors.Is(err, ErrNoOffer) || err == nil && (o.Job != p.job.ID || o.Kind != p.rec.Kind) {
-		return nil, nil //nolint:nilnil // it is none of ours
+		return nil, nil //nolint:nilnil // another job's
 	}
 	if err != nil {
 		return nil, fmt.Errorf("what %s was offered: %w", p.job.ID, err)
@@ -137,9 +137,8 @@ func (p *pass) offer(ctx context.Context, intent string) (*Offer, error) {
 	return &o, nil
 }
 
-// begun tells a job that began with what it was offered, or is about to, from one that
-// begins as its owner wrote it, whether it still runs or not.
-func (p *pass) begun(ctx context.Context) error {
+// begun accepts the offer that the job has started with, or will.
+func (p *reconciliation) begun(ctx context.Context) error {
 	intent := p.job.Intent
 	if n := len(p.job.Attempts); n > 0 {
 		intent = p.job.Attempts[n-1].Intent
@@ -148,15 +147,15 @@ func (p *pass) begun(ctx context.Context) error {
 	if o == nil || err != nil {
 		return err
 	}
-	return p.honour(ctx, *o)
+	return p.accept(ctx, *o)
 }
 
-// honour writes down of a job that was submitted with an offer what would have been
-// written down had it waited: it is recalled, and nothing is left to be done to it.
-func (p *pass) honour(ctx context.Context, o Offer) error {
+// accept records for a job that was submitted with an offer what a waiting job's record would
+// have: a recalled setting whose change was made.
+func (p *reconciliation) accept(ctx context.Context, o Offer) error {
 	p.caps.take(o.key(), p.rec, o.Decision)
-	// The effect was its owner's submission; it is in the audit all the same.
-	if err := p.stages.Audit(ctx, Audit{
+	// The submission made the change; the audit has it too.
+	if err := p.services.Audit(ctx, Audit{
 		At: p.now, Actor: "tuner", Job: string(p.job.ID), Action: string(o.Decision.Action),
 		Before: p.rec.Own, After: o.Decision.Settings, Reason: o.Decision.Reason, Intent: o.ID,
 	}); err != nil {
@@ -170,7 +169,7 @@ func (p *pass) honour(ctx context.Context, o Offer) error {
 		Decision: o.Decision, Made: o.At, Tried: true, Step: driver.StepStarted,
 	}
 	d := o.Decision
-	if err := p.to(Recalled, KnownKind, Entry{Reason: d.Reason, Decision: &d}); err != nil {
+	if err := p.to(Changing, KnownKind, Entry{Reason: d.Reason, Decision: &d}); err != nil {
 		return err
 	}
 	if err := p.started(driver.Step{Kind: driver.StepStarted, Attempt: p.job.Attempt}); err != nil {
@@ -179,53 +178,9 @@ func (p *pass) honour(ctx context.Context, o Offer) error {
 	if err := p.store(ctx); err != nil {
 		return err
 	}
-	// It is in the record. An offer that stays behind is forgotten with the old ones.
-	if err := p.stages.Offers.Delete(ctx, o.ID); err != nil {
-		p.cfg.Log.Warn("an offer that was taken is still there", "job", p.job.ID, "error", err)
+	// The record has it. An offer that remains is pruned with the old ones.
+	if err := p.services.Offers.Delete(ctx, o.ID); err != nil {
+		p.cfg.Log.Warn("an accepted offer was not deleted", "job", p.job.ID, "error", err)
 	}
 	return nil
-}
-
-// promise counts an offer until then.
-func (c *caps) promise(key driver.JobID, until time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.promised == nil {
-		c.promised = map[driver.JobID]time.Time{}
-	}
-	c.promised[key] = until
-}
-
-// lapse forgets the offers of which nothing came.
-func (c *caps) lapse(now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	maps.DeleteFunc(c.promised, func(key driver.JobID, until time.Time) bool {
-		if now.Before(until) {
-			return false
-		}
-		delete(c.active, key)
-		delete(c.trying, key)
-		return true
-	})
-}
-
-// take counts the job in the place of the offer that it was submitted with.
-func (c *caps) take(key driver.JobID, r *Record, d tuning.Decision) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.promised, key)
-	delete(c.active, key)
-	delete(c.trying, key)
-	if c.active == nil {
-		c.active, c.begun = map[driver.JobID]bool{}, map[driver.JobID]string{}
-	}
-	c.active[r.Job] = true
-	if !tries(d.Reason) {
-		return
-	}
-	if c.trying == nil {
-		c.trying = map[driver.JobID]attempt{}
-	}
-	c.trying[r.Job] = attempt{r.Kind, d.Settings, d.Reason}
 }

@@ -144,7 +144,7 @@ func TestAJobThatBeganWithAnOfferIsTheOneItWasMadeTo(t *testing.T) {
 				}
 				told := false
 				for _, e := range rec.History {
-					told = told || e.To == reconcile.Recalled && e.Decision != nil && e.Decision.Reason == tuning.ReasonRecalled
+					told = told || e.To == reconcile.Changing && e.Decision != nil && e.Decision.Reason == tuning.ReasonRecalled
 				}
 				if !told {
 					t.Errorf("its story does not tell why: %+v", rec.History)

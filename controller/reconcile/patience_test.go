@@ -18,12 +18,12 @@ func TestTheLongerAJobHasWaitedTheLessOftenItIsDecidedAbout(t *testing.T) {
 		5 * time.Minute:  30 * time.Second,
 		10 * time.Hour:   time.Minute,
 	} {
-		p := pass{Loop: New(Config{}), now: now, job: driver.Job{Submitted: now.Add(-waited)}}
+		p := reconciliation{Loop: New(Config{}), now: now, job: driver.Job{Submitted: now.Add(-waited)}}
 		if got := p.patience(); got != want {
 			t.Errorf("after %v: %v, want %v", waited, got, want)
 		}
 	}
-	p := pass{Loop: New(Config{Tick: time.Hour}), now: now, job: driver.Job{Submitted: now.Add(-24 * time.Hour)}}
+	p := reconciliation{Loop: New(Config{Tick: time.Hour}), now: now, job: driver.Job{Submitted: now.Add(-24 * time.Hour)}}
 	if got := p.patience(); got != time.Hour {
 		t.Errorf("with a tick of an hour: %v, want no more often than that", got)
 	}

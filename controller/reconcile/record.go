@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -11,65 +12,90 @@ import (
 
 // Record is the durable story of one job.
 type Record struct {
-	Job         driver.JobID    `json:"job"`
-	Name        string          `json:"name"`
-	Owner       string          `json:"owner"`
-	Kind        tuning.JobKind  `json:"kind"`
-	Fingerprint string          `json:"fingerprint"` // of the owner's spec when it was read
-	Phase       Phase           `json:"phase"`
-	Before      Phase           `json:"before,omitempty"` // the phase before Suspended
-	Reason      tuning.Reason   `json:"reason"`           // of the latest decision or ending
-	Detail      string          `json:"detail,omitempty"`
-	State       driver.State    `json:"state"`             // of the job when last seen
-	Final       bool            `json:"final,omitempty"`   // a hold that nothing of this job will change
-	Control     bool            `json:"control,omitempty"` // drawn into the untuned share
-	Submitted   time.Time       `json:"submitted"`
-	Started     time.Time       `json:"started,omitzero"`
-	Ended       time.Time       `json:"ended,omitzero"`
-	Policy      tuning.Policy   `json:"policy"` // the stanza's, before the site narrowed it
-	Own         tuning.Settings `json:"own"`
-	Asked       *Asked          `json:"asked,omitempty"`  // of the scheduler, when Own was read
-	Runs        []Run           `json:"runs,omitempty"`   // one per attempt
-	Queued      *Run            `json:"queued,omitempty"` // carried out, and its attempt has not begun
-	Total       int             `json:"total"`            // epochs in all, 0 unknown
-	Alias       string          `json:"alias,omitempty"`  // by which exporters know it, where not by its id
+	Identity
+	Phase  Phase         `json:"phase"`
+	Reason tuning.Reason `json:"reason"` // of the latest decision or of the end
+	Detail string        `json:"detail,omitempty"`
 
-	Epochs   []tuning.Epoch            `json:"epochs,omitempty"`   // measured, of all attempts, each number once
-	Profiles map[string]tuning.Profile `json:"profiles,omitempty"` // by the key of the settings
-	Class    *tuning.Class             `json:"class,omitempty"`
-	ClassAt  tuning.Settings           `json:"class_at,omitempty"` // the settings that it was classified under
-	Peak     tuning.Bytes              `json:"peak,omitempty"`
+	Request
+	Course
+	Tuning
+	Story
 
-	Move    *Intent         `json:"move,omitempty"`    // under way
-	Settle  time.Time       `json:"settle,omitzero"`   // epochs that began later did not choose the setting
-	Outcome *tuning.Outcome `json:"outcome,omitempty"` // of the last move
-	Looked  int             `json:"looked,omitempty"`  // after so many epochs of the present attempt the planner was asked for more
-	Learned bool            `json:"learned,omitempty"`
-	// Toll is what tuning cost the job or saved it in all, once it has ended; nil: it was
-	// not tuned, or what an epoch takes untuned is unknown.
-	Toll *tuning.Toll `json:"toll,omitempty"`
-	// Hurt are settings under which the job could not run, or that the stop-loss left.
-	Hurt []tuning.Settings `json:"hurt,omitempty"`
-	// Cut are epochs that did not end, since their attempts were ended first.
-	Cut []tuning.Epoch `json:"cut,omitempty"`
-
-	Restarts     []time.Time     `json:"restarts,omitempty"` // moves and roll-backs carried out
-	Probed       []time.Time     `json:"probed,omitempty"`
-	Counted      int             `json:"counted,omitempty"`     // attempts up to this one are, where its owner's change put their runs aside
-	Expired      int             `json:"expired,omitempty"`     // moves abandoned because it did not save in time
-	NoRoom       bool            `json:"no_room,omitempty"`     // for what it was to be given while it waits: there it gets no more than its owner asked for
-	RoomAt       time.Time       `json:"room_at,omitzero"`      // there was no room for more than it has as it runs, which is asked for again then
-	RoomFor      tuning.Settings `json:"room_for,omitempty"`    // what there was no room for
-	KeepMemory   bool            `json:"keep_memory,omitempty"` // its scheduler refused to give it less
-	RestartCosts []time.Duration `json:"restart_costs,omitempty"`
-	History      []Entry         `json:"history,omitempty"`
-	// Decided are the newest decisions with what they were made of, and Dropped tells of
-	// those before them.
-	Decided []Decided `json:"decided,omitempty"`
-	Dropped *Dropped  `json:"dropped,omitempty"`
-
+	Learned bool `json:"learned,omitempty"` // the knowledge has what it taught
 	// Pruned means that nothing is left but that the job was seen and is over.
 	Pruned bool `json:"pruned,omitempty"`
+}
+
+// Identity is which job it is.
+type Identity struct {
+	Job         driver.JobID   `json:"job"`
+	Name        string         `json:"name"`
+	Owner       string         `json:"owner"`
+	Kind        tuning.JobKind `json:"kind"`
+	Fingerprint string         `json:"fingerprint"`     // of the owner's spec when it was read
+	Alias       string         `json:"alias,omitempty"` // by which exporters know it, where not by its id
+	Submitted   time.Time      `json:"submitted"`
+}
+
+// Request is what the owner asked for.
+type Request struct {
+	Policy  tuning.Policy   `json:"policy"` // the stanza's, before the site narrowed it
+	Own     tuning.Settings `json:"own"`
+	Asked   *Asked          `json:"asked,omitempty"`   // of the scheduler, when Own was read
+	Control bool            `json:"control,omitempty"` // drawn into the untuned share
+}
+
+// Course is what became of the job so far.
+type Course struct {
+	State   driver.State `json:"state"` // when last seen
+	Started time.Time    `json:"started,omitzero"`
+	Ended   time.Time    `json:"ended,omitzero"`
+	// Unreachable: its scheduler did not answer when the job was last looked at.
+	Unreachable bool `json:"unreachable,omitempty"`
+
+	Runs    []Run `json:"runs,omitempty"`    // one per attempt
+	Queued  *Run  `json:"queued,omitempty"`  // carried out, and its attempt has not begun
+	Counted int   `json:"counted,omitempty"` // the last attempt before its owner changed the job
+	Total   int   `json:"total"`             // epochs in all, 0 unknown
+
+	Epochs       []tuning.Epoch            `json:"epochs,omitempty"`   // measured, over all attempts, each number once
+	Cut          []tuning.Epoch            `json:"cut,omitempty"`      // that were cut off by the end of their attempts
+	Profiles     map[string]tuning.Profile `json:"profiles,omitempty"` // by the key of the settings
+	Class        *tuning.Class             `json:"class,omitempty"`
+	ClassAt      tuning.Settings           `json:"class_at,omitempty"` // the settings that it was classified under
+	Peak         tuning.Bytes              `json:"peak,omitempty"`
+	RestartCosts []time.Duration           `json:"restart_costs,omitempty"`
+}
+
+// Tuning is what the tuner did to the job, and what came of it.
+type Tuning struct {
+	Move    *Intent         `json:"move,omitempty"`    // under way
+	Settle  time.Time       `json:"settle,omitzero"`   // epochs that began later may judge the setting
+	Outcome *tuning.Outcome `json:"outcome,omitempty"` // of the last move
+	Looked  int             `json:"looked,omitempty"`  // epochs of the present attempt when the planner was last asked for something better
+	// Toll is what tuning cost or saved in all, once the job has ended; nil: it was not
+	// tuned, or the cost of an untuned epoch is unknown.
+	Toll *tuning.Toll `json:"toll,omitempty"`
+	// Harmed are settings under which the job could not run, or that the stop-loss left.
+	Harmed   []tuning.Settings `json:"hurt,omitempty"`
+	Restarts []time.Time       `json:"restarts,omitempty"` // moves and roll-backs carried out
+	Probed   []time.Time       `json:"probed,omitempty"`
+	Expired  int               `json:"expired,omitempty"` // changes abandoned because it did not save in time
+
+	// What its scheduler refused.
+	NoRoom     bool            `json:"no_room,omitempty"`     // while it waits: it gets no more than its owner asked for
+	RoomAt     time.Time       `json:"room_at,omitzero"`      // when to ask again for more room while it runs
+	RoomFor    tuning.Settings `json:"room_for,omitempty"`    // the settings that found no room
+	KeepMemory bool            `json:"keep_memory,omitempty"` // to lower its memory
+}
+
+// Story is what happened, in order.
+type Story struct {
+	History []Entry `json:"history,omitempty"`
+	// Decided are the newest decisions with their states; Dropped counts the older ones.
+	Decided []Decided `json:"decided,omitempty"`
+	Dropped *Dropped  `json:"dropped,omitempty"`
 }
 
 // Run is one attempt as the tuner sees it.
@@ -77,17 +103,17 @@ type Run struct {
 	Attempt  int             `json:"attempt"`
 	Settings tuning.Settings `json:"settings"`
 	Action   tuning.Action   `json:"action"`         // hold: the owner's own submission
-	Node     string          `json:"node,omitempty"` // where it runs or ran, as far as the scheduler said so
-	Unit     string          `json:"unit,omitempty"` // by which exporters know it alone; see driver.Attempt.Unit
+	Node     string          `json:"node,omitempty"` // where it runs or ran, if the scheduler said so
+	Unit     string          `json:"unit,omitempty"` // its id at the exporters; see driver.Attempt.Unit
 	Intent   string          `json:"intent,omitempty"`
-	// Wait is how long the scheduler said that it would wait in the queue.
+	// Wait is the wait in the queue that the scheduler announced.
 	Wait time.Duration `json:"wait,omitempty"`
-	// Read means that its story is complete: the exporter is not asked again.
+	// Read: its epochs are complete, and the exporter is not asked again.
 	Read bool `json:"read,omitempty"`
-	// Stood is for how long the scheduler has said that it had it stand still, and Still
-	// are the times between which it did so. They never change in place.
-	Stood time.Duration `json:"stood,omitempty"`
-	Still []tuning.Span `json:"still,omitempty"`
+	// Suspended is for how long the scheduler had it suspended, and Still are the spans in
+	// which it was. They never change in place.
+	Suspended time.Duration `json:"stood,omitempty"`
+	Still     []tuning.Span `json:"still,omitempty"`
 }
 
 // Intent is a decision on its way to the scheduler. It is durable before its
@@ -95,11 +121,14 @@ type Run struct {
 type Intent struct {
 	Driver   driver.Intent   `json:"driver"`
 	Decision tuning.Decision `json:"decision"`
-	Step     driver.StepKind `json:"step,omitempty"`  // the last one taken; empty = none yet
-	Tried    bool            `json:"tried,omitempty"` // a step was asked for: it may have had an effect
+	Step     driver.StepKind `json:"step,omitempty"`  // the last one; empty = none yet
+	Tried    bool            `json:"tried,omitempty"` // the driver was called: there may be an effect
 	Made     time.Time       `json:"made"`
-	Wait     time.Duration   `json:"wait,omitempty"` // in the queue, as the scheduler saw it then
+	Wait     time.Duration   `json:"wait,omitempty"` // in the queue, as announced then
 }
+
+// AtStart reports whether the intent is for a job that has not begun.
+func (i *Intent) AtStart() bool { return i.Driver.Attempt == 0 }
 
 // Entry is one line of a job's history.
 type Entry struct {
@@ -115,20 +144,52 @@ type Entry struct {
 	Outcome  *tuning.Outcome  `json:"outcome,omitempty"`
 }
 
-// Clone is a copy that can be changed as a pass changes a record: its lists, maps and what
-// it points to are its own. What these hold in turn, such as the settings of an epoch or
-// the evidence of a decision, nobody writes to, so the copies share it.
+// UnmarshalJSON also reads records that were written when there were sixteen phases.
+func (r *Record) UnmarshalJSON(raw []byte) error {
+	type plain Record
+	old := struct {
+		*plain
+		Before Phase `json:"before"`
+		Final  bool  `json:"final"`
+	}{plain: (*plain)(r)}
+	if err := json.Unmarshal(raw, &old); err != nil {
+		return err
+	}
+	if r.Phase == "suspended" {
+		r.Phase, r.Unreachable = old.Before, true
+	}
+	switch r.Phase {
+	case "eligible":
+		r.Phase = Waiting
+	case "classified":
+		r.Phase = Profiling
+	case "recalled", "probing", "moving", "rolling-back":
+		r.Phase = Changing
+	case "failed":
+		r.Phase = Settled
+	case "cancelled":
+		r.Phase = Ended
+	case Held:
+		if old.Final {
+			r.Phase = Settled
+		}
+	}
+	return nil
+}
+
+// Clone is a copy with its own lists, maps and pointers. The copies share what these hold in
+// turn, such as the settings of an epoch, since that is never written to.
 func (r *Record) Clone() *Record {
 	out := *r
 	out.Policy.Knobs, out.Policy.Limits, out.Policy.Sources = slices.Clone(r.Policy.Knobs), slices.Clone(r.Policy.Limits), maps.Clone(r.Policy.Sources)
 	out.Policy.Quality, out.Policy.Checkpoint = copied(r.Policy.Quality), copied(r.Policy.Checkpoint)
-	out.Own, out.ClassAt, out.RoomFor = maps.Clone(r.Own), maps.Clone(r.ClassAt), maps.Clone(r.RoomFor) // what is nil stays it
+	out.Own, out.ClassAt, out.RoomFor = maps.Clone(r.Own), maps.Clone(r.ClassAt), maps.Clone(r.RoomFor) // nil stays nil
 	out.Runs, out.Queued = slices.Clone(r.Runs), copied(r.Queued)
 	out.Epochs, out.Profiles = slices.Clone(r.Epochs), maps.Clone(r.Profiles)
 	out.Asked = copied(r.Asked)
 	out.Class, out.Move, out.Outcome, out.Toll = copied(r.Class), copied(r.Move), copied(r.Outcome), copied(r.Toll)
 	out.Cut = slices.Clone(r.Cut)
-	out.Hurt, out.Restarts, out.Probed = slices.Clone(r.Hurt), slices.Clone(r.Restarts), slices.Clone(r.Probed)
+	out.Harmed, out.Restarts, out.Probed = slices.Clone(r.Harmed), slices.Clone(r.Restarts), slices.Clone(r.Probed)
 	out.RestartCosts, out.History = slices.Clone(r.RestartCosts), slices.Clone(r.History)
 	out.Decided, out.Dropped = slices.Clone(r.Decided), copied(r.Dropped)
 	return &out
@@ -152,10 +213,10 @@ func (r *Record) Settings(attempt int) tuning.Settings {
 	return r.Own
 }
 
-// Node is where the given attempt runs or ran; empty = not known.
+// Node is where the given attempt runs or ran; empty = unknown.
 func (r *Record) Node(attempt int) string { return r.run(attempt).Node }
 
-// run is the given attempt, the zero Run where it is not known.
+// run is the given attempt; the zero Run if it is unknown.
 func (r *Record) run(attempt int) Run {
 	if run := r.runOf(attempt); run != nil {
 		return *run
@@ -163,8 +224,8 @@ func (r *Record) run(attempt int) Run {
 	return Run{}
 }
 
-// runOf is the given attempt in the record, nil where it is not known. It is good until
-// another one is added.
+// runOf points to the given attempt in the record until another one is added; nil: it is
+// unknown.
 func (r *Record) runOf(attempt int) *Run {
 	i := slices.IndexFunc(r.Runs, func(run Run) bool { return run.Attempt == attempt })
 	if i < 0 {
@@ -182,8 +243,8 @@ func (r *Record) Done() int {
 	return done
 }
 
-// Joules are those of the measured epochs; nil where any epoch lacks them. The
-// source is modelled as soon as any of them is.
+// Joules is the sum over the measured epochs; nil if any epoch lacks joules. The source is
+// modelled if any epoch's is.
 func (r *Record) Joules() (*tuning.Joules, string) {
 	var sum tuning.Joules
 	source := ""
@@ -202,11 +263,9 @@ func (r *Record) Joules() (*tuning.Joules, string) {
 	return &sum, source
 }
 
-// SpentJoules are at least what the job used so far, for its budget: the sum of
-// the epochs that have joules. What is missing is not zero, so the truth is no
-// less, and a lower bound above the budget is above the budget. Computed joules
-// are added to measured ones only where modelled allows it; alone they are
-// returned as what they are. Nil: no epoch has any.
+// SpentJoules is a lower bound of what the job has used, for its budget: the sum over the
+// epochs that have joules. Modelled joules are added to measured ones only if modelled is
+// true; without measured ones they are returned with their source. Nil: no epoch has any.
 func (r *Record) SpentJoules(modelled bool) (*tuning.Joules, string) {
 	var measured, computed tuning.Joules
 	source, model := "", ""
@@ -233,9 +292,8 @@ func (r *Record) SpentJoules(modelled bool) (*tuning.Joules, string) {
 	return nil, ""
 }
 
-// Recalled reports whether the job was given what its kind had taught before it
-// started: another setting than its owner's in more than its memory, which
-// follows from the peak and changes nothing but what is reserved.
+// Recalled reports whether the job started under another setting than its owner's. Memory
+// alone does not count: it changes only what is reserved.
 func (r *Record) Recalled() bool {
 	first := r.runOf(1)
 	if first == nil || first.Action == tuning.Hold {
@@ -247,9 +305,9 @@ func (r *Record) Recalled() bool {
 // regressed reports whether the job's last move made it worse.
 func (r *Record) regressed() bool { return r.Outcome != nil && r.Outcome.Verdict == tuning.Regressed }
 
-// harmful reports whether a move that was believed in made the job worse. What is tried may
-// turn out worse: that is what it is for, and its loss is bounded. What is worse than other
-// runs may have had another input.
+// harmful reports whether a move that was expected to help made the job worse. A try may turn
+// out worse, and its loss is bounded. A job that was worse than other runs may have had
+// another input.
 func (r *Record) harmful() bool {
 	if !r.regressed() || r.Trying() || r.Outcome.Runs > 0 {
 		return false
@@ -260,17 +318,37 @@ func (r *Record) harmful() bool {
 	return !tried || r.Outcome.Reason != tuning.ReasonStopLoss && r.Outcome.Reason != tuning.ReasonSlower
 }
 
-// Rest is what remains of the record of an ended job when its story is old.
+// NeedsAttention reports whether our handling of the job failed, or its scheduler does not
+// answer.
+func (r *Record) NeedsAttention() bool {
+	if r.Phase != Settled {
+		return r.Unreachable
+	}
+	for _, e := range slices.Backward(r.History) {
+		if e.To != "" && e.To != Settled {
+			break
+		}
+		if e.Trigger == OurFailure {
+			return true
+		}
+	}
+	return r.Unreachable
+}
+
+// Rest is what is kept of an old record.
 func (r *Record) Rest() *Record {
 	return &Record{
-		Job: r.Job, Name: r.Name, Owner: r.Owner, Kind: r.Kind, Fingerprint: r.Fingerprint, Phase: r.Phase, Reason: r.Reason,
-		State: r.State, Control: r.Control, Submitted: r.Submitted, Started: r.Started, Ended: r.OverAt(), Learned: r.Learned,
-		Pruned: true,
+		Identity: Identity{Job: r.Job, Name: r.Name, Owner: r.Owner, Kind: r.Kind, Fingerprint: r.Fingerprint, Submitted: r.Submitted},
+		Phase:    r.Phase,
+		Reason:   r.Reason,
+		Learned:  r.Learned,
+		Pruned:   true,
+		Course:   Course{State: r.State, Started: r.Started, Ended: r.OverAt()},
+		Request:  Request{Control: r.Control},
 	}
 }
 
-// OverAt is when the story ended; of a story that goes on, when it was last added
-// to.
+// OverAt is the time of the newest entry of the history.
 func (r *Record) OverAt() time.Time {
 	if n := len(r.History); n > 0 {
 		return r.History[n-1].At
@@ -278,15 +356,12 @@ func (r *Record) OverAt() time.Time {
 	return r.Ended
 }
 
-// to moves the record along an arrow of the table and writes the history.
+// to moves the record along an arrow of the table and adds the entry to the history.
 func (r *Record) to(at time.Time, to Phase, by Trigger, e Entry) error {
 	if err := permitted(r.Phase, to, by); err != nil {
 		return err
 	}
 	e.At, e.From, e.To, e.Trigger = at, r.Phase, to, by
-	if r.Phase != Suspended {
-		r.Before = r.Phase
-	}
 	r.Phase = to
 	if e.Reason != tuning.ReasonNone {
 		r.Reason = e.Reason

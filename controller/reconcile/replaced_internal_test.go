@@ -10,7 +10,7 @@ import (
 func TestAJobIsAnotherOnceItsAttemptsBeganAnew(t *testing.T) {
 	t.Parallel()
 	begun := time.Unix(1000, 0)
-	rec := &Record{Submitted: begun, Runs: []Run{{Attempt: 1, Unit: "a.main"}, {Attempt: 2, Unit: "b.main"}}}
+	rec := &Record{Identity: Identity{Submitted: begun}, Course: Course{Runs: []Run{{Attempt: 1, Unit: "a.main"}, {Attempt: 2, Unit: "b.main"}}}}
 	for _, tt := range []struct {
 		name      string
 		submitted time.Duration

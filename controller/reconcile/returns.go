@@ -5,45 +5,27 @@ import (
 	"fmt"
 	"slices"
 
+	"pitchpipe/controller/plan"
+	"pitchpipe/controller/search"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
 
-// ReturnRequest is what is asked about a job that has not started, and whose kind has run
-// before.
-type ReturnRequest struct {
-	Policy   tuning.Policy // narrowed by the site
-	Own      tuning.Settings
-	Past     []tuning.PastRun
-	Avoid    []tuning.Settings // that made jobs of its kind worse
-	Underway []tuning.Settings // that other jobs of its kind are trying now
-	Modelled bool              // joules that were only computed may decide
-
-	// Unlikely reports whether what is known of the job's cores speaks against settings; nil:
-	// nothing is.
-	Unlikely func(tuning.Settings) bool
-}
-
-// returns adds to the state of a pending job what the earlier runs of its kind say, and to
-// that of a running one which only whole runs could tune.
-func (p *pass) returns(ctx context.Context, s *tuning.State) error {
-	if !s.Pending && s.NextReason != tuning.ReasonWholeRuns || s.Gate != tuning.ReasonNone || p.stages.Past == nil || p.stages.Return == nil {
+// returns adds what the earlier runs of the kind say to the state of a pending job, and of a
+// running one that only whole runs can tune.
+func (p *reconciliation) returns(ctx context.Context, s *tuning.State) error {
+	if !s.Pending && s.NextReason != tuning.ReasonWholeRuns || s.Gate != tuning.ReasonNone || p.services.Past == nil {
 		return nil
 	}
-	past, err := p.stages.Past(ctx, p.rec.Kind)
+	past, err := p.services.Past(ctx, p.rec.Kind)
 	if err != nil {
 		return fmt.Errorf("recall the runs of %s: %w", p.rec.Kind, err)
 	}
 	if len(past) == 0 {
 		return nil
 	}
-	q := ReturnRequest{
-		Policy: s.Policy, Own: s.Own, Past: past, Avoid: s.Regressed, Underway: p.caps.underway(p.rec),
-		Modelled: s.Site.EnforceModel,
-	}
-	if p.stages.Unlikely != nil {
-		q.Unlikely = p.stages.Unlikely(*s)
-	}
+	q := returning(s.Policy, s.Own, past)
+	q.Avoid, q.Underway, q.Modelled, q.Unlikely = s.Regressed, p.caps.underway(p.rec), s.Site.EnforceModel, plan.Unlikely(*s)
 	out := p.stages.Return(q)
 	s.Returns = &out
 	p.triable = s.Policy.Budget.Returns
@@ -55,12 +37,17 @@ func (p *pass) returns(ctx context.Context, s *tuning.State) error {
 	return nil
 }
 
+// returning is the search's view of a kind of job and its past runs.
+func returning(p tuning.Policy, own tuning.Settings, past []tuning.PastRun) search.Returning {
+	return search.Returning{Policy: p, Own: own, Space: search.Space(p, own, rangeValues), Past: past}
+}
+
 // claim takes a place among the jobs of the kind that try a setting, before the intent is
-// made: two that wait at one time are decided about side by side. What the owner allows has
-// his number; of what is only predicted the site's share of the jobs that live.
-func (p *pass) claim(d tuning.Decision) tuning.Reason {
+// made, since several waiting jobs are decided side by side. The owner bounds the number of
+// tries; the site bounds the share of jobs with predicted settings.
+func (p *reconciliation) claim(d tuning.Decision) tuning.Reason {
 	most, full := p.triable, tuning.ReasonBudgetReturns
-	switch share := p.stages.Site(p.job).ProbeShare; {
+	switch share := p.services.Site(p.job).ProbeShare; {
 	case !tries(d.Reason):
 		return tuning.ReasonNone
 	case d.Reason == tuning.ReasonPredictedStart && share > 0:
@@ -74,46 +61,46 @@ func (p *pass) claim(d tuning.Decision) tuning.Reason {
 	return full
 }
 
-// tries reports whether a job that begins for this reason begins under a setting of which
-// no run of its kind has shown that it is better.
+// tries reports whether this reason starts a job under a setting that no run of its kind has
+// proven.
 func tries(r tuning.Reason) bool {
 	return r == tuning.ReasonTryingReturn || r == tuning.ReasonPredictedStart
 }
 
-// unclaim gives it back where nothing came of the decision.
-func (p *pass) unclaim(r tuning.Reason) {
+// unclaim gives the place back.
+func (p *reconciliation) unclaim(r tuning.Reason) {
 	if tries(r) {
 		p.caps.untry(p.rec.Job)
 	}
 }
 
-// Trying reports whether the job began under a setting that its owner lets runs try.
+// Trying reports whether the job started under a setting to try, within its owner's budget.
 func (r *Record) Trying() bool {
 	d := r.began()
 	return d != nil && d.Reason == tuning.ReasonTryingReturn
 }
 
-// began is the decision by which the job began under other settings than its owner's; nil:
-// it did not.
+// began is the decision that started the job under another setting than its owner's; nil: it
+// did not.
 func (r *Record) began() *tuning.Decision {
 	if r.run(1).Action != tuning.Move {
 		return nil
 	}
 	for _, e := range slices.Backward(r.History) {
-		if e.To == Recalled && e.Decision != nil {
+		if e.Trigger == KnownKind && e.Decision != nil {
 			return e.Decision
 		}
 	}
 	return nil
 }
 
-// tries is the decision by which a live job tries a setting or is about to.
+// tries is the decision by which a live job tries a setting or will.
 func (r *Record) tries() (tuning.Decision, bool) {
 	d := r.began()
 	switch {
 	case r.Phase.Over():
 		return tuning.Decision{}, false
-	case r.Move != nil && r.Phase == Recalled:
+	case r.Move != nil && r.Move.AtStart():
 		d = &r.Move.Decision
 	}
 	if d == nil || !tries(d.Reason) {
@@ -122,99 +109,32 @@ func (r *Record) tries() (tuning.Decision, bool) {
 	return *d, true
 }
 
-// attempt is a setting that a live job of a kind tries, and why.
-type attempt struct {
-	kind     tuning.JobKind
-	settings tuning.Settings
-	reason   tuning.Reason
-}
-
-// alive is how many jobs of a kind wait or run.
-func (c *caps) alive(kind tuning.JobKind) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := 0
-	for _, k := range c.kinds {
-		if k == kind {
-			n++
-		}
-	}
-	return n
-}
-
-// try counts a job that is about to try a setting, where fewer than so many others of its
-// kind do for the same reason.
-func (c *caps) try(r *Record, d tuning.Decision, most int) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	others := 0
-	for job, a := range c.trying {
-		if job != r.Job && a.kind == r.Kind && a.reason == d.Reason {
-			others++
-		}
-	}
-	if others >= most {
-		return false
-	}
-	if c.trying == nil {
-		c.trying = map[driver.JobID]attempt{}
-	}
-	c.trying[r.Job] = attempt{r.Kind, d.Settings, d.Reason}
-	return true
-}
-
-func (c *caps) untry(id driver.JobID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.trying, id)
-}
-
-// underway are the settings that the owner's tries of other live jobs of its kind have, the
-// same each time.
-func (c *caps) underway(r *Record) []tuning.Settings {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var jobs []driver.JobID
-	for job, a := range c.trying {
-		if job != r.Job && a.kind == r.Kind && a.reason == tuning.ReasonTryingReturn {
-			jobs = append(jobs, job)
-		}
-	}
-	slices.Sort(jobs)
-	out := make([]tuning.Settings, 0, len(jobs))
-	for _, job := range jobs {
-		out = append(out, c.trying[job].settings)
-	}
-	return out
-}
-
-// end is how the job ended, as far as that says something about its settings.
-func (p *pass) end() tuning.End {
+// end classifies how the job ended for the search.
+func (p *reconciliation) end() tuning.End {
 	began := p.rec.Settings(1)
-	died := p.killed() || slices.ContainsFunc(p.rec.Hurt, began.Equal)
+	died := p.killed() || slices.ContainsFunc(p.rec.Harmed, began.Equal)
 	switch {
 	case len(p.rec.Runs) == 0:
 		return tuning.EndUnknown
 	case p.job.State == driver.Succeeded && p.rec.Done() > 0:
 		return tuning.EndReached
 	case p.job.State == driver.Succeeded:
-		return tuning.EndUnknown // nobody saw an epoch of it
+		return tuning.EndUnknown // none of its epochs was seen
 	case died && p.rec.Settings(p.job.Attempt).Equal(began):
 		return tuning.EndFailed
 	}
 	return tuning.EndCut
 }
 
-// lost is the lesson of a job whose end nobody saw: that it tried a setting counts.
-func (p *pass) lost(ctx context.Context) error {
-	defer p.caps.vanish(p.rec.Job)
+// lost learns from a job whose end was not seen that it tried a setting.
+func (p *reconciliation) lost(ctx context.Context) error {
+	defer p.caps.remove(p.rec.Job)
 	if p.rec.Learned || !p.rec.Trying() {
 		return nil
 	}
-	err := p.stages.Learn(ctx, Lesson{
-		Job: string(p.rec.Job), Submitted: p.rec.Submitted, Owner: p.rec.Owner, Kind: p.rec.Kind,
-		Began: p.rec.Settings(1), Trying: true, At: p.now,
-	})
+	o := p.observation()
+	o.Began, o.Trying = p.rec.Settings(1), true
+	err := p.services.Learn(ctx, o, "")
 	if err != nil {
 		return fmt.Errorf("learn that %s was tried: %w", p.rec.Job, err)
 	}

@@ -5,8 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/search"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/controller/verify"
 	"pitchpipe/driver"
 	"pitchpipe/driver/sim"
 )
@@ -99,8 +102,8 @@ func TestReturnsThatWaitSideBySideShareTheirBudgetAndACrashForgetsNone(t *testin
 					w.past = append(w.past, tuning.PastRun{Job: "a try", Began: cores(2), Trying: true})
 				}
 				w.decide = trying(1)
-				var asked []reconcile.ReturnRequest
-				w.returns = func(q reconcile.ReturnRequest) tuning.Returns {
+				var asked []search.Returning
+				w.returns = func(q search.Returning) tuning.Returns {
 					asked = append(asked, q)
 					return tuning.Returns{Next: cores(1)}
 				}
@@ -138,7 +141,7 @@ func TestReturnsThatWaitSideBySideShareTheirBudgetAndACrashForgetsNone(t *testin
 				if most != tc.tries {
 					t.Errorf("the search was told of %d tries under way, want %d", most, tc.tries)
 				}
-				if n := len(slices.DeleteFunc(slices.Clone(w.lessons), func(l reconcile.Lesson) bool { return !l.Trying })); n != tc.tries {
+				if n := len(slices.DeleteFunc(slices.Clone(w.lessons), func(l knowledge.Observation) bool { return !l.Trying })); n != tc.tries {
 					t.Errorf("%d lessons tell of a try, want %d", n, tc.tries)
 				}
 			})
@@ -150,8 +153,8 @@ func TestARecordOfAnOlderVersionTriedNothing(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]*reconcile.Record{
 		"an empty one":            {},
-		"a recalled job":          {Runs: []reconcile.Run{{Attempt: 1, Action: tuning.Move}}, History: []reconcile.Entry{{To: reconcile.Recalled, Decision: &tuning.Decision{Reason: tuning.ReasonRecalled}}}},
-		"a change that came late": {Runs: []reconcile.Run{{Attempt: 1, Action: tuning.Hold}}, History: []reconcile.Entry{{To: reconcile.Recalled, Decision: &tuning.Decision{Reason: tuning.ReasonTryingReturn}}}},
+		"a recalled job":          {Course: reconcile.Course{Runs: []reconcile.Run{{Attempt: 1, Action: tuning.Move}}}, Story: reconcile.Story{History: []reconcile.Entry{{Trigger: reconcile.KnownKind, Decision: &tuning.Decision{Reason: tuning.ReasonRecalled}}}}},
+		"a change that came late": {Course: reconcile.Course{Runs: []reconcile.Run{{Attempt: 1, Action: tuning.Hold}}}, Story: reconcile.Story{History: []reconcile.Entry{{Trigger: reconcile.KnownKind, Decision: &tuning.Decision{Reason: tuning.ReasonTryingReturn}}}}},
 	} {
 		if r.Trying() {
 			t.Errorf("%s tried a setting", name)
@@ -235,7 +238,7 @@ func TestAJobThatBeganTunedIsComparedWithTheUntunedRunsOfItsKind(t *testing.T) {
 	}{
 		{"its epochs tell nothing by themselves", func(*world) {}, true},
 		{"they do", func(w *world) {
-			w.compare = func(c reconcile.Comparison) tuning.Outcome {
+			w.compare = func(c verify.Input) tuning.Outcome {
 				return tuning.Outcome{Verdict: tuning.Improved, Reason: tuning.ReasonImproved, Tuned: c.Tuned}
 			}
 		}, false},
@@ -251,7 +254,7 @@ func TestAJobThatBeganTunedIsComparedWithTheUntunedRunsOfItsKind(t *testing.T) {
 				}
 				w.decide = foreseeing
 				var asked []tuning.PastRun
-				w.stands = func(q reconcile.ReturnRequest, s tuning.Settings) (tuning.Outcome, bool) {
+				w.stands = func(q search.Returning, s tuning.Settings) (tuning.Outcome, bool) {
 					asked = q.Past
 					return worse, s.Equal(cores(1))
 				}

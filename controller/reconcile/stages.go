@@ -5,23 +5,28 @@ import (
 	"errors"
 	"time"
 
+	"pitchpipe/controller/forecast"
+	"pitchpipe/controller/knowledge"
+	"pitchpipe/controller/plan"
+	"pitchpipe/controller/search"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/controller/verify"
 	"pitchpipe/driver"
 )
 
-// ErrNoRecord means that the job has not been seen before.
+// ErrNoRecord means that the job is new.
 var ErrNoRecord = errors.New("no record of this job")
 
-// Records is where the stories are kept. Save is durable when it returns.
+// Records is the store of the records. Save is durable when it returns.
 type Records interface {
 	Load(ctx context.Context, id driver.JobID) (*Record, error) // ErrNoRecord
 	Save(ctx context.Context, r *Record) error
-	// All are for what is counted and told across jobs: their epochs and profiles
-	// may be left out, and nobody may change them.
+	// All returns every record, for counts across jobs. Epochs and profiles may be left
+	// out, and the caller must not change them.
 	All(ctx context.Context) ([]*Record, error)
 }
 
-// Reading is what a job file says to the tuner.
+// Reading is what the tuner reads from a job file.
 type Reading struct {
 	Policy tuning.Policy
 	Own    tuning.Settings
@@ -30,172 +35,107 @@ type Reading struct {
 	Detail string        // the errors of a bad stanza
 }
 
-// Measurement is what the exporter knows of one attempt.
+// Measurement is what the exporter knows about one attempt.
 type Measurement struct {
 	Epochs  []tuning.Epoch
 	Total   int            // epochs in all, as the job says; 0 unknown
 	Profile tuning.Profile // of its early epochs
 	Peak    tuning.Bytes   // largest resident memory of the whole attempt; 0 unknown
 	Reason  tuning.Reason  // ReasonNone: the profile can be used
-	Ended   bool           // the exporter has seen its end: no more epochs come
+	Ended   bool           // the exporter saw its end: no more epochs follow
 }
 
 // MeasureRequest names what to measure.
 type MeasureRequest struct {
 	Job     driver.JobID
 	Attempt int
-	Alias   string // by which exporters know the job; empty = by its id
-	Unit    string // by which exporters know the attempt, as the first of that id; empty = by job and number
-	Node    string // where the attempt runs or ran; empty = not known
-	// From and To bound an attempt that shares its unit with the one before or behind it,
-	// by the node's clock; zero: nothing does.
+	Alias   string // the job's id at the exporters; empty = its own
+	Unit    string // the attempt's id at the exporters; empty = job and number
+	Node    string // where the attempt runs or ran; empty = unknown
+	// From and To bound an attempt that shares its unit with the attempt before or after
+	// it, by the node's clock; zero: unbounded.
 	From, To time.Time
-	Still    []tuning.Span // in which its scheduler had it stand still
+	Still    []tuning.Span // in which it was suspended
 	Settings tuning.Settings
 	Policy   tuning.Policy
 	Allowed  Allowance
 }
 
-// Question is what the knowledge is asked.
+// Question is a question to the knowledge.
 type Question struct {
 	Kind   tuning.JobKind
 	Class  *tuning.Class // nil = not classified
 	Own    tuning.Settings
 	Policy tuning.Policy
 	Site   tuning.Site
-	Node   string          // where the job runs; empty = that is open
-	Live   *tuning.Profile // of a run of the kind that goes on, under its owner's settings; nil: none
+	Node   string          // where the job runs; empty = not decided yet
+	Live   *tuning.Profile // of a running job of the kind under its owner's settings; nil: none
 }
 
-// Recollection is what the knowledge says about a job.
+// Recollection is the answer to a Question.
 type Recollection struct {
-	KindEffects  []tuning.Effect
-	Carried      []tuning.Effect // of the kind, against other settings of its owner
-	ClassEffects []tuning.Effect
-	Regressed    []tuning.Settings
-	PeakRSS      tuning.Bytes
-	PeakRuns     int
-	MemoryHeld   bool            // a job of the kind died lately under tuned settings, memory among them
-	Profile      *tuning.Profile // the newest of the kind under its owner's settings; nil: none
-	RestartCost  time.Duration   // mean of those measured; 0 = none yet
-	Reference    *tuning.Trial   // what the newest untuned job of the kind measured; nil: none did
-
-	// KindSeconds is the median of the seconds per epoch of earlier jobs of the kind
-	// under the very settings Own, over KindRuns of them.
-	KindSeconds float64
-	KindRuns    int
+	tuning.Knowledge
+	Profile     *tuning.Profile // of the newest job of the kind under its owner's settings; nil: none
+	RestartCost time.Duration   // mean of those measured; 0 = none yet
+	Reference   *tuning.Trial   // what the newest untuned job of the kind measured; nil: none did
 }
 
-// Final is the quality that a job reached in the end.
-type Final struct {
-	Settings tuning.Settings // the hyperparameters, the same in all attempts
-	Epochs   int             // in all
-	Quality  float64
-}
-
-// Lesson is what a job taught.
-type Lesson struct {
-	Job         string
-	Submitted   time.Time // tells jobs of one id apart where a scheduler counts anew
-	Owner       string
-	Kind        tuning.JobKind
-	Profiles    []tuning.Profile // one per setting that was profiled
-	Trials      []tuning.Trial
-	Outcome     *tuning.Outcome
-	Regressed   []tuning.Settings
-	Peak        tuning.Bytes
-	RestartCost []time.Duration
-	Final       *Final               // nil: it did not end well, or its hyperparameters changed on the way
-	Reached     *tuning.Reached      // when it reached the target of its quality; nil: it had none, or it is unknown
-	Curve       []tuning.CurveLesson // what forecasts of its loss or quality were worth; empty where Final would be nil
-	Polluted    bool                 // others disturbed most of its epochs
-	Node        string               // where its last attempt ran; empty = not known
-	At          time.Time
-
-	Began  tuning.Settings // what its first attempt ran under; empty = it did not run
-	Trying bool            // to see what that brings
-	Epochs int             // that it did in all; 0 = not known
-	End    tuning.End
-	Toll   *tuning.Toll // nil: it was not tuned, or that is unknown
-}
-
-// ProposeRequest is what the search is asked.
-type ProposeRequest struct {
-	Policy tuning.Policy
-	Own    tuning.Settings
-	Trials []tuning.Trial
-	Avoid  []tuning.Settings // that made this job or its kind worse
-}
-
-// Proposal is what the search would do with a job.
-type Proposal struct {
-	Next   tuning.Settings
-	All    []tuning.Settings // that may be tried
-	Reason tuning.Reason     // ReasonNone: Next is to be tried
-	Best   *tuning.Trial
-	Gain   float64 // its log ratio to the owner's own, shrunk for the choice among many
-	GainSE float64
-}
-
-// Comparison is what the verifier compares.
-type Comparison struct {
-	Policy     tuning.Policy
-	Site       tuning.Site
-	Before     []tuning.Epoch // under the owner's own settings
-	After      []tuning.Epoch // under the tuned ones, none of which chose them
-	Own, Tuned tuning.Settings
-	Tried      int // settings that were compared with Before when this one was chosen
-	Now        time.Time
-}
-
-// Stages are the rooms on the way, as far as the loop knows them.
-type Stages struct {
+// Services connect the loop to job files, exporters, the knowledge, the scheduler and the
+// audit.
+type Services struct {
 	Read    func(ctx context.Context, job driver.Job) Reading
 	Site    func(job driver.Job) tuning.Site
 	Measure func(ctx context.Context, r MeasureRequest) (Measurement, error)
-	// Listen starts the listener inside a running attempt, where the scheduler does
-	// not do so by itself; nil where it does. driver.ErrUnsupported: never.
+	// Listen starts the listener inside a running attempt; nil: the scheduler starts it.
+	// driver.ErrUnsupported: it cannot be started.
 	Listen   func(ctx context.Context, id driver.JobID, attempt int, p tuning.Progress) error
 	Classify func(p tuning.Profile) tuning.Class
 	Recall   func(ctx context.Context, q Question) (Recollection, error)
-	Propose  func(q ProposeRequest) Proposal
-	// Past and Return are asked for a job that has not started; nil: it is given what its
-	// kind is known for and nothing is tried.
-	Past   func(ctx context.Context, kind tuning.JobKind) ([]tuning.PastRun, error)
-	Return func(q ReturnRequest) tuning.Returns
-	// Breaks reports whether the past runs show that what such jobs end with under the
-	// hyperparameters of s is worse than the guard allows; nil: not checked.
-	Breaks func(q ReturnRequest, s tuning.Settings) bool
-	// Stands compares the past runs under the settings s with those under the owner's; false:
-	// there are none of both. Nil: not checked.
-	Stands func(q ReturnRequest, s tuning.Settings) (tuning.Outcome, bool)
-
-	Forecast func(q ForecastRequest) tuning.Forecast // nil: what is left has no interval
-	// Curves are what forecasts of ended jobs of a kind were worth, and Teach is what
-	// those of a job that has ended were; nil: nothing is learned about forecasts.
-	Curves   func(ctx context.Context, kind tuning.JobKind) ([]tuning.CurveLesson, error)
-	Teach    func(q ForecastRequest) []tuning.CurveLesson
-	Refused  func(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.Reason
-	Choose   func(s tuning.State) tuning.Decision // Decide without all that was considered
-	Decide   func(s tuning.State) tuning.Decision
-	Unlikely func(s tuning.State) func(tuning.Settings) bool // nil: nothing is
-	Waits    func(r tuning.Reason) bool
-	Intent   func(id string, job driver.Job, p tuning.Policy, own, target tuning.Settings, note string) (driver.Intent, error)
-	Settings func(p tuning.Policy, own tuning.Settings, c driver.Change) tuning.Settings
-	Step     func(ctx context.Context, in driver.Intent) (driver.Step, tuning.Reason, error)
-	Compare  func(c Comparison) tuning.Outcome
-	Learn    func(ctx context.Context, l Lesson) error
-	Gate     func(job driver.Job) tuning.Reason // paused, and by whom it may be asked
-	// Outlook is asked only when a running job is about to be acted upon.
+	// Past are the earlier runs of a kind; nil: no setting is tried as a whole run.
+	Past func(ctx context.Context, kind tuning.JobKind) ([]tuning.PastRun, error)
+	// Curves are the errors of forecasts of ended jobs of a kind; nil: unknown.
+	Curves func(ctx context.Context, kind tuning.JobKind) ([]tuning.CurveLesson, error)
+	Step   func(ctx context.Context, in driver.Intent) (driver.Step, tuning.Reason, error)
+	// Learn stores the observation of a job that last ran on the node; empty = unknown.
+	Learn func(ctx context.Context, o knowledge.Observation, node string) error
+	// Gate returns why a job must not be changed now, such as a pause; ReasonNone: it may.
+	Gate func(job driver.Job) tuning.Reason
+	// Outlook is called only when a running job is about to be changed.
 	Outlook func(ctx context.Context, id driver.JobID) (driver.Outlook, error)
 	Pause   func(ctx context.Context, why string) error
-	// Cleared is when the tuner last paused itself, or when that pause was lifted:
-	// regressions before it count no more. Zero: never.
+	// Cleared is when the tuner last paused itself or was resumed: earlier regressions no
+	// longer count. Zero: never.
 	Cleared func() time.Time
 	Audit   func(ctx context.Context, a Audit) error
-	// Offers keeps what jobs may begin with that are about to be submitted; nil: they
-	// begin as their owners wrote them.
+	// Offers stores the settings offered to jobs that are about to be submitted; nil: they
+	// start as their owners wrote them.
 	Offers Offers
+}
+
+// Stages are the pure stages that propose, forecast, judge and decide. DefaultStages are
+// the product's.
+type Stages struct {
+	Propose  func(s search.Study) tuning.Proposal
+	Refused  func(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.Reason
+	Return   func(r search.Returning) tuning.Returns
+	Breaks   func(r search.Returning, s tuning.Settings) bool
+	Stands   func(r search.Returning, s tuning.Settings) (tuning.Outcome, bool)
+	Forecast func(w forecast.Work) tuning.Forecast
+	Teach    func(w forecast.Work) []tuning.CurveLesson
+	Choose   func(s tuning.State) tuning.Decision
+	Explain  func(s tuning.State, d tuning.Decision) tuning.Decision
+	Compare  func(in verify.Input) tuning.Outcome
+}
+
+// DefaultStages are those of the packages that they are named after.
+func DefaultStages() Stages {
+	return Stages{
+		Propose: search.Study.Propose, Refused: search.Refused,
+		Return: search.Returning.Propose, Breaks: search.Returning.Breaks, Stands: search.Returning.Stands,
+		Forecast: forecast.Left, Teach: forecast.Work.Teach,
+		Choose: plan.Choose, Explain: plan.Explain,
+		Compare: verify.Compare,
+	}
 }
 
 // Audit is one line of the append-only audit.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/forecast"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver/sim"
 )
@@ -41,7 +41,7 @@ func TestWhatForecastsWereWorthReachesTheNextJob(t *testing.T) {
 					}
 					return known, nil
 				}
-				w.foresee = func(q reconcile.ForecastRequest) tuning.Forecast {
+				w.foresee = func(q forecast.Work) tuning.Forecast {
 					if !q.Curve && q.Lessons != nil {
 						t.Error("lessons without a curve")
 					}
@@ -53,7 +53,7 @@ func TestWhatForecastsWereWorthReachesTheNextJob(t *testing.T) {
 					}
 					return tuning.Forecast{Reason: tuning.ReasonNoTotal}
 				}
-				w.teach = func(q reconcile.ForecastRequest) []tuning.CurveLesson {
+				w.teach = func(q forecast.Work) []tuning.CurveLesson {
 					if diff := cmp.Diff(tc.told, q.Lessons); diff != "" || len(q.Epochs) != 12 || q.Total != 12 {
 						t.Errorf("%d epochs of %d, told (-want +got):\n%s", len(q.Epochs), q.Total, diff)
 					}

@@ -52,7 +52,7 @@ func TestADecisionThatNoDriverCanCarryOutFailsOurHandlingNotTheJob(t *testing.T)
 			return tuning.Decision{Action: tuning.Move, Settings: tuning.Settings{"colour": tuning.Word("red")}}
 		}
 		rec, job := w.end(t, w.mustSubmit(t, "train", usual+" owner_changes_at=12s"))
-		if job.State != driver.Succeeded || !slices.ContainsFunc(rec.History, func(e reconcile.Entry) bool { return e.To == reconcile.Failed }) {
+		if job.State != driver.Succeeded || !slices.ContainsFunc(rec.History, func(e reconcile.Entry) bool { return e.To == reconcile.Settled }) {
 			t.Errorf("the job is %s, its history %+v; want succeeded and failed", job.State, rec.History)
 		}
 	})
@@ -63,7 +63,7 @@ func TestAJobThatWaitsForRoomBetweenTwoAttemptsIsLeftAlone(t *testing.T) {
 	inWorld(t, sim.Config{Nodes: []sim.NodeSpec{{Name: "n", Cores: 4, MemoryBytes: 1 << 30}}}, func(t *testing.T, w *world) {
 		w.decide = probeThenMove
 		id := w.mustSubmit(t, "train", usual)
-		w.until(t, id, func(r *reconcile.Record) bool { return r.Phase == reconcile.Probing })
+		w.until(t, id, func(r *reconcile.Record) bool { return r.Phase == reconcile.Changing })
 		w.read = func(j driver.Job) reconcile.Reading {
 			return reconcile.Reading{Reason: tuning.ReasonNoStanza, Own: own(j)}
 		}
@@ -96,8 +96,8 @@ func TestAnAttemptThatWasNotOursIsLookedAtOnce(t *testing.T) {
 		if len(job.Attempts) != 2 || job.Attempts[1].Cause != driver.CauseMemory || job.State != driver.Succeeded {
 			t.Fatalf("attempts %+v, %s; want a second one with the owner's memory", job.Attempts, job.State)
 		}
-		if len(rec.Hurt) != 1 || !rec.Hurt[0].Equal(small) || len(w.lessons) != 1 || len(w.lessons[0].Regressed) == 0 {
-			t.Errorf("hurt by %v, lessons %+v; want the small memory remembered", rec.Hurt, w.lessons)
+		if len(rec.Harmed) != 1 || !rec.Harmed[0].Equal(small) || len(w.lessons) != 1 || len(w.lessons[0].Regressed) == 0 {
+			t.Errorf("hurt by %v, lessons %+v; want the small memory remembered", rec.Harmed, w.lessons)
 		}
 		looks := 0
 		for _, e := range rec.History {
@@ -144,7 +144,7 @@ func TestAJobThatBeginsBeforeItIsChangedIsWatchedAsItRuns(t *testing.T) {
 		if len(job.Attempts) != 2 || job.State != driver.Succeeded || !rec.Settings(0).Equal(cores(2)) {
 			t.Errorf("%d attempts, %s under %s; want 2, succeeded under two cores", len(job.Attempts), job.State, rec.Settings(0))
 		}
-		began := reconcile.Arrow{From: reconcile.Recalled, To: reconcile.Eligible, By: reconcile.IntentVoid}
+		began := reconcile.Arrow{From: reconcile.Changing, To: reconcile.Waiting, By: reconcile.IntentVoid}
 		if !slices.ContainsFunc(rec.History, func(e reconcile.Entry) bool {
 			return reconcile.Arrow{From: e.From, To: e.To, By: e.Trigger} == began && e.Reason == tuning.ReasonBeganFirst
 		}) {
@@ -339,8 +339,8 @@ func TestAStopLossThatFindsNoRoomCutsNoEpochBeforeItIsCarriedOut(t *testing.T) {
 		for range 80 {
 			rec = story()
 		}
-		if n := len(w.audits); rec.Reason != tuning.ReasonNoRoom || len(rec.Cut) > 0 || len(rec.Hurt) > 1 || len(rec.Restarts) != 1 || n < 3 || n > 12 {
-			t.Errorf("%s, %d epochs cut, hurt by %v, %d restarts, %d intents", rec.Reason, len(rec.Cut), rec.Hurt, len(rec.Restarts), n)
+		if n := len(w.audits); rec.Reason != tuning.ReasonNoRoom || len(rec.Cut) > 0 || len(rec.Harmed) > 1 || len(rec.Restarts) != 1 || n < 3 || n > 12 {
+			t.Errorf("%s, %d epochs cut, hurt by %v, %d restarts, %d intents", rec.Reason, len(rec.Cut), rec.Harmed, len(rec.Restarts), n)
 		}
 		w.fault(sim.OpAdvance, nil)
 		if rec, job := w.end(t, id); len(rec.Cut) != 1 || len(rec.Restarts) != 2 || !rec.Settings(0).Equal(cores(4)) || job.State != driver.Succeeded {

@@ -154,7 +154,7 @@ func TestAHoldForeverWritesNothing(t *testing.T) {
 		inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
 			w.decide = func(tuning.State) tuning.Decision { return hold(reason) }
 			id := w.mustSubmit(t, "train", "epochs=200 seconds=2 checkpoint=500ms")
-			w.until(t, id, func(r *reconcile.Record) bool { return r.Phase == reconcile.Held })
+			w.until(t, id, func(r *reconcile.Record) bool { return r.Phase == reconcile.Held || r.Phase == reconcile.Settled })
 			entries := len(w.until(t, id, func(*reconcile.Record) bool { return true }).History)
 			for range 100 {
 				if err := w.look(id); err != nil {

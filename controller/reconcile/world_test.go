@@ -10,10 +10,13 @@ import (
 	"sync"
 	"time"
 
-	"pitchpipe/controller/plan"
+	"pitchpipe/controller/forecast"
+	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/resubmit"
+	"pitchpipe/controller/search"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/controller/verify"
 	"pitchpipe/driver"
 	"pitchpipe/driver/sim"
 )
@@ -112,7 +115,7 @@ type world struct {
 	site    tuning.Site
 	gate    tuning.Reason
 	decide  func(tuning.State) tuning.Decision
-	compare func(reconcile.Comparison) tuning.Outcome
+	compare func(verify.Input) tuning.Outcome
 	read    func(driver.Job) reconcile.Reading
 
 	// listen starts listeners; nil: the scheduler does so itself.
@@ -121,9 +124,9 @@ type world struct {
 	outlook func(driver.JobID) (driver.Outlook, error)
 	recall  func(reconcile.Question) reconcile.Recollection
 	past    []tuning.PastRun
-	returns func(reconcile.ReturnRequest) tuning.Returns
-	breaks  func(reconcile.ReturnRequest, tuning.Settings) bool
-	stands  func(reconcile.ReturnRequest, tuning.Settings) (tuning.Outcome, bool)
+	returns func(search.Returning) tuning.Returns
+	breaks  func(search.Returning, tuning.Settings) bool
+	stands  func(search.Returning, tuning.Settings) (tuning.Outcome, bool)
 	refused func(tuning.Policy, []tuning.Trial, tuning.Settings) tuning.Reason
 	cleared time.Time // durable, as the controller's pauses are
 	epoch   func(e *tuning.Epoch)
@@ -132,15 +135,15 @@ type world struct {
 
 	// foresee, teach and curves are joined as they are, at the next restart; nil: nobody
 	// forecasts.
-	foresee func(reconcile.ForecastRequest) tuning.Forecast
-	teach   func(reconcile.ForecastRequest) []tuning.CurveLesson
+	foresee func(forecast.Work) tuning.Forecast
+	teach   func(forecast.Work) []tuning.CurveLesson
 	curves  func(context.Context, tuning.JobKind) ([]tuning.CurveLesson, error)
 
 	auditFails bool
 	offers     *offers // nil: jobs begin as they are
 
 	audits  []reconcile.Audit
-	lessons []reconcile.Lesson
+	lessons []knowledge.Observation
 	pauses  []string
 	// trace is what happened in order: "audit ID", "save ID", "advance ID STATE",
 	// and "gated advance ID STATE" while a gate was closed.
@@ -194,7 +197,7 @@ func (w *world) restart() {
 		scheduler = w.scheduler
 	}
 	w.loop = reconcile.New(reconcile.Config{
-		Scheduler: scheduler, Records: w.records, Queue: idle{}, Stages: w.stages(), Log: slog.New(slog.DiscardHandler),
+		Scheduler: scheduler, Records: w.records, Queue: idle{}, Services: w.services(), Stages: w.stages(), Log: slog.New(slog.DiscardHandler),
 		Tick: time.Second, Step: 200 * time.Millisecond,
 	})
 	ended, cancel := context.WithCancel(w.ctx)
@@ -202,17 +205,49 @@ func (w *world) restart() {
 	_ = w.loop.Run(ended) // restores what counts across jobs, and ends
 }
 
+// stages are the default ones where the test does not script them.
 func (w *world) stages() reconcile.Stages {
-	s := w.rooms()
-	s.Forecast, s.Teach, s.Curves = w.foresee, w.teach, w.curves
-	if w.offers != nil {
-		s.Offers = w.offers
+	s := reconcile.DefaultStages()
+	s.Choose = w.deciding
+	s.Explain = func(_ tuning.State, d tuning.Decision) tuning.Decision { return d }
+	s.Refused = func(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.Reason {
+		if w.refused == nil {
+			return tuning.ReasonNone
+		}
+		return w.refused(p, trials, s)
+	}
+	s.Propose = func(search.Study) tuning.Proposal { return tuning.Proposal{NextReason: tuning.ReasonProbesDone} }
+	s.Return = func(r search.Returning) tuning.Returns {
+		if w.returns == nil {
+			return tuning.Returns{}
+		}
+		return w.returns(r)
+	}
+	s.Breaks = func(r search.Returning, s tuning.Settings) bool { return w.breaks != nil && w.breaks(r, s) }
+	s.Stands = func(r search.Returning, s tuning.Settings) (tuning.Outcome, bool) {
+		if w.stands == nil {
+			return tuning.Outcome{}, false
+		}
+		return w.stands(r, s)
+	}
+	s.Compare = func(in verify.Input) tuning.Outcome {
+		if w.compare == nil {
+			return tuning.Outcome{Verdict: tuning.Inconclusive, Reason: tuning.ReasonInconclusive}
+		}
+		return w.compare(in)
+	}
+	if w.foresee != nil {
+		s.Forecast = w.foresee
+	}
+	if w.teach != nil {
+		s.Teach = w.teach
 	}
 	return s
 }
 
-func (w *world) rooms() reconcile.Stages {
-	return reconcile.Stages{
+func (w *world) services() reconcile.Services {
+	s := reconcile.Services{
+		Curves: w.curves,
 		Listen: func(_ context.Context, id driver.JobID, attempt int, _ tuning.Progress) error {
 			if w.listen == nil {
 				return nil
@@ -229,45 +264,13 @@ func (w *world) rooms() reconcile.Stages {
 			}
 			return w.recall(q), nil
 		},
-		Refused: func(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.Reason {
-			if w.refused == nil {
-				return tuning.ReasonNone
-			}
-			return w.refused(p, trials, s)
-		},
-		Propose: func(reconcile.ProposeRequest) reconcile.Proposal {
-			return reconcile.Proposal{Reason: tuning.ReasonProbesDone}
-		},
 		Past: func(context.Context, tuning.JobKind) ([]tuning.PastRun, error) { return w.past, nil },
-		Return: func(q reconcile.ReturnRequest) tuning.Returns {
-			if w.returns == nil {
-				return tuning.Returns{}
-			}
-			return w.returns(q)
+		Step: w.step,
+		Learn: func(_ context.Context, o knowledge.Observation, _ string) error {
+			w.lessons = append(w.lessons, o)
+			return nil
 		},
-		Breaks: func(q reconcile.ReturnRequest, s tuning.Settings) bool {
-			return w.breaks != nil && w.breaks(q, s)
-		},
-		Stands: func(q reconcile.ReturnRequest, s tuning.Settings) (tuning.Outcome, bool) {
-			if w.stands == nil {
-				return tuning.Outcome{}, false
-			}
-			return w.stands(q, s)
-		},
-		Choose:   w.deciding,
-		Decide:   w.deciding,
-		Waits:    plan.Waits,
-		Intent:   resubmit.Intent,
-		Settings: resubmit.Settings,
-		Step:     w.step,
-		Compare: func(c reconcile.Comparison) tuning.Outcome {
-			if w.compare == nil {
-				return tuning.Outcome{Verdict: tuning.Inconclusive, Reason: tuning.ReasonInconclusive}
-			}
-			return w.compare(c)
-		},
-		Learn: func(_ context.Context, l reconcile.Lesson) error { w.lessons = append(w.lessons, l); return nil },
-		Gate:  func(driver.Job) tuning.Reason { return w.gate },
+		Gate: func(driver.Job) tuning.Reason { return w.gate },
 		Outlook: func(ctx context.Context, id driver.JobID) (driver.Outlook, error) {
 			if w.outlook == nil {
 				return w.cluster.Outlook(ctx, id)
@@ -290,6 +293,10 @@ func (w *world) rooms() reconcile.Stages {
 			return nil
 		},
 	}
+	if w.offers != nil {
+		s.Offers = w.offers
+	}
+	return s
 }
 
 func (w *world) reading(_ context.Context, job driver.Job) reconcile.Reading {
@@ -418,8 +425,8 @@ func (w *world) drive(id driver.JobID) error {
 }
 
 // verdicts gives one after the other.
-func verdicts(list []tuning.Verdict, next *int) func(reconcile.Comparison) tuning.Outcome {
-	return func(c reconcile.Comparison) tuning.Outcome {
+func verdicts(list []tuning.Verdict, next *int) func(verify.Input) tuning.Outcome {
+	return func(c verify.Input) tuning.Outcome {
 		v := list[*next%len(list)]
 		*next++
 		return tuning.Outcome{Verdict: v, Reason: tuning.Reason(v), Tuned: c.Tuned}

@@ -28,7 +28,7 @@ func (w *world) wrong(id driver.JobID) []string {
 	// A job that saves for an intent which is void by then goes on by itself, as
 	// what it was before.
 	goesOn := slices.ContainsFunc(rec.History, func(e reconcile.Entry) bool {
-		return e.Trigger == reconcile.IntentVoid || e.Trigger == reconcile.OwnerCame
+		return e.Trigger == reconcile.IntentVoid || e.Trigger == reconcile.OwnerChanged
 	})
 	intents := map[string]int{}
 	for i, a := range job.Attempts {
@@ -58,7 +58,7 @@ func (w *world) wrong(id driver.JobID) []string {
 	if rec.Move != nil {
 		add("intent %s is still open", rec.Move.Driver.ID)
 	}
-	ownerCame := slices.ContainsFunc(rec.History, func(e reconcile.Entry) bool { return e.Trigger == reconcile.OwnerCame })
+	ownerCame := slices.ContainsFunc(rec.History, func(e reconcile.Entry) bool { return e.Trigger == reconcile.OwnerChanged })
 	for number := range intents {
 		if !ownerCame && !slices.ContainsFunc(rec.Runs, func(r reconcile.Run) bool { return r.Intent == number && r.Action != tuning.Hold }) {
 			add("the record does not know that attempt %d was its own", intents[number])

@@ -34,7 +34,7 @@ func Text(t Table) string {
 	if t.Total.priced() {
 		cost = "\tCOST"
 	}
-	_, _ = fmt.Fprintln(w, head+"\tSECONDS\tCORE-HOURS"+cost+"\tENERGY\tMODELLED\tRESTARTS\tPROBES\tEPOCHS\tNET SECONDS")
+	_, _ = fmt.Fprintln(w, head+"\tTIME\tCORE-HOURS"+cost+"\tENERGY\tMODELLED\tRESTARTS\tPROBES\tEPOCHS\tNET SAVED")
 	total := t.Total
 	if t.By == ByJob {
 		total.Name = fmt.Sprintf("%d jobs", total.Jobs)
@@ -65,7 +65,7 @@ func (l Line) print(w *tabwriter.Writer, by By, priced bool) {
 		head = []string{clean(l.Key), clean(l.Name), clean(l.User), clean(l.State)}
 	}
 	measured, sources, ok := l.Measured()
-	energy := number(pointer(measured, ok), Energies, 0, l.Jobs)
+	energy := number(pointer(measured, ok), Joules, 0, l.Jobs)
 	if ok {
 		energy += " (" + sources + ")"
 	}
@@ -73,13 +73,13 @@ func (l Line) print(w *tabwriter.Writer, by By, priced bool) {
 	if l.NoEnergy > 0 && l.NoEnergy < l.Jobs {
 		energy += fmt.Sprintf(", %d unmeasured", l.NoEnergy)
 	}
-	cells := append(head, number(l.Seconds, oneDigit, l.NoSeconds, l.Jobs), number(l.CoreHours, twoDigits, l.NoCoreHours, l.Jobs))
+	cells := append(head, number(l.Seconds, Duration, l.NoSeconds, l.Jobs), number(l.CoreHours, twoDigits, l.NoCoreHours, l.Jobs))
 	if priced {
 		cells = append(cells, l.costs())
 	}
 	cells = append(cells, energy,
-		number(pointer(modelled, isModelled), Energies, 0, l.Jobs),
-		whole(l.Restarts, Unknown), whole(l.Probes, Unknown), whole(l.Epochs, Unknown), number(l.Net, signed, l.NoNet, l.Tuned))
+		number(pointer(modelled, isModelled), Joules, 0, l.Jobs),
+		whole(l.Restarts, Unknown), whole(l.Probes, Unknown), whole(l.Epochs, Unknown), number(l.Net, Duration, l.NoNet, l.Tuned))
 	_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
 }
 
@@ -129,22 +129,7 @@ func whole(v *int, missing string) string {
 	return strconv.Itoa(*v)
 }
 
-func signed(v float64) string    { return fmt.Sprintf("%+.1f", v) }
-func oneDigit(v float64) string  { return strconv.FormatFloat(v, 'f', 1, 64) }
 func twoDigits(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
-
-// Energies prints joules for reading: three digits and a unit.
-func Energies(j float64) string {
-	for _, u := range []struct {
-		name   string
-		factor float64
-	}{{"GJ", 1e9}, {"MJ", 1e6}, {"kJ", 1e3}} {
-		if math.Abs(j) >= u.factor {
-			return strconv.FormatFloat(j/u.factor, 'f', 2, 64) + " " + u.name
-		}
-	}
-	return strconv.FormatFloat(j, 'f', 1, 64) + " J"
-}
 
 // clean keeps a name that a user chose from steering the terminal or the columns.
 func clean(s string) string {

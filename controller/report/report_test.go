@@ -233,7 +233,7 @@ func TestOfAForgottenJobNobodyKnowsWhatWasDoneToIt(t *testing.T) {
 	if len(one.Notes) != 1 || !strings.HasPrefix(one.Notes[0], "1 job of the period is forgotten in detail") {
 		t.Errorf("notes %q", one.Notes)
 	}
-	if text := report.Text(one); !strings.Contains(text, "alice  1     -      -              600.0    0.33        -       -         -         -       -       -") {
+	if text := report.Text(one); !strings.Contains(text, "alice  1     -      -              10 min  0.33        -       -         -         -       -       -") {
 		t.Errorf("%s", text)
 	}
 	if lines := strings.Split(report.CSV(one), "\n"); !strings.HasSuffix(lines[1], ",,,,,,0,0,1,1,,0,,,1,0") {

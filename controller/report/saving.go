@@ -19,7 +19,7 @@ type Pair struct {
 	ChargeJoules  tuning.Joules
 	ChargeHeld    float64 // what of the cost is no energy, by the tuned job's tariff
 	ChargeSource  string  // of these joules; empty: none were charged
-	JoulesUnknown bool    // joules were spent that nobody measured: the pair says nothing of them
+	JoulesUnknown bool    // joules were spent without a measurement: the pair shows nothing about them
 }
 
 // Terms are those that a comparison is made under.
@@ -80,14 +80,14 @@ func (r Row) stratum() stratum {
 	return s
 }
 
-// takesPart tells whether the job is on one of the two sides: tuned, or drawn to
-// stay untuned. Others, such as jobs that their owner switched off, chose not to
-// be tuned and are no measure.
+// takesPart reports whether the job is on one of the two sides: tuned, or drawn to stay
+// untuned. Others, such as jobs that their owner switched off, chose not to be tuned and show
+// nothing.
 func (r Row) takesPart() bool {
 	return !r.Forgotten && r.Control != r.Tuned && r.Policy.Mode == tuning.Apply
 }
 
-// finished tells whether it did all the work that it was begun for.
+// finished reports whether it did all its work.
 func (r Row) finished() bool { return r.Succeeded && r.Total > 0 && r.done() >= r.Total }
 
 // Match pairs jobs that did the same work. Both have ended, with success and all
@@ -162,7 +162,7 @@ func pairUp(tuned, untuned Row) Pair {
 			p.ChargeHeld += price(e) - price(u)
 		}
 		bill.add(e, 1)
-		bill.add(u, -1) // where the untuned job lacks the epoch, nobody knows its joules
+		bill.add(u, -1) // where the untuned job lacks the epoch, its joules are unknown
 	}
 	for _, e := range tuned.repeated() {
 		p.ChargeSeconds += e.Seconds()

@@ -70,7 +70,7 @@ type Line struct {
 	Epochs    *int     `json:"epochs"`
 	Net       *float64 `json:"net_seconds"` // that tuning saved, below 0 lost, restarts and probes included; null: unknown
 
-	Forgotten   int `json:"jobs_forgotten"` // nobody knows any more what was done to them: no restarts, probes, epochs
+	Forgotten   int `json:"jobs_forgotten"` // their details are gone: no restarts, probes, epochs
 	NoSeconds   int `json:"jobs_without_seconds"`
 	NoCoreHours int `json:"jobs_without_core_hours"`
 	NoEnergy    int `json:"jobs_without_energy"` // an epoch was not measured, or there was none

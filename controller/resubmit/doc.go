@@ -1,10 +1,6 @@
-// Package resubmit carries a decision to the scheduler.
+// Package resubmit translates a decision for the scheduler.
 //
-// In comes the owner's policy and the settings that were decided; out goes a
-// driver.Intent that says the same in the driver's terms, and then one step of it
-// at a time. The caller makes the intent durable before the first Step and each
-// step's result after it; after a crash it calls Step with the same intent again.
-// The package never decides, never writes anything itself, and never turns an
-// error whose outcome is unknown into a second effect: it says so and is called
-// again.
+// Input: the owner's policy and settings, and the settings that were decided. Output: the
+// driver's Change and Intent, and the reason why an intent ended. The package never decides
+// and never retries: a step that fails is taken again by the caller.
 package resubmit

@@ -88,6 +88,20 @@ func luck(m int) float64 {
 // it to be so in nine of ten cases.
 const likely = 1.2816
 
+// Refused says why the owner would not accept a setting, as far as it was tried.
+func Refused(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.Reason {
+	reference, ok := tuning.Reference(trials)
+	if !ok {
+		return tuning.ReasonNone
+	}
+	for _, t := range trials {
+		if !t.Reference && t.Settings.Equal(s) {
+			return Refusal(t, reference, p)
+		}
+	}
+	return tuning.ReasonNone
+}
+
 // Refusal says why the owner would not accept a trial, or ReasonNone: it did not fail, is not
 // likely to be slower than allowed, changes what the job learns only under a quality guard, and
 // its quality, where both are known, is not worse than the guard allows. Two

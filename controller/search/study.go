@@ -132,6 +132,16 @@ func (s Study) Best() (Gain, bool) {
 	return Better(s.Trials, reference, s.Policy)
 }
 
+// Propose is what Next, All and Best say.
+func (s Study) Propose() tuning.Proposal {
+	out := tuning.Proposal{Candidates: s.All()}
+	out.Next, out.NextReason = s.Next()
+	if gain, ok := s.Best(); ok {
+		out.Best, out.BestGain, out.BestError = &gain.Trial, gain.Expected, gain.SE
+	}
+	return out
+}
+
 // epochal is the study of the knobs that epochs can judge, or why there are none.
 func (s Study) epochal() (Study, tuning.Reason) {
 	all := s.Space

@@ -30,7 +30,7 @@ type fields struct {
 	strange bool
 }
 
-// given tells whether the key stands in the block, readable or not.
+// given reports whether the key stands in the block, readable or not.
 func (f fields) given(name string) bool {
 	_, ok := f.data[name]
 	return ok || f.bad[name]

@@ -170,7 +170,7 @@ func TestOwn(t *testing.T) {
 			tuning.Settings{"cores": n(1)},
 		},
 		{
-			"the environment stands over the default",
+			"the environment overrides the default",
 			&jobfile.Job{Cores: 1, Env: map[string]string{"B": "64"}},
 			tuning.Policy{Knobs: []tuning.Knob{{Name: "b", Env: "B", Default: n(32)}}},
 			tuning.Settings{"cores": n(1), "b": n(64)},

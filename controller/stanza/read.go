@@ -64,7 +64,7 @@ func readValue(k Key, a jobfile.Attr) (d datum, found string) {
 	return d, ""
 }
 
-// readScalar reads d.text as the type of the key and tells whether it is one.
+// readScalar reads d.text as the type of the key and reports whether it is one.
 func (d *datum) readScalar(k Key, v jobfile.Value) bool {
 	var err error
 	switch k.Type {
@@ -124,7 +124,7 @@ func scalarText(v jobfile.Value) (string, bool) {
 	return "", false
 }
 
-// printable tells whether a text can stand in both spellings of a stanza.
+// printable reports whether a text can stand in both spellings of a stanza.
 func printable(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool {
 		return unicode.IsControl(r) && r != '\t' || r == utf8.RuneError || r == '\uFEFF'

@@ -51,7 +51,7 @@ func blockMeaning(block string) string {
 		return "Which epochs the job is judged by."
 	case "checkpoint":
 		return "How the job is asked to save; exit or done is needed. Without this block a running job is never touched.\n" +
-			"A job that prints the line of done should then wait to be put back, and go on where nobody comes: where it works\n" +
+			"A job that prints the line of done should then wait to be put back, and go on if it is not: if it works\n" +
 			"on, it may end just before that, and does again what it did since it saved."
 	case "budget":
 		return "What tuning may cost over all attempts. Its end stops tuning, never the job."

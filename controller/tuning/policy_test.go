@@ -357,9 +357,9 @@ func TestSmallNouns(t *testing.T) {
 		state tuning.State
 		want  float64
 	}{
-		{tuning.State{EpochsTotal: 10, EpochsDone: 4, EpochSeconds: 2}, 12},
-		{tuning.State{EpochsDone: 4, EpochSeconds: 2}, 0},
-		{tuning.State{EpochsTotal: 10, EpochsDone: 4}, 0},
+		{tuning.State{Standing: tuning.Standing{EpochsTotal: 10, EpochsDone: 4, EpochSeconds: 2}}, 12},
+		{tuning.State{Standing: tuning.Standing{EpochsDone: 4, EpochSeconds: 2}}, 0},
+		{tuning.State{Standing: tuning.Standing{EpochsTotal: 10, EpochsDone: 4}}, 0},
 	} {
 		if got := c.state.Remaining(); got != c.want {
 			t.Errorf("remaining %g, want %g", got, c.want)

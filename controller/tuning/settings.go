@@ -122,7 +122,7 @@ func (s Settings) With(name string, v Value) Settings {
 	return c
 }
 
-// Merge returns a copy in which the values of o stand over those of s.
+// Merge returns a copy in which the values of o override those of s.
 func (s Settings) Merge(o Settings) Settings {
 	c := s.Clone()
 	maps.Copy(c, o)

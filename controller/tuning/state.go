@@ -10,6 +10,17 @@ type State struct {
 	Site   Site      `json:"site"`
 	Gate   Reason    `json:"gate"` // why nothing may be done now (paused, off, a cap, …); ReasonNone = open
 
+	Standing
+	RestartOutlook
+	Findings
+	Knowledge
+	Proposal
+
+	Returns *Returns `json:"returns,omitempty"` // of a pending job: what earlier runs of its kind say; nil = unknown
+}
+
+// Standing is where the job is, and what it has used up.
+type Standing struct {
 	Own     Settings `json:"own"`     // what the owner asked for
 	Current Settings `json:"current"` // what the present attempt runs under
 	Pending bool     `json:"pending"` // not started yet
@@ -20,23 +31,45 @@ type State struct {
 	Elapsed      time.Duration `json:"elapsed"`       // over all attempts
 	Joules       *Joules       `json:"joules,omitempty"`
 	JoulesSource string        `json:"joules_source,omitempty"`
-	LimitLeft    time.Duration `json:"limit_left"` // until the time limit of the attempt, of a pending job all of it; 0 = none
-	Restarts     int           `json:"restarts"`   // moves and roll-backs so far
-	Probes       int           `json:"probes"`     // probes so far
-	ProbeEpochs  int           `json:"probe_epochs"`
+	LimitLeft    time.Duration `json:"limit_left"`      // until the time limit of the attempt, of a pending job all of it; 0 = none
+	Restarts     int           `json:"restarts"`        // moves and roll-backs so far
+	Probes       int           `json:"probes"`          // probes so far
+	ProbeEpochs  int           `json:"probe_epochs"`    // epochs that ran under probes
+	Saved        bool          `json:"saved,omitempty"` // the present attempt began from a checkpoint
+}
 
-	RestartCost time.Duration `json:"restart_cost"` // measured, else estimated; without the wait in the queue
+// RestartOutlook is what a restart would cost now.
+type RestartOutlook struct {
+	RestartCost time.Duration `json:"restart_cost"`        // measured, else estimated; without the wait in the queue
+	Wait        time.Duration `json:"wait,omitempty"`      // in the queue; 0 = none, or unknown
+	Crowded     string        `json:"crowded,omitempty"`   // why the wait is unknown although others queue; empty = none is known to
+	ClosedIn    time.Duration `json:"closed_in,omitempty"` // until a reservation or maintenance takes the job's nodes; 0 = none planned
+	ClosedBy    string        `json:"closed_by,omitempty"`
+}
 
-	// What the scheduler expects of a restart now.
-	Wait     time.Duration `json:"wait,omitempty"`      // in the queue; 0 = none, or unknown
-	Crowded  string        `json:"crowded,omitempty"`   // why nobody can tell the wait although others queue; empty = none is known to
-	ClosedIn time.Duration `json:"closed_in,omitempty"` // until a reservation or maintenance takes the job's nodes; 0 = none planned
-	ClosedBy string        `json:"closed_by,omitempty"`
+// Findings are what the job itself has shown.
+type Findings struct {
+	Measured Reason   `json:"measured"` // ReasonNone when the present attempt is profiled; else what is missing
+	Class    *Class   `json:"class,omitempty"`
+	Trials   []Trial  `json:"trials,omitempty"`
+	Profile  *Profile `json:"profile,omitempty"` // of its first epochs, of its kind's where it was not measured untuned; nil: none
 
-	Measured Reason  `json:"measured"` // ReasonNone when the present attempt is profiled; else what is missing
-	Class    *Class  `json:"class,omitempty"`
-	Trials   []Trial `json:"trials,omitempty"`
+	// Refused is why the owner would not accept the present setting, as far as
+	// its trial shows: ReasonQualityLost, ReasonSlower, or ReasonNone.
+	Refused Reason   `json:"refused,omitempty"`
+	Outcome *Outcome `json:"outcome,omitempty"` // of the last move, as far as measured
 
+	// Toll is what tuning cost so far; nil: nothing, or what an epoch takes untuned is
+	// unknown.
+	Toll *Toll `json:"toll,omitempty"`
+
+	// Forecast is what is left of it. Nil: none was made, and what is left is Remaining,
+	// without an interval.
+	Forecast *Forecast `json:"forecast,omitempty"`
+}
+
+// Knowledge is what earlier jobs taught.
+type Knowledge struct {
 	KindEffects  []Effect   `json:"kind_effects,omitempty"`  // of jobs of the same kind
 	ClassEffects []Effect   `json:"class_effects,omitempty"` // of jobs of the same class, system knobs only
 	Carried      []Effect   `json:"carried,omitempty"`       // of the same kind, whose owner asked for other cores then
@@ -50,32 +83,16 @@ type State struct {
 	PeakRSS     Bytes   `json:"peak_rss,omitempty"`    // largest seen in jobs of this kind; 0 = unknown
 	PeakRuns    int     `json:"peak_runs,omitempty"`   // jobs of this kind in which it was seen
 	MemoryHeld  bool    `json:"memory_held,omitempty"` // it keeps its memory: one of them died lately under tuned settings, or its scheduler refused less
+}
 
-	Profile    *Profile   `json:"profile,omitempty"`    // of its first epochs, of its kind's where it was not measured untuned; nil: none
-	Candidates []Settings `json:"candidates,omitempty"` // that the search may try
-
-	Next       Settings `json:"next,omitempty"` // the setting that the search would probe next
-	NextReason Reason   `json:"next_reason,omitempty"`
-	Best       *Trial   `json:"best,omitempty"` // the best trial of this job, the owner's own included
-	BestGain   float64  `json:"best_gain"`      // its log ratio to the owner's own, shrunk for selection
-	BestError  float64  `json:"best_error"`     // standard error of BestGain
-
-	// Refused says why the owner would not accept the present setting, as far as
-	// its trial shows: ReasonQualityLost, ReasonSlower, or ReasonNone.
-	Refused Reason `json:"refused,omitempty"`
-
-	Outcome *Outcome `json:"outcome,omitempty"` // of the last move, as far as measured
-
-	// Toll is what tuning cost so far; nil: nothing, or what an epoch takes untuned is
-	// unknown. Saved: the present attempt began from a checkpoint.
-	Toll  *Toll `json:"toll,omitempty"`
-	Saved bool  `json:"saved,omitempty"`
-
-	// Forecast is what is left of it. Nil: none was made, and what is left is Remaining,
-	// without an interval.
-	Forecast *Forecast `json:"forecast,omitempty"`
-
-	Returns *Returns `json:"returns,omitempty"` // of a pending job: what earlier runs of its kind say; nil = none is known
+// Proposal is what the search would do with the job.
+type Proposal struct {
+	Next       Settings   `json:"next,omitempty"`        // to be tried, where NextReason is ReasonNone
+	NextReason Reason     `json:"next_reason,omitempty"` // why nothing is
+	Candidates []Settings `json:"candidates,omitempty"`  // that may be tried
+	Best       *Trial     `json:"best,omitempty"`        // the best trial of this job, the owner's own included; nil: none was measured
+	BestGain   float64    `json:"best_gain"`             // its log ratio to the owner's own, shrunk for selection
+	BestError  float64    `json:"best_error"`            // standard error of BestGain
 }
 
 // Remaining is the work that is left, in seconds at EpochSeconds; 0 when unknown.

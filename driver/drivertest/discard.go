@@ -16,7 +16,6 @@ func discardSentences() []sentence {
 		{"a pending job is changed by an intent that discards as by any other", nil, discardsPending},
 		{"an attempt is not discarded without a checkpoint", nil, discardsNoCheckpoint},
 		{"an attempt of another job file, or an older one, is not discarded", nil, discardsSuperseded},
-		{"an attempt whose discarding a crash interrupted at each step is finished by the next driver", needsReopen, reopenDiscard},
 	}
 }
 
@@ -159,10 +158,4 @@ func discardsSuperseded(t *testing.T, h *Harness) {
 	older.Attempt--
 	wantStep(t, h.drive(t, older, 1), driver.StepSuperseded)
 	h.untouched(t, job.ID, long)
-}
-
-func reopenDiscard(t *testing.T, h *Harness) {
-	job, n := h.saved(t)
-	h.driveAcrossCrashes(t, h.discard(job))
-	h.discarded(t, job.ID, n)
 }

@@ -90,6 +90,10 @@ type Harness struct {
 	// Reopen ends the driver as a crash would, without telling its jobs, and
 	// returns a new one on the same state. nil = the driver has no such thing.
 	Reopen func(t *testing.T) driver.Driver
+
+	// Crash is what the driver calls at the points of package move; nil = it crashes only
+	// between two calls.
+	Crash *Crash
 }
 
 // Run runs the suite. newHarness is called once for each sentence, with its t,

@@ -15,7 +15,7 @@ const (
 )
 
 func sentences() []sentence {
-	return slices.Concat(startSentences(), endSentences(), advanceSentences(), discardSentences(), roomSentences(), viewSentences())
+	return slices.Concat(startSentences(), endSentences(), advanceSentences(), discardSentences(), crashSentences(), roomSentences(), viewSentences())
 }
 
 func needsMemory(h Harness) string {

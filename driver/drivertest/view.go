@@ -2,7 +2,6 @@ package drivertest
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +18,6 @@ func viewSentences() []sentence {
 		{"jobs are listed oldest first", nil, listOrder},
 		{"the output is read from any offset", nil, logsOffset},
 		{"a driver that is opened again finds its jobs", needsReopen, reopen},
-		{"a move that a crash interrupted is finished by the next driver", needsReopen, reopenMove},
 	}
 }
 
@@ -179,34 +177,4 @@ func reopen(t *testing.T, h *Harness) {
 		t.Errorf("%d attempts, want 1", len(job.Attempts))
 	}
 	h.eachEpochOnce(t, long.ID, 10)
-}
-
-func reopenMove(t *testing.T, h *Harness) {
-	job := h.start(t, mover(long))
-	h.epochs(t, job.ID, 1)
-	job = h.get(t, job.ID)
-	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
-	h.driveAcrossCrashes(t, in)
-	h.reopened(t, job.ID)
-	h.movedOnce(t, job, in)
-}
-
-// driveAcrossCrashes advances the intent until it is applied, with a crash after every
-// single step.
-func (h *Harness) driveAcrossCrashes(t *testing.T, in driver.Intent) {
-	t.Helper()
-	h.Eventually(t, "the intent is applied across crashes", func(ctx context.Context) bool {
-		got, err := h.Driver.Advance(ctx, in)
-		if err != nil && !errors.Is(err, driver.ErrTransient) {
-			t.Fatalf("Advance after a crash: %v", err)
-		}
-		if got.Kind == driver.StepStarted {
-			return true
-		}
-		if got.Kind.Done() {
-			t.Fatalf("step is %s (%s), want %s", got.Kind, got.Detail, driver.StepStarted)
-		}
-		h.Driver = h.Reopen(t)
-		return false
-	})
 }

@@ -31,7 +31,7 @@ func (p Pos) String() string { return fmt.Sprintf("%s:%d:%d", p.Filename, p.Line
 // Error is one fault of a job file.
 type Error struct {
 	Pos   Pos
-	Found string // what stands there, such as `unknown key "knobb"`
+	Found string // what was found, such as `unknown key "knobb"`
 	Want  string // what is allowed there, and the nearest known word where one is near
 }
 
@@ -89,9 +89,12 @@ type Job struct {
 
 	// Stanza is the tuning block, nil where there is none.
 	Stanza *Block
+
+	// Warnings are comments that look like lines of the stanza and are none.
+	Warnings Errors
 }
 
-// Live tells whether the tuning block names a knob that reaches the job through
+// Live reports whether the tuning block names a knob that reaches the job through
 // its settings file.
 func (j *Job) Live() bool {
 	if j.Stanza == nil {
@@ -106,7 +109,7 @@ func (j *Job) Live() bool {
 }
 
 func (a Attr) live() bool {
-	return a.Name == "live" && (a.Value.Kind == Bool && a.Value.Bool || a.Value.Kind == Bare && a.Value.Text == "true")
+	return a.Name == "live" && (a.Value.Kind == Bool && a.Value.Bool || a.Value.Text == "true")
 }
 
 // Block is one block of a tuning stanza as it was written: the top level has no

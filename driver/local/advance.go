@@ -6,217 +6,178 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/durable"
 	"pitchpipe/driver/local/supervise"
+	"pitchpipe/driver/move"
 )
 
 // Advance takes at most one step towards the intent. The steps of a running job
 // are Checkpointing until it left, Stopped, Changed, Started; those of a pending
 // one Changed and Started.
 func (d *Driver) Advance(ctx context.Context, in driver.Intent) (driver.Step, error) {
-	h := d.hear(in)
+	return d.moves.Advance(ctx, d, in)
+}
+
+// Look implements move.Scheduler.
+func (d *Driver) Look(ctx context.Context, id driver.JobID, intent string) (move.Job, func(), error) {
+	h := d.hear(id, intent)
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	r, err := d.find(in.Job)
-	if err != nil {
-		return driver.Step{}, fmt.Errorf("advance %s: %w", in.ID, err)
-	}
-	if in.ID == "" {
-		return driver.Step{}, fmt.Errorf("advance %s: an intent without id: %w", in.Job, driver.ErrInvalid)
-	}
-	d.touched[in.Job] = time.Now()
-	if r.Job.State == driver.Running {
-		if r, err = d.harvest(ctx, r); err != nil {
-			return driver.Step{}, fmt.Errorf("advance %s: %w", in.ID, err)
+	r, err := d.find(id)
+	if err == nil {
+		d.touched[id] = time.Now()
+		if r.Job.State == driver.Running {
+			r, err = d.harvest(ctx, r)
 		}
 	}
-	step, err := d.advance(r, in, h)
 	if err != nil {
-		return driver.Step{}, fmt.Errorf("advance %s of %s: %w", in.ID, in.Job, err)
+		d.mu.Unlock()
+		return nil, nil, err
 	}
-	step.Attempt = d.jobs[in.Job].Job.Attempt
-	return step, nil
+	return &mover{d, r.clone(), h}, d.mu.Unlock, nil
 }
 
-func (d *Driver) advance(r *record, in driver.Intent, h heard) (driver.Step, error) {
-	switch kind, detail := r.position(in); {
-	case kind != "":
-		return driver.Step{Kind: kind, Detail: detail}, nil
-	case r.Moving != nil:
-		return d.proceed(r, h)
-	}
-	if err := d.judge(r, in); err != nil {
-		return driver.Step{}, err
-	}
-	c := r.clone()
-	if r.Job.State == driver.Pending {
-		return d.change(c, in)
-	}
-	if r.Cancel {
-		return driver.Step{Kind: driver.StepRunning, Detail: "the job is being cancelled"}, nil
-	}
-	if in.Discard {
-		c.Moving = &moving{Intent: in, Phase: phaseStopping}
-		if err := d.commit(c, "stopping"); err != nil {
-			return driver.Step{}, err
-		}
-		return d.stop(c)
-	}
-	if h.err != nil {
-		return driver.Step{}, h.err
-	}
-	if h.size < 0 { // it was not running when its output was looked at
-		return driver.Step{Kind: driver.StepRunning, Detail: "the attempt has just begun"}, nil
-	}
-	c.Moving = &moving{Intent: in, Phase: phaseAsking, Asked: time.Now(), Offset: h.size}
-	if err := d.commit(c, "asking"); err != nil {
-		return driver.Step{}, err
-	}
-	_, err := d.ask(c)
-	return driver.Step{Kind: driver.StepCheckpointing, Detail: "asked to save with " + in.Checkpoint.Signal}, err
+// mover is one job under the driver's lock, with a copy of its record.
+type mover struct {
+	d *Driver
+	r *record
+	h heard
 }
 
-// position tells where the intent stands where nothing is to be done for it, or
-// nothing where it is new or in progress.
-func (r *record) position(in driver.Intent) (driver.StepKind, string) {
-	if r.Moving != nil && r.Moving.Intent.ID == in.ID {
-		return "", ""
-	}
-	if r.Job.State == driver.Pending && r.Next.Intent == in.ID {
-		return driver.StepStarted, "the next attempt is queued"
-	}
-	if slices.ContainsFunc(r.Job.Attempts, func(a driver.Attempt) bool { return a.Intent == in.ID }) {
-		return driver.StepStarted, "the intent was applied"
-	}
-	if kind, ok := r.Closed[in.ID]; ok && !r.Job.State.Ended() {
-		return kind, "the intent has been given up"
-	}
+var _ move.Job = (*mover)(nil)
+
+// Record implements move.Job.
+func (m *mover) Record() *move.Record { return &m.r.Record }
+
+// Attempt implements move.Job.
+func (m *mover) Attempt() int { return m.r.Job.Attempt }
+
+// Save implements move.Job.
+func (m *mover) Save(context.Context) error { return m.d.commit(m.r.clone(), "") }
+
+// View implements move.Job.
+func (m *mover) View(in driver.Intent) move.View {
+	r := m.r
+	v := move.View{Job: r.Job}
 	switch {
 	case r.Job.State.Ended():
-		return driver.StepFinished, string(r.Job.State)
-	case in.Fingerprint != r.Job.Fingerprint:
-		return driver.StepSuperseded, "the job file is another"
-	case in.Attempt != r.Job.Attempt:
-		return driver.StepSuperseded, fmt.Sprintf("the job is in attempt %d", r.Job.Attempt)
-	case r.Moving != nil:
-		return driver.StepSuperseded, "intent " + r.Moving.Intent.ID + " is in progress"
+		v.End = move.End{Kind: driver.StepFinished, Why: string(r.Job.State)}
+	case r.Job.State != driver.Running:
+		v.At = move.Waits
+	case r.Moving != nil && r.Moving.Phase == move.Ending && m.d.stops(r):
+		v.At = move.Leaving
 	}
-	return "", ""
+	switch {
+	case r.Job.State == driver.Pending && r.Next.Intent == in.ID:
+		v.Applied = "the next attempt is queued"
+	case slices.ContainsFunc(r.Job.Attempts, func(a driver.Attempt) bool { return a.Intent == in.ID }):
+		v.Applied = "the intent was applied"
+	}
+	v.Changed = r.Next.Intent == in.ID
+	return v
 }
 
-// proceed takes the next step of the intent in progress.
-func (d *Driver) proceed(r *record, h heard) (driver.Step, error) {
-	m := r.Moving
-	switch m.Phase {
-	case phaseAsking:
-		return d.awaitSaved(r, h)
-	case phaseStopping:
-		return d.stop(r)
-	case phaseLeft:
-		c := r.clone()
-		c.Moving.Phase = phaseStopped
-		return driver.Step{Kind: driver.StepStopped}, d.commit(c, "stopped")
-	case phaseStopped:
-		return d.change(r.clone(), m.Intent)
-	case phaseChanged:
-		c := r.clone()
-		if c.Job.State == driver.Stopped {
-			c.queue("")
-		}
-		c.Moving, c.NotBefore = nil, time.Time{}
-		defer d.nudge()
-		return driver.Step{Kind: driver.StepStarted, Detail: "queued"}, d.commit(c, "queued")
+// Judge implements move.Job.
+func (m *mover) Judge(_ context.Context, in driver.Intent) error { return m.d.judge(m.r, in) }
+
+// Begin implements move.Job.
+func (m *mover) Begin(context.Context) (move.End, error) {
+	switch {
+	case m.r.Moving.Queued:
+	case m.r.Cancel:
+		return move.End{Kind: driver.StepRunning, Why: "the job is being cancelled"}, nil
+	case m.r.Moving.Intent.Discard:
+	case m.h.err != nil:
+		return move.End{}, m.h.err
+	case m.h.size < 0: // it was not running when its output was looked at
+		return move.End{Kind: driver.StepRunning, Why: "the attempt has just begun"}, nil
 	}
-	return driver.Step{}, fmt.Errorf("phase %q of its record: %w", m.Phase, driver.ErrInvalid)
+	m.r.Offset = m.h.size
+	return move.End{}, nil
 }
 
-// change gives the next attempt the settings of the intent.
-func (d *Driver) change(c *record, in driver.Intent) (driver.Step, error) {
-	c.Next = next{Change: in.Change.Clone(), Cause: driver.CauseIntent, Intent: in.ID, Note: oneLine(in.Note)}
-	if c.Moving == nil {
-		c.Moving = &moving{Intent: in}
-	}
-	c.Moving.Phase = phaseChanged
-	return driver.Step{Kind: driver.StepChanged}, d.commit(c, "changed")
-}
-
-// ask has the supervisor send the signal, once for each intent, and returns since
-// when it is asked for.
-func (d *Driver) ask(r *record) (time.Time, error) {
-	path := filepath.Join(d.store.launch(r), supervise.SignalFile)
+// Ask implements move.Job: the supervisor sends the signal, once for each intent.
+func (m *mover) Ask(context.Context) error {
+	path, in := filepath.Join(m.d.store.launch(m.r), supervise.SignalFile), m.r.Moving.Intent
 	var have supervise.Signal
-	if err := durable.ReadJSON(path, &have); err == nil && have.ID == r.Moving.Intent.ID {
-		return have.At, nil
+	if err := durable.ReadJSON(path, &have); err == nil && have.ID == in.ID {
+		return nil
 	}
-	sig := supervise.Signal{ID: r.Moving.Intent.ID, Signal: r.Moving.Intent.Checkpoint.SignalName(), At: time.Now()}
+	sig := supervise.Signal{ID: in.ID, Signal: in.Checkpoint.SignalName(), At: time.Now()}
 	if err := durable.WriteJSON(path, sig, 0o600); err != nil {
-		return sig.At, fmt.Errorf("asking it to save: %w: %w", driver.ErrTransient, err)
+		return fmt.Errorf("asking it to save: %w: %w", driver.ErrTransient, err)
 	}
-	d.cfg.AfterStep("signal-requested")
-	return sig.At, nil
+	return nil
 }
 
-// awaitSaved looks whether the job that was asked to save did, or will not.
-func (d *Driver) awaitSaved(r *record, h heard) (driver.Step, error) {
-	asked, err := d.ask(r)
-	if err != nil {
-		return driver.Step{}, err
-	}
-	cp := r.Moving.Intent.Checkpoint
-	late := time.Since(asked) >= cp.Grace
-	if cp.Done != "" && !late { // later it has worked on since, and would lose that
-		if h.err != nil {
-			return driver.Step{}, h.err
-		}
-		if h.saved && h.intent == r.Moving.Intent.ID {
-			c := r.clone()
-			c.Moving.Phase = phaseStopping
-			if err := d.commit(c, "stopping"); err != nil {
-				return driver.Step{}, err
-			}
-			return d.stop(c)
-		}
-	}
-	if !late {
-		return driver.Step{Kind: driver.StepCheckpointing, Detail: "has not saved yet"}, nil
-	}
-	c := r.clone()
-	c.abandon()
-	return driver.Step{Kind: driver.StepAbandoned, Detail: fmt.Sprintf("did not save within %v", cp.Grace)}, d.commit(c, "abandoned")
+// Saved implements move.Job.
+func (m *mover) Saved(context.Context) (bool, error) {
+	return m.h.saved && m.h.intent == m.r.Moving.Intent.ID, m.h.err
 }
 
-// stop has a job ended that said that it saved, or whose intent discards what it did
-// since it saved. Where a job that saved was not ended in time, because this process
-// was gone meanwhile, it has worked on since and would lose that: the intent is
-// abandoned.
-func (d *Driver) stop(r *record) (driver.Step, error) {
-	ending := driver.Step{Kind: driver.StepCheckpointing, Detail: "being ended"}
-	var have supervise.Stop
-	if err := durable.ReadJSON(filepath.Join(d.store.launch(r), supervise.StopFile), &have); err == nil {
-		return ending, nil
+// Stop implements move.Job.
+func (m *mover) Stop(context.Context) error {
+	if m.r.Moving.Intent.Discard {
+		return m.d.requestStop(m.r, supervise.StopDiscarded)
 	}
-	if r.Moving.Intent.Discard {
-		return ending, d.requestStop(r, supervise.StopDiscarded)
+	return m.d.requestStop(m.r, supervise.StopSaved)
+}
+
+// Keep implements move.Job: a job that left keeps its room until Hold has passed.
+func (m *mover) Keep(context.Context) error { return nil }
+
+// Plan implements move.Job. What is planned is what will be.
+func (m *mover) Plan(context.Context) (move.End, error) {
+	in := m.r.Moving.Intent
+	m.r.Next = next{Change: in.Change.Clone(), Cause: driver.CauseIntent, Intent: in.ID, Note: oneLine(in.Note)}
+	return move.End{}, nil
+}
+
+// Change implements move.Job.
+func (m *mover) Change(context.Context) (move.End, error) { return move.End{}, nil }
+
+// Start implements move.Job. The record is saved when the intent is closed.
+func (m *mover) Start(context.Context) (move.End, error) {
+	if m.r.Job.State == driver.Stopped {
+		m.r.queue("")
 	}
-	asked, err := d.ask(r)
-	if err != nil {
-		return driver.Step{}, err
+	m.r.NotBefore = time.Time{}
+	m.d.nudge()
+	return move.End{}, nil
+}
+
+// Over implements move.Job.
+func (m *mover) Over(_ context.Context, end move.End) error {
+	if status := m.r.Moving.Intent.Checkpoint; end.Kind == driver.StepAbandoned && status.Exit != 0 {
+		m.r.SavedExits = append(m.r.SavedExits, status.Exit) // so is a late checkpoint known
 	}
-	grace := r.Moving.Intent.Checkpoint.Grace
-	if time.Since(asked) < grace {
-		return ending, d.requestStop(r, supervise.StopSaved)
+	return nil
+}
+
+// overdue ends an intent that nobody advances any more, or has its attempt ended that was
+// to be ended when a crash came.
+func (d *Driver) overdue(ctx context.Context, r *record, now time.Time) error {
+	m := &mover{d: d, r: r.clone()}
+	if r.Moving.Phase == move.Ending && r.Job.State == driver.Running {
+		_, err := new(move.Machine).Proceed(ctx, m)
+		return err
 	}
-	c := r.clone()
-	c.abandon()
-	return driver.Step{Kind: driver.StepAbandoned, Detail: fmt.Sprintf("not ended within %v of being asked to save", grace)},
-		d.commit(c, "abandoned")
+	kind := move.Overdue(r.Moving, r.Job.State == driver.Stopped, d.patience(r).Add(-d.cfg.Hold), now, d.cfg.Hold)
+	if kind == "" {
+		return nil
+	}
+	const why = "the tuner did not come back"
+	if err := m.Over(ctx, move.End{Kind: kind, Why: why}); err != nil {
+		return err
+	}
+	m.r.Close(kind, why)
+	if r.Job.State == driver.Stopped {
+		m.r.requeue(m.r.attempt().Change, driver.CauseLate, why+"; running on under the settings before")
+	}
+	return d.commit(m.r, "hold-ended")
 }
 
 // Check is the dry run of Advance.
@@ -244,23 +205,15 @@ func (d *Driver) judge(r *record, in driver.Intent) error {
 	if r.Job.State == driver.Pending {
 		return nil
 	}
-	cp := in.Checkpoint
-	if cp == nil {
-		return fmt.Errorf("a running job is not touched without a checkpoint: %w", driver.ErrUnsupported)
-	}
-	if r.File.NoRequeue {
-		return fmt.Errorf("the job file forbids restarts: %w", driver.ErrDenied)
-	}
-	if unix.SignalNum(cp.SignalName()) == 0 {
-		return fmt.Errorf("signal %q: %w", cp.Signal, driver.ErrInvalid)
-	}
-	if cp.Exit == 0 && cp.Done == "" {
-		return fmt.Errorf("a checkpoint that says neither by which exit status nor by which line it is known: %w", driver.ErrInvalid)
-	}
-	if _, err := regexp.Compile(cp.Done); err != nil {
-		return fmt.Errorf("checkpoint: %w: %w", driver.ErrInvalid, err)
+	if err := move.Judge(in, !r.File.NoRequeue); err != nil {
+		return err
 	}
 	return d.grow(r, in.Change)
+}
+
+// stops reports whether the supervisor has been told to end the attempt.
+func (d *Driver) stops(r *record) bool {
+	return durable.ReadJSON(filepath.Join(d.store.launch(r), supervise.StopFile), &supervise.Stop{}) == nil
 }
 
 func fileExists(path string) bool {

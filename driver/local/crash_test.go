@@ -33,7 +33,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{
 		"numbered", "claimed", "created", "running", "planned", "forked", "asking",
-		"signal-requested", "ended", "stopped", "changed", "queued",
+		"signal-sent", "ended", "stopped", "changed", "queued",
 	} {
 		t.Run("after "+step, func(t *testing.T) {
 			t.Parallel()
@@ -44,7 +44,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 		})
 	}
 	// The job has saved nothing by then, and begins anew.
-	for _, step := range []string{"stopping", "stop-requested", "ended", "stopped", "changed", "queued"} {
+	for _, step := range []string{"stopping", "end-sent", "ended", "stopped", "changed", "queued"} {
 		t.Run("discarded after "+step, func(t *testing.T) {
 			t.Parallel()
 			crashes := crashAt(t, cluster(t), step, true)

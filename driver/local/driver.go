@@ -13,6 +13,7 @@ import (
 	"pitchpipe/driver/durable"
 	"pitchpipe/driver/local/cgroup"
 	"pitchpipe/driver/local/supervise"
+	"pitchpipe/driver/move"
 	"pitchpipe/driver/output"
 )
 
@@ -31,6 +32,7 @@ type Driver struct {
 	since time.Time     // when this driver was opened
 
 	outputs output.Reader
+	moves   move.Machine
 
 	mu       sync.Mutex
 	closed   bool
@@ -65,6 +67,7 @@ func New(cfg Config) (*Driver, error) {
 		jobs: map[driver.JobID]*record{}, watchers: map[*watcher]struct{}{},
 		forked: map[driver.JobID]int{}, failures: map[driver.JobID]failure{}, touched: map[driver.JobID]time.Time{},
 	}
+	d.moves.AfterStep = cfg.AfterStep
 	if err := d.store.prepare(); err != nil {
 		return nil, fmt.Errorf("local driver: %w", err)
 	}
@@ -221,7 +224,6 @@ func (d *Driver) requestStop(r *record, why supervise.StopReason) error {
 		}
 		return fmt.Errorf("job %s: asking for its end: %w: %w", r.Job.ID, driver.ErrTransient, err)
 	}
-	d.cfg.AfterStep("stop-requested")
 	return nil
 }
 

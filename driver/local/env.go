@@ -10,6 +10,7 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/local/supervise"
+	"pitchpipe/driver/move"
 )
 
 // environment makes what the attempt that runs finds. What a Nomad job file sets
@@ -94,16 +95,10 @@ func withArgs(argv []string, args map[string]string) []string {
 
 // checkChange refuses a change that no attempt of the job can have.
 func (d *Driver) checkChange(r *record, c driver.Change) error {
-	if c.Cores < 0 || c.MemoryBytes < 0 || c.TimeLimit < 0 {
-		return fmt.Errorf("a change to less than nothing: %w", driver.ErrInvalid)
-	}
-	if err := jobfile.CheckValues(c.Env, c.Args, c.Live); err != nil {
-		return fmt.Errorf("%w: %w", err, driver.ErrInvalid)
-	}
-	if err := d.fits(r.want(c)); err != nil {
+	if err := move.JudgeChange(c); err != nil {
 		return err
 	}
-	if _, err := driver.EncodeSettings(1, c.Live); err != nil {
+	if err := d.fits(r.want(c)); err != nil {
 		return err
 	}
 	for name := range c.Env {

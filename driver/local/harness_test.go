@@ -247,7 +247,10 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	drivertest.Run(t, func(t *testing.T) drivertest.Harness {
 		t.Helper()
-		return newBench(t, nil).harness(t)
+		crash := &drivertest.Crash{}
+		h := newBench(t, func(c *local.Config) { c.AfterStep = crash.At }).harness(t)
+		h.Crash = crash
+		return h
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/move"
 	"pitchpipe/driver/output"
 )
 
@@ -57,18 +58,18 @@ type heard struct {
 
 // hear looks at the output for an Advance, which calls it before it takes the lock: a
 // file of one job that hangs must not hold up the others.
-func (d *Driver) hear(in driver.Intent) heard {
+func (d *Driver) hear(id driver.JobID, intent string) heard {
 	d.mu.Lock()
-	r := d.jobs[in.Job] // never changed in place
+	r := d.jobs[id] // never changed in place
 	d.mu.Unlock()
-	h := heard{intent: in.ID, size: -1}
+	h := heard{intent: intent, size: -1}
 	switch {
-	case r == nil || r.Job.State != driver.Running || in.Discard:
+	case r == nil || r.Job.State != driver.Running:
 	case r.Moving == nil:
 		h.size, h.err = d.outputs.Size(r.Output, r.uid())
-	case r.Moving.Intent.ID == in.ID && r.Moving.Phase == phaseAsking && r.Moving.Intent.Checkpoint.Done != "":
+	case r.Moving.Intent.ID == intent && r.Moving.Phase == move.Asking && r.Moving.Intent.Checkpoint.Done != "":
 		var data []byte
-		if data, h.err = d.outputs.Tail(r.Output, r.uid(), r.Moving.Offset); h.err == nil {
+		if data, h.err = d.outputs.Tail(r.Output, r.uid(), r.Offset); h.err == nil {
 			h.saved, h.err = output.Says(data, r.Moving.Intent.Checkpoint.Done)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/local/supervise"
+	"pitchpipe/driver/move"
 )
 
 // queueing is a driver of four cores with these jobs, oldest first.
@@ -36,7 +37,7 @@ func TestAJobBetweenTwoAttemptsKeepsItsRoom(t *testing.T) {
 	stopped := func(had, will driver.Change, limit time.Duration) *record {
 		r := queued("moving", 1, 1, limit)
 		r.Job.State, r.Job.Change = driver.Stopped, had
-		r.Moving = &moving{Phase: phaseLeft, Left: now, Intent: driver.Intent{ID: "intent", Change: will}}
+		r.Moving = &move.Moving{Phase: move.Ending, Left: now, Intent: driver.Intent{ID: "intent", Change: will}}
 		return r
 	}
 	for _, tt := range []struct {
@@ -95,7 +96,7 @@ func TestWhatARunningJobIsToHaveIsNobodyElses(t *testing.T) {
 	if err := d.grow(moved, driver.Change{Cores: 4}); !errors.Is(err, driver.ErrNoRoom) {
 		t.Errorf("all four: %v, want %v", err, driver.ErrNoRoom)
 	}
-	moved.Moving = &moving{Phase: phaseAsking, Intent: driver.Intent{ID: "intent", Change: driver.Change{Cores: 3}}}
+	moved.Moving = &move.Moving{Phase: move.Asking, Intent: driver.Intent{ID: "intent", Change: driver.Change{Cores: 3}}}
 	if err := d.grow(other, driver.Change{Cores: 2}); !errors.Is(err, driver.ErrNoRoom) {
 		t.Errorf("a core that another is to have: %v, want %v", err, driver.ErrNoRoom)
 	}

@@ -13,10 +13,12 @@ import (
 	"pitchpipe/driver/durable"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/local/supervise"
+	"pitchpipe/driver/move"
 )
 
-// recordVersion is the shape of job.json.
-const recordVersion = 1
+// recordVersion is the shape of job.json. Version 1 is read, and an intent that was in
+// progress then goes on: see upgrade.
+const recordVersion = 2
 
 // record is everything known of one job: the content of job.json.
 type record struct {
@@ -39,15 +41,15 @@ type record struct {
 	Launch int   `json:"launch,omitempty"`
 	CPUs   []int `json:"cpus,omitempty"`
 
-	Next   next    `json:"next"`             // the attempt that is queued
-	Moving *moving `json:"moving,omitempty"` // the intent in progress
+	Next   next  `json:"next"`             // the attempt that is queued
+	Offset int64 `json:"offset,omitempty"` // length of the output when it was asked to save
+	move.Record
 
 	// SavedExits are exit statuses that mean "saved" in the present attempt,
 	// because an intent that has been abandoned meanwhile asked for it.
 	SavedExits []int `json:"saved_exits,omitempty"`
 
-	Closed map[string]driver.StepKind `json:"closed,omitempty"` // intents that ended otherwise than applied
-	Cancel bool                       `json:"cancel,omitempty"` // its end was asked for
+	Cancel bool `json:"cancel,omitempty"` // its end was asked for
 }
 
 // file is what is needed of the job file to run it.
@@ -70,26 +72,6 @@ type next struct {
 	Cause  driver.Cause  `json:"cause"`
 	Intent string        `json:"intent,omitempty"`
 	Note   string        `json:"note,omitempty"`
-}
-
-// phase is how far an intent is.
-type phase string
-
-const (
-	phaseAsking   phase = "asking"   // the job is asked to save
-	phaseStopping phase = "stopping" // it is being ended: it said that it saved, or the intent discards
-	phaseLeft     phase = "left"     // it left; no Advance has told so yet
-	phaseStopped  phase = "stopped"  // an Advance told so
-	phaseChanged  phase = "changed"  // the next attempt has the new settings
-)
-
-// moving is the intent in progress.
-type moving struct {
-	Intent driver.Intent `json:"intent"`
-	Phase  phase         `json:"phase"`
-	Asked  time.Time     `json:"asked,omitzero"` // when the signal was requested
-	Offset int64         `json:"offset"`         // length of the output then
-	Left   time.Time     `json:"left,omitzero"`  // when the attempt left
 }
 
 // want is what the job's next or present attempt takes of the machine.
@@ -123,13 +105,9 @@ func (r *record) attempt() *driver.Attempt {
 func (r *record) clone() *record {
 	c := *r
 	c.Job = cloneJob(r.Job)
-	c.Closed = maps.Clone(r.Closed)
+	c.Record = r.Record.Clone()
 	c.SavedExits = slices.Clone(r.SavedExits)
 	c.CPUs = slices.Clone(r.CPUs)
-	if r.Moving != nil {
-		m := *r.Moving
-		c.Moving = &m
-	}
 	return &c
 }
 
@@ -195,13 +173,35 @@ func (s store) load() ([]*record, error) {
 		if err := durable.ReadJSON(path, r); err != nil {
 			return nil, err
 		}
-		if r.Version != recordVersion {
-			return nil, fmt.Errorf("%s: version %d, want %d", path, r.Version, recordVersion)
+		if err := r.upgrade(path); err != nil {
+			return nil, err
 		}
 		out = append(out, r)
 	}
 	slices.SortFunc(out, func(a, b *record) int { return int(a.Number - b.Number) })
 	return out, nil
+}
+
+// upgrade reads what version 1 had elsewhere.
+func (r *record) upgrade(path string) error {
+	if r.Version == 1 {
+		var old struct {
+			Moving struct {
+				Offset int64 `json:"offset"`
+			} `json:"moving"`
+		}
+		if err := durable.ReadJSON(path, &old); err != nil {
+			return err
+		}
+		r.Offset, r.Version = old.Moving.Offset, recordVersion
+		if r.Moving != nil && r.Moving.Phase == "left" {
+			r.Moving.Phase = move.Ending
+		}
+	}
+	if r.Version != recordVersion {
+		return fmt.Errorf("%s: version %d, want %d", path, r.Version, recordVersion)
+	}
+	return nil
 }
 
 // number returns the number of the next job and makes durable that it is taken.

@@ -25,7 +25,6 @@ const idle = time.Hour
 
 // Run schedules until ctx ends, and then closes the driver. Jobs run on.
 func (d *Driver) Run(ctx context.Context) error {
-	d.recover()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -36,23 +35,6 @@ func (d *Driver) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		timer.Reset(d.pass(ctx, time.Now()))
-	}
-}
-
-// recover repeats requests whose files a crash may have kept from being written.
-func (d *Driver) recover() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, id := range d.order {
-		r := d.jobs[id]
-		switch {
-		case r.Job.State != driver.Running:
-		case r.Cancel:
-			d.check(id, d.requestStop(r, supervise.StopCancelled))
-		case r.Moving != nil && r.Moving.Phase == phaseStopping:
-			_, err := d.stop(r)
-			d.check(id, err)
-		}
 	}
 }
 
@@ -78,7 +60,7 @@ func (d *Driver) pass(ctx context.Context, now time.Time) time.Duration {
 	// 2. Intents whose controller does not come back: nothing is held for ever.
 	for _, id := range d.order {
 		if d.jobs[id].Moving != nil {
-			d.check(id, d.expire(d.jobs[id], now))
+			d.check(id, d.overdue(ctx, d.jobs[id], now))
 		}
 	}
 	// 3. What no longer fits, and what may start.
@@ -185,7 +167,7 @@ func (d *Driver) refit(r *record) error {
 		}
 	case d.fits(r.want(driver.Change{})) == nil:
 		c := r.clone()
-		c.forget(driver.StepSuperseded)
+		c.Close(driver.StepSuperseded, "its change no longer fits the machine")
 		c.Next = next{Cause: driver.CauseSubmitted, Note: oneLine("its change no longer fits the machine; running under its own settings: " + tooLarge.Error())}
 		if c.Job.Attempt > 1 {
 			c.Next.Cause = CauseRoom
@@ -260,30 +242,4 @@ func (d *Driver) patience(r *record) time.Time {
 		from = at
 	}
 	return from.Add(d.cfg.Hold)
-}
-
-// expire ends an intent that nobody advances any more.
-func (d *Driver) expire(r *record, now time.Time) error {
-	switch r.Moving.Phase {
-	case phaseLeft, phaseStopped, phaseChanged:
-		if r.Job.State != driver.Stopped || now.Before(d.patience(r)) {
-			return nil
-		}
-		c := r.clone()
-		c.forget(driver.StepSuperseded)
-		c.requeue(c.attempt().Change, driver.CauseLate, "the tuner did not come back; running on under the settings before")
-		return d.commit(c, "hold-ended")
-	case phaseAsking:
-		if now.Before(r.Moving.Asked.Add(r.Moving.Intent.Checkpoint.Grace)) || now.Before(d.patience(r)) {
-			return nil
-		}
-		c := r.clone()
-		c.abandon()
-		return d.commit(c, "abandoned")
-	case phaseStopping:
-		// The supervisor ends it once it is asked to.
-		_, err := d.stop(r)
-		return err
-	}
-	return nil
 }

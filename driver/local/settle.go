@@ -80,7 +80,7 @@ func (d *Driver) settle(r *record, exit supervise.Exit) {
 	case r.goesOn(exit):
 		r.leave(exit.Ended)
 	case exit.Reason == supervise.Memory && !r.Job.Change.Empty():
-		r.forget(driver.StepSuperseded)
+		r.Close(driver.StepSuperseded, "the attempt was killed for memory under a change")
 		r.returnMemory()
 	default:
 		d.close(r, stateOf(exit), exit.Detail, exit.Ended)
@@ -129,7 +129,7 @@ func (r *record) leave(at time.Time) {
 		r.requeue(r.Job.Change, driver.CauseLate, "saved after its change was given up; running on under the settings before")
 		return
 	}
-	r.Moving.Phase, r.Moving.Left = phaseLeft, at
+	r.Moving.Left = at
 	r.Job.State, r.Job.Detail, r.CPUs = driver.Stopped, "waits for its change", nil
 }
 
@@ -164,28 +164,7 @@ func (r *record) requeue(c driver.Change, cause driver.Cause, note string) {
 func (r *record) queue(detail string) {
 	r.Job.State, r.Job.Detail, r.CPUs = driver.Pending, detail, nil
 	r.Job.Attempt = len(r.Job.Attempts) + 1
-	r.NotBefore, r.Moving = time.Time{}, nil
-}
-
-// forget ends the intent in progress, where there is one.
-func (r *record) forget(how driver.StepKind) {
-	if r.Moving == nil {
-		return
-	}
-	if r.Closed == nil {
-		r.Closed = map[string]driver.StepKind{}
-	}
-	r.Closed[r.Moving.Intent.ID] = how
-	r.Moving = nil
-}
-
-// abandon ends the intent in progress and remembers by which exit status a late
-// checkpoint is known.
-func (r *record) abandon() {
-	if status := r.Moving.Intent.Checkpoint.Exit; status != 0 {
-		r.SavedExits = append(r.SavedExits, status)
-	}
-	r.forget(driver.StepAbandoned)
+	r.NotBefore = time.Time{}
 }
 
 func (r *record) endAttempt(at time.Time, code int) {

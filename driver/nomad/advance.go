@@ -7,7 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/nomad/api"
+
 	"pitchpipe/driver"
+	"pitchpipe/driver/move"
 	"pitchpipe/driver/nomad/spec"
 	"pitchpipe/driver/nomad/view"
 )
@@ -16,102 +19,149 @@ import (
 // until it saved, Changed, Started; of a waiting one, or where the intent discards,
 // Changed and Started.
 func (d *Driver) Advance(ctx context.Context, in driver.Intent) (driver.Step, error) {
-	if in.ID == "" {
-		return driver.Step{}, fmt.Errorf("advance %s: an intent without id: %w", in.Job, driver.ErrInvalid)
-	}
-	defer d.hold(in.Job)()
-	defer d.unglance(in.Job)
-	step, err := d.advance(ctx, in)
-	if err != nil {
-		return driver.Step{}, fmt.Errorf("advance %s of %s: %w", in.ID, in.Job, err)
-	}
-	return step, nil
+	return d.moves.Advance(ctx, d, in)
 }
 
 func markOf(in driver.Intent) spec.Mark {
 	return spec.Mark{Intent: in.ID, Cause: driver.CauseIntent, Change: in.Change.Clone()}
 }
 
-func (d *Driver) advance(ctx context.Context, in driver.Intent) (driver.Step, error) {
-	f, job, err := d.get(ctx, in.Job)
-	if last, ok := d.forgotten(ctx, in.Job, err); ok {
-		return d.over(ctx, last, in)
+// Look implements move.Scheduler.
+func (d *Driver) Look(ctx context.Context, id driver.JobID, intent string) (move.Job, func(), error) {
+	held := d.hold(id)
+	release := func() {
+		d.unglance(id)
+		held()
 	}
-	if err != nil {
-		return driver.Step{}, err
-	}
-	m := &move{d: d, f: f, job: job}
-	if r := f.rec; r != nil {
-		if r.Moving != nil && r.Moving.Intent.ID == in.ID {
-			step, err := m.proceed(ctx)
-			return m.orClose(ctx, step, err)
-		}
-		if step, done := m.position(in); done {
-			return step, nil
+	f, job, err := d.get(ctx, id)
+	if last, ok := d.forgotten(ctx, id, err); ok {
+		var r *record
+		if r, err = d.load(ctx, id); err == nil && r != nil {
+			return &mover{d: d, r: r, job: last}, release, nil
 		}
 	}
-	if why := spec.ObservedOnly(f.own); why != "" && !job.State.Ended() {
-		return driver.Step{}, fmt.Errorf("%s: %w", why, driver.ErrUnsupported)
-	}
-	if step, done := m.outside(in); done {
-		return step, nil
-	}
-	if m.grows(in) {
-		d.growing.Lock()
-		defer d.growing.Unlock()
-	}
-	if err := d.judge(ctx, f, in); err != nil {
-		return driver.Step{}, err
-	}
-	step, err := m.begin(ctx, in)
-	return m.orClose(ctx, step, err)
-}
-
-// over is where an intent stands whose job Nomad has forgotten.
-func (d *Driver) over(ctx context.Context, last driver.Job, in driver.Intent) (driver.Step, error) {
-	r, err := d.load(ctx, last.ID)
 	if err != nil {
-		return driver.Step{}, err
+		release()
+		return nil, nil, err
 	}
-	if r != nil && r.Closed[in.ID] == driver.StepStarted {
-		return driver.Step{Kind: driver.StepStarted, Attempt: last.Attempt, Detail: "the attempt had the settings of the intent"}, nil
+	m := newMover(d, f, job)
+	_, ended := m.r.Closed[intent]
+	if why := spec.ObservedOnly(f.own); why != "" && !ended && !job.State.Ended() && (m.r.Moving == nil || m.r.Moving.Intent.ID != intent) {
+		release()
+		return nil, nil, fmt.Errorf("%s: %w", why, driver.ErrUnsupported)
 	}
-	return driver.Step{Kind: driver.StepFinished, Attempt: last.Attempt, Detail: string(last.State)}, nil
+	return m, release, nil
 }
 
-// move takes one step of one intent. Its job was read in this call.
-type move struct {
+// mover is one job that was read in this call.
+type mover struct {
 	d   *Driver
-	f   *facts
+	f   *facts // nil: Nomad has forgotten the job
+	r   *record
 	job driver.Job
+
+	target *api.Job // that is to be registered
+	index  uint64   // of the variable that is to be written
 }
 
-func (m *move) step(kind driver.StepKind, detail string) driver.Step {
-	return driver.Step{Kind: kind, Attempt: m.job.Attempt, Detail: detail}
-}
+var _ move.Job = (*mover)(nil)
 
-// position tells where an intent stands that is on record as ended, or whose place
-// another has.
-func (m *move) position(in driver.Intent) (driver.Step, bool) {
-	r := m.f.rec
-	kind, ok := r.Closed[in.ID]
-	switch {
-	case ok && kind == driver.StepStarted:
-		return m.step(kind, "applied"), true
-	case ok && (kind == driver.StepFinished || !m.job.State.Ended()):
-		return m.step(kind, r.Why[in.ID]), true
-	case m.job.State.Ended():
-		return m.step(driver.StepFinished, string(m.job.State)), true
-	case r.Moving != nil:
-		return m.step(driver.StepSuperseded, "intent "+r.Moving.Intent.ID+" is in progress"), true
-	case m.f.mark != nil && m.f.mark.Intent != "" && r.Closed[m.f.mark.Intent] == driver.StepStarted && in.Attempt > 0 && m.pending():
-		return m.step(driver.StepSuperseded, "the next attempt is queued with intent "+m.f.mark.Intent), true
+func newMover(d *Driver, f *facts, job driver.Job) *mover {
+	m := &mover{d: d, f: f, r: f.rec, job: job}
+	if m.r == nil {
+		m.r = &record{Job: f.id}
 	}
-	return driver.Step{}, false
+	moving := m.r.Moving
+	if moving == nil {
+		return m
+	}
+	if m.registered() {
+		moving.Phase = move.Changed
+	}
+	if a := f.alloc(m.r.From.Alloc); a != nil && !moving.Queued {
+		_, left := view.Left(a, f.task, m.r.From.Since)
+		moving.Sent = moving.Sent || left || view.Signals(a, f.task, m.r.From.Since) > 0
+	}
+	return m
+}
+
+// registered reports whether the present version is that of the intent in progress.
+func (m *mover) registered() bool {
+	return m.r.Moving != nil && m.f != nil && m.f.mark != nil && m.f.mark.Intent == m.r.Moving.Intent.ID
+}
+
+// Record implements move.Job.
+func (m *mover) Record() *move.Record { return &m.r.Record }
+
+// Attempt implements move.Job.
+func (m *mover) Attempt() int { return m.job.Attempt }
+
+// Save implements move.Job.
+func (m *mover) Save(ctx context.Context) error { return m.d.save(ctx, m.r) }
+
+// View implements move.Job.
+func (m *mover) View(in driver.Intent) move.View {
+	v := move.View{Job: m.job, Direct: true}
+	if m.f == nil {
+		v.End = move.End{Kind: driver.StepFinished, Why: string(m.job.State)}
+		return v
+	}
+	if m.d.queued(m.f) {
+		v.At = move.Waits
+	}
+	if m.r.Moving == nil || m.r.Moving.Intent.ID != in.ID {
+		v.Grows = m.grows(in)
+		if mark := m.f.mark; mark != nil && mark.Intent != "" && m.r.Closed[mark.Intent] == driver.StepStarted && in.Attempt > 0 && m.pending() {
+			v.End = move.End{Kind: driver.StepSuperseded, Why: "the next attempt is queued with intent " + mark.Intent}
+		}
+		return v
+	}
+	if m.registered() {
+		v.Changed, v.Final = true, true
+		return v
+	}
+	if v.End.Kind, v.End.Why = m.past(); v.End.Kind != "" {
+		return v
+	}
+	switch {
+	case m.r.inPlace():
+		v.Changed, v.Final = true, true
+	case !m.r.Moving.Queued:
+		v.At, v.End = m.left()
+	case v.At != move.Waits && m.job.Attempt != in.Attempt:
+		v.End = move.End{Kind: driver.StepSuperseded, Why: "it began before it was changed"}
+	}
+	return v
+}
+
+// left is where the run is that the intent was made for, and how the intent has ended if
+// that run left otherwise than it was asked to.
+func (m *mover) left() (move.At, move.End) {
+	f, from := m.f, m.r.From
+	a := f.alloc(from.Alloc)
+	if a == nil || f.latest().ID != from.Alloc {
+		return move.Runs, move.End{Kind: driver.StepSuperseded, Why: "Nomad has replaced its allocation"}
+	}
+	code, left := view.Left(a, f.task, from.Since)
+	if !left {
+		return move.Runs, move.End{}
+	}
+	cp, t := m.r.Moving.Intent.Checkpoint, view.TaskOf(a, f.task)
+	switch {
+	case cp.Exit != 0 && code == cp.Exit && t.Exit == code && (t.Waits || view.Over(a)):
+		return move.Waits, move.End{}
+	case t.Exit < 0:
+		return move.Runs, move.End{Kind: driver.StepAbandoned, Why: fmt.Sprintf("it left with status %d and was started again by its restart policy before it was changed", code)}
+	case t.Waits:
+		return move.Runs, move.End{Kind: driver.StepAbandoned, Why: fmt.Sprintf("it left with status %d, and its restart policy starts it again", code)}
+	case view.Over(a) && f.dead():
+		return move.Runs, move.End{Kind: driver.StepFinished, Why: fmt.Sprintf("it left with status %d", code)}
+	}
+	return move.Leaving, move.End{}
 }
 
 // pending tells whether the registered version has not begun.
-func (m *move) pending() bool {
+func (m *mover) pending() bool {
 	for _, k := range m.f.rec.Attempts {
 		if k.Version == m.f.version() {
 			return false
@@ -120,85 +170,63 @@ func (m *move) pending() bool {
 	return true
 }
 
-// outside tells where an intent stands by what others did.
-func (m *move) outside(in driver.Intent) (driver.Step, bool) {
-	switch {
-	case m.job.State.Ended():
-		return m.step(driver.StepFinished, string(m.job.State)), true
-	case in.Fingerprint != m.job.Fingerprint:
-		return m.step(driver.StepSuperseded, "what its owner wrote is another"), true
-	case in.Attempt != m.job.Attempt:
-		return m.step(driver.StepSuperseded, fmt.Sprintf("the job is in attempt %d", m.job.Attempt)), true
-	}
-	return driver.Step{}, false
-}
+// Judge implements move.Job.
+func (m *mover) Judge(ctx context.Context, in driver.Intent) error { return m.d.judge(ctx, m.f, in) }
 
-// begin makes the intent durable before anything is done for it.
-func (m *move) begin(ctx context.Context, in driver.Intent) (driver.Step, error) {
-	f := m.f
-	moving := &moving{Intent: in, Phase: asking, Before: f.version()}
+// Begin implements move.Job.
+func (m *mover) Begin(ctx context.Context) (move.End, error) {
+	f, moving := m.f, m.r.Moving
 	a := f.latest()
-	if a != nil {
-		moving.Alloc, moving.Newest = a.ID, a.CreateIndex
-	}
 	switch {
 	case f.parent != nil && time.Until(f.waits()) < ahead:
-		return m.step(driver.StepRunning, "it is about to begin"), nil
-	case m.d.queued(f):
-		moving.Queued, moving.Phase = true, changing
-	case view.TaskOf(a, f.task).Began.IsZero() || a.ClientStatus != "running":
-		return m.step(driver.StepRunning, "its allocation is about to begin"), nil
+		return move.End{Kind: driver.StepRunning, Why: "it is about to begin"}, nil
+	case !moving.Queued && (view.TaskOf(a, f.task).Began.IsZero() || a.ClientStatus != "running"):
+		return move.End{Kind: driver.StepRunning, Why: "its allocation is about to begin"}, nil
 	}
-	if m.grows(in) {
-		moving.Grows = a.NodeID
+	m.r.From = from{Before: f.version()}
+	from := &m.r.From
+	if a != nil {
+		from.Alloc, from.Newest = a.ID, a.CreateIndex
+	}
+	if m.grows(moving.Intent) {
+		from.Grows = a.NodeID
 	}
 	m.open(ctx)
-	f.rec.Moving = moving
-	var err error
 	if moving.Queued {
-		return m.change(ctx)
+		return move.End{}, nil
 	}
-	if !in.Discard { // a template takes its time, and ends what runs as politely as Nomad does
-		if moving.Turn, err = m.turns(ctx, in); err != nil {
-			return driver.Step{}, err
+	var err error
+	if !moving.Intent.Discard { // a template takes its time, and ends what runs as politely as Nomad does
+		if from.Turn, err = m.turns(ctx, moving.Intent); err != nil {
+			return move.End{}, err
 		}
 	}
-	if moving.Node, err = m.d.c.registered(ctx, a.NodeID); err != nil {
-		return driver.Step{}, err
+	if from.Node, err = m.d.c.registered(ctx, a.NodeID); err != nil {
+		return move.End{}, err
 	}
-	moving.Asked, moving.Since = time.Now().UTC(), view.TaskOf(a, f.task).Last
-	if in.Checkpoint.Done != "" || in.Discard { // its client answers
-		size, err := m.d.outputSize(ctx, f.at, a.ID, f.task)
-		if err != nil {
-			return driver.Step{}, err
+	from.Since = view.TaskOf(a, f.task).Last
+	if moving.Intent.Checkpoint.Done != "" || moving.Intent.Discard { // its client answers
+		if from.Offset, err = m.d.outputSize(ctx, f.at, a.ID, f.task); err != nil {
+			return move.End{}, err
 		}
-		moving.Offset = size
 	}
-	if in.Discard && time.Since(time.Unix(moving.Node, 0)) < settling {
-		moving.Back = time.Now().UTC()
+	if moving.Intent.Discard && time.Since(time.Unix(from.Node, 0)) < settling {
+		from.Back = time.Now().UTC()
 	}
-	if err := m.d.save(ctx, f.rec); err != nil {
-		return driver.Step{}, err
-	}
-	if in.Discard {
-		return m.leave(ctx)
-	}
-	return m.step(driver.StepCheckpointing, "asked to save with "+in.Checkpoint.SignalName()), m.signal(ctx)
+	return move.End{}, nil
 }
 
 // grows reports whether a job that runs is to have more than it has.
-func (m *move) grows(in driver.Intent) bool {
+func (m *mover) grows(in driver.Intent) bool {
 	job, err := m.d.target(m.f, markOf(in))
 	return err == nil && !m.d.queued(m.f) && larger(m.f.job, job)
 }
 
 // open makes the record of a job of which there is none: what its owner wrote is kept
 // before it is changed for the first time.
-func (m *move) open(ctx context.Context) {
+func (m *mover) open(ctx context.Context) {
 	f := m.f
-	if f.rec == nil {
-		f.rec = &record{Job: f.id}
-	}
+	f.rec = m.r
 	r := f.rec
 	if r.Own == nil || r.Submitted.IsZero() {
 		r.Own, r.Index, r.First, r.Submitted = f.own, deref(f.job.CreateIndex), f.first, m.job.Submitted
@@ -215,25 +243,31 @@ func known(f *facts) []view.Known {
 	return k
 }
 
-// signal asks the job to save. A crash between the signal and its record would send it
-// again, were it not for the events that tell of it.
-func (m *move) signal(ctx context.Context) error {
-	moving := m.f.rec.Moving
-	if err := m.d.c.signal(ctx, m.f.at, moving.Alloc, m.f.task, moving.Intent.Checkpoint.SignalName()); err != nil {
-		if errors.Is(err, driver.ErrNotFound) || strings.Contains(err.Error(), "not running") {
-			return nil // it has just ended: the next look tells how
-		}
-		return err
+// Ask implements move.Job. A crash between the signal and its record would send it again,
+// were it not for the events that tell of it.
+func (m *mover) Ask(ctx context.Context) error {
+	err := m.d.c.signal(ctx, m.f.at, m.r.From.Alloc, m.f.task, m.r.Moving.Intent.Checkpoint.SignalName())
+	if err != nil && (errors.Is(err, driver.ErrNotFound) || strings.Contains(err.Error(), "not running")) {
+		return nil // it has just ended: the next look tells how
 	}
-	moving.Signalled = true
-	return m.d.save(ctx, m.f.rec)
+	return err
 }
 
-// close ends the intent in progress.
-func (m *move) close(ctx context.Context, kind driver.StepKind, detail string) (driver.Step, error) {
-	m.d.cfg.Logger.Info("intent ended", "job", string(m.f.id), "intent", m.f.rec.Moving.Intent.ID, "step", string(kind), "detail", detail)
-	m.f.rec.close(kind, detail)
-	return m.step(kind, detail), m.d.save(ctx, m.f.rec)
+// Stop implements move.Job: the change ends the attempt.
+func (m *mover) Stop(context.Context) error { return nil }
+
+// Keep implements move.Job: a job that left is changed at once.
+func (m *mover) Keep(context.Context) error { return nil }
+
+// Over implements move.Job.
+func (m *mover) Over(_ context.Context, end move.End) error {
+	m.d.cfg.Logger.Info("intent ended", "job", string(m.r.Job), "intent", m.r.Moving.Intent.ID, "step", string(end.Kind), "detail", end.Why)
+	m.r.over(end.Kind)
+	return nil
+}
+
+func ends(kind driver.StepKind, why string) (move.End, error) {
+	return move.End{Kind: kind, Why: why}, nil
 }
 
 // unglance has a job read anew by whoever asks next.

@@ -18,8 +18,8 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/drivertest"
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/nomad"
-	"pitchpipe/driver/nomad/journal"
 )
 
 func TestAJobBeginsWithWhatItsUserAskedFor(t *testing.T) {
@@ -34,8 +34,8 @@ func TestAJobBeginsWithWhatItsUserAskedFor(t *testing.T) {
 	})
 }
 
-// begin submits the job of a behaviour, with a stanza, as its user who is told to begin
-// with the change.
+// begin submits the job of a behaviour, with a stanza, as a user whom the controller asks to
+// begin with the change.
 func (s *story) begin(t *testing.T, client *api.Client, be drivertest.Behaviour, b nomad.Beginning) (driver.JobID, string, driver.Job, error) {
 	t.Helper()
 	file := strings.Replace(s.file(t, be), `    task "main" {`, stanza, 1)
@@ -59,8 +59,7 @@ func beginsChanged(t *testing.T, s *story) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.epochs(t, id, 1)
-	got := s.wait(t, id, "it runs", running)
+	got := s.started(t, id)
 	if len(got.Attempts) != 1 || got.Attempts[0].Intent != "head/start" || got.Attempts[0].Cause != driver.CauseIntent || got.Change.Env["BATCH_SIZE"] != "2" || got.Change.TimeLimit != time.Hour {
 		t.Fatalf("attempts %+v under %+v, want one with the change", got.Attempts, got.Change)
 	}
@@ -80,7 +79,7 @@ func beginsChanged(t *testing.T, s *story) {
 		t.Errorf("submission %+v, %v; want its owner's file behind what was changed", sub, err)
 	}
 	// Another controller, who has no record of it, sees the same.
-	files, err := journal.Open(filepath.Join(t.TempDir(), "journal"))
+	files, err := durable.OpenFolder(filepath.Join(t.TempDir(), "journal"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,9 +97,7 @@ func beginsChanged(t *testing.T, s *story) {
 		t.Errorf("it has BATCH_SIZE %v, want 2", env)
 	}
 	s.reopen(t) // a crash, here where nothing is under way
-	if step := s.drive(t, s.intent(got, "back", driver.Change{})); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v, want %s", step, driver.StepStarted)
-	}
+	s.drives(t, s.intent(got, "back", driver.Change{}), driver.StepStarted)
 	got = s.finish(t, id)
 	if got.State != driver.Succeeded || len(got.Attempts) != 2 || !got.Attempts[1].Change.Empty() || got.Attempts[0].Change.Env["BATCH_SIZE"] != "2" {
 		t.Errorf("%s after %+v, want its owner's settings in the second attempt", got.State, got.Attempts)
@@ -111,11 +108,7 @@ func beginsChanged(t *testing.T, s *story) {
 	if sub, _, err := s.clean.Jobs().Submission("conformance", 1, s.read()); err != nil || strings.Contains(sub.Source, "head/start") || !strings.HasSuffix(sub.Source, file) {
 		t.Errorf("submission %+v, %v; want its owner's file", sub, err)
 	}
-	for i, epoch := range s.output(t, id) {
-		if epoch != fmt.Sprint(i+1) {
-			t.Fatalf("epochs %v, want each once", s.output(t, id))
-		}
-	}
+	s.eachOnce(t, id)
 }
 
 func beginsAsItIs(t *testing.T, s *story) {
@@ -133,9 +126,7 @@ func beginsAsItIs(t *testing.T, s *story) {
 		if got.State != driver.Succeeded || len(got.Attempts) != 1 || got.Attempts[0].Intent != "" || !got.Change.Empty() {
 			t.Errorf("%s: %s after %+v, want one as its owner wrote it", name, got.State, got.Attempts)
 		}
-		if _, _, err := s.clean.Jobs().Deregister("conformance", true, s.write()); err != nil {
-			t.Fatal(err)
-		}
+		done(t)(s.clean.Jobs().Deregister("conformance", true, s.write()))
 		eventually(t, "it is forgotten", func() bool {
 			_, _, err := s.clean.Jobs().Info("conformance", s.read())
 			return err != nil
@@ -235,8 +226,7 @@ func beginsThenOwner(t *testing.T, s *story) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.epochs(t, id, 1)
-	before := s.wait(t, id, "it runs", running)
+	before := s.started(t, id)
 	in := s.intent(before, "late", driver.Change{TimeLimit: time.Hour})
 	release := s.hold(t) // it is still saving when its owner comes
 	if step, err := s.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing {
@@ -244,13 +234,9 @@ func beginsThenOwner(t *testing.T, s *story) {
 	}
 	job := s.nomadJob(t, id)
 	job.TaskGroups[0].Tasks[0].Env["BATCH_SIZE"] = "7"
-	if _, _, err := s.clean.Jobs().Register(job, s.write()); err != nil {
-		t.Fatal(err)
-	}
+	done(t)(s.clean.Jobs().Register(job, s.write()))
 	release()
-	if step := s.drive(t, in); step.Kind != driver.StepSuperseded {
-		t.Errorf("step %+v, want %s: its owner spoke", step, driver.StepSuperseded)
-	}
+	s.drives(t, in, driver.StepSuperseded)
 	got := s.finish(t, id)
 	n := len(got.Attempts)
 	if got.Fingerprint == before.Fingerprint || n < 2 || got.Attempts[n-1].Intent != "" || !got.Attempts[n-1].Change.Empty() || got.Resources.Env["BATCH_SIZE"] != "7" {

@@ -11,13 +11,11 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/move"
 )
 
 // ErrConfig means that a Config cannot work.
 var ErrConfig = errors.New("invalid configuration")
-
-// ErrNoRecord means that the journal holds nothing under that name.
-var ErrNoRecord = errors.New("no record")
 
 // ErrNotLeading means that another controller leads, and this one changes nothing.
 var ErrNotLeading = errors.New("this controller does not lead")
@@ -42,17 +40,13 @@ type Config struct {
 	Leads func(ctx context.Context) error
 	// Resync is how often everything is read anew, 0 = 30 s.
 	Resync time.Duration
+	// AfterStep is called at the points of package move; tests crash there.
+	AfterStep func(point string)
 	// Now is the time by which what is old is forgotten; nil = time.Now.
 	Now func() time.Time
 	// Logger is told what was done; nil = silent.
 	Logger *slog.Logger
 }
 
-// Journal keeps small records, durable when Save returns; a Save is ErrNotLeading where
-// another controller leads. Its methods are safe for concurrent use.
-type Journal interface {
-	Load(ctx context.Context, name string) ([]byte, error) // ErrNoRecord
-	Save(ctx context.Context, name string, record []byte) error
-	Delete(ctx context.Context, name string) error
-	List(ctx context.Context) ([]string, error)
-}
+// Journal is move.Store, whose Save is ErrNotLeading where another controller leads.
+type Journal = move.Store

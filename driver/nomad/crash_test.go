@@ -64,9 +64,7 @@ func (s *story) dieAt(t *testing.T, in driver.Intent, n int64, after bool) {
 }
 
 func crashAt(t *testing.T, s *story, n int64, after, discard bool) {
-	id := s.register(t, mover(long), nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	id, job := s.runs(t, mover(long), nil)
 	in := s.intent(job, "moved", driver.Change{TimeLimit: time.Hour})
 	in.Discard = discard
 	s.dieAt(t, in, n, after)

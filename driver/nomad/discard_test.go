@@ -28,9 +28,7 @@ func discardsAtOnce(t *testing.T, s *story) {
 	job := s.wait(t, id, "it runs", running)
 	in := s.intent(job, "discard", driver.Change{MemoryBytes: 200 << 20})
 	in.Discard = true
-	if step := s.drive(t, in); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v, want %s", step, driver.StepStarted)
-	}
+	s.drives(t, in, driver.StepStarted)
 	list := s.allocs(t, id)
 	i := slices.IndexFunc(list, func(a *api.AllocationListStub) bool { return job.Attempts[0].Unit == a.ID+".main" })
 	var events []string

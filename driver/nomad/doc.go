@@ -45,7 +45,7 @@
 // Start registers a job under an id of its own, the name in its file and a hash of the
 // request, with compare-and-set on its absence: repeated it is the same job, and it
 // touches no other. Its command is wrapped so that finished work is not done again
-// (package mark). A job that is to wait (Spec.NotBefore) is registered with a schedule of
+// (package once). A job that is to wait (Spec.NotBefore) is registered with a schedule of
 // one second: Nomad starts it by itself as the job's child, and the controller may die.
 // The schedule is taken away when the child is seen. A change of the waiting job moves
 // the second to two seconds from now; where the servers take it later than that, or their

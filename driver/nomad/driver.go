@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/move"
 )
 
 // closing is how long Close may take to write down what was learned.
@@ -34,7 +35,7 @@ type Driver struct {
 	busy sync.WaitGroup
 
 	followers atomic.Int64 // outputs that are followed by a stream
-	growing   sync.Mutex   // one intent at a time that is for more than its job has is begun
+	moves     move.Machine
 
 	mu        sync.Mutex
 	locks     map[string]*lock       // by the names of their records
@@ -79,6 +80,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		locks: map[string]*lock{}, records: map[driver.JobID]brief{}, heard: map[string]bool{}, stanzas: map[driver.JobID]seen{},
 		glances: map[driver.JobID]*glance{}, last: map[driver.JobID]driver.Job{}, outlooks: map[driver.JobID]dryRun{}, registers: map[string]time.Time{},
 	}
+	d.moves.AfterStep = cfg.AfterStep
 	d.ns = slices.Clone(cfg.Namespaces)
 	if len(d.ns) == 0 {
 		d.ns = []string{api.DefaultNamespace}

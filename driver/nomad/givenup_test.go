@@ -16,7 +16,7 @@ import (
 
 // A controller that sees why an intent is over gives it up, and never asks for a step of it
 // again: here nobody does after the first.
-func TestAnIntentThatNobodyAsksForAgainIsClosed(t *testing.T) {
+func TestAnIntentThatIsNotAskedForAgainIsClosed(t *testing.T) {
 	t.Parallel()
 	stories(t, map[string]func(*testing.T, *story){
 		"its owner registers the job anew before it leaves":                               anewAsItLeaves,
@@ -46,9 +46,7 @@ func anewAsItLeaves(t *testing.T, s *story) {
 		list := s.allocs(t, id)
 		return len(list) == 2 && (list[0].ClientStatus == "running" || list[1].ClientStatus == "running")
 	})
-	if step := s.drive(t, s.intent(s.wait(t, id, "it runs again", running), "next", driver.Change{TimeLimit: time.Hour})); step.Kind != driver.StepStarted {
-		t.Errorf("the next intent: %+v, want %s", step, driver.StepStarted)
-	}
+	s.drives(t, s.intent(s.wait(t, id, "it runs again", running), "next", driver.Change{TimeLimit: time.Hour}), driver.StepStarted)
 	if got := s.finish(t, id); got.State != driver.Succeeded {
 		t.Errorf("%s (%s), want %s", got.State, got.Detail, driver.Succeeded)
 	}
@@ -119,9 +117,7 @@ func nodeIsBack(t *testing.T, s *story) {
 		return err == nil && strings.Contains(step.Detail, "its node has come back")
 	})
 	defer s.hurry(t)()
-	if step := s.drive(t, in); step.Kind != driver.StepFinished {
-		t.Errorf("step %+v, want %s", step, driver.StepFinished)
-	}
+	s.drives(t, in, driver.StepFinished)
 	if n := s.proxy.count("PUT /v1/job"); n != 0 {
 		t.Errorf("%d registrations, want none", n)
 	}
@@ -154,9 +150,7 @@ func discardsNothingUnseen(t *testing.T, s *story) {
 	back = time.Now().Unix()
 	s.ask(t, in)
 	defer s.hurry(t)()
-	if step := s.drive(t, in); step.Kind != driver.StepFinished {
-		t.Errorf("step %+v, want %s", step, driver.StepFinished)
-	}
+	s.drives(t, in, driver.StepFinished)
 	if n := s.proxy.count("PUT /v1/job"); n != 0 {
 		t.Errorf("%d registrations, want none", n)
 	}

@@ -14,8 +14,8 @@ import (
 func TestAJobThatNomadBeganAndForgotIsNotBegunAgain(t *testing.T) {
 	t.Parallel()
 	stories(t, map[string]func(*testing.T, *story){
-		"nobody looked":                         func(t *testing.T, s *story) { goneUnseen(t, s, false) },
-		"nobody looked, and it was to be moved": func(t *testing.T, s *story) { goneUnseen(t, s, true) },
+		"unseen":                          func(t *testing.T, s *story) { goneUnseen(t, s, false) },
+		"unseen, with a move in progress": func(t *testing.T, s *story) { goneUnseen(t, s, true) },
 	})
 }
 

@@ -19,9 +19,9 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/drivertest"
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/nomad"
-	"pitchpipe/driver/nomad/journal"
 	"pitchpipe/driver/nomad/spec"
 )
 
@@ -67,7 +67,7 @@ func newBench(t *testing.T, client *api.Client, change func(*nomad.Config)) *ben
 	if _, err := client.Namespaces().Register(&api.Namespace{Name: b.ns}, nil); err != nil {
 		t.Fatal(err)
 	}
-	files, err := journal.Open(filepath.Join(t.TempDir(), "journal"))
+	files, err := durable.OpenFolder(filepath.Join(t.TempDir(), "journal"))
 	if err != nil {
 		t.Fatal(err)
 	}

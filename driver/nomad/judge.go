@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/hashicorp/nomad/api"
-	"golang.org/x/sys/unix"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/move"
 	"pitchpipe/driver/nomad/spec"
 	"pitchpipe/driver/nomad/view"
 )
@@ -83,7 +82,7 @@ func (d *Driver) judge(ctx context.Context, f *facts, in driver.Intent) error {
 		_, err := d.c.validate(ctx, f.at, job)
 		return err
 	}
-	if err := checkpoint(in.Checkpoint); err != nil {
+	if err := move.Judge(in, true); err != nil {
 		return err
 	}
 	if err := d.room(ctx, f, job); err != nil {
@@ -123,21 +122,6 @@ func (d *Driver) room(ctx context.Context, f *facts, job *api.Job) error {
 		if u.DestructiveUpdate > 1 || u.Place > 1 || u.Migrate > 0 || u.Canary > 0 {
 			return fmt.Errorf("group %s: more than its one allocation would be touched: %w", name, driver.ErrUnsupported)
 		}
-	}
-	return nil
-}
-
-func checkpoint(cp *driver.Checkpoint) error {
-	switch {
-	case cp == nil:
-		return fmt.Errorf("a running job is not touched without a checkpoint: %w", driver.ErrUnsupported)
-	case unix.SignalNum(cp.SignalName()) == 0:
-		return fmt.Errorf("signal %q: %w", cp.Signal, driver.ErrInvalid)
-	case cp.Exit == 0 && cp.Done == "":
-		return fmt.Errorf("a checkpoint that says neither by which exit status nor by which line it is known: %w", driver.ErrInvalid)
-	}
-	if _, err := regexp.Compile(cp.Done); err != nil {
-		return fmt.Errorf("checkpoint: %w: %w", driver.ErrInvalid, err)
 	}
 	return nil
 }

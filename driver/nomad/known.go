@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
@@ -109,7 +110,7 @@ type glyph struct {
 // relearn reads what was written down. Where that cannot be done everything is read anew.
 func (d *Driver) relearn(ctx context.Context) {
 	data, err := d.cfg.Journal.Load(ctx, learnedName)
-	if errors.Is(err, ErrNoRecord) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
 	var l learnt

@@ -21,9 +21,7 @@ func TestWorkThatWasDoneAsItsClientSaysLateIsStopped(t *testing.T) {
 }
 
 func saidLate(t *testing.T, s *story) {
-	id := s.register(t, mover(long), nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	id, job := s.runs(t, mover(long), nil)
 	first, _, _ := strings.Cut(job.Attempts[0].Unit, ".")
 	var left, said atomic.Bool
 	s.proxy.set(func(p *proxy) {
@@ -56,9 +54,7 @@ func saidLate(t *testing.T, s *story) {
 		left.Store(step.Kind == driver.StepChanged)
 		return err == nil && (left.Load() || step.Kind.Done())
 	})
-	if step := s.drive(t, in); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v, want %s", step, driver.StepStarted)
-	}
+	s.drives(t, in, driver.StepStarted)
 	said.Store(true)
 	eventually(t, "it is stopped", func() bool {
 		_, _ = s.d.Advance(t.Context(), in)

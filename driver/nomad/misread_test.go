@@ -36,9 +36,7 @@ func misread(t *testing.T, s *story) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.clean.Jobs().Register(job, s.write()); err != nil {
-		t.Fatal(err)
-	}
+	done(t)(s.clean.Jobs().Register(job, s.write()))
 	s.stopsByRegistration(t, *job.ID)
 	eventually(t, "all with a stanza are listed", func() bool {
 		jobs, err := s.d.List(t.Context())
@@ -66,9 +64,7 @@ func misread(t *testing.T, s *story) {
 	}
 	s.epochs(t, good, 1)
 	seen := s.wait(t, good, "it runs", running)
-	if step := s.drive(t, s.intent(seen, "moved", driver.Change{TimeLimit: time.Hour})); step.Kind != driver.StepStarted {
-		t.Errorf("the other job: %+v", step)
-	}
+	s.drives(t, s.intent(seen, "moved", driver.Change{TimeLimit: time.Hour}), driver.StepStarted)
 }
 
 // stopsByRegistration has a job end with the test that Nomad would not deregister: that is

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"pitchpipe/driver/drivertest"
+	"pitchpipe/driver/nomad"
 	"pitchpipe/test/nomadagent"
 )
 
@@ -50,7 +51,10 @@ func TestConformance(t *testing.T) {
 				node.RLock()
 				t.Cleanup(node.RUnlock)
 			}
-			return newBench(t, a.Client(t), nil).harness(t)
+			crash := &drivertest.Crash{}
+			h := newBench(t, a.Client(t), func(c *nomad.Config) { c.AfterStep = crash.At }).harness(t)
+			h.Crash = crash
+			return h
 		})
 	})
 }

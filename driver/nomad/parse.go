@@ -13,7 +13,6 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/nomadhcl"
-	"pitchpipe/driver/nomad/mark"
 	"pitchpipe/driver/nomad/spec"
 )
 
@@ -60,7 +59,7 @@ func parse(ctx context.Context, client *api.Client, namespace string, s driver.S
 
 // once gives the job its completion marker, and Nomad's defaults.
 func once(job *api.Job, run string, warn func(string)) error {
-	warnings, err := mark.Add(job, run)
+	warnings, err := spec.Once(job, run)
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/hashicorp/nomad/api"
 )
 
-// proxy stands between a driver and an agent: tests look at what is asked, act just
-// before it is, and cut answers off.
+// proxy passes requests of a driver on to an agent: tests see the requests, act just before
+// one, and lose answers.
 type proxy struct {
 	mu     sync.Mutex
 	before func(*http.Request)                        // called with each request
@@ -26,15 +26,15 @@ type proxy struct {
 	asked  []string                                   // METHOD PATH of what may change something
 }
 
-// question tells whether the request asks for the right to register, and changes nothing.
+// question reports whether the request asks for the right to register and changes nothing.
 func question(r *http.Request) bool { return r.URL.Path == "/v1/job/pitchpipe-may-register" }
 
-// call is a request that changes something: a registration, a stop, a signal.
+// call reports whether a request changes something: a registration, a stop, a signal.
 func call(r *http.Request) bool {
 	return !question(r) && r.Method != http.MethodGet && !strings.HasSuffix(r.URL.Path, "/plan") && !strings.HasPrefix(r.URL.Path, "/v1/validate") && r.URL.Path != "/v1/jobs/parse"
 }
 
-// registers tells whether the request registers a job.
+// registers reports whether the request registers a job.
 func registers(r *http.Request) bool {
 	return !question(r) && r.Method != http.MethodGet && (r.URL.Path == "/v1/jobs" || strings.HasPrefix(r.URL.Path, "/v1/job/") && !strings.HasSuffix(r.URL.Path, "/plan")) && r.Method != http.MethodDelete
 }
@@ -95,6 +95,18 @@ func (p *proxy) set(f func(*proxy)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f(p)
+}
+
+// first calls f just before the first request of a kind is passed on.
+func (p *proxy) first(is func(*http.Request) bool, f func()) {
+	var once sync.Once
+	p.set(func(p *proxy) {
+		p.before = func(r *http.Request) {
+			if is(r) {
+				once.Do(f)
+			}
+		}
+	})
 }
 
 // count is how often something was asked whose METHOD PATH contains the words.

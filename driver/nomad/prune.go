@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -114,7 +115,7 @@ func (d *Driver) pruneClaims(ctx context.Context) (n int, err error) {
 
 func (d *Driver) pruneClaim(ctx context.Context, name string) (bool, error) {
 	data, err := d.cfg.Journal.Load(ctx, name)
-	if errors.Is(err, ErrNoRecord) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
@@ -128,7 +129,7 @@ func (d *Driver) pruneClaim(ctx context.Context, name string) (bool, error) {
 		return false, fmt.Errorf("version %d of request %q is not known: %w", c.Version, c.Request, driver.ErrInvalid)
 	}
 	defer d.holdRequest(c.Request)()
-	if _, err := d.cfg.Journal.Load(ctx, recordName(c.Job)); !errors.Is(err, ErrNoRecord) {
+	if _, err := d.cfg.Journal.Load(ctx, recordName(c.Job)); !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
 	if err := d.cfg.Journal.Delete(ctx, name); err != nil {

@@ -55,9 +55,7 @@ func forgets(t *testing.T, s *story, be drivertest.Behaviour, until func(driver.
 	if n := s.records(t); n != 2 {
 		t.Fatalf("%d records, want that of the job and that of the request", n)
 	}
-	if _, _, err := s.clean.Jobs().Deregister(strings.TrimSuffix(string(job.ID), "@"+s.ns), true, s.write()); err != nil {
-		t.Fatal(err)
-	}
+	done(t)(s.clean.Jobs().Deregister(strings.TrimSuffix(string(job.ID), "@"+s.ns), true, s.write()))
 	lost := func() bool {
 		again, err := s.d.Start(t.Context(), "request", s.job(t, be)) // it is that job
 		return err == nil && again.ID == job.ID && again.State == driver.Lost
@@ -96,9 +94,7 @@ func keeps(t *testing.T, s *story) {
 	}
 	s.wait(t, old.ID, "it ends", ended)
 	s.wait(t, other.ID, "it ends", ended)
-	if _, _, err := s.clean.Jobs().Deregister(strings.TrimSuffix(string(other.ID), "@"+s.ns), true, s.write()); err != nil {
-		t.Fatal(err)
-	}
+	done(t)(s.clean.Jobs().Deregister(strings.TrimSuffix(string(other.ID), "@"+s.ns), true, s.write()))
 	after(31 * 24 * time.Hour)
 	eventually(t, "the other's are pruned", func() bool {
 		after(time.Hour)
@@ -121,13 +117,9 @@ func forgetsRerun(t *testing.T, s *story) {
 	s.wait(t, job.ID, "it ends", ended)
 	again := s.nomadJob(t, job.ID)
 	again.Priority = new(51)
-	if _, _, err := s.clean.Jobs().Register(again, s.write()); err != nil {
-		t.Fatal(err)
-	}
+	done(t)(s.clean.Jobs().Register(again, s.write()))
 	s.wait(t, job.ID, "it is its owner's, and ends", func(j driver.Job) bool { return ended(j) && j.Request == "" })
-	if _, _, err := s.clean.Jobs().Deregister(strings.TrimSuffix(string(job.ID), "@"+s.ns), true, s.write()); err != nil {
-		t.Fatal(err)
-	}
+	done(t)(s.clean.Jobs().Deregister(strings.TrimSuffix(string(job.ID), "@"+s.ns), true, s.write()))
 	if n := s.records(t); n != 2 {
 		t.Errorf("%d records, want that of the job and that of the request", n)
 	}

@@ -5,47 +5,35 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/move"
 	"pitchpipe/driver/nomad/spec"
 	"pitchpipe/driver/nomad/view"
 )
 
-// recordVersion is that of the records.
-const recordVersion = 1
+// recordVersion is that of the records. Version 1 is read, and an intent that was in
+// progress goes on.
+const recordVersion = 2
 
-// phase is how far an intent got.
-type phase string
-
-const (
-	asking   phase = "asking"   // it is asked to save, or is to be discarded
-	changing phase = "changing" // it saved, waits, or is discarded: the change is being registered
-	turning  phase = "turning"  // it saved: its variable is being written, and its template restarts it
-)
-
-// moving is the intent in progress.
-type moving struct {
-	Intent    driver.Intent `json:"intent"`
-	Phase     phase         `json:"phase"`
-	Queued    bool          `json:"queued,omitempty"` // nothing ran when the intent came
-	Alloc     string        `json:"alloc,omitempty"`  // that ran when the intent came
-	Since     int64         `json:"since,omitempty"`  // its last event then, by its node's clock
-	Offset    int64         `json:"offset,omitempty"` // of its output then
-	Asked     time.Time     `json:"asked,omitzero"`
-	Node      int64         `json:"node,omitempty"`      // when the client of its node had registered last
-	Grows     string        `json:"grows,omitempty"`     // its node, where it is to have more than it has
-	Back      time.Time     `json:"back,omitzero"`       // when it was seen that it has registered again since
-	Signalled bool          `json:"signalled,omitempty"` // for certain
-	Before    uint64        `json:"before"`              // the job's version when the intent came
-	Newest    uint64        `json:"newest,omitempty"`    // creation of the latest allocation then
-	Saved     bool          `json:"saved,omitempty"`
-	Turn      bool          `json:"turn,omitempty"`     // by the job's variable, if that can be
-	Wrote     time.Time     `json:"wrote,omitzero"`     // when it was written first
-	Restarted time.Time     `json:"restarted,omitzero"` // when it was restarted from here last, whose template had not done so
+// from is where the job was when the intent in progress came.
+type from struct {
+	Alloc     string    `json:"alloc,omitempty"`    // that ran
+	Since     int64     `json:"since,omitempty"`    // its last event, by its node's clock
+	Offset    int64     `json:"offset,omitempty"`   // of its output
+	Node      int64     `json:"node,omitempty"`     // when the client of its node had registered last
+	Grows     string    `json:"grows,omitempty"`    // its node, where it is to have more than it has
+	Back      time.Time `json:"back,omitzero"`      // when it was seen that the client has registered again since
+	Before    uint64    `json:"before"`             // the job's version
+	Newest    uint64    `json:"newest,omitempty"`   // creation of the latest allocation
+	Turn      bool      `json:"turn,omitempty"`     // to be restarted in place by the job's variable, if that can be
+	Wrote     time.Time `json:"wrote,omitzero"`     // when the variable was written first; zero: the change is registered
+	Restarted time.Time `json:"restarted,omitzero"` // when it was restarted from here last, whose template had not done so
 }
 
 // late is an allocation that was asked to save: where it is seen to have left for that
@@ -83,23 +71,23 @@ type record struct {
 	Gone  bool      `json:"gone,omitempty"`  // Nomad made one, and forgot it before it was seen
 	Tries int       `json:"tries,omitempty"` // how often its time was set anew, as Nomad had not begun it
 
-	Expect   *expected                  `json:"expect,omitempty"`
-	Back     uint64                     `json:"back,omitempty"` // version with which a change was taken back, all of it
-	Ours     map[uint64]spec.Mark       `json:"ours,omitempty"` // versions that were registered here
-	Moving   *moving                    `json:"moving,omitempty"`
-	Late     *late                      `json:"late,omitempty"`
-	Closed   map[string]driver.StepKind `json:"closed,omitempty"` // intents that ended, and how
-	Why      map[string]string          `json:"why,omitempty"`    // they ended so
-	Attempts []view.Known               `json:"attempts,omitempty"`
-	Turns    []view.Turn                `json:"turns,omitempty"`    // restarts in place of its allocations, with other variables
-	Items    map[string]string          `json:"items,omitempty"`    // of the job's variable, as they were last written here
-	Theirs   string                     `json:"theirs,omitempty"`   // the allocation in which its owner has written that variable
-	Looked   int64                      `json:"looked,omitempty"`   // time of the last restart by a template that was looked at
-	Ignored  []string                   `json:"ignored,omitempty"`  // allocations that ran finished work again
-	Replaced string                     `json:"replaced,omitempty"` // the allocation that the last change was of
-	Finished bool                       `json:"finished,omitempty"` // its work is done; what runs of it is to be stopped
-	Last     *driver.Job                `json:"last,omitempty"`     // how it ended
-	Missing  time.Time                  `json:"missing,omitzero"`   // since when Nomad is known not to know it
+	Expect   *expected            `json:"expect,omitempty"`
+	Back     uint64               `json:"back,omitempty"` // version with which a change was taken back, all of it
+	Ours     map[uint64]spec.Mark `json:"ours,omitempty"` // versions that were registered here
+	From     from                 `json:"from,omitzero"`
+	Late     *late                `json:"late,omitempty"`
+	Attempts []view.Known         `json:"attempts,omitempty"`
+	Turns    []view.Turn          `json:"turns,omitempty"`    // restarts in place of its allocations, with other variables
+	Items    map[string]string    `json:"items,omitempty"`    // of the job's variable, as they were last written here
+	Theirs   string               `json:"theirs,omitempty"`   // the allocation in which its owner has written that variable
+	Looked   int64                `json:"looked,omitempty"`   // time of the last restart by a template that was looked at
+	Ignored  []string             `json:"ignored,omitempty"`  // allocations that ran finished work again
+	Replaced string               `json:"replaced,omitempty"` // the allocation that the last change was of
+	Finished bool                 `json:"finished,omitempty"` // its work is done; what runs of it is to be stopped
+	Last     *driver.Job          `json:"last,omitempty"`     // how it ended
+	Missing  time.Time            `json:"missing,omitzero"`   // since when Nomad is known not to know it
+
+	move.Record
 
 	saved []byte // as the journal has it
 }
@@ -120,20 +108,43 @@ const claimPrefix = "request-"
 // load reads a job's record, nil where there is none.
 func (d *Driver) load(ctx context.Context, id driver.JobID) (*record, error) {
 	data, err := d.cfg.Journal.Load(ctx, recordName(id))
-	if errors.Is(err, ErrNoRecord) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // most jobs have none
 	}
 	if err != nil {
 		return nil, fmt.Errorf("record of job %s: %w: %w", id, driver.ErrTransient, err)
 	}
-	r := &record{}
-	if err := json.Unmarshal(data, r); err != nil {
+	r, err := decode(data)
+	if err == nil && r.Job != id {
+		err = fmt.Errorf("it is of job %q: %w", r.Job, driver.ErrInvalid)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("record of job %s: %w", id, err)
 	}
-	if r.Version != recordVersion || r.Job != id {
-		return nil, fmt.Errorf("record of job %s: version %d of job %q is not known: %w", id, r.Version, r.Job, driver.ErrInvalid)
+	return r, nil
+}
+
+func decode(data []byte) (*record, error) {
+	r := &record{saved: data}
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, err
 	}
-	r.saved = data
+	if r.Version == 1 {
+		// What is in From now stood beside the intent, and there were two phases more.
+		var old struct {
+			Moving from `json:"moving"`
+		}
+		if err := json.Unmarshal(data, &old); err != nil {
+			return nil, err
+		}
+		r.From, r.Version = old.Moving, recordVersion
+		if m := r.Moving; m != nil && (m.Phase == "changing" || m.Phase == "turning") {
+			m.Phase = move.Changed
+		}
+	}
+	if r.Version != recordVersion {
+		return nil, fmt.Errorf("version %d is not known: %w", r.Version, driver.ErrInvalid)
+	}
 	return r, nil
 }
 
@@ -155,23 +166,30 @@ func (d *Driver) save(ctx context.Context, r *record) error {
 	return nil
 }
 
-// close ends the intent in progress.
-func (r *record) close(kind driver.StepKind, why string) {
-	if r.Closed == nil {
-		r.Closed = map[string]driver.StepKind{}
+// inPlace reports whether the intent in progress is carried out by a write to the job's
+// variable: its template restarts the task.
+func (r *record) inPlace() bool {
+	return r.Moving != nil && r.Moving.Phase == move.Changed && !r.From.Wrote.IsZero()
+}
+
+// over notes what outlives the intent in progress, which ends so.
+func (r *record) over(kind driver.StepKind) {
+	if r.Moving == nil {
+		return
 	}
-	if r.Why == nil {
-		r.Why = map[string]string{}
+	inPlace := r.inPlace()
+	if kind == driver.StepStarted && r.Moving.Phase == move.Changed && !inPlace {
+		r.Replaced = r.From.Alloc
 	}
-	r.Closed[r.Moving.Intent.ID], r.Why[r.Moving.Intent.ID] = kind, why
-	m := r.Moving
-	if kind == driver.StepStarted && m.Phase == changing {
-		r.Replaced = m.Alloc
+	if cp := r.Moving.Intent.Checkpoint; r.Moving.Sent && cp != nil && cp.Exit != 0 && (!inPlace || kind != driver.StepStarted) {
+		r.Late = &late{Alloc: r.From.Alloc, Since: r.From.Since, Exit: cp.Exit}
 	}
-	if cp := m.Intent.Checkpoint; m.Signalled && cp != nil && cp.Exit != 0 && (m.Phase != turning || kind != driver.StepStarted) {
-		r.Late = &late{Alloc: m.Alloc, Since: m.Since, Exit: cp.Exit}
-	}
-	r.Moving = nil
+}
+
+// end ends the intent in progress.
+func (r *record) end(kind driver.StepKind, why string) {
+	r.over(kind)
+	r.Close(kind, why)
 }
 
 // loadName reads a record by its name in the journal, nil where it is none of a job.
@@ -183,15 +201,11 @@ func (d *Driver) loadName(ctx context.Context, name string) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &record{}
-	if err := json.Unmarshal(data, r); err != nil {
-		return nil, err
+	r, err := decode(data)
+	if err == nil && recordName(r.Job) != name {
+		err = fmt.Errorf("it is of job %q: %w", r.Job, driver.ErrInvalid)
 	}
-	if r.Version != recordVersion || recordName(r.Job) != name {
-		return nil, fmt.Errorf("version %d of job %q is not known: %w", r.Version, r.Job, driver.ErrInvalid)
-	}
-	r.saved = data
-	return r, nil
+	return r, err
 }
 
 // brief is what is asked of all records at a time.
@@ -207,7 +221,7 @@ type brief struct {
 func (r *record) brief() brief {
 	b := brief{held: r.Held, waits: r.Held && r.Child == "", until: r.Wait, ended: r.Last != nil}
 	if m := r.Moving; m != nil {
-		b.changing, b.grows = m.Phase == changing || m.Phase == turning, m.Grows
+		b.changing, b.grows = m.Phase == move.Changed, r.From.Grows
 	}
 	return b
 }

@@ -32,9 +32,7 @@ func ranAgain(t *testing.T, s *story) {
 		t.Errorf("run again it is in attempt %d, submitted %v (%v before), fingerprint the same: %v", second.Attempt, second.Submitted, first.Submitted, second.Fingerprint == first.Fingerprint)
 	}
 	s.epochs(t, id, 2)
-	if step := s.drive(t, s.intent(second, "changed", driver.Change{TimeLimit: time.Hour})); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v, want %s", step, driver.StepStarted)
-	}
+	s.drives(t, s.intent(second, "changed", driver.Change{TimeLimit: time.Hour}), driver.StepStarted)
 	second = s.finish(t, id)
 	if second.State != driver.Succeeded || len(second.Attempts) != 2 || second.Attempts[1].Intent != "changed" {
 		t.Errorf("the second run is %s after the attempts %+v", second.State, second.Attempts)
@@ -60,17 +58,11 @@ func ranAgain(t *testing.T, s *story) {
 // stoppedStays: Nomad makes a version of a stop, in which the change stands like in the
 // one before. It isn't one that the owner wrote.
 func stoppedStays(t *testing.T, s *story) {
-	id := s.register(t, mover(long), nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	id, job := s.runs(t, mover(long), nil)
 	in := s.intent(job, "changed", driver.Change{Env: map[string]string{"BATCH_SIZE": "2"}})
-	if step := s.drive(t, in); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v, want %s", step, driver.StepStarted)
-	}
+	s.drives(t, in, driver.StepStarted)
 	s.wait(t, id, "the second attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == 2 })
-	if _, _, err := s.clean.Jobs().Deregister(*s.nomadJob(t, id).ID, false, s.write()); err != nil {
-		t.Fatal(err)
-	}
+	done(t)(s.clean.Jobs().Deregister(*s.nomadJob(t, id).ID, false, s.write()))
 	got := s.wait(t, id, "it ends", ended)
 	if got.State != driver.Cancelled || got.Fingerprint != job.Fingerprint || len(got.Attempts) != 2 || got.Attempts[1].Change.Env["BATCH_SIZE"] != "2" {
 		t.Errorf("%s, its owner's file another: %v, after %+v", got.State, got.Fingerprint != job.Fingerprint, got.Attempts)
@@ -83,8 +75,7 @@ func lateStays(t *testing.T, s *story) {
 	id := s.register(t, mover(long), func(file string) string {
 		return strings.Replace(file, "attempts = 0\n      mode     = \"fail\"", "attempts = 5\n      interval = \"1h\"\n      delay    = \"1s\"\n      mode     = \"fail\"", 1)
 	})
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	job := s.started(t, id)
 	in := s.intent(job, "late", driver.Change{TimeLimit: time.Hour})
 	if step, err := s.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing {
 		t.Fatalf("step %+v (%v), want %s", step, err, driver.StepCheckpointing)
@@ -93,9 +84,7 @@ func lateStays(t *testing.T, s *story) {
 		task := view.TaskOf(s.allocs(t, id)[0], "main")
 		return task.Runs == 2
 	})
-	if step := s.drive(t, in); step.Kind != driver.StepAbandoned {
-		t.Fatalf("step %+v, want %s", step, driver.StepAbandoned)
-	}
+	s.drives(t, in, driver.StepAbandoned)
 	if got := s.finish(t, id); got.State != driver.Succeeded || len(got.Attempts) != 1 {
 		t.Errorf("%s after %+v, want %s after one attempt", got.State, got.Attempts, driver.Succeeded)
 	}
@@ -136,10 +125,8 @@ func grownInQueue(early bool) func(t *testing.T, s *story) {
 			})
 		}
 		in := s.intent(second, "larger", driver.Change{MemoryBytes: 256 << 20})
-		for _, when := range []string{"at first", "asked again"} {
-			if step := s.drive(t, in); step.Kind != driver.StepNoRoom {
-				t.Fatalf("%s: step %+v, want %s", when, step, driver.StepNoRoom)
-			}
+		for range 2 { // asked again it answers the same
+			s.drives(t, in, driver.StepNoRoom)
 		}
 		got := s.get(t, id)
 		if got.State != driver.Pending || got.Submitted != second.Submitted || got.Fingerprint != second.Fingerprint || !got.Change.Empty() {

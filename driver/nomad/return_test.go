@@ -18,19 +18,13 @@ func TestAChangeThatComesBackIsNotItsOwners(t *testing.T) { // not beside the ot
 			s.comesBack(t, func(id driver.JobID, name string) {
 				job := s.wait(t, id, "the second attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == 2 })
 				s.epochs(t, id, len(s.output(t, id))+1)
-				if step := s.drive(t, s.intent(job, "second", driver.Change{MemoryBytes: 220 << 20})); step.Kind != driver.StepStarted {
-					t.Fatalf("step %+v", step)
-				}
-				if _, _, err := s.clean.Jobs().Revert(name, 1, nil, s.write(), "", ""); err != nil {
-					t.Fatal(err)
-				}
+				s.drives(t, s.intent(job, "second", driver.Change{MemoryBytes: 220 << 20}), driver.StepStarted)
+				done(t)(s.clean.Jobs().Revert(name, 1, nil, s.write(), "", ""))
 			})
 		},
 		"2.2 a stop and a start of a job that was changed here": func(t *testing.T, s *story) {
 			s.comesBack(t, func(id driver.JobID, name string) {
-				if _, _, err := s.clean.Jobs().Deregister(name, false, s.write()); err != nil {
-					t.Fatal(err)
-				}
+				done(t)(s.clean.Jobs().Deregister(name, false, s.write()))
 				eventually(t, "it is over", func() bool {
 					return !slices.ContainsFunc(s.allocs(t, id), func(a *api.AllocationListStub) bool {
 						return a.ClientStatus == "running" || a.ClientStatus == "pending"
@@ -39,9 +33,7 @@ func TestAChangeThatComesBackIsNotItsOwners(t *testing.T) { // not beside the ot
 				s.wait(t, id, "it is over", ended)
 				job := s.nomadJob(t, id) // as "nomad job start" does
 				job.Stop = new(false)
-				if _, _, err := s.clean.Jobs().Register(job, s.write()); err != nil {
-					t.Fatal(err)
-				}
+				done(t)(s.clean.Jobs().Register(job, s.write()))
 			})
 		},
 	})
@@ -51,12 +43,8 @@ func TestAChangeThatComesBackIsNotItsOwners(t *testing.T) { // not beside the ot
 // last attempt to be known as changed by us.
 func (s *story) comesBack(t *testing.T, does func(id driver.JobID, name string)) {
 	t.Helper()
-	id := s.register(t, mover(long), nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
-	if step := s.drive(t, s.intent(job, "first", driver.Change{MemoryBytes: 200 << 20})); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v", step)
-	}
+	id, job := s.runs(t, mover(long), nil)
+	s.drives(t, s.intent(job, "first", driver.Change{MemoryBytes: 200 << 20}), driver.StepStarted)
 	before := s.wait(t, id, "the second attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == 2 })
 	does(id, strings.TrimSuffix(string(id), "@"+s.ns))
 	got := s.wait(t, id, "it runs again", func(j driver.Job) bool {
@@ -70,9 +58,7 @@ func (s *story) comesBack(t *testing.T, does func(id driver.JobID, name string))
 		t.Errorf("attempt %d of %d: %+v, want the change that came back, by its owner", got.Attempt, len(got.Attempts), last)
 	}
 	s.epochs(t, id, len(s.output(t, id))+1)
-	if step := s.drive(t, s.intent(s.get(t, id), "back", driver.Change{})); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v", step)
-	}
+	s.drives(t, s.intent(s.get(t, id), "back", driver.Change{}), driver.StepStarted)
 	if mib := *s.nomadJob(t, id).TaskGroups[0].Tasks[0].Resources.MemoryMB; mib != 128 {
 		t.Errorf("%d MiB, want its owner's", mib)
 	}

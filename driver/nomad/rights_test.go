@@ -28,8 +28,7 @@ func rules(namespace, without string) string {
 func TestADeniedTokenIsToldWhatItLacks(t *testing.T) { // not beside the others: a machine has its limits
 	move := func(t *testing.T, s *story, id driver.JobID) error {
 		t.Helper()
-		s.epochs(t, id, 1)
-		job := s.wait(t, id, "it runs", running)
+		job := s.started(t, id)
 		_, err := s.d.Advance(t.Context(), s.intent(job, "denied", driver.Change{TimeLimit: time.Hour}))
 		return err
 	}
@@ -117,11 +116,8 @@ func TestWithoutTheVariableAChangeIsRegistered(t *testing.T) { // not beside the
 					}
 				}
 				id := s.turner(t, mover(long), soon, nil)
-				s.epochs(t, id, 1)
-				job := s.wait(t, id, "it runs", running)
-				if step := s.drive(t, s.intent(job, "more", batch("64"))); step.Kind != driver.StepStarted {
-					t.Fatalf("step %+v", step)
-				}
+				job := s.started(t, id)
+				s.drives(t, s.intent(job, "more", batch("64")), driver.StepStarted)
 				got := s.wait(t, id, "the second attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == 2 })
 				if v := *s.nomadJob(t, id).Version; v != tt.version || got.Attempts[1].Intent != "more" {
 					t.Errorf("version %d, %+v; want version %d", v, got.Attempts[1], tt.version)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/move"
 	"pitchpipe/driver/nomad/spec"
 	"pitchpipe/driver/nomad/view"
 )
@@ -26,8 +27,8 @@ func (d *Driver) goes(f *facts) going {
 		return stays
 	}
 	t := view.TaskOf(a, f.task)
-	if m := r.Moving; m != nil && a.ID == m.Alloc && m.Intent.Checkpoint != nil && view.Over(a) {
-		if code, left := view.Left(a, f.task, m.Since); left && code == m.Intent.Checkpoint.Exit && code != 0 && t.Exit == code {
+	if m := r.Moving; m != nil && a.ID == r.From.Alloc && m.Intent.Checkpoint != nil && view.Over(a) {
+		if code, left := view.Left(a, f.task, r.From.Since); left && code == m.Intent.Checkpoint.Exit && code != 0 && t.Exit == code {
 			return moves
 		}
 	}
@@ -46,17 +47,15 @@ func (d *Driver) goes(f *facts) going {
 // job. It tells whether something was done.
 func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 	r := f.rec
-	m := &move{d: d, f: f, job: d.look(f)}
+	m := newMover(d, f, d.look(f))
 	if a := f.latest(); a != nil && !f.stopped() && view.Again(a, f.task) && spec.ObservedOnly(f.own) == "" {
 		return true, m.repeated(ctx, a)
 	}
-	passed, why := m.past()
+	passed, _ := m.past()
 	switch {
 	case f.parent != nil && !f.stopped() && r.Gone:
 		d.cfg.Logger.Error("Nomad has begun a job and forgotten it before anybody looked; it is not begun again", "job", string(f.id))
-		if r.Moving != nil {
-			r.close(driver.StepFinished, "it began and ended before anybody looked")
-		}
+		r.end(driver.StepFinished, "it began and ended before anybody looked")
 		if err := d.save(ctx, r); err != nil {
 			return false, err
 		}
@@ -70,17 +69,10 @@ func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 	case r.Finished && r.Own != nil && f.ownersWord() && !f.stopped():
 		r.Finished = false // its owner runs it again
 		return true, d.save(ctx, r)
-	case r.Moving != nil && f.mark != nil && f.mark.Intent == r.Moving.Intent.ID:
-		step, err := m.verify(ctx)
-		return step.Kind != driver.StepChanged, err
-	case r.Moving != nil && r.Moving.Phase == turning && f.version() == r.Moving.Before:
-		step, err := m.turned(ctx)
-		step, err = m.orClose(ctx, step, err)
-		return step.Kind.Done(), err
-	case passed != "":
+	case m.registered(), r.inPlace() && f.version() == r.From.Before, passed != "":
 		// Whoever wants it may have given it up for the same reason, and not ask again.
-		_, err := m.close(ctx, passed, why)
-		return true, err
+		step, err := new(move.Machine).Proceed(ctx, m)
+		return step.Kind.Done(), err
 	case f.overdue && !f.stopped():
 		return true, d.late(ctx, f)
 	}
@@ -134,9 +126,7 @@ func (d *Driver) giveBack(ctx context.Context, f *facts) error {
 	if err != nil {
 		return err
 	}
-	if r.Moving != nil {
-		r.close(driver.StepSuperseded, "the attempt was killed for memory under a change")
-	}
+	r.end(driver.StepSuperseded, "the attempt was killed for memory under a change")
 	r.Expect = &expected{Version: f.version() + 1, Mark: mark}
 	if err := d.save(ctx, r); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"time"
 
@@ -40,7 +41,7 @@ func (d *Driver) start(ctx context.Context, id driver.RequestID, s driver.Spec, 
 		}
 		return d.started(ctx, c.Job)
 	}
-	if !errors.Is(err, ErrNoRecord) {
+	if !errors.Is(err, fs.ErrNotExist) {
 		return driver.Job{}, fmt.Errorf("record of the request: %w: %w", driver.ErrTransient, err)
 	}
 	r, at, err := d.draft(ctx, id, s, c)

@@ -85,10 +85,33 @@ func (s *story) register(t *testing.T, be drivertest.Behaviour, change func(stri
 		t.Fatal(err)
 	}
 	sub := &api.JobSubmission{Source: file, Format: "hcl2"}
-	if _, _, err := s.clean.Jobs().RegisterOpts(job, &api.RegisterOptions{Submission: sub}, s.write()); err != nil {
-		t.Fatal(err)
-	}
+	done(t)(s.clean.Jobs().RegisterOpts(job, &api.RegisterOptions{Submission: sub}, s.write()))
 	return driver.JobID(*job.ID + "@" + s.ns)
+}
+
+// runs registers a job as its owner does, and waits until it runs and has ended an epoch.
+func (s *story) runs(t *testing.T, be drivertest.Behaviour, change func(string) string) (driver.JobID, driver.Job) {
+	t.Helper()
+	id := s.register(t, be, change)
+	return id, s.started(t, id)
+}
+
+// started waits until the job runs and has ended an epoch.
+func (s *story) started(t *testing.T, id driver.JobID) driver.Job {
+	t.Helper()
+	s.epochs(t, id, 1)
+	return s.wait(t, id, "it runs", running)
+}
+
+// done fails the test where a call of the API failed.
+func done(t *testing.T) func(_, _ any, err error) {
+	t.Helper()
+	return func(_, _ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func (s *story) write() *api.WriteOptions { return &api.WriteOptions{Namespace: s.ns} }
@@ -202,6 +225,14 @@ func (s *story) drive(t *testing.T, in driver.Intent) driver.Step {
 	return step
 }
 
+// drives advances the intent until it is done, which has to be by that step.
+func (s *story) drives(t *testing.T, in driver.Intent, want driver.StepKind) {
+	t.Helper()
+	if step := s.drive(t, in); step.Kind != want {
+		t.Fatalf("intent %s: step %+v, want %s", in.ID, step, want)
+	}
+}
+
 func (s *story) nomadJob(t *testing.T, id driver.JobID) *api.Job {
 	t.Helper()
 	job, _, err := s.clean.Jobs().Info(strings.TrimSuffix(string(id), "@"+s.ns), s.read())
@@ -255,7 +286,7 @@ func TestStories(t *testing.T) {
 		"2.2 the owner's settings return after more versions than Nomad keeps":                              manyVersions,
 		"2.2 an owner's own run that undoes tuning supersedes an intent":                                    ownersRun,
 		"2.2 an owner's other file supersedes an intent, and is his own from then on":                       ownersOtherFile,
-		"2.2 an index that moved is a conflict, told by a 500 and its text":                                 staleIndex,
+		"2.2 an index that moved is a conflict, recognised by a 500 and its text":                           staleIndex,
 		"2.3 a dispatched job is refused, its parent too":                                                   dispatched,
 		"2.3 a replacement by alloc stop is another attempt under the same settings":                        allocStop,
 		"2.5 cores take the place of cpu":                                                                   coresForCPU,
@@ -280,28 +311,23 @@ func readBetween(t *testing.T, s *story) {
 	id := s.register(t, mover(long), nil)
 	s.epochs(t, id, 1)
 	s.wait(t, id, "it runs", running)
-	var once sync.Once
 	newest := make(chan string, 1)
-	s.proxy.set(func(p *proxy) {
-		p.before = func(r *http.Request) {
-			if !strings.HasPrefix(r.URL.Path, "/v1/job/") || !strings.HasSuffix(r.URL.Path, "/allocations") {
-				return
-			}
-			once.Do(func() { // the job was read just now
-				version := *s.nomadJob(t, id).Version
-				s.register(t, mover(long), remembers("150"))
-				eventually(t, "what its owner wrote last runs", func() bool {
-					list := s.allocs(t, id)
-					i := slices.IndexFunc(list, func(a *api.AllocationListStub) bool {
-						return a.JobVersion > version && a.ClientStatus == api.AllocClientStatusRunning
-					})
-					if i >= 0 {
-						newest <- list[i].ID
-					}
-					return i >= 0
-				})
+	asksForAllocations := func(r *http.Request) bool {
+		return strings.HasPrefix(r.URL.Path, "/v1/job/") && strings.HasSuffix(r.URL.Path, "/allocations")
+	}
+	s.proxy.first(asksForAllocations, func() { // the job was read just now
+		version := *s.nomadJob(t, id).Version
+		s.register(t, mover(long), remembers("150"))
+		eventually(t, "what its owner wrote last runs", func() bool {
+			list := s.allocs(t, id)
+			i := slices.IndexFunc(list, func(a *api.AllocationListStub) bool {
+				return a.JobVersion > version && a.ClientStatus == api.AllocClientStatusRunning
 			})
-		}
+			if i >= 0 {
+				newest <- list[i].ID
+			}
+			return i >= 0
+		})
 	})
 	s.register(t, mover(long), remembers("140"))
 	unit := ""
@@ -326,21 +352,11 @@ func completionRace(discard bool) func(*testing.T, *story) {
 
 func (s *story) completionRace(t *testing.T, discard bool) {
 	t.Helper()
-	id := s.register(t, sayer(long), nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	id, job := s.runs(t, sayer(long), nil)
 	// The registration reaches Nomad when the job has done its work.
-	var once sync.Once
-	s.proxy.set(func(p *proxy) {
-		p.before = func(r *http.Request) {
-			if !registers(r) {
-				return
-			}
-			once.Do(func() {
-				defer s.hurry(t)()
-				eventually(t, "the job is done", func() bool { return s.allocs(t, id)[0].ClientStatus == "complete" })
-			})
-		}
+	s.proxy.first(registers, func() {
+		defer s.hurry(t)()
+		eventually(t, "the job is done", func() bool { return s.allocs(t, id)[0].ClientStatus == "complete" })
 	})
 	in := says(s.intent(job, "late", driver.Change{TimeLimit: time.Hour}))
 	in.Discard = discard
@@ -414,9 +430,7 @@ func (s *story) wantRefused(t *testing.T, id driver.JobID, reason string) {
 }
 
 func planFirst(t *testing.T, s *story) {
-	id := s.register(t, mover(long), nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	id, job := s.runs(t, mover(long), nil)
 	nodes, _, err := s.clean.Nodes().List(&api.QueryOptions{Params: map[string]string{"resources": "true"}})
 	if err != nil {
 		t.Fatal(err)
@@ -437,26 +451,16 @@ func planFirst(t *testing.T, s *story) {
 }
 
 func blockedIsUndone(t *testing.T, s *story) {
-	id := s.register(t, sayer(long), nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	id, job := s.runs(t, sayer(long), nil)
 	nodes, _, err := s.clean.Nodes().List(&api.QueryOptions{Params: map[string]string{"resources": "true"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	free := nodes[0].NodeResources.Memory.MemoryMB - 4096
 	// Between the plan and the registration somebody takes the room.
-	var once sync.Once
-	s.proxy.set(func(p *proxy) {
-		p.before = func(r *http.Request) {
-			if !registers(r) {
-				return
-			}
-			once.Do(func() {
-				other := s.register(t, drivertest.Behaviour{Name: "other", Epochs: 1000, Epoch: epoch, MemoryBytes: free / 2 << 20}, nil)
-				eventually(t, "the other is placed", func() bool { return len(s.allocs(t, other)) > 0 })
-			})
-		}
+	s.proxy.first(registers, func() {
+		other := s.register(t, drivertest.Behaviour{Name: "other", Epochs: 1000, Epoch: epoch, MemoryBytes: free / 2 << 20}, nil)
+		eventually(t, "the other is placed", func() bool { return len(s.allocs(t, other)) > 0 })
 	})
 	step := s.drive(t, says(s.intent(job, "large", driver.Change{MemoryBytes: free * 3 / 4 << 20})))
 	if step.Kind != driver.StepNoRoom {
@@ -473,12 +477,8 @@ func blockedIsUndone(t *testing.T, s *story) {
 }
 
 func submissionStays(t *testing.T, s *story) {
-	id := s.register(t, mover(100), nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
-	if step := s.drive(t, s.intent(job, "moved", driver.Change{TimeLimit: time.Hour})); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v", step)
-	}
+	id, job := s.runs(t, mover(100), nil)
+	s.drives(t, s.intent(job, "moved", driver.Change{TimeLimit: time.Hour}), driver.StepStarted)
 	registered := s.nomadJob(t, id)
 	sub, _, err := s.clean.Jobs().Submission(*registered.ID, int(*registered.Version), s.read())
 	if err != nil {
@@ -500,9 +500,7 @@ func manyVersions(t *testing.T, s *story) {
 		if i == 7 {
 			c = driver.Change{}
 		}
-		if step := s.drive(t, s.intent(job, fmt.Sprint("intent-", i), c)); step.Kind != driver.StepStarted {
-			t.Fatalf("step %+v of intent %d", step, i)
-		}
+		s.drives(t, s.intent(job, fmt.Sprint("intent-", i), c), driver.StepStarted)
 	}
 	job := s.nomadJob(t, id)
 	if *job.Version < 7 {
@@ -517,12 +515,8 @@ func manyVersions(t *testing.T, s *story) {
 }
 
 func ownersRun(t *testing.T, s *story) {
-	id := s.register(t, mover(long), nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
-	if step := s.drive(t, s.intent(job, "first", driver.Change{MemoryBytes: 200 << 20})); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v", step)
-	}
+	id, job := s.runs(t, mover(long), nil)
+	s.drives(t, s.intent(job, "first", driver.Change{MemoryBytes: 200 << 20}), driver.StepStarted)
 	s.epochs(t, id, len(s.output(t, id))+2)
 	job = s.wait(t, id, "the second attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == 2 })
 	if job.Change.MemoryBytes != 200<<20 {
@@ -535,9 +529,7 @@ func ownersRun(t *testing.T, s *story) {
 	}
 	s.register(t, mover(long), nil) // his CI runs the same file again
 	release()
-	if step := s.drive(t, in); step.Kind != driver.StepSuperseded {
-		t.Errorf("step %+v, want %s", step, driver.StepSuperseded)
-	}
+	s.drives(t, in, driver.StepSuperseded)
 	got := s.wait(t, id, "the third attempt", func(j driver.Job) bool { return j.Attempt == 3 })
 	if got.Change.MemoryBytes != 0 || got.Fingerprint != job.Fingerprint || got.Attempts[2].Cause != driver.CauseSubmitted {
 		t.Errorf("change %+v, cause %s, want none of ours and the same fingerprint", got.Change, got.Attempts[2].Cause)
@@ -545,41 +537,26 @@ func ownersRun(t *testing.T, s *story) {
 }
 
 func ownersOtherFile(t *testing.T, s *story) {
-	id := s.register(t, mover(long), nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	id, job := s.runs(t, mover(long), nil)
 	in := s.intent(job, "first", driver.Change{MemoryBytes: 200 << 20})
 	if step, err := s.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing {
 		t.Fatalf("step %+v (%v), want %s", step, err, driver.StepCheckpointing)
 	}
 	s.register(t, mover(long), func(file string) string { return strings.Replace(file, "memory = 128", "memory = 150", 1) })
-	if step := s.drive(t, in); step.Kind != driver.StepSuperseded {
-		t.Errorf("step %+v, want %s", step, driver.StepSuperseded)
-	}
+	s.drives(t, in, driver.StepSuperseded)
 	if got := s.get(t, id); got.Fingerprint == job.Fingerprint || got.Resources.MemoryBytes != 150<<20 {
 		t.Errorf("%d bytes, want what its owner wrote now", got.Resources.MemoryBytes)
 	}
 }
 
 func staleIndex(t *testing.T, s *story) {
-	id := s.register(t, mover(long), nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
-	var once sync.Once
-	s.proxy.set(func(p *proxy) {
-		p.before = func(r *http.Request) {
-			if registers(r) {
-				once.Do(func() {
-					s.register(t, mover(long), func(file string) string {
-						return strings.Replace(file, "type      =", "priority = 60\n  type      =", 1)
-					})
-				})
-			}
-		}
+	id, job := s.runs(t, mover(long), nil)
+	s.proxy.first(registers, func() {
+		s.register(t, mover(long), func(file string) string {
+			return strings.Replace(file, "type      =", "priority = 60\n  type      =", 1)
+		})
 	})
-	if step := s.drive(t, s.intent(job, "late", driver.Change{TimeLimit: time.Hour})); step.Kind != driver.StepSuperseded {
-		t.Errorf("step %+v, want %s", step, driver.StepSuperseded)
-	}
+	s.drives(t, s.intent(job, "late", driver.Change{TimeLimit: time.Hour}), driver.StepSuperseded)
 	if *s.nomadJob(t, id).Priority != 60 {
 		t.Error("what the owner wrote was written over")
 	}
@@ -601,12 +578,8 @@ func dispatched(t *testing.T, s *story) {
 }
 
 func allocStop(t *testing.T, s *story) {
-	id := s.register(t, mover(long), nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
-	if step := s.drive(t, s.intent(job, "moved", driver.Change{TimeLimit: time.Hour})); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v", step)
-	}
+	id, job := s.runs(t, mover(long), nil)
+	s.drives(t, s.intent(job, "moved", driver.Change{TimeLimit: time.Hour}), driver.StepStarted)
 	job = s.wait(t, id, "the second attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == 2 })
 	alloc, _, _ := strings.Cut(job.Attempts[1].Unit, ".")
 	if _, err := s.clean.Allocations().Stop(&api.Allocation{ID: alloc}, s.read()); err != nil {
@@ -624,9 +597,7 @@ func allocStop(t *testing.T, s *story) {
 func coresForCPU(t *testing.T, s *story) {
 	b := mover(long)
 	b.ShowEnv = "NOMAD_CPU_CORES"
-	id := s.register(t, b, nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	id, job := s.runs(t, b, nil)
 	step := s.drive(t, s.intent(job, "cores", driver.Change{Cores: 1}))
 	if step.Kind == driver.StepNoRoom {
 		t.Skip("others have the cores")
@@ -645,16 +616,10 @@ func coresForCPU(t *testing.T, s *story) {
 }
 
 func purged(t *testing.T, s *story) {
-	id := s.register(t, mover(long), nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	id, job := s.runs(t, mover(long), nil)
 	in := s.intent(job, "first", driver.Change{TimeLimit: time.Hour})
-	if step := s.drive(t, in); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v", step)
-	}
-	if _, _, err := s.clean.Jobs().Deregister(strings.TrimSuffix(string(id), "@"+s.ns), true, s.write()); err != nil {
-		t.Fatal(err)
-	}
+	s.drives(t, in, driver.StepStarted)
+	done(t)(s.clean.Jobs().Deregister(strings.TrimSuffix(string(id), "@"+s.ns), true, s.write()))
 	if got, err := s.d.Get(t.Context(), id); err != nil || got.State != driver.Cancelled || got.Detail != "it was purged" {
 		t.Errorf("Get: %+v, %v; want a job that was cancelled", got, err)
 	}
@@ -664,9 +629,7 @@ func purged(t *testing.T, s *story) {
 		t.Errorf("attempts %+v, want one of its own", got.Attempts)
 	}
 	// Whoever counts a job's intents gives the first the name that the other job's first had.
-	if step := s.drive(t, s.intent(got, "first", driver.Change{TimeLimit: time.Hour})); step.Kind != driver.StepStarted {
-		t.Errorf("step %+v, want %s", step, driver.StepStarted)
-	}
+	s.drives(t, s.intent(got, "first", driver.Change{TimeLimit: time.Hour}), driver.StepStarted)
 	got = s.wait(t, id, "it runs under the change", func(j driver.Job) bool { return running(j) && j.Attempt == 2 })
 	if got.Attempts[1].Change.TimeLimit != time.Hour {
 		t.Errorf("attempts %+v, want the second under the change", got.Attempts)
@@ -693,9 +656,7 @@ func submitTwice(t *testing.T, s *story) {
 }
 
 func signalOnce(t *testing.T, s *story) {
-	id := s.register(t, mover(long), nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	id, job := s.runs(t, mover(long), nil)
 	in := s.intent(job, "moved", driver.Change{TimeLimit: time.Hour})
 	var once sync.Once
 	s.proxy.set(func(p *proxy) {
@@ -719,9 +680,7 @@ func signalOnce(t *testing.T, s *story) {
 		return false
 	})
 	s.reopen(t)
-	if step := s.drive(t, in); step.Kind != driver.StepStarted {
-		t.Errorf("step %+v, want %s", step, driver.StepStarted)
-	}
+	s.drives(t, in, driver.StepStarted)
 	if n := s.proxy.count("/signal"); n != 1 {
 		t.Errorf("%d signals, want 1", n)
 	}

@@ -12,7 +12,7 @@ import (
 
 // strayed looks at a restart by the template that was not brought about here: its owner
 // wrote the variable, and the task has what he wrote. That is another attempt.
-func (m *move) strayed(ctx context.Context) (bool, error) {
+func (m *mover) strayed(ctx context.Context) (bool, error) {
 	f, r := m.f, m.f.rec
 	a := f.latest()
 	if a == nil || r.Own == nil || r.Moving != nil {

@@ -94,9 +94,7 @@ func restarted(t *testing.T, s *story) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := s.clean.Jobs().Register(job, s.write()); err != nil {
-			t.Fatal(err)
-		}
+		done(t)(s.clean.Jobs().Register(job, s.write()))
 	}
 	id := s.register(t, drivertest.Behaviour{Epochs: 1}, nil)
 	s.wait(t, id, "it ends", ended)
@@ -123,9 +121,7 @@ func restarted(t *testing.T, s *story) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.clean.Jobs().Register(job, s.write()); err != nil {
-		t.Fatal(err)
-	}
+	done(t)(s.clean.Jobs().Register(job, s.write()))
 	eventually(t, "the foreign job that has a stanza now is listed", func() bool {
 		jobs, err := s.d.List(t.Context())
 		return err == nil && len(jobs) == 2
@@ -173,9 +169,7 @@ func TestAllNamespacesAreSeenAndAJobInEachIsMoved(t *testing.T) { // not beside 
 			}
 		}
 		eventually(t, "the jobs of both namespaces are listed, and no other", listed(moved...))
-		if _, _, err := clean.Jobs().Deregister("conformance", true, other.write()); err != nil {
-			t.Fatal(err)
-		}
+		done(t)(clean.Jobs().Deregister("conformance", true, other.write()))
 		eventually(t, "a purged job is forgotten, though its namespace is empty now", listed(moved[0]))
 	})
 }

@@ -22,7 +22,7 @@ import (
 	"pitchpipe/test/nomadagent"
 )
 
-// TestTraps: what Nomad does that nobody expects, beside TestStories.
+// TestTraps: what Nomad does against expectation, beside TestStories.
 func TestTraps(t *testing.T) { // not beside the others: a machine has its limits
 	stories(t, map[string]func(*testing.T, *story){
 		"2.1 a setting that this program does not know is not dropped by a change":         unknownSetting,
@@ -37,9 +37,7 @@ func TestTraps(t *testing.T) { // not beside the others: a machine has its limit
 }
 
 func unknownSetting(t *testing.T, s *story) {
-	id := s.register(t, mover(long), nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	_, job := s.runs(t, mover(long), nil)
 	s.proxy.set(func(p *proxy) {
 		p.before = func(r *http.Request) { r.Header.Del("Accept-Encoding") } // an answer that can be read
 		p.answer = func(r *http.Response) error {
@@ -75,11 +73,8 @@ func ownSource(t *testing.T, s *story) {
 		t.Fatal(err)
 	}
 	id := driver.JobID(*job.ID + "@" + s.ns)
-	s.epochs(t, id, 1)
-	seen := s.wait(t, id, "it runs", running)
-	if step := s.drive(t, s.intent(seen, "moved", driver.Change{MemoryBytes: 200 << 20})); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v", step)
-	}
+	seen := s.started(t, id)
+	s.drives(t, s.intent(seen, "moved", driver.Change{MemoryBytes: 200 << 20}), driver.StepStarted)
 	sub, _, err := s.clean.Jobs().Submission(*job.ID, int(*s.nomadJob(t, id).Version), s.read()) //nolint:gosec // a small number
 	if err != nil || sub.Format != "json" || !strings.Contains(sub.Source, `"MemoryMB": 200`) {
 		t.Errorf("submission %+v (%v), want the version's own as JSON", sub, err)
@@ -87,22 +82,16 @@ func ownSource(t *testing.T, s *story) {
 }
 
 func preserved(t *testing.T, s *story) {
-	id := s.register(t, mover(long), nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	id, job := s.runs(t, mover(long), nil)
 	own := job.Fingerprint
-	if step := s.drive(t, s.intent(job, "more", driver.Change{MemoryBytes: 200 << 20})); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v", step)
-	}
+	s.drives(t, s.intent(job, "more", driver.Change{MemoryBytes: 200 << 20}), driver.StepStarted)
 	s.wait(t, id, "the second attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == 2 })
 	file := strings.Replace(s.file(t, mover(long)), `    task "main" {`, stanza, 1)
 	again, err := s.clean.Jobs().ParseHCL(file, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.clean.Jobs().RegisterOpts(again, &api.RegisterOptions{PreserveResources: true}, s.write()); err != nil {
-		t.Fatal(err)
-	}
+	done(t)(s.clean.Jobs().RegisterOpts(again, &api.RegisterOptions{PreserveResources: true}, s.write()))
 	if mib := *s.nomadJob(t, id).TaskGroups[0].Tasks[0].Resources.MemoryMB; mib != 200 {
 		t.Skipf("this Nomad does not preserve resources: %d MiB", mib)
 	}
@@ -112,24 +101,18 @@ func preserved(t *testing.T, s *story) {
 			got.Resources.MemoryBytes, got.Change.MemoryBytes, got.Fingerprint == own, got.Attempts[2].Cause)
 	}
 	s.epochs(t, id, len(s.output(t, id))+1)
-	if step := s.drive(t, s.intent(got, "back", driver.Change{})); step.Kind != driver.StepStarted {
-		t.Errorf("step %+v", step)
-	}
+	s.drives(t, s.intent(got, "back", driver.Change{}), driver.StepStarted)
 	if mib := *s.nomadJob(t, id).TaskGroups[0].Tasks[0].Resources.MemoryMB; mib != 128 {
 		t.Errorf("%d MiB, want the owner's again", mib)
 	}
 }
 
 func tagged(t *testing.T, s *story) {
-	id := s.register(t, mover(long), nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	id, job := s.runs(t, mover(long), nil)
 	if _, err := s.clean.Jobs().TagVersion("conformance", 0, "orig", "", s.write()); err != nil {
 		t.Fatal(err)
 	}
-	if step := s.drive(t, s.intent(job, "moved", driver.Change{TimeLimit: time.Hour})); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v: the tag is taken for a change of its owner", step)
-	}
+	s.drives(t, s.intent(job, "moved", driver.Change{TimeLimit: time.Hour}), driver.StepStarted)
 	if now := s.nomadJob(t, id); now.VersionTag != nil || *now.Version != 1 {
 		t.Errorf("version %d with the tag %+v, want the next without", *now.Version, now.VersionTag)
 	}
@@ -141,9 +124,7 @@ func periodicChild(t *testing.T, s *story) {
 	})
 	s.wantRefused(t, parent, "each of which is a job of its own")
 	name := strings.TrimSuffix(string(parent), "@"+s.ns)
-	if _, _, err := s.clean.Jobs().PeriodicForce(name, s.write()); err != nil {
-		t.Fatal(err)
-	}
+	done(t)(s.clean.Jobs().PeriodicForce(name, s.write()))
 	var id driver.JobID
 	eventually(t, "the child is seen", func() bool {
 		jobs, err := s.d.List(t.Context())
@@ -154,12 +135,9 @@ func periodicChild(t *testing.T, s *story) {
 		}
 		return err == nil && id != ""
 	})
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	job := s.started(t, id)
 	before := *s.nomadJob(t, parent).JobModifyIndex
-	if step := s.drive(t, s.intent(job, "moved", driver.Change{TimeLimit: time.Hour})); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v", step)
-	}
+	s.drives(t, s.intent(job, "moved", driver.Change{TimeLimit: time.Hour}), driver.StepStarted)
 	if got := s.wait(t, id, "its second attempt", func(j driver.Job) bool { return j.Attempt == 2 }); got.Change.TimeLimit != time.Hour {
 		t.Errorf("change %+v", got.Change)
 	}
@@ -192,21 +170,14 @@ func (s *story) sameAttempt(t *testing.T, id driver.JobID, alloc string) {
 		t.Errorf("attempts %+v, want one", job.Attempts)
 	}
 	s.epochs(t, id, len(s.output(t, id))+1)
-	if step := s.drive(t, s.intent(job, "moved", driver.Change{TimeLimit: time.Hour})); step.Kind != driver.StepStarted {
-		t.Errorf("step %+v", step)
-	}
+	s.drives(t, s.intent(job, "moved", driver.Change{TimeLimit: time.Hour}), driver.StepStarted)
 }
 
 func variableTemplate(t *testing.T, s *story) {
-	if !s.agent.Real {
-		t.Skip("the server in this process renders no templates")
-	}
 	path := "nomad/jobs/conformance"
 	put := func(batch string) {
 		t.Helper()
-		if _, _, err := s.clean.Variables().Update(&api.Variable{Namespace: s.ns, Path: path, Items: api.VariableItems{"batch": batch}}, s.write()); err != nil {
-			t.Fatal(err)
-		}
+		done(t)(s.clean.Variables().Update(&api.Variable{Namespace: s.ns, Path: path, Items: api.VariableItems{"batch": batch}}, s.write()))
 	}
 	put("32")
 	id := s.register(t, mover(long), func(file string) string {

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/move"
 	"pitchpipe/driver/nomad/spec"
 	"pitchpipe/driver/nomad/view"
 )
@@ -51,7 +52,7 @@ func (f *facts) turning() (spec.Turning, bool) {
 }
 
 // turns tells whether an intent can be followed by a write to the job's variable alone.
-func (m *move) turns(ctx context.Context, in driver.Intent) (bool, error) {
+func (m *mover) turns(ctx context.Context, in driver.Intent) (bool, error) {
 	f := m.f
 	at, ok := f.turning()
 	if !ok {
@@ -81,87 +82,88 @@ func (m *move) turns(ctx context.Context, in driver.Intent) (bool, error) {
 
 // ours tells whether a variable is as it was last written here, or was written for an
 // allocation before this one.
-func (m *move) ours(v *api.Variable) bool {
+func (m *mover) ours(v *api.Variable) bool {
 	alloc, meant := v.Items[spec.AllocVariable]
 	return maps.Equal(v.Items, m.f.rec.Items) || meant && alloc != m.f.latest().ID
 }
 
-// turnOrChange: the job saved.
-func (m *move) turnOrChange(ctx context.Context) (driver.Step, error) {
-	f, moving := m.f, m.f.rec.Moving
-	a := f.alloc(moving.Alloc)
+// planInPlace plans a write to the job's variable, if that can be.
+func (m *mover) planInPlace(ctx context.Context, a *api.AllocationListStub) (planned bool, end move.End, err error) {
+	f, from := m.f, &m.r.From
 	at, ok := f.turning()
-	if !moving.Turn || !ok || a == nil || view.Over(a) {
-		return m.change(ctx)
+	if !from.Turn || !ok || a == nil || view.Over(a) {
+		return false, end, nil
 	}
-	items, ok := spec.Items(moving.Alloc, f.registered(), markOf(moving.Intent))
-	if !ok {
-		return m.change(ctx)
+	if _, ok := spec.Items(from.Alloc, f.registered(), markOf(m.r.Moving.Intent)); !ok {
+		return false, end, nil
 	}
 	v, err := m.d.c.variable(ctx, f.at, at.Path)
 	switch {
 	case errors.Is(err, driver.ErrDenied):
-		return m.change(ctx)
+		return false, end, nil
 	case err != nil:
-		return driver.Step{}, err
+		return false, end, err
 	case v != nil && !m.ours(v):
-		return m.close(ctx, driver.StepSuperseded, "its owner wrote the variable "+at.Path)
+		end, err = ends(driver.StepSuperseded, "its owner wrote the variable "+at.Path)
+		return false, end, err
 	}
-	index := uint64(0)
+	m.index = 0
 	if v != nil {
-		index = v.ModifyIndex
+		m.index = v.ModifyIndex
 	}
-	// What is to be written is durable first: from here on what is there is ours or was.
-	before := *moving
-	moving.Phase, moving.Wrote = turning, time.Now().UTC()
-	if err := m.d.save(ctx, f.rec); err != nil {
-		return driver.Step{}, err
-	}
-	err = m.d.c.write(ctx, f.at, at.Path, items, index)
+	// From here on what is there is ours or was.
+	from.Wrote = time.Now().UTC()
+	return true, end, nil
+}
+
+// write writes the variable.
+func (m *mover) write(ctx context.Context) (move.End, error) {
+	f := m.f
+	at, _ := f.turning()
+	items, _ := spec.Items(m.r.From.Alloc, f.registered(), markOf(m.r.Moving.Intent))
+	err := m.d.c.write(ctx, f.at, at.Path, items, m.index)
 	switch {
 	case errors.Is(err, driver.ErrConflict):
-		return m.step(driver.StepChanged, "its variable was written meanwhile"), nil // the next look tells by whom
+		return ends(driver.StepChanged, "its variable was written meanwhile") // the next look tells by whom
 	case errors.Is(err, driver.ErrDenied):
 		m.d.cfg.Logger.Info("a change of the environment is registered, as its variable may not be written", "job", string(f.id), "error", err)
-		*moving = before
-		moving.Turn = false
-		return m.change(ctx)
+		return m.register(ctx)
 	case err != nil:
-		return driver.Step{}, err
+		return move.End{}, err
 	}
-	m.d.cfg.Logger.Info("variable written", "job", string(f.id), "intent", moving.Intent.ID, "variable", at.Path)
+	m.d.cfg.Logger.Info("variable written", "job", string(f.id), "intent", m.r.Moving.Intent.ID, "variable", at.Path)
 	m.d.eyes.poke(f.id)
-	return m.step(driver.StepChanged, "its template is to restart it"), nil
+	return move.End{}, nil
 }
 
 // turned sees whether the template has restarted the task with what was written.
-func (m *move) turned(ctx context.Context) (driver.Step, error) {
+func (m *mover) turned(ctx context.Context) (move.End, error) {
 	f, moving := m.f, m.f.rec.Moving
-	a := f.alloc(moving.Alloc)
+	a := f.alloc(m.r.From.Alloc)
 	at, ok := f.turning()
-	if a == nil || !ok || f.latest().ID != moving.Alloc {
-		return m.close(ctx, driver.StepSuperseded, "Nomad has replaced its allocation")
+	if a == nil || !ok || f.latest().ID != m.r.From.Alloc {
+		return ends(driver.StepSuperseded, "Nomad has replaced its allocation")
 	}
-	items, _ := spec.Items(moving.Alloc, f.registered(), markOf(moving.Intent))
+	items, _ := spec.Items(m.r.From.Alloc, f.registered(), markOf(moving.Intent))
 	v, err := m.d.c.variable(ctx, f.at, at.Path)
 	if errors.Is(err, driver.ErrDenied) {
-		return m.close(ctx, driver.StepSuperseded, err.Error())
+		return ends(driver.StepSuperseded, err.Error())
 	}
 	if err != nil {
-		return driver.Step{}, err
+		return move.End{}, err
 	}
 	switch {
 	case v != nil && maps.Equal(v.Items, items):
 	case v == nil && len(f.rec.Items) == 0, v != nil && m.ours(v):
 		return m.again(ctx, a, at, items, v) // a crash came before it was written
 	default:
-		return m.close(ctx, driver.StepSuperseded, "its owner wrote the variable "+at.Path)
+		return ends(driver.StepSuperseded, "its owner wrote the variable "+at.Path)
 	}
 	rendered, err := m.rendered(ctx, a, at)
 	if err != nil {
-		return driver.Step{}, err
+		return move.End{}, err
 	}
-	late := time.Since(moving.Wrote) > patienceOfTurns+at.Slack(f.own)
+	late := time.Since(m.r.From.Wrote) > patienceOfTurns+at.Slack(f.own)
 	var turn view.Turn
 	var certain, doubtful bool
 	if rendered > 0 {
@@ -173,7 +175,7 @@ func (m *move) turned(ctx context.Context) (driver.Step, error) {
 		f.rec.Turns, f.rec.Items, f.rec.Looked = append(f.rec.Turns, turn), items, turn.At
 		f.rec.Late = nil
 		m.job = m.d.look(f)
-		return m.close(ctx, driver.StepStarted, "")
+		return ends(driver.StepStarted, "")
 	case view.Over(a):
 		return m.overTurning(ctx, a)
 	case rendered > 0 && (doubtful || late && view.TaskOf(a, f.task).State == "running"):
@@ -181,25 +183,24 @@ func (m *move) turned(ctx context.Context) (driver.Step, error) {
 	case late:
 		return m.unturn(ctx, at, v.ModifyIndex)
 	}
-	return m.step(driver.StepChanged, "its template has not restarted it yet"), m.d.save(ctx, f.rec)
+	return move.End{Kind: driver.StepChanged, Why: "its template has not restarted it yet"}, m.d.save(ctx, f.rec)
 }
 
 // overTurning: the allocation is over and nothing of it ran with what was written. One
 // that saved and left is registered with the change after all.
-func (m *move) overTurning(ctx context.Context, a *api.AllocationListStub) (driver.Step, error) {
-	cp, t := m.f.rec.Moving.Intent.Checkpoint, view.TaskOf(a, m.f.task)
-	if code, left := view.Left(a, m.f.task, m.f.rec.Moving.Since); left && cp.Exit != 0 && code == cp.Exit && t.Exit == code {
-		m.f.rec.Moving.Turn = false
-		return m.change(ctx)
+func (m *mover) overTurning(ctx context.Context, a *api.AllocationListStub) (move.End, error) {
+	cp, t := m.r.Moving.Intent.Checkpoint, view.TaskOf(a, m.f.task)
+	if code, left := view.Left(a, m.f.task, m.r.From.Since); left && cp.Exit != 0 && code == cp.Exit && t.Exit == code {
+		return m.register(ctx)
 	}
 	if !m.f.dead() {
-		return m.step(driver.StepChanged, "its allocation has ended"), nil
+		return move.End{Kind: driver.StepChanged, Why: "its allocation has ended"}, nil
 	}
-	return m.close(ctx, driver.StepFinished, string(m.job.State))
+	return ends(driver.StepFinished, string(m.job.State))
 }
 
 // again writes what a crash kept from being written.
-func (m *move) again(ctx context.Context, a *api.AllocationListStub, at spec.Turning, items map[string]string, v *api.Variable) (driver.Step, error) {
+func (m *mover) again(ctx context.Context, a *api.AllocationListStub, at spec.Turning, items map[string]string, v *api.Variable) (move.End, error) {
 	if view.Over(a) {
 		return m.overTurning(ctx, a)
 	}
@@ -210,16 +211,16 @@ func (m *move) again(ctx context.Context, a *api.AllocationListStub, at spec.Tur
 	err := m.d.c.write(ctx, m.f.at, at.Path, items, index)
 	switch {
 	case errors.Is(err, driver.ErrDenied), errors.Is(err, driver.ErrInvalid):
-		_, cerr := m.close(ctx, driver.StepSuperseded, err.Error())
-		return driver.Step{}, errors.Join(err, cerr)
+		m.r.From.Wrote = time.Time{} // so that its refusal ends the intent
+		return move.End{}, err
 	case errors.Is(err, driver.ErrConflict):
 		err = nil
 	}
-	return m.step(driver.StepChanged, "its template is to restart it"), err
+	return move.End{Kind: driver.StepChanged, Why: "its template is to restart it"}, err
 }
 
 // unturn takes back what no template made anything of.
-func (m *move) unturn(ctx context.Context, at spec.Turning, index uint64) (driver.Step, error) {
+func (m *mover) unturn(ctx context.Context, at spec.Turning, index uint64) (move.End, error) {
 	var err error
 	if len(m.f.rec.Items) == 0 {
 		err = m.d.c.remove(ctx, m.f.at, at.Path, index)
@@ -227,19 +228,19 @@ func (m *move) unturn(ctx context.Context, at spec.Turning, index uint64) (drive
 		err = m.d.c.write(ctx, m.f.at, at.Path, m.f.rec.Items, index)
 	}
 	if err != nil && !errors.Is(err, driver.ErrConflict) && !errors.Is(err, driver.ErrDenied) {
-		return driver.Step{}, err
+		return move.End{}, err
 	}
-	return m.close(ctx, driver.StepAbandoned, fmt.Sprintf("its template did not restart it within %v", time.Since(m.f.rec.Moving.Wrote).Round(time.Second)))
+	return ends(driver.StepAbandoned, fmt.Sprintf("its template did not restart it within %v", time.Since(m.r.From.Wrote).Round(time.Second)))
 }
 
 // rendered is when the file of the template got what was written, by the node's clock in
 // nanoseconds; 0: it has not got it.
-func (m *move) rendered(ctx context.Context, a *api.AllocationListStub, at spec.Turning) (int64, error) {
+func (m *mover) rendered(ctx context.Context, a *api.AllocationListStub, at spec.Turning) (int64, error) {
 	text, when, err := m.d.c.file(ctx, m.f.at, a.ID, at.File)
 	if err != nil || when.IsZero() {
 		return 0, err
 	}
-	want := spec.Variable + "=" + m.f.rec.Moving.Intent.ID
+	want := spec.Variable + "=" + m.r.Moving.Intent.ID
 	for line := range bytes.Lines(text) {
 		if string(bytes.TrimSpace(line)) == want {
 			return when.UnixNano(), nil
@@ -253,18 +254,18 @@ const restartAgain = 10 * time.Second
 
 // restart restarts a task in place whose template has been rendered and has not done so:
 // Nomad's client drops that where the task is just being started.
-func (m *move) restart(ctx context.Context) (driver.Step, error) {
+func (m *mover) restart(ctx context.Context) (move.End, error) {
 	moving := m.f.rec.Moving
-	step := m.step(driver.StepChanged, "restarted in place, as its template did not")
-	if time.Since(moving.Restarted) < restartAgain {
+	step := move.End{Kind: driver.StepChanged, Why: "restarted in place, as its template did not"}
+	if time.Since(m.r.From.Restarted) < restartAgain {
 		return step, nil
 	}
-	moving.Restarted = time.Now().UTC()
+	m.r.From.Restarted = time.Now().UTC()
 	if err := m.d.save(ctx, m.f.rec); err != nil {
-		return driver.Step{}, err
+		return move.End{}, err
 	}
 	m.d.cfg.Logger.Info("its template was rendered while it began; restarted in place", "job", string(m.f.id), "intent", moving.Intent.ID)
-	err := m.d.c.restart(ctx, m.f.at, moving.Alloc, m.f.task)
+	err := m.d.c.restart(ctx, m.f.at, m.r.From.Alloc, m.f.task)
 	if err != nil && (errors.Is(err, driver.ErrNotFound) || strings.Contains(strings.ToLower(err.Error()), "not running")) {
 		err = nil // the next look tells
 	}

@@ -15,7 +15,6 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/drivertest"
-	"pitchpipe/driver/nomad/mark"
 	"pitchpipe/driver/nomad/spec"
 	"pitchpipe/driver/nomad/view"
 )
@@ -74,16 +73,14 @@ EOT
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := mark.Add(job, s.ns); err != nil { // of the same id in other namespaces there are other runs
+	if _, err := spec.Once(job, s.ns); err != nil { // of the same id in other namespaces there are other runs
 		t.Fatal(err)
 	}
 	if !be.SaysSaved { // as "pitchpipe run" does it
-		mark.Saves(job, driver.Checkpoint{Signal: "USR1", Grace: 20 * time.Second, Exit: savedExit})
+		spec.Saves(job, driver.Checkpoint{Signal: "USR1", Grace: 20 * time.Second, Exit: savedExit})
 	}
 	sub := &api.JobSubmission{Source: file, Format: "hcl2"}
-	if _, _, err := s.clean.Jobs().RegisterOpts(job, &api.RegisterOptions{Submission: sub}, s.write()); err != nil {
-		t.Fatal(err)
-	}
+	done(t)(s.clean.Jobs().RegisterOpts(job, &api.RegisterOptions{Submission: sub}, s.write()))
 	id := driver.JobID(*job.ID + "@" + s.ns)
 	t.Cleanup(func() { s.ends(t) })
 	return id
@@ -155,8 +152,7 @@ func (s *story) eachOnce(t *testing.T, id driver.JobID) {
 
 func turnsOnce(t *testing.T, s *story) {
 	id := s.turner(t, mover(long), soon, nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	job := s.started(t, id)
 	if step := s.drive(t, s.intent(job, "more", batch("64"))); step.Kind != driver.StepStarted || step.Attempt != 2 {
 		t.Fatalf("step %+v, want the second attempt", step)
 	}
@@ -177,8 +173,7 @@ func turnsOnce(t *testing.T, s *story) {
 
 func turnsSayer(t *testing.T, s *story) {
 	id := s.turner(t, sayer(long), soon, nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	job := s.started(t, id)
 	if step := s.drive(t, says(s.intent(job, "more", batch("64")))); step.Kind != driver.StepStarted || step.Attempt != 2 {
 		t.Fatalf("step %+v, want the second attempt", step)
 	}
@@ -192,9 +187,7 @@ func turnsBack(t *testing.T, s *story) {
 		s.epochs(t, id, len(s.output(t, id))+1)
 		job := s.wait(t, id, "it runs", func(j driver.Job) bool { return running(j) && j.Attempt == i+1 })
 		name := fmt.Sprintf("intent-%d", i)
-		if step := s.drive(t, s.intent(job, name, c)); step.Kind != driver.StepStarted {
-			t.Fatalf("step %+v", step)
-		}
+		s.drives(t, s.intent(job, name, c), driver.StepStarted)
 		s.inPlace(t, id, i+2, name, c)
 	}
 	eventually(t, "it has its owner's again", func() bool { env := s.environments(t, id); return len(env) > 3 && env[len(env)-1] == "" })
@@ -206,18 +199,13 @@ func turnsBack(t *testing.T, s *story) {
 func (s *story) put(t *testing.T, items map[string]string) {
 	t.Helper()
 	v := &api.Variable{Namespace: s.ns, Path: "nomad/jobs/conformance/g/main", Items: items}
-	if _, _, err := s.clean.Variables().Update(v, s.write()); err != nil {
-		t.Fatal(err)
-	}
+	done(t)(s.clean.Variables().Update(v, s.write()))
 }
 
 func ownersVariable(t *testing.T, s *story) {
 	id := s.turner(t, mover(long), soon, nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
-	if step := s.drive(t, s.intent(job, "more", batch("64"))); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v", step)
-	}
+	job := s.started(t, id)
+	s.drives(t, s.intent(job, "more", batch("64")), driver.StepStarted)
 	s.put(t, map[string]string{spec.AllocVariable: s.allocs(t, id)[0].ID, "BATCH_SIZE": "7"})
 	got := s.wait(t, id, "its owner's attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == 3 })
 	if last := got.Attempts[2]; last.Intent != "" || last.Cause != driver.CauseSubmitted || last.Change.Env["BATCH_SIZE"] != "7" {
@@ -231,8 +219,7 @@ func ownersVariable(t *testing.T, s *story) {
 
 func ownersVariableFirst(t *testing.T, s *story) {
 	id := s.turner(t, mover(long), soon, nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	job := s.started(t, id)
 	alloc := s.allocs(t, id)[0].ID
 	var once atomic.Bool
 	s.proxy.set(func(p *proxy) {
@@ -259,18 +246,13 @@ func writes(r *http.Request) bool {
 
 func turnsThenRegisters(t *testing.T, s *story) {
 	id := s.turner(t, mover(long), soon, nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
-	if step := s.drive(t, s.intent(job, "more", batch("64"))); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v", step)
-	}
+	job := s.started(t, id)
+	s.drives(t, s.intent(job, "more", batch("64")), driver.StepStarted)
 	job = s.inPlace(t, id, 2, "more", batch("64"))
 	s.epochs(t, id, len(s.output(t, id))+1)
 	c := batch("128")
 	c.TimeLimit = time.Hour
-	if step := s.drive(t, s.intent(job, "longer", c)); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v", step)
-	}
+	s.drives(t, s.intent(job, "longer", c), driver.StepStarted)
 	got := s.wait(t, id, "the third attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == 3 })
 	if v := *s.nomadJob(t, id).Version; v != 1 || got.Attempts[2].Unit == got.Attempts[1].Unit || got.Attempts[2].Intent != "longer" {
 		t.Errorf("version %d, %+v", v, got.Attempts)
@@ -290,11 +272,8 @@ func turnsThenRegisters(t *testing.T, s *story) {
 
 func ownersRunAfterTurn(t *testing.T, s *story) {
 	id := s.turner(t, mover(long), soon, nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
-	if step := s.drive(t, s.intent(job, "more", batch("64"))); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v", step)
-	}
+	job := s.started(t, id)
+	s.drives(t, s.intent(job, "more", batch("64")), driver.StepStarted)
 	s.turner(t, mover(long), soon, func(file string) string { return strings.Replace(file, "memory = 128", "memory = 130", 1) })
 	got := s.wait(t, id, "its owner's runs", func(j driver.Job) bool { return running(j) && j.Attempt == 3 })
 	if last := got.Attempts[2]; !last.Change.Empty() || last.Cause != driver.CauseSubmitted {
@@ -305,11 +284,8 @@ func ownersRunAfterTurn(t *testing.T, s *story) {
 
 func endsBeforeTurn(t *testing.T, s *story) {
 	id := s.turner(t, sayer(25), time.Minute, nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
-	if step := s.drive(t, says(s.intent(job, "more", batch("64")))); step.Kind != driver.StepFinished {
-		t.Errorf("step %+v, want %s", step, driver.StepFinished)
-	}
+	job := s.started(t, id)
+	s.drives(t, says(s.intent(job, "more", batch("64"))), driver.StepFinished)
 	got := s.inPlace(t, id, 1, "", driver.Change{})
 	if got.State != driver.Succeeded {
 		t.Errorf("%s", got.State)
@@ -319,20 +295,15 @@ func endsBeforeTurn(t *testing.T, s *story) {
 
 func discardsTurner(t *testing.T, s *story) {
 	id := s.turner(t, mover(long), soon, nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
-	if step := s.drive(t, s.intent(job, "more", batch("64"))); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v", step)
-	}
+	job := s.started(t, id)
+	s.drives(t, s.intent(job, "more", batch("64")), driver.StepStarted)
 	job = s.inPlace(t, id, 2, "more", batch("64"))
 	saved := len(s.output(t, id))
 	s.epochs(t, id, saved+2)
 	defer s.hold(t)()
 	in := s.intent(job, "back", driver.Change{})
 	in.Discard = true
-	if step := s.drive(t, in); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v", step)
-	}
+	s.drives(t, in, driver.StepStarted)
 	got := s.wait(t, id, "the third attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == 3 })
 	if v := *s.nomadJob(t, id).Version; v != 1 || got.Attempts[2].Unit == got.Attempts[1].Unit || got.Attempts[2].Intent != "back" {
 		t.Errorf("version %d, %+v; want another allocation of the next version", v, got.Attempts)
@@ -342,11 +313,8 @@ func discardsTurner(t *testing.T, s *story) {
 
 func anotherTemplate(t *testing.T, s *story) {
 	id := s.turner(t, mover(long), soon, func(file string) string { return strings.Replace(file, "{{ .K }}", "X_{{ .K }}", 1) })
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
-	if step := s.drive(t, s.intent(job, "more", batch("64"))); step.Kind != driver.StepStarted {
-		t.Fatalf("step %+v", step)
-	}
+	job := s.started(t, id)
+	s.drives(t, s.intent(job, "more", batch("64")), driver.StepStarted)
 	if v := *s.nomadJob(t, id).Version; v != 1 || s.variable(t) != nil {
 		t.Errorf("version %d, variable %+v: want a registration", v, s.variable(t))
 	}
@@ -356,8 +324,7 @@ func anotherTemplate(t *testing.T, s *story) {
 // something: the signal and the write.
 func turnCrash(t *testing.T, s *story, n int64, after bool) {
 	id := s.turner(t, mover(long), soon, nil)
-	s.epochs(t, id, 1)
-	job := s.wait(t, id, "it runs", running)
+	job := s.started(t, id)
 	in := s.intent(job, "moved", batch("64"))
 	s.dieAt(t, in, n, after)
 	s.inPlace(t, id, 2, "moved", in.Change)

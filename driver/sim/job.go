@@ -13,6 +13,7 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/move"
 )
 
 // job is a job and all that the cluster knows about it.
@@ -27,14 +28,14 @@ type job struct {
 	progress  *regexp.Regexp // nil = no listener
 	notBefore time.Time
 
-	log    []byte
-	saved  int // epochs that need not be done again
-	runs   []*run
-	move   *move                      // the intent that is being carried out
-	over   map[string]driver.StepKind // how the intents of the past ended
-	cause  driver.Cause               // of the next attempt
-	intent string                     // of the next attempt
-	note   string                     // for the output, when the next attempt begins
+	log     []byte
+	saved   int // epochs that need not be done again
+	runs    []*run
+	intents move.Record
+	touched time.Time    // when the last step was taken of the intent in progress
+	cause   driver.Cause // of the next attempt
+	intent  string       // of the next attempt
+	note    string       // for the output, when the next attempt begins
 }
 
 // newJob judges a job file. The error is driver.ErrInvalid.
@@ -47,7 +48,7 @@ func (c *Cluster) newJob(request driver.RequestID, spec driver.Spec) (*job, erro
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
 	}
-	j := &job{act: act, spec: spec, noRequeue: file.NoRequeue, live: file.Live(), notBefore: spec.NotBefore, over: make(map[string]driver.StepKind)}
+	j := &job{act: act, spec: spec, noRequeue: file.NoRequeue, live: file.Live(), notBefore: spec.NotBefore}
 	if spec.Progress.Pattern != "" {
 		if j.progress, err = regexp.Compile(spec.Progress.Pattern); err != nil {
 			return nil, fmt.Errorf("%w: progress pattern: %w", driver.ErrInvalid, err)

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -51,9 +52,10 @@ func (c *Cluster) begin(j *job, n *node) {
 		Number: v.Attempt, Started: c.now, ExitCode: exitUnknown,
 		Change: v.Change.Clone(), Cause: j.cause, Intent: j.intent,
 	})
-	if j.move != nil && j.move.stage == changed {
-		// It started by itself between the change and the release.
-		j.settle(driver.StepStarted)
+	if m := j.intents.Moving; m != nil && m.Intent.ID == j.intent {
+		j.intents.Close(driver.StepStarted, "it began by itself with the change")
+	} else {
+		j.intents.Close(driver.StepSuperseded, "it began before it was changed")
 	}
 	r := &run{
 		job: j, node: n, number: v.Attempt, seed: j.act.runSeed(c.cfg.Seed, v.Name, v.Attempt),
@@ -190,11 +192,13 @@ func (c *Cluster) epochEnds(r *run, e int) {
 // heard looks whether the line means "saved" to the one who asked. The attempt
 // is then ended from outside.
 func (c *Cluster) heard(r *run, line string) {
-	m := r.job.move
-	if r.signalled == nil || m == nil || m.done == nil || !m.done.MatchString(line) {
+	m := r.job.intents.Moving
+	if r.signalled == nil || m == nil || r.signalled.Done == "" {
 		return
 	}
-	c.goesOn(r, exitTerminated)
+	if done, err := regexp.Compile(r.signalled.Done); err == nil && done.MatchString(line) {
+		c.goesOn(r, exitTerminated)
+	}
 }
 
 // exit is the attempt's own end.
@@ -215,10 +219,10 @@ func (c *Cluster) exit(r *run, code int) {
 func (c *Cluster) goesOn(r *run, code int) {
 	j := r.job
 	c.close(r, code)
-	if m := j.move; m != nil {
-		j.view.State, j.view.Node, j.view.Detail = driver.Stopped, "", "waits for intent "+m.id
-		m.stage, m.asked = left, c.now
-		c.after(hold, func() { c.expire(j, m) })
+	if m := j.intents.Moving; m != nil {
+		j.view.State, j.view.Node, j.view.Detail = driver.Stopped, "", "waits for intent "+m.Intent.ID
+		j.touched = c.now
+		c.after(hold, func() { c.expire(j, m.Intent.ID) })
 		c.changed(j)
 		c.schedule()
 		return
@@ -239,9 +243,7 @@ func (c *Cluster) outOfMemory(r *run) {
 		return
 	}
 	c.close(r, exitKilled)
-	if j.move != nil {
-		j.settle(driver.StepSuperseded)
-	}
+	j.intents.Close(driver.StepSuperseded, "the attempt was killed for memory")
 	own := j.view.Resources.MemoryBytes
 	if tuned := change.MemoryBytes; tuned > 0 && (own == 0 || tuned < own) {
 		change.MemoryBytes = 0
@@ -260,7 +262,7 @@ func (c *Cluster) end(r *run, state driver.State, code int, detail string) {
 // finish makes a state final.
 func (c *Cluster) finish(j *job, state driver.State, detail string) {
 	j.view.State, j.view.Detail, j.view.Ended = state, detail, c.now
-	j.move = nil
+	j.intents.Moving = nil
 	c.changed(j)
 	c.schedule()
 }

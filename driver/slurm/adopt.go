@@ -12,12 +12,11 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
 
 // find looks for the job that a request made.
-func (d *Driver) find(ctx context.Context, req journal.Request, spec driver.Spec) (driver.Job, error) {
+func (d *Driver) find(ctx context.Context, req Request, spec driver.Spec) (driver.Job, error) {
 	out, err := d.ask(ctx, "squeue", "-h", "-a", "-t", "all", "-u", d.cfg.User, "-o", parse.CommentFormat)
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("start: looking for request %s: %w", req.ID, err)
@@ -36,7 +35,7 @@ const margin = time.Minute
 // suspect looks for a job that the request may have made although it does not carry
 // its marker: its owner can edit the comment. One of the same name and script that
 // was submitted since and is nobody else's is a reason not to submit again.
-func (d *Driver) suspect(ctx context.Context, req journal.Request, spec driver.Spec) error {
+func (d *Driver) suspect(ctx context.Context, req Request, spec driver.Spec) error {
 	file, err := d.cfg.Parse(spec.Filename, spec.Source, spec.Variables)
 	if err != nil {
 		return nil //nolint:nilerr // such a job is not submitted, and Start says why
@@ -47,7 +46,7 @@ func (d *Driver) suspect(ctx context.Context, req journal.Request, spec driver.S
 	}
 	jobs, _ := parse.Jobs(out) // one that cannot be read hides no other
 	for _, j := range jobs {
-		if j.User != d.cfg.User || j.Name != file.Name || !j.Batch || j.Submitted.Before(req.Tried.Add(-margin)) || strings.Contains(j.Comment, journal.MarkerKey) {
+		if j.User != d.cfg.User || j.Name != file.Name || !j.Batch || j.Submitted.Before(req.Tried.Add(-margin)) || strings.Contains(j.Comment, MarkerKey) {
 			continue
 		}
 		if r, ok, err := d.record(nameOf(j)); err == nil && ok && r.Request != "" && r.Request != req.ID {
@@ -98,7 +97,7 @@ func taskOf(j parse.Job) int {
 
 // adopt makes the record of a job that a request made, and of an array what its
 // tasks have in common. It can be repeated.
-func (d *Driver) adopt(ctx context.Context, req journal.Request, number driver.JobID, spec driver.Spec) (driver.Job, error) {
+func (d *Driver) adopt(ctx context.Context, req Request, number driver.JobID, spec driver.Spec) (driver.Job, error) {
 	j, err := d.submitted(ctx, string(number))
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("start: request %s made job %s: %w: %v", req.ID, number, driver.ErrUnknown, err) //nolint:errorlint // not found would have it submitted again
@@ -110,7 +109,7 @@ func (d *Driver) adopt(ctx context.Context, req journal.Request, number driver.J
 	r.Delayed = !spec.NotBefore.IsZero() && !ownBegin(spec.Source)
 	if j.ArrayJob != "" {
 		common := *r
-		common.Job, common.Own, common.Set, common.Output = driver.JobID(j.ArrayJob), journal.Size{}, nil, nil
+		common.Job, common.Own, common.Set, common.Output = driver.JobID(j.ArrayJob), Size{}, nil, nil
 		err = d.journal.WriteArray(&common)
 	}
 	// The watch may have met the job before its request was known to have made it, and

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/move"
 	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/command"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -64,7 +64,7 @@ func noSuchTask(printed []byte, err error) bool {
 
 // inherit is the record of an array's task of which there is none, where the array
 // was submitted here. It is not written yet.
-func (d *Driver) inherit(j parse.Job) (*journal.Record, bool, error) {
+func (d *Driver) inherit(j parse.Job) (*Record, bool, error) {
 	if j.ArrayJob == "" {
 		return nil, false, nil
 	}
@@ -133,7 +133,7 @@ func (d *Driver) pruneArrays(before time.Time) error {
 // settings. It is done by having it wait for the window, so that it does not start
 // before they are there; where it waits for a time of its owner's that is left
 // alone.
-func (m move) split(ctx context.Context) (driver.Step, error) {
+func (m *mover) split(ctx context.Context) (move.End, error) {
 	own := m.j.Eligible.After(time.Now().Add(ample))
 	u := act.Update{Start: &m.d.cfg.Window}
 	if own {
@@ -142,19 +142,19 @@ func (m move) split(ctx context.Context) (driver.Step, error) {
 	waited := m.r.Delayed
 	m.r.Delayed = m.r.Delayed || !own
 	if err := m.d.write(m.r, "splitting"); err != nil {
-		return driver.Step{}, err
+		return move.End{}, err
 	}
 	err := m.d.cfg.Actor.Update(ctx, string(m.r.Job), u)
 	if errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrInvalid) {
 		m.r.Delayed = waited
-		return m.refused(ctx, err)
+		return move.End{}, err
 	}
 	if err != nil {
-		return driver.Step{}, err
+		return move.End{}, err
 	}
 	m.d.cfg.AfterStep("split")
-	m.r.Moving.Split = true
-	return m.step(driver.StepStopped, "has a record of its own"), m.d.write(m.r, "split-acknowledged")
+	m.r.From.Split = true
+	return move.End{Kind: driver.StepStopped, Why: "has a record of its own"}, m.d.write(m.r, "split-acknowledged")
 }
 
 // ample is how long a job must still have to wait for its own reasons that nothing

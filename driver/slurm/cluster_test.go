@@ -253,7 +253,10 @@ func TestOnACluster(t *testing.T) {
 		t.Parallel()
 		drivertest.Run(t, func(t *testing.T) drivertest.Harness {
 			t.Helper()
-			return newBench(t, c, nil).harness(t)
+			crash := &drivertest.Crash{}
+			h := newBench(t, c, func(cfg *slurm.Config) { cfg.AfterStep = crash.At }).harness(t)
+			h.Crash = crash
+			return h
 		})
 	})
 	t.Run("conformance of a site", func(t *testing.T) {

@@ -12,23 +12,23 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/durable"
+	"pitchpipe/driver/move"
 	"pitchpipe/driver/output"
 	"pitchpipe/driver/slurm/command"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/rest"
 )
 
 // Driver is one user's view of one Slurm cluster.
 type Driver struct {
 	cfg     Config
-	journal journal.Journal
+	journal Journal
 	lock    *os.File
 	rest    *rest.Client // nil = sdiag is asked
 	outputs output.Reader
+	moves   move.Machine
 
 	hashes  maphash.Seed
 	polling sync.Mutex // one look at the whole queue at a time
-	growing sync.Mutex // one intent at a time that is for more than its job has is begun
 	openly  sync.Once  // it was said that everybody can read the settings
 
 	mu        sync.Mutex
@@ -58,10 +58,11 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		doubted: map[driver.JobID]time.Time{}, strangers: map[string]time.Time{}, over: map[driver.JobID]driver.Job{}, texts: map[driver.JobID]text{},
 		claims: map[driver.JobID]claim{},
 	}
+	d.moves.AfterStep = cfg.AfterStep
 	if cfg.Rest != "" {
 		d.rest = rest.New(cfg.Rest)
 	}
-	if d.journal, err = journal.Open(cfg.Dir); err != nil {
+	if d.journal, err = OpenJournal(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("slurm driver: %w", err)
 	}
 	if d.lock, err = durable.Lock(cfg.Dir); err != nil {
@@ -153,7 +154,7 @@ func (d *Driver) paid(ctx context.Context, name string, args ...string) ([]byte,
 
 // record reads the record of a job; nil without an error is not an answer, so the
 // second result tells whether there is one.
-func (d *Driver) record(id driver.JobID) (*journal.Record, bool, error) {
+func (d *Driver) record(id driver.JobID) (*Record, bool, error) {
 	r, err := d.journal.Read(id)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
@@ -165,7 +166,7 @@ func (d *Driver) record(id driver.JobID) (*journal.Record, bool, error) {
 }
 
 // write makes a record durable and names the step for the tests that crash there.
-func (d *Driver) write(r *journal.Record, step string) error {
+func (d *Driver) write(r *Record, step string) error {
 	if err := d.journal.Write(r); err != nil {
 		return fmt.Errorf("job %s: %s: %w: %w", r.Job, step, driver.ErrTransient, err)
 	}

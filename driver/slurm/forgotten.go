@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -15,7 +14,7 @@ import (
 
 // unbegin takes back the start of an attempt that slurmctld has forgotten: the job
 // waits for it again, as its intent has set it up.
-func unbegin(r *journal.Record, j parse.Job, number int) bool {
+func unbegin(r *Record, j parse.Job, number int) bool {
 	if !parse.Waiting(j.State) || len(r.Attempts) != number+1 {
 		return false
 	}
@@ -23,14 +22,14 @@ func unbegin(r *journal.Record, j parse.Job, number int) bool {
 	r.Attempts = r.Attempts[:number]
 	if a.Intent != "" && r.Next == nil && r.Moving == nil {
 		have := sizeOf(j)
-		r.Next = &journal.Next{Number: a.Number, Change: a.Change, Intent: a.Intent, Size: target(r.Own, a.Change), Before: &have, At: a.Started}
+		r.Next = &Next{Number: a.Number, Change: a.Change, Intent: a.Intent, Size: target(r.Own, a.Change), Before: &have, At: a.Started}
 	}
 	return true
 }
 
 // given tells whether a size is one that an attempt of the job had by our word, or the
 // owner's own: that it is shown again is not his change.
-func given(r *journal.Record, have journal.Size) bool {
+func given(r *Record, have Size) bool {
 	if unchanged(r.Own, have) {
 		return true
 	}
@@ -45,7 +44,7 @@ func given(r *journal.Record, have journal.Size) bool {
 // redo gives a job the size again that its next attempt was to have, where slurmctld
 // was started since and has forgotten it: else it was the owner who took it back. It
 // tells whether it did.
-func (d *Driver) redo(ctx context.Context, j parse.Job, r *journal.Record) (bool, error) {
+func (d *Driver) redo(ctx context.Context, j parse.Job, r *Record) (bool, error) {
 	n, have := r.Next, sizeOf(j)
 	if n == nil || n.Overruled || n.Before == nil || !parse.Waiting(j.State) || j.Restarts+1 != n.Number ||
 		same(n.Size, have) || !unchanged(*n.Before, have) && !given(r, have) {
@@ -90,9 +89,9 @@ func (d *Driver) booted(ctx context.Context) (time.Time, error) {
 // What its owner or the site holds stays. A wait that is ours and over is ended, since
 // slurmctld looks at such a job again only at its next full pass, which may take it a
 // minute.
-func (d *Driver) settle(ctx context.Context, j parse.Job, r *journal.Record) error {
+func (d *Driver) settle(ctx context.Context, j parse.Job, r *Record) error {
 	switch {
-	case r != nil && r.Moving != nil && r.Moving.Memory:
+	case r != nil && r.Moving != nil && r.From.Memory:
 		return d.giveBackMemory(ctx, j, r)
 	case r == nil || r.Moving != nil || parse.Ended(j.State):
 		return nil

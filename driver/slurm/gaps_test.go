@@ -89,8 +89,8 @@ func TestWhatTheOwnerChangesAfterTheLastStepIsHis(t *testing.T) {
 			if len(got.Attempts) != 1 || (got.Attempts[0].Intent == in.ID) != c.intent || got.Change.Cores != c.changedCores {
 				t.Errorf("attempts %+v with %+v, want %d cores of the intent", got.Attempts, got.Change, c.changedCores)
 			}
-			if step := r.settled(t, in); (step.Kind == driver.StepStarted) != (got.Attempts[0].Intent == in.ID || waits.Resources.Cores != 1 || c.mem == 900) {
-				t.Errorf("step %+v of attempts %+v", step, got.Attempts)
+			if step := r.settled(t, in); step.Kind != driver.StepStarted {
+				t.Errorf("step %+v of attempts %+v, want %s whatever became of it", step, got.Attempts, driver.StepStarted)
 			}
 			// He puts it back into the queue, and the next intent starts from his word.
 			r.f.with(job.ID, func(j *fakeJob) { r.f.requeue(j) })
@@ -107,10 +107,8 @@ func TestWhatTheOwnerChangesAfterTheLastStepIsHis(t *testing.T) {
 				}
 				r.f.end(j, "COMPLETED", 0)
 			})
-			if overruled := c.own != 1 || c.mem == 900; overruled {
-				if step := r.settled(t, in); step.Kind != driver.StepStarted {
-					t.Errorf("step %+v of a job that ended, want %s", step, driver.StepStarted)
-				}
+			if step := r.settled(t, in); step.Kind != driver.StepStarted {
+				t.Errorf("step %+v of a job that ended, want %s", step, driver.StepStarted)
 			}
 		})
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -41,7 +40,7 @@ func (d *Driver) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
 
 // latest is a job of which nothing is on record as the watch read it, and every
 // other read anew.
-func (d *Driver) latest(ctx context.Context, id driver.JobID) (seen, *journal.Record, error) {
+func (d *Driver) latest(ctx context.Context, id driver.JobID) (seen, *Record, error) {
 	if s, ok := d.bulk(id); ok && calm(s.job, nil) {
 		_, known, err := d.record(id)
 		if err == nil && !known {
@@ -52,7 +51,7 @@ func (d *Driver) latest(ctx context.Context, id driver.JobID) (seen, *journal.Re
 		}
 	}
 	s := seen{print: d.printed(id), at: time.Now()}
-	var r *journal.Record
+	var r *Record
 	var err error
 	s.job, r, err = d.observe(ctx, id)
 	return s, r, err
@@ -61,6 +60,6 @@ func (d *Driver) latest(ctx context.Context, id driver.JobID) (seen, *journal.Re
 // calm tells of a job that stays as it was seen until squeue prints another line of
 // it: one whose processes are being ended changes with the time, and one that an
 // intent is about with every step.
-func calm(j parse.Job, r *journal.Record) bool {
+func calm(j parse.Job, r *Record) bool {
 	return j.State != "COMPLETING" && (r == nil || r.Moving == nil && r.Next == nil && (r.Late == nil || parse.Running(j.State)) && !r.Delayed)
 }

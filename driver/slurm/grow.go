@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/journal"
+	"pitchpipe/driver/move"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -16,11 +16,11 @@ type claim struct {
 	room driver.Room
 }
 
-func roomOf(s journal.Size) driver.Room { return driver.Room{Cores: s.Cores, Memory: total(s)} }
+func roomOf(s Size) driver.Room { return driver.Room{Cores: s.Cores, Memory: total(s)} }
 
 // rooms are what a job that runs has, which may be more CPUs than it asked for, and what it
 // is to have. One that asked for no memory has all that its node has.
-func rooms(j parse.Job, r *journal.Record, c driver.Change) (has, want driver.Room) {
+func rooms(j parse.Job, r *Record, c driver.Change) (has, want driver.Room) {
 	has, want = roomOf(sizeOf(j)), roomOf(target(r.Own, c))
 	has.Cores = max(has.Cores, j.CPUs)
 	if has.Memory == 0 {
@@ -32,7 +32,7 @@ func rooms(j parse.Job, r *journal.Record, c driver.Change) (has, want driver.Ro
 // grow refuses more than a job that runs has where it would have to wait for that: behind
 // those that wait, or since no node has it free beside what others that are being moved
 // will have. The way back to what its owner asked for is always open.
-func (d *Driver) grow(ctx context.Context, j parse.Job, r *journal.Record, c driver.Change) error {
+func (d *Driver) grow(ctx context.Context, j parse.Job, r *Record, c driver.Change) error {
 	has, want := rooms(j, r, c)
 	if c.Empty() || !want.Beyond(has) {
 		return nil
@@ -75,7 +75,7 @@ func (d *Driver) grow(ctx context.Context, j parse.Job, r *journal.Record, c dri
 
 // claim notes what a job will have of its node that is between two attempts, or on its way
 // to more than it has. It counts as taken until the next attempt is seen to run.
-func (d *Driver) claim(r *journal.Record) {
+func (d *Driver) claim(r *Record) {
 	var want driver.Room
 	switch m := r.Moving; {
 	case r.Last != nil || r.Node == "":
@@ -83,7 +83,7 @@ func (d *Driver) claim(r *journal.Record) {
 		want = roomOf(r.Next.Size)
 	case m != nil:
 		want = roomOf(target(r.Own, m.Intent.Change))
-		if left := m.Phase == journal.Stopped || m.Phase == journal.Changed; !left && !want.Beyond(roomOf(m.Before)) {
+		if left := m.Phase == move.Stopped || m.Phase == move.Changed; !left && !want.Beyond(roomOf(r.From.Before)) {
 			want = driver.Room{}
 		}
 	}

@@ -4,17 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"pitchpipe/driver"
-	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/move"
 	"pitchpipe/driver/slurm/act"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -46,7 +42,7 @@ func (d *Driver) Check(ctx context.Context, in driver.Intent) error {
 }
 
 // open is the record of a job of which there was none.
-func (d *Driver) open(ctx context.Context, j parse.Job) (*journal.Record, error) {
+func (d *Driver) open(ctx context.Context, j parse.Job) (*Record, error) {
 	t, err := d.script(ctx, j, nil)
 	if err != nil {
 		return nil, err
@@ -59,9 +55,9 @@ func (d *Driver) open(ctx context.Context, j parse.Job) (*journal.Record, error)
 }
 
 // first is what a record says of a job that is seen for the first time.
-func (d *Driver) first(j parse.Job) *journal.Record {
+func (d *Driver) first(j parse.Job) *Record {
 	have := sizeOf(j)
-	r := &journal.Record{Job: nameOf(j), User: j.User, Submitted: j.Submitted, Own: have, Set: &have}
+	r := &Record{Job: nameOf(j), User: j.User, Submitted: j.Submitted, Own: have, Set: &have}
 	if parse.Waiting(j.State) && *d.cfg.ReadOutput {
 		r.Output = d.mark(j, j.Restarts+1)
 	}
@@ -69,7 +65,7 @@ func (d *Driver) first(j parse.Job) *journal.Record {
 }
 
 // judge refuses an intent that this cluster or this job cannot follow.
-func (d *Driver) judge(ctx context.Context, j parse.Job, r *journal.Record, in driver.Intent) error {
+func (d *Driver) judge(ctx context.Context, j parse.Job, r *Record, in driver.Intent) error {
 	if why := observedOnly(j); why != "" {
 		return fmt.Errorf("%s: %w", why, driver.ErrUnsupported)
 	}
@@ -102,7 +98,7 @@ func observedOnly(j parse.Job) string {
 	return ""
 }
 
-func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *journal.Record, c driver.Change) error {
+func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *Record, c driver.Change) error {
 	switch {
 	case len(c.Args) > 0:
 		return fmt.Errorf("the command line is inside the script, which Slurm does not change: %w", driver.ErrUnsupported)
@@ -115,8 +111,6 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *journal.Record
 	case len(c.Env)+len(c.Live) > 0 && !marked(j) && r.Request == "" && !act.Says(j.Comment, act.Marked):
 		return fmt.Errorf("the TaskProlog sets nothing for a job that is not marked; submit it with pitchpipe run, or let the site's job_submit plugin mark it: %w",
 			driver.ErrUnsupported)
-	case c.Cores < 0 || c.MemoryBytes < 0 || c.TimeLimit < 0:
-		return fmt.Errorf("less than nothing: %w", driver.ErrInvalid)
 	case c.Cores > 0 && whole(j):
 		return fmt.Errorf("it has its node to itself (--exclusive), however many cores it asks for: %w", driver.ErrUnsupported)
 	case c.Cores > r.Own.Cores && d.cfg.Above != nil && !d.cfg.Above(d.sketch(j, r)):
@@ -133,13 +127,10 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *journal.Record
 			return fmt.Errorf("the script sets %s to a literal, whatever its environment says: %w", name, driver.ErrUnsupported)
 		}
 	}
-	if err := jobfile.CheckValues(c.Env, c.Args, c.Live); err != nil {
-		return fmt.Errorf("%w: %w", err, driver.ErrInvalid)
-	}
-	if err := judgeEnv(c.Env); err != nil {
+	if err := move.JudgeChange(c); err != nil {
 		return err
 	}
-	if _, err := driver.EncodeSettings(1, c.Live); err != nil {
+	if err := judgeEnv(c.Env); err != nil {
 		return err
 	}
 	size := target(r.Own, c)
@@ -176,21 +167,12 @@ func firstPartition(j parse.Job) string {
 // judgeMove refuses the end of a running attempt. How a save is told does not count where
 // the intent discards: none is waited for.
 func (d *Driver) judgeMove(ctx context.Context, j parse.Job, in driver.Intent) error {
-	switch cp := in.Checkpoint; {
-	case cp == nil:
-		return fmt.Errorf("a running job is not touched without a checkpoint: %w", driver.ErrUnsupported)
-	case !j.Requeue:
-		return fmt.Errorf("its owner forbids restarts (--no-requeue): %w", driver.ErrDenied)
-	case unix.SignalNum(cp.SignalName()) == 0:
-		return fmt.Errorf("signal %q: %w", cp.Signal, driver.ErrInvalid)
-	case cp.Exit == 0 && cp.Done == "":
-		return fmt.Errorf("a checkpoint that says neither by which exit status nor by which line it is known: %w", driver.ErrInvalid)
-	case cp.Done != "" && !in.Discard && !*d.cfg.ReadOutput && d.cfg.Saves == nil:
-		return fmt.Errorf("the job's output is not this user's to read, so that no line of it tells of a checkpoint: %w", driver.ErrUnsupported)
+	if err := move.Judge(in, j.Requeue); err != nil {
+		return err
 	}
 	cp := in.Checkpoint
-	if _, err := regexp.Compile(cp.Done); err != nil {
-		return fmt.Errorf("checkpoint: %w: %w", driver.ErrInvalid, err)
+	if cp.Done != "" && !in.Discard && !*d.cfg.ReadOutput && d.cfg.Saves == nil {
+		return fmt.Errorf("the job's output is not this user's to read, so that no line of it tells of a checkpoint: %w", driver.ErrUnsupported)
 	}
 	if cp.Done != "" || in.Discard {
 		return nil
@@ -211,7 +193,7 @@ func (d *Driver) judgeMove(ctx context.Context, j parse.Job, in driver.Intent) e
 // target is the size that a change gives a job. Slurm counts memory in MiB and
 // time in minutes; both are rounded up. Where the owner asked for memory by CPU
 // and the CPUs change, his total stays.
-func target(own journal.Size, c driver.Change) journal.Size {
+func target(own Size, c driver.Change) Size {
 	s := own
 	if c.Cores > 0 {
 		s.Cores = c.Cores

@@ -11,7 +11,6 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/command"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -59,7 +58,7 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 		}
 	}
 	// Durable first: a second listener would report each epoch twice.
-	r.Listening = &journal.Listening{Attempt: attempt, At: time.Now()}
+	r.Listening = &Listening{Attempt: attempt, At: time.Now()}
 	if err := d.write(r, "listening"); err != nil {
 		return err
 	}
@@ -114,8 +113,8 @@ func (d *Driver) listens(ctx context.Context, j parse.Job) (bool, error) {
 const maxMark = 64
 
 // mark is where the output ends before the given attempt.
-func (d *Driver) mark(j parse.Job, attempt int) *journal.Mark {
-	m := &journal.Mark{Attempt: attempt, Offset: d.reached(j)}
+func (d *Driver) mark(j parse.Job, attempt int) *Mark {
+	m := &Mark{Attempt: attempt, Offset: d.reached(j)}
 	from := max(0, m.Offset-maxMark)
 	m.Tail = d.piece(j, from, m.Offset-from)
 	return m
@@ -145,7 +144,7 @@ func (d *Driver) piece(j parse.Job, from, n int64) []byte {
 // appends to an output or begins it anew is the job's own choice, so the place is
 // known by what stands before it. Where it is not known, what is there already is
 // passed over: epochs of an earlier attempt must not be reported again.
-func (d *Driver) began(j parse.Job, r *journal.Record, attempt int) int64 {
+func (d *Driver) began(j parse.Job, r *Record, attempt int) int64 {
 	switch {
 	case attempt == 1 && r.Output == nil: // first seen when it ran: Slurm's own way is to begin anew
 		return 0

@@ -11,7 +11,6 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm"
-	"pitchpipe/driver/slurm/journal"
 )
 
 func listening(c *slurm.Config) { c.Listener = []string{"/bin/pitchpipe", "listen"} }
@@ -157,7 +156,7 @@ func TestAListenerThatDiedGoesOnBehindWhatIsThere(t *testing.T) {
 	r.f.mu.Lock()
 	clear(r.f.steps)
 	r.f.mu.Unlock()
-	j, err := journal.Open(r.cfg.Dir)
+	j, err := slurm.OpenJournal(r.cfg.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,19 +6,19 @@ import (
 	"fmt"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/move"
 	"pitchpipe/driver/slurm/act"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
 
 // less reports whether a change gives a job less memory than its owner asked for.
-func less(c driver.Change, own journal.Size) bool {
+func less(c driver.Change, own Size) bool {
 	return c.MemoryBytes > 0 && (c.MemoryBytes < total(own) || total(own) == 0)
 }
 
 // repairs reports whether a kill for memory under a change can be taken back here: by a
 // broker only one for less memory.
-func (d *Driver) repairs(c driver.Change, own journal.Size) bool {
+func (d *Driver) repairs(c driver.Change, own Size) bool {
 	_, broker := d.cfg.Actor.(act.Judge)
 	return !c.Empty() && (!broker || less(c, own))
 }
@@ -29,7 +29,7 @@ func returnID(attempt int) string { return fmt.Sprintf("memory/%d", attempt) }
 // killed reports whether a job was killed for memory under a change and is to run again:
 // Slurm has ended it, nobody depended on it when it was changed, and nobody was told of its
 // end by us.
-func (d *Driver) killed(j parse.Job, r *journal.Record) bool {
+func (d *Driver) killed(j parse.Job, r *Record) bool {
 	n := len(r.Attempts)
 	if j.State != "OUT_OF_MEMORY" || !r.Repairs || !j.Requeue || observedOnly(j) != "" || r.Last != nil || n == 0 || n != j.Restarts+1 {
 		return false
@@ -40,7 +40,7 @@ func (d *Driver) killed(j parse.Job, r *journal.Record) bool {
 
 // takeBack makes it durable that the job runs again: with its owner's memory where the
 // change had less, else under all of its owner's settings.
-func takeBack(j parse.Job, r *journal.Record) {
+func takeBack(j parse.Job, r *Record) {
 	last := r.Attempts[len(r.Attempts)-1]
 	left := last.Change
 	if less(left, r.Own) {
@@ -48,25 +48,21 @@ func takeBack(j parse.Job, r *journal.Record) {
 	} else {
 		left = driver.Change{}
 	}
-	if r.Closed == nil {
-		r.Closed = map[string]driver.StepKind{}
-	}
 	if last.Intent != "" {
-		r.Closed[last.Intent] = driver.StepStarted
+		r.Note(last.Intent, driver.StepStarted, "applied")
 	}
 	r.Node = j.Node
-	r.Moving = &journal.Moving{
+	r.Moving = &move.Moving{
 		Intent: driver.Intent{ID: returnID(last.Number), Job: r.Job, Attempt: last.Number, Change: left, Note: "killed for memory under changed settings"},
-		Phase:  journal.Stopping, Restarts: j.Restarts, Before: sizeOf(j), Memory: true,
+		Phase:  move.Ending,
 	}
+	r.From = From{Restarts: j.Restarts, Before: sizeOf(j), Memory: true}
 }
 
 // giveBackMemory takes the next step of the return of memory; whoever looks at the job does
 // so, for nobody else has it in progress.
-func (d *Driver) giveBackMemory(ctx context.Context, j parse.Job, r *journal.Record) error {
-	m := move{d: d, j: j, r: r}
-	step, err := m.proceed(ctx)
-	_, err = m.denied(ctx, step, err)
+func (d *Driver) giveBackMemory(ctx context.Context, j parse.Job, r *Record) error {
+	_, err := d.moves.Proceed(ctx, &mover{d: d, j: j, r: r})
 	switch {
 	case errors.Is(err, driver.ErrTransient), errors.Is(err, driver.ErrUnknown):
 		return nil // whoever looks next tries again

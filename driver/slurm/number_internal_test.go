@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -42,15 +41,15 @@ func TestAJobUnderANumberThatCameRoundIsAnother(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		j    parse.Job
-		r    journal.Record
+		r    Record
 		want bool
 	}{
-		{"the same job, waiting again", parse.Job{User: "a", State: "PENDING", Restarts: 1, Submitted: first.Add(time.Minute)}, journal.Record{User: "a", Submitted: first, Attempts: one}, false},
-		{"the same job, ended", parse.Job{User: "a", State: "COMPLETED", Submitted: first}, journal.Record{User: "a", Submitted: first, Attempts: one, Last: ended}, false},
-		{"the same job, whose end slurmctld forgot", parse.Job{User: "a", State: "RUNNING", Submitted: first}, journal.Record{User: "a", Submitted: first, Attempts: one, Last: ended}, false},
-		{"another user's", parse.Job{User: "b", State: "PENDING", Submitted: first}, journal.Record{User: "a", Submitted: first}, true},
-		{"the same user's, submitted after the end of the first", parse.Job{User: "a", State: "PENDING", Submitted: first.Add(2 * time.Hour)}, journal.Record{User: "a", Submitted: first, Attempts: one, Last: ended}, true},
-		{"one that was submitted before", parse.Job{User: "a", State: "PENDING", Submitted: first.Add(-time.Hour)}, journal.Record{User: "a", Submitted: first}, true},
+		{"the same job, waiting again", parse.Job{User: "a", State: "PENDING", Restarts: 1, Submitted: first.Add(time.Minute)}, Record{User: "a", Submitted: first, Attempts: one}, false},
+		{"the same job, ended", parse.Job{User: "a", State: "COMPLETED", Submitted: first}, Record{User: "a", Submitted: first, Attempts: one, Last: ended}, false},
+		{"the same job, whose end slurmctld forgot", parse.Job{User: "a", State: "RUNNING", Submitted: first}, Record{User: "a", Submitted: first, Attempts: one, Last: ended}, false},
+		{"another user's", parse.Job{User: "b", State: "PENDING", Submitted: first}, Record{User: "a", Submitted: first}, true},
+		{"the same user's, submitted after the end of the first", parse.Job{User: "a", State: "PENDING", Submitted: first.Add(2 * time.Hour)}, Record{User: "a", Submitted: first, Attempts: one, Last: ended}, true},
+		{"one that was submitted before", parse.Job{User: "a", State: "PENDING", Submitted: first.Add(-time.Hour)}, Record{User: "a", Submitted: first}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

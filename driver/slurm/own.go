@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -12,7 +11,7 @@ import (
 // owner asks for, and tells whether the record changed. While an intent is in
 // progress the sizes are ours; between its last step and the start of its attempt
 // they are what the intent gave the job, and anything else is the owner's.
-func (d *Driver) listenToOwner(r *journal.Record, j parse.Job) bool {
+func (d *Driver) listenToOwner(r *Record, j parse.Job) bool {
 	have := sizeOf(j)
 	if r.Set == nil || r.Moving != nil {
 		r.Set = &have
@@ -55,7 +54,7 @@ func (d *Driver) listenToOwner(r *journal.Record, j parse.Job) bool {
 }
 
 // raised writes down what a job that waits asks for where it will not say so as it runs.
-func (d *Driver) raised(ctx context.Context, j parse.Job) (parse.Job, *journal.Record, error) {
+func (d *Driver) raised(ctx context.Context, j parse.Job) (parse.Job, *Record, error) {
 	r, err := d.open(ctx, j)
 	if err != nil {
 		return j, nil, err
@@ -67,7 +66,7 @@ func (d *Driver) raised(ctx context.Context, j parse.Job) (parse.Job, *journal.R
 // intent has set up. What he changed is his from now on, and what he left is still
 // the intent's, which counts as applied. A size that slurmctld lost in a crash is that
 // before the intent: it is not taken for his word.
-func (d *Driver) overrules(r *journal.Record, j parse.Job) bool {
+func (d *Driver) overrules(r *Record, j parse.Job) bool {
 	next, have := r.Next, sizeOf(j)
 	want := next.Size
 	limited := have.TimeLimit != want.TimeLimit && (want.TimeLimit != 0 || have.TimeLimit != 0 && j.Restarts == 0)
@@ -87,10 +86,7 @@ func (d *Driver) overrules(r *journal.Record, j parse.Job) bool {
 	d.cfg.Logger.Info("the job was changed by its owner or the site", "job", string(r.Job), "before", r.Own, "after", own)
 	next.Size, next.Overruled = have, true
 	r.Own, r.Set = own, &have
-	if r.Closed == nil {
-		r.Closed = map[string]driver.StepKind{}
-	}
-	r.Closed[next.Intent] = driver.StepStarted
+	r.Note(next.Intent, driver.StepStarted, "its owner has changed the job since")
 	return true
 }
 
@@ -98,14 +94,14 @@ func (d *Driver) overrules(r *journal.Record, j parse.Job) bool {
 // that began before the intent could answer him: sizes that are neither those before it
 // nor those that it gives. Of one that waited before the intent an allocation may have
 // rounded cores and memory, and a limit that nobody had asked for appears at the start.
-func (m move) heed() {
-	before, want, have := m.r.Moving.Before, m.want(), sizeOf(m.j)
+func (m *mover) heed() {
+	before, want, have := m.r.From.Before, m.want(), sizeOf(m.j)
 	own := m.r.Own
 	if !m.r.Moving.Queued && m.j.CPUsPerTask != 0 && have.Cores != before.Cores && have.Cores != want.Cores {
 		own.Cores = have.Cores
 	}
-	memory := func(s journal.Size) journal.Size {
-		return journal.Size{MemoryBytes: s.MemoryBytes, MemoryPerCPU: s.MemoryPerCPU}
+	memory := func(s Size) Size {
+		return Size{MemoryBytes: s.MemoryBytes, MemoryPerCPU: s.MemoryPerCPU}
 	}
 	if !m.r.Moving.Queued && memory(have) != memory(before) && memory(have) != memory(want) {
 		own.MemoryBytes, own.MemoryPerCPU = have.MemoryBytes, have.MemoryPerCPU

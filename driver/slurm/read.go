@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -34,7 +33,7 @@ func jobID(id, array, task string) driver.JobID {
 // read returns one job of the partitions that are watched. One that has a record
 // is ours wherever it was moved to.
 func (d *Driver) read(ctx context.Context, id driver.JobID) (parse.Job, error) {
-	j, err := d.look(ctx, id)
+	j, err := d.show(ctx, id)
 	if err != nil || d.mine(j) {
 		return j, err
 	}
@@ -44,9 +43,9 @@ func (d *Driver) read(ctx context.Context, id driver.JobID) (parse.Job, error) {
 	return parse.Job{}, fmt.Errorf("job %s: %w", id, driver.ErrNotFound)
 }
 
-// look asks scontrol for one job, in whichever partition. An array is not one job:
+// show asks scontrol for one job, in whichever partition. An array is not one job:
 // only its tasks are.
-func (d *Driver) look(ctx context.Context, id driver.JobID) (parse.Job, error) {
+func (d *Driver) show(ctx context.Context, id driver.JobID) (parse.Job, error) {
 	if !number(id) {
 		return parse.Job{}, fmt.Errorf("job %q: %w", id, driver.ErrNotFound)
 	}
@@ -97,7 +96,7 @@ func (d *Driver) watched(user, partition string) bool {
 
 // observe reads a job and brings its record up to date. The record is nil where
 // there is none. The caller holds the job.
-func (d *Driver) observe(ctx context.Context, id driver.JobID) (parse.Job, *journal.Record, error) {
+func (d *Driver) observe(ctx context.Context, id driver.JobID) (parse.Job, *Record, error) {
 	j, err := d.read(ctx, id)
 	if err != nil {
 		return j, nil, err
@@ -141,7 +140,7 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (parse.Job, *jour
 
 // another tells of another job under a number that came round. A job whose end
 // slurmctld forgot has the time of its submission still.
-func another(j parse.Job, r *journal.Record) bool {
+func another(j parse.Job, r *Record) bool {
 	switch {
 	case r.User != "" && r.User != j.User, j.Submitted.Before(r.Submitted.Add(-time.Minute)):
 		return true
@@ -177,7 +176,7 @@ func (d *Driver) past(ctx context.Context, id driver.JobID) (driver.Job, error) 
 }
 
 // accounted asks the accounting for a job.
-func (d *Driver) accounted(ctx context.Context, id driver.JobID, r *journal.Record) (driver.Job, error) {
+func (d *Driver) accounted(ctx context.Context, id driver.JobID, r *Record) (driver.Job, error) {
 	args := []string{"-n", "-P", "-X", "-j", string(id), "-S", "1970-01-01", "-o", parse.SacctFields}
 	if d.cfg.Everyone {
 		args = append(args, "-a")
@@ -233,7 +232,7 @@ func (d *Driver) accounted(ctx context.Context, id driver.JobID, r *journal.Reco
 // forgotten is a job on record that nobody remembers. It has ended, and how is not
 // known: where an intent of ours was in progress it counts as lost by us, else it is
 // as one of which its owner has disposed, neither a success nor a failure.
-func (d *Driver) forgotten(id driver.JobID, r *journal.Record) (driver.Job, error) {
+func (d *Driver) forgotten(id driver.JobID, r *Record) (driver.Job, error) {
 	j := parse.Job{
 		ID: string(id), State: "CANCELLED", User: r.User, Submitted: r.Submitted, Ended: time.Now().UTC(),
 		Restarts: max(len(r.Attempts)-1, 0), Node: "?", Tasks: 1,

@@ -10,7 +10,6 @@ import (
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/sbatch"
 	"pitchpipe/driver/slurm/act"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -31,7 +30,7 @@ func textKey(j parse.Job) string {
 }
 
 // known returns what is known of a job's script without asking Slurm.
-func (d *Driver) known(j parse.Job, r *journal.Record) (text, bool) {
+func (d *Driver) known(j parse.Job, r *Record) (text, bool) {
 	id := scriptID(j)
 	d.mu.Lock()
 	t, ok := d.texts[id]
@@ -47,7 +46,7 @@ func (d *Driver) known(j parse.Job, r *journal.Record) (text, bool) {
 
 // script reads a job's batch script, where it is not known. Jobs that were not
 // submitted with sbatch have none.
-func (d *Driver) script(ctx context.Context, j parse.Job, r *journal.Record) (text, error) {
+func (d *Driver) script(ctx context.Context, j parse.Job, r *Record) (text, error) {
 	if t, ok := d.known(j, r); ok || !j.Batch {
 		return t, nil
 	}

@@ -6,17 +6,15 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -53,8 +51,9 @@ func mark(file *jobfile.Job) string {
 		return nothing
 	}
 	var variables []string
+	name := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	for _, knob := range file.Stanza.Blocks {
-		if env := knob.Text("env"); knob.Type == "knob" && env != "" {
+		if env := knob.Text("env"); knob.Type == "knob" && name.MatchString(env) {
 			variables = append(variables, env+"="+strings.Join(allowed(file.Stanza.Blocks, knob), "|"))
 		}
 	}
@@ -65,7 +64,8 @@ func mark(file *jobfile.Job) string {
 	return "2:" + live + ":" + strings.Join(variables, ";")
 }
 
-// allowed are the words that a knob may be set to, # for any number.
+// allowed lists what a knob may be set to: # for any number, and words. Words that no
+// variable is given are left out. The submission plugin does the same.
 func allowed(blocks []*jobfile.Block, knob *jobfile.Block) []string {
 	if leader := knob.Text("follows"); leader != "" {
 		i := slices.IndexFunc(blocks, func(b *jobfile.Block) bool { return b.Type == "knob" && b.Label == leader })
@@ -87,12 +87,12 @@ func allowed(blocks []*jobfile.Block, knob *jobfile.Block) []string {
 		}
 	}
 	var numbers, words []string
+	number := regexp.MustCompile(`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
 	for _, text := range texts {
-		f, err := strconv.ParseFloat(text, 64)
-		number := err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) && !strings.ContainsAny(text, "xXpP_") // as the stanza reads it
-		if number || knob.Label == "memory" || knob.Label == "power_limit" {                               // whose amounts have units
+		switch {
+		case number.MatchString(text), knob.Label == "memory", knob.Label == "power_limit": // amounts have units
 			numbers = []string{"#"}
-		} else {
+		case text != "" && jobfile.IsPlain(text):
 			words = append(words, text)
 		}
 	}
@@ -108,7 +108,7 @@ func settable(file *jobfile.Job) bool {
 
 // settingsPath is the file of a job, by its number: that is what the TaskProlog
 // knows.
-func (d *Driver) settingsPath(r *journal.Record) string {
+func (d *Driver) settingsPath(r *Record) string {
 	return filepath.Join(d.cfg.SettingsDir, cmp.Or(r.Number, string(r.Job)))
 }
 
@@ -136,7 +136,7 @@ func noteLine(note string) string {
 // writeSettings replaces the files from which the TaskProlog sets up the next
 // attempt: what is said of it in the job's output, the variables, and the settings of
 // live knobs, which stay once they were there.
-func (d *Driver) writeSettings(j parse.Job, r *journal.Record, c driver.Change, note string) error {
+func (d *Driver) writeSettings(j parse.Job, r *Record, c driver.Change, note string) error {
 	if !d.cfg.TaskProlog {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (d *Driver) writeSettings(j parse.Job, r *journal.Record, c driver.Change, 
 }
 
 // dropSettings removes the files of a job that ended.
-func (d *Driver) dropSettings(r *journal.Record) error {
+func (d *Driver) dropSettings(r *Record) error {
 	if !d.cfg.TaskProlog {
 		return nil
 	}

@@ -12,7 +12,6 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/slurm/command"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -62,7 +61,7 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spe
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("start: %w", err)
 	}
-	req = journal.Request{ID: id, Marker: d.journal.Marker(id), Tried: time.Now()}
+	req = Request{ID: id, Marker: d.journal.Marker(id), Tried: time.Now()}
 	if known {
 		err = d.journal.Keep(req)
 	} else {
@@ -88,7 +87,7 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spe
 }
 
 // answered follows up what sbatch printed. Where clusters are federated it names one.
-func (d *Driver) answered(ctx context.Context, req journal.Request, answer string, spec driver.Spec) (driver.Job, error) {
+func (d *Driver) answered(ctx context.Context, req Request, answer string, spec driver.Spec) (driver.Job, error) {
 	number, err := here(ctx, d.cfg.Commands, answer)
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("start: request %s: %w", req.ID, err)

@@ -338,7 +338,7 @@ func lowered(t *testing.T, c *cluster) {
 
 // returnedOnce: the process that sees the kill dies right after each effect of the return.
 func returnedOnce(t *testing.T, c *cluster) {
-	for _, crash := range []string{"none", "requeued", "delayed", "changed"} {
+	for _, crash := range []string{"none", "end-sent", "delayed", "changed"} {
 		t.Run("crash after "+crash, func(t *testing.T) {
 			struck := false
 			b := newBench(t, c, func(cfg *slurm.Config) {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/limits"
 	"pitchpipe/driver/slurm/parse"
 )
@@ -54,7 +53,7 @@ func (d *Driver) Billing(ctx context.Context, partition string) (driver.Billing,
 // takes refuses a size with which none of a job's partitions would start it. Fewer cores
 // with the same memory may be more memory for each than MaxMemPerCPU, which Slurm says
 // only when the job has been stopped for it.
-func (d *Driver) takes(ctx context.Context, j parse.Job, after journal.Size) error {
+func (d *Driver) takes(ctx context.Context, j parse.Job, after Size) error {
 	partitions, conf, err := d.rules(ctx)
 	if err != nil {
 		return fmt.Errorf("limits: %w", err)
@@ -66,7 +65,7 @@ func (d *Driver) takes(ctx context.Context, j parse.Job, after journal.Size) err
 		}
 		return n
 	}
-	size := func(s journal.Size) limits.Size {
+	size := func(s Size) limits.Size {
 		return limits.Size{Cores: s.Cores, MiB: total(s) >> 20, Minutes: int64(s.TimeLimit / time.Minute)}
 	}
 	most := limits.Most{NodeMiB: number("MaxMemPerNode"), CPUMiB: number("MaxMemPerCPU")}

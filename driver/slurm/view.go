@@ -9,7 +9,6 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/act"
-	"pitchpipe/driver/slurm/journal"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -22,7 +21,7 @@ func leaving(j parse.Job, now time.Time) bool {
 
 // begun is how many attempts of a job have been started, as far as the record tells; it may
 // be nil.
-func begun(j parse.Job, r *journal.Record, now time.Time) int {
+func begun(j parse.Job, r *Record, now time.Time) int {
 	switch {
 	case parse.Waiting(j.State), leaving(j, now), parse.Ended(j.State) && j.Node == "", neverBegan(j, r):
 		return j.Restarts
@@ -33,7 +32,7 @@ func begun(j parse.Job, r *journal.Record, now time.Time) int {
 // neverBegan tells of a job that was cancelled while the processes of an attempt that had
 // been put back into the queue were being ended: Slurm counts the restart, and shows the
 // node, the start and the end of that attempt.
-func neverBegan(j parse.Job, r *journal.Record) bool {
+func neverBegan(j parse.Job, r *Record) bool {
 	if r == nil || j.Restarts == 0 || len(r.Attempts) != j.Restarts || j.State != "CANCELLED" && j.State != "COMPLETING" {
 		return false
 	}
@@ -59,13 +58,13 @@ func final(j parse.Job) driver.State {
 }
 
 // sizeOf is what Slurm gives a job of what can be changed.
-func sizeOf(j parse.Job) journal.Size {
-	return journal.Size{Cores: j.Cores(), MemoryBytes: j.MemoryBytes, MemoryPerCPU: j.MemoryPerCPU, TimeLimit: j.Limit()}
+func sizeOf(j parse.Job) Size {
+	return Size{Cores: j.Cores(), MemoryBytes: j.MemoryBytes, MemoryPerCPU: j.MemoryPerCPU, TimeLimit: j.Limit()}
 }
 
 // unchanged tells whether a job still has the size that it had. A limit that
 // nobody asked for is shown while the job runs, and not while it waits.
-func unchanged(before, have journal.Size) bool {
+func unchanged(before, have Size) bool {
 	if have.TimeLimit == 0 {
 		have.TimeLimit = before.TimeLimit
 	}
@@ -74,21 +73,21 @@ func unchanged(before, have journal.Size) bool {
 
 // same tells whether a job has the size that was wanted. A limit that nobody asked
 // for is the partition's, and is known once the job runs.
-func same(want, have journal.Size) bool {
+func same(want, have Size) bool {
 	return want.Cores == have.Cores && want.MemoryBytes == have.MemoryBytes && want.MemoryPerCPU == have.MemoryPerCPU &&
 		(want.TimeLimit == 0 || want.TimeLimit == have.TimeLimit)
 }
 
 // relimited tells whether a job has what an intent gave it but for the limit, which its
 // owner changed after that and nobody saw before the attempt began.
-func relimited(next journal.Next, have journal.Size) bool {
+func relimited(next Next, have Size) bool {
 	size := next.Size
 	size.TimeLimit = have.TimeLimit
 	return same(size, have) && next.Before != nil && next.Before.TimeLimit != 0 && have.TimeLimit != 0 && have.TimeLimit != next.Before.TimeLimit
 }
 
 // total is the memory of the whole job; 0 = none asked for.
-func total(s journal.Size) int64 {
+func total(s Size) int64 {
 	if s.MemoryPerCPU {
 		return s.MemoryBytes * int64(s.Cores)
 	}
@@ -97,7 +96,7 @@ func total(s journal.Size) int64 {
 
 // follow brings the attempts of a record up to what Slurm says, and tells whether
 // anything changed.
-func follow(r *journal.Record, j parse.Job, now time.Time) bool {
+func follow(r *Record, j parse.Job, now time.Time) bool {
 	changed := false
 	if own := numberOf(j); own != "" && r.Number != own {
 		r.Number, changed = own, true
@@ -123,7 +122,7 @@ func follow(r *journal.Record, j parse.Job, now time.Time) bool {
 			a.ExitCode = j.Exit.Code()
 		}
 	}
-	if parse.Ended(j.State) && r.Moving != nil && !(r.Moving.Memory && j.Restarts == r.Moving.Restarts) {
+	if parse.Ended(j.State) && r.Moving != nil && !(r.From.Memory && j.Restarts == r.From.Restarts) {
 		r.Moving, changed = nil, true
 	}
 	return changed || parse.Ended(j.State) && r.Last == nil
@@ -148,7 +147,7 @@ func granted(a *driver.Attempt, j parse.Job, now time.Time) bool {
 }
 
 // begin is a new attempt.
-func begin(r *journal.Record, j parse.Job, n int, present bool) driver.Attempt {
+func begin(r *Record, j parse.Job, n int, present bool) driver.Attempt {
 	a := driver.Attempt{Number: n, ExitCode: -1, Cause: driver.CauseSubmitted}
 	if n > 1 {
 		a.Cause = CauseRequeue
@@ -185,7 +184,7 @@ func begin(r *journal.Record, j parse.Job, n int, present bool) driver.Attempt {
 }
 
 // view is a job with its script.
-func (d *Driver) view(ctx context.Context, j parse.Job, r *journal.Record) (driver.Job, error) {
+func (d *Driver) view(ctx context.Context, j parse.Job, r *Record) (driver.Job, error) {
 	if _, err := d.script(ctx, j, r); err != nil {
 		return driver.Job{}, err
 	}
@@ -193,7 +192,7 @@ func (d *Driver) view(ctx context.Context, j parse.Job, r *journal.Record) (driv
 }
 
 // sketch is a job with as much of its script as is known.
-func (d *Driver) sketch(j parse.Job, r *journal.Record) driver.Job {
+func (d *Driver) sketch(j parse.Job, r *Record) driver.Job {
 	now := time.Now()
 	number := begun(j, r, now)
 	job := driver.Job{
@@ -230,7 +229,7 @@ func (d *Driver) sketch(j parse.Job, r *journal.Record) driver.Job {
 		job.Resources.Env, job.Resources.Command = t.env, shaped(t.command, j)
 	}
 	if r == nil {
-		r = &journal.Record{Own: sizeOf(j), Submitted: j.Submitted}
+		r = &Record{Own: sizeOf(j), Submitted: j.Submitted}
 		follow(r, j, now)
 	} else {
 		job.Request, job.Submitted = r.Request, r.Submitted
@@ -249,7 +248,7 @@ func (d *Driver) sketch(j parse.Job, r *journal.Record) driver.Job {
 	switch between := parse.Waiting(j.State) || leaving(j, now); {
 	case between && moved(r, j):
 		job.State = driver.Stopped
-	case parse.Ended(j.State) && r.Moving != nil && r.Moving.Memory:
+	case parse.Ended(j.State) && r.Moving != nil && r.From.Memory:
 		job.State, job.Ended, job.ExitCode = driver.Stopped, time.Time{}, -1
 	case between && j.Restarts > 0:
 		job.State, job.Attempt = driver.Pending, j.Restarts+1
@@ -276,11 +275,11 @@ func shaped(command string, j parse.Job) string {
 }
 
 // moved tells whether a waiting job waits for the intent in progress.
-func moved(r *journal.Record, j parse.Job) bool {
-	return r.Moving != nil && !r.Moving.Queued && j.Restarts == r.Moving.Restarts+1
+func moved(r *Record, j parse.Job) bool {
+	return r.Moving != nil && !r.Moving.Queued && j.Restarts == r.From.Restarts+1
 }
 
-func resources(s journal.Size) driver.Resources {
+func resources(s Size) driver.Resources {
 	return driver.Resources{Cores: s.Cores, MemoryBytes: total(s), TimeLimit: s.TimeLimit}
 }
 

@@ -26,7 +26,7 @@ const (
 	dialNext     = time.Second
 )
 
-// CheckAddress tells whether an exporter can listen there: unix:/PATH, on this
+// CheckAddress reports whether an exporter can listen there: unix:/PATH, on this
 // machine, or https://HOST:PORT, on another. ErrInvalid: it cannot.
 func CheckAddress(address string) error {
 	if path, ok := strings.CutPrefix(address, schemeUnix); ok {
@@ -78,9 +78,9 @@ func NewClientAt(address string, own *certs.Store) (*Client, error) {
 }
 
 // NewClientOf returns a client for the exporter of the node with that name, which has to
-// be in the exporter's certificate. Each time when a connection is made, addresses tells
+// be in the exporter's certificate. Each time when a connection is made, addresses says
 // where it may be, as HOST:PORT; they are tried one after the other, so that one that is
-// out of date, or that somebody else has taken, leads nowhere and hides none of the
+// out of date, or that another program has taken, leads nowhere and hides none of the
 // others. What addresses fails with is wrapped, in ErrUnavailable too.
 func NewClientOf(node string, addresses func(context.Context) ([]string, error), own *certs.Store) (*Client, error) {
 	base := schemeTLS + node + ":443" // the port is never dialled

@@ -19,7 +19,7 @@ const (
 // Whoever starts the job sets it: the local scheduler, or Slurm's TaskProlog.
 const EnvSocket = "PITCHPIPE_EXPORTER"
 
-// DefaultSocket is where the exporter listens unless told otherwise.
+// DefaultSocket is where the exporter listens by default.
 const DefaultSocket = "/run/pitchpipe/exporter.sock"
 
 // Support is a probe's answer.
@@ -86,7 +86,7 @@ type Job struct {
 	Ended   bool      `json:"ended"`
 	// First is when an exporter first saw it: Started, unless an earlier exporter did.
 	First time.Time `json:"first,omitzero"`
-	// Budget is what the job may use; nil = nobody said.
+	// Budget is what the job may use; nil = it has none.
 	Budget *Budget `json:"budget,omitempty"`
 	// Saves is how often the attempt has said that it saved a checkpoint.
 	Saves int `json:"saves,omitempty"`
@@ -167,8 +167,8 @@ type Report struct {
 	Loss    *float64  `json:"loss,omitempty"`
 	Quality *float64  `json:"quality,omitempty"`
 	Time    time.Time `json:"time"` // when the line was read
-	// Nth counts, from 1, the lines of the whole output that told the same kind of
-	// thing, so that on a job's behalf a line is not told twice by a reader that begins
+	// Nth counts, from 1, the lines of the whole output of the same kind, so
+	// that on a job's behalf a line is not counted twice by a reader that begins
 	// anew; 0 = not counted.
 	Nth int `json:"nth,omitempty"`
 }

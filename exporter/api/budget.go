@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -94,7 +95,7 @@ func budgetWords(text string) (b Budget, err error) {
 	return b, nil
 }
 
-// Check tells what is wrong with the numbers.
+// Check reports what is wrong with the numbers.
 func (b Budget) Check() error {
 	for _, n := range []struct {
 		name  string
@@ -113,4 +114,49 @@ func (b Budget) Counts() string {
 		return "modelled"
 	}
 	return "measured"
+}
+
+// Budgets holds at most one budget of each origin. The nil Budgets is empty.
+type Budgets map[Origin]Budget
+
+// With returns the budgets where an origin sets another one; a budget without joules
+// removes its own.
+func (s Budgets) With(by Origin, b Budget) Budgets {
+	out := maps.Clone(s)
+	if b.Joules <= 0 {
+		delete(out, by)
+		return out
+	}
+	if out == nil {
+		out = Budgets{}
+	}
+	b.By = by
+	out[by] = b
+	return out
+}
+
+// Lowest is the budget that counts, nil where no origin set one: the lowest number of
+// joules and of seconds, and the highest of used joules. The highest authority among them
+// decides whether modelled joules count.
+func (s Budgets) Lowest() *Budget {
+	var out *Budget
+	for _, by := range Origins() {
+		b, ok := s[by]
+		if !ok {
+			continue
+		}
+		if out == nil {
+			b.By = by
+			out = &b
+			continue
+		}
+		if b.Joules < out.Joules {
+			out.Joules, out.By = b.Joules, by
+		}
+		if b.Seconds > 0 && (out.Seconds <= 0 || b.Seconds < out.Seconds) {
+			out.Seconds = b.Seconds
+		}
+		out.Used = max(out.Used, b.Used)
+	}
+	return out
 }

@@ -44,7 +44,7 @@ func newClient(where, base string, t *http.Transport) *Client {
 	t.MaxIdleConnsPerHost, t.IdleConnTimeout = 2, 30*time.Second
 	return &Client{where: where, base: base, http: &http.Client{
 		Transport: t,
-		// An exporter sends nobody elsewhere.
+		// An exporter never redirects.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -89,7 +89,7 @@ func (c *Client) Window(ctx context.Context, jobID string, attempt int, after ui
 	return w, err
 }
 
-// Report tells that an epoch ended. The exporter takes the job from the caller's
+// Report reports that an epoch ended. The exporter takes the job from the caller's
 // cgroup or environment, so the caller has to run inside the job: elsewhere the
 // call is ErrDenied.
 func (c *Client) Report(ctx context.Context, r Report) error {
@@ -100,7 +100,7 @@ func (c *Client) Report(ctx context.Context, r Report) error {
 	return c.call(ctx, http.MethodPost, PathProgress, body, nil)
 }
 
-// ReportFor tells on a job's behalf that an epoch ended or that it saved, from outside
+// ReportFor reports on a job's behalf that an epoch ended or that it saved, from outside
 // the job: root and the exporter's readers may on the socket, and whoever may read
 // over TLS; others get ErrDenied. The job is named as for Window, and attempt 0 means
 // the newest. ErrNotFound: the exporter does not know it; a job that begins just now it

@@ -1,23 +1,22 @@
 // Package api is how others talk to the exporter: the wire types, the paths, and
 // a client. It is the only exporter package that the controller imports.
 //
-// In come progress reports from inside jobs; out go the jobs of a node, their
-// samples and marks, and what the node can measure. Everything is JSON over HTTP
-// on a Unix socket whose peer credentials name the caller: users see their own
-// jobs, root and the exporter's readers see all. From other machines the same goes over
-// TLS with certificates on both sides, for those who see all. Those alone may also
-// report on behalf of a job that they name (PathReport), as a controller does that
-// reads the job's output through its scheduler. The package never measures anything.
+// The input is progress reports from inside jobs; the output is the jobs of a node, their
+// samples and marks, and what the node can measure. Everything is JSON over HTTP on a Unix
+// socket whose peer credentials name the caller: users see their own jobs, root and the
+// exporter's readers see all. Other machines get the same over TLS with certificates on both
+// sides. Callers who see all jobs may also report on behalf of a job that they name
+// (PathReport). The package never measures anything.
 //
 // # Reports without a listener
 //
-// A job whose stanza says progress { report = true } tells by itself that an epoch
+// A job whose stanza says progress { report = true } reports by itself that an epoch
 // ended. It finds the socket in PITCHPIPE_EXPORTER and posts one line, which is
 // either JSON, as Report has it, or words:
 //
 //	epoch=3 total=10 loss=0.41 quality=0.93
 //
-// Only epoch is needed, and epochs count from 1; epoch=3/10 says the total too. Loss
+// Only epoch is needed, and epochs count from 1; epoch=3/10 includes the total. Loss
 // and quality that are no finite number are left out. From a shell:
 //
 //	curl -sf --unix-socket "$PITCHPIPE_EXPORTER" -d "epoch=$e/$n loss=$loss" http://exporter/v1/progress

@@ -10,7 +10,7 @@ import (
 )
 
 // ParseReport reads the body of a progress report: JSON, or words of the form
-// key=value, or the one word saved. A report tells of an epoch or of a checkpoint,
+// key=value, or the one word saved. A report is about an epoch or of a checkpoint,
 // never of both. Every error is ErrInvalid.
 func ParseReport(body []byte) (Report, error) {
 	body = bytes.TrimSpace(body)

@@ -1,7 +1,6 @@
 package attrib
 
 import (
-	"bytes"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,7 +10,7 @@ import (
 	"pitchpipe/exporter/hostfs"
 )
 
-// ParseContainer tells which container of Docker owns the cgroup at path: docker/<id>
+// ParseContainer reports which container of Docker owns the cgroup at path: docker/<id>
 // where Docker makes cgroups itself, <slice>/docker-<id>.scope where systemd does. base is
 // the path of the container's own cgroup, of which the given one may be a descendant.
 func ParseContainer(path string) (base, id string, ok bool) {
@@ -40,52 +39,44 @@ func ParseContainer(path string) (base, id string, ok bool) {
 // ParseTask reads off /proc/<pid>/environ which task of which allocation Nomad started
 // the process for, in the form in which Nomad names a task's cgroup.
 func ParseTask(data []byte) (id string, ok bool) {
-	var alloc, task string
-	for entry := range bytes.SplitSeq(data, []byte{0}) {
-		name, value, _ := bytes.Cut(entry, []byte{'='})
-		switch string(name) {
-		case "NOMAD_ALLOC_ID":
-			alloc = string(value)
-		case "NOMAD_TASK_NAME":
-			task = string(value)
-		}
-	}
+	env := hostfs.Env(data, "NOMAD_ALLOC_ID", "NOMAD_TASK_NAME")
+	alloc, task := env["NOMAD_ALLOC_ID"], env["NOMAD_TASK_NAME"]
 	if task == "" || len(task) > 200 || strings.ContainsAny(task, "/\n") {
 		return "", false
 	}
 	return nomadName(alloc + "." + task)
 }
 
-// box is a container that was seen.
-type box struct {
+// container is a container that was seen.
+type container struct {
 	key   Key
 	known bool
 	age   int // scans in which it had a process, up to settleScans
 	seen  uint64
 }
 
-// boxed is a container's cgroup in one hierarchy.
-type boxed struct {
+// containerDir is a container's cgroup in one hierarchy.
+type containerDir struct {
 	hierarchy hostfs.Hierarchy
 	dir, id   string
 	inode     uint64
 }
 
-// box remembers a container's cgroup until all have been walked.
-func (s *Scanner) box(b base, at *spot) {
+// noteContainer remembers a container's cgroup until all have been walked.
+func (s *Scanner) noteContainer(b base, at *dirCache) {
 	var st unix.Stat_t
 	if s.admin(b, at.dir, &st) {
-		s.boxes = append(s.boxes, boxed{b.hierarchy, at.dir, at.container, st.Ino})
+		s.containerDirs = append(s.containerDirs, containerDir{b.hierarchy, at.dir, at.container, st.Ino})
 	}
 }
 
-// unbox gives the containers of this scan to the tasks that they are of. A container is
+// assignContainers gives the containers of this scan to the tasks that they are of. A container is
 // its task's cgroup: the one that Nomad makes for each task is empty beside it.
-func (s *Scanner) unbox(jobs map[Key]*Found) {
-	for _, b := range s.boxes {
+func (s *Scanner) assignContainers(jobs map[Key]*Found) {
+	for _, b := range s.containerDirs {
 		c := s.containers[b.id]
 		if c == nil {
-			c = &box{}
+			c = &container{}
 			s.containers[b.id] = c
 		}
 		if c.seen != s.round {
@@ -103,11 +94,11 @@ func (s *Scanner) unbox(jobs map[Key]*Found) {
 		f.passer = nil // Nomad's executor never goes into a container
 		s.contained[c.key] = s.round
 	}
-	s.boxes = s.boxes[:0]
+	s.containerDirs = s.containerDirs[:0]
 }
 
 // open looks whose a container is that is not known yet.
-func (s *Scanner) open(b boxed, c *box) {
+func (s *Scanner) open(b containerDir, c *container) {
 	if c.known || c.age >= settleScans || s.procs.trust == TrustNone {
 		return
 	}

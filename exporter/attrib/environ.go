@@ -29,7 +29,7 @@ const (
 	// job first has it, and others' processes do not count. For nodes without
 	// cgroups whose users are trusted not to spoil each other's measurements.
 	TrustAny
-	// TrustNone believes nobody.
+	// TrustNone believes no environment.
 	TrustNone
 )
 
@@ -49,7 +49,7 @@ func ParseTrust(text string) (Trust, error) {
 	return TrustNone, fmt.Errorf("%w, not %q", ErrTrust, text)
 }
 
-// named tells which job a process's environment names, where it is believed.
+// named reports which job a process's environment names, where it is believed.
 func (e *procs) named(pid int, uid uint32) (Key, bool) {
 	switch e.trust {
 	case TrustAny:
@@ -73,8 +73,8 @@ func (e *procs) named(pid int, uid uint32) (Key, bool) {
 	return key, true
 }
 
-// setuid tells whether the process runs a file that gives its starter another's
-// rights. A process whose file cannot be told is none: it has no environment that
+// setuid reports whether the process runs a file that gives its starter another's
+// rights. A process whose file is unknown is none: it has no environment that
 // could be read either.
 func (e *procs) setuid(pid int) bool {
 	st, err := os.Stat(e.root.Pid(pid, "exe"))
@@ -87,21 +87,11 @@ func ParseEnviron(data []byte) (Key, bool) {
 	if !bytes.Contains(data, []byte(EnvJob+"=")) {
 		return Key{}, false // nearly all
 	}
-	key := Key{Manager: Local, Attempt: 1}
-	for entry := range bytes.SplitSeq(data, []byte{0}) {
-		name, value, ok := strings.Cut(string(entry), "=")
-		if !ok {
-			continue
-		}
-		switch name {
-		case EnvJob:
-			key.ID = value
-		case EnvAttempt:
-			n, ok := attemptNumber(value)
-			if !ok {
-				return Key{}, false
-			}
-			key.Attempt = n
+	env := hostfs.Env(data, EnvJob, EnvAttempt)
+	key := Key{Manager: Local, ID: env[EnvJob], Attempt: 1}
+	if text, ok := env[EnvAttempt]; ok {
+		if key.Attempt, ok = attemptNumber(text); !ok {
+			return Key{}, false
 		}
 	}
 	if key.ID == "" || len(key.ID) > 200 || strings.ContainsAny(key.ID, "/\n") {

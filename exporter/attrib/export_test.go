@@ -14,14 +14,14 @@ func (s *Scanner) Own(admin uint32, others map[string]uint32) {
 
 // ParseStir reads /proc/loadavg; zeros mean that it tells nothing.
 func ParseStir(data []byte) (threads int, newest uint64) {
-	s := parseStir(data)
+	s := parseLoadavg(data)
 	return s.threads, s.newest
 }
 
 // ParseDescent reads /proc/<pid>/stat; image is empty where it is not told.
 func ParseDescent(data []byte) (parent int, start uint64, image []uint64, ok bool) {
 	d, ok := parseDescent(data)
-	if d.image.told() {
+	if d.image.known() {
 		image = []uint64{d.image.code, d.image.stack, d.image.environ}
 	}
 	return d.parent, d.start, image, ok

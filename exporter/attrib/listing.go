@@ -84,7 +84,7 @@ func openDir(dir string) (int, error) {
 	}
 }
 
-// maybeDir tells whether an entry can be a directory; some file systems don't say.
+// maybeDir reports whether an entry can be a directory; some file systems don't say.
 func maybeDir(kind byte) bool { return kind == unix.DT_DIR || kind == unix.DT_UNKNOWN }
 
 // number reads a process's number off its directory's name.

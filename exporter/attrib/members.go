@@ -32,7 +32,7 @@ func processes(dir string) []int {
 	return m.pids
 }
 
-// walk calls f for each process until it returns false, and tells whether it never did.
+// walk calls f for each process until it returns false, and reports whether it never did.
 func (m *members) walk(dir string, depth int, f func(pid int) bool) bool {
 	data, err := hostfs.ReadInto(m.buf, filepath.Join(dir, "cgroup.procs"))
 	if err != nil {
@@ -63,7 +63,7 @@ func (m *members) walk(dir string, depth int, f func(pid int) bool) bool {
 }
 
 // below names the cgroups in a cgroup. Its directory holds dozens of files, and most
-// often nothing else, which its number of links tells.
+// often nothing else, as its number of links says.
 func (m *members) below(dir string) []string {
 	var st unix.Stat_t
 	const itself = 2 // its name and its own dot; file systems that don't count say 1
@@ -100,7 +100,7 @@ func (f Found) Processes() []int {
 	return slices.Compact(best)
 }
 
-// Populated tells whether Processes would list any, for less.
+// Populated reports whether Processes would list any, for less.
 func (f Found) Populated() bool {
 	if len(f.Dirs) == 0 {
 		return len(f.Pids) > 0
@@ -118,8 +118,8 @@ func (f Found) Populated() bool {
 	return false
 }
 
-// Readable tells whether the list of processes of one of the job's cgroups can be read:
-// else nobody knows who is in it.
+// Readable reports whether the list of processes of one of the job's cgroups can be read:
+// else its processes are unknown.
 func (f Found) Readable() bool {
 	for _, dir := range f.Dirs {
 		if _, err := os.ReadFile(filepath.Join(dir, "cgroup.procs")); err == nil {
@@ -129,11 +129,11 @@ func (f Found) Readable() bool {
 	return len(f.Dirs) == 0
 }
 
-// Fresh tells whether the cgroup of a task of Nomad was made a moment ago: who is to be in
+// Fresh reports whether the cgroup of a task of Nomad was made a moment ago: who is to be in
 // it may be on his way.
 func (f Found) Fresh() bool { return f.passer != nil }
 
-// someone tells whether the kernel says that a v2 cgroup or one below it has a process.
+// someone reports whether the kernel says that a v2 cgroup or one below it has a process.
 func (m *members) someone(dir string) bool {
 	data, err := hostfs.ReadInto(m.buf, filepath.Join(dir, "cgroup.events"))
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"pitchpipe/exporter/hostfs"
 )
 
-// executor tells whether a process is the one of Nomad's that starts a task. Under v1 it
+// executor reports whether a process is the one of Nomad's that starts a task. Under v1 it
 // goes into the task's cgroups, starts the task there and leaves them again: what it
 // took is not the task's, and a leaf that it was put into it would never leave. It is the
 // administrator's and "nomad executor" by its command line.

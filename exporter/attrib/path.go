@@ -31,7 +31,7 @@ type Owner struct {
 	SLUID  bool // the id is not the job's number but the name that newer Slurm gives
 }
 
-// ParsePath tells which job owns the cgroup at path, which is relative to the root
+// ParsePath reports which job owns the cgroup at path, which is relative to the root
 // of its hierarchy. Ids never hold a slash; those of Nomad are "<allocation>.<task>".
 func ParsePath(path string) (Owner, bool) {
 	segments := strings.Split(strings.Trim(path, "/"), "/")
@@ -46,7 +46,7 @@ func ParsePath(path string) (Owner, bool) {
 	return Owner{}, false
 }
 
-// match reads a job off the beginning of the path and tells how many segments it
+// match reads a job off the beginning of the path and reports how many segments it
 // took.
 func match(s []string) (Owner, int, bool) {
 	switch {
@@ -76,7 +76,7 @@ func match(s []string) (Owner, int, bool) {
 	return Owner{}, 0, false
 }
 
-// leads tells whether job cgroups may lie below a path that is none itself, so
+// leads reports whether job cgroups may lie below a path that is none itself, so
 // that a scan descends only where it pays.
 func leads(path string) bool {
 	s := strings.Split(strings.Trim(path, "/"), "/")
@@ -100,7 +100,7 @@ func leads(path string) bool {
 	return false
 }
 
-// nested tells whether a slice lies in another as systemd nests them by their names, which
+// nested reports whether a slice lies in another as systemd nests them by their names, which
 // a site's CgroupSlice may do: hpc.slice/hpc-batch.slice. Those of users are theirs.
 func nested(outer, inner string) bool {
 	name, ok := strings.CutSuffix(outer, ".slice")

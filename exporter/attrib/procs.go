@@ -16,7 +16,7 @@ import (
 // so that "no job" is believed after this many scans.
 const settleScans = 12
 
-// due tells whether a process that was first seen so many scans ago is to be looked at:
+// due reports whether a process that was first seen so many scans ago is to be looked at:
 // most become what they are at once, and each look reads some files.
 func due(age int) bool {
 	switch age {
@@ -43,8 +43,8 @@ type procs struct {
 	owners map[Key]uint32 // who was first seen in a job that environments name
 
 	list  listing
-	alive []numbered // of the last scan, used again
-	stir  stir       // before those were listed
+	alive []numbered   // of the last scan, used again
+	count processCount // before those were listed
 	buf   []byte
 	round uint64
 }
@@ -59,7 +59,7 @@ type numbered struct {
 
 type process struct {
 	inode     uint64
-	start     uint64 // tells it from another under the same number; 0 = not read yet
+	start     uint64 // distinguishes it from another under the same number; 0 = not read yet
 	key       Key
 	isJob     bool
 	confirmed bool   // a step daemon is among its ancestors
@@ -85,9 +85,9 @@ func newProcs(root hostfs.Root, cgroup func([]hostfs.Membership) (Key, bool)) *p
 func (e *procs) scan(ctx context.Context, all bool) map[Key]*Found {
 	jobs := map[Key]*Found{}
 	e.round++
-	if now := e.stir.since(e.root, e.buf, all); now == (stir{}) || now != e.stir || now.threads < len(e.alive) || all {
+	if now := e.count.since(e.root, e.buf, all); now == (processCount{}) || now != e.count || now.threads < len(e.alive) || all {
 		e.listed()
-		e.stir = now
+		e.count = now
 	}
 	for _, n := range e.alive {
 		if ctx.Err() != nil {
@@ -106,7 +106,7 @@ func (e *procs) scan(ctx context.Context, all bool) map[Key]*Found {
 	return jobs
 }
 
-// listed reads which processes there are. Where that cannot be told, as without a free
+// listed reads which processes there are. Where that is unknown, as without a free
 // descriptor, they are those of the last scan.
 func (e *procs) listed() {
 	was := len(e.alive)
@@ -177,8 +177,8 @@ func (e *procs) enter(jobs map[Key]*Found, pid int, p *process) {
 	}
 	f.Pids = append(f.Pids, pid)
 	if p.daemon == stepBatch {
-		// Each start of the job has one of its own. By it a start is told from the one before
-		// where nobody looked in between, or where a process of that is still about.
+		// Each start of the job has one of its own. It distinguishes a start from the one
+		// before where no scan was in between, or where a process of that still lives.
 		f.Birth = map[string]uint64{bornBatch: max(p.start, f.Birth[bornBatch])}
 	}
 	if p.step == stepBatch {
@@ -200,7 +200,7 @@ func (e *procs) look(pid int, p *process, wholly bool) {
 		return
 	}
 	above := e.known[d.parent]
-	if same := d.image.told() && d.image == p.image && d.start == p.start && uid == p.user; same && !wholly && (above == nil || !above.isJob) {
+	if same := d.image.known() && d.image == p.image && d.start == p.start && uid == p.user; same && !wholly && (above == nil || !above.isJob) {
 		return
 	}
 	p.start, p.image = d.start, image{}
@@ -239,7 +239,7 @@ func (e *procs) stepOf(daemon int) string {
 	return st.name
 }
 
-// ownWord tells the Slurm job that a process names in its environment, where processes
+// ownWord returns the Slurm job that a process names in its environment, where processes
 // of the same user are in it below a step daemon. A listener that the task prolog
 // started is such a one: it has left its daemon, and where Slurm makes no cgroups
 // nothing else ties it to the job. It speaks for a job of its own user alone.
@@ -257,9 +257,9 @@ func (e *procs) ownWord(pid int, uid uint32) (Key, bool) {
 	return Key{}, false
 }
 
-// locate tells the job of a process that is in no job's cgroup: by the step daemon
+// locate returns the job of a process that is in no job's cgroup: by the step daemon
 // among its ancestors, else by its environment if uid owns the job that it names.
-// confirmed tells the former from the latter.
+// confirmed distinguishes the former from the latter.
 func (e *procs) locate(pid int, uid uint32) (key Key, confirmed, ok bool) {
 	at := pid
 	for range maxAncestors {

@@ -8,7 +8,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -27,10 +26,10 @@ type Found struct {
 	Pids   []int             // its processes, where it has no cgroup
 
 	// Confirmed means that a cgroup or a step daemon named the job, and not only
-	// what somebody wrote into an environment.
+	// what a user wrote into an environment.
 	Confirmed bool
-	// Birth tells the cgroups of one start of a job of Slurm or Nomad from those of the
-	// next, by hierarchy; without a cgroup, the daemon of the batch step. Slurm's that have
+	// Birth distinguishes the cgroups of one start of a job of Slurm or Nomad from those of
+	// the next, by hierarchy; without a cgroup, the daemon of the batch step. Slurm's that have
 	// gone since stay in it: the next start may begin before the last of this one has gone.
 	Birth map[string]uint64
 	// Attempt is what Slurm says about how often the job was started, from 1; 0 =
@@ -38,15 +37,15 @@ type Found struct {
 	Attempt int
 
 	batch []int // processes of Slurm's batch step, where it has no cgroup
-	// passer tells a process that is in the cgroup for a moment and is not the job's; nil
+	// passer recognises a process that is in the cgroup for a moment and is not the job's; nil
 	// = there are none.
 	passer func(pid int) bool
 }
 
-// Reborn tells whether f's cgroups were made anew since was found.
+// Reborn reports whether f's cgroups were made anew since was found.
 func (f Found) Reborn(was Found) bool { return reborn(was.Birth, f.Birth) }
 
-// Renewed tells whether the next scan may find another start of the job: one of its cgroups
+// Renewed reports whether the next scan may find another start of the job: one of its cgroups
 // is now another one of its name, or had gone. It looks at the directories alone.
 func (f Found) Renewed() bool {
 	for name, was := range f.Birth {
@@ -73,9 +72,9 @@ type Scanner struct {
 	all         bool               // the scan is thorough
 	list        listing
 
-	boxes      []boxed         // containers that this scan saw
-	containers map[string]*box // by their ids
-	contained  map[Key]uint64  // tasks that live in one, and the scan that last saw them
+	containerDirs []containerDir        // containers that this scan saw
+	containers    map[string]*container // by their ids
+	contained     map[Key]uint64        // tasks that live in one, and the scan that last saw them
 
 	sluids       map[string]string // Slurm's newer names → job numbers
 	waits        map[string]int    // scans in which a name's number was looked for in vain
@@ -90,7 +89,7 @@ const thorough = 20
 // NewScanner reads below root. Nothing is read before the first call. trust says
 // whose environments may name a job.
 func NewScanner(root hostfs.Root, trust Trust) *Scanner {
-	s := &Scanner{root: root, dirs: map[string]Key{}, containers: map[string]*box{}, contained: map[Key]uint64{}, sluids: map[string]string{}, waits: map[string]int{}, waiting: map[string]bool{}, incarnations: map[Key]*incarnation{}}
+	s := &Scanner{root: root, dirs: map[string]Key{}, containers: map[string]*container{}, contained: map[Key]uint64{}, sluids: map[string]string{}, waits: map[string]int{}, waiting: map[string]bool{}, incarnations: map[Key]*incarnation{}}
 	s.procs = newProcs(root, s.byCgroup)
 	s.procs.trust = trust
 	return s
@@ -121,20 +120,8 @@ func (s *Scanner) stepdSource() api.Source {
 	return api.Source{Name: "attrib/slurmstepd", Support: api.Supported, Reason: "ancestry"}
 }
 
-// mayTrace tells whether the exporter has CAP_SYS_PTRACE.
-func mayTrace() bool {
-	data, err := hostfs.Read("/proc/self/status")
-	if err != nil {
-		return false
-	}
-	for line := range hostfs.Lines(data) {
-		if text, ok := strings.CutPrefix(line, "CapEff:"); ok {
-			set, err := strconv.ParseUint(strings.TrimSpace(text), 16, 64)
-			return err == nil && set&(1<<unix.CAP_SYS_PTRACE) != 0
-		}
-	}
-	return false
-}
+// mayTrace reports whether the exporter has CAP_SYS_PTRACE.
+func mayTrace() bool { return hostfs.Root{}.Capabilities()&(1<<unix.CAP_SYS_PTRACE) != 0 }
 
 func (s *Scanner) environSource() api.Source {
 	src := api.Source{Name: "attrib/environ", Support: api.Supported}
@@ -167,9 +154,9 @@ func (s *Scanner) Scan(ctx context.Context) []Found {
 		if ctx.Err() != nil {
 			break
 		}
-		s.walk(jobs, b, b.spot)
+		s.walk(jobs, b, b.dir)
 	}
-	s.unbox(jobs)
+	s.assignContainers(jobs)
 	for key, f := range s.procs.scan(ctx, s.all) {
 		if jobs[key] == nil {
 			jobs[key] = f
@@ -196,9 +183,9 @@ func (s *Scanner) orient() {
 	if err != nil {
 		self = nil // a generated tree: only the roots are looked at
 	}
-	known := map[string]*spot{}
+	known := map[string]*dirCache{}
 	for _, b := range s.bases {
-		known[b.spot.dir] = b.spot
+		known[b.dir.dir] = b.dir
 	}
 	s.hierarchies, s.bases = s.root.Hierarchies(), s.bases[:0]
 	for _, h := range s.hierarchies {
@@ -206,7 +193,7 @@ func (s *Scanner) orient() {
 		from := func(rel string) {
 			at := known[filepath.Join(h.Dir, rel)]
 			if at == nil {
-				at = &spot{path: rel, dir: filepath.Join(h.Dir, rel), kind: leading}
+				at = &dirCache{path: rel, dir: filepath.Join(h.Dir, rel), kind: leading}
 			}
 			s.bases = append(s.bases, base{h, at, owner, owned})
 		}
@@ -227,7 +214,7 @@ func (s *Scanner) forget(ctx context.Context, jobs map[Key]*Found) {
 	if ctx.Err() != nil {
 		return // the scan was cut short: what is missing need not be gone
 	}
-	maps.DeleteFunc(s.containers, func(_ string, b *box) bool { return b.seen != s.round })
+	maps.DeleteFunc(s.containers, func(_ string, b *container) bool { return b.seen != s.round })
 	maps.DeleteFunc(s.contained, func(_ Key, round uint64) bool { return round != s.round })
 	maps.DeleteFunc(s.incarnations, func(k Key, _ *incarnation) bool { return jobs[k] == nil })
 	maps.DeleteFunc(s.sluids, func(_, id string) bool { return jobs[Key{Slurm, id, 1}] == nil })
@@ -235,11 +222,11 @@ func (s *Scanner) forget(ctx context.Context, jobs map[Key]*Found) {
 	clear(s.waiting)
 }
 
-// Locate tells which job of the last scan a process is in: by its cgroup, else by
+// Locate reports which job of the last scan a process is in: by its cgroup, else by
 // the step daemon of Slurm among its ancestors, else by its environment. uid is the
 // user that the kernel named for the process; it has to own a job that only the
 // environment names. A job that has a cgroup is not named by an environment:
-// anybody can write one.
+// every user can write one.
 func (s *Scanner) Locate(pid int, uid uint32) (Key, bool) {
 	if members, err := s.root.Memberships(pid); err == nil {
 		if key, ok := s.byCgroup(members); ok {
@@ -259,7 +246,7 @@ func (s *Scanner) Started(pid int) uint64 {
 	return d.start
 }
 
-// hasCgroup tells whether the last scan found a cgroup of the job.
+// hasCgroup reports whether the last scan found a cgroup of the job.
 func (s *Scanner) hasCgroup(key Key) bool {
 	for _, owner := range s.dirs {
 		if owner == key {
@@ -269,7 +256,7 @@ func (s *Scanner) hasCgroup(key Key) bool {
 	return false
 }
 
-// byCgroup tells which job of the last scan owns one of the cgroups. A path that
+// byCgroup reports which job of the last scan owns one of the cgroups. A path that
 // merely looks like a job's is not enough: its directory has to be one that the
 // scan found.
 func (s *Scanner) byCgroup(members []hostfs.Membership) (Key, bool) {
@@ -290,7 +277,7 @@ func (s *Scanner) byCgroup(members []hostfs.Membership) (Key, bool) {
 	return Key{}, false
 }
 
-// User tells whose processes these are: the first user among them who is not root,
+// User reports whose processes these are: the first user among them who is not root,
 // since a supervisor may run as root beside the job; ok is false where none lives.
 func (s *Scanner) User(pids []int) (uid uint32, ok bool) {
 	for _, pid := range pids {

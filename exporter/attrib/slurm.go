@@ -52,24 +52,14 @@ func ParseTitle(cmdline []byte) (job, stepName string, ok bool) {
 // and how often it was requeued; counted is false where no count stands there,
 // which in the batch step means never.
 func ParseRestarts(data []byte) (job string, restarts int, counted bool) {
-	for entry := range bytes.SplitSeq(data, []byte{0}) {
-		name, value, ok := strings.Cut(string(entry), "=")
-		if !ok {
-			continue
-		}
-		switch name {
-		case "SLURM_JOB_ID":
-			job = value
-		case "SLURM_RESTART_COUNT":
-			if n, err := strconv.ParseUint(value, 10, 20); err == nil {
-				restarts, counted = int(n), true
-			}
-		}
+	env := hostfs.Env(data, "SLURM_JOB_ID", "SLURM_RESTART_COUNT")
+	if n, err := strconv.ParseUint(env["SLURM_RESTART_COUNT"], 10, 20); err == nil {
+		restarts, counted = int(n), true
 	}
-	return job, restarts, counted
+	return env["SLURM_JOB_ID"], restarts, counted
 }
 
-// identity tells who owns what the kernel says is uid's, so that tests need no root; nil =
+// identity reports who owns what the kernel says is uid's, so that tests need no root; nil =
 // that user.
 type identity func(path string, uid uint32) uint32
 
@@ -96,8 +86,8 @@ type stepds struct {
 	owner identity
 }
 
-// is tells whether the process is a step daemon, and of which step. A title is not
-// enough: anybody may start a setuid program under any name, and that process is
+// is reports whether the process is a step daemon, and of which step. A title is not
+// enough: every user may start a setuid program under any name, and that process is
 // root's. So it has to be root's by its real and saved ids, and to run a file
 // called slurmstepd that is root's and not setuid. Reading which file it runs
 // takes root or CAP_SYS_PTRACE; without, nothing is a step daemon.
@@ -131,18 +121,18 @@ func (d stepds) is(pid int) (step, bool) {
 	return step{job: job, name: name}, true
 }
 
-// runs tells whether a process runs a file that is called as a step daemon is.
+// runs reports whether a process runs a file that is called as a step daemon is.
 func (d stepds) runs(pid int) bool {
 	target, err := os.Readlink(d.root.Pid(pid, "exe"))
 	return err == nil && isDaemonFile(path.Base(strings.TrimSuffix(target, " (deleted)")))
 }
 
-// isDaemonFile tells the file of a step daemon by its name. Debian's is slurmstepd-wlm.
+// isDaemonFile recognises the file of a step daemon by its name. Debian's is slurmstepd-wlm.
 func isDaemonFile(name string) bool {
 	return name == stepdName || strings.HasPrefix(name, stepdName+"-")
 }
 
-// bornBy tells whether the real and the saved user of a process are uid. The
+// bornBy reports whether the real and the saved user of a process are uid. The
 // effective one may be the job's user for a moment.
 func (d stepds) bornBy(pid int, uid uint32) bool {
 	data, err := hostfs.Read(d.root.Pid(pid, "status"))
@@ -150,15 +140,9 @@ func (d stepds) bornBy(pid int, uid uint32) bool {
 		return false
 	}
 	want := strconv.FormatUint(uint64(uid), 10)
-	for line := range hostfs.Lines(data) {
-		ids, ok := strings.CutPrefix(line, "Uid:")
-		if !ok {
-			continue
-		}
-		f := strings.Fields(ids)
-		return len(f) == 4 && f[0] == want && f[2] == want
-	}
-	return false
+	ids, _ := hostfs.Value(data, "Uid:")
+	f := strings.Fields(ids)
+	return len(f) == 4 && f[0] == want && f[2] == want
 }
 
 // sluid turns a job's SLUID into the number that users and the scheduler's
@@ -186,7 +170,7 @@ type incarnation struct {
 	looks   int
 }
 
-// An attempt that nothing told by then stays untold: the job has no batch step on
+// An attempt that is unknown by then stays so: the job has no batch step on
 // this node, or its environment may not be read.
 const maxRestartLooks = 240
 
@@ -238,7 +222,7 @@ func (s *Scanner) readRestarts(f *Found) int {
 	return 0
 }
 
-// reborn tells whether a cgroup that was there is now another one of its name.
+// reborn reports whether a cgroup that was there is now another one of its name.
 func reborn(was, is map[string]uint64) bool {
 	for name, ino := range was {
 		if now, ok := is[name]; ok && now != ino {

@@ -14,35 +14,35 @@ import (
 	"pitchpipe/exporter/hostfs"
 )
 
-// spot is a directory of a hierarchy, or a name in one, as far as its path alone tells:
+// dirCache is a directory of a hierarchy, or a name in one, as far as its path alone says:
 // that is found out once and remembered while it is there.
-type spot struct {
+type dirCache struct {
 	path  string // below the hierarchy's root
 	dir   string
-	kind  spotKind
+	kind  dirKind
 	owner Owner  // of a job
 	seen  uint64 // the last scan that saw it
 
 	container string // its id
 
-	names map[string]*spot // all that may be directories
-	sure  bool             // the kernel said of each of those that it is one
-	worth []*spot          // of these the jobs and those that lead to some, by path
-	links int              // of the directory when its names were read, 0 = not known
+	names map[string]*dirCache // all that may be directories
+	sure  bool                 // the kernel said of each of those that it is one
+	worth []*dirCache          // of these the jobs and those that lead to some, by path
+	links int                  // of the directory when its names were read, 0 = not known
 }
 
-type spotKind int
+type dirKind int
 
 const (
-	passed    spotKind = iota // no job is there or below
-	leading                   // jobs may be below
-	occupied                  // a job's own cgroup
-	contained                 // a container's own, of whose job its path says nothing
+	passed    dirKind = iota // no job is there or below
+	leading                  // jobs may be below
+	occupied                 // a job's own cgroup
+	contained                // a container's own, of whose job its path says nothing
 )
 
-// learn tells what a name in a directory is.
-func (at *spot) learn(name string) *spot {
-	child := &spot{path: at.path + "/" + name, dir: filepath.Join(at.dir, name)}
+// learn reports what a name in a directory is.
+func (at *dirCache) learn(name string) *dirCache {
+	child := &dirCache{path: at.path + "/" + name, dir: filepath.Join(at.dir, name)}
 	own, container, isContainer := ParseContainer(child.path)
 	switch owner, ok := ParsePath(child.path); {
 	case isContainer && own == child.path:
@@ -62,7 +62,7 @@ const few = 6
 // look reads the names that are in the directory now. One in which nothing leads to a job
 // is read again when it has another number of directories, or in a thorough scan; so is
 // one of few that are all still there.
-func (at *spot) look(list *listing, round uint64, all bool) {
+func (at *dirCache) look(list *listing, round uint64, all bool) {
 	links := at.count()
 	if links > 0 && links == at.links && !all && (len(at.worth) == 0 || at.complete()) {
 		return
@@ -77,7 +77,7 @@ func (at *spot) look(list *listing, round uint64, all bool) {
 		child := at.names[string(name)]
 		if child == nil {
 			if at.names == nil {
-				at.names = map[string]*spot{}
+				at.names = map[string]*dirCache{}
 			}
 			child = at.learn(string(name))
 			at.names[string(name)] = child
@@ -112,12 +112,12 @@ func (at *spot) look(list *listing, round uint64, all bool) {
 			at.worth = append(at.worth, child)
 		}
 	}
-	slices.SortFunc(at.worth, func(a, b *spot) int { return strings.Compare(a.path, b.path) })
+	slices.SortFunc(at.worth, func(a, b *dirCache) int { return strings.Compare(a.path, b.path) })
 }
 
-// complete tells whether the directory's number of links, which is what it was, leaves room
+// complete reports whether the directory's number of links, which is what it was, leaves room
 // for the names that are known and no other, and these are there.
-func (at *spot) complete() bool {
+func (at *dirCache) complete() bool {
 	const itself = 2
 	if !at.sure || len(at.names) > few || at.links != itself+len(at.names) {
 		return false
@@ -133,7 +133,7 @@ func (at *spot) complete() bool {
 
 // count is the number of the directory's links: its own two, and one of each directory in
 // it. File systems that do not count them, and a directory that is not there, are 0.
-func (at *spot) count() int {
+func (at *dirCache) count() int {
 	var st unix.Stat_t
 	if unix.Stat(at.dir, &st) != nil || st.Nlink < 2 {
 		return 0
@@ -144,13 +144,13 @@ func (at *spot) count() int {
 // base is a directory of a hierarchy from which on jobs are looked for.
 type base struct {
 	hierarchy hostfs.Hierarchy
-	spot      *spot
+	dir       *dirCache
 	owner     uint32 // of the hierarchy's root
-	owned     bool   // which the kernel told
+	owned     bool   // which the kernel said
 }
 
 // walk looks for jobs in the cgroups below a directory, where they may lie.
-func (s *Scanner) walk(jobs map[Key]*Found, b base, at *spot) {
+func (s *Scanner) walk(jobs map[Key]*Found, b base, at *dirCache) {
 	h := b.hierarchy
 	at.look(&s.list, s.round, s.all)
 	for _, child := range at.worth {
@@ -161,7 +161,7 @@ func (s *Scanner) walk(jobs map[Key]*Found, b base, at *spot) {
 			continue
 		}
 		if child.kind == contained {
-			s.box(b, child)
+			s.noteContainer(b, child)
 			continue
 		}
 		owner := child.owner
@@ -211,7 +211,7 @@ func (s *Scanner) note(jobs map[Key]*Found, h hostfs.Hierarchy, owner Owner, dir
 	return f
 }
 
-// birth tells a cgroup from one that is made later under its name.
+// birth distinguishes a cgroup from one that is made later under its name.
 func birth(dir string) (uint64, bool) {
 	var st unix.Stat_t
 	if unix.Stat(dir, &st) != nil {
@@ -220,7 +220,7 @@ func birth(dir string) (uint64, bool) {
 	return st.Ino, true
 }
 
-// admin tells whether only the administrator can make cgroups in dir: it is owned
+// admin reports whether only the administrator can make cgroups in dir: it is owned
 // as the hierarchy's root is, and not open to others. Who was given a subtree could
 // otherwise build a scheduler's tree there. What the kernel says of dir it puts into st.
 func (s *Scanner) admin(b base, dir string, st *unix.Stat_t) bool {
@@ -239,7 +239,7 @@ func (s *Scanner) admin(b base, dir string, st *unix.Stat_t) bool {
 // passing is for how long after its making a task's cgroup may hold Nomad's executor.
 const passing = 30 * time.Second
 
-// young tells whether a cgroup was made lately.
+// young reports whether a cgroup was made lately.
 func young(st unix.Stat_t) bool {
 	return time.Since(time.Unix(st.Mtim.Unix())) < passing
 }

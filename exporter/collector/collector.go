@@ -15,9 +15,9 @@ type Values map[string]float64
 
 // Target is the job that a reader is opened for.
 type Target struct {
-	Dirs map[string]string // cgroup directory by hierarchy; hostfs.Unified for v2; nil = none
-	CPUs []int             // that the job may use, as far as known
-	Leaf string            // a cgroup in perf's hierarchy that holds its processes and limits nothing, where Dirs has none
+	Dirs    map[string]string // cgroup directory by hierarchy; hostfs.Unified for v2; nil = none
+	CPUs    []int             // that the job may use, as far as known
+	PerfDir string            // a cgroup in perf's hierarchy that holds its processes and limits nothing, where Dirs has none
 }
 
 // Moment is when, and of which processes, a reading is taken.
@@ -26,7 +26,7 @@ type Moment struct {
 	Pids []int
 	// Idle means that nothing of the job ran since the reading before.
 	Idle bool
-	// Unlisted means that nobody knows at this moment which processes it has; Pids is empty.
+	// Unlisted means that its processes are unknown at this moment; Pids is empty.
 	Unlisted bool
 }
 
@@ -34,7 +34,7 @@ type Moment struct {
 type Collector interface {
 	// Name is the first part of its sources' names.
 	Name() string
-	// Probe tells what it can measure on this machine.
+	// Probe reports what it can measure on this machine.
 	Probe(ctx context.Context) []api.Source
 	// Open begins to measure a job. An error says why this job cannot be measured;
 	// the others still can.
@@ -66,7 +66,7 @@ type Selective interface {
 
 // Placed is a reader that knows where on the machine its job worked.
 type Placed interface {
-	// Places tells what the job did on each package since Open, by the number of the
+	// Places reports what the job did on each package since Open, by the number of the
 	// socket and as of the last Read.
 	Places() map[int]Place
 }
@@ -86,7 +86,7 @@ var ErrUnsupported = errors.New("not supported here")
 // ErrUnlisted means that a reading needs to know which processes the job has.
 var ErrUnlisted = errors.New("the job's processes cannot be listed")
 
-// Answer tells denied from unsupported by an error's kind; nil is supported.
+// Answer distinguishes denied from unsupported by an error's kind; nil is supported.
 func Answer(err error) api.Support {
 	switch {
 	case err == nil:
@@ -105,7 +105,7 @@ func Source(name, means string, err error) api.Source {
 	if err != nil {
 		s.Reason = err.Error()
 	}
-	if errors.Is(err, ErrSilent) { // it is there, as far as anybody knows
+	if errors.Is(err, ErrSilent) { // it is there, as far as is known
 		s.Support, s.Silent = api.Supported, true
 	}
 	return s

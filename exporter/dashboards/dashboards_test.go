@@ -132,7 +132,7 @@ func TestEveryMetricOfADashboardOrRuleExists(t *testing.T) {
 	for _, m := range metrics.Table() {
 		known = append(known, m.Name)
 	}
-	// The controller's are not to be known here: test/house forbids to import it.
+	// The controller's are not to be known here: test/layout forbids to import it.
 	known = append(known, "pitchpipe_controller_jobs_attention", "pitchpipe_controller_exporters")
 	name := regexp.MustCompile(`\bpitchpipe(?:_\w+|:[\w:]+)`)
 	look := func(where, text string) {

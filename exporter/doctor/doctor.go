@@ -36,7 +36,7 @@ type Facts struct {
 	Exporter  api.Exporter // that runs, or as one would that this shell starts
 	Running   bool         // the former
 	Flags     bool         // flags were given, so that those of one that runs do not matter
-	Hybrid    bool         // leaves could be made: v1 trees beside the one that perf looks in
+	Hybrid    bool         // perf cgroups could be made: v1 trees beside the one that perf looks in
 	Managers  []string     // of the jobs that run now
 	Uncounted []string     // those whose cgroups are not where perf looks
 	Socket    string
@@ -45,7 +45,7 @@ type Facts struct {
 	NVIDIA    bool  // the node has NVIDIA devices
 }
 
-// root tells whether the exporter runs as root, with what capabilities it ever has.
+// root reports whether the exporter runs as root, with what capabilities it ever has.
 func (f Facts) root() bool { return f.Exporter.UID == 0 }
 
 // Heading says whose rights the findings are of.
@@ -74,7 +74,7 @@ func Examine(f Facts) []Finding {
 	for _, s := range f.Node.Sources {
 		out = append(out, source(s, f))
 	}
-	out = append(out, energy(f), leaves(f), identity(f), kept(f), socket(f), jobs(f))
+	out = append(out, energy(f), perfCgroups(f), identity(f), kept(f), socket(f), jobs(f))
 	return out
 }
 
@@ -96,7 +96,7 @@ func source(s api.Source, f Facts) Finding {
 		}
 	case api.Denied:
 		if better := f.Node.EnergySource; strings.HasPrefix(s.Name, "energy/") && s.Name != "energy/"+better && better != "modelled" {
-			// To open it would mend nothing, and RAPL tells what others compute.
+			// To open it would mend nothing, and RAPL reports what others compute.
 			out.State, out.Why = Absent, "not needed, "+better+" is read: "+s.Reason
 			return out
 		}
@@ -123,8 +123,8 @@ func energy(f Facts) Finding {
 	return out
 }
 
-// leaves concerns the schedulers' jobs whose cgroups perf cannot use.
-func leaves(f Facts) Finding {
+// perfCgroups concerns the schedulers' jobs whose cgroups perf cannot use.
+func perfCgroups(f Facts) Finding {
 	out := Finding{Name: "perf for schedulers' jobs", State: Works, Why: "their cgroups are where perf looks"}
 	const legacy = "on this host Slurm and Nomad make v1 cgroups, and perf looks in another tree"
 	switch {

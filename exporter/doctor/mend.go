@@ -11,7 +11,7 @@ import (
 // What opens things, and lasts.
 const (
 	paranoid = "sysctl -w kernel.perf_event_paranoid=2; to keep it: cp /usr/share/pitchpipe-exporter/60-pitchpipe-perf.conf /etc/sysctl.d/"
-	powercap = "cp /usr/share/pitchpipe-exporter/pitchpipe-rapl.conf /etc/tmpfiles.d/ && systemd-tmpfiles --create /etc/tmpfiles.d/pitchpipe-rapl.conf, which opens them to the group pitchpipe, at each boot and to nobody else, with the exporter's user in that group"
+	powercap = "cp /usr/share/pitchpipe-exporter/pitchpipe-rapl.conf /etc/tmpfiles.d/ && systemd-tmpfiles --create /etc/tmpfiles.d/pitchpipe-rapl.conf, which opens them to the group pitchpipe, at each boot and to no other user, with the exporter's user in that group"
 )
 
 // asksAdmin is what sources say of a kernel of Debian's or Ubuntu's that CAP_PERFMON does
@@ -49,7 +49,7 @@ func mend(name string, f Facts) string {
 // program is the path of the exporter.
 func (f Facts) program() string { return cmp.Or(f.Exporter.Program, "pitchpipe-exporter") }
 
-// says tells whether a perf event is denied for that reason.
+// says reports whether a perf event is denied for that reason.
 func (f Facts) says(text string) bool {
 	return slices.ContainsFunc(f.Node.Sources, func(s api.Source) bool {
 		return strings.HasPrefix(s.Name, "perf/") && s.Support == api.Denied && strings.Contains(s.Reason, text)

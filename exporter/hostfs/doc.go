@@ -1,8 +1,7 @@
-// Package hostfs is where the exporter reads the host: a rooted /proc, /sys and
-// cgroup tree, so that tests run on generated trees and a container can read its
-// host.
+// Package hostfs reads the host: a rooted /proc, /sys and cgroup tree, so that tests run on
+// generated trees and a container can read its host.
 //
-// In come paths; out come bytes of bounded size, the cgroup hierarchies that are
-// mounted, and the few formats that several collectors share (keyed counters, CPU
-// lists, pressure). Nothing is cached and nothing is ever written.
+// The input is paths; the output is bytes of bounded size, the cgroup hierarchies that are
+// mounted, and the formats that several collectors share. The package never caches and never
+// writes.
 package hostfs

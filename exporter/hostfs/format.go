@@ -25,23 +25,64 @@ func Lines(data []byte) iter.Seq[string] {
 	}
 }
 
-// Keyed reads flat keyed files such as cpu.stat and memory.stat: a name and a
-// count on each line. Lines of another form are left out.
-func Keyed(data []byte) map[string]uint64 {
-	out := make(map[string]uint64, 64)
-	for line := range bytes.Lines(data) {
-		name, rest, ok := bytes.Cut(bytes.TrimSpace(line), []byte{' '})
-		if !ok {
-			continue
+// Value finds the line of a file such as /proc/<pid>/status that begins with a key, which
+// includes its colon, and returns the rest.
+func Value(data []byte, key string) (string, bool) {
+	for line := range Lines(data) {
+		if text, ok := strings.CutPrefix(line, key); ok {
+			return strings.TrimSpace(text), true
 		}
-		if v, err := strconv.ParseUint(string(bytes.TrimSpace(rest)), 10, 64); err == nil {
-			out[strings.TrimSuffix(string(name), ":")] = v
+	}
+	return "", false
+}
+
+// Env reads variables off /proc/<pid>/environ.
+func Env(data []byte, names ...string) map[string]string {
+	out := map[string]string{}
+	for entry := range bytes.SplitSeq(data, []byte{0}) {
+		if name, value, ok := bytes.Cut(entry, []byte{'='}); ok && slices.Contains(names, string(name)) {
+			out[string(name)] = string(value)
 		}
 	}
 	return out
 }
 
-// Count finds one count in a flat keyed file, as Keyed names it, and allocates nothing.
+// ProcStat are the fields of /proc/<pid>/stat by their numbers in proc(5), which count
+// from 1. What is no count, as the name, the state and what is negative, is 0.
+type ProcStat [53]uint64
+
+// ParseProcStat returns the fields, and the number of the last one that is there.
+func ParseProcStat(data []byte) (f ProcStat, last int) {
+	// The name may hold anything, so that counting begins after its end, with the state.
+	rest := data[bytes.LastIndexByte(data, ')')+1:]
+	for n := 3; n < len(f); n++ {
+		var text []byte
+		if text, rest = word(rest); len(text) == 0 {
+			return f, n - 1
+		}
+		if n == 3 || text[0] == '-' {
+			continue
+		}
+		v, err := Uint(text)
+		if err != nil {
+			return f, n - 1
+		}
+		f[n] = v
+	}
+	return f, len(f) - 1
+}
+
+// word cuts the first word off; it is empty where there is none.
+func word(text []byte) (first, rest []byte) {
+	text = bytes.TrimLeft(text, " \t\n")
+	if i := bytes.IndexAny(text, " \t\n"); i >= 0 {
+		return text[:i], text[i:]
+	}
+	return text, nil
+}
+
+// Count finds one count in a flat keyed file such as cpu.stat, memory.stat and /proc/<pid>/io:
+// a name, with or without a colon, and a count on each line. It allocates nothing.
 func Count(data []byte, name string) (uint64, bool) {
 	for len(data) > 0 {
 		line := data

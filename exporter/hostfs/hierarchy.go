@@ -58,7 +58,7 @@ func unified(dir string) (Hierarchy, bool) {
 	return Hierarchy{Name: Unified, Dir: dir, V2: true, Controllers: strings.Fields(string(data))}, true
 }
 
-// Has tells whether a controller lives in the hierarchy.
+// Has reports whether a controller lives in the hierarchy.
 func (h Hierarchy) Has(controller string) bool { return slices.Contains(h.Controllers, controller) }
 
 // PerfHierarchy is where perf looks for cgroups: a v1 tree of its own where one is mounted,
@@ -81,10 +81,10 @@ type Membership struct {
 	Path        string   // below the hierarchy's root, beginning with a slash
 }
 
-// V2 tells whether the line is about the unified hierarchy.
+// V2 reports whether the line is about the unified hierarchy.
 func (m Membership) V2() bool { return len(m.Controllers) == 0 }
 
-// In tells whether the line is about h.
+// In reports whether the line is about h.
 func (m Membership) In(h Hierarchy) bool {
 	if h.V2 || m.V2() {
 		return h.V2 == m.V2()

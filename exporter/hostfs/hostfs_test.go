@@ -120,18 +120,9 @@ func TestPressureTotal(t *testing.T) {
 	}
 }
 
-func TestKeyedLeavesOutWhatIsNotACount(t *testing.T) {
-	t.Parallel()
-	got := hostfs.Keyed([]byte("usage_usec 12\nempty\nrchar: 5\nneg -3\nbig 18446744073709551615\nover 18446744073709551616\n"))
-	want := map[string]uint64{"usage_usec": 12, "rchar": 5, "big": 1<<64 - 1}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("keyed (-want +got):\n%s", diff)
-	}
-}
-
-func TestOneCountIsTheOneThatKeyedFinds(t *testing.T) { // not parallel: it counts allocations
+func TestOneCountIsFoundInAFileOfCounts(t *testing.T) { // not parallel: it counts allocations
 	const text = "usage_usec 12\nempty\nrchar: 5\nneg -3\nanon_thp 4\nanon 7\nbig 18446744073709551615\nover 18446744073709551616\n"
-	all := hostfs.Keyed([]byte(text))
+	all := map[string]uint64{"usage_usec": 12, "rchar": 5, "anon": 7, "anon_thp": 4, "big": 1<<64 - 1}
 	for _, name := range []string{"usage_usec", "empty", "rchar", "neg", "anon", "anon_thp", "big", "over", "none", ""} {
 		want, there := all[name]
 		if got, ok := hostfs.Count([]byte(text), name); got != want || ok != there {
@@ -141,6 +132,24 @@ func TestOneCountIsTheOneThatKeyedFinds(t *testing.T) { // not parallel: it coun
 	data := []byte(text)
 	if n := testing.AllocsPerRun(10, func() { hostfs.Count(data, "anon") }); n > 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestTheFieldsOfAProcessHaveTheirNumbers(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		text string
+		last int
+	}{
+		{"7 (a) b) S 1 2 3 0 -1 6", 9},
+		{"7 (a) S 1 2 x 4", 5},
+		{"7 (a)", 2},
+		{"", 2},
+	} {
+		f, last := hostfs.ParseProcStat([]byte(tc.text))
+		if last != tc.last || last >= 5 && (f[4] != 1 || f[5] != 2) || f[8] != 0 {
+			t.Errorf("%q: %d fields, %v; want %d", tc.text, last, f[:10], tc.last)
+		}
 	}
 }
 
@@ -211,12 +220,11 @@ func FuzzFormats(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, _ = hostfs.PressureTotal(data)
 		_, _ = hostfs.Number(data)
-		for name, v := range hostfs.Keyed(data) {
-			if strings.ContainsAny(name, "\n ") {
-				t.Errorf("key %q", name)
-			}
-			if _, ok := hostfs.Count(data, name); !ok {
-				t.Errorf("%s is %d and is not found", name, v)
+		_, _ = hostfs.Count(data, "usage_usec")
+		_, _ = hostfs.ParseProcStat(data)
+		for name, value := range hostfs.Env(data, "A") {
+			if name != "A" || strings.Contains(value, "\x00") {
+				t.Errorf("Env(%q) has %q=%q", data, name, value)
 			}
 		}
 		cpus, err := hostfs.CPUList(string(data))

@@ -51,6 +51,20 @@ func (r Root) Self() int {
 	return os.Getpid()
 }
 
+// Capabilities are those that the exporter has, a bit each; 0 where they are unknown.
+func (r Root) Capabilities() uint64 {
+	data, err := Read(r.Proc("self", "status"))
+	if err != nil {
+		return 0
+	}
+	text, _ := Value(data, "CapEff:")
+	set, err := strconv.ParseUint(text, 16, 64)
+	if err != nil {
+		return 0
+	}
+	return set
+}
+
 // Proc is a path below /proc.
 func (r Root) Proc(parts ...string) string { return below(r.ProcFS, "/proc", parts) }
 

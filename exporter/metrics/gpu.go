@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"pitchpipe/exporter/api"
-	"pitchpipe/exporter/collector/gpu"
 )
 
 // gpuTable lists the families about GPUs, which nodes without any do not have.
@@ -26,42 +25,36 @@ func gpuTable() []Metric {
 	}
 }
 
-// WithGPUs has the page tell about the node's GPUs too, from the snapshots of a source.
-func (c *Collector) WithGPUs(snapshot func() *gpu.Snapshot) *Collector {
-	c.gpus = snapshot
-	return c
-}
-
-func (c *Collector) addGPUs(p points) {
-	if c.gpus == nil {
+func (s *pages) addGPUs() {
+	if s.cfg.GPUs == nil {
 		return
 	}
-	s := c.gpus()
-	if s.Backend == "" {
+	now, add := s.cfg.GPUs(), s.addPlain
+	if now.Backend == "" {
 		return
 	}
-	c.add(p, "pitchpipe_gpu_reading_time_seconds", float64(s.At.UnixMilli())/1e3)
-	for _, a := range s.Accounts {
-		c.add(p, "pitchpipe_gpu_info", 1, a.UUID, strconv.Itoa(a.Index), a.Name, s.Driver, s.Backend)
+	add("pitchpipe_gpu_reading_time_seconds", float64(now.At.UnixMilli())/1e3)
+	for _, a := range now.Accounts {
+		add("pitchpipe_gpu_info", 1, a.UUID, strconv.Itoa(a.Index), a.Name, now.Driver, now.Backend)
 		source := "power"
 		if a.Joules != nil {
 			source = "counter"
 		}
 		if a.Joules != nil || a.Watts != nil {
-			c.add(p, "pitchpipe_gpu_energy_joules_total", a.Used, a.UUID, source)
-			c.add(p, "pitchpipe_gpu_energy_covered_seconds_total", a.Covered, a.UUID)
+			add("pitchpipe_gpu_energy_joules_total", a.Used, a.UUID, source)
+			add("pitchpipe_gpu_energy_covered_seconds_total", a.Covered, a.UUID)
 		}
 		if a.Busy != nil {
-			c.add(p, "pitchpipe_gpu_busy_seconds_total", a.BusySeconds, a.UUID)
+			add("pitchpipe_gpu_busy_seconds_total", a.BusySeconds, a.UUID)
 		}
 		for name, v := range map[string]*float64{"pitchpipe_gpu_power_watts": a.Watts, "pitchpipe_gpu_power_limit_watts": a.LimitWatts} {
 			if v != nil {
-				c.add(p, name, *v, a.UUID)
+				add(name, *v, a.UUID)
 			}
 		}
 		for name, v := range map[string]*int64{"pitchpipe_gpu_memory_used_bytes": a.MemoryUsed, "pitchpipe_gpu_memory_size_bytes": a.MemoryTotal} {
 			if v != nil {
-				c.add(p, name, float64(*v), a.UUID)
+				add(name, float64(*v), a.UUID)
 			}
 		}
 	}

@@ -12,14 +12,26 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/collector/gpu"
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/window"
 )
 
-// View is what a caller may see of jobs. The zero one sees none.
+// Config is what a page is made of.
+type Config struct {
+	Version  string
+	Node     func() api.Node // as it is now: a source may come or go
+	Store    *window.Store
+	Snapshot func() *sampler.Snapshot
+	GPUs     func() *gpu.Snapshot   // nil = there are none
+	Others   []prometheus.Collector // beside it, such as those of the process and the Go runtime
+}
+
+// View is what a caller may see of jobs. The zero value sees none.
 type View struct {
-	All  bool // those of everybody
-	Some bool // those of the user UID
+	All  bool // the jobs of all users
+	Some bool // the jobs of the user UID
 	UID  uint32
 }
 
@@ -27,21 +39,22 @@ func (v View) sees(uid uint32) bool { return v.All || v.Some && uid == v.UID }
 
 type viewKey struct{}
 
-// For is the context of a request whose caller may see so much. Without it he sees all.
+// For returns the context of a request whose caller has this view. Without it the caller sees all jobs.
 func For(ctx context.Context, v View) context.Context {
 	return context.WithValue(ctx, viewKey{}, v)
 }
 
-// maxPages is of how many users the pages are kept until the next sample; those of
-// further ones are encoded for each request.
+// maxPages is how many pages are kept until the next sample; those of further users are
+// encoded for each request.
 const maxPages = 16
 
 // pages serves the last sample from memory.
 type pages struct {
-	c      *Collector
+	cfg    Config
 	others prometheus.Gatherer
 
 	mu    sync.Mutex
+	build *builder
 	of    *sampler.Snapshot // the sample that the rest is of
 	now   []window.Latest
 	tail  []byte // of the process and the runtime
@@ -52,22 +65,22 @@ type pages struct {
 	zip     *gzip.Writer // whose tables are most of the cost of a page
 }
 
-// page is what one kind of caller gets.
+// page is what all callers of one view get.
 type page struct {
 	plain []byte
 	once  sync.Once
 	zip   []byte
 }
 
-// Handler serves the collector beside those of the process and the Go runtime.
-func Handler(c *Collector, more ...prometheus.Collector) (http.Handler, error) {
+// Handler serves the newest sample.
+func Handler(cfg Config) (http.Handler, error) {
 	r := prometheus.NewRegistry()
-	for _, m := range more {
+	for _, m := range cfg.Others {
 		if err := r.Register(m); err != nil {
 			return nil, err
 		}
 	}
-	return &pages{c: c, others: r}, nil
+	return &pages{cfg: cfg, others: r, build: newBuilder(cfg.Store.Columns())}, nil
 }
 
 // ServeHTTP implements http.Handler.
@@ -86,16 +99,16 @@ func (s *pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body = s.zipped(p)
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // a caller that left gets nothing
+	_, _ = w.Write(body) // the caller may have left
 }
 
-// page is that of the last sample. It is made by the first who asks for it.
+// page returns the page of the last sample. The first request makes it.
 func (s *pages) page(v View) *page {
-	snap := s.c.snapshot()
+	snap := s.cfg.Snapshot()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if snap != s.of || s.kept == nil {
-		s.of, s.now, s.tail = snap, s.c.store.Latest(), s.itself()
+		s.of, s.now, s.tail = snap, s.cfg.Store.Latest(), s.itself()
 		s.kept, s.users = map[View]*page{}, map[uint32]bool{}
 		for _, l := range s.now {
 			s.users[l.Job.UID] = true
@@ -113,15 +126,15 @@ func (s *pages) page(v View) *page {
 	if p := s.kept[v]; p != nil {
 		return p
 	}
-	p := &page{plain: append(s.c.encode(snap, s.now, v), s.tail...)}
+	p := &page{plain: s.encode(snap, s.now, v)}
 	if len(s.kept) < maxPages {
 		s.kept[v] = p
 	}
 	return p
 }
 
-// itself is what the program tells of its own process; what of that cannot be had is
-// left out, since the jobs matter more.
+// itself returns the metrics of the process itself, without those that cannot be read: the
+// jobs matter more.
 func (s *pages) itself() []byte {
 	var out bytes.Buffer
 	families, _ := s.others.Gather() // with an error come those that could be had
@@ -131,7 +144,7 @@ func (s *pages) itself() []byte {
 	return out.Bytes()
 }
 
-// zipped is the page for those who take it compressed.
+// zipped returns the compressed page.
 func (s *pages) zipped(p *page) []byte {
 	p.once.Do(func() {
 		s.zipping.Lock()
@@ -149,18 +162,14 @@ func (s *pages) zipped(p *page) []byte {
 	return p.zip
 }
 
-// acceptsGzip tells whether a header names gzip without refusing it.
+// acceptsGzip reports whether a header names gzip without refusing it.
 func acceptsGzip(header string) bool {
 	for part := range strings.SplitSeq(header, ",") {
-		name, q, weighted := strings.Cut(strings.TrimSpace(part), ";")
-		if !strings.EqualFold(strings.TrimSpace(name), "gzip") {
-			continue
+		name, weight, _ := strings.Cut(strings.ReplaceAll(part, " ", ""), ";")
+		if strings.EqualFold(name, "gzip") {
+			q, err := strconv.ParseFloat(strings.TrimPrefix(weight, "q="), 64)
+			return weight == "" || err == nil && q > 0
 		}
-		if !weighted {
-			return true
-		}
-		weight, err := strconv.ParseFloat(strings.TrimPrefix(strings.ReplaceAll(q, " ", ""), "q="), 64)
-		return err == nil && weight > 0
 	}
 	return false
 }

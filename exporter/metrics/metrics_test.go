@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
@@ -24,7 +25,6 @@ import (
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector/energy"
-	"pitchpipe/exporter/collector/gpu"
 	"pitchpipe/exporter/metrics"
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/window"
@@ -85,15 +85,15 @@ func TestOtherNamesAreOfMetricsThatExist(t *testing.T) {
 	}
 }
 
-// full is a collector whose job has every column.
-func full(t *testing.T) *metrics.Collector {
+// full is a page whose job has every column.
+func full(t *testing.T) metrics.Config {
 	t.Helper()
 	c, _, _ := measured(t)
 	return c
 }
 
 // measured is full with the store, and what takes the next sample.
-func measured(t testing.TB) (c *metrics.Collector, store *window.Store, sample func()) {
+func measured(t testing.TB) (c metrics.Config, store *window.Store, sample func()) {
 	t.Helper()
 	more := append(perfColumns(), window.Column{Name: api.ColGPUJoules}, window.Column{Name: api.ColGPUBusy}, window.Column{Name: api.ColGPUMemory, Gauge: true})
 	store = window.New(window.Config{More: more})
@@ -119,7 +119,7 @@ func measured(t testing.TB) (c *metrics.Collector, store *window.Store, sample f
 	node := api.Node{CPUModel: "x", MachineKind: "x×2", EnergySource: energy.RAPL, Cores: 2, MemoryBytes: 4, Sources: []api.Source{
 		{Name: "perf/task-clock", Support: api.Denied, Reason: "a \"b\\c\"\nd", Group: "cpu-1"},
 	}}
-	c = metrics.New("test", node, store, func() *sampler.Snapshot { return snap }).WithGPUs(func() *gpu.Snapshot { return twoGPUs() })
+	c = metrics.Config{Version: "test", Node: func() api.Node { return node }, Store: store, Snapshot: func() *sampler.Snapshot { return snap }, GPUs: twoGPUs}
 	return c, store, func() { next := *snap; snap = &next }
 }
 
@@ -137,7 +137,12 @@ func scrape(t *testing.T, h http.Handler, v *metrics.View) string {
 	return rec.Body.String()
 }
 
-func handler(t *testing.T, c *metrics.Collector) http.Handler {
+// page is one of a node without jobs.
+func page(node func() api.Node, snapshot func() *sampler.Snapshot) metrics.Config {
+	return metrics.Config{Version: "test", Node: node, Store: window.New(window.Config{}), Snapshot: snapshot}
+}
+
+func handler(t *testing.T, c metrics.Config) http.Handler {
 	t.Helper()
 	h, err := metrics.Handler(c)
 	if err != nil {
@@ -244,7 +249,9 @@ func TestThePageIsEncodedOncePerSample(t *testing.T) {
 
 func TestACompressedPageIsTheSame(t *testing.T) {
 	t.Parallel()
-	h, err := metrics.Handler(full(t), collectors.NewGoCollector())
+	c := full(t)
+	c.Others = []prometheus.Collector{collectors.NewGoCollector()}
+	h, err := metrics.Handler(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +310,7 @@ func TestAnyTextSurvivesThePage(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		reason := rapid.String().Draw(rt, "reason")
 		node := api.Node{Sources: []api.Source{{Name: "x", Support: api.Denied, Reason: reason}}}
-		c := metrics.New("v", node, window.New(window.Config{}), func() *sampler.Snapshot { return &sampler.Snapshot{} })
+		c := page(func() api.Node { return node }, func() *sampler.Snapshot { return &sampler.Snapshot{} })
 		f := parse(t, scrape(t, handler(t, c), nil))["pitchpipe_source_up"]
 		for _, l := range f.GetMetric()[0].GetLabel() {
 			if l.GetName() == "reason" && l.GetValue() != reason {

@@ -1,13 +1,10 @@
 package metrics
 
 import (
-	"maps"
-	"slices"
-	"strings"
+	"math"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector/perf"
-	"pitchpipe/exporter/window"
 )
 
 const (
@@ -35,32 +32,23 @@ func perfTable() []Metric {
 	)
 }
 
-// addPerfNode tells the groups of the node's perf events.
-func (c *Collector) addPerfNode(p points, about api.Node) {
-	for _, s := range about.Sources {
-		if name, ok := api.EventOf(s.Name); ok && s.Group != "" {
-			c.add(p, perfInfo, 1, name, s.Group)
+// addPerfNode writes the groups of the node's perf events.
+func (s *pages) addPerfNode(about api.Node) {
+	for _, source := range about.Sources {
+		if name, ok := api.EventOf(source.Name); ok && source.Group != "" {
+			s.addPlain(perfInfo, 1, name, source.Group)
 		}
 	}
 }
 
-// addPerfJob tells what has no family of its own.
-func (c *Collector) addPerfJob(add func(name string, v float64, more ...string), l window.Latest) {
-	for _, column := range slices.Sorted(maps.Keys(l.Values)) {
-		if !strings.Contains(column, "/") {
-			continue
-		}
-		v := l.Values[column]
-		if name, ok := api.EventOf(column); ok && !slices.ContainsFunc(c.table, func(m Metric) bool { return m.Column == column }) {
-			add(perfOthers, v, "event", name)
-		}
-		if group, ok := api.GroupOf(column); ok {
-			running := l.Values[api.PerfRunning(group)]
-			add(perfEnabled, v, "group", group)
-			add(perfRunning, running, "group", group)
-			if v > 0 {
-				add(perfRatio, running/v, "group", group)
-			}
-		}
+// addGroup writes for how long a group of perf events was enabled, and counted.
+func addGroup(add func(name string, v float64, values ...string), group string, enabled, running float64) {
+	if math.IsNaN(running) {
+		running = 0
+	}
+	add(perfEnabled, enabled, group)
+	add(perfRunning, running, group)
+	if enabled > 0 {
+		add(perfRatio, running/enabled, group)
 	}
 }

@@ -17,7 +17,7 @@ func perfColumns() []window.Column {
 	var out []window.Column
 	for _, e := range perf.Catalogue() {
 		if _, ok := api.EventOf(e.Column); ok {
-			out = append(out, window.Column{Name: e.Column, Help: e.Help})
+			out = append(out, window.Column{Name: e.Column})
 		}
 	}
 	return append(out, window.Column{Name: api.PerfEvent("msr/tsc/")},

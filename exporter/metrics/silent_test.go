@@ -6,9 +6,7 @@ import (
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector/node"
-	"pitchpipe/exporter/metrics"
 	"pitchpipe/exporter/sampler"
-	"pitchpipe/exporter/window"
 )
 
 func TestASourceThatDoesNotAnswerIsDownAndHasNoTimeInItsLabels(t *testing.T) {
@@ -19,7 +17,7 @@ func TestASourceThatDoesNotAnswerIsDownAndHasNoTimeInItsLabels(t *testing.T) {
 		{Name: "cgroup/cpu", Support: api.Supported, Reason: "unified"},
 	}}
 	silent := []api.Source{{Name: "perf", Support: api.Supported, Reason: "does not answer since 2026-01-01T00:00:00Z"}}
-	c := metrics.New("test", about, window.New(window.Config{}), func() *sampler.Snapshot { return &sampler.Snapshot{Silent: silent} })
+	c := page(func() api.Node { return about }, func() *sampler.Snapshot { return &sampler.Snapshot{Silent: silent} })
 	page := scrape(t, handler(t, c), nil)
 	for _, want := range []string{
 		`pitchpipe_source_up{source="perf/task-clock",support="supported",reason="does not answer"} 0`,
@@ -36,8 +34,7 @@ func TestThePageTellsTheNodeAsItIsNow(t *testing.T) {
 	t.Parallel()
 	now := api.Node{Cores: 2, Sources: []api.Source{{Name: "gpu/nvidia", Support: api.Unsupported, Reason: "no driver yet"}}}
 	snap := &sampler.Snapshot{}
-	c := metrics.New("test", now, window.New(window.Config{}), func() *sampler.Snapshot { return snap }).WithNode(func() api.Node { return now })
-	h := handler(t, c)
+	h := handler(t, page(func() api.Node { return now }, func() *sampler.Snapshot { return snap }))
 	if page := scrape(t, h, nil); !strings.Contains(page, `reason="no driver yet"} 0`) || !strings.Contains(page, "pitchpipe_node_cores 2\n") {
 		t.Error(page)
 	}

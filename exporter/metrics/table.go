@@ -16,7 +16,9 @@ type Metric struct {
 	Column string // of the sample that it shows, empty = none
 }
 
-func job(more ...string) []string { return append([]string{"manager", "job_id", "attempt"}, more...) }
+func jobLabelNames() []string { return []string{"manager", "job_id", "attempt"} }
+
+func job(more ...string) []string { return append(jobLabelNames(), more...) }
 
 // Table lists all families in the order in which they are documented.
 func Table() []Metric {
@@ -50,7 +52,7 @@ func Table() []Metric {
 		{"pitchpipe_job_cpu_user_seconds_total", "counter", "CPU time in user mode.", job(), api.ColUserSeconds},
 		{"pitchpipe_job_cpu_system_seconds_total", "counter", "CPU time in kernel mode.", job(), api.ColSystemSeconds},
 		{"pitchpipe_job_cpu_seconds_total", "counter", "CPU time.", job(), api.ColCPUSeconds},
-		{"pitchpipe_job_allocated_cores", "gauge", "Cores that were given to the attempt: those of its cpuset or affinity, or its part by weight of those that it shares; missing where it may use all and nobody said how many are its own.", job(), api.ColAllocatedCores},
+		{"pitchpipe_job_allocated_cores", "gauge", "Cores that were given to the attempt: those of its cpuset or affinity, or its part by weight of those that it shares; missing where it may use all and was given no number.", job(), api.ColAllocatedCores},
 		{"pitchpipe_job_memory_rss_bytes", "gauge", "Resident anonymous memory.", job(), api.ColRSS},
 		{"pitchpipe_job_memory_file_bytes", "gauge", "Page cache charged to the attempt.", job(), api.ColCache},
 		{"pitchpipe_job_memory_peak_bytes", "gauge", "Largest memory use so far.", job(), api.ColPeak},
@@ -76,7 +78,7 @@ func Table() []Metric {
 		{"pitchpipe_exporter_ticks_total", "counter", "Samples of the node taken.", nil, ""},
 		{"pitchpipe_exporter_tick_seconds_total", "counter", "Time that sampling took.", nil, ""},
 		{"pitchpipe_exporter_read_errors_total", "counter", "Readings that were incomplete.", nil, ""},
-		{"pitchpipe_exporter_marks_total", "counter", "Progress marks by what became of them: snapshot, bare (above the rate), refused (from no job), repeated (told before, checkpoints included).", []string{"result"}, ""},
+		{"pitchpipe_exporter_marks_total", "counter", "Progress marks by what became of them: snapshot, bare (above the rate), refused (from no job), repeated (reported before, checkpoints included).", []string{"result"}, ""},
 		{"pitchpipe_exporter_saves_total", "counter", "Checkpoints that jobs said they had saved.", nil, ""},
 		{"pitchpipe_exporter_jobs_refused_total", "counter", "Jobs not sampled because as many as are held run already.", nil, ""},
 	}, append(gpuTable(), perfTable()...)...)

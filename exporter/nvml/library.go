@@ -19,7 +19,7 @@ var (
 type status int32
 
 func (s status) err() error {
-	switch s { //nolint:exhaustive // the rest is told as it is
+	switch s { //nolint:exhaustive // the rest is passed on as it is
 	case 0:
 		return nil
 	case 3, 13:
@@ -63,7 +63,7 @@ const tooSmall status = 7
 // device is the library's handle.
 type device uintptr
 
-// The structures of the library, as its interface has them; what nobody here needs of
+// The structures of the library, as its interface has them; what is not needed here of
 // them is left blank.
 type (
 	utilization struct{ gpu, _ uint32 }

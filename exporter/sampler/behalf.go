@@ -36,10 +36,10 @@ func (w wanted) is(k attrib.Key) bool {
 	return k.ID == w.id && (w.manager == "" || w.manager == k.Manager) && (w.attempt == 0 || w.attempt == k.Attempt)
 }
 
-// MarkFor records what somebody outside a job has read in its output: as Mark does,
+// MarkFor records what a caller outside a job has read in its output: as Mark does,
 // with the counters of the moment in which the sampler hears of it. An empty manager
 // means any, attempt 0 the newest. Of a job that has ended and is still kept the mark
-// stands at its end, since its last lines are often read after it. What was told from
+// stands at its end, since its last lines are often read after it. What was reported from
 // within the job counts once, and so does a line that its reader reads again. A job
 // that is not there is ErrNoJob, once jobs have been looked for since.
 func (s *Sampler) MarkFor(ctx context.Context, manager, id string, attempt int, report api.Report) error {
@@ -48,8 +48,8 @@ func (s *Sampler) MarkFor(ctx context.Context, manager, id string, attempt int, 
 	})
 }
 
-// meant is the job that runs under a name, the newest of several.
-func (s *Sampler) meant(w wanted) *job {
+// running is the newest job that runs under a name.
+func (s *Sampler) running(w wanted) *job {
 	var found *job
 	for _, j := range s.jobs {
 		if !j.over && w.is(j.stored) && (found == nil || j.first.After(found.first)) {
@@ -59,7 +59,7 @@ func (s *Sampler) meant(w wanted) *job {
 	return found
 }
 
-// late records a mark on behalf of a job that has ended, and tells whether there is one.
+// late records a mark on behalf of a job that has ended, and reports whether there is one.
 func (s *Sampler) late(m markRequest, report api.Report) bool {
 	if m.who.PID != onBehalf {
 		return false
@@ -70,7 +70,7 @@ func (s *Sampler) late(m markRequest, report api.Report) bool {
 	}
 	t := s.last[key]
 	if t == nil { // an earlier exporter saw it
-		t = &told{}
+		t = &reportLog{}
 		s.last[key] = t
 	}
 	switch {
@@ -88,5 +88,5 @@ func (s *Sampler) late(m markRequest, report api.Report) bool {
 
 func (s *Sampler) repeat(key attrib.Key, m markRequest) {
 	s.stats.MarksRepeated++
-	s.log.Debug("told before", "job", key.String(), "what", m.what(), "by", m.sender())
+	s.log.Debug("reported before", "job", key.String(), "what", m.what(), "by", m.sender())
 }

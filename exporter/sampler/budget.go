@@ -25,7 +25,7 @@ func (s *Sampler) budget(jobs ...*job) {
 	for i, j := range jobs {
 		all[i] = asked{manager: j.stored.Manager, id: j.stored.ID}
 	}
-	silent := s.lane("budget").each(len(all), func(i int) {
+	silent := s.worker("budget").Each(len(all), func(i int) {
 		a := &all[i]
 		a.budget, _, a.err = s.cfg.Budgets.Budget(a.manager, a.id)
 	})

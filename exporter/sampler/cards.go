@@ -12,12 +12,12 @@ const (
 	// guessed is the age from which on what the cards took since their last reading is a
 	// guess: they are read at least each two seconds.
 	guessed = 5 * time.Second
-	// lost is the age from which on nobody believes that guess.
+	// lost is the age from which on that guess is not believed.
 	lost = 30 * time.Second
 )
 
 // cards follows what all graphics cards take from one reading of them to the next, which
-// come when they come, so that a meter that counts the cards too can be told what they took
+// come when they come, so that a meter that counts the cards too gets what they took
 // in its own interval. Between two readings they go on as between the last two; what that
 // was wrong by is made good with the next reading.
 type cards struct {
@@ -64,12 +64,12 @@ func (c *cards) took(m moment) float64 {
 	return max(c.joules-c.settled, 0)
 }
 
-// guess tells whether nobody knows what the cards take now.
+// guess reports whether it is unknown what the cards take now.
 func (c *cards) guess(m moment) bool {
 	return m.cards && (!c.rated || m.gpus == nil || m.now.Sub(c.at) > guessed)
 }
 
-// missing is an error where the meter counts cards that nobody knows anything of now. What
+// missing is an error where the meter counts cards of which nothing is known now. What
 // is not shared out meanwhile is when the cards are known again.
 func (c *cards) missing(now time.Time) error {
 	if age := now.Sub(c.at); c.counted && c.rated && age > lost {

@@ -97,7 +97,7 @@ type owner struct {
 	from float64
 }
 
-// Read tells what the cards took since the job came.
+// Read reports what the cards took since the job came.
 func (o owner) Read(_ context.Context, _ collector.Moment, out collector.Values) error {
 	o.lock.Lock()
 	defer o.lock.Unlock()

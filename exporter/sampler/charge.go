@@ -44,7 +44,7 @@ func (j *job) use(from, now time.Time) energy.Use {
 // places is what the job did on each package, where a reader knows that.
 func (j *job) places() map[int]collector.Place {
 	for _, n := range j.readers {
-		if p, ok := n.reader.(collector.Placed); ok && n.lane.stuck() == nil {
+		if p, ok := n.reader.(collector.Placed); ok && n.worker.Stuck() == nil {
 			return p.Places()
 		}
 	}
@@ -129,7 +129,7 @@ func (j *job) charge(joules energy.Joules, u energy.Use, elapsed time.Duration) 
 	j.settled()
 }
 
-// settled means that what the job did so far is charged, or nobody's.
+// settled means that what the job did so far is charged, or no job's.
 func (j *job) settled() {
 	j.charged.cpu = j.values[api.ColCPUSeconds]
 	if v, ok := j.values[api.ColGPUJoules]; ok && !math.IsNaN(v) {
@@ -183,7 +183,7 @@ func newSockets(of map[int]int) sockets {
 	return s
 }
 
-// several tells whether there is anything to tell apart.
+// several reports whether there is anything to tell apart.
 func (s sockets) several() bool { return len(s.pkgs) > 1 && s.did != nil }
 
 // interval is what each package did since the last one was closed; nil where there is

@@ -5,15 +5,15 @@ import (
 	"pitchpipe/exporter/attrib"
 )
 
-// claimed tells whether f is only a claim to the job: an environment names it, but
+// claimed reports whether f is only a claim to the job: an environment names it, but
 // the job has a cgroup or is another user's.
 func (j *job) claimed(f attrib.Found) bool {
 	return !f.Confirmed && len(f.Dirs) == 0 && (len(j.found.Dirs) > 0 || j.found.Confirmed || f.UID != j.uid)
 }
 
-// usurped tells whether j was found by the environment of somebody else than the
-// user whose cgroup has come now. Where nobody is in that yet, it is held against j.
-func (j *job) usurped(f sight) bool {
+// usurped reports whether j was found by the environment of another user than the
+// user whose cgroup has come now. Where that is still empty, it counts as usurped.
+func (j *job) usurped(f scanned) bool {
 	if len(j.found.Dirs) > 0 || j.found.Confirmed || len(f.Dirs) == 0 {
 		return false
 	}
@@ -24,9 +24,9 @@ func (j *job) usurped(f sight) bool {
 	return !ok || uid != j.uid
 }
 
-// kept tells whether f, which only an environment names, would replace an attempt
+// replacesEnded reports whether f, which only an environment names, would replace an attempt
 // that ended and that had a cgroup or was another user's.
-func (s *Sampler) kept(f attrib.Found) bool {
+func (s *Sampler) replacesEnded(f attrib.Found) bool {
 	if len(f.Dirs) > 0 || f.Confirmed {
 		return false
 	}

@@ -1,64 +1,42 @@
-// Package sampler is the exporter's heart: one goroutine that finds jobs, reads
-// their counters on its own timer, attributes the node's energy, and writes it all
-// to the store.
+// Package sampler finds jobs, reads their counters on a timer, shares out the node's energy,
+// and writes samples to the store.
 //
-// In come what the scanner finds, what the collectors read, what an earlier one left, and marks of epochs
-// that ended; out go samples to the window store and a snapshot of the node. Jobs
-// are looked for several times a second, so that a short one is seen and its perf
-// events are opened early. A cgroup that was empty before the exporter began, such as one
-// that a killed scheduler left, is no job until somebody comes. A mark takes a snapshot of its job at once, at most so
-// many a second; a mark above that is recorded without one. A mark from outside
-// every job makes the sampler look again, though not more often than every 100 ms.
-// A mark of a checkpoint is counted and nothing more. What one process told and
-// another repeats (two listeners on one output) is dropped: the same numbers for the
-// newest epoch, an older epoch, a checkpoint within two seconds. One process may tell
-// the same again: a job may report several times within an epoch. A mark on a job's
-// behalf, from outside it, names the job; its teller counts the lines of the output, so
-// that reading an output anew repeats nothing, and what came with the job's last breath
-// stands at its end.
+// The input is the jobs of attrib.Scanner, the readings of the collectors and the meter,
+// progress marks, and what an earlier exporter left; the output is samples in the window
+// store and a Snapshot of the node. The package never measures on request: readers of the
+// store see what the timer saw.
 //
-// A job that only the environment of processes names is a claim: it never goes on
-// with a job of a cgroup or of another user, nor replaces one that ended, and it
-// ends where another user's cgroup comes under its name.
+// Jobs are searched for several times a second, so that short ones are seen and perf events
+// are opened early. A cgroup that was empty before the exporter began is no job until a
+// process enters it. A job that only an environment names (claim.go) never continues or
+// replaces a job with a cgroup or of another user.
 //
-// An attempt of a Slurm job has the number that Slurm counts, as soon as the scanner
-// knows it, and until then the next one that is free here. When its cgroups are made
-// anew or the count goes on, the attempt has ended and another began; a report that
-// comes before a scan has seen the new cgroups makes the sampler look. A task that Nomad
-// restarts in place stays in the one attempt of its allocation; where its cgroups are
-// made anew its samples begin anew, and it keeps its joules and the count of its
-// checkpoints. When a job's
-// CPUs or cgroups change, readers that can (collector.Follower) go on counting.
+// The attempt of a Slurm job is Slurm's own count as soon as it is known, else the next free
+// number. New cgroups or a higher count end an attempt. A task that Nomad restarts in place
+// stays in one attempt: its samples begin anew, its joules and checkpoints go on. Readers
+// that can follow a job (collector.Follower) count on when its CPUs or cgroups change.
 //
-// What the snapshot says about jobs (Config.Keep) lets the next sampler go on: a job
-// in the same cgroup of the same boot keeps its joules and the count of its checkpoints, and attempts that ended stay
-// readable. Its other counters begin anew, and so does its time of start.
+// A mark of an epoch takes a sample of its job at once, up to Config.MarkRate a second, and
+// is recorded without one beyond; a mark of a checkpoint is counted. What two processes
+// report of the same line counts once (reports.go), and so does a line that a controller
+// reads again. After a mark from outside every job the sampler searches again, at most every
+// 100 ms. A mark for a job that ended is recorded at its end.
 //
-// The energy of each interval is shared out on each package by itself, by what perf's
-// readers say of where a job worked (collector.Placed), else by what the CPUs of its cpuset
-// did. A job's joules include those of its graphics cards; while these are not known, the
-// sum is missing from its samples, and what they took meanwhile is added when they are. A
-// sum is called modelled where a part of it is, be it one that an earlier exporter counted.
-// A meter whose counters begin anew too soon is read between the ticks as well.
+// Each interval's energy is shared out by package: by where a job worked (collector.Placed),
+// else by what the CPUs of its cpuset did. A job's joules include its graphics cards'; while
+// those are unknown the sum is missing, and what they took comes later. The joules on a mark
+// are extrapolated from the last tick; while the meter fails, or after three intervals without
+// a reading, they are missing. A sum is called modelled where a part of it is.
 //
-// Each source, the meter, the look for jobs and the node's own figures too, is asked on a
-// way of its own: a call that makes no step within two seconds is left alone, and nothing
-// more is asked of that source until it returns. The others go on; the snapshot says since
-// when it is silent, its columns are missing and do not stand still, and what a meter
-// counted meanwhile is told when it answers. While jobs cannot be looked for none ends and
-// none begins, and marks are refused as something to try again. What hung already before
-// the sampler began (Config.Hung) is not asked before it has answered.
+// Each source has a worker (collector.Worker): where a call makes no step within two seconds,
+// the others go on. The snapshot says since when the source is silent, its columns are
+// missing, and what a meter counted meanwhile is in the next interval. While jobs cannot be
+// searched for, none ends and none begins, and the sender of a mark is asked to try again.
 //
-// Nothing is measured on request: readers of the store see what the timer saw. The
-// joules on the snapshot of a mark are carried forward from the last tick at the
-// last interval's rates; the next tick sets them right. While the meter fails, or where its
-// last reading is three intervals old, the joules are missing from samples and marks; the
-// snapshot names the meter as down with the reason, and the log says each change once.
-// Where the meter counts graphics cards too that are not read any more, what they take is
-// guessed for half a minute; after that the joules are missing until they are read again.
+// With Config.Keep the snapshot holds what the next exporter needs: a job in the same cgroup
+// of the same boot keeps its joules and its count of checkpoints, and attempts that ended stay
+// readable. Config.Journal gets the same before the snapshot is shown, so that an exporter
+// that is killed never sets joules back.
 //
-// What the next exporter has to know is handed to a journal at each tick, before the
-// snapshot shows it: one that is killed sets no job's joules back.
-//
-// Everything but Mark and Snapshot belongs to the goroutine of Run, calls of sources apart.
+// Everything but Mark, MarkFor and Snapshot belongs to the goroutine of Run.
 package sampler

@@ -31,10 +31,10 @@ func (l lost) CPU() (node.CPU, error) {
 	return l.world.CPU()
 }
 
-func runLost(t *testing.T, l lost, hung map[string]<-chan struct{}) (*sampler.Sampler, *window.Store) {
+func runLost(t *testing.T, l lost, workers map[string]*collector.Worker) (*sampler.Sampler, *window.Store) {
 	t.Helper()
 	store := window.New(window.Config{})
-	s := sampler.New(sampler.Config{Cores: 4, Hung: hung}, l, []collector.Collector{counter{l.world}}, l, modeller(), store)
+	s := sampler.New(sampler.Config{Cores: 4, Workers: workers}, l, []collector.Collector{counter{l.world}}, l, modeller(), store)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
@@ -120,7 +120,11 @@ func TestASourceThatHungBeforeIsAskedWhenItHasAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, answered := lost{newWorld(), &fault{}, &fault{}}, make(chan struct{})
 		l.begin("a", 1)
-		s, store := runLost(t, l, map[string]<-chan struct{}{"attrib": answered})
+		busy := collector.NewWorker("attrib")
+		if err := busy.Do(func() { <-answered }); !errors.Is(err, collector.ErrSilent) {
+			t.Fatal(err)
+		}
+		s, store := runLost(t, l, map[string]*collector.Worker{"attrib": busy})
 		wait(5 * time.Second)
 		if got := silent(s); len(got) != 1 || len(store.Jobs(func(api.Job) bool { return true })) != 0 {
 			t.Errorf("silent %v", got)

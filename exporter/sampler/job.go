@@ -8,7 +8,6 @@ import (
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
-	"pitchpipe/exporter/budget"
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/collector/node"
@@ -28,13 +27,13 @@ type job struct {
 	stored attrib.Key // with the attempt's true number
 	first  time.Time
 
-	counted bool         // that number is the scheduler's own
-	cpus    []int        // that its cpuset gave it when it was last looked at
-	looks   int          // how often jobs were looked for since
-	leaf    string       // the v2 cgroup that it was given, empty = none
-	leafErr string       // what was last wrong with that
-	absent  []api.Source // that cannot measure it
-	base    node.CPU     // when it was first seen
+	counted    bool         // that number is the scheduler's own
+	cpus       []int        // that its cpuset gave it when it was last looked at
+	looks      int          // how often jobs were looked for since
+	perfDir    string       // the perf cgroup that it was given, empty = none
+	perfDirErr string       // what was last wrong with that
+	absent     []api.Source // that cannot measure it
+	base       node.CPU     // when it was first seen
 
 	uid     uint32
 	asked   int // how often it was asked whose it is
@@ -47,6 +46,8 @@ type job struct {
 	failing  bool     // the one that is being taken is
 	unopened []string // sources that did not answer when they were to be opened
 
+	pids     []int // of the last listing
+	unlisted int   // readings since, in which nothing of it ran
 	hadPids  bool
 	peopled  time.Time // when it was last read with a process
 	emptyAt  time.Time // since when it has no process
@@ -61,34 +62,34 @@ type job struct {
 	charged     charged
 	clockAtRead float64 // task clock when CPU seconds were last read
 	bucket      bucket
-	told        *told
-	saves       int        // that it told an earlier exporter
-	saved       time.Time  // the last of these
-	seen        time.Time  // by an earlier exporter; zero = by none
-	budgets     budget.Set // that it had there
-	budgetErr   string     // what was last wrong with the administrator's
-	source      string     // of the joules that an earlier exporter counted; empty = none did
+	reports     *reportLog
+	saves       int         // that an earlier exporter counted
+	saved       time.Time   // the last of these
+	seen        time.Time   // by an earlier exporter; zero = by none
+	budgets     api.Budgets // that it had there
+	budgetErr   string      // what was last wrong with the administrator's
+	source      string      // of the joules that an earlier exporter counted; empty = none did
 }
 
 // discover looks for jobs and takes up the new ones at once.
 func (s *Sampler) discover(ctx context.Context) {
 	now := time.Now()
 	s.discovered = now
-	sights, err := s.look(ctx)
+	found, err := s.look(ctx)
 	if err != nil {
 		return // nothing is known of any
 	}
 	seen := map[attrib.Key]bool{}
-	for _, f := range sights {
+	for _, f := range found {
 		j := s.jobs[f.Key]
 		if j != nil && j.claimed(f.Found) {
 			continue // the job itself is not there
 		}
 		seen[f.Key] = true
 		switch {
-		case j == nil && s.deserted(f):
+		case j == nil && s.isAbandoned(f):
 		case j == nil:
-			if s.kept(f.Found) {
+			if s.replacesEnded(f.Found) {
 				s.log.Debug("job not taken for one that ended", "job", f.Key.String(), "uid", f.UID)
 				continue
 			}
@@ -114,7 +115,7 @@ func (s *Sampler) discover(ctx context.Context) {
 			if f.Confirmed && f.HasUID {
 				s.belongs(j, f.UID) // the first process that was seen was root's
 			}
-			changed = s.leaf(j) || changed
+			changed = s.placeForPerf(j) || changed
 			switch {
 			case changed:
 				s.open(ctx, j)
@@ -127,7 +128,7 @@ func (s *Sampler) discover(ctx context.Context) {
 	if ctx.Err() != nil {
 		return // the scan was cut short: what is missing need not be gone
 	}
-	maps.DeleteFunc(s.deserts, func(key attrib.Key, _ attrib.Found) bool { return !seen[key] })
+	maps.DeleteFunc(s.abandoned, func(key attrib.Key, _ attrib.Found) bool { return !seen[key] })
 	for key, j := range s.jobs {
 		if seen[key] {
 			continue
@@ -145,7 +146,7 @@ func (s *Sampler) discover(ctx context.Context) {
 
 // replace ends what was sampled under a name and begins with what is there now. The
 // old one is not read again: its cgroup's path leads to the new one's.
-func (s *Sampler) replace(ctx context.Context, j *job, f sight, now time.Time) {
+func (s *Sampler) replace(ctx context.Context, j *job, f scanned, now time.Time) {
 	if !j.over {
 		j.gone, j.goneAt = true, now
 		s.end(j, now)
@@ -154,7 +155,7 @@ func (s *Sampler) replace(ctx context.Context, j *job, f sight, now time.Time) {
 	s.take(ctx, f, now)
 }
 
-// sawSomebody tells whether the last reading did, so that the next will look again.
+// sawSomebody reports whether the last reading did, so that the next will look again.
 func (s *Sampler) sawSomebody(j *job) bool {
 	return j.hadPids && j.emptyAt.IsZero() && !j.gone && time.Since(j.peopled) < s.cfg.Interval
 }
@@ -173,8 +174,8 @@ func (s *Sampler) checkEmpty(j *job, now time.Time, anyone bool) {
 }
 
 // take begins to sample a job.
-func (s *Sampler) take(ctx context.Context, f sight, now time.Time) {
-	j := &job{found: f.Found, cpus: f.cpus, stored: f.Key, first: now, base: s.cpu, uid: f.UID, bucket: newBucket(s.cfg.MarkRate, now), told: &told{}}
+func (s *Sampler) take(ctx context.Context, f scanned, now time.Time) {
+	j := &job{found: f.Found, cpus: f.cpus, stored: f.Key, first: now, base: s.cpu, uid: f.UID, bucket: newBucket(s.cfg.MarkRate, now), reports: &reportLog{}}
 	switch {
 	case f.Attempt > 0:
 		j.stored.Attempt, j.counted = f.Attempt, true
@@ -204,15 +205,15 @@ func (s *Sampler) take(ctx context.Context, f sight, now time.Time) {
 		delete(s.earlier, j.inode) // not before: one that is refused is tried again
 		s.log.Info("job goes on with what was counted before", "job", j.stored.String(), "joules", j.joules.Total())
 	}
-	s.leaf(j)
+	s.placeForPerf(j)
 	s.open(ctx, j)
 	if goesOn && f.empty {
-		j.hadPids = true // an earlier exporter saw somebody
+		j.hadPids = true // an earlier exporter saw a process
 	}
 	s.checkEmpty(j, now, f.anyone)
 	s.read(ctx, j)
 	if !s.started || goesOn {
-		// What it did before the exporter began is nobody's interval, and what an
+		// What it did before the exporter began belongs to no interval, and what an
 		// earlier exporter counted is charged already.
 		j.settled()
 	}
@@ -224,13 +225,13 @@ func (s *Sampler) describe(j *job) {
 	schema, absent := api.SchemaAccounting, slices.Clone(j.absent)
 	if i := slices.IndexFunc(j.readers, func(n named) bool { return n.name == "perf" }); i >= 0 {
 		schema = api.SchemaSoftware
-		if r, ok := j.readers[i].reader.(collector.Selective); ok && j.readers[i].lane.stuck() == nil {
+		if r, ok := j.readers[i].reader.(collector.Selective); ok && j.readers[i].worker.Stuck() == nil {
 			events, missing := r.Events()
 			schema, absent = api.SchemaWith(events), append(absent, missing...)
 		}
 	}
 	for _, n := range j.readers {
-		if err := n.lane.stuck(); err != nil {
+		if err := n.worker.Stuck(); err != nil {
 			absent = append(absent, collector.Source(n.name, "", err))
 		}
 	}

@@ -1,11 +1,13 @@
 package sampler
 
 import (
+	"errors"
 	"os"
 	"syscall"
 	"time"
 
 	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/state"
 	"pitchpipe/exporter/window"
@@ -57,20 +59,17 @@ func (s *Sampler) counted(in inode, key attrib.Key) (was state.Job, ok bool) {
 	return was, ok && was.Job.Manager == key.Manager && was.Job.ID == key.ID
 }
 
-// inodeOf is that of the cgroup that stands for a job; the zero value = it cannot be told.
+// inodeOf is that of the cgroup that stands for a job; the zero value = unknown.
 func (s *Sampler) inodeOf(f attrib.Found) inode {
 	dir := firstDir(f)
 	if dir == "" {
 		return inode{}
 	}
-	in := new(inode)
-	if s.lane(finding).do(func() { *in = inodeOf(dir) }) != nil {
-		return inode{}
-	}
-	return *in
+	in, _ := collector.Get(s.worker(finding), func() (inode, error) { return inodeOf(dir), nil }) // unknown where it hangs
+	return in
 }
 
-// resume gives a job the joules that an earlier exporter counted for it, and tells
+// resume gives a job the joules that an earlier exporter counted for it, and reports
 // whether there were any. It does not forget them.
 func (s *Sampler) resume(j *job) bool {
 	j.inode = s.inodeOf(j.found)
@@ -84,7 +83,7 @@ func (s *Sampler) resume(j *job) bool {
 	if j.seen.IsZero() { // of an exporter that did not keep it
 		j.seen = was.Job.Started
 	}
-	j.told.saves = j.saves // a reader that begins anew tells of them again
+	j.reports.saves = j.saves // a reader that begins anew reports them again
 	if !j.counted && was.Job.Attempt > 0 && j.stored.Manager != attrib.Local {
 		j.stored.Attempt = was.Job.Attempt
 	}
@@ -104,13 +103,12 @@ func (s *Sampler) state(latest []window.Latest, ended map[attrib.Key]energy.Joul
 	}
 	for _, l := range latest {
 		key := attrib.Key{Manager: l.Job.Manager, ID: l.Job.ID, Attempt: l.Job.Attempt}
-		kept := state.Job{Job: l.Job, Schema: l.Schema, Source: l.Source, Values: l.Values, Budgets: l.Budgets}
+		kept := state.Job{Job: l.Job, Schema: l.Schema, Source: l.Source, Budgets: l.Budgets}
 		switch j := running[key]; {
 		case l.Job.Ended:
-			kept.Ended, kept.Joules = l.Ended, ended[key]
+			kept.Ended, kept.Joules, kept.Values = l.Ended, ended[key], s.store.Named(l)
 		case j != nil && j.inode.number != 0:
 			kept.Inode, kept.Joules = j.inode.number, j.joules
-			kept.Values = nil
 		default:
 			continue // nothing to know it again by
 		}
@@ -124,18 +122,18 @@ func (s *Sampler) state(latest []window.Latest, ended map[attrib.Key]energy.Joul
 	return out
 }
 
-// note has the journal keep what is about to be shown, before anybody sees it.
-func (s *Sampler) note(now state.State) {
+// writeJournal keeps what is about to be shown, before it is shown.
+func (s *Sampler) writeJournal(now state.State) {
 	if s.cfg.Journal == nil || !s.cfg.Keep {
 		return
 	}
-	kept := new(error)
-	if err := s.lane("journal").do(func() { *kept = s.cfg.Journal(now) }); err != nil {
-		return // it is told as a source that does not answer
+	_, err := collector.Get(s.worker("journal"), func() (any, error) { return nil, s.cfg.Journal(now) })
+	if errors.Is(err, collector.ErrSilent) {
+		return // it is shown as a source that does not answer
 	}
 	text := ""
-	if *kept != nil {
-		text = (*kept).Error()
+	if err != nil {
+		text = err.Error()
 	}
 	if text != s.unkept {
 		s.log.Warn("journal of jobs' joules changed state", "err", text)

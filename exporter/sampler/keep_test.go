@@ -1,6 +1,7 @@
 package sampler_test
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"sync"
@@ -157,8 +158,9 @@ func TestTheLastValuesOfAJobOutliveTheExporter(t *testing.T) {
 	})
 }
 
-// leaves records what is asked of it.
-type leaves struct {
+// perfCgroups records what is asked of it.
+type perfCgroups struct {
+	tree    string // empty = v2
 	mu      sync.Mutex
 	dir     string
 	fail    error
@@ -166,30 +168,32 @@ type leaves struct {
 	removed []string
 }
 
-func (l *leaves) Put(name string, pids []int) (string, error) {
+func (l *perfCgroups) Hierarchy() string { return cmp.Or(l.tree, "unified") }
+
+func (l *perfCgroups) Put(name string, pids []int) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.put[name] += len(pids)
 	return l.dir, l.fail
 }
 
-func (l *leaves) Remove(name string) error {
+func (l *perfCgroups) Remove(name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.removed = append(l.removed, name)
 	return nil
 }
 
-func TestSchedulersJobsWithoutAV2CgroupGetALeaf(t *testing.T) {
+func TestSchedulersJobsWithoutAV2CgroupGetAPerfCgroup(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		l := &leaves{dir: "/leaf", fail: errors.New("one process is another kernel's"), put: map[string]int{}}
+		l := &perfCgroups{dir: "/leaf", fail: errors.New("one process is another kernel's"), put: map[string]int{}}
 		key := slurm("42")
 		w.jobs[key] = &burn{from: time.Now(), confirmed: true, attempt: 1}
 		w.jobs[slurm("43")] = &burn{from: time.Now(), confirmed: true, dirs: map[string]string{"unified": "/43"}}
 		w.jobs[attrib.Key{Manager: attrib.Local, ID: "7", Attempt: 1}] = &burn{from: time.Now()}
-		runWith(t, w, sampler.Config{Leaves: l})
+		runWith(t, w, sampler.Config{PerfCgroups: l})
 		wait(3 * time.Second)
 		w.change(func() { delete(w.jobs, key) })
 		wait(3 * time.Second)
@@ -209,11 +213,11 @@ func TestAJobThatGetsAV2CgroupLeavesItsLeaf(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		l := &leaves{dir: "/leaf", put: map[string]int{}}
+		l := &perfCgroups{dir: "/leaf", put: map[string]int{}}
 		key := nomad("5b2c7a94-0000-4000-8000-000000000001.train")
 		b := &burn{from: time.Now(), confirmed: true, empty: true}
 		w.jobs[key] = b
-		runWith(t, w, sampler.Config{Leaves: l})
+		runWith(t, w, sampler.Config{PerfCgroups: l})
 		wait(time.Second)
 		if len(l.put) > 0 {
 			t.Errorf("put %v while nobody was in the job", l.put)
@@ -234,7 +238,7 @@ func TestAJobThatGetsAV2CgroupLeavesItsLeaf(t *testing.T) {
 	})
 }
 
-// One that is killed leaves what the journal kept at the last tick, and not the state that
+// One that is killed perfCgroups what the journal kept at the last tick, and not the state that
 // was saved some time before.
 func TestAnExporterThatIsKilledSetsNoCounterBack(t *testing.T) {
 	t.Parallel()
@@ -255,7 +259,7 @@ func TestAnExporterThatIsKilledSetsNoCounterBack(t *testing.T) {
 		saved := first.Snapshot().State // as each ten seconds
 		for range 5 {
 			wait(1700 * time.Millisecond)
-			shown := store.Latest()[0].Values[api.ColJoules]
+			shown := store.Named(store.Latest()[0])[api.ColJoules]
 			mu.Lock()
 			earlier := kept
 			mu.Unlock()
@@ -264,7 +268,7 @@ func TestAnExporterThatIsKilledSetsNoCounterBack(t *testing.T) {
 			}
 			_, again := runWith(t, w, sampler.Config{Keep: true, Boot: "this", Earlier: earlier})
 			wait(1100 * time.Millisecond)
-			if got := again.Latest()[0].Values[api.ColJoules]; got < shown {
+			if got := again.Named(again.Latest()[0])[api.ColJoules]; got < shown {
 				t.Errorf("%v J after %v J that the one before had shown", got, shown)
 			}
 		}

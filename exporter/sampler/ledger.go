@@ -21,7 +21,6 @@ type ledger struct {
 	covered  float64                  // seconds that were settled
 	users    map[uint32]energy.Joules // what each user's jobs were charged with
 	err      string                   // why the last one was not
-	touched  time.Time                // when the meter was last read
 	cards    cards
 
 	perCPUSecond  float64 // active joules of a busy CPU second in the last interval
@@ -33,7 +32,7 @@ type moment struct {
 	now   time.Time
 	busy  float64 // CPU seconds of all cores
 	cores int
-	cpus  map[int]float64 // the same by CPU; nil = not known
+	cpus  map[int]float64 // the same by CPU; nil = unknown
 	cards bool            // there are graphics cards
 	gpus  *float64        // joules of them all at gpusAt; nil = not known
 
@@ -42,7 +41,7 @@ type moment struct {
 
 // moment is the node now.
 func (s *Sampler) moment(now time.Time) moment {
-	at := moment{now: now, busy: s.cpu.Busy, cores: cmp.Or(s.cpu.Cores, s.cfg.Cores), cpus: s.cpus}
+	at := moment{now: now, busy: s.cpu.Busy, cores: cmp.Or(s.cpu.Cores, s.cfg.Cores), cpus: s.cpu.PerCPU}
 	if s.cfg.GPUs != nil {
 		at.cards = true
 		if joules, when, known := s.cfg.GPUs(); known {
@@ -54,7 +53,7 @@ func (s *Sampler) moment(now time.Time) moment {
 
 // settle charges the interval since the last call. An interval without energy is
 // charged with the next one, so that nothing is lost.
-func (l *ledger) settle(ctx context.Context, meter energy.Meter, at moment, jobs map[attrib.Key]*job) error {
+func (l *ledger) settle(ctx context.Context, meter *meter, at moment, jobs map[attrib.Key]*job) error {
 	first := l.last.IsZero()
 	act := energy.Activity{Elapsed: at.now.Sub(l.last), At: at.now, Busy: max(at.busy-l.lastBusy, 0), Cores: at.cores}
 	if first {
@@ -63,20 +62,13 @@ func (l *ledger) settle(ctx context.Context, meter energy.Meter, at moment, jobs
 	act.Packages = l.sockets.interval(at.cpus)
 	l.cards.see(at)
 	act.GPUs, act.Guessed = l.cards.followed(at.now)-l.cards.reached, l.cards.guess(at)
-	err := l.cards.missing(at.now)
-	var split energy.Split
-	ok := false
-	if err == nil {
-		split, ok, err = meter.Step(ctx, act)
-		l.touched = at.now
-	} else if f, is := meter.(energy.Frequent); is && f.Within() > 0 {
-		err = errors.Join(err, l.refresh(ctx, f, at.now)) // it must not go unread
-	}
+	err := errors.Join(l.cards.missing(at.now), meter.read(ctx, at.now))
 	if err != nil {
 		l.err = err.Error()
 		return err
 	}
 	l.err = ""
+	split, ok := meter.Settle(act)
 	l.cards.counted = l.cards.counted || split.WithGPUs
 	if first || !ok {
 		l.close(at)
@@ -124,9 +116,9 @@ func (l *ledger) close(at moment) {
 	l.cards.close(at)
 }
 
-// tells says whether the joules are known at that moment: the last interval could be
-// settled, and is not so long ago that what was since is anybody's guess.
-func (l *ledger) tells(now time.Time, interval time.Duration) bool {
+// knows reports whether the joules are known at that moment: the last interval could be
+// settled, and is not too long ago.
+func (l *ledger) knows(now time.Time, interval time.Duration) bool {
 	return l.known && l.err == "" && now.Sub(l.last) <= max(staleIntervals*interval, staleSoonest)
 }
 
@@ -136,16 +128,6 @@ const (
 	// staleSoonest is no more than a loaded machine may hold up a short interval.
 	staleSoonest = time.Second
 )
-
-// refresh reads a meter that cannot wait for the next tick.
-func (l *ledger) refresh(ctx context.Context, meter energy.Frequent, now time.Time) error {
-	if l.touched.IsZero() {
-		return nil // there is nothing to go on from
-	}
-	elapsed := now.Sub(l.touched)
-	l.touched = now
-	return meter.Refresh(ctx, elapsed)
-}
 
 // ahead carries a job's joules forward to now, at the rates of its last interval, or where
 // it has none yet at the node's.

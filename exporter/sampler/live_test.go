@@ -17,7 +17,6 @@ import (
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/collector/perf"
 	"pitchpipe/exporter/hostfs"
-	"pitchpipe/exporter/leaf"
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/window"
 )
@@ -48,7 +47,7 @@ func TestARealSlurmJobInV1CgroupsIsCountedByPerfInItsLeaf(t *testing.T) {
 			t.Skipf("%s is %s: %s", s.Name, s.Support, s.Reason)
 		}
 	}
-	leaves, err := leaf.New(root)
+	leaves, err := perf.NewCgroups(root)
 	if err != nil {
 		t.Skipf("no leaves here: %v", err)
 	}
@@ -94,7 +93,7 @@ func TestARealSlurmJobInV1CgroupsIsCountedByPerfInItsLeaf(t *testing.T) {
 	}
 
 	store := window.New(window.Config{})
-	s := sampler.New(sampler.Config{Interval: 100 * time.Millisecond, Discover: 20 * time.Millisecond, Cores: 2, Leaves: leaves},
+	s := sampler.New(sampler.Config{Interval: 100 * time.Millisecond, Discover: 20 * time.Millisecond, Cores: 2, PerfCgroups: leaves},
 		only{attrib.NewScanner(root, attrib.TrustNone), job}, []collector.Collector{cgroup.New(root), perf.New(root)}, newWorld(),
 		energy.NewModeller(energy.Model{Idle: 40, Max: 120}), store)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -149,7 +148,7 @@ func TestARealSlurmJobInV1CgroupsIsCountedByPerfInItsLeaf(t *testing.T) {
 		t.Errorf("task clock %v s, CPU time %v s", clock, cpu)
 	}
 	until("the leaf is still there", func(api.Window) bool {
-		_, err := os.Stat(filepath.Join(root.Cgroup(hostfs.Unified), leaf.Top, "slurm-"+job))
+		_, err := os.Stat(filepath.Join(root.Cgroup(hostfs.Unified), perf.CgroupsTop, "slurm-"+job))
 		return err != nil
 	})
 }

@@ -4,26 +4,27 @@ import (
 	"context"
 
 	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/cgroup"
 )
 
-// finding is the lane of the scanner, and of all else that reads who is where: any of
+// finding is the worker of the scanner, and of all else that reads who is where: any of
 // these reads may hang.
 const finding = "attrib"
 
-// sight is what one look for jobs saw of one.
-type sight struct {
+// scanned is what one look for jobs saw of one.
+type scanned struct {
 	attrib.Found
 	cpus   []int  // that its cpuset gives it; nil = it has none
 	looked bool   // at them
-	anyone bool   // a process is in it; where the last reading saw one nobody looked
-	empty  bool   // nobody is in it or on his way, and that could be read; told of those that are not known
+	anyone bool   // a process is in it; not looked for where the last reading saw one
+	empty  bool   // no process is in it or about to come, and that could be read; of unknown jobs alone
 	user   uint32 // of its processes, where that has to be asked
 	owned  bool   // that is known
 }
 
-// wish is what a look for jobs has to find out about one that is known.
-type wish struct {
+// question is what a look for jobs has to find out about one that is known.
+type question struct {
 	cpus, anyone, user bool
 }
 
@@ -33,34 +34,34 @@ const (
 	looksForLife = 4  // at a cgroup that was empty from the first: one look in so many
 )
 
-// wishes are what the next look has to find out. They are values of their own: a look
+// questions are what the next look has to find out. They are values of their own: a look
 // that hangs must not see what becomes of the jobs meanwhile.
-func (s *Sampler) wishes() map[attrib.Key]wish {
-	out := make(map[attrib.Key]wish, len(s.jobs))
+func (s *Sampler) questions() map[attrib.Key]question {
+	out := make(map[attrib.Key]question, len(s.jobs))
 	for key, j := range s.jobs {
 		j.looks++
-		out[key] = wish{
+		out[key] = question{
 			cpus:   j.cpus != nil || j.looks < looksAtFirst || j.looks%looksRarely == 0,
 			anyone: j.over && key.Manager == attrib.Nomad || !j.over && !s.sawSomebody(j),
 			user:   len(j.found.Dirs) == 0 && !j.found.Confirmed,
 		}
 	}
 	s.looks++
-	for key := range s.deserts {
+	for key := range s.abandoned {
 		now := s.looks%looksForLife == 0
-		out[key] = wish{cpus: now, anyone: now}
+		out[key] = question{cpus: now, anyone: now}
 	}
 	return out
 }
 
-// deserted tells whether a job that is not known is what another left behind that ended
+// isAbandoned reports whether a job that is not known is what another left behind that ended
 // before the sampler began: a cgroup that was empty when it was first looked at, and is.
 // One that an earlier exporter counted for is none, since its last value is to be read.
-func (s *Sampler) deserted(f sight) bool {
-	was, known := s.deserts[f.Key]
+func (s *Sampler) isAbandoned(f scanned) bool {
+	was, known := s.abandoned[f.Key]
 	switch {
 	case f.anyone || known && f.Reborn(was):
-		delete(s.deserts, f.Key)
+		delete(s.abandoned, f.Key)
 		return false
 	case !known && (s.started || !f.empty):
 		return false
@@ -69,34 +70,31 @@ func (s *Sampler) deserted(f sight) bool {
 			return false
 		}
 	}
-	s.deserts[f.Key] = f.Found
+	s.abandoned[f.Key] = f.Found
 	return true
 }
 
 // look looks for jobs; an error means that nothing is known of any.
-func (s *Sampler) look(ctx context.Context) ([]sight, error) {
-	wishes := s.wishes()
-	out := new([]sight)
-	if err := s.lane(finding).do(func() {
+func (s *Sampler) look(ctx context.Context) ([]scanned, error) {
+	questions := s.questions()
+	return collector.Get(s.worker(finding), func() ([]scanned, error) {
 		all := s.finder.Scan(ctx)
-		*out = make([]sight, 0, len(all))
+		out := make([]scanned, 0, len(all))
 		for _, f := range all {
-			w, known := wishes[f.Key]
+			w, known := questions[f.Key]
 			if !known {
-				w = wish{true, true, false}
+				w = question{true, true, false}
 			}
-			see := s.sight(f, w)
+			see := s.scanned(f, w)
 			see.empty = !known && !see.anyone && !f.Fresh() && f.Readable()
-			*out = append(*out, see)
+			out = append(out, see)
 		}
-	}); err != nil {
-		return nil, err
-	}
-	return *out, nil
+		return out, nil
+	})
 }
 
-func (s *Sampler) sight(f attrib.Found, w wish) sight {
-	out := sight{Found: f, looked: w.cpus}
+func (s *Sampler) scanned(f attrib.Found, w question) scanned {
+	out := scanned{Found: f, looked: w.cpus}
 	if w.cpus {
 		out.cpus = cgroup.CPUs(f.Dirs)
 	}
@@ -109,15 +107,15 @@ func (s *Sampler) sight(f attrib.Found, w wish) sight {
 	return out
 }
 
-// roll is who is in a job.
-type roll struct {
-	pids []int
-	uid  uint32 // of those, where that was asked
-	told bool
+// membership is who is in a job.
+type membership struct {
+	pids  []int
+	uid   uint32 // of those, where that was asked
+	known bool
 }
 
-// rolls lists the processes of jobs.
-func (s *Sampler) rolls(jobs []*job) ([]roll, error) {
+// members lists the processes of jobs.
+func (s *Sampler) members(jobs []*job) ([]membership, error) {
 	type asked struct {
 		found    attrib.Found
 		whose    bool // it seems to be root's
@@ -130,12 +128,12 @@ func (s *Sampler) rolls(jobs []*job) ([]roll, error) {
 			ask[i].whenever = j.rooted()
 		}
 	}
-	out := make([]roll, len(jobs))
-	if err := s.lane(finding).each(len(ask), func(i int) {
+	out := make([]membership, len(jobs))
+	if err := s.worker(finding).Each(len(ask), func(i int) {
 		a := ask[i]
 		out[i].pids = a.found.Processes()
 		if a.whose && (a.whenever || len(out[i].pids) == 1) {
-			out[i].uid, out[i].told = s.finder.User(out[i].pids)
+			out[i].uid, out[i].known = s.finder.User(out[i].pids)
 		}
 	}); err != nil {
 		return nil, err
@@ -143,7 +141,7 @@ func (s *Sampler) rolls(jobs []*job) ([]roll, error) {
 	return out, nil
 }
 
-// rooted tells whether to ask whose a job is that seems to be root's: it stays so, most
+// rooted reports whether to ask whose a job is that seems to be root's: it stays so, most
 // often, and to ask looks at all of its processes.
 func (j *job) rooted() bool {
 	const soon, rarely = 16, 16

@@ -9,6 +9,7 @@ import (
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/api/peercred"
 	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector"
 )
 
 // The oldest time that a mark may carry: listeners deliver late when the exporter
@@ -25,7 +26,7 @@ var errLook = errors.New("looked for jobs just now")
 var errNowhere = errors.New("in no job that runs")
 
 type markRequest struct {
-	who    peercred.Caller // whose PID is onBehalf: somebody outside the job, who names it
+	who    peercred.Caller // whose PID is onBehalf: a caller outside the job, who names it
 	job    wanted
 	report api.Report
 	asked  time.Time
@@ -48,7 +49,7 @@ func (m markRequest) sender() string {
 
 // Mark records that an epoch of the job in which the process is has ended, with a
 // snapshot of the job's counters where the rate allows; or that the job saved a
-// checkpoint, which only counts. What another process has told before is taken and
+// checkpoint, which only counts. What another process has reported before is taken and
 // changes nothing. It waits for the sampler;
 // a process in no job, or in one of another user, is ErrNoJob, once jobs have been looked
 // for since. A process that has ended speaks for the job in which it reported before, and
@@ -94,7 +95,7 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 		return err
 	}
 	// It may have begun just now, or another start of it, in cgroups of the same names.
-	if (j == nil || j.found.Renewed() || !s.heeds(j, m.who)) && !s.discovered.After(m.asked) {
+	if (j == nil || j.found.Renewed() || !s.accepts(j, m.who)) && !s.discovered.After(m.asked) {
 		if since := now.Sub(s.discovered); since >= 0 && since < lookAgain {
 			return errLook
 		}
@@ -111,7 +112,7 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 	case report.Time.Before(oldest): // what was saved long ago is not news
 		report.Time = oldest
 	}
-	if j != nil && !s.heeds(j, m.who) {
+	if j != nil && !s.accepts(j, m.who) {
 		s.stats.MarksRefused++
 		return fmt.Errorf("%w of this user: %s", ErrNoJob, m.sender())
 	}
@@ -122,9 +123,9 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 		s.stats.MarksRefused++
 		return fmt.Errorf("%w: %s", ErrNoJob, m.sender())
 	}
-	j.told.by(m.who)
+	j.reports.by(m.who)
 	switch {
-	case j.told.repeated(m.who.PID, report):
+	case j.reports.repeated(m.who.PID, report):
 		s.repeat(j.stored, m)
 		return nil
 	case report.Saved:
@@ -145,64 +146,63 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 	return nil
 }
 
-// locate tells in which job the reporter is. Slurm kills what is left of a job as soon
+// locate reports in which job the reporter is. Slurm kills what is left of a job as soon
 // as its script has ended, and with it a listener that has just sent the last epoch:
 // where a process is not to be found it is in the job in which it was before.
-// Where he is in none that is errNowhere; another error is that nobody can tell now.
+// In no job, that is errNowhere; another error means that it is unknown now.
 func (s *Sampler) locate(m markRequest) (*job, error) {
 	if m.who.PID == onBehalf {
-		if j := s.meant(m.job); j != nil {
+		if j := s.running(m.job); j != nil {
 			return j, nil
 		}
 		return nil, errNowhere
 	}
-	at := &struct {
-		key attrib.Key
-		ok  bool
-	}{}
-	if err := s.lane(finding).do(func() {
-		if at.key, at.ok = s.finder.Locate(m.who.PID, m.who.UID); at.ok {
-			// As it began then it was this process all the time.
-			at.ok = m.who.Start != 0 && s.finder.Started(m.who.PID) == m.who.Start
+	at, err := collector.Get(s.worker(finding), func() (attrib.Key, error) {
+		key, ok := s.finder.Locate(m.who.PID, m.who.UID)
+		// As it began then it was this process all the time.
+		if !ok || m.who.Start == 0 || s.finder.Started(m.who.PID) != m.who.Start {
+			return attrib.Key{}, nil
 		}
-	}); err != nil {
+		return key, nil
+	})
+	if err != nil {
 		return nil, fmt.Errorf("where the reporter is: %w", err)
 	}
-	if at.ok {
-		if j := s.jobs[at.key]; j != nil && j.takes() {
+	if at != (attrib.Key{}) {
+		if j := s.jobs[at]; j != nil && j.takes() {
 			return j, nil
 		}
 		return nil, errNowhere
 	}
 	for _, j := range s.jobs {
 		// Tasks of others in Nomad may have the same uid, and by now the same number.
-		if j.takes() && j.told.knows(m.who) && (m.who.Start != 0 || j.stored.Manager != attrib.Nomad) {
+		if j.takes() && j.reports.knows(m.who) && (m.who.Start != 0 || j.stored.Manager != attrib.Nomad) {
 			return j, nil
 		}
 	}
 	return nil, errNowhere
 }
 
-// heeds reports whether the caller may speak for the job that he is in: its user, or root
+// accepts reports whether the caller may speak for the job that he is in: its user, or root
 // beside it. A task of Nomad belongs to a namespace, and runs as the users of its image.
-func (s *Sampler) heeds(j *job, who peercred.Caller) bool {
+func (s *Sampler) accepts(j *job, who peercred.Caller) bool {
 	if who.PID == onBehalf || who.UID == 0 || j.stored.Manager == attrib.Nomad || who.UID == j.uid {
 		return true
 	}
 	if j.uid != 0 || j.found.HasUID {
 		return false
 	}
-	whose := &struct {
-		uid uint32
-		ok  bool
-	}{} // it seems to be root's: the first process that was seen was
-	if s.lane(finding).do(func() { whose.uid, whose.ok = s.finder.User(j.found.Processes()) }) == nil && whose.ok {
-		s.belongs(j, whose.uid)
+	// It seems to be root's: the first process that was seen was.
+	if uid, err := collector.Get(s.worker(finding), func() (uint32, error) {
+		uid, _ := s.finder.User(j.found.Processes()) // 0 where none lives
+		return uid, nil
+	}); err == nil {
+		s.belongs(j, uid)
 	}
 	return who.UID == j.uid
 }
 
-// takes tells whether the job is there to take marks.
+// takes reports whether the job is there to take marks.
 func (j *job) takes() bool { return !j.over && !j.vanished }
 
 var _ Finder = (*attrib.Scanner)(nil)

@@ -27,7 +27,7 @@ type zoned struct {
 	mu     sync.Mutex
 	hang   chan struct{}
 	err    error
-	within bool // a step is on its way
+	within bool // a reading is on its way
 }
 
 func (z *zoned) Source() string { return energy.RAPL }
@@ -38,7 +38,7 @@ func (z *zoned) set(hang chan struct{}, err error) {
 	z.hang, z.err = hang, err
 }
 
-func (z *zoned) Step(ctx context.Context, a energy.Activity) (energy.Split, bool, error) {
+func (z *zoned) Read(context.Context, time.Duration) error {
 	z.mu.Lock()
 	hang, err := z.hang, z.err
 	z.within = true
@@ -49,13 +49,10 @@ func (z *zoned) Step(ctx context.Context, a energy.Activity) (energy.Split, bool
 	z.mu.Lock()
 	z.within = false
 	z.mu.Unlock()
-	if err != nil {
-		return energy.Split{}, false, err
-	}
-	return z.Modeller.Step(ctx, a)
+	return err
 }
 
-// Base reads what Step writes, as that of powercap does.
+// Base reads what Read writes, as that of powercap does.
 func (z *zoned) Base() energy.Component {
 	z.mu.Lock()
 	defer z.mu.Unlock()

@@ -90,7 +90,7 @@ func TestTheSchemaSaysWhichEventsOfAJobAreCounted(t *testing.T) {
 		if got, ok := win.Samples[len(win.Samples)-1].Values[api.PerfEvent("cycles")]; ok {
 			t.Errorf("%v cycles, which are not known", got)
 		}
-		if got := store.Latest()[0].Values[api.PerfEvent("cycles")]; got != 5 {
+		if got := store.Named(store.Latest()[0])[api.PerfEvent("cycles")]; got != 5 {
 			t.Errorf("the newest that is known are %v cycles, want 5", got)
 		}
 		w.change(func() { c.choice.cycles = 9 })

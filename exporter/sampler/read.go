@@ -19,54 +19,89 @@ type reading struct {
 
 // read takes the readings of jobs, one source after the other. A column belongs to the
 // first collector that supplied it, so that it never changes its source, and with it its
-// level.
+// level. The processes of a job are listed after its cgroup was read, which says whether
+// anything of it ran.
 func (s *Sampler) read(ctx context.Context, jobs ...*job) {
-	rolls, unlisted := s.rolls(jobs)
 	moments := make([]collector.Moment, len(jobs))
 	for i, j := range jobs {
-		moments[i] = collector.Moment{Time: time.Now(), Unlisted: unlisted != nil}
-		if unlisted == nil {
-			s.populate(j, &moments[i], rolls[i])
-		}
+		moments[i] = collector.Moment{Time: time.Now(), Pids: j.pids}
 		j.begin()
 	}
+	listed := false
 	for _, c := range s.collectors {
-		name := c.Name()
-		batch := make([]reading, 0, len(jobs)) // a call that hangs keeps its own
-		for i, j := range jobs {
-			if r := j.reader(name); r != nil {
-				batch = append(batch, reading{at: i, reader: r, moment: moments[i], out: collector.Values{}})
-			}
+		if !listed && c.Name() != accounts {
+			s.list(jobs, moments)
+			listed = true
 		}
-		silent := s.lane(name).each(len(batch), func(k int) {
-			r := &batch[k]
-			r.err = r.reader.Read(ctx, r.moment, r.out)
-		})
-		for k := range batch {
-			i := batch[k].at
-			if silent != nil {
-				s.failed(jobs[i], name, silent)
-				continue
-			}
-			if err := batch[k].err; err != nil {
-				s.failed(jobs[i], name, err)
-			}
-			jobs[i].enter(name, batch[k].out, &moments[i])
-		}
+		s.readSource(ctx, c.Name(), jobs, moments)
+	}
+	if !listed {
+		s.list(jobs, moments)
 	}
 	for _, j := range jobs {
 		s.finish(j)
 	}
 }
 
-// populate enters who is in the job.
-func (s *Sampler) populate(j *job, m *collector.Moment, r roll) {
-	m.Pids = r.pids
-	if len(r.pids) > 0 {
-		j.peopled = m.Time
+// accounts is the name of the collector of cgroups.
+const accounts = "cgroup"
+
+// readSource reads all jobs by one source.
+func (s *Sampler) readSource(ctx context.Context, name string, jobs []*job, moments []collector.Moment) {
+	batch := make([]reading, 0, len(jobs)) // a call that hangs keeps its own
+	for i, j := range jobs {
+		if r := j.reader(name); r != nil {
+			batch = append(batch, reading{at: i, reader: r, moment: moments[i], out: collector.Values{}})
+		}
 	}
-	if r.told {
-		s.belongs(j, r.uid)
+	silent := s.worker(name).Each(len(batch), func(k int) {
+		r := &batch[k]
+		r.err = r.reader.Read(ctx, r.moment, r.out)
+	})
+	for k := range batch {
+		i := batch[k].at
+		if silent != nil {
+			s.failed(jobs[i], name, silent)
+			continue
+		}
+		if err := batch[k].err; err != nil {
+			s.failed(jobs[i], name, err)
+		}
+		jobs[i].enter(name, batch[k].out, &moments[i])
+	}
+}
+
+// idleListings is how many readings in a row the processes of a job of which nothing ran
+// are taken to be those of before: they can only change by who is moved into its cgroup.
+const idleListings = 7
+
+// list finds out who is in the jobs.
+func (s *Sampler) list(jobs []*job, moments []collector.Moment) {
+	var asked []*job
+	var at []int
+	for i, j := range jobs {
+		if moments[i].Idle && len(j.pids) > 0 && j.unlisted < idleListings {
+			j.unlisted++
+			j.peopled = moments[i].Time
+			continue
+		}
+		asked, at = append(asked, j), append(at, i)
+	}
+	members, err := s.members(asked)
+	for k, j := range asked {
+		m := &moments[at[k]]
+		if err != nil {
+			m.Pids, m.Unlisted = nil, true
+			j.pids = nil
+			continue
+		}
+		m.Pids, j.pids, j.unlisted = members[k].pids, members[k].pids, 0
+		if len(m.Pids) > 0 {
+			j.peopled = m.Time
+		}
+		if members[k].known {
+			s.belongs(j, members[k].uid)
+		}
 	}
 }
 
@@ -111,7 +146,7 @@ func (s *Sampler) failed(j *job, name string, err error) {
 	s.describe(j) // it may measure less from now on
 }
 
-// enter takes over what a source told.
+// enter takes over what a source read.
 func (j *job) enter(name string, out collector.Values, m *collector.Moment) {
 	for column, v := range out {
 		owner, claimed := j.claims[column]

@@ -8,11 +8,11 @@ import (
 	"pitchpipe/exporter/collector"
 )
 
-// named is a reader of a job, and the way to its source.
+// named is a reader of a job, and the worker of its source.
 type named struct {
 	name   string
 	reader collector.Reader
-	lane   *lane
+	worker *collector.Worker
 }
 
 // follow goes on with the target as it is now, where the reader can.
@@ -21,33 +21,30 @@ func (n named) follow(ctx context.Context, t collector.Target) error {
 	if !ok {
 		return nil
 	}
-	var failed error
-	if err := n.lane.do(func() { failed = f.Follow(ctx, t) }); err != nil {
-		return err
-	}
-	return failed
+	_, err := collector.Get(n.worker, func() (any, error) { return nil, f.Follow(ctx, t) })
+	return err
 }
 
 // close releases the reader, once its source answers.
 func (n named) close() {
-	n.lane.then(func() { _ = n.reader.Close() }) // descriptors of a job that is gone: nothing to be done
+	n.worker.Then(func() { _ = n.reader.Close() }) // descriptors of a job that is gone: nothing to be done
 }
 
 // openReader begins to measure a job by one source. A reader that comes too late is
 // closed again.
 func (s *Sampler) openReader(ctx context.Context, c collector.Collector, t collector.Target) (named, error) {
-	l := s.lane(c.Name())
+	w := s.worker(c.Name())
 	var r collector.Reader
 	var failed error
-	if err := l.do(func() { r, failed = c.Open(ctx, t) }); err != nil {
-		l.then(func() {
+	if err := w.Do(func() { r, failed = c.Open(ctx, t) }); err != nil {
+		w.Then(func() {
 			if failed == nil && r != nil {
-				_ = r.Close() // nobody reads it
+				_ = r.Close() // no job reads it
 			}
 		})
 		return named{}, err
 	}
-	return named{c.Name(), r, l}, failed
+	return named{c.Name(), r, w}, failed
 }
 
 // open opens the readers that the job's cgroups allow. Those that can follow a job
@@ -69,7 +66,7 @@ func (s *Sampler) open(ctx context.Context, j *job) {
 		if err != nil {
 			s.log.Info("source not available for job", "job", j.stored.String(), "collector", c.Name(), "answer", string(collector.Answer(err)), "err", err)
 			j.absent = append(j.absent, collector.Source(c.Name(), "", err))
-			if errors.Is(err, errSilent) {
+			if errors.Is(err, collector.ErrSilent) {
 				j.unopened = append(j.unopened, c.Name())
 			}
 			continue
@@ -81,13 +78,13 @@ func (s *Sampler) open(ctx context.Context, j *job) {
 
 // reopen tries the sources again that did not answer when the job was opened.
 func (s *Sampler) reopen(ctx context.Context, j *job) {
-	answers := func(name string) bool { return s.lanes[name].stuck() == nil }
+	answers := func(name string) bool { return s.workers[name].Stuck() == nil }
 	if slices.ContainsFunc(j.unopened, answers) {
 		s.open(ctx, j)
 	}
 }
 
-// follow tells the readers that the job's CPUs changed.
+// follow lets the readers know that the job's CPUs changed.
 func (s *Sampler) follow(ctx context.Context, j *job) {
 	target := s.target(j)
 	for _, n := range j.readers {
@@ -104,5 +101,5 @@ func (s *Sampler) followed(j *job, name string, err error) {
 }
 
 func (s *Sampler) target(j *job) collector.Target {
-	return collector.Target{Dirs: j.found.Dirs, CPUs: j.cpus, Leaf: j.leaf}
+	return collector.Target{Dirs: j.found.Dirs, CPUs: j.cpus, PerfDir: j.perfDir}
 }

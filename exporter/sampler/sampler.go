@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -34,14 +35,10 @@ type NodeReader interface {
 	Load() (float64, error)
 }
 
-// CoreReader is a NodeReader that knows each CPU by itself; *node.Node is the real one.
-type CoreReader interface {
-	// Busy is the busy time of each CPU since boot, in seconds.
-	Busy() (map[int]float64, error)
-}
-
-// Leaves gives jobs without a v2 cgroup one; *leaf.Maker is the real one.
-type Leaves interface {
+// PerfCgroups gives jobs without a cgroup in perf's hierarchy one; *perf.Cgroups is the real
+// one.
+type PerfCgroups interface {
+	Hierarchy() string // its name
 	Put(name string, pids []int) (dir string, err error)
 	Remove(name string) error
 }
@@ -53,26 +50,25 @@ type Budgets interface {
 
 // Config bounds a sampler; zero fields take the defaults.
 type Config struct {
-	Interval time.Duration // between samples, default 1 s
-	Discover time.Duration // between looks for jobs, default 250 ms
-	MarkRate int           // snapshots a second and job, default 20
-	Cores    int           // of the node
-	Leaves   Leaves        // default: jobs keep the cgroups that they have
-	LeafTree string        // hierarchy of the leaves; default: v2
-	Keep     bool          // snapshots hold what the next exporter has to know
-	Earlier  state.State   // what an earlier exporter left
-	Boot     string        // of the machine, by which that is believed about jobs that run
-	Budgets  Budgets       // what the administrator wrote; default: nothing
+	Interval    time.Duration // between samples, default 1 s
+	Discover    time.Duration // between looks for jobs, default 250 ms
+	MarkRate    int           // snapshots a second and job, default 20
+	Cores       int           // of the node
+	PerfCgroups PerfCgroups   // default: jobs keep the cgroups that they have
+	Keep        bool          // snapshots hold what the next exporter has to know
+	Earlier     state.State   // what an earlier exporter left
+	Boot        string        // of the machine, by which that is believed about jobs that run
+	Budgets     Budgets       // what the administrator wrote; default: nothing
 	// Sockets is the package of each CPU; nil = there is one.
 	Sockets map[int]int
-	// Hung are sources that were asked before and have not answered yet, by the names of
-	// their collectors, "attrib" and "node"; each channel is closed when it has.
-	Hung map[string]<-chan struct{}
-	// GPUs tells the joules of all graphics cards since any beginning, and when they were
+	// Workers are those of sources that were asked before, by the names of their collectors,
+	// "attrib" and "node": a call of one may still hang.
+	Workers map[string]*collector.Worker
+	// GPUs returns the joules of all graphics cards since any beginning, and when they were
 	// read; nil = there are none.
 	GPUs func() (joules float64, at time.Time, known bool)
 	// Journal keeps at each tick what the next exporter has to know where Keep is set, so
-	// that even one that is killed sets no job's counter back; nil = nobody does.
+	// that even one that is killed sets no job's counter back; nil = it is not kept.
 	Journal func(state.State) error
 	Logger  *slog.Logger // default: none
 }
@@ -84,26 +80,25 @@ type Sampler struct {
 	finder     Finder
 	collectors []collector.Collector // in the order of precedence
 	node       NodeReader
-	meter      energy.Meter
+	meter      *meter
 	store      *window.Store
 
 	marks    chan markRequest
-	lanes    map[string]*lane // by source
-	mute     map[string]bool  // those that did not answer at the last tick
+	workers  map[string]*collector.Worker // by source
+	mute     map[string]bool              // those that did not answer at the last tick
 	snapshot atomic.Pointer[Snapshot]
 
 	// Of Run's goroutine.
 	jobs       map[attrib.Key]*job
 	ended      map[attrib.Key]energy.Joules
-	last       map[attrib.Key]*told // what those told that ended
+	last       map[attrib.Key]*reportLog // what those reported that ended
 	earlier    map[inode]state.Job
-	deserts    map[attrib.Key]attrib.Found // empty cgroups that were there before the first tick
+	abandoned  map[attrib.Key]attrib.Found // empty cgroups that were there before the first tick
 	looks      int                         // for jobs
 	began      time.Time                   // of the first tick
 	started    bool                        // the first scan is over: what is new now began now
 	discovered time.Time                   // when the last scan began
 	cpu        node.CPU
-	cpus       map[int]float64 // busy seconds by CPU, of the last tick
 	cpuErr     string
 	load       float64
 	unkept     string // why the journal could not be written
@@ -117,8 +112,8 @@ type Stats struct {
 	Marks         uint64 // recorded
 	MarksBare     uint64 // of these without a snapshot
 	MarksRefused  uint64 // from processes in no job
-	MarksRepeated uint64 // that another process had told before
-	Saves         uint64 // checkpoints that were told
+	MarksRepeated uint64 // that another process had reported before
+	Saves         uint64 // checkpoints that were reported
 	ReadErrors    uint64
 	JobsSeen      uint64
 	JobsRefused   uint64  // because the store was full
@@ -128,7 +123,7 @@ type Stats struct {
 
 // New builds a sampler. Collectors that stand earlier win where two know the same
 // column of a job.
-func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeReader, meter energy.Meter, store *window.Store) *Sampler {
+func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeReader, m energy.Meter, store *window.Store) *Sampler {
 	cfg.Interval = cmp.Or(max(cfg.Interval, 0), time.Second)
 	cfg.Discover = cmp.Or(max(cfg.Discover, 0), 250*time.Millisecond)
 	cfg.MarkRate = cmp.Or(max(cfg.MarkRate, 0), 20)
@@ -138,19 +133,15 @@ func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeRead
 	}
 	s := &Sampler{
 		cfg: cfg, log: cfg.Logger, finder: finder, collectors: collectors, node: n, store: store,
-		marks: make(chan markRequest), lanes: map[string]*lane{}, mute: map[string]bool{}, jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]energy.Joules{}, last: map[attrib.Key]*told{}, earlier: map[inode]state.Job{},
-		deserts: map[attrib.Key]attrib.Found{},
+		marks: make(chan markRequest), workers: map[string]*collector.Worker{}, mute: map[string]bool{}, jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]energy.Joules{}, last: map[attrib.Key]*reportLog{}, earlier: map[inode]state.Job{},
+		abandoned: map[attrib.Key]attrib.Found{},
 	}
-	for name, done := range cfg.Hung {
-		s.lanes[name] = busy(name, done)
-	}
-	s.meter = newPatient(meter, s.lane("energy"))
+	maps.Copy(s.workers, cfg.Workers)
+	s.meter = &meter{Meter: m, worker: s.worker("energy"), base: m.Base()}
 	s.restore(cfg.Earlier)
 	s.ledger.sockets = newSockets(cfg.Sockets)
-	if m, ok := s.meter.(energy.Calibrated); ok {
-		m.Recall(cfg.Earlier.Idle)
-	}
-	s.snapshot.Store(&Snapshot{Source: meter.Source(), Base: meter.Base(), State: cfg.Earlier})
+	m.Recall(cfg.Earlier.Idle)
+	s.snapshot.Store(&Snapshot{Source: m.Source(), Base: s.meter.base, State: cfg.Earlier})
 	return s
 }
 
@@ -161,9 +152,8 @@ func (s *Sampler) Run(ctx context.Context) error {
 	discover := time.NewTicker(s.cfg.Discover)
 	defer discover.Stop()
 	var refresh <-chan time.Time
-	meter, _ := s.meter.(energy.Frequent)
-	if meter != nil && meter.Within() > 0 && meter.Within() < s.cfg.Interval {
-		t := time.NewTicker(meter.Within())
+	if within := s.meter.Within(); within > 0 && within < s.cfg.Interval {
+		t := time.NewTicker(within)
 		defer t.Stop()
 		refresh = t.C
 	}
@@ -180,7 +170,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 		case <-sample.C:
 			s.tick(ctx)
 		case <-refresh:
-			if err := s.ledger.refresh(ctx, meter, time.Now()); err != nil {
+			if err := s.meter.read(ctx, time.Now()); err != nil {
 				s.stats.ReadErrors++ // the next tick says which
 			}
 		case m := <-s.marks:
@@ -243,9 +233,9 @@ func (s *Sampler) readable() bool { return s.cpuErr == "" }
 // end writes the last sample of a job that went.
 func (s *Sampler) end(j *job, now time.Time) {
 	s.store.End(j.stored, j.goneAt, s.complete(j, now, j.joules.Total()))
-	s.ended[j.stored], s.last[j.stored] = j.joules, j.told
+	s.ended[j.stored], s.last[j.stored] = j.joules, j.reports
 	j.close()
-	s.fell(j)
+	s.removePerfCgroup(j)
 	j.over = true
 	s.log.Info("job ended", "job", j.stored.String(), "cpu_seconds", j.values[api.ColCPUSeconds], "joules", j.joules.Total())
 	if j.vanished {
@@ -266,7 +256,7 @@ func (s *Sampler) complete(j *job, now time.Time, joules float64) collector.Valu
 		out[api.ColNodeBusy] = max(s.cpu.Busy-j.base.Busy, 0)
 		out[api.ColNodeSteal] = max(s.cpu.Steal-j.base.Steal, 0)
 	}
-	if s.ledger.tells(now, s.cfg.Interval) {
+	if s.ledger.knows(now, s.cfg.Interval) {
 		j.addEnergy(out, joules)
 	}
 	return out

@@ -2,10 +2,13 @@ package sampler
 
 import (
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/collector/node"
 	"pitchpipe/exporter/state"
@@ -37,7 +40,7 @@ type Snapshot struct {
 
 func (s *Sampler) publish() {
 	snap := &Snapshot{
-		CPU: s.cpu, Load: s.load, Book: s.ledger.book, Source: s.meter.Source(), Base: s.meter.Base(), EnergyErr: s.ledger.err,
+		CPU: s.cpu, Load: s.load, Book: s.ledger.book, Source: s.meter.Source(), Base: s.meter.base, EnergyErr: s.ledger.err,
 		JobJoules: make(map[attrib.Key]energy.Joules, len(s.jobs)), Stats: s.stats,
 		Silent: s.down(), Users: s.userJoules(), Covered: s.ledger.covered, At: s.stats.LastTickBegan,
 	}
@@ -50,10 +53,9 @@ func (s *Sampler) publish() {
 		}
 	}
 	s.ended = kept
-	maps.DeleteFunc(s.last, func(k attrib.Key, _ *told) bool { _, there := kept[k]; return !there })
-	if m, ok := s.meter.(energy.Calibrated); ok {
-		snap.Idle = m.Calibrations()
-	}
+	maps.DeleteFunc(s.last, func(k attrib.Key, _ *reportLog) bool { _, there := kept[k]; return !there })
+	s.meter.ask()
+	snap.Idle, snap.Zones, snap.IdleWatts, snap.IdleBasis = s.meter.idle, s.meter.zones, s.meter.watts, s.meter.basis
 	if s.cfg.Keep {
 		snap.State = s.state(s.store.Latest(), kept)
 		snap.State.Idle = snap.Idle
@@ -64,19 +66,46 @@ func (s *Sampler) publish() {
 			snap.Running++
 		}
 	}
-	if z, ok := s.meter.(energy.Zoned); ok {
-		snap.Zones = z.Zones()
-	}
-	snap.IdleWatts, snap.IdleBasis = s.meter.IdleWatts()
-	s.note(snap.State)
+	s.writeJournal(snap.State)
 	s.snapshot.Store(snap)
 }
 
 // down lists what does not answer, and the meter in use where it fails.
 func (s *Sampler) down() []api.Source {
 	out := s.silent()
-	if s.ledger.err != "" && s.lane("energy").stuck() == nil {
+	if s.ledger.err != "" && s.worker("energy").Stuck() == nil {
 		out = append(out, api.Source{Name: "energy/" + s.meter.Source(), Support: api.Supported, Silent: true, Reason: s.ledger.err})
+	}
+	return out
+}
+
+// worker returns the worker of a source.
+func (s *Sampler) worker(name string) *collector.Worker {
+	w := s.workers[name]
+	if w == nil {
+		w = collector.NewWorker(name)
+		s.workers[name] = w
+	}
+	return w
+}
+
+// silent lists the sources that do not answer, and logs each change once.
+func (s *Sampler) silent() []api.Source {
+	var out []api.Source
+	for _, name := range slices.Sorted(maps.Keys(s.workers)) {
+		err := s.workers[name].Stuck()
+		if (err != nil) != s.mute[name] {
+			s.mute[name] = err != nil
+			if err != nil {
+				s.log.Warn("source does not answer; the others go on", "source", name, "err", err)
+			} else {
+				s.log.Info("source answers again", "source", name)
+			}
+		}
+		if err != nil {
+			reason := strings.TrimPrefix(err.Error(), name+": ")
+			out = append(out, api.Source{Name: name, Support: api.Supported, Silent: true, Reason: reason})
+		}
 	}
 	return out
 }

@@ -1,17 +1,17 @@
 package sampler
 
 import (
-	"cmp"
+	"errors"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
-	"pitchpipe/exporter/hostfs"
+	"pitchpipe/exporter/collector"
 )
 
-// restarted tells whether f is a later start of a job that keeps its id: the
+// restarted reports whether f is a later start of a job that keeps its id: the
 // scheduler counts another one, or the cgroups were made anew. Those of a task of Nomad
 // may stay, empty, until a restart in place.
-func (j *job) restarted(f sight) bool {
+func (j *job) restarted(f scanned) bool {
 	return f.Reborn(j.found) || j.counted && f.Attempt > 0 && f.Attempt != j.stored.Attempt ||
 		j.over && f.Key.Manager == attrib.Nomad && f.anyone
 }
@@ -29,7 +29,7 @@ func (s *Sampler) number(j *job, f attrib.Found) {
 		s.log.Warn("attempt keeps its own number", "job", j.stored.String(), "attempt", f.Attempt)
 		return
 	}
-	s.log.Info("attempt is told by its job", "job", j.stored.String(), "attempt", f.Attempt)
+	s.log.Info("attempt number known from the job", "job", j.stored.String(), "attempt", f.Attempt)
 	j.stored.Attempt = f.Attempt
 }
 
@@ -47,66 +47,62 @@ func (s *Sampler) restartedInPlace(j *job) {
 	j.budgets = s.store.Budgets(j.stored)
 	if t := s.last[j.stored]; t != nil {
 		// Its output goes on too.
-		j.told.epochs, j.told.saves, j.told.before = t.epochs, t.saves, max(t.epoch, t.before)
+		j.reports.epochs, j.reports.saves, j.reports.before = t.epochs, t.saves, max(t.epoch, t.before)
 	}
 }
 
-// leaf sees to it that the processes of a scheduler's job are in a cgroup where perf
-// looks, where that is wanted, and tells whether the job got one just now. The local scheduler
-// makes its own.
-func (s *Sampler) leaf(j *job) bool {
-	if s.cfg.Leaves == nil || !j.found.Confirmed || j.found.Key.Manager == attrib.Local {
+// placeForPerf moves the processes of a scheduler's job to a cgroup where perf looks, where
+// that is wanted, and reports whether the job got one just now. The local scheduler makes
+// its own.
+func (s *Sampler) placeForPerf(j *job) bool {
+	if s.cfg.PerfCgroups == nil || !j.found.Confirmed || j.found.Key.Manager == attrib.Local {
 		return false
 	}
-	if j.found.Dirs[cmp.Or(s.cfg.LeafTree, hostfs.Unified)] != "" { // some make it after the others
-		left := j.leaf != ""
-		s.fell(j)
-		return left
+	if j.found.Dirs[s.cfg.PerfCgroups.Hierarchy()] != "" { // some make it after the others
+		had := j.perfDir != ""
+		s.removePerfCgroup(j)
+		return had
 	}
-	put := &struct {
-		dir string
-		err error
-	}{}
-	found, had, name := j.found, j.leaf != "", leafName(j)
-	silent := s.lane(finding).do(func() {
+	found, had, name := j.found, j.perfDir != "", perfCgroupName(j)
+	dir, err := collector.Get(s.worker(finding), func() (string, error) {
 		if pids := found.Processes(); len(pids) > 0 || had { // else it is being made
-			put.dir, put.err = s.cfg.Leaves.Put(name, pids)
+			return s.cfg.PerfCgroups.Put(name, pids)
 		}
+		return "", nil
 	})
-	if silent != nil {
-		return false
-	}
-	dir, err := put.dir, put.err
 	text := ""
-	if err != nil {
+	switch {
+	case errors.Is(err, collector.ErrSilent):
+		return false
+	case err != nil:
 		s.stats.ReadErrors++
 		text = err.Error()
 	}
-	if text != j.leafErr && text != "" {
-		s.log.Warn("job is not wholly in its leaf", "job", j.stored.String(), "err", err)
+	if text != j.perfDirErr && text != "" {
+		s.log.Warn("job is not wholly in its perf cgroup", "job", j.stored.String(), "err", err)
 	}
-	j.leafErr = text
-	if dir == "" || dir == j.leaf {
+	j.perfDirErr = text
+	if dir == "" || dir == j.perfDir {
 		return false
 	}
-	j.leaf = dir
+	j.perfDir = dir
 	return true
 }
 
-// fell takes the leaf of a job away that is over.
-func (s *Sampler) fell(j *job) {
-	if j.leaf == "" {
+// removePerfCgroup removes the perf cgroup of a job that is over.
+func (s *Sampler) removePerfCgroup(j *job) {
+	if j.perfDir == "" {
 		return
 	}
-	name, remove := j.stored.String(), leafName(j)
-	s.lane(finding).then(func() {
-		if err := s.cfg.Leaves.Remove(remove); err != nil {
-			s.log.Debug("leaf stays", "job", name, "err", err)
+	name, remove := j.stored.String(), perfCgroupName(j)
+	s.worker(finding).Then(func() {
+		if err := s.cfg.PerfCgroups.Remove(remove); err != nil {
+			s.log.Debug("perf cgroup stays", "job", name, "err", err)
 		}
 	})
-	j.leaf = ""
+	j.perfDir = ""
 }
 
-// leafName does not hold the attempt, whose number may become known later: of one
+// perfCgroupName does not hold the attempt, whose number may become known later: of one
 // job one attempt runs.
-func leafName(j *job) string { return j.found.Key.Manager + "-" + j.found.Key.ID }
+func perfCgroupName(j *job) string { return j.found.Key.Manager + "-" + j.found.Key.ID }

@@ -20,7 +20,7 @@ func TestATaskThatIsStartedAgainInItsEmptyCgroupIsALaterStart(t *testing.T) {
 		"what another scheduler left":    {attrib.Slurm, true, []int{7}, false},
 	} {
 		f := attrib.Found{Key: attrib.Key{Manager: tt.manager, ID: "x", Attempt: 1}, Pids: tt.pids}
-		if got := (&job{found: f, over: tt.over}).restarted(sight{Found: f, anyone: len(tt.pids) > 0}); got != tt.want {
+		if got := (&job{found: f, over: tt.over}).restarted(scanned{Found: f, anyone: len(tt.pids) > 0}); got != tt.want {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
 	}

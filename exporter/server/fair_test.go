@@ -155,9 +155,9 @@ func TestTheMetricsShowEachUserHisOwnJobs(t *testing.T) {
 				t.Fatal(err)
 			}
 			store := fill(t)
-			h, err := metrics.Handler(metrics.New("test", api.Node{Cores: 2}, store, func() *sampler.Snapshot {
-				return &sampler.Snapshot{}
-			}))
+			h, err := metrics.Handler(metrics.Config{
+				Node: func() api.Node { return api.Node{Cores: 2} }, Store: store, Snapshot: func() *sampler.Snapshot { return &sampler.Snapshot{} },
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

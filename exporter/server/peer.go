@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"slices"
@@ -32,6 +33,9 @@ func (s *Server) peer(c peercred.Caller) peer { return peer{Caller: c, all: s.pr
 
 // withPeer keeps who opened a connection, which was asked when it was accepted.
 func (s *Server) withPeer(ctx context.Context, c net.Conn) context.Context {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
 	who, err := peercred.Of(c)
 	return context.WithValue(ctx, peerKey{}, peerResult{s.peer(who), err})
 }

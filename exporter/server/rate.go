@@ -78,7 +78,7 @@ func (s *Server) rated(h http.Handler) http.Handler {
 		p, _ := peerOf(r.Context()) // who is not known is the zero peer, and sees nothing
 		if !p.all && !s.rates.allow(p.Share, r.Method == http.MethodPost, time.Now()) {
 			w.Header().Set("Retry-After", "1")
-			s.refuse(w, http.StatusTooManyRequests, errRate)
+			s.refuse(w, problem{http.StatusTooManyRequests, errRate})
 			return
 		}
 		h.ServeHTTP(w, r)

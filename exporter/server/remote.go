@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/api/certs"
 	"pitchpipe/exporter/api/peercred"
 )
@@ -22,7 +21,7 @@ import (
 // Remote is how callers on other machines are served: over TLS with certificates on
 // both sides. They read, and report on behalf of jobs that they name.
 type Remote struct {
-	Address string // HOST:PORT; empty, with all else, = nobody is served
+	Address string // HOST:PORT; empty, with all else, = no other machine is served
 	// Certs are the exporter's certificate and key, and the authority that a caller's
 	// certificate has to come from.
 	Certs certs.Files
@@ -125,13 +124,13 @@ func (m *remote) config(*tls.ClientHelloInfo) (*tls.Config, error) {
 
 func (m *remote) handler() http.Handler {
 	mux := http.NewServeMux()
-	m.questions(mux)
+	m.register(mux)
 	limited := http.MaxBytesHandler(mux, maxRequest)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := errors.Join(m.vouch(r), m.permitted(r)); err != nil {
 			m.refused.Add(r.RemoteAddr, err)
 			w.Header().Set("Connection", "close")
-			m.refuse(w, http.StatusForbidden, err)
+			m.refuse(w, problem{http.StatusForbidden, err})
 			return
 		}
 		known := peerResult{peer: peer{all: true}}
@@ -152,7 +151,7 @@ func withLink(ctx context.Context, _ net.Conn) context.Context {
 	return context.WithValue(ctx, linkKey{}, new(link))
 }
 
-// vouch tells whether the caller may read. The handshake has verified him; a
+// vouch reports whether the caller may read. The handshake has verified him; a
 // connection may be older than what the files say now.
 func (m *remote) vouch(r *http.Request) error {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
@@ -185,7 +184,7 @@ func (m *remote) vouch(r *http.Request) error {
 	return nil
 }
 
-// permitted tells whether the caller may ask for this: who only scrapes may not ask for
+// permitted reports whether the caller may ask for this: who only scrapes may not ask for
 // anything else, whatever he sends.
 func (m *remote) permitted(r *http.Request) error {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
@@ -207,20 +206,4 @@ func listed(leaf *x509.Certificate, among []string) bool {
 
 func names(leaf *x509.Certificate) []string {
 	return append([]string{leaf.Subject.CommonName}, leaf.DNSNames...)
-}
-
-// questions are what callers on every side may ask.
-func (s *Server) questions(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+api.PathNode, func(w http.ResponseWriter, _ *http.Request) {
-		if s.cfg.Node != nil {
-			s.answer(w, s.cfg.Node())
-			return
-		}
-		s.answer(w, s.node)
-	})
-	mux.HandleFunc("GET "+api.PathJobs, s.jobs)
-	mux.HandleFunc("GET "+api.PathSamples, s.window)
-	mux.HandleFunc("POST "+api.PathReport, s.progressFor)
-	mux.HandleFunc("PUT "+api.PathBudget, s.budget)
-	mux.HandleFunc("GET /metrics", s.scrape)
 }

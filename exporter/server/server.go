@@ -2,16 +2,15 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
-	"strconv"
 	"time"
 
+	"github.com/prometheus/exporter-toolkit/web"
 	"golang.org/x/sync/errgroup"
 
 	"pitchpipe/exporter/api"
@@ -27,9 +26,13 @@ type Marker interface {
 
 // Config says where to listen.
 type Config struct {
-	Socket  string       // Unix socket, required
-	Metrics string       // loopback address for /metrics, empty = none
-	Logger  *slog.Logger // default: none
+	Socket  string // Unix socket, required
+	Metrics string // address for /metrics, empty = none; loopback where WebConfig is empty
+	// WebConfig is a file of prometheus/exporter-toolkit with TLS and basic auth for that
+	// address; empty = neither. Callers from other machines see the node, and the jobs only
+	// where ShowJobs is set.
+	WebConfig string
+	Logger    *slog.Logger // default: none
 	// Blind says why the kernel's word on who reports cannot be understood here, and
 	// refuses all reports: a number that means another process would credit them to
 	// its job. Empty = it can.
@@ -41,7 +44,7 @@ type Config struct {
 	ShowJobs bool
 	// Remote serves callers on other machines; without an address there are none.
 	Remote Remote
-	// Node tells the node as it is now; nil = it stays as it was.
+	// Node returns the node as it is now; nil = it stays as it was.
 	Node func() api.Node
 }
 
@@ -54,29 +57,22 @@ type Server struct {
 	marker  Marker
 	metrics http.Handler
 	rates   *rates
-	remote  *remote // nil = nobody on another machine is served
+	remote  *remote // nil = it serves this machine alone
 }
 
 // ErrAddress means that an address is not one to serve metrics on.
 var ErrAddress = errors.New("metrics address")
 
-// New builds a server. It fails with ErrAddress where cfg.Metrics is not loopback:
-// whoever can reach the address reads the node's energy, and the kernel says who
-// he is on this machine alone; and with ErrRemote where cfg.Remote
-// has an address and lacks what makes that safe.
+// New builds a server. It fails with ErrAddress where cfg.Metrics is not loopback and has no
+// web config: every caller who reaches the address reads the node's energy, and the kernel
+// knows callers on this machine alone; and with ErrRemote where cfg.Remote has an address
+// and lacks what makes that safe.
 func New(cfg Config, node api.Node, store *window.Store, marker Marker, metrics http.Handler) (*Server, error) {
 	if cfg.Socket == "" {
 		return nil, errors.New("server: no socket to listen on")
 	}
-	if cfg.Metrics != "" {
-		host, _, err := net.SplitHostPort(cfg.Metrics)
-		if err != nil {
-			return nil, fmt.Errorf("%w %q: %w", ErrAddress, cfg.Metrics, err)
-		}
-		ip, err := netip.ParseAddr(host)
-		if host != "localhost" && (err != nil || !ip.IsLoopback()) {
-			return nil, fmt.Errorf("%w %q: want a loopback address such as 127.0.0.1:9820, or none: beyond it scrape the address of the API, which asks for a certificate", ErrAddress, cfg.Metrics)
-		}
+	if err := cfg.checkMetrics(); err != nil {
+		return nil, err
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -91,6 +87,27 @@ func New(cfg Config, node api.Node, store *window.Store, marker Marker, metrics 
 	return s, nil
 }
 
+func (c Config) checkMetrics() error {
+	if c.Metrics == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(c.Metrics)
+	if err != nil {
+		return fmt.Errorf("%w %q: %w", ErrAddress, c.Metrics, err)
+	}
+	if c.WebConfig != "" {
+		if err := web.Validate(c.WebConfig); err != nil {
+			return fmt.Errorf("%w %q: %s: %w", ErrAddress, c.Metrics, c.WebConfig, err)
+		}
+		return nil
+	}
+	ip, err := netip.ParseAddr(host)
+	if host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return fmt.Errorf("%w %q: want a loopback address such as 127.0.0.1:9820, or a web config with TLS: beyond loopback scrape the address of the API, which asks for a certificate", ErrAddress, c.Metrics)
+	}
+	return nil
+}
+
 // Run serves until ctx ends and then lets open requests finish for two seconds.
 func (s *Server) Run(ctx context.Context) error {
 	socket, err := peercred.Listen(ctx, s.cfg.Socket)
@@ -98,7 +115,9 @@ func (s *Server) Run(ctx context.Context) error {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.serve(ctx, s.Handler(), s.fair(socket)) })
+	group.Go(func() error {
+		return peercred.Serve(ctx, &http.Server{Handler: s.Handler(), ConnContext: s.withPeer}, s.fair(socket), graceful)
+	})
 	s.log.Info("listening", "socket", s.cfg.Socket)
 	if s.remote != nil {
 		group.Go(func() error { return s.remote.run(ctx) })
@@ -113,7 +132,12 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		mux := http.NewServeMux()
 		mux.HandleFunc("GET /metrics", s.scrape)
-		group.Go(func() error { return s.serve(ctx, s.rated(mux), s.fair(peercred.Identify(tcp))) })
+		group.Go(func() error {
+			srv, l := &http.Server{Handler: s.rated(mux), ConnContext: s.withPeer}, s.fair(peercred.Identify(tcp))
+			return peercred.ServeBy(ctx, srv, l, graceful, func(l net.Listener) error {
+				return web.Serve(l, srv, &web.FlagConfig{WebConfigFile: &s.cfg.WebConfig}, s.log)
+			})
+		})
 		s.log.Info("listening", "address", tcp.Addr().String())
 	}
 	return group.Wait()
@@ -122,71 +146,10 @@ func (s *Server) Run(ctx context.Context) error {
 // graceful is how long open requests may take to finish.
 const graceful = 2 * time.Second
 
-func (s *Server) serve(ctx context.Context, h http.Handler, l net.Listener) error {
-	return peercred.Serve(ctx, &http.Server{Handler: h, ConnContext: s.withPeer}, l, graceful)
-}
-
 // Handler answers requests whose context carries a peer.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	s.questions(mux)
-	mux.HandleFunc("POST "+api.PathProgress, s.progress)
+	s.register(mux)
+	mux.Handle("POST "+api.PathProgress, s.handle(s.progress))
 	return s.rated(mux)
-}
-
-func (s *Server) jobs(w http.ResponseWriter, r *http.Request) {
-	p, err := peerOf(r.Context())
-	if err != nil {
-		s.refuse(w, http.StatusForbidden, err)
-		return
-	}
-	s.answer(w, s.store.Jobs(p.sees))
-}
-
-func (s *Server) window(w http.ResponseWriter, r *http.Request) {
-	p, err := peerOf(r.Context())
-	if err != nil {
-		s.refuse(w, http.StatusForbidden, err)
-		return
-	}
-	query := r.URL.Query()
-	attempt, err1 := count(query.Get("attempt"), 31)
-	after, err2 := count(query.Get("after"), 64)
-	if err := errors.Join(err1, err2); err != nil {
-		s.refuse(w, http.StatusBadRequest, err)
-		return
-	}
-	// A job of another user and one that does not exist look the same.
-	win, ok := s.store.Window(r.PathValue("id"), int(attempt), after, p.sees)
-	if !ok {
-		s.refuse(w, http.StatusNotFound, fmt.Errorf("no job %q that you may see", r.PathValue("id")))
-		return
-	}
-	s.answer(w, win)
-}
-
-func count(text string, bits int) (uint64, error) {
-	if text == "" {
-		return 0, nil
-	}
-	v, err := strconv.ParseUint(text, 10, bits)
-	if err != nil {
-		return 0, fmt.Errorf("%q is not a number", text)
-	}
-	return v, nil
-}
-
-func (s *Server) answer(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(v); err != nil {
-		s.log.Debug("answer not sent", "err", err)
-	}
-}
-
-func (s *Server) refuse(w http.ResponseWriter, status int, err error) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	if err := json.NewEncoder(w).Encode(api.Problem{Error: err.Error()}); err != nil {
-		s.log.Debug("answer not sent", "err", err)
-	}
 }

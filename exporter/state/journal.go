@@ -145,7 +145,7 @@ func (s State) with(j State) State {
 	return s
 }
 
-// same tells whether both are of one attempt, whatever its number turned out to be.
+// same reports whether both are of one attempt, whatever its number turned out to be.
 func (j Job) same(o Job) bool {
 	if j.Job.Manager != o.Job.Manager || j.Job.ID != o.Job.ID {
 		return false

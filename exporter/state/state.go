@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"pitchpipe/exporter/api"
-	"pitchpipe/exporter/budget"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/hostfs"
 )
@@ -38,13 +37,13 @@ type Job struct {
 	Values map[string]float64 `json:"values"`
 	Ended  time.Time          `json:"ended,omitzero"`
 	// Budgets are what was said that it may use.
-	Budgets budget.Set `json:"budgets,omitempty"`
+	Budgets api.Budgets `json:"budgets,omitempty"`
 }
 
 // ErrState means that a file is there and is no state.
 var ErrState = errors.New("state")
 
-// Boot tells the machine's boots apart; empty where it does not say.
+// Boot distinguishes the machine's boots; empty where it does not say.
 func Boot(root hostfs.Root) string {
 	data, err := hostfs.Read(root.Proc("sys", "kernel", "random", "boot_id"))
 	if err != nil {
@@ -81,7 +80,7 @@ func load(path string) (State, error) {
 	return s, nil
 }
 
-// check tells what is wrong with a state.
+// check reports what is wrong with a state.
 func (s State) check() error {
 	if s.Version != version {
 		return fmt.Errorf("it is of version %d, want %d", s.Version, version)

@@ -6,10 +6,9 @@ import (
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
-	"pitchpipe/exporter/budget"
 )
 
-// Allow takes what an origin says an attempt may use, and tells whether there is such
+// Allow takes what an origin says an attempt may use, and reports whether there is such
 // an attempt.
 func (s *Store) Allow(key attrib.Key, by api.Origin, b api.Budget) bool {
 	s.mu.Lock()
@@ -22,7 +21,7 @@ func (s *Store) Allow(key attrib.Key, by api.Origin, b api.Budget) bool {
 }
 
 // AllowAll gives an attempt the budgets that an earlier one of it had.
-func (s *Store) AllowAll(key attrib.Key, all budget.Set) {
+func (s *Store) AllowAll(key attrib.Key, all api.Budgets) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a := s.jobs[key]; a != nil {
@@ -31,7 +30,7 @@ func (s *Store) AllowAll(key attrib.Key, all budget.Set) {
 }
 
 // Budgets are all that were said of an attempt.
-func (s *Store) Budgets(key attrib.Key) budget.Set {
+func (s *Store) Budgets(key attrib.Key) api.Budgets {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if a := s.jobs[key]; a != nil {
@@ -41,7 +40,7 @@ func (s *Store) Budgets(key attrib.Key) budget.Set {
 }
 
 // allow replaces what holds; a set is never changed, so that it can be handed out.
-func (a *attempt) allow(all budget.Set) { a.budgets, a.job.Budget = all, all.Counts() }
+func (a *attempt) allow(all api.Budgets) { a.budgets, a.job.Budget = all, all.Lowest() }
 
 // Find names the attempt that Window would show.
 func (s *Store) Find(id string, number int, visible func(api.Job) bool) (attrib.Key, api.Job, bool) {

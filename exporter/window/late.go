@@ -26,7 +26,7 @@ func (s *Store) Ended(manager, id string, number int) (attrib.Key, bool) {
 	return found, last != nil
 }
 
-// Late adds what an attempt that has ended had told before, and tells whether there
+// Late adds what an attempt that has ended had reported before, and reports whether there
 // is such a one. A mark of an epoch stands at the end of the attempt, with the values
 // that it ended with: the epoch cannot have ended later.
 func (s *Store) Late(key attrib.Key, report api.Report) bool {
@@ -42,7 +42,7 @@ func (s *Store) Late(key attrib.Key, report api.Report) bool {
 	}
 	r := row{time: a.lastTime, mark: &report, ended: true}
 	if slices.ContainsFunc(a.last, func(v float64) bool { return !math.IsNaN(v) }) {
-		r.values = slices.Clone(a.last)
+		r.values = a.pack(a.last)
 	}
 	s.push(a, r)
 	return true

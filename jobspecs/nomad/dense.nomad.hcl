@@ -1,7 +1,7 @@
 # A dense network, trained in mini-batches. Its user asked for one core although the work is parallel, for
 # small batches that a quality guard watches, and for far too much memory.
 #
-# The program is test/workloads/cmd/workload; the variable workload says where it is.
+# The program is test/workload; the variable workload says where it is.
 #
 # For a job of your own, change:
 #   config, env           to your program and what it needs

@@ -1,7 +1,7 @@
 # A Jacobi solver: a sweep over a grid, a barrier, the next sweep. Its user asked for one core although the
 # work is parallel, and for far too much memory.
 #
-# The program is test/workloads/cmd/workload; the variable workload says where it is.
+# The program is test/workload; the variable workload says where it is.
 #
 # For a job of your own, change:
 #   config, env           to your program and what it needs

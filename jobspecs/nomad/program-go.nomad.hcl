@@ -1,4 +1,4 @@
-# A program in Go whose settings are all variables of its environment: the example is test/workloads/cmd/workload,
+# A program in Go whose settings are all variables of its environment: the example is test/workload,
 # which trains a dense network. A change of them needs no new version of the job: they are written to the
 # variable nomad/jobs/JOB/GROUP/TASK, and the template below restarts the task in place.
 #

@@ -1,13 +1,11 @@
--- job_submit.lua: for a site that has none of its own. A site that has one takes
--- the marked lines over into it. It belongs into the folder of slurm.conf, with
--- JobSubmitPlugins=lua there.
+-- job_submit.lua: for a site that has none of its own. A site that has one takes the marked
+-- lines over into it. It belongs into the folder of slurm.conf, with JobSubmitPlugins=lua there.
 
 -- >>> pitchpipe
--- What becomes of a job whose tuning stanza is faulty: "reject" refuses it with a
--- message, "warn" submits it untuned with the same message.
+-- A job whose stanza is faulty: "reject" refuses it with a message, "warn" submits it untuned
+-- with the same message.
 local pitchpipe_on_fault = "reject"
--- The folder that the module was installed in.
-local pitchpipe_folder = "/etc/slurm/pitchpipe"
+local pitchpipe_folder = "/etc/slurm/pitchpipe" -- where the module was installed
 
 package.path = pitchpipe_folder .. "/?.lua;" .. package.path
 local pitchpipe_found, pitchpipe = pcall(require, "pitchpipe")

@@ -1,185 +1,288 @@
--- pitchpipe: the tuning stanza of a batch script, met at submission.
+-- pitchpipe: the submission plugin. It reads the #TUNE lines of a batch script at sbatch.
 --
--- A site calls pitchpipe.submit from slurm_job_submit of its own job_submit.lua:
+-- It refuses what is surely wrong: quoting, unknown blocks and keys, a key given twice, a word
+-- that a key does not take. The controller judges the rest. For a job with a stanza it writes
+-- two things:
 --
---     local found, pitchpipe = pcall(require, "pitchpipe")
---     ...
---     if found then
---       local called, rc = pcall(function() return pitchpipe.submit(job_desc, "reject") end) -- or "warn"
---       if rc == slurm.ERROR then return rc end
---     end
+--     admin_comment   the word pitchpipe:1:-, behind what others wrote
+--     PITCHPIPE_JOB   in the environment, 2:live:NAME=#|WORD;NAME=#: the variables that the task
+--                     prolog may set, each to a number (#) or a word, and "live" where a knob is
+--                     live; 2:: where the mode is not apply or the comment says pitchpipe:off
 --
--- It judges the #TUNE lines of the script. A faulty stanza is refused with a message
--- for the user ("reject"), or submitted untuned with the same message ("warn"). For
--- a good one it writes two things, and nothing else:
---
---     admin_comment               a word pitchpipe:1:{...}, the stanza as JSON without
---                                 blanks, or pitchpipe:1:- where that would be longer
---                                 than most_record bytes
---     environment PITCHPIPE_JOB   2:live:NAME=#|WORD;NAME=#, the variables that the task
---                                 prolog may set, each to a number (#) or one of the
---                                 words, and "live" where a knob is live; 2:: where the
---                                 mode is not apply or the owner's comment says off
---
--- A job without a stanza is not touched in any field. A fault of this module, of any
--- kind, is logged and the job is accepted as it was. It does no I/O, and stops after
--- a bounded amount of work. Lua 5.1 to 5.4.
+-- A job without a stanza keeps every field. Any error here is logged, and the job is accepted
+-- as it was. The plugin does no I/O and stops after a bounded amount of work, so that slurmctld
+-- never waits for it. Lua 5.1 to 5.4.
 
-local judge = require("pitchpipe_judge")
 local keys = require("pitchpipe_keys")
-local script = require("pitchpipe_script")
-local value = require("pitchpipe_value")
-local words = require("pitchpipe_words")
 
 local pitchpipe = {}
 
-pitchpipe.most_record = 4096 -- bytes of the record in admin_comment
-pitchpipe.most_shown = 20    -- faults that the user is shown
-pitchpipe.most_work = 5e6    -- instructions of the interpreter for one job: some 0.1 s of CPU, less than 0.5 s
+local most_head = 65536   -- bytes before the first command; a longer script is the controller's
+local most_late = 1048576 -- bytes that are searched for #TUNE lines behind the first command
+local most_shown = 20     -- faults that the user is shown
+local most_work = 5e6     -- instructions of the interpreter: some 0.1 s of CPU, less than 0.5 s
 
-local VARIABLE = "PITCHPIPE_JOB"
-local PREFIX = "pitchpipe:"
-local VERSION = "1"       -- of the record
-local NOTHING = "2::"     -- the mark of a job in which nothing may be set
-local OFF = "pitchpipe:off"
+local VARIABLE, RECORD, NOTHING, OFF = "PITCHPIPE_JOB", "pitchpipe:1:", "2::", "pitchpipe:off"
 
--- json_text writes a text in printable ASCII without blanks, so that the record is
--- one word wherever Slurm prints it.
-local function json_text(s)
-  local out, i = {}, 1
-  local function unit(code) out[#out + 1] = string.format("\\u%04x", code) end
-  while i <= #s do
-    local a, b, c, d = s:byte(i, i + 3)
-    if a < 128 then
-      local char = string.char(a)
-      if char == '"' or char == "\\" then
-        out[#out + 1] = "\\" .. char
-      elseif a <= 32 or a == 127 then
-        unit(a)
-      else
-        out[#out + 1] = char
+local function quote(s) return '"' .. s:gsub('["\\]', "\\%0") .. '"' end
+
+-- tune_line reads one #TUNE line from byte i on: a block with its keys. It raises the first
+-- fault as a table.
+local function tune_line(line, number, i)
+  local block = { kind = "", label = "", line = number, column = 1, attrs = {} }
+  local function fail(column, found, want)
+    error({ line = number, column = column, found = found, want = want }, 0)
+  end
+  local function char() return line:sub(i, i) end
+  local function at_blank() return i > #line or line:find("^[ \t]", i) ~= nil end
+  local function take(pattern)
+    local text = line:match(pattern, i)
+    i = i + #text
+    return text
+  end
+
+  -- In double quotes \" and \\ are the only escapes; in single quotes there is none.
+  local function quoted()
+    local mark, start, parts = take("^['\"]"), i - 1, {}
+    while i <= #line do
+      parts[#parts + 1] = take(mark == "'" and "^[^']*" or '^[^"\\]*')
+      local c = char()
+      if c == mark then
+        i = i + 1
+        return table.concat(parts)
+      elseif c == "\\" then
+        local escaped = line:match('^["\\]', i + 1)
+        if not escaped then
+          fail(i, "a backslash in double quotes", [[want \" or \\, or single quotes, in which everything is literal]])
+        end
+        parts[#parts + 1], i = escaped, i + 2
       end
+    end
+    fail(start, "the quote " .. mark .. " is not closed", "want the closing quote on the same line")
+  end
+
+  local function element()
+    local start = i
+    if line:find("^['\"]", i) then return { column = start, text = quoted(), quoted = true } end
+    local text = take("^[^ \t,'\"]*")
+    if line:find("^['\"]", i) then fail(i, "a quote inside a bare value", "want quotes around the whole value") end
+    return { column = start, text = text }
+  end
+
+  -- A value is one element, or several with commas between them.
+  local function value(name)
+    if name == "" then fail(i, "an equals sign without a key", "want key=value without blanks around the equals sign") end
+    local items = {}
+    repeat
       i = i + 1
-    elseif a < 224 then
-      unit((a - 192) * 64 + (b - 128))
-      i = i + 2
-    elseif a < 240 then
-      unit((a - 224) * 4096 + (b - 128) * 64 + (c - 128))
-      i = i + 3
+      items[#items + 1] = element()
+    until char() ~= ","
+    if not at_blank() then
+      fail(i, "the character '" .. char() .. "' behind a closing quote", "want quotes around the whole value")
+    end
+    for _, item in ipairs(items) do
+      if item.text == "" and not item.quoted and #items == 1 then
+        fail(i, "no value behind " .. name .. "=", "want a value without a blank before it")
+      elseif item.text == "" and not item.quoted then
+        fail(item.column, "an empty element in a list", "want values with one comma between them and no blanks")
+      end
+    end
+    return items
+  end
+
+  while take("^[ \t]*") and i <= #line do
+    local start, name = i, take("^[^ \t='\"]*")
+    if char() == "=" then
+      local at = i + 1
+      block.attrs[#block.attrs + 1] = { name = name, line = number, column = start, value_at = at, items = value(name) }
+    elseif not at_blank() then
+      fail(i, "the character '" .. char() .. "' in the name of a key", "want key=value")
+    elseif block.kind == "" and #block.attrs == 0 then
+      block.kind, block.column = name, start
+    elseif block.kind ~= "" and block.label == "" and #block.attrs == 0 then
+      block.label, block.label_at = name, start
     else
-      local code = (a - 240) * 262144 + (b - 128) * 4096 + (c - 128) * 64 + (d - 128) - 65536
-      unit(55296 + math.floor(code / 1024))
-      unit(56320 + code % 1024)
-      i = i + 4
+      fail(start, "the word " .. quote(name) .. " where a key is expected",
+        "want key=value without blanks around the equals sign; quote values that hold blanks")
     end
   end
-  return '"' .. table.concat(out) .. '"'
+  return block
 end
 
-local function is_list(block, name)
-  for _, key in ipairs(keys.keys) do
-    if key.block == block and key.name == name then return key.type == "values" end
-  end
-  return false
+-- looks_like reports whether a comment has the form of a #TUNE line but not its first word.
+local function looks_like(line)
+  local head = line:match("^#[ \t]*[Tt][Uu][Nn][Ee][ \t]+([^=]*[a-z_])=")
+  return head ~= nil and select(2, head:gsub("[^ \t]+", "")) <= 3
 end
 
-local function json_attr(block, attr)
-  local v = attr.value
-  if v.kind == "list" and is_list(block, attr.name) then
-    local parts = {}
-    for i, item in ipairs(v.list) do parts[i] = json_text(item.value.text) end
-    return json_text(attr.name) .. ":[" .. table.concat(parts, ",") .. "]"
+-- read returns the blocks of a script, nil where it has none, then the faults of its lines,
+-- then warnings: what is perhaps not meant for this script. It returns false for a script
+-- that is too long.
+local function read(text)
+  local blocks, faults, warnings = nil, {}, {}
+  local from, number = 1, 0
+  local function note(list, column, found, want)
+    list[#list + 1] = { line = number, column = column, found = found, want = want }
   end
-  return json_text(attr.name) .. ":" .. json_text(judge.single(v).text)
+  while from <= #text do
+    local stop = text:find("\n", from, true) or #text + 1
+    if stop > most_head then return false end
+    number = number + 1
+    local line = text:sub(from, stop - 1):gsub("\r$", "")
+    local blanks, rest = line:match("^([ \t]*)(.*)$")
+    if rest == "#TUNE" or rest:find("^#TUNE[ \t]") then
+      if blanks ~= "" then
+        note(faults, #blanks + 1, "#TUNE behind blanks", "want it at the start of the line")
+      else
+        local ok, block = pcall(tune_line, line, number, 6)
+        if not ok and type(block) ~= "table" then error(block, 0) end
+        blocks = blocks or {}
+        local into = ok and blocks or faults
+        into[#into + 1] = block
+      end
+    elseif looks_like(line) then
+      note(warnings, 1, "a comment that looks like a tuning line", "want #TUNE, in capitals and without a blank behind #")
+    elseif rest ~= "" and rest:sub(1, 1) ~= "#" then -- the first command
+      local behind = text:sub(stop, stop + most_late) .. "\n"
+      local at, _, indent = behind:find("\n([ \t]*)#TUNE[ \t\r\n]")
+      if at then
+        number = number + select(2, behind:sub(1, at):gsub("\n", ""))
+        note(blocks and faults or warnings, #indent + 1, "#TUNE behind the first command", "want it before the first command, where #SBATCH lines may stand")
+      end
+      break
+    end
+    from = stop + 1
+  end
+  return blocks, faults, warnings
 end
 
--- record writes a stanza that was found good as the JSON that `pitchpipe validate`
--- reads as well.
-local function record(stanza)
-  local top, knobs = {}, {}
-  for _, attr in ipairs(stanza.attrs) do top[#top + 1] = json_attr("", attr) end
-  for _, b in ipairs(stanza.blocks) do
-    local inner = {}
-    for _, attr in ipairs(b.attrs) do inner[#inner + 1] = json_attr(b.kind, attr) end
-    local name = b.kind == "knob" and b.label or b.kind
-    local text = json_text(name) .. ":{" .. table.concat(inner, ",") .. "}"
-    if b.kind == "knob" then knobs[#knobs + 1] = text else top[#top + 1] = text end
+-- merged brings the lines of one block together; the first block is the top level.
+local function merged(blocks)
+  local out, by = {}, {}
+  table.insert(blocks, 1, { kind = "", label = "", attrs = {} })
+  for _, block in ipairs(blocks) do
+    local name = block.kind .. "\n" .. block.label
+    if not by[name] then
+      by[name], out[#out + 1] = block, block
+    else
+      for _, attr in ipairs(block.attrs) do table.insert(by[name].attrs, attr) end
+    end
   end
-  if #knobs > 0 then top[#top + 1] = '"knob":{' .. table.concat(knobs, ",") .. "}" end
-  local json = "{" .. table.concat(top, ",") .. "}"
-  if #json > pitchpipe.most_record then json = "-" end
-  return PREFIX .. VERSION .. ":" .. json
+  return out
 end
 
-local function mark(read, knobs)
-  local names, live, mode = {}, "", nil
-  for _, attr in ipairs(read.stanza.attrs) do
-    if attr.name == "mode" then mode = judge.single(attr.value).text end
+-- text is the value of a key that takes one; a list has none.
+local function text_of(attr) return attr and #attr.items == 1 and attr.items[1].text or "" end
+
+-- check adds the faults of a block, and names its keys: block.key.
+local function check(block, faults)
+  local function fail(at, column, found, want)
+    faults[#faults + 1] = { line = at.line, column = column, found = found, want = "want " .. want }
   end
-  if mode ~= "apply" then return NOTHING end
-  for _, k in ipairs(knobs) do
-    local allowed = {}
-    if k.number then allowed[1] = k.number end
-    for _, word in ipairs(k.words) do allowed[#allowed + 1] = word end
-    if k.env then names[#names + 1] = k.env .. "=" .. table.concat(allowed, "|") end
-    if k.live then live = "live" end
+  local known = keys.blocks[block.kind]
+  block.key = {}
+  if not known then
+    return fail(block, block.column, "unknown block " .. quote(block.kind) .. " in the tuning stanza", keys.want)
+  elseif block.kind == "knob" and not block.label:find("^[A-Za-z][A-Za-z0-9_-]*$") then
+    local found = block.label == "" and "a knob without a name" or "a knob with the name " .. quote(block.label)
+    return fail(block, block.label_at or block.column, found, "a name of letters, digits, _ and - that begins with a letter")
+  elseif block.kind ~= "knob" and block.label ~= "" then
+    fail(block, block.label_at, "the name " .. quote(block.label) .. " of the " .. block.kind .. " block", "no name: only knobs have one")
+  end
+  for _, attr in ipairs(block.attrs) do
+    local key = known.keys[attr.name]
+    if not key then
+      local where = block.kind == "" and "the tuning stanza" or "the " .. block.kind .. " block"
+      fail(attr, attr.column, "unknown key " .. quote(attr.name) .. " in " .. where, known.want)
+    elseif block.key[attr.name] then
+      fail(attr, attr.column, attr.name .. " is given twice", "it once: the first is at line " .. block.key[attr.name].line)
+    else
+      block.key[attr.name] = attr
+      if key.words and not key.words[text_of(attr)] then
+        local found = #attr.items > 1 and "a list" or quote(text_of(attr):sub(1, 80))
+        fail(attr, attr.value_at, attr.name .. " is " .. found, key.want)
+      end
+    end
+  end
+end
+
+local function is_number(s)
+  local digits, exponent = s:match("^[+-]?([0-9.]+)(.*)$")
+  return digits and digits:find("[0-9]") and not digits:find("%..*%.") and (exponent == "" or exponent:find("^[eE][+-]?[0-9]+$"))
+end
+
+-- allowed lists what a knob may be set to: # for any number, and words. Words that no
+-- variable is given are left out.
+local function allowed(knob)
+  local number, out = nil, {}
+  for _, attr in ipairs(knob.attrs) do
+    if attr.name == "values" or attr.name == "min" or attr.name == "max" or attr.name == "default" then
+      for _, item in ipairs(attr.items) do
+        if keys.amounts[knob.label] or is_number(item.text) then
+          number = "#"
+        elseif item.text ~= "" and not item.text:find(keys.other_bytes) then
+          out[#out + 1] = item.text
+        end
+      end
+    end
+  end
+  if number then table.insert(out, 1, number) end
+  return table.concat(out, "|")
+end
+
+local function mark(blocks)
+  local names, knobs, live = {}, {}, ""
+  if text_of(blocks[1].key.mode) ~= "apply" then return NOTHING end
+  for _, block in ipairs(blocks) do
+    if block.kind == "knob" then knobs[block.label] = block end
+  end
+  for _, block in ipairs(blocks) do
+    local env, follows, set = text_of(block.key.env), text_of(block.key.follows), ""
+    local leader = follows == "" and block or knobs[follows]
+    if leader and (leader == block or text_of(leader.key.follows) == "") then set = allowed(leader) end
+    if env:find("^[A-Za-z_][A-Za-z0-9_]*$") then names[#names + 1] = env .. "=" .. set end
+    if text_of(block.key.live) == "true" then live = "live" end
   end
   return "2:" .. live .. ":" .. table.concat(names, ";")
 end
 
--- examine judges the text of a script. Returns nil where there is no stanza or it is
--- too long to be judged here, else a table with faults, and for a good stanza the
--- record and the mark.
+-- examine returns nil for a script without a stanza or too long, else its faults, its
+-- warnings, and without faults its mark.
 function pitchpipe.examine(text)
-  if not text:find("#TUNE", 1, true) then return nil end
-  local read = script.read(text)
-  if not read then return nil, "the script is too long to be judged at submission" end
-  local faults, knobs = judge.judge(read)
-  if #faults > 0 then
-    local late = true -- only lines behind the first command: perhaps not meant for this script
-    for _, fault in ipairs(faults) do late = late and fault.late end
-    return { faults = faults, late = late and not read.stanza }
+  local blocks, faults, warnings = read(text)
+  if blocks == false then return nil, text:find("#TUNE", 1, true) and "the script is too long to be judged at submission" end
+  if blocks and #faults == 0 then
+    blocks = merged(blocks)
+    for _, block in ipairs(blocks) do check(block, faults) end
+    table.sort(faults, function(a, b) return a.line < b.line or a.line == b.line and a.column < b.column end)
   end
-  if not read.stanza then return nil end
-  return { faults = {}, record = record(read.stanza), mark = mark(read, knobs) }
+  if not blocks and #faults == 0 and #warnings == 0 then return nil end
+  return { faults = faults, warnings = warnings, mark = blocks and #faults == 0 and mark(blocks) or nil }
 end
 
--- say shows the user why; the format is a separate argument because the text holds
--- what the user wrote.
-local function say(faults, verdict)
-  slurm.log_user("%s", string.format("pitchpipe: %d %s in the tuning stanza, %s", #faults, #faults == 1 and "fault" or "faults", verdict))
-  for i, fault in ipairs(faults) do
-    if i > pitchpipe.most_shown then
-      slurm.log_user("%s", string.format("pitchpipe: and %d more", #faults - pitchpipe.most_shown))
-      break
-    end
-    local text = fault.found
-    if fault.want and fault.want ~= "" then text = text .. "; " .. fault.want end
-    if not value.printable(text) then text = words.quote(text:gsub("[\128-\255]", "?")) end
-    slurm.log_user("%s", string.format("pitchpipe: line %d, column %d: %s", fault.at.line, fault.at.column, text))
+-- say shows the user why. Users wrote part of the text: the format is another argument, and
+-- only printable ASCII is shown.
+local function say(list, verdict)
+  if #list == 0 then return end
+  slurm.log_user("%s", "pitchpipe: " .. verdict)
+  for i, fault in ipairs(list) do
+    if i > most_shown then return slurm.log_user("%s", "pitchpipe: and " .. #list - most_shown .. " more") end
+    local text = string.format("pitchpipe: line %d, column %d: %s; %s", fault.line, fault.column, fault.found, fault.want)
+    slurm.log_user("%s", (text:gsub("[^ -~]", "?")))
   end
 end
 
--- others returns an admin comment without records of ours.
-local function others(comment)
-  local kept = {}
-  for word in (comment or ""):gmatch("%S+") do
-    if word:sub(1, #PREFIX) ~= PREFIX then kept[#kept + 1] = word end
+-- apply writes the record and the mark: both, or neither. Other words of the comment stay.
+local function apply(job_desc, mark)
+  local before, kept = job_desc.admin_comment, {}
+  for word in (before or ""):gmatch("%S+") do
+    if word:sub(1, #RECORD) ~= RECORD then kept[#kept + 1] = word end
   end
-  if #kept == 0 then return "" end
-  return table.concat(kept, " ") .. " "
-end
-
--- apply writes the record and the mark: both, or neither.
-local function apply(job_desc, good)
-  local before = job_desc.admin_comment
-  local comment = others(before) .. good.record
-  if not job_desc.environment then error("the job has no environment") end
-  job_desc.admin_comment = comment
-  local mark = good.mark
   for word in (job_desc.comment or ""):gmatch("%S+") do
     if word == OFF then mark = NOTHING end
   end
+  if not job_desc.environment then error("the job has no environment") end
+  job_desc.admin_comment = table.concat(kept, " ") .. (#kept > 0 and " " or "") .. RECORD .. "-"
   local ok, why = pcall(function() job_desc.environment[VARIABLE] = mark end)
   if not ok then
     job_desc.admin_comment = before or ""
@@ -188,30 +291,24 @@ local function apply(job_desc, good)
 end
 
 local function guarded(job_desc, on_fault)
-  local text = job_desc.script
-  if type(text) ~= "string" then return slurm.SUCCESS end -- srun and salloc
-  local found, why = pitchpipe.examine(text)
-  if why then slurm.log_info("pitchpipe: %s", why) end
+  if type(job_desc.script) ~= "string" then return slurm.SUCCESS end -- srun and salloc
+  local found, why = pitchpipe.examine(job_desc.script)
+  if why then slurm.log_info("%s", "pitchpipe: " .. why) end
   if not found then return slurm.SUCCESS end
-  if #found.faults == 0 then
-    apply(job_desc, found)
-    return slurm.SUCCESS
-  end
-  if on_fault == "reject" and not found.late then
-    say(found.faults, "the job is not submitted:")
-    return slurm.ERROR
-  end
-  say(found.faults, "the job is submitted and runs untuned:")
+  local count = #found.faults == 1 and "1 fault" or #found.faults .. " faults"
+  local rejected = #found.faults > 0 and on_fault == "reject"
+  say(found.faults, count .. " in the tuning stanza, the job is " .. (rejected and "not submitted:" or "submitted and runs untuned:"))
+  if rejected then return slurm.ERROR end
+  say(found.warnings, "the job is submitted without these lines:")
+  if found.mark then apply(job_desc, found.mark) end
   return slurm.SUCCESS
 end
 
--- submit is called once for each submission, with the choice "reject" or "warn" for
--- a faulty stanza. Returns slurm.SUCCESS or slurm.ERROR, and never raises an error.
+-- submit is called once for each submission, with the choice "reject" or "warn" for a faulty
+-- stanza. It returns slurm.SUCCESS or slurm.ERROR, and never raises an error.
 function pitchpipe.submit(job_desc, on_fault)
   local hook = debug and debug.sethook
-  if hook then
-    hook(function() hook(); error("pitchpipe: too much work for one job", 0) end, "", pitchpipe.most_work)
-  end
+  if hook then hook(function() hook(); error("pitchpipe: too much work for one job", 0) end, "", most_work) end
   local ok, result = pcall(guarded, job_desc, on_fault)
   if hook then hook() end
   if ok then return result end

@@ -27,9 +27,8 @@ import (
 // Options say what is measured.
 type Options struct {
 	Exporter     string // the program
-	NodeExporter string // the program; empty = it is not there
-	Jobs         int
-	Processes    int // of each job
+	NodeExporter string // the program; empty = it is not measured
+	Workload     Workload
 	Scrapes      int
 	Fresh        int           // scrapes that each meet a sample that nobody has asked for
 	Over         time.Duration // for which sampling alone is measured
@@ -38,7 +37,7 @@ type Options struct {
 
 // Run measures both programs, one after the other, with the same jobs there.
 func Run(ctx context.Context, o Options) (Report, error) {
-	r := Report{Machine: measure.ThisMachine(), Jobs: o.Jobs, Processes: o.Processes}
+	r := Report{Machine: measure.ThisMachine(), Workload: o.Workload}
 	if os.Geteuid() != 0 {
 		return r, errors.New("needs root, for cgroups and perf events")
 	}
@@ -56,8 +55,8 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	}
 	group.Go(func() error { return sim.Run(gctx, 100*time.Millisecond, busy) })
 
-	_, _ = fmt.Fprintf(o.Trace, "making %d jobs of %d processes\n", o.Jobs, o.Processes)
-	work, err := begin(ctx, o.Jobs, o.Processes)
+	_, _ = fmt.Fprintf(o.Trace, "making %d jobs of %d processes\n", o.Workload.Jobs, o.Workload.Processes)
+	work, err := begin(ctx, o.Workload.Jobs, o.Workload.Processes)
 	defer work.end()
 	if err != nil {
 		return r, err
@@ -68,7 +67,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	}
 	r.Exporter, err = o.measure(ctx, o.Exporter, at, func(page string) bool {
 		r.Seen = strings.Count(page, "\npitchpipe_job_info{")
-		return strings.Count(page, `pitchpipe_job_perf_task_clock_seconds_total{manager="local",job_id="`+prefix()) == o.Jobs && strings.Contains(page, "pitchpipe_node_zone_energy")
+		return strings.Count(page, `pitchpipe_job_perf_task_clock_seconds_total{manager="local",job_id="`+prefix()) == o.Workload.Jobs && strings.Contains(page, "pitchpipe_node_zone_energy")
 	}, "--socket", filepath.Join(dir, "s"), "--web.listen-address", at, "--path.sysfs", sys, "--path.cgroupfs", "/sys/fs/cgroup", "--log.level=error")
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", o.Exporter, err)

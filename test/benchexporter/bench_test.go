@@ -42,7 +42,7 @@ func TestScrapesAreTimedAndWhatSamplingTookIsLeftOut(t *testing.T) {
 
 func TestTheReportHasARatioWhereThereAreTwo(t *testing.T) {
 	t.Parallel()
-	cost := Cost{Sampling: 0.004, Fast: Scrapes{Times: []time.Duration{time.Millisecond, 2 * time.Millisecond}, CPU: 0.25}, RSS: 20e6, Binary: 12e6, Descriptors: 90}
+	cost := Cost{Sampling: 0.004, Fast: Scrapes{Times: []time.Duration{time.Millisecond, 3 * time.Millisecond, 3 * time.Millisecond}, CPU: 0.25}, RSS: 20e6, Binary: 12e6, Descriptors: 90}
 	other := cost
 	other.Fast.CPU, other.RSS = 1, 10e6
 	for _, tc := range []struct {
@@ -50,11 +50,12 @@ func TestTheReportHasARatioWhereThereAreTwo(t *testing.T) {
 		other *Cost
 		wants []string
 	}{
-		{"alone", nil, []string{"0.250  -", "scripts/setup-node-exporter"}},
+		{"alone", nil, []string{"0.250  -", "15", "scripts/setup-node-exporter"}},
+		{"above a bar", nil, []string{"1, missed"}},
 		{"beside the other", &other, []string{"0.250               1.000          0.25", "20.0                10.0           2.00"}},
 	} {
 		var out strings.Builder
-		if err := (Report{Jobs: 10, Processes: 16, Exporter: cost, NodeExporter: tc.other}).Print(&out); err != nil {
+		if err := (Report{Workload: Workloads()[0], Exporter: cost, NodeExporter: tc.other}).Print(&out); err != nil {
 			t.Fatal(err)
 		}
 		text := out.String()

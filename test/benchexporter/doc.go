@@ -2,7 +2,7 @@
 // CPU time scrapes and sampling take, its memory, descriptors and size, beside Debian's
 // prometheus-node-exporter with the same sources on the same machine in the same run.
 //
-// In come the two programs and how many jobs of how many processes there are to be; out
-// comes a report. The jobs are cgroups of sleeping processes, and a simulated powercap
+// The input is the two programs and a workload, which is so many jobs of so many processes
+// each; the output is a report with the bars of that workload. The jobs are cgroups of sleeping processes, and a simulated powercap
 // tree has joules. It needs root, for cgroups and perf events, and leaves nothing behind.
 package benchexporter

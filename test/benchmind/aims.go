@@ -50,7 +50,7 @@ func counted(what string, rows []fields, spare int, reaches func(fields) bool) a
 	return a
 }
 
-// ordered tells whether one key's number is at most so many times another's.
+// ordered reports whether one key's number is at most so many times another's.
 func ordered(r fields, key string, times float64, other string) bool {
 	a, okA := r.number(key)
 	b, okB := r.number(other)

@@ -194,7 +194,7 @@ func (s *Server) write(key string, value []byte, flags uint64, q url.Values) (bo
 	return true, nil
 }
 
-// current tells whether a key has this index; 0 means that it is not there.
+// current reports whether a key has this index; 0 means that it is not there.
 func current(p *pair, index uint64) bool {
 	if p == nil {
 		return index == 0

@@ -131,11 +131,12 @@ func (s *stage) tell(id string) {
 }
 
 func TestEveryDurableStepSurvivesAKill(t *testing.T) {
+	t.Parallel()
 	progs := build(t)
 	steps := []string{
 		"driver claimed", "driver created", "driver planned", "driver forked", "driver running",
-		"saved probing ", "driver asking", "driver signal-requested", "saved probing checkpointing", "driver stopped",
-		"saved probing stopped", "driver changed", "saved probing changed", "driver queued", "driver ended",
+		"saved probe ", "driver asking", "driver signal-requested", "saved probe checkpointing", "driver stopped",
+		"saved probe stopped", "driver changed", "saved probe changed", "driver queued", "driver ended",
 	}
 	deaths := filepath.Join(t.TempDir(), "deaths")
 	// A kill at one step may carry a job past the next one, and a job that waits out
@@ -181,6 +182,7 @@ func TestRandomKillsLoseNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes more than a minute")
 	}
+	t.Parallel()
 	progs := build(t)
 	s := newStage(t, progs)
 	s.start()

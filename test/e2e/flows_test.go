@@ -80,7 +80,7 @@ func TestJobFilesThatShipRunToSuccess(t *testing.T) {
 		t.Errorf("run --wait --json: %+v", waited)
 	}
 
-	text := s.ok("explain", batch)
+	text := s.ok("explain", "-v", batch)
 	for _, want := range []string{`submitted "jacobi", asking for`, "It finished its work after ", fmt.Sprintf("%d epochs", epochs)} {
 		if !strings.Contains(text, want) {
 			t.Errorf("explain does not say %q:\n%s", want, text)
@@ -207,7 +207,7 @@ func TestEachBadEndHasItsName(t *testing.T) {
 		if j.Attempt != 1 {
 			t.Errorf("%s had %d attempts", c.file, j.Attempt)
 		}
-		if text := s.ok("explain", j.ID); !strings.Contains(text, c.tells) {
+		if text := s.ok("explain", "-v", j.ID); !strings.Contains(text, c.tells) {
 			t.Errorf("explain %s does not say %q:\n%s", c.file, c.tells, text)
 		}
 	}
@@ -317,7 +317,7 @@ func TestJobsGoOnWithoutAController(t *testing.T) {
 	s.whole(id, epochs)
 	s.whole(short, 5)
 	for _, id := range []string{id, short} {
-		if text := s.ok("explain", id); !strings.Contains(text, "It finished its work") || strings.Count(text, " submitted ") != 1 {
+		if text := s.ok("explain", "-v", id); !strings.Contains(text, "It finished its work") || strings.Count(text, " submitted ") != 1 {
 			t.Errorf("the story of %s was not finished:\n%s", id, text)
 		}
 	}
@@ -362,7 +362,7 @@ func TestAProbeThatIsNinefoldSlowerCostsAJobLittle(t *testing.T) {
 	).Replace(string(text))
 	job := told[api.Job](s, "run", "--wait", s.write("ninefold.sbatch", changed))
 	s.whole(job.ID, epochs)
-	story := s.ok("explain", job.ID)
+	story := s.ok("explain", "-v", job.ID)
 	if job.Probes != 1 || !job.Current.Equal(job.Own) {
 		t.Fatalf("%d probes, it ended with %s; want 1, and its owner's\n%s", job.Probes, job.Current, story)
 	}

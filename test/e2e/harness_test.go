@@ -128,7 +128,7 @@ func (s *stage) start() {
 	s.ctl, s.ended = cmd, ended
 }
 
-// alive tells whether the controller still runs.
+// alive reports whether the controller still runs.
 func (s *stage) alive() bool {
 	select {
 	case err := <-s.ended:

@@ -20,7 +20,6 @@ import (
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon"
 	"pitchpipe/controller/reconcile"
-	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/local"
 	exporterapi "pitchpipe/exporter/api"
@@ -76,7 +75,7 @@ func (w *workshop) make() {
 		return
 	}
 	out, err := exec.CommandContext(context.Background(), "go", "build", "-o", w.dir, "pitchpipe/controller/cmd/pitchpipe",
-		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/workloads/cmd/workload").CombinedOutput()
+		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/workload").CombinedOutput()
 	if err != nil {
 		w.err = fmt.Errorf("go build: %w\n%s", err, out)
 	}
@@ -172,9 +171,9 @@ func serve(ctx context.Context, dir string, die func(string), log *slog.Logger) 
 		},
 		Site: site, Driver: drv, Meter: calm{meter}, Log: log, Tick: 150 * time.Millisecond, Step: 30 * time.Millisecond,
 		RestartCost: time.Second, // as the program has it
-		AfterSave: func(phase reconcile.Phase, step driver.StepKind) {
-			if phase.Acting() {
-				die(fmt.Sprintf("saved %s %s", phase, step))
+		AfterSave: func(r *reconcile.Record) {
+			if r.Move != nil {
+				die(fmt.Sprintf("saved %s %s", r.Move.Decision.Action, r.Move.Step))
 			}
 		},
 	})

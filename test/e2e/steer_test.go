@@ -28,7 +28,7 @@ func TestAPauseStopsEveryEffect(t *testing.T) {
 	}
 	worse := strings.ReplaceAll(string(text), "0.4 / $THREADS ^ 2", "0.03 * $THREADS")
 	id := strings.TrimSpace(s.ok("run", s.write("probed.sbatch", worse)))
-	s.until(id, "to be probed", func(j api.Job) bool { return j.Phase == "probing" || j.Probes > 0 })
+	s.until(id, "to be probed", func(j api.Job) bool { return j.Phase == "changing" || j.Probes > 0 })
 
 	s.ok("pause", "cluster", "--why", "a test")
 	paused := s.job(id)
@@ -68,7 +68,7 @@ func TestAPauseStopsEveryEffect(t *testing.T) {
 	if discards := table.Discards(told[api.Story](s, "explain", id)); !table.InOrder(did, last, discards) {
 		t.Errorf("its output has the epochs %v, want each in order and once, or again after %d discards", did, discards)
 	}
-	if text := s.ok("explain", id); !strings.Contains(text, "tuning is paused") {
+	if text := s.ok("explain", "-v", id); !strings.Contains(text, "tuning is paused") {
 		t.Errorf("explain does not tell of the pause:\n%s", text)
 	}
 }

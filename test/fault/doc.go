@@ -1,12 +1,12 @@
-// Package fault is what all tests have in common that inject faults into a scheduler with
-// controllers that move jobs: the plan of which fault comes when, programs that are
-// started again when they die, rounds of faults that meet jobs in the middle of something,
-// the journal that each job keeps, and the table of what became of every job.
+// Package fault is the engine of fault campaigns: jobs that controllers move, and faults
+// that meet them in the middle of that, round after round.
 //
-// In come kinds of faults with their weights, a seed, and functions that inflict a fault
-// and say which jobs it touched; out come strikes, verdicts' counts and text. A fault that
-// met no job in the middle of anything is not counted and tried again elsewhere.
+// In: kinds of faults with their weights, a seed, and an adapter that submits jobs, does a
+// fault, reports which jobs it touched, and judges what became of them. Out: the faults
+// that met something, and a table of what became of every job. A fault that met no job in
+// the middle of a move does not count and is tried again at another point.
 //
-// It knows no scheduler and judges no job but by its journal. The program of the jobs is
-// cmd/faultjob.
+// The engine knows no scheduler and judges no job but by the journal that the job keeps
+// itself. The program of the jobs is cmd/faultjob; the adapters are faultslurm and
+// faultnomad.
 package fault

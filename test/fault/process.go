@@ -53,7 +53,7 @@ func Begin(cmd *exec.Cmd, to string) (*Process, error) {
 	return p, <-started
 }
 
-// Alive tells whether it runs.
+// Alive reports whether it runs.
 func (p *Process) Alive() bool {
 	select {
 	case <-p.Ended:

@@ -64,7 +64,7 @@ func (r *Round) Complaints() []string {
 	return slices.Clone(r.complaints)
 }
 
-// Over tells whether there is nothing left that a fault could meet.
+// Over reports whether there is nothing left that a fault could meet.
 func (r *Round) Over() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,7 +113,7 @@ type Work struct {
 	// in the fault at which point it struck.
 	Inflict  func(f *Fault) ([]string, error)
 	Families []Family
-	// Left counts the jobs that are not at their end, and Moved tells whether one of them is
+	// Left counts the jobs that are not at their end, and Moved reports whether one of them is
 	// being moved. Both are asked beside Inflict.
 	Left  func() int
 	Moved func() bool

@@ -42,59 +42,102 @@ func (r *row) add(v Verdict) {
 	}
 }
 
-// Table is printed at the end: a row a kind, and one of all jobs, touched or not. A
-// strike's touched are keys of the verdicts. The last column is named longest.
-func Table(strikes []Strike, verdicts map[string]Verdict, columns []string, longest string) string {
-	fresh := func() *row { return &row{rounds: map[int]bool{}, counts: make([]int, len(columns))} }
-	rows, all := map[string]*row{}, fresh()
-	all.strikes = len(strikes)
-	for _, s := range strikes {
-		r := rows[s.Kind]
+// Side is one system of which the table shows the rows.
+type Side struct {
+	Strikes  []Strike
+	Verdicts map[string]Verdict
+}
+
+// rows are those of each kind, and that of all jobs, touched or not. A strike's touched are
+// keys of the verdicts.
+func (s Side) rows(columns int) (kinds map[string]*row, all *row) {
+	fresh := func() *row { return &row{rounds: map[int]bool{}, counts: make([]int, columns)} }
+	kinds, all = map[string]*row{}, fresh()
+	all.strikes = len(s.Strikes)
+	for _, st := range s.Strikes {
+		r := kinds[st.Kind]
 		if r == nil {
 			r = fresh()
-			rows[s.Kind] = r
+			kinds[st.Kind] = r
 		}
 		r.strikes++
-		r.rounds[s.Round] = true
-		all.rounds[s.Round] = true
-		for _, id := range s.Touched {
-			if v, ok := verdicts[id]; ok {
+		r.rounds[st.Round] = true
+		all.rounds[st.Round] = true
+		for _, id := range st.Touched {
+			if v, ok := s.Verdicts[id]; ok {
 				r.add(v)
 			}
 		}
 	}
-	for _, v := range verdicts {
+	for _, v := range s.Verdicts {
 		all.add(v)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%-40s %6s %6s %6s", "fault", "rounds", "times", "jobs")
+	return kinds, all
+}
+
+// sheet prints rows.
+type sheet struct {
+	strings.Builder
+
+	columns []string
+	longest string // the name of the last column
+}
+
+func newSheet(columns []string, longest string) *sheet {
+	s := &sheet{columns: columns, longest: longest}
+	fmt.Fprintf(s, "%-46s %6s %6s %6s", "fault", "rounds", "times", "jobs")
 	for _, c := range columns {
-		fmt.Fprintf(&b, " %*s", width(c), c)
+		fmt.Fprintf(s, " %*s", width(c), c)
 	}
-	fmt.Fprintf(&b, " %*s\n", width(longest), longest)
-	line := func(name string, r *row) {
-		fmt.Fprintf(&b, "%-40s %6d %6d %6d", name, len(r.rounds), r.strikes, r.jobs)
-		for i, c := range columns {
-			fmt.Fprintf(&b, " %*d", width(c), r.counts[i])
-		}
-		fmt.Fprintf(&b, " %*.1fs\n", width(longest)-1, r.longest.Seconds())
+	fmt.Fprintf(s, " %*s\n", width(longest), longest)
+	return s
+}
+
+func (s *sheet) line(name string, r *row) {
+	fmt.Fprintf(s, "%-46s %6d %6d %6d", name, len(r.rounds), r.strikes, r.jobs)
+	for i, c := range s.columns {
+		fmt.Fprintf(s, " %*d", width(c), r.counts[i])
 	}
-	for _, kind := range slices.Sorted(maps.Keys(rows)) {
-		line(kind, rows[kind])
+	fmt.Fprintf(s, " %*.1fs\n", width(s.longest)-1, r.longest.Seconds())
+}
+
+// Table has a row for each kind, one of all jobs, and the points that were met.
+func Table(of Side, columns []string, longest string) string {
+	s := newSheet(columns, longest)
+	kinds, all := of.rows(len(columns))
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		s.line(kind, kinds[kind])
 	}
-	line("all faults, every job counted once", all)
+	s.line("all faults, every job counted once", all)
 	points := map[string]int{}
-	for _, s := range strikes {
-		if s.Point != "" {
-			points[s.Point]++
+	for _, st := range of.Strikes {
+		if st.Point != "" {
+			points[st.Point]++
 		}
 	}
-	b.WriteString("\npoints:")
+	s.WriteString("\npoints:")
 	for _, p := range slices.Sorted(maps.Keys(points)) {
-		fmt.Fprintf(&b, " %s %d", p, points[p])
+		fmt.Fprintf(s, " %s %d", p, points[p])
 	}
-	b.WriteString("\n")
-	return b.String()
+	s.WriteString("\n")
+	return s.String()
+}
+
+// Beside has two rows for each kind that the second side met: what the first side made of
+// it, and the second.
+func Beside(first, second Side, names [2]string, columns []string, longest string) string {
+	s := newSheet(columns, longest)
+	a, allA := first.rows(len(columns))
+	b, allB := second.rows(len(columns))
+	for _, kind := range slices.Sorted(maps.Keys(b)) {
+		if r := a[kind]; r != nil {
+			s.line(kind+", "+names[0], r)
+		}
+		s.line(kind+", "+names[1], b[kind])
+	}
+	s.line("every job counted once, "+names[0], allA)
+	s.line("every job counted once, "+names[1], allB)
+	return s.String()
 }
 
 func width(column string) int { return max(6, len(column)) }

@@ -2,7 +2,7 @@
 // jobs, and counts what became of every job: the real agent where nomad is on PATH, else
 // the in-process server that behaves like it.
 //
-// In come a number of faults and a seed; out comes a table: for each kind of fault how
+// In: a number of faults and a seed. Out: a table, for each kind of fault how
 // often it struck, how many jobs it touched, and how many of them did their work exactly
 // once. Every job keeps a journal of its own, which knows of each epoch and each attempt;
 // the verdict is the journal's and Nomad's, never the controller's. Two controllers run,

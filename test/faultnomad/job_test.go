@@ -205,7 +205,7 @@ func (j *job) end() error {
 	return os.WriteFile(j.path(".end"), nil, 0o600)
 }
 
-// lives tells whether the job is far from its end and its owner has left it alone.
+// lives reports whether the job is far from its end and its owner has left it alone.
 func (j *job) lives() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -60,7 +60,7 @@ const (
 	roomIneligible = "ineligible" // the node takes nothing new
 )
 
-// families are the kinds and how often each comes, in proportion. Some can be done to an
+// families are all kinds and how often each comes, in proportion. Some can be done to an
 // agent alone.
 func families(agent bool) []fault.Family {
 	out := []fault.Family{
@@ -83,6 +83,13 @@ func families(agent bool) []fault.Family {
 	i := slices.IndexFunc(out, func(f fault.Family) bool { return f.Kind == kindRoom })
 	out[i].Actions = append(out[i].Actions, roomIneligible)
 	return append(out, fault.Family{Kind: kindClient, Weight: 2})
+}
+
+// families are those that this world can meet: without a tuner, the kills of Nomad itself.
+func (w *world) families() []fault.Family {
+	return slices.DeleteFunc(families(w.agent.Real), func(f fault.Family) bool {
+		return !w.tuned && f.Kind != kindAgent && f.Kind != kindClient
+	})
 }
 
 // clusterwide tells of faults that befall all.

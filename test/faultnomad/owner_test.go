@@ -26,7 +26,8 @@ type owner struct {
 	proxy      *proxy
 	client     *api.Client
 	controller *fault.Keeper
-	down       spans // of the controller, and of its way to the agent
+	down       spans       // of the controller, and of its way to the agent
+	hand       *fault.Hand // that moves the jobs where there is no tuner
 
 	mu      sync.Mutex
 	records map[string]record // by file
@@ -48,6 +49,10 @@ func newOwner(w *world, name string) *owner {
 	}
 	if err := os.Mkdir(o.dir, 0o700); err != nil {
 		w.t.Fatal(err)
+	}
+	if !w.tuned {
+		o.hand = newHand(o)
+		return o
 	}
 	o.proxy = newProxy(w.t, w.agent.Addr, name, w.jobOf)
 	o.client = api.NewClient(o.path("controller.sock"))
@@ -88,6 +93,9 @@ func (o *owner) crash() error {
 
 // moving are the jobs that an intent is in progress for, by the driver's own records.
 func (o *owner) moving() []string {
+	if o.hand != nil {
+		return o.hand.Moving()
+	}
 	files, err := filepath.Glob(o.path("journal/job-*.json"))
 	if err != nil {
 		return nil
@@ -117,6 +125,22 @@ func (o *owner) moving() []string {
 	return out
 }
 
+// explain is what the controller says of a job; nothing where there is none.
+func (o *owner) explain(job string) (api.Story, error) {
+	if o.client == nil {
+		return api.Story{}, nil
+	}
+	return o.client.Explain(o.w.t.Context(), job)
+}
+
+// logged are the lines that the controller wrote about a job.
+func (o *owner) logged(job string) string {
+	if o.controller == nil {
+		return ""
+	}
+	return fault.Grep(o.controller.Log, "job="+job)
+}
+
 // meets are the jobs that are being moved, and one more.
 func (o *owner) meets(job string) []string {
 	out := o.moving()
@@ -132,6 +156,9 @@ func (o *owner) write() *nomadapi.WriteOptions { return &nomadapi.WriteOptions{N
 // resume ends a pause of the tuner's own, for which there is no reason here: a job that its
 // owner purges is cancelled and not lost.
 func (o *owner) resume(ctx context.Context) {
+	if o.client == nil {
+		return
+	}
 	pauses, err := o.client.Pauses(ctx)
 	if err != nil {
 		return // it is away

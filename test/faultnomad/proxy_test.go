@@ -250,7 +250,7 @@ func (p *proxy) disarm(o *order) {
 	}
 }
 
-// reached carries out an order that is for the point, and tells whether the request is
+// reached carries out an order that is for the point, and reports whether the request is
 // lost.
 func (p *proxy) reached(point, job string) (lost bool) {
 	p.mu.Lock()

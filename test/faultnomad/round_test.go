@@ -58,9 +58,8 @@ func (r *round) submit(sample bool) error {
 	return nil
 }
 
-// inject does the faults until all are done or no job is moved any more, and returns
-// what is left. The controllers are struck at the same time, each by one fault at a time.
-func (r *round) inject(faults []fault.Fault) (left []fault.Fault) {
+// Inject does the faults. The controllers are struck at the same time, each by one fault at a time.
+func (r *round) Inject(faults []fault.Fault) (left []fault.Fault) {
 	queues := make([][]fault.Fault, len(r.w.owners)+1)
 	for _, f := range faults {
 		i := f.Owner
@@ -70,12 +69,15 @@ func (r *round) inject(faults []fault.Fault) (left []fault.Fault) {
 		queues[i] = append(queues[i], f)
 	}
 	defer r.tell()
-	return r.Inject(fault.Work{Queues: queues, Inflict: r.inflict, Families: families(r.w.agent.Real), Left: r.left, Moved: r.moved, Log: r.w.story.Logf})
+	return r.Round.Inject(fault.Work{Queues: queues, Inflict: r.inflict, Families: r.w.families(), Left: r.left, Moved: r.moved, Log: r.w.story.Logf})
 }
 
 // tell logs what the controllers are about, for whoever wonders why no job is moved.
 func (r *round) tell() {
 	for _, j := range r.jobs {
+		if j.owner.client == nil {
+			return
+		}
 		seen, err := j.owner.client.Job(r.w.t.Context(), j.id())
 		r.w.story.Logf("round %d: %s is %s, %s (%s) %s, epoch %d, attempt %d, %d restarts, %d probes, error %v", r.Number, j.id(),
 			seen.State, seen.Phase, seen.Reason, seen.Detail, seen.Epoch, seen.Attempt, seen.Restarts, seen.Probes, err)
@@ -93,7 +95,7 @@ func (r *round) left() int {
 	return n
 }
 
-// moved tells whether one of its jobs is.
+// moved reports whether one of its jobs is.
 func (r *round) moved() bool { return len(r.moving(r.w.owners...)) > 0 }
 
 // moving are its jobs that are being moved.
@@ -118,9 +120,9 @@ func (r *round) byID(id string) *job {
 	return nil
 }
 
-// passive are the faults that nobody inflicts: jobs that came to their end in the move
+// Passive are the faults that nobody inflicts: jobs that came to their end in the move
 // that asked them to save.
-func (r *round) passive() []fault.Strike {
+func (r *round) Passive() []fault.Strike {
 	var out []fault.Strike
 	for i, o := range r.w.owners {
 		for _, j := range r.jobs {
@@ -133,8 +135,8 @@ func (r *round) passive() []fault.Strike {
 	return out
 }
 
-// clear purges the jobs of the round, so that lists stay short.
-func (r *round) clear() error {
+// Clear purges the jobs of the round, so that lists stay short.
+func (r *round) Clear() error {
 	for _, j := range r.jobs {
 		err := eventually(func() error {
 			_, _, err := r.w.nomad.Jobs().Deregister(j.name, true, &nomadapi.WriteOptions{Namespace: j.owner.name})

@@ -29,8 +29,8 @@ type verdict struct {
 	why       []string      // empty where all is right
 }
 
-// finish has the jobs come to their end and says what became of them.
-func (r *round) finish() (map[string]verdict, error) {
+// Finish has the jobs come to their end and says what became of them.
+func (r *round) Finish() (map[string]verdict, error) {
 	if err := os.WriteFile(r.hurry(), nil, 0o600); err != nil {
 		return nil, err
 	}
@@ -77,6 +77,9 @@ func (j *job) ended() error {
 	if *registered.Status != "dead" {
 		return fmt.Errorf("the job is %s", *registered.Status)
 	}
+	if j.owner.client == nil {
+		return nil
+	}
 	seen, err := j.owner.client.Job(j.owner.w.t.Context(), j.id())
 	if err != nil {
 		return err
@@ -95,7 +98,7 @@ func (w *world) judge(j *job, open error) verdict {
 		v.why = append(v.why, fmt.Sprintf(format, args...))
 	}
 	told := j.told()
-	story, err := j.owner.client.Explain(w.t.Context(), j.id())
+	story, err := j.owner.explain(j.id())
 	told.Discarded(stories.Discards(story))
 	if len(told.Twice) > 0 {
 		say(&v.twice, "%s", strings.Join(told.Twice, "; "))
@@ -137,7 +140,7 @@ func (w *world) judge(j *job, open error) verdict {
 	return v
 }
 
-// toldAsItEnded tells whether the task came to its end when Nomad had told it to end, and
+// toldAsItEnded reports whether the task came to its end when Nomad had told it to end, and
 // left with 0 just then. One that answers the signal leaves with 0 too, and nobody can tell
 // the two apart: with the completion marker it leaves no mark, and its work is begun again.
 func (j *job) toldAsItEnded() bool {
@@ -192,9 +195,9 @@ func (j *job) reruns(told fault.Told) ([]span, error) {
 	return out, nil
 }
 
-// reported tells whether the controller said that finished work ran again.
+// reported reports whether the controller said that finished work ran again.
 func (j *job) reported() bool {
-	return strings.Contains(fault.Grep(j.owner.controller.Log, "job="+j.id()+" "), "finished work was about to run again")
+	return strings.Contains(j.owner.logged(j.id()+" "), "finished work was about to run again")
 }
 
 // explain is what a person needs who looks for the cause.
@@ -202,12 +205,12 @@ func (w *world) explain(v verdict) string {
 	var b strings.Builder
 	j := v.job
 	fmt.Fprintf(&b, "job %s (%s): %s\n-- journal\n%s", j.id(), j.way, strings.Join(v.why, "; "), fault.Shorten(j.journal()))
-	story, err := j.owner.client.Explain(w.t.Context(), j.id())
+	story, err := j.owner.explain(j.id())
 	fmt.Fprintf(&b, "-- explain %v\n", err)
 	for _, l := range story.Lines {
 		fmt.Fprintf(&b, "%s %s %v\n", l.At.Format("15:04:05.000"), l.Text, l.Why)
 	}
-	fmt.Fprintf(&b, "-- controller\n%s", fault.Grep(j.owner.controller.Log, "job="+j.id()))
+	fmt.Fprintf(&b, "-- controller\n%s", j.owner.logged(j.id()))
 	list, err := j.allocations()
 	fmt.Fprintf(&b, "-- allocations %v\n", err)
 	for _, a := range list {

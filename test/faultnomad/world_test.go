@@ -14,8 +14,8 @@ import (
 	nomadapi "github.com/hashicorp/nomad/api"
 
 	exporterapi "pitchpipe/exporter/api"
-	"pitchpipe/test/calm"
 	"pitchpipe/test/fault"
+	"pitchpipe/test/filterproxy"
 	"pitchpipe/test/nomadagent"
 )
 
@@ -33,6 +33,7 @@ const nodeMemory = 4096
 // world is one agent with everything that works in it.
 type world struct {
 	t        *testing.T
+	tuned    bool // else owners move their jobs by hand
 	story    *fault.Story
 	dir      string
 	agent    *nomadagent.Agent
@@ -46,14 +47,15 @@ type world struct {
 	starting map[string]bool // jobs whose task was being started when the client was killed
 }
 
-// newWorld brings everything up; nothing is left of it after the test.
-func newWorld(t *testing.T) *world {
+// newWorld brings everything up, with controllers or without; nothing is left of it after
+// the test.
+func newWorld(t *testing.T, tuned bool) *world {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "ppnomad-fault-") //nolint:usetesting // the path of a socket is short
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, story: fault.NewStory(t), dir: dir, exporter: filepath.Join(dir, "calm.sock"), jobs: map[string]*job{}, starting: map[string]bool{}}
+	w := &world{t: t, tuned: tuned, story: fault.NewStory(t), dir: dir, exporter: filepath.Join(dir, "calm.sock"), jobs: map[string]*job{}, starting: map[string]bool{}}
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
@@ -73,7 +75,9 @@ func newWorld(t *testing.T) *world {
 	}
 	w.agent = nomadagent.Start(t, nomadagent.Options{Kind: kind, MemoryMB: nodeMemory})
 	w.nomad = w.agent.Client(t)
-	w.meter()
+	if tuned {
+		w.meter()
+	}
 	for _, name := range []string{"alpha", "beta"} {
 		w.owners = append(w.owners, newOwner(w, name))
 	}
@@ -96,7 +100,7 @@ func (w *world) meter() {
 	w.await("the exporter", func() error { _, err := client.Node(w.t.Context()); return err })
 	ctx, stop := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	served := make(chan error, 1)
-	go func() { served <- calm.Serve(ctx, w.exporter, socket) }()
+	go func() { served <- filterproxy.Serve(ctx, w.exporter, socket) }()
 	w.t.Cleanup(func() {
 		stop()
 		if err := <-served; err != nil {
@@ -153,7 +157,7 @@ func (w *world) starts() error {
 	return nil
 }
 
-// beside tells whether Nomad started a job beside itself for that reason: its own journal
+// beside reports whether Nomad started a job beside itself for that reason: its own journal
 // says that there were two, and its task was being started when the client was killed.
 func (w *world) beside(j *job) bool {
 	w.mu.Lock()
@@ -237,6 +241,9 @@ func (w *world) remains() {
 		}
 	}
 	for _, o := range w.owners {
+		if o.controller == nil {
+			continue
+		}
 		w.story.Logf("%s ended %d times unplanned", o.controller.Name, o.controller.Unplanned())
 		for _, word := range []string{"panic:", "fatal error:", "DATA RACE"} {
 			if found := fault.Grep(o.controller.Log, word); found != "" {
@@ -246,12 +253,12 @@ func (w *world) remains() {
 	}
 }
 
-// over tells whether nothing of an allocation runs any more, nor will.
+// over reports whether nothing of an allocation runs any more, nor will.
 func over(a *nomadapi.AllocationListStub) bool {
 	return terminal(a) || a.DesiredStatus != nomadapi.AllocDesiredStatusRun && a.ClientStatus == nomadapi.AllocClientStatusPending
 }
 
-// terminal tells whether an allocation has ended on its node.
+// terminal reports whether an allocation has ended on its node.
 func terminal(a *nomadapi.AllocationListStub) bool {
 	switch a.ClientStatus {
 	case nomadapi.AllocClientStatusComplete, nomadapi.AllocClientStatusFailed, nomadapi.AllocClientStatusLost:

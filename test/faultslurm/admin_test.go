@@ -111,10 +111,7 @@ func (w *world) remains() {
 		if ids := o.unseen(); len(ids) > 0 {
 			w.t.Errorf("jobs %v have ended, and the driver of %s holds that they are moved; its controller says of the first\n%s", ids, o.name, fault.Grep(o.log(), ids[0]))
 		}
-		for _, k := range []*fault.Keeper{o.controller, o.broker} {
-			if k == nil {
-				continue
-			}
+		for _, k := range o.keepers() {
 			w.story.Logf("%s ended %d times unplanned", k.Name, k.Unplanned())
 			for _, word := range []string{"panic:", "fatal error:", "DATA RACE"} {
 				if found := fault.Grep(k.Log, word); found != "" {

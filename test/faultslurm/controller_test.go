@@ -18,15 +18,13 @@ import (
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
-	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/detect"
-	"pitchpipe/driver/jobfile/jsontree"
 	"pitchpipe/driver/slurm"
 	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/broker"
 	"pitchpipe/driver/slurm/command"
 	exporterapi "pitchpipe/exporter/api"
-	"pitchpipe/test/calm"
+	"pitchpipe/test/filterproxy"
 )
 
 // The environment of the roles that this binary plays.
@@ -85,7 +83,13 @@ func controller(dir string) (err error) {
 			Socket: filepath.Join(dir, "controller.sock"), State: filepath.Join(dir, "state"), Resync: 2 * time.Second,
 		},
 		Site: site, Driver: drv, Exporters: exporters, Meter: quiet{meter}, Log: log, Tick: 200 * time.Millisecond, Step: 100 * time.Millisecond,
-		AfterSave: func(p reconcile.Phase, k driver.StepKind) { h.reached("saved:" + string(p) + ":" + string(k)) },
+		AfterSave: func(r *reconcile.Record) {
+			at := string(r.Phase) + ":"
+			if m := r.Move; m != nil {
+				at = string(m.Decision.Action) + ":" + string(m.Step)
+			}
+			h.reached("saved:" + at)
+		},
 	})
 	if err != nil {
 		return err
@@ -117,10 +121,8 @@ func serveBroker(dir string) error {
 	h := &hook{dir: os.Getenv(envOrders)}
 	s, err := broker.New(broker.Config{
 		Socket: filepath.Join(dir, brokerSocket), Dir: filepath.Join(dir, "state"), Actor: marking{act.Commands{Runner: run, Logger: log}, h}, Runner: run,
-		Controllers: []uint32{uint32(uid)}, Above: []string{sitePartition}, Restarts: 100, Record: recorded, Logger: log, AfterStep: h.reached,
-		Script: func(string, []byte) (broker.Stanza, error) {
-			return broker.Stanza{}, errors.New("the plugin records them")
-		},
+		Controllers: []uint32{uint32(uid)}, Above: []string{sitePartition}, Restarts: 100, Logger: log, AfterStep: h.reached,
+		Script: written,
 	})
 	if err != nil {
 		return err
@@ -128,13 +130,13 @@ func serveBroker(dir string) error {
 	return s.Run(ctx)
 }
 
-// recorded judges what the submission plugin recorded, as the pitchpipe program does.
-func recorded(json []byte) (broker.Stanza, error) {
-	block, err := jsontree.Parse("record", json)
+// written judges the stanza of a script, as the pitchpipe program does.
+func written(name string, script []byte) (broker.Stanza, error) {
+	job, err := detect.ParseForSlurm(name, script, nil)
 	if err != nil {
 		return broker.Stanza{}, err
 	}
-	policy, err := stanza.Policy(&jobfile.Job{Format: jobfile.Sbatch, Stanza: block})
+	policy, err := stanza.Policy(job)
 	if err != nil {
 		return broker.Stanza{}, err
 	}
@@ -189,6 +191,6 @@ type quiet struct{ *exporterapi.Client }
 // Window leaves out what the neighbours did, and when the lines of marks were read.
 func (q quiet) Window(ctx context.Context, job string, attempt int, after uint64) (exporterapi.Window, error) {
 	w, err := q.Client.Window(ctx, job, attempt, after)
-	calm.Quieten(&w)
+	filterproxy.HideNeighbours(&w)
 	return w, err
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -84,7 +85,7 @@ func (r *round) killSavedCtld() ([]string, error) {
 // kill is when a slurmctld was killed in its work: what it did between is forgotten.
 type kill struct{ saved, back time.Time }
 
-// requeueForgotten tells whether a job was ended by the signal of a requeue that a killed
+// requeueForgotten reports whether a job was ended by the signal of a requeue that a killed
 // slurmctld forgot: nobody else sends that signal, and the next slurmctld takes it for
 // the job's own failure.
 func (w *world) requeueForgotten(rec record) bool {
@@ -97,26 +98,30 @@ func (w *world) requeueForgotten(rec record) bool {
 	return slices.ContainsFunc(w.kills, func(k kill) bool { return at.After(k.saved.Add(-time.Second)) && at.Before(k.back.Add(30*time.Second)) })
 }
 
-// freeze has the controllers and the broker stand still, so that slurmctld is not told
-// anything, until thaw is called; calls after the first do nothing.
+// freeze has everything that moves jobs stand still, so that slurmctld hears nothing, until
+// thaw is called; calls after the first do nothing.
 func (w *world) freeze() (thaw func()) {
 	var frozen []*fault.Process
+	var release []func()
 	for _, o := range w.owners {
-		for _, k := range []*fault.Keeper{o.controller, o.broker} {
-			if k != nil {
-				frozen = append(frozen, k.Current())
-			}
+		for _, k := range o.keepers() {
+			frozen = append(frozen, k.Current())
+		}
+		if o.hand != nil {
+			release = append(release, o.hand.Rest())
 		}
 	}
 	for _, p := range frozen {
 		_ = p.Cmd.Process.Signal(syscall.SIGSTOP)
 	}
-	return func() {
+	return sync.OnceFunc(func() {
 		for _, p := range frozen {
 			_ = p.Cmd.Process.Signal(syscall.SIGCONT)
 		}
-		frozen = nil
-	}
+		for _, f := range release {
+			f()
+		}
+	})
 }
 
 // quiet waits until slurmctld has saved the state of its jobs after the last thing that

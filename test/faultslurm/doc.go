@@ -1,7 +1,7 @@
 // Package faultslurm injects faults into a real Slurm on loopback with controllers
 // that move jobs, and counts what became of every job.
 //
-// In come a number of faults and a seed; out comes a table: for each kind of fault
+// In: a number of faults and a seed. Out: a table, for each kind of fault
 // how often it struck, how many jobs it touched, and how many of them ended exactly
 // once. Every job keeps a journal of its own, which knows of each epoch and each
 // attempt; the verdict is the journal's and Slurm's, never the controller's. A fault

@@ -10,8 +10,8 @@ import (
 	"pitchpipe/test/fault"
 )
 
-// finish has the jobs come to their end and says what became of them.
-func (r *round) finish() (map[string]verdict, error) {
+// Finish has the jobs come to their end and says what became of them.
+func (r *round) Finish() (map[string]verdict, error) {
 	if err := os.WriteFile(r.hurry(), nil, 0o644); err != nil { //nolint:gosec // the jobs look for it
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (r *round) hasten(records map[string]record, since map[string]time.Time) {
 	}
 }
 
-// stuck tells whether those that have not ended are only jobs that somebody holds, and
+// stuck reports whether those that have not ended are only jobs that somebody holds, and
 // those that wait for them.
 func (r *round) stuck(records map[string]record) bool {
 	for _, j := range r.jobs {
@@ -108,7 +108,7 @@ func (r *round) stuck(records map[string]record) bool {
 	return true
 }
 
-// sealed tells whether not even root can change a job any more: a slurmctld that was ended
+// sealed reports whether not even root can change a job any more: a slurmctld that was ended
 // while accounting gave a run its index may hold for ever that this is about to happen.
 func (w *world) sealed(id string) bool {
 	_, err := w.run("root", "scontrol", "update", "JobId="+id, "Nice=0")
@@ -119,9 +119,9 @@ func (w *world) sealed(id string) bool {
 // job's run its index.
 func indexing(err error) bool { return strings.Contains(err.Error(), "DB index") }
 
-// passive are the faults that nobody inflicts: jobs that came to their end in the
+// Passive are the faults that nobody inflicts: jobs that came to their end in the
 // move that asked them to save.
-func (r *round) passive() []fault.Strike {
+func (r *round) Passive() []fault.Strike {
 	var out []fault.Strike
 	for i, o := range r.w.owners {
 		for _, j := range r.jobs {
@@ -134,8 +134,8 @@ func (r *round) passive() []fault.Strike {
 	return out
 }
 
-// clear cancels what is left of the round.
-func (r *round) clear() error {
+// Clear cancels what is left of the round.
+func (r *round) Clear() error {
 	var errs []error
 	for _, j := range r.jobs {
 		if _, err := r.w.c.Run(context.WithoutCancel(r.w.t.Context()), "root", "scancel", j.id); err != nil && !refused(err) {

@@ -35,6 +35,7 @@ type job struct {
 	by     bool // submitted by the controller
 
 	id     string
+	hurry  string     // file that has it come to its end
 	waited chan error // how sbatch --wait ended
 
 	// What the harness did to it; all but the first are asked for when the round is over.
@@ -79,6 +80,7 @@ var errSilent = errors.New("sbatch said nothing")
 // submit makes the job, once.
 func (j *job) submit(hurry string) error {
 	script := j.script(hurry)
+	j.hurry = hurry
 	if j.by {
 		return j.submitBy(script)
 	}
@@ -189,6 +191,12 @@ func (j *job) code(limit time.Duration) (code int, ok bool) {
 	case <-time.After(limit):
 		return 0, false
 	}
+}
+
+// hurried reports whether the job is coming to its end.
+func (j *job) hurried() bool {
+	_, err := os.Stat(j.hurry)
+	return err == nil
 }
 
 // journal is what the job noted; empty where it never ran.

@@ -31,7 +31,7 @@ const (
 // steps are the durable steps of a move, in their order.
 func steps() []string {
 	return []string{
-		"asking", "signal-sent", "signalled", "stopping", "requeued", "requeue-acknowledged", "delayed", "released", "stopped",
+		"asking", "signal-sent", "signalled", "stopping", "end-sent", "end-acknowledged", "delayed", "released", "stopped",
 		"settings", "changing", "changed", "queued", "followed", "listening",
 	}
 }
@@ -43,7 +43,7 @@ func effects() []string {
 
 // saves are the controller's own records in a move.
 func saves() []string {
-	return []string{"saved:probing:", "saved:probing:checkpointing", "saved:probing:stopped", "saved:probing:changed", "saved:classified:"}
+	return []string{"saved:probe:", "saved:probe:checkpointing", "saved:probe:stopped", "saved:probe:changed", "saved:profiling:"}
 }
 
 // brokerSteps are those of the broker.
@@ -57,13 +57,13 @@ func brokerSteps() []string {
 
 // between are the steps at which the owner does something.
 func between() []string {
-	return []string{"signalled", "requeue-acknowledged", "stopped", "changed", "before:update", "before:requeue", "queued"}
+	return []string{"signalled", "end-acknowledged", "stopped", "changed", "before:update", "before:requeue", "queued"}
 }
 
 // ownersUpdates are what an owner changes of his job.
 func ownersUpdates() []string { return []string{"TimeLimit=03:15:00", "NumCPUs=2", "Comment=mine"} }
 
-// families are the kinds and how often each comes, in proportion.
+// families are all kinds and how often each comes, in proportion.
 func families(disk bool) []fault.Family {
 	out := []fault.Family{
 		{Kind: kindAfter, Weight: 14, Points: steps()},
@@ -88,11 +88,19 @@ func families(disk bool) []fault.Family {
 	return out
 }
 
+// families are those that this world can meet: without a tuner, what befalls Slurm itself.
+func (w *world) families() []fault.Family {
+	if !w.tuned {
+		return slices.DeleteFunc(families(false), func(f fault.Family) bool { return !clusterwide(fault.Fault{Kind: f.Kind}) })
+	}
+	return families(w.owners[0].disk)
+}
+
 // pointsOf are the points at which a fault can strike.
 func pointsOf(f fault.Fault) []string {
 	points := fault.Points(families(true), f.Kind)
 	if strings.HasPrefix(f.Action, "NumCPUs") { // which Slurm takes of a job that waits, and of no other
-		points = slices.DeleteFunc(points, func(p string) bool { return p == "signalled" || p == "before:requeue" || p == "requeue-acknowledged" })
+		points = slices.DeleteFunc(points, func(p string) bool { return p == "signalled" || p == "before:requeue" || p == "end-acknowledged" })
 	}
 	return points
 }

@@ -1,24 +1,17 @@
 package faultslurm_test
 
 import (
-	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"pitchpipe/test/fault"
 )
 
-// What scripts/fault-slurm asks for. Without flags it is a sample for every test run.
-var (
-	faultsFlag = flag.Int("faults", 10, "how many faults to inject")
-	seedFlag   = flag.Uint64("seed", 1, "seed of which fault comes when")
-	keepFlag   = flag.Duration("for", 19*time.Minute, "how long to go on until there were that many")
-)
+// What scripts/fault asks for. Without flags it is a sample for every test run.
+var options = fault.Flags()
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 {
@@ -33,98 +26,61 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// perRound is how many faults meet the jobs of one round.
-const perRound = 34
-
+// TestFaultsLoseNoJobAndRunNoneTwice runs the same jobs twice, with a tuner and without one,
+// where their owners move them by hand. Both meet the same kills of Slurm's own processes,
+// so that what slurmctld itself forgets stands beside what happens to tuned jobs.
 func TestFaultsLoseNoJobAndRunNoneTwice(t *testing.T) {
-	t.Logf("faults %d, seed %d", *faultsFlag, *seedFlag)
-	began := time.Now()
-	w := newWorld(t)
-	stop := w.administer()
-	random := rand.New(rand.NewPCG(*seedFlag, 0))
-	todo := fault.Plan(random, families(w.owners[0].disk), 2, *faultsFlag)
-	small := *faultsFlag <= perRound
-	s := &score{w: w, verdicts: map[string]verdict{}}
-	done := 0
-	for number := 1; done < *faultsFlag && time.Since(began) < *keepFlag; number++ {
-		r := &round{Round: fault.NewRound(*seedFlag, number), w: w}
-		if err := r.submit(small); err != nil {
-			t.Errorf("round %d: %v", number, err)
-			break
-		}
-		// What is left in the end is what is hard to meet: a round has other faults as well.
-		for !small && len(todo) < perRound {
-			todo = append(todo, fault.Plan(random, families(w.owners[0].disk), 2, perRound)...)
-		}
-		// A few more than are wanted: some meet nothing.
-		n := min(perRound, len(todo), 2*(*faultsFlag-done)+4)
-		left := r.inject(todo[:n])
-		for i := range left {
-			left[i].Owner = 1 - left[i].Owner // there may be something that it can meet
-		}
-		todo = append(todo[n:], left...)
-		done += len(r.Strikes())
-		if len(todo) == 0 {
-			todo = fault.Plan(random, families(w.owners[0].disk), 2, *faultsFlag-done+2)
-		}
-		fault.Progress("round %d: %d faults met %d jobs in %v; %d faults after %v", number, len(r.Strikes()), len(r.jobs),
-			time.Since(r.Began).Round(time.Second), done, time.Since(began).Round(time.Second))
-		s.rounds.Go(func() { s.close(r) })
+	var tuned, byHand *fault.Result[verdict]
+	var notes string
+	t.Run("systems", func(t *testing.T) { // ends when both have
+		t.Run("with a tuner", func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, true)
+			tuned = w.campaign(t, *options)
+			notes = fmt.Sprintf("sbatch --wait took the status of a job that left (RequeueExitHold) for its end %d times.\n", w.early.Load()) +
+				fmt.Sprintf("sacct shows REQUEUED of %d jobs that their owner cancelled while they were being put back.\n", w.unwritten.Load())
+		})
+		t.Run("without a tuner", func(t *testing.T) {
+			t.Parallel()
+			few := *options
+			few.Faults = max(1, options.Faults*3/20) // as many as meet Slurm itself with a tuner
+			byHand = newWorld(t, false).campaign(t, few)
+		})
+	})
+	if tuned == nil || byHand == nil {
+		return
 	}
-	s.rounds.Wait()
+	fault.Publish(t, fmt.Sprintf("seed %d, %d jobs with a tuner, %v; %d jobs without, %v\n\n%s\n%s\n%s", options.Seed, len(tuned.Verdicts), tuned.Took.Round(time.Second),
+		len(byHand.Verdicts), byHand.Took.Round(time.Second), table(tuned), beside(tuned, byHand), notes))
+}
+
+// campaign injects the faults that this world can meet.
+func (w *world) campaign(t *testing.T, o fault.Options) *fault.Result[verdict] {
+	t.Helper()
+	stop := w.administer()
+	out := fault.Campaign[verdict]{
+		Options: o, Owners: len(w.owners), Families: w.families(), Story: w.story,
+		Begin: func(r *fault.Round) (fault.Jobs[verdict], error) {
+			own := &round{Round: r, w: w}
+			return own, own.submit(o.Sample())
+		},
+		Judge: w.outcome,
+	}.Run(t)
 	stop()
 	w.remains()
-	text := fmt.Sprintf("seed %d, %d jobs, %v\n\n%s", *seedFlag, len(s.verdicts), time.Since(began).Round(time.Second), table(s.strikes, s.verdicts)) +
-		fmt.Sprintf("sbatch --wait took the status of a job that left (RequeueExitHold) for its end %d times.\n", w.early.Load()) +
-		fmt.Sprintf("sacct shows REQUEUED of %d jobs that their owner cancelled while they were being put back.\n", w.unwritten.Load())
-	t.Log("\n" + text)
-	if path := os.Getenv("FAULT_TABLE"); path != "" {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // it is for people
-			t.Error(err)
-		}
-	}
-	if done < *faultsFlag {
-		t.Errorf("%d faults met something within %v, want %d", done, *keepFlag, *faultsFlag)
-	}
+	return out
 }
 
-// score is what became of all jobs.
-type score struct {
-	w      *world
-	rounds sync.WaitGroup // whose jobs come to their end
-
-	mu       sync.Mutex
-	strikes  []fault.Strike
-	verdicts map[string]verdict
-}
-
-// close waits for the end of a round's jobs and takes them in.
-func (s *score) close(r *round) {
-	t := s.w.t
-	got, err := r.finish()
-	if err != nil {
-		t.Errorf("round %d: %v", r.Number, err)
+// outcome reports whether a job ended once, what failed where that is ours, and what is
+// worth a note. Without a tuner nothing is ours.
+func (w *world) outcome(v verdict) (right bool, failure, note string) {
+	switch {
+	case !v.fine && w.tuned:
+		failure = w.explain(v)
+	case !v.fine:
+		note = w.explain(v)
+	case len(v.why) > 0:
+		note = fmt.Sprintf("Slurm's: job %s (%s of %s): %s\n%s", v.job.id, v.job.name, v.job.owner.name, strings.Join(v.why, "; "), fault.Shorten(v.job.journal()))
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.strikes = append(append(s.strikes, r.Strikes()...), r.passive()...)
-	fine := 0
-	for id, v := range got {
-		s.verdicts[id] = v
-		if v.right() {
-			fine++
-		}
-		if !v.fine {
-			t.Errorf("round %d: %s", r.Number, s.w.explain(v))
-		} else if len(v.why) > 0 {
-			s.w.story.Logf("round %d: Slurm's: job %s (%s of %s): %s\n%s", r.Number, id, v.job.name, v.job.owner.name, strings.Join(v.why, "; "), fault.Shorten(v.job.journal()))
-		}
-	}
-	for _, c := range r.Complaints() {
-		t.Errorf("round %d: %s", r.Number, c)
-	}
-	if err := r.clear(); err != nil {
-		t.Errorf("round %d: %v", r.Number, err)
-	}
-	fault.Progress("round %d: %d of %d jobs ended exactly once", r.Number, fine, len(r.jobs))
+	return v.right(), failure, note
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,7 +16,8 @@ import (
 
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/journal"
+	"pitchpipe/driver/move"
+	"pitchpipe/driver/slurm"
 	"pitchpipe/test/fault"
 	"pitchpipe/test/slurmcluster"
 )
@@ -36,6 +38,7 @@ type owner struct {
 
 	controller *fault.Keeper
 	broker     *fault.Keeper // nil where the controller acts by its own rights
+	hand       *fault.Hand   // that moves the jobs where there is no tuner
 }
 
 // diskBytes is how large the disk of a controller is: large enough for the database
@@ -67,6 +70,10 @@ func newOwner(w *world, name string, site bool) *owner {
 	)
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	if !w.tuned {
+		o.hand = newHand(o)
+		return o
 	}
 	if site {
 		o.startBroker()
@@ -159,8 +166,14 @@ func (o *owner) awaken() {
 
 // moving are the jobs that an intent is in progress for, and those that wait for its
 // attempt: by the driver's own records, and not of jobs with which Slurm has done.
-func (o *owner) moving() map[string]journal.Phase {
-	out := map[string]journal.Phase{}
+func (o *owner) moving() map[string]move.Phase {
+	out := map[string]move.Phase{}
+	if o.hand != nil {
+		for _, id := range o.hand.Moving() {
+			out[id] = "by hand"
+		}
+		return out
+	}
 	for id, r := range o.records() {
 		switch {
 		case o.w.known(id) == nil || r.Last != nil:
@@ -174,14 +187,14 @@ func (o *owner) moving() map[string]journal.Phase {
 }
 
 // records are those of the driver.
-func (o *owner) records() map[string]*journal.Record {
-	out := map[string]*journal.Record{}
+func (o *owner) records() map[string]*slurm.Record {
+	out := map[string]*slurm.Record{}
 	dir := filepath.Join(o.dir, "jobs")
 	entries, err := os.ReadDir(filepath.Join(dir, "jobs"))
 	if err != nil {
 		return out
 	}
-	j, err := journal.Open(dir)
+	j, err := slurm.OpenJournal(dir)
 	if err != nil {
 		return out
 	}
@@ -195,6 +208,19 @@ func (o *owner) records() map[string]*journal.Record {
 		}
 	}
 	return out
+}
+
+// explain is what the controller says of a job; nothing where there is none.
+func (o *owner) explain(id string) (api.Story, error) {
+	if o.client == nil {
+		return api.Story{}, nil
+	}
+	return o.client.Explain(o.w.t.Context(), id)
+}
+
+// keepers are the programs that the owner's jobs are moved by.
+func (o *owner) keepers() []*fault.Keeper {
+	return slices.DeleteFunc([]*fault.Keeper{o.controller, o.broker}, func(k *fault.Keeper) bool { return k == nil })
 }
 
 // as runs a command as the owner.

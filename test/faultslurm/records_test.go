@@ -78,7 +78,7 @@ func (r record) restarts() int {
 	return n
 }
 
-// ended tells whether Slurm has done with a job.
+// ended reports whether Slurm has done with a job.
 func (r record) ended() bool {
 	switch r["JobState"] {
 	case "PENDING", "RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING", "REQUEUED", "SPECIAL_EXIT", "REQUEUE_HOLD", "":
@@ -93,7 +93,7 @@ func (r record) show() string {
 		r["NumCPUs"], r["TimeLimit"], r["StartTime"], r["EndTime"])
 }
 
-// same tells whether nothing happened to a job: some of what is shown of it is the time.
+// same reports whether nothing happened to a job: some of what is shown of it is the time.
 func (r record) same(other record) bool {
 	a, b := maps.Clone(r), maps.Clone(other)
 	for _, key := range []string{"RunTime", "LastSchedEval", "EndTime", "StartTime"} {

@@ -30,7 +30,7 @@ func (r *round) byID(id string) *job {
 	return nil
 }
 
-// needed tells whether another job waits for this one.
+// needed reports whether another job waits for this one.
 func (r *round) needed(j *job) bool {
 	for _, other := range r.jobs {
 		if other.after == j {
@@ -64,7 +64,7 @@ func (r *round) perOwner(o *owner, small bool) []*job {
 	}
 	out = append(out, named("fails", &job{status: 3, way: waySay, wait: true}), named("ends-too", &job{way: wayEnd, exit: true, late: r.lateness()}),
 		named("leaves-3", &job{}), named("leaves-4", &job{}), named("says-3", &job{way: waySay}))
-	if o.broker == nil { // the controller of a site submits nobody's jobs
+	if o.controller != nil && o.broker == nil { // the controller of a site submits no user's jobs
 		out = append(out, named("asked", &job{by: true}))
 	}
 	return out
@@ -90,9 +90,8 @@ func (r *round) submit(small bool) error {
 // hurry is the file that has the jobs of this round come to their end.
 func (r *round) hurry() string { return filepath.Join(r.w.dir, fmt.Sprintf("hurry-%d", r.Number)) }
 
-// inject does the faults until all are done or no job is moved any more, and returns
-// what is left. The controllers are struck at the same time, each by one fault at a time.
-func (r *round) inject(faults []fault.Fault) (left []fault.Fault) {
+// Inject does the faults. The controllers are struck at the same time, each by one fault at a time.
+func (r *round) Inject(faults []fault.Fault) (left []fault.Fault) {
 	queues := make([][]fault.Fault, 3)
 	for _, f := range faults {
 		i := f.Owner
@@ -109,7 +108,7 @@ func (r *round) inject(faults []fault.Fault) (left []fault.Fault) {
 	slices.SortStableFunc(queues[2], func(a, b fault.Fault) int {
 		return cmp.Compare(btoi(a.Kind == kindCtldSaved), btoi(b.Kind == kindCtldSaved))
 	})
-	return r.Inject(fault.Work{Queues: queues, Inflict: r.attempt, Families: families(true), Left: r.left, Moved: r.moved, Log: r.w.story.Logf})
+	return r.Round.Inject(fault.Work{Queues: queues, Inflict: r.attempt, Families: families(true), Left: r.left, Moved: r.moved, Log: r.w.story.Logf})
 }
 
 func btoi(b bool) int {
@@ -149,7 +148,7 @@ func (r *round) left() int {
 	return n
 }
 
-// moved tells whether one of its jobs is.
+// moved reports whether one of its jobs is.
 func (r *round) moved() bool {
 	for _, o := range r.w.owners {
 		for id := range o.moving() {

@@ -270,7 +270,7 @@ func (r *round) distrust(o *owner, f *fault.Fault) ([]string, error) {
 	return touched, nil
 }
 
-// beganSince tells whether an attempt that is not the first began after a time.
+// beganSince reports whether an attempt that is not the first began after a time.
 func (r *round) beganSince(j *job, from time.Time) bool {
 	told := fault.Read(j.journal(), j.epochs)
 	n := len(told.Attempts)

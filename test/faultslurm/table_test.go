@@ -25,13 +25,27 @@ type verdict struct {
 // right tells of a job that ended once for Slurm and all who wait.
 func (v verdict) right() bool { return v.fine && !v.slurms }
 
-// table is printed at the end: a row a kind, and one of all jobs, touched or not.
-func table(strikes []fault.Strike, verdicts map[string]verdict) string {
-	counted := map[string]fault.Verdict{}
-	for id, v := range verdicts {
-		counted[id] = fault.Verdict{Counts: []bool{v.once, v.lost, v.twice, v.epochs, v.waited, v.dependa, v.again, v.slurms}, Took: v.took}
+func columns() []string {
+	return []string{"once", "lost", "twice", "epochs", "wait", "after", "again", "Slurm's"}
+}
+
+func side(r *fault.Result[verdict]) fault.Side {
+	out := fault.Side{Strikes: r.Strikes, Verdicts: map[string]fault.Verdict{}}
+	for id, v := range r.Verdicts {
+		out.Verdicts[id] = fault.Verdict{Counts: []bool{v.once, v.lost, v.twice, v.epochs, v.waited, v.dependa, v.again, v.slurms}, Took: v.took}
 	}
-	return fault.Table(strikes, counted, []string{"once", "lost", "twice", "epochs", "wait", "after", "again", "Slurm's"}, "longest") + "\n" +
+	return out
+}
+
+// beside has the faults that met Slurm itself, with a tuner and without.
+func beside(tuned, byHand *fault.Result[verdict]) string {
+	return "The same jobs and kills without a tuner: their owners ask them to save, requeue, change and release them by hand, as the\n" +
+		"tuner does.\n\n" + fault.Beside(side(tuned), side(byHand), [2]string{"tuned", "by hand"}, columns(), "longest")
+}
+
+// table is printed at the end: a row a kind, and one of all jobs, touched or not.
+func table(r *fault.Result[verdict]) string {
+	return fault.Table(side(r), columns(), "longest") + "\n" +
 		"jobs: that were in the middle of a move when it struck. once: ended exactly once, as they had to. lost: never ended.\n" +
 		"twice: ran beside themselves or again after their end. epochs: missing or repeated. wait: sbatch --wait returned something\n" +
 		"else. after: a dependant did not run once and after it. again: for Slurm and all who wait it ended once; it had saved and\n" +

@@ -44,7 +44,7 @@ func (w *world) judge(j *job, r record) verdict {
 	if j.plain && j.after != nil && j.after.status != 0 {
 		return v
 	}
-	story, err := j.owner.client.Explain(w.t.Context(), j.id)
+	story, err := j.owner.explain(j.id)
 	told.Discarded(stories.Discards(story))
 	if len(told.Twice) > 0 {
 		say(&v.twice, "%s", strings.Join(told.Twice, "; "))
@@ -153,7 +153,7 @@ func leftRequeued(runs []run, r record) bool {
 	return n > 0 && n == r.restarts() && r["JobState"] == "CANCELLED" && runs[n-1] == run{"REQUEUED", r["StartTime"]}
 }
 
-// judgeAfter tells whether a dependant ran once and after what it depends on.
+// judgeAfter reports whether a dependant ran once and after what it depends on.
 func (w *world) judgeAfter(j *job, own fault.Told, say func(*bool, string, ...any), v *verdict) {
 	before := fault.Read(j.after.journal(), j.after.epochs)
 	switch {
@@ -171,7 +171,7 @@ func (w *world) explain(v verdict) string {
 	var b strings.Builder
 	j := v.job
 	fmt.Fprintf(&b, "job %s (%s, %s of %s): %s\n-- journal\n%s-- output\n%s", j.id, j.name, j.way, j.owner.name, strings.Join(v.why, "; "), fault.Shorten(j.journal()), j.said())
-	story, err := j.owner.client.Explain(w.t.Context(), j.id)
+	story, err := j.owner.explain(j.id)
 	fmt.Fprintf(&b, "-- explain %v\n", err)
 	for _, l := range story.Lines {
 		fmt.Fprintf(&b, "%s %s %v\n", l.At.Format("15:04:05.000"), l.Text, l.Why)
@@ -179,6 +179,8 @@ func (w *world) explain(v verdict) string {
 	for _, name := range []string{"slurmctld.log", w.c.Nodes()[0] + ".log", w.c.Nodes()[1] + ".log"} {
 		fmt.Fprintf(&b, "-- %s\n%s", name, fault.Grep(w.c.Dir()+"/log/"+name, j.id))
 	}
-	fmt.Fprintf(&b, "-- controller\n%s", fault.Grep(j.owner.log(), j.id))
+	if w.tuned {
+		fmt.Fprintf(&b, "-- controller\n%s", fault.Grep(j.owner.log(), j.id))
+	}
 	return b.String()
 }

@@ -51,6 +51,7 @@ const (
 // world is one cluster with everything that works in it.
 type world struct {
 	t        *testing.T
+	tuned    bool // else owners move their jobs by hand
 	story    *fault.Story
 	c        *slurmcluster.Cluster
 	dir      string // of the programs, orders and logs; all users can reach it
@@ -70,8 +71,9 @@ type world struct {
 	kills     []kill          // of a slurmctld with work not saved
 }
 
-// newWorld brings everything up; nothing is left of it after the test.
-func newWorld(t *testing.T) *world {
+// newWorld brings everything up, with controllers or without; nothing is left of it after
+// the test.
+func newWorld(t *testing.T, tuned bool) *world {
 	t.Helper()
 	options := slurmcluster.Options{Nodes: 2, CPUs: clusterCPUs, MemoryMB: clusterMemoryMB, Accounting: true}
 	if err := slurmcluster.Available(options); err != nil {
@@ -84,7 +86,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, story: fault.NewStory(t), dir: dir, exporter: filepath.Join(dir, "exporter.sock")}
+	w := &world{t: t, tuned: tuned, story: fault.NewStory(t), dir: dir, exporter: filepath.Join(dir, "exporter.sock")}
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
@@ -95,7 +97,7 @@ func newWorld(t *testing.T) *world {
 	options.TaskProlog = w.prolog()
 	options.Lines = []string{
 		// The exporter sees the jobs of every cluster on this machine, by their numbers.
-		fmt.Sprintf("FirstJobId=%d", 1_000_000+os.Getpid()%50_000*1000),
+		fmt.Sprintf("FirstJobId=%d", 1_000_000+os.Getpid()%50_000*1000+500*btoi(!tuned)),
 		// A job whose end a node could not tell is asked for again after KillWait and twice
 		// MessageTimeout, at the next full minute.
 		"RequeueExitHold=85", "MinJobAge=600", "KillWait=3", "MessageTimeout=10", fmt.Sprintf("BatchStartTimeout=%d", int(batchStart.Seconds())),
@@ -112,12 +114,15 @@ func newWorld(t *testing.T) *world {
 			t.Error(err)
 		}
 	})
-	w.startExporter()
+	if tuned {
+		w.startExporter()
+	}
 	if err := w.newBookmark(); err != nil {
 		t.Fatal(err)
 	}
-	w.owners = append(w.owners, newOwner(w, slurmcluster.Alpha, false))
-	w.owners = append(w.owners, newOwner(w, slurmcluster.Beta, true))
+	for i, name := range []string{slurmcluster.Alpha, slurmcluster.Beta} {
+		w.owners = append(w.owners, newOwner(w, name, i == 1))
+	}
 	return w
 }
 

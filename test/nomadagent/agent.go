@@ -24,20 +24,20 @@ type backend interface {
 	logs() string
 }
 
-// Agent is a running Nomad: a server and a client on one node. Its methods are for one
-// goroutine, but for Client and Logs.
+// Agent is a running Nomad: a server and a client on one node. Only Client and Logs are safe
+// for concurrent use.
 type Agent struct {
 	Addr    string // http://127.0.0.1:port, the same after a restart
 	Token   string // the management token; empty without ACLs
 	Real    bool   // the program nomad, else the server in this process
-	Version string // of Nomad, as the agent says it
+	Version string // of Nomad
 
 	backend backend
 }
 
-// Launch brings an agent up and returns when its node is ready for jobs. The context
-// bounds the bring-up; the agent runs until Stop. Where there can be none the error is
-// ErrUnavailable.
+// Launch starts an agent and returns when its node is ready for jobs. The context bounds
+// the start; the agent runs until Stop. The error is ErrUnavailable where this machine can
+// have no such agent.
 func Launch(ctx context.Context, o Options) (*Agent, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -68,17 +68,7 @@ func (a *Agent) up(ctx context.Context, o Options) error {
 			return fmt.Errorf("bootstrap the ACLs: %w", err)
 		}
 	}
-	if err := a.Ready(ctx); err != nil || a.Real || !o.Oversubscribe {
-		return err
-	}
-	c, err := a.dial()
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	config := &api.SchedulerConfiguration{SchedulerAlgorithm: api.SchedulerAlgorithmBinpack, MemoryOversubscriptionEnabled: true}
-	_, _, err = c.Operator().SchedulerSetConfiguration(config, (&api.WriteOptions{}).WithContext(ctx))
-	return err
+	return a.Ready(ctx)
 }
 
 func (a *Agent) bootstrap(ctx context.Context) error {
@@ -119,8 +109,8 @@ func (a *Agent) Ready(ctx context.Context) error {
 	})
 }
 
-// await asks until the answer is nil or patience ends. One question has seconds, since
-// a server without a leader lets its clients wait.
+// await asks until there is no error or patience ends. One question may take seconds: a
+// server without a leader lets its clients wait.
 func (a *Agent) await(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -142,8 +132,8 @@ func (a *Agent) await(ctx context.Context, ask func(context.Context) error) erro
 	}
 }
 
-// dial makes a client with connections of its own, so that none is left idle in a pool
-// that everybody shares.
+// dial makes a client with connections of its own, so that none stays idle in a shared
+// pool.
 func (a *Agent) dial() (*api.Client, error) {
 	return api.NewClient(&api.Config{Address: a.Addr, SecretID: a.Token, Namespace: api.DefaultNamespace})
 }
@@ -162,7 +152,7 @@ func (a *Agent) Client(t testing.TB) *api.Client {
 	return c
 }
 
-// Kill ends the agent as a crash does; the tasks run on. The address answers nobody
+// Kill ends the agent as a crash does; the tasks run on. Nothing listens at the address
 // until Revive.
 func (a *Agent) Kill(ctx context.Context) error { return a.backend.kill(ctx) }
 
@@ -189,7 +179,7 @@ func (a *Agent) Restart(t testing.TB) {
 // Stop ends the agent and every process of its jobs, and removes what they left.
 func (a *Agent) Stop(ctx context.Context) error { return a.backend.stop(ctx) }
 
-// Logs is what the agent has said.
+// Logs is what the agent has logged.
 func (a *Agent) Logs() string { return a.backend.logs() }
 
 // Name says which Nomad it is, for tables and reports.
@@ -200,8 +190,8 @@ func (a *Agent) Name() string {
 	return "in-process server (as Nomad " + a.Version + ")"
 }
 
-// Do sends a request as it stands, for tests of what the client library hides, and
-// returns the status and the body.
+// Do sends a raw request, for tests of what the client library hides, and returns the
+// status and the body.
 func (a *Agent) Do(ctx context.Context, method, path, body string) (int, string, error) {
 	r, err := http.NewRequestWithContext(ctx, method, a.Addr+path, strings.NewReader(body))
 	if err != nil {

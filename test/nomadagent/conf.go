@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// common is what both configurations begin with. Nothing of it leaves loopback: no
-// check for updates, no Consul, no question to a cloud about the machine.
+// common is the begin of both configurations. Nothing of it leaves loopback: no check for
+// updates, no Consul, no request to a cloud about the machine.
 func (p *program) common(name string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "name = %q\n", "pitchpipe-"+name)
@@ -57,7 +57,7 @@ server {
 `, p.ports[0], p.ports[1], p.ports[2], orElse(p.opts.EventBuffer, 100), p.opts.Oversubscribe)
 }
 
-// clientConfig lets what has ended stay to be looked at, however full the disk is.
+// clientConfig keeps what has ended, however full the disk is.
 func (p *program) clientConfig() string {
 	var limits strings.Builder
 	if p.opts.MemoryMB > 0 {
@@ -106,8 +106,8 @@ func orElse(n, otherwise int) int {
 	return n
 }
 
-// ports finds n loopback ports that nobody listens on, below the range from which the
-// kernel gives ports to clients.
+// ports finds n free loopback ports, below the range from which the kernel gives ports to
+// clients.
 func ports(n int) ([]int, error) {
 	var out []int
 	for range 200 {
@@ -126,7 +126,7 @@ func ports(n int) ([]int, error) {
 	return nil, errors.New("no free ports on loopback")
 }
 
-// free tells whether a port is free for TCP and for UDP, of which Serf needs both.
+// free reports whether a port is free for TCP and for UDP: Serf needs both.
 func free(port int) bool {
 	at := net.IPv4(127, 0, 0, 1)
 	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: at, Port: port})

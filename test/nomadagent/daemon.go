@@ -16,12 +16,12 @@ type daemon struct {
 	mu    sync.Mutex
 	name  string
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when cmd was waited for
+	ended chan struct{} // closed after Wait
 }
 
-// start starts a program in the room, which writes to NAME.log in the folder. Its jobs
-// have its environment too, and by that they are found in the end.
-func (d *daemon) start(r *room, dir, name string, argv ...string) error {
+// start starts a program in the namespace; it writes to NAME.log in the folder. Its jobs
+// inherit its environment, and cleanup finds them by that.
+func (d *daemon) start(r *mountNamespace, dir, name string, argv ...string) error {
 	log, err := os.OpenFile(filepath.Join(dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err

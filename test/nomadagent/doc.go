@@ -1,26 +1,22 @@
-// Package nomadagent gives tests and demonstrations a Nomad to talk to: a real agent
-// where the program nomad is on PATH, else the server of test/nomadserver inside of
-// this process. Both runs one test against either, so that what is expected of the one
-// is expected of the other.
+// Package nomadagent gives tests and demonstrations a Nomad to talk to: a real agent where
+// the program nomad is on PATH, else the server of test/nomadserver in this process.
 //
-// In come options: ACLs or not, how many cores and how much memory the node has, the
-// size of the event buffer. Out come an address, a management token where there are
-// ACLs, a client, and faults: the agent killed and started again with its state.
+// Options go in: ACLs or not, cores and memory of the node, volumes. An address, a
+// management token, a client and faults come out: the agent killed and started again with
+// its state. Both runs one test against either, so that both are held to the same.
 //
-// The real agent is a server and a client on loopback, two processes with their state
-// in a private folder below /tmp. It isn't an agent -dev, which forgets everything when
-// it ends: tasks outlive this one and are found again by the next.
+// The real agent is a server and a client on loopback, two processes with their state in a
+// private folder below /tmp. It is not an agent -dev, which forgets everything when it
+// ends: tasks outlive this agent, and the next one finds them again.
 //
-// Every agent of a machine makes the cgroups of its tasks below one parent, /nomad. In
-// the hierarchy cpuset of version 1 that doesn't work for two: while one has a task with
-// cores of its own, every allocation of the other fails with "unable to update reserve
-// cpuset". So each agent has a mount namespace in which a tree of its own stands in the
-// place of that hierarchy. From outside, the tasks' cpuset groups are therefore found
-// below /ppnomadNUMBER/nomad, the others below /nomad as everywhere.
+// All agents of a machine make the cgroups of their tasks below one parent, /nomad. In the
+// cpuset hierarchy of version 1 two agents disturb each other: while one has a task with
+// reserved cores, every allocation of the other fails with "unable to update reserve
+// cpuset". So each agent has a mount namespace with a cpuset tree of its own, and from
+// outside the cpuset groups of its tasks are below /ppnomadNUMBER/nomad.
 //
-// After Stop no process, mount or folder of the agent and no cgroup of its allocations
-// is left, those included that it had forgotten already, whatever the jobs did; the parent cgroup, which others may share, stays.
-// What an agent whose owner was killed has left is cleared away by the next start. A
-// process is ended by its id after a look that it belongs to the agent. Nothing listens
-// beyond loopback, and no configuration of the machine is read.
+// After Stop no process, mount or folder of the agent and no cgroup of its allocations is
+// left; the parent cgroup, which others may share, stays. The next start removes what an
+// agent left whose owner was killed. The package ends only processes that it knows to be
+// the agent's, listens only on loopback, and reads no configuration of the machine.
 package nomadagent

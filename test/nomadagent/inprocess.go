@@ -31,7 +31,7 @@ func launchInProcess(ctx context.Context, o Options) (backend, error) {
 	}
 	// The server lives until Stop, not until the end of the bring-up.
 	s, err := nomadserver.Start(context.WithoutCancel(ctx), nomadserver.Options{
-		ACL: o.ACL, Cores: orElse(o.Cores, runtime.NumCPU()), MemoryMB: memory, EventBuffer: orElse(o.EventBuffer, 100),
+		ACL: o.ACL, Cores: orElse(o.Cores, runtime.NumCPU()), MemoryMB: memory, Oversubscribe: o.Oversubscribe,
 		Logger: slog.New(slog.NewTextHandler(said, nil)),
 	})
 	if err != nil {
@@ -42,31 +42,18 @@ func launchInProcess(ctx context.Context, o Options) (backend, error) {
 
 func (s *inProcess) addr() string { return s.Addr() }
 
-// down is a server that can be away for a while.
-type down interface {
-	Down()
-	Up(ctx context.Context) error
-}
-
 func (s *inProcess) kill(context.Context) error {
-	if d, ok := any(s.Server).(down); ok {
-		d.Down()
-	}
+	s.Down()
 	return nil
 }
 
-func (s *inProcess) start(ctx context.Context) error {
-	if d, ok := any(s.Server).(down); ok {
-		return d.Up(ctx)
-	}
-	return s.Restart(ctx)
-}
+func (s *inProcess) start(ctx context.Context) error { return s.Up(ctx) }
 
 func (s *inProcess) stop(context.Context) error { return s.Close() }
 
 func (s *inProcess) logs() string { return s.said.String() }
 
-// buffer is written and read by several.
+// buffer is safe for concurrent use.
 type buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer

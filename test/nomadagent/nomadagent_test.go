@@ -207,12 +207,15 @@ func TestTheNodeHasWhatTheOptionsSay(t *testing.T) {
 		if got, _ := node.NodeResources["Memory"].(map[string]any); got["MemoryMB"] != 600.0 {
 			t.Errorf("%v MB", got)
 		}
-		s, _, err := c.Operator().SchedulerGetConfiguration(nil)
+		job := api.NewBatchJob("more", "more", "global", 50)
+		task := api.NewTask("t", "raw_exec").SetConfig("command", "/bin/true")
+		task.Resources = &api.Resources{CPU: new(50), MemoryMB: new(32), MemoryMaxMB: new(64)}
+		said, _, err := c.Jobs().Validate(job.AddTaskGroup(api.NewTaskGroup("g", 1).AddTask(task)), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !s.SchedulerConfig.MemoryOversubscriptionEnabled {
-			t.Error("memory_max does not count")
+		if said.Warnings != "" || said.Error != "" {
+			t.Errorf("memory_max does not count: %s%s", said.Warnings, said.Error)
 		}
 	})
 }
@@ -229,7 +232,7 @@ func TestNothingListensBeyondLoopback(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := fmt.Sprintf("0100007F:%04X", n); !strings.Contains(string(text), want) {
-		t.Errorf("nobody listens on %s", want)
+		t.Errorf("nothing listens on %s", want)
 	}
 	for line := range strings.Lines(string(text)) {
 		if strings.Contains(line, fmt.Sprintf("00000000:%04X 00000000:0000 0A", n)) {

@@ -11,11 +11,11 @@ import (
 var (
 	// ErrUnavailable says that this machine has no such agent: the text says why.
 	ErrUnavailable = errors.New("no Nomad agent here")
-	// ErrOptions says that the options contradict themselves.
+	// ErrOptions says that the options are impossible.
 	ErrOptions = errors.New("impossible options")
 )
 
-// Kind says which Nomad is wanted.
+// Kind is which Nomad is wanted.
 type Kind int
 
 // Kinds of Nomad.
@@ -25,8 +25,7 @@ const (
 	Real                  // the program nomad
 )
 
-// Options say what agent is wanted. The zero value is one without ACLs that has the
-// whole machine.
+// Options are what an agent is like. The zero value has no ACLs and the whole machine.
 type Options struct {
 	Kind Kind
 	// ACL turns ACLs on; Agent.Token is the bootstrap token then.
@@ -36,19 +35,18 @@ type Options struct {
 	Cores int
 	// MemoryMB is how much memory the node has, 0 = that of the machine.
 	MemoryMB int
-	// EventBuffer is how many events the server keeps, 0 = 100.
+	// EventBuffer is how many events a real server keeps, 0 = 100.
 	EventBuffer int
 	// Oversubscribe lets memory_max count.
 	Oversubscribe bool
-	// Chroot is what a task of the driver exec of a real agent finds, by its place on the
-	// machine; none = what Nomad's default is, which is most of the machine.
+	// Chroot is what a task of a real agent's driver exec can read, by its place on the
+	// machine; none = Nomad's default, which is most of the machine.
 	Chroot map[string]string
-	// Volumes are folders of the machine that jobs may mount, by their names. Of a real
-	// agent alone.
+	// Volumes are folders of the machine that jobs of a real agent may mount, by name.
 	Volumes map[string]string
 }
 
-// withDefaults decides which agent it will be.
+// withDefaults chooses the kind of agent.
 func (o Options) withDefaults() (Options, error) {
 	if o.Cores < 0 || o.MemoryMB < 0 || o.EventBuffer < 0 {
 		return o, fmt.Errorf("%w: %d cores, %d MB, %d events", ErrOptions, o.Cores, o.MemoryMB, o.EventBuffer)

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"pitchpipe/test/remains"
+	"pitchpipe/test/cleanup"
 )
 
 const (
@@ -33,7 +33,7 @@ type program struct {
 	ports  []int // of the server HTTP, RPC, Serf, of the client HTTP
 	server daemon
 	client daemon
-	room   *room
+	mounts *mountNamespace
 }
 
 func launchReal(ctx context.Context, o Options) (backend, error) {
@@ -45,7 +45,7 @@ func launchReal(ctx context.Context, o Options) (backend, error) {
 		return nil, err
 	}
 	if err := sweep(ctx); err != nil {
-		return nil, fmt.Errorf("clear away a dead agent: %w", err)
+		return nil, fmt.Errorf("remove what a dead agent left: %w", err)
 	}
 	dir, err := os.MkdirTemp(parent, prefix)
 	if err != nil {
@@ -61,11 +61,11 @@ func launchReal(ctx context.Context, o Options) (backend, error) {
 // first starts the agent on ports that are free. Another process may take one between
 // the look and the agent's own attempt.
 func (p *program) first(ctx context.Context) error {
-	if err := remains.Own(p.dir); err != nil {
+	if err := cleanup.Own(p.dir); err != nil {
 		return err
 	}
 	var err error
-	if p.room, err = enter(ctx, p.dir); err != nil {
+	if p.mounts, err = enter(ctx, p.dir); err != nil {
 		return fmt.Errorf("a namespace for the agent: %w", err)
 	}
 	for {
@@ -93,26 +93,29 @@ func (p *program) addr() string { return loopback(p.ports[0]) }
 func loopback(port int) string { return "http://127.0.0.1:" + strconv.Itoa(port) }
 
 // start starts the server, waits until it leads and has the key with which it signs
-// identities, without which it turns clients away, and starts the client.
+// identities, without which it refuses clients, and starts the client.
 func (p *program) start(ctx context.Context) error {
-	for _, step := range []struct {
-		name, ask, want string
-		d               *daemon
-	}{
-		{"server", p.addr() + "/.well-known/jwks.json", `"kid"`, &p.server},
-		{"client", loopback(p.ports[3]) + "/v1/agent/health?type=client", "", &p.client},
-	} {
-		if err := step.d.start(p.room, p.dir, step.name, p.path, "agent", "-config="+filepath.Join(p.dir, step.name+".hcl")); err != nil {
-			return err
-		}
-		if err := p.answers(ctx, step.d, step.ask, step.want); err != nil {
-			return fmt.Errorf("%w\n%s", err, tail(p.logs(), 4000))
-		}
+	if err := p.startPart(ctx, &p.server, "server", p.addr()+"/.well-known/jwks.json", `"kid"`); err != nil {
+		return err
+	}
+	return p.startClient(ctx)
+}
+
+func (p *program) startClient(ctx context.Context) error {
+	return p.startPart(ctx, &p.client, "client", loopback(p.ports[3])+"/v1/agent/health?type=client", "")
+}
+
+func (p *program) startPart(ctx context.Context, d *daemon, name, ask, want string) error {
+	if err := d.start(p.mounts, p.dir, name, p.path, "agent", "-config="+filepath.Join(p.dir, name+".hcl")); err != nil {
+		return err
+	}
+	if err := p.answers(ctx, d, ask, want); err != nil {
+		return fmt.Errorf("%w\n%s", err, tail(p.logs(), 4000))
 	}
 	return nil
 }
 
-// answers waits until a process answers what is wanted, or has ended.
+// answers waits until a process answers with the wanted text, or has ended.
 func (p *program) answers(ctx context.Context, d *daemon, url, want string) error {
 	for {
 		err := ask(ctx, url, want)
@@ -157,7 +160,7 @@ func (p *program) gone() error { return errors.Join(p.server.gone(), p.client.go
 func (p *program) kill(context.Context) error { return errors.Join(p.client.kill(), p.server.kill()) }
 
 func (p *program) stop(ctx context.Context) error {
-	return errors.Join(p.kill(ctx), p.room.leave(), remove(ctx, p.dir))
+	return errors.Join(p.kill(ctx), p.mounts.leave(), remove(ctx, p.dir))
 }
 
 func (p *program) logs() string {
@@ -169,4 +172,26 @@ func (p *program) logs() string {
 		}
 	}
 	return b.String()
+}
+
+// KillClient ends the real agent's client alone, as a crash does. Its tasks run on, and the
+// server goes on without it. The server in this process has no such client: ErrUnavailable.
+func (a *Agent) KillClient(context.Context) error {
+	p, ok := a.backend.(*program)
+	if !ok {
+		return fmt.Errorf("%w that has a client of its own", ErrUnavailable)
+	}
+	return p.client.kill()
+}
+
+// ReviveClient starts the client after KillClient and waits until the node is ready.
+func (a *Agent) ReviveClient(ctx context.Context) error {
+	p, ok := a.backend.(*program)
+	if !ok {
+		return fmt.Errorf("%w that has a client of its own", ErrUnavailable)
+	}
+	if err := p.startClient(ctx); err != nil {
+		return err
+	}
+	return a.Ready(ctx)
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Start brings an agent up that is stopped with the test. The test is skipped where
-// there can be none. Where the test fails the end of the agent's log is shown.
+// Start starts an agent that stops with the test. It skips the test where there can be
+// none, and shows the end of the agent's log where the test fails.
 func Start(t testing.TB, o Options) *Agent {
 	t.Helper()
 	a, err := Launch(t.Context(), o)
@@ -19,7 +19,7 @@ func Start(t testing.TB, o Options) *Agent {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("%s said:\n%s", a.Name(), tail(a.Logs(), 8000))
+			t.Logf("%s logged:\n%s", a.Name(), tail(a.Logs(), 8000))
 		}
 		if err := a.Stop(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
@@ -28,8 +28,8 @@ func Start(t testing.TB, o Options) *Agent {
 	return a
 }
 
-// Both runs f as the subtests "in-process" and "real agent", each with an agent of its
-// own; the second is skipped where there is none. The kind of the options is ignored.
+// Both runs f as the subtests "in-process" and "real agent", each with its own agent; it
+// skips the second where there is none. The kind of the options is ignored.
 func Both(t *testing.T, o Options, f func(t *testing.T, a *Agent)) {
 	t.Helper()
 	for _, k := range []struct {

@@ -1,12 +1,12 @@
-// Package nomadserver is the part of a Nomad cluster that a tuning controller meets:
-// one server and one node in this process, behind Nomad's HTTP API.
+// Package nomadserver is the part of a Nomad cluster that a tuning controller meets: one
+// server and one node in this process, behind Nomad's HTTP API.
 //
-// In come options (how many cores, how much memory, ACLs or none) and HTTP requests;
-// out come answers with Nomad's indexes, texts and status codes, events, and tasks that
-// really run as processes of this machine. What it does it does as a real agent was
-// seen to do, oddities included: package facts holds both to the same sentences.
+// Options and HTTP requests go in. Answers come out with Nomad's indexes, texts and status
+// codes, and tasks that run as processes of this machine. What the server does it does as a
+// real agent was seen to do, oddities included: package facts holds both to the same
+// sentences. An unknown request is answered with 404.
 //
-// It is for tests. It keeps nothing on the disk but the folders of allocations, knows
-// one region, one datacenter and one node, makes no deployments, and listens on
-// loopback only. What it does not know it answers with 404, never with an invention.
+// The server never keeps state on disk but the folders of allocations, never listens
+// beyond loopback, and never has a second node, a deployment, an event stream, a filter
+// or a difference of versions: no code of this repository asks for them.
 package nomadserver

@@ -1,7 +1,9 @@
 package nomadserver
 
 import (
+	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"runtime"
 	"strconv"
@@ -11,9 +13,11 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 
-	"pitchpipe/test/nomadserver/schedule"
-	"pitchpipe/test/nomadserver/state"
+	"pitchpipe/test/nomadserver/cluster"
 )
+
+// version is that of the agent whose behaviour this is.
+const version = "2.0.6-dev"
 
 // node is the one client of the cluster: it runs what is placed on it.
 type node struct {
@@ -34,8 +38,6 @@ func newNode(s *Server) *node {
 	return &node{s: s, id: uuid(), name: name, since: time.Now(), runs: map[string]*run{}}
 }
 
-func (n *node) wait() { n.work.Wait() }
-
 // run is the runner of an allocation, nil where there is none.
 func (n *node) run(alloc string) *run {
 	n.mu.Lock()
@@ -43,69 +45,50 @@ func (n *node) run(alloc string) *run {
 	return n.runs[alloc]
 }
 
-// see starts and ends allocations as a transaction says.
-func (n *node) see(c state.Commit) {
+// follow starts and ends allocations as a transaction says.
+func (n *node) follow(allocs []*api.Allocation) {
 	if n.s.ctx.Err() != nil {
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, batch := range c.Batches {
-		for _, change := range batch {
-			a, ok := change.Row.(*api.Allocation)
-			if !ok {
-				continue
-			}
-			r := n.runs[a.ID]
-			switch {
-			case r == nil && !state.AllocEnded(a):
-				r = newRun(n, a)
-				n.runs[a.ID] = r
-				n.work.Go(r.live)
-			case r != nil && a.ServerTerminalStatus():
-				r.stop()
-			}
+	for _, a := range allocs {
+		r := n.runs[a.ID]
+		switch {
+		case r == nil && !cluster.AllocEnded(a):
+			r = newRun(n, a)
+			n.runs[a.ID] = r
+			n.work.Go(r.live)
+		case r != nil && a.ServerTerminalStatus():
+			r.stop()
 		}
 	}
 }
 
 // offer is what the scheduler may give away.
-func (n *node) offer(t *state.Tables, memoryMax bool) schedule.Node {
-	return schedule.Node{
-		Cores: n.s.opts.Cores, MHzPerCore: mhzPerCore, MemoryMB: n.s.opts.MemoryMB,
-		Datacenter: "dc1", Pool: "default", Attributes: n.targets(), Drivers: []string{"raw_exec"},
-		Reserved: t.Reserved, MemoryMax: memoryMax,
+func (n *node) offer(t *cluster.Tables) cluster.Node {
+	return cluster.Node{
+		Cores: n.s.opts.Cores, MHzPerCore: mhzPerCore, MemoryMB: n.s.opts.MemoryMB, Attributes: n.targets(),
+		Drivers: []string{"raw_exec"}, Reserved: t.Reserved, MemoryMax: n.s.opts.Oversubscribe,
 	}
 }
 
 // attributes are what a client says of its machine.
 func (n *node) attributes() map[string]string {
 	return map[string]string{
-		"arch": runtime.GOARCH, "cpu.arch": runtime.GOARCH, "cpu.numcores": strconv.Itoa(n.s.opts.Cores),
-		"cpu.totalcompute": strconv.Itoa(n.s.opts.Cores * mhzPerCore), "driver.raw_exec": "1",
-		"kernel.name": runtime.GOOS, "memory.totalbytes": strconv.Itoa(n.s.opts.MemoryMB << 20),
-		"nomad.version": version, "os.name": runtime.GOOS, "os.signals": strings.Join(signals(), ","),
-		"unique.hostname": n.name, "unique.network.ip-address": "127.0.0.1", "unique.storage.volume": n.s.opts.Dir,
+		"cpu.arch": runtime.GOARCH, "cpu.numcores": strconv.Itoa(n.s.opts.Cores), "driver.raw_exec": "1", "kernel.name": runtime.GOOS,
+		"nomad.version": version, "os.signals": "SIGABRT,SIGCONT,SIGHUP,SIGINT,SIGKILL,SIGQUIT,SIGSTOP,SIGTERM,SIGUSR1,SIGUSR2",
+		"unique.hostname": n.name, "unique.storage.volume": n.s.dir,
 	}
 }
 
-// targets are the names by which constraints find them.
+// targets are the names by which constraints and tasks find them.
 func (n *node) targets() map[string]string {
-	out := map[string]string{
-		"node.unique.id": n.id, "node.unique.name": n.name, "node.datacenter": "dc1", "node.region": "global",
-		"node.pool": "default", "node.class": "",
-	}
+	out := map[string]string{"node.unique.id": n.id, "node.unique.name": n.name, "node.datacenter": "dc1", "node.class": ""}
 	for k, v := range n.attributes() {
 		out["attr."+k] = v
 	}
 	return out
-}
-
-// signals are those that a task on Linux may be sent.
-func signals() []string {
-	return strings.Fields("SIGABRT SIGALRM SIGBUS SIGCHLD SIGCONT SIGFPE SIGHUP SIGILL SIGINT SIGIO SIGIOT SIGKILL SIGNULL" +
-		" SIGPIPE SIGPROF SIGQUIT SIGSEGV SIGSTOP SIGSYS SIGTERM SIGTRAP SIGTSTP SIGTTIN SIGTTOU SIGURG SIGUSR1 SIGUSR2" +
-		" SIGWINCH SIGXCPU SIGXFSZ")
 }
 
 // body is the node as /v1/node shows it.
@@ -120,26 +103,32 @@ func (n *node) body() *api.Node {
 	}
 	return &api.Node{
 		ID: n.id, Name: n.name, Datacenter: "dc1", NodePool: "default", HTTPAddr: strings.TrimPrefix(n.s.Addr(), "http://"),
-		Attributes: n.attributes(), Meta: map[string]string{}, Status: api.NodeStatusReady,
-		SchedulingEligibility: api.NodeSchedulingEligible, NodeResources: res, ReservedResources: &api.NodeReservedResources{},
-		Resources: &api.Resources{CPU: new(n.s.opts.Cores * mhzPerCore), MemoryMB: new(n.s.opts.MemoryMB)},
-		Drivers: map[string]*api.DriverInfo{"raw_exec": {
-			Detected: true, Healthy: true, HealthDescription: "Healthy", Attributes: map[string]string{"driver.raw_exec": "1"},
-		}},
+		Attributes: n.attributes(), Status: api.NodeStatusReady, SchedulingEligibility: api.NodeSchedulingEligible,
+		NodeResources: res, ReservedResources: &api.NodeReservedResources{},
+		Drivers:         map[string]*api.DriverInfo{"raw_exec": {Detected: true, Healthy: true, HealthDescription: "Healthy"}},
 		StatusUpdatedAt: n.since.Unix(), CreateIndex: 1, ModifyIndex: 1,
 	}
 }
 
-// stub is the node in a list.
-func (n *node) stub(withResources bool) *api.NodeListStub {
-	b := n.body()
-	out := &api.NodeListStub{
+func listNodes(c *call) error {
+	b := c.s.node.body()
+	stub := &api.NodeListStub{
 		Address: "127.0.0.1", ID: b.ID, Name: b.Name, Datacenter: b.Datacenter, NodePool: b.NodePool, Status: b.Status,
 		SchedulingEligibility: b.SchedulingEligibility, Version: version, Drivers: maps.Clone(b.Drivers),
 		CreateIndex: b.CreateIndex, ModifyIndex: b.ModifyIndex,
 	}
-	if withResources {
-		out.NodeResources, out.ReservedResources = b.NodeResources, b.ReservedResources
+	if c.truth("resources") {
+		stub.NodeResources, stub.ReservedResources = b.NodeResources, b.ReservedResources
 	}
-	return out
+	return c.watch(func(*cluster.Tables) (any, uint64, error) { return []*api.NodeListStub{stub}, 1, nil })
+}
+
+func readNode(c *call) error {
+	switch {
+	case len(c.name) != 36:
+		return fmt.Errorf("node lookup failed: index error: UUID must be 36 characters")
+	case c.name != c.s.node.id:
+		return refuse(http.StatusNotFound, "node not found")
+	}
+	return c.watch(func(*cluster.Tables) (any, uint64, error) { return c.s.node.body(), 1, nil })
 }

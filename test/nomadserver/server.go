@@ -1,9 +1,12 @@
 package nomadserver
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -12,19 +15,28 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 
-	"pitchpipe/test/nomadserver/events"
-	"pitchpipe/test/nomadserver/state"
+	"pitchpipe/test/nomadserver/cluster"
 )
+
+// Options say what the cluster is like; zero values have a meaning.
+type Options struct {
+	Cores         int          // of the node, 0 = 4; each counts as 2600 MHz
+	MemoryMB      int          // of the node, 0 = 8192
+	ACL           bool         // every request needs a token
+	Oversubscribe bool         // memory_max counts
+	Logger        *slog.Logger // of what goes wrong; nil = silent
+}
+
+const mhzPerCore = 2600
 
 // Server is a running cluster.
 type Server struct {
-	opts   Options
-	ownDir bool
-	ports  ports
-	store  *state.Store
-	events *events.Broker
-	node   *node
-	queue  *queue
+	opts      Options
+	dir       string // of allocations
+	store     *cluster.Store
+	authority *authority // nil: everything is allowed
+	node      *node
+	queue     *queue
 
 	ctx    context.Context //nolint:containedctx // the life of the cluster, which ends with Close
 	cancel context.CancelFunc
@@ -34,34 +46,41 @@ type Server struct {
 	http       *http.Server
 	addr       string // host:port
 	served     chan struct{}
-	namespaces map[string]api.Namespace
-	config     api.SchedulerConfiguration
-	configAt   uint64
+	namespaces map[string]struct{}
 }
 
-// Start brings a cluster up on a free port of loopback. It lives until Close; ctx
-// bounds only the start.
+// Start brings a cluster up on a free port of loopback. It lives until Close; ctx bounds
+// only the start.
 func Start(ctx context.Context, opts Options) (*Server, error) {
-	opts = opts.withDefaults()
-	s := &Server{opts: opts, events: events.New(opts.EventBuffer), configAt: 1}
-	if opts.Dir == "" {
-		dir, err := os.MkdirTemp("", "nomadserver-")
-		if err != nil {
-			return nil, fmt.Errorf("a folder for allocations: %w", err)
-		}
-		s.opts.Dir, s.ownDir = dir, true
+	s, err := newServer(ctx, opts)
+	if err != nil {
+		return nil, err
 	}
-	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	s.config = defaultConfig()
-	s.config.MemoryOversubscriptionEnabled = opts.Oversubscribe
-	s.namespaces = map[string]api.Namespace{"default": {Name: "default", Description: "Default shared namespace", CreateIndex: 1, ModifyIndex: 1}}
-	s.queue = newQueue()
-	s.node = newNode(s)
-	s.store = state.New(s.committed)
-	s.ports = s.wire()
 	if err := s.listen(ctx, "127.0.0.1:0"); err != nil {
-		s.cancel()
-		return nil, errors.Join(err, s.cleanUp())
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// newServer is a cluster that does not listen yet.
+func newServer(ctx context.Context, opts Options) (*Server, error) {
+	opts.Cores, opts.MemoryMB = cmp.Or(opts.Cores, 4), cmp.Or(opts.MemoryMB, 8192)
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	dir, err := os.MkdirTemp("", "nomadserver-")
+	if err != nil {
+		return nil, fmt.Errorf("a folder for allocations: %w", err)
+	}
+	s := &Server{opts: opts, dir: dir, queue: &queue{news: make(chan struct{}, 1)}, namespaces: map[string]struct{}{"default": {}}}
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s.node = newNode(s)
+	s.store = cluster.NewStore(func(allocs []*api.Allocation, evals []*api.Evaluation) {
+		s.node.follow(allocs)
+		s.queue.follow(evals)
+	})
+	if opts.ACL {
+		s.authority = &authority{policies: map[string]*policy{}, tokens: map[string][]string{}}
 	}
 	s.work.Go(s.evaluate)
 	s.work.Go(s.launchPeriodic)
@@ -75,24 +94,28 @@ func (s *Server) Addr() string {
 	return "http://" + s.addr
 }
 
-// Restart closes the listener and every connection, and listens again on the same
-// port. What the cluster knows stays, and running tasks go on.
-func (s *Server) Restart(ctx context.Context) error {
-	s.Down()
-	return s.Up(ctx)
-}
-
 // Down closes the listener and every connection; the cluster goes on.
-func (s *Server) Down() { s.cut() }
+func (s *Server) Down() {
+	s.mu.Lock()
+	srv, served := s.http, s.served
+	s.mu.Unlock()
+	if srv == nil {
+		return
+	}
+	if err := srv.Close(); err != nil {
+		s.opts.Logger.Debug("closing the listener", "error", err)
+	}
+	<-served
+}
 
 // Up listens again on the port of before.
 func (s *Server) Up(ctx context.Context) error {
 	s.mu.Lock()
 	addr := s.addr
 	s.mu.Unlock()
-	var err error
-	for range 100 { // the port may be taken for a moment
-		if err = s.listen(ctx, addr); err == nil || ctx.Err() != nil {
+	for tries := 100; ; tries-- { // the port may be taken for a moment
+		err := s.listen(ctx, addr)
+		if err == nil || tries == 0 || ctx.Err() != nil {
 			return err
 		}
 		select {
@@ -100,26 +123,15 @@ func (s *Server) Up(ctx context.Context) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	return err
 }
-
-// CutStreams ends every event stream, without an error and without a last line.
-func (s *Server) CutStreams() { s.events.Cut() }
 
 // Close kills what runs and frees everything.
 func (s *Server) Close() error {
 	s.cancel()
-	s.cut()
-	s.node.wait()
+	s.Down()
+	s.node.work.Wait()
 	s.work.Wait()
-	return s.cleanUp()
-}
-
-func (s *Server) cleanUp() error {
-	if !s.ownDir {
-		return nil
-	}
-	return os.RemoveAll(s.opts.Dir)
+	return os.RemoveAll(s.dir)
 }
 
 func (s *Server) listen(ctx context.Context, addr string) error {
@@ -142,22 +154,24 @@ func (s *Server) listen(ctx context.Context, addr string) error {
 	return nil
 }
 
-// cut closes the listener and every connection.
-func (s *Server) cut() {
-	s.mu.Lock()
-	srv, served := s.http, s.served
-	s.mu.Unlock()
-	if err := srv.Close(); err != nil {
-		s.opts.Logger.Debug("closing the listener", "error", err)
+// errNothing ends a transaction that has nothing to write.
+var errNothing = errors.New("nothing to write")
+
+// write runs a transaction of the cluster's own.
+func (s *Server) write(f func(*cluster.Tx) error) {
+	if _, err := s.store.Write(f); err != nil && !errors.Is(err, errNothing) {
+		s.opts.Logger.Error("a transaction failed", "error", err)
 	}
-	<-served
 }
 
-// committed tells everybody about a transaction.
-func (s *Server) committed(c state.Commit) {
-	for _, b := range eventsOf(c) {
-		s.events.Publish(b)
-	}
-	s.node.see(c)
-	s.queue.see(c)
+// after runs f once, unless the cluster ends before.
+func (s *Server) after(d time.Duration, f func()) {
+	timer := time.AfterFunc(d, f)
+	context.AfterFunc(s.ctx, func() { timer.Stop() })
+}
+
+func uuid() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

@@ -2,9 +2,9 @@
 // Nomad's variables, what the driver notes of its jobs is in that store, and both reach
 // the same agent.
 //
-// In comes an agent, the server in the test's process and the real one where nomad is on
+// In: an agent, the server in the test's process and the real one where nomad is on
 // PATH. The one that leads is ended in the middle of a move: as it should be, by a crash,
-// or because its lock is taken away. Out comes what became of the job, by the job's own
+// or because its lock is taken away. Out: what became of the job, by the job's own
 // journal and by Nomad's versions and allocations: its work was done once, and it was
 // moved once.
 //

@@ -36,7 +36,7 @@ func TestTheExporterReadsWhatTheTreeTook(t *testing.T) {
 				t.Fatal(err)
 			}
 			act := energy.Activity{Elapsed: 30 * time.Second, Cores: cfg.Cores}
-			if _, _, err := meter.Step(t.Context(), act); err != nil {
+			if _, _, err := step(t.Context(), meter, act); err != nil {
 				t.Fatal(err)
 			}
 			got := 0.0
@@ -44,7 +44,7 @@ func TestTheExporterReadsWhatTheTreeTook(t *testing.T) {
 				if err := sim.Step(act.Elapsed, float64(i%5)/4*30*float64(cfg.Cores)); err != nil {
 					t.Fatal(err)
 				}
-				split, ok, err := meter.Step(t.Context(), act)
+				split, ok, err := step(t.Context(), meter, act)
 				if err != nil || !ok {
 					t.Fatalf("ok %v, err %v", ok, err)
 				}
@@ -107,4 +107,13 @@ func TestMachinesThatCannotBeAreRefused(t *testing.T) {
 	if err := sim.Run(t.Context(), time.Hour, func() (float64, error) { return 0, lost }); !errors.Is(err, lost) {
 		t.Errorf("got %v, want %v", err, lost)
 	}
+}
+
+// step reads a meter and settles the interval.
+func step(ctx context.Context, m energy.Meter, a energy.Activity) (energy.Split, bool, error) {
+	if err := m.Read(ctx, a.Elapsed); err != nil {
+		return energy.Split{}, false, err
+	}
+	s, ok := m.Settle(a)
+	return s, ok, nil
 }

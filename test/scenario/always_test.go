@@ -22,7 +22,7 @@ func (p *play) always(cast []told, audit []reconcile.Audit) {
 		if t.rec == nil {
 			continue
 		}
-		if !p.broken[t.job.ID] && t.rec.Phase != reconcile.Ended && t.rec.Phase != reconcile.Cancelled {
+		if !p.broken[t.job.ID] && t.rec.Phase != reconcile.Ended {
 			p.Errorf("job %s ended as %s, the tuner has it as %s", t.name, t.job.State, t.rec.Phase)
 		}
 		if t.rec.Phase.Over() && t.rec.Move != nil {

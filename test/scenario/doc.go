@@ -1,10 +1,10 @@
-// Package scenario tells stories about the whole controller: real rooms, real
+// Package scenario plays stories about the whole controller: real services, real
 // durable state, the real API, on a simulated cluster in virtual time.
 //
-// In come the files *.txtar. One file is one story: a comment that
+// In: the files *.txtar. One file is one story: a comment that
 // tells it in plain words; site.yaml, the administrator's policy (left out = a
 // site that wrote none); job files with #SBATCH, #TUNE and #SIM lines; script,
-// what people and misfortune do; and expect, what came of it. Out goes a failing
+// what people and misfortune do; and expect, what came of it. Out: a failing
 // test where the story ends otherwise. `go test ./test/scenario -update` rewrites
 // expect; read the difference before you keep it.
 //
@@ -23,7 +23,8 @@
 //	pause cluster|partition NAME|user NAME|job JOB
 //	resume cluster|partition NAME|user NAME|job JOB
 //	restart controller                 ends it and starts it again on the same state
-//	crash controller at PHASE [STEP]   the same, once, right after this was made durable
+//	crash controller at PHASE          the same, once, right after this was made durable
+//	crash controller at ACTION [STEP]  of an intent
 //	fault OP [JOB] KIND for DURATION   each such operation fails: transient, unknown, not-taken, denied, unsupported
 //	break JOB                          each look at its measurements panics
 //

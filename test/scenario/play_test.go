@@ -58,7 +58,7 @@ func (p *play) do(c command) {
 		p.close()
 		p.start()
 	case "crash":
-		x := &crash{phase: reconcile.Phase(c.words[2])}
+		x := &crash{at: c.words[2]}
 		if len(c.words) == 4 {
 			x.step = driver.StepKind(c.words[3])
 		}
@@ -90,7 +90,7 @@ func (p *play) crashAt(x *crash) {
 	select {
 	case <-p.gone:
 	case <-time.After(patience):
-		p.Fatalf("the controller never made %q %q durable", x.phase, x.step)
+		p.Fatalf("the controller never made %q %q durable", x.at, x.step)
 	}
 	if err := p.daemon.Close(); err != nil {
 		p.Fatalf("close the controller: %v", err)

@@ -179,7 +179,7 @@ func entry(r *reconcile.Record, e reconcile.Entry) (string, bool) {
 	case e.To == "" && e.Reason != tuning.ReasonNone:
 		return "note " + string(e.Reason), true
 	case slices.Contains([]reconcile.Trigger{
-		reconcile.NoStanza, reconcile.OwnerCame, reconcile.Unreachable, reconcile.Reachable, reconcile.OurFault,
+		reconcile.NoStanza, reconcile.OwnerChanged, reconcile.OurFailure,
 	}, e.Trigger):
 		return strings.TrimSpace(string(e.To) + ": " + string(e.Trigger)), true
 	}

@@ -66,8 +66,8 @@ type struck struct {
 
 // crash waits for the moment to end the controller.
 type crash struct {
-	phase reconcile.Phase
-	step  driver.StepKind
+	at   string // a phase, or the action of an intent
+	step driver.StepKind
 }
 
 // meter is the cluster's exporter, with jobs that break it.
@@ -147,11 +147,15 @@ func (p *play) leave() {
 
 // saved ends the controller where the story wants it to crash. What it would do
 // next fails, since its context has ended.
-func (p *play) saved(phase reconcile.Phase, step driver.StepKind) {
+func (p *play) saved(r *reconcile.Record) {
+	at, step := string(r.Phase), driver.StepKind("")
+	if m := r.Move; m != nil {
+		at, step = string(m.Decision.Action), m.Step
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.saves++
-	if p.crash != nil && p.crash.phase == phase && p.crash.step == step {
+	if p.crash != nil && p.crash.at == at && p.crash.step == step {
 		p.crash = nil
 		p.end()
 	}

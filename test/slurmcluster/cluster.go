@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"pitchpipe/test/remains"
+	"pitchpipe/test/cleanup"
 )
 
 const (
@@ -94,7 +94,7 @@ func nodeNames(dir string, n int) []string {
 
 // up does the bring-up in the order in which the daemons need each other.
 func (c *Cluster) up(ctx context.Context) (err error) {
-	if err := remains.Own(c.dir); err != nil {
+	if err := cleanup.Own(c.dir); err != nil {
 		return err
 	}
 	if err := os.Chmod(c.dir, 0o755); err != nil {

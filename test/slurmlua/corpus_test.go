@@ -2,6 +2,7 @@ package slurmlua_test
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -129,64 +130,54 @@ func literal(v jobfile.Value) (string, bool) {
 	return "", false
 }
 
-// scripts are batch scripts whose fault lies in how they are written.
-func scripts() []sample {
-	const b, end = "#!/bin/sh\n", "./train\n"
-	list := []sample{
-		{name: "blanks around the equals sign", script: "#TUNE mode = apply\n"},
-		{name: "no value of a key", script: "#TUNE mode= apply\n"},
-		{name: "a word for a key", script: "#TUNE mode=apply twice\n"},
-		{name: "a continued line", script: "#TUNE mode=apply \\\n"},
-		{name: "an open single quote", script: "#TUNE progress pattern='x\n"},
-		{name: "an open double quote", script: "#TUNE progress pattern=\"x\\\"\n"},
-		{name: "a quote in the middle", script: "#TUNE mode=ap'ply'\n"},
-		{name: "something behind a quote", script: "#TUNE mode='ap'ply\n"},
-		{name: "another escape", script: "#TUNE progress pattern=\"\\d\"\n"},
-		{name: "a backslash at the end", script: "#TUNE progress pattern=\"\\\n"},
-		{name: "an empty element", script: "#TUNE knob cores values=1,,2\n"},
-		{name: "a quote in a key", script: "#TUNE mo'de=x\n"},
-		{name: "a key without a name", script: "#TUNE =x\n"},
-		{name: "behind blanks", script: "  #TUNE mode=apply\n"},
-		{name: "behind the first command", script: "cd /tmp\n#TUNE mode=apply\n\n\t#TUNE\tmode=apply\n"},
-		{name: "behind a command and a faulty line before it", script: "#TUNE mode=\ntrue\n#TUNE mode=apply\n"},
-		{name: "set by an export with other words", script: "#TUNE knob b env=B values=1 default=1\nset -e\nexport A=1 B='2'\n"},
-		{name: "set by what must run", script: "#TUNE knob b env=B values=1\nB=$(nproc)\n"},
-		{name: "a default that is a word for cores", script: "#TUNE knob b env=B values=1\nB=${C-x}; true\n"},
-		{name: "set from another variable", script: "#TUNE knob b env=B values=1 default=1\nB=${C:-32}\n"},
-		{name: "set from a variable that is set", script: "#TUNE knob b env=B values=1 default=1\nB=3\nB=${B:-32}\n"},
-		{name: "a grace a nanosecond above an hour", script: "#TUNE checkpoint exit=1 grace=59m60.000000001s\n"},
-		{name: "more cores than any job has", script: "#TUNE knob cores values=1048577\n"},
-		{name: "a time that is too long", script: "#TUNE budget time=200000d\n"},
-		{name: "a time with a wrong unit", script: "#TUNE budget time=1x\n"},
-		{name: "a grace above an hour", script: "#TUNE checkpoint exit=1 grace=61m\n"},
-		{name: "an energy of nothing", script: "#TUNE budget energy=0\n"},
-		{name: "a fraction of a byte", script: "#TUNE knob memory values=0.4B\n"},
-		{name: "more memory than any machine has", script: "#TUNE knob memory min=1 max=4611686018427389952\n"},
+// scripts are batch scripts, good and faulty, whose point is how they are written.
+func scripts() (out []sample) {
+	for name, text := range map[string]string{
+		"blanks around the equals sign":                "#TUNE mode = apply\n",
+		"no value of a key":                            "#TUNE mode= apply\n",
+		"a word for a key":                             "#TUNE mode=apply twice\n",
+		"a continued line":                             "#TUNE mode=apply \\\n",
+		"an open single quote":                         "#TUNE progress pattern='x\n",
+		"an open double quote":                         "#TUNE progress pattern=\"x\\\"\n",
+		"a quote in the middle":                        "#TUNE mode=ap'ply'\n",
+		"something behind a quote":                     "#TUNE mode='ap'ply\n",
+		"another escape":                               "#TUNE progress pattern=\"\\d\"\n",
+		"a backslash at the end":                       "#TUNE progress pattern=\"\\\n",
+		"an empty element":                             "#TUNE knob cores values=1,,2\n",
+		"a quote in a key":                             "#TUNE mo'de=x\n",
+		"a key without a name":                         "#TUNE =x\n",
+		"behind blanks":                                "  #TUNE mode=apply\n",
+		"behind the first command":                     "cd /tmp\n#TUNE mode=apply\n\n\t#TUNE\tmode=apply\n",
+		"behind a command and a faulty line before it": "#TUNE mode=\ntrue\n#TUNE mode=apply\n",
+		"behind a command and a good line before it":   "#TUNE mode=apply\ntrue\n#TUNE mode=apply\n",
+		"a blank before the word":                      "# TUNE mode=apply\n",
+		"the word in another case":                     "#Tune knob cores values=1,2\n#tune\tmode=apply\n",
+		"remarks about tuning":                         "# tune it when a=b\n#tune = x\n# TUNE\n#TUNE mode=apply\n",
+		"no stanza":                                    "\n",
+		"a longer word":                                "#TUNED mode=x\ntrue\n#TUNED x\n",
+		"two comment signs":                            "##TUNE mode=x\n# #TUNE x\ntrue\n echo '#TUNE x'\n",
+		"tabs between words":                           "#TUNE\tmode=apply\t\tobjective=time\n",
+		"a lone line":                                  "#TUNE\n",
+		"several lines for one knob":                   "#TUNE mode=apply\n#TUNE knob b env=B\n#TUNE knob b values=1,2\n#TUNE knob b default=1\n",
+		"a key twice on two lines":                     "#TUNE knob b env=B values=1 default=1\n#TUNE knob b values=2\n",
+		"a knob that follows a later one":              "#TUNE mode=apply\n#TUNE knob a env=A follows=b\n#TUNE knob b env=B values=x,1 default=x\n",
+		"a knob that follows one that follows":         "#TUNE mode=apply\n#TUNE knob a env=A follows=b\n#TUNE knob b env=B follows=c\n#TUNE knob c env=C values=1 default=1\n",
+		"a knob that follows none":                     "#TUNE mode=apply\n#TUNE knob a env=A follows=b\n",
+		"a list for a text":                            "#TUNE checkpoint done=a,b exit=1\n",
+		"a list of one":                                "#TUNE knob cores values=2\n",
+		"words and quotes":                             "#TUNE mode='apply'\n#TUNE knob o env=O values=adam,'s g d',\"it's\",ünï default=adam\n",
+		"other scripts that are submitted":             "#SBATCH --array=1-3\n#SBATCH --whatever\n",
+		"watts":                                        "#TUNE mode=apply\n#TUNE knob power_limit env=W min='150 W' max=300W\n",
+		"memory":                                       "#TUNE mode=apply\n#TUNE knob memory env=M values=256MiB,1.5GB,16G,7\n",
+		"live":                                         "#TUNE mode=apply\n#TUNE knob l live=true values=1,2 default=1\n",
+		"live in quotes":                               "#TUNE mode=apply\n#TUNE knob l live='true' values=1,2 default=1\n",
+		"set by the script":                            "#TUNE knob b env=B values=1\nexport B=32\n",
+		"more cores than any job has":                  "#TUNE knob cores values=1048577\n",
+		"a time with a wrong unit":                     "#TUNE budget time=1x\n",
+		"more memory than any machine has":             "#TUNE knob memory min=1 max=4611686018427389952\n",
+	} {
+		out = append(out, sample{name, "#!/bin/sh\n" + text + "./train\n"})
 	}
-	for i := range list {
-		list[i].script = b + list[i].script + end
-	}
-	good := []sample{
-		{name: "no stanza", script: "\n"},
-		{name: "a longer word", script: "#TUNED mode=x\ntrue\n#TUNED x\n"},
-		{name: "two comment signs", script: "##TUNE mode=x\n# #TUNE x\ntrue\n echo '#TUNE x'\n"},
-		{name: "tabs between words", script: "#TUNE\tmode=apply\t\tobjective=time\n"},
-		{name: "a lone line", script: "#TUNE\n"},
-		{name: "the value stands in the script", script: "#TUNE knob b env=B values=1\nexport B=${B:-32}\n"},
-		{name: "the value stands in the script by another name", script: "#TUNE knob b env=C values=1\n: \"${C:=3}\"\nB=${C:-32}\n"},
-		{name: "an assignment for one command", script: "#TUNE knob b env=B values=1 default=1\nB=2 ./a\n"},
-		{name: "times and amounts", script: "#TUNE budget time=1h30m1.5s energy=' 0.5 kWh '\n#TUNE knob memory values=256MiB,1.5GB,16G,7\n"},
-		{name: "a grace of an hour and less than a nanosecond", script: "#TUNE checkpoint exit=1 grace=59m60.0000000009s\n"},
-		{name: "as many cores as any job has", script: "#TUNE knob cores values=1048576\n"},
-		{name: "a list for a text", script: "#TUNE checkpoint done=a,b exit=1\n"},
-		{name: "a list of one", script: "#TUNE knob cores values=2\n"},
-		{name: "words and quotes", script: "#TUNE knob o env=O values=adam,'s g d',\"it's\",ünï default=adam\n"},
-		{name: "other scripts that are submitted", script: "#SBATCH --array=1-3\n#SBATCH --whatever\n"},
-		{name: "watts", script: "#TUNE knob power_limit min='150 W' max=300W\n"},
-		{name: "live", script: "#TUNE knob l live=true values=1,2 default=1\n"},
-	}
-	for i := range good {
-		good[i].script = b + good[i].script + end
-	}
-	return append(list, good...)
+	slices.SortFunc(out, func(a, b sample) int { return strings.Compare(a.name, b.name) })
+	return out
 }

@@ -1,10 +1,9 @@
-// Package slurmlua tests what a site installs for Slurm, scripts/slurm: the
-// submission plugin in Lua and the task prolog.
+// Package slurmlua tests what a site installs for Slurm, scripts/slurm: the submission
+// plugin in Lua and the task prolog.
 //
-// In come batch scripts, good and faulty ones, the corpus of controller/stanza and
-// random ones; the plugin must come to the same verdict at the same places as
-// `pitchpipe validate`, must touch nothing but what it says, and must survive
-// faults of its own. The prolog is run as several users against files that it must
-// refuse, and in a running Slurm with a node's exporter, where it starts a copy of the
-// test's own program as the listener. Nothing here is imported by other packages.
+// Batch scripts go in, those of the corpus of controller/stanza and random ones. The plugin
+// has to find the faults that it looks for where `pitchpipe validate` finds them, and no
+// others; it has to mark a job as a submission without it does; and it has to survive errors
+// of its own. The prolog runs as several users against files that it must refuse, and in a
+// running Slurm with a node's exporter. No package imports this one.
 package slurmlua

@@ -31,44 +31,23 @@ import (
 
 // stage is a running Slurm whose prolog starts a listener, and a node's exporter.
 type stage struct {
-	*slurmcluster.Cluster
+	*live
 
-	site     site
-	socket   string
-	listener string
-	store    *window.Store
+	socket, listener string
+	store            *window.Store
 }
 
 func newStage(t *testing.T, o slurmcluster.Options) *stage {
 	t.Helper()
-	if err := slurmcluster.Available(slurmcluster.Options{}); err != nil {
-		slurmcluster.Need(t, nil, err)
-	}
-	s := &stage{site: newSite(t, false)}
-	s.socket, s.listener = filepath.Join(s.site.root, "exporter.sock"), filepath.Join(s.site.root, "listener")
+	own := newSite(t)
+	s := &stage{socket: filepath.Join(own.root, "exporter.sock"), listener: filepath.Join(own.root, "pitchpipe")}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.site.write(t, s.listener, string(text), 0, 0o755)
-	s.site.write(t, s.site.conf, "site_dir="+s.site.dir+"\nsite_user=nobody\nexporter="+s.socket+"\nlistener="+s.listener+"\n", 0, 0o644)
+	own.sh(t, fmt.Sprintf("install -m 755 %s pitchpipe; printf 'exporter=%s\nlistener=%s\n' >>conf", self, s.socket, s.listener))
 	s.export(t)
-
-	o.TaskProlog = s.site.prolog
-	c, err := slurmcluster.Start(t.Context(), o)
-	s.Cluster = slurmcluster.Need(t, c, err)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(s.Logs())
-		}
-		if err := s.Stop(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
+	s.live = newLive(t, o, own)
 	return s
 }
 
@@ -98,34 +77,16 @@ func (s *stage) export(t *testing.T) {
 	})
 }
 
-// submit submits a script of Alpha's with what the plugin would have marked it with.
+// submit submits a script with the mark that the plugin would have given it, as where a
+// step's shell submits.
 func (s *stage) submit(t *testing.T, script string, args ...string) string {
 	t.Helper()
-	cmd, err := s.Command(t.Context(), slurmcluster.Alpha, "sbatch", append([]string{"--parsable", "--output=%j.out", "--mem=512"}, args...)...)
-	if err != nil {
-		t.Fatal(err)
+	id, seen := s.sbatch(t, script, []string{"PITCHPIPE_JOB=2::", "SLURM_STEP_ID=7"}, append(args, "--mem=512")...)
+	if id == "" {
+		t.Fatalf("sbatch: %s", seen)
 	}
-	cmd.Env = append(cmd.Env, "PITCHPIPE_JOB=2::", "SLURM_STEP_ID=7") // as where a step's shell submits
-	cmd.Stdin = strings.NewReader(script)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("sbatch: %v: %s", err, stderr.String())
-	}
-	return strings.TrimSpace(string(out))
+	return id
 }
-
-func (s *stage) as(t *testing.T, user, program string, args ...string) string {
-	t.Helper()
-	out, err := s.Run(t.Context(), user, program, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-func (s *stage) home(name string) string { return filepath.Join(s.Home(slurmcluster.Alpha), name) }
 
 // let makes the file that a job waits for.
 func (s *stage) let(t *testing.T, name string) {
@@ -156,29 +117,15 @@ func (s *stage) told(id string, attempt int) told {
 	return out
 }
 
-func (s *stage) await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in two minutes: %s", what)
-		}
-	}
-}
-
 func (s *stage) awaitTold(t *testing.T, id string, attempt int, want told) {
 	t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
-	for {
-		diff := cmp.Diff(want, s.told(id, attempt))
-		if diff == "" {
-			return
-		}
-		if time.Now().After(deadline) {
+	t.Cleanup(func() {
+		if t.Failed() {
 			out, _ := os.ReadFile(s.home(id + ".out"))
-			t.Fatalf("attempt %d (-want +got):\n%s\nits output:\n%s", attempt, diff, out)
+			t.Logf("attempt %d told %+v, want %+v; its output:\n%s", attempt, s.told(id, attempt), want, out)
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	})
+	s.await(t, "the exporter knows all that the attempt told", func() bool { return cmp.Equal(want, s.told(id, attempt)) })
 }
 
 // listeners are the processes that listen for a job.
@@ -314,15 +261,7 @@ func TestWhereSlurmMakesNoCgroupsTheListenerEndsWithTheScript(t *testing.T) {
 	}
 
 	// And a job without a mark has none, nor one whose script names no line for long.
-	cmd, err := s.Command(t.Context(), slurmcluster.Alpha, "sbatch", "--parsable", "--wait", "--output=%j.out", "--wrap", "echo \"exporter <$PITCHPIPE_EXPORTER>\"")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain := strings.TrimSpace(string(out))
+	plain, _ := s.sbatch(t, "#!/bin/sh\necho \"exporter <$PITCHPIPE_EXPORTER>\"\n", nil, "--wait")
 	if text, err := os.ReadFile(s.home(plain + ".out")); string(text) != "exporter <>\n" {
 		t.Errorf("a job without a mark wrote %q (%v)", text, err)
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"time"
 
 	"pitchpipe/controller/tuning"
@@ -40,7 +41,7 @@ type Submission struct {
 // HeadStart is with what a job is to be submitted by its user, who asked before, instead
 // of its own settings; the zero HeadStart: as it is.
 type HeadStart struct {
-	Intent   string          `json:"intent,omitempty"` // to be told to the scheduler with the change
+	Intent   string          `json:"intent,omitempty"` // the scheduler gets it with the change
 	Change   driver.Change   `json:"change,omitzero"`
 	Settings tuning.Settings `json:"settings,omitempty"`
 	Reason   tuning.Reason   `json:"reason,omitempty"`
@@ -62,6 +63,8 @@ type Verdict struct {
 	Text   string         `json:"text,omitempty"`   // the policy as a stanza
 	Errors []Fault        `json:"errors,omitempty"`
 	Note   string         `json:"note,omitempty"`
+	// Warnings are comments that look like lines of the stanza and are none.
+	Warnings []Fault `json:"warnings,omitempty"`
 	// Prospects say when each knob can act, per scheduler.
 	Prospects []tuning.Prospects `json:"prospects,omitempty"`
 }
@@ -87,9 +90,10 @@ type Job struct {
 	Detail   string        `json:"detail,omitempty"`
 	Class    *tuning.Class `json:"class,omitempty"`
 	Epoch    int           `json:"epoch"`
-	Total    int           `json:"total"` // 0 = unknown
-	Seconds  float64       `json:"seconds"`
-	Joules   *float64      `json:"joules"` // null: not measured
+	Total    int           `json:"total"`          // 0 = unknown
+	Seconds  float64       `json:"seconds"`        // that it ran
+	Waited   float64       `json:"waited_seconds"` // in the queue
+	Joules   *float64      `json:"joules"`         // null: not measured
 	Source   string        `json:"energy_source,omitempty"`
 
 	CoreHours  *float64 `json:"core_hours"` // that its attempts held; null: not known
@@ -127,9 +131,36 @@ type Line struct {
 	Decision *tuning.Decision `json:"decision,omitempty"`
 }
 
+// Usage is how much of a resource a job used, of what it asked for.
+type Usage struct {
+	Resource  string  `json:"resource"` // cpu, memory, gpu, power
+	Used      float64 `json:"used"`
+	Requested float64 `json:"requested,omitempty"` // 0: it asked for none, or for no amount
+	Unit      string  `json:"unit"`                // cores, bytes, gpus, watts
+	Source    string  `json:"source,omitempty"`    // of watts
+}
+
+// Text prints an amount of the resource for reading.
+func (u Usage) Text(v float64) string {
+	switch {
+	case v == 0:
+		return "-"
+	case u.Unit == "bytes":
+		return tuning.Bytes(v).Human()
+	case u.Unit == "watts" && u.Source != "":
+		return fmt.Sprintf("%.1f W (%s)", v, u.Source)
+	}
+	return fmt.Sprintf("%.2f %s", v, u.Unit)
+}
+
 // Story is what happened to a job, in order.
 type Story struct {
-	Job   string `json:"job"`
+	Job     string  `json:"job"`
+	Verdict string  `json:"verdict"` // where it is, and what tuning did for it
+	Effect  string  `json:"effect"`  // on time, cost and joules
+	Next    string  `json:"next"`    // what its owner can do
+	Usage   []Usage `json:"usage,omitempty"`
+
 	Lines []Line `json:"lines"`
 	Spent string `json:"spent,omitempty"` // what its attempts held and were charged so far, in words
 
@@ -228,5 +259,5 @@ type Pause struct {
 // Problem is an error as the controller sends it.
 type Problem struct {
 	Error string `json:"error"`
-	Kind  string `json:"kind,omitempty"` // invalid, not-found, denied, users-submit, standby, unavailable
+	Kind  string `json:"kind,omitempty"` // invalid, not-found, denied, users-submit, users-stop, standby, unavailable
 }

@@ -25,6 +25,8 @@ var (
 	ErrDenied      = errors.New("denied")
 	// ErrUsersSubmit: the job file is good, and its user submits it himself.
 	ErrUsersSubmit = errors.New("not the controller's to submit")
+	// ErrUsersStop: the controller has no right to stop it, and its user has.
+	ErrUsersStop = errors.New("not the controller's to stop")
 	// ErrStandby: another controller leads, and the text names it.
 	ErrStandby = errors.New("nothing was done")
 )
@@ -201,6 +203,9 @@ func (c *Client) send(ctx context.Context, method, target string, in any) (*http
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
+		if dial, ok := errors.AsType[*net.OpError](err); ok {
+			err = dial.Err // the rest repeats the socket
+		}
 		return nil, fmt.Errorf("%w at %s: is `pitchpipe controller` running? (%w)", ErrUnavailable, c.socket, err)
 	}
 	if resp.StatusCode < 300 {
@@ -211,8 +216,25 @@ func (c *Client) send(ctx context.Context, method, target string, in any) (*http
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&p); err != nil || p.Error == "" {
 		p.Error = resp.Status
 	}
-	return nil, fmt.Errorf("%w: %s", errorOf(p.Kind, resp.StatusCode), p.Error)
+	return nil, problem{errorOf(p.Kind, resp.StatusCode), p.Error}
 }
+
+// problem is what the controller answers, under the error that its kind stands for.
+type problem struct {
+	kind error
+	text string
+}
+
+// Error leaves the kind out where the text says it.
+func (p problem) Error() string {
+	if errors.Is(p.kind, ErrNotFound) || errors.Is(p.kind, ErrDenied) {
+		return p.text
+	}
+	return p.kind.Error() + ": " + p.text
+}
+
+// Unwrap returns one of this package's errors.
+func (p problem) Unwrap() error { return p.kind }
 
 // errorOf is the error of an answer: by its kind, and by its status where it has
 // none, as where it is not a controller's.
@@ -226,6 +248,8 @@ func errorOf(kind string, status int) error {
 		return ErrDenied
 	case kind == "users-submit":
 		return ErrUsersSubmit
+	case kind == "users-stop":
+		return ErrUsersStop
 	case kind == "standby":
 		return ErrStandby
 	}

@@ -117,7 +117,7 @@ func build(t testing.TB, o Options) (*Controller, error) {
 	}
 	c := &Controller{Config: config.Config{
 		Socket: o.Socket, State: o.State, Listen: o.Listen, Driver: "local", Resync: time.Second,
-		Log: config.Log{Level: slog.LevelInfo, Format: "text"},
+		Log: config.Log{Level: slog.LevelInfo, Format: "text"}, Given: map[string]string{"listen": "--listen"},
 	}}
 	site, err := siteOf(dir, o.Site)
 	if err != nil {

@@ -2,19 +2,21 @@ package story
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 
+	"pitchpipe/controller/report"
 	"pitchpipe/controller/tuning"
 )
 
-// behind tells all that a decision rests on: the numbers that it was compared by, what is
+// behind lists all that a decision rests on: the numbers that it was compared by, what is
 // left of the job, how its budgets stand, and what else was considered.
 func behind(d *tuning.Decision) []string {
-	told := d.Evidence
+	numbers := d.Evidence
 	if d.Forecast.IsKnown() {
-		told = without(told, "remaining_seconds") // the forecast says it with its interval
+		numbers = without(numbers, "remaining_seconds") // the forecast says it with its interval
 	}
-	out := evidence(told)
+	out := evidence(numbers)
 	out = append(out, left(d.Forecast)...)
 	for _, b := range d.Budgets {
 		if d.Reason != tuning.ReasonOverEnergy && d.Reason != tuning.ReasonOverTime || b.Unenforced != tuning.ReasonNone {
@@ -49,9 +51,9 @@ func left(f *tuning.Forecast) []string {
 		takes = "takes"
 	}
 	text := fmt.Sprintf("its remaining %s %s about %s (in four of five cases %s)", number(f.Epochs.Value, "epoch"), takes,
-		duration(f.Seconds.Value), span(*f.Seconds, duration))
+		report.Duration(f.Seconds.Value), span(*f.Seconds, report.Duration))
 	if f.Joules != nil {
-		text += fmt.Sprintf(" and %s (%s; %s)", energy(f.Joules.Value), span(*f.Joules, energy), f.JoulesSource)
+		text += fmt.Sprintf(" and %s (%s; %s)", report.Joules(f.Joules.Value), span(*f.Joules, report.Joules), f.JoulesSource)
 	}
 	switch f.Basis {
 	case tuning.BasisOwn:
@@ -62,7 +64,7 @@ func left(f *tuning.Forecast) []string {
 		text += " under its owner's settings, as the last such job took"
 	}
 	out := []string{text}
-	if f.Final != nil {
+	if f.Final != nil && f.Final.High-f.Final.Low < math.Abs(f.Final.Value) { // else it says nothing
 		plain := func(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 		out = append(out, fmt.Sprintf("its %s is heading for %s (%s)", f.FinalOf, plain(f.Final.Value), span(*f.Final, plain)))
 	}
@@ -75,9 +77,9 @@ func span(e tuning.Estimate, form func(float64) string) string {
 
 // budget says how a budget stands; one that is far is not worth a line.
 func budget(b tuning.BudgetOutlook) []string {
-	form, noun := duration, "time"
+	form, noun := report.Duration, "time"
 	if b.Of == "energy" {
-		form, noun = energy, "energy"
+		form, noun = report.Joules, "energy"
 	}
 	switch {
 	case b.Unenforced == tuning.ReasonModelled:
@@ -113,7 +115,7 @@ func alternative(a tuning.Alternative, p tuning.Prices) string {
 	case a.Rest != nil:
 		text += fmt.Sprintf(", the rest for about %s (%s)", form(a.Rest.Value), span(*a.Rest, form))
 	case a.From == tuning.OriginSearch:
-		text += ", of which nobody knows what it does"
+		text += ", of which nothing is known"
 	}
 	if a.Saving != nil && a.Saving.Value > 0 {
 		text += fmt.Sprintf(", saving %s (%s)", form(a.Saving.Value), span(*a.Saving, form))
@@ -128,9 +130,9 @@ func alternative(a tuning.Alternative, p tuning.Prices) string {
 func amount(v float64, unit string) string {
 	switch unit {
 	case "seconds":
-		return duration(v)
+		return report.Duration(v)
 	case "joules":
-		return energy(v)
+		return report.Joules(v)
 	case "epochs":
 		return number(v, "epoch")
 	}

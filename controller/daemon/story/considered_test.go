@@ -82,7 +82,7 @@ func considered() *reconcile.Record {
 			{Settings: cores(8), From: tuning.OriginOwner, Reason: tuning.ReasonWorthless, Rest: about(2, 2, 2), Saving: about(-1, -1.2, -0.8)},
 		},
 	}
-	r := &reconcile.Record{Job: "9", Name: "train", Owner: "alice", Own: cores(8), Submitted: start}
+	r := &reconcile.Record{Identity: reconcile.Identity{Job: "9", Name: "train", Owner: "alice", Submitted: start}, Request: reconcile.Request{Own: cores(8)}}
 	r.History = append(r.History, reconcile.Entry{At: at(5), Reason: class.Reason, Class: class})
 	for i, d := range []tuning.Decision{unmeasured, move, late, epochs} {
 		r.History = append(r.History, reconcile.Entry{At: at(10 * (i + 1)), Reason: d.Reason, Decision: &d})
@@ -111,10 +111,13 @@ func TestADecisionIsToldInFullBesideItsSentence(t *testing.T) {
 func TestWhatComesOfAReplayIsToldInWords(t *testing.T) {
 	t.Parallel()
 	hold := tuning.Decision{Action: tuning.Hold, Reason: tuning.ReasonPaused}
-	r := &reconcile.Record{Job: "9", Dropped: &reconcile.Dropped{Decisions: 3}, Decided: []reconcile.Decided{
-		{Action: tuning.Hold, Reason: tuning.ReasonPaused, Sum: "of another version"},
-		{Action: tuning.Move, Reason: tuning.ReasonProbeWon, Settings: cores(2)},
-	}}
+	r := &reconcile.Record{
+		Identity: reconcile.Identity{Job: "9"},
+		Story: reconcile.Story{Dropped: &reconcile.Dropped{Decisions: 3}, Decided: []reconcile.Decided{
+			{Action: tuning.Hold, Reason: tuning.ReasonPaused, Sum: "of another version"},
+			{Action: tuning.Move, Reason: tuning.ReasonProbeWon, Settings: cores(2)},
+		}},
+	}
 	var s api.Story
 	story.AddReplays(&s, r, func(tuning.State) tuning.Decision { return hold })
 	if s.Dropped != 3 || len(s.Replays) != 2 {

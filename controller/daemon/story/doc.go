@@ -1,8 +1,6 @@
-// Package story tells a job's record as sentences that its owner understands.
+// Package story explains a job's record to its owner.
 //
-// In comes a reconcile.Record; out go lines, each with the numbers behind it.
-// A decision is told with what is left of the job, how its budgets stand, and every
-// alternative that was considered; AddReplays tells what comes of deciding again.
-// Nothing is decided, measured or rounded into something it was not: a number
-// that is missing is said to be missing.
+// In goes a reconcile.Record. Out come three lines (verdict, effect, next step), what the job
+// used of its request, and dated sentences with the numbers behind each decision. The package
+// never decides or measures: a missing number is called missing.
 package story

@@ -12,9 +12,12 @@ import (
 )
 
 func whyOf(action tuning.Action, reason tuning.Reason, es ...tuning.Evidence) []string {
-	s := story.Tell(&reconcile.Record{Owner: "o", Name: "n", History: []reconcile.Entry{{
-		Decision: &tuning.Decision{Action: action, Reason: reason, Settings: cores(2), Evidence: es},
-	}}})
+	s := story.Tell(&reconcile.Record{
+		Identity: reconcile.Identity{Owner: "o", Name: "n"},
+		Story: reconcile.Story{History: []reconcile.Entry{{
+			Decision: &tuning.Decision{Action: action, Reason: reason, Settings: cores(2), Evidence: es},
+		}}},
+	})
 	return append([]string{s.Lines[1].Text}, s.Lines[1].Why...)
 }
 

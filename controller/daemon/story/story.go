@@ -1,6 +1,7 @@
 package story
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -21,6 +22,7 @@ func Tell(r *reconcile.Record) api.Story {
 			s.Lines = append(s.Lines, line)
 		}
 	}
+	summarise(&s, r)
 	return s
 }
 
@@ -50,7 +52,7 @@ func tell(r *reconcile.Record, e reconcile.Entry) (api.Line, bool) {
 	case e.Decision != nil:
 		line.Text = held(e.Decision)
 		line.Why, line.Decision = behind(e.Decision), e.Decision
-	case e.To == reconcile.Ended || e.To == reconcile.Cancelled:
+	case e.To == reconcile.Ended:
 		line.Text = ending(r)
 		if e.Detail != "" {
 			line.Why = []string{e.Detail}
@@ -62,9 +64,9 @@ func tell(r *reconcile.Record, e reconcile.Entry) (api.Line, bool) {
 	case e.Trigger == reconcile.StanzaRead && e.Detail != "":
 		line.Text = e.Detail + "."
 	case e.Trigger == reconcile.IntentDone:
-		line.Text = fmt.Sprintf("Attempt %d was started with %s.", e.Attempt, settingsText(r.Settings(e.Attempt)))
-	case e.Trigger == reconcile.NoStanza, e.Trigger == reconcile.IntentVoid, e.Trigger == reconcile.OwnerCame,
-		e.Trigger == reconcile.Unreachable, e.Trigger == reconcile.OurFault, e.To == "" && e.Reason != tuning.ReasonNone:
+		line.Text = fmt.Sprintf("Attempt %d was submitted with %s.", e.Attempt, settingsText(r.Settings(e.Attempt)))
+	case e.Trigger == reconcile.NoStanza, e.Trigger == reconcile.IntentVoid, e.Trigger == reconcile.OwnerChanged,
+		e.Trigger == reconcile.OurFailure, e.To == "" && e.Reason != tuning.ReasonNone:
 		line.Text = sentence(e.Reason.Sentence(), e.Detail)
 	default:
 		return line, false
@@ -82,7 +84,7 @@ func acted(e reconcile.Entry) string {
 		}
 		return fmt.Sprintf("Its next epochs try %s: %s.", target, d.Reason.Sentence())
 	case tuning.Move:
-		if e.To == reconcile.Recalled {
+		if e.Trigger == reconcile.KnownKind {
 			return fmt.Sprintf("Before it started it was given %s: %s.", target, d.Reason.Sentence())
 		}
 		return fmt.Sprintf("It moves to %s: %s.", target, d.Reason.Sentence())
@@ -119,12 +121,16 @@ func ending(r *reconcile.Record) string {
 	case driver.Failed, driver.Pending, driver.Running, driver.Stopped:
 		b.WriteString("It failed")
 	}
-	if !r.Ended.IsZero() {
-		fmt.Fprintf(&b, " after %s and %s", duration(r.Ended.Sub(r.Submitted).Seconds()), number(float64(r.Done()), "epoch"))
+	switch {
+	case r.Ended.IsZero():
+	case r.Started.IsZero() && r.Done() == 0: // the time in the queue is no run time
+		fmt.Fprintf(&b, " after %s in the queue", report.Duration(r.Ended.Sub(r.Submitted).Seconds()))
+	default:
+		fmt.Fprintf(&b, " after %s and %s", report.Duration(r.Ended.Sub(cmp.Or(r.Started, r.Submitted)).Seconds()), number(float64(r.Done()), "epoch"))
 	}
 	switch joules, source := r.Joules(); {
 	case joules != nil:
-		fmt.Fprintf(&b, ", with %s (%s) in its epochs", energy(float64(*joules)), source)
+		fmt.Fprintf(&b, ", with %s (%s) in its epochs", report.Joules(float64(*joules)), source)
 	case r.Done() > 0:
 		b.WriteString("; its energy was not measured throughout")
 	}
@@ -143,7 +149,7 @@ func net(r *reconcile.Record) string {
 	if seconds < 0 {
 		verb, seconds = "saved", -seconds
 	}
-	text := fmt.Sprintf(" Tuning %s it %s net", verb, duration(seconds))
+	text := fmt.Sprintf(" Tuning %s it %s net", verb, report.Duration(seconds))
 	if n := max(r.Total, r.Done()); n > 0 {
 		text += fmt.Sprintf(" (%.1f %% of what it takes untuned)", 100*seconds/(t.Own*float64(n)))
 	}
@@ -152,27 +158,10 @@ func net(r *reconcile.Record) string {
 		if joules < 0 {
 			verb, joules = "and saved", -joules
 		}
-		text += fmt.Sprintf(" %s %s (%s)", verb, energy(joules), t.Source)
+		text += fmt.Sprintf(" %s %s (%s)", verb, report.Joules(joules), t.Source)
 	}
 	if t.Kind {
 		text += ", judged by other runs of its kind"
-	}
-	return text + "."
-}
-
-// Spent says what a job has held so far, and what that costs; empty where that is unknown.
-func Spent(row report.Row) string {
-	seconds, ran := row.Seconds()
-	hours, held := row.CoreHours()
-	if !ran || !held || seconds == 0 {
-		return ""
-	}
-	text := fmt.Sprintf("Its attempts ran %s in all and held %.2f core-hours", duration(seconds), hours)
-	if c, free, ok := row.Cost(); ok && c.Unit != tuning.DefaultTariff().Unit {
-		text += ", which cost " + c.String()
-		if free {
-			text += " without their energy, which was not measured throughout"
-		}
 	}
 	return text + "."
 }

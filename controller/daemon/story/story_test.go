@@ -55,45 +55,46 @@ func tuned() *reconcile.Record {
 		Verdict: tuning.Regressed, Reason: tuning.ReasonRegressed, Measure: tuning.Energy, LogRatio: 0.1, Low: 0.05, High: 0.15, Level: 0.95, Pairs: 7,
 	}
 	return &reconcile.Record{
-		Job: "7", Name: "train", Owner: "alice", Own: cores(8), Submitted: start, Ended: at(200), State: driver.Succeeded, Phase: reconcile.Ended,
-		Runs:     []reconcile.Run{{Attempt: 1, Settings: cores(8)}, {Attempt: 2, Settings: cores(4)}, {Attempt: 3, Settings: cores(2)}, {Attempt: 4, Settings: cores(8)}},
-		Epochs:   epochs(50, 12.5, "rapl"),
-		Restarts: []time.Time{at(40), at(80)}, Probed: []time.Time{at(20)},
-		History: []reconcile.Entry{
-			{At: at(0), From: reconcile.Seen, To: reconcile.Eligible, Trigger: reconcile.StanzaRead},
+		Identity: reconcile.Identity{Job: "7", Name: "train", Owner: "alice", Submitted: start},
+		Request:  reconcile.Request{Own: cores(8)},
+		Course:   reconcile.Course{Ended: at(200), State: driver.Succeeded, Started: start, Peak: 3 << 30, Profiles: map[string]tuning.Profile{cores(8).Key(): {Settings: cores(8), Features: map[string]float64{"cpu_utilisation": 0.25}}}, Runs: []reconcile.Run{{Attempt: 1, Settings: cores(8)}, {Attempt: 2, Settings: cores(4)}, {Attempt: 3, Settings: cores(2)}, {Attempt: 4, Settings: cores(8)}}, Epochs: epochs(50, 12.5, "rapl")},
+		Phase:    reconcile.Ended,
+		Tuning:   reconcile.Tuning{Restarts: []time.Time{at(40), at(80)}, Probed: []time.Time{at(20)}},
+		Story: reconcile.Story{History: []reconcile.Entry{
+			{At: at(0), From: reconcile.Seen, To: reconcile.Waiting, Trigger: reconcile.StanzaRead},
 			{At: at(0), Reason: tuning.ReasonFirstSeen, Decision: &tuning.Decision{Action: tuning.Hold, Reason: tuning.ReasonFirstSeen}},
 			{At: at(10), Reason: class.Reason, Class: &class},
-			{At: at(10), From: reconcile.Classified, To: reconcile.Probing, Trigger: reconcile.ToldToProbe, Decision: &probe},
-			{At: at(20), From: reconcile.Probing, To: reconcile.Profiling, Trigger: reconcile.IntentDone, Attempt: 2},
-			{At: at(30), From: reconcile.Classified, To: reconcile.Moving, Trigger: reconcile.ToldToMove, Decision: &move},
-			{At: at(40), From: reconcile.Moving, To: reconcile.Verifying, Trigger: reconcile.IntentDone, Attempt: 3},
+			{At: at(10), From: reconcile.Profiling, To: reconcile.Changing, Trigger: reconcile.DecidedChange, Decision: &probe},
+			{At: at(20), From: reconcile.Changing, To: reconcile.Profiling, Trigger: reconcile.IntentDone, Attempt: 2},
+			{At: at(30), From: reconcile.Profiling, To: reconcile.Changing, Trigger: reconcile.DecidedChange, Decision: &move},
+			{At: at(40), From: reconcile.Changing, To: reconcile.Verifying, Trigger: reconcile.IntentDone, Attempt: 3},
 			{At: at(70), From: reconcile.Verifying, To: reconcile.Settled, Trigger: reconcile.OutcomeKnown, Reason: worse.Reason, Outcome: &worse},
-			{At: at(70), From: reconcile.Settled, To: reconcile.RollingBack, Trigger: reconcile.Worse, Decision: &back},
-			{At: at(80), From: reconcile.RollingBack, To: reconcile.Settled, Trigger: reconcile.IntentDone, Attempt: 4},
+			{At: at(70), From: reconcile.Settled, To: reconcile.Changing, Trigger: reconcile.Worse, Decision: &back},
+			{At: at(80), From: reconcile.Changing, To: reconcile.Settled, Trigger: reconcile.IntentDone, Attempt: 4},
 			{At: at(200), From: reconcile.Settled, To: reconcile.Ended, Trigger: reconcile.JobEnded, Outcome: &worse, Detail: "its work was done; another run of it was stopped"},
-		},
+		}},
 	}
 }
 
 // troubled is a job that nothing went well with.
 func troubled() *reconcile.Record {
 	return &reconcile.Record{
-		Job: "8", Name: "big run", Owner: "bob", Submitted: start, Ended: at(90), State: driver.MemoryExceeded, Phase: reconcile.Ended,
-		Epochs: epochs(3, 0, ""),
-		History: []reconcile.Entry{
-			{At: at(0), From: reconcile.Seen, To: reconcile.Eligible, Trigger: reconcile.StanzaRead, Detail: "The driver for slurm cannot bring its knobs to it: threads stay as they are"},
-			{At: at(1), From: reconcile.Profiling, To: reconcile.Suspended, Trigger: reconcile.Unreachable, Reason: tuning.ReasonUnreachable, Detail: "connection refused"},
-			{At: at(9), From: reconcile.Suspended, To: reconcile.Profiling, Trigger: reconcile.Reachable},
-			{At: at(12), From: reconcile.Probing, To: reconcile.Profiling, Trigger: reconcile.IntentVoid, Reason: tuning.ReasonGraceExpired},
+		Identity: reconcile.Identity{Job: "8", Name: "big run", Owner: "bob", Submitted: start},
+		Course:   reconcile.Course{Ended: at(90), State: driver.MemoryExceeded, Epochs: epochs(3, 0, "")},
+		Phase:    reconcile.Ended,
+		Story: reconcile.Story{History: []reconcile.Entry{
+			{At: at(0), From: reconcile.Seen, To: reconcile.Waiting, Trigger: reconcile.StanzaRead, Detail: "The driver for slurm cannot bring its knobs to it: threads stay as they are"},
+			{At: at(1), Reason: tuning.ReasonUnreachable, Detail: "connection refused"},
+			{At: at(12), From: reconcile.Changing, To: reconcile.Profiling, Trigger: reconcile.IntentVoid, Reason: tuning.ReasonGraceExpired},
 			{At: at(13), Reason: tuning.ReasonOutOfMemory, Attempt: 2},
-			{At: at(20), From: reconcile.Held, To: reconcile.Seen, Trigger: reconcile.OwnerCame, Reason: tuning.ReasonOwnerChanged},
+			{At: at(20), From: reconcile.Held, To: reconcile.Seen, Trigger: reconcile.OwnerChanged, Reason: tuning.ReasonOwnerChanged},
 			{
-				At: at(30), From: reconcile.Classified, To: reconcile.Held, Trigger: reconcile.ToldToHold, Reason: tuning.ReasonRecommend,
+				At: at(30), From: reconcile.Profiling, To: reconcile.Held, Trigger: reconcile.DecidedHold, Reason: tuning.ReasonRecommend,
 				Decision: &tuning.Decision{Action: tuning.Hold, Reason: tuning.ReasonRecommend, Advice: cores(2)},
 			},
-			{At: at(40), From: reconcile.Held, To: reconcile.Failed, Trigger: reconcile.OurFault, Reason: tuning.ReasonUnsupported, Detail: "no carrier"},
-			{At: at(90), From: reconcile.Failed, To: reconcile.Ended, Trigger: reconcile.JobEnded},
-		},
+			{At: at(40), From: reconcile.Held, To: reconcile.Settled, Trigger: reconcile.OurFailure, Reason: tuning.ReasonUnsupported, Detail: "no carrier"},
+			{At: at(90), From: reconcile.Settled, To: reconcile.Ended, Trigger: reconcile.JobEnded},
+		}},
 	}
 }
 
@@ -126,6 +127,10 @@ func TestStoriesReadAsTheyShould(t *testing.T) {
 
 func text(s api.Story) string {
 	var b strings.Builder
+	fmt.Fprintf(&b, "verdict  %s\neffect   %s\nnext     %s\n", s.Verdict, s.Effect, s.Next)
+	for _, u := range s.Usage {
+		fmt.Fprintf(&b, "%s %s of %s\n", u.Resource, u.Text(u.Used), u.Text(u.Requested))
+	}
 	for _, l := range s.Lines {
 		fmt.Fprintf(&b, "%s %s\n", l.At.Format("15:04:05"), l.Text)
 		for _, why := range l.Why {
@@ -140,7 +145,7 @@ func TestAComparisonWithOtherRunsSaysSo(t *testing.T) {
 	o := tuning.Outcome{
 		Verdict: tuning.Improved, Reason: tuning.ReasonImproved, Measure: tuning.Cost, LogRatio: -0.5, Low: -0.9, High: -0.1, Level: 0.9, Runs: 2, Tuned: cores(4),
 	}
-	r := &reconcile.Record{Job: "9", Name: "train", Owner: "alice", Own: cores(8), Submitted: start, History: []reconcile.Entry{{At: at(1), Reason: o.Reason, Outcome: &o}}}
+	r := &reconcile.Record{Identity: reconcile.Identity{Job: "9", Name: "train", Owner: "alice", Submitted: start}, Request: reconcile.Request{Own: cores(8)}, Story: reconcile.Story{History: []reconcile.Entry{{At: at(1), Reason: o.Reason, Outcome: &o}}}}
 	lines := story.Tell(r).Lines
 	if len(lines) != 2 || !strings.HasPrefix(lines[1].Text, "Compared with runs of its kind under its owner's settings: it is better than untuned") ||
 		!strings.HasSuffix(lines[1].Why[0], "over 2 runs of its kind under cores=4") {
@@ -156,7 +161,7 @@ func TestAnEndingSaysWhatIsKnownAndWhatIsNot(t *testing.T) {
 		epochs    []tuning.Epoch
 		want, not string
 	}{
-		{"measured", driver.Succeeded, epochs(4, 2.5, "rapl"), "with 10 J (rapl)", "not measured"},
+		{"measured", driver.Succeeded, epochs(4, 2.5, "rapl"), "with 10.0 J (rapl)", "not measured"},
 		{"energy not measured", driver.Succeeded, epochs(4, 0, ""), "its energy was not measured throughout", " J ("},
 		{"energy measured in part", driver.Succeeded, append(epochs(1, 5, "rapl"), epochs(2, 0, "")[1:]...), "its energy was not measured throughout", " J ("},
 		{"no epoch at all", driver.NotStarted, nil, "could not be started", "energy"},
@@ -167,13 +172,19 @@ func TestAnEndingSaysWhatIsKnownAndWhatIsNot(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			r := &reconcile.Record{Submitted: start, Ended: at(10), State: tc.state, Epochs: tc.epochs}
+			r := &reconcile.Record{Identity: reconcile.Identity{Submitted: at(-90)}, Course: reconcile.Course{Started: start, Ended: at(10), State: tc.state, Epochs: tc.epochs}}
 			got, ok := story.Sentence(r, reconcile.Entry{To: reconcile.Ended, Trigger: reconcile.JobEnded})
 			if !ok || !strings.Contains(got, tc.want) || tc.not != "" && strings.Contains(got, tc.not) {
 				t.Errorf("got %q, want %q in it and %q not", got, tc.want, tc.not)
 			}
 			if !strings.Contains(got, "after 10.0 s and ") {
-				t.Errorf("got %q, want the time that it took", got)
+				t.Errorf("got %q, want the time that it ran", got)
+			}
+			if r.Started = (time.Time{}); len(tc.epochs) == 0 {
+				got, _ = story.Sentence(r, reconcile.Entry{To: reconcile.Ended, Trigger: reconcile.JobEnded})
+				if !strings.Contains(got, "after 1 min 40 s in the queue") {
+					t.Errorf("got %q of a job that never started, want the time in the queue", got)
+				}
 			}
 		})
 	}
@@ -184,7 +195,7 @@ func TestAnEndingSaysWhatIsKnownAndWhatIsNot(t *testing.T) {
 func TestEveryEntryIsToldInSentences(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		r := &reconcile.Record{Job: "1", Name: "n", Owner: "o", Submitted: start, State: rapid.SampledFrom(driver.States()).Draw(t, "state")}
+		r := &reconcile.Record{Identity: reconcile.Identity{Job: "1", Name: "n", Owner: "o", Submitted: start}, Course: reconcile.Course{State: rapid.SampledFrom(driver.States()).Draw(t, "state")}}
 		arrows := reconcile.Arrows()
 		var reasons []tuning.Reason
 		for _, x := range tuning.Reasons() {

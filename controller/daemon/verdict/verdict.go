@@ -18,7 +18,7 @@ import (
 	"pitchpipe/driver/jobfile/detect"
 )
 
-// Ground is a scheduler, a site's policy and a user that a job file is held against.
+// Ground is a scheduler, a site's policy and a user that a job file is checked against.
 type Ground struct {
 	Driver string
 	Can    driver.Capabilities
@@ -44,6 +44,7 @@ func Of(parse detect.Parser, filename string, source []byte, variables map[strin
 	var policy tuning.Policy
 	if err == nil {
 		policy, err = stanza.Policy(file)
+		v.Warnings = faultsOf(file.Warnings)
 	}
 	var faults jobfile.Errors
 	switch {
@@ -62,15 +63,18 @@ func Of(parse detect.Parser, filename string, source []byte, variables map[strin
 		}
 		return v, nil
 	case errors.As(err, &faults):
-		for _, f := range faults {
-			v.Errors = append(v.Errors, api.Fault{
-				File: f.Pos.Filename, Line: f.Pos.Line, Column: f.Pos.Column, Found: f.Found, Want: f.Want,
-			})
-		}
+		v.Errors = faultsOf(faults)
 	default:
 		v.Errors = []api.Fault{{File: filename, Found: err.Error()}}
 	}
 	return v, err
+}
+
+func faultsOf(list jobfile.Errors) (out []api.Fault) {
+	for _, f := range list {
+		out = append(out, api.Fault{File: f.Pos.Filename, Line: f.Pos.Line, Column: f.Pos.Column, Found: f.Found, Want: f.Want})
+	}
+	return out
 }
 
 func (g Ground) prospects(file *jobfile.Job, asked tuning.Policy) tuning.Prospects {
@@ -85,7 +89,7 @@ func (g Ground) prospects(file *jobfile.Job, asked tuning.Policy) tuning.Prospec
 	out := site.Prospects(asked, g.reach(file), stanza.Own(file, asked))
 	for _, k := range out.Knobs {
 		if c := asked.Checkpoint; k.When == tuning.Now && g.Driver == "slurm" && c != nil && c.Done == "" {
-			out.Notes = append(out.Notes, fmt.Sprintf("while the job runs, only where RequeueExit of the cluster names %d: pitchpipe slurm check tells", c.Exit))
+			out.Notes = append(out.Notes, fmt.Sprintf("while the job runs, only where RequeueExit of the cluster names %d: see pitchpipe slurm check", c.Exit))
 			break
 		}
 	}
@@ -128,6 +132,9 @@ func Reach(name string, can driver.Capabilities) tuning.Reach {
 func Text(v api.Verdict) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", v.File, v.Note)
+	for _, w := range v.Warnings {
+		fmt.Fprintf(&b, "%s:%d:%d: warning: %s; %s\n", w.File, w.Line, w.Column, w.Found, w.Want)
+	}
 	for i, p := range v.Prospects {
 		if i > 0 && alike(v.Prospects[0], p) {
 			continue
@@ -140,7 +147,7 @@ func Text(v api.Verdict) string {
 		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		for _, k := range p.Knobs {
 			name, at := k.Knob, when(k.When)
-			for _, line := range told(k) {
+			for _, line := range lines(k) {
 				_, _ = fmt.Fprintf(w, "%s%s\t%s\t%s\n", indent, name, at, line)
 				name, at = "", ""
 			}
@@ -153,7 +160,7 @@ func Text(v api.Verdict) string {
 	return b.String()
 }
 
-// alike tells two schedulers under which all is the same.
+// alike reports whether all is the same under two schedulers.
 func alike(a, b tuning.Prospects) bool {
 	b.Scheduler = a.Scheduler
 	return reflect.DeepEqual(a, b)
@@ -161,8 +168,8 @@ func alike(a, b tuning.Prospects) bool {
 
 func when(w tuning.When) string { return strings.ReplaceAll(string(w), "-", " ") }
 
-// told is what a knob may get, and a line for each thing that keeps it from more.
-func told(k tuning.Prospect) []string {
+// lines are what a knob may get, and a line for each thing that limits it.
+func lines(k tuning.Prospect) []string {
 	var out []string
 	k.Values = strings.ReplaceAll(k.Values, ",", ", ")
 	switch {

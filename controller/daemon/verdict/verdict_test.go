@@ -2,6 +2,7 @@ package verdict_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"pitchpipe/controller/daemon/verdict"
@@ -17,15 +18,21 @@ func TestAJobFileIsJudged(t *testing.T) {
 		valid      bool
 		faults     int
 		line       int // of the first
+		warnings   int
 	}{
-		{"without a stanza", "#!/bin/sh\n", true, 0, 0},
-		{"with one", "#!/bin/sh\n#TUNE mode=observe\n", true, 0, 0},
-		{"with faults, all at once", "#!/bin/sh\n#TUNE mood=observe\n#TUNE objective=speed\n", false, 2, 2},
+		{"without a stanza", "#!/bin/sh\n", true, 0, 0, 0},
+		{"with one", "#!/bin/sh\n#TUNE mode=observe\n", true, 0, 0, 0},
+		{"with faults, all at once", "#!/bin/sh\n#TUNE mood=observe\n#TUNE objective=speed\n", false, 2, 2, 0},
+		{"with a blank before the word", "#!/bin/sh\n# TUNE mode=apply\n", true, 0, 0, 1},
+		{"with lines in another case", "#!/bin/sh\n#Tune mode=apply\n#tune knob cores values=1,2\n", true, 0, 0, 2},
+		{"with one and a line that is none", "#!/bin/sh\n#TUNE mode=observe\n# TUNE knob cores values=1,2\n", true, 0, 0, 1},
+		{"with remarks about tuning", "#!/bin/sh\n# Tune the learning rate when a=b\n# tune\n##TUNE mode=apply\n# #TUNE mode=apply\ntrue\n# TUNE mode=x\n", true, 0, 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			v, err := verdict.Of(detect.Parse, "job.sh", []byte(c.text), nil)
-			if v.Valid != c.valid || (err == nil) != c.valid || len(v.Errors) != c.faults || v.File != "job.sh" {
+			if v.Valid != c.valid || (err == nil) != c.valid || len(v.Errors) != c.faults || len(v.Warnings) != c.warnings ||
+				strings.Count(verdict.Text(v), ": warning: a comment that looks like a tuning line; want #TUNE") != c.warnings || v.File != "job.sh" {
 				t.Fatalf("%+v (%v)", v, err)
 			}
 			if c.faults > 0 {

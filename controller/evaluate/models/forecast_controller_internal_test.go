@@ -14,8 +14,6 @@ import (
 	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/forecast"
 	"pitchpipe/controller/knowledge"
-	"pitchpipe/controller/reconcile"
-	"pitchpipe/controller/reconcile/stages"
 	"pitchpipe/controller/tuning"
 )
 
@@ -34,7 +32,6 @@ func (t forecasts) hear(run int, seen float64, e tuning.Estimate) {
 func controlled(t *testing.T, f family, shares []float64, keep func(knowledge.Observation), recall func(tuning.JobKind) []tuning.CurveLesson) forecasts {
 	t.Helper()
 	out := forecasts{}
-	pure := stages.Pure()
 	policy := tuning.DefaultPolicy()
 	if f.measured == Quality {
 		policy.Quality = &tuning.Quality{Direction: "max"}
@@ -51,21 +48,24 @@ func controlled(t *testing.T, f family, shares []float64, keep func(knowledge.Ob
 			}
 			epochs = append(epochs, e)
 		}
-		q := reconcile.ForecastRequest{Policy: policy, Total: int(r.end()), Curve: true, Lessons: recall(kind)}
+		q := forecast.Work{Learns: policy.Learns, Total: int(r.end()), Curve: true, Lessons: recall(kind)}
+		if policy.Quality != nil {
+			q.Direction = forecast.Direction(policy.Quality.Direction)
+		}
 		for _, share := range shares {
 			cut, ok := r.Seen(share)
 			if !ok {
 				continue
 			}
 			q.Epochs, q.Done = epochs[:len(cut.Values)], len(cut.Values)
-			if e := pure.Forecast(q).Final; e != nil {
+			if e := forecast.Left(q).Final; e != nil {
 				out.hear(i, share, *e)
 			}
 		}
 		q.Epochs, q.Done = epochs, len(epochs)
-		keep(stages.Observation(reconcile.Lesson{
-			Job: fmt.Sprint(i), Kind: kind, At: time.Unix(int64(i), 0), Submitted: time.Unix(int64(i), 0), Curve: pure.Teach(q),
-		}))
+		keep(knowledge.Observation{
+			ID: fmt.Sprint(i), Job: fmt.Sprint(i), Kind: kind, At: time.Unix(int64(i), 0), Submitted: time.Unix(int64(i), 0), Curve: q.Teach(),
+		})
 	}
 	return out
 }

@@ -136,8 +136,10 @@ func (in RegretInput) state(class tuning.Class, effects []tuning.Effect, o knowl
 			Progress: tuning.Progress{Report: true}, Checkpoint: &tuning.Checkpoint{},
 			Profile: tuning.ProfileSpec{WarmupEpochs: 1, Epochs: 2}, Budget: tuning.Budget{Restarts: 1},
 		},
-		Site: tuning.Site{Margin: 1}, Own: in.Default, Current: in.Default,
-		EpochsDone: 3, EpochsTotal: epochs, EpochSeconds: seconds, JoulesSource: in.Energy,
-		Class: &class, ClassEffects: effects, NextReason: tuning.ReasonBudgetProbes,
+		Site:      tuning.Site{Margin: 1},
+		Standing:  tuning.Standing{Own: in.Default, Current: in.Default, EpochsDone: 3, EpochsTotal: epochs, EpochSeconds: seconds, JoulesSource: in.Energy},
+		Findings:  tuning.Findings{Class: &class},
+		Knowledge: tuning.Knowledge{ClassEffects: effects},
+		Proposal:  tuning.Proposal{NextReason: tuning.ReasonBudgetProbes},
 	}
 }

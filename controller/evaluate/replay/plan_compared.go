@@ -2,21 +2,20 @@ package replay
 
 import (
 	"pitchpipe/controller/reconcile"
-	"pitchpipe/controller/reconcile/stages"
 	"pitchpipe/controller/tuning"
 )
 
 // never are the stages of a controller that only looks.
 func never(j Job) (Job, reconcile.Stages) {
 	j.Policy.Mode = tuning.Observe
-	return j, stages.Pure()
+	return j, reconcile.DefaultStages()
 }
 
 // always are the stages of a controller that tries what the search proposes, goes to the
 // best that it saw, and never asks whether that pays.
 func always(j Job) (Job, reconcile.Stages) {
-	s := stages.Pure()
-	s.Choose, s.Decide = goToBest, goToBest
+	s := reconcile.DefaultStages()
+	s.Choose, s.Explain = goToBest, func(_ tuning.State, d tuning.Decision) tuning.Decision { return d }
 	return j, s
 }
 

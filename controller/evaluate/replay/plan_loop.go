@@ -7,8 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
-	"pitchpipe/controller/reconcile/stages"
 	"pitchpipe/controller/resubmit"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
@@ -75,15 +75,15 @@ func Replay(ctx context.Context, job Job) (Course, error) {
 
 // replayAt does so at a site that knows the job's earlier runs, and learns from this one.
 func replayAt(ctx context.Context, job Job, s *site) (Course, error) {
-	return replay(ctx, job, stages.Pure(), s)
+	return replay(ctx, job, reconcile.DefaultStages(), s)
 }
 
-// replay does so with stages of which those that know the world are still to be joined.
+// replay does so with other stages than the default.
 func replay(ctx context.Context, job Job, s reconcile.Stages, at *site) (Course, error) {
 	w := newWorld(job)
 	records := &memory{}
 	loop := reconcile.New(reconcile.Config{
-		Scheduler: w, Records: records, Stages: w.join(s, at), Log: slog.New(slog.DiscardHandler),
+		Scheduler: w, Records: records, Services: w.services(at), Stages: s, Log: slog.New(slog.DiscardHandler),
 		RestartCost: job.Restart, Now: func() time.Time { return w.now },
 	})
 	// A job is looked at a few times an epoch, and more often while it is moved.
@@ -99,11 +99,11 @@ func replay(ctx context.Context, job Job, s reconcile.Stages, at *site) (Course,
 			return course(w, records.one)
 		}
 		// Away from its owner's settings it is watched within its epochs too.
-		away := w.doing == working && !w.under.Equal(w.job.Own) && !records.one.Phase.Acting()
+		away := w.doing == working && !w.under.Equal(w.job.Own) && records.one.Phase != reconcile.Changing
 		if away {
 			again = max(again, w.until.Sub(w.since)/looks)
 		}
-		w.forward(again, w.stage == asked || !records.one.Phase.Acting() && !away)
+		w.forward(again, w.stage == asked || records.one.Phase != reconcile.Changing && !away)
 	}
 	return Course{}, fmt.Errorf("replay %s: %w: it is %s", job.Workload, ErrStuck, records.one.Phase)
 }
@@ -119,8 +119,9 @@ func course(w *world, r *reconcile.Record) (Course, error) {
 	return c, nil
 }
 
-// join adds the stages that know the world, and what the site knows of such jobs.
-func (w *world) join(s reconcile.Stages, at *site) reconcile.Stages {
+// services are the world's, with what the site knows of such jobs.
+func (w *world) services(at *site) reconcile.Services {
+	var s reconcile.Services
 	s.Read = func(context.Context, driver.Job) reconcile.Reading {
 		return reconcile.Reading{
 			Policy: w.job.Policy, Own: w.job.Own,
@@ -139,8 +140,8 @@ func (w *world) join(s reconcile.Stages, at *site) reconcile.Stages {
 	s.Step = func(ctx context.Context, in driver.Intent) (driver.Step, tuning.Reason, error) {
 		return resubmit.Step(ctx, w, in)
 	}
-	s.Learn = func(_ context.Context, l reconcile.Lesson) error {
-		at.learn(w.job.Machine, l)
+	s.Learn = func(_ context.Context, o knowledge.Observation, _ string) error {
+		at.learn(w.job.Machine, o)
 		return nil
 	}
 	s.Gate = func(driver.Job) tuning.Reason { return tuning.ReasonNone }

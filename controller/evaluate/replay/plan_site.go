@@ -5,7 +5,6 @@ import (
 
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
-	"pitchpipe/controller/reconcile/stages"
 	"pitchpipe/controller/tuning"
 )
 
@@ -20,9 +19,11 @@ type site struct{ seen []knowledge.Observation }
 func (s *site) recall(now time.Time, q reconcile.Question) reconcile.Recollection {
 	m := q.Policy.Measure()
 	out := reconcile.Recollection{
-		KindEffects: knowledge.Effects(s.seen, q.Kind, q.Own, m, now),
-		Carried:     knowledge.Carried(s.seen, q.Kind, q.Own, m, now),
-		Regressed:   knowledge.Regressions(s.seen, q.Kind),
+		Knowledge: tuning.Knowledge{
+			KindEffects: knowledge.Effects(s.seen, q.Kind, q.Own, m, now),
+			Carried:     knowledge.Carried(s.seen, q.Kind, q.Own, m, now),
+			Regressed:   knowledge.Regressions(s.seen, q.Kind),
+		},
 	}
 	out.KindSeconds, out.KindRuns = knowledge.KindSeconds(s.seen, q.Kind, q.Own)
 	out.RestartCost, _ = knowledge.RestartCost(s.seen, q.Kind)
@@ -37,8 +38,7 @@ func (s *site) past(now time.Time, kind tuning.JobKind) []tuning.PastRun {
 }
 
 // learn keeps what a run taught.
-func (s *site) learn(machine string, l reconcile.Lesson) {
-	o := stages.Observation(l)
+func (s *site) learn(machine string, o knowledge.Observation) {
 	o.Machine, o.Profiles, o.Peak = machine, nil, 0
 	s.seen = append(s.seen, o)
 }

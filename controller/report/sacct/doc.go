@@ -1,15 +1,11 @@
-// Package sacct tells from a scheduler's accounting alone what tuning could bring.
+// Package sacct shows from a scheduler's accounting alone what tuning could bring.
 //
-// In comes the text that `sacct -P` prints, with its header; out go the jobs,
-// their steps merged into them, and a Summary: core-hours allocated and used,
-// memory asked for and needed, and the share of core-hours of jobs that return,
-// which the tuner could recognise. Every number says of how many jobs it is: a
-// field that is empty, or a peak of 0, is missing and not zero.
+// In goes the text of `sacct -P` with its header. Out come the jobs, their steps merged, and a
+// Summary: core-hours allocated and used, memory requested and needed, and the share of
+// core-hours of recurring jobs. Every number counts the jobs that have it: an empty field, or a
+// peak of 0, is missing and not zero.
 //
-// The package claims nothing. Core-hours that a job did not use could be waiting
-// for memory or input that no setting changes, and history holds no comparison.
-//
-// The package is pure: no I/O, no clock. Lines that are not what sacct prints are left
-// out, counted and told with what was expected there; a text of which that are most is
-// refused.
+// The package never claims a saving: unused core-hours may wait for memory or input that no
+// setting changes. It is pure. Lines that sacct does not print are left out, counted and
+// reported; a text with a majority of them is refused.
 package sacct

@@ -47,7 +47,7 @@ type Job struct {
 	Peak    tuning.Bytes   // largest resident memory of a step, over its tasks
 }
 
-// Ended tells whether the run is over, so that its numbers are final.
+// Ended reports whether the run is over, so that its numbers are final.
 func (j Job) Ended() bool {
 	word, _, _ := strings.Cut(j.State, " ") // "CANCELLED by 1000"
 	return slices.Contains([]string{
@@ -56,7 +56,7 @@ func (j Job) Ended() bool {
 	}, strings.TrimSuffix(word, "+"))
 }
 
-// maxFaults is how many faults are told in full: more are likely alike.
+// maxFaults is how many faults are reported in full: more are likely alike.
 const maxFaults = 10
 
 // History is what a text of sacct holds.
@@ -117,14 +117,14 @@ func Parse(text string) (History, error) {
 	return h, nil
 }
 
-// continues tells whether a line is no record but a part of the name before it, which
-// its user wrote with an end of line in it: it does not begin as records do.
+// continues reports whether a line is not a record but a part of the name before it, in which
+// its user put an end of line: it does not begin as records do.
 func (r *record) continues() bool {
 	end, id := len(r.columns)-1, slices.Index(r.columns, "jobid")
 	return end > 0 && r.columns[end] == "jobname" && (id >= len(r.fields) || !begins(r.fields[id]))
 }
 
-// begins tells whether a field may be the id of a job or a step: a number, and behind it
+// begins reports whether a field may be the id of a job or a step: a number, and behind it
 // nothing, a task, a component or a step.
 func begins(id string) bool {
 	rest := strings.TrimLeft(id, "0123456789")
@@ -228,7 +228,7 @@ func (r *record) fail(field, found, want string) {
 	}
 }
 
-// absent tells whether the field says nothing.
+// absent reports whether the field is empty.
 func absent(text string) bool {
 	return text == "" || slices.Contains([]string{"Unknown", "INVALID", "?", "None", "N/A"}, text)
 }

@@ -113,7 +113,7 @@ func (l *Line) add(j Job, returning bool) {
 		l.Returning++
 	}
 	if j.Elapsed == nil || *j.Elapsed <= 0 {
-		return // it never ran, or nobody knows for how long
+		return // it never ran, or its time is unknown
 	}
 	hours := j.Elapsed.Hours()
 	if j.CPUs > 0 {

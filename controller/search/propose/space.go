@@ -44,7 +44,7 @@ func Of(candidates []tuning.Settings) *Candidates {
 		}
 	}
 	for i, name := range slices.Backward(kept) { // of two that tell each other the first stays
-		if told(candidates, kept, name) {
+		if determined(candidates, kept, name) {
 			c.Axes, kept = slices.Delete(c.Axes, i, i+1), slices.Delete(kept, i, i+1)
 		}
 	}
@@ -92,9 +92,9 @@ func unevenness(candidates []tuning.Settings, a Axis, scale tuning.Scale) float6
 	return sum / float64(len(at))
 }
 
-// told reports whether some other knob that is kept determines this one. Its values have
+// determined reports whether another kept knob determines this one. Its values have
 // to come back, twice on average: a knob that never repeats itself would tell anything.
-func told(candidates []tuning.Settings, kept []string, name string) bool {
+func determined(candidates []tuning.Settings, kept []string, name string) bool {
 	for _, by := range kept {
 		if by == name {
 			continue

@@ -12,7 +12,7 @@
 // author did not write.
 //
 // ParseForNomad reads a file that an agent will read too, and leaves to it what only
-// Nomad understands.
+// Nomad understands. Parse reads the same way what it has found to run here.
 //
 // Interpolation that Nomad does on the node (${NOMAD_...}, ${env...}, ${attr...},
 // ${node...}, ${meta...}) stays as it stands, as text.

@@ -3,227 +3,334 @@ package nomadhcl
 import (
 	"fmt"
 	"maps"
-	"math"
-	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+
+	"pitchpipe/driver/jobfile"
 )
 
-type (
-	attrUse  = map[string]func(*hclsyntax.Attribute)
-	blockUse = map[string]func(*hclsyntax.Block)
-)
+// ParseForNomad reads a Nomad job file that an agent will read too: the tuning stanza,
+// and of the rest what the file alone determines. Everything that only Nomad
+// understands is left to it. What is refused is what no agent could mend: broken
+// syntax, a stanza that cannot be read, and a stanza of a job that cannot be tuned
+// (a service; several tasks of which none is the main one). A task that asks for
+// a share of the CPU has one core. The error, if any, is of type jobfile.Errors.
+func ParseForNomad(filename string, src []byte, vars map[string]string) (*jobfile.Job, error) {
+	p := newParser(filename, src, vars)
+	p.lenient = true
+	return p.parse((*parser).nomadFile)
+}
 
-func (p *parser) jobBlock(b *hclsyntax.Block) {
-	at := p.pos(b.TypeRange)
-	if len(b.Labels) != 1 {
-		p.fail(at, "a job without one name", `want job "name" { ... }`)
-	} else {
-		p.job.Name = b.Labels[0]
+func (p *parser) nomadFile(body *hclsyntax.Body) {
+	p.variables(append(blocksOf(body, "variable"), p.listed(body)...))
+	p.locals(blocksOf(body, "locals"))
+	if len(p.errs) > 0 {
+		return
 	}
-	typed := false
-	var groups []*hclsyntax.Block
-	p.walk(level{
-		name: "job",
-		attrs: with(ignore[*hclsyntax.Attribute]("datacenters", "region", "priority", "node_pool", "all_at_once", "id"), attrUse{
-			"name":      func(a *hclsyntax.Attribute) { p.setString(&p.job.Name, a) },
-			"namespace": func(a *hclsyntax.Attribute) { p.setString(&p.job.Partition, a) },
-			"meta":      p.metaAttr,
-			"type": func(a *hclsyntax.Attribute) {
-				typed = true
-				if s, ok := p.str(a.Expr, "type"); ok && s != "batch" {
-					p.fail(p.pos(a.Expr.Range()), fmt.Sprintf("type is %q", s), `want "batch"`)
-				}
-			},
-		}),
-		blocks: with(ignore[*hclsyntax.Block]("constraint", "affinity", "spread", "reschedule", "update", "migrate", "restart", "ui"), blockUse{
-			"group":  func(g *hclsyntax.Block) { groups = append(groups, g) },
-			"meta":   p.metaBlock,
-			"tuning": p.tuningBlock,
-		}),
-		many: []string{"group", "tuning"},
-	}, b.Body)
-	if !typed {
-		p.fail(at, "a job without type is a service", `want type = "batch"`)
+	jobs := blocksOf(body, "job")
+	if len(jobs) != 1 {
+		p.fail(jobfile.Pos{Filename: p.filename, Line: 1, Column: 1}, fmt.Sprintf("%d jobs", len(jobs)), "want one job block")
+		return
 	}
-	switch len(groups) {
-	case 0:
-		p.fail(at, "a job without a group", `want one group "name" { ... }`)
-	case 1:
-		p.group(groups[0])
-	default:
-		p.fail(p.pos(groups[1].TypeRange), "a second group",
-			"want one: jobs of several groups are not run by the local scheduler; submit the job to Nomad")
+	p.nomadJob(jobs[0])
+}
+
+// listed are the variables of a variables block, which have a value each and nothing
+// else.
+func (p *parser) listed(body *hclsyntax.Body) []*hclsyntax.Block {
+	var out []*hclsyntax.Block
+	for _, b := range blocksOf(body, "variables") {
+		for _, a := range attributes(b.Body) {
+			value := *a
+			value.Name = "default"
+			out = append(out, &hclsyntax.Block{
+				Type: "variable", TypeRange: a.NameRange, Labels: []string{a.Name},
+				Body: &hclsyntax.Body{Attributes: hclsyntax.Attributes{"default": &value}},
+			})
+		}
+	}
+	return out
+}
+
+func (p *parser) nomadJob(b *hclsyntax.Block) {
+	p.job.Name = name(b)
+	p.known(&p.job.Name, b.Body, "name")
+	p.known(&p.job.Partition, b.Body, "namespace")
+	kind := "service"
+	p.known(&kind, b.Body, "type")
+	for _, t := range blocksOf(b.Body, "tuning") {
+		p.tuningBlock(t)
+	}
+	p.nomadMeta(b.Body)
+	p.stanzaOfMeta(b.Body)
+	group := p.tunedGroup(b)
+	if p.stanzaAt != nil && kind != "batch" {
+		p.fail(*p.stanzaAt, fmt.Sprintf("a tuning stanza of a job of the type %q", kind), `want type = "batch": only batch jobs are tuned`)
+	}
+	if group == nil {
+		return
+	}
+	p.observed(b, group)
+	p.nomadMeta(group.Body)
+	tasks := blocksOf(group.Body, "task")
+	main := mainTask(tasks)
+	switch {
+	case main != nil:
+		p.nomadTask(main)
+	case p.stanzaAt != nil && dynamic(group.Body, "task") == nil:
+		p.fail(*p.stanzaAt, fmt.Sprintf("a tuning stanza of a group of %d main tasks", len(tasks)),
+			"want one main task: the others have a lifecycle block, or the main one has leader = true")
 	}
 }
 
-func (p *parser) group(b *hclsyntax.Block) {
-	var tasks []*hclsyntax.Block
-	p.walk(level{
-		name: "group",
-		attrs: with(ignore[*hclsyntax.Attribute](
-			"shutdown_delay", "stop_after_client_disconnect", "max_client_disconnect", "prevent_reschedule_on_lost",
-		), attrUse{
-			"meta": p.metaAttr,
-			"count": func(a *hclsyntax.Attribute) {
-				if n, ok := p.integer(a.Expr, "count", 0, math.MaxInt64); ok && n != 1 {
-					p.fail(p.pos(a.Expr.Range()), fmt.Sprintf("count is %d", n),
-						"want 1: several copies of a group are not run by the local scheduler; submit the job to Nomad")
-				}
-			},
-		}),
-		blocks: with(ignore[*hclsyntax.Block](
-			"constraint", "affinity", "spread", "reschedule", "restart", "update", "migrate", "disconnect", "ephemeral_disk",
-		), blockUse{
-			"task":    func(t *hclsyntax.Block) { tasks = append(tasks, t) },
-			"meta":    p.metaBlock,
-			"tuning":  p.tuningBlock,
-			"scaling": p.scaling,
-		}),
-		many: []string{"task", "tuning"},
-	}, b.Body)
-	switch len(tasks) {
-	case 0:
-		p.fail(p.pos(b.TypeRange), "a group without a task", `want one task "name" { ... }`)
-	case 1:
-		p.task(tasks[0])
-	default:
-		p.fail(p.pos(tasks[1].TypeRange), "a second task",
-			"want one: jobs of several tasks are not run by the local scheduler; submit the job to Nomad")
+// observed notes what of a job that only Nomad runs keeps its driver from changing it.
+func (p *parser) observed(job, group *hclsyntax.Block) {
+	count := "1"
+	p.known(&count, group.Body, "count")
+	if count != "1" {
+		p.job.Observed = "count = " + count
+	}
+	if n := len(blocksOf(job.Body, "group")); n > 1 {
+		p.job.Observed = fmt.Sprintf("%d groups", n)
+	}
+	for _, block := range []string{"periodic", "parameterized", "multiregion"} {
+		if len(blocksOf(job.Body, block)) > 0 {
+			p.job.Observed = "a block " + block
+		}
 	}
 }
 
-// scaling looks for the stanza in the group's scaling policy, the one place of a
-// running job that may change without a restart. The rest of it steers others.
-func (p *parser) scaling(b *hclsyntax.Block) {
-	p.walk(level{
-		name:  "scaling block",
-		attrs: ignore[*hclsyntax.Attribute]("enabled", "min", "max", "type"),
-		blocks: blockUse{"policy": func(policy *hclsyntax.Block) {
-			for _, inner := range policy.Body.Blocks {
-				if inner.Type == "tuning" {
-					p.tuningBlock(inner)
+// tunedGroup returns the group with the stanza, or the only one.
+func (p *parser) tunedGroup(job *hclsyntax.Block) *hclsyntax.Block {
+	groups := blocksOf(job.Body, "group")
+	var tuned *hclsyntax.Block
+	for _, g := range groups {
+		before := p.stanzaAt
+		for _, t := range blocksOf(g.Body, "tuning") {
+			p.tuningBlock(t)
+		}
+		for _, s := range blocksOf(g.Body, "scaling") {
+			for _, policy := range blocksOf(s.Body, "policy") {
+				for _, t := range blocksOf(policy.Body, "tuning") {
+					p.tuningBlock(t)
+				}
+				if a, ok := policy.Body.Attributes["tuning"]; ok {
+					p.tuningAttr(a)
 				}
 			}
-			if a, ok := policy.Body.Attributes["tuning"]; ok {
-				p.tuningAttr(a)
+		}
+		p.stanzaOfMeta(g.Body)
+		for _, t := range blocksOf(g.Body, "task") {
+			p.stanzaOfMeta(t.Body)
+		}
+		if before == nil && p.stanzaAt != nil {
+			tuned = g
+		}
+	}
+	switch {
+	case tuned != nil:
+		return tuned
+	case len(groups) == 1:
+		return groups[0]
+	case p.stanzaAt != nil && dynamic(job.Body, "group") == nil:
+		p.fail(*p.stanzaAt, fmt.Sprintf("a tuning stanza of a job of %d groups", len(groups)), "want it in the group that it is meant for")
+	}
+	return nil
+}
+
+// mainTask is the task whose end is the end of its group's work: the only one that is
+// no helper, or the leader.
+func mainTask(tasks []*hclsyntax.Block) *hclsyntax.Block {
+	var main []*hclsyntax.Block
+	for _, t := range tasks {
+		if a, ok := t.Body.Attributes["leader"]; ok {
+			if v, diags := a.Expr.Value(nil); !diags.HasErrors() && v.Type() == cty.Bool && v.IsKnown() && !v.IsNull() && v.True() {
+				return t
 			}
-		}},
-	}, b.Body)
+		}
+		if len(blocksOf(t.Body, "lifecycle")) == 0 {
+			main = append(main, t)
+		}
+	}
+	if len(main) != 1 {
+		return nil
+	}
+	return main[0]
 }
 
-func (p *parser) task(b *hclsyntax.Block) {
-	driver, configured := false, false
-	at := p.pos(b.TypeRange)
-	p.walk(level{
-		name: "task",
-		attrs: with(ignore[*hclsyntax.Attribute]("kill_timeout", "kill_signal", "shutdown_delay"), attrUse{
-			"meta": p.metaAttr,
-			"env": func(a *hclsyntax.Attribute) {
-				if m, ok := p.strMap(a.Expr, "env"); ok {
-					maps.Copy(p.job.Env, m)
+func (p *parser) nomadTask(b *hclsyntax.Block) {
+	p.nomadMeta(b.Body)
+	for _, e := range blocksOf(b.Body, "env") {
+		p.knownEntries(p.job.Env, e.Body)
+	}
+	p.knownMap(p.job.Env, b.Body, "env")
+	for _, c := range blocksOf(b.Body, "config") {
+		command := ""
+		for _, key := range []string{"image", "command"} { // a command stands over the image that it runs in
+			p.known(&command, c.Body, key)
+		}
+		p.known(&p.job.Dir, c.Body, "work_dir")
+		p.job.Argv = append([]string{command}, p.knownList(c.Body, "args")...)
+	}
+	for _, r := range blocksOf(b.Body, "resources") {
+		if n, ok := p.knownInt(r.Body, "cores"); ok && n > 0 {
+			p.job.Cores = int(n)
+		}
+		memory, _ := p.knownInt(r.Body, "memory")
+		p.job.MemoryBytes = max(memory, 0) << 20
+		if ceiling, ok := p.knownInt(r.Body, "memory_max"); ok {
+			p.job.MemoryBytes = max(memory, ceiling) << 20
+			if ceiling < 0 {
+				p.job.MemoryBytes = 0
+			}
+		}
+	}
+}
+
+// nomadMeta reads the meta of a job, group or task as far as it is known.
+func (p *parser) nomadMeta(body *hclsyntax.Body) {
+	for _, m := range blocksOf(body, "meta") {
+		p.knownEntries(p.job.Meta, m.Body)
+	}
+	p.knownMap(p.job.Meta, body, "meta")
+}
+
+// stanzaOfMeta looks for the stanza in a meta block or map.
+func (p *parser) stanzaOfMeta(body *hclsyntax.Body) {
+	for _, m := range blocksOf(body, "meta") {
+		if a, ok := m.Body.Attributes["tuning"]; ok {
+			p.tuningAttr(a)
+		}
+	}
+	a, ok := body.Attributes["meta"]
+	if !ok {
+		return
+	}
+	object, written := a.Expr.(*hclsyntax.ObjectConsExpr)
+	if !written {
+		if v, known := p.try(a.Expr); known && !v.IsNull() && isMapping(v.Type()) {
+			if text, isText := asString(element(v, "tuning")); isText {
+				p.metaText(p.pos(a.Expr.Range()), text)
+			}
+		}
+		return
+	}
+	for _, item := range object.Items {
+		if v, known := p.try(item.KeyExpr); known {
+			if s, isText := asString(v); isText && s == "tuning" {
+				p.tuningExpr(p.pos(item.KeyExpr.Range()), item.ValueExpr)
+			}
+		}
+	}
+}
+
+func element(v cty.Value, name string) cty.Value {
+	for it := v.ElementIterator(); it.Next(); {
+		key, value := it.Element()
+		if key.AsString() == name {
+			return value
+		}
+	}
+	return cty.NullVal(cty.String)
+}
+
+// try computes what the file alone determines.
+func (p *parser) try(e hclsyntax.Expression) (cty.Value, bool) {
+	if !p.bounded(e) {
+		return cty.NilVal, false
+	}
+	v, diags := e.Value(p.scope)
+	if diags.HasErrors() || !p.fits(e, v) {
+		return cty.NilVal, false
+	}
+	v, _ = v.UnmarkDeep()
+	return v, v.IsWhollyKnown()
+}
+
+func (p *parser) known(to *string, body *hclsyntax.Body, key string) {
+	if a, ok := body.Attributes[key]; ok {
+		if v, known := p.try(a.Expr); known {
+			if s, isText := asString(v); isText {
+				*to = s
+			}
+		}
+	}
+}
+
+func (p *parser) knownInt(body *hclsyntax.Body, key string) (int64, bool) {
+	const largest = 1 << 40
+	a, ok := body.Attributes[key]
+	if !ok {
+		return 0, false
+	}
+	v, known := p.try(a.Expr)
+	if !known {
+		return 0, false
+	}
+	number, err := convert.Convert(v, cty.Number)
+	if err != nil || number.IsNull() {
+		return 0, false
+	}
+	n, _ := number.AsBigFloat().Int64()
+	return n, n >= -1 && n <= largest
+}
+
+func (p *parser) knownList(body *hclsyntax.Body, key string) []string {
+	a, ok := body.Attributes[key]
+	if !ok {
+		return nil
+	}
+	var out []string
+	if list, written := a.Expr.(*hclsyntax.TupleConsExpr); written { // one that is unknown hides no other
+		for _, e := range list.Exprs {
+			text := "${" + strings.TrimSpace(p.text(e.Range())) + "}"
+			if v, known := p.try(e); known {
+				if s, isText := asString(v); isText {
+					text = s
 				}
-			},
-			"driver": func(a *hclsyntax.Attribute) {
-				driver = true
-				if s, ok := p.str(a.Expr, "driver"); ok && !slices.Contains([]string{"raw_exec", "exec"}, s) {
-					p.fail(p.pos(a.Expr.Range()), fmt.Sprintf("driver is %q", s), `want "raw_exec" or "exec": others are not run by the local scheduler`)
-				}
-			},
-		}),
-		blocks: with(ignore[*hclsyntax.Block]("restart", "constraint", "affinity", "logs"), blockUse{
-			"config": func(c *hclsyntax.Block) {
-				configured = true
-				p.config(c)
-			},
-			"env": func(e *hclsyntax.Block) {
-				p.entries(e, "env", func(a *hclsyntax.Attribute) { p.setEntry(p.job.Env, a) })
-			},
-			"meta":      p.metaBlock,
-			"resources": p.resources,
-		}),
-	}, b.Body)
-	if !driver {
-		p.fail(at, "a task without a driver", `want driver = "raw_exec" or "exec"`)
+			}
+			out = append(out, text)
+		}
+		return out
 	}
-	if !configured {
-		p.fail(at, "a task without config", `want config { command = "..." }`)
+	if v, known := p.try(a.Expr); known && !v.IsNull() && isSequence(v.Type()) {
+		for it := v.ElementIterator(); it.Next(); {
+			_, e := it.Element()
+			s, _ := asString(e)
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func (p *parser) knownEntries(to map[string]string, body *hclsyntax.Body) {
+	for _, a := range attributes(body) {
+		if v, known := p.try(a.Expr); known {
+			if s, isText := asString(v); isText {
+				to[a.Name] = s
+			}
+		}
 	}
 }
 
-func (p *parser) config(b *hclsyntax.Block) {
-	command, args := "", []string(nil)
-	given := false
-	p.walk(level{
-		name: "config",
-		attrs: attrUse{
-			"command": func(a *hclsyntax.Attribute) {
-				given = true
-				s, ok := p.str(a.Expr, "command")
-				if ok && s == "" {
-					p.fail(p.pos(a.Expr.Range()), "command is empty", "want the path of a program")
-				}
-				command = s
-			},
-			"args": func(a *hclsyntax.Attribute) {
-				args, _ = p.strs(a.Expr, "args")
-			},
-			"work_dir": func(a *hclsyntax.Attribute) { p.setString(&p.job.Dir, a) },
-		},
-	}, b.Body)
-	if !given {
-		p.fail(p.pos(b.TypeRange), "config without a command", `want command = "..."`)
+func (p *parser) knownMap(to map[string]string, body *hclsyntax.Body, key string) {
+	a, ok := body.Attributes[key]
+	if !ok {
+		return
 	}
-	p.job.Argv = append([]string{command}, args...)
-}
-
-func (p *parser) resources(b *hclsyntax.Block) {
-	const largest = 1 << 40 // MiB, and cores too
-	var memory, ceiling int64
-	var cpu *hclsyntax.Attribute
-	p.walk(level{
-		name: "resources",
-		attrs: attrUse{
-			"cpu": func(a *hclsyntax.Attribute) {
-				cpu = a
-				p.integer(a.Expr, "cpu", 1, math.MaxInt32)
-			},
-			"cores": func(a *hclsyntax.Attribute) {
-				if n, ok := p.integer(a.Expr, "cores", 1, 1<<20); ok {
-					p.job.Cores = int(n)
-				}
-			},
-			"memory":     func(a *hclsyntax.Attribute) { memory, _ = p.integer(a.Expr, "memory", 1, largest) },
-			"memory_max": func(a *hclsyntax.Attribute) { ceiling, _ = p.integer(a.Expr, "memory_max", -1, largest) },
-		},
-	}, b.Body)
-	if _, both := b.Body.Attributes["cores"]; both && cpu != nil {
-		p.fail(p.pos(cpu.NameRange), "both cpu and cores", "want one of them")
+	out := map[string]string{}
+	v, known := p.try(a.Expr)
+	if !known || v.IsNull() || !isMapping(v.Type()) {
+		return
 	}
-	p.job.MemoryBytes = max(memory, ceiling) << 20
-	if ceiling < 0 {
-		p.job.MemoryBytes = 0
+	for it := v.ElementIterator(); it.Next(); {
+		name, value := it.Element()
+		if s, isText := asString(value); isText {
+			out[name.AsString()] = s
+		}
 	}
-}
-
-func (p *parser) setString(to *string, a *hclsyntax.Attribute) {
-	if s, ok := p.str(a.Expr, a.Name); ok {
-		*to = s
-	}
-}
-
-func (p *parser) setEntry(to map[string]string, a *hclsyntax.Attribute) {
-	if s, ok := p.str(a.Expr, a.Name); ok {
-		to[a.Name] = s
-	}
-}
-
-// entries reads a block that is a map.
-func (p *parser) entries(b *hclsyntax.Block, name string, use func(*hclsyntax.Attribute)) {
-	for _, a := range attributes(b.Body) {
-		use(a)
-	}
-	for _, inner := range b.Body.Blocks {
-		p.fail(p.pos(inner.TypeRange), fmt.Sprintf("the block %q in %s", inner.Type, name), "want NAME = value")
-	}
+	maps.Copy(to, out)
 }

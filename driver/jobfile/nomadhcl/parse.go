@@ -24,9 +24,12 @@ const (
 // with --var. The error, if any, is of type jobfile.Errors and holds every fault
 // in the order of the places.
 func Parse(filename string, src []byte, vars map[string]string) (*jobfile.Job, error) {
-	p := newParser(filename, src, vars)
+	return newParser(filename, src, vars).parse((*parser).file)
+}
+
+func (p *parser) parse(read func(*parser, *hclsyntax.Body)) (*jobfile.Job, error) {
 	if body, ok := p.syntax(); ok {
-		p.file(body)
+		read(p, body)
 	}
 	if err := p.errs.Err(); err != nil {
 		return nil, err
@@ -177,7 +180,9 @@ func (p *parser) file(body *hclsyntax.Body) {
 	case 0:
 		p.fail(jobfile.Pos{Filename: p.filename, Line: 1, Column: 1}, "no job", "want one job block")
 	case 1:
-		p.jobBlock(jobs[0])
+		if p.runsHere(jobs[0]); len(p.errs) == 0 {
+			p.nomadJob(jobs[0])
+		}
 	default:
 		p.fail(p.pos(jobs[1].TypeRange), "a second job", fmt.Sprintf("want one; the first is at %s", p.pos(jobs[0].TypeRange)))
 	}

@@ -3,7 +3,6 @@ package nomadhcl
 import (
 	"errors"
 	"fmt"
-	"maps"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -158,38 +157,6 @@ func computed(at jobfile.Pos, v cty.Value) jsontree.Node {
 		n.Value = scalar(v)
 	}
 	return n
-}
-
-// metaBlock reads meta { NAME = value }.
-func (p *parser) metaBlock(b *hclsyntax.Block) {
-	p.entries(b, "meta", func(a *hclsyntax.Attribute) {
-		if a.Name == "tuning" {
-			p.tuningAttr(a)
-		}
-		p.setEntry(p.job.Meta, a)
-	})
-}
-
-// metaAttr reads meta = { NAME = value }.
-func (p *parser) metaAttr(a *hclsyntax.Attribute) {
-	m, ok := p.strMap(a.Expr, "meta")
-	if !ok {
-		return
-	}
-	maps.Copy(p.job.Meta, m)
-	object, ok := a.Expr.(*hclsyntax.ObjectConsExpr)
-	if !ok {
-		if text, has := m["tuning"]; has {
-			p.metaText(p.pos(a.Expr.Range()), text)
-		}
-		return
-	}
-	for _, item := range object.Items {
-		name, diags := item.KeyExpr.Value(p.scope)
-		if s, isText := asString(name); !diags.HasErrors() && isText && s == "tuning" {
-			p.tuningExpr(p.pos(item.KeyExpr.Range()), item.ValueExpr)
-		}
-	}
 }
 
 // metaText reads a stanza from a map that was computed.

@@ -70,7 +70,6 @@ func (p *parser) refuse(l level, at jobfile.Pos, what, name string) {
 // reason says why something that Nomad knows is not run here, and nothing for
 // what it does not know.
 func reason(name string) string {
-	const toNomad = "; submit the job to Nomad"
 	switch name {
 	case "network", "service", "connect", "gateway":
 		return "networks and services are not set up by the local scheduler" + toNomad

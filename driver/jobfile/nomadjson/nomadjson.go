@@ -11,7 +11,7 @@ import (
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/identity"
 	"pitchpipe/driver/jobfile/jsontree"
-	"pitchpipe/driver/jobfile/mark"
+	"pitchpipe/driver/jobfile/once"
 )
 
 // maxSize bounds the JSON, of which the servers take a few MiB at most.
@@ -175,7 +175,7 @@ func (p *parser) task(t task) {
 	if !given {
 		command, _ = t.Config["image"].(string)
 	}
-	_, command, args, _ = mark.Unwrap(command, args)
+	_, command, args, _ = once.Unwrap(command, args)
 	p.job.Argv = append([]string{command}, args...)
 	p.job.Dir, _ = t.Config["work_dir"].(string)
 	if r := t.Resources; r != nil {

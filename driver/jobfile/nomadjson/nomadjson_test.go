@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/jobfile/mark"
 	"pitchpipe/driver/jobfile/nomadhcl"
 	"pitchpipe/driver/jobfile/nomadjson"
+	"pitchpipe/driver/jobfile/once"
 )
 
 // registered is a job as GET /v1/job returns it, in part; TUNING is the policy, TASK
@@ -100,7 +100,7 @@ func TestPlacesAreThePathsThatAUserFinds(t *testing.T) {
 
 func TestAWrappedCommandIsReadAsTheOwnerWroteIt(t *testing.T) {
 	t.Parallel()
-	_, args := mark.Wrap("r", "/bin/train", []string{"--epochs", "5"})
+	_, args := once.Wrap("r", "/bin/train", []string{"--epochs", "5"})
 	text, err := json.Marshal(args)
 	if err != nil {
 		t.Fatal(err)

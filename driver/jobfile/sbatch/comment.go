@@ -2,6 +2,8 @@ package sbatch
 
 import (
 	"bytes"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -27,39 +29,24 @@ func WithComment(script []byte, comment string) []byte {
 	return append(out, rest...)
 }
 
-// fromComment splits a comment before each #TUNE that begins a word; what stands
-// before the first is somebody else's.
-func fromComment(comment string) []string {
+// fromComment splits a comment before each #TUNE that begins a word; what is before the first
+// is not ours. A word that only looks like #TUNE begins a line too where that will be warned of.
+func fromComment(comment string) (lines []string) {
 	comment = strings.Map(func(r rune) rune {
 		if r < ' ' {
 			return ' '
 		}
 		return r
 	}, comment)
-	const word = "#TUNE "
-	var out []string
-	for i := nextWord(comment, word, 0); i >= 0; {
-		next := nextWord(comment, word, i+len(word))
-		end := len(comment)
-		if next >= 0 {
-			end = next
+	words := regexp.MustCompile(`(?i)(?:^| )(# *tune)\b`).FindAllStringSubmatchIndex(comment, -1)
+	end := len(comment)
+	for _, at := range slices.Backward(words) {
+		line := strings.TrimRight(comment[at[2]:end], " ")
+		if _, ok := directive(line, "#TUNE"); ok && at[3] < len(comment) || looksLike(line) {
+			lines = append(lines, line)
+			end = at[0]
 		}
-		out = append(out, strings.TrimRight(comment[i:end], " "))
-		i = next
 	}
-	return out
-}
-
-func nextWord(text, word string, from int) int {
-	for from <= len(text) {
-		i := strings.Index(text[from:], word)
-		if i < 0 {
-			return -1
-		}
-		if i += from; i == 0 || text[i-1] == ' ' {
-			return i
-		}
-		from = i + 1
-	}
-	return -1
+	slices.Reverse(lines)
+	return lines
 }

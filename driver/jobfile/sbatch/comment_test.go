@@ -18,6 +18,9 @@ func TestAStanzaMayComeByTheComment(t *testing.T) {
 		{"a comment without one changes nothing", "#!/bin/sh\ntrue\n", "nothing #TUNEd here, see x#TUNE y", "#!/bin/sh\ntrue\n"},
 		{"no comment changes nothing", "#!/bin/sh\ntrue", "", "#!/bin/sh\ntrue"},
 		{"line breaks of a comment end no line of the script", "#!/bin/sh\n", "#TUNE mode=apply\nrm -rf", "#!/bin/sh\n#TUNE mode=apply rm -rf\n"},
+		{"what only looks like a stanza is kept to be warned of", "#!/bin/sh\n", "x # TUNE mode=apply #Tune knob b values=1", "#!/bin/sh\n# TUNE mode=apply\n#Tune knob b values=1\n"},
+		{"a remark about tuning changes nothing", "#!/bin/sh\n", "# tune the model", "#!/bin/sh\n"},
+		{"two words #TUNE in a row are two lines", "#!/bin/sh\n", "#TUNE #TUNE mode=apply", "#!/bin/sh\n#TUNE\n#TUNE mode=apply\n"},
 		{"a script of one line without an end gets one", "#!/bin/sh", "#TUNE mode=apply", "#!/bin/sh\n#TUNE mode=apply\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

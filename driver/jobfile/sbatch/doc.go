@@ -2,8 +2,8 @@
 // the #TUNE lines of the tuning stanza, and the variables that the script sets
 // at its top.
 //
-// In come the bytes of a script, out comes a jobfile.Job, or every fault of the
-// script with line and column. The package never runs or expands anything, never
+// The bytes of a script go in; a jobfile.Job comes out, or every fault of the script
+// with line and column. The package never runs or expands anything, never
 // judges the stanza, and never drops an option silently that would change what
 // the job does: what cannot be honoured outside Slurm is refused with the reason.
 //
@@ -11,7 +11,8 @@
 //
 // #SBATCH and #TUNE lines count before the first command, at the start of a
 // line. A #TUNE line that is indented or stands behind the first command is an
-// error, because its author would otherwise be left untuned without a word.
+// error, because its author would otherwise be left untuned without a word. A comment that
+// only looks like one, such as "# TUNE mode=apply" or "#Tune mode=apply", is a warning.
 //
 // # The stanza
 //

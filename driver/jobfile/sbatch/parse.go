@@ -3,6 +3,7 @@ package sbatch
 import (
 	"bytes"
 	"path"
+	"regexp"
 	"strings"
 
 	"pitchpipe/driver/jobfile"
@@ -98,6 +99,10 @@ func (p *parser) lines(lines []string) {
 		case tune:
 			p.tune(number, line, len(line)-len(rest))
 		case begun || text == "":
+		case looksLike(line):
+			p.job.Warnings = append(p.job.Warnings, jobfile.Error{
+				Pos: p.pos(number, 1), Found: "a comment that looks like a tuning line", Want: "want #TUNE, in capitals and without a blank behind #",
+			})
 		case text[0] != '#':
 			begun = true
 		default:
@@ -106,6 +111,13 @@ func (p *parser) lines(lines []string) {
 			}
 		}
 	}
+}
+
+// looksLike reports whether a comment has the form of a #TUNE line, at most two words and
+// then key=value, but another first word, such as "# TUNE" or "#Tune".
+func looksLike(line string) bool {
+	head, _, found := strings.Cut(line, "=")
+	return found && regexp.MustCompile(`^#[ \t]*[Tt][Uu][Nn][Ee]([ \t]+[^ \t]+){0,2}[ \t]+[^ \t]*[a-z_]$`).MatchString(head)
 }
 
 // directive returns what follows the word, if the line begins with it.

@@ -1,6 +1,6 @@
 package sbatch
 
-// takes tells whether an option has an argument.
+// takes reports whether an option has an argument.
 type takes uint8
 
 const (

@@ -71,7 +71,7 @@ type scanner struct {
 	err      *jobfile.Error
 }
 
-// next skips blanks and tells whether anything follows.
+// next skips blanks and reports whether anything follows.
 func (s *scanner) next() bool {
 	for s.i < len(s.line) && isBlank(s.line[s.i]) {
 		s.i++
@@ -81,7 +81,7 @@ func (s *scanner) next() bool {
 
 func (s *scanner) at(c byte) bool { return s.i < len(s.line) && s.line[s.i] == c }
 
-// blank tells whether a word ends here.
+// blank reports whether a word ends here.
 func (s *scanner) blank() bool { return s.i == len(s.line) || isBlank(s.line[s.i]) }
 
 // name reads up to an equals sign, a quote or a blank.

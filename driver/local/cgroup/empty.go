@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"pitchpipe/driver/local/held"
 )
 
 // Kill ends every process of the leaf except those named, and returns when they
@@ -33,7 +31,7 @@ func (l Leaf) Kill(ctx context.Context, except ...int) error {
 			pids = nil
 		}
 		for _, pid := range pids {
-			if err := held.Signal(pid, unix.SIGKILL, func() bool { return l.has(pid) }); err != nil {
+			if err := Signal(pid, unix.SIGKILL, func() bool { return l.has(pid) }); err != nil {
 				return fmt.Errorf("killing what is in %s: %w", l.name, err)
 			}
 		}

@@ -11,7 +11,6 @@ import (
 
 	"pitchpipe/driver/durable"
 	"pitchpipe/driver/local/cgroup"
-	"pitchpipe/driver/local/held"
 )
 
 // look takes one look at everything that may end or signal the job.
@@ -132,7 +131,7 @@ func (a *attempt) signalAll(sig unix.Signal) error {
 		if table[pid].session == a.job.Process.Pid && sig != unix.SIGKILL {
 			continue // its group has it already
 		}
-		all = errors.Join(all, held.Signal(pid, sig, table[pid].lives))
+		all = errors.Join(all, cgroup.Signal(pid, sig, table[pid].lives))
 	}
 	return all
 }
@@ -154,7 +153,7 @@ func (a *attempt) killJob(ctx context.Context) error {
 			return nil
 		}
 		for _, pid := range left {
-			if err := held.Signal(pid, unix.SIGKILL, table[pid].lives); err != nil {
+			if err := cgroup.Signal(pid, unix.SIGKILL, table[pid].lives); err != nil {
 				return err
 			}
 		}

@@ -12,7 +12,6 @@ import (
 
 	"pitchpipe/driver/durable"
 	"pitchpipe/driver/local/cgroup"
-	"pitchpipe/driver/local/held"
 )
 
 // remainsLimit bounds one try: its caller has more to do, and tries again.
@@ -90,7 +89,7 @@ func killSession(ctx context.Context, leader Process, job string) error {
 				continue
 			}
 			left++
-			if err := held.Signal(q.pid, unix.SIGKILL, q.lives); err != nil {
+			if err := cgroup.Signal(q.pid, unix.SIGKILL, q.lives); err != nil {
 				return err
 			}
 		}

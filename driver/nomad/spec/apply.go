@@ -11,7 +11,7 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/jobfile/mark"
+	"pitchpipe/driver/jobfile/once"
 )
 
 // Apply is the owner's job with the change of the mark. It is the job to register
@@ -106,10 +106,10 @@ func setArgs(t *api.Task, args map[string]string) error {
 		t.Config = map[string]any{}
 	}
 	argv := words(t.Config["args"])
-	_, _, list, wrapped := mark.Unwrap(text(t.Config["command"]), argv)
+	_, _, list, wrapped := once.Unwrap(text(t.Config["command"]), argv)
 	list = Replace(list, args)
 	if wrapped {
-		list = mark.Rewrap(argv, list)
+		list = once.Rewrap(argv, list)
 	}
 	t.Config["args"] = list
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/jobfile/mark"
+	"pitchpipe/driver/jobfile/once"
 )
 
 // Was is what the owner of a job wrote where a change stands with which the job was
@@ -47,7 +47,7 @@ func Begin(own *api.Job, m Mark) (*api.Job, error) {
 		}
 	}
 	if len(m.Change.Args) > 0 {
-		_, _, was.Args, _ = mark.Unwrap(text(t.Config["command"]), words(t.Config["args"]))
+		_, _, was.Args, _ = once.Unwrap(text(t.Config["command"]), words(t.Config["args"]))
 	}
 	job, err := Owner(own)
 	if err != nil {
@@ -91,7 +91,7 @@ func Begun(job *api.Job) (Mark, bool) {
 		}
 	}
 	if len(c.Args) > 0 {
-		_, _, args, _ := mark.Unwrap(text(t.Config["command"]), words(t.Config["args"]))
+		_, _, args, _ := once.Unwrap(text(t.Config["command"]), words(t.Config["args"]))
 		if !slices.Equal(args, Replace(m.Was.Args, c.Args)) {
 			return Mark{}, false
 		}
@@ -122,8 +122,8 @@ func restore(job *api.Job, m Mark) {
 	if len(c.Args) > 0 {
 		argv := words(t.Config["args"])
 		args := slices.Clone(was.Args)
-		if _, _, _, wrapped := mark.Unwrap(text(t.Config["command"]), argv); wrapped {
-			args = mark.Rewrap(argv, args)
+		if _, _, _, wrapped := once.Unwrap(text(t.Config["command"]), argv); wrapped {
+			args = once.Rewrap(argv, args)
 		}
 		t.Config["args"] = args
 	}

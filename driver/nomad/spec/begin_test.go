@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/nomad/mark"
 	"pitchpipe/driver/nomad/spec"
 )
 
@@ -41,7 +40,7 @@ func TestWhatAnOwnerWroteComesBackFromAJobThatBeganWithAChange(t *testing.T) {
 		own := batch()
 		task := own.TaskGroups[0].Tasks[0]
 		if rapid.Bool().Draw(t, "wrapped") {
-			if _, err := mark.Add(own, "run1"); err != nil {
+			if _, err := spec.Once(own, "run1"); err != nil {
 				t.Fatal(err)
 			}
 		}

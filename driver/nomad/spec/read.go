@@ -10,7 +10,7 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/identity"
-	"pitchpipe/driver/jobfile/mark"
+	"pitchpipe/driver/jobfile/once"
 )
 
 const mebibyte = 1 << 20
@@ -134,7 +134,7 @@ func Resources(job *api.Job) driver.Resources {
 // Argv is the command line of a task as its owner wrote it, nil where it has none.
 func Argv(t *api.Task) []string {
 	command, ok := t.Config["command"].(string)
-	_, command, args, _ := mark.Unwrap(command, words(t.Config["args"]))
+	_, command, args, _ := once.Unwrap(command, words(t.Config["args"]))
 	switch {
 	case ok:
 		return append([]string{command}, args...)
@@ -151,13 +151,13 @@ func Wrapped(job *api.Job) bool {
 	if t == nil {
 		return false
 	}
-	_, _, _, ok := mark.Unwrap(text(t.Config["command"]), words(t.Config["args"]))
+	_, _, _, ok := once.Unwrap(text(t.Config["command"]), words(t.Config["args"]))
 	return ok
 }
 
 // unwrapCommand takes the wrapper off.
 func unwrapCommand(t *api.Task) {
-	if _, inner, args, ok := mark.Unwrap(text(t.Config["command"]), words(t.Config["args"])); ok {
+	if _, inner, args, ok := once.Unwrap(text(t.Config["command"]), words(t.Config["args"])); ok {
 		t.Config["command"], t.Config["args"] = inner, args
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/jobfile/mark"
+	"pitchpipe/driver/jobfile/once"
 	"pitchpipe/driver/nomad/spec"
 )
 
@@ -103,14 +103,14 @@ func TestAFlagBehindTheWrapperIsChangedAndTheWrapperStays(t *testing.T) {
 	t.Parallel()
 	own := batch()
 	task := own.TaskGroups[0].Tasks[0]
-	command, args := mark.Wrap("run", "/bin/train", []string{"-c", "1"})
+	command, args := once.Wrap("run", "/bin/train", []string{"-c", "1"})
 	task.Config["command"], task.Config["args"] = command, args
 	changed := apply(t, own, driver.Change{Args: map[string]string{"-c": "2"}}).TaskGroups[0].Tasks[0]
 	if diff := cmp.Diff([]string{"/bin/train", "-c", "2"}, spec.Argv(changed)); diff != "" {
 		t.Errorf("command line: %s", diff)
 	}
 	list, _ := changed.Config["args"].([]string)
-	run, _, _, ok := mark.Unwrap(changed.Config["command"].(string), list) //nolint:forcetypeassert // made above
+	run, _, _, ok := once.Unwrap(changed.Config["command"].(string), list) //nolint:forcetypeassert // made above
 	if !ok || run != "run" {
 		t.Errorf("wrapped %v as run %q, want the run of before", ok, run)
 	}
@@ -223,7 +223,7 @@ func TestARegisteredJobHasTheFingerprintOfItsFile(t *testing.T) {
 func wrapped() *api.Job {
 	job := batch()
 	task := job.TaskGroups[0].Tasks[0]
-	command, args := mark.Wrap("run", "/bin/train", []string{"--lr", "0.1", "--epochs=5"})
+	command, args := once.Wrap("run", "/bin/train", []string{"--lr", "0.1", "--epochs=5"})
 	task.Config["command"], task.Config["args"] = command, args
 	return job
 }

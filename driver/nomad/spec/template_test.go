@@ -9,7 +9,6 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/nomad/mark"
 	"pitchpipe/driver/nomad/spec"
 )
 
@@ -20,7 +19,7 @@ func turner(t *testing.T, change func(*api.Job, *api.Template)) *api.Job {
 	tmpl := &api.Template{EmbeddedTmpl: new("  " + strings.ReplaceAll(spec.Template, "\n", "\n    ") + "\n"), DestPath: new("local/tuned.env"), Envvars: new(true), ChangeMode: new("restart")}
 	task.Templates = []*api.Template{tmpl}
 	job := api.NewBatchJob("train", "train", "global", 50).AddTaskGroup(api.NewTaskGroup("g", 1).AddTask(task))
-	if _, err := mark.Add(job, "run-1"); err != nil {
+	if _, err := spec.Once(job, "run-1"); err != nil {
 		t.Fatal(err)
 	}
 	if change != nil {
@@ -57,7 +56,7 @@ func TestATemplateIsRecognisedByItsContent(t *testing.T) {
 			task := j.TaskGroups[0].Tasks[0]
 			task.Templates = append(task.Templates, x)
 		}, false},
-		{"a command that could be run again", "train", func(j *api.Job, _ *api.Template) { mark.Remove(j) }, false},
+		{"a command that could be run again", "train", func(j *api.Job, _ *api.Template) { spec.Unwrap(j) }, false},
 		{"an id that is no path of a variable", "train.big", nil, false},
 		{"an id that is two", "train/big", nil, false},
 		{"a job that is only observed", "train", func(j *api.Job, _ *api.Template) { j.TaskGroups[0].Count = new(2) }, false},

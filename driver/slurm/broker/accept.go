@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"pitchpipe/driver"
@@ -11,38 +12,26 @@ import (
 	"pitchpipe/driver/slurm/act"
 )
 
-// prefix begins the word that the submission plugin writes into the AdminComment of a
-// job whose stanza it accepted.
-const prefix = "pitchpipe:1:"
-
-// recorded is the plugin's record of a stanza: JSON, or - where that was too long.
-func recorded(adminComment string) (string, bool) {
-	for word := range strings.FieldsSeq(adminComment) {
-		if text, ok := strings.CutPrefix(word, prefix); ok {
-			return text, true
-		}
-	}
-	return "", false
+// recorded reports whether the submission plugin wrote its word into the AdminComment of a
+// job: it accepted a stanza in the job's script. An older plugin wrote the stanza behind it.
+func recorded(adminComment string) bool {
+	return slices.ContainsFunc(strings.Fields(adminComment), func(word string) bool { return strings.HasPrefix(word, "pitchpipe:1:") })
 }
 
 // stanza is the accepted stanza of a job.
 func (s *Server) stanza(ctx context.Context, j sighting) (Stanza, error) {
-	text, ok := recorded(j.AdminComment)
-	switch {
-	case !ok && !s.cfg.Scripts:
+	marked := recorded(j.AdminComment)
+	if !marked && !s.cfg.Scripts {
 		return Stanza{}, fmt.Errorf("the site's submission plugin accepted no stanza of it: %w", driver.ErrDenied)
-	case ok && text != "-":
-		st, err := s.cfg.Record([]byte(text))
-		if err != nil {
-			return Stanza{}, fmt.Errorf("the stanza that is recorded with it is not good: %w: %w", driver.ErrDenied, err)
-		}
-		return st, nil
 	}
 	script, err := act.ScriptOf(ctx, s.cfg.Actor, j.name, j.ID)
 	if err != nil {
 		return Stanza{}, fmt.Errorf("its script cannot be read: %w", err)
 	}
-	st, err := s.cfg.Script(j.Name, sbatch.WithComment(script, j.Comment))
+	if !marked { // the plugin reads scripts alone
+		script = sbatch.WithComment(script, j.Comment)
+	}
+	st, err := s.cfg.Script(j.Name, script)
 	if err != nil {
 		return Stanza{}, fmt.Errorf("its script has no good stanza: %w: %w", driver.ErrDenied, err)
 	}
@@ -50,14 +39,14 @@ func (s *Server) stanza(ctx context.Context, j sighting) (Stanza, error) {
 }
 
 // script hands out the script of a job that has a stanza, whatever its mode and its
-// shape: the controller shows it and learns from it. Of any other job, where no plugin
-// tells, it is the first line, so that the controller sees that there is nothing for it.
+// shape: the controller shows it and learns from it. Of any other job, where there is no
+// plugin, it is the first line, so that the controller sees that there is nothing for it.
 func (s *Server) script(ctx context.Context, id string) ([]byte, error) {
 	j, err := s.look(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	_, marked := recorded(j.AdminComment)
+	marked := recorded(j.AdminComment)
 	switch {
 	case j.uid == 0:
 		return nil, fmt.Errorf("root's jobs are not touched: %w", driver.ErrDenied)

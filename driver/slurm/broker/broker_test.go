@@ -290,7 +290,9 @@ func TestAStanzaInTheCommentCountsOnlyWhereThereIsNoPlugin(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, func(cfg *broker.Config) { cfg.Scripts = c.scripts })
-			r.f.with(func(j *fakeJob) { j.admin, j.comment = "", "theirs #TUNE mode=apply #TUNE knob cores values=1,2" })
+			r.f.with(func(j *fakeJob) {
+				j.admin, j.script, j.comment = "", "#!/bin/sh\ntrue\n", "theirs #TUNE mode=apply #TUNE knob cores values=1,2"
+			})
 			if err := r.client.Signal(t.Context(), "7", "SIGUSR1"); !errors.Is(err, c.want) {
 				t.Errorf("%v, want %v", err, c.want)
 			}
@@ -301,7 +303,7 @@ func TestAStanzaInTheCommentCountsOnlyWhereThereIsNoPlugin(t *testing.T) {
 func TestScriptsOfMarkedJobsAreHandedOut(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.f.with(func(j *fakeJob) { j.admin = `pitchpipe:1:{"mode":"observe"}` })
+	r.f.with(func(j *fakeJob) { j.script = "#!/bin/sh\ntrue\n" })
 	if script, err := r.client.Script(t.Context(), "7"); err != nil || string(script) != "#!/bin/sh\ntrue\n" {
 		t.Errorf("the script is %q (%v)", script, err)
 	}

@@ -35,8 +35,8 @@ func (e *effect) ceiling(u act.Update, after ledger.Size) error {
 	return nil
 }
 
-// odd refuses changes whose meaning nobody can compare: from a memory or a time that
-// nobody named.
+// odd refuses changes that cannot be compared: from a memory or a time that the owner did
+// not name.
 func odd(u act.Update, asked, after ledger.Size) error {
 	switch {
 	case u.Memory != nil && (asked.Memory.Bytes == 0) != (after.Memory.Bytes == 0):
@@ -66,7 +66,7 @@ func limitText(d time.Duration) string {
 	return d.String()
 }
 
-// above tells whether a job may get more than its owner asked for in each of its
+// above reports whether a job may get more than its owner asked for in each of its
 // partitions.
 func (s *Server) above(partitions string) bool {
 	for p := range strings.SplitSeq(partitions, ",") {

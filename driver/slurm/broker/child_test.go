@@ -63,7 +63,7 @@ func (r role) serve() error {
 	run := command.Exec{}
 	s, err := broker.New(broker.Config{
 		Socket: r.Socket, Dir: r.Dir, Actor: act.Commands{Runner: run}, Runner: run, Controllers: r.Controllers, Above: r.Above,
-		Record: judged, Script: func(name string, script []byte) (broker.Stanza, error) {
+		Script: func(name string, script []byte) (broker.Stanza, error) {
 			if _, err := detect.ParseForSlurm(name, script, nil); err != nil {
 				return broker.Stanza{}, err
 			}

@@ -21,7 +21,7 @@ const DefaultTimeout = 2 * time.Minute
 
 // Client asks a broker. It has the verbs of act.Actor, but for Cancel, which no broker
 // has. Its errors wrap package driver's: ErrTransient where the broker was not reached,
-// ErrUnknown where it was and nobody knows what came of it.
+// ErrUnknown where it was and its outcome is unknown.
 type Client struct {
 	// Timeout bounds one request; 0 = DefaultTimeout.
 	Timeout time.Duration
@@ -44,7 +44,7 @@ func (u unreached) Unwrap() error { return u.error }
 func NewClient(socket string) *Client {
 	return &Client{http: &http.Client{
 		Transport: &http.Transport{
-			// One request a connection: of a connection that breaks nobody knows whether
+			// One request a connection: of a connection that breaks it is unknown whether
 			// the broker had read the request.
 			DisableKeepAlives: true,
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -232,7 +232,7 @@ func refused(t *testing.T, what string, err, want error, words string) {
 	}
 }
 
-const patient = "#!/bin/bash\ntrap 'echo saved' USR1\nwhile true; do sleep 0.2; done\n"
+const patient = "#!/bin/bash\n#TUNE mode=apply\ntrap 'echo saved' USR1\nwhile true; do sleep 0.2; done\n"
 
 // script writes a batch script where every user finds it.
 func (s *site) script(t *testing.T, text string) string {

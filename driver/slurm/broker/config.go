@@ -26,15 +26,15 @@ func (s *Server) config(ctx context.Context) (config, error) {
 	return conf, nil
 }
 
-// enforces tells whether AccountingStorageEnforce has a word.
+// enforces reports whether AccountingStorageEnforce has a word.
 func (c config) enforces(word string) bool {
 	return slices.Contains(strings.Split(c["AccountingStorageEnforce"], ","), word)
 }
 
-// limits tells whether slurmctld looks at limits at all.
+// limits reports whether slurmctld looks at limits at all.
 func (c config) limits() bool { return c.enforces("limits") || c.enforces("safe") || c.enforces("all") }
 
-// linear tells whether each job gets whole nodes.
+// linear reports whether each job gets whole nodes.
 func (c config) linear() bool { return strings.HasSuffix(c["SelectType"], "/linear") }
 
 // amount is a number of MiB; 0 = none, or without limit.

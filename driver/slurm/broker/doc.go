@@ -1,13 +1,13 @@
-// Package broker does to the jobs of others what a controller without rights may
-// have done to them, and nothing else.
+// Package broker does to the jobs of others what a controller without rights may have done to
+// them, and nothing else.
 //
-// In come requests on a Unix socket, from processes whose user the kernel vouches
-// for: the script of a job, a signal, a requeue, a discard, an update, a release, a rerun. Out go
-// Slurm's own commands, run by an account with Slurm's administrator level Operator,
-// or a refusal with its reason. The client has the verbs of package act and gives
-// package driver's errors back; it can also ask beforehand whether a size would be
-// refused. A job is named by its number, a task of an array by ARRAY_TASK for good: its
-// number is everybody's while it waits. A whole array is nothing that is changed.
+// Requests come in on a Unix socket from processes whose user the kernel vouches for: the
+// script of a job, a signal, a requeue, a discard, an update, a release, a rerun. Slurm's own
+// commands go out, run by an account with Slurm's administrator level Operator, or a refusal
+// with its reason. The client has the verbs of package act and returns package driver's errors;
+// it can also ask beforehand whether a size would be refused. A job is named by its number, a
+// task of an array always by ARRAY_TASK, since tasks that wait share a number. A whole array is
+// never changed.
 //
 // # What is asked before anything is done
 //
@@ -16,9 +16,8 @@
 //     ordinary user, or a task of an array, with one task on one node, in no heterogeneous job
 //     and without a deadline?
 //     Root's jobs are never touched: who could steer them could steer root.
-//  3. Has it a tuning stanza that was accepted, in mode apply? The site's submission
-//     plugin wrote it into the job's AdminComment, or the script says so
-//     (Config.Scripts).
+//  3. Has its script a tuning stanza without faults, in mode apply? The site's submission
+//     plugin marked the job in its AdminComment, or the site has none (Config.Scripts).
 //  4. Is this verb due? A signal: the one that the stanza names, while the job runs, in
 //     at most Config.Restarts attempts. A requeue: after that signal in this attempt, never
 //     of a job that leaves by itself once it saved, never against --no-requeue, and never
@@ -44,7 +43,7 @@
 //
 // # Less memory
 //
-// A kill for memory ends a job, and its dependants are told. So less than its owner asked for
+// A kill for memory ends a job, and releases its dependants. So less than its owner asked for
 // is set only where he allows restarts, slurmctld remembers ended jobs for two minutes, no
 // waiting job depends on this one, and no limit counts memory, which might keep it from
 // getting its own back; never less than its stanza's knob allows, nor than was set before. A
@@ -58,7 +57,7 @@
 //
 // After the first update squeue shows the broker's own values. So it keeps, durable
 // and before each effect, what the owner asked for and what was set since. A value that
-// is neither is somebody's new word and becomes what he asked for. Each task of an array
+// is neither is new and becomes what the owner asked for. Each task of an array
 // has a record of its own. One line for each
 // effect and each refusal goes to an audit file, before the effect.
 //
@@ -71,8 +70,8 @@
 // Who depends on a job is printed with names, last: one that imitates a line can only keep
 // memory as it is.
 //
-// Anybody may connect, and is told why he is refused. Few connections of others than the
-// controller are held at a time, and few refusals a minute are logged.
+// Every user may connect, and a refusal says why. Few connections of others than the controller
+// are held at a time, and few refusals a minute are logged.
 //
 // The package never cancels a job, never submits one, never holds one, never changes a
 // job that runs, and takes no name of a user from a request.

@@ -258,7 +258,7 @@ type rig struct {
 	stop   func()
 }
 
-const accepted = `pitchpipe:1:{"mode":"apply"}`
+const accepted = "pitchpipe:1:-"
 
 func newRig(t *testing.T, change func(*broker.Config)) *rig {
 	t.Helper()
@@ -267,7 +267,7 @@ func newRig(t *testing.T, change func(*broker.Config)) *rig {
 		config: "AccountingStorageEnforce = none\nMinJobAge = 300 sec\n",
 		job: fakeJob{
 			state: "RUNNING", reason: "None", admin: accepted, folder: "/home/alice", account: "physics", qos: "normal",
-			uid: 7, cores: 4, mib: 100, minutes: 60, submitted: now.Add(-time.Minute), eligible: now, script: "#!/bin/sh\ntrue\n",
+			uid: 7, cores: 4, mib: 100, minutes: 60, submitted: now.Add(-time.Minute), eligible: now, script: "#!/bin/sh\n#TUNE mode=apply\n",
 		},
 	}}
 	// The path of a socket has to be short.
@@ -282,7 +282,7 @@ func newRig(t *testing.T, change func(*broker.Config)) *rig {
 	})
 	r.cfg = broker.Config{
 		Socket: filepath.Join(dir, "s"), Dir: filepath.Join(dir, "state"), Actor: r.f, Runner: r.f, Controllers: []uint32{uint32(os.Geteuid())},
-		Record: judged, Script: func(_ string, script []byte) (broker.Stanza, error) { return judged(script) },
+		Script: func(_ string, script []byte) (broker.Stanza, error) { return judged(script) },
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	if change != nil {

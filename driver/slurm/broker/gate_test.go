@@ -17,7 +17,7 @@ import (
 	"pitchpipe/exporter/api/peercred/peercredtest"
 )
 
-// turned tells whether a connection was closed by the broker before anything was asked.
+// turned reports whether a connection was closed by the broker before anything was asked.
 func turned(t *testing.T, conn net.Conn) bool {
 	t.Helper()
 	if err := conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {

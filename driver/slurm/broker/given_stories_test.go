@@ -21,7 +21,7 @@ func whatIsGiven(t *testing.T, s *site) {
 	}
 	var ids []string
 	waiting := func(args ...string) string {
-		id := s.submit(t, slurmcluster.Beta, true, append(append([]string{"-c", "2", "--mem=200"}, args...), "--wrap", "sleep 600")...)
+		id := s.submit(t, slurmcluster.Beta, true, append(append([]string{"-c", "2", "--mem=200"}, args...), "--wrap", "#TUNE mode=apply\nsleep 600")...)
 		ids = append(ids, id)
 		return id
 	}

@@ -60,7 +60,7 @@ func TestAJobOfAWholeNodeThatWaitsIsNotCountedByItsCores(t *testing.T) {
 	r.f.mu.Lock()
 	r.f.second.shares = "NO"
 	r.f.mu.Unlock()
-	if err := r.client.Update(t.Context(), "7", size(2, 0, 0)); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "nobody knows what a job that waits has") {
+	if err := r.client.Update(t.Context(), "7", size(2, 0, 0)); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "what a job that waits has of that is unknown") {
 		t.Errorf("%v, want %v", err, driver.ErrDenied)
 	}
 }

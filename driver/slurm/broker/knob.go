@@ -16,7 +16,7 @@ type Knob struct {
 	Min, Max int64 // both ends are allowed
 }
 
-// Allows tells whether the owner's stanza permits the amount.
+// Allows reports whether the owner's stanza permits the amount.
 func (k Knob) Allows(n int64) bool {
 	if len(k.Values) > 0 {
 		return slices.Contains(k.Values, n)

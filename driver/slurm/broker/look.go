@@ -84,11 +84,11 @@ func (s *Server) sight(ctx context.Context, id string) (sighting, error) {
 	}, nil
 }
 
-// wholeNode tells whether a job that says so of its nodes gets all of one. One that shares
+// wholeNode reports whether a job that says so of its nodes gets all of one. One that shares
 // its nodes with jobs of its user alone (USER) gets the CPUs that it asks for.
 func wholeNode(shares string) bool { return shares == "NO" }
 
-// fewThreads tells whether a job names a number of threads of a core, last in a text such
+// fewThreads reports whether a job names a number of threads of a core, last in a text such
 // as *:*:1: then it gets the others too, and uses as many cores as it asks for CPUs.
 func fewThreads(text string) bool {
 	threads := text[strings.LastIndexByte(text, ':')+1:]
@@ -151,7 +151,7 @@ func numbersOf(output []byte, id string) (numbers, error) {
 	return n, nil
 }
 
-// about tells whether a record is that of the job. A task that began between the two
+// about reports whether a record is that of the job. A task that began between the two
 // readings has got a number of its own.
 func (n numbers) about(j parse.Job) bool {
 	return j.ID == n.id || n.array != "" && j.ArrayJob == n.array && j.ArrayTask == n.task
@@ -190,7 +190,7 @@ func (n numbers) agree(j parse.Job) error {
 }
 
 // only reads a field that stands in each record, and so twice where a text imitates it,
-// which parse.Jobs has refused by then. Of memory by node and by CPU one stands there.
+// which parse.Jobs has refused by then. It has memory by node or by CPU.
 func only(record, key string) (int, error) {
 	if strings.Contains(record, " MinMemoryNode=") && strings.Contains(record, " MinMemoryCPU=") {
 		return 0, fmt.Errorf("a text of its owner imitates a field of scontrol: %w", driver.ErrDenied)
@@ -241,5 +241,5 @@ func movable(j sighting) error {
 	return nil
 }
 
-// gone tells of a job that slurmctld does not know.
+// gone reports whether slurmctld does not know the job.
 func gone(err error) bool { return errors.Is(err, driver.ErrNotFound) }

@@ -157,7 +157,7 @@ func TestWhereMemoryIsNotLowered(t *testing.T) {
 func TestMemoryThatWasGivenIsNeverLessAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *broker.Config) {
-		c.Record = func([]byte) (broker.Stanza, error) {
+		c.Script = func(string, []byte) (broker.Stanza, error) {
 			return broker.Stanza{Apply: true, Cores: broker.Knob{Min: 1, Max: 4}, Memory: broker.Knob{Min: 10 << 20, Max: 100 << 20}}, nil
 		}
 	})

@@ -17,7 +17,7 @@ const (
 	longestTask = 7
 )
 
-// named tells whether a name is one of a job: its number, or of a task of an array the
+// named reports whether a name is one of a job: its number, or of a task of an array the
 // number of the array and that of the task.
 func named(name string) bool {
 	array, task, isTask := strings.Cut(name, "_")

@@ -23,7 +23,7 @@ func withCaller(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, caller{}, who.UID)
 }
 
-// admit returns who asks, where it is somebody who may.
+// admit returns the caller, where it is one that may ask.
 func (s *Server) admit(ctx context.Context) (uint32, error) {
 	switch who := ctx.Value(caller{}).(type) {
 	case uint32:

@@ -23,7 +23,6 @@ func (f forgetful) Run(context.Context, command.Call) (command.Output, error) {
 func TestARecordIsNotRemovedBelowARequestAboutItsJob(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	none := func([]byte) (Stanza, error) { return Stanza{}, nil }
 	written := make(chan error, 1)
 	var s *Server
 	runner := forgetful{asked: func() {
@@ -35,7 +34,7 @@ func TestARecordIsNotRemovedBelowARequestAboutItsJob(t *testing.T) {
 		}()
 	}}
 	s, err := New(Config{
-		Socket: filepath.Join(dir, "s"), Dir: dir, Actor: act.Commands{Runner: runner}, Runner: runner, Record: none,
+		Socket: filepath.Join(dir, "s"), Dir: dir, Actor: act.Commands{Runner: runner}, Runner: runner,
 		Script: func(string, []byte) (Stanza, error) { return Stanza{}, nil },
 	})
 	if err != nil {

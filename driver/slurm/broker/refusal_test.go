@@ -50,9 +50,8 @@ func TestWhatIsRefused(t *testing.T) {
 		{"a job on two nodes", func(j *fakeJob) { j.nodes = 2 }, signal, driver.ErrUnsupported, "several nodes"},
 		{"a job that nobody accepted", func(j *fakeJob) { j.admin = "" }, signal, driver.ErrDenied, "accepted no stanza"},
 		{"a comment of another plugin", func(j *fakeJob) { j.admin = "billing:7" }, signal, driver.ErrDenied, "accepted no stanza"},
-		{"a stanza that does not allow it", func(j *fakeJob) { j.admin = `pitchpipe:1:{"mode":"observe"}` }, signal, driver.ErrDenied, "mode=apply"},
-		{"a record that is not good", func(j *fakeJob) { j.admin = "pitchpipe:1:{}" }, signal, driver.ErrDenied, "not good"},
-		{"a long stanza whose script has none", func(j *fakeJob) { j.admin = "pitchpipe:1:-" }, signal, driver.ErrDenied, "no good stanza"},
+		{"a stanza that does not allow it", func(j *fakeJob) { j.script = "#!/bin/sh\n#TUNE observe\n" }, signal, driver.ErrDenied, "mode=apply"},
+		{"a stanza that is not good", func(j *fakeJob) { j.script = "#!/bin/sh\n#TUNE mode=x\n" }, signal, driver.ErrDenied, "no good stanza"},
 		{"a mark that stands in the owner's comment", func(j *fakeJob) { j.admin, j.comment = "", "x AdminComment="+accepted }, signal, driver.ErrDenied, "imitates"},
 		{"a mark that stands in the name of the folder", func(j *fakeJob) { j.admin, j.folder = "", "/home/alice/x AdminComment="+accepted }, signal, driver.ErrDenied, "imitates"},
 		{"a memory that stands in the owner's comment", func(j *fakeJob) { j.comment = "x MinMemoryCPU=100M" }, signal, driver.ErrDenied, "imitates"},
@@ -60,21 +59,21 @@ func TestWhatIsRefused(t *testing.T) {
 
 		{"a signal that the stanza does not name", nothing, func(t *testing.T, r *rig) error { t.Helper(); return r.client.Signal(ctx(t), "7", "SIGKILL") }, driver.ErrDenied, "names SIGUSR1"},
 		{"a signal to what waits", waiting, signal, driver.ErrConflict, "does not run"},
-		{"a signal to what saves at none", func(j *fakeJob) { j.admin = "pitchpipe:1:{apply,nosave}" }, signal, driver.ErrDenied, "no signal"},
+		{"a signal to what saves at none", func(j *fakeJob) { j.script = "#!/bin/sh\n#TUNE apply,nosave\n" }, signal, driver.ErrDenied, "no signal"},
 
 		{"a signal against the owner's word", func(j *fakeJob) { j.comment = "mine " + act.Off }, signal, driver.ErrDenied, "its owner says pitchpipe:off"},
 		{"a size against the owner's word", func(j *fakeJob) { waiting(j); j.comment = act.Off }, update(size(2, 0, 0)), driver.ErrDenied, "its owner says pitchpipe:off"},
 
 		{"a requeue before the job was asked to save", nothing, requeue, driver.ErrDenied, "not asked to save"},
 		{"a requeue against the owner's word", func(j *fakeJob) { j.noRequeue = true }, requeue, driver.ErrDenied, "--no-requeue"},
-		{"a requeue of what cannot save", func(j *fakeJob) { j.admin = "pitchpipe:1:{apply,nosave}" }, requeue, driver.ErrDenied, "no checkpoint"},
+		{"a requeue of what cannot save", func(j *fakeJob) { j.script = "#!/bin/sh\n#TUNE apply,nosave\n" }, requeue, driver.ErrDenied, "no checkpoint"},
 
-		{"a requeue of what leaves by itself", func(j *fakeJob) { j.admin = "pitchpipe:1:{apply,noknob}" }, requeue, driver.ErrDenied, "leaves by itself"},
+		{"a requeue of what leaves by itself", func(j *fakeJob) { j.script = "#!/bin/sh\n#TUNE apply,noknob\n" }, requeue, driver.ErrDenied, "leaves by itself"},
 
 		{"a discard of an attempt of its owner's own", nothing, discard, driver.ErrDenied, "nothing of this attempt was changed here"},
 		{"a discard against the owner's word", func(j *fakeJob) { j.noRequeue = true }, discard, driver.ErrDenied, "--no-requeue"},
 		{"a discard of what he wants untuned", func(j *fakeJob) { j.comment = "mine " + act.Off }, discard, driver.ErrDenied, "its owner says pitchpipe:off"},
-		{"a discard of what cannot save", func(j *fakeJob) { j.admin = "pitchpipe:1:{apply,nosave}" }, discard, driver.ErrDenied, "no checkpoint"},
+		{"a discard of what cannot save", func(j *fakeJob) { j.script = "#!/bin/sh\n#TUNE apply,nosave\n" }, discard, driver.ErrDenied, "no checkpoint"},
 		{"a discard of what waits", waiting, discard, driver.ErrConflict, "does not run"},
 		{"a discard of what has ended", func(j *fakeJob) { j.state = "COMPLETED" }, discard, driver.ErrConflict, "it has ended (completed)"},
 
@@ -89,8 +88,8 @@ func TestWhatIsRefused(t *testing.T) {
 		{"an odd amount", waiting, update(act.Update{Memory: &act.Memory{Bytes: 1000}}), driver.ErrInvalid, "whole MiB"},
 		{"nothing", waiting, update(act.Update{}), driver.ErrInvalid, "nothing"},
 		{"a time limit where there was none", func(j *fakeJob) { j.state, j.minutes = "PENDING", 0 }, update(size(0, 0, 5)), driver.ErrDenied, "no time limit"},
-		{"cores that are no knob", func(j *fakeJob) { waiting(j); j.admin = "pitchpipe:1:{apply,noknob}" }, update(size(2, 0, 0)), driver.ErrDenied, "does not allow 2 cores"},
-		{"cores that the knob does not have", func(j *fakeJob) { waiting(j); j.admin = "pitchpipe:1:{apply,few}" }, update(size(3, 0, 0)), driver.ErrDenied, "does not allow 3 cores"},
+		{"cores that are no knob", func(j *fakeJob) { waiting(j); j.script = "#!/bin/sh\n#TUNE apply,noknob\n" }, update(size(2, 0, 0)), driver.ErrDenied, "does not allow 2 cores"},
+		{"cores that the knob does not have", func(j *fakeJob) { waiting(j); j.script = "#!/bin/sh\n#TUNE apply,few\n" }, update(size(3, 0, 0)), driver.ErrDenied, "does not allow 3 cores"},
 		{"less memory than the knob has", waiting, update(size(0, 59, 0)), driver.ErrDenied, "does not allow 59 MiB of memory, and its owner asked for 100"},
 		{"less memory of a job that may not be restarted", func(j *fakeJob) { waiting(j); j.noRequeue = true }, update(size(0, 60, 0)), driver.ErrDenied, "--no-requeue"},
 		{"less memory of what runs", nothing, update(size(0, 60, 0)), driver.ErrConflict, "does not wait"},

@@ -121,8 +121,8 @@ func (s *Server) fits(ctx context.Context, j sighting, u act.Update, after, back
 	return err
 }
 
-// errWhole says that fewer cores of a job would give nothing back, and that nobody knows
-// what it counts for.
+// errWhole says that fewer cores of a job would give nothing back, and that what it counts
+// for is unknown.
 var errWhole = errors.New("it gets more than the cores that it asks for, such as a whole node")
 
 // left is for how many whole minutes a job that runs may run on; 0 = not known.

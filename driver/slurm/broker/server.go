@@ -57,13 +57,11 @@ type Config struct {
 	// Ahead is how far a start time may be set ahead; 0 = DefaultAhead.
 	Ahead time.Duration
 
-	// Scripts tells that the site has no submission plugin: the script says whether a
+	// Scripts says that the site has no submission plugin: the script says whether a
 	// job has a stanza.
 	Scripts bool
 
-	// Record judges the stanza that the submission plugin recorded, as JSON; Script
-	// judges that of a batch script. An error says that there is no good one.
-	Record func(json []byte) (Stanza, error)
+	// Script judges the stanza of a batch script.
 	Script func(name string, script []byte) (Stanza, error)
 
 	Logger *slog.Logger // default: nothing is logged
@@ -91,8 +89,8 @@ type Server struct {
 // New checks the configuration and opens the state.
 func New(cfg Config) (*Server, error) {
 	switch {
-	case cfg.Actor == nil || cfg.Runner == nil || cfg.Record == nil || cfg.Script == nil:
-		return nil, fmt.Errorf("%w: Actor, Runner, Record and Script are needed", ErrConfig)
+	case cfg.Actor == nil || cfg.Runner == nil || cfg.Script == nil:
+		return nil, fmt.Errorf("%w: Actor, Runner and Script are needed", ErrConfig)
 	case !filepath.IsAbs(cfg.Socket) || !filepath.IsAbs(cfg.Dir):
 		return nil, fmt.Errorf("%w: Socket and Dir are absolute paths", ErrConfig)
 	case cfg.Restarts < 0 || cfg.Ahead < 0:

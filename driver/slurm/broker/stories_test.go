@@ -17,7 +17,7 @@ import (
 func aGroupLimit(t *testing.T, s *site) {
 	s.run(t, "slurm", "sacctmgr", "-i", "-Q", "modify", "user", slurmcluster.Beta, "set", "GrpTRES=cpu=2")
 	b := s.broker(t, "limit", func(r *role) { r.Above = []string{"main"} })
-	ours := s.submit(t, slurmcluster.Beta, true, "--begin=now+1hour", "-c", "2", "--wrap", "sleep 600")
+	ours := s.submit(t, slurmcluster.Beta, true, "--begin=now+1hour", "-c", "2", "--wrap", "#TUNE mode=apply\nsleep 600")
 	for deadline := time.Now().Add(time.Minute); !strings.Contains(s.run(t, "root", "scontrol", "-o", "show", "assoc_mgr", "flags=assoc"), "GrpTRES=cpu=2("); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("slurmctld does not hear of the limit")
@@ -30,7 +30,7 @@ func aGroupLimit(t *testing.T, s *site) {
 	}
 
 	// What the broker kept from happening: Slurm takes it from an Operator, and runs it.
-	theirs := s.submit(t, slurmcluster.Beta, true, "-H", "-c", "2", "--wrap", "sleep 600")
+	theirs := s.submit(t, slurmcluster.Beta, true, "-H", "-c", "2", "--wrap", "#TUNE mode=apply\nsleep 600")
 	s.run(t, slurmcluster.Operator, "scontrol", "update", "JobId="+theirs, "NumCPUs=4", "CpusPerTask=4")
 	s.run(t, slurmcluster.Operator, "scontrol", "release", theirs)
 	s.until(t, theirs, "JobState", "RUNNING")
@@ -45,8 +45,8 @@ func aGroupLimit(t *testing.T, s *site) {
 	s.until(t, theirs, "JobState", "CANCELLED")
 
 	// Of two that wait the second is refused: the first will start whatever is used.
-	first := s.submit(t, slurmcluster.Beta, true, "--begin=now+1hour", "-c", "1", "--mem=100", "--wrap", "sleep 600")
-	second := s.submit(t, slurmcluster.Beta, true, "--begin=now+1hour", "-c", "1", "--mem=100", "--wrap", "sleep 600")
+	first := s.submit(t, slurmcluster.Beta, true, "--begin=now+1hour", "-c", "1", "--mem=100", "--wrap", "#TUNE mode=apply\nsleep 600")
+	second := s.submit(t, slurmcluster.Beta, true, "--begin=now+1hour", "-c", "1", "--mem=100", "--wrap", "#TUNE mode=apply\nsleep 600")
 	var full error
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) { // until what was cancelled is given back
 		if full = b.controller(t, role{Verb: "update", Job: first, Update: size(2, 0, 0)}); full == nil || time.Now().After(deadline) {
@@ -132,7 +132,7 @@ func aWholeMove(t *testing.T, s *site) {
 
 func aFinishedJob(t *testing.T, s *site) {
 	b := s.broker(t, "finished", nil)
-	id := s.submit(t, slurmcluster.Alpha, true, "--wrap", "sleep 3")
+	id := s.submit(t, slurmcluster.Alpha, true, "--wrap", "#TUNE mode=apply\nsleep 3")
 	s.until(t, id, "JobState", "RUNNING")
 	s.until(t, id, "JobState", "COMPLETED")
 	for _, ask := range []role{{Verb: "requeue"}, {Verb: "discard"}, {Verb: "signal", Signal: "SIGUSR1"}, {Verb: "update", Update: start(0)}, {Verb: "release"}} {
@@ -146,8 +146,8 @@ func aFinishedJob(t *testing.T, s *site) {
 
 func aHold(t *testing.T, s *site) {
 	b := s.broker(t, "hold", nil)
-	id := s.submit(t, slurmcluster.Alpha, true, "-H", "--wrap", "true")
-	later := s.submit(t, slurmcluster.Alpha, true, "--begin=now+1hour", "--wrap", "true")
+	id := s.submit(t, slurmcluster.Alpha, true, "-H", "--wrap", "#TUNE mode=apply\ntrue")
+	later := s.submit(t, slurmcluster.Alpha, true, "--begin=now+1hour", "--wrap", "#TUNE mode=apply\ntrue")
 	refused(t, "a release", b.controller(t, role{Verb: "release", Job: id}), driver.ErrDenied, "what its owner or the site holds stays")
 	refused(t, "a start", b.controller(t, role{Verb: "update", Job: later, Update: start(0)}), driver.ErrDenied, "its owner's word")
 	if priority := s.field(t, id, "Priority"); priority != "0" {
@@ -159,7 +159,7 @@ func aHold(t *testing.T, s *site) {
 func anExit(t *testing.T, s *site) {
 	b := s.broker(t, "exit", nil)
 	output := filepath.Join(s.Home(slurmcluster.Alpha), "exit.out")
-	id := s.submit(t, slurmcluster.Alpha, true, "-o", output, s.script(t, "#!/bin/bash\ntrap 'exit 85' USR1\necho here\nwhile true; do sleep 0.2; done\n"))
+	id := s.submit(t, slurmcluster.Alpha, true, "-o", output, s.script(t, "#!/bin/bash\n#TUNE mode=apply\ntrap 'exit 85' USR1\necho here\nwhile true; do sleep 0.2; done\n"))
 	s.said(t, output, 1)
 	b.must(t, role{Verb: "signal", Job: id, Signal: "SIGUSR1"})
 	s.until(t, id, "JobState", "SPECIAL_EXIT")
@@ -168,14 +168,14 @@ func anExit(t *testing.T, s *site) {
 	s.until(t, id, "JobState", "RUNNING")
 	s.run(t, slurmcluster.Alpha, "scancel", id)
 	// The same state of another's making stays.
-	theirs := s.submit(t, slurmcluster.Alpha, true, s.script(t, "#!/bin/bash\nexit 85\n"))
+	theirs := s.submit(t, slurmcluster.Alpha, true, s.script(t, "#!/bin/bash\n#TUNE mode=apply\nexit 85\n"))
 	s.until(t, theirs, "JobState", "SPECIAL_EXIT")
 	refused(t, "the release of a job that left by itself", b.controller(t, role{Verb: "release", Job: theirs}), driver.ErrDenied, "not asked to save")
 	s.run(t, slurmcluster.Alpha, "scancel", theirs)
 }
 
 func aKill(t *testing.T, s *site) {
-	id := s.submit(t, slurmcluster.Alpha, true, "--begin=now+1hour", "-c", "4", "--mem=200", "--wrap", "true")
+	id := s.submit(t, slurmcluster.Alpha, true, "--begin=now+1hour", "-c", "4", "--mem=200", "--wrap", "#TUNE mode=apply\ntrue")
 	change := role{Verb: "update", Job: id, Update: size(2, 0, 0)}
 	for _, step := range []string{"update-recorded", "update-done"} {
 		b := s.broker(t, "kill", func(r *role) { r.DieAt = step })
@@ -205,7 +205,7 @@ func aKillForMemory(t *testing.T, s *site) {
 	}
 	output := filepath.Join(s.Home(slurmcluster.Alpha), "memory.out")
 	id := s.submit(t, slurmcluster.Alpha, true, "--begin=now+1hour", "--mem=300", "-o", output, s.script(t,
-		"#!/bin/bash\necho \"$SLURM_MEM_PER_NODE\"\nhead -c 150M /dev/zero | tail | wc -c\nexit ${PIPESTATUS[1]}\n"))
+		"#!/bin/bash\n#TUNE mode=apply\necho \"$SLURM_MEM_PER_NODE\"\nhead -c 150M /dev/zero | tail | wc -c\nexit ${PIPESTATUS[1]}\n"))
 	b := s.broker(t, "memory", func(r *role) { r.DieAt = "rerun-queued" })
 	after := s.submit(t, slurmcluster.Alpha, false, "--dependency=afterok:"+id, "--wrap", "true")
 	refused(t, "less memory of a job with a dependant", b.controller(t, role{Verb: "update", Job: id, Update: size(0, 60, 0)}), driver.ErrUnsupported, "job "+after+" depends on it")

@@ -5,15 +5,26 @@ import (
 	"time"
 )
 
-// Seen tells whether a file could be looked at.
+// Seen says whether a file could be looked at.
 type Seen string
 
 // What became of a look.
 const (
-	NotLooked Seen = ""        // nothing names it
+	NotLooked Seen = ""        // no setting names it
 	Present   Seen = "present" // it is there
 	Absent    Seen = "absent"  // on this machine
 	Closed    Seen = "closed"  // this user may not look
+)
+
+// Answer is how a service answered.
+type Answer string
+
+// The answers.
+const (
+	NotAsked Answer = ""
+	Answers  Answer = "answers"
+	Silent   Answer = "silent" // it is not there
+	Denies   Answer = "denies" // it is there, and does not answer to this account
 )
 
 // Facts are what a cluster shows of itself. The zero value of each part says that it
@@ -47,15 +58,15 @@ type Facts struct {
 	Shipped Shipped
 }
 
-// Config is what the controller was told.
+// Config is what the controller's configuration says.
 type Config struct {
 	File       string // its path; empty = none was read
 	Driver     string
 	Mode       Mode
 	Plugin     bool
-	Scripts    bool // the broker takes the script's word where the plugin recorded nothing
+	Scripts    bool // the broker believes the script where the plugin marked nothing
 	TaskProlog bool
-	State      string // the controller's own folder, which nobody else can enter
+	State      string // the controller's own folder, which no other account can enter
 	Settings   string
 	Partitions []string
 	Exporter   string // its socket on each node
@@ -67,9 +78,7 @@ type Policy struct {
 	File  string // its path; empty = there is none
 	Read  bool   // it was looked at; else nothing is known
 	Fault string // why it cannot be used
-	// Apply: by default, or in a partition or an account that is known, a stanza's
-	// mode=apply is followed.
-	Apply bool
+	Apply bool   // by default, or in a known partition or account, a stanza's mode=apply is followed
 }
 
 // Here is the machine that looks.
@@ -92,6 +101,16 @@ type File struct {
 	Text  string      // what is in it; empty where it is a folder or too long
 }
 
+// Node is one of the cluster. A state has signs behind it: * of a node that does not answer.
+type Node struct{ Name, State, Host string }
+
+// Partition is one of the cluster.
+type Partition struct {
+	Name      string
+	Hidden    bool
+	Exclusive bool // a job gets whole nodes, whatever it asks for
+}
+
 // Accounts is what the accounting knows.
 type Accounts struct {
 	Asked  bool // there is an accounting to ask
@@ -99,6 +118,12 @@ type Accounts struct {
 	Users  []User
 	Assocs []Association
 }
+
+// User is one of the accounting.
+type User struct{ Name, Level string }
+
+// Association is a user's membership of an account.
+type Association struct{ Account, User string }
 
 // Jobs are how many each account sees.
 type Jobs struct {
@@ -114,17 +139,6 @@ type Broker struct {
 	Answer  Answer
 	Text    string // of the answer, where it is not the expected one
 }
-
-// Answer is how somebody who was asked answered.
-type Answer string
-
-// The answers.
-const (
-	NotAsked Answer = ""
-	Answers  Answer = "answers"
-	Silent   Answer = "silent" // nobody is there
-	Denies   Answer = "denies" // somebody is there, who does not answer to this account
-)
 
 // Exporter is that of one node.
 type Exporter struct {

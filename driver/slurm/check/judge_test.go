@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
 
 	"pitchpipe/driver/slurm/check"
@@ -72,7 +73,7 @@ func bare(t testing.TB) check.Facts {
 		Slurm:      parse.Config(recorded(t, "bare.config.txt")),
 		Skew:       &skew,
 		Nodes:      []check.Node{{Name: "n1", Host: "n1"}, {Name: "n2", Host: "n2"}},
-		Partitions: []check.Partition{{Name: "main", Up: true}},
+		Partitions: []check.Partition{{Name: "main"}},
 		Jobs:       &check.Jobs{Seen: 7},
 		Submit:     check.File{Path: "/etc/slurm/job_submit.lua", Seen: check.Absent},
 		Exporters:  []check.Exporter{{Node: "n1"}, {Node: "n2"}},
@@ -100,7 +101,7 @@ func ready(t testing.TB) check.Facts {
 	f.Folder = plain("/home/ada/.local/state/pitchpipe/slurm-env", "ada", 0o755|fs.ModeDir, "")
 	f.Accounts = check.Accounts{
 		Asked: true, Users: []check.User{{Name: "pitchpipe", Level: "None"}, {Name: "pitchpipe-broker", Level: "Operator"}, {Name: "ada", Level: "None"}},
-		Assocs: []check.Association{{Cluster: "thalia", Account: "physics", User: "ada"}},
+		Assocs: []check.Association{{Account: "physics", User: "ada"}},
 	}
 	f.Exporters = []check.Exporter{{Node: "n1", Address: "/run/pitchpipe/exporter.sock", Answer: check.Answers, Steps: "supported", Energy: "rapl"}}
 	f.Options = plain("/etc/default/pitchpipe-exporter", "root", 0o644, "# flags\nOPTIONS=\"--log.level=info --api.readers=pitchpipe,1234\"\n")
@@ -261,7 +262,7 @@ func TestOneThingThatIsWrongIsTheOneThatIsTold(t *testing.T) {
 		{"a folder that the other nodes do not have", site, func(f *check.Facts) {
 			f.Folder.FS, f.Nodes = "xfs", append(f.Nodes, check.Node{Name: "n2", Host: "n2"})
 		}, "settings.folder", check.Wrong, true},
-		{"settings that nobody reads", site, func(f *check.Facts) { f.Config.Settings = "/elsewhere" }, "controller.settings", check.Wrong, true},
+		{"settings that the prolog does not read", site, func(f *check.Facts) { f.Config.Settings = "/elsewhere" }, "controller.settings", check.Wrong, true},
 		{"a prolog that believes another account", site, func(f *check.Facts) {
 			f.PrologConf.Text = strings.Replace(f.PrologConf.Text, "=pitchpipe\n", "=ada\n", 1)
 		}, "prolog.conf", check.Wrong, true},
@@ -285,7 +286,7 @@ func TestOneThingThatIsWrongIsTheOneThatIsTold(t *testing.T) {
 			f.Slurm["ProctrackType"], f.Exporters[0].Steps = "proctrack/linuxproc", "denied"
 		}, "exporter.finds_jobs", check.Wrong, true},
 		{"an exporter that shows the controller nothing", site, func(f *check.Facts) { f.Options.Text = "OPTIONS=\"--api.readers ada\"\n" }, "exporter.readers", check.Missing, true},
-		{"an exporter that is told the controller's number", site, func(f *check.Facts) { f.Options.Text = "OPTIONS='--api.readers 990'\n" }, "exporter.readers", check.OK, false},
+		{"an exporter that has the controller's number", site, func(f *check.Facts) { f.Options.Text = "OPTIONS='--api.readers 990'\n" }, "exporter.readers", check.OK, false},
 		{"a good job that sbatch refuses", site, func(f *check.Facts) { f.Proof = &check.Proof{Failed: "Invalid account"} }, "try.submitted", check.Wrong, true},
 		{"a warning instead of a refusal", site, func(f *check.Facts) { f.Proof.Accepted = true }, "try.refused", check.OK, false},
 	} {
@@ -312,7 +313,7 @@ func TestTheFolderThatIsProposedIsOneThatJobsReach(t *testing.T) {
 	for name, c := range map[string]struct {
 		settings, conf, want string
 	}{
-		"where nobody chose one":                {"/var/lib/pitchpipe/slurm-env", "", "site_dir=/srv/pitchpipe/settings"},
+		"where neither file names one":          {"/var/lib/pitchpipe/slurm-env", "", "site_dir=/srv/pitchpipe/settings"},
 		"where the controller's file names one": {"/shared/pitchpipe", "", "site_dir=/shared/pitchpipe"},
 		"where the task prolog's names one":     {"/var/lib/pitchpipe/slurm-env", "site_dir=/nfs/settings\n", "site_dir=/nfs/settings"},
 	} {
@@ -400,7 +401,7 @@ func TestNoFactsAreNoFaults(t *testing.T) {
 		for _, name := range []string{"plugin.job_submit", "plugin.modules", "prolog.script", "prolog.conf", "settings.folder"} {
 			for _, got := range r.Findings {
 				if got.Name == name && got.Verdict != check.Unknown {
-					rt.Fatalf("%+v, and nobody looked", got)
+					rt.Fatalf("%+v, and no look was made", got)
 				}
 			}
 		}
@@ -408,4 +409,39 @@ func TestNoFactsAreNoFaults(t *testing.T) {
 			rt.Fatalf("a control character in %q", text)
 		}
 	})
+}
+
+// TestFindingsAreWellFormed: a misspelled key of findings.yaml would be a text that is missing.
+func TestFindingsAreWellFormed(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("findings.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all map[string]map[string]any
+	if err := yaml.Unmarshal(text, &all); err != nil || len(all) < 40 {
+		t.Fatalf("%d findings: %v", len(all), err)
+	}
+	known := []string{"where", "looked", "why", "needed", "change", "then"}
+	for name, f := range all {
+		cases, _ := f["cases"].(map[string]any)
+		delete(f, "cases")
+		for key := range f {
+			if !slices.Contains(known, key) {
+				t.Errorf("%s has the unknown key %s", name, key)
+			}
+		}
+		for which, words := range cases {
+			verdict, _, _ := strings.Cut(which, ".")
+			if !slices.Contains([]string{"ok", "missing", "wrong", "unknown"}, verdict) {
+				t.Errorf("%s has the case %s, which begins with no verdict", name, which)
+			}
+			of, _ := words.(map[string]any)
+			for key := range of {
+				if !slices.Contains(known[1:], key) {
+					t.Errorf("%s, case %s, has the unknown key %s", name, which, key)
+				}
+			}
+		}
+	}
 }

@@ -6,46 +6,44 @@ import (
 	"strings"
 )
 
-// Text is the report for people: grouped by the file to change, each line with the
-// verdict first. What is fine takes one line, what is not also says why, what to
-// change, and what makes the change count.
+// Text is the report for people: grouped by the file to change, each line with the verdict
+// first. What is fine takes one line, what is not also says why, what to change, and what makes
+// the change count.
 func Text(r Report) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Slurm %s, cluster %s, checked by %s for mode %s.\n", clean(r.Version), clean(r.Cluster), clean(r.Caller), r.Mode)
+	say := func(format string, args ...any) { b.WriteString(clean(fmt.Sprintf(format, args...)) + "\n") }
+	say("Slurm %s, cluster %s, checked by %s for mode %s.", r.Version, r.Cluster, r.Caller, r.Mode)
 	where := ""
 	for _, f := range r.Findings {
 		if f.Where != where {
 			where = f.Where
-			fmt.Fprintf(&b, "\n%s\n", clean(where))
+			b.WriteString("\n")
+			say("%s", where)
 		}
-		fmt.Fprintf(&b, "  %-7s  %s%s\n", word(f.Verdict), clean(f.Looked), need(f, r.Mode))
+		word, head := string(f.Verdict), "change: "
+		if f.Verdict == Unknown {
+			word, head = "unseen", "to see: "
+		}
+		say("  %-7s  %s%s", word, f.Looked, need(f, r.Mode))
 		if f.Verdict == OK {
 			continue
 		}
-		for _, line := range wrap(clean(f.Why), 86) {
-			fmt.Fprintf(&b, "           %s\n", line)
+		for _, line := range wrap(f.Why, 86) {
+			say("           %s", line)
 		}
-		for i, line := range f.Change {
-			head := "        "
-			switch {
-			case i > 0:
-			case f.Verdict == Unknown:
-				head = "to see: "
-			default:
-				head = "change: "
-			}
-			fmt.Fprintf(&b, "           %s%s\n", head, clean(line))
+		for _, line := range f.Change {
+			say("           %s%s", head, line)
+			head = "        "
 		}
 		if f.Then != "" {
-			fmt.Fprintf(&b, "           then:   %s\n", clean(f.Then))
+			say("           then:   %s", f.Then)
 		}
 	}
-	b.WriteString("\n" + r.Summary() + "\n")
-	return b.String()
+	return b.String() + "\n" + r.Summary() + "\n"
 }
 
-// Summary is one sentence or two: whether the mode has what it needs, what else is
-// worth a change, and how much was not seen.
+// Summary is one sentence or two: whether the mode has what it needs, what else is worth a
+// change, and how much was not seen.
 func (r Report) Summary() string {
 	var lacking, worth, unseen int
 	for _, f := range r.Findings {
@@ -63,28 +61,19 @@ func (r Report) Summary() string {
 		text = fmt.Sprintf("Mode %s lacks %s, marked NEEDED.", r.Mode, count(lacking, "thing"))
 	}
 	if unseen > 0 {
-		text += fmt.Sprintf(" %s that it needs could not be seen from here by %s.", upper(count(unseen, "thing")), r.Caller)
+		text += fmt.Sprintf(" %s that it needs could not be seen from here by %s.", count(unseen, "thing"), r.Caller)
 	}
 	if worth > 0 {
-		text += fmt.Sprintf(" %s would make it better and can wait.", upper(count(worth, "other change")))
+		text += fmt.Sprintf(" %s would make it better and can wait.", count(worth, "other change"))
 	}
 	return text
 }
-
-func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-func word(v Verdict) string {
-	if v == Unknown {
-		return "unseen"
-	}
-	return string(v)
 }
 
 // need says behind a line whether the mode of the report, or the other one, hangs on it.
@@ -100,30 +89,19 @@ func need(f Finding, m Mode) string {
 	return "  (advice)"
 }
 
-// wrap breaks a sentence into lines of at most so many characters, but for words that
-// are longer.
-func wrap(s string, width int) []string {
-	var out []string
-	line := ""
+// wrap breaks a sentence into lines of at most so many characters, but for longer words.
+func wrap(s string, width int) (lines []string) {
 	for w := range strings.FieldsSeq(s) {
-		switch {
-		case line == "":
-			line = w
-		case len(line)+1+len(w) > width:
-			out = append(out, line)
-			line = w
-		default:
-			line += " " + w
+		if n := len(lines) - 1; n >= 0 && len(lines[n])+1+len(w) <= width {
+			lines[n] += " " + w
+		} else {
+			lines = append(lines, w)
 		}
 	}
-	if line != "" {
-		out = append(out, line)
-	}
-	return out
+	return lines
 }
 
-// clean keeps what the cluster says from steering the terminal, and from the next
-// line.
+// clean keeps what the cluster says from steering the terminal, and from the next line.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {

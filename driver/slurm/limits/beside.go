@@ -25,7 +25,7 @@ func (c *check) sharing(j Job, shares func(Waiting) bool) {
 	}
 }
 
-// below tells whether an account is the one of this ID, or below it. One that is not
+// below reports whether an account is the one of this ID, or below it. One that is not
 // there counts as being below each.
 func below(have parse.Assignments, name string, id int) bool {
 	at := slices.IndexFunc(have.Associations, func(a parse.Association) bool { return a.Account == name && a.User == "" })

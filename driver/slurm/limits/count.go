@@ -66,7 +66,7 @@ func (c *check) bounds(whose, limit string, all map[string]parse.Bound, minutes 
 		}
 		amount, ok := c.amounts[name]
 		if !ok {
-			errs = append(errs, fmt.Errorf("%s has %s=%s %d, and nobody knows what the job has of that: %w", whose, limit, name, b.Limit, ErrUnknown))
+			errs = append(errs, fmt.Errorf("%s has %s=%s %d, and what the job has of that is unknown: %w", whose, limit, name, b.Limit, ErrUnknown))
 			continue
 		}
 		if minutes == once { // minutes of its own are spent, or nearly nothing
@@ -78,7 +78,7 @@ func (c *check) bounds(whose, limit string, all map[string]parse.Bound, minutes 
 			w.Size.Whole = w.Size.Whole || c.whole(w.Partitions)
 			add, known := w.Size.amounts()[name]
 			if !known {
-				return fmt.Errorf("%s has %s=%s %d, and nobody knows what a job that waits has of that: %w", whose, limit, name, b.Limit, ErrUnknown)
+				return fmt.Errorf("%s has %s=%s %d, and what a job that waits has of that is unknown: %w", whose, limit, name, b.Limit, ErrUnknown)
 			}
 			if minutes != once {
 				add = lasting(add, w.Size.minutes())
@@ -90,7 +90,7 @@ func (c *check) bounds(whose, limit string, all map[string]parse.Bound, minutes 
 	return errors.Join(errs...)
 }
 
-// touched tells whether a change of a job's size changes what it has of a resource.
+// touched reports whether a change of a job's size changes what it has of a resource.
 func touched(resource string) bool {
 	return slices.Contains([]string{"cpu", "mem", "node", "billing"}, resource)
 }
@@ -108,7 +108,7 @@ func (c *check) bound(whose, limit string, b parse.Bound, wanted uint64) error {
 	return nil
 }
 
-// whole tells whether a job of these partitions may get a whole node.
+// whole reports whether a job of these partitions may get a whole node.
 func (c *check) whole(partitions []string) bool {
 	return slices.ContainsFunc(partitions, func(p string) bool { return c.exclusive[p] })
 }

@@ -39,7 +39,7 @@ type Size struct {
 	MiB     int64 // of memory, in all; 0 = not known
 	Minutes int64 // of time limit; 0 = none
 
-	// Whole: it gets all of a node, whatever it asked for, so that nobody knows what.
+	// Whole: it gets all of a node, whatever it asked for, how much is unknown.
 	Whole bool
 }
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// MaxTasks is how many waiting tasks of one array are told apart. The others are
-// told when those before them have begun.
+// MaxTasks is how many waiting tasks of one array are listed. The others follow when
+// those before them have begun.
 const MaxTasks = 1000
 
 // maxTask is above every number of a task: Slurm's own bound of MaxArraySize.
@@ -127,8 +127,8 @@ func (t TaskSet) First(most int) []int {
 	return out
 }
 
-// Unnumbered tells of a task that may have no number of its own yet: tasks that wait,
-// or were cancelled together while they did, and of which nobody has changed anything
+// Unnumbered reports whether a task may have no number of its own yet: tasks that wait,
+// or were cancelled together while they did, and which were not changed since
 // share the record of their array. The last of them keeps the array's number.
 func (j Job) Unnumbered() bool {
 	return j.ArrayJob != "" && j.ID == j.ArrayJob && j.Node == "" && j.Restarts == 0

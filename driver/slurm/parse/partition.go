@@ -14,6 +14,7 @@ type Partition struct {
 	QOS       string // empty = none
 	Weights   string // TRESBillingWeights; empty = it bills the number of CPUs
 	Exclusive bool   // each job gets whole nodes, whatever it asked for
+	Hidden    bool   // only scontrol -a and the like show it
 
 	MaxTime       time.Duration // of a job; 0 = none
 	MaxMemPerNode int64         // bytes that one job may have; 0 = what the cluster says, as the next
@@ -33,7 +34,7 @@ func PartitionRecords(output []byte) ([]Partition, error) {
 			return nil, fmt.Errorf("partition: %w", err)
 		}
 		r := reader{fields: f}
-		p := Partition{Name: r.text("PartitionName"), QOS: none(r.text("QoS")), Exclusive: f["OverSubscribe"] == "EXCLUSIVE"}
+		p := Partition{Name: r.text("PartitionName"), QOS: none(r.text("QoS")), Exclusive: f["OverSubscribe"] == "EXCLUSIVE", Hidden: f["Hidden"] == "YES"}
 		p.Weights = f["TRESBillingWeights"]
 		if s := f["SelectTypeParameters"]; s != "NONE" {
 			p.Select = none(s)

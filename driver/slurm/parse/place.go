@@ -20,24 +20,19 @@ type Place struct {
 
 // Places reads the output of sinfo under PlaceFormat.
 func Places(output []byte) ([]Place, error) {
+	rows, err := Rows("sinfo", output, 4)
 	var out []Place
-	for line := range strings.Lines(string(output)) {
-		line = strings.TrimRight(line, "\n")
-		if line == "" {
-			continue
-		}
-		f := strings.Split(line, "|")
-		if len(f) != 4 || slices.Contains(f, "") {
-			return nil, fmt.Errorf("%w: sinfo: %q", ErrFormat, line)
+	for _, f := range rows {
+		if slices.Contains(f, "") {
+			return nil, fmt.Errorf("%w: sinfo: %q", ErrFormat, f)
 		}
 		out = append(out, Place{Node: f[0], Partition: f[1], Up: f[2] == "up", Open: open(f[3])})
 	}
-	return out, nil
+	return out, err
 }
 
-// open tells of the states in which a node takes jobs. Behind the word stand signs for
-// what else is known of it: * that it does not answer, - that the scheduler keeps it for a
-// job.
+// open reports whether a node in this state takes jobs. Signs behind the word say what else is
+// known of it: * that it does not answer, - that the scheduler keeps it for a job.
 func open(state string) bool {
 	switch strings.ToLower(strings.TrimRight(state, "-+")) {
 	case "idle", "mixed", "allocated", "completing", "planned":
@@ -58,15 +53,11 @@ type Free struct {
 
 // Frees reads the output of sinfo under FreeFormat.
 func Frees(output []byte) ([]Free, error) {
+	rows, err := Rows("sinfo", output, strings.Count(FreeFormat, "|")+1)
 	var out []Free
-	for line := range strings.Lines(string(output)) {
-		line = strings.TrimRight(line, "\n")
-		if line == "" {
-			continue
-		}
-		f := strings.Split(line, "|")
-		if len(f) != strings.Count(FreeFormat, "|")+1 || f[0] == "" {
-			return nil, fmt.Errorf("%w: sinfo: %q", ErrFormat, line)
+	for _, f := range rows {
+		if f[0] == "" {
+			return nil, fmt.Errorf("%w: sinfo: %q", ErrFormat, f)
 		}
 		cpus := append(strings.Split(f[2], "/"), "", "") // allocated/idle/other/total
 		idle, err := count("CPUsState", cpus[1])
@@ -80,7 +71,7 @@ func Frees(output []byte) ([]Free, error) {
 			out = append(out, Free{Node: f[0], CPUs: idle - idle%max(threads, 1), MemoryBytes: memory - used})
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 // Wait is one job that waits.
@@ -98,23 +89,16 @@ const WaitFormat = "JobID:|,ArrayJobID:|,ArrayTaskID:|,Reason:|,UserName:|,Accou
 
 // Waits reads the output of squeue under WaitFormat.
 func Waits(output []byte) ([]Wait, error) {
+	rows, err := Rows("squeue", output, strings.Count(WaitFormat, "|")+1)
 	var out []Wait
-	for line := range strings.Lines(string(output)) {
-		line = strings.TrimRight(line, "\n")
-		if line == "" {
-			continue
-		}
-		f := strings.Split(line, "|")
-		if len(f) != strings.Count(WaitFormat, "|")+1 {
-			return nil, fmt.Errorf("%w: squeue: %d fields in %q", ErrFormat, len(f), line)
-		}
+	for _, f := range rows {
 		w := Wait{ID: f[0], Reason: f[3], User: f[4], Account: none(f[5]), QOS: none(f[6])}
 		if task := none(f[2]); task != "" {
 			w.ID = f[1] + "_" + task
 		}
 		out = append(out, w)
 	}
-	return out, nil
+	return out, err
 }
 
 // Way is what a job that waits is to one that would be put back into the queue.
@@ -128,7 +112,7 @@ const (
 	Limited Way = "limited" // it waits for a limit of its account, its QOS or its user
 )
 
-// Way tells for what the job waits. What is not known counts as room.
+// Way says for what the job waits. What is not known counts as room.
 func (w Wait) Way() Way {
 	switch w.Reason {
 	case "Dependency", "DependencyNeverSatisfied", "BeginTime", "JobHeldUser", "JobHeldAdmin", "Prolog", "Cleaning", "DeadLine",
@@ -147,7 +131,7 @@ func (w Wait) Way() Way {
 	return Ahead
 }
 
-// Shares tells whether a job that waits for a limit waits for one that another, which runs,
+// Shares reports whether a job that waits for a limit waits for one that another, which runs,
 // counts against too: as far as can be seen, since an account may share one with others.
 func (w Wait) Shares(with Job) bool {
 	switch reason := w.Reason; {

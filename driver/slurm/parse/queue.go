@@ -1,12 +1,12 @@
 package parse
 
 import (
-	"fmt"
+	"errors"
 	"strconv"
 	"strings"
 )
 
-// QueueFormat is what squeue -r -O is asked for: only what tells whether a job has
+// QueueFormat is what squeue -r -O is asked for: only what shows whether a job has
 // to be looked at, and no text that a user wrote. Without -r squeue prints tasks of
 // an array that wait in one line, with the size of one of them.
 const QueueFormat = "JobID:|,ArrayJobID:|,ArrayTaskID:|,HetJobID:|,State:|,Reason:|,RestartCnt:|,NumCPUs:|,MinMemory:|,TimeLimit:|,Partition:|"
@@ -26,26 +26,16 @@ type QueueLine struct {
 // Queue reads the output of squeue under QueueFormat. Of the tasks of one array that
 // have no number of their own yet MaxTasks are returned.
 func Queue(output []byte) ([]QueueLine, error) {
+	rows, err := Rows("squeue", output, strings.Count(QueueFormat, "|")+1)
 	var out []QueueLine
 	unnumbered := map[string]int{} // tasks, by their array
-	for line := range strings.Lines(string(output)) {
-		line = strings.TrimRight(line, "\n")
-		if line == "" {
-			continue
-		}
-		f := strings.Split(line, "|")
-		if len(f) != strings.Count(QueueFormat, "|")+1 {
-			return nil, fmt.Errorf("%w: squeue: %d fields in %q", ErrFormat, len(f), line)
-		}
+	for _, f := range rows {
 		if f[0] == "" || strings.Trim(f[0], "0123456789") != "" {
 			return nil, badValue("JobID", f[0])
 		}
 		word, err := state("State", f[4])
-		if err != nil {
-			return nil, err
-		}
-		restarts, err := count("RestartCnt", f[6])
-		if err != nil {
+		restarts, err2 := count("RestartCnt", f[6])
+		if err = errors.Join(err, err2); err != nil {
 			return nil, err
 		}
 		if f[0] == f[1] && none(f[2]) != "" && restarts == 0 {
@@ -55,10 +45,10 @@ func Queue(output []byte) ([]QueueLine, error) {
 		}
 		out = append(out, QueueLine{
 			ID: f[0], ArrayJob: f[1], ArrayTask: none(f[2]), HetJob: none(f[3]), State: word,
-			Restarts: restarts, Partition: f[10], Print: line,
+			Restarts: restarts, Partition: f[10], Print: strings.Join(f, "|"),
 		})
 	}
-	return out, nil
+	return out, err
 }
 
 // CommentFormat is what squeue -o is asked for to find a request's job: free

@@ -6,8 +6,25 @@ import (
 	"strings"
 )
 
+// Rows reads lines of so many fields with | between them; empty lines count for nothing.
+func Rows(command string, output []byte, fields int) ([][]string, error) {
+	var out [][]string
+	for line := range strings.Lines(string(output)) {
+		line = strings.TrimRight(line, "\r\n")
+		if line == "" {
+			continue
+		}
+		row := strings.Split(line, "|")
+		if len(row) != fields {
+			return nil, fmt.Errorf("%w: %s: %d fields in %.200q", ErrFormat, command, len(row), line)
+		}
+		out = append(out, row)
+	}
+	return out, nil
+}
+
 // record splits KEY=VALUE pairs of one line at the keys that are known. Values
-// may hold blanks, so that nothing else tells where one ends. A known key that
+// may hold blanks, so that nothing else shows where one ends. A known key that
 // appears twice is an error: one of the two was written by a user.
 func record(line string, known []string) (map[string]string, error) {
 	type mark struct{ start, value int }

@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -79,27 +80,17 @@ type Nodes struct {
 // Partitions reads the output of sinfo under NodesFormat. A + behind a number says
 // that some of the group have more.
 func Partitions(output []byte) ([]Nodes, error) {
+	rows, err := Rows("sinfo", output, 3)
 	var out []Nodes
-	for line := range strings.Lines(string(output)) {
-		line = strings.TrimRight(line, "\n")
-		if line == "" {
-			continue
-		}
-		f := strings.Split(line, "|")
-		if len(f) != 3 {
-			return nil, fmt.Errorf("%w: sinfo: %q", ErrFormat, line)
-		}
+	for _, f := range rows {
 		cores, err := count("CPUs", strings.TrimSuffix(f[1], "+"))
-		if err != nil {
-			return nil, err
-		}
-		memory, err := Memory("Memory", strings.TrimSuffix(f[2], "+"))
-		if err != nil {
+		memory, err2 := Memory("Memory", strings.TrimSuffix(f[2], "+"))
+		if err = errors.Join(err, err2); err != nil {
 			return nil, err
 		}
 		out = append(out, Nodes{Partition: f[0], Cores: cores, MemoryBytes: memory})
 	}
-	return out, nil
+	return out, err
 }
 
 // Reservation is a time for which nodes are kept from other jobs.

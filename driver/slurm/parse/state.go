@@ -2,7 +2,7 @@ package parse
 
 import "time"
 
-// Running tells whether a state of Slurm is that of a job whose processes are there.
+// Running reports whether a state of Slurm is that of a job whose processes are there.
 func Running(state string) bool {
 	switch state {
 	case "RUNNING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING", "COMPLETING":
@@ -11,7 +11,7 @@ func Running(state string) bool {
 	return false
 }
 
-// Waiting tells whether a state of Slurm is that of a job in the queue.
+// Waiting reports whether a state of Slurm is that of a job in the queue.
 func Waiting(state string) bool {
 	switch state {
 	case "PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD":
@@ -20,7 +20,7 @@ func Waiting(state string) bool {
 	return false
 }
 
-// Ended tells whether a state of Slurm is final: none of those that are known not to be.
+// Ended reports whether a state of Slurm is final: none of those that are known not to be.
 func Ended(state string) bool { return !Running(state) && !Waiting(state) }
 
 // Cores are those that are asked for: of the job's task, or of the job where none are
@@ -39,7 +39,7 @@ func (j Job) Cores() int {
 	return j.CPUsPerTask
 }
 
-// Raised tells of a job that waits and will be given more cores than it will then say that
+// Raised reports whether a job waits and will be given more cores than it will then say that
 // it asked for.
 func (j Job) Raised() bool {
 	running := j
@@ -47,7 +47,7 @@ func (j Job) Raised() bool {
 	return Waiting(j.State) && j.Cores() > running.Cores()
 }
 
-// Limit is the time limit that somebody asked for; 0 = none. Slurm's backfill writes a
+// Limit is the time limit that was asked for; 0 = none. Slurm's backfill writes a
 // year for the limit of a job that has none.
 func (j Job) Limit() time.Duration {
 	const aYear = 365 * 24 * time.Hour
@@ -58,7 +58,7 @@ func (j Job) Limit() time.Duration {
 }
 
 // Suspended is for how long the attempt that runs, or ran last, has been suspended.
-// Slurm tells of the last time that it was suspended or resumed, and for how long it had
+// Slurm shows the last time that it was suspended or resumed, and for how long it had
 // run by then.
 func (j Job) Suspended(now time.Time) time.Duration {
 	if j.Paused.IsZero() || j.Started.IsZero() || j.Paused.Before(j.Started) {

@@ -1,8 +1,8 @@
-// Package certs holds a certificate with its key, and the authority whose
-// certificates are believed of the other side, as their files say now.
+// Package certs holds a certificate with its key, and the authority whose certificates are
+// accepted from the other side.
 //
-// In come three PEM files; out goes what TLS needs of them. They are looked at again
-// when something is asked, at most once a second, so that whoever renews a
-// certificate restarts nothing; files that cannot be read leave what was there
-// before. The package never writes a file and never makes a connection.
+// The input is three PEM files; the output is what TLS needs of them. The files are checked at
+// most once a second when something is asked, so that a renewal needs no restart; files that
+// cannot be read leave what was there before. The package never writes a file and never makes
+// a connection.
 package certs

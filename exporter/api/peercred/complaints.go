@@ -9,14 +9,14 @@ import (
 )
 
 // Complaints tell the operator why callers were refused, and no more than so often:
-// anybody who reaches the address can bring them about.
+// every caller who reaches the address can cause them.
 type Complaints struct {
 	Log *slog.Logger
 
-	mu    sync.Mutex
-	since time.Time
-	told  int
-	more  int
+	mu     sync.Mutex
+	since  time.Time
+	logged int
+	more   int
 }
 
 // At most so many lines within such a time.
@@ -51,18 +51,18 @@ func (c *Complaints) Add(caller string, reason any) {
 	c.mu.Lock()
 	now, more := time.Now(), 0
 	if now.Sub(c.since) >= complaintsPeriod {
-		more, c.since, c.told, c.more = c.more, now, 0, 0
+		more, c.since, c.logged, c.more = c.more, now, 0, 0
 	}
-	c.told++
-	tell := c.told <= maxComplaints
-	if !tell {
+	c.logged++
+	allowed := c.logged <= maxComplaints
+	if !allowed {
 		c.more++
 	}
 	c.mu.Unlock()
 	if more > 0 {
 		c.Log.Warn("more callers were refused", "count", more)
 	}
-	if tell {
+	if allowed {
 		c.Log.Warn("a caller was refused", "caller", caller, "reason", reason)
 	}
 }

@@ -61,7 +61,7 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	}
 }
 
-// free removes a socket on which nobody listens, and nothing else.
+// free removes a socket on which no process listens, and nothing else.
 func free(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {

@@ -31,8 +31,14 @@ func Limit(s *http.Server) *http.Server {
 // Serve answers within the limits of Limit until ctx ends, and then lets what began finish
 // within grace.
 func Serve(ctx context.Context, s *http.Server, l net.Listener, grace time.Duration) error {
+	return ServeBy(ctx, s, l, grace, s.Serve)
+}
+
+// ServeBy is Serve with another way to serve a listener, such as with TLS.
+func ServeBy(ctx context.Context, s *http.Server, l net.Listener, grace time.Duration, serve func(net.Listener) error) error {
 	ended := make(chan error, 1)
-	go func() { ended <- Limit(s).Serve(l) }()
+	Limit(s)
+	go func() { ended <- serve(l) }()
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serve %s: %w", l.Addr(), err)

@@ -201,7 +201,7 @@ func (t *tail) take() error {
 	}
 }
 
-// replaced tells whether the path now leads to another file.
+// replaced reports whether the path now leads to another file.
 func (t *tail) replaced() bool {
 	now, err := os.Stat(t.path)
 	if err != nil {

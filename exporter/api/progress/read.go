@@ -14,7 +14,7 @@ import (
 // it looks for jobs several times a second, and a loaded node takes its time.
 const begins = 10 * time.Second
 
-// Read is Follow for somebody outside the job, to whom its output comes as a stream: it
+// Read is Follow for a process outside the job, to which its output comes as a stream: it
 // reads from output until that ends, fails or ctx ends, and calls report for each line
 // that matches, with the time at which it was read and its count (Report.Nth); Path,
 // Offset and Poll's use for looking are Follow's alone. What was read is then delivered
@@ -26,7 +26,7 @@ const begins = 10 * time.Second
 // Follow does.
 //
 // Reading the same output from its beginning again, after a restart, does no harm: the
-// exporter knows by the count what it was told. output.Read has to return when ctx
+// exporter knows by the count what was reported before. output.Read has to return when ctx
 // ends, as the body of an HTTP answer does.
 func Read(ctx context.Context, cfg Config, output io.Reader, report func(context.Context, api.Report) error) error {
 	heard, err := cfg.hearer()

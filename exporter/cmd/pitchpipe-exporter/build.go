@@ -9,12 +9,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
-	"pitchpipe/exporter/budget"
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/cgroup"
 	"pitchpipe/exporter/collector/energy"
@@ -39,9 +39,9 @@ type equipment struct {
 	sockets map[int]int
 	columns []window.Column // of the perf events that are counted here, and of GPUs
 	gpus    gpus
-	about   api.Node                   // as it was when the exporter began
-	parts   map[string]string          // of jobs' joules, without graphics cards
-	hung    map[string]<-chan struct{} // sources that have not answered, until they do
+	about   api.Node                     // as it was when the exporter began
+	parts   map[string]string            // of jobs' joules, without graphics cards
+	workers map[string]*collector.Worker // of the sources that were asked
 }
 
 // inspect looks what machine this is and what can be measured.
@@ -73,11 +73,11 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 		return equipment{}, err
 	}
 	e := equipment{
-		machine: machine, scanner: attrib.NewScanner(o.root, trust), energy: found, hung: map[string]<-chan struct{}{},
+		machine: machine, scanner: attrib.NewScanner(o.root, trust), energy: found, workers: map[string]*collector.Worker{},
 		// The order is the precedence where two know the same column.
 		sources: []collector.Collector{cgroup.New(o.root), counted, proc.New(o.root)},
 	}
-	e.sockets, _, _ = collector.Ask("sockets", func() map[int]int { return sockets(o.root) }) // else the packages are taken to be one
+	e.sockets, _ = collector.Ask("sockets", func() map[int]int { return sockets(o.root) }) // else the packages are taken to be one
 	e.about = api.Node{
 		Hostname: is.Hostname, CPUModel: is.CPUModel, Cores: is.Cores, MemoryBytes: is.MemoryBytes, MachineKind: is.Kind(),
 		Schema: api.SchemaAccounting, EnergySource: found.Meter.Source(), IntervalSecs: o.interval.Seconds(),
@@ -100,21 +100,21 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 			e.about.Schema = api.SchemaWith(counted.Events())
 		}
 	}
-	if e.hung[counted.Name()] == nil {
+	if e.workers[counted.Name()].Stuck() == nil {
 		for _, c := range counted.Columns() {
-			e.columns = append(e.columns, window.Column{Name: c.Name, Help: c.Help})
+			e.columns = append(e.columns, window.Column{Name: c})
 		}
 	}
 	return e, nil
 }
 
-// describe tells what machine this is, without which there is nothing to share out.
+// describe reports what machine this is, without which there is nothing to share out.
 func describe(machine *node.Node) (node.Machine, error) {
 	type answer struct {
 		is  node.Machine
 		err error
 	}
-	got, _, err := collector.Ask("the machine's /proc", func() answer {
+	got, err := collector.Ask("the machine's /proc", func() answer {
 		is, err := machine.Machine()
 		return answer{is, err}
 	})
@@ -124,18 +124,20 @@ func describe(machine *node.Node) (node.Machine, error) {
 	return got.is, got.err
 }
 
-// probe asks a source what it can measure. One that hangs holds up no other: it is told
-// as silent, and not asked again before it has answered.
+// probe asks a source what it can measure. One that hangs holds up no other: it is called
+// silent, and not asked again before it has answered.
 func (e *equipment) probe(name string, ask func() []api.Source) {
-	answers, done, err := collector.Ask(name, ask)
-	if err != nil {
-		e.hung[name] = done
-		answers = []api.Source{{Name: name, Support: api.Supported, Reason: "had not answered when the exporter began; after a restart it says what it can measure"}}
+	w := collector.NewWorker(name)
+	e.workers[name] = w
+	box := new([]api.Source)
+	answers := []api.Source{{Name: name, Support: api.Supported, Reason: "had not answered when the exporter began; after a restart it says what it can measure"}}
+	if w.DoWithin(collector.Patience, func() { *box = ask() }) == nil {
+		answers = *box
 	}
 	e.about.Sources = append(e.about.Sources, answers...)
 }
 
-// chargeable tells whether the joules of graphics cards can be given to jobs.
+// chargeable reports whether the joules of graphics cards can be given to jobs.
 func chargeable(answers []api.Source) bool {
 	return slices.ContainsFunc(answers, func(s api.Source) bool { return s.Name == "gpu/processes" && s.Support == api.Supported })
 }
@@ -186,12 +188,12 @@ func run(ctx context.Context, o options) error {
 
 	// 2. Wire.
 	store := window.New(window.Config{Samples: o.samples, Keep: o.keep, More: with.columns})
-	cfg := sampler.Config{Interval: o.interval, Discover: o.discover, Cores: with.about.Cores, Sockets: with.sockets, Hung: with.hung, Logger: log}
+	cfg := sampler.Config{Interval: o.interval, Discover: o.discover, Cores: with.about.Cores, Sockets: with.sockets, Workers: with.workers, Logger: log}
 	if with.gpus.source != nil {
 		cfg.GPUs = with.gpus.source.Joules
 	}
 	if o.budgets != "" {
-		cfg.Budgets = budget.Folder{Path: o.budgets, Trusted: []uint32{uint32(os.Geteuid())}}
+		cfg.Budgets = sampler.BudgetFolder{Path: o.budgets, Trusted: []uint32{uint32(os.Geteuid())}}
 	}
 	if o.state != "" {
 		cfg.Keep, cfg.Boot = true, state.Boot(o.root)
@@ -208,23 +210,25 @@ func run(ctx context.Context, o options) error {
 		}
 	}
 	if o.leaf {
-		leaves, made, err := makeLeaves(o.root, log)
+		cgroups, made, err := makePerfCgroups(o.root, log)
 		if err != nil {
 			return err
 		}
 		if made {
-			cfg.Leaves, cfg.LeafTree = leaves, leaves.Hierarchy()
-			defer func() { _ = leaves.Close() }() // jobs that run on stay in their leaves
+			cfg.PerfCgroups = cgroups
+			defer func() { _ = cgroups.Close() }() // jobs that run on stay in theirs
 		}
 	}
 	sample := sampler.New(cfg, with.scanner, with.sources, with.machine, with.energy.Meter, store)
 	me := &self{with: with, is: describeSelf(o), kept: new(atomic.Pointer[string])}
-	page := metrics.New(release(), with.about, store, sample.Snapshot).WithNode(func() api.Node { return me.node(ctx) })
-	if with.gpus.source != nil {
-		page = page.WithGPUs(with.gpus.source.Snapshot)
+	page := metrics.Config{
+		Version: release(), Node: func() api.Node { return me.node(ctx) }, Store: store, Snapshot: sample.Snapshot,
+		Others: []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})},
 	}
-	shown, err := metrics.Handler(page,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if with.gpus.source != nil {
+		page.GPUs = with.gpus.source.Snapshot
+	}
+	shown, err := metrics.Handler(page)
 	if err != nil {
 		return fmt.Errorf("metrics: %w", err)
 	}
@@ -235,14 +239,14 @@ func run(ctx context.Context, o options) error {
 	}
 	me.is.Blind = blind
 	serve, err := server.New(server.Config{
-		Socket: o.socket, Metrics: o.address, Blind: blind, Logger: log, Readers: readers, Remote: o.remote, ShowJobs: o.jobs == "all",
-		Node: func() api.Node { return me.told(ctx, sample.Snapshot().Silent) },
+		Socket: o.socket, Metrics: o.address, WebConfig: o.web, Blind: blind, Logger: log, Readers: readers, Remote: o.remote, ShowJobs: o.jobs == "all",
+		Node: func() api.Node { return me.shown(ctx, sample.Snapshot().Silent) },
 	}, with.about, store, sample, shown)
 	if err != nil {
 		return err
 	}
 
-	// 3. Run until told to stop.
+	// 3. Run until the end.
 	group, ctx := errgroup.WithContext(ctx)
 	if with.gpus.source != nil {
 		group.Go(func() error { return with.gpus.run(ctx, log) })
@@ -259,7 +263,7 @@ func run(ctx context.Context, o options) error {
 }
 
 // keep writes down now and then, and at the end, what the next exporter has to know.
-// A state that cannot be written keeps nobody from sampling.
+// A state that cannot be written stops no sampling.
 func keep(ctx context.Context, path string, sample *sampler.Sampler, why *atomic.Pointer[string], log *slog.Logger) {
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()

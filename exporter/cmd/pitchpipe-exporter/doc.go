@@ -12,7 +12,7 @@
 // the environments, IO and programs of others' processes, by which
 // Slurm jobs without cgroups are found; read access to energy_uj for RAPL. --perf.leaf moves
 // schedulers' jobs on hosts with v1 cgroups, in the tree that perf looks in (see
-// exporter/leaf), and needs root. --attrib.environ=any lets every user name any job in his
+// perf.Cgroups), and needs root. --attrib.environ=any lets every user name any job in his
 // processes' environments, which only a node without cgroups, with users who trust each
 // other, has a use for.
 //

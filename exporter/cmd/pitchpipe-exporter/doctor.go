@@ -19,9 +19,9 @@ import (
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector"
+	"pitchpipe/exporter/collector/perf"
 	"pitchpipe/exporter/doctor"
 	"pitchpipe/exporter/hostfs"
-	"pitchpipe/exporter/leaf"
 	"pitchpipe/exporter/state"
 )
 
@@ -59,7 +59,7 @@ cannot do its work here.`,
 	return cmd
 }
 
-// given tells whether flags ask for an examination with them, and not of the exporter that
+// given reports whether flags ask for an examination with them, and not of the exporter that
 // runs with its own.
 func given(cmd *cobra.Command) bool {
 	others := false
@@ -110,8 +110,8 @@ func consult(ctx context.Context, o options, flags bool) (doctor.Facts, error) {
 	if f.SocketErr != nil {
 		f.Listening = writable(filepath.Dir(o.socket))
 	}
-	possible, _, silent := collector.Ask("leaves", func() error { return leaf.Possible(o.root) })
-	f.Hybrid = silent == nil && !errors.Is(possible, leaf.ErrNowhere)
+	possible, silent := collector.Ask("perf cgroups", func() error { return perf.CgroupsNeeded(o.root) })
+	f.Hybrid = silent == nil && !errors.Is(possible, perf.ErrNoCgroupsNeeded)
 	cards, err := filepath.Glob("/dev/nvidia[0-9]*")
 	f.NVIDIA = err == nil && len(cards) > 0
 	return f, nil
@@ -138,7 +138,7 @@ func imagine(ctx context.Context, o options, f *doctor.Facts) error {
 		}
 	}
 	for i, s := range f.Node.Sources {
-		if with.hung[s.Name] != nil {
+		if w := with.workers[s.Name]; w != nil && w.Stuck() != nil {
 			f.Node.Sources[i].Silent, f.Node.Sources[i].Reason = true, fmt.Sprintf("does not answer for %v: a read of it hangs", collector.Patience)
 		}
 	}
@@ -174,17 +174,17 @@ func seen(f *doctor.Facts, manager string) {
 
 // found are the jobs of this moment, none where looking for them hangs.
 func found(ctx context.Context, with equipment) []attrib.Found {
-	if with.hung["attrib"] != nil {
+	if with.workers["attrib"].Stuck() != nil {
 		return nil
 	}
-	jobs, _, err := collector.Ask("attrib", func() []attrib.Found { return with.scanner.Scan(ctx) })
+	jobs, err := collector.Ask("attrib", func() []attrib.Found { return with.scanner.Scan(ctx) })
 	if err != nil {
 		return nil
 	}
 	return jobs
 }
 
-// writable tells whether a directory could be made, or written to where it is there.
+// writable reports whether a directory could be made, or written to where it is there.
 func writable(dir string) error {
 	for {
 		switch err := unix.Access(dir, unix.W_OK|unix.X_OK); {

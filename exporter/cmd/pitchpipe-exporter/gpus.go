@@ -32,7 +32,7 @@ const patience = 15 * time.Second
 // gpus are the graphics cards of a node; the source is nil where there are none.
 type gpus struct {
 	source *gpu.Source
-	driver string // that has to be there before anybody is asked; empty = nothing
+	driver string // that has to be there before any backend is asked; empty = nothing
 	loaded *atomic.Bool
 }
 
@@ -41,7 +41,7 @@ type gpus struct {
 func findGPUs(ctx context.Context, o gpuOptions, root hostfs.Root, interval time.Duration, log *slog.Logger) (gpus, []api.Source) {
 	driver := root.Proc("driver", "nvidia")
 	type there struct{ driver, card bool }
-	is, _, silent := collector.Ask("gpu/nvidia", func() there {
+	is, silent := collector.Ask("gpu/nvidia", func() there {
 		_, err := os.Stat(driver)
 		return there{err == nil, nvidiaCard(root)}
 	})
@@ -138,7 +138,7 @@ func (g gpus) sources(ctx context.Context) []api.Source {
 	return out
 }
 
-// nvidiaCard tells whether the machine has a display device of NVIDIA's, whoever drives it.
+// nvidiaCard reports whether the machine has a display device of NVIDIA's, whoever drives it.
 func nvidiaCard(root hostfs.Root) bool {
 	const vendor, display = "0x10de", "0x03"
 	devices, err := os.ReadDir(root.Sys("bus", "pci", "devices"))
@@ -178,9 +178,9 @@ func program(named, name string) (string, error) {
 // gpuColumns are those of jobs on nodes with GPUs.
 func gpuColumns() []window.Column {
 	return []window.Column{
-		{Name: api.ColGPUJoules, Help: "Energy of the job's GPUs, by share, which is part of its joules."},
-		{Name: api.ColGPUBusy, Help: "Time for which the job's GPUs were busy, by share."},
-		{Name: api.ColGPUMemory, Gauge: true, Help: "Memory of GPUs that the job's processes hold."},
-		{Name: api.ColGPUs, Gauge: true, Help: "GPUs that each of the job's processes is on, added up."},
+		{Name: api.ColGPUJoules},
+		{Name: api.ColGPUBusy},
+		{Name: api.ColGPUMemory, Gauge: true},
+		{Name: api.ColGPUs, Gauge: true},
 	}
 }

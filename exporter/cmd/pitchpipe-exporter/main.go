@@ -22,6 +22,7 @@ import (
 type options struct {
 	socket   string
 	address  string
+	web      string
 	root     hostfs.Root
 	rootfs   string
 	state    string
@@ -52,6 +53,9 @@ func main() {
 		// reading takes a fifth of all that sampling takes, from the jobs of this node.
 		runtime.GOMAXPROCS(1)
 	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50) // few bytes are allocated for each sample; memory is the jobs'
+	}
 	unhurried()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	err := command().ExecuteContext(ctx)
@@ -80,7 +84,8 @@ func command() *cobra.Command {
 	}
 	f := cmd.PersistentFlags()
 	f.StringVar(&o.socket, "socket", api.DefaultSocket, "Unix socket for jobs, samples, progress and metrics")
-	f.StringVar(&o.address, "web.listen-address", "127.0.0.1:9820", "loopback address for /metrics; empty = none")
+	f.StringVar(&o.address, "web.listen-address", "127.0.0.1:9820", "address for /metrics, on loopback unless --web.config.file is given; empty = none")
+	f.StringVar(&o.web, "web.config.file", "", "file with TLS and basic auth for --web.listen-address, which need not be loopback then, in the form of all exporters of Prometheus (exporter-toolkit); callers from other machines see the node, and the jobs with --web.jobs=all")
 	f.StringVar(&o.jobs, "web.jobs", "own", "whose jobs /metrics shows to users of this machine: own (each sees his own, root and --api.readers, such as the account of a Prometheus, see all) or all (everybody sees those of everybody)")
 	f.StringSliceVar(&o.readers, "api.readers", nil, "accounts beside root that see the jobs of everybody on the socket and on /metrics, and report on their behalf, such as the site's controller: names in /etc/passwd, or numbers")
 	f.StringVar(&o.remote.Address, "api.listen-address", "", "HOST:PORT on which jobs, samples and metrics are served to other machines, and progress is taken on behalf of jobs, over TLS with certificates on both sides; empty = none")

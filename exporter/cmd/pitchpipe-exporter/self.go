@@ -5,7 +5,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -42,9 +41,9 @@ func (s *self) node(ctx context.Context) api.Node {
 	return out
 }
 
-// told is the node as callers are told it: with what does not answer at this moment, and
+// shown is the node as callers see it: with what does not answer at this moment, and
 // since when, which the metrics say in a way of their own.
-func (s *self) told(ctx context.Context, silent []api.Source) api.Node {
+func (s *self) shown(ctx context.Context, silent []api.Source) api.Node {
 	out := s.node(ctx)
 	out.Sources = slices.Clone(out.Sources)
 	for i, source := range out.Sources {
@@ -71,32 +70,18 @@ func describeSelf(o options) api.Exporter {
 
 // capabilities are those of this process that an exporter may need.
 func capabilities(root hostfs.Root) []string {
-	out := []string{}
-	data, err := hostfs.Read(root.Proc("self", "status"))
-	if err != nil {
-		return out
-	}
-	for line := range hostfs.Lines(data) {
-		text, ok := strings.CutPrefix(line, "CapEff:")
-		if !ok {
-			continue
-		}
-		set, err := strconv.ParseUint(strings.TrimSpace(text), 16, 64)
-		if err != nil {
-			return out
-		}
-		for _, c := range []struct {
-			name string
-			bit  int
-		}{
-			{"cap_dac_read_search", unix.CAP_DAC_READ_SEARCH},
-			{"cap_perfmon", unix.CAP_PERFMON},
-			{"cap_sys_admin", unix.CAP_SYS_ADMIN},
-			{"cap_sys_ptrace", unix.CAP_SYS_PTRACE},
-		} {
-			if set&(1<<c.bit) != 0 {
-				out = append(out, c.name)
-			}
+	out, set := []string{}, root.Capabilities()
+	for _, c := range []struct {
+		name string
+		bit  int
+	}{
+		{"cap_dac_read_search", unix.CAP_DAC_READ_SEARCH},
+		{"cap_perfmon", unix.CAP_PERFMON},
+		{"cap_sys_admin", unix.CAP_SYS_ADMIN},
+		{"cap_sys_ptrace", unix.CAP_SYS_PTRACE},
+	} {
+		if set&(1<<c.bit) != 0 {
+			out = append(out, c.name)
 		}
 	}
 	return out

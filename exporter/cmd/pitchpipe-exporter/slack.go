@@ -23,7 +23,7 @@ func unhurried() {
 	}
 	slack := []byte(strconv.FormatInt(timerSlack.Nanoseconds(), 10))
 	for _, t := range tasks {
-		// A thread is found under its number as a process is. Where it cannot be told, it is
+		// A thread is found under its number as a process is. Where that is refused, it is
 		// woken as often as any other.
 		_ = os.WriteFile(filepath.Join("/proc", t.Name(), "timerslack_ns"), slack, 0)
 	}

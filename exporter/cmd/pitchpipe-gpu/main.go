@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, out, diagnostics io.Writer) error {
 			return err
 		}
 		if err := write.Encode(r); err != nil {
-			return fmt.Errorf("nobody reads: %w", err)
+			return fmt.Errorf("the output is closed: %w", err)
 		}
 		if *once {
 			return nil

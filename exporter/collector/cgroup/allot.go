@@ -18,7 +18,7 @@ type allotted struct {
 	text  string // the list of the cpuset, as the kernel wrote it
 	cpus  []int  // in it
 	round int    // readings so far
-	given bool   // somebody wrote the cpuset for this cgroup; else it is its parent's
+	given bool   // the cpuset was written for this cgroup; else it is its parent's
 	pid   int    // whose affinity was looked at
 	mask  int    // CPUs in that
 
@@ -35,8 +35,8 @@ const (
 
 // allot says how many cores are the job's: the CPUs of a cpuset that was made for it; of
 // CPUs that it shares with others, those of a narrower affinity, else its part by the
-// weights of its cgroup and of those beside it. Without any of these nobody gave it any
-// number of cores, and nothing is said: that it may use them all is no allocation.
+// weights of its cgroup and of those beside it. Without any of these it was given no number of
+// cores, and the column is missing: that it may use them all is no allocation.
 func (r *reader) allot(m collector.Moment, out collector.Values) error {
 	a := &r.allotted
 	defer func() { a.round++ }()
@@ -114,7 +114,7 @@ func (r *reader) confined(online map[int]bool) (cpus int, own bool, err error) {
 	return 0, false, nil
 }
 
-// given tells whether somebody wrote a cpuset for the v2 cgroup. One that is empty is
+// given reports whether a cpuset was written for the v2 cgroup. One that is empty is
 // that of its parent, which all that are in it share.
 func (r *reader) given() bool {
 	data, err := r.read(r.unified, "cpuset.cpus")
@@ -157,7 +157,7 @@ type pool struct {
 }
 
 // part is the job's share of the CPUs by the weights of its cgroup and those beside it; 0
-// where nobody gave any of them a weight.
+// where none of them was given a weight.
 func (r *reader) part(now time.Time) float64 {
 	dir, file, usual := r.unified, "cpu.weight", 100.0
 	if v1 := r.legacy["cpu"]; v1 != "" {
@@ -207,7 +207,7 @@ func (c *Collector) pool(parent, file string, usual float64, now time.Time) *poo
 	return p
 }
 
-// populated tells whether processes are in a cgroup; under v1 in it itself, and not in
+// populated reports whether processes are in a cgroup; under v1 in it itself, and not in
 // those below.
 func populated(dir string) bool {
 	if data, err := hostfs.Read(filepath.Join(dir, "cgroup.events")); err == nil {

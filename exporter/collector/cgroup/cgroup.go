@@ -74,8 +74,8 @@ func (c *Collector) Open(_ context.Context, t collector.Target) (collector.Reade
 		return nil, fmt.Errorf("%w: the job has no cgroup", collector.ErrUnsupported)
 	}
 	r := &reader{collector: c, unified: t.Dirs[hostfs.Unified], legacy: map[string]string{}}
-	if r.pressed = r.unified; r.pressed == "" && c.inUnified(t.Leaf) {
-		r.pressed = t.Leaf
+	if r.pressed = r.unified; r.pressed == "" && c.inUnified(t.PerfDir) {
+		r.pressed = t.PerfDir
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Dirs)) {
 		if name == hostfs.Unified {
@@ -88,7 +88,7 @@ func (c *Collector) Open(_ context.Context, t collector.Target) (collector.Reade
 	return r, nil
 }
 
-// inUnified tells whether a directory is in the v2 hierarchy, where alone pressure is told.
+// inUnified reports whether a directory is in the v2 hierarchy, which alone has pressure.
 func (c *Collector) inUnified(dir string) bool {
 	return dir != "" && slices.ContainsFunc(c.root.Hierarchies(), func(h hostfs.Hierarchy) bool {
 		return h.V2 && strings.HasPrefix(dir, h.Dir+"/")
@@ -98,13 +98,22 @@ func (c *Collector) inUnified(dir string) bool {
 type reader struct {
 	collector *Collector
 	unified   string            // v2 directory, empty = none
-	pressed   string            // the same, or the leaf that tells pressure in its place
+	pressed   string            // the same, or the perf cgroup that has its processes
 	legacy    map[string]string // v1 directories by controller
 	peak      float64           // largest use seen, where the kernel keeps none
 
 	buf      []byte
 	allotted allotted
+
+	usage  float64          // CPU seconds at the last reading
+	rest   collector.Values // what else the last whole reading had
+	skips  int              // readings since
+	failed bool             // the last whole reading was incomplete
 }
+
+// skipped is how many readings in a row of a job of which nothing ran repeat what the last
+// whole one found: only others change it then, who take its memory or write its pages back.
+const skipped = 7
 
 // read reads a file of a cgroup; what it returns is good until the next.
 func (r *reader) read(dir, file string) ([]byte, error) {
@@ -127,14 +136,30 @@ func (r *reader) number(dir, file string) (float64, error) {
 // Read reads each group of columns by itself, so that one that is missing takes
 // no other with it. Files that a hierarchy does not have are no error.
 func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Values) error {
-	var errs []error
-	allot := func(out collector.Values) error { return r.allot(m, out) }
-	for _, read := range []func(collector.Values) error{r.cpu, r.memory, r.io, r.pressure, allot} {
-		if err := read(out); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
+	err := ignoreMissing(r.cpu(out))
+	usage, ran := out[api.ColCPUSeconds]
+	ran = !ran || usage != r.usage
+	r.usage = usage
+	if !ran && err == nil && !r.failed && r.rest != nil && r.skips < skipped {
+		r.skips++
+		maps.Copy(out, r.rest)
+		return nil
 	}
-	return errors.Join(errs...)
+	if r.rest == nil {
+		r.rest = collector.Values{}
+	}
+	clear(r.rest)
+	err = errors.Join(err, ignoreMissing(r.memory(r.rest)), ignoreMissing(r.io(r.rest)), ignoreMissing(r.pressure(r.rest)), ignoreMissing(r.allot(m, r.rest)))
+	r.skips, r.failed = 0, err != nil
+	maps.Copy(out, r.rest)
+	return err
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // Close has nothing to release.

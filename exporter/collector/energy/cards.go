@@ -45,7 +45,7 @@ func (c *cards) take(joules float64) float64 {
 	return took
 }
 
-// rest tells whether what is left beside the cards is what the machine takes beside cards
+// rest reports whether what is left beside the cards is what the machine takes beside cards
 // that do nothing. Beside cards at work it is not: both meters are some per cent off, and
 // fans and power supplies work for the cards.
 func (c *cards) rest() bool { return c.calm && c.owed == 0 }

@@ -48,7 +48,7 @@ func (b *board) step(watts float64, a energy.Activity) energy.Split {
 		a.Elapsed, b.at = time.Second, b.at.Add(time.Second)
 	}
 	a.At, a.Cores = b.at, 16
-	s, _, err := b.m.Step(b.t.Context(), a)
+	s, _, err := step(b.t.Context(), b.m, a)
 	if err != nil {
 		b.t.Fatal(err)
 	}

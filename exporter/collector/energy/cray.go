@@ -1,22 +1,20 @@
 package energy
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/hostfs"
 )
 
-// NewPMCounters returns a meter of what the controller of a Cray node tells in
+// NewPMCounters returns a meter of what the controller of a Cray node shows in
 // /sys/cray/pm_counters, ten times a second and to everybody: its processors and memory,
-// and beside them the node and its accelerators. A node that tells no parts is counted
+// and beside them the node and its accelerators. A node that shows no parts is counted
 // as a whole, accelerators included.
 func NewPMCounters(root hostfs.Root, model Model) (*Measured, error) {
 	dir := root.Sys("cray", "pm_counters")
@@ -27,20 +25,20 @@ func NewPMCounters(root hostfs.Root, model Model) (*Measured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pm_counters: %w", err)
 	}
-	var c cray
+	var c []*file
 	for _, e := range entries {
 		name := e.Name()
 		if name != "energy" && !strings.HasSuffix(name, "_energy") {
 			continue
 		}
-		p := &pmCounter{path: dir + "/" + name}
+		p := &file{path: dir + "/" + name, parse: ParsePMCounter, sum: &growing{unit: 1}}
 		p.id, p.name, p.pkg = "pm_counters:"+name, strings.TrimSuffix(name, "_energy"), Whole
 		if name == "energy" {
 			p.name = "node"
 		}
 		c = append(c, p)
 	}
-	parts := slices.ContainsFunc(c, func(p *pmCounter) bool { return p.name == "cpu" })
+	parts := slices.ContainsFunc(c, func(p *file) bool { return p.name == "cpu" })
 	for _, p := range c {
 		switch {
 		case parts && p.name == "cpu":
@@ -56,7 +54,7 @@ func NewPMCounters(root hostfs.Root, model Model) (*Measured, error) {
 			return nil, fmt.Errorf("pm_counters: %w", err)
 		}
 	}
-	m, err := measured(BMC, c, model)
+	m, err := measured(BMC, files{"pm_counters", c}, model)
 	if err != nil {
 		return nil, err
 	}
@@ -69,15 +67,6 @@ func NewPMCounters(root hostfs.Root, model Model) (*Measured, error) {
 	return m, nil
 }
 
-type pmCounter struct {
-	counter
-	path string
-	last uint64
-	seen bool
-}
-
-type cray []*pmCounter
-
 // ParsePMCounter reads one file of pm_counters, such as "12345 J 1700000000000000 us",
 // into joules. Every error is hostfs.ErrFormat.
 func ParsePMCounter(data []byte) (uint64, error) {
@@ -87,41 +76,3 @@ func ParsePMCounter(data []byte) (uint64, error) {
 	}
 	return hostfs.Number([]byte(fields[0]))
 }
-
-func (p *pmCounter) now() (uint64, error) {
-	data, err := hostfs.Read(p.path)
-	if err != nil {
-		return 0, err
-	}
-	return ParsePMCounter(data)
-}
-
-func (c cray) read(context.Context, time.Duration) error {
-	var errs []error
-	for _, p := range c {
-		now, err := p.now()
-		switch {
-		case err != nil && p.component != "":
-			errs = append(errs, fmt.Errorf("%s: %w", p.name, err))
-			continue
-		case err != nil:
-			continue
-		case p.seen && now >= p.last:
-			p.total += float64(now - p.last)
-		case p.seen: // the controller was restarted, and counts from 0
-			p.total += float64(now)
-		}
-		p.last, p.seen = now, true
-	}
-	return still("pm_counters", errs)
-}
-
-func (c cray) counters() []counter {
-	out := make([]counter, 0, len(c))
-	for _, p := range c {
-		out = append(out, p.counter)
-	}
-	return out
-}
-
-func (c cray) within() time.Duration { return 0 }

@@ -6,7 +6,7 @@ import (
 	"pitchpipe/exporter/hostfs"
 )
 
-// packageScope tells whether RAPL counts by package even where the kernel reads it once
+// packageScope reports whether RAPL counts by package even where the kernel reads it once
 // for each die. Intel's processors of several dies count by die. AMD's, and Hygon's, have
 // one counter for the package, which some kernels (6.9 and a few after it) show once for
 // each group of cores that they call a die: the sum would be several times the truth.

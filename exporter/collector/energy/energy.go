@@ -38,9 +38,9 @@ type Activity struct {
 	// Packages are the same by the number of the socket; nil = not known.
 	Packages map[int]Cores
 	// GPUs are the joules of all graphics cards in the interval, which a meter that counts
-	// the cards too takes out of what it tells.
+	// the cards too takes out of what it counts.
 	GPUs float64
-	// Guessed means that GPUs is not what the cards told: nothing is to be learned from it.
+	// Guessed means that GPUs is a guess: nothing is to be learned from it.
 	Guessed bool
 }
 
@@ -98,22 +98,29 @@ func split(parts []Part) Split {
 	return s
 }
 
-// Meter tells the energy of the node interval by interval.
+// Meter knows the energy of the node. Read may hang, where a file of the kernel does; no
+// other method is called meanwhile.
 type Meter interface {
 	// Source is PerfPower, RAPL, BMC, HWMon or Modelled.
 	Source() string
-	// Step returns the joules since the last step. ok is false for the first one of
-	// a meter that measures, and where it could not be read.
-	Step(ctx context.Context, a Activity) (s Split, ok bool, err error)
-	// Base is what it counts beside DRAM: Package or Node.
+	// Base is what it counts beside DRAM: Package or Node. It never changes.
 	Base() Component
+	// Within is the longest time that it may go unread; 0 = any.
+	Within() time.Duration
+	// Read brings its counters up to date; elapsed is the time since it was last read. An
+	// error concerns counters that stand still: what they miss comes with the next reading.
+	Read(ctx context.Context, elapsed time.Duration) error
+	// Settle returns the joules since it was last called, as of the last reading. ok is
+	// false for the first call.
+	Settle(a Activity) (s Split, ok bool)
+	// Zones are what single counters show; nil = it has none.
+	Zones() []Zone
 	// IdleWatts is what the meter takes for the node without work, and how it knows.
 	IdleWatts() (watts float64, basis string)
-}
-
-// Zoned is a meter that reads several counters.
-type Zoned interface {
-	Zones() []Zone
+	// Calibrations are what it learned of the node without work, and Recall takes what an
+	// earlier exporter learned.
+	Calibrations() []Calibration
+	Recall(known []Calibration)
 }
 
 // Zone is what one counter counted since the exporter began.
@@ -122,21 +129,6 @@ type Zone struct {
 	Name    string // package-0, core, dram, psys
 	Counted bool   // it is part of the node's total
 	Joules  float64
-}
-
-// Frequent is a meter that has to be read now and then between two steps.
-type Frequent interface {
-	// Within is the longest time that it may go unread; 0 = any.
-	Within() time.Duration
-	// Refresh reads it; elapsed is the time since it was last read.
-	Refresh(ctx context.Context, elapsed time.Duration) error
-}
-
-// Calibrated is a meter that learns what the node takes without work.
-type Calibrated interface {
-	Calibrations() []Calibration
-	// Recall takes what an earlier exporter learned.
-	Recall(known []Calibration)
 }
 
 // Weakest is the source that a sum of joules may claim: the modelled one where any part

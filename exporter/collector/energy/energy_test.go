@@ -1,6 +1,7 @@
 package energy_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -92,7 +93,7 @@ func TestPowercapAccumulatesAcrossWrapsAndTheBookCloses(t *testing.T) {
 	var truth, jobs float64
 	var book energy.Book
 	act := energy.Activity{Elapsed: time.Second, Busy: 40, Cores: 64}
-	if _, ok, err := p.Step(t.Context(), act); ok || err != nil {
+	if _, ok, err := step(t.Context(), p, act); ok || err != nil {
 		t.Fatalf("the first step: ok %v, err %v; want no interval yet", ok, err)
 	}
 	for range 1000 {
@@ -105,7 +106,7 @@ func TestPowercapAccumulatesAcrossWrapsAndTheBookCloses(t *testing.T) {
 		for _, id := range []string{"intel-rapl:0:0", "intel-rapl:2", "intel-rapl-mmio:0"} {
 			s.add(id, 333) // must not be counted
 		}
-		split, ok, err := p.Step(t.Context(), act)
+		split, ok, err := step(t.Context(), p, act)
 		if err != nil || !ok {
 			t.Fatalf("step: ok %v, err %v", ok, err)
 		}
@@ -142,12 +143,12 @@ func TestAPackageThatOnlyMMIOCountsIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	act := energy.Activity{Elapsed: time.Second, Cores: 4}
-	if _, _, err := p.Step(t.Context(), act); err != nil {
+	if _, _, err := step(t.Context(), p, act); err != nil {
 		t.Fatal(err)
 	}
 	s.add("intel-rapl-mmio:0", 10)
 	s.add("intel-rapl:0", 25)
-	if got, ok, err := p.Step(t.Context(), act); err != nil || !ok || got.Total != 10 {
+	if got, ok, err := step(t.Context(), p, act); err != nil || !ok || got.Total != 10 {
 		t.Errorf("got %+v, %v, %v; want 10 J", got, ok, err)
 	}
 }
@@ -160,16 +161,16 @@ func TestAZoneThatIsOnlyShownTakesNothingDownWithIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	act := energy.Activity{Elapsed: time.Second, Cores: 4}
-	if _, _, err := p.Step(t.Context(), act); err != nil {
+	if _, _, err := step(t.Context(), p, act); err != nil {
 		t.Fatal(err)
 	}
 	s.add("intel-rapl:0", 10)
 	s.write("intel-rapl:1", "energy_uj", "nonsense")
-	if got, ok, err := p.Step(t.Context(), act); err != nil || !ok || got.Total != 10 {
+	if got, ok, err := step(t.Context(), p, act); err != nil || !ok || got.Total != 10 {
 		t.Errorf("got %+v, %v, %v; want 10 J", got, ok, err)
 	}
 	s.add("intel-rapl:1", 40)
-	if _, _, err := p.Step(t.Context(), act); err != nil {
+	if _, _, err := step(t.Context(), p, act); err != nil {
 		t.Fatal(err)
 	}
 	for _, z := range p.Zones() {
@@ -190,7 +191,7 @@ func TestAZoneWhoseRangeIsUnreadableLosesAtMostAWrap(t *testing.T) {
 	total := 0.0
 	for _, uj := range []string{"900000000", "950000000", "20000000", "30000000"} {
 		s.write("intel-rapl:0", "energy_uj", uj)
-		split, _, err := p.Step(t.Context(), act)
+		split, _, err := step(t.Context(), p, act)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +210,7 @@ func TestAnUnreadableZoneLosesNoEnergy(t *testing.T) {
 		t.Fatal(err)
 	}
 	act := energy.Activity{Elapsed: time.Second, Cores: 4}
-	step := func() (energy.Split, error) { s, _, err := p.Step(t.Context(), act); return s, err }
+	step := func() (energy.Split, error) { s, _, err := step(t.Context(), p, act); return s, err }
 	if _, err := step(); err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +239,7 @@ func TestTheModelIsLinearInTheBusyShare(t *testing.T) {
 		{"more than there is", 9, 300, 100},
 	} {
 		m := energy.NewModeller(energy.Model{Idle: 50, Max: 150})
-		got, ok, err := m.Step(t.Context(), energy.Activity{Elapsed: 2 * time.Second, Busy: tc.busy, Cores: 4})
+		got, ok, err := step(t.Context(), m, energy.Activity{Elapsed: 2 * time.Second, Busy: tc.busy, Cores: 4})
 		if err != nil || !ok || got.Total != tc.total || got.Idle != tc.idle {
 			t.Errorf("%s: got %+v, %v, %v; want %v J, %v J idle", tc.name, got, ok, err, tc.total, tc.idle)
 		}
@@ -262,7 +263,7 @@ func TestTicksThatCameTooEarlyCountInTheNextInterval(t *testing.T) {
 	m := energy.NewModeller(energy.Model{Idle: 0, Max: 100})
 	total := 0.0
 	for _, busy := range []float64{0.22, 0.18, 0.21, 0.19} { // two cores, all of the time
-		s, _, err := m.Step(t.Context(), energy.Activity{Elapsed: 100 * time.Millisecond, Busy: busy, Cores: 2})
+		s, _, err := step(t.Context(), m, energy.Activity{Elapsed: 100 * time.Millisecond, Busy: busy, Cores: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,4 +272,13 @@ func TestTicksThatCameTooEarlyCountInTheNextInterval(t *testing.T) {
 	if math.Abs(total-40) > 1e-9 {
 		t.Errorf("total %v J, want 40", total)
 	}
+}
+
+// step reads a meter and settles the interval.
+func step(ctx context.Context, m energy.Meter, a energy.Activity) (energy.Split, bool, error) {
+	if err := m.Read(ctx, a.Elapsed); err != nil {
+		return energy.Split{}, false, err
+	}
+	s, ok := m.Settle(a)
+	return s, ok, nil
 }

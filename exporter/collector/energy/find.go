@@ -54,26 +54,18 @@ func Find(c Config) (*Found, error) {
 
 // ask opens a meter, which reads it. One that comes too late is closed.
 func ask(name string, open func() (*Measured, error)) (*Measured, error) {
-	type answer struct {
-		meter *Measured
-		err   error
+	w := collector.NewWorker(name)
+	var m *Measured
+	var failed error
+	if w.DoWithin(collector.Patience, func() { m, failed = open() }) != nil {
+		w.Then(func() {
+			if m != nil {
+				_ = m.Close() // it is not used
+			}
+		})
+		return nil, fmt.Errorf("energy/%s: %w; it is not used until the exporter is restarted", name, collector.ErrSilent)
 	}
-	late := make(chan *Measured, 1)
-	got, done, err := collector.Ask("energy/"+name, func() answer {
-		m, err := open()
-		late <- m
-		return answer{m, err}
-	})
-	if err == nil {
-		return got.meter, got.err
-	}
-	go func() {
-		<-done
-		if m := <-late; m != nil {
-			_ = m.Close() // nobody reads it
-		}
-	}()
-	return nil, fmt.Errorf("%w; it is not used until the exporter is restarted", err)
+	return m, failed
 }
 
 // Found is the meter of a node.
@@ -93,7 +85,7 @@ func (f *Found) Close() error {
 }
 
 // Parts names the source of each component that the joules of a job on this node are made
-// of; gpus tells whether those of graphics cards are.
+// of; gpus reports whether those of graphics cards are.
 func (f *Found) Parts(gpus bool) map[string]string {
 	source := f.Meter.Source()
 	out := map[string]string{string(f.Meter.Base()): source}

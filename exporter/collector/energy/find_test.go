@@ -140,7 +140,7 @@ func TestEachMachineIsReadByTheBestOfItsMeters(t *testing.T) {
 					}
 				}
 				elapsed := time.Duration(min(i, 1)) * 25 * time.Second
-				s, _, err := f.Meter.Step(t.Context(), energy.Activity{Elapsed: elapsed, Busy: 2 * elapsed.Seconds(), Cores: int(cpus)})
+				s, _, err := step(t.Context(), f.Meter, energy.Activity{Elapsed: elapsed, Busy: 2 * elapsed.Seconds(), Cores: int(cpus)})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -161,13 +161,11 @@ func TestEachMachineIsReadByTheBestOfItsMeters(t *testing.T) {
 				t.Errorf("%.0f J in ten minutes, in truth %.0f", got, want)
 			}
 			var counted, shown []string
-			if z, ok := f.Meter.(energy.Zoned); ok {
-				for _, z := range z.Zones() {
-					if z.Counted {
-						counted = append(counted, z.ID)
-					} else {
-						shown = append(shown, z.ID)
-					}
+			for _, z := range f.Meter.Zones() {
+				if z.Counted {
+					counted = append(counted, z.ID)
+				} else {
+					shown = append(shown, z.ID)
 				}
 			}
 			zones := strings.Join(counted, " ")

@@ -1,7 +1,6 @@
 package energy
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -60,7 +59,7 @@ func ParseSensors(rules []string) (Sensors, error) {
 	return out, nil
 }
 
-// judge tells as what a sensor counts.
+// judge reports as what a sensor counts.
 func (s Sensors) judge(chip, label, file string) (Component, int) {
 	for _, r := range s {
 		if _, ok := fits(r.Chip, chip); !ok {
@@ -81,7 +80,7 @@ func (s Sensors) judge(chip, label, file string) (Component, int) {
 	return "", Whole
 }
 
-// fits tells whether a name is as a pattern says, and the number at its {n}.
+// fits reports whether a name is as a pattern says, and the number at its {n}.
 func fits(pattern, name string) (number int, ok bool) {
 	text := regexp.QuoteMeta(pattern)
 	text = strings.ReplaceAll(strings.ReplaceAll(text, `\{n\}`, `(\d{1,4})`), `\*`, `.*`)
@@ -109,11 +108,11 @@ func NewHWMon(root hostfs.Root, sensors Sensors, model Model) (*Measured, error)
 	if err != nil {
 		return nil, fmt.Errorf("hwmon: %w", err)
 	}
-	var found hwmon
+	var found []*file
 	for _, chip := range chips {
 		found = append(found, sensorsOf(filepath.Join(top, chip.Name()), chip.Name(), sensors)...)
 	}
-	whole := slices.ContainsFunc(found, func(s *sensor) bool { return s.component == Node })
+	whole := slices.ContainsFunc(found, func(s *file) bool { return s.component == Node })
 	counted := 0
 	for _, s := range found {
 		if whole && s.component != Node {
@@ -130,28 +129,38 @@ func NewHWMon(root hostfs.Root, sensors Sensors, model Model) (*Measured, error)
 	if counted == 0 {
 		return nil, fmt.Errorf("%w: no sensor below %s is known to count a socket or the machine; see --energy.hwmon", collector.ErrUnsupported, top)
 	}
-	m, err := measured(HWMon, found, model)
+	m, err := measured(HWMon, files{"hwmon", found}, model)
 	if err == nil && whole {
 		m.cards = &cards{}
 	}
 	return m, err
 }
 
-// sensor is one power or energy sensor.
-type sensor struct {
-	counter
-	path   string
-	energy bool    // it counts microjoules; else it shows microwatts
-	last   float64 // J or W
-	seen   bool
-	since  time.Duration // since that
+// integrated makes joules of the power that a sensor shows, in microwatts.
+type integrated struct {
+	watts float64 // at the last reading
+	seen  bool
+	since time.Duration
+	total float64
 }
 
-type hwmon []*sensor
+func (i *integrated) pass(elapsed time.Duration) { i.since += elapsed }
+
+// within is how far power is integrated at once.
+func (i *integrated) within() time.Duration { return time.Second }
+
+func (i *integrated) add(now uint64) float64 {
+	watts := float64(now) / 1e6
+	if i.seen {
+		i.total += (i.watts + watts) / 2 * i.since.Seconds()
+	}
+	i.watts, i.seen, i.since = watts, true, 0
+	return i.total
+}
 
 // sensorsOf lists a chip's sensors that fit a rule, at most one for each number: energy
 // before average power before the power of a moment.
-func sensorsOf(dir, id string, rules Sensors) hwmon {
+func sensorsOf(dir, id string, rules Sensors) []*file {
 	data, err := hostfs.Read(filepath.Join(dir, "name"))
 	if err != nil {
 		return nil
@@ -173,12 +182,15 @@ func sensorsOf(dir, id string, rules Sensors) hwmon {
 			best[key] = e.Name()
 		}
 	}
-	var out hwmon
-	for key, file := range best {
-		s := &sensor{path: filepath.Join(dir, file), energy: strings.HasPrefix(file, "energy")}
+	var out []*file
+	for key, name := range best {
+		s := &file{path: filepath.Join(dir, name), parse: hostfs.Number, sum: &integrated{}}
+		if strings.HasPrefix(name, "energy") {
+			s.sum = &growing{unit: 1e-6}
+		}
 		label := key
-		for _, name := range []string{key + "_label", key + "_oem_info"} {
-			if data, err := hostfs.Read(filepath.Join(dir, name)); err == nil && strings.TrimSpace(string(data)) != "" {
+		for _, text := range []string{key + "_label", key + "_oem_info"} {
+			if data, err := hostfs.Read(filepath.Join(dir, text)); err == nil && strings.TrimSpace(string(data)) != "" {
 				label = strings.TrimSpace(string(data))
 				break
 			}
@@ -193,57 +205,6 @@ func sensorsOf(dir, id string, rules Sensors) hwmon {
 		}
 		out = append(out, s)
 	}
-	slices.SortFunc(out, func(a, b *sensor) int { return strings.Compare(a.id, b.id) })
+	slices.SortFunc(out, func(a, b *file) int { return strings.Compare(a.id, b.id) })
 	return out
-}
-
-// now is joules or watts.
-func (s *sensor) now() (float64, error) {
-	data, err := hostfs.Read(s.path)
-	if err != nil {
-		return 0, err
-	}
-	n, err := hostfs.Number(data)
-	return float64(n) / 1e6, err
-}
-
-func (h hwmon) read(_ context.Context, elapsed time.Duration) error {
-	var errs []error
-	for _, s := range h {
-		s.since += elapsed
-		now, err := s.now()
-		if err != nil {
-			if s.component != "" {
-				errs = append(errs, fmt.Errorf("%s: %w", s.name, err))
-			}
-			continue
-		}
-		switch {
-		case !s.seen:
-		case s.energy && now >= s.last:
-			s.total += now - s.last
-		case s.energy: // the driver was loaded anew
-			s.total += now
-		default:
-			s.total += (s.last + now) / 2 * s.since.Seconds()
-		}
-		s.last, s.seen, s.since = now, true, 0
-	}
-	return still("hwmon", errs)
-}
-
-func (h hwmon) counters() []counter {
-	out := make([]counter, 0, len(h))
-	for _, s := range h {
-		out = append(out, s.counter)
-	}
-	return out
-}
-
-// within is how far power is integrated at once.
-func (h hwmon) within() time.Duration {
-	if slices.ContainsFunc(h, func(s *sensor) bool { return !s.energy }) {
-		return time.Second
-	}
-	return 0
 }

@@ -101,7 +101,7 @@ func TestASensorCountsAsItsRuleSays(t *testing.T) {
 			}
 			var text []string
 			for i := range 3 {
-				s, _, err := m.Step(t.Context(), energy.Activity{Elapsed: time.Duration(i) * 10 * time.Second, Cores: 4})
+				s, _, err := step(t.Context(), m, energy.Activity{Elapsed: time.Duration(i) * 10 * time.Second, Cores: 4})
 				if err != nil || i > 0 && s.WithGPUs != tc.gpus {
 					t.Errorf("%+v, %v; want with cards %v", s, err, tc.gpus)
 				}
@@ -170,7 +170,7 @@ func TestACrayNodeThatTellsNoPartsIsCountedAsAWhole(t *testing.T) {
 		if err := os.WriteFile(root.Sys("cray", "pm_counters", "energy"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, ok, err := m.Step(t.Context(), energy.Activity{Elapsed: time.Second, Cores: 4})
+		s, ok, err := step(t.Context(), m, energy.Activity{Elapsed: time.Second, Cores: 4})
 		if err != nil || ok && (!s.WithGPUs || s.Parts[0].Component != energy.Node) {
 			t.Fatalf("%+v, %v", s, err)
 		}

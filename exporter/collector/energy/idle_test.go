@@ -26,7 +26,7 @@ func newCalm(t *testing.T) *calm {
 		t.Fatal(err)
 	}
 	c := &calm{t: t, tree: s, m: m, at: time.Unix(1_800_000_000, 0)}
-	if _, _, err := m.Step(t.Context(), energy.Activity{Cores: 8, At: c.at}); err != nil {
+	if _, _, err := step(t.Context(), m, energy.Activity{Cores: 8, At: c.at}); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -39,7 +39,7 @@ func (c *calm) step(seconds int, busy, watts, dram float64) (s energy.Split) {
 		c.tree.add("intel-rapl:0:0", dram)
 		c.at = c.at.Add(time.Second)
 		var err error
-		if s, _, err = c.m.Step(c.t.Context(), energy.Activity{Elapsed: time.Second, At: c.at, Busy: busy, Cores: 8}); err != nil {
+		if s, _, err = step(c.t.Context(), c.m, energy.Activity{Elapsed: time.Second, At: c.at, Busy: busy, Cores: 8}); err != nil {
 			c.t.Fatal(err)
 		}
 	}
@@ -110,7 +110,7 @@ func TestASocketThatRestsIsCalibratedWhileTheOtherWorks(t *testing.T) {
 	for range 12 {
 		s.add("intel-rapl:0", 200)
 		s.add("intel-rapl:1", 40)
-		if _, _, err := m.Step(t.Context(), act); err != nil {
+		if _, _, err := step(t.Context(), m, act); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,14 +8,16 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"pitchpipe/exporter/hostfs"
 )
 
-// counter is one counter of a reader.
+// counter is one counter of a meter.
 type counter struct {
 	id, name  string
 	component Component // empty = only shown
 	pkg       int
-	total     float64 // joules since the reader was opened; never falls
+	total     float64 // joules since the meter was opened; never falls
 }
 
 // reader keeps counters up to date.
@@ -29,14 +31,104 @@ type reader interface {
 	within() time.Duration
 }
 
+// file is a counter that a file of the kernel shows.
+type file struct {
+	counter
+	path  string
+	parse func(data []byte) (uint64, error)
+	sum   accumulator
+}
+
+// accumulator makes a sum that never falls of what a counter shows.
+type accumulator interface {
+	// pass says that time went by, whether the counter is then read or not.
+	pass(elapsed time.Duration)
+	// add takes a reading and returns the joules since the first.
+	add(now uint64) float64
+	// within is how often it needs a reading; 0 = at any time.
+	within() time.Duration
+}
+
+// files is a reader of counters in files.
+type files struct {
+	of  string // the source, for errors
+	all []*file
+}
+
+func (f *file) now() (uint64, error) {
+	data, err := hostfs.Read(f.path)
+	if err != nil {
+		return 0, err
+	}
+	return f.parse(data)
+}
+
+func (s files) read(_ context.Context, elapsed time.Duration) error {
+	var errs []error
+	for _, f := range s.all {
+		f.sum.pass(elapsed)
+		now, err := f.now()
+		if err == nil {
+			f.total = f.sum.add(now)
+		} else if f.component != "" {
+			errs = append(errs, fmt.Errorf("%s: %w", f.name, err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%s: %w", s.of, err)
+	}
+	return nil
+}
+
+func (s files) counters() []counter {
+	out := make([]counter, 0, len(s.all))
+	for _, f := range s.all {
+		out = append(out, f.counter)
+	}
+	return out
+}
+
+func (s files) within() time.Duration {
+	shortest := time.Duration(0)
+	for _, f := range s.all {
+		if w := f.sum.within(); f.component != "" && w > 0 && (shortest == 0 || w < shortest) {
+			shortest = w
+		}
+	}
+	return shortest
+}
+
+// growing is a counter of joules or microjoules without an end, which begins anew from 0
+// where what keeps it was restarted.
+type growing struct {
+	unit  float64 // joules of one count
+	last  uint64
+	seen  bool
+	total float64
+}
+
+func (g *growing) pass(time.Duration)    {}
+func (g *growing) within() time.Duration { return 0 }
+
+func (g *growing) add(now uint64) float64 {
+	switch {
+	case !g.seen:
+	case now >= g.last:
+		g.total += float64(now-g.last) * g.unit
+	default:
+		g.total += float64(now) * g.unit
+	}
+	g.last, g.seen = now, true
+	return g.total
+}
+
 // Measured is a meter that reads counters. It belongs to one goroutine.
 type Measured struct {
 	source  string
 	reader  reader
 	cards   *cards // nil: no counter counts the graphics cards too
 	idle    map[string]*idle
-	settled map[string]float64 // joules at the last step; nil = there was none
-	read    time.Duration      // of the interval, that refreshes have told the reader already
+	settled map[string]float64 // joules that Settle last saw; nil = it was not called
 	model   Model
 	unread  []string // parts that could not be read when the meter was opened, and why
 }
@@ -44,16 +136,11 @@ type Measured struct {
 // errTwice means that two counters have one name, so that one would be taken for the other.
 var errTwice = errors.New("two counters of one name")
 
-var (
-	_ Meter      = (*Measured)(nil)
-	_ Zoned      = (*Measured)(nil)
-	_ Frequent   = (*Measured)(nil)
-	_ Calibrated = (*Measured)(nil)
-)
+var _ Meter = (*Measured)(nil)
 
 // measured builds a meter. The model's idle power is shared evenly by the packages, or
 // is that of the whole machine, until something better is known; of DRAM nothing is.
-// Counters are told apart by their ids: two of one id are an error.
+// Counters are distinguished by their ids: two of one id are an error.
 func measured(source string, r reader, model Model) (*Measured, error) {
 	m := &Measured{source: source, reader: r, model: model, idle: map[string]*idle{}}
 	var parts []string
@@ -93,9 +180,8 @@ func (m *Measured) Base() Component {
 // Within is a quarter of the shortest time in which a counter begins anew.
 func (m *Measured) Within() time.Duration { return m.reader.within() }
 
-// Refresh reads the counters and keeps what they counted for the next step.
-func (m *Measured) Refresh(ctx context.Context, elapsed time.Duration) error {
-	m.read += elapsed
+// Read reads the counters. Where one that counts cannot be read that is an error.
+func (m *Measured) Read(ctx context.Context, elapsed time.Duration) error {
 	return m.reader.read(ctx, elapsed)
 }
 
@@ -112,19 +198,13 @@ func (m *Measured) IdleWatts() (watts float64, basis string) {
 	return watts, cmp.Or(basis, basisModelled)
 }
 
-// Step reads the counters. Where one that counts cannot be read the interval has no
-// total; the next one that can be read covers both. One that is only shown stands
-// still meanwhile.
-func (m *Measured) Step(ctx context.Context, a Activity) (Split, bool, error) {
-	err := m.reader.read(ctx, max(a.Elapsed-m.read, 0))
-	// An interval that fails is stepped again, as part of a longer one.
-	m.read = a.Elapsed
-	if err != nil {
-		return Split{}, false, err
-	}
-	m.read = 0
+// Settle returns what the counters grew by.
+func (m *Measured) Settle(a Activity) (Split, bool) {
 	first := m.settled == nil
-	if !first && a.Elapsed > 0 {
+	if !first && a.Elapsed <= 0 {
+		return Split{}, false
+	}
+	if !first {
 		m.cards.begin(a)
 	}
 	now := map[string]float64{}
@@ -136,25 +216,20 @@ func (m *Measured) Step(ctx context.Context, a Activity) (Split, bool, error) {
 		}
 		p := Part{Component: c.component, Package: c.pkg, Total: c.total - m.settled[c.id]}
 		i := m.idle[c.id]
-		if a.Elapsed > 0 {
-			m.learn(i, &p, a)
-		}
+		m.learn(i, &p, a)
 		watts, _ := i.now()
 		p.Idle = min(watts*a.Elapsed.Seconds(), p.Total)
 		parts = append(parts, p)
 	}
-	if first || a.Elapsed <= 0 {
-		if first {
-			m.settled = now
-		}
-		return Split{}, false, nil
-	}
 	m.settled = now
+	if first {
+		return Split{}, false
+	}
 	s := split(parts)
 	if s.WithGPUs = m.cards != nil; s.WithGPUs {
 		m.cards.end()
 	}
-	return s, true, nil
+	return s, true
 }
 
 // learn takes the graphics cards out of a part that counts them, and what is left of it as
@@ -237,14 +312,6 @@ func (m *Measured) parts() int {
 func (m *Measured) Close() error {
 	if c, ok := m.reader.(interface{ Close() error }); ok {
 		return c.Close()
-	}
-	return nil
-}
-
-// still joins what went wrong with counters that count.
-func still(source string, errs []error) error {
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("%s: %w", source, err)
 	}
 	return nil
 }

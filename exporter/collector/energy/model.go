@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 )
 
 // Model is a machine whose power is linear in its busy share. Two parameters
@@ -64,11 +65,26 @@ func (m *Modeller) Base() Component { return Node }
 // IdleWatts is the parameter.
 func (m *Modeller) IdleWatts() (watts float64, basis string) { return m.model.Idle, basisModelled }
 
-// Step computes the interval. Busy time is counted in ticks, so that a short
+// Within is any time, since Read has nothing to read.
+func (m *Modeller) Within() time.Duration { return 0 }
+
+// Read has nothing to read.
+func (m *Modeller) Read(context.Context, time.Duration) error { return nil }
+
+// Zones are none.
+func (m *Modeller) Zones() []Zone { return nil }
+
+// Calibrations are none.
+func (m *Modeller) Calibrations() []Calibration { return nil }
+
+// Recall has nothing to keep.
+func (m *Modeller) Recall([]Calibration) {}
+
+// Settle computes the interval. Busy time is counted in ticks, so that a short
 // interval can seem busier than there are cores; what is over counts in the next.
-func (m *Modeller) Step(_ context.Context, a Activity) (Split, bool, error) {
+func (m *Modeller) Settle(a Activity) (Split, bool) {
 	if a.Elapsed <= 0 {
-		return Split{}, false, nil
+		return Split{}, false
 	}
 	all := a.Elapsed.Seconds() * float64(a.Cores)
 	busy := max(a.Busy, 0) + m.carry
@@ -76,5 +92,5 @@ func (m *Modeller) Step(_ context.Context, a Activity) (Split, bool, error) {
 	a.Busy = busy
 	idle := m.model.Idle * a.Elapsed.Seconds()
 	active := (m.model.Max - m.model.Idle) * a.BusyShare() * a.Elapsed.Seconds()
-	return split([]Part{{Component: Node, Package: Whole, Total: idle + active, Idle: idle}}), true, nil
+	return split([]Part{{Component: Node, Package: Whole, Total: idle + active, Idle: idle}}), true
 }

@@ -1,7 +1,6 @@
 package energy
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/hostfs"
@@ -28,23 +26,15 @@ func NewPowercap(root hostfs.Root, model Model) (*Measured, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := measured(RAPL, zones, model)
+	m, err := measured(RAPL, files{"powercap", zones}, model)
 	if err == nil {
 		m.unread = unread
 	}
 	return m, err
 }
 
-// zone is one energy counter of the powercap tree.
-type zone struct {
-	counter
-	path string
-	mmio bool // of the second interface
-	wrapping
-}
-
 // powercap are the zones in the order of their directories.
-type powercap []*zone
+type powercap []*file
 
 const mmio = "intel-rapl-mmio:"
 
@@ -87,13 +77,13 @@ func zonesBelow(top string, whole bool) (zones powercap, unread []string, err er
 			return nil, nil, fmt.Errorf("powercap: %w", err)
 		}
 	}
-	if !slices.ContainsFunc(zones, func(z *zone) bool { return z.component == Package }) {
+	if !slices.ContainsFunc(zones, func(z *file) bool { return z.component == Package }) {
 		return nil, nil, fmt.Errorf("%w: no package zone below %s", collector.ErrUnsupported, top)
 	}
 	return zones, unread, nil
 }
 
-func newZone(top, id string) (*zone, bool) {
+func newZone(top, id string) (*file, bool) {
 	if !strings.HasPrefix(id, "intel-rapl:") && !strings.HasPrefix(id, mmio) {
 		return nil, false
 	}
@@ -102,15 +92,16 @@ func newZone(top, id string) (*zone, bool) {
 	if err != nil {
 		return nil, false // a zone without a name is none
 	}
-	z := &zone{path: filepath.Join(dir, "energy_uj"), mmio: strings.HasPrefix(id, mmio)}
-	z.id, z.name = id, strings.TrimSpace(string(data))
-	// A zone whose range is unreadable is still good: see wrapping.
+	end := uint64(0) // one whose range is unreadable is still good: see wrapping
 	if data, err := hostfs.Read(filepath.Join(dir, "max_energy_range_uj")); err == nil {
-		if end, err := hostfs.Number(data); err == nil {
-			z.end = end
+		if n, err := hostfs.Number(data); err == nil {
+			end = n
 		}
 	}
-	return z, true
+	return &file{
+		counter: counter{id: id, name: strings.TrimSpace(string(data))}, path: filepath.Join(dir, "energy_uj"),
+		parse: hostfs.Number, sum: &wrapping{end: end},
+	}, true
 }
 
 // packageName is how the kernel calls the zone of a socket: package-1, or package-1-die-0
@@ -118,11 +109,11 @@ func newZone(top, id string) (*zone, bool) {
 const packageName = "package-"
 
 // packageOf is the number of the zone's socket: its own, or that of the zone around it.
-func (p powercap) packageOf(z *zone) int {
+func (p powercap) packageOf(z *file) int {
 	name := z.name
 	if !strings.HasPrefix(name, packageName) {
 		around := z.id[:max(strings.LastIndexByte(z.id, ':'), 0)]
-		i := slices.IndexFunc(p, func(o *zone) bool { return o.id == around })
+		i := slices.IndexFunc(p, func(o *file) bool { return o.id == around })
 		if i < 0 {
 			return Whole
 		}
@@ -137,7 +128,7 @@ func (p powercap) packageOf(z *zone) int {
 	return n
 }
 
-func (z *zone) kind() Component {
+func kindOf(z *file) Component {
 	switch {
 	case strings.HasPrefix(z.name, packageName):
 		return Package
@@ -150,59 +141,15 @@ func (z *zone) kind() Component {
 
 // counts is the component that the zone is counted as. Of two interfaces to one counter
 // the first counts.
-func (p powercap) counts(z *zone) Component {
-	kind := z.kind()
-	if kind == "" || z.mmio && slices.ContainsFunc(p, func(o *zone) bool {
-		return !o.mmio && o.kind() == kind && (o.pkg == z.pkg || o.pkg == Whole || z.pkg == Whole)
+func (p powercap) counts(z *file) Component {
+	kind := kindOf(z)
+	if kind == "" || isMMIO(z) && slices.ContainsFunc(p, func(o *file) bool {
+		return !isMMIO(o) && kindOf(o) == kind && (o.pkg == z.pkg || o.pkg == Whole || z.pkg == Whole)
 	}) {
 		return ""
 	}
 	return kind
 }
 
-func (z *zone) now() (uint64, error) {
-	data, err := hostfs.Read(z.path)
-	if err != nil {
-		return 0, err
-	}
-	return hostfs.Number(data)
-}
-
-// read brings all zones up to date.
-func (p powercap) read(_ context.Context, elapsed time.Duration) error {
-	var errs []error
-	for _, z := range p {
-		z.pass(elapsed)
-		now, err := z.now()
-		if err != nil {
-			if z.component != "" {
-				errs = append(errs, fmt.Errorf("%s: %w", z.name, err))
-			}
-			continue
-		}
-		z.add(now)
-		z.counter.total = float64(z.wrapping.total) / 1e6
-	}
-	return still("powercap", errs)
-}
-
-func (p powercap) counters() []counter {
-	out := make([]counter, 0, len(p))
-	for _, z := range p {
-		out = append(out, z.counter)
-	}
-	return out
-}
-
-func (p powercap) within() time.Duration {
-	shortest := time.Duration(0)
-	for _, z := range p {
-		if z.component == "" {
-			continue
-		}
-		if w := z.wrapping.within(); shortest == 0 || w < shortest {
-			shortest = w
-		}
-	}
-	return shortest
-}
+// isMMIO reports whether a zone is of the second interface.
+func isMMIO(z *file) bool { return strings.HasPrefix(z.id, mmio) }

@@ -40,7 +40,7 @@ func (w *wrapping) pass(elapsed time.Duration) { w.since += max(elapsed, 0) }
 // that it never does twice. What the kernel says about its range is believed where that
 // gives a power that can be, else the ranges that are in use are tried; where none fits
 // the counter was set to zero, and what it shows is a lower bound.
-func (w *wrapping) add(now uint64) {
+func (w *wrapping) add(now uint64) float64 {
 	last, seen, since := w.last, w.seen, w.since
 	w.last, w.seen, w.since = now, true, 0
 	switch {
@@ -53,6 +53,7 @@ func (w *wrapping) add(now uint64) {
 	default:
 		w.total += w.across(last, now, since)
 	}
+	return float64(w.total) / 1e6
 }
 
 func (w *wrapping) across(last, now uint64, since time.Duration) uint64 {

@@ -59,7 +59,7 @@ func TestADayOfWrapsLosesNothing(t *testing.T) {
 				t.Fatalf("read each %v, a quarter of a wrap is %v", every, quarter)
 			}
 			rng := rand.New(rand.NewPCG(3, uint64(tc.watts)))
-			if _, _, err := p.Step(t.Context(), energy.Activity{Cores: 64}); err != nil {
+			if _, _, err := step(t.Context(), p, energy.Activity{Cores: 64}); err != nil {
 				t.Fatal(err)
 			}
 			naive := make([]float64, len(scrapes))
@@ -73,7 +73,7 @@ func TestADayOfWrapsLosesNothing(t *testing.T) {
 				joules := math.Round(tc.watts*(0.95+0.1*rng.Float64())*every.Seconds()*1e6) / 1e6
 				s.add("intel-rapl:0", joules)
 				truth += joules
-				split, ok, err := p.Step(t.Context(), energy.Activity{Elapsed: every, Busy: 40, Cores: 64})
+				split, ok, err := step(t.Context(), p, energy.Activity{Elapsed: every, Busy: 40, Cores: 64})
 				if err != nil || !ok {
 					t.Fatalf("ok %v, err %v", ok, err)
 				}

@@ -27,7 +27,7 @@ type Charge struct {
 	Joules, BusySeconds float64
 	Memory              int64 // now
 	Devices             int   // that it is on now
-	Unknown             bool  // one of them tells neither energy nor power now
+	Unknown             bool  // one of them shows neither energy nor power now
 
 	gone int // readings since it was on one
 }
@@ -88,7 +88,7 @@ func (b *Book) Add(r card.Reading) {
 			continue
 		}
 		if a.gone++; a.missed() {
-			for _, pid := range a.users { // what it takes for them nobody knows now
+			for _, pid := range a.users { // what it takes for them is unknown now
 				if c := b.charges[pid]; c != nil {
 					c.Unknown = true
 				}
@@ -97,7 +97,7 @@ func (b *Book) Add(r card.Reading) {
 	}
 }
 
-// missed tells whether the GPU is not there, and was not long ago.
+// missed reports whether the GPU is not there, and was not long ago.
 func (a *Account) missed() bool { return a.gone > 0 && a.gone <= remember }
 
 // all is what every GPU used that ever was there, and whether one is missed.

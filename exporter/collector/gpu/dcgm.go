@@ -17,7 +17,7 @@ import (
 	"pitchpipe/exporter/collector/gpu/card"
 )
 
-// DCGM reads a dcgm-exporter on this machine. It tells no processes, so that no job is
+// DCGM reads a dcgm-exporter on this machine. It shows no processes, so that no job is
 // charged.
 type DCGM struct {
 	URL      string        // of its page, such as http://127.0.0.1:9400/metrics

@@ -18,7 +18,7 @@ type Collector struct {
 
 var _ collector.Collector = (*Collector)(nil)
 
-// New returns the collector of a source that somebody else runs.
+// New returns the collector of a source that its caller runs.
 func New(source *Source) *Collector { return &Collector{source: source} }
 
 // Name is "gpu".

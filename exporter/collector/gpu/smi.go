@@ -42,7 +42,7 @@ func (s SMI) Run(ctx context.Context, emit func(card.Reading)) error {
 	var round []card.Device
 	var missing []string // lines of the round that tell of no GPU
 	var unread error     // the last of them
-	bad, most := 0, 0    // of them since a GPU was told, and GPUs of a round so far
+	bad, most := 0, 0    // of them since the last good line, and GPUs of a round so far
 	var processes map[string][]card.Process
 	var asked time.Time
 	argv := []string{path, "--query-gpu=" + fields, "--format=csv,noheader,nounits", fmt.Sprintf("-lms=%d", interval.Milliseconds())}
@@ -82,10 +82,10 @@ func (s SMI) Run(ctx context.Context, emit func(card.Reading)) error {
 	return err
 }
 
-// someBad is how many lines in a row may tell of no GPU where no other was told before.
+// someBad is how many lines in a row may show no GPU before the first that does.
 const someBad = 16
 
-// askProcesses returns nil where nobody answers in time.
+// askProcesses returns nil where no answer comes in time.
 func askProcesses(ctx context.Context, path string) map[string][]card.Process {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -102,7 +102,7 @@ func askProcesses(ctx context.Context, path string) map[string][]card.Process {
 	return apps
 }
 
-// mebi is the unit in which nvidia-smi tells memory.
+// mebi is the unit in which nvidia-smi shows memory.
 const mebi = 1 << 20
 
 // parseSMI reads a line such as

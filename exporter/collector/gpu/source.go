@@ -35,7 +35,7 @@ func pace(interval time.Duration) time.Duration {
 type Config struct {
 	Backends []Backend     // in the order in which they are tried
 	Bridge   time.Duration // longest gap over which power is integrated, default 5 s
-	Stale    time.Duration // after which a reading tells nothing about now, default 30 s
+	Stale    time.Duration // after which a reading says nothing about now, default 30 s
 	Logger   *slog.Logger  // default: none
 }
 
@@ -75,7 +75,7 @@ func NewSource(cfg Config) *Source {
 // Snapshot returns what the last reading left.
 func (s *Source) Snapshot() *Snapshot { return s.last.Load() }
 
-// Stale is the age from which on a snapshot tells nothing about now.
+// Stale is the age from which on a snapshot says nothing about now.
 func (s *Source) Stale() time.Duration { return s.cfg.Stale }
 
 const (

@@ -7,21 +7,22 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"unicode"
+
+	"github.com/prometheus/procfs"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/hostfs"
 )
 
-// The kernel's USER_HZ, which is 100 on every architecture that is in use.
-const ticksPerSecond = 100
-
-// CPU is the time of all cores together since boot, in seconds, and how many they are.
+// CPU is the time of all cores together since boot, in seconds.
 type CPU struct {
-	Busy  float64 // user, nice, system, interrupts; guests are part of user
-	Idle  float64 // idle and waiting for IO
-	Steal float64 // taken by the hypervisor
-	Cores int     // that are online; 0 = not told
+	Busy   float64         // user, nice, system, interrupts; guests are part of user
+	Idle   float64         // idle and waiting for IO
+	Steal  float64         // taken by the hypervisor
+	Cores  int             // that are online; 0 = unknown
+	PerCPU map[int]float64 // busy time by the number of the CPU
 }
 
 // Machine is what does not change while the exporter runs.
@@ -46,7 +47,7 @@ type Node struct {
 // New returns a reader of the machine below root.
 func New(root hostfs.Root) *Node { return &Node{root: root} }
 
-// Probe tells what can be read.
+// Probe reports what can be read.
 func (n *Node) Probe(context.Context) []api.Source {
 	_, stat := n.CPU()
 	_, load := n.Load()
@@ -60,19 +61,21 @@ func (n *Node) Probe(context.Context) []api.Source {
 // cores, without which nothing can be attributed.
 func (n *Node) Machine() (Machine, error) {
 	var m Machine
-	stat, err := hostfs.Read(n.root.Proc("stat"))
+	cpu, err := n.CPU()
 	if err != nil {
-		return m, fmt.Errorf("node: %w", err)
-	}
-	if m.Cores, err = Cores(stat); err != nil {
 		return m, err
+	}
+	if m.Cores = cpu.Cores; m.Cores == 0 {
+		return m, fmt.Errorf("node: %w: no cores in /proc/stat", hostfs.ErrFormat)
 	}
 	m.CPUModel = "unknown"
 	if data, err := hostfs.Read(n.root.Proc("cpuinfo")); err == nil {
 		m.CPUModel = Model(data)
 	}
-	if data, err := hostfs.Read(n.root.Proc("meminfo")); err == nil {
-		m.MemoryBytes = MemTotal(data)
+	if fs, err := n.proc(); err == nil {
+		if mem, err := fs.Meminfo(); err == nil && mem.MemTotalBytes != nil {
+			m.MemoryBytes = int64(min(*mem.MemTotalBytes, math.MaxInt64))
+		}
 	}
 	if data, err := hostfs.Read(n.root.Proc("sys", "kernel", "hostname")); err == nil {
 		m.Hostname = strings.TrimSpace(string(data))
@@ -82,34 +85,95 @@ func (n *Node) Machine() (Machine, error) {
 	return m, nil
 }
 
-// CPU reads the time that all cores spent since boot.
+// CPU reads the time that the cores spent since boot.
 func (n *Node) CPU() (CPU, error) {
-	data, err := hostfs.Read(n.root.Proc("stat"))
+	fs, err := n.proc()
+	if err != nil {
+		return CPU{}, err
+	}
+	stat, err := fs.Stat()
 	if err != nil {
 		return CPU{}, fmt.Errorf("node: %w", err)
 	}
-	return ParseCPU(data)
+	t := stat.CPUTotal
+	if t == (procfs.CPUStat{}) && len(stat.CPU) == 0 {
+		return CPU{}, fmt.Errorf("node: %w: no cpu line in /proc/stat", hostfs.ErrFormat)
+	}
+	cpu := CPU{Busy: busy(t), Idle: t.Idle + t.Iowait, Steal: t.Steal, Cores: len(stat.CPU), PerCPU: make(map[int]float64, len(stat.CPU))}
+	for i, t := range stat.CPU {
+		cpu.PerCPU[int(i)] = busy(t)
+	}
+	return cpu, nil
 }
 
-// Busy reads the busy time of each CPU since boot, in seconds, by its number.
-func (n *Node) Busy() (map[int]float64, error) {
-	data, err := hostfs.Read(n.root.Proc("stat"))
-	if err != nil {
-		return nil, fmt.Errorf("node: %w", err)
-	}
-	return ParseBusy(data)
-}
+func busy(t procfs.CPUStat) float64 { return t.User + t.Nice + t.System + t.IRQ + t.SoftIRQ }
 
 // Load reads the load average of the last minute.
 func (n *Node) Load() (float64, error) {
-	data, err := hostfs.Read(n.root.Proc("loadavg"))
+	fs, err := n.proc()
+	if err != nil {
+		return 0, err
+	}
+	load, err := fs.LoadAvg()
 	if err != nil {
 		return 0, fmt.Errorf("node: %w", err)
 	}
-	first, _, _ := strings.Cut(string(data), " ")
-	v, err := strconv.ParseFloat(first, 64)
-	if err != nil || v < 0 || math.IsNaN(v) {
-		return 0, fmt.Errorf("%w: load %.40q", hostfs.ErrFormat, data)
+	if load.Load1 < 0 || math.IsNaN(load.Load1) {
+		return 0, fmt.Errorf("node: %w: load %v", hostfs.ErrFormat, load.Load1)
 	}
-	return v, nil
+	return load.Load1, nil
+}
+
+func (n *Node) proc() (procfs.FS, error) {
+	fs, err := procfs.NewFS(n.root.Proc())
+	if err != nil {
+		return fs, fmt.Errorf("node: %w", err)
+	}
+	return fs, nil
+}
+
+// Model reads the CPU's name off /proc/cpuinfo, which spells it differently from
+// one architecture to the next.
+func Model(cpuinfo []byte) string {
+	names := map[string]string{}
+	for line := range hostfs.Lines(cpuinfo) {
+		key, value, ok := strings.Cut(line, ":")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if ok && value != "" && names[key] == "" {
+			names[key] = value
+		}
+	}
+	for _, key := range []string{"model name", "cpu model", "Processor", "cpu"} {
+		if names[key] != "" {
+			return names[key]
+		}
+	}
+	if names["CPU part"] != "" { // ARM gives numbers only
+		return "arm " + names["CPU implementer"] + " " + names["CPU part"]
+	}
+	return "unknown"
+}
+
+// NormaliseModel makes one name of the spellings of one CPU: lower case, without
+// trade marks, clock rates and filler words, words joined by dashes.
+func NormaliseModel(model string) string {
+	model, _, _ = strings.Cut(strings.ToLower(model), "@")
+	for _, mark := range []string{"(r)", "(tm)", "®", "™"} {
+		model = strings.ReplaceAll(model, mark, " ")
+	}
+	words := strings.FieldsFunc(model, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+	kept := words[:0]
+	for _, w := range words {
+		switch w {
+		case "cpu", "processor", "with", "core", "cores":
+			continue
+		}
+		kept = append(kept, w)
+	}
+	if len(kept) == 0 {
+		return "unknown"
+	}
+	return strings.Join(kept, "-")
 }

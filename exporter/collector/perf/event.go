@@ -24,7 +24,7 @@ type Event struct {
 	unit float64 // counts in one of the column; 0 = 1
 }
 
-// further tells whether the event is beyond those that are always counted.
+// further reports whether the event is beyond those that are always counted.
 func (e Event) further() bool { return strings.HasPrefix(e.Column, api.PerfEvent("")) }
 
 func (e Event) perUnit() float64 { return max(e.unit, 1) }

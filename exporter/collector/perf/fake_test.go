@@ -198,7 +198,7 @@ func hardware(a perf.Attr) bool {
 	return a.Type == unix.PERF_TYPE_HARDWARE || a.Type == unix.PERF_TYPE_HW_CACHE || a.Type == unix.PERF_TYPE_RAW
 }
 
-// need tells how many general counters events of the PMU take where those in taken have
+// need reports how many general counters events of the PMU take where those in taken have
 // the fixed ones.
 func (k *fakeKernel) need(events, taken []string) (int, []string) {
 	n := 0

@@ -136,7 +136,7 @@ func TestGroupsAreAsWideAsThePMU(t *testing.T) {
 				}
 				var columns []string
 				for _, col := range c.Columns() {
-					columns = append(columns, col.Name)
+					columns = append(columns, col)
 				}
 				for group, events := range want {
 					if !slices.Contains(columns, api.PerfEnabled(group)) || !slices.Contains(columns, api.PerfRunning(group)) {

@@ -77,21 +77,17 @@ func (c *Collector) Events() []string {
 	return out
 }
 
-// Column is one that readers may fill beside those that package api names.
-type Column struct{ Name, Help string }
-
-// Columns are those of the chosen events and of the groups, once the machine was probed.
-func (c *Collector) Columns() []Column {
-	var out []Column
+// Columns are those that readers may fill beside the ones that package api names: of the
+// chosen events and of the groups, once the machine was probed.
+func (c *Collector) Columns() []string {
+	var out []string
 	for _, p := range c.plans {
 		for _, e := range p.events {
 			if e.further() {
-				out = append(out, Column{e.Column, e.Help})
+				out = append(out, e.Column)
 			}
 		}
-		out = append(out,
-			Column{api.PerfEnabled(p.name), "Time for which the group " + p.name + " of perf events was enabled, summed over CPUs."},
-			Column{api.PerfRunning(p.name), "Time for which the group " + p.name + " of perf events counted, summed over CPUs."})
+		out = append(out, api.PerfEnabled(p.name), api.PerfRunning(p.name))
 	}
 	return out
 }

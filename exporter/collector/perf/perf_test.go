@@ -374,7 +374,7 @@ func TestCountersGoOnWhenTheCPUsOrTheCgroupOfAJobChange(t *testing.T) {
 		dir  string
 	}{{cpus[:1], one}, {cpus[1:2], one}, {cpus[:2], one}, {cpus[:1], one}, {cpus[1:2], one}, {cpus[:2], two}, {cpus[:1], two}, {cpus[:1], one}} {
 		allowed, dir := step.cpus, step.dir
-		target := collector.Target{Leaf: dir, CPUs: allowed} // a leaf, or
+		target := collector.Target{PerfDir: dir, CPUs: allowed} // a perf cgroup, or
 		if i%2 == 0 {
 			target = collector.Target{Dirs: map[string]string{hostfs.Unified: dir}, CPUs: allowed}
 		}
@@ -443,7 +443,7 @@ func TestEventsLeaveDescriptorsToAllElse(t *testing.T) {
 	}
 }
 
-func TestAJobInALeafIsCountedWhereverPerfLooks(t *testing.T) {
+func TestAJobInAPerfCgroupIsCountedWhereverPerfLooks(t *testing.T) {
 	t.Parallel()
 	for name, tree := range map[string]string{"a tree of perf's own": "perf_event", "v2 beside v1": "unified"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -455,7 +455,7 @@ func TestAJobInALeafIsCountedWhereverPerfLooks(t *testing.T) {
 				k.plant(t, file, "")
 			}
 			dir := k.cgroup(t, tree+"/pitchpipe-perf/slurm-42")
-			target := collector.Target{Dirs: map[string]string{"freezer": k.cgroup(t, "freezer/slurm/uid_1/job_42")}, Leaf: dir}
+			target := collector.Target{Dirs: map[string]string{"freezer": k.cgroup(t, "freezer/slurm/uid_1/job_42")}, PerfDir: dir}
 			c := perf.NewWith(k.root, k)
 			r := opened(t, c, target)
 			k.run(0, dir, busy())
@@ -463,7 +463,7 @@ func TestAJobInALeafIsCountedWhereverPerfLooks(t *testing.T) {
 			if got := values(t, r)[api.ColMinorFaults]; math.Abs(got-5000) > 5 {
 				t.Errorf("%s: %v faults, want 5000", name, got)
 			}
-			target.Leaf = k.cgroup(t, "freezer/pitchpipe-perf/slurm-42")
+			target.PerfDir = k.cgroup(t, "freezer/pitchpipe-perf/slurm-42")
 			if _, err := c.Open(t.Context(), target); !errors.Is(err, collector.ErrUnsupported) {
 				t.Errorf("%s: %v for a leaf in another tree, want %v", name, err, collector.ErrUnsupported)
 			}

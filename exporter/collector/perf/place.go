@@ -42,7 +42,7 @@ func (r *reader) put(cpu int, before, after collector.Place) {
 	p.Misses += after.Misses - before.Misses
 }
 
-// Places tells what the job did on each package. Of events whose group has not been
+// Places reports what the job did on each package. Of events whose group has not been
 // counted all of the time up to now nothing is said.
 func (r *reader) Places() map[int]collector.Place {
 	cycles, misses := false, false

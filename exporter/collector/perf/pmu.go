@@ -66,7 +66,7 @@ func pmuDir(root hostfs.Root, pmu string) string {
 	return root.Sys("bus", "event_source", "devices", pmu)
 }
 
-// corePMU tells whether the machine has counters of its cores at all.
+// corePMU reports whether the machine has counters of its cores at all.
 func corePMU(root hostfs.Root) bool {
 	entries, err := os.ReadDir(pmuDir(root, ""))
 	return err == nil && slices.ContainsFunc(entries, func(e os.DirEntry) bool {
@@ -102,7 +102,7 @@ func pmuEvent(root hostfs.Root, pmu, event string) (Attr, error) {
 }
 
 // ParseTerms reads an event as a PMU's folder describes it, such as
-// "event=0xd0,umask=0x81,cmask=1", into the fields of an Attr; format tells where a
+// "event=0xd0,umask=0x81,cmask=1", into the fields of an Attr; format says where a
 // term's bits go, such as "config:0-7,32-35". A term without a value is 1. Every error
 // is ErrTerms.
 func ParseTerms(text string, format func(term string) (string, error)) (Attr, error) {

@@ -129,7 +129,7 @@ func Denial(root hostfs.Root, refused error) string {
 	if data, err := hostfs.Read(root.Proc("sys", "kernel", "perf_event_paranoid")); err == nil {
 		level = strings.TrimSpace(string(data))
 	}
-	held := capabilities(root)
+	held := root.Capabilities()
 	perfmon, admin := held&(1<<unix.CAP_PERFMON) != 0, held&(1<<unix.CAP_SYS_ADMIN) != 0
 	if !knowsPerfmon(root) {
 		perfmon = false
@@ -152,29 +152,11 @@ func Denial(root hostfs.Root, refused error) string {
 }
 
 // mainline is the highest level of kernel.perf_event_paranoid that the kernel itself knows.
-// Debian and Ubuntu ship kernels that know another one above it, at which many of them let
-// nobody count who has not CAP_SYS_ADMIN, whatever else he may.
+// Debian and Ubuntu ship kernels that know another one above it, at which many of them
+// require CAP_SYS_ADMIN, whatever else a process may.
 const mainline = 2
 
-// capabilities are those that the exporter has, a bit each.
-func capabilities(root hostfs.Root) uint64 {
-	data, err := hostfs.Read(root.Proc("self", "status"))
-	if err != nil {
-		return 0
-	}
-	for line := range hostfs.Lines(data) {
-		if text, ok := strings.CutPrefix(line, "CapEff:"); ok {
-			set, err := strconv.ParseUint(strings.TrimSpace(text), 16, 64)
-			if err != nil {
-				return 0
-			}
-			return set
-		}
-	}
-	return 0
-}
-
-// knowsPerfmon tells whether the kernel has CAP_PERFMON, which came with Linux 5.8.
+// knowsPerfmon reports whether the kernel has CAP_PERFMON, which came with Linux 5.8.
 func knowsPerfmon(root hostfs.Root) bool {
 	data, err := hostfs.Read(root.Proc("sys", "kernel", "cap_last_cap"))
 	if err != nil {
@@ -184,16 +166,12 @@ func knowsPerfmon(root hostfs.Root) bool {
 	return err != nil || last >= unix.CAP_PERFMON
 }
 
-// virtual tells whether the machine says that a hypervisor runs it.
+// virtual reports whether the machine says that a hypervisor runs it.
 func (c *Collector) virtual() bool {
 	data, err := hostfs.Read(c.root.Proc("cpuinfo"))
 	if err != nil {
 		return false
 	}
-	for line := range hostfs.Lines(data) {
-		if name, flags, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "flags" {
-			return slices.Contains(strings.Fields(flags), "hypervisor")
-		}
-	}
-	return false
+	flags, _ := hostfs.Value(data, "flags") // the first CPU's
+	return slices.Contains(strings.Fields(flags), "hypervisor")
 }

@@ -63,8 +63,8 @@ func (r *reader) Follow(_ context.Context, t collector.Target) error {
 // refused says which others are not counted from now on.
 func (r *reader) place(t collector.Target) (refused, err error) {
 	dir := t.Dirs[r.hierarchy.Name]
-	if dir == "" && strings.HasPrefix(t.Leaf, r.hierarchy.Dir+"/") {
-		dir = t.Leaf
+	if dir == "" && strings.HasPrefix(t.PerfDir, r.hierarchy.Dir+"/") {
+		dir = t.PerfDir
 	}
 	if dir == "" {
 		return nil, fmt.Errorf("%w: the job has no cgroup in %s, perf's hierarchy; see --perf.leaf", collector.ErrUnsupported, r.hierarchy.Name)
@@ -213,7 +213,7 @@ func (r *reader) keepUp(now time.Time) error {
 	return errors.Join(err, refused)
 }
 
-// take adds one CPU's counts to its tally, and tells whether they are the last.
+// take adds one CPU's counts to its tally, and reports whether they are the last.
 func (r *reader) take(c *counter, good []bool) (gone bool, err error) {
 	if err := c.group.Read(&r.now); err != nil {
 		return true, err

@@ -44,7 +44,7 @@ func (t *tally) add(last *Counts, now Counts) {
 	last.Values = append(last.Values[:0], now.Values...)
 }
 
-// known tells whether the totals are what the job did up to now, and is to be asked
+// known reports whether the totals are what the job did up to now, and is to be asked
 // once a reading.
 func (t *tally) known() bool {
 	all := t.enabled + t.waiting

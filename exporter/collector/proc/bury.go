@@ -57,7 +57,7 @@ func (p *process) heir(u Use) {
 	}
 }
 
-// covers tells whether what was waited for has room for a child, and takes that room.
+// covers reports whether what was waited for has room for a child, and takes that room.
 // The kernel rounds the sum and not each of its parts, so that two ticks may be missing.
 func (p *process) covers(u Use) bool {
 	if p.waited+2 < u.ticks() || p.waited == 0 && u.ticks() > 0 {

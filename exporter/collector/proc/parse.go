@@ -2,9 +2,9 @@ package proc
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
-	"strings"
 
 	"pitchpipe/exporter/hostfs"
 )
@@ -15,7 +15,7 @@ type Stat struct {
 	Own        Use
 	Children   Use // of those that it waited for, with theirs
 	Threads    uint64
-	StartTicks uint64 // after boot: tells apart two processes of one id
+	StartTicks uint64 // after boot: distinguishes two processes of one id
 	RSSPages   uint64
 }
 
@@ -30,76 +30,18 @@ func (u Use) plus(v Use) Use {
 
 func (u Use) ticks() uint64 { return u.UserTicks + u.SystemTicks }
 
-// ParseStat reads /proc/<pid>/stat. The name in it may hold spaces and brackets,
-// so fields are counted from the last bracket.
+// ParseStat reads /proc/<pid>/stat.
 func ParseStat(data []byte) (Stat, error) {
-	i := bytes.LastIndexByte(data, ')')
-	if i < 0 {
-		return Stat{}, fmt.Errorf("%w: process stat %.60q", hostfs.ErrFormat, data)
+	f, last := hostfs.ParseProcStat(data)
+	if bytes.IndexByte(data, ')') < 0 || last < 24 {
+		return Stat{}, fmt.Errorf("%w: process stat %.60q has %d fields", hostfs.ErrFormat, data, last)
 	}
-	var s Stat
-	var parent uint64
-	// proc(5) numbers the fields from 1; the state after the bracket is the third.
-	const first, last = 3, 24
-	field := first
-	for rest := data[i+1:]; field <= last; field++ {
-		var text []byte
-		if text, rest = word(rest); len(text) == 0 {
-			return Stat{}, fmt.Errorf("%w: process stat has %d fields", hostfs.ErrFormat, field-first)
-		}
-		into := s.field(field)
-		if field == 4 {
-			into = &parent
-		}
-		if into == nil {
-			continue
-		}
-		v, err := hostfs.Uint(text)
-		if err != nil {
-			return Stat{}, fmt.Errorf("%w: field %d of process stat is %.30q", hostfs.ErrFormat, field, text)
-		}
-		*into = v
-	}
-	s.Parent = int(min(parent, math.MaxInt32))
-	return s, nil
-}
-
-// field is where a field of proc(5) goes, nil = nowhere.
-func (s *Stat) field(n int) *uint64 {
-	switch n {
-	case 10:
-		return &s.Own.MinorFaults
-	case 11:
-		return &s.Children.MinorFaults
-	case 12:
-		return &s.Own.MajorFaults
-	case 13:
-		return &s.Children.MajorFaults
-	case 14:
-		return &s.Own.UserTicks
-	case 15:
-		return &s.Own.SystemTicks
-	case 16:
-		return &s.Children.UserTicks
-	case 17:
-		return &s.Children.SystemTicks
-	case 20:
-		return &s.Threads
-	case 22:
-		return &s.StartTicks
-	case 24:
-		return &s.RSSPages
-	}
-	return nil
-}
-
-// word cuts the first word off; it is empty where there is none.
-func word(text []byte) (first, rest []byte) {
-	text = bytes.TrimLeft(text, " \t\n")
-	if i := bytes.IndexAny(text, " \t\n"); i >= 0 {
-		return text[:i], text[i:]
-	}
-	return text, nil
+	return Stat{
+		Parent:   int(min(f[4], math.MaxInt32)),
+		Own:      Use{MinorFaults: f[10], MajorFaults: f[12], UserTicks: f[14], SystemTicks: f[15]},
+		Children: Use{MinorFaults: f[11], MajorFaults: f[13], UserTicks: f[16], SystemTicks: f[17]},
+		Threads:  f[20], StartTicks: f[22], RSSPages: f[24],
+	}, nil
 }
 
 // Turns is what /proc/<pid>/task/<tid>/schedstat says of a thread: while it is the same
@@ -114,15 +56,16 @@ type Turns struct {
 // ParseTurns reads such a file.
 func ParseTurns(data []byte) (Turns, error) {
 	var t Turns
-	rest := data
-	for _, into := range []*uint64{&t.Ran, &t.Waited, &t.Times} {
-		var text []byte
-		text, rest = word(rest)
-		v, err := hostfs.Uint(text)
-		if err != nil {
-			return Turns{}, fmt.Errorf("%w: schedstat %.60q", hostfs.ErrFormat, data)
-		}
-		*into = v
+	f := bytes.Fields(data)
+	if len(f) < 3 {
+		return t, fmt.Errorf("%w: schedstat %.60q", hostfs.ErrFormat, data)
+	}
+	var errs [3]error
+	t.Ran, errs[0] = hostfs.Uint(f[0])
+	t.Waited, errs[1] = hostfs.Uint(f[1])
+	t.Times, errs[2] = hostfs.Uint(f[2])
+	if err := errors.Join(errs[:]...); err != nil {
+		return Turns{}, fmt.Errorf("schedstat %.60q: %w", data, err)
 	}
 	return t, nil
 }
@@ -160,16 +103,12 @@ func ParseSwitches(data []byte) (Switches, error) {
 // Allowed reads how many CPUs a process may run on off /proc/<pid>/status, 0 where
 // it does not say.
 func Allowed(data []byte) int {
-	for line := range hostfs.Lines(data) {
-		if text, ok := strings.CutPrefix(line, "Cpus_allowed_list:"); ok {
-			cpus, err := hostfs.CPUList(text)
-			if err != nil {
-				return 0
-			}
-			return len(cpus)
-		}
+	text, _ := hostfs.Value(data, "Cpus_allowed_list:")
+	cpus, err := hostfs.CPUList(text)
+	if err != nil {
+		return 0
 	}
-	return 0
+	return len(cpus)
 }
 
 // IO is what /proc/<pid>/io counts, with what waited-for children left.

@@ -13,7 +13,7 @@ type thread struct {
 	switches Switches
 }
 
-// slept tells whether a process did not run since it was read, as none of an idle job
+// slept reports whether a process did not run since it was read, as none of an idle job
 // did, and one of one thread by its own word: then
 // nothing that it counts is another, and one small file stands for three. turns are to
 // be kept with what is read after them.

@@ -36,7 +36,7 @@ func TestTheDispatchedBatchIsMeasuredAndToldWhyItIsNotChanged(t *testing.T) {
 	}
 	first := s.dispatch(id, "1")
 	one := s.untouched(first)
-	if story := s.run("explain", first); one.Epoch != batchEpochs || one.Reason == "" || !strings.Contains(story, one.Sentence) {
+	if story := s.run("explain", "-v", first); one.Epoch != batchEpochs || one.Reason == "" || !strings.Contains(story, one.Sentence) {
 		t.Errorf("%d epochs, reason %q, and its story is\n%s", one.Epoch, one.Reason, story)
 	}
 	// The same with an owner who wants it changed, and who comes again: the memory that
@@ -70,7 +70,7 @@ func TestTheDispatchedBatchIsMeasuredAndToldWhyItIsNotChanged(t *testing.T) {
 	})
 	free()
 	two := s.untouched(second)
-	story := s.run("explain", second)
+	story := s.run("explain", "-v", second)
 	const why = "a dispatched job cannot be changed, Nomad refuses it; tune its parameterized parent, which later dispatches follow"
 	// On a machine that has no figure of its memory there is nothing that could be given up.
 	if s.peak(t.Context(), "digits-batch") > 0 && !strings.Contains(story, why) {

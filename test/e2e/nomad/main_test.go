@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"pitchpipe/test/calm"
+	"pitchpipe/test/filterproxy"
 )
 
 // roleCalm is what the test binary is beside a test; see package calm.
@@ -38,5 +38,5 @@ func TestMain(m *testing.M) {
 func playCalm(socket, exporter string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	return calm.Serve(ctx, socket, exporter)
+	return filterproxy.Serve(ctx, socket, exporter)
 }

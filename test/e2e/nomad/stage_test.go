@@ -97,7 +97,7 @@ func (s *stage) in(t *testing.T) *stage {
 func (s *stage) programs() {
 	s.t.Helper()
 	out, err := exec.CommandContext(s.t.Context(), "go", "build", "-o", s.dir, "pitchpipe/controller/cmd/pitchpipe",
-		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/workloads/cmd/workload").CombinedOutput()
+		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/workload").CombinedOutput()
 	if err != nil {
 		s.t.Fatalf("go build: %v\n%s", err, out)
 	}

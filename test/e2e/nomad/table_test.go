@@ -97,7 +97,7 @@ func (s *stage) tune(f shipped) []table.Row {
 	again := s.send(f, againEpochs)
 	s.await("the controller to decide about the job that waits", func() error {
 		j, err := s.client.Job(s.t.Context(), again)
-		undecided := j.Phase == string(reconcile.Recalled) || !j.Recalled && j.Reason == ""
+		undecided := j.Phase == string(reconcile.Changing) || !j.Recalled && j.Reason == ""
 		if err == nil && (j.Submitted.Equal(r.First.Submitted) || undecided) {
 			err = fmt.Errorf("phase %s, %s", j.Phase, j.Sentence)
 		}

@@ -15,7 +15,7 @@ import (
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/slurm"
 	exporterapi "pitchpipe/exporter/api"
-	"pitchpipe/test/calm"
+	"pitchpipe/test/filterproxy"
 )
 
 // What the test binary is beside a test: a process of another user.
@@ -78,7 +78,7 @@ type quiet struct{ *exporterapi.Client }
 
 func (c quiet) Window(ctx context.Context, job string, attempt int, after uint64) (exporterapi.Window, error) {
 	w, err := c.Client.Window(ctx, job, attempt, after)
-	calm.Quieten(&w)
+	filterproxy.HideNeighbours(&w)
 	return w, err
 }
 
@@ -88,5 +88,5 @@ func (c quiet) Window(ctx context.Context, job string, attempt int, after uint64
 func playCalm(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	return calm.Serve(ctx, args[0], args[1])
+	return filterproxy.Serve(ctx, args[0], args[1])
 }

@@ -2,11 +2,15 @@ package facts_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/test/nomadagent"
@@ -14,13 +18,15 @@ import (
 
 func TestRights(t *testing.T) {
 	hold(t, nomadagent.Options{ACL: true}, []fact{
-		{"without a token nothing is allowed, and an unknown token is like none", anonymous},
-		{"the smallest policy lets a tuner watch, plan, register and keep its state", smallest},
-		{"what the smallest policy leaves out is refused", leftOut},
-		{"deregister-job and alloc-lifecycle let it stop what should not run", mayStop},
-		{"submit-job stands for registering, planning and reverting", submitJob},
-		{"read-fs reads the output of a task too", readsOutput},
-		{"a registration over a version that a job does not have tells of the right to register, and makes nothing", tellsOfTheRight},
+		{"without a token nothing is allowed, and an unknown token is like none", anonymous, both},
+		{"a policy allows what it says", allows(tunerPolicies()), both},
+		{"a policy has short words, patterns, JSON and denials", allows(otherPolicies()), realAgent},
+		{"a policy that cannot be read is refused", badPolicies, both},
+		{"policies and tokens are refused in these words", aclWords, realAgent},
+		{"the smallest policy lets a tuner look at what runs", smallest, both},
+		{"deregister-job and alloc-lifecycle let it stop what should not run", mayStop, both},
+		{"read-fs reads the output of a task too", readsOutput, both},
+		{"a registration over a version that a job does not have shows the right to register, and makes nothing", showsTheRight, both},
 	})
 }
 
@@ -42,13 +48,11 @@ node {
 // as is the cluster with a token of a policy.
 func (c cluster) as(t *testing.T, rules string) cluster {
 	t.Helper()
-	if _, err := c.ACLPolicies().Upsert(&api.ACLPolicy{Name: c.id, Rules: rules}, nil); err != nil {
+	name := fmt.Sprintf("%s-%d", c.id, time.Now().UnixNano())
+	if _, err := c.ACLPolicies().Upsert(&api.ACLPolicy{Name: name, Rules: rules}, nil); err != nil {
 		t.Fatal(err)
 	}
-	token, _, err := c.ACLTokens().Create(&api.ACLToken{Name: c.id, Type: "client", Policies: []string{c.id}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := must[*api.ACLToken](t)(c.ACLTokens().Create(&api.ACLToken{Name: name, Type: "client", Policies: []string{name}}, nil))
 	return c.with(t, token.SecretID)
 }
 
@@ -58,7 +62,7 @@ func (c cluster) with(t *testing.T, token string) cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cluster{Client: client, addr: c.addr, id: c.id, token: token}
+	return cluster{Client: client, addr: c.addr, id: c.id, token: token, real: c.real}
 }
 
 func forbidden(t *testing.T, what string, err error) {
@@ -86,75 +90,162 @@ func anonymous(t *testing.T, c cluster) {
 	forbidden(t, "with a token that is none", err)
 }
 
+// smallest is what the table of requests does not show: the rights that are about an
+// allocation that runs, and on the real agent its statistics and the stream of events.
 func smallest(t *testing.T, c cluster) {
 	tuner := c.as(t, tunerPolicy)
-	j := c.job(lasting)
-	_, _, err := tuner.Jobs().Plan(j, true, nil)
-	allowed(t, "planning", err)
-	_, _, err = tuner.Jobs().Register(j, nil)
+	_, _, err := tuner.Jobs().Register(c.job(lasting), nil)
 	allowed(t, "registering", err)
 	a := tuner.awaitAllocs(t, "running")[0]
-	_, _, err = tuner.Jobs().List(nil)
-	allowed(t, "listing", err)
-	_, _, _, err = tuner.Jobs().Versions(c.id, true, nil)
-	allowed(t, "versions", err)
-	_, err = tuner.Jobs().TagVersion(c.id, 0, "orig", "", nil)
-	allowed(t, "tagging", err)
-	_, err = tuner.Jobs().ParseHCL(file, true)
-	allowed(t, "parsing", err)
-	_, _, err = tuner.Jobs().Validate(j, nil)
-	allowed(t, "validating", err)
-	_, _, err = tuner.Evaluations().List(nil)
-	allowed(t, "evaluations", err)
-	_, _, err = tuner.Nodes().List(nil)
-	allowed(t, "nodes", err)
-	_, _, err = tuner.Scaling().ListPolicies(nil)
-	allowed(t, "scaling policies", err)
 	alloc := tuner.alloc(t, a.ID)
-	_, err = tuner.Allocations().Stats(alloc, nil)
-	allowed(t, "statistics", err)
+	_, _, _, err = tuner.Jobs().Versions(c.id, false, nil)
+	allowed(t, "versions", err)
+	_, _, err = tuner.Jobs().Validate(c.job(lasting), nil)
+	allowed(t, "validating", err)
 	_, _, err = tuner.AllocFS().List(alloc, "/", nil)
 	allowed(t, "files", err)
-	if code := tuner.get(t, "/v1/client/fs/logs/"+a.ID+"?task=t&type=stdout").StatusCode; code != http.StatusOK {
+	if code := tuner.get(t, "/v1/client/fs/logs/"+a.ID+"?task=t&type=stdout&plain=true").StatusCode; code != http.StatusOK {
 		t.Errorf("logs: %d", code)
 	}
+	forbidden(t, "signalling", tuner.Allocations().Signal(alloc, nil, "t", "SIGHUP"))
+	_, err = tuner.Allocations().Stop(alloc, nil)
+	forbidden(t, "stopping an allocation", err)
+	if !c.real {
+		return
+	}
+	_, err = tuner.Allocations().Stats(alloc, nil)
+	allowed(t, "statistics", err)
 	if code := tuner.get(t, "/v1/event/stream?topic=Job&topic=Allocation&topic=Evaluation").StatusCode; code != http.StatusOK {
 		t.Errorf("events: %d", code)
 	}
-	_, _, err = tuner.Variables().Create(&api.Variable{Path: "tuner/x", Items: api.VariableItems{"a": "b"}}, nil)
-	allowed(t, "a variable", err)
 }
 
-func leftOut(t *testing.T, c cluster) {
-	c.register(t, c.job(lasting))
-	a := c.alloc(t, c.awaitAllocs(t, "running")[0].ID)
-	j := c.job(lasting)
-	j.Priority = new(60)
-	c.register(t, j)
-	tuner := c.as(t, tunerPolicy)
-	_, _, err := tuner.Jobs().Revert(c.id, 0, nil, nil, "", "")
-	forbidden(t, "reverting", err)
-	_, _, err = tuner.Jobs().Deregister(c.id, false, nil)
-	forbidden(t, "stopping", err)
-	_, _, err = tuner.Jobs().ForceEvaluate(c.id, nil)
-	forbidden(t, "evaluating", err)
-	forbidden(t, "signalling", tuner.Allocations().Signal(a, nil, "t", "SIGHUP"))
-	_, err = tuner.Allocations().Stop(a, nil)
-	forbidden(t, "stopping an allocation", err)
-	_, _, err = tuner.Jobs().Scale(c.id, "g", nil, "x", false, nil, nil)
-	forbidden(t, "scaling", err)
-	if code := tuner.get(t, "/v1/agent/self").StatusCode; code != http.StatusForbidden {
-		t.Errorf("the agent itself: %d", code)
+// request is answered with 403 where the token has not the right.
+type request struct {
+	right, method, path, body string
+	by                        agents
+}
+
+func requests() []request {
+	const job = `{"Job":{"ID":"j","Name":"j","Type":"batch","Datacenters":["*"],"TaskGroups":[{"Name":"g","Count":0,"Tasks":[{"Name":"t","Driver":"raw_exec","Config":{"command":"/bin/true"}}]}]}}`
+	return []request{
+		{"list-jobs", "GET", "/v1/jobs", "", both},
+		{"read-job", "GET", "/v1/job/none", "", both},
+		{"parse-job", "PUT", "/v1/jobs/parse", `{"JobHCL":"x"}`, both},
+		{"register-job", "PUT", "/v1/jobs", job, both},
+		{"plan-job", "PUT", "/v1/job/j/plan", job, both},
+		{"revert-job", "PUT", "/v1/job/none/revert", `{"JobID":"none","JobVersion":0}`, both},
+		{"deregister-job", "DELETE", "/v1/job/none", "", both},
+		{"tag-job-version", "PUT", "/v1/job/none/versions/x/tag", `{"Version":0}`, both},
+		{"dispatch-job", "PUT", "/v1/job/none/dispatch", `{}`, both},
+		{"node:read", "GET", "/v1/nodes", "", both},
+		{"list tuner/a", "GET", "/v1/vars?prefix=tuner/a", "", both},
+		{"read tuner/a", "GET", "/v1/var/tuner/a", "", both},
+		{"write tuner/a", "PUT", "/v1/var/tuner/a", `{"Items":{"k":"v"}}`, both},
+		{"destroy tuner/a", "DELETE", "/v1/var/tuner/none", "", both},
+		{"read other", "GET", "/v1/var/other", "", both},
+		{"read nomad/jobs/j", "GET", "/v1/var/nomad/jobs/j", "", both},
+		{"evaluate-job", "PUT", "/v1/job/none/evaluate", `{"JobID":"none"}`, realAgent},
+		{"scale-job", "PUT", "/v1/job/none/scale", `{"Target":{"Group":"g"},"Message":"m"}`, realAgent},
+		{"read-job-scaling", "GET", "/v1/job/none/scale", "", realAgent},
+		{"list-scaling-policies", "GET", "/v1/scaling/policies", "", realAgent},
+		{"agent:read", "GET", "/v1/agent/self", "", realAgent},
+		{"operator:read", "GET", "/v1/operator/scheduler/configuration", "", realAgent},
+		{"operator:write", "PUT", "/v1/operator/scheduler/configuration", `{"SchedulerAlgorithm":"binpack"}`, realAgent},
 	}
-	_, _, err = tuner.Operator().SchedulerGetConfiguration(nil)
-	forbidden(t, "the scheduler's configuration", err)
-	_, _, err = tuner.Variables().Create(&api.Variable{Path: "other/x", Items: api.VariableItems{"a": "b"}}, nil)
-	forbidden(t, "another variable", err)
+}
+
+const submitJob = "deregister-job, evaluate-job, parse-job, plan-job, register-job, revert-job, tag-job-version"
+
+// A case is a name, a policy, and the requests that it allows.
+func tunerPolicies() [][3]string {
+	return [][3]string{
+		{"the smallest that a tuner needs", tunerPolicy, "destroy tuner/a, list tuner/a, list-jobs, list-scaling-policies, node:read, parse-job, plan-job, read tuner/a, read-job, read-job-scaling, register-job, tag-job-version, write tuner/a"},
+		{"the same before 2.0", `namespace "default" { capabilities = ["submit-job", "read-job", "list-jobs", "parse-job"] }`, submitJob + ", list-jobs, list-scaling-policies, read-job, read-job-scaling, scale-job"},
+		{"write brings list along", "namespace \"default\" {\n  variables {\n    path \"*\" {\n      capabilities = [\"write\"]\n    }\n  }\n}", "list tuner/a, write tuner/a"},
+	}
+}
+
+func otherPolicies() [][3]string {
+	return [][3]string{
+		{"a word for reading", `namespace "default" { policy = "read" }`, "list-jobs, list-scaling-policies, parse-job, read-job, read-job-scaling"},
+		{"a word for writing", `namespace "*" { policy = "write" }`, submitJob + ", dispatch-job, list-jobs, list-scaling-policies, read-job, read-job-scaling, scale-job"},
+		{"one that denies", "namespace \"*\" { policy = \"write\" }\nnamespace \"default\" { policy = \"deny\" }", ""},
+		{"the closest pattern", "namespace \"d*\" { policy = \"read\" }\nnamespace \"defa*\" { capabilities = [\"list-jobs\"] }", "list-jobs"},
+		{"JSON", `{"namespace":{"default":{"capabilities":["list-jobs"],"variables":{"path":{"tuner/a":{"capabilities":["read"]}}}}},"agent":{"policy":"read"}}`, "agent:read, list tuner/a, list-jobs, read tuner/a"},
+		{"the operator", "operator { policy = \"write\" }\nagent { policy = \"write\" }\nnode { policy = \"deny\" }", "agent:read, operator:read, operator:write"},
+	}
+}
+
+func allows(policies [][3]string) func(*testing.T, cluster) {
+	return func(t *testing.T, c cluster) {
+		if _, _, err := c.Variables().Update(&api.Variable{Path: "tuner/a", Items: api.VariableItems{"k": "v"}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range policies {
+			as := c.as(t, p[1])
+			var want, got []string
+			for _, r := range requests() {
+				if r.by == realAgent && !c.real {
+					continue
+				}
+				if slices.Contains(strings.Split(p[2], ", "), r.right) {
+					want = append(want, r.right)
+				}
+				status, text := as.do(t, r.method, r.path, r.body)
+				// A list of variables is only shorter.
+				if status != http.StatusForbidden && (!strings.HasPrefix(r.right, "list tuner") || strings.TrimSpace(text) != "[]") {
+					got = append(got, r.right)
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got)\n%s", p[0], diff)
+			}
+		}
+	}
+}
+
+func badPolicies(t *testing.T, c cluster) {
+	for _, rules := range []string{`node {`, "node { policy = \"read\" }\ntuning { policy = \"read\" }"} {
+		_, err := c.ACLPolicies().Upsert(&api.ACLPolicy{Name: "bad", Rules: rules}, nil)
+		refused(t, err, 400, "policy 0 invalid: 1 error occurred:\n\t* failed to parse rules: ")
+	}
+	_, _, err := c.ACLTokens().Bootstrap(nil)
+	refused(t, err, 400, "ACL bootstrap already done (reset index: ")
+	_, _, err = c.ACLTokens().Create(&api.ACLToken{Type: "client"}, nil)
+	refused(t, err, 400, "token 0 invalid: 1 error occurred:\n\t* client token missing policies or roles")
+}
+
+func aclWords(t *testing.T, c cluster) {
+	reader := c.as(t, `namespace "default" { policy = "read" }`)
+	policy := func(rules string) string { return `{"Name":"bad","Rules":` + quoted(rules) + `}` }
+	for _, r := range []struct {
+		by                 cluster
+		method, path, body string
+		status             int
+		text               string
+	}{
+		{c, "GET", "/v1/acl/token/self", "", 200, `{"`},
+		{reader, "GET", "/v1/acl/tokens", "", 403, "Permission denied"},
+		{reader, "GET", "/v1/acl/policies", "", 200, `[{"`},
+		{reader, "GET", "/v1/acl/policy/other", "", 403, "Permission denied"},
+		{reader, "PUT", "/v1/acl/policy/bad", policy(`node { policy = "read" }`), 403, "Permission denied"},
+		{c, "GET", "/v1/acl/policy/other", "", 404, "ACL policy not found"},
+		{c, "PUT", "/v1/acl/policy/other", policy(`node { policy = "read" }`), 400, "ACL policy name does not match request path"},
+		{c, "PUT", "/v1/acl/policy/bad", policy(`namespace "default" { capabilities = ["fly"] }`), 400, "policy 0 invalid: 1 error occurred:\n\t* failed to parse rules: Invalid namespace capability 'fly'"},
+		{c, "PUT", "/v1/acl/policy/bad", policy(`namespace "default" { variables {} }`), 400, "policy 0 invalid: 1 error occurred:\n\t* failed to parse rules: Invalid variable policy: no variable paths in"},
+		{c, "PUT", "/v1/acl/token", `{"Type":"king"}`, 400, "token 0 invalid: 1 error occurred:\n\t* token type must be client or management\n\n"},
+		{c, "GET", "/v1/acl/token/00000000-0000-4000-8000-000000000000", "", 404, "ACL token not found"},
+	} {
+		status, text := r.by.do(t, r.method, r.path, r.body)
+		if status != r.status || !strings.HasPrefix(text, r.text) {
+			t.Errorf("%s %s %s: %d %q, want %d %q", r.method, r.path, r.body, status, text, r.status, r.text)
+		}
+	}
 }
 
 func mayStop(t *testing.T, c cluster) {
-	c.register(t, c.job(lasting))
-	a := c.alloc(t, c.awaitAllocs(t, "running")[0].ID)
+	a := c.alloc(t, c.runs(t, c.job(lasting)).ID)
 	stopper := c.as(t, `namespace "default" { capabilities = ["read-job", "deregister-job", "alloc-lifecycle"] }`)
 	_, err := stopper.Allocations().Stop(a, nil)
 	allowed(t, "stopping an allocation", err)
@@ -162,25 +253,9 @@ func mayStop(t *testing.T, c cluster) {
 	allowed(t, "stopping the job", err)
 }
 
-func submitJob(t *testing.T, c cluster) {
-	old := c.as(t, `namespace "default" { capabilities = ["submit-job", "read-job"] }`)
-	j := c.job(lasting)
-	_, _, err := old.Jobs().Plan(j, true, nil)
-	allowed(t, "planning", err)
-	_, _, err = old.Jobs().Register(j, nil)
-	allowed(t, "registering", err)
-	j.Priority = new(60)
-	old.register(t, j)
-	_, _, err = old.Jobs().Revert(c.id, 0, nil, nil, "", "")
-	allowed(t, "reverting", err)
-	_, _, err = old.Jobs().Deregister(c.id, false, nil)
-	allowed(t, "stopping", err)
-}
-
 func readsOutput(t *testing.T, c cluster) {
-	c.register(t, c.job(lasting))
-	a := c.awaitAllocs(t, "running")[0]
-	path := "/v1/client/fs/logs/" + a.ID + "?task=t&type=stdout"
+	a := c.runs(t, c.job(lasting))
+	path := "/v1/client/fs/logs/" + a.ID + "?task=t&type=stdout&plain=true"
 	if code := c.as(t, `namespace "default" { capabilities = ["read-fs"] }`).get(t, path).StatusCode; code != http.StatusOK {
 		t.Errorf("with read-fs: %d", code)
 	}
@@ -189,7 +264,7 @@ func readsOutput(t *testing.T, c cluster) {
 	}
 }
 
-func tellsOfTheRight(t *testing.T, c cluster) {
+func showsTheRight(t *testing.T, c cluster) {
 	ask := func(rules string) error {
 		_, _, err := c.as(t, rules).Jobs().EnforceRegister(c.job(lasting), math.MaxInt64, nil)
 		return err

@@ -14,21 +14,21 @@ import (
 
 func TestChildrenAndAllocations(t *testing.T) {
 	hold(t, nomadagent.Options{}, []fact{
-		{"a dispatched child cannot be changed", dispatchedIsFixed},
-		{"a dispatch with the same idempotency token is the same child", sameToken},
-		{"a dispatch checks its meta and its parent", dispatchRefused},
-		{"registering a parameterized parent makes no evaluation and running children keep their specification", parentChange},
-		{"a forced child of a periodic job can be registered again", periodicChild},
-		{"a periodic or parameterized job stays one", kindStays},
-		{"stopping an allocation makes another that names it", stopAllocation},
-		{"restarting an allocation keeps it and its specification", restartAllocation},
-		{"a signal reaches the task, and none a task that has ended", signalTask},
-		{"a failed task fails its allocation with its exit code", failedTask},
-		{"a failed allocation is rescheduled as its policy says", rescheduled},
-		{"a purged job is gone, and its successor begins at version 0", purged},
-		{"stopping a job ends its allocations and keeps the job", stopped},
-		{"stopping what does not exist is taken", stopNothing},
-		{"evaluating a finished job runs nothing again", evaluateFinished},
+		{"a dispatched child cannot be changed", dispatchedIsFixed, both},
+		{"a dispatch with the same idempotency token is the same child", sameToken, both},
+		{"a dispatch checks its meta and its parent", dispatchRefused, both},
+		{"registering a parameterized parent makes no evaluation and running children keep their specification", parentChange, both},
+		{"a forced child of a periodic job can be registered again", periodicChild, both},
+		{"a periodic or parameterized job stays one", kindStays, both},
+		{"stopping an allocation makes another that names it", stopAllocation, both},
+		{"restarting an allocation keeps it and its specification", restartAllocation, both},
+		{"a signal reaches the task, and none a task that has ended", signalTask, both},
+		{"a failed task fails its allocation with its exit code", failedTask, both},
+		{"a failed allocation is rescheduled as its policy says", rescheduled, both},
+		{"a purged job is gone, and its successor begins at version 0", purged, both},
+		{"stopping a job ends its allocations and keeps the job", stopped, both},
+		{"stopping what does not exist is taken", stopNothing, both},
+		{"evaluating a finished job runs nothing again", evaluateFinished, realAgent},
 	})
 }
 
@@ -40,10 +40,7 @@ func (c cluster) parameterized() *api.Job {
 
 func (c cluster) dispatch(t *testing.T, token string) *api.JobDispatchResponse {
 	t.Helper()
-	out, _, err := c.Jobs().Dispatch(c.id, map[string]string{"seed": "1"}, nil, "", &api.WriteOptions{IdempotencyToken: token})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must[*api.JobDispatchResponse](t)(c.Jobs().Dispatch(c.id, map[string]string{"seed": "1"}, nil, "", &api.WriteOptions{IdempotencyToken: token}))
 	return out
 }
 
@@ -121,10 +118,7 @@ func parentChange(t *testing.T, c cluster) {
 	if got := task(c.child(c.dispatch(t, "").DispatchedJobID).read(t)).Env["A"]; got != "1" {
 		t.Errorf("the next child has %q", got)
 	}
-	s, _, err := c.Jobs().Summary(c.id, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must[*api.JobSummary](t)(c.Jobs().Summary(c.id, nil))
 	if s.Children == nil || s.Children.Sum() != 2 {
 		t.Errorf("the children are %+v", s.Children)
 	}
@@ -140,10 +134,7 @@ func periodicChild(t *testing.T, c cluster) {
 	if reg := c.register(t, c.periodic()); reg.EvalID != "" {
 		t.Errorf("evaluation %q", reg.EvalID)
 	}
-	eval, _, err := c.Jobs().PeriodicForce(c.id, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	eval := must[string](t)(c.Jobs().PeriodicForce(c.id, nil))
 	child := c.child(c.awaitEval(t, eval).JobID)
 	j := child.read(t)
 	if *j.ParentID != c.id || j.Periodic != nil || !strings.HasPrefix(*j.ID, c.id+"/periodic-") {
@@ -176,16 +167,12 @@ func kindStays(t *testing.T, c cluster) {
 
 func (c cluster) alloc(t *testing.T, id string) *api.Allocation {
 	t.Helper()
-	a, _, err := c.Allocations().Info(id, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must[*api.Allocation](t)(c.Allocations().Info(id, nil))
 	return a
 }
 
 func stopAllocation(t *testing.T, c cluster) {
-	c.register(t, c.job(lasting))
-	first := c.awaitAllocs(t, "running")[0]
+	first := c.runs(t, c.job(lasting))
 	if _, err := c.Allocations().Stop(c.alloc(t, first.ID), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -196,8 +183,7 @@ func stopAllocation(t *testing.T, c cluster) {
 }
 
 func restartAllocation(t *testing.T, c cluster) {
-	c.register(t, c.job("trap 'exit 143' TERM INT; echo run; while :; do sleep 0.1; done"))
-	first := c.awaitAllocs(t, "running")[0]
+	first := c.runs(t, c.job("trap 'exit 143' TERM INT; echo run; while :; do sleep 0.1; done"))
 	c.output(t, first.ID, "run\n")
 	if err := c.Allocations().Restart(c.alloc(t, first.ID), "", nil); err != nil {
 		t.Fatal(err)
@@ -215,8 +201,7 @@ func restartAllocation(t *testing.T, c cluster) {
 }
 
 func signalTask(t *testing.T, c cluster) {
-	c.register(t, c.job("trap 'echo usr1; exit 0' USR1; echo ready; while :; do sleep 0.1; done"))
-	first := c.awaitAllocs(t, "running")[0]
+	first := c.runs(t, c.job("trap 'echo usr1; exit 0' USR1; echo ready; while :; do sleep 0.1; done"))
 	c.output(t, first.ID, "ready\n")
 	if err := c.Allocations().Signal(c.alloc(t, first.ID), nil, "t", "SIGUSR1"); err != nil {
 		t.Fatal(err)
@@ -263,9 +248,7 @@ func purged(t *testing.T, c cluster) {
 	j.Priority = new(60)
 	c.register(t, j)
 	c.awaitAllocs(t, "complete", "complete")
-	if _, _, err := c.Jobs().Deregister(c.id, true, nil); err != nil {
-		t.Fatal(err)
-	}
+	done(t)(c.Jobs().Deregister(c.id, true, nil))
 	_, _, err := c.Jobs().Info(c.id, nil)
 	refused(t, err, 404, "job not found")
 	c.register(t, j)
@@ -276,21 +259,15 @@ func purged(t *testing.T, c cluster) {
 		}
 		return nil
 	})
-	list, _, err := c.Jobs().Allocations(c.id, false, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must[[]*api.AllocationListStub](t)(c.Jobs().Allocations(c.id, false, nil))
 	if len(list) != 1 || list[0].ClientStatus != "complete" {
 		t.Errorf("of the successor there are %d allocations", len(list))
 	}
 }
 
 func stopped(t *testing.T, c cluster) {
-	c.register(t, c.job(lasting))
-	c.awaitAllocs(t, "running")
-	if _, _, err := c.Jobs().Deregister(c.id, false, nil); err != nil {
-		t.Fatal(err)
-	}
+	c.runs(t, c.job(lasting))
+	done(t)(c.Jobs().Deregister(c.id, false, nil))
 	list := c.awaitAllocs(t, "complete")
 	if list[0].DesiredStatus != "stop" || list[0].DesiredDescription != "alloc not needed due to job update" {
 		t.Errorf("%s since %q", list[0].DesiredStatus, list[0].DesiredDescription)
@@ -310,10 +287,7 @@ func stopNothing(t *testing.T, c cluster) {
 func evaluateFinished(t *testing.T, c cluster) {
 	c.register(t, c.job("true"))
 	c.awaitAllocs(t, "complete")
-	eval, _, err := c.Jobs().ForceEvaluate(c.id, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	eval := must[string](t)(c.Jobs().ForceEvaluate(c.id, nil))
 	c.awaitEval(t, eval)
 	c.awaitAllocs(t, "complete")
 }

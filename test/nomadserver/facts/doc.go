@@ -1,7 +1,7 @@
-// Package facts says in sentences how Nomad behaves where a tuning controller depends
-// on it, and holds both to them: the server of package nomadserver, and a real agent
-// where one is on PATH.
+// Package facts holds Nomad to what the driver relies on: one sentence for each fact, and
+// a proof.
 //
-// In comes an agent of either kind; out come tests named like the sentences. Where the
-// two differ the real agent is right. The package has nothing but tests.
+// An agent of either kind goes in: the server of test/nomadserver, and the program nomad
+// where it is on PATH. Each sentence is a test with its result. A fact that no code here
+// depends on is proven on the real agent alone. The package never tests the driver.
 package facts

@@ -6,8 +6,48 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 )
+
+func must[T any](t *testing.T) func(v T, _ any, err error) T {
+	t.Helper()
+	return func(v T, _ any, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func done(t *testing.T) func(_, _ any, err error) {
+	t.Helper()
+	return func(_, _ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func quoted(text string) string { return fmt.Sprintf("%q", text) }
+
+// do sends a request as it is.
+func (c cluster) do(t *testing.T, method, path, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, c.addr+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Nomad-Token", c.token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode, bodyOf(t, resp)
+}
 
 func rawJSON(text string) json.RawMessage { return json.RawMessage(text) }
 

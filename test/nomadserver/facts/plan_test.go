@@ -12,21 +12,22 @@ import (
 
 func TestPlanning(t *testing.T) {
 	hold(t, nomadagent.Options{Cores: 2, MemoryMB: 1024}, []fact{
-		{"a plan of a new job places it and changes nothing", planNew},
-		{"a plan of a change says destructive or in place, the index to enforce and what differs", planChange},
-		{"a plan of what is registered ignores", planSame},
-		{"a plan of a finished batch job places it again", planFinished},
-		{"a plan that finds no room names the dimension and a blocked evaluation", planNoRoom},
-		{"a change that finds no room leaves the old allocation running and replaces it once there is room", roomLater},
-		{"the old specification again undoes a change that found no room", undo},
-		{"a job that finds no room waits in a blocked evaluation and starts when another has ended", waitForRoom},
-		{"stopping a job that waits for room ends its blocked evaluation", stopWaiting},
+		{"a plan of a new job places it and changes nothing", planNew, both},
+		{"a plan of a change says destructive or in place and the index to enforce", planChange, both},
+		{"a plan of a change says on demand what differs", planDifference, realAgent},
+		{"a plan of what is registered ignores", planSame, both},
+		{"a plan of a finished batch job places it again", planFinished, both},
+		{"a plan that finds no room names the dimension and a blocked evaluation", planNoRoom, both},
+		{"a change that finds no room leaves the old allocation running and replaces it once there is room", roomLater, both},
+		{"the old specification again undoes a change that found no room", undo, both},
+		{"a job that finds no room waits in a blocked evaluation and starts when another has ended", waitForRoom, both},
+		{"stopping a job that waits for room ends its blocked evaluation", stopWaiting, both},
 	})
 }
 
 func (c cluster) plan(t *testing.T, j *api.Job) *api.JobPlanResponse {
 	t.Helper()
-	out, _, err := c.Jobs().Plan(j, true, nil)
+	out, _, err := c.Jobs().Plan(j, c.real, nil)
 	if err != nil {
 		t.Fatalf("planning: %v", err)
 	}
@@ -37,9 +38,6 @@ func planNew(t *testing.T, c cluster) {
 	p := c.plan(t, c.job("true"))
 	if d := p.Annotations.DesiredTGUpdates["g"]; d.Place != 1 || p.JobModifyIndex != 0 || len(p.FailedTGAllocs) != 0 {
 		t.Errorf("%+v, index %d, failed %v", *d, p.JobModifyIndex, p.FailedTGAllocs)
-	}
-	if p.Diff.Type != "Added" {
-		t.Errorf("the difference is %s", p.Diff.Type)
 	}
 	_, _, err := c.Jobs().Info(c.id, nil)
 	refused(t, err, 404, "job not found")
@@ -55,6 +53,29 @@ func planChange(t *testing.T, c cluster) {
 	if d := p.Annotations.DesiredTGUpdates["g"]; d.DestructiveUpdate != 1 || d.Place != 0 || p.JobModifyIndex != reg.JobModifyIndex {
 		t.Errorf("%+v, index %d, want %d", *d, p.JobModifyIndex, reg.JobModifyIndex)
 	}
+	j = c.job(lasting)
+	j.Priority = new(90)
+	p = c.plan(t, j)
+	if d := p.Annotations.DesiredTGUpdates["g"]; d.InPlaceUpdate != 1 || d.DestructiveUpdate != 0 {
+		t.Errorf("a priority is planned as %+v", *d)
+	}
+	if *c.read(t).Version != 0 || len(c.allocs(t)) != 1 {
+		t.Error("the plan changed something")
+	}
+}
+
+func planDifference(t *testing.T, c cluster) {
+	if p := c.plan(t, c.job(lasting)); p.Diff.Type != "Added" {
+		t.Errorf("a new job differs as %s", p.Diff.Type)
+	}
+	j := c.job(lasting)
+	c.runs(t, j)
+	if p := c.plan(t, j); p.Diff.Type != "None" {
+		t.Errorf("the same job differs as %s", p.Diff.Type)
+	}
+	task(j).Resources.MemoryMB = new(40)
+	task(j).Env = map[string]string{"OMP_NUM_THREADS": "2"}
+	p := c.plan(t, j)
 	if p.Diff.Type != "Edited" || len(p.Diff.TaskGroups) != 1 || len(p.Diff.TaskGroups[0].Tasks) != 1 {
 		t.Fatalf("the difference is %+v", p.Diff)
 	}
@@ -78,15 +99,6 @@ func planChange(t *testing.T, c cluster) {
 	}) {
 		t.Error("the memory is not among the objects")
 	}
-	j = c.job(lasting)
-	j.Priority = new(90)
-	p = c.plan(t, j)
-	if d := p.Annotations.DesiredTGUpdates["g"]; d.InPlaceUpdate != 1 || d.DestructiveUpdate != 0 {
-		t.Errorf("a priority is planned as %+v", *d)
-	}
-	if *c.read(t).Version != 0 || len(c.allocs(t)) != 1 {
-		t.Error("the plan changed something")
-	}
 }
 
 func named(fields []*api.FieldDiff) []string {
@@ -99,11 +111,10 @@ func named(fields []*api.FieldDiff) []string {
 
 func planSame(t *testing.T, c cluster) {
 	j := c.job(lasting)
-	c.register(t, j)
-	c.awaitAllocs(t, "running")
+	c.runs(t, j)
 	p := c.plan(t, j)
-	if d := p.Annotations.DesiredTGUpdates["g"]; *d != (api.DesiredUpdates{Ignore: 1}) || p.Diff.Type != "None" {
-		t.Errorf("%+v, difference %s", *d, p.Diff.Type)
+	if d := p.Annotations.DesiredTGUpdates["g"]; *d != (api.DesiredUpdates{Ignore: 1}) {
+		t.Errorf("%+v", *d)
 	}
 }
 
@@ -127,8 +138,7 @@ func cores(j *api.Job, n int) *api.Job {
 }
 
 func planNoRoom(t *testing.T, c cluster) {
-	c.register(t, c.job(lasting))
-	c.awaitAllocs(t, "running")
+	c.runs(t, c.job(lasting))
 	p := c.plan(t, cores(c.job(lasting), 64))
 	m := p.FailedTGAllocs["g"]
 	if m == nil || m.DimensionExhausted["cores"] != 1 || m.NodesExhausted != 1 {
@@ -153,10 +163,7 @@ func (c cluster) other(t *testing.T, name string) cluster {
 
 func (c cluster) blocked(t *testing.T) []*api.Evaluation {
 	t.Helper()
-	list, _, err := c.Jobs().Evaluations(c.id, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must[[]*api.Evaluation](t)(c.Jobs().Evaluations(c.id, nil))
 	return slices.DeleteFunc(list, func(e *api.Evaluation) bool { return e.Status != "blocked" })
 }
 
@@ -174,8 +181,7 @@ func roomLater(t *testing.T, c cluster) {
 	o := c.other(t, "other")
 	o.register(t, cores(o.job(lasting), 1))
 	o.awaitAllocs(t, "running")
-	c.register(t, c.job(lasting))
-	first := c.awaitAllocs(t, "running")[0]
+	first := c.runs(t, c.job(lasting))
 	reg := c.register(t, cores(c.job(lasting), 2))
 	e := c.awaitEval(t, reg.EvalID)
 	if e.Status != "complete" || e.FailedTGAllocs["g"] == nil || e.BlockedEval == "" {
@@ -188,9 +194,7 @@ func roomLater(t *testing.T, c cluster) {
 	if now := c.read(t); *now.Version != 1 || *now.Status != "running" {
 		t.Errorf("version %d, %s", *now.Version, *now.Status)
 	}
-	if _, _, err := o.Jobs().Deregister(o.id, false, nil); err != nil {
-		t.Fatal(err)
-	}
+	done(t)(o.Jobs().Deregister(o.id, false, nil))
 	list := c.awaitAllocs(t, "complete", "running")
 	if list[0].DesiredStatus != "stop" || list[1].JobVersion != 1 {
 		t.Errorf("%s, version %d", list[0].DesiredStatus, list[1].JobVersion)
@@ -199,8 +203,7 @@ func roomLater(t *testing.T, c cluster) {
 
 func undo(t *testing.T, c cluster) {
 	j := c.job(lasting)
-	c.register(t, j)
-	first := c.awaitAllocs(t, "running")[0]
+	first := c.runs(t, j)
 	c.register(t, cores(c.job(lasting), 64))
 	c.awaitBlocked(t, 1)
 	reg := c.register(t, j)
@@ -223,16 +226,11 @@ func waitForRoom(t *testing.T, c cluster) {
 	if now := c.read(t); *now.Status != "pending" {
 		t.Errorf("the job is %s", *now.Status)
 	}
-	s, _, err := c.Jobs().Summary(c.id, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must[*api.JobSummary](t)(c.Jobs().Summary(c.id, nil))
 	if s.Summary["g"].Queued != 1 {
 		t.Errorf("queued are %d", s.Summary["g"].Queued)
 	}
-	if _, _, err := o.Jobs().Deregister(o.id, false, nil); err != nil {
-		t.Fatal(err)
-	}
+	done(t)(o.Jobs().Deregister(o.id, false, nil))
 	c.awaitAllocs(t, "complete")
 	c.awaitBlocked(t, 0)
 }
@@ -240,9 +238,7 @@ func waitForRoom(t *testing.T, c cluster) {
 func stopWaiting(t *testing.T, c cluster) {
 	c.register(t, cores(c.job("true"), 64))
 	c.awaitBlocked(t, 1)
-	if _, _, err := c.Jobs().Deregister(c.id, false, nil); err != nil {
-		t.Fatal(err)
-	}
+	done(t)(c.Jobs().Deregister(c.id, false, nil))
 	c.awaitBlocked(t, 0)
 	c.awaitStatus(t, "dead")
 	if n := len(c.allocs(t)); n != 0 {

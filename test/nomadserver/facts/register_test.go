@@ -14,26 +14,26 @@ import (
 
 func TestRegistering(t *testing.T) {
 	hold(t, nomadagent.Options{Cores: 2, MemoryMB: 1024}, []fact{
-		{"a stale index is refused with status 500 and a text, and changes nothing", staleIndex},
-		{"index 0 is refused where the job exists", zeroIndex},
-		{"an index is refused where the job does not exist", indexOfNothing},
-		{"the end of a job moves ModifyIndex and not JobModifyIndex", endMovesModifyIndex},
-		{"the index that was read before the end is taken after it and the work is done again", completionRace},
-		{"the same specification again is no new version and no new allocation", identical},
-		{"any change of a finished batch job does its work again, even of its priority", priorityReruns},
-		{"a stopped job that is registered again unchanged runs again", stoppedReruns},
-		{"with a count of two a change does the finished index again too", finishedIndexReruns},
-		{"a change of a running job replaces it when it has ended, and the replaced one ends as complete", replacement},
-		{"a task that ignores its signal is killed and the replaced allocation still ends as complete", stubborn},
-		{"priority, kill_timeout, scaling and restart policy change in place", inPlace},
-		{"environment, config, meta, memory and cores are destructive", destructive},
-		{"switching from cpu to cores is destructive and gives the task cores of its own", toCores},
-		{"the type of a job never changes", typeChange},
-		{"cpu and cores together are refused", cpuAndCores},
-		{"memory_max is ignored with a warning while oversubscription is off", memoryMax},
-		{"unknown fields of JSON are dropped without a word", unknownFields},
-		{"a kill_signal adds a constraint that nobody wrote", impliedConstraint},
-		{"PreserveResources keeps tuned resources and makes a version nevertheless", preserve},
+		{"a stale index is refused with status 500 and a text, and changes nothing", staleIndex, both},
+		{"index 0 is refused where the job exists", zeroIndex, both},
+		{"an index is refused where the job does not exist", indexOfNothing, both},
+		{"the end of a job moves ModifyIndex and not JobModifyIndex", endMovesModifyIndex, both},
+		{"the index that was read before the end is taken after it and the work is done again", completionRace, both},
+		{"the same specification again is no new version and no new allocation", identical, both},
+		{"any change of a finished batch job does its work again, even of its priority", priorityReruns, both},
+		{"a stopped job that is registered again unchanged runs again", stoppedReruns, both},
+		{"with a count of two a change does the finished index again too", finishedIndexReruns, both},
+		{"a change of a running job replaces it when it has ended, and the replaced one ends as complete", replacement, both},
+		{"a task that ignores its signal is killed and the replaced allocation still ends as complete", stubborn, both},
+		{"priority, kill_timeout, scaling and restart policy change in place", inPlace, both},
+		{"environment, config, meta, memory and cores are destructive", destructive, both},
+		{"switching from cpu to cores is destructive and gives the task cores of its own", toCores, both},
+		{"the type of a job never changes", typeChange, both},
+		{"cpu and cores together are refused", cpuAndCores, both},
+		{"memory_max is ignored with a warning while oversubscription is off", memoryMax, both},
+		{"unknown fields of JSON are dropped without a word", unknownFields, both},
+		{"a kill_signal adds a constraint to the job", impliedConstraint, both},
+		{"PreserveResources keeps tuned resources and makes a version nevertheless", preserve, both},
 	})
 }
 
@@ -113,9 +113,7 @@ func stoppedReruns(t *testing.T, c cluster) {
 	j := c.job("true")
 	c.register(t, j)
 	c.awaitAllocs(t, "complete")
-	if _, _, err := c.Jobs().Deregister(c.id, false, nil); err != nil {
-		t.Fatal(err)
-	}
+	done(t)(c.Jobs().Deregister(c.id, false, nil))
 	if now := c.read(t); !*now.Stop || *now.Version != 1 {
 		t.Errorf("stop %t, version %d", *now.Stop, *now.Version)
 	}
@@ -160,8 +158,7 @@ func finishedIndexReruns(t *testing.T, c cluster) {
 
 func replacement(t *testing.T, c cluster) {
 	j := c.job("trap 'sleep 1; exit 143' TERM INT; echo ready; while :; do sleep 0.1; done")
-	c.register(t, j)
-	first := c.awaitAllocs(t, "running")[0]
+	first := c.runs(t, j)
 	c.output(t, first.ID, "ready\n")
 	task(j).Env = map[string]string{"A": "1"}
 	c.register(t, j)
@@ -176,10 +173,7 @@ func replacement(t *testing.T, c cluster) {
 		return nil
 	})
 	list := c.awaitAllocs(t, "complete", "running")
-	second, _, err := c.Allocations().Info(list[1].ID, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := must[*api.Allocation](t)(c.Allocations().Info(list[1].ID, nil))
 	old, _, err := c.Allocations().Info(first.ID, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -223,8 +217,7 @@ func stubborn(t *testing.T, c cluster) {
 
 func inPlace(t *testing.T, c cluster) {
 	j := c.job(lasting)
-	c.register(t, j)
-	first := c.awaitAllocs(t, "running")[0]
+	first := c.runs(t, j)
 	for name, change := range map[string]func(){
 		"priority":     func() { j.Priority = new(77) },
 		"kill_timeout": func() { task(j).KillTimeout = new(7 * time.Second) },
@@ -250,8 +243,7 @@ func inPlace(t *testing.T, c cluster) {
 
 func destructive(t *testing.T, c cluster) {
 	j := c.job(lasting)
-	c.register(t, j)
-	c.awaitAllocs(t, "running")
+	c.runs(t, j)
 	for name, change := range map[string]func(*api.Job){
 		"env":        func(j *api.Job) { task(j).Env = map[string]string{"A": "1"} },
 		"config":     func(j *api.Job) { task(j).Config["args"] = []string{"-c", "true"} },
@@ -301,10 +293,7 @@ func cpuAndCores(t *testing.T, c cluster) {
 	task(j).Resources.Cores = new(1)
 	_, _, err := c.Jobs().Register(j, nil)
 	refused(t, err, 500, "Task can only ask for 'cpu' or 'cores' resource, not both.")
-	resp, _, err := c.Jobs().Validate(j, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must[*api.JobValidateResponse](t)(c.Jobs().Validate(j, nil))
 	if !strings.Contains(resp.Error, "not both") || len(resp.ValidationErrors) != 1 {
 		t.Errorf("validation says %q with %d errors", resp.Error, len(resp.ValidationErrors))
 	}
@@ -317,10 +306,7 @@ func memoryMax(t *testing.T, c cluster) {
 	if !strings.Contains(reg.Warnings, "Memory oversubscription is not enabled") {
 		t.Errorf("the warning is %q", reg.Warnings)
 	}
-	a, _, err := c.Allocations().Info(c.awaitAllocs(t, "running")[0].ID, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must[*api.Allocation](t)(c.Allocations().Info(c.awaitAllocs(t, "running")[0].ID, nil))
 	if m := a.AllocatedResources.Tasks["t"].Memory; m.MemoryMB != 32 || m.MemoryMaxMB != 0 {
 		t.Errorf("memory %d, at most %d", m.MemoryMB, m.MemoryMaxMB)
 	}
@@ -352,8 +338,7 @@ func impliedConstraint(t *testing.T, c cluster) {
 func preserve(t *testing.T, c cluster) {
 	j := c.job(lasting)
 	task(j).Resources.MemoryMB = new(77)
-	c.register(t, j)
-	first := c.awaitAllocs(t, "running")[0]
+	first := c.runs(t, j)
 	task(j).Resources.MemoryMB = new(32)
 	reg := c.registerWith(t, j, &api.RegisterOptions{PreserveResources: true})
 	c.awaitEval(t, reg.EvalID)

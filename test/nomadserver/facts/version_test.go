@@ -11,18 +11,20 @@ import (
 
 func TestVersions(t *testing.T) {
 	hold(t, nomadagent.Options{}, []fact{
-		{"six versions are kept, and the tagged ones beside them", sixVersions},
-		{"a tag moves ModifyIndex and not JobModifyIndex", tagMovesModifyIndex},
-		{"a tagged job that is read back and registered makes a new version in place", taggedReadBack},
-		{"a tag is given once", tagOnce},
-		{"reverting checks the version that it is to leave", revertPrior},
-		{"reverting makes a new version of the old specification, and to what runs it restarts nothing", revertRestartsNothing},
-		{"the source of each version is kept as it came", sources},
-		{"a version without a source answers with that of the version that its request names", staleSource},
-		{"a scaling event without a count is a line in the audit and nothing else", audit},
-		{"the body of a scaling policy comes back as it went in, and under its own id", policyBody},
-		{"lists filter by meta without showing it", filters},
-		{"the summary counts", summaries},
+		{"six versions are kept, and the tagged ones beside them", sixVersions, both},
+		{"a tag moves ModifyIndex and not JobModifyIndex", tagMovesModifyIndex, both},
+		{"a tagged job that is read back and registered makes a new version in place", taggedReadBack, both},
+		{"a tag is given once", tagOnce, both},
+		{"a tag is taken away once", untagOnce, realAgent},
+		{"reverting checks the version that it is to leave", revertPrior, both},
+		{"reverting makes a new version of the old specification, and to what runs it restarts nothing", revertRestartsNothing, both},
+		{"the source of each version is kept as it came", sources, both},
+		{"a version without a source answers with that of the version that its request names", staleSource, both},
+		{"a scaling event without a count is a line in the audit and nothing else", audit, realAgent},
+		{"the body of a scaling policy comes back as it went in", policyBody, both},
+		{"the policy of a job is listed, and keeps its id", policyList, realAgent},
+		{"lists filter by meta without showing it", filters, realAgent},
+		{"the summary counts", summaries, both},
 	})
 }
 
@@ -67,8 +69,7 @@ func sixVersions(t *testing.T, c cluster) {
 
 func tagMovesModifyIndex(t *testing.T, c cluster) {
 	j := c.job(lasting)
-	c.register(t, j)
-	c.awaitAllocs(t, "running")
+	c.runs(t, j)
 	before := c.awaitStatus(t, "running")
 	if _, err := c.Jobs().TagVersion(c.id, 0, "orig", "", nil); err != nil {
 		t.Fatal(err)
@@ -84,8 +85,7 @@ func tagMovesModifyIndex(t *testing.T, c cluster) {
 }
 
 func taggedReadBack(t *testing.T, c cluster) {
-	c.register(t, c.job(lasting))
-	first := c.awaitAllocs(t, "running")[0]
+	first := c.runs(t, c.job(lasting))
 	if _, err := c.Jobs().TagVersion(c.id, 0, "orig", "", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -112,10 +112,17 @@ func tagOnce(t *testing.T, c cluster) {
 	refused(t, err, 500, `tag "orig" already exists on a different version of job`)
 	_, err = c.Jobs().TagVersion(c.id, 9, "none", "", nil)
 	refused(t, err, 500, "version 9 not found")
+}
+
+func untagOnce(t *testing.T, c cluster) {
+	c.register(t, c.job("true"))
+	if _, err := c.Jobs().TagVersion(c.id, 0, "orig", "", nil); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := c.Jobs().UntagVersion(c.id, "orig", nil); err != nil {
 		t.Error(err)
 	}
-	_, err = c.Jobs().UntagVersion(c.id, "orig", nil)
+	_, err := c.Jobs().UntagVersion(c.id, "orig", nil)
 	refused(t, err, 500, `tag "orig" not found on job`)
 }
 
@@ -139,14 +146,10 @@ func revertPrior(t *testing.T, c cluster) {
 
 func revertRestartsNothing(t *testing.T, c cluster) {
 	j := c.job(lasting)
-	c.register(t, j)
-	first := c.awaitAllocs(t, "running")[0]
+	first := c.runs(t, j)
 	j.Priority = new(60)
 	c.register(t, j)
-	out, _, err := c.Jobs().Revert(c.id, 0, nil, nil, "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must[*api.JobRegisterResponse](t)(c.Jobs().Revert(c.id, 0, nil, nil, "", ""))
 	c.awaitEval(t, out.EvalID)
 	if list := c.allocs(t); len(list) != 1 || list[0].ID != first.ID || list[0].DesiredStatus != "run" {
 		t.Errorf("there are %d allocations", len(list))
@@ -161,10 +164,7 @@ func sources(t *testing.T, c cluster) {
 		c.registerWith(t, j, &api.RegisterOptions{Submission: &api.JobSubmission{
 			Source: text, Format: "hcl2", VariableFlags: map[string]string{"a": "b"}, Variables: "x = 1",
 		}})
-		got, _, err := c.Jobs().Submission(c.id, i, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must[*api.JobSubmission](t)(c.Jobs().Submission(c.id, i, nil))
 		want := &api.JobSubmission{Source: text, Format: "hcl2", VariableFlags: map[string]string{"a": "b"}, Variables: "x = 1"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
@@ -178,10 +178,10 @@ func staleSource(t *testing.T, c cluster) {
 	c.registerWith(t, j, &api.RegisterOptions{Submission: &api.JobSubmission{Source: "v0", Format: "hcl2"}})
 	j.Priority = new(60)
 	c.registerWith(t, j, &api.RegisterOptions{Submission: &api.JobSubmission{Source: "v1", Format: "hcl2"}})
-	read := c.read(t) // version 1 stands in it
+	read := c.read(t) // it names version 1
 	read.Priority = new(61)
 	c.register(t, read)
-	j.Priority = new(62) // no version stands in it
+	j.Priority = new(62) // it names no version
 	c.register(t, j)
 	for version, want := range []string{"v0", "v1", "v1", "v0"} {
 		got, _, err := c.Jobs().Submission(c.id, version, nil)
@@ -202,16 +202,12 @@ func scaled(j *api.Job) *api.Job {
 }
 
 func audit(t *testing.T, c cluster) {
-	c.register(t, scaled(c.job(lasting)))
-	c.awaitAllocs(t, "running")
+	c.runs(t, scaled(c.job(lasting)))
 	before := c.awaitStatus(t, "running")
 	if _, _, err := c.Jobs().Scale(c.id, "g", nil, "cores 2 -> 1", false, map[string]any{"by": "test"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	st, _, err := c.Jobs().ScaleStatus(c.id, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must[*api.JobScaleStatusResponse](t)(c.Jobs().ScaleStatus(c.id, nil))
 	list := st.TaskGroups["g"].Events
 	if len(list) != 1 || list[0].Message != "cores 2 -> 1" || list[0].Count != nil || list[0].Meta["by"] != "test" || list[0].EvalID != nil {
 		t.Errorf("the events are %+v", list)
@@ -231,26 +227,24 @@ func policyBody(t *testing.T, c cluster) {
 	if diff := cmp.Diff(want, got.Policy); diff != "" {
 		t.Error(diff)
 	}
-	list, _, err := c.Scaling().ListPolicies(&api.QueryOptions{Params: map[string]string{"job": c.id}})
-	if err != nil {
-		t.Fatal(err)
-	}
+}
+
+func policyList(t *testing.T, c cluster) {
+	j := scaled(c.job(lasting))
+	j.TaskGroups[0].Count = new(0)
+	c.register(t, j)
+	want := j.TaskGroups[0].Scaling.Policy
+	list := must[[]*api.ScalingPolicyListStub](t)(c.Scaling().ListPolicies(&api.QueryOptions{Params: map[string]string{"job": c.id}}))
 	if len(list) != 1 || list[0].Enabled || list[0].Target["Job"] != c.id || list[0].Target["Group"] != "g" {
 		t.Fatalf("the list is %+v", list)
 	}
-	p, _, err := c.Scaling().GetPolicy(list[0].ID, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must[*api.ScalingPolicy](t)(c.Scaling().GetPolicy(list[0].ID, nil))
 	if diff := cmp.Diff(want, p.Policy); diff != "" {
 		t.Error(diff)
 	}
 	j.Priority = new(60)
 	c.register(t, j)
-	again, _, err := c.Scaling().ListPolicies(&api.QueryOptions{Params: map[string]string{"job": c.id}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must[[]*api.ScalingPolicyListStub](t)(c.Scaling().ListPolicies(&api.QueryOptions{Params: map[string]string{"job": c.id}}))
 	if len(again) != 1 || again[0].ID != list[0].ID {
 		t.Error("the policy of the next version has another id")
 	}
@@ -287,14 +281,11 @@ func filters(t *testing.T, c cluster) {
 			t.Errorf("%s: %d jobs, want %d", filter, len(list), want)
 		}
 	}
-	list, _, err := c.Jobs().List(&api.QueryOptions{Filter: `"tune.enabled" in Meta`, Prefix: c.id})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must[[]*api.JobListStub](t)(c.Jobs().List(&api.QueryOptions{Filter: `"tune.enabled" in Meta`, Prefix: c.id}))
 	if len(list) != 1 || list[0].Meta != nil {
 		t.Errorf("without meta=true there are %d jobs", len(list))
 	}
-	_, _, err = c.Jobs().List(&api.QueryOptions{Filter: `Meta ==`, Prefix: c.id})
+	_, _, err := c.Jobs().List(&api.QueryOptions{Filter: `Meta ==`, Prefix: c.id})
 	refused(t, err, 400, "")
 	_, _, err = c.Jobs().List(&api.QueryOptions{Filter: `Nothing == "x"`, Prefix: c.id})
 	refused(t, err, 400, "")
@@ -304,10 +295,7 @@ func summaries(t *testing.T, c cluster) {
 	j := c.job("true")
 	c.register(t, j)
 	c.awaitAllocs(t, "complete")
-	s, _, err := c.Jobs().Summary(c.id, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must[*api.JobSummary](t)(c.Jobs().Summary(c.id, nil))
 	if diff := cmp.Diff(map[string]api.TaskGroupSummary{"g": {Complete: 1}}, s.Summary); diff != "" {
 		t.Error(diff)
 	}

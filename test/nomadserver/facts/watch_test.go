@@ -20,22 +20,24 @@ import (
 
 func TestWatching(t *testing.T) {
 	hold(t, nomadagent.Options{EventBuffer: 40}, []fact{
-		{"a blocking query comes back at the change, with a higher index", blockingJob},
-		{"a blocking query without a change comes back after its time with the same index", blockingTimeout},
-		{"the list of jobs wakes when a job ends", blockingList},
-		{"allocations, evaluations and the summary of a job wake when they change", blockingParts},
-		{"a query of a job that is not there waits for it", blockingAbsent},
-		{"the stream shows the life of a job in this order", streamOrder},
-		{"events of allocations and evaluations are found by the job, and hold no job", streamByJob},
-		{"the stream resumes at an index, and that one comes again", streamResumes},
-		{"an index too old begins at the oldest held, a future one at the newest", streamIndexes},
-		{"an unknown topic is taken and shows nothing", streamUnknown},
-		{"a burst beyond the buffer ends the stream without an error line", streamBurst},
-		{"logs are frames, plain texts on demand, and none before the task starts", logFrames},
-		{"a followed log does not end with its task", followedLog},
-		{"files of an allocation can be listed and read", files},
-		{"statistics name the processes of a task, where allocation metrics are published", stats},
-		{"what does not exist is 404, and a name that is no UUID is 500", missing},
+		{"a blocking query comes back at the change, with a higher index", blockingJob, both},
+		{"a blocking query without a change comes back after its time with the same index", blockingTimeout, both},
+		{"the list of jobs wakes when a job ends", blockingList, both},
+		{"allocations, evaluations and the summary of a job wake when they change", blockingParts, both},
+		{"a query of a job that is not there waits for it", blockingAbsent, both},
+		{"the stream shows the life of a job in this order", streamOrder, realAgent},
+		{"events of allocations and evaluations are found by the job, and hold no job", streamByJob, realAgent},
+		{"the stream resumes at an index, and that one comes again", streamResumes, realAgent},
+		{"an index too old begins at the oldest held, a future one at the newest", streamIndexes, realAgent},
+		{"an unknown topic is taken and shows nothing", streamUnknown, realAgent},
+		{"a burst beyond the buffer ends the stream without an error line", streamBurst, realAgent},
+		{"logs are texts from a place on, and none of another task", logTexts, both},
+		{"logs are frames unless plain texts are asked for", logFrames, realAgent},
+		{"a followed log does not end with its task", followedLog, both},
+		{"files of an allocation can be listed and read", files, both},
+		{"statistics name the processes of a task, where allocation metrics are published", stats, realAgent},
+		{"what does not exist is 404, and a name that is no UUID is 500", missing, both},
+		{"other parts of what does not exist are 404 or empty", missingParts, realAgent},
 	})
 }
 
@@ -51,8 +53,7 @@ func wait[T any](query func() (T, *api.QueryMeta, error)) chan error {
 
 func blockingJob(t *testing.T, c cluster) {
 	j := c.job(lasting)
-	c.register(t, j)
-	c.awaitAllocs(t, "running")
+	c.runs(t, j)
 	c.awaitStatus(t, "running")
 	_, meta, err := c.Jobs().Info(c.id, nil)
 	if err != nil {
@@ -113,8 +114,7 @@ func blockingList(t *testing.T, c cluster) {
 
 func blockingParts(t *testing.T, c cluster) {
 	j := c.job(lasting)
-	c.register(t, j)
-	c.awaitAllocs(t, "running")
+	c.runs(t, j)
 	c.awaitStatus(t, "running")
 	_, allocs, err := c.Jobs().Allocations(c.id, true, nil)
 	if err != nil {
@@ -388,19 +388,10 @@ func streamBurst(t *testing.T, c cluster) {
 	t.Error("the stream did not end")
 }
 
-func logFrames(t *testing.T, c cluster) {
-	c.register(t, cores(c.other(t, "none").job("true"), 64))
+func logTexts(t *testing.T, c cluster) {
 	c.register(t, c.job("echo one; echo two >&2; echo three"))
 	id := c.awaitAllocs(t, "complete")[0].ID
 	c.output(t, id, "one\nthree\n")
-	frames := bodyOf(t, c.get(t, "/v1/client/fs/logs/"+id+"?task=t&type=stdout"))
-	var f api.StreamFrame
-	if err := json.Unmarshal([]byte(frames), &f); err != nil {
-		t.Fatalf("%q: %v", frames, err)
-	}
-	if string(f.Data) != "one\nthree\n" || f.File != "alloc/logs/t.stdout.0" || f.Offset != 10 {
-		t.Errorf("%q of %s at %d", f.Data, f.File, f.Offset)
-	}
 	for query, want := range map[string]string{
 		"type=stderr": "two\n", "type=stdout&offset=4": "three\n", "type=stdout&origin=end&offset=6": "three\n",
 	} {
@@ -415,27 +406,43 @@ func logFrames(t *testing.T, c cluster) {
 	}
 }
 
+func logFrames(t *testing.T, c cluster) {
+	c.register(t, c.job("echo one; echo three"))
+	id := c.awaitAllocs(t, "complete")[0].ID
+	c.output(t, id, "one\nthree\n")
+	frames := bodyOf(t, c.get(t, "/v1/client/fs/logs/"+id+"?task=t&type=stdout"))
+	var f api.StreamFrame
+	if err := json.Unmarshal([]byte(frames), &f); err != nil {
+		t.Fatalf("%q: %v", frames, err)
+	}
+	if string(f.Data) != "one\nthree\n" || f.File != "alloc/logs/t.stdout.0" || f.Offset != 10 {
+		t.Errorf("%q of %s at %d", f.Data, f.File, f.Offset)
+	}
+}
+
 func followedLog(t *testing.T, c cluster) {
 	c.register(t, c.job("echo one"))
 	a := c.awaitAllocs(t, "complete")[0]
 	c.awaitStatus(t, "dead")
-	resp := c.get(t, "/v1/client/fs/logs/"+a.ID+"?task=t&type=stdout&follow=true")
-	dec := json.NewDecoder(resp.Body)
-	for beats, text := 0, ""; beats < 3 || text != "one\n"; {
-		var f api.StreamFrame
-		if err := dec.Decode(&f); err != nil {
-			t.Fatalf("it ended: %v", err)
-		}
-		if f.IsHeartbeat() {
-			beats++
-		}
-		text += string(f.Data)
+	resp := c.get(t, "/v1/client/fs/logs/"+a.ID+"?task=t&type=stdout&plain=true&follow=true")
+	text := make([]byte, len("one\n"))
+	if _, err := io.ReadFull(resp.Body, text); err != nil || string(text) != "one\n" {
+		t.Fatalf("%q, %v", text, err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := resp.Body.Read(make([]byte, 1))
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		t.Errorf("it ended: %v", err)
+	case <-time.After(time.Second):
 	}
 }
 
 func files(t *testing.T, c cluster) {
-	c.register(t, c.job(`echo -n saved > "$NOMAD_TASK_DIR/a.txt"; echo -n shared > "$NOMAD_ALLOC_DIR/data/b.txt"; `+lasting))
-	a := c.alloc(t, c.awaitAllocs(t, "running")[0].ID)
+	a := c.alloc(t, c.runs(t, c.job(`echo -n saved > "$NOMAD_TASK_DIR/a.txt"; echo -n shared > "$NOMAD_ALLOC_DIR/data/b.txt"; `+lasting)).ID)
 	read := func(path string) string {
 		return bodyOf(t, c.get(t, "/v1/client/fs/cat/"+a.ID+"?path="+path))
 	}
@@ -481,8 +488,7 @@ func files(t *testing.T, c cluster) {
 // stats shows nothing on an agent whose telemetry has publish_allocation_metrics off,
 // as it is unless the agent runs with -dev.
 func stats(t *testing.T, c cluster) {
-	c.register(t, c.job(lasting))
-	a := c.alloc(t, c.awaitAllocs(t, "running")[0].ID)
+	a := c.alloc(t, c.runs(t, c.job(lasting)).ID)
 	config := bodyOf(t, c.get(t, "/v1/agent/self"))
 	await(t, "the processes", func() error {
 		s, err := c.Allocations().Stats(a, nil)
@@ -500,26 +506,36 @@ func stats(t *testing.T, c cluster) {
 
 func missing(t *testing.T, c cluster) {
 	const none = "14997b55-0f7c-4638-84d1-6aab7ebc82a8"
-	for path, want := range map[string]string{
+	c.answers(t, map[string]string{
 		"/v1/job/" + c.id:                           "404 job not found",
 		"/v1/job/" + c.id + "/summary":              "404 job not found",
 		"/v1/job/" + c.id + "/allocations":          "200 []",
 		"/v1/job/" + c.id + "/evaluations":          "200 []",
 		"/v1/job/" + c.id + "/versions":             "404 job versions not found",
 		"/v1/job/" + c.id + "/submission?version=0": "404 job source not found",
-		"/v1/job/" + c.id + "/scale":                "404 job not found",
-		"/v1/job/" + c.id + "/deployments":          "200 []",
-		"/v1/job/" + c.id + "/deployment":           "200 null",
 		"/v1/allocation/" + none:                    "404 alloc not found",
 		"/v1/allocation/abc":                        "500 alloc lookup failed: index error: UUID must be 36 characters",
 		"/v1/evaluation/" + none:                    "404 eval not found",
 		"/v1/node/" + none:                          "404 node not found",
-		"/v1/scaling/policy/none":                   "404 policy not found",
-		"/v1/client/allocation/" + none + "/stats":  `404 Unknown allocation "` + none + `"`,
 		"/v1/jobs?index=abc":                        "400 Invalid index",
 		"/v1/jobs?wait=abc":                         "400 Invalid wait time",
-		"/v1/namespace/none":                        "404 Namespace not found",
-	} {
+	})
+}
+
+func missingParts(t *testing.T, c cluster) {
+	c.answers(t, map[string]string{
+		"/v1/job/" + c.id + "/scale":                                       "404 job not found",
+		"/v1/job/" + c.id + "/deployments":                                 "200 []",
+		"/v1/job/" + c.id + "/deployment":                                  "200 null",
+		"/v1/scaling/policy/none":                                          "404 policy not found",
+		"/v1/namespace/none":                                               "404 Namespace not found",
+		"/v1/client/allocation/14997b55-0f7c-4638-84d1-6aab7ebc82a8/stats": `404 Unknown allocation "14997b55-0f7c-4638-84d1-6aab7ebc82a8"`,
+	})
+}
+
+func (c cluster) answers(t *testing.T, wanted map[string]string) {
+	t.Helper()
+	for path, want := range wanted {
 		resp := c.get(t, path)
 		if got := fmt.Sprintf("%d %s", resp.StatusCode, bodyOf(t, resp)); got != want {
 			t.Errorf("%s: %s, want %s", path, got, want)

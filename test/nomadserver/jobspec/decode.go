@@ -2,12 +2,15 @@ package jobspec
 
 import (
 	"fmt"
+	"math/big"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/nomad/api"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -16,8 +19,8 @@ import (
 type field struct {
 	index  int
 	name   string // of the attribute or block
-	labels []string
 	kind   string // label, block, optional, or "" for an attribute that must be there
+	labels []string
 }
 
 // fields reads the tags of a type.
@@ -28,9 +31,9 @@ func fields(t reflect.Type) []field {
 		if !ok {
 			continue
 		}
-		name, kind, _ := strings.Cut(tag, ",")
-		f := field{index: i, name: name, kind: kind}
-		if kind == "block" {
+		f := field{index: i}
+		f.name, f.kind, _ = strings.Cut(tag, ",")
+		if f.kind == "block" {
 			if elem := element(t.Field(i).Type); elem.Kind() == reflect.Struct {
 				for _, inner := range fields(elem) {
 					if inner.kind == "label" {
@@ -38,16 +41,13 @@ func fields(t reflect.Type) []field {
 					}
 				}
 			}
-			if t == reflect.TypeFor[api.Task]() && name == "scaling" {
-				f.labels = []string{"name"} // "cpu" or "mem", which the type has no field for
-			}
 		}
 		out = append(out, f)
 	}
 	return out
 }
 
-// element is what a slice, a pointer or a map of structs holds.
+// element is the struct that a slice, a pointer or a map of structs holds.
 func element(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer || t.Kind() == reflect.Map && t.Elem().Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -55,119 +55,215 @@ func element(t reflect.Type) reflect.Type {
 	return t
 }
 
-func schema(list []field) *hcl.BodySchema {
-	out := &hcl.BodySchema{}
+// decode reads a body into a struct of the API.
+func (p *parser) decode(body *hclsyntax.Body, into any) hcl.Diagnostics {
+	v := reflect.ValueOf(into).Elem()
+	list := fields(v.Type())
+	schema := &hcl.BodySchema{}
 	for _, f := range list {
-		switch f.kind {
-		case "label":
-		case "block":
-			out.Blocks = append(out.Blocks, hcl.BlockHeaderSchema{Type: f.name, LabelNames: f.labels})
+		switch {
+		case f.kind == "label":
+		case f.kind == "block":
+			schema.Blocks = append(schema.Blocks, hcl.BlockHeaderSchema{Type: f.name, LabelNames: f.labels})
+			if v.Field(f.index).Type() == reflect.TypeFor[map[string]string]() {
+				// meta and env may be written with =, the only way to write a name with a dot in it.
+				schema.Attributes = append(schema.Attributes, hcl.AttributeSchema{Name: f.name})
+			}
 		default:
-			out.Attributes = append(out.Attributes, hcl.AttributeSchema{Name: f.name, Required: f.kind == ""})
+			schema.Attributes = append(schema.Attributes, hcl.AttributeSchema{Name: f.name, Required: f.kind == ""})
 		}
+	}
+	content, diags := body.Content(schema)
+	blocks := content.Blocks.ByType()
+	for _, f := range list {
+		if a, ok := content.Attributes[f.name]; ok {
+			diags = append(diags, p.attribute(v.Field(f.index), a.Expr)...)
+		}
+		if f.kind == "block" && len(blocks[f.name]) > 0 {
+			diags = append(diags, p.blocks(v.Field(f.index), f, blocks[f.name])...)
+		}
+	}
+	if c, ok := into.(*api.Constraint); ok && c.Operand == "" {
+		c.Operand = "="
+	}
+	if g, ok := into.(*api.TaskGroup); ok && g.Scaling != nil && g.Scaling.Max == nil && !diags.HasErrors() {
+		at := blocks["scaling"][0].Body.(*hclsyntax.Body).MissingItemRange()
+		diags = append(diags, fault(&at, "Missing required argument", `The argument "max" is required, but no definition was found.`))
+	}
+	return diags
+}
+
+// blocks reads the blocks of one name into a field.
+func (p *parser) blocks(v reflect.Value, f field, found hcl.Blocks) hcl.Diagnostics {
+	t := v.Type()
+	if len(found) > 1 && t.Kind() != reflect.Slice && len(f.labels) == 0 {
+		return hcl.Diagnostics{fault(&found[1].DefRange, fmt.Sprintf("Duplicate %s block", f.name),
+			"Only one %s block is allowed. Another was defined at %s.", f.name, found[0].DefRange)}
+	}
+	var diags hcl.Diagnostics
+	for _, b := range found {
+		body := b.Body.(*hclsyntax.Body)
+		switch t {
+		case reflect.TypeFor[map[string]any]():
+			tree, more := p.free(body)
+			v.Set(reflect.ValueOf(tree))
+			return more
+		case reflect.TypeFor[map[string]string]():
+			attrs, more := body.JustAttributes()
+			out := map[string]string{}
+			for _, a := range inOrder(attrs) {
+				var text string
+				more = append(more, p.attribute(reflect.ValueOf(&text).Elem(), a.Expr)...)
+				out[a.Name] = text
+			}
+			v.Set(reflect.ValueOf(out))
+			return more
+		}
+		one := reflect.New(element(t))
+		diags = append(diags, p.decode(body, one.Interface())...)
+		for _, inner := range fields(one.Elem().Type()) {
+			if inner.kind != "label" {
+				continue
+			}
+			if to := one.Elem().Field(inner.index); to.Kind() == reflect.Pointer {
+				to.Set(reflect.ValueOf(&b.Labels[0]))
+			} else {
+				to.SetString(b.Labels[0])
+			}
+		}
+		switch {
+		case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Pointer:
+			v.Set(reflect.Append(v, one))
+		case t.Kind() == reflect.Slice:
+			v.Set(reflect.Append(v, one.Elem()))
+		case t.Kind() == reflect.Map:
+			if v.IsNil() {
+				v.Set(reflect.MakeMap(t))
+			}
+			v.SetMapIndex(reflect.ValueOf(b.Labels[0]), one)
+		default:
+			v.Set(one)
+		}
+	}
+	return diags
+}
+
+func inOrder(attrs hcl.Attributes) []*hcl.Attribute {
+	var out []*hcl.Attribute
+	for _, a := range attrs {
+		out = append(out, a)
+	}
+	slices.SortFunc(out, func(a, b *hcl.Attribute) int { return a.NameRange.Start.Byte - b.NameRange.Start.Byte })
+	return out
+}
+
+// free reads a body without a schema: a driver's config or the policy of a scaling block.
+// A block is a list of maps, with a map around it for each label, and an object written
+// after = is a list of one map.
+func (p *parser) free(body *hclsyntax.Body) (map[string]any, hcl.Diagnostics) {
+	out := map[string]any{}
+	var diags hcl.Diagnostics
+	for name, a := range body.Attributes {
+		v, more := p.value(a.Expr)
+		diags = append(diags, more...)
+		out[name] = plain(v)
+		if m, ok := out[name].(map[string]any); ok {
+			out[name] = []any{m}
+		}
+	}
+	for _, b := range body.Blocks {
+		tree, more := p.free(b.Body)
+		diags = append(diags, more...)
+		for _, label := range slices.Backward(b.Labels) {
+			tree = map[string]any{label: []any{tree}}
+		}
+		list, _ := out[b.Type].([]any)
+		out[b.Type] = append(list, tree)
+	}
+	return out, diags
+}
+
+// plain turns a value into what JSON has: text, number, truth, list, map, null.
+func plain(v cty.Value) any {
+	t := v.Type()
+	switch {
+	case v.IsNull() || !v.IsKnown():
+		return nil
+	case t == cty.String:
+		return v.AsString()
+	case t == cty.Bool:
+		return v.True()
+	case t == cty.Number:
+		if n, accuracy := v.AsBigFloat().Int64(); accuracy == big.Exact {
+			return int(n)
+		}
+		n, _ := v.AsBigFloat().Float64()
+		return n
+	case t.IsObjectType() || t.IsMapType():
+		out := map[string]any{}
+		for k, e := range v.AsValueMap() {
+			out[k] = plain(e)
+		}
+		return out
+	}
+	out := []any{}
+	for _, e := range v.AsValueSlice() {
+		out = append(out, plain(e))
 	}
 	return out
 }
 
-// decode reads a body into a struct of the API.
-func (p *parser) decode(body hcl.Body, into any) hcl.Diagnostics {
-	switch v := into.(type) {
-	case *api.Constraint:
-		return p.constraint(body, v)
-	case *api.Affinity:
-		return p.affinity(body, v)
-	}
-	v := reflect.ValueOf(into).Elem()
-	list := fields(v.Type())
-	body, diags := p.mapsAsAttributes(body, v, list)
-	content, more := body.Content(schema(list))
-	diags = append(diags, more...)
-	blocks := content.Blocks.ByType()
-	for _, f := range list {
-		switch f.kind {
-		case "label":
-		case "block":
-			diags = append(diags, p.blocks(v.Field(f.index), f, blocks[f.name])...)
-		default:
-			if a, ok := content.Attributes[f.name]; ok {
-				diags = append(diags, p.attribute(v.Field(f.index), a.Expr)...)
-			}
-		}
-	}
-	return append(diags, p.check(body, into)...)
-}
-
-// mapsAsAttributes reads meta and env where they are written with =, which is the only
-// way to write a name with a dot in it.
-func (p *parser) mapsAsAttributes(body hcl.Body, v reflect.Value, list []field) (hcl.Body, hcl.Diagnostics) {
-	var diags hcl.Diagnostics
-	for _, f := range list {
-		switch v.Interface().(type) {
-		case api.Job, api.TaskGroup, api.Task:
-		default:
-			continue
-		}
-		if f.name != "meta" && f.name != "env" {
-			continue
-		}
-		content, rest, more := body.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: f.name}}})
-		a, ok := content.Attributes[f.name]
-		if more.HasErrors() || !ok {
-			continue
-		}
-		if twice, _, _ := rest.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: f.name}}}); len(twice.Blocks) > 0 {
-			diags = append(diags, &hcl.Diagnostic{
-				Severity: hcl.DiagError, Summary: fmt.Sprintf("Duplicate %s block", f.name), Subject: &twice.Blocks[0].DefRange,
-				Detail: fmt.Sprintf("%s may not be defined more than once. Another definition is defined at %s.", f.name, a.Range),
-			})
-		}
-		diags = append(diags, p.attribute(v.Field(f.index), a.Expr)...)
-		body = rest
-	}
-	return body, diags
-}
-
-// attribute computes an expression into a field.
+// attribute computes an expression into a field; a duration is a text such as "10s".
 func (p *parser) attribute(v reflect.Value, e hcl.Expression) hcl.Diagnostics {
-	if t := v.Type(); t == reflect.TypeFor[time.Duration]() || t == reflect.TypeFor[*time.Duration]() {
-		return p.duration(v, e)
+	t := v.Type()
+	if t != reflect.TypeFor[time.Duration]() && t != reflect.TypeFor[*time.Duration]() {
+		return gohcl.DecodeExpression(e, p.scope(e), v.Addr().Interface())
 	}
-	return gohcl.DecodeExpression(e, p.scope(e, p.ctx), v.Addr().Interface())
-}
-
-// duration reads "10s", or a number of nanoseconds.
-func (p *parser) duration(v reflect.Value, e hcl.Expression) hcl.Diagnostics {
-	bad := func(format string, args ...any) hcl.Diagnostics {
-		return hcl.Diagnostics{{
-			Severity: hcl.DiagError, Summary: "Unsuitable value type", Detail: fmt.Sprintf(format, args...),
-			Subject: e.StartRange().Ptr(), Context: e.Range().Ptr(),
-		}}
-	}
-	value, diags := p.value(e, p.ctx)
-	if diags.HasErrors() {
+	var text string
+	if diags := gohcl.DecodeExpression(e, p.scope(e), &text); diags.HasErrors() {
 		return diags
 	}
-	var d time.Duration
+	d, err := time.ParseDuration(text)
 	switch {
-	case value.IsNull():
-		diags = bad("Unsuitable duration value: nil")
-		diags[0].Summary = "Unsuitable value"
-		return diags
-	case value.Type() == cty.String:
-		var err error
-		if d, err = time.ParseDuration(value.AsString()); err != nil {
-			return bad("Unsuitable duration value: %s", err)
-		}
-	case value.Type() == cty.Number:
-		n, _ := value.AsBigFloat().Int64()
-		d = time.Duration(n)
-	default:
-		return bad("Unsuitable value: expected a string but found %s", value.Type())
-	}
-	if v.Kind() == reflect.Pointer {
+	case err != nil:
+		return hcl.Diagnostics{fault(e.StartRange().Ptr(), "Unsuitable value type", "Unsuitable duration value: %s", err)}
+	case t.Kind() == reflect.Pointer:
 		v.Set(reflect.ValueOf(&d))
-	} else {
+	default:
 		v.Set(reflect.ValueOf(d))
 	}
 	return nil
+}
+
+// complete adds what the parser itself adds, before the job is canonicalised.
+func complete(job *api.Job) {
+	if p := job.Periodic; p != nil && (p.Spec != nil || p.Specs != nil) {
+		p.SpecType = new("cron")
+	}
+	for _, g := range job.TaskGroups {
+		if g.Scaling != nil {
+			g.Scaling.Type = "horizontal"
+		}
+		for _, t := range g.Tasks {
+			for _, tmpl := range t.Templates {
+				tmpl.ChangeMode = orElse(tmpl.ChangeMode, "restart")
+				tmpl.Perms = orElse(tmpl.Perms, "0644")
+				tmpl.Splay = orElse(tmpl.Splay, 5*time.Second)
+				tmpl.ErrMissingKey = orElse(tmpl.ErrMissingKey, false)
+			}
+			// The list does not have the default identity.
+			isDefault := func(w *api.WorkloadIdentity) bool { return w.Name == "" || w.Name == "default" }
+			if i := slices.IndexFunc(t.Identities, isDefault); i >= 0 {
+				t.Identity = t.Identities[i]
+				t.Identities = slices.Delete(t.Identities, i, i+1)
+			}
+		}
+	}
+}
+
+func orElse[T any](p *T, otherwise T) *T {
+	if p == nil {
+		return &otherwise
+	}
+	return p
 }

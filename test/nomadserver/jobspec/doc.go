@@ -1,20 +1,10 @@
-// Package jobspec reads Nomad's job files for the server of test/nomadserver, as the
-// parser of a real agent does behind /v1/jobs/parse.
+// Package jobspec reads Nomad job files as an agent does for /v1/jobs/parse.
 //
-// In come the text of a job file and the values of its variables; out comes the job as
-// the API has it, not canonicalised, or the errors in Nomad's words, with file, line
-// and column. What the language has is read off the hcl tags of the types in
-// hashicorp/nomad/api, so that a block or an attribute that Nomad does not know is
-// refused in the same words: "Unsupported block type; Blocks of type "tuning" are not
-// expected here."
+// A file and the text of a file of variables go in; an api.Job comes out that is not
+// canonicalised, or Nomad's own errors with their places. The tags of package api say
+// which words the language has, so a block or key is known when its type has a field.
 //
-// Names that are known on the node alone (${NOMAD_...}, ${attr...}, ${node...}, and
-// whatever else is neither var nor local) stay as they stand, as text.
-//
-// Left out, and refused where they stand in a file: a task without a group, vault and
-// secret blocks of the whole job or group, validation rules of variables, job files in
-// JSON, and the functions for addresses, YAML, passwords and random ids. Functions that
-// read files are refused in the agent's words. Package driver/jobfile/nomadhcl reads
-// the same language for another purpose: it wants the places in the text, this one
-// wants the job.
+// The package never reads a file, and knows no locals, dynamic blocks, affinities, ports
+// or labels of services, and of the functions only those that job files of this
+// repository use.
 package jobspec

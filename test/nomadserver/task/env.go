@@ -1,6 +1,9 @@
 package task
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -8,12 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/hashicorp/nomad/api"
 )
 
-// environment is what the process finds in its environment: Nomad's own names, the
-// combined meta, the agent's environment, the task's env and the caller's.
+// environment is that of the process: Nomad's own names, the combined meta, the agent's
+// environment and the task's env.
 func (s Spec) environment() map[string]string {
 	env := s.nomad()
 	for k, v := range s.meta() {
@@ -21,97 +22,50 @@ func (s Spec) environment() map[string]string {
 	}
 	for _, kv := range os.Environ() {
 		k, v, _ := strings.Cut(kv, "=")
-		if _, mine := env[k]; !mine && !denied(k) {
+		if _, mine := env[k]; !mine && k != "NOMAD_TOKEN" {
 			env[k] = replace(v, s.Node, env)
 		}
 	}
 	for k, v := range s.Task.Env {
 		env[k] = replace(v, s.Node, env)
 	}
-	maps.Copy(env, s.Env)
 	out := make(map[string]string, len(env))
 	for k, v := range env {
-		if slices.ContainsFunc([]string{"NOMAD_ADDR_", "NOMAD_IP_", "NOMAD_PORT_", "NOMAD_HOST_PORT_", "NOMAD_META_"}, func(p string) bool { return strings.HasPrefix(k, p) }) {
-			k = clean(k)
+		if strings.HasPrefix(k, "NOMAD_META_") {
+			k = unclean.ReplaceAllString(k, "_")
 		}
 		out[k] = v
 	}
 	return out
 }
 
+// unclean is what no name of a variable holds; dots stay.
+var unclean = regexp.MustCompile(`[^A-Za-z0-9_.]`)
+
 // nomad are the names that Nomad gives.
 func (s Spec) nomad() map[string]string {
-	alloc := s.Alloc
+	job, alloc, r := s.Alloc.Job, s.Alloc, s.resources()
+	_, index, _ := strings.Cut(strings.TrimSuffix(alloc.Name, "]"), "[")
+	cores := ranges(s.CPUs)
+	if cores == "" {
+		cores = " " // no core is one space
+	}
+	number := func(n int64) string {
+		if n == 0 {
+			return ""
+		}
+		return strconv.FormatInt(n, 10)
+	}
 	env := map[string]string{
-		"NOMAD_ALLOC_DIR": filepath.Join(s.Dir, "alloc"), "NOMAD_TASK_DIR": filepath.Join(s.taskDir(), "local"),
-		"NOMAD_SECRETS_DIR": filepath.Join(s.taskDir(), "secrets"),
-		"NOMAD_ALLOC_ID":    s.AllocID, "NOMAD_SHORT_ALLOC_ID": s.AllocID[:min(8, len(s.AllocID))],
-		"NOMAD_TASK_NAME": s.Task.Name, "NOMAD_PARENT_CGROUP": "nomad.slice", "NOMAD_DC": "dc1", "NOMAD_REGION": "global",
+		"NOMAD_ALLOC_DIR": filepath.Join(s.Dir, "alloc"), "NOMAD_TASK_DIR": filepath.Join(s.dir(), "local"), "NOMAD_SECRETS_DIR": filepath.Join(s.dir(), "secrets"),
+		"NOMAD_ALLOC_ID": alloc.ID, "NOMAD_SHORT_ALLOC_ID": alloc.ID[:8], "NOMAD_ALLOC_NAME": alloc.Name, "NOMAD_ALLOC_INDEX": index,
+		"NOMAD_TASK_NAME": s.Task.Name, "NOMAD_GROUP_NAME": *s.Group.Name, "NOMAD_JOB_ID": *job.ID, "NOMAD_JOB_NAME": *job.Name,
+		"NOMAD_JOB_PARENT_ID": *job.ParentID, "NOMAD_NAMESPACE": *job.Namespace, "NOMAD_PARENT_CGROUP": "nomad.slice", "NOMAD_DC": "dc1", "NOMAD_REGION": "global",
+		"NOMAD_CPU_LIMIT": number(r.Cpu.CpuShares), "NOMAD_CPU_CORES": cores, "NOMAD_MEMORY_LIMIT": number(r.Memory.MemoryMB),
+		"NOMAD_MEMORY_MAX_LIMIT": number(r.Memory.MemoryMaxMB),
 	}
-	given := func(name, value string) {
-		if value != "" {
-			env[name] = value
-		}
-	}
-	text := func(name string, value *string) {
-		if value != nil {
-			given(name, *value)
-		}
-	}
-	number := func(name string, n int64) {
-		if n != 0 {
-			env[name] = strconv.FormatInt(n, 10)
-		}
-	}
-	text("NOMAD_GROUP_NAME", s.Group.Name)
-	if s.Job != nil {
-		text("NOMAD_JOB_ID", s.Job.ID)
-		text("NOMAD_JOB_NAME", s.Job.Name)
-		text("NOMAD_JOB_PARENT_ID", s.Job.ParentID)
-		text("NOMAD_NAMESPACE", s.Job.Namespace)
-		text("NOMAD_REGION", s.Job.Region)
-	}
-	if alloc != nil {
-		given("NOMAD_ALLOC_NAME", alloc.Name)
-		given("NOMAD_ALLOC_INDEX", index(alloc.Name))
-	}
-	given("NOMAD_DC", s.Node["node.datacenter"])
-	r := s.resources()
-	number("NOMAD_CPU_LIMIT", r.Cpu.CpuShares)
-	number("NOMAD_MEMORY_LIMIT", r.Memory.MemoryMB)
-	number("NOMAD_MEMORY_MAX_LIMIT", r.Memory.MemoryMaxMB)
-	given("NOMAD_CPU_CORES", orElse(ranges(s.CPUs), " ")) // no core is one space
+	maps.DeleteFunc(env, func(_, v string) bool { return v == "" })
 	return env
-}
-
-// resources are what the allocation has for the task, or what the task asks for.
-func (s Spec) resources() api.AllocatedTaskResources {
-	if s.Alloc != nil && s.Alloc.AllocatedResources != nil {
-		if r := s.Alloc.AllocatedResources.Tasks[s.Task.Name]; r != nil {
-			return *r
-		}
-	}
-	var out api.AllocatedTaskResources
-	if r := s.Task.Resources; r != nil {
-		for _, f := range []struct {
-			to   *int64
-			from *int
-		}{{&out.Cpu.CpuShares, r.CPU}, {&out.Memory.MemoryMB, r.MemoryMB}, {&out.Memory.MemoryMaxMB, r.MemoryMaxMB}} {
-			if f.from != nil {
-				*f.to = int64(*f.from)
-			}
-		}
-	}
-	return out
-}
-
-// index is the number in the name JOB.GROUP[INDEX].
-func index(name string) string {
-	open := strings.LastIndexByte(name, '[')
-	if open < 0 || !strings.HasSuffix(name, "]") {
-		return ""
-	}
-	return name[open+1 : len(name)-1]
 }
 
 // ranges writes cores as "0-2,5".
@@ -133,20 +87,18 @@ func ranges(ids []int) string {
 	return strings.Join(parts, ",")
 }
 
-// meta is that of the job, the group and the task under the names of variables, each
-// key as it is written and in capitals.
+// meta is that of the job, the group and the task, each key as it is written and in
+// capitals.
 func (s Spec) meta() map[string]string {
-	all := map[string]string{}
-	if s.Job != nil {
-		if s.Job.Dispatched && s.Job.ParameterizedJob != nil {
-			for _, k := range s.Job.ParameterizedJob.MetaOptional {
-				all[k] = ""
-			}
+	job, all := s.Alloc.Job, map[string]string{}
+	if job.Dispatched {
+		for _, k := range job.ParameterizedJob.MetaOptional {
+			all[k] = ""
 		}
-		maps.Copy(all, s.Job.Meta)
 	}
-	maps.Copy(all, s.Group.Meta)
-	maps.Copy(all, s.Task.Meta)
+	for _, m := range []map[string]string{job.Meta, s.Group.Meta, s.Task.Meta} {
+		maps.Copy(all, m)
+	}
 	out := map[string]string{}
 	for k, v := range all {
 		out["NOMAD_META_"+strings.ToUpper(k)] = v
@@ -157,21 +109,13 @@ func (s Spec) meta() map[string]string {
 	return out
 }
 
-// denied are names of the agent's environment that tasks do not get.
-func denied(name string) bool {
-	return slices.Contains([]string{
-		"CONSUL_TOKEN", "CONSUL_HTTP_TOKEN", "CONSUL_HTTP_TOKEN_FILE", "NOMAD_TOKEN", "VAULT_TOKEN", "CONSUL_LICENSE", "VAULT_LICENSE", "NOMAD_LICENSE",
-		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "GOOGLE_APPLICATION_CREDENTIALS",
-	}, name)
-}
+var interpolated = regexp.MustCompile(`\$?\$\{[^}]*\}`)
 
-var interpolated = regexp.MustCompile(`\$\{[a-zA-Z0-9_\-\.]+\}`)
-
-// replace puts values in the place of ${NAME}, and leaves names that nobody knows.
+// replace puts values in the place of ${NAME} and leaves unknown names.
 func replace(text string, known ...map[string]string) string {
 	return interpolated.ReplaceAllStringFunc(text, func(m string) string {
 		for _, names := range known {
-			if v, ok := names[m[2:len(m)-1]]; ok {
+			if v, ok := names[strings.TrimSuffix(strings.TrimPrefix(m, "${"), "}")]; ok {
 				return v
 			}
 		}
@@ -179,14 +123,62 @@ func replace(text string, known ...map[string]string) string {
 	})
 }
 
-// clean makes a name that a shell can say, but for dots, which stay.
-func clean(name string) string {
-	b := []byte(name)
-	for i, c := range b {
-		ok := c == '_' || c == '.' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && c >= '0' && c <= '9'
-		if !ok {
-			b[i] = '_'
+// config is the command of the driver.
+type config struct {
+	command, workDir string
+	args             []string
+}
+
+// config reads the task's driver config: ${NAME} and ${env["NAME"]} get their values, and
+// an unknown name is an error.
+func (s Spec) config(env map[string]string) (config, error) {
+	var c config
+	var wrong []string
+	for _, name := range slices.Sorted(maps.Keys(s.Task.Config)) {
+		if !slices.Contains([]string{"command", "args", "work_dir", "cgroup_v2_override", "cgroup_v1_override"}, name) {
+			wrong = append(wrong, fmt.Sprintf("Invalid label: No argument or block type is named %q.", name))
 		}
 	}
-	return string(b)
+	if _, ok := s.Task.Config["command"]; !ok {
+		wrong = append(wrong, `Missing required argument: The argument "command" is required, but no definition was found.`)
+	}
+	if len(wrong) > 0 {
+		return c, fmt.Errorf("%d errors occurred:\n\t* failed to parse config: \n\t* %s\n\n", len(wrong)+1, strings.Join(wrong, "\n\t* ")) //nolint:staticcheck,revive // the agent's words
+	}
+	// What a job file says and what the API says are the same by way of JSON.
+	var in struct {
+		Command string
+		Args    []any
+		WorkDir string `json:"work_dir"`
+	}
+	text, err := json.Marshal(s.Task.Config)
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		err = d.Decode(&in)
+	}
+	c.command, c.workDir = s.interpolate(in.Command, env, &err), s.interpolate(in.WorkDir, env, &err)
+	for _, a := range in.Args {
+		c.args = append(c.args, s.interpolate(fmt.Sprint(a), env, &err))
+	}
+	return c, err
+}
+
+func (s Spec) interpolate(text string, env map[string]string, err *error) string {
+	return interpolated.ReplaceAllStringFunc(text, func(m string) string {
+		if literal, ok := strings.CutPrefix(m, "$$"); ok {
+			return "$" + literal
+		}
+		name := strings.TrimSuffix(strings.TrimPrefix(m, "${"), "}")
+		if quoted, ok := strings.CutPrefix(name, `env["`); ok {
+			name = strings.TrimSuffix(quoted, `"]`)
+		}
+		for _, names := range []map[string]string{env, s.Node} {
+			if v, ok := names[name]; ok {
+				return v
+			}
+		}
+		*err = fmt.Errorf("Unknown variable: There is no variable named %q.", name) //nolint:staticcheck,revive // the agent's words
+		return m
+	})
 }

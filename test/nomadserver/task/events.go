@@ -3,113 +3,84 @@ package task
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
 )
 
-// event is one that says nothing but its type.
-func event(kind string) *api.TaskEvent {
-	e := &api.TaskEvent{Type: kind, Time: time.Now().UnixNano(), Details: map[string]string{}}
-	switch kind {
-	case api.TaskReceived:
-		e.DisplayMessage = "Task received by client"
-	case api.TaskStarted:
-		e.DisplayMessage = "Task started by client"
-	case api.TaskKilled:
-		e.DisplayMessage = "Task successfully killed"
+// event is one with its details in pairs.
+func event(kind, message string, details ...string) *api.TaskEvent {
+	e := &api.TaskEvent{Type: kind, Time: time.Now().UnixNano(), DisplayMessage: message, Details: map[string]string{}}
+	for i := 0; i < len(details); i += 2 {
+		e.Details[details[i]] = details[i+1]
 	}
 	return e
 }
 
+func received() *api.TaskEvent { return event(api.TaskReceived, "Task received by client") }
+func started() *api.TaskEvent  { return event(api.TaskStarted, "Task started by client") }
+func killed() *api.TaskEvent   { return event(api.TaskKilled, "Task successfully killed") }
+
 func buildingTaskDir() *api.TaskEvent {
-	e := event(api.TaskSetup)
-	e.Message = "Building Task Directory"
-	e.DisplayMessage = e.Message
-	e.Details["message"] = e.Message
+	const text = "Building Task Directory"
+	e := event(api.TaskSetup, text, "message", text)
+	e.Message = text
 	return e
 }
 
 // failure is what went wrong before there was a process.
 func failure(kind string, err error) *api.TaskEvent {
-	e := event(kind)
-	e.DisplayMessage = err.Error()
+	e := event(kind, err.Error())
 	switch kind {
 	case api.TaskSetupFailure:
 		e.SetupError = err.Error()
-		e.Details["setup_error"] = err.Error()
 	case api.TaskFailedValidation:
 		e.ValidationError = err.Error()
-		e.Details["validation_error"] = err.Error()
 	default:
 		e.DriverError = err.Error()
-		e.Details["driver_error"] = err.Error()
 	}
 	return e
 }
 
 func terminated(o outcome) *api.TaskEvent {
-	e := event(api.TaskTerminated)
-	e.ExitCode, e.Signal = o.code, o.signal
-	e.Details["exit_code"], e.Details["signal"], e.Details["oom_killed"] = strconv.Itoa(o.code), strconv.Itoa(o.signal), "false"
-	parts := []string{"Exit Code: " + strconv.Itoa(o.code)}
+	code, signal := strconv.Itoa(o.code), strconv.Itoa(o.signal)
+	text := "Exit Code: " + code
 	if o.signal != 0 {
-		parts = append(parts, "Signal: "+strconv.Itoa(o.signal))
+		text += ", Signal: " + signal
 	}
-	if o.err != nil {
-		e.Message = o.err.Error()
-		e.Details["exit_message"] = e.Message
-		parts = append(parts, fmt.Sprintf("Exit Message: %q", e.Message))
-	}
-	e.DisplayMessage = strings.Join(parts, ", ")
+	e := event(api.TaskTerminated, text, "exit_code", code, "signal", signal, "oom_killed", "false")
+	e.ExitCode, e.Signal = o.code, o.signal
 	return e
 }
 
 func killing(timeout time.Duration) *api.TaskEvent {
-	e := event(api.TaskKilling)
+	e := event(api.TaskKilling, fmt.Sprintf("Sent interrupt. Waiting %v before force killing", timeout), "kill_timeout", timeout.String())
 	e.KillTimeout = timeout
-	e.Details["kill_timeout"] = timeout.String()
-	e.DisplayMessage = fmt.Sprintf("Sent interrupt. Waiting %v before force killing", timeout)
 	return e
 }
 
-func signaling(sig string) *api.TaskEvent {
-	e := event(api.TaskSignaling)
-	e.Details["signal"] = sig
-	e.DisplayMessage = "Task being sent a signal"
-	return e
+func signaling(signal string) *api.TaskEvent {
+	return event(api.TaskSignaling, "Task being sent a signal", "signal", signal)
 }
 
 func shutdownDelay(d time.Duration) *api.TaskEvent {
-	e := event("Waiting for shutdown delay")
-	e.DisplayMessage = fmt.Sprintf("Waiting for shutdown_delay of %s before killing the task.", d)
-	return e
+	return event("Waiting for shutdown delay", fmt.Sprintf("Waiting for shutdown_delay of %s before killing the task.", d))
 }
 
 func restartSignaled(reason string) *api.TaskEvent {
-	e := event(api.TaskRestartSignal)
+	e := event(api.TaskRestartSignal, reason, "restart_reason", reason)
 	e.RestartReason = reason
-	e.Details["restart_reason"] = e.RestartReason
-	e.DisplayMessage = e.RestartReason
 	return e
 }
 
 func restarting(reason string, delay time.Duration) *api.TaskEvent {
-	e := event(api.TaskRestarting)
+	e := event(api.TaskRestarting, fmt.Sprintf("Task restarting in %v", delay), "restart_reason", reason, "start_delay", strconv.FormatInt(int64(delay), 10))
 	e.StartDelay, e.RestartReason = int64(delay), reason
-	e.Details["start_delay"], e.Details["restart_reason"] = strconv.FormatInt(int64(delay), 10), reason
-	e.DisplayMessage = fmt.Sprintf("Task restarting in %v", delay)
-	if reason != "" && reason != withinPolicy {
-		e.DisplayMessage = reason + " - " + e.DisplayMessage
-	}
 	return e
 }
 
 func notRestarting(reason string) *api.TaskEvent {
-	e := event(api.TaskNotRestarting)
+	e := event(api.TaskNotRestarting, reason, "restart_reason", reason, "fails_task", "true")
 	e.RestartReason, e.FailsTask = reason, true
-	e.Details["restart_reason"], e.Details["fails_task"] = reason, "true"
-	e.DisplayMessage = reason
 	return e
 }

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
-	"sync"
+	"strings"
 	"syscall"
 	"time"
 
@@ -21,53 +21,44 @@ import (
 // process is one run of a task.
 type process struct {
 	spec   Spec
-	cmd    *exec.Cmd // nil where the driver is mock_driver
-	groups *groups
+	cmd    *exec.Cmd
+	groups groups
 	ended  chan struct{} // closed when result is there
 	result outcome
-
-	mu    sync.Mutex
-	alive bool          // the first process has not been waited for
-	mock  chan struct{} // closed to end a mock
-	once  sync.Once
 }
 
 // launch starts the task's process.
 func launch(s Spec, c config, env map[string]string) (*process, error) {
-	p := &process{spec: s, ended: make(chan struct{}), alive: true, mock: make(chan struct{})}
-	if s.Task.Driver == "mock_driver" {
-		if c.startError != "" {
-			return nil, errors.New(c.startError)
-		}
-		go p.pretend(c)
-		return p, nil
-	}
+	p := &process{spec: s, ended: make(chan struct{})}
+	const failed = "failed to launch command with executor: rpc error: code = Unknown desc = "
 	path, err := s.lookup(c.command)
 	if err != nil {
-		return nil, fmt.Errorf("failed to launch command with executor: rpc error: code = Unknown desc = %w", err)
+		return nil, fmt.Errorf(failed+"%w", err)
 	}
-	p.cmd = exec.CommandContext(context.Background(), path, c.args...) // ended by its id
-	p.cmd.Args[0] = path
-	p.cmd.Dir = orElse(c.workDir, s.taskDir())
+	p.cmd = exec.CommandContext(context.Background(), path, c.args...) // it is ended by its id
+	p.cmd.Dir = c.workDir
+	if p.cmd.Dir == "" {
+		p.cmd.Dir = s.dir()
+	}
 	for k, v := range env {
 		p.cmd.Env = append(p.cmd.Env, k+"="+v)
 	}
 	slices.Sort(p.cmd.Env)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if p.cmd.SysProcAttr.Credential, err = credential(s.Task.User); err != nil {
-		return nil, err
+	for stream, to := range map[string]func(*os.File){"stdout": func(f *os.File) { p.cmd.Stdout = f }, "stderr": func(f *os.File) { p.cmd.Stderr = f }} {
+		f, err := os.OpenFile(s.logPath(stream), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // the task's user reads it
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close() //nolint:errcheck // the process has its own
+		to(f)
 	}
-	closeLogs, err := p.logs()
-	if err != nil {
-		return nil, err
-	}
-	defer closeLogs()
 	if p.groups, err = makeGroups(s); err != nil {
 		return nil, err
 	}
 	if err := p.begin(); err != nil {
 		p.groups.remove()
-		return nil, fmt.Errorf("failed to launch command with executor: rpc error: code = Unknown desc = failed to start command path=%q --- args=%q: %w", path, p.cmd.Args, err)
+		return nil, fmt.Errorf(failed+"failed to start command path=%q --- args=%q: %w", path, p.cmd.Args, err)
 	}
 	go p.await()
 	return p, nil
@@ -75,13 +66,10 @@ func launch(s Spec, c config, env map[string]string) (*process, error) {
 
 // lookup finds the program: in the task's folders, as an absolute path, on PATH.
 func (s Spec) lookup(name string) (string, error) {
-	for _, path := range []string{filepath.Join(s.taskDir(), "local", name), filepath.Join(s.taskDir(), name)} {
-		if info, err := os.Stat(path); err == nil && !info.IsDir() {
+	for _, path := range []string{filepath.Join(s.dir(), "local", name), filepath.Join(s.dir(), name), name} {
+		if info, err := os.Stat(path); err == nil && !info.IsDir() && filepath.IsAbs(path) {
 			return path, nil
 		}
-	}
-	if _, err := os.Stat(name); err == nil && filepath.IsAbs(name) {
-		return name, nil
 	}
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
@@ -89,89 +77,46 @@ func (s Spec) lookup(name string) (string, error) {
 	return "", fmt.Errorf("binary %q could not be found", name)
 }
 
-// credential are the ids of a user other than the one this runs as.
-func credential(name string) (*syscall.Credential, error) {
-	if name == "" {
-		return nil, nil //nolint:nilnil // no change of user
+// begin starts the process in its groups and on its cores. The kernel stops a traced
+// process before its first instruction, so there is no moment at which it is elsewhere.
+func (p *process) begin() error {
+	if len(p.groups) == 0 && len(p.spec.CPUs) == 0 {
+		return p.cmd.Start()
 	}
-	u, err := user.Lookup(name)
-	if err != nil {
-		return nil, err
+	runtime.LockOSThread() // only this thread may let it go
+	defer runtime.UnlockOSThread()
+	p.cmd.SysProcAttr.Ptrace = true
+	if err := p.cmd.Start(); err != nil {
+		return err
 	}
-	uid, err := strconv.ParseUint(u.Uid, 10, 32)
-	if err != nil {
-		return nil, err
-	}
-	gid, err := strconv.ParseUint(u.Gid, 10, 32)
-	if err != nil {
-		return nil, err
-	}
-	if int(uid) == os.Getuid() {
-		return nil, nil //nolint:nilnil // no change of user
-	}
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
-}
-
-// logs opens the files that the process writes to.
-func (p *process) logs() (func(), error) {
-	var files []*os.File
-	done := func() {
-		for _, f := range files {
-			_ = f.Close() // the process has its own
+	pid := p.cmd.Process.Pid
+	var status unix.WaitStatus
+	_, err := unix.Wait4(pid, &status, 0, nil)
+	if len(p.spec.CPUs) > 0 {
+		var wanted unix.CPUSet
+		for _, c := range p.spec.CPUs {
+			wanted.Set(c % runtime.NumCPU()) // the node may have more cores than the machine
 		}
+		err = errors.Join(err, unix.SchedSetaffinity(pid, &wanted))
 	}
-	for _, stream := range []string{"stdout", "stderr"} {
-		f, err := os.OpenFile(p.spec.logPath(stream), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-		if err != nil {
-			done()
-			return nil, err
-		}
-		files = append(files, f)
+	for _, g := range p.groups {
+		err = errors.Join(err, write(g, "cgroup.procs", strconv.Itoa(pid)))
 	}
-	p.cmd.Stdout, p.cmd.Stderr = files[0], files[1]
-	return done, nil
-}
-
-// left tells whether the process has ended by itself, and waits until that is noted: on a
-// busy machine that may take a while.
-func (p *process) left() bool {
-	if p.cmd != nil && p.cmd.Process != nil {
-		var info unix.Siginfo
-		err := unix.Waitid(unix.P_PID, p.cmd.Process.Pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
-		if err == nil && info.Signo != 0 || errors.Is(err, unix.ECHILD) {
-			<-p.ended
-		}
+	if err = errors.Join(err, unix.PtraceDetach(pid)); err != nil {
+		return errors.Join(err, p.cmd.Process.Kill(), p.cmd.Wait())
 	}
-	select {
-	case <-p.ended:
-		return true
-	default:
-		return false
-	}
-}
-
-// left tells whether the task has ended, or its process has left by itself.
-func (t *Task) left() bool {
-	t.mu.Lock()
-	p, state := t.process, t.state.State
-	t.mu.Unlock()
-	return state == dead || p != nil && p.left()
+	return nil
 }
 
 func (p *process) await() {
 	err := p.cmd.Wait()
-	p.mu.Lock()
-	p.alive = false
-	p.mu.Unlock()
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
 	case errors.As(err, &exit):
-		status, ok := exit.Sys().(syscall.WaitStatus)
-		if ok && status.Signaled() {
+		p.result = outcome{code: exit.ExitCode()}
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			p.result = outcome{code: 128 + int(status.Signal()), signal: int(status.Signal())}
-		} else {
-			p.result = outcome{code: exit.ExitCode()}
 		}
 	default:
 		p.result = outcome{code: 1}
@@ -179,51 +124,40 @@ func (p *process) await() {
 	close(p.ended)
 }
 
-// pretend is the driver that runs nothing.
-func (p *process) pretend(c config) {
-	timer := time.NewTimer(c.runFor)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		p.result = outcome{code: c.exitCode}
-	case <-p.mock:
+// left reports whether the process has ended by itself, and waits until that is noted: on a
+// busy machine that may take a while.
+func (p *process) left() bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, p.cmd.Process.Pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	if err == nil && info.Signo != 0 || errors.Is(err, unix.ECHILD) {
+		<-p.ended
+		return true
 	}
-	close(p.ended)
+	return false
 }
 
-// signal sends a signal to the first process alone. A name that Nomad doesn't know, such
+// signal sends a signal to the first process alone. A name that Nomad does not know, such
 // as one without SIG, is SIGINT: so the real driver has it, and the task dies of it.
 func (p *process) signal(name string) error {
 	number := unix.SignalNum(name)
 	if number == 0 {
 		number = unix.SIGINT
 	}
-	if p.cmd == nil {
-		return nil
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.alive {
+	if err := p.cmd.Process.Signal(number); errors.Is(err, os.ErrProcessDone) {
 		return ErrNotRunning
+	} else if err != nil {
+		return err
 	}
-	return p.cmd.Process.Signal(number)
+	return nil
 }
 
-// end sends a signal and, after the timeout, kills everything. It returns at once.
+// end sends a signal and kills the process after the timeout. It returns at once.
 func (p *process) end(name string, timeout time.Duration) {
-	if p.cmd == nil {
-		p.once.Do(func() { close(p.mock) })
-		return
-	}
 	if timeout > 0 {
-		_ = p.signal(name) // whoever hears no signal is killed
+		_ = p.signal(name) // a process that ignores it is killed
 	}
 	go func() {
-		timer := time.NewTimer(timeout)
-		defer timer.Stop()
-		select {
-		case <-p.ended:
-		case <-timer.C:
+		if pause(timeout, p.ended, nil) {
 			_ = p.signal("SIGKILL")
 		}
 	}()
@@ -231,10 +165,7 @@ func (p *process) end(name string, timeout time.Duration) {
 
 // clear kills what the process left behind and removes its groups.
 func (p *process) clear() {
-	if p.cmd == nil {
-		return
-	}
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // its session's first group
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // its session's first process group
 	for range 500 {
 		left := p.pids()
 		for _, pid := range left {
@@ -247,45 +178,39 @@ func (p *process) clear() {
 	}
 }
 
-// pids are the processes of the task: those of its group, or, where there is none,
-// those that have its id in their environment.
+// pids are the processes of the task: those of its group, or, where there is none, those
+// that have the allocation and the task in their environment.
 func (p *process) pids() []int {
-	if p.cmd == nil {
-		return nil
-	}
-	if list, ok := p.groups.pids(); ok {
-		return list
-	}
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
+	var names []string
+	if len(p.groups) > 0 {
+		text, err := os.ReadFile(filepath.Join(p.groups[0], "cgroup.procs"))
+		if err != nil {
+			return nil
+		}
+		names = strings.Fields(string(text))
+	} else if entries, err := os.ReadDir("/proc"); err == nil {
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
 	}
 	var out []int
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err == nil && p.marked(pid) && !gone(pid) {
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err == nil && (len(p.groups) > 0 || p.marked(pid)) && !gone(pid) {
 			out = append(out, pid)
 		}
 	}
 	return out
 }
 
-// marked tells whether a process has the task's names in its environment.
 func (p *process) marked(pid int) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	if err != nil {
-		return false
-	}
-	found := 0
-	for kv := range bytes.SplitSeq(text, []byte{0}) {
-		if s := string(kv); s == "NOMAD_ALLOC_ID="+p.spec.AllocID || s == "NOMAD_TASK_NAME="+p.spec.Task.Name {
-			found++
-		}
-	}
-	return found == 2
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	env = append([]byte{0}, env...)
+	return err == nil && bytes.Contains(env, []byte("\x00NOMAD_ALLOC_ID="+p.spec.Alloc.ID+"\x00")) &&
+		bytes.Contains(env, []byte("\x00NOMAD_TASK_NAME="+p.spec.Task.Name+"\x00"))
 }
 
-// gone tells whether a process is gone or only waited for.
+// gone reports whether a process is gone or a zombie.
 func gone(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -293,4 +218,55 @@ func gone(pid int) bool {
 	}
 	i := bytes.LastIndexByte(text, ')')
 	return i >= 0 && i+2 < len(text) && (text[i+2] == 'Z' || text[i+2] == 'X')
+}
+
+// groups are the cgroups of one task, the freezer's first; none where this process may
+// not make any or they are of another version.
+type groups []string
+
+func makeGroups(s Spec) (groups, error) {
+	const root = "/sys/fs/cgroup"
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	var g groups
+	for _, controller := range []string{"freezer", "cpu", "memory"} {
+		path := filepath.Join(root, controller, "nomad", s.Alloc.ID+"."+s.Task.Name)
+		if _, err := os.Stat(filepath.Join(root, controller, "tasks")); err != nil {
+			g.remove()
+			return nil, nil //nolint:nilerr // version 2
+		}
+		if err := os.MkdirAll(path, 0o755); errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS) {
+			g.remove()
+			return nil, nil // a container
+		} else if err != nil {
+			return nil, err
+		}
+		g = append(g, path)
+	}
+	r := s.resources()
+	err := errors.Join(
+		write(g[2], "memory.limit_in_bytes", strconv.FormatInt(max(r.Memory.MemoryMB, r.Memory.MemoryMaxMB)<<20, 10)),
+		write(g[2], "memory.soft_limit_in_bytes", strconv.FormatInt(r.Memory.MemoryMB<<20, 10)),
+		write(g[1], "cpu.shares", strconv.FormatInt(max(2, r.Cpu.CpuShares), 10)),
+	)
+	if err != nil {
+		g.remove()
+	}
+	return g, err
+}
+
+func write(dir, name, text string) error {
+	return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644) //nolint:gosec // the kernel's file
+}
+
+// remove removes the groups and reports whether none is left.
+func (g groups) remove() bool {
+	all := true
+	for _, path := range g {
+		if err := syscall.Rmdir(path); err != nil && !errors.Is(err, syscall.ENOENT) {
+			all = false
+		}
+	}
+	return all
 }

@@ -8,105 +8,51 @@ import (
 	"github.com/hashicorp/nomad/api"
 )
 
-const withinPolicy = "Restart within policy"
-
-// outcome is how one attempt ended. err is why it could not begin.
+// outcome is how one attempt ended; err is why it could not begin.
 type outcome struct {
 	code, signal int
 	err          error
 }
 
-// action is what follows an attempt.
-type action int
-
-const (
-	finish   action = iota // the work is done
-	giveUp                 // it failed
-	again                  // after a delay
-	killTask               // somebody wanted it dead
-)
-
-type verdict struct {
-	action action
-	reason string
-	delay  time.Duration
-}
+func (o outcome) succeeded() bool { return o.err == nil && o.code == 0 && o.signal == 0 }
 
 // policy counts the restarts of one task.
 type policy struct {
 	attempts        int
 	interval, delay time.Duration
-	mode            string
 	onSuccess       bool // a service that ends is started again
 
 	count int
-	since time.Time // the interval's begin
+	since time.Time // the begin of the interval
 }
 
-// policyOf is the task's own policy, which canonicalising has merged with its group's,
-// or the default of its kind of job.
-func policyOf(s Spec) *policy {
-	kind := api.JobTypeService
-	if s.Job != nil && s.Job.Type != nil {
-		kind = *s.Job.Type
-	}
-	batch := kind == api.JobTypeBatch || kind == api.JobTypeSysbatch
-	p := &policy{attempts: 2, interval: 30 * time.Minute, delay: 15 * time.Second, mode: "fail", onSuccess: !batch, since: time.Now()}
-	if batch {
-		p.attempts, p.interval = 3, 24*time.Hour
-	}
-	for _, r := range []*api.RestartPolicy{s.Group.RestartPolicy, s.Task.RestartPolicy} {
-		if r == nil {
-			continue
-		}
-		set(&p.attempts, r.Attempts)
-		set(&p.interval, r.Interval)
-		set(&p.delay, r.Delay)
-		set(&p.mode, r.Mode)
-	}
-	if l := s.Task.Lifecycle; l != nil {
-		p.onSuccess = l.Sidecar && l.Hook != api.TaskLifecycleHookPoststop
-	}
-	return p
-}
-
-func set[T any](to, from *T) {
-	if from != nil {
-		*to = *from
+// newPolicy reads the task's own policy, which canonicalising has merged with its group's.
+// Its mode is always "fail".
+func newPolicy(s Spec) *policy {
+	p := s.Task.RestartPolicy
+	return &policy{
+		attempts: *p.Attempts, interval: *p.Interval, delay: *p.Delay, onSuccess: *s.Alloc.Job.Type != api.JobTypeBatch, since: time.Now(),
 	}
 }
 
-// next decides what follows. Triggered means that somebody asked for a restart.
-func (p *policy) next(o outcome, triggered bool, now time.Time, draw *rand.Rand) verdict {
-	succeeded := o.err == nil && o.code == 0 && o.signal == 0
-	switch {
-	case triggered:
-		return verdict{action: again}
-	case p.attempts == 0 && succeeded && !p.onSuccess:
-		return verdict{action: finish}
-	case p.attempts == 0:
-		return verdict{action: giveUp, reason: "Policy allows no restarts"}
-	}
+// next says whether the task starts again, after which delay and why; without a reason
+// its work is done.
+func (p *policy) next(o outcome, now time.Time) (again bool, delay time.Duration, reason string) {
 	if now.After(p.since.Add(p.interval)) {
 		p.count, p.since = 0, now
 	}
 	p.count++
 	switch {
+	case o.succeeded() && !p.onSuccess:
+		return false, 0, ""
+	case p.attempts == 0:
+		return false, 0, "Policy allows no restarts"
 	case o.err != nil:
 		// What goes wrong before there is a process goes wrong again.
-		return verdict{action: giveUp, reason: "Error was unrecoverable"}
-	case succeeded && !p.onSuccess:
-		return verdict{action: finish}
-	case p.count > p.attempts && p.mode == "fail":
-		return verdict{action: giveUp, reason: fmt.Sprintf(`Exceeded allowed attempts %d in interval %v and mode is "fail"`, p.attempts, p.interval)}
+		return false, 0, "Error was unrecoverable"
 	case p.count > p.attempts:
-		return verdict{action: again, reason: "Exceeded allowed attempts, applying a delay", delay: p.since.Add(p.interval).Sub(now)}
+		return false, 0, fmt.Sprintf(`Exceeded allowed attempts %d in interval %v and mode is "fail"`, p.attempts, p.interval)
 	}
-	// A quarter at most is added, so that tasks that fail together do not start
-	// together.
-	d := p.delay
-	if d > 0 {
-		d += time.Duration(float64(draw.Int64N(int64(d))) * 0.25)
-	}
-	return verdict{action: again, reason: withinPolicy, delay: d}
+	// Up to a quarter more, so that tasks that fail together do not start together.
+	return true, p.delay + rand.N(p.delay/4+1), "Restart within policy" //nolint:gosec // a jitter
 }

@@ -4,19 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"math/rand/v2"
+	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
 )
 
-// Errors of Start and of the methods.
 var (
 	// ErrSpec says what of the task cannot be run here.
 	ErrSpec = errors.New("task cannot be run")
@@ -24,47 +21,67 @@ var (
 	ErrNotRunning = errors.New("Task not running")
 )
 
-// Spec says what to run.
+// Spec says what to run. The job is the allocation's, canonical.
 type Spec struct {
-	AllocID string
-	Dir     string // of the allocation; the task's own is Dir/TASK
-	PrevDir string // of the allocation that this one replaces, for a sticky disk; empty = beside Dir, by its id
-	Alloc   *api.Allocation
-	Job     *api.Job
-	Group   *api.TaskGroup
-	Task    *api.Task
-	CPUs    []int             // reserved cores; none = those of NOMAD_CPU_CORES in Env, or all
-	Env     map[string]string // over the task's own, such as NOMAD_TOKEN
-	Node    map[string]string // names that the task may interpolate: attr.x, meta.x, node.x
-
-	Variables Variables // for templates; nil = they are not rendered
+	Dir       string // of the allocation; the task's own is Dir/TASK
+	PrevDir   string // of the allocation that this one replaces, for a sticky disk
+	Alloc     *api.Allocation
+	Group     *api.TaskGroup
+	Task      *api.Task
+	CPUs      []int             // reserved cores
+	Node      map[string]string // names that the task may interpolate
+	Variables Variables
 }
 
-// withDefaults finds in the allocation what the caller did not say.
-func (s Spec) withDefaults() Spec {
-	if s.PrevDir == "" && s.Alloc != nil && s.Alloc.PreviousAllocation != "" {
-		s.PrevDir = filepath.Join(filepath.Dir(s.Dir), s.Alloc.PreviousAllocation)
-	}
-	if len(s.CPUs) == 0 {
-		for word := range strings.SplitSeq(s.Env["NOMAD_CPU_CORES"], ",") {
-			if n, err := strconv.Atoi(word); err == nil && n >= 0 {
-				s.CPUs = append(s.CPUs, n)
-			}
+func (s Spec) dir() string { return filepath.Join(s.Dir, s.Task.Name) }
+
+// logPath is where a stream goes. A real agent goes on in a file 1 when the first is full.
+func (s Spec) logPath(stream string) string {
+	return filepath.Join(s.Dir, "alloc", "logs", s.Task.Name+"."+stream+".0")
+}
+
+func (s Spec) resources() *api.AllocatedTaskResources {
+	return s.Alloc.AllocatedResources.Tasks[s.Task.Name]
+}
+
+// folders makes the folders of the allocation and of the task. A sticky disk moves
+// alloc/data and the task's local folder over, once.
+func (s Spec) folders() error {
+	for _, dir := range []string{"alloc", "alloc/data", "alloc/logs", "alloc/tmp", s.Task.Name, s.Task.Name + "/local", s.Task.Name + "/secrets", s.Task.Name + "/tmp"} {
+		path := filepath.Join(s.Dir, dir)
+		// The umask takes bits off that a task of another user needs.
+		if err := errors.Join(os.MkdirAll(path, 0o777), os.Chmod(path, 0o777)); err != nil { //nolint:gosec // as above
+			return err
 		}
 	}
-	s.Env = maps.Clone(s.Env)
-	delete(s.Env, "NOMAD_CPU_CORES") // the agent's way to write it is 0-1 for 0,1
-	return s
+	if d := s.Group.EphemeralDisk; s.PrevDir == "" || d.Sticky == nil || !*d.Sticky {
+		return nil
+	}
+	for _, dir := range []string{"alloc/data", s.Task.Name + "/local"} {
+		from, to := filepath.Join(s.PrevDir, dir), filepath.Join(s.Dir, dir)
+		if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		// What is there already is the task's own.
+		if entries, err := os.ReadDir(to); err != nil {
+			return err
+		} else if len(entries) > 0 {
+			continue
+		}
+		if err := errors.Join(os.Remove(to), os.Rename(from, to)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// states of a task
 const (
 	pending = "pending"
 	running = "running"
 	dead    = "dead"
 )
 
-// Task is a task that was started. Its methods may be called at the same time.
+// Task is a task that was started. Its methods are safe for concurrent use.
 type Task struct {
 	spec    Spec
 	changed func(api.TaskState)
@@ -75,69 +92,54 @@ type Task struct {
 	over     chan struct{} // closed when nothing of it is started any more
 	watchers sync.WaitGroup
 
-	mu        sync.Mutex
-	state     api.TaskState
-	process   *process          // nil where none runs
-	given     map[string]string // by its templates
-	restart   bool              // the next end is followed by a start, whatever the policy says
-	states    []api.TaskState
-	notify    chan struct{} // there is something in states
-	exhausted bool          // no more states will come
+	mu       sync.Mutex
+	state    api.TaskState
+	process  *process          // nil where none runs
+	rendered map[string]string // environment of its templates
+	restart  bool              // the next end is followed by a start, whatever the policy says
+	states   []api.TaskState   // that changed has not seen
+	notify   chan struct{}     // states has grown; closed: no more will come
 }
 
-// Start begins to run the task and returns at once. The state at every change is handed
-// to changed, one call at a time and in order, the last of them before Done is closed.
-// The context ends the task as a machine that is switched off does: all its processes
-// are killed without an event.
+// Start begins to run the task and returns at once. It hands every new state to changed,
+// one at a time and in order, the last one before Done is closed. When the context ends
+// the processes are killed without an event, as when a machine is switched off.
 func Start(ctx context.Context, s Spec, changed func(api.TaskState)) (*Task, error) {
-	if len(s.Task.Artifacts) > 0 {
-		return nil, fmt.Errorf("%w: artifacts are not fetched", ErrSpec)
-	}
-	switch s.Task.Driver {
-	case "raw_exec", "exec", "mock_driver":
-	default:
+	switch {
+	case s.Task.Driver != "raw_exec":
 		return nil, fmt.Errorf("%w: driver %q", ErrSpec, s.Task.Driver)
+	case len(s.Task.Artifacts) > 0 || s.Task.User != "" || s.Task.Lifecycle != nil || s.Task.DispatchPayload != nil:
+		return nil, fmt.Errorf("%w: artifacts, users, lifecycles and payloads are not known here", ErrSpec)
 	}
-	s = s.withDefaults()
-	t := &Task{spec: s, changed: changed, done: make(chan struct{}), kill: make(chan struct{}), over: make(chan struct{}), notify: make(chan struct{}, 1)}
+	t := &Task{
+		spec: s, changed: changed, done: make(chan struct{}), kill: make(chan struct{}), over: make(chan struct{}), notify: make(chan struct{}, 1),
+	}
 	t.state.State = pending
-	told := make(chan struct{})
-	go func() { t.tell(); close(told) }()
+	go t.report()
 	go func() {
 		t.run(ctx)
 		close(t.over)
 		t.watchers.Wait()
 		t.mu.Lock()
-		t.exhausted = true
-		t.mu.Unlock()
-		t.wake()
-		<-told
-		close(t.done)
+		defer t.mu.Unlock()
+		close(t.notify)
 	}()
 	return t, nil
 }
 
-// tell hands the states on.
-func (t *Task) tell() {
-	for range t.notify {
+// report hands the states on.
+func (t *Task) report() {
+	for more := true; more; {
+		_, more = <-t.notify
 		t.mu.Lock()
-		list, last := t.states, t.exhausted
+		list := t.states
 		t.states = nil
 		t.mu.Unlock()
 		for _, s := range list {
 			t.changed(s)
 		}
-		if last {
-			return
-		}
 	}
-}
-
-func (t *Task) wake() {
-	select {
-	case t.notify <- struct{}{}:
-	default:
-	}
+	close(t.done)
 }
 
 // update changes the state and adds events to it.
@@ -148,103 +150,112 @@ func (t *Task) update(change func(*api.TaskState), events ...*api.TaskEvent) {
 }
 
 func (t *Task) updateLocked(change func(*api.TaskState), events ...*api.TaskEvent) {
+	select {
+	case <-t.over:
+		return
+	default:
+	}
 	change(&t.state)
-	t.state.Events = append(t.state.Events, events...)
-	// A real agent keeps as many.
-	t.state.Events = t.state.Events[max(0, len(t.state.Events)-10):]
-	snapshot := t.state
-	snapshot.Events = append([]*api.TaskEvent(nil), t.state.Events...)
-	t.states = append(t.states, snapshot)
-	t.wake()
+	all := slices.Concat(t.state.Events, events)
+	t.state.Events = all[max(0, len(all)-10):] // a real agent keeps as many
+	t.states = append(t.states, t.state)
+	select {
+	case t.notify <- struct{}{}:
+	default:
+	}
 }
 
 func (t *Task) emit(events ...*api.TaskEvent) { t.update(func(*api.TaskState) {}, events...) }
 
 // run starts the task as often as its policy says.
 func (t *Task) run(ctx context.Context) {
-	t.emit(event(api.TaskReceived))
-	policy := policyOf(t.spec)
-	draw := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0)) //nolint:gosec // a jitter
-	for first := true; ; first = false {
-		result, killed := t.attempt(ctx, first)
-		if ctx.Err() != nil {
-			return
+	defer func() {
+		if ctx.Err() == nil {
+			t.update(func(s *api.TaskState) { s.State, s.FinishedAt = dead, time.Now().UTC() })
 		}
+	}()
+	t.emit(received())
+	policy := newPolicy(t.spec)
+	for first := true; ; first = false {
+		result, ended := t.attempt(ctx, first)
 		t.mu.Lock()
-		triggered := t.restart
+		again, delay, reason := t.restart, time.Duration(0), ""
 		t.restart = false
 		t.mu.Unlock()
-		next := verdict{action: killTask}
-		if !killed {
-			next = policy.next(result, triggered, time.Now(), draw)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case ended:
+			t.emit(killed())
+			return
+		case !again:
+			again, delay, reason = policy.next(result, time.Now())
 		}
-		switch next.action {
-		case finish:
-		case killTask:
-			t.emit(event(api.TaskKilled))
-		case giveUp:
-			t.update(func(s *api.TaskState) { s.State, s.Failed = dead, true }, notRestarting(next.reason))
-		case again:
-			t.update(func(s *api.TaskState) { s.State, s.Restarts, s.LastRestart = pending, s.Restarts+1, time.Now().UTC() }, restarting(next.reason, next.delay))
-			if t.pause(ctx, next.delay) {
-				continue
+		if !again {
+			if reason != "" {
+				t.update(func(s *api.TaskState) { s.State, s.Failed = dead, true }, notRestarting(reason))
 			}
-			if ctx.Err() != nil {
-				return
-			}
+			return
 		}
-		t.update(func(s *api.TaskState) { s.State, s.FinishedAt = dead, time.Now().UTC() })
-		return
+		t.update(func(s *api.TaskState) { s.State, s.Restarts, s.LastRestart = pending, s.Restarts+1, time.Now().UTC() }, restarting(reason, delay))
+		if !pause(delay, t.kill, ctx.Done()) {
+			return
+		}
 	}
 }
 
-// pause waits and tells whether the task goes on afterwards.
-func (t *Task) pause(ctx context.Context, d time.Duration) bool {
+// pause waits and reports whether the time was over before one of the channels was closed;
+// nil is a channel that never is.
+func pause(d time.Duration, a, b <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
-	case <-t.kill:
+	case <-a:
 		return false
-	case <-ctx.Done():
+	case <-b:
 		return false
 	}
 }
 
-// attempt prepares and runs the task once and tells whether it was killed.
+// attempt prepares and runs the task once and reports whether Kill ended it.
 func (t *Task) attempt(ctx context.Context, first bool) (outcome, bool) {
 	select {
 	case <-t.kill:
 		return outcome{}, true
 	default:
 	}
+	failed := func(kind string, err error) (outcome, bool) {
+		t.emit(failure(kind, err))
+		return outcome{err: err}, false
+	}
 	if first {
 		t.emit(buildingTaskDir())
 	}
 	if err := t.spec.folders(); err != nil {
-		return t.failed(api.TaskSetupFailure, err)
+		return failed(api.TaskSetupFailure, err)
 	}
-	if first {
+	if first && len(t.spec.Task.Templates) > 0 {
 		if ok, err := t.template(ctx); err != nil {
-			return t.failed(api.TaskSetupFailure, err)
+			return failed(api.TaskSetupFailure, err)
 		} else if !ok {
 			return outcome{}, true
 		}
 	}
 	env := t.spec.environment()
 	t.mu.Lock()
-	maps.Copy(env, t.given)
+	maps.Copy(env, t.rendered)
 	t.mu.Unlock()
 	config, err := t.spec.config(env)
 	if err != nil {
-		return t.failed(api.TaskFailedValidation, err)
+		return failed(api.TaskFailedValidation, err)
 	}
 	p, err := t.launch(config, env)
 	if err != nil {
-		return t.failed(api.TaskDriverFailure, err)
+		return failed(api.TaskDriverFailure, err)
 	}
-	killed := t.wait(ctx, p)
+	ended := t.wait(ctx, p)
 	t.mu.Lock()
 	t.process = nil
 	t.mu.Unlock()
@@ -252,10 +263,14 @@ func (t *Task) attempt(ctx context.Context, first bool) (outcome, bool) {
 	if ctx.Err() == nil {
 		t.emit(terminated(p.result))
 	}
-	return p.result, killed
+	return p.result, ended
 }
 
-// launch starts the process. Whoever has seen a word of it finds the task started.
+// ahead is how long a process runs before its state says so. A real client reports up to
+// 200 ms late, and no process has its signal handlers in its first moment.
+const ahead = 50 * time.Millisecond
+
+// launch starts the process. Whoever has seen its output finds the task started.
 func (t *Task) launch(c config, env map[string]string) (*process, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -263,22 +278,18 @@ func (t *Task) launch(c config, env map[string]string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	pause(ahead, p.ended, nil)
 	t.process = p
 	t.updateLocked(func(s *api.TaskState) {
 		s.State = running
 		if s.StartedAt.IsZero() {
 			s.StartedAt = time.Now().UTC()
 		}
-	}, event(api.TaskStarted))
+	}, started())
 	return p, nil
 }
 
-func (t *Task) failed(kind string, err error) (outcome, bool) {
-	t.emit(failure(kind, err))
-	return outcome{err: err}, false
-}
-
-// wait waits for the end of the process and tells whether Kill brought it about.
+// wait waits for the end of the process and reports whether Kill brought it about.
 func (t *Task) wait(ctx context.Context, p *process) bool {
 	select {
 	case <-p.ended:
@@ -294,57 +305,41 @@ func (t *Task) wait(ctx context.Context, p *process) bool {
 	}
 	if d := t.spec.Task.ShutdownDelay; d > 0 {
 		t.update(func(s *api.TaskState) { s.State = pending }, shutdownDelay(d))
-		select {
-		case <-p.ended:
-			return true
-		case <-ctx.Done():
-		case <-time.After(d):
-		}
+		pause(d, p.ended, ctx.Done())
 	}
 	t.end(p)
 	<-p.ended
 	return true
 }
 
-func (t *Task) end(p *process) { p.end(orElse(t.spec.Task.KillSignal, "SIGINT"), t.killTimeout()) }
+func (t *Task) end(p *process) {
+	signal := t.spec.Task.KillSignal
+	if signal == "" {
+		signal = "SIGINT"
+	}
+	p.end(signal, t.killTimeout())
+}
 
 // killTimeout is how long the process has after its signal. The agent allows 30 s.
-func (t *Task) killTimeout() time.Duration {
-	if d := t.spec.Task.KillTimeout; d != nil {
-		return min(*d, 30*time.Second)
-	}
-	return 5 * time.Second
-}
-
-func orElse(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
-}
+func (t *Task) killTimeout() time.Duration { return min(*t.spec.Task.KillTimeout, 30*time.Second) }
 
 // Kill sends the task its kill_signal after its shutdown_delay, and kills it after its
 // kill_timeout. It returns at once.
 func (t *Task) Kill() {
 	t.killOnce.Do(func() {
-		select {
-		case <-t.done:
-			return
-		default:
-		}
-		if !t.left() {
+		t.mu.Lock()
+		p, state := t.process, t.state.State
+		t.mu.Unlock()
+		if state != dead && (p == nil || !p.left()) {
 			t.emit(killing(t.killTimeout()))
 		}
 		close(t.kill)
 	})
 }
 
-// Signal sends a signal to the task's first process. The error is ErrNotRunning where
-// there is none.
+// Signal sends a signal to the task's first process.
 func (t *Task) Signal(sig string) error {
-	t.mu.Lock()
-	p := t.process
-	t.mu.Unlock()
+	p := t.current()
 	if p == nil {
 		return ErrNotRunning
 	}
@@ -352,8 +347,14 @@ func (t *Task) Signal(sig string) error {
 	return p.signal(sig)
 }
 
+func (t *Task) current() *process {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.process
+}
+
 // Restart ends the process as Kill does and starts it again, whatever the policy says.
-// It returns when the old one has ended.
+// It returns when the old process has ended.
 func (t *Task) Restart() error { return t.restartFor("User requested task to restart") }
 
 func (t *Task) restartFor(reason string) error {
@@ -372,29 +373,3 @@ func (t *Task) restartFor(reason string) error {
 
 // Done is closed when the task is dead and its last state was handed on.
 func (t *Task) Done() <-chan struct{} { return t.done }
-
-// State is the task's state now.
-func (t *Task) State() api.TaskState {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.state
-	s.Events = append([]*api.TaskEvent(nil), t.state.Events...)
-	return s
-}
-
-// PIDs are the processes that the task has now.
-func (t *Task) PIDs() []int {
-	t.mu.Lock()
-	p := t.process
-	t.mu.Unlock()
-	if p == nil {
-		return nil
-	}
-	return p.pids()
-}
-
-// Logs reads what the task wrote: stream is stdout or stderr, offset the first byte,
-// negative from the end. With follow it goes on until the task is dead. Close it.
-func (t *Task) Logs(stream string, offset int64, follow bool) io.ReadCloser {
-	return openLog(t.spec.logPath(stream), offset, follow, t.done)
-}

@@ -15,7 +15,7 @@ slurm = {
 if strange.mute then slurm.log_user = function() error("log_user is out of order") end end
 if strange.deaf then slurm.log_error = nil end
 
-local fields = { admin_comment = strange.commented and "site=7 pitchpipe:1:{} x" or nil }
+local fields = { admin_comment = strange.commented and "site=7 pitchpipe:1:{} x" or nil, comment = strange.off and "a pitchpipe:off" or nil }
 if not strange.interactive then fields.script = io.read("*a") end
 local environment = setmetatable({}, {
   __newindex = function(_, name, value)
@@ -31,7 +31,6 @@ local job_desc = setmetatable({}, {
     print("field", name .. "=" .. tostring(value))
   end,
 })
-
 
 dofile(arg[1])
 print("modify", slurm_job_modify(job_desc, {}, {}, 0))

@@ -9,11 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pitchpipe/controller/config"
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
-	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/detect"
-	"pitchpipe/driver/jobfile/jsontree"
 	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/broker"
 	slurmcommand "pitchpipe/driver/slurm/command"
@@ -21,20 +20,28 @@ import (
 
 // broker runs under the account that has Slurm's administrator level Operator.
 func (a *app) broker() *cobra.Command {
-	return &cobra.Command{
-		Use: "broker", Short: "Act for the controller of a Slurm site, within the rights that each job's owner gave",
+	return settings(&cobra.Command{
+		Use: "broker", Short: "Act for a Slurm site's controller within owners' rights",
 		Long: "Runs under an account with Slurm's administrator level Operator and answers the site's\n" +
 			"controller alone. It acts only for jobs with an accepted stanza, and never gives a job\n" +
 			"more than its owner asked for, but in the partitions of broker.above.",
 		Args: cobra.NoArgs,
+		// The broker has a file of its own, which the package installs.
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("config") {
+				a.file = config.File(a.Environ, "/etc/pitchpipe/broker.yaml")
+			}
+			return a.configure(cmd)
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			server, err := a.newBroker()
 			if err != nil {
 				return err
 			}
+			a.logger().Info("broker starts", "config", a.file, "socket", a.cfg.Broker.Socket, "state", a.cfg.Broker.Dir)
 			return server.Run(cmd.Context())
 		},
-	}
+	}, "broker.", "slurm.bin", "slurm.conf", "log.")
 }
 
 func (a *app) newBroker() (*broker.Server, error) {
@@ -48,7 +55,7 @@ func (a *app) newBroker() (*broker.Server, error) {
 	s, err := broker.New(broker.Config{
 		Socket: with.Socket, Dir: with.Dir, Actor: act.Commands{Runner: run, Logger: log}, Runner: run,
 		Controllers: controllers, Above: with.Above, Restarts: with.Restarts, Scripts: with.Accept == "script",
-		Record: recordedStanza, Script: writtenStanza, Logger: log,
+		Script: writtenStanza, Logger: log,
 	})
 	if errors.Is(err, broker.ErrConfig) {
 		err = fmt.Errorf("%w %w", errInvalid, err)
@@ -72,25 +79,12 @@ func uids(names []string) ([]uint32, error) {
 	return out, nil
 }
 
-// recordedStanza judges what the submission plugin recorded.
-func recordedStanza(json []byte) (broker.Stanza, error) {
-	block, err := jsontree.Parse("record", json)
-	if err != nil {
-		return broker.Stanza{}, err
-	}
-	return judgedStanza(&jobfile.Job{Format: jobfile.Sbatch, Stanza: block})
-}
-
-// writtenStanza judges that of a batch script.
+// writtenStanza judges the stanza of a batch script.
 func writtenStanza(name string, script []byte) (broker.Stanza, error) {
 	job, err := detect.ParseForSlurm(name, script, nil)
 	if err != nil {
 		return broker.Stanza{}, err
 	}
-	return judgedStanza(job)
-}
-
-func judgedStanza(job *jobfile.Job) (broker.Stanza, error) {
 	policy, err := stanza.Policy(job)
 	if err != nil {
 		return broker.Stanza{}, err

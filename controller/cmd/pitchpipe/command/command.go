@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"pitchpipe/controller/config"
@@ -27,7 +28,7 @@ type World struct {
 	Stdin   io.Reader
 	Stdout  io.Writer
 	Stderr  io.Writer
-	Version string // that --version prints
+	Version string
 }
 
 // The exit statuses.
@@ -35,23 +36,15 @@ const (
 	ExitOK          = 0
 	ExitFailed      = 1 // the command or the job that it waited for failed
 	ExitInvalid     = 2 // a job file, a stanza, a flag or the configuration is wrong
-	ExitUnavailable = 3 // the controller cannot be reached
+	ExitUnavailable = 3 // the controller does not answer
 	ExitDenied      = 4 // only the job's owner or root may do this
 	ExitNotFound    = 5 // there is no such job
 )
 
-const exitHelp = `Exit status:
-  0  done
-  1  the command failed, or the job that it waited for did
-  2  a job file, a stanza, a flag or the configuration is wrong; nothing was changed
-  3  the controller cannot be reached
-  4  only the job's owner or root may do this
-  5  there is no such job`
-
 var (
 	errInvalid   = errors.New("invalid")
 	errJobFailed = errors.New("the job did not succeed")
-	// errShown ends a command whose output has already said what is wrong.
+	// errShown ends a command whose output already says what is wrong.
 	errShown = errors.New("already said")
 )
 
@@ -59,9 +52,9 @@ var (
 type app struct {
 	World
 	json bool
-	file string
+	file string // of the configuration; empty = none
 	cfg  config.Config
-	// began is set once the command line is understood: errors before are in it.
+	// began is set once the command line is valid. An error before that is one of the command line.
 	began bool
 }
 
@@ -78,7 +71,7 @@ func Run(ctx context.Context, w World) int {
 		return ExitOK
 	}
 	if !a.began {
-		// cobra spreads its suggestions over lines.
+		// cobra puts each suggestion on a line of its own.
 		err = fmt.Errorf("%w command line: %s", errInvalid, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	if !errors.Is(err, errShown) {
@@ -105,46 +98,55 @@ func exitStatus(err error) int {
 	return ExitFailed
 }
 
+// group is a part of the commands under one heading of the help.
+type group struct {
+	title    string
+	commands []*cobra.Command
+}
+
+func (a *app) groups() []group {
+	return []group{
+		{"Jobs", []*cobra.Command{a.run(), a.validate(), a.status(), a.logs(), a.stop(), a.off()}},
+		{"Insight", []*cobra.Command{a.explain(), a.history(), a.report(), a.knowledge()}},
+		{"Site", []*cobra.Command{a.controller(), a.broker(), a.config(), a.slurm(), a.pause(), a.resume()}},
+		{"Research", []*cobra.Command{a.demo(), a.evaluate(), a.record()}},
+		{"", []*cobra.Command{a.version(), a.listen(), a.supervise(), exitStatusHelp()}},
+	}
+}
+
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use: "pitchpipe", Version: a.Version,
-		Short: "Gives batch jobs their pitch: profiles early epochs and resubmits with better settings",
-		Long: "Pitchpipe listens to the first epochs of a batch job, knows its kind by its counters,\n" +
-			"and resubmits it with the cores, memory, threads and hyperparameters that suit it.\n\n" + exitHelp,
-		SilenceUsage: true, SilenceErrors: true,
+		Use: "pitchpipe", Version: a.Version, SilenceUsage: true, SilenceErrors: true,
+		Short:             "Pitchpipe profiles the first epochs of a batch job and gives it better settings.",
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) },
 	}
+	// Every command accepts every key, so that a command line can be reused. The help shows a
+	// key only at the command that it configures.
 	flags := root.PersistentFlags()
 	config.Flags(flags)
+	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = f.Name != "socket" })
 	flags.StringVar(&a.file, "config", config.File(a.Environ), "configuration file")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
-	root.AddCommand(
-		a.controller(), a.run(), a.status(), a.explain(), a.history(), a.validate(), a.knowledge(), a.report(),
-		a.pause(), a.resume(), a.off(), a.stop(), a.logs(), a.demo(), a.slurm(), a.broker(), a.listen(), a.supervise(), a.evaluate(), a.record(),
-	)
+	groups := a.groups()
+	for _, g := range groups {
+		if g.title != "" {
+			root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		}
+		for _, c := range g.commands {
+			c.GroupID = g.title
+			root.AddCommand(c)
+		}
+	}
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { help(cmd, groups) })
+	root.SetUsageFunc(func(cmd *cobra.Command) error { help(cmd, groups); return nil })
 	return root
 }
 
+// configure reads the configuration. A command that works without it has a
+// PersistentPreRunE of its own.
 func (a *app) configure(cmd *cobra.Command) error {
-	if err := cmd.ValidateRequiredFlags(); err != nil { // else only asked after this
+	if err := a.start(cmd); err != nil || cmd.HasParent() && cmd.Parent().Name() == "completion" {
 		return err
-	}
-	a.began = true
-	if parent := cmd.Parent(); parent != nil && parent.Name() == "completion" {
-		return nil
-	}
-	switch cmd.Name() {
-	case "validate":
-		// It needs no controller. A configuration with faults is not its affair: then the
-		// defaults count.
-		cfg, err := config.Load(cmd.Flags(), a.Environ, a.file)
-		if f := cmd.Flags().Lookup("driver"); err != nil && f != nil && f.Changed {
-			return fmt.Errorf("%w configuration: %w", errInvalid, err)
-		}
-		a.cfg = cfg
-		return nil
-	case "supervise", "listen", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
-		return nil // they run inside jobs or without a controller: its configuration is not theirs
 	}
 	var err error
 	if a.cfg, err = config.Load(cmd.Flags(), a.Environ, a.file); err != nil {
@@ -153,7 +155,18 @@ func (a *app) configure(cmd *cobra.Command) error {
 	return nil
 }
 
-func (a *app) client() *api.Client { return api.NewClient(a.cfg.Socket) }
+// start marks the end of the command line's checks, of which cobra makes one too late.
+func (a *app) start(cmd *cobra.Command) error {
+	if err := cmd.ValidateRequiredFlags(); err != nil {
+		return err
+	}
+	a.began = true
+	return nil
+}
+
+// client reaches the controller at the socket that was named, else at the first usual place
+// that has one.
+func (a *app) client() *api.Client { return api.NewClient(a.cfg.ControllerSocket()) }
 
 func (a *app) logger() *slog.Logger {
 	opts := &slog.HandlerOptions{Level: a.cfg.Log.Level}
@@ -161,6 +174,14 @@ func (a *app) logger() *slog.Logger {
 		return slog.New(slog.NewJSONHandler(a.Stderr, opts))
 	}
 	return slog.New(slog.NewTextHandler(a.Stderr, opts))
+}
+
+// show prints v as JSON under --json, else in words.
+func (a *app) show(v any, words func() error) error {
+	if a.json {
+		return a.printJSON(v)
+	}
+	return words()
 }
 
 func (a *app) printJSON(v any) error {
@@ -171,7 +192,7 @@ func (a *app) printJSON(v any) error {
 
 func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.Stdout, format, args...) }
 
-// terminal tells whether the output is one, and how wide it is.
+// terminal reports whether the output is a terminal, and its width.
 func (a *app) terminal() (width int, ok bool) {
 	f, isFile := a.Stdout.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {
@@ -184,8 +205,7 @@ func (a *app) terminal() (width int, ok bool) {
 	return width, true
 }
 
-// colour wraps text in an ANSI colour where the output is a terminal and the
-// user has not asked for none.
+// colour wraps text in an ANSI colour on a terminal, unless NO_COLOR is set.
 func (a *app) colour(code, text string) string {
 	if _, ok := a.terminal(); !ok || a.env("NO_COLOR") != "" {
 		return text

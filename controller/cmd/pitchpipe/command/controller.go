@@ -5,16 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
+	consul "github.com/hashicorp/consul/api"
 	nomadapi "github.com/hashicorp/nomad/api"
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon"
 	"pitchpipe/controller/daemon/nodes"
+	"pitchpipe/controller/daemon/nodes/find"
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/local"
@@ -33,8 +36,8 @@ const localRestart = time.Second
 const slurmRestart = 10 * time.Second
 
 func (a *app) controller() *cobra.Command {
-	return &cobra.Command{
-		Use: "controller", Short: "Run the controller and, with the local driver, its embedded scheduler",
+	return settings(&cobra.Command{
+		Use: "controller", Short: "Run the controller, with the scheduler of the local driver",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			site, err := a.cfg.LoadSite()
@@ -71,7 +74,7 @@ func (a *app) controller() *cobra.Command {
 			defer func() { err = errors.Join(err, d.Close()) }()
 			return d.Run(cmd.Context())
 		},
-	}
+	}, "socket", "state", "driver", "listen", "local.", "exporter.", "slurm.", "nomad.", "store.", "log.", "resync", "site")
 }
 
 // exporters are those of the nodes that the configuration names.
@@ -141,4 +144,32 @@ func absolute(path string) (string, error) {
 		return "", fmt.Errorf("%w path %q: %w", errInvalid, path, err)
 	}
 	return abs, nil
+}
+
+// finder asks who knows where the exporters are; nil: the configuration does.
+func (a *app) finder(log *slog.Logger) (nodes.Finder, error) {
+	with := a.cfg.Exporter
+	var found nodes.Finder
+	var err error
+	switch with.Discovery {
+	case "nomad":
+		client, cerr := a.nomadClient(log)
+		if cerr != nil {
+			return nil, cerr
+		}
+		found, err = find.NewNomad(client, with.Service)
+	case "consul":
+		// Its address, token and certificates are in Consul's own environment variables.
+		client, cerr := consul.NewClient(consul.DefaultConfig())
+		if cerr != nil {
+			return nil, fmt.Errorf("%w way to Consul: %w", errInvalid, cerr)
+		}
+		found, err = find.NewConsul(client, with.Service)
+	default:
+		return nil, nil //nolint:nilnil // no registry is asked
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w configuration: exporter.service: %w", errInvalid, err)
+	}
+	return found, nil
 }

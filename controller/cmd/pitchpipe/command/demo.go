@@ -17,7 +17,7 @@ import (
 func (a *app) demo() *cobra.Command {
 	var keep string
 	cmd := &cobra.Command{
-		Use: "demo", Short: "Show the whole way of a job on this machine, with real processes",
+		Use: "demo", Short: "Tune real jobs on this machine and compare the results",
 		Long: "Starts an exporter and a controller in a temporary directory, runs tunable jobs whose users asked\n" +
 			"for poor settings, and compares tuned with untuned. It takes a few minutes and two cores.",
 		Args: cobra.NoArgs,
@@ -40,9 +40,14 @@ func (a *app) demo() *cobra.Command {
 			show := people.screen()
 			report, err := demo.Run(cmd.Context(), demo.Config{
 				Self: self, Exporter: beside(self, "pitchpipe-exporter"), Workload: beside(self, "workload"), Keep: keep,
-				Say:  func(text string) { people.printf("\n[%3.0f s] %s\n", time.Since(start).Seconds(), text); show.close() },
-				Show: func(jobs []api.Job) { show.update(jobs[len(jobs)-1:]); show.next(jobs[len(jobs)-1]) },
-				Log:  slog.New(slog.DiscardHandler),
+				Say: func(text string) { people.printf("\n[%3.0f s] %s\n", time.Since(start).Seconds(), text); show.close() },
+				Show: func(jobs []api.Job) {
+					show.update(jobs[len(jobs)-1:])
+					if jobs[len(jobs)-1].Ended {
+						show.close()
+					}
+				},
+				Log: slog.New(slog.DiscardHandler),
 			})
 			if err != nil {
 				return err

@@ -1,6 +1,6 @@
-// Package command holds pitchpipe's commands, one file each.
+// Package command holds pitchpipe's commands.
 //
-// In come arguments, environment and streams as values; out go text for people,
-// JSON for programs with --json, and an exit status whose meanings are listed in
-// the help. The package decides nothing about jobs: it asks the controller.
+// In go arguments, environment and streams as values. Out come text for people, JSON with
+// --json, and an exit status that `pitchpipe help exit-status` explains. The package never
+// decides about a job: it asks the controller.
 package command

@@ -65,7 +65,7 @@ func TestAJobOfNomadIsSubmittedWithWhatTheControllerSays(t *testing.T) {
 			a := &app{World: World{Environ: []string{"NOMAD_ADDR=" + agent.Addr}, Stderr: io.Discard}}
 			id := strings.ReplaceAll(c.name, " ", "-")
 			src := strings.NewReplacer(`job "train"`, `job "`+id+`"`, `mode = "observe"`, `mode = "apply"`).Replace(trained)
-			job, _, err := a.submit(context.WithoutCancel(t.Context()), client, api.Submission{Filename: "train.nomad.hcl", Source: []byte(src), Off: c.off})
+			job, _, err := a.submitWith(context.WithoutCancel(t.Context()), client, api.Submission{Filename: "train.nomad.hcl", Source: []byte(src), Off: c.off}, nil)
 			if err != nil || job.ID != id {
 				t.Fatalf("%+v, %v", job, err)
 			}

@@ -25,7 +25,7 @@ import (
 	"pitchpipe/exporter/api/progress/task"
 )
 
-// errNothing means that the job tells of nothing that could be listened to.
+// errNothing means that the job prints nothing that a listener could report.
 var errNothing = errors.New("nothing to listen to")
 
 // inJob listens inside a job of Slurm, as its user: it asks Slurm what the job is, and
@@ -44,7 +44,7 @@ type place struct {
 	offset int64
 }
 
-// run returns when the batch script has ended and all is told.
+// run returns when the batch script has ended and every report is sent.
 func (l inJob) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -144,7 +144,7 @@ const (
 )
 
 // ask returns the job and what its stanza says. It asks again for as long as Slurm
-// does not answer. errNothing means that nobody need listen.
+// does not answer. errNothing means that there is nothing to listen to.
 func (l inJob) ask(ctx context.Context) (parse.Job, tuning.Policy, error) {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		job, policy, err := l.read(ctx)

@@ -33,14 +33,15 @@ func (a *app) listen() *cobra.Command {
 			"With --slurm it asks Slurm for the job's script and follows its output as the stanza says,\n" +
 			"until the script ends; for a job without a stanza it ends at once.\n" +
 			"It logs nothing unless --log.level is given.",
-		Args: cobra.NoArgs,
+		Args:              cobra.NoArgs,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.start(cmd) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := a.listenLog(cmd)
 			if err != nil {
 				return err
 			}
-			if told := a.env(api.EnvSocket); told != "" && !cmd.Flags().Changed("socket") {
-				l.socket = told
+			if socket := a.env(api.EnvSocket); socket != "" && !cmd.Flags().Changed("socket") {
+				l.socket = socket
 			}
 			client := api.NewClient(l.socket)
 			defer client.Close()
@@ -97,7 +98,7 @@ func (a *app) listenInJob(ctx context.Context, l listening, log *slog.Logger, re
 	}.run(ctx)
 }
 
-// listenLog is silent unless a level is asked for: beside a job nobody reads it.
+// listenLog is silent unless a level is set: no one reads a log beside a job.
 func (a *app) listenLog(cmd *cobra.Command) (*slog.Logger, error) {
 	flag := cmd.Flags().Lookup("log.level")
 	if flag == nil || !flag.Changed {
@@ -115,6 +116,7 @@ func (a *app) supervise() *cobra.Command {
 	return &cobra.Command{
 		Use: "supervise", Short: "Run one attempt of a job (started by the local scheduler)", Hidden: true,
 		DisableFlagParsing: true,
+		PersistentPreRunE:  func(cmd *cobra.Command, _ []string) error { return a.start(cmd) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if code := local.Supervise(cmd.Context(), args); code != 0 {
 				return fmt.Errorf("%w: supervisor status %d", errShown, code)

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -17,27 +18,23 @@ func (a *app) knowledge() *cobra.Command {
 		Use: "knowledge", Short: "Show what was learned", Args: cobra.NoArgs,
 		Long: "For each kind of job and each class: what settings do to seconds, joules and their product, compared\n" +
 			"with the owner's own settings; settings that made it worse; and the model that tells classes apart.\n" +
-			"An effect is the mean over runs, the newer counting more; the spread is that between runs.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client := a.client()
-			defer client.Close()
+			"An effect is the mean over runs, newer ones with more weight; the spread is that between runs.",
+		RunE: a.with(func(ctx context.Context, client *api.Client, _ []string) error {
 			if raw {
-				return client.Observations(cmd.Context(), a.Stdout)
+				return client.Observations(ctx, a.Stdout)
 			}
-			k, err := client.Knowledge(cmd.Context())
+			k, err := client.Knowledge(ctx)
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(k)
-			}
-			a.printf("%s", knowledgeText(k))
-			return nil
-		},
+			return a.said(k, "%s", knowledgeText(k))
+		}),
 	}
 	cmd.Flags().BoolVar(&raw, "raw", false, "print the observations as they were measured, one JSON object a line")
 	return cmd
 }
+
+func percent(logRatio float64) float64 { return math.Expm1(logRatio) * 100 }
 
 func knowledgeText(k api.Knowledge) string {
 	var b strings.Builder

@@ -3,6 +3,10 @@ package command_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +14,7 @@ import (
 	"pitchpipe/controller/cmd/pitchpipe/command"
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/daemontest"
+	"pitchpipe/driver"
 	"pitchpipe/driver/sim"
 )
 
@@ -47,8 +52,11 @@ func TestTheWayOfAJobThroughTheCommands(t *testing.T) {
 	if story.Job != id || len(story.Lines) < 2 {
 		t.Errorf("story %+v", story)
 	}
-	if text := ok(t, at("explain", id)...); !strings.Contains(text, story.Lines[0].Text) || !strings.Contains(text, "It finished its work") {
+	if text := ok(t, at("explain", id)...); !strings.HasPrefix(text, "verdict  "+story.Verdict+"\neffect   "+story.Effect+"\nnext     ") || strings.Contains(text, story.Lines[0].Text) {
 		t.Errorf("explain printed %q", text)
+	}
+	if text := ok(t, at("explain", "-v", id)...); !strings.Contains(text, story.Lines[0].Text) || !strings.Contains(text, "It finished its work") {
+		t.Errorf("explain -v printed %q", text)
 	}
 	decoded(t, &story, at("explain", id, "--replay")...)
 	if len(story.Replays) == 0 || !story.Replays[0].Same || story.Replays[0].State == nil {
@@ -67,6 +75,15 @@ func TestTheWayOfAJobThroughTheCommands(t *testing.T) {
 		t.Errorf("history printed %q", text)
 	}
 
+	if text := ok(t, at("history", id)...); strings.Count(text, "\n") != len(events) {
+		t.Errorf("history of the only job printed %q", text)
+	}
+	if text := ok(t, at("logs", "-f", id)...); !strings.Contains(text, "epoch 4/4 loss") {
+		t.Errorf("logs -f of a job that ended: %q", text)
+	}
+	if text := ok(t, at("status", "--user", "somebody", "--state", "running,pending")...); strings.Count(text, "\n") != 1 {
+		t.Errorf("status of the jobs of no user: %q", text)
+	}
 	if text := ok(t, at("logs", id)...); !strings.Contains(text, "epoch 4/4 loss") {
 		t.Errorf("logs %q", text)
 	}
@@ -222,5 +239,50 @@ func TestRunHandsTheEnvironmentOn(t *testing.T) {
 	c.Until(t, id, daemontest.Ended)
 	if text := ok(t, "logs", id, "--socket", c.Config.Socket); !strings.Contains(text, "env COLOUR=blue=green") {
 		t.Errorf("the environment did not reach the job: %q", text)
+	}
+}
+
+// rightless is the scheduler of a site whose users submit and stop their jobs themselves.
+type rightless struct{ driver.Driver }
+
+func (r rightless) Capabilities() driver.Capabilities {
+	c := r.Driver.Capabilities()
+	c.UsersSubmit = true
+	return c
+}
+
+func (rightless) Stop(_ context.Context, id driver.JobID) error {
+	return fmt.Errorf("job %s: %w", id, driver.ErrDenied)
+}
+
+func TestStopIsScancelWhereTheControllerHasNoRightTo(t *testing.T) {
+	t.Parallel()
+	c := daemontest.Start(t, daemontest.Options{Driver: func(d driver.Driver) driver.Driver { return rightless{d} }})
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := c.Cluster.Start(t.Context(), "r", driver.Spec{Owner: me.Username, Filename: "job.sh", Source: daemontest.Script("long", 1000, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "scancel"), []byte("#!/bin/sh\necho \"$@\" >"+bin+"/called\n"), 0o755); err != nil { //nolint:gosec // it is a program
+		t.Fatal(err)
+	}
+	if text := ok(t, "stop", string(job.ID), "--slurm.bin", bin, "--socket", c.Config.Socket); !strings.Contains(text, "stopping") {
+		t.Errorf("stop printed %q", text)
+	}
+	if called, err := os.ReadFile(filepath.Join(bin, "called")); err != nil || strings.TrimSpace(string(called)) != string(job.ID) {
+		t.Errorf("scancel was called with %q (%v)", called, err)
+	}
+}
+
+func TestLogsFollowAJobToItsEnd(t *testing.T) {
+	t.Parallel()
+	c := daemontest.Start(t, daemontest.Options{})
+	id := strings.TrimSpace(ok(t, "run", jobFile(t, "short", 4, 0.2), "--socket", c.Config.Socket))
+	if text := ok(t, "logs", "--follow", id, "--socket", c.Config.Socket); strings.Count(text, "epoch 4/4") != 1 || strings.Count(text, "epoch 1/4") != 1 {
+		t.Errorf("logs --follow printed %q", text)
 	}
 }

@@ -26,10 +26,10 @@ import (
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/nodes"
 	"pitchpipe/driver"
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/nomad"
-	"pitchpipe/driver/nomad/journal"
 	exporterapi "pitchpipe/exporter/api"
 	"pitchpipe/exporter/api/progress"
 )
@@ -119,7 +119,7 @@ func (a *app) nomadClient(log *slog.Logger) (*nomadapi.Client, error) {
 // but for what the store is configured with.
 func (a *app) nomadStore(log *slog.Logger) (*nomadapi.Client, error) {
 	with := a.cfg.Nomad
-	with.Address, with.TokenFile = cmp.Or(a.cfg.Store.Address, with.Address), cmp.Or(a.cfg.Store.Token, with.TokenFile)
+	with.Address, with.TokenFile = cmp.Or(a.cfg.Store.Address, with.Address), cmp.Or(a.cfg.Store.TokenFile, with.TokenFile)
 	return a.nomadClientTo(with, cmp.Or(a.cfg.Store.Namespace, a.env("NOMAD_NAMESPACE")), log)
 }
 
@@ -254,7 +254,7 @@ func (a *app) nomadDriver(ctx context.Context, exporters *nodes.Exporters, seat 
 	var records nomad.Journal
 	if seat != nil {
 		records = seat.Journal()
-	} else if records, err = journal.Open(a.cfg.Nomad.Dir); err != nil {
+	} else if records, err = durable.OpenFolder(a.cfg.Nomad.Dir); err != nil {
 		return nil, err
 	}
 	return nomad.New(ctx, nomad.Config{

@@ -144,8 +144,8 @@ func TestWhatWouldGiveTheTokenAwayIsRefused(t *testing.T) {
 		environ    []string
 		n          config.Nomad
 	}{
-		{"a file for everybody", "by which others may read", nil, config.Nomad{TokenFile: open}},
-		{"a file that is not there", "cannot be read", nil, config.Nomad{TokenFile: filepath.Join(dir, "absent")}},
+		{"a file for everybody", "has mode 0644", nil, config.Nomad{TokenFile: open}},
+		{"a file that is not there", "no such file", nil, config.Nomad{TokenFile: filepath.Join(dir, "absent")}},
 		{"http to another machine", "everybody on the way could read the token; want https://", nil, config.Nomad{Address: "http://192.0.2.1:4646", TokenFile: good}},
 		{"http to another machine by the environment", "want https://", []string{"NOMAD_ADDR=http://192.0.2.1:4646", "NOMAD_TOKEN=" + secret}, config.Nomad{}},
 		{"a certificate that is not there", "absent", nil, config.Nomad{Address: "https://127.0.0.1:1", CA: filepath.Join(dir, "absent")}},

@@ -46,7 +46,7 @@ func TestAJobFileIsSubmittedToNomadAsItsUser(t *testing.T) {
 		defer nobody.Close()
 		nomad := agent.Client(t)
 		submit := func(src string, vars map[string]string) (api.Job, error) {
-			job, _, err := a.submit(t.Context(), nobody, api.Submission{Filename: "train.nomad.hcl", Source: []byte(src), Variables: vars})
+			job, _, err := a.submitWith(t.Context(), nobody, api.Submission{Filename: "train.nomad.hcl", Source: []byte(src), Variables: vars}, nil)
 			return job, err
 		}
 

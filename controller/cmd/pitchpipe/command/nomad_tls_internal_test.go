@@ -146,7 +146,7 @@ func TestTheStoresWayToNomad(t *testing.T) {
 	dir := t.TempDir()
 	mine, open := file(t, dir, "mine", secret, 0o600, time.Now()), file(t, dir, "open", secret, 0o644, time.Now())
 	a := configured([]string{"NOMAD_NAMESPACE=ops"}, config.Nomad{Address: "http://127.0.0.1:1"})
-	a.cfg.Store = config.Store{Kind: "nomad", Address: address, Token: mine}
+	a.cfg.Store = config.Store{Kind: "nomad", Address: address, TokenFile: mine}
 	c, err := a.nomadStore(slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestTheStoresWayToNomad(t *testing.T) {
 	if got := tokens(); len(got) != 1 || got[0] != secret || c.Address() != address {
 		t.Errorf("asked %s with %d tokens", c.Address(), len(got))
 	}
-	a.cfg.Store.Token = open
+	a.cfg.Store.TokenFile = open
 	if _, err := a.nomadStore(slog.New(slog.DiscardHandler)); !errors.Is(err, errInvalid) || strings.Contains(err.Error(), secret) {
 		t.Errorf("a file for everybody: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,11 +38,10 @@ func page(root *cobra.Command) string {
 			section(&b, c)
 		}
 	}
-	b.WriteString("\n## Shell completion and version\n\n`pitchpipe completion bash` prints a completion script; zsh, fish and powershell " +
-		"have theirs. `pitchpipe --version`\nprints the version.\n")
-	b.WriteString("\n## Flags of every command\n\n`listen` and `validate` need no controller. Of its configuration `validate` reads the scheduler and the site's policy; where it has faults, the defaults count. " +
-		"The same keys stand in the configuration\nfile and, as PITCHPIPE_…, in the environment.\n\n")
-	flags(&b, root.PersistentFlags())
+	b.WriteString("\n## Shell completion\n\n`pitchpipe completion bash` prints a completion script; zsh, fish and powershell have theirs.\n")
+	b.WriteString("\n## Flags of every command\n\n| flag | meaning |\n|---|---|\n| `--config string` | configuration file |\n| `--json` | print JSON |\n\n" +
+		"Every command also accepts each key of the [configuration](../../config/REFERENCE.md) as a flag; a user's\n" +
+		"command needs none: it finds the controller at its usual place, or by `--socket`.\n")
 	return b.String()
 }
 
@@ -51,7 +51,7 @@ func leaves(root *cobra.Command) []*cobra.Command {
 	for _, c := range root.Commands() {
 		if c.HasSubCommands() {
 			out = append(out, leaves(c)...)
-		} else {
+		} else if c.Runnable() {
 			out = append(out, c)
 		}
 	}
@@ -113,11 +113,41 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 		if c.Short == "" || strings.HasSuffix(c.Short, ".") || c.RunE == nil || c.Args == nil && c.Name() != "status" && !c.DisableFlagParsing {
 			t.Errorf("%s: short %q, runs %v, checks its arguments %v", c.Name(), c.Short, c.RunE != nil, c.Args != nil)
 		}
+		if out := shown(c); strings.Count(out, "\n") > 24 && slices.Contains(users(), c.Name()) {
+			t.Errorf("the help of %s has %d lines:\n%s", c.Name(), strings.Count(out, "\n"), out)
+		}
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if f.Usage == "" {
 				t.Errorf("%s --%s has no explanation", c.Name(), f.Name)
 			}
 		})
+	}
+}
+
+// users are the commands of everybody; those of administrators and researchers have more flags.
+func users() []string {
+	return []string{"run", "validate", "status", "logs", "stop", "off", "explain", "history", "report", "knowledge", "config", "pause", "resume", "demo"}
+}
+
+// shown is the help of a command.
+func shown(c *cobra.Command) string {
+	var b strings.Builder
+	c.SetOut(&b)
+	_ = c.Help() // a Builder takes everything
+	return b.String()
+}
+
+func TestTheHelpFitsATerminal(t *testing.T) {
+	t.Parallel()
+	a := &app{World: World{Stdout: io.Discard, Stderr: io.Discard}}
+	text := shown(a.root())
+	if n := strings.Count(text, "\n"); n > 24 {
+		t.Errorf("%d lines, want at most 24:\n%s", n, text)
+	}
+	for line := range strings.Lines(text) {
+		if len(line) > 81 {
+			t.Errorf("%d characters: %s", len(line), line)
+		}
 	}
 }
 

@@ -24,14 +24,15 @@ import (
 	"pitchpipe/controller/daemon/verdict"
 	"pitchpipe/controller/probe"
 	"pitchpipe/controller/profile"
+	"pitchpipe/controller/report"
 	"pitchpipe/controller/resubmit"
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/nomad"
-	"pitchpipe/driver/nomad/journal"
 	exporterapi "pitchpipe/exporter/api"
 )
 
@@ -62,7 +63,7 @@ func (a *app) probe(ctx context.Context, s api.Submission, with probing) (change
 	if err != nil {
 		return change, nil, fmt.Errorf("what earlier probes measured: %w", err)
 	}
-	records, err := journal.Open(filepath.Join(dir, "journal"))
+	records, err := durable.OpenFolder(filepath.Join(dir, "journal"))
 	if err != nil {
 		return change, nil, err
 	}
@@ -100,7 +101,7 @@ func (a *app) probe(ctx context.Context, s api.Submission, with probing) (change
 	case err != nil:
 		return change, nil, fmt.Errorf("%w; nothing was submitted", err)
 	}
-	if err := tellProbes(a.Stderr, out, own, policy); err != nil {
+	if err := printProbes(a.Stderr, out, own, policy); err != nil {
 		return change, nil, err
 	}
 	return out.Change, func() error { return os.RemoveAll(dir) }, nil
@@ -121,7 +122,7 @@ func (a *app) probeAndSubmit(ctx context.Context, client *api.Client, s api.Subm
 	return job, before, nil
 }
 
-// probed judges a job file that is to be probed.
+// probed checks a job file that is to be probed.
 func probed(s api.Submission, with probing) (*jobfile.Job, tuning.Policy, tuning.Settings, error) {
 	refuse := func(err error) (*jobfile.Job, tuning.Policy, tuning.Settings, error) {
 		return nil, tuning.Policy{}, nil, fmt.Errorf("%w: %w", errInvalid, err)
@@ -219,8 +220,8 @@ func withJoules(w exporterapi.Window, epochs []tuning.Epoch) []tuning.Epoch {
 	return out
 }
 
-// tellProbes prints what was tried, and what was chosen and why.
-func tellProbes(to io.Writer, out probe.Result, own tuning.Settings, policy tuning.Policy) error {
+// printProbes prints what was tried, and what was chosen and why.
+func printProbes(to io.Writer, out probe.Result, own tuning.Settings, policy tuning.Policy) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SHORT JOB\tSETTINGS\tEPOCHS\tSECONDS\tENERGY\tRESULT")
 	for _, t := range out.Tried {
@@ -233,12 +234,11 @@ func tellProbes(to io.Writer, out probe.Result, own tuning.Settings, policy tuni
 		case t.Refused != tuning.ReasonNone:
 			result = "not used: " + string(t.Refused)
 		}
-		energy := "–"
+		energy := "-"
 		if t.Trial.Joules != nil {
-			measured := float64(*t.Trial.Joules)
-			energy = joules(&measured, t.Trial.Source)
+			energy = fmt.Sprintf("%s (%s)", report.Joules(float64(*t.Trial.Joules)), t.Trial.Source)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%.2f\t%s\t%s\n", cmp.Or(string(t.Job), "–"), t.Trial.Settings, t.Trial.Epochs, t.Trial.Seconds, energy, result)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%.2f\t%s\t%s\n", cmp.Or(string(t.Job), "-"), t.Trial.Settings, t.Trial.Epochs, t.Trial.Seconds, energy, result)
 	}
 	if err := w.Flush(); err != nil {
 		return err

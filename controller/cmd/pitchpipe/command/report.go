@@ -20,42 +20,35 @@ func (a *app) report() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "report", Short: "Sum up what jobs used and what tuning saved",
 		Long: "Seconds, core-hours, joules with their source, restarts, probes and epochs of the jobs that ended\n" +
-			"in the period or still run. What was not measured is \"-\", never 0; modelled joules stand apart and\n" +
-			"support no saving. Savings compare tuned jobs with those that the site drew at random to stay\n" +
-			"untuned: pairs of jobs of the same kind, objective, number of epochs and settings asked for, each\n" +
-			"job used once, the nearest in time. Restarts and probes are charged to the tuned side.\n\n" +
-			"With --from-sacct no controller is asked: from what `sacct -P` printed it tells how much of the cores\n" +
-			"and memory jobs used, and which return. That is what tuning could bring at most, not a saving. JobName comes last, since\n" +
-			"names may hold bars and ends of lines, and -D has every run of a requeued job:\n" +
+			"in the period or still run. What was not measured is \"-\", never 0; modelled joules are apart and\n" +
+			"support no saving. A saving compares tuned jobs with those that were drawn to stay untuned, in pairs\n" +
+			"of the same kind, objective, epochs and request; restarts and probes count on the tuned side.\n\n" +
+			"--from-sacct asks no controller: it reads how much of their cores and memory jobs used, and which\n" +
+			"return. That is what tuning could bring at most, not a saving. JobName comes last and -D shows each run:\n" +
 			"    sacct -aPD -S 2026-01-01 -o JobID,User,Account,State,Elapsed,AllocCPUS,NNodes,TotalCPU,ReqMem,MaxRSS,NTasks,JobName",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if file != "" {
+			_, err := tuning.ParseDuration(since)
+			switch {
+			case file != "":
 				return a.fromSacct(cmd, file, by)
-			}
-			if !slices.Contains(report.Bys(), report.By(by)) {
+			case !slices.Contains(report.Bys(), report.By(by)):
 				return fmt.Errorf("%w --by %q: want one of %s", errInvalid, by, strings.Join(bys(), ", "))
-			}
-			if _, err := tuning.ParseDuration(since); err != nil {
+			case err != nil:
 				return fmt.Errorf("%w --since: %w", errInvalid, err)
-			}
-			if asCSV && a.json {
+			case asCSV && a.json:
 				return fmt.Errorf("%w flags: --csv and --json exclude each other", errInvalid)
 			}
 			client := a.client()
 			defer client.Close()
 			t, err := client.Report(cmd.Context(), since, report.By(by))
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case a.json:
-				return a.printJSON(t)
-			case asCSV:
-				a.printf("%s", report.CSV(t))
-			default:
-				a.printf("%s", report.Text(t))
 			}
-			return nil
+			if asCSV {
+				return a.said(t, "%s", report.CSV(t))
+			}
+			return a.said(t, "%s", report.Text(t))
 		},
 	}
 	f := cmd.Flags()
@@ -108,11 +101,7 @@ func (a *app) fromSacct(cmd *cobra.Command, file, by string) error {
 	}
 	s := sacct.Summarise(h.Jobs)
 	s.Left = h.Left
-	if a.json {
-		return a.printJSON(s)
-	}
-	a.printf("%s", sacct.Text(s, by))
-	return nil
+	return a.said(s, "%s", sacct.Text(s, by))
 }
 
 func bys() []string {

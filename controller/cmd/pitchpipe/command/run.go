@@ -1,14 +1,15 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,9 +17,12 @@ import (
 
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/verdict"
+	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/jobfile/nomadhcl"
+	"pitchpipe/driver/slurm"
+	"pitchpipe/driver/slurm/command"
 )
 
 func (a *app) run() *cobra.Command {
@@ -28,105 +32,79 @@ func (a *app) run() *cobra.Command {
 	var dir, request string
 	cmd := &cobra.Command{
 		Use: "run FILE", Short: "Submit a job file",
-		Long: "Submits an sbatch script or a Nomad job file. A file with errors is refused and nothing is\n" +
-			"created. With --wait it shows the job's progress and exits with 1 if the job does not succeed.\n" +
-			"The job's id goes to standard output. When its knobs can act, by the controller's scheduler and\n" +
-			"policy, goes to standard error, as validate says it.\n\n" +
-			"Whose environment a job gets: of Slurm's site, where each user submits for himself, that of this\n" +
-			"command, as with sbatch. Of a controller that submits (a user's own, or the one with a scheduler in\n" +
-			"it) only PATH, HOME, USER, LANG and TMPDIR of that controller: what a shell has loaded or exported is\n" +
-			"not sent, so load modules in the script, or give variables with --env.\n\n" +
-			"With --probe a Nomad job is first run shortly under its own settings and up to N others, one after\n" +
-			"the other, each under an id of its own. --probe-env says how its work is made short, and is its\n" +
-			"author's word that such runs do no harm, as to a checkpoint that is there. Then it is submitted once,\n" +
-			"with the best of them where that is better beyond the noise. The same command goes on where it was\n" +
-			"interrupted.",
+		Long: "A file with errors is refused and nothing is created. The job's id goes to standard output; when its\n" +
+			"knobs can act goes to standard error, as validate says it.\n\n" +
+			"At a Slurm site each user submits with the environment of this command, as with sbatch. Elsewhere a\n" +
+			"job gets PATH, HOME, USER, LANG and TMPDIR of the controller alone: load modules in the script.\n\n" +
+			"--probe first runs a Nomad job shortly, under its own and up to N other settings; --probe-env makes the\n" +
+			"work short. It is then submitted once, with the best. The same command resumes after an interruption.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			variables, err := pairs("--var", vars)
-			if err != nil {
+		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
+			variables, err1 := pairs("--var", vars)
+			environment, err2 := pairs("--env", env)
+			shorter, err3 := pairs("--probe-env", short)
+			source, err4 := os.ReadFile(args[0])
+			if err := cmp.Or(err1, err2, err3); err != nil {
 				return err
 			}
-			environment, err := pairs("--env", env)
-			if err != nil {
-				return err
+			if err4 != nil {
+				return fmt.Errorf("%w job file: %w", errInvalid, err4)
 			}
-			source, err := os.ReadFile(args[0])
-			if err != nil {
-				return fmt.Errorf("%w job file: %w", errInvalid, err)
-			}
-			variables = a.variables(args[0], source, variables)
-			if dir == "" {
-				dir = filepath.Dir(args[0])
-			}
-			if dir, err = absolute(dir); err != nil {
-				return err
-			}
-			shorter, err := pairs("--probe-env", short)
-			if err != nil {
-				return err
-			}
-			if probes < 0 || (probes > 0) != (len(shorter) > 0) {
-				return fmt.Errorf("%w --probe %d with %d --probe-env: want how many settings to try, and at least one variable that makes the work short", errInvalid, probes, len(shorter))
-			}
+			dir, err := absolute(cmp.Or(dir, filepath.Dir(args[0])))
 			chosen := request != ""
-			if chosen && probes > 0 {
+			switch {
+			case err != nil:
+				return err
+			case probes < 0 || (probes > 0) != (len(shorter) > 0):
+				return fmt.Errorf("%w --probe %d with %d --probe-env: want how many settings to try, and at least one variable that makes the work short", errInvalid, probes, len(shorter))
+			case chosen && probes > 0:
 				return fmt.Errorf("%w --request: short jobs are remembered by the job file and its variables", errInvalid)
+			case !chosen:
+				request = rand.Text()
 			}
-			if !chosen {
-				var b [12]byte
-				_, _ = rand.Read(b[:])
-				request = hex.EncodeToString(b[:])
-			}
-			client := a.client()
-			defer client.Close()
 			s := api.Submission{
-				Request: request, Filename: args[0], Source: source, Variables: variables, Dir: dir,
+				Request: request, Filename: args[0], Source: source, Variables: a.variables(args[0], source, variables), Dir: dir,
 				Env: environment, Off: off,
 			}
 			var job api.Job
 			var before time.Time
 			if probes > 0 {
-				job, before, err = a.probeAndSubmit(cmd.Context(), client, s, probing{probes, shorter})
+				job, before, err = a.probeAndSubmit(ctx, client, s, probing{probes, shorter})
 			} else {
-				job, err = client.Submit(cmd.Context(), s)
+				job, err = client.Submit(ctx, s)
 			}
 			if errors.Is(err, api.ErrUsersSubmit) {
 				if chosen {
-					return fmt.Errorf("%w --request: the controller of this cluster submits no jobs, so that nobody knows requests by their names", errInvalid)
+					return fmt.Errorf("%w --request: the controller of this cluster submits no jobs, and knows no request by its name", errInvalid)
 				}
-				job, before, err = a.submit(cmd.Context(), client, s)
+				job, before, err = a.submitWith(ctx, client, s, nil)
 			}
 			if err != nil {
 				return err
 			}
 			if !off && !a.json {
-				a.tell(cmd.Context(), client, s)
+				a.prospects(ctx, client, s)
 			}
-			if !wait {
-				if a.json {
-					return a.printJSON(job)
-				}
-				a.printf("%s\n", job.ID)
-				return nil
+			if wait {
+				return a.wait(ctx, client, job, before)
 			}
-			return a.wait(cmd.Context(), client, job, before)
-		},
+			return a.said(job, "%s\n", job.ID)
+		}),
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&vars, "var", nil, "k=v, a variable of a Nomad job file, before NOMAD_VAR_k of the environment (repeatable)")
-	f.StringArrayVar(&env, "env", nil, "K=V, added to the job's environment (repeatable)")
-	f.BoolVar(&wait, "wait", false, "show progress until the job ended")
+	f.StringArrayVar(&vars, "var", nil, "`k=v`, a variable of a Nomad job file; overrides NOMAD_VAR_k")
+	f.StringArrayVar(&env, "env", nil, "`K=V`, added to the job's environment (repeatable)")
+	f.BoolVar(&wait, "wait", false, "show progress; exit with 1 if the job does not succeed")
 	f.BoolVar(&off, "off", false, "run this job untuned; it is still measured")
-	f.IntVar(&probes, "probe", 0, "run the job shortly under its own and so many other settings first")
-	f.StringArrayVar(&short, "probe-env", nil, "K=V, what makes the work of these runs short, such as EPOCHS=3 (repeatable)")
+	f.IntVar(&probes, "probe", 0, "run the job shortly under its own and `N` other settings first")
+	f.StringArrayVar(&short, "probe-env", nil, "`K=V` that makes the work of these runs short, such as EPOCHS=3")
 	f.StringVar(&dir, "dir", "", "the job's directory (default: that of FILE)")
 	f.StringVar(&request, "request", "", "repeat a submission safely: the same id never creates a second job")
 	return cmd
 }
 
-// tell says beside the output when the knobs of a job can act, where the controller knows.
-func (a *app) tell(ctx context.Context, client *api.Client, s api.Submission) {
+// prospects prints beside the output when the knobs of a job can act.
+func (a *app) prospects(ctx context.Context, client *api.Client, s api.Submission) {
 	v, err := client.Validate(ctx, api.Draft{Filename: s.Filename, Source: s.Source, Variables: s.Variables})
 	if err != nil || len(v.Prospects) == 0 {
 		return // it was submitted, which is what was asked for
@@ -164,8 +142,8 @@ func pairs(flag string, list []string) (map[string]string, error) {
 	return out, nil
 }
 
-// wait follows a job to its end. What is told of one of that id that was submitted
-// before is not about it.
+// wait follows a job to its end. A job of that id that was submitted before is
+// another one.
 func (a *app) wait(ctx context.Context, client *api.Client, job api.Job, before time.Time) error {
 	show := a.screen()
 	tick := time.NewTicker(250 * time.Millisecond)
@@ -202,4 +180,77 @@ func (a *app) wait(ctx context.Context, client *api.Client, job api.Job, before 
 		return fmt.Errorf("%w: %s ended as %s (exit %d) %s", errJobFailed, job.ID, job.State, job.ExitCode, job.Detail)
 	}
 	return nil
+}
+
+// headStart is how long a job with a stanza waits before its start, so that the
+// controller can change it while it costs nothing. Slurm ends the wait by itself.
+const headStart = 2 * time.Second
+
+// submitWith submits a job file as the caller, where the controller tunes everybody's jobs and
+// submits none. The controller has checked the file. Where a job of that id has run before,
+// before is when that one was submitted: until the controller has seen the new job, it answers
+// for the old one. Change is what short jobs have shown to be better, for Nomad alone; nil: no
+// short jobs ran.
+func (a *app) submitWith(ctx context.Context, client *api.Client, s api.Submission, change *driver.Change) (job api.Job, before time.Time, err error) {
+	register, parse := a.submitToSlurm, detect.ParseForSlurm
+	if format, err := detect.Format(s.Filename, s.Source); err == nil && format == jobfile.NomadHCL {
+		register, parse = a.submitToNomad(client, change), detect.ParseForNomad
+	}
+	file, err := parse(s.Filename, s.Source, s.Variables)
+	if err != nil {
+		return api.Job{}, before, fmt.Errorf("%w: %w", errInvalid, err)
+	}
+	spec := driver.Spec{Filename: s.Filename, Source: s.Source, Variables: s.Variables, Dir: s.Dir, Env: s.Env}
+	if spec.Off = s.Off && file.Stanza != nil; file.Stanza != nil && !spec.Off {
+		spec.NotBefore = time.Now().Add(headStart)
+	}
+	known := map[string]time.Time{}
+	if file.Format == jobfile.NomadHCL {
+		jobs, err := client.Jobs(ctx)
+		if err != nil { // the job is submitted all the same
+			a.logger().Debug("earlier runs of the job are unknown", "err", err)
+		}
+		for _, j := range jobs {
+			known[j.ID] = j.Submitted
+		}
+	}
+	id, err := register(ctx, file, spec)
+	if faults, ok := errors.AsType[jobfile.Errors](err); ok {
+		err = faults // they say all, with the place of each
+	} else if errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrConflict) {
+		err = fmt.Errorf("%w: %w", errInvalid, err)
+	}
+	if err != nil {
+		return api.Job{}, before, err
+	}
+	// From here on the job is there, whatever becomes of the questions about it.
+	unseen := api.Job{ID: string(id), Name: file.Name, State: string(driver.Pending), Submitted: time.Now()}
+	before = known[unseen.ID]
+	job, err = client.Job(ctx, unseen.ID)
+	if err != nil {
+		fmt.Fprintf(a.Stderr, "pitchpipe: job %s was submitted, and the controller does not show it: %v\n", id, err)
+		return unseen, before, nil
+	}
+	if !before.IsZero() && job.Submitted.Equal(before) {
+		return unseen, before, nil
+	}
+	return job, before, nil
+}
+
+func (a *app) submitToSlurm(ctx context.Context, file *jobfile.Job, s driver.Spec) (driver.JobID, error) {
+	return a.submitBy(ctx, command.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf}, file, s)
+}
+
+// submitBy submits by Slurm's commands, and says where a stanza has it that the job is
+// moved and Slurm that it is not.
+func (a *app) submitBy(ctx context.Context, run command.Runner, file *jobfile.Job, s driver.Spec) (driver.JobID, error) {
+	id, err := slurm.Submit(ctx, run, file, s)
+	if err != nil || file.Stanza == nil || s.Off || !slices.ContainsFunc(file.Stanza.Blocks, func(b *jobfile.Block) bool { return b.Type == "checkpoint" }) {
+		return id, err
+	}
+	if moves, err := slurm.Moves(ctx, run, id); err == nil && !moves { // what is not known the controller tells later
+		fmt.Fprintf(a.Stderr, "pitchpipe: job %s is only observed once it runs, since it may not be put back into the queue: so say --no-requeue, SBATCH_NO_REQUEUE "+
+			"or JobRequeue=0 of the cluster; #SBATCH --requeue in its script allows it\n", id)
+	}
+	return id, nil
 }

@@ -38,13 +38,13 @@ type checking struct {
 func (a *app) slurmCheck() *cobra.Command {
 	var c checking
 	cmd := &cobra.Command{
-		Use: "check", Short: "Tell what a Slurm cluster lacks, and what to change in which file", Args: cobra.NoArgs,
+		Use: "check", Short: "Find what a Slurm cluster lacks, and what to change in which file", Args: cobra.NoArgs,
 		Long: "Looks at the settings of the cluster, the submission plugin, the task prolog, the accounts, the\n" +
-			"exporter of each node, the broker, and what the controller was told of them, and prints what to\n" +
-			"change, grouped by file. It changes nothing. Any user may run it: what he may not see is told as\n" +
+			"exporter of each node, the broker, and the configuration of the controller, and prints what to\n" +
+			"change, grouped by file. It changes nothing. Any user may run it: what he may not see counts as\n" +
 			"unseen, not as wrong. Run it as root on the machine of slurmctld and on a node to see all.\n\n" +
-			"With --try it submits two tiny jobs, one with a faulty stanza and one with a good one, tells what\n" +
-			"became of them, and cancels what is left of them. The good one takes one core for some seconds.\n\n" +
+			"With --try it submits two tiny jobs, one with a faulty stanza and one with a good one, reports\n" +
+			"their fate, and cancels what is left of them. The good one takes one core for some seconds.\n\n" +
 			"It exits with 0 where nothing is missing or wrong that the mode needs, else with 1.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			facts, err := a.facts(cmd.Context(), c)
@@ -67,7 +67,7 @@ func (a *app) slurmCheck() *cobra.Command {
 	f.StringVar(&c.mode, "mode", "", "owner or site: what the cluster is checked for (default: slurm.mode)")
 	f.StringVar(&c.user, "user", "", "account that the controller runs under (default: the caller; in mode site the site_user of the task prolog, else broker.controller)")
 	f.StringVar(&c.broker, "broker-user", "", "account that the broker runs under (default: the owner of its socket)")
-	f.BoolVar(&c.try, "try", false, "submit two tiny jobs and tell what became of them")
+	f.BoolVar(&c.try, "try", false, "submit two tiny jobs and report their fate")
 	f.StringVar(&c.as, "as", "", "account that submits the jobs of --try; only root has a choice (default: the caller)")
 	modes := []string{string(check.Owner), string(check.Site)}
 	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(modes, cobra.ShellCompDirectiveNoFileComp))
@@ -102,7 +102,7 @@ func (a *app) facts(ctx context.Context, c checking) (check.Facts, error) {
 	defer exporters.Close()
 	with := look.Config{
 		Mode: mode, Caller: caller.Username, Controller: a.controllerOf(mode, c.user, caller), BrokerUser: c.broker,
-		Told: a.told(caller), Broker: a.cfg.Slurm.Broker, Shipped: shipped, Runner: a.commands(nil), AskBroker: askBroker,
+		Told: a.configured(caller), Broker: a.cfg.Slurm.Broker, Shipped: shipped, Runner: a.commands(nil), AskBroker: askBroker,
 		Exporter: func(ctx context.Context, node string, here bool) check.Exporter {
 			return a.askExporter(ctx, exporters, node, here)
 		},
@@ -129,8 +129,7 @@ func (a *app) facts(ctx context.Context, c checking) (check.Facts, error) {
 }
 
 // controllerOf is the account that the controller runs under, as far as one can know. That
-// of a site is never guessed to be whoever looks: he would be told to name himself to
-// the broker.
+// of a site is never guessed to be the caller, whom the broker would then have to accept.
 func (a *app) controllerOf(mode check.Mode, given string, caller *user.User) string {
 	if given != "" {
 		return given
@@ -148,7 +147,7 @@ func (a *app) controllerOf(mode check.Mode, given string, caller *user.User) str
 	return caller.Username
 }
 
-// policy tells what the site lets stanzas do, by default and in what the cluster has.
+// policy is what the site lets stanzas do, by default and in what the cluster has.
 func (a *app) policy(facts check.Facts) check.Policy {
 	p := check.Policy{File: a.cfg.Site, Read: true}
 	site, err := a.cfg.LoadSite()
@@ -176,7 +175,7 @@ func (a *app) policy(facts check.Facts) check.Policy {
 	return p
 }
 
-func (a *app) told(caller *user.User) check.Config {
+func (a *app) configured(caller *user.User) check.Config {
 	file := a.file
 	if file == "" {
 		file = "/etc/pitchpipe/controller.yaml"

@@ -276,7 +276,7 @@ func TestASiteWithAllInstalledIsToldAsReady(t *testing.T) {
 		{"accounts.controller", check.Wrong, []string{"--user=" + slurmcluster.Operator}, nil},
 		{"controller.settings", check.Wrong, []string{"--slurm.settings=/elsewhere"}, nil},
 		{"settings.folder", check.Wrong, nil, func() error { return os.Chmod(i.settings, 0o777) }},
-		{"plugin.modules", check.Missing, nil, func() error { return os.Remove(filepath.Join(i.dir, "lua", "pitchpipe_words.lua")) }},
+		{"plugin.modules", check.Missing, nil, func() error { return os.Remove(filepath.Join(i.dir, "lua", "pitchpipe_keys.lua")) }},
 		{"prolog.permissions", check.Wrong, nil, func() error { return os.Chmod(filepath.Join(filepath.Dir(c.Conf()), "task_prolog"), 0o777) }},
 	} {
 		if b.do != nil {

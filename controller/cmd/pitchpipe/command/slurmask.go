@@ -15,7 +15,7 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/broker"
 	"pitchpipe/driver/slurm/check"
-	"pitchpipe/driver/slurm/check/prove"
+	"pitchpipe/driver/slurm/check/look"
 	slurmcommand "pitchpipe/driver/slurm/command"
 	exporterapi "pitchpipe/exporter/api"
 )
@@ -89,7 +89,7 @@ func reason(err error) string {
 	case errors.Is(err, fs.ErrNotExist):
 		return "there is no such socket"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "nobody listens there"
+		return "no process listens there"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer in time"
 	case errors.As(err, &errno):
@@ -111,7 +111,7 @@ func (a *app) prove(ctx context.Context, c checking, facts check.Facts, caller *
 	if as.Username == facts.Controller && facts.Here.Home != "" {
 		home = facts.Here.Home // as the task prolog has it
 	}
-	with := prove.Config{
+	with := look.Trial{
 		Account: as.Username, Runner: a.commands(nil),
 		Environ:  []string{"PATH=" + slurmcommand.Path(), "HOME=" + home, "USER=" + as.Username, "LOGNAME=" + as.Username, "LC_ALL=C"},
 		Settings: settingsOf(facts),
@@ -134,15 +134,15 @@ func (a *app) prove(ctx context.Context, c checking, facts check.Facts, caller *
 		with.Runner = a.commands(credential)
 	}
 	if !a.json {
-		fmt.Fprintf(a.Stderr, "submitting two tiny jobs as %s; this takes up to %v\n", as.Username, prove.DefaultWait)
+		fmt.Fprintf(a.Stderr, "submitting two tiny jobs as %s; this takes up to %v\n", as.Username, look.TryWait)
 	}
-	p, err := prove.Cluster(ctx, with)
+	p, err := look.Try(ctx, with)
 	return &p, err
 }
 
 // settingsOf is where the task prolog of the cluster reads for this controller; nil =
 // nowhere that is known.
-func settingsOf(facts check.Facts) *prove.Settings {
+func settingsOf(facts check.Facts) *look.Settings {
 	conf := check.ReadPrologConf(facts.PrologConf.Text)
 	account := facts.Controller
 	if facts.Mode == check.Site {
@@ -157,7 +157,7 @@ func settingsOf(facts check.Facts) *prove.Settings {
 	if err != nil {
 		return nil
 	}
-	return &prove.Settings{
+	return &look.Settings{
 		Dir: dir, UID: int(credential.Uid), GID: int(credential.Gid), Account: account, Make: facts.Mode == check.Owner,
 	}
 }

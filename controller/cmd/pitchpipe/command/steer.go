@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,9 +11,12 @@ import (
 
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/driver/slurm/check"
+	slurmcommand "pitchpipe/driver/slurm/command"
 )
 
-// scope reads "[cluster|partition NAME|user NAME|job ID]".
+const scopeUse = "[cluster|partition NAME|user NAME|job ID]"
+
+// scope reads what scopeUse shows.
 func scope(args []string) (scope, name string, err error) {
 	switch {
 	case len(args) == 0, len(args) == 1 && args[0] == "cluster":
@@ -23,86 +27,88 @@ func scope(args []string) (scope, name string, err error) {
 	return "", "", fmt.Errorf("%w scope: want cluster, partition NAME, user NAME or job ID", errInvalid)
 }
 
+// scopes completes what can be paused and resumed.
+func (a *app) scopes(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	switch {
+	case len(args) == 0:
+		return []cobra.Completion{"cluster", "partition", "user", "job"}, cobra.ShellCompDirectiveNoFileComp
+	case len(args) == 1 && args[0] == "job":
+		return a.jobIDs(false, notEnded)(cmd, nil, word)
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
 func (a *app) pause() *cobra.Command {
 	var why string
 	var list bool
 	cmd := &cobra.Command{
-		Use: "pause [cluster|partition NAME|user NAME|job ID]", Short: "Stop all effects of the tuner in a scope",
-		Long: "Nothing is changed in the scope until `pitchpipe resume`. Jobs go on as they are; a change that\n" +
-			"had already stopped a job is finished, so that nothing is left held. A pause survives restarts.",
+		Use: "pause " + scopeUse, Short: "Stop all changes by the tuner in a scope",
+		Long: "Nothing is changed in the scope until `pitchpipe resume`. Jobs run on as they are. A change that\n" +
+			"has already stopped a job is completed, so that no job stays held. A pause survives restarts.",
 		Args: cobra.MaximumNArgs(2), ValidArgsFunction: a.scopes,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client := a.client()
-			defer client.Close()
-			if !list {
-				s, name, err := scope(args)
+		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
+			if s, name, err := scope(args); !list {
+				if err == nil {
+					err = client.Pause(ctx, api.Pause{Scope: s, Name: name, Why: why})
+				}
 				if err != nil {
 					return err
 				}
-				if err := client.Pause(cmd.Context(), api.Pause{Scope: s, Name: name, Why: why}); err != nil {
-					return err
-				}
 			}
-			ps, err := client.Pauses(cmd.Context())
+			ps, err := client.Pauses(ctx)
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(ps)
-			}
-			for _, p := range ps {
-				a.printf("paused: %s %s by %s %s\n", p.Scope, p.Name, p.By, p.Why)
-			}
-			return nil
-		},
+			return a.show(ps, func() error {
+				for _, p := range ps {
+					a.printf("paused: %s %s by %s %s\n", p.Scope, p.Name, p.By, p.Why)
+				}
+				return nil
+			})
+		}),
 	}
-	cmd.Flags().StringVar(&why, "why", "", "a reason that others read")
+	cmd.Flags().StringVar(&why, "why", "", "a reason for others to read")
 	cmd.Flags().BoolVar(&list, "list", false, "only list the pauses in force")
 	return cmd
 }
 
 func (a *app) resume() *cobra.Command {
 	return &cobra.Command{
-		Use: "resume [cluster|partition NAME|user NAME|job ID]", Short: "End a pause", Args: cobra.MaximumNArgs(2),
-		ValidArgsFunction: a.scopes,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Use: "resume " + scopeUse, Short: "End a pause", Args: cobra.MaximumNArgs(2), ValidArgsFunction: a.scopes,
+		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
 			s, name, err := scope(args)
+			if err == nil {
+				err = client.Resume(ctx, s, name)
+			}
 			if err != nil {
 				return err
 			}
-			client := a.client()
-			defer client.Close()
-			if err := client.Resume(cmd.Context(), s, name); err != nil {
-				return err
-			}
 			return a.said(map[string]string{"resumed": s, "name": name}, "resumed: %s %s\n", s, name)
-		},
+		}),
 	}
 }
 
 func (a *app) off() *cobra.Command {
 	return &cobra.Command{
-		Use: "off JOB", Short: "Switch tuning off for a job of yours", Args: cobra.ExactArgs(1),
-		ValidArgsFunction: a.jobIDs(true, notEnded),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client := a.client()
-			defer client.Close()
-			// The file comes first: it is for the case that the controller is not to be trusted.
+		Use: "off JOB", Short: "Switch tuning off for a job of yours", Args: cobra.ExactArgs(1), ValidArgsFunction: a.jobIDs(true, notEnded),
+		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
+			// The file comes first: it works without a controller that can be trusted. A machine
+			// without Slurm has no such configuration.
 			var left error
-			if text, err := os.ReadFile(check.PrologConfPlace); err == nil && a.cfg.Driver == "slurm" && os.Getuid() != 0 {
+			if text, err := os.ReadFile(check.PrologConfPlace); err == nil && os.Getuid() != 0 {
 				home, err := os.UserHomeDir()
 				left = errors.Join(err, leaveOff(check.ReadPrologConf(string(text)).SettingsDir(check.Owner, home), args[0]))
 			}
-			if err := errors.Join(client.Off(cmd.Context(), args[0]), left); err != nil {
+			if err := errors.Join(client.Off(ctx, args[0]), left); err != nil {
 				return err
 			}
 			return a.said(map[string]string{"off": args[0]}, "tuning is off for %s; it runs on as it is\n", args[0])
-		},
+		}),
 	}
 }
 
 // leaveOff leaves the file in a user's folder of settings that says that a job is off. The
-// task prolog believes it, whatever the controller writes.
+// task prolog obeys it, whatever the controller writes.
 func leaveOff(dir, job string) error {
 	if dir == "" || filepath.Base(job) != job {
 		return nil
@@ -115,24 +121,22 @@ func leaveOff(dir, job string) error {
 
 func (a *app) stop() *cobra.Command {
 	return &cobra.Command{
-		Use: "stop JOB", Short: "Cancel a job of yours", Args: cobra.ExactArgs(1),
-		ValidArgsFunction: a.jobIDs(true, notEnded),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client := a.client()
-			defer client.Close()
-			if err := client.Stop(cmd.Context(), args[0]); err != nil {
+		Use: "stop JOB", Short: "Cancel a job of yours", Args: cobra.ExactArgs(1), ValidArgsFunction: a.jobIDs(true, notEnded),
+		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
+			err := client.Stop(ctx, args[0])
+			if errors.Is(err, api.ErrUsersStop) { // the controller of a Slurm site has no right to
+				run := slurmcommand.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf}
+				_, err = run.Run(ctx, slurmcommand.Call{Name: "scancel", Args: []string{args[0]}, Effect: true})
+			}
+			if err != nil {
 				return err
 			}
 			return a.said(map[string]string{"stopped": args[0]}, "stopping %s\n", args[0])
-		},
+		}),
 	}
 }
 
 // said answers in JSON or in words.
 func (a *app) said(v any, format string, args ...any) error {
-	if a.json {
-		return a.printJSON(v)
-	}
-	a.printf(format, args...)
-	return nil
+	return a.show(v, func() error { a.printf(format, args...); return nil })
 }

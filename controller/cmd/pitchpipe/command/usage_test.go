@@ -1,7 +1,9 @@
 package command_test
 
 import (
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,10 +27,11 @@ func TestWrongCommandLinesExitWithTwoAndOneLine(t *testing.T) {
 		{"too few arguments", []string{"explain"}, "1 arg"},
 		{"too many arguments", []string{"explain", "1", "2"}, "1 arg"},
 		{"no file to validate", []string{"validate"}, "1 arg"},
-		{"arguments where none belong", []string{"history", "x"}, `"x"`},
+		{"arguments where none belong", []string{"knowledge", "x"}, `"x"`},
+		{"a key that does not exist", []string{"config", "colour"}, `"colour"`},
 		{"a configuration key with a wrong value", []string{"status", "--resync=never"}, "resync"},
 		{"a configuration file that is not there", []string{"status", "--config", absent}, "absent"},
-		{"a socket with a relative path", []string{"status", "--socket=s"}, "absolute"},
+		{"a socket with a path that is too long", []string{"status", "--socket=/" + strings.Repeat("x", 107)}, "absolute"},
 		{"a variable without a value", []string{"run", absent, "--var", "x"}, "name=value"},
 		{"an environment without a name", []string{"run", absent, "--env", "=x"}, "name=value"},
 		{"a job file that is not there", []string{"run", absent}, "absent"},
@@ -133,11 +136,21 @@ func TestVersionHelpAndCompletion(t *testing.T) {
 	if got := ok(t, "--version"); got != "pitchpipe version 1.2.3-test\n" {
 		t.Errorf("version %q", got)
 	}
+	if got := ok(t, "version"); got != "pitchpipe version 1.2.3-test\n" {
+		t.Errorf("version %q", got)
+	}
 	help := ok(t, "--help")
-	for _, want := range []string{"Exit status:", "controller", "explain", "demo", "--config", "--json"} {
+	for _, want := range []string{"controller", "explain", "demo", "--config", "--json"} {
 		if !strings.Contains(help, want) {
 			t.Errorf("the help does not have %q", want)
 		}
+	}
+	if topic := ok(t, "help", "exit-status"); !strings.Contains(topic, "there is no such job") {
+		t.Errorf("help exit-status: %q", topic)
+	}
+	if strings.Contains(ok(t, "status", "--help"), "--slurm.") || !strings.Contains(ok(t, "controller", "--help"), "--slurm.mode") ||
+		strings.Contains(ok(t, "broker", "--help"), "--nomad.") || !strings.Contains(ok(t, "broker", "--help"), "--broker.dir") {
+		t.Error("a command shows flags of another, or not its own")
 	}
 	if strings.Contains(help, "supervise") {
 		t.Error("the help shows what only the scheduler starts")
@@ -149,5 +162,37 @@ func TestVersionHelpAndCompletion(t *testing.T) {
 	}
 	if r := pitchpipe(t, "__complete", "sta"); r.code != command.ExitOK || !strings.Contains(r.out, "status") {
 		t.Errorf("completing sta: exit %d, %q", r.code, r.out)
+	}
+}
+
+func TestTheConfigurationInEffectNamesItsSources(t *testing.T) {
+	t.Parallel()
+	path := write(t, "pitchpipe.yaml", "resync: 5s\nlog:\n  level: warn\n")
+	text := ok(t, "config", "resync", "log.level", "log.format", "driver", "--config", path, "--driver", "slurm")
+	want := []string{"KEY VALUE SOURCE", "driver slurm --driver", "log.level warn " + path + ":3:10", "log.format text default", "resync 5s " + path + ":1:9"}
+	var got []string
+	for line := range strings.Lines(text) {
+		got = append(got, strings.Join(strings.Fields(line), " "))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("config printed %q, want %q", got, want)
+	}
+	var all []struct{ Key, Value, Source string }
+	if decoded(t, &all, "config", "--config", path); len(all) < 50 {
+		t.Errorf("config --json has %d keys", len(all))
+	}
+	if got := completions(t, "config", "log."); !slices.Contains(got, "log.level") {
+		t.Errorf("completing a key: %q", got)
+	}
+}
+
+func TestARelativePathOnTheCommandLineCountsFromHere(t *testing.T) {
+	t.Parallel()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := ok(t, "config", "site", "--site", "site.yaml"); !strings.Contains(text, filepath.Join(here, "site.yaml")) {
+		t.Errorf("config printed %q", text)
 	}
 }

@@ -1,12 +1,13 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/user"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,27 +21,36 @@ import (
 	"pitchpipe/driver/slurm"
 )
 
-func percent(logRatio float64) float64 { return math.Expm1(logRatio) * 100 }
-
 func (a *app) validate() *cobra.Command {
 	var vars []string
 	cmd := &cobra.Command{
 		Use: "validate FILE…", Short: "Check job files and say when each knob can act",
 		Long: "Says what of a job can be tuned: for each knob whether it acts now (while the job runs), at the\n" +
 			"next start (of a pending job, an array's task, the next run of its kind) or never, and which rule\n" +
-			"keeps it from more, with its value and where that stands. Then the policy that is understood\n" +
-			"follows, defaults included.\n\n" +
-			"It asks no controller. The scheduler is the one that --driver or the configuration names, else each\n" +
-			"that runs such files. The site's policy is that of this machine.",
+			"limits it, with its value and its place. Then follows the policy, defaults included.\n\n" +
+			"A running controller answers for its scheduler and its site's policy. Without one, or with --driver,\n" +
+			"each scheduler that runs such files is considered under the policy of this machine.",
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		// A configuration with faults does not matter here: then the defaults count.
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.start(cmd); err != nil {
+				return err
+			}
+			cfg, err := config.Load(cmd.Flags(), a.Environ, a.file)
+			if f := cmd.Flags().Lookup("driver"); err != nil && f.Changed {
+				return fmt.Errorf("%w configuration: %w", errInvalid, err)
+			}
+			a.cfg = cfg
+			return nil
+		},
+		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
 			variables, err := pairs("--var", vars)
 			if err != nil {
 				return err
 			}
 			verdicts, bad := []api.Verdict{}, false
 			for _, path := range args {
-				v, err := a.judge(path, variables)
+				v, err := a.judge(ctx, client, path, variables)
 				verdicts = append(verdicts, v)
 				bad = bad || err != nil
 				switch {
@@ -54,29 +64,46 @@ func (a *app) validate() *cobra.Command {
 				}
 			}
 			if a.json {
-				if err := a.printJSON(verdicts); err != nil {
-					return err
-				}
+				err = a.printJSON(verdicts)
 			}
-			if bad {
-				return errors.Join(errShown, errInvalid)
+			if err == nil && bad {
+				err = errors.Join(errShown, errInvalid)
 			}
-			return nil
-		},
+			return err
+		}),
 	}
 	cmd.Flags().StringArrayVar(&vars, "var", nil, "k=v, a variable of a Nomad job file, before NOMAD_VAR_k of the environment (repeatable)")
 	return cmd
 }
 
-func (a *app) judge(path string, variables map[string]string) (api.Verdict, error) {
+// validatePatience is how long validate waits for a controller.
+const validatePatience = 2 * time.Second
+
+func (a *app) judge(ctx context.Context, client *api.Client, path string, variables map[string]string) (api.Verdict, error) {
 	source, err := os.ReadFile(path)
 	if err != nil {
 		return api.Verdict{File: path, Errors: []api.Fault{{File: path, Found: err.Error()}}}, err
 	}
-	return verdict.Of(detect.For(a.cfg.Driver), path, source, a.variables(path, source, variables), a.grounds(path, source)...)
+	variables = a.variables(path, source, variables)
+	if a.cfg.Given["driver"] == "" {
+		ctx, cancel := context.WithTimeout(ctx, validatePatience)
+		defer cancel()
+		v, err := client.Validate(ctx, api.Draft{Filename: path, Source: source, Variables: variables})
+		var faults jobfile.Errors
+		for _, f := range v.Errors {
+			faults = append(faults, jobfile.Error{Pos: jobfile.Pos{Filename: f.File, Line: f.Line, Column: f.Column}, Found: f.Found, Want: f.Want})
+		}
+		switch {
+		case err == nil && v.Valid:
+			return v, nil
+		case err == nil:
+			return v, faults
+		}
+	}
+	return verdict.Of(detect.For(a.cfg.Driver), path, source, variables, a.grounds(path, source)...)
 }
 
-// grounds are what a job file is held against without a controller: the scheduler that the
+// grounds are what a job file is checked against without a controller: the scheduler that the
 // configuration or a flag names, else each that runs such files.
 func (a *app) grounds(path string, source []byte) []verdict.Ground {
 	site, err := a.cfg.LoadSite()

@@ -1,9 +1,7 @@
-// Package demo shows the whole way of a job on this machine with real processes:
-// it starts an exporter and a controller of its own in a temporary directory,
-// submits real jobs, and reports what tuning brought.
+// Package demo tunes real jobs on this machine and compares them with untuned ones: it starts
+// an exporter and a controller of its own in a temporary directory.
 //
-// In come the paths of the programs; out go the jobs' states while they run and
-// one Report at the end. Nothing of an installed controller is touched, and
-// nothing is left behind but what Config.Keep asks for. The numbers are those
-// that the controller measured; the demo only pairs them up.
+// In go the paths of the programs. Out come the states of the jobs and one Report of the
+// controller's own numbers. The package never touches an installed controller, and leaves
+// nothing behind but what Config.Keep asks for.
 package demo

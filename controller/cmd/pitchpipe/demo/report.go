@@ -55,7 +55,7 @@ type Row struct {
 func compare(kind string, first, tuned, untuned api.Job) Row {
 	return Row{
 		Name: kind, Kind: kind, Class: class(tuned), Recognised: tuned.Recalled, Regret: regret(first, tuned),
-		BaselineSeconds: &untuned.Seconds, RecognisedSeconds: &tuned.Seconds, FirstSeconds: &first.Seconds,
+		BaselineSeconds: took(untuned), RecognisedSeconds: took(tuned), FirstSeconds: took(first),
 		BaselineJoules: untuned.Joules, RecognisedJoules: tuned.Joules, EnergySource: tuned.Source,
 		BaselineHours: untuned.CoreHours, RecognisedHours: tuned.CoreHours,
 		BaselineQuality: untuned.Quality, RecognisedQuality: tuned.Quality,
@@ -69,10 +69,13 @@ func compare(kind string, first, tuned, untuned api.Job) Row {
 func alone(name, kind string, j api.Job) Row {
 	return Row{
 		Name: name, Kind: kind, Class: class(j), Recognised: j.Recalled || j.Class != nil && j.Class.Known(),
-		FirstSeconds: &j.Seconds, EnergySource: j.Source, Epochs: j.Epoch, Resubmissions: j.Restarts + j.Probes,
+		FirstSeconds: took(j), EnergySource: j.Source, Epochs: j.Epoch, Resubmissions: j.Restarts + j.Probes,
 		Own: j.Own.String(), Setting: j.Current.String(), Reason: reason(j),
 	}
 }
+
+// took is the time from submission to the end: restarts and the queue count.
+func took(j api.Job) *float64 { return new(j.Seconds + j.Waited) }
 
 func class(j api.Job) string {
 	switch {

@@ -44,7 +44,7 @@ type refusals struct {
 	count int
 }
 
-// Audit appends one line to the audit file, and syncs it where it tells of an effect. Of a
+// Audit appends one line to the audit file, and syncs it where it is about an effect. Of a
 // user who is refused often it counts the refusals, and writes their number with the first
 // entry a minute later. The file may be moved away at any time: the next line begins a new one.
 func (l Ledger) Audit(e Entry) error {

@@ -43,7 +43,7 @@ type Set struct {
 	At   time.Time `json:"at"`
 }
 
-// Identity tells a job from another that has its number later.
+// Identity distinguishes a job from another that has its number later.
 type Identity struct {
 	Job       string    `json:"job"` // its number, or ARRAY_TASK
 	UID       uint32    `json:"uid"`
@@ -125,7 +125,7 @@ func (l Ledger) Read(id Identity, have Size, now time.Time) (Record, error) {
 	return r, nil
 }
 
-// another tells that the number came round, or that slurmctld began to count anew. A
+// another says that the number came round, or that slurmctld began to count anew. A
 // slurmctld that died may go back behind a restart, and then to the time before it.
 func (r *Record) another(id Identity) bool {
 	switch {
@@ -169,7 +169,7 @@ func (l Ledger) Forget(job string) error {
 }
 
 // LastSet is the size that was set last, or was about to be, of a job of this user; ok
-// tells whether there is one.
+// reports whether there is one.
 func (l Ledger) LastSet(job string, uid uint32) (last Size, ok bool, err error) {
 	var r Record
 	switch err := durable.ReadJSON(l.path(job), &r); {
@@ -190,7 +190,7 @@ func (l Ledger) LastSet(job string, uid uint32) (last Size, ok bool, err error) 
 // it comes back with what was.
 const lasting = 10 * time.Minute
 
-// follow takes a value that nobody set here for its owner's new word.
+// follow takes a value that was not set here for its owner's new word.
 func (r *Record) follow(have Size, now time.Time) {
 	var sets []Set
 	for i, s := range r.Sets {
@@ -240,7 +240,7 @@ func (r *Record) Asking(restarts int) {
 	}
 }
 
-// WasAsked tells whether the attempt was asked to save.
+// WasAsked reports whether the attempt was asked to save.
 func (r *Record) WasAsked(restarts int) bool { return r.Signalled == restarts+1 }
 
 // WasPrepared reports whether the job was changed while it waited for the attempt.

@@ -32,7 +32,16 @@ func file(ctx context.Context, path string) check.File {
 	ctx, cancel := context.WithTimeout(ctx, filePatience)
 	defer cancel()
 	done := make(chan check.File, 1)
-	go func() { done <- lookAt(path) }()
+	go func() {
+		f, err := lookAt(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			f.Seen = check.Absent
+		case err != nil:
+			f.Seen = check.Closed
+		}
+		done <- f
+	}()
 	select {
 	case f := <-done:
 		return f
@@ -41,39 +50,30 @@ func file(ctx context.Context, path string) check.File {
 	}
 }
 
-func lookAt(path string) check.File {
+func lookAt(path string) (check.File, error) {
 	f := check.File{Path: path, Seen: check.Present}
 	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		f.Seen = check.Absent
-		return f
-	case err != nil:
-		f.Seen = check.Closed
-		return f
+	if err != nil {
+		return f, err
 	}
 	f.Mode, f.Open, f.FS = info.Mode(), open(path), filesystem(path)
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		f.Owner = account(st.Uid)
 	}
 	if !info.Mode().IsRegular() {
-		return f
+		return f, nil
 	}
 	r, err := os.Open(path)
 	if err != nil {
-		f.Seen = check.Closed
-		return f
+		return f, err
 	}
 	defer r.Close() //nolint:errcheck // it was only read
 	text, err := io.ReadAll(io.LimitReader(r, mostText))
-	if err != nil {
-		f.Seen = check.Closed
-	}
 	f.Text = string(text)
-	return f
+	return f, err
 }
 
-// open tells whether every account can enter the folders above.
+// open reports whether every account can enter the folders above.
 func open(path string) bool {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -98,14 +98,7 @@ func account(uid uint32) string {
 	return number
 }
 
-// Kinds of filesystems that have no name in package unix.
-const (
-	lustre = 0x0bd00bd0
-	gpfs   = 0x47504653
-	beegfs = 0x19830326
-	zfs    = 0x2fc12fc1
-)
-
+// filesystem names the kind of a filesystem; package unix does not know the last four.
 func filesystem(path string) string {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
@@ -116,7 +109,7 @@ func filesystem(path string) string {
 	names := map[int64]string{
 		unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs", unix.TMPFS_MAGIC: "tmpfs",
 		unix.OVERLAYFS_SUPER_MAGIC: "overlay", unix.F2FS_SUPER_MAGIC: "f2fs", unix.NFS_SUPER_MAGIC: "nfs", unix.CEPH_SUPER_MAGIC: "ceph",
-		unix.SMB2_SUPER_MAGIC: "smb", unix.FUSE_SUPER_MAGIC: "fuse", lustre: "lustre", gpfs: "gpfs", beegfs: "beegfs", zfs: "zfs",
+		unix.SMB2_SUPER_MAGIC: "smb", unix.FUSE_SUPER_MAGIC: "fuse", 0x0bd00bd0: "lustre", 0x47504653: "gpfs", 0x19830326: "beegfs", 0x2fc12fc1: "zfs",
 	}
 	if name, ok := names[magic]; ok {
 		return name

@@ -8,10 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"pitchpipe/driver/slurm/check"
 	"pitchpipe/driver/slurm/command"
@@ -40,54 +42,38 @@ type Config struct {
 	Runner command.Runner // runs Slurm's commands as the caller
 	// AsController runs them as the controller's account; nil = it cannot be done.
 	AsController command.Runner
-	// Exporter asks the exporter of a node; here tells that this machine is the node.
+	// Exporter asks the exporter of a node; here says that this machine is the node.
 	Exporter func(ctx context.Context, node string, here bool) check.Exporter
 	// AskBroker asks the broker for nothing that has an effect.
 	AskBroker func(ctx context.Context, socket string) (check.Answer, string)
 }
 
-// Cluster gathers the facts. Only where slurmctld does not answer there is an error:
-// of what else cannot be had, the facts say so.
+// Cluster gathers the facts. There is an error only where slurmctld does not answer, or not
+// as known; the facts say what else is missing.
 func Cluster(ctx context.Context, c Config) (check.Facts, error) {
 	f := check.Facts{Mode: c.Mode, Caller: c.Caller, Controller: c.Controller, Config: c.Told}
-	if err := c.settings(ctx, &f); err != nil {
-		return f, err
-	}
-	var err error
-	if f.Shipped, err = shipped(c.Shipped); err != nil {
-		return f, err
-	}
-	if out, err := c.ask(ctx, "sinfo", "-h", "-a", "-N", "-o", check.NodesFormat); err == nil {
-		if f.Nodes, err = check.Nodes(out); err != nil {
+	for _, look := range []func(context.Context, *check.Facts) error{c.settings, c.shipped, c.nodes, c.partitions, c.jobs, c.broker, c.accounts, c.files, c.exporters} {
+		if err := look(ctx, &f); err != nil {
 			return f, err
 		}
 	}
-	if out, err := c.ask(ctx, "scontrol", "-a", "-o", "show", "partition"); err == nil {
-		if f.Partitions, err = check.Partitions(out); err != nil {
-			return f, err
-		}
-	}
-	f.Here = here(f)
-	f.Here.Home, f.Here.UID = c.Home, c.UID
-	c.jobs(ctx, &f)
-	c.brokers(ctx, &f)
-	if err := c.accounts(ctx, &f); err != nil {
-		return f, err
-	}
-	c.files(ctx, &f)
-	c.exporters(ctx, &f)
 	return f, nil
 }
 
-func (c Config) ask(ctx context.Context, name string, args ...string) ([]byte, error) {
-	out, err := c.Runner.Run(ctx, command.Call{Name: name, Args: args})
-	return out.Stdout, err
+// rows runs a command that prints lines of so many fields with | between them.
+func rows(ctx context.Context, run command.Runner, fields int, name string, args ...string) ([][]string, error) {
+	said, err := run.Run(ctx, command.Call{Name: name, Args: args})
+	if err != nil {
+		return nil, err
+	}
+	return parse.Rows(name, said.Stdout, fields)
 }
 
-// settings asks slurmctld for its configuration, without which there is nothing.
+// settings asks slurmctld for its configuration, without which there is nothing. It is asked
+// with TZ=UTC, so that its clock can be compared with this machine's.
 func (c Config) settings(ctx context.Context, f *check.Facts) error {
 	before := time.Now()
-	out, err := c.ask(ctx, "scontrol", "show", "config")
+	out, err := c.Runner.Run(ctx, command.Call{Name: "scontrol", Args: []string{"show", "config"}})
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%w: scontrol is missing; run this where Slurm's commands are, or name their folder by --slurm.bin", ErrNoSlurm)
@@ -96,14 +82,15 @@ func (c Config) settings(ctx context.Context, f *check.Facts) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrSilent, err)
 	}
-	after := time.Now()
-	f.Slurm = parse.Config(out)
+	f.Slurm = parse.Config(out.Stdout)
 	if f.Slurm["SLURM_VERSION"] == "" {
-		return fmt.Errorf("%w: scontrol show config names no SLURM_VERSION", check.ErrFormat)
+		return fmt.Errorf("%w: scontrol show config names no SLURM_VERSION", parse.ErrFormat)
 	}
-	if at := check.Clock(out); !at.IsZero() {
-		skew := between(before, after, at)
-		f.Skew = &skew
+	if m := regexp.MustCompile(`(?m)^Configuration data as of (\S+)`).FindSubmatch(out.Stdout); m != nil {
+		if at, err := parse.Instant("Configuration data", string(m[1])); err == nil && !at.IsZero() {
+			skew := between(before, time.Now(), at)
+			f.Skew = &skew
+		}
 	}
 	return nil
 }
@@ -120,44 +107,42 @@ func between(before, after, at time.Time) time.Duration {
 	return 0
 }
 
-func shipped(files fs.FS) (check.Shipped, error) {
-	s := check.Shipped{Modules: map[string]string{}}
-	names, err := fs.Glob(files, "pitchpipe*.lua")
-	if err != nil {
-		return s, err
+func (c Config) shipped(_ context.Context, f *check.Facts) error {
+	f.Shipped.Modules = map[string]string{}
+	names, err := fs.Glob(c.Shipped, "pitchpipe*.lua")
+	for _, name := range append(names, "task_prolog") {
+		text, failed := fs.ReadFile(c.Shipped, name)
+		err = errors.Join(err, failed)
+		f.Shipped.Modules[name], f.Shipped.Prolog = string(text), string(text)
 	}
-	for _, name := range names {
-		text, err := fs.ReadFile(files, name)
-		if err != nil {
-			return s, err
-		}
-		s.Modules[name] = string(text)
-	}
-	prolog, err := fs.ReadFile(files, "task_prolog")
-	s.Prolog = string(prolog)
-	return s, err
+	delete(f.Shipped.Modules, "task_prolog")
+	return err
 }
 
-// here tells what this machine is to the cluster.
-func here(f check.Facts) check.Here {
-	var h check.Here
-	name, err := os.Hostname()
-	if err != nil {
-		return h
+// nodes asks for the nodes, of which each has a line for each of its partitions, and finds
+// out what this machine is to the cluster.
+func (c Config) nodes(ctx context.Context, f *check.Facts) error {
+	list, err := rows(ctx, c.Runner, 3, "sinfo", "-h", "-a", "-N", "-o", "%N|%T|%n")
+	if errors.Is(err, parse.ErrFormat) {
+		return err
 	}
-	h.Host = short(name)
+	name, _ := os.Hostname()
+	f.Here = check.Here{Host: short(name), Home: c.Home, UID: c.UID}
 	for key, value := range f.Slurm {
-		if strings.HasPrefix(key, "SlurmctldHost[") {
-			host, _, _ := strings.Cut(value, "(")
-			h.Ctld = h.Ctld || short(host) == h.Host
+		host, _, _ := strings.Cut(value, "(")
+		f.Here.Ctld = f.Here.Ctld || strings.HasPrefix(key, "SlurmctldHost[") && short(host) == f.Here.Host
+	}
+	for _, row := range list {
+		n := check.Node{Name: row[0], State: row[1], Host: row[2]}
+		if slices.ContainsFunc(f.Nodes, func(have check.Node) bool { return have.Name == n.Name }) {
+			continue
+		}
+		f.Nodes = append(f.Nodes, n)
+		if short(n.Host) == f.Here.Host {
+			f.Here.Nodes = append(f.Here.Nodes, n.Name)
 		}
 	}
-	for _, n := range f.Nodes {
-		if short(n.Host) == h.Host {
-			h.Nodes = append(h.Nodes, n.Name)
-		}
-	}
-	return h
+	return nil
 }
 
 func short(host string) string {
@@ -165,49 +150,65 @@ func short(host string) string {
 	return name
 }
 
-// jobs counts those that are seen, also by the controller's account.
-func (c Config) jobs(ctx context.Context, f *check.Facts) {
-	call := command.Call{Name: "squeue", Args: []string{"-h", "-a", "-t", "all", "-o", "%A"}}
-	out, err := c.Runner.Run(ctx, call)
-	if err != nil {
-		return
+func (c Config) partitions(ctx context.Context, f *check.Facts) error {
+	out, err := c.Runner.Run(ctx, command.Call{Name: "scontrol", Args: []string{"-a", "-o", "show", "partition"}})
+	if err != nil || strings.HasPrefix(string(out.Stdout), "No partitions") {
+		return nil //nolint:nilerr // the facts say what is missing
 	}
-	f.Jobs = &check.Jobs{Seen: strings.Count(string(out.Stdout), "\n")}
-	if c.AsController == nil {
-		return
+	list, err := parse.PartitionRecords(out.Stdout)
+	for _, p := range list {
+		f.Partitions = append(f.Partitions, check.Partition{Name: p.Name, Hidden: p.Hidden, Exclusive: p.Exclusive})
 	}
-	if out, err = c.AsController.Run(ctx, call); err == nil {
-		f.Jobs.BySite, f.Jobs.ByController = strings.Count(string(out.Stdout), "\n"), true
-	}
+	return err
 }
 
-// accounts asks for those of the controller and of the broker alone: a site has
-// thousands.
+// jobs counts those that are seen, also by the controller's account.
+func (c Config) jobs(ctx context.Context, f *check.Facts) error {
+	all := []string{"-h", "-a", "-t", "all", "-o", "%A"}
+	seen, err := rows(ctx, c.Runner, 1, "squeue", all...)
+	if err != nil {
+		return nil //nolint:nilerr // as above
+	}
+	f.Jobs = &check.Jobs{Seen: len(seen)}
+	if c.AsController != nil {
+		seen, err = rows(ctx, c.AsController, 1, "squeue", all...)
+		f.Jobs.BySite, f.Jobs.ByController = len(seen), err == nil
+	}
+	return nil
+}
+
+// accounts asks for those of the controller and of the broker alone: a site has thousands.
+// An association of an account has no user.
 func (c Config) accounts(ctx context.Context, f *check.Facts) error {
-	if f.Slurm["AccountingStorageType"] != "accounting_storage/slurmdbd" {
+	if f.Accounts.Asked = f.Slurm["AccountingStorageType"] == "accounting_storage/slurmdbd"; !f.Accounts.Asked {
 		return nil
 	}
-	f.Accounts.Asked = true
-	names := c.Controller
-	if f.Broker.Account != "" {
-		names += "," + f.Broker.Account
-	}
-	users, err := c.ask(ctx, "sacctmgr", "-nP", "show", "user", "where", "name="+names, "format="+check.UsersFields)
+	names := strings.Trim(c.Controller+","+f.Broker.Account, ",")
+	users, err := rows(ctx, c.Runner, 2, "sacctmgr", "-nP", "show", "user", "where", "name="+names, "format=User,AdminLevel")
+	var assocs [][]string
 	if err == nil {
-		var assocs []byte
-		if assocs, err = c.ask(ctx, "sacctmgr", "-nP", "show", "assoc", "where", "user="+names, "cluster="+f.Slurm["ClusterName"], "format="+check.AssocsFields); err == nil {
-			var err2 error
-			f.Accounts.Users, err = check.Users(users)
-			f.Accounts.Assocs, err2 = check.Associations(assocs)
-			return errors.Join(err, err2)
+		assocs, err = rows(ctx, c.Runner, 2, "sacctmgr", "-nP", "show", "assoc", "where", "user="+names, "cluster="+f.Slurm["ClusterName"], "format=Account,User")
+	}
+	switch {
+	case errors.Is(err, parse.ErrFormat):
+		return err
+	case err != nil:
+		f.Accounts.Denied = err.Error()
+		return nil
+	}
+	for _, row := range users {
+		f.Accounts.Users = append(f.Accounts.Users, check.User{Name: row[0], Level: row[1]})
+	}
+	for _, row := range assocs {
+		if row[1] != "" {
+			f.Accounts.Assocs = append(f.Accounts.Assocs, check.Association{Account: row[0], User: row[1]})
 		}
 	}
-	f.Accounts.Denied = err.Error()
 	return nil
 }
 
 // files looks at those that the cluster names.
-func (c Config) files(ctx context.Context, f *check.Facts) {
+func (c Config) files(ctx context.Context, f *check.Facts) error {
 	f.Submit = file(ctx, path.Join(path.Dir(f.Slurm["SLURM_CONF"]), "job_submit.lua"))
 	folder := check.ReadSubmit(f.Submit.Text).Folder
 	if folder == "" {
@@ -217,10 +218,9 @@ func (c Config) files(ctx context.Context, f *check.Facts) {
 		for name := range f.Shipped.Modules {
 			f.Modules = append(f.Modules, file(ctx, path.Join(folder, name)))
 		}
-		slices.SortFunc(f.Modules, func(a, b check.File) int { return strings.Compare(a.Path, b.Path) })
 	}
 	if f.Slurm["TaskProlog"] == "" {
-		return
+		return nil
 	}
 	f.Prolog = file(ctx, f.Slurm["TaskProlog"])
 	conf := check.ConfOf(f.Prolog.Text)
@@ -229,13 +229,13 @@ func (c Config) files(ctx context.Context, f *check.Facts) {
 	}
 	f.PrologConf = file(ctx, conf)
 	said := check.ReadPrologConf(f.PrologConf.Text)
-	f.Listener = file(ctx, said.Listener)
-	f.Folder = file(ctx, said.SettingsDir(c.Mode, c.Home))
+	f.Listener, f.Folder = file(ctx, said.Listener), file(ctx, said.SettingsDir(c.Mode, c.Home))
+	return nil
 }
 
-func (c Config) brokers(ctx context.Context, f *check.Facts) {
+func (c Config) broker(ctx context.Context, f *check.Facts) error {
 	if c.Mode != check.Site {
-		return
+		return nil
 	}
 	f.Broker = check.Broker{Socket: file(ctx, c.Broker), Account: c.BrokerUser}
 	if f.Broker.Account == "" && f.Broker.Socket.Seen == check.Present {
@@ -244,30 +244,25 @@ func (c Config) brokers(ctx context.Context, f *check.Facts) {
 	if f.Broker.Socket.Seen == check.Present && c.AskBroker != nil {
 		f.Broker.Answer, f.Broker.Text = c.AskBroker(ctx, c.Broker)
 	}
+	return nil
 }
 
-const (
-	atATime         = 16 // exporters that are asked
-	exporterOptions = "/etc/default/pitchpipe-exporter"
-)
-
-// exporters asks that of each node.
-func (c Config) exporters(ctx context.Context, f *check.Facts) {
+// exporters asks that of each node, 16 at a time.
+func (c Config) exporters(ctx context.Context, f *check.Facts) error {
 	if c.Exporter == nil {
-		return
+		return nil
 	}
 	if len(f.Here.Nodes) > 0 {
-		f.Options = file(ctx, exporterOptions)
+		f.Options = file(ctx, "/etc/default/pitchpipe-exporter")
 	}
 	f.Exporters = make([]check.Exporter, len(f.Nodes))
-	turns := make(chan struct{}, atATime)
-	var wg sync.WaitGroup
+	var group errgroup.Group
+	group.SetLimit(16)
 	for i, n := range f.Nodes {
-		turns <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-turns }()
+		group.Go(func() error {
 			f.Exporters[i] = c.Exporter(ctx, n.Name, slices.Contains(f.Here.Nodes, n.Name))
+			return nil
 		})
 	}
-	wg.Wait()
+	return group.Wait()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -15,6 +16,7 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/check"
 	"pitchpipe/driver/slurm/command"
+	"pitchpipe/driver/slurm/parse"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -53,11 +55,11 @@ func cluster(t *testing.T, dir string) (Config, answers) {
 		"scontrol show config": "Configuration data as of " + time.Now().UTC().Format("2006-01-02T15:04:05") + "\nSLURM_VERSION = 22.05.8\nClusterName = c\n" +
 			"SlurmctldHost[0] = " + host + "(127.0.0.1)\nSLURM_CONF = " + dir + "/slurm.conf\nTaskProlog = " + dir + "/task_prolog\n" +
 			"AccountingStorageType = accounting_storage/slurmdbd\nJobSubmitPlugins = lua\n",
-		"sinfo":                         "n1|idle|" + host + ".example|127.0.0.1|22.05.8\nn2|idle|elsewhere|192.0.2.1|22.05.8\n",
-		"scontrol -a -o show partition": "PartitionName=main State=UP\n",
+		"sinfo":                         "n1|idle*|" + host + ".example\nn1|idle*|" + host + ".example\n\nn2|idle|elsewhere\n",
+		"scontrol -a -o show partition": "PartitionName=main QoS=N/A\nPartitionName=whole QoS=N/A Hidden=YES OverSubscribe=EXCLUSIVE\n",
 		"squeue":                        "1\n2\n",
 		"sacctmgr -nP show user":        "ctl|None\n",
-		"sacctmgr -nP show assoc":       "c|physics|ctl\n",
+		"sacctmgr -nP show assoc":       "physics|\nphysics|ctl\n",
 	}
 	return Config{Mode: check.Site, Caller: "root", Controller: "ctl", Shipped: shippedFS(), Runner: a, Broker: filepath.Join(dir, "broker.sock")}, a
 }
@@ -77,6 +79,8 @@ func TestTheFactsOfACluster(t *testing.T) {
 	write(t, dir, "task_prolog", "#!/bin/sh\nconf="+dir+"/conf\n", 0o755)
 	write(t, dir, "conf", "site_dir="+dir+"\nsite_user=ctl\nlistener="+dir+"/absent\n", 0o644)
 	cfg, a := cluster(t, dir)
+	name, _ := os.Hostname()
+	host := short(name)
 	cfg.AsController = answers{"squeue": "1\n"}
 	cfg.Exporter = func(_ context.Context, node string, here bool) check.Exporter {
 		e := check.Exporter{Node: node}
@@ -106,6 +110,10 @@ func TestTheFactsOfACluster(t *testing.T) {
 		t.Errorf("jobs %+v", f.Jobs)
 	case len(f.Accounts.Users) != 1 || len(f.Accounts.Assocs) != 1 || f.Accounts.Denied != "":
 		t.Errorf("accounts %+v", f.Accounts)
+	case !slices.Equal(f.Partitions, []check.Partition{{Name: "main"}, {Name: "whole", Hidden: true, Exclusive: true}}):
+		t.Errorf("partitions %+v", f.Partitions)
+	case !slices.Equal(f.Nodes, []check.Node{{Name: "n1", State: "idle*", Host: host + ".example"}, {Name: "n2", State: "idle", Host: "elsewhere"}}):
+		t.Errorf("nodes %+v", f.Nodes)
 	case len(f.Exporters) != 2 || f.Exporters[0].Address != "here" || f.Exporters[1].Address != "":
 		t.Errorf("exporters %+v", f.Exporters)
 	}
@@ -114,7 +122,7 @@ func TestTheFactsOfACluster(t *testing.T) {
 		t.Errorf("denied accounts: %v, %+v", err, f.Accounts)
 	}
 	a["sacctmgr -nP show user"] = "garbage\n"
-	if _, err = Cluster(t.Context(), cfg); !errors.Is(err, check.ErrFormat) {
+	if _, err = Cluster(t.Context(), cfg); !errors.Is(err, parse.ErrFormat) {
 		t.Errorf("garbage: %v", err)
 	}
 }
@@ -130,7 +138,7 @@ func TestWithoutAClusterThereIsOneError(t *testing.T) {
 		t.Errorf("no answer: %v", err)
 	}
 	cfg.Runner = answers{"scontrol show config": "hello\n"}
-	if _, err := Cluster(t.Context(), cfg); !errors.Is(err, check.ErrFormat) {
+	if _, err := Cluster(t.Context(), cfg); !errors.Is(err, parse.ErrFormat) {
 		t.Errorf("no configuration: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -189,4 +197,20 @@ func TestTheClockIsOffOnlyOutsideOfTheQuestion(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
+}
+
+func FuzzRows(f *testing.F) {
+	f.Add("ada|None\n", 2)
+	f.Add("n1|idle*|head\n\n", 3)
+	f.Fuzz(func(t *testing.T, output string, fields int) {
+		got, err := rows(t.Context(), answers{"sinfo": output}, fields, "sinfo")
+		if err != nil && output != "denied" && !errors.Is(err, parse.ErrFormat) {
+			t.Error(err)
+		}
+		for _, row := range got {
+			if len(row) != fields || len(got) > strings.Count(output, "\n")+1 {
+				t.Errorf("%q gives %q", output, got)
+			}
+		}
+	})
 }

@@ -111,7 +111,7 @@ const (
 )
 
 // settled is the file that the link leads to when that does not change any more, and its
-// size when the attempt began, as it was told by the first look at it: lines may come soon.
+// size when the attempt began, as it was at the first look at it: lines may come soon.
 func (t *Task) settled(ctx context.Context, link, path string) (string, int64, error) {
 	for n := range looks {
 		offset, regular := t.Begin(path), false
@@ -176,7 +176,7 @@ func kept(info string) bool {
 }
 
 // Begin is the size that a file had when the attempt began: 0 where it was made since,
-// else what it is now, which is right where nobody has written to it yet.
+// else what it is now, which is right where it is still empty.
 func (t *Task) Begin(path string) int64 {
 	var st unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_SIZE|unix.STATX_BTIME, &st); err != nil {
@@ -197,7 +197,7 @@ func (t *Task) Dir() string {
 	return dir
 }
 
-// runs tells whether the process is no longer the scheduler's own.
+// runs reports whether the process is no longer the scheduler's own.
 func (t *Task) runs() bool {
 	title, err := os.ReadFile(t.proc("cmdline"))
 	return err == nil && len(title) > 0 && !strings.HasPrefix(string(title), "slurmstepd")
@@ -214,7 +214,7 @@ const ticksPerSecond = 100
 // have the time of the last tick, and starts are counted in hundredths of a second.
 const slack = 50 * time.Millisecond
 
-// birth tells the parent of a process and when it began.
+// birth returns the parent of a process and when it began.
 func birth(pid int) (parent int, began time.Time, err error) {
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {

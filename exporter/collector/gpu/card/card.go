@@ -92,7 +92,7 @@ func Decode(line []byte) (Reading, error) {
 	return r, nil
 }
 
-// Check tells what is wrong with the figures of a GPU: one that is not finite, negative,
+// Check reports what is wrong with the figures of a GPU: one that is not finite, negative,
 // or more than all.
 func (d Device) Check() error {
 	for name, v := range map[string]*float64{"joules": d.Joules, "watts": d.Watts, "limit_watts": d.LimitWatts, "busy": d.Busy} {

@@ -122,7 +122,7 @@ func again(a *attempt, ended <-chan os.Signal) (int, error) {
 	}
 }
 
-// hurries tells whether the job is to come to its end.
+// hurries reports whether the job is to come to its end.
 func (o options) hurries() bool {
 	for _, file := range o.hurry {
 		if _, err := os.Stat(file); err == nil {
@@ -140,7 +140,7 @@ func env(name string) string {
 	return "-"
 }
 
-// lock makes the journal this attempt's, and tells whether nobody else had it.
+// lock makes the journal this attempt's, and reports whether nobody else had it.
 func (a *attempt) lock() (alone bool, err error) {
 	alone = true
 	for end := time.Now().Add(a.o.patient); ; time.Sleep(50 * time.Millisecond) {
@@ -253,7 +253,7 @@ func (a *attempt) leave(kept bool) error {
 	return a.note("leave %d", time.Now().UnixMilli())
 }
 
-// pause lets an epoch pass and tells whether the job was asked to save meanwhile, or was
+// pause lets an epoch pass and reports whether the job was asked to save meanwhile, or was
 // told to end.
 func pause(length time.Duration, asked, ended <-chan os.Signal) (wanted, left bool) {
 	timer := time.NewTimer(length)

@@ -1,0 +1,57 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"pitchpipe/controller/config"
+)
+
+// setting is one key in effect.
+type setting struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Source string `json:"source"` // file:line:column, a variable, a flag, or default
+}
+
+func (a *app) config() *cobra.Command {
+	return &cobra.Command{
+		Use: "config [KEY…]", Short: "Print the configuration in effect and each value's source",
+		Long: "Prints each key, its value, and whether a flag, a variable, a line of the file or the default\nset it. " +
+			"Any key can be given as a flag, as to `pitchpipe controller`.",
+		ValidArgsFunction: func(*cobra.Command, []string, string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+			for _, k := range config.Keys() {
+				names = append(names, k.Name)
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		Args: func(_ *cobra.Command, args []string) error {
+			for _, name := range args {
+				if !slices.ContainsFunc(config.Keys(), func(k config.Key) bool { return k.Name == name }) {
+					return fmt.Errorf("unknown key %q", name)
+				}
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			var all []setting
+			for _, k := range config.Keys() {
+				if len(args) == 0 || slices.Contains(args, k.Name) {
+					all = append(all, setting{k.Name, a.cfg.Texts[k.Name], cmp.Or(a.cfg.Given[k.Name], "default")})
+				}
+			}
+			return a.show(all, func() error {
+				w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+				fmt.Fprintln(w, "KEY\tVALUE\tSOURCE")
+				for _, s := range all {
+					fmt.Fprintf(w, "%s\t%s\t%s\n", s.Key, cmp.Or(s.Value, "-"), s.Source)
+				}
+				return w.Flush()
+			})
+		},
+	}
+}

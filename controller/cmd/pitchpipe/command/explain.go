@@ -1,0 +1,86 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"pitchpipe/controller/daemon/api"
+)
+
+func (a *app) explain() *cobra.Command {
+	var replay, verbose bool
+	cmd := &cobra.Command{
+		Use: "explain JOB", Short: "Show what tuning did for a job, why, and what it used",
+		Long: "Three lines: the verdict, its effect on time, cost and energy, and the next step. Then what the\n" +
+			"job used of what it asked for. With -v the story follows, with the numbers behind each decision.\n" +
+			"With --json every decision is complete: class, forecast, prices, budgets, and each alternative.",
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.jobIDs(true, anyJob),
+		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
+			ask := client.Explain
+			if replay {
+				ask = client.Replay
+			}
+			s, err := ask(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.show(s, func() error {
+				if replay {
+					a.replays(s)
+					return nil
+				}
+				return a.story(s, verbose)
+			})
+		}),
+	}
+	cmd.Flags().BoolVar(&replay, "replay", false, "make each decision again from its recorded state, and compare")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show the dated story and the numbers behind it")
+	return cmd
+}
+
+func (a *app) story(s api.Story, verbose bool) error {
+	a.printf("verdict  %s\neffect   %s\nnext     %s\n", s.Verdict, s.Effect, s.Next)
+	if len(s.Usage) > 0 {
+		w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "\nRESOURCE\tUSED\tREQUESTED\tSHARE")
+		for _, u := range s.Usage {
+			requested, share := u.Text(u.Requested), "-"
+			if u.Requested > 0 {
+				share = fmt.Sprintf("%.0f %%", 100*u.Used/u.Requested)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", u.Resource, u.Text(u.Used), requested, share)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	if !verbose {
+		return nil
+	}
+	a.printf("\n")
+	for _, l := range s.Lines {
+		a.printf("%s  %s\n", a.colour("2", l.At.Local().Format("2006-01-02 15:04:05")), l.Text)
+		for _, why := range l.Why {
+			a.printf("                     %s\n", a.colour("2", why))
+		}
+	}
+	if s.Spent != "" {
+		a.printf("%s\n", s.Spent)
+	}
+	return nil
+}
+
+func (a *app) replays(s api.Story) {
+	if s.Dropped > 0 {
+		a.printf("the first %d decisions about %s are no longer kept in full\n", s.Dropped, s.Job)
+	}
+	if len(s.Replays) == 0 {
+		a.printf("there is no decision about %s yet that can be made again\n", s.Job)
+	}
+	for _, r := range s.Replays {
+		a.printf("%s  %s\n", a.colour("2", r.At.Local().Format("2006-01-02 15:04:05")), r.Text)
+	}
+}

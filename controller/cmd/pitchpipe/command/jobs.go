@@ -1,0 +1,334 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"pitchpipe/controller/config"
+	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/report"
+)
+
+// with runs a command that asks the controller.
+func (a *app) with(run func(ctx context.Context, client *api.Client, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		client := a.client()
+		defer client.Close()
+		return run(cmd.Context(), client, args)
+	}
+}
+
+func (a *app) status() *cobra.Command {
+	var watch bool
+	var user, state string
+	cmd := &cobra.Command{
+		Use: "status [JOB…]", Short: "Show jobs, what they use, and what tuning does for them", Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: a.jobIDs(false, anyJob),
+		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
+			wanted := func(j api.Job) bool {
+				return (user == "" || j.Owner == user) && (state == "" || slices.Contains(strings.Split(strings.ToLower(state), ","), j.State))
+			}
+			jobs, err := fetch(ctx, client, args, wanted)
+			if err != nil {
+				return err
+			}
+			if !watch {
+				return a.show(jobs, func() error { return a.table(jobs) })
+			}
+			for show := a.screen(); ; {
+				if a.json {
+					err = a.printJSON(jobs)
+				} else {
+					show.update(jobs)
+				}
+				if err != nil || !slices.ContainsFunc(jobs, func(j api.Job) bool { return !j.Ended }) {
+					return err
+				}
+				select {
+				case <-ctx.Done():
+					return nil
+				case <-time.After(500 * time.Millisecond):
+				}
+				if jobs, err = fetch(ctx, client, args, wanted); err != nil {
+					return err
+				}
+			}
+		}),
+	}
+	f := cmd.Flags()
+	f.BoolVar(&watch, "watch", false, "show them again and again until every job has ended")
+	f.StringVar(&user, "user", "", "only the jobs of this user")
+	f.StringVar(&state, "state", "", "only jobs in these states, with commas between them, such as running,pending")
+	return cmd
+}
+
+func fetch(ctx context.Context, client *api.Client, ids []string, wanted func(api.Job) bool) ([]api.Job, error) {
+	jobs := []api.Job{}
+	if len(ids) == 0 {
+		all, err := client.Jobs(ctx)
+		if err != nil {
+			return nil, err
+		}
+		jobs = all
+	}
+	for _, id := range ids {
+		j, err := client.Job(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, j)
+	}
+	return slices.DeleteFunc(jobs, func(j api.Job) bool { return !wanted(j) }), nil
+}
+
+func (a *app) table(jobs []api.Job) error {
+	w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "JOB\tNAME\tUSER\tSTATE\tTUNING\tEPOCH\tTIME\tENERGY\tCOST\tMOVES\tSETTINGS\tWHY")
+	for _, j := range jobs {
+		fmt.Fprintln(w, strings.Join([]string{
+			j.ID, printable(j.Name), j.Owner, j.State, tuningText(j), epochs(j), report.Duration(j.Seconds), joules(j), cost(j), moves(j),
+			cmp.Or(j.Current.String(), "-"), j.Sentence,
+		}, "\t"))
+	}
+	return w.Flush()
+}
+
+// tuningText says what tuning does for a job, in words that no scheduler has: Slurm holds a
+// job to keep it from starting.
+func tuningText(j api.Job) string {
+	for phase, text := range map[string]string{
+		"seen": "-", "ended": "-", "ignored": "left alone", "eligible": "to be measured", "recalled": "changing", "profiling": "measuring", "classified": "measuring",
+		"held": "unchanged", "probing": "trying", "rolling-back": "moving back", "suspended": "paused",
+	} {
+		if j.Phase == phase {
+			return text
+		}
+	}
+	return j.Phase
+}
+
+func epochs(j api.Job) string {
+	if j.Total <= 0 {
+		return fmt.Sprintf("%d/?", j.Epoch)
+	}
+	return fmt.Sprintf("%d/%d", j.Epoch, j.Total)
+}
+
+// joules prints energy with its source; missing is not zero.
+func joules(j api.Job) string {
+	if j.Joules == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%s (%s)", report.Joules(*j.Joules), j.Source)
+}
+
+// cost prints what a job was charged, and says where energy has a price and is left out.
+func cost(j api.Job) string {
+	switch {
+	case j.Cost == nil:
+		return "-"
+	case j.FreeEnergy:
+		return fmt.Sprintf("%.2f %s without energy", *j.Cost, j.CostUnit)
+	}
+	return fmt.Sprintf("%.2f %s", *j.Cost, j.CostUnit)
+}
+
+// moves counts what was done to a job while it ran, and names what was done before.
+func moves(j api.Job) string {
+	n := fmt.Sprint(j.Restarts + j.Probes)
+	switch {
+	case j.RightSized:
+		return n + ", right-sized"
+	case j.Recalled:
+		return n + ", recalled"
+	}
+	return n
+}
+
+func (a *app) logs() *cobra.Command {
+	var follow bool
+	cmd := &cobra.Command{
+		Use: "logs JOB", Short: "Print a job's output", Args: cobra.ExactArgs(1), ValidArgsFunction: a.jobIDs(true, anyJob),
+		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
+			if a.json {
+				var output strings.Builder
+				if _, err := client.Logs(ctx, args[0], 0, &output); err != nil {
+					return err
+				}
+				return a.printJSON(map[string]string{"job": args[0], "output": output.String()})
+			}
+			for offset := int64(0); ; {
+				job, err := client.Job(ctx, args[0]) // before the output: what it writes at last is read
+				if err != nil {
+					return err
+				}
+				n, err := client.Logs(ctx, args[0], offset, a.Stdout)
+				if offset += n; err != nil || !follow || job.Ended {
+					return err
+				}
+				select {
+				case <-ctx.Done():
+					return nil
+				case <-time.After(500 * time.Millisecond):
+				}
+			}
+		}),
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "print what the job writes until it ends")
+	return cmd
+}
+
+func (a *app) history() *cobra.Command {
+	return &cobra.Command{
+		Use: "history [JOB]", Short: "Show what happened to all jobs, or to one, newest last", Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.jobIDs(true, anyJob),
+		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
+			if len(args) > 0 { // a job that does not exist has no history
+				if _, err := client.Job(ctx, args[0]); err != nil {
+					return err
+				}
+			}
+			events, err := client.History(ctx)
+			if err != nil {
+				return err
+			}
+			if len(args) > 0 {
+				events = slices.DeleteFunc(events, func(e api.Event) bool { return e.Job != args[0] })
+			}
+			return a.show(events, func() error {
+				w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+				for _, e := range events {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.At.Local().Format(time.DateTime), e.Job, printable(e.Name), e.Text)
+				}
+				return w.Flush()
+			})
+		}),
+	}
+}
+
+// completionPatience is how long a shell waits for job ids.
+const completionPatience = 500 * time.Millisecond
+
+// jobIDs completes ids of jobs from a running controller. Without one, or where it is slow,
+// there is nothing to complete and no message.
+func (a *app) jobIDs(once bool, worth func(api.Job) bool) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if once && len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var out []cobra.Completion
+		for _, j := range a.newestFirst(cmd) {
+			if !slices.Contains(args, j.ID) && worth(j) && strings.HasPrefix(j.ID, word) {
+				out = append(out, cobra.CompletionWithDesc(j.ID, printable(j.Name)+", "+j.State))
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}
+
+// newestFirst asks a running controller for its jobs.
+func (a *app) newestFirst(cmd *cobra.Command) []api.Job {
+	// A completion skips configure, whose errors would end up in the shell.
+	var err error
+	if a.cfg, err = config.Load(cmd.Flags(), a.Environ, a.file); err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
+	defer cancel()
+	client := a.client()
+	defer client.Close()
+	jobs, err := client.Jobs(ctx)
+	if err != nil {
+		return nil
+	}
+	slices.Reverse(jobs)
+	return jobs
+}
+
+func anyJob(api.Job) bool     { return true }
+func notEnded(j api.Job) bool { return !j.Ended }
+
+// printable keeps a name that a user chose from ending the line or the column.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// screen draws one line per job: in place on a terminal, else a plain line whenever a job's
+// state or a tenth of its epochs changed.
+type screen struct {
+	app   *app
+	lines int
+	last  map[string]string // what the last line of a job showed
+	why   map[string]string // and its reason
+}
+
+func (a *app) screen() *screen {
+	return &screen{app: a, last: map[string]string{}, why: map[string]string{}}
+}
+
+func (p *screen) update(jobs []api.Job) {
+	width, live := p.app.terminal()
+	if live && p.lines > 0 {
+		p.app.printf("\x1b[%dA", p.lines)
+	}
+	for _, j := range jobs {
+		done := j.Epoch
+		if j.Total > 0 {
+			done = 10 * j.Epoch / j.Total
+		}
+		mark := fmt.Sprintf("%s %s %s %d", j.State, j.Phase, j.Reason, done)
+		switch {
+		case live:
+			p.app.printf("\r\x1b[2K%s\n", p.line(j, width))
+		case p.last[j.ID] != mark:
+			line, why := summary(j), j.Sentence
+			if why != "" && why != p.why[j.ID] {
+				line += "  (" + why + ")"
+			}
+			p.app.printf("%s\n", line)
+			p.why[j.ID] = why
+		}
+		p.last[j.ID] = mark
+	}
+	if p.lines = 0; live {
+		p.lines = len(jobs)
+	}
+}
+
+// close leaves the lines where they are and continues below them.
+func (p *screen) close() { p.lines = 0 }
+
+func (p *screen) line(j api.Job, width int) string {
+	text := []rune(summary(j))
+	if j.Sentence != "" && !j.Ended {
+		text = append(text, []rune("  ("+j.Sentence+")")...)
+	}
+	bar := min(24, width-len(text)-3)
+	if j.Total <= 0 || bar < 6 {
+		return string(text[:min(len(text), max(0, width-1))])
+	}
+	full := bar * min(j.Epoch, j.Total) / j.Total
+	return p.app.colour("32", strings.Repeat("█", full)) + strings.Repeat("░", bar-full) + " " + string(text)
+}
+
+// summary is a job in one line.
+func summary(j api.Job) string {
+	parts := []string{j.ID + " " + printable(j.Name), "epoch " + strings.TrimSuffix(epochs(j), "/?"), j.State}
+	if text := tuningText(j); text != "-" {
+		parts[2] += ", " + text
+	}
+	parts = append(parts, report.Duration(j.Seconds), joules(j), j.Current.String())
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" || s == "-" }), "  ")
+}

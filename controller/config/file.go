@@ -1,0 +1,238 @@
+package config
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxFile bounds what is read: a configuration has no megabyte of settings.
+const maxFile = 1 << 20
+
+// place is a position in a file. Line and column count from 1.
+type place struct {
+	file         string
+	line, column int
+}
+
+func (p place) String() string { return fmt.Sprintf("%s:%d:%d", p.file, p.line, p.column) }
+
+// scalar is one value of a file and its place.
+type scalar struct {
+	text string
+	pos  place
+}
+
+// document is a file and the faults that were found in it.
+type document struct {
+	file   string
+	faults []Error
+}
+
+func (d *document) at(n *yaml.Node) place { return place{d.file, n.Line, n.Column} }
+
+func (d *document) fault(n *yaml.Node, key, found, want string) {
+	d.faults = append(d.faults, Error{Where: d.at(n).String(), Key: key, Found: found, Want: want, at: d.at(n)})
+}
+
+// unknown is the fault of a key that does not exist.
+func (d *document) unknown(n *yaml.Node, block, name string, known []string) {
+	want := strings.TrimPrefix(suggest(name, known), "; ")
+	if want == "" {
+		want = "want one of " + strings.Join(known, ", ")
+	}
+	d.fault(n, block, fmt.Sprintf("unknown key %q", name), want)
+}
+
+// parse returns the block that the file is: an empty one for an empty or a faulty file.
+func (d *document) parse(data []byte) *yaml.Node {
+	empty := &yaml.Node{Kind: yaml.MappingNode, Line: 1, Column: 1}
+	if len(data) > maxFile {
+		d.fault(empty, "", fmt.Sprintf("a file of %d bytes", len(data)), fmt.Sprintf("want at most %d", maxFile))
+		return empty
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, second yaml.Node
+	err := decoder.Decode(&doc)
+	if err == nil {
+		if err = decoder.Decode(&second); err == nil {
+			d.fault(&second, "", "a second document", "want one document in a file")
+			return empty
+		}
+	}
+	switch {
+	case !errors.Is(err, io.EOF):
+		// The parser's error has the line inside its text.
+		text, where := strings.TrimPrefix(err.Error(), "yaml: "), d.file
+		if m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(text); m != nil {
+			text, where = text[len(m[0]):], where+":"+m[1]
+		}
+		d.faults = append(d.faults, Error{Where: where, Found: text, Want: "want YAML", at: place{file: d.file}})
+		return empty
+	case doc.Content == nil || isNull(doc.Content[0]):
+		return empty
+	case doc.Content[0].Kind != yaml.MappingNode:
+		d.fault(doc.Content[0], "", "found "+kindOf(doc.Content[0]), "want a block of keys")
+		return empty
+	}
+	return doc.Content[0]
+}
+
+type pair struct{ key, value *yaml.Node }
+
+// pairs lists the keys of a block and leaves faulty ones out. A block without content has none.
+func (d *document) pairs(path string, n *yaml.Node) []pair {
+	if isNull(n) {
+		return nil
+	}
+	if n.Kind != yaml.MappingNode {
+		d.fault(n, path, "found "+kindOf(n), "want a block of keys")
+		return nil
+	}
+	seen := map[string]int{}
+	var out []pair
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		if k.Kind != yaml.ScalarNode || k.Tag == "!!merge" || isNull(k) {
+			d.fault(k, path, "found "+kindOf(k)+" as a key", "want a plain word")
+			continue
+		}
+		if line, ok := seen[k.Value]; ok {
+			d.fault(k, join(path, k.Value), "the key appears a second time", fmt.Sprintf("want it once; the first is in line %d", line))
+			continue
+		}
+		seen[k.Value] = k.Line
+		out = append(out, pair{k, v})
+	}
+	return out
+}
+
+// flatten gathers the values of a block by their dotted names, of which types has each; one that
+// ends in .* stands for every name in its block. Block is where the block is in the file.
+func (d *document) flatten(block, path string, n *yaml.Node, types map[string]Type, out map[string]scalar) {
+	for _, p := range d.pairs(join(block, path), n) {
+		name := join(path, p.key.Value)
+		var below, beside []string
+		for _, known := range slices.Sorted(maps.Keys(types)) {
+			if strings.HasPrefix(known, name+".") {
+				below = append(below, known)
+			} else if rest, ok := strings.CutPrefix(known, path); ok {
+				next, _, _ := strings.Cut(strings.Trim(rest, "."), ".")
+				beside = append(beside, join(path, next))
+			}
+		}
+		t, plain := types[name]
+		if every, ok := types[path+".*"]; ok && !plain {
+			if t, plain = every, true; !knobs().valid(p.key.Value) {
+				d.fault(p.key, join(block, path), fmt.Sprintf("found %q", p.key.Value), "want "+knobs().want)
+				continue
+			}
+		}
+		switch {
+		case len(below) > 0 && (!plain || p.value.Kind != yaml.ScalarNode):
+			d.flatten(block, name, p.value, types, out)
+		case !plain:
+			d.unknown(p.key, block, name, slices.Compact(beside))
+		default:
+			if text, ok := d.typed(join(block, name), p.value, t); ok {
+				out[name] = scalar{text, d.at(p.value)}
+			}
+		}
+	}
+}
+
+// typed reads a value of a type. A list in YAML is its items with commas between them.
+func (d *document) typed(key string, n *yaml.Node, t Type) (text string, ok bool) {
+	items, texts := []*yaml.Node{n}, []string{}
+	if t.list && n.Kind == yaml.SequenceNode {
+		items = n.Content
+	}
+	for _, item := range items {
+		if item.Kind != yaml.ScalarNode || isNull(item) {
+			d.fault(item, key, "found "+kindOf(item), "want "+t.want)
+			return "", false
+		}
+		texts = append(texts, item.Value)
+	}
+	if text = strings.Join(texts, ","); !t.valid(text) {
+		d.fault(n, key, fmt.Sprintf("found %q", text), "want "+t.want+suggest(text, t.words))
+		return "", false
+	}
+	return text, true
+}
+
+func join(path, name string) string { return strings.Trim(path+"."+name, ".") }
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+
+// kindOf names what is there. An alias is refused like everything else that is no plain value:
+// a policy has to be readable from top to bottom.
+func kindOf(n *yaml.Node) string {
+	switch {
+	case isNull(n):
+		return "nothing"
+	case n.Kind == yaml.MappingNode:
+		return "a block of keys"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case n.Kind == yaml.AliasNode:
+		return "an alias"
+	}
+	return fmt.Sprintf("%q", n.Value)
+}
+
+// ErrInvalid is what every fault of a configuration or of a site's policy wraps: a person has
+// to change what is written.
+var ErrInvalid = errors.New("invalid configuration")
+
+// ErrUntrusted is returned for a file that others than its owner may change, or read where it
+// is a secret: a person has to look at it and set its owner and mode.
+var ErrUntrusted = errors.New("untrusted file")
+
+// Error is one fault.
+type Error struct {
+	Where string // file:line:column, the variable, or the flag
+	Key   string // empty where the fault is not about one
+	Found string
+	Want  string // what is allowed there, and the nearest known word
+	at    place  // for sorting; zero where it is not in a file
+	cause error  // of a path that cannot be used, else nil
+}
+
+// Error prints one line: where: key: found; want.
+func (e Error) Error() string {
+	text := e.Where + ": "
+	if e.Key != "" {
+		text += e.Key + ": "
+	}
+	return text + e.Found + "; " + e.Want
+}
+
+// Unwrap returns ErrInvalid, and the system's error where a path cannot be used.
+func (e Error) Unwrap() []error {
+	if e.cause != nil {
+		return []error{ErrInvalid, e.cause}
+	}
+	return []error{ErrInvalid}
+}
+
+// joined is one error of all faults, those of a file in the order of their places; nil: there
+// are none.
+func joined(faults []Error) error {
+	slices.SortStableFunc(faults, func(a, b Error) int {
+		return cmp.Or(cmp.Compare(b.at.file, a.at.file), cmp.Compare(a.at.line, b.at.line), cmp.Compare(a.at.column, b.at.column))
+	})
+	all := make([]error, len(faults))
+	for i, e := range faults {
+		all[i] = e
+	}
+	return errors.Join(all...)
+}

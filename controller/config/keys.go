@@ -1,0 +1,168 @@
+package config
+
+import (
+	"cmp"
+	"math"
+	"strings"
+	"time"
+
+	"pitchpipe/controller/tuning"
+)
+
+// prefix starts the name of every environment variable that Load reads.
+const prefix = "PITCHPIPE_"
+
+// Key is one setting: the one place that knows it.
+type Key struct {
+	Name    string
+	Type    Type
+	Default string // {run}, {home} and {state} are directories, see REFERENCE.md
+	Instead string // what counts where the key is empty
+	Help    string
+	Live    bool // a change of the file that it names counts without a restart
+	Wide    bool // of the site's policy: it counts over the whole cluster, so only the default block may set it
+}
+
+// types are those of keys, by name.
+func types(keys []Key) map[string]Type {
+	out := map[string]Type{}
+	for _, k := range keys {
+		out[k.Name] = k.Type
+	}
+	return out
+}
+
+// variable is the key's environment variable.
+func (k Key) variable() string {
+	return prefix + strings.ToUpper(strings.ReplaceAll(k.Name, ".", "_"))
+}
+
+func (k Key) shown() string { return cmp.Or(k.Instead, k.Default, "none") }
+
+// Drivers lists the schedulers.
+func Drivers() []string { return []string{"local", "slurm", "nomad"} }
+
+// StoreKinds lists where state can be shared.
+func StoreKinds() []string { return []string{"none", "file", "nomad", "consul"} }
+
+// DefaultListen is the address of /metrics where none is set.
+const DefaultListen = "127.0.0.1:9821"
+
+// Keys lists every setting in the order of the reference. A default may use the settings
+// above it.
+func Keys() []Key {
+	const brokerSocket = "/run/pitchpipe-broker/broker.sock"
+	file, namespaces := optional(paths()), list("namespaces", namePattern)
+	return []Key{
+		{Name: "socket", Type: sockets(), Default: "{run}/controller.sock", Help: "Unix socket on which the controller answers"},
+		{Name: "state", Type: paths(), Default: "{home}", Help: "directory of the durable state"},
+		{Name: "driver", Type: words(Drivers()...), Default: "local", Help: "the scheduler whose jobs are tuned"},
+		{Name: "listen", Type: optional(loopback()), Default: DefaultListen, Help: "TCP address of /metrics, empty for none; where nothing is set and the port is taken, a controller takes a free one, and that of a Slurm site ends with an error"},
+		{Name: "local.cluster", Type: names(), Default: "local", Help: "name of the embedded scheduler's cluster"},
+		{Name: "local.cores", Type: whole(0, 65536), Default: "0", Help: "cores that the embedded scheduler gives to jobs; 0 for all of the machine"},
+		{Name: "local.memory", Type: memory(), Default: "0", Help: "memory that the embedded scheduler gives to jobs; 0 for all of the machine"},
+		{Name: "local.dir", Type: paths(), Default: "{state}/local", Help: "directory of the embedded scheduler's jobs"},
+
+		{Name: "exporter.socket", Type: sockets(), Default: "/run/pitchpipe/exporter.sock", Help: "Unix socket of the node's exporter"},
+		{Name: "exporter.nodes", Type: optional(exporterNodes()), Instead: "the one at exporter.socket measures all jobs", Help: "where the exporter of each node is; {node} stands for the node's name at the scheduler"},
+		{Name: "exporter.cert", Type: file, Help: "certificate by which exporters know the controller, where exporter.nodes begins with https", Live: true},
+		{Name: "exporter.key", Type: file, Help: "private key of exporter.cert", Live: true},
+		{Name: "exporter.ca", Type: file, Help: "certificate of the authority that signs the exporters' certificates", Live: true},
+		{Name: "exporter.discovery", Type: words("static", "nomad", "consul"), Default: "static", Help: "who knows where the exporter of each node is: exporter.nodes, or the services of Nomad or Consul; those are asked over TLS, and each shows a certificate for the name of its node"},
+		{Name: "exporter.service", Type: matching("the name of a service, or NAME@NAMESPACE", `[A-Za-z0-9_.-]+(@[A-Za-z0-9_.-]+)?`), Default: "pitchpipe-exporter", Help: "name of the exporters' service where exporter.discovery is nomad or consul; of Nomad also NAME@NAMESPACE"},
+
+		{Name: "slurm.mode", Type: words("owner", "site"), Default: "owner", Help: "whose jobs are tuned: those of the user who runs the controller (owner), or everybody's, through the broker (site)"},
+		{Name: "slurm.broker", Type: paths(), Default: brokerSocket, Help: "socket of the broker, which acts for the controller of a site"},
+		{Name: "slurm.plugin", Type: booleans(), Default: "false", Help: "the site runs the shipped submission plugin: only the jobs that it marked are seen, and no script of another user is read"},
+		{Name: "slurm.dir", Type: paths(), Default: "{state}/slurm", Help: "directory of what the driver for Slurm remembers of jobs"},
+		{Name: "slurm.bin", Type: file, Instead: "found by PATH", Help: "directory of squeue, scontrol, sbatch and their like"},
+		{Name: "slurm.conf", Type: file, Instead: "what SLURM_CONF names, or the site's", Help: "configuration of the cluster for Slurm's commands"},
+		{Name: "slurm.interval", Type: period(100*time.Millisecond, time.Minute), Default: "2s", Help: "how often squeue is asked, unless that costs more than a hundredth of a core"},
+		{Name: "slurm.wake", Type: file, Help: "file that the site's hooks touch when a job begins or ends, so that it is seen sooner"},
+		{Name: "slurm.rest", Type: file, Instead: "none, and sdiag is asked", Help: "socket of a slurmrestd that runs as the controller's user, which is asked in place of sdiag whether anything happened"},
+		{Name: "slurm.partitions", Type: optional(list("partitions", slurmName)), Instead: "all", Help: "partitions whose jobs are seen; a job that pitchpipe run submits goes to the first"},
+		{Name: "slurm.task_prolog", Type: booleans(), Default: "false", Help: "the site runs the shipped task prolog, so that environment variables and live knobs can be changed"},
+		{Name: "slurm.settings", Type: paths(), Default: "{state}/slurm-env", Help: "directory of the settings that the task prolog reads, where its own configuration says, on a file system that all nodes see"},
+
+		{Name: "broker.socket", Type: sockets(), Default: brokerSocket, Help: "Unix socket on which pitchpipe broker answers"},
+		{Name: "broker.dir", Type: paths(), Default: "/var/lib/pitchpipe-broker", Help: "directory of what the broker remembers of jobs, and of its audit file"},
+		{Name: "broker.controller", Type: list("accounts", slurmName), Default: "pitchpipe", Help: "accounts that the broker answers beside root: that of the controller"},
+		{Name: "broker.accept", Type: words("plugin", "script"), Default: "plugin", Help: "what says that a job may be changed: the record of the submission plugin, or, where there is no plugin, the job's script"},
+		{Name: "broker.above", Type: optional(list("partitions", slurmName)), Help: "partitions in which a job may get more than its owner asked for"},
+		{Name: "broker.restarts", Type: whole(1, 1000), Default: "20", Help: "how often the broker puts one job back into the queue at most"},
+
+		{Name: "nomad.address", Type: optional(nomadAddress()), Instead: "NOMAD_ADDR, else this machine's agent", Help: "address of a Nomad agent; http to another machine only without a token, which others could read on the way"},
+		{Name: "nomad.namespaces", Type: optional(Type{want: namespaces.want + ", or * alone", valid: func(s string) bool { return s == "*" || namespaces.valid(s) }}), Instead: "default", Help: "namespaces whose jobs are tuned; * for all that the token may read"},
+		{Name: "nomad.people", Type: optional(matching("NAMESPACE=USER with commas between them, with * for every user", person+`(,`+person+`)*`)), Instead: "root, the controller's user, and a user of the namespace's name", Help: "who sees, stops and switches off the jobs of a namespace by this controller as an owner does: Nomad knows no owner of a job"},
+		{Name: "nomad.token_file", Type: file, Instead: "NOMAD_TOKEN, else the workload identity where the controller is a job of Nomad", Help: "file of the token, readable for its owner alone", Live: true},
+		{Name: "nomad.ca", Type: file, Instead: "NOMAD_CACERT, else the machine's", Help: "certificate of the authority that signs the agent's certificate"},
+		{Name: "nomad.cert", Type: file, Instead: "NOMAD_CLIENT_CERT, else none", Help: "certificate by which the agent knows the controller"},
+		{Name: "nomad.key", Type: file, Instead: "NOMAD_CLIENT_KEY, else none", Help: "private key of nomad.cert"},
+		{Name: "nomad.dir", Type: paths(), Default: "{state}/nomad", Help: "directory of what the driver for Nomad remembers of jobs"},
+		{Name: "nomad.resync", Type: period(time.Second, time.Hour), Default: "30s", Help: "how often all jobs and allocations are read although Nomad reports no change"},
+
+		{Name: "store.kind", Type: words(StoreKinds()...), Default: "none", Help: "where several controllers share their state, so that one leads and the others stand by: a file of this machine, the variables of Nomad, the keys of Consul; none for a controller that is alone"},
+		{Name: "store.path", Type: file, Instead: "none: needed where store.kind is file", Help: "the shared file, the same for the controllers of a pair; each has its own state"},
+		{Name: "store.prefix", Type: storePrefix(), Default: "pitchpipe", Help: "where the state is in Nomad or Consul: the same for the controllers of one pair, and another one for another cluster"},
+		{Name: "store.address", Type: Type{want: "an address such as https://nomad.example.org:4646, or nothing", valid: func(string) bool { return true }}, Instead: "nomad.address and NOMAD_ADDR, or CONSUL_HTTP_ADDR, else this machine's agent", Help: "address of Nomad or Consul"},
+		{Name: "store.namespace", Type: optional(names()), Instead: "NOMAD_NAMESPACE, else default", Help: "Nomad's namespace of the variables"},
+		{Name: "store.token_file", Type: file, Instead: "nomad.token_file, NOMAD_TOKEN or the workload identity; CONSUL_HTTP_TOKEN", Help: "file that holds the token for Nomad or Consul, readable for its owner alone"},
+		{Name: "store.ttl", Type: period(10*time.Second, 10*time.Minute), Default: "15s", Help: "for how long a leader leads that cannot reach Nomad or Consul; another one takes over after at most twice this time and store.delay"},
+		{Name: "store.delay", Type: period(time.Second, time.Minute), Default: "5s", Help: "for how long no controller leads after a leader that no longer answers"},
+
+		{Name: "log.level", Type: words("debug", "info", "warn", "error"), Default: "info", Help: "lower levels are left out of the log"},
+		{Name: "log.format", Type: words("text", "json"), Default: "text", Help: "form of the log"},
+		{Name: "resync", Type: period(time.Second, 24*time.Hour), Default: "30s", Help: "how often every job is looked at without an event"},
+		{Name: "site", Type: file, Default: "{site}", Instead: sitePlace + " where that file exists", Help: "file of the site's policy; a file that is named here must exist"},
+	}
+}
+
+// person is an element of nomad.people.
+const person = namePattern + `=(\*|` + namePattern + `)`
+
+// fromSlurm are the prices of a site whose scheduler says what it bills.
+const fromSlurm = "from-slurm"
+
+const knobPattern = `[A-Za-z_][A-Za-z0-9_]{0,63}`
+
+func knobs() Type { return matching("the name of a knob", knobPattern) }
+
+// siteKeys lists the keys of a block of the site's policy, in the order of the reference. A
+// dotted name is in a block of its own.
+func siteKeys() []Key {
+	count, price := whole(0, 1_000_000), atLeast(0)
+	ceiling := parses("a number above 0", float, func(v float64) bool { return v > 0 && v <= math.MaxFloat64 })
+	memory := parses("an amount of memory above 0 such as 4GiB", tuning.ParseBytes, func(b tuning.Bytes) bool { return b > 0 })
+	allowed := optional(list("knobs", knobPattern))
+	allowed.want = "a list of knobs such as [cores, memory], each once, or all"
+	billed := words(fromSlurm)
+	billed.want = "a block of prices, or " + fromSlurm
+	return []Key{
+		{Name: "max_mode", Type: words("observe", "recommend", "apply"), Help: "the highest mode that a stanza may ask for"},
+		{Name: "knobs", Type: allowed, Help: "the knobs that may be changed; an empty list allows none, and all undoes the list of a wider block"},
+		{Name: "ceilings.*", Type: or(ceiling, "none"), Help: "the highest value of the knob of that name; none lifts the ceiling of a wider block"},
+		{Name: "ceilings.memory", Type: or(memory, "none"), Help: "the same for memory"},
+		{Name: "expected_saving", Type: Type{want: "the line deleted: the response model predicts the saving of each setting", valid: func(string) bool { return false }}}, // of older policies
+		{Name: "above_request", Type: booleans(), Help: "a job may get more cores, memory and GPUs than its owner asked for"},
+		{Name: "may_restart", Type: booleans(), Help: "a running job may be checkpointed and restarted"},
+		{Name: "dry_run", Type: booleans(), Help: "decide and record, and change nothing"},
+		{Name: "control", Type: share(), Help: "share of the eligible jobs that stays untuned at random, the first of a kind left out, so that savings have something to be measured against"},
+		{Name: "job_restarts", Type: count, Help: "most restarts of one job; 0 for what its stanza says"},
+		{Name: "kind_returns", Type: count, Help: "most runs of one kind of job that may try a setting from their start; 0 for what its stanza says"},
+		{Name: "user_restarts", Type: count, Help: "most restarts of one user's jobs in an hour; 0 for no limit"},
+		{Name: "total_restarts", Type: count, Wide: true, Help: "most restarts in an hour on the whole cluster; 0 for no limit"},
+		{Name: "max_tuned", Type: count, Wide: true, Help: "most jobs that are tuned at a time on the whole cluster; 0 for no limit"},
+		{Name: "probe_share", Type: share(), Help: "largest share of a job's epochs that is spent on probes, of the runs of a kind that try a setting from their start, and of the live jobs of a kind that run under one which is only predicted; 0 for none"},
+		{Name: "limit_reserve", Type: times(), Help: "no restart this near to the job's time limit"},
+		{Name: "margin", Type: atLeast(1), Help: "the predicted saving has to exceed the cost of the restart this many times"},
+		{Name: "prices", Type: billed, Help: "what a job is charged, which objective=cost minimises: from-slurm takes TRESBillingWeights and MAX_TRES, in billing-hours. Without prices a core-hour costs 1"},
+		{Name: "prices.core_hour", Type: price, Help: "price of a core for an hour; a block of prices replaces all prices of a wider one, and what it leaves out is free"},
+		{Name: "prices.gib_hour", Type: price, Help: "price of a GiB of memory for an hour"},
+		{Name: "prices.gpu_hour", Type: price, Help: "price of a GPU for an hour"},
+		{Name: "prices.kwh", Type: price, Help: "price of a kilowatt-hour of the job's energy"},
+		{Name: "prices.unit", Type: matching("a word such as EUR", `[\pL\p{Sc}][-\pL\pN\p{Sc}]{0,15}`), Help: "unit of the prices"},
+		{Name: "enforce_model", Type: booleans(), Help: "modelled joules may support claims and budgets"},
+		{Name: "share_classes", Type: booleans(), Help: "what jobs of other users taught about a class may move this one, by system knobs only"},
+		{Name: "pause_after", Type: count, Wide: true, Help: "regressions until the tuner pauses itself; 0 for never"},
+	}
+}

@@ -1,0 +1,234 @@
+package story
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/report"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+// summarise fills in the three lines that open the story, and what the job used.
+func summarise(s *api.Story, r *reconcile.Record) {
+	current := settingsNow(r)
+	s.Usage = usage(r, current)
+	s.Verdict, s.Effect, s.Next = verdict(r, current), effect(r, current), next(r, adviceOf(r), s.Usage)
+}
+
+// settingsNow are those of the newest attempt.
+func settingsNow(r *reconcile.Record) tuning.Settings { return r.Settings(math.MaxInt) }
+
+// adviceOf is the better setting that the newest decision named, or nil.
+func adviceOf(r *reconcile.Record) tuning.Settings {
+	for _, e := range slices.Backward(r.History) {
+		if e.Decision != nil {
+			return e.Decision.Advice
+		}
+	}
+	return nil
+}
+
+func verdict(r *reconcile.Record, current tuning.Settings) string {
+	state := string(r.State)
+	if r.Total > 0 {
+		state += fmt.Sprintf(" (epoch %d of %d)", r.Done(), r.Total)
+	}
+	if r.Detail != "" && r.State.Ended() && r.State != driver.Succeeded {
+		return state + ": " + r.Detail
+	}
+	reason := r.Reason
+	if r.Outcome != nil {
+		reason = r.Outcome.Reason
+	}
+	switch {
+	case !current.Equal(r.Own):
+		state += ", tuned to " + settingsText(current)
+	case len(r.Restarts)+len(r.Probed) > 0:
+		state += ", back under its owner's settings"
+	case r.Reason == tuning.ReasonNone:
+		return state + ", unchanged so far"
+	default:
+		reason, state = r.Reason, state+", unchanged"
+	}
+	if reason == tuning.ReasonNone {
+		return state
+	}
+	if reason == r.Reason {
+		return state + ": " + Because(r)
+	}
+	return state + ": " + reason.Sentence()
+}
+
+// Because is the sentence of the record's reason. A cap of the site's policy is named.
+func Because(r *reconcile.Record) string {
+	sentence := r.Reason.Sentence()
+	if r.Reason != tuning.ReasonSiteCap {
+		return sentence
+	}
+	for _, e := range slices.Backward(r.History) {
+		if e.Reason != r.Reason {
+			continue
+		}
+		rule := e.Detail
+		if e.Decision != nil {
+			for _, v := range e.Decision.Evidence {
+				if v.Name == "rule" {
+					rule = v.Text
+				}
+			}
+		}
+		if rule != "" {
+			return sentence + ": " + rule
+		}
+	}
+	return sentence
+}
+
+// effect compares the present settings with the owner's, per epoch, and says what tuning
+// saved in all once the job has ended.
+func effect(r *reconcile.Record, current tuning.Settings) string {
+	var parts []string
+	if o := r.Outcome; o != nil && o.Pairs+o.Runs > 0 {
+		parts = append(parts, fmt.Sprintf("%s %s (%g %% interval %s to %s)", measureText(o.Measure), percent(o.LogRatio), o.Level*100, bound(o.Low), bound(o.High)))
+	}
+	if ratios := perEpoch(r, current); ratios != "" {
+		parts = append(parts, ratios)
+	}
+	if text := strings.TrimSpace(net(r)); text != "" {
+		parts = append(parts, strings.TrimSuffix(text, "."))
+	}
+	switch {
+	case len(parts) > 0:
+		return strings.Join(parts, "; ")
+	case len(r.Restarts)+len(r.Probed) == 0 && current.Equal(r.Own):
+		return "none: it runs as its owner asked"
+	}
+	return "not measured yet"
+}
+
+// perEpoch is by how much time, cost and joules of an epoch differ from those under the owner's
+// settings.
+func perEpoch(r *reconcile.Record, current tuning.Settings) string {
+	var own, now *tuning.Trial
+	for _, t := range tuning.TrialsOf(r.Epochs, r.Own) {
+		if t.Reference {
+			own = &t
+		} else if t.Settings.Equal(current) {
+			now = &t
+		}
+	}
+	if own == nil || now == nil || own.Epochs == 0 || now.Epochs == 0 {
+		return ""
+	}
+	change := func(what string, a, b float64) string { return fmt.Sprintf("%s %+.1f %%", what, 100*(b/a-1)) }
+	parts := []string{change("time", own.Seconds, now.Seconds)}
+	tariff := r.Policy.Measure().Tariff.WithoutEnergy()
+	if a, b := tariff.Price(own.Seconds, 0, own.Settings), tariff.Price(now.Seconds, 0, now.Settings); a > 0 {
+		parts = append(parts, change("cost", a, b))
+	}
+	if own.Joules != nil && now.Joules != nil {
+		parts = append(parts, change("joules", float64(*own.Joules), float64(*now.Joules))+" ("+now.Source+")")
+	}
+	return "per epoch " + strings.Join(parts, ", ")
+}
+
+// nextSteps say what the owner can do about a reason.
+func nextSteps() map[tuning.Reason]string {
+	const nothing = "nothing to do: "
+	return map[tuning.Reason]string{
+		tuning.ReasonNoStanza:       "add a stanza to the job file; `pitchpipe validate FILE` explains it",
+		tuning.ReasonBadStanza:      "mend the stanza: `pitchpipe validate FILE` shows each error",
+		tuning.ReasonOff:            "submit it without --off to tune it again",
+		tuning.ReasonPaused:         "wait for `pitchpipe resume`; `pitchpipe pause --list` shows who paused it",
+		tuning.ReasonControlGroup:   nothing + "runs like this one show what tuning saves",
+		tuning.ReasonObserveMode:    "set mode=apply in the stanza to let it be changed",
+		tuning.ReasonRecommend:      "set mode=apply in the stanza to let it be changed, where the site allows that",
+		tuning.ReasonSiteForbids:    "ask the administrator: the site's policy decides, see `pitchpipe validate FILE`",
+		tuning.ReasonNoProgress:     "let the job print a line at the end of each epoch, and name it by progress pattern=",
+		tuning.ReasonNoTotal:        "let the progress line name the number of epochs, or set progress total=",
+		tuning.ReasonNoCheckpoint:   "add a checkpoint to the stanza, so that the job can change while it runs",
+		tuning.ReasonNoSamples:      "start pitchpipe-exporter on the node of the job",
+		tuning.ReasonNoKnobs:        "give a knob more values, or ask the administrator for above_request",
+		tuning.ReasonNoQualityGuard: "add quality max_loss= to the stanza to let hyperparameters change",
+	}
+}
+
+// spare is the share of a request below which asking for less is worth a word.
+const spare = 0.5
+
+func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string {
+	step, known := nextSteps()[r.Reason]
+	switch {
+	case known:
+		return step
+	case len(advice) > 0 && !advice.Equal(settingsNow(r)):
+		return "ask for " + settingsText(advice) + " in the next run"
+	case r.Phase.Over():
+		for _, u := range used {
+			if u.Requested > 0 && u.Used < spare*u.Requested && (u.Unit == "bytes" || u.Requested > 1) {
+				what := "fewer " + u.Unit
+				if u.Unit == "bytes" {
+					what = "less memory"
+				}
+				return fmt.Sprintf("ask for %s in the next run: it used %s of %s", what, u.Text(u.Used), u.Text(u.Requested))
+			}
+		}
+		return "nothing to do: the next run of its kind starts from what this one showed"
+	case r.Move != nil:
+		return "wait: the change is under way"
+	}
+	return "wait: Pitchpipe measures it and decides at the end of an epoch"
+}
+
+// usage is what the job used of what it asked for, by the newest profile.
+func usage(r *reconcile.Record, current tuning.Settings) []api.Usage {
+	var out []api.Usage
+	p, measured := r.Profiles[current.Key()]
+	if !measured {
+		p, measured = r.Profiles[r.Own.Key()]
+	}
+	if busy, ok := p.Features["cpu_utilisation"]; ok && measured {
+		cores := p.Settings[tuning.Cores].Float()
+		out = append(out, api.Usage{Resource: "cpu", Used: busy * cores, Requested: cores, Unit: "cores"})
+	}
+	if peak := max(r.Peak, p.PeakRSS); peak > 0 {
+		out = append(out, api.Usage{Resource: "memory", Used: float64(peak), Requested: current[tuning.Memory].Float(), Unit: "bytes"})
+	}
+	if busy, ok := p.Features["gpu_busy"]; ok {
+		out = append(out, api.Usage{Resource: "gpu", Used: busy, Requested: current[tuning.GPUs].Float(), Unit: "gpus"})
+	}
+	if joules, source := r.Joules(); joules != nil {
+		seconds := 0.0
+		for _, e := range r.Epochs {
+			seconds += e.Seconds()
+		}
+		if seconds > 0 {
+			out = append(out, api.Usage{
+				Resource: "power", Used: float64(*joules) / seconds, Requested: current[tuning.PowerLimit].Float(), Unit: "watts", Source: source,
+			})
+		}
+	}
+	return out
+}
+
+// Spent says what a job has held so far, and what that costs; empty where that is unknown.
+func Spent(row report.Row) string {
+	seconds, ran := row.Seconds()
+	hours, held := row.CoreHours()
+	if !ran || !held || seconds == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("Its attempts ran %s in all and held %.2f core-hours", report.Duration(seconds), hours)
+	if c, free, ok := row.Cost(); ok && c.Unit != tuning.DefaultTariff().Unit {
+		text += ", which cost " + c.String()
+		if free {
+			text += " without their energy, which was not measured throughout"
+		}
+	}
+	return text + "."
+}

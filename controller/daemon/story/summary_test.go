@@ -1,0 +1,67 @@
+package story_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitchpipe/controller/daemon/story"
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+func TestAStoryOpensWithThreeLines(t *testing.T) {
+	t.Parallel()
+	improved := &tuning.Outcome{Verdict: tuning.Improved, Reason: tuning.ReasonImproved, Measure: tuning.Time, LogRatio: -.25, Low: -.3, High: -.2, Level: .95, Pairs: 9, Tuned: cores(2)}
+	tunedEpochs := epochs(4, 10, "rapl")
+	for i := range 4 {
+		e := tunedEpochs[i]
+		e.Number, e.Attempt, e.Settings, e.End = i+5, 2, cores(2), e.Start.Add(time.Second)
+		tunedEpochs = append(tunedEpochs, e)
+	}
+	for _, c := range []struct {
+		name                  string
+		rec                   reconcile.Record
+		verdict, effect, next string
+	}{
+		{
+			"a job without a checkpoint", reconcile.Record{Course: reconcile.Course{State: driver.Running, Total: 60, Epochs: epochs(3, 0, "")}, Reason: tuning.ReasonNoCheckpoint},
+			"running (epoch 3 of 60), unchanged: it has no checkpoint, so it is never touched while it runs",
+			"none: it runs as its owner asked", "add a checkpoint to the stanza, so that the job can change while it runs",
+		},
+		{
+			"a cap is named", reconcile.Record{
+				Course: reconcile.Course{State: driver.Running},
+				Reason: tuning.ReasonSiteCap,
+				Story:  reconcile.Story{History: []reconcile.Entry{{Reason: tuning.ReasonSiteCap, Detail: "user_restarts=1 (site.yaml:3)"}}},
+			},
+			"running, unchanged: a cap of the site's policy is reached: user_restarts=1 (site.yaml:3)",
+			"none: it runs as its owner asked", "wait: Pitchpipe measures it and decides at the end of an epoch",
+		},
+		{
+			"a job that is better off", reconcile.Record{
+				Course: reconcile.Course{State: driver.Running, Total: 60, Epochs: tunedEpochs, Runs: []reconcile.Run{{Attempt: 1, Settings: cores(8)}, {Attempt: 2, Settings: cores(2), Action: tuning.Move}}},
+				Reason: tuning.ReasonImproved,
+				Tuning: reconcile.Tuning{Outcome: improved, Restarts: []time.Time{at(9)}},
+			},
+			"running (epoch 8 of 60), tuned to cores=2: it is better than untuned, with the interval clear of no effect",
+			"seconds per epoch -22.1 % (95 % interval -25.9 % to -18.1 %); per epoch time -50.0 %, cost -87.5 %, joules +0.0 % (rapl)",
+			"wait: Pitchpipe measures it and decides at the end of an epoch",
+		},
+		{
+			"a job that could not be started", reconcile.Record{Course: reconcile.Course{State: driver.NotStarted}, Phase: reconcile.Ended, Reason: tuning.ReasonFailed, Detail: "no such program"},
+			"not-started: no such program", "none: it runs as its owner asked", "nothing to do: the next run of its kind starts from what this one showed",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.rec.Own = cores(8)
+			s := story.Tell(&c.rec)
+			if diff := cmp.Diff([]string{c.verdict, c.effect, c.next}, []string{s.Verdict, s.Effect, s.Next}); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,209 @@
+package reconcile
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"time"
+
+	"pitchpipe/controller/tuning"
+)
+
+// How many decisions are kept per job, and how many bytes of their states.
+const (
+	maxDecisions     = 12
+	maxDecisionBytes = 48 << 10
+)
+
+// ErrNotKept means that the state of a decision was dropped, or could not be written.
+var ErrNotKept = errors.New("the state of this decision is not kept")
+
+// Decided is one decision with the state that it was made of, so that it can be replayed.
+type Decided struct {
+	At       time.Time       `json:"at"`
+	Action   tuning.Action   `json:"action"`
+	Reason   tuning.Reason   `json:"reason"`
+	Settings tuning.Settings `json:"settings,omitempty"`
+	Advice   tuning.Settings `json:"advice,omitempty"`
+	// Sum is a fingerprint of the whole decision, evidence included.
+	Sum string `json:"sum"`
+	// State holds the fields of the tuning.State that differ from the entry before it,
+	// by their names in JSON; null: the field is gone.
+	State map[string]json.RawMessage `json:"state"`
+}
+
+// Dropped counts the decisions that are no longer kept.
+type Dropped struct {
+	Decisions int       `json:"decisions"`
+	Until     time.Time `json:"until"` // the newest of them was made then
+}
+
+// Replayed is a decision that was replayed.
+type Replayed struct {
+	Decided
+	Of    tuning.State    // the whole state
+	Again tuning.Decision // what it decides now
+	// Same: action and evidence are equal. Alike: the action is.
+	Same, Alike bool
+	Err         error // why it could not be replayed; ErrNotKept
+}
+
+// addDecision keeps a decision and its state, unless it repeats the last one.
+func (r *Record) addDecision(s tuning.State, d tuning.Decision) (changed bool, err error) {
+	if r.repeats(d) {
+		return false, nil
+	}
+	fields, err := fieldsOf(s)
+	if err != nil {
+		return false, err
+	}
+	sum, err := sumOf(d)
+	if err != nil {
+		return false, err
+	}
+	r.Decided = append(r.Decided, Decided{
+		At: d.At, Action: d.Action, Reason: d.Reason, Settings: d.Settings, Advice: d.Advice, Sum: sum,
+		State: differing(r.fields(len(r.Decided)-1), fields),
+	})
+	for len(r.Decided) > 1 && (len(r.Decided) > maxDecisions || r.decisionBytes() > maxDecisionBytes) {
+		r.dropOldest()
+	}
+	return true, nil
+}
+
+// repeats reports whether a decision repeats the last one.
+func (r *Record) repeats(d tuning.Decision) bool {
+	n := len(r.Decided)
+	return n > 0 && r.Decided[n-1].repeats(d)
+}
+
+// repeats reports whether another decision has the same action, reason and settings.
+func (x Decided) repeats(d tuning.Decision) bool {
+	return x.Action == d.Action && x.Reason == d.Reason && x.Settings.Equal(d.Settings) && x.Advice.Equal(d.Advice)
+}
+
+// dropOldest drops the oldest decision and makes the state of the next one whole.
+func (r *Record) dropOldest() {
+	old := r.Decided[0]
+	if r.Dropped == nil {
+		r.Dropped = &Dropped{}
+	}
+	r.Dropped.Decisions++
+	r.Dropped.Until = old.At
+	next := r.Decided[1]
+	next.State = merged(old.State, next.State)
+	r.Decided = slices.Clone(r.Decided[1:])
+	r.Decided[0] = next
+}
+
+func (r *Record) decisionBytes() int {
+	n := 0
+	for _, x := range r.Decided {
+		for name, raw := range x.State {
+			n += len(name) + len(raw) + len(`"":,`)
+		}
+	}
+	return n
+}
+
+// fields are the fields of the state of the i-th kept decision; nil if there is none.
+func (r *Record) fields(i int) map[string]json.RawMessage {
+	var all map[string]json.RawMessage
+	for _, x := range r.Decided[:i+1] {
+		all = merged(all, x.State)
+	}
+	return all
+}
+
+// Replay makes every kept decision again, the oldest first.
+func (r *Record) Replay(decide func(tuning.State) tuning.Decision) []Replayed {
+	out := make([]Replayed, 0, len(r.Decided))
+	for i, x := range r.Decided {
+		p := Replayed{Decided: x}
+		s, err := stateOf(r.fields(i))
+		if err != nil {
+			p.Err = fmt.Errorf("%w: %w", ErrNotKept, err)
+			out = append(out, p)
+			continue
+		}
+		p.Of, p.Again = s, decide(s)
+		p.Alike = x.repeats(p.Again) && p.Again.At.Equal(x.At)
+		sum, err := sumOf(p.Again)
+		p.Same, p.Err = p.Alike && sum == x.Sum, err
+		out = append(out, p)
+	}
+	return out
+}
+
+func fieldsOf(s tuning.State) (map[string]json.RawMessage, error) {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("keep the state of a decision: %w", err)
+	}
+	var out map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, fmt.Errorf("keep the state of a decision: %w", err)
+	}
+	return out, nil
+}
+
+func stateOf(fields map[string]json.RawMessage) (tuning.State, error) {
+	var s tuning.State
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		return s, err
+	}
+	return s, json.Unmarshal(raw, &s)
+}
+
+// null marks a field that is gone.
+const null = "null"
+
+// differing returns the fields of now that differ from before.
+func differing(before, now map[string]json.RawMessage) map[string]json.RawMessage {
+	out := map[string]json.RawMessage{}
+	for name, v := range now {
+		if old, ok := before[name]; !ok || !bytes.Equal(old, v) {
+			out[name] = v
+		}
+	}
+	for name := range before {
+		if _, ok := now[name]; !ok {
+			out[name] = json.RawMessage(null)
+		}
+	}
+	return out
+}
+
+// merged applies a change to the fields of before.
+func merged(before, change map[string]json.RawMessage) map[string]json.RawMessage {
+	out := maps.Clone(before)
+	if out == nil {
+		out = map[string]json.RawMessage{}
+	}
+	for name, v := range change {
+		if string(v) == null {
+			delete(out, name)
+			continue
+		}
+		out[name] = v
+	}
+	return out
+}
+
+// sumOf is a fingerprint of a decision.
+func sumOf(d tuning.Decision) (string, error) {
+	d.At = d.At.UTC()
+	raw, err := json.Marshal(d)
+	if err != nil {
+		return "", fmt.Errorf("keep a decision: %w", err)
+	}
+	h := fnv.New128a()
+	_, _ = h.Write(raw)
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

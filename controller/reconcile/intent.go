@@ -1,0 +1,380 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pitchpipe/controller/plan"
+	"pitchpipe/controller/resubmit"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+// act takes one step of the present intent, or makes one decision.
+func (p *reconciliation) act(ctx context.Context) error {
+	if p.rec.Phase != Changing && p.job.Attempt > 0 && p.job.State != driver.Running {
+		// Between two attempts there is nothing to decide.
+		p.again = p.cfg.Tick
+		return nil
+	}
+	if stopped, err := p.watch(ctx); stopped || err != nil {
+		return err
+	}
+	switch p.rec.Phase {
+	case Changing:
+		return p.advance(ctx)
+	case Waiting:
+		return p.waiting(ctx)
+	case Held:
+		return p.held(ctx)
+	case Profiling:
+		return p.profiled(ctx)
+	case Verifying, Settled:
+		return p.verify(ctx)
+	case Ignored, Seen, Ended:
+	}
+	return nil
+}
+
+// waiting decides about a job that has not started.
+func (p *reconciliation) waiting(ctx context.Context) error {
+	if p.job.State != driver.Pending {
+		p.again = p.cfg.Tick
+		return p.to(Profiling, JobStarted, Entry{Attempt: p.job.Attempt})
+	}
+	if err := p.draw(ctx); err != nil { // its kind may have run since
+		return err
+	}
+	d, err := p.decide(ctx)
+	if err != nil {
+		return err
+	}
+	if d.Action != tuning.Hold {
+		return p.begin(ctx, KnownKind, d)
+	}
+	if d.Reason != p.rec.Reason && !p.rec.NoRoom { // its reason says more
+		p.rec.Reason, p.dirty = d.Reason, true
+		p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: d.Reason, Decision: &d})
+	}
+	p.again = p.patience()
+	return nil
+}
+
+// held decides again about a job whose hold may end by itself. Nothing is written while
+// the answer stays the same.
+func (p *reconciliation) held(ctx context.Context) error {
+	p.again = p.tick()
+	d, err := p.decide(ctx)
+	if err != nil {
+		return err
+	}
+	if d.Action == tuning.Hold {
+		if !plan.Waits(d.Reason) {
+			return p.to(Settled, DecidedHold, Entry{Reason: d.Reason, Decision: &d})
+		}
+		p.note(d)
+		return nil
+	}
+	if err := p.to(Profiling, LookAgain, Entry{Reason: d.Reason}); err != nil {
+		return err
+	}
+	return p.profiled(ctx)
+}
+
+// profiled decides about a running job.
+func (p *reconciliation) profiled(ctx context.Context) error {
+	p.again = p.tick()
+	p.classify()
+	d, err := p.decide(ctx)
+	if err != nil {
+		return err
+	}
+	ready := p.measured == tuning.ReasonNone
+	to := Settled
+	switch {
+	case d.Action != tuning.Hold:
+		return p.begin(ctx, DecidedChange, d)
+	case ready && d.Reason == tuning.ReasonAlreadyBest && !p.rec.Settings(p.job.Attempt).Equal(p.rec.Own):
+		to, p.rec.Settle = Verifying, p.now
+	case plan.Waits(d.Reason) && ready:
+		to = Held
+	case plan.Waits(d.Reason):
+		p.note(d)
+		return nil
+	}
+	return p.to(to, DecidedHold, Entry{Reason: d.Reason, Decision: &d})
+}
+
+// note stores the reason of a hold, once per reason.
+func (p *reconciliation) note(d tuning.Decision) {
+	if d.Reason != p.rec.Reason {
+		p.rec.Reason, p.dirty = d.Reason, true
+	}
+}
+
+// decide gathers the state and asks the planner.
+func (p *reconciliation) decide(ctx context.Context) (tuning.Decision, error) {
+	s, err := p.state(ctx)
+	if err != nil {
+		return tuning.Decision{}, err
+	}
+	d := p.stages.Choose(s)
+	if d.Action == tuning.Hold || s.Pending {
+		return p.record(ctx, s, d), nil
+	}
+	// It would act. The outlook of a restart is expensive for the scheduler, so it is asked
+	// only now.
+	p.foresee(ctx, &s)
+	p.wait = s.Wait
+	return p.record(ctx, s, p.stages.Choose(s)), nil
+}
+
+// begin stores the intent. The job is untouched when it returns; the next reconciliation
+// takes the first step.
+func (p *reconciliation) begin(ctx context.Context, by Trigger, d tuning.Decision) error {
+	home := d.Action == tuning.RollBack && !d.Settings.Equal(p.rec.RoomFor) // drivers keep the room for that
+	if p.now.Before(p.rec.RoomAt) && !home && more(p.rec.Settings(p.job.Attempt), d.Settings) {
+		p.refused(tuning.ReasonNoRoom, nil)
+		p.again = p.tick()
+		return nil
+	}
+	p.caps.lapse(p.now)
+	site := p.services.Site(p.job)
+	r := p.claim(d)
+	rules := tuning.Rules(r, site.Narrow(p.rec.Policy, p.rec.Own), site)
+	if r == tuning.ReasonNone {
+		if key := p.caps.admit(p.now, p.rec, d.Action, site); key != "" {
+			r, rules = tuning.ReasonSiteCap, []tuning.Rule{site.Rule(key)}
+			p.unclaim(d.Reason)
+		}
+	}
+	if r != tuning.ReasonNone {
+		p.refused(r, rules)
+		if p.rec.Phase == Waiting { // another job may try the setting instead: decide again
+			p.again = p.patience()
+		}
+		return nil
+	}
+	id := fmt.Sprintf("%s/%d", p.job.ID, len(p.rec.Runs)+len(p.rec.History)+1)
+	in, err := resubmit.Intent(id, p.job, p.rec.Policy, p.rec.Own, d.Settings, note(d))
+	if err != nil {
+		return p.fail(Entry{Reason: tuning.ReasonUnsupported, Detail: err.Error(), Decision: &d})
+	}
+	// The audit comes first: no intent without its audit entry.
+	if err := p.services.Audit(ctx, Audit{
+		At: p.now, Actor: "tuner", Job: string(p.job.ID), Action: string(d.Action),
+		Before: p.rec.Settings(p.job.Attempt), After: d.Settings, Reason: d.Reason, Intent: id,
+	}); err != nil {
+		p.caps.drop(p.rec.Job)
+		p.unclaim(d.Reason)
+		return fmt.Errorf("audit: %w", err)
+	}
+	in.Discard = d.Discard
+	if by == StopLoss {
+		p.stopped(d)
+	}
+	p.rec.Move = &Intent{Driver: in, Decision: d, Made: p.now, Wait: p.wait}
+	if err := p.to(Changing, by, Entry{Reason: d.Reason, Decision: &d, Attempt: p.job.Attempt}); err != nil {
+		return err
+	}
+	p.again = time.Millisecond
+	return p.store(ctx)
+}
+
+// fail settles a job that cannot be handled, and records the failure once.
+func (p *reconciliation) fail(e Entry) error {
+	if p.rec.Phase == Settled && p.rec.Detail == e.Detail {
+		return nil
+	}
+	return p.to(Settled, OurFailure, e)
+}
+
+// more reports whether settings need more room than others.
+func more(have, want tuning.Settings) bool {
+	return slices.ContainsFunc([]string{tuning.Cores, tuning.Memory}, func(knob string) bool { return want[knob].Float() > have[knob].Float() })
+}
+
+// refused records, once per reason, which rules forbid what was decided.
+func (p *reconciliation) refused(r tuning.Reason, rules []tuning.Rule) {
+	if r == p.rec.Reason {
+		return
+	}
+	var names []string
+	for _, rule := range rules {
+		names = append(names, rule.String())
+	}
+	p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: r, Detail: strings.Join(names, ", ")})
+	p.rec.Reason, p.dirty = r, true
+}
+
+func note(d tuning.Decision) string {
+	return fmt.Sprintf("%s to %s: %s", d.Action, d.Settings, d.Reason.Sentence())
+}
+
+// advance takes one step of the present intent.
+func (p *reconciliation) advance(ctx context.Context) error {
+	m := p.rec.Move
+	if m == nil {
+		return p.fail(Entry{Reason: tuning.ReasonDriverFailure, Detail: "the intent is missing"})
+	}
+	// A pause ends an intent that had no effect yet; a stopped job is started again. After
+	// the first try it is unknown whether it had an effect, since the answer may have been
+	// lost. The intent stays open, so that a job that saves and leaves is started again.
+	untouched := m.Step == "" || m.Step == driver.StepRunning || m.Step == driver.StepCheckpointing
+	if r := p.gate(); r != tuning.ReasonNone && untouched {
+		if !m.Tried {
+			return p.void(driver.Step{Kind: driver.StepAbandoned, Attempt: p.job.Attempt}, r)
+		}
+		if p.job.Attempt == m.Driver.Attempt && p.job.State != driver.Stopped {
+			p.again = p.cfg.Step
+			return nil
+		}
+	}
+	if !m.Tried {
+		m.Tried, p.dirty = true, true
+		if err := p.store(ctx); err != nil {
+			return err
+		}
+	}
+	step, reason, err := p.services.Step(ctx, m.Driver)
+	if err != nil {
+		return err
+	}
+	if step.Kind != m.Step {
+		m.Step, p.dirty = step.Kind, true
+	}
+	switch {
+	case reason == tuning.ReasonFinished:
+		p.again = time.Millisecond // the next reconciliation finds that it ended
+		return nil
+	case reason != tuning.ReasonNone:
+		return p.void(step, reason)
+	case step.Kind == driver.StepStarted:
+		return p.started(step)
+	}
+	p.again = p.cfg.Step
+	return nil
+}
+
+// keepsMemory notes that the scheduler refused to lower the memory, as it may if it could not
+// undo an out-of-memory kill. The change is decided again with the memory unchanged.
+func (p *reconciliation) keepsMemory(reason tuning.Reason) bool {
+	refused := reason == tuning.ReasonUnsupported || reason == tuning.ReasonDenied
+	if p.rec.KeepMemory || !refused || p.rec.Move.Decision.Settings[tuning.Memory] == p.rec.Own[tuning.Memory] {
+		return false
+	}
+	p.rec.KeepMemory = true
+	return true
+}
+
+// started closes an intent whose change was made.
+func (p *reconciliation) started(step driver.Step) error {
+	m := p.rec.Move
+	d := m.Decision
+	run := Run{Attempt: max(step.Attempt, 1), Settings: d.Settings, Action: d.Action, Intent: m.Driver.ID, Wait: m.Wait}
+	adopted := slices.IndexFunc(p.rec.Runs, func(r Run) bool { return r.Intent == run.Intent })
+	switch {
+	case adopted >= 0:
+		run.Attempt = p.rec.Runs[adopted].Attempt
+	case slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == run.Attempt }):
+		run.Attempt++ // its attempt waits in the queue
+		p.rec.Queued = &run
+	default:
+		p.rec.Runs = append(p.rec.Runs, run)
+	}
+	attempt, atStart := run.Attempt, m.AtStart()
+	p.rec.Move, p.rec.Settle, p.again = nil, p.now, p.cfg.Tick
+	to := Verifying
+	switch d.Action {
+	case tuning.Probe:
+		to, p.rec.Probed = Profiling, append(p.rec.Probed, p.now)
+	case tuning.RollBack:
+		to = Settled
+		fallthrough
+	case tuning.Move, tuning.Hold:
+		if !atStart || attempt > 1 { // a change before the start restarts nothing, unless the job began meanwhile
+			p.rec.Restarts = append(p.rec.Restarts, p.now)
+		}
+	}
+	if !atStart || attempt > 1 {
+		p.caps.count(p.now, p.rec)
+	}
+	return p.to(to, IntentDone, Entry{Attempt: attempt})
+}
+
+// countUnseen counts the restart or probe of an intent that was carried out unnoticed before
+// the job ended.
+func (p *reconciliation) countUnseen() {
+	m := p.rec.Move
+	if m == nil {
+		return
+	}
+	i := slices.IndexFunc(p.rec.Runs, func(r Run) bool { return r.Intent == m.Driver.ID && r.Attempt > max(1, m.Driver.Attempt) })
+	switch {
+	case i < 0:
+	case m.Decision.Action == tuning.Probe:
+		p.rec.Probed, p.dirty = append(p.rec.Probed, p.now), true
+	default:
+		p.rec.Restarts, p.dirty = append(p.rec.Restarts, p.now), true
+	}
+	if i >= 0 {
+		p.caps.count(p.now, p.rec)
+	}
+}
+
+// expiries is how often a job may fail to save in time until it is left alone.
+const expiries = 3
+
+// void closes an intent that changed nothing.
+func (p *reconciliation) void(step driver.Step, reason tuning.Reason) error {
+	to := Profiling
+	if reason == tuning.ReasonGraceExpired {
+		p.rec.Expired++
+	}
+	// A way back to the owner's setting is tried again, a few times.
+	retry := reason == tuning.ReasonGraceExpired && p.rec.Expired < expiries &&
+		!p.rec.Settings(p.job.Attempt).Equal(p.rec.Own)
+	atStart := p.rec.Move.AtStart()
+	overtaken := atStart && max(p.job.Attempt, step.Attempt) > 0 && reason == tuning.ReasonOwnerChanged
+	if overtaken {
+		reason = tuning.ReasonBeganFirst // its owner did nothing
+	}
+	later := overtaken || retry // the change may be tried again
+	p.again = p.cfg.Tick
+
+	switch {
+	case p.rec.Move.Decision.Action == tuning.RollBack:
+		to = Settled
+	case atStart:
+		to = Waiting
+		p.rec.NoRoom = reason == tuning.ReasonNoRoom
+		if p.keepsMemory(reason) { // before it starts
+			later, p.again = true, time.Millisecond
+		}
+		later = later || p.rec.NoRoom
+		p.unclaim(p.rec.Move.Decision.Reason)
+	}
+	if want := p.rec.Move.Decision.Settings; reason == tuning.ReasonNoRoom && !atStart && more(p.rec.Settings(p.job.Attempt), want) { // it runs on, and is tried again later
+		later, p.rec.RoomFor = true, want
+		p.rec.RoomAt = p.now.Add(min(max(10*time.Second, p.now.Sub(p.rec.Started)/10), 10*time.Minute))
+	}
+	if reason == tuning.ReasonNoRoom && p.rec.Move.Driver.Discard { // no epoch was cut
+		p.rec.Cut = slices.DeleteFunc(p.rec.Cut, func(e tuning.Epoch) bool { return e.Attempt == p.job.Attempt })
+	}
+	p.rec.Move = nil
+	p.caps.drop(p.rec.Job)
+	if len(p.rec.Restarts)+len(p.rec.Probed) == 0 {
+		p.caps.release(p.rec.Job)
+	}
+	if err := p.to(to, IntentVoid, Entry{Reason: reason, Detail: step.Detail, Attempt: step.Attempt}); err != nil {
+		return err
+	}
+	if to != Settled && !later && !plan.Waits(reason) {
+		// It would be refused again.
+		return p.to(Settled, DecidedHold, Entry{Reason: reason})
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"pitchpipe/controller/knowledge"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+// unproven reports whether the job runs under a recalled setting and has no epoch under its
+// owner's settings: no comparison within the job can show that it is worse.
+func (p *reconciliation) unproven() bool {
+	return p.rec.Phase == Verifying && p.rec.Recalled() && p.rec.Expired < expiries &&
+		!slices.ContainsFunc(p.rec.Epochs, func(e tuning.Epoch) bool { return e.Settings.Equal(p.rec.Own) })
+}
+
+// recheck asks the planner whether the owner's settings should be probed, to compare a
+// recalled setting with them.
+func (p *reconciliation) recheck(ctx context.Context) error {
+	d, err := p.decide(ctx)
+	if err != nil {
+		return err
+	}
+	if d.Action == tuning.Probe && d.Reason == tuning.ReasonDoubted {
+		return p.begin(ctx, DecidedChange, d)
+	}
+	return nil
+}
+
+// judgeAtEnd judges what could not be judged while the job ran: a recalled setting that was
+// left, and the quality of a job that was recalled with other hyperparameters.
+func (p *reconciliation) judgeAtEnd(ctx context.Context) error {
+	if !p.rec.Recalled() {
+		return nil
+	}
+	current := p.rec.Settings(p.job.Attempt)
+	if current.Equal(p.rec.Own) {
+		if o, ok := p.compareWith(p.rec.Settings(1), time.Time{}); ok && o.Verdict == tuning.Regressed {
+			p.rec.Outcome = &o
+		}
+		return nil
+	}
+	if err := p.compareWithKind(ctx, current); err != nil {
+		return err
+	}
+	lost, err := p.lostQuality(ctx, current)
+	if err != nil || !lost {
+		return err
+	}
+	o := tuning.Outcome{Measure: p.rec.Policy.Objective, Baseline: p.rec.Own, Tuned: current, At: p.now}
+	if p.rec.Outcome != nil && p.rec.Outcome.Tuned.Equal(current) {
+		o = *p.rec.Outcome // keeps the measured time and joules
+	}
+	o.Verdict, o.Reason = tuning.Regressed, tuning.ReasonQualityLost
+	p.rec.Outcome, p.dirty = &o, true
+	return nil
+}
+
+// compareWithKind compares a job that ran all the way under a recalled setting with the
+// untuned runs of its kind, if the job itself showed nothing.
+func (p *reconciliation) compareWithKind(ctx context.Context, current tuning.Settings) error {
+	if o := p.rec.Outcome; o != nil && o.Verdict != tuning.Inconclusive || len(p.rec.Runs) > 1 || p.polluted() || p.services.Past == nil {
+		return nil
+	}
+	past, err := p.services.Past(ctx, p.rec.Kind)
+	if err != nil {
+		return fmt.Errorf("recall the runs of %s: %w", p.rec.Kind, err)
+	}
+	past = append(slices.Clip(past), tuning.PastRun{
+		Job: string(p.rec.Job), Machine: kindOf(p.rec.Epochs), Began: current, Trials: p.trials(), Epochs: p.rec.Done(), End: p.end(),
+	})
+	site := p.services.Site(p.job)
+	q := returning(site.Narrow(p.rec.Policy, p.rec.Own), p.rec.Own, past)
+	q.Modelled = site.EnforceModel
+	o, ok := p.stages.Stands(q, current)
+	if !ok {
+		return nil
+	}
+	o.At = p.now
+	p.rec.Outcome, p.dirty = &o, true
+	p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: o.Reason, Outcome: &o, Attempt: p.job.Attempt})
+	return nil
+}
+
+// lostQuality reports whether the runs of the kind, this one included, show that the final
+// quality under its hyperparameters is worse than its owner accepts.
+func (p *reconciliation) lostQuality(ctx context.Context, current tuning.Settings) (bool, error) {
+	policy, final := p.rec.Policy, p.final()
+	if final == nil || p.services.Past == nil || !policy.Relearns(p.rec.Own, current) {
+		return false, nil
+	}
+	past, err := p.services.Past(ctx, p.rec.Kind)
+	if err != nil {
+		return false, fmt.Errorf("recall the runs of %s: %w", p.rec.Kind, err)
+	}
+	past = append(slices.Clip(past), tuning.PastRun{Began: current, End: tuning.EndReached, Quality: &final.Quality})
+	return p.stages.Breaks(returning(policy, p.rec.Own, past), current), nil
+}
+
+// final is the quality of the last epoch of a job that ended well and kept its
+// hyperparameters; nil otherwise.
+func (p *reconciliation) final() *knowledge.Final {
+	settings, ok := p.steady()
+	if !ok {
+		return nil
+	}
+	for _, e := range slices.Backward(p.rec.Epochs) {
+		if e.Number == p.rec.Total && e.Quality != nil {
+			return &knowledge.Final{Settings: settings, Epochs: e.Number, Quality: *e.Quality}
+		}
+	}
+	return nil
+}
+
+// steady returns the hyperparameters of a job that ended well. False: it did not, does not
+// report its number of epochs, or changed its hyperparameters.
+func (p *reconciliation) steady() (tuning.Settings, bool) {
+	if p.job.State != driver.Succeeded || p.rec.Total <= 0 || len(p.rec.Runs) == 0 {
+		return nil, false
+	}
+	settings := p.rec.Runs[0].Settings.Only(p.rec.Policy.Learns)
+	changed := slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return !r.Settings.Only(p.rec.Policy.Learns).Equal(settings) })
+	return settings, !changed
+}
+
+// reached is when the job reached the target of its quality; nil: it has no target, reported
+// no quality, did not end well, or changed its hyperparameters.
+func (p *reconciliation) reached() *tuning.Reached {
+	q := p.rec.Policy.Quality
+	if _, ok := p.steady(); !ok || q == nil || q.Target == nil {
+		return nil
+	}
+	out, reported := tuning.Reached{Target: *q.Target}, false
+	for _, e := range p.rec.Epochs {
+		if e.Quality == nil {
+			continue
+		}
+		reported = true
+		if q.Reaches(*e.Quality) && (out.Epochs == 0 || e.Number < out.Epochs) {
+			out.Epochs = e.Number
+		}
+	}
+	if !reported {
+		return nil
+	}
+	return &out
+}
+
+// polluted reports whether most of the epochs that would count were disturbed.
+func (p *reconciliation) polluted() bool {
+	judged, disturbed := 0, 0
+	for _, e := range p.rec.Epochs {
+		switch {
+		case e.Warmup:
+		case e.Polluted:
+			disturbed++
+			judged++
+		default:
+			judged++
+		}
+	}
+	return 2*disturbed > judged
+}
+
+// clearly is the log ratio from which a recalled setting counts as worse than the owner's in
+// one job: twice the usual difference of two attempts.
+const clearly = 0.08
+
+// disproved is the recalled setting of a job whose epochs under its owner's settings were
+// clearly better, and which stayed with those. The next job of its kind does not get it.
+func (p *reconciliation) disproved(trials []tuning.Trial) (tuning.Settings, bool) {
+	own, measured := tuning.Reference(trials)
+	if !p.rec.Recalled() || !measured || !p.rec.Settings(p.job.Attempt).Equal(p.rec.Own) {
+		return nil, false
+	}
+	recalled := p.rec.Settings(1)
+	for _, t := range trials {
+		if t.Settings.Equal(recalled) {
+			ratio, ok := t.LogRatio(own, p.rec.Policy.Measure())
+			return recalled, ok && ratio > clearly
+		}
+	}
+	return nil, false
+}

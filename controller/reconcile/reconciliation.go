@@ -1,0 +1,257 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"pitchpipe/controller/resubmit"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+// reconciliation is one look at one job.
+type reconciliation struct {
+	*Loop
+	now time.Time
+	job driver.Job
+	rec *Record
+	// dirty: the record has to be saved.
+	dirty bool
+	grew  bool // a new epoch was measured
+	again time.Duration
+	// measured is why the present attempt has no usable profile yet.
+	measured tuning.Reason
+	endSeen  bool // the exporter saw the end of the present attempt
+	// wait is how long a restart would queue; 0 = none, or not asked.
+	wait time.Duration
+	// reference is what the newest untuned job of the kind measured; nil: none did.
+	reference *tuning.Trial
+	// triable is how many more returns of the kind may try a setting, running ones not counted.
+	triable int
+}
+
+// Reconcile looks at one job and takes at most one step with it. It returns when to look
+// again; 0 = when the job changes.
+func (l *Loop) Reconcile(ctx context.Context, id driver.JobID) (time.Duration, error) {
+	p := &reconciliation{Loop: l, now: l.cfg.Now(), measured: tuning.ReasonNoSamples}
+	// 1. What is the job at its scheduler, and what do we know of it?
+	if done, err := p.look(ctx, id); done || err != nil {
+		return p.again, err
+	}
+	// 2. Did its owner change it? Then start anew.
+	if err := p.superseded(); err != nil {
+		return 0, err
+	}
+	// 3. What does it allow?
+	if err := p.read(ctx); err != nil {
+		return 0, err
+	}
+	// 4. Which attempts are there, and what have they done?
+	if err := p.adopt(ctx); err != nil {
+		return 0, err
+	}
+	p.place()
+	if err := p.begun(ctx); err != nil {
+		return 0, err
+	}
+	p.measure(ctx)
+	// 5. It ended: compare, learn, close.
+	if p.job.State.Ended() {
+		err := p.finish(ctx)
+		return p.again, errors.Join(err, p.store(ctx))
+	}
+	// 6. One step of the present intent, or one decision.
+	if err := p.act(ctx); err != nil {
+		return p.again, errors.Join(err, p.store(ctx))
+	}
+	return p.again, p.store(ctx)
+}
+
+func (p *reconciliation) store(ctx context.Context) error {
+	if !p.dirty {
+		return nil
+	}
+	p.dirty = false
+	return p.save(ctx, p.rec)
+}
+
+func (p *reconciliation) to(phase Phase, by Trigger, e Entry) error {
+	if err := p.rec.to(p.now, phase, by, e); err != nil {
+		p.cfg.Log.Error("transition refused", "job", p.rec.Job, "error", err)
+		return err
+	}
+	p.dirty = true
+	p.cfg.Log.Info("phase", "job", p.rec.Job, "phase", phase, "trigger", by, "reason", e.Reason)
+	return nil
+}
+
+func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, err error) {
+	p.rec, err = p.cfg.Records.Load(ctx, id)
+	if err != nil && !errors.Is(err, ErrNoRecord) {
+		return false, fmt.Errorf("load the record of %s: %w", id, err)
+	}
+	if p.rec != nil && p.rec.Phase.Over() {
+		if anew, err := p.anew(ctx); err != nil || !anew {
+			return true, err
+		}
+		p.rec = nil
+	}
+	p.job, err = p.cfg.Scheduler.Get(ctx, id)
+	switch {
+	case err == nil:
+	case errors.Is(err, driver.ErrNotFound) && p.rec != nil:
+		return true, p.gone(ctx)
+	case errors.Is(err, driver.ErrNotFound):
+		return true, nil
+	case p.rec != nil && !p.rec.Unreachable && !errors.Is(err, context.Canceled):
+		p.rec.Unreachable, p.dirty = true, true
+		p.rec.Reason, p.rec.Detail = tuning.ReasonUnreachable, err.Error()
+		p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: p.rec.Reason, Detail: p.rec.Detail})
+		return true, errors.Join(err, p.store(ctx))
+	default:
+		return true, fmt.Errorf("get job %s: %w", id, err)
+	}
+	if p.rec != nil && replaced(p.rec, p.job) {
+		if err := p.closeReplaced(ctx); err != nil {
+			return true, err
+		}
+	}
+	if p.rec == nil {
+		p.rec = &Record{
+			Identity: Identity{Job: p.job.ID, Name: p.job.Name, Owner: p.job.Owner, Fingerprint: p.job.Fingerprint, Submitted: p.job.Submitted},
+			Phase:    Seen,
+		}
+		p.dirty = true
+	}
+	if p.rec.Unreachable {
+		p.rec.Unreachable, p.dirty = false, true
+	}
+	if p.rec.State != p.job.State {
+		p.rec.State, p.dirty = p.job.State, true
+	}
+	if p.rec.Started.IsZero() && !p.job.Started.IsZero() {
+		p.rec.Started, p.dirty = p.job.Started, true
+	}
+	return false, nil
+}
+
+// superseded starts anew with a job that its owner changed: by another job file, or by
+// another size through the scheduler's own command. During an intent the driver handles a
+// change of size.
+func (p *reconciliation) superseded() error {
+	edited := p.rec.Fingerprint != p.job.Fingerprint
+	old, now := p.rec.Asked, asked(p.job)
+	resized := old != nil && *old != *now && p.rec.Move == nil && p.rec.Phase != Seen && !p.job.State.Ended()
+	if !edited && !resized {
+		return nil
+	}
+	p.caps.untry(p.rec.Job)
+	p.rec.NoRoom, p.rec.Outcome, p.rec.Class = false, nil, nil
+	if edited { // its earlier attempts ran another file
+		for _, r := range p.rec.Runs {
+			p.rec.Counted = max(p.rec.Counted, r.Attempt)
+		}
+		p.rec.Fingerprint, p.rec.KeepMemory, p.rec.Move, p.rec.Queued, p.rec.Runs = p.job.Fingerprint, false, nil, nil, nil
+	}
+	return p.to(Seen, OwnerChanged, Entry{Reason: tuning.ReasonOwnerChanged})
+}
+
+// Asked is the size that the owner asked the scheduler for.
+type Asked struct {
+	Cores       int   `json:"cores"`
+	MemoryBytes int64 `json:"memory_bytes"` // 0 = no limit
+}
+
+func asked(job driver.Job) *Asked {
+	return &Asked{Cores: job.Resources.Cores, MemoryBytes: job.Resources.MemoryBytes}
+}
+
+func (p *reconciliation) read(ctx context.Context) error {
+	if p.rec.Phase != Seen {
+		return nil
+	}
+	reading := p.services.Read(ctx, p.job)
+	p.rec.Kind = reading.Kind
+	if reading.Reason != tuning.ReasonNone {
+		p.rec.Own, p.rec.Policy.Tariff = reading.Own, reading.Policy.Tariff
+		return p.to(Ignored, NoStanza, Entry{Reason: reading.Reason, Detail: reading.Detail})
+	}
+	p.rec.Policy, p.rec.Own, p.rec.Total = reading.Policy, reading.Own, reading.Policy.Progress.Total
+	p.rec.Asked = asked(p.job)
+	p.rec.Control = false
+	if err := p.draw(ctx); err != nil {
+		return err
+	}
+	p.caps.add(p.rec)
+	return p.to(Waiting, StanzaRead, Entry{Detail: reading.Detail})
+}
+
+// adopt records each attempt once, ours or not, with its settings.
+func (p *reconciliation) adopt(ctx context.Context) error {
+	for _, a := range p.job.Attempts {
+		if slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == a.Number }) {
+			continue
+		}
+		run := Run{Attempt: a.Number, Action: tuning.Hold, Intent: a.Intent}
+		run.Settings = resubmit.Settings(p.rec.Policy, p.rec.Own, a.Change)
+		ours := false // counted with its intent
+		if m := p.rec.Move; m != nil && m.Driver.ID == a.Intent {
+			run.Action, run.Wait, ours = m.Decision.Action, m.Wait, true
+		}
+		if q := p.rec.Queued; q != nil && q.Intent == a.Intent {
+			run.Action, run.Wait, p.rec.Queued, ours = q.Action, q.Wait, nil, true
+		}
+		switch o, err := p.offer(ctx, a.Intent); {
+		case err != nil:
+			return err
+		case o != nil:
+			run.Action = o.Decision.Action
+		}
+		p.rec.Runs = append(p.rec.Runs, run)
+		p.dirty = true
+		if a.Number > max(1, p.rec.Counted) && !(a.Cause == driver.CauseIntent && ours) && a.Cause != driver.CauseMemory {
+			// It saved after its move was abandoned, or the abandoned intent had its effect:
+			// that is a restart too.
+			p.rec.Restarts = append(p.rec.Restarts, a.Started)
+		}
+		if a.Cause == driver.CauseMemory {
+			p.remember(tuning.ReasonOutOfMemory, a.Number)
+			// The scheduler did this by itself; the audit has it too.
+			if err := p.services.Audit(ctx, Audit{
+				At: p.now, Actor: "scheduler", Job: string(p.job.ID), Action: "memory-return",
+				Before: p.rec.Settings(a.Number - 1), After: run.Settings, Reason: tuning.ReasonOutOfMemory,
+			}); err != nil {
+				p.cfg.Log.Error("the return of memory is not in the audit", "job", p.job.ID, "error", err)
+			}
+		}
+	}
+	return nil
+}
+
+// place notes where the present attempt runs, since the scheduler may forget that when the
+// attempt has ended.
+func (p *reconciliation) place() {
+	if p.job.Alias != "" && p.job.Alias != p.rec.Alias {
+		p.rec.Alias, p.dirty = p.job.Alias, true
+	}
+	for _, a := range p.job.Attempts {
+		if run := p.rec.runOf(a.Number); run != nil && a.Unit != run.Unit && a.Unit != "" {
+			run.Unit, p.dirty = a.Unit, true
+		}
+	}
+	run := p.rec.runOf(p.job.Attempt)
+	if p.job.Node == "" || run == nil || run.Node == p.job.Node || run.Node != "" && p.job.State != driver.Running {
+		return
+	}
+	run.Node, p.dirty = p.job.Node, true
+}
+
+// remember notes that the settings of the attempt before the given one did harm.
+func (p *reconciliation) remember(why tuning.Reason, attempt int) {
+	p.rec.Harmed = append(p.rec.Harmed, p.rec.Settings(attempt-1))
+	p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: why, Attempt: attempt})
+	p.rec.Reason, p.dirty = why, true
+}

@@ -1,0 +1,163 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"time"
+
+	"pitchpipe/controller/search"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+// rangeValues is the number of values that a knob's range is divided into.
+const rangeValues = 5
+
+// state gathers everything the planner may look at.
+func (p *reconciliation) state(ctx context.Context) (tuning.State, error) {
+	site := p.services.Site(p.job)
+	if p.rec.NoRoom && p.rec.Phase == Waiting { // a smaller setting may still be better
+		site.AboveRequest = false
+	}
+	policy := site.Narrow(p.rec.Policy, p.rec.Own)
+	trials := p.trials()
+	known, err := p.services.Recall(ctx, Question{
+		Kind: p.rec.Kind, Class: p.rec.Class, Own: p.rec.Own, Policy: policy, Site: site, Node: p.rec.Node(p.job.Attempt),
+		Live: p.caps.profile(p.rec.Kind),
+	})
+	if err != nil {
+		return tuning.State{}, fmt.Errorf("recall %s: %w", p.rec.Kind, err)
+	}
+	current, run := p.rec.Settings(p.job.Attempt), p.rec.run(p.job.Attempt)
+	s := tuning.State{
+		Now: p.now, Policy: policy, Site: site, Gate: p.gate(),
+		Standing: tuning.Standing{
+			Own: p.rec.Own, Current: current, Pending: p.job.State == driver.Pending && p.job.Attempt == 0,
+			EpochsDone: p.rec.Done(), EpochsTotal: p.rec.Total, EpochSeconds: epochSeconds(trials, current), LimitLeft: limitLeft(p.job, p.now),
+			Restarts: len(p.rec.Restarts), Probes: len(p.rec.Probed), ProbeEpochs: p.probeEpochs(), Saved: run.Attempt > 1 && run.Action != tuning.Hold,
+		},
+		RestartOutlook: tuning.RestartOutlook{RestartCost: p.cost(known)},
+		Findings: tuning.Findings{
+			Measured: p.measured, Class: p.rec.Class, Trials: trials, Outcome: p.rec.Outcome,
+			Refused: p.stages.Refused(policy, trials, current), Forecast: p.forecast(policy, current, known.Reference),
+		},
+		Knowledge: known.Knowledge,
+	}
+	s.Regressed = append(s.Regressed, p.rec.Harmed...)
+	s.MemoryHeld = s.MemoryHeld || p.rec.KeepMemory
+	s.Joules, s.JoulesSource = p.rec.SpentJoules(site.EnforceModel)
+	if !p.rec.Started.IsZero() {
+		s.Elapsed = p.now.Sub(p.rec.Started)
+	}
+	if profile, ok := p.rec.Profiles[p.rec.Own.Key()]; ok {
+		s.Profile = &profile
+	} else if _, measured := tuning.Reference(trials); !measured {
+		s.Profile = known.Profile
+	}
+	if toll, ok := p.toll(trials, known.KindSeconds*inputsDiffer); ok {
+		s.Toll = &toll
+	}
+	s.Proposal = p.stages.Propose(search.Study{
+		Policy: policy, Own: p.rec.Own, Space: search.Space(policy, p.rec.Own, rangeValues), Trials: trials, Avoid: s.Regressed,
+	})
+	return s, p.returns(ctx, &s)
+}
+
+func (p *reconciliation) gate() tuning.Reason {
+	if r := p.services.Gate(p.job); r != tuning.ReasonNone {
+		return r
+	}
+	if p.rec.Control {
+		return tuning.ReasonControlGroup
+	}
+	if p.elsewhere() {
+		return tuning.ReasonOtherMachine
+	}
+	return tuning.ReasonNone
+}
+
+// epochSeconds is the mean under the owner's settings, else under the present ones.
+func epochSeconds(trials []tuning.Trial, current tuning.Settings) float64 {
+	if t, ok := tuning.Reference(trials); ok {
+		return t.Seconds
+	}
+	for _, t := range trials {
+		if t.Settings.Equal(current) {
+			return t.Seconds
+		}
+	}
+	return 0
+}
+
+func (p *reconciliation) probeEpochs() int {
+	n := 0
+	for _, e := range p.rec.Epochs {
+		for _, r := range p.rec.Runs {
+			if r.Attempt == e.Attempt && r.Action == tuning.Probe {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// cost is the dearest restart of this job so far, else the mean of other jobs, else the
+// configured one; at least what its first start took.
+func (p *reconciliation) cost(known Recollection) time.Duration {
+	out := p.startup()
+	for _, c := range p.rec.RestartCosts {
+		out = max(out, c)
+	}
+	if len(p.rec.RestartCosts) == 0 {
+		out = max(out, cmp.Or(known.RestartCost, p.cfg.RestartCost))
+	}
+	return out
+}
+
+// startup is by how much the first epoch of the first attempt, which begins with the attempt,
+// is longer than the second; 0 = unknown.
+func (p *reconciliation) startup() time.Duration {
+	if e := p.rec.Epochs; len(e) > 1 && e[0].Number == 1 && e[0].Attempt == 1 && e[1].Attempt == 1 {
+		return max(0, e[0].End.Sub(e[0].Start)-e[1].End.Sub(e[1].Start))
+	}
+	return 0
+}
+
+func limitLeft(job driver.Job, now time.Time) time.Duration {
+	limit := job.Resources.TimeLimit
+	if limit <= 0 || len(job.Attempts) == 0 {
+		return limit
+	}
+	return max(time.Nanosecond, job.Attempts[len(job.Attempts)-1].Started.Add(limit).Sub(now))
+}
+
+// draw draws a job into the control group at random, unless it is the first of its kind, from
+// which all others learn.
+func (p *reconciliation) draw(ctx context.Context) error {
+	if p.rec.Control || p.rec.Policy.Mode != tuning.Apply || !drawn(string(p.job.ID), p.services.Site(p.job).Control) {
+		return nil
+	}
+	if p.services.Past != nil {
+		past, err := p.services.Past(ctx, p.rec.Kind)
+		if err != nil {
+			return fmt.Errorf("recall the runs of %s: %w", p.rec.Kind, err)
+		}
+		if len(past) == 0 {
+			return nil
+		}
+	}
+	p.rec.Control, p.dirty = true, true
+	return nil
+}
+
+// drawn reports whether a job belongs to the control group: random over jobs, and always the
+// same for one job.
+func drawn(id string, share float64) bool {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte("control/" + id))
+	// FNV's high bits are weak for short keys; a multiply spreads them.
+	return float64((h.Sum64()*0x9e3779b97f4a7c15)>>11)/math.Pow(2, 53) < share
+}

@@ -1,0 +1,142 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/move"
+)
+
+// Crash ends a driver in the middle of an Advance, as a kill would: nothing of that call
+// is done after the point. Its zero value is ready; At is the driver's AfterStep.
+type Crash struct {
+	mu     sync.Mutex
+	armed  bool
+	struck []string
+}
+
+// errCrash is what a driver that dies panics with.
+var errCrash = errors.New("the driver crashes here")
+
+// At crashes at each point once, while it is armed.
+func (c *Crash) At(point string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.armed || !slices.Contains(move.Points(), point) || slices.Contains(c.struck, point) {
+		return
+	}
+	c.armed = false
+	c.struck = append(c.struck, point)
+	panic(errCrash)
+}
+
+func (c *Crash) arm(yes bool) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.armed = yes
+}
+
+func crashSentences() []sentence {
+	return []sentence{
+		{"a move that crashes interrupt at every point is finished by the next driver", needsReopen, crashMove},
+		{"a move of a job that says that it saved is finished after a crash at every point", needsReopen, crashSays},
+		{"a change of a pending job is finished after a crash at every point", needsReopen, crashPending},
+		{"an attempt whose discarding a crash interrupted at every point is finished by the next driver", needsReopen, crashDiscard},
+	}
+}
+
+func crashMove(t *testing.T, h *Harness) {
+	job := h.start(t, mover(long))
+	h.epochs(t, job.ID, 1)
+	job = h.get(t, job.ID)
+	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
+	h.driveAcrossCrashes(t, in, move.Begun, move.Asked, move.Planned)
+	h.reopened(t, job.ID)
+	h.movedOnce(t, job, in)
+}
+
+func crashSays(t *testing.T, h *Harness) {
+	b := mover(long)
+	b.SaysSaved = true
+	job := h.start(t, b)
+	h.epochs(t, job.ID, 2)
+	in := h.intent(h.get(t, job.ID), "intent", driver.Change{TimeLimit: time.Hour})
+	in.Checkpoint.Exit, in.Checkpoint.Done = 0, "^saved$"
+	h.driveAcrossCrashes(t, in, move.Begun, move.Asked, move.Planned)
+	job = h.reopened(t, job.ID)
+	wantState(t, job, driver.Succeeded)
+	if len(job.Attempts) != 2 || job.Attempts[1].Intent != in.ID {
+		t.Errorf("attempts %+v, want two, the second with the intent", job.Attempts)
+	}
+}
+
+func crashPending(t *testing.T, h *Harness) {
+	job := h.startHeld(t, mover(2))
+	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
+	h.driveAcrossCrashes(t, in, move.Planned)
+	job = h.reopened(t, job.ID)
+	wantState(t, job, driver.Succeeded)
+	if len(job.Attempts) != 1 || job.Attempts[0].Intent != in.ID {
+		t.Errorf("attempts %+v, want one with the intent", job.Attempts)
+	}
+	h.eachEpochOnce(t, job.ID, 2)
+}
+
+func crashDiscard(t *testing.T, h *Harness) {
+	job, n := h.saved(t)
+	h.driveAcrossCrashes(t, h.discard(job), move.Saved, move.Planned)
+	h.discarded(t, job.ID, n)
+}
+
+// driveAcrossCrashes advances the intent until it is applied. The driver is opened anew
+// after every step, and crashes once at every point that a step passes. Every driver passes
+// those that are given; whether it passes the others is up to it and to the moment.
+func (h *Harness) driveAcrossCrashes(t *testing.T, in driver.Intent, points ...string) {
+	t.Helper()
+	h.Eventually(t, "the intent is applied across crashes", func(ctx context.Context) bool {
+		got, err := h.crashing(ctx, in)
+		if err != nil && !errors.Is(err, driver.ErrTransient) && !errors.Is(err, errCrash) {
+			t.Fatalf("Advance after a crash: %v", err)
+		}
+		if err == nil && got.Kind == driver.StepStarted {
+			return true
+		}
+		if err == nil && got.Kind.Done() {
+			t.Fatalf("step is %s (%s), want %s", got.Kind, got.Detail, driver.StepStarted)
+		}
+		h.Driver = h.Reopen(t)
+		return false
+	})
+	if h.Crash == nil {
+		return
+	}
+	for _, point := range points {
+		if !slices.Contains(h.Crash.struck, point) {
+			t.Errorf("point %s was never passed; these were: %v", point, h.Crash.struck)
+		}
+	}
+}
+
+// crashing is one Advance in which the driver may crash.
+func (h *Harness) crashing(ctx context.Context, in driver.Intent) (step driver.Step, err error) {
+	h.Crash.arm(true)
+	defer h.Crash.arm(false)
+	defer func() {
+		switch p := recover(); p {
+		case nil:
+		case errCrash:
+			err = errCrash
+		default:
+			panic(p)
+		}
+	}()
+	return h.Driver.Advance(ctx, in)
+}

@@ -1,0 +1,85 @@
+package spec
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile/once"
+)
+
+// Once wraps the main task's command so that a finished run is not done again, and lets
+// the allocation's data follow a replacement to another node where the author says
+// nothing of the ephemeral disk. That is right for raw_exec and exec with a command; an
+// image of docker need not have a shell, and its entry point is unknown. A wrapped job stays as it is but for the name of its
+// run. The warnings say where the mark is not seen; they are for the owner. The error
+// is driver.ErrInvalid: the run has no usable name.
+func Once(job *api.Job, run string) (warnings []string, err error) {
+	if !once.Run(run) {
+		return nil, fmt.Errorf("the name %q of a run: %w", run, driver.ErrInvalid)
+	}
+	Unwrap(job)
+	g, t := Main(job)
+	if t == nil {
+		return []string{"a job of several groups or main tasks gets no completion marker: a changed registration runs finished work again"}, nil
+	}
+	command, ok := t.Config["command"].(string)
+	if t.Driver != "raw_exec" && t.Driver != "exec" || !ok {
+		return []string{fmt.Sprintf("a task of the driver %q gets no completion marker: a changed registration that meets its end runs it again until that is seen", t.Driver)}, nil
+	}
+	var args []string
+	command, args = once.Wrap(run, command, words(t.Config["args"]))
+	t.Config["command"], t.Config["args"] = command, args
+	if g.EphemeralDisk == nil {
+		yes := true
+		g.EphemeralDisk = &api.EphemeralDisk{Sticky: &yes, Migrate: &yes}
+	}
+	if t.Env[once.Variable] == "" && t.Driver == "exec" {
+		warnings = append(warnings, "a task of the driver exec sees no other allocation: set "+once.Variable+
+			" to a directory of a mounted volume, or a changed registration that meets its end runs it again until that is seen")
+	}
+	return warnings, nil
+}
+
+// RunOf is the name of a job's run, false where it has no completion marker.
+func RunOf(job *api.Job) (run string, ok bool) {
+	_, t := Main(job)
+	if t == nil {
+		return "", false
+	}
+	command, _ := t.Config["command"].(string)
+	run, _, _, ok = once.Unwrap(command, words(t.Config["args"]))
+	return run, ok
+}
+
+// Unwrap takes the wrapper off.
+func Unwrap(job *api.Job) {
+	_, t := Main(job)
+	if t == nil {
+		return
+	}
+	command, _ := t.Config["command"].(string)
+	if _, inner, args, ok := once.Unwrap(command, words(t.Config["args"])); ok {
+		t.Config["command"], t.Config["args"] = inner, args
+	}
+}
+
+// nomadsKill is the kill_timeout that Nomad fills in.
+const nomadsKill = 5 * time.Second
+
+// Saves lets Nomad's own end of a task be the request to save, where the author says
+// nothing else: the signal and the time of the checkpoint.
+func Saves(job *api.Job, c driver.Checkpoint) {
+	_, t := Main(job)
+	if t == nil {
+		return
+	}
+	if t.KillSignal == "" {
+		t.KillSignal = c.SignalName()
+	}
+	if t.KillTimeout == nil || *t.KillTimeout == nomadsKill {
+		t.KillTimeout = &c.Grace
+	}
+}

@@ -1,0 +1,236 @@
+package look
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"pitchpipe/driver/slurm/check"
+	"pitchpipe/driver/slurm/command"
+)
+
+// TryWait is for how long Try waits for the good job.
+const TryWait = 90 * time.Second
+
+const (
+	pause = 500 * time.Millisecond // between two looks at the job
+
+	// bad is refused in line 2, column 7.
+	bad = "#!/bin/sh\n#TUNE mod=apply\nexit 0\n"
+
+	// good runs some seconds, and its exit status says whether it got the variable.
+	good = `#!/bin/sh
+#TUNE mode=apply
+#TUNE budget restarts=0 probes=0
+#TUNE knob try env=TUNE_TRY values=1,2 default=1
+i=0
+while [ $i -lt 8 ]; do sleep 1; i=$((i + 1)); done
+[ "$TUNE_TRY" = 2 ] || exit 3
+`
+)
+
+// Settings is where the task prolog reads, and whose files it believes there.
+type Settings struct {
+	Dir      string
+	UID, GID int    // of whose files it believes
+	Account  string // the same as a name
+	Make     bool   // make the folder where it is missing: it is the account's own
+}
+
+// Trial says who tries, and how.
+type Trial struct {
+	Account   string         // that submits the jobs
+	Runner    command.Runner // runs Slurm's commands as that account
+	Environ   []string       // of the jobs; they get nothing else
+	Partition string         // empty = the cluster's default
+	Settings  *Settings      // nil = the task prolog is not tried
+	Wait      time.Duration  // 0 = TryWait
+	// Measured reports whether the exporter of a node has the job; nil = none is asked.
+	Measured func(ctx context.Context, node, job string) (bool, error)
+}
+
+// Try submits the two jobs and says what came of them. An error says that something of them
+// may be left.
+func Try(ctx context.Context, c Trial) (p check.Proof, err error) {
+	p.Account = c.Account
+	name := "pitchpipe-check-" + strings.ToLower(rand.Text()[:10])
+	defer func() { // what was submitted is cancelled, also after an interrupt
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), command.DefaultTimeout)
+		defer cancel()
+		if _, failed := c.run(ctx, "scancel", "--quiet", "--user="+c.Account, "--name="+name); failed != nil {
+			err = errors.Join(err, fmt.Errorf("cancel the jobs %s: %w", name, failed))
+		}
+	}()
+	job, said := c.submit(ctx, name, bad)
+	p.Accepted, p.Bad = job != "", said
+	if p.Job, said = c.submit(ctx, name, good); p.Job == "" {
+		p.Failed = said
+		return p, nil
+	}
+	record, failed := c.run(ctx, "scontrol", "-o", "show", "job", p.Job)
+	if failed != nil {
+		return p, fmt.Errorf("look at job %s: %w", p.Job, failed)
+	}
+	if m := regexp.MustCompile(`AdminComment=(.*?)(?: [A-Za-z]+=|$)`).FindSubmatch(record); m != nil {
+		p.Comment = string(m[1])
+	}
+	remove, why := c.give(p.Job)
+	defer func() { err = errors.Join(err, remove()) }()
+	if _, failed := c.run(ctx, "scontrol", "release", p.Job); failed != nil {
+		return p, fmt.Errorf("release job %s: %w", p.Job, failed)
+	}
+	status, err := c.watch(ctx, &p)
+	switch {
+	case err != nil:
+	case why != "" && p.Unstarted == "":
+		p.Unstarted = why
+	case status == "0:0" && why == "":
+		p.Variable = check.Answers
+	case status == "3:0" && why == "":
+		p.Variable = check.Silent
+	}
+	return p, err
+}
+
+func (c Trial) run(ctx context.Context, name string, args ...string) ([]byte, error) {
+	out, err := c.Runner.Run(ctx, command.Call{Name: name, Args: args})
+	return out.Stdout, err
+}
+
+// submit hands in a held job and returns its number, empty where there is none, and what
+// sbatch says to the user. The mark is what users without the plugin give their jobs.
+func (c Trial) submit(ctx context.Context, name, script string) (job, said string) {
+	args := []string{
+		"--parsable", "--hold", "--job-name=" + name, "--time=2", "--ntasks=1", "--cpus-per-task=1", "--mem=64M", "--chdir=/",
+		"--output=/dev/null", "--error=/dev/null",
+	}
+	if c.Partition != "" {
+		args = append(args, "--partition="+c.Partition)
+	}
+	env := append([]string{"PITCHPIPE_JOB=2::TUNE_TRY=#"}, c.Environ...)
+	out, err := c.Runner.Run(ctx, command.Call{Name: "sbatch", Args: args, Stdin: []byte(script), Effect: true, Env: env})
+	if m := regexp.MustCompile(`(?m)^(\d+)(;\S+)?$`).FindSubmatch(out.Stdout); m != nil && err == nil {
+		job = string(m[1])
+	}
+	if said = sentences(string(out.Stderr)); said == "" && err != nil {
+		said = err.Error()
+	}
+	return job, said
+}
+
+// sentences makes one line of what sbatch printed.
+func sentences(stderr string) string {
+	var out []string
+	for line := range strings.Lines(stderr) {
+		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(line), "sbatch:"), " error:"))
+		if line != "" && !strings.HasPrefix(line, "Batch job submission failed") || strings.Contains(line, ": ") && len(out) == 0 {
+			out = append(out, line)
+		}
+	}
+	const most = 400
+	text := strings.Join(out, "; ")
+	if len(text) > most {
+		text = text[:most] + "…"
+	}
+	return text
+}
+
+// give writes the file that the task prolog reads. Where it cannot, it says why.
+func (c Trial) give(job string) (remove func() error, why string) {
+	remove = func() error { return nil }
+	s, self := c.Settings, os.Geteuid()
+	switch {
+	case s == nil:
+		return remove, "there is no folder of settings to try"
+	case self != 0 && self != s.UID:
+		return remove, "only " + s.Account + " may write in " + s.Dir
+	}
+	if _, err := os.Stat(s.Dir); errors.Is(err, fs.ErrNotExist) && s.Make && self == s.UID {
+		if err := os.MkdirAll(s.Dir, 0o755); err != nil { //nolint:gosec // the task prolog of each node reads it
+			return remove, err.Error()
+		}
+	}
+	path := filepath.Join(s.Dir, job)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // as above
+	if err != nil {
+		return remove, err.Error()
+	}
+	_, err = f.WriteString("TUNE_TRY=2\n")
+	if self == 0 {
+		err = errors.Join(err, f.Chown(s.UID, s.GID))
+	}
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
+		why = err.Error()
+	}
+	return func() error { return os.Remove(path) }, why
+}
+
+// watch follows the good job to its end, asks the exporter while it runs, and returns
+// its exit status.
+func (c Trial) watch(ctx context.Context, p *check.Proof) (status string, err error) {
+	wait := c.Wait
+	if wait <= 0 {
+		wait = TryWait
+	}
+	limit, tick := time.NewTimer(wait), time.NewTicker(pause)
+	defer limit.Stop()
+	defer tick.Stop()
+	for {
+		record, err := c.run(ctx, "scontrol", "-o", "show", "job", p.Job)
+		if err != nil {
+			return "", fmt.Errorf("look at job %s: %w", p.Job, err)
+		}
+		state, exit := field(record, "JobState"), field(record, "ExitCode")
+		switch state {
+		case "RUNNING", "COMPLETING":
+			c.measure(ctx, p, field(record, "BatchHost"))
+		case "PENDING", "CONFIGURING":
+		default:
+			if state != "COMPLETED" && exit != "3:0" {
+				p.Unstarted = fmt.Sprintf("job %s ended as %s", p.Job, state)
+			}
+			return exit, nil
+		}
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-limit.C:
+			p.Unstarted = fmt.Sprintf("job %s was %s (%s) for %v and was cancelled", p.Job, state, field(record, "Reason"), wait)
+			return "", nil
+		case <-tick.C:
+		}
+	}
+}
+
+// measure asks whether the exporter has the job by now.
+func (c Trial) measure(ctx context.Context, p *check.Proof, node string) {
+	if c.Measured == nil || p.Measured == check.Answers || node == "" {
+		return
+	}
+	has, err := c.Measured(ctx, node, p.Job)
+	switch {
+	case has:
+		p.Measured = check.Answers
+	case err != nil:
+		p.Unstarted = err.Error()
+	default:
+		p.Measured = check.Silent
+	}
+}
+
+// field reads one field of our own job's record, whose texts hold no blanks.
+func field(record []byte, name string) string {
+	for word := range strings.FieldsSeq(string(record)) {
+		if v, ok := strings.CutPrefix(word, name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}

@@ -1,0 +1,252 @@
+package slurm
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/durable"
+	"pitchpipe/driver/move"
+)
+
+// recordVersion is that of the records. Version 1 is read, and an intent that was in progress goes on.
+const recordVersion = 2
+
+// Request is a claimed request id.
+type Request struct {
+	Version int              `json:"version"`
+	ID      driver.RequestID `json:"id"`
+	Marker  string           `json:"marker"`        // stands in the job's comment
+	Tried   time.Time        `json:"tried"`         // when sbatch was last called
+	Job     driver.JobID     `json:"job,omitempty"` // empty: not known to exist
+
+	// Answer is what sbatch printed, NUMBER;CLUSTER, where it named a cluster: a job of
+	// another one is not found by looking here.
+	Answer string `json:"answer,omitempty"`
+}
+
+// From is what Slurm had of the job when the intent in progress came.
+type From struct {
+	Restarts int       `json:"restarts"`         // that it counted
+	Before   Size      `json:"before"`           // that the job had
+	Offset   int64     `json:"offset,omitempty"` // of the output
+	Saves    int       `json:"saves,omitempty"`  // that the job had told of
+	Since    time.Time `json:"since,omitzero"`   // when that was, by the clock of its node
+	Split    bool      `json:"split,omitempty"`  // the array's task has a number of its own by now, for certain
+	Memory   bool      `json:"memory,omitempty"` // the attempt was killed for memory, and what it was killed under is taken back
+}
+
+// Size is what Slurm can change of a job.
+type Size struct {
+	Cores        int           `json:"cores"`
+	MemoryBytes  int64         `json:"memory_bytes"` // as Slurm counts it: a node, or a CPU
+	MemoryPerCPU bool          `json:"memory_per_cpu,omitempty"`
+	TimeLimit    time.Duration `json:"time_limit"`
+}
+
+// Next is what the next attempt differs in, and why.
+type Next struct {
+	Number int           `json:"number"` // of the attempt
+	Change driver.Change `json:"change"`
+	Intent string        `json:"intent"`
+	Size   Size          `json:"size"`             // that it must have, else it is not this
+	Before *Size         `json:"before,omitempty"` // that the job had when the intent came
+
+	At        time.Time `json:"at,omitzero"`         // when Slurm was told
+	Memory    bool      `json:"memory,omitempty"`    // the attempt before was killed for memory
+	Overruled bool      `json:"overruled,omitempty"` // its owner has changed part of it since
+}
+
+// Mark is the place in a job's output where an attempt begins.
+type Mark struct {
+	Attempt int    `json:"attempt"`
+	Offset  int64  `json:"offset"`
+	Tail    []byte `json:"tail,omitempty"` // what stood before it, to know the place again
+}
+
+// Late is a job that was asked to save, whether its intent was carried out since or
+// given up: where it is seen to have left for that reason, it is ours to let go.
+type Late struct {
+	Restarts int `json:"restarts"` // that Slurm counts then
+	Exit     int `json:"exit"`     // status with which it leaves
+}
+
+// Listening is the listener that was started last.
+type Listening struct {
+	Attempt int       `json:"attempt"`
+	At      time.Time `json:"at"`
+}
+
+// Record is what is known of one job beside what Slurm says.
+type Record struct {
+	Version   int               `json:"version"`
+	Job       driver.JobID      `json:"job"`
+	Number    string            `json:"number,omitempty"` // of an array's task, once it has one of its own
+	User      string            `json:"user,omitempty"`
+	Request   driver.RequestID  `json:"request,omitempty"`
+	Filename  string            `json:"filename,omitempty"`
+	Script    []byte            `json:"script"`
+	Env       map[string]string `json:"env,omitempty"` // that the submission set
+	Submitted time.Time         `json:"submitted"`     // first
+	Own       Size              `json:"own"`           // what the owner asked for
+	Set       *Size             `json:"set,omitempty"` // that it had when it was last seen, our changes included
+	Late      *Late             `json:"late,omitempty"`
+	Delayed   bool              `json:"delayed,omitempty"` // its wait is ours to end
+	Repairs   bool              `json:"repairs,omitempty"` // a kill for memory under the last change may be taken back: nobody depended on the job
+	Node      string            `json:"node,omitempty"`    // where it ran when the last intent came
+	Next      *Next             `json:"next,omitempty"`
+	Listening *Listening        `json:"listening,omitempty"`
+	Output    *Mark             `json:"output,omitempty"` // of the latest attempt that an intent brought about
+	Attempts  []driver.Attempt  `json:"attempts,omitempty"`
+	From      From              `json:"from,omitzero"`
+	Last      *driver.Job       `json:"last,omitempty"` // how it ended
+	move.Record
+}
+
+// Journal is the state directory: requests/HASH, and jobs/ID.json and arrays/ID.json with
+// what the tasks of an array have in common.
+type Journal struct {
+	dir          string
+	jobs, arrays move.Store
+}
+
+// OpenJournal makes the directory where it is missing.
+func OpenJournal(dir string) (Journal, error) {
+	err := durable.MkdirAll(filepath.Join(dir, "requests"), 0o700)
+	jobs, jerr := durable.OpenFolder(filepath.Join(dir, "jobs"))
+	arrays, aerr := durable.OpenFolder(filepath.Join(dir, "arrays"))
+	if err := errors.Join(err, jerr, aerr); err != nil {
+		return Journal{}, fmt.Errorf("journal: %w", err)
+	}
+	return Journal{dir, jobs, arrays}, nil
+}
+
+func (j Journal) request(id driver.RequestID) string {
+	return filepath.Join(j.dir, "requests", digest(string(id)))
+}
+
+func digest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:])
+}
+
+// MarkerKey is how the markers of all requests begin.
+const MarkerKey = "pitchpipe-request="
+
+// Marker is what names a request in a job's comment. It tells of the journal too,
+// since two controllers may use the same request id.
+func (j Journal) Marker(id driver.RequestID) string {
+	return MarkerKey + digest(j.dir + "\x00" + string(id))[:24]
+}
+
+// Request returns what is known of a request id. Its error is fs.ErrNotExist where
+// it is new.
+func (j Journal) Request(id driver.RequestID) (Request, error) {
+	var r Request
+	err := durable.ReadJSON(j.request(id), &r)
+	if err == nil && (r.Version < 1 || r.Version > recordVersion) {
+		err = fmt.Errorf("request %s: version %d of the journal is not known: %w", id, r.Version, driver.ErrInvalid)
+	}
+	return r, err
+}
+
+// Claim makes a request id this caller's, before anything of its job exists. Its
+// error is fs.ErrExist where another was first.
+func (j Journal) Claim(r Request) error {
+	r.Version = recordVersion
+	return durable.Claim(j.request(r.ID), r)
+}
+
+// Keep replaces what is known of a request.
+func (j Journal) Keep(r Request) error {
+	r.Version = recordVersion
+	return durable.WriteJSON(j.request(r.ID), r, 0o600)
+}
+
+// Free forgets a request that certainly made no job.
+func (j Journal) Free(id driver.RequestID) error {
+	if err := os.Remove(j.request(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("journal: freeing a request: %w", err)
+	}
+	return durable.SyncDir(filepath.Join(j.dir, "requests"))
+}
+
+// Read returns the record of a job. Its error is fs.ErrNotExist where there is none.
+func (j Journal) Read(id driver.JobID) (*Record, error) { return read(j.jobs, id) }
+
+// ReadArray returns what the tasks of an array have in common that was submitted here.
+// Its error is fs.ErrNotExist where there is nothing.
+func (j Journal) ReadArray(id driver.JobID) (*Record, error) { return read(j.arrays, id) }
+
+func read(store move.Store, id driver.JobID) (*Record, error) {
+	data, err := store.Load(context.Background(), string(id))
+	if err != nil {
+		return nil, err
+	}
+	var r Record
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, fmt.Errorf("record of job %s: %w", id, err)
+	}
+	if r.Version == 1 {
+		// What is in From now stood beside the intent.
+		var old struct {
+			Moving From `json:"moving"`
+		}
+		if err := json.Unmarshal(data, &old); err != nil {
+			return nil, fmt.Errorf("record of job %s: %w", id, err)
+		}
+		r.From, r.Version = old.Moving, recordVersion
+	}
+	if r.Version != recordVersion || r.Job != id {
+		return nil, fmt.Errorf("record of job %s: version %d of job %q is not known: %w", id, r.Version, r.Job, driver.ErrInvalid)
+	}
+	return &r, nil
+}
+
+// Write replaces the record of a job.
+func (j Journal) Write(r *Record) error { return write(j.jobs, r) }
+
+// WriteArray replaces what the tasks of an array have in common.
+func (j Journal) WriteArray(r *Record) error { return write(j.arrays, r) }
+
+func write(store move.Store, r *Record) error {
+	r.Version = recordVersion
+	data, err := json.MarshalIndent(r, "", "\t")
+	if err != nil {
+		return fmt.Errorf("record of job %s: %w", r.Job, err)
+	}
+	return store.Save(context.Background(), string(r.Job), append(data, '\n'))
+}
+
+// Jobs lists the jobs that have a record.
+func (j Journal) Jobs() ([]driver.JobID, error) { return list(j.jobs) }
+
+// Arrays lists the arrays that were submitted here.
+func (j Journal) Arrays() ([]driver.JobID, error) { return list(j.arrays) }
+
+func list(store move.Store) ([]driver.JobID, error) {
+	names, err := store.List(context.Background())
+	out := make([]driver.JobID, len(names))
+	for i, name := range names {
+		out[i] = driver.JobID(name)
+	}
+	return out, err
+}
+
+// Forget removes the record of a job.
+func (j Journal) Forget(id driver.JobID) error {
+	return j.jobs.Delete(context.Background(), string(id))
+}
+
+// ForgetArray removes what the tasks of an array have in common.
+func (j Journal) ForgetArray(id driver.JobID) error {
+	return j.arrays.Delete(context.Background(), string(id))
+}

@@ -1,0 +1,162 @@
+package collector
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// ErrSilent means that a source does not answer: a read of it hangs in the kernel.
+var ErrSilent = errors.New("does not answer")
+
+const (
+	// callPatience is how long a source may take before the others go on without it. A
+	// reading of a job of thousands of threads takes a tenth of that.
+	callPatience = 2 * time.Second
+	// Patience is how long a source may take to say what it is.
+	Patience = 5 * time.Second
+)
+
+// Worker makes the calls of one source, one at a time and each in a goroutine of its own, so
+// that a source that hangs in the kernel holds up no other. Until the call that hangs
+// returns, nothing more is asked of that source. A worker belongs to one goroutine.
+type Worker struct {
+	name string
+
+	mu    sync.Mutex
+	since time.Time // when the call began that does not return; zero = there is none
+	later []func()  // to be done when it does
+}
+
+// NewWorker returns the worker of a source.
+func NewWorker(name string) *Worker { return &Worker{name: name} }
+
+// Do makes a call, and returns an ErrSilent where it takes too long. The caller must not
+// look at what the call writes then.
+func (w *Worker) Do(call func()) error { return w.Each(1, func(int) { call() }) }
+
+// DoWithin is Do with another patience.
+func (w *Worker) DoWithin(patience time.Duration, call func()) error {
+	return w.each(patience, 1, func(int) { call() })
+}
+
+// Each makes a call for each of n things in one goroutine, since to change to another and
+// back costs as much as a reading. The patience is for each; where one takes too long, the
+// caller must not look at any.
+func (w *Worker) Each(n int, call func(i int)) error { return w.each(callPatience, n, call) }
+
+func (w *Worker) each(patience time.Duration, n int, call func(i int)) error {
+	if err := w.Stuck(); err != nil {
+		return err
+	}
+	if n == 0 {
+		return nil
+	}
+	var steps atomic.Int64
+	var left atomic.Bool // the caller does not wait any more
+	began, done := time.Now(), make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range n {
+			if left.Load() {
+				break
+			}
+			call(i)
+			steps.Add(1)
+		}
+		w.returned()
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for last := int64(0); ; {
+		select {
+		case <-done:
+			return nil
+		case <-timer.C:
+		}
+		now := steps.Load()
+		if now == last {
+			break
+		}
+		last, began = now, time.Now()
+		timer.Reset(patience)
+	}
+	left.Store(true)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	select {
+	case <-done:
+		if steps.Load() == int64(n) {
+			return nil
+		}
+		return fmt.Errorf("%s: %w in time", w.name, ErrSilent)
+	default:
+	}
+	w.since = began
+	return w.silence()
+}
+
+// returned does what waited for the calw.
+func (w *Worker) returned() {
+	w.mu.Lock()
+	for len(w.later) > 0 {
+		f := w.later[0]
+		w.later = w.later[1:]
+		w.mu.Unlock()
+		f()
+		w.mu.Lock()
+	}
+	w.since = time.Time{}
+	w.mu.Unlock()
+}
+
+// Then runs f when no call hangs: now, or as soon as that has returned.
+func (w *Worker) Then(f func()) {
+	w.mu.Lock()
+	if !w.since.IsZero() {
+		w.later = append(w.later, f)
+		w.mu.Unlock()
+		return
+	}
+	w.mu.Unlock()
+	f()
+}
+
+// Stuck returns an ErrSilent that says since when, where a call hangs.
+func (w *Worker) Stuck() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.silence()
+}
+
+func (w *Worker) silence() error {
+	if w.since.IsZero() {
+		return nil
+	}
+	return fmt.Errorf("%s: %w since %s", w.name, ErrSilent, w.since.UTC().Format(time.RFC3339))
+}
+
+// Get makes a call through a worker and returns what it returned, or an ErrSilent.
+func Get[T any](w *Worker, call func() (T, error)) (T, error) {
+	got := &struct {
+		v   T
+		err error
+	}{}
+	if err := w.Do(func() { got.v, got.err = call() }); err != nil {
+		var none T
+		return none, err
+	}
+	return got.v, got.err
+}
+
+// Ask makes one call that may hang, within Patience. The error names no time, since it
+// becomes a label of a metric.
+func Ask[T any](name string, call func() T) (answer T, err error) {
+	box := new(T)
+	if NewWorker(name).DoWithin(Patience, func() { *box = call() }) != nil {
+		return answer, fmt.Errorf("%s: %w", name, ErrSilent)
+	}
+	return *box, nil
+}

@@ -1,0 +1,182 @@
+package metrics
+
+import (
+	"cmp"
+	"math"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector/energy"
+	"pitchpipe/exporter/sampler"
+	"pitchpipe/exporter/window"
+)
+
+// encode writes the page of a caller who sees what v says.
+func (s *pages) encode(snap *sampler.Snapshot, latest []window.Latest, v View) []byte {
+	s.addNode(snap, v)
+	s.addSelf(snap)
+	for _, l := range latest {
+		if v.sees(l.Job.UID) {
+			s.addJob(snap, l)
+		}
+	}
+	return s.build.page(s.tail)
+}
+
+func (s *pages) addNode(snap *sampler.Snapshot, v View) {
+	about, add := s.cfg.Node(), s.addPlain
+	add("pitchpipe_build_info", 1, s.cfg.Version, runtime.Version())
+	for _, source := range about.Sources {
+		source, answers := withSilence(source, snap.Silent)
+		add("pitchpipe_source_up", truth(source.Support == api.Supported && answers), source.Name, string(source.Support), source.Reason)
+	}
+	s.addPerfNode(about)
+	s.addGPUs()
+	add("pitchpipe_node_info", 1, about.CPUModel, about.MachineKind, about.EnergySource)
+	add("pitchpipe_node_cores", float64(cmp.Or(snap.CPU.Cores, about.Cores)))
+	add("pitchpipe_node_memory_bytes", float64(about.MemoryBytes))
+	add("pitchpipe_node_cpu_busy_seconds_total", snap.CPU.Busy)
+	add("pitchpipe_node_cpu_steal_seconds_total", snap.CPU.Steal)
+	add("pitchpipe_node_load1", snap.Load)
+	parts := func(name string, j energy.Joules, before ...string) {
+		add(name, j.Active, append(before, snap.Source, "active")...)
+		add(name, j.Idle, append(before, snap.Source, "idle")...)
+		if j.GPU > 0 || s.cfg.GPUs != nil {
+			add(name, j.GPU, append(before, energy.GPU, "gpu")...)
+		}
+	}
+	parts("pitchpipe_node_energy_joules_total", snap.Book.Node)
+	parts("pitchpipe_system_energy_joules_total", snap.Book.System)
+	for _, u := range snap.Users {
+		if v.sees(u.UID) {
+			parts("pitchpipe_user_energy_joules_total", u.Joules, strconv.FormatUint(uint64(u.UID), 10))
+		}
+	}
+	add("pitchpipe_node_energy_covered_seconds_total", snap.Covered)
+	for _, z := range snap.Zones {
+		add("pitchpipe_node_zone_energy_joules_total", z.Joules, z.Name, z.ID, strconv.FormatBool(z.Counted))
+	}
+	add("pitchpipe_node_idle_watts", snap.IdleWatts, snap.IdleBasis)
+	for _, i := range snap.Idle {
+		add("pitchpipe_node_idle_calibration_watts", i.Watts, i.ID)
+		if !i.At.IsZero() {
+			add("pitchpipe_node_idle_calibration_time_seconds", float64(i.At.Unix()), i.ID)
+		}
+	}
+	add("pitchpipe_jobs_running", float64(snap.Running))
+}
+
+// addPlain writes a series that is about no job.
+func (s *pages) addPlain(name string, v float64, values ...string) {
+	s.build.add(name, v, nil, values...)
+}
+
+func (s *pages) addJob(snap *sampler.Snapshot, l window.Latest) {
+	job := jobLabels(l.Job)
+	add := func(name string, v float64, values ...string) { s.build.add(name, v, job, values...) }
+	add("pitchpipe_job_info", 1, strconv.FormatUint(uint64(l.Job.UID), 10), l.Job.Cgroup)
+	began := l.Job.First
+	if began.IsZero() {
+		began = l.Job.Started
+	}
+	add("pitchpipe_job_start_time_seconds", float64(began.UnixMilli())/1e3)
+	add("pitchpipe_job_ended", truth(l.Job.Ended))
+	key := attrib.Key{Manager: l.Job.Manager, ID: l.Job.ID, Attempt: l.Job.Attempt}
+	if joules, known := snap.JobJoules[key]; known {
+		add("pitchpipe_job_energy_idle_joules_total", joules.Idle, l.Source)
+		addParts(add, joules, snap.Base, l.Source)
+	}
+	for i, c := range s.build.columns {
+		switch v := l.Values[i]; {
+		case math.IsNaN(v):
+		case c.family != nil && c.family.Column == api.ColJoules:
+			c.family.add(v, job, l.Source)
+		case c.family != nil:
+			c.family.add(v, job)
+		case c.event != "":
+			add(perfOthers, v, c.event)
+		case c.group != "":
+			addGroup(add, c.group, v, l.Values[c.other])
+		}
+	}
+	b := l.Job.Budget
+	if b == nil {
+		return
+	}
+	add("pitchpipe_job_energy_budget_joules", b.Joules, string(b.By), b.Counts())
+	add("pitchpipe_job_energy_budget_used_joules", b.Used)
+	if b.Seconds > 0 {
+		add("pitchpipe_job_time_budget_seconds", b.Seconds)
+	}
+}
+
+const jobParts = "pitchpipe_job_energy_component_joules_total"
+
+// addParts writes what a job's joules are made of; source is that of what the meter counts.
+func addParts(add func(name string, v float64, values ...string), j energy.Joules, base energy.Component, source string) {
+	part := func(component energy.Component, kind, source string, v float64) {
+		add(jobParts, v, string(component), kind, source)
+	}
+	part(base, "active", source, j.Active-j.DRAMActive)
+	part(base, "idle", source, j.Idle-j.DRAMIdle)
+	if j.DRAMActive+j.DRAMIdle > 0 {
+		part(energy.DRAM, "active", source, j.DRAMActive)
+		part(energy.DRAM, "idle", source, j.DRAMIdle)
+	}
+	if j.GPU > 0 {
+		part(energy.GPU, "gpu", energy.GPU, j.GPU)
+	}
+}
+
+func (s *pages) addSelf(snap *sampler.Snapshot) {
+	stats, add := snap.Stats, s.addPlain
+	if !snap.At.IsZero() {
+		add("pitchpipe_exporter_sample_time_seconds", float64(snap.At.UnixMilli())/1e3)
+	}
+	add("pitchpipe_exporter_ticks_total", float64(stats.Ticks))
+	add("pitchpipe_exporter_tick_seconds_total", stats.TickSeconds)
+	add("pitchpipe_exporter_read_errors_total", float64(stats.ReadErrors))
+	add("pitchpipe_exporter_marks_total", float64(stats.Marks-stats.MarksBare), "snapshot")
+	add("pitchpipe_exporter_marks_total", float64(stats.MarksBare), "bare")
+	add("pitchpipe_exporter_marks_total", float64(stats.MarksRefused), "refused")
+	add("pitchpipe_exporter_marks_total", float64(stats.MarksRepeated), "repeated")
+	add("pitchpipe_exporter_saves_total", float64(stats.Saves))
+	add("pitchpipe_exporter_jobs_refused_total", float64(stats.JobsRefused))
+}
+
+// silent is the reason of a source that does not answer. Since when is in the log and in the
+// API: a time in a label would make a series of its own of each silence.
+const silent = "does not answer"
+
+// withSilence reports whether a source answers, and gives it the reason where it does not:
+// that of the entry with its own name, else that of its reader, all of which fall silent
+// together.
+func withSilence(s api.Source, mute []api.Source) (api.Source, bool) {
+	if s.Support != api.Supported {
+		return s, !s.Silent
+	}
+	kind, _, _ := strings.Cut(s.Name, "/")
+	for _, m := range mute {
+		switch m.Name {
+		case s.Name:
+			if s.Reason = m.Reason; kind == s.Name {
+				s.Reason = silent
+			}
+			return s, false
+		case kind:
+			s.Reason = silent
+			return s, false
+		}
+	}
+	return s, !s.Silent
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

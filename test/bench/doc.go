@@ -1,0 +1,10 @@
+// Command bench prints what Pitchpipe costs on this machine.
+//
+//	bench slurm|nomad [flags]   watching a queue, and how soon a new job is seen
+//	bench exporter [flags]      a scrape and sampling, beside node_exporter
+//	bench mind [flags]          the evaluations of the tuner's mind on recorded runs
+//
+// In: numbers of jobs and times. Out: a report with the machine and its load, and what the
+// project asks for beside what it found. It never measures on a cluster that it did not
+// start itself, and leaves nothing behind.
+package main
