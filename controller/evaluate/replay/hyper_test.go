@@ -15,7 +15,7 @@ import (
 	"pitchpipe/controller/evaluate/result"
 )
 
-// curves are two workloads of 12 runs: the error falls to that of the setting, the best
+// curvesOfTwo are two workloads of 12 runs: the error falls to that of the setting, the best
 // of which is 0.01 above the floor at 5, and an epoch costs a second. One run breaks.
 func curvesOfTwo(t *testing.T) records.Table {
 	t.Helper()

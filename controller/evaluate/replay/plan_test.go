@@ -21,7 +21,7 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// small is what most tests change a little.
+// smallPlan is what most tests change a little.
 func smallPlan(t interface{ Fatal(...any) }, files ...string) replay.PlanInput {
 	return replay.PlanInput{Set: trialsIn(t, files...), Measure: tuning.Measure{Objective: tuning.Energy, Weight: .5}, Probes: 4, Restart: 10 * time.Second, Seeds: 1}
 }
