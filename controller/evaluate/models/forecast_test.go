@@ -1,7 +1,6 @@
 package models_test
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -99,31 +98,6 @@ func reread(t testing.TB, table records.Table, at int, loss float64) records.Row
 	}
 	again.Rows[0].Set("loss", loss)
 	return again.Rows[0]
-}
-
-func TestBadInputOfAForecastIsOneError(t *testing.T) {
-	t.Parallel()
-	good := smallForecast(t)
-	noLoss := good
-	noLoss.Rows = []records.Row{{Line: 7, Workload: "w", Run: "r"}}
-	back := good
-	back.Rows = []records.Row{good.Rows[3], good.Rows[2]}
-	for _, tc := range []struct {
-		name string
-		in   models.ForecastInput
-		want string
-	}{
-		{"no file", models.ForecastInput{Seen: []float64{0.5}}, "no curves"},
-		{"no share", models.ForecastInput{Set: records.Set{Curves: []records.Table{good}}}, "seen []: want shares"},
-		{"a share of all", models.ForecastInput{Set: records.Set{Curves: []records.Table{good}}, Seen: []float64{1}}, "seen [1]: want shares above 0 and below 1"},
-		{"a measure that is none", models.ForecastInput{Set: records.Set{Curves: []records.Table{good}}, Seen: []float64{0.5}, Measure: "luck"}, `measure "luck"`},
-		{"a file without values", models.ForecastInput{Set: records.Set{Curves: []records.Table{noLoss}}, Seen: []float64{0.5}}, "small.csv: no row has a value"},
-		{"epochs that run backwards", models.ForecastInput{Set: records.Set{Curves: []records.Table{back}}, Seen: []float64{0.5}}, "small.csv:4: epoch 3 of run a0"},
-	} {
-		if _, err := models.Forecast(t.Context(), tc.in, result.Quiet); !errors.Is(err, result.ErrInput) || !strings.Contains(fmt.Sprint(err), tc.want) {
-			t.Errorf("%s: %v, want %q", tc.name, err, tc.want)
-		}
-	}
 }
 
 func BenchmarkForecasts(b *testing.B) {

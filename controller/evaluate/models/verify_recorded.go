@@ -45,7 +45,7 @@ func alikeOf(runs []keyed) []alike {
 
 // forEach makes a null of what was measured for each objective that verdicts are asked
 // about, where there is enough.
-func forEach(list []alike, make func(tuning.Objective, []alike) []null) []null {
+func forEach(list []alike, nulls func(tuning.Objective, []alike) []null) []null {
 	var out []null
 	for _, o := range []tuning.Objective{tuning.Time, tuning.Energy} {
 		of := list
@@ -58,7 +58,7 @@ func forEach(list []alike, make func(tuning.Objective, []alike) []null) []null {
 				of = append(of, s)
 			}
 		}
-		out = append(out, make(o, of)...)
+		out = append(out, nulls(o, of)...)
 	}
 	return slices.DeleteFunc(out, func(n null) bool { return len(n.workloads) == 0 })
 }

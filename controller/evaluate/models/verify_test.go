@@ -2,7 +2,6 @@ package models_test
 
 import (
 	stdcmp "cmp"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -189,25 +188,6 @@ func TestEpochsThatShrinkAreALimit(t *testing.T) {
 	}
 	if len(r.Summary.Over) != 0 {
 		t.Errorf("above the level: %q", r.Summary.Over)
-	}
-}
-
-func TestBadInputOfVerdictsIsOneError(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		in   models.VerifyInput
-		is   error
-		says string
-	}{
-		"seeds below one":          {models.VerifyInput{Seeds: -1}, result.ErrInput, "-1 seeds: want 1 or more"},
-		"a level that is no share": {models.VerifyInput{Level: 5}, result.ErrInput, "level 5: want a share"},
-		"no epochs":                {models.VerifyInput{Epochs: -1}, result.ErrInput, "-1 epochs"},
-		"candidates below none":    {models.VerifyInput{Candidates: -1}, result.ErrInput, "-1 candidates"},
-	} {
-		_, err := models.Verify(t.Context(), full(c.in), result.Quiet)
-		if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }
 

@@ -166,7 +166,7 @@ const (
 
 // ladder is a method with its rungs; runs is how many full ones a search can pay.
 func (p *problem) ladder(m Method, runs int, rng *rand.Rand) propose.Ladder {
-	least, fresh := p.full, propose.Method(p.candidates.Random(rng))
+	least, fresh := p.full, p.candidates.Random(rng)
 	expected := p.expected
 	switch m {
 	case Grid, LatinHypercube:

@@ -1,7 +1,6 @@
 package replay_test
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -16,7 +15,7 @@ import (
 	"pitchpipe/controller/evaluate/result"
 )
 
-// curves are two workloads of 12 runs: the error falls to that of the setting, the best
+// curvesOfTwo are two workloads of 12 runs: the error falls to that of the setting, the best
 // of which is 0.01 above the floor at 5, and an epoch costs a second. One run breaks.
 func curvesOfTwo(t *testing.T) records.Table {
 	t.Helper()
@@ -85,31 +84,6 @@ func TestCurvesWithoutSecondsHaveNoRegret(t *testing.T) {
 		if r.RegretMean.Known() || r.Seconds.Known() {
 			t.Errorf("%+v: what was not recorded is a number", r)
 		}
-	}
-}
-
-func TestBadInputOfAHyperSearchIsOneError(t *testing.T) {
-	t.Parallel()
-	good := curvesOfTwo(t)
-	for _, tc := range []struct {
-		name string
-		in   replay.HyperInput
-		want string
-	}{
-		{"no file", replay.HyperInput{Seeds: 1}, "no file: want curves"},
-		{"no seeds", replay.HyperInput{Set: records.Set{Curves: []records.Table{good}}}, "0 seeds: want 1 at least"},
-		{"seconds below nothing", replay.HyperInput{Set: records.Set{Curves: []records.Table{good}}, Seconds: -1, Seeds: 1}, "-1 seconds, 10 runs: want more than 0"},
-		{"an unknown method", replay.HyperInput{Set: records.Set{Curves: []records.Table{good}}, Seeds: 1, Methods: []replay.Method{"luck"}}, `method "luck": want one of random, grid, latin_hypercube, gaussian_process, asha, asha_gaussian_process, asha_gaussian_process_warm`},
-		{"no outcome", replay.HyperInput{Set: records.Set{Curves: []records.Table{evaluatetest.Table(t, "x.csv", "run,workload,machine,epoch\n1,a,m,1\n", records.Curves)}}, Seeds: 1}, "x.csv:1:1: no column quality or loss"},
-		{"a single run", replay.HyperInput{Set: records.Set{Curves: []records.Table{evaluatetest.Table(t, "x.csv", "run,workload,machine,epoch,loss\n1,a,m,1,2\n", records.Curves)}}, Seeds: 1}, "x.csv: no workload has two runs with an outcome"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			_, err := replay.Hyper(t.Context(), tc.in, result.Quiet)
-			if !errors.Is(err, result.ErrInput) || err.Error() != "invalid input: "+tc.want {
-				t.Errorf("got  %v\nwant invalid input: %s", err, tc.want)
-			}
-		})
 	}
 }
 

@@ -19,7 +19,11 @@ type site struct{ seen []knowledge.Observation }
 func (s *site) recall(now time.Time, q reconcile.Question) reconcile.Recollection {
 	m := q.Policy.Measure()
 	out := reconcile.Recollection{
-		Knowledge: tuning.Knowledge{KindEffects: knowledge.Effects(s.seen, q.Kind, q.Own, m, now), Carried: knowledge.Carried(s.seen, q.Kind, q.Own, m, now), Regressed: knowledge.Regressions(s.seen, q.Kind)},
+		Knowledge: tuning.Knowledge{
+			KindEffects: knowledge.Effects(s.seen, q.Kind, q.Own, m, now),
+			Carried:     knowledge.Carried(s.seen, q.Kind, q.Own, m, now),
+			Regressed:   knowledge.Regressions(s.seen, q.Kind),
+		},
 	}
 	out.KindSeconds, out.KindRuns = knowledge.KindSeconds(s.seen, q.Kind, q.Own)
 	out.RestartCost, _ = knowledge.RestartCost(s.seen, q.Kind)

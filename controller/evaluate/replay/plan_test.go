@@ -3,7 +3,6 @@ package replay_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -22,7 +21,7 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// small is what most tests change a little.
+// smallPlan is what most tests change a little.
 func smallPlan(t interface{ Fatal(...any) }, files ...string) replay.PlanInput {
 	return replay.PlanInput{Set: trialsIn(t, files...), Measure: tuning.Measure{Objective: tuning.Energy, Weight: .5}, Probes: 4, Restart: 10 * time.Second, Seeds: 1}
 }
@@ -293,42 +292,6 @@ func TestCurvesTellHowEpochsVaryAndWhatTheyReport(t *testing.T) {
 	}
 	if len(lengths) != 2 || !lengths[90*time.Second] || !lengths[110*time.Second] {
 		t.Errorf("epochs last %v, want 90 and 110 s", lengths)
-	}
-}
-
-func TestNonsenseIsRefused(t *testing.T) {
-	t.Parallel()
-	file := write(t, "trials.csv", halves)
-	for name, c := range map[string]struct {
-		change func(*replay.PlanInput)
-		is     error
-		says   string
-	}{
-		"no file":                 {func(in *replay.PlanInput) { in.Trials = nil }, result.ErrInput, "no file"},
-		"an unknown objective":    {func(in *replay.PlanInput) { in.Objective = "speed" }, result.ErrInput, `objective "speed"`},
-		"a weight that is none":   {func(in *replay.PlanInput) { in.Weight = math.NaN() }, result.ErrInput, "weight"},
-		"a limit that none keeps": {func(in *replay.PlanInput) { in.MaxSlowdown = .5 }, result.ErrInput, "slowdown"},
-		"no seed":                 {func(in *replay.PlanInput) { in.Seeds = 0 }, result.ErrInput, "0 seeds"},
-		"fewer than no probes":    {func(in *replay.PlanInput) { in.Probes = -1 }, result.ErrInput, "-1 probes"},
-		"fewer than no returns":   {func(in *replay.PlanInput) { in.Returns = -1 }, result.ErrInput, "-1 returns"},
-		"fewer than no tries":     {func(in *replay.PlanInput) { in.Tries = -1 }, result.ErrInput, "try -1 times"},
-		"noise below nothing":     {func(in *replay.PlanInput) { in.Noise.Epoch = -.1 }, result.ErrInput, "-0.1 between epochs"},
-		"noise that is none":      {func(in *replay.PlanInput) { in.Noise.Attempt = math.NaN() }, result.ErrInput, "noise of NaN"},
-		"a restart for nothing":   {func(in *replay.PlanInput) { in.Restart = 0 }, result.ErrInput, "a restart of 0s"},
-		"fewer than no epochs":    {func(in *replay.PlanInput) { in.Epochs = []int{-1} }, result.ErrInput, "-1 epochs"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			in := smallPlan(t, file)
-			c.change(&in)
-			_, err := replay.Plan(t.Context(), in, result.Quiet)
-			if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("%v, want %v with %q", err, c.is, c.says)
-			}
-			if _, other := replay.PlanJobs(in); other == nil || other.Error() != err.Error() {
-				t.Errorf("the jobs: %v, want %v", other, err)
-			}
-		})
 	}
 }
 

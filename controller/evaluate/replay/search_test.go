@@ -194,33 +194,6 @@ func TestWhatIsPerfectDidNotFail(t *testing.T) {
 	}
 }
 
-func TestBadInputOfASearchIsOneError(t *testing.T) {
-	t.Parallel()
-	good := evaluatetest.Table(t, "x.csv", trials, records.Trials)
-	for _, tc := range []struct {
-		name string
-		in   replay.SearchInput
-		want string
-	}{
-		{"no file", replay.SearchInput{Seeds: 1}, "no file: want trials or curves"},
-		{"no seeds", replay.SearchInput{Set: records.Set{Trials: []records.Table{good}}}, "0 seeds: want 1 at least"},
-		{"a budget of nothing", replay.SearchInput{Set: records.Set{Trials: []records.Table{good}}, Seeds: 1, Budgets: []int{4, 0}}, "budget 0: want measurements, 1 at least"},
-		{"an unknown outcome", replay.SearchInput{Set: records.Set{Trials: []records.Table{good}}, Seeds: 1, Outcome: "joy"}, `outcome "joy": want one of joules, seconds, edp, epoch_seconds, samples_per_second, error, loss`},
-		{"an unknown method", replay.SearchInput{Set: records.Set{Trials: []records.Table{good}}, Seeds: 1, Methods: []replay.Method{"luck"}}, `method "luck": want one of random, grid, latin_hypercube, gaussian_process, gaussian_process_warm, bandit`},
-		{"an outcome without a column", replay.SearchInput{Set: records.Set{Trials: []records.Table{good}}, Seeds: 1, Outcome: "error"}, `x.csv:1:1: no column "quality", which the outcome error needs`},
-		{"no outcome at all", replay.SearchInput{Set: records.Set{Trials: []records.Table{evaluatetest.Table(t, "x.csv", "workload,machine,knob_x\na,m,1\n", records.Trials)}}, Seeds: 1}, "x.csv:1:1: no column of an outcome: want one of joules, seconds, samples_per_second, epoch_seconds, error, loss"},
-		{"a single setting", replay.SearchInput{Set: records.Set{Trials: []records.Table{evaluatetest.Table(t, "x.csv", "workload,machine,knob_x,joules\na,m,1,1\n", records.Trials)}}, Seeds: 1}, "x.csv: no workload can be searched: of a, it has a single setting"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			_, err := replay.Search(t.Context(), tc.in, result.Quiet)
-			if !errors.Is(err, result.ErrInput) || err.Error() != "invalid input: "+tc.want {
-				t.Errorf("got  %v\nwant invalid input: %s", err, tc.want)
-			}
-		})
-	}
-}
-
 // TestTenMeasurementsComeTwiceAsNearAsRandomOnes states the aim over recorded runs: after ten
 // measurements the mean log ratio to the best setting is at most half of random's. It
 // has to hold with any one workload left out.

@@ -187,7 +187,7 @@ func (l *ledger) best() int {
 	return best
 }
 
-// pay makes one return of the job happen under a point, and again under the best one known
+// returned makes one return of the job happen under a point, and again under the best one known
 // where it does not reach its end. It is stopped when it costs beta times the best.
 func (l *ledger) returned(p int) {
 	powers := 1.0 // how often the score counts a factor that seconds and joules share

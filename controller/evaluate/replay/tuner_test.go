@@ -261,27 +261,3 @@ func TestKnobsMayBeWords(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
-
-func TestBadInputIsOneErrorAndNothingElse(t *testing.T) {
-	t.Parallel()
-	good := write(t, "good.csv", "workload,machine,knob_cores,seconds\na,m,1,2\na,m,2,1\n")
-	for _, tc := range []struct {
-		name string
-		in   replay.TunerInput
-		want error
-		text string
-	}{
-		{"no seeds", replay.TunerInput{Set: trialsIn(t, good), Seeds: -1}, result.ErrInput, "want at least 1"},
-		{"a limit below 1", replay.TunerInput{Set: trialsIn(t, good), Seeds: 1, Goal: recur.Goal{MaxSlowdown: .9}}, result.ErrInput, "0.9"},
-		{"a share above 1", replay.TunerInput{Set: trialsIn(t, good), Seeds: 1, Goal: recur.Goal{Attain: 1.1}}, result.ErrInput, "1.1"},
-		{
-			"no row with a time",
-			replay.TunerInput{Set: trialsIn(t, write(t, "bad.csv", "workload,machine,knob_cores,seconds\na,m,1,\na,m,2,0\n")), Seeds: 1},
-			records.ErrInvalid, "bad.csv:2:1: of a nothing can be used: it has no time",
-		},
-	} {
-		if _, err := replay.Tuner(t.Context(), tc.in, result.Quiet); !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.text) {
-			t.Errorf("%s: %v", tc.name, err)
-		}
-	}
-}

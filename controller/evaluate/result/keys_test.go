@@ -23,9 +23,15 @@ var update = flag.Bool("update", false, "rewrite the page")
 // reports are those of all evaluations, in the order of the page.
 func reports() []any {
 	return []any{
-		replay.TunerReport{Command: "evaluate tuner"}, models.ClassifierReport{Command: "evaluate classifier"}, models.RegretReport{Command: "evaluate regret"},
-		models.ForecastReport{Command: "evaluate forecast"}, replay.SpeedReport{Command: "evaluate speed"}, replay.SearchReport{Command: "evaluate search"},
-		replay.HyperReport{Command: "evaluate hyper"}, replay.PlanReport{Command: "evaluate plan"}, models.VerifyReport{Command: "evaluate verify"},
+		replay.TunerReport{Command: "evaluate tuner"},
+		models.ClassifierReport{Command: "evaluate classifier"},
+		models.RegretReport{Command: "evaluate regret"},
+		models.ForecastReport{Command: "evaluate forecast"},
+		replay.SpeedReport{Command: "evaluate speed"},
+		replay.SearchReport{Command: "evaluate search"},
+		replay.HyperReport{Command: "evaluate hyper"},
+		replay.PlanReport{Command: "evaluate plan"},
+		models.VerifyReport{Command: "evaluate verify"},
 	}
 }
 

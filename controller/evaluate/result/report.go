@@ -67,7 +67,7 @@ type Detailed interface{ Detail() bool }
 func table(rows reflect.Value) string {
 	list := reflect.MakeSlice(rows.Type(), 0, rows.Len())
 	for i := range rows.Len() {
-		if d, ok := rows.Index(i).Interface().(Detailed); !ok || !d.Detail() {
+		if d, ok := reflect.TypeAssert[Detailed](rows.Index(i)); !ok || !d.Detail() {
 			list = reflect.Append(list, rows.Index(i))
 		}
 	}

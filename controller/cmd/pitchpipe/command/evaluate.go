@@ -57,11 +57,11 @@ func evaluation[In, R, S any](
 	evaluate func(context.Context, In, result.Progress) (result.Report[R, S], error), prepare func() error,
 ) *cobra.Command {
 	for _, f := range tables {
-		usage := "tables of " + string(f.formats[0])
-		for _, format := range f.formats[1:] {
-			usage += " or " + string(format)
+		var formats []string
+		for _, format := range f.formats {
+			formats = append(formats, string(format))
 		}
-		cmd.Flags().StringSliceVar(&f.files, f.name, nil, usage+"; further files may follow as arguments")
+		cmd.Flags().StringSliceVar(&f.files, f.name, nil, "tables of "+strings.Join(formats, " or ")+"; further files may follow as arguments")
 	}
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, more []string) error {

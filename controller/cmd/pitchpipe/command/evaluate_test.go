@@ -148,42 +148,69 @@ func TestEvaluationsPrintBothForms(t *testing.T) {
 		says string // on the standard error
 	}{
 		{
-			"tuner", []string{"--trials", write(t, "trials.csv", trialsFile), "--objective", "time", "--seeds", "2", "--default", "cores=1"},
-			2, []string{`"oracle_ratio":0.375`, `"final":"cores=4"`, `"recurrences":20`, `"default":"cores=1"`}, "objective                       time ", "2 of 2 ",
+			"tuner",
+			[]string{"--trials", write(t, "trials.csv", trialsFile), "--objective", "time", "--seeds", "2", "--default", "cores=1"},
+			2,
+			[]string{`"oracle_ratio":0.375`, `"final":"cores=4"`, `"recurrences":20`, `"default":"cores=1"`},
+			"objective                       time ", "2 of 2 ",
 		},
 		{
-			"plan", []string{"--trials", write(t, "trials.csv", jobsFile), "--objective", "cost", "--epochs", "4,60", "--restart-cost", "10", "--seeds", "2"},
-			2, []string{`"moved":0,`, `"paid":1,`, `"final":"cores=2"`, `"skipped":1`, `"restart_seconds":10`}, "restart_seconds     10.000", "2 of 2 ",
+			"plan",
+			[]string{"--trials", write(t, "trials.csv", jobsFile), "--objective", "cost", "--epochs", "4,60", "--restart-cost", "10", "--seeds", "2"},
+			2,
+			[]string{`"moved":0,`, `"paid":1,`, `"final":"cores=2"`, `"skipped":1`, `"restart_seconds":10`},
+			"restart_seconds     10.000", "2 of 2 ",
 		},
 		{
-			"plan", []string{"--trials", write(t, "trials.csv", jobsFile), "--objective", "cost", "--epochs", "60", "--seeds", "1", "--site", write(t, "site.yaml", "default:\n  margin: 1000\n")},
-			1, []string{`"moved":0,"paid":0`}, "moved               0 %", "",
+			"plan",
+			[]string{"--trials", write(t, "trials.csv", jobsFile), "--objective", "cost", "--epochs", "60", "--seeds", "1", "--site", write(t, "site.yaml", "default:\n  margin: 1000\n")},
+			1,
+			[]string{`"moved":0,"paid":0`},
+			"moved               0 %", "",
 		},
 		{
-			"search", []string{"--trials", write(t, "trials.csv", trialsFile), write(t, "curves.csv", curvesFile), "--budget", "1,3", "--seeds", "2"},
-			36, []string{`"outcome":"joules"`, `"outcome":"error"`}, "gaussian_process_warm", "18 of 18 ",
+			"search",
+			[]string{"--trials", write(t, "trials.csv", trialsFile), write(t, "curves.csv", curvesFile), "--budget", "1,3", "--seeds", "2"},
+			36,
+			[]string{`"outcome":"joules"`, `"outcome":"error"`},
+			"gaussian_process_warm", "18 of 18 ",
 		},
 		{
-			"search", []string{"--trials", write(t, "curves.csv", curvesFile), "--budget", "2", "--seeds", "1"},
-			6, []string{`"outcome":"error"`}, "error", "",
+			"search",
+			[]string{"--trials", write(t, "curves.csv", curvesFile), "--budget", "2", "--seeds", "1"},
+			6,
+			[]string{`"outcome":"error"`},
+			"error", "",
 		},
 		{
-			"hyper", []string{"--curves", write(t, "curves.csv", curvesFile), "--seconds", "8", "--seeds", "2", "--method", "random,asha"},
-			2, []string{`"seconds":8,`, `"regret_mean":0,`}, "REGRET", "",
+			"hyper",
+			[]string{"--curves", write(t, "curves.csv", curvesFile), "--seconds", "8", "--seeds", "2", "--method", "random,asha"},
+			2,
+			[]string{`"seconds":8,`, `"regret_mean":0,`},
+			"REGRET", "",
 		},
 		{"speed", []string{"--trials", write(t, "trials.csv", rates()), "--samples", "4"}, 2, []string{`"settings":8,"samples":4`}, "attained_min    1.000", ""},
 		{
-			"speed", []string{"--trials", write(t, "trials.csv", rates()), "--samples", "4", "--outcome", "epoch_seconds"},
-			2, []string{`"chosen":"cores=8"`}, "ATTAINED", "",
+			"speed",
+			[]string{"--trials", write(t, "trials.csv", rates()), "--samples", "4", "--outcome", "epoch_seconds"},
+			2,
+			[]string{`"chosen":"cores=8"`},
+			"ATTAINED", "",
 		},
 		{
-			"forecast", []string{"--curves", write(t, "curves.csv", learned()), "--seen", "0.3,0.5", "--measure", "both"},
-			4, []string{`"measure":"loss","seen":0.3,"runs":3`, `"measure":"quality"`}, "BEST SINGLE", "2 of 2 ",
+			"forecast",
+			[]string{"--curves", write(t, "curves.csv", learned()), "--seen", "0.3,0.5", "--measure", "both"},
+			4,
+			[]string{`"measure":"loss","seen":0.3,"runs":3`, `"measure":"quality"`},
+			"BEST SINGLE", "2 of 2 ",
 		},
 		{
-			"forecast", []string{"--curves", write(t, "adaptations.csv", "run,workload,scenario,epoch,seconds,action,quality\n"+
+			"forecast",
+			[]string{"--curves", write(t, "adaptations.csv", "run,workload,scenario,epoch,seconds,action,quality\n"+
 				"1,a,s,1,5,none,0.1\n1,a,s,2,10,none,0.3\n1,a,s,3,15,none,0.45\n1,a,s,4,20,none,0.5\n1,a,s,5,25,none,0.52\n1,a,s,6,30,none,0.53\n"), "--seen", "0.5"},
-			1, []string{`"measure":"quality"`}, "quality", "",
+			1,
+			[]string{`"measure":"quality"`},
+			"quality", "",
 		},
 		{"verify", []string{"--trials", write(t, "trials.csv", repeats), "--seeds", "2", "--epochs", "3", "--pairs", "8"}, 80, []string{`"replays":2`}, "repeats of one setting", "of "},
 	} {
@@ -221,6 +248,10 @@ func TestEvaluationsRefuseWhatTheyCannotMeasure(t *testing.T) {
 	slow, many := write(t, "bad.csv", "workload,machine,seconds\na,m,fast\n"), write(t, "bad.csv", "workload,machine,joules\na,m,many\n")
 	low, soon := write(t, "bad.csv", "run,workload,machine,epoch,loss\n1,a,m,1,low\n"), write(t, "samples.csv", "workload,run,machine,t_seconds\na,b,c,soon\n")
 	one := write(t, "trials.csv", "workload,machine,knob_cores,seconds,repeat\na,m,1,2,0\n")
+	none := write(t, "none.csv", "workload,machine,knob_x\na,m,1\n")
+	flat, still := write(t, "flat.csv", "run,workload,machine,epoch\n1,a,m,1\n"), write(t, "still.csv", "run,workload,machine,epoch,loss\n1,a,m,1,2\n")
+	back := write(t, "back.csv", "run,workload,machine,epoch,loss\n1,a,m,4,2\n1,a,m,3,1\n")
+	untimed := write(t, "untimed.csv", "workload,machine,knob_cores,seconds\na,m,1,\na,m,2,0\n")
 	for _, c := range []struct{ args, says string }{
 		{"tuner --trials " + trials + " --objective speed", `objective "speed"`},
 		{"tuner --trials " + trials + " --attain 0.98", "--attain and --max-joules go with"},
@@ -229,7 +260,18 @@ func TestEvaluationsRefuseWhatTheyCannotMeasure(t *testing.T) {
 		{"tuner --trials " + trials + " --default cores", "want NAME=VALUE"},
 		{"tuner --trials " + slow, `bad.csv:2:5: seconds is "fast"`},
 		{"tuner --trials " + trials + "," + trials, "named twice"},
+		{"tuner --trials " + trials + " --seeds 0", "0 seeds: want at least 1"},
+		{"tuner --trials " + trials + " --objective cores --attain 1.1", "attain 1.1"},
+		{"tuner --trials " + untimed, "untimed.csv:2:1: of a nothing can be used: it has no time"},
 		{"plan", "want --trials FILE"},
+		{"plan --trials " + trials + " --weight NaN", "weight NaN"},
+		{"plan --trials " + trials + " --seeds 0", "0 seeds"},
+		{"plan --trials " + trials + " --probes -1", "-1 probes"},
+		{"plan --trials " + trials + " --returns -1", "-1 returns"},
+		{"plan --trials " + trials + " --tries -1", "try -1 times"},
+		{"plan --trials " + trials + " --noise=0,-0.1", "-0.1 between epochs"},
+		{"plan --trials " + trials + " --noise NaN", "noise of NaN"},
+		{"plan --trials " + trials + " --epochs=-1", "-1 epochs"},
 		{"plan --trials " + trials + " --objective speed", `objective "speed"`},
 		{"plan --trials " + trials + " --max-slowdown 0.5", "want at least 1"},
 		{"plan --trials " + trials + " --restart-cost 0", "a restart of 0s"},
@@ -243,7 +285,17 @@ func TestEvaluationsRefuseWhatTheyCannotMeasure(t *testing.T) {
 		{"search --curves " + one, `column "run" is missing`},
 		{"search --trials " + trials + " --outcome joy", "want one of joules"},
 		{"search --trials " + trials + " --seeds 0", "0 seeds"},
+		{"search --trials " + trials + " --budget 4,0", "budget 0: want measurements, 1 at least"},
+		{"search --trials " + trials + " --method luck", `method "luck": want one of random, grid, latin_hypercube, gaussian_process, gaussian_process_warm, bandit`},
+		{"search --trials " + one + " --outcome error", `trials.csv:1:1: no column "quality", which the outcome error needs`},
+		{"search --trials " + none, "none.csv:1:1: no column of an outcome: want one of joules, seconds, samples_per_second, epoch_seconds, error, loss"},
+		{"search --trials " + one, "no workload can be searched: of a, it has a single setting"},
 		{"hyper", "no file"},
+		{"hyper --curves " + curves + " --seeds 0", "0 seeds: want 1 at least"},
+		{"hyper --curves " + curves + " --seconds=-1", "-1 seconds, 10 runs: want more than 0"},
+		{"hyper --curves " + curves + " --method bandit", `method "bandit": want one of random, grid, latin_hypercube, gaussian_process, asha,`},
+		{"hyper --curves " + flat, "flat.csv:1:1: no column quality or loss"},
+		{"hyper --curves " + still, "still.csv: no workload has two runs with an outcome"},
 		{"hyper --curves " + one, `column "run" is missing`},
 		{"speed", "want --trials FILE"},
 		{"speed --trials " + trials + "x", "trials.csvx"},
@@ -257,6 +309,8 @@ func TestEvaluationsRefuseWhatTheyCannotMeasure(t *testing.T) {
 		{"forecast --curves " + one, `column "run" is missing`},
 		{"forecast --curves " + curves + " --seen 1.5", "1.5"},
 		{"forecast --curves " + curves + " --measure joy", `"joy"`},
+		{"forecast --curves " + flat, "flat.csv: no row has a value"},
+		{"forecast --curves " + back, "back.csv:3: epoch 3 of run 1"},
 		{"classifier", "want --samples FILE"},
 		{"classifier --samples " + soon, "samples.csv:2:7"},
 		{"classifier --samples " + samples + " --trials " + trials + " " + curves, "curves.csv is a table of curves: want those of --samples, --trials"},
@@ -270,6 +324,8 @@ func TestEvaluationsRefuseWhatTheyCannotMeasure(t *testing.T) {
 		{"verify --curves " + slow, `column "run" is missing`},
 		{"verify --level 5", "level 5"},
 		{"verify --seeds -2", "-2 seeds"},
+		{"verify --epochs -1", "-1 epochs"},
+		{"verify --candidates -1", "-1 candidates"},
 	} {
 		t.Run(c.says, func(t *testing.T) {
 			t.Parallel()
