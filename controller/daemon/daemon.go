@@ -45,9 +45,9 @@ type Parts struct {
 	Meter     Meter
 	Log       *slog.Logger
 
-	// Seat is this controller's part of a store that several share, of whom one leads;
-	// the caller closes it after the Daemon. Nil = this one is alone.
-	Seat *Seat
+	// Candidate is this controller's part of a pair, of which one leads. Nil: this one is
+	// alone.
+	Candidate *Candidate
 
 	// Tick and Step are those of reconcile.Config; 0 = its defaults.
 	Tick, Step time.Duration
@@ -59,20 +59,20 @@ type Parts struct {
 
 // Daemon is a controller. Use New.
 type Daemon struct {
-	cfg     config.Config
-	driver  driver.Driver
-	parse   detect.Parser
-	store   *knowledge.Store
-	records *records
-	pauses  *pauses
-	audit   auditLog
-	rooms   *rooms
-	queue   *watch.Queue
-	loop    *reconcile.Loop
-	owners  owners
-	meter   *nodes.Exporters // nil where they are the caller's
-	seat    *Seat            // nil: this controller is alone
-	log     *slog.Logger
+	cfg       config.Config
+	driver    driver.Driver
+	parse     detect.Parser
+	store     *knowledge.Store
+	records   *records
+	pauses    *pauses
+	audit     auditLog
+	rooms     *rooms
+	queue     *watch.Queue
+	loop      *reconcile.Loop
+	owners    owners
+	meter     *nodes.Exporters // nil where they are the caller's
+	candidate *Candidate       // nil: this controller is alone
+	log       *slog.Logger
 }
 
 // New opens the durable state and joins the rooms; nothing runs before Run. The
@@ -96,8 +96,8 @@ func New(parts Parts) (*Daemon, error) {
 // ever made the other's.
 func (d *Daemon) open(parts Parts) (err error) {
 	file, options := "knowledge.db", knowledge.Options{}
-	if d.seat = parts.Seat; d.seat != nil {
-		file, options.Mirror = "copy.db", d.seat.mirror
+	if d.candidate = parts.Candidate; d.candidate != nil {
+		file, options.Mirror = "copy.db", d.candidate.replica
 	}
 	d.store, err = knowledge.Open(filepath.Join(parts.Config.State, file), options)
 	return err
@@ -121,7 +121,7 @@ func (d *Daemon) join(parts Parts) (err error) {
 	}
 	d.rooms = &rooms{
 		driver: parts.Driver, parse: d.parse, nodes: exporters, store: d.store, site: parts.Site, pauses: d.pauses,
-		audit: d.audit, seat: d.seat, log: parts.Log,
+		audit: d.audit, candidate: d.candidate, log: parts.Log,
 	}
 	if err := d.rooms.loadModel(); err != nil && !errors.Is(err, knowledge.ErrStale) {
 		return err
@@ -190,7 +190,7 @@ func (d *Daemon) Handler() http.Handler { return d.handler(d.metrics()) }
 // ends with ErrDeposed when it loses that.
 func (d *Daemon) Tune(ctx context.Context) error {
 	run := d.tune
-	if d.seat != nil {
+	if d.candidate != nil {
 		run = d.lead
 	}
 	if err := run(ctx); err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {

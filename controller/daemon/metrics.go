@@ -58,7 +58,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
 	}
 	leads := 0.0
-	if c.d.seat.leads() == nil {
+	if c.d.candidate.leads() == nil {
 		leads = 1
 	}
 	gauge(c.leader, leads)

@@ -32,9 +32,6 @@ func (d *Daemon) pruneLoop(ctx context.Context) error {
 		if err := d.prune(ctx); err != nil && ctx.Err() == nil {
 			d.log.Warn("old records are not pruned", "error", err)
 		}
-		if err := d.seat.sweep(ctx); err != nil && ctx.Err() == nil {
-			d.log.Warn("what died writers left in the shared store is not removed", "error", err)
-		}
 	}
 }
 

@@ -61,12 +61,12 @@ func (d *Daemon) handler(metrics http.Handler) http.Handler {
 		changes := !strings.HasPrefix(pattern, "GET ") && !strings.HasSuffix(pattern, api.PathValidate)
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) {
 			if changes {
-				if err := h.d.seat.mayChange(req.Context()); err != nil {
+				if err := h.d.candidate.mayChange(req.Context()); err != nil {
 					h.answer(w, nil, err)
 					return
 				}
 			}
-			h.d.seat.refresh(req.Context(), h.d)
+			h.d.candidate.refresh(req.Context(), h.d)
 			out, err := serve(req)
 			h.answer(w, out, err)
 		})

@@ -31,15 +31,15 @@ type Meter = nodes.Meter
 // rooms joins the stages. It holds what they share: the knowledge, the newest
 // model, and the windows that were fetched so far.
 type rooms struct {
-	driver driver.Driver
-	parse  detect.Parser
-	nodes  *nodes.Exporters
-	store  *knowledge.Store
-	site   *config.SitePolicy
-	pauses *pauses
-	audit  auditLog
-	seat   *Seat // nil: this controller is alone
-	log    *slog.Logger
+	driver    driver.Driver
+	parse     detect.Parser
+	nodes     *nodes.Exporters
+	store     *knowledge.Store
+	site      *config.SitePolicy
+	pauses    *pauses
+	audit     auditLog
+	candidate *Candidate // nil: this controller is alone
+	log       *slog.Logger
 
 	refitting sync.Mutex
 	mu        sync.Mutex
@@ -57,7 +57,7 @@ func (r *rooms) stages() reconcile.Stages {
 	s.Pause, s.Cleared, s.Audit = r.pause, r.pauses.clearedAt, r.audit.append
 	if l, ok := r.driver.(driver.Listener); ok {
 		s.Listen = func(ctx context.Context, id driver.JobID, attempt int, p tuning.Progress) error {
-			if err := r.seat.check(ctx); err != nil {
+			if err := r.candidate.Leads(ctx); err != nil {
 				return err
 			}
 			return l.Listen(ctx, id, attempt, progress(p))
@@ -209,7 +209,7 @@ func (r *rooms) pause(ctx context.Context, why string) error {
 // the job may be old otherwise. Between this look and the effect there can be any
 // time, for which the driver's own look at the job's attempt is there.
 func (r *rooms) step(ctx context.Context, in driver.Intent) (driver.Step, tuning.Reason, error) {
-	if err := r.seat.check(ctx); err != nil {
+	if err := r.candidate.Leads(ctx); err != nil {
 		return driver.Step{}, tuning.ReasonNone, fmt.Errorf("advance %s: %w", in.Job, err)
 	}
 	return resubmit.Step(ctx, r.driver, in)
