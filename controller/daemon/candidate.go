@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	consul "github.com/hashicorp/consul/api"
@@ -44,8 +45,7 @@ type Candidate struct {
 	holder  string
 	log     *slog.Logger
 
-	mu    sync.RWMutex
-	lease *store.Lease // nil: it stands by
+	lease atomic.Pointer[store.Lease] // nil: it stands by
 
 	loading   sync.Mutex // one load of the shared state at a time
 	refreshed time.Time
@@ -112,19 +112,13 @@ func NewCandidate(kv store.KV, holder string, log *slog.Logger) *Candidate {
 	return c
 }
 
-func (c *Candidate) term() *store.Lease {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.lease
-}
-
 // leads answers as far as this process knows, without asking the store: nil where it
 // leads. It suffices before a write to the log, which is checked.
 func (c *Candidate) leads() error {
 	if c == nil {
 		return nil
 	}
-	switch lease := c.term(); {
+	switch lease := c.lease.Load(); {
 	case lease == nil:
 		return ErrStandby
 	case lease.Lost():
@@ -139,7 +133,7 @@ func (c *Candidate) Leads(ctx context.Context) error {
 	if err := c.leads(); c == nil || err != nil {
 		return err
 	}
-	switch err := c.term().Check(ctx); {
+	switch err := c.lease.Load().Check(ctx); {
 	case errors.Is(err, store.ErrLost):
 		return fmt.Errorf("%w: %w", ErrDeposed, err)
 	case err != nil:
@@ -199,13 +193,11 @@ type recaller interface {
 }
 
 // take begins a term: it loads the shared state, and becomes the only writer.
-func (c *Candidate) take(ctx context.Context, lease *store.Lease, d *Daemon) error {
+func (c *Candidate) take(ctx context.Context, lease *store.Lease, depose func(error), d *Daemon) error {
 	c.loading.Lock()
 	defer c.loading.Unlock()
-	c.mu.Lock()
-	c.lease = lease
-	c.mu.Unlock()
-	err := c.replica.Begin(ctx)
+	c.lease.Store(lease)
+	err := c.replica.Begin(ctx, depose)
 	if err == nil {
 		err = d.store.Adopt(ctx)
 	}
@@ -228,14 +220,7 @@ func (d *Daemon) lead(ctx context.Context) error {
 	return store.Lead(ctx, c.kv, c.holder, c.log, func(ctx context.Context, lease *store.Lease) error {
 		term, depose := context.WithCancelCause(ctx)
 		defer depose(nil)
-		go func() {
-			select {
-			case <-c.replica.Stale():
-				depose(c.replica.Err())
-			case <-term.Done():
-			}
-		}()
-		err := c.take(term, lease, d)
+		err := c.take(term, lease, depose, d)
 		if err == nil {
 			c.log.Info("this controller leads", "holder", c.holder)
 			err = d.tune(term)

@@ -30,8 +30,8 @@ func candidateAt(t *testing.T, path string, lead bool) (*Candidate, func()) {
 	begun, ended := make(chan error, 1), make(chan error, 1)
 	go func() {
 		ended <- store.Lead(ctx, kv, "", c.log, func(ctx context.Context, lease *store.Lease) error {
-			c.lease = lease
-			begun <- c.replica.Begin(ctx)
+			c.lease.Store(lease)
+			begun <- c.replica.Begin(ctx, func(error) {})
 			<-ctx.Done()
 			return nil
 		})

@@ -53,7 +53,7 @@ func (c client) do(ctx context.Context, op, key string, call func() error) error
 }
 
 // Limit is small, so that every test has blobs of several parts.
-func (c client) Limit() int { return 700 }
+func (c client) Limit() int { return 1500 }
 
 func (c client) Get(ctx context.Context, key string) (out Entry, err error) {
 	err = c.do(ctx, "get", key, func() error {

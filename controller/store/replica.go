@@ -54,24 +54,17 @@ type Replica struct {
 	pending  *entry            // whose answer got lost
 	read     time.Time         // last time
 	stale    error             // why this process must not write any more
-
-	told chan struct{} // closed when stale is set
+	depose   func(error)       // called once with stale
 }
 
 var _ knowledge.Mirror = (*Replica)(nil)
 
 // NewReplica asks nothing of the store yet. Guard is asked before every write.
 func NewReplica(kv KV, guard func() error) *Replica {
-	return &Replica{
-		kv: kv, guard: guard, ring: slots, versions: map[string]Version{}, state: map[string]value{}, seen: map[string]uint64{},
-		told: make(chan struct{}),
-	}
+	return &Replica{kv: kv, guard: guard, ring: slots, versions: map[string]Version{}, state: map[string]value{}, seen: map[string]uint64{}}
 }
 
-// Stale is closed when another controller was found to write to the log.
-func (r *Replica) Stale() <-chan struct{} { return r.told }
-
-// Err is ErrStale with its cause, or nil.
+// Err is ErrStale with its cause where another controller wrote to the log, else nil.
 func (r *Replica) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,7 +106,6 @@ func (r *Replica) refresh(ctx context.Context) error {
 	}
 	for range attempts {
 		if whole, err := r.catchUp(ctx); err != nil || whole {
-			r.read = time.Now()
 			return err
 		}
 	}
@@ -166,6 +158,7 @@ func (r *Replica) catchUp(ctx context.Context) (bool, error) {
 	for _, e := range listed {
 		r.versions[e.Key] = e.Version
 	}
+	r.read = time.Now()
 	return true, nil
 }
 
@@ -224,10 +217,11 @@ func (r *Replica) Load(ctx context.Context, apply func(knowledge.Snapshot) error
 }
 
 // Begin makes this process the only one that can write. Only who has the leader lock may
-// call it.
-func (r *Replica) Begin(ctx context.Context) error {
+// call it. Depose is called when another controller is found to write.
+func (r *Replica) Begin(ctx context.Context, depose func(error)) error {
 	ctx, end := r.begin(ctx)
 	defer end()
+	r.depose = depose
 	var err error
 	for range attempts {
 		r.writer, r.pending = "", nil
@@ -285,7 +279,7 @@ func (r *Replica) write(ctx context.Context, changes map[string][]byte) error {
 	}
 	if errors.Is(err, ErrConflict) {
 		r.stale = fmt.Errorf("%w: %w", ErrStale, err)
-		close(r.told)
+		r.depose(r.stale)
 		return r.stale
 	}
 	return err
@@ -297,7 +291,7 @@ func (r *Replica) append(ctx context.Context, e entry) (err error) {
 	if e.raw, err = encode(e); err != nil {
 		return err
 	}
-	if len(e.raw) > r.kv.Limit() {
+	if len(e.raw) > r.kv.Limit() && len(e.Segments) == 0 { // segments are few
 		blob, err := r.writeBlob(ctx, e.Changes)
 		if err != nil {
 			return err

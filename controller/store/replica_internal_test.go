@@ -57,7 +57,7 @@ func load(t *testing.T, tt tb, r *Replica, c copied) {
 func takeOver(t *testing.T, tt tb, kv KV) (*Replica, copied) {
 	tt.Helper()
 	r, c := standby(kv), copied{}
-	if err := r.Begin(t.Context()); err != nil {
+	if err := r.Begin(t.Context(), func(error) {}); err != nil {
 		tt.Fatalf("begin: %v", err)
 	}
 	load(t, tt, r, c)
@@ -148,7 +148,11 @@ func TestAStandbyReadsOnlyWhatChanged(t *testing.T) {
 func TestNothingIsWrittenOverWhatAnotherWrote(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
-	old, _ := takeOver(t, t, client{memory: m})
+	old := standby(client{memory: m})
+	var deposed []error
+	if err := old.Begin(t.Context(), func(err error) { deposed = append(deposed, err) }); err != nil {
+		t.Fatal(err)
+	}
 	write(t, old, change("a", "1", "b", "1"))
 	next, _ := takeOver(t, t, client{memory: m})
 	for i := range 40 { // the log is overwritten and compacted meanwhile
@@ -159,13 +163,8 @@ func TestNothingIsWrittenOverWhatAnotherWrote(t *testing.T) {
 			t.Errorf("write: %v", err)
 		}
 	}
-	select {
-	case <-old.Stale():
-	default:
-		t.Error("Stale is open")
-	}
-	if !errors.Is(old.Err(), ErrStale) {
-		t.Errorf("err: %v", old.Err())
+	if len(deposed) != 1 || !errors.Is(deposed[0], ErrStale) || !errors.Is(old.Err(), ErrStale) {
+		t.Errorf("deposed by %v; err: %v", deposed, old.Err())
 	}
 	if err := old.Refresh(t.Context()); err != nil { // must not learn what it may overwrite
 		t.Error(err)
@@ -403,7 +402,7 @@ func TestARecordIsReplacedInTheVersionThatWasRead(t *testing.T) {
 	if err := set(leader, "three"); err != nil {
 		t.Fatal(err)
 	}
-	if err := next.Begin(t.Context()); err != nil {
+	if err := next.Begin(t.Context(), func(error) {}); err != nil {
 		t.Fatal(err)
 	}
 	load(t, t, next, c)
@@ -478,7 +477,7 @@ func TestADamagedStoreIsAnError(t *testing.T) {
 			m := newMemory()
 			leader, _ := takeOver(t, t, client{memory: m})
 			for i := range 30 {
-				write(t, leader, change(strconv.Itoa(i), noise(100, uint64(i))))
+				write(t, leader, change(strconv.Itoa(i), noise(500, uint64(i))))
 			}
 			for key, e := range maps.Clone(m.entries) {
 				if strings.HasPrefix(key, tc.prefix) {

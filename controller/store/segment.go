@@ -109,8 +109,8 @@ func (r *Replica) loadSegments(ctx context.Context, e entry) (bool, error) {
 func (r *Replica) full() bool { return r.seq-r.base >= r.ring-8 }
 
 // compact writes the values that no segment has into a new one, and lists the segments in
-// an entry of the log. Segments that are not twice as large as the new one become part of
-// it, so that there are few, and each value is rewritten few times. Blobs that were there
+// an entry of the log. Segments that are not more than twice as large become part of the
+// new one, so that there are few, and each value is rewritten few times. Blobs that were there
 // before the entry, and that it does not list, have no reader then.
 func (r *Replica) compact(ctx context.Context) error {
 	old, err := r.kv.List(ctx, "blob/")
@@ -123,7 +123,7 @@ func (r *Replica) compact(ctx context.Context) error {
 		next.From = kept[n-1].To
 	}
 	values := r.since(&next)
-	for n := len(kept); n > 0 && kept[n-1].Size < 2*next.Size; n-- {
+	for n := len(kept); n > 0 && kept[n-1].Size <= 2*next.Size; n-- {
 		next.From, kept = kept[n-1].From, kept[:n-1]
 		values = r.since(&next)
 	}
