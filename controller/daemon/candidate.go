@@ -242,7 +242,7 @@ func (d *Daemon) reload() error {
 		return err
 	}
 	// The leader fits classes anew that cannot be read.
-	if err := d.rooms.loadModel(); err != nil && !errors.Is(err, knowledge.ErrStale) {
+	if err := d.services.loadModel(); err != nil && !errors.Is(err, knowledge.ErrStale) {
 		return err
 	}
 	return nil

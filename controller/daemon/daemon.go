@@ -66,7 +66,7 @@ type Daemon struct {
 	records   *records
 	pauses    *pauses
 	audit     auditLog
-	rooms     *rooms
+	services  *services
 	queue     *watch.Queue
 	loop      *reconcile.Loop
 	owners    owners
@@ -75,7 +75,7 @@ type Daemon struct {
 	log       *slog.Logger
 }
 
-// New opens the durable state and joins the rooms; nothing runs before Run. The
+// New opens the durable state and connects the services; nothing runs before Run. The
 // caller closes the Daemon.
 func New(parts Parts) (*Daemon, error) {
 	if err := os.MkdirAll(parts.Config.State, 0o700); err != nil {
@@ -85,15 +85,14 @@ func New(parts Parts) (*Daemon, error) {
 	if err := d.open(parts); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	if err := d.join(parts); err != nil {
+	if err := d.connect(parts); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
 
-// open opens the durable state. The file of a controller that shares its state is a
-// working copy, and another one than that of a controller that is alone: neither is
-// ever made the other's.
+// open opens the durable state. A controller of a pair has a working copy, in another file
+// than a controller that is alone.
 func (d *Daemon) open(parts Parts) (err error) {
 	file, options := "knowledge.db", knowledge.Options{}
 	if d.candidate = parts.Candidate; d.candidate != nil {
@@ -103,7 +102,7 @@ func (d *Daemon) open(parts Parts) (err error) {
 	return err
 }
 
-func (d *Daemon) join(parts Parts) (err error) {
+func (d *Daemon) connect(parts Parts) (err error) {
 	if d.audit.log, err = durable.OpenAudit(parts.Config.State); err != nil {
 		return err
 	}
@@ -119,15 +118,15 @@ func (d *Daemon) join(parts Parts) (err error) {
 		d.meter = nodes.One(parts.Meter, parts.Log)
 		exporters = d.meter
 	}
-	d.rooms = &rooms{
+	d.services = &services{
 		driver: parts.Driver, parse: d.parse, nodes: exporters, store: d.store, site: parts.Site, pauses: d.pauses,
 		audit: d.audit, candidate: d.candidate, log: parts.Log,
 	}
-	if err := d.rooms.loadModel(); err != nil && !errors.Is(err, knowledge.ErrStale) {
+	if err := d.services.loadModel(); err != nil && !errors.Is(err, knowledge.ErrStale) {
 		return err
 	}
 	d.loop = reconcile.New(reconcile.Config{
-		Scheduler: parts.Driver, Records: d.records, Queue: d.queue, Stages: d.rooms.stages(), Log: parts.Log,
+		Scheduler: parts.Driver, Records: d.records, Queue: d.queue, Stages: d.services.stages(), Log: parts.Log,
 		Tick: parts.Tick, Step: parts.Step, RestartCost: parts.RestartCost, AfterSave: parts.AfterSave,
 	})
 	return nil
@@ -163,9 +162,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 		}
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", metrics)
-		serve(mux, d.scrapers(tcp))
+		serve(mux, d.limitMetrics(tcp))
 	}
-	serve(peercred.Unhurried(d.handler(metrics), maxRequest), d.door(socket))
+	serve(peercred.Unhurried(d.handler(metrics), maxRequest), d.limitSocket(socket))
 	group.Go(func() error { return d.owners.follow(gctx, d.ownersNow) })
 	group.Go(func() error { return d.Tune(gctx) })
 	d.log.Info("controller ready", "socket", d.cfg.Socket, "state", d.cfg.State, "driver", d.driver.Name())
@@ -181,13 +180,13 @@ func (d *Daemon) metrics() http.Handler {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 
-// Handler is the API without a socket, for a process that serves itself. The
-// caller is who peer.NewContext put into the request's context.
+// Handler is the API without a socket, for a process that serves itself. The caller is the
+// one that peer.NewContext put into the request's context.
 func (d *Daemon) Handler() http.Handler { return d.handler(d.metrics()) }
 
 // Tune runs the scheduler, the watcher and the loop without serving anything,
-// until ctx ends. Where the state is shared it waits for the leadership first, and
-// ends with ErrDeposed when it loses that.
+// until ctx ends. A controller of a pair waits for the leadership first, and ends with
+// ErrDeposed when it loses it.
 func (d *Daemon) Tune(ctx context.Context) error {
 	run := d.tune
 	if d.candidate != nil {
@@ -199,7 +198,7 @@ func (d *Daemon) Tune(ctx context.Context) error {
 	return nil
 }
 
-// tune is what only one controller does.
+// tune runs what only the leader does.
 func (d *Daemon) tune(ctx context.Context) error {
 	group, gctx := errgroup.WithContext(ctx)
 	if r, ok := d.driver.(runner); ok {

@@ -1,20 +1,19 @@
-// Package daemon builds the controller's services from the configuration and
-// runs them: the embedded scheduler, the watcher, the reconcile loop, the HTTP
-// API on a Unix socket, and /metrics.
+// Package daemon builds the controller's services from the configuration and runs them:
+// the embedded scheduler, the watcher, the reconcile loop, the HTTP API on a Unix socket,
+// and /metrics.
 //
-// In comes a configuration; out goes a running controller that ends when its
-// context does, leaving every job as it is. It is the one place that knows all
-// rooms: it joins the stages, which do not know each other, into what the loop
-// asks for. It decides nothing about jobs.
+// In goes a configuration; out comes a controller that runs until its context ends, and
+// leaves every job as it is then. It is the only package that connects the stages of the
+// pipeline, which do not know each other. It never decides about a job.
 //
-// The story of an ended job is kept for 30 days, and of at most 10,000 of them;
-// what it taught and what it counted in /metrics stays. Of a job that its
-// scheduler still knows there remains that it is over. What is counted and told
-// across all jobs is kept in memory, so that no scrape reads them all.
+// The record of an ended job stays for 30 days, and of at most 10,000 jobs; observations
+// and the counts of /metrics stay. The record of a job that its scheduler still knows
+// shrinks to the fact that the job is over. Counts and events across all jobs are in
+// memory, so that no scrape reads all records.
 //
 // Connections are bounded for each user, subordinate uids included, and for all users
-// together (package peercred). Root, the controller's own account and whoever owns a job
-// whose story goes on have places beside those.
+// together (package peercred). Root, the controller's own account and the owners of live
+// jobs have reserved places.
 //
 // # Two controllers
 //

@@ -16,7 +16,7 @@ import (
 )
 
 // recall asks the knowledge about one job.
-func (r *rooms) recall(ctx context.Context, q reconcile.Question) (reconcile.Recollection, error) {
+func (r *services) recall(ctx context.Context, q reconcile.Question) (reconcile.Recollection, error) {
 	var out reconcile.Recollection
 	all, err := r.store.All()
 	obs, of := r.store.Observations(q.Kind)
@@ -55,7 +55,7 @@ func (r *rooms) recall(ctx context.Context, q reconcile.Question) (reconcile.Rec
 
 // teaches is the class of an observation whose experience may move the job that asks, else
 // empty.
-func (r *rooms) teaches(q reconcile.Question, o knowledge.Observation) string {
+func (r *services) teaches(q reconcile.Question, o knowledge.Observation) string {
 	if !q.Site.ShareClasses && o.Kind.Owner != q.Kind.Owner {
 		return ""
 	}
@@ -64,7 +64,7 @@ func (r *rooms) teaches(q reconcile.Question, o knowledge.Observation) string {
 
 // target is the machine that effects are asked for; unknown while its exporter does
 // not answer.
-func (r *rooms) target(ctx context.Context, name string) knowledge.Target {
+func (r *services) target(ctx context.Context, name string) knowledge.Target {
 	node, err := r.nodes.Node(ctx, name)
 	if err != nil {
 		return knowledge.Target{}
@@ -81,7 +81,7 @@ type judged struct {
 
 // classOf is the class of an observation as the present model sees it: that of
 // the profile under the owner's own settings, else of any.
-func (r *rooms) classOf(o knowledge.Observation) string {
+func (r *services) classOf(o knowledge.Observation) string {
 	r.mu.Lock()
 	model := r.model
 	id, ok := r.judged.classes[o.ID]
@@ -107,7 +107,7 @@ func (r *rooms) classOf(o knowledge.Observation) string {
 
 // use makes a model the present one. Of what was judged there remains what belongs to
 // strata that are as they were.
-func (r *rooms) use(model *classify.Model) {
+func (r *services) use(model *classify.Model) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.model == nil {
@@ -152,7 +152,7 @@ func agree(profile, s tuning.Settings) bool {
 }
 
 // learn keeps what a job taught, and what it teaches about the classes.
-func (r *rooms) learn(ctx context.Context, l reconcile.Lesson) error {
+func (r *services) learn(ctx context.Context, l reconcile.Lesson) error {
 	o := stages.Observation(l)
 	if node, err := r.nodes.Node(ctx, l.Node); err == nil {
 		o.Machine, o.Cores = node.MachineKind, node.Cores
@@ -196,7 +196,7 @@ func samplesOf(o knowledge.Observation) []classify.Sample {
 }
 
 // samples are those of a run that was learned from before.
-func (r *rooms) samples(run string) ([]classify.Sample, error) {
+func (r *services) samples(run string) ([]classify.Sample, error) {
 	o, err := r.store.Observation(run)
 	if errors.Is(err, knowledge.ErrNotFound) {
 		return nil, nil
@@ -213,7 +213,7 @@ func save(tx *knowledge.Tx, model *classify.Model) error {
 }
 
 // refit fits the classes anew from everything that was observed.
-func (r *rooms) refit() error {
+func (r *services) refit() error {
 	r.refitting.Lock()
 	defer r.refitting.Unlock()
 	observations, err := r.store.All()
@@ -236,7 +236,7 @@ func (r *rooms) refit() error {
 }
 
 // loadModel reads the classes that were fitted last.
-func (r *rooms) loadModel() error {
+func (r *services) loadModel() error {
 	raw, err := r.store.LoadModel()
 	if errors.Is(err, knowledge.ErrNotFound) {
 		return nil

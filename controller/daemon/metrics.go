@@ -63,7 +63,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(c.leader, leads)
 	gauge(c.paused, float64(len(c.d.pauses.list())))
-	for state, n := range c.d.rooms.nodes.Count() {
+	for state, n := range c.d.services.nodes.Count() {
 		gauge(c.exporters, float64(n), state)
 	}
 	if err := c.d.records.readable(); err != nil {

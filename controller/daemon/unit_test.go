@@ -37,7 +37,7 @@ func (u unit) Window(_ context.Context, job string, attempt int, after uint64) (
 func TestAttemptsOfOneUnitDoNotMixTheirEpochs(t *testing.T) {
 	t.Parallel()
 	began := time.Unix(1000, 0)
-	r := &rooms{driver: listing{}, nodes: nodes.One(unit{began}, nil), log: slog.New(slog.DiscardHandler)}
+	r := &services{driver: listing{}, nodes: nodes.One(unit{began}, nil), log: slog.New(slog.DiscardHandler)}
 	policy := tuning.DefaultPolicy()
 	turn := began.Add(28 * time.Second)
 	for _, tt := range []struct {

@@ -7,14 +7,14 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// behind tells all that a decision rests on: the numbers that it was compared by, what is
+// behind lists all that a decision rests on: the numbers that it was compared by, what is
 // left of the job, how its budgets stand, and what else was considered.
 func behind(d *tuning.Decision) []string {
-	told := d.Evidence
+	shown := d.Evidence
 	if d.Forecast.IsKnown() {
-		told = without(told, "remaining_seconds") // the forecast says it with its interval
+		shown = without(shown, "remaining_seconds") // the forecast says it with its interval
 	}
-	out := evidence(told)
+	out := evidence(shown)
 	out = append(out, left(d.Forecast)...)
 	for _, b := range d.Budgets {
 		if d.Reason != tuning.ReasonOverEnergy && d.Reason != tuning.ReasonOverTime || b.Unenforced != tuning.ReasonNone {
@@ -113,7 +113,7 @@ func alternative(a tuning.Alternative, p tuning.Prices) string {
 	case a.Rest != nil:
 		text += fmt.Sprintf(", the rest for about %s (%s)", form(a.Rest.Value), span(*a.Rest, form))
 	case a.From == tuning.OriginSearch:
-		text += ", of which nobody knows what it does"
+		text += ", whose effect is unknown"
 	}
 	if a.Saving != nil && a.Saving.Value > 0 {
 		text += fmt.Sprintf(", saving %s (%s)", form(a.Saving.Value), span(*a.Saving, form))

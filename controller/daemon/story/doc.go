@@ -1,8 +1,7 @@
-// Package story tells a job's record as sentences that its owner understands.
+// Package story explains a job's record in sentences for its owner.
 //
-// In comes a reconcile.Record; out go lines, each with the numbers behind it.
-// A decision is told with what is left of the job, how its budgets stand, and every
-// alternative that was considered; AddReplays tells what comes of deciding again.
-// Nothing is decided, measured or rounded into something it was not: a number
-// that is missing is said to be missing.
+// In goes a reconcile.Record; out come lines, each with its numbers: of a decision the work
+// that is left, the state of the budgets, and every alternative that was considered.
+// AddReplays decides again and compares. The package never decides or measures, and a
+// missing number is said to be missing.
 package story

@@ -11,7 +11,7 @@ import (
 )
 
 // evidence says each number behind a decision in words. What has no words here
-// is told by its name, with the unit that the name ends in.
+// is printed by its name, with the unit that the name ends in.
 func evidence(es []tuning.Evidence) []string {
 	out := make([]string, 0, len(es))
 	for _, e := range es {
@@ -168,7 +168,7 @@ func compared(e tuning.Evidence) string {
 	return returned(e)
 }
 
-// named tells a number by its name and unit.
+// named prints a number with its name and unit.
 func named(e tuning.Evidence) string {
 	name := strings.ReplaceAll(e.Name, "_", " ")
 	for suffix, form := range map[string]func(float64) string{

@@ -1,8 +1,7 @@
-// Package verdict says what a job file means to the tuner.
+// Package verdict checks what a job file means to the tuner.
 //
-// In come a file's name, text and variables; out goes an api.Verdict: the policy
-// that is understood, defaults included, and when each knob can act under the
-// schedulers and the site's policy that it is held against, or every error with file,
-// line and column. The command and the controller's API say the same by it. It never
+// In go a file's name, text and variables; out comes an api.Verdict: the policy, defaults
+// included, and when each knob can act under the scheduler and the site's policy, or every
+// error with file, line and column. The command and the controller's API share it. It never
 // reads a file.
 package verdict

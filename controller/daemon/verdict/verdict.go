@@ -140,7 +140,7 @@ func Text(v api.Verdict) string {
 		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		for _, k := range p.Knobs {
 			name, at := k.Knob, when(k.When)
-			for _, line := range told(k) {
+			for _, line := range linesOf(k) {
 				_, _ = fmt.Fprintf(w, "%s%s\t%s\t%s\n", indent, name, at, line)
 				name, at = "", ""
 			}
@@ -153,7 +153,7 @@ func Text(v api.Verdict) string {
 	return b.String()
 }
 
-// alike tells two schedulers under which all is the same.
+// alike reports whether two schedulers allow the same.
 func alike(a, b tuning.Prospects) bool {
 	b.Scheduler = a.Scheduler
 	return reflect.DeepEqual(a, b)
@@ -161,8 +161,8 @@ func alike(a, b tuning.Prospects) bool {
 
 func when(w tuning.When) string { return strings.ReplaceAll(string(w), "-", " ") }
 
-// told is what a knob may get, and a line for each thing that keeps it from more.
-func told(k tuning.Prospect) []string {
+// linesOf are the values of a knob, and a line for each thing that limits it.
+func linesOf(k tuning.Prospect) []string {
 	var out []string
 	k.Values = strings.ReplaceAll(k.Values, ",", ", ")
 	switch {

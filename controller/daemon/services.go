@@ -14,6 +14,7 @@ import (
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon/nodes"
 	"pitchpipe/controller/daemon/verdict"
+	"pitchpipe/controller/forecast"
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/reconcile/stages"
@@ -21,6 +22,7 @@ import (
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/detect"
 )
@@ -28,9 +30,9 @@ import (
 // Meter is where the samples of all jobs come from: an exporter, or a simulated one.
 type Meter = nodes.Meter
 
-// rooms joins the stages. It holds what they share: the knowledge, the newest
-// model, and the windows that were fetched so far.
-type rooms struct {
+// services connects the stages of the pipeline. It holds what they share: the knowledge,
+// the newest model of classes, and the windows of samples.
+type services struct {
 	driver    driver.Driver
 	parse     detect.Parser
 	nodes     *nodes.Exporters
@@ -43,13 +45,13 @@ type rooms struct {
 
 	refitting sync.Mutex
 	mu        sync.Mutex
-	windows   map[windowKey]*listening
+	windows   map[windowKey]*attemptWindow
 	model     *classify.Model
 	judged    judged
 	billings  map[string]billed // by partition
 }
 
-func (r *rooms) stages() reconcile.Stages {
+func (r *services) stages() reconcile.Stages {
 	s := stages.Pure()
 	s.Read, s.Site, s.Measure, s.Classify, s.Recall = r.read, r.siteFor, r.measure, r.classify, r.recall
 	s.Past, s.Curves, s.Offers = r.past, r.curves, offers{r.store}
@@ -66,13 +68,13 @@ func (r *rooms) stages() reconcile.Stages {
 	return s
 }
 
-func (r *rooms) read(ctx context.Context, job driver.Job) reconcile.Reading {
+func (r *services) read(ctx context.Context, job driver.Job) reconcile.Reading {
 	reading := r.readFile(job)
 	reading.Policy.Tariff = r.tariff(ctx, job, reading.Own)
 	return reading
 }
 
-func (r *rooms) readFile(job driver.Job) reconcile.Reading {
+func (r *services) readFile(job driver.Job) reconcile.Reading {
 	file, err := r.parse(job.Filename, job.Source, job.Variables)
 	reading := reconcile.Reading{Kind: tuning.JobKind{Owner: job.Owner, Name: job.Name, Fingerprint: job.Resources.Command}}
 	if err != nil {
@@ -96,14 +98,14 @@ func (r *rooms) readFile(job driver.Job) reconcile.Reading {
 		left = append(left, l.Knob)
 	}
 	if len(left) > 0 {
-		reading.Detail = fmt.Sprintf("The driver for %s cannot bring its knobs to it: %s stay as they are", r.driver.Name(), strings.Join(left, ", "))
+		reading.Detail = fmt.Sprintf("The driver for %s cannot set these knobs of the job: %s", r.driver.Name(), strings.Join(left, ", "))
 	}
 	return reading
 }
 
-// own are the owner's settings: what the job file shows, with the environment
-// that the submission added on top. What the scheduler says that he asked for stands over
-// the file: an option of the submission's command line does, and what he changed since.
+// own are the owner's settings: those of the job file and the environment of the
+// submission. The scheduler's record overrides the file, since it has the options of the
+// command line and later changes.
 func own(job driver.Job, file *jobfile.Job, p tuning.Policy) tuning.Settings {
 	shown := *file
 	if asked := job.Resources; file.Cores > 0 && asked.Cores > 0 {
@@ -115,7 +117,7 @@ func own(job driver.Job, file *jobfile.Job, p tuning.Policy) tuning.Settings {
 	}
 	for name, v := range job.Resources.Env {
 		if _, fixed := file.Fixed[name]; !fixed {
-			shown.Env[name] = v // what the script sets itself stands over the submission's
+			shown.Env[name] = v // the script's own assignments override the submission's
 		}
 	}
 	out := stanza.Own(&shown, p)
@@ -128,25 +130,25 @@ func own(job driver.Job, file *jobfile.Job, p tuning.Policy) tuning.Settings {
 	return out
 }
 
-func (r *rooms) siteFor(job driver.Job) tuning.Site {
+func (r *services) siteFor(job driver.Job) tuning.Site {
 	if !r.driver.Capabilities().Accounts {
 		return r.site.For("", "", "", job.Owner) // a job file may claim any partition, account and QOS
 	}
 	return r.site.For(job.Partition, job.Account, job.QOS, job.Owner)
 }
 
-// billed is what the scheduler said that it bills in a partition.
+// billed is what the scheduler bills in a partition.
 type billed struct {
 	driver.Billing
 	at time.Time
 }
 
-// billingAge is for how long an answer of the scheduler about its billing stands.
+// billingAge is how long an answer of the scheduler about its billing is valid.
 const billingAge = 10 * time.Minute
 
-// tariff is what a job is charged, with own settings of its owner's. Where the scheduler
-// does not answer, its last answer stands, and without one a core-hour costs 1.
-func (r *rooms) tariff(ctx context.Context, job driver.Job, own tuning.Settings) tuning.Tariff {
+// tariff is what a job is charged under its owner's settings. Where the scheduler does not
+// answer, its last answer is used; without one a core-hour costs 1.
+func (r *services) tariff(ctx context.Context, job driver.Job, own tuning.Settings) tuning.Tariff {
 	site := r.siteFor(job)
 	b, known := r.billing(ctx, job.Partition)
 	t := site.Tariff
@@ -164,7 +166,7 @@ func (r *rooms) tariff(ctx context.Context, job driver.Job, own tuning.Settings)
 	return t
 }
 
-func (r *rooms) billing(ctx context.Context, partition string) (driver.Billing, bool) {
+func (r *services) billing(ctx context.Context, partition string) (driver.Billing, bool) {
 	biller, ok := r.driver.(driver.Biller)
 	if !ok {
 		return driver.Billing{}, false
@@ -194,9 +196,9 @@ func progress(p tuning.Progress) driver.Progress {
 	return driver.Progress{Pattern: p.Pattern, File: p.File, Total: p.Total}
 }
 
-func (r *rooms) gate(job driver.Job) tuning.Reason { return r.pauses.gate(job) }
+func (r *services) gate(job driver.Job) tuning.Reason { return r.pauses.gate(job) }
 
-func (r *rooms) pause(ctx context.Context, why string) error {
+func (r *services) pause(ctx context.Context, why string) error {
 	r.log.Error("the tuner pauses itself", "why", why)
 	now := time.Now()
 	err := r.audit.append(ctx, reconcile.Audit{
@@ -205,17 +207,17 @@ func (r *rooms) pause(ctx context.Context, why string) error {
 	return errors.Join(err, r.pauses.put(Pause{Scope: ScopeCluster, By: byTuner, Why: why, At: now}))
 }
 
-// step takes a step of an intent, as long as this controller leads: what it thinks of
-// the job may be old otherwise. Between this look and the effect there can be any
-// time, for which the driver's own look at the job's attempt is there.
-func (r *rooms) step(ctx context.Context, in driver.Intent) (driver.Step, tuning.Reason, error) {
+// step takes a step of an intent where this controller leads: a standby's view of the job
+// may be old. Any time can pass between this check and the effect, so that the driver
+// checks the job's attempt as well.
+func (r *services) step(ctx context.Context, in driver.Intent) (driver.Step, tuning.Reason, error) {
 	if err := r.candidate.Leads(ctx); err != nil {
 		return driver.Step{}, tuning.ReasonNone, fmt.Errorf("advance %s: %w", in.Job, err)
 	}
 	return resubmit.Step(ctx, r.driver, in)
 }
 
-func (r *rooms) classify(p tuning.Profile) tuning.Class {
+func (r *services) classify(p tuning.Profile) tuning.Class {
 	r.mu.Lock()
 	model := r.model
 	r.mu.Unlock()
@@ -223,4 +225,26 @@ func (r *rooms) classify(p tuning.Profile) tuning.Class {
 		return tuning.Class{Reason: tuning.ReasonNoModel}
 	}
 	return model.Classify(p)
+}
+
+// past returns the earlier runs of a kind of job.
+func (r *services) past(_ context.Context, kind tuning.JobKind) ([]tuning.PastRun, error) {
+	obs, err := r.store.Observations(kind)
+	return knowledge.PastRuns(obs, kind, time.Now()), err
+}
+
+// curves returns how good the forecasts of earlier jobs of a kind were.
+func (r *services) curves(_ context.Context, kind tuning.JobKind) ([]tuning.CurveLesson, error) {
+	obs, err := r.store.Observations(kind)
+	return knowledge.CurveLessons(obs, kind, forecast.Remembered), err
+}
+
+// auditLog is a file of JSON lines, each on disk before the effect that it announces.
+type auditLog struct{ log *durable.Log }
+
+func (a auditLog) append(_ context.Context, entry reconcile.Audit) error {
+	if err := a.log.Append(entry, true); err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	return nil
 }

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// keptSamples bounds what is remembered of one attempt: when it is passed,
-	// the older half is thinned to its progress marks, which hold the epochs.
+	// keptSamples bounds the samples of one attempt. Beyond it the older half keeps
+	// only its progress marks, which hold the epochs.
 	keptSamples = 4096
 )
 
@@ -24,30 +24,30 @@ type windowKey struct {
 	attempt int
 }
 
-// listening is what was heard of one attempt so far, and what was made of it.
-type listening struct {
+// attemptWindow holds the samples of one attempt so far, and what was derived from them.
+type attemptWindow struct {
 	window   api.Window
 	settings tuning.Settings
 	measured *reconcile.Measurement // nil when something came since
 	early    *tuning.Profile        // of its first epochs under settings, once there are enough
-	allowed  allowed                // what the exporter was told that it may use
+	budget   sentBudget             // that the exporter got
 }
 
-// measure asks for what is new about an attempt and measures it anew; while
-// nothing is new the last answer stands.
-func (r *rooms) measure(ctx context.Context, q reconcile.MeasureRequest) (reconcile.Measurement, error) {
+// measure fetches the new samples of an attempt and measures it. Without new samples it
+// returns the last answer.
+func (r *services) measure(ctx context.Context, q reconcile.MeasureRequest) (reconcile.Measurement, error) {
 	node, err := r.nodes.Node(ctx, q.Node)
 	if err != nil {
 		return reconcile.Measurement{}, err
 	}
 	key := windowKey{string(q.Job), q.Attempt}
 	r.mu.Lock()
-	var known listening
+	var known attemptWindow
 	if l := r.windows[key]; l != nil {
 		known = *l
 	}
 	r.mu.Unlock()
-	// By scheduler and id: another scheduler of the node may count its jobs alike.
+	// The name has the scheduler: another one on the node may use the same ids.
 	name, attempt := r.driver.Name()+"/"+cmp.Or(q.Unit, q.Alias, key.job), key.attempt
 	if q.Unit != "" {
 		attempt = 1
@@ -55,7 +55,7 @@ func (r *rooms) measure(ctx context.Context, q reconcile.MeasureRequest) (reconc
 	fresh, err := r.nodes.Window(ctx, q.Node, name, attempt, known.settled())
 	if err == nil && !fresh.Job.Started.Equal(known.window.Job.Started) && len(known.window.Samples) > 0 {
 		// The exporter was restarted and counts from the beginning again.
-		known = listening{}
+		known = attemptWindow{}
 		fresh, err = r.nodes.Window(ctx, q.Node, name, attempt, 0)
 	}
 	if err != nil {
@@ -63,8 +63,8 @@ func (r *rooms) measure(ctx context.Context, q reconcile.MeasureRequest) (reconc
 	}
 	fresh = within(fresh, q.From, q.To)
 	fresh.Job.Attempt = key.attempt // not as the exporter counts those of a unit
-	known.hear(fresh)
-	known.allowed = r.allow(ctx, known.allowed, q, name, attempt, fresh.Job)
+	known.add(fresh)
+	known.budget = r.sendBudget(ctx, known.budget, q, name, attempt, fresh.Job)
 	if !known.settings.Equal(q.Settings) {
 		known.measured, known.early = nil, nil
 	}
@@ -78,7 +78,7 @@ func (r *rooms) measure(ctx context.Context, q reconcile.MeasureRequest) (reconc
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.windows == nil {
-		r.windows = map[windowKey]*listening{}
+		r.windows = map[windowKey]*attemptWindow{}
 	}
 	r.windows[key] = &known
 	m := *known.measured
@@ -86,11 +86,10 @@ func (r *rooms) measure(ctx context.Context, q reconcile.MeasureRequest) (reconc
 	return m, nil
 }
 
-// within leaves out of a window what was before or behind an attempt; zero times bound
-// nothing.
+// within drops the samples before and after an attempt. A zero time is no bound.
 func within(w api.Window, from, to time.Time) api.Window {
 	if w.Job.Started.Before(from) {
-		w.Dropped++ // what is left does not count from the attempt's start
+		w.Dropped++ // the rest does not count from the attempt's start
 	}
 	w.Samples = slices.DeleteFunc(slices.Clone(w.Samples), func(s api.Sample) bool {
 		return s.Time.Before(from) || !to.IsZero() && !s.Time.Before(to)
@@ -98,9 +97,9 @@ func within(w api.Window, from, to time.Time) api.Window {
 	return w
 }
 
-// settled is the newest sample behind which nothing changes any more: the joules
-// of a progress mark are set right at the next tick.
-func (l *listening) settled() uint64 {
+// settled is the newest sample that is final: the exporter corrects the joules of a
+// progress mark at its next tick.
+func (l *attemptWindow) settled() uint64 {
 	for _, s := range slices.Backward(l.window.Samples) {
 		if s.Mark == nil {
 			return s.Seq
@@ -109,9 +108,9 @@ func (l *listening) settled() uint64 {
 	return 0
 }
 
-// hear adds what is new. The samples are copied: older answers share nothing. Within an
-// epoch nothing is measured anew: what was read then counts at its end, or at the job's.
-func (l *listening) hear(fresh api.Window) {
+// add appends new samples to a copy, so that older answers share nothing. A sample within
+// an epoch causes no new measurement: it counts when the epoch or the job ends.
+func (l *attemptWindow) add(fresh api.Window) {
 	settled := l.settled()
 	newer := func(s api.Sample) bool { return s.Seq > settled }
 	samples := slices.DeleteFunc(slices.Clone(l.window.Samples), newer)
@@ -134,10 +133,9 @@ func (l *listening) hear(fresh api.Window) {
 	l.window.Samples = samples
 }
 
-// read makes epochs and a profile of a window. The profile is that of the first
-// epochs that make one: jobs are asked about early, so what is learned of them
-// must be as early to be like it. Where it was made before, it is handed in, since
-// the samples of those epochs may be gone by now.
+// read computes epochs and a profile from a window. The profile covers the first epochs
+// that suffice: decisions come early, and what is learned has to compare with what they
+// see. Early is that profile from before, since the samples of those epochs may be gone.
 func read(w api.Window, q reconcile.MeasureRequest, node api.Node, early *tuning.Profile) reconcile.Measurement {
 	spec := profile.Spec{
 		WarmupEpochs: q.Policy.Profile.WarmupEpochs, Epochs: q.Policy.Profile.Epochs, Total: q.Policy.Progress.Total,
@@ -166,10 +164,10 @@ func read(w api.Window, q reconcile.MeasureRequest, node api.Node, early *tuning
 	return m
 }
 
-// firstProfile is that of the fewest epochs from the beginning that make one; nil
-// where an attempt was too short for any and has only what there is.
+// firstProfile is the profile of the fewest epochs from the beginning that suffice, or nil
+// where the attempt was too short.
 func firstProfile(w api.Window, epochs []tuning.Epoch, spec profile.Spec) *tuning.Profile {
-	w.Job.Ended = false // an attempt that ended gets a profile of anything
+	w.Job.Ended = false // an ended attempt gets a profile of any length
 	n := sort.Search(len(epochs), func(i int) bool {
 		_, reason := profile.Profile(w, epochs[:i+1], spec)
 		return reason == tuning.ReasonNone
@@ -181,7 +179,7 @@ func firstProfile(w api.Window, epochs []tuning.Epoch, spec profile.Spec) *tunin
 	return &p
 }
 
-func (r *rooms) forget(job string) {
+func (r *services) forget(job string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for key := range r.windows {

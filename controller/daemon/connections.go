@@ -11,18 +11,18 @@ import (
 	"pitchpipe/exporter/api/peercred"
 )
 
-// door bounds the connections to the socket. One user may follow many jobs, keeps no other
-// out, and all of them not the operator; who owns a job can always reach it.
-func (d *Daemon) door(l net.Listener) *peercred.Listener {
-	return d.bounded(l, peercred.Room{All: 512, Strangers: 448, Each: 64, Own: 4})
+// limitSocket bounds the connections to the socket, so that users cannot lock out each
+// other, the operator, or the owner of a job.
+func (d *Daemon) limitSocket(l net.Listener) *peercred.Listener {
+	return d.limit(l, peercred.Room{All: 512, Strangers: 448, Each: 64, Own: 4})
 }
 
-// scrapers bounds those to /metrics.
-func (d *Daemon) scrapers(l net.Listener) *peercred.Listener {
-	return d.bounded(peercred.Identify(l), peercred.Room{All: 64, Strangers: 48, Each: 16})
+// limitMetrics bounds the connections to /metrics.
+func (d *Daemon) limitMetrics(l net.Listener) *peercred.Listener {
+	return d.limit(peercred.Identify(l), peercred.Room{All: 64, Strangers: 48, Each: 16})
 }
 
-func (d *Daemon) bounded(l net.Listener, room peercred.Room) *peercred.Listener {
+func (d *Daemon) limit(l net.Listener, room peercred.Room) *peercred.Listener {
 	return &peercred.Listener{
 		Listener: l, Room: room, Owns: d.owners.has,
 		Known: func(uid uint32) bool { return peer.Peer{UID: uid}.Privileged() },
@@ -31,17 +31,17 @@ func (d *Daemon) bounded(l net.Listener, room peercred.Room) *peercred.Listener 
 }
 
 const (
-	ownersAgain  = time.Second // how often the owners of jobs are looked up
-	unknownAgain = time.Minute // of those who are in no directory
+	ownersAgain  = time.Second // pause between two look-ups of the owners
+	unknownAgain = time.Minute // of names without a user
 )
 
-// owners are the users who own a job whose story goes on.
+// owners are the users who own a live job.
 type owners struct {
 	mu   sync.Mutex
 	uids map[uint32]bool
 }
 
-// add takes the user for an owner until the next round ends.
+// add counts the user as an owner until the next round ends.
 func (o *owners) add(uid uint32) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -57,9 +57,9 @@ func (o *owners) has(uid uint32) bool {
 	return o.uids[uid]
 }
 
-// follow looks up the users of those names until ctx ends. A directory service may take
-// its time, so that this is never done for a connection. Each user is added as soon as he
-// was found; who owns no job any more is left out when all names were looked up.
+// follow looks up the users of these names until ctx ends. A directory service may be slow,
+// so that no connection waits for it. A user is added when he is found, and removed when a
+// round without him ends.
 func (o *owners) follow(ctx context.Context, names func() []string) error {
 	type found struct {
 		uid uint32
@@ -92,8 +92,8 @@ func (o *owners) follow(ctx context.Context, names func() []string) error {
 	}
 }
 
-// ownersNow are the names of the users whose jobs are watched. A namespace of Nomad stands
-// for itself and for those to whom the configuration gives it.
+// ownersNow are the owners of the live jobs. A namespace of Nomad counts for itself and for
+// the users to whom the configuration gives it.
 func (d *Daemon) ownersNow() []string {
 	names := d.records.owners()
 	if d.cfg.Driver == "nomad" {

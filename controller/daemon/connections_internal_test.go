@@ -17,7 +17,7 @@ import (
 func TestNoUserKeepsTheOthersOut(t *testing.T) {
 	t.Parallel()
 	d := &Daemon{log: slog.New(slog.DiscardHandler)}
-	for name, l := range map[string]*peercred.Listener{"the socket": d.door(nil), "metrics": d.scrapers(nil)} {
+	for name, l := range map[string]*peercred.Listener{"the socket": d.limitSocket(nil), "metrics": d.limitMetrics(nil)} {
 		if l.Each >= l.Strangers || l.Strangers >= l.All || l.Each < 1 {
 			t.Fatalf("%s: room %+v: want more for all users than for one, and for the operator always some", name, l.Room)
 		}

@@ -46,10 +46,10 @@ func TestAnExporterIsToldABudgetOnceAndAgainWhenItForgot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &keeper{}
 		var said strings.Builder
-		r := &rooms{nodes: nodes.One(k, nil), log: slog.New(slog.NewTextHandler(&said, nil))}
+		r := &services{nodes: nodes.One(k, nil), log: slog.New(slog.NewTextHandler(&said, nil))}
 		q := reconcile.MeasureRequest{Job: "42", Attempt: 1}
-		var told allowed
-		ask := func() { told = r.allow(t.Context(), told, q, "slurm/42", 1, k.job) }
+		var told sentBudget
+		ask := func() { told = r.sendBudget(t.Context(), told, q, "slurm/42", 1, k.job) }
 		steps := []struct {
 			name   string
 			change func()
@@ -61,12 +61,12 @@ func TestAnExporterIsToldABudgetOnceAndAgainWhenItForgot(t *testing.T) {
 			}, []api.Budget{{Joules: 2e6, Seconds: 3600, Modelled: true}}},
 			{"nothing changed", func() {}, nil},
 			{"an earlier attempt is known to have used some", func() { q.Allowed.Used = 5 }, []api.Budget{{Joules: 2e6, Used: 5, Seconds: 3600, Modelled: true}}},
-			{"it forgot, as after a restart", func() { k.job.Budget = nil; time.Sleep(allowAgain) }, []api.Budget{{Joules: 2e6, Used: 5, Seconds: 3600, Modelled: true}}},
+			{"it forgot, as after a restart", func() { k.job.Budget = nil; time.Sleep(budgetRetry) }, []api.Budget{{Joules: 2e6, Used: 5, Seconds: 3600, Modelled: true}}},
 			{"it refuses", func() { k.err = api.ErrDenied; q.Allowed.Energy = 3e6 }, []api.Budget{{Joules: 3e6, Used: 5, Seconds: 3600, Modelled: true}}},
 			{"it is left alone for a while", func() {}, nil},
-			{"it takes it later", func() { k.err = nil; time.Sleep(allowAgain) }, []api.Budget{{Joules: 3e6, Used: 5, Seconds: 3600, Modelled: true}}},
+			{"it takes it later", func() { k.err = nil; time.Sleep(budgetRetry) }, []api.Budget{{Joules: 3e6, Used: 5, Seconds: 3600, Modelled: true}}},
 			{"the owner took his budget back", func() { q.Allowed = reconcile.Allowance{} }, []api.Budget{{}}},
-			{"and has none", func() { k.job.Budget = nil; time.Sleep(allowAgain) }, nil},
+			{"and has none", func() { k.job.Budget = nil; time.Sleep(budgetRetry) }, nil},
 			{"a job that ended", func() { q.Allowed.Energy = 1; k.job.Ended = true }, nil},
 		}
 		for _, s := range steps {
@@ -85,9 +85,9 @@ func TestAnExporterIsToldABudgetOnceAndAgainWhenItForgot(t *testing.T) {
 
 func TestAMeterThatTakesNoBudgetsIsNotTold(t *testing.T) {
 	t.Parallel()
-	r := &rooms{nodes: nodes.One(struct{ Meter }{&keeper{}}, nil), log: slog.New(slog.DiscardHandler)}
+	r := &services{nodes: nodes.One(struct{ Meter }{&keeper{}}, nil), log: slog.New(slog.DiscardHandler)}
 	q := reconcile.MeasureRequest{Job: "42", Allowed: reconcile.Allowance{Energy: 5}}
-	if told := r.allow(t.Context(), allowed{}, q, "slurm/42", 1, api.Job{}); told.failed != "" || told.budget.Joules != 5 {
+	if told := r.sendBudget(t.Context(), sentBudget{}, q, "slurm/42", 1, api.Job{}); told.failed != "" || told.budget.Joules != 5 {
 		t.Errorf("%+v", told)
 	}
 }
