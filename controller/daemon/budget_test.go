@@ -15,11 +15,11 @@ import (
 	"pitchpipe/exporter/api"
 )
 
-// keeper is an exporter with one job that remembers what it was told of it.
+// keeper is an exporter with one job that remembers the budgets that it got.
 type keeper struct {
-	job  api.Job
-	err  error
-	told []api.Budget
+	job     api.Job
+	err     error
+	budgets []api.Budget
 }
 
 func (k *keeper) Node(context.Context) (api.Node, error) {
@@ -34,22 +34,22 @@ func (k *keeper) SetBudget(_ context.Context, job string, attempt int, b api.Bud
 	if job != "slurm/42" || attempt != 1 {
 		return api.ErrNotFound
 	}
-	k.told = append(k.told, b)
+	k.budgets = append(k.budgets, b)
 	if k.err == nil {
 		k.job.Budget = &b
 	}
 	return k.err
 }
 
-func TestAnExporterIsToldABudgetOnceAndAgainWhenItForgot(t *testing.T) {
+func TestABudgetIsSentOnceAndAgainWhenTheExporterLostIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		k := &keeper{}
 		var said strings.Builder
 		r := &services{nodes: nodes.One(k, nil), log: slog.New(slog.NewTextHandler(&said, nil))}
 		q := reconcile.MeasureRequest{Job: "42", Attempt: 1}
-		var told sentBudget
-		ask := func() { told = r.sendBudget(t.Context(), told, q, "slurm/42", 1, k.job) }
+		var sent sentBudget
+		ask := func() { sent = r.sendBudget(t.Context(), sent, q, "slurm/42", 1, k.job) }
 		steps := []struct {
 			name   string
 			change func()
@@ -70,24 +70,24 @@ func TestAnExporterIsToldABudgetOnceAndAgainWhenItForgot(t *testing.T) {
 			{"a job that ended", func() { q.Allowed.Energy = 1; k.job.Ended = true }, nil},
 		}
 		for _, s := range steps {
-			k.told = nil
+			k.budgets = nil
 			s.change()
 			ask()
-			if diff := cmp.Diff(s.want, k.told); diff != "" {
-				t.Errorf("%s: told (-want +got):\n%s", s.name, diff)
+			if diff := cmp.Diff(s.want, k.budgets); diff != "" {
+				t.Errorf("%s: sent (-want +got):\n%s", s.name, diff)
 			}
 		}
 		if n := strings.Count(said.String(), "does not take"); n != 1 {
-			t.Errorf("told %d times of the refusal:\n%s", n, said.String())
+			t.Errorf("the refusal was logged %d times:\n%s", n, said.String())
 		}
 	})
 }
 
-func TestAMeterThatTakesNoBudgetsIsNotTold(t *testing.T) {
+func TestAMeterThatTakesNoBudgetsGetsNone(t *testing.T) {
 	t.Parallel()
 	r := &services{nodes: nodes.One(struct{ Meter }{&keeper{}}, nil), log: slog.New(slog.DiscardHandler)}
 	q := reconcile.MeasureRequest{Job: "42", Allowed: reconcile.Allowance{Energy: 5}}
-	if told := r.sendBudget(t.Context(), sentBudget{}, q, "slurm/42", 1, api.Job{}); told.failed != "" || told.budget.Joules != 5 {
-		t.Errorf("%+v", told)
+	if sent := r.sendBudget(t.Context(), sentBudget{}, q, "slurm/42", 1, api.Job{}); sent.failed != "" || sent.budget.Joules != 5 {
+		t.Errorf("%+v", sent)
 	}
 }

@@ -213,7 +213,7 @@ func TestNoStoryIsDroppedWhileTheSchedulerIsAway(t *testing.T) {
 	}
 }
 
-func TestWhatIsToldAcrossJobsIsThatOfTheirRecords(t *testing.T) {
+func TestTotalsAndEventsAreThoseOfTheRecords(t *testing.T) {
 	t.Parallel()
 	store := openStore(t, t.TempDir())
 	defer store.Close() //nolint:errcheck // the test is over

@@ -141,7 +141,7 @@ func classIn(model *classify.Model, o knowledge.Observation) string {
 	return id
 }
 
-// agree tells whether the profile's settings are those of s where both speak.
+// agree reports whether the profile has the settings of s, as far as both have a knob.
 func agree(profile, s tuning.Settings) bool {
 	for name, v := range profile {
 		if w, ok := s[name]; ok && w != v {

@@ -45,7 +45,7 @@ func TestAttemptsOfOneUnitDoNotMixTheirEpochs(t *testing.T) {
 		first, last int
 	}{
 		{reconcile.MeasureRequest{Job: "train", Attempt: 1, Unit: "a.main", To: turn}, 1, 5},
-		// Its first mark is a beginning alone: nobody knows when that epoch began.
+		// Its first mark is a beginning alone: the start of that epoch is unknown.
 		{reconcile.MeasureRequest{Job: "train", Attempt: 2, Unit: "a.main", From: turn}, 7, 11},
 		{reconcile.MeasureRequest{Job: "train", Attempt: 3, Unit: "b.main"}, 1, 11},
 	} {

@@ -110,9 +110,11 @@ func (r *Replica) full() bool { return r.seq-r.base >= r.ring-8 }
 
 // compact writes the values that no segment has into a new one, and lists the segments in
 // an entry of the log. Segments that are not more than twice as large become part of the
-// new one, so that there are few, and each value is rewritten few times. Blobs that were there
-// before the entry, and that it does not list, have no reader then.
+// new one, so that there are few, and each value is rewritten few times. Blobs that were
+// there before, and that the entry does not list, have no reader after it.
 func (r *Replica) compact(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callWait) // it is more than its caller asked for
+	defer cancel()
 	old, err := r.kv.List(ctx, "blob/")
 	if err != nil {
 		return fmt.Errorf("list the blobs: %w", err)
@@ -137,14 +139,11 @@ func (r *Replica) compact(ctx context.Context) error {
 	if next.From == 0 {
 		maps.DeleteFunc(r.state, func(_ string, v value) bool { return v.Seq <= next.To && len(v.Packed) == 0 })
 	}
-	for _, e := range old {
-		if slices.ContainsFunc(kept, func(s segment) bool { return strings.HasPrefix(e.Key, s.Blob.prefix()) }) {
-			continue
-		}
-		if err := r.kv.Delete(ctx, e.Key); err != nil {
-			return nil //nolint:nilerr // the next compaction removes it
-		}
-	}
+	old = slices.DeleteFunc(old, func(e Entry) bool {
+		return slices.ContainsFunc(kept, func(s segment) bool { return strings.HasPrefix(e.Key, s.Blob.prefix()) })
+	})
+	// The next compaction removes what cannot be removed now.
+	_ = each(ctx, len(old), func(ctx context.Context, i int) error { return r.kv.Delete(ctx, old[i].Key) })
 	return nil
 }
 

@@ -120,7 +120,7 @@ func TestNomadsServicesAreFoundByTheNamesOfTheirNodes(t *testing.T) {
 	}
 }
 
-func TestWhereNoNamesMayBeReadTheReasonIsTold(t *testing.T) {
+func TestADeniedReadOfNamesIsTheError(t *testing.T) {
 	t.Parallel()
 	c := &cluster{services: []nomad.ServiceRegistration{{ID: "a", NodeID: "id1", Address: "10.0.0.1", Port: 9836}}}
 	if _, err := c.finder(t, "x").Find(t.Context()); err == nil || !strings.Contains(err.Error(), "name of node id1") {
