@@ -163,7 +163,7 @@ func (f *file) Lock(holder string) Lock {
 	var db *bolt.DB
 	var mine os.FileInfo
 	return Lock{
-		TTL: 365 * 24 * time.Hour, Retry: 50 * time.Millisecond,
+		TTL: 365 * 24 * time.Hour, Retry: 250 * time.Millisecond,
 		Acquire: func(ctx context.Context) (got bool, err error) {
 			if db, err = f.tryLock(false); db == nil {
 				return false, err

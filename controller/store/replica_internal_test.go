@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -433,13 +432,13 @@ func TestAReaderBesideAWriterSeesEachChangeOnce(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
 	leader, _ := takeOver(t, t, client{memory: m})
-	n := 0
+	n, rng := 0, rand.New(rand.NewPCG(3, 1))
 	more := func(op, key string) error { // between the list of the log and the reading of its slots
 		if op != "list" || key != "log/" {
 			return nil
 		}
-		for range rand.IntN(12) { //nolint:gosec // a load, not a secret
-			if err := leader.Write(context.Background(), change(strconv.Itoa(n), strconv.Itoa(n))); err != nil {
+		for range rng.IntN(12) {
+			if err := leader.Write(t.Context(), change(strconv.Itoa(n), strconv.Itoa(n))); err != nil {
 				return err
 			}
 			n++
