@@ -496,6 +496,13 @@ func FuzzAStoredEntryIsNeverMistaken(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(e)
+	for _, parts := range []int{-1, 3, 1 << 40} {
+		e, err := encode(entry{Seq: 1, Blob: &blob{ID: "x", Parts: parts}})
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(e)
+	}
 	f.Add(bytes.Repeat([]byte("x"), 400))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		m := newMemory()

@@ -59,7 +59,10 @@ func (r *Replica) writeBlob(ctx context.Context, v any) (blob, error) {
 }
 
 func (r *Replica) readBlob(ctx context.Context, b blob, v any) error {
-	parts := make([][]byte, min(b.Parts, 1<<20))
+	if b.Parts < 0 || b.Parts > 1<<16 {
+		return fmt.Errorf("%w: a blob of %d parts", ErrDamaged, b.Parts)
+	}
+	parts := make([][]byte, b.Parts)
 	err := each(ctx, len(parts), func(ctx context.Context, i int) error {
 		e, err := r.kv.Get(ctx, fmt.Sprintf("%s%d", b.prefix(), i))
 		parts[i] = e.Value
