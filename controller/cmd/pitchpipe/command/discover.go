@@ -7,10 +7,9 @@ import (
 	consul "github.com/hashicorp/consul/api"
 
 	"pitchpipe/controller/daemon/nodes"
-	"pitchpipe/controller/daemon/nodes/find"
 )
 
-// finder asks who knows where the exporters are; nil: the configuration does.
+// finder returns the registry that the configuration names, or nil where it names none.
 func (a *app) finder(log *slog.Logger) (nodes.Finder, error) {
 	with := a.cfg.Exporter
 	var found nodes.Finder
@@ -21,14 +20,14 @@ func (a *app) finder(log *slog.Logger) (nodes.Finder, error) {
 		if cerr != nil {
 			return nil, cerr
 		}
-		found, err = find.NewNomad(client, with.Service)
+		found, err = nodes.FindInNomad(client, with.Service)
 	case "consul":
 		// Its address, token and certificates are in Consul's own environment variables.
 		client, cerr := consul.NewClient(consul.DefaultConfig())
 		if cerr != nil {
 			return nil, fmt.Errorf("%w way to Consul: %w", errInvalid, cerr)
 		}
-		found, err = find.NewConsul(client, with.Service)
+		found, err = nodes.FindInConsul(client, with.Service)
 	default:
 		return nil, nil //nolint:nilnil // no registry is asked
 	}

@@ -1,4 +1,4 @@
-package find_test
+package nodes_test
 
 import (
 	"encoding/json"
@@ -13,18 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	consul "github.com/hashicorp/consul/api"
 	nomad "github.com/hashicorp/nomad/api"
-	"go.uber.org/goleak"
 
 	"pitchpipe/controller/daemon/nodes"
-	"pitchpipe/controller/daemon/nodes/find"
 	"pitchpipe/test/consulserver"
-)
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-var (
-	_ nodes.Finder = (*find.Nomad)(nil)
-	_ nodes.Finder = (*find.Consul)(nil)
 )
 
 // cluster is the part of Nomad's API that a search needs.
@@ -62,7 +53,7 @@ func (c *cluster) questions() string {
 	return out
 }
 
-func (c *cluster) finder(t *testing.T, service string) *find.Nomad {
+func (c *cluster) finder(t *testing.T, service string) nodes.Finder {
 	t.Helper()
 	h := httptest.NewServer(c)
 	client, err := nomad.NewClient(&nomad.Config{Address: h.URL})
@@ -74,7 +65,7 @@ func (c *cluster) finder(t *testing.T, service string) *find.Nomad {
 		h.CloseClientConnections()
 		h.Close()
 	})
-	f, err := find.NewNomad(client, service)
+	f, err := nodes.FindInNomad(client, service)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,10 +136,10 @@ func TestServicesHaveNames(t *testing.T) {
 	for service, ok := range map[string][2]bool{ // of Nomad, of Consul
 		"pitchpipe-exporter": {true, true}, "x@monitoring": {true, false}, "": {}, "x@": {}, "@monitoring": {}, "a/b": {}, "a b": {},
 	} {
-		if _, err := find.NewNomad(nil, service); ok[0] != (err == nil) || err != nil && !errors.Is(err, find.ErrService) {
+		if _, err := nodes.FindInNomad(nil, service); ok[0] != (err == nil) || err != nil && !errors.Is(err, nodes.ErrService) {
 			t.Errorf("Nomad, %q: %v, want it accepted: %v", service, err, ok[0])
 		}
-		if _, err := find.NewConsul(nil, service); ok[1] != (err == nil) || err != nil && !errors.Is(err, find.ErrService) {
+		if _, err := nodes.FindInConsul(nil, service); ok[1] != (err == nil) || err != nil && !errors.Is(err, nodes.ErrService) {
 			t.Errorf("Consul, %q: %v, want it accepted: %v", service, err, ok[1])
 		}
 	}
@@ -165,7 +156,7 @@ func TestConsulsCatalogueNamesTheNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := find.NewConsul(client, "pitchpipe-exporter")
+	f, err := nodes.FindInConsul(client, "pitchpipe-exporter")
 	if err != nil {
 		t.Fatal(err)
 	}

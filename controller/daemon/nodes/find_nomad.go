@@ -1,4 +1,4 @@
-package find
+package nodes
 
 import (
 	"cmp"
@@ -17,9 +17,9 @@ import (
 // ErrService means that a text names no service.
 var ErrService = errors.New("want the name of a service, or NAME@NAMESPACE")
 
-// Nomad finds exporters that are registered with Nomad's own service discovery. It is
-// safe for concurrent use. Use NewNomad.
-type Nomad struct {
+// nomadServices finds the exporters in Nomad's own service discovery, which names the ids
+// of nodes: it reads the name of each node once.
+type nomadServices struct {
 	client             *api.Client
 	service, namespace string
 
@@ -27,23 +27,22 @@ type Nomad struct {
 	names map[string]string // of nodes, by their ids
 }
 
-// NewNomad looks for a service NAME, in the namespace of the client, or NAME@NAMESPACE.
-// The client's rights have to be those to read jobs in that namespace, and nodes.
-func NewNomad(client *api.Client, service string) (*Nomad, error) {
+// FindInNomad finds exporters by the service NAME, in the namespace of the client, or
+// NAME@NAMESPACE. The client needs the rights to read jobs in that namespace, and nodes.
+func FindInNomad(client *api.Client, service string) (Finder, error) {
 	name, namespace, in := strings.Cut(service, "@")
 	if name == "" || in && namespace == "" || strings.ContainsAny(service, "/ ") {
 		return nil, fmt.Errorf("%w: %q", ErrService, service)
 	}
-	return &Nomad{client: client, service: name, namespace: namespace, names: map[string]string{}}, nil
+	return &nomadServices{client: client, service: name, namespace: namespace, names: map[string]string{}}, nil
 }
 
-// String says where it looks.
-func (n *Nomad) String() string { return "service " + n.service + " of Nomad" }
+// String implements Finder.
+func (n *nomadServices) String() string { return "service " + n.service + " of Nomad" }
 
-// Find returns where the exporter of each node is, as HOST:PORT by the node's name. Of
-// several registrations of one node the oldest comes first. A node whose name cannot be
-// read leaves the others as they are.
-func (n *Nomad) Find(ctx context.Context) (map[string][]string, error) {
+// Find implements Finder. The oldest registration of a node comes first. A node whose name
+// cannot be read is left out.
+func (n *nomadServices) Find(ctx context.Context) (map[string][]string, error) {
 	q := (&api.QueryOptions{Namespace: n.namespace, AllowStale: true}).WithContext(ctx)
 	found, _, err := n.client.Services().Get(n.service, q)
 	if err != nil {
@@ -62,7 +61,7 @@ func (n *Nomad) Find(ctx context.Context) (map[string][]string, error) {
 			errs = append(errs, err)
 			continue
 		}
-		add(out, name, s.Address, s.Port)
+		addAddress(out, name, s.Address, s.Port)
 	}
 	n.forget(there)
 	if len(out) == 0 && len(errs) > 0 {
@@ -71,7 +70,7 @@ func (n *Nomad) Find(ctx context.Context) (map[string][]string, error) {
 	return out, nil
 }
 
-func (n *Nomad) name(ctx context.Context, id string) (string, error) {
+func (n *nomadServices) name(ctx context.Context, id string) (string, error) {
 	n.mu.Lock()
 	name, ok := n.names[id]
 	n.mu.Unlock()
@@ -88,7 +87,7 @@ func (n *Nomad) name(ctx context.Context, id string) (string, error) {
 	return node.Name, nil
 }
 
-func (n *Nomad) forget(there map[string]bool) {
+func (n *nomadServices) forget(there map[string]bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for id := range n.names {
@@ -98,8 +97,8 @@ func (n *Nomad) forget(there map[string]bool) {
 	}
 }
 
-// add leaves out what is no address, and what stands there already.
-func add(to map[string][]string, node, host string, port int) {
+// addAddress adds an address of a node, unless it is invalid or there already.
+func addAddress(to map[string][]string, node, host string, port int) {
 	if node == "" || host == "" || port < 1 || port > 65535 {
 		return
 	}

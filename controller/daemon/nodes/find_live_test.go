@@ -1,4 +1,4 @@
-package find_test
+package nodes_test
 
 import (
 	"fmt"
@@ -14,7 +14,6 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 
 	"pitchpipe/controller/daemon/nodes"
-	"pitchpipe/controller/daemon/nodes/find"
 	"pitchpipe/exporter/api/certs/certstest"
 	"pitchpipe/test/nomadagent"
 )
@@ -42,7 +41,7 @@ func TestTheExporterOfANodeIsFoundByNomadsServices(t *testing.T) {
 	theirs := ca.Files(t, certstest.Leaf{Name: name, DNS: []string{name}, Server: true}, ca)
 	own := ca.Files(t, certstest.Leaf{Name: "pitchpipe-controller", Client: true}, ca)
 
-	finder, err := find.NewNomad(c, "pitchpipe-exporter")
+	finder, err := nodes.FindInNomad(c, "pitchpipe-exporter")
 	if err != nil {
 		t.Fatal(err)
 	}
