@@ -111,27 +111,6 @@ func (s *site) leads(t *testing.T, name string) {
 	})
 }
 
-// follows waits until the one that stood by leads. Where the lock was taken away the one
-// that led writes what it knows until it hears so, and that ends the next one, which is
-// started again, as by systemd.
-func (s *site) follows(t *testing.T, m *member) *member {
-	t.Helper()
-	v := s.variables(s.clean)
-	until(t, m.name+" or the one that is started in its place leads", func() bool {
-		select {
-		case err := <-m.done:
-			if !errors.Is(err, daemon.ErrDeposed) {
-				t.Fatalf("%s ended with %v", m.name, err)
-			}
-			m = s.start(t, m.name+" again")
-		default:
-		}
-		holder, err := v.Leader(t.Context())
-		return err == nil && holder == m.name
-	})
-	return m
-}
-
 // freeLock takes the lock away from who has it, as an administrator can.
 func (s *site) freeLock(t *testing.T) {
 	q, w := &api.QueryOptions{Namespace: s.ns}, &api.WriteOptions{Namespace: s.ns}
